@@ -1,0 +1,73 @@
+// Package canon is the one encoding of everything that is signed, hashed or
+// sent: CBOR (RFC 8949) under Core Deterministic Encoding Requirements
+// (section 4.2.1), without tags, floats or indefinite lengths.
+//
+// Decoders of CBOR accept much that an encoder would not write, even in their
+// strictest mode. So Decode encodes again what it read and refuses input that
+// differs: for every accepted value there is exactly one byte string.
+package canon
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"github.com/fxamacker/cbor/v2"
+)
+
+// ErrNotCanonical is returned for input that is malformed or not in its one form.
+var ErrNotCanonical = errors.New("canon: not in canonical form")
+
+// MaxElements bounds every array that Decode accepts, so that a few bytes of
+// input cannot demand much memory.
+const MaxElements = 1 << 17
+
+var enc = func() cbor.EncMode {
+	o := cbor.CoreDetEncOptions()
+	o.TagsMd = cbor.TagsForbidden
+	o.NilContainers = cbor.NilContainerAsEmpty
+	m, err := o.EncMode()
+	if err != nil {
+		panic(err)
+	}
+	return m
+}()
+
+var dec = func() cbor.DecMode {
+	m, err := cbor.DecOptions{
+		DupMapKey:         cbor.DupMapKeyEnforcedAPF,
+		IndefLength:       cbor.IndefLengthForbidden,
+		TagsMd:            cbor.TagsForbidden,
+		ExtraReturnErrors: cbor.ExtraDecErrorUnknownField,
+		FieldNameMatching: cbor.FieldNameMatchingCaseSensitive,
+		MaxNestedLevels:   16,
+		MaxArrayElements:  MaxElements,
+		MaxMapPairs:       1024,
+	}.DecMode()
+	if err != nil {
+		panic(err)
+	}
+	return m
+}()
+
+// Encode returns the one encoding of v. It panics if v's type has none, which
+// is a fault of the program.
+func Encode(v any) []byte {
+	b, err := enc.Marshal(v)
+	if err != nil {
+		panic(fmt.Sprintf("canon: %T cannot be encoded: %v", v, err))
+	}
+	return b
+}
+
+// Decode reads data into v, a pointer, and returns ErrNotCanonical, wrapped
+// with the reason, unless data is exactly what Encode writes for the result.
+func Decode(data []byte, v any) error {
+	if err := dec.Unmarshal(data, v); err != nil {
+		return fmt.Errorf("%w: %v", ErrNotCanonical, err)
+	}
+	if again, err := enc.Marshal(v); err != nil || !bytes.Equal(again, data) {
+		return fmt.Errorf("%w: another encoding of the same %T", ErrNotCanonical, v)
+	}
+	return nil
+}

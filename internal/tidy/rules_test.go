@@ -1,0 +1,105 @@
+package tidy
+
+import (
+	"regexp"
+	"slices"
+)
+
+const module = "github.com/aweigh/aweigh"
+
+// Packages are named by their folder; "" is the root.
+var (
+	base    = []string{"", "internal/canon", "internal/must", "kv"}
+	pure    = append(slices.Clip(base), "quorum", "trust", "votes", "lineage", "alias", "scope")
+	surface = append(slices.Clip(pure), "node", "client", "api/aweigh")
+)
+
+// directions says what the packages in and below a folder may import of this
+// module, besides each other. The longest folder that fits applies; a package
+// that no row covers is an error.
+var directions = []struct {
+	folder string
+	may    []string
+	reason string
+}{
+	{"", nil, "the shared vocabulary stands on the standard library alone"},
+	{"internal/canon", nil, "the encoding knows nothing of what it encodes"},
+	{"internal/must", nil, "a helper for everyone imports no one"},
+	{"kv", []string{""}, "storage as a vocabulary, below all who store"},
+	{"quorum", base, "weights and consensus are the lowest decision"},
+	{"trust", append(slices.Clip(base), "quorum"), "trust gives weights, and knows no ballots"},
+	{"votes", append(slices.Clip(base), "quorum"), "ballots carry votes, and know no trust"},
+	{"lineage", append(slices.Clip(base), "quorum", "trust", "votes"), "history stands above what it records"},
+	{"alias", append(slices.Clip(base), "quorum", "trust", "votes", "lineage"), "names know no scope, so that objects can move"},
+	{"scope", append(slices.Clip(base), "quorum", "trust", "votes", "lineage", "alias"), "replicated state uses everything pure"},
+	{"store", base, "storage keeps bytes for anyone, and knows no scope"},
+	{"p2p", []string{"", "internal/canon", "internal/must"}, "it moves frames, and knows nothing of votes"},
+	{"node", append(slices.Clip(pure), "store", "p2p"), "the machine and what drives it"},
+	{"api/aweigh", nil, "generated messages, which clients share with nodes"},
+	{"api", surface, "a surface: it uses nodes, and nothing below knows it"},
+	{"client", append(slices.Clip(pure), "node", "api/aweigh"), "speaks the node's API"},
+	{"sim", append(slices.Clip(pure), "node", "store", "p2p"), "drives real nodes in a simulated world"},
+	{"etcd", surface, "a surface"},
+	{"dns", surface, "a surface"},
+	{"console", surface, "a surface"},
+	{"internal", everything, "test helpers and tools; pure packages name the two that they may use"},
+	{"cmd", everything, "wiring"},
+	{"test", everything, "tests that span packages"},
+}
+
+var everything = append(slices.Clip(surface), "store", "p2p", "sim", "api", "etcd", "dns", "console", "internal")
+
+// edges are the files of package node that may do I/O and run goroutines, by
+// the start of their name, as its package comment says: all others are the pure machine, held to the same
+// rules as the packages in pure.
+var edges = []struct{ prefix, reason string }{
+	{"run", "the goroutines that drive the machine"},
+	{"node.go", "what surfaces call, from any goroutine; opens and closes all of it"},
+}
+
+// impure are the packages, with all below them, that pure code must not import.
+var impure = []struct{ path, reason string }{
+	{"bufio", "there is no I/O to buffer"},
+	{"context", "nothing in here waits, so nothing can be cancelled"},
+	{"crypto/rand", "randomness is passed in as an io.Reader"},
+	{"database", "no I/O"},
+	{"expvar", "the machine returns notes; edges count them"},
+	{"hash/maphash", "its seed differs between processes"},
+	{"io/fs", "no I/O"},
+	{"io/ioutil", "no I/O"},
+	{"log", "the machine returns notes; edges log them"},
+	{"math/big", "integers have bounds here; big ones belong to oracles in tests"},
+	{"math/rand", "whoever needs a choice derives it from hashes"},
+	{"net", "no I/O"},
+	{"os", "no I/O, no environment"},
+	{"plugin", "no I/O"},
+	{"runtime", "the same on every machine"},
+	{"sync", "no goroutines, so nothing to guard"},
+	{"syscall", "no I/O"},
+	{"testing", "tests stay in test files"},
+	{"unsafe", "memory layout differs between machines"},
+}
+
+// impureNames are what pure code must not use of packages that it may import.
+var impureNames = []struct {
+	path   string
+	names  []string
+	reason string
+}{
+	{"time", []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "NewTimer", "NewTicker", "Tick"}, "time is an argument"},
+	{"time", []string{"Local", "LoadLocation"}, "the environment decides what they are"},
+	{"fmt", []string{"Print", "Printf", "Println", "Scan", "Scanf", "Scanln"}, "no I/O"},
+}
+
+// exceptions are imports of impure packages that stand for a reason. One that
+// is no longer needed is an error.
+var exceptions = []struct{ file, path, reason string }{}
+
+// maxLines bounds a source file; tests and generated code may be longer.
+const maxLines = 450
+
+// words must not appear in the tree, outside NOTICE.
+var words = []*regexp.Regexp{
+	regexp.MustCompile(`(?i)adaptive\s+(query|index|network)`),
+	regexp.MustCompile(`(?i)semantic\s+agent`),
+}

@@ -1,0 +1,42 @@
+package lineage
+
+import "fmt"
+
+// Class says what an entry records. The numbers stand in encodings and never
+// change their meaning.
+type Class uint8
+
+const (
+	Insert     Class = iota + 1 // an object came to be
+	Update                      // its content changed
+	Delete                      // its last alias went; history stays
+	Claim                       // somebody asserted ownership or authority
+	AliasBind                   // a further name for an object
+	AliasMove                   // a name gave way to another
+	Policy                      // the scope's policy changed
+	Membership                  // anchors joined or left
+	Delegate                    // a prefix went to a child scope
+	Split                       // the scope became several
+	Merge                       // several scopes became one
+	Reconcile                   // ballots that arrived late were recorded
+	Compact                     // old content was dropped
+	Failed                      // a mutation was ordered but its precondition failed
+)
+
+var classNames = [...]string{
+	Insert: "insert", Update: "update", Delete: "delete", Claim: "claim",
+	AliasBind: "alias-bind", AliasMove: "alias-move", Policy: "policy",
+	Membership: "membership", Delegate: "delegate", Split: "split", Merge: "merge",
+	Reconcile: "reconcile", Compact: "compact", Failed: "failed",
+}
+
+// Valid reports whether c is one of the classes.
+func (c Class) Valid() bool { return c >= Insert && c <= Failed }
+
+// String is the class in lower case, words joined by hyphens.
+func (c Class) String() string {
+	if !c.Valid() {
+		return fmt.Sprintf("class(%d)", uint8(c))
+	}
+	return classNames[c]
+}

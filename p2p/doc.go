@@ -1,0 +1,20 @@
+// Package p2p moves bytes between the nodes of one network over libp2p. It
+// knows nothing of votes, blocks or scopes; what it carries is opaque.
+//
+// There are three ways to carry bytes, and each has its own promise:
+//
+//   - Frames go to one peer over a long-lived stream, one stream per direction.
+//     Frames that arrive, arrive in order. Send never blocks: a full queue or a
+//     broken stream loses frames, and every loss is counted.
+//   - Requests ask one peer for something and wait for the answer, on a stream
+//     of their own.
+//   - Gossip spreads a message to every host that has joined its topic. It
+//     loses messages by design; nothing may depend on gossip alone.
+//
+// A host speaks to one network only. The network's identity is part of every
+// protocol and topic name, so a peer of another network fails at negotiation
+// and is disconnected.
+//
+// Everything here is bounded: queues, streams, connections, rates, remembered
+// addresses. Every drop is a counter in Stats.
+package p2p

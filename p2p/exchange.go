@@ -1,0 +1,98 @@
+package p2p
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/peer"
+
+	"github.com/aweigh/aweigh/internal/canon"
+)
+
+const (
+	maxAnswered     = 64 // records in one answer
+	maxWanted       = 128
+	maxPeersRequest = 16 << 10
+	maxPeersAnswer  = maxAnswered*(maxRecord+8) + 64
+	askMin          = 500 * time.Millisecond // pause after an answer that brought news
+	askMax          = 30 * time.Second       // pause when nothing is new any more
+)
+
+// peersRequest asks a peer for the records of peers it knows.
+type peersRequest struct {
+	_      struct{} `cbor:",toarray"`
+	Wanted [][]byte // peer IDs that matter most, at most maxWanted
+}
+
+// peersAnswer holds signed peer records.
+type peersAnswer struct {
+	_       struct{} `cbor:",toarray"`
+	Records [][]byte
+}
+
+// answerPeers serves a peersRequest.
+func (h *Host) answerPeers(_ context.Context, _ peer.ID, req []byte) ([]byte, error) {
+	var ask peersRequest
+	if err := canon.Decode(req, &ask); err != nil {
+		return nil, err
+	}
+	var wanted []peer.ID
+	for _, b := range ask.Wanted[:min(len(ask.Wanted), maxWanted)] {
+		wanted = append(wanted, peer.ID(b))
+	}
+	return canon.Encode(peersAnswer{Records: h.book.pick(wanted, maxAnswered)}), nil
+}
+
+// exchange asks connected peers, one at a time, whom they know, for as long as
+// peers or members are missing.
+func (h *Host) exchange() {
+	pause := askMin
+	for {
+		missing := h.dialer.lonely(maxWanted)
+		if remotes := h.peers.all(); len(remotes) > 0 && (len(remotes) < h.cfg.Target || len(missing) > 0) {
+			if h.askPeers(remotes[rand.N(len(remotes))].id, missing) > 0 {
+				pause = askMin
+			}
+		}
+		h.book.save()
+		select {
+		case <-time.After(pause/2 + rand.N(pause)):
+			pause = min(2*pause, askMax)
+		case <-h.book.news:
+			pause = askMin
+		case <-h.ctx.Done():
+			return
+		}
+	}
+}
+
+// askPeers asks one peer, makes candidates of the peers it names, and returns
+// how many of them were news.
+func (h *Host) askPeers(to peer.ID, missing []peer.ID) (news int) {
+	ask := peersRequest{Wanted: make([][]byte, 0, len(missing))}
+	for _, id := range missing {
+		ask.Wanted = append(ask.Wanted, []byte(id))
+	}
+	data, err := h.ask(h.ctx, h.peersID, to, canon.Encode(ask), maxPeersAnswer)
+	if err != nil {
+		return 0
+	}
+	var answer peersAnswer
+	if canon.Decode(data, &answer) != nil || len(answer.Records) > maxAnswered {
+		return 0
+	}
+	for _, sealed := range answer.Records {
+		if len(sealed) > maxRecord {
+			continue
+		}
+		id, e, err := openRecord(sealed)
+		if err != nil || id == h.ID() || h.dialer.connected(id) {
+			continue
+		}
+		if h.dialer.heard(id, e) {
+			news++
+		}
+	}
+	return news
+}

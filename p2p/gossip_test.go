@@ -1,0 +1,142 @@
+package p2p
+
+import (
+	"fmt"
+	"sync/atomic"
+	"testing"
+
+	"github.com/libp2p/go-libp2p/core/peer"
+)
+
+// listener counts gossip and gives one verdict.
+type listener struct {
+	heard   atomic.Int64
+	verdict Verdict
+}
+
+func (l *listener) gossip(peer.ID, Topic, []byte) Verdict {
+	l.heard.Add(1)
+	return l.verdict
+}
+
+// chain starts hosts of which each knows only the next, all in one topic.
+func chain(t *testing.T, listeners []*listener, topics []Topic) []*Host {
+	t.Helper()
+	var hosts []*Host
+	for i, l := range listeners {
+		h := start(t, func(c *Config) { c.Target = 1; c.Handler.Gossip = l.gossip })
+		if err := h.Join(topics[i]); err != nil {
+			t.Fatal(err)
+		}
+		hosts = append(hosts, h)
+	}
+	for i := range hosts[1:] {
+		hosts[i].SetMembers([]peer.ID{hosts[i+1].ID()})
+		join(t, hosts[i], hosts[i+1])
+	}
+	for i, h := range hosts {
+		neighbours := 2
+		if i == 0 || i == len(hosts)-1 {
+			neighbours = 1
+		}
+		eventually(t, "neighbours hear of each other's topics", func() bool {
+			return len(h.gossip.topics[bucket(topics[i])].ListPeers()) >= neighbours
+		})
+	}
+	return hosts
+}
+
+func listenersOf(n int) []*listener {
+	ls := make([]*listener, n)
+	for i := range ls {
+		ls[i] = &listener{}
+	}
+	return ls
+}
+
+func TestGossipReachesAllAndOnce(t *testing.T) {
+	ls := listenersOf(5)
+	hosts := chain(t, ls, []Topic{"t", "t", "t", "t", "t"})
+	const n = 20
+	for i := range n {
+		if err := hosts[i%2].Publish("t", fmt.Appendf(nil, "message %d", i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, l := range ls {
+		want := int64(n)
+		if i < 2 {
+			want = n / 2 // its own do not come back
+		}
+		eventually(t, fmt.Sprintf("host %d hears %d", i, want), func() bool { return l.heard.Load() == want })
+	}
+	// The same bytes again are not news.
+	if err := hosts[0].Publish("t", []byte("message 0")); err != nil {
+		t.Fatal(err)
+	}
+	if got := ls[4].heard.Load(); got != n {
+		t.Errorf("heard %d of %d messages", got, n)
+	}
+}
+
+func TestTopicsOfOneBucketCarryEachOther(t *testing.T) {
+	other := Topic("")
+	for i := 0; other == ""; i++ {
+		if name := Topic(fmt.Sprint("other ", i)); bucket(name) == bucket("t") {
+			other = name
+		}
+	}
+	ls := listenersOf(3)
+	hosts := chain(t, ls, []Topic{"t", other, "t"})
+	if err := hosts[0].Publish("t", []byte("hello")); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the far end hears", func() bool { return ls[2].heard.Load() == 1 })
+	if ls[1].heard.Load() != 0 || hosts[1].Stats().GossipRelayed != 1 {
+		t.Errorf("the host between: %+v", hosts[1].Stats())
+	}
+}
+
+func TestVerdictStopsAMessage(t *testing.T) {
+	for _, verdict := range []Verdict{Ignore, Reject} {
+		ls := listenersOf(3)
+		ls[1].verdict = verdict
+		hosts := chain(t, ls, []Topic{"t", "t", "t"})
+		if err := hosts[0].Publish("t", []byte("bad")); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the verdict is counted", func() bool {
+			s := hosts[1].Stats()
+			return s.GossipIgnored+s.GossipRejected == 1
+		})
+		// What follows in order proves that the first was not merely slow.
+		ls[1].verdict = Accept
+		if err := hosts[0].Publish("t", []byte("good")); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "a good message passes", func() bool { return ls[2].heard.Load() == 1 })
+	}
+}
+
+func TestTopicsAreCheckedJoinedAndLeft(t *testing.T) {
+	h := start(t, func(c *Config) { c.MaxGossip = 1000 })
+	for _, bad := range []Topic{"", Topic(make([]byte, MaxTopic+1))} {
+		if h.Join(bad) == nil || h.Publish(bad, nil) == nil {
+			t.Errorf("topic of %d bytes was accepted", len(bad))
+		}
+	}
+	if h.Publish("t", make([]byte, 1000)) == nil {
+		t.Error("gossip above the limit was accepted")
+	}
+	for range 2 {
+		if err := h.Join("t", "u", "t"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.Leave("t", "u", "v", "t")
+	for b, n := range h.gossip.members {
+		if n != 0 || h.gossip.cancels[b] != nil {
+			t.Errorf("bucket %d is still joined %d times", b, n)
+		}
+	}
+}

@@ -1,0 +1,239 @@
+package p2p
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/event"
+	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/p2p/host/eventbus"
+	"golang.org/x/time/rate"
+)
+
+// foreignBlock is for how long a peer of another network is refused. It is
+// short, since a node may be restarted with the right one.
+const foreignBlock = 30 * time.Second
+
+// remote is a connected peer of this network.
+type remote struct {
+	id    peer.ID
+	since time.Time
+	link  *link // frames to the peer
+	rates rates
+	asks  chan struct{} // a token per request to the peer in progress
+	pulls chan struct{} // a token per request of the peer in progress
+
+	ctx    context.Context // ends when the peer goes
+	cancel context.CancelFunc
+
+	inMu    sync.Mutex
+	in      network.Stream // the frame stream being read
+	reading sync.Mutex     // held by its reader, so that frames stay in order
+}
+
+// rates are what is accepted from one peer.
+type rates struct{ messages, bytes *rate.Limiter }
+
+func newRates(cfg Config) rates {
+	return rates{
+		messages: rate.NewLimiter(rate.Limit(cfg.PeerMessages), 2*cfg.PeerMessages),
+		bytes:    rate.NewLimiter(rate.Limit(cfg.PeerBytes), max(2*cfg.PeerBytes, cfg.MaxFrame)),
+	}
+}
+
+// allow takes one message of n bytes, or nothing and false.
+func (r rates) allow(n int) bool {
+	now := time.Now()
+	return r.messages.AllowN(now, 1) && r.bytes.AllowN(now, n)
+}
+
+// table holds the connected peers of this network. One goroutine, run by
+// watch, decides who comes and goes, so that the handler hears of it in order.
+type table struct {
+	h        *Host
+	arrivals chan arrival
+	expired  chan peer.ID // grace is over for these
+
+	mu      sync.RWMutex
+	remotes map[peer.ID]*remote
+}
+
+// arrival says that a peer has proven to be of this network, and waits for the
+// remote that stands for it, nil if the peer is gone again.
+type arrival struct {
+	id    peer.ID
+	reply chan *remote
+}
+
+func newTable(h *Host) *table {
+	return &table{h: h, arrivals: make(chan arrival), expired: make(chan peer.ID), remotes: make(map[peer.ID]*remote)}
+}
+
+// find is the remote of id, or nil.
+func (t *table) find(id peer.ID) *remote {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.remotes[id]
+}
+
+func (t *table) len() int {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return len(t.remotes)
+}
+
+// all lists the remotes in no order.
+func (t *table) all() []*remote {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	all := make([]*remote, 0, len(t.remotes))
+	for _, r := range t.remotes {
+		all = append(all, r)
+	}
+	return all
+}
+
+// prove is find for a peer that has just opened a stream of this network's
+// protocols, which proves that it belongs here even before identify says so.
+func (t *table) prove(id peer.ID) *remote {
+	if r := t.find(id); r != nil {
+		return r
+	}
+	a := arrival{id: id, reply: make(chan *remote, 1)}
+	select {
+	case t.arrivals <- a:
+		return <-a.reply
+	case <-t.h.ctx.Done():
+		return nil
+	}
+}
+
+// watch begins to follow libp2p's events.
+func (t *table) watch() error {
+	events, err := t.h.host.EventBus().Subscribe([]any{
+		new(event.EvtPeerConnectednessChanged),
+		new(event.EvtPeerIdentificationCompleted),
+	}, eventbus.BufSize(1024))
+	if err != nil {
+		return err
+	}
+	t.h.spawn(func() {
+		defer events.Close()
+		for {
+			select {
+			case e := <-events.Out():
+				t.follow(e)
+			case a := <-t.arrivals:
+				a.reply <- t.up(a.id)
+			case id := <-t.expired:
+				t.judge(id)
+			case <-t.h.ctx.Done():
+				return
+			}
+		}
+	})
+	return nil
+}
+
+// follow acts on one event of libp2p.
+func (t *table) follow(e any) {
+	switch e := e.(type) {
+	case event.EvtPeerConnectednessChanged:
+		switch e.Connectedness {
+		case network.Connected:
+			time.AfterFunc(t.h.cfg.Grace, func() {
+				select {
+				case t.expired <- e.Peer:
+				case <-t.h.ctx.Done():
+				}
+			})
+		case network.NotConnected:
+			t.down(e.Peer)
+		}
+		t.h.dialer.connectedness(e.Peer, e.Connectedness == network.Connected)
+	case event.EvtPeerIdentificationCompleted:
+		if !slices.Contains(e.Protocols, t.h.framesID) {
+			t.judge(e.Peer)
+			return
+		}
+		t.h.book.record(e.Peer, e.SignedPeerRecord)
+		t.up(e.Peer)
+	}
+}
+
+// up makes a connected peer a remote, if it is not one.
+func (t *table) up(id peer.ID) *remote {
+	if r := t.find(id); r != nil {
+		return r
+	}
+	if t.h.host.Network().Connectedness(id) != network.Connected {
+		return nil // the event that says so is on its way
+	}
+	h := t.h
+	r := &remote{
+		id: id, since: time.Now(), rates: newRates(h.cfg),
+		asks:  make(chan struct{}, h.cfg.MaxRequests),
+		pulls: make(chan struct{}, 2*h.cfg.MaxRequests), // a token returns after the answer has left
+	}
+	r.ctx, r.cancel = context.WithCancel(h.ctx)
+	r.link = newLink(h, id, r.ctx)
+	t.mu.Lock()
+	t.remotes[id] = r
+	t.mu.Unlock()
+	h.cfg.Log.Debug("peer up", "peer", id)
+	if h.cfg.Handler.Peer != nil {
+		h.cfg.Handler.Peer(id, true)
+	}
+	h.spawn(r.link.run)
+	h.book.wake()
+	return r
+}
+
+// down forgets a peer that is no longer connected.
+func (t *table) down(id peer.ID) {
+	r := t.find(id)
+	if r == nil || t.h.host.Network().Connectedness(id) == network.Connected {
+		return
+	}
+	t.mu.Lock()
+	delete(t.remotes, id)
+	t.mu.Unlock()
+	r.close()
+	t.h.cfg.Log.Debug("peer down", "peer", id)
+	if t.h.cfg.Handler.Peer != nil {
+		t.h.cfg.Handler.Peer(id, false)
+	}
+}
+
+// judge closes the connections of a peer that has not proven to be of this network.
+func (t *table) judge(id peer.ID) {
+	if t.find(id) != nil || t.h.host.Network().Connectedness(id) != network.Connected {
+		return
+	}
+	t.h.count.Foreign.Add(1)
+	t.h.cfg.Log.Warn("disconnected a peer that does not belong to this network: wrong network id, or not an aweigh node",
+		"peer", id, "network", t.h.cfg.Network, "protocol", t.h.framesID)
+	t.h.gate.block(id, foreignBlock)
+	t.h.spawn(func() { _ = t.h.host.Network().ClosePeer(id) })
+}
+
+// close lets go of every remote, when watch has ended.
+func (t *table) close() {
+	for _, r := range t.all() {
+		r.close()
+	}
+}
+
+// close ends the remote's streams.
+func (r *remote) close() {
+	r.cancel()
+	r.link.close()
+	r.inMu.Lock()
+	defer r.inMu.Unlock()
+	if r.in != nil {
+		_ = r.in.Reset()
+	}
+}

@@ -1,0 +1,98 @@
+package p2p
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/network"
+)
+
+// receiveFrames reads a peer's frame stream. A peer has one: a second one takes
+// the place of the first, once the first one's reader has returned.
+func (h *Host) receiveFrames(s network.Stream) {
+	defer s.Reset()
+	if !h.enter() {
+		return
+	}
+	defer h.leave()
+	r := h.peers.prove(s.Conn().RemotePeer())
+	if r == nil {
+		return
+	}
+	r.inMu.Lock()
+	if r.in != nil {
+		_ = r.in.Reset()
+	}
+	r.in = s
+	r.inMu.Unlock()
+
+	r.reading.Lock()
+	defer r.reading.Unlock()
+	if err := h.readFrames(r, s); errors.Is(err, ErrFrame) {
+		h.count.BadFrames.Add(1)
+		h.cfg.Log.Warn("cut a peer's stream", "peer", r.id, "error", err)
+	}
+}
+
+// readFrames hands over frames until the stream ends.
+func (h *Host) readFrames(r *remote, s network.Stream) error {
+	br := bufio.NewReaderSize(s, ioBuffer)
+	for {
+		n, err := readLength(br, h.cfg.MaxFrame)
+		if err != nil {
+			return err
+		}
+		frame, err := h.readTimed(s, br, n)
+		if err != nil {
+			return err
+		}
+		h.count.FramesReceived.Add(1)
+		h.count.FrameBytesReceived.Add(uint64(n))
+		if err := h.slow(r, n); err != nil {
+			return err
+		}
+		if h.cfg.Handler.Frame != nil {
+			h.cfg.Handler.Frame(r.id, frame)
+		}
+	}
+}
+
+// readTimed reads the rest of a frame whose length is n. A frame that was begun
+// must end in time; most have arrived whole and need no deadline.
+func (h *Host) readTimed(s network.Stream, br *bufio.Reader, n int) ([]byte, error) {
+	if br.Buffered() >= n {
+		return readBody(br, n)
+	}
+	if err := s.SetReadDeadline(time.Now().Add(h.cfg.PullTimeout)); err != nil {
+		return nil, err
+	}
+	frame, err := readBody(br, n)
+	if err == nil {
+		err = s.SetReadDeadline(time.Time{})
+	}
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		h.count.BadFrames.Add(1)
+	}
+	return frame, err
+}
+
+// slow makes a peer's reader wait while the peer is above its rates.
+func (h *Host) slow(r *remote, n int) error {
+	now := time.Now()
+	messages, bytes := r.rates.messages.ReserveN(now, 1), r.rates.bytes.ReserveN(now, n)
+	wait := max(messages.DelayFrom(now), bytes.DelayFrom(now))
+	if wait <= 0 {
+		return nil
+	}
+	h.count.Slowed.Add(1)
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-r.ctx.Done():
+		return r.ctx.Err()
+	}
+}

@@ -1,0 +1,112 @@
+package quorum
+
+import "github.com/aweigh/aweigh"
+
+// advance enters the view after the highest one known to be over (P11).
+func (e *Engine) advance(now aweigh.Instant) {
+	if e.ended < e.view {
+		return
+	}
+	switch r := e.rounds[e.ended]; {
+	case r.has(Notarize) || r.has(Finalize):
+		e.fails = 0
+		e.lulls++
+	case e.heardLately(r):
+		e.fails++
+	}
+	if e.work {
+		e.lulls = 0
+	}
+	e.view = e.ended + 1
+	e.entered, e.deadline = now, 0
+	if e.view > Ahead {
+		e.close(min(e.tip, e.view-Ahead)) // the tip's certificate stands for all before it
+	}
+}
+
+// act does what the current state of the views calls for.
+func (e *Engine) act(now aweigh.Instant, out *Output) {
+	for _, v := range e.fresh { // P14
+		if r := e.rounds[v]; r != nil && v >= e.floor && !r.signed[Nullify] && !r.signed[Finalize] {
+			e.sign(r, Subject{Kind: Finalize, View: v, Block: r.cert(Notarize).Subject.Block}, out)
+		}
+	}
+	e.fresh = e.fresh[:0]
+
+	r := e.round(e.view)
+	if p := r.proposal; p != nil && r.check == unchecked && e.linked(p) {
+		r.check = checking
+		out.Check = append(out.Check, *p)
+	}
+	if !r.signed[Nullify] && !r.signed[Notarize] {
+		switch r.check {
+		case valid: // P13
+			e.sign(r, Subject{Kind: Notarize, View: e.view, Block: r.proposal.Vote.Block}, out)
+		case invalid: // the leader is at fault: waiting for the timer would gain nothing
+			e.nullify(r, out)
+		}
+	}
+	if e.leads(r) && !r.asked && !r.signed[Nullify] && (e.work || e.unsettled(now)) {
+		if slot, ok := e.slot(); ok {
+			r.asked = true
+			out.Build = slot
+		}
+	}
+}
+
+func (e *Engine) sign(r *round, s Subject, out *Output) {
+	if e.seat >= 0 {
+		r.signed[s.Kind] = true
+		out.Sign = append(out.Sign, s)
+	}
+}
+
+// nullify gives the view up, unless this anchor did or may not (P7, P15).
+func (e *Engine) nullify(r *round, out *Output) {
+	if !r.signed[Nullify] && !r.signed[Finalize] {
+		e.sign(r, Subject{Kind: Nullify, View: r.view}, out)
+	}
+}
+
+// leads reports whether this anchor leads the view.
+func (e *Engine) leads(r *round) bool { return e.seat >= 0 && r.leader == e.cfg.Self }
+
+// linked checks P12: the parent is notarized and every view between nullified.
+// It goes by the parent's hash, which the block itself contains; the view that
+// the messenger names beside it proves nothing.
+func (e *Engine) linked(p *Proposal) bool {
+	for v := p.Vote.View - 1; v > 0 && v >= e.final; v-- {
+		r := e.rounds[v]
+		if r == nil {
+			return false
+		}
+		if c, ok := r.block(); ok && c.Subject.Block == p.Parent {
+			return true
+		}
+		if !r.has(Nullify) {
+			return false
+		}
+	}
+	return e.final == 0 && p.Parent == e.cfg.Root
+}
+
+// slot finds the parent for a proposal of the current view, with its proof.
+func (e *Engine) slot() (*Slot, bool) {
+	s := &Slot{View: e.view, Parent: e.cfg.Root}
+	for v := e.view - 1; v > 0; v-- {
+		r := e.rounds[v]
+		if r == nil {
+			return nil, false
+		}
+		if c, ok := r.block(); ok {
+			s.Parent, s.ParentView = c.Subject.Block, v
+			s.Proof = append(s.Proof, c)
+			return s, true
+		}
+		if !r.has(Nullify) {
+			return nil, false
+		}
+		s.Proof = append(s.Proof, r.cert(Nullify))
+	}
+	return s, true
+}

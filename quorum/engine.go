@@ -1,0 +1,159 @@
+package quorum
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/must"
+)
+
+// Ahead is how many views past its own an engine keeps votes for, and how many
+// behind its own it remembers where finalizations stay away. A node that is
+// further off gets on by certificates, which have no such bound.
+const Ahead = 64
+
+// Engine is the consensus machine of one anchor, or watcher, in one epoch.
+// Step is its only way to change; an Engine is a function of its Config and of
+// the inputs and instants given to it. It is not safe for concurrent use.
+type Engine struct {
+	cfg    Config
+	seat   int // of cfg.Self; -1: this engine only watches
+	rounds map[aweigh.View]*round
+	order  []aweigh.View // the keys of rounds, ascending
+
+	view  aweigh.View // current
+	final aweigh.View // of the last final block
+	tip   aweigh.View // of the highest block certified
+	ended aweigh.View // the highest that a certificate ended
+	floor aweigh.View // views below are closed, save for finalizations
+
+	fresh    []aweigh.View // notarized since the last step
+	restored Output        // what came of Restore
+
+	work     bool
+	entered  aweigh.Instant // the current view
+	deadline aweigh.Instant // of the current view; 0: no timer runs
+	offer    aweigh.Instant // of the next offer; 0: none
+	fails    int            // views nullified since one succeeded
+	lulls    int            // views in a row that succeeded while there was no work
+	heard    []aweigh.View  // by seat: the highest view in which the anchor spoke
+}
+
+// NewEngine starts an epoch at view 1.
+func NewEngine(cfg Config) *Engine {
+	cfg.Timing = cfg.Timing.withDefaults()
+	e := &Engine{
+		cfg:    cfg,
+		seat:   -1,
+		rounds: make(map[aweigh.View]*round),
+		view:   1,
+		heard:  make([]aweigh.View, cfg.Weights.Len()),
+	}
+	if seat, ok := cfg.Weights.Seat(cfg.Self); ok {
+		e.seat = seat
+	}
+	return e
+}
+
+// Restore gives a new engine what a previous life of this anchor left on
+// record (P8): the votes that it signed and the certificates that it held, of
+// which those below the last finalization may be missing. It must come before
+// the first Step. Proposals on record are given to Step like any other.
+//
+// The record must hold the notarization under every finalize vote. Without it
+// an anchor could neither nullify the view nor show anyone how it ended, and
+// could not answer for its Pledge.
+func (e *Engine) Restore(own []Vote, certs []Certificate) {
+	var known Output
+	for _, c := range certs {
+		e.certificate(c, &known)
+	}
+	e.view = max(e.view, e.ended+1)
+	for _, v := range own {
+		e.view = max(e.view, v.View)
+	}
+	for _, v := range own {
+		e.vote(v, &e.restored)
+	}
+	must.Hold(len(e.restored.Faults) == 0, "the votes on record contradict each other (P7)")
+	for seat := range e.heard {
+		e.heard[seat] = e.view
+	}
+}
+
+// View is the current view.
+func (e *Engine) View() aweigh.View { return e.view }
+
+// Final is the view of the last final block, 0 if there is none yet.
+func (e *Engine) Final() aweigh.View { return e.final }
+
+// Leader is the anchor that leads a view.
+func (e *Engine) Leader(v aweigh.View) aweigh.AnchorID {
+	if r := e.rounds[v]; r != nil {
+		return r.leader
+	}
+	return Leader(e.cfg.Weights, e.cfg.Seed, v)
+}
+
+// Certificate is the certificate held for a kind and view, zero if none.
+func (e *Engine) Certificate(k Kind, v aweigh.View) Certificate {
+	if r := e.rounds[v]; r != nil && k.Valid() {
+		return r.cert(k)
+	}
+	return Certificate{}
+}
+
+// Pledge is the notarization of the highest view for which this anchor signed
+// finalize, zero if it is below the last final view. It is, unless a final
+// block stands higher, what an anchor answers to a linearizable read (P23).
+func (e *Engine) Pledge() Certificate {
+	for _, v := range slices.Backward(e.order) {
+		if r := e.rounds[v]; r.signed[Finalize] && r.has(Notarize) {
+			return r.cert(Notarize)
+		}
+	}
+	return Certificate{}
+}
+
+// Step takes inputs, in order, and returns what follows. Without inputs it only
+// looks at the time. Instants must not decrease from call to call.
+func (e *Engine) Step(now aweigh.Instant, inputs ...Input) Output {
+	out := e.restored
+	e.restored = Output{}
+	for _, in := range inputs {
+		switch in := in.(type) {
+		case Proposal:
+			e.propose(in, &out)
+		case Vote:
+			e.vote(in, &out)
+		case Certificate:
+			e.certificate(in, &out)
+		case Verdict:
+			e.verdict(in)
+		case Work:
+			e.work = bool(in)
+		}
+	}
+	e.advance(now)
+	e.act(now, &out)
+	e.time(now, &out)
+	if len(out.Certified) > 1 {
+		slices.SortStableFunc(out.Certified, func(a, b Certificate) int {
+			return cmp.Compare(a.Subject.View, b.Subject.View)
+		})
+	}
+	return out
+}
+
+// round is the record of a view.
+func (e *Engine) round(v aweigh.View) *round {
+	r := e.rounds[v]
+	if r == nil {
+		r = &round{view: v, leader: e.Leader(v)}
+		e.rounds[v] = r
+		at, _ := slices.BinarySearch(e.order, v)
+		e.order = slices.Insert(e.order, at, v)
+	}
+	return r
+}

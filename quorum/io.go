@@ -1,0 +1,111 @@
+package quorum
+
+import (
+	"time"
+
+	"github.com/aweigh/aweigh"
+)
+
+// Timing holds the periods of an Engine. Zero fields take the defaults.
+type Timing struct {
+	// View is how long a view may take before an anchor gives up on it, while
+	// views succeed. Default 1 s.
+	View time.Duration
+	// MaxView bounds the growth of that period while views fail (P19). Default 16 s.
+	MaxView time.Duration
+	// Offer is the period at which what others may lack is offered again while
+	// there is work (P17). It never grows. Default 250 ms.
+	Offer time.Duration
+	// Settle is how long a leader without mutations waits for the block before
+	// it to become final, before it proposes an empty one. Default 100 ms.
+	Settle time.Duration
+}
+
+func (t Timing) withDefaults() Timing {
+	def := func(d *time.Duration, v time.Duration) {
+		if *d <= 0 {
+			*d = v
+		}
+	}
+	def(&t.View, time.Second)
+	def(&t.MaxView, 16*time.Second)
+	def(&t.Offer, 250*time.Millisecond)
+	def(&t.Settle, 100*time.Millisecond)
+	return t
+}
+
+// Config is all that an Engine needs to know of its epoch.
+type Config struct {
+	Self    aweigh.AnchorID // the anchor that this engine votes for; zero to watch only
+	Weights Weights
+	Rules   Rules
+	Seed    aweigh.Hash // of the epoch, for Leader
+	Root    aweigh.Hash // the block that the epoch starts from; it counts as final at view 0
+	Timing  Timing
+}
+
+// Input is one thing that happened: Proposal, Vote, Certificate, Verdict or
+// Work. All that comes from others must have been verified.
+type Input interface{ input() }
+
+// Proposal announces the block that the leader of a view proposes. Vote is the
+// leader's own, of kind Propose. Parent must be what the block itself names.
+type Proposal struct {
+	Vote       Vote
+	Parent     aweigh.Hash
+	ParentView aweigh.View // in which the parent was notarized, 0 for the root; for people and logs
+}
+
+// Verdict answers Output.Check: whether the block of a proposal is valid.
+type Verdict struct {
+	View  aweigh.View
+	Block aweigh.Hash
+	Valid bool
+}
+
+// Work says whether this node knows of mutations that stand in no proposal yet.
+// The engine keeps the last word that it was given.
+type Work bool
+
+func (Proposal) input()    {}
+func (Vote) input()        {}
+func (Certificate) input() {}
+func (Verdict) input()     {}
+func (Work) input()        {}
+
+// Slot is a view in which this anchor leads and shall propose a block now.
+type Slot struct {
+	View       aweigh.View
+	Parent     aweigh.Hash
+	ParentView aweigh.View
+	Proof      []Certificate // the parent's notarization and the nullifications between (P12)
+}
+
+// Fault is two conflicting votes of one anchor (P36).
+type Fault struct{ First, Second Vote }
+
+// Offer is what an anchor repeats of its open views (P17), so that nothing
+// depends on one delivery. Idle anchors offer nothing on their own: whoever
+// receives an Offer with a lower View or Final than its own answers with its
+// Holdings, and whoever meets a peer anew asks for them.
+type Offer struct {
+	View         aweigh.View // the sender's current view
+	Final        aweigh.View // the sender's last final view
+	Votes        []Vote
+	Certificates []Certificate
+	Propose      aweigh.View // repeat the own proposal of this view, 0: none
+}
+
+// Output is what shall follow from a step, in the order of the fields. All of
+// Sign and Certified must be durable before any of it is sent: a finalize vote
+// without its notarization on record could not be accounted for after a restart.
+type Output struct {
+	Sign      []Subject      // sign, make durable, send to all, and feed back as own Votes
+	Build     *Slot          // build, sign and send a proposal; feed it back with its Verdict
+	Check     []Proposal     // check these blocks; feed back a Verdict for each
+	Certified []Certificate  // first seen or formed in this step, ordered by view; pass on (P11)
+	Final     []Certificate  // finalizations with a higher view than all before
+	Faults    []Fault        // at most one for each anchor and view
+	Offer     *Offer         // send to all
+	Wake      aweigh.Instant // step again at this instant if nothing happens before; 0: never
+}

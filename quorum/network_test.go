@@ -1,0 +1,461 @@
+package quorum_test
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/quorum"
+)
+
+// network is a small deterministic world of engines: anchors 1 to n, a queue of
+// messages that nobody delivers unless told to, and a clock that stands still
+// unless told to move. It plays the part of package node: it "signs", keeps the
+// durable record, and checks blocks.
+type network struct {
+	cfg    quorum.Config
+	peers  []*peer // peers[i] is anchor i+1
+	queue  []message
+	now    aweigh.Instant
+	blocks map[aweigh.Hash]block
+	cast   map[string]bool // every vote ever signed, by signature
+
+	dies   func() bool // whether a peer stops and starts again in the middle of a step
+	gossip bool        // pass every certificate on at once (P11); offers do it later
+	log    func(format string, args ...any)
+	broken func(format string, args ...any) // an invariant does not hold
+
+	faults  int
+	highest aweigh.Hash // the highest block that is final anywhere
+	finalAt map[aweigh.View]aweigh.Hash
+}
+
+// block is the content that a hash stands for. It carries all mutations of its
+// branch, as bits.
+type block struct {
+	name    string
+	view    aweigh.View
+	parent  aweigh.Hash
+	content uint64
+	bad     bool
+}
+
+// peer is one anchor: an engine, or nil for a liar or one that is down, and
+// what would be on its disk.
+type peer struct {
+	id     int
+	engine *quorum.Engine
+	liar   bool
+
+	votes     []quorum.Vote
+	certs     []quorum.Certificate
+	proposals map[aweigh.View]parcel
+	finals    []aweigh.Hash
+
+	known   uint64      // mutations that this peer was given
+	tip     aweigh.Hash // the highest block certified
+	content uint64      // mutations in the tip or the proposal of the current view
+	working bool        // the last Work said
+	wake    aweigh.Instant
+	view    aweigh.View // as last logged
+	offers  int
+}
+
+// parcel is a proposal with the certificates that show its place (P12).
+type parcel struct {
+	proposal quorum.Proposal
+	proof    []quorum.Certificate
+}
+
+// message is one thing on the way: a vote, a certificate, a parcel or an offer.
+type message struct {
+	from, to int
+	body     any
+}
+
+var start = aweigh.Instant(time.Hour)
+
+func newNetwork(cfg quorum.Config, liars ...int) *network {
+	n := &network{
+		cfg: cfg, now: start,
+		blocks:  map[aweigh.Hash]block{cfg.Root: {name: "root"}},
+		cast:    map[string]bool{},
+		log:     func(string, ...any) {},
+		broken:  func(f string, args ...any) { panic(fmt.Sprintf(f, args...)) },
+		highest: cfg.Root,
+		finalAt: map[aweigh.View]aweigh.Hash{},
+	}
+	for i := range cfg.Weights.Len() {
+		p := &peer{id: i + 1, liar: slices.Contains(liars, i+1), proposals: map[aweigh.View]parcel{}, view: 1, tip: cfg.Root}
+		if !p.liar {
+			p.engine = quorum.NewEngine(n.config(p))
+		}
+		n.peers = append(n.peers, p)
+	}
+	return n
+}
+
+func (n *network) config(p *peer) quorum.Config {
+	cfg := n.cfg
+	cfg.Self = anchor(p.id)
+	return cfg
+}
+
+func (n *network) peer(id int) *peer { return n.peers[id-1] }
+
+// sign makes anchor id's vote; the signature says in clear what it is for.
+func (n *network) sign(id int, s quorum.Subject) quorum.Vote {
+	sig := fmt.Sprintf("%d: %s %d %s", id, s.Kind, s.View, s.Block)
+	n.cast[sig] = true
+	return quorum.Vote{Subject: s, Signature: quorum.Signature{Anchor: anchor(id), Bytes: []byte(sig)}}
+}
+
+// genuine reports whether a certificate is one: signatures really given, in
+// order, of weight enough (P6).
+func (n *network) genuine(c quorum.Certificate) bool {
+	for i, s := range c.Signatures {
+		id := n.id(s.Anchor)
+		sig := fmt.Sprintf("%d: %s %d %s", id, c.Subject.Kind, c.Subject.View, c.Subject.Block)
+		if string(s.Bytes) != sig || !n.cast[sig] || i > 0 && bytes.Compare(c.Signatures[i-1].Anchor[:], s.Anchor[:]) >= 0 {
+			return false
+		}
+	}
+	tally := c.Tally(n.cfg.Weights)
+	return tally.Meets(n.cfg.Rules.For(c.Subject.Kind), n.cfg.Weights)
+}
+
+func (n *network) id(a aweigh.AnchorID) int { return int(a[0])<<8 | int(a[1]) }
+
+// block makes the block of a name: "b3" or, for another of the view, "b3x".
+func (n *network) block(name string, v aweigh.View, parent aweigh.Hash, adds uint64) aweigh.Hash {
+	h := aweigh.Sum([]byte(name), parent[:])
+	n.blocks[h] = block{name: name, view: v, parent: parent, content: n.blocks[parent].content | adds}
+	return h
+}
+
+func (n *network) name(h aweigh.Hash) string { return n.blocks[h].name }
+
+// find is the block of a name, the youngest if there are several.
+func (n *network) find(name string) (found aweigh.Hash) {
+	for h, b := range n.blocks {
+		if b.name == name && (found.IsZero() || bytes.Compare(h[:], found[:]) > 0) {
+			found = h
+		}
+	}
+	return found
+}
+
+// say is a subject with the block's name, as in "notarize b1" and "nullify 1".
+func (n *network) say(s quorum.Subject) string {
+	if s.Kind == quorum.Nullify {
+		return fmt.Sprintf("nullify %d", s.View)
+	}
+	return fmt.Sprintf("%s %s", s.Kind, n.name(s.Block))
+}
+
+func (n *network) signers(c quorum.Certificate) string {
+	var ids []string
+	for _, s := range c.Signatures {
+		ids = append(ids, fmt.Sprint(n.id(s.Anchor)))
+	}
+	return strings.Join(ids, ",")
+}
+
+// send puts a message to every other anchor, or to those named, on the queue.
+func (n *network) send(from int, body any, to ...int) {
+	for _, p := range n.peers {
+		if p.id != from && (len(to) == 0 || slices.Contains(to, p.id)) {
+			n.queue = append(n.queue, message{from, p.id, body})
+		}
+	}
+}
+
+// receive gives a message to its addressee.
+func (n *network) receive(m message) {
+	p := n.peer(m.to)
+	if p.engine == nil {
+		return
+	}
+	switch body := m.body.(type) {
+	case quorum.Vote:
+		n.step(p, body)
+	case quorum.Certificate:
+		n.step(p, body)
+	case parcel:
+		n.step(p, append(inputs(body.proof), body.proposal)...)
+	case quorum.Offer:
+		in := inputs(body.Certificates)
+		for _, v := range body.Votes {
+			in = append(in, v)
+		}
+		n.step(p, in...)
+		if p.engine != nil && (body.View < p.engine.View() || body.Final < p.engine.Final()) {
+			n.offer(p, p.engine.Holdings(), m.from)
+		}
+	}
+}
+
+func inputs(certs []quorum.Certificate) (in []quorum.Input) {
+	for _, c := range certs {
+		in = append(in, c)
+	}
+	return in
+}
+
+// offer sends what a peer holds, with the proposal that it names.
+func (n *network) offer(p *peer, o quorum.Offer, to ...int) {
+	n.send(p.id, o, to...)
+	if o.Propose > 0 {
+		n.send(p.id, p.proposals[o.Propose], to...)
+	}
+}
+
+// step takes a peer through its inputs and all that follows from them within
+// the peer itself.
+func (n *network) step(p *peer, in ...quorum.Input) {
+	for {
+		out := p.engine.Step(n.now, in...)
+		if n.dies != nil && n.dies() { // before anything was durable, or sent
+			n.restart(p)
+			return
+		}
+		in = n.follow(p, out)
+		if work := p.known&^p.content != 0; work != p.working {
+			p.working = work
+			in = append(in, quorum.Work(work))
+		}
+		if len(in) == 0 {
+			p.wake = out.Wake
+			if p.wake != 0 && p.wake <= n.now {
+				n.broken("%d: wants to wake at %s, it is %s", p.id, p.wake.Sub(start), n.now.Sub(start))
+			}
+			return
+		}
+	}
+}
+
+// follow does what an output asks, in its order, and returns what to feed back.
+func (n *network) follow(p *peer, out quorum.Output) (in []quorum.Input) {
+	for _, c := range out.Certified {
+		if !n.genuine(c) {
+			n.broken("%d: no certificate: %s by %s", p.id, n.say(c.Subject), n.signers(c))
+		}
+		p.certs = append(p.certs, c)
+		n.log("%d: certificate %s by %s", p.id, n.say(c.Subject), n.signers(c))
+		if b := n.blocks[c.Subject.Block]; c.Subject.Kind != quorum.Nullify && b.view > n.blocks[p.tip].view {
+			p.tip = c.Subject.Block
+		}
+	}
+	if v := p.engine.View(); v != p.view {
+		p.view = v
+		p.content = n.blocks[p.tip].content // what a nullified view would have added is work again
+		n.log("%d: enter view %d, led by %d", p.id, v, n.id(p.engine.Leader(v)))
+	}
+	for _, s := range out.Sign {
+		in = append(in, n.vote(p, s))
+	}
+	for _, c := range out.Final {
+		n.finalize(p, c.Subject)
+	}
+	if s := out.Build; s != nil {
+		in = append(in, n.build(p, *s)...)
+	}
+	for _, c := range out.Check {
+		b := n.blocks[c.Vote.Block]
+		if !b.bad {
+			p.content = b.content
+		}
+		in = append(in, quorum.Verdict{View: c.Vote.View, Block: c.Vote.Block, Valid: !b.bad})
+	}
+	n.faults += len(out.Faults)
+	for _, f := range out.Faults {
+		n.log("%d: fault of %d: %s, %s", p.id, n.id(f.First.Anchor), n.say(f.First.Subject), n.say(f.Second.Subject))
+		if f.First.Anchor != f.Second.Anchor || !f.First.Conflicts(f.Second.Subject) || !n.peer(n.id(f.First.Anchor)).liar {
+			n.broken("%d: no fault: %v", p.id, f)
+		}
+	}
+	if o := out.Offer; o != nil {
+		p.offers++
+		n.log("%d: offer %s", p.id, n.sayOffer(*o))
+		n.offer(p, *o)
+	}
+	if n.gossip {
+		for _, c := range out.Certified {
+			n.send(p.id, c)
+		}
+	}
+	return in
+}
+
+// vote is the signing guard: it keeps the record and refuses what conflicts.
+func (n *network) vote(p *peer, s quorum.Subject) quorum.Vote {
+	for _, v := range p.votes {
+		if v.Conflicts(s) || v.Subject == s {
+			n.broken("%d: signed %s and now %s (P7)", p.id, n.say(v.Subject), n.say(s))
+		}
+	}
+	v := n.sign(p.id, s)
+	p.votes = append(p.votes, v)
+	n.log("%d: %s", p.id, n.say(s))
+	n.send(p.id, v)
+	return v
+}
+
+func (n *network) build(p *peer, s quorum.Slot) []quorum.Input {
+	h := n.block(fmt.Sprintf("b%d", s.View), s.View, s.Parent, p.known)
+	v := n.sign(p.id, quorum.Subject{Kind: quorum.Propose, View: s.View, Block: h})
+	if _, twice := p.proposals[s.View]; twice {
+		n.broken("%d: asked twice to build in view %d", p.id, s.View)
+	}
+	m := parcel{quorum.Proposal{Vote: v, Parent: s.Parent, ParentView: s.ParentView}, s.Proof}
+	p.votes = append(p.votes, v)
+	p.proposals[s.View] = m
+	empty := ""
+	if n.blocks[h].content == n.blocks[s.Parent].content {
+		empty = ", empty"
+	}
+	n.log("%d: propose %s on %s with %d certificates%s", p.id, n.name(h), n.name(s.Parent), len(s.Proof), empty)
+	n.send(p.id, m)
+	p.content = n.blocks[h].content
+	return []quorum.Input{m.proposal, quorum.Verdict{View: s.View, Block: h, Valid: true}}
+}
+
+// finalize checks agreement: one final block in a view, and one chain.
+func (n *network) finalize(p *peer, s quorum.Subject) {
+	n.log("%d: final %s", p.id, n.name(s.Block))
+	p.finals = append(p.finals, s.Block)
+	if h, ok := n.finalAt[s.View]; ok && h != s.Block {
+		n.broken("fork: view %d has two final blocks", s.View)
+	}
+	n.finalAt[s.View] = s.Block
+	if n.descends(s.Block, n.highest) {
+		n.highest = s.Block
+	} else if !n.descends(n.highest, s.Block) {
+		n.broken("fork: %s and %s are both final", n.name(n.highest), n.name(s.Block))
+	}
+}
+
+func (n *network) descends(h, from aweigh.Hash) bool {
+	for ; h != from; h = n.blocks[h].parent {
+		if h == n.cfg.Root || h.IsZero() {
+			return false
+		}
+	}
+	return true
+}
+
+func (n *network) sayOffer(o quorum.Offer) string {
+	var parts []string
+	for _, c := range o.Certificates {
+		parts = append(parts, "["+n.say(c.Subject)+"]")
+	}
+	for _, v := range o.Votes {
+		parts = append(parts, fmt.Sprintf("%d:%s", n.id(v.Anchor), n.say(v.Subject)))
+	}
+	if o.Propose > 0 {
+		parts = append(parts, fmt.Sprintf("proposal %d", o.Propose))
+	}
+	return fmt.Sprintf("view %d final %d: %s", o.View, o.Final, strings.Join(parts, " "))
+}
+
+// deliver delivers matching messages, and those that follow, until none is left.
+func (n *network) deliver(match func(message) bool) {
+	for i := 0; i < len(n.queue); {
+		if m := n.queue[i]; match == nil || match(m) {
+			n.queue = slices.Delete(n.queue, i, i+1)
+			n.receive(m)
+			i = 0
+		} else {
+			i++
+		}
+	}
+}
+
+// tick moves the clock, waking every engine when it asked to be woken.
+func (n *network) tick(d time.Duration) {
+	for end := n.now.Add(d); ; {
+		var next *peer
+		for _, p := range n.peers {
+			if p.engine != nil && p.wake != 0 && p.wake <= end && (next == nil || p.wake < next.wake) {
+				next = p
+			}
+		}
+		if next == nil {
+			n.now = end
+			return
+		}
+		n.now = next.wake
+		n.step(next)
+	}
+}
+
+// run delivers everything at once whenever there is something, for a while.
+func (n *network) run(d time.Duration) {
+	for end := n.now.Add(d); n.now < end; {
+		n.deliver(nil)
+		wake := end
+		for _, p := range n.peers {
+			if p.engine != nil {
+				wake = min(wake, cmpWake(p.wake, end))
+			}
+		}
+		n.tick(wake.Sub(n.now))
+	}
+	n.deliver(nil)
+}
+
+// meet lets everyone tell everyone else what it holds, as peers do that connect
+// again.
+func (n *network) meet() {
+	for _, p := range n.peers {
+		if p.engine != nil {
+			n.offer(p, p.engine.Holdings())
+		}
+	}
+}
+
+func cmpWake(wake, end aweigh.Instant) aweigh.Instant {
+	if wake == 0 {
+		return end
+	}
+	return wake
+}
+
+// work gives a new mutation to some peers, or to all.
+func (n *network) work(mutation int, ids ...int) {
+	for _, p := range n.peers {
+		if len(ids) == 0 || slices.Contains(ids, p.id) {
+			p.known |= 1 << mutation
+			if p.engine != nil {
+				n.step(p)
+			}
+		}
+	}
+}
+
+func (n *network) crash(p *peer) { p.engine, p.wake = nil, 0 }
+
+// restart starts a peer anew from its record.
+func (n *network) restart(p *peer) {
+	p.engine = quorum.NewEngine(n.config(p))
+	p.engine.Restore(p.votes, p.certs)
+	p.content, p.working = n.blocks[p.tip].content, false
+	p.view = p.engine.View()
+	n.log("%d: restart in view %d, final %d", p.id, p.view, p.engine.Final())
+	in := []quorum.Input{}
+	if m, ok := p.proposals[p.view]; ok {
+		in = append(in, m.proposal)
+	}
+	n.step(p, in...)
+}
+
+// best is the highest block that a peer has final.
+func (n *network) best(p *peer) aweigh.Hash {
+	if len(p.finals) == 0 {
+		return n.cfg.Root
+	}
+	return p.finals[len(p.finals)-1]
+}

@@ -1,0 +1,156 @@
+package quorum
+
+import "github.com/aweigh/aweigh"
+
+// round is what an engine knows of one view. Anchors appear by their seat.
+type round struct {
+	view   aweigh.View
+	leader aweigh.AnchorID
+
+	proposed Vote      // the leader's first word of kind Propose
+	proposal *Proposal // what that word stands for
+	check    check
+
+	votes   [Finalize + 1][]Vote // by kind and seat: the first of each anchor; nil while there is none
+	counts  []count              // of votes, by subject
+	certs   [Finalize + 1]Certificate
+	accused []bool // by seat: a fault was reported
+
+	signed [Finalize + 1]bool // kinds that this anchor signed
+	asked  bool               // to build
+}
+
+// check is how far the validation of a round's proposal got.
+type check uint8
+
+const (
+	unchecked check = iota
+	checking        // handed out
+	valid
+	invalid
+)
+
+// count adds up the votes for one subject as they come, so that no vote costs
+// a look at all the others.
+type count struct {
+	subject Subject
+	weight  uint64
+	anchors int
+}
+
+func (r *round) cert(k Kind) Certificate { return r.certs[k] }
+
+func (r *round) has(k Kind) bool { return !r.certs[k].IsZero() }
+
+// over reports whether the view ended, so that the next can be entered (P11).
+func (r *round) over() bool { return r.has(Notarize) || r.has(Nullify) || r.has(Finalize) }
+
+// block is the certificate that names the block that the view gave, if any did.
+func (r *round) block() (Certificate, bool) {
+	if r.has(Notarize) {
+		return r.certs[Notarize], true
+	}
+	return r.certs[Finalize], r.has(Finalize)
+}
+
+// quiet reports whether nobody said anything in the view.
+func (r *round) quiet() bool { return len(r.counts) == 0 && r.proposed.View == 0 }
+
+// held is an anchor's vote of a kind, the zero Vote if there is none.
+func (r *round) held(k Kind, seat int) Vote {
+	switch {
+	case k == Propose:
+		return r.proposed
+	case r.votes[k] == nil:
+		return Vote{}
+	}
+	return r.votes[k][seat]
+}
+
+// rival is a vote held that its signer may not have cast beside v (P36).
+func (r *round) rival(v Vote, seat int) (Vote, bool) {
+	kinds := [...]Kind{v.Kind, v.Kind}
+	switch v.Kind {
+	case Nullify:
+		kinds[1] = Finalize
+	case Finalize:
+		kinds[1] = Nullify
+	}
+	for _, k := range kinds {
+		if old := r.held(k, seat); old.View != 0 && old.Subject.Conflicts(v.Subject) {
+			return old, true
+		}
+	}
+	return Vote{}, false
+}
+
+// fault is what v proves together with an earlier vote: at most once for each
+// anchor, since the same conflict comes again with every offer.
+func (r *round) fault(v Vote, seat, seats int) (Fault, bool) {
+	if r.accused != nil && r.accused[seat] {
+		return Fault{}, false
+	}
+	old, ok := r.rival(v, seat)
+	if !ok {
+		return Fault{}, false
+	}
+	if r.accused == nil {
+		r.accused = make([]bool, seats)
+	}
+	r.accused[seat] = true
+	return Fault{First: old, Second: v}, true
+}
+
+// add counts v if it is its signer's first of its kind; met reports that v
+// brought its subject to the weight that the rule asks.
+func (r *round) add(v Vote, seat int, w Weights, rule Rule) (met bool) {
+	if r.held(v.Kind, seat).View != 0 {
+		return false
+	}
+	if v.Kind == Propose {
+		r.proposed = v
+		return false
+	}
+	if r.votes[v.Kind] == nil {
+		r.votes[v.Kind] = make([]Vote, w.Len())
+	}
+	r.votes[v.Kind][seat] = v
+	c := r.count(v.Subject)
+	c.weight += w.At(seat).Weight
+	c.anchors++
+	return rule.Met(c.weight, w.Total(), c.anchors)
+}
+
+func (r *round) count(s Subject) *count {
+	for i := range r.counts {
+		if r.counts[i].subject == s {
+			return &r.counts[i]
+		}
+	}
+	r.counts = append(r.counts, count{subject: s})
+	return &r.counts[len(r.counts)-1]
+}
+
+// certificate gathers the signatures held for a subject, in the order of anchors.
+func (r *round) certificate(s Subject) Certificate {
+	sigs := make([]Signature, 0, r.count(s).anchors)
+	for _, v := range r.votes[s.Kind] {
+		if v.Subject == s {
+			sigs = append(sigs, v.Signature)
+		}
+	}
+	return Certificate{Subject: s, Signatures: sigs}
+}
+
+// offer adds to o the certificate of a kind or, without one, the votes for it.
+func (r *round) offer(o *Offer, k Kind) {
+	if r.has(k) {
+		o.Certificates = append(o.Certificates, r.certs[k])
+		return
+	}
+	for _, v := range r.votes[k] {
+		if v.View != 0 {
+			o.Votes = append(o.Votes, v)
+		}
+	}
+}

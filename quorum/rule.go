@@ -1,0 +1,197 @@
+package quorum
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/aweigh/aweigh"
+)
+
+// Mode says which faults a scope survives (P2).
+type Mode uint8
+
+const (
+	// BFT survives anchors that lie, up to a third of the weight less one.
+	BFT Mode = 1
+	// Crash survives anchors that stop, and trusts that none lies.
+	Crash Mode = 2
+)
+
+// String is "bft" or "crash".
+func (m Mode) String() string {
+	switch m {
+	case BFT:
+		return "bft"
+	case Crash:
+		return "crash"
+	}
+	return fmt.Sprintf("mode(%d)", uint8(m))
+}
+
+// ParseMode reads the form of Mode.String.
+func ParseMode(s string) (Mode, error) {
+	switch s {
+	case "bft":
+		return BFT, nil
+	case "crash":
+		return Crash, nil
+	}
+	return 0, fmt.Errorf("quorum: mode is bft or crash, not %q", s)
+}
+
+// FaultBudget is the weight f that may lie without harm, out of total.
+func (m Mode) FaultBudget(total uint64) uint64 {
+	if m == BFT && total > 0 {
+		return (total - 1) / 3
+	}
+	return 0
+}
+
+// Rule asks for more than Num/Den of the whole weight, or all of it where that
+// is less, and for at least MinAnchors anchors however heavy they are.
+type Rule struct {
+	_          struct{} `cbor:",toarray"`
+	Num, Den   uint64
+	MinAnchors uint32
+}
+
+// MaxDen bounds the denominator of a Rule.
+const MaxDen = 1_000_000
+
+// Threshold is the least weight that meets the rule: ⌊total·Num/Den⌋ + 1, at
+// most total.
+func (r Rule) Threshold(total uint64) uint64 { return min(total*r.Num/r.Den+1, total) }
+
+// Met reports whether weight out of total, of so many anchors, meets the rule.
+func (r Rule) Met(weight, total uint64, anchors int) bool {
+	return total > 0 && weight >= r.Threshold(total) && uint64(anchors) >= uint64(r.MinAnchors)
+}
+
+// String is like "> 2/3" or "> 2/3, 3 anchors".
+func (r Rule) String() string {
+	s := fmt.Sprintf("> %d/%d", r.Num, r.Den)
+	if r.MinAnchors > 0 {
+		s += fmt.Sprintf(", %d anchors", r.MinAnchors)
+	}
+	return s
+}
+
+// Rules are what one scope asks of each kind of vote (P3).
+type Rules struct {
+	_                           struct{} `cbor:",toarray"`
+	Mode                        Mode
+	Notarize, Finalize, Nullify Rule
+}
+
+// DefaultRules are those of P2: more than 2/3 in BFT, more than 1/2 in Crash.
+func DefaultRules(m Mode) Rules {
+	r := Rule{Num: 2, Den: 3}
+	if m == Crash {
+		r = Rule{Num: 1, Den: 2}
+	}
+	return Rules{Mode: m, Notarize: r, Finalize: r, Nullify: r}
+}
+
+// For is the rule for certificates of a kind; there is none for Propose.
+func (r Rules) For(k Kind) Rule {
+	switch k {
+	case Notarize:
+		return r.Notarize
+	case Finalize:
+		return r.Finalize
+	case Nullify:
+		return r.Nullify
+	}
+	return Rule{Num: 1, Den: 1}
+}
+
+// ErrUnsafe is wrapped by Check for rules under which two conflicting blocks
+// could become final.
+var ErrUnsafe = errors.New("quorum: unsafe rules")
+
+// Check says whether the rules are safe for the weights (P3): 2N − W > f and
+// F + S − W > f. For rules that are safe but can be kept from being met by the
+// weight f, or by a single one of several anchors, stoppable is true.
+func (r Rules) Check(w Weights) (stoppable bool, err error) {
+	if r.Mode != BFT && r.Mode != Crash {
+		return false, fmt.Errorf("%w: no such mode %d", ErrUnsafe, r.Mode)
+	}
+	for _, k := range []Kind{Notarize, Finalize, Nullify} {
+		if x := r.For(k); x.Den == 0 || x.Den > MaxDen || x.Num > x.Den {
+			return false, fmt.Errorf("%w: %s: %d/%d is not a share between 0 and 1 with a denominator up to %d", ErrUnsafe, k, x.Num, x.Den, MaxDen)
+		}
+	}
+	if w.Len() == 0 {
+		return false, fmt.Errorf("%w: no anchors", ErrUnsafe)
+	}
+	total, f := w.Total(), r.Mode.FaultBudget(w.Total())
+	n, fin, s := r.Notarize.Threshold(total), r.Finalize.Threshold(total), r.Nullify.Threshold(total)
+	if 2*n <= total+f {
+		return false, fmt.Errorf("%w: two notarizations of weight %d of %d may share no more than the weight %d that may lie", ErrUnsafe, n, total, f)
+	}
+	if fin+s <= total+f {
+		return false, fmt.Errorf("%w: a finalization of weight %d and a nullification of weight %d of %d may share no more than the weight %d that may lie", ErrUnsafe, fin, s, total, f)
+	}
+	least := uint64(max(r.Notarize.MinAnchors, r.Finalize.MinAnchors, r.Nullify.MinAnchors))
+	if least > uint64(w.Len()) {
+		return false, fmt.Errorf("%w: %d anchors asked, %d there", ErrUnsafe, least, w.Len())
+	}
+	weight, anchors := w.failing(f)
+	return max(n, fin, s) > total-weight || least > uint64(w.Len()-anchors), nil
+}
+
+// failing is the most weight, and the greatest number of anchors, that may be
+// missing where anchors of weight f together, or any one of several, may fail.
+func (w Weights) failing(f uint64) (weight uint64, anchors int) {
+	if len(w.shares) < 2 {
+		return f, 0
+	}
+	light := make([]uint64, 0, len(w.shares))
+	for _, s := range w.shares {
+		light = append(light, s.Weight)
+	}
+	slices.Sort(light)
+	sum := uint64(0)
+	for _, x := range light {
+		if sum += x; sum > f {
+			break
+		}
+		anchors++
+	}
+	return max(f, light[len(light)-1]), max(anchors, 1)
+}
+
+// Tally adds up the distinct anchors that said one thing. The zero value is empty.
+type Tally struct {
+	weight  uint64
+	anchors map[aweigh.AnchorID]bool
+}
+
+// Add counts an anchor with its weight under w; it reports false, and changes
+// nothing, if the anchor was counted before or weighs nothing.
+func (t *Tally) Add(w Weights, a aweigh.AnchorID) bool {
+	weight := w.Of(a)
+	if weight == 0 || t.anchors[a] {
+		return false
+	}
+	if t.anchors == nil {
+		t.anchors = make(map[aweigh.AnchorID]bool)
+	}
+	t.anchors[a] = true
+	t.weight += weight
+	return true
+}
+
+// Weight is the sum of the weights counted.
+func (t *Tally) Weight() uint64 { return t.weight }
+
+// Len is the number of anchors counted.
+func (t *Tally) Len() int { return len(t.anchors) }
+
+// Has reports whether an anchor was counted.
+func (t *Tally) Has(a aweigh.AnchorID) bool { return t.anchors[a] }
+
+// Meets reports whether what was counted meets the rule, out of the whole
+// weight of w, never of those present (P4).
+func (t *Tally) Meets(r Rule, w Weights) bool { return r.Met(t.weight, w.Total(), len(t.anchors)) }

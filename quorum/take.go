@@ -1,0 +1,99 @@
+package quorum
+
+import (
+	"slices"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/must"
+)
+
+// open reports whether votes and proposals of a view are still of interest.
+func (e *Engine) open(v aweigh.View) bool { return v >= max(e.floor, 1) && v <= e.view+Ahead }
+
+func (e *Engine) propose(p Proposal, out *Output) {
+	v := p.Vote
+	if v.Kind != Propose {
+		return
+	}
+	e.vote(v, out)
+	if r := e.rounds[v.View]; r != nil && r.proposal == nil && r.proposed.Subject == v.Subject {
+		r.proposal = &p
+	}
+}
+
+func (e *Engine) verdict(in Verdict) {
+	if r := e.rounds[in.View]; r != nil && r.proposal != nil && r.proposal.Vote.Block == in.Block {
+		r.check = invalid
+		if in.Valid {
+			r.check = valid
+		}
+	}
+}
+
+func (e *Engine) vote(v Vote, out *Output) {
+	seat, ok := e.cfg.Weights.Seat(v.Anchor)
+	if !ok || !v.Subject.Valid() || !e.open(v.View) {
+		return
+	}
+	r := e.round(v.View)
+	if v.Kind == Propose && v.Anchor != r.leader {
+		return
+	}
+	e.heard[seat] = max(e.heard[seat], v.View)
+	if seat == e.seat { // whatever the way by which it came back to us
+		r.signed[v.Kind] = true
+		r.asked = r.asked || v.Kind == Propose
+	}
+	if f, ok := r.fault(v, seat, e.cfg.Weights.Len()); ok {
+		out.Faults = append(out.Faults, f)
+	}
+	if r.add(v, seat, e.cfg.Weights, e.cfg.Rules.For(v.Kind)) && !r.has(v.Kind) {
+		e.certificate(r.certificate(v.Subject), out)
+	}
+}
+
+func (e *Engine) certificate(c Certificate, out *Output) {
+	s := c.Subject
+	if !s.Valid() || s.Kind == Propose || s.View < e.final || s.View < e.floor && s.Kind != Finalize {
+		return
+	}
+	r := e.round(s.View)
+	if r.has(s.Kind) {
+		must.Hold(r.cert(s.Kind).Subject == s, "view %d: two blocks certified: more than the fault budget lies", s.View)
+		return
+	}
+	r.certs[s.Kind] = c
+	out.Certified = append(out.Certified, c)
+	must.Hold(!r.has(Finalize) || !r.has(Nullify), "view %d: finalized and nullified: more than the fault budget lies", s.View)
+	must.Hold(!r.has(Finalize) || !r.has(Notarize) || r.cert(Finalize).Subject.Block == r.cert(Notarize).Subject.Block,
+		"view %d: two blocks certified: more than the fault budget lies", s.View)
+
+	e.ended = max(e.ended, s.View)
+	if s.Kind != Nullify {
+		e.tip = max(e.tip, s.View)
+	}
+	switch {
+	case s.Kind == Notarize:
+		e.fresh = append(e.fresh, s.View)
+	case s.Kind == Finalize && s.View > e.final:
+		e.final = s.View
+		e.fails = 0
+		out.Final = append(out.Final, c)
+		e.close(s.View)
+	}
+}
+
+// close forgets the views below floor, except the last final one, for good.
+func (e *Engine) close(floor aweigh.View) {
+	if floor <= e.floor {
+		return
+	}
+	e.floor = floor
+	e.order = slices.DeleteFunc(e.order, func(v aweigh.View) bool {
+		gone := v < floor && v != e.final
+		if gone {
+			delete(e.rounds, v)
+		}
+		return gone
+	})
+}

@@ -1,0 +1,104 @@
+package quorum
+
+import (
+	"time"
+
+	"github.com/aweigh/aweigh"
+)
+
+// skipAfter is how many views per anchor may pass without a sign of life from a
+// leader before its views are given up at once.
+const skipAfter = 4
+
+// time keeps the timers of the view and of the offers.
+func (e *Engine) time(now aweigh.Instant, out *Output) {
+	if !e.busy() {
+		e.deadline, e.offer, e.lulls = 0, 0, 0
+		return
+	}
+	r := e.round(e.view)
+	if e.deadline == 0 {
+		e.deadline = now.Add(e.patience(r))
+	}
+	if now >= e.deadline {
+		e.nullify(r, out) // P15
+	} else {
+		out.Wake = e.deadline
+	}
+	if e.offer == 0 {
+		e.offer = now.Add(e.cfg.Timing.Offer)
+	} else if now >= e.offer {
+		e.offer = now.Add(e.cfg.Timing.Offer)
+		o := e.Holdings()
+		out.Offer = &o
+	}
+	out.Wake = aweigh.Earliest(out.Wake, e.offer)
+	if at := e.settled(); e.leads(r) && !r.asked && at > now {
+		out.Wake = aweigh.Earliest(out.Wake, at)
+	}
+}
+
+// busy reports whether there is a reason for timers to run (P18).
+func (e *Engine) busy() bool {
+	return len(e.heard) > 0 && (e.work || e.tip > e.final || !e.round(e.view).quiet())
+}
+
+// heardLately reports whether the leader of a view showed a sign of life in
+// recent views.
+func (e *Engine) heardLately(r *round) bool {
+	seat, ok := e.cfg.Weights.Seat(r.leader)
+	return ok && (seat == e.seat || e.heard[seat]+aweigh.View(skipAfter*len(e.heard)) >= r.view)
+}
+
+// patience is how long the current view may take: longer while views fail
+// (P19), nothing at all if its leader has been silent for many views.
+func (e *Engine) patience(r *round) time.Duration {
+	if !e.heardLately(r) {
+		return 0
+	}
+	return doubled(e.cfg.Timing.View, e.fails, e.cfg.Timing.MaxView)
+}
+
+// settled is when an empty block shall help a notarized one to become final.
+// The wait doubles while blocks follow that nobody has work for: where
+// finalizations take longer than Settle, every empty block would call for the
+// next, and the scope would never rest (P18). It stays below the time after
+// which the others give the view up.
+func (e *Engine) settled() aweigh.Instant {
+	t := e.cfg.Timing
+	return e.entered.Add(doubled(t.Settle, e.lulls-1, min(t.View, t.MaxView)/2))
+}
+
+// unsettled reports whether that time has come.
+func (e *Engine) unsettled(now aweigh.Instant) bool { return e.tip > e.final && now >= e.settled() }
+
+// doubled is d·2ⁿ, at most limit.
+func doubled(d time.Duration, n int, limit time.Duration) time.Duration {
+	for ; n > 0 && d < limit; n-- {
+		d *= 2
+	}
+	return min(d, limit)
+}
+
+// Holdings is what this engine holds of its open views: enough for any other
+// engine of the epoch to reach the same view, if it holds no more itself. Below
+// the tip, whose certificate stands for what led to it, only votes that may
+// still finalize are of use.
+func (e *Engine) Holdings() Offer {
+	o := Offer{View: e.view, Final: e.final}
+	for _, v := range e.order {
+		if v > e.view {
+			break
+		}
+		r := e.rounds[v]
+		if v >= e.tip && v > e.final {
+			r.offer(&o, Notarize)
+			r.offer(&o, Nullify)
+		}
+		r.offer(&o, Finalize)
+	}
+	if r := e.rounds[e.view]; r != nil && r.signed[Propose] {
+		o.Propose = e.view
+	}
+	return o
+}

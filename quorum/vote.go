@@ -1,0 +1,106 @@
+package quorum
+
+import (
+	"fmt"
+
+	"github.com/aweigh/aweigh"
+)
+
+// Kind is what a vote says about a view (P5).
+type Kind uint8
+
+const (
+	// Propose is the leader's word that a block is its one proposal for the view.
+	Propose Kind = 1
+	// Notarize says that a block is the first valid proposal seen for the view.
+	Notarize Kind = 2
+	// Nullify says that the view shall end without a block.
+	Nullify Kind = 3
+	// Finalize says that the block was notarized, and the view not nullified.
+	Finalize Kind = 4
+)
+
+// String is the kind in lower case.
+func (k Kind) String() string {
+	switch k {
+	case Propose:
+		return "propose"
+	case Notarize:
+		return "notarize"
+	case Nullify:
+		return "nullify"
+	case Finalize:
+		return "finalize"
+	}
+	return fmt.Sprintf("kind(%d)", uint8(k))
+}
+
+// Valid reports whether k is one of the four kinds.
+func (k Kind) Valid() bool { return k >= Propose && k <= Finalize }
+
+// Subject is what a vote states: a kind, a view, and a block, which is zero
+// for Nullify and only for it.
+type Subject struct {
+	_     struct{} `cbor:",toarray"`
+	Kind  Kind
+	View  aweigh.View
+	Block aweigh.Hash
+}
+
+// Valid reports whether the subject is well-formed.
+func (s Subject) Valid() bool {
+	return s.Kind.Valid() && s.View > 0 && (s.Kind == Nullify) == s.Block.IsZero()
+}
+
+// String is like "notarize 7 4bf5122f".
+func (s Subject) String() string {
+	if s.Kind == Nullify {
+		return fmt.Sprintf("%s %d", s.Kind, s.View)
+	}
+	return fmt.Sprintf("%s %d %s", s.Kind, s.View, s.Block.Short())
+}
+
+// Conflicts reports whether one honest anchor may never say both (P7, P36):
+// two proposals, notarizations or finalizations of different blocks in one
+// view, or nullify and finalize of one view.
+func (s Subject) Conflicts(t Subject) bool {
+	if s.View != t.View {
+		return false
+	}
+	if s.Kind == t.Kind {
+		return s.Block != t.Block
+	}
+	return s.Kind == Nullify && t.Kind == Finalize || s.Kind == Finalize && t.Kind == Nullify
+}
+
+// Signature is one anchor's signature, opaque to this package.
+type Signature struct {
+	_      struct{} `cbor:",toarray"`
+	Anchor aweigh.AnchorID
+	Bytes  []byte
+}
+
+// Vote is a subject signed by one anchor.
+type Vote struct {
+	Subject
+	Signature
+}
+
+// Certificate is a subject with signatures whose weight meets the rule for its
+// kind (P6), ordered by anchor.
+type Certificate struct {
+	_          struct{} `cbor:",toarray"`
+	Subject    Subject
+	Signatures []Signature
+}
+
+// IsZero reports whether c is the zero Certificate, "none".
+func (c Certificate) IsZero() bool { return c.Subject.View == 0 }
+
+// Tally counts the distinct signers of the certificate.
+func (c Certificate) Tally(w Weights) (t Tally) {
+	for _, s := range c.Signatures {
+		t.Add(w, s.Anchor)
+	}
+	return t
+}

@@ -1,0 +1,97 @@
+package quorum
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/canon"
+)
+
+// MaxTotal bounds the sum of weights, so that products with the numerators and
+// denominators of rules stay within uint64.
+const MaxTotal = 1<<32 - 1
+
+// ErrWeights is wrapped by every error of NewWeights.
+var ErrWeights = errors.New("quorum: bad weights")
+
+// Share is the weight of one anchor.
+type Share struct {
+	_      struct{} `cbor:",toarray"`
+	Anchor aweigh.AnchorID
+	Weight uint64
+}
+
+// Weights are the weights of the anchors of one epoch (P1): immutable, ordered
+// by anchor, every weight positive, the sum at most MaxTotal. The zero value is
+// the empty set, under which no rule is ever met.
+type Weights struct {
+	shares []Share
+	total  uint64
+	hash   aweigh.Hash
+}
+
+// NewWeights makes Weights of the shares, in any order. Anchors must be
+// distinct and weights positive. Without shares it makes the zero value.
+func NewWeights(shares ...Share) (Weights, error) {
+	if len(shares) == 0 {
+		return Weights{}, nil
+	}
+	w := Weights{shares: slices.Clone(shares)}
+	slices.SortFunc(w.shares, func(a, b Share) int { return bytes.Compare(a.Anchor[:], b.Anchor[:]) })
+	for i, s := range w.shares {
+		switch {
+		case s.Weight == 0:
+			return Weights{}, fmt.Errorf("%w: anchor %s weighs nothing", ErrWeights, s.Anchor.Short())
+		case i > 0 && s.Anchor == w.shares[i-1].Anchor:
+			return Weights{}, fmt.Errorf("%w: anchor %s stands twice", ErrWeights, s.Anchor.Short())
+		case s.Weight > MaxTotal || w.total+s.Weight > MaxTotal:
+			return Weights{}, fmt.Errorf("%w: the sum exceeds %d", ErrWeights, uint64(MaxTotal))
+		}
+		w.total += s.Weight
+	}
+	w.hash = aweigh.Sum([]byte("aweigh/weights/1"), canon.Encode(w.shares))
+	return w, nil
+}
+
+// Equal gives weight 1 to each of the anchors.
+func Equal(anchors ...aweigh.AnchorID) (Weights, error) {
+	shares := make([]Share, len(anchors))
+	for i, a := range anchors {
+		shares[i] = Share{Anchor: a, Weight: 1}
+	}
+	return NewWeights(shares...)
+}
+
+// Of is the weight of an anchor, 0 if it has none.
+func (w Weights) Of(a aweigh.AnchorID) uint64 {
+	if i, ok := w.Seat(a); ok {
+		return w.shares[i].Weight
+	}
+	return 0
+}
+
+// Seat is an anchor's place in the order of anchors, from 0.
+func (w Weights) Seat(a aweigh.AnchorID) (int, bool) {
+	return slices.BinarySearchFunc(w.shares, a, func(s Share, a aweigh.AnchorID) int {
+		return bytes.Compare(s.Anchor[:], a[:])
+	})
+}
+
+// Total is the sum W of all weights.
+func (w Weights) Total() uint64 { return w.total }
+
+// Len is the number of anchors.
+func (w Weights) Len() int { return len(w.shares) }
+
+// At is the share at a seat.
+func (w Weights) At(seat int) Share { return w.shares[seat] }
+
+// All ranges over the shares in the order of anchors.
+func (w Weights) All() iter.Seq[Share] { return slices.Values(w.shares) }
+
+// Hash names the weights: equal Weights have equal hashes.
+func (w Weights) Hash() aweigh.Hash { return w.hash }

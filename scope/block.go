@@ -1,0 +1,206 @@
+package scope
+
+import (
+	"fmt"
+
+	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/quorum"
+	"github.com/aweigh/aweigh/votes"
+)
+
+// Format is the version of everything encoded in blocks and ballots.
+const Format = 1
+
+// Header is what ballots speak of: a block is named by its header's hash (P20).
+type Header struct {
+	_         struct{} `cbor:",toarray"`
+	Format    uint16
+	Network   aweigh.NetworkID
+	Scope     aweigh.ScopeID
+	Epoch     aweigh.Epoch
+	View      aweigh.View
+	Height    aweigh.Height
+	Parent    aweigh.Hash
+	Time      aweigh.Instant
+	Proposer  aweigh.AnchorID
+	Roster    aweigh.Hash
+	Policy    aweigh.Hash
+	Mutations aweigh.Hash // RFC 6962 root over the mutations' identities
+	Evidence  aweigh.Hash // hash of the proofs of fault, zero if there are none
+
+	// As of the parent, that is before this block is executed:
+	LineageSize int64       // entries in the log
+	LineageRoot aweigh.Hash // RFC 6962 root of the log
+	State       aweigh.Hash // digest of the state
+}
+
+// Hash names the block.
+func (h Header) Hash() aweigh.Hash { return aweigh.Sum([]byte("aweigh/header/1"), canon.Encode(h)) }
+
+// Proof is the evidence of one fault that a block carries (P36).
+type Proof = votes.Equivocation
+
+// Block is a header with the bundles and proofs that it names.
+type Block struct {
+	Header  Header
+	Bundles []*CheckedBundle
+	Proofs  []Proof
+	hash    aweigh.Hash
+}
+
+// wireBlock is a Block's encoding.
+type wireBlock struct {
+	_       struct{} `cbor:",toarray"`
+	Header  Header
+	Bundles [][]byte
+	Proofs  []Proof
+}
+
+// NewBlock fills the header's Mutations and Evidence from the content.
+func NewBlock(h Header, bundles []*CheckedBundle, proofs []Proof) *Block {
+	h.Mutations, h.Evidence = MutationsRoot(bundles), evidenceHash(proofs)
+	return &Block{Header: h, Bundles: bundles, Proofs: proofs, hash: h.Hash()}
+}
+
+// Assemble puts together a block that was announced by its header and the
+// names of its bundles. It fails if the content is not what the header names;
+// limits are left to Check.
+func Assemble(h Header, bundles []*CheckedBundle, proofs []Proof) (*Block, error) {
+	b := NewBlock(h, bundles, proofs)
+	if b.Header != h {
+		return nil, fmt.Errorf("%w: the block's content is not what its header names", ErrInvalid)
+	}
+	return b, nil
+}
+
+// Hash names the block.
+func (b *Block) Hash() aweigh.Hash { return b.hash }
+
+// Len is the number of mutations in the block.
+func (b *Block) Len() (n int) {
+	for _, c := range b.Bundles {
+		n += len(c.mutations)
+	}
+	return n
+}
+
+// Encode is the block's canonical encoding, content included.
+func (b *Block) Encode() []byte {
+	w := wireBlock{Header: b.Header, Proofs: b.Proofs}
+	for _, c := range b.Bundles {
+		w.Bundles = append(w.Bundles, c.raw)
+	}
+	return canon.Encode(w)
+}
+
+// DecodeBlock reads and checks the canonical encoding of a block: every bundle
+// in it is verified, unless verify is nil because the block comes from this
+// node's own store. Errors wrap ErrInvalid. The proofs of fault are left to
+// CheckProofs, which needs the epoch's keyring.
+func DecodeBlock(raw []byte, lim Limits, verify votes.Verifier) (*Block, error) {
+	var w wireBlock
+	if most := lim.BlockBytes + overhead; len(raw) > most {
+		return nil, fmt.Errorf("%w: a block of %d bytes, at most %d are taken", ErrInvalid, len(raw), most)
+	}
+	if err := canon.Decode(raw, &w); err != nil {
+		return nil, fmt.Errorf("%w: block: %w", ErrInvalid, err)
+	}
+	if verify == nil {
+		verify = func(votes.PublicKey, votes.Context, []byte, []byte) error { return nil }
+	}
+	bundles := make([]*CheckedBundle, len(w.Bundles))
+	for i, raw := range w.Bundles {
+		c, err := CheckBundle(raw, lim, verify)
+		if err != nil {
+			return nil, err
+		}
+		bundles[i] = c
+	}
+	b, err := Assemble(w.Header, bundles, w.Proofs)
+	if err != nil {
+		return nil, err
+	}
+	return b, b.Check(lim)
+}
+
+// MaxProofs is how many proofs of fault a block may carry.
+const MaxProofs = 64
+
+// overhead is how much longer than its bundles a block's encoding may be: room
+// for the header, and for MaxProofs proofs under the largest signatures.
+const overhead = 1 << 20
+
+// Check says whether the block's content is within limits, and all of it for
+// the scope that the header names. Errors wrap ErrInvalid.
+func (b *Block) Check(lim Limits) error {
+	size := 0
+	for _, c := range b.Bundles {
+		size += len(c.raw)
+		if c.Scope() != b.Header.Scope {
+			return fmt.Errorf("%w: a bundle for scope %s in a block of scope %s", ErrInvalid, c.Scope().Short(), b.Header.Scope.Short())
+		}
+	}
+	switch {
+	case size > lim.BlockBytes:
+		return fmt.Errorf("%w: bundles of %d bytes, at most %d are taken", ErrInvalid, size, lim.BlockBytes)
+	case b.Len() > lim.BlockMutations:
+		return fmt.Errorf("%w: %d mutations, at most %d are taken", ErrInvalid, b.Len(), lim.BlockMutations)
+	case len(b.Proofs) > MaxProofs:
+		return fmt.Errorf("%w: %d proofs of fault, at most %d are taken", ErrInvalid, len(b.Proofs), MaxProofs)
+	}
+	return nil
+}
+
+// CheckProofs verifies the proofs of fault that the block carries. Errors wrap
+// ErrInvalid and the one of package votes that says why.
+func (b *Block) CheckProofs(k *votes.Keyring) error {
+	for i := range b.Proofs {
+		if err := b.Proofs[i].Check(k); err != nil {
+			return fmt.Errorf("%w: proof %d: %w", ErrInvalid, i, err)
+		}
+	}
+	return nil
+}
+
+// MutationsRoot is the RFC 6962 root over the identities of all mutations, in
+// order; the zero Hash for none.
+func MutationsRoot(bundles []*CheckedBundle) aweigh.Hash {
+	var leaves []tlog.Hash
+	for _, c := range bundles {
+		for i := range c.mutations {
+			leaves = append(leaves, tlog.RecordHash(c.mutations[i].ID[:]))
+		}
+	}
+	return merkleRoot(leaves)
+}
+
+// merkleRoot is the Merkle tree hash of RFC 6962, section 2.1.
+func merkleRoot(leaves []tlog.Hash) aweigh.Hash {
+	switch n := len(leaves); n {
+	case 0:
+		return aweigh.Hash{}
+	case 1:
+		return aweigh.Hash(leaves[0])
+	default:
+		k := 1
+		for k*2 < n {
+			k *= 2
+		}
+		return aweigh.Hash(tlog.NodeHash(tlog.Hash(merkleRoot(leaves[:k])), tlog.Hash(merkleRoot(leaves[k:]))))
+	}
+}
+
+func evidenceHash(proofs []Proof) aweigh.Hash {
+	if len(proofs) == 0 {
+		return aweigh.Hash{}
+	}
+	return aweigh.Sum([]byte("aweigh/evidence/1"), canon.Encode(proofs))
+}
+
+// Domain is what the ballots on blocks under this header are bound to (P5).
+func (h Header) Domain() votes.Domain {
+	return votes.Domain{Network: h.Network, Scope: h.Scope, Epoch: h.Epoch, Roster: h.Roster, Policy: h.Policy}
+}

@@ -1,0 +1,161 @@
+package scope
+
+import (
+	"fmt"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/votes"
+)
+
+// Bundle is mutations that one author signed together, so that the cost of a
+// signature is shared by all that were waiting at the same time. It is the unit
+// in which mutations travel and stand in blocks.
+type Bundle struct {
+	_         struct{} `cbor:",toarray"`
+	Author    votes.PublicKey
+	Mutations [][]byte // canonical encodings of Mutation
+	Signature []byte   // over the bundle's identity
+}
+
+// CheckedBundle is a Bundle known to be well-formed, within limits and signed
+// by its author. Only Sign and Check make one, so that nothing unverified can
+// reach a block.
+type CheckedBundle struct {
+	id        aweigh.Hash
+	raw       []byte
+	mutations []CheckedMutation
+	until     aweigh.Instant
+}
+
+// CheckedMutation is one mutation of a CheckedBundle with its content decoded.
+type CheckedMutation struct {
+	Mutation
+	ID   aweigh.Hash
+	Txn  *Txn        // for Write
+	Comp *Compaction // for Compact
+	raw  []byte
+}
+
+// ID names the bundle: the hash over its author and its mutations.
+func (c *CheckedBundle) ID() aweigh.Hash { return c.id }
+
+// Raw is the bundle's canonical encoding.
+func (c *CheckedBundle) Raw() []byte { return c.raw }
+
+// Scope is the one that all its mutations name.
+func (c *CheckedBundle) Scope() aweigh.ScopeID { return c.mutations[0].Scope }
+
+// Author is the ID of the key that signed it.
+func (c *CheckedBundle) Author() aweigh.Hash { return c.mutations[0].Mutation.Author }
+
+// Mutations are the bundle's mutations, in order.
+func (c *CheckedBundle) Mutations() []CheckedMutation { return c.mutations }
+
+// ValidUntil is the last instant at which any of its mutations may apply.
+func (c *CheckedBundle) ValidUntil() aweigh.Instant { return c.until }
+
+func bundleID(author aweigh.Hash, ids []aweigh.Hash) aweigh.Hash {
+	parts := make([][]byte, 0, len(ids)+2)
+	parts = append(parts, []byte("aweigh/bundle/1"), author[:])
+	for i := range ids {
+		parts = append(parts, ids[i][:])
+	}
+	return aweigh.Sum(parts...)
+}
+
+// Sign makes a bundle of mutations, whose Author is set to the signer's.
+func Sign(key votes.PrivateKey, lim Limits, mutations ...Mutation) (*CheckedBundle, error) {
+	b := Bundle{Author: key.Public()}
+	author := b.Author.ID()
+	for _, m := range mutations {
+		m.Author = author
+		b.Mutations = append(b.Mutations, m.Encode())
+	}
+	c, err := b.open(lim)
+	if err != nil {
+		return nil, err
+	}
+	b.Signature = key.Sign(votes.ContextBundle, c.id[:])
+	c.raw = canon.Encode(b)
+	if len(c.raw) > lim.BundleBytes {
+		return nil, fmt.Errorf("%w: a bundle of %d bytes, at most %d are taken", ErrInvalid, len(c.raw), lim.BundleBytes)
+	}
+	return c, nil
+}
+
+// CheckBundle decodes and verifies the canonical encoding of a Bundle. Every
+// error wraps ErrInvalid.
+func CheckBundle(raw []byte, lim Limits, verify votes.Verifier) (*CheckedBundle, error) {
+	var b Bundle
+	if len(raw) > lim.BundleBytes {
+		return nil, fmt.Errorf("%w: a bundle of %d bytes, at most %d are taken", ErrInvalid, len(raw), lim.BundleBytes)
+	}
+	if err := canon.Decode(raw, &b); err != nil {
+		return nil, fmt.Errorf("%w: bundle: %w", ErrInvalid, err)
+	}
+	c, err := b.open(lim)
+	if err != nil {
+		return nil, err
+	}
+	if err := verify(b.Author, votes.ContextBundle, c.id[:], b.Signature); err != nil {
+		return nil, fmt.Errorf("%w: bundle: %w", ErrInvalid, err)
+	}
+	c.raw = raw
+	return c, nil
+}
+
+// open decodes the mutations and checks them against the limits.
+func (b Bundle) open(lim Limits) (*CheckedBundle, error) {
+	if len(b.Mutations) == 0 || len(b.Mutations) > lim.BlockMutations {
+		return nil, fmt.Errorf("%w: a bundle of %d mutations, between 1 and %d are taken", ErrInvalid, len(b.Mutations), lim.BlockMutations)
+	}
+	author := b.Author.ID()
+	c := &CheckedBundle{mutations: make([]CheckedMutation, len(b.Mutations))}
+	ids := make([]aweigh.Hash, len(b.Mutations))
+	for i, raw := range b.Mutations {
+		m := &c.mutations[i]
+		if err := m.open(raw, lim); err != nil {
+			return nil, fmt.Errorf("%w: mutation %d: %w", ErrInvalid, i, err)
+		}
+		if m.Author != author {
+			return nil, fmt.Errorf("%w: mutation %d names another author than its bundle", ErrInvalid, i)
+		}
+		if m.Scope != c.mutations[0].Scope {
+			return nil, fmt.Errorf("%w: mutation %d names another scope than the first", ErrInvalid, i)
+		}
+		ids[i] = m.ID
+		c.until = max(c.until, m.ValidUntil)
+	}
+	c.id = bundleID(author, ids)
+	return c, nil
+}
+
+func (m *CheckedMutation) open(raw []byte, lim Limits) error {
+	if len(raw) > lim.MutationBytes {
+		return fmt.Errorf("%d bytes, at most %d are taken", len(raw), lim.MutationBytes)
+	}
+	if err := canon.Decode(raw, &m.Mutation); err != nil {
+		return err
+	}
+	m.ID = ID(raw)
+	m.raw = raw
+	if n := len(m.Nonce); n < 8 || n > 32 {
+		return fmt.Errorf("a nonce of %d bytes, 8 to 32 are taken", n)
+	}
+	if len(m.Justification) > lim.JustificationBytes {
+		return fmt.Errorf("a justification of %d bytes, at most %d are taken", len(m.Justification), lim.JustificationBytes)
+	}
+	switch m.Class {
+	case Write:
+		m.Txn = new(Txn)
+		if err := canon.Decode(m.Content, m.Txn); err != nil {
+			return err
+		}
+		return m.Txn.Check(lim)
+	case Compact:
+		m.Comp = new(Compaction)
+		return canon.Decode(m.Content, m.Comp)
+	}
+	return fmt.Errorf("unknown class %d", uint8(m.Class))
+}

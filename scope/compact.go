@@ -1,0 +1,88 @@
+package scope
+
+import (
+	"slices"
+
+	"github.com/aweigh/aweigh/kv"
+	"github.com/aweigh/aweigh/lineage"
+)
+
+// compact closes the revisions below rev to readers at once. Their content goes
+// bit by bit, in collect.
+func (x *execution) compact(rev int64) (failure error) {
+	head := &x.next.head
+	switch {
+	case rev <= head.Compacted:
+		return ErrCompacted
+	case rev > head.Revision:
+		return ErrFutureRevision
+	}
+	// The changes of the revision compacted to before stayed, to be watched;
+	// now they are to be looked at again.
+	if again := first(head.Compacted); again.before(x.next.cursor) && head.Compacted > 0 {
+		x.next.cursor = again
+	}
+	head.Compacted = rev
+	x.enter(lineage.Entry{Class: lineage.Compact})
+	return nil
+}
+
+// collect removes content that no reader can reach any more: it takes the next
+// due changes up to the revision compacted to, in their order, and for each
+// removes the versions of its key that it replaced; the version itself if it
+// marks a deletion; and the change. The changes of the very revision compacted
+// to stay, as they do in etcd: it can be read, and watched from.
+func (x *execution) collect(due int) error {
+	s := &x.next
+	if s.cursor.main > s.head.Compacted {
+		return nil
+	}
+	type change struct {
+		at  revision
+		key []byte
+	}
+	var changes []change
+	prefix := len(x.space) + 1
+	err := s.r.Scan(x.space.change(s.cursor), x.space.change(first(s.head.Compacted+1)), false, func(k, key []byte) bool {
+		changes = append(changes, change{readRevision(k[prefix:]), slices.Clone(key)})
+		return len(changes) < due
+	})
+	if err != nil {
+		return err
+	}
+	s.cursor = first(s.head.Compacted + 1)
+	if len(changes) == due {
+		s.cursor = changes[due-1].at.next()
+	}
+	for _, c := range changes {
+		gone := c.at.main < s.head.Compacted
+		if err := x.drop(c.key, c.at, gone); err != nil {
+			return err
+		}
+		if gone {
+			x.ops = append(x.ops, kv.Del(x.space.change(c.at)))
+		}
+	}
+	return nil
+}
+
+// drop removes the versions of a key that its change at a place replaced. If the
+// change itself goes, so do versions of the same transaction before it, and the
+// one at the place if it marks a deletion.
+func (x *execution) drop(key []byte, at revision, gone bool) error {
+	newest := at
+	if !gone {
+		newest = last(at.main - 1)
+	}
+	var drops []kv.Op
+	from, to := x.space.version(key, newest), x.space.appendKey(nil, key, escapeEnd+1)
+	err := x.r.Scan(from, to, false, func(k, record []byte) bool {
+		if _, rev, _ := x.space.splitVersion(k); rev != at || isTombstone(record) {
+			x.removeElement(k, record)
+			drops = append(drops, kv.Del(slices.Clone(k)))
+		}
+		return true
+	})
+	x.versions.Apply(drops...)
+	return err
+}

@@ -1,0 +1,260 @@
+package scope
+
+import (
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/internal/must"
+	"github.com/aweigh/aweigh/kv"
+	"github.com/aweigh/aweigh/lineage"
+	"github.com/aweigh/aweigh/trust"
+)
+
+// Result is all that follows from a block.
+type Result struct {
+	Ops      []kv.Op   // the writes that make the next state
+	Outcomes []Outcome // one for each mutation, in order
+	Head     Head      // of the next state
+	Trust    []trust.Change
+}
+
+// Outcome is what became of one mutation of a block.
+type Outcome struct {
+	Mutation  aweigh.Hash
+	Code      Code
+	Reason    string // why, if Code is Failed; see Failure
+	Revision  int64  // of the key space after the mutation
+	Succeeded bool   // the compares of a transaction held
+	Responses []Response
+}
+
+// Execute is the state transition (P22): a pure function of the state and the
+// block, which must follow it (CheckHeader) and be well-formed, its bundles and
+// proofs checked. Nothing that a mutation says can spoil the block; an error
+// means that the store failed.
+//
+// A block first does what its time has made due, forgetting the receipts of
+// mutations that are void by now and content that was compacted away, each
+// bounded in proportion to the block. Then its proofs of fault reach the trust
+// ledger, and then its mutations are executed in order.
+func (s *State) Execute(b *Block, p Policy) (*Result, error) {
+	h := &b.Header
+	must.Hold(h.Height == s.head.Height+1 && h.Parent == s.head.Block,
+		"block %d is executed on the state of block %d", h.Height, s.head.Height)
+	x := newExecution(s, b, p)
+	due := dueLeast + 2*b.Len()
+	if err := x.forget(due); err != nil {
+		return nil, err
+	}
+	if err := x.collect(due); err != nil {
+		return nil, err
+	}
+	if err := x.judge(b.Proofs); err != nil {
+		return nil, err
+	}
+	for _, c := range b.Bundles {
+		for i := range c.mutations {
+			if err := x.apply(&c.mutations[i]); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return x.finish()
+}
+
+// dueLeast is how many due receipts, and changes to compact, every block works
+// off, on top of two for each of its mutations, so that the work never piles up.
+const dueLeast = 512
+
+// execution is a block being executed.
+type execution struct {
+	view  // of the versions as they are so far
+	next  State
+	block *Block
+	policy Policy
+	log   *lineage.Log
+
+	versions *kv.Overlay // on the parent's state: writes of versions
+	ops      []kv.Op     // all other writes
+	entries  []lineage.Entry
+	result   Result
+
+	recorded map[aweigh.Hash]bool // mutations on record by this block
+	expiries expiries
+	mutation *CheckedMutation // being executed
+	changes  uint32           // that it made so far
+	scratch  []byte
+}
+
+func newExecution(s *State, b *Block, p Policy) *execution {
+	x := &execution{
+		next:     *s,
+		block:    b,
+		policy:   p,
+		log:      s.Lineage(),
+		versions: kv.NewOverlay(s.r),
+		ops:      make([]kv.Op, 0, 8*b.Len()+64),
+		entries:  make([]lineage.Entry, 0, b.Len()),
+		recorded: make(map[aweigh.Hash]bool, b.Len()),
+	}
+	x.view = view{r: x.versions, space: s.space}
+	x.result.Outcomes = make([]Outcome, 0, b.Len())
+	return x
+}
+
+// apply executes one mutation.
+func (x *execution) apply(m *CheckedMutation) error {
+	out := Outcome{Mutation: m.ID, Revision: x.next.head.Revision}
+	now := x.block.Header.Time
+	switch {
+	case m.Scope != x.next.head.Scope:
+		out.Code = Refused
+	case m.ValidUntil < now:
+		out.Code = Expired
+	case m.ValidUntil.Sub(now) > x.policy.Limits.ValidFor:
+		out.Code = Refused
+	default:
+		recorded, err := x.known(m.ID)
+		if err != nil {
+			return err
+		}
+		if recorded {
+			out.Code = Duplicate
+			break
+		}
+		if err := x.execute(m, &out); err != nil {
+			return err
+		}
+		x.remember(m, &out)
+	}
+	x.result.Outcomes = append(x.result.Outcomes, out)
+	return nil
+}
+
+// execute does what a mutation asks for, or records why it cannot be done.
+func (x *execution) execute(m *CheckedMutation, out *Outcome) error {
+	x.mutation, x.changes = m, 0
+	var failure error
+	switch m.Class {
+	case Write:
+		var p plan
+		var err error
+		if p, failure, err = x.plan(m.Txn); err != nil {
+			return err
+		}
+		if failure != nil {
+			break
+		}
+		if out.Responses, err = x.run(p); err != nil {
+			return err
+		}
+		out.Succeeded = p.succeeded
+		x.next.head.Revision = x.revision()
+	case Compact:
+		failure = x.compact(m.Comp.Revision)
+	}
+	out.Code, out.Revision = Applied, x.next.head.Revision
+	if failure != nil {
+		out.Code, out.Reason = Failed, reason(failure)
+		x.enter(lineage.Entry{Class: lineage.Failed, Reason: out.Reason})
+	}
+	return nil
+}
+
+// revision is the key space's revision as the transaction sees it: one more
+// from its first change on.
+func (x *execution) revision() int64 {
+	if x.changes > 0 {
+		return x.next.head.Revision + 1
+	}
+	return x.next.head.Revision
+}
+
+// place is where the transaction's next change stands in the order of changes.
+func (x *execution) place() revision { return revision{x.next.head.Revision + 1, x.changes} }
+
+// store writes a version and counts it as a change. It returns its digest.
+func (x *execution) store(v *KeyValue) aweigh.Hash {
+	k, record := x.space.version(v.Key, v.at()), v.record()
+	x.versions.Apply(kv.Set(k, record))
+	x.ops = append(x.ops, kv.Set(x.space.change(v.at()), v.Key))
+	x.changes++
+	return x.addElement(k, record)
+}
+
+// digestOf is the digest of a version that was stored.
+func (x *execution) digestOf(v *KeyValue) aweigh.Hash {
+	h, scratch := element(x.scratch, x.space.version(v.Key, v.at()), v.record())
+	x.scratch = scratch
+	return h
+}
+
+func (x *execution) addElement(k, record []byte) (h aweigh.Hash) {
+	h, x.scratch = element(x.scratch, k, record)
+	x.next.sum.add(h)
+	return h
+}
+
+func (x *execution) removeElement(k, record []byte) {
+	var h aweigh.Hash
+	h, x.scratch = element(x.scratch, k, record)
+	x.next.sum.remove(h)
+}
+
+// nextEntry is the index in the lineage of the next entry.
+func (x *execution) nextEntry() int64 { return x.next.head.LineageSize + int64(len(x.entries)) }
+
+// enter puts an entry about the current mutation into the lineage.
+func (x *execution) enter(e lineage.Entry) {
+	h, m := &x.block.Header, x.mutation
+	e.Scope, e.Height, e.Index = h.Scope, h.Height, uint32(len(x.entries))
+	e.Mutation, e.Author, e.Justification = m.ID, m.Author, m.Justification
+	e.Revision, e.Policy, e.Roster = x.revision(), h.Policy, h.Roster
+	x.entries = append(x.entries, e)
+}
+
+// judge brings the block's proofs of fault to the trust ledger.
+func (x *execution) judge(proofs []Proof) error {
+	if len(proofs) == 0 {
+		return nil
+	}
+	ledger, err := x.next.Ledger()
+	if err != nil {
+		return err
+	}
+	h := &x.block.Header
+	evidence := make([]trust.Evidence, len(proofs))
+	for i := range proofs {
+		evidence[i] = trust.Evidence{
+			Anchor: proofs[i].Anchor(), Kind: trust.Equivocated, Epoch: h.Epoch, Height: h.Height,
+			Proof: aweigh.Sum([]byte("aweigh/proof/1"), canon.Encode(proofs[i])),
+		}
+	}
+	ledger, x.result.Trust = ledger.ApplyExplained(x.policy.Trust, evidence...)
+	x.next.head.Ledger = ledger.Digest()
+	x.ops = append(x.ops, kv.Set(x.space.at(atLedger), ledger.Encode()))
+	return nil
+}
+
+// finish closes the block: lineage, expiries, head.
+func (x *execution) finish() (*Result, error) {
+	ops, err := x.log.Append(x.entries...)
+	if err != nil {
+		return nil, err
+	}
+	head, err := x.log.Head()
+	if err != nil {
+		return nil, err
+	}
+	x.ops = append(x.ops, ops...)
+	x.ops = append(x.ops, x.expiries.ops(&x.space, x.block.Header.Height)...)
+
+	h, s := &x.block.Header, &x.next
+	s.head.Epoch, s.head.View, s.head.Height = h.Epoch, h.View, h.Height
+	s.head.Block, s.head.Time = x.block.Hash(), h.Time
+	s.head.LineageSize, s.head.LineageRoot = head.Size, head.Root
+	s.head.Digest = s.digest()
+
+	x.result.Head = s.head
+	x.result.Ops = append(append(x.versions.Ops(), x.ops...), s.write())
+	return &x.result, nil
+}

@@ -1,0 +1,81 @@
+package scope
+
+import (
+	"fmt"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/quorum"
+	"github.com/aweigh/aweigh/votes"
+)
+
+// Finality is a block's header with the certificate that makes it final: its
+// own finalization, or that of a descendant together with the headers between
+// (P16).
+type Finality struct {
+	_           struct{} `cbor:",toarray"`
+	Header      Header
+	Descendants []Header // from the block's child to the block finalized, if not itself
+	Certificate quorum.Certificate
+}
+
+// MaxDescendants is how far the certificate may be from the block.
+const MaxDescendants = 1024
+
+// Check verifies the finality of a block of the keyring's epoch. Errors wrap
+// ErrInvalid, and the one of package votes if the certificate does not hold.
+func (f Finality) Check(k *votes.Keyring) error {
+	if len(f.Descendants) > MaxDescendants {
+		return fmt.Errorf("%w: a certificate %d blocks away, at most %d are taken", ErrInvalid, len(f.Descendants), MaxDescendants)
+	}
+	last, hash := f.Header, f.Header.Hash()
+	if last.Format != Format || last.Domain() != k.Domain() {
+		return fmt.Errorf("%w: a block of another epoch: %s", ErrInvalid, last.Domain())
+	}
+	for i, h := range f.Descendants {
+		if h.Parent != hash || h.Height != last.Height+1 || h.Domain() != last.Domain() || h.Format != Format {
+			return fmt.Errorf("%w: descendant %d does not follow", ErrInvalid, i)
+		}
+		last, hash = h, h.Hash()
+	}
+	if want := (quorum.Subject{Kind: quorum.Finalize, View: last.View, Block: hash}); f.Certificate.Subject != want {
+		return fmt.Errorf("%w: a certificate of %s where %s is needed", ErrInvalid, f.Certificate.Subject, want)
+	}
+	if err := k.CheckCertificate(f.Certificate); err != nil {
+		return fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	return nil
+}
+
+// Signer is an anchor that signed for a block, with its weight then.
+type Signer struct {
+	Anchor aweigh.AnchorID
+	Name   string // that the genesis gives it
+	Weight uint64
+}
+
+// Attestation is who stands behind a final block.
+type Attestation struct {
+	Block   aweigh.Hash
+	Height  aweigh.Height
+	Time    aweigh.Instant
+	Signers []Signer
+	Weight  uint64 // of the signers
+	Total   uint64 // of the roster
+}
+
+// attestation lists the signers of a certificate that was checked.
+func (f *Finality) attestation(r Roster) Attestation {
+	a := Attestation{Block: f.Header.Hash(), Height: f.Header.Height, Time: f.Header.Time, Total: r.Weights.Total()}
+	for i := range f.Certificate.Signatures {
+		id := f.Certificate.Signatures[i].Anchor
+		s := Signer{Anchor: id, Weight: r.Weights.Of(id)}
+		for _, anchor := range r.Anchors {
+			if anchor.Key.ID() == id {
+				s.Name = anchor.Name
+			}
+		}
+		a.Signers = append(a.Signers, s)
+		a.Weight += s.Weight
+	}
+	return a
+}

@@ -1,0 +1,93 @@
+package scope
+
+import (
+	"fmt"
+	"time"
+)
+
+// Limits bound what a scope takes. All are enforced on input before any work
+// is done; DefaultLimits are those of docs/protocol.md.
+type Limits struct {
+	_                  struct{} `cbor:",toarray"`
+	KeyBytes           int
+	ValueBytes         int
+	MutationBytes      int // of one mutation's encoding
+	BundleBytes        int // of one bundle's encoding
+	BlockBytes         int // of the encodings of a block's bundles together
+	BlockMutations     int
+	TxnOps             int // compares, or operations of one branch; see Txn.Check
+	JustificationBytes int
+	Drift              time.Duration // how far a block's time may run ahead of a clock
+	ValidFor           time.Duration // how far ahead of a block's time ValidUntil may lie
+}
+
+// DefaultLimits are the limits of a scope whose policy names none.
+func DefaultLimits() Limits {
+	return Limits{
+		KeyBytes:           1024,
+		ValueBytes:         3 << 19, // 1.5 MiB
+		MutationBytes:      2 << 20,
+		BundleBytes:        4 << 20,
+		BlockBytes:         4 << 20,
+		BlockMutations:     10_000,
+		TxnOps:             128,
+		JustificationBytes: 1024,
+		Drift:              500 * time.Millisecond,
+		ValidFor:           10 * time.Minute,
+	}
+}
+
+// What no policy may exceed: a block must fit into a frame of 8 MiB and into
+// what package canon decodes, and receipts are kept for as long as ValidFor.
+const (
+	mostBlockBytes     = 6 << 20
+	mostBlockMutations = 100_000
+	mostTxnOps         = 10_000
+	mostPeriod         = 24 * time.Hour
+)
+
+// Check says whether a policy may have these limits. Errors wrap ErrInvalid.
+func (l Limits) Check() error {
+	for _, b := range []struct {
+		name        string
+		value, most int
+	}{
+		{"KeyBytes", l.KeyBytes, l.MutationBytes},
+		{"ValueBytes", l.ValueBytes, l.MutationBytes},
+		{"JustificationBytes", l.JustificationBytes, l.MutationBytes},
+		{"MutationBytes", l.MutationBytes, l.BundleBytes},
+		{"BundleBytes", l.BundleBytes, l.BlockBytes},
+		{"BlockBytes", l.BlockBytes, mostBlockBytes},
+		{"BlockMutations", l.BlockMutations, mostBlockMutations},
+		{"TxnOps", l.TxnOps, mostTxnOps},
+		{"Drift", int(l.Drift), int(mostPeriod)},
+		{"ValidFor", int(l.ValidFor), int(mostPeriod)},
+	} {
+		if b.value < 1 || b.value > b.most {
+			return fmt.Errorf("%w: limit %s is %d, it must lie between 1 and %d", ErrInvalid, b.name, b.value, b.most)
+		}
+	}
+	return nil
+}
+
+func (l Limits) checkKey(key []byte) error {
+	if len(key) == 0 {
+		return ErrEmptyKey
+	}
+	if len(key) > l.KeyBytes {
+		return fmt.Errorf("a key of %d bytes, at most %d are taken", len(key), l.KeyBytes)
+	}
+	return nil
+}
+
+// checkRange takes bounds that are one byte longer than a key can be: the first
+// key after another is that key with a zero byte.
+func (l Limits) checkRange(key, end []byte) error {
+	if len(key) == 0 {
+		return ErrEmptyKey
+	}
+	if n := max(len(key), len(end)); n > l.KeyBytes+1 {
+		return fmt.Errorf("a bound of %d bytes on keys, at most %d are taken", n, l.KeyBytes+1)
+	}
+	return nil
+}

@@ -1,0 +1,163 @@
+package scope
+
+import (
+	"fmt"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/canon"
+)
+
+// Class says what a mutation changes.
+type Class uint8
+
+const (
+	// Write changes keys: the content is a Txn.
+	Write Class = 1
+	// Compact drops the content of old revisions: the content is a Compaction.
+	Compact Class = 2
+)
+
+// String is the class in lower case.
+func (c Class) String() string {
+	switch c {
+	case Write:
+		return "write"
+	case Compact:
+		return "compact"
+	}
+	return fmt.Sprintf("class(%d)", uint8(c))
+}
+
+// Mutation is one request to change a scope (P21). Its identity is the hash of
+// its canonical encoding; a scope applies it at most once, and never after
+// ValidUntil, so that sending it again is always safe.
+type Mutation struct {
+	_             struct{} `cbor:",toarray"`
+	Scope         aweigh.ScopeID
+	Class         Class
+	Author        aweigh.Hash // votes.PublicKey.ID of the key that signs
+	Content       []byte      // canonical encoding of a Txn or a Compaction, by Class
+	Justification string      // why, in the author's words; kept in the lineage
+	Nonce         []byte      // 8 to 32 bytes that make this request unlike any other
+	ValidUntil    aweigh.Instant
+}
+
+// ID is the mutation's identity, given its canonical encoding.
+func ID(encoded []byte) aweigh.Hash { return aweigh.Sum([]byte("aweigh/mutation/1"), encoded) }
+
+// Txn is etcd's transaction: if every Compare holds, the operations of Success
+// are done, otherwise those of Failure; all together or not at all.
+type Txn struct {
+	_                struct{} `cbor:",toarray"`
+	Compare          []Compare
+	Success, Failure []Op
+}
+
+// Target is what a Compare looks at.
+type Target uint8
+
+// The targets of a Compare; their numbers are etcd's plus one.
+const (
+	OnVersion Target = iota + 1
+	OnCreate
+	OnMod
+	OnValue
+	OnLease
+)
+
+// Relation is how a Compare compares.
+type Relation uint8
+
+// The relations of a Compare; their numbers are etcd's plus one.
+const (
+	Equal Relation = iota + 1
+	Greater
+	Less
+	NotEqual
+)
+
+// Compare is one condition of a Txn. An absent key has version, revisions and
+// lease 0, and fails every comparison of values. With End set it must hold for
+// every key in [Key, End) (see Op for the forms of End).
+type Compare struct {
+	_        struct{} `cbor:",toarray"`
+	Target   Target
+	Relation Relation
+	Key, End []byte
+	Number   int64  // for every target but OnValue
+	Value    []byte // for OnValue
+}
+
+// OpKind is what an Op does.
+type OpKind uint8
+
+// The kinds of an Op.
+const (
+	OpRange OpKind = iota + 1
+	OpPut
+	OpDelete
+	OpTxn
+)
+
+// Op is one operation of a Txn. A range of keys is [Key, End): an empty End
+// means Key alone, and the single byte 0 means "to the end of the key space",
+// as in etcd.
+type Op struct {
+	_           struct{} `cbor:",toarray"`
+	Kind        OpKind
+	Key, End    []byte
+	Value       []byte // OpPut
+	Lease       int64  // OpPut
+	Prev        bool   // OpPut, OpDelete: return what was there
+	IgnoreValue bool   // OpPut: keep the value, change the lease
+	IgnoreLease bool   // OpPut: keep the lease, change the value
+	Range       *Range // OpRange: how to read; nil means the newest content, ascending
+	Txn         *Txn   // OpTxn
+}
+
+// Range says how to read a range of keys: etcd's RangeRequest without the keys.
+type Range struct {
+	_                    struct{} `cbor:",toarray"`
+	Revision             int64    // 0: the newest
+	Limit                int64    // 0: no limit
+	Sort                 SortBy
+	Order                Order
+	KeysOnly, CountOnly  bool
+	MinMod, MaxMod       int64 // bounds on the mod revision, 0: none
+	MinCreate, MaxCreate int64 // bounds on the create revision, 0: none
+}
+
+// Order is the direction of a range. The numbers are etcd's.
+type Order uint8
+
+// The directions of a range. Unordered means ascending, but, as in etcd, a
+// limit then applies to the order of keys before the pairs that it left are
+// sorted by anything else.
+const (
+	Unordered Order = iota
+	Ascending
+	Descending
+)
+
+// SortBy is what the pairs of a range are ordered by; ties by ascending key.
+// The numbers are etcd's.
+type SortBy uint8
+
+// What the pairs of a range can be ordered by.
+const (
+	ByKey SortBy = iota
+	ByVersion
+	ByCreate
+	ByMod
+	ByValue
+)
+
+// Compaction drops the content of all revisions below Revision that a newer
+// one has replaced. Lineage stays.
+type Compaction struct {
+	_        struct{} `cbor:",toarray"`
+	Revision int64
+}
+
+// Encode is the canonical encoding.
+func (m Mutation) Encode() []byte { return canon.Encode(m) }

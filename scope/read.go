@@ -1,0 +1,226 @@
+package scope
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/kv"
+)
+
+// RangeResult is what a Range read.
+type RangeResult struct {
+	Kvs      []KeyValue
+	More     bool  // the limit cut some off
+	Count    int64 // live keys in the range, whatever the limit and the bounds on revisions
+	Revision int64 // of the key space that was read from; not the one asked for
+}
+
+// Range reads the keys [key, end) in the sense of Op. The error is ErrCompacted
+// or ErrFutureRevision if the revision asked for cannot be read.
+func (s *State) Range(key, end []byte, r Range) (RangeResult, error) {
+	if err := s.head.readable(r.Revision); err != nil {
+		return RangeResult{}, err
+	}
+	return s.rangeOf(key, end, r, s.head.Revision)
+}
+
+// readable says whether content as of a revision can be read; 0 is the newest.
+func (h *Head) readable(rev int64) error {
+	switch {
+	case rev <= 0:
+		return nil
+	case rev > h.Revision:
+		return ErrFutureRevision
+	case rev < h.Compacted:
+		return ErrCompacted
+	}
+	return nil
+}
+
+// Object finds an object by its UID: the key that names it, or last named it,
+// and the count of its newest entry in the lineage, to start lineage.Log.Chain
+// from. It reports false for a UID that was never given.
+func (s *State) Object(u aweigh.UID) (key []byte, last int64, ok bool, err error) {
+	raw, ok, err := s.r.Get(s.space.at(atObject, u[:]...))
+	if err != nil || !ok {
+		return nil, 0, false, err
+	}
+	o, err := readObject(raw)
+	if err != nil {
+		return nil, 0, false, err
+	}
+	if o.End != 0 {
+		return o.Key, o.End, true, nil
+	}
+	v, ok, err := s.newest(o.Key)
+	if err == nil && (!ok || v.UID != u) {
+		err = fmt.Errorf("%w: the key of object %s names another", ErrCorrupt, u)
+	}
+	return o.Key, v.Entry + 1, err == nil, err
+}
+
+// view reads the versions of one scope's keys.
+type view struct {
+	r     kv.Reader
+	space space
+}
+
+// newest is the version of a key as of now, and whether it has one.
+func (v *view) newest(key []byte) (KeyValue, bool, error) { return v.before(key, math.MaxInt64) }
+
+// before is the newest version of a key up to a revision, and whether it has
+// one that is not a deletion.
+func (v *view) before(key []byte, rev int64) (kv KeyValue, ok bool, err error) {
+	room := make([]byte, 0, 2*(len(v.space)+1+len(key)+2)+revBytes) // for both ends
+	from := last(rev).appendInverted(v.space.appendKey(room, key, escapeEnd))
+	to := v.space.appendKey(from[len(from):], key, escapeEnd+1)
+	var bad error
+	err = v.r.Scan(from, to, false, func(k, record []byte) bool {
+		if ok = !isTombstone(record); ok {
+			kv, bad = v.decode(k, record)
+			kv.Key = key
+		}
+		return false
+	})
+	if err == nil {
+		err = bad
+	}
+	return kv, ok && err == nil, err
+}
+
+// exactly is the version of a key at one place in the order of changes,
+// deletions included.
+func (v *view) exactly(key []byte, at revision) (KeyValue, bool, error) {
+	k := v.space.version(key, at)
+	record, ok, err := v.r.Get(k)
+	if err != nil || !ok {
+		return KeyValue{}, false, err
+	}
+	kv, err := v.decode(k, record)
+	kv.Key = key
+	return kv, err == nil, err
+}
+
+// decode reads a version, with a value of its own, without its key.
+func (v *view) decode(k, record []byte) (kv KeyValue, err error) {
+	_, at, ok := v.space.splitVersion(k)
+	if !ok {
+		return kv, fmt.Errorf("%w: a version under a key of %d bytes", ErrCorrupt, len(k))
+	}
+	kv.ModRevision, kv.Sub = at.main, at.sub
+	err = kv.readRecord(record)
+	kv.Value = bytes.Clone(kv.Value)
+	return kv, err
+}
+
+// each visits the live versions as of a revision of all keys [key, end), in
+// order of key. The slices given to visit are valid until it returns.
+func (v *view) each(key, end []byte, rev int64, visit func(k, record []byte) error) error {
+	from, to := v.space.versions(key, end)
+	var done []byte // escaped key that was decided
+	var bad error
+	err := v.r.Scan(from, to, false, func(k, record []byte) bool {
+		escaped, at, ok := v.space.splitVersion(k)
+		if !ok {
+			bad = fmt.Errorf("%w: a version under a key of %d bytes", ErrCorrupt, len(k))
+			return false
+		}
+		if at.main > rev || bytes.Equal(escaped, done) {
+			return true
+		}
+		done = append(done[:0], escaped...)
+		if !isTombstone(record) {
+			bad = visit(k, record)
+		}
+		return bad == nil
+	})
+	return cmp.Or(err, bad)
+}
+
+// rangeOf is Range on a view whose newest revision is current.
+func (v *view) rangeOf(key, end []byte, r Range, current int64) (RangeResult, error) {
+	res := RangeResult{Revision: current}
+	rev := r.Revision
+	if rev <= 0 {
+		rev = math.MaxInt64 // so that a transaction sees its own changes
+	}
+	room := int64(math.MaxInt64)
+	if r.CountOnly {
+		room = 0
+	} else if 0 < r.Limit && r.Limit < room && r.inOrder() && !r.bounded() {
+		room = r.Limit + 1 // one more shows that there is more
+	}
+	err := v.each(key, end, rev, func(k, record []byte) error {
+		res.Count++
+		if int64(len(res.Kvs)) >= room {
+			return nil
+		}
+		kv, err := v.decode(k, record)
+		if err != nil {
+			return err
+		}
+		if !r.admits(&kv) {
+			return nil
+		}
+		escaped, _, _ := v.space.splitVersion(k)
+		kv.Key = bytes.Clone(keyOf(escaped))
+		res.Kvs = append(res.Kvs, kv)
+		return nil
+	})
+	if err != nil {
+		return RangeResult{}, err
+	}
+	r.sort(res.Kvs)
+	if r.Limit > 0 && int64(len(res.Kvs)) > r.Limit {
+		res.Kvs, res.More = res.Kvs[:r.Limit], true
+	}
+	if r.KeysOnly {
+		for i := range res.Kvs {
+			res.Kvs[i].Value = nil
+		}
+	}
+	return res, nil
+}
+
+// sort puts pairs that are in order of key into the order asked for.
+func (r *Range) sort(kvs []KeyValue) {
+	var compare func(a, b KeyValue) int
+	switch r.Sort {
+	case ByVersion:
+		compare = func(a, b KeyValue) int { return cmp.Compare(a.Version, b.Version) }
+	case ByCreate:
+		compare = func(a, b KeyValue) int { return cmp.Compare(a.CreateRevision, b.CreateRevision) }
+	case ByMod:
+		compare = func(a, b KeyValue) int { return cmp.Compare(a.ModRevision, b.ModRevision) }
+	case ByValue:
+		compare = func(a, b KeyValue) int { return bytes.Compare(a.Value, b.Value) }
+	default:
+		if r.Order == Descending {
+			slices.Reverse(kvs)
+		}
+		return
+	}
+	if r.Order == Descending {
+		slices.SortStableFunc(kvs, func(a, b KeyValue) int { return compare(b, a) })
+	} else {
+		slices.SortStableFunc(kvs, compare)
+	}
+}
+
+// inOrder reports whether a limit applies to the order of keys.
+func (r *Range) inOrder() bool {
+	return r.Order == Unordered || r.Order == Ascending && r.Sort == ByKey
+}
+
+func (r *Range) bounded() bool {
+	return r.MinMod != 0 || r.MaxMod != 0 || r.MinCreate != 0 || r.MaxCreate != 0
+}
+
+func (r *Range) admits(v *KeyValue) bool {
+	return (r.MinMod == 0 || v.ModRevision >= r.MinMod) && (r.MaxMod == 0 || v.ModRevision <= r.MaxMod) &&
+		(r.MinCreate == 0 || v.CreateRevision >= r.MinCreate) && (r.MaxCreate == 0 || v.CreateRevision <= r.MaxCreate)
+}

@@ -1,0 +1,65 @@
+package store
+
+import (
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/aweigh/aweigh/kv"
+)
+
+// Commit implements Store. Readers may see ops before they are durable.
+func (p *Pebble) Commit(ops []kv.Op, sync bool) error {
+	if err := checkKeys(ops); err != nil {
+		return err
+	}
+	if p.closed.Load() {
+		return ErrClosed
+	}
+	if err := p.fault.get(); err != nil {
+		return err
+	}
+	b := p.db.NewBatch()
+	size, err := fill(b, ops, sync)
+	if err != nil {
+		return fmt.Errorf("store: commit of %d ops: %w", len(ops), err)
+	}
+	how := pebble.NoSync
+	if sync {
+		how = pebble.Sync
+	}
+	err = p.db.Apply(b, how)
+	if err != nil {
+		p.fault.set(fmt.Errorf("commit: %w", err))
+	}
+	if err := p.fault.get(); err != nil { // also what diskFS kept from Pebble
+		return err
+	}
+	p.commits.Add(1)
+	p.ops.Add(uint64(len(ops)))
+	p.bytes.Add(uint64(size))
+	if err := b.Close(); err != nil { // returns it to a pool
+		return fmt.Errorf("store: commit of %d ops: %w", len(ops), err)
+	}
+	return nil
+}
+
+// fill writes ops into b and returns the bytes of their keys and values.
+// Without ops, a barrier needs an empty record for the sync to wait for.
+func fill(b *pebble.Batch, ops []kv.Op, sync bool) (size int, err error) {
+	if len(ops) == 0 && sync {
+		return 0, b.LogData(nil, nil)
+	}
+	for _, op := range ops {
+		if op.Delete {
+			err = b.Delete(op.Key, nil)
+		} else {
+			err = b.Set(op.Key, op.Value, nil)
+		}
+		if err != nil {
+			return 0, err
+		}
+		size += len(op.Key) + len(op.Value)
+	}
+	return size, nil
+}

@@ -1,0 +1,178 @@
+package store
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/bloom"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// Options tune a Pebble. The zero value works.
+type Options struct {
+	// FS is the file system; nil means the operating system's. Tests give one
+	// that crashes or fails.
+	FS vfs.FS
+	// CacheBytes bounds the cache of uncompressed blocks; 0 means 32 MiB.
+	CacheBytes int64
+	// MemTableBytes is how much is gathered in memory before it is written out
+	// as a table; 0 means 16 MiB. Small stores take less: it starts at 256 KiB.
+	// At most four times as much can be waiting, then commits wait too.
+	MemTableBytes uint64
+}
+
+// Pebble is a Store in a directory. Safe for concurrent use: commits are
+// ordered one after another, and those that wait for the disk at the same time
+// share one fsync.
+type Pebble struct {
+	db     *pebble.DB
+	fs     *diskFS
+	dir    string
+	fault  *fault
+	closed atomic.Bool
+
+	commits, ops, bytes atomic.Uint64
+}
+
+// OpenPebble opens the store in dir, and creates it if there is none. Errors:
+// ErrLocked, ErrFormat, and whatever the disk says.
+func OpenPebble(dir string, o Options) (*Pebble, error) {
+	fs := &diskFS{FS: o.FS, fault: newFault()}
+	if o.FS == nil {
+		abs, err := filepath.Abs(dir) // locks know paths by their spelling
+		if err != nil {
+			return nil, fmt.Errorf("store: open %s: %w", dir, err)
+		}
+		dir, fs.FS, fs.real = abs, vfs.Default, true
+	}
+	db, err := pebble.Open(dir, tuned(o, fs))
+	if err != nil {
+		return nil, fmt.Errorf("store: open %s: %w", dir, err)
+	}
+	p := &Pebble{db: db, fs: fs, dir: dir, fault: fs.fault}
+	if err := checkFormat(db, dir); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return p, nil
+}
+
+// tuned is made for many small writes and point reads on a machine that also
+// does other work, with several stores in one process.
+func tuned(o Options, fs *diskFS) *pebble.Options {
+	if o.CacheBytes == 0 {
+		o.CacheBytes = 32 << 20
+	}
+	if o.MemTableBytes == 0 {
+		o.MemTableBytes = 16 << 20
+	}
+	p := &pebble.Options{
+		FS:                          fs,
+		CacheSize:                   o.CacheBytes,
+		MemTableSize:                o.MemTableBytes,
+		MemTableStopWritesThreshold: 4,
+		MaxOpenFiles:                256,
+		CompactionConcurrencyRange:  func() (int, int) { return 1, 2 },
+		// Fixed, not "newest": an upgrade of the library must not by itself
+		// make directories unreadable to the version before.
+		FormatMajorVersion: pebble.FormatTableFormatV6,
+		Logger:             logger{fs.fault},
+		EventListener:      listener(fs.fault),
+	}
+	p.Experimental.FileCacheShards = 1
+	for i := range p.Levels {
+		p.Levels[i].FilterPolicy = bloom.FilterPolicy(10) // 1 % of reads of absent keys touch a block
+	}
+	return p
+}
+
+// Get implements kv.Reader. It also works after the store has failed.
+func (p *Pebble) Get(key []byte) (value []byte, ok bool, err error) {
+	if p.closed.Load() {
+		return nil, false, ErrClosed
+	}
+	return get(p.db, key)
+}
+
+// Scan implements kv.Reader. It sees one moment, whatever is committed meanwhile.
+func (p *Pebble) Scan(from, to []byte, reverse bool, visit func(key, value []byte) bool) error {
+	if p.closed.Load() {
+		return ErrClosed
+	}
+	return scan(p.db, from, to, reverse, visit)
+}
+
+// Snapshot implements Store.
+func (p *Pebble) Snapshot() Snapshot { return pebbleSnapshot{p.db.NewSnapshot()} }
+
+// Close implements Store. Closing twice is harmless.
+func (p *Pebble) Close() error {
+	if p.closed.Swap(true) {
+		return nil
+	}
+	if err := p.db.Close(); err != nil {
+		return fmt.Errorf("store: close %s: %w", p.dir, err)
+	}
+	return p.fault.get() // then what was not synced may be lost
+}
+
+type pebbleSnapshot struct{ s *pebble.Snapshot }
+
+func (s pebbleSnapshot) Get(key []byte) ([]byte, bool, error) { return get(s.s, key) }
+
+func (s pebbleSnapshot) Scan(from, to []byte, reverse bool, visit func(key, value []byte) bool) error {
+	return scan(s.s, from, to, reverse, visit)
+}
+
+func (s pebbleSnapshot) Close() error { return s.s.Close() }
+
+func get(r pebble.Reader, key []byte) ([]byte, bool, error) {
+	if reserved(key) {
+		return nil, false, nil
+	}
+	v, release, err := r.Get(key)
+	if err != nil {
+		if errors.Is(err, pebble.ErrNotFound) {
+			return nil, false, nil
+		}
+		return nil, false, fmt.Errorf("store: get %q: %w", key, err)
+	}
+	value := bytes.Clone(v)
+	if err := release.Close(); err != nil {
+		return nil, false, fmt.Errorf("store: get %q: %w", key, err)
+	}
+	return value, true, nil
+}
+
+func scan(r pebble.Reader, from, to []byte, reverse bool, visit func(key, value []byte) bool) (err error) {
+	lower, some := bounds(from, to)
+	if !some {
+		return nil
+	}
+	it, err := r.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: to})
+	if err != nil {
+		return fmt.Errorf("store: scan from %q: %w", from, err)
+	}
+	defer func() { // also when visit panics, or the tables it read could never be deleted
+		if e := it.Close(); e != nil && err == nil { // repeats what stopped the iteration
+			err = fmt.Errorf("store: scan from %q: %w", from, e)
+		}
+	}()
+	first, next := it.First, it.Next
+	if reverse {
+		first, next = it.Last, it.Prev
+	}
+	for ok := first(); ok; ok = next() {
+		value, err := it.ValueAndErr()
+		if err != nil {
+			return fmt.Errorf("store: scan from %q: %w", from, err)
+		}
+		if !visit(it.Key(), value) {
+			return nil
+		}
+	}
+	return nil
+}

@@ -1,0 +1,96 @@
+// Package store keeps ordered byte keys durably. A node has one store, so that
+// all its scopes share one log and one fsync.
+//
+// Pebble is the real thing: a log-structured merge tree in a directory. Mem is
+// its twin for simulations: the same reads for the same commits, and a Crash
+// that forgets what was not synced. Datastore shows a part of either to
+// libraries that want a go-datastore.
+//
+// The promises, which both keep and the tests compare:
+//
+//   - A commit is atomic: all of its ops, or none, survive a crash.
+//   - Commits survive in order: what a crash leaves is a prefix of them.
+//   - Once Commit with sync has returned nil, that commit and all before it
+//     survive any crash.
+//   - After one commit has failed nobody knows what the disk holds. The store
+//     refuses all further commits with ErrFailed and says why; the caller must
+//     stop, and find out by opening the store again.
+package store
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"github.com/aweigh/aweigh/kv"
+)
+
+// Errors, by consequence. All but ErrKey mean that the caller must stop.
+var (
+	// ErrFailed wraps the reason for which the store stopped accepting commits.
+	ErrFailed = errors.New("store: failed earlier, accepts no more commits")
+	// ErrClosed is returned for any use after Close.
+	ErrClosed = errors.New("store: closed")
+	// ErrKey is returned for an op on a reserved key; nothing was written.
+	ErrKey = errors.New("store: reserved key")
+	// ErrLocked means that another process, or another part of this one, has
+	// the directory open.
+	ErrLocked = errors.New("store: directory is in use")
+	// ErrFormat means that the directory holds something that this version of
+	// the program cannot read.
+	ErrFormat = errors.New("store: unknown format")
+)
+
+// Store is what a node needs of its storage. Reads see every commit that has
+// returned, synced or not, and may see one that has not returned yet.
+type Store interface {
+	kv.Reader
+
+	// Commit applies ops in order, as one atomic step. With sync it returns
+	// when this commit and all before it are durable. Without, it returns at
+	// once, and the ops are durable after the next commit with sync: no ops
+	// and sync set is a plain barrier.
+	Commit(ops []kv.Op, sync bool) error
+
+	// Snapshot is the present state, unchanged by later commits.
+	Snapshot() Snapshot
+
+	// Close makes everything durable and releases the directory. Nothing else
+	// may be in progress, and Snapshots must have been closed.
+	Close() error
+}
+
+// Snapshot is a Reader of one moment. It holds memory and disk space that
+// Close gives back.
+type Snapshot interface {
+	kv.Reader
+	Close() error
+}
+
+// The keys below firstKey, "" and "\x00", belong to the store itself: the
+// format version stands at "\x00". Nobody can read or write them.
+var (
+	formatKey = []byte{0}
+	firstKey  = []byte{0, 0}
+)
+
+func reserved(key []byte) bool { return bytes.Compare(key, firstKey) < 0 }
+
+// checkKeys is ErrKey if one of ops may not be written.
+func checkKeys(ops []kv.Op) error {
+	for _, op := range ops {
+		if reserved(op.Key) {
+			return fmt.Errorf("%w: %q", ErrKey, op.Key)
+		}
+	}
+	return nil
+}
+
+// bounds is the lower end of a scan without the reserved keys, and whether
+// anything can stand between it and to.
+func bounds(from, to []byte) (lower []byte, some bool) {
+	if reserved(from) {
+		from = firstKey
+	}
+	return from, to == nil || bytes.Compare(from, to) < 0
+}

@@ -1,0 +1,77 @@
+package trust
+
+import (
+	"fmt"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/canon"
+)
+
+// Score is an anchor's trust in parts per million, 0 to MaxScore.
+type Score uint32
+
+// MaxScore is full trust.
+const MaxScore Score = 1_000_000
+
+// EvidenceKind says what an anchor did, or what was decided about it.
+type EvidenceKind uint8
+
+const (
+	// Founded makes an anchor of the genesis, with the score it gives.
+	Founded EvidenceKind = 1
+	// Equivocated is a proof that the anchor signed two conflicting ballots. The
+	// score falls to 0, and the anchor is barred.
+	Equivocated EvidenceKind = 2
+	// Attested is a carried motion that sets the score of an anchor in good
+	// standing. It does not lift a bar.
+	Attested EvidenceKind = 3
+	// Readmitted is a carried motion that lifts the bar of an equivocator, who
+	// starts again from Params.Initial.
+	Readmitted EvidenceKind = 4
+)
+
+// String is the kind in lower case.
+func (k EvidenceKind) String() string {
+	switch k {
+	case Founded:
+		return "founded"
+	case Equivocated:
+		return "equivocated"
+	case Attested:
+		return "attested"
+	case Readmitted:
+		return "readmitted"
+	}
+	return fmt.Sprintf("evidence(%d)", uint8(k))
+}
+
+// Evidence is one event on the final chain that bears on one anchor's trust.
+type Evidence struct {
+	_      struct{} `cbor:",toarray"`
+	Anchor aweigh.AnchorID
+	Kind   EvidenceKind
+	Score  Score         // for Founded and Attested; others leave it 0
+	Epoch  aweigh.Epoch  // in which the evidence became final
+	Height aweigh.Height // of the block that carries it; 0 is the genesis
+	Proof  aweigh.Hash   // of the proof or the motion; zero for Founded
+}
+
+// Hash names the evidence.
+func (e Evidence) Hash() aweigh.Hash {
+	return aweigh.Sum([]byte("aweigh/trust-evidence/1"), canon.Encode(e))
+}
+
+// Change is what one piece of evidence did to one anchor's score. Evidence
+// without effect has a Change as well, with equal scores and the reason.
+type Change struct {
+	_             struct{} `cbor:",toarray"`
+	Epoch         aweigh.Epoch
+	Evidence      Evidence
+	Before, After Score
+	Reason        string
+}
+
+// String is one line for people, like "epoch 3: 4bf5122f 500000 -> 0: equivocated: …".
+func (c Change) String() string {
+	return fmt.Sprintf("epoch %d: %s %d -> %d: %s", c.Epoch, c.Evidence.Anchor.Short(), c.Before, c.After, c.Reason)
+}

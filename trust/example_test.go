@@ -1,0 +1,31 @@
+package trust_test
+
+import (
+	"fmt"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/trust"
+)
+
+func ExampleDefaultParams() {
+	fmt.Printf("%+v\n", trust.DefaultParams())
+	// Output: {_:{} Floor:100 Ceiling:1000 Initial:100000}
+}
+
+func ExampleLedger_ApplyExplained() {
+	p := trust.DefaultParams()
+	a := aweigh.Sum([]byte("key of an anchor"))
+	ledger, changes := trust.Ledger{}.ApplyExplained(p,
+		trust.Evidence{Anchor: a, Kind: trust.Founded, Score: 500_000},
+		trust.Evidence{Anchor: a, Kind: trust.Equivocated, Epoch: 2, Height: 40, Proof: aweigh.Sum([]byte("proof"))},
+	)
+	for _, c := range changes {
+		fmt.Println(c)
+	}
+	s, _ := ledger.Standing(a)
+	fmt.Println(s.Score, s.Barred)
+	// Output:
+	// epoch 0: 04f2a4f1 0 -> 500000: founded: the genesis gives 500000
+	// epoch 2: 04f2a4f1 500000 -> 0: equivocated: two conflicting ballots, proof c1cda263; barred until readmitted
+	// 0 true
+}

@@ -1,0 +1,261 @@
+package trust_test
+
+import (
+	"bytes"
+	"errors"
+	"math/big"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/quorum"
+	"github.com/aweigh/aweigh/trust"
+)
+
+var (
+	ann = aweigh.Sum([]byte("ann"))
+	bob = aweigh.Sum([]byte("bob"))
+	cyd = aweigh.Sum([]byte("cyd"))
+)
+
+func founded(a aweigh.AnchorID, s trust.Score) trust.Evidence {
+	return trust.Evidence{Anchor: a, Kind: trust.Founded, Score: s}
+}
+
+func lied(a aweigh.AnchorID) trust.Evidence {
+	return trust.Evidence{Anchor: a, Kind: trust.Equivocated, Epoch: 3, Height: 7, Proof: aweigh.Sum([]byte("proof"))}
+}
+
+func attested(a aweigh.AnchorID, s trust.Score) trust.Evidence {
+	return trust.Evidence{Anchor: a, Kind: trust.Attested, Score: s, Height: 8}
+}
+
+func readmitted(a aweigh.AnchorID) trust.Evidence {
+	return trust.Evidence{Anchor: a, Kind: trust.Readmitted, Height: 9}
+}
+
+func TestEvidenceMovesScoresAsItsKindSays(t *testing.T) {
+	p := trust.DefaultParams()
+	for _, c := range []struct {
+		name          string
+		evidence      []trust.Evidence // the last one is looked at
+		before, after trust.Score
+		barred        bool
+		reason        string
+	}{
+		{"founding gives the score of the genesis", []trust.Evidence{founded(ann, 500_000)}, 0, 500_000, false, "genesis gives 500000"},
+		{"founding above the top gives the top", []trust.Evidence{founded(ann, 2_000_000)}, 0, trust.MaxScore, false, "genesis gives 1000000"},
+		{"founding twice changes nothing", []trust.Evidence{founded(ann, 5), founded(ann, 9)}, 5, 5, false, "ignored"},
+		{"a lie costs everything", []trust.Evidence{founded(ann, 700_000), lied(ann)}, 700_000, 0, true, "two conflicting ballots"},
+		{"a second lie changes nothing", []trust.Evidence{founded(ann, 7), lied(ann), lied(ann)}, 0, 0, true, "barred already"},
+		{"a motion sets the score", []trust.Evidence{founded(ann, 7), attested(ann, 9)}, 7, 9, false, "sets 9"},
+		{"a motion sets no more than the top", []trust.Evidence{founded(ann, 7), attested(ann, 1<<31)}, 7, trust.MaxScore, false, "sets 1000000"},
+		{"a motion on the score lifts no bar", []trust.Evidence{founded(ann, 7), lied(ann), attested(ann, 9)}, 0, 0, true, "barred"},
+		{"readmission starts from the initial score", []trust.Evidence{founded(ann, 700_000), lied(ann), readmitted(ann)}, 0, p.Initial, false, "starting again"},
+		{"readmission of an honest anchor changes nothing", []trust.Evidence{founded(ann, 7), readmitted(ann)}, 7, 7, false, "not barred"},
+		{"founding anew washes no lie away", []trust.Evidence{founded(ann, 7), lied(ann), founded(ann, 9)}, 0, 0, true, "ignored"},
+		{"an unknown kind changes nothing", []trust.Evidence{founded(ann, 7), {Anchor: ann, Kind: 99}}, 7, 7, false, "not a kind"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			l, changes := trust.Ledger{}.ApplyExplained(p, c.evidence...)
+			if len(changes) != len(c.evidence) {
+				t.Fatalf("%d pieces of evidence, %d changes", len(c.evidence), len(changes))
+			}
+			got := changes[len(changes)-1]
+			want := c.evidence[len(c.evidence)-1]
+			if got.Before != c.before || got.After != c.after || got.Evidence != want || got.Epoch != want.Epoch {
+				t.Errorf("change %+v, want %d -> %d", got, c.before, c.after)
+			}
+			if !strings.Contains(got.Reason, c.reason) || !strings.Contains(got.String(), got.Reason) {
+				t.Errorf("%q does not say %q", got, c.reason)
+			}
+			if s, ok := l.Standing(ann); !ok || s.Score != c.after || s.Barred != c.barred {
+				t.Errorf("standing %+v, %v", s, ok)
+			}
+		})
+	}
+}
+
+func TestEvidenceAboutStrangersGivesNoStanding(t *testing.T) {
+	p := trust.DefaultParams()
+	l, changes := trust.Ledger{}.ApplyExplained(p, lied(ann), attested(bob, 9), readmitted(cyd), founded(aweigh.AnchorID{}, 9))
+	if l.Len() != 0 {
+		t.Errorf("%d standings of strangers", l.Len())
+	}
+	for _, c := range changes {
+		if !strings.HasPrefix(c.Reason, "ignored") {
+			t.Errorf("%s", c)
+		}
+	}
+}
+
+func TestWeightLiesBetweenFloorAndCeiling(t *testing.T) {
+	p := trust.DefaultParams()
+	for score, want := range map[trust.Score]uint64{0: 100, 1: 100, 500_000: 550, 999_999: 999, trust.MaxScore: 1000} {
+		if got := p.Weight(score); got != want {
+			t.Errorf("score %d weighs %d, want %d", score, got, want)
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		p.Floor = rapid.Uint64Range(1, quorum.MaxTotal).Draw(t, "floor")
+		p.Ceiling = rapid.Uint64Range(p.Floor, quorum.MaxTotal).Draw(t, "ceiling")
+		s := trust.Score(rapid.Uint32Range(0, uint32(trust.MaxScore)).Draw(t, "score"))
+		exact := new(big.Int).Mul(new(big.Int).SetUint64(p.Ceiling-p.Floor), big.NewInt(int64(s)))
+		exact.Div(exact, big.NewInt(int64(trust.MaxScore)))
+		if want := p.Floor + exact.Uint64(); p.Weight(s) != want {
+			t.Fatalf("weight %d, exactly %d", p.Weight(s), want)
+		}
+	})
+}
+
+func TestBarredAnchorsWeighNothing(t *testing.T) {
+	p := trust.DefaultParams()
+	l := trust.Ledger{}.Apply(p, founded(ann, 0), founded(bob, 0), lied(bob))
+	w, err := l.Weights(p)
+	if err != nil || w.Of(ann) != p.Floor || w.Of(bob) != 0 || w.Len() != 1 {
+		t.Errorf("ann %d, bob %d, %d anchors, %v", w.Of(ann), w.Of(bob), w.Len(), err)
+	}
+}
+
+func TestBadParametersAreRefused(t *testing.T) {
+	good := trust.DefaultParams()
+	for name, spoil := range map[string]func(*trust.Params){
+		"floor":   func(p *trust.Params) { p.Floor = 0 },
+		"below":   func(p *trust.Params) { p.Ceiling = p.Floor - 1 },
+		"above":   func(p *trust.Params) { p.Ceiling = quorum.MaxTotal + 1 },
+		"initial": func(p *trust.Params) { p.Initial = trust.MaxScore + 1 },
+	} {
+		p := good
+		spoil(&p)
+		if _, err := (trust.Ledger{}).Weights(p); !errors.Is(err, trust.ErrParams) || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	huge := trust.Params{Floor: quorum.MaxTotal, Ceiling: quorum.MaxTotal}
+	if _, err := (trust.Ledger{}).Apply(huge, founded(ann, 1), founded(bob, 1)).Weights(huge); !errors.Is(err, quorum.ErrWeights) {
+		t.Errorf("a sum that is too large: %v", err)
+	}
+}
+
+// anEvidence draws evidence of any kind about a few anchors.
+func anEvidence(t *rapid.T) trust.Evidence {
+	return trust.Evidence{
+		Anchor: rapid.SampledFrom([]aweigh.AnchorID{ann, bob, cyd, aweigh.Sum([]byte("dee"))}).Draw(t, "anchor"),
+		Kind:   trust.EvidenceKind(rapid.Uint8Range(0, 5).Draw(t, "kind")),
+		Score:  trust.Score(rapid.Uint32Range(0, 1_200_000).Draw(t, "score")),
+		Epoch:  aweigh.Epoch(rapid.Uint64Range(0, 9).Draw(t, "epoch")),
+		Height: aweigh.Height(rapid.Uint64Range(0, 99).Draw(t, "height")),
+	}
+}
+
+// TestReplayGivesTheSameLedger applies a history at once, in pieces cut
+// anywhere, and through the encoding: always the same scores and weights.
+func TestReplayGivesTheSameLedger(t *testing.T) {
+	p := trust.DefaultParams()
+	rapid.Check(t, func(t *rapid.T) {
+		history := rapid.SliceOfN(rapid.Custom(anEvidence), 0, 30).Draw(t, "history")
+		cut := rapid.IntRange(0, len(history)).Draw(t, "cut")
+		whole, changes := trust.Ledger{}.ApplyExplained(p, history...)
+		half := trust.Ledger{}.Apply(p, history[:cut]...)
+		before := half.Digest()
+		again, err := trust.DecodeLedger(half.Encode())
+		if err != nil {
+			t.Fatal(err)
+		}
+		again = again.Apply(p, history[cut:]...)
+		if again.Digest() != whole.Digest() || !bytes.Equal(again.Encode(), whole.Encode()) {
+			t.Fatal("the replayed ledger differs")
+		}
+		if half.Digest() != before {
+			t.Fatal("applying evidence changed the ledger it started from")
+		}
+		w, err := whole.Weights(p)
+		w2, err2 := again.Weights(p)
+		if err != nil || err2 != nil || w.Hash() != w2.Hash() {
+			t.Fatalf("weights differ: %v, %v", err, err2)
+		}
+		// The changes alone give the scores as well.
+		scores := make(map[aweigh.AnchorID]trust.Score)
+		for _, c := range changes {
+			if scores[c.Evidence.Anchor] != c.Before {
+				t.Fatalf("%s, but the score was %d", c, scores[c.Evidence.Anchor])
+			}
+			scores[c.Evidence.Anchor] = c.After
+		}
+		for s := range whole.All() {
+			if s.Score != scores[s.Anchor] || s.Score > trust.MaxScore {
+				t.Fatalf("standing %+v, by its changes %d", s, scores[s.Anchor])
+			}
+		}
+	})
+}
+
+// TestOrderOfFoundersDoesNotMatter shuffles the genesis.
+func TestOrderOfFoundersDoesNotMatter(t *testing.T) {
+	p := trust.DefaultParams()
+	rapid.Check(t, func(t *rapid.T) {
+		genesis := []trust.Evidence{founded(ann, 1), founded(bob, 500_000), founded(cyd, 500_000)}
+		want := trust.Ledger{}.Apply(p, genesis...)
+		got := trust.Ledger{}.Apply(p, rapid.Permutation(genesis).Draw(t, "order")...)
+		if got.Digest() != want.Digest() {
+			t.Fatal("digests differ")
+		}
+		if w, _ := got.Weights(p); w.Of(bob) != w.Of(cyd) || w.Of(ann) >= w.Of(bob) {
+			t.Fatal("equal scores must weigh the same, and lower ones less")
+		}
+		if !slices.IsSortedFunc(slices.Collect(got.All()), func(a, b trust.Standing) int {
+			return bytes.Compare(a.Anchor[:], b.Anchor[:])
+		}) {
+			t.Fatal("standings are not in order")
+		}
+	})
+}
+
+func TestOnlyLedgersDecode(t *testing.T) {
+	type s = trust.Standing
+	lo, hi := ann, bob
+	if bytes.Compare(lo[:], hi[:]) > 0 {
+		lo, hi = hi, lo
+	}
+	for name, bad := range map[string][]s{
+		"out of order": {{Anchor: hi}, {Anchor: lo}},
+		"twice":        {{Anchor: lo}, {Anchor: lo}},
+		"no anchor":    {{}},
+		"too high":     {{Anchor: lo, Score: trust.MaxScore + 1}},
+		"barred":       {{Anchor: lo, Score: 1, Barred: true}},
+	} {
+		if _, err := trust.DecodeLedger(canon.Encode(bad)); !errors.Is(err, trust.ErrLedger) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for _, bad := range [][]byte{nil, {0xa0}, {0x80, 0x80}, {0xf6}} {
+		if _, err := trust.DecodeLedger(bad); !errors.Is(err, trust.ErrLedger) {
+			t.Errorf("%x: %v", bad, err)
+		}
+	}
+}
+
+func FuzzDecodeLedger(f *testing.F) {
+	p := trust.DefaultParams()
+	f.Add(trust.Ledger{}.Encode())
+	f.Add(trust.Ledger{}.Apply(p, founded(ann, 5), founded(bob, 6), lied(bob)).Encode())
+	f.Fuzz(func(t *testing.T, data []byte) {
+		l, err := trust.DecodeLedger(data)
+		if err != nil {
+			if !errors.Is(err, trust.ErrLedger) {
+				t.Fatal(err)
+			}
+			return
+		}
+		if !bytes.Equal(l.Encode(), data) {
+			t.Fatal("two encodings of one ledger")
+		}
+		if _, err := l.Weights(p); err != nil && l.Len() < 1<<20 {
+			t.Fatal(err)
+		}
+	})
+}

@@ -1,0 +1,99 @@
+package votes
+
+import (
+	"encoding/base64"
+	"fmt"
+	"strings"
+
+	"github.com/cloudflare/circl/sign"
+	"github.com/cloudflare/circl/sign/ed25519"
+	"github.com/cloudflare/circl/sign/ed448"
+	"github.com/cloudflare/circl/sign/mldsa/mldsa65"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/canon"
+)
+
+// The signature schemes that a key may have.
+const (
+	Ed25519 = "ed25519"   // RFC 8032; the default: small and fast
+	Ed448   = "ed448"     // RFC 8032; a wider margin
+	MLDSA65 = "ml-dsa-65" // FIPS 204; withstands quantum computers, with signatures of 3309 bytes
+)
+
+// scheme is the implementation of a signature scheme. All nodes of a network
+// use these, because implementations differ on unusual keys and signatures, and
+// everyone must accept exactly the same ballots. Signing is deterministic in
+// all of them.
+func scheme(name string) (sign.Scheme, error) {
+	switch name {
+	case Ed25519:
+		return ed25519.Scheme(), nil
+	case Ed448:
+		return ed448.Scheme(), nil
+	case MLDSA65:
+		return mldsa65.Scheme(), nil
+	}
+	return nil, fmt.Errorf("%w: unknown signature scheme %q; one of %s, %s, %s is taken", ErrKey, name, Ed25519, Ed448, MLDSA65)
+}
+
+// PublicKey verifies the signatures of one anchor or author. Its Bytes must
+// not be changed.
+type PublicKey struct {
+	_      struct{} `cbor:",toarray"`
+	Scheme string
+	Bytes  []byte
+}
+
+// ID is the key's identity: an aweigh.AnchorID, or the author of mutations.
+func (k PublicKey) ID() aweigh.Hash { return aweigh.Sum([]byte("aweigh/key/1"), canon.Encode(k)) }
+
+// keyText is RFC 4648, section 5, without padding and with zero trailing bits.
+// It is not hexadecimal so that the text of a private key, which is, never
+// passes for that of a public key.
+var keyText = base64.RawURLEncoding.Strict()
+
+// String is the scheme, a colon and the bytes in base64url, without padding.
+func (k PublicKey) String() string { return k.Scheme + ":" + keyText.EncodeToString(k.Bytes) }
+
+// ParsePublicKey reads the form of PublicKey.String.
+func ParsePublicKey(s string) (PublicKey, error) {
+	name, text, _ := strings.Cut(s, ":")
+	if strings.ContainsAny(text, "\r\n") { // which package base64 would skip
+		return PublicKey{}, fmt.Errorf("%w: line break within a public key", ErrKey)
+	}
+	b, err := keyText.DecodeString(text)
+	if err != nil {
+		return PublicKey{}, fmt.Errorf("%w: a public key is scheme:base64url: %v", ErrKey, err)
+	}
+	k := PublicKey{Scheme: name, Bytes: b}
+	if _, err := k.parse(); err != nil {
+		return PublicKey{}, err
+	}
+	return k, nil
+}
+
+// MarshalText writes the form of String.
+func (k PublicKey) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
+
+// UnmarshalText reads the form of String.
+func (k *PublicKey) UnmarshalText(text []byte) error {
+	v, err := ParsePublicKey(string(text))
+	if err == nil {
+		*k = v
+	}
+	return err
+}
+
+// parse is the key ready for verifying, which for some schemes takes long.
+func (k PublicKey) parse() (sign.PublicKey, error) {
+	s, err := scheme(k.Scheme)
+	if err != nil {
+		return nil, err
+	}
+	p, err := s.UnmarshalBinaryPublicKey(k.Bytes)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s: %v: %d bytes", ErrKey, k.Scheme, err, len(k.Bytes))
+	}
+	return p, nil
+}

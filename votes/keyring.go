@@ -1,0 +1,173 @@
+package votes
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/cloudflare/circl/sign"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/quorum"
+)
+
+// Keyring checks what the anchors of one Domain say. It holds their keys,
+// weights and rules, is immutable and safe for concurrent use.
+type Keyring struct {
+	domain  Domain
+	rules   quorum.Rules
+	weights quorum.Weights
+	keys    map[aweigh.AnchorID]member
+	prefix  []byte   // what all signed messages begin with: context, format, domain
+	verify  Verifier // nil: directly, with the parsed keys
+}
+
+type member struct {
+	key    PublicKey
+	parsed sign.PublicKey
+}
+
+// NewKeyring makes the keyring of a domain, whose Roster and Policy it takes
+// on trust. The keys are distinct, in any order. Every anchor with weight must
+// have its key (ErrKey); a key without weight belongs to an anchor on probation,
+// whose ballots are checked but count nothing. The rules must be safe for the
+// weights (quorum.ErrUnsafe), or certificates would prove nothing.
+func NewKeyring(d Domain, rules quorum.Rules, w quorum.Weights, keys ...PublicKey) (*Keyring, error) {
+	if _, err := rules.Check(w); err != nil {
+		return nil, fmt.Errorf("votes: keyring of %s: %w", d, err)
+	}
+	k := &Keyring{domain: d, rules: rules, weights: w, keys: make(map[aweigh.AnchorID]member, len(keys))}
+	k.prefix = appendHead(ContextBallot.wrap(nil), majorArray, 4)
+	k.prefix = appendHead(k.prefix, majorUint, Format)
+	k.prefix = appendDomain(k.prefix, &d)
+	for _, key := range keys {
+		parsed, err := key.parse()
+		if err != nil {
+			return nil, err
+		}
+		id := key.ID()
+		if _, ok := k.keys[id]; ok {
+			return nil, fmt.Errorf("%w: %s stands twice", ErrKey, key)
+		}
+		k.keys[id] = member{key: key, parsed: parsed}
+	}
+	for s := range w.All() {
+		if _, ok := k.keys[s.Anchor]; !ok {
+			return nil, fmt.Errorf("%w: none for anchor %s of weight %d", ErrKey, s.Anchor.Short(), s.Weight)
+		}
+	}
+	return k, nil
+}
+
+// With is the same keyring with another verifier, as Memo makes one. With nil
+// it verifies directly again, which is fastest: every key is parsed only once.
+func (k *Keyring) With(v Verifier) *Keyring {
+	c := *k
+	c.verify = v
+	return &c
+}
+
+// Domain is what the keyring's ballots are bound to.
+func (k *Keyring) Domain() Domain { return k.domain }
+
+// Rules are the rules that certificates must meet.
+func (k *Keyring) Rules() quorum.Rules { return k.rules }
+
+// Weights are the weights of the anchors.
+func (k *Keyring) Weights() quorum.Weights { return k.weights }
+
+// Key is the key of an anchor, if it is in the roster.
+func (k *Keyring) Key(a aweigh.AnchorID) (PublicKey, bool) {
+	m, ok := k.keys[a]
+	return m.key, ok
+}
+
+// Check verifies a ballot. The error wraps ErrMalformed, ErrForeign,
+// ErrOtherScope, ErrStale, ErrAhead, ErrStranger or ErrForged.
+func (k *Keyring) Check(b Ballot) (Checked, error) {
+	if err := b.valid(); err != nil {
+		return Checked{}, err
+	}
+	if err := k.domain.admits(b.Domain); err != nil {
+		return Checked{}, err
+	}
+	if err := k.CheckVote(b.Vote()); err != nil {
+		return Checked{}, err
+	}
+	return Checked{b}, nil
+}
+
+// Ballot is the ballot that a vote of this domain was taken from.
+func (k *Keyring) Ballot(v quorum.Vote) Ballot {
+	return Ballot{Format: Format, Domain: k.domain, Subject: v.Subject, Anchor: v.Anchor, Signature: v.Bytes}
+}
+
+// CheckVote verifies a vote as a ballot of this domain. The error wraps
+// ErrMalformed, ErrStranger or ErrForged.
+func (k *Keyring) CheckVote(v quorum.Vote) error {
+	if !v.Subject.Valid() {
+		return fmt.Errorf("%w: subject %v", ErrMalformed, v.Subject)
+	}
+	return k.signed(k.statement(&v.Subject), &v.Signature)
+}
+
+// CheckCertificate verifies a certificate of this domain (P6): a valid subject
+// of a kind that has a rule, signed by distinct anchors with weight, in their
+// order, that meet the rule, every signature valid. What is cheap is checked
+// first. The error wraps ErrMalformed, ErrStranger, ErrTooLight or ErrForged.
+func (k *Keyring) CheckCertificate(c quorum.Certificate) error {
+	if !c.Subject.Valid() || c.Subject.Kind == quorum.Propose {
+		return fmt.Errorf("%w: certificate of %v", ErrMalformed, c.Subject)
+	}
+	var weight uint64
+	for i := range c.Signatures {
+		s := &c.Signatures[i]
+		if i > 0 && !before(&c.Signatures[i-1].Anchor, &s.Anchor) {
+			return fmt.Errorf("%w: signers are not distinct and in order", ErrMalformed)
+		}
+		w := k.weights.Of(s.Anchor)
+		if w == 0 {
+			return fmt.Errorf("%w: %s has no weight", ErrStranger, s.Anchor.Short())
+		}
+		weight += w
+	}
+	if rule := k.rules.For(c.Subject.Kind); !rule.Met(weight, k.weights.Total(), len(c.Signatures)) {
+		return fmt.Errorf("%w: %d anchors of weight %d of %d, %s asks %s",
+			ErrTooLight, len(c.Signatures), weight, k.weights.Total(), c.Subject.Kind, rule)
+	}
+	statement := k.statement(&c.Subject)
+	for i := range c.Signatures {
+		if err := k.signed(statement, &c.Signatures[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// statement is what all anchors sign for a subject, up to their own name, with
+// room for that.
+func (k *Keyring) statement(s *quorum.Subject) []byte {
+	b := make([]byte, 0, len(k.prefix)+96)
+	return appendSubject(append(b, k.prefix...), s)
+}
+
+// signed verifies one anchor's signature on a statement.
+func (k *Keyring) signed(statement []byte, s *quorum.Signature) error {
+	m, ok := k.keys[s.Anchor]
+	if !ok {
+		return fmt.Errorf("%w: %s", ErrStranger, s.Anchor.Short())
+	}
+	wrapped := appendHash(statement, &s.Anchor)
+	var err error
+	if k.verify == nil {
+		err = verify(m.parsed, wrapped, s.Bytes)
+	} else {
+		err = k.verify(m.key, ContextBallot, wrapped[len(ContextBallot)+1:], s.Bytes)
+	}
+	if err != nil {
+		return fmt.Errorf("anchor %s: %w", s.Anchor.Short(), err)
+	}
+	return nil
+}
+
+// before orders anchors by their identities.
+func before(a, b *aweigh.AnchorID) bool { return bytes.Compare(a[:], b[:]) < 0 }
