@@ -27,6 +27,13 @@ const (
 	validationsMax  = 256 // handlers at once; each holds a message of up to MaxGossip
 	outboundQueue   = 1024
 
+	// A topic's mesh is built and mended at heartbeats; until the first one, a
+	// host that joined does not pass on what others publish. Half of pubsub's
+	// second, with twice its history.
+	heartbeat   = 500 * time.Millisecond
+	historyKept = 10
+	historyTold = 6
+
 	// seenTime is for how long a message that comes again is a duplicate, even
 	// when it is published here. It must outlast a message's travels, and be
 	// short enough for those who offer the same bytes again after a loss.
@@ -59,8 +66,12 @@ func newGossip(h *Host) (*gossip, error) {
 	for i := range names {
 		names[i] = g.bucketName(i)
 	}
+	params := pubsub.DefaultGossipSubParams()
+	params.HeartbeatInterval = heartbeat
+	params.HistoryLength, params.HistoryGossip = historyKept, historyTold
 	var err error
 	g.pubsub, err = pubsub.NewGossipSub(h.ctx, h.host,
+		pubsub.WithGossipSubParams(params),
 		pubsub.WithMessageSignaturePolicy(pubsub.StrictNoSign), // what is worth signing is signed inside
 		pubsub.WithNoAuthor(),
 		pubsub.WithMessageIdFn(func(m *pb.Message) string {

@@ -157,7 +157,8 @@ func (l *link) stream() error {
 	return l.drain(s, broken)
 }
 
-// drain writes queued frames, many at a time, and flushes when none waits.
+// drain writes queued frames, many at a time, and flushes when none waits
+// or a buffer full of them has gathered.
 func (l *link) drain(s network.Stream, broken <-chan error) error {
 	w := bufio.NewWriterSize(deadlineWriter{s, l.h.cfg.WriteTimeout}, ioBuffer)
 	frames, bytes := uint64(0), uint64(0) // in w or written since the last flush
@@ -176,6 +177,11 @@ func (l *link) drain(s network.Stream, broken <-chan error) error {
 			frames, bytes = frames+1, bytes+uint64(len(frame))
 			if err := writeFrame(w, frame); err != nil {
 				return sent(err)
+			}
+			if bytes >= ioBuffer { // w is about to write in any case; this keeps count
+				if err := sent(w.Flush()); err != nil {
+					return err
+				}
 			}
 			continue
 		}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
-	"github.com/aweigh/aweigh/quorum"
+	"github.com/aweigh/aweigh/lineage"
 	"github.com/aweigh/aweigh/votes"
 )
 
@@ -28,7 +28,7 @@ type Header struct {
 	Proposer  aweigh.AnchorID
 	Roster    aweigh.Hash
 	Policy    aweigh.Hash
-	Mutations aweigh.Hash // RFC 6962 root over the mutations' identities
+	Mutations aweigh.Hash // MutationsRoot of the content
 	Evidence  aweigh.Hash // hash of the proofs of fault, zero if there are none
 
 	// As of the parent, that is before this block is executed:
@@ -165,32 +165,46 @@ func (b *Block) CheckProofs(k *votes.Keyring) error {
 	return nil
 }
 
-// MutationsRoot is the RFC 6962 root over the identities of all mutations, in
-// order; the zero Hash for none.
+// MutationsRoot names all mutations of a block in order: the zero Hash for none,
+// otherwise a hash over their number and the RFC 6962 root over their
+// identities. A root alone would not fix the number.
 func MutationsRoot(bundles []*CheckedBundle) aweigh.Hash {
-	var leaves []tlog.Hash
+	leaves := mutationLeaves(bundles)
+	if len(leaves) == 0 {
+		return aweigh.Hash{}
+	}
+	return mutationsHash(lineage.Head{Size: int64(len(leaves)), Root: merkleRoot(leaves)})
+}
+
+func mutationsHash(h lineage.Head) aweigh.Hash {
+	return aweigh.Sum([]byte("aweigh/mutations/1"), canon.Encode(h))
+}
+
+func mutationLeaves(bundles []*CheckedBundle) (leaves []tlog.Hash) {
 	for _, c := range bundles {
 		for i := range c.mutations {
 			leaves = append(leaves, tlog.RecordHash(c.mutations[i].ID[:]))
 		}
 	}
-	return merkleRoot(leaves)
+	return leaves
 }
 
-// merkleRoot is the Merkle tree hash of RFC 6962, section 2.1.
+// merkleRoot is the Merkle tree hash of RFC 6962, section 2.1, of at least one leaf.
 func merkleRoot(leaves []tlog.Hash) aweigh.Hash {
-	switch n := len(leaves); n {
-	case 0:
-		return aweigh.Hash{}
-	case 1:
+	if len(leaves) == 1 {
 		return aweigh.Hash(leaves[0])
-	default:
-		k := 1
-		for k*2 < n {
-			k *= 2
-		}
-		return aweigh.Hash(tlog.NodeHash(tlog.Hash(merkleRoot(leaves[:k])), tlog.Hash(merkleRoot(leaves[k:]))))
 	}
+	k := split(len(leaves))
+	return aweigh.Hash(tlog.NodeHash(tlog.Hash(merkleRoot(leaves[:k])), tlog.Hash(merkleRoot(leaves[k:]))))
+}
+
+// split is the largest power of two below n: how many leaves go to the left.
+func split(n int) int {
+	k := 1
+	for k*2 < n {
+		k *= 2
+	}
+	return k
 }
 
 func evidenceHash(proofs []Proof) aweigh.Hash {

@@ -25,6 +25,8 @@ type CheckedBundle struct {
 	id        aweigh.Hash
 	raw       []byte
 	mutations []CheckedMutation
+	author    votes.PublicKey
+	signature []byte
 	until     aweigh.Instant
 }
 
@@ -46,8 +48,8 @@ func (c *CheckedBundle) Raw() []byte { return c.raw }
 // Scope is the one that all its mutations name.
 func (c *CheckedBundle) Scope() aweigh.ScopeID { return c.mutations[0].Scope }
 
-// Author is the ID of the key that signed it.
-func (c *CheckedBundle) Author() aweigh.Hash { return c.mutations[0].Mutation.Author }
+// Author is the key that signed it.
+func (c *CheckedBundle) Author() votes.PublicKey { return c.author }
 
 // Mutations are the bundle's mutations, in order.
 func (c *CheckedBundle) Mutations() []CheckedMutation { return c.mutations }
@@ -77,6 +79,7 @@ func Sign(key votes.PrivateKey, lim Limits, mutations ...Mutation) (*CheckedBund
 		return nil, err
 	}
 	b.Signature = key.Sign(votes.ContextBundle, c.id[:])
+	c.signature = b.Signature
 	c.raw = canon.Encode(b)
 	if len(c.raw) > lim.BundleBytes {
 		return nil, fmt.Errorf("%w: a bundle of %d bytes, at most %d are taken", ErrInvalid, len(c.raw), lim.BundleBytes)
@@ -111,7 +114,7 @@ func (b Bundle) open(lim Limits) (*CheckedBundle, error) {
 		return nil, fmt.Errorf("%w: a bundle of %d mutations, between 1 and %d are taken", ErrInvalid, len(b.Mutations), lim.BlockMutations)
 	}
 	author := b.Author.ID()
-	c := &CheckedBundle{mutations: make([]CheckedMutation, len(b.Mutations))}
+	c := &CheckedBundle{author: b.Author, signature: b.Signature, mutations: make([]CheckedMutation, len(b.Mutations))}
 	ids := make([]aweigh.Hash, len(b.Mutations))
 	for i, raw := range b.Mutations {
 		m := &c.mutations[i]

@@ -67,11 +67,11 @@ const dueLeast = 512
 
 // execution is a block being executed.
 type execution struct {
-	view  // of the versions as they are so far
-	next  State
-	block *Block
+	view   // of the versions as they are so far
+	next   State
+	block  *Block
 	policy Policy
-	log   *lineage.Log
+	log    *lineage.Log
 
 	versions *kv.Overlay // on the parent's state: writes of versions
 	ops      []kv.Op     // all other writes
@@ -179,13 +179,6 @@ func (x *execution) store(v *KeyValue) aweigh.Hash {
 	x.ops = append(x.ops, kv.Set(x.space.change(v.at()), v.Key))
 	x.changes++
 	return x.addElement(k, record)
-}
-
-// digestOf is the digest of a version that was stored.
-func (x *execution) digestOf(v *KeyValue) aweigh.Hash {
-	h, scratch := element(x.scratch, x.space.version(v.Key, v.at()), v.record())
-	x.scratch = scratch
-	return h
 }
 
 func (x *execution) addElement(k, record []byte) (h aweigh.Hash) {

@@ -29,13 +29,14 @@ type KeyProof struct {
 	Head      Finality          // of any block after Origin
 	Kv        *KeyValue         // what Entry wrote; nil for a deletion
 
-	Origin   Finality          // of the block that carried the mutation
-	Mutation []byte            // its encoding
-	Place    lineage.Inclusion // of the mutation in Origin's Mutations
-	Author   votes.PublicKey
-	Bundle   []aweigh.Hash // the identities of all mutations that Author signed with it
-	Bundled  uint32        // its place among them
-	Signed   []byte        // Author's signature on the bundle
+	Origin    Finality          // of the block that carried the mutation
+	Mutations lineage.Head      // what that block's header names by Mutations
+	Mutation  []byte            // the mutation's encoding
+	Place     lineage.Inclusion // of the mutation in Mutations
+	Author    votes.PublicKey
+	Bundle    []aweigh.Hash // the identities of all mutations that Author signed with it
+	Bundled   uint32        // its place among them
+	Signed    []byte        // Author's signature on the bundle
 }
 
 // Report is what a KeyProof shows.
@@ -97,26 +98,23 @@ func (s *State) newestChange(key []byte) (kv KeyValue, ok bool, err error) {
 
 // place finds the entry's mutation in the block that carried it.
 func (p *KeyProof) place(origin *Block) bool {
-	var leaves []tlog.Hash
-	at := -1
+	leaves := mutationLeaves(origin.Bundles)
+	at := 0
 	for _, c := range origin.Bundles {
 		for i := range c.mutations {
-			m := &c.mutations[i]
-			if m.ID == p.Entry.Mutation && at < 0 {
-				at = len(leaves)
+			if m := &c.mutations[i]; m.ID == p.Entry.Mutation {
 				p.Mutation, p.Author, p.Signed, p.Bundled = m.raw, c.author, c.signature, uint32(i)
 				for j := range c.mutations {
 					p.Bundle = append(p.Bundle, c.mutations[j].ID)
 				}
+				p.Mutations = lineage.Head{Size: int64(len(leaves)), Root: merkleRoot(leaves)}
+				p.Place = lineage.Inclusion{Index: int64(at), Size: p.Mutations.Size, Path: auditPath(leaves, at)}
+				return true
 			}
-			leaves = append(leaves, tlog.RecordHash(m.ID[:]))
+			at++
 		}
 	}
-	if at < 0 {
-		return false
-	}
-	p.Place = lineage.Inclusion{Index: int64(at), Size: int64(len(leaves)), Path: auditPath(leaves, at)}
-	return true
+	return false
 }
 
 // auditPath is the Merkle audit path of RFC 6962, section 2.1.1.
@@ -219,8 +217,10 @@ func (p *KeyProof) verifyMutation() (m Mutation, err error) {
 	if err := votes.Verify(p.Author, votes.ContextBundle, bundle[:], p.Signed); err != nil {
 		return m, err
 	}
-	leaf := aweigh.Hash(tlog.RecordHash(id[:]))
-	return m, p.Place.Verify(leaf, lineage.Head{Size: p.Place.Size, Root: h.Mutations})
+	if mutationsHash(p.Mutations) != h.Mutations {
+		return m, errors.New("mutations that the block does not name")
+	}
+	return m, p.Place.Verify(aweigh.Hash(tlog.RecordHash(id[:])), p.Mutations)
 }
 
 // MaxProofBytes bounds the encoding of a KeyProof.

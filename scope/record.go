@@ -44,6 +44,14 @@ func (v *KeyValue) record() []byte {
 	return v.appendRecord(make([]byte, 0, 4*binary.MaxVarintLen64+len(v.UID)+len(v.Value)))
 }
 
+// Digest is what the lineage names this version by: the hash of its place and
+// its record, wherever it is kept.
+func (v *KeyValue) Digest() aweigh.Hash {
+	var anywhere space
+	h, _ := element(nil, anywhere.version(v.Key, v.at()), v.record())
+	return h
+}
+
 // isTombstone reports whether a version record marks a deletion.
 func isTombstone(record []byte) bool { return len(record) > 0 && record[0] == 0 }
 

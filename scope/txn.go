@@ -177,7 +177,7 @@ func (x *execution) put(op *Op, resp *Response) error {
 	e := lineage.Entry{Class: lineage.Insert, Key: op.Key}
 	if existed {
 		v.UID, v.CreateRevision, v.Version = prev.UID, prev.CreateRevision, prev.Version+1
-		e.Class, e.Prev, e.Prior = lineage.Update, prev.Entry+1, x.digestOf(&prev)
+		e.Class, e.Prev, e.Prior = lineage.Update, prev.Entry+1, prev.Digest()
 	} else {
 		v.UID = aweigh.NewUID(x.mutation.ID, at.sub)
 		x.ops = append(x.ops, kv.Set(x.space.at(atObject, v.UID[:]...), object{Key: op.Key}.record()))
@@ -219,7 +219,7 @@ func (x *execution) delete(op *Op, resp *Response) error {
 		v := KeyValue{Key: prev.Key, ModRevision: at.main, Sub: at.sub, UID: prev.UID, Entry: x.nextEntry()}
 		x.store(&v)
 		x.enter(lineage.Entry{
-			Class: lineage.Delete, Key: prev.Key, Object: prev.UID, Prev: prev.Entry + 1, Prior: x.digestOf(prev),
+			Class: lineage.Delete, Key: prev.Key, Object: prev.UID, Prev: prev.Entry + 1, Prior: prev.Digest(),
 		})
 		x.ops = append(x.ops, kv.Set(x.space.at(atObject, v.UID[:]...), object{End: v.Entry + 1, Key: v.Key}.record()))
 	}

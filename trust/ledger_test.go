@@ -170,6 +170,9 @@ func TestReplayGivesTheSameLedger(t *testing.T) {
 		if again.Digest() != whole.Digest() || !bytes.Equal(again.Encode(), whole.Encode()) {
 			t.Fatal("the replayed ledger differs")
 		}
+		if half.Apply(p, history[cut:]...).Digest() != whole.Digest() {
+			t.Fatal("the ledger grown in two steps differs")
+		}
 		if half.Digest() != before {
 			t.Fatal("applying evidence changed the ledger it started from")
 		}

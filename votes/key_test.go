@@ -41,7 +41,7 @@ func TestMalformedKeysAreRefused(t *testing.T) {
 		text + "A", text[:len(text)-1], text + "=", text + "\n", text[:20] + "\n" + text[20:], " " + text,
 		text[:len(text)-1] + "B",                              // non-zero trailing bits
 		strings.NewReplacer("-", "+", "_", "/").Replace(text), // the other alphabet
-		good.Encode(),                                         // a secret in the wrong place
+		good.Encode(), // a secret in the wrong place
 	} {
 		if s == text {
 			continue

@@ -13,7 +13,7 @@ import (
 // PrivateKey signs. Make one with GenerateKey, KeyFromSeed or ParsePrivateKey;
 // the zero value only says that there is none. No verb of package fmt shows
 // the secret, however deep the key is nested: only Encode gives it away.
-type PrivateKey struct{ s *secret } // fmt prints nested pointers as addresses
+type PrivateKey struct{ s func() *secret } // fmt follows pointers, but calls no functions
 
 type secret struct {
 	public PublicKey
@@ -24,11 +24,11 @@ type secret struct {
 // GenerateKey makes a new key of random bytes, which should come from
 // crypto/rand. Errors wrap ErrKey or that of the reader.
 func GenerateKey(schemeName string, random io.Reader) (PrivateKey, error) {
-	s, err := scheme(schemeName)
+	impl, err := scheme(schemeName)
 	if err != nil {
 		return PrivateKey{}, err
 	}
-	seed := make([]byte, s.SeedSize())
+	seed := make([]byte, impl.SeedSize())
 	if _, err := io.ReadFull(random, seed); err != nil {
 		return PrivateKey{}, fmt.Errorf("votes: generate key: %w", err)
 	}
@@ -38,40 +38,42 @@ func GenerateKey(schemeName string, random io.Reader) (PrivateKey, error) {
 // KeyFromSeed makes the key of a seed, which must have the length that the
 // scheme asks (Ed25519 and ML-DSA-65: 32 bytes, Ed448: 57). Errors wrap ErrKey.
 func KeyFromSeed(schemeName string, seed []byte) (PrivateKey, error) {
-	s, err := scheme(schemeName)
+	impl, err := scheme(schemeName)
 	if err != nil {
 		return PrivateKey{}, err
 	}
-	if len(seed) != s.SeedSize() {
-		return PrivateKey{}, fmt.Errorf("%w: a %s seed of %d bytes, want %d", ErrKey, schemeName, len(seed), s.SeedSize())
+	if len(seed) != impl.SeedSize() {
+		return PrivateKey{}, fmt.Errorf("%w: a %s seed of %d bytes, want %d", ErrKey, schemeName, len(seed), impl.SeedSize())
 	}
-	pub, key := s.DeriveKey(seed)
+	pub, key := impl.DeriveKey(seed)
 	raw, err := pub.MarshalBinary()
 	if err != nil {
 		return PrivateKey{}, fmt.Errorf("%w: %v", ErrKey, err)
 	}
-	return PrivateKey{&secret{
+	s := &secret{
 		public: PublicKey{Scheme: schemeName, Bytes: raw},
 		key:    key,
 		seed:   bytes.Clone(seed),
-	}}, nil
+	}
+	return PrivateKey{func() *secret { return s }}, nil
 }
 
 // IsZero reports whether k is the zero PrivateKey, "none".
 func (k PrivateKey) IsZero() bool { return k.s == nil }
 
 // Public is the public half.
-func (k PrivateKey) Public() PublicKey { return k.s.public }
+func (k PrivateKey) Public() PublicKey { return k.s().public }
 
 // Sign signs a message in a context. The same key, context and message always
 // give the same signature.
 func (k PrivateKey) Sign(ctx Context, message []byte) []byte {
-	return k.s.key.Scheme().Sign(k.s.key, ctx.wrap(message), nil)
+	key := k.s().key
+	return key.Scheme().Sign(key, ctx.wrap(message), nil)
 }
 
 // Encode is the secret's text, for key files: the scheme, a colon and the seed
 // in lower-case hexadecimal.
-func (k PrivateKey) Encode() string { return k.s.public.Scheme + ":" + hex.EncodeToString(k.s.seed) }
+func (k PrivateKey) Encode() string { return k.s().public.Scheme + ":" + hex.EncodeToString(k.s().seed) }
 
 // ParsePrivateKey reads the form of PrivateKey.Encode. White space around it
 // is ignored; errors do not show the text.
@@ -90,5 +92,5 @@ func (k PrivateKey) Format(f fmt.State, _ rune) {
 		io.WriteString(f, "no private key")
 		return
 	}
-	io.WriteString(f, "private key of "+k.s.public.String())
+	io.WriteString(f, "private key of "+k.s().public.String())
 }

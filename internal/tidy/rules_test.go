@@ -54,7 +54,7 @@ var everything = append(slices.Clip(surface), "store", "p2p", "sim", "api", "etc
 // rules as the packages in pure.
 var edges = []struct{ prefix, reason string }{
 	{"run", "the goroutines that drive the machine"},
-	{"node.go", "what surfaces call, from any goroutine; opens and closes all of it"},
+	{"node", "what surfaces call, from any goroutine; opens and closes all of it"},
 }
 
 // impure are the packages, with all below them, that pure code must not import.

@@ -1,0 +1,286 @@
+package node
+
+import (
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/internal/must"
+	"github.com/aweigh/aweigh/kv"
+	"github.com/aweigh/aweigh/quorum"
+	"github.com/aweigh/aweigh/scope"
+)
+
+// candidate is a block that is not final yet.
+type candidate struct {
+	block  *scope.Block
+	over   *kv.Overlay   // the state after it, nil until executed
+	state  *scope.State  // as over
+	result *scope.Result // as over
+	stored bool          // its content is in the store
+}
+
+// chain is the final state and the tree of candidates on top of it.
+type chain struct {
+	id         aweigh.ScopeID
+	policy     scope.Policy
+	roster     aweigh.Hash
+	store      kv.Reader
+	reader     kv.Reader // shows the final state: the store, or a candidate made final in this step
+	state      *scope.State
+	head       scope.Header // of the final block; zero at the genesis
+	candidates map[aweigh.Hash]*candidate
+	order      []aweigh.Hash      // keys of candidates, in order of arrival
+	goal       quorum.Certificate // a finalization whose block, or ancestors, are missing
+}
+
+func (c *chain) open(m *Machine) (err error) {
+	c.id, c.policy, c.roster = m.id, m.cfg.Genesis.Policy, m.roster.Hash()
+	c.store, c.reader = m.store, m.store
+	c.candidates = make(map[aweigh.Hash]*candidate)
+	if c.state, err = scope.Open(c.reader, c.id); err != nil {
+		return err
+	}
+	if h := c.state.Head().Height; h > 0 {
+		b, err := m.history().Block(h)
+		if err != nil {
+			return err
+		}
+		c.head = b.Header
+	}
+	return nil
+}
+
+func (m *Machine) history() History {
+	return History{Reader: m.recent, Scope: m.id, Limits: m.cfg.Genesis.Policy.Limits}
+}
+
+// settle begins a step: what the last one wrote is in the store now.
+func (c *chain) settle() {
+	if c.reader == c.store {
+		return
+	}
+	old := c.reader
+	c.reader = c.store
+	state, err := scope.Open(c.reader, c.id)
+	must.OK(err, "reading the state")
+	c.state = state
+	for _, h := range c.order {
+		if k := c.candidates[h]; k.over != nil && k.over.Base() == old {
+			k.over.Rebase(c.store)
+		}
+	}
+}
+
+// add puts a block into the tree.
+func (c *chain) add(b *scope.Block) *candidate {
+	if k := c.candidates[b.Hash()]; k != nil {
+		return k
+	}
+	k := &candidate{block: b}
+	c.candidates[b.Hash()] = k
+	c.order = append(c.order, b.Hash())
+	return k
+}
+
+// restoreCandidate reads back the content of a block that this anchor notarized.
+func (c *chain) restoreCandidate(h aweigh.Hash) error {
+	raw, ok, err := c.store.Get(keyBlock(c.id, h))
+	if err != nil || !ok {
+		return err
+	}
+	b, err := scope.DecodeBlock(raw, c.policy.Limits, nil)
+	if err == nil && b.Header.Height > c.state.Head().Height {
+		c.add(b).stored = true
+	}
+	return err
+}
+
+// keep makes the content of a block durable with this step.
+func (c *chain) keep(m *Machine, h aweigh.Hash) {
+	k := c.candidates[h]
+	must.Hold(k != nil, "a vote for block %s without its content", h.Short())
+	if !k.stored {
+		k.stored = true
+		m.write(kv.Set(keyBlock(c.id, h), k.block.Encode()))
+	}
+}
+
+// path is the candidates from the child of the final block to h, and the first
+// block that is missing on the way, if any.
+func (c *chain) path(h aweigh.Hash) (path []*candidate, missing aweigh.Hash, ok bool) {
+	for final := c.state.Head().Block; h != final; {
+		k := c.candidates[h]
+		if k == nil {
+			return nil, h, false
+		}
+		if k.block.Header.Height <= c.state.Head().Height {
+			return nil, aweigh.Hash{}, false // on a branch that died
+		}
+		path = append(path, k)
+		h = k.block.Header.Parent
+	}
+	for i, j := 0, len(path)-1; i < j; i, j = i+1, j-1 {
+		path[i], path[j] = path[j], path[i]
+	}
+	return path, aweigh.Hash{}, true
+}
+
+// after is the state after a block, executing it and its ancestors if need be.
+// ok is false if content is missing or a block on the way is invalid.
+func (c *chain) after(h aweigh.Hash) (state *scope.State, missing aweigh.Hash, ok bool) {
+	path, missing, ok := c.path(h)
+	if !ok {
+		return nil, missing, false
+	}
+	state = c.state
+	var reader kv.Reader = c.reader
+	for _, k := range path {
+		if k.over == nil {
+			if err := state.CheckHeader(k.block.Header); err != nil {
+				return nil, aweigh.Hash{}, false
+			}
+			c.execute(k, reader, state)
+		}
+		reader, state = k.over, k.state
+	}
+	return state, aweigh.Hash{}, true
+}
+
+func (c *chain) execute(k *candidate, reader kv.Reader, state *scope.State) {
+	result, err := state.Execute(k.block, c.policy)
+	must.OK(err, "executing a block")
+	k.result = result
+	k.over = kv.NewOverlay(reader)
+	k.over.Apply(result.Ops...)
+	k.state, err = scope.Open(k.over, c.id)
+	must.OK(err, "reading the state after a block")
+}
+
+// finalize makes the block of a verified finalization final, and all its
+// ancestors (P16). What is missing is fetched first.
+func (c *chain) finalize(m *Machine, cert quorum.Certificate) {
+	if !c.makeFinal(m, cert.Subject.Block) {
+		if c.head.View < cert.Subject.View {
+			c.goal = cert
+			m.sync.want(m, m.leaderPeer(cert.Subject.View))
+		}
+		return
+	}
+	if c.head.Hash() == cert.Subject.Block {
+		m.write(kv.Set(keyFinality(c.id, c.head.Height), canon.Encode(cert)))
+		m.finality = cert
+	}
+	if c.goal.Subject.View <= cert.Subject.View {
+		c.goal = quorum.Certificate{}
+	}
+	c.prune(m, cert.Subject.View)
+	m.announceSoon()
+}
+
+// makeFinal applies a block and its ancestors; false if content is missing.
+func (c *chain) makeFinal(m *Machine, h aweigh.Hash) bool {
+	path, _, ok := c.path(h)
+	if !ok {
+		return false
+	}
+	_, _, ok = c.after(h)
+	must.Hold(ok, "block %s is final, but does not follow from this node's state: the store is corrupt or the programs differ", h.Short())
+	for _, k := range path {
+		c.apply(m, k)
+	}
+	return true
+}
+
+// apply makes one executed candidate final.
+func (c *chain) apply(m *Machine, k *candidate) {
+	h := k.block.Header
+	hash := k.block.Hash()
+	c.keep(m, hash)
+	m.fx.Write = append(m.fx.Write, k.result.Ops...)
+	m.write(kv.Set(keyHeight(c.id, h.Height), hash[:]))
+	c.reader, c.state, c.head = k.over, k.state, h
+	for _, o := range k.result.Outcomes {
+		if m.pool.answer(o.Mutation) {
+			outcome := o
+			m.fx.Reply = append(m.fx.Reply, Reply{Mutation: o.Mutation, Outcome: &outcome, Height: h.Height})
+		}
+	}
+	m.pool.applied(k.block, h.Time)
+	m.proofs.applied(k.block.Proofs)
+	m.note(Finalized{
+		Height: h.Height, View: h.View, Block: hash, Proposer: h.Proposer,
+		Mutations: k.block.Len(), Revision: c.state.Head().Revision,
+	})
+}
+
+// prune forgets candidates that can no longer become final, and the records of
+// views below the final one.
+func (c *chain) prune(m *Machine, final aweigh.View) {
+	height := c.state.Head().Height
+	live := c.order[:0]
+	for _, h := range c.order {
+		k := c.candidates[h]
+		if k.block.Header.Height > height {
+			live = append(live, h)
+			continue
+		}
+		delete(c.candidates, h)
+		if k.stored && !m.isFinal(k) {
+			m.write(kv.Del(keyBlock(c.id, h)))
+		}
+	}
+	c.order = live
+	m.pool.release(final)
+	from, to := record(c.id, 'c'), keyCertificate(c.id, quorum.Subject{View: final})
+	err := m.recent.Scan(from, to, false, func(key, _ []byte) bool {
+		m.fx.Write = append(m.fx.Write, kv.Del(append([]byte(nil), key...)))
+		return true
+	})
+	must.OK(err, "reading the records of past views")
+	if m.guard != nil {
+		m.write(m.guard.Prune(final)...)
+	}
+}
+
+// isFinal reports whether a candidate at or below the final height is final.
+func (m *Machine) isFinal(k *candidate) bool {
+	hash, ok, err := m.recent.Get(keyHeight(m.id, k.block.Header.Height))
+	must.OK(err, "reading the chain")
+	return ok && aweigh.Hash(hash) == k.block.Hash()
+}
+
+// deliver takes the content of a block that was asked for.
+func (c *chain) deliver(m *Machine, b *scope.Block) {
+	if !m.wants.got(b.Hash()) || b.Header.Height <= c.state.Head().Height {
+		return
+	}
+	c.add(b)
+	if !c.goal.IsZero() {
+		c.finalize(m, c.goal)
+	}
+}
+
+// storedCertificates are the certificates to restore an engine from: those of
+// open views, and the newest finalization.
+func (m *Machine) storedCertificates() (certs []quorum.Certificate, err error) {
+	var bad error
+	read := func(_, raw []byte) bool {
+		var c quorum.Certificate
+		if bad = canon.Decode(raw, &c); bad == nil {
+			certs = append(certs, c)
+		}
+		return bad == nil
+	}
+	newest := func(key, raw []byte) bool { read(key, raw); return false }
+	f := record(m.id, 'f')
+	if err = m.store.Scan(f, kv.PrefixEnd(f), true, newest); err == nil && bad == nil {
+		if len(certs) > 0 && certs[0].Subject.Block == m.chain.state.Head().Block {
+			m.finality = certs[0]
+		}
+		open := record(m.id, 'c')
+		err = m.store.Scan(open, kv.PrefixEnd(open), false, read)
+	}
+	if err == nil {
+		err = bad
+	}
+	return certs, err
+}

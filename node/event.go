@@ -1,0 +1,139 @@
+package node
+
+import (
+	"errors"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/kv"
+	"github.com/aweigh/aweigh/quorum"
+	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/votes"
+)
+
+// Peer is a libp2p peer ID in its text form.
+type Peer string
+
+// Event is one thing that happened to a node: Submit, Read, Arrived or Met.
+type Event interface{ event() }
+
+// Submit is a bundle admitted by this node. Each of its mutations is answered
+// by a Reply, unless it expires first.
+type Submit struct{ Bundle *scope.CheckedBundle }
+
+// Read asks for a Reply once this node's state is as new as any write that was
+// acknowledged anywhere before the Read (P23).
+type Read struct{ ID uint64 }
+
+// Arrived is a message from another node, decoded and verified by a Checker.
+type Arrived struct {
+	From    Peer
+	Message Message
+}
+
+// Met says that a connection with a peer of this network was made.
+type Met struct{ Peer Peer }
+
+func (Submit) event()  {}
+func (Read) event()    {}
+func (Arrived) event() {}
+func (Met) event()     {}
+
+// Effects are what a Step wants done, in the order of the fields. Nothing of
+// Send, Gossip or Reply may leave before Write is durable if Sync is set.
+type Effects struct {
+	Write  []kv.Op
+	Sync   bool
+	Send   []Packet
+	Gossip [][]byte
+	Reply  []Reply
+	Notes  []Note
+	Wake   aweigh.Instant // step again at this instant at the latest; 0: never
+}
+
+// Packet is a frame for one peer.
+type Packet struct {
+	To    Peer
+	Frame []byte
+}
+
+// Reply answers a Submit, with the outcome of one mutation or the reason why
+// it was not taken, or a Read.
+type Reply struct {
+	Mutation aweigh.Hash
+	Outcome  *scope.Outcome
+	Refused  error
+	Height   aweigh.Height // the block of the mutation, or the height that a Read waited for
+	Read     uint64
+}
+
+// ErrBusy refuses mutations for which there is no room to wait.
+var ErrBusy = errors.New("node: too many mutations are waiting; try again later")
+
+// ErrTooLate refuses mutations whose time to apply has passed, or that belong
+// to another scope.
+var ErrTooLate = errors.New("node: the mutation has expired or belongs to another scope")
+
+// Note is something that people or metrics may want to know of: the only voice
+// of the core. The edges turn Notes into logs, metrics and events.
+type Note interface{ note() }
+
+// Finalized: a block became final and was applied.
+type Finalized struct {
+	Height    aweigh.Height
+	View      aweigh.View
+	Block     aweigh.Hash
+	Proposer  aweigh.AnchorID
+	Mutations int
+	Revision  int64
+}
+
+// Dropped: input was refused; why is the error's text.
+type Dropped struct {
+	From Peer
+	Why  string
+}
+
+// Faulted: an anchor provably broke the rules.
+type Faulted struct{ Proof votes.Equivocation }
+
+// LostState: this node's own record is older than ballots that it signed
+// before (P9); it signs nothing more in this epoch.
+type LostState struct{ View aweigh.View }
+
+// Behind: this node asks a peer for final blocks from a height on.
+type Behind struct {
+	From aweigh.Height
+	Peer Peer
+}
+
+// Nullified: a view ended without a block.
+type Nullified struct {
+	View   aweigh.View
+	Leader aweigh.AnchorID
+}
+
+func (Finalized) note() {}
+func (Dropped) note()   {}
+func (Faulted) note()   {}
+func (LostState) note() {}
+func (Behind) note()    {}
+func (Nullified) note() {}
+
+// Status is what a Machine can say of itself at once.
+type Status struct {
+	Network  aweigh.NetworkID
+	Scope    aweigh.ScopeID
+	Self     aweigh.AnchorID // zero for an observer
+	Epoch    aweigh.Epoch
+	View     aweigh.View
+	Leader   aweigh.AnchorID
+	Head     scope.Head
+	Rules    quorum.Rules
+	Roster   scope.Roster
+	Heard    map[aweigh.AnchorID]aweigh.View // the last view in which each anchor was heard of
+	Pool     int                             // mutations waiting
+	PoolSize int                             // their bytes
+	Lost     bool                            // P9: signs nothing
+	Behind   bool                            // is fetching final blocks
+	Faults   []votes.Equivocation
+}

@@ -1,0 +1,432 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/internal/must"
+	"github.com/aweigh/aweigh/kv"
+	"github.com/aweigh/aweigh/quorum"
+	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/votes"
+)
+
+// MachineConfig is all that a Machine starts from besides its store.
+type MachineConfig struct {
+	Genesis scope.Genesis
+	Key     *votes.PrivateKey // the anchor's key; nil for an observer
+	Timing  quorum.Timing
+	Verify  votes.Verifier // default votes.Verify
+	Pool    int            // bytes of mutations that may wait; default 64 MiB
+}
+
+// Machine is a whole node without sockets, disks, clocks and goroutines. It is
+// a function of its store and of the events given to Step.
+//
+// The store must show all Writes of earlier Effects before the next Step, and
+// nothing else may write to it.
+type Machine struct {
+	cfg     MachineConfig
+	id      aweigh.ScopeID
+	roster  scope.Roster
+	anchors map[Peer]aweigh.AnchorID
+	peers   []Peer // of the other anchors, in the order of anchors
+	self    aweigh.AnchorID
+	keyring *votes.Keyring
+	checker *Checker
+	guard   *votes.Guard
+	engine  *quorum.Engine
+
+	store  kv.Reader
+	recent *kv.Overlay // node records written in this step
+	chain  chain
+	pool   pool
+	wants  wants
+	reads  reads
+	sync   catchUp
+	proofs proofs
+
+	proposal     []byte            // frame of this anchor's newest proposal
+	proposed     aweigh.View       // its view
+	slot         *quorum.Slot      // to build for, once the parent's content is here
+	checks       []quorum.Proposal // to be answered with a verdict
+	inputs       []quorum.Input    // for the engine's next step
+	engineWake   aweigh.Instant
+	finality     quorum.Certificate      // of the final block, zero if it has none of its own
+	known        aweigh.Height           // the highest final block announced by anyone
+	announced    aweigh.Instant          // when this node announced last
+	announceAt   aweigh.Instant          // when it shall announce, 0: no need
+	helped       map[Peer]aweigh.Instant // last time that a peer's offer was answered
+	reportedLost bool
+
+	now aweigh.Instant
+	fx  Effects
+}
+
+// Bootstrap is the writes that an empty store starts with.
+func Bootstrap(g scope.Genesis) ([]kv.Op, error) {
+	if _, err := g.Check(); err != nil {
+		return nil, err
+	}
+	ops, err := scope.Init(g)
+	return append(ops, kv.Set(keyGenesis(), canon.Encode(g))), err
+}
+
+// StoredGenesis is the genesis that the store was bootstrapped with.
+func StoredGenesis(r kv.Reader) (g scope.Genesis, ok bool, err error) {
+	raw, ok, err := r.Get(keyGenesis())
+	if err != nil || !ok {
+		return g, false, err
+	}
+	return g, true, canon.Decode(raw, &g)
+}
+
+// ErrOtherNetwork is returned for a store that holds another network's data.
+var ErrOtherNetwork = errors.New("node: the data directory belongs to another network")
+
+// NewMachine continues from what the store holds (P8). The store must have been
+// bootstrapped with the same genesis.
+func NewMachine(cfg MachineConfig, store kv.Reader) (*Machine, error) {
+	if cfg.Verify == nil {
+		cfg.Verify = votes.Verify
+	}
+	if cfg.Pool <= 0 {
+		cfg.Pool = 64 << 20
+	}
+	m := &Machine{
+		cfg: cfg, id: cfg.Genesis.Hash(), store: store,
+		anchors: make(map[Peer]aweigh.AnchorID),
+		helped:  make(map[Peer]aweigh.Instant),
+	}
+	if g, ok, err := StoredGenesis(store); err != nil || !ok || g.Hash() != m.id {
+		return nil, errors.Join(fmt.Errorf("%w: %s", ErrOtherNetwork, m.id.Short()), err)
+	}
+	var err error
+	if m.roster, err = cfg.Genesis.Roster(); err != nil {
+		return nil, err
+	}
+	if m.keyring, err = cfg.Genesis.Keyring(); err != nil {
+		return nil, err
+	}
+	m.keyring = m.keyring.With(cfg.Verify)
+	m.checker = &Checker{Keyring: m.keyring, Limits: cfg.Genesis.Policy.Limits, Verify: cfg.Verify}
+	if cfg.Key != nil {
+		m.self = cfg.Key.Public().ID()
+		if m.roster.Weights.Of(m.self) == 0 {
+			return nil, fmt.Errorf("node: key %s is no anchor of this network; start as an observer, without a key", m.self.Short())
+		}
+		if m.guard, err = votes.OpenGuard(*cfg.Key, m.keyring.Domain(), store); err != nil {
+			return nil, err
+		}
+	}
+	for _, a := range m.roster.Anchors {
+		id := a.Key.ID()
+		m.anchors[Peer(a.Peer)] = id
+		if id != m.self {
+			m.peers = append(m.peers, Peer(a.Peer))
+		}
+	}
+	m.recent = kv.NewOverlay(store)
+	m.pool = newPool(cfg.Pool)
+	return m, m.restore()
+}
+
+// restore builds the engine and the chain from the store.
+func (m *Machine) restore() error {
+	seed := aweigh.Sum([]byte("aweigh/seed/1"), m.id[:], make([]byte, 8))
+	m.engine = quorum.NewEngine(quorum.Config{
+		Self: m.self, Weights: m.roster.Weights, Rules: m.keyring.Rules(),
+		Seed: seed, Root: m.id, Timing: m.cfg.Timing,
+	})
+	if err := m.chain.open(m); err != nil {
+		return err
+	}
+	certs, err := m.storedCertificates()
+	if err != nil {
+		return err
+	}
+	var own []quorum.Vote
+	if m.guard != nil {
+		own = m.guard.Record()
+	}
+	m.engine.Restore(own, certs)
+	for _, v := range own {
+		if v.Kind == quorum.Notarize && v.View > m.engine.Final() {
+			if err := m.chain.restoreCandidate(v.Block); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Checker verifies frames for this Machine. It does not change.
+func (m *Machine) Checker() *Checker { return m.checker }
+
+// Step takes events, all at the instant now, and returns what follows. Without
+// events it only looks at the time. Instants must not decrease.
+func (m *Machine) Step(now aweigh.Instant, events ...Event) Effects {
+	m.now = max(m.now, now)
+	m.fx = Effects{}
+	m.chain.settle()
+	m.recent = kv.NewOverlay(m.store)
+	for _, ev := range events {
+		m.event(ev)
+	}
+	m.tick()
+	m.drive()
+	m.reads.serve(m)
+	m.fx.Wake = m.wake()
+	return m.fx
+}
+
+func (m *Machine) event(ev Event) {
+	switch ev := ev.(type) {
+	case Submit:
+		m.submit(ev.Bundle)
+	case Read:
+		m.reads.waiting = append(m.reads.waiting, ev.ID)
+	case Met:
+		if m.guard != nil || m.anchors[ev.Peer] != (aweigh.AnchorID{}) {
+			m.send(ev.Peer, tagOffer, m.offer(m.engine.Holdings(), false))
+		}
+	case Arrived:
+		m.arrived(ev.From, ev.Message)
+	}
+}
+
+func (m *Machine) arrived(from Peer, msg Message) {
+	switch msg := msg.(type) {
+	case bundleIn:
+		if err := m.admit(msg.bundle, false); err != nil {
+			m.note(Dropped{From: from, Why: err.Error()})
+		}
+	case ballotIn:
+		m.ballot(msg.ballot)
+	case proposalIn:
+		m.propose(from, msg)
+	case offerIn:
+		m.offered(from, msg)
+	case blockIn:
+		m.chain.deliver(m, msg.block)
+	case Want:
+		m.serveWant(from, msg)
+	case Ask:
+		m.answer(from, msg)
+	case Answer:
+		m.reads.answered(m, from, msg)
+	case CatchUp:
+		m.serveCatchUp(from, msg)
+	case blocksIn:
+		m.caughtUp(from, msg)
+	case Announce:
+		m.heardOf(from, msg)
+	}
+}
+
+// drive steps the engine until nothing more follows.
+func (m *Machine) drive() {
+	m.inputs = append(m.inputs, quorum.Work(m.pool.waiting > 0))
+	m.resume()
+	for len(m.inputs) > 0 {
+		in := m.inputs
+		m.inputs = nil
+		m.follow(m.engine.Step(m.now, in...))
+		m.resume()
+	}
+}
+
+// resume goes on with what waited for content.
+func (m *Machine) resume() {
+	if m.slot != nil && m.slot.View != m.engine.View() {
+		m.slot = nil
+	}
+	if m.slot != nil && m.build(*m.slot) {
+		m.slot = nil
+	}
+	m.retryChecks()
+}
+
+// follow does what the engine asks, and queues what it must be told.
+func (m *Machine) follow(out quorum.Output) {
+	for _, c := range out.Certified {
+		m.certified(c)
+	}
+	for _, c := range out.Final {
+		m.chain.finalize(m, c)
+	}
+	for _, s := range out.Sign {
+		m.sign(s)
+	}
+	if out.Build != nil {
+		m.slot = out.Build
+	}
+	m.checks = append(m.checks, out.Check...)
+	for _, f := range out.Faults {
+		m.faulted(f)
+	}
+	if out.Offer != nil && m.guard != nil {
+		m.broadcast(tagOffer, m.offer(*out.Offer, false))
+		if out.Offer.Propose != 0 && out.Offer.Propose == m.proposed {
+			m.broadcastFrame(m.proposal)
+		}
+		m.reofferBundles()
+	}
+	m.engineWake = out.Wake
+}
+
+// certified keeps what lets this node enter a view, so that after a restart it
+// can still show how it came there.
+func (m *Machine) certified(c quorum.Certificate) {
+	switch c.Subject.Kind {
+	case quorum.Notarize:
+		m.write(kv.Set(keyCertificate(m.id, c.Subject), canon.Encode(c)))
+	case quorum.Nullify:
+		m.write(kv.Set(keyCertificate(m.id, c.Subject), canon.Encode(c)))
+		m.pool.release(c.Subject.View)
+		m.note(Nullified{View: c.Subject.View, Leader: m.engine.Leader(c.Subject.View)})
+	}
+	m.witness(c)
+}
+
+// sign asks the guard, and sends the ballot with this step's effects.
+func (m *Machine) sign(s quorum.Subject) (votes.Ballot, bool) {
+	if m.guard == nil {
+		return votes.Ballot{}, false
+	}
+	b, ops, err := m.guard.Sign(s)
+	if err != nil {
+		m.lost(err)
+		return b, false
+	}
+	m.write(ops...)
+	m.fx.Sync = true
+	if s.Kind == quorum.Notarize || s.Kind == quorum.Propose {
+		m.chain.keep(m, s.Block)
+	}
+	if s.Kind != quorum.Propose {
+		m.broadcastFrame(rawFrame(tagBallot, b.Encode()))
+		m.inputs = append(m.inputs, b.Vote())
+	}
+	return b, true
+}
+
+// lost handles a guard that refuses: it lost its record (P9), or this code is
+// wrong, and then it must stop.
+func (m *Machine) lost(err error) {
+	must.Hold(errors.Is(err, votes.ErrLostState), "the signing guard refused: %v", err)
+	if !m.reportedLost {
+		m.reportedLost = true
+		m.note(LostState{View: m.engine.View()})
+	}
+}
+
+// witness looks for this anchor's own signature where the guard does not know
+// of it (P9).
+func (m *Machine) witness(c quorum.Certificate) {
+	if m.guard == nil {
+		return
+	}
+	for _, s := range c.Signatures {
+		if s.Anchor == m.self {
+			m.witnessed(m.keyring.Ballot(quorum.Vote{Subject: c.Subject, Signature: s}))
+		}
+	}
+}
+
+func (m *Machine) witnessed(b votes.Ballot) {
+	checked, err := m.keyring.Check(b)
+	if err != nil {
+		return
+	}
+	ops, lost := m.guard.Witness(checked)
+	m.write(ops...)
+	m.fx.Sync = m.fx.Sync || len(ops) > 0
+	if lost && !m.reportedLost {
+		m.reportedLost = true
+		m.note(LostState{View: b.Subject.View})
+	}
+}
+
+func (m *Machine) ballot(b votes.Checked) {
+	v := b.Ballot().Vote()
+	if v.Anchor == m.self && m.guard != nil {
+		m.witnessed(b.Ballot())
+	}
+	m.inputs = append(m.inputs, v)
+}
+
+// certificate takes a certificate from another node: at once if the engine
+// holds one for the same subject, otherwise if it verifies.
+func (m *Machine) certificate(c quorum.Certificate) bool {
+	s := c.Subject
+	if have := m.engine.Certificate(s.Kind, s.View); !have.IsZero() {
+		return have.Subject == s
+	}
+	if s.View < m.engine.Final() {
+		return false
+	}
+	if err := m.keyring.CheckCertificate(c); err != nil {
+		return false
+	}
+	m.inputs = append(m.inputs, c)
+	return true
+}
+
+// tick does what is due at this instant outside the engine.
+func (m *Machine) tick() {
+	m.wants.due(m)
+	m.sync.due(m)
+	m.reads.due(m)
+	if m.announceAt != 0 && m.now >= m.announceAt {
+		m.announce()
+	}
+}
+
+func (m *Machine) wake() aweigh.Instant {
+	at := m.engineWake
+	for _, t := range []aweigh.Instant{m.announceAt, m.wants.next(), m.sync.at, m.reads.at} {
+		at = aweigh.Earliest(at, t)
+	}
+	return at
+}
+
+func (m *Machine) write(ops ...kv.Op) {
+	m.fx.Write = append(m.fx.Write, ops...)
+	m.recent.Apply(ops...)
+}
+
+func (m *Machine) note(n Note) { m.fx.Notes = append(m.fx.Notes, n) }
+
+func (m *Machine) send(to Peer, tag byte, content any) {
+	m.fx.Send = append(m.fx.Send, Packet{To: to, Frame: frame(tag, content)})
+}
+
+func (m *Machine) broadcast(tag byte, content any) { m.broadcastFrame(frame(tag, content)) }
+
+// broadcastFrame sends to every other anchor.
+func (m *Machine) broadcastFrame(f []byte) {
+	for _, p := range m.peers {
+		m.fx.Send = append(m.fx.Send, Packet{To: p, Frame: f})
+	}
+}
+
+// retryIn is how long the machine waits for an answer before it asks another peer.
+const retryIn = 500 * time.Millisecond
+
+// Status is a copy of what the machine knows of itself.
+func (m *Machine) Status() Status {
+	s := Status{
+		Network: m.id, Scope: m.id, Self: m.self,
+		View: m.engine.View(), Leader: m.engine.Leader(m.engine.View()),
+		Head: m.chain.state.Head(), Rules: m.keyring.Rules(), Roster: m.roster,
+		Pool: m.pool.mutations, PoolSize: m.pool.bytes,
+		Lost: m.guard != nil && m.guard.Lost(), Behind: m.sync.at != 0,
+		Faults: slices.Clone(m.proofs.known),
+	}
+	return s
+}

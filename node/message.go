@@ -1,0 +1,272 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/quorum"
+	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/votes"
+)
+
+// Message is a decoded and verified frame.
+type Message interface{ message() }
+
+// A frame is one tag and the canonical encoding of the content.
+const (
+	tagBundle   = 'b'
+	tagProposal = 'p'
+	tagBallot   = 'v'
+	tagOffer    = 'o'
+	tagWant     = 'w'
+	tagBlock    = 'k'
+	tagAsk      = 'r'
+	tagAnswer   = 'a'
+	tagCatchUp  = 's'
+	tagBlocks   = 'y'
+	tagAnnounce = 'n'
+)
+
+// proposalMsg announces a block by its header and the names of its bundles,
+// which the others hold already, or ask for (Want).
+type proposalMsg struct {
+	_          struct{} `cbor:",toarray"`
+	Header     scope.Header
+	Bundles    []aweigh.Hash
+	Proofs     []scope.Proof
+	ParentView aweigh.View
+	Proof      []quorum.Certificate // the parent's notarization, nullifications between (P12)
+	Signature  []byte               // of the leader, as a Propose ballot
+}
+
+// offerMsg is an Offer with what else a peer needs to see whether it, or the
+// sender, is behind.
+type offerMsg struct {
+	_            struct{} `cbor:",toarray"`
+	Domain       votes.Domain
+	View, Final  aweigh.View
+	Height       aweigh.Height // final
+	Votes        []wireVote
+	Certificates []quorum.Certificate
+	Answer       bool // an answer, which is not answered
+}
+
+type wireVote struct {
+	_         struct{} `cbor:",toarray"`
+	Subject   quorum.Subject
+	Signature quorum.Signature
+}
+
+// Want asks for contents by name.
+type Want struct {
+	_       struct{} `cbor:",toarray"`
+	Blocks  []aweigh.Hash
+	Bundles []aweigh.Hash
+}
+
+// Ask asks an anchor for its pledge (P23).
+type Ask struct {
+	_     struct{} `cbor:",toarray"`
+	Round uint64
+}
+
+// Answer is an anchor's answer to Ask: the header of the highest block for
+// which it signed finalize, with a certificate for that block.
+type Answer struct {
+	_           struct{} `cbor:",toarray"`
+	Round       uint64
+	Header      scope.Header
+	Certificate quorum.Certificate // zero if Header is the genesis'
+}
+
+// CatchUp asks for final blocks from a height on.
+type CatchUp struct {
+	_    struct{} `cbor:",toarray"`
+	From aweigh.Height
+}
+
+// blocksMsg carries final blocks in order and what makes the last one final.
+type blocksMsg struct {
+	_        struct{} `cbor:",toarray"`
+	Blocks   [][]byte
+	Finality scope.Finality // of the last block
+	Height   aweigh.Height  // the sender's final height
+}
+
+// Announce makes a final block known to everyone.
+type Announce struct {
+	_           struct{} `cbor:",toarray"`
+	Header      scope.Header
+	Certificate quorum.Certificate
+}
+
+// The checked forms.
+type (
+	bundleIn   struct{ bundle *scope.CheckedBundle }
+	proposalIn struct {
+		proposalMsg
+		ballot votes.Checked
+	}
+	ballotIn struct{ ballot votes.Checked }
+	offerIn  struct {
+		offerMsg
+		votes []votes.Checked
+	}
+	blockIn  struct{ block *scope.Block }
+	blocksIn struct {
+		blocks   []*scope.Block
+		finality scope.Finality
+		height   aweigh.Height
+	}
+)
+
+func (bundleIn) message()   {}
+func (proposalIn) message() {}
+func (ballotIn) message()   {}
+func (offerIn) message()    {}
+func (blockIn) message()    {}
+func (blocksIn) message()   {}
+func (Want) message()       {}
+func (Ask) message()        {}
+func (Answer) message()     {}
+func (CatchUp) message()    {}
+func (Announce) message()   {}
+
+// maxNames bounds the names in one Want.
+const maxNames = 1024
+
+// ErrFrame is returned for frames that no honest node sends.
+var ErrFrame = errors.New("node: bad frame")
+
+func frame(tag byte, content any) []byte { return append([]byte{tag}, canon.Encode(content)...) }
+
+func rawFrame(tag byte, raw []byte) []byte {
+	f := make([]byte, 0, len(raw)+1)
+	return append(append(f, tag), raw...)
+}
+
+// Checker turns frames into Messages: it decodes, and verifies all signatures
+// that must be verified before a Machine looks at them. It is immutable and
+// safe for concurrent use, so that checks run outside the Machine.
+type Checker struct {
+	Keyring *votes.Keyring
+	Limits  scope.Limits
+	Verify  votes.Verifier
+}
+
+// Check decodes and verifies a frame. Certificates inside are left to the
+// Machine, which holds most of them already and verifies only the others.
+func (c *Checker) Check(f []byte) (Message, error) {
+	if len(f) == 0 {
+		return nil, fmt.Errorf("%w: empty", ErrFrame)
+	}
+	body := f[1:]
+	switch f[0] {
+	case tagBundle:
+		b, err := scope.CheckBundle(body, c.Limits, c.Verify)
+		return bundleIn{b}, err
+	case tagBallot:
+		b, err := votes.DecodeBallot(body)
+		if err != nil {
+			return nil, err
+		}
+		checked, err := c.Keyring.Check(b)
+		return ballotIn{checked}, err
+	case tagProposal:
+		return c.proposal(body)
+	case tagOffer:
+		return c.offer(body)
+	case tagBlock:
+		b, err := scope.DecodeBlock(body, c.Limits, c.Verify)
+		return blockIn{b}, err
+	case tagBlocks:
+		return c.blocks(body)
+	case tagWant:
+		m, err := decode[Want](body)
+		if err == nil && len(m.Blocks)+len(m.Bundles) > maxNames {
+			err = fmt.Errorf("%w: %d names, at most %d are taken", ErrFrame, len(m.Blocks)+len(m.Bundles), maxNames)
+		}
+		return m, err
+	case tagAsk:
+		return decode[Ask](body)
+	case tagAnswer:
+		return decode[Answer](body)
+	case tagCatchUp:
+		return decode[CatchUp](body)
+	case tagAnnounce:
+		a, err := decode[Announce](body)
+		if err == nil {
+			err = a.Check(c.Keyring)
+		}
+		return a, err
+	}
+	return nil, fmt.Errorf("%w: unknown tag %q", ErrFrame, f[0])
+}
+
+func decode[T Message](body []byte) (T, error) {
+	var m T
+	err := canon.Decode(body, &m)
+	return m, err
+}
+
+func (c *Checker) proposal(body []byte) (Message, error) {
+	var m proposalMsg
+	if err := canon.Decode(body, &m); err != nil {
+		return nil, err
+	}
+	h := m.Header
+	if len(m.Bundles) > c.Limits.BlockMutations {
+		return nil, fmt.Errorf("%w: a proposal of %d bundles", ErrFrame, len(m.Bundles))
+	}
+	ballot, err := c.Keyring.Check(votes.Ballot{
+		Format: scope.Format, Domain: h.Domain(), Anchor: h.Proposer, Signature: m.Signature,
+		Subject: quorum.Subject{Kind: quorum.Propose, View: h.View, Block: h.Hash()},
+	})
+	return proposalIn{m, ballot}, err
+}
+
+func (c *Checker) offer(body []byte) (Message, error) {
+	in := offerIn{}
+	if err := canon.Decode(body, &in.offerMsg); err != nil {
+		return nil, err
+	}
+	for _, v := range in.Votes {
+		b := votes.Ballot{Format: scope.Format, Domain: in.Domain, Subject: v.Subject,
+			Anchor: v.Signature.Anchor, Signature: v.Signature.Bytes}
+		checked, err := c.Keyring.Check(b)
+		if err != nil {
+			return nil, err
+		}
+		in.votes = append(in.votes, checked)
+	}
+	return in, nil
+}
+
+func (c *Checker) blocks(body []byte) (Message, error) {
+	var m blocksMsg
+	if err := canon.Decode(body, &m); err != nil {
+		return nil, err
+	}
+	in := blocksIn{finality: m.Finality, height: m.Height}
+	for i, raw := range m.Blocks {
+		b, err := scope.DecodeBlock(raw, c.Limits, c.Verify)
+		if err != nil {
+			return nil, err
+		}
+		if i > 0 && b.Header.Parent != in.blocks[i-1].Hash() {
+			return nil, fmt.Errorf("%w: blocks that are no chain", ErrFrame)
+		}
+		in.blocks = append(in.blocks, b)
+	}
+	if n := len(in.blocks); n > 0 {
+		if in.blocks[n-1].Header != m.Finality.Header {
+			return nil, fmt.Errorf("%w: finality of another block", ErrFrame)
+		}
+		if err := m.Finality.Check(c.Keyring); err != nil {
+			return nil, err
+		}
+	}
+	return in, nil
+}

@@ -1,0 +1,244 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/peer"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/p2p"
+	"github.com/aweigh/aweigh/quorum"
+	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/store"
+	"github.com/aweigh/aweigh/votes"
+)
+
+// Config says who a node is and where it keeps its data. Genesis, Identity and
+// Store are required.
+type Config struct {
+	Name     string // for people; the anchor's name in the genesis by default
+	Version  string
+	Genesis  scope.Genesis
+	Identity votes.PrivateKey  // Ed25519: the libp2p identity, and the author of what this node admits
+	Anchor   *votes.PrivateKey // signs ballots; nil for an observer
+	Store    store.Store       // owned by the caller
+	Timing   quorum.Timing
+
+	Listen    []string // multiaddrs; see p2p.Config
+	Announce  []string
+	Bootstrap []string // multiaddrs with /p2p/
+
+	// Timeout is how long a request waits to become final when its caller
+	// set no deadline. Default 10 s.
+	Timeout time.Duration
+
+	Log *slog.Logger
+}
+
+// Node is a running node: what the surfaces (API, command line) use. Its
+// methods are safe for concurrent use.
+type Node struct {
+	cfg     Config
+	id      aweigh.ScopeID
+	author  aweigh.Hash
+	runner  *runner
+	checker *Checker
+	host    *p2p.Host
+	log     *slog.Logger
+	dropped atomic.Uint64
+
+	mu      sync.Mutex
+	changed chan struct{} // closed and replaced when a block became final
+}
+
+// New makes a node, which does nothing until Run. A store that is empty is
+// bootstrapped from the genesis.
+func New(cfg Config) (*Node, error) {
+	if cfg.Timeout <= 0 {
+		cfg.Timeout = 10 * time.Second
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	n := &Node{
+		cfg: cfg, id: cfg.Genesis.Hash(), author: cfg.Identity.Public().ID(),
+		changed: make(chan struct{}), log: cfg.Log,
+	}
+	if _, ok, err := StoredGenesis(cfg.Store); err != nil {
+		return nil, err
+	} else if !ok {
+		ops, err := Bootstrap(cfg.Genesis)
+		if err != nil {
+			return nil, err
+		}
+		if err := cfg.Store.Commit(ops, true); err != nil {
+			return nil, err
+		}
+	}
+	m, err := NewMachine(MachineConfig{Genesis: cfg.Genesis, Key: cfg.Anchor, Timing: cfg.Timing}, cfg.Store)
+	if err != nil {
+		return nil, err
+	}
+	n.checker = m.Checker()
+	n.runner = &runner{
+		machine: m, store: cfg.Store, network: n, key: cfg.Identity,
+		limits: cfg.Genesis.Policy.Limits, notes: n.note, start: time.Now(),
+		events: make(chan Event, 4096), submits: make(chan *submission, 4096), replies: newReplies(),
+	}
+	status := m.Status()
+	n.runner.status.Store(&status)
+	return n, n.connect(m)
+}
+
+// connect makes the libp2p host.
+func (n *Node) connect(m *Machine) error {
+	key, err := libp2pKey(n.cfg.Identity)
+	if err != nil {
+		return err
+	}
+	bootstrap, err := p2p.ParsePeers(n.cfg.Bootstrap)
+	if err != nil {
+		return err
+	}
+	var members []peer.ID
+	for _, p := range m.peers {
+		id, err := peer.Decode(string(p))
+		if err != nil {
+			return fmt.Errorf("node: genesis names a bad peer %q: %w", p, err)
+		}
+		members = append(members, id)
+	}
+	n.host, err = p2p.New(p2p.Config{
+		Key: key, Network: n.id, Version: n.cfg.Version,
+		Listen: n.cfg.Listen, Announce: n.cfg.Announce,
+		Bootstrap: bootstrap, Members: members,
+		Datastore: store.Datastore(n.cfg.Store, []byte("p")),
+		Log:       n.log,
+		Handler: p2p.Handler{
+			Frame:  n.frame,
+			Gossip: n.gossip,
+			Peer:   n.peer,
+		},
+	})
+	return err
+}
+
+// topic is where final blocks are announced.
+func (n *Node) topic() p2p.Topic { return p2p.Topic("final/" + n.id.String()) }
+
+// Run runs the node until ctx ends or it must stop. It returns nil for the
+// former, and leaves the store open.
+func (n *Node) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if err := n.host.Start(); err != nil {
+		return errors.Join(err, n.host.Close())
+	}
+	if err := n.host.Join(n.topic()); err != nil {
+		return errors.Join(err, n.host.Close())
+	}
+	err := n.runner.run(ctx)
+	return errors.Join(err, n.host.Close())
+}
+
+// frame takes a frame from a peer: it is decoded and verified here, in the
+// peer's own goroutine, before the machine sees it.
+func (n *Node) frame(from peer.ID, f []byte) {
+	p := Peer(from.String())
+	msg, err := n.checker.Check(f)
+	if err != nil {
+		n.note(Dropped{From: p, Why: err.Error()})
+		return
+	}
+	n.push(Arrived{From: p, Message: msg})
+}
+
+// push hands an event to the runner, and waits while it is busy.
+func (n *Node) push(ev Event) {
+	select {
+	case n.runner.events <- ev:
+	case <-n.runner.replies.done:
+	}
+}
+
+// gossip judges an announcement.
+func (n *Node) gossip(from peer.ID, _ p2p.Topic, data []byte) p2p.Verdict {
+	p := Peer(from.String())
+	msg, err := n.checker.Check(data)
+	a, ok := msg.(Announce)
+	if err == nil && !ok {
+		err = fmt.Errorf("%w: gossip of another kind", ErrFrame)
+	}
+	if err != nil {
+		n.note(Dropped{From: p, Why: err.Error()})
+		return p2p.Reject
+	}
+	n.push(Arrived{From: p, Message: a})
+	return p2p.Accept
+}
+
+func (n *Node) peer(id peer.ID, up bool) {
+	if !up {
+		return
+	}
+	select {
+	case n.runner.events <- Met{Peer: Peer(id.String())}:
+	default: // the queue is full, so there is traffic enough to find each other
+	}
+}
+
+// Send implements Network.
+func (n *Node) Send(to Peer, frame []byte) {
+	if id, err := peer.Decode(string(to)); err == nil {
+		n.host.Send(id, frame)
+	}
+}
+
+// Gossip implements Network.
+func (n *Node) Gossip(frame []byte) {
+	if err := n.host.Publish(n.topic(), frame); err != nil {
+		n.log.Debug("gossip", "err", err)
+	}
+}
+
+// note turns what the machine says into logs, and wakes those who wait.
+func (n *Node) note(note Note) {
+	switch note := note.(type) {
+	case Finalized:
+		n.mu.Lock()
+		close(n.changed)
+		n.changed = make(chan struct{})
+		n.mu.Unlock()
+		n.log.Debug("final", "height", note.Height, "view", note.View, "block", note.Block.Short(),
+			"mutations", note.Mutations, "revision", note.Revision)
+	case Nullified:
+		n.log.Debug("view nullified", "view", note.View, "leader", n.nameOf(note.Leader))
+	case Behind:
+		n.log.Debug("catching up", "from", note.From, "peer", note.Peer)
+	case Dropped:
+		n.dropped.Add(1)
+		n.log.Debug("input refused", "peer", note.From, "why", note.Why)
+	case Faulted:
+		n.log.Warn("anchor proven at fault", "anchor", n.nameOf(note.Proof.Anchor()),
+			"first", note.Proof.First.Subject, "second", note.Proof.Second.Subject)
+	case LostState:
+		n.log.Error("this anchor's record is older than ballots that it signed: it signs nothing more in this epoch. "+
+			"A restored backup or a second process on the same key does this", "view", note.View)
+	}
+}
+
+// nameOf is an anchor's name, or its short ID.
+func (n *Node) nameOf(a aweigh.AnchorID) string {
+	for _, x := range n.cfg.Genesis.Anchors {
+		if x.Key.ID() == a && x.Name != "" {
+			return x.Name
+		}
+	}
+	return a.Short()
+}

@@ -1,0 +1,213 @@
+package node
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/store"
+	"github.com/aweigh/aweigh/votes"
+)
+
+// Once makes a request safe to send again to the same node: one with the same
+// nonce, instant, justification and content is the same mutation, and is
+// applied at most once. Zero fields are filled in.
+type Once struct {
+	Nonce         []byte         // 8 to 32 bytes
+	ValidUntil    aweigh.Instant // the mutation is void afterwards
+	Justification string         // kept in the lineage
+}
+
+// Receipt is the answer to a mutation that is final.
+type Receipt struct {
+	scope.Outcome
+	Height aweigh.Height
+}
+
+// UndecidedError says that a mutation was not final when its caller stopped
+// waiting. It may still become final until ValidUntil; to send it again, with
+// the same Once, to the same node is safe.
+type UndecidedError struct {
+	Mutation   aweigh.Hash
+	ValidUntil aweigh.Instant
+	Reachable  uint64 // weight of the anchors that this node is connected with, itself included
+	Needed     uint64 // weight that a decision needs
+	Cause      error
+}
+
+// Error implements error.
+func (e *UndecidedError) Error() string {
+	why := "the network is slow or busy"
+	if e.Reachable < e.Needed {
+		why = fmt.Sprintf("no quorum: anchors of weight %d are reachable, %d is needed", e.Reachable, e.Needed)
+	}
+	return fmt.Sprintf("not committed yet: %s; mutation %s may still commit until %s, and repeating the request is safe",
+		why, e.Mutation.Short(), e.ValidUntil.Time().Format(time.RFC3339))
+}
+
+// Unwrap is the caller's own reason to stop.
+func (e *UndecidedError) Unwrap() error { return e.Cause }
+
+// defaultValidity is how long a mutation may wait for a quorum by default.
+const defaultValidity = time.Minute
+
+// Txn proposes a transaction in this node's name and waits until it is final.
+func (n *Node) Txn(ctx context.Context, t scope.Txn, once Once) (Receipt, error) {
+	return n.propose(ctx, scope.Write, canon.Encode(t), once)
+}
+
+// Compact proposes to drop the content of old revisions.
+func (n *Node) Compact(ctx context.Context, revision int64, once Once) (Receipt, error) {
+	return n.propose(ctx, scope.Compact, canon.Encode(scope.Compaction{Revision: revision}), once)
+}
+
+func (n *Node) propose(ctx context.Context, class scope.Class, content []byte, once Once) (Receipt, error) {
+	if once.Nonce == nil {
+		once.Nonce = make([]byte, 16)
+		rand.Read(once.Nonce)
+	}
+	if once.ValidUntil == 0 {
+		once.ValidUntil = n.runner.now().Add(defaultValidity)
+	}
+	m := scope.Mutation{
+		Scope: n.id, Class: class, Author: n.author, Content: content,
+		Justification: once.Justification, Nonce: once.Nonce, ValidUntil: once.ValidUntil,
+	}
+	ctx, cancel := n.deadline(ctx)
+	defer cancel()
+	s := &submission{mutation: m, done: make(chan Reply, 1)}
+	id := scope.ID(m.Encode())
+	defer n.runner.replies.forget(id, s.done)
+	select {
+	case n.runner.submits <- s:
+	case <-ctx.Done():
+		return Receipt{}, n.undecided(ctx.Err(), id, m.ValidUntil)
+	case <-n.runner.replies.done:
+		return Receipt{}, n.runner.replies.stopped
+	}
+	return n.receipt(ctx, id, s.done, m.ValidUntil)
+}
+
+// Submit takes a bundle that its author signed and waits until all of its
+// mutations are final. The receipts are in the bundle's order.
+func (n *Node) Submit(ctx context.Context, raw []byte) ([]Receipt, error) {
+	b, err := scope.CheckBundle(raw, n.cfg.Genesis.Policy.Limits, votes.Verify)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := n.deadline(ctx)
+	defer cancel()
+	waiting := make([]chan Reply, len(b.Mutations()))
+	for i := range waiting {
+		waiting[i] = make(chan Reply, 1)
+		id := b.Mutations()[i].ID
+		n.runner.replies.expect(id, waiting[i])
+		defer n.runner.replies.forget(id, waiting[i])
+	}
+	select {
+	case n.runner.events <- Submit{Bundle: b}:
+	case <-ctx.Done():
+		return nil, n.undecided(ctx.Err(), b.Mutations()[0].ID, b.ValidUntil())
+	case <-n.runner.replies.done:
+		return nil, n.runner.replies.stopped
+	}
+	receipts := make([]Receipt, len(waiting))
+	for i, done := range waiting {
+		m := b.Mutations()[i]
+		if receipts[i], err = n.receipt(ctx, m.ID, done, m.ValidUntil); err != nil {
+			return nil, err
+		}
+	}
+	return receipts, nil
+}
+
+func (n *Node) deadline(ctx context.Context) (context.Context, context.CancelFunc) {
+	if _, ok := ctx.Deadline(); ok {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, n.cfg.Timeout)
+}
+
+func (n *Node) receipt(ctx context.Context, id aweigh.Hash, done chan Reply, until aweigh.Instant) (Receipt, error) {
+	reply, err := n.runner.replies.wait(ctx, done)
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		return Receipt{}, n.undecided(err, id, until)
+	}
+	if err != nil {
+		return Receipt{}, err
+	}
+	return Receipt{Outcome: *reply.Outcome, Height: reply.Height}, nil
+}
+
+func (n *Node) undecided(cause error, id aweigh.Hash, until aweigh.Instant) error {
+	r := n.Reach()
+	return &UndecidedError{Mutation: id, ValidUntil: until, Reachable: r.Weight, Needed: r.Needed, Cause: cause}
+}
+
+// View is a consistent state of the scope. Close it.
+type View struct {
+	*scope.State
+	snapshot     store.Snapshot
+	Linearizable bool // as new as every write acknowledged before it was asked for
+}
+
+// Close releases the view.
+func (v *View) Close() error { return v.snapshot.Close() }
+
+// Read gives a view of the state. A linearizable one asks a quorum of anchors
+// first (P23); the other is what this node has, however old.
+func (n *Node) Read(ctx context.Context, linearizable bool) (*View, error) {
+	if linearizable {
+		ctx, cancel := n.deadline(ctx)
+		defer cancel()
+		id, done := n.runner.replies.read()
+		defer n.runner.replies.forgetRead(id)
+		select {
+		case n.runner.events <- Read{ID: id}:
+		case <-ctx.Done():
+			return nil, n.unread(ctx.Err())
+		case <-n.runner.replies.done:
+			return nil, n.runner.replies.stopped
+		}
+		if _, err := n.runner.replies.wait(ctx, done); err != nil {
+			return nil, n.unread(err)
+		}
+	}
+	snapshot := n.cfg.Store.Snapshot()
+	state, err := scope.Open(snapshot, n.id)
+	if err != nil {
+		return nil, errors.Join(err, snapshot.Close())
+	}
+	return &View{State: state, snapshot: snapshot, Linearizable: linearizable}, nil
+}
+
+// ErrUnread is wrapped when a linearizable read was not answered in time.
+var ErrUnread = errors.New("node: too few anchors answered a linearizable read; a serializable read is answered by this node alone, and may be old")
+
+func (n *Node) unread(cause error) error {
+	if errors.Is(cause, ErrStopped) {
+		return cause
+	}
+	r := n.Reach()
+	return fmt.Errorf("%w (anchors of weight %d of %d are reachable): %w", ErrUnread, r.Weight, r.Total, cause)
+}
+
+// Changed is closed when the state has changed after the call.
+func (n *Node) Changed() <-chan struct{} {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.changed
+}
+
+// History reads final blocks.
+func (n *Node) History() History {
+	return History{Reader: n.cfg.Store, Scope: n.id, Limits: n.cfg.Genesis.Policy.Limits}
+}
+
+// Genesis is the network's.
+func (n *Node) Genesis() scope.Genesis { return n.cfg.Genesis }

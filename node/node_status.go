@@ -1,0 +1,111 @@
+package node
+
+import (
+	"encoding/hex"
+	"fmt"
+	"strings"
+
+	"github.com/libp2p/go-libp2p/core/crypto"
+	"github.com/libp2p/go-libp2p/core/peer"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/p2p"
+	"github.com/aweigh/aweigh/quorum"
+	"github.com/aweigh/aweigh/votes"
+)
+
+// Status is the machine's own, as of its last change.
+func (n *Node) Status() Status {
+	n.runner.asked.Store(true)
+	return *n.runner.status.Load()
+}
+
+// Name is what people call this node.
+func (n *Node) Name() string { return n.cfg.Name }
+
+// Peer is this node's libp2p peer ID.
+func (n *Node) Peer() Peer { return Peer(n.host.ID().String()) }
+
+// Addrs are the full multiaddrs at which others can reach this node.
+func (n *Node) Addrs() []string { return n.host.Addrs() }
+
+// Peers are the nodes of this network that this node is connected with.
+func (n *Node) Peers() []p2p.PeerInfo { return n.host.Peers() }
+
+// Dropped is how many inputs were refused since the start.
+func (n *Node) Dropped() uint64 { return n.dropped.Load() }
+
+// NetworkStats are the network's counters since the start.
+func (n *Node) NetworkStats() p2p.Stats { return n.host.Stats() }
+
+// Reach says which anchors are reachable from here, and what that allows.
+type Reach struct {
+	Anchors []aweigh.AnchorID // reachable, this node included if it is one
+	Weight  uint64            // of those
+	Needed  uint64            // the largest threshold that a decision has to meet
+	Total   uint64
+	// Failures is how many of the reachable anchors may still stop, the
+	// heaviest first, before nothing can be decided; -1 if nothing can be now.
+	Failures int
+}
+
+// Reach is how this node sees the anchors now.
+func (n *Node) Reach() Reach {
+	s := n.runner.status.Load()
+	connected := map[Peer]bool{n.Peer(): true}
+	for _, p := range n.host.Peers() {
+		connected[Peer(p.ID.String())] = true
+	}
+	var shares []quorum.Share
+	r := Reach{Total: s.Roster.Weights.Total()}
+	for _, a := range s.Roster.Anchors {
+		id := a.Key.ID()
+		if !connected[Peer(a.Peer)] || (id == s.Self && s.Lost) {
+			continue
+		}
+		r.Anchors = append(r.Anchors, id)
+		r.Weight += s.Roster.Weights.Of(id)
+		shares = append(shares, quorum.Share{Anchor: id, Weight: s.Roster.Weights.Of(id)})
+	}
+	r.Needed = max(s.Rules.Notarize.Threshold(r.Total), s.Rules.Finalize.Threshold(r.Total))
+	r.Failures = failures(shares, r.Weight, r.Needed, max(s.Rules.Notarize.MinAnchors, s.Rules.Finalize.MinAnchors))
+	return r
+}
+
+// failures counts how many of the shares, the heaviest first, can be taken
+// away while the rest weighs at least needed.
+func failures(shares []quorum.Share, weight, needed uint64, anchors uint32) int {
+	for n := -1; ; n++ {
+		if weight < needed || len(shares) < int(anchors) || len(shares) == 0 {
+			return n
+		}
+		heaviest := 0
+		for i, s := range shares {
+			if s.Weight > shares[heaviest].Weight {
+				heaviest = i
+			}
+		}
+		weight -= shares[heaviest].Weight
+		shares = append(shares[:heaviest:heaviest], shares[heaviest+1:]...)
+	}
+}
+
+// libp2pKey is an Ed25519 key in libp2p's form.
+func libp2pKey(k votes.PrivateKey) (crypto.PrivKey, error) {
+	name, digits, _ := strings.Cut(k.Encode(), ":")
+	seed, err := hex.DecodeString(digits)
+	if err != nil || name != "ed25519" || len(seed) != 32 {
+		return nil, fmt.Errorf("node: a node's identity is an ed25519 key, not %s", name)
+	}
+	return crypto.UnmarshalEd25519PrivateKey(append(seed, k.Public().Bytes...))
+}
+
+// PeerOf is the libp2p peer ID that belongs to an identity.
+func PeerOf(k votes.PrivateKey) (Peer, error) {
+	key, err := libp2pKey(k)
+	if err != nil {
+		return "", err
+	}
+	id, err := peer.IDFromPrivateKey(key)
+	return Peer(id.String()), err
+}

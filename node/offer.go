@@ -1,0 +1,100 @@
+package node
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/aweigh/aweigh/quorum"
+	"github.com/aweigh/aweigh/votes"
+)
+
+// announceGap is the least time between two announcements of final blocks.
+const announceGap = 20 * time.Millisecond
+
+// helpGap is the least time between two answers to one peer's offers.
+const helpGap = 20 * time.Millisecond
+
+func (m *Machine) offer(o quorum.Offer, answer bool) offerMsg {
+	msg := offerMsg{
+		Domain: m.keyring.Domain(), View: o.View, Final: o.Final,
+		Height: m.chain.state.Head().Height, Certificates: o.Certificates, Answer: answer,
+	}
+	for _, v := range o.Votes {
+		msg.Votes = append(msg.Votes, wireVote{Subject: v.Subject, Signature: v.Signature})
+	}
+	return msg
+}
+
+// offered takes what a peer holds of its open views; if that is less than what
+// this node holds, the peer gets an answer, and if it is more, this node asks.
+func (m *Machine) offered(from Peer, o offerIn) {
+	for _, c := range o.Certificates {
+		m.certificate(c)
+		m.witness(c)
+	}
+	for _, v := range o.votes {
+		m.ballot(v)
+	}
+	height := m.chain.state.Head().Height
+	behind := o.View < m.engine.View() || o.Final < m.engine.Final() || o.Height < height
+	if last, ok := m.helped[from]; behind && !o.Answer && (!ok || m.now.Sub(last) >= helpGap) {
+		m.helped[from] = m.now
+		m.send(from, tagOffer, m.offer(m.engine.Holdings(), true))
+	}
+	if o.Height > height {
+		m.sync.want(m, from)
+	}
+}
+
+// announceSoon makes the final block known, at once or when the gap is over.
+func (m *Machine) announceSoon() {
+	if m.guard == nil || m.announceAt != 0 {
+		return
+	}
+	at := m.announced.Add(announceGap)
+	if m.chain.head.Proposer != m.self { // the proposer speaks first; the others only if it does not
+		at = max(at, m.now).Add(retryIn)
+	}
+	m.announceAt = max(at, m.now)
+	if m.announceAt == m.now {
+		m.announce()
+	}
+}
+
+func (m *Machine) announce() {
+	m.announceAt = 0
+	if m.guard == nil || m.finality.IsZero() || m.chain.head.Height <= m.known {
+		return
+	}
+	m.announced, m.known = m.now, m.chain.head.Height
+	m.fx.Gossip = append(m.fx.Gossip, frame(tagAnnounce, Announce{Header: m.chain.head, Certificate: m.finality}))
+}
+
+// Check verifies an announcement.
+func (a Announce) Check(k *votes.Keyring) error {
+	h := a.Header
+	if h.Domain() != k.Domain() {
+		return fmt.Errorf("%w: an announcement of another scope or epoch", ErrFrame)
+	}
+	if a.Certificate.Subject != (quorum.Subject{Kind: quorum.Finalize, View: h.View, Block: h.Hash()}) {
+		return fmt.Errorf("%w: an announcement whose certificate names another block", ErrFrame)
+	}
+	return k.CheckCertificate(a.Certificate)
+}
+
+// heardOf takes an announcement of a final block, which Check has verified.
+func (m *Machine) heardOf(from Peer, a Announce) {
+	if a.Header.Height <= m.known {
+		return
+	}
+	m.known = a.Header.Height
+	if m.known > m.chain.state.Head().Height {
+		m.inputs = append(m.inputs, a.Certificate)
+		m.sync.want(m, from)
+	}
+}
+
+// faulted keeps and tells the proof that an anchor broke the rules (P36).
+func (m *Machine) faulted(f quorum.Fault) {
+	m.proofs.add(m, m.keyring.Ballot(f.First), m.keyring.Ballot(f.Second))
+}

@@ -1,0 +1,38 @@
+package node
+
+import "github.com/aweigh/aweigh/kv"
+
+// Host is what carries out Effects: the Runner, or a simulated world.
+type Host interface {
+	// Commit applies ops as one atomic batch. If sync is set it returns only
+	// when they, and all commits before them, are durable.
+	Commit(ops []kv.Op, sync bool) error
+	Send(Packet)
+	Gossip(frame []byte)
+	Reply(Reply)
+	Note(Note)
+}
+
+// Perform carries out the effects of one step in the only safe order: make
+// durable, then send, then reply (P8). If the commit fails nothing leaves, and
+// the node must stop: what it signed may or may not be on record.
+func Perform(h Host, fx Effects) error {
+	if len(fx.Write) > 0 {
+		if err := h.Commit(fx.Write, fx.Sync); err != nil {
+			return err
+		}
+	}
+	for _, p := range fx.Send {
+		h.Send(p)
+	}
+	for _, f := range fx.Gossip {
+		h.Gossip(f)
+	}
+	for _, r := range fx.Reply {
+		h.Reply(r)
+	}
+	for _, n := range fx.Notes {
+		h.Note(n)
+	}
+	return nil
+}

@@ -1,0 +1,211 @@
+package node
+
+import (
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/must"
+	"github.com/aweigh/aweigh/scope"
+)
+
+// pool holds the bundles that wait to become part of a final block, in order of
+// arrival, within a bound in bytes.
+type pool struct {
+	limit     int
+	bytes     int
+	mutations int
+	entries   map[aweigh.Hash]*pooled
+	order     []*pooled // entries in order; those with gone set are skipped
+	gone      int
+	waiting   int                  // entries in no open proposal
+	local     int                  // those of them that were submitted here
+	mine      map[aweigh.Hash]bool // mutations whose outcome is to be told
+}
+
+type pooled struct {
+	bundle *scope.CheckedBundle
+	local  bool        // submitted here
+	view   aweigh.View // of an open proposal that holds it, 0 if none
+	gone   bool
+	since  aweigh.Instant
+}
+
+func newPool(limit int) pool {
+	return pool{limit: limit, entries: make(map[aweigh.Hash]*pooled), mine: make(map[aweigh.Hash]bool)}
+}
+
+// add takes a bundle, unless there is no room. One that is there stays.
+func (p *pool) add(b *scope.CheckedBundle, local bool, now aweigh.Instant) error {
+	if p.entries[b.ID()] != nil {
+		return nil
+	}
+	if p.bytes+len(b.Raw()) > p.limit {
+		return ErrBusy
+	}
+	e := &pooled{bundle: b, local: local, since: now}
+	p.entries[b.ID()] = e
+	p.order = append(p.order, e)
+	p.bytes += len(b.Raw())
+	p.mutations += len(b.Mutations())
+	p.wait(e, +1)
+	return nil
+}
+
+// wait counts an entry among those that stand in no open proposal, or not.
+func (p *pool) wait(e *pooled, by int) {
+	p.waiting += by
+	if e.local {
+		p.local += by
+	}
+}
+
+func (p *pool) get(id aweigh.Hash) *scope.CheckedBundle {
+	if e := p.entries[id]; e != nil {
+		return e.bundle
+	}
+	return nil
+}
+
+func (p *pool) remove(e *pooled) {
+	if e.gone {
+		return
+	}
+	e.gone = true
+	p.gone++
+	delete(p.entries, e.bundle.ID())
+	p.bytes -= len(e.bundle.Raw())
+	p.mutations -= len(e.bundle.Mutations())
+	if e.view == 0 {
+		p.wait(e, -1)
+	}
+	if p.gone > 1024 && p.gone > len(p.order)/2 {
+		live := p.order[:0]
+		for _, e := range p.order {
+			if !e.gone {
+				live = append(live, e)
+			}
+		}
+		clear(p.order[len(live):])
+		p.order, p.gone = live, 0
+	}
+}
+
+// hold marks the bundles of a block as part of an open proposal.
+func (p *pool) hold(b *scope.Block) {
+	for _, c := range b.Bundles {
+		if e := p.entries[c.ID()]; e != nil {
+			if e.view == 0 {
+				p.wait(e, -1)
+			}
+			e.view = b.Header.View
+		}
+	}
+}
+
+// release lets bundles of proposals up to a view that came to nothing wait again.
+func (p *pool) release(v aweigh.View) {
+	for _, e := range p.order {
+		if !e.gone && e.view != 0 && e.view <= v {
+			e.view = 0
+			p.wait(e, +1)
+		}
+	}
+}
+
+// expect notes that a mutation's outcome is to be told.
+func (p *pool) expect(b *scope.CheckedBundle) {
+	for i := range b.Mutations() {
+		p.mine[b.Mutations()[i].ID] = true
+	}
+}
+
+// answer reports whether an outcome is to be told, once.
+func (p *pool) answer(mutation aweigh.Hash) bool {
+	if !p.mine[mutation] {
+		return false
+	}
+	delete(p.mine, mutation)
+	return true
+}
+
+// applied removes the bundles of a final block, and what its time made too old.
+func (p *pool) applied(b *scope.Block, time aweigh.Instant) {
+	for _, c := range b.Bundles {
+		if e := p.entries[c.ID()]; e != nil {
+			p.remove(e)
+		}
+	}
+	p.expire(time)
+}
+
+// expire removes what can no longer be applied. Its mutations stay unanswered:
+// only the chain can tell whether another bundle carried them.
+func (p *pool) expire(now aweigh.Instant) {
+	for _, e := range p.order {
+		if !e.gone && e.bundle.ValidUntil() < now {
+			for i := range e.bundle.Mutations() {
+				delete(p.mine, e.bundle.Mutations()[i].ID)
+			}
+			p.remove(e)
+		}
+		if !e.gone {
+			break // in order of arrival, so mostly in order of expiry
+		}
+	}
+}
+
+// submit takes a bundle from this node's own clients.
+func (m *Machine) submit(b *scope.CheckedBundle) {
+	fresh := false
+	for i := range b.Mutations() {
+		id := b.Mutations()[i].ID
+		o, ok, err := m.chain.state.Outcome(id)
+		must.OK(err, "reading the outcome of a mutation")
+		if ok { // a retry of something that was done: the first answer again
+			m.fx.Reply = append(m.fx.Reply, Reply{Mutation: id, Height: o.Height, Outcome: &scope.Outcome{
+				Mutation: id, Code: o.Code, Reason: o.Reason, Revision: o.Revision, Succeeded: o.Succeeded,
+			}})
+			continue
+		}
+		fresh = true
+	}
+	if !fresh {
+		return
+	}
+	if err := m.admit(b, true); err != nil {
+		for i := range b.Mutations() {
+			m.fx.Reply = append(m.fx.Reply, Reply{Mutation: b.Mutations()[i].ID, Refused: err})
+		}
+		return
+	}
+	m.pool.expect(b)
+	m.broadcastFrame(rawFrame(tagBundle, b.Raw()))
+}
+
+// admit puts a bundle into the pool.
+func (m *Machine) admit(b *scope.CheckedBundle, local bool) error {
+	if b.ValidUntil() < m.now || b.Mutations()[0].Scope != m.id {
+		return ErrTooLate
+	}
+	return m.pool.add(b, local, m.now)
+}
+
+// Idle reports whether no bundle submitted here waits for a proposal: the
+// moment to sign the next one, so that under load bundles are large and few.
+func (m *Machine) Idle() bool { return m.pool.local == 0 }
+
+// maxReoffer bounds the bundles that are sent again at a time.
+const maxReoffer = 64
+
+// reofferBundles sends again what was submitted here and still waits (P17, P18).
+func (m *Machine) reofferBundles() {
+	m.pool.expire(m.now)
+	n := 0
+	for _, e := range m.pool.order {
+		if !e.gone && e.local && e.view == 0 && m.now.Sub(e.since) > retryIn {
+			m.broadcastFrame(rawFrame(tagBundle, e.bundle.Raw()))
+			e.since = m.now
+			if n++; n == maxReoffer {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,56 @@
+package node
+
+import (
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/votes"
+)
+
+// maxProofs bounds the proofs of fault that are remembered; one per anchor is
+// enough to bar it.
+const maxProofs = 256
+
+// proofs are the faults that this node can prove, one per anchor.
+type proofs struct {
+	known []votes.Equivocation
+	done  map[aweigh.AnchorID]bool // stands in a block that is final or held
+}
+
+func (p *proofs) add(m *Machine, a, b votes.Ballot) {
+	e, err := votes.NewEquivocation(a, b)
+	if err != nil || len(p.known) >= maxProofs {
+		return
+	}
+	for _, k := range p.known {
+		if k.Anchor() == e.Anchor() {
+			return
+		}
+	}
+	p.known = append(p.known, e)
+	m.note(Faulted{Proof: e})
+}
+
+// fresh are the proofs that no block of this node's chain carries yet.
+func (p *proofs) fresh(path []*candidate) (out []votes.Equivocation) {
+	carried := make(map[aweigh.AnchorID]bool)
+	for _, k := range path {
+		for _, e := range k.block.Proofs {
+			carried[e.Anchor()] = true
+		}
+	}
+	for _, e := range p.known {
+		if !p.done[e.Anchor()] && !carried[e.Anchor()] {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// applied notes the proofs of a final block.
+func (p *proofs) applied(in []votes.Equivocation) {
+	for _, e := range in {
+		if p.done == nil {
+			p.done = make(map[aweigh.AnchorID]bool)
+		}
+		p.done[e.Anchor()] = true
+	}
+}

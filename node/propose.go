@@ -1,0 +1,161 @@
+package node
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/quorum"
+	"github.com/aweigh/aweigh/scope"
+)
+
+// maxOpenBlocks is how many blocks may wait for finality before leaders propose
+// only empty ones, so that memory stays bounded while finality fails.
+const maxOpenBlocks = 64
+
+// build makes and sends this anchor's proposal for a view that it leads (P12).
+// It reports false while the parent's content is missing.
+func (m *Machine) build(slot quorum.Slot) bool {
+	state, missing, ok := m.chain.after(slot.Parent)
+	if !ok {
+		if !missing.IsZero() {
+			m.wantBlock(missing, m.leaderPeer(slot.ParentView))
+		}
+		return false
+	}
+	path, _, _ := m.chain.path(slot.Parent)
+	b := scope.NewBlock(state.Claim(scope.Header{
+		View: slot.View, Time: max(m.now, state.Head().Time+1), Proposer: m.self,
+		Roster: m.keyring.Domain().Roster, Policy: m.keyring.Domain().Policy,
+	}), m.pick(path), m.proofs.fresh(path))
+	m.chain.add(b)
+	ballot, ok := m.sign(quorum.Subject{Kind: quorum.Propose, View: slot.View, Block: b.Hash()})
+	if !ok {
+		return true
+	}
+	msg := proposalMsg{Header: b.Header, Proofs: b.Proofs, ParentView: slot.ParentView, Proof: slot.Proof, Signature: ballot.Signature}
+	for _, c := range b.Bundles {
+		msg.Bundles = append(msg.Bundles, c.ID())
+	}
+	m.proposal, m.proposed = frame(tagProposal, msg), slot.View
+	m.broadcastFrame(m.proposal)
+	m.pool.hold(b)
+	m.inputs = append(m.inputs,
+		quorum.Proposal{Vote: ballot.Vote(), Parent: slot.Parent, ParentView: slot.ParentView},
+		quorum.Verdict{View: slot.View, Block: b.Hash(), Valid: true})
+	return true
+}
+
+// pick chooses bundles for a block on top of path, oldest first.
+func (m *Machine) pick(path []*candidate) (bundles []*scope.CheckedBundle) {
+	if len(path) >= maxOpenBlocks {
+		return nil
+	}
+	inside := make(map[aweigh.Hash]bool)
+	for _, k := range path {
+		for _, c := range k.block.Bundles {
+			inside[c.ID()] = true
+		}
+	}
+	lim := m.chain.policy.Limits
+	bytes, count := 0, 0
+	for _, e := range m.pool.order {
+		if e.gone || inside[e.bundle.ID()] || e.bundle.ValidUntil() < m.now {
+			continue
+		}
+		bytes += len(e.bundle.Raw())
+		count += len(e.bundle.Mutations())
+		if bytes > lim.BlockBytes || count > lim.BlockMutations {
+			break
+		}
+		bundles = append(bundles, e.bundle)
+	}
+	return bundles
+}
+
+// propose takes a leader's announcement of a block.
+func (m *Machine) propose(from Peer, p proposalIn) {
+	for _, c := range p.Proof {
+		m.certificate(c)
+	}
+	vote := p.ballot.Ballot().Vote()
+	v := vote.View
+	if v < m.engine.Final() || v > m.engine.View()+quorum.Ahead || m.engine.Leader(v) != vote.Anchor {
+		return
+	}
+	m.inputs = append(m.inputs, quorum.Proposal{Vote: vote, Parent: p.Header.Parent, ParentView: p.ParentView})
+	if m.chain.candidates[vote.Block] == nil && p.Header.Height > m.chain.state.Head().Height {
+		m.wants.assemble(m, p, from)
+	}
+}
+
+// retryChecks gives the engine its verdicts on proposals whose content is there.
+func (m *Machine) retryChecks() {
+	m.checks = slices.DeleteFunc(m.checks, func(p quorum.Proposal) bool {
+		if p.Vote.View < m.engine.View() {
+			return true // nobody waits for it any more
+		}
+		k := m.chain.candidates[p.Vote.Block]
+		if k == nil {
+			return false
+		}
+		state, missing, ok := m.chain.after(p.Parent)
+		if !ok && !missing.IsZero() {
+			m.wantBlock(missing, m.leaderPeer(p.Vote.View))
+			return false
+		}
+		err := fmt.Errorf("%w: the parent is invalid", scope.ErrInvalid)
+		if ok {
+			err = m.check(state, k.block, p)
+		}
+		if err == nil {
+			m.pool.hold(k.block)
+		} else {
+			m.note(Dropped{From: m.leaderPeer(p.Vote.View), Why: err.Error()})
+		}
+		m.inputs = append(m.inputs, quorum.Verdict{View: p.Vote.View, Block: p.Vote.Block, Valid: err == nil})
+		return true
+	})
+}
+
+// check says whether a block is valid on top of its parent's state (P13).
+func (m *Machine) check(parent *scope.State, b *scope.Block, p quorum.Proposal) error {
+	h := b.Header
+	lim := m.chain.policy.Limits
+	bytes := 0
+	for _, c := range b.Bundles {
+		bytes += len(c.Raw())
+	}
+	switch {
+	case h.Format != scope.Format || h.Domain() != m.keyring.Domain():
+		return fmt.Errorf("%w: a block of another scope, epoch or format", scope.ErrInvalid)
+	case h.View != p.Vote.View || h.Proposer != p.Vote.Anchor || h.Parent != p.Parent:
+		return fmt.Errorf("%w: a block for another slot", scope.ErrInvalid)
+	case h.Time > m.now.Add(lim.Drift):
+		return fmt.Errorf("%w: a block %v ahead of this node's clock", scope.ErrInvalid, h.Time.Sub(m.now))
+	case bytes > lim.BlockBytes || b.Len() > lim.BlockMutations:
+		return fmt.Errorf("%w: a block of %d bytes and %d mutations", scope.ErrInvalid, bytes, b.Len())
+	}
+	for _, c := range b.Bundles {
+		if c.Mutations()[0].Scope != m.id {
+			return fmt.Errorf("%w: a mutation of another scope", scope.ErrInvalid)
+		}
+	}
+	for _, proof := range b.Proofs {
+		if err := proof.Check(m.keyring); err != nil {
+			return fmt.Errorf("%w: proof of fault: %w", scope.ErrInvalid, err)
+		}
+	}
+	return parent.CheckHeader(h)
+}
+
+// leaderPeer is the peer of a view's leader, "" if that is this node.
+func (m *Machine) leaderPeer(v aweigh.View) Peer {
+	leader := m.engine.Leader(v)
+	for _, p := range m.peers {
+		if m.anchors[p] == leader {
+			return p
+		}
+	}
+	return ""
+}

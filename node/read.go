@@ -1,0 +1,138 @@
+package node
+
+import (
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/quorum"
+	"github.com/aweigh/aweigh/scope"
+)
+
+// reads are the linearizable reads under way (P23). All that wait when a round
+// starts share it; those that come later share the next.
+type reads struct {
+	waiting []uint64 // for the next round
+	round   uint64
+	asked   []uint64 // share the round under way
+	at      aweigh.Instant
+	answers quorum.Tally
+	target  aweigh.Height // highest proven so far
+	ready   []pendingRead // answered; wait until the state is new enough
+}
+
+type pendingRead struct {
+	ids []uint64
+	at  aweigh.Height
+}
+
+// needed is the weight R of answers that a read needs: R + F − W > f, so that
+// one honest answerer signed whatever was final before.
+func (m *Machine) needed() uint64 {
+	rules, total := m.keyring.Rules(), m.roster.Weights.Total()
+	return total + rules.Mode.FaultBudget(total) - rules.Finalize.Threshold(total) + 1
+}
+
+// pledge is this anchor's own answer: the header of the highest block for which
+// it signed finalize, or of its final block if that is higher. ok is false
+// while it lacks the content that it would have to name.
+func (m *Machine) pledge() (a Answer, ok bool) {
+	if c := m.engine.Pledge(); !c.IsZero() && c.Subject.View > m.chain.head.View {
+		k := m.chain.candidates[c.Subject.Block]
+		if k == nil {
+			m.wantBlock(c.Subject.Block, m.leaderPeer(c.Subject.View))
+			return a, false
+		}
+		return Answer{Header: k.block.Header, Certificate: c}, true
+	}
+	if m.engine.Final() > m.chain.head.View {
+		return a, false // final, but not here yet
+	}
+	return Answer{Header: m.chain.head, Certificate: m.finality}, true
+}
+
+// answer tells a reader this anchor's pledge. An anchor that cannot yet says
+// nothing; it will be asked again.
+func (m *Machine) answer(to Peer, ask Ask) {
+	if m.guard == nil {
+		return
+	}
+	if a, ok := m.pledge(); ok {
+		a.Round = ask.Round
+		m.send(to, tagAnswer, a)
+	}
+}
+
+// start begins a round if reads wait and none is under way.
+func (r *reads) start(m *Machine) {
+	if len(r.asked) > 0 || len(r.waiting) == 0 {
+		return
+	}
+	r.asked, r.waiting = r.waiting, nil
+	r.round++
+	r.answers, r.target = quorum.Tally{}, m.chain.state.Head().Height
+	r.repeat(m)
+}
+
+func (r *reads) repeat(m *Machine) {
+	r.at = m.now.Add(retryIn)
+	m.broadcast(tagAsk, Ask{Round: r.round})
+	if m.guard != nil {
+		if a, ok := m.pledge(); ok {
+			r.count(m, m.self, a.Header)
+		}
+	}
+}
+
+func (r *reads) due(m *Machine) {
+	if r.at != 0 && m.now >= r.at {
+		r.repeat(m)
+	}
+}
+
+// answered takes an anchor's answer, if what it names is proven.
+func (r *reads) answered(m *Machine, from Peer, a Answer) {
+	anchor, ok := m.anchors[from]
+	if !ok || a.Round != r.round || len(r.asked) == 0 {
+		return
+	}
+	h := a.Header
+	if h.Height > m.chain.state.Head().Height {
+		s := a.Certificate.Subject
+		if s.Kind != quorum.Notarize && s.Kind != quorum.Finalize || s.Block != h.Hash() || s.View != h.View ||
+			h.Domain() != m.keyring.Domain() || !m.certificate(a.Certificate) {
+			m.note(Dropped{From: from, Why: "a read's answer without proof"})
+			return
+		}
+		if m.chain.candidates[s.Block] == nil {
+			m.sync.want(m, from)
+		}
+	}
+	r.count(m, anchor, h)
+}
+
+func (r *reads) count(m *Machine, anchor aweigh.AnchorID, h scope.Header) {
+	if len(r.asked) == 0 || !r.answers.Add(m.roster.Weights, anchor) {
+		return
+	}
+	r.target = max(r.target, h.Height)
+	if r.answers.Weight() >= m.needed() {
+		r.ready = append(r.ready, pendingRead{ids: r.asked, at: r.target})
+		r.asked, r.at = nil, 0
+	}
+}
+
+// serve replies to the reads whose state is here, and starts the next round.
+func (r *reads) serve(m *Machine) {
+	r.start(m)
+	head := m.chain.state.Head().Height
+	left := r.ready[:0]
+	for _, p := range r.ready {
+		if p.at > head {
+			left = append(left, p)
+			continue
+		}
+		for _, id := range p.ids {
+			m.fx.Reply = append(m.fx.Reply, Reply{Read: id, Height: head})
+		}
+	}
+	r.ready = left
+	r.start(m)
+}

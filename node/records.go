@@ -1,0 +1,102 @@
+package node
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/kv"
+	"github.com/aweigh/aweigh/quorum"
+	"github.com/aweigh/aweigh/scope"
+)
+
+// Records of the node, beside those of scope ('s') and guard ('g'). All start
+// with 'n', the scope, and a letter:
+//
+//	b<block>         content of a block, final or notarized by this anchor
+//	h<height>        hash of the final block at a height
+//	f<height>        finalization certificate of that block, where it has its own
+//	c<view><kind>    certificate of a view that is not final yet
+func record(id aweigh.ScopeID, letter byte, rest ...byte) []byte {
+	k := make([]byte, 0, 1+len(id)+1+len(rest))
+	k = append(k, 'n')
+	k = append(k, id[:]...)
+	k = append(k, letter)
+	return append(k, rest...)
+}
+
+func keyGenesis() []byte { return []byte("G") }
+
+func keyBlock(id aweigh.ScopeID, h aweigh.Hash) []byte { return record(id, 'b', h[:]...) }
+
+func keyHeight(id aweigh.ScopeID, h aweigh.Height) []byte {
+	return record(id, 'h', binary.BigEndian.AppendUint64(nil, uint64(h))...)
+}
+
+func keyFinality(id aweigh.ScopeID, h aweigh.Height) []byte {
+	return record(id, 'f', binary.BigEndian.AppendUint64(nil, uint64(h))...)
+}
+
+func keyCertificate(id aweigh.ScopeID, s quorum.Subject) []byte {
+	return record(id, 'c', append(binary.BigEndian.AppendUint64(nil, uint64(s.View)), byte(s.Kind))...)
+}
+
+// History reads the final blocks of one scope from a store.
+type History struct {
+	Reader kv.Reader
+	Scope  aweigh.ScopeID
+	Limits scope.Limits
+}
+
+// ErrNoBlock is returned for heights that are not final here.
+var ErrNoBlock = fmt.Errorf("node: no such final block")
+
+// Raw is the encoding of the final block at a height.
+func (h History) Raw(at aweigh.Height) ([]byte, error) {
+	hash, ok, err := h.Reader.Get(keyHeight(h.Scope, at))
+	if err != nil {
+		return nil, err
+	}
+	if !ok || len(hash) != len(aweigh.Hash{}) {
+		return nil, fmt.Errorf("%w: height %d", ErrNoBlock, at)
+	}
+	raw, ok, err := h.Reader.Get(keyBlock(h.Scope, aweigh.Hash(hash)))
+	if err == nil && !ok {
+		err = fmt.Errorf("%w: the content of height %d is missing", ErrNoBlock, at)
+	}
+	return raw, err
+}
+
+// Block is the final block at a height.
+func (h History) Block(at aweigh.Height) (*scope.Block, error) {
+	raw, err := h.Raw(at)
+	if err != nil {
+		return nil, err
+	}
+	return scope.DecodeBlock(raw, h.Limits, nil)
+}
+
+// Finality is what makes the block at a height final: its own certificate, or
+// that of its nearest descendant that has one.
+func (h History) Finality(at aweigh.Height) (scope.Finality, error) {
+	var f scope.Finality
+	for ; ; at++ {
+		b, err := h.Block(at)
+		if err != nil {
+			return f, err
+		}
+		if f.Header.Format == 0 {
+			f.Header = b.Header
+		} else {
+			f.Descendants = append(f.Descendants, b.Header)
+		}
+		raw, ok, err := h.Reader.Get(keyFinality(h.Scope, at))
+		if err != nil {
+			return f, err
+		}
+		if ok {
+			return f, canon.Decode(raw, &f.Certificate)
+		}
+	}
+}

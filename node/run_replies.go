@@ -1,0 +1,107 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/aweigh/aweigh"
+)
+
+// ErrStopped is returned for calls on a node that has stopped.
+var ErrStopped = errors.New("node: stopped")
+
+// replies carries the machine's Replies to the goroutines that wait for them.
+type replies struct {
+	mu        sync.Mutex
+	mutations map[aweigh.Hash][]chan Reply
+	reads     map[uint64]chan Reply
+	next      uint64
+	stopped   error
+	done      chan struct{}
+}
+
+func newReplies() *replies {
+	return &replies{
+		mutations: make(map[aweigh.Hash][]chan Reply),
+		reads:     make(map[uint64]chan Reply),
+		done:      make(chan struct{}),
+	}
+}
+
+// expect lets done, which must be buffered, get the reply on a mutation.
+func (r *replies) expect(mutation aweigh.Hash, done chan Reply) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.mutations[mutation] = append(r.mutations[mutation], done)
+}
+
+// forget is for one who no longer waits.
+func (r *replies) forget(mutation aweigh.Hash, done chan Reply) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	waiting := r.mutations[mutation]
+	for i, c := range waiting {
+		if c == done {
+			waiting = append(waiting[:i:i], waiting[i+1:]...)
+			break
+		}
+	}
+	if len(waiting) == 0 {
+		delete(r.mutations, mutation)
+	} else {
+		r.mutations[mutation] = waiting
+	}
+}
+
+func (r *replies) read() (id uint64, done chan Reply) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.next++
+	done = make(chan Reply, 1)
+	r.reads[r.next] = done
+	return r.next, done
+}
+
+func (r *replies) forgetRead(id uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.reads, id)
+}
+
+func (r *replies) deliver(reply Reply) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if reply.Read != 0 {
+		if done := r.reads[reply.Read]; done != nil {
+			done <- reply
+			delete(r.reads, reply.Read)
+		}
+		return
+	}
+	for _, done := range r.mutations[reply.Mutation] {
+		done <- reply
+	}
+	delete(r.mutations, reply.Mutation)
+}
+
+func (r *replies) close(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.stopped == nil {
+		r.stopped = err
+		close(r.done)
+	}
+}
+
+// wait returns the reply that done gets, or why there will be none.
+func (r *replies) wait(ctx context.Context, done chan Reply) (Reply, error) {
+	select {
+	case reply := <-done:
+		return reply, reply.Refused
+	case <-ctx.Done():
+		return Reply{}, ctx.Err()
+	case <-r.done:
+		return Reply{}, r.stopped
+	}
+}
