@@ -140,6 +140,16 @@ const maxNames = 1024
 // ErrFrame is returned for frames that no honest node sends.
 var ErrFrame = errors.New("node: bad frame")
 
+// BallotIn is the ballot that a frame carries, for those who watch over what a
+// node sends.
+func BallotIn(f []byte) (votes.Ballot, bool) {
+	if len(f) == 0 || f[0] != tagBallot {
+		return votes.Ballot{}, false
+	}
+	b, err := votes.DecodeBallot(f[1:])
+	return b, err == nil
+}
+
 func frame(tag byte, content any) []byte { return append([]byte{tag}, canon.Encode(content)...) }
 
 func rawFrame(tag byte, raw []byte) []byte {

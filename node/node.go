@@ -121,9 +121,10 @@ func (n *Node) connect(m *Machine) error {
 		Datastore: store.Datastore(n.cfg.Store, []byte("p")),
 		Log:       n.log,
 		Handler: p2p.Handler{
-			Frame:  n.frame,
-			Gossip: n.gossip,
-			Peer:   n.peer,
+			Frame:   n.frame,
+			Request: n.request,
+			Gossip:  n.gossip,
+			Peer:    n.peer,
 		},
 	})
 	return err

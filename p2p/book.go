@@ -2,6 +2,8 @@ package p2p
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -12,6 +14,9 @@ import (
 
 	"github.com/aweigh/aweigh/internal/canon"
 )
+
+// ErrRecord says that a peer's record is not signed by that peer.
+var ErrRecord = errors.New("p2p: bad peer record")
 
 const (
 	maxKnown  = 512     // peers remembered
@@ -59,7 +64,7 @@ func (b *book) record(id peer.ID, sealed *record.Envelope) {
 	if err != nil || len(data) > maxRecord {
 		return
 	}
-	if said, e, err := openRecord(data); err == nil && said == id {
+	if e, err := (peerRecord{ID: []byte(id), Sealed: data}).open(); err == nil {
 		b.put(id, e)
 	}
 }
@@ -100,15 +105,15 @@ func (b *book) len() int {
 }
 
 // pick returns the records of wanted peers, then of any others, at most limit.
-func (b *book) pick(wanted []peer.ID, limit int) [][]byte {
+func (b *book) pick(wanted []peer.ID, limit int) []peerRecord {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	picked := make([][]byte, 0, limit)
+	picked := make([]peerRecord, 0, limit)
 	first := make(map[peer.ID]bool, len(wanted))
 	for _, id := range wanted {
 		if e, ok := b.known[id]; ok && !first[id] && len(picked) < limit {
 			first[id] = true
-			picked = append(picked, e.sealed)
+			picked = append(picked, peerRecord{ID: []byte(id), Sealed: e.sealed})
 		}
 	}
 	for id, e := range b.known { // map order: everyone gets a different sample
@@ -116,23 +121,23 @@ func (b *book) pick(wanted []peer.ID, limit int) [][]byte {
 			break
 		}
 		if !first[id] {
-			picked = append(picked, e.sealed)
+			picked = append(picked, peerRecord{ID: []byte(id), Sealed: e.sealed})
 		}
 	}
 	return picked
 }
 
-// openRecord checks a signed record and returns whom it is about.
-func openRecord(sealed []byte) (peer.ID, entry, error) {
+// open checks that a record was signed by the peer that it is about.
+func (r peerRecord) open() (entry, error) {
 	var rec peer.PeerRecord
-	env, err := record.ConsumeTypedEnvelope(sealed, &rec)
+	env, err := record.ConsumeTypedEnvelope(r.Sealed, &rec)
 	if err != nil {
-		return "", entry{}, err
+		return entry{}, fmt.Errorf("%w: %w", ErrRecord, err)
 	}
-	if !rec.PeerID.MatchesPublicKey(env.PublicKey) {
-		return "", entry{}, ErrFrame
+	if rec.PeerID != peer.ID(r.ID) || !rec.PeerID.MatchesPublicKey(env.PublicKey) {
+		return entry{}, fmt.Errorf("%w: about another peer", ErrRecord)
 	}
-	return rec.PeerID, entry{sealed: sealed, addrs: rec.Addrs, seq: rec.Seq}, nil
+	return entry{sealed: r.Sealed, addrs: rec.Addrs, seq: rec.Seq}, nil
 }
 
 // key is where the book lives in the datastore.
@@ -165,7 +170,7 @@ func (b *book) load() {
 		return
 	}
 	data, err := b.h.cfg.Datastore.Get(b.h.ctx, b.key())
-	if err == ds.ErrNotFound {
+	if errors.Is(err, ds.ErrNotFound) {
 		return
 	}
 	var saved peersAnswer
@@ -176,8 +181,9 @@ func (b *book) load() {
 		b.h.cfg.Log.Warn("cannot recall peers", "error", err)
 		return
 	}
-	for _, sealed := range saved.Records {
-		if id, e, err := openRecord(sealed); err == nil && id != b.h.ID() {
+	for _, r := range saved.Records {
+		id := peer.ID(r.ID)
+		if e, err := r.open(); err == nil && id != b.h.ID() {
 			b.put(id, e)
 			b.h.dialer.seek([]peer.AddrInfo{{ID: id, Addrs: e.addrs}})
 		}

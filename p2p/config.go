@@ -28,7 +28,7 @@ type Config struct {
 
 	Bootstrap []peer.AddrInfo // dialled while fewer than Target peers are connected
 	Members   []peer.ID       // see Host.SetMembers
-	Target    int             // peers to find through peer exchange; 32
+	Target    int             // peers to find through peer exchange; 16
 	Datastore ds.Datastore    // remembers peers' addresses across restarts; nil forgets
 
 	MaxPeers        int // above this, peers that are not members are let go; 256
@@ -37,11 +37,11 @@ type Config struct {
 	MaxFrame     int           // bytes of one frame, request or answer; 8 MiB
 	MaxGossip    int           // bytes of one gossip message with its topic; 5 MiB
 	QueueFrames  int           // frames waiting for one peer; 16,384
-	QueueBytes   int           // bytes waiting for one peer; 64 MiB
+	QueueBytes   int           // bytes waiting for one peer; 32 MiB
 	MaxRequests  int           // requests in progress with one peer in each direction; 16
-	WriteTimeout time.Duration // a peer that takes no byte for this long loses its stream; 10 s
+	WriteTimeout time.Duration // a peer that takes 64 KiB slower than this loses its stream; 10 s
 	PullTimeout  time.Duration // longest time a request may take; 30 s
-	Grace        time.Duration // in which a new connection must prove to be of this network; 10 s
+	Grace        time.Duration // in which a new peer must prove to be of this network; 10 s
 
 	PeerMessages int // messages accepted from one peer per second; 20,000, with bursts of two seconds
 	PeerBytes    int // bytes accepted from one peer per second; 64 MiB, with bursts of two seconds
@@ -101,13 +101,13 @@ func (c Config) withDefaults() Config {
 			*v = d
 		}
 	}
-	def(&c.Target, 32)
+	def(&c.Target, 16)
 	def(&c.MaxPeers, 256)
 	def(&c.PerAddressConns, 128)
 	def(&c.MaxFrame, 8<<20)
 	def(&c.MaxGossip, 5<<20)
 	def(&c.QueueFrames, 16384)
-	def(&c.QueueBytes, 64<<20)
+	def(&c.QueueBytes, 32<<20)
 	def(&c.MaxRequests, 16)
 	def(&c.PeerMessages, 20_000)
 	def(&c.PeerBytes, 64<<20)

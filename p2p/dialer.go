@@ -11,6 +11,8 @@ import (
 	"github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/core/peerstore"
 	"github.com/libp2p/go-libp2p/p2p/net/swarm"
+
+	"github.com/aweigh/aweigh"
 )
 
 const (
@@ -39,6 +41,7 @@ type candidate struct {
 	member  bool
 	lasting bool // from Config.Bootstrap: never forgotten
 	dialing bool
+	record  aweigh.Hash   // of the signed record last heard
 	tries   int           // failures in a row
 	pause   time.Duration // after the last failure
 	next    time.Time     // not to be dialled before
@@ -248,23 +251,26 @@ func (d *dialer) dial(id peer.ID) {
 	c.next = time.Now().Add(c.pause/2 + rand.N(c.pause/2+1))
 }
 
-// heard makes a candidate of a peer known by hearsay, and reports whether that
-// was news: a peer, or an address of it, that was not known before.
+// hasHeard reports whether heard has had this very record.
+func (d *dialer) hasHeard(r peerRecord) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	c := d.candidates[peer.ID(r.ID)]
+	return c != nil && c.record == aweigh.Sum(r.Sealed)
+}
+
+// heard makes a candidate of a peer known by hearsay, and reports whether there
+// was room. It is not dialled at once: it has likely heard of this host as well.
 func (d *dialer) heard(id peer.ID, e entry) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	_, known := d.candidates[id]
 	c := d.add(id)
 	if c == nil {
 		return false
 	}
-	store := d.h.host.Peerstore()
-	before := len(store.Addrs(id))
-	store.AddAddrs(id, e.addrs, peerstore.RecentlyConnectedAddrTTL)
-	if known && len(store.Addrs(id)) == before {
-		return false
-	}
-	c.tries, c.pause, c.next = 0, 0, time.Time{}
+	d.h.host.Peerstore().AddAddrs(id, e.addrs, peerstore.RecentlyConnectedAddrTTL)
+	c.record = aweigh.Sum(e.sealed)
+	c.tries, c.pause, c.next = 0, 0, time.Now().Add(rand.N(2*dialMin))
 	d.nudge()
 	return true
 }

@@ -14,7 +14,7 @@ const (
 	maxAnswered     = 64 // records in one answer
 	maxWanted       = 128
 	maxPeersRequest = 16 << 10
-	maxPeersAnswer  = maxAnswered*(maxRecord+8) + 64
+	maxPeersAnswer  = maxAnswered*(maxRecord+128) + 64
 	askMin          = 500 * time.Millisecond // pause after an answer that brought news
 	askMax          = 30 * time.Second       // pause when nothing is new any more
 )
@@ -25,10 +25,18 @@ type peersRequest struct {
 	Wanted [][]byte // peer IDs that matter most, at most maxWanted
 }
 
-// peersAnswer holds signed peer records.
+// peersAnswer holds the records of peers, and a datastore's value the same.
 type peersAnswer struct {
 	_       struct{} `cbor:",toarray"`
-	Records [][]byte
+	Records []peerRecord
+}
+
+// peerRecord is a peer's signed record. The ID, which is inside as well, lets
+// the reader skip records that it does not need to verify.
+type peerRecord struct {
+	_      struct{} `cbor:",toarray"`
+	ID     []byte
+	Sealed []byte
 }
 
 // answerPeers serves a peersRequest.
@@ -82,15 +90,12 @@ func (h *Host) askPeers(to peer.ID, missing []peer.ID) (news int) {
 	if canon.Decode(data, &answer) != nil || len(answer.Records) > maxAnswered {
 		return 0
 	}
-	for _, sealed := range answer.Records {
-		if len(sealed) > maxRecord {
+	for _, r := range answer.Records {
+		id := peer.ID(r.ID)
+		if len(r.Sealed) > maxRecord || id == h.ID() || h.dialer.connected(id) || h.dialer.hasHeard(r) {
 			continue
 		}
-		id, e, err := openRecord(sealed)
-		if err != nil || id == h.ID() || h.dialer.connected(id) {
-			continue
-		}
-		if h.dialer.heard(id, e) {
+		if e, err := r.open(); err == nil && h.dialer.heard(id, e) {
 			news++
 		}
 	}

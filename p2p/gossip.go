@@ -71,6 +71,7 @@ func newGossip(h *Host) (*gossip, error) {
 	params.HistoryLength, params.HistoryGossip = historyKept, historyTold
 	var err error
 	g.pubsub, err = pubsub.NewGossipSub(h.ctx, h.host,
+		pubsub.WithLogger(h.cfg.Log),
 		pubsub.WithGossipSubParams(params),
 		pubsub.WithMessageSignaturePolicy(pubsub.StrictNoSign), // what is worth signing is signed inside
 		pubsub.WithNoAuthor(),

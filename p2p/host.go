@@ -146,7 +146,7 @@ func (h *Host) Start() error {
 }
 
 // Close stops everything and waits for running handlers to return: whatever
-// they wait for must let go first, or at the same time.
+// they wait for must let go first, or at the same time. A handler must not call it.
 func (h *Host) Close() error {
 	h.mu.Lock()
 	if h.closing {

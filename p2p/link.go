@@ -198,15 +198,20 @@ func (l *link) drain(s network.Stream, broken <-chan error) error {
 	}
 }
 
-// deadlineWriter gives every write to a stream the same time.
+// deadlineWriter gives each ioBuffer bytes written to a stream the same time.
 type deadlineWriter struct {
 	s       network.Stream
 	timeout time.Duration
 }
 
-func (w deadlineWriter) Write(p []byte) (int, error) {
-	if err := w.s.SetWriteDeadline(time.Now().Add(w.timeout)); err != nil {
-		return 0, err
+func (w deadlineWriter) Write(p []byte) (written int, err error) {
+	for err == nil && written < len(p) {
+		if err = w.s.SetWriteDeadline(time.Now().Add(w.timeout)); err != nil {
+			break
+		}
+		var n int
+		n, err = w.s.Write(p[written:min(written+ioBuffer, len(p))])
+		written += n
 	}
-	return w.s.Write(p)
+	return written, err
 }

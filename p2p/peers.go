@@ -9,6 +9,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/event"
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/peerstore"
 	"github.com/libp2p/go-libp2p/p2p/host/eventbus"
 	"golang.org/x/time/rate"
 )
@@ -16,6 +17,11 @@ import (
 // foreignBlock is for how long a peer of another network is refused. It is
 // short, since a node may be restarted with the right one.
 const foreignBlock = 30 * time.Second
+
+// secondLook is how long a peer may take to correct its first list of
+// protocols: libp2p sends what it knew a moment ago, which at a host's start
+// lacks the last ones added, and pushes the rest later.
+const secondLook = time.Second
 
 // remote is a connected peer of this network.
 type remote struct {
@@ -116,6 +122,7 @@ func (t *table) watch() error {
 	events, err := t.h.host.EventBus().Subscribe([]any{
 		new(event.EvtPeerConnectednessChanged),
 		new(event.EvtPeerIdentificationCompleted),
+		new(event.EvtPeerProtocolsUpdated),
 	}, eventbus.BufSize(1024))
 	if err != nil {
 		return err
@@ -144,24 +151,33 @@ func (t *table) follow(e any) {
 	case event.EvtPeerConnectednessChanged:
 		switch e.Connectedness {
 		case network.Connected:
-			time.AfterFunc(t.h.cfg.Grace, func() {
-				select {
-				case t.expired <- e.Peer:
-				case <-t.h.ctx.Done():
-				}
-			})
+			t.judgeAfter(e.Peer, t.h.cfg.Grace)
 		case network.NotConnected:
 			t.down(e.Peer)
 		}
 		t.h.dialer.connectedness(e.Peer, e.Connectedness == network.Connected)
 	case event.EvtPeerIdentificationCompleted:
-		if !slices.Contains(e.Protocols, t.h.framesID) {
-			t.judge(e.Peer)
+		if slices.Contains(e.Protocols, t.h.framesID) {
+			t.up(e.Peer)
+			t.h.book.record(e.Peer, e.SignedPeerRecord)
 			return
 		}
-		t.h.book.record(e.Peer, e.SignedPeerRecord)
-		t.up(e.Peer)
+		t.judgeAfter(e.Peer, min(secondLook, t.h.cfg.Grace))
+	case event.EvtPeerProtocolsUpdated:
+		if slices.Contains(e.Added, t.h.framesID) {
+			t.up(e.Peer)
+		}
 	}
+}
+
+// judgeAfter has a peer judged some time from now.
+func (t *table) judgeAfter(id peer.ID, d time.Duration) {
+	time.AfterFunc(d, func() {
+		select {
+		case t.expired <- id:
+		case <-t.h.ctx.Done():
+		}
+	})
 }
 
 // up makes a connected peer a remote, if it is not one.
@@ -183,6 +199,9 @@ func (t *table) up(id peer.ID) *remote {
 	t.mu.Lock()
 	t.remotes[id] = r
 	t.mu.Unlock()
+	if signed, ok := peerstore.GetCertifiedAddrBook(h.host.Peerstore()); ok {
+		h.book.record(id, signed.GetPeerRecord(id))
+	}
 	h.cfg.Log.Debug("peer up", "peer", id)
 	if h.cfg.Handler.Peer != nil {
 		h.cfg.Handler.Peer(id, true)
@@ -208,15 +227,21 @@ func (t *table) down(id peer.ID) {
 	}
 }
 
-// judge closes the connections of a peer that has not proven to be of this network.
+// judge closes the connections of a peer that has not proven to be of this
+// network. One that speaks other protocols is refused for a while; one that
+// said nothing may be slow, and may come again.
 func (t *table) judge(id peer.ID) {
 	if t.find(id) != nil || t.h.host.Network().Connectedness(id) != network.Connected {
 		return
 	}
 	t.h.count.Foreign.Add(1)
-	t.h.cfg.Log.Warn("disconnected a peer that does not belong to this network: wrong network id, or not an aweigh node",
-		"peer", id, "network", t.h.cfg.Network, "protocol", t.h.framesID)
-	t.h.gate.block(id, foreignBlock)
+	if spoken, _ := t.h.host.Peerstore().GetProtocols(id); len(spoken) > 0 {
+		t.h.gate.block(id, foreignBlock)
+		t.h.cfg.Log.Warn("disconnected a peer that does not belong to this network: wrong network id, or not an aweigh node",
+			"peer", id, "network", t.h.cfg.Network, "protocol", t.h.framesID)
+	} else {
+		t.h.cfg.Log.Warn("disconnected a peer that did not identify itself in time", "peer", id, "time", t.h.cfg.Grace)
+	}
 	t.h.spawn(func() { _ = t.h.host.Network().ClosePeer(id) })
 }
 

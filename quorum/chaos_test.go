@@ -11,7 +11,7 @@ import (
 )
 
 // schedules is how many random worlds TestRandomSchedules plays.
-const schedules = 4000
+const schedules = 2500
 
 // TestRandomSchedules plays random worlds: messages lost, repeated and late,
 // anchors that stop before or after their record is durable, and liars up to
@@ -179,11 +179,11 @@ func (w *world) lie() {
 	view := max(1, to.engine.View()+aweigh.View(w.rnd.Intn(3))-1)
 	switch w.rnd.Intn(4) {
 	case 0: // any vote
-		n.receive(message{liar, to.id, n.sign(liar, w.subject(view))})
+		n.receive(message{from: liar, to: to.id, body: n.sign(liar, w.subject(view))})
 	case 1: // any certificate that votes heard, and all liars, can make
 		s := w.subject(view)
 		if c := w.forge(s); n.genuine(c) {
-			n.receive(message{liar, to.id, c})
+			n.receive(message{from: liar, to: to.id, body: c})
 		}
 	case 2: // one of many proposals
 		if n.id(to.engine.Leader(view)) == liar {
@@ -191,7 +191,7 @@ func (w *world) lie() {
 		}
 	case 3: // someone else's proposal, repeated
 		if len(w.parcels) > 0 {
-			n.receive(message{liar, to.id, w.parcels[w.rnd.Intn(len(w.parcels))]})
+			n.receive(message{from: liar, to: to.id, body: w.parcels[w.rnd.Intn(len(w.parcels))]})
 		}
 	}
 }
@@ -252,7 +252,7 @@ func (w *world) propose(liar int, v aweigh.View, to *peer) {
 		}
 	}
 	w.parcels = append(w.parcels, m)
-	n.receive(message{liar, to.id, m})
+	n.receive(message{from: liar, to: to.id, body: m})
 }
 
 // heal is the phase in which everything submitted must become final.

@@ -74,6 +74,7 @@ type parcel struct {
 type message struct {
 	from, to int
 	body     any
+	at       aweigh.Instant // when it was sent
 }
 
 var start = aweigh.Instant(time.Hour)
@@ -168,7 +169,7 @@ func (n *network) signers(c quorum.Certificate) string {
 func (n *network) send(from int, body any, to ...int) {
 	for _, p := range n.peers {
 		if p.id != from && (len(to) == 0 || slices.Contains(to, p.id)) {
-			n.queue = append(n.queue, message{from, p.id, body})
+			n.queue = append(n.queue, message{from, p.id, body, n.now})
 		}
 	}
 }
@@ -414,6 +415,14 @@ func (n *network) meet() {
 		if p.engine != nil {
 			n.offer(p, p.engine.Holdings())
 		}
+	}
+}
+
+// runDelayed lets time pass in which every message takes the same delay.
+func (n *network) runDelayed(delay, d time.Duration) {
+	for end := n.now.Add(d); n.now < end; n.tick(10 * time.Millisecond) {
+		late := n.now.Add(-delay)
+		n.deliver(func(m message) bool { return m.at <= late })
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 //	drop [from=] [to=] [kind=]  lose matching messages
 //	tick 1s                     let time pass without deliveries
 //	run 1s                      let time pass, delivering everything at once
+//	views 5                     keep up the work for so many views; prints one line for each
 //	crash 2, restart 2          stop an anchor, start it from its record
 //	propose from=4 block=b1 on=root to=1,2   a liar's words
 //	vote from=4 kind=notarize block=b1 to=1
@@ -76,6 +77,8 @@ func (s *story) play(t *testing.T, d *datadriven.TestData) string {
 		n.tick(duration(t, d))
 	case "run":
 		n.run(duration(t, d))
+	case "views":
+		s.views(number(t, d.CmdArgs[0].Key))
 	case "crash":
 		n.crash(n.peer(number(t, d.CmdArgs[0].Key)))
 	case "restart":
@@ -122,6 +125,30 @@ func (s *story) start(t *testing.T, d *datadriven.TestData) {
 		fmt.Fprintf(&s.out, " %d", s.net.id(quorum.Leader(w, s.net.cfg.Seed, v)))
 	}
 	s.out.WriteString("\n")
+}
+
+// views tells of each view how it ended at the last anchor, and how long it took.
+func (s *story) views(count int) {
+	n, log := s.net, s.net.log
+	p := n.peers[len(n.peers)-1]
+	n.log = func(string, ...any) {}
+	defer func() { n.log = log }()
+	for range count {
+		v, from := p.engine.View(), n.now
+		for p.engine.View() == v {
+			if p.known == p.content {
+				n.work(s.mutations%64, p.id)
+				n.work(s.mutations % 64)
+				s.mutations++
+			}
+			n.run(10 * time.Millisecond)
+		}
+		end := "nullified"
+		if !p.engine.Certificate(quorum.Finalize, v).IsZero() {
+			end = "final"
+		}
+		fmt.Fprintf(&s.out, "view %d, led by %d: %s after %s\n", v, n.id(quorum.Leader(n.cfg.Weights, n.cfg.Seed, v)), end, n.now.Sub(from))
+	}
 }
 
 func (s *story) propose(t *testing.T, d *datadriven.TestData) {

@@ -41,33 +41,36 @@ const (
 	laneRest = ^uint64(laneTops)
 )
 
+// lanes is room for the lanes of one element.
+type lanes [accumulatorBytes]byte
+
 // add puts an element in: four additions modulo 2^16 in one word, whose carries
 // are kept from crossing lanes by adding the top bits apart.
-func (a *accumulator) add(h aweigh.Hash) {
-	var lanes [accumulatorBytes]byte
-	expand(&h, &lanes)
+func (a *accumulator) add(h aweigh.Hash, room *lanes) {
+	room.expand(&h)
 	for i := range a {
-		x, y := a[i], binary.LittleEndian.Uint64(lanes[8*i:])
+		x, y := a[i], binary.LittleEndian.Uint64(room[8*i:])
 		a[i] = (x&laneRest + y&laneRest) ^ (x^y)&laneTops
 	}
 }
 
 // remove takes an element out that was put in before.
-func (a *accumulator) remove(h aweigh.Hash) {
-	var lanes [accumulatorBytes]byte
-	expand(&h, &lanes)
+func (a *accumulator) remove(h aweigh.Hash, room *lanes) {
+	room.expand(&h)
 	for i := range a {
-		x, y := a[i], binary.LittleEndian.Uint64(lanes[8*i:])
+		x, y := a[i], binary.LittleEndian.Uint64(room[8*i:])
 		a[i] = ((x | laneTops) - y&laneRest) ^ (x^^y)&laneTops
 	}
 }
 
-// expand fills lanes, which must be zero, with the keystream of h.
-func expand(h *aweigh.Hash, lanes *[accumulatorBytes]byte) {
+// noLanes is what the keystream is added to, by exclusive or, to stand alone.
+var noLanes lanes
+
+// expand fills l with the keystream of h.
+func (l *lanes) expand(h *aweigh.Hash) {
 	block, err := aes.NewCipher(h[:])
 	must.OK(err, "making a cipher of a 32-byte key")
-	var zero [aes.BlockSize]byte
-	cipher.NewCTR(block, zero[:]).XORKeyStream(lanes[:], lanes[:])
+	cipher.NewCTR(block, noLanes[:aes.BlockSize]).XORKeyStream(l[:], noLanes[:])
 }
 
 // bytes is the accumulator as little-endian words.

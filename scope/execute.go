@@ -82,7 +82,8 @@ type execution struct {
 	expiries expiries
 	mutation *CheckedMutation // being executed
 	changes  uint32           // that it made so far
-	scratch  []byte
+	scratch  []byte           // for elements
+	lanes    lanes            // likewise
 }
 
 func newExecution(s *State, b *Block, p Policy) *execution {
@@ -181,16 +182,18 @@ func (x *execution) store(v *KeyValue) aweigh.Hash {
 	return x.addElement(k, record)
 }
 
-func (x *execution) addElement(k, record []byte) (h aweigh.Hash) {
+// addElement puts a record into the digest and returns its element.
+func (x *execution) addElement(k, record []byte) aweigh.Hash {
+	var h aweigh.Hash
 	h, x.scratch = element(x.scratch, k, record)
-	x.next.sum.add(h)
+	x.next.sum.add(h, &x.lanes)
 	return h
 }
 
 func (x *execution) removeElement(k, record []byte) {
 	var h aweigh.Hash
 	h, x.scratch = element(x.scratch, k, record)
-	x.next.sum.remove(h)
+	x.next.sum.remove(h, &x.lanes)
 }
 
 // nextEntry is the index in the lineage of the next entry.
@@ -230,6 +233,7 @@ func (x *execution) judge(proofs []Proof) error {
 
 // finish closes the block: lineage, expiries, head.
 func (x *execution) finish() (*Result, error) {
+	x.expire()
 	ops, err := x.log.Append(x.entries...)
 	if err != nil {
 		return nil, err
@@ -239,7 +243,6 @@ func (x *execution) finish() (*Result, error) {
 		return nil, err
 	}
 	x.ops = append(x.ops, ops...)
-	x.ops = append(x.ops, x.expiries.ops(&x.space, x.block.Header.Height)...)
 
 	h, s := &x.block.Header, &x.next
 	s.head.Epoch, s.head.View, s.head.Height = h.Epoch, h.View, h.Height

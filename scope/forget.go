@@ -1,6 +1,7 @@
 package scope
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"slices"
@@ -25,47 +26,49 @@ func (x *execution) remember(m *CheckedMutation, out *Outcome) {
 		Code: out.Code, Succeeded: out.Succeeded, Height: x.block.Header.Height,
 		Index: uint32(len(x.result.Outcomes)), Revision: out.Revision, Reason: out.Reason,
 	}
-	k, record := x.space.at(atReceipt, m.ID[:]...), c.record()
-	x.ops = append(x.ops, kv.Set(k, record))
-	x.addElement(k, record)
+	record := c.record()
+	x.ops = append(x.ops, kv.Set(x.space.at(atReceipt, m.ID[:]...), record))
 	x.recorded[m.ID] = true
-	x.expiries.add(minute(m.ValidUntil), m.ID)
+	x.expiries.add(minute(m.ValidUntil), m.ID, record)
 }
 
 // minute is the minute in which an instant lies.
 func minute(t aweigh.Instant) uint64 { return uint64(t) / uint64(time.Minute) }
 
 // expiries are the mutations that a block records, by the minute in which they
-// become void: few minutes, many mutations.
+// become void: few minutes, many mutations. All of one list go together, so they
+// count as one element of the state's digest.
 type expiries []expiry
 
 type expiry struct {
-	minute uint64
-	ids    []byte
+	minute   uint64
+	ids      []byte
+	receipts []byte // what the element is made of
 }
 
-func (e *expiries) add(minute uint64, id aweigh.Hash) {
-	at, ok := slices.BinarySearchFunc(*e, minute, func(e expiry, m uint64) int {
-		switch {
-		case e.minute < m:
-			return -1
-		case e.minute > m:
-			return 1
-		}
-		return 0
-	})
+func (e *expiries) add(minute uint64, id aweigh.Hash, receipt []byte) {
+	at, ok := slices.BinarySearchFunc(*e, minute, func(e expiry, m uint64) int { return cmp.Compare(e.minute, m) })
 	if !ok {
 		*e = slices.Insert(*e, at, expiry{minute: minute})
 	}
-	(*e)[at].ids = append((*e)[at].ids, id[:]...)
+	list := &(*e)[at]
+	list.ids = append(list.ids, id[:]...)
+	list.receipts = appendReceipt(list.receipts, id[:], receipt)
 }
 
-func (e expiries) ops(s *space, h aweigh.Height) []kv.Op {
-	ops := make([]kv.Op, len(e))
-	for i := range e {
-		ops[i] = kv.Set(s.expiry(e[i].minute, h), e[i].ids)
+// appendReceipt appends what the element of a list holds of one mutation.
+func appendReceipt(b, id, receipt []byte) []byte {
+	return append(binary.AppendUvarint(append(b, id...), uint64(len(receipt))), receipt...)
+}
+
+// expire writes the lists.
+func (x *execution) expire() {
+	for i := range x.expiries {
+		e := &x.expiries[i]
+		k := x.space.expiry(e.minute, x.block.Header.Height)
+		x.ops = append(x.ops, kv.Set(k, e.ids))
+		x.addElement(k, e.receipts)
 	}
-	return ops
 }
 
 // forget drops the receipts of mutations that are void at the block's time,
@@ -83,6 +86,7 @@ func (x *execution) forget(due int) error {
 		return err
 	}
 	for _, list := range lists {
+		var receipts []byte
 		for id := range slices.Chunk(list.Value, len(aweigh.Hash{})) {
 			k := x.space.at(atReceipt, id...)
 			record, ok, err := x.next.r.Get(k)
@@ -92,9 +96,10 @@ func (x *execution) forget(due int) error {
 			if !ok {
 				return fmt.Errorf("%w: no receipt of mutation %x", ErrCorrupt, id)
 			}
-			x.removeElement(k, record)
+			receipts = appendReceipt(receipts, id, record)
 			x.ops = append(x.ops, kv.Del(k))
 		}
+		x.removeElement(list.Key, receipts)
 		x.ops = append(x.ops, kv.Del(list.Key))
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"reflect"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -88,6 +89,7 @@ func TestHeadsHaveOneLength(t *testing.T) {
 		"1 in three":      {0x19, 0, 1},
 		"1 in five":       {0x1a, 0, 0, 0, 1},
 		"1 in nine":       {0x1b, 0, 0, 0, 0, 0, 0, 0, 1},
+		"23 in two bytes": {0x18, 23},
 		"24 in three":     {0x19, 0, 24},
 		"65535 in five":   {0x1a, 0, 0, 0xff, 0xff},
 		"2^16 of 16 bits": {0x1a, 0, 1, 0, 0},
@@ -103,6 +105,23 @@ func TestHeadsHaveOneLength(t *testing.T) {
 		}
 		if _, err := DecodeBallot(raw); !errors.Is(err, ErrMalformed) {
 			t.Errorf("format as %s: %v", what, err)
+		}
+		compareDecoders(t, raw)
+	}
+}
+
+func TestBallotsFillTheirInputWithWholeHashes(t *testing.T) {
+	valid := Ballot{Format: Format, Signature: []byte("s")}.Encode()
+	network := 3 // after the heads of ballot, format and domain; then 2 bytes of head
+	for what, raw := range map[string][]byte{
+		"a byte more":      append(bytes.Clone(valid), 0),
+		"a hash too short": slices.Concat(valid[:network], []byte{0x58, 31}, valid[network+3:]),
+		"a hash too long":  slices.Concat(valid[:network], []byte{0x58, 33, 0}, valid[network+2:]),
+		"no hash":          slices.Concat(valid[:network], []byte{0x40}, valid[network+34:]),
+		"text for a hash":  slices.Concat(valid[:network], []byte{0x78}, valid[network+1:]),
+	} {
+		if _, err := DecodeBallot(raw); !errors.Is(err, ErrMalformed) {
+			t.Errorf("%s: %v", what, err)
 		}
 		compareDecoders(t, raw)
 	}

@@ -131,7 +131,13 @@ func TestRecordIsInOrderAndPruned(t *testing.T) {
 		}
 	}
 	check(want)
-	d.Apply(g.Prune(3)...)
+	ops := g.Prune(3)
+	torn := disk(d.Ops()...)
+	torn.Apply(ops[0]) // the floor comes first, so that a torn prune has taken place
+	if n := len(open(t, k, torn).Record()); n != 2 {
+		t.Errorf("%d votes on record after half a prune, want 2", n)
+	}
+	d.Apply(ops...)
 	check(want[2:])
 	if ops := g.Prune(2); ops != nil {
 		t.Errorf("the floor fell: %v", ops)

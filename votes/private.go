@@ -73,7 +73,9 @@ func (k PrivateKey) Sign(ctx Context, message []byte) []byte {
 
 // Encode is the secret's text, for key files: the scheme, a colon and the seed
 // in lower-case hexadecimal.
-func (k PrivateKey) Encode() string { return k.s().public.Scheme + ":" + hex.EncodeToString(k.s().seed) }
+func (k PrivateKey) Encode() string {
+	return k.s().public.Scheme + ":" + hex.EncodeToString(k.s().seed)
+}
 
 // ParsePrivateKey reads the form of PrivateKey.Encode. White space around it
 // is ignored; errors do not show the text.

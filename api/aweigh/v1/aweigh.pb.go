@@ -2655,6 +2655,84 @@ func (x *StatusResponse) GetLineageRoot() []byte {
 	return nil
 }
 
+// Problem comes as the detail of an error, for programs; the error's text is
+// for people.
+type Problem struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// undecided: not final yet, may still become so until valid_until_ns; the
+	//
+	//	same request with the same Once may be repeated at the same node
+	//
+	// failed: ordered, but could not be executed; changed nothing
+	// unread: too few anchors answered a linearizable read
+	// compacted, future: the revision asked for cannot be read
+	// not_found, invalid, busy, stopped: as they say
+	Reason        string `protobuf:"bytes,1,opt,name=reason,proto3" json:"reason,omitempty"`
+	Mutation      []byte `protobuf:"bytes,2,opt,name=mutation,proto3" json:"mutation,omitempty"`
+	ValidUntilNs  int64  `protobuf:"varint,3,opt,name=valid_until_ns,json=validUntilNs,proto3" json:"valid_until_ns,omitempty"`
+	Revision      int64  `protobuf:"varint,4,opt,name=revision,proto3" json:"revision,omitempty"` // compacted: the oldest that can be read
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Problem) Reset() {
+	*x = Problem{}
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Problem) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Problem) ProtoMessage() {}
+
+func (x *Problem) ProtoReflect() protoreflect.Message {
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Problem.ProtoReflect.Descriptor instead.
+func (*Problem) Descriptor() ([]byte, []int) {
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *Problem) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *Problem) GetMutation() []byte {
+	if x != nil {
+		return x.Mutation
+	}
+	return nil
+}
+
+func (x *Problem) GetValidUntilNs() int64 {
+	if x != nil {
+		return x.ValidUntilNs
+	}
+	return 0
+}
+
+func (x *Problem) GetRevision() int64 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
 type InviteRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -2663,7 +2741,7 @@ type InviteRequest struct {
 
 func (x *InviteRequest) Reset() {
 	*x = InviteRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[31]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2675,7 +2753,7 @@ func (x *InviteRequest) String() string {
 func (*InviteRequest) ProtoMessage() {}
 
 func (x *InviteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[31]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2688,7 +2766,7 @@ func (x *InviteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InviteRequest.ProtoReflect.Descriptor instead.
 func (*InviteRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{31}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{32}
 }
 
 type InviteResponse struct {
@@ -2700,7 +2778,7 @@ type InviteResponse struct {
 
 func (x *InviteResponse) Reset() {
 	*x = InviteResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[32]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2712,7 +2790,7 @@ func (x *InviteResponse) String() string {
 func (*InviteResponse) ProtoMessage() {}
 
 func (x *InviteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[32]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2725,7 +2803,7 @@ func (x *InviteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InviteResponse.ProtoReflect.Descriptor instead.
 func (*InviteResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{32}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *InviteResponse) GetInvite() string {
@@ -2743,7 +2821,7 @@ type GenesisRequest struct {
 
 func (x *GenesisRequest) Reset() {
 	*x = GenesisRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[33]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2755,7 +2833,7 @@ func (x *GenesisRequest) String() string {
 func (*GenesisRequest) ProtoMessage() {}
 
 func (x *GenesisRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[33]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2768,7 +2846,7 @@ func (x *GenesisRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GenesisRequest.ProtoReflect.Descriptor instead.
 func (*GenesisRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{33}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{34}
 }
 
 type GenesisResponse struct {
@@ -2780,7 +2858,7 @@ type GenesisResponse struct {
 
 func (x *GenesisResponse) Reset() {
 	*x = GenesisResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[34]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2792,7 +2870,7 @@ func (x *GenesisResponse) String() string {
 func (*GenesisResponse) ProtoMessage() {}
 
 func (x *GenesisResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[34]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2805,7 +2883,7 @@ func (x *GenesisResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GenesisResponse.ProtoReflect.Descriptor instead.
 func (*GenesisResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{34}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *GenesisResponse) GetGenesis() []byte {
@@ -3036,7 +3114,12 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\x06faulty\x18\x1b \x03(\fR\x06faulty\x12\x18\n" +
 	"\adropped\x18\x1c \x01(\x04R\adropped\x12!\n" +
 	"\flineage_size\x18\x1d \x01(\x03R\vlineageSize\x12!\n" +
-	"\flineage_root\x18\x1e \x01(\fR\vlineageRoot\"\x0f\n" +
+	"\flineage_root\x18\x1e \x01(\fR\vlineageRoot\"\x7f\n" +
+	"\aProblem\x12\x16\n" +
+	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x1a\n" +
+	"\bmutation\x18\x02 \x01(\fR\bmutation\x12$\n" +
+	"\x0evalid_until_ns\x18\x03 \x01(\x03R\fvalidUntilNs\x12\x1a\n" +
+	"\brevision\x18\x04 \x01(\x03R\brevision\"\x0f\n" +
 	"\rInviteRequest\"(\n" +
 	"\x0eInviteResponse\x12\x16\n" +
 	"\x06invite\x18\x01 \x01(\tR\x06invite\"\x10\n" +
@@ -3077,7 +3160,7 @@ func file_aweigh_v1_aweigh_proto_rawDescGZIP() []byte {
 }
 
 var file_aweigh_v1_aweigh_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_aweigh_v1_aweigh_proto_msgTypes = make([]protoimpl.MessageInfo, 35)
+var file_aweigh_v1_aweigh_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
 var file_aweigh_v1_aweigh_proto_goTypes = []any{
 	(SortTarget)(0),         // 0: aweigh.v1.SortTarget
 	(Compare_Target)(0),     // 1: aweigh.v1.Compare.Target
@@ -3113,10 +3196,11 @@ var file_aweigh_v1_aweigh_proto_goTypes = []any{
 	(*Anchor)(nil),          // 31: aweigh.v1.Anchor
 	(*Peer)(nil),            // 32: aweigh.v1.Peer
 	(*StatusResponse)(nil),  // 33: aweigh.v1.StatusResponse
-	(*InviteRequest)(nil),   // 34: aweigh.v1.InviteRequest
-	(*InviteResponse)(nil),  // 35: aweigh.v1.InviteResponse
-	(*GenesisRequest)(nil),  // 36: aweigh.v1.GenesisRequest
-	(*GenesisResponse)(nil), // 37: aweigh.v1.GenesisResponse
+	(*Problem)(nil),         // 34: aweigh.v1.Problem
+	(*InviteRequest)(nil),   // 35: aweigh.v1.InviteRequest
+	(*InviteResponse)(nil),  // 36: aweigh.v1.InviteResponse
+	(*GenesisRequest)(nil),  // 37: aweigh.v1.GenesisRequest
+	(*GenesisResponse)(nil), // 38: aweigh.v1.GenesisResponse
 }
 var file_aweigh_v1_aweigh_proto_depIdxs = []int32{
 	5,  // 0: aweigh.v1.PutRequest.once:type_name -> aweigh.v1.Once
@@ -3169,8 +3253,8 @@ var file_aweigh_v1_aweigh_proto_depIdxs = []int32{
 	25, // 47: aweigh.v1.Node.History:input_type -> aweigh.v1.HistoryRequest
 	28, // 48: aweigh.v1.Node.Prove:input_type -> aweigh.v1.ProveRequest
 	30, // 49: aweigh.v1.Node.Status:input_type -> aweigh.v1.StatusRequest
-	34, // 50: aweigh.v1.Node.Invite:input_type -> aweigh.v1.InviteRequest
-	36, // 51: aweigh.v1.Node.Genesis:input_type -> aweigh.v1.GenesisRequest
+	35, // 50: aweigh.v1.Node.Invite:input_type -> aweigh.v1.InviteRequest
+	37, // 51: aweigh.v1.Node.Genesis:input_type -> aweigh.v1.GenesisRequest
 	7,  // 52: aweigh.v1.Node.Put:output_type -> aweigh.v1.PutResponse
 	9,  // 53: aweigh.v1.Node.Delete:output_type -> aweigh.v1.DeleteResponse
 	11, // 54: aweigh.v1.Node.Range:output_type -> aweigh.v1.RangeResponse
@@ -3181,8 +3265,8 @@ var file_aweigh_v1_aweigh_proto_depIdxs = []int32{
 	27, // 59: aweigh.v1.Node.History:output_type -> aweigh.v1.HistoryResponse
 	29, // 60: aweigh.v1.Node.Prove:output_type -> aweigh.v1.ProveResponse
 	33, // 61: aweigh.v1.Node.Status:output_type -> aweigh.v1.StatusResponse
-	35, // 62: aweigh.v1.Node.Invite:output_type -> aweigh.v1.InviteResponse
-	37, // 63: aweigh.v1.Node.Genesis:output_type -> aweigh.v1.GenesisResponse
+	36, // 62: aweigh.v1.Node.Invite:output_type -> aweigh.v1.InviteResponse
+	38, // 63: aweigh.v1.Node.Genesis:output_type -> aweigh.v1.GenesisResponse
 	52, // [52:64] is the sub-list for method output_type
 	40, // [40:52] is the sub-list for method input_type
 	40, // [40:40] is the sub-list for extension type_name
@@ -3213,7 +3297,7 @@ func file_aweigh_v1_aweigh_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_aweigh_v1_aweigh_proto_rawDesc), len(file_aweigh_v1_aweigh_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   35,
+			NumMessages:   36,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -1,0 +1,10 @@
+// Package api serves the API of a node over HTTP: Connect, gRPC, gRPC-Web and
+// plain JSON on one port (connectrpc.com/connect). The messages are defined in
+// aweigh/v1/aweigh.proto.
+//
+// There is no authentication yet: whoever reaches the port can write in the
+// node's name. So a Server listens on loopback addresses unless told otherwise.
+//
+// Errors carry a Connect code for everyone and a Problem, as their detail, for
+// programs.
+package api

@@ -1,0 +1,98 @@
+package api
+
+import (
+	"context"
+	"errors"
+
+	"connectrpc.com/connect"
+
+	"github.com/aweigh/aweigh"
+	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
+	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/scope"
+)
+
+// Reasons of a Problem.
+const (
+	Undecided = "undecided"
+	Failed    = "failed"
+	Unread    = "unread"
+	Compacted = "compacted"
+	Future    = "future"
+	NotFound  = "not_found"
+	Invalid   = "invalid"
+	Busy      = "busy"
+	Stopped   = "stopped"
+)
+
+// problems is how errors are told, the most telling first.
+var problems = []struct {
+	err    error
+	code   connect.Code
+	reason string
+}{
+	{node.ErrStopped, connect.CodeUnavailable, Stopped},
+	{node.ErrUnread, connect.CodeUnavailable, Unread},
+	{node.ErrBusy, connect.CodeResourceExhausted, Busy},
+	{node.ErrTooLate, connect.CodeInvalidArgument, Invalid},
+	{scope.ErrCompacted, connect.CodeOutOfRange, Compacted},
+	{scope.ErrFutureRevision, connect.CodeOutOfRange, Future},
+	{scope.ErrKeyNotFound, connect.CodeNotFound, NotFound},
+	{scope.ErrInvalid, connect.CodeInvalidArgument, Invalid},
+	{scope.ErrEmptyKey, connect.CodeInvalidArgument, Invalid},
+	{errRequest, connect.CodeInvalidArgument, Invalid},
+	{context.DeadlineExceeded, connect.CodeDeadlineExceeded, ""},
+	{context.Canceled, connect.CodeCanceled, ""},
+}
+
+// problem turns an error of the node into one of the API.
+func problem(err error) error {
+	if err == nil {
+		return nil
+	}
+	var u *node.UndecidedError
+	if errors.As(err, &u) {
+		code := connect.CodeDeadlineExceeded
+		if u.Reachable < u.Needed {
+			code = connect.CodeUnavailable
+		}
+		return detailed(code, err, &aweighv1.Problem{
+			Reason: Undecided, Mutation: u.Mutation[:], ValidUntilNs: int64(u.ValidUntil),
+		})
+	}
+	for _, p := range problems {
+		if errors.Is(err, p.err) {
+			return detailed(p.code, err, &aweighv1.Problem{Reason: p.reason})
+		}
+	}
+	return connect.NewError(connect.CodeInternal, err)
+}
+
+func detailed(code connect.Code, err error, p *aweighv1.Problem) error {
+	e := connect.NewError(code, err)
+	if d, detailErr := connect.NewErrorDetail(p); detailErr == nil && p.Reason != "" {
+		e.AddDetail(d)
+	}
+	return e
+}
+
+// failure says why a mutation that is final did not apply; nil if it did.
+func failure(r node.Receipt) error {
+	switch r.Code {
+	case scope.Applied:
+		return nil
+	case scope.Duplicate, scope.Failed:
+		if r.Reason == "" {
+			return nil
+		}
+		return detailed(connect.CodeFailedPrecondition, scope.Failure(r.Reason),
+			&aweighv1.Problem{Reason: Failed, Mutation: bytesOf(r.Mutation)})
+	case scope.Expired:
+		return detailed(connect.CodeAborted, errors.New("api: the request expired before it could be ordered; it changed nothing"),
+			&aweighv1.Problem{Reason: Failed, Mutation: bytesOf(r.Mutation)})
+	}
+	return detailed(connect.CodeInvalidArgument, errors.New("api: the request is valid for longer than the policy allows, or for another scope"),
+		&aweighv1.Problem{Reason: Invalid, Mutation: bytesOf(r.Mutation)})
+}
+
+func bytesOf(h aweigh.Hash) []byte { return h[:] }

@@ -1,0 +1,88 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"connectrpc.com/connect"
+
+	"github.com/aweigh/aweigh"
+	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
+	"github.com/aweigh/aweigh/api/aweigh/v1/aweighv1connect"
+	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/scope"
+)
+
+// Node is what the API needs of a node; *node.Node is one.
+type Node interface {
+	Txn(ctx context.Context, t scope.Txn, once node.Once) (node.Receipt, error)
+	Compact(ctx context.Context, revision int64, once node.Once) (node.Receipt, error)
+	Submit(ctx context.Context, bundle []byte) ([]node.Receipt, error)
+	Read(ctx context.Context, linearizable bool) (*node.View, error)
+	Watch(ctx context.Context, key, end []byte, from int64, deliver func(node.Changes) error) error
+	Lineage(ctx context.Context, key []byte, limit int) ([]node.Deed, bool, scope.Head, error)
+	Prove(ctx context.Context, key []byte) (*scope.KeyProof, scope.Head, error)
+	Overview() node.Overview
+	Invite() node.Invite
+	Genesis() scope.Genesis
+}
+
+const (
+	// maxRequest bounds a request, in bytes; it leaves room for the largest mutation.
+	maxRequest = 4 << 20
+	// minCompress is the size from which answers are compressed for those who ask.
+	minCompress = 64 << 10
+)
+
+// Handler serves the API of n.
+func Handler(n Node) http.Handler {
+	g := n.Genesis()
+	id := g.Hash()
+	s := &service{node: n, network: id, id: id[:], names: make(map[aweigh.Hash]string)}
+	for _, a := range g.Anchors {
+		s.names[a.Key.ID()] = a.Name
+	}
+	mux := http.NewServeMux()
+	mux.Handle(aweighv1connect.NewNodeHandler(s,
+		connect.WithReadMaxBytes(maxRequest), connect.WithCompressMinBytes(minCompress)))
+	mux.HandleFunc("GET /health", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
+	return mux
+}
+
+// service implements the handlers.
+type service struct {
+	aweighv1connect.UnimplementedNodeHandler
+	node    Node
+	network aweigh.NetworkID
+	id      []byte // network
+	names   map[aweigh.Hash]string
+}
+
+// written is the header of an answer to a mutation.
+func (s *service) written(r node.Receipt) *aweighv1.Header {
+	return &aweighv1.Header{
+		Network: s.id, Scope: s.id, Height: uint64(r.Height), Revision: r.Revision, Linearizable: true,
+	}
+}
+
+// read is the header of an answer read from a state.
+func (s *service) read(h scope.Head, linearizable bool) *aweighv1.Header {
+	return &aweighv1.Header{
+		Network: s.id, Scope: s.id, Epoch: uint64(h.Epoch), Height: uint64(h.Height),
+		Revision: h.Revision, Linearizable: linearizable,
+	}
+}
+
+// margin is how much earlier than its caller this side gives up, so that the
+// caller hears why.
+const margin = 100 * time.Millisecond
+
+// patient is ctx with the margin taken off its deadline.
+func patient(ctx context.Context) (context.Context, context.CancelFunc) {
+	at, ok := ctx.Deadline()
+	if !ok {
+		return ctx, func() {}
+	}
+	return context.WithDeadline(ctx, at.Add(-min(margin, time.Until(at)/4)))
+}

@@ -1,0 +1,132 @@
+package api
+
+import (
+	"context"
+
+	"connectrpc.com/connect"
+
+	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
+	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/scope"
+)
+
+// txn proposes a transaction and tells what became of it. A repetition of a
+// request that is final already is answered from the record, which keeps no
+// responses.
+func (s *service) txn(ctx context.Context, t scope.Txn, once *aweighv1.Once) (node.Receipt, error) {
+	ctx, cancel := patient(ctx)
+	defer cancel()
+	r, err := s.node.Txn(ctx, t, onceOf(once))
+	if err != nil {
+		return r, problem(err)
+	}
+	return r, failure(r)
+}
+
+// one is the transaction of a single operation.
+func (s *service) one(ctx context.Context, op scope.Op, once *aweighv1.Once) (node.Receipt, *scope.Response, error) {
+	r, err := s.txn(ctx, scope.Txn{Success: []scope.Op{op}}, once)
+	if err != nil || len(r.Responses) == 0 {
+		return r, &scope.Response{}, err
+	}
+	return r, &r.Responses[0], nil
+}
+
+// Put implements aweighv1connect.NodeHandler.
+func (s *service) Put(ctx context.Context, req *connect.Request[aweighv1.PutRequest]) (*connect.Response[aweighv1.PutResponse], error) {
+	r, resp, err := s.one(ctx, putOf(req.Msg), req.Msg.Once)
+	if err != nil {
+		return nil, err
+	}
+	out := putResponse(resp)
+	out.Header = s.written(r)
+	return connect.NewResponse(out), nil
+}
+
+// Delete implements aweighv1connect.NodeHandler.
+func (s *service) Delete(ctx context.Context, req *connect.Request[aweighv1.DeleteRequest]) (*connect.Response[aweighv1.DeleteResponse], error) {
+	r, resp, err := s.one(ctx, deleteOf(req.Msg), req.Msg.Once)
+	if err != nil {
+		return nil, err
+	}
+	return connect.NewResponse(&aweighv1.DeleteResponse{
+		Header: s.written(r), Deleted: resp.Deleted, PrevKvs: kvsOf(resp.Prev),
+	}), nil
+}
+
+// Txn implements aweighv1connect.NodeHandler.
+func (s *service) Txn(ctx context.Context, req *connect.Request[aweighv1.TxnRequest]) (*connect.Response[aweighv1.TxnResponse], error) {
+	t, err := txnOf(req.Msg, 0)
+	if err != nil {
+		return nil, problem(err)
+	}
+	r, err := s.txn(ctx, t, req.Msg.Once)
+	if err != nil {
+		return nil, err
+	}
+	out := txnResponse(r.Succeeded, r.Responses)
+	out.Header = s.written(r)
+	return connect.NewResponse(out), nil
+}
+
+// Range implements aweighv1connect.NodeHandler.
+func (s *service) Range(ctx context.Context, req *connect.Request[aweighv1.RangeRequest]) (*connect.Response[aweighv1.RangeResponse], error) {
+	m := req.Msg
+	if len(m.Key) == 0 {
+		return nil, problem(scope.ErrEmptyKey)
+	}
+	if m.SortTarget < 0 || m.SortTarget > aweighv1.SortTarget_SORT_TARGET_VALUE {
+		return nil, problem(scope.ErrInvalid)
+	}
+	ctx, cancel := patient(ctx)
+	defer cancel()
+	v, err := s.node.Read(ctx, !m.Serializable)
+	if err != nil {
+		return nil, problem(err)
+	}
+	res, err := v.Range(m.Key, m.RangeEnd, rangeOf(m))
+	head := v.Head()
+	if closeErr := v.Close(); err == nil {
+		err = closeErr
+	}
+	if err != nil {
+		return nil, problem(err)
+	}
+	out := rangeResponse(&res)
+	out.Header = s.read(head, v.Linearizable)
+	return connect.NewResponse(out), nil
+}
+
+// Compact implements aweighv1connect.NodeHandler.
+func (s *service) Compact(ctx context.Context, req *connect.Request[aweighv1.CompactRequest]) (*connect.Response[aweighv1.CompactResponse], error) {
+	ctx, cancel := patient(ctx)
+	defer cancel()
+	r, err := s.node.Compact(ctx, req.Msg.Revision, onceOf(req.Msg.Once))
+	if err != nil {
+		return nil, problem(err)
+	}
+	if err := failure(r); err != nil {
+		return nil, err
+	}
+	return connect.NewResponse(&aweighv1.CompactResponse{Header: s.written(r)}), nil
+}
+
+// Submit implements aweighv1connect.NodeHandler.
+func (s *service) Submit(ctx context.Context, req *connect.Request[aweighv1.SubmitRequest]) (*connect.Response[aweighv1.SubmitResponse], error) {
+	ctx, cancel := patient(ctx)
+	defer cancel()
+	receipts, err := s.node.Submit(ctx, req.Msg.Bundle)
+	if err != nil {
+		return nil, problem(err)
+	}
+	out := &aweighv1.SubmitResponse{}
+	for i := range receipts {
+		r := &receipts[i]
+		out.Header = s.written(*r)
+		out.Outcomes = append(out.Outcomes, &aweighv1.Outcome{
+			Mutation: r.Mutation[:], Code: r.Code.String(), Reason: r.Reason,
+			Revision: r.Revision, Height: uint64(r.Height), Txn: txnResponse(r.Succeeded, r.Responses),
+		})
+	}
+	return connect.NewResponse(out), nil
+}

@@ -1,0 +1,63 @@
+package api
+
+import (
+	"context"
+
+	"connectrpc.com/connect"
+
+	"github.com/aweigh/aweigh"
+	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
+	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/scope"
+)
+
+// How many entries History gives: by default, and at most.
+const (
+	defaultEntries = 100
+	mostEntries    = 1000
+)
+
+// History implements aweighv1connect.NodeHandler.
+func (s *service) History(ctx context.Context, req *connect.Request[aweighv1.HistoryRequest]) (*connect.Response[aweighv1.HistoryResponse], error) {
+	if len(req.Msg.Key) == 0 {
+		return nil, problem(scope.ErrEmptyKey)
+	}
+	limit := int64(defaultEntries)
+	if req.Msg.Limit > 0 {
+		limit = min(req.Msg.Limit, mostEntries)
+	}
+	ctx, cancel := patient(ctx)
+	defer cancel()
+	deeds, more, head, err := s.node.Lineage(ctx, req.Msg.Key, int(limit))
+	if err != nil {
+		return nil, problem(err)
+	}
+	names := s.authors()
+	out := &aweighv1.HistoryResponse{Header: s.read(head, true), More: more}
+	for i := range deeds {
+		out.Entries = append(out.Entries, entryOf(&deeds[i], names))
+	}
+	return connect.NewResponse(out), nil
+}
+
+func entryOf(d *node.Deed, names map[aweigh.Hash]string) *aweighv1.Entry {
+	return &aweighv1.Entry{
+		Index: d.Index, Height: uint64(d.Height), Class: d.Class.String(), Mutation: d.Mutation[:],
+		Author: d.Author[:], AuthorName: names[d.Author], Uid: uidOf(d.Object), Revision: d.Revision,
+		TimeNs: int64(d.Time), Block: d.Block[:], Justification: d.Justification, Reason: d.Reason, Key: d.Key,
+	}
+}
+
+// Prove implements aweighv1connect.NodeHandler.
+func (s *service) Prove(ctx context.Context, req *connect.Request[aweighv1.ProveRequest]) (*connect.Response[aweighv1.ProveResponse], error) {
+	if len(req.Msg.Key) == 0 {
+		return nil, problem(scope.ErrEmptyKey)
+	}
+	ctx, cancel := patient(ctx)
+	defer cancel()
+	p, head, err := s.node.Prove(ctx, req.Msg.Key)
+	if err != nil {
+		return nil, problem(err)
+	}
+	return connect.NewResponse(&aweighv1.ProveResponse{Header: s.read(head, true), Proof: p.Encode()}), nil
+}

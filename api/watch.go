@@ -1,0 +1,56 @@
+package api
+
+import (
+	"context"
+
+	"connectrpc.com/connect"
+
+	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
+	"github.com/aweigh/aweigh/lineage"
+	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/scope"
+)
+
+// Watch implements aweighv1connect.NodeHandler. The first response comes at
+// once and says from where on the stream watches; progress, if asked for,
+// comes with every final block.
+func (s *service) Watch(ctx context.Context, req *connect.Request[aweighv1.WatchRequest], out *connect.ServerStream[aweighv1.WatchResponse]) error {
+	m := req.Msg
+	if len(m.Key) == 0 {
+		return problem(scope.ErrEmptyKey)
+	}
+	if m.StartRevision < 0 {
+		return problem(scope.ErrInvalid)
+	}
+	created := false
+	err := s.node.Watch(ctx, m.Key, m.RangeEnd, m.StartRevision, func(c node.Changes) error {
+		if !created {
+			created = true
+			if err := out.Send(&aweighv1.WatchResponse{Header: s.read(c.Head, false), Created: true}); err != nil {
+				return err
+			}
+			if len(c.Events) == 0 {
+				return nil
+			}
+		}
+		if len(c.Events) == 0 && !m.Progress {
+			return nil
+		}
+		header := s.read(c.Head, false)
+		header.Revision = c.Revision
+		return out.Send(&aweighv1.WatchResponse{Header: header, Events: eventsOf(c.Events, m.PrevKv)})
+	})
+	return problem(err)
+}
+
+func eventsOf(events []scope.Event, prev bool) []*aweighv1.Event {
+	out := make([]*aweighv1.Event, len(events))
+	for i := range events {
+		e := &events[i]
+		out[i] = &aweighv1.Event{Delete: e.Class == lineage.Delete, Kv: kvOf(&e.Kv)}
+		if prev && e.Prev != nil {
+			out[i].PrevKv = kvOf(e.Prev)
+		}
+	}
+	return out
+}

@@ -1,0 +1,123 @@
+package scope
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/kv"
+	"github.com/aweigh/aweigh/store"
+)
+
+// BenchmarkExecute puts 256-byte values, 100 mutations to a block, over 10,000
+// keys that are there already: on a store in memory, on Pebble, and on Pebble
+// with three blocks not yet final on top. One operation is one mutation.
+func BenchmarkExecute(b *testing.B) {
+	b.Run("memory", func(b *testing.B) {
+		w := newWorld(b)
+		benchmarkExecute(b, w, 0, func(ops []kv.Op) { w.flat.Apply(ops...) })
+	})
+	for _, depth := range []int{0, 3} {
+		b.Run(fmt.Sprintf("pebble/depth=%d", depth), func(b *testing.B) {
+			p, err := store.OpenPebble(b.TempDir(), store.Options{})
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer p.Close()
+			w := newWorld(b)
+			commit := func(ops []kv.Op) {
+				if err := p.Commit(ops, false); err != nil {
+					b.Fatal(err)
+				}
+			}
+			commit(w.flat.Ops())
+			w.flat, w.r = kv.NewOverlay(p), p
+			benchmarkExecute(b, w, depth, commit)
+		})
+	}
+}
+
+func benchmarkExecute(b *testing.B, w *world, depth int, commit func([]kv.Op)) {
+	const perBlock, keys = 100, 10_000
+	value := fmt.Sprintf("%0256d", 7)
+	key := func(i int) string { return fmt.Sprintf("/registry/pods/default/pod-%06d", i%keys) }
+	var pending []*kv.Overlay // blocks that are not final yet
+	base := w.r
+	next := func(muts []Mutation) (time.Duration, error) {
+		w.now = w.now.Add(time.Millisecond)
+		block := w.block(w.sign(muts...))
+		start := time.Now()
+		res, err := w.state.Execute(block, w.g.Policy)
+		took := time.Since(start)
+		if err != nil {
+			return 0, err
+		}
+		if depth == 0 {
+			commit(res.Ops)
+		} else {
+			o := kv.NewOverlay(w.r)
+			o.Apply(res.Ops...)
+			w.r = o
+			if pending = append(pending, o); len(pending) > depth {
+				commit(pending[0].Ops())
+				pending[1].Rebase(base)
+				pending = pending[1:]
+			}
+		}
+		w.open()
+		return took, nil
+	}
+	for i := 0; i < keys; i += 1000 {
+		var muts []Mutation
+		for j := range 1000 {
+			muts = append(muts, w.put(key(i+j), value))
+		}
+		if _, err := next(muts); err != nil {
+			b.Fatal(err)
+		}
+	}
+	var took time.Duration
+	n := 0
+	for b.Loop() {
+		if n%perBlock == 0 {
+			var muts []Mutation
+			for i := range perBlock {
+				muts = append(muts, w.put(key(n*7919+i*104729), value))
+			}
+			d, err := next(muts)
+			if err != nil {
+				b.Fatal(err)
+			}
+			took += d
+		}
+		n++
+	}
+	b.ReportMetric(float64(took)/float64(n), "exec-ns/op")
+}
+
+func BenchmarkDigestAdd(b *testing.B) {
+	var sum accumulator
+	var room lanes
+	h := aweigh.Sum([]byte("x"))
+	b.ReportAllocs()
+	for b.Loop() {
+		sum.add(h, &room)
+	}
+}
+
+func BenchmarkRange100(b *testing.B) {
+	w := newWorld(b)
+	w.skip = true
+	var muts []Mutation
+	for i := range 100 {
+		muts = append(muts, w.put(fmt.Sprintf("/registry/pods/default/pod-%06d", i), "value"))
+	}
+	w.step(muts...)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := w.state.Range([]byte("/registry/"), []byte("/registry0"), Range{}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,186 @@
+package sim
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/quorum"
+	"github.com/aweigh/aweigh/scope"
+)
+
+var (
+	worlds = flag.Int("worlds", 40, "seeded worlds that each test runs")
+	seed   = flag.Uint64("seed", 0, "run this one seed, with its trace")
+)
+
+func put(key, value string) scope.Txn {
+	return scope.Txn{Success: []scope.Op{{Kind: scope.OpPut, Key: []byte(key), Value: []byte(value)}}}
+}
+
+func start(t *testing.T, cfg Config) *World {
+	t.Helper()
+	if *seed != 0 {
+		cfg.Seed, cfg.Trace = *seed, os.Stderr
+	}
+	w, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// seeds runs a test for many seeds, or for the one that was asked for.
+func seeds(t *testing.T, run func(t *testing.T, seed uint64)) {
+	if *seed != 0 {
+		run(t, *seed)
+		return
+	}
+	for s := range *worlds {
+		run(t, uint64(s+1))
+		if t.Failed() {
+			t.Fatalf("replay: go test ./sim -run '%s' -seed %d", t.Name(), s+1)
+		}
+	}
+}
+
+func TestIdleNetworkIsSilent(t *testing.T) {
+	w := start(t, Config{Seed: 1})
+	id := w.Nodes[1].Submit(put("/a", "1"))
+	if !w.Run(10*time.Second, func() bool { _, ok := w.Nodes[1].Done[id]; return ok }) {
+		t.Fatalf("not committed: %v", w.Err)
+	}
+	w.Run(10*time.Second, nil)
+	before := w.Events()
+	w.Run(time.Hour, nil)
+	if w.Err != nil || w.Events() != before {
+		t.Fatalf("an idle network is not silent: %d events in an hour, %v", w.Events()-before, w.Err)
+	}
+}
+
+func TestSameSeedSameTrace(t *testing.T) {
+	run := func() (aweigh.Hash, int) {
+		w := start(t, Config{Seed: 7, Loss: 100, Twice: 50})
+		for i := range 20 {
+			w.At(time.Duration(i)*40*time.Millisecond, func() { w.Nodes[i%4].Submit(put(fmt.Sprint("/k", i%5), "v")) })
+		}
+		w.At(300*time.Millisecond, func() { w.Nodes[2].Crash(1) })
+		w.At(900*time.Millisecond, func() { w.Nodes[2].Up() })
+		w.Run(20*time.Second, nil)
+		if w.Err != nil {
+			t.Fatal(w.Err)
+		}
+		return w.TraceHash(), w.Events()
+	}
+	a, n := run()
+	b, m := run()
+	if a != b || n != m {
+		t.Fatalf("two runs of one seed differ: %v (%d events), %v (%d events)", a, n, b, m)
+	}
+}
+
+// TestNothingIsLostUnderFaults submits through all nodes while frames are lost,
+// doubled and reordered and nodes crash, losing what they had not synced. Once
+// the faults end, every mutation is final, once, and all states are equal.
+func TestNothingIsLostUnderFaults(t *testing.T) {
+	modes := []quorum.Mode{quorum.BFT, quorum.Crash}
+	seeds(t, func(t *testing.T, s uint64) {
+		cfg := Config{Seed: s, Loss: int(s*37) % 250, Twice: int(s*13) % 100, Mode: modes[s%2], Nodes: 1 + int(s)%7}
+		if s%3 == 0 {
+			cfg.Scores = []uint32{900_000, 100_000, 500_000}
+		}
+		w := start(t, cfg)
+		r := w.Rand()
+		type wish struct {
+			n  *Node
+			id aweigh.Hash
+			m  scope.Mutation
+		}
+		var wishes []wish
+		for i := range 30 {
+			w.At(time.Duration(r.IntN(8000))*time.Millisecond, func() {
+				n := w.Nodes[r.IntN(len(w.Nodes))]
+				wishes = append(wishes, wish{n: n, id: n.Submit(put(fmt.Sprint("/k", i%7), fmt.Sprint(i)))})
+			})
+		}
+		for range r.IntN(12) {
+			n := w.Nodes[r.IntN(len(w.Nodes))]
+			at := time.Duration(r.IntN(8000)) * time.Millisecond
+			if r.IntN(3) == 0 {
+				w.At(at, func() { n.Cut(true) })
+				w.At(at+time.Duration(r.IntN(3000))*time.Millisecond, func() { n.Cut(false) })
+				continue
+			}
+			w.At(at, func() {
+				if n.IsUp() {
+					n.Crash(r.IntN(n.Disk.Unsynced() + 1))
+				}
+			})
+			w.At(at+time.Duration(r.IntN(3000))*time.Millisecond, func() {
+				if err := n.Up(); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		w.Run(12*time.Second, nil)
+		for _, n := range w.Nodes { // heal
+			n.Cut(false)
+			if err := n.Up(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.cfg.Loss = 0
+		// What was submitted to a node that crashed since may be gone, so a last
+		// write through every node shows that all of them are live.
+		var last []wish
+		for _, n := range w.Nodes {
+			last = append(last, wish{n: n, id: n.Submit(put("/last", fmt.Sprint(n.Index)))})
+		}
+		if !w.Run(3*time.Minute, func() bool {
+			for _, x := range last {
+				if _, ok := x.n.Done[x.id]; !ok {
+					return false
+				}
+			}
+			return true
+		}) {
+			t.Fatalf("seed %d: no progress after healing: %v", s, w.Err)
+		}
+		w.Run(30*time.Second, nil)
+		if w.Err != nil {
+			t.Fatal(w.Err)
+		}
+		head := w.Nodes[0].Status().Head
+		for _, n := range w.Nodes {
+			h := n.Status().Head
+			if h.Digest != head.Digest || h.Block != head.Block || h.Revision != head.Revision {
+				t.Fatalf("seed %d: node %d ends at height %d, revision %d, state %s; node 0 at %d, %d, %s", s, n.Index,
+					h.Height, h.Revision, h.Digest.Short(), head.Height, head.Revision, head.Digest.Short())
+			}
+			for id, reply := range n.Done {
+				if reply.Outcome == nil {
+					continue
+				}
+				got, ok := w.outcome(t, n, id)
+				if !ok || got.Revision != reply.Outcome.Revision || got.Height != reply.Height {
+					t.Fatalf("seed %d: node %d told revision %d for a mutation that stands at %+v, %v", s, n.Index, reply.Outcome.Revision, got, ok)
+				}
+			}
+		}
+	})
+}
+
+func (w *World) outcome(t *testing.T, n *Node, id aweigh.Hash) (scope.Receipt, bool) {
+	state, err := scope.Open(n.Disk, w.Genesis.Hash())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, ok, err := state.Outcome(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r, ok
+}

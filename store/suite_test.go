@@ -1,0 +1,16 @@
+package store
+
+import (
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	dstest "github.com/ipfs/go-datastore/test"
+)
+
+func TestDatastorePassesTheCommonSuite(t *testing.T) {
+	p := openMem(t, vfs.NewMem())
+	defer closed(t, p)
+	for name, s := range map[string]Store{"pebble": p, "mem": NewMem()} {
+		t.Run(name, func(t *testing.T) { dstest.SubtestAll(t, Datastore(s, []byte("ds\xff"))) })
+	}
+}
