@@ -41,7 +41,7 @@ func Handler(n Node) http.Handler {
 	id := g.Hash()
 	s := &service{node: n, network: id, id: id[:], names: make(map[aweigh.Hash]string)}
 	for _, a := range g.Anchors {
-		s.names[a.Key.ID()] = a.Name
+		s.names[node.AuthorOf(node.Peer(a.Peer))] = a.Name
 	}
 	mux := http.NewServeMux()
 	mux.Handle(aweighv1connect.NewNodeHandler(s,
@@ -56,7 +56,7 @@ type service struct {
 	node    Node
 	network aweigh.NetworkID
 	id      []byte // network
-	names   map[aweigh.Hash]string
+	names   map[aweigh.Hash]string // of the anchors' nodes, as authors
 }
 
 // written is the header of an answer to a mutation.

@@ -32,10 +32,9 @@ func (s *service) History(ctx context.Context, req *connect.Request[aweighv1.His
 	if err != nil {
 		return nil, problem(err)
 	}
-	names := s.authors()
 	out := &aweighv1.HistoryResponse{Header: s.read(head, true), More: more}
 	for i := range deeds {
-		out.Entries = append(out.Entries, entryOf(&deeds[i], names))
+		out.Entries = append(out.Entries, entryOf(&deeds[i], s.names))
 	}
 	return connect.NewResponse(out), nil
 }

@@ -230,10 +230,9 @@ func (m *Machine) arrived(from Peer, msg Message) {
 
 // drive steps the engine until nothing more follows.
 func (m *Machine) drive() {
-	m.inputs = append(m.inputs, quorum.Work(m.pool.waiting > 0))
 	m.resume()
-	for len(m.inputs) > 0 {
-		in := m.inputs
+	for first := true; first || len(m.inputs) > 0; first = false {
+		in := append(m.inputs, quorum.Work(m.pool.waiting > 0))
 		m.inputs = nil
 		m.follow(m.engine.Step(m.now, in...))
 		m.resume()

@@ -1,7 +1,12 @@
 package node
 
 import (
+	"github.com/libp2p/go-libp2p/core/crypto"
+	"github.com/libp2p/go-libp2p/core/peer"
+
+	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/lineage"
+	"github.com/aweigh/aweigh/votes"
 )
 
 // Neighbour is a connected node of this network.
@@ -36,4 +41,22 @@ func (n *Node) Overview() Overview {
 	}
 	o.Lineage = lineage.Head{Size: o.Head.LineageSize, Root: o.Head.LineageRoot}
 	return o
+}
+
+// AuthorOf is the author of what the node with a peer ID admits: the identity
+// of its Ed25519 key, which the peer ID holds. It is zero for other peer IDs.
+func AuthorOf(p Peer) aweigh.Hash {
+	id, err := peer.Decode(string(p))
+	if err != nil {
+		return aweigh.Hash{}
+	}
+	key, err := id.ExtractPublicKey()
+	if err != nil || key.Type() != crypto.Ed25519 {
+		return aweigh.Hash{}
+	}
+	raw, err := key.Raw()
+	if err != nil {
+		return aweigh.Hash{}
+	}
+	return votes.PublicKey{Scheme: votes.Ed25519, Bytes: raw}.ID()
 }

@@ -28,7 +28,7 @@ func TestFramesArriveInOrder(t *testing.T) {
 		for side := range got {
 			in := &got[side]
 			eventually(t, "all frames arrive", func() bool { return in.len() == total })
-			for i, frame := range in.frames {
+			for i, frame := range in.all() {
 				if len(frame) != 4+i%700 || binary.BigEndian.Uint32(frame) != uint32(i) {
 					t.Fatalf("%s: frame %d is %d bytes, number %d", transport, i, len(frame), binary.BigEndian.Uint32(frame))
 				}
@@ -70,7 +70,7 @@ func TestOversizeFrameFromPeerCutsItsStream(t *testing.T) {
 		a.Send(b.ID(), []byte("small"))
 		return in.len() > 0
 	})
-	if string(in.frames[0]) != "small" {
+	if string(in.all()[0]) != "small" {
 		t.Error("an oversize frame was delivered")
 	}
 }
@@ -152,7 +152,7 @@ func TestSecondStreamTakesThePlaceOfTheFirst(t *testing.T) {
 	eventually(t, "the first stream is closed", func() bool { return a.Stats().StreamsBroken > 0 })
 	a.Send(b.ID(), []byte("three"))
 	eventually(t, "the link recovers", func() bool { return in.len() == 3 })
-	if !bytes.Equal(bytes.Join(in.frames, []byte(" ")), []byte("one two three")) {
-		t.Errorf("%q", in.frames)
+	if !bytes.Equal(bytes.Join(in.all(), []byte(" ")), []byte("one two three")) {
+		t.Errorf("%q", in.all())
 	}
 }

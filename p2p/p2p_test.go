@@ -3,6 +3,7 @@ package p2p
 import (
 	"context"
 	"crypto/rand"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -108,6 +109,13 @@ func (in *inbox) receive(_ peer.ID, frame []byte) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.frames = append(in.frames, frame)
+}
+
+// all is a copy of what has arrived.
+func (in *inbox) all() [][]byte {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return slices.Clone(in.frames)
 }
 
 func (in *inbox) len() int {

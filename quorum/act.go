@@ -7,20 +7,27 @@ func (e *Engine) advance(now aweigh.Instant) {
 	if e.ended < e.view {
 		return
 	}
-	switch r := e.rounds[e.ended]; {
-	case r.has(Notarize) || r.has(Finalize):
-		e.fails = 0
-		e.lulls++
-	case e.heardLately(r):
-		e.fails++
-	}
-	if e.work {
-		e.lulls = 0
-	}
+	e.judge(e.rounds[e.ended])
 	e.view = e.ended + 1
 	e.entered, e.deadline = now, 0
 	if e.view > Ahead {
 		e.close(min(e.tip, e.view-Ahead)) // the tip's certificate stands for all before it
+	}
+}
+
+// judge draws the lesson for timeouts from a view that ended (P19). A block that
+// came after we had given the view up is no success: it cannot be finalized by
+// us, and were it one, a network slower than the timeout would stay so for ever.
+func (e *Engine) judge(r *round) {
+	switch {
+	case r.has(Finalize) || r.has(Notarize) && !r.signed[Nullify]:
+		e.fails = max(0, e.fails-1)
+		e.lulls++
+	case e.heardLately(r) && e.patience(r) < e.cfg.Timing.MaxView:
+		e.fails++
+	}
+	if e.work {
+		e.lulls = 0
 	}
 }
 

@@ -3,6 +3,7 @@ package quorum
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/must"
@@ -31,11 +32,13 @@ type Engine struct {
 	fresh    []aweigh.View // notarized since the last step
 	restored Output        // what came of Restore
 
+	now      aweigh.Instant // of the step
+	lag      time.Duration  // from the notarization of the last final view to its finalization
 	work     bool
 	entered  aweigh.Instant // the current view
 	deadline aweigh.Instant // of the current view; 0: no timer runs
 	offer    aweigh.Instant // of the next offer; 0: none
-	fails    int            // views nullified since one succeeded
+	fails    int            // views that failed, less those that succeeded since
 	lulls    int            // views in a row that succeeded while there was no work
 	heard    []aweigh.View  // by seat: the highest view in which the anchor spoke
 }
@@ -120,7 +123,7 @@ func (e *Engine) Pledge() Certificate {
 // looks at the time. Instants must not decrease from call to call.
 func (e *Engine) Step(now aweigh.Instant, inputs ...Input) Output {
 	out := e.restored
-	e.restored = Output{}
+	e.restored, e.now = Output{}, now
 	for _, in := range inputs {
 		switch in := in.(type) {
 		case Proposal:

@@ -14,7 +14,8 @@ type round struct {
 	votes   [Finalize + 1][]Vote // by kind and seat: the first of each anchor; nil while there is none
 	counts  []count              // of votes, by subject
 	certs   [Finalize + 1]Certificate
-	accused []bool // by seat: a fault was reported
+	ended   aweigh.Instant // when the first certificate came
+	accused []bool         // by seat: a fault was reported
 
 	signed [Finalize + 1]bool // kinds that this anchor signed
 	asked  bool               // to build

@@ -62,6 +62,9 @@ func (e *Engine) certificate(c Certificate, out *Output) {
 		must.Hold(r.cert(s.Kind).Subject == s, "view %d: two blocks certified: more than the fault budget lies", s.View)
 		return
 	}
+	if !r.over() {
+		r.ended = e.now
+	}
 	r.certs[s.Kind] = c
 	out.Certified = append(out.Certified, c)
 	must.Hold(!r.has(Finalize) || !r.has(Nullify), "view %d: finalized and nullified: more than the fault budget lies", s.View)
@@ -77,7 +80,7 @@ func (e *Engine) certificate(c Certificate, out *Output) {
 		e.fresh = append(e.fresh, s.View)
 	case s.Kind == Finalize && s.View > e.final:
 		e.final = s.View
-		e.fails = 0
+		e.lag = e.now.Sub(r.ended)
 		out.Final = append(out.Final, c)
 		e.close(s.View)
 	}

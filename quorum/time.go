@@ -60,13 +60,13 @@ func (e *Engine) patience(r *round) time.Duration {
 }
 
 // settled is when an empty block shall help a notarized one to become final.
-// The wait doubles while blocks follow that nobody has work for: where
-// finalizations take longer than Settle, every empty block would call for the
-// next, and the scope would never rest (P18). It stays below the time after
-// which the others give the view up.
+// Where finalizations take longer than Settle, every empty block would call for
+// the next, and the scope would never rest (P18). So the wait is twice as long as
+// the last one took; and it doubles while blocks follow that nobody has work for.
 func (e *Engine) settled() aweigh.Instant {
 	t := e.cfg.Timing
-	return e.entered.Add(doubled(t.Settle, e.lulls-1, min(t.View, t.MaxView)/2))
+	wait := doubled(t.Settle, e.lulls-1, min(t.View, t.MaxView)/2)
+	return e.entered.Add(max(wait, min(2*e.lag, t.MaxView/2)))
 }
 
 // unsettled reports whether that time has come.

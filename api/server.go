@@ -1,0 +1,94 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"time"
+)
+
+// Server serves a Handler on one address: HTTP/1 and, without TLS, HTTP/2.
+type Server struct {
+	listener net.Listener
+	http     *http.Server
+	cancel   context.CancelFunc // ends the requests in progress
+}
+
+// ErrOpen is wrapped when an address would let strangers in.
+var ErrOpen = errors.New("api: the address is not a loopback address, and there is no authentication yet: whoever reaches it can write")
+
+// Listen opens the server's address, host:port with a numeric host or
+// "localhost". One that is not a loopback address is refused with ErrOpen,
+// unless open says that this is meant.
+func Listen(address string, open bool, h http.Handler) (*Server, error) {
+	if !open && !loopback(address) {
+		return nil, fmt.Errorf("%w: %s", ErrOpen, address)
+	}
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("api: %w", err)
+	}
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	protocols.SetUnencryptedHTTP2(true)
+	ctx, cancel := context.WithCancel(context.Background())
+	return &Server{listener: l, cancel: cancel, http: &http.Server{
+		Handler:           h,
+		Protocols:         protocols,
+		BaseContext:       func(net.Listener) context.Context { return ctx },
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       2 * time.Minute, // answers have none: a watch may last for days
+		MaxHeaderBytes:    64 << 10,
+		HTTP2: &http.HTTP2Config{
+			MaxConcurrentStreams: 1000,
+			SendPingTimeout:      30 * time.Second, // finds out that a watcher is gone
+			PingTimeout:          15 * time.Second,
+		},
+	}}, nil
+}
+
+func loopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return false
+	}
+	a, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && a.IsLoopback()
+}
+
+// Addr is the address listened on, with the port that was chosen.
+func (s *Server) Addr() string { return s.listener.Addr().String() }
+
+// linger is how long requests in progress may take after the end.
+const linger = 2 * time.Second
+
+// Run serves until ctx ends; then requests in progress get a moment to finish.
+func (s *Server) Run(ctx context.Context) error {
+	defer s.cancel()
+	stopped := make(chan error, 1)
+	stop := context.AfterFunc(ctx, func() {
+		grace, cancel := context.WithTimeout(context.Background(), linger)
+		defer cancel()
+		last := time.AfterFunc(linger/2, s.cancel) // watches would never end
+		defer last.Stop()
+		err := s.http.Shutdown(grace)
+		if errors.Is(err, context.DeadlineExceeded) {
+			err = s.http.Close()
+		}
+		stopped <- err
+	})
+	err := s.http.Serve(s.listener)
+	if stop() || !errors.Is(err, http.ErrServerClosed) {
+		return errors.Join(err, s.http.Close())
+	}
+	return <-stopped
+}
+
+// Close releases the address of a server that is not to Run.
+func (s *Server) Close() error {
+	s.cancel()
+	return errors.Join(s.listener.Close(), s.http.Close())
+}

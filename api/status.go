@@ -1,0 +1,68 @@
+package api
+
+import (
+	"context"
+	"slices"
+
+	"connectrpc.com/connect"
+
+	"github.com/aweigh/aweigh"
+	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
+	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/quorum"
+)
+
+// Status implements aweighv1connect.NodeHandler.
+func (s *service) Status(context.Context, *connect.Request[aweighv1.StatusRequest]) (*connect.Response[aweighv1.StatusResponse], error) {
+	o := s.node.Overview()
+	total := o.Roster.Weights.Total()
+	out := &aweighv1.StatusResponse{
+		Header: s.read(o.Head, false), Version: o.Version, NetworkName: o.Network, NodeName: o.Name,
+		Peer: string(o.Peer), Addresses: o.Addrs, Anchor: bytesOrNone(o.Self),
+		View: uint64(o.View), Leader: bytesOrNone(o.Leader), Mode: o.Rules.Mode.String(), TotalWeight: total,
+		FaultBudget:     o.Rules.Mode.FaultBudget(total),
+		Notarize:        o.Rules.For(quorum.Notarize).Threshold(total),
+		Finalize:        o.Rules.For(quorum.Finalize).Threshold(total),
+		Nullify:         o.Rules.For(quorum.Nullify).Threshold(total),
+		ReachableWeight: o.Reach.Weight, FailuresLeft: int64(o.Reach.Failures),
+		Waiting: uint64(o.Pool), LostState: o.Lost, CatchingUp: o.Behind, Compacted: o.Head.Compacted,
+		StateDigest: o.Head.Digest[:], Block: o.Head.Block[:], BlockTimeNs: int64(o.Head.Time), Dropped: o.Dropped,
+		LineageSize: o.Lineage.Size, LineageRoot: o.Lineage.Root[:],
+	}
+	out.Header.Epoch = uint64(o.Epoch)
+	for _, f := range o.Faults {
+		out.Faulty = append(out.Faulty, bytesOf(f.Anchor()))
+	}
+	addresses := make(map[string]string)
+	for _, p := range o.Neighbours {
+		addresses[string(p.Peer)] = p.Address
+		out.Peers = append(out.Peers, &aweighv1.Peer{Id: string(p.Peer), Address: p.Address, Inbound: p.Inbound})
+	}
+	for _, a := range o.Roster.Anchors {
+		id := a.Key.ID()
+		out.Anchors = append(out.Anchors, &aweighv1.Anchor{
+			Id: id[:], Name: a.Name, Peer: a.Peer, Weight: o.Roster.Weights.Of(id), Self: id == o.Self,
+			Reachable: slices.Contains(o.Reach.Anchors, id), Address: addresses[a.Peer], LastView: uint64(o.Heard[id]),
+		})
+	}
+	return connect.NewResponse(out), nil
+}
+
+func bytesOrNone(h aweigh.Hash) []byte {
+	if h.IsZero() {
+		return nil
+	}
+	return h[:]
+}
+
+// Invite implements aweighv1connect.NodeHandler.
+func (s *service) Invite(context.Context, *connect.Request[aweighv1.InviteRequest]) (*connect.Response[aweighv1.InviteResponse], error) {
+	return connect.NewResponse(&aweighv1.InviteResponse{Invite: s.node.Invite().String()}), nil
+}
+
+// Genesis implements aweighv1connect.NodeHandler.
+func (s *service) Genesis(context.Context, *connect.Request[aweighv1.GenesisRequest]) (*connect.Response[aweighv1.GenesisResponse], error) {
+	return connect.NewResponse(&aweighv1.GenesisResponse{Genesis: s.node.Genesis().Encode()}), nil
+}
+
+var _ Node = (*node.Node)(nil)
