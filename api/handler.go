@@ -55,7 +55,7 @@ type service struct {
 	aweighv1connect.UnimplementedNodeHandler
 	node    Node
 	network aweigh.NetworkID
-	id      []byte // network
+	id      []byte                 // network
 	names   map[aweigh.Hash]string // of the anchors' nodes, as authors
 }
 

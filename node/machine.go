@@ -20,7 +20,7 @@ type MachineConfig struct {
 	Genesis scope.Genesis
 	Key     *votes.PrivateKey // the anchor's key; nil for an observer
 	Timing  quorum.Timing
-	Verify  votes.Verifier // default votes.Verify
+	Verify  votes.Verifier // nil: votes.Verify
 	Pool    int            // bytes of mutations that may wait; default 64 MiB
 }
 
@@ -91,9 +91,6 @@ var ErrOtherNetwork = errors.New("node: the data directory belongs to another ne
 // NewMachine continues from what the store holds (P8). The store must have been
 // bootstrapped with the same genesis.
 func NewMachine(cfg MachineConfig, store kv.Reader) (*Machine, error) {
-	if cfg.Verify == nil {
-		cfg.Verify = votes.Verify
-	}
 	if cfg.Pool <= 0 {
 		cfg.Pool = 64 << 20
 	}
@@ -112,8 +109,11 @@ func NewMachine(cfg MachineConfig, store kv.Reader) (*Machine, error) {
 	if m.keyring, err = cfg.Genesis.Keyring(); err != nil {
 		return nil, err
 	}
-	m.keyring = m.keyring.With(cfg.Verify)
-	m.checker = &Checker{Keyring: m.keyring, Limits: cfg.Genesis.Policy.Limits, Verify: cfg.Verify}
+	m.checker = &Checker{Limits: cfg.Genesis.Policy.Limits, Verify: votes.Verify}
+	if cfg.Verify != nil {
+		m.keyring, m.checker.Verify = m.keyring.With(cfg.Verify), cfg.Verify
+	}
+	m.checker.Keyring = m.keyring
 	if cfg.Key != nil {
 		m.self = cfg.Key.Public().ID()
 		if m.roster.Weights.Of(m.self) == 0 {

@@ -53,6 +53,9 @@ type Node struct {
 	log     *slog.Logger
 	dropped atomic.Uint64
 
+	started  sync.Once
+	startErr error
+
 	mu      sync.Mutex
 	changed chan struct{} // closed and replaced when a block became final
 }
@@ -133,18 +136,24 @@ func (n *Node) connect(m *Machine) error {
 // topic is where final blocks are announced.
 func (n *Node) topic() p2p.Topic { return p2p.Topic("final/" + n.id.String()) }
 
+// Start listens and begins to connect, so that Addrs says where. Run does it if
+// it was not done before.
+func (n *Node) Start() error {
+	n.started.Do(func() {
+		if n.startErr = n.host.Start(); n.startErr == nil {
+			n.startErr = n.host.Join(n.topic())
+		}
+	})
+	return n.startErr
+}
+
 // Run runs the node until ctx ends or it must stop. It returns nil for the
 // former, and leaves the store open.
 func (n *Node) Run(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	if err := n.host.Start(); err != nil {
-		return errors.Join(err, n.host.Close())
+	err := n.Start()
+	if err == nil {
+		err = n.runner.run(ctx)
 	}
-	if err := n.host.Join(n.topic()); err != nil {
-		return errors.Join(err, n.host.Close())
-	}
-	err := n.runner.run(ctx)
 	return errors.Join(err, n.host.Close())
 }
 

@@ -155,9 +155,9 @@ func (g Genesis) Check() (stoppable bool, err error) {
 	if err := g.Policy.Trust.Check(); err != nil {
 		return false, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
-	r, err := g.Roster()
+	k, err := g.Keyring()
 	if err != nil {
 		return false, err
 	}
-	return g.Policy.Rules.Check(r.Weights)
+	return k.Rules().Check(k.Weights())
 }

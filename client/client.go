@@ -1,0 +1,137 @@
+// Package client speaks the API of Aweigh nodes (api/aweigh/v1).
+//
+// A Client knows one or more nodes of one network. Reads go to any of them; a
+// node that cannot be reached is passed over. Writes carry a nonce, and a write
+// whose outcome is unknown is only ever repeated at the node that may have
+// taken it, with the same nonce, so that it applies at most once.
+//
+//	c, err := client.Dial("127.0.0.1:7100")
+//	_, err = c.Put(ctx, &aweighv1.PutRequest{Key: []byte("/greeting"), Value: []byte("hello")})
+//	kv, err := c.Get(ctx, []byte("/greeting"))
+//
+// Errors wrap one of the errors of this package, to be found with errors.Is.
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"connectrpc.com/connect"
+
+	"github.com/aweigh/aweigh/api/aweigh/v1/aweighv1connect"
+)
+
+// Client calls the nodes that it was dialled to. Safe for concurrent use.
+type Client struct {
+	endpoints []*endpoint
+	preferred atomic.Int64 // index of the endpoint that answered last
+}
+
+// endpoint is one node.
+type endpoint struct {
+	address string
+	node    aweighv1connect.NodeClient
+	http    *http.Transport
+}
+
+// maxAnswer bounds an answer, in bytes.
+const maxAnswer = 64 << 20
+
+// Dial makes a client of the nodes at the addresses, host:port or a URL that
+// starts with http://. It connects when there is something to ask.
+func Dial(addresses ...string) (*Client, error) {
+	if len(addresses) == 0 {
+		return nil, fmt.Errorf("%w: no address", ErrInvalid)
+	}
+	c := &Client{}
+	for _, a := range addresses {
+		host := strings.TrimSuffix(strings.TrimPrefix(a, "http://"), "/")
+		if _, port, err := net.SplitHostPort(host); err != nil || port == "" {
+			return nil, fmt.Errorf("%w: address %q is not host:port", ErrInvalid, a)
+		}
+		c.endpoints = append(c.endpoints, newEndpoint(host))
+	}
+	return c, nil
+}
+
+func newEndpoint(host string) *endpoint {
+	protocols := new(http.Protocols)
+	protocols.SetUnencryptedHTTP2(true)
+	t := &http.Transport{
+		Protocols:   protocols,
+		DialContext: (&net.Dialer{Timeout: 5 * time.Second}).DialContext,
+		HTTP2:       &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second},
+	}
+	return &endpoint{
+		address: host, http: t,
+		node: aweighv1connect.NewNodeClient(&http.Client{Transport: t}, "http://"+host,
+			connect.WithGRPC(), connect.WithReadMaxBytes(maxAnswer)),
+	}
+}
+
+// Addresses are those of the nodes, in the order given to Dial.
+func (c *Client) Addresses() []string {
+	out := make([]string, len(c.endpoints))
+	for i, e := range c.endpoints {
+		out[i] = e.address
+	}
+	return out
+}
+
+// Close drops connections that are idle.
+func (c *Client) Close() error {
+	for _, e := range c.endpoints {
+		e.http.CloseIdleConnections()
+	}
+	return nil
+}
+
+// order visits the endpoints, the preferred one first.
+func (c *Client) order(visit func(*endpoint) (done bool)) {
+	first := int(c.preferred.Load())
+	for i := range c.endpoints {
+		at := (first + i) % len(c.endpoints)
+		if visit(c.endpoints[at]) {
+			c.preferred.Store(int64(at))
+			return
+		}
+	}
+}
+
+// call makes one request.
+type call[Req, Resp any] func(context.Context, *connect.Request[Req]) (*connect.Response[Resp], error)
+
+func (f call[Req, Resp]) to(ctx context.Context, req *Req) (*Resp, error) {
+	resp, err := f(ctx, connect.NewRequest(req))
+	if err != nil {
+		return nil, translate(err)
+	}
+	return resp.Msg, nil
+}
+
+// read asks the nodes in turn until one can answer.
+func read[Req, Resp any](ctx context.Context, c *Client, method func(aweighv1connect.NodeClient) call[Req, Resp], req *Req) (resp *Resp, err error) {
+	var failed []error
+	c.order(func(e *endpoint) bool {
+		if resp, err = method(e.node).to(ctx, req); err != nil && elsewhere(err) && ctx.Err() == nil {
+			failed = append(failed, fmt.Errorf("%s: %w", e.address, err))
+			return false
+		}
+		return true
+	})
+	if err != nil && len(failed) == len(c.endpoints) {
+		return nil, errors.Join(failed...)
+	}
+	return resp, err
+}
+
+// elsewhere reports whether another node may be able to answer a read.
+func elsewhere(err error) bool {
+	return errors.Is(err, ErrUnreachable) || errors.Is(err, ErrBusy) || errors.Is(err, ErrUnread)
+}

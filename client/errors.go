@@ -1,0 +1,126 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"connectrpc.com/connect"
+
+	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
+)
+
+var (
+	// ErrUndecided means that a write was not final when the client stopped
+	// waiting, and may still become so. To make the same request again, with
+	// the same Once, to the same node is safe. See Undecided.
+	ErrUndecided = errors.New("client: not committed yet")
+	// ErrUnreachable means that no node could be asked. Nothing was changed.
+	ErrUnreachable = errors.New("client: the node cannot be reached")
+	// ErrUnread means that the node could not reach enough anchors for a
+	// linearizable read. A serializable one would be answered.
+	ErrUnread = errors.New("client: no quorum for a linearizable read")
+	// ErrBusy means that the node has no room for the request. Nothing was changed.
+	ErrBusy = errors.New("client: the node is busy")
+	// ErrNotFound means that there is no such key.
+	ErrNotFound = errors.New("client: key not found")
+	// ErrFailed means that a write was ordered but could not be executed. It
+	// changed nothing and never will.
+	ErrFailed = errors.New("client: the write failed")
+	// ErrCompacted means that the revision was dropped by a compaction.
+	ErrCompacted = errors.New("client: the revision has been compacted")
+	// ErrFuture means that the revision does not exist yet.
+	ErrFuture = errors.New("client: the revision is in the future")
+	// ErrInvalid means that the request makes no sense or is out of limits.
+	ErrInvalid = errors.New("client: invalid request")
+)
+
+// Undecided tells what ErrUndecided, which it wraps, knows of the write.
+type Undecided struct {
+	Mutation   []byte    // its identity, if the node told it
+	ValidUntil time.Time // it can become final until then; zero if unknown
+	Once       *aweighv1.Once
+	Node       string // address of the node that may have taken it
+	Cause      error
+}
+
+// Error implements error.
+func (u *Undecided) Error() string { return u.Cause.Error() }
+
+// Unwrap gives ErrUndecided and the cause.
+func (u *Undecided) Unwrap() []error { return []error{ErrUndecided, u.Cause} }
+
+// kinds are the errors that a Problem's reason stands for.
+var kinds = map[string]error{
+	"undecided": ErrUndecided, "failed": ErrFailed, "unread": ErrUnread, "compacted": ErrCompacted,
+	"future": ErrFuture, "not_found": ErrNotFound, "invalid": ErrInvalid, "busy": ErrBusy, "stopped": ErrUnreachable,
+}
+
+// failure is an error of a call, with what the node said of it.
+type failure struct {
+	kind    error // one of this package's, or nil
+	text    string
+	problem *aweighv1.Problem // nil if the error did not come from a node
+	sent    bool              // the request may have reached the node
+	cause   error
+}
+
+// Error implements error.
+func (f *failure) Error() string { return f.text }
+
+// Unwrap gives the kind and the cause.
+func (f *failure) Unwrap() []error {
+	if f.kind == nil {
+		return []error{f.cause}
+	}
+	return []error{f.kind, f.cause}
+}
+
+// translate gives an error of a call its kind.
+func translate(err error) error {
+	f := &failure{text: err.Error(), sent: true, cause: err}
+	var e *connect.Error
+	if !errors.As(err, &e) {
+		return f
+	}
+	f.text = e.Message()
+	for _, d := range e.Details() {
+		if v, valueErr := d.Value(); valueErr == nil {
+			if p, ok := v.(*aweighv1.Problem); ok {
+				f.problem, f.kind = p, kinds[p.Reason]
+				return f
+			}
+		}
+	}
+	switch e.Code() {
+	case connect.CodeDeadlineExceeded:
+		f.text, f.cause = "client: no answer in time", errors.Join(context.DeadlineExceeded, err)
+		return f
+	case connect.CodeCanceled:
+		f.text, f.cause = "client: cancelled", errors.Join(context.Canceled, err)
+		return f
+	case connect.CodeUnimplemented, connect.CodeUnknown, connect.CodeInternal:
+		return f
+	case connect.CodeUnavailable:
+		f.kind = ErrUnreachable
+		var op *net.OpError
+		f.sent = !errors.As(err, &op) || op.Op != "dial"
+		f.text = fmt.Sprintf("%s: %s", ErrUnreachable, e.Message())
+	}
+	return f
+}
+
+// unknown reports whether a write that failed so may have been taken by the
+// node without an answer: the connection broke, or time ran out.
+func unknown(err error) bool {
+	var f *failure
+	return errors.As(err, &f) && f.sent && f.problem == nil
+}
+
+// notTaken reports whether a write that failed so has certainly not been taken.
+func notTaken(err error) bool {
+	var f *failure
+	return errors.As(err, &f) && (!f.sent || f.kind == ErrBusy)
+}

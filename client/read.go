@@ -1,0 +1,141 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"connectrpc.com/connect"
+
+	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
+	"github.com/aweigh/aweigh/api/aweigh/v1/aweighv1connect"
+	"github.com/aweigh/aweigh/scope"
+)
+
+// Get reads the newest version of one key. The error wraps ErrNotFound if there
+// is none.
+func (c *Client) Get(ctx context.Context, key []byte) (*aweighv1.KeyValue, error) {
+	resp, err := c.Range(ctx, &aweighv1.RangeRequest{Key: key})
+	if err != nil {
+		return nil, err
+	}
+	if len(resp.Kvs) == 0 {
+		return nil, fmt.Errorf("%w: %q", ErrNotFound, key)
+	}
+	return resp.Kvs[0], nil
+}
+
+// Range reads keys.
+func (c *Client) Range(ctx context.Context, req *aweighv1.RangeRequest) (*aweighv1.RangeResponse, error) {
+	return read(ctx, c, func(n aweighv1connect.NodeClient) call[aweighv1.RangeRequest, aweighv1.RangeResponse] { return n.Range }, req)
+}
+
+// History lists what happened to the object under a key, newest first.
+func (c *Client) History(ctx context.Context, req *aweighv1.HistoryRequest) (*aweighv1.HistoryResponse, error) {
+	return read(ctx, c, func(n aweighv1connect.NodeClient) call[aweighv1.HistoryRequest, aweighv1.HistoryResponse] {
+		return n.History
+	}, req)
+}
+
+// Prove asks for the proof of a key's newest change. The proof is what a node
+// says: call its Verify with a network identity that you trust.
+func (c *Client) Prove(ctx context.Context, key []byte) (*scope.KeyProof, error) {
+	resp, err := read(ctx, c, func(n aweighv1connect.NodeClient) call[aweighv1.ProveRequest, aweighv1.ProveResponse] {
+		return n.Prove
+	}, &aweighv1.ProveRequest{Key: key})
+	if err != nil {
+		return nil, err
+	}
+	return scope.DecodeKeyProof(resp.Proof)
+}
+
+// Status tells what a node knows of itself, its scope and its peers.
+func (c *Client) Status(ctx context.Context) (*aweighv1.StatusResponse, error) {
+	return read(ctx, c, func(n aweighv1connect.NodeClient) call[aweighv1.StatusRequest, aweighv1.StatusResponse] {
+		return n.Status
+	}, &aweighv1.StatusRequest{})
+}
+
+// Invite gives a string with which other nodes can join the network.
+func (c *Client) Invite(ctx context.Context) (string, error) {
+	resp, err := read(ctx, c, func(n aweighv1connect.NodeClient) call[aweighv1.InviteRequest, aweighv1.InviteResponse] {
+		return n.Invite
+	}, &aweighv1.InviteRequest{})
+	return resp.GetInvite(), err
+}
+
+// Genesis gives the network's genesis, as the node tells it.
+func (c *Client) Genesis(ctx context.Context) (scope.Genesis, error) {
+	resp, err := read(ctx, c, func(n aweighv1connect.NodeClient) call[aweighv1.GenesisRequest, aweighv1.GenesisResponse] {
+		return n.Genesis
+	}, &aweighv1.GenesisRequest{})
+	if err != nil {
+		return scope.Genesis{}, err
+	}
+	return scope.DecodeGenesis(resp.Genesis)
+}
+
+// Watch calls each for every response of a watch, until it returns an error,
+// which Watch returns, or ctx ends. When a node goes away it continues at
+// another, from the revision after the last one delivered.
+func (c *Client) Watch(ctx context.Context, req *aweighv1.WatchRequest, each func(*aweighv1.WatchResponse) error) error {
+	next := req.StartRevision
+	created := false
+	for {
+		var err, stop error
+		c.order(func(e *endpoint) bool {
+			again := &aweighv1.WatchRequest{
+				Key: req.Key, RangeEnd: req.RangeEnd, StartRevision: next, PrevKv: req.PrevKv, Progress: req.Progress,
+			}
+			received := false
+			err = e.watch(ctx, again, func(w *aweighv1.WatchResponse) error {
+				received = true
+				if w.Created {
+					if next == 0 {
+						next = w.Header.Revision + 1
+					}
+					if created {
+						return nil
+					}
+					created = true
+				} else {
+					next = w.Header.Revision + 1
+				}
+				stop = each(w)
+				return stop
+			})
+			return received || !errors.Is(err, ErrUnreachable)
+		})
+		switch {
+		case stop != nil:
+			return stop
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case created && errors.Is(err, ErrUnreachable):
+			if err := sleep(ctx, lastPause/4); err != nil {
+				return err
+			}
+		default:
+			return err
+		}
+	}
+}
+
+func (e *endpoint) watch(ctx context.Context, req *aweighv1.WatchRequest, each func(*aweighv1.WatchResponse) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stream, err := e.node.Watch(ctx, connect.NewRequest(req))
+	if err != nil {
+		return translate(err)
+	}
+	defer stream.Close()
+	for stream.Receive() {
+		if err := each(stream.Msg()); err != nil {
+			return err
+		}
+	}
+	if err := stream.Err(); err != nil {
+		return translate(err)
+	}
+	return fmt.Errorf("%w: the watch ended", ErrUnreachable)
+}

@@ -1,0 +1,130 @@
+package client
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"time"
+
+	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
+	"github.com/aweigh/aweigh/api/aweigh/v1/aweighv1connect"
+)
+
+// validity is how long a write may wait for a quorum unless its Once says.
+const validity = time.Minute
+
+// The pause before a write is repeated, which doubles from one to the other.
+const (
+	firstPause = 20 * time.Millisecond
+	lastPause  = time.Second
+	// busyTries bounds how often a node that is busy is asked again.
+	busyTries = 6
+)
+
+// NewOnce fills in what is empty: a random nonce, and a minute to become final.
+func NewOnce(o *aweighv1.Once) *aweighv1.Once {
+	once := &aweighv1.Once{Nonce: o.GetNonce(), ValidUntilNs: o.GetValidUntilNs(), Justification: o.GetJustification()}
+	if len(once.Nonce) == 0 {
+		once.Nonce = make([]byte, 16)
+		rand.Read(once.Nonce)
+	}
+	if once.ValidUntilNs == 0 {
+		once.ValidUntilNs = time.Now().Add(validity).UnixNano()
+	}
+	return once
+}
+
+// write makes a request that changes something, at most once. While nothing
+// has been sent the nodes are tried in turn; then the one that may have taken
+// the request is asked, again and again until it answers, ctx ends, or it stays
+// away for patience.
+func write[Req, Resp any](ctx context.Context, c *Client, method func(aweighv1connect.NodeClient) call[Req, Resp], req *Req, once *aweighv1.Once) (resp *Resp, err error) {
+	var taker *endpoint
+	var failed []error
+	for try, pause := 0, firstPause; ; try, pause = try+1, min(2*pause, lastPause) {
+		failed = failed[:0]
+		c.order(func(e *endpoint) bool {
+			resp, err = method(e.node).to(ctx, req)
+			if err != nil && notTaken(err) {
+				failed = append(failed, err)
+				return false
+			}
+			taker = e
+			return true
+		})
+		if taker != nil || !errors.Is(err, ErrBusy) || try == busyTries || sleep(ctx, pause) != nil {
+			break
+		}
+	}
+	if taker == nil {
+		return nil, errors.Join(failed...)
+	}
+	for pause, since := firstPause, time.Now(); unknown(err) && ctx.Err() == nil && time.Since(since) < patience; pause = min(2*pause, lastPause) {
+		if sleep(ctx, pause) != nil {
+			break
+		}
+		var again error
+		if resp, again = method(taker.node).to(ctx, req); again == nil || !notTaken(again) {
+			err = again
+		}
+	}
+	return resp, undecided(err, once, taker)
+}
+
+// patience is how long a node that broke off a write is waited for.
+const patience = 5 * time.Second
+
+// undecided gives an error that leaves the outcome open its form.
+func undecided(err error, once *aweighv1.Once, taker *endpoint) error {
+	if err == nil || !errors.Is(err, ErrUndecided) && !unknown(err) {
+		return err
+	}
+	u := &Undecided{Once: once, Node: taker.address, Cause: err, ValidUntil: time.Unix(0, once.ValidUntilNs)}
+	var f *failure
+	if errors.As(err, &f) && f.problem != nil {
+		u.Mutation, u.ValidUntil = f.problem.Mutation, time.Unix(0, f.problem.ValidUntilNs)
+	}
+	return u
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Put sets one key. A Once that is missing, or incomplete, is filled in.
+func (c *Client) Put(ctx context.Context, req *aweighv1.PutRequest) (*aweighv1.PutResponse, error) {
+	req.Once = NewOnce(req.Once)
+	return write(ctx, c, func(n aweighv1connect.NodeClient) call[aweighv1.PutRequest, aweighv1.PutResponse] { return n.Put }, req, req.Once)
+}
+
+// Delete removes keys. A Once that is missing, or incomplete, is filled in.
+func (c *Client) Delete(ctx context.Context, req *aweighv1.DeleteRequest) (*aweighv1.DeleteResponse, error) {
+	req.Once = NewOnce(req.Once)
+	return write(ctx, c, func(n aweighv1connect.NodeClient) call[aweighv1.DeleteRequest, aweighv1.DeleteResponse] {
+		return n.Delete
+	}, req, req.Once)
+}
+
+// Txn compares and changes several keys, all or none. A Once that is missing,
+// or incomplete, is filled in. Where a request had to be repeated after it had
+// become final, the answer holds no responses.
+func (c *Client) Txn(ctx context.Context, req *aweighv1.TxnRequest) (*aweighv1.TxnResponse, error) {
+	req.Once = NewOnce(req.Once)
+	return write(ctx, c, func(n aweighv1connect.NodeClient) call[aweighv1.TxnRequest, aweighv1.TxnResponse] { return n.Txn }, req, req.Once)
+}
+
+// Compact drops the content of revisions below one. A Once that is missing, or
+// incomplete, is filled in.
+func (c *Client) Compact(ctx context.Context, req *aweighv1.CompactRequest) (*aweighv1.CompactResponse, error) {
+	req.Once = NewOnce(req.Once)
+	return write(ctx, c, func(n aweighv1connect.NodeClient) call[aweighv1.CompactRequest, aweighv1.CompactResponse] {
+		return n.Compact
+	}, req, req.Once)
+}

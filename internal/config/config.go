@@ -1,0 +1,160 @@
+// Package config brings flags, environment and a YAML file together: a flag
+// named api-listen is the variable AWEIGH_API_LISTEN and the key api-listen of
+// the file. A flag given goes before the variable, that before the file, and
+// that before the flag's default. Keys that nobody knows are refused.
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/knadh/koanf/parsers/yaml"
+	"github.com/knadh/koanf/providers/env/v2"
+	"github.com/knadh/koanf/providers/file"
+	"github.com/knadh/koanf/providers/posflag"
+	"github.com/knadh/koanf/v2"
+	"github.com/spf13/pflag"
+)
+
+// ErrConfig is wrapped by errors about settings.
+var ErrConfig = errors.New("config: invalid settings")
+
+// prefix begins the names of environment variables.
+const prefix = "AWEIGH_"
+
+// Load reads the settings of flags, and of the file if path is not empty.
+func Load(flags *pflag.FlagSet, path string) (*koanf.Koanf, error) {
+	var known []string
+	flags.VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
+	k := koanf.New("\x00") // no nesting: names contain dots nowhere
+	if path != "" {
+		if err := loadFile(k, path, known); err != nil {
+			return nil, err
+		}
+	}
+	for _, v := range os.Environ() {
+		if err := checkVariable(v, known); err != nil {
+			return nil, err
+		}
+	}
+	fromEnv := env.Provider("\x00", env.Opt{Prefix: prefix, TransformFunc: func(name, value string) (string, any) {
+		key := keyOf(name)
+		f := flags.Lookup(key)
+		if f == nil {
+			return "", nil
+		}
+		if _, list := f.Value.(pflag.SliceValue); list {
+			return key, strings.FieldsFunc(value, func(r rune) bool { return r == ',' || r == ' ' })
+		}
+		return key, value
+	}})
+	if err := k.Load(fromEnv, nil); err != nil {
+		return nil, fmt.Errorf("%w: environment: %w", ErrConfig, err)
+	}
+	if err := k.Load(posflag.Provider(flags, "\x00", k), nil); err != nil {
+		return nil, fmt.Errorf("%w: flags: %w", ErrConfig, err)
+	}
+	return k, nil
+}
+
+// keyOf is the key that an environment variable stands for.
+func keyOf(variable string) string {
+	return strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(variable, prefix)), "_", "-")
+}
+
+func loadFile(k *koanf.Koanf, path string, known []string) error {
+	source, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrConfig, err)
+	}
+	if err := k.Load(file.Provider(path), yaml.Parser()); err != nil {
+		return fmt.Errorf("%w: %s: %w", ErrConfig, path, err)
+	}
+	for _, key := range k.Keys() {
+		name, _, _ := strings.Cut(key, "\x00")
+		if !slices.Contains(known, name) {
+			return fmt.Errorf("%w: %s:%d: unknown key %q%s", ErrConfig, path, lineOf(source, name), name, hint(name, known))
+		}
+	}
+	return nil
+}
+
+// lineOf is the line of a key at the top of a YAML file.
+func lineOf(source []byte, key string) int {
+	at := regexp.MustCompile(`(?m)^["']?` + regexp.QuoteMeta(key) + `["']?\s*:`).FindIndex(source)
+	if at == nil {
+		return 1
+	}
+	return 1 + strings.Count(string(source[:at[0]]), "\n")
+}
+
+// checkVariable refuses a variable that looks like a misspelt setting. Others
+// that start with AWEIGH_ belong to someone else: Kubernetes sets such for a
+// service of that name.
+func checkVariable(v string, known []string) error {
+	name, _, _ := strings.Cut(v, "=")
+	if !strings.HasPrefix(name, prefix) {
+		return nil
+	}
+	key := keyOf(name)
+	if near, distance := nearest(key, known); distance > 0 && distance <= 2 && len(near) > 4 {
+		return fmt.Errorf("%w: unknown variable %s; did you mean %s%s?", ErrConfig, name, prefix,
+			strings.ToUpper(strings.ReplaceAll(near, "-", "_")))
+	}
+	return nil
+}
+
+// ReadFile is the settings of a file alone, without checks of its keys; a file
+// that is not there has none.
+func ReadFile(path string) (*koanf.Koanf, error) {
+	k := koanf.New("\x00")
+	err := k.Load(file.Provider(path), yaml.Parser())
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w: %s: %w", ErrConfig, path, err)
+	}
+	return k, nil
+}
+
+func hint(name string, known []string) string {
+	if near, distance := nearest(name, known); distance <= max(2, len(name)/2) {
+		return fmt.Sprintf("; did you mean %q?", near)
+	}
+	return ""
+}
+
+// nearest is the known name with the least distance.
+func nearest(name string, known []string) (near string, distance int) {
+	distance = 1 << 20
+	for _, k := range known {
+		if d := levenshtein(name, k); d < distance {
+			near, distance = k, d
+		}
+	}
+	return near, distance
+}
+
+// levenshtein counts the letters to insert, delete or replace between a and b.
+func levenshtein(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			replace := diagonal
+			if a[i] != b[j] {
+				replace++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(replace, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,126 @@
+// Package home is a node's directory:
+//
+//	config.yaml    settings, as the flags of "aweigh node" name them
+//	identity.key   the node's Ed25519 key: its libp2p identity, and the author of what it admits
+//	anchor.key     signs ballots; only anchors have one
+//	genesis.cbor   what the network started from
+//	store/         the node's state
+//
+// Keys are readable by their owner alone. Nothing here is ever overwritten.
+package home
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/votes"
+)
+
+// Dir is the path of a node's directory.
+type Dir string
+
+// Paths of the files in it.
+func (d Dir) Config() string   { return filepath.Join(string(d), "config.yaml") }
+func (d Dir) Identity() string { return filepath.Join(string(d), "identity.key") }
+func (d Dir) Anchor() string   { return filepath.Join(string(d), "anchor.key") }
+func (d Dir) Genesis() string  { return filepath.Join(string(d), "genesis.cbor") }
+func (d Dir) Store() string    { return filepath.Join(string(d), "store") }
+
+// ErrThere means that a file is there already.
+var ErrThere = errors.New("home: already there, and not overwritten")
+
+// Exists reports whether there is a node in the directory.
+func (d Dir) Exists() bool {
+	_, err := os.Stat(d.Genesis())
+	return err == nil
+}
+
+// write makes a file that was not there.
+func (d Dir) write(name string, data []byte, mode fs.FileMode) (err error) {
+	if err := os.MkdirAll(string(d), 0o700); err != nil {
+		return fmt.Errorf("home: %w", err)
+	}
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("%w: %s", ErrThere, name)
+	}
+	if err != nil {
+		return fmt.Errorf("home: %w", err)
+	}
+	_, err = f.Write(data)
+	return errors.Join(err, f.Sync(), f.Close())
+}
+
+// NewKey makes a key file, or reads the one that is there.
+func (d Dir) NewKey(name string) (votes.PrivateKey, error) {
+	if k, ok, err := readKey(name); ok || err != nil {
+		return k, err
+	}
+	k, err := votes.GenerateKey(votes.Ed25519, rand.Reader)
+	if err != nil {
+		return k, err
+	}
+	return k, d.write(name, []byte(k.Encode()+"\n"), 0o600)
+}
+
+func readKey(name string) (k votes.PrivateKey, ok bool, err error) {
+	text, err := os.ReadFile(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return k, false, nil
+	}
+	if err != nil {
+		return k, false, fmt.Errorf("home: %w", err)
+	}
+	if k, err = votes.ParsePrivateKey(string(text)); err != nil {
+		return k, false, fmt.Errorf("%s: %w", name, err)
+	}
+	return k, true, nil
+}
+
+// Keys are the node's keys; anchor is nil if it has none.
+func (d Dir) Keys() (identity votes.PrivateKey, anchor *votes.PrivateKey, err error) {
+	identity, ok, err := readKey(d.Identity())
+	if err != nil {
+		return identity, nil, err
+	}
+	if !ok {
+		return identity, nil, fmt.Errorf("home: no node in %s; make one with \"aweigh init\" or \"aweigh join\"", d)
+	}
+	k, ok, err := readKey(d.Anchor())
+	if err != nil || !ok {
+		return identity, nil, err
+	}
+	return identity, &k, nil
+}
+
+// SaveGenesis writes the genesis. One that is there must be the same.
+func (d Dir) SaveGenesis(g scope.Genesis) error {
+	err := d.write(d.Genesis(), g.Encode(), 0o600)
+	if errors.Is(err, ErrThere) {
+		if old, readErr := d.ReadGenesis(); readErr == nil && old.Hash() == g.Hash() {
+			return nil
+		}
+	}
+	return err
+}
+
+// ReadGenesis reads the genesis.
+func (d Dir) ReadGenesis() (scope.Genesis, error) {
+	raw, err := os.ReadFile(d.Genesis())
+	if errors.Is(err, fs.ErrNotExist) {
+		return scope.Genesis{}, fmt.Errorf("home: no genesis in %s; make one with \"aweigh init\" or \"aweigh join\"", d)
+	}
+	if err != nil {
+		return scope.Genesis{}, fmt.Errorf("home: %w", err)
+	}
+	g, err := scope.DecodeGenesis(raw)
+	if err != nil {
+		return g, fmt.Errorf("%s: %w", d.Genesis(), err)
+	}
+	return g, nil
+}

@@ -1,0 +1,60 @@
+package home
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Settings are what a node's configuration file says.
+type Settings struct {
+	Name      string   // for people
+	Listen    []string // multiaddrs
+	Announce  []string // multiaddrs
+	Bootstrap []string // multiaddrs ending in /p2p/ and a peer ID
+	API       string   // host:port
+	APIOpen   bool     // the API may listen on other than loopback addresses
+	LogLevel  string   // debug, info, warn, error
+	LogFormat string   // text, json
+}
+
+// SaveSettings writes the configuration file.
+func (d Dir) SaveSettings(s Settings) error {
+	return d.write(d.Config(), []byte(s.yaml()), 0o600)
+}
+
+// yaml writes every setting with what it means; empty ones as comments.
+func (s Settings) yaml() string {
+	var b strings.Builder
+	b.WriteString("# Settings of one Aweigh node. Every key is also a flag of \"aweigh node\" and,\n" +
+		"# as AWEIGH_ with capitals and underscores, an environment variable.\n")
+	one := func(comment, key, value string) {
+		fmt.Fprintf(&b, "\n# %s\n", comment)
+		if value == "" {
+			fmt.Fprintf(&b, "#%s:\n", key)
+			return
+		}
+		fmt.Fprintf(&b, "%s: %q\n", key, value)
+	}
+	list := func(comment, key string, values []string) {
+		fmt.Fprintf(&b, "\n# %s\n", comment)
+		if len(values) == 0 {
+			fmt.Fprintf(&b, "#%s: []\n", key)
+			return
+		}
+		fmt.Fprintf(&b, "%s:\n", key)
+		for _, v := range values {
+			fmt.Fprintf(&b, "  - %q\n", v)
+		}
+	}
+	one("What people call this node.", "name", s.Name)
+	list("Multiaddrs on which other nodes reach this one.", "listen", s.Listen)
+	list("Multiaddrs told to other nodes instead, behind NAT.", "announce", s.Announce)
+	list("Nodes to ask first, ending in /p2p/ and their peer ID.", "bootstrap", s.Bootstrap)
+	one("Where clients reach this node.", "api-listen", s.API)
+	if s.APIOpen {
+		b.WriteString("\n# Whoever reaches the API can write: there is no authentication yet.\napi-open: true\n")
+	}
+	one("debug, info, warn or error.", "log-level", s.LogLevel)
+	one("text or json.", "log-format", s.LogFormat)
+	return b.String()
+}

@@ -1,0 +1,14 @@
+//go:build unix
+
+package running
+
+import (
+	"errors"
+	"syscall"
+)
+
+// alive reports whether a process exists, by a signal that does nothing.
+func alive(pid int) bool {
+	err := syscall.Kill(pid, 0)
+	return pid > 0 && (err == nil || errors.Is(err, syscall.EPERM))
+}

@@ -1,0 +1,153 @@
+package node
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/quorum"
+	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/store"
+	"github.com/aweigh/aweigh/votes"
+)
+
+// cluster is real nodes on loopback, each with its own Pebble directory.
+type cluster struct {
+	t     testing.TB
+	nodes []*Node
+	stop  []context.CancelFunc
+	done  sync.WaitGroup
+}
+
+func startCluster(t testing.TB, n int, mode quorum.Mode) *cluster {
+	t.Helper()
+	c := &cluster{t: t}
+	dir := t.TempDir()
+	keys := make([]votes.PrivateKey, 2*n)
+	var founders []Founder
+	for i := range keys {
+		var err error
+		if keys[i], err = votes.GenerateKey(votes.Ed25519, rand.Reader); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range n {
+		peer, err := PeerOf(keys[2*i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		founders = append(founders, Founder{Name: fmt.Sprintf("n%d", i), Key: keys[2*i+1].Public(), Peer: peer})
+	}
+	g, err := NewGenesis("test", aweigh.InstantOf(time.Now()), scope.DefaultPolicy(mode), founders...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var bootstrap []string
+	for i := range n {
+		s, err := store.OpenPebble(filepath.Join(dir, fmt.Sprint(i)), store.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		node, err := New(Config{
+			Name: fmt.Sprintf("n%d", i), Genesis: g, Identity: keys[2*i], Anchor: &keys[2*i+1], Store: s,
+			Listen:    []string{"/ip4/127.0.0.1/tcp/0", "/ip4/127.0.0.1/udp/0/quic-v1"},
+			Bootstrap: bootstrap,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := node.Start(); err != nil {
+			t.Fatal(err)
+		}
+		bootstrap = append(bootstrap, node.Addrs()...)
+		ctx, cancel := context.WithCancel(context.Background())
+		c.nodes, c.stop = append(c.nodes, node), append(c.stop, cancel)
+		c.done.Add(1)
+		go func() {
+			defer c.done.Done()
+			if err := node.Run(ctx); err != nil {
+				t.Errorf("node %d: %v", i, err)
+			}
+			s.Close()
+		}()
+	}
+	t.Cleanup(func() {
+		for _, cancel := range c.stop {
+			cancel()
+		}
+		c.done.Wait()
+	})
+	return c
+}
+
+func putTxn(key, value string) scope.Txn {
+	return scope.Txn{Success: []scope.Op{{Kind: scope.OpPut, Key: []byte(key), Value: []byte(value)}}}
+}
+
+func TestClusterCommitsAndReadsEverywhere(t *testing.T) {
+	c := startCluster(t, 4, quorum.BFT)
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	for i, n := range c.nodes {
+		r, err := n.Txn(ctx, putTxn(fmt.Sprintf("/k%d", i), "v"), Once{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range c.nodes {
+			v, err := o.Read(ctx, true)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := v.Head().Revision; got < r.Revision {
+				t.Errorf("a linearizable read at revision %d after a write at %d", got, r.Revision)
+			}
+			v.Close()
+		}
+	}
+}
+
+func BenchmarkPut(b *testing.B) {
+	for _, clients := range []int{1, 100, 1000} {
+		b.Run(fmt.Sprint(clients), func(b *testing.B) {
+			c := startCluster(b, 4, quorum.BFT)
+			ctx := context.Background()
+			if _, err := c.nodes[0].Txn(ctx, putTxn("/warm", "v"), Once{}); err != nil {
+				b.Fatal(err)
+			}
+			value := string(make([]byte, 256))
+			var next atomic.Int64
+			var wg sync.WaitGroup
+			b.ResetTimer()
+			for i := range clients {
+				wg.Add(1)
+				go func() {
+					defer wg.Done()
+					for {
+						k := next.Add(1)
+						if k > int64(b.N) {
+							return
+						}
+						if _, err := c.nodes[i%4].Txn(ctx, putTxn(fmt.Sprintf("/k%08d", k%100_000), value), Once{}); err != nil {
+							b.Error(err)
+							return
+						}
+					}
+				}()
+			}
+			wg.Wait()
+			b.StopTimer()
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "puts/s")
+			for _, n := range c.nodes {
+				x := n.runner
+				b.Logf("%s: height %d view %d steps %d events %d bundles %d mutations %d dropped %d", n.Name(), x.status.Load().Head.Height, x.status.Load().View,
+					x.counts.steps.Load(), x.counts.events.Load(), x.counts.bundles.Load(), x.counts.mutations.Load(), n.Dropped())
+			}
+		})
+	}
+}

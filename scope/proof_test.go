@@ -1,0 +1,210 @@
+package scope
+
+import (
+	"errors"
+	"reflect"
+	"testing"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/kv"
+	"github.com/aweigh/aweigh/lineage"
+	"github.com/aweigh/aweigh/quorum"
+	"github.com/aweigh/aweigh/trust"
+	"github.com/aweigh/aweigh/votes"
+)
+
+// certify makes the finalization of a block by all anchors.
+func certify(t *testing.T, g Genesis, h Header) quorum.Certificate {
+	t.Helper()
+	k, err := g.Keyring()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, keys := testGenesis(t, len(g.Anchors))
+	c := quorum.Certificate{Subject: quorum.Subject{Kind: quorum.Finalize, View: h.View, Block: h.Hash()}}
+	for _, key := range keys {
+		b, _, err := openGuard(t, key, k.Domain()).Sign(c.Subject)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Signatures = append(c.Signatures, b.Vote().Signature)
+	}
+	return c
+}
+
+func openGuard(t *testing.T, key votes.PrivateKey, d votes.Domain) *votes.Guard {
+	t.Helper()
+	g, err := votes.OpenGuard(key, d, kv.NewOverlay(nothing{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// history is a world with some blocks, of which it keeps all.
+func history(t *testing.T) (*world, []*Block) {
+	w := newWorld(t)
+	var blocks []*Block
+	add := func(muts ...Mutation) {
+		w.now = w.now.Add(1e9)
+		b := w.block(w.sign(muts...))
+		w.execute(b)
+		blocks = append(blocks, b)
+	}
+	add(w.put("a", "1"), w.put("b", "2"), w.put("c", "3"))
+	add(w.put("b", "4"), w.ops(del("c", "")))
+	add(w.put("d", "5"))
+	add()
+	return w, blocks
+}
+
+func prove(t *testing.T, w *world, blocks []*Block, key string, origin int) *KeyProof {
+	t.Helper()
+	tip := blocks[len(blocks)-1].Header
+	final := Finality{Header: blocks[origin].Header, Certificate: certify(t, w.g, tip)}
+	for _, b := range blocks[origin+1:] {
+		final.Descendants = append(final.Descendants, b.Header)
+	}
+	p, err := NewKeyProof(w.g, w.state, []byte(key), blocks[origin], final, Finality{Header: tip, Certificate: certify(t, w.g, tip)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func TestProofConvincesWhoKnowsOnlyTheNetwork(t *testing.T) {
+	w, blocks := history(t)
+	for _, c := range []struct {
+		key    string
+		origin int
+		class  lineage.Class
+		value  string
+	}{{"a", 0, lineage.Insert, "1"}, {"b", 1, lineage.Update, "4"}, {"c", 1, lineage.Delete, ""}, {"d", 2, lineage.Insert, "5"}} {
+		p, err := DecodeKeyProof(prove(t, w, blocks, c.key, c.origin).Encode())
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := p.Verify(w.g.Hash())
+		if err != nil {
+			t.Fatalf("%s: %v", c.key, err)
+		}
+		if r.Entry.Class != c.class || string(r.Entry.Key) != c.key || !reflect.DeepEqual(r.Author, w.author.Public()) ||
+			len(r.Origin.Signers) != 4 || r.Origin.Weight != r.Origin.Total || r.Head.Height != 4 {
+			t.Fatalf("%s: report %+v", c.key, r)
+		}
+		if (r.Kv == nil) != (c.class == lineage.Delete) || r.Kv != nil && string(r.Kv.Value) != c.value {
+			t.Fatalf("%s: content %+v", c.key, r.Kv)
+		}
+		if _, err := p.Verify(aweigh.Sum([]byte("other"))); !errors.Is(err, ErrProof) {
+			t.Fatalf("another network: %v", err)
+		}
+	}
+}
+
+// TestProofBearsNoChange flips bits in every byte of a proof.
+func TestProofBearsNoChange(t *testing.T) {
+	w, blocks := history(t)
+	raw := prove(t, w, blocks, "b", 1).Encode()
+	for i := range raw {
+		bent := append([]byte(nil), raw...)
+		bent[i] ^= 1 << (i % 8)
+		p, err := DecodeKeyProof(bent)
+		if err != nil {
+			continue
+		}
+		if _, err := p.Verify(w.g.Hash()); !errors.Is(err, ErrProof) {
+			t.Fatalf("byte %d of %d changed from %#x to %#x: %v", i, len(raw), raw[i], bent[i], err)
+		}
+	}
+}
+
+func TestFinalityNeedsTheChainAndTheWeight(t *testing.T) {
+	w, blocks := history(t)
+	k, err := w.g.Keyring()
+	if err != nil {
+		t.Fatal(err)
+	}
+	good := func() Finality {
+		return Finality{Header: blocks[0].Header, Descendants: []Header{blocks[1].Header, blocks[2].Header},
+			Certificate: certify(t, w.g, blocks[2].Header)}
+	}
+	if err := good().Check(k); err != nil {
+		t.Fatal(err)
+	}
+	for name, bend := range map[string]func(f *Finality){ // order-free: each is checked alone
+		"a gap":           func(f *Finality) { f.Descendants = f.Descendants[1:] },
+		"not final":       func(f *Finality) { f.Descendants = nil },
+		"another block":   func(f *Finality) { f.Header.Time++ },
+		"another network": func(f *Finality) { f.Header.Network[0]++ },
+		"too few":         func(f *Finality) { f.Certificate.Signatures = f.Certificate.Signatures[:2] },
+		"forged":          func(f *Finality) { f.Certificate.Signatures[0].Bytes[3]++ },
+		"notarized only":  func(f *Finality) { f.Certificate.Subject.Kind = quorum.Notarize },
+		"too far":         func(f *Finality) { f.Descendants = make([]Header, MaxDescendants+1) },
+	} {
+		f := good()
+		bend(&f)
+		if err := f.Check(k); !errors.Is(err, ErrInvalid) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// equivocate signs two blocks of one view.
+func equivocate(t *testing.T, g Genesis, key votes.PrivateKey) Proof {
+	t.Helper()
+	k, err := g.Keyring()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ballots [2]votes.Ballot
+	for i := range ballots {
+		s := quorum.Subject{Kind: quorum.Notarize, View: 3, Block: aweigh.Sum([]byte{byte(i)})}
+		if ballots[i], _, err = openGuard(t, key, k.Domain()).Sign(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p, err := votes.NewEquivocation(ballots[0], ballots[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func TestProofOfFaultReachesTheLedger(t *testing.T) {
+	w := newWorld(t)
+	_, keys := testGenesis(t, 4)
+	proof := equivocate(t, w.g, keys[2])
+	k, err := w.g.Keyring()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.now = w.now.Add(1e9)
+	b := w.block(nil, proof)
+	if err := b.CheckProofs(k); err != nil {
+		t.Fatal(err)
+	}
+	res := w.execute(b)
+	if len(res.Trust) != 1 || res.Trust[0].After != 0 || res.Trust[0].Evidence.Kind != trust.Equivocated {
+		t.Fatalf("changes %+v", res.Trust)
+	}
+	ledger, err := w.state.Ledger()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s, ok := ledger.Standing(keys[2].Public().ID()); !ok || s.Score != 0 || !s.Barred {
+		t.Fatalf("standing %+v, %v", s, ok)
+	}
+	if ledger.Digest() != w.state.Head().Ledger {
+		t.Fatal("the head names another ledger")
+	}
+	decoded, err := DecodeBlock(b.Encode(), w.g.Policy.Limits, votes.Verify)
+	if err != nil || decoded.Hash() != b.Hash() {
+		t.Fatalf("decoding: %v", err)
+	}
+	bent := b.Proofs[0]
+	bent.First.Signature = append([]byte(nil), bent.First.Signature...)
+	bent.First.Signature[0]++
+	if err := NewBlock(b.Header, nil, []Proof{bent}).CheckProofs(k); !errors.Is(err, ErrInvalid) {
+		t.Fatalf("a forged proof: %v", err)
+	}
+}
