@@ -55,6 +55,7 @@ type Machine struct {
 	slot         *quorum.Slot      // to build for, once the parent's content is here
 	checks       []quorum.Proposal // to be answered with a verdict
 	inputs       []quorum.Input    // for the engine's next step
+	told         bool              // the last word to the engine on whether there is work
 	engineWake   aweigh.Instant
 	finality     quorum.Certificate      // of the final block, zero if it has none of its own
 	known        aweigh.Height           // the highest final block announced by anyone
@@ -231,8 +232,9 @@ func (m *Machine) arrived(from Peer, msg Message) {
 // drive steps the engine until nothing more follows.
 func (m *Machine) drive() {
 	m.resume()
-	for first := true; first || len(m.inputs) > 0; first = false {
-		in := append(m.inputs, quorum.Work(m.pool.waiting > 0))
+	for first := true; first || len(m.inputs) > 0 || m.told != (m.pool.waiting > 0); first = false {
+		m.told = m.pool.waiting > 0
+		in := append(m.inputs, quorum.Work(m.told))
 		m.inputs = nil
 		m.follow(m.engine.Step(m.now, in...))
 		m.resume()
@@ -426,6 +428,10 @@ func (m *Machine) Status() Status {
 		Pool: m.pool.mutations, PoolSize: m.pool.bytes,
 		Lost: m.guard != nil && m.guard.Lost(), Behind: m.sync.at != 0,
 		Faults: slices.Clone(m.proofs.known),
+		Heard:  make(map[aweigh.AnchorID]aweigh.View),
+	}
+	for share := range m.roster.Weights.All() {
+		s.Heard[share.Anchor] = m.engine.Heard(share.Anchor)
 	}
 	return s
 }

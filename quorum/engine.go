@@ -91,6 +91,15 @@ func (e *Engine) View() aweigh.View { return e.view }
 // Final is the view of the last final block, 0 if there is none yet.
 func (e *Engine) Final() aweigh.View { return e.final }
 
+// Heard is the highest view in which an anchor spoke, as far as this engine
+// knows; 0 if it never did.
+func (e *Engine) Heard(a aweigh.AnchorID) aweigh.View {
+	if seat, ok := e.cfg.Weights.Seat(a); ok {
+		return e.heard[seat]
+	}
+	return 0
+}
+
 // Leader is the anchor that leads a view.
 func (e *Engine) Leader(v aweigh.View) aweigh.AnchorID {
 	if r := e.rounds[v]; r != nil {

@@ -71,14 +71,17 @@ func (n *Node) Cut(cut bool) {
 // Status is that of the node's machine, which must be up.
 func (n *Node) Status() node.Status { return n.machine.Status() }
 
+// Mutation is a transaction as a client asks for it; sent again, it is the same.
+func (w *World) Mutation(t scope.Txn) scope.Mutation {
+	return scope.Mutation{
+		Scope: w.Genesis.Hash(), Class: scope.Write, Content: canon.Encode(t),
+		Nonce: binary.BigEndian.AppendUint64(nil, w.client.Uint64()), ValidUntil: w.now.Add(5 * time.Minute),
+	}
+}
+
 // Submit lets a client of this node propose a transaction.
 func (n *Node) Submit(t scope.Txn) (mutation aweigh.Hash) {
-	nonce := make([]byte, 16)
-	binary.BigEndian.PutUint64(nonce, n.world.client.Uint64())
-	return n.SubmitMutation(scope.Mutation{
-		Scope: n.world.Genesis.Hash(), Class: scope.Write, Content: canon.Encode(t),
-		Nonce: nonce, ValidUntil: n.world.now.Add(5 * time.Minute),
-	})
+	return n.SubmitMutation(n.world.Mutation(t))
 }
 
 // SubmitMutation proposes a mutation in this node's name.
@@ -120,14 +123,28 @@ func (n *Node) step(events ...node.Event) {
 		}
 	}()
 	fx := n.machine.Step(n.world.now, events...)
-	if err := node.Perform(n, fx); err != nil {
+	n.boundary = 0
+	err := node.Perform(n, fx)
+	switch {
+	case n.dead:
+		n.dead = false
+		n.Crash(n.world.links.IntN(n.Disk.Unsynced() + 1))
+	case err != nil:
 		n.world.trace("n%d store: %v", n.Index, err)
 		n.Crash(0)
-		return
-	}
-	if n.machine != nil {
+	default:
 		n.sleep(fx.Wake)
 	}
+}
+
+// alive passes one boundary between two effects of a step. A node that is to
+// die there does nothing more.
+func (n *Node) alive() bool {
+	n.boundary++
+	if n.Doomed != nil && !n.dead && n.Doomed(n.boundary) {
+		n.dead = true
+	}
+	return !n.dead
 }
 
 // sleep sets the node's one alarm.
@@ -149,10 +166,18 @@ func (n *Node) sleep(until aweigh.Instant) {
 }
 
 // Commit implements node.Host.
-func (n *Node) Commit(ops []kv.Op, sync bool) error { return n.Disk.Commit(ops, sync) }
+func (n *Node) Commit(ops []kv.Op, sync bool) error {
+	if !n.alive() {
+		return nil
+	}
+	return n.Disk.Commit(ops, sync)
+}
 
 // Send implements node.Host.
 func (n *Node) Send(p node.Packet) {
+	if !n.alive() {
+		return
+	}
 	w := n.world
 	if b, ok := node.BallotIn(p.Frame); ok {
 		n.watch(b.Subject)
@@ -216,6 +241,9 @@ func describe(m node.Message) string {
 
 // Reply implements node.Host.
 func (n *Node) Reply(r node.Reply) {
+	if !n.alive() {
+		return
+	}
 	if r.Read != 0 {
 		n.Reads[r.Read] = r.Height
 		return
@@ -225,6 +253,9 @@ func (n *Node) Reply(r node.Reply) {
 
 // Note implements node.Host, and watches the invariants.
 func (n *Node) Note(note node.Note) {
+	if n.dead {
+		return
+	}
 	w := n.world
 	switch note := note.(type) {
 	case node.Finalized:

@@ -78,6 +78,13 @@ type Node struct {
 	alarm   aweigh.Instant
 	cut     bool // sends and receives nothing
 
+	// Doomed, if set, is asked before every effect of a step, the first being
+	// number 1, whether the node dies there: before it commits, between commit
+	// and sending, between two frames, or before it replies.
+	Doomed   func(boundary int) bool
+	boundary int
+	dead     bool // in the middle of a step
+
 	Done   map[aweigh.Hash]node.Reply // outcomes told to this node's clients
 	Reads  map[uint64]aweigh.Height   // linearizable reads answered
 	Height aweigh.Height

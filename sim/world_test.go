@@ -173,6 +173,81 @@ func TestNothingIsLostUnderFaults(t *testing.T) {
 	})
 }
 
+// TestCrashAtEveryBoundary kills nodes before and after each single effect of
+// their steps, hundreds of times: between "ballot durable" and "ballot sent",
+// and everywhere else. No anchor ever signs two conflicting ballots (watched by
+// the world over all lives of a node), and the network goes on.
+func TestCrashAtEveryBoundary(t *testing.T) {
+	crashes, after := 0, make(map[int]int)
+	seeds(t, func(t *testing.T, s uint64) {
+		w := start(t, Config{Seed: s, Loss: 20})
+		r := w.Rand()
+		down := 0
+		for _, n := range w.Nodes {
+			n.Doomed = func(boundary int) bool {
+				if down > 0 || r.IntN(40) > 0 {
+					return false
+				}
+				crashes++
+				after[min(boundary, 6)]++
+				down++
+				w.At(time.Duration(1+r.IntN(200))*time.Millisecond, func() {
+					down--
+					if err := n.Up(); err != nil {
+						t.Error(err)
+					}
+				})
+				return true
+			}
+		}
+		for i := range 60 {
+			w.At(time.Duration(i)*50*time.Millisecond, func() { w.Nodes[i%4].Submit(put(fmt.Sprint("/k", i%5), fmt.Sprint(i))) })
+		}
+		w.Run(5*time.Second, nil)
+		for _, n := range w.Nodes {
+			n.Doomed = nil
+			if err := n.Up(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		id := w.Nodes[0].Submit(put("/last", "1"))
+		if !w.Run(time.Minute, func() bool { _, ok := w.Nodes[0].Done[id]; return ok }) {
+			t.Fatalf("seed %d: no progress after the crashes: %v", s, w.Err)
+		}
+	})
+	if *seed == 0 && crashes < 5**worlds {
+		t.Fatalf("only %d crashes", crashes)
+	}
+	t.Logf("%d crashes, by the number of the effect before which they came: %v", crashes, after)
+}
+
+// TestNoQuorumNoCommit takes half of the weight away: nothing commits, and
+// everything does once one anchor returns, each mutation once.
+func TestNoQuorumNoCommit(t *testing.T) {
+	seeds(t, func(t *testing.T, s uint64) {
+		w := start(t, Config{Seed: s})
+		w.Nodes[2].Cut(true)
+		w.Nodes[3].Cut(true)
+		m := w.Mutation(put("/a", "1"))
+		id := w.Nodes[0].SubmitMutation(m)
+		if w.Run(30*time.Second, func() bool { return w.Nodes[0].Height > 0 || w.Nodes[1].Height > 0 }) {
+			t.Fatal("committed without a quorum")
+		}
+		w.Nodes[0].SubmitMutation(m) // the client tries again
+		w.Nodes[int(s)%2].Submit(put("/b", "2"))
+		w.Nodes[2].Cut(false)
+		if !w.Run(time.Minute, func() bool { _, ok := w.Nodes[0].Done[id]; return ok }) {
+			t.Fatalf("seed %d: not committed although a quorum is back: %v", s, w.Err)
+		}
+		w.Nodes[0].SubmitMutation(m) // and once more
+		w.Run(30*time.Second, nil)
+		head := w.Nodes[0].Status().Head
+		if w.Err != nil || head.Revision != 3 || w.Nodes[2].Status().Head.Digest != head.Digest {
+			t.Fatalf("seed %d: revision %d after two writes, %v", s, head.Revision, w.Err)
+		}
+	})
+}
+
 func (w *World) outcome(t *testing.T, n *Node, id aweigh.Hash) (scope.Receipt, bool) {
 	state, err := scope.Open(n.Disk, w.Genesis.Hash())
 	if err != nil {

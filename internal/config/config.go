@@ -30,7 +30,11 @@ const prefix = "AWEIGH_"
 // Load reads the settings of flags, and of the file if path is not empty.
 func Load(flags *pflag.FlagSet, path string) (*koanf.Koanf, error) {
 	var known []string
-	flags.VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
+	flags.VisitAll(func(f *pflag.Flag) {
+		if f.Name != "config" && f.Name != "help" {
+			known = append(known, f.Name)
+		}
+	})
 	k := koanf.New("\x00") // no nesting: names contain dots nowhere
 	if path != "" {
 		if err := loadFile(k, path, known); err != nil {

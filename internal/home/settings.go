@@ -3,6 +3,10 @@ package home
 import (
 	"fmt"
 	"strings"
+
+	"github.com/knadh/koanf/v2"
+
+	"github.com/aweigh/aweigh/internal/config"
 )
 
 // Settings are what a node's configuration file says.
@@ -57,4 +61,23 @@ func (s Settings) yaml() string {
 	one("debug, info, warn or error.", "log-level", s.LogLevel)
 	one("text or json.", "log-format", s.LogFormat)
 	return b.String()
+}
+
+// SettingsOf takes the settings from where the flags, the environment and the
+// file were brought together.
+func SettingsOf(k *koanf.Koanf) Settings {
+	return Settings{
+		Name: k.String("name"), Listen: k.Strings("listen"), Announce: k.Strings("announce"),
+		Bootstrap: k.Strings("bootstrap"), API: k.String("api-listen"), APIOpen: k.Bool("api-open"),
+		LogLevel: k.String("log-level"), LogFormat: k.String("log-format"),
+	}
+}
+
+// ReadSettings reads the configuration file alone.
+func (d Dir) ReadSettings() (Settings, error) {
+	k, err := config.ReadFile(d.Config())
+	if err != nil {
+		return Settings{}, err
+	}
+	return SettingsOf(k), nil
 }

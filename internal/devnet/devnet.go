@@ -1,0 +1,191 @@
+// Package devnet makes and runs a network of anchors on one machine, for
+// trying things out. Each is a complete node with a directory of its own, which
+// "aweigh node" could run as well.
+package devnet
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/home"
+	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/quorum"
+	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/votes"
+)
+
+// Network is a devnet on disk.
+type Network struct {
+	Dir     string
+	Genesis scope.Genesis
+	Nodes   []Node
+}
+
+// Node is one of its nodes.
+type Node struct {
+	Name string
+	Home home.Dir
+	Peer node.Peer
+	home.Settings
+}
+
+// MaxNodes bounds the nodes of a devnet: they share one machine.
+const MaxNodes = 64
+
+// ErrDifferent means that there is a devnet already, and not as asked for.
+var ErrDifferent = errors.New("devnet: there is another one in the directory")
+
+func homeOf(dir string, i int) home.Dir {
+	return home.Dir(filepath.Join(dir, "node"+strconv.Itoa(i+1)))
+}
+
+// Make makes a devnet in a directory, or opens the one that is there, which
+// must have as many nodes, or nodes must be 0, and the same mode, or that be 0.
+func Make(dir string, nodes int, mode quorum.Mode) (*Network, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("devnet: %w", err)
+	}
+	there := 0
+	for homeOf(dir, there).Exists() {
+		there++
+	}
+	switch {
+	case there > 0 && nodes > 0 && nodes != there:
+		return nil, fmt.Errorf("%w: it has %d nodes, not %d: %s", ErrDifferent, there, nodes, dir)
+	case there > 0:
+		return open(dir, there, mode)
+	case nodes == 0:
+		nodes = 4
+	}
+	if nodes < 1 || nodes > MaxNodes {
+		return nil, fmt.Errorf("devnet: %d nodes, between 1 and %d are taken", nodes, MaxNodes)
+	}
+	if mode == 0 {
+		mode = quorum.BFT
+	}
+	if err := create(dir, nodes, mode); err != nil {
+		return nil, err
+	}
+	return open(dir, nodes, mode)
+}
+
+// create writes the nodes' directories, the genesis of each last.
+func create(dir string, nodes int, mode quorum.Mode) error {
+	ports, err := freePorts(2 * nodes)
+	if err != nil {
+		return err
+	}
+	founders := make([]node.Founder, nodes)
+	boot := make([]string, nodes)
+	for i := range nodes {
+		h := homeOf(dir, i)
+		var keys [2]votes.PrivateKey
+		for j, name := range []string{h.Identity(), h.Anchor()} {
+			if keys[j], err = h.NewKey(name); err != nil {
+				return err
+			}
+		}
+		id, err := node.PeerOf(keys[0])
+		if err != nil {
+			return err
+		}
+		founders[i] = node.Founder{Name: "node" + strconv.Itoa(i+1), Key: keys[1].Public(), Peer: id}
+		boot[i] = fmt.Sprintf("/ip4/127.0.0.1/tcp/%d/p2p/%s", ports[2*i], id)
+	}
+	g, err := node.NewGenesis("devnet", aweigh.InstantOf(time.Now()), scope.DefaultPolicy(mode), founders...)
+	if err != nil {
+		return err
+	}
+	for i := range nodes {
+		h, port := homeOf(dir, i), ports[2*i]
+		_ = os.Remove(h.Config()) // of an attempt that was cut off: the ports are new
+		if err := h.SaveSettings(home.Settings{
+			Name: founders[i].Name,
+			Listen: []string{
+				fmt.Sprintf("/ip4/127.0.0.1/tcp/%d", port),
+				fmt.Sprintf("/ip4/127.0.0.1/udp/%d/quic-v1", port),
+			},
+			Bootstrap: slices.Delete(slices.Clone(boot), i, i+1),
+			API:       fmt.Sprintf("127.0.0.1:%d", ports[2*i+1]),
+		}); err != nil {
+			return err
+		}
+	}
+	for i := range nodes {
+		if err := homeOf(dir, i).SaveGenesis(g); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// open reads the directories of a devnet.
+func open(dir string, nodes int, mode quorum.Mode) (*Network, error) {
+	n := &Network{Dir: dir}
+	for i := range nodes {
+		h := homeOf(dir, i)
+		g, err := h.ReadGenesis()
+		if err != nil {
+			return nil, err
+		}
+		if i == 0 {
+			n.Genesis = g
+		}
+		if g.Hash() != n.Genesis.Hash() || len(g.Anchors) != nodes {
+			return nil, fmt.Errorf("%w: %s is incomplete; remove it and start again", ErrDifferent, dir)
+		}
+		s, err := h.ReadSettings()
+		if err != nil {
+			return nil, err
+		}
+		identity, _, err := h.Keys()
+		if err != nil {
+			return nil, err
+		}
+		id, err := node.PeerOf(identity)
+		if err != nil {
+			return nil, err
+		}
+		n.Nodes = append(n.Nodes, Node{Name: s.Name, Home: h, Peer: id, Settings: s})
+	}
+	if has := n.Genesis.Policy.Rules.Mode; mode != 0 && mode != has {
+		return nil, fmt.Errorf("%w: its mode is %s, not %s: %s", ErrDifferent, has, mode, dir)
+	}
+	return n, nil
+}
+
+// APIs are the addresses of all nodes.
+func (n *Network) APIs() []string {
+	out := make([]string, len(n.Nodes))
+	for i := range n.Nodes {
+		out[i] = n.Nodes[i].API
+	}
+	return out
+}
+
+// freePorts finds ports that are free for TCP and for UDP on 127.0.0.1. They
+// are all held until the last is found, so that they are distinct.
+func freePorts(n int) (ports []int, err error) {
+	for len(ports) < n {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, fmt.Errorf("devnet: %w", err)
+		}
+		defer l.Close()
+		u, err := net.ListenPacket("udp", l.Addr().String())
+		if err != nil {
+			continue
+		}
+		defer u.Close()
+		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
+	}
+	return ports, nil
+}
