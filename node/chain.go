@@ -16,6 +16,7 @@ type candidate struct {
 	state  *scope.State  // as over
 	result *scope.Result // as over
 	stored bool          // its content is in the store
+	valid  bool          // it was checked, or built here
 }
 
 // chain is the final state and the tree of candidates on top of it.
@@ -143,6 +144,18 @@ func (c *chain) after(h aweigh.Hash) (state *scope.State, missing aweigh.Hash, o
 		reader, state = k.over, k.state
 	}
 	return state, aweigh.Hash{}, true
+}
+
+// Ahead executes blocks that will most likely be needed, so that neither the
+// next proposal nor finality has to wait for it. It changes nothing but when
+// the work is done; call it when there is time, as after effects were performed.
+func (m *Machine) Ahead() {
+	m.chain.settle()
+	for _, h := range m.chain.order {
+		if k := m.chain.candidates[h]; k.valid && k.over == nil {
+			m.chain.after(h)
+		}
+	}
 }
 
 func (c *chain) execute(k *candidate, reader kv.Reader, state *scope.State) {

@@ -145,6 +145,10 @@ func BenchmarkPut(b *testing.B) {
 			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "puts/s")
 			for _, n := range c.nodes {
 				x := n.runner
+				if p, ok := n.cfg.Store.(*store.Pebble); ok {
+					x := p.Metrics()
+					b.Logf("%s: commits %d, %d bytes, syncs %d, sync time %v", n.Name(), x.Commits, x.Bytes, x.Syncs, x.SyncTotal)
+				}
 				b.Logf("%s: height %d view %d steps %d events %d bundles %d mutations %d dropped %d", n.Name(), x.status.Load().Head.Height, x.status.Load().View,
 					x.counts.steps.Load(), x.counts.events.Load(), x.counts.bundles.Load(), x.counts.mutations.Load(), n.Dropped())
 			}

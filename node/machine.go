@@ -329,7 +329,7 @@ func (m *Machine) lost(err error) {
 // witness looks for this anchor's own signature where the guard does not know
 // of it (P9).
 func (m *Machine) witness(c quorum.Certificate) {
-	if m.guard == nil {
+	if m.guard == nil || m.guard.Knows(c.Subject) {
 		return
 	}
 	for _, s := range c.Signatures {
@@ -354,8 +354,8 @@ func (m *Machine) witnessed(b votes.Ballot) {
 }
 
 func (m *Machine) ballot(b votes.Checked) {
-	v := b.Ballot().Vote()
-	if v.Anchor == m.self && m.guard != nil {
+	v := b.Vote()
+	if v.Anchor == m.self && m.guard != nil && !m.guard.Knows(v.Subject) {
 		m.witnessed(b.Ballot())
 	}
 	m.inputs = append(m.inputs, v)
@@ -376,6 +376,17 @@ func (m *Machine) certificate(c quorum.Certificate) bool {
 	}
 	m.inputs = append(m.inputs, c)
 	return true
+}
+
+// certificates takes those that came with a message, up to the first bad one.
+func (m *Machine) certificates(from Peer, certs []quorum.Certificate) {
+	for _, c := range certs {
+		if c.Subject.View >= m.engine.Final() && !m.certificate(c) {
+			m.note(Dropped{From: from, Why: "a certificate that does not hold: " + c.Subject.String()})
+			return
+		}
+		m.witness(c)
+	}
 }
 
 // tick does what is due at this instant outside the engine.

@@ -137,6 +137,9 @@ func (Announce) message()   {}
 // maxNames bounds the names in one Want.
 const maxNames = 1024
 
+// maxOffered bounds the votes, and the certificates, in one offer.
+const maxOffered = 4096
+
 // ErrFrame is returned for frames that no honest node sends.
 var ErrFrame = errors.New("node: bad frame")
 
@@ -241,6 +244,9 @@ func (c *Checker) offer(body []byte) (Message, error) {
 	in := offerIn{}
 	if err := canon.Decode(body, &in.offerMsg); err != nil {
 		return nil, err
+	}
+	if len(in.Votes) > maxOffered || len(in.Certificates) > maxOffered {
+		return nil, fmt.Errorf("%w: an offer of %d votes and %d certificates", ErrFrame, len(in.Votes), len(in.Certificates))
 	}
 	for _, v := range in.Votes {
 		b := votes.Ballot{Format: scope.Format, Domain: in.Domain, Subject: v.Subject,

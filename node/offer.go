@@ -11,8 +11,8 @@ import (
 // announceGap is the least time between two announcements of final blocks.
 const announceGap = 20 * time.Millisecond
 
-// helpGap is the least time between two answers to one peer's offers.
-const helpGap = 20 * time.Millisecond
+// helpGap is the least time between two answers at length to one peer.
+const helpGap = 10 * time.Millisecond
 
 func (m *Machine) offer(o quorum.Offer, answer bool) offerMsg {
 	msg := offerMsg{
@@ -28,23 +28,36 @@ func (m *Machine) offer(o quorum.Offer, answer bool) offerMsg {
 // offered takes what a peer holds of its open views; if that is less than what
 // this node holds, the peer gets an answer, and if it is more, this node asks.
 func (m *Machine) offered(from Peer, o offerIn) {
-	for _, c := range o.Certificates {
-		m.certificate(c)
-		m.witness(c)
-	}
-	for _, v := range o.votes {
-		m.ballot(v)
+	if _, ok := m.anchors[from]; ok {
+		m.certificates(from, o.Certificates)
+		for _, v := range o.votes {
+			m.ballot(v)
+		}
 	}
 	height := m.chain.state.Head().Height
 	behind := o.View < m.engine.View() || o.Final < m.engine.Final() || o.Height < height
-	if last, ok := m.helped[from]; behind && !o.Answer && (!ok || m.now.Sub(last) >= helpGap) {
-		m.helped[from] = m.now
+	if behind && !o.Answer && m.mayHelp(from) {
 		m.send(from, tagOffer, m.offer(m.engine.Holdings(), true))
 	}
 	if o.Height > height {
 		m.sync.want(m, from)
 	}
 }
+
+// mayHelp bounds how often one peer is answered at length.
+func (m *Machine) mayHelp(p Peer) bool {
+	if last, ok := m.helped[p]; ok && m.now.Sub(last) < helpGap {
+		return false
+	}
+	if len(m.helped) >= maxHelped {
+		clear(m.helped)
+	}
+	m.helped[p] = m.now
+	return true
+}
+
+// maxHelped bounds the peers remembered by mayHelp.
+const maxHelped = 4096
 
 // announceSoon makes the final block known, at once or when the gap is over.
 func (m *Machine) announceSoon() {

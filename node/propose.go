@@ -28,7 +28,7 @@ func (m *Machine) build(slot quorum.Slot) bool {
 		View: slot.View, Time: max(m.now, state.Head().Time+1), Proposer: m.self,
 		Roster: m.keyring.Domain().Roster, Policy: m.keyring.Domain().Policy,
 	}), m.pick(path), m.proofs.fresh(path))
-	m.chain.add(b)
+	m.chain.add(b).valid = true
 	ballot, ok := m.sign(quorum.Subject{Kind: quorum.Propose, View: slot.View, Block: b.Hash()})
 	if !ok {
 		return true
@@ -75,14 +75,12 @@ func (m *Machine) pick(path []*candidate) (bundles []*scope.CheckedBundle) {
 
 // propose takes a leader's announcement of a block.
 func (m *Machine) propose(from Peer, p proposalIn) {
-	for _, c := range p.Proof {
-		m.certificate(c)
-	}
-	vote := p.ballot.Ballot().Vote()
+	vote := p.ballot.Vote()
 	v := vote.View
-	if v < m.engine.Final() || v > m.engine.View()+quorum.Ahead || m.engine.Leader(v) != vote.Anchor {
+	if v < m.engine.Final() || m.engine.Leader(v) != vote.Anchor {
 		return
 	}
+	m.certificates(from, p.Proof)
 	m.inputs = append(m.inputs, quorum.Proposal{Vote: vote, Parent: p.Header.Parent, ParentView: p.ParentView})
 	if m.chain.candidates[vote.Block] == nil && p.Header.Height > m.chain.state.Head().Height {
 		m.wants.assemble(m, p, from)
@@ -108,7 +106,7 @@ func (m *Machine) retryChecks() {
 		if ok {
 			err = m.check(state, k.block, p)
 		}
-		if err == nil {
+		if k.valid = err == nil; k.valid {
 			m.pool.hold(k.block)
 		} else {
 			m.note(Dropped{From: m.leaderPeer(p.Vote.View), Why: err.Error()})
@@ -120,31 +118,20 @@ func (m *Machine) retryChecks() {
 
 // check says whether a block is valid on top of its parent's state (P13).
 func (m *Machine) check(parent *scope.State, b *scope.Block, p quorum.Proposal) error {
-	h := b.Header
-	lim := m.chain.policy.Limits
-	bytes := 0
-	for _, c := range b.Bundles {
-		bytes += len(c.Raw())
-	}
+	h, lim := b.Header, m.chain.policy.Limits
 	switch {
-	case h.Format != scope.Format || h.Domain() != m.keyring.Domain():
-		return fmt.Errorf("%w: a block of another scope, epoch or format", scope.ErrInvalid)
+	case h.Domain() != m.keyring.Domain():
+		return fmt.Errorf("%w: a block of another scope or epoch", scope.ErrInvalid)
 	case h.View != p.Vote.View || h.Proposer != p.Vote.Anchor || h.Parent != p.Parent:
 		return fmt.Errorf("%w: a block for another slot", scope.ErrInvalid)
 	case h.Time > m.now.Add(lim.Drift):
 		return fmt.Errorf("%w: a block %v ahead of this node's clock", scope.ErrInvalid, h.Time.Sub(m.now))
-	case bytes > lim.BlockBytes || b.Len() > lim.BlockMutations:
-		return fmt.Errorf("%w: a block of %d bytes and %d mutations", scope.ErrInvalid, bytes, b.Len())
 	}
-	for _, c := range b.Bundles {
-		if c.Mutations()[0].Scope != m.id {
-			return fmt.Errorf("%w: a mutation of another scope", scope.ErrInvalid)
-		}
+	if err := b.Check(lim); err != nil {
+		return err
 	}
-	for _, proof := range b.Proofs {
-		if err := proof.Check(m.keyring); err != nil {
-			return fmt.Errorf("%w: proof of fault: %w", scope.ErrInvalid, err)
-		}
+	if err := b.CheckProofs(m.keyring); err != nil {
+		return err
 	}
 	return parent.CheckHeader(h)
 }

@@ -199,6 +199,7 @@ func (r *runner) step(batch []Event) (wake aweigh.Instant, err error) {
 	if err := Perform(r, fx); err != nil {
 		return 0, fmt.Errorf("node: the store failed, nothing more is signed: %w", err)
 	}
+	r.machine.Ahead()
 	if len(fx.Notes) > 0 || r.asked.Swap(false) {
 		s := r.machine.Status()
 		r.status.Store(&s)

@@ -58,10 +58,14 @@ func (s *catchUp) due(m *Machine) {
 // ending with one that can be proven final.
 func (m *Machine) serveCatchUp(to Peer, ask CatchUp) {
 	history, head := m.history(), m.chain.state.Head().Height
-	if ask.From == 0 || ask.From > head {
+	msg := blocksMsg{Height: head}
+	if ask.From == 0 || !m.mayHelp(to) {
 		return
 	}
-	msg := blocksMsg{Height: head}
+	if ask.From > head { // nothing to give: the asker shall try another at once
+		m.send(to, tagBlocks, msg)
+		return
+	}
 	size := 0
 	for at := ask.From; at <= head && len(msg.Blocks) < maxNames; at++ {
 		raw, err := history.Raw(at)
@@ -82,7 +86,11 @@ func (m *Machine) serveCatchUp(to Peer, ask CatchUp) {
 
 // caughtUp takes final blocks from a peer; the Checker verified their finality.
 func (m *Machine) caughtUp(from Peer, in blocksIn) {
-	if from != m.sync.from || m.sync.at == 0 || len(in.blocks) == 0 {
+	if from != m.sync.from || m.sync.at == 0 {
+		return
+	}
+	if len(in.blocks) == 0 {
+		m.sync.at = m.now.Add(patience)
 		return
 	}
 	m.sync.at = 0

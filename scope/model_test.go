@@ -17,6 +17,7 @@ type model struct {
 	snaps     []map[string]KeyValue // by revision
 	events    [][]modelEvent        // by revision
 	compacted int64
+	dead      []KeyValue // last versions of deleted objects
 }
 
 type modelEvent struct {
@@ -238,6 +239,7 @@ func (m *model) run(id aweigh.Hash, t *Txn, path *[]bool, snap map[string]KeyVal
 			gone := pairs(snap, op.Key, op.End)
 			for _, v := range gone {
 				delete(snap, string(v.Key))
+				m.dead = append(m.dead, v)
 				*events = append(*events, modelEvent{deleted: true, kv: KeyValue{
 					Key: v.Key, ModRevision: next, Sub: uint32(len(*events)), UID: v.UID}})
 			}

@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/kv"
 	"github.com/aweigh/aweigh/lineage"
 )
@@ -240,27 +241,35 @@ func describe(c lineage.Class, v KeyValue, prev *KeyValue) string {
 	return s
 }
 
-// compareLineage checks that the chain of every live object tells its life.
+// compareLineage checks that the chain of every object, living or dead, tells
+// its life.
 func compareLineage(t *rapid.T, w *world, m *model) {
 	t.Helper()
-	log := w.state.Lineage()
 	for _, v := range m.snaps[m.rev()] { // order-free: each is checked alone
-		key, last, ok, err := w.state.Object(v.UID)
-		if err != nil || !ok || string(key) != string(v.Key) {
-			t.Fatalf("object %s of %q: %q, %v, %v", v.UID, v.Key, key, ok, err)
+		compareChain(t, w, v, v.Version)
+	}
+	for _, v := range m.dead {
+		compareChain(t, w, v, v.Version+1)
+	}
+}
+
+func compareChain(t *rapid.T, w *world, v KeyValue, want int64) {
+	t.Helper()
+	key, last, ok, err := w.state.Object(v.UID)
+	if err != nil || !ok || string(key) != string(v.Key) {
+		t.Fatalf("object %s of %q: %q, %v, %v", v.UID, v.Key, key, ok, err)
+	}
+	n, class, prior := int64(0), lineage.Class(0), aweigh.Hash{}
+	err = w.state.Lineage().Chain(last, func(_ int64, e lineage.Entry) bool {
+		if e.Object != v.UID || string(e.Key) != string(v.Key) || n > 0 && e.Posterior != prior {
+			t.Fatalf("the chain of %q leads to %+v", v.Key, e)
 		}
-		n, class := int64(0), lineage.Class(0)
-		err = log.Chain(last, func(_ int64, e lineage.Entry) bool {
-			if e.Object != v.UID || string(e.Key) != string(v.Key) {
-				t.Fatalf("the chain of %q leads to %+v", v.Key, e)
-			}
-			class = e.Class
-			n++
-			return true
-		})
-		if err != nil || n != v.Version || class != lineage.Insert {
-			t.Fatalf("the chain of %q has %d entries and ends in %s, want %d (%v)", v.Key, n, class, v.Version, err)
-		}
+		class, prior = e.Class, e.Prior
+		n++
+		return true
+	})
+	if err != nil || n != want || class != lineage.Insert || !prior.IsZero() {
+		t.Fatalf("the chain of %q has %d entries and ends in %s, want %d (%v)", v.Key, n, class, want, err)
 	}
 }
 
@@ -453,4 +462,27 @@ func TestCompactionIsBounded(t *testing.T) {
 		w.step()
 	}
 	w.checkDigest()
+}
+
+// TestCompactedRevisionStaysWatchable compacts to a revision in which a key was
+// put and deleted at once, and looks at its events before and after the content
+// below is gone: both changes are there, as etcd has it, without what was
+// before.
+func TestCompactedRevisionStaysWatchable(t *testing.T) {
+	w := newWorld(t)
+	w.one(w.put("a", "1"))
+	once := func(ops ...Op) Op { return Op{Kind: OpTxn, Txn: &Txn{Success: ops}} }
+	w.one(w.ops(once(put("a", "2")), once(del("a", ""))))
+	rev := w.state.Head().Revision
+	w.one(w.compaction(rev))
+	for range 2 {
+		events, next, err := w.state.Events(rev, everything, []byte("a"), nil, 10)
+		if err != nil || len(events) != 2 || next != rev+1 {
+			t.Fatalf("%+v, %d, %v", events, next, err)
+		}
+		if events[0].Class != lineage.Update || events[1].Class != lineage.Delete || events[0].Prev != nil || events[1].Prev != nil {
+			t.Fatalf("%+v", events)
+		}
+		w.step()
+	}
 }

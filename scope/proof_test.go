@@ -118,6 +118,35 @@ func TestProofBearsNoChange(t *testing.T) {
 	}
 }
 
+// TestProofBearsNoExchange puts true parts of other proofs into one.
+func TestProofBearsNoExchange(t *testing.T) {
+	w, blocks := history(t)
+	other, later := prove(t, w, blocks, "a", 0), prove(t, w, blocks, "d", 2)
+	for name, bend := range map[string]func(p *KeyProof){ // order-free: each is checked alone
+		"entry":    func(p *KeyProof) { p.Entry = other.Entry },
+		"included": func(p *KeyProof) { p.Entry, p.Inclusion = other.Entry, other.Inclusion },
+		"content":  func(p *KeyProof) { p.Kv = other.Kv },
+		"none":     func(p *KeyProof) { p.Kv = nil },
+		"origin":   func(p *KeyProof) { p.Origin = other.Origin },
+		"mutation": func(p *KeyProof) { // of the same bundle, with all that belongs to it
+			b := blocks[1]
+			q := &KeyProof{Entry: lineage.Entry{Mutation: b.Bundles[0].Mutations()[1].ID}}
+			q.place(b)
+			p.Mutation, p.Place, p.Bundled = q.Mutation, q.Place, q.Bundled
+		},
+		"block": func(p *KeyProof) {
+			p.Origin, p.Mutations, p.Mutation, p.Place = later.Origin, later.Mutations, later.Mutation, later.Place
+			p.Bundle, p.Bundled, p.Signed = later.Bundle, later.Bundled, later.Signed
+		},
+	} {
+		p := prove(t, w, blocks, "b", 1)
+		bend(p)
+		if _, err := p.Verify(w.g.Hash()); !errors.Is(err, ErrProof) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func TestFinalityNeedsTheChainAndTheWeight(t *testing.T) {
 	w, blocks := history(t)
 	k, err := w.g.Keyring()

@@ -111,6 +111,13 @@ func (g *Guard) Witness(c Checked) (ops []kv.Op, lost bool) {
 	return []kv.Op{kv.Set(recordKey(g.domain, 0, markLost), b.Encode())}, true
 }
 
+// Knows reports whether Witness would find nothing wrong with a ballot of this
+// guard's on the subject, so that it need not be checked.
+func (g *Guard) Knows(s quorum.Subject) bool {
+	at, known := g.find(s)
+	return g.lost || s.View < g.floor || known && g.record[at].Subject == s
+}
+
 // Lost reports whether the record is known to have lost state, in this life or
 // an earlier one.
 func (g *Guard) Lost() bool { return g.lost }

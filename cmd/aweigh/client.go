@@ -1,0 +1,137 @@
+package main
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/aweigh/aweigh/alias"
+	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
+	"github.com/aweigh/aweigh/client"
+	"github.com/aweigh/aweigh/internal/config"
+	"github.com/aweigh/aweigh/internal/running"
+	"github.com/aweigh/aweigh/internal/show"
+)
+
+// session is what a client command needs.
+type session struct {
+	*client.Client
+	show.Printer
+	timeout time.Duration
+	network string // as known on this machine; empty if it is not
+}
+
+// asking makes a command that talks to a node. Its settings also come from the
+// environment and from client.yaml in the user's configuration directory.
+func (a *app) asking(c *cobra.Command, do func(ctx context.Context, s *session, args []string) error) *cobra.Command {
+	settings := pflag.NewFlagSet("client", pflag.ContinueOnError)
+	settings.StringSlice("api", nil, "addresses of nodes, host:port (default: those that run on this machine)")
+	settings.Duration("timeout", 10*time.Second, "how long to wait for an answer")
+	settings.StringP("output", "o", "table", "table, json or value")
+	c.Flags().AddFlagSet(settings)
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		s, err := a.session(settings)
+		if err != nil {
+			return err
+		}
+		defer s.Close()
+		return do(cmd.Context(), s, args)
+	}
+	return c
+}
+
+func (a *app) session(settings *pflag.FlagSet) (*session, error) {
+	file, err := clientFile()
+	if err != nil {
+		return nil, err
+	}
+	k, err := config.Load(settings, file)
+	if err != nil {
+		return nil, err
+	}
+	format, err := show.ParseFormat(k.String("output"))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errUsage, err)
+	}
+	s := &session{Printer: show.Printer{Out: a.out, Format: format}, timeout: k.Duration("timeout")}
+	addresses := k.Strings("api")
+	if len(addresses) == 0 {
+		found, err := running.Find()
+		if err != nil {
+			return nil, err
+		}
+		addresses, s.network = found.APIs, found.Network
+	}
+	s.Client, err = client.Dial(addresses...)
+	return s, err
+}
+
+// clientFile is the settings file of client commands, if there is one.
+func clientFile() (string, error) {
+	dir, err := os.UserConfigDir()
+	if err != nil {
+		return "", nil
+	}
+	path := filepath.Join(dir, "aweigh", "client.yaml")
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	return path, nil
+}
+
+// limited is ctx with the time that an answer may take.
+func (s *session) limited(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, s.timeout)
+}
+
+// keyOf is the key that an argument names.
+func keyOf(text string, raw bool) ([]byte, error) {
+	if raw {
+		n, err := alias.FromKey([]byte(text))
+		return n.Key(), err
+	}
+	n, err := alias.Parse(text)
+	switch {
+	case err != nil:
+		return nil, err
+	case n.Action() != "":
+		return nil, fmt.Errorf("%w: actions such as %q are not taken yet", errUsage, n.Action())
+	case n.Version() != 0:
+		return nil, fmt.Errorf("%w: versions are not read by their number yet; \"aweigh history\" names their revisions, for --rev", errUsage)
+	}
+	return n.Key(), nil
+}
+
+// onceFlags adds what makes a write repeatable.
+func onceFlags(c *cobra.Command) func() (*aweighv1.Once, error) {
+	nonce := c.Flags().String("nonce", "", "HEX@NANOSECONDS that an undecided write named, to repeat it safely")
+	because := c.Flags().StringP("because", "m", "", "why; kept in the history")
+	return func() (*aweighv1.Once, error) {
+		once := &aweighv1.Once{Justification: *because}
+		if *nonce == "" {
+			return once, nil
+		}
+		var digits string
+		if _, err := fmt.Sscanf(*nonce, "%32s@%d", &digits, &once.ValidUntilNs); err != nil {
+			return nil, fmt.Errorf("%w: --nonce %q: %w", errUsage, *nonce, err)
+		}
+		var err error
+		if once.Nonce, err = hex.DecodeString(digits); err != nil {
+			return nil, fmt.Errorf("%w: --nonce %q: %w", errUsage, *nonce, err)
+		}
+		return once, nil
+	}
+}
+
+// nonceHint says how to repeat an undecided write.
+func nonceHint(u *client.Undecided) string {
+	return fmt.Sprintf("\nTo repeat it safely: the same command with --api %s --nonce %x@%d", u.Node, u.Once.Nonce, u.Once.ValidUntilNs)
+}

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"errors"
+
+	"github.com/aweigh/aweigh/alias"
+	"github.com/aweigh/aweigh/client"
+	"github.com/aweigh/aweigh/internal/config"
+	"github.com/aweigh/aweigh/internal/running"
+	"github.com/aweigh/aweigh/scope"
+)
+
+// The exit codes. They are part of the interface: scripts depend on them.
+const (
+	exitOK          = 0
+	exitError       = 1
+	exitUsage       = 2
+	exitNotFound    = 3
+	exitCompare     = 4
+	exitUndecided   = 5
+	exitUnreachable = 6
+	exitUnverified  = 7
+)
+
+const exitHelp = `Exit codes:
+  0  done
+  1  another error
+  2  the command line, a setting or a request makes no sense
+  3  there is no such key
+  4  a condition did not hold, or a write was ordered and failed: nothing changed
+  5  not committed yet, and may still commit: repeating with the same --nonce is safe
+  6  no node, or too few anchors, can be reached
+  7  a proof does not hold`
+
+// errUsage is wrapped by errors about the command line.
+var errUsage = errors.New("usage")
+
+// errCompare is returned when a condition did not hold.
+var errCompare = errors.New("the condition did not hold; nothing was changed")
+
+// codes sorts errors by exit code, the first that fits.
+var codes = []struct {
+	err  error
+	code int
+}{
+	{errUsage, exitUsage},
+	{config.ErrConfig, exitUsage},
+	{scope.ErrProof, exitUnverified},
+	{errCompare, exitCompare},
+	{client.ErrUndecided, exitUndecided},
+	{client.ErrNotFound, exitNotFound},
+	{client.ErrFailed, exitCompare},
+	{client.ErrInvalid, exitUsage},
+	{client.ErrUnread, exitUnreachable},
+	{client.ErrUnreachable, exitUnreachable},
+	{running.ErrNone, exitUnreachable},
+	{running.ErrMany, exitUsage},
+}
+
+// exitCode is the code for an error; one from before a command started is about
+// the command line.
+func exitCode(err error, started bool) int {
+	if err == nil {
+		return exitOK
+	}
+	for _, c := range codes {
+		if errors.Is(err, c.err) {
+			return c.code
+		}
+	}
+	var syntax *alias.SyntaxError
+	if !started || errors.As(err, &syntax) {
+		return exitUsage
+	}
+	return exitError
+}
+
+// message is an error for people.
+func message(err error) string {
+	var u *client.Undecided
+	if errors.As(err, &u) {
+		return err.Error() + nonceHint(u)
+	}
+	return err.Error()
+}

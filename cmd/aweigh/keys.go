@@ -1,0 +1,291 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
+	"github.com/aweigh/aweigh/client"
+	"github.com/aweigh/aweigh/internal/txntext"
+	"github.com/aweigh/aweigh/kv"
+)
+
+// keyHelp says how keys are written.
+const keyHelp = "KEY is a key that starts with a slash (/org/wikipedia), a quoted one (\"\\x00\\xff\"), or an\n" +
+	"alias (org@wikipedia.en/articles); with --raw its bytes are taken as they are."
+
+func (a *app) put() *cobra.Command {
+	c := &cobra.Command{
+		Use: "put KEY VALUE", Short: "Set a key", Args: cobra.ExactArgs(2),
+		Long: "Sets a key and waits until the change is final. VALUE - reads standard input.\n" +
+			"With --if-rev or --if-absent the key is only set if nobody else changed it.\n\n" + keyHelp,
+		Example: "  aweigh put /greeting hello\n  echo hello | aweigh put org@wikipedia.en/motd -\n" +
+			"  aweigh put /leader me --if-absent\n  aweigh put /counter 8 --if-rev 41 -m \"counted again\"",
+	}
+	raw := c.Flags().Bool("raw", false, "take KEY as it is")
+	prev := c.Flags().Bool("prev", false, "show what was there")
+	rev := c.Flags().Int64("if-rev", 0, "only if the key was last changed in this revision")
+	absent := c.Flags().Bool("if-absent", false, "only if there is no such key")
+	once := onceFlags(c)
+	c.MarkFlagsMutuallyExclusive("if-rev", "if-absent")
+	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
+		key, err := keyOf(args[0], *raw)
+		if err != nil {
+			return err
+		}
+		value := []byte(args[1])
+		if args[1] == "-" {
+			if value, err = io.ReadAll(io.LimitReader(a.in, 4<<20)); err != nil {
+				return err
+			}
+		}
+		req := &aweighv1.PutRequest{Key: key, Value: value, PrevKv: *prev}
+		if req.Once, err = once(); err != nil {
+			return err
+		}
+		ctx, cancel := s.limited(ctx)
+		defer cancel()
+		if !*absent && !c.Flags().Changed("if-rev") {
+			resp, err := s.Client.Put(ctx, req)
+			if err != nil {
+				return err
+			}
+			return s.Printer.Put(resp)
+		}
+		resp, held, err := s.PutIf(ctx, req, *rev)
+		if err != nil {
+			return err
+		}
+		if !held {
+			return fmt.Errorf("%w: %s", errCompare, args[0])
+		}
+		return s.Printer.Put(resp)
+	})
+}
+
+// rangeFlags adds the ways to name more keys than one; end is the end of the
+// range, and start where it begins.
+func rangeFlags(c *cobra.Command) func(key []byte) (start, end []byte) {
+	prefix := c.Flags().Bool("prefix", false, "all keys that start with KEY")
+	fromKey := c.Flags().Bool("from-key", false, "all keys from KEY on")
+	rangeEnd := c.Flags().String("range-end", "", "all keys from KEY on up to, and without, this one")
+	c.MarkFlagsMutuallyExclusive("prefix", "from-key", "range-end")
+	return func(key []byte) (start, end []byte) {
+		switch {
+		case *prefix:
+			return key, prefixEnd(key)
+		case *fromKey:
+			return key, []byte{0}
+		case *rangeEnd != "":
+			return key, []byte(*rangeEnd)
+		}
+		return key, nil
+	}
+}
+
+// prefixEnd is the end of the range of keys that start with a prefix.
+func prefixEnd(prefix []byte) []byte {
+	if end := kv.PrefixEnd(prefix); end != nil {
+		return end
+	}
+	return []byte{0}
+}
+
+func (a *app) get() *cobra.Command {
+	c := &cobra.Command{
+		Use: "get KEY", Short: "Read a key, or a range of keys", Args: cobra.ExactArgs(1),
+		Long: "Reads what was final before the command began. With --serializable one node answers\n" +
+			"alone, faster, even without a quorum, and maybe with something old.\n\n" + keyHelp,
+		Example: "  aweigh get /greeting\n  aweigh get /greeting -o value\n  aweigh get / --prefix --limit 10\n" +
+			"  aweigh get /greeting --rev 2",
+	}
+	raw := c.Flags().Bool("raw", false, "take KEY as it is")
+	rev := c.Flags().Int64("rev", 0, "as of this revision")
+	limit := c.Flags().Int64("limit", 0, "at most so many keys")
+	serializable := c.Flags().Bool("serializable", false, "let the node answer alone")
+	bounds := rangeFlags(c)
+	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
+		key, err := keyOf(args[0], *raw)
+		if err != nil {
+			return err
+		}
+		start, end := bounds(key)
+		ctx, cancel := s.limited(ctx)
+		defer cancel()
+		resp, err := s.Client.Range(ctx, &aweighv1.RangeRequest{
+			Key: start, RangeEnd: end, Revision: *rev, Limit: *limit, Serializable: *serializable,
+		})
+		if err != nil {
+			return err
+		}
+		if end == nil && len(resp.Kvs) == 0 {
+			return fmt.Errorf("%w: %s", client.ErrNotFound, args[0])
+		}
+		return s.Printer.Range(resp, end == nil)
+	})
+}
+
+func (a *app) del() *cobra.Command {
+	c := &cobra.Command{
+		Use: "del KEY", Short: "Remove a key, or a range of keys", Args: cobra.ExactArgs(1),
+		Long:    "Removes keys and waits until that is final. Their history stays.\n\n" + keyHelp,
+		Example: "  aweigh del /greeting\n  aweigh del /tmp/ --prefix --prev",
+	}
+	raw := c.Flags().Bool("raw", false, "take KEY as it is")
+	prev := c.Flags().Bool("prev", false, "show what was there")
+	once := onceFlags(c)
+	bounds := rangeFlags(c)
+	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
+		key, err := keyOf(args[0], *raw)
+		if err != nil {
+			return err
+		}
+		req := &aweighv1.DeleteRequest{PrevKv: *prev}
+		req.Key, req.RangeEnd = bounds(key)
+		if req.Once, err = once(); err != nil {
+			return err
+		}
+		ctx, cancel := s.limited(ctx)
+		defer cancel()
+		resp, err := s.Client.Delete(ctx, req)
+		if err != nil {
+			return err
+		}
+		if err := s.Printer.Delete(resp); err != nil {
+			return err
+		}
+		if resp.Deleted == 0 && req.RangeEnd == nil {
+			return fmt.Errorf("%w: %s", client.ErrNotFound, args[0])
+		}
+		return nil
+	})
+}
+
+func (a *app) ls() *cobra.Command {
+	c := &cobra.Command{
+		Use: "ls [PREFIX]", Short: "List keys", Args: cobra.MaximumNArgs(1),
+		Long:    "Lists the keys that start with PREFIX, or all keys.\n\n" + keyHelp,
+		Example: "  aweigh ls\n  aweigh ls /org/",
+	}
+	raw := c.Flags().Bool("raw", false, "take PREFIX as it is")
+	rev := c.Flags().Int64("rev", 0, "as of this revision")
+	limit := c.Flags().Int64("limit", 0, "at most so many keys")
+	serializable := c.Flags().Bool("serializable", false, "let the node answer alone")
+	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
+		req := &aweighv1.RangeRequest{
+			Key: []byte{0}, RangeEnd: []byte{0}, KeysOnly: true, Revision: *rev, Limit: *limit, Serializable: *serializable,
+		}
+		if len(args) > 0 {
+			key, err := keyOf(args[0], *raw)
+			if err != nil {
+				return err
+			}
+			req.Key, req.RangeEnd = key, prefixEnd(key)
+		}
+		ctx, cancel := s.limited(ctx)
+		defer cancel()
+		resp, err := s.Client.Range(ctx, req)
+		if err != nil {
+			return err
+		}
+		return s.Printer.Keys(resp)
+	})
+}
+
+func (a *app) watch() *cobra.Command {
+	c := &cobra.Command{
+		Use: "watch KEY", Short: "Follow the changes of a key, or of a range of keys", Args: cobra.ExactArgs(1),
+		Long:    "Prints every change when it is final, until interrupted. With -o json, one object on a line.\n\n" + keyHelp,
+		Example: "  aweigh watch / --prefix\n  aweigh watch /greeting --rev 2 --count 1 -o json",
+	}
+	raw := c.Flags().Bool("raw", false, "take KEY as it is")
+	rev := c.Flags().Int64("rev", 0, "from this revision on, and not from now")
+	prev := c.Flags().Bool("prev", false, "show what was there")
+	count := c.Flags().Int("count", 0, "end after so many changes")
+	bounds := rangeFlags(c)
+	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
+		key, err := keyOf(args[0], *raw)
+		if err != nil {
+			return err
+		}
+		req := &aweighv1.WatchRequest{StartRevision: *rev, PrevKv: *prev}
+		req.Key, req.RangeEnd = bounds(key)
+		return s.Follow(ctx, req, *count, func(w *aweighv1.WatchResponse) error {
+			if w.Created && s.Format == "table" {
+				fmt.Fprintf(a.err, "watching from revision %d on\n", w.Header.GetRevision()+1)
+			}
+			return s.Printer.Watch(w)
+		})
+	})
+}
+
+func (a *app) txn() *cobra.Command {
+	c := &cobra.Command{
+		Use: "txn [FILE]", Short: "Compare and change several keys, all or none", Args: cobra.MaximumNArgs(1),
+		Long: "Reads a transaction from FILE, or from standard input, and waits until it is final.\n\n" + txntext.Help +
+			"\nThe exit code is 4 if the conditions did not hold and there is no \"else\".",
+		Example: "  aweigh txn <<END\n  if\n    version /leader = 0\n  then\n    put /leader me\n  else\n    get /leader\n  END",
+	}
+	once := onceFlags(c)
+	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
+		in := a.in
+		if len(args) > 0 && args[0] != "-" {
+			f, err := os.Open(args[0])
+			if err != nil {
+				return err
+			}
+			defer f.Close()
+			in = f
+		}
+		req, err := txntext.Parse(in)
+		if err != nil {
+			return fmt.Errorf("%w: %w", errUsage, err)
+		}
+		if req.Once, err = once(); err != nil {
+			return err
+		}
+		ctx, cancel := s.limited(ctx)
+		defer cancel()
+		resp, err := s.Client.Txn(ctx, req)
+		if err != nil {
+			return err
+		}
+		if err := s.Printer.Txn(resp); err != nil {
+			return err
+		}
+		if !resp.Succeeded && len(req.Failure) == 0 {
+			return errCompare
+		}
+		return nil
+	})
+}
+
+func (a *app) compact() *cobra.Command {
+	c := &cobra.Command{
+		Use: "compact REVISION", Short: "Drop the content of old revisions", Args: cobra.ExactArgs(1),
+		Long:    "Drops content that a newer one had replaced before REVISION. Lineage is never dropped.",
+		Example: "  aweigh compact 1000",
+	}
+	once := onceFlags(c)
+	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
+		req := new(aweighv1.CompactRequest)
+		if _, err := fmt.Sscanf(args[0], "%d", &req.Revision); err != nil || req.Revision < 1 {
+			return fmt.Errorf("%w: a revision is a number from 1 on, not %q", errUsage, args[0])
+		}
+		var err error
+		if req.Once, err = once(); err != nil {
+			return err
+		}
+		ctx, cancel := s.limited(ctx)
+		defer cancel()
+		resp, err := s.Client.Compact(ctx, req)
+		if err != nil {
+			return err
+		}
+		return s.Printer.Compacted(resp, req.Revision)
+	})
+}

@@ -1,0 +1,77 @@
+// Command aweigh is everything of Aweigh in one program: it runs nodes and test
+// networks, and talks to them. "aweigh help" says what it can do.
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+func main() { os.Exit(run()) }
+
+// run runs the program as the shell called it.
+func run() int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	return (&app{in: os.Stdin, out: os.Stdout, err: os.Stderr}).run(ctx, os.Args[1:])
+}
+
+// app is the program with the outside world that it talks to.
+type app struct {
+	in       io.Reader
+	out, err io.Writer
+	started  bool // the command line was understood
+}
+
+func (a *app) run(ctx context.Context, args []string) int {
+	root := a.root()
+	root.SetArgs(args)
+	root.SetIn(a.in)
+	root.SetOut(a.out)
+	root.SetErr(a.err)
+	err := root.ExecuteContext(ctx)
+	code := exitCode(err, a.started)
+	if err != nil && ctx.Err() != nil && code == exitError {
+		return exitOK // interrupted, and ended well
+	}
+	if err != nil {
+		fmt.Fprintf(a.err, "aweigh: %s\n", message(err))
+	}
+	if code == exitUsage {
+		fmt.Fprintln(a.err, `Run "aweigh help" or add --help to a command for how to use it.`)
+	}
+	return code
+}
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "aweigh",
+		Short: "A registry that anchors govern by weighed votes",
+		Long: "Aweigh is a peer-to-peer registry. A change is committed when anchors of enough\n" +
+			"weight have signed for it, and everything can be proven afterwards.\n\n" +
+			"Start with:  aweigh devnet\n\n" + exitHelp,
+		SilenceErrors: true, SilenceUsage: true,
+		PersistentPreRun: func(*cobra.Command, []string) { a.started = true },
+	}
+	root.AddGroup(
+		&cobra.Group{ID: "run", Title: "Run:"},
+		&cobra.Group{ID: "keys", Title: "Read and write:"},
+		&cobra.Group{ID: "know", Title: "Know and verify:"},
+	)
+	add := func(group string, commands ...*cobra.Command) {
+		for _, c := range commands {
+			c.GroupID = group
+			root.AddCommand(c)
+		}
+	}
+	add("run", a.devnet(), a.node(), a.init(), a.invite(), a.join())
+	add("keys", a.put(), a.get(), a.del(), a.ls(), a.watch(), a.txn(), a.compact())
+	add("know", a.status(), a.history(), a.why(), a.verify(), a.bench(), a.version())
+	return root
+}

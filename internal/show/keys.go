@@ -1,0 +1,240 @@
+package show
+
+import (
+	"fmt"
+
+	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
+)
+
+// Put writes the answer to a put.
+func (p Printer) Put(r *aweighv1.PutResponse) error {
+	switch p.Format {
+	case JSON:
+		return p.JSON(struct {
+			Header header    `json:"header"`
+			UID    string    `json:"uid,omitempty"`
+			Prev   *keyValue `json:"prev_kv,omitempty"`
+		}{headerJSON(r.Header), r.Uid, kvJSON(r.PrevKv)})
+	case Value:
+		if r.PrevKv != nil {
+			return p.value(r.PrevKv)
+		}
+		return nil
+	}
+	fmt.Fprintf(p.Out, "OK  revision %d, final in block %d\n", r.Header.GetRevision(), r.Header.GetHeight())
+	if r.PrevKv != nil {
+		fmt.Fprintf(p.Out, "before: %s\n", text(r.PrevKv.Value))
+	}
+	return nil
+}
+
+// Delete writes the answer to a delete.
+func (p Printer) Delete(r *aweighv1.DeleteResponse) error {
+	switch p.Format {
+	case JSON:
+		return p.JSON(struct {
+			Header  header      `json:"header"`
+			Deleted int64       `json:"deleted"`
+			Prev    []*keyValue `json:"prev_kvs,omitempty"`
+		}{headerJSON(r.Header), r.Deleted, kvsJSON(r.PrevKvs)})
+	case Value:
+		return p.values(r.PrevKvs)
+	}
+	fmt.Fprintf(p.Out, "%d deleted  revision %d, final in block %d\n", r.Deleted, r.Header.GetRevision(), r.Header.GetHeight())
+	for _, kv := range r.PrevKvs {
+		fmt.Fprintf(p.Out, "before: %s = %s\n", Key(kv.Key), text(kv.Value))
+	}
+	return nil
+}
+
+type rangeJSON struct {
+	Header header      `json:"header"`
+	Kvs    []*keyValue `json:"kvs"`
+	Count  int64       `json:"count"`
+	More   bool        `json:"more"`
+}
+
+func rangeOf(r *aweighv1.RangeResponse) rangeJSON {
+	return rangeJSON{headerJSON(r.Header), kvsJSON(r.Kvs), r.Count, r.More}
+}
+
+// Range writes the answer to a range. A single key asked for shows in full.
+func (p Printer) Range(r *aweighv1.RangeResponse, single bool) error {
+	switch {
+	case p.Format == JSON:
+		return p.JSON(rangeOf(r))
+	case p.Format == Value:
+		return p.values(r.Kvs)
+	case single && len(r.Kvs) == 1:
+		kv := r.Kvs[0]
+		return p.table(
+			[]string{"key", Key(kv.Key)},
+			[]string{"value", text(kv.Value)},
+			[]string{"revision", fmt.Sprintf("%d (created in %d), version %d", kv.ModRevision, kv.CreateRevision, kv.Version)},
+			[]string{"uid", kv.Uid},
+			[]string{"read", readAt(r.Header)},
+		)
+	}
+	rows := [][]string{{"KEY", "VALUE", "VERSION", "REVISION"}}
+	for _, kv := range r.Kvs {
+		rows = append(rows, []string{Key(kv.Key), text(kv.Value), fmt.Sprint(kv.Version), fmt.Sprint(kv.ModRevision)})
+	}
+	return p.table(rows...)
+}
+
+// Keys writes the keys of a range alone.
+func (p Printer) Keys(r *aweighv1.RangeResponse) error {
+	if p.Format == JSON {
+		return p.JSON(rangeOf(r))
+	}
+	for _, kv := range r.Kvs {
+		if _, err := fmt.Fprintln(p.Out, Key(kv.Key)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func readAt(h *aweighv1.Header) string {
+	how := "this node alone, maybe old"
+	if h.GetLinearizable() {
+		how = "linearizable"
+	}
+	return fmt.Sprintf("at block %d, revision %d (%s)", h.GetHeight(), h.GetRevision(), how)
+}
+
+func (p Printer) values(kvs []*aweighv1.KeyValue) error {
+	for _, kv := range kvs {
+		if err := p.value(kv); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p Printer) value(kv *aweighv1.KeyValue) error {
+	_, err := fmt.Fprintf(p.Out, "%s\n", kv.Value)
+	return err
+}
+
+// Watch writes one response of a watch: in JSON an object on one line for each
+// event.
+func (p Printer) Watch(w *aweighv1.WatchResponse) error {
+	for _, e := range w.Events {
+		if err := p.event(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p Printer) event(e *aweighv1.Event) error {
+	kind := "put"
+	if e.Delete {
+		kind = "delete"
+	}
+	switch p.Format {
+	case JSON:
+		return p.line(struct {
+			Type string    `json:"type"` // put or delete
+			Kv   *keyValue `json:"kv"`
+			Prev *keyValue `json:"prev_kv,omitempty"`
+		}{kind, kvJSON(e.Kv), kvJSON(e.PrevKv)})
+	case Value:
+		if e.Delete {
+			return nil
+		}
+		return p.value(e.Kv)
+	}
+	line := fmt.Sprintf("%-6s  %s", kind, Key(e.Kv.Key))
+	if !e.Delete {
+		line += " = " + text(e.Kv.Value)
+	}
+	if e.PrevKv != nil {
+		line += "  (before: " + text(e.PrevKv.Value) + ")"
+	}
+	_, err := fmt.Fprintf(p.Out, "%s  (revision %d)\n", line, e.Kv.ModRevision)
+	return err
+}
+
+type opJSON struct {
+	Range  *rangeJSON `json:"range,omitempty"`
+	Put    any        `json:"put,omitempty"`
+	Delete any        `json:"delete,omitempty"`
+	Txn    *txnJSON   `json:"txn,omitempty"`
+}
+
+type txnJSON struct {
+	Header    header   `json:"header"`
+	Succeeded bool     `json:"succeeded"`
+	Responses []opJSON `json:"responses"`
+}
+
+func txnOf(r *aweighv1.TxnResponse) *txnJSON {
+	out := &txnJSON{headerJSON(r.Header), r.Succeeded, []opJSON{}}
+	for _, op := range r.Responses {
+		switch op := op.Response.(type) {
+		case *aweighv1.OpResponse_Range:
+			x := rangeOf(op.Range)
+			out.Responses = append(out.Responses, opJSON{Range: &x})
+		case *aweighv1.OpResponse_Put:
+			out.Responses = append(out.Responses, opJSON{Put: struct {
+				UID  string    `json:"uid"`
+				Prev *keyValue `json:"prev_kv,omitempty"`
+			}{op.Put.Uid, kvJSON(op.Put.PrevKv)}})
+		case *aweighv1.OpResponse_Delete:
+			out.Responses = append(out.Responses, opJSON{Delete: struct {
+				Deleted int64       `json:"deleted"`
+				Prev    []*keyValue `json:"prev_kvs,omitempty"`
+			}{op.Delete.Deleted, kvsJSON(op.Delete.PrevKvs)}})
+		case *aweighv1.OpResponse_Txn:
+			out.Responses = append(out.Responses, opJSON{Txn: txnOf(op.Txn)})
+		}
+	}
+	return out
+}
+
+// Txn writes the answer to a transaction.
+func (p Printer) Txn(r *aweighv1.TxnResponse) error {
+	if p.Format == JSON {
+		return p.JSON(txnOf(r))
+	}
+	if p.Format == Table {
+		branch := "then"
+		if !r.Succeeded {
+			branch = "else"
+		}
+		fmt.Fprintf(p.Out, "OK  branch %s, revision %d, final in block %d\n", branch, r.Header.GetRevision(), r.Header.GetHeight())
+	}
+	return p.responses(r)
+}
+
+func (p Printer) responses(r *aweighv1.TxnResponse) error {
+	for _, op := range r.Responses {
+		var err error
+		switch op := op.Response.(type) {
+		case *aweighv1.OpResponse_Range:
+			if p.Format == Value {
+				err = p.values(op.Range.Kvs)
+				break
+			}
+			for _, kv := range op.Range.Kvs {
+				fmt.Fprintf(p.Out, "get  %s = %s\n", Key(kv.Key), text(kv.Value))
+			}
+		case *aweighv1.OpResponse_Put:
+			if p.Format == Table {
+				fmt.Fprintln(p.Out, "put  done")
+			}
+		case *aweighv1.OpResponse_Delete:
+			if p.Format == Table {
+				fmt.Fprintf(p.Out, "del  %d deleted\n", op.Delete.Deleted)
+			}
+		case *aweighv1.OpResponse_Txn:
+			err = p.responses(op.Txn)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

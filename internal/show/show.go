@@ -1,0 +1,166 @@
+// Package show writes what the API answers, as tables for people, as JSON for
+// programs, or as bare values for pipes. The JSON forms are stable: fields may
+// be added, none change their meaning.
+package show
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+	"unicode/utf8"
+
+	"github.com/aweigh/aweigh/alias"
+	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
+)
+
+// Format is how to write.
+type Format string
+
+// The formats.
+const (
+	Table Format = "table"
+	JSON  Format = "json"
+	Value Format = "value" // values alone, one after another, each with a line break
+)
+
+// ParseFormat reads a Format.
+func ParseFormat(s string) (Format, error) {
+	switch f := Format(s); f {
+	case Table, JSON, Value:
+		return f, nil
+	}
+	return "", fmt.Errorf("show: the output is table, json or value, not %q", s)
+}
+
+// Printer writes in one format.
+type Printer struct {
+	Out    io.Writer
+	Format Format
+}
+
+// JSON writes v as indented JSON, or on one line for streams.
+func (p Printer) JSON(v any) error {
+	e := json.NewEncoder(p.Out)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}
+
+// line writes v as JSON on one line.
+func (p Printer) line(v any) error {
+	e := json.NewEncoder(p.Out)
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}
+
+// table writes rows of cells under a head.
+func (p Printer) table(rows ...[]string) error {
+	w := tabwriter.NewWriter(p.Out, 0, 8, 2, ' ', 0)
+	for _, r := range rows {
+		for i, c := range r {
+			if i > 0 {
+				fmt.Fprint(w, "\t")
+			}
+			fmt.Fprint(w, c)
+		}
+		fmt.Fprintln(w)
+	}
+	return w.Flush()
+}
+
+// Key is a key as people write it.
+func Key(key []byte) string {
+	n, err := alias.FromKey(key)
+	if err != nil {
+		return fmt.Sprintf("%q", key)
+	}
+	return n.String()
+}
+
+// bytesField is a byte string in JSON: as text if it is UTF-8, otherwise in
+// base64 under a second name.
+func bytesField(b []byte) (text *string, base64 []byte) {
+	if utf8.Valid(b) {
+		s := string(b)
+		return &s, nil
+	}
+	return nil, b
+}
+
+// keyValue is the JSON form of a key with its value.
+type keyValue struct {
+	Key            *string `json:"key,omitempty"`
+	KeyBase64      []byte  `json:"key_base64,omitempty"` // if the key is not UTF-8
+	Value          *string `json:"value,omitempty"`
+	ValueBase64    []byte  `json:"value_base64,omitempty"` // if the value is not UTF-8
+	CreateRevision int64   `json:"create_revision,omitempty"`
+	ModRevision    int64   `json:"mod_revision,omitempty"`
+	Version        int64   `json:"version,omitempty"`
+	UID            string  `json:"uid,omitempty"`
+}
+
+func kvJSON(kv *aweighv1.KeyValue) *keyValue {
+	if kv == nil {
+		return nil
+	}
+	out := &keyValue{
+		CreateRevision: kv.CreateRevision, ModRevision: kv.ModRevision, Version: kv.Version, UID: kv.Uid,
+	}
+	out.Key, out.KeyBase64 = bytesField(kv.Key)
+	if kv.Version > 0 {
+		out.Value, out.ValueBase64 = bytesField(kv.Value)
+	}
+	return out
+}
+
+func kvsJSON(kvs []*aweighv1.KeyValue) []*keyValue {
+	out := make([]*keyValue, len(kvs))
+	for i, kv := range kvs {
+		out[i] = kvJSON(kv)
+	}
+	return out
+}
+
+// header is the JSON form of where an answer stands.
+type header struct {
+	Network      string `json:"network"`
+	Scope        string `json:"scope"`
+	Epoch        uint64 `json:"epoch"`
+	Height       uint64 `json:"height"`
+	Revision     int64  `json:"revision"`
+	Linearizable bool   `json:"linearizable"`
+}
+
+func headerJSON(h *aweighv1.Header) header {
+	return header{
+		Network: hex.EncodeToString(h.GetNetwork()), Scope: hex.EncodeToString(h.GetScope()),
+		Epoch: h.GetEpoch(), Height: h.GetHeight(), Revision: h.GetRevision(), Linearizable: h.GetLinearizable(),
+	}
+}
+
+// text is a value on one line of a table.
+func text(value []byte) string {
+	const most = 60
+	if !utf8.Valid(value) {
+		return fmt.Sprintf("(%d bytes)", len(value))
+	}
+	s := fmt.Sprintf("%q", value)
+	if printable := s[1 : len(s)-1]; printable == string(value) {
+		s = printable
+	}
+	if r := []rune(s); len(r) > most {
+		s = string(r[:most-1]) + "…"
+	}
+	return s
+}
+
+// short is the start of a hash.
+func short(b []byte) string { return hex.EncodeToString(b[:min(4, len(b))]) }
+
+// instant is a time for people, in UTC.
+func instant(ns int64) string {
+	return time.Unix(0, ns).UTC().Format("2006-01-02 15:04:05.000Z")
+}

@@ -1,0 +1,171 @@
+package show
+
+import (
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+
+	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
+)
+
+type anchorJSON struct {
+	ID        string `json:"id"`
+	Name      string `json:"name"`
+	Peer      string `json:"peer"`
+	Weight    uint64 `json:"weight"`
+	Self      bool   `json:"self"`
+	Reachable bool   `json:"reachable"`
+	Address   string `json:"address,omitempty"`
+	LastView  uint64 `json:"last_view,omitempty"`
+}
+
+type statusJSON struct {
+	Header       header       `json:"header"`
+	Network      string       `json:"network_name"`
+	Node         string       `json:"node_name"`
+	Version      string       `json:"version"`
+	Peer         string       `json:"peer"`
+	Addresses    []string     `json:"addresses"`
+	Anchor       string       `json:"anchor,omitempty"` // empty for an observer
+	Mode         string       `json:"mode"`
+	View         uint64       `json:"view"`
+	Leader       string       `json:"leader"`
+	TotalWeight  uint64       `json:"total_weight"`
+	FaultBudget  uint64       `json:"fault_budget"`
+	Finalize     uint64       `json:"finalize_threshold"`
+	Reachable    uint64       `json:"reachable_weight"`
+	FailuresLeft int64        `json:"failures_left"` // -1: no quorum
+	Summary      string       `json:"summary"`
+	Anchors      []anchorJSON `json:"anchors"`
+	Peers        int          `json:"peers"`
+	Waiting      uint64       `json:"waiting"`
+	LostState    bool         `json:"lost_state"`
+	CatchingUp   bool         `json:"catching_up"`
+	Compacted    int64        `json:"compacted"`
+	Block        string       `json:"block"`
+	BlockTimeNs  int64        `json:"block_time_ns"`
+	StateDigest  string       `json:"state_digest"`
+	LineageSize  int64        `json:"lineage_size"`
+	LineageRoot  string       `json:"lineage_root"`
+	Faulty       []string     `json:"faulty,omitempty"`
+}
+
+// Status writes what a node knows.
+func (p Printer) Status(s *aweighv1.StatusResponse) error {
+	if p.Format == JSON {
+		return p.JSON(statusOf(s))
+	}
+	role := "observer"
+	if len(s.Anchor) > 0 {
+		role = "anchor " + short(s.Anchor)
+	}
+	leader := short(s.Leader)
+	for _, a := range s.Anchors {
+		if string(a.Id) == string(s.Leader) && a.Name != "" {
+			leader = a.Name
+		}
+	}
+	rows := [][]string{
+		{"network", fmt.Sprintf("%s  %s", s.NetworkName, hex.EncodeToString(s.Header.GetNetwork()))},
+		{"node", fmt.Sprintf("%s, %s, version %s", s.NodeName, role, s.Version)},
+		{"scope", fmt.Sprintf("%s (root), mode %s, epoch %d, view %d led by %s",
+			short(s.Header.GetScope()), s.Mode, s.Header.GetEpoch(), s.View, leader)},
+		{"height", fmt.Sprintf("%d  block %s  %s", s.Header.GetHeight(), short(s.Block), instant(s.BlockTimeNs))},
+		{"revision", fmt.Sprintf("%d, compacted %d, lineage of %d entries", s.Header.GetRevision(), s.Compacted, s.LineageSize)},
+		{"peers", fmt.Sprintf("%d connected, %d writes waiting", len(s.Peers), s.Waiting)},
+		{"decides", fmt.Sprintf("weight %d of %d finalizes; %d is reachable", s.Finalize, s.TotalWeight, s.ReachableWeight)},
+		{"health", Health(s)},
+	}
+	if err := p.table(rows...); err != nil {
+		return err
+	}
+	fmt.Fprintln(p.Out)
+	rows = [][]string{{"ANCHOR", "ID", "WEIGHT", "REACHABLE", "ADDRESS"}}
+	for _, a := range s.Anchors {
+		reachable, address := "no", a.Address
+		switch {
+		case a.Self:
+			reachable, address = "this node", "-"
+		case a.Reachable:
+			reachable = "yes"
+		default:
+			address = "-"
+		}
+		for _, f := range s.Faulty {
+			if string(f) == string(a.Id) {
+				reachable += ", PROVEN AT FAULT"
+			}
+		}
+		rows = append(rows, []string{a.Name, short(a.Id), fmt.Sprint(a.Weight), reachable, address})
+	}
+	return p.table(rows...)
+}
+
+// Health says in words how many anchors may fail.
+func Health(s *aweighv1.StatusResponse) string {
+	total, now := len(s.Anchors), s.FailuresLeft
+	var words []string
+	switch may := mayFail(s); {
+	case now < 0:
+		words = append(words, fmt.Sprintf("NO QUORUM: weight %d is reachable, %d is needed; writes wait",
+			s.ReachableWeight, max(s.Notarize, s.Finalize)))
+	case may == 0:
+		words = append(words, fmt.Sprintf("ok; none of %d anchors may fail", total))
+	case int64(may) == now:
+		words = append(words, fmt.Sprintf("ok; %d of %d anchors may fail", may, total))
+	case now == 0:
+		words = append(words, fmt.Sprintf("degraded; %d of %d anchors may fail; none may now", may, total))
+	default:
+		words = append(words, fmt.Sprintf("degraded; %d of %d anchors may fail; %d more now", may, total, now))
+	}
+	if s.LostState {
+		words = append(words, "THIS ANCHOR LOST STATE and signs nothing in this epoch")
+	}
+	if s.CatchingUp {
+		words = append(words, "catching up")
+	}
+	return strings.Join(words, "; ")
+}
+
+// mayFail is how many anchors, the heaviest first, may fail if all are there.
+func mayFail(s *aweighv1.StatusResponse) (n int) {
+	weights := make([]uint64, len(s.Anchors))
+	left := uint64(0)
+	for i, a := range s.Anchors {
+		weights[i] = a.Weight
+		left += a.Weight
+	}
+	slices.Sort(weights)
+	slices.Reverse(weights)
+	for _, w := range weights {
+		if left -= w; left < max(s.Notarize, s.Finalize, 1) {
+			return n
+		}
+		n++
+	}
+	return n
+}
+
+func statusOf(s *aweighv1.StatusResponse) statusJSON {
+	out := statusJSON{
+		Header: headerJSON(s.Header), Network: s.NetworkName, Node: s.NodeName, Version: s.Version, Peer: s.Peer,
+		Addresses: s.Addresses, Anchor: hex.EncodeToString(s.Anchor), Mode: s.Mode, View: s.View,
+		Leader: hex.EncodeToString(s.Leader), TotalWeight: s.TotalWeight, FaultBudget: s.FaultBudget,
+		Finalize: s.Finalize, Reachable: s.ReachableWeight, FailuresLeft: s.FailuresLeft, Summary: Health(s),
+		Peers: len(s.Peers), Waiting: s.Waiting, LostState: s.LostState, CatchingUp: s.CatchingUp,
+		Compacted: s.Compacted, Block: hex.EncodeToString(s.Block), BlockTimeNs: s.BlockTimeNs,
+		StateDigest: hex.EncodeToString(s.StateDigest), LineageSize: s.LineageSize,
+		LineageRoot: hex.EncodeToString(s.LineageRoot), Anchors: []anchorJSON{},
+	}
+	for _, a := range s.Anchors {
+		out.Anchors = append(out.Anchors, anchorJSON{
+			ID: hex.EncodeToString(a.Id), Name: a.Name, Peer: a.Peer, Weight: a.Weight, Self: a.Self,
+			Reachable: a.Reachable, Address: a.Address, LastView: a.LastView,
+		})
+	}
+	for _, f := range s.Faulty {
+		out.Faulty = append(out.Faulty, hex.EncodeToString(f))
+	}
+	return out
+}
