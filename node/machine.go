@@ -61,6 +61,7 @@ type Machine struct {
 	known        aweigh.Height           // the highest final block announced by anyone
 	announced    aweigh.Instant          // when this node announced last
 	announceAt   aweigh.Instant          // when it shall announce, 0: no need
+	pollAt       aweigh.Instant          // when an observer asks an anchor for news again
 	helped       map[Peer]aweigh.Instant // last time that a peer's offer was answered
 	reportedLost bool
 
@@ -397,11 +398,14 @@ func (m *Machine) tick() {
 	if m.announceAt != 0 && m.now >= m.announceAt {
 		m.announce()
 	}
+	if m.guard == nil && m.now >= m.pollAt {
+		m.poll()
+	}
 }
 
 func (m *Machine) wake() aweigh.Instant {
 	at := m.engineWake
-	for _, t := range []aweigh.Instant{m.announceAt, m.wants.next(), m.sync.at, m.reads.at} {
+	for _, t := range []aweigh.Instant{m.announceAt, m.pollAt, m.wants.next(), m.sync.at, m.reads.at} {
 		at = aweigh.Earliest(at, t)
 	}
 	return at

@@ -92,7 +92,7 @@ func New(cfg Config) (*Node, error) {
 	n.runner = &runner{
 		machine: m, store: cfg.Store, network: n, key: cfg.Identity,
 		limits: cfg.Genesis.Policy.Limits, notes: n.note, start: time.Now(),
-		events: make(chan Event, 4096), submits: make(chan *submission, 4096), replies: newReplies(),
+		events: make(chan Event, 4096), submits: make(chan *submission, 4096), looks: make(chan chan Status), replies: newReplies(),
 	}
 	status := m.Status()
 	n.runner.status.Store(&status)

@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/libp2p/go-libp2p/core/crypto"
 	"github.com/libp2p/go-libp2p/core/peer"
@@ -14,9 +15,21 @@ import (
 	"github.com/aweigh/aweigh/votes"
 )
 
-// Status is the machine's own, as of its last change.
+// Status is the machine's own. It is as of now, or as of its last change if the
+// machine is too busy to say, or does not run.
 func (n *Node) Status() Status {
-	n.runner.asked.Store(true)
+	look := make(chan Status, 1)
+	busy := time.After(time.Second)
+	select {
+	case n.runner.looks <- look:
+		select {
+		case s := <-look:
+			return s
+		case <-n.runner.replies.done:
+		}
+	case <-n.runner.replies.done:
+	case <-busy:
+	}
 	return *n.runner.status.Load()
 }
 

@@ -107,6 +107,17 @@ func (m *Machine) heardOf(from Peer, a Announce) {
 	}
 }
 
+// pollEvery is how often an observer asks an anchor for news that gossip may
+// have failed to bring.
+const pollEvery = 10 * time.Second
+
+func (m *Machine) poll() {
+	m.pollAt = m.now.Add(pollEvery)
+	if p := m.turn(&m.sync); p != "" {
+		m.send(p, tagOffer, m.offer(m.engine.Holdings(), false))
+	}
+}
+
 // faulted keeps and tells the proof that an anchor broke the rules (P36).
 func (m *Machine) faulted(f quorum.Fault) {
 	m.proofs.add(m, m.keyring.Ballot(f.First), m.keyring.Ballot(f.Second))

@@ -2,6 +2,7 @@ package node
 
 import (
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/votes"
 )
 
@@ -38,7 +39,7 @@ func (p *proofs) fresh(path []*candidate) (out []votes.Equivocation) {
 		}
 	}
 	for _, e := range p.known {
-		if !p.done[e.Anchor()] && !carried[e.Anchor()] {
+		if !p.done[e.Anchor()] && !carried[e.Anchor()] && len(out) < scope.MaxProofs {
 			out = append(out, e)
 		}
 	}

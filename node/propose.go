@@ -82,9 +82,26 @@ func (m *Machine) propose(from Peer, p proposalIn) {
 	}
 	m.certificates(from, p.Proof)
 	m.inputs = append(m.inputs, quorum.Proposal{Vote: vote, Parent: p.Header.Parent, ParentView: p.ParentView})
-	if m.chain.candidates[vote.Block] == nil && p.Header.Height > m.chain.state.Head().Height {
+	if v <= m.engine.View()+quorum.Ahead && p.Header.Height > m.chain.state.Head().Height && !m.proposedIn(v) {
 		m.wants.assemble(m, p, from)
 	}
+}
+
+// proposedIn reports whether a proposal of a view is known already. A leader that
+// sends several gets one assembled; should another be notarized, it is asked for
+// by name.
+func (m *Machine) proposedIn(v aweigh.View) bool {
+	for _, h := range m.chain.order {
+		if m.chain.candidates[h].block.Header.View == v {
+			return true
+		}
+	}
+	for _, q := range m.wants.parts {
+		if q.Header.View == v {
+			return true
+		}
+	}
+	return false
 }
 
 // retryChecks gives the engine its verdicts on proposals whose content is there.

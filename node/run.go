@@ -36,7 +36,7 @@ type runner struct {
 	submits chan *submission
 	replies *replies
 	status  atomic.Pointer[Status]
-	asked   atomic.Bool // someone wants a fresh status
+	looks   chan chan Status // asks for a fresh status; buffered by who asks
 	counts  counts
 }
 
@@ -90,6 +90,10 @@ func (r *runner) run(ctx context.Context) (err error) {
 			batch = append(batch, ev)
 		case s := <-r.submits:
 			held = append(held, s)
+		case look := <-r.looks:
+			look <- r.machine.Status()
+		case <-r.failed():
+			return fmt.Errorf("node: the store failed, nothing more is signed")
 		case <-alarm.C:
 		}
 		batch = r.drain(batch)
@@ -200,11 +204,19 @@ func (r *runner) step(batch []Event) (wake aweigh.Instant, err error) {
 		return 0, fmt.Errorf("node: the store failed, nothing more is signed: %w", err)
 	}
 	r.machine.Ahead()
-	if len(fx.Notes) > 0 || r.asked.Swap(false) {
+	if len(fx.Notes) > 0 {
 		s := r.machine.Status()
 		r.status.Store(&s)
 	}
 	return fx.Wake, nil
+}
+
+// failed is closed when the store fails on its own, nil if it cannot tell.
+func (r *runner) failed() <-chan struct{} {
+	if f, ok := r.store.(interface{ Failed() <-chan struct{} }); ok {
+		return f.Failed()
+	}
+	return nil
 }
 
 // Commit implements Host.

@@ -54,13 +54,7 @@ func (m *Machine) wantBlock(h aweigh.Hash, from Peer) {
 // assemble puts the block of a proposal together, or keeps the proposal until
 // its bundles are there.
 func (w *wants) assemble(m *Machine, p proposalIn, from Peer) {
-	hash := p.ballot.Ballot().Subject.Block
-	for _, q := range w.parts {
-		if q.hash == hash {
-			return
-		}
-	}
-	q := &part{proposalIn: p, from: from, hash: hash, at: m.now.Add(patience)}
+	q := &part{proposalIn: p, from: from, hash: p.ballot.Vote().Block, at: m.now.Add(patience)}
 	if !q.try(m) {
 		if len(w.parts) >= maxWanted {
 			w.parts = slices.Delete(w.parts, 0, 1)

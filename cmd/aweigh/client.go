@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -119,12 +121,12 @@ func onceFlags(c *cobra.Command) func() (*aweighv1.Once, error) {
 		if *nonce == "" {
 			return once, nil
 		}
-		var digits string
-		if _, err := fmt.Sscanf(*nonce, "%32s@%d", &digits, &once.ValidUntilNs); err != nil {
-			return nil, fmt.Errorf("%w: --nonce %q: %w", errUsage, *nonce, err)
-		}
+		digits, until, _ := strings.Cut(*nonce, "@")
 		var err error
-		if once.Nonce, err = hex.DecodeString(digits); err != nil {
+		if once.Nonce, err = hex.DecodeString(digits); err == nil {
+			once.ValidUntilNs, err = strconv.ParseInt(until, 10, 64)
+		}
+		if err != nil {
 			return nil, fmt.Errorf("%w: --nonce %q: %w", errUsage, *nonce, err)
 		}
 		return once, nil

@@ -238,3 +238,15 @@ func (p Printer) responses(r *aweighv1.TxnResponse) error {
 	}
 	return nil
 }
+
+// Compacted writes the answer to a compaction.
+func (p Printer) Compacted(r *aweighv1.CompactResponse, revision int64) error {
+	if p.Format == JSON {
+		return p.JSON(struct {
+			Header    header `json:"header"`
+			Compacted int64  `json:"compacted"`
+		}{headerJSON(r.Header), revision})
+	}
+	_, err := fmt.Fprintf(p.Out, "OK  revisions below %d are dropped, final in block %d\n", revision, r.Header.GetHeight())
+	return err
+}

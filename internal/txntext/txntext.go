@@ -53,7 +53,7 @@ func Parse(r io.Reader) (*aweighv1.TxnRequest, error) {
 		}
 		if next := sectionOf(words); next > 0 {
 			if next <= section {
-				return nil, fmt.Errorf("%w: line %d: %q stands twice or too late", ErrSyntax, at, words[0])
+				return nil, fmt.Errorf("%w: line %d: %q stands twice or too late", ErrSyntax, at, words[0].text)
 			}
 			section = next
 			continue
@@ -68,11 +68,11 @@ func Parse(r io.Reader) (*aweighv1.TxnRequest, error) {
 	return req, nil
 }
 
-func sectionOf(words []string) int {
+func sectionOf(words []word) int {
 	if len(words) != 1 {
 		return 0
 	}
-	switch words[0] {
+	switch words[0].text {
 	case "if":
 		return 1
 	case "then":
@@ -83,10 +83,10 @@ func sectionOf(words []string) int {
 	return 0
 }
 
-func add(req *aweighv1.TxnRequest, section int, words []string) error {
+func add(req *aweighv1.TxnRequest, section int, words []word) error {
 	switch section {
 	case 0:
-		return fmt.Errorf("%q comes before if, then or else", words[0])
+		return fmt.Errorf("%q comes before if, then or else", words[0].text)
 	case 1:
 		c, err := compare(words)
 		req.Compare = append(req.Compare, c)
@@ -111,17 +111,17 @@ var relations = map[string]aweighv1.Compare_Relation{
 	"<": aweighv1.Compare_RELATION_LESS, ">": aweighv1.Compare_RELATION_GREATER,
 }
 
-func compare(words []string) (*aweighv1.Compare, error) {
+func compare(words []word) (*aweighv1.Compare, error) {
 	if len(words) != 4 {
 		return nil, fmt.Errorf("a condition has four words, such as: version /key = 0")
 	}
-	target, ok := targets[words[0]]
+	target, ok := targets[words[0].text]
 	if !ok {
-		return nil, fmt.Errorf("%q is none of version, create, mod and value", words[0])
+		return nil, fmt.Errorf("%q is none of version, create, mod and value", words[0].text)
 	}
-	relation, ok := relations[words[2]]
+	relation, ok := relations[words[2].text]
 	if !ok {
-		return nil, fmt.Errorf("%q is none of = != < >", words[2])
+		return nil, fmt.Errorf("%q is none of = != < >", words[2].text)
 	}
 	key, err := keyOf(words[1])
 	if err != nil {
@@ -129,16 +129,16 @@ func compare(words []string) (*aweighv1.Compare, error) {
 	}
 	c := &aweighv1.Compare{Target: target, Relation: relation, Key: key}
 	if target == aweighv1.Compare_TARGET_VALUE {
-		c.Value = []byte(words[3])
+		c.Value = []byte(words[3].text)
 		return c, nil
 	}
-	if c.Number, err = strconv.ParseInt(words[3], 10, 64); err != nil {
-		return nil, fmt.Errorf("%q is no number", words[3])
+	if c.Number, err = strconv.ParseInt(words[3].text, 10, 64); err != nil {
+		return nil, fmt.Errorf("%q is no number", words[3].text)
 	}
 	return c, nil
 }
 
-func op(words []string) (*aweighv1.Op, error) {
+func op(words []word) (*aweighv1.Op, error) {
 	if len(words) < 2 {
 		return nil, fmt.Errorf("an operation is put KEY VALUE, get KEY or del KEY")
 	}
@@ -146,50 +146,52 @@ func op(words []string) (*aweighv1.Op, error) {
 	if err != nil {
 		return nil, err
 	}
-	if words[0] == "put" {
+	if words[0].text == "put" {
 		if len(words) != 3 {
 			return nil, fmt.Errorf("put takes a key and a value")
 		}
-		return &aweighv1.Op{Op: &aweighv1.Op_Put{Put: &aweighv1.PutRequest{Key: key, Value: []byte(words[2])}}}, nil
+		return &aweighv1.Op{Op: &aweighv1.Op_Put{Put: &aweighv1.PutRequest{Key: key, Value: []byte(words[2].text)}}}, nil
 	}
 	var end []byte
 	switch {
 	case len(words) == 2:
-	case len(words) == 3 && words[2] == "prefix":
+	case len(words) == 3 && words[2].text == "prefix":
 		if end = kv.PrefixEnd(key); end == nil {
 			end = []byte{0}
 		}
 	default:
 		return nil, fmt.Errorf("after the key comes nothing, or prefix")
 	}
-	switch words[0] {
+	switch words[0].text {
 	case "get":
 		return &aweighv1.Op{Op: &aweighv1.Op_Range{Range: &aweighv1.RangeRequest{Key: key, RangeEnd: end}}}, nil
 	case "del":
 		return &aweighv1.Op{Op: &aweighv1.Op_Delete{Delete: &aweighv1.DeleteRequest{Key: key, RangeEnd: end}}}, nil
 	}
-	return nil, fmt.Errorf("%q is none of put, get and del", words[0])
+	return nil, fmt.Errorf("%q is none of put, get and del", words[0].text)
 }
 
-// keyOf reads a name; a word was unquoted already, so that one which is no name
-// is taken as it is if it stood in quotes.
-func keyOf(word string) ([]byte, error) {
-	if k, ok := strings.CutPrefix(word, quoted); ok {
-		n, err := alias.FromKey([]byte(k))
+// word is one word of a line.
+type word struct {
+	text   string
+	quoted bool
+}
+
+// keyOf reads a name; a word in quotes is taken as it is.
+func keyOf(w word) ([]byte, error) {
+	if w.quoted {
+		n, err := alias.FromKey([]byte(w.text))
 		return n.Key(), err
 	}
-	n, err := alias.Parse(word)
+	n, err := alias.Parse(w.text)
 	if err == nil && (n.Action() != "" || n.Version() != 0) {
-		return nil, fmt.Errorf("%q: a key has no action and no version here", word)
+		return nil, fmt.Errorf("%q: a key has no action and no version here", w.text)
 	}
 	return n.Key(), err
 }
 
-// quoted marks words that stood in quotes; no other word can start so.
-const quoted = " "
-
 // split cuts a line into words.
-func split(line string) (words []string, err error) {
+func split(line string) (words []word, err error) {
 	for {
 		line = strings.TrimLeft(line, " \t\r")
 		if line == "" || line[0] == '#' {
@@ -200,17 +202,17 @@ func split(line string) (words []string, err error) {
 			if end < 0 {
 				end = len(line)
 			}
-			words, line = append(words, line[:end]), line[end:]
+			words, line = append(words, word{text: line[:end]}), line[end:]
 			continue
 		}
 		prefix, err := strconv.QuotedPrefix(line)
 		if err != nil {
 			return nil, fmt.Errorf("a quote is not closed, or what stands in it is wrong")
 		}
-		word, err := strconv.Unquote(prefix)
+		text, err := strconv.Unquote(prefix)
 		if err != nil {
 			return nil, err
 		}
-		words, line = append(words, quoted+word), line[len(prefix):]
+		words, line = append(words, word{text, true}), line[len(prefix):]
 	}
 }

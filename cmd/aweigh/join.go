@@ -1,0 +1,148 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/daemon"
+	"github.com/aweigh/aweigh/internal/founding"
+	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/quorum"
+)
+
+func (a *app) init() *cobra.Command {
+	c := &cobra.Command{
+		Use: "init", Short: "Make a node, and a network", Args: cobra.NoArgs,
+		Long: "Makes a node's directory: keys, settings, and the genesis of a network.\n\n" +
+			"Alone, the network has this node as its one anchor. For more, each founder runs\n" +
+			"\"aweigh init --anchor-info\" and sends the line it prints to one of them, who puts\n" +
+			"the lines into a file and runs \"aweigh init --anchors FILE\". The others copy the\n" +
+			"genesis.cbor that this makes and run \"aweigh init --genesis FILE --anchors FILE\".",
+		Example: "  aweigh init --data-dir ./node && aweigh node --data-dir ./node\n" +
+			"  aweigh init --data-dir ./node --name oslo --announce /ip4/192.0.2.1/tcp/4177 --anchor-info\n" +
+			"  aweigh init --data-dir ./node --anchors founders.yaml --network-name consortium",
+	}
+	settings := nodeFlags(defaultAPI, defaultListen...)
+	c.Flags().AddFlagSet(settings)
+	network := c.Flags().String("network-name", "aweigh", "what people call the network")
+	mode := c.Flags().String("mode", "bft", "bft: a third of the weight may lie; crash: nobody lies, a half may stop")
+	anchors := c.Flags().String("anchors", "", "file with the founders, one line of --anchor-info each")
+	genesis := c.Flags().String("genesis", "", "file with the genesis that another founder made")
+	info := c.Flags().Bool("anchor-info", false, "make the keys alone, and print this node's line for --anchors")
+	c.RunE = func(*cobra.Command, []string) error {
+		dir, s, err := nodeSettings(settings, "")
+		if err != nil {
+			return err
+		}
+		m, err := quorum.ParseMode(*mode)
+		if err != nil {
+			return fmt.Errorf("%w: %w", errUsage, err)
+		}
+		self, err := founding.Self(dir, s)
+		if err != nil {
+			return err
+		}
+		if *info {
+			line, err := self.Line()
+			if err == nil {
+				_, err = fmt.Fprintln(a.out, line)
+			}
+			return err
+		}
+		plan := founding.Plan{
+			Dir: dir, Settings: s, Self: self, Network: *network, Mode: m, Anchors: *anchors, Genesis: *genesis,
+			Now: aweigh.InstantOf(time.Now()),
+		}
+		g, err := plan.Found()
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(a.out, "network  %s, %d anchors, mode %s\nidentity %s\npeer     %s\ndata     %s\n\nstart it:  aweigh node --data-dir %s\n",
+			g.Name, len(g.Anchors), g.Policy.Rules.Mode, g.Hash(), self.Peer, dir, dir)
+		return nil
+	}
+	return c
+}
+
+func (a *app) invite() *cobra.Command {
+	c := &cobra.Command{
+		Use: "invite", Short: "Print an invite to the network", Args: cobra.NoArgs,
+		Long: "Prints a string with which \"aweigh join\" finds the network and recognizes it. It is\n" +
+			"no secret and grants no rights.",
+		Example: "  aweigh invite",
+	}
+	return a.asking(c, func(ctx context.Context, s *session, _ []string) error {
+		ctx, cancel := s.limited(ctx)
+		defer cancel()
+		invite, err := s.Client.Invite(ctx)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintln(a.out, invite)
+		return err
+	})
+}
+
+func (a *app) join() *cobra.Command {
+	c := &cobra.Command{
+		Use: "join INVITE", Short: "Join a network as an observer", Args: cobra.ExactArgs(1),
+		Long: "Makes a node that follows a network, checking everything, and runs it. The genesis\n" +
+			"comes from the nodes that the invite names and is checked against it.",
+		Example: "  aweigh join aweigh1…\n  aweigh join aweigh1… --data-dir ./observer --api-listen 127.0.0.1:7200",
+	}
+	settings := nodeFlags("127.0.0.1:0", "/ip4/0.0.0.0/tcp/0")
+	wait := settings.Duration("timeout", 30*time.Second, "how long to wait for a node that knows the genesis")
+	stay := c.Flags().Bool("no-run", false, "make the node, and do not run it")
+	c.Flags().AddFlagSet(settings)
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		invite, err := node.ParseInvite(args[0])
+		if err != nil {
+			return fmt.Errorf("%w: %w", errUsage, err)
+		}
+		dir, s, err := nodeSettings(settings, "")
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(a.out, "joining %s, network %s\n", invite.Name, invite.Network)
+		ctx, cancel := context.WithTimeout(cmd.Context(), *wait)
+		defer cancel()
+		if s, err = founding.Join(ctx, dir, s, invite); err != nil {
+			return err
+		}
+		fmt.Fprintf(a.out, "the genesis is the one that the invite names\ndata     %s\n", dir)
+		if *stay {
+			fmt.Fprintf(a.out, "\nstart it:  aweigh node --data-dir %s\n", dir)
+			return nil
+		}
+		return a.runNode(cmd.Context(), dir, s, true, func(d *daemon.Daemon) {
+			fmt.Fprintf(a.out, "api      %s\n", d.API())
+			go a.progress(cmd.Context(), d.Node)
+		})
+	}
+	return c
+}
+
+// progress tells how far a node has come until it has caught up with its peers.
+func (a *app) progress(ctx context.Context, n *node.Node) {
+	shown := aweigh.Height(0)
+	for tick := time.NewTicker(200 * time.Millisecond); ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		o := n.Overview()
+		if o.Head.Height != shown {
+			shown = o.Head.Height
+			fmt.Fprintf(a.out, "synced   block %d, revision %d, %d peers\n", shown, o.Head.Revision, len(o.Neighbours))
+		}
+		if shown > 0 && !o.Behind && len(o.Neighbours) > 0 {
+			fmt.Fprintln(a.out, "ready: this node has caught up and follows")
+			return
+		}
+	}
+}

@@ -1,0 +1,271 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/aweigh/aweigh/internal/config"
+	"github.com/aweigh/aweigh/internal/daemon"
+	"github.com/aweigh/aweigh/internal/devnet"
+	"github.com/aweigh/aweigh/internal/home"
+	"github.com/aweigh/aweigh/internal/running"
+	"github.com/aweigh/aweigh/internal/show"
+	"github.com/aweigh/aweigh/quorum"
+)
+
+// logger writes to w.
+func logger(w io.Writer, level, format string) (*slog.Logger, error) {
+	var l slog.Level
+	if err := l.UnmarshalText([]byte(level)); err != nil {
+		return nil, fmt.Errorf("%w: log-level is debug, info, warn or error, not %q", errUsage, level)
+	}
+	o := &slog.HandlerOptions{Level: l}
+	switch format {
+	case "text":
+		return slog.New(slog.NewTextHandler(w, o)), nil
+	case "json":
+		return slog.New(slog.NewJSONHandler(w, o)), nil
+	}
+	return nil, fmt.Errorf("%w: log-format is text or json, not %q", errUsage, format)
+}
+
+// stateDir is a directory below the one for this user's data.
+func stateDir(name string) string {
+	d, err := running.StateDir()
+	if err != nil {
+		return "aweigh-" + name
+	}
+	return filepath.Join(d, name)
+}
+
+func (a *app) devnet() *cobra.Command {
+	c := &cobra.Command{
+		Use: "devnet", Short: "Run a network of anchors on this machine", Args: cobra.NoArgs,
+		Long: "Makes a network of anchors of equal weight on 127.0.0.1, each with its own keys,\n" +
+			"store and ports, and runs it until interrupted. When it is started again with the\n" +
+			"same directory it continues. Other commands find it by themselves.",
+		Example: "  aweigh devnet\n  aweigh devnet --nodes 7 --mode bft --data-dir ./net\n  aweigh devnet --processes\n  aweigh devnet --ephemeral",
+	}
+	nodes := c.Flags().Int("nodes", 0, "how many anchors (default 4, or as many as there are)")
+	dir := c.Flags().String("data-dir", "", fmt.Sprintf("where to keep it (default %s)", stateDir("devnet")))
+	processes := c.Flags().Bool("processes", false, "run every node as a process of its own")
+	ephemeral := c.Flags().Bool("ephemeral", false, "use a new directory, and remove it at the end")
+	mode := c.Flags().String("mode", "", "bft: a third of the anchors may lie; crash: a half may stop (default bft)")
+	level := c.Flags().String("log-level", "warn", "debug, info, warn or error")
+	format := c.Flags().String("log-format", "text", "text or json")
+	c.MarkFlagsMutuallyExclusive("ephemeral", "data-dir")
+	c.RunE = func(cmd *cobra.Command, _ []string) (err error) {
+		var m quorum.Mode
+		if *mode != "" {
+			if m, err = quorum.ParseMode(*mode); err != nil {
+				return fmt.Errorf("%w: %w", errUsage, err)
+			}
+		}
+		log, err := logger(a.err, *level, *format)
+		if err != nil {
+			return err
+		}
+		switch {
+		case *ephemeral:
+			if *dir, err = os.MkdirTemp("", "aweigh-devnet-"); err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, os.RemoveAll(*dir)) }()
+		case *dir == "":
+			*dir = stateDir("devnet")
+		}
+		n, err := devnet.Make(*dir, *nodes, m)
+		if err != nil {
+			return err
+		}
+		if err := unused(n.Dir); err != nil {
+			return err
+		}
+		run := func(ctx context.Context) error { return n.Run(ctx, version(), log) }
+		if *processes {
+			program, err := os.Executable()
+			if err != nil {
+				return err
+			}
+			run = func(ctx context.Context) error {
+				return n.RunProcesses(ctx, program, "node", "--with-parent", "--log-level", *level, "--log-format", *format)
+			}
+		}
+		return a.runDevnet(cmd.Context(), n, *processes, run)
+	}
+	return c
+}
+
+// unused makes sure that nothing runs in a directory.
+func unused(dir string) error {
+	entries, err := running.List()
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if e.DataDir == dir {
+			return fmt.Errorf("a %s runs in %s already (process %d); stop it, or choose another --data-dir", e.Kind, dir, e.PID)
+		}
+	}
+	return nil
+}
+
+// greetTime is how long the first block of a devnet may take.
+const greetTime = 30 * time.Second
+
+// runDevnet runs a devnet and, once it decides, tells where it is.
+func (a *app) runDevnet(ctx context.Context, n *devnet.Network, processes bool, run func(context.Context) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	fmt.Fprintf(a.out, "devnet of %d anchors, mode %s, network %s\nin %s\n", len(n.Nodes), n.Genesis.Policy.Rules.Mode, n.Genesis.Hash(), n.Dir)
+	ended := make(chan error, 1)
+	go func() { ended <- run(ctx) }()
+	greeted := make(chan error, 1)
+	var height uint64
+	go func() {
+		limited, cancel := context.WithTimeout(ctx, greetTime)
+		defer cancel()
+		var err error
+		height, err = n.Greet(limited)
+		greeted <- err
+	}()
+	select {
+	case err := <-ended:
+		return err
+	case err := <-greeted:
+		if err != nil {
+			cancel()
+			return errors.Join(fmt.Errorf("no block became final within %s: %w", greetTime, err), <-ended)
+		}
+	}
+	remove, err := running.Add(running.Entry{
+		Kind: "devnet", DataDir: n.Dir, Network: n.Genesis.Hash().String(), APIs: n.APIs(),
+	})
+	if err != nil {
+		cancel()
+		return errors.Join(err, <-ended)
+	}
+	defer remove()
+	rows := make([]show.Member, len(n.Nodes))
+	for i, x := range n.Nodes {
+		rows[i] = show.Member{Name: x.Name, Peer: string(x.Peer), API: x.API, Dir: string(x.Home)}
+		if processes {
+			rows[i].Log = x.LogFile()
+		}
+	}
+	if err := (show.Printer{Out: a.out}).Members(rows, height, devnet.GreetingKey); err != nil {
+		cancel()
+		return errors.Join(err, <-ended)
+	}
+	err = <-ended
+	fmt.Fprintln(a.out, "\nstopped; start it again to continue")
+	return err
+}
+
+func (a *app) node() *cobra.Command {
+	c := &cobra.Command{
+		Use: "node", Short: "Run one node", Args: cobra.NoArgs,
+		Long: "Runs the node of a directory that \"aweigh init\" or \"aweigh join\" made, until it is\n" +
+			"interrupted. Flags go before environment variables (AWEIGH_API_LISTEN for\n" +
+			"--api-listen), and those before the file. It logs to standard error.",
+		Example: "  aweigh node --data-dir /var/lib/aweigh\n  aweigh node --config /etc/aweigh.yaml --log-format json",
+	}
+	file := c.Flags().String("config", "", "settings, YAML (default: config.yaml in the data directory)")
+	withParent := c.Flags().Bool("with-parent", false, "stop when standard input ends")
+	if err := c.Flags().MarkHidden("with-parent"); err != nil {
+		panic(err)
+	}
+	settings := nodeFlags(defaultAPI, defaultListen...)
+	c.Flags().AddFlagSet(settings)
+	c.RunE = func(cmd *cobra.Command, _ []string) error {
+		dir, s, err := nodeSettings(settings, *file)
+		if err != nil {
+			return err
+		}
+		ctx := cmd.Context()
+		if *withParent {
+			ctx = devnet.WithParent(ctx, a.in)
+		}
+		return a.runNode(ctx, dir, s, !*withParent, nil)
+	}
+	return c
+}
+
+// Where a node listens by default.
+const defaultAPI = "127.0.0.1:7177"
+
+var defaultListen = []string{"/ip4/0.0.0.0/tcp/4177", "/ip4/0.0.0.0/udp/4177/quic-v1"}
+
+// nodeFlags are the settings of a node.
+func nodeFlags(api string, listen ...string) *pflag.FlagSet {
+	f := pflag.NewFlagSet("node", pflag.ContinueOnError)
+	f.String("data-dir", stateDir("node"), "the node's directory")
+	f.String("name", "", "what people call this node")
+	f.StringSlice("listen", listen, "multiaddrs for other nodes")
+	f.StringSlice("announce", nil, "multiaddrs to tell other nodes instead, behind NAT")
+	f.StringSlice("bootstrap", nil, "multiaddrs of nodes to ask first, ending in /p2p/ID")
+	f.String("api-listen", api, "where clients reach this node, host:port")
+	f.Bool("api-open", false, "allow --api-listen on other than loopback addresses: whoever reaches it can write")
+	f.String("log-level", "info", "debug, info, warn or error")
+	f.String("log-format", "text", "text or json")
+	return f
+}
+
+// nodeSettings brings the settings of a node together. The data directory names
+// the file if none is given, so flags and environment are asked for it first.
+func nodeSettings(flags *pflag.FlagSet, file string) (home.Dir, home.Settings, error) {
+	if file == "" {
+		k, err := config.Load(flags, "")
+		if err != nil {
+			return "", home.Settings{}, err
+		}
+		name := home.Dir(k.String("data-dir")).Config()
+		if _, err := os.Stat(name); err == nil {
+			file = name
+		}
+	}
+	k, err := config.Load(flags, file)
+	if err != nil {
+		return "", home.Settings{}, err
+	}
+	return home.Dir(k.String("data-dir")), home.SettingsOf(k), nil
+}
+
+// runNode runs a node. If list is set, other commands find it by themselves.
+// ready, if any, is called with it before it runs.
+func (a *app) runNode(ctx context.Context, dir home.Dir, s home.Settings, list bool, ready func(*daemon.Daemon)) error {
+	log, err := logger(a.err, s.LogLevel, s.LogFormat)
+	if err != nil {
+		return err
+	}
+	d, err := daemon.Open(dir, s, version(), log)
+	if err != nil {
+		return err
+	}
+	if list {
+		abs, err := filepath.Abs(string(dir))
+		if err != nil {
+			return errors.Join(err, d.Close())
+		}
+		remove, err := running.Add(running.Entry{
+			Kind: "node", DataDir: abs, Network: d.Node.Genesis().Hash().String(), APIs: []string{d.API()},
+		})
+		if err != nil {
+			return errors.Join(err, d.Close())
+		}
+		defer remove()
+	}
+	if ready != nil {
+		ready(d)
+	}
+	return d.Run(ctx)
+}

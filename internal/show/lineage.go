@@ -1,0 +1,178 @@
+package show
+
+import (
+	"encoding/hex"
+	"fmt"
+
+	"github.com/aweigh/aweigh"
+	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
+	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/quorum"
+	"github.com/aweigh/aweigh/scope"
+)
+
+type entryJSON struct {
+	Index         int64  `json:"index"`
+	Class         string `json:"class"`
+	Revision      int64  `json:"revision"`
+	Height        uint64 `json:"height"`
+	Block         string `json:"block"`
+	TimeNs        int64  `json:"time_ns"`
+	Mutation      string `json:"mutation"`
+	Author        string `json:"author"`
+	AuthorName    string `json:"author_name,omitempty"`
+	UID           string `json:"uid"`
+	Justification string `json:"justification,omitempty"`
+	Reason        string `json:"reason,omitempty"`
+}
+
+// History writes what happened to an object.
+func (p Printer) History(r *aweighv1.HistoryResponse) error {
+	if p.Format == JSON {
+		out := struct {
+			Header  header      `json:"header"`
+			Entries []entryJSON `json:"entries"`
+			More    bool        `json:"more"`
+		}{headerJSON(r.Header), []entryJSON{}, r.More}
+		for _, e := range r.Entries {
+			out.Entries = append(out.Entries, entryJSON{
+				Index: e.Index, Class: e.Class, Revision: e.Revision, Height: e.Height, Block: hex.EncodeToString(e.Block),
+				TimeNs: e.TimeNs, Mutation: hex.EncodeToString(e.Mutation), Author: hex.EncodeToString(e.Author),
+				AuthorName: e.AuthorName, UID: e.Uid, Justification: e.Justification, Reason: e.Reason,
+			})
+		}
+		return p.JSON(out)
+	}
+	rows := [][]string{{"REVISION", "CHANGE", "BY", "TIME", "BLOCK", "BECAUSE"}}
+	for _, e := range r.Entries {
+		by := e.AuthorName
+		if by == "" {
+			by = short(e.Author)
+		}
+		rows = append(rows, []string{
+			fmt.Sprint(e.Revision), e.Class, by, instant(e.TimeNs), fmt.Sprint(e.Height), e.Justification,
+		})
+	}
+	if err := p.table(rows...); err != nil {
+		return err
+	}
+	if r.More {
+		fmt.Fprintln(p.Out, "… and older ones; ask for more with --limit")
+	}
+	return nil
+}
+
+type signerJSON struct {
+	Anchor string `json:"anchor"`
+	Name   string `json:"name"`
+	Weight uint64 `json:"weight"`
+}
+
+type attestationJSON struct {
+	Block   string       `json:"block"`
+	Height  uint64       `json:"height"`
+	TimeNs  int64        `json:"time_ns"`
+	Weight  uint64       `json:"weight"`
+	Total   uint64       `json:"total_weight"`
+	Signers []signerJSON `json:"signers"`
+}
+
+func attestation(a scope.Attestation) attestationJSON {
+	out := attestationJSON{
+		Block: a.Block.String(), Height: uint64(a.Height), TimeNs: int64(a.Time), Weight: a.Weight, Total: a.Total,
+	}
+	for _, s := range a.Signers {
+		out.Signers = append(out.Signers, signerJSON{s.Anchor.String(), s.Name, s.Weight})
+	}
+	return out
+}
+
+type whyJSON struct {
+	Network       string          `json:"network"`
+	NetworkName   string          `json:"network_name"`
+	Class         string          `json:"class"`
+	Revision      int64           `json:"revision"`
+	Kv            *keyValue       `json:"kv,omitempty"`
+	UID           string          `json:"uid"`
+	Author        string          `json:"author"` // key
+	AuthorName    string          `json:"author_name,omitempty"`
+	Mutation      string          `json:"mutation"`
+	Justification string          `json:"justification,omitempty"`
+	Rule          string          `json:"rule"`
+	Needed        uint64          `json:"needed_weight"`
+	Origin        attestationJSON `json:"origin"` // the block that carried the change
+	Head          attestationJSON `json:"head"`   // a later one, whose lineage includes it
+}
+
+// Why writes what a proof shows that was verified.
+func (p Printer) Why(g scope.Genesis, r scope.Report) error {
+	rule := g.Policy.Rules.Finalize
+	author := authorName(g, r.Author.ID())
+	if p.Format == JSON {
+		out := whyJSON{
+			Network: g.Hash().String(), NetworkName: g.Name, Class: r.Entry.Class.String(), Revision: r.Entry.Revision,
+			UID: r.Entry.Object.String(), Author: r.Author.String(), AuthorName: author, Mutation: r.Entry.Mutation.String(),
+			Justification: r.Mutation.Justification, Rule: rule.String(), Needed: rule.Threshold(r.Origin.Total),
+			Origin: attestation(r.Origin), Head: attestation(r.Head),
+		}
+		if r.Kv != nil {
+			out.Kv = kvJSON(&aweighv1.KeyValue{
+				Key: r.Kv.Key, Value: r.Kv.Value, CreateRevision: r.Kv.CreateRevision, ModRevision: r.Kv.ModRevision,
+				Version: r.Kv.Version, Uid: r.Kv.UID.String(),
+			})
+		}
+		return p.JSON(out)
+	}
+	if r.Kv != nil {
+		fmt.Fprintf(p.Out, "%s = %s\n", Key(r.Entry.Key), text(r.Kv.Value))
+	} else {
+		fmt.Fprintf(p.Out, "%s was deleted\n", Key(r.Entry.Key))
+	}
+	by := r.Author.String()
+	if author != "" {
+		by = author + "  " + by
+	}
+	rows := [][]string{
+		{"  change", fmt.Sprintf("%s in revision %d of object %s", r.Entry.Class, r.Entry.Revision, r.Entry.Object)},
+		{"  author", by},
+		{"  time", fmt.Sprintf("%s, block %d %s", instant(int64(r.Origin.Time)), r.Origin.Height, r.Origin.Block.Short())},
+	}
+	if r.Mutation.Justification != "" {
+		rows = append(rows, []string{"  because", r.Mutation.Justification})
+	}
+	rows = append(rows, []string{"  lineage", fmt.Sprintf("included in that of block %d %s, which anchors of weight %d of %d made final",
+		r.Head.Height, r.Head.Block.Short(), r.Head.Weight, r.Head.Total)})
+	if err := p.table(rows...); err != nil {
+		return err
+	}
+	fmt.Fprintln(p.Out)
+	rows = [][]string{{"SIGNED BY", "ID", "WEIGHT"}}
+	for _, s := range r.Origin.Signers {
+		rows = append(rows, []string{s.Name, s.Anchor.Short(), fmt.Sprint(s.Weight)})
+	}
+	if err := p.table(rows...); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(p.Out, "\n%d of %d anchors with weight %d of %d; the rule (%s, %s) asks for %d\n",
+		len(r.Origin.Signers), len(g.Anchors), r.Origin.Weight, r.Origin.Total, g.Policy.Rules.Mode, ruleWords(rule),
+		rule.Threshold(r.Origin.Total))
+	return err
+}
+
+func ruleWords(r quorum.Rule) string {
+	s := fmt.Sprintf("more than %d/%d", r.Num, r.Den)
+	if r.MinAnchors > 0 {
+		s += fmt.Sprintf(" and at least %d anchors", r.MinAnchors)
+	}
+	return s
+}
+
+// authorName is the name of the anchor whose node an author is.
+func authorName(g scope.Genesis, author aweigh.Hash) string {
+	for _, a := range g.Anchors {
+		if node.AuthorOf(node.Peer(a.Peer)) == author {
+			return a.Name
+		}
+	}
+	return ""
+}
