@@ -1,5 +1,59 @@
 package main
 
-import "github.com/spf13/cobra"
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
 
-func (a *app) bench() *cobra.Command { return &cobra.Command{Use: "bench"} }
+	"github.com/spf13/cobra"
+
+	"github.com/aweigh/aweigh/internal/bench"
+)
+
+func (a *app) bench() *cobra.Command {
+	var cfg bench.Config
+	c := &cobra.Command{
+		Use: "bench put|get", Short: "Measure how fast nodes answer", Args: cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
+		ValidArgs: []string{"put", "get"},
+		Long: "Loads nodes with writes or reads of the keys below /bench/, and shows throughput and\n" +
+			"latency at the end, progress meanwhile. For reads it writes the keys first.",
+		Example: "  aweigh bench put --clients 256 --duration 10s\n  aweigh bench get --serializable -o json\n" +
+			"  aweigh bench put --api 127.0.0.1:7177 --total 100000 --distribution zipf",
+	}
+	f := c.Flags()
+	f.IntVar(&cfg.Clients, "clients", 64, "requests in flight at the same time")
+	f.IntVar(&cfg.Connections, "connections", 8, "connections that they share, spread over the nodes")
+	f.IntVar(&cfg.KeySize, "key-size", 32, "bytes of a key")
+	f.IntVar(&cfg.ValueSize, "value-size", 256, "bytes of a value")
+	f.IntVar(&cfg.Keys, "keys", 10_000, "how many different keys")
+	f.DurationVar(&cfg.Duration, "duration", 0, "how long (default 10s, if there is no --total)")
+	f.Uint64Var(&cfg.Total, "total", 0, "how many requests")
+	distribution := f.String("distribution", "uniform", "uniform, zipf or sequential")
+	f.BoolVar(&cfg.Serializable, "serializable", false, "reads: let the node answer alone")
+	f.Uint64Var(&cfg.Seed, "seed", 0, "of the choice of keys (default random)")
+	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
+		cfg.Addresses, cfg.Timeout, cfg.Write = s.Addresses(), s.timeout, args[0] == "put"
+		cfg.Distribution = bench.Distribution(*distribution)
+		if !f.Changed("seed") {
+			cfg.Seed = rand.Uint64()
+		}
+		r, err := bench.Run(ctx, cfg, func(p bench.Progress) {
+			fmt.Fprintf(a.err, "%4.0fs  %8d/s  %d errors\n", p.At.Seconds(), p.Done, p.Errors)
+		})
+		if errors.Is(err, bench.ErrConfig) {
+			return fmt.Errorf("%w: %w", errUsage, err)
+		}
+		if err != nil {
+			return err
+		}
+		if err := s.Printer.Bench(r); err != nil {
+			return err
+		}
+		if r.Done == 0 && len(r.Errors) > 0 {
+			return fmt.Errorf("not one request was answered within %s", r.Took.Round(time.Millisecond))
+		}
+		return nil
+	})
+}

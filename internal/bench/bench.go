@@ -1,0 +1,301 @@
+// Package bench loads the API of nodes with reads or writes and measures how
+// fast they are answered.
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
+	"github.com/aweigh/aweigh/client"
+)
+
+// Config says what to do. Zero values of numbers mean the default given.
+type Config struct {
+	Addresses    []string
+	Write        bool          // put; otherwise get
+	Clients      int           // requests in flight; 64
+	Connections  int           // that the clients share, spread over the addresses; 8
+	KeySize      int           // bytes, at least 24; 32
+	ValueSize    int           // bytes; 256
+	Keys         int           // how many different ones; 10,000
+	Duration     time.Duration // 10 s, if there is no Total either
+	Total        uint64        // requests; 0: as many as fit in Duration
+	Distribution Distribution  // uniform
+	Serializable bool          // gets
+	Timeout      time.Duration // of one request; 10 s
+	Seed         uint64        // of the choice of keys
+}
+
+// Distribution is how keys are chosen.
+type Distribution string
+
+// The distributions.
+const (
+	Uniform    Distribution = "uniform"
+	Zipf       Distribution = "zipf" // exponent 1.1: a few keys get most of it
+	Sequential Distribution = "sequential"
+)
+
+// ErrConfig is wrapped by errors about a Config that makes no sense.
+var ErrConfig = errors.New("bench: invalid configuration")
+
+// minKey has room for the prefix and the number.
+const minKey = 24
+
+func (c *Config) check() error {
+	for _, d := range []struct {
+		name  string
+		v     *int
+		value int
+	}{
+		{"clients", &c.Clients, 64}, {"connections", &c.Connections, 8}, {"key-size", &c.KeySize, 32},
+		{"value-size", &c.ValueSize, 256}, {"keys", &c.Keys, 10_000},
+	} {
+		if *d.v == 0 {
+			*d.v = d.value
+		}
+		if *d.v < 0 {
+			return fmt.Errorf("%w: %s is negative", ErrConfig, d.name)
+		}
+	}
+	if c.Duration == 0 && c.Total == 0 {
+		c.Duration = 10 * time.Second
+	}
+	if c.Timeout == 0 {
+		c.Timeout = 10 * time.Second
+	}
+	if c.Distribution == "" {
+		c.Distribution = Uniform
+	}
+	switch {
+	case c.KeySize < minKey || c.KeySize > 1024:
+		return fmt.Errorf("%w: key-size is %d, between %d and 1024 is taken", ErrConfig, c.KeySize, minKey)
+	case c.Duration < 0 || c.Timeout < 0:
+		return fmt.Errorf("%w: a negative time", ErrConfig)
+	case !slices.Contains([]Distribution{Uniform, Zipf, Sequential}, c.Distribution):
+		return fmt.Errorf("%w: distribution is uniform, zipf or sequential, not %q", ErrConfig, c.Distribution)
+	}
+	c.Connections = min(c.Connections, c.Clients)
+	return nil
+}
+
+// Result is what was measured.
+type Result struct {
+	Config  Config
+	Took    time.Duration
+	Done    uint64 // answered without an error
+	Errors  map[string]uint64
+	Latency Histogram // of those answered
+}
+
+// Progress is told once per second.
+type Progress struct {
+	At           time.Duration // since the start
+	Done, Errors uint64        // in the last second
+}
+
+// Run loads the nodes until the work is done or ctx ends. For reads, the keys
+// are written first.
+func Run(ctx context.Context, c Config, progress func(Progress)) (*Result, error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	connections := make([]*client.Client, c.Connections)
+	for i := range connections {
+		// Its own address comes first, and the others only if that one is away.
+		at := i % max(1, len(c.Addresses))
+		var err error
+		if connections[i], err = client.Dial(slices.Concat(c.Addresses[at:], c.Addresses[:at])...); err != nil {
+			return nil, err
+		}
+		defer connections[i].Close()
+	}
+	if !c.Write {
+		if err := fill(ctx, connections[0], c); err != nil {
+			return nil, fmt.Errorf("bench: writing the keys to read: %w", err)
+		}
+	}
+	until, cancel := context.WithCancel(ctx) // what is in flight then may be answered
+	defer cancel()
+	if c.Duration > 0 {
+		until, cancel = context.WithTimeout(ctx, c.Duration)
+		defer cancel()
+	}
+	var tickets atomic.Uint64
+	workers := make([]*worker, c.Clients)
+	var running sync.WaitGroup
+	start := time.Now()
+	for i := range workers {
+		workers[i] = newWorker(c, connections[i%len(connections)], uint64(i), &tickets)
+		running.Go(func() { workers[i].run(ctx, until) })
+	}
+	finished := make(chan struct{})
+	go func() {
+		running.Wait()
+		close(finished)
+	}()
+	report(start, workers, progress, finished)
+	r := &Result{Config: c, Took: time.Since(start), Errors: make(map[string]uint64)}
+	for _, w := range workers {
+		r.Done += w.done.Load()
+		r.Latency.Merge(&w.latency)
+		for kind, n := range w.errors {
+			r.Errors[kind] += n
+		}
+	}
+	return r, nil
+}
+
+// report tells the progress until the work is finished.
+func report(start time.Time, workers []*worker, progress func(Progress), finished chan struct{}) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	var last Progress
+	for {
+		select {
+		case <-finished:
+			return
+		case <-tick.C:
+		}
+		now := Progress{At: time.Since(start)}
+		for _, w := range workers {
+			now.Done += w.done.Load()
+			now.Errors += w.failed.Load()
+		}
+		progress(Progress{At: now.At, Done: now.Done - last.Done, Errors: now.Errors - last.Errors})
+		last = now
+	}
+}
+
+// worker is one client: one request in flight.
+type worker struct {
+	Config
+	client  *client.Client
+	tickets *atomic.Uint64 // requests begun by all
+	next    func() uint64  // number of the next key
+	key     []byte
+	value   []byte
+
+	done, failed atomic.Uint64
+	_            [48]byte // keeps the counters of two workers in different cache lines
+	latency      Histogram
+	errors       map[string]uint64
+}
+
+func newWorker(c Config, on *client.Client, i uint64, tickets *atomic.Uint64) *worker {
+	w := &worker{Config: c, client: on, tickets: tickets, errors: make(map[string]uint64)}
+	random := rand.New(rand.NewPCG(c.Seed, i))
+	keys := uint64(c.Keys)
+	switch c.Distribution {
+	case Zipf:
+		w.next = rand.NewZipf(random, 1.1, 1, keys-1).Uint64
+	case Sequential:
+		at := i
+		w.next = func() uint64 { at += uint64(c.Clients); return at % keys }
+	default:
+		w.next = func() uint64 { return random.Uint64N(keys) }
+	}
+	w.key, w.value = newKey(c.KeySize), make([]byte, c.ValueSize)
+	for i := range w.value {
+		w.value[i] = byte('a' + random.UintN(26))
+	}
+	return w
+}
+
+const keyPrefix = "/bench/"
+
+func newKey(size int) []byte {
+	key := make([]byte, size)
+	for i := range key {
+		key[i] = '0'
+	}
+	copy(key, keyPrefix)
+	return key
+}
+
+// number writes a key's number at its end.
+func number(key []byte, n uint64) {
+	for i := len(key) - 1; i >= len(keyPrefix); i-- {
+		key[i] = byte('0' + n%10)
+		n /= 10
+	}
+}
+
+// run makes requests until the time is up, or ctx ends.
+func (w *worker) run(ctx, until context.Context) {
+	for until.Err() == nil && (w.Total == 0 || w.tickets.Add(1) <= w.Total) {
+		number(w.key, w.next())
+		start := time.Now()
+		err := w.request(ctx)
+		took := time.Since(start)
+		switch {
+		case err == nil:
+			w.latency.Add(took)
+			w.done.Add(1)
+		case ctx.Err() != nil: // the end, no fault of the node
+		default:
+			w.failed.Add(1)
+			w.errors[kindOf(err)]++
+		}
+	}
+}
+
+func (w *worker) request(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, w.Timeout)
+	defer cancel()
+	if w.Write {
+		_, err := w.client.Put(ctx, &aweighv1.PutRequest{Key: w.key, Value: w.value})
+		return err
+	}
+	_, err := w.client.Range(ctx, &aweighv1.RangeRequest{Key: w.key, Serializable: w.Serializable})
+	return err
+}
+
+// fillBatch is how many keys one transaction of fill sets.
+const fillBatch = 100
+
+// fill sets all keys.
+func fill(ctx context.Context, on *client.Client, c Config) error {
+	value := make([]byte, c.ValueSize)
+	for from := 0; from < c.Keys; from += fillBatch {
+		req := new(aweighv1.TxnRequest)
+		for i := from; i < min(from+fillBatch, c.Keys); i++ {
+			key := newKey(c.KeySize)
+			number(key, uint64(i))
+			req.Success = append(req.Success, &aweighv1.Op{Op: &aweighv1.Op_Put{Put: &aweighv1.PutRequest{Key: key, Value: value}}})
+		}
+		if err := func() error {
+			ctx, cancel := context.WithTimeout(ctx, c.Timeout)
+			defer cancel()
+			_, err := on.Txn(ctx, req)
+			return err
+		}(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// kindOf sorts errors for people.
+func kindOf(err error) string {
+	for _, k := range []struct {
+		err  error
+		name string
+	}{
+		{client.ErrUndecided, "undecided"}, {client.ErrUnread, "no quorum to read"}, {client.ErrBusy, "busy"},
+		{client.ErrUnreachable, "unreachable"}, {client.ErrInvalid, "invalid"}, {client.ErrFailed, "failed"},
+		{context.DeadlineExceeded, "timeout"},
+	} {
+		if errors.Is(err, k.err) {
+			return k.name
+		}
+	}
+	return err.Error()
+}

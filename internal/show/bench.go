@@ -1,0 +1,77 @@
+package show
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/aweigh/aweigh/internal/bench"
+)
+
+// quantiles are those shown, in parts per thousand.
+var quantiles = []struct {
+	name string
+	per  uint64
+}{{"p50", 500}, {"p90", 900}, {"p99", 990}, {"p99.9", 999}}
+
+type benchJSON struct {
+	Operation    string            `json:"operation"`
+	Addresses    []string          `json:"addresses"`
+	Clients      int               `json:"clients"`
+	Connections  int               `json:"connections"`
+	KeySize      int               `json:"key_size"`
+	ValueSize    int               `json:"value_size"`
+	Keys         int               `json:"keys"`
+	Distribution string            `json:"distribution"`
+	Serializable bool              `json:"serializable"`
+	Seconds      float64           `json:"seconds"`
+	Done         uint64            `json:"done"`
+	PerSecond    float64           `json:"per_second"`
+	LatencyNs    map[string]int64  `json:"latency_ns"` // p50, p90, p99, p99.9, max
+	Errors       map[string]uint64 `json:"errors"`
+}
+
+// Bench writes what a load measured.
+func (p Printer) Bench(r *bench.Result) error {
+	operation := "get"
+	if r.Config.Write {
+		operation = "put"
+	}
+	perSecond := float64(r.Done) / r.Took.Seconds()
+	if p.Format == JSON {
+		latency := map[string]int64{"max": int64(r.Latency.Max())}
+		for _, q := range quantiles {
+			latency[q.name] = int64(r.Latency.Quantile(q.per, 1000))
+		}
+		c := r.Config
+		return p.JSON(benchJSON{
+			Operation: operation, Addresses: c.Addresses, Clients: c.Clients, Connections: c.Connections,
+			KeySize: c.KeySize, ValueSize: c.ValueSize, Keys: c.Keys, Distribution: string(c.Distribution),
+			Serializable: c.Serializable, Seconds: r.Took.Seconds(), Done: r.Done, PerSecond: perSecond,
+			LatencyNs: latency, Errors: r.Errors,
+		})
+	}
+	fmt.Fprintf(p.Out, "%s: %d in %s with %d clients on %d connections: %.0f per second\n",
+		operation, r.Done, r.Took.Round(time.Millisecond), r.Config.Clients, r.Config.Connections, perSecond)
+	fmt.Fprint(p.Out, "latency:")
+	for _, q := range quantiles {
+		fmt.Fprintf(p.Out, "  %s %s", q.name, round(r.Latency.Quantile(q.per, 1000)))
+	}
+	fmt.Fprintf(p.Out, "  max %s\n", round(r.Latency.Max()))
+	for _, kind := range slices.Sorted(maps.Keys(r.Errors)) {
+		fmt.Fprintf(p.Out, "errors:  %d %s\n", r.Errors[kind], kind)
+	}
+	return nil
+}
+
+// round leaves three or four digits.
+func round(d time.Duration) time.Duration {
+	switch {
+	case d > 10*time.Second:
+		return d.Round(10 * time.Millisecond)
+	case d > 10*time.Millisecond:
+		return d.Round(10 * time.Microsecond)
+	}
+	return d.Round(time.Microsecond)
+}
