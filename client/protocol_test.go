@@ -34,8 +34,6 @@ func BenchmarkProtocols(b *testing.B) {
 	}{
 		{"grpc", h2, []connect.ClientOption{connect.WithGRPC()}},
 		{"connect", h2, nil},
-		{"connect/nogzip", h2, []connect.ClientOption{connect.WithAcceptCompression("gzip", nil, nil)}},
-		{"grpc/nogzip", h2, []connect.ClientOption{connect.WithGRPC(), connect.WithAcceptCompression("gzip", nil, nil)}},
 		{"connect/http1", h1, nil},
 	} {
 		b.Run(x.name, func(b *testing.B) {

@@ -177,19 +177,23 @@ func (n *Node) push(ev Event) {
 	}
 }
 
-// gossip judges an announcement.
+// gossip judges what is passed on from node to node: announcements, and
+// mutations that wait for too long.
 func (n *Node) gossip(from peer.ID, _ p2p.Topic, data []byte) p2p.Verdict {
 	p := Peer(from.String())
 	msg, err := n.checker.Check(data)
-	a, ok := msg.(Announce)
-	if err == nil && !ok {
-		err = fmt.Errorf("%w: gossip of another kind", ErrFrame)
+	if err == nil {
+		switch msg.(type) {
+		case Announce, bundleIn:
+		default:
+			err = fmt.Errorf("%w: gossip of another kind", ErrFrame)
+		}
 	}
 	if err != nil {
 		n.note(Dropped{From: p, Why: err.Error()})
 		return p2p.Reject
 	}
-	n.push(Arrived{From: p, Message: a})
+	n.push(Arrived{From: p, Message: msg})
 	return p2p.Accept
 }
 

@@ -25,7 +25,8 @@ type pooled struct {
 	local  bool        // submitted here
 	view   aweigh.View // of an open proposal that holds it, 0 if none
 	gone   bool
-	since  aweigh.Instant
+	since  aweigh.Instant // when it was sent last
+	again  bool           // it was sent more than once
 }
 
 func newPool(limit int) pool {
@@ -201,8 +202,11 @@ func (m *Machine) reofferBundles() {
 	n := 0
 	for _, e := range m.pool.order {
 		if !e.gone && e.local && e.view == 0 && m.now.Sub(e.since) > retryIn {
-			m.broadcastFrame(rawFrame(tagBundle, e.bundle.Raw()))
-			e.since = m.now
+			f := rawFrame(tagBundle, e.bundle.Raw())
+			if m.broadcastFrame(f); e.again { // some anchor may be out of this node's reach, but not of others'
+				m.fx.Gossip = append(m.fx.Gossip, f)
+			}
+			e.since, e.again = m.now, true
 			if n++; n == maxReoffer {
 				return
 			}

@@ -94,9 +94,11 @@ func (n *Node) SubmitMutation(m scope.Mutation) aweigh.Hash {
 	return b.Mutations()[0].ID
 }
 
-// Read asks for a linearizable read; Reads tells when it was answered.
+// Read asks for a linearizable read; Reads tells when it was answered. The world
+// watches that the answer is as new as every write acknowledged before (P23).
 func (n *Node) Read(id uint64) {
 	if n.machine != nil {
+		n.floor[id] = n.world.acked
 		n.soon(node.Read{ID: id})
 	}
 }
@@ -249,8 +251,12 @@ func (n *Node) Reply(r node.Reply) {
 	}
 	if r.Read != 0 {
 		n.Reads[r.Read] = r.Height
+		if r.Height < n.floor[r.Read] {
+			n.world.fail(n, "a linearizable read at height %d after a write was acknowledged at %d", r.Height, n.floor[r.Read])
+		}
 		return
 	}
+	n.world.acked = max(n.world.acked, r.Height)
 	n.Done[r.Mutation] = r
 }
 

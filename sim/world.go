@@ -4,7 +4,6 @@ import (
 	"container/heap"
 	"crypto/sha256"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"hash"
 	"io"
@@ -12,7 +11,6 @@ import (
 	"time"
 
 	"github.com/aweigh/aweigh"
-	"github.com/aweigh/aweigh/kv"
 	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
@@ -61,6 +59,7 @@ type World struct {
 	client  *rand.Rand // what clients do
 	hash    hash.Hash
 	final   map[aweigh.Height]aweigh.Hash // what some node made final
+	acked   aweigh.Height                 // the highest block whose writes a client was told of
 	events  int
 	Err     error // the first invariant broken
 }
@@ -87,7 +86,8 @@ type Node struct {
 
 	Done   map[aweigh.Hash]node.Reply // outcomes told to this node's clients
 	Reads  map[uint64]aweigh.Height   // linearizable reads answered
-	Height aweigh.Height
+	floor  map[uint64]aweigh.Height   // what each read must reach
+	Height aweigh.Height              // final here
 	signed map[slot]quorum.Subject
 }
 
@@ -133,7 +133,7 @@ func New(cfg Config) (*World, error) {
 		w.Nodes = append(w.Nodes, &Node{
 			world: w, Index: i, Peer: peer, Disk: store.NewMem(), key: key, author: author,
 			Done: make(map[aweigh.Hash]node.Reply), Reads: make(map[uint64]aweigh.Height),
-			signed: make(map[slot]quorum.Subject),
+			signed: make(map[slot]quorum.Subject), floor: make(map[uint64]aweigh.Height),
 		})
 		members = append(members, node.Founder{
 			Name: fmt.Sprintf("n%d", i), Key: key.Public(), Peer: peer, Score: cfg.Scores[i%len(cfg.Scores)],
@@ -235,7 +235,3 @@ func (q *queue) Pop() any {
 	*q = old[:len(old)-1]
 	return e
 }
-
-var errDown = errors.New("sim: the node is down")
-
-var _ kv.Reader = (*store.Mem)(nil)

@@ -87,6 +87,7 @@ func TestSameSeedSameTrace(t *testing.T) {
 // the faults end, every mutation is final, once, and all states are equal.
 func TestNothingIsLostUnderFaults(t *testing.T) {
 	modes := []quorum.Mode{quorum.BFT, quorum.Crash}
+	reads := 0
 	seeds(t, func(t *testing.T, s uint64) {
 		cfg := Config{Seed: s, Loss: int(s*37) % 250, Twice: int(s*13) % 100, Mode: modes[s%2], Nodes: 1 + int(s)%7}
 		if s%3 == 0 {
@@ -105,6 +106,9 @@ func TestNothingIsLostUnderFaults(t *testing.T) {
 				n := w.Nodes[r.IntN(len(w.Nodes))]
 				wishes = append(wishes, wish{n: n, id: n.Submit(put(fmt.Sprint("/k", i%7), fmt.Sprint(i)))})
 			})
+		}
+		for i := range 40 {
+			w.At(time.Duration(r.IntN(11000))*time.Millisecond, func() { w.Nodes[r.IntN(len(w.Nodes))].Read(uint64(i + 1)) })
 		}
 		for range r.IntN(12) {
 			n := w.Nodes[r.IntN(len(w.Nodes))]
@@ -155,6 +159,7 @@ func TestNothingIsLostUnderFaults(t *testing.T) {
 		}
 		head := w.Nodes[0].Status().Head
 		for _, n := range w.Nodes {
+			reads += len(n.Reads)
 			h := n.Status().Head
 			if h.Digest != head.Digest || h.Block != head.Block || h.Revision != head.Revision {
 				t.Fatalf("seed %d: node %d ends at height %d, revision %d, state %s; node 0 at %d, %d, %s", s, n.Index,
@@ -171,6 +176,10 @@ func TestNothingIsLostUnderFaults(t *testing.T) {
 			}
 		}
 	})
+	if *seed == 0 && reads < 10**worlds {
+		t.Fatalf("only %d linearizable reads were answered", reads)
+	}
+	t.Logf("%d linearizable reads", reads)
 }
 
 // TestCrashAtEveryBoundary kills nodes before and after each single effect of
