@@ -5,7 +5,6 @@ import (
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/kv"
-	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/votes"
 )
@@ -118,22 +117,3 @@ func (Faulted) note()   {}
 func (LostState) note() {}
 func (Behind) note()    {}
 func (Nullified) note() {}
-
-// Status is what a Machine can say of itself at once.
-type Status struct {
-	Network  aweigh.NetworkID
-	Scope    aweigh.ScopeID
-	Self     aweigh.AnchorID // zero for an observer
-	Epoch    aweigh.Epoch
-	View     aweigh.View
-	Leader   aweigh.AnchorID
-	Head     scope.Head
-	Rules    quorum.Rules
-	Roster   scope.Roster
-	Heard    map[aweigh.AnchorID]aweigh.View // the last view in which each anchor was heard of
-	Pool     int                             // mutations waiting
-	PoolSize int                             // their bytes
-	Lost     bool                            // P9: signs nothing
-	Behind   bool                            // is fetching final blocks
-	Faults   []votes.Equivocation
-}

@@ -245,6 +245,11 @@ func (c *Checker) offer(body []byte) (Message, error) {
 	if err := canon.Decode(body, &in.offerMsg); err != nil {
 		return nil, err
 	}
+	if d := c.Keyring.Domain(); in.Domain.Network != d.Network {
+		return nil, fmt.Errorf("%w: an offer", votes.ErrForeign)
+	} else if in.Domain != d {
+		return nil, fmt.Errorf("%w: an offer", votes.ErrStale)
+	}
 	if len(in.Votes) > maxOffered || len(in.Certificates) > maxOffered {
 		return nil, fmt.Errorf("%w: an offer of %d votes and %d certificates", ErrFrame, len(in.Votes), len(in.Certificates))
 	}

@@ -57,7 +57,6 @@ func (a *app) root() *cobra.Command {
 			"weight have signed for it, and everything can be proven afterwards.\n\n" +
 			"Start with:  aweigh devnet\n\n" + exitHelp,
 		SilenceErrors: true, SilenceUsage: true,
-		PersistentPreRun: func(*cobra.Command, []string) { a.started = true },
 	}
 	root.AddGroup(
 		&cobra.Group{ID: "run", Title: "Run:"},
@@ -67,6 +66,11 @@ func (a *app) root() *cobra.Command {
 	add := func(group string, commands ...*cobra.Command) {
 		for _, c := range commands {
 			c.GroupID = group
+			do := c.RunE
+			c.RunE = func(cmd *cobra.Command, args []string) error {
+				a.started = true
+				return do(cmd, args)
+			}
 			root.AddCommand(c)
 		}
 	}

@@ -1,0 +1,254 @@
+package node_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/kv"
+	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/quorum"
+	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/store"
+	"github.com/aweigh/aweigh/votes"
+)
+
+// tap is a host that keeps the frames that a machine sends.
+type tap struct {
+	*store.Mem
+	frames [][]byte
+	notes  []node.Note
+}
+
+func (t *tap) Commit(ops []kv.Op, sync bool) error { return t.Mem.Commit(ops, sync) }
+func (t *tap) Send(p node.Packet)                  { t.frames = append(t.frames, p.Frame) }
+func (t *tap) Gossip(f []byte)                     { t.frames = append(t.frames, f) }
+func (t *tap) Reply(node.Reply)                    {}
+func (t *tap) Note(n node.Note)                    { t.notes = append(t.notes, n) }
+
+// network is the machines of four anchors, on disks of their own.
+type network struct {
+	genesis  scope.Genesis
+	keys     []votes.PrivateKey
+	authors  []votes.PrivateKey
+	peers    []node.Peer
+	hosts    []*tap
+	machines []*node.Machine
+	now      aweigh.Instant
+}
+
+func newNetwork(t testing.TB, name string) *network {
+	t.Helper()
+	n := &network{now: aweigh.InstantOf(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))}
+	var founders []node.Founder
+	for i := range 4 {
+		seed := aweigh.Sum([]byte(name), []byte{byte(i)})
+		key, _ := votes.KeyFromSeed(votes.Ed25519, seed[:])
+		seed = aweigh.Sum(seed[:])
+		author, _ := votes.KeyFromSeed(votes.Ed25519, seed[:])
+		peer, err := node.PeerOf(author)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.keys, n.authors, n.peers = append(n.keys, key), append(n.authors, author), append(n.peers, peer)
+		founders = append(founders, node.Founder{Key: key.Public(), Peer: peer})
+	}
+	var err error
+	if n.genesis, err = node.NewGenesis(name, n.now, scope.DefaultPolicy(quorum.BFT), founders...); err != nil {
+		t.Fatal(err)
+	}
+	ops, err := node.Bootstrap(n.genesis)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 4 {
+		h := &tap{Mem: store.NewMem()}
+		if err := h.Mem.Commit(ops, true); err != nil {
+			t.Fatal(err)
+		}
+		m, err := node.NewMachine(node.MachineConfig{Genesis: n.genesis, Key: &n.keys[i]}, h.Mem)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.hosts, n.machines = append(n.hosts, h), append(n.machines, m)
+	}
+	return n
+}
+
+func (n *network) step(t testing.TB, i int, events ...node.Event) {
+	t.Helper()
+	n.now = n.now.Add(time.Millisecond)
+	if err := node.Perform(n.hosts[i], n.machines[i].Step(n.now, events...)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (n *network) bundle(t testing.TB, i int) *scope.CheckedBundle {
+	t.Helper()
+	txn := scope.Txn{Success: []scope.Op{{Kind: scope.OpPut, Key: []byte("/k"), Value: []byte("v")}}}
+	b, err := scope.Sign(n.authors[i], n.genesis.Policy.Limits, scope.Mutation{
+		Scope: n.genesis.Hash(), Class: scope.Write, Content: canon.Encode(txn), Nonce: []byte("12345678"), ValidUntil: n.now.Add(time.Minute),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// traffic commits one write among the four, and returns every frame sent.
+func (n *network) traffic(t testing.TB) (frames [][]byte) {
+	t.Helper()
+	n.step(t, 0, node.Submit{Bundle: n.bundle(t, 0)}, node.Read{ID: 1}, node.Met{Peer: n.peers[1]})
+	for range 12 {
+		for i, h := range n.hosts {
+			sent := h.frames
+			h.frames = nil
+			frames = append(frames, sent...)
+			for _, f := range sent {
+				for j := range n.hosts {
+					if msg, err := n.machines[j].Checker().Check(f); err == nil && j != i {
+						n.step(t, j, node.Arrived{From: n.peers[i], Message: msg})
+					}
+				}
+			}
+		}
+	}
+	if h := n.machines[3].Status().Head.Height; h == 0 {
+		t.Fatal("nothing was committed")
+	}
+	return frames
+}
+
+// TestOtherNetworksAreRefused: no frame of one network that carries a signature
+// is taken in another, and the reason says so.
+func TestOtherNetworksAreRefused(t *testing.T) {
+	theirs, ours := newNetwork(t, "theirs"), newNetwork(t, "ours")
+	refused := 0
+	for _, f := range theirs.traffic(t) {
+		msg, err := ours.machines[0].Checker().Check(f)
+		switch {
+		case errors.Is(err, votes.ErrForeign), errors.Is(err, node.ErrFrame):
+			refused++
+		case err != nil:
+			t.Errorf("frame %q refused for another reason: %v", f[0], err)
+		default: // unsigned questions, and bundles, which name their scope
+			ours.step(t, 0, node.Arrived{From: theirs.peers[1], Message: msg})
+		}
+	}
+	if refused < 10 {
+		t.Fatalf("only %d frames refused", refused)
+	}
+	if s := ours.machines[0].Status(); s.Head.Height != 0 || s.Pool != 0 || s.View != 1 {
+		t.Fatalf("another network moved this one: %+v", s)
+	}
+}
+
+// TestForgedFramesAreRefused flips each byte of each kind of frame: what a
+// signature covers is refused, and nothing panics or changes what is final.
+func TestForgedFramesAreRefused(t *testing.T) {
+	n := newNetwork(t, "forged")
+	seen, tried, refused := make(map[byte]bool), 0, 0
+	for _, f := range n.traffic(t) {
+		if seen[f[0]] {
+			continue
+		}
+		seen[f[0]] = true
+		tried += len(f)
+		for i := range f {
+			bad := append([]byte(nil), f...)
+			bad[i] ^= 1
+			msg, err := n.machines[1].Checker().Check(bad)
+			if err == nil {
+				n.step(t, 1, node.Arrived{From: n.peers[2], Message: msg})
+			} else {
+				refused++
+			}
+		}
+	}
+	for _, kind := range "bpvora" {
+		if !seen[byte(kind)] {
+			t.Errorf("no frame of kind %q was tried", kind)
+		}
+	}
+	if a, b := n.machines[1].Status().Head, n.machines[0].Status().Head; a.Digest != b.Digest {
+		t.Fatal("forged frames changed the state")
+	}
+	if n.machines[1].Status().Lost {
+		t.Fatal("forged frames silenced an anchor")
+	}
+	if refused < tried*9/10 {
+		t.Fatalf("only %d of %d forged frames were refused", refused, tried)
+	}
+}
+
+// TestTruncatedFramesAreRefused: no frame is good when cut short.
+func TestTruncatedFramesAreRefused(t *testing.T) {
+	n := newNetwork(t, "truncated")
+	for _, f := range n.traffic(t) {
+		for cut := range f {
+			if _, err := n.machines[1].Checker().Check(f[:cut]); err == nil {
+				t.Fatalf("the first %d of %d bytes of a frame %q were taken", cut, len(f), f[0])
+			}
+		}
+	}
+}
+
+// TestStoreOfAnotherNetworkIsRefused: a data directory is good for one network.
+func TestStoreOfAnotherNetworkIsRefused(t *testing.T) {
+	a, b := newNetwork(t, "a"), newNetwork(t, "b")
+	if _, err := node.NewMachine(node.MachineConfig{Genesis: b.genesis}, a.hosts[0].Mem); !errors.Is(err, node.ErrOtherNetwork) {
+		t.Fatalf("opened another network's store: %v", err)
+	}
+}
+
+// TestRestoredBackupIsSilenced (P9): an anchor that comes up on an old copy of
+// its disk and meets ballots that it does not remember signs nothing more.
+func TestRestoredBackupIsSilenced(t *testing.T) {
+	n := newNetwork(t, "restored")
+	old := n.hosts[3].Mem.Clone()
+	n.step(t, 0, node.Submit{Bundle: n.bundle(t, 0)})
+	n.traffic(t)
+	m, err := node.NewMachine(node.MachineConfig{Genesis: n.genesis, Key: &n.keys[3]}, old)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.hosts[3], n.machines[3] = &tap{Mem: old}, m
+	n.step(t, 0, node.Met{Peer: n.peers[3]})
+	for _, f := range n.hosts[0].frames {
+		if msg, err := m.Checker().Check(f); err == nil {
+			n.step(t, 3, node.Arrived{From: n.peers[0], Message: msg})
+		}
+	}
+	if !m.Status().Lost {
+		t.Fatal("the anchor did not see that it lost its state")
+	}
+	for _, f := range n.hosts[3].frames {
+		if b, ok := node.BallotIn(f); ok {
+			t.Fatalf("signed %v after it lost its state", b.Subject)
+		}
+	}
+	again, err := node.NewMachine(node.MachineConfig{Genesis: n.genesis, Key: &n.keys[3]}, old)
+	if err != nil || !again.Status().Lost {
+		t.Fatalf("forgot that it lost its state: %v", err)
+	}
+}
+
+func FuzzCheck(f *testing.F) {
+	n := newNetwork(f, "fuzz")
+	seen := make(map[byte]bool)
+	for _, frame := range n.traffic(f) {
+		if !seen[frame[0]] {
+			seen[frame[0]] = true
+			f.Add(frame)
+		}
+	}
+	f.Fuzz(func(t *testing.T, frame []byte) {
+		msg, err := n.machines[0].Checker().Check(frame)
+		if err == nil {
+			n.step(t, 0, node.Arrived{From: n.peers[1], Message: msg})
+			n.hosts[0].frames = nil
+		}
+	})
+}

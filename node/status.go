@@ -1,0 +1,46 @@
+package node
+
+import (
+	"slices"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/quorum"
+	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/votes"
+)
+
+// Status is what a Machine can say of itself at once.
+type Status struct {
+	Network  aweigh.NetworkID
+	Scope    aweigh.ScopeID
+	Self     aweigh.AnchorID // zero for an observer
+	Epoch    aweigh.Epoch
+	View     aweigh.View
+	Leader   aweigh.AnchorID
+	Head     scope.Head
+	Rules    quorum.Rules
+	Roster   scope.Roster
+	Heard    map[aweigh.AnchorID]aweigh.View // the last view in which each anchor was heard of
+	Pool     int                             // mutations waiting
+	PoolSize int                             // their bytes
+	Lost     bool                            // P9: signs nothing
+	Behind   bool                            // is fetching final blocks
+	Faults   []votes.Equivocation
+}
+
+// Status is a copy of what the machine knows of itself.
+func (m *Machine) Status() Status {
+	s := Status{
+		Network: m.id, Scope: m.id, Self: m.self,
+		View: m.engine.View(), Leader: m.engine.Leader(m.engine.View()),
+		Head: m.chain.state.Head(), Rules: m.keyring.Rules(), Roster: m.roster,
+		Pool: m.pool.mutations, PoolSize: m.pool.bytes,
+		Lost: m.guard != nil && m.guard.Lost(), Behind: m.sync.at != 0,
+		Faults: slices.Clone(m.proofs.known),
+		Heard:  make(map[aweigh.AnchorID]aweigh.View),
+	}
+	for share := range m.roster.Weights.All() {
+		s.Heard[share.Anchor] = m.engine.Heard(share.Anchor)
+	}
+	return s
+}

@@ -1,0 +1,15 @@
+//go:build !unix
+
+package e2e
+
+import "os"
+
+// processes says that nodes can be run as processes here.
+const processes = false
+
+var (
+	sigKill  = os.Kill
+	sigTerm  = os.Interrupt
+	sigPause = os.Kill
+	sigGo    = os.Kill
+)

@@ -1,0 +1,18 @@
+//go:build unix
+
+package e2e
+
+import (
+	"os"
+	"syscall"
+)
+
+// processes says that nodes can be run as processes here.
+const processes = true
+
+var (
+	sigKill  os.Signal = syscall.SIGKILL
+	sigTerm  os.Signal = syscall.SIGTERM
+	sigPause os.Signal = syscall.SIGSTOP
+	sigGo    os.Signal = syscall.SIGCONT
+)
