@@ -149,21 +149,21 @@ func TestOtherNetworksAreRefused(t *testing.T) {
 // signature covers is refused, and nothing panics or changes what is final.
 func TestForgedFramesAreRefused(t *testing.T) {
 	n := newNetwork(t, "forged")
-	seen, tried, refused := make(map[byte]bool), 0, 0
+	seen := make(map[byte]bool)
 	for _, f := range n.traffic(t) {
 		if seen[f[0]] {
 			continue
 		}
 		seen[f[0]] = true
-		tried += len(f)
 		for i := range f {
 			bad := append([]byte(nil), f...)
 			bad[i] ^= 1
 			msg, err := n.machines[1].Checker().Check(bad)
 			if err == nil {
 				n.step(t, 1, node.Arrived{From: n.peers[2], Message: msg})
-			} else {
-				refused++
+				if f[0] == 'b' || f[0] == 'v' || f[0] == 'n' {
+					t.Errorf("byte %d of a frame %q is covered by no signature", i, f[0])
+				}
 			}
 		}
 	}
@@ -177,9 +177,6 @@ func TestForgedFramesAreRefused(t *testing.T) {
 	}
 	if n.machines[1].Status().Lost {
 		t.Fatal("forged frames silenced an anchor")
-	}
-	if refused < tried*9/10 {
-		t.Fatalf("only %d of %d forged frames were refused", refused, tried)
 	}
 }
 
