@@ -65,8 +65,8 @@ type Reply struct {
 	Read     uint64
 }
 
-// ErrBusy refuses mutations for which there is no room to wait.
-var ErrBusy = errors.New("node: too many mutations are waiting; try again later")
+// ErrBusy refuses what there is no room for.
+var ErrBusy = errors.New("node: too many requests are waiting; try again later")
 
 // ErrTooLate refuses mutations whose time to apply has passed, or that belong
 // to another scope.

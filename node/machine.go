@@ -189,7 +189,7 @@ func (m *Machine) event(ev Event) {
 	case Submit:
 		m.submit(ev.Bundle)
 	case Read:
-		m.reads.waiting = append(m.reads.waiting, ev.ID)
+		m.reads.add(m, ev.ID)
 	case Met:
 		if m.guard != nil || m.anchors[ev.Peer] != (aweigh.AnchorID{}) {
 			m.send(ev.Peer, tagOffer, m.offer(m.engine.Holdings(), false))

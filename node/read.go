@@ -16,6 +16,19 @@ type reads struct {
 	answers quorum.Tally
 	target  aweigh.Height // highest proven so far
 	ready   []pendingRead // answered; wait until the state is new enough
+	held    int           // reads in waiting, asked and ready
+}
+
+// maxReads bounds the reads that wait at a time.
+const maxReads = 1 << 16
+
+func (r *reads) add(m *Machine, id uint64) {
+	if r.held >= maxReads {
+		m.fx.Reply = append(m.fx.Reply, Reply{Read: id, Refused: ErrBusy})
+		return
+	}
+	r.held++
+	r.waiting = append(r.waiting, id)
 }
 
 type pendingRead struct {
@@ -129,6 +142,7 @@ func (r *reads) serve(m *Machine) {
 			left = append(left, p)
 			continue
 		}
+		r.held -= len(p.ids)
 		for _, id := range p.ids {
 			m.fx.Reply = append(m.fx.Reply, Reply{Read: id, Height: head})
 		}
