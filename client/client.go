@@ -5,7 +5,7 @@
 // whose outcome is unknown is only ever repeated at the node that may have
 // taken it, with the same nonce, so that it applies at most once.
 //
-//	c, err := client.Dial("127.0.0.1:7100")
+//	c, err := client.Dial("127.0.0.1:7177")
 //	_, err = c.Put(ctx, &aweighv1.PutRequest{Key: []byte("/greeting"), Value: []byte("hello")})
 //	kv, err := c.Get(ctx, []byte("/greeting"))
 //

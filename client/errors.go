@@ -64,6 +64,7 @@ type failure struct {
 	text    string
 	problem *aweighv1.Problem // nil if the error did not come from a node
 	sent    bool              // the request may have reached the node
+	refused bool              // it certainly had no effect
 	cause   error
 }
 
@@ -101,8 +102,8 @@ func translate(err error) error {
 	case connect.CodeCanceled:
 		f.text, f.cause = "client: cancelled", errors.Join(context.Canceled, err)
 		return f
-	case connect.CodeUnimplemented, connect.CodeUnknown, connect.CodeInternal:
-		return f
+	case connect.CodeInvalidArgument, connect.CodeResourceExhausted, connect.CodeUnimplemented, connect.CodeNotFound:
+		f.kind, f.refused = ErrInvalid, true // by the server, before it came to the node
 	case connect.CodeUnavailable:
 		f.kind = ErrUnreachable
 		var op *net.OpError
@@ -113,10 +114,10 @@ func translate(err error) error {
 }
 
 // unknown reports whether a write that failed so may have been taken by the
-// node without an answer: the connection broke, or time ran out.
+// node without an answer: the connection broke, time ran out, or the node stopped.
 func unknown(err error) bool {
 	var f *failure
-	return errors.As(err, &f) && f.sent && f.problem == nil
+	return errors.As(err, &f) && f.sent && !f.refused && (f.problem == nil || f.problem.Reason == "stopped")
 }
 
 // notTaken reports whether a write that failed so has certainly not been taken.

@@ -204,6 +204,23 @@ func TestErrorsHaveTheirKind(t *testing.T) {
 	}
 }
 
+func TestWritesThatTheServerRefusesAreNotRepeated(t *testing.T) {
+	node := &fake{put: func(int) error { return connect.NewError(connect.CodeResourceExhausted, errors.New("too long")) }}
+	if err := put(t, dial(t, node.serve(t))); !errors.Is(err, ErrInvalid) || errors.Is(err, ErrUndecided) || len(node.puts) != 1 {
+		t.Errorf("got %v after %d puts", err, len(node.puts))
+	}
+}
+
+func TestWritesThatANodeTookBeforeItStoppedAreUndecided(t *testing.T) {
+	node := &fake{put: func(int) error { return told(connect.CodeUnavailable, "stopped") }}
+	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+	defer cancel()
+	_, err := dial(t, node.serve(t)).Put(ctx, &aweighv1.PutRequest{Key: []byte("/a")})
+	if !errors.Is(err, ErrUndecided) || len(node.puts) < 2 {
+		t.Errorf("got %v after %d puts", err, len(node.puts))
+	}
+}
+
 func TestAddressesAreChecked(t *testing.T) {
 	for _, bad := range [][]string{nil, {""}, {"host"}, {"http://host"}, {"127.0.0.1:"}} {
 		if _, err := Dial(bad...); !errors.Is(err, ErrInvalid) {

@@ -9,6 +9,7 @@ import (
 type catchUp struct {
 	from Peer           // asked now
 	at   aweigh.Instant // when to ask another; 0: nothing is being fetched
+	more bool           // the peer asked has what is missing, and did not give it yet
 	turn int
 }
 
@@ -36,7 +37,7 @@ func (s *catchUp) ask(m *Machine, peer Peer) {
 		s.at = 0
 		return
 	}
-	s.from, s.at = peer, m.now.Add(4*retryIn)
+	s.from, s.at, s.more = peer, m.now.Add(4*retryIn), false
 	from := m.chain.state.Head().Height + 1
 	m.send(peer, tagCatchUp, CatchUp{From: from})
 	m.note(Behind{From: from, Peer: peer})
@@ -49,7 +50,7 @@ func (s *catchUp) due(m *Machine) {
 		return
 	}
 	s.at = 0
-	if !m.chain.goal.IsZero() || m.known > m.chain.state.Head().Height {
+	if s.more || !m.chain.goal.IsZero() || m.known > m.chain.state.Head().Height {
 		s.ask(m, m.turn(s))
 	}
 }
@@ -59,10 +60,10 @@ func (s *catchUp) due(m *Machine) {
 func (m *Machine) serveCatchUp(to Peer, ask CatchUp) {
 	history, head := m.history(), m.chain.state.Head().Height
 	msg := blocksMsg{Height: head}
-	if ask.From == 0 || !m.mayHelp(to) {
+	if ask.From == 0 {
 		return
 	}
-	if ask.From > head { // nothing to give: the asker shall try another at once
+	if ask.From > head || !m.mayHelp(to) { // nothing to give, or not yet: the asker shall not wait for it
 		m.send(to, tagBlocks, msg)
 		return
 	}
@@ -90,7 +91,7 @@ func (m *Machine) caughtUp(from Peer, in blocksIn) {
 		return
 	}
 	if len(in.blocks) == 0 {
-		m.sync.at = m.now.Add(patience)
+		m.sync.at, m.sync.more = m.now.Add(patience), in.height > m.chain.state.Head().Height
 		return
 	}
 	m.sync.at = 0

@@ -98,7 +98,6 @@ func TestNothingIsLostUnderFaults(t *testing.T) {
 		type wish struct {
 			n  *Node
 			id aweigh.Hash
-			m  scope.Mutation
 		}
 		var wishes []wish
 		for i := range 30 {

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -37,7 +38,7 @@ func (a *app) run(ctx context.Context, args []string) int {
 	root.SetErr(a.err)
 	err := root.ExecuteContext(ctx)
 	code := exitCode(err, a.started)
-	if err != nil && ctx.Err() != nil && code == exitError {
+	if ctx.Err() != nil && code == exitError && errors.Is(err, context.Canceled) {
 		return exitOK // interrupted, and ended well
 	}
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -52,7 +53,9 @@ func (a *app) devnet() *cobra.Command {
 		Use: "devnet", Short: "Run a network of anchors on this machine", Args: cobra.NoArgs,
 		Long: "Makes a network of anchors of equal weight on 127.0.0.1, each with its own keys,\n" +
 			"store and ports, and runs it until interrupted. When it is started again with the\n" +
-			"same directory it continues. Other commands find it by themselves.",
+			"same directory it continues. Other commands find it by themselves.\n\n" +
+			"With --processes you can see what happens when nodes die: the process ID of each\n" +
+			"stands in node.pid in its directory, and the others go on.",
 		Example: "  aweigh devnet\n  aweigh devnet --nodes 7 --mode bft --data-dir ./net\n  aweigh devnet --processes\n  aweigh devnet --ephemeral",
 	}
 	nodes := c.Flags().Int("nodes", 0, "how many anchors (default 4, or as many as there are)")
@@ -90,6 +93,7 @@ func (a *app) devnet() *cobra.Command {
 		if err := unused(n.Dir); err != nil {
 			return err
 		}
+		var ready atomic.Bool
 		run := func(ctx context.Context) error { return n.Run(ctx, version(), log) }
 		if *processes {
 			program, err := os.Executable()
@@ -97,10 +101,15 @@ func (a *app) devnet() *cobra.Command {
 				return err
 			}
 			run = func(ctx context.Context) error {
-				return n.RunProcesses(ctx, program, "node", "--with-parent", "--log-level", *level, "--log-format", *format)
+				return n.RunProcesses(ctx, func(err error) bool {
+					if ready.Load() {
+						fmt.Fprintf(a.err, "aweigh: %v\n", err)
+					}
+					return ready.Load()
+				}, program, "node", "--with-parent", "--log-level", *level, "--log-format", *format)
 			}
 		}
-		return a.runDevnet(cmd.Context(), n, *processes, run)
+		return a.runDevnet(cmd.Context(), n, *processes, run, &ready)
 	}
 	return c
 }
@@ -122,8 +131,8 @@ func unused(dir string) error {
 // greetTime is how long the first block of a devnet may take.
 const greetTime = 30 * time.Second
 
-// runDevnet runs a devnet and, once it decides, tells where it is.
-func (a *app) runDevnet(ctx context.Context, n *devnet.Network, processes bool, run func(context.Context) error) error {
+// runDevnet runs a devnet and, once it decides, sets ready and tells where it is.
+func (a *app) runDevnet(ctx context.Context, n *devnet.Network, processes bool, run func(context.Context) error, ready *atomic.Bool) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	fmt.Fprintf(a.out, "devnet of %d anchors, mode %s, network %s\nin %s\n", len(n.Nodes), n.Genesis.Policy.Rules.Mode, n.Genesis.Hash(), n.Dir)
@@ -155,6 +164,7 @@ func (a *app) runDevnet(ctx context.Context, n *devnet.Network, processes bool, 
 		return errors.Join(err, <-ended)
 	}
 	defer remove()
+	ready.Store(true)
 	rows := make([]show.Member, len(n.Nodes))
 	for i, x := range n.Nodes {
 		rows[i] = show.Member{Name: x.Name, Peer: string(x.Peer), API: x.API, Dir: string(x.Home)}
@@ -167,7 +177,7 @@ func (a *app) runDevnet(ctx context.Context, n *devnet.Network, processes bool, 
 		return errors.Join(err, <-ended)
 	}
 	err = <-ended
-	fmt.Fprintln(a.out, "\nstopped; start it again to continue")
+	fmt.Fprintln(a.out, "\nstopped")
 	return err
 }
 

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -47,17 +48,27 @@ func (n *Network) Run(ctx context.Context, version string, log *slog.Logger) err
 // LogFile is where the output of a node goes that is a process of its own.
 func (x Node) LogFile() string { return filepath.Join(string(x.Home), "node.log") }
 
-// RunProcesses runs every node as a process of its own until ctx ends or one of
-// them ends. A child notices the end of its parent by its standard input, which
-// nobody else holds open, and stops.
-func (n *Network) RunProcesses(ctx context.Context, program string, args ...string) error {
+// PIDFile holds the process ID of a node that is a process of its own, while
+// it runs.
+func (x Node) PIDFile() string { return filepath.Join(string(x.Home), "node.pid") }
+
+// RunProcesses runs every node as a process of its own until ctx ends. When one
+// of them ends before, it asks ended whether the others go on. A child notices
+// the end of its parent by its standard input, which nobody else holds open,
+// and stops.
+func (n *Network) RunProcesses(ctx context.Context, ended func(error) (goOn bool), program string, args ...string) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for _, x := range n.Nodes {
 		group.Go(func() error {
-			if err := x.run(ctx, program, args); err != nil {
-				return fmt.Errorf("devnet: %s: %w; see %s", x.Name, err, x.LogFile())
+			err := x.run(ctx, program, args)
+			if err == nil {
+				return nil
 			}
-			return nil
+			err = fmt.Errorf("devnet: %s: %w; see %s", x.Name, err, x.LogFile())
+			if ended(err) {
+				return nil
+			}
+			return err
 		})
 	}
 	return group.Wait()
@@ -83,7 +94,11 @@ func (x Node) run(ctx context.Context, program string, args []string) (err error
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = grace
 	detach(cmd)
-	err = cmd.Run()
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	pid := []byte(strconv.Itoa(cmd.Process.Pid) + "\n")
+	err = errors.Join(os.WriteFile(x.PIDFile(), pid, 0o600), cmd.Wait(), os.Remove(x.PIDFile()))
 	if ctx.Err() != nil && (err == nil || errors.Is(err, context.Canceled)) {
 		return nil
 	}

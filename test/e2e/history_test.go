@@ -56,21 +56,21 @@ type history struct {
 	start time.Time
 	mu    sync.Mutex
 	ops   []operation
-	last  time.Time     // a write was acknowledged
+	last  time.Duration // a write was acknowledged
 	gap   time.Duration // the longest time without
+	gapAt time.Duration // when that ended
 }
 
 func newHistory() *history {
-	now := time.Now()
-	return &history{start: now, last: now}
+	return &history{start: time.Now()}
 }
 
 // do calls an operation, and records it.
 func (h *history) do(ctx context.Context, c *client.Client, op operation) operation {
 	op.call = time.Since(h.start)
 	err := op.run(ctx, c)
-	now := time.Now()
-	op.answer = now.Sub(h.start)
+	now := time.Since(h.start)
+	op.answer = now
 	if err != nil {
 		op.why, op.answer = err, forever
 		op.fate = fateOf(err)
@@ -79,7 +79,10 @@ func (h *history) do(ctx context.Context, c *client.Client, op operation) operat
 	defer h.mu.Unlock()
 	h.ops = append(h.ops, op)
 	if op.fate == done && op.kind != get {
-		h.gap, h.last = max(h.gap, now.Sub(h.last)), now
+		if gap := now - h.last; gap > h.gap {
+			h.gap, h.gapAt = gap, now
+		}
+		h.last = now
 	}
 	return op
 }

@@ -32,7 +32,7 @@ func TestKillsLoseNothing(t *testing.T) {
 	h := newHistory()
 	stop := make(chan struct{})
 	clients := h.work(n, rng, 8, 5, stop)
-	faults := disturb(t, n, rng, *length)
+	faults := disturb(t, n, h, rng, *length)
 	close(stop)
 	clients.Wait()
 
@@ -43,9 +43,11 @@ func TestKillsLoseNothing(t *testing.T) {
 	h.verify(t, n)
 }
 
+var faultNames = [...]string{"killed", "paused", "held", "cut off"}
+
 // disturb does one fault after the other, and waits after each until its victim
 // has caught up.
-func disturb(t *testing.T, n *network, rng *rand.Rand, length time.Duration) (count [4]int) {
+func disturb(t *testing.T, n *network, h *history, rng *rand.Rand, length time.Duration) (count [4]int) {
 	end := time.NewTimer(length)
 	defer end.Stop()
 	between := func(a, b time.Duration) bool { // false at the end
@@ -63,6 +65,7 @@ func disturb(t *testing.T, n *network, rng *rand.Rand, length time.Duration) (co
 		p := n.nodes[victim]
 		what := rng.IntN(len(count))
 		count[what]++
+		hit := time.Since(h.start)
 		var heal func()
 		switch what {
 		case 0:
@@ -81,21 +84,24 @@ func disturb(t *testing.T, n *network, rng *rand.Rand, length time.Duration) (co
 		going = between(downMin, downMax)
 		heal()
 		began := time.Now()
+		healed := time.Since(h.start)
 		if err := eventually(backSoon, p.ready); err != nil {
 			t.Errorf("%s is not back %s after fault %d: %v", p.name, time.Since(began), what, err)
 			return count
 		}
-		if err := eventually(backSoon, func(ctx context.Context) error { return level4(ctx, n, p) }); err != nil {
+		if err := eventually(backSoon, func(ctx context.Context) error { return levelWith(ctx, n, p) }); err != nil {
 			t.Errorf("%s has not caught up %s after fault %d: %v", p.name, time.Since(began), what, err)
 			return count
 		}
+		t.Logf("%7.3f s: %s %s for %s, caught up after %s", hit.Seconds(), p.name, faultNames[what],
+			(healed - hit).Round(time.Millisecond), time.Since(began).Round(time.Millisecond))
 		going = going && between(0, calmMax)
 	}
 	return count
 }
 
-// level4 objects while a node is behind the height that the others had.
-func level4(ctx context.Context, n *network, p *process) error {
+// levelWith objects while a node is behind the height that the others had.
+func levelWith(ctx context.Context, n *network, p *process) error {
 	mine, err := p.status(ctx)
 	if err != nil {
 		return err

@@ -134,6 +134,14 @@ func (p *process) signal(s os.Signal) (code int) {
 	return cmd.ProcessState.ExitCode()
 }
 
+// shoot sends a signal that ends the node, and does not wait for the end.
+func (p *process) shoot(s os.Signal) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.meant = true
+	_ = p.cmd.Process.Signal(s)
+}
+
 // status is what the node says of itself.
 func (p *process) status(ctx context.Context) (*aweighv1.StatusResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)

@@ -23,6 +23,11 @@ const patience = 4 * time.Second
 // closed. The clients share the nodes out; every second one knows them all and
 // goes elsewhere when its own is away, the others wait for it.
 func (h *history) work(n *network, rng *rand.Rand, clients, keys int, stop <-chan struct{}) *sync.WaitGroup {
+	return h.workAs(0, n, rng, clients, keys, stop)
+}
+
+// workAs is work for clients whose numbers begin with first.
+func (h *history) workAs(first int, n *network, rng *rand.Rand, clients, keys int, stop <-chan struct{}) *sync.WaitGroup {
 	var all sync.WaitGroup
 	for i := range clients {
 		mine := i % len(n.nodes)
@@ -31,7 +36,7 @@ func (h *history) work(n *network, rng *rand.Rand, clients, keys int, stop <-cha
 			c = n.dial(mine, (mine+1)%len(n.nodes), (mine+2)%len(n.nodes), (mine+3)%len(n.nodes))
 		}
 		w := &worker{
-			history: h, client: c, id: i, rng: rand.New(rand.NewPCG(rng.Uint64(), rng.Uint64())),
+			history: h, client: c, id: first + i, rng: rand.New(rand.NewPCG(rng.Uint64(), rng.Uint64())),
 			keys: keys, seen: make(map[string]string),
 		}
 		all.Go(func() { w.run(stop) })
@@ -174,7 +179,7 @@ func (h *history) summary() string {
 		}
 		return times[(len(times)-1)*percent/100].Round(100 * time.Microsecond)
 	}
-	return fmt.Sprintf("%d operations: %d done (%d gets, %d puts, %d swaps, %d deletes), %d refused, %d unknown; p50 %s, p99 %s, longest %s; at most %s without a write",
+	return fmt.Sprintf("%d operations: %d done (%d gets, %d puts, %d swaps, %d deletes), %d refused, %d unknown; p50 %s, p99 %s, longest %s; at most %s without a write, until %.3f s",
 		len(h.ops), fates[done], kinds[get], kinds[put], kinds[swap], kinds[del], fates[refused], fates[unknown],
-		at(50), at(99), at(100), h.gap.Round(time.Millisecond))
+		at(50), at(99), at(100), h.gap.Round(time.Millisecond), h.gapAt.Seconds())
 }
