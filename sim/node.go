@@ -188,7 +188,7 @@ func (n *Node) Send(p node.Packet) {
 		n.watch(b.Subject)
 	}
 	for _, to := range w.Nodes {
-		if to.Peer != p.To {
+		if to.Peer != p.To || to == n {
 			continue
 		}
 		copies := 1
@@ -203,6 +203,26 @@ func (n *Node) Send(p node.Packet) {
 			w.At(delay, func() { w.deliver(n, to, p.Frame) })
 		}
 	}
+}
+
+// twins are the anchors that run twice.
+func (w *World) twins() map[aweigh.AnchorID]bool {
+	twins := make(map[aweigh.AnchorID]bool)
+	for _, n := range w.Nodes {
+		if n.twin {
+			twins[n.key.Public().ID()] = true
+		}
+	}
+	return twins
+}
+
+func (w *World) index(a aweigh.AnchorID) int {
+	for _, n := range w.Nodes {
+		if n.key.Public().ID() == a {
+			return n.Index
+		}
+	}
+	return -1
 }
 
 // watch holds the node to one ballot for a slot, over all of its lives (P7).
@@ -277,7 +297,10 @@ func (n *Node) Note(note node.Note) {
 	case node.Nullified:
 		w.trace("n%d view %d nullified", n.Index, note.View)
 	case node.Faulted:
-		w.fail(n, "a proof of fault against an honest anchor: %v / %v", note.Proof.First.Subject, note.Proof.Second.Subject)
+		if !w.twins()[note.Proof.Anchor()] {
+			w.fail(n, "a proof of fault against an honest anchor: %v / %v", note.Proof.First.Subject, note.Proof.Second.Subject)
+		}
+		w.trace("n%d proves n%d at fault", n.Index, w.index(note.Proof.Anchor()))
 	case node.LostState:
 		w.trace("n%d lost state", n.Index)
 	case node.Dropped:

@@ -28,6 +28,7 @@ type Config struct {
 	Latency [2]time.Duration // least and most delay of a frame; 1 ms to 5 ms
 	Loss    int              // frames lost, in parts per thousand
 	Twice   int              // frames delivered twice, in parts per thousand
+	Twins   int              // anchors, the last ones, that run twice on one key: they equivocate
 	Trace   io.Writer        // one line per event; nil: none
 }
 
@@ -73,6 +74,7 @@ type Node struct {
 	key     votes.PrivateKey // anchor key
 	author  votes.PrivateKey
 	machine *node.Machine // nil while down
+	twin    bool          // one of two that share a key
 	life    int           // counts restarts, so that alarms of a past life are ignored
 	alarm   aweigh.Instant
 	cut     bool // sends and receives nothing
@@ -146,6 +148,13 @@ func New(cfg Config) (*World, error) {
 	ops, err := node.Bootstrap(w.Genesis)
 	if err != nil {
 		return nil, err
+	}
+	for _, n := range w.Nodes[cfg.Nodes-cfg.Twins:] {
+		twin := *n
+		n.twin, twin.twin = true, true
+		twin.Index, twin.Disk, twin.signed = len(w.Nodes), store.NewMem(), make(map[slot]quorum.Subject)
+		twin.Done, twin.Reads, twin.floor = make(map[aweigh.Hash]node.Reply), make(map[uint64]aweigh.Height), make(map[uint64]aweigh.Height)
+		w.Nodes = append(w.Nodes, &twin)
 	}
 	for _, n := range w.Nodes {
 		if err := n.Disk.Commit(ops, true); err != nil {

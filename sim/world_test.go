@@ -256,6 +256,50 @@ func TestNoQuorumNoCommit(t *testing.T) {
 	})
 }
 
+// TestTwinsAreProvenAndHarmless runs one of four anchors twice on one key. The
+// honest ones agree and go on; where the twins contradicted each other the proof
+// stands in a final block, and in the trust ledger.
+func TestTwinsAreProvenAndHarmless(t *testing.T) {
+	proven := 0
+	seeds(t, func(t *testing.T, s uint64) {
+		w := start(t, Config{Seed: s, Twins: 1, Loss: int(s) % 50})
+		r := w.Rand()
+		for i := range 40 {
+			w.At(time.Duration(r.IntN(4000))*time.Millisecond, func() { w.Nodes[i%5].Submit(put(fmt.Sprint("/k", i%5), fmt.Sprint(i))) })
+		}
+		w.Run(6*time.Second, nil)
+		w.cfg.Loss = 0
+		id := w.Nodes[0].Submit(put("/last", "1"))
+		if !w.Run(2*time.Minute, func() bool { _, ok := w.Nodes[0].Done[id]; return ok }) {
+			t.Fatalf("seed %d: no progress beside an equivocator: %v", s, w.Err)
+		}
+		w.Run(time.Minute, nil)
+		if w.Err != nil {
+			t.Fatal(w.Err)
+		}
+		state, err := scope.Open(w.Nodes[0].Disk, w.Genesis.Hash())
+		if err != nil {
+			t.Fatal(err)
+		}
+		ledger, err := state.Ledger()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for st := range ledger.All() {
+			if st.Barred && !w.twins()[st.Anchor] {
+				t.Fatalf("seed %d: an honest anchor is barred", s)
+			}
+			if st.Barred {
+				proven++
+			}
+		}
+	})
+	if *seed == 0 && proven < *worlds/4 {
+		t.Fatalf("the twins were proven at fault in %d of %d worlds only", proven, *worlds)
+	}
+	t.Logf("proven at fault on the chain in %d of %d worlds", proven, *worlds)
+}
+
 func (w *World) outcome(t *testing.T, n *Node, id aweigh.Hash) (scope.Receipt, bool) {
 	state, err := scope.Open(n.Disk, w.Genesis.Hash())
 	if err != nil {

@@ -1,0 +1,111 @@
+package config
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+)
+
+func flags(t *testing.T, args ...string) *pflag.FlagSet {
+	t.Helper()
+	f := pflag.NewFlagSet("test", pflag.ContinueOnError)
+	f.String("api-listen", "default", "")
+	f.StringSlice("listen", []string{"x"}, "")
+	f.Bool("api-open", false, "")
+	if err := f.Parse(args); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func written(t *testing.T, text string) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "c.yaml")
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+func TestFlagsGoBeforeEnvironmentBeforeFileBeforeDefaults(t *testing.T) {
+	name := written(t, "api-listen: file\nlisten: [a, b]\n")
+	for _, c := range []struct {
+		name, env, path, want string
+		args                  []string
+	}{
+		{"default", "", "", "default", nil},
+		{"file", "", name, "file", nil},
+		{"environment", "env", name, "env", nil},
+		{"flag", "env", name, "flag", []string{"--api-listen=flag"}},
+		{"flag with the default's value", "env", name, "default", []string{"--api-listen=default"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if c.env != "" {
+				t.Setenv("AWEIGH_API_LISTEN", c.env)
+			}
+			k, err := Load(flags(t, c.args...), c.path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := k.String("api-listen"); got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestListsComeFromEverywhere(t *testing.T) {
+	get := func(path string, args ...string) string {
+		k, err := Load(flags(t, args...), path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Join(k.Strings("listen"), "|")
+	}
+	name := written(t, "listen: [a, b]\n")
+	if got := get(""); got != "x" {
+		t.Errorf("default: %q", got)
+	}
+	if got := get(name); got != "a|b" {
+		t.Errorf("file: %q", got)
+	}
+	if got := get(name, "--listen=c,d"); got != "c|d" {
+		t.Errorf("flag: %q", got)
+	}
+	t.Setenv("AWEIGH_LISTEN", "e,f g")
+	if got := get(name); got != "e|f|g" {
+		t.Errorf("environment: %q", got)
+	}
+}
+
+func TestUnknownKeysAreRefusedWithTheirLine(t *testing.T) {
+	for text, want := range map[string]string{
+		"# x\napi-open: true\napi-lisen: y\n": `:3: unknown key "api-lisen"; did you mean "api-listen"?`,
+		"api:\n  listen: x\n":                 `:1: unknown key "api"`,
+		"zzzzzzzzzzzzzz: 1\n":                 `:1: unknown key "zzzzzzzzzzzzzz"`,
+		"a: [":                                "c.yaml",
+	} {
+		_, err := Load(flags(t), written(t, text))
+		if !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: got %v, want %s", text, err, want)
+		}
+	}
+	if _, err := Load(flags(t), "missing.yaml"); !errors.Is(err, ErrConfig) {
+		t.Errorf("no file: %v", err)
+	}
+}
+
+func TestMisspeltVariablesAreRefusedAndForeignOnesAreNot(t *testing.T) {
+	t.Setenv("AWEIGH_SERVICE_HOST", "10.0.0.1") // as Kubernetes sets it
+	if _, err := Load(flags(t), ""); err != nil {
+		t.Errorf("a foreign variable: %v", err)
+	}
+	t.Setenv("AWEIGH_API_LISTN", "x")
+	if _, err := Load(flags(t), ""); !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), "AWEIGH_API_LISTEN") {
+		t.Errorf("a misspelt variable: %v", err)
+	}
+}

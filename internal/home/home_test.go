@@ -1,0 +1,61 @@
+package home
+
+import (
+	"errors"
+	"os"
+	"reflect"
+	"testing"
+)
+
+func TestSettingsSurviveTheirFile(t *testing.T) {
+	for name, want := range map[string]Settings{
+		"empty": {},
+		"full": {
+			Name: `a "quoted": # name`, Listen: []string{"/ip4/127.0.0.1/tcp/1", "/ip4/127.0.0.1/udp/1/quic-v1"},
+			Announce: []string{"/dns/example.org/tcp/1"}, Bootstrap: []string{"/ip4/127.0.0.1/tcp/2/p2p/x"},
+			API: "127.0.0.1:0", APIOpen: true, LogLevel: "debug", LogFormat: "json",
+		},
+	} {
+		d := Dir(t.TempDir())
+		if err := d.SaveSettings(want); err != nil {
+			t.Fatal(err)
+		}
+		got, err := d.ReadSettings()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, list := range []*[]string{&got.Listen, &got.Announce, &got.Bootstrap} {
+			if len(*list) == 0 {
+				*list = nil
+			}
+		}
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: got %+v, want %+v", name, got, want)
+		}
+		if err := d.SaveSettings(want); !errors.Is(err, ErrThere) {
+			t.Errorf("%s: overwritten, %v", name, err)
+		}
+	}
+}
+
+func TestKeysAreMadeOnceAndForTheirOwnerAlone(t *testing.T) {
+	d := Dir(t.TempDir())
+	if _, _, err := d.Keys(); err == nil {
+		t.Error("keys where there are none")
+	}
+	first, err := d.NewKey(d.Identity())
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := d.NewKey(d.Identity())
+	if err != nil || again.Public().ID() != first.Public().ID() {
+		t.Errorf("another key: %v, %v", again, err)
+	}
+	if info, err := os.Stat(d.Identity()); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v, %v", info.Mode(), err)
+	}
+	identity, anchor, err := d.Keys()
+	if err != nil || anchor != nil || identity.Public().ID() != first.Public().ID() {
+		t.Errorf("got %v, %v, %v", identity, anchor, err)
+	}
+}
