@@ -1,7 +1,6 @@
 package node
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -54,31 +53,13 @@ func (n *Node) Lineage(ctx context.Context, key []byte, limit int) (deeds []Deed
 	return deeds, more, head, err
 }
 
-// lastEntry is the index of the newest lineage entry under a key. Of a key that
-// is gone it is found among the changes that no compaction has dropped.
+// lastEntry is the index of the newest lineage entry under a key.
 func (v *View) lastEntry(key []byte) (int64, error) {
-	res, err := v.Range(key, nil, scope.Range{KeysOnly: true})
-	if err != nil {
-		return 0, err
+	kv, ok, err := v.NewestChange(key)
+	if err == nil && !ok {
+		err = fmt.Errorf("%w: %q", scope.ErrKeyNotFound, key)
 	}
-	if len(res.Kvs) > 0 {
-		return res.Kvs[0].Entry, nil
-	}
-	last := int64(-1)
-	head := v.Head()
-	for next := max(1, head.Compacted); next <= head.Revision; {
-		var events []scope.Event
-		if events, next, err = v.Events(next, head.Revision, key, nil, 10*watchMost); err != nil {
-			return 0, err
-		}
-		if len(events) > 0 {
-			last = events[len(events)-1].Kv.Entry
-		}
-	}
-	if last < 0 {
-		return 0, fmt.Errorf("%w: %q", scope.ErrKeyNotFound, bytes.Clone(key))
-	}
-	return last, nil
+	return kv.Entry, err
 }
 
 // Prove gives a proof of the newest change of a key, which verifies offline

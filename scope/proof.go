@@ -55,7 +55,7 @@ type Report struct {
 // parent of. Compaction takes deletions out of reach.
 func NewKeyProof(g Genesis, s *State, key []byte, origin *Block, final, head Finality) (*KeyProof, error) {
 	p := &KeyProof{Genesis: g, Head: head, Origin: final}
-	v, ok, err := s.newestChange(key)
+	v, ok, err := s.NewestChange(key)
 	if err != nil {
 		return nil, err
 	}
@@ -79,21 +79,6 @@ func NewKeyProof(g Genesis, s *State, key []byte, origin *Block, final, head Fin
 		return nil, fmt.Errorf("%w: block %d does not carry the mutation", ErrProof, origin.Header.Height)
 	}
 	return p, nil
-}
-
-// newestChange is the newest version of a key, deletions included.
-func (s *State) newestChange(key []byte) (kv KeyValue, ok bool, err error) {
-	from, to := s.space.versions(key, nil)
-	var bad error
-	err = s.r.Scan(from, to, false, func(k, record []byte) bool {
-		kv, bad = s.decode(k, record)
-		kv.Key, ok = bytes.Clone(key), true
-		return false
-	})
-	if err == nil {
-		err = bad
-	}
-	return kv, ok, err
 }
 
 // place finds the entry's mutation in the block that carried it.

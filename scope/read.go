@@ -92,6 +92,22 @@ func (v *view) before(key []byte, rev int64) (kv KeyValue, ok bool, err error) {
 	return kv, ok && err == nil, err
 }
 
+// NewestChange is the newest version of a key, which is a deletion if its
+// Version is 0. Compaction takes deletions out of reach.
+func (s *State) NewestChange(key []byte) (kv KeyValue, ok bool, err error) {
+	from, to := s.space.versions(key, nil)
+	var bad error
+	err = s.r.Scan(from, to, false, func(k, record []byte) bool {
+		kv, bad = s.decode(k, record)
+		kv.Key, ok = bytes.Clone(key), true
+		return false
+	})
+	if err == nil {
+		err = bad
+	}
+	return kv, ok, err
+}
+
 // exactly is the version of a key at one place in the order of changes,
 // deletions included.
 func (v *view) exactly(key []byte, at revision) (KeyValue, bool, error) {
