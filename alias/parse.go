@@ -224,7 +224,7 @@ func (p *parser) version(start int) (end int, version uint64, ok bool) {
 	}
 	n, err := strconv.ParseUint(p.text[digits:], 10, 63)
 	if err != nil || p.text[digits] == '0' {
-		_, ok = p.fail(digits, fmt.Sprintf("a version is a number from 1 to %d, without leading zeros", math.MaxInt64))
+		_, ok = p.fail(digits, fmt.Sprintf("a version is a number from 1 to %d, without leading zeros", int64(math.MaxInt64)))
 		return 0, 0, ok
 	}
 	return digits - 2, n, true

@@ -15,7 +15,7 @@ type Founder struct {
 	Name  string          // for people
 	Key   votes.PublicKey // of the anchor's ballots
 	Peer  Peer            // the node's libp2p identity
-	Score uint32          // trust at the start in ppm; 0: trust.DefaultScore
+	Score uint32          // trust at the start in ppm; 0: one half
 }
 
 // NewGenesis makes the genesis of a network with the founders as its anchors.
@@ -35,5 +35,5 @@ func NewGenesis(name string, at aweigh.Instant, policy scope.Policy, founders ..
 	return g, err
 }
 
-// foundingScore lets founders both rise and fall (docs/trust.md).
+// foundingScore lets founders both rise and fall.
 const foundingScore = 500_000

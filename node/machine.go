@@ -55,12 +55,13 @@ type Machine struct {
 	inputs       []quorum.Input    // for the engine's next step
 	told         bool              // the last word to the engine on whether there is work
 	engineWake   aweigh.Instant
-	finality     quorum.Certificate      // of the final block, zero if it has none of its own
-	known        aweigh.Height           // the highest final block announced by anyone
-	announced    aweigh.Instant          // when this node announced last
-	announceAt   aweigh.Instant          // when it shall announce, 0: no need
-	pollAt       aweigh.Instant          // when an observer asks an anchor for news again
-	helped       map[Peer]aweigh.Instant // last time that a peer's offer was answered
+	finality     quorum.Certificate // of the final block, zero if it has none of its own
+	known        aweigh.Height      // the highest final block announced by anyone
+	announced    aweigh.Instant     // when this node announced last
+	announceAt   aweigh.Instant     // when it shall announce, 0: no need
+	pollAt       aweigh.Instant     // when an observer asks an anchor for news again
+	helped       lastHelp           // answers to peers' offers
+	served       lastHelp           // final blocks sent to peers that asked for them
 	reportedLost bool
 
 	now aweigh.Instant
@@ -97,7 +98,8 @@ func NewMachine(cfg MachineConfig, store kv.Reader) (*Machine, error) {
 	m := &Machine{
 		cfg: cfg, id: cfg.Genesis.Hash(), store: store,
 		anchors: make(map[Peer]aweigh.AnchorID),
-		helped:  make(map[Peer]aweigh.Instant),
+		helped:  make(lastHelp),
+		served:  make(lastHelp),
 	}
 	if g, ok, err := StoredGenesis(store); err != nil || !ok || g.Hash() != m.id {
 		return nil, errors.Join(fmt.Errorf("%w: %s", ErrOtherNetwork, m.id.Short()), err)

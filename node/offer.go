@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/votes"
 )
@@ -36,7 +37,7 @@ func (m *Machine) offered(from Peer, o offerIn) {
 	}
 	height := m.chain.state.Head().Height
 	behind := o.View < m.engine.View() || o.Final < m.engine.Final() || o.Height < height
-	if behind && !o.Answer && m.mayHelp(from) {
+	if behind && !o.Answer && m.helped.may(from, m.now) {
 		m.send(from, tagOffer, m.offer(m.engine.Holdings(), true))
 	}
 	if o.Height > height {
@@ -44,19 +45,24 @@ func (m *Machine) offered(from Peer, o offerIn) {
 	}
 }
 
-// mayHelp bounds how often one peer is answered at length.
-func (m *Machine) mayHelp(p Peer) bool {
-	if last, ok := m.helped[p]; ok && m.now.Sub(last) < helpGap {
+// lastHelp is when each peer was last answered at length.
+type lastHelp map[Peer]aweigh.Instant
+
+// may reports whether a peer may be answered now, and notes that it is. One kind
+// of help has a lastHelp of its own: a peer that learns by one answer that it is
+// behind asks for blocks at once.
+func (l lastHelp) may(p Peer, now aweigh.Instant) bool {
+	if last, ok := l[p]; ok && now.Sub(last) < helpGap {
 		return false
 	}
-	if len(m.helped) >= maxHelped {
-		clear(m.helped)
+	if len(l) >= maxHelped {
+		clear(l)
 	}
-	m.helped[p] = m.now
+	l[p] = now
 	return true
 }
 
-// maxHelped bounds the peers remembered by mayHelp.
+// maxHelped bounds the peers remembered by a lastHelp.
 const maxHelped = 4096
 
 // announceSoon makes the final block known, at once or when the gap is over.

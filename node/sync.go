@@ -63,7 +63,7 @@ func (m *Machine) serveCatchUp(to Peer, ask CatchUp) {
 	if ask.From == 0 {
 		return
 	}
-	if ask.From > head || !m.mayHelp(to) { // nothing to give, or not yet: the asker shall not wait for it
+	if ask.From > head || !m.served.may(to, m.now) { // nothing to give, or not yet: the asker shall not wait for it
 		m.send(to, tagBlocks, msg)
 		return
 	}

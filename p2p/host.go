@@ -142,6 +142,7 @@ func (h *Host) Start() error {
 	h.SetMembers(h.cfg.Members)
 	h.spawn(h.dialer.run)
 	h.spawn(h.exchange)
+	h.spawn(h.watchMembers)
 	return nil
 }
 

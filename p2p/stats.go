@@ -42,6 +42,7 @@ type Tally[T any] struct {
 	Dials        T
 	DialsFailed  T
 	Foreign      T // connections closed because the peer is not of this network
+	Silent       T // connections closed because a member gave no sign of life
 	GateRefusals T // connections refused because the peer was blocked
 }
 

@@ -50,18 +50,18 @@ const (
 func (l Limits) Check() error {
 	for _, b := range []struct {
 		name        string
-		value, most int
+		value, most int64
 	}{
-		{"KeyBytes", l.KeyBytes, l.MutationBytes},
-		{"ValueBytes", l.ValueBytes, l.MutationBytes},
-		{"JustificationBytes", l.JustificationBytes, l.MutationBytes},
-		{"MutationBytes", l.MutationBytes, l.BundleBytes},
-		{"BundleBytes", l.BundleBytes, l.BlockBytes},
-		{"BlockBytes", l.BlockBytes, mostBlockBytes},
-		{"BlockMutations", l.BlockMutations, mostBlockMutations},
-		{"TxnOps", l.TxnOps, mostTxnOps},
-		{"Drift", int(l.Drift), int(mostPeriod)},
-		{"ValidFor", int(l.ValidFor), int(mostPeriod)},
+		{"KeyBytes", int64(l.KeyBytes), int64(l.MutationBytes)},
+		{"ValueBytes", int64(l.ValueBytes), int64(l.MutationBytes)},
+		{"JustificationBytes", int64(l.JustificationBytes), int64(l.MutationBytes)},
+		{"MutationBytes", int64(l.MutationBytes), int64(l.BundleBytes)},
+		{"BundleBytes", int64(l.BundleBytes), int64(l.BlockBytes)},
+		{"BlockBytes", int64(l.BlockBytes), mostBlockBytes},
+		{"BlockMutations", int64(l.BlockMutations), mostBlockMutations},
+		{"TxnOps", int64(l.TxnOps), mostTxnOps},
+		{"Drift", int64(l.Drift), int64(mostPeriod)},
+		{"ValidFor", int64(l.ValidFor), int64(mostPeriod)},
 	} {
 		if b.value < 1 || b.value > b.most {
 			return fmt.Errorf("%w: limit %s is %d, it must lie between 1 and %d", ErrInvalid, b.name, b.value, b.most)

@@ -1,0 +1,19 @@
+package p2p
+
+import "testing"
+
+// TestSilentMemberIsLetGo: a member whose host gives no sign of life is
+// disconnected, and one that answers is kept.
+func TestSilentMemberIsLetGo(t *testing.T) {
+	a, b := start(t, nil), start(t, nil)
+	join(t, a, b)
+	a.checkAlive(b.ID())
+	if n := a.Stats().Silent; n != 0 || !connected(a, b) {
+		t.Fatalf("a live member was let go: %d counted", n)
+	}
+	b.host.RemoveStreamHandler("/ipfs/ping/1.0.0") // as if stuck: no answer
+	eventually(t, "the silent member to be let go", func() bool {
+		a.checkAlive(b.ID())
+		return a.Stats().Silent > 0
+	})
+}
