@@ -37,10 +37,13 @@ func (c *Client) PutIf(ctx context.Context, req *aweighv1.PutRequest, revision i
 var errEnough = errors.New("client: enough")
 
 // Follow is Watch, ending without an error after so many events, if count is
-// not 0. The response that holds the last of them is delivered whole.
+// not 0; a revision may be cut short by that.
 func (c *Client) Follow(ctx context.Context, req *aweighv1.WatchRequest, count int, each func(*aweighv1.WatchResponse) error) error {
 	seen := 0
 	err := c.Watch(ctx, req, func(w *aweighv1.WatchResponse) error {
+		if count > 0 {
+			w.Events = w.Events[:min(len(w.Events), count-seen)]
+		}
 		if err := each(w); err != nil {
 			return err
 		}

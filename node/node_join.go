@@ -17,7 +17,8 @@ import (
 )
 
 // Invite is all that a stranger needs to join a network: its identity, which is
-// the hash of its genesis, and nodes to ask. It is no secret and grants nothing.
+// the hash of its genesis, and nodes to ask. It makes nobody an anchor; but whoever
+// reaches the nodes can read everything and propose writes.
 type Invite struct {
 	_       struct{} `cbor:",toarray"`
 	Network aweigh.NetworkID

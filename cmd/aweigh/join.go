@@ -63,6 +63,10 @@ func (a *app) init() *cobra.Command {
 		}
 		fmt.Fprintf(a.out, "network  %s, %d anchors, mode %s\nidentity %s\npeer     %s\ndata     %s\n\nstart it:  aweigh node --data-dir %s\n",
 			g.Name, len(g.Anchors), g.Policy.Rules.Mode, g.Hash(), self.Peer, dir, dir)
+		if stoppable, err := g.Check(); err == nil && stoppable && len(g.Anchors) > 1 {
+			fmt.Fprintf(a.err, "warning: with %d anchors in mode %s, one that fails can stop this network; bft wants 4 or more, crash 3 or more\n",
+				len(g.Anchors), g.Policy.Rules.Mode)
+		}
 		return nil
 	}
 	return c
@@ -71,8 +75,9 @@ func (a *app) init() *cobra.Command {
 func (a *app) invite() *cobra.Command {
 	c := &cobra.Command{
 		Use: "invite", Short: "Print an invite to the network", Args: cobra.NoArgs,
-		Long: "Prints a string with which \"aweigh join\" finds the network and recognizes it. It is\n" +
-			"no secret and grants no rights.",
+		Long: "Prints a string with which \"aweigh join\" finds the network and recognizes it. Whoever\n" +
+			"has it and can reach the nodes can read everything and propose writes: there is no\n" +
+			"authorization of authors yet. It makes nobody an anchor.",
 		Example: "  aweigh invite",
 	}
 	return a.asking(c, func(ctx context.Context, s *session, _ []string) error {

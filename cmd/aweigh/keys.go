@@ -216,7 +216,11 @@ func (a *app) watch() *cobra.Command {
 		req.Key, req.RangeEnd = bounds(key)
 		return s.Follow(ctx, req, *count, func(w *aweighv1.WatchResponse) error {
 			if w.Created && s.Format == "table" {
-				fmt.Fprintf(a.err, "watching from revision %d on\n", w.Header.GetRevision()+1)
+				from := *rev
+				if from == 0 {
+					from = w.Header.GetRevision() + 1
+				}
+				fmt.Fprintf(a.err, "watching from revision %d on\n", from)
 			}
 			return s.Printer.Watch(w)
 		})

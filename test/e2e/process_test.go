@@ -156,18 +156,19 @@ func (p *process) ready(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	weight := uint64(0)
+	running, reached := 0, 0
 	for _, other := range p.net.nodes {
-		if other.runs() && other != p {
-			weight++
+		if other.runs() {
+			running++
 		}
 	}
-	if len(s.Anchor) > 0 {
-		weight++
+	for _, a := range s.Anchors {
+		if a.Reachable {
+			reached++
+		}
 	}
-	if s.ReachableWeight < min(weight, s.TotalWeight) || s.CatchingUp || s.LostState {
-		return fmt.Errorf("weight %d of %d is reachable, catching up: %t, lost its state: %t",
-			s.ReachableWeight, weight, s.CatchingUp, s.LostState)
+	if reached < running || s.CatchingUp || s.LostState {
+		return fmt.Errorf("%d of %d anchors are reachable, catching up: %t, lost its state: %t", reached, running, s.CatchingUp, s.LostState)
 	}
 	return nil
 }
