@@ -2,7 +2,7 @@
 // each node, real sockets and a real disk. What it does to them is what happens
 // to programs: they are killed, stopped, paused and cut off, and fed nonsense.
 //
-//	go test ./test/e2e                  about two minutes
+//	go test ./test/e2e                  about a minute and a half
 //	go test ./test/e2e -e2e.for=10m     disturb the network for longer
 //	go test -short ./test/e2e           the checkers alone, without processes
 //

@@ -16,6 +16,7 @@ var (
 	length = flag.Duration("e2e.for", 20*time.Second, "how long TestKillsLoseNothing disturbs the network")
 	seed   = flag.Uint64("e2e.seed", 0, "of what TestKillsLoseNothing does; 0 draws one. Real processes do not replay: it is a hint")
 	level  = flag.String("e2e.log", "info", "log level of the nodes")
+	keep   = flag.Bool("e2e.keep", false, "keep the directories of tests that pass, too")
 )
 
 // program is the path of the program under test.

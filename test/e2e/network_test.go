@@ -108,7 +108,7 @@ func (n *network) cleanup() {
 			l.close()
 		}
 	}
-	if n.t.Failed() || os.Getenv("KEEP") != "" {
+	if n.t.Failed() || *keep {
 		n.t.Logf("the directories of the nodes, with their logs, are in %s", n.dir)
 		return
 	}
