@@ -12,7 +12,8 @@ import (
 // Peer is a libp2p peer ID in its text form.
 type Peer string
 
-// Event is one thing that happened to a node: Submit, Read, Arrived or Met.
+// Event is one thing that happened to a node: Submit, Read, Arrived, Met
+// or Parted.
 type Event interface{ event() }
 
 // Submit is a bundle admitted by this node. Each of its mutations is answered
@@ -32,10 +33,14 @@ type Arrived struct {
 // Met says that a connection with a peer of this network was made.
 type Met struct{ Peer Peer }
 
+// Parted says that the last connection with a peer was lost.
+type Parted struct{ Peer Peer }
+
 func (Submit) event()  {}
 func (Read) event()    {}
 func (Arrived) event() {}
 func (Met) event()     {}
+func (Parted) event()  {}
 
 // Effects are what a Step wants done, in the order of the fields. Nothing of
 // Send, Gossip or Reply may leave before Write is durable if Sync is set.

@@ -32,7 +32,9 @@ type Machine struct {
 	id      aweigh.ScopeID
 	roster  scope.Roster
 	anchors map[Peer]aweigh.AnchorID
-	peers   []Peer // of the other anchors, in the order of anchors
+	peers   []Peer        // of the other anchors, in the order of anchors
+	away    map[Peer]bool // anchors known to be out of reach
+	asked   int           // peer of the last turn
 	self    aweigh.AnchorID
 	keyring *votes.Keyring
 	checker *Checker
@@ -97,9 +99,9 @@ func NewMachine(cfg MachineConfig, store kv.Reader) (*Machine, error) {
 	}
 	m := &Machine{
 		cfg: cfg, id: cfg.Genesis.Hash(), store: store,
-		anchors: make(map[Peer]aweigh.AnchorID),
-		helped:  make(lastHelp),
-		served:  make(lastHelp),
+		anchors: make(map[Peer]aweigh.AnchorID), away: make(map[Peer]bool),
+		helped: make(lastHelp),
+		served: make(lastHelp),
 	}
 	if g, ok, err := StoredGenesis(store); err != nil || !ok || g.Hash() != m.id {
 		return nil, errors.Join(fmt.Errorf("%w: %s", ErrOtherNetwork, m.id.Short()), err)
@@ -192,7 +194,10 @@ func (m *Machine) event(ev Event) {
 		m.submit(ev.Bundle)
 	case Read:
 		m.reads.add(m, ev.ID)
+	case Parted:
+		m.linked(ev.Peer, false)
 	case Met:
+		m.linked(ev.Peer, true)
 		if m.guard != nil || m.anchors[ev.Peer] != (aweigh.AnchorID{}) {
 			m.send(ev.Peer, tagOffer, m.offer(m.engine.Holdings(), false))
 		}
@@ -201,7 +206,31 @@ func (m *Machine) event(ev Event) {
 	}
 }
 
+// linked keeps who is out of reach: it is neither waited for nor asked.
+func (m *Machine) linked(p Peer, up bool) {
+	a, ok := m.anchors[p]
+	if !ok || a == m.self {
+		return
+	}
+	m.away[p] = !up
+	m.inputs = append(m.inputs, quorum.Link{Anchor: a, Up: up})
+}
+
+// turn is the next anchor to ask for something, of those in reach if any is.
+func (m *Machine) turn() Peer {
+	for range m.peers {
+		m.asked = (m.asked + 1) % len(m.peers)
+		if !m.away[m.peers[m.asked]] {
+			return m.peers[m.asked]
+		}
+	}
+	return ""
+}
+
 func (m *Machine) arrived(from Peer, msg Message) {
+	if m.away[from] { // the news of its return was lost
+		m.linked(from, true)
+	}
 	switch msg := msg.(type) {
 	case bundleIn:
 		if err := m.admit(msg.bundle, false); err != nil {

@@ -198,11 +198,12 @@ func (n *Node) gossip(from peer.ID, _ p2p.Topic, data []byte) p2p.Verdict {
 }
 
 func (n *Node) peer(id peer.ID, up bool) {
+	var ev Event = Met{Peer: Peer(id.String())}
 	if !up {
-		return
+		ev = Parted{Peer: Peer(id.String())}
 	}
 	select {
-	case n.runner.events <- Met{Peer: Peer(id.String())}:
+	case n.runner.events <- ev:
 	default: // the queue is full, so there is traffic enough to find each other
 	}
 }

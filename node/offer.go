@@ -119,7 +119,7 @@ const pollEvery = 10 * time.Second
 
 func (m *Machine) poll() {
 	m.pollAt = m.now.Add(pollEvery)
-	if p := m.turn(&m.sync); p != "" {
+	if p := m.turn(); p != "" {
 		m.send(p, tagOffer, m.offer(m.engine.Holdings(), false))
 	}
 }

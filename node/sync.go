@@ -10,7 +10,6 @@ type catchUp struct {
 	from Peer           // asked now
 	at   aweigh.Instant // when to ask another; 0: nothing is being fetched
 	more bool           // the peer asked has what is missing, and did not give it yet
-	turn int
 }
 
 // want begins to fetch, of peer first.
@@ -18,23 +17,15 @@ func (s *catchUp) want(m *Machine, peer Peer) {
 	if s.at != 0 {
 		return
 	}
-	if peer == "" {
-		peer = m.turn(s)
+	if peer == "" || m.away[peer] {
+		peer = m.turn()
 	}
 	s.ask(m, peer)
 }
 
-func (m *Machine) turn(s *catchUp) Peer {
-	if len(m.peers) == 0 {
-		return ""
-	}
-	s.turn++
-	return m.peers[s.turn%len(m.peers)]
-}
-
 func (s *catchUp) ask(m *Machine, peer Peer) {
-	if peer == "" {
-		s.at = 0
+	if peer == "" { // nobody is in reach
+		s.from, s.at = "", m.now.Add(retryIn)
 		return
 	}
 	s.from, s.at, s.more = peer, m.now.Add(4*retryIn), false
@@ -51,7 +42,7 @@ func (s *catchUp) due(m *Machine) {
 	}
 	s.at = 0
 	if s.more || !m.chain.goal.IsZero() || m.known > m.chain.state.Head().Height {
-		s.ask(m, m.turn(s))
+		s.ask(m, m.turn())
 	}
 }
 

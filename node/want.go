@@ -132,13 +132,12 @@ func (w *wants) due(m *Machine) {
 
 // ask sends to one peer first, then to the anchors in turn.
 func (m *Machine) ask(first Peer, turn int, want Want) {
-	if turn > 0 || first == "" {
-		if len(m.peers) == 0 {
-			return
-		}
-		first = m.peers[turn%len(m.peers)]
+	if turn > 0 || first == "" || m.away[first] {
+		first = m.turn()
 	}
-	m.send(first, tagWant, want)
+	if first != "" {
+		m.send(first, tagWant, want)
+	}
 }
 
 func (w *wants) next() (at aweigh.Instant) {

@@ -41,6 +41,7 @@ type Engine struct {
 	fails    int            // views that failed, less those that succeeded since
 	lulls    int            // views in a row that succeeded while there was no work
 	heard    []aweigh.View  // by seat: the highest view in which the anchor spoke
+	away     []bool         // by seat: known to be out of reach
 }
 
 // NewEngine starts an epoch at view 1.
@@ -52,6 +53,7 @@ func NewEngine(cfg Config) *Engine {
 		rounds: make(map[aweigh.View]*round),
 		view:   1,
 		heard:  make([]aweigh.View, cfg.Weights.Len()),
+		away:   make([]bool, cfg.Weights.Len()),
 	}
 	if seat, ok := cfg.Weights.Seat(cfg.Self); ok {
 		e.seat = seat
@@ -145,6 +147,8 @@ func (e *Engine) Step(now aweigh.Instant, inputs ...Input) Output {
 			e.verdict(in)
 		case Work:
 			e.work = bool(in)
+		case Link:
+			e.link(in)
 		}
 	}
 	e.advance(now)

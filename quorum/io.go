@@ -44,8 +44,8 @@ type Config struct {
 	Timing  Timing
 }
 
-// Input is one thing that happened: Proposal, Vote, Certificate, Verdict or
-// Work. All that comes from others must have been verified.
+// Input is one thing that happened: Proposal, Vote, Certificate, Verdict,
+// Work or Link. All that comes from others must have been verified.
 type Input interface{ input() }
 
 // Proposal announces the block that the leader of a view proposes. Vote is the
@@ -67,11 +67,21 @@ type Verdict struct {
 // The engine keeps the last word that it was given.
 type Work bool
 
+// Link says whether this node is connected with another anchor. A leader that
+// is known to be out of reach is not waited for: a decision of this node alone,
+// which costs no safety, since an anchor may nullify whenever it has not signed
+// finalize. Anchors are taken to be in reach until the first Link says otherwise.
+type Link struct {
+	Anchor aweigh.AnchorID
+	Up     bool
+}
+
 func (Proposal) input()    {}
 func (Vote) input()        {}
 func (Certificate) input() {}
 func (Verdict) input()     {}
 func (Work) input()        {}
+func (Link) input()        {}
 
 // Slot is a view in which this anchor leads and shall propose a block now.
 type Slot struct {

@@ -282,6 +282,24 @@ func TestP15TheTimerNullifiesWhatWasNotFinalized(t *testing.T) {
 	signs(t, "only once", l.step())
 }
 
+func TestP15ALeaderOutOfReachIsNotWaitedFor(t *testing.T) {
+	l := newLone(t, 2)
+	leader := l.engine.Leader(1)
+	signs(t, "an idle view needs no end", l.step(quorum.Link{Anchor: leader}))
+	signs(t, "there is work, and nobody to lead", l.step(quorum.Work(true)), quorum.Nullify)
+
+	l = newLone(t, 2)
+	signs(t, "the leader may still propose", l.step(quorum.Work(true)))
+	signs(t, "it is gone", l.step(quorum.Link{Anchor: leader}), quorum.Nullify)
+
+	l = newLone(t, 2)
+	l.step(quorum.Work(true), quorum.Link{Anchor: leader, Up: true})
+	p := l.proposal(1, 1, "b1", l.cfg.Root)
+	l.step(p)
+	signs(t, "its proposal is here", l.step(quorum.Link{Anchor: leader}))
+	signs(t, "and valid", l.step(verdict(p, true)), quorum.Notarize)
+}
+
 func TestP16FinalBlocksComeOnceAndInOrder(t *testing.T) {
 	l := newLone(t, 2)
 	root := l.cfg.Root

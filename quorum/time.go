@@ -43,11 +43,24 @@ func (e *Engine) busy() bool {
 	return len(e.heard) > 0 && (e.work || e.tip > e.final || !e.round(e.view).quiet())
 }
 
-// heardLately reports whether the leader of a view showed a sign of life in
-// recent views.
+// heardLately reports whether the leader of a view is in reach and showed a sign
+// of life in recent views.
 func (e *Engine) heardLately(r *round) bool {
 	seat, ok := e.cfg.Weights.Seat(r.leader)
-	return ok && (seat == e.seat || e.heard[seat]+aweigh.View(skipAfter*len(e.heard)) >= r.view)
+	return ok && (seat == e.seat || !e.away[seat] && e.heard[seat]+aweigh.View(skipAfter*len(e.heard)) >= r.view)
+}
+
+// link notes who is out of reach, and gives up at once on a view whose leader
+// has just gone.
+func (e *Engine) link(l Link) {
+	seat, ok := e.cfg.Weights.Seat(l.Anchor)
+	if !ok {
+		return
+	}
+	e.away[seat] = !l.Up
+	if r := e.round(e.view); !l.Up && r.leader == l.Anchor && r.check == unchecked {
+		e.deadline = min(e.deadline, e.entered)
+	}
 }
 
 // patience is how long the current view may take: longer while views fail

@@ -50,6 +50,17 @@ func (n *Node) Crash(keep int) {
 	n.machine = nil
 	n.alarm = 0
 	n.Disk.Crash(keep)
+	n.parted()
+}
+
+// parted lets the others learn, or not, that this node is out of reach.
+func (n *Node) parted() {
+	for _, o := range n.world.Nodes {
+		if o != n && o.machine != nil && n.world.links.IntN(2) == 0 {
+			o.soon(node.Parted{Peer: n.Peer})
+			n.soon(node.Parted{Peer: o.Peer})
+		}
+	}
 }
 
 // IsUp reports whether the node runs.
@@ -65,6 +76,9 @@ func (n *Node) Cut(cut bool) {
 				o.soon(node.Met{Peer: n.Peer})
 			}
 		}
+	}
+	if cut {
+		n.parted()
 	}
 }
 
