@@ -47,7 +47,12 @@ func (a *app) init() *cobra.Command {
 			return err
 		}
 		if *info {
+			// What was said now holds for the init that follows.
+			s.Name = self.Name
 			line, err := self.Line()
+			if err == nil {
+				err = dir.SaveSettings(s)
+			}
 			if err == nil {
 				_, err = fmt.Fprintln(a.out, line)
 			}

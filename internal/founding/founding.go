@@ -175,10 +175,13 @@ func (p Plan) Found() (g scope.Genesis, err error) {
 			}
 		}
 	}
-	if err := p.Dir.SaveGenesis(g); err != nil {
+	if p.Dir.Exists() {
+		return g, fmt.Errorf("%w: %s; a directory holds one node for good, use another --data-dir", home.ErrThere, p.Dir.Genesis())
+	}
+	if err := p.Dir.SaveSettings(p.Settings); err != nil {
 		return g, err
 	}
-	return g, p.Dir.SaveSettings(p.Settings)
+	return g, p.Dir.SaveGenesis(g) // last: with it the node is there
 }
 
 func (p Plan) genesis(anchors []Anchor) (scope.Genesis, error) {
@@ -220,7 +223,7 @@ func Join(ctx context.Context, dir home.Dir, s home.Settings, invite node.Invite
 		s.Name = "observer-" + identity.Public().ID().Short()
 	}
 	s.Bootstrap = append(s.Bootstrap, invite.Peers...)
-	if err := dir.SaveSettings(s); err != nil && !errors.Is(err, home.ErrThere) {
+	if err := dir.SaveSettings(s); err != nil {
 		return s, err
 	}
 	return s, dir.SaveGenesis(g)

@@ -2,6 +2,7 @@ package home
 
 import (
 	"fmt"
+	"os"
 	"strings"
 
 	"github.com/knadh/koanf/v2"
@@ -21,9 +22,20 @@ type Settings struct {
 	LogFormat string   // text, json
 }
 
-// SaveSettings writes the configuration file.
+// SaveSettings writes the configuration file, over one that is there.
 func (d Dir) SaveSettings(s Settings) error {
-	return d.write(d.Config(), []byte(s.yaml()), 0o600)
+	if err := os.MkdirAll(string(d), 0o700); err != nil {
+		return fmt.Errorf("home: %w", err)
+	}
+	// A crash leaves the old file or the new one.
+	fresh := d.Config() + ".new"
+	if err := os.WriteFile(fresh, []byte(s.yaml()), 0o600); err != nil {
+		return fmt.Errorf("home: %w", err)
+	}
+	if err := os.Rename(fresh, d.Config()); err != nil {
+		return fmt.Errorf("home: %w", err)
+	}
+	return nil
 }
 
 // yaml writes every setting with what it means; empty ones as comments.
