@@ -32,8 +32,11 @@ func TestSettingsSurviveTheirFile(t *testing.T) {
 		if !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: got %+v, want %+v", name, got, want)
 		}
-		if err := d.SaveSettings(want); !errors.Is(err, ErrThere) {
-			t.Errorf("%s: overwritten, %v", name, err)
+		if err := d.SaveSettings(Settings{Name: "other"}); err != nil {
+			t.Fatal(err)
+		}
+		if got, err = d.ReadSettings(); err != nil || got.Name != "other" || len(got.Bootstrap) > 0 {
+			t.Errorf("%s: then got %+v, %v", name, got, err)
 		}
 	}
 }
