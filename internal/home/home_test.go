@@ -1,7 +1,6 @@
 package home
 
 import (
-	"errors"
 	"os"
 	"reflect"
 	"testing"
