@@ -34,7 +34,7 @@ var problems = []struct {
 	{node.ErrStopped, connect.CodeUnavailable, Stopped},
 	{node.ErrUnread, connect.CodeUnavailable, Unread},
 	{node.ErrBusy, connect.CodeResourceExhausted, Busy},
-	{node.ErrTooLate, connect.CodeInvalidArgument, Invalid},
+	{node.ErrNotTaken, connect.CodeInvalidArgument, Invalid},
 	{scope.ErrCompacted, connect.CodeOutOfRange, Compacted},
 	{scope.ErrFutureRevision, connect.CodeOutOfRange, Future},
 	{scope.ErrKeyNotFound, connect.CodeNotFound, NotFound},

@@ -24,7 +24,7 @@ func TestErrorsOfTheNodeHaveCodesAndReasons(t *testing.T) {
 		{fmt.Errorf("%w: %w", node.ErrUnread, context.DeadlineExceeded), connect.CodeUnavailable, Unread},
 		{errors.Join(node.ErrStopped, errors.New("disk")), connect.CodeUnavailable, Stopped},
 		{node.ErrBusy, connect.CodeResourceExhausted, Busy},
-		{node.ErrTooLate, connect.CodeInvalidArgument, Invalid},
+		{node.ErrNotTaken, connect.CodeInvalidArgument, Invalid},
 		{fmt.Errorf("put: %w", scope.ErrInvalid), connect.CodeInvalidArgument, Invalid},
 		{fmt.Errorf("%w: %w", scope.ErrInvalid, scope.ErrDuplicateKey), connect.CodeInvalidArgument, Invalid},
 		{scope.ErrEmptyKey, connect.CodeInvalidArgument, Invalid},

@@ -16,9 +16,14 @@ func (m *Machine) certified(c quorum.Certificate) {
 	switch c.Subject.Kind {
 	case quorum.Notarize:
 		m.write(kv.Set(keyCertificate(m.id, c.Subject), canon.Encode(c)))
+		if k := m.chain.candidates[c.Subject.Block]; k != nil {
+			m.pool.hold(k.block) // the view may have been nullified before
+		}
 	case quorum.Nullify:
 		m.write(kv.Set(keyCertificate(m.id, c.Subject), canon.Encode(c)))
-		m.pool.release(c.Subject.View)
+		if v := c.Subject.View; m.engine.Certificate(quorum.Notarize, v).IsZero() {
+			m.pool.release(v, v)
+		}
 		m.note(Nullified{View: c.Subject.View, Leader: m.engine.Leader(c.Subject.View)})
 	}
 	m.witness(c)

@@ -22,6 +22,7 @@ type candidate struct {
 // chain is the final state and the tree of candidates on top of it.
 type chain struct {
 	id         aweigh.ScopeID
+	pool       *pool
 	policy     scope.Policy
 	roster     aweigh.Hash
 	store      kv.Reader
@@ -35,7 +36,7 @@ type chain struct {
 
 func (c *chain) open(m *Machine) (err error) {
 	c.id, c.policy, c.roster = m.id, m.cfg.Genesis.Policy, m.roster.Hash()
-	c.store, c.reader = m.store, m.store
+	c.store, c.reader, c.pool = m.store, m.store, &m.pool
 	c.candidates = make(map[aweigh.Hash]*candidate)
 	if c.state, err = scope.Open(c.reader, c.id); err != nil {
 		return err
@@ -69,6 +70,13 @@ func (c *chain) settle() {
 			k.over.Rebase(c.store)
 		}
 	}
+}
+
+// plausible reports whether a block of this header can stand in the tree of
+// candidates, as far as the header alone tells.
+func (c *chain) plausible(h scope.Header) bool {
+	head := c.state.Head().Height
+	return h.Height > head && h.Height <= head+maxOpenBlocks+1 && h.View > c.head.View
 }
 
 // add puts a block into the tree.
@@ -161,6 +169,11 @@ func (m *Machine) Ahead() {
 func (c *chain) execute(k *candidate, reader kv.Reader, state *scope.State) {
 	result, err := state.Execute(k.block, c.policy)
 	must.OK(err, "executing a block")
+	for i := range result.Outcomes {
+		if o := &result.Outcomes[i]; !c.pool.mine[o.Mutation] {
+			o.Responses = nil // nobody asked here: do not hold on to what was read
+		}
+	}
 	k.result = result
 	k.over = kv.NewOverlay(reader)
 	k.over.Apply(result.Ops...)
@@ -232,7 +245,7 @@ func (c *chain) prune(m *Machine, final aweigh.View) {
 	live := c.order[:0]
 	for _, h := range c.order {
 		k := c.candidates[h]
-		if k.block.Header.Height > height {
+		if k.block.Header.Height > height && k.block.Header.View > final {
 			live = append(live, h)
 			continue
 		}
@@ -242,7 +255,7 @@ func (c *chain) prune(m *Machine, final aweigh.View) {
 		}
 	}
 	c.order = live
-	m.pool.release(final)
+	m.pool.release(0, final)
 	from, to := record(c.id, 'c'), keyCertificate(c.id, quorum.Subject{View: final})
 	err := m.recent.Scan(from, to, false, func(key, _ []byte) bool {
 		m.fx.Write = append(m.fx.Write, kv.Del(append([]byte(nil), key...)))
@@ -263,7 +276,7 @@ func (m *Machine) isFinal(k *candidate) bool {
 
 // deliver takes the content of a block that was asked for.
 func (c *chain) deliver(m *Machine, b *scope.Block) {
-	if !m.wants.got(b.Hash()) || b.Header.Height <= c.state.Head().Height {
+	if !m.wants.got(b.Hash()) || !m.chain.plausible(b.Header) {
 		return
 	}
 	c.add(b)

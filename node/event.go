@@ -43,7 +43,9 @@ func (Met) event()     {}
 func (Parted) event()  {}
 
 // Effects are what a Step wants done, in the order of the fields. Nothing of
-// Send, Gossip or Reply may leave before Write is durable if Sync is set.
+// Send, Gossip or Reply may leave before Write is durable if Sync is set. It is
+// set whenever this node signed something. What it merely learned, such as that
+// a block is final, need not be: a quorum has it on record.
 type Effects struct {
 	Write  []kv.Op
 	Sync   bool
@@ -73,9 +75,8 @@ type Reply struct {
 // ErrBusy refuses what there is no room for.
 var ErrBusy = errors.New("node: too many requests are waiting; try again later")
 
-// ErrTooLate refuses mutations whose time to apply has passed, or that belong
-// to another scope.
-var ErrTooLate = errors.New("node: the mutation has expired or belongs to another scope")
+// ErrNotTaken refuses mutations that could not be applied.
+var ErrNotTaken = errors.New("node: the mutation has expired, is valid for too long, or belongs to another scope")
 
 // Note is something that people or metrics may want to know of: the only voice
 // of the core. The edges turn Notes into logs, metrics and events.

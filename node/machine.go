@@ -20,6 +20,7 @@ type MachineConfig struct {
 	Timing  quorum.Timing
 	Verify  votes.Verifier // nil: votes.Verify
 	Pool    int            // bytes of mutations that may wait; default 64 MiB
+	Life    uint64         // unlike that of any earlier life of this node: random, or counted
 }
 
 // Machine is a whole node without sockets, disks, clocks and goroutines. It is
@@ -113,7 +114,7 @@ func NewMachine(cfg MachineConfig, store kv.Reader) (*Machine, error) {
 	if m.keyring, err = cfg.Genesis.Keyring(); err != nil {
 		return nil, err
 	}
-	m.checker = &Checker{Limits: cfg.Genesis.Policy.Limits, Verify: votes.Verify}
+	m.checker = &Checker{Anchors: m.anchors, Limits: cfg.Genesis.Policy.Limits, Verify: votes.Verify}
 	if cfg.Verify != nil {
 		m.keyring, m.checker.Verify = m.keyring.With(cfg.Verify), cfg.Verify
 	}
@@ -136,7 +137,11 @@ func NewMachine(cfg MachineConfig, store kv.Reader) (*Machine, error) {
 	}
 	m.recent = kv.NewOverlay(store)
 	m.pool = newPool(cfg.Pool)
-	return m, m.restore()
+	m.reads.round = cfg.Life
+	if err := m.restore(); err != nil {
+		return nil, err
+	}
+	return m, m.proofs.restore(m.chain.state)
 }
 
 // restore builds the engine and the chain from the store.
@@ -300,8 +305,10 @@ func (m *Machine) follow(out quorum.Output) {
 	for _, f := range out.Faults {
 		m.faulted(f)
 	}
-	if out.Offer != nil && m.guard != nil {
-		m.broadcast(tagOffer, m.offer(*out.Offer, false))
+	if out.Offer != nil {
+		if m.guard != nil {
+			m.broadcast(tagOffer, m.offer(*out.Offer, false))
+		}
 		if out.Offer.Propose != 0 && out.Offer.Propose == m.proposed {
 			m.broadcastFrame(m.proposal)
 		}

@@ -89,10 +89,11 @@ type CatchUp struct {
 
 // blocksMsg carries final blocks in order and what makes the last one final.
 type blocksMsg struct {
-	_        struct{} `cbor:",toarray"`
-	Blocks   [][]byte
-	Finality scope.Finality // of the last block
-	Height   aweigh.Height  // the sender's final height
+	_            struct{} `cbor:",toarray"`
+	Blocks       [][]byte
+	Certificates []quorum.Certificate // of each block, zero where it has none of its own
+	Finality     scope.Finality       // of the last block
+	Height       aweigh.Height        // the sender's final height
 }
 
 // Announce makes a final block known to everyone.
@@ -117,6 +118,7 @@ type (
 	blockIn  struct{ block *scope.Block }
 	blocksIn struct {
 		blocks   []*scope.Block
+		certs    []quorum.Certificate
 		finality scope.Finality
 		height   aweigh.Height
 	}
@@ -143,6 +145,10 @@ const maxOffered = 4096
 // ErrFrame is returned for frames that no honest node sends.
 var ErrFrame = errors.New("node: bad frame")
 
+func isCatchUp(f []byte) bool { return len(f) > 0 && f[0] == tagCatchUp }
+
+func isBlocks(f []byte) bool { return len(f) > 0 && f[0] == tagBlocks }
+
 // BallotIn is the ballot that a frame carries, for those who watch over what a
 // node sends.
 func BallotIn(f []byte) (votes.Ballot, bool) {
@@ -164,14 +170,15 @@ func rawFrame(tag byte, raw []byte) []byte {
 // that must be verified before a Machine looks at them. It is immutable and
 // safe for concurrent use, so that checks run outside the Machine.
 type Checker struct {
+	Anchors map[Peer]aweigh.AnchorID // what only anchors may say is refused from others
 	Keyring *votes.Keyring
 	Limits  scope.Limits
 	Verify  votes.Verifier
 }
 
-// Check decodes and verifies a frame. Certificates inside are left to the
+// Check decodes and verifies a frame from a peer. Certificates inside are left to the
 // Machine, which holds most of them already and verifies only the others.
-func (c *Checker) Check(f []byte) (Message, error) {
+func (c *Checker) Check(from Peer, f []byte) (Message, error) {
 	if len(f) == 0 {
 		return nil, fmt.Errorf("%w: empty", ErrFrame)
 	}
@@ -190,8 +197,11 @@ func (c *Checker) Check(f []byte) (Message, error) {
 	case tagProposal:
 		return c.proposal(body)
 	case tagOffer:
-		return c.offer(body)
+		return c.offer(from, body)
 	case tagBlock:
+		if _, ok := c.Anchors[from]; !ok {
+			return nil, fmt.Errorf("%w: a block from a peer that is no anchor", ErrFrame)
+		}
 		b, err := scope.DecodeBlock(body, c.Limits, c.Verify)
 		return blockIn{b}, err
 	case tagBlocks:
@@ -240,7 +250,7 @@ func (c *Checker) proposal(body []byte) (Message, error) {
 	return proposalIn{m, ballot}, err
 }
 
-func (c *Checker) offer(body []byte) (Message, error) {
+func (c *Checker) offer(from Peer, body []byte) (Message, error) {
 	in := offerIn{}
 	if err := canon.Decode(body, &in.offerMsg); err != nil {
 		return nil, err
@@ -252,6 +262,9 @@ func (c *Checker) offer(body []byte) (Message, error) {
 	}
 	if len(in.Votes) > maxOffered || len(in.Certificates) > maxOffered {
 		return nil, fmt.Errorf("%w: an offer of %d votes and %d certificates", ErrFrame, len(in.Votes), len(in.Certificates))
+	}
+	if _, ok := c.Anchors[from]; !ok {
+		in.Votes, in.Certificates = nil, nil // it is heard for what it lacks, not for what it has
 	}
 	for _, v := range in.Votes {
 		b := votes.Ballot{Format: scope.Format, Domain: in.Domain, Subject: v.Subject,
@@ -270,7 +283,10 @@ func (c *Checker) blocks(body []byte) (Message, error) {
 	if err := canon.Decode(body, &m); err != nil {
 		return nil, err
 	}
-	in := blocksIn{finality: m.Finality, height: m.Height}
+	if len(m.Blocks) > maxBlocks || len(m.Blocks) != len(m.Certificates) {
+		return nil, fmt.Errorf("%w: %d blocks with %d certificates", ErrFrame, len(m.Blocks), len(m.Certificates))
+	}
+	in := blocksIn{certs: m.Certificates, finality: m.Finality, height: m.Height}
 	for i, raw := range m.Blocks {
 		b, err := scope.DecodeBlock(raw, c.Limits, c.Verify)
 		if err != nil {
@@ -278,6 +294,12 @@ func (c *Checker) blocks(body []byte) (Message, error) {
 		}
 		if i > 0 && b.Header.Parent != in.blocks[i-1].Hash() {
 			return nil, fmt.Errorf("%w: blocks that are no chain", ErrFrame)
+		}
+		if cert := m.Certificates[i]; !cert.IsZero() && i < len(m.Blocks)-1 {
+			f := scope.Finality{Header: b.Header, Certificate: cert}
+			if err := f.Check(c.Keyring); err != nil {
+				return nil, err
+			}
 		}
 		in.blocks = append(in.blocks, b)
 	}
@@ -288,6 +310,7 @@ func (c *Checker) blocks(body []byte) (Message, error) {
 		if err := m.Finality.Check(c.Keyring); err != nil {
 			return nil, err
 		}
+		in.certs[n-1] = quorum.Certificate{} // it stands in the finality
 	}
 	return in, nil
 }

@@ -108,7 +108,7 @@ func (n *network) traffic(t testing.TB) (frames [][]byte) {
 			frames = append(frames, sent...)
 			for _, f := range sent {
 				for j := range n.hosts {
-					if msg, err := n.machines[j].Checker().Check(f); err == nil && j != i {
+					if msg, err := n.machines[j].Checker().Check(n.peers[i], f); err == nil && j != i {
 						n.step(t, j, node.Arrived{From: n.peers[i], Message: msg})
 					}
 				}
@@ -127,7 +127,7 @@ func TestOtherNetworksAreRefused(t *testing.T) {
 	theirs, ours := newNetwork(t, "theirs"), newNetwork(t, "ours")
 	refused := 0
 	for _, f := range theirs.traffic(t) {
-		msg, err := ours.machines[0].Checker().Check(f)
+		msg, err := ours.machines[0].Checker().Check(ours.peers[1], f)
 		switch {
 		case errors.Is(err, votes.ErrForeign), errors.Is(err, node.ErrFrame):
 			refused++
@@ -158,7 +158,7 @@ func TestForgedFramesAreRefused(t *testing.T) {
 		for i := range f {
 			bad := append([]byte(nil), f...)
 			bad[i] ^= 1
-			msg, err := n.machines[1].Checker().Check(bad)
+			msg, err := n.machines[1].Checker().Check(n.peers[2], bad)
 			if err == nil {
 				n.step(t, 1, node.Arrived{From: n.peers[2], Message: msg})
 				if f[0] == 'b' || f[0] == 'v' || f[0] == 'n' {
@@ -185,7 +185,7 @@ func TestTruncatedFramesAreRefused(t *testing.T) {
 	n := newNetwork(t, "truncated")
 	for _, f := range n.traffic(t) {
 		for cut := range f {
-			if _, err := n.machines[1].Checker().Check(f[:cut]); err == nil {
+			if _, err := n.machines[1].Checker().Check(n.peers[2], f[:cut]); err == nil {
 				t.Fatalf("the first %d of %d bytes of a frame %q were taken", cut, len(f), f[0])
 			}
 		}
@@ -214,7 +214,7 @@ func TestRestoredBackupIsSilenced(t *testing.T) {
 	n.hosts[3], n.machines[3] = &tap{Mem: old}, m
 	n.step(t, 0, node.Met{Peer: n.peers[3]})
 	for _, f := range n.hosts[0].frames {
-		if msg, err := m.Checker().Check(f); err == nil {
+		if msg, err := m.Checker().Check(n.peers[0], f); err == nil {
 			n.step(t, 3, node.Arrived{From: n.peers[0], Message: msg})
 		}
 	}
@@ -242,7 +242,7 @@ func FuzzCheck(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, frame []byte) {
-		msg, err := n.machines[0].Checker().Check(frame)
+		msg, err := n.machines[0].Checker().Check(n.peers[1], frame)
 		if err == nil {
 			n.step(t, 0, node.Arrived{From: n.peers[1], Message: msg})
 			n.hosts[0].frames = nil

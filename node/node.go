@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -53,6 +54,7 @@ type Node struct {
 	log     *slog.Logger
 	dropped atomic.Uint64
 
+	expected expected // catch-up answers
 	started  sync.Once
 	startErr error
 
@@ -84,7 +86,7 @@ func New(cfg Config) (*Node, error) {
 			return nil, err
 		}
 	}
-	m, err := NewMachine(MachineConfig{Genesis: cfg.Genesis, Key: cfg.Anchor, Timing: cfg.Timing}, cfg.Store)
+	m, err := NewMachine(MachineConfig{Genesis: cfg.Genesis, Key: cfg.Anchor, Timing: cfg.Timing, Life: rand.Uint64()}, cfg.Store)
 	if err != nil {
 		return nil, err
 	}
@@ -161,7 +163,11 @@ func (n *Node) Run(ctx context.Context) error {
 // peer's own goroutine, before the machine sees it.
 func (n *Node) frame(from peer.ID, f []byte) {
 	p := Peer(from.String())
-	msg, err := n.checker.Check(f)
+	if isBlocks(f) && !n.expected.take(p) {
+		n.note(Dropped{From: p, Why: "blocks that were not asked for"})
+		return
+	}
+	msg, err := n.checker.Check(p, f)
 	if err != nil {
 		n.note(Dropped{From: p, Why: err.Error()})
 		return
@@ -181,10 +187,14 @@ func (n *Node) push(ev Event) {
 // mutations that wait for too long.
 func (n *Node) gossip(from peer.ID, _ p2p.Topic, data []byte) p2p.Verdict {
 	p := Peer(from.String())
-	msg, err := n.checker.Check(data)
+	msg, err := n.checker.Check(p, data)
 	if err == nil {
-		switch msg.(type) {
-		case Announce, bundleIn:
+		switch msg := msg.(type) {
+		case Announce:
+		case bundleIn:
+			if b := msg.bundle; b.Scope() != n.id || b.ValidUntil() < n.runner.now() {
+				return p2p.Ignore
+			}
 		default:
 			err = fmt.Errorf("%w: gossip of another kind", ErrFrame)
 		}
@@ -210,6 +220,9 @@ func (n *Node) peer(id peer.ID, up bool) {
 
 // Send implements Network.
 func (n *Node) Send(to Peer, frame []byte) {
+	if isCatchUp(frame) {
+		n.expected.add(to)
+	}
 	if id, err := peer.Decode(string(to)); err == nil {
 		n.host.Send(id, frame)
 	}

@@ -29,18 +29,17 @@ func (m *Machine) offer(o quorum.Offer, answer bool) offerMsg {
 // offered takes what a peer holds of its open views; if that is less than what
 // this node holds, the peer gets an answer, and if it is more, this node asks.
 func (m *Machine) offered(from Peer, o offerIn) {
-	if _, ok := m.anchors[from]; ok {
-		m.certificates(from, o.Certificates)
-		for _, v := range o.votes {
-			m.ballot(v)
-		}
+	m.certificates(from, o.Certificates)
+	for _, v := range o.votes {
+		m.ballot(v)
 	}
 	height := m.chain.state.Head().Height
 	behind := o.View < m.engine.View() || o.Final < m.engine.Final() || o.Height < height
 	if behind && !o.Answer && m.helped.may(from, m.now) {
 		m.send(from, tagOffer, m.offer(m.engine.Holdings(), true))
 	}
-	if o.Height > height {
+	if _, anchor := m.anchors[from]; anchor && o.Height > height {
+		m.sync.more = true
 		m.sync.want(m, from)
 	}
 }

@@ -13,8 +13,8 @@ type Host interface {
 	Note(Note)
 }
 
-// Perform carries out the effects of one step in the only safe order: make
-// durable, then send, then reply (P8). If the commit fails nothing leaves, and
+// Perform carries out the effects of one step in the only safe order: write,
+// and make durable if something was signed, then send, then reply (P8). If the commit fails nothing leaves, and
 // the node must stop: what it signed may or may not be on record.
 func Perform(h Host, fx Effects) error {
 	if len(fx.Write) > 0 {

@@ -101,10 +101,11 @@ func (p *pool) hold(b *scope.Block) {
 	}
 }
 
-// release lets bundles of proposals up to a view that came to nothing wait again.
-func (p *pool) release(v aweigh.View) {
+// release lets bundles of proposals in the views from and to, that came to
+// nothing, wait again.
+func (p *pool) release(from, to aweigh.View) {
 	for _, e := range p.order {
-		if !e.gone && e.view != 0 && e.view <= v {
+		if !e.gone && e.view != 0 && from <= e.view && e.view <= to {
 			e.view = 0
 			p.wait(e, +1)
 		}
@@ -173,7 +174,10 @@ func (m *Machine) submit(b *scope.CheckedBundle) {
 	}
 	if err := m.admit(b, true); err != nil {
 		for i := range b.Mutations() {
-			m.fx.Reply = append(m.fx.Reply, Reply{Mutation: b.Mutations()[i].ID, Refused: err})
+			// Of one that waits already, an earlier copy may still be applied.
+			if id := b.Mutations()[i].ID; !m.pool.mine[id] {
+				m.fx.Reply = append(m.fx.Reply, Reply{Mutation: id, Refused: err})
+			}
 		}
 		return
 	}
@@ -183,10 +187,30 @@ func (m *Machine) submit(b *scope.CheckedBundle) {
 
 // admit puts a bundle into the pool.
 func (m *Machine) admit(b *scope.CheckedBundle, local bool) error {
-	if b.ValidUntil() < m.now || b.Mutations()[0].Scope != m.id {
-		return ErrTooLate
+	lim := m.chain.policy.Limits
+	if b.Scope() != m.id || b.ValidUntil() < m.now || b.ValidUntil() > m.now.Add(lim.ValidFor+lim.Drift) {
+		return ErrNotTaken
 	}
-	return m.pool.add(b, local, m.now)
+	if m.applied(b) {
+		return nil // it came late, or again
+	}
+	if err := m.pool.add(b, local, m.now); err != nil {
+		return err
+	}
+	m.wants.arrived(b.ID())
+	return nil
+}
+
+// applied reports whether all mutations of a bundle are on record.
+func (m *Machine) applied(b *scope.CheckedBundle) bool {
+	for i := range b.Mutations() {
+		_, ok, err := m.chain.state.Outcome(b.Mutations()[i].ID)
+		must.OK(err, "reading the outcome of a mutation")
+		if !ok {
+			return false
+		}
+	}
+	return true
 }
 
 // Idle reports whether no bundle submitted here waits for a proposal: the
@@ -196,14 +220,22 @@ func (m *Machine) Idle() bool { return m.pool.local == 0 }
 // maxReoffer bounds the bundles that are sent again at a time.
 const maxReoffer = 64
 
-// reofferBundles sends again what was submitted here and still waits (P17, P18).
+// passOnAfter is how long a mutation may wait before every anchor that holds it
+// passes it on: some may lack it, and it may be their turn to lead (P18).
+const passOnAfter = 4 * retryIn
+
+// reofferBundles sends again what still waits (P17, P18).
 func (m *Machine) reofferBundles() {
 	m.pool.expire(m.now)
 	n := 0
 	for _, e := range m.pool.order {
-		if !e.gone && e.local && e.view == 0 && m.now.Sub(e.since) > retryIn {
+		wait := retryIn
+		if !e.local {
+			wait = passOnAfter
+		}
+		if !e.gone && e.view == 0 && m.now.Sub(e.since) > wait {
 			f := rawFrame(tagBundle, e.bundle.Raw())
-			if m.broadcastFrame(f); e.again { // some anchor may be out of this node's reach, but not of others'
+			if m.broadcastFrame(f); e.local && e.again { // some anchor may be out of this node's reach, but not of others'
 				m.fx.Gossip = append(m.fx.Gossip, f)
 			}
 			e.since, e.again = m.now, true

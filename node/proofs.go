@@ -16,6 +16,21 @@ type proofs struct {
 	done  map[aweigh.AnchorID]bool // stands in a block that is final or held
 }
 
+// restore learns from the trust ledger which faults stand on the chain.
+func (p *proofs) restore(s *scope.State) error {
+	ledger, err := s.Ledger()
+	if err != nil {
+		return err
+	}
+	p.done = make(map[aweigh.AnchorID]bool)
+	for st := range ledger.All() {
+		if st.Barred {
+			p.done[st.Anchor] = true
+		}
+	}
+	return nil
+}
+
 func (p *proofs) add(m *Machine, a, b votes.Ballot) {
 	e, err := votes.NewEquivocation(a, b)
 	if err != nil || len(p.known) >= maxProofs {
@@ -49,9 +64,6 @@ func (p *proofs) fresh(path []*candidate) (out []votes.Equivocation) {
 // applied notes the proofs of a final block.
 func (p *proofs) applied(in []votes.Equivocation) {
 	for _, e := range in {
-		if p.done == nil {
-			p.done = make(map[aweigh.AnchorID]bool)
-		}
 		p.done[e.Anchor()] = true
 	}
 }

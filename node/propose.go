@@ -10,7 +10,7 @@ import (
 )
 
 // maxOpenBlocks is how many blocks may wait for finality before leaders propose
-// only empty ones, so that memory stays bounded while finality fails.
+// no more, so that memory stays bounded while finality fails.
 const maxOpenBlocks = 64
 
 // build makes and sends this anchor's proposal for a view that it leads (P12).
@@ -24,6 +24,9 @@ func (m *Machine) build(slot quorum.Slot) bool {
 		return false
 	}
 	path, _, _ := m.chain.path(slot.Parent)
+	if len(path) >= maxOpenBlocks {
+		return true // the view shall run out
+	}
 	b := scope.NewBlock(state.Claim(scope.Header{
 		View: slot.View, Time: max(m.now, state.Head().Time+1), Proposer: m.self,
 		Roster: m.keyring.Domain().Roster, Policy: m.keyring.Domain().Policy,
@@ -48,9 +51,6 @@ func (m *Machine) build(slot quorum.Slot) bool {
 
 // pick chooses bundles for a block on top of path, oldest first.
 func (m *Machine) pick(path []*candidate) (bundles []*scope.CheckedBundle) {
-	if len(path) >= maxOpenBlocks {
-		return nil
-	}
 	inside := make(map[aweigh.Hash]bool)
 	for _, k := range path {
 		for _, c := range k.block.Bundles {
@@ -82,7 +82,9 @@ func (m *Machine) propose(from Peer, p proposalIn) {
 	}
 	m.certificates(from, p.Proof)
 	m.inputs = append(m.inputs, quorum.Proposal{Vote: vote, Parent: p.Header.Parent, ParentView: p.ParentView})
-	if v <= m.engine.View()+quorum.Ahead && p.Header.Height > m.chain.state.Head().Height && !m.proposedIn(v) {
+	// The leader's signature covers the header alone, so the names of the bundles
+	// are taken from nobody else.
+	if m.anchors[from] == vote.Anchor && v <= m.engine.View()+quorum.Ahead && m.chain.plausible(p.Header) && !m.proposedIn(v) {
 		m.wants.assemble(m, p, from)
 	}
 }
@@ -96,12 +98,7 @@ func (m *Machine) proposedIn(v aweigh.View) bool {
 			return true
 		}
 	}
-	for _, q := range m.wants.parts {
-		if q.Header.View == v {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(m.wants.parts, func(q *part) bool { return q.Header.View == v })
 }
 
 // retryChecks gives the engine its verdicts on proposals whose content is there.

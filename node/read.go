@@ -10,7 +10,7 @@ import (
 // starts share it; those that come later share the next.
 type reads struct {
 	waiting []uint64 // for the next round
-	round   uint64
+	round   uint64   // unlike that of any other life: answers to an earlier one may still be on their way
 	asked   []uint64 // share the round under way
 	at      aweigh.Instant
 	answers quorum.Tally
@@ -47,16 +47,16 @@ func (m *Machine) needed() uint64 {
 // it signed finalize, or of its final block if that is higher. ok is false
 // while it lacks the content that it would have to name.
 func (m *Machine) pledge() (a Answer, ok bool) {
-	if c := m.engine.Pledge(); !c.IsZero() && c.Subject.View > m.chain.head.View {
+	if m.engine.Final() > m.chain.head.View {
+		return a, false // final, but not here yet
+	}
+	if c := m.engine.Pledge(); c.Subject.View > m.chain.head.View {
 		k := m.chain.candidates[c.Subject.Block]
 		if k == nil {
 			m.wantBlock(c.Subject.Block, m.leaderPeer(c.Subject.View))
 			return a, false
 		}
 		return Answer{Header: k.block.Header, Certificate: c}, true
-	}
-	if m.engine.Final() > m.chain.head.View {
-		return a, false // final, but not here yet
 	}
 	return Answer{Header: m.chain.head, Certificate: m.finality}, true
 }

@@ -77,6 +77,16 @@ func (h History) Block(at aweigh.Height) (*scope.Block, error) {
 	return scope.DecodeBlock(raw, h.Limits, nil)
 }
 
+// Certificate is the finalization of the block at a height, zero if it has none
+// of its own.
+func (h History) Certificate(at aweigh.Height) (c quorum.Certificate, err error) {
+	raw, ok, err := h.Reader.Get(keyFinality(h.Scope, at))
+	if err != nil || !ok {
+		return c, err
+	}
+	return c, canon.Decode(raw, &c)
+}
+
 // Finality is what makes the block at a height final: its own certificate, or
 // that of its nearest descendant that has one.
 func (h History) Finality(at aweigh.Height) (scope.Finality, error) {
@@ -91,12 +101,8 @@ func (h History) Finality(at aweigh.Height) (scope.Finality, error) {
 		} else {
 			f.Descendants = append(f.Descendants, b.Header)
 		}
-		raw, ok, err := h.Reader.Get(keyFinality(h.Scope, at))
-		if err != nil {
+		if f.Certificate, err = h.Certificate(at); err != nil || !f.Certificate.IsZero() {
 			return f, err
-		}
-		if ok {
-			return f, canon.Decode(raw, &f.Certificate)
 		}
 	}
 }

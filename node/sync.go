@@ -2,6 +2,9 @@ package node
 
 import (
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/kv"
+	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
 )
 
@@ -9,7 +12,7 @@ import (
 type catchUp struct {
 	from Peer           // asked now
 	at   aweigh.Instant // when to ask another; 0: nothing is being fetched
-	more bool           // the peer asked has what is missing, and did not give it yet
+	more bool           // an anchor said that it has what is missing
 }
 
 // want begins to fetch, of peer first.
@@ -34,20 +37,28 @@ func (s *catchUp) ask(m *Machine, peer Peer) {
 	m.note(Behind{From: from, Peer: peer})
 }
 
-// due asks another peer when the one asked does not answer, unless what was
-// missing has come by another way.
+// lacking reports whether this node knows of final blocks that it lacks.
+func (s *catchUp) lacking(m *Machine) bool {
+	return s.more || !m.chain.goal.IsZero() || m.known > m.chain.state.Head().Height
+}
+
+// due asks another peer when the one asked does not answer, or gave nothing,
+// unless what was missing has come by another way.
 func (s *catchUp) due(m *Machine) {
 	if s.at == 0 || m.now < s.at {
 		return
 	}
 	s.at = 0
-	if s.more || !m.chain.goal.IsZero() || m.known > m.chain.state.Head().Height {
+	if s.lacking(m) {
 		s.ask(m, m.turn())
 	}
 }
 
+// maxBlocks bounds the blocks in one answer: their finality is verified one by one.
+const maxBlocks = 256
+
 // serveCatchUp sends final blocks from a height on, as many as fit in a reply,
-// ending with one that can be proven final.
+// each with its finalization where it has one. It ends with one that has.
 func (m *Machine) serveCatchUp(to Peer, ask CatchUp) {
 	history, head := m.history(), m.chain.state.Head().Height
 	msg := blocksMsg{Height: head}
@@ -58,8 +69,8 @@ func (m *Machine) serveCatchUp(to Peer, ask CatchUp) {
 		m.send(to, tagBlocks, msg)
 		return
 	}
-	size := 0
-	for at := ask.From; at <= head && len(msg.Blocks) < maxNames; at++ {
+	size, whole := 0, 0
+	for at := ask.From; at <= head && len(msg.Blocks) < maxBlocks; at++ {
 		raw, err := history.Raw(at)
 		if err != nil {
 			return
@@ -67,7 +78,17 @@ func (m *Machine) serveCatchUp(to Peer, ask CatchUp) {
 		if size += len(raw); size > maxReply && len(msg.Blocks) > 0 {
 			break
 		}
-		msg.Blocks = append(msg.Blocks, raw)
+		cert, err := history.Certificate(at)
+		if err != nil {
+			return
+		}
+		msg.Blocks, msg.Certificates = append(msg.Blocks, raw), append(msg.Certificates, cert)
+		if !cert.IsZero() {
+			whole = len(msg.Blocks)
+		}
+	}
+	if whole > 0 {
+		msg.Blocks, msg.Certificates = msg.Blocks[:whole], msg.Certificates[:whole]
 	}
 	var err error
 	if msg.Finality, err = history.Finality(ask.From + aweigh.Height(len(msg.Blocks)) - 1); err != nil {
@@ -81,32 +102,40 @@ func (m *Machine) caughtUp(from Peer, in blocksIn) {
 	if from != m.sync.from || m.sync.at == 0 {
 		return
 	}
-	if len(in.blocks) == 0 {
-		m.sync.at, m.sync.more = m.now.Add(patience), in.height > m.chain.state.Head().Height
-		return
-	}
-	m.sync.at = 0
-	last := in.blocks[len(in.blocks)-1]
-	if last.Header.Height > m.chain.state.Head().Height {
-		for _, b := range in.blocks {
-			if b.Header.Height > m.chain.state.Head().Height {
+	before := m.chain.state.Head().Height
+	if n := len(in.blocks); n > 0 && in.blocks[n-1].Header.Height > before {
+		for i, b := range in.blocks {
+			if b.Header.Height > before {
 				m.chain.add(b)
+				m.chain.proven(m, b.Header.Height, in.certs[i])
 			}
 		}
-		m.chain.finalizeChecked(m, last.Hash(), in.finality)
+		m.chain.finalizeChecked(m, in.finality)
 	}
-	if head := m.chain.state.Head().Height; head < in.height || !m.chain.goal.IsZero() {
+	head := m.chain.state.Head().Height
+	_, anchor := m.anchors[from]
+	m.sync.more = anchor && in.height > head
+	if head > before && (m.sync.more || m.sync.lacking(m)) {
 		m.sync.ask(m, from)
+	} else { // it gave nothing of use: the next in turn, if anything is lacking
+		m.sync.at = m.now.Add(patience)
 	}
 }
 
-// finalizeChecked makes a block final on the word of a checked Finality.
-func (c *chain) finalizeChecked(m *Machine, h aweigh.Hash, f scope.Finality) {
-	if len(f.Descendants) == 0 {
-		m.certificate(f.Certificate) // the engine shall know of it, too
-		c.finalize(m, f.Certificate)
-		return
+// proven keeps the certificate of a block that is about to become final.
+func (c *chain) proven(m *Machine, at aweigh.Height, cert quorum.Certificate) {
+	if !cert.IsZero() {
+		m.write(kv.Set(keyFinality(c.id, at), canon.Encode(cert)))
 	}
-	c.makeFinal(m, h)
+}
+
+// finalizeChecked makes a block final on the word of a checked Finality, and
+// lets the engine know.
+func (c *chain) finalizeChecked(m *Machine, f scope.Finality) {
+	if len(f.Descendants) == 0 {
+		c.finalize(m, f.Certificate)
+	} else {
+		c.makeFinal(m, f.Header.Hash())
+	}
 	m.certificate(f.Certificate)
 }

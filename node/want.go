@@ -29,10 +29,13 @@ type wanted struct {
 // part is a proposal whose block cannot be assembled yet.
 type part struct {
 	proposalIn
-	from Peer
-	hash aweigh.Hash
-	at   aweigh.Instant
-	turn int
+	from  Peer // its leader
+	hash  aweigh.Hash
+	lacks map[aweigh.Hash]bool // bundles that the pool lacks
+	asked int                  // how many of them were asked for last
+	left  int                  // how many were lacking then
+	at    aweigh.Instant
+	turn  int
 }
 
 // maxWanted bounds both lists; beyond it the oldest is forgotten.
@@ -40,10 +43,8 @@ const maxWanted = 256
 
 // wantBlock asks for a block's content, of from first, then of all anchors in turn.
 func (m *Machine) wantBlock(h aweigh.Hash, from Peer) {
-	for _, w := range m.wants.blocks {
-		if w.hash == h {
-			return
-		}
+	if slices.ContainsFunc(m.wants.blocks, func(w *wanted) bool { return w.hash == h }) {
+		return
 	}
 	if len(m.wants.blocks) >= maxWanted {
 		m.wants.blocks = slices.Delete(m.wants.blocks, 0, 1)
@@ -55,31 +56,26 @@ func (m *Machine) wantBlock(h aweigh.Hash, from Peer) {
 // its bundles are there.
 func (w *wants) assemble(m *Machine, p proposalIn, from Peer) {
 	q := &part{proposalIn: p, from: from, hash: p.ballot.Vote().Block, at: m.now.Add(patience)}
-	if !q.try(m) {
-		if len(w.parts) >= maxWanted {
-			w.parts = slices.Delete(w.parts, 0, 1)
-		}
-		w.parts = append(w.parts, q)
+	if q.try(m) {
+		return
 	}
-}
-
-// missing are the bundles that the pool lacks.
-func (q *part) missing(m *Machine) (ids []aweigh.Hash) {
-	for _, id := range q.Bundles {
-		if m.pool.get(id) == nil && len(ids) < maxNames {
-			ids = append(ids, id)
-		}
+	if len(w.parts) >= maxWanted {
+		w.parts = slices.Delete(w.parts, 0, 1)
 	}
-	return ids
+	w.parts = append(w.parts, q)
 }
 
 // try assembles the block; true if there is nothing left to wait for.
 func (q *part) try(m *Machine) bool {
 	bundles := make([]*scope.CheckedBundle, len(q.Bundles))
+	q.lacks = make(map[aweigh.Hash]bool)
 	for i, id := range q.Bundles {
 		if bundles[i] = m.pool.get(id); bundles[i] == nil {
-			return false
+			q.lacks[id] = true
 		}
+	}
+	if len(q.lacks) > 0 {
+		return false
 	}
 	b, err := scope.Assemble(q.Header, bundles, q.Proofs)
 	if err != nil {
@@ -90,31 +86,42 @@ func (q *part) try(m *Machine) bool {
 	return true
 }
 
-// got reports whether a content was wanted. A bundle may complete proposals,
-// which due looks at.
+// want asks for the block and for as many of its bundles as one question holds.
+func (q *part) want(m *Machine) {
+	ids := make([]aweigh.Hash, 0, min(len(q.lacks), maxNames-1))
+	for _, id := range q.Bundles {
+		if q.lacks[id] && len(ids) < maxNames-1 {
+			ids = append(ids, id)
+		}
+	}
+	q.asked, q.left = len(ids), len(q.lacks)
+	m.ask(q.from, q.turn, Want{Blocks: []aweigh.Hash{q.hash}, Bundles: ids})
+	q.at, q.turn = m.now.Add(retryIn), q.turn+1
+}
+
+// arrived notes that the pool holds a bundle.
+func (w *wants) arrived(id aweigh.Hash) {
+	for _, q := range w.parts {
+		delete(q.lacks, id)
+	}
+}
+
+// got reports whether the content of a block was wanted.
 func (w *wants) got(h aweigh.Hash) bool {
 	n := len(w.blocks)
 	w.blocks = slices.DeleteFunc(w.blocks, func(x *wanted) bool { return x.hash == h })
-	if len(w.blocks) < n {
-		return true
-	}
-	for _, q := range w.parts {
-		if q.hash == h {
-			return true
-		}
-	}
-	return false
+	return len(w.blocks) < n || slices.ContainsFunc(w.parts, func(q *part) bool { return q.hash == h })
 }
 
 // due assembles what can be, and asks for what has been missing for too long.
 func (w *wants) due(m *Machine) {
 	w.parts = slices.DeleteFunc(w.parts, func(q *part) bool {
-		if q.Header.Height <= m.chain.state.Head().Height || m.chain.candidates[q.hash] != nil || q.try(m) {
+		if !m.chain.plausible(q.Header) || m.chain.candidates[q.hash] != nil || len(q.lacks) == 0 && q.try(m) {
 			return true
 		}
-		if m.now >= q.at {
-			m.ask(q.from, q.turn, Want{Blocks: []aweigh.Hash{q.hash}, Bundles: q.missing(m)})
-			q.at, q.turn = m.now.Add(retryIn), q.turn+1
+		// What was asked for last has come: go on at once.
+		if m.now >= q.at || q.asked > 0 && q.left-len(q.lacks) >= q.asked {
+			q.want(m)
 		}
 		return false
 	})
@@ -150,33 +157,42 @@ func (w *wants) next() (at aweigh.Instant) {
 	return at
 }
 
-// serveWant answers with all that is held here, within one frame's worth.
+// maxReply bounds the bytes that one question can make this node send.
+const maxReply = 6 << 20
+
+// serveWant answers with all that is held here, within maxReply. Strangers, who
+// need blocks only when they catch up, get no answer.
 func (m *Machine) serveWant(to Peer, want Want) {
+	if m.anchors[to] == (aweigh.AnchorID{}) {
+		return
+	}
 	room := maxReply
-	reply := func(tag byte, raw []byte) {
+	given := make(map[aweigh.Hash]bool)
+	reply := func(tag byte, name aweigh.Hash, raw []byte) {
 		if room -= len(raw); room >= 0 {
+			given[name] = true
 			m.fx.Send = append(m.fx.Send, Packet{To: to, Frame: rawFrame(tag, raw)})
 		}
 	}
 	held := len(want.Bundles) > 0
 	for _, id := range want.Bundles {
-		if b := m.pool.get(id); b != nil {
-			reply(tagBundle, b.Raw())
-		} else {
+		if b := m.pool.get(id); b == nil {
 			held = false
+		} else if room > 0 && !given[id] {
+			reply(tagBundle, id, b.Raw())
 		}
 	}
 	if held {
 		return // with its bundles, the asker can assemble the block
 	}
 	for _, h := range want.Blocks {
+		if room <= 0 || given[h] {
+			continue
+		}
 		if k := m.chain.candidates[h]; k != nil {
-			reply(tagBlock, k.block.Encode())
+			reply(tagBlock, h, k.block.Encode())
 		} else if raw, ok, err := m.recent.Get(keyBlock(m.id, h)); err == nil && ok {
-			reply(tagBlock, raw)
+			reply(tagBlock, h, raw)
 		}
 	}
 }
-
-// maxReply bounds the bytes that one question can make this node send.
-const maxReply = 6 << 20

@@ -36,6 +36,7 @@ func (e *Engine) act(now aweigh.Instant, out *Output) {
 	for _, v := range e.fresh { // P14
 		if r := e.rounds[v]; r != nil && v >= e.floor && !r.signed[Nullify] && !r.signed[Finalize] {
 			e.sign(r, Subject{Kind: Finalize, View: v, Block: r.cert(Notarize).Subject.Block}, out)
+			e.pledged(r.cert(Notarize))
 		}
 	}
 	e.fresh = e.fresh[:0]

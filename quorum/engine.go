@@ -41,6 +41,7 @@ type Engine struct {
 	fails    int            // views that failed, less those that succeeded since
 	lulls    int            // views in a row that succeeded while there was no work
 	heard    []aweigh.View  // by seat: the highest view in which the anchor spoke
+	pledge   Certificate    // see Pledge
 	away     []bool         // by seat: known to be out of reach
 }
 
@@ -80,6 +81,14 @@ func (e *Engine) Restore(own []Vote, certs []Certificate) {
 	}
 	for _, v := range own {
 		e.vote(v, &e.restored)
+		if v.Kind == Finalize {
+			i := slices.IndexFunc(certs, func(c Certificate) bool {
+				return c.Subject == Subject{Kind: Notarize, View: v.View, Block: v.Block}
+			})
+			if i >= 0 {
+				e.pledged(certs[i])
+			}
+		}
 	}
 	must.Hold(len(e.restored.Faults) == 0, "the votes on record contradict each other (P7)")
 	for seat := range e.heard {
@@ -119,15 +128,16 @@ func (e *Engine) Certificate(k Kind, v aweigh.View) Certificate {
 }
 
 // Pledge is the notarization of the highest view for which this anchor signed
-// finalize, zero if it is below the last final view. It is, unless a final
-// block stands higher, what an anchor answers to a linearizable read (P23).
-func (e *Engine) Pledge() Certificate {
-	for _, v := range slices.Backward(e.order) {
-		if r := e.rounds[v]; r.signed[Finalize] && r.has(Notarize) {
-			return r.cert(Notarize)
-		}
+// finalize, zero if there is none. It is, unless a final block stands higher,
+// what an anchor answers to a linearizable read (P23). It outlives its view: the
+// block may have become final elsewhere however long ago that was.
+func (e *Engine) Pledge() Certificate { return e.pledge }
+
+// pledged notes that finalize was signed on a notarization.
+func (e *Engine) pledged(c Certificate) {
+	if c.Subject.View > e.pledge.Subject.View {
+		e.pledge = c
 	}
-	return Certificate{}
 }
 
 // Step takes inputs, in order, and returns what follows. Without inputs it only

@@ -466,6 +466,28 @@ func TestP19TimeoutsGrowWithFailuresAndShrinkWithSuccess(t *testing.T) {
 	}
 }
 
+// TestP23ThePledgeOutlivesItsView: the block under a finalize vote may have become
+// final elsewhere, so the vote is answered for however many views have passed.
+func TestP23ThePledgeOutlivesItsView(t *testing.T) {
+	l := newLone(t, 1)
+	l.step(quorum.Work(true))
+	c := l.cert(quorum.Notarize, 1, "a", l.cfg.Root, 1, 2, 3)
+	signs(t, "a notarization", l.step(c), quorum.Finalize)
+	l.step(l.sign(1, l.at(quorum.Nullify, 2, "", aweigh.Hash{})))
+	signs(t, "nullified by us, then notarized", l.step(l.cert(quorum.Notarize, 2, "b", c.Subject.Block, 2, 3, 4)))
+	for v := aweigh.View(3); v <= 2*quorum.Ahead; v++ {
+		l.step(l.sign(1, l.at(quorum.Nullify, v, "", aweigh.Hash{})), l.cert(quorum.Nullify, v, "", aweigh.Hash{}, 1, 2, 3))
+	}
+	if got := l.engine.Pledge().Subject; got != c.Subject {
+		t.Fatalf("pledge %v, want %v", got, c.Subject)
+	}
+	again := quorum.NewEngine(l.cfg)
+	again.Restore([]quorum.Vote{l.sign(1, quorum.Subject{Kind: quorum.Finalize, View: 1, Block: c.Subject.Block})}, []quorum.Certificate{c})
+	if got := again.Pledge().Subject; got != c.Subject {
+		t.Fatalf("pledge %v after a restart, want %v", got, c.Subject)
+	}
+}
+
 func TestTimingDefaults(t *testing.T) {
 	l := newLone(t, 2)
 	if out := l.step(quorum.Work(true)); out.Wake != l.now.Add(250*time.Millisecond) {

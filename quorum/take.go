@@ -80,7 +80,9 @@ func (e *Engine) certificate(c Certificate, out *Output) {
 		e.fresh = append(e.fresh, s.View)
 	case s.Kind == Finalize && s.View > e.final:
 		e.final = s.View
-		e.lag = e.now.Sub(r.ended)
+		if r.ended != 0 { // and not in an earlier life
+			e.lag = e.now.Sub(r.ended)
+		}
 		out.Final = append(out.Final, c)
 		e.close(s.View)
 	}

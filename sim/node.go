@@ -24,7 +24,7 @@ func (n *Node) Up() error {
 		return nil
 	}
 	m, err := node.NewMachine(node.MachineConfig{
-		Genesis: n.world.Genesis, Key: &n.key, Timing: n.world.cfg.Timing, Verify: verify,
+		Genesis: n.world.Genesis, Key: &n.key, Timing: n.world.cfg.Timing, Verify: verify, Life: uint64(n.life) << 32,
 	}, n.Disk)
 	if err != nil {
 		return err
@@ -262,7 +262,7 @@ func (w *World) deliver(from, to *Node, frame []byte) {
 	if to.machine == nil || from.cut || to.cut {
 		return
 	}
-	msg, err := to.machine.Checker().Check(frame)
+	msg, err := to.machine.Checker().Check(from.Peer, frame)
 	if err != nil {
 		w.fail(to, "an honest node sent what cannot be taken: %v", err)
 		return

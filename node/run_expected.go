@@ -1,0 +1,35 @@
+package node
+
+import "sync"
+
+// expected counts the catch-up questions that peers may still answer, so that
+// nobody can make this node verify blocks that it did not ask for.
+type expected struct {
+	mu    sync.Mutex
+	peers map[Peer]int
+}
+
+// maxExpected bounds the answers expected of one peer; older ones were lost.
+const maxExpected = 4
+
+func (e *expected) add(p Peer) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.peers == nil || len(e.peers) > maxHelped {
+		e.peers = make(map[Peer]int)
+	}
+	e.peers[p] = min(e.peers[p]+1, maxExpected)
+}
+
+// take reports whether an answer of the peer is expected, and counts it.
+func (e *expected) take(p Peer) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.peers[p] == 0 {
+		return false
+	}
+	if e.peers[p]--; e.peers[p] == 0 {
+		delete(e.peers, p)
+	}
+	return true
+}
