@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"fmt"
 
 	"connectrpc.com/connect"
 
@@ -23,34 +24,44 @@ func (s *service) txn(ctx context.Context, t scope.Txn, once *aweighv1.Once) (no
 	return r, failure(r)
 }
 
-// one is the transaction of a single operation.
-func (s *service) one(ctx context.Context, op scope.Op, once *aweighv1.Once) (node.Receipt, *scope.Response, error) {
-	r, err := s.txn(ctx, scope.Txn{Success: []scope.Op{op}}, once)
-	if err != nil || len(r.Responses) == 0 {
-		return r, &scope.Response{}, err
+// repeated reports whether a receipt for t comes from the record: every operation
+// that is executed has a response.
+func repeated(t scope.Txn, r node.Receipt) bool {
+	ops := t.Failure
+	if r.Succeeded {
+		ops = t.Success
 	}
-	return r, &r.Responses[0], nil
+	return r.Code == scope.Duplicate || len(r.Responses) < len(ops)
+}
+
+// one is the transaction of a single operation. A repetition has no response.
+func (s *service) one(ctx context.Context, op scope.Op, once *aweighv1.Once) (r node.Receipt, resp *scope.Response, again bool, err error) {
+	t := scope.Txn{Success: []scope.Op{op}}
+	if r, err = s.txn(ctx, t, once); err != nil || repeated(t, r) {
+		return r, &scope.Response{}, true, err
+	}
+	return r, &r.Responses[0], false, nil
 }
 
 // Put implements aweighv1connect.NodeHandler.
 func (s *service) Put(ctx context.Context, req *connect.Request[aweighv1.PutRequest]) (*connect.Response[aweighv1.PutResponse], error) {
-	r, resp, err := s.one(ctx, putOf(req.Msg), req.Msg.Once)
+	r, resp, again, err := s.one(ctx, putOf(req.Msg), req.Msg.Once)
 	if err != nil {
 		return nil, err
 	}
 	out := putResponse(resp)
-	out.Header = s.written(r)
+	out.Header, out.Repeated = s.written(r), again
 	return connect.NewResponse(out), nil
 }
 
 // Delete implements aweighv1connect.NodeHandler.
 func (s *service) Delete(ctx context.Context, req *connect.Request[aweighv1.DeleteRequest]) (*connect.Response[aweighv1.DeleteResponse], error) {
-	r, resp, err := s.one(ctx, deleteOf(req.Msg), req.Msg.Once)
+	r, resp, again, err := s.one(ctx, deleteOf(req.Msg), req.Msg.Once)
 	if err != nil {
 		return nil, err
 	}
 	return connect.NewResponse(&aweighv1.DeleteResponse{
-		Header: s.written(r), Deleted: resp.Deleted, PrevKvs: kvsOf(resp.Prev),
+		Header: s.written(r), Deleted: resp.Deleted, PrevKvs: kvsOf(resp.Prev), Repeated: again,
 	}), nil
 }
 
@@ -65,7 +76,7 @@ func (s *service) Txn(ctx context.Context, req *connect.Request[aweighv1.TxnRequ
 		return nil, err
 	}
 	out := txnResponse(r.Succeeded, r.Responses)
-	out.Header = s.written(r)
+	out.Header, out.Repeated = s.written(r), repeated(t, r)
 	return connect.NewResponse(out), nil
 }
 
@@ -77,6 +88,9 @@ func (s *service) Range(ctx context.Context, req *connect.Request[aweighv1.Range
 	}
 	if m.SortTarget < 0 || m.SortTarget > aweighv1.SortTarget_SORT_TARGET_VALUE {
 		return nil, problem(scope.ErrInvalid)
+	}
+	if m.Limit < 0 || m.Revision < 0 {
+		return nil, problem(fmt.Errorf("%w: neither limit (%d) nor revision (%d) is negative", errRequest, m.Limit, m.Revision))
 	}
 	ctx, cancel := patient(ctx)
 	defer cancel()

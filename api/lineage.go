@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"fmt"
 
 	"connectrpc.com/connect"
 
@@ -21,6 +22,9 @@ const (
 func (s *service) History(ctx context.Context, req *connect.Request[aweighv1.HistoryRequest]) (*connect.Response[aweighv1.HistoryResponse], error) {
 	if len(req.Msg.Key) == 0 {
 		return nil, problem(scope.ErrEmptyKey)
+	}
+	if req.Msg.Limit < 0 {
+		return nil, problem(fmt.Errorf("%w: a limit of %d", errRequest, req.Msg.Limit))
 	}
 	limit := int64(defaultEntries)
 	if req.Msg.Limit > 0 {

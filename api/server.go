@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"strconv"
 	"time"
 )
 
@@ -24,6 +25,9 @@ var ErrOpen = errors.New("api: the address is not a loopback address, and there 
 // "localhost". One that is not a loopback address is refused with ErrOpen,
 // unless open says that this is meant.
 func Listen(address string, open bool, h http.Handler) (*Server, error) {
+	if err := CheckAddress(address); err != nil {
+		return nil, err
+	}
 	if !open && !loopback(address) {
 		return nil, fmt.Errorf("%w: %s", ErrOpen, address)
 	}
@@ -36,7 +40,7 @@ func Listen(address string, open bool, h http.Handler) (*Server, error) {
 	protocols.SetUnencryptedHTTP2(true)
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Server{listener: l, cancel: cancel, http: &http.Server{
-		Handler:           h,
+		Handler:           fenced(address, h),
 		Protocols:         protocols,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 		ReadHeaderTimeout: 10 * time.Second,
@@ -48,6 +52,22 @@ func Listen(address string, open bool, h http.Handler) (*Server, error) {
 			PingTimeout:          15 * time.Second,
 		},
 	}}, nil
+}
+
+// ErrAddress is wrapped for an address that is not host:port.
+var ErrAddress = errors.New("api: the address is not host:port")
+
+// CheckAddress says whether an address has the form that Listen takes. Errors
+// wrap ErrAddress.
+func CheckAddress(address string) error {
+	_, port, err := net.SplitHostPort(address)
+	if err == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
+	}
+	if err != nil {
+		return fmt.Errorf("%w, with a port from 0 to 65535: %q", ErrAddress, address)
+	}
+	return nil
 }
 
 func loopback(address string) bool {

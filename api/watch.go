@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"fmt"
 
 	"connectrpc.com/connect"
 
@@ -20,7 +21,7 @@ func (s *service) Watch(ctx context.Context, req *connect.Request[aweighv1.Watch
 		return problem(scope.ErrEmptyKey)
 	}
 	if m.StartRevision < 0 {
-		return problem(scope.ErrInvalid)
+		return problem(fmt.Errorf("%w: a start revision of %d", errRequest, m.StartRevision))
 	}
 	created := false
 	err := s.node.Watch(ctx, m.Key, m.RangeEnd, m.StartRevision, func(c node.Changes) error {

@@ -33,9 +33,10 @@ type Machine struct {
 	id      aweigh.ScopeID
 	roster  scope.Roster
 	anchors map[Peer]aweigh.AnchorID
-	peers   []Peer        // of the other anchors, in the order of anchors
-	away    map[Peer]bool // anchors known to be out of reach
-	asked   int           // peer of the last turn
+	peers   []Peer                   // of the other anchors, in the order of anchors
+	away    map[Peer]bool            // anchors known to be out of reach
+	silent  map[aweigh.AnchorID]bool // anchors whose node said that it signs nothing
+	asked   int                      // peer of the last turn
 	self    aweigh.AnchorID
 	keyring *votes.Keyring
 	checker *Checker
@@ -101,6 +102,7 @@ func NewMachine(cfg MachineConfig, store kv.Reader) (*Machine, error) {
 	m := &Machine{
 		cfg: cfg, id: cfg.Genesis.Hash(), store: store,
 		anchors: make(map[Peer]aweigh.AnchorID), away: make(map[Peer]bool),
+		silent: make(map[aweigh.AnchorID]bool),
 		helped: make(lastHelp),
 		served: make(lastHelp),
 	}
@@ -218,7 +220,7 @@ func (m *Machine) linked(p Peer, up bool) {
 		return
 	}
 	m.away[p] = !up
-	m.inputs = append(m.inputs, quorum.Link{Anchor: a, Up: up})
+	m.inputs = append(m.inputs, quorum.Link{Anchor: a, Up: up && !m.silent[a]})
 }
 
 // turn is the next anchor to ask for something, of those in reach if any is.

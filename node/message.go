@@ -51,6 +51,7 @@ type offerMsg struct {
 	Votes        []wireVote
 	Certificates []quorum.Certificate
 	Answer       bool // an answer, which is not answered
+	Silent       bool // the sender signs nothing: it has no anchor key here, or lost its record (P9)
 }
 
 type wireVote struct {

@@ -19,12 +19,13 @@ import (
 type tap struct {
 	*store.Mem
 	frames [][]byte
+	to     []node.Peer // of each frame, "" for gossip
 	notes  []node.Note
 }
 
 func (t *tap) Commit(ops []kv.Op, sync bool) error { return t.Mem.Commit(ops, sync) }
-func (t *tap) Send(p node.Packet)                  { t.frames = append(t.frames, p.Frame) }
-func (t *tap) Gossip(f []byte)                     { t.frames = append(t.frames, f) }
+func (t *tap) Send(p node.Packet)                  { t.frames, t.to = append(t.frames, p.Frame), append(t.to, p.To) }
+func (t *tap) Gossip(f []byte)                     { t.frames, t.to = append(t.frames, f), append(t.to, "") }
 func (t *tap) Reply(node.Reply)                    {}
 func (t *tap) Note(n node.Note)                    { t.notes = append(t.notes, n) }
 
@@ -85,12 +86,16 @@ func (n *network) step(t testing.TB, i int, events ...node.Event) {
 	}
 }
 
+func (n *network) mutation(key string) scope.Mutation {
+	txn := scope.Txn{Success: []scope.Op{{Kind: scope.OpPut, Key: []byte(key), Value: []byte("v")}}}
+	return scope.Mutation{
+		Scope: n.genesis.Hash(), Class: scope.Write, Content: canon.Encode(txn), Nonce: []byte("12345678"), ValidUntil: n.now.Add(time.Minute),
+	}
+}
+
 func (n *network) bundle(t testing.TB, i int) *scope.CheckedBundle {
 	t.Helper()
-	txn := scope.Txn{Success: []scope.Op{{Kind: scope.OpPut, Key: []byte("/k"), Value: []byte("v")}}}
-	b, err := scope.Sign(n.authors[i], n.genesis.Policy.Limits, scope.Mutation{
-		Scope: n.genesis.Hash(), Class: scope.Write, Content: canon.Encode(txn), Nonce: []byte("12345678"), ValidUntil: n.now.Add(time.Minute),
-	})
+	b, err := scope.Sign(n.authors[i], n.genesis.Policy.Limits, n.mutation("/k"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +109,7 @@ func (n *network) traffic(t testing.TB) (frames [][]byte) {
 	for range 12 {
 		for i, h := range n.hosts {
 			sent := h.frames
-			h.frames = nil
+			h.frames, h.to = nil, nil
 			frames = append(frames, sent...)
 			for _, f := range sent {
 				for j := range n.hosts {
@@ -245,7 +250,7 @@ func FuzzCheck(f *testing.F) {
 		msg, err := n.machines[0].Checker().Check(n.peers[1], frame)
 		if err == nil {
 			n.step(t, 0, node.Arrived{From: n.peers[1], Message: msg})
-			n.hosts[0].frames = nil
+			n.hosts[0].frames, n.hosts[0].to = nil, nil
 		}
 	})
 }

@@ -64,7 +64,7 @@ type Reach struct {
 
 // Reach is how this node sees the anchors now.
 func (n *Node) Reach() Reach {
-	s := n.runner.status.Load()
+	s := n.Status()
 	connected := map[Peer]bool{n.Peer(): true}
 	for _, p := range n.host.Peers() {
 		connected[Peer(p.ID.String())] = true
@@ -73,7 +73,8 @@ func (n *Node) Reach() Reach {
 	r := Reach{Total: s.Roster.Weights.Total()}
 	for _, a := range s.Roster.Anchors {
 		id := a.Key.ID()
-		if !connected[Peer(a.Peer)] || (id == s.Self && s.Lost) {
+		own := Peer(a.Peer) == n.Peer()
+		if !connected[Peer(a.Peer)] || s.Silent[id] || own && (s.Self != id || s.Lost) {
 			continue
 		}
 		r.Anchors = append(r.Anchors, id)

@@ -19,6 +19,7 @@ func (m *Machine) offer(o quorum.Offer, answer bool) offerMsg {
 	msg := offerMsg{
 		Domain: m.keyring.Domain(), View: o.View, Final: o.Final,
 		Height: m.chain.state.Head().Height, Certificates: o.Certificates, Answer: answer,
+		Silent: m.guard == nil || m.guard.Lost(),
 	}
 	for _, v := range o.Votes {
 		msg.Votes = append(msg.Votes, wireVote{Subject: v.Subject, Signature: v.Signature})
@@ -29,6 +30,10 @@ func (m *Machine) offer(o quorum.Offer, answer bool) offerMsg {
 // offered takes what a peer holds of its open views; if that is less than what
 // this node holds, the peer gets an answer, and if it is more, this node asks.
 func (m *Machine) offered(from Peer, o offerIn) {
+	if a, ok := m.anchors[from]; ok && m.silent[a] != o.Silent {
+		m.silent[a] = o.Silent
+		m.linked(from, true)
+	}
 	m.certificates(from, o.Certificates)
 	for _, v := range o.votes {
 		m.ballot(v)

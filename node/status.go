@@ -1,6 +1,7 @@
 package node
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/aweigh/aweigh"
@@ -23,6 +24,7 @@ type Status struct {
 	Heard    map[aweigh.AnchorID]aweigh.View // the last view in which each anchor was heard of
 	Pool     int                             // mutations waiting
 	PoolSize int                             // their bytes
+	Silent   map[aweigh.AnchorID]bool        // anchors whose nodes said that they sign nothing
 	Lost     bool                            // P9: signs nothing
 	Behind   bool                            // is fetching final blocks
 	Faults   []votes.Equivocation
@@ -37,7 +39,7 @@ func (m *Machine) Status() Status {
 		Pool: m.pool.mutations, PoolSize: m.pool.bytes,
 		Lost: m.guard != nil && m.guard.Lost(), Behind: m.sync.at != 0,
 		Faults: slices.Clone(m.proofs.known),
-		Heard:  make(map[aweigh.AnchorID]aweigh.View),
+		Heard:  make(map[aweigh.AnchorID]aweigh.View), Silent: maps.Clone(m.silent),
 	}
 	for share := range m.roster.Weights.All() {
 		s.Heard[share.Anchor] = m.engine.Heard(share.Anchor)

@@ -30,10 +30,11 @@ var (
 	ErrLeaseNotFound  = errors.New("scope: requested lease not found")
 	ErrCompacted      = errors.New("scope: mvcc: required revision has been compacted")
 	ErrFutureRevision = errors.New("scope: mvcc: required revision is a future revision")
+	ErrTooMuch        = errors.New("scope: the ranges of the transaction hold too much; use smaller ones, or read outside of a transaction")
 )
 
 // failures are the errors that a Reason can stand for.
-var failures = []error{ErrKeyNotFound, ErrLeaseNotFound, ErrCompacted, ErrFutureRevision}
+var failures = []error{ErrKeyNotFound, ErrLeaseNotFound, ErrCompacted, ErrFutureRevision, ErrTooMuch}
 
 // reason is the text under which a failure stands on record.
 func reason(err error) string { return strings.TrimPrefix(err.Error(), "scope: ") }

@@ -81,6 +81,8 @@ type execution struct {
 	recorded map[aweigh.Hash]bool // mutations on record by this block
 	expiries expiries
 	mutation *CheckedMutation // being executed
+	mine     budget           // what it may still look at
+	all      budget           // what the block may
 	changes  uint32           // that it made so far
 	scratch  []byte           // for elements
 	lanes    lanes            // likewise
@@ -97,6 +99,7 @@ func newExecution(s *State, b *Block, p Policy) *execution {
 		entries:  make([]lineage.Entry, 0, b.Len()),
 		recorded: make(map[aweigh.Hash]bool, b.Len()),
 	}
+	x.all = budget{blockVisits, blockBytes}
 	x.view = view{r: x.versions, space: s.space}
 	x.result.Outcomes = make([]Outcome, 0, b.Len())
 	return x
@@ -134,6 +137,7 @@ func (x *execution) apply(m *CheckedMutation) error {
 // execute does what a mutation asks for, or records why it cannot be done.
 func (x *execution) execute(m *CheckedMutation, out *Outcome) error {
 	x.mutation, x.changes = m, 0
+	x.mine = budget{mutationVisits, mutationBytes}
 	var failure error
 	switch m.Class {
 	case Write:

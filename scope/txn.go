@@ -35,8 +35,8 @@ type plan struct {
 func (x *execution) plan(t *Txn) (p plan, failure, err error) {
 	p = plan{succeeded: true, ops: t.Success}
 	for i := range t.Compare {
-		if p.succeeded, err = x.holds(&t.Compare[i]); err != nil {
-			return p, nil, err
+		if p.succeeded, failure, err = x.holds(&t.Compare[i]); failure != nil || err != nil {
+			return p, failure, err
 		}
 		if !p.succeeded {
 			p.ops = t.Failure
@@ -44,7 +44,16 @@ func (x *execution) plan(t *Txn) (p plan, failure, err error) {
 		}
 	}
 	for i := range p.ops {
-		switch op := &p.ops[i]; op.Kind {
+		op := &p.ops[i]
+		if op.Kind == OpRange || op.Kind == OpDelete || op.Kind == OpPut && op.Prev {
+			if failure == nil {
+				failure, err = x.afford(op.Key, op.End)
+			}
+			if err != nil {
+				return p, nil, err
+			}
+		}
+		switch op.Kind {
 		case OpTxn:
 			inner, innerFailure, err := x.plan(op.Txn)
 			if err != nil {
@@ -80,21 +89,24 @@ func (x *execution) checkPut(op *Op) (failure, err error) {
 }
 
 // holds evaluates one compare.
-func (x *execution) holds(c *Compare) (bool, error) {
+func (x *execution) holds(c *Compare) (holds bool, failure, err error) {
 	if len(c.End) == 0 {
 		v, ok, err := x.newest(c.Key)
-		return err == nil && c.holds(&v, ok), err
+		return err == nil && c.holds(&v, ok), x.spend(1, len(v.Value)), err
+	}
+	if failure, err = x.afford(c.Key, c.End); failure != nil || err != nil {
+		return false, failure, err
 	}
 	res, err := x.rangeOf(c.Key, c.End, Range{}, 0)
 	if err != nil {
-		return false, err
+		return false, nil, err
 	}
 	for i := range res.Kvs {
 		if !c.holds(&res.Kvs[i], true) {
-			return false, nil
+			return false, nil, nil
 		}
 	}
-	return len(res.Kvs) > 0 || c.holds(&KeyValue{}, false), nil
+	return len(res.Kvs) > 0 || c.holds(&KeyValue{}, false), nil, nil
 }
 
 // holds evaluates the compare for one key; an absent one is all zeros.

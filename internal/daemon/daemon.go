@@ -5,8 +5,13 @@ package daemon
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"log/slog"
+	"net"
 
+	ma "github.com/multiformats/go-multiaddr"
+	manet "github.com/multiformats/go-multiaddr/net"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/aweigh/aweigh/api"
@@ -24,7 +29,7 @@ type Daemon struct {
 }
 
 // Open opens the node of a directory. Close it, or let Run do that.
-func Open(dir home.Dir, s home.Settings, version string, log *slog.Logger) (d *Daemon, err error) {
+func Open(dir home.Dir, s home.Settings, version string, log *slog.Logger) (*Daemon, error) {
 	identity, anchor, err := dir.Keys()
 	if err != nil {
 		return nil, err
@@ -33,23 +38,58 @@ func Open(dir home.Dir, s home.Settings, version string, log *slog.Logger) (d *D
 	if err != nil {
 		return nil, err
 	}
-	d = &Daemon{log: log}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, d.Close())
-		}
-	}()
-	if d.store, err = store.OpenPebble(dir.Store(), store.Options{}); err != nil {
-		return nil, err
-	}
-	if d.Node, err = node.New(node.Config{
-		Name: s.Name, Version: version, Genesis: genesis, Identity: identity, Anchor: anchor, Store: d.store,
+	d := &Daemon{log: log}
+	if err := d.open(dir, s, node.Config{
+		Name: s.Name, Version: version, Genesis: genesis, Identity: identity, Anchor: anchor,
 		Listen: s.Listen, Announce: s.Announce, Bootstrap: s.Bootstrap, Log: log,
 	}); err != nil {
-		return nil, err
+		return nil, errors.Join(err, d.Close())
+	}
+	return d, nil
+}
+
+func (d *Daemon) open(dir home.Dir, s home.Settings, cfg node.Config) (err error) {
+	if d.store, err = store.OpenPebble(dir.Store(), store.Options{}); err != nil {
+		return err
+	}
+	if err := bindable(s.Listen); err != nil {
+		return err
+	}
+	cfg.Store = d.store
+	if d.Node, err = node.New(cfg); err != nil {
+		return err
 	}
 	d.server, err = api.Listen(s.API, s.APIOpen, api.Handler(d.Node))
-	return d, err
+	return err
+}
+
+// bindable makes sure that every address can be listened on: libp2p is content
+// when one of several can.
+func bindable(listen []string) error {
+	for _, text := range listen {
+		a, err := ma.NewMultiaddr(text)
+		if err != nil {
+			return fmt.Errorf("--listen %q: %w", text, err)
+		}
+		network, address, err := manet.DialArgs(a)
+		if err != nil {
+			return fmt.Errorf("--listen %q: %w", text, err)
+		}
+		var port io.Closer
+		switch network {
+		case "udp", "udp4", "udp6":
+			port, err = net.ListenPacket(network, address)
+		default:
+			port, err = net.Listen(network, address)
+		}
+		if err != nil {
+			return fmt.Errorf("--listen %q: %w", text, err)
+		}
+		if err := port.Close(); err != nil {
+			return fmt.Errorf("--listen %q: %w", text, err)
+		}
+	}
+	return nil
 }
 
 // API is the address of the node's API.
@@ -58,6 +98,12 @@ func (d *Daemon) API() string { return d.server.Addr() }
 // Run runs the node and its API until ctx ends or one of them must stop, and
 // closes the store.
 func (d *Daemon) Run(ctx context.Context) error {
+	if err := d.Node.Start(); err != nil {
+		// Run closes what Start opened; ctx has nothing to run any more.
+		ended, cancel := context.WithCancel(ctx)
+		cancel()
+		return errors.Join(d.Node.Run(ended), d.Close())
+	}
 	d.log.Info("running", "node", d.Node.Name(), "peer", d.Node.Peer(), "api", d.API(),
 		"network", d.Node.Genesis().Hash().Short())
 	group, ctx := errgroup.WithContext(ctx)
@@ -77,12 +123,10 @@ func (d *Daemon) Run(ctx context.Context) error {
 		return d.Node.Run(nodeCtx)
 	})
 	err := errors.Join(group.Wait(), d.store.Close())
-	if err != nil {
-		d.log.Error("stopped", "err", err)
-	} else {
+	if err == nil {
 		d.log.Info("stopped")
 	}
-	return err
+	return err // whoever called Run tells of it
 }
 
 // Close releases what Open opened, if it is not to Run.

@@ -524,10 +524,13 @@ func (x *PutRequest) GetOnce() *Once {
 }
 
 type PutResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Header        *Header                `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
-	PrevKv        *KeyValue              `protobuf:"bytes,2,opt,name=prev_kv,json=prevKv,proto3" json:"prev_kv,omitempty"`
-	Uid           string                 `protobuf:"bytes,3,opt,name=uid,proto3" json:"uid,omitempty"`
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Header *Header                `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
+	PrevKv *KeyValue              `protobuf:"bytes,2,opt,name=prev_kv,json=prevKv,proto3" json:"prev_kv,omitempty"`
+	Uid    string                 `protobuf:"bytes,3,opt,name=uid,proto3" json:"uid,omitempty"`
+	// The request had become final before, and this answer comes from the record,
+	// which keeps revision and block and nothing else.
+	Repeated      bool `protobuf:"varint,4,opt,name=repeated,proto3" json:"repeated,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -581,6 +584,13 @@ func (x *PutResponse) GetUid() string {
 		return x.Uid
 	}
 	return ""
+}
+
+func (x *PutResponse) GetRepeated() bool {
+	if x != nil {
+		return x.Repeated
+	}
+	return false
 }
 
 type DeleteRequest struct {
@@ -652,10 +662,13 @@ func (x *DeleteRequest) GetOnce() *Once {
 }
 
 type DeleteResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Header        *Header                `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
-	Deleted       int64                  `protobuf:"varint,2,opt,name=deleted,proto3" json:"deleted,omitempty"`
-	PrevKvs       []*KeyValue            `protobuf:"bytes,3,rep,name=prev_kvs,json=prevKvs,proto3" json:"prev_kvs,omitempty"`
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Header  *Header                `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
+	Deleted int64                  `protobuf:"varint,2,opt,name=deleted,proto3" json:"deleted,omitempty"`
+	PrevKvs []*KeyValue            `protobuf:"bytes,3,rep,name=prev_kvs,json=prevKvs,proto3" json:"prev_kvs,omitempty"`
+	// The request had become final before, and this answer comes from the record,
+	// which keeps revision and block and nothing else.
+	Repeated      bool `protobuf:"varint,4,opt,name=repeated,proto3" json:"repeated,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -709,6 +722,13 @@ func (x *DeleteResponse) GetPrevKvs() []*KeyValue {
 		return x.PrevKvs
 	}
 	return nil
+}
+
+func (x *DeleteResponse) GetRepeated() bool {
+	if x != nil {
+		return x.Repeated
+	}
+	return false
 }
 
 // RangeRequest reads [key, range_end): an empty range_end means key alone, the
@@ -1302,10 +1322,13 @@ func (x *TxnRequest) GetOnce() *Once {
 }
 
 type TxnResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Header        *Header                `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
-	Succeeded     bool                   `protobuf:"varint,2,opt,name=succeeded,proto3" json:"succeeded,omitempty"`
-	Responses     []*OpResponse          `protobuf:"bytes,3,rep,name=responses,proto3" json:"responses,omitempty"`
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Header    *Header                `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
+	Succeeded bool                   `protobuf:"varint,2,opt,name=succeeded,proto3" json:"succeeded,omitempty"`
+	Responses []*OpResponse          `protobuf:"bytes,3,rep,name=responses,proto3" json:"responses,omitempty"`
+	// The request had become final before, and this answer comes from the record,
+	// which keeps revision and block and nothing else.
+	Repeated      bool `protobuf:"varint,4,opt,name=repeated,proto3" json:"repeated,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1359,6 +1382,13 @@ func (x *TxnResponse) GetResponses() []*OpResponse {
 		return x.Responses
 	}
 	return nil
+}
+
+func (x *TxnResponse) GetRepeated() bool {
+	if x != nil {
+		return x.Repeated
+	}
+	return false
 }
 
 type SubmitRequest struct {
@@ -2925,20 +2955,22 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\aprev_kv\x18\x04 \x01(\bR\x06prevKv\x12!\n" +
 	"\fignore_value\x18\x05 \x01(\bR\vignoreValue\x12!\n" +
 	"\fignore_lease\x18\x06 \x01(\bR\vignoreLease\x12#\n" +
-	"\x04once\x18\a \x01(\v2\x0f.aweigh.v1.OnceR\x04once\"x\n" +
+	"\x04once\x18\a \x01(\v2\x0f.aweigh.v1.OnceR\x04once\"\x94\x01\n" +
 	"\vPutResponse\x12)\n" +
 	"\x06header\x18\x01 \x01(\v2\x11.aweigh.v1.HeaderR\x06header\x12,\n" +
 	"\aprev_kv\x18\x02 \x01(\v2\x13.aweigh.v1.KeyValueR\x06prevKv\x12\x10\n" +
-	"\x03uid\x18\x03 \x01(\tR\x03uid\"|\n" +
+	"\x03uid\x18\x03 \x01(\tR\x03uid\x12\x1a\n" +
+	"\brepeated\x18\x04 \x01(\bR\brepeated\"|\n" +
 	"\rDeleteRequest\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\fR\x03key\x12\x1b\n" +
 	"\trange_end\x18\x02 \x01(\fR\brangeEnd\x12\x17\n" +
 	"\aprev_kv\x18\x03 \x01(\bR\x06prevKv\x12#\n" +
-	"\x04once\x18\x04 \x01(\v2\x0f.aweigh.v1.OnceR\x04once\"\x85\x01\n" +
+	"\x04once\x18\x04 \x01(\v2\x0f.aweigh.v1.OnceR\x04once\"\xa1\x01\n" +
 	"\x0eDeleteResponse\x12)\n" +
 	"\x06header\x18\x01 \x01(\v2\x11.aweigh.v1.HeaderR\x06header\x12\x18\n" +
 	"\adeleted\x18\x02 \x01(\x03R\adeleted\x12.\n" +
-	"\bprev_kvs\x18\x03 \x03(\v2\x13.aweigh.v1.KeyValueR\aprevKvs\"\xdb\x03\n" +
+	"\bprev_kvs\x18\x03 \x03(\v2\x13.aweigh.v1.KeyValueR\aprevKvs\x12\x1a\n" +
+	"\brepeated\x18\x04 \x01(\bR\brepeated\"\xdb\x03\n" +
 	"\fRangeRequest\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\fR\x03key\x12\x1b\n" +
 	"\trange_end\x18\x02 \x01(\fR\brangeEnd\x12\x14\n" +
@@ -3003,11 +3035,12 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\acompare\x18\x01 \x03(\v2\x12.aweigh.v1.CompareR\acompare\x12'\n" +
 	"\asuccess\x18\x02 \x03(\v2\r.aweigh.v1.OpR\asuccess\x12'\n" +
 	"\afailure\x18\x03 \x03(\v2\r.aweigh.v1.OpR\afailure\x12#\n" +
-	"\x04once\x18\x04 \x01(\v2\x0f.aweigh.v1.OnceR\x04once\"\x8b\x01\n" +
+	"\x04once\x18\x04 \x01(\v2\x0f.aweigh.v1.OnceR\x04once\"\xa7\x01\n" +
 	"\vTxnResponse\x12)\n" +
 	"\x06header\x18\x01 \x01(\v2\x11.aweigh.v1.HeaderR\x06header\x12\x1c\n" +
 	"\tsucceeded\x18\x02 \x01(\bR\tsucceeded\x123\n" +
-	"\tresponses\x18\x03 \x03(\v2\x15.aweigh.v1.OpResponseR\tresponses\"'\n" +
+	"\tresponses\x18\x03 \x03(\v2\x15.aweigh.v1.OpResponseR\tresponses\x12\x1a\n" +
+	"\brepeated\x18\x04 \x01(\bR\brepeated\"'\n" +
 	"\rSubmitRequest\x12\x16\n" +
 	"\x06bundle\x18\x01 \x01(\fR\x06bundle\"\xaf\x01\n" +
 	"\aOutcome\x12\x1a\n" +

@@ -1,0 +1,48 @@
+package api
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+func TestWebPagesOfOthersAreKeptOut(t *testing.T) {
+	for _, c := range []struct {
+		listen, host, origin string
+		want                 int
+	}{
+		{"127.0.0.1:7177", "127.0.0.1:7177", "", 204},
+		{"127.0.0.1:7177", "localhost:7177", "", 204},
+		{"127.0.0.1:7177", "LOCALHOST.:1", "", 204},
+		{"127.0.0.1:7177", "[::1]:7177", "", 204},
+		{"127.0.0.1:7177", "[::1]", "", 204},
+		{"127.0.0.1:7177", "rebound.example:7177", "", 403},
+		{"127.0.0.1:7177", "localhost.example:7177", "", 403},
+		{"127.0.0.1:7177", "127.0.0.1.example:7177", "", 403},
+		{"127.0.0.1:7177", "192.0.2.1:7177", "", 403},
+		{"127.0.0.1:7177", "", "", 403},
+		{"192.0.2.1:7177", "192.0.2.1:7177", "", 204},
+		{"registry.example:7177", "Registry.Example:7177", "", 204},
+		{"registry.example:7177", "other.example:7177", "", 403},
+		{"0.0.0.0:7177", "192.0.2.1:7177", "", 204},
+		{":7177", "192.0.2.1:7177", "", 204},
+		{"0.0.0.0:7177", "rebound.example:7177", "", 403},
+		{"127.0.0.1:7177", "127.0.0.1:7177", "http://127.0.0.1:7177", 204},
+		{"127.0.0.1:7177", "127.0.0.1:7177", "http://127.0.0.1:8000", 403},
+		{"127.0.0.1:7177", "127.0.0.1:7177", "https://example.org", 403},
+		{"127.0.0.1:7177", "127.0.0.1:7177", "null", 403},
+	} {
+		h := fenced(c.listen, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(204) }))
+		r := httptest.NewRequest("POST", "/aweigh.v1.Node/Put", nil)
+		r.Host = c.host
+		if c.origin != "" {
+			r.Header.Set("Origin", c.origin)
+		}
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if w.Code != c.want || (c.want == 403) != strings.HasPrefix(w.Body.String(), "aweigh: this API answers") {
+			t.Errorf("%+v: got %d %q", c, w.Code, w.Body)
+		}
+	}
+}
