@@ -25,6 +25,7 @@ type Config struct {
 	Scores  []uint32         // genesis trust of each anchor in ppm, cyclic; all 500,000
 	Mode    quorum.Mode      // quorum.BFT
 	Timing  quorum.Timing    // of every engine
+	Rules   *quorum.Rules    // of the policy; the default ones of the mode
 	Latency [2]time.Duration // least and most delay of a frame; 1 ms to 5 ms
 	Loss    int              // frames lost, in parts per thousand
 	Twice   int              // frames delivered twice, in parts per thousand
@@ -142,7 +143,11 @@ func New(cfg Config) (*World, error) {
 		})
 	}
 	var err error
-	if w.Genesis, err = node.NewGenesis("sim", Start, scope.DefaultPolicy(cfg.Mode), members...); err != nil {
+	policy := scope.DefaultPolicy(cfg.Mode)
+	if cfg.Rules != nil {
+		policy.Rules = *cfg.Rules
+	}
+	if w.Genesis, err = node.NewGenesis("sim", Start, policy, members...); err != nil {
 		return nil, err
 	}
 	ops, err := node.Bootstrap(w.Genesis)

@@ -256,6 +256,30 @@ func TestNoQuorumNoCommit(t *testing.T) {
 	})
 }
 
+// TestBlocksThatCannotBecomeFinalAreFew: under a policy that wants 90 % to
+// finalize, and with a quarter away, blocks are notarized and cannot become
+// final. The network waits for the quarter without piling up blocks.
+func TestBlocksThatCannotBecomeFinalAreFew(t *testing.T) {
+	rules := quorum.DefaultRules(quorum.BFT)
+	rules.Finalize = quorum.Rule{Num: 9, Den: 10}
+	w := start(t, Config{Seed: 5, Rules: &rules})
+	w.Nodes[3].Crash(0)
+	id := w.Nodes[0].Submit(put("/a", "1"))
+	for i := range 100 {
+		w.At(time.Duration(i)*100*time.Millisecond, func() { w.Nodes[i%3].Submit(put("/b", fmt.Sprint(i))) })
+	}
+	w.Run(time.Minute, nil)
+	if v := w.Nodes[0].Status().View; w.Nodes[0].Height > 0 || v > 300 {
+		t.Fatalf("height %d, view %d after a minute without a quorum to finalize", w.Nodes[0].Height, v)
+	}
+	if err := w.Nodes[3].Up(); err != nil {
+		t.Fatal(err)
+	}
+	if !w.Run(2*time.Minute, func() bool { _, ok := w.Nodes[0].Done[id]; return ok }) {
+		t.Fatalf("not final although all are back: %v", w.Err)
+	}
+}
+
 // TestTwinsAreProvenAndHarmless runs one of four anchors twice on one key. The
 // honest ones agree and go on; where the twins contradicted each other the proof
 // stands in a final block, and in the trust ledger.
