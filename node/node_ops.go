@@ -80,7 +80,7 @@ func (n *Node) propose(ctx context.Context, class scope.Class, content []byte, o
 	}
 	ctx, cancel := n.deadline(ctx)
 	defer cancel()
-	s := &submission{mutation: m, done: make(chan Reply, 1)}
+	s := &submission{ctx: ctx, mutation: m, done: make(chan Reply, 1)}
 	id := scope.ID(m.Encode())
 	defer n.runner.replies.forget(id, s.done)
 	select {
@@ -106,7 +106,7 @@ func (n *Node) Submit(ctx context.Context, raw []byte) ([]Receipt, error) {
 	for i := range waiting {
 		waiting[i] = make(chan Reply, 1)
 		id := b.Mutations()[i].ID
-		n.runner.replies.expect(id, waiting[i])
+		n.runner.replies.expect(ctx, id, waiting[i])
 		defer n.runner.replies.forget(id, waiting[i])
 	}
 	select {

@@ -46,6 +46,7 @@ type counts struct {
 
 // submission is one mutation on its way into the next bundle.
 type submission struct {
+	ctx      context.Context // of the client that waits
 	mutation scope.Mutation
 	done     chan Reply // buffered
 }
@@ -180,7 +181,7 @@ func (r *runner) sign(held []*submission) (events []Event) {
 	switch {
 	case err == nil:
 		for i, s := range held {
-			r.replies.expect(b.Mutations()[i].ID, s.done)
+			r.replies.expect(s.ctx, b.Mutations()[i].ID, s.done)
 		}
 		r.counts.bundles.Add(1)
 		r.counts.mutations.Add(uint64(len(held)))

@@ -29,10 +29,14 @@ func newReplies() *replies {
 	}
 }
 
-// expect lets done, which must be buffered, get the reply on a mutation.
-func (r *replies) expect(mutation aweigh.Hash, done chan Reply) {
+// expect lets done, which must be buffered, get the reply on a mutation. One who
+// has stopped waiting by then has called forget already, and gets nothing.
+func (r *replies) expect(ctx context.Context, mutation aweigh.Hash, done chan Reply) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if ctx.Err() != nil {
+		return
+	}
 	r.mutations[mutation] = append(r.mutations[mutation], done)
 }
 
