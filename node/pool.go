@@ -77,6 +77,7 @@ func (p *pool) remove(e *pooled) {
 	if e.view == 0 {
 		p.wait(e, -1)
 	}
+	e.bundle = nil // its place in order may be kept for long
 	if p.gone > 1024 && p.gone > len(p.order)/2 {
 		live := p.order[:0]
 		for _, e := range p.order {
