@@ -130,7 +130,26 @@ func TestRepeatedRequestsApplyOnce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if again := len(revisions) > 0; resp.Msg.Repeated != again {
+			t.Errorf("repeated is %v, want %v", resp.Msg.Repeated, again)
+		}
 		revisions = append(revisions, resp.Msg.Header.Revision)
+	}
+	once.Nonce = bytes.Repeat([]byte{8}, 16)
+	for _, again := range []bool{false, true} {
+		resp, err := w.Delete(w.ctx, connect.NewRequest(&aweighv1.DeleteRequest{Key: []byte("/a"), Once: once}))
+		if err != nil || resp.Msg.Repeated != again || (resp.Msg.Deleted == 1) == again {
+			t.Errorf("deleted %v, %v; want repeated %v", resp, err, again)
+		}
+	}
+	once.Nonce = bytes.Repeat([]byte{9}, 16)
+	for _, again := range []bool{false, true} {
+		resp, err := w.Txn(w.ctx, connect.NewRequest(&aweighv1.TxnRequest{
+			Success: []*aweighv1.Op{{Op: &aweighv1.Op_Put{Put: &aweighv1.PutRequest{Key: []byte("/b")}}}}, Once: once,
+		}))
+		if err != nil || resp.Msg.Repeated != again || !resp.Msg.Succeeded || (len(resp.Msg.Responses) == 1) == again {
+			t.Errorf("transaction %v, %v; want repeated %v", resp, err, again)
+		}
 	}
 	if revisions[0] != revisions[1] {
 		t.Errorf("applied twice: revisions %v", revisions)
@@ -308,14 +327,26 @@ func TestPlainJSONWorks(t *testing.T) {
 	if got := post("Range", `{"key":"L2E="}`); !strings.Contains(got, `"value":"YQ=="`) {
 		t.Errorf("range: %s", got)
 	}
+	for _, c := range [][2]string{
+		{"Range", `{"key":"L2E=","limit":-1}`}, {"Range", `{"key":"L2E=","revision":-1}`}, {"History", `{"key":"L2E=","limit":-1}`},
+	} {
+		if got := post(c[0], c[1]); !strings.Contains(got, `"code":"invalid_argument"`) {
+			t.Errorf("%s %s: %s", c[0], c[1], got)
+		}
+	}
 	if got := post("Range", `{}`); !strings.Contains(got, `"code":"invalid_argument"`) {
 		t.Errorf("no key: %s", got)
 	}
 }
 
 func TestStrangersCannotReachTheAPIByMistake(t *testing.T) {
-	for _, address := range []string{"0.0.0.0:0", ":0", "[::]:0", "192.0.2.1:1", "example.org:1", "nonsense"} {
+	for _, address := range []string{"0.0.0.0:0", ":0", "[::]:0", "192.0.2.1:1", "example.org:1"} {
 		if s, err := api.Listen(address, false, nil); !errors.Is(err, api.ErrOpen) {
+			t.Errorf("%s: %v, %v", address, s, err)
+		}
+	}
+	for _, address := range []string{"nonsense", "127.0.0.1", "127.0.0.1:http", "127.0.0.1:65536", "127.0.0.1:-1"} {
+		if s, err := api.Listen(address, true, nil); !errors.Is(err, api.ErrAddress) {
 			t.Errorf("%s: %v, %v", address, s, err)
 		}
 	}

@@ -25,11 +25,8 @@ var ErrOpen = errors.New("api: the address is not a loopback address, and there 
 // "localhost". One that is not a loopback address is refused with ErrOpen,
 // unless open says that this is meant.
 func Listen(address string, open bool, h http.Handler) (*Server, error) {
-	if err := CheckAddress(address); err != nil {
+	if err := CheckOpen(address, open); err != nil {
 		return nil, err
-	}
-	if !open && !loopback(address) {
-		return nil, fmt.Errorf("%w: %s", ErrOpen, address)
 	}
 	l, err := net.Listen("tcp", address)
 	if err != nil {
@@ -57,15 +54,18 @@ func Listen(address string, open bool, h http.Handler) (*Server, error) {
 // ErrAddress is wrapped for an address that is not host:port.
 var ErrAddress = errors.New("api: the address is not host:port")
 
-// CheckAddress says whether an address has the form that Listen takes. Errors
-// wrap ErrAddress.
-func CheckAddress(address string) error {
+// CheckOpen says whether Listen would take an address. Errors wrap ErrAddress
+// or ErrOpen.
+func CheckOpen(address string, open bool) error {
 	_, port, err := net.SplitHostPort(address)
 	if err == nil {
 		_, err = strconv.ParseUint(port, 10, 16)
 	}
 	if err != nil {
 		return fmt.Errorf("%w, with a port from 0 to 65535: %q", ErrAddress, address)
+	}
+	if !open && !loopback(address) {
+		return fmt.Errorf("%w: %s", ErrOpen, address)
 	}
 	return nil
 }

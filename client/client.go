@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -52,8 +53,9 @@ func Dial(addresses ...string) (*Client, error) {
 	c := &Client{}
 	for _, a := range addresses {
 		host := strings.TrimSuffix(strings.TrimPrefix(a, "http://"), "/")
-		if _, port, err := net.SplitHostPort(host); err != nil || port == "" {
-			return nil, fmt.Errorf("%w: address %q is not host:port", ErrInvalid, a)
+		_, port, err := net.SplitHostPort(host)
+		if n, portErr := strconv.ParseUint(port, 10, 16); err != nil || portErr != nil || n == 0 {
+			return nil, fmt.Errorf("%w: address %q is not host:port, with a port from 1 to 65535", ErrInvalid, a)
 		}
 		c.endpoints = append(c.endpoints, newEndpoint(host))
 	}

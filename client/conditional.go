@@ -3,13 +3,18 @@ package client
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 )
 
+// ErrCondition means that a condition did not hold. Nothing was changed.
+var ErrCondition = errors.New("client: the condition did not hold; nothing was changed")
+
 // PutIf sets one key if it was last changed in the revision given, or, for
-// revision 0, if there is no such key; held says whether that was so.
-func (c *Client) PutIf(ctx context.Context, req *aweighv1.PutRequest, revision int64) (resp *aweighv1.PutResponse, held bool, err error) {
+// revision 0, if there is no such key. Otherwise the error wraps ErrCondition,
+// and says what is there.
+func (c *Client) PutIf(ctx context.Context, req *aweighv1.PutRequest, revision int64) (*aweighv1.PutResponse, error) {
 	once := NewOnce(req.Once)
 	op := &aweighv1.PutRequest{
 		Key: req.Key, Value: req.Value, Lease: req.Lease, PrevKv: req.PrevKv,
@@ -20,17 +25,33 @@ func (c *Client) PutIf(ctx context.Context, req *aweighv1.PutRequest, revision i
 			Target: aweighv1.Compare_TARGET_MOD, Relation: aweighv1.Compare_RELATION_EQUAL, Key: req.Key, Number: revision,
 		}},
 		Success: []*aweighv1.Op{{Op: &aweighv1.Op_Put{Put: op}}},
+		Failure: []*aweighv1.Op{{Op: &aweighv1.Op_Range{Range: &aweighv1.RangeRequest{Key: req.Key, KeysOnly: true}}}},
 		Once:    once,
 	})
-	if err != nil || !txn.Succeeded {
-		return nil, false, err
+	if err != nil {
+		return nil, err
 	}
-	resp = &aweighv1.PutResponse{Header: txn.Header}
+	if !txn.Succeeded {
+		return nil, conflict(txn)
+	}
+	resp := &aweighv1.PutResponse{Header: txn.Header, Repeated: txn.Repeated}
 	if len(txn.Responses) > 0 {
 		put := txn.Responses[0].GetPut()
 		resp.PrevKv, resp.Uid = put.GetPrevKv(), put.GetUid()
 	}
-	return resp, true, nil
+	return resp, nil
+}
+
+// conflict says what a transaction of PutIf found instead.
+func conflict(txn *aweighv1.TxnResponse) error {
+	if len(txn.Responses) == 0 {
+		return ErrCondition // answered from the record
+	}
+	found := txn.Responses[0].GetRange().GetKvs()
+	if len(found) == 0 {
+		return fmt.Errorf("%w: there is no such key", ErrCondition)
+	}
+	return fmt.Errorf("%w: the key was last changed in revision %d", ErrCondition, found[0].ModRevision)
 }
 
 // errEnough ends a Follow.

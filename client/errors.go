@@ -52,6 +52,20 @@ func (u *Undecided) Error() string { return u.Cause.Error() }
 // Unwrap gives ErrUndecided and the cause.
 func (u *Undecided) Unwrap() []error { return []error{ErrUndecided, u.Cause} }
 
+// Gone tells that the nodes of a watch went away. It wraps ErrUnreachable.
+type Gone struct {
+	Next  int64 // the revision from which to continue
+	Cause error
+}
+
+// Error implements error.
+func (g *Gone) Error() string {
+	return fmt.Sprintf("client: the node went away; the watch continues from revision %d: %s", g.Next, g.Cause)
+}
+
+// Unwrap gives the cause.
+func (g *Gone) Unwrap() error { return g.Cause }
+
 // kinds are the errors that a Problem's reason stands for.
 var kinds = map[string]error{
 	"undecided": ErrUndecided, "failed": ErrFailed, "unread": ErrUnread, "compacted": ErrCompacted,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"connectrpc.com/connect"
 
@@ -77,10 +78,12 @@ func (c *Client) Genesis(ctx context.Context) (scope.Genesis, error) {
 
 // Watch calls each for every response of a watch, until it returns an error,
 // which Watch returns, or ctx ends. When a node goes away it continues at
-// another, from the revision after the last one delivered.
+// another, from the revision after the last one delivered; when all stay away
+// for a while, the error is a *Gone.
 func (c *Client) Watch(ctx context.Context, req *aweighv1.WatchRequest, each func(*aweighv1.WatchResponse) error) error {
 	next := req.StartRevision
 	created := false
+	seen := time.Now() // when a node was there last
 	for {
 		var err, stop error
 		c.order(func(e *endpoint) bool {
@@ -89,7 +92,7 @@ func (c *Client) Watch(ctx context.Context, req *aweighv1.WatchRequest, each fun
 			}
 			received := false
 			err = e.watch(ctx, again, func(w *aweighv1.WatchResponse) error {
-				received = true
+				received, seen = true, time.Now()
 				if w.Created {
 					if next == 0 {
 						next = w.Header.Revision + 1
@@ -104,6 +107,9 @@ func (c *Client) Watch(ctx context.Context, req *aweighv1.WatchRequest, each fun
 				stop = each(w)
 				return stop
 			})
+			if received {
+				seen = time.Now()
+			}
 			return received || !errors.Is(err, ErrUnreachable)
 		})
 		switch {
@@ -112,6 +118,9 @@ func (c *Client) Watch(ctx context.Context, req *aweighv1.WatchRequest, each fun
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case created && errors.Is(err, ErrUnreachable):
+			if time.Since(seen) > patience {
+				return &Gone{Next: next, Cause: err}
+			}
 			if err := sleep(ctx, lastPause/4); err != nil {
 				return err
 			}
@@ -134,8 +143,8 @@ func (e *endpoint) watch(ctx context.Context, req *aweighv1.WatchRequest, each f
 			return err
 		}
 	}
-	if err := stream.Err(); err != nil {
-		return translate(err)
+	if err := stream.Err(); err != nil && (ctx.Err() != nil || connect.CodeOf(err) != connect.CodeCanceled) {
+		return translate(err) // else the node stops
 	}
 	return fmt.Errorf("%w: the watch ended", ErrUnreachable)
 }

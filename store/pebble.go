@@ -17,7 +17,7 @@ type Options struct {
 	// FS is the file system; nil means the operating system's. Tests give one
 	// that crashes or fails.
 	FS vfs.FS
-	// CacheBytes bounds the cache of uncompressed blocks; 0 means 32 MiB.
+	// CacheBytes bounds the cache of uncompressed blocks; 0 means 64 MiB.
 	CacheBytes int64
 	// MemTableBytes is how much is gathered in memory before it is written out
 	// as a table; 0 means 16 MiB. Small stores take less: it starts at 256 KiB.
@@ -64,7 +64,7 @@ func OpenPebble(dir string, o Options) (*Pebble, error) {
 // does other work, with several stores in one process.
 func tuned(o Options, fs *diskFS) *pebble.Options {
 	if o.CacheBytes == 0 {
-		o.CacheBytes = 32 << 20
+		o.CacheBytes = 64 << 20
 	}
 	if o.MemTableBytes == 0 {
 		o.MemTableBytes = 16 << 20

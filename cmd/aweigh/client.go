@@ -8,9 +8,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -37,10 +39,16 @@ func (a *app) asking(c *cobra.Command, do func(ctx context.Context, s *session, 
 	settings := pflag.NewFlagSet("client", pflag.ContinueOnError)
 	settings.StringSlice("api", nil, "addresses of nodes, host:port (default: those that run on this machine)")
 	settings.Duration("timeout", 10*time.Second, "how long to wait for an answer")
-	settings.StringP("output", "o", "table", "table, json or value")
+	valued := slices.Contains([]string{"put", "get", "del", "watch", "txn"}, c.Name())
+	outputs := []string{"table", "json"}
+	if valued {
+		outputs = append(outputs, "value")
+	}
+	settings.StringP("output", "o", "table", strings.Join(outputs[:len(outputs)-1], ", ")+" or "+outputs[len(outputs)-1])
 	c.Flags().AddFlagSet(settings)
+	choices(c, "output", outputs...)
 	c.RunE = func(cmd *cobra.Command, args []string) error {
-		s, err := a.session(settings)
+		s, err := a.session(settings, valued)
 		if err != nil {
 			return err
 		}
@@ -50,7 +58,29 @@ func (a *app) asking(c *cobra.Command, do func(ctx context.Context, s *session, 
 	return c
 }
 
-func (a *app) session(settings *pflag.FlagSet) (*session, error) {
+// choices lets the shell complete a flag.
+func choices(c *cobra.Command, flag string, values ...string) {
+	if err := c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+		panic(err)
+	}
+}
+
+// formatOf reads a format; valued says whether the command has values to write
+// alone.
+func formatOf(text string, valued bool) (show.Format, error) {
+	f, err := show.ParseFormat(text)
+	if err == nil && f == show.Value && !valued {
+		err = errors.New("this command has no values to show; the output is table or json")
+	}
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", errUsage, err)
+	}
+	return f, nil
+}
+
+// session brings together what a client command needs. valued says whether it
+// can show values alone; a general setting to do so does not hurt one that cannot.
+func (a *app) session(settings *pflag.FlagSet, valued bool) (*session, error) {
 	file, err := clientFile()
 	if err != nil {
 		return nil, err
@@ -59,9 +89,16 @@ func (a *app) session(settings *pflag.FlagSet) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	format, err := show.ParseFormat(k.String("output"))
+	output := k.String("output")
+	if output == string(show.Value) && !valued && !settings.Changed("output") {
+		output = string(show.Table)
+	}
+	format, err := formatOf(output, valued)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errUsage, err)
+		return nil, err
+	}
+	if k.Duration("timeout") <= 0 {
+		return nil, fmt.Errorf("%w: timeout is more than 0, not %s", errUsage, k.Duration("timeout"))
 	}
 	s := &session{Printer: show.Printer{Out: a.out, Format: format}, timeout: k.Duration("timeout")}
 	addresses := k.Strings("api")
@@ -117,6 +154,9 @@ func onceFlags(c *cobra.Command) func() (*aweighv1.Once, error) {
 	nonce := c.Flags().String("nonce", "", "HEX@NANOSECONDS that an undecided write named, to repeat it safely")
 	because := c.Flags().StringP("because", "m", "", "why; kept in the history")
 	return func() (*aweighv1.Once, error) {
+		if !utf8.ValidString(*because) {
+			return nil, fmt.Errorf("%w: --because is no UTF-8 text: %q", errUsage, *because)
+		}
 		once := &aweighv1.Once{Justification: *because}
 		if *nonce == "" {
 			return once, nil

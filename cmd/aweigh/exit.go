@@ -2,11 +2,16 @@ package main
 
 import (
 	"errors"
+	"fmt"
+	"regexp"
 
 	"github.com/aweigh/aweigh/alias"
 	"github.com/aweigh/aweigh/client"
 	"github.com/aweigh/aweigh/internal/config"
+	"github.com/aweigh/aweigh/internal/daemon"
+	"github.com/aweigh/aweigh/internal/founding"
 	"github.com/aweigh/aweigh/internal/running"
+	"github.com/aweigh/aweigh/internal/show"
 	"github.com/aweigh/aweigh/scope"
 )
 
@@ -35,9 +40,6 @@ const exitHelp = `Exit codes:
 // errUsage is wrapped by errors about the command line.
 var errUsage = errors.New("usage")
 
-// errCompare is returned when a condition did not hold.
-var errCompare = errors.New("the condition did not hold; nothing was changed")
-
 // codes sorts errors by exit code, the first that fits.
 var codes = []struct {
 	err  error
@@ -45,8 +47,10 @@ var codes = []struct {
 }{
 	{errUsage, exitUsage},
 	{config.ErrConfig, exitUsage},
+	{daemon.ErrSettings, exitUsage},
+	{founding.ErrAnchors, exitUsage},
 	{scope.ErrProof, exitUnverified},
-	{errCompare, exitCompare},
+	{client.ErrCondition, exitCompare},
 	{client.ErrUndecided, exitUndecided},
 	{client.ErrNotFound, exitNotFound},
 	{client.ErrFailed, exitCompare},
@@ -75,11 +79,21 @@ func exitCode(err error, started bool) int {
 	return exitError
 }
 
-// message is an error for people.
+// packages matches what errors begin with for those who program: the package that
+// made them, and the sentinel for the command line.
+var packages = regexp.MustCompile(`(?m)(^|: )(?:(?:alias|api|bench|canon|client|config|daemon|devnet|founding|home|kv|lineage|node|` +
+	`p2p|quorum|running|scope|show|store|txntext|usage|votes): )+`)
+
+// message is an error for people. What others wrote into it stays on its line.
 func message(err error) string {
+	text := show.Text(packages.ReplaceAllString(err.Error(), "$1"))
 	var u *client.Undecided
 	if errors.As(err, &u) {
-		return err.Error() + nonceHint(u)
+		text += nonceHint(u)
 	}
-	return err.Error()
+	var g *client.Gone
+	if errors.As(err, &g) {
+		text = fmt.Sprintf("the node went away; continue with --rev %d", g.Next)
+	}
+	return text
 }

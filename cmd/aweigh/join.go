@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/daemon"
 	"github.com/aweigh/aweigh/internal/founding"
+	"github.com/aweigh/aweigh/internal/show"
 	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/quorum"
 )
@@ -33,6 +35,9 @@ func (a *app) init() *cobra.Command {
 	anchors := c.Flags().String("anchors", "", "file with the founders, one line of --anchor-info each")
 	genesis := c.Flags().String("genesis", "", "file with the genesis that another founder made")
 	info := c.Flags().Bool("anchor-info", false, "make the keys alone, and print this node's line for --anchors")
+	c.MarkFlagsMutuallyExclusive("anchor-info", "anchors")
+	c.MarkFlagsMutuallyExclusive("anchor-info", "genesis")
+	choices(c, "mode", "bft", "crash")
 	c.RunE = func(*cobra.Command, []string) error {
 		dir, s, err := nodeSettings(settings, "")
 		if err != nil {
@@ -41,6 +46,18 @@ func (a *app) init() *cobra.Command {
 		m, err := quorum.ParseMode(*mode)
 		if err != nil {
 			return fmt.Errorf("%w: %w", errUsage, err)
+		}
+		// Nothing is written before all is known to be good.
+		if err := errors.Join(daemon.Check(s), daemon.CheckName("network-name", *network)); err != nil {
+			return err
+		}
+		if _, err := logger(a.err, s.LogLevel, s.LogFormat); err != nil {
+			return err
+		}
+		if *anchors != "" {
+			if _, err := founding.ReadAnchors(*anchors); err != nil {
+				return err
+			}
 		}
 		self, err := founding.Self(dir, s)
 		if err != nil {
@@ -56,6 +73,9 @@ func (a *app) init() *cobra.Command {
 			if err == nil {
 				_, err = fmt.Fprintln(a.out, line)
 			}
+			if err == nil && len(self.Addresses) == 0 {
+				fmt.Fprintln(a.err, "warning: the line names no address, so nobody can dial this node; give one with --announce or --listen")
+			}
 			return err
 		}
 		plan := founding.Plan{
@@ -67,7 +87,7 @@ func (a *app) init() *cobra.Command {
 			return err
 		}
 		fmt.Fprintf(a.out, "network  %s, %d anchors, mode %s\nidentity %s\npeer     %s\ndata     %s\n\nstart it:  aweigh node --data-dir %s\n",
-			g.Name, len(g.Anchors), g.Policy.Rules.Mode, g.Hash(), self.Peer, dir, dir)
+			show.Line(g.Name), len(g.Anchors), g.Policy.Rules.Mode, g.Hash(), self.Peer, dir, dir)
 		if stoppable, err := g.Check(); err == nil && stoppable && len(g.Anchors) > 1 {
 			fmt.Fprintf(a.err, "warning: with %d anchors in mode %s, one that fails can stop this network; bft wants 4 or more, crash 3 or more\n",
 				len(g.Anchors), g.Policy.Rules.Mode)
@@ -92,7 +112,12 @@ func (a *app) invite() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintln(a.out, invite)
+		if s.Format == show.JSON {
+			return s.Printer.JSON(struct {
+				Invite string `json:"invite"`
+			}{invite})
+		}
+		_, err = fmt.Fprintln(a.out, show.Line(invite))
 		return err
 	})
 }
@@ -117,7 +142,10 @@ func (a *app) join() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(a.out, "joining %s, network %s\n", invite.Name, invite.Network)
+		if err := daemon.Check(s); err != nil {
+			return err
+		}
+		fmt.Fprintf(a.out, "joining %s, network %s\n", show.Line(invite.Name), invite.Network)
 		ctx, cancel := context.WithTimeout(cmd.Context(), *wait)
 		defer cancel()
 		if s, err = founding.Join(ctx, dir, s, invite); err != nil {

@@ -5,13 +5,16 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 	"github.com/aweigh/aweigh/client"
+	"github.com/aweigh/aweigh/internal/show"
 	"github.com/aweigh/aweigh/internal/txntext"
 	"github.com/aweigh/aweigh/kv"
+	"github.com/aweigh/aweigh/scope"
 )
 
 // keyHelp says how keys are written.
@@ -21,7 +24,8 @@ const keyHelp = "KEY is a key that starts with a slash (/org/wikipedia), a quote
 func (a *app) put() *cobra.Command {
 	c := &cobra.Command{
 		Use: "put KEY VALUE", Short: "Set a key", Args: cobra.ExactArgs(2),
-		Long: "Sets a key and waits until the change is final. VALUE - reads standard input.\n" +
+		Long: "Sets a key and waits until the change is final. VALUE - reads standard input;\n" +
+			"one that starts with a dash comes after --, as in: aweigh put -- /key -1\n" +
 			"With --if-rev or --if-absent the key is only set if nobody else changed it.\n\n" + keyHelp,
 		Example: "  aweigh put /greeting hello\n  echo hello | aweigh put org@wikipedia.en/motd -\n" +
 			"  aweigh put /leader me --if-absent\n  aweigh put /counter 8 --if-rev 41 -m \"counted again\"",
@@ -43,6 +47,9 @@ func (a *app) put() *cobra.Command {
 				return err
 			}
 		}
+		if most := scope.DefaultLimits().ValueBytes; len(value) > most {
+			return fmt.Errorf("%w: a value has at most %d bytes", errUsage, most)
+		}
 		req := &aweighv1.PutRequest{Key: key, Value: value, PrevKv: *prev}
 		if req.Once, err = once(); err != nil {
 			return err
@@ -56,12 +63,9 @@ func (a *app) put() *cobra.Command {
 			}
 			return s.Printer.Put(resp)
 		}
-		resp, held, err := s.PutIf(ctx, req, *rev)
+		resp, err := s.PutIf(ctx, req, *rev)
 		if err != nil {
 			return err
-		}
-		if !held {
-			return fmt.Errorf("%w: %s", errCompare, args[0])
 		}
 		return s.Printer.Put(resp)
 	})
@@ -125,6 +129,7 @@ func (a *app) get() *cobra.Command {
 		if end == nil && len(resp.Kvs) == 0 {
 			return fmt.Errorf("%w: %s", client.ErrNotFound, args[0])
 		}
+		a.more(resp, s.Format)
 		return s.Printer.Range(resp, end == nil)
 	})
 }
@@ -158,7 +163,7 @@ func (a *app) del() *cobra.Command {
 		if err := s.Printer.Delete(resp); err != nil {
 			return err
 		}
-		if resp.Deleted == 0 && req.RangeEnd == nil {
+		if resp.Deleted == 0 && req.RangeEnd == nil && !resp.Repeated {
 			return fmt.Errorf("%w: %s", client.ErrNotFound, args[0])
 		}
 		return nil
@@ -192,8 +197,16 @@ func (a *app) ls() *cobra.Command {
 		if err != nil {
 			return err
 		}
+		a.more(resp, s.Format)
 		return s.Printer.Keys(resp)
 	})
+}
+
+// more tells people that --limit cut a range short.
+func (a *app) more(r *aweighv1.RangeResponse, f show.Format) {
+	if r.More && f != show.JSON {
+		fmt.Fprintf(a.err, "aweigh: the first %d of %d keys; there are more, see --limit\n", len(r.Kvs), r.Count)
+	}
 }
 
 func (a *app) watch() *cobra.Command {
@@ -262,7 +275,7 @@ func (a *app) txn() *cobra.Command {
 			return err
 		}
 		if !resp.Succeeded && len(req.Failure) == 0 {
-			return errCompare
+			return client.ErrCondition
 		}
 		return nil
 	})
@@ -276,11 +289,11 @@ func (a *app) compact() *cobra.Command {
 	}
 	once := onceFlags(c)
 	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
-		req := new(aweighv1.CompactRequest)
-		if _, err := fmt.Sscanf(args[0], "%d", &req.Revision); err != nil || req.Revision < 1 {
+		revision, err := strconv.ParseInt(args[0], 10, 64)
+		if err != nil || revision < 1 {
 			return fmt.Errorf("%w: a revision is a number from 1 on, not %q", errUsage, args[0])
 		}
-		var err error
+		req := &aweighv1.CompactRequest{Revision: revision}
 		if req.Once, err = once(); err != nil {
 			return err
 		}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/hex"
 	"fmt"
 	"io"
 	"os"
@@ -73,6 +72,18 @@ func (a *app) why() *cobra.Command {
 		if err != nil {
 			return err
 		}
+		if c.Flags().Changed("network") {
+			if _, err := networkOf(*network); err != nil {
+				return err
+			}
+		}
+		var file *reserved
+		if *save != "" {
+			if file, err = reserve(*save); err != nil {
+				return err
+			}
+			defer file.release()
+		}
 		ctx, cancel := s.limited(ctx)
 		defer cancel()
 		proof, err := s.Client.Prove(ctx, key)
@@ -82,13 +93,13 @@ func (a *app) why() *cobra.Command {
 		if string(proof.Entry.Key) != string(key) {
 			return fmt.Errorf("%w: the node answered for another key", scope.ErrProof)
 		}
-		if *network == "" {
+		if !c.Flags().Changed("network") {
 			*network = s.network
 		}
-		if err := a.verified(s.Printer, proof, *network); err != nil || *save == "" {
+		if err := a.verified(s.Printer, proof, *network, *network != ""); err != nil || *save == "" {
 			return err
 		}
-		return os.WriteFile(*save, proof.Encode(), 0o644)
+		return file.write(proof.Encode())
 	})
 }
 
@@ -103,9 +114,15 @@ func (a *app) verify() *cobra.Command {
 	network := c.Flags().String("network", "", "identity of the network, 64 hexadecimal digits")
 	output := c.Flags().StringP("output", "o", "table", "table or json")
 	c.RunE = func(_ *cobra.Command, args []string) error {
-		format, err := show.ParseFormat(*output)
+		format, err := formatOf(*output, false)
 		if err != nil {
-			return fmt.Errorf("%w: %w", errUsage, err)
+			return err
+		}
+		pinned := c.Flags().Changed("network")
+		if pinned {
+			if _, err := networkOf(*network); err != nil {
+				return err
+			}
 		}
 		f, err := os.Open(args[0])
 		if err != nil {
@@ -118,44 +135,61 @@ func (a *app) verify() *cobra.Command {
 		}
 		proof, err := scope.DecodeKeyProof(raw)
 		if err != nil {
-			return err
+			return fmt.Errorf("%s: this is no proof: %w", args[0], err)
 		}
-		return a.verified(show.Printer{Out: a.out, Format: format}, proof, *network)
+		return a.verified(show.Printer{Out: a.out, Format: format}, proof, *network, pinned)
 	}
+	choices(c, "output", "table", "json")
 	return c
 }
 
+// networkOf reads the identity of a network.
+func networkOf(text string) (aweigh.NetworkID, error) {
+	id, err := aweigh.ParseHash(text)
+	if err != nil {
+		err = fmt.Errorf("%w: --network is the identity of a network, 64 hexadecimal digits, not %q", errUsage, text)
+	}
+	return id, err
+}
+
 // verified verifies a proof and shows it. Where the network is not known from
-// elsewhere, it says that the proof's own word was taken.
-func (a *app) verified(p show.Printer, proof *scope.KeyProof, network string) error {
+// elsewhere, which pinned says, the proof's own word for it is taken.
+func (a *app) verified(p show.Printer, proof *scope.KeyProof, network string, pinned bool) error {
 	id := proof.Genesis.Hash()
-	if network != "" {
+	if pinned {
 		var err error
-		if id, err = aweigh.ParseHash(network); err != nil {
-			return fmt.Errorf("%w: --network: %w", errUsage, err)
+		if id, err = networkOf(network); err != nil {
+			return err
 		}
 	}
 	report, err := proof.Verify(id)
 	if err != nil {
 		return err
 	}
-	if err := p.Why(proof.Genesis, report); err != nil {
+	if err := p.Why(proof.Genesis, report, pinned); err != nil {
 		return err
 	}
-	if p.Format == show.Table {
-		fmt.Fprintf(a.out, "verified here for network %s\n", hex.EncodeToString(id[:]))
+	switch {
+	case p.Format != show.Table:
+		return nil
+	case pinned:
+		_, err = fmt.Fprintf(a.out, "verified here for network %s\n", id)
+	default:
+		_, err = fmt.Fprintf(a.out, "consistent with itself, for network %s; give --network to compare\n", id)
 	}
-	if network == "" {
-		fmt.Fprintln(a.err, "aweigh: which network this is, the proof says itself; name the one that you trust with --network")
-	}
-	return nil
+	return err
 }
 
 func (a *app) version() *cobra.Command {
 	c := &cobra.Command{Use: "version", Short: "Show the version of this program", Args: cobra.NoArgs}
 	output := c.Flags().StringP("output", "o", "table", "table or json")
+	choices(c, "output", "table", "json")
 	c.RunE = func(*cobra.Command, []string) error {
-		if *output == "json" {
+		format, err := formatOf(*output, false)
+		if err != nil {
+			return err
+		}
+		if format == show.JSON {
 			return show.Printer{Out: a.out}.JSON(struct {
 				Version string `json:"version"`
 				Go      string `json:"go"`
@@ -163,10 +197,14 @@ func (a *app) version() *cobra.Command {
 				Format  int    `json:"format"` // of blocks and ballots
 			}{version(), runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH, scope.Format})
 		}
-		_, err := fmt.Fprintf(a.out, "aweigh %s (%s, %s/%s, format %d)\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH, scope.Format)
+		_, err = fmt.Fprint(a.out, versionLine())
 		return err
 	}
 	return c
+}
+
+func versionLine() string {
+	return fmt.Sprintf("aweigh %s (%s, %s/%s, format %d)\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH, scope.Format)
 }
 
 // release is set by the linker for released programs.

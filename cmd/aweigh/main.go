@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -18,6 +19,9 @@ func main() { os.Exit(run()) }
 
 // run runs the program as the shell called it.
 func run() int {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(400) // a node's live heap is small, so collections would be many
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	return (&app{in: os.Stdin, out: os.Stdout, err: os.Stderr}).run(ctx, os.Args[1:])
@@ -56,9 +60,12 @@ func (a *app) root() *cobra.Command {
 		Short: "A registry that anchors govern by weighed votes",
 		Long: "Aweigh is a peer-to-peer registry. A change is committed when anchors of enough\n" +
 			"weight have signed for it, and everything can be proven afterwards.\n\n" +
-			"Start with:  aweigh devnet\n\n" + exitHelp,
+			"Start with:  aweigh devnet\n\n" +
+			"After -- nothing is a flag, so that a value may start with a dash:  aweigh put -- /key -1\n\n" + exitHelp,
+		Version:       version(),
 		SilenceErrors: true, SilenceUsage: true,
 	}
+	root.SetVersionTemplate(versionLine())
 	root.AddGroup(
 		&cobra.Group{ID: "run", Title: "Run:"},
 		&cobra.Group{ID: "keys", Title: "Read and write:"},
@@ -70,6 +77,9 @@ func (a *app) root() *cobra.Command {
 			do := c.RunE
 			c.RunE = func(cmd *cobra.Command, args []string) error {
 				a.started = true
+				if err := checkNumbers(cmd); err != nil {
+					return err
+				}
 				return do(cmd, args)
 			}
 			root.AddCommand(c)

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"sync/atomic"
@@ -22,22 +20,6 @@ import (
 	"github.com/aweigh/aweigh/internal/show"
 	"github.com/aweigh/aweigh/quorum"
 )
-
-// logger writes to w.
-func logger(w io.Writer, level, format string) (*slog.Logger, error) {
-	var l slog.Level
-	if err := l.UnmarshalText([]byte(level)); err != nil {
-		return nil, fmt.Errorf("%w: log-level is debug, info, warn or error, not %q", errUsage, level)
-	}
-	o := &slog.HandlerOptions{Level: l}
-	switch format {
-	case "text":
-		return slog.New(slog.NewTextHandler(w, o)), nil
-	case "json":
-		return slog.New(slog.NewJSONHandler(w, o)), nil
-	}
-	return nil, fmt.Errorf("%w: log-format is text or json, not %q", errUsage, format)
-}
 
 // stateDir is a directory below the one for this user's data.
 func stateDir(name string) string {
@@ -66,6 +48,9 @@ func (a *app) devnet() *cobra.Command {
 	level := c.Flags().String("log-level", "warn", "debug, info, warn or error")
 	format := c.Flags().String("log-format", "text", "text or json")
 	c.MarkFlagsMutuallyExclusive("ephemeral", "data-dir")
+	choices(c, "mode", "bft", "crash")
+	choices(c, "log-level", "debug", "info", "warn", "error")
+	choices(c, "log-format", "text", "json")
 	c.RunE = func(cmd *cobra.Command, _ []string) (err error) {
 		var m quorum.Mode
 		if *mode != "" {

@@ -283,16 +283,32 @@ func fill(ctx context.Context, on *client.Client, c Config) error {
 	return nil
 }
 
+// kinds are the kinds of errors, the most telling first.
+var kinds = []struct {
+	err  error
+	name string
+}{
+	{client.ErrUndecided, "undecided"}, {client.ErrUnread, "no quorum to read"}, {client.ErrBusy, "busy"},
+	{client.ErrUnreachable, "unreachable"}, {client.ErrInvalid, "invalid"}, {client.ErrFailed, "failed"},
+	{context.DeadlineExceeded, "timeout"},
+}
+
+// Err is an error if nothing was done: of the most telling kind that there was.
+func (r *Result) Err() error {
+	if r.Done > 0 || len(r.Errors) == 0 {
+		return nil
+	}
+	for _, k := range kinds {
+		if r.Errors[k.name] > 0 {
+			return fmt.Errorf("bench: not one request was answered within %s: %w", r.Took.Round(time.Millisecond), k.err)
+		}
+	}
+	return fmt.Errorf("bench: not one request was answered within %s", r.Took.Round(time.Millisecond))
+}
+
 // kindOf sorts errors for people.
 func kindOf(err error) string {
-	for _, k := range []struct {
-		err  error
-		name string
-	}{
-		{client.ErrUndecided, "undecided"}, {client.ErrUnread, "no quorum to read"}, {client.ErrBusy, "busy"},
-		{client.ErrUnreachable, "unreachable"}, {client.ErrInvalid, "invalid"}, {client.ErrFailed, "failed"},
-		{context.DeadlineExceeded, "timeout"},
-	} {
+	for _, k := range kinds {
 		if errors.Is(err, k.err) {
 			return k.name
 		}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"regexp"
 	"slices"
@@ -27,7 +28,8 @@ var ErrConfig = errors.New("config: invalid settings")
 // prefix begins the names of environment variables.
 const prefix = "AWEIGH_"
 
-// Load reads the settings of flags, and of the file if path is not empty.
+// Load reads the settings of flags, and of the file if path is not empty. Errors
+// wrap ErrConfig, but those of reading the file.
 func Load(flags *pflag.FlagSet, path string) (*koanf.Koanf, error) {
 	var known []string
 	flags.VisitAll(func(f *pflag.Flag) {
@@ -37,12 +39,12 @@ func Load(flags *pflag.FlagSet, path string) (*koanf.Koanf, error) {
 	})
 	k := koanf.New("\x00") // no nesting: names contain dots nowhere
 	if path != "" {
-		if err := loadFile(k, path, known); err != nil {
+		if err := loadFile(k, path, flags, known); err != nil {
 			return nil, err
 		}
 	}
 	for _, v := range os.Environ() {
-		if err := checkVariable(v, known); err != nil {
+		if err := checkVariable(v, flags, known); err != nil {
 			return nil, err
 		}
 	}
@@ -71,18 +73,24 @@ func keyOf(variable string) string {
 	return strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(variable, prefix)), "_", "-")
 }
 
-func loadFile(k *koanf.Koanf, path string, known []string) error {
+func loadFile(k *koanf.Koanf, path string, flags *pflag.FlagSet, known []string) error {
 	source, err := os.ReadFile(path)
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrConfig, err)
+		return err // about the file, and not about what it says
+	}
+	if line := secondDocument(source); line > 0 {
+		return fmt.Errorf("%w: %s:%d: a second document begins; the settings are one", ErrConfig, path, line)
 	}
 	if err := k.Load(file.Provider(path), yaml.Parser()); err != nil {
 		return fmt.Errorf("%w: %s: %w", ErrConfig, path, err)
 	}
-	for _, key := range k.Keys() {
-		name, _, _ := strings.Cut(key, "\x00")
+	top := k.Raw()
+	for _, name := range slices.Sorted(maps.Keys(top)) {
 		if !slices.Contains(known, name) {
 			return fmt.Errorf("%w: %s:%d: unknown key %q%s", ErrConfig, path, lineOf(source, name), name, hint(name, known))
+		}
+		if err := checkValue(flags.Lookup(name), top[name]); err != nil {
+			return fmt.Errorf("%w: %s:%d: %w", ErrConfig, path, lineOf(source, name), err)
 		}
 	}
 	return nil
@@ -97,15 +105,22 @@ func lineOf(source []byte, key string) int {
 	return 1 + strings.Count(string(source[:at[0]]), "\n")
 }
 
-// checkVariable refuses a variable that looks like a misspelt setting. Others
+// checkVariable refuses a variable that is a setting of another type, or looks
+// like a misspelt one. Others
 // that start with AWEIGH_ belong to someone else: Kubernetes sets such for a
 // service of that name.
-func checkVariable(v string, known []string) error {
-	name, _, _ := strings.Cut(v, "=")
+func checkVariable(v string, flags *pflag.FlagSet, known []string) error {
+	name, value, _ := strings.Cut(v, "=")
 	if !strings.HasPrefix(name, prefix) {
 		return nil
 	}
 	key := keyOf(name)
+	if f := flags.Lookup(key); f != nil {
+		if err := checkText(f, value); err != nil {
+			return fmt.Errorf("%w: %s: %w", ErrConfig, name, err)
+		}
+		return nil
+	}
 	if near, distance := nearest(key, known); distance > 0 && distance <= 2 && len(near) > 4 {
 		return fmt.Errorf("%w: unknown variable %s; did you mean %s%s?", ErrConfig, name, prefix,
 			strings.ToUpper(strings.ReplaceAll(near, "-", "_")))

@@ -2,10 +2,12 @@ package config
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spf13/pflag"
 )
@@ -16,6 +18,7 @@ func flags(t *testing.T, args ...string) *pflag.FlagSet {
 	f.String("api-listen", "default", "")
 	f.StringSlice("listen", []string{"x"}, "")
 	f.Bool("api-open", false, "")
+	f.Duration("timeout", time.Second, "")
 	if err := f.Parse(args); err != nil {
 		t.Fatal(err)
 	}
@@ -94,8 +97,41 @@ func TestUnknownKeysAreRefusedWithTheirLine(t *testing.T) {
 			t.Errorf("%q: got %v, want %s", text, err, want)
 		}
 	}
-	if _, err := Load(flags(t), "missing.yaml"); !errors.Is(err, ErrConfig) {
+	if _, err := Load(flags(t), "missing.yaml"); !errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrConfig) {
 		t.Errorf("no file: %v", err)
+	}
+}
+
+func TestValuesOfAnotherTypeAreRefusedWithTheirPlace(t *testing.T) {
+	for text, want := range map[string]string{
+		"\napi-open: maybe\n":          `:2: api-open is true or false, not "maybe"`,
+		"timeout: soon\n":              `:1: timeout is a duration such as 10s or 1m30s, not "soon"`,
+		"timeout: 10\n":                `:1: timeout is a duration such as 10s or 1m30s, not 10`,
+		"listen: x\n":                  `:1: listen is a list such as [a, b], not "x"`,
+		"listen: [x, [y]]\n":           `:1: listen is a list of texts, and a list is none`,
+		"api-listen: {host: x}\n":      `:1: api-listen is a text, not a map; put it in quotes`,
+		"api-listen: 7177\n":           `:1: api-listen is a text, not 7177; put it in quotes`,
+		"api-listen:\n":                `:1: api-listen is a text, not nothing`,
+		"api-open: true\n---\nlisten:": `:2: a second document begins`,
+		"---\n# x\n---\n":              `:3: a second document begins`,
+	} {
+		_, err := Load(flags(t), written(t, text))
+		if !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: got %v, want %s", text, err, want)
+		}
+	}
+	for _, text := range []string{"---\napi-open: true\n", "timeout: 10s\nlisten: []\n", ""} {
+		if _, err := Load(flags(t), written(t, text)); err != nil {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	for name, value := range map[string]string{"AWEIGH_API_OPEN": "maybe", "AWEIGH_TIMEOUT": "10"} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv(name, value)
+			if _, err := Load(flags(t), ""); !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), name+": ") {
+				t.Errorf("%s=%s: %v", name, value, err)
+			}
+		})
 	}
 }
 

@@ -38,6 +38,9 @@ func Open(dir home.Dir, s home.Settings, version string, log *slog.Logger) (*Dae
 	if err != nil {
 		return nil, err
 	}
+	if err := Check(s); err != nil {
+		return nil, err
+	}
 	d := &Daemon{log: log}
 	if err := d.open(dir, s, node.Config{
 		Name: s.Name, Version: version, Genesis: genesis, Identity: identity, Anchor: anchor,
@@ -48,10 +51,13 @@ func Open(dir home.Dir, s home.Settings, version string, log *slog.Logger) (*Dae
 	return d, nil
 }
 
-func (d *Daemon) open(dir home.Dir, s home.Settings, cfg node.Config) (err error) {
-	if d.store, err = store.OpenPebble(dir.Store(), store.Options{}); err != nil {
-		return err
+// open opens the parts, and leaves to Close those that it opened before it failed.
+func (d *Daemon) open(dir home.Dir, s home.Settings, cfg node.Config) error {
+	disk, err := store.OpenPebble(dir.Store(), store.Options{})
+	if err != nil {
+		return err // and d.store stays nil, which a nil *Pebble in it is not
 	}
+	d.store = disk
 	if err := bindable(s.Listen); err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -78,11 +79,15 @@ func (n *Network) RunProcesses(ctx context.Context, ended func(error) (goOn bool
 const grace = 10 * time.Second
 
 func (x Node) run(ctx context.Context, program string, args []string) (err error) {
-	log, err := os.OpenFile(x.LogFile(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	log, err := os.OpenFile(x.LogFile(), os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o600)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, log.Close()) }()
+	before, err := log.Stat()
+	if err != nil {
+		return err
+	}
 	life, alive, err := os.Pipe()
 	if err != nil {
 		return err
@@ -105,7 +110,24 @@ func (x Node) run(ctx context.Context, program string, args []string) (err error
 	if err == nil {
 		err = errors.New("it ended by itself")
 	}
+	if reason := lastWords(io.NewSectionReader(log, before.Size(), 1<<20)); reason != "" {
+		err = fmt.Errorf("%s (%w)", reason, err)
+	}
 	return err
+}
+
+// lastWords is the error with which the output of a program ends, empty if there
+// is none.
+func lastWords(output io.Reader) string {
+	const mark = "aweigh: "
+	text, _ := io.ReadAll(output)
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	for i := len(lines) - 1; i >= 0; i-- {
+		if reason, ok := strings.CutPrefix(lines[i], mark); ok {
+			return strings.Join(append([]string{reason}, lines[i+1:]...), "\n")
+		}
+	}
+	return ""
 }
 
 // WithParent ends when the process that holds the other end of stdin does.

@@ -51,11 +51,17 @@ func Self(dir home.Dir, s home.Settings) (Anchor, error) {
 		addresses = s.Listen
 	}
 	for _, text := range addresses {
-		if addr, err := ma.NewMultiaddr(text); err == nil && !manet.IsIPUnspecified(addr) {
+		if addr, err := ma.NewMultiaddr(text); err == nil && diallable(addr) {
 			a.Addresses = append(a.Addresses, text)
 		}
 	}
 	return a, nil
+}
+
+// diallable reports whether an address says where to dial.
+func diallable(a ma.Multiaddr) bool {
+	_, where, err := manet.DialArgs(a)
+	return err != nil || !manet.IsIPUnspecified(a) && !strings.HasSuffix(where, ":0")
 }
 
 // Line is the anchor as one line of a YAML list.
@@ -77,11 +83,12 @@ func quoted(list []string) string {
 // ErrAnchors is wrapped by errors about a list of anchors.
 var ErrAnchors = errors.New("founding: not a list of anchors")
 
-// ReadAnchors reads a YAML list of what Line writes. Errors wrap ErrAnchors.
+// ReadAnchors reads a YAML list of what Line writes. Errors wrap ErrAnchors, but
+// those of reading the file.
 func ReadAnchors(path string) ([]Anchor, error) {
 	raw, err := os.ReadFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrAnchors, err)
+		return nil, fmt.Errorf("founding: %w", err)
 	}
 	// The parser reads maps, so the list becomes the one value of a map.
 	m, err := yaml.Parser().Unmarshal(append([]byte("anchors:\n"), raw...))
@@ -115,6 +122,9 @@ func anchorOf(item any) (a Anchor, err error) {
 				return a, errors.New("addresses is not a list")
 			}
 			for _, v := range list {
+				if _, err := ma.NewMultiaddr(fmt.Sprint(v)); err != nil {
+					return a, fmt.Errorf("address %q: %w", v, err)
+				}
 				a.Addresses = append(a.Addresses, fmt.Sprint(v))
 			}
 		case !isText:
@@ -196,7 +206,11 @@ func (p Plan) genesis(anchors []Anchor) (scope.Genesis, error) {
 	for i, a := range anchors {
 		founders[i] = node.Founder{Name: a.Name, Key: a.Key, Peer: a.Peer}
 	}
-	return node.NewGenesis(p.Network, p.Now, scope.DefaultPolicy(p.Mode), founders...)
+	g, err := node.NewGenesis(p.Network, p.Now, scope.DefaultPolicy(p.Mode), founders...)
+	if err != nil && p.Anchors != "" {
+		err = fmt.Errorf("%w: %s: %w", ErrAnchors, p.Anchors, err)
+	}
+	return g, err
 }
 
 // Join makes an observer of the network of an invite: its key, the genesis,

@@ -77,7 +77,8 @@ func Add(e Entry) (remove func(), err error) {
 	return func() { _ = os.Remove(name) }, nil
 }
 
-// List is the entries whose process is alive, by data directory.
+// List is the entries whose process is alive, by data directory. It removes those
+// of processes that are gone.
 func List() ([]Entry, error) {
 	dir, err := Dir()
 	if err != nil {
@@ -96,7 +97,9 @@ func List() ([]Entry, error) {
 		var e Entry
 		if json.Unmarshal(data, &e) == nil && alive(e.PID) && len(e.APIs) > 0 {
 			entries = append(entries, e)
+			continue
 		}
+		_ = os.Remove(f)
 	}
 	sort.Slice(entries, func(i, j int) bool { return entries[i].DataDir < entries[j].DataDir })
 	return entries, nil

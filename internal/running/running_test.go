@@ -58,6 +58,9 @@ func TestEntriesOfDeadProcessesDoNotCount(t *testing.T) {
 	if _, err := Find(); !errors.Is(err, ErrNone) {
 		t.Errorf("got %v", err)
 	}
+	if left, err := filepath.Glob(filepath.Join(dir, "*")); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
 }
 
 func TestEntriesAreForTheirOwnerAlone(t *testing.T) {

@@ -60,7 +60,7 @@ func (p Printer) Bench(r *bench.Result) error {
 	}
 	fmt.Fprintf(p.Out, "  max %s\n", round(r.Latency.Max()))
 	for _, kind := range slices.Sorted(maps.Keys(r.Errors)) {
-		fmt.Fprintf(p.Out, "errors:  %d %s\n", r.Errors[kind], kind)
+		fmt.Fprintf(p.Out, "errors:  %d %s\n", r.Errors[kind], Line(kind))
 	}
 	return nil
 }

@@ -11,15 +11,19 @@ func (p Printer) Put(r *aweighv1.PutResponse) error {
 	switch p.Format {
 	case JSON:
 		return p.JSON(struct {
-			Header header    `json:"header"`
-			UID    string    `json:"uid,omitempty"`
-			Prev   *keyValue `json:"prev_kv,omitempty"`
-		}{headerJSON(r.Header), r.Uid, kvJSON(r.PrevKv)})
+			Header   header    `json:"header"`
+			UID      string    `json:"uid,omitempty"`
+			Prev     *keyValue `json:"prev_kv,omitempty"`
+			Repeated bool      `json:"repeated,omitempty"` // answered from the record
+		}{headerJSON(r.Header), r.Uid, kvJSON(r.PrevKv), r.Repeated})
 	case Value:
 		if r.PrevKv != nil {
 			return p.value(r.PrevKv)
 		}
 		return nil
+	}
+	if r.Repeated {
+		return p.done(r.Header)
 	}
 	fmt.Fprintf(p.Out, "OK  revision %d, final in block %d\n", r.Header.GetRevision(), r.Header.GetHeight())
 	if r.PrevKv != nil {
@@ -28,17 +32,27 @@ func (p Printer) Put(r *aweighv1.PutResponse) error {
 	return nil
 }
 
+// done writes that a request had become final before it was made again.
+func (p Printer) done(h *aweighv1.Header) error {
+	_, err := fmt.Fprintf(p.Out, "done already, revision %d, block %d\n", h.GetRevision(), h.GetHeight())
+	return err
+}
+
 // Delete writes the answer to a delete.
 func (p Printer) Delete(r *aweighv1.DeleteResponse) error {
 	switch p.Format {
 	case JSON:
 		return p.JSON(struct {
-			Header  header      `json:"header"`
-			Deleted int64       `json:"deleted"`
-			Prev    []*keyValue `json:"prev_kvs,omitempty"`
-		}{headerJSON(r.Header), r.Deleted, kvsJSON(r.PrevKvs)})
+			Header   header      `json:"header"`
+			Deleted  int64       `json:"deleted"`
+			Prev     []*keyValue `json:"prev_kvs,omitempty"`
+			Repeated bool        `json:"repeated,omitempty"` // answered from the record, without the number
+		}{headerJSON(r.Header), r.Deleted, kvsJSON(r.PrevKvs), r.Repeated})
 	case Value:
 		return p.values(r.PrevKvs)
+	}
+	if r.Repeated {
+		return p.done(r.Header)
 	}
 	fmt.Fprintf(p.Out, "%d deleted  revision %d, final in block %d\n", r.Deleted, r.Header.GetRevision(), r.Header.GetHeight())
 	for _, kv := range r.PrevKvs {
@@ -168,10 +182,11 @@ type txnJSON struct {
 	Header    header   `json:"header"`
 	Succeeded bool     `json:"succeeded"`
 	Responses []opJSON `json:"responses"`
+	Repeated  bool     `json:"repeated,omitempty"` // answered from the record, without responses
 }
 
 func txnOf(r *aweighv1.TxnResponse) *txnJSON {
-	out := &txnJSON{headerJSON(r.Header), r.Succeeded, []opJSON{}}
+	out := &txnJSON{headerJSON(r.Header), r.Succeeded, []opJSON{}, r.Repeated}
 	for _, op := range r.Responses {
 		switch op := op.Response.(type) {
 		case *aweighv1.OpResponse_Range:
@@ -203,6 +218,10 @@ func (p Printer) Txn(r *aweighv1.TxnResponse) error {
 		branch := "then"
 		if !r.Succeeded {
 			branch = "else"
+		}
+		if r.Repeated {
+			fmt.Fprintf(p.Out, "branch %s, ", branch)
+			return p.done(r.Header)
 		}
 		fmt.Fprintf(p.Out, "OK  branch %s, revision %d, final in block %d\n", branch, r.Header.GetRevision(), r.Header.GetHeight())
 	}

@@ -90,11 +90,13 @@ func attestation(a scope.Attestation) attestationJSON {
 type whyJSON struct {
 	Network       string          `json:"network"`
 	NetworkName   string          `json:"network_name"`
+	Pinned        bool            `json:"pinned"` // the network was compared with one named from elsewhere
 	Class         string          `json:"class"`
 	Revision      int64           `json:"revision"`
 	Kv            *keyValue       `json:"kv,omitempty"`
 	UID           string          `json:"uid"`
-	Author        string          `json:"author"` // key
+	Author        string          `json:"author"`    // key
+	AuthorID      string          `json:"author_id"` // its hash, the author that History names
 	AuthorName    string          `json:"author_name,omitempty"`
 	Mutation      string          `json:"mutation"`
 	Justification string          `json:"justification,omitempty"`
@@ -104,14 +106,15 @@ type whyJSON struct {
 	Head          attestationJSON `json:"head"`   // a later one, whose lineage includes it
 }
 
-// Why writes what a proof shows that was verified.
-func (p Printer) Why(g scope.Genesis, r scope.Report) error {
+// Why writes what a proof shows that was verified; pinned says whether its
+// network was compared with one known from elsewhere.
+func (p Printer) Why(g scope.Genesis, r scope.Report, pinned bool) error {
 	rule := g.Policy.Rules.Finalize
 	author := authorName(g, r.Author.ID())
 	if p.Format == JSON {
 		out := whyJSON{
-			Network: g.Hash().String(), NetworkName: g.Name, Class: r.Entry.Class.String(), Revision: r.Entry.Revision,
-			UID: r.Entry.Object.String(), Author: r.Author.String(), AuthorName: author, Mutation: r.Entry.Mutation.String(),
+			Network: g.Hash().String(), NetworkName: g.Name, Pinned: pinned, Class: r.Entry.Class.String(), Revision: r.Entry.Revision,
+			UID: r.Entry.Object.String(), Author: r.Author.String(), AuthorID: r.Author.ID().String(), AuthorName: author, Mutation: r.Entry.Mutation.String(),
 			Justification: r.Mutation.Justification, Rule: rule.String(), Needed: rule.Threshold(r.Origin.Total),
 			Origin: attestation(r.Origin), Head: attestation(r.Head),
 		}
@@ -128,13 +131,12 @@ func (p Printer) Why(g scope.Genesis, r scope.Report) error {
 	} else {
 		fmt.Fprintf(p.Out, "%s was deleted\n", Key(r.Entry.Key))
 	}
-	by := r.Author.String()
-	if author != "" {
-		by = author + "  " + by
+	if author == "" {
+		author = r.Author.ID().Short() // as History has it
 	}
 	rows := [][]string{
 		{"  change", fmt.Sprintf("%s in revision %d of object %s", r.Entry.Class, r.Entry.Revision, r.Entry.Object)},
-		{"  author", by},
+		{"  author", author + "  " + r.Author.String()},
 		{"  time", fmt.Sprintf("%s, block %d %s", instant(int64(r.Origin.Time)), r.Origin.Height, r.Origin.Block.Short())},
 	}
 	if r.Mutation.Justification != "" {

@@ -8,8 +8,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strconv"
+	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/aweigh/aweigh/alias"
@@ -64,7 +67,7 @@ func (p Printer) table(rows ...[]string) error {
 			if i > 0 {
 				fmt.Fprint(w, "\t")
 			}
-			fmt.Fprint(w, c)
+			fmt.Fprint(w, Line(c)) // no cell holds what does not print, whoever wrote it
 		}
 		fmt.Fprintln(w)
 	}
@@ -140,6 +143,31 @@ func headerJSON(h *aweighv1.Header) header {
 		Epoch: h.GetEpoch(), Height: h.GetHeight(), Revision: h.GetRevision(), Linearizable: h.GetLinearizable(),
 	}
 }
+
+// Line is text from others for one line of a terminal: in quotes, as in Go, if
+// anything in it does not print, so that it can neither move the cursor nor pass
+// for another line.
+func Line(s string) string {
+	if utf8.ValidString(s) && strings.IndexFunc(s, unprintable) < 0 {
+		return s
+	}
+	return strconv.Quote(s)
+}
+
+// Text is Line for text of several lines, whose line breaks stay.
+func Text(s string) string {
+	lines := strings.Split(s, "\n")
+	for i, l := range lines {
+		if utf8.ValidString(l) && strings.IndexFunc(l, unprintable) < 0 {
+			continue
+		}
+		quoted := strconv.Quote(l)
+		lines[i] = strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
+	}
+	return strings.Join(lines, "\n")
+}
+
+func unprintable(r rune) bool { return !unicode.IsPrint(r) }
 
 // text is a value on one line of a table.
 func text(value []byte) string {

@@ -89,6 +89,8 @@ func (p Printer) Status(s *aweighv1.StatusResponse) error {
 			reachable, address = "this node", "-"
 		case a.Reachable:
 			reachable = "yes"
+		case address != "":
+			reachable = "no, but connected" // without the key that it votes with
 		default:
 			address = "-"
 		}

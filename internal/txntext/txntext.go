@@ -39,7 +39,8 @@ const maxBytes = 4 << 20
 // Parse reads a transaction. Errors wrap ErrSyntax and name the line.
 func Parse(r io.Reader) (*aweighv1.TxnRequest, error) {
 	req := new(aweighv1.TxnRequest)
-	lines := bufio.NewScanner(io.LimitReader(r, maxBytes))
+	all := &io.LimitedReader{R: r, N: maxBytes + 1}
+	lines := bufio.NewScanner(all)
 	lines.Buffer(nil, maxBytes)
 	section, at := 0, 0 // sections: 1 if, 2 then, 3 else
 	for lines.Scan() {
@@ -64,6 +65,9 @@ func Parse(r io.Reader) (*aweighv1.TxnRequest, error) {
 	}
 	if err := lines.Err(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrSyntax, err)
+	}
+	if all.N == 0 {
+		return nil, fmt.Errorf("%w: it has more than %d bytes", ErrSyntax, maxBytes)
 	}
 	return req, nil
 }

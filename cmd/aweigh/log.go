@@ -1,0 +1,50 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"runtime"
+	"strings"
+)
+
+// logger writes to w.
+func logger(w io.Writer, level, format string) (*slog.Logger, error) {
+	var l slog.Level
+	if err := l.UnmarshalText([]byte(level)); err != nil {
+		return nil, fmt.Errorf("%w: log-level is debug, info, warn or error, not %q", errUsage, level)
+	}
+	o := &slog.HandlerOptions{Level: l}
+	switch format {
+	case "text":
+		return slog.New(quiet{slog.NewTextHandler(w, o)}), nil
+	case "json":
+		return slog.New(quiet{slog.NewJSONHandler(w, o)}), nil
+	}
+	return nil, fmt.Errorf("%w: log-format is text or json, not %q", errUsage, format)
+}
+
+// quiet passes on what this module logs, and of what the libraries log, which were
+// given the same logger, warnings and errors alone.
+type quiet struct{ slog.Handler }
+
+// Handle implements slog.Handler.
+func (q quiet) Handle(ctx context.Context, r slog.Record) error {
+	if r.Level < slog.LevelWarn && foreign(r.PC) {
+		return nil
+	}
+	return q.Handler.Handle(ctx, r)
+}
+
+// WithAttrs implements slog.Handler.
+func (q quiet) WithAttrs(attrs []slog.Attr) slog.Handler { return quiet{q.Handler.WithAttrs(attrs)} }
+
+// WithGroup implements slog.Handler.
+func (q quiet) WithGroup(name string) slog.Handler { return quiet{q.Handler.WithGroup(name)} }
+
+// foreign reports whether code at pc belongs to another module.
+func foreign(pc uintptr) bool {
+	f, _ := runtime.CallersFrames([]uintptr{pc}).Next()
+	return f.Function != "" && !strings.HasPrefix(f.Function, "github.com/aweigh/aweigh") && !strings.HasPrefix(f.Function, "main.")
+}

@@ -1,0 +1,45 @@
+package main
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+)
+
+// reserved is a file that can be written, found out before there is anything to
+// write.
+type reserved struct {
+	*os.File
+	fresh, written bool
+}
+
+// reserve opens a file to write. What it holds stays until then.
+func reserve(path string) (*reserved, error) {
+	_, err := os.Stat(path)
+	fresh := errors.Is(err, fs.ErrNotExist)
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	return &reserved{File: f, fresh: fresh}, nil
+}
+
+// write replaces what the file holds.
+func (r *reserved) write(data []byte) error {
+	if info, err := r.Stat(); err == nil && info.Mode().IsRegular() {
+		if err := r.Truncate(0); err != nil {
+			return err
+		}
+	}
+	_, err := r.Write(data)
+	r.written = err == nil
+	return errors.Join(err, r.Close())
+}
+
+// release closes the file, and removes it if it was made for nothing.
+func (r *reserved) release() {
+	_ = r.Close()
+	if r.fresh && !r.written {
+		_ = os.Remove(r.Name())
+	}
+}

@@ -1,0 +1,77 @@
+package daemon
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unicode"
+
+	ma "github.com/multiformats/go-multiaddr"
+	manet "github.com/multiformats/go-multiaddr/net"
+
+	"github.com/aweigh/aweigh/api"
+	"github.com/aweigh/aweigh/internal/home"
+	"github.com/aweigh/aweigh/p2p"
+)
+
+// ErrSettings is wrapped by errors about settings that no node can run with.
+var ErrSettings = errors.New("daemon: a setting makes no sense")
+
+// MaxName bounds the name of a node, or of a network, in bytes.
+const MaxName = 64
+
+// Check says whether a node can run with the settings, as far as they show it.
+// Errors wrap ErrSettings.
+func Check(s home.Settings) error {
+	if err := CheckName("name", s.Name); err != nil {
+		return err
+	}
+	if len(s.Listen) == 0 {
+		return fmt.Errorf("%w: listen names no address; other nodes need one", ErrSettings)
+	}
+	for _, text := range s.Listen {
+		if err := checkListen(text); err != nil {
+			return fmt.Errorf("%w: listen: %q: %w", ErrSettings, text, err)
+		}
+	}
+	for _, text := range s.Announce {
+		if _, err := ma.NewMultiaddr(text); err != nil {
+			return fmt.Errorf("%w: announce: %q: %w", ErrSettings, text, err)
+		}
+	}
+	if _, err := p2p.ParsePeers(s.Bootstrap); err != nil {
+		return fmt.Errorf("%w: bootstrap: %w", ErrSettings, err)
+	}
+	if err := api.CheckOpen(s.API, s.APIOpen); err != nil {
+		return fmt.Errorf("%w: api-listen: %w", ErrSettings, err)
+	}
+	return nil
+}
+
+// CheckName says whether people can be shown a name. Errors wrap ErrSettings.
+func CheckName(setting, name string) error {
+	if len(name) > MaxName {
+		return fmt.Errorf("%w: %s has %d bytes, at most %d are taken", ErrSettings, setting, len(name), MaxName)
+	}
+	if strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) || r == unicode.ReplacementChar }) {
+		return fmt.Errorf("%w: %s holds what does not print: %q", ErrSettings, setting, name)
+	}
+	return nil
+}
+
+// checkListen takes the addresses of the two transports, TCP and QUIC.
+func checkListen(text string) error {
+	a, err := ma.NewMultiaddr(text)
+	if err != nil {
+		return err
+	}
+	network, _, err := manet.DialArgs(a)
+	if err != nil {
+		return err
+	}
+	_, err = a.ValueForProtocol(ma.P_QUIC_V1)
+	if isTCP := strings.HasPrefix(network, "tcp"); isTCP == (err == nil) || !isTCP && !strings.HasPrefix(network, "udp") {
+		return errors.New("it is neither of the form /ip4/ADDRESS/tcp/PORT nor /ip4/ADDRESS/udp/PORT/quic-v1")
+	}
+	return nil
+}

@@ -1,0 +1,68 @@
+package show
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"unicode"
+
+	"pgregory.net/rapid"
+
+	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
+)
+
+func TestTextOfOthersCannotSteerATerminal(t *testing.T) {
+	for in, want := range map[string]string{
+		"because we can": "because we can",
+		`a "b" é 漢`:      `a "b" é 漢`,
+		"\x1b[31mred":    `"\x1b[31mred"`,
+		"a\nb":           `"a\nb"`,
+		"a\tb":           `"a\tb"`,
+		"\u202egnp.exe":  `"\u202egnp.exe"`,
+		"\u0085":         `"\u0085"`,
+		"\xff":           `"\xff"`,
+	} {
+		if got := Line(in); got != want {
+			t.Errorf("%q: got %s, want %s", in, got, want)
+		}
+	}
+	if got, want := Text("a\nb \"c\" \x1b[2J"), "a\nb \"c\" \\x1b[2J"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		s := rapid.String().Draw(t, "text")
+		for _, r := range Line(s) + strings.ReplaceAll(Text(s), "\n", "") {
+			if !unicode.IsPrint(r) {
+				t.Fatalf("%q shows %q", s, r)
+			}
+		}
+	})
+}
+
+func TestTablesHoldNothingThatDoesNotPrint(t *testing.T) {
+	const evil = "x\x1b]0;y\a\nz"
+	var out bytes.Buffer
+	p := Printer{Out: &out, Format: Table}
+	for _, err := range []error{
+		p.History(&aweighv1.HistoryResponse{Entries: []*aweighv1.Entry{{
+			Class: evil, AuthorName: evil, Justification: evil, Reason: evil, Key: []byte(evil),
+		}}}),
+		p.Status(&aweighv1.StatusResponse{
+			NetworkName: evil, NodeName: evil, Version: evil, Mode: evil,
+			Anchors: []*aweighv1.Anchor{{Name: evil, Address: evil}},
+		}),
+		p.Range(&aweighv1.RangeResponse{Kvs: []*aweighv1.KeyValue{{Key: []byte(evil), Value: []byte(evil)}}}, false),
+		p.Watch(&aweighv1.WatchResponse{Events: []*aweighv1.Event{{Kv: &aweighv1.KeyValue{Key: []byte(evil), Value: []byte(evil)}}}}),
+		p.Members([]Member{{Name: evil, Dir: evil}}, 1, "/greeting"),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if at := strings.IndexFunc(out.String(), func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }); at >= 0 {
+		t.Errorf("it prints %q", out.String()[at:])
+	}
+	if strings.Contains(out.String(), "\nz") {
+		t.Error("a line of its own")
+	}
+}
