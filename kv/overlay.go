@@ -32,9 +32,6 @@ func (o *Overlay) Apply(ops ...Op) {
 // Ops is all that was applied, in order.
 func (o *Overlay) Ops() []Op { return o.log }
 
-// Len is the number of distinct keys that the overlay changes.
-func (o *Overlay) Len() int { return o.ops.Len() }
-
 // Rebase puts the overlay on another base, which must show what the old one
 // showed, as when the base's own ops have reached the store.
 func (o *Overlay) Rebase(base Reader) { o.base = base }
