@@ -11,18 +11,19 @@ import (
 // The zero value is not ready; use NewOverlay. Not safe for concurrent writing.
 type Overlay struct {
 	base Reader
-	ops  *btree.BTreeG[Op]
+	ops  *btree.BTreeG[Op] // nil while there are none
 	log  []Op
 }
 
 // NewOverlay is an empty Overlay on base.
-func NewOverlay(base Reader) *Overlay {
-	less := func(a, b Op) bool { return bytes.Compare(a.Key, b.Key) < 0 }
-	return &Overlay{base: base, ops: btree.NewBTreeGOptions(less, btree.Options{NoLocks: true})}
-}
+func NewOverlay(base Reader) *Overlay { return &Overlay{base: base} }
 
 // Apply puts ops on top; a later Op on the same key wins.
 func (o *Overlay) Apply(ops ...Op) {
+	if o.ops == nil {
+		less := func(a, b Op) bool { return bytes.Compare(a.Key, b.Key) < 0 }
+		o.ops = btree.NewBTreeGOptions(less, btree.Options{NoLocks: true})
+	}
 	for _, op := range ops {
 		o.ops.Set(op)
 	}
@@ -31,6 +32,9 @@ func (o *Overlay) Apply(ops ...Op) {
 
 // Ops is all that was applied, in order.
 func (o *Overlay) Ops() []Op { return o.log }
+
+// Reset takes all ops off again.
+func (o *Overlay) Reset() { o.ops, o.log = nil, nil }
 
 // Rebase puts the overlay on another base, which must show what the old one
 // showed, as when the base's own ops have reached the store.
@@ -41,14 +45,19 @@ func (o *Overlay) Base() Reader { return o.base }
 
 // Get implements Reader.
 func (o *Overlay) Get(key []byte) ([]byte, bool, error) {
-	if op, ok := o.ops.Get(Op{Key: key}); ok {
-		return op.Value, !op.Delete, nil
+	if o.ops != nil {
+		if op, ok := o.ops.Get(Op{Key: key}); ok {
+			return op.Value, !op.Delete, nil
+		}
 	}
 	return o.base.Get(key)
 }
 
 // Scan implements Reader by merging the overlay with its base.
 func (o *Overlay) Scan(from, to []byte, reverse bool, visit func(key, value []byte) bool) error {
+	if o.ops == nil {
+		return o.base.Scan(from, to, reverse, visit)
+	}
 	next, stop := o.walk(from, to, reverse)
 	defer stop()
 	mine, have := next()

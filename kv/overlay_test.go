@@ -23,6 +23,10 @@ func TestOverlaysReadAsOneStore(t *testing.T) {
 		var top Reader = empty{}
 		for range rapid.IntRange(0, 4).Draw(t, "depth") {
 			o := NewOverlay(top)
+			if rapid.Bool().Draw(t, "reset") {
+				o.Apply(Set([]byte("a"), nil), Del([]byte("b")))
+				o.Reset()
+			}
 			for range rapid.IntRange(0, 8).Draw(t, "ops") {
 				k := key.Draw(t, "key")
 				if rapid.Bool().Draw(t, "delete") {

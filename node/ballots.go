@@ -88,12 +88,11 @@ func (m *Machine) witnessed(b votes.Ballot) {
 	}
 }
 
-func (m *Machine) ballot(b votes.Checked) {
-	v := b.Vote()
-	if v.Anchor == m.self && m.guard != nil && !m.guard.Knows(v.Subject) {
-		m.witnessed(b.Ballot())
+func (m *Machine) ballot(b *ballotIn) {
+	if v := b.ballot.Vote(); v.Anchor == m.self && m.guard != nil && !m.guard.Knows(v.Subject) {
+		m.witnessed(b.ballot.Ballot())
 	}
-	m.inputs = append(m.inputs, v)
+	m.inputs = append(m.inputs, b.input)
 }
 
 // certificate takes a certificate from another node: at once if the engine

@@ -24,7 +24,6 @@ type chain struct {
 	id         aweigh.ScopeID
 	pool       *pool
 	policy     scope.Policy
-	roster     aweigh.Hash
 	store      kv.Reader
 	reader     kv.Reader // shows the final state: the store, or a candidate made final in this step
 	state      *scope.State
@@ -35,13 +34,13 @@ type chain struct {
 }
 
 func (c *chain) open(m *Machine) (err error) {
-	c.id, c.policy, c.roster = m.id, m.cfg.Genesis.Policy, m.roster.Hash()
+	c.id, c.policy = m.id, m.cfg.Network.genesis.Policy
 	c.store, c.reader, c.pool = m.store, m.store, &m.pool
 	c.candidates = make(map[aweigh.Hash]*candidate)
 	if c.state, err = scope.Open(c.reader, c.id); err != nil {
 		return err
 	}
-	if h := c.state.Head().Height; h > 0 {
+	if h := c.state.Height(); h > 0 {
 		b, err := m.history().Block(h)
 		if err != nil {
 			return err
@@ -52,7 +51,7 @@ func (c *chain) open(m *Machine) (err error) {
 }
 
 func (m *Machine) history() History {
-	return History{Reader: m.recent, Scope: m.id, Limits: m.cfg.Genesis.Policy.Limits}
+	return History{Reader: m.recent, Scope: m.id, Limits: m.chain.policy.Limits}
 }
 
 // settle begins a step: what the last one wrote is in the store now.
@@ -61,10 +60,7 @@ func (c *chain) settle() {
 		return
 	}
 	old := c.reader
-	c.reader = c.store
-	state, err := scope.Open(c.reader, c.id)
-	must.OK(err, "reading the state")
-	c.state = state
+	c.reader, c.state = c.store, c.state.Over(c.store)
 	for _, h := range c.order {
 		if k := c.candidates[h]; k.over != nil && k.over.Base() == old {
 			k.over.Rebase(c.store)
@@ -75,7 +71,7 @@ func (c *chain) settle() {
 // plausible reports whether a block of this header can stand in the tree of
 // candidates, as far as the header alone tells.
 func (c *chain) plausible(h scope.Header) bool {
-	head := c.state.Head().Height
+	head := c.state.Height()
 	return h.Height > head && h.Height <= head+maxOpenBlocks+1 && h.View > c.head.View
 }
 
@@ -97,7 +93,7 @@ func (c *chain) restoreCandidate(h aweigh.Hash) error {
 		return err
 	}
 	b, err := scope.DecodeBlock(raw, c.policy.Limits, nil)
-	if err == nil && b.Header.Height > c.state.Head().Height {
+	if err == nil && b.Header.Height > c.state.Height() {
 		c.add(b).stored = true
 	}
 	return err
@@ -121,7 +117,7 @@ func (c *chain) path(h aweigh.Hash) (path []*candidate, missing aweigh.Hash, ok 
 		if k == nil {
 			return nil, h, false
 		}
-		if k.block.Header.Height <= c.state.Head().Height {
+		if k.block.Header.Height <= c.state.Height() {
 			return nil, aweigh.Hash{}, false // on a branch that died
 		}
 		path = append(path, k)
@@ -177,8 +173,7 @@ func (c *chain) execute(k *candidate, reader kv.Reader, state *scope.State) {
 	k.result = result
 	k.over = kv.NewOverlay(reader)
 	k.over.Apply(result.Ops...)
-	k.state, err = scope.Open(k.over, c.id)
-	must.OK(err, "reading the state after a block")
+	k.state = result.State(k.over)
 }
 
 // finalize makes the block of a verified finalization final, and all its
@@ -241,7 +236,7 @@ func (c *chain) apply(m *Machine, k *candidate) {
 // prune forgets candidates that can no longer become final, and the records of
 // views below the final one.
 func (c *chain) prune(m *Machine, final aweigh.View) {
-	height := c.state.Head().Height
+	height := c.state.Height()
 	live := c.order[:0]
 	for _, h := range c.order {
 		k := c.candidates[h]

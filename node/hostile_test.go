@@ -125,7 +125,7 @@ func TestAnswersToAnEarlierLifeDoNotCount(t *testing.T) {
 	disk := n.hosts[0].Mem.Clone()
 	n.step(t, 1, node.Submit{Bundle: n.bundle(t, 1)})
 	n.settle(t, 5*time.Second)
-	again, err := node.NewMachine(node.MachineConfig{Genesis: n.genesis, Key: &n.keys[0], Life: 1 << 32}, disk)
+	again, err := node.NewMachine(node.MachineConfig{Network: n.shared, Key: &n.keys[0], Life: 1 << 32}, disk)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +152,7 @@ func TestAnswersToAnEarlierLifeDoNotCount(t *testing.T) {
 // on one delivery (P17).
 func TestObserverOffersItsMutationsAgain(t *testing.T) {
 	n := newNetwork(t, "observer")
-	m, err := node.NewMachine(node.MachineConfig{Genesis: n.genesis}, n.hosts[0].Mem.Clone())
+	m, err := node.NewMachine(node.MachineConfig{Network: n.shared}, n.hosts[0].Mem.Clone())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,8 +1,10 @@
 package node
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/aweigh/aweigh"
@@ -15,12 +17,11 @@ import (
 
 // MachineConfig is all that a Machine starts from besides its store.
 type MachineConfig struct {
-	Genesis scope.Genesis
+	Network *Network          // shared by all machines of a process
 	Key     *votes.PrivateKey // the anchor's key; nil for an observer
 	Timing  quorum.Timing
-	Verify  votes.Verifier // nil: votes.Verify
-	Pool    int            // bytes of mutations that may wait; default 64 MiB
-	Life    uint64         // unlike that of any earlier life of this node: random, or counted
+	Pool    int    // bytes of mutations that may wait; default 64 MiB
+	Life    uint64 // unlike that of any earlier life of this node: random, or counted
 }
 
 // Machine is a whole node without sockets, disks, clocks and goroutines. It is
@@ -29,19 +30,19 @@ type MachineConfig struct {
 // The store must show all Writes of earlier Effects before the next Step, and
 // nothing else may write to it.
 type Machine struct {
-	cfg     MachineConfig
-	id      aweigh.ScopeID
-	roster  scope.Roster
-	anchors map[Peer]aweigh.AnchorID
-	peers   []Peer                   // of the other anchors, in the order of anchors
-	away    map[Peer]bool            // anchors known to be out of reach
-	silent  map[aweigh.AnchorID]bool // anchors whose node said that it signs nothing
-	asked   int                      // peer of the last turn
-	self    aweigh.AnchorID
-	keyring *votes.Keyring
-	checker *Checker
-	guard   *votes.Guard
-	engine  *quorum.Engine
+	cfg       MachineConfig
+	id        aweigh.ScopeID
+	roster    scope.Roster
+	anchors   map[Peer]aweigh.AnchorID
+	peers     []Peer                   // of the other anchors, in the order of anchors
+	away      map[Peer]bool            // anchors known to be out of reach
+	silent    map[aweigh.AnchorID]bool // anchors whose node said that it signs nothing
+	asked     int                      // peer of the last turn
+	offeredTo int                      // peer that heard the last offer
+	self      aweigh.AnchorID
+	keyring   *votes.Keyring
+	guard     *votes.Guard
+	engine    *quorum.Engine
 
 	store  kv.Reader
 	recent *kv.Overlay // node records written in this step
@@ -57,6 +58,7 @@ type Machine struct {
 	slot         *quorum.Slot      // to build for, once the parent's content is here
 	checks       []quorum.Proposal // to be answered with a verdict
 	inputs       []quorum.Input    // for the engine's next step
+	met          []Peer            // in this step, to be greeted
 	told         bool              // the last word to the engine on whether there is work
 	engineWake   aweigh.Instant
 	finality     quorum.Certificate // of the final block, zero if it has none of its own
@@ -74,11 +76,11 @@ type Machine struct {
 
 // Bootstrap is the writes that an empty store starts with.
 func Bootstrap(g scope.Genesis) ([]kv.Op, error) {
-	if _, err := g.Check(); err != nil {
+	ops, err := scope.Init(g)
+	if err != nil {
 		return nil, err
 	}
-	ops, err := scope.Init(g)
-	return append(ops, kv.Set(keyGenesis(), canon.Encode(g))), err
+	return append(ops, kv.Set(keyGenesis(), g.Encode())), nil
 }
 
 // StoredGenesis is the genesis that the store was bootstrapped with.
@@ -94,56 +96,41 @@ func StoredGenesis(r kv.Reader) (g scope.Genesis, ok bool, err error) {
 var ErrOtherNetwork = errors.New("node: the data directory belongs to another network")
 
 // NewMachine continues from what the store holds (P8). The store must have been
-// bootstrapped with the same genesis.
+// bootstrapped with the network's genesis.
 func NewMachine(cfg MachineConfig, store kv.Reader) (*Machine, error) {
 	if cfg.Pool <= 0 {
 		cfg.Pool = 64 << 20
 	}
+	net := cfg.Network
 	m := &Machine{
-		cfg: cfg, id: cfg.Genesis.Hash(), store: store,
-		anchors: make(map[Peer]aweigh.AnchorID), away: make(map[Peer]bool),
-		silent: make(map[aweigh.AnchorID]bool),
-		helped: make(lastHelp),
-		served: make(lastHelp),
+		cfg: cfg, id: net.id, roster: net.roster, anchors: net.anchors, keyring: net.keyring, store: store,
+		away: make(map[Peer]bool), silent: make(map[aweigh.AnchorID]bool),
+		helped: make(lastHelp), served: make(lastHelp),
 	}
-	if g, ok, err := StoredGenesis(store); err != nil || !ok || g.Hash() != m.id {
-		return nil, errors.Join(fmt.Errorf("%w: %s", ErrOtherNetwork, m.id.Short()), err)
+	switch stored, ok, err := store.Get(keyGenesis()); {
+	case err != nil:
+		return nil, fmt.Errorf("node: reading the genesis: %w", err)
+	case !ok || !bytes.Equal(stored, net.stored):
+		return nil, fmt.Errorf("%w: this is %s", ErrOtherNetwork, m.id.Short())
 	}
-	var err error
-	if m.roster, err = cfg.Genesis.Roster(); err != nil {
-		return nil, err
-	}
-	if m.keyring, err = cfg.Genesis.Keyring(); err != nil {
-		return nil, err
-	}
-	m.checker = &Checker{Anchors: m.anchors, Limits: cfg.Genesis.Policy.Limits, Verify: votes.Verify}
-	if cfg.Verify != nil {
-		m.keyring, m.checker.Verify = m.keyring.With(cfg.Verify), cfg.Verify
-	}
-	m.checker.Keyring = m.keyring
 	if cfg.Key != nil {
 		m.self = cfg.Key.Public().ID()
 		if m.roster.Weights.Of(m.self) == 0 {
 			return nil, fmt.Errorf("node: key %s is no anchor of this network; start as an observer, without a key", m.self.Short())
 		}
+		var err error
 		if m.guard, err = votes.OpenGuard(*cfg.Key, m.keyring.Domain(), store); err != nil {
 			return nil, err
 		}
 	}
-	for _, a := range m.roster.Anchors {
-		id := a.Key.ID()
-		m.anchors[Peer(a.Peer)] = id
-		if id != m.self {
-			m.peers = append(m.peers, Peer(a.Peer))
-		}
-	}
+	m.peers = net.others(m.self)
 	m.recent = kv.NewOverlay(store)
 	m.pool = newPool(cfg.Pool)
 	m.reads.round = cfg.Life
 	if err := m.restore(); err != nil {
 		return nil, err
 	}
-	return m, m.proofs.restore(m.chain.state)
+	return m, m.proofs.restore(m.chain.state, net.ledger)
 }
 
 // restore builds the engine and the chain from the store.
@@ -176,7 +163,7 @@ func (m *Machine) restore() error {
 }
 
 // Checker verifies frames for this Machine. It does not change.
-func (m *Machine) Checker() *Checker { return m.checker }
+func (m *Machine) Checker() *Checker { return m.cfg.Network.checker }
 
 // Step takes events, all at the instant now, and returns what follows. Without
 // events it only looks at the time. Instants must not decrease.
@@ -184,10 +171,11 @@ func (m *Machine) Step(now aweigh.Instant, events ...Event) Effects {
 	m.now = max(m.now, now)
 	m.fx = Effects{}
 	m.chain.settle()
-	m.recent = kv.NewOverlay(m.store)
+	m.recent.Reset()
 	for _, ev := range events {
 		m.event(ev)
 	}
+	m.greet()
 	m.tick()
 	m.drive()
 	m.reads.serve(m)
@@ -206,7 +194,7 @@ func (m *Machine) event(ev Event) {
 	case Met:
 		m.linked(ev.Peer, true)
 		if m.guard != nil || m.anchors[ev.Peer] != (aweigh.AnchorID{}) {
-			m.send(ev.Peer, tagOffer, m.offer(m.engine.Holdings(), false))
+			m.met = append(m.met, ev.Peer)
 		}
 	case Arrived:
 		m.arrived(ev.From, ev.Message)
@@ -244,7 +232,7 @@ func (m *Machine) arrived(from Peer, msg Message) {
 			m.note(Dropped{From: from, Why: err.Error()})
 		}
 	case ballotIn:
-		m.ballot(msg.ballot)
+		m.ballot(&msg)
 	case proposalIn:
 		m.propose(from, msg)
 	case offerIn:
@@ -272,8 +260,10 @@ func (m *Machine) drive() {
 	for first := true; first || len(m.inputs) > 0 || m.told != (m.pool.waiting > 0); first = false {
 		m.told = m.pool.waiting > 0
 		in := append(m.inputs, quorum.Work(m.told))
-		m.inputs = nil
-		m.follow(m.engine.Step(m.now, in...))
+		out := m.engine.Step(m.now, in...)
+		clear(in)
+		m.inputs = in[:0]
+		m.follow(out)
 		m.resume()
 	}
 }
@@ -309,7 +299,7 @@ func (m *Machine) follow(out quorum.Output) {
 	}
 	if out.Offer != nil {
 		if m.guard != nil {
-			m.broadcast(tagOffer, m.offer(*out.Offer, false))
+			m.offerAround(m.offer(*out.Offer, false))
 		}
 		if out.Offer.Propose != 0 && out.Offer.Propose == m.proposed {
 			m.broadcastFrame(m.proposal)
@@ -355,6 +345,7 @@ func (m *Machine) broadcast(tag byte, content any) { m.broadcastFrame(frame(tag,
 
 // broadcastFrame sends to every other anchor.
 func (m *Machine) broadcastFrame(f []byte) {
+	m.fx.Send = slices.Grow(m.fx.Send, len(m.peers))
 	for _, p := range m.peers {
 		m.fx.Send = append(m.fx.Send, Packet{To: p, Frame: f})
 	}

@@ -29,9 +29,9 @@ const (
 	tagAnnounce = 'n'
 )
 
-// proposalMsg announces a block by its header and the names of its bundles,
+// Proposal announces a block by its header and the names of its bundles,
 // which the others hold already, or ask for (Want).
-type proposalMsg struct {
+type Proposal struct {
 	_          struct{} `cbor:",toarray"`
 	Header     scope.Header
 	Bundles    []aweigh.Hash
@@ -41,20 +41,20 @@ type proposalMsg struct {
 	Signature  []byte               // of the leader, as a Propose ballot
 }
 
-// offerMsg is an Offer with what else a peer needs to see whether it, or the
+// Offer is an Offer with what else a peer needs to see whether it, or the
 // sender, is behind.
-type offerMsg struct {
+type Offer struct {
 	_            struct{} `cbor:",toarray"`
 	Domain       votes.Domain
 	View, Final  aweigh.View
 	Height       aweigh.Height // final
-	Votes        []wireVote
+	Votes        []OfferedVote
 	Certificates []quorum.Certificate
 	Answer       bool // an answer, which is not answered
 	Silent       bool // the sender signs nothing: it has no anchor key here, or lost its record (P9)
 }
 
-type wireVote struct {
+type OfferedVote struct {
 	_         struct{} `cbor:",toarray"`
 	Subject   quorum.Subject
 	Signature quorum.Signature
@@ -88,8 +88,8 @@ type CatchUp struct {
 	From aweigh.Height
 }
 
-// blocksMsg carries final blocks in order and what makes the last one final.
-type blocksMsg struct {
+// Blocks carries final blocks in order and what makes the last one final.
+type Blocks struct {
 	_            struct{} `cbor:",toarray"`
 	Blocks       [][]byte
 	Certificates []quorum.Certificate // of each block, zero where it has none of its own
@@ -108,13 +108,16 @@ type Announce struct {
 type (
 	bundleIn   struct{ bundle *scope.CheckedBundle }
 	proposalIn struct {
-		proposalMsg
+		Proposal
 		ballot votes.Checked
 	}
-	ballotIn struct{ ballot votes.Checked }
-	offerIn  struct {
-		offerMsg
-		votes []votes.Checked
+	ballotIn struct {
+		ballot votes.Checked
+		input  quorum.Input // its vote, made once for all who share the message
+	}
+	offerIn struct {
+		Offer
+		votes []ballotIn
 	}
 	blockIn  struct{ block *scope.Block }
 	blocksIn struct {
@@ -140,25 +143,30 @@ func (Announce) message()   {}
 // maxNames bounds the names in one Want.
 const maxNames = 1024
 
-// maxOffered bounds the votes, and the certificates, in one offer.
-const maxOffered = 4096
+// maxOffered bounds the votes, and the certificates, in one offer, for each
+// anchor that the roster may have.
+const maxOffered = 32
 
 // ErrFrame is returned for frames that no honest node sends.
 var ErrFrame = errors.New("node: bad frame")
 
+// kinds are the frames' tags in words.
+var kinds = map[byte]string{
+	tagBundle: "bundle", tagProposal: "proposal", tagBallot: "ballot", tagOffer: "offer", tagWant: "want", tagBlock: "block",
+	tagAsk: "ask", tagAnswer: "answer", tagCatchUp: "catchup", tagBlocks: "blocks", tagAnnounce: "announcement",
+}
+
+// FrameKind is what a frame claims to be, in a word; "" if it is none.
+func FrameKind(f []byte) string {
+	if len(f) == 0 {
+		return ""
+	}
+	return kinds[f[0]]
+}
+
 func isCatchUp(f []byte) bool { return len(f) > 0 && f[0] == tagCatchUp }
 
 func isBlocks(f []byte) bool { return len(f) > 0 && f[0] == tagBlocks }
-
-// BallotIn is the ballot that a frame carries, for those who watch over what a
-// node sends.
-func BallotIn(f []byte) (votes.Ballot, bool) {
-	if len(f) == 0 || f[0] != tagBallot {
-		return votes.Ballot{}, false
-	}
-	b, err := votes.DecodeBallot(f[1:])
-	return b, err == nil
-}
 
 func frame(tag byte, content any) []byte { return append([]byte{tag}, canon.Encode(content)...) }
 
@@ -193,8 +201,7 @@ func (c *Checker) Check(from Peer, f []byte) (Message, error) {
 		if err != nil {
 			return nil, err
 		}
-		checked, err := c.Keyring.Check(b)
-		return ballotIn{checked}, err
+		return c.ballot(b)
 	case tagProposal:
 		return c.proposal(body)
 	case tagOffer:
@@ -235,8 +242,13 @@ func decode[T Message](body []byte) (T, error) {
 	return m, err
 }
 
+func (c *Checker) ballot(b votes.Ballot) (ballotIn, error) {
+	checked, err := c.Keyring.Check(b)
+	return ballotIn{checked, checked.Vote()}, err
+}
+
 func (c *Checker) proposal(body []byte) (Message, error) {
-	var m proposalMsg
+	var m Proposal
 	if err := canon.Decode(body, &m); err != nil {
 		return nil, err
 	}
@@ -253,7 +265,7 @@ func (c *Checker) proposal(body []byte) (Message, error) {
 
 func (c *Checker) offer(from Peer, body []byte) (Message, error) {
 	in := offerIn{}
-	if err := canon.Decode(body, &in.offerMsg); err != nil {
+	if err := canon.Decode(body, &in.Offer); err != nil {
 		return nil, err
 	}
 	if d := c.Keyring.Domain(); in.Domain.Network != d.Network {
@@ -261,7 +273,7 @@ func (c *Checker) offer(from Peer, body []byte) (Message, error) {
 	} else if in.Domain != d {
 		return nil, fmt.Errorf("%w: an offer", votes.ErrStale)
 	}
-	if len(in.Votes) > maxOffered || len(in.Certificates) > maxOffered {
+	if most := maxOffered * c.Limits.Anchors; len(in.Votes) > most || len(in.Certificates) > most {
 		return nil, fmt.Errorf("%w: an offer of %d votes and %d certificates", ErrFrame, len(in.Votes), len(in.Certificates))
 	}
 	if _, ok := c.Anchors[from]; !ok {
@@ -270,7 +282,7 @@ func (c *Checker) offer(from Peer, body []byte) (Message, error) {
 	for _, v := range in.Votes {
 		b := votes.Ballot{Format: scope.Format, Domain: in.Domain, Subject: v.Subject,
 			Anchor: v.Signature.Anchor, Signature: v.Signature.Bytes}
-		checked, err := c.Keyring.Check(b)
+		checked, err := c.ballot(b)
 		if err != nil {
 			return nil, err
 		}
@@ -280,7 +292,7 @@ func (c *Checker) offer(from Peer, body []byte) (Message, error) {
 }
 
 func (c *Checker) blocks(body []byte) (Message, error) {
-	var m blocksMsg
+	var m Blocks
 	if err := canon.Decode(body, &m); err != nil {
 		return nil, err
 	}

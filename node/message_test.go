@@ -1,6 +1,7 @@
 package node_test
 
 import (
+	"bytes"
 	"errors"
 	"testing"
 	"time"
@@ -32,6 +33,7 @@ func (t *tap) Note(n node.Note)                    { t.notes = append(t.notes, n
 // network is the machines of four anchors, on disks of their own.
 type network struct {
 	genesis  scope.Genesis
+	shared   *node.Network
 	keys     []votes.PrivateKey
 	authors  []votes.PrivateKey
 	peers    []node.Peer
@@ -60,6 +62,9 @@ func newNetwork(t testing.TB, name string) *network {
 	if n.genesis, err = node.NewGenesis(name, n.now, scope.DefaultPolicy(quorum.BFT), founders...); err != nil {
 		t.Fatal(err)
 	}
+	if n.shared, err = node.NewNetwork(n.genesis, nil); err != nil {
+		t.Fatal(err)
+	}
 	ops, err := node.Bootstrap(n.genesis)
 	if err != nil {
 		t.Fatal(err)
@@ -69,7 +74,7 @@ func newNetwork(t testing.TB, name string) *network {
 		if err := h.Mem.Commit(ops, true); err != nil {
 			t.Fatal(err)
 		}
-		m, err := node.NewMachine(node.MachineConfig{Genesis: n.genesis, Key: &n.keys[i]}, h.Mem)
+		m, err := node.NewMachine(node.MachineConfig{Network: n.shared, Key: &n.keys[i]}, h.Mem)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -200,7 +205,7 @@ func TestTruncatedFramesAreRefused(t *testing.T) {
 // TestStoreOfAnotherNetworkIsRefused: a data directory is good for one network.
 func TestStoreOfAnotherNetworkIsRefused(t *testing.T) {
 	a, b := newNetwork(t, "a"), newNetwork(t, "b")
-	if _, err := node.NewMachine(node.MachineConfig{Genesis: b.genesis}, a.hosts[0].Mem); !errors.Is(err, node.ErrOtherNetwork) {
+	if _, err := node.NewMachine(node.MachineConfig{Network: b.shared}, a.hosts[0].Mem); !errors.Is(err, node.ErrOtherNetwork) {
 		t.Fatalf("opened another network's store: %v", err)
 	}
 }
@@ -212,7 +217,7 @@ func TestRestoredBackupIsSilenced(t *testing.T) {
 	old := n.hosts[3].Mem.Clone()
 	n.step(t, 0, node.Submit{Bundle: n.bundle(t, 0)})
 	n.traffic(t)
-	m, err := node.NewMachine(node.MachineConfig{Genesis: n.genesis, Key: &n.keys[3]}, old)
+	m, err := node.NewMachine(node.MachineConfig{Network: n.shared, Key: &n.keys[3]}, old)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -227,11 +232,11 @@ func TestRestoredBackupIsSilenced(t *testing.T) {
 		t.Fatal("the anchor did not see that it lost its state")
 	}
 	for _, f := range n.hosts[3].frames {
-		if b, ok := node.BallotIn(f); ok {
+		if b, ok := parsed(t, f).(votes.Ballot); ok {
 			t.Fatalf("signed %v after it lost its state", b.Subject)
 		}
 	}
-	again, err := node.NewMachine(node.MachineConfig{Genesis: n.genesis, Key: &n.keys[3]}, old)
+	again, err := node.NewMachine(node.MachineConfig{Network: n.shared, Key: &n.keys[3]}, old)
 	if err != nil || !again.Status().Lost {
 		t.Fatalf("forgot that it lost its state: %v", err)
 	}
@@ -253,4 +258,18 @@ func FuzzCheck(f *testing.F) {
 			n.hosts[0].frames, n.hosts[0].to = nil, nil
 		}
 	})
+}
+
+// parsed takes a frame of an honest machine apart, and holds Parse and Frame to
+// being each other's inverse.
+func parsed(t *testing.T, f []byte) any {
+	t.Helper()
+	content, err := node.Parse(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(node.Frame(content), f) {
+		t.Fatalf("%T: Frame does not give what Parse read", content)
+	}
+	return content
 }

@@ -86,13 +86,17 @@ func New(cfg Config) (*Node, error) {
 			return nil, err
 		}
 	}
-	m, err := NewMachine(MachineConfig{Genesis: cfg.Genesis, Key: cfg.Anchor, Timing: cfg.Timing, Life: rand.Uint64()}, cfg.Store)
+	network, err := NewNetwork(cfg.Genesis, nil)
 	if err != nil {
 		return nil, err
 	}
-	n.checker = m.Checker()
+	m, err := NewMachine(MachineConfig{Network: network, Key: cfg.Anchor, Timing: cfg.Timing, Life: rand.Uint64()}, cfg.Store)
+	if err != nil {
+		return nil, err
+	}
+	n.checker = network.Checker()
 	n.runner = &runner{
-		machine: m, store: cfg.Store, network: n, key: cfg.Identity,
+		machine: m, store: cfg.Store, carrier: n, key: cfg.Identity,
 		limits: cfg.Genesis.Policy.Limits, notes: n.note, start: time.Now(),
 		events: make(chan Event, 4096), submits: make(chan *submission, 4096), looks: make(chan chan Status), replies: newReplies(),
 	}
@@ -218,7 +222,7 @@ func (n *Node) peer(id peer.ID, up bool) {
 	}
 }
 
-// Send implements Network.
+// Send implements carrier.
 func (n *Node) Send(to Peer, frame []byte) {
 	if isCatchUp(frame) {
 		n.expected.add(to)
@@ -228,7 +232,7 @@ func (n *Node) Send(to Peer, frame []byte) {
 	}
 }
 
-// Gossip implements Network.
+// Gossip implements carrier.
 func (n *Node) Gossip(frame []byte) {
 	if err := n.host.Publish(n.topic(), frame); err != nil {
 		n.log.Debug("gossip", "err", err)

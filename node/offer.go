@@ -15,16 +15,46 @@ const announceGap = 20 * time.Millisecond
 // helpGap is the least time between two answers at length to one peer.
 const helpGap = 10 * time.Millisecond
 
-func (m *Machine) offer(o quorum.Offer, answer bool) offerMsg {
-	msg := offerMsg{
+func (m *Machine) offer(o quorum.Offer, answer bool) Offer {
+	msg := Offer{
 		Domain: m.keyring.Domain(), View: o.View, Final: o.Final,
-		Height: m.chain.state.Head().Height, Certificates: o.Certificates, Answer: answer,
+		Height: m.chain.state.Height(), Certificates: o.Certificates, Answer: answer,
 		Silent: m.guard == nil || m.guard.Lost(),
 	}
+	if most := maxOffered * m.cfg.Network.Genesis().Policy.Limits.Anchors; len(o.Votes) > most {
+		o.Votes = o.Votes[len(o.Votes)-most:] // of the newest views
+	}
 	for _, v := range o.Votes {
-		msg.Votes = append(msg.Votes, wireVote{Subject: v.Subject, Signature: v.Signature})
+		msg.Votes = append(msg.Votes, OfferedVote{Subject: v.Subject, Signature: v.Signature})
 	}
 	return msg
+}
+
+// greet offers what this node holds to those that it met in this step: to all of
+// them in one frame, for whole networks come up at once.
+func (m *Machine) greet() {
+	if len(m.met) == 0 {
+		return
+	}
+	f := frame(tagOffer, m.offer(m.engine.Holdings(), false))
+	for _, p := range m.met {
+		m.fx.Send = append(m.fx.Send, Packet{To: p, Frame: f})
+	}
+	m.met = m.met[:0]
+}
+
+// offerTo is how many peers hear a repeated offer at a time. They take turns, so
+// that the cost of repeating everything grows with the square of the roster and
+// not with its cube.
+const offerTo = 8
+
+// offerAround repeats an offer to those whose turn it is.
+func (m *Machine) offerAround(o Offer) {
+	f := frame(tagOffer, o)
+	for range min(len(m.peers), offerTo) {
+		m.offeredTo = (m.offeredTo + 1) % len(m.peers)
+		m.fx.Send = append(m.fx.Send, Packet{To: m.peers[m.offeredTo], Frame: f})
+	}
 }
 
 // offered takes what a peer holds of its open views; if that is less than what
@@ -35,10 +65,10 @@ func (m *Machine) offered(from Peer, o offerIn) {
 		m.linked(from, true)
 	}
 	m.certificates(from, o.Certificates)
-	for _, v := range o.votes {
-		m.ballot(v)
+	for i := range o.votes {
+		m.ballot(&o.votes[i])
 	}
-	height := m.chain.state.Head().Height
+	height := m.chain.state.Height()
 	behind := o.View < m.engine.View() || o.Final < m.engine.Final() || o.Height < height
 	if behind && !o.Answer && m.helped.may(from, m.now) {
 		m.send(from, tagOffer, m.offer(m.engine.Holdings(), true))
@@ -111,7 +141,7 @@ func (m *Machine) heardOf(from Peer, a Announce) {
 		return
 	}
 	m.known = a.Header.Height
-	if m.known > m.chain.state.Head().Height {
+	if m.known > m.chain.state.Height() {
 		m.inputs = append(m.inputs, a.Certificate)
 		m.sync.want(m, from)
 	}

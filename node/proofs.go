@@ -16,13 +16,17 @@ type proofs struct {
 	done  map[aweigh.AnchorID]bool // stands in a block that is final or held
 }
 
-// restore learns from the trust ledger which faults stand on the chain.
-func (p *proofs) restore(s *scope.State) error {
+// restore learns from the trust ledger which faults stand on the chain: none
+// while the ledger is still the first.
+func (p *proofs) restore(s *scope.State, first aweigh.Hash) error {
+	p.done = make(map[aweigh.AnchorID]bool)
+	if s.Head().Ledger == first {
+		return nil
+	}
 	ledger, err := s.Ledger()
 	if err != nil {
 		return err
 	}
-	p.done = make(map[aweigh.AnchorID]bool)
 	for st := range ledger.All() {
 		if st.Barred {
 			p.done[st.Anchor] = true

@@ -36,7 +36,7 @@ func (m *Machine) build(slot quorum.Slot) bool {
 	if !ok {
 		return true
 	}
-	msg := proposalMsg{Header: b.Header, Proofs: b.Proofs, ParentView: slot.ParentView, Proof: slot.Proof, Signature: ballot.Signature}
+	msg := Proposal{Header: b.Header, Proofs: b.Proofs, ParentView: slot.ParentView, Proof: slot.Proof, Signature: ballot.Signature}
 	for _, c := range b.Bundles {
 		msg.Bundles = append(msg.Bundles, c.ID())
 	}
@@ -152,11 +152,8 @@ func (m *Machine) check(parent *scope.State, b *scope.Block, p quorum.Proposal) 
 
 // leaderPeer is the peer of a view's leader, "" if that is this node.
 func (m *Machine) leaderPeer(v aweigh.View) Peer {
-	leader := m.engine.Leader(v)
-	for _, p := range m.peers {
-		if m.anchors[p] == leader {
-			return p
-		}
+	if leader := m.engine.Leader(v); leader != m.self {
+		return m.cfg.Network.peers[leader]
 	}
 	return ""
 }

@@ -80,7 +80,7 @@ func (r *reads) start(m *Machine) {
 	}
 	r.asked, r.waiting = r.waiting, nil
 	r.round++
-	r.answers, r.target = quorum.Tally{}, m.chain.state.Head().Height
+	r.answers, r.target = quorum.Tally{}, m.chain.state.Height()
 	r.repeat(m)
 }
 
@@ -107,7 +107,7 @@ func (r *reads) answered(m *Machine, from Peer, a Answer) {
 		return
 	}
 	h := a.Header
-	if h.Height > m.chain.state.Head().Height {
+	if h.Height > m.chain.state.Height() {
 		s := a.Certificate.Subject
 		if s.Kind != quorum.Notarize && s.Kind != quorum.Finalize || s.Block != h.Hash() || s.View != h.View ||
 			h.Domain() != m.keyring.Domain() || !m.certificate(a.Certificate) {
@@ -135,7 +135,7 @@ func (r *reads) count(m *Machine, anchor aweigh.AnchorID, h scope.Header) {
 // serve replies to the reads whose state is here, and starts the next round.
 func (r *reads) serve(m *Machine) {
 	r.start(m)
-	head := m.chain.state.Head().Height
+	head := m.chain.state.Height()
 	left := r.ready[:0]
 	for _, p := range r.ready {
 		if p.at > head {

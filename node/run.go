@@ -15,8 +15,8 @@ import (
 	"github.com/aweigh/aweigh/votes"
 )
 
-// Network carries frames for a Runner. Neither method may block.
-type Network interface {
+// carrier carries frames for a runner. Neither method may block.
+type carrier interface {
 	Send(to Peer, frame []byte)
 	Gossip(frame []byte)
 }
@@ -26,7 +26,7 @@ type Network interface {
 type runner struct {
 	machine *Machine
 	store   store.Store
-	network Network
+	carrier carrier
 	key     votes.PrivateKey // signs what clients of this node submit
 	limits  scope.Limits
 	notes   func(Note)
@@ -224,10 +224,10 @@ func (r *runner) failed() <-chan struct{} {
 func (r *runner) Commit(ops []kv.Op, sync bool) error { return r.store.Commit(ops, sync) }
 
 // Send implements Host.
-func (r *runner) Send(p Packet) { r.network.Send(p.To, p.Frame) }
+func (r *runner) Send(p Packet) { r.carrier.Send(p.To, p.Frame) }
 
 // Gossip implements Host.
-func (r *runner) Gossip(frame []byte) { r.network.Gossip(frame) }
+func (r *runner) Gossip(frame []byte) { r.carrier.Gossip(frame) }
 
 // Reply implements Host.
 func (r *runner) Reply(reply Reply) { r.replies.deliver(reply) }

@@ -32,14 +32,14 @@ func (s *catchUp) ask(m *Machine, peer Peer) {
 		return
 	}
 	s.from, s.at, s.more = peer, m.now.Add(4*retryIn), false
-	from := m.chain.state.Head().Height + 1
+	from := m.chain.state.Height() + 1
 	m.send(peer, tagCatchUp, CatchUp{From: from})
 	m.note(Behind{From: from, Peer: peer})
 }
 
 // lacking reports whether this node knows of final blocks that it lacks.
 func (s *catchUp) lacking(m *Machine) bool {
-	return s.more || !m.chain.goal.IsZero() || m.known > m.chain.state.Head().Height
+	return s.more || !m.chain.goal.IsZero() || m.known > m.chain.state.Height()
 }
 
 // due asks another peer when the one asked does not answer, or gave nothing,
@@ -60,8 +60,8 @@ const maxBlocks = 256
 // serveCatchUp sends final blocks from a height on, as many as fit in a reply,
 // each with its finalization where it has one. It ends with one that has.
 func (m *Machine) serveCatchUp(to Peer, ask CatchUp) {
-	history, head := m.history(), m.chain.state.Head().Height
-	msg := blocksMsg{Height: head}
+	history, head := m.history(), m.chain.state.Height()
+	msg := Blocks{Height: head}
 	if ask.From == 0 {
 		return
 	}
@@ -102,7 +102,7 @@ func (m *Machine) caughtUp(from Peer, in blocksIn) {
 	if from != m.sync.from || m.sync.at == 0 {
 		return
 	}
-	before := m.chain.state.Head().Height
+	before := m.chain.state.Height()
 	if n := len(in.blocks); n > 0 && in.blocks[n-1].Header.Height > before {
 		for i, b := range in.blocks {
 			if b.Header.Height > before {
@@ -112,7 +112,7 @@ func (m *Machine) caughtUp(from Peer, in blocksIn) {
 		}
 		m.chain.finalizeChecked(m, in.finality)
 	}
-	head := m.chain.state.Head().Height
+	head := m.chain.state.Height()
 	_, anchor := m.anchors[from]
 	m.sync.more = anchor && in.height > head
 	if head > before && (m.sync.more || m.sync.lacking(m)) {

@@ -80,7 +80,7 @@ func (e *Engine) Restore(own []Vote, certs []Certificate) {
 		e.view = max(e.view, v.View)
 	}
 	for _, v := range own {
-		e.vote(v, &e.restored)
+		e.vote(&v, &e.restored)
 		if v.Kind == Finalize {
 			i := slices.IndexFunc(certs, func(c Certificate) bool {
 				return c.Subject == Subject{Kind: Notarize, View: v.View, Block: v.Block}
@@ -150,7 +150,7 @@ func (e *Engine) Step(now aweigh.Instant, inputs ...Input) Output {
 		case Proposal:
 			e.propose(in, &out)
 		case Vote:
-			e.vote(in, &out)
+			e.vote(&in, &out)
 		case Certificate:
 			e.certificate(in, &out)
 		case Verdict:

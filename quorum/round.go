@@ -11,7 +11,7 @@ type round struct {
 	proposal *Proposal // what that word stands for
 	check    check
 
-	votes   [Finalize + 1][]Vote // by kind and seat: the first of each anchor; nil while there is none
+	votes   [Finalize + 1][]cast // by kind and seat: the first of each anchor; nil while there is none
 	counts  []count              // of votes, by subject
 	certs   [Finalize + 1]Certificate
 	ended   aweigh.Instant // when the first certificate came
@@ -30,6 +30,13 @@ const (
 	valid
 	invalid
 )
+
+// cast is the vote of a seat, without what its place tells: a roster of a
+// thousand casts millions of them.
+type cast struct {
+	count     int // place of its subject among the counts, from 1; 0: none was cast
+	signature []byte
+}
 
 // count adds up the votes for one subject as they come, so that no vote costs
 // a look at all the others.
@@ -57,19 +64,20 @@ func (r *round) block() (Certificate, bool) {
 // quiet reports whether nobody said anything in the view.
 func (r *round) quiet() bool { return len(r.counts) == 0 && r.proposed.View == 0 }
 
-// held is an anchor's vote of a kind, the zero Vote if there is none.
-func (r *round) held(k Kind, seat int) Vote {
+// held is the subject of an anchor's vote of a kind, the zero Subject if there
+// is none.
+func (r *round) held(k Kind, seat int) Subject {
 	switch {
 	case k == Propose:
-		return r.proposed
-	case r.votes[k] == nil:
-		return Vote{}
+		return r.proposed.Subject
+	case r.votes[k] == nil || r.votes[k][seat].count == 0:
+		return Subject{}
 	}
-	return r.votes[k][seat]
+	return r.counts[r.votes[k][seat].count-1].subject
 }
 
-// rival is a vote held that its signer may not have cast beside v (P36).
-func (r *round) rival(v Vote, seat int) (Vote, bool) {
+// rival is the kind of a vote held that its signer may not have cast beside v (P36).
+func (r *round) rival(v *Vote, seat int) (Kind, bool) {
 	kinds := [...]Kind{v.Kind, v.Kind}
 	switch v.Kind {
 	case Nullify:
@@ -78,20 +86,20 @@ func (r *round) rival(v Vote, seat int) (Vote, bool) {
 		kinds[1] = Nullify
 	}
 	for _, k := range kinds {
-		if old := r.held(k, seat); old.View != 0 && old.Subject.Conflicts(v.Subject) {
-			return old, true
+		if old := r.held(k, seat); old.View != 0 && old.Conflicts(v.Subject) {
+			return k, true
 		}
 	}
-	return Vote{}, false
+	return 0, false
 }
 
 // fault is what v proves together with an earlier vote: at most once for each
 // anchor, since the same conflict comes again with every offer.
-func (r *round) fault(v Vote, seat, seats int) (Fault, bool) {
+func (r *round) fault(v *Vote, seat, seats int) (Fault, bool) {
 	if r.accused != nil && r.accused[seat] {
 		return Fault{}, false
 	}
-	old, ok := r.rival(v, seat)
+	k, ok := r.rival(v, seat)
 	if !ok {
 		return Fault{}, false
 	}
@@ -99,59 +107,69 @@ func (r *round) fault(v Vote, seat, seats int) (Fault, bool) {
 		r.accused = make([]bool, seats)
 	}
 	r.accused[seat] = true
-	return Fault{First: old, Second: v}, true
+	old := r.proposed
+	if k != Propose {
+		old = Vote{r.held(k, seat), Signature{Anchor: v.Anchor, Bytes: r.votes[k][seat].signature}}
+	}
+	return Fault{First: old, Second: *v}, true
 }
 
 // add counts v if it is its signer's first of its kind; met reports that v
 // brought its subject to the weight that the rule asks.
-func (r *round) add(v Vote, seat int, w Weights, rule Rule) (met bool) {
-	if r.held(v.Kind, seat).View != 0 {
-		return false
-	}
+func (r *round) add(v *Vote, seat int, w *Weights, rule Rule) (met bool) {
 	if v.Kind == Propose {
-		r.proposed = v
+		if r.proposed.View == 0 {
+			r.proposed = *v
+		}
 		return false
 	}
 	if r.votes[v.Kind] == nil {
-		r.votes[v.Kind] = make([]Vote, w.Len())
+		r.votes[v.Kind] = make([]cast, w.Len())
 	}
-	r.votes[v.Kind][seat] = v
-	c := r.count(v.Subject)
+	mine := &r.votes[v.Kind][seat]
+	if mine.count != 0 {
+		return false
+	}
+	*mine = cast{count: r.place(&v.Subject), signature: v.Bytes}
+	c := &r.counts[mine.count-1]
 	c.weight += w.At(seat).Weight
 	c.anchors++
 	return rule.Met(c.weight, w.Total(), c.anchors)
 }
 
-func (r *round) count(s Subject) *count {
+// place is the place among the counts of a subject, from 1.
+func (r *round) place(s *Subject) int {
 	for i := range r.counts {
-		if r.counts[i].subject == s {
-			return &r.counts[i]
+		if r.counts[i].subject == *s {
+			return i + 1
 		}
 	}
-	r.counts = append(r.counts, count{subject: s})
-	return &r.counts[len(r.counts)-1]
+	r.counts = append(r.counts, count{subject: *s})
+	return len(r.counts)
 }
 
 // certificate gathers the signatures held for a subject, in the order of anchors.
-func (r *round) certificate(s Subject) Certificate {
-	sigs := make([]Signature, 0, r.count(s).anchors)
-	for _, v := range r.votes[s.Kind] {
-		if v.Subject == s {
-			sigs = append(sigs, v.Signature)
+func (r *round) certificate(s Subject, w *Weights) Certificate {
+	place := r.place(&s)
+	sigs := make([]Signature, 0, r.counts[place-1].anchors)
+	for seat, v := range r.votes[s.Kind] {
+		if v.count == place {
+			sigs = append(sigs, Signature{Anchor: w.At(seat).Anchor, Bytes: v.signature})
 		}
 	}
 	return Certificate{Subject: s, Signatures: sigs}
 }
 
 // offer adds to o the certificate of a kind or, without one, the votes for it.
-func (r *round) offer(o *Offer, k Kind) {
+func (r *round) offer(o *Offer, k Kind, w *Weights) {
 	if r.has(k) {
 		o.Certificates = append(o.Certificates, r.certs[k])
 		return
 	}
-	for _, v := range r.votes[k] {
-		if v.View != 0 {
-			o.Votes = append(o.Votes, v)
+	for seat, v := range r.votes[k] {
+		if v.count != 0 {
+			signature := Signature{Anchor: w.At(seat).Anchor, Bytes: v.signature}
+			o.Votes = append(o.Votes, Vote{r.counts[v.count-1].subject, signature})
 		}
 	}
 }

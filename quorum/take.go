@@ -11,7 +11,7 @@ import (
 func (e *Engine) open(v aweigh.View) bool { return v >= max(e.floor, 1) && v <= e.view+Ahead }
 
 func (e *Engine) propose(p Proposal, out *Output) {
-	v := p.Vote
+	v := &p.Vote
 	if v.Kind != Propose {
 		return
 	}
@@ -30,7 +30,7 @@ func (e *Engine) verdict(in Verdict) {
 	}
 }
 
-func (e *Engine) vote(v Vote, out *Output) {
+func (e *Engine) vote(v *Vote, out *Output) {
 	seat, ok := e.cfg.Weights.Seat(v.Anchor)
 	if !ok || !v.Subject.Valid() || !e.open(v.View) {
 		return
@@ -47,8 +47,8 @@ func (e *Engine) vote(v Vote, out *Output) {
 	if f, ok := r.fault(v, seat, e.cfg.Weights.Len()); ok {
 		out.Faults = append(out.Faults, f)
 	}
-	if r.add(v, seat, e.cfg.Weights, e.cfg.Rules.For(v.Kind)) && !r.has(v.Kind) {
-		e.certificate(r.certificate(v.Subject), out)
+	if r.add(v, seat, &e.cfg.Weights, e.cfg.Rules.For(v.Kind)) && !r.has(v.Kind) {
+		e.certificate(r.certificate(v.Subject, &e.cfg.Weights), out)
 	}
 }
 

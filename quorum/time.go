@@ -98,17 +98,17 @@ func doubled(d time.Duration, n int, limit time.Duration) time.Duration {
 // the tip, whose certificate stands for what led to it, only votes that may
 // still finalize are of use.
 func (e *Engine) Holdings() Offer {
-	o := Offer{View: e.view, Final: e.final}
+	o, w := Offer{View: e.view, Final: e.final}, &e.cfg.Weights
 	for _, v := range e.order {
 		if v > e.view {
 			break
 		}
 		r := e.rounds[v]
 		if v >= e.tip && v > e.final {
-			r.offer(&o, Notarize)
-			r.offer(&o, Nullify)
+			r.offer(&o, Notarize, w)
+			r.offer(&o, Nullify, w)
 		}
-		r.offer(&o, Finalize)
+		r.offer(&o, Finalize, w)
 	}
 	if r := e.rounds[e.view]; r != nil && r.signed[Propose] {
 		o.Propose = e.view

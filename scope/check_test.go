@@ -99,6 +99,8 @@ func TestLimitsAreChecked(t *testing.T) {
 		"block > frame":      func(l *Limits) { l.BlockBytes = 8 << 20 },
 		"no drift":           func(l *Limits) { l.Drift = 0 },
 		"receipts for years": func(l *Limits) { l.ValidFor = 9000 * time.Hour },
+		"no anchors":         func(l *Limits) { l.Anchors = 0 },
+		"anchors > offer":    func(l *Limits) { l.Anchors = 4097 },
 	} {
 		l := DefaultLimits()
 		bend(&l)
@@ -144,6 +146,7 @@ func TestGenesisIsChecked(t *testing.T) {
 		"score":       func(g *Genesis) { g.Anchors[0].Score = 1_000_001 },
 		"unsafe":      func(g *Genesis) { g.Policy.Rules.Notarize.Num = 1 },
 		"limits":      func(g *Genesis) { g.Policy.Limits.TxnOps = 0 },
+		"crowd":       func(g *Genesis) { g.Policy.Limits.Anchors = 3 },
 		"trust":       func(g *Genesis) { g.Policy.Trust.Floor = 0 },
 		"no such key": func(g *Genesis) { g.Anchors[0].Key.Bytes = nil },
 	} {

@@ -15,7 +15,12 @@ type Result struct {
 	Outcomes []Outcome // one for each mutation, in order
 	Head     Head      // of the next state
 	Trust    []trust.Change
+	next     State
 }
+
+// State is the next state, read through r, which must show Ops on top of what
+// the block was executed on.
+func (res *Result) State(r kv.Reader) *State { return res.next.Over(r) }
 
 // Outcome is what became of one mutation of a block.
 type Outcome struct {
@@ -254,7 +259,7 @@ func (x *execution) finish() (*Result, error) {
 	s.head.LineageSize, s.head.LineageRoot = head.Size, head.Root
 	s.head.Digest = s.digest()
 
-	x.result.Head = s.head
+	x.result.Head, x.result.next = s.head, *s
 	x.result.Ops = append(append(x.versions.Ops(), x.ops...), s.write())
 	return &x.result, nil
 }

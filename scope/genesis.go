@@ -99,11 +99,11 @@ func (g Genesis) Roster() (Roster, error) {
 
 // Ledger is the trust ledger at the start.
 func (g Genesis) Ledger() (trust.Ledger, error) {
-	var l trust.Ledger
-	for _, a := range g.Anchors {
-		l = l.Apply(g.Policy.Trust, trust.Evidence{Anchor: a.Key.ID(), Kind: trust.Founded, Score: a.Score})
+	founded := make([]trust.Evidence, len(g.Anchors))
+	for i, a := range g.Anchors {
+		founded[i] = trust.Evidence{Anchor: a.Key.ID(), Kind: trust.Founded, Score: a.Score}
 	}
-	return l, nil
+	return trust.Ledger{}.Apply(g.Policy.Trust, founded...), nil
 }
 
 // Keyring checks the ballots of epoch 0.
@@ -121,20 +121,22 @@ func (g Genesis) Keyring() (*votes.Keyring, error) {
 		g.Policy.Rules, r.Weights, keys...)
 }
 
-// MaxAnchors is how many anchors a roster may have.
-const MaxAnchors = 128
-
 // Check says whether a network can start from g. For one that can, stoppable
 // says that the weight which may fail could stop it (P3). Errors wrap
 // ErrInvalid, or are those of the packages whose rules are broken.
 func (g Genesis) Check() (stoppable bool, err error) {
-	switch {
-	case g.Format != Format:
+	if g.Format != Format {
 		return false, fmt.Errorf("%w: genesis format %d, this program knows %d", ErrInvalid, g.Format, Format)
+	}
+	if err := g.Policy.Limits.Check(); err != nil {
+		return false, err
+	}
+	most := g.Policy.Limits.Anchors
+	switch {
 	case g.Time <= 0:
 		return false, fmt.Errorf("%w: genesis time %d", ErrInvalid, g.Time)
-	case len(g.Anchors) == 0 || len(g.Anchors) > MaxAnchors:
-		return false, fmt.Errorf("%w: %d genesis anchors, between 1 and %d are taken", ErrInvalid, len(g.Anchors), MaxAnchors)
+	case len(g.Anchors) == 0 || len(g.Anchors) > most:
+		return false, fmt.Errorf("%w: %d genesis anchors, between 1 and %d are taken", ErrInvalid, len(g.Anchors), most)
 	case g.Policy.EpochBlocks == 0:
 		return false, fmt.Errorf("%w: epochs of no blocks", ErrInvalid)
 	}
@@ -148,9 +150,6 @@ func (g Genesis) Check() (stoppable bool, err error) {
 		if a.Score > trust.MaxScore {
 			return false, fmt.Errorf("%w: anchor %q starts with a score of %d, above %d", ErrInvalid, a.Name, a.Score, trust.MaxScore)
 		}
-	}
-	if err := g.Policy.Limits.Check(); err != nil {
-		return false, err
 	}
 	if err := g.Policy.Trust.Check(); err != nil {
 		return false, fmt.Errorf("%w: %w", ErrInvalid, err)

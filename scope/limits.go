@@ -19,6 +19,7 @@ type Limits struct {
 	JustificationBytes int
 	Drift              time.Duration // how far a block's time may run ahead of a clock
 	ValidFor           time.Duration // how far ahead of a block's time ValidUntil may lie
+	Anchors            int           // in a roster
 }
 
 // DefaultLimits are the limits of a scope whose policy names none.
@@ -34,6 +35,7 @@ func DefaultLimits() Limits {
 		JustificationBytes: 1024,
 		Drift:              500 * time.Millisecond,
 		ValidFor:           10 * time.Minute,
+		Anchors:            128,
 	}
 }
 
@@ -44,6 +46,7 @@ const (
 	mostBlockMutations = 100_000
 	mostTxnOps         = 10_000
 	mostPeriod         = 24 * time.Hour
+	mostAnchors        = 4096
 )
 
 // Check says whether a policy may have these limits. Errors wrap ErrInvalid.
@@ -62,6 +65,7 @@ func (l Limits) Check() error {
 		{"TxnOps", int64(l.TxnOps), mostTxnOps},
 		{"Drift", int64(l.Drift), int64(mostPeriod)},
 		{"ValidFor", int64(l.ValidFor), int64(mostPeriod)},
+		{"Anchors", int64(l.Anchors), mostAnchors},
 	} {
 		if b.value < 1 || b.value > b.most {
 			return fmt.Errorf("%w: limit %s is %d, it must lie between 1 and %d", ErrInvalid, b.name, b.value, b.most)

@@ -122,6 +122,16 @@ func (s *State) digest() aweigh.Hash {
 // Head says where the state stands.
 func (s *State) Head() Head { return s.head }
 
+// Height is that of the last block, 0 for the genesis.
+func (s *State) Height() aweigh.Height { return s.head.Height }
+
+// Over is the state read through r, which must show what the Reader of s shows.
+func (s *State) Over(r kv.Reader) *State {
+	over := *s
+	over.r = r
+	return &over
+}
+
 // Ledger is the scope's trust ledger.
 func (s *State) Ledger() (trust.Ledger, error) {
 	raw, ok, err := s.r.Get(s.space.at(atLedger))

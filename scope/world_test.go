@@ -156,6 +156,9 @@ func (w *world) execute(b *Block) *Result {
 	if w.state.Head() != res.Head {
 		w.t.Fatalf("the store opens at %+v, the result says %+v", w.state.Head(), res.Head)
 	}
+	if *res.State(w.state.r) != *w.state {
+		w.t.Fatalf("the state of the result is not the one that the store opens with")
+	}
 	if !w.skip {
 		w.checkDigest()
 	}

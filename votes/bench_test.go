@@ -36,7 +36,7 @@ func BenchmarkBallotCheck(b *testing.B) {
 	for _, name := range schemes {
 		w := newWorld(b, name, 4)
 		ballot := w.ballot(0, notarizeA)
-		for what, ring := range map[string]*Keyring{"direct": w.Keyring, "verify": w.With(Verify), "memo": w.With(Memo(Verify, 8))} {
+		for what, ring := range map[string]*Keyring{"direct": w.Keyring, "verify": w.With(Verify), "memo": w.With(NewMemory(Verify, 8).Verify)} {
 			b.Run(name+"/"+what, func(b *testing.B) {
 				for b.Loop() {
 					if _, err := ring.Check(ballot); err != nil {

@@ -11,5 +11,5 @@
 //
 // Everything signed or stored has one encoding, canonical CBOR, pinned by the
 // test vectors in testdata. Everything here is pure and, but for Guard and the
-// caches of Memo, immutable and safe for concurrent use.
+// caches of a Memory, immutable and safe for concurrent use.
 package votes

@@ -58,7 +58,7 @@ func NewKeyring(d Domain, rules quorum.Rules, w quorum.Weights, keys ...PublicKe
 	return k, nil
 }
 
-// With is the same keyring with another verifier, as Memo makes one. With nil
+// With is the same keyring with another verifier, as that of a Memory. With nil
 // it verifies directly again, which is fastest: every key is parsed only once.
 func (k *Keyring) With(v Verifier) *Keyring {
 	c := *k

@@ -112,7 +112,7 @@ func TestCertificatesNeedDistinctMembersOfEnoughWeight(t *testing.T) {
 			if err := w.CheckCertificate(c.c); !errors.Is(err, c.want) {
 				t.Errorf("%s, %s: got %v, want %v", name, what, err, c.want)
 			}
-			if err := w.With(Memo(Verify, 8)).CheckCertificate(c.c); !errors.Is(err, c.want) {
+			if err := w.With(NewMemory(Verify, 8).Verify).CheckCertificate(c.c); !errors.Is(err, c.want) {
 				t.Errorf("%s, %s, by memo: got %v, want %v", name, what, err, c.want)
 			}
 		}

@@ -19,6 +19,7 @@ type secret struct {
 	public PublicKey
 	key    sign.PrivateKey
 	seed   []byte
+	tell   func(key PublicKey, ctx Context, message, signature []byte) // may be nil
 }
 
 // GenerateKey makes a new key of random bytes, which should come from
@@ -67,8 +68,20 @@ func (k PrivateKey) Public() PublicKey { return k.s().public }
 // Sign signs a message in a context. The same key, context and message always
 // give the same signature.
 func (k PrivateKey) Sign(ctx Context, message []byte) []byte {
-	key := k.s().key
-	return key.Scheme().Sign(key, ctx.wrap(message), nil)
+	s := k.s()
+	signature := s.key.Scheme().Sign(s.key, ctx.wrap(message), nil)
+	if s.tell != nil {
+		s.tell(s.public, ctx, message, signature)
+	}
+	return signature
+}
+
+// Telling is the same key, which reports every signature that it makes, as to
+// Memory.Signed. What is reported must not be changed.
+func (k PrivateKey) Telling(tell func(key PublicKey, ctx Context, message, signature []byte)) PrivateKey {
+	s := *k.s()
+	s.tell = tell
+	return PrivateKey{func() *secret { return &s }}
 }
 
 // Encode is the secret's text, for key files: the scheme, a colon and the seed

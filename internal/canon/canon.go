@@ -11,6 +11,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"reflect"
 
 	"github.com/fxamacker/cbor/v2"
 )
@@ -21,17 +22,6 @@ var ErrNotCanonical = errors.New("canon: not in canonical form")
 // MaxElements bounds every array that Decode accepts, so that a few bytes of
 // input cannot demand much memory.
 const MaxElements = 1 << 17
-
-var enc = func() cbor.EncMode {
-	o := cbor.CoreDetEncOptions()
-	o.TagsMd = cbor.TagsForbidden
-	o.NilContainers = cbor.NilContainerAsEmpty
-	m, err := o.EncMode()
-	if err != nil {
-		panic(err)
-	}
-	return m
-}()
 
 var dec = func() cbor.DecMode {
 	m, err := cbor.DecOptions{
@@ -53,11 +43,10 @@ var dec = func() cbor.DecMode {
 // Encode returns the one encoding of v. It panics if v's type has none, which
 // is a fault of the program.
 func Encode(v any) []byte {
-	b, err := enc.Marshal(v)
-	if err != nil {
-		panic(fmt.Sprintf("canon: %T cannot be encoded: %v", v, err))
-	}
-	return b
+	room := rooms.Get().(*[]byte)
+	defer rooms.Put(room)
+	*room = appendValue((*room)[:0], reflect.ValueOf(v))
+	return bytes.Clone(*room)
 }
 
 // Decode reads data into v, a pointer, and returns ErrNotCanonical, wrapped
@@ -66,7 +55,9 @@ func Decode(data []byte, v any) error {
 	if err := dec.Unmarshal(data, v); err != nil {
 		return fmt.Errorf("%w: %v", ErrNotCanonical, err)
 	}
-	if again, err := enc.Marshal(v); err != nil || !bytes.Equal(again, data) {
+	room := rooms.Get().(*[]byte)
+	defer rooms.Put(room)
+	if *room = appendValue((*room)[:0], reflect.ValueOf(v)); !bytes.Equal(*room, data) {
 		return fmt.Errorf("%w: another encoding of the same %T", ErrNotCanonical, v)
 	}
 	return nil

@@ -1,0 +1,166 @@
+package canon
+
+import (
+	"encoding"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"reflect"
+	"sync"
+)
+
+// Encode is on every path of a node, and a hash within a hash costs cbor's own
+// encoder a call for each byte. So this is one for the types that are encoded
+// here: booleans, integers, strings, bytes, and arrays, slices, pointers,
+// interfaces and ",toarray" structs of such types. Cbor's is its oracle in the tests.
+
+// appender appends the encoding of an addressable value of one type.
+type appender func(b []byte, v reflect.Value) []byte
+
+// What is learned of types, and buffers to encode in, serve all goroutines.
+var (
+	appenders sync.Map // of reflect.Type
+	rooms     = sync.Pool{New: func() any { return new([]byte) }}
+)
+
+// appenderOf is looked up anew for every slice and pointer, since a type may
+// contain itself.
+func appenderOf(t reflect.Type) appender {
+	if a, ok := appenders.Load(t); ok {
+		return a.(appender)
+	}
+	a := newAppender(t)
+	appenders.Store(t, a)
+	return a
+}
+
+// The major types and simple values of RFC 8949, sections 3.1 and 3.3.
+const (
+	majorUint     = 0 << 5
+	majorNegative = 1 << 5
+	majorBytes    = 2 << 5
+	majorText     = 3 << 5
+	majorArray    = 4 << 5
+
+	simpleFalse = 0xf4
+	simpleTrue  = 0xf5
+	simpleNull  = 0xf6
+)
+
+var binaryMarshaler = reflect.TypeFor[encoding.BinaryMarshaler]()
+
+func newAppender(t reflect.Type) appender {
+	if reflect.PointerTo(t).Implements(binaryMarshaler) {
+		panic(fmt.Sprintf("canon: %v has an encoding of its own", t))
+	}
+	switch t.Kind() {
+	case reflect.Bool:
+		return appendBool
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		return appendInt
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		return func(b []byte, v reflect.Value) []byte { return appendHead(b, majorUint, v.Uint()) }
+	case reflect.String:
+		return func(b []byte, v reflect.Value) []byte {
+			return append(appendHead(b, majorText, uint64(v.Len())), v.String()...)
+		}
+	case reflect.Slice, reflect.Array:
+		if t.Elem().Kind() == reflect.Uint8 {
+			return func(b []byte, v reflect.Value) []byte {
+				return append(appendHead(b, majorBytes, uint64(v.Len())), v.Bytes()...)
+			}
+		}
+		return appendElements
+	case reflect.Pointer:
+		return appendPointer
+	case reflect.Interface:
+		return func(b []byte, v reflect.Value) []byte { return appendValue(b, v.Elem()) }
+	case reflect.Struct:
+		return newStructAppender(t)
+	}
+	panic(fmt.Sprintf("canon: %v cannot be encoded", t))
+}
+
+func appendHead(b []byte, major byte, n uint64) []byte {
+	switch {
+	case n < 24:
+		return append(b, major|byte(n))
+	case n <= math.MaxUint8:
+		return append(b, major|24, byte(n))
+	case n <= math.MaxUint16:
+		return binary.BigEndian.AppendUint16(append(b, major|25), uint16(n))
+	case n <= math.MaxUint32:
+		return binary.BigEndian.AppendUint32(append(b, major|26), uint32(n))
+	}
+	return binary.BigEndian.AppendUint64(append(b, major|27), n)
+}
+
+func appendBool(b []byte, v reflect.Value) []byte {
+	if v.Bool() {
+		return append(b, simpleTrue)
+	}
+	return append(b, simpleFalse)
+}
+
+func appendInt(b []byte, v reflect.Value) []byte {
+	if n := v.Int(); n < 0 {
+		return appendHead(b, majorNegative, uint64(^n)) // -1 - n
+	}
+	return appendHead(b, majorUint, uint64(v.Int()))
+}
+
+func appendElements(b []byte, v reflect.Value) []byte {
+	n := v.Len()
+	b = appendHead(b, majorArray, uint64(n))
+	appendElement := appenderOf(v.Type().Elem())
+	for i := range n {
+		b = appendElement(b, v.Index(i))
+	}
+	return b
+}
+
+// appendValue takes values that are not addressable as well.
+func appendValue(b []byte, v reflect.Value) []byte {
+	if v.Kind() == reflect.Pointer {
+		return appendPointer(b, v)
+	}
+	p := reflect.New(v.Type())
+	p.Elem().Set(v)
+	return appendPointer(b, p)
+}
+
+func appendPointer(b []byte, v reflect.Value) []byte {
+	if v.IsNil() {
+		return append(b, simpleNull)
+	}
+	return appenderOf(v.Type().Elem())(b, v.Elem())
+}
+
+// newStructAppender takes structs that are arrays of their fields: those with a
+// field "_" whose tag says so.
+func newStructAppender(t reflect.Type) appender {
+	mark, _ := t.FieldByName("_")
+	if mark.Tag.Get("cbor") != ",toarray" {
+		panic(fmt.Sprintf("canon: %v is not marked as an array", t))
+	}
+	type field struct {
+		index  int
+		append appender
+	}
+	var fields []field
+	for i := range t.NumField() {
+		switch f := t.Field(i); {
+		case f.Anonymous || f.IsExported() && f.Tag.Get("cbor") != "":
+			panic(fmt.Sprintf("canon: %v has a field of an unknown kind, %s", t, f.Name))
+		case f.IsExported():
+			fields = append(fields, field{i, appenderOf(f.Type)})
+		}
+	}
+	return func(b []byte, v reflect.Value) []byte {
+		b = appendHead(b, majorArray, uint64(len(fields)))
+		for _, f := range fields {
+			b = f.append(b, v.Field(f.index))
+		}
+		return b
+	}
+}
