@@ -30,19 +30,19 @@ type MachineConfig struct {
 // The store must show all Writes of earlier Effects before the next Step, and
 // nothing else may write to it.
 type Machine struct {
-	cfg       MachineConfig
-	id        aweigh.ScopeID
-	roster    scope.Roster
-	anchors   map[Peer]aweigh.AnchorID
-	peers     []Peer                   // of the other anchors, in the order of anchors
-	away      map[Peer]bool            // anchors known to be out of reach
-	silent    map[aweigh.AnchorID]bool // anchors whose node said that it signs nothing
-	asked     int                      // peer of the last turn
-	offeredTo int                      // peer that heard the last offer
-	self      aweigh.AnchorID
-	keyring   *votes.Keyring
-	guard     *votes.Guard
-	engine    *quorum.Engine
+	cfg     MachineConfig
+	id      aweigh.ScopeID
+	roster  scope.Roster
+	anchors map[Peer]aweigh.AnchorID
+	peers   []Peer                   // of the other anchors, in the order of anchors
+	away    map[Peer]bool            // anchors known to be out of reach
+	silent  map[aweigh.AnchorID]bool // anchors whose node said that it signs nothing
+	asked   int                      // peer of the last turn
+	around  int                      // peer that last heard what goes to some in turn
+	self    aweigh.AnchorID
+	keyring *votes.Keyring
+	guard   *votes.Guard
+	engine  *quorum.Engine
 
 	store  kv.Reader
 	recent *kv.Overlay // node records written in this step
@@ -299,7 +299,7 @@ func (m *Machine) follow(out quorum.Output) {
 	}
 	if out.Offer != nil {
 		if m.guard != nil {
-			m.offerAround(m.offer(*out.Offer, false))
+			m.sendAround(frame(tagOffer, m.offer(*out.Offer, false)))
 		}
 		if out.Offer.Propose != 0 && out.Offer.Propose == m.proposed {
 			m.broadcastFrame(m.proposal)

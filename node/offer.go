@@ -43,17 +43,15 @@ func (m *Machine) greet() {
 	m.met = m.met[:0]
 }
 
-// offerTo is how many peers hear a repeated offer at a time. They take turns, so
-// that the cost of repeating everything grows with the square of the roster and
-// not with its cube.
-const offerTo = 8
+// someAtATime is how many peers hear what is repeated to some in turn, so that
+// its cost grows with the square of the roster and not with its cube.
+const someAtATime = 8
 
-// offerAround repeats an offer to those whose turn it is.
-func (m *Machine) offerAround(o Offer) {
-	f := frame(tagOffer, o)
-	for range min(len(m.peers), offerTo) {
-		m.offeredTo = (m.offeredTo + 1) % len(m.peers)
-		m.fx.Send = append(m.fx.Send, Packet{To: m.peers[m.offeredTo], Frame: f})
+// sendAround sends a frame to those whose turn it is.
+func (m *Machine) sendAround(f []byte) {
+	for range min(len(m.peers), someAtATime) {
+		m.around = (m.around + 1) % len(m.peers)
+		m.fx.Send = append(m.fx.Send, Packet{To: m.peers[m.around], Frame: f})
 	}
 }
 

@@ -26,7 +26,7 @@ type pooled struct {
 	view   aweigh.View // of an open proposal that holds it, 0 if none
 	gone   bool
 	since  aweigh.Instant // when it was sent last
-	again  bool           // it was sent more than once
+	passed int            // how often it was sent again
 }
 
 func newPool(limit int) pool {
@@ -225,7 +225,10 @@ const maxReoffer = 64
 // passes it on: some may lack it, and it may be their turn to lead (P18).
 const passOnAfter = 4 * retryIn
 
-// reofferBundles sends again what still waits (P17, P18).
+// reofferBundles sends again what still waits (P17, P18), at growing intervals:
+// when nothing is proposed for long, more of the same would not help. Where a
+// bundle came from a client of this node everyone hears it again; others pass it
+// to some peers in turn.
 func (m *Machine) reofferBundles() {
 	m.pool.expire(m.now)
 	n := 0
@@ -234,15 +237,19 @@ func (m *Machine) reofferBundles() {
 		if !e.local {
 			wait = passOnAfter
 		}
-		if !e.gone && e.view == 0 && m.now.Sub(e.since) > wait {
-			f := rawFrame(tagBundle, e.bundle.Raw())
-			if m.broadcastFrame(f); e.local && e.again { // some anchor may be out of this node's reach, but not of others'
-				m.fx.Gossip = append(m.fx.Gossip, f)
-			}
-			e.since, e.again = m.now, true
-			if n++; n == maxReoffer {
-				return
-			}
+		if e.gone || e.view != 0 || m.now.Sub(e.since) <= wait<<min(e.passed, 4) {
+			continue
+		}
+		f := rawFrame(tagBundle, e.bundle.Raw())
+		if !e.local {
+			m.sendAround(f)
+		} else if m.broadcastFrame(f); e.passed > 0 { // some anchor may be out of this node's reach, but not of others'
+			m.fx.Gossip = append(m.fx.Gossip, f)
+		}
+		e.since = m.now
+		e.passed++
+		if n++; n == maxReoffer {
+			return
 		}
 	}
 }

@@ -1,120 +1,181 @@
 package sim
 
 import (
-	"encoding/binary"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/aweigh/aweigh"
-	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/internal/must"
 	"github.com/aweigh/aweigh/kv"
 	"github.com/aweigh/aweigh/node"
-	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/store"
 	"github.com/aweigh/aweigh/votes"
 )
 
-// verify is shared by all worlds of a process: the same ballot is verified once.
-var verify = votes.Memo(votes.Verify, 1<<18)
+// Node is one simulated node: a real machine on a disk that can crash. It is
+// the machine's node.Host.
+type Node struct {
+	world *World
+	Index int // in World.Nodes
+	Face  int // of those who run twice on one key: 0 or 1
+	Peer  node.Peer
+	Disk  *store.Mem
 
-// Up starts the node on what its disk holds.
-func (n *Node) Up() error {
-	if n.machine != nil {
-		return nil
+	key     *votes.PrivateKey // anchor key; nil for an observer
+	author  votes.PrivateKey  // signs for its clients
+	twin    *Node             // the anchor's other face
+	machine *node.Machine     // nil while down
+	life    int               // counts starts, so that alarms of a past life are ignored
+	clock   clock
+	alarm   aweigh.Instant // by its own clock
+	disk    disk
+	liar    *liar // nil: honest
+	faulty  bool  // its disk forgets: it counts as faulty, though it means well
+	gone    bool  // a machine stopped for good
+
+	// Doomed, if set, is asked before every effect of a step, the first being
+	// number 1, whether the node dies there: before it commits, between commit
+	// and sending, between two frames, or before it replies.
+	Doomed   func(boundary int) bool
+	boundary int
+	dead     bool // in the middle of a step
+
+	last    *frame                   // that it sent: a broadcast is one frame
+	Height  aweigh.Height            // final here
+	replies map[aweigh.Hash]answered // what its clients wait for
+	reads   map[uint64]func(node.Reply)
+	readID  uint64
+	stopped string // why its disk stopped it
+}
+
+type answered func(node.Reply)
+
+func newNode(w *World, index int, peer node.Peer, author votes.PrivateKey) *Node {
+	return &Node{
+		world: w, Index: index, Peer: peer, author: author, Disk: store.NewMem(),
+		replies: make(map[aweigh.Hash]answered), reads: make(map[uint64]func(node.Reply)),
 	}
+}
+
+// face makes the second half of an anchor that runs twice on its keys.
+func (n *Node) face() *Node {
+	f := newNode(n.world, len(n.world.Nodes), n.Peer, n.author)
+	f.key, f.Face, f.twin, n.twin = n.key, 1, n, f
+	n.world.add(f)
+	return f
+}
+
+// number is the node's number in the scenario, which its faces share.
+func (n *Node) number() int {
+	if n.Face == 1 {
+		return n.twin.Index
+	}
+	return n.Index
+}
+
+// String is like n3, and n3' for a second face.
+func (n *Node) String() string {
+	if n.Face == 1 {
+		return fmt.Sprintf("n%d'", n.number())
+	}
+	return fmt.Sprintf("n%d", n.Index)
+}
+
+// honest reports whether the node means well and has a disk that remembers.
+func (n *Node) honest() bool { return n.liar == nil && !n.faulty }
+
+// IsUp reports whether the node runs.
+func (n *Node) IsUp() bool { return n.machine != nil }
+
+// Status is that of the node's machine, which must be up.
+func (n *Node) Status() node.Status { return n.machine.Status() }
+
+// start makes a machine from what the disk holds.
+func (n *Node) start() error {
 	m, err := node.NewMachine(node.MachineConfig{
-		Genesis: n.world.Genesis, Key: &n.key, Timing: n.world.cfg.Timing, Verify: verify, Life: uint64(n.life) << 32,
+		Network: n.world.network, Key: n.key, Timing: n.world.Scenario.Network.Timing, Life: uint64(n.life) << 32,
 	}, n.Disk)
 	if err != nil {
-		return err
+		return fmt.Errorf("sim: %s: %w", n, err)
 	}
 	n.machine = m
 	n.life++
-	n.world.trace("n%d up at height %d", n.Index, m.Status().Head.Height)
-	var met []node.Event
-	for _, o := range n.world.Nodes {
-		if o != n && o.machine != nil {
-			met = append(met, node.Met{Peer: o.Peer})
-			o.soon(node.Met{Peer: n.Peer})
-		}
-	}
-	n.soon(met...)
+	n.world.watch.onRecord(n)
+	n.boundary, n.dead, n.stopped = 0, false, ""
 	return nil
+}
+
+// Up starts the node on what its disk holds, and lets the others meet it.
+func (n *Node) Up() {
+	if n.machine != nil || n.gone {
+		return
+	}
+	err := n.start()
+	if err != nil && n.disk.failing() {
+		n.world.log(n, "stopped", "does not start: %v", err)
+		return
+	}
+	if err != nil {
+		n.world.breach(Sound, n, "does not start: %v", err)
+		n.gone = true
+		return
+	}
+	n.world.log(n, "up", "at height %d", n.machine.Status().Head.Height)
+	n.world.wires.meet(n)
 }
 
 // Crash stops the node at once. Of its commits that were not synced, keep
 // survive, in order.
 func (n *Node) Crash(keep int) {
-	n.world.trace("n%d crashes, keeps %d of %d commits", n.Index, keep, n.Disk.Unsynced())
-	n.machine = nil
-	n.alarm = 0
+	w := n.world
+	if n.machine == nil {
+		return
+	}
+	lost := max(0, n.Disk.Unsynced()-keep)
+	if lost > 0 {
+		w.watch.reach("lost writes")
+	}
+	w.log(n, "crash", "keeps %d of %d unsynced commits", n.Disk.Unsynced()-lost, n.Disk.Unsynced())
+	n.down(keep)
+}
+
+func (n *Node) down(keep int) {
+	n.machine, n.alarm = nil, 0
 	n.Disk.Crash(keep)
-	n.parted()
+	n.disk.crash()
+	clear(n.replies)
+	clear(n.reads)
+	n.world.wires.part(n)
 }
 
-// parted lets the others learn, or not, that this node is out of reach.
-func (n *Node) parted() {
-	for _, o := range n.world.Nodes {
-		if o != n && o.machine != nil && n.world.links.IntN(2) == 0 {
-			o.soon(node.Parted{Peer: n.Peer})
-			n.soon(node.Parted{Peer: o.Peer})
-		}
-	}
-}
+// local is the node's own clock.
+func (n *Node) local() aweigh.Instant { return n.clock.read(n.world.now) }
 
-// IsUp reports whether the node runs.
-func (n *Node) IsUp() bool { return n.machine != nil }
-
-// Cut takes the node off the network, or puts it back.
-func (n *Node) Cut(cut bool) {
-	n.world.trace("n%d cut %v", n.Index, cut)
-	if n.cut = cut; !cut && n.machine != nil {
-		for _, o := range n.world.Nodes {
-			if o != n && o.machine != nil && !o.cut {
-				n.soon(node.Met{Peer: o.Peer})
-				o.soon(node.Met{Peer: n.Peer})
-			}
-		}
-	}
-	if cut {
-		n.parted()
-	}
-}
-
-// Status is that of the node's machine, which must be up.
-func (n *Node) Status() node.Status { return n.machine.Status() }
-
-// Mutation is a transaction as a client asks for it; sent again, it is the same.
-func (w *World) Mutation(t scope.Txn) scope.Mutation {
-	return scope.Mutation{
-		Scope: w.Genesis.Hash(), Class: scope.Write, Content: canon.Encode(t),
-		Nonce: binary.BigEndian.AppendUint64(nil, w.client.Uint64()), ValidUntil: w.now.Add(5 * time.Minute),
-	}
-}
-
-// Submit lets a client of this node propose a transaction.
-func (n *Node) Submit(t scope.Txn) (mutation aweigh.Hash) {
-	return n.SubmitMutation(n.world.Mutation(t))
-}
-
-// SubmitMutation proposes a mutation in this node's name.
-func (n *Node) SubmitMutation(m scope.Mutation) aweigh.Hash {
+// Submit lets a client of this node propose a mutation; done is told its outcome,
+// unless the node dies first. It reports false if the node is down.
+func (n *Node) Submit(m scope.Mutation, done func(node.Reply)) (id aweigh.Hash, ok bool) {
 	b, err := scope.Sign(n.author, n.world.Genesis.Policy.Limits, m)
 	must.OK(err, "signing a bundle")
-	if n.machine != nil {
-		n.soon(node.Submit{Bundle: b})
+	id = b.Mutations()[0].ID
+	if n.machine == nil {
+		return id, false
 	}
-	return b.Mutations()[0].ID
+	n.replies[id] = done
+	n.soon(node.Submit{Bundle: b})
+	return id, true
 }
 
-// Read asks for a linearizable read; Reads tells when it was answered. The world
-// watches that the answer is as new as every write acknowledged before (P23).
-func (n *Node) Read(id uint64) {
-	if n.machine != nil {
-		n.floor[id] = n.world.acked
-		n.soon(node.Read{ID: id})
+// Read asks for a linearizable read. It reports false if the node is down.
+func (n *Node) Read(done func(node.Reply)) bool {
+	if n.machine == nil {
+		return false
 	}
+	n.readID++
+	n.reads[n.readID] = done
+	n.soon(node.Read{ID: n.readID})
+	return true
 }
 
 // soon lets events happen to this life of the node, at this instant.
@@ -122,38 +183,93 @@ func (n *Node) soon(events ...node.Event) {
 	life := n.life
 	n.world.At(0, func() {
 		if n.life == life && n.machine != nil {
-			n.step(events...)
+			n.take(events...)
 		}
 	})
 }
 
-// step steps the machine and performs what follows.
+// take gives events to the machine, at once or when its disk is ready.
+func (n *Node) take(events ...node.Event) {
+	if n.disk.busy {
+		n.disk.inbox = append(n.disk.inbox, events...)
+		return
+	}
+	n.step(events...)
+}
+
+// step steps the machine and carries out what follows.
 func (n *Node) step(events ...node.Event) {
-	defer func() {
-		if p := recover(); p != nil {
-			v, ok := p.(must.Violation)
-			if !ok {
-				panic(p)
-			}
-			n.world.fail(n, "stopped: %v", v)
-		}
-	}()
-	fx := n.machine.Step(n.world.now, events...)
+	defer n.caught()
+	n.world.watch.verdicts[Sound].Checks++
+	fx := n.machine.Step(n.local(), events...)
+	if n.disk.slow > 0 && fx.Sync {
+		n.finishLater(fx)
+		return
+	}
+	n.finish(fx)
+}
+
+// finish carries out the effects of a step.
+func (n *Node) finish(fx node.Effects) {
+	w := n.world
 	n.boundary = 0
 	err := node.Perform(n, fx)
 	switch {
 	case n.dead:
 		n.dead = false
-		n.Crash(n.world.links.IntN(n.Disk.Unsynced() + 1))
+		if n.boundary > 1 && fx.Sync && len(fx.Send) > 0 {
+			w.watch.reach("crash before send")
+		}
+		n.Crash(w.chance.IntN(n.Disk.Unsynced() + 1))
 	case err != nil:
-		n.world.trace("n%d store: %v", n.Index, err)
-		n.Crash(0)
+		n.fail(err)
 	default:
-		if n.world.events%2 == 0 { // it must make no difference
+		if n.liar != nil {
+			n.liar.flush()
+		}
+		if w.events%2 == 0 { // it must make no difference
 			n.machine.Ahead()
 		}
 		n.sleep(fx.Wake)
 	}
+}
+
+// caught turns a machine that met a state that must not be into a breach, unless
+// a failing disk or a lie of its own is behind it.
+func (n *Node) caught() {
+	p := recover()
+	if p == nil {
+		return
+	}
+	v, ok := p.(must.Violation)
+	if !ok {
+		panic(p)
+	}
+	if n.disk.failing() {
+		n.fail(errors.New(v.Error()))
+		return
+	}
+	if !n.excused() {
+		n.world.breach(Sound, n, "stopped: %v", v)
+	}
+	n.world.log(n, "stopped", "%v", v)
+	n.gone = n.liar == nil
+	n.down(n.Disk.Unsynced())
+	if n.liar != nil {
+		n.world.At(time.Second, n.Up)
+	}
+}
+
+// excused reports whether what holds of the honest need not hold of this node.
+// Once the faulty weigh more than the budget, nobody is excused.
+func (n *Node) excused() bool { return !n.honest() && n.world.watch.within }
+
+// fail stops a node whose disk failed, as the real one stops.
+func (n *Node) fail(err error) {
+	n.world.log(n, "stopped", "disk: %v", err)
+	n.world.watch.reach("failed disk")
+	n.down(n.world.chance.IntN(n.Disk.Unsynced() + 1))
+	n.stopped = err.Error()
 }
 
 // alive passes one boundary between two effects of a step. A node that is to
@@ -166,20 +282,29 @@ func (n *Node) alive() bool {
 	return !n.dead
 }
 
-// sleep sets the node's one alarm.
+// sleep sets the node's one alarm, by its own clock.
 func (n *Node) sleep(until aweigh.Instant) {
 	if until == n.alarm {
 		return
 	}
 	n.alarm = until
-	if until == 0 {
+	n.rearm()
+}
+
+// rearm waits for the alarm, anew after the clock was changed.
+func (n *Node) rearm() {
+	if n.alarm == 0 || n.machine == nil {
 		return
 	}
-	life := n.life
-	n.world.At(max(0, until.Sub(n.world.now)), func() {
-		if n.life == life && n.machine != nil && n.alarm == until {
+	life, until := n.life, n.alarm
+	n.world.At(n.clock.wait(n.world.now, until), func() {
+		switch {
+		case n.life != life || n.machine == nil || n.alarm != until:
+		case n.local() < until:
+			n.rearm()
+		default:
 			n.alarm = 0
-			n.step()
+			n.take()
 		}
 	})
 }
@@ -189,7 +314,15 @@ func (n *Node) Commit(ops []kv.Op, sync bool) error {
 	if !n.alive() {
 		return nil
 	}
-	return n.Disk.Commit(ops, sync)
+	kept := ops
+	if n.liar != nil {
+		kept = n.liar.forget(ops)
+	}
+	err := n.disk.commit(n.Disk, kept, sync)
+	if err == nil {
+		n.world.watch.wrote(n, ops)
+	}
+	return err
 }
 
 // Send implements node.Host.
@@ -197,85 +330,43 @@ func (n *Node) Send(p node.Packet) {
 	if !n.alive() {
 		return
 	}
-	w := n.world
-	if b, ok := node.BallotIn(p.Frame); ok {
-		n.watch(b.Subject)
-	}
-	for _, to := range w.Nodes {
-		if to.Peer != p.To || to == n {
-			continue
-		}
-		copies := 1
-		if w.links.IntN(1000) < w.cfg.Loss {
-			copies = 0
-		} else if w.links.IntN(1000) < w.cfg.Twice {
-			copies = 2
-		}
-		for range copies {
-			spread := int64(w.cfg.Latency[1] - w.cfg.Latency[0])
-			delay := w.cfg.Latency[0] + time.Duration(w.links.Int64N(spread+1))
-			w.At(delay, func() { w.deliver(n, to, p.Frame) })
+	f := n.frame(p.Frame)
+	for _, to := range n.world.byPeer[p.To] {
+		if to != n {
+			n.say(to, f)
 		}
 	}
-}
-
-// twins are the anchors that run twice.
-func (w *World) twins() map[aweigh.AnchorID]bool {
-	twins := make(map[aweigh.AnchorID]bool)
-	for _, n := range w.Nodes {
-		if n.twin {
-			twins[n.key.Public().ID()] = true
-		}
-	}
-	return twins
-}
-
-func (w *World) index(a aweigh.AnchorID) int {
-	for _, n := range w.Nodes {
-		if n.key.Public().ID() == a {
-			return n.Index
-		}
-	}
-	return -1
-}
-
-// watch holds the node to one ballot for a slot, over all of its lives (P7).
-func (n *Node) watch(s quorum.Subject) {
-	for _, k := range []quorum.Kind{s.Kind, quorum.Nullify, quorum.Finalize} {
-		if old, ok := n.signed[slot{s.View, k}]; ok && old.Conflicts(s) {
-			n.world.fail(n, "two conflicting ballots: %v and %v", old, s)
-		}
-	}
-	n.signed[slot{s.View, s.Kind}] = s
 }
 
 // Gossip implements node.Host: everyone hears it.
-func (n *Node) Gossip(frame []byte) {
+func (n *Node) Gossip(raw []byte) {
+	if !n.alive() {
+		return
+	}
+	f := n.frame(raw)
 	for _, to := range n.world.Nodes {
 		if to != n {
-			n.Send(node.Packet{To: to.Peer, Frame: frame})
+			n.say(to, f)
 		}
 	}
 }
 
-func (w *World) deliver(from, to *Node, frame []byte) {
-	if to.machine == nil || from.cut || to.cut {
+func (n *Node) say(to *Node, f *frame) {
+	if n.liar != nil {
+		n.liar.out = append(n.liar.out, parcel{to: to, frame: f})
 		return
 	}
-	msg, err := to.machine.Checker().Check(from.Peer, frame)
-	if err != nil {
-		w.fail(to, "an honest node sent what cannot be taken: %v", err)
-		return
-	}
-	w.trace("n%d > n%d %s", from.Index, to.Index, describe(msg))
-	to.step(node.Arrived{From: from.Peer, Message: msg})
+	n.world.send(n, to, f, 0)
 }
 
-func describe(m node.Message) string {
-	if s, ok := m.(fmt.Stringer); ok {
-		return s.String()
+// frame is the one for raw, which is the same for all to whom it goes.
+func (n *Node) frame(raw []byte) *frame {
+	if l := n.last; l != nil && len(l.raw) == len(raw) && &l.raw[0] == &raw[0] {
+		return l
 	}
-	return fmt.Sprintf("%T", m)
+	n.last = &frame{raw: raw}
+	n.world.watch.said(n, n.last)
+	return n.last
 }
 
 // Reply implements node.Host.
@@ -284,40 +375,21 @@ func (n *Node) Reply(r node.Reply) {
 		return
 	}
 	if r.Read != 0 {
-		n.Reads[r.Read] = r.Height
-		if r.Height < n.floor[r.Read] {
-			n.world.fail(n, "a linearizable read at height %d after a write was acknowledged at %d", r.Height, n.floor[r.Read])
+		if done := n.reads[r.Read]; done != nil {
+			delete(n.reads, r.Read)
+			done(r)
 		}
 		return
 	}
-	n.world.acked = max(n.world.acked, r.Height)
-	n.Done[r.Mutation] = r
+	if done := n.replies[r.Mutation]; done != nil {
+		delete(n.replies, r.Mutation)
+		done(r)
+	}
 }
 
-// Note implements node.Host, and watches the invariants.
+// Note implements node.Host.
 func (n *Node) Note(note node.Note) {
-	if n.dead {
-		return
-	}
-	w := n.world
-	switch note := note.(type) {
-	case node.Finalized:
-		w.trace("n%d final %d view %d %s (%d)", n.Index, note.Height, note.View, note.Block.Short(), note.Mutations)
-		if other, ok := w.final[note.Height]; ok && other != note.Block {
-			w.fail(n, "agreement: height %d is %s here and %s elsewhere", note.Height, note.Block.Short(), other.Short())
-		}
-		w.final[note.Height] = note.Block
-		n.Height = note.Height
-	case node.Nullified:
-		w.trace("n%d view %d nullified", n.Index, note.View)
-	case node.Faulted:
-		if !w.twins()[note.Proof.Anchor()] {
-			w.fail(n, "a proof of fault against an honest anchor: %v / %v", note.Proof.First.Subject, note.Proof.Second.Subject)
-		}
-		w.trace("n%d proves n%d at fault", n.Index, w.index(note.Proof.Anchor()))
-	case node.LostState:
-		w.trace("n%d lost state", n.Index)
-	case node.Dropped:
-		w.trace("n%d dropped: %s", n.Index, note.Why)
+	if !n.dead {
+		n.world.watch.noted(n, note)
 	}
 }

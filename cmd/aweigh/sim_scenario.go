@@ -1,0 +1,91 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/aweigh/aweigh/sim"
+)
+
+// isSeed matches the SEED of a drawn world.
+var isSeed = regexp.MustCompile(`^[0-9]+$`)
+
+// scenario is what an argument FILE|NAME|SEED stands for.
+func scenario(arg string) (sim.Scenario, error) {
+	switch {
+	case isSeed.MatchString(arg):
+		seed, err := strconv.ParseUint(arg, 10, 64)
+		if err != nil || seed == 0 {
+			return sim.Scenario{}, fmt.Errorf("%w: a seed is a number from 1 to 18446744073709551615, not %s", errUsage, arg)
+		}
+		s := sim.Draw(seed)
+		s.Name = "drawn"
+		return s, nil
+	case isFile(arg):
+		return scenarioFile(arg)
+	}
+	s, err := sim.FromLibrary(arg)
+	if err != nil {
+		return s, fmt.Errorf("%w: there is no such file, and %s", errUsage, reason(err))
+	}
+	return s, nil
+}
+
+// isFile reports whether an argument is meant to be a file.
+func isFile(arg string) bool {
+	if strings.ContainsAny(arg, `/\`) || slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(arg)) {
+		return true
+	}
+	_, err := os.Stat(arg)
+	return err == nil
+}
+
+// scenarioFile reads a scenario. One without a name gets that of its file.
+func scenarioFile(path string) (sim.Scenario, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return sim.Scenario{}, fmt.Errorf("%w: %w", errUsage, err)
+	}
+	defer f.Close()
+	source, err := io.ReadAll(io.LimitReader(f, sim.MaxSource+1))
+	if err != nil {
+		return sim.Scenario{}, fmt.Errorf("%w: %w", errUsage, err)
+	}
+	s, err := sim.Decode(source)
+	if s.Name == "" {
+		s.Name = strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
+	}
+	return s, refused(path, err)
+}
+
+// refused is an error about a scenario, with what is wrong after where it is.
+func refused(where string, err error) error {
+	if !errors.Is(err, sim.ErrScenario) {
+		return err
+	}
+	return fmt.Errorf("%w: %s: %s", errUsage, where, reason(err))
+}
+
+// reason is what is wrong with a scenario.
+func reason(err error) string { return strings.TrimPrefix(err.Error(), sim.ErrScenario.Error()+": ") }
+
+// completeScenario lets the shell complete names of the library, or files.
+func completeScenario(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var names []string
+	for _, n := range sim.Library() {
+		names = append(names, n.Name+"\t"+n.About)
+	}
+	return names, cobra.ShellCompDirectiveDefault
+}

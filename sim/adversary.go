@@ -1,0 +1,293 @@
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/must"
+	"github.com/aweigh/aweigh/kv"
+	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/quorum"
+	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/votes"
+)
+
+// play is one way to lie. A member of a coalition is an honest machine whose
+// effects are bent before they leave; it signs with its own key alone.
+type play interface {
+	// bend changes what the member is about to send.
+	bend(l *liar, out []parcel) []parcel
+	// hear looks at what arrives, and says whether the member's machine may see it.
+	hear(l *liar, from *Node, f *frame) bool
+	// tick is called again and again while the member lies.
+	tick(l *liar)
+}
+
+// plain is a play that does nothing; others replace what they need.
+type plain struct{}
+
+func (plain) bend(_ *liar, out []parcel) []parcel { return out }
+func (plain) hear(*liar, *Node, *frame) bool      { return true }
+func (plain) tick(*liar)                          {}
+
+// plan is what a coalition shares.
+type plan struct {
+	w       *World
+	role    Role
+	rand    *rand.Rand
+	members []*Node
+	plays   []play
+	names   []string
+	victims []*Node                        // aimed at by name
+	sides   map[aweigh.View]int            // seed of the split of the honest in a view
+	twoFor  map[aweigh.View][2]aweigh.Hash // blocks proposed twice over by a member
+}
+
+// parcel is a frame for one node, perhaps held back for a while.
+type parcel struct {
+	to    *Node
+	frame *frame
+	wait  time.Duration
+}
+
+// liar is a member of a coalition.
+type liar struct {
+	*plan
+	n   *Node
+	out []parcel // what the machine sends in this step
+}
+
+// tickEvery is how often a liar that lies by itself does so.
+const tickEvery = 100 * time.Millisecond
+
+// cast gives the roles of the scenario to anchors.
+func (w *World) cast() error {
+	free := make([]*Node, 0, len(w.Nodes))
+	named := make(map[int]bool)
+	for _, r := range w.Scenario.Cast {
+		for _, a := range r.Anchors {
+			named[a] = true
+		}
+	}
+	for _, n := range w.Nodes[:w.Scenario.Network.Anchors] {
+		if !named[n.Index] {
+			free = append(free, n)
+		}
+	}
+	total := w.weights.Total()
+	budget := w.rules.Mode.FaultBudget(total)
+	var lying uint64
+	for i, r := range w.Scenario.Cast {
+		p := &plan{
+			w: w, role: r, rand: rand.New(rand.NewPCG(w.Scenario.Seed, uint64(100+i))),
+			sides: make(map[aweigh.View]int), twoFor: make(map[aweigh.View][2]aweigh.Hash),
+		}
+		take := func() {
+			n := free[len(free)-1]
+			free = free[:len(free)-1]
+			p.members = append(p.members, n)
+			lying += w.weight(n)
+		}
+		for _, a := range r.Anchors {
+			p.members = append(p.members, w.Nodes[a])
+			lying += w.weight(w.Nodes[a])
+		}
+		switch {
+		case r.Weight == "budget" || r.Weight == "half":
+			most := budget
+			if r.Weight == "half" {
+				most = lying + (budget-min(budget, lying))/2
+			}
+			for len(free) > 1 && lying+w.weight(free[len(free)-1]) <= most {
+				take()
+			}
+		case r.Weight == "over":
+			for len(free) > 1 && lying <= budget {
+				take()
+			}
+		case r.Count > len(free):
+			return fmt.Errorf("%w: cast[%d]: %d liars, but only %d anchors have no role", ErrScenario, i, r.Count, len(free))
+		default:
+			for range r.Count {
+				take()
+			}
+		}
+		slices.SortFunc(p.members, func(a, b *Node) int { return a.Index - b.Index })
+		for _, v := range r.Victims {
+			p.victims = append(p.victims, w.Nodes[v])
+		}
+		p.names = r.Play
+		for _, name := range r.Play {
+			p.plays = append(p.plays, newPlay(name))
+		}
+		w.roles = append(w.roles, p)
+	}
+	for _, p := range w.roles {
+		for _, n := range slices.Clone(p.members) {
+			if p.has("twins") || p.has("fork") {
+				p.members = append(p.members, n.face())
+			}
+		}
+		for _, n := range p.members {
+			n.liar = &liar{plan: p, n: n}
+			w.At(p.role.From+time.Duration(p.rand.Int64N(int64(tickEvery))), n.liar.tick)
+		}
+	}
+	for _, f := range w.Scenario.Faults.Timed {
+		if f.Kind == "rollback" || f.Kind == "forgetful" {
+			for _, i := range f.Nodes {
+				w.Nodes[i].faulty = true
+			}
+		}
+	}
+	return nil
+}
+
+func (p *plan) has(name string) bool { return slices.Contains(p.names, name) }
+
+// on reports whether the coalition lies now.
+func (p *plan) on() bool {
+	at := p.w.Now()
+	switch {
+	case at < p.role.From || p.role.Until > 0 && at >= p.role.Until:
+		return false
+	case p.role.Every > 0:
+		return (at-p.role.From)%p.role.Every < p.role.Every/2
+	}
+	return true
+}
+
+// may reports whether to take an occasion.
+func (p *plan) may() bool { return p.rand.Int64N(million) < int64(p.role.Rate) }
+
+// told counts a lie.
+func (l *liar) told(play string, format string, args ...any) {
+	w := l.w
+	w.watch.attacks[play]++
+	w.record('L', l.n.Index, -1, []byte(play))
+	if w.text != nil || len(w.marks) < w.mostMark {
+		text := fmt.Sprintf(format, args...)
+		w.say("%s lies (%s): %s", l.n, play, text)
+		w.mark(Mark{Node: l.n.number(), From: -1, Kind: "lie", Text: play + ": " + text})
+	}
+}
+
+// victim reports whether a node is aimed at in a view: one named, or one of half
+// of the honest nodes, the same for all members.
+func (p *plan) victim(n *Node, v aweigh.View) bool {
+	if p.friend(n) {
+		return false
+	}
+	if len(p.victims) > 0 {
+		return slices.Contains(p.victims, n)
+	}
+	return p.side(n, v) == 1
+}
+
+// side is the half of the nodes in which one stands in a view.
+func (p *plan) side(n *Node, v aweigh.View) int {
+	seed, ok := p.sides[v]
+	if !ok {
+		seed = p.rand.IntN(1 << 20)
+		p.sides[v] = seed
+	}
+	return (n.number()*7919 + seed + n.number()*seed) >> 3 & 1
+}
+
+func (p *plan) friend(n *Node) bool { return slices.Contains(p.members, n) }
+
+// others are the nodes that are not of the coalition.
+func (p *plan) others() []*Node {
+	return slices.DeleteFunc(slices.Clone(p.w.Nodes), p.friend)
+}
+
+// someone is a node outside of the coalition.
+func (p *plan) someone() *Node {
+	o := p.others()
+	return o[p.rand.IntN(len(o))]
+}
+
+// sign makes a ballot on whatever the liar likes.
+func (l *liar) sign(s quorum.Subject) votes.Ballot {
+	b := votes.Ballot{
+		Format: scope.Format, Domain: l.w.checker.Keyring.Domain(), Subject: s, Anchor: l.n.key.Public().ID(),
+	}
+	b.Signature = l.n.key.Sign(votes.ContextBallot, b.SigningBytes())
+	l.w.watch.ballot(l.n, s)
+	return b
+}
+
+// send sends content that the liar's machine knows nothing of.
+func (l *liar) send(to *Node, content any) { l.sendFrame(to, &frame{raw: node.Frame(content)}) }
+
+func (l *liar) sendFrame(to *Node, f *frame) { l.w.send(l.n, to, f, 0) }
+
+// flush sends what the plays leave of what the machine wants to send.
+func (l *liar) flush() {
+	out := l.out
+	l.out = nil
+	if l.on() {
+		for _, p := range l.plays {
+			out = p.bend(l, out)
+		}
+	}
+	for _, x := range out {
+		l.w.send(l.n, x.to, x.frame, x.wait)
+	}
+}
+
+// hear lets the plays look at what arrives.
+func (l *liar) hear(from *Node, f *frame) bool {
+	if !l.on() {
+		return true
+	}
+	for _, p := range l.plays {
+		if !p.hear(l, from, f) {
+			return false
+		}
+	}
+	return true
+}
+
+// tick gives every play its turn, for as long as the world lasts.
+func (l *liar) tick() {
+	if l.on() && l.n.machine != nil {
+		for _, p := range l.plays {
+			if p.tick(l); l.n.machine == nil {
+				break
+			}
+		}
+	}
+	l.w.At(tickEvery+time.Duration(l.rand.Int64N(int64(tickEvery))), l.tick)
+}
+
+// forget keeps a liar's disk from remembering what it signed.
+func (l *liar) forget(ops []kv.Op) []kv.Op {
+	return slices.DeleteFunc(slices.Clone(ops), func(op kv.Op) bool { return len(op.Key) > 0 && op.Key[0] == guardSpace })
+}
+
+// clean gives the liar a new machine in place of one that noticed what was signed
+// behind its back: the disk does not remember it. Nobody sees it happen.
+func (l *liar) clean() {
+	life := l.n.life
+	l.w.At(500*time.Millisecond+time.Duration(l.rand.Int64N(int64(time.Second))), func() {
+		if l.n.life == life && l.n.machine != nil {
+			l.reborn()
+		}
+	})
+}
+
+func (l *liar) reborn() {
+	n := l.n
+	n.Disk.Crash(n.Disk.Unsynced())
+	n.alarm = 0
+	n.disk.crash()
+	must.OK(n.start(), "restarting a liar")
+	n.soon()
+}
+
+// view is the one that the liar's machine is in.
+func (l *liar) view() aweigh.View { return l.n.machine.Status().View }

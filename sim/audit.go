@@ -1,0 +1,163 @@
+package sim
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/must"
+	"github.com/aweigh/aweigh/lineage"
+	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/scope"
+)
+
+// audit looks at what every node holds in the end.
+func (w *World) audit() {
+	x := &w.watch
+	x.accountable()
+	var held []*Node // to the invariants
+	for _, n := range w.Nodes {
+		if !n.excused() {
+			held = append(held, n)
+		}
+	}
+	if len(held) == 0 {
+		return
+	}
+	best := slices.MaxFunc(held, func(a, b *Node) int { return cmp.Compare(a.state().Head().Height, b.state().Head().Height) })
+	longest := best.state()
+	x.linearizable(longest)
+	x.chain(best)
+	x.durable(best)
+	heads := make(map[aweigh.Height]scope.Head)
+	for _, n := range held {
+		head := n.state().Head()
+		same, known := heads[head.Height]
+		w.holds(Validity, n, !known || same.Digest == head.Digest, "height %d leads to state %s here, and to %s elsewhere",
+			head.Height, head.Digest.Short(), same.Digest.Short())
+		heads[head.Height] = head
+		x.lineage(n, best, longest.Lineage())
+		for i := range w.Scenario.Load.Keys {
+			if kv, ok := n.get(keyName(i)); ok {
+				x.uid(n, kv)
+			}
+		}
+		if n.machine != nil {
+			s := n.Status()
+			w.holds(Rosters, n, s.Roster.Hash() == w.checker.Keyring.Domain().Roster && s.Rules == w.rules, "another roster or policy in epoch %d", s.Epoch)
+			x.bounded(n)
+		}
+	}
+}
+
+func (n *Node) state() *scope.State {
+	s, err := scope.Open(n.Disk, n.world.Genesis.Hash())
+	must.OK(err, "reading the state")
+	return s
+}
+
+// chain reads all final blocks of a node: every mutation is authentic, and
+// stands there once (P21).
+func (x *watch) chain(n *Node) {
+	w := x.w
+	history := node.History{Reader: n.Disk, Scope: w.Genesis.Hash(), Limits: w.checker.Limits}
+	applied := make(map[aweigh.Hash]aweigh.Height)
+	barred := make(map[int]bool)
+	for at := aweigh.Height(1); at <= n.state().Head().Height; at++ {
+		raw, err := history.Raw(at)
+		must.OK(err, "reading a block")
+		b, err := scope.DecodeBlock(raw, w.checker.Limits, w.checker.Verify)
+		w.holds(Validity, n, err == nil && b.Header.Height == at, "the final block at height %d does not hold: %v", at, err)
+		if err != nil {
+			return
+		}
+		if want, known := x.final[at]; known {
+			w.holds(Agreement, n, want == b.Hash(), "height %d is %s in the end, and was %s", at, b.Hash().Short(), want.Short())
+		}
+		for _, c := range b.Bundles {
+			for i := range c.Mutations() {
+				id := c.Mutations()[i].ID
+				if o, err := x.outcomeAt(n, id); err != nil || o != at {
+					continue // a duplicate, which execution skipped
+				}
+				first, twice := applied[id]
+				w.holds(Validity, n, !twice, "mutation %s stands at heights %d and %d", id.Short(), first, at)
+				applied[id] = at
+			}
+		}
+		for _, p := range b.Proofs {
+			barred[w.anchors[p.Anchor()]] = true
+		}
+	}
+	for i := range w.Nodes {
+		if barred[i] {
+			w.holds(Honour, n, !w.Nodes[i].honest() && x.within, "a proof of fault against node %d stands in a final block", i)
+			x.proven[i] = true
+			x.reach("proven equivocator")
+		}
+	}
+}
+
+func (x *watch) outcomeAt(n *Node, id aweigh.Hash) (aweigh.Height, error) {
+	r, ok, err := n.state().Outcome(id)
+	must.OK(err, "reading an outcome")
+	if !ok {
+		return 0, scope.ErrInvalid
+	}
+	return r.Height, nil
+}
+
+// lineage holds a node's log to growing only, and to being a beginning of the
+// longest one: RFC 6962 proofs made by one node and verified with the other's head.
+func (x *watch) lineage(n, best *Node, longest *lineage.Log) {
+	head, err := n.state().Lineage().Head()
+	must.OK(err, "reading the lineage")
+	whole, err := longest.Head()
+	must.OK(err, "reading the lineage")
+	if head.Size == 0 || head.Size > whole.Size {
+		return
+	}
+	p, err := longest.ProveConsistency(head.Size, whole.Size)
+	if err == nil {
+		err = p.Verify(head, whole)
+	}
+	x.w.holds(Lineage, n, err == nil, "its log of %d entries is no beginning of that of %s, with %d: %v", head.Size, best, whole.Size, err)
+	at := int64(n.Index) % head.Size
+	e, _, err := n.state().Lineage().Entry(at)
+	must.OK(err, "reading an entry")
+	in, err := longest.Prove(at, whole.Size)
+	if err == nil {
+		err = in.Verify(e.Hash(), whole)
+	}
+	x.w.holds(Lineage, n, err == nil, "entry %d is not in the log of %s: %v", at, best, err)
+}
+
+// durable holds what was acknowledged to standing, in the longest chain and where
+// it was told.
+func (x *watch) durable(best *Node) {
+	for _, t := range x.told {
+		for _, n := range []*Node{best, t.at} {
+			if n.excused() || n != best && n.Height < t.height {
+				continue
+			}
+			r, ok, err := n.state().Outcome(t.mutation)
+			must.OK(err, "reading an outcome")
+			x.w.holds(Durable, n, ok && r.Height == t.height && r.Revision == t.outcome.Revision && r.Succeeded == t.outcome.Succeeded,
+				"%s was told height %d, revision %d of mutation %s; in the end it stands at height %d, revision %d, on record: %v",
+				t.at, t.height, t.outcome.Revision, t.mutation.Short(), r.Height, r.Revision, ok)
+		}
+	}
+}
+
+// accountable asks, if agreement broke, for proofs against more than the budget.
+func (x *watch) accountable() {
+	if x.verdicts[Agreement].Broken == 0 {
+		return
+	}
+	var weight uint64
+	for a := range x.evidence.guilty() {
+		weight += x.w.weights.Of(a)
+		x.proven[x.w.anchors[a]] = true
+	}
+	x.w.holds(Accountability, nil, weight > x.budget, "agreement broke, but the ballots on hand prove only a weight of %d at fault, of a budget of %d", weight, x.budget)
+}

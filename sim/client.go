@@ -1,0 +1,220 @@
+package sim
+
+import (
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/internal/must"
+	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/scope"
+)
+
+// client asks one thing after another, of one honest node at a time.
+type client struct {
+	w     *World
+	id    int
+	at    *Node
+	known map[string]string // the value that it last saw under a key, to compare with
+	busy  int               // number of the request that is open; 0: none
+	made  int               // requests so far
+	later []func()          // what it wants to ask next
+}
+
+// deed is one request and what its client learned of it, for the history.
+type deed struct {
+	client     int
+	kind       string // read, write or swap
+	key        string
+	value, was string // written; expected by a swap
+	got        string // read
+	mutation   aweigh.Hash
+	begin, end time.Duration
+	unknown    bool // no answer came
+	failed     bool // a swap that found another value
+}
+
+// clientele starts the clients of the scenario.
+func (w *World) clientele() {
+	load := w.Scenario.Load
+	var hosts []*Node
+	for _, n := range w.Nodes {
+		if n.liar == nil && n.Face == 0 {
+			hosts = append(hosts, n)
+		}
+	}
+	if len(hosts) == 0 {
+		return
+	}
+	writes, reads := load.Writes, load.Reads
+	for i := range load.Clients {
+		c := &client{w: w, id: i, at: hosts[i%len(hosts)], known: make(map[string]string)}
+		w.clients = append(w.clients, c)
+		// Each has its share of the requests, spread over the time until Stop.
+		mine := func(all int) int { return (all + load.Clients - 1 - i) / load.Clients }
+		for range mine(writes) {
+			w.At(time.Duration(w.ask.Int64N(int64(w.Scenario.Stop))), func() { c.queue(c.write) })
+		}
+		for range mine(reads) {
+			w.At(time.Duration(w.ask.Int64N(int64(w.Scenario.Stop))), func() { c.queue(c.read) })
+		}
+		// Now and then a client goes to another node.
+		if w.ask.IntN(2) == 0 {
+			w.At(time.Duration(w.ask.Int64N(int64(w.Scenario.Stop))), func() { c.at = hosts[w.ask.IntN(len(hosts))] })
+		}
+	}
+}
+
+// queue makes a request, when the one that is open is answered or given up.
+func (c *client) queue(do func()) {
+	if c.busy != 0 {
+		c.later = append(c.later, do)
+	} else if c.w.firing {
+		do()
+	}
+}
+
+// begin opens a request, and gives it up in good time. What it returns ends it.
+func (c *client) begin() (end func()) {
+	c.made++
+	c.busy = c.made
+	me := c.busy
+	end = func() {
+		if c.busy != me {
+			return
+		}
+		c.busy = 0
+		if len(c.later) > 0 {
+			next := c.later[0]
+			c.later = c.later[1:]
+			c.w.At(time.Millisecond, func() { c.queue(next) })
+		}
+	}
+	c.w.At(2*c.w.Scenario.Load.Give, end)
+	return end
+}
+
+func (c *client) key() string { return keyName(c.w.ask.IntN(c.w.Scenario.Load.Keys)) }
+
+func keyName(i int) string { return fmt.Sprintf("/k%d", i) }
+
+// mutation is a transaction as a client asks for it; sent again, it is the same.
+func (w *World) mutation(t scope.Txn, nonce []byte) scope.Mutation {
+	return scope.Mutation{
+		Scope: w.Genesis.Hash(), Class: scope.Write, Content: canon.Encode(t), Nonce: nonce, ValidUntil: w.now.Add(5 * time.Minute),
+	}
+}
+
+// write puts a value of its own, or swaps one for it.
+func (c *client) write() {
+	w := c.w
+	key := c.key()
+	nonce := binary.BigEndian.AppendUint64(nil, w.ask.Uint64())
+	value := fmt.Sprintf("%0*x", w.Scenario.Load.Value, nonce)
+	put := scope.Op{Kind: scope.OpPut, Key: []byte(key), Value: []byte(value)}
+	d := &deed{client: c.id, kind: "write", key: key, value: value}
+	t := scope.Txn{Success: []scope.Op{put}}
+	if was := c.known[key]; was != "" && w.ask.Int64N(million) < int64(w.Scenario.Load.Swap) {
+		d.kind, d.was = "swap", was
+		t.Compare = []scope.Compare{{Key: []byte(key), Target: scope.OnValue, Relation: scope.Equal, Value: []byte(was)}}
+	}
+	c.submit(c.at, d, w.mutation(t, nonce), 0, c.begin())
+}
+
+// submit proposes a mutation, and perhaps once more if no answer comes.
+func (c *client) submit(at *Node, d *deed, m scope.Mutation, try int, end func()) {
+	w := c.w
+	open := true
+	id, ok := at.Submit(m, func(r node.Reply) {
+		switch {
+		case !open: // the client asks again
+		case r.Refused == nil:
+			open = false
+			w.watch.answered(at, d, r)
+			end()
+			if try > 0 {
+				w.watch.reach("late again")
+			}
+		case try == 0:
+			open = false
+			w.watch.forget(d)
+			end()
+		}
+	})
+	if !ok { // the node is down: nothing was asked
+		end()
+		return
+	}
+	if try == 0 {
+		d.mutation = id
+		w.watch.asked(d)
+		w.log(at, "write", "client %d: %s %s (%s)", c.id, d.kind, d.key, id.Short())
+	}
+	again := w.ask.IntN(3) == 0
+	w.At(w.Scenario.Load.Give, func() {
+		if open && try == 0 && again && w.firing {
+			open = false
+			c.submit(at, d, m, 1, end)
+		}
+	})
+}
+
+// read asks for a linearizable read, and then reads the node's state.
+func (c *client) read() {
+	w, at := c.w, c.at
+	d, end := &deed{client: c.id, kind: "read", key: c.key()}, c.begin()
+	floor := w.watch.acked
+	if at.Read(func(r node.Reply) {
+		end()
+		if r.Refused != nil {
+			return
+		}
+		w.holds(Linearizable, at, r.Height >= floor, "a linearizable read at height %d, after a write was acknowledged at %d", r.Height, floor)
+		if w.firing {
+			w.watch.reach("read under fire")
+		}
+		kv, _ := at.get(d.key)
+		d.got = string(kv.Value)
+		c.known[d.key] = d.got
+		w.watch.readDone(at, d)
+		w.watch.uid(at, kv)
+	}) {
+		w.watch.asked(d)
+	} else {
+		end()
+	}
+}
+
+// get is what a node's state holds under a key.
+func (n *Node) get(key string) (scope.KeyValue, bool) {
+	state, err := scope.Open(n.Disk, n.world.Genesis.Hash())
+	must.OK(err, "reading the state")
+	r, err := state.Range([]byte(key), nil, scope.Range{})
+	must.OK(err, "reading a key")
+	if len(r.Kvs) == 0 {
+		return scope.KeyValue{}, false
+	}
+	return r.Kvs[0], true
+}
+
+// born names an object by the key and revision under which it was created.
+type born struct {
+	key      string
+	revision int64
+}
+
+// uid holds the object under a key to one identity, everywhere and for good.
+func (x *watch) uid(n *Node, kv scope.KeyValue) {
+	if kv.CreateRevision == 0 || n.excused() {
+		return
+	}
+	b := born{string(kv.Key), kv.CreateRevision}
+	u, known := x.uids[b]
+	x.uids[b] = kv.UID
+	x.w.holds(Identity, n, !known || u == kv.UID, "%s, created at revision %d, is %s here and was %s", b.key, b.revision, kv.UID, u)
+}
+
+// pending reports whether a request waits for its answer.
+func (w *World) pending() bool { return w.watch.waiting > 0 }

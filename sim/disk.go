@@ -1,0 +1,57 @@
+package sim
+
+import (
+	"errors"
+	"time"
+
+	"github.com/aweigh/aweigh/kv"
+	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/store"
+)
+
+// disk is what is wrong with a node's disk.
+type disk struct {
+	slow      time.Duration // each sync takes so long
+	full      bool
+	forgetful bool // says that it synced, and did not
+	planted   bool // one read or sync is going to fail
+
+	busy  bool         // a slow sync is under way
+	inbox []node.Event // what came meanwhile
+}
+
+// crash ends a node's life on the disk: what was planted is forgotten.
+func (d *disk) crash() { d.busy, d.inbox, d.planted = false, nil, false }
+
+// failing reports whether a fault of the disk may stop the node.
+func (d *disk) failing() bool { return d.full || d.planted }
+
+var errFull = errors.New("no space left on device")
+
+// commit writes as the disk can.
+func (d *disk) commit(on *store.Mem, ops []kv.Op, sync bool) error {
+	if d.full {
+		on.FailNext(store.FaultCommit, errFull)
+	}
+	return on.Commit(ops, sync && !d.forgetful)
+}
+
+// finishLater carries out the effects of a step when a slow disk is done. The
+// machine is left alone until then: the store must show what it wrote.
+func (n *Node) finishLater(fx node.Effects) {
+	life := n.life
+	n.disk.busy = true
+	n.world.At(n.disk.slow, func() {
+		if n.life != life || n.machine == nil {
+			return
+		}
+		defer n.caught()
+		n.disk.busy = false
+		inbox := n.disk.inbox
+		n.disk.inbox = nil
+		n.finish(fx)
+		if n.machine != nil && n.life == life {
+			n.take(inbox...)
+		}
+	})
+}

@@ -1,0 +1,149 @@
+package sim
+
+import (
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// Draw is the whole random world of a seed: every parameter of it. Those who lie
+// weigh no more than the fault budget, so that every invariant must hold, and
+// progress must come once the faults are over.
+func Draw(seed uint64) Scenario {
+	d := drawing{Rand: rand.New(rand.NewPCG(seed, 0xd4a3))}
+	s := Scenario{Seed: seed, Heal: &Heal{}, Stop: d.between(2*time.Second, 7*time.Second)}
+	n := d.anchors()
+	s.Network = Network{Anchors: n, Mode: "bft", Trust: d.trust()}
+	if d.one(5) {
+		s.Network.Mode = "crash"
+	}
+	if d.one(4) {
+		s.Network.Observers = 1 + d.IntN(2)
+	}
+	if d.one(3) {
+		s.Network.Timing.View = d.between(300*time.Millisecond, 2*time.Second)
+	}
+	s.Links = d.links()
+	s.Load = Load{
+		Clients: 1 + d.IntN(6), Writes: 3 + d.IntN(max(4, 160/n)), Reads: d.IntN(max(4, 100/n)),
+		Keys: 1 + d.IntN(6), Swap: Share(d.IntN(million / 2)), Give: d.between(time.Second, 5*time.Second),
+	}
+	if s.Network.Mode == "bft" && !d.one(4) {
+		s.Cast = d.cast(s.Stop)
+	}
+	s.Faults = d.faults(s)
+	return s
+}
+
+// drawing is the stream of chance behind one scenario.
+type drawing struct{ *rand.Rand }
+
+func (d drawing) one(in int) bool { return d.IntN(in) == 0 }
+
+func (d drawing) between(a, b time.Duration) time.Duration {
+	return (a + time.Duration(d.Int64N(int64(b-a)))).Round(time.Millisecond)
+}
+
+// share is up to most parts per million, in tenths of a percent.
+func (d drawing) share(most int) Share { return Share(d.IntN(most/1000+1) * 1000) }
+
+// anchors is 4 to 40, small numbers more often: the cost of a world grows with
+// the square.
+func (d drawing) anchors() int {
+	switch d.IntN(20) {
+	case 0:
+		return 20 + d.IntN(21)
+	case 1, 2, 3:
+		return 10 + d.IntN(10)
+	}
+	return 4 + d.IntN(6)
+}
+
+func (d drawing) trust() (t []Share) {
+	if d.one(2) {
+		return nil
+	}
+	for range 2 + d.IntN(4) {
+		t = append(t, Share(100_000+100_000*d.IntN(9)))
+	}
+	return t
+}
+
+func (d drawing) links() Links {
+	switch d.IntN(5) {
+	case 0:
+		return Links{Model: "constant", Delay: d.between(time.Millisecond, 20*time.Millisecond)}
+	case 1:
+		return Links{Model: "lognormal", Delay: d.between(time.Millisecond, 40*time.Millisecond), Spread: d.between(time.Millisecond, 60*time.Millisecond)}
+	case 2:
+		return Links{Model: "regions"}
+	}
+	return Links{Model: "uniform", Delay: d.between(100*time.Microsecond, 5*time.Millisecond), Spread: d.between(0, 50*time.Millisecond)}
+}
+
+// cast draws one or two coalitions that together are within the budget.
+func (d drawing) cast(stop time.Duration) (cast []Role) {
+	weight := []string{"budget"}
+	if d.one(3) {
+		weight = []string{"half", "budget"}
+	}
+	for _, w := range weight {
+		r := Role{Weight: w, Rate: d.share(900_000) + 100_000}
+		for _, i := range d.Perm(len(Plays))[:1+d.IntN(3)] {
+			name := Plays[i].Name
+			if slices.Contains(alone, name) && len(r.Play) > 0 {
+				continue
+			}
+			r.Play = append(r.Play, name)
+			if slices.Contains(alone, name) {
+				break
+			}
+		}
+		if d.one(4) {
+			r.From = d.between(0, stop/2)
+		}
+		if d.one(4) {
+			r.Every = d.between(500*time.Millisecond, 3*time.Second)
+		}
+		cast = append(cast, r)
+	}
+	return cast
+}
+
+func (d drawing) faults(s Scenario) (f Faults) {
+	if d.one(2) {
+		f.Loss = d.share(200_000)
+	}
+	if d.one(3) {
+		f.Duplicate = d.share(100_000)
+	}
+	if d.one(3) {
+		f.Reorder = d.share(200_000)
+	}
+	if d.one(5) {
+		f.Crash = Share(200 + d.IntN(2000))
+	}
+	nodes := s.Network.Anchors + s.Network.Observers
+	for range d.IntN(5) {
+		x := Fault{Kind: FaultKinds[d.IntN(len(FaultKinds))].Name, At: d.between(0, s.Stop-time.Second)}
+		x.For = d.between(100*time.Millisecond, s.Stop-x.At)
+		x.By = d.between(time.Millisecond, 2*time.Second)
+		switch x.Kind {
+		case "partition":
+			cut := 1 + d.IntN(nodes-1)
+			p := d.Perm(nodes)
+			x.Groups, x.OneWay = [][]int{p[:cut], p[cut:]}, d.one(3)
+		case "rollback", "forgetful":
+			if len(s.Cast) > 0 || s.Network.Trust != nil || s.Network.Mode != "bft" {
+				continue // it would be one too many
+			}
+			x.Nodes = []int{0} // always the same one: together they must not weigh too much
+		case "drift":
+			x.Rate = int64(1 + d.IntN(50_000))
+		case "churn":
+			x.Rate = int64(1 + d.IntN(6))
+		}
+		f.Timed = append(f.Timed, x)
+	}
+	return f
+}

@@ -1,0 +1,68 @@
+package sim
+
+import (
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/quorum"
+	"github.com/aweigh/aweigh/votes"
+)
+
+// evidence is what honest nodes together were shown of who signed what: by
+// anchor and view, every subject. It is gathered once the faulty weigh more than
+// the budget, to see whether those who broke agreement can be named (P36).
+type evidence map[testimony][]quorum.Subject
+
+type testimony struct {
+	anchor aweigh.AnchorID
+	view   aweigh.View
+}
+
+// add takes in what a verified frame shows.
+func (e evidence) add(f *frame) {
+	certs := func(cs ...quorum.Certificate) {
+		for _, c := range cs {
+			for _, s := range c.Signatures {
+				e.sign(s.Anchor, c.Subject)
+			}
+		}
+	}
+	switch c := f.open().(type) {
+	case votes.Ballot:
+		e.sign(c.Anchor, c.Subject)
+	case node.Proposal:
+		e.sign(c.Header.Proposer, quorum.Subject{Kind: quorum.Propose, View: c.Header.View, Block: c.Header.Hash()})
+	case node.Offer:
+		for _, v := range c.Votes {
+			e.sign(v.Signature.Anchor, v.Subject)
+		}
+	case node.Blocks:
+		certs(c.Finality.Certificate)
+	case node.Announce:
+		certs(c.Certificate)
+	}
+}
+
+func (e evidence) sign(a aweigh.AnchorID, s quorum.Subject) {
+	k := testimony{a, s.View}
+	for _, old := range e[k] {
+		if old == s {
+			return
+		}
+	}
+	e[k] = append(e[k], s)
+}
+
+// guilty is the anchors that contradicted themselves.
+func (e evidence) guilty() map[aweigh.AnchorID]bool {
+	guilty := make(map[aweigh.AnchorID]bool)
+	for k, subjects := range e {
+		for i, s := range subjects {
+			for _, o := range subjects[:i] {
+				if s.Conflicts(o) {
+					guilty[k.anchor] = true
+				}
+			}
+		}
+	}
+	return guilty
+}

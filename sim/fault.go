@@ -1,0 +1,308 @@
+package sim
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/store"
+)
+
+// plant schedules the faults of the scenario. All are over at Stop.
+func (w *World) plant() {
+	s := w.Scenario
+	for _, f := range s.Faults.Timed {
+		if f.At >= s.Stop {
+			continue
+		}
+		until := s.Stop
+		if f.For > 0 {
+			until = min(until, f.At+f.For)
+		}
+		w.At(f.At, func() {
+			w.say("fault %s begins", f.Kind)
+			end := w.begin(f, until-f.At)
+			w.At(until-f.At, func() {
+				w.say("fault %s ends", f.Kind)
+				end()
+			})
+		})
+	}
+	if s.Faults.Crash > 0 {
+		w.doom(int64(s.Faults.Crash))
+	}
+}
+
+// begin lets a fault befall the world, for some time, and returns what ends it.
+func (w *World) begin(f Fault, lasts time.Duration) (end func()) {
+	nodes := w.struck(f)
+	switch f.Kind {
+	case "partition", "cut", "eclipse":
+		return w.sever(f, nodes)
+	case "clog":
+		return w.clogged(nodes)
+	case "swizzle":
+		return w.swizzle(nodes, lasts)
+	case "churn":
+		return w.churn(nodes, lasts, max(1, int(f.Rate)))
+	case "offset", "drift", "step":
+		return w.tick(f, nodes)
+	}
+	return w.diskFault(f, nodes)
+}
+
+// struck is the nodes to which a fault happens, with both faces of those who
+// have two: those named or, if none are, at most a third of all, drawn.
+func (w *World) struck(f Fault) (nodes []*Node) {
+	named := f.Nodes
+	if len(named) == 0 && f.Kind != "partition" {
+		all := w.Scenario.Network.Anchors + w.Scenario.Network.Observers
+		named = w.chance.Perm(all)[:max(1, all/3)]
+	}
+	for _, n := range w.Nodes {
+		if slices.Contains(named, n.number()) {
+			nodes = append(nodes, n)
+		}
+	}
+	return nodes
+}
+
+// sever cuts links in both directions, or in one.
+func (w *World) sever(f Fault, nodes []*Node) (end func()) {
+	var cut [][2]*Node
+	side := make(map[int]int) // of each node by number, counted from 1
+	for i, g := range f.Groups {
+		for _, n := range g {
+			side[n] = i + 1
+		}
+	}
+	apart := func(a, b *Node) bool { // from a to b
+		switch f.Kind {
+		case "cut":
+			return slices.Contains(nodes, a) || slices.Contains(nodes, b)
+		case "eclipse":
+			return slices.Contains(nodes, b) && a.liar == nil || slices.Contains(nodes, a) && b.liar == nil
+		}
+		sa, sb := side[a.number()], side[b.number()]
+		if a.liar != nil && sa == 0 || b.liar != nil && sb == 0 {
+			return false // those who lie find a way around, unless they are named
+		}
+		return sa != sb && !(f.OneWay && sb == 1)
+	}
+	for _, a := range w.Nodes {
+		for _, b := range w.Nodes {
+			if a != b && a.Peer != b.Peer && apart(a, b) {
+				cut = append(cut, [2]*Node{a, b})
+			}
+		}
+	}
+	touched := make(map[*Node]bool)
+	for _, c := range cut {
+		w.wires.block(c[0], c[1], true)
+		touched[c[0]], touched[c[1]] = true, true
+	}
+	each := func(do func(*Node)) {
+		for _, n := range w.Nodes {
+			if touched[n] && n.machine != nil {
+				do(n)
+			}
+		}
+	}
+	each(func(n *Node) {
+		w.log(n, "cut", "by %s", f.Kind)
+		w.wires.part(n)
+	})
+	return func() {
+		for _, c := range cut {
+			w.wires.block(c[0], c[1], false)
+		}
+		each(func(n *Node) {
+			w.log(n, "joined", "after %s", f.Kind)
+			w.wires.meet(n)
+		})
+	}
+}
+
+func (w *World) clogged(nodes []*Node) (end func()) {
+	for _, n := range nodes {
+		w.log(n, "cut", "clogged")
+		w.wires.clog(n, true)
+	}
+	return func() {
+		for _, n := range nodes {
+			w.log(n, "joined", "no longer clogged")
+			w.wires.clog(n, false)
+		}
+	}
+}
+
+// swizzle clogs nodes one after another, and frees them in another order, as
+// FoundationDB's simulator does.
+func (w *World) swizzle(nodes []*Node, lasts time.Duration) (end func()) {
+	clogged := make(map[*Node]bool)
+	set := func(n *Node, on bool) {
+		if clogged[n] != on {
+			clogged[n] = on
+			w.log(n, "cut", "clogged: %v", on)
+			w.wires.clog(n, on)
+		}
+	}
+	for _, i := range w.chance.Perm(len(nodes)) {
+		w.At(time.Duration(w.chance.Int64N(int64(lasts/2)+1)), func() { set(nodes[i], true) })
+	}
+	for _, i := range w.chance.Perm(len(nodes)) {
+		w.At(lasts/2+time.Duration(w.chance.Int64N(int64(lasts/2)+1)), func() { set(nodes[i], false) })
+	}
+	return func() {
+		for _, n := range nodes {
+			set(n, false)
+		}
+	}
+}
+
+// churn lets nodes die and restart.
+func (w *World) churn(nodes []*Node, lasts time.Duration, times int) (end func()) {
+	for range times {
+		n := nodes[w.chance.IntN(len(nodes))]
+		at := time.Duration(w.chance.Int64N(int64(lasts) + 1))
+		w.At(at, func() { n.Crash(w.chance.IntN(n.Disk.Unsynced() + 1)) })
+		w.At(at+time.Duration(w.chance.Int64N(int64(lasts)/4+1)), n.Up)
+	}
+	return func() { up(nodes) }
+}
+
+func up(nodes []*Node) {
+	for _, n := range nodes {
+		n.Up()
+	}
+}
+
+// tick sets clocks wrong, and right again.
+func (w *World) tick(f Fault, nodes []*Node) (end func()) {
+	set := func(n *Node, offset time.Duration, drift int64) {
+		w.log(n, "clock", "off by %v, drifts by %d in a million", offset, drift)
+		n.clock.set(w.now, offset, drift)
+		n.rearm()
+	}
+	for i, n := range nodes {
+		by, drift := f.By, f.Rate
+		if i%2 == 1 { // some are fast, some are slow
+			by, drift = -by, -drift
+		}
+		if f.Kind == "drift" {
+			by = 0
+		} else {
+			drift = 0
+		}
+		set(n, by, drift)
+	}
+	return func() {
+		for _, n := range nodes {
+			set(n, 0, 0)
+		}
+	}
+}
+
+// diskFault lets nodes crash, or their disks fail.
+func (w *World) diskFault(f Fault, nodes []*Node) (end func()) {
+	keep := func(n *Node) int {
+		switch f.Keep {
+		case "none":
+			return 0
+		case "all":
+			return n.Disk.Unsynced()
+		}
+		return w.chance.IntN(n.Disk.Unsynced() + 1)
+	}
+	old := make(map[*Node]*store.Mem)
+	for _, n := range nodes {
+		w.log(n, "disk", "%s", f.Kind)
+		switch f.Kind {
+		case "crash":
+			n.Crash(keep(n))
+		case "rollback":
+			old[n] = n.Disk.Clone()
+			old[n].Crash(0)
+		case "full":
+			n.disk.full = true
+		case "slow":
+			n.disk.slow = f.By
+		case "readfail":
+			n.disk.planted = true
+			n.Disk.FailNext(store.FaultRead, errors.New("input/output error"))
+		case "syncfail":
+			n.disk.planted = true
+			n.Disk.FailNext(store.FaultSync, errors.New("input/output error"))
+		case "forgetful":
+			n.disk.forgetful = true
+		}
+	}
+	return func() {
+		for _, n := range nodes {
+			switch f.Kind {
+			case "full":
+				n.disk.full = false
+			case "slow":
+				n.disk.slow = 0
+			case "rollback":
+				n.Crash(0)
+				n.Disk = old[n]
+			case "forgetful":
+				n.Crash(0)
+				n.disk.forgetful = false
+			case "readfail", "syncfail":
+				n.Disk.FailNext(store.FaultRead, nil) // if it came to nothing
+				n.Disk.FailNext(store.FaultSync, nil)
+				n.disk.planted = false
+			}
+		}
+		up(nodes)
+	}
+}
+
+// doom lets nodes die between any two effects of their steps, with a chance in
+// parts per million, at most a third of the weight at a time.
+func (w *World) doom(chance int64) {
+	var down uint64
+	for _, n := range w.Nodes {
+		weight := w.weight(n)
+		n.Doomed = func(int) bool {
+			if !w.firing || w.chance.Int64N(million) >= chance || (down+weight)*3 >= w.weights.Total() {
+				return false
+			}
+			down += weight
+			w.At(time.Duration(w.chance.Int64N(int64(2*time.Second))), func() {
+				down -= weight
+				n.Up()
+			})
+			return true
+		}
+	}
+}
+
+// heal ends all faults, and brings every node back whose disk is whole.
+func (w *World) heal() {
+	w.firing = false
+	w.wires.loss, w.wires.twice, w.wires.reorder = 0, 0, 0
+	for _, n := range w.Nodes {
+		n.Doomed = nil
+		if n.liar == nil {
+			n.clock.set(w.now, 0, 0)
+			n.rearm()
+		}
+		n.Up()
+	}
+	if !w.wires.parted {
+		return
+	}
+	for _, n := range w.Nodes {
+		var met []node.Event
+		for _, o := range w.Nodes {
+			if n.Peer != o.Peer && n.machine != nil && o.machine != nil {
+				met = append(met, node.Met{Peer: o.Peer})
+			}
+		}
+		n.soon(met...)
+	}
+}

@@ -1,0 +1,173 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/aweigh/aweigh/node"
+)
+
+// million is the whole of a Share.
+const million = 1_000_000
+
+// frame is what travels. It is checked once for all who receive it: they share
+// a roster, so that the answer is the same for all.
+type frame struct {
+	raw     []byte
+	id      uint64 // in the trace, once its content stands there
+	checked bool
+	msg     node.Message
+	err     error
+	parsed  bool
+	content any // as node.Parse gives it, nil if it gives none
+}
+
+// open is the frame's content, whether it verifies or not.
+func (f *frame) open() any {
+	if !f.parsed {
+		f.parsed = true
+		f.content, _ = node.Parse(f.raw)
+	}
+	return f.content
+}
+
+func (w *World) check(from *Node, f *frame) (node.Message, error) {
+	if !f.checked {
+		f.checked = true
+		f.msg, f.err = w.checker.Check(from.Peer, f.raw)
+	}
+	return f.msg, f.err
+}
+
+// wires are the links between all nodes, and what is wrong with them.
+type wires struct {
+	world   *World
+	model   delayModel
+	loss    int64 // parts per million of frames
+	twice   int64
+	reorder int64
+	cut     map[pair]int // directions that carry nothing, by how many faults
+	clogged map[*Node]int
+	held    []event // frames that wait for a clog to end
+	parted  bool    // somebody was told that another is out of reach
+
+	messages, bytes uint64
+}
+
+// pair is one direction between two nodes, by their index.
+type pair struct{ from, to int }
+
+func (l *wires) open(w *World) {
+	s := w.Scenario
+	*l = wires{
+		world: w, model: newDelayModel(s.Links),
+		loss: int64(s.Faults.Loss), twice: int64(s.Faults.Duplicate), reorder: int64(s.Faults.Reorder),
+		cut: make(map[pair]int), clogged: make(map[*Node]int),
+	}
+}
+
+// send puts a frame on its way, after a time in which its sender holds it back.
+func (w *World) send(from, to *Node, f *frame, wait time.Duration) {
+	l := &w.wires
+	l.messages++
+	l.bytes += uint64(len(f.raw))
+	copies := 1
+	if l.loss > 0 && w.links.Int64N(million) < l.loss {
+		copies = 0
+	} else if l.twice > 0 && w.links.Int64N(million) < l.twice {
+		copies = 2
+	}
+	for range copies {
+		d := l.model.delay(w.links, from.number(), to.number())
+		if l.reorder > 0 && w.links.Int64N(million) < l.reorder {
+			d *= time.Duration(2 + w.links.IntN(9))
+		}
+		w.push(event{at: w.now.Add(wait + d), to: to, from: from, frame: f, sent: w.now})
+	}
+}
+
+// arrive lets a frame arrive, unless something is in its way.
+func (w *World) arrive(e event) {
+	l, from, to := &w.wires, e.from, e.to
+	if to.machine == nil || len(l.cut) > 0 && l.cut[pair{from.Index, to.Index}] > 0 {
+		return
+	}
+	if len(l.clogged) > 0 && (l.clogged[from] > 0 || l.clogged[to] > 0) {
+		l.held = append(l.held, e)
+		return
+	}
+	if to.liar != nil && !to.liar.hear(from, e.frame) {
+		return
+	}
+	msg, err := w.check(from, e.frame)
+	if err != nil {
+		w.watch.refused(from, to, e.frame, err)
+		return
+	}
+	w.recordFrame(to, from, e.frame)
+	if w.text != nil {
+		w.say("%s < %s %s", to, from, describe(e.frame))
+	}
+	if len(w.marks) < w.mostMark {
+		w.mark(Mark{Node: to.number(), From: from.number(), Sent: e.sent.Sub(Start), Kind: "message", Text: describe(e.frame)})
+	}
+	w.watch.heard(to, e.frame)
+	to.take(node.Arrived{From: from.Peer, Message: msg})
+}
+
+// block cuts one direction between two nodes, or gives it back.
+func (l *wires) block(from, to *Node, on bool) {
+	p := pair{from.Index, to.Index}
+	if on {
+		l.cut[p]++
+		return
+	}
+	if l.cut[p]--; l.cut[p] <= 0 {
+		delete(l.cut, p)
+	}
+}
+
+// clog lets what is sent to or from a node wait, or brings it all at once.
+func (l *wires) clog(n *Node, on bool) {
+	if on {
+		l.clogged[n]++
+		return
+	}
+	if l.clogged[n]--; l.clogged[n] > 0 {
+		return
+	}
+	delete(l.clogged, n)
+	held := l.held
+	l.held = nil
+	for _, e := range held {
+		e.at = l.world.now.Add(l.model.delay(l.world.links, e.from.number(), e.to.number()))
+		l.world.push(e) // those still clogged at one end wait again
+	}
+}
+
+// reaches reports whether two nodes can talk with each other.
+func (l *wires) reaches(a, b *Node) bool {
+	return a.machine != nil && b.machine != nil && l.cut[pair{a.Index, b.Index}] == 0 && l.cut[pair{b.Index, a.Index}] == 0
+}
+
+// meet lets a node and all whom it can reach learn that they are connected.
+func (l *wires) meet(n *Node) {
+	var met []node.Event
+	for _, o := range l.world.Nodes {
+		if o != n && o.Peer != n.Peer && l.reaches(n, o) {
+			met = append(met, node.Met{Peer: o.Peer})
+			o.soon(node.Met{Peer: n.Peer})
+		}
+	}
+	n.soon(met...)
+}
+
+// part lets a node and the others learn, or not, that it is out of their reach.
+func (l *wires) part(n *Node) {
+	for _, o := range l.world.Nodes {
+		if o != n && o.Peer != n.Peer && o.machine != nil && !l.reaches(n, o) && l.world.links.IntN(2) == 0 {
+			l.parted = true
+			o.soon(node.Parted{Peer: n.Peer})
+			n.soon(node.Parted{Peer: o.Peer})
+		}
+	}
+}

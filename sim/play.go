@@ -1,0 +1,40 @@
+package sim
+
+// newPlay makes the play of a name, for one coalition.
+func newPlay(name string) play {
+	switch name {
+	case "equivocate":
+		return &equivocate{}
+	case "fork":
+		return &fork{}
+	case "rival":
+		return &rival{}
+	case "withhold":
+		return &withhold{}
+	case "mute":
+		return &mute{}
+	case "delay":
+		return &delayed{}
+	case "replay":
+		return &replay{}
+	case "garbage":
+		return &garbage{}
+	case "censor":
+		return &censor{}
+	case "rewrite":
+		return &rewrite{}
+	case "clock":
+		return &badClock{}
+	case "flood":
+		return &flood{}
+	case "stale":
+		return &stale{}
+	case "slander":
+		return &slander{}
+	case "amnesia":
+		return &amnesia{}
+	case "defeat":
+		return &defeat{}
+	}
+	return plain{} // twins: to run twice is all
+}

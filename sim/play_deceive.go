@@ -1,0 +1,133 @@
+package sim
+
+import (
+	"encoding/binary"
+	"slices"
+	"time"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/must"
+	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/quorum"
+	"github.com/aweigh/aweigh/scope"
+)
+
+// rewrite answers those that catch up with another history.
+type rewrite struct{ plain }
+
+func (r *rewrite) hear(l *liar, from *Node, f *frame) bool {
+	ask, ok := f.open().(node.CatchUp)
+	if !ok || l.friend(from) || !l.may() {
+		return true
+	}
+	history := node.History{Reader: l.n.Disk, Scope: l.w.Genesis.Hash(), Limits: l.w.Genesis.Policy.Limits}
+	b, err := history.Block(ask.From)
+	if ask.From == 0 || err != nil { // nothing to rewrite yet: what does not exist is promised
+		l.told("rewrite", "%s is promised a million blocks", from)
+		l.send(from, node.Blocks{Height: ask.From + 1_000_000})
+		return false
+	}
+	finality, err := history.Finality(ask.From)
+	if err != nil {
+		return true
+	}
+	answer := node.Blocks{Height: ask.From + 10, Certificates: make([]quorum.Certificate, 1), Finality: finality}
+	what := ""
+	switch l.rand.IntN(5) {
+	case 0: // another block, under the coalition's own signatures
+		h := b.Header
+		h.Time++
+		b = scope.NewBlock(h, nil, nil)
+		answer.Finality = scope.Finality{Header: b.Header, Certificate: l.certificate(
+			quorum.Subject{Kind: quorum.Finalize, View: h.View, Block: b.Hash()}, from)}
+		what = "another block, finalized by the coalition"
+	case 1: // another block, under the true one's finality
+		h := b.Header
+		h.Time++
+		b = scope.NewBlock(h, b.Bundles, nil)
+		answer.Finality.Header = b.Header
+		what = "another block, under the true one's certificate"
+	case 2: // the true block, less one signature
+		c := &answer.Finality.Certificate
+		c.Signatures = slices.Clone(c.Signatures[:len(c.Signatures)-1])
+		what = "a certificate that lacks a signature"
+	case 3: // the true block without its content
+		b = &scope.Block{Header: b.Header}
+		what = "a block without its content"
+	case 4: // a block that was not asked for
+		if older, err := history.Block(ask.From - 1); err == nil {
+			b = older
+		}
+		what = "an older block"
+	}
+	answer.Blocks = [][]byte{b.Encode()}
+	l.told("rewrite", "%s asks for height %d, and gets %s", from, ask.From, what)
+	l.send(from, answer)
+	return false
+}
+
+// badClock runs ahead as far as the others take it, and farther.
+type badClock struct{ plain }
+
+func (*badClock) tick(l *liar) {
+	drift := int64(l.w.Genesis.Policy.Limits.Drift)
+	ahead := time.Duration(l.rand.Int64N(3 * drift))
+	l.told("clock", "runs %v ahead", ahead.Round(time.Millisecond))
+	l.n.clock.set(l.w.now, ahead, 0)
+	l.n.rearm()
+}
+
+// flood sends as many frames as it can.
+type flood struct {
+	plain
+	sent uint64
+}
+
+// floodFrames is how many frames a coalition sends in a tick, so that a world
+// with many nodes can still be simulated.
+const floodFrames = 80
+
+func (x *flood) tick(l *liar) {
+	frames := max(2, floodFrames/len(l.members))
+	l.told("flood", "%d frames", frames)
+	for range frames {
+		x.sent++
+		some := aweigh.Sum(binary.BigEndian.AppendUint64(nil, x.sent))
+		to, v := l.someone(), l.view()
+		switch l.rand.IntN(20) {
+		case 0: // fresh, valid, and of no use
+			t := scope.Txn{Success: []scope.Op{{Kind: scope.OpPut, Key: []byte("/flood"), Value: some[:]}}}
+			b, err := scope.Sign(l.n.author, l.w.Genesis.Policy.Limits, l.w.mutation(t, some[:16]))
+			must.OK(err, "signing a bundle")
+			l.send(to, node.RawBundle(b.Raw()))
+		case 1: // a valid ballot for a view that nobody is in
+			l.send(to, l.sign(quorum.Subject{Kind: quorum.Nullify, View: v + aweigh.View(2+l.rand.IntN(100))}))
+		case 2, 3, 4:
+			l.send(to, node.Offer{Domain: l.w.checker.Keyring.Domain(), View: 1, Height: aweigh.Height(x.sent)})
+		case 5, 6, 7:
+			l.send(to, node.CatchUp{From: 1})
+		case 8, 9, 10:
+			l.send(to, node.Ask{Round: x.sent})
+		default:
+			l.send(to, node.Want{Blocks: []aweigh.Hash{some}, Bundles: []aweigh.Hash{some}})
+		}
+	}
+}
+
+// stale answers reads with the genesis, and denies what it holds.
+type stale struct{ plain }
+
+func (*stale) bend(l *liar, out []parcel) []parcel {
+	for i := range out {
+		switch c := out[i].frame.open().(type) {
+		case node.Answer:
+			l.told("stale", "%s is told of height 0 instead of %d", out[i].to, c.Header.Height)
+			out[i].frame = &frame{raw: node.Frame(node.Answer{Round: c.Round})}
+		case node.Offer:
+			c.View, c.Final, c.Height, c.Votes, c.Certificates = 1, 0, 0, nil, nil
+			l.told("stale", "%s is told that nothing happened", out[i].to)
+			out[i].frame = &frame{raw: node.Frame(c)}
+		}
+	}
+	return out
+}

@@ -1,0 +1,154 @@
+package sim
+
+import (
+	"slices"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/quorum"
+	"github.com/aweigh/aweigh/votes"
+)
+
+// equivocate tells each half of the others something else: of two blocks that
+// members propose in one view, each half gets one, and each gets the coalition's
+// votes for its own.
+type equivocate struct{ plain }
+
+func (e *equivocate) bend(l *liar, out []parcel) []parcel {
+	if !l.may() {
+		return out
+	}
+	other := make(map[*frame]*frame) // what the victims get in its place
+	return slices.DeleteFunc(out, func(x parcel) bool {
+		v, lie := e.lie(l, x.frame, other)
+		if lie == nil || !l.victim(x.to, v) {
+			return false
+		}
+		l.told("equivocate", "%s hears %s, others %s", x.to, describe(lie), describe(x.frame))
+		l.w.send(l.n, x.to, lie, x.wait)
+		return true
+	})
+}
+
+// lie is the contradiction to a frame, nil if there is none to tell.
+func (e *equivocate) lie(l *liar, f *frame, made map[*frame]*frame) (aweigh.View, *frame) {
+	switch c := f.open().(type) {
+	case votes.Ballot:
+		if made[f] == nil {
+			made[f] = &frame{raw: node.Frame(l.sign(e.contradiction(l, c.Subject)))}
+		}
+		return c.Subject.View, made[f]
+	case node.Proposal:
+		if made[f] == nil {
+			p := c
+			p.Header.Time++
+			made[f] = &frame{raw: node.Frame(l.propose(p))}
+			l.twoFor[p.Header.View] = [2]aweigh.Hash{c.Header.Hash(), p.Header.Hash()}
+		}
+		return c.Header.View, made[f]
+	}
+	return 0, nil
+}
+
+// contradiction is what may not be signed beside s.
+func (e *equivocate) contradiction(l *liar, s quorum.Subject) quorum.Subject {
+	two, ok := l.twoFor[s.View]
+	other := two[0]
+	if s.Block == two[0] {
+		other = two[1]
+	}
+	switch s.Kind {
+	case quorum.Nullify:
+		if !ok {
+			other = l.w.watch.proposals[s.View]
+		}
+		if other.IsZero() {
+			return s
+		}
+		return quorum.Subject{Kind: quorum.Finalize, View: s.View, Block: other}
+	case quorum.Finalize:
+		if !ok {
+			return quorum.Subject{Kind: quorum.Nullify, View: s.View}
+		}
+	case quorum.Notarize:
+		if !ok {
+			other = aweigh.Sum(s.Block[:])
+		}
+	}
+	return quorum.Subject{Kind: s.Kind, View: s.View, Block: other}
+}
+
+// propose signs a proposal as the liar's own.
+func (l *liar) propose(p node.Proposal) node.Proposal {
+	p.Header.Proposer = l.n.key.Public().ID()
+	p.Signature = l.sign(quorum.Subject{Kind: quorum.Propose, View: p.Header.View, Block: p.Header.Hash()}).Signature
+	return p
+}
+
+// hear keeps from the machine what was signed behind its back, which would
+// silence it (P9).
+func (e *equivocate) hear(l *liar, _ *Node, f *frame) bool {
+	b, ok := f.open().(votes.Ballot)
+	return !ok || b.Anchor != l.n.key.Public().ID()
+}
+
+// fork lets the two faces of every member talk to one half of the honest each,
+// so that each half sees a coalition that agrees with it.
+type fork struct{ plain }
+
+func (*fork) bend(l *liar, out []parcel) []parcel {
+	for _, x := range out {
+		if v, ok := viewOf(x.frame); ok && l.sameSide(x.to) && !l.friend(x.to) {
+			l.told("fork", "%s hears of view %d from %s alone: %s", x.to, v, l.n, describe(x.frame))
+		}
+	}
+	return slices.DeleteFunc(out, func(x parcel) bool { return !l.sameSide(x.to) })
+}
+
+func (*fork) hear(l *liar, from *Node, _ *frame) bool { return l.sameSide(from) }
+
+// sameSide reports whether a node is on the side of this face: that of the
+// victims is the second.
+func (l *liar) sameSide(n *Node) bool {
+	if l.friend(n) {
+		return n.Face == l.n.Face
+	}
+	if len(l.victims) > 0 {
+		return l.victim(n, 0) == (l.n.Face == 1)
+	}
+	return n.number()%2 == l.n.Face
+}
+
+// rival proposes, when a member leads, another block on the parent of the last
+// one that anybody proposed, as if that one had been given up (against P12).
+type rival struct {
+	plain
+	last node.Proposal // seen
+}
+
+func (r *rival) hear(_ *liar, _ *Node, f *frame) bool {
+	if p, ok := f.open().(node.Proposal); ok && p.Header.View > r.last.Header.View {
+		r.last = p
+	}
+	return true
+}
+
+func (r *rival) bend(l *liar, out []parcel) []parcel {
+	var mine *frame
+	for i := range out {
+		p, ok := out[i].frame.open().(node.Proposal)
+		if !ok || r.last.Header.View == 0 || r.last.Header.View >= p.Header.View {
+			continue
+		}
+		if mine == nil && l.may() {
+			lie := r.last
+			lie.Header.View, lie.Header.Time = p.Header.View, p.Header.Time
+			mine = &frame{raw: node.Frame(l.propose(lie))}
+			l.told("rival", "view %d: a rival to the block of view %d", p.Header.View, r.last.Header.View)
+		}
+		if mine != nil {
+			out[i].frame = mine
+		}
+	}
+	return out
+}

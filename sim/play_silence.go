@@ -1,0 +1,123 @@
+package sim
+
+import (
+	"slices"
+	"time"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/quorum"
+	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/votes"
+)
+
+// viewOf is the view that a ballot or proposal is about; ok is false for others.
+func viewOf(f *frame) (v aweigh.View, ok bool) {
+	switch c := f.open().(type) {
+	case votes.Ballot:
+		return c.Subject.View, true
+	case node.Proposal:
+		return c.Header.View, true
+	}
+	return 0, false
+}
+
+// withhold keeps ballots and proposals from its victims.
+type withhold struct{ plain }
+
+func (*withhold) bend(l *liar, out []parcel) []parcel {
+	return slices.DeleteFunc(out, func(x parcel) bool {
+		v, ok := viewOf(x.frame)
+		if !ok || !l.victim(x.to, v) || !l.may() {
+			return false
+		}
+		l.told("withhold", "%s does not get %s", x.to, describe(x.frame))
+		return true
+	})
+}
+
+// mute says nothing to anyone outside of the coalition.
+type mute struct{ plain }
+
+func (*mute) bend(l *liar, out []parcel) []parcel {
+	return slices.DeleteFunc(out, func(x parcel) bool {
+		if l.friend(x.to) {
+			return false
+		}
+		l.told("mute", "%s does not get %s", x.to, describe(x.frame))
+		return true
+	})
+}
+
+// delayed sends ballots and proposals just inside or just outside of the time
+// that the others give a view.
+type delayed struct{ plain }
+
+func (*delayed) bend(l *liar, out []parcel) []parcel {
+	if !l.may() {
+		return out
+	}
+	patience := l.w.Scenario.Network.Timing.View << l.rand.IntN(3)
+	wait := patience - 20*time.Millisecond + time.Duration(l.rand.Int64N(int64(40*time.Millisecond)))
+	for i := range out {
+		if _, ok := viewOf(out[i].frame); ok {
+			out[i].wait = wait
+			l.told("delay", "%s gets %s after %v", out[i].to, describe(out[i].frame), wait)
+		}
+	}
+	return out
+}
+
+// censor drops what its victims' clients submit, and what the victims ask.
+type censor struct{ plain }
+
+func (*censor) hear(l *liar, from *Node, f *frame) bool {
+	switch c := f.open().(type) {
+	case node.RawBundle:
+		b, err := scope.CheckBundle(c, l.w.Genesis.Policy.Limits, l.w.checker.Verify)
+		if err != nil || !l.hates(b.Author()) {
+			return true
+		}
+		l.told("censor", "a bundle of %d mutations", len(b.Mutations()))
+		return false
+	case node.Want, node.Ask, node.CatchUp:
+		if !l.victim(from, 0) {
+			return true
+		}
+		l.told("censor", "%s from %s", describe(f), from)
+		return false
+	}
+	return true
+}
+
+// hates reports whether an author's node is a victim.
+func (l *liar) hates(author votes.PublicKey) bool {
+	for _, n := range l.w.Nodes {
+		if n.author.Public().ID() == author.ID() {
+			return l.victim(n, 0)
+		}
+	}
+	return false
+}
+
+// defeat gives up every view at once.
+type defeat struct{ plain }
+
+func (*defeat) tick(l *liar) {
+	s := quorum.Subject{Kind: quorum.Nullify, View: l.view()}
+	b := &frame{raw: node.Frame(l.sign(s))}
+	l.told("defeat", "%v", s)
+	for _, n := range l.others() {
+		l.sendFrame(n, b)
+	}
+}
+
+// amnesia restarts without a record of what was signed.
+type amnesia struct{ plain }
+
+func (*amnesia) tick(l *liar) {
+	if l.rand.IntN(5) == 0 {
+		l.told("amnesia", "forgets what it signed in view %d", l.view())
+		l.reborn()
+	}
+}

@@ -1,0 +1,108 @@
+package report
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/aweigh/aweigh/sim"
+)
+
+// liars are the anchors that lie, by number: those that roles name, those that
+// roles count from the last one on, and those seen to lie. With faulty disks besides, it may name too many.
+func liars(r *sim.Result) map[int]bool {
+	all := make(map[int]bool)
+	for _, role := range r.Scenario.Cast {
+		for _, a := range role.Anchors {
+			all[a] = true
+		}
+	}
+	n := r.Scenario.Network
+	count := 0
+	for _, role := range r.Scenario.Cast {
+		count += role.Count
+	}
+	if alike(n.Trust) && r.Total > 0 && len(r.Scenario.Cast) > 0 {
+		count = int(r.Faulty*uint64(n.Anchors)/r.Total) - len(all)
+	}
+	for a := n.Anchors - 1; a >= 0 && count > 0; a-- {
+		if !all[a] {
+			all[a] = true
+			count--
+		}
+	}
+	for _, m := range r.Marks {
+		if m.Kind == "lie" {
+			all[m.Node] = true
+		}
+	}
+	return all
+}
+
+// alike reports whether all anchors have the same weight.
+func alike(trust []sim.Share) bool {
+	return len(slices.Compact(slices.Clone(trust))) <= 1
+}
+
+// castTable says who lies, and how.
+func castTable(r *sim.Result) table {
+	t := table{Head: []string{"who", "plays", "which means that it", "when"}}
+	for _, role := range r.Scenario.Cast {
+		for i, play := range role.Play {
+			who, when := "", ""
+			if i == 0 {
+				who, when = whoOf(role), whenOf(role)
+				if len(role.Victims) > 0 {
+					when += "; aimed at " + nodes(role.Victims)
+				}
+			}
+			t.Rows = append(t.Rows, []string{who, play, about(sim.Plays, play), when})
+		}
+	}
+	return t
+}
+
+// faultTable says what else breaks, and when.
+func faultTable(s sim.Scenario) table {
+	t := table{Head: []string{"fault", "which means that", "at", "for", "nodes"}}
+	for _, f := range s.Faults.Timed {
+		lasts, who := "until the end", "drawn"
+		if f.For > 0 {
+			lasts = brief(f.For)
+		}
+		switch {
+		case len(f.Groups) > 0:
+			sides := make([]string, len(f.Groups))
+			for i, g := range f.Groups {
+				sides[i] = nodes(g)
+			}
+			who = strings.Join(sides, " | ")
+		case len(f.Nodes) > 0:
+			who = nodes(f.Nodes)
+		}
+		t.Rows = append(t.Rows, []string{f.Kind, about(sim.FaultKinds, f.Kind), brief(f.At), lasts, who})
+	}
+	return t
+}
+
+// about is what is said of a name.
+func about(all []sim.Named, name string) string {
+	for _, n := range all {
+		if n.Name == name {
+			return n.About
+		}
+	}
+	return ""
+}
+
+// counted are the counts that are not zero, the largest first.
+func counted(all []sim.Count) []sim.Count {
+	some := slices.DeleteFunc(slices.Clone(all), func(c sim.Count) bool { return c.Count == 0 })
+	slices.SortStableFunc(some, func(a, b sim.Count) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), strings.Compare(a.Name, b.Name))
+	})
+	return some
+}
+
+func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,192 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/quorum"
+	"github.com/aweigh/aweigh/scope"
+)
+
+// Options say what to keep of a run besides its Result.
+type Options struct {
+	Trace    io.Writer      // one readable line per event; nil: none
+	Marks    int            // keep at most so many marks
+	Progress func(Progress) // called now and then
+}
+
+// Progress is where a run stands.
+type Progress struct {
+	Virtual time.Duration
+	Of      time.Duration // until Stop
+	Events  uint64
+	Lowest  uint64 // final height of the honest node that has the least
+	Highest uint64
+	Attacks uint64
+	Healing bool
+}
+
+// slice is how much virtual time passes between two looks at the world as a whole.
+const slice = 20 * time.Millisecond
+
+// Run plays a scenario. It fails only if the scenario makes no sense, with an
+// error that wraps ErrScenario, or if ctx ends.
+func Run(ctx context.Context, s Scenario, o Options) (*Result, error) {
+	w, err := NewWorld(s, o)
+	if err != nil {
+		return nil, err
+	}
+	w.clientele()
+	w.plant()
+	pass := func(until time.Duration, done func() bool) error {
+		for w.Now() < until && !w.watch.over() && !done() {
+			w.Run(min(slice, until-w.Now()), nil)
+			if o.Progress != nil {
+				o.Progress(w.progress())
+			}
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if err := pass(w.Scenario.Stop, func() bool { return false }); err != nil {
+		return nil, err
+	}
+	var healed Healing
+	if w.Scenario.Heal != nil && !w.watch.over() {
+		healed.Asked = true
+		w.heal()
+		began := w.Now()
+		if wishes := w.wish(); wishes != nil {
+			healed.Possible = true
+			if err := pass(began+w.Scenario.Heal.Within, wishes.met); err != nil {
+				return nil, err
+			}
+			healed.Reached, healed.After, healed.Why = wishes.met(), w.Now()-began, wishes.why
+			if healed.Reached {
+				w.watch.reach("healed")
+			}
+		}
+	}
+	if len(w.watch.broken) == 0 || len(s.Expect) > 0 {
+		w.audit()
+	}
+	return w.result(healed), nil
+}
+
+// wishes are the writes that a healed network must make final.
+type wishes struct {
+	w    *World
+	core []*Node
+	open map[*Node]bool
+	why  string
+}
+
+// mostWishes bounds the nodes through which a healed network is asked to write.
+const mostWishes = 8
+
+// wish asks honest nodes for a write each, if they have the weight for every
+// rule; nil if they have not.
+func (w *World) wish() *wishes {
+	x := &wishes{w: w, open: make(map[*Node]bool)}
+	var weight uint64
+	anchors := 0
+	for _, n := range w.Nodes {
+		if n.honest() && n.machine != nil {
+			x.core = append(x.core, n)
+			weight += w.weight(n)
+			if n.key != nil {
+				anchors++
+			}
+		}
+	}
+	for _, k := range []quorum.Kind{quorum.Notarize, quorum.Nullify, quorum.Finalize} {
+		if !w.rules.For(k).Met(weight, w.weights.Total(), anchors) {
+			return nil
+		}
+	}
+	for _, i := range w.ask.Perm(len(x.core))[:min(len(x.core), mostWishes)] {
+		n := x.core[i]
+		t := scope.Txn{Success: []scope.Op{{Kind: scope.OpPut, Key: []byte("/healed"), Value: []byte(n.String())}}}
+		m := w.mutation(t, []byte(fmt.Sprintf("healed %04d", n.Index)))
+		x.open[n] = true
+		n.Submit(m, func(r node.Reply) {
+			if r.Outcome != nil {
+				delete(x.open, n)
+			}
+		})
+	}
+	return x
+}
+
+// met reports whether all are final, and all nodes are in the same state.
+func (x *wishes) met() bool {
+	for _, n := range x.core {
+		if x.open[n] {
+			x.why = fmt.Sprintf("a write at %s is not final", n)
+			return false
+		}
+	}
+	first := x.core[0].Height
+	for _, n := range x.core {
+		if n.Height != first {
+			x.why = fmt.Sprintf("%s stands at height %d, %s at %d", n, n.Height, x.core[0], first)
+			return false
+		}
+	}
+	x.why = ""
+	return true
+}
+
+func (w *World) progress() Progress {
+	p := Progress{Virtual: w.Now(), Of: w.Scenario.Stop, Events: w.events, Healing: !w.firing}
+	first := true
+	for _, n := range w.Nodes {
+		if n.honest() {
+			h := uint64(n.Height)
+			if first || h < p.Lowest {
+				p.Lowest = h
+			}
+			p.Highest = max(p.Highest, h)
+			first = false
+		}
+	}
+	for _, c := range w.watch.attacks {
+		p.Attacks += c
+	}
+	return p
+}
+
+// result is what came of the run.
+func (w *World) result(healed Healing) *Result {
+	x := &w.watch
+	r := &Result{
+		Scenario: w.Scenario, Trace: w.TraceHash(), Events: w.events, Virtual: w.Now(),
+		Verdicts: x.verdicts, Broken: x.broken, Healed: healed,
+		Attacks: counts(x.attacks), Refused: counts(x.refusal), Proven: slices.Sorted(maps.Keys(x.proven)),
+		Faulty: x.faulty, Budget: x.budget, Total: w.weights.Total(),
+		Blocks: len(x.final), Writes: len(x.told), Reads: x.reads, Finality: x.finality,
+		Messages: w.wires.messages, Bytes: w.wires.bytes, Nullified: len(x.nullified), Marks: w.marks,
+	}
+	for _, n := range w.Nodes {
+		r.Heights = append(r.Heights, aweigh.Height(n.Height))
+	}
+	for _, g := range GoalNames {
+		r.Goals = append(r.Goals, Count{g.Name, x.goals[g.Name]})
+	}
+	return r
+}
+
+func counts(m map[string]uint64) (c []Count) {
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		c = append(c, Count{name, m[name]})
+	}
+	return c
+}

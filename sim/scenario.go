@@ -1,0 +1,116 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/aweigh/aweigh/quorum"
+)
+
+// Scenario is a whole run as plain data: who takes part, over which links, who
+// lies how, what breaks when, what clients ask, and when it must have come right
+// again. A Scenario and the version of this program determine every byte of a run.
+//
+// The zero value of a field means the default named beside it; WithDefaults
+// fills them in. In YAML the keys are the names in lower case; durations read
+// like 250ms, shares like 0.05, 5% or 1/3.
+type Scenario struct {
+	Name  string `yaml:"name,omitempty"`
+	About string `yaml:"about,omitempty"` // one sentence for people
+	Seed  uint64 `yaml:"seed,omitempty"`  // 1
+
+	Network Network       `yaml:"network,omitempty"`
+	Links   Links         `yaml:"links,omitempty"`
+	Cast    []Role        `yaml:"cast,omitempty"`   // anchors that no role names are honest
+	Faults  Faults        `yaml:"faults,omitempty"` // of the world, not of people
+	Load    Load          `yaml:"load,omitempty"`
+	Bounds  Bounds        `yaml:"bounds,omitempty"`
+	Stop    time.Duration `yaml:"stop,omitempty"` // when clients and faults end; 10s
+
+	// Heal says what follows after Stop. Without it the run ends there.
+	Heal *Heal `yaml:"heal,omitempty"`
+	// Expect names the invariants that this scenario breaks, which only one whose
+	// faulty anchors weigh more than the fault budget may do. The run passes if at
+	// least one breaks.
+	Expect []string `yaml:"expect,omitempty"`
+}
+
+// Network is the nodes of a scope and its policy.
+type Network struct {
+	Anchors   int           `yaml:"anchors,omitempty"`   // 7
+	Observers int           `yaml:"observers,omitempty"` // nodes that follow without a vote; 0
+	Mode      string        `yaml:"mode,omitempty"`      // bft or crash; bft
+	Trust     []Share       `yaml:"trust,omitempty"`     // trust at the start, of the anchors in turn; all 1/2
+	Finalize  Share         `yaml:"finalize,omitempty"`  // weight that a finalization must exceed, for a policy stricter than the mode's
+	Timing    quorum.Timing `yaml:"timing,omitempty"`    // see quorum.Timing
+}
+
+// Links says how frames travel. A frame takes the model's delay, which is drawn
+// anew for each frame, so that frames overtake each other.
+type Links struct {
+	Model   string        `yaml:"model,omitempty"`   // uniform, constant, lognormal or regions; uniform
+	Delay   time.Duration `yaml:"delay,omitempty"`   // least (uniform), exact (constant) or median (lognormal); 1ms
+	Spread  time.Duration `yaml:"spread,omitempty"`  // uniform: added at most; lognormal: how far above Delay one frame in six is; 4ms
+	Regions []string      `yaml:"regions,omitempty"` // regions: where the nodes stand, in turn; all that Regions lists
+	Most    time.Duration `yaml:"most,omitempty"`    // no delay is longer; 10s
+}
+
+// Role is a coalition: anchors that lie on one shared plan. It holds the keys of
+// its own members only.
+type Role struct {
+	Play    []string      `yaml:"play"`              // names of Plays; all at once
+	Anchors []int         `yaml:"anchors,omitempty"` // by number, from 0
+	Count   int           `yaml:"count,omitempty"`   // in place of Anchors: so many, the last ones that no other role has
+	Weight  string        `yaml:"weight,omitempty"`  // in place of Count: "budget", as many as may lie; "half" of them; "over", the fewest that are too many
+	Victims []int         `yaml:"victims,omitempty"` // whom the play is aimed at; half of the honest ones, chosen anew as the play goes on
+	From    time.Duration `yaml:"from,omitempty"`    // honest before; 0s
+	Until   time.Duration `yaml:"until,omitempty"`   // honest afterwards; 0s: to the end
+	Every   time.Duration `yaml:"every,omitempty"`   // lies and is honest in turn, half of this period each; 0s: always
+	Rate    Share         `yaml:"rate,omitempty"`    // of the occasions taken; 1/2
+}
+
+// Faults are what goes wrong without anybody's will, until Stop.
+type Faults struct {
+	Loss      Share   `yaml:"loss,omitempty"`      // frames that never arrive
+	Duplicate Share   `yaml:"duplicate,omitempty"` // frames that arrive twice
+	Reorder   Share   `yaml:"reorder,omitempty"`   // frames that take up to ten times as long
+	Crash     Share   `yaml:"crash,omitempty"`     // of a node's effects: it dies there, at most a third of the weight at a time
+	Timed     []Fault `yaml:"timed,omitempty"`
+}
+
+// Fault is one thing that breaks at one time.
+type Fault struct {
+	Kind  string        `yaml:"kind"`            // see FaultKinds
+	At    time.Duration `yaml:"at,omitempty"`    // when it begins
+	For   time.Duration `yaml:"for,omitempty"`   // how long it lasts; 0s: until Stop
+	Nodes []int         `yaml:"nodes,omitempty"` // to whom it happens; drawn, at most a third, if none are named
+	// Groups are the sides of a partition. Nodes named in none make one more side.
+	Groups [][]int       `yaml:"groups,omitempty"`
+	OneWay bool          `yaml:"oneway,omitempty"` // of a partition: the first side still hears the others
+	By     time.Duration `yaml:"by,omitempty"`     // clock offset or step, or time of a slow disk's sync; 1s
+	Rate   int64         `yaml:"rate,omitempty"`   // clock drift in parts per million; of churn: restarts
+	Keep   string        `yaml:"keep,omitempty"`   // of a crash: how much of what was not synced survives: none, some, all; some
+}
+
+// Load is what clients ask. Each has one request open at a time.
+type Load struct {
+	Clients int           `yaml:"clients,omitempty"` // 3, at the nodes in turn
+	Writes  int           `yaml:"writes,omitempty"`  // in all; 30
+	Reads   int           `yaml:"reads,omitempty"`   // linearizable, in all; 15
+	Keys    int           `yaml:"keys,omitempty"`    // 4
+	Value   int           `yaml:"value,omitempty"`   // bytes; 16
+	Swap    Share         `yaml:"swap,omitempty"`    // of the writes that compare first; 1/4
+	Give    time.Duration `yaml:"give,omitempty"`    // a client gives up after so long, and does not know; 4s
+}
+
+// Heal ends all faults: links are whole again, and every honest node is up and
+// has its clock set right. Those who lie go on. If the honest ones then have the
+// weight for every rule of the policy, each of them must make a write of its own
+// final, and all must reach the same state.
+type Heal struct {
+	Within time.Duration `yaml:"within,omitempty"` // 3m
+}
+
+// Bounds are what no honest node may hold more of.
+type Bounds struct {
+	Waiting int `yaml:"waiting,omitempty"` // bytes of mutations that wait; the node's own limit
+}

@@ -1,0 +1,84 @@
+package sim
+
+import (
+	"flag"
+	"testing"
+	"time"
+)
+
+var allTwins = flag.Bool("all-twins", false, "enumerate more partitions in TestTwins")
+
+// TestTwins runs one anchor twice on one key, as in Twins (Bano et al., 2021): in
+// each of two periods the machines are split into two sides, in every
+// way, under different leaders; then all meet. Agreement must hold, and
+// blocks must become final, or the run has proven nothing. As a positive control
+// the same is done where nobody may lie, mode crash: there some split must fork.
+func TestTwins(t *testing.T) {
+	for mode, anchors := range map[string]int{"bft": 4, "crash": 3} {
+		t.Run(mode, func(t *testing.T) {
+			forks, final, runs := 0, 0, 0
+			leaders := uint64(2)
+			if *allTwins {
+				leaders = 12
+			}
+			for seed := uint64(1); seed <= leaders; seed++ {
+				for first := range 16 {
+					for second := range 16 {
+						if !*allTwins && (first+second+int(seed))%3 > 0 {
+							continue
+						}
+						broken, blocks := splitTwins(t, mode, anchors, seed, first, second)
+						runs++
+						final += min(blocks, 1)
+						if broken {
+							forks++
+						}
+					}
+				}
+			}
+			t.Logf("%d runs, %d with final blocks, %d forks", runs, final, forks)
+			switch {
+			case final < runs:
+				t.Errorf("in %d of %d runs nothing became final", runs-final, runs)
+			case mode == "bft" && forks > 0:
+				t.Errorf("%d forks beside one liar of four", forks)
+			case mode == "crash" && forks == 0:
+				t.Error("no fork where nobody may lie, and one does")
+			}
+		})
+	}
+}
+
+// splitTwins runs one schedule: bit i of a mask says on which side machine i is.
+func splitTwins(t *testing.T, mode string, anchors int, seed uint64, masks ...int) (broken bool, blocks int) {
+	s := Scenario{
+		Seed: seed, Network: Network{Anchors: anchors, Mode: mode},
+		Cast:   []Role{{Play: []string{"twins"}, Anchors: []int{anchors - 1}}},
+		Links:  Links{Model: "constant", Delay: time.Millisecond},
+		Load:   Load{Clients: 3, Writes: 9, Reads: 3, Give: 500 * time.Millisecond},
+		Stop:   6 * time.Second,
+		Expect: []string{"agreement"}, // to run to the end, or to a fork
+	}
+	w := newWorld(t, s)
+	w.clientele()
+	for _, mask := range masks {
+		var cut [][2]*Node
+		for i, a := range w.Nodes {
+			for j, b := range w.Nodes {
+				if i != j && (mask>>i&1) != (mask>>j&1) {
+					cut = append(cut, [2]*Node{a, b})
+					w.wires.block(a, b, true)
+				}
+			}
+		}
+		w.Run(1500*time.Millisecond, nil)
+		for _, c := range cut {
+			w.wires.block(c[0], c[1], false)
+		}
+	}
+	for _, n := range w.Nodes {
+		w.wires.meet(n)
+	}
+	w.Run(s.Stop, nil)
+	return w.watch.verdicts[Agreement].Broken > 0, len(w.watch.final)
+}

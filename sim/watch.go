@@ -1,0 +1,328 @@
+package sim
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/must"
+	"github.com/aweigh/aweigh/kv"
+	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/quorum"
+	"github.com/aweigh/aweigh/votes"
+)
+
+// watch sees everything that happens in a world, and holds it to the invariants.
+type watch struct {
+	w        *World
+	within   bool // the faulty weigh no more than the budget
+	faulty   uint64
+	budget   uint64
+	verdicts []Verdict
+	broken   []Breach
+	expected map[string]bool // still to break
+
+	goals   map[string]uint64
+	attacks map[string]uint64
+	refusal map[string]uint64
+	proven  map[int]bool
+
+	final     map[aweigh.Height]aweigh.Hash
+	finalAt   map[aweigh.Height]time.Duration // first
+	ballots   map[quorum.Subject]*tally       // raw, as signed
+	highest   aweigh.View                     // of a finalization that the raw ballots make
+	signed    map[cast]quorum.Subject         // by those who are not excused
+	proposals map[aweigh.View]aweigh.Hash
+	evidence  evidence
+	acked     aweigh.Height
+	uids      map[born]aweigh.UID
+	nullified map[aweigh.View]bool
+	lastFinal aweigh.Instant
+
+	history
+}
+
+// cast is what one anchor may fill only once.
+type cast struct {
+	anchor int
+	view   aweigh.View
+	kind   quorum.Kind
+}
+
+// tally is the raw ballots on one subject.
+type tally struct {
+	by             map[int]bool
+	weight, honest uint64
+	least          uint64 // of one signer
+}
+
+// mostBreaches bounds the breaches kept.
+const mostBreaches = 64
+
+func (x *watch) open(w *World) {
+	*x = watch{
+		w: w, goals: make(map[string]uint64), attacks: make(map[string]uint64), refusal: make(map[string]uint64),
+		proven: make(map[int]bool), final: make(map[aweigh.Height]aweigh.Hash), finalAt: make(map[aweigh.Height]time.Duration), ballots: make(map[quorum.Subject]*tally),
+		signed: make(map[cast]quorum.Subject), proposals: make(map[aweigh.View]aweigh.Hash), uids: make(map[born]aweigh.UID),
+		nullified: make(map[aweigh.View]bool), expected: make(map[string]bool), evidence: make(evidence),
+	}
+	for _, i := range Invariants {
+		x.verdicts = append(x.verdicts, Verdict{Invariant: i.Name})
+	}
+	for _, name := range w.Scenario.Expect {
+		x.expected[name] = true
+	}
+	total := w.weights.Total()
+	x.budget = w.rules.Mode.FaultBudget(total)
+	for _, n := range w.Nodes {
+		if n.Face == 0 && !n.honest() {
+			x.faulty += w.weight(n)
+		}
+	}
+	x.within = x.faulty <= x.budget
+}
+
+// over reports whether there is nothing more to learn from the run.
+func (x *watch) over() bool {
+	if len(x.w.Scenario.Expect) > 0 {
+		return len(x.expected) == 0
+	}
+	return len(x.broken) > 0
+}
+
+// The invariants, by their place in Invariants.
+const (
+	Agreement = iota
+	Validity
+	Certificates
+	Ballots
+	Rosters
+	Honour
+	Accountability
+	Lineage
+	Identity
+	Linearizable
+	Durable
+	Acceptance
+	Bounded
+	Sound
+)
+
+// breach records that an invariant broke, at a node or, if n is nil, in the
+// network as a whole.
+func (w *World) breach(invariant int, n *Node, format string, args ...any) {
+	x := &w.watch
+	b := Breach{Invariant: Invariants[invariant].Name, At: w.Now(), Node: -1, Text: fmt.Sprintf(format, args...)}
+	if n != nil {
+		b.Node = n.number()
+		w.log(n, "broken", "%s: %s", b.Invariant, b.Text)
+	}
+	w.say("BROKEN %s", b)
+	x.verdicts[invariant].Broken++
+	delete(x.expected, b.Invariant)
+	if len(x.broken) < mostBreaches {
+		x.broken = append(x.broken, b)
+	}
+}
+
+// holds counts one look at an invariant, and records a breach unless ok.
+func (w *World) holds(invariant int, n *Node, ok bool, format string, args ...any) {
+	w.watch.verdicts[invariant].Checks++
+	if !ok {
+		w.breach(invariant, n, format, args...)
+	}
+}
+
+// reach counts one more time that a goal was reached.
+func (x *watch) reach(goal string) { x.goals[goal]++ }
+
+// said looks at a frame that a node's machine means to send.
+func (x *watch) said(n *Node, f *frame) {
+	switch node.FrameKind(f.raw) {
+	case "ballot":
+		if b, ok := f.open().(votes.Ballot); ok {
+			x.ballot(n, b.Subject)
+		}
+	case "proposal":
+		if p, ok := f.open().(node.Proposal); ok {
+			x.ballot(n, quorum.Subject{Kind: quorum.Propose, View: p.Header.View, Block: p.Header.Hash()})
+		}
+	}
+}
+
+// guardSpace begins the keys under which a node records what it signed.
+const guardSpace = 'g'
+
+// wrote looks at what a node records of what it signed: a node that dies before
+// it sends a ballot may send it in its next life.
+func (x *watch) wrote(n *Node, ops []kv.Op) {
+	for _, op := range ops {
+		if !op.Delete && len(op.Key) > 0 && op.Key[0] == guardSpace {
+			if b, err := votes.DecodeBallot(op.Value); err == nil && n.key != nil && b.Anchor == n.key.Public().ID() {
+				x.ballot(n, b.Subject)
+			}
+		}
+	}
+}
+
+// onRecord looks at the record with which a node starts.
+func (x *watch) onRecord(n *Node) {
+	err := n.Disk.Scan([]byte{guardSpace}, []byte{guardSpace + 1}, false, func(k, v []byte) bool {
+		x.wrote(n, []kv.Op{kv.Set(k, v)})
+		return true
+	})
+	must.OK(err, "reading what a node signed")
+}
+
+// ballot counts an anchor's raw ballot, and holds the anchor to one for a slot,
+// over all of its lives (P7).
+func (x *watch) ballot(n *Node, s quorum.Subject) {
+	w, who := x.w, n.number()
+	if s.Kind == quorum.Propose {
+		if b, ok := x.proposals[s.View]; ok && b != s.Block {
+			x.reach("two proposals")
+		}
+		x.proposals[s.View] = s.Block
+	}
+	t := x.ballots[s]
+	if t == nil {
+		t = &tally{by: make(map[int]bool)}
+		x.ballots[s] = t
+	}
+	if !t.by[who] {
+		t.by[who] = true
+		weight := w.weight(n)
+		t.weight += weight
+		if t.least == 0 || weight < t.least {
+			t.least = weight
+		}
+		if n.honest() {
+			t.honest += weight
+		}
+		if s.Kind == quorum.Finalize && t.weight >= w.rules.Finalize.Threshold(w.weights.Total()) {
+			x.highest = max(x.highest, s.View)
+		}
+	}
+	if n.excused() {
+		return
+	}
+	for _, k := range []quorum.Kind{s.Kind, quorum.Nullify, quorum.Finalize} {
+		old, ok := x.signed[cast{who, s.View, k}]
+		w.holds(Ballots, n, !ok || !old.Conflicts(s), "signed %v and %v", old, s)
+	}
+	x.signed[cast{who, s.View, s.Kind}] = s
+}
+
+// noted looks at what a machine says of itself.
+func (x *watch) noted(n *Node, note node.Note) {
+	w := x.w
+	switch note := note.(type) {
+	case node.Finalized:
+		n.Height = note.Height
+		w.log(n, "final", "%d view %d %s (%d)", note.Height, note.View, note.Block.Short(), note.Mutations)
+		if !n.excused() {
+			x.finalized(n, note)
+		}
+	case node.Nullified:
+		w.log(n, "nullified", "view %d", note.View)
+		if !n.excused() {
+			x.nullified[note.View] = true
+			x.reach("nullified view")
+		}
+	case node.Faulted:
+		at := w.anchors[note.Proof.Anchor()]
+		w.log(n, "proof", "against n%d", at)
+		if !n.excused() {
+			w.holds(Honour, n, !w.Nodes[at].honest() && x.within, "a proof of fault against node %d: %v and %v",
+				at, note.Proof.First.Subject, note.Proof.Second.Subject)
+		}
+	case node.LostState:
+		w.log(n, "lost", "its record in view %d", note.View)
+		if n.liar != nil {
+			n.liar.clean()
+		} else {
+			x.reach("lost record")
+		}
+	case node.Behind:
+		if !n.excused() {
+			x.reach("catch up")
+		}
+	case node.Dropped:
+		w.log(n, "dropped", "%s", note.Why)
+		switch {
+		case n.excused():
+		case strings.Contains(note.Why, "ahead of this node's clock"):
+			x.reach("skewed clock")
+			x.reach("refused proposal")
+		case strings.HasPrefix(note.Why, "scope: invalid"):
+			x.reach("refused proposal")
+		}
+	}
+}
+
+// finalized holds a block that became final to agreement, and counts afresh the
+// ballots behind it.
+func (x *watch) finalized(n *Node, note node.Finalized) {
+	w := x.w
+	other, known := x.final[note.Height]
+	w.holds(Agreement, n, !known || other == note.Block, "height %d is %s here and %s elsewhere",
+		note.Height, note.Block.Short(), other.Short())
+	if known {
+		return
+	}
+	if w.now.Sub(x.lastFinal) > 10*w.Scenario.Network.Timing.View && x.lastFinal != 0 && w.pending() {
+		x.reach("no quorum")
+	}
+	x.final[note.Height], x.finalAt[note.Height], x.lastFinal = note.Block, w.Now(), w.now
+	total := w.weights.Total()
+	need := w.rules.Finalize.Threshold(total)
+	w.holds(Certificates, n, x.highest >= note.View, "height %d is final, but the ballots signed for view %d or later do not weigh %d of %d",
+		note.Height, note.View, need, total)
+	t := x.ballots[quorum.Subject{Kind: quorum.Finalize, View: note.View, Block: note.Block}]
+	switch {
+	case t == nil || t.weight < need:
+		x.reach("chained finality")
+	default:
+		w.holds(Certificates, n, t.honest+x.budget >= need, "height %d is final by %d of honest weight, where %d to finalize less %d that may lie are %d",
+			note.Height, t.honest, need, x.budget, need-x.budget)
+		if t.weight-t.least < need {
+			x.reach("minimal certificate")
+		}
+	}
+}
+
+// refused looks at a frame that its receiver refused.
+func (x *watch) refused(from, to *Node, f *frame, err error) {
+	if to.excused() {
+		return
+	}
+	x.w.holds(Acceptance, to, from.excused(), "an honest %s from %s is refused: %v", node.FrameKind(f.raw), from, err)
+	x.refusal[reason(err)]++
+	x.reach("refused frame")
+	x.w.say("%s refuses %s from %s: %v", to, describe(f), from, err)
+}
+
+// heard looks at a frame that a node took in.
+func (x *watch) heard(to *Node, f *frame) {
+	x.verdicts[Acceptance].Checks++
+	if !x.within && !to.excused() {
+		x.evidence.add(f)
+	}
+	if x.w.events%512 == 0 && !to.excused() {
+		x.bounded(to)
+	}
+}
+
+// bounded holds a node to the bounds of its queues.
+func (x *watch) bounded(n *Node) {
+	s := n.Status()
+	most := x.w.Scenario.Bounds.Waiting
+	if most == 0 {
+		most = poolLimit
+	}
+	x.w.holds(Bounded, n, s.PoolSize <= most, "%d bytes of mutations wait, %d are allowed", s.PoolSize, most)
+}
+
+// poolLimit is a machine's own default.
+const poolLimit = 64 << 20
