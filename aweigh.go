@@ -51,6 +51,19 @@ func (h *Hash) UnmarshalText(text []byte) error {
 	return err
 }
 
+// UnmarshalCBOR reads the one canonical encoding: a byte string of 32 bytes. It
+// saves decoders from setting every byte by reflection.
+func (h *Hash) UnmarshalCBOR(data []byte) error { return unmarshal32((*[32]byte)(h), data) }
+
+func unmarshal32(to *[32]byte, data []byte) error {
+	const byteString, length = 0x58, 32 // major type 2 with the length in the next byte (RFC 8949, section 3)
+	if len(data) != 2+length || data[0] != byteString || data[1] != length {
+		return errors.New("aweigh: a hash is a byte string of 32 bytes")
+	}
+	*to = [32]byte(data[2:])
+	return nil
+}
+
 // ErrHash is returned for text that is not 64 hexadecimal digits.
 var ErrHash = errors.New("aweigh: a hash is 64 hexadecimal digits")
 
@@ -96,6 +109,9 @@ func (u UID) IsZero() bool { return u == UID{} }
 
 // MarshalText writes the form of String.
 func (u UID) MarshalText() ([]byte, error) { return []byte(u.String()), nil }
+
+// UnmarshalCBOR reads the one canonical encoding: a byte string of 32 bytes.
+func (u *UID) UnmarshalCBOR(data []byte) error { return unmarshal32((*[32]byte)(u), data) }
 
 // ParseUID reads the form of UID.String, in either case.
 func ParseUID(s string) (UID, error) {

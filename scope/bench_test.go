@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/kv"
 	"github.com/aweigh/aweigh/store"
 )
@@ -117,6 +118,17 @@ func BenchmarkRange100(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := w.state.Range([]byte("/registry/"), []byte("/registry0"), Range{}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkDecodeHeader(b *testing.B) {
+	raw := canon.Encode(Header{Format: Format, Height: 7, State: aweigh.Sum([]byte("state"))})
+	b.SetBytes(int64(len(raw)))
+	for b.Loop() {
+		var h Header
+		if err := canon.Decode(raw, &h); err != nil {
 			b.Fatal(err)
 		}
 	}

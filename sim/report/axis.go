@@ -138,9 +138,9 @@ func clock(ticks []float64) func(float64) string {
 	if len(ticks) < 2 {
 		return seconds
 	}
-	unit, factor := " s", 1.0
+	unit, factor := nbsp+"s", 1.0
 	if ticks[len(ticks)-1] < 1 {
-		unit, factor = " ms", 1000
+		unit, factor = nbsp+"ms", 1000
 	}
 	places := max(0, int(math.Ceil(-math.Log10((ticks[1]-ticks[0])*factor)-1e-9)))
 	return func(v float64) string {
@@ -150,6 +150,9 @@ func clock(ticks []float64) func(float64) string {
 		return strconv.FormatFloat(v*factor, 'f', places, 64) + unit
 	}
 }
+
+// nbsp keeps a number and its unit on one line.
+const nbsp = "\u00a0"
 
 // seconds labels a duration that is given in seconds.
 func seconds(v float64) string { return brief(time.Duration(math.Round(v * 1e9))) }
@@ -162,13 +165,13 @@ func brief(d time.Duration) string {
 	case d < 0:
 		return "-" + brief(-d)
 	case d < time.Microsecond:
-		return fmt.Sprintf("%d ns", d.Nanoseconds())
+		return fmt.Sprintf("%d"+nbsp+"ns", d.Nanoseconds())
 	case d < 999500*time.Nanosecond:
-		return digits3(float64(d)/1e3) + " µs"
+		return digits3(float64(d)/1e3) + nbsp + "µs"
 	case d < 999500*time.Microsecond:
-		return digits3(float64(d)/1e6) + " ms"
+		return digits3(float64(d)/1e6) + nbsp + "ms"
 	case d < 10*time.Minute:
-		return digits3(d.Seconds()) + " s"
+		return digits3(d.Seconds()) + nbsp + "s"
 	}
 	return d.Round(time.Second).String()
 }
@@ -193,11 +196,11 @@ func digits3(v float64) string {
 func short(v float64) string {
 	switch {
 	case v >= 1e9:
-		return digits3(v/1e9) + " G"
+		return digits3(v/1e9) + nbsp + "G"
 	case v >= 1e6:
-		return digits3(v/1e6) + " M"
+		return digits3(v/1e6) + nbsp + "M"
 	case v >= 1e4:
-		return digits3(v/1e3) + " k"
+		return digits3(v/1e3) + nbsp + "k"
 	case v >= 1000:
 		return grouped(uint64(math.Round(v)))
 	}
@@ -208,14 +211,14 @@ func short(v float64) string {
 func size(v float64) string {
 	switch {
 	case v >= 1e9:
-		return digits3(v/1e9) + " GB"
+		return digits3(v/1e9) + nbsp + "GB"
 	case v >= 1e6:
-		return digits3(v/1e6) + " MB"
+		return digits3(v/1e6) + nbsp + "MB"
 	case v >= 1e3:
-		return digits3(v/1e3) + " kB"
+		return digits3(v/1e3) + nbsp + "kB"
 	}
-	return digits3(v) + " B"
+	return digits3(v) + nbsp + "B"
 }
 
 // percent labels a part of 1.
-func percent(v float64) string { return digits3(100*v) + " %" }
+func percent(v float64) string { return digits3(100*v) + nbsp + "%" }

@@ -49,7 +49,7 @@ func closeupFigure(id string, r *sim.Result, lying map[int]bool) figure {
 }
 
 // exact is a time to the microsecond.
-func exact(d time.Duration) string { return fmt.Sprintf("%.3f ms", float64(d)/1e6) }
+func exact(d time.Duration) string { return fmt.Sprintf("%.3f"+nbsp+"ms", float64(d)/1e6) }
 
 // closeup draws a scene.
 type closeup struct {
@@ -143,25 +143,28 @@ func (u *closeup) draw(r *sim.Result) {
 			}
 		}
 	}
+	u.breaks(r.Broken)
 	u.messages()
 	u.axis() // its cuts cover messages that cross them
 	u.phases()
 	u.signs()
 	u.outcomes()
-	var inside []sim.Breach
-	for _, b := range r.Broken {
-		if b.At >= u.s.from && b.At <= u.s.to {
-			inside = append(inside, b)
-		}
-	}
-	for _, b := range inside {
-		if u.s.breach != nil && b.Invariant != u.s.breach.Invariant {
+}
+
+// breaks draws a line where the invariant of the scene broke, and a tick where others did.
+func (u *closeup) breaks(all []sim.Breach) {
+	var ours []sim.Breach
+	for _, b := range all {
+		switch {
+		case b.At < u.s.from || b.At > u.s.to || u.s.breach == nil:
+		case b.Invariant == u.s.breach.Invariant:
+			ours = append(ours, b)
+		default:
 			u.path("alsobroke", "M"+num(u.x(b.At))+" "+num(u.bottom-7)+"v7", breach(b))
 			u.shown["alsobroke"] = true
 		}
 	}
-	inside = slices.DeleteFunc(inside, func(b sim.Breach) bool { return u.s.breach == nil || b.Invariant != u.s.breach.Invariant })
-	breaks(u.canvas, inside, u.x, u.top-22, u.bottom, 18)
+	breaks(u.canvas, ours, u.x, u.top-28, u.bottom, 18)
 }
 
 // axis draws ticks that count from the beginning of the scene, and where time is cut.
@@ -197,7 +200,11 @@ func (u *closeup) messages() {
 	for i := 0; i < len(u.faint); i += every {
 		rest.WriteString(u.way(u.faint[i]))
 	}
-	u.path("msg", rest.String(), "")
+	class := "msg"
+	if len(u.strong) == 0 {
+		class = "msg only"
+	}
+	u.path(class, rest.String(), "")
 	u.shown["msg"] = len(u.faint) > 0
 	for _, m := range u.strong {
 		kind, _ := ballot(m)
@@ -333,7 +340,7 @@ func (u *closeup) key() (k []keyEntry) {
 		}
 	}
 	if u.shown["block other"] {
-		add("another block becomes final", func(c *canvas) { c.rect("block other", 6, 2, 10, 10, "") })
+		add(map[bool]string{true: "a block becomes final", false: "another block becomes final"}[len(u.s.branches) == 0], func(c *canvas) { c.rect("block other", 6, 2, 10, 10, "") })
 	}
 	for _, kind := range []string{"propose", "notarize", "finalize"} {
 		if u.shown[kind] {

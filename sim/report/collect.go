@@ -18,11 +18,12 @@ type Plan struct {
 	Seed    uint64        // the first; 1
 	Seeds   int           // worlds for each point; 4
 	Workers int           // worlds at the same time; as many as there are processors
-	Sizes   []int         // numbers of anchors; 4 to 100
-	Loss    []sim.Share   // of frames; 0 to 40 %
 	Failure *sim.Scenario // to look at closely; none
+	Sizes   []int         // numbers of anchors; 4 to 100
 	Models  []string      // how frames travel; all of sim
-	Plays   []string      // to measure the pace under; some that slow down
+	Loss    []sim.Share   // of frames; 0 to 40 %
+	Lies    []string      // told while frames are lost; equivocate and withhold
+	Plays   []string      // to measure the pace under; mute, equivocate, delay, withhold
 }
 
 func (p Plan) withDefaults() Plan {
@@ -46,6 +47,9 @@ func (p Plan) withDefaults() Plan {
 	}
 	if len(p.Models) == 0 {
 		p.Models = []string{"constant", "uniform", "lognormal", "regions"}
+	}
+	if len(p.Lies) == 0 {
+		p.Lies = []string{"equivocate", "withhold"}
 	}
 	if len(p.Plays) == 0 {
 		p.Plays = []string{"mute", "equivocate", "delay", "withhold"}

@@ -28,7 +28,7 @@ func finalityFigure(samples []time.Duration) figure {
 	p50, p99 := quantile(sorted, .5), quantile(sorted, .99)
 	low, high := widen(positive(sorted[0]), positive(sorted[len(sorted)-1]))
 	c := &canvas{width: 860, height: 268}
-	g := frame{c, logarithmic(low, high, 60, 840), linear(0, 1, 208, 34)}
+	g := frame{c, logarithmic(low, high, 60, 830), linear(0, 1, 208, 34)}
 	g.vertical([]float64{0, .25, .5, .75, 1}, percent, "writes that are final")
 	g.horizontal(g.x.ticks(10), seconds, "time since the client sent the write (virtual)")
 

@@ -126,7 +126,7 @@ func costOf(p Plan) experiment {
 // heatOf lets ever more lie and ever more be lost.
 func heatOf(p Plan) experiment {
 	const anchors, most = 10, 6 // of 10 of the same weight, 3 may lie
-	d := Heat{Anchors: anchors, Play: []string{"fork"}}
+	d := Heat{Anchors: anchors, Play: p.Lies}
 	var e experiment
 	for liars := range most + 1 {
 		for _, loss := range p.Loss {
@@ -135,7 +135,7 @@ func heatOf(p Plan) experiment {
 				Network: sim.Network{Anchors: anchors}, Faults: sim.Faults{Loss: loss}, Load: sim.Load{Writes: 30, Reads: 6}, Stop: 10 * time.Second,
 			}
 			if liars > 0 {
-				s.Cast = []sim.Role{{Play: d.Play, Count: liars}}
+				s.Cast = []sim.Role{{Play: d.Play, Count: liars, Rate: sim.Whole}}
 			}
 			if liars > (anchors-1)/3 {
 				s.Expect = []string{sim.Invariants[sim.Agreement].Name} // goes on until agreement breaks

@@ -61,7 +61,7 @@ func TestForkIsToldFromItsMarks(t *testing.T) {
 	if f.Title != "How the fork happened" {
 		t.Fatal(f.Title)
 	}
-	told := strings.Join(f.Steps, "\n")
+	told := strings.ReplaceAll(strings.Join(f.Steps, "\n"), nbsp, " ")
 	for _, want := range []string{
 		"n3, which lies, proposes block A (aaaaaaaa) in view 1 to n0.", "n3, which lies, proposes block B (bbbbbbbb) in view 1 to n1.",
 		"Ballots for A come from n0, n2 and n3; ballots for B come from n1 to n3. n2 and n3 signed for both.",
@@ -183,7 +183,7 @@ func TestWords(t *testing.T) {
 		brief(37*time.Minute + 2*time.Second): "37m2s", brief(350 * time.Nanosecond): "350 ns", size(1234567): "1.23 MB", short(22_040): "22 k", short(9_876): "9,876", percent(.571428): "57.1 %",
 		grouped(1234567): "1,234,567", nodes([]int{1, 2, 4, 5, 6}): "n1, n2 and n4 to n6", plural(1, "node"): "1 node", plural(0, "node"): "no nodes",
 	} {
-		if got != want {
+		if got = strings.ReplaceAll(got, nbsp, " "); got != want {
 			t.Errorf("%q, not %q", got, want)
 		}
 	}

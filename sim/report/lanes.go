@@ -109,7 +109,7 @@ var signs = []struct {
 	{"lie", "a lie is told", func(c *canvas, x, y float64) { c.triangle("lie", x, y+3, 4, "") }},
 	{"proof", "a proof of fault is found", func(c *canvas, x, y float64) { c.diamond("proof", x, y, 5, "") }},
 	{"down", "the node is down", func(c *canvas, x, y float64) { c.rect("down", x-10, y-4, 20, 8, "") }},
-	{"cut", "the node is off the network, or its frames wait", func(c *canvas, x, y float64) { c.rect("cut", x-10, y-4, 20, 8, "") }},
+	{"cut", "the node is cut off from some or all, or its frames wait", func(c *canvas, x, y float64) { c.rect("cut", x-10, y-4, 20, 8, "") }},
 }
 
 // key explains the signs that occur.

@@ -20,7 +20,7 @@ func overviewFigure(r *sim.Result, lying map[int]bool) figure {
 	begin, last := extent(r)
 	who := allNodes(r)
 	pitch := math.Min(math.Max(560/float64(len(who)), 6), 24)
-	const left, top = 52, 34
+	const left, top = 52, 44
 	bottom := top + pitch*float64(len(who))
 	c := &canvas{width: 960, height: bottom + 44}
 	g := frame{c, linear(begin.Seconds(), last.Seconds(), left, 944), scale{low: 0, high: 1, from: bottom, to: top}}
@@ -50,12 +50,12 @@ func overviewFigure(r *sim.Result, lying map[int]bool) figure {
 	for _, m := range r.Marks {
 		o.put(m)
 	}
+	breaks(c, r.Broken, x, top, bottom, 16)
 	o.flush(who)
 	if stop := r.Scenario.Stop; r.Scenario.Heal != nil && stop > 0 && stop < last {
 		c.line("event", x(stop), top-6, x(stop), bottom)
 		c.text("small m", math.Min(math.Max(x(stop), left+40), 900), top-10, "faults end")
 	}
-	breaks(c, r.Broken, x, top, bottom, 18)
 
 	f.Caption = "One lane for each node, time to the right, messages left out. Look for lanes without ticks: nothing becomes final there."
 	if len(lying) > 0 {
@@ -90,12 +90,12 @@ func extent(r *sim.Result) (begin, last time.Duration) {
 	if first > last/2 {
 		begin = first - (last-first)/20
 	}
-	return begin, last
+	return begin, last + (last-begin)/80
 }
 
 // kept says that marks end before the run does, if so.
 func kept(r *sim.Result) string {
-	if _, last := extent(r); last < r.Virtual {
+	if _, last := extent(r); last < r.Virtual*19/20 {
 		return fmt.Sprintf(" As many marks were kept as were asked for: they end after %s of %s.", brief(last), brief(r.Virtual))
 	}
 	return ""
@@ -179,24 +179,35 @@ func (o *overview) flush(who []int) {
 	}
 }
 
-// breaks draws a line for each moment at which invariants broke, with their
-// names. Lines that would lie on each other are one.
+// breaks draws a line for each moment at which invariants broke, and names each
+// invariant at the first; later ones are thin. Lines that would lie on each other are one; names that
+// would, take a second row.
 func breaks(c *canvas, all []sim.Breach, x func(time.Duration) float64, top, bottom, label float64) {
-	var names []string
+	var named, names []string
+	edge := math.Inf(-1) // of the last label in the first row
 	for i, b := range all {
-		names = appendNew(names, b.Invariant)
+		if n := len(named); len(appendNew(named, b.Invariant)) > n {
+			names, named = append(names, b.Invariant), append(named, b.Invariant)
+		}
 		at := x(b.At)
-		if i+1 < len(all) && math.Abs(x(all[i+1].At)-at) < 90 {
+		if i+1 < len(all) && math.Abs(x(all[i+1].At)-at) < 3 {
 			continue
 		}
-		c.line("broke", at, top-12, at, bottom)
-		text, class, lx := strings.Join(names, ", ")+" broken", "broke m", at
-		if half := wide(text, 13) / 2; at+half > c.width-6 {
-			class, lx = "broke e", c.width-6
-		} else if at-half < 6 {
-			class, lx = "broke", 6
+		if len(names) == 0 {
+			c.line("alsobroke", at, top-6, at, bottom)
+			continue
 		}
-		c.text(class, lx, label, text)
+		c.line("broke", at, top-6, at, bottom)
+		text := strings.Join(names, ", ") + " broken"
+		half := wide(text, 14) / 2
+		middle := math.Min(math.Max(at, half+4), c.width-half-4)
+		row := label
+		if middle-half < edge {
+			row += 15
+		} else {
+			edge = middle + half + 10
+		}
+		c.text("broke m", middle, row, text)
 		names = nil
 	}
 }

@@ -17,6 +17,14 @@ type Info struct {
 	Date    string        // as it shall be shown
 }
 
+// Took is the wall time in words.
+func (i Info) Took() string {
+	if i.Wall <= 0 {
+		return ""
+	}
+	return brief(i.Wall)
+}
+
 // runPage is what run.html shows.
 type runPage struct {
 	Info

@@ -45,7 +45,9 @@ func sceneOf(r *sim.Result, lying map[int]bool) (s scene, ok bool) {
 		}
 	}
 	switch {
-	case s.fork(r.Marks, func(m sim.Mark) bool { return !lying[m.Node] }) || s.fork(r.Marks, func(sim.Mark) bool { return true }):
+	case s.fork(r.Marks, func(m sim.Mark) bool { return !lying[m.Node] }) || s.fork(r.Marks, anyone):
+		s.around(r.Marks)
+	case s.breach != nil && s.cause(r.Marks):
 		s.around(r.Marks)
 	case s.breach != nil:
 		s.from, s.to = max(0, s.breach.At-30*s.flight), s.breach.At+2*s.flight
@@ -75,7 +77,7 @@ func (s *scene) fork(marks []sim.Mark, counts func(sim.Mark) bool) bool {
 			first[b.height] = b
 		} else if a.block != b.block {
 			s.height = b.height
-			s.branches = []branch{newBranch("A", a, marks), newBranch("B", b, marks)}
+			s.branches = []branch{newBranch("A", a, marks, counts), newBranch("B", b, marks, counts)}
 			for i := range s.branches { // what both made final tells them not apart
 				for block := range s.branches[i].blocks {
 					if block != s.branches[i].block && s.branches[1-i].blocks[block] {
@@ -115,14 +117,33 @@ func (s *scene) decision(marks []sim.Mark) bool {
 		return false
 	}
 	s.height = pick.height
-	s.branches = []branch{newBranch("", *pick, marks)}
-	clear(s.branches[0].blocks)
-	s.branches[0].blocks[pick.block] = true
+	s.branches = []branch{alone(*pick, marks)}
 	return true
 }
 
+// cause picks the block whose finality is the breach, if it is one.
+func (s *scene) cause(marks []sim.Mark) bool {
+	for _, m := range marks {
+		if b, ok := sealedOf(m); ok && m.At == s.breach.At && m.Node == s.breach.Node {
+			s.height, s.branches = b.height, []branch{alone(b, marks)}
+			return true
+		}
+	}
+	return false
+}
+
+// alone is the branch of one block and no others.
+func alone(of sealed, marks []sim.Mark) branch {
+	b := newBranch("", of, marks, anyone)
+	b.blocks = map[string]bool{of.block: true}
+	return b
+}
+
+func anyone(sim.Mark) bool { return true }
+
 // newBranch is the branch of a block: those that its sealers made final with it.
-func newBranch(name string, of sealed, marks []sim.Mark) branch {
+// Its first mark is of somebody who counts.
+func newBranch(name string, of sealed, marks []sim.Mark, counts func(sim.Mark) bool) branch {
 	b := branch{name: name, block: of.block, view: of.view, blocks: map[string]bool{of.block: true}}
 	var at time.Duration
 	for _, m := range marks {
@@ -131,7 +152,10 @@ func newBranch(name string, of sealed, marks []sim.Mark) branch {
 		case !ok:
 		case x.block == of.block:
 			if len(b.sealers) == 0 {
-				at, b.first = m.At, m
+				at = m.At
+			}
+			if b.first.Kind == "" && counts(m) {
+				b.first = m
 			}
 			if !slices.Contains(b.sealers, m.Node) {
 				b.sealers = append(b.sealers, m.Node)

@@ -58,7 +58,10 @@ func (s *scene) steps(r *sim.Result, lying map[int]bool) (steps []string) {
 	}
 	other := fmt.Sprintf("n%d makes B final at the same height. Neither can see that the other did.", b.first.Node)
 	if a.first.Node == b.first.Node {
-		other = "B is final there too, at the same height: it runs twice on one key."
+		other = "B is final there too, at the same height."
+		if slices.ContainsFunc(r.Scenario.Cast, func(c sim.Role) bool { return slices.Contains(c.Play, "fork") || slices.Contains(c.Play, "twins") }) {
+			other = "B is final there too, at the same height: it runs twice on one key."
+		}
 	}
 	steps = append(steps,
 		fmt.Sprintf("%s after the start, n%d has the weight for A and makes it final at height %d.", exact(a.first.At), a.first.Node, s.height),

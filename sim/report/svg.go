@@ -114,7 +114,7 @@ func stairs(points []point) string {
 }
 
 // wide is about how wide a text is, at a size in pixels.
-func wide(s string, size float64) float64 { return 0.56 * size * float64(utf8.RuneCountInString(s)) }
+func wide(s string, size float64) float64 { return 0.62 * size * float64(utf8.RuneCountInString(s)) }
 
 // bare is the drawing alone, for a sign that stands beside its meaning.
 func (c *canvas) bare() template.HTML {
