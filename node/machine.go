@@ -207,6 +207,9 @@ func (m *Machine) linked(p Peer, up bool) {
 	if !ok || a == m.self {
 		return
 	}
+	if up && m.away[p] {
+		m.pool.hurry()
+	}
 	m.away[p] = !up
 	m.inputs = append(m.inputs, quorum.Link{Anchor: a, Up: up && !m.silent[a]})
 }

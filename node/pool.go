@@ -113,6 +113,13 @@ func (p *pool) release(from, to aweigh.View) {
 	}
 }
 
+// hurry lets what waits be sent again soon: somebody is back who may lack it.
+func (p *pool) hurry() {
+	for _, e := range p.order {
+		e.passed = 0
+	}
+}
+
 // expect notes that a mutation's outcome is to be told.
 func (p *pool) expect(b *scope.CheckedBundle) {
 	for i := range b.Mutations() {

@@ -168,7 +168,7 @@ func (l *liar) told(play string, format string, args ...any) {
 	w := l.w
 	w.watch.attacks[play]++
 	w.record('L', l.n.Index, -1, []byte(play))
-	if w.text != nil || len(w.marks) < w.mostMark {
+	if w.text != nil || w.marks.most > 0 {
 		text := fmt.Sprintf(format, args...)
 		w.say("%s lies (%s): %s", l.n, play, text)
 		w.mark(Mark{Node: l.n.number(), From: -1, Kind: "lie", Text: play + ": " + text})

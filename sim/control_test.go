@@ -80,3 +80,36 @@ func TestEveryInvariantCanBreak(t *testing.T) {
 		})
 	}
 }
+
+// TestWhoBrokeAgreementIsNamed takes the evidence away after a fork: then too few
+// can be named, and accountability must break.
+func TestWhoBrokeAgreementIsNamed(t *testing.T) {
+	for _, taken := range []bool{false, true} {
+		s := controls[0].scenario
+		s.Expect = []string{Invariants[Agreement].Name, Invariants[Accountability].Name}
+		w := newWorld(t, s)
+		w.clientele()
+		w.plant()
+		w.Run(w.Scenario.Stop, nil)
+		if taken {
+			clear(w.watch.evidence)
+		}
+		w.audit()
+		v := w.watch.verdicts
+		if v[Agreement].Broken == 0 || v[Accountability].Checks != 1 || (v[Accountability].Broken > 0) != taken {
+			t.Fatalf("evidence taken away: %v; agreement %+v, accountability %+v", taken, v[Agreement], v[Accountability])
+		}
+		if !taken && len(w.watch.proven) != 2 {
+			t.Errorf("anchors %v are named, want the two that lie", w.watch.proven)
+		}
+	}
+}
+
+// TestAnotherRosterIsSeen lets the watch expect another policy than the nodes have.
+func TestAnotherRosterIsSeen(t *testing.T) {
+	w := newWorld(t, Scenario{Network: Network{Anchors: 4}})
+	w.rules.Finalize.MinAnchors++
+	if w.audit(); w.watch.verdicts[Rosters].Broken != 4 {
+		t.Fatalf("%d of 4 nodes seen with other rules", w.watch.verdicts[Rosters].Broken)
+	}
+}

@@ -144,7 +144,11 @@ func (w *World) swizzle(nodes []*Node, lasts time.Duration) (end func()) {
 	set := func(n *Node, on bool) {
 		if clogged[n] != on {
 			clogged[n] = on
-			w.log(n, "cut", "clogged: %v", on)
+			kind, text := "joined", "no longer clogged"
+			if on {
+				kind, text = "cut", "clogged"
+			}
+			w.log(n, kind, "%s", text)
 			w.wires.clog(n, on)
 		}
 	}

@@ -107,7 +107,7 @@ func (w *World) arrive(e event) {
 	if w.text != nil {
 		w.say("%s < %s %s", to, from, describe(e.frame))
 	}
-	if len(w.marks) < w.mostMark {
+	if w.marks.most > 0 {
 		w.mark(Mark{Node: to.number(), From: from.number(), Sent: e.sent.Sub(Start), Kind: "message", Text: describe(e.frame)})
 	}
 	w.watch.heard(to, e.frame)

@@ -22,6 +22,7 @@ type Result struct {
 	Attacks  []Count // lies told, by play
 	Refused  []Count // frames that honest nodes refused, by reason
 	Proven   []int   // anchors whose faults stand proven in a final block
+	Liars    []int   // anchors that play a role
 	Faulty   uint64  // weight of those who lie or whose disks do, of Total; Budget of it does no harm
 	Budget   uint64
 	Total    uint64
@@ -100,14 +101,4 @@ type Healing struct {
 type Count struct {
 	Name  string
 	Count uint64
-}
-
-// Mark is one moment for a space-time diagram.
-type Mark struct {
-	At   time.Duration
-	Node int
-	From int           // the sender of a message that arrives here, or -1
-	Sent time.Duration // if From is not -1
-	Kind string        // message, final, nullified, crash, up, cut, joined, lie, proof, broken, write, done, stopped
-	Text string
 }

@@ -173,9 +173,12 @@ func (w *World) result(healed Healing) *Result {
 		Attacks: counts(x.attacks), Refused: counts(x.refusal), Proven: slices.Sorted(maps.Keys(x.proven)),
 		Faulty: x.faulty, Budget: x.budget, Total: w.weights.Total(),
 		Blocks: len(x.final), Writes: len(x.told), Reads: x.reads, Finality: x.finality,
-		Messages: w.wires.messages, Bytes: w.wires.bytes, Nullified: len(x.nullified), Marks: w.marks,
+		Messages: w.wires.messages, Bytes: w.wires.bytes, Nullified: len(x.nullified), Marks: w.marks.all(),
 	}
 	for _, n := range w.Nodes {
+		if n.liar != nil && n.Face == 0 {
+			r.Liars = append(r.Liars, n.Index)
+		}
 		r.Heights = append(r.Heights, aweigh.Height(n.Height))
 	}
 	for _, g := range GoalNames {

@@ -40,13 +40,12 @@ type World struct {
 	roles   []*plan
 	watch   watch
 
-	events   uint64
-	trace    hash.Hash
-	frames   uint64 // in the trace
-	text     io.Writer
-	marks    []Mark
-	mostMark int
-	firing   bool // faults and clients are still at it
+	events uint64
+	trace  hash.Hash
+	frames uint64 // in the trace
+	text   io.Writer
+	marks  marks
+	firing bool // faults and clients are still at it
 }
 
 // streams are the sources of chance, split by purpose, so that one more use of
@@ -71,7 +70,7 @@ func NewWorld(s Scenario, o Options) (*World, error) {
 	w := &World{
 		Scenario: s, now: Start, byPeer: make(map[node.Peer][]*Node), anchors: make(map[aweigh.AnchorID]int),
 		streams: streams{links: stream(1), chance: stream(2), ask: stream(4)},
-		trace:   sha256.New(), text: o.Trace, mostMark: o.Marks, firing: true,
+		trace:   sha256.New(), text: o.Trace, marks: marks{most: o.Marks}, firing: true,
 	}
 	if err := w.found(stream(3), votes.NewMemory(votes.Verify, 1<<16)); err != nil {
 		return nil, err
@@ -253,12 +252,5 @@ func (w *World) say(format string, args ...any) {
 	if w.text != nil {
 		fmt.Fprintf(w.text, "%12.6f ", w.Now().Seconds())
 		fmt.Fprintf(w.text, format+"\n", args...)
-	}
-}
-
-func (w *World) mark(m Mark) {
-	if len(w.marks) < w.mostMark {
-		m.At = w.Now()
-		w.marks = append(w.marks, m)
 	}
 }

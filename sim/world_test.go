@@ -227,3 +227,24 @@ func TestBlocksThatCannotBecomeFinalAreFew(t *testing.T) {
 		t.Fatalf("not final although all are back: %v", w.watch.broken)
 	}
 }
+
+// TestLiarsAreProvenOnTheChain: who equivocates stands proven in final blocks, and
+// nobody else does.
+func TestLiarsAreProvenOnTheChain(t *testing.T) {
+	proven := 0
+	for seed := uint64(1); seed <= 10; seed++ {
+		r := mustRun(t, Scenario{Seed: seed, Cast: []Role{{Play: []string{"equivocate"}, Anchors: []int{5, 6}}}, Heal: &Heal{}})
+		if r.Failed() {
+			t.Fatalf("seed %d: %s", seed, r.Failure())
+		}
+		for _, n := range r.Proven {
+			if n < 5 {
+				t.Fatalf("seed %d: node %d is honest, and stands proven at fault", seed, n)
+			}
+			proven++
+		}
+	}
+	if proven < 10 {
+		t.Fatalf("%d of 20 liars were proven", proven)
+	}
+}

@@ -9,40 +9,13 @@ import (
 	"github.com/aweigh/aweigh/sim"
 )
 
-// liars are the anchors that lie, by number: those that roles name, those that
-// roles count from the last one on, and those seen to lie. With faulty disks besides, it may name too many.
+// liars are the anchors that lie, by number.
 func liars(r *sim.Result) map[int]bool {
 	all := make(map[int]bool)
-	for _, role := range r.Scenario.Cast {
-		for _, a := range role.Anchors {
-			all[a] = true
-		}
-	}
-	n := r.Scenario.Network
-	count := 0
-	for _, role := range r.Scenario.Cast {
-		count += role.Count
-	}
-	if alike(n.Trust) && r.Total > 0 && len(r.Scenario.Cast) > 0 {
-		count = int(r.Faulty*uint64(n.Anchors)/r.Total) - len(all)
-	}
-	for a := n.Anchors - 1; a >= 0 && count > 0; a-- {
-		if !all[a] {
-			all[a] = true
-			count--
-		}
-	}
-	for _, m := range r.Marks {
-		if m.Kind == "lie" {
-			all[m.Node] = true
-		}
+	for _, a := range r.Liars {
+		all[a] = true
 	}
 	return all
-}
-
-// alike reports whether all anchors have the same weight.
-func alike(trust []sim.Share) bool {
-	return len(slices.Compact(slices.Clone(trust))) <= 1
 }
 
 // castTable says who lies, and how.

@@ -340,12 +340,15 @@ func (u *closeup) key() (k []keyEntry) {
 		}
 	}
 	if u.shown["block other"] {
-		add(map[bool]string{true: "a block becomes final", false: "another block becomes final"}[len(u.s.branches) == 0], func(c *canvas) { c.rect("block other", 6, 2, 10, 10, "") })
+		text := "another block becomes final"
+		if len(u.s.branches) == 0 {
+			text = "a block becomes final"
+		}
+		add(text, func(c *canvas) { c.rect("block other", 6, 2, 10, 10, "") })
 	}
-	for _, kind := range []string{"propose", "notarize", "finalize"} {
-		if u.shown[kind] {
-			text := map[string]string{"propose": "proposal", "notarize": "notarize ballot", "finalize": "finalize ballot"}[kind]
-			add(text, func(c *canvas) { c.path("msg "+kind+" a", "M1 12L21 2", "") })
+	for _, k := range []struct{ kind, text string }{{"propose", "proposal"}, {"notarize", "notarize ballot"}, {"finalize", "finalize ballot"}} {
+		if u.shown[k.kind] {
+			add(k.text, func(c *canvas) { c.path("msg "+k.kind+" a", "M1 12L21 2", "") })
 		}
 	}
 	if u.shown["alsobroke"] {

@@ -28,6 +28,9 @@ func made(seed uint64, anchors, lying, messages int) *sim.Result {
 		Blocks: 30, Writes: 38, Reads: 9, Messages: 9_876, Bytes: 1_234_567, Nullified: 3,
 		Attacks: []sim.Count{{Name: "equivocate", Count: 17}, {Name: "withhold", Count: 4}}, Refused: []sim.Count{{Name: "forged signature", Count: 2}},
 	}
+	for a := anchors - lying; a < anchors; a++ {
+		x.Liars = append(x.Liars, a)
+	}
 	for _, i := range sim.Invariants {
 		x.Verdicts = append(x.Verdicts, sim.Verdict{Invariant: i.Name, Checks: r.Uint64N(5000)})
 	}

@@ -212,14 +212,40 @@ func TestVerdictsSayWhatCameOut(t *testing.T) {
 
 func TestDownTimesEnd(t *testing.T) {
 	marks := []sim.Mark{
-		{At: 1, Node: 0, Kind: "crash"}, {At: 2, Node: 0, Kind: "crash"}, {At: 3, Node: 1, Kind: "cut", Text: "clogged: true"},
-		{At: 4, Node: 0, Kind: "up"}, {At: 5, Node: 1, Kind: "cut", Text: "clogged: false"}, {At: 6, Node: 2, Kind: "stopped"},
+		{At: 1, Node: 0, Kind: "crash"}, {At: 2, Node: 0, Kind: "crash"}, {At: 3, Node: 1, Kind: "cut", Text: "clogged"},
+		{At: 4, Node: 0, Kind: "up"}, {At: 5, Node: 1, Kind: "joined"}, {At: 6, Node: 2, Kind: "stopped"},
 	}
 	got := spans(marks, 9)
-	want := map[int]span{0: {from: 1, to: 4, kind: "down"}, 1: {from: 3, to: 5, kind: "cut", text: "clogged: true"}, 2: {from: 6, to: 9, kind: "down"}}
+	want := map[int]span{0: {from: 1, to: 4, kind: "down"}, 1: {from: 3, to: 5, kind: "cut", text: "clogged"}, 2: {from: 6, to: 9, kind: "down"}}
 	for n, s := range want {
 		if len(got[n]) != 1 || got[n][0] != s {
 			t.Errorf("n%d: %+v, not %+v", n, got[n], s)
 		}
+	}
+}
+
+func TestMarksOfRealRunsAreUnderstood(t *testing.T) {
+	r, err := sim.Run(t.Context(), sim.Scenario{Network: sim.Network{Anchors: 4}, Load: sim.Load{Writes: 5, Reads: 1}}, sim.Options{Marks: 5000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	kinds := make(map[string]int)
+	for _, m := range r.Marks {
+		kind, block := ballot(m)
+		if kind != "" && (block != "" || kind == "nullify") {
+			kinds[kind]++
+		}
+		if s, ok := sealedOf(m); ok && s.height > 0 && s.block != "" {
+			kinds["final"]++
+		}
+	}
+	for _, kind := range []string{"propose", "notarize", "finalize", "final"} {
+		if kinds[kind] == 0 {
+			t.Errorf("no %s is found among %d marks", kind, len(r.Marks))
+		}
+	}
+	f := closeupFigure("closeup", r, liars(r))
+	if f.Title != "One block, close up" || !strings.Contains(string(f.Drawing), "msg finalize a") {
+		t.Errorf("%s shows no ballots", f.Title)
 	}
 }

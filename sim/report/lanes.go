@@ -40,7 +40,7 @@ func spans(marks []sim.Mark, end time.Duration) map[int][]span {
 			begin(m, "down")
 		case m.Kind == "up":
 			finish(m.Node, "down", m.At)
-		case m.Kind == "joined", m.Kind == "cut" && m.Text == "clogged: false":
+		case m.Kind == "joined":
 			finish(m.Node, "cut", m.At)
 		case m.Kind == "cut":
 			begin(m, "cut")

@@ -5,6 +5,7 @@ import (
 	"encoding/xml"
 	"errors"
 	"io"
+	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -158,6 +159,9 @@ func TestEveryDrawingHasATitleAndADescription(t *testing.T) {
 }
 
 func TestCoordinatesAreNumbers(t *testing.T) {
+	if num(math.NaN()) != "0" || num(math.Inf(1)) != "0" || num(-.01) != "0" {
+		t.Error("what is no number, or -0, is drawn")
+	}
 	for name, page := range pagesOf(t) {
 		for _, svg := range drawing.FindAllString(page, -1) {
 			for _, bad := range []string{"NaN", "Inf", "%!", "-0 ", `"-0"`, ">-0<"} {
@@ -169,7 +173,7 @@ func TestCoordinatesAreNumbers(t *testing.T) {
 	}
 }
 
-// place matches coordinates of shapes.
+// inPlace matches coordinates of shapes.
 var inPlace = regexp.MustCompile(` (x|x1|x2|cx|y|y1|y2|cy)="(-?[0-9.]+)"`)
 
 func TestNothingIsDrawnOutside(t *testing.T) {

@@ -32,15 +32,14 @@ func (s *scene) steps(r *sim.Result, lying map[int]bool) (steps []string) {
 		if len(from) == 0 {
 			continue
 		}
-		lies := ""
-		if slices.ContainsFunc(from, func(n int) bool { return lying[n] }) {
-			lies = ", which lies,"
-			if len(from) > 1 {
-				lies = ""
+		who := nodes(from) + " send"
+		if len(from) == 1 {
+			who = nodes(from) + " proposes"
+			if lying[from[0]] {
+				who = nodes(from) + ", which lies, proposes"
 			}
 		}
-		verb := map[bool]string{true: "proposes", false: "send"}[len(from) == 1]
-		steps = append(steps, fmt.Sprintf("%s%s %s block %s (%s) in view %s to %s.", nodes(from), lies, verb, br.name, br.block, br.view, nodes(to)))
+		steps = append(steps, fmt.Sprintf("%s block %s (%s) in view %s to %s.", who, br.name, br.block, br.view, nodes(to)))
 	}
 	forA, forB := s.signers(0), s.signers(1)
 	if len(forA) > 0 && len(forB) > 0 {

@@ -24,12 +24,12 @@ func (c *canvas) svg(id, title, desc string) template.HTML {
 		num(c.width), num(c.height), id, id, id, escape(title), id, escape(desc), c.body.String()))
 }
 
-// num is a coordinate. One that is no number would spoil the whole drawing.
+// num is a coordinate in tenths, and never -0. One that is no number would spoil the whole drawing.
 func num(x float64) string {
 	if math.IsNaN(x) || math.IsInf(x, 0) {
 		return "0"
 	}
-	return strconv.FormatFloat(math.Round(x*10)/10, 'f', -1, 64)
+	return strconv.FormatFloat(math.Round(x*10)/10+0, 'f', -1, 64)
 }
 
 // escape makes any text fit into XML, which knows no control characters.
@@ -94,8 +94,10 @@ type point struct{ x, y float64 }
 // polyline is the path through points.
 func polyline(points []point) string {
 	var b strings.Builder
-	for i, p := range points {
-		b.WriteString(map[bool]string{true: "M", false: "L"}[i == 0] + num(p.x) + " " + num(p.y))
+	command := "M"
+	for _, p := range points {
+		b.WriteString(command + num(p.x) + " " + num(p.y))
+		command = "L"
 	}
 	return b.String()
 }

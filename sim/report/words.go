@@ -83,14 +83,12 @@ func sentence(s sim.Scenario) string {
 		text += ", with " + list(wrong)
 	}
 	load := s.Load
-	text += fmt.Sprintf(". %s %s and %s within %s", title(plural(load.Clients, "client")), asked(load.Writes, "write"), strings.TrimPrefix(asked(load.Reads, "read"), "ask for "), brief(s.Stop))
+	text += fmt.Sprintf(". %s, %s and %s in %s", title(plural(load.Clients, "client")), plural(load.Writes, "write"), plural(load.Reads, "read"), brief(s.Stop))
 	if s.Heal != nil {
 		text += "; then all faults end, and the honest must make progress"
 	}
 	return text + "."
 }
-
-func asked(n int, what string) string { return "ask for " + plural(n, what) }
 
 // links says how frames travel.
 func links(l sim.Links) string {
