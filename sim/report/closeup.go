@@ -82,7 +82,7 @@ func newCloseup(s scene, lanes []int, lying map[int]bool) *closeup {
 	if len(s.branches) > 1 {
 		u.bottom += 20 // for what the phases of B are
 	}
-	u.canvas = &canvas{width: 960, height: u.bottom + 46}
+	u.canvas = &canvas{width: 960, height: u.bottom + 60}
 	u.pick()
 	return u
 }
@@ -170,7 +170,7 @@ func (u *closeup) breaks(all []sim.Breach) {
 // axis draws ticks that count from the beginning of the scene, and where time is cut.
 func (u *closeup) axis() {
 	u.line("axis", u.left, u.bottom, u.right, u.bottom)
-	u.text("name e", u.right, u.bottom+38, "time since "+exact(u.s.from)+" of the run")
+	u.text("name e", u.right, u.bottom+52, "time since "+exact(u.s.from)+" of the run")
 	step := time.Duration(max(1, niceStep(float64(u.time.unit())/8)))
 	last := math.Inf(-1)
 	for _, p := range u.time.pieces {

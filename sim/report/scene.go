@@ -91,9 +91,14 @@ func (s *scene) fork(marks []sim.Mark, counts func(sim.Mark) bool) bool {
 	return false
 }
 
-// decision picks a block that became final: the first one amid lies, or the second.
+// decision picks a block that became final: the first one amid lies, or the
+// second, of those whose messages were kept.
 func (s *scene) decision(marks []sim.Mark) bool {
-	lied := time.Duration(-1)
+	lied, kept := time.Duration(-1), time.Duration(0)
+	if i := slices.IndexFunc(marks, func(m sim.Mark) bool { return m.Kind == "message" }); i >= 0 {
+		kept = marks[i].Sent
+	}
+	early := make(map[string]bool) // final before that
 	var pick *sealed
 	seen := make(map[string]bool)
 	for _, m := range marks {
@@ -101,7 +106,11 @@ func (s *scene) decision(marks []sim.Mark) bool {
 			lied = m.At
 		}
 		b, ok := sealedOf(m)
-		if !ok || seen[b.block] {
+		if !ok || seen[b.block] || early[b.block] {
+			continue
+		}
+		if m.At < kept+4*s.flight {
+			early[b.block] = true
 			continue
 		}
 		seen[b.block] = true
