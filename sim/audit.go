@@ -133,9 +133,13 @@ func (x *watch) lineage(n, best *Node, longest *lineage.Log) {
 }
 
 // durable holds what was acknowledged to standing, in the longest chain and where
-// it was told.
+// it was told. What a faulty node alone knows to be final yet is passed over.
 func (x *watch) durable(best *Node) {
+	head := best.state().Head().Height
 	for _, t := range x.told {
+		if t.at.excused() && t.height > head {
+			continue
+		}
 		for _, n := range []*Node{best, t.at} {
 			if n.excused() || n != best && n.Height < t.height {
 				continue
