@@ -92,15 +92,14 @@ type wishes struct {
 // mostWishes bounds the nodes through which a healed network is asked to write.
 const mostWishes = 8
 
-// wish asks honest nodes for a write each, if they have the weight for every
-// rule; nil if they have not.
-func (w *World) wish() *wishes {
-	x := &wishes{w: w, open: make(map[*Node]bool)}
+// core is the honest nodes; lacks names a kind of vote for which they have not
+// the weight that its rule asks, 0 if there is none.
+func (w *World) core() (core []*Node, lacks quorum.Kind) {
 	var weight uint64
 	anchors := 0
 	for _, n := range w.Nodes {
 		if n.honest() && n.machine != nil {
-			x.core = append(x.core, n)
+			core = append(core, n)
 			weight += w.weight(n)
 			if n.key != nil {
 				anchors++
@@ -109,9 +108,20 @@ func (w *World) wish() *wishes {
 	}
 	for _, k := range []quorum.Kind{quorum.Notarize, quorum.Nullify, quorum.Finalize} {
 		if !w.rules.For(k).Met(weight, w.weights.Total(), anchors) {
-			return nil
+			return core, k
 		}
 	}
+	return core, 0
+}
+
+// wish asks honest nodes for a write each, if they have the weight for every
+// rule; nil if they have not.
+func (w *World) wish() *wishes {
+	core, lacks := w.core()
+	if lacks != 0 {
+		return nil
+	}
+	x := &wishes{w: w, core: core, open: make(map[*Node]bool)}
 	for _, i := range w.ask.Perm(len(x.core))[:min(len(x.core), mostWishes)] {
 		n := x.core[i]
 		t := scope.Txn{Success: []scope.Op{{Kind: scope.OpPut, Key: []byte("/healed"), Value: []byte(n.String())}}}

@@ -92,6 +92,10 @@ func NewWorld(s Scenario, o Options) (*World, error) {
 			return nil, err
 		}
 	}
+	if _, lacks := w.core(); s.Heal != nil && lacks != 0 {
+		return nil, fmt.Errorf("%w: heal: the honest anchors have not the weight to %s, so nothing could become final: name fewer liars and bad disks, or leave heal out",
+			ErrScenario, lacks)
+	}
 	for _, n := range w.Nodes { // connected before anything happens: nobody needs to be met
 		if n.key == nil {
 			n.soon()
