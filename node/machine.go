@@ -38,7 +38,7 @@ type Machine struct {
 	away    map[Peer]bool            // anchors known to be out of reach
 	silent  map[aweigh.AnchorID]bool // anchors whose node said that it signs nothing
 	asked   int                      // peer of the last turn
-	around  int                      // peer that last heard what goes to some in turn
+	around  int                      // peer that heard the last offer
 	self    aweigh.AnchorID
 	keyring *votes.Keyring
 	guard   *votes.Guard
@@ -302,7 +302,7 @@ func (m *Machine) follow(out quorum.Output) {
 	}
 	if out.Offer != nil {
 		if m.guard != nil {
-			m.sendAround(frame(tagOffer, m.offer(*out.Offer, false)))
+			m.sendAround(frame(tagOffer, m.offer(*out.Offer, false)), &m.around)
 		}
 		if out.Offer.Propose != 0 && out.Offer.Propose == m.proposed {
 			m.broadcastFrame(m.proposal)

@@ -47,11 +47,11 @@ func (m *Machine) greet() {
 // its cost grows with the square of the roster and not with its cube.
 const someAtATime = 8
 
-// sendAround sends a frame to those whose turn it is.
-func (m *Machine) sendAround(f []byte) {
+// sendAround sends a frame to those whose turn it is; last is who had it last.
+func (m *Machine) sendAround(f []byte, last *int) {
 	for range min(len(m.peers), someAtATime) {
-		m.around = (m.around + 1) % len(m.peers)
-		m.fx.Send = append(m.fx.Send, Packet{To: m.peers[m.around], Frame: f})
+		*last = (*last + 1) % len(m.peers)
+		m.fx.Send = append(m.fx.Send, Packet{To: m.peers[*last], Frame: f})
 	}
 }
 

@@ -26,7 +26,9 @@ type pooled struct {
 	view   aweigh.View // of an open proposal that holds it, 0 if none
 	gone   bool
 	since  aweigh.Instant // when it was sent last
-	passed int            // how often it was sent again
+	sent   int            // how often it was sent again
+	wait   int            // doubles of the time until it is sent again
+	around int            // peer that heard it last, of those who hear it in turn
 }
 
 func newPool(limit int) pool {
@@ -116,7 +118,7 @@ func (p *pool) release(from, to aweigh.View) {
 // hurry lets what waits be sent again soon: somebody is back who may lack it.
 func (p *pool) hurry() {
 	for _, e := range p.order {
-		e.passed = 0
+		e.wait = 0
 	}
 }
 
@@ -244,17 +246,18 @@ func (m *Machine) reofferBundles() {
 		if !e.local {
 			wait = passOnAfter
 		}
-		if e.gone || e.view != 0 || m.now.Sub(e.since) <= wait<<min(e.passed, 4) {
+		if e.gone || e.view != 0 || m.now.Sub(e.since) <= wait<<min(e.wait, 4) {
 			continue
 		}
 		f := rawFrame(tagBundle, e.bundle.Raw())
 		if !e.local {
-			m.sendAround(f)
-		} else if m.broadcastFrame(f); e.passed > 0 { // some anchor may be out of this node's reach, but not of others'
+			m.sendAround(f, &e.around)
+		} else if m.broadcastFrame(f); e.sent > 0 { // some anchor may be out of this node's reach, but not of others'
 			m.fx.Gossip = append(m.fx.Gossip, f)
 		}
 		e.since = m.now
-		e.passed++
+		e.sent++
+		e.wait++
 		if n++; n == maxReoffer {
 			return
 		}

@@ -125,6 +125,9 @@ func (w *World) cast() error {
 		}
 		w.roles = append(w.roles, p)
 	}
+	if all := len(free) + len(named); len(free) == 0 && all > 0 && len(w.Scenario.Cast) > 0 {
+		return fmt.Errorf("%w: cast: no anchor is left to be honest", ErrScenario)
+	}
 	for _, p := range w.roles {
 		for _, n := range slices.Clone(p.members) {
 			if p.has("twins") || p.has("fork") {

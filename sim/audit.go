@@ -26,7 +26,7 @@ func (w *World) audit() {
 	}
 	best := slices.MaxFunc(held, func(a, b *Node) int { return cmp.Compare(a.state().Head().Height, b.state().Head().Height) })
 	longest := best.state()
-	x.linearizable(longest)
+	x.linearizable()
 	x.chain(best)
 	x.durable(best)
 	heads := make(map[aweigh.Height]scope.Head)
@@ -146,6 +146,9 @@ func (x *watch) durable(best *Node) {
 			}
 			r, ok, err := n.state().Outcome(t.mutation)
 			must.OK(err, "reading an outcome")
+			if !ok && t.until < n.state().Head().Time { // forgotten since
+				r, ok = x.outcomes[t.mutation]
+			}
 			x.w.holds(Durable, n, ok && r.Height == t.height && r.Revision == t.outcome.Revision && r.Succeeded == t.outcome.Succeeded,
 				"%s was told height %d, revision %d of mutation %s; in the end it stands at height %d, revision %d, on record: %v",
 				t.at, t.height, t.outcome.Revision, t.mutation.Short(), r.Height, r.Revision, ok)

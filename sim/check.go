@@ -39,7 +39,7 @@ const (
 	MaxAnchors   = 4096
 	MaxObservers = 64
 	MaxTime      = 24 * time.Hour // of any duration
-	maxClients   = 1000
+	maxClients   = 16 // requests at once: what fits an order is found by search
 	maxRequests  = 1_000_000 // of a kind
 	maxKeys      = 1_000_000
 	maxValue     = 1 << 20

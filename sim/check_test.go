@@ -35,7 +35,7 @@ func TestCheckRefusesWithLineAndReason(t *testing.T) {
 		"links: {regions: [tokyo]}":                   `line 1: links.regions: the model uniform has none; say model: regions`,
 		"links: {most: 25h}":                          `line 1: links.most: 25h0m0s is not within 0s and 24h0m0s`,
 		"stop: -5s":                                   `line 1: stop: -5s is not within`,
-		"load: {clients: 1001}":                       `line 1: load.clients: 1001 is not within 1 and 1000`,
+		"load: {clients: 17}":                         `line 1: load.clients: 17 is not within 1 and 16`,
 		"load: {writes: -1}":                          `line 1: load.writes: -1 is not within 1 and 1000000`,
 		"load: {reads: 1000001}":                      `line 1: load.reads: 1000001 is not within`,
 		"load: {keys: -1}":                            `line 1: load.keys: -1 is not within`,
@@ -99,7 +99,7 @@ func TestCheckRefusesWithLineAndReason(t *testing.T) {
 
 func TestCheckTakesWhatIsAtTheBounds(t *testing.T) {
 	for _, text := range []string{
-		"network: {anchors: 4096, observers: 64}\nload: {clients: 1000, value: 1048576}\nstop: 24h",
+		"network: {anchors: 4096, observers: 64}\nload: {clients: 16, value: 1048576}\nstop: 24h",
 		"network: {finalize: 2/3}",
 		"network: {finalize: 0.5, mode: crash}",
 		"cast: [{play: [mute], count: 7}]",

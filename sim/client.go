@@ -3,6 +3,7 @@ package sim
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/aweigh/aweigh"
@@ -31,6 +32,7 @@ type deed struct {
 	value, was string // written; expected by a swap
 	got        string // read
 	mutation   aweigh.Hash
+	until      aweigh.Instant // it may be applied
 	begin, end time.Duration
 	unknown    bool // no answer came
 	failed     bool // a swap that found another value
@@ -148,7 +150,7 @@ func (c *client) submit(at *Node, d *deed, m scope.Mutation, try int, end func()
 		return
 	}
 	if try == 0 {
-		d.mutation = id
+		d.mutation, d.until = id, m.ValidUntil
 		w.watch.asked(d)
 		w.log(at, "write", "client %d: %s %s (%s)", c.id, d.kind, d.key, id.Short())
 	}
@@ -217,4 +219,6 @@ func (x *watch) uid(n *Node, kv scope.KeyValue) {
 }
 
 // pending reports whether a request waits for its answer.
-func (w *World) pending() bool { return w.watch.waiting > 0 }
+func (w *World) pending() bool {
+	return slices.ContainsFunc(w.clients, func(c *client) bool { return c.busy != 0 })
+}

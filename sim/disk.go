@@ -26,7 +26,10 @@ func (d *disk) crash() { d.busy, d.inbox, d.planted = false, nil, false }
 // failing reports whether a fault of the disk may stop the node.
 func (d *disk) failing() bool { return d.full || d.planted }
 
-var errFull = errors.New("no space left on device")
+var (
+	errFull = errors.New("no space left on device")
+	errIO   = errors.New("input/output error")
+)
 
 // commit writes as the disk can.
 func (d *disk) commit(on *store.Mem, ops []kv.Op, sync bool) error {

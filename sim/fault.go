@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"errors"
 	"slices"
 	"time"
 
@@ -234,10 +233,10 @@ func (w *World) diskFault(f Fault, nodes []*Node) (end func()) {
 			n.disk.slow = f.By
 		case "readfail":
 			n.disk.planted = true
-			n.Disk.FailNext(store.FaultRead, errors.New("input/output error"))
+			n.Disk.FailNext(store.FaultRead, errIO)
 		case "syncfail":
 			n.disk.planted = true
-			n.Disk.FailNext(store.FaultSync, errors.New("input/output error"))
+			n.Disk.FailNext(store.FaultSync, errIO)
 		case "forgetful":
 			n.disk.forgetful = true
 		}

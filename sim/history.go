@@ -16,9 +16,11 @@ import (
 type history struct {
 	deeds    []*deed
 	told     []told
-	waiting  int // requests that wait for an answer
 	reads    int
 	finality []time.Duration
+
+	outcomes  map[aweigh.Hash]scope.Receipt // of the clients' mutations, as they stood when their block was first final
+	undecided []*deed                       // writes that may still be applied
 }
 
 // told is an acknowledged mutation and its outcome, which must stand.
@@ -27,39 +29,39 @@ type told struct {
 	mutation aweigh.Hash
 	outcome  scope.Outcome
 	height   aweigh.Height
+	until    aweigh.Instant // receipts are kept until then
 }
 
 // asked notes a request, of which nothing is known until it is answered.
 func (x *watch) asked(d *deed) {
 	d.begin, d.unknown = x.w.Now(), true
 	x.deeds = append(x.deeds, d)
-	x.waiting++
+	if d.kind != "read" {
+		x.undecided = append(x.undecided, d)
+	}
 }
 
 // forget takes a request back that was refused before anything could come of it.
 func (x *watch) forget(d *deed) {
 	x.deeds = slices.DeleteFunc(x.deeds, func(o *deed) bool { return o == d })
-	x.waiting--
 }
 
 // answered notes the outcome of a write.
 func (x *watch) answered(at *Node, d *deed, r node.Reply) {
 	w := x.w
-	x.waiting--
 	d.end, d.unknown = w.Now(), false
 	d.failed = d.kind == "swap" && !r.Outcome.Succeeded
 	if d.failed {
 		x.reach("compare failed")
 	}
 	x.acked = max(x.acked, r.Height)
-	x.told = append(x.told, told{at, r.Mutation, *r.Outcome, r.Height})
+	x.told = append(x.told, told{at, r.Mutation, *r.Outcome, r.Height, d.until})
 	x.finality = append(x.finality, d.end-d.begin)
 	w.log(at, "done", "client %d: %s %s at height %d, revision %d", d.client, d.kind, d.key, r.Height, r.Outcome.Revision)
 }
 
 // readDone notes what a read found.
 func (x *watch) readDone(at *Node, d *deed) {
-	x.waiting--
 	x.reads++
 	d.end, d.unknown = x.w.Now(), false
 	x.w.log(at, "done", "client %d: read %s", d.client, d.key)
@@ -100,16 +102,29 @@ var register = porcupine.Model{
 	},
 }
 
+// settle notes what a block that is final for the first time did for clients:
+// receipts are forgotten once a mutation can no longer be applied.
+func (x *watch) settle(n *Node) {
+	state := n.state()
+	x.undecided = slices.DeleteFunc(x.undecided, func(d *deed) bool {
+		r, ok, err := state.Outcome(d.mutation)
+		must.OK(err, "reading an outcome")
+		if ok {
+			x.outcomes[d.mutation] = r
+		}
+		return ok || d.until < state.Head().Time
+	})
+}
+
 // linearizable looks whether all that clients were told fits one order in time
-// (Herlihy and Wing, 1990). A request that was never answered took effect if the
-// longest chain holds it, and then no later than its block was first final.
-func (x *watch) linearizable(longest *scope.State) {
+// (Herlihy and Wing, 1990). A request that was never answered took effect if a
+// final block holds it, and then no later than that was first final.
+func (x *watch) linearizable() {
 	var ops []porcupine.Operation
 	for _, d := range x.deeds {
 		end := int64(d.end)
 		if d.unknown {
-			r, ok, err := longest.Outcome(d.mutation)
-			must.OK(err, "reading an outcome")
+			r, ok := x.outcomes[d.mutation]
 			if !ok { // a read, or nothing came of it
 				continue
 			}

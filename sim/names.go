@@ -79,7 +79,7 @@ var GoalNames = []Named{
 	{"catch up", "a node fetched final blocks that it had missed"},
 	{"minimal certificate", "a finalization that no signature could be taken from"},
 	{"chained finality", "a block became final through a later one"},
-	{"no quorum", "nothing became final for ten view timeouts although work waited"},
+	{"no quorum", "nothing became final for three view timeouts although work waited"},
 	{"read under fire", "a linearizable read was answered while faults lasted"},
 	{"compare failed", "a compare-and-swap lost against another"},
 	{"late again", "a client asked again for what had been done, and got the first answer"},

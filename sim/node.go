@@ -3,6 +3,7 @@ package sim
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/aweigh/aweigh"
@@ -245,7 +246,7 @@ func (n *Node) caught() {
 	if !ok {
 		panic(p)
 	}
-	if n.disk.failing() {
+	if n.disk.failing() && strings.Contains(v.Error(), errIO.Error()) {
 		n.fail(errors.New(v.Error()))
 		return
 	}

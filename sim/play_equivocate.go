@@ -35,7 +35,11 @@ func (e *equivocate) lie(l *liar, f *frame, made map[*frame]*frame) (aweigh.View
 	switch c := f.open().(type) {
 	case votes.Ballot:
 		if made[f] == nil {
-			made[f] = &frame{raw: node.Frame(l.sign(e.contradiction(l, c.Subject)))}
+			other := e.contradiction(l, c.Subject)
+			if other == c.Subject {
+				return 0, nil
+			}
+			made[f] = &frame{raw: node.Frame(l.sign(other))}
 		}
 		return c.Subject.View, made[f]
 	case node.Proposal:

@@ -149,10 +149,8 @@ func (s *slander) bend(l *liar, out []parcel) []parcel {
 
 // forged is a ballot in another's name, under the liar's own signature.
 func (s *slander) forged(l *liar) votes.Ballot {
-	victim := l.someone()
-	for victim.key == nil {
-		victim = l.someone()
-	}
+	anchors := slices.DeleteFunc(l.others(), func(n *Node) bool { return n.key == nil })
+	victim := anchors[l.rand.IntN(len(anchors))]
 	v := l.view()
 	b := votes.Ballot{
 		Format: scope.Format, Domain: l.w.checker.Keyring.Domain(), Anchor: victim.key.Public().ID(),

@@ -26,6 +26,14 @@ func viewOf(f *frame) (v aweigh.View, ok bool) {
 type withhold struct{ plain }
 
 func (*withhold) bend(l *liar, out []parcel) []parcel {
+	for i, x := range out {
+		if o, ok := x.frame.open().(node.Offer); ok && l.victim(x.to, o.View) {
+			o.Votes = slices.DeleteFunc(slices.Clone(o.Votes), func(v node.OfferedVote) bool {
+				return v.Signature.Anchor == l.n.key.Public().ID()
+			})
+			out[i].frame = &frame{raw: node.Frame(o)}
+		}
+	}
 	return slices.DeleteFunc(out, func(x parcel) bool {
 		v, ok := viewOf(x.frame)
 		if !ok || !l.victim(x.to, v) || !l.may() {

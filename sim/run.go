@@ -83,10 +83,11 @@ func Run(ctx context.Context, s Scenario, o Options) (*Result, error) {
 
 // wishes are the writes that a healed network must make final.
 type wishes struct {
-	w    *World
-	core []*Node
-	open map[*Node]bool
-	why  string
+	w     *World
+	core  []*Node
+	open  map[*Node]bool
+	reach aweigh.Height // that all must, once all writes are final
+	why   string
 }
 
 // mostWishes bounds the nodes through which a healed network is asked to write.
@@ -136,7 +137,7 @@ func (w *World) wish() *wishes {
 	return x
 }
 
-// met reports whether all are final, and all nodes are in the same state.
+// met reports whether all are final, and all nodes have come as far as that.
 func (x *wishes) met() bool {
 	for _, n := range x.core {
 		if x.open[n] {
@@ -144,10 +145,14 @@ func (x *wishes) met() bool {
 			return false
 		}
 	}
-	first := x.core[0].Height
+	if x.reach == 0 { // who floods may keep the chain growing for ever
+		for _, n := range x.core {
+			x.reach = max(x.reach, n.Height)
+		}
+	}
 	for _, n := range x.core {
-		if n.Height != first {
-			x.why = fmt.Sprintf("%s stands at height %d, %s at %d", n, n.Height, x.core[0], first)
+		if n.Height < x.reach {
+			x.why = fmt.Sprintf("%s stands at height %d, and another has been at %d", n, n.Height, x.reach)
 			return false
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/aweigh/aweigh/kv"
 	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/quorum"
+	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/votes"
 )
 
@@ -66,6 +67,7 @@ func (x *watch) open(w *World) {
 		proven: make(map[int]bool), final: make(map[aweigh.Height]aweigh.Hash), finalAt: make(map[aweigh.Height]time.Duration), ballots: make(map[quorum.Subject]*tally),
 		signed: make(map[cast]quorum.Subject), proposals: make(map[aweigh.View]aweigh.Hash), uids: make(map[born]aweigh.UID),
 		nullified: make(map[aweigh.View]bool), expected: make(map[string]bool), evidence: make(evidence),
+		history: history{outcomes: make(map[aweigh.Hash]scope.Receipt)},
 	}
 	for _, i := range Invariants {
 		x.verdicts = append(x.verdicts, Verdict{Invariant: i.Name})
@@ -242,6 +244,7 @@ func (x *watch) noted(n *Node, note node.Note) {
 		if n.liar != nil {
 			n.liar.clean()
 		} else {
+			w.holds(Durable, n, n.excused(), "lost the record of what it signed, though its disk is whole")
 			x.reach("lost record")
 		}
 	case node.Behind:
@@ -271,9 +274,10 @@ func (x *watch) finalized(n *Node, note node.Finalized) {
 	if known {
 		return
 	}
-	if w.now.Sub(x.lastFinal) > 10*w.Scenario.Network.Timing.View && x.lastFinal != 0 && w.pending() {
+	if w.now.Sub(x.lastFinal) > 3*w.Scenario.Network.Timing.View && x.lastFinal != 0 && w.pending() {
 		x.reach("no quorum")
 	}
+	x.settle(n)
 	x.final[note.Height], x.finalAt[note.Height], x.lastFinal = note.Block, w.Now(), w.now
 	total := w.weights.Total()
 	need := w.rules.Finalize.Threshold(total)

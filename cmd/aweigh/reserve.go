@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 )
@@ -22,6 +23,24 @@ func reserve(path string) (*reserved, error) {
 		return nil, err
 	}
 	return &reserved{File: f, fresh: fresh}, nil
+}
+
+// apart refuses files that are named for two things: one would overwrite the
+// other. An empty name, and -, stand for none.
+func apart(names ...string) error {
+	for i, a := range names {
+		for _, b := range names[:i] {
+			if a == "" || a == "-" {
+				continue
+			}
+			x, errX := os.Stat(a)
+			y, errY := os.Stat(b)
+			if a == b || errX == nil && errY == nil && os.SameFile(x, y) {
+				return fmt.Errorf("%w: %s and %s are one file, and one would overwrite the other", errUsage, b, a)
+			}
+		}
+	}
+	return nil
 }
 
 // write replaces what the file holds.

@@ -114,6 +114,9 @@ type playing struct {
 
 // play runs a scenario. It fails if the run did.
 func (a *app) play(c *cobra.Command, p playing) error {
+	if err := apart(p.name, p.trace, p.report); err != nil {
+		return err
+	}
 	var o sim.Options
 	var file *reserved
 	if p.report != "" {

@@ -31,6 +31,9 @@ func (a *app) simShrink() *cobra.Command {
 		}
 		var file *reserved
 		if *out != "" {
+			if err := apart(args[0], *out); err != nil {
+				return err
+			}
 			if file, err = reserve(*out); err != nil {
 				return fmt.Errorf("%w: %w", errUsage, err)
 			}
@@ -39,6 +42,9 @@ func (a *app) simShrink() *cobra.Command {
 		small, err := a.shrink(cmd, s, args[0])
 		if err != nil {
 			return err
+		}
+		if cmd.Context().Err() != nil {
+			defer fmt.Fprintln(a.err, "aweigh: stopped before the end: it may shrink further")
 		}
 		text := annotated(context.WithoutCancel(cmd.Context()), small, ch.command("shrink", args[0]))
 		if file != nil {

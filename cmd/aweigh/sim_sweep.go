@@ -88,7 +88,7 @@ func (a *app) sweep(c *cobra.Command, cfg sim.SweepConfig, ch *changes, format s
 	case err != nil:
 		return fmt.Errorf("stopped after %d of %d worlds; to go on, add --from %d --seeds %d", r.Worlds, r.Seeds, r.Next, r.From+r.Seeds-r.Next)
 	case len(missing) > 0:
-		return fmt.Errorf("never reached: %s", strings.Join(missing, ", "))
+		return fmt.Errorf("nothing broke, but these goals were never reached: %s; sweep more seeds", strings.Join(missing, ", "))
 	}
 	return nil
 }

@@ -137,6 +137,12 @@ func (p Printer) Simulation(s Simulation) error {
 		return nil // the error says why
 	}
 	conclusion := "all held"
+	switch {
+	case s.Blocks == 0:
+		conclusion = "nothing broke, but nothing became final either: this shows little"
+	case s.Healed.Asked && !s.Healed.Possible:
+		conclusion = "nothing broke; progress was not demanded, since the honest nodes had not the weight"
+	}
 	if len(s.Scenario.Expect) > 0 {
 		conclusion = "as expected, since more than the budget is at fault, these broke: " + strings.Join(broken(s.Result), ", ")
 	}

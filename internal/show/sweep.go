@@ -85,7 +85,11 @@ func (p Printer) Sweep(s Sweep) error {
 	if len(s.Failures) > 0 || len(s.Missing()) > 0 {
 		return nil // the error says how many
 	}
-	_, err := fmt.Fprintln(p.Out, "all held")
+	verdict := "all held"
+	if s.Worlds < s.Seeds {
+		verdict = "all held so far"
+	}
+	_, err := fmt.Fprintln(p.Out, verdict)
 	return err
 }
 
