@@ -39,8 +39,8 @@ const (
 	MaxAnchors   = 4096
 	MaxObservers = 64
 	MaxTime      = 24 * time.Hour // of any duration
-	maxClients   = 16 // requests at once: what fits an order is found by search
-	maxRequests  = 1_000_000 // of a kind
+	maxClients   = 16             // requests at once: what fits an order is found by search
+	maxRequests  = 1_000_000      // of a kind
 	maxKeys      = 1_000_000
 	maxValue     = 1 << 20
 	maxWaiting   = 1 << 30
