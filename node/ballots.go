@@ -15,12 +15,12 @@ import (
 func (m *Machine) certified(c quorum.Certificate) {
 	switch c.Subject.Kind {
 	case quorum.Notarize:
-		m.write(kv.Set(keyCertificate(m.id, c.Subject), canon.Encode(c)))
+		m.keepCertificate(c)
 		if k := m.chain.candidates[c.Subject.Block]; k != nil {
 			m.pool.hold(k.block) // the view may have been nullified before
 		}
 	case quorum.Nullify:
-		m.write(kv.Set(keyCertificate(m.id, c.Subject), canon.Encode(c)))
+		m.keepCertificate(c)
 		if v := c.Subject.View; m.engine.Certificate(quorum.Notarize, v).IsZero() {
 			m.pool.release(v, v)
 		}
@@ -29,8 +29,21 @@ func (m *Machine) certified(c quorum.Certificate) {
 	m.witness(c)
 }
 
+func (m *Machine) keepCertificate(c quorum.Certificate) {
+	m.write(kv.Set(keyCertificate(m.id, c.Subject), canon.Encode(c)))
+	m.kept = append(m.kept, c.Subject)
+}
+
 // sign asks the guard, and sends the ballot with this step's effects.
-func (m *Machine) sign(s quorum.Subject) (votes.Ballot, bool) {
+func (m *Machine) sign(s quorum.Subject) {
+	if b, ok := m.signed(s); ok {
+		m.broadcastFrame(rawFrame(tagBallot, b.Encode()))
+		m.inputs = append(m.inputs, b.Vote())
+	}
+}
+
+// signed asks the guard, and makes durable with this step what it signed.
+func (m *Machine) signed(s quorum.Subject) (votes.Ballot, bool) {
 	if m.guard == nil {
 		return votes.Ballot{}, false
 	}
@@ -41,12 +54,8 @@ func (m *Machine) sign(s quorum.Subject) (votes.Ballot, bool) {
 	}
 	m.write(ops...)
 	m.fx.Sync = true
-	if s.Kind == quorum.Notarize || s.Kind == quorum.Propose {
+	if s.Kind == quorum.Notarize {
 		m.chain.keep(m, s.Block)
-	}
-	if s.Kind != quorum.Propose {
-		m.broadcastFrame(rawFrame(tagBallot, b.Encode()))
-		m.inputs = append(m.inputs, b.Vote())
 	}
 	return b, true
 }

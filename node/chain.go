@@ -1,6 +1,8 @@
 package node
 
 import (
+	"slices"
+
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/internal/must"
@@ -251,12 +253,12 @@ func (c *chain) prune(m *Machine, final aweigh.View) {
 	}
 	c.order = live
 	m.pool.release(0, final)
-	from, to := record(c.id, 'c'), keyCertificate(c.id, quorum.Subject{View: final})
-	err := m.recent.Scan(from, to, false, func(key, _ []byte) bool {
-		m.fx.Write = append(m.fx.Write, kv.Del(append([]byte(nil), key...)))
-		return true
+	m.kept = slices.DeleteFunc(m.kept, func(s quorum.Subject) bool {
+		if s.View < final {
+			m.write(kv.Del(keyCertificate(c.id, s)))
+		}
+		return s.View < final
 	})
-	must.OK(err, "reading the records of past views")
 	if m.guard != nil {
 		m.write(m.guard.Prune(final)...)
 	}
@@ -297,8 +299,11 @@ func (m *Machine) storedCertificates() (certs []quorum.Certificate, err error) {
 		if len(certs) > 0 && certs[0].Subject.Block == m.chain.state.Head().Block {
 			m.finality = certs[0]
 		}
-		open := record(m.id, 'c')
+		open, n := record(m.id, 'c'), len(certs)
 		err = m.store.Scan(open, kv.PrefixEnd(open), false, read)
+		for _, c := range certs[n:] {
+			m.kept = append(m.kept, c.Subject)
+		}
 	}
 	if err == nil {
 		err = bad

@@ -61,6 +61,7 @@ type Machine struct {
 	met          []Peer            // in this step, to be greeted
 	told         bool              // the last word to the engine on whether there is work
 	engineWake   aweigh.Instant
+	kept         []quorum.Subject   // whose certificates are on record, as certified keeps them
 	finality     quorum.Certificate // of the final block, zero if it has none of its own
 	known        aweigh.Height      // the highest final block announced by anyone
 	announced    aweigh.Instant     // when this node announced last

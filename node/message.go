@@ -38,7 +38,7 @@ type Proposal struct {
 	Proofs     []scope.Proof
 	ParentView aweigh.View
 	Proof      []quorum.Certificate // the parent's notarization, nullifications between (P12)
-	Signature  []byte               // of the leader, as a Propose ballot
+	Signature  []byte               // of the leader: its ballot to notarize the block
 }
 
 // Offer is an Offer with what else a peer needs to see whether it, or the
@@ -258,7 +258,7 @@ func (c *Checker) proposal(body []byte) (Message, error) {
 	}
 	ballot, err := c.Keyring.Check(votes.Ballot{
 		Format: scope.Format, Domain: h.Domain(), Anchor: h.Proposer, Signature: m.Signature,
-		Subject: quorum.Subject{Kind: quorum.Propose, View: h.View, Block: h.Hash()},
+		Subject: quorum.Subject{Kind: quorum.Notarize, View: h.View, Block: h.Hash()},
 	})
 	return proposalIn{m, ballot}, err
 }

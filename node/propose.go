@@ -32,7 +32,7 @@ func (m *Machine) build(slot quorum.Slot) bool {
 		Roster: m.keyring.Domain().Roster, Policy: m.keyring.Domain().Policy,
 	}), m.pick(path), m.proofs.fresh(path))
 	m.chain.add(b).valid = true
-	ballot, ok := m.sign(quorum.Subject{Kind: quorum.Propose, View: slot.View, Block: b.Hash()})
+	ballot, ok := m.signed(quorum.Subject{Kind: quorum.Notarize, View: slot.View, Block: b.Hash()})
 	if !ok {
 		return true
 	}
@@ -43,9 +43,7 @@ func (m *Machine) build(slot quorum.Slot) bool {
 	m.proposal, m.proposed = frame(tagProposal, msg), slot.View
 	m.broadcastFrame(m.proposal)
 	m.pool.hold(b)
-	m.inputs = append(m.inputs,
-		quorum.Proposal{Vote: ballot.Vote(), Parent: slot.Parent, ParentView: slot.ParentView},
-		quorum.Verdict{View: slot.View, Block: b.Hash(), Valid: true})
+	m.inputs = append(m.inputs, quorum.Proposal{Vote: ballot.Vote(), Parent: slot.Parent, ParentView: slot.ParentView})
 	return true
 }
 

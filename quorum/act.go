@@ -42,7 +42,7 @@ func (e *Engine) act(now aweigh.Instant, out *Output) {
 	e.fresh = e.fresh[:0]
 
 	r := e.round(e.view)
-	if p := r.proposal; p != nil && r.check == unchecked && e.linked(p) {
+	if p := r.proposal; p != nil && r.check == unchecked && !r.signed[Notarize] && e.linked(p) {
 		r.check = checking
 		out.Check = append(out.Check, *p)
 	}
@@ -54,7 +54,7 @@ func (e *Engine) act(now aweigh.Instant, out *Output) {
 			e.nullify(r, out)
 		}
 	}
-	if e.leads(r) && !r.asked && !r.signed[Nullify] && (e.work || e.unsettled(now)) {
+	if e.leads(r) && !r.asked && !r.signed[Notarize] && !r.signed[Nullify] && (e.work || e.unsettled(now)) {
 		if slot, ok := e.slot(); ok {
 			r.asked = true
 			out.Build = slot

@@ -32,7 +32,7 @@ func BenchmarkView(b *testing.B) {
 			for v := aweigh.View(1); b.Loop(); v++ {
 				now = now.Add(time.Millisecond)
 				block := aweigh.Hash{0: 1, 1: byte(v), 2: byte(v >> 8), 3: byte(v >> 16), 4: byte(v >> 24)}
-				s := quorum.Subject{Kind: quorum.Propose, View: v, Block: block}
+				s := quorum.Subject{Kind: quorum.Notarize, View: v, Block: block}
 				e.Step(now, quorum.Proposal{Vote: vote(s, e.Leader(v)), Parent: parent, ParentView: v - 1})
 				e.Step(now, quorum.Verdict{View: v, Block: block, Valid: true})
 				for _, s.Kind = range []quorum.Kind{quorum.Notarize, quorum.Finalize} {

@@ -243,7 +243,7 @@ func (w *world) propose(liar int, v aweigh.View, to *peer) {
 	}
 	h := n.block(fmt.Sprintf("b%d%c", v, 'x'+rune(w.rnd.Intn(2))), v, parent, 0)
 	m := parcel{proposal: quorum.Proposal{
-		Vote:   n.sign(liar, quorum.Subject{Kind: quorum.Propose, View: v, Block: h}),
+		Vote:   n.sign(liar, quorum.Subject{Kind: quorum.Notarize, View: v, Block: h}),
 		Parent: parent, ParentView: aweigh.View(w.rnd.Intn(int(v) + 1)),
 	}}
 	for _, p := range w.honest {

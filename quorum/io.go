@@ -49,7 +49,7 @@ type Config struct {
 type Input interface{ input() }
 
 // Proposal announces the block that the leader of a view proposes. Vote is the
-// leader's own, of kind Propose. Parent must be what the block itself names.
+// leader's own to notarize it. Parent must be what the block itself names.
 type Proposal struct {
 	Vote       Vote
 	Parent     aweigh.Hash
@@ -111,7 +111,7 @@ type Offer struct {
 // without its notarization on record could not be accounted for after a restart.
 type Output struct {
 	Sign      []Subject      // sign, make durable, send to all, and feed back as own Votes
-	Build     *Slot          // build, sign and send a proposal; feed it back with its Verdict
+	Build     *Slot          // build a block, sign notarize for it, make both durable, send and feed back the Proposal
 	Check     []Proposal     // check these blocks; feed back a Verdict for each
 	Certified []Certificate  // first seen or formed in this step, ordered by view; pass on (P11)
 	Final     []Certificate  // finalizations with a higher view than all before

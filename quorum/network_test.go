@@ -307,9 +307,11 @@ func (n *network) vote(p *peer, s quorum.Subject) quorum.Vote {
 
 func (n *network) build(p *peer, s quorum.Slot) []quorum.Input {
 	h := n.block(fmt.Sprintf("b%d", s.View), s.View, s.Parent, p.known)
-	v := n.sign(p.id, quorum.Subject{Kind: quorum.Propose, View: s.View, Block: h})
-	if _, twice := p.proposals[s.View]; twice {
-		n.broken("%d: asked twice to build in view %d", p.id, s.View)
+	v := n.sign(p.id, quorum.Subject{Kind: quorum.Notarize, View: s.View, Block: h})
+	for _, old := range p.votes {
+		if old.Conflicts(v.Subject) {
+			n.broken("%d: signed %s and now %s (P7)", p.id, n.say(old.Subject), n.say(v.Subject))
+		}
 	}
 	m := parcel{quorum.Proposal{Vote: v, Parent: s.Parent, ParentView: s.ParentView}, s.Proof}
 	p.votes = append(p.votes, v)
@@ -321,7 +323,7 @@ func (n *network) build(p *peer, s quorum.Slot) []quorum.Input {
 	n.log("%d: propose %s on %s with %d certificates%s", p.id, n.name(h), n.name(s.Parent), len(s.Proof), empty)
 	n.send(p.id, m)
 	p.content = n.blocks[h].content
-	return []quorum.Input{m.proposal, quorum.Verdict{View: s.View, Block: h, Valid: true}}
+	return []quorum.Input{m.proposal}
 }
 
 // finalize checks agreement: one final block in a view, and one chain.

@@ -54,7 +54,7 @@ func (l *lone) cert(k quorum.Kind, v aweigh.View, name string, on aweigh.Hash, b
 }
 
 func (l *lone) proposal(from int, v aweigh.View, name string, on aweigh.Hash) quorum.Proposal {
-	return quorum.Proposal{Vote: l.sign(from, l.at(quorum.Propose, v, name, on)), Parent: on}
+	return quorum.Proposal{Vote: l.sign(from, l.at(quorum.Notarize, v, name, on)), Parent: on}
 }
 
 func verdict(p quorum.Proposal, ok bool) quorum.Verdict {

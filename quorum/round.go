@@ -7,8 +7,7 @@ type round struct {
 	view   aweigh.View
 	leader aweigh.AnchorID
 
-	proposed Vote      // the leader's first word of kind Propose
-	proposal *Proposal // what that word stands for
+	proposal *Proposal // what the leader's first vote to notarize stands for
 	check    check
 
 	votes   [Finalize + 1][]cast // by kind and seat: the first of each anchor; nil while there is none
@@ -62,15 +61,12 @@ func (r *round) block() (Certificate, bool) {
 }
 
 // quiet reports whether nobody said anything in the view.
-func (r *round) quiet() bool { return len(r.counts) == 0 && r.proposed.View == 0 }
+func (r *round) quiet() bool { return len(r.counts) == 0 }
 
 // held is the subject of an anchor's vote of a kind, the zero Subject if there
 // is none.
 func (r *round) held(k Kind, seat int) Subject {
-	switch {
-	case k == Propose:
-		return r.proposed.Subject
-	case r.votes[k] == nil || r.votes[k][seat].count == 0:
+	if r.votes[k] == nil || r.votes[k][seat].count == 0 {
 		return Subject{}
 	}
 	return r.counts[r.votes[k][seat].count-1].subject
@@ -107,22 +103,13 @@ func (r *round) fault(v *Vote, seat, seats int) (Fault, bool) {
 		r.accused = make([]bool, seats)
 	}
 	r.accused[seat] = true
-	old := r.proposed
-	if k != Propose {
-		old = Vote{r.held(k, seat), Signature{Anchor: v.Anchor, Bytes: r.votes[k][seat].signature}}
-	}
+	old := Vote{r.held(k, seat), Signature{Anchor: v.Anchor, Bytes: r.votes[k][seat].signature}}
 	return Fault{First: old, Second: *v}, true
 }
 
 // add counts v if it is its signer's first of its kind; met reports that v
 // brought its subject to the weight that the rule asks.
 func (r *round) add(v *Vote, seat int, w *Weights, rule Rule) (met bool) {
-	if v.Kind == Propose {
-		if r.proposed.View == 0 {
-			r.proposed = *v
-		}
-		return false
-	}
 	if r.votes[v.Kind] == nil {
 		r.votes[v.Kind] = make([]cast, w.Len())
 	}

@@ -93,7 +93,7 @@ func DefaultRules(m Mode) Rules {
 	return Rules{Mode: m, Notarize: r, Finalize: r, Nullify: r}
 }
 
-// For is the rule for certificates of a kind; there is none for Propose.
+// For is the rule for certificates of a kind.
 func (r Rules) For(k Kind) Rule {
 	switch k {
 	case Notarize:

@@ -370,13 +370,11 @@ func TestSubjectsConflict(t *testing.T) {
 		{"the same notarize", at(quorum.Notarize, 1, a), at(quorum.Notarize, 1, a), false},
 		{"two blocks notarized", at(quorum.Notarize, 1, a), at(quorum.Notarize, 1, b), true},
 		{"two blocks in two views", at(quorum.Notarize, 1, a), at(quorum.Notarize, 2, b), false},
-		{"two proposals", at(quorum.Propose, 1, a), at(quorum.Propose, 1, b), true},
 		{"two finalized", at(quorum.Finalize, 1, a), at(quorum.Finalize, 1, b), true},
 		{"nullify and finalize", at(quorum.Nullify, 1, none), at(quorum.Finalize, 1, a), true},
 		{"nullify and finalize of another view", at(quorum.Nullify, 1, none), at(quorum.Finalize, 2, a), false},
 		{"notarize and nullify", at(quorum.Notarize, 1, a), at(quorum.Nullify, 1, none), false},
 		{"notarize one and finalize another", at(quorum.Notarize, 1, a), at(quorum.Finalize, 1, b), false},
-		{"propose one and notarize another", at(quorum.Propose, 1, a), at(quorum.Notarize, 1, b), false},
 	} {
 		if c.s.Conflicts(c.t) != c.want || c.t.Conflicts(c.s) != c.want {
 			t.Errorf("%s: %v, %v, want %v", c.name, c.s.Conflicts(c.t), c.t.Conflicts(c.s), c.want)

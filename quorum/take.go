@@ -12,11 +12,12 @@ func (e *Engine) open(v aweigh.View) bool { return v >= max(e.floor, 1) && v <= 
 
 func (e *Engine) propose(p Proposal, out *Output) {
 	v := &p.Vote
-	if v.Kind != Propose {
+	seat, ok := e.cfg.Weights.Seat(v.Anchor)
+	if !ok || v.Kind != Notarize || e.Leader(v.View) != v.Anchor {
 		return
 	}
 	e.vote(v, out)
-	if r := e.rounds[v.View]; r != nil && r.proposal == nil && r.proposed.Subject == v.Subject {
+	if r := e.rounds[v.View]; r != nil && r.proposal == nil && r.held(Notarize, seat) == v.Subject {
 		r.proposal = &p
 	}
 }
@@ -36,13 +37,10 @@ func (e *Engine) vote(v *Vote, out *Output) {
 		return
 	}
 	r := e.round(v.View)
-	if v.Kind == Propose && v.Anchor != r.leader {
-		return
-	}
 	e.heard[seat] = max(e.heard[seat], v.View)
 	if seat == e.seat { // whatever the way by which it came back to us
 		r.signed[v.Kind] = true
-		r.asked = r.asked || v.Kind == Propose
+		r.asked = r.asked || v.Kind == Notarize
 	}
 	if f, ok := r.fault(v, seat, e.cfg.Weights.Len()); ok {
 		out.Faults = append(out.Faults, f)
@@ -54,7 +52,7 @@ func (e *Engine) vote(v *Vote, out *Output) {
 
 func (e *Engine) certificate(c Certificate, out *Output) {
 	s := c.Subject
-	if !s.Valid() || s.Kind == Propose || s.View < e.final || s.View < e.floor && s.Kind != Finalize {
+	if !s.Valid() || s.View < e.final || s.View < e.floor && s.Kind != Finalize {
 		return
 	}
 	r := e.round(s.View)
@@ -64,6 +62,13 @@ func (e *Engine) certificate(c Certificate, out *Output) {
 	}
 	if !r.over() {
 		r.ended = e.now
+	}
+	for _, sig := range c.Signatures { // whoever also signed otherwise is at fault
+		if seat, ok := e.cfg.Weights.Seat(sig.Anchor); ok {
+			if f, ok := r.fault(&Vote{s, sig}, seat, e.cfg.Weights.Len()); ok {
+				out.Faults = append(out.Faults, f)
+			}
+		}
 	}
 	r.certs[s.Kind] = c
 	out.Certified = append(out.Certified, c)

@@ -110,7 +110,7 @@ func (e *Engine) Holdings() Offer {
 		}
 		r.offer(&o, Finalize, w)
 	}
-	if r := e.rounds[e.view]; r != nil && r.signed[Propose] {
+	if r := e.rounds[e.view]; r != nil && e.leads(r) && r.signed[Notarize] {
 		o.Propose = e.view
 	}
 	return o

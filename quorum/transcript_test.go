@@ -161,7 +161,7 @@ func (s *story) propose(t *testing.T, d *datadriven.TestData) {
 	b := s.net.blocks[h]
 	b.bad = d.HasArg("bad")
 	s.net.blocks[h] = b
-	v := s.net.sign(from, quorum.Subject{Kind: quorum.Propose, View: b.view, Block: h})
+	v := s.net.sign(from, quorum.Subject{Kind: quorum.Notarize, View: b.view, Block: h})
 	s.net.send(from, parcel{proposal: quorum.Proposal{Vote: v, Parent: b.parent}}, ids(t, d, "to")...)
 }
 
@@ -172,7 +172,7 @@ func (s *story) vote(t *testing.T, d *datadriven.TestData) {
 	d.ScanArgs(t, "kind", &kind)
 	d.ScanArgs(t, "block", &name)
 	sub := quorum.Subject{View: viewOf(t, name)}
-	for sub.Kind = quorum.Propose; sub.Kind.String() != kind; sub.Kind++ {
+	for sub.Kind = quorum.Notarize; sub.Kind.String() != kind; sub.Kind++ {
 	}
 	if sub.Kind != quorum.Nullify {
 		sub.Block = s.net.find(name)

@@ -10,21 +10,18 @@ import (
 type Kind uint8
 
 const (
-	// Propose is the leader's word that a block is its one proposal for the view.
-	Propose Kind = 1
-	// Notarize says that a block is the first valid proposal seen for the view.
-	Notarize Kind = 2
+	// Notarize says that a block is the first valid proposal seen for the view. The
+	// leader proposes a block by its own vote to notarize it.
+	Notarize Kind = 1
 	// Nullify says that the view shall end without a block.
-	Nullify Kind = 3
+	Nullify Kind = 2
 	// Finalize says that the block was notarized, and the view not nullified.
-	Finalize Kind = 4
+	Finalize Kind = 3
 )
 
 // String is the kind in lower case.
 func (k Kind) String() string {
 	switch k {
-	case Propose:
-		return "propose"
 	case Notarize:
 		return "notarize"
 	case Nullify:
@@ -35,8 +32,8 @@ func (k Kind) String() string {
 	return fmt.Sprintf("kind(%d)", uint8(k))
 }
 
-// Valid reports whether k is one of the four kinds.
-func (k Kind) Valid() bool { return k >= Propose && k <= Finalize }
+// Valid reports whether k is one of the three kinds.
+func (k Kind) Valid() bool { return k >= Notarize && k <= Finalize }
 
 // Subject is what a vote states: a kind, a view, and a block, which is zero
 // for Nullify and only for it.
@@ -61,8 +58,7 @@ func (s Subject) String() string {
 }
 
 // Conflicts reports whether one honest anchor may never say both (P7, P36):
-// two proposals, notarizations or finalizations of different blocks in one
-// view, or nullify and finalize of one view.
+// two notarizations or finalizations of different blocks in one view, or nullify and finalize of one view.
 func (s Subject) Conflicts(t Subject) bool {
 	if s.View != t.View {
 		return false

@@ -30,7 +30,7 @@ func (e evidence) add(f *frame) {
 	case votes.Ballot:
 		e.sign(c.Anchor, c.Subject)
 	case node.Proposal:
-		e.sign(c.Header.Proposer, quorum.Subject{Kind: quorum.Propose, View: c.Header.View, Block: c.Header.Hash()})
+		e.sign(c.Header.Proposer, quorum.Subject{Kind: quorum.Notarize, View: c.Header.View, Block: c.Header.Hash()})
 	case node.Offer:
 		for _, v := range c.Votes {
 			e.sign(v.Signature.Anchor, v.Subject)

@@ -148,7 +148,12 @@ func (x *watch) said(n *Node, f *frame) {
 		}
 	case "proposal":
 		if p, ok := f.open().(node.Proposal); ok {
-			x.ballot(n, quorum.Subject{Kind: quorum.Propose, View: p.Header.View, Block: p.Header.Hash()})
+			s := quorum.Subject{Kind: quorum.Notarize, View: p.Header.View, Block: p.Header.Hash()}
+			if b, ok := x.proposals[s.View]; ok && b != s.Block {
+				x.reach("two proposals")
+			}
+			x.proposals[s.View] = s.Block
+			x.ballot(n, s)
 		}
 	}
 }
@@ -181,12 +186,6 @@ func (x *watch) onRecord(n *Node) {
 // over all of its lives (P7).
 func (x *watch) ballot(n *Node, s quorum.Subject) {
 	w, who := x.w, n.number()
-	if s.Kind == quorum.Propose {
-		if b, ok := x.proposals[s.View]; ok && b != s.Block {
-			x.reach("two proposals")
-		}
-		x.proposals[s.View] = s.Block
-	}
 	t := x.ballots[s]
 	if t == nil {
 		t = &tally{by: make(map[int]bool)}

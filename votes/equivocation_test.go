@@ -10,15 +10,11 @@ import (
 
 func TestContradictionsProveTheFault(t *testing.T) {
 	w := newWorld(t, Ed25519, 4)
-	propose := func(b byte) quorum.Subject {
-		return quorum.Subject{Kind: quorum.Propose, View: 7, Block: fill(b)}
-	}
 	finalizeB := finalizeA
 	finalizeB.Block = fill(0xbb)
 	for name, p := range map[string][2]quorum.Subject{
 		"two notarize":         {notarizeA, notarizeB},
 		"two finalize":         {finalizeA, finalizeB},
-		"two proposals":        {propose(1), propose(2)},
 		"nullify and finalize": {nullify7, finalizeA},
 	} {
 		a, b := w.ballot(1, p[0]), w.ballot(1, p[1])

@@ -68,9 +68,6 @@ func TestGuardSignsOnceAndRepeatsItself(t *testing.T) {
 }
 
 func TestGuardNeverContradictsItself(t *testing.T) {
-	propose := quorum.Subject{Kind: quorum.Propose, View: 7, Block: fill(1)}
-	propose2 := propose
-	propose2.Block = fill(2)
 	finalizeB := finalizeA
 	finalizeB.Block = fill(0xbb)
 	later := notarizeB
@@ -80,7 +77,6 @@ func TestGuardNeverContradictsItself(t *testing.T) {
 		want         error
 	}{
 		"two notarize":             {notarizeA, notarizeB, ErrConflict},
-		"two proposals":            {propose, propose2, ErrConflict},
 		"two finalize":             {finalizeA, finalizeB, ErrConflict},
 		"finalize after nullify":   {nullify7, finalizeA, ErrConflict},
 		"nullify after finalize":   {finalizeA, nullify7, ErrConflict},
@@ -88,7 +84,6 @@ func TestGuardNeverContradictsItself(t *testing.T) {
 		"notarize after nullify":   {nullify7, notarizeA, nil},
 		"finalize of another":      {notarizeA, finalizeB, nil},
 		"another block, next view": {notarizeA, later, nil},
-		"notarize after propose":   {propose, notarizeA, nil},
 		"nonsense":                 {notarizeA, quorum.Subject{Kind: 9, View: 7, Block: fill(1)}, ErrMalformed},
 	} {
 		k := keyOf(t, Ed25519, 1)
@@ -113,7 +108,7 @@ func TestRecordIsInOrderAndPruned(t *testing.T) {
 	g := open(t, k, d)
 	want := []quorum.Subject{
 		{Kind: quorum.Notarize, View: 2, Block: fill(1)}, {Kind: quorum.Nullify, View: 2},
-		{Kind: quorum.Propose, View: 3, Block: fill(2)}, {Kind: quorum.Finalize, View: 300, Block: fill(3)},
+		{Kind: quorum.Notarize, View: 3, Block: fill(2)}, {Kind: quorum.Finalize, View: 300, Block: fill(3)},
 	}
 	for _, i := range []int{3, 1, 2, 0} {
 		signs(t, g, d, want[i])
@@ -311,7 +306,7 @@ func TestNoCrashMakesAGuardContradictItself(t *testing.T) {
 		t.Repeat(map[string]func(*rapid.T){
 			"sign": func(t *rapid.T) {
 				s := quorum.Subject{
-					Kind: quorum.Kind(rapid.IntRange(1, 4).Draw(t, "kind")),
+					Kind: quorum.Kind(rapid.IntRange(1, 3).Draw(t, "kind")),
 					View: aweigh.View(rapid.IntRange(1, 5).Draw(t, "view")),
 				}
 				if s.Kind != quorum.Nullify {

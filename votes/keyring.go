@@ -115,7 +115,7 @@ func (k *Keyring) CheckVote(v quorum.Vote) error {
 // order, that meet the rule, every signature valid. What is cheap is checked
 // first. The error wraps ErrMalformed, ErrStranger, ErrTooLight or ErrForged.
 func (k *Keyring) CheckCertificate(c quorum.Certificate) error {
-	if !c.Subject.Valid() || c.Subject.Kind == quorum.Propose {
+	if !c.Subject.Valid() {
 		return fmt.Errorf("%w: certificate of %v", ErrMalformed, c.Subject)
 	}
 	var weight uint64

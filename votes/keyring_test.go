@@ -12,7 +12,7 @@ func TestBallotsOfTheRosterAreAccepted(t *testing.T) {
 	for _, name := range schemes {
 		w := newWorld(t, name, 4)
 		for seat := range w.keys { // the one on probation as well
-			for _, s := range []quorum.Subject{notarizeA, finalizeA, nullify7, {Kind: quorum.Propose, View: 1 << 40, Block: fill(9)}} {
+			for _, s := range []quorum.Subject{notarizeA, finalizeA, nullify7, {Kind: quorum.Notarize, View: 1 << 40, Block: fill(9)}} {
 				b := w.ballot(seat, s)
 				c, err := w.Check(b)
 				if err != nil {
@@ -103,7 +103,6 @@ func TestCertificatesNeedDistinctMembersOfEnoughWeight(t *testing.T) {
 			"none":               {w.certificate(notarizeA), ErrTooLight},
 			"one thrice":         {w.certificate(notarizeA, 0, 0, 0), ErrMalformed},
 			"out of order":       {w.certificate(notarizeA, 1, 0, 2), ErrMalformed},
-			"of proposals":       {w.certificate(quorum.Subject{Kind: quorum.Propose, View: 7, Block: fill(1)}, 0, 1, 2), ErrMalformed},
 			"of nothing":         {w.certificate(quorum.Subject{}, 0, 1, 2), ErrMalformed},
 			"one forged":         {forged, ErrForged},
 			"signatures swapped": {swapped, ErrForged},
