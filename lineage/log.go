@@ -2,7 +2,6 @@ package lineage
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/bits"
@@ -35,10 +34,12 @@ type Head struct {
 	Root aweigh.Hash // RFC 6962, section 2.1; SHA-256 of nothing for size 0
 }
 
-// Log is one scope's Merkle log. In the store, under the log's prefix, stand
+// Log is one scope's Merkle log. Entries are appended by the block, and what is
+// appended together is stored together, in runs. In the store, under the log's
+// prefix, stand
 //
-//	'e' index(8, big endian)   the encoding of the entry
-//	'h' index(8, big endian)   the hash with that index of package tlog, 32 bytes
+//	'e' index(8, big endian)   a run of entries, of which this is the last one's index
+//	'h' index(8, big endian)   a run of hashes, with the last one's index of package tlog
 //
 // Append and Root work from the frontier, the roots of the at most log₂ n
 // perfect subtrees that the log falls into, which is read once and then kept:
@@ -89,31 +90,29 @@ func (l *Log) Append(entries ...Entry) ([]kv.Op, error) {
 	}
 	first := tlog.StoredHashCount(l.size)
 	last := tlog.StoredHashCount(l.size + int64(len(entries)))
-	ops := make([]kv.Op, 0, len(entries)+int(last-first))
+	raw := make([][]byte, len(entries))
+	hashes := make([]byte, 0, int(last-first)*tlog.HashSize)
 	for i := range entries {
-		raw := entries[i].Encode()
-		ops = append(ops, kv.Set(l.entryKey(l.size), raw))
-		ops = l.push(ops, tlog.RecordHash(raw))
+		raw[i] = entries[i].Encode()
+		hashes = l.push(hashes, tlog.RecordHash(raw[i]))
 	}
-	return ops, nil
+	return l.hashRuns(l.entryRuns(nil, raw), hashes), nil
 }
 
 // push puts a leaf on the frontier, merging the subtrees that it completes, and
-// appends the ops that store the leaf's hash and theirs. Hashes are stored in
-// the order in which they come to be, so their indexes are consecutive.
-func (l *Log) push(ops []kv.Op, h tlog.Hash) []kv.Op {
-	index := tlog.StoredHashIndex(0, l.size)
-	ops = append(ops, l.hashOp(index, h))
+// appends the leaf's hash and theirs, in the order in which they come to be: so
+// their indexes are consecutive.
+func (l *Log) push(hashes []byte, h tlog.Hash) []byte {
+	hashes = append(hashes, h[:]...)
 	for complete := bits.TrailingZeros64(^uint64(l.size)); complete > 0; complete-- {
 		top := len(l.frontier) - 1
 		h = tlog.NodeHash(l.frontier[top], h)
 		l.frontier = l.frontier[:top]
-		index++
-		ops = append(ops, l.hashOp(index, h))
+		hashes = append(hashes, h[:]...)
 	}
 	l.frontier = append(l.frontier, h)
 	l.size++
-	return ops
+	return hashes
 }
 
 // Root is the RFC 6962 root over all entries. It costs at most log₂ n hashes.
@@ -161,37 +160,4 @@ func (l *Log) load() error {
 	}
 	l.frontier, l.loaded = frontier, true
 	return nil
-}
-
-// hashes implements tlog.HashReaderFunc.
-func (l *Log) hashes(indexes []int64) ([]tlog.Hash, error) {
-	out := make([]tlog.Hash, len(indexes))
-	for i, index := range indexes {
-		v, ok, err := l.r.Get(l.hashKey(index))
-		if err != nil {
-			return nil, fmt.Errorf("lineage: reading hash %d: %w", index, err)
-		}
-		if !ok || len(v) != tlog.HashSize {
-			return nil, fmt.Errorf("%w: hash %d", ErrCorrupt, index)
-		}
-		out[i] = tlog.Hash(v)
-	}
-	return out, nil
-}
-
-func (l *Log) entryKey(index int64) []byte { return l.key('e', index, 0) }
-func (l *Log) hashKey(index int64) []byte  { return l.key('h', index, 0) }
-
-// hashOp stores h under its index; key and value share one allocation.
-func (l *Log) hashOp(index int64, h tlog.Hash) kv.Op {
-	k := l.key('h', index, len(h))
-	n := len(k)
-	return kv.Set(k[:n:n], append(k, h[:]...)[n:])
-}
-
-// key has room for extra more bytes behind it.
-func (l *Log) key(kind byte, index int64, extra int) []byte {
-	k := make([]byte, 0, len(l.prefix)+9+extra)
-	k = append(append(k, l.prefix...), kind)
-	return binary.BigEndian.AppendUint64(k, uint64(index))
 }

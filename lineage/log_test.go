@@ -25,7 +25,8 @@ type broken struct{ empty }
 
 var errDisk = errors.New("disk")
 
-func (broken) Get([]byte) ([]byte, bool, error) { return nil, false, errDisk }
+func (broken) Get([]byte) ([]byte, bool, error)                               { return nil, false, errDisk }
+func (broken) Scan(_, _ []byte, _ bool, _ func(key, value []byte) bool) error { return errDisk }
 
 func newStore() *kv.Overlay { return kv.NewOverlay(empty{}) }
 
@@ -137,7 +138,7 @@ func TestRootIsThatOfRFC6962(t *testing.T) {
 
 // TestStoreHoldsWhatTlogWouldStore compares with package tlog's own appending.
 func TestStoreHoldsWhatTlogWouldStore(t *testing.T) {
-	const n = 131
+	const n = 200
 	var want []tlog.Hash
 	read := tlog.HashReaderFunc(func(indexes []int64) (out []tlog.Hash, err error) {
 		for _, i := range indexes {
@@ -152,14 +153,41 @@ func TestStoreHoldsWhatTlogWouldStore(t *testing.T) {
 		}
 		want = append(want, h...)
 	}
-	_, store := grown(t, n)
-	if got := len(store.Ops()); got != n+len(want) {
-		t.Errorf("%d pairs in the store, want %d entries and %d hashes", got, n, len(want))
-	}
-	for i, h := range want {
-		key := append([]byte("log/h"), 0, 0, 0, 0, 0, 0, byte(i>>8), byte(i))
-		if got, ok, _ := store.Get(key); !ok || string(got) != string(h[:]) {
-			t.Errorf("stored hash %d is %x, want %x", i, got, h)
+	for _, step := range []int{1, 3, 64, 65, n} { // appended at a time
+		store := newStore()
+		log := lineage.Open(store, prefix, 0)
+		for i := 0; i < n; i += step {
+			ops, err := log.Append(entries(i, min(i+step, n))...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if step == n && len(ops) > 8 {
+				t.Errorf("%d entries take %d pairs", n, len(ops))
+			}
+			store.Apply(ops...)
+		}
+		var got []byte
+		from := []byte("log/h")
+		if err := store.Scan(from, kv.PrefixEnd(from), false, func(_, run []byte) bool {
+			got = append(got, run...)
+			return true
+		}); err != nil {
+			t.Fatal(err)
+		}
+		for i, h := range want {
+			if len(got) != len(want)*len(h) || string(got[i*len(h):(i+1)*len(h)]) != string(h[:]) {
+				t.Fatalf("by %d: stored hash %d of %d bytes is not %x", step, i, len(got), h)
+			}
+		}
+		again := lineage.Open(store, prefix, n)
+		for i := range n {
+			e, ok, err := again.Entry(int64(i))
+			if err != nil || !ok || string(e.Encode()) != string(anEntry(i).Encode()) {
+				t.Fatalf("by %d: entry %d: %v, %v", step, i, ok, err)
+			}
+		}
+		if root, err := again.Root(); err != nil || root != slowRootOf(n) {
+			t.Errorf("by %d: root %v, %v", step, root, err)
 		}
 	}
 }
@@ -217,7 +245,7 @@ func TestBrokenStoreIsNoticed(t *testing.T) {
 		t.Errorf("a proof from nothing: %v", err)
 	}
 	log, store := grown(t, 3)
-	store.Apply(kv.Set(append([]byte("log/e"), 0, 0, 0, 0, 0, 0, 0, 1), []byte("garbage")))
+	store.Apply(kv.Set(append([]byte("log/e"), 0, 0, 0, 0, 0, 0, 0, 2), []byte("garbage")))
 	if _, _, err := log.Entry(1); !errors.Is(err, lineage.ErrCorrupt) {
 		t.Errorf("a spoilt entry: %v", err)
 	}

@@ -9,12 +9,9 @@ func (l *Log) Entry(index int64) (Entry, bool, error) {
 	if index < 0 || index >= l.size {
 		return Entry{}, false, nil
 	}
-	raw, ok, err := l.r.Get(l.entryKey(index))
+	raw, err := l.entry(index)
 	if err != nil {
 		return Entry{}, false, fmt.Errorf("lineage: reading entry %d: %w", index, err)
-	}
-	if !ok {
-		return Entry{}, false, fmt.Errorf("%w: entry %d", ErrCorrupt, index)
 	}
 	e, err := DecodeEntry(raw)
 	if err != nil {

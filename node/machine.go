@@ -56,6 +56,7 @@ type Machine struct {
 	proposal     []byte            // frame of this anchor's newest proposal
 	proposed     aweigh.View       // its view
 	slot         *quorum.Slot      // to build for, once the parent's content is here
+	slotAt       aweigh.Instant    // when that was asked
 	checks       []quorum.Proposal // to be answered with a verdict
 	inputs       []quorum.Input    // for the engine's next step
 	met          []Peer            // in this step, to be greeted
@@ -277,7 +278,7 @@ func (m *Machine) resume() {
 	if m.slot != nil && m.slot.View != m.engine.View() {
 		m.slot = nil
 	}
-	if m.slot != nil && m.build(*m.slot) {
+	if m.slot != nil && !m.gathers() && m.build(*m.slot) {
 		m.slot = nil
 	}
 	m.retryChecks()
@@ -295,7 +296,7 @@ func (m *Machine) follow(out quorum.Output) {
 		m.sign(s)
 	}
 	if out.Build != nil {
-		m.slot = out.Build
+		m.slot, m.slotAt = out.Build, m.now
 	}
 	m.checks = append(m.checks, out.Check...)
 	for _, f := range out.Faults {
@@ -328,6 +329,9 @@ func (m *Machine) tick() {
 
 func (m *Machine) wake() aweigh.Instant {
 	at := m.engineWake
+	if m.slot != nil && m.gathers() {
+		at = aweigh.Earliest(at, m.slotAt.Add(gatherMost))
+	}
 	for _, t := range []aweigh.Instant{m.announceAt, m.pollAt, m.wants.next(), m.sync.at, m.reads.at} {
 		at = aweigh.Earliest(at, t)
 	}

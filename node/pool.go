@@ -223,9 +223,11 @@ func (m *Machine) applied(b *scope.CheckedBundle) bool {
 	return true
 }
 
-// Idle reports whether no bundle submitted here waits for a proposal: the
-// moment to sign the next one, so that under load bundles are large and few.
-func (m *Machine) Idle() bool { return m.pool.local == 0 }
+// Unproposed reports whether a bundle submitted here waits for a proposal.
+func (m *Machine) Unproposed() bool { return m.pool.local > 0 }
+
+// Flying is how many mutations submitted here are to be answered yet.
+func (m *Machine) Flying() int { return len(m.pool.mine) }
 
 // maxReoffer bounds the bundles that are sent again at a time.
 const maxReoffer = 64

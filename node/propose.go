@@ -3,6 +3,7 @@ package node
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/quorum"
@@ -12,6 +13,20 @@ import (
 // maxOpenBlocks is how many blocks may wait for finality before leaders propose
 // no more, so that memory stays bounded while finality fails.
 const maxOpenBlocks = 64
+
+// gatherMost bounds how long a leader waits for more to propose.
+const gatherMost = 50 * time.Millisecond
+
+// gathers reports whether a proposal shall wait: for a moment, while mutations
+// stand in blocks that are not final. Those who hear of them come back with more,
+// and a block of many mutations costs little more than one of few.
+func (m *Machine) gathers() bool {
+	if m.now >= m.slotAt.Add(gatherMost) {
+		return false
+	}
+	path, _, ok := m.chain.path(m.slot.Parent)
+	return ok && slices.ContainsFunc(path, func(k *candidate) bool { return k.block.Len() > 0 })
+}
 
 // build makes and sends this anchor's proposal for a view that it leads (P12).
 // It reports false while the parent's content is missing.

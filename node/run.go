@@ -44,19 +44,8 @@ type counts struct {
 	steps, events, bundles, mutations atomic.Uint64
 }
 
-// submission is one mutation on its way into the next bundle.
-type submission struct {
-	ctx      context.Context // of the client that waits
-	mutation scope.Mutation
-	done     chan Reply // buffered
-}
-
 // maxBatch bounds the events of one step.
 const maxBatch = 1024
-
-// linger bounds how long mutations wait for an earlier bundle of this node to
-// be proposed before they are signed as a bundle of their own.
-const linger = 20 * time.Millisecond
 
 // now is the wall clock at start plus the monotonic time since: steps of the
 // wall clock do not reach the machine.
@@ -80,17 +69,16 @@ func (r *runner) run(ctx context.Context) (err error) {
 	alarm := time.NewTimer(0)
 	defer alarm.Stop()
 	var batch []Event
-	var held []*submission
-	var since time.Time
+	var held gathering
+	wake := aweigh.Instant(1) // when the machine wants to be stepped again; 0: never
 	for {
-		var ev Event
 		select {
 		case <-ctx.Done():
 			return nil
-		case ev = <-r.events:
+		case ev := <-r.events:
 			batch = append(batch, ev)
 		case s := <-r.submits:
-			held = append(held, s)
+			held.add(s)
 		case look := <-r.looks:
 			look <- r.machine.Status()
 		case <-r.failed():
@@ -98,34 +86,33 @@ func (r *runner) run(ctx context.Context) (err error) {
 		case <-alarm.C:
 		}
 		batch = r.drain(batch)
-		held = r.collect(held)
-		if len(held) == 0 {
-			since = time.Time{}
-		} else if since.IsZero() {
-			since = time.Now()
+		held.drain(r.submits)
+		if held.ripe(r.machine) {
+			batch = append(batch, r.bundle(held.take())...)
 		}
-		if len(held) > 0 && (r.machine.Idle() || time.Since(since) >= linger) {
-			batch = append(batch, r.bundle(held)...)
-			held, since = nil, time.Time{}
-		}
-		wake, err := r.step(batch)
-		if err != nil {
-			return err
-		}
-		clear(batch)
-		batch = batch[:0]
-		if len(held) > 0 {
-			at := aweigh.InstantOf(r.start).Add(since.Sub(r.start) + linger)
-			if r.machine.Idle() {
-				at = 1
+		if len(batch) > 0 || wake != 0 && r.now() >= wake {
+			if wake, err = r.step(batch); err != nil {
+				return err
 			}
-			wake = aweigh.Earliest(wake, at)
+			clear(batch)
+			batch = batch[:0]
 		}
 		alarm.Stop()
-		if wake != 0 {
-			alarm.Reset(max(0, wake.Sub(r.now())))
+		if wait, ok := r.sleep(wake, &held); ok {
+			alarm.Reset(max(0, wait))
 		}
 	}
+}
+
+// sleep is how long nothing is due: no wish of the machine's, no bundle.
+func (r *runner) sleep(wake aweigh.Instant, held *gathering) (wait time.Duration, ok bool) {
+	wait, ok = held.due(r.machine)
+	if wake != 0 {
+		if until := wake.Sub(r.now()); !ok || until < wait {
+			return until, true
+		}
+	}
+	return wait, ok
 }
 
 // drain takes the events that wait already, so that they share a sync.
@@ -139,61 +126,6 @@ func (r *runner) drain(batch []Event) []Event {
 		}
 	}
 	return batch
-}
-
-func (r *runner) collect(held []*submission) []*submission {
-	for len(held) < maxBatch {
-		select {
-		case s := <-r.submits:
-			held = append(held, s)
-		default:
-			return held
-		}
-	}
-	return held
-}
-
-// bundle signs submissions together, in as few bundles as the limits allow.
-func (r *runner) bundle(held []*submission) (events []Event) {
-	for len(held) > 0 {
-		n, size := 0, 0
-		for n < len(held) && n < r.limits.BlockMutations {
-			size += len(held[n].mutation.Content) + 256
-			if n > 0 && size > r.limits.BundleBytes/2 {
-				break
-			}
-			n++
-		}
-		events = append(events, r.sign(held[:n])...)
-		held = held[n:]
-	}
-	return events
-}
-
-// sign makes one bundle of submissions. If one of them is bad, each gets a
-// bundle of its own, so that it spoils nobody else's.
-func (r *runner) sign(held []*submission) (events []Event) {
-	mutations := make([]scope.Mutation, len(held))
-	for i, s := range held {
-		mutations[i] = s.mutation
-	}
-	b, err := scope.Sign(r.key, r.limits, mutations...)
-	switch {
-	case err == nil:
-		for i, s := range held {
-			r.replies.expect(s.ctx, b.Mutations()[i].ID, s.done)
-		}
-		r.counts.bundles.Add(1)
-		r.counts.mutations.Add(uint64(len(held)))
-		return []Event{Submit{Bundle: b}}
-	case len(held) == 1:
-		held[0].done <- Reply{Refused: err}
-		return nil
-	}
-	for i := range held {
-		events = append(events, r.sign(held[i:i+1])...)
-	}
-	return events
 }
 
 // step steps the machine and carries out what follows.

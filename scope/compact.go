@@ -37,14 +37,15 @@ func (x *execution) collect(due int) error {
 	if s.cursor.main > s.head.Compacted {
 		return nil
 	}
-	type change struct {
-		at  revision
-		key []byte
-	}
 	var changes []change
-	prefix := len(x.space) + 1
-	err := s.r.Scan(x.space.change(s.cursor), x.space.change(first(s.head.Compacted+1)), false, func(k, key []byte) bool {
-		changes = append(changes, change{readRevision(k[prefix:]), slices.Clone(key)})
+	err := s.changes(s.cursor, func(c change, ends bool) bool {
+		if c.at.main > s.head.Compacted {
+			return false
+		}
+		changes = append(changes, change{c.at, slices.Clone(c.key)})
+		if ends && c.at.main < s.head.Compacted {
+			x.ops = append(x.ops, kv.Del(x.space.change(c.at)))
+		}
 		return len(changes) < due
 	})
 	if err != nil {
@@ -55,12 +56,8 @@ func (x *execution) collect(due int) error {
 		s.cursor = changes[due-1].at.next()
 	}
 	for _, c := range changes {
-		gone := c.at.main < s.head.Compacted
-		if err := x.drop(c.key, c.at, gone); err != nil {
+		if err := x.drop(c.key, c.at, c.at.main < s.head.Compacted); err != nil {
 			return err
-		}
-		if gone {
-			x.ops = append(x.ops, kv.Del(x.space.change(c.at)))
 		}
 	}
 	return nil

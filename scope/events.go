@@ -23,22 +23,19 @@ func (s *State) Events(from, to int64, key, end []byte, most int) (events []Even
 		return nil, from, ErrCompacted
 	}
 	to = min(to, s.head.Revision)
-	type change struct {
-		at  revision
-		key []byte
-	}
 	var changes []change
 	looked, next := 0, max(from, to+1)
-	prefix := len(s.space) + 1
-	err = s.r.Scan(s.space.change(first(from)), s.space.change(first(to+1)), false, func(k, changed []byte) bool {
-		at := readRevision(k[prefix:])
-		if looked >= most && at.sub == 0 {
-			next = at.main
+	err = s.changes(first(from), func(c change, _ bool) bool {
+		if c.at.main > to {
+			return false
+		}
+		if looked >= most && c.at.sub == 0 {
+			next = c.at.main
 			return false
 		}
 		looked++
-		if within(changed, key, end) {
-			changes = append(changes, change{at, bytes.Clone(changed)})
+		if within(c.key, key, end) {
+			changes = append(changes, change{c.at, bytes.Clone(c.key)})
 		}
 		return true
 	})

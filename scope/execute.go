@@ -81,6 +81,7 @@ type execution struct {
 	versions *kv.Overlay // on the parent's state: writes of versions
 	ops      []kv.Op     // all other writes
 	entries  []lineage.Entry
+	changed  []change
 	result   Result
 
 	recorded map[aweigh.Hash]bool // mutations on record by this block
@@ -100,8 +101,9 @@ func newExecution(s *State, b *Block, p Policy) *execution {
 		policy:   p,
 		log:      s.Lineage(),
 		versions: kv.NewOverlay(s.r),
-		ops:      make([]kv.Op, 0, 8*b.Len()+64),
+		ops:      make([]kv.Op, 0, 3*b.Len()+64),
 		entries:  make([]lineage.Entry, 0, b.Len()),
+		changed:  make([]change, 0, b.Len()),
 		recorded: make(map[aweigh.Hash]bool, b.Len()),
 	}
 	x.all = budget{blockVisits, blockBytes}
@@ -186,7 +188,7 @@ func (x *execution) place() revision { return revision{x.next.head.Revision + 1,
 func (x *execution) store(v *KeyValue) aweigh.Hash {
 	k, record := x.space.version(v.Key, v.at()), v.record()
 	x.versions.Apply(kv.Set(k, record))
-	x.ops = append(x.ops, kv.Set(x.space.change(v.at()), v.Key))
+	x.changed = append(x.changed, change{v.at(), v.Key})
 	x.changes++
 	return x.addElement(k, record)
 }
@@ -251,13 +253,14 @@ func (x *execution) finish() (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	x.ops = append(x.ops, ops...)
+	x.ops = append(append(x.ops, ops...), x.space.changeRuns(x.changed)...)
 
 	h, s := &x.block.Header, &x.next
 	s.head.Epoch, s.head.View, s.head.Height = h.Epoch, h.View, h.Height
 	s.head.Block, s.head.Time = x.block.Hash(), h.Time
 	s.head.LineageSize, s.head.LineageRoot = head.Size, head.Root
 	s.head.Digest = s.digest()
+	s.log = x.log
 
 	x.result.Head, x.result.next = s.head, *s
 	x.result.Ops = append(append(x.versions.Ops(), x.ops...), s.write())

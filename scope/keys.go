@@ -12,7 +12,7 @@ import (
 // bytes of the scope's ID, followed by one of these kinds:
 const (
 	atVersion = 'k' // escaped key, ^revision(8), ^sub(4) -> version record, newest first
-	atChange  = 'e' // revision(8), sub(4) -> key: the order of changes
+	atChange  = 'e' // revision(8), sub(4) of the last -> run of changes, in their order
 	atReceipt = 'm' // mutation ID -> Receipt
 	atExpiry  = 'x' // minute(8), height(8) -> IDs of mutations that are void after that minute
 	atObject  = 'u' // UID -> object record
@@ -144,7 +144,7 @@ func (s *space) splitVersion(k []byte) (escaped []byte, at revision, ok bool) {
 // keyOf is the key of an escaped key with its end.
 func keyOf(escaped []byte) []byte { return unescape(escaped[:len(escaped)-2]) }
 
-// change is the store's key in the order of changes.
+// change is the store's key of the run of changes that ends at a place.
 func (s *space) change(at revision) []byte {
 	b := make([]byte, 0, len(s)+1+revBytes)
 	return at.append(append(append(b, s[:]...), atChange))

@@ -486,3 +486,36 @@ func TestCompactedRevisionStaysWatchable(t *testing.T) {
 		w.step()
 	}
 }
+
+// TestCompactionWithinARunOfChanges compacts to places within and at the ends of
+// the runs in which a block's changes are stored, and checks that what can still
+// be watched is, that no run outlives its last change, and that none goes before.
+func TestCompactionWithinARunOfChanges(t *testing.T) {
+	const n = 3*changesInRun + 10
+	w := newWorld(t)
+	w.skip = true
+	var muts []Mutation
+	for i := range n {
+		muts = append(muts, w.put(string(rune('a'+i%7)), "v"))
+	}
+	base := w.state.Head().Revision
+	w.step(muts...)
+	for _, c := range []struct{ to, runs int64 }{ // to: the change compacted to
+		{1, 4}, {changesInRun - 1, 4}, {changesInRun, 4}, {changesInRun + 1, 3}, {2*changesInRun + 5, 2}, {n, 1},
+	} {
+		w.one(w.compaction(base + c.to))
+		for range 2 {
+			w.step()
+			events, next, err := w.state.Events(base+c.to, everything, []byte{0}, []byte{0}, 2*n)
+			if err != nil || int64(len(events)) != n-c.to+1 || next != base+n+1 {
+				t.Fatalf("compacted to change %d: %d events, next %d, %v", c.to, len(events), next, err)
+			}
+		}
+		runs, prefix := int64(0), w.state.space.at(atChange)
+		_ = w.r.Scan(prefix, kv.PrefixEnd(prefix), false, func(_, _ []byte) bool { runs++; return true })
+		if runs != c.runs {
+			t.Fatalf("compacted to change %d: %d runs are left, want %d", c.to, runs, c.runs)
+		}
+	}
+	w.checkDigest()
+}

@@ -124,7 +124,7 @@ func (r *reader) byte() byte {
 }
 
 func (r *reader) bytes(n int) []byte {
-	if r.bad || len(r.data) < n {
+	if r.bad || n < 0 || len(r.data) < n {
 		r.bad = true
 		return nil
 	}

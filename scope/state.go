@@ -37,7 +37,8 @@ type Head struct {
 type State struct {
 	view
 	head   Head
-	cursor revision // next change that compaction looks at; above Compacted: none
+	log    *lineage.Log // as of head, if known: to be forked only
+	cursor revision     // next change that compaction looks at; above Compacted: none
 	sum    accumulator
 }
 
@@ -150,6 +151,9 @@ func (s *State) Ledger() (trust.Ledger, error) {
 
 // Lineage is the scope's log of entries.
 func (s *State) Lineage() *lineage.Log {
+	if s.log != nil {
+		return s.log.Fork(s.r)
+	}
 	return lineage.Open(s.r, s.space.at(atLineage), s.head.LineageSize)
 }
 

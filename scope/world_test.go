@@ -156,7 +156,11 @@ func (w *world) execute(b *Block) *Result {
 	if w.state.Head() != res.Head {
 		w.t.Fatalf("the store opens at %+v, the result says %+v", w.state.Head(), res.Head)
 	}
-	if *res.State(w.state.r) != *w.state {
+	next := *res.State(w.state.r)
+	if root, err := next.Lineage().Root(); err != nil || root != res.Head.LineageRoot {
+		w.t.Fatalf("the result carries a log with root %s, %v", root.Short(), err)
+	}
+	if next.log = nil; next != *w.state {
 		w.t.Fatalf("the state of the result is not the one that the store opens with")
 	}
 	if !w.skip {

@@ -1,0 +1,133 @@
+package node
+
+import (
+	"context"
+	"time"
+
+	"github.com/aweigh/aweigh/scope"
+)
+
+// submission is one mutation on its way into the next bundle.
+type submission struct {
+	ctx      context.Context // of the client that waits
+	mutation scope.Mutation
+	done     chan Reply // buffered
+}
+
+// gathering is what clients submitted and no bundle holds yet. What is signed,
+// sent, verified and recorded together costs little more than one mutation, so
+// under load bundles shall be large and few; and a mutation that comes alone
+// shall not wait.
+//
+// Clients that wait for an answer before they send the next mutation come back
+// all at once, but not at one instant. So a bundle is not signed before as many
+// wait for it as are on their way, nor, for a moment, before half as many came as
+// the last ones held.
+type gathering struct {
+	held   []*submission
+	since  time.Time // when the first of them came
+	rested time.Time // since when nothing is on its way
+	crowd  int       // of clients that wait at a time: the most seen, fading
+}
+
+const (
+	// lingerMost bounds how long a mutation waits to be signed.
+	lingerMost = 50 * time.Millisecond
+	// lingerFew is how long it waits for company at most, when nothing is on its way.
+	lingerFew = 3 * time.Millisecond
+)
+
+func (g *gathering) add(s *submission) {
+	if len(g.held) == 0 {
+		g.since = time.Now()
+	}
+	g.held = append(g.held, s)
+}
+
+// drain takes what waits already.
+func (g *gathering) drain(submits <-chan *submission) {
+	for len(g.held) < maxBatch {
+		select {
+		case s := <-submits:
+			g.add(s)
+		default:
+			return
+		}
+	}
+}
+
+// ripe reports whether it is time to sign what is held.
+func (g *gathering) ripe(m *Machine) bool {
+	wait, ok := g.due(m)
+	return ok && wait <= 0
+}
+
+// due is how long what is held shall wait if nothing else happens; ok is false if
+// nothing is held.
+func (g *gathering) due(m *Machine) (wait time.Duration, ok bool) {
+	switch n := len(g.held); {
+	case n == 0:
+		return 0, false
+	case n >= maxBatch:
+		return 0, true
+	case m.Unproposed() || m.Flying() > 0:
+		g.crowd = max(g.crowd, n+m.Flying())
+		g.rested = time.Time{}
+		return lingerMost - time.Since(g.since), true
+	case 8*n < 7*g.crowd:
+		if g.rested.IsZero() {
+			g.rested = time.Now()
+		}
+		return lingerFew - time.Since(g.rested), true
+	}
+	return 0, true
+}
+
+func (g *gathering) take() []*submission {
+	held := g.held
+	g.held, g.crowd = nil, max(len(held), g.crowd-(g.crowd+7)/8)
+	return held
+}
+
+// bundle signs submissions together, in as few bundles as the limits allow.
+func (r *runner) bundle(held []*submission) (events []Event) {
+	for len(held) > 0 {
+		n, size := 0, 0
+		for n < len(held) && n < r.limits.BlockMutations {
+			size += len(held[n].mutation.Content) + 256
+			if n > 0 && size > r.limits.BundleBytes/2 {
+				break
+			}
+			n++
+		}
+		events = append(events, r.sign(held[:n])...)
+		held = held[n:]
+	}
+	return events
+}
+
+// sign makes one bundle of submissions. If one of them is bad, each gets a
+// bundle of its own, so that it spoils nobody else's.
+func (r *runner) sign(held []*submission) (events []Event) {
+	mutations := make([]scope.Mutation, len(held))
+	for i, s := range held {
+		mutations[i] = s.mutation
+	}
+	b, err := scope.Sign(r.key, r.limits, mutations...)
+	switch {
+	case err == nil:
+		for i, s := range held {
+			r.replies.expect(s.ctx, b.Mutations()[i].ID, s.done)
+		}
+		r.counts.bundles.Add(1)
+		r.counts.mutations.Add(uint64(len(held)))
+		return []Event{Submit{Bundle: b}}
+	case len(held) == 1:
+		held[0].done <- Reply{Refused: err}
+		return nil
+	}
+	for i := range held {
+		events = append(events, r.sign(held[i:i+1])...)
+	}
+	return events
+}
