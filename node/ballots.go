@@ -39,6 +39,7 @@ func (m *Machine) sign(s quorum.Subject) (votes.Ballot, bool) {
 		m.lost(err)
 		return b, false
 	}
+	m.signed[s.Kind]++
 	m.write(ops...)
 	m.fx.Sync = true
 	if s.Kind == quorum.Notarize || s.Kind == quorum.Propose {
@@ -116,7 +117,7 @@ func (m *Machine) certificate(c quorum.Certificate) bool {
 func (m *Machine) certificates(from Peer, certs []quorum.Certificate) {
 	for _, c := range certs {
 		if c.Subject.View >= m.engine.Final() && !m.certificate(c) {
-			m.note(Dropped{From: from, Why: "a certificate that does not hold: " + c.Subject.String()})
+			m.note(Dropped{From: from, Class: Forged, Why: "a certificate that does not hold: " + c.Subject.String()})
 			return
 		}
 		m.witness(c)

@@ -123,7 +123,7 @@ func (m *Machine) retryChecks() {
 		if k.valid = err == nil; k.valid {
 			m.pool.hold(k.block)
 		} else {
-			m.note(Dropped{From: m.leaderPeer(p.Vote.View), Why: err.Error()})
+			m.note(dropped(m.leaderPeer(p.Vote.View), err))
 		}
 		m.inputs = append(m.inputs, quorum.Verdict{View: p.Vote.View, Block: p.Vote.Block, Valid: err == nil})
 		return true
