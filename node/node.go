@@ -250,7 +250,7 @@ func (n *Node) Send(to Peer, frame []byte) {
 func (n *Node) Gossip(frame []byte) {
 	count(&n.measured.sent, frame)
 	if err := n.host.Publish(n.topic(), frame); err != nil {
-		n.log.Debug("gossip", "err", err)
+		n.log.Debug("gossip not published", "error", err)
 	}
 }
 

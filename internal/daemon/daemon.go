@@ -28,6 +28,7 @@ type Daemon struct {
 	store  store.Store
 	server *api.Server
 	health *api.Server // nil without metrics-listen
+	anchor bool        // it has a key to sign with
 	log    *slog.Logger
 }
 
@@ -64,7 +65,7 @@ func (d *Daemon) open(dir home.Dir, s home.Settings, cfg node.Config, o store.Op
 	if err := bindable(s.Listen); err != nil {
 		return err
 	}
-	cfg.Store = d.store
+	cfg.Store, d.anchor = d.store, cfg.Anchor != nil
 	if d.Node, err = node.New(cfg); err != nil {
 		return err
 	}
@@ -134,7 +135,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 		return errors.Join(d.Node.Run(ended), d.Close())
 	}
 	d.log.Info("running", "node", d.Node.Name(), "peer", d.Node.Peer(), "api", d.API(),
-		"network", d.Node.Genesis().Hash().Short())
+		"metrics", d.Health(), "anchor", d.anchor, "network", d.Node.Genesis().Hash().Short())
 	group, ctx := errgroup.WithContext(ctx)
 	served := make(chan struct{})
 	group.Go(func() error {

@@ -2,14 +2,19 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
@@ -19,6 +24,7 @@ import (
 	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/store"
 	"github.com/aweigh/aweigh/votes"
 )
 
@@ -370,5 +376,74 @@ func TestHealthAloneIsAloneOnItsAddress(t *testing.T) {
 	until(t, d.Health(), "/readyz", http.StatusOK)
 	if code, _ := get(t, d.API(), "/health"); code != http.StatusNoContent {
 		t.Errorf("/health answers %d", code)
+	}
+}
+
+// TestFailuresOfTheStoreEndLife: a store that fails, or hangs, is what a restart is for.
+func TestFailuresOfTheStoreEndLife(t *testing.T) {
+	dir, s := founded(t)
+	var fail errorfs.Toggle
+	release := make(chan struct{})
+	var hang atomic.Bool
+	fail.Injector = errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if op.Kind == errorfs.OpFileSyncData || op.Kind == errorfs.OpFileSync {
+			if hang.Load() {
+				<-release
+			}
+			return errorfs.ErrInjected
+		}
+		return nil
+	})
+	identity, anchor, err := dir.Keys()
+	if err != nil {
+		t.Fatal(err)
+	}
+	genesis, err := dir.ReadGenesis()
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := slog.New(slog.DiscardHandler)
+	d := &Daemon{log: log}
+	if err := d.open(dir, s, node.Config{
+		Genesis: genesis, Identity: identity, Anchor: anchor, Listen: s.Listen, Log: log,
+	}, store.Options{FS: errorfs.Wrap(vfs.NewMem(), &fail)}); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- d.Run(context.Background()) }()
+	until(t, d.API(), "/livez", http.StatusOK)
+
+	hang.Store(true)
+	fail.On()
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	submitted := make(chan error, 1)
+	go func() {
+		txn := scope.Txn{Success: []scope.Op{{Kind: scope.OpPut, Key: []byte("/k"), Value: []byte("v")}}}
+		_, err := d.Node.Txn(ctx, txn, node.Once{})
+		submitted <- err
+	}()
+	for stuck := false; !stuck; {
+		if ctx.Err() != nil {
+			t.Fatal("a machine that waits for its disk forever counts as alive")
+		}
+		short, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
+		for _, c := range d.Node.Live(short) {
+			stuck = stuck || c.Name == "machine" && c.Err != nil
+		}
+		cancel()
+	}
+	close(release)
+	if err := <-submitted; err == nil {
+		t.Error("a write succeeded that is not on disk")
+	}
+	if err := <-ended; !errors.Is(err, store.ErrFailed) {
+		t.Errorf("the daemon ended with %v", err)
+	}
+	// The API is gone with the rest; what it would say is the same handler's word.
+	w := httptest.NewRecorder()
+	surface(d.Node, http.NotFoundHandler()).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/livez", nil))
+	if body := w.Body.String(); w.Code != http.StatusServiceUnavailable || !strings.Contains(body, "[-]store failed: "+store.ErrFailed.Error()) {
+		t.Errorf("livez answers %d:\n%s", w.Code, body)
 	}
 }
