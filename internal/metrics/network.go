@@ -14,8 +14,8 @@ var totals = []struct {
 }{
 	{counter("p2p_frames_sent_total", "Frames written to peers."), func(s p2p.Stats) uint64 { return s.FramesSent }},
 	{counter("p2p_frames_received_total", "Frames read from peers."), func(s p2p.Stats) uint64 { return s.FramesReceived }},
-	{counter("p2p_frame_bytes_sent_total", "Bytes of frames written to peers."), func(s p2p.Stats) uint64 { return s.FrameBytesSent }},
-	{counter("p2p_frame_bytes_received_total", "Bytes of frames read from peers."), func(s p2p.Stats) uint64 { return s.FrameBytesReceived }},
+	{counter("p2p_sent_bytes_total", "Bytes of frames written to peers."), func(s p2p.Stats) uint64 { return s.FrameBytesSent }},
+	{counter("p2p_received_bytes_total", "Bytes of frames read from peers."), func(s p2p.Stats) uint64 { return s.FrameBytesReceived }},
 	{counter("p2p_frames_lost_total", "Frames queued, then lost with a stream or a peer."), func(s p2p.Stats) uint64 { return s.FramesLost }},
 	{counter("p2p_streams_broken_total", "Outgoing frame streams that failed."), func(s p2p.Stats) uint64 { return s.StreamsBroken }},
 	{counter("p2p_bad_frames_total", "Incoming streams cut for a frame too long or malformed."), func(s p2p.Stats) uint64 { return s.BadFrames }},
