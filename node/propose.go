@@ -139,7 +139,7 @@ func (m *Machine) check(parent *scope.State, b *scope.Block, p quorum.Proposal) 
 	case h.View != p.Vote.View || h.Proposer != p.Vote.Anchor || h.Parent != p.Parent:
 		return fmt.Errorf("%w: a block for another slot", scope.ErrInvalid)
 	case h.Time > m.now.Add(lim.Drift):
-		return fmt.Errorf("%w: a block %v ahead of this node's clock", scope.ErrInvalid, h.Time.Sub(m.now))
+		return fmt.Errorf("%w: %w, by %v", scope.ErrInvalid, errEarly, h.Time.Sub(m.now))
 	}
 	if err := b.Check(lim); err != nil {
 		return err

@@ -18,7 +18,8 @@ const (
 	Forged                   // a signature, signer or weight that does not hold
 	Invalid                  // authentic, but its content breaks the rules
 	Foreign                  // of another network or scope
-	Stale                    // of another epoch
+	Early                    // a block ahead of this node's clock: one of the two is wrong
+	Stale                    // of another epoch, or expired
 	Unasked                  // an answer to no question
 	Full                     // there is no room for it now
 
@@ -27,7 +28,7 @@ const (
 
 // String is the class in words.
 func (r Refusal) String() string {
-	return [Refusals]string{"malformed", "oversized", "forged", "invalid", "wrong network", "stale", "not asked for", "limits"}[r]
+	return [Refusals]string{"malformed", "oversized", "forged", "invalid", "wrong network", "clock", "stale", "not asked for", "limits"}[r]
 }
 
 // Blame reports whether no honest node sends such input.
@@ -35,6 +36,9 @@ func (r Refusal) Blame() bool { return r <= Foreign }
 
 // ErrOversized is returned for frames that hold more items than is taken.
 var ErrOversized = errors.New("node: oversized")
+
+// errEarly refuses a block whose time is beyond the drift bound.
+var errEarly = errors.New("a block ahead of this node's clock")
 
 // dropped is the note that input of a peer was refused for a reason.
 func dropped(from Peer, err error) Dropped {
@@ -48,7 +52,7 @@ func refusalOf(err error) Refusal {
 		err   error
 		class Refusal
 	}{
-		{ErrOversized, Oversized},
+		{ErrOversized, Oversized}, {errEarly, Early},
 		{votes.ErrForged, Forged}, {votes.ErrTooLight, Forged}, {votes.ErrStranger, Forged},
 		{votes.ErrForeign, Foreign}, {votes.ErrOtherScope, Foreign},
 		{votes.ErrStale, Stale}, {votes.ErrAhead, Stale}, {ErrNotTaken, Stale},

@@ -24,6 +24,7 @@ import (
 	"github.com/prometheus/common/model"
 
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/api"
 	"github.com/aweigh/aweigh/internal/home"
 	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/quorum"
@@ -491,5 +492,39 @@ func TestMetricsAreDocumented(t *testing.T) {
 		if exposed[name] == nil && name != "aweigh_anchor_clock_ahead_seconds" {
 			t.Errorf("docs/operations.md documents %s, which there is not", name)
 		}
+	}
+}
+
+// asked counts how often a node is asked.
+type asked struct {
+	*node.Node
+	times atomic.Int64
+}
+
+func (a *asked) Ready(ctx context.Context) []node.Check {
+	a.times.Add(1)
+	return a.Node.Ready(ctx)
+}
+
+func TestProbesShareOneLook(t *testing.T) {
+	r := newRunning(t, 1)
+	until(t, r.on[0].API(), "/readyz", http.StatusOK)
+	a := &asked{Node: r.on[0].Node}
+	ready := api.Ready(a)
+	began := time.Now()
+	var probes sync.WaitGroup
+	const many = 2000
+	for range many {
+		probes.Go(func() {
+			w := httptest.NewRecorder()
+			ready.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/readyz", nil))
+			if w.Code != http.StatusOK {
+				t.Errorf("a probe among many is answered %d: %s", w.Code, w.Body)
+			}
+		})
+	}
+	probes.Wait()
+	if most := int64(1 + time.Since(began)/(50*time.Millisecond)); a.times.Load() > most {
+		t.Errorf("%d probes asked the node %d times in %v", many, a.times.Load(), time.Since(began))
 	}
 }
