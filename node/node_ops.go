@@ -151,9 +151,12 @@ func (n *Node) receipt(ctx context.Context, id aweigh.Hash, done chan Reply, unt
 	return Receipt{Outcome: *reply.Outcome, Height: reply.Height}, nil
 }
 
+// haste is how long one whose time is up already waits to learn why.
+const haste = 50 * time.Millisecond
+
 func (n *Node) undecided(cause error, id aweigh.Hash, until aweigh.Instant) error {
 	n.measured.undecided.Add(1)
-	r := n.Reach()
+	r := n.reach(n.statusWithin(haste))
 	return &UndecidedError{Mutation: id, ValidUntil: until, Reachable: r.Weight, Needed: r.Needed, Cause: cause}
 }
 
@@ -204,7 +207,7 @@ func (n *Node) unread(cause error) error {
 		return cause
 	}
 	n.measured.unanswered.Add(1)
-	r := n.Reach()
+	r := n.reach(n.statusWithin(haste))
 	return fmt.Errorf("%w (anchors of weight %d of %d are reachable): %w", ErrUnread, r.Weight, r.Total, cause)
 }
 

@@ -18,8 +18,10 @@ import (
 
 // Status is the machine's own. It is as of now, or as of its last change if the
 // machine is too busy to say, or does not run.
-func (n *Node) Status() Status {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+func (n *Node) Status() Status { return n.statusWithin(time.Second) }
+
+func (n *Node) statusWithin(d time.Duration) Status {
+	ctx, cancel := context.WithTimeout(context.Background(), d)
 	defer cancel()
 	if s, err := n.look(ctx); err == nil {
 		return s
