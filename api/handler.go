@@ -16,6 +16,7 @@ import (
 
 // Node is what the API needs of a node; *node.Node is one.
 type Node interface {
+	Health
 	Txn(ctx context.Context, t scope.Txn, once node.Once) (node.Receipt, error)
 	Compact(ctx context.Context, revision int64, once node.Once) (node.Receipt, error)
 	Submit(ctx context.Context, bundle []byte) ([]node.Receipt, error)
@@ -46,6 +47,8 @@ func Handler(n Node) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle(aweighv1connect.NewNodeHandler(s,
 		connect.WithReadMaxBytes(maxRequest), connect.WithCompressMinBytes(minCompress)))
+	mux.Handle("GET /livez", Live(n))
+	mux.Handle("GET /readyz", Ready(n))
 	mux.HandleFunc("GET /health", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	return mux
 }

@@ -28,6 +28,11 @@ func Listen(address string, open bool, h http.Handler) (*Server, error) {
 	if err := CheckOpen(address, open); err != nil {
 		return nil, err
 	}
+	return listen(address, fenced(address, h))
+}
+
+// listen opens an address for whoever reaches it.
+func listen(address string, h http.Handler) (*Server, error) {
 	l, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("api: %w", err)
@@ -37,7 +42,7 @@ func Listen(address string, open bool, h http.Handler) (*Server, error) {
 	protocols.SetUnencryptedHTTP2(true)
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Server{listener: l, cancel: cancel, http: &http.Server{
-		Handler:           fenced(address, h),
+		Handler:           h,
 		Protocols:         protocols,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 		ReadHeaderTimeout: 10 * time.Second,

@@ -52,6 +52,7 @@ func (m *Machine) signed(s quorum.Subject) (votes.Ballot, bool) {
 		m.lost(err)
 		return b, false
 	}
+	m.signed[s.Kind]++
 	m.write(ops...)
 	m.fx.Sync = true
 	if s.Kind == quorum.Notarize {
@@ -125,7 +126,7 @@ func (m *Machine) certificate(c quorum.Certificate) bool {
 func (m *Machine) certificates(from Peer, certs []quorum.Certificate) {
 	for _, c := range certs {
 		if c.Subject.View >= m.engine.Final() && !m.certificate(c) {
-			m.note(Dropped{From: from, Why: "a certificate that does not hold: " + c.Subject.String()})
+			m.note(Dropped{From: from, Class: Forged, Why: "a certificate that does not hold: " + c.Subject.String()})
 			return
 		}
 		m.witness(c)

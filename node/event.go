@@ -94,8 +94,9 @@ type Finalized struct {
 
 // Dropped: input was refused; why is the error's text.
 type Dropped struct {
-	From Peer
-	Why  string
+	From  Peer
+	Class Refusal
+	Why   string
 }
 
 // Faulted: an anchor provably broke the rules.

@@ -71,6 +71,7 @@ type Machine struct {
 	helped       lastHelp           // answers to peers' offers
 	served       lastHelp           // final blocks sent to peers that asked for them
 	reportedLost bool
+	signed       [quorum.Finalize + 1]uint64 // ballots by kind, in this life
 
 	now aweigh.Instant
 	fx  Effects
@@ -234,7 +235,7 @@ func (m *Machine) arrived(from Peer, msg Message) {
 	switch msg := msg.(type) {
 	case bundleIn:
 		if err := m.admit(msg.bundle, false); err != nil {
-			m.note(Dropped{From: from, Why: err.Error()})
+			m.note(dropped(from, err))
 		}
 	case ballotIn:
 		m.ballot(&msg)

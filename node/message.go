@@ -217,7 +217,7 @@ func (c *Checker) Check(from Peer, f []byte) (Message, error) {
 	case tagWant:
 		m, err := decode[Want](body)
 		if err == nil && len(m.Blocks)+len(m.Bundles) > maxNames {
-			err = fmt.Errorf("%w: %d names, at most %d are taken", ErrFrame, len(m.Blocks)+len(m.Bundles), maxNames)
+			err = fmt.Errorf("%w: %w: %d names, at most %d are taken", ErrFrame, ErrOversized, len(m.Blocks)+len(m.Bundles), maxNames)
 		}
 		return m, err
 	case tagAsk:
@@ -254,7 +254,7 @@ func (c *Checker) proposal(body []byte) (Message, error) {
 	}
 	h := m.Header
 	if len(m.Bundles) > c.Limits.BlockMutations {
-		return nil, fmt.Errorf("%w: a proposal of %d bundles", ErrFrame, len(m.Bundles))
+		return nil, fmt.Errorf("%w: %w: a proposal of %d bundles", ErrFrame, ErrOversized, len(m.Bundles))
 	}
 	ballot, err := c.Keyring.Check(votes.Ballot{
 		Format: scope.Format, Domain: h.Domain(), Anchor: h.Proposer, Signature: m.Signature,
@@ -274,7 +274,7 @@ func (c *Checker) offer(from Peer, body []byte) (Message, error) {
 		return nil, fmt.Errorf("%w: an offer", votes.ErrStale)
 	}
 	if most := maxOffered * c.Limits.Anchors; len(in.Votes) > most || len(in.Certificates) > most {
-		return nil, fmt.Errorf("%w: an offer of %d votes and %d certificates", ErrFrame, len(in.Votes), len(in.Certificates))
+		return nil, fmt.Errorf("%w: %w: an offer of %d votes and %d certificates", ErrFrame, ErrOversized, len(in.Votes), len(in.Certificates))
 	}
 	if _, ok := c.Anchors[from]; !ok {
 		in.Votes, in.Certificates = nil, nil // it is heard for what it lacks, not for what it has

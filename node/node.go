@@ -52,11 +52,14 @@ type Node struct {
 	checker *Checker
 	host    *p2p.Host
 	log     *slog.Logger
-	dropped atomic.Uint64
 
-	expected expected // catch-up answers
-	started  sync.Once
-	startErr error
+	measured    *measured
+	behindSince atomic.Pointer[time.Time] // nil while this node fetches nothing
+	stirred     chan struct{}             // holds a token while there is something to notice
+	refusals    *refusals                 // what the log says of them
+	expected    expected                  // catch-up answers
+	started     sync.Once
+	startErr    error
 
 	mu      sync.Mutex
 	changed chan struct{} // closed and replaced when a block became final
@@ -74,6 +77,7 @@ func New(cfg Config) (*Node, error) {
 	n := &Node{
 		cfg: cfg, id: cfg.Genesis.Hash(), author: cfg.Identity.Public().ID(),
 		changed: make(chan struct{}), log: cfg.Log,
+		measured: newMeasured(cfg.Genesis), refusals: newRefusals(), stirred: make(chan struct{}, 1),
 	}
 	if _, ok, err := StoredGenesis(cfg.Store); err != nil {
 		return nil, err
@@ -158,7 +162,10 @@ func (n *Node) Start() error {
 func (n *Node) Run(ctx context.Context) error {
 	err := n.Start()
 	if err == nil {
+		var watching sync.WaitGroup
+		watching.Go(func() { n.watchSelf(ctx) })
 		err = n.runner.run(ctx)
+		watching.Wait()
 	}
 	return errors.Join(err, n.host.Close())
 }
@@ -167,14 +174,18 @@ func (n *Node) Run(ctx context.Context) error {
 // peer's own goroutine, before the machine sees it.
 func (n *Node) frame(from peer.ID, f []byte) {
 	p := Peer(from.String())
+	count(&n.measured.received, f)
 	if isBlocks(f) && !n.expected.take(p) {
-		n.note(Dropped{From: p, Why: "blocks that were not asked for"})
+		n.note(Dropped{From: p, Class: Unasked, Why: "blocks that were not asked for"})
 		return
 	}
 	msg, err := n.checker.Check(p, f)
 	if err != nil {
-		n.note(Dropped{From: p, Why: err.Error()})
+		n.note(dropped(p, err))
 		return
+	}
+	if proposal, ok := msg.(proposalIn); ok {
+		n.clock(p, proposal.Header)
 	}
 	n.push(Arrived{From: p, Message: msg})
 }
@@ -191,6 +202,7 @@ func (n *Node) push(ev Event) {
 // mutations that wait for too long.
 func (n *Node) gossip(from peer.ID, _ p2p.Topic, data []byte) p2p.Verdict {
 	p := Peer(from.String())
+	count(&n.measured.received, data)
 	msg, err := n.checker.Check(p, data)
 	if err == nil {
 		switch msg := msg.(type) {
@@ -204,7 +216,7 @@ func (n *Node) gossip(from peer.ID, _ p2p.Topic, data []byte) p2p.Verdict {
 		}
 	}
 	if err != nil {
-		n.note(Dropped{From: p, Why: err.Error()})
+		n.note(dropped(p, err))
 		return p2p.Reject
 	}
 	n.push(Arrived{From: p, Message: msg})
@@ -220,6 +232,7 @@ func (n *Node) peer(id peer.ID, up bool) {
 	case n.runner.events <- ev:
 	default: // the queue is full, so there is traffic enough to find each other
 	}
+	n.stir()
 }
 
 // Send implements carrier.
@@ -228,14 +241,16 @@ func (n *Node) Send(to Peer, frame []byte) {
 		n.expected.add(to)
 	}
 	if id, err := peer.Decode(string(to)); err == nil {
+		count(&n.measured.sent, frame)
 		n.host.Send(id, frame)
 	}
 }
 
 // Gossip implements carrier.
 func (n *Node) Gossip(frame []byte) {
+	count(&n.measured.sent, frame)
 	if err := n.host.Publish(n.topic(), frame); err != nil {
-		n.log.Debug("gossip", "err", err)
+		n.log.Debug("gossip not published", "error", err)
 	}
 }
 
@@ -243,6 +258,8 @@ func (n *Node) Gossip(frame []byte) {
 func (n *Node) note(note Note) {
 	switch note := note.(type) {
 	case Finalized:
+		n.measured.blocks.Add(1)
+		n.measured.mutations.Add(uint64(note.Mutations))
 		n.mu.Lock()
 		close(n.changed)
 		n.changed = make(chan struct{})
@@ -250,27 +267,22 @@ func (n *Node) note(note Note) {
 		n.log.Debug("final", "height", note.Height, "view", note.View, "block", note.Block.Short(),
 			"mutations", note.Mutations, "revision", note.Revision)
 	case Nullified:
-		n.log.Debug("view nullified", "view", note.View, "leader", n.nameOf(note.Leader))
+		if a := n.measured.byID[note.Leader]; a != nil {
+			a.nullified.Add(1)
+		}
+		n.log.Debug("view nullified", "view", note.View, "leader", n.measured.name(note.Leader))
 	case Behind:
+		n.stir()
 		n.log.Debug("catching up", "from", note.From, "peer", note.Peer)
 	case Dropped:
-		n.dropped.Add(1)
-		n.log.Debug("input refused", "peer", note.From, "why", note.Why)
+		n.measured.refused[note.Class].Add(1)
+		n.refusals.log(n.log, note)
 	case Faulted:
-		n.log.Warn("anchor proven at fault", "anchor", n.nameOf(note.Proof.Anchor()),
+		n.log.Warn("anchor proven at fault", "anchor", n.measured.name(note.Proof.Anchor()),
 			"first", note.Proof.First.Subject, "second", note.Proof.Second.Subject)
 	case LostState:
+		n.stir()
 		n.log.Error("this anchor's record is older than ballots that it signed: it signs nothing more in this epoch. "+
 			"A restored backup or a second process on the same key does this", "view", note.View)
 	}
-}
-
-// nameOf is an anchor's name, or its short ID.
-func (n *Node) nameOf(a aweigh.AnchorID) string {
-	for _, x := range n.cfg.Genesis.Anchors {
-		if x.Key.ID() == a && x.Name != "" {
-			return x.Name
-		}
-	}
-	return a.Short()
 }

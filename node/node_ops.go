@@ -80,6 +80,7 @@ func (n *Node) propose(ctx context.Context, class scope.Class, content []byte, o
 	}
 	ctx, cancel := n.deadline(ctx)
 	defer cancel()
+	begin := time.Now()
 	s := &submission{ctx: ctx, mutation: m, done: make(chan Reply, 1)}
 	id := scope.ID(m.Encode())
 	defer n.runner.replies.forget(id, s.done)
@@ -90,7 +91,11 @@ func (n *Node) propose(ctx context.Context, class scope.Class, content []byte, o
 	case <-n.runner.replies.done:
 		return Receipt{}, n.runner.replies.stopped
 	}
-	return n.receipt(ctx, id, s.done, m.ValidUntil)
+	r, err := n.receipt(ctx, id, s.done, m.ValidUntil)
+	if err == nil {
+		n.measured.commits.since(begin)
+	}
+	return r, err
 }
 
 // Submit takes a bundle that its author signed and waits until all of its
@@ -102,6 +107,7 @@ func (n *Node) Submit(ctx context.Context, raw []byte) ([]Receipt, error) {
 	}
 	ctx, cancel := n.deadline(ctx)
 	defer cancel()
+	begin := time.Now()
 	waiting := make([]chan Reply, len(b.Mutations()))
 	for i := range waiting {
 		waiting[i] = make(chan Reply, 1)
@@ -122,6 +128,7 @@ func (n *Node) Submit(ctx context.Context, raw []byte) ([]Receipt, error) {
 		if receipts[i], err = n.receipt(ctx, m.ID, done, m.ValidUntil); err != nil {
 			return nil, err
 		}
+		n.measured.commits.since(begin)
 	}
 	return receipts, nil
 }
@@ -144,8 +151,12 @@ func (n *Node) receipt(ctx context.Context, id aweigh.Hash, done chan Reply, unt
 	return Receipt{Outcome: *reply.Outcome, Height: reply.Height}, nil
 }
 
+// haste is how long one whose time is up already waits to learn why.
+const haste = 50 * time.Millisecond
+
 func (n *Node) undecided(cause error, id aweigh.Hash, until aweigh.Instant) error {
-	r := n.Reach()
+	n.measured.undecided.Add(1)
+	r := n.reach(n.statusWithin(haste))
 	return &UndecidedError{Mutation: id, ValidUntil: until, Reachable: r.Weight, Needed: r.Needed, Cause: cause}
 }
 
@@ -165,6 +176,7 @@ func (n *Node) Read(ctx context.Context, linearizable bool) (*View, error) {
 	if linearizable {
 		ctx, cancel := n.deadline(ctx)
 		defer cancel()
+		begin := time.Now()
 		id, done := n.runner.replies.read()
 		defer n.runner.replies.forgetRead(id)
 		select {
@@ -177,6 +189,7 @@ func (n *Node) Read(ctx context.Context, linearizable bool) (*View, error) {
 		if _, err := n.runner.replies.wait(ctx, done); err != nil {
 			return nil, n.unread(err)
 		}
+		n.measured.reads.since(begin)
 	}
 	snapshot := n.cfg.Store.Snapshot()
 	state, err := scope.Open(snapshot, n.id)
@@ -193,7 +206,8 @@ func (n *Node) unread(cause error) error {
 	if errors.Is(cause, ErrStopped) {
 		return cause
 	}
-	r := n.Reach()
+	n.measured.unanswered.Add(1)
+	r := n.reach(n.statusWithin(haste))
 	return fmt.Errorf("%w (anchors of weight %d of %d are reachable): %w", ErrUnread, r.Weight, r.Total, cause)
 }
 

@@ -32,8 +32,9 @@ type Overview struct {
 
 // Overview looks at everything once; it is for people and costs accordingly.
 func (n *Node) Overview() Overview {
+	s := n.Status()
 	o := Overview{
-		Status: n.Status(), Reach: n.Reach(), Name: n.Name(), Version: n.cfg.Version,
+		Status: s, Reach: n.reach(s), Name: n.Name(), Version: n.cfg.Version,
 		Network: n.cfg.Genesis.Name, Peer: n.Peer(), Addrs: n.Addrs(), Dropped: n.Dropped(),
 	}
 	for _, p := range n.host.Peers() {

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"context"
 	"encoding/hex"
 	"fmt"
 	"strings"
@@ -17,18 +18,13 @@ import (
 
 // Status is the machine's own. It is as of now, or as of its last change if the
 // machine is too busy to say, or does not run.
-func (n *Node) Status() Status {
-	look := make(chan Status, 1)
-	busy := time.After(time.Second)
-	select {
-	case n.runner.looks <- look:
-		select {
-		case s := <-look:
-			return s
-		case <-n.runner.replies.done:
-		}
-	case <-n.runner.replies.done:
-	case <-busy:
+func (n *Node) Status() Status { return n.statusWithin(time.Second) }
+
+func (n *Node) statusWithin(d time.Duration) Status {
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	defer cancel()
+	if s, err := n.look(ctx); err == nil {
+		return s
 	}
 	return *n.runner.status.Load()
 }
@@ -45,17 +41,16 @@ func (n *Node) Addrs() []string { return n.host.Addrs() }
 // Peers are the nodes of this network that this node is connected with.
 func (n *Node) Peers() []p2p.PeerInfo { return n.host.Peers() }
 
-// Dropped is how many inputs were refused since the start.
-func (n *Node) Dropped() uint64 { return n.dropped.Load() }
-
 // NetworkStats are the network's counters since the start.
 func (n *Node) NetworkStats() p2p.Stats { return n.host.Stats() }
 
 // Reach says which anchors are reachable from here, and what that allows.
 type Reach struct {
 	Anchors []aweigh.AnchorID // reachable, this node included if it is one
-	Weight  uint64            // of those
+	Missing []aweigh.AnchorID // the others
+	Weight  uint64            // of those in reach
 	Needed  uint64            // the largest threshold that a decision has to meet
+	Reads   uint64            // weight of the answers that a linearizable read needs
 	Total   uint64
 	// Failures is how many of the reachable anchors may still stop, the
 	// heaviest first, before nothing can be decided; -1 if nothing can be now.
@@ -63,8 +58,9 @@ type Reach struct {
 }
 
 // Reach is how this node sees the anchors now.
-func (n *Node) Reach() Reach {
-	s := n.Status()
+func (n *Node) Reach() Reach { return n.reach(n.Status()) }
+
+func (n *Node) reach(s Status) Reach {
 	connected := map[Peer]bool{n.Peer(): true}
 	for _, p := range n.host.Peers() {
 		connected[Peer(p.ID.String())] = true
@@ -75,6 +71,7 @@ func (n *Node) Reach() Reach {
 		id := a.Key.ID()
 		own := Peer(a.Peer) == n.Peer()
 		if !connected[Peer(a.Peer)] || s.Silent[id] || own && (s.Self != id || s.Lost) {
+			r.Missing = append(r.Missing, id)
 			continue
 		}
 		r.Anchors = append(r.Anchors, id)
@@ -82,6 +79,7 @@ func (n *Node) Reach() Reach {
 		shares = append(shares, quorum.Share{Anchor: id, Weight: s.Roster.Weights.Of(id)})
 	}
 	r.Needed = max(s.Rules.Notarize.Threshold(r.Total), s.Rules.Finalize.Threshold(r.Total))
+	r.Reads = readWeight(s.Rules, r.Total)
 	r.Failures = failures(shares, r.Weight, r.Needed, max(s.Rules.Notarize.MinAnchors, s.Rules.Finalize.MinAnchors))
 	return r
 }

@@ -136,7 +136,7 @@ func (m *Machine) retryChecks() {
 		if k.valid = err == nil; k.valid {
 			m.pool.hold(k.block)
 		} else {
-			m.note(Dropped{From: m.leaderPeer(p.Vote.View), Why: err.Error()})
+			m.note(dropped(m.leaderPeer(p.Vote.View), err))
 		}
 		m.inputs = append(m.inputs, quorum.Verdict{View: p.Vote.View, Block: p.Vote.Block, Valid: err == nil})
 		return true
@@ -152,7 +152,7 @@ func (m *Machine) check(parent *scope.State, b *scope.Block, p quorum.Proposal) 
 	case h.View != p.Vote.View || h.Proposer != p.Vote.Anchor || h.Parent != p.Parent:
 		return fmt.Errorf("%w: a block for another slot", scope.ErrInvalid)
 	case h.Time > m.now.Add(lim.Drift):
-		return fmt.Errorf("%w: a block %v ahead of this node's clock", scope.ErrInvalid, h.Time.Sub(m.now))
+		return fmt.Errorf("%w: %w, by %v", scope.ErrInvalid, errEarly, h.Time.Sub(m.now))
 	}
 	if err := b.Check(lim); err != nil {
 		return err

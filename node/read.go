@@ -38,8 +38,9 @@ type pendingRead struct {
 
 // needed is the weight R of answers that a read needs: R + F − W > f, so that
 // one honest answerer signed whatever was final before.
-func (m *Machine) needed() uint64 {
-	rules, total := m.keyring.Rules(), m.roster.Weights.Total()
+func (m *Machine) needed() uint64 { return readWeight(m.keyring.Rules(), m.roster.Weights.Total()) }
+
+func readWeight(rules quorum.Rules, total uint64) uint64 {
 	return total + rules.Mode.FaultBudget(total) - rules.Finalize.Threshold(total) + 1
 }
 
@@ -111,7 +112,7 @@ func (r *reads) answered(m *Machine, from Peer, a Answer) {
 		s := a.Certificate.Subject
 		if s.Kind != quorum.Notarize && s.Kind != quorum.Finalize || s.Block != h.Hash() || s.View != h.View ||
 			h.Domain() != m.keyring.Domain() || !m.certificate(a.Certificate) {
-			m.note(Dropped{From: from, Why: "a read's answer without proof"})
+			m.note(Dropped{From: from, Class: Forged, Why: "a read's answer without proof"})
 			return
 		}
 		if m.chain.candidates[s.Block] == nil {

@@ -22,8 +22,11 @@ type Status struct {
 	Rules    quorum.Rules
 	Roster   scope.Roster
 	Heard    map[aweigh.AnchorID]aweigh.View // the last view in which each anchor was heard of
+	Known    aweigh.Height                   // the highest block proven to be final, here or not
 	Pool     int                             // mutations waiting
 	PoolSize int                             // their bytes
+	Waiting  int                             // bundles in no open proposal
+	Signed   [quorum.Finalize + 1]uint64     // ballots since the start, by kind
 	Silent   map[aweigh.AnchorID]bool        // anchors whose nodes said that they sign nothing
 	Lost     bool                            // P9: signs nothing
 	Behind   bool                            // is fetching final blocks
@@ -36,8 +39,10 @@ func (m *Machine) Status() Status {
 		Network: m.id, Scope: m.id, Self: m.self,
 		View: m.engine.View(), Leader: m.engine.Leader(m.engine.View()),
 		Head: m.chain.state.Head(), Rules: m.keyring.Rules(), Roster: m.roster,
-		Pool: m.pool.mutations, PoolSize: m.pool.bytes,
-		Lost: m.guard != nil && m.guard.Lost(), Behind: m.sync.at != 0,
+		Known: max(m.known, m.chain.state.Height()),
+		Pool:  m.pool.mutations, PoolSize: m.pool.bytes, Waiting: m.pool.waiting,
+		Signed: m.signed,
+		Lost:   m.guard != nil && m.guard.Lost(), Behind: m.sync.at != 0,
 		Faults: slices.Clone(m.proofs.known),
 		Heard:  make(map[aweigh.AnchorID]aweigh.View), Silent: maps.Clone(m.silent),
 	}

@@ -79,7 +79,7 @@ func (q *part) try(m *Machine) bool {
 	}
 	b, err := scope.Assemble(q.Header, bundles, q.Proofs)
 	if err != nil {
-		m.note(Dropped{From: q.from, Why: err.Error()})
+		m.note(dropped(q.from, err))
 		return true
 	}
 	m.chain.add(b)

@@ -18,9 +18,9 @@ func logger(w io.Writer, level, format string) (*slog.Logger, error) {
 	o := &slog.HandlerOptions{Level: l}
 	switch format {
 	case "text":
-		return slog.New(quiet{slog.NewTextHandler(w, o)}), nil
+		return slog.New(quiet{calmed(slog.NewTextHandler(w, o))}), nil
 	case "json":
-		return slog.New(quiet{slog.NewJSONHandler(w, o)}), nil
+		return slog.New(quiet{calmed(slog.NewJSONHandler(w, o))}), nil
 	}
 	return nil, fmt.Errorf("%w: log-format is text or json, not %q", errUsage, format)
 }

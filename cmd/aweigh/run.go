@@ -210,6 +210,7 @@ func nodeFlags(api string, listen ...string) *pflag.FlagSet {
 	f.StringSlice("bootstrap", nil, "multiaddrs of nodes to ask first, ending in /p2p/ID")
 	f.String("api-listen", api, "where clients reach this node, host:port")
 	f.Bool("api-open", false, "allow --api-listen on other than loopback addresses: whoever reaches it can write")
+	f.String("metrics-listen", "", "serve metrics and health at this address too, host:port, to whoever reaches it")
 	f.String("log-level", "info", "debug, info, warn or error")
 	f.String("log-format", "text", "text or json")
 	return f

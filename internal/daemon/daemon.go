@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/http"
 
 	ma "github.com/multiformats/go-multiaddr"
 	manet "github.com/multiformats/go-multiaddr/net"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/aweigh/aweigh/api"
 	"github.com/aweigh/aweigh/internal/home"
+	"github.com/aweigh/aweigh/internal/metrics"
 	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/store"
 )
@@ -25,6 +27,8 @@ type Daemon struct {
 	Node   *node.Node
 	store  store.Store
 	server *api.Server
+	health *api.Server // nil without metrics-listen
+	anchor bool        // it has a key to sign with
 	log    *slog.Logger
 }
 
@@ -45,15 +49,15 @@ func Open(dir home.Dir, s home.Settings, version string, log *slog.Logger) (*Dae
 	if err := d.open(dir, s, node.Config{
 		Name: s.Name, Version: version, Genesis: genesis, Identity: identity, Anchor: anchor,
 		Listen: s.Listen, Announce: s.Announce, Bootstrap: s.Bootstrap, Log: log,
-	}); err != nil {
+	}, store.Options{}); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
 	return d, nil
 }
 
 // open opens the parts, and leaves to Close those that it opened before it failed.
-func (d *Daemon) open(dir home.Dir, s home.Settings, cfg node.Config) error {
-	disk, err := store.OpenPebble(dir.Store(), store.Options{})
+func (d *Daemon) open(dir home.Dir, s home.Settings, cfg node.Config, o store.Options) error {
+	disk, err := store.OpenPebble(dir.Store(), o)
 	if err != nil {
 		return err // and d.store stays nil, which a nil *Pebble in it is not
 	}
@@ -61,12 +65,24 @@ func (d *Daemon) open(dir home.Dir, s home.Settings, cfg node.Config) error {
 	if err := bindable(s.Listen); err != nil {
 		return err
 	}
-	cfg.Store = d.store
+	cfg.Store, d.anchor = d.store, cfg.Anchor != nil
 	if d.Node, err = node.New(cfg); err != nil {
 		return err
 	}
-	d.server, err = api.Listen(s.API, s.APIOpen, api.Handler(d.Node))
+	shown := metrics.Handler(cfg.Version, d.Node, disk)
+	if d.server, err = api.Listen(s.API, s.APIOpen, surface(d.Node, shown)); err != nil || s.Metrics == "" {
+		return err
+	}
+	d.health, err = api.ListenHealth(s.Metrics, d.Node, shown)
 	return err
+}
+
+// surface is all that the API's address serves.
+func surface(n *node.Node, metrics http.Handler) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/", api.Handler(n))
+	mux.Handle("GET /metrics", metrics)
+	return mux
 }
 
 // bindable makes sure that every address can be listened on: libp2p is content
@@ -101,6 +117,14 @@ func bindable(listen []string) error {
 // API is the address of the node's API.
 func (d *Daemon) API() string { return d.server.Addr() }
 
+// Health is the address of metrics-listen, "" without one.
+func (d *Daemon) Health() string {
+	if d.health == nil {
+		return ""
+	}
+	return d.health.Addr()
+}
+
 // Run runs the node and its API until ctx ends or one of them must stop, and
 // closes the store.
 func (d *Daemon) Run(ctx context.Context) error {
@@ -111,12 +135,17 @@ func (d *Daemon) Run(ctx context.Context) error {
 		return errors.Join(d.Node.Run(ended), d.Close())
 	}
 	d.log.Info("running", "node", d.Node.Name(), "peer", d.Node.Peer(), "api", d.API(),
-		"network", d.Node.Genesis().Hash().Short())
+		"metrics", d.Health(), "anchor", d.anchor, "network", d.Node.Genesis().Hash().Short())
 	group, ctx := errgroup.WithContext(ctx)
 	served := make(chan struct{})
 	group.Go(func() error {
 		defer close(served)
-		return d.server.Run(ctx)
+		both, ctx := errgroup.WithContext(ctx)
+		both.Go(func() error { return d.server.Run(ctx) })
+		if d.health != nil {
+			both.Go(func() error { return d.health.Run(ctx) })
+		}
+		return both.Wait()
 	})
 	group.Go(func() error {
 		// The API stops first: its requests hold snapshots of the store.
@@ -139,6 +168,9 @@ func (d *Daemon) Run(ctx context.Context) error {
 func (d *Daemon) Close() (err error) {
 	if d.server != nil {
 		err = d.server.Close()
+	}
+	if d.health != nil {
+		err = errors.Join(err, d.health.Close())
 	}
 	if d.store != nil {
 		err = errors.Join(err, d.store.Close())

@@ -41,6 +41,7 @@ func TestWhatCannotBeOpenedIsAnErrorAndLeavesNothingOpen(t *testing.T) {
 		"bootstrap":      func(s *home.Settings) { s.Bootstrap = []string{"/ip4/127.0.0.1/tcp/1"} },
 		"api":            func(s *home.Settings) { s.API = "nonsense" },
 		"open api":       func(s *home.Settings) { s.API = "0.0.0.0:0" },
+		"metrics":        func(s *home.Settings) { s.Metrics = "9177" },
 		"long name":      func(s *home.Settings) { s.Name = strings.Repeat("x", MaxName+1) },
 		"name of colour": func(s *home.Settings) { s.Name = "\x1b[31m" },
 	} {
@@ -62,6 +63,15 @@ func TestWhatCannotBeOpenedIsAnErrorAndLeavesNothingOpen(t *testing.T) {
 	if _, err := Open(other, s, "", log); err == nil {
 		t.Error("two nodes on one port")
 	}
+	s.API, s.Metrics = "127.0.0.1:0", first.API()
+	if _, err := Open(other, s, "", log); err == nil {
+		t.Error("metrics on a port that is taken")
+	}
+	s.Metrics = "0.0.0.0:0" // counts may be seen from elsewhere
+	if err := Check(s); err != nil {
+		t.Error(err)
+	}
+	s.Metrics = ""
 	s.API, s.Listen = "127.0.0.1:0", []string{"/ip4/127.0.0.1/tcp/" + first.API()[strings.LastIndex(first.API(), ":")+1:]}
 	if _, err := Open(other, s, "", log); err == nil || !strings.Contains(err.Error(), s.Listen[0]) {
 		t.Errorf("two listeners on one port: %v", err)

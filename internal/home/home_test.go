@@ -12,7 +12,7 @@ func TestSettingsSurviveTheirFile(t *testing.T) {
 		"full": {
 			Name: `a "quoted": # name`, Listen: []string{"/ip4/127.0.0.1/tcp/1", "/ip4/127.0.0.1/udp/1/quic-v1"},
 			Announce: []string{"/dns/example.org/tcp/1"}, Bootstrap: []string{"/ip4/127.0.0.1/tcp/2/p2p/x"},
-			API: "127.0.0.1:0", APIOpen: true, LogLevel: "debug", LogFormat: "json",
+			API: "127.0.0.1:0", APIOpen: true, Metrics: "0.0.0.0:9177", LogLevel: "debug", LogFormat: "json",
 		},
 	} {
 		d := Dir(t.TempDir())

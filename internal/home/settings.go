@@ -18,6 +18,7 @@ type Settings struct {
 	Bootstrap []string // multiaddrs ending in /p2p/ and a peer ID
 	API       string   // host:port
 	APIOpen   bool     // the API may listen on other than loopback addresses
+	Metrics   string   // host:port for metrics and health alone; empty for none
 	LogLevel  string   // debug, info, warn, error
 	LogFormat string   // text, json
 }
@@ -70,6 +71,7 @@ func (s Settings) yaml() string {
 	if s.APIOpen {
 		b.WriteString("\n# Whoever reaches the API can write: there is no authentication yet.\napi-open: true\n")
 	}
+	one("Where metrics and health are served besides, to whoever reaches it, host:port.", "metrics-listen", s.Metrics)
 	one("debug, info, warn or error.", "log-level", s.LogLevel)
 	one("text or json.", "log-format", s.LogFormat)
 	return b.String()
@@ -81,6 +83,7 @@ func SettingsOf(k *koanf.Koanf) Settings {
 	return Settings{
 		Name: k.String("name"), Listen: k.Strings("listen"), Announce: k.Strings("announce"),
 		Bootstrap: k.Strings("bootstrap"), API: k.String("api-listen"), APIOpen: k.Bool("api-open"),
+		Metrics:  k.String("metrics-listen"),
 		LogLevel: k.String("log-level"), LogFormat: k.String("log-format"),
 	}
 }

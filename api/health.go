@@ -1,0 +1,100 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/aweigh/aweigh/node"
+)
+
+// Health is what probes need of a node; *node.Node is one.
+type Health interface {
+	Live(ctx context.Context) []node.Check
+	Ready(ctx context.Context) []node.Check
+}
+
+// Live answers 200 while the process can do its work, whatever the other nodes
+// do, and otherwise 503: then only a restart helps.
+func Live(n Health) http.Handler { return &probe{name: "livez", ask: n.Live} }
+
+// Ready answers 200 if the node could answer a linearizable read now, and
+// otherwise 503, with one line for each reason.
+func Ready(n Health) http.Handler { return &probe{name: "readyz", ask: n.Ready} }
+
+// fresh is for how long one look serves all who ask, so that asking often costs
+// the node nothing.
+const fresh = 100 * time.Millisecond
+
+// probe serves checks as etcd and Kubernetes do: "ok", or a line for each check
+// that failed; with ?verbose a line for each check.
+type probe struct {
+	name string
+	ask  func(context.Context) []node.Check
+
+	mu     sync.Mutex // held while one asks; the others wait for what it learns
+	at     time.Time
+	checks []node.Check
+}
+
+// ServeHTTP implements http.Handler.
+func (p *probe) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	checks := p.look()
+	var body strings.Builder
+	bad := 0
+	_, verbose := r.URL.Query()["verbose"]
+	for _, c := range checks {
+		switch {
+		case c.Err != nil:
+			bad++
+			fmt.Fprintf(&body, "[-]%s failed: %s\n", c.Name, strings.ReplaceAll(c.Err.Error(), "\n", "; "))
+		case verbose:
+			fmt.Fprintf(&body, "[+]%s ok\n", c.Name)
+		}
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.Header().Set("Cache-Control", "no-store")
+	switch {
+	case bad > 0:
+		w.WriteHeader(http.StatusServiceUnavailable)
+		fmt.Fprintf(&body, "%s check failed\n", p.name)
+	case verbose:
+		fmt.Fprintf(&body, "%s check passed\n", p.name)
+	default:
+		body.WriteString("ok\n")
+	}
+	_, _ = w.Write([]byte(body.String()))
+}
+
+// look is what the checks say, not older than fresh. It asks for everyone who
+// waits, so one who gives up must not end it.
+func (p *probe) look() []node.Check {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.checks == nil || time.Since(p.at) > fresh {
+		p.checks, p.at = p.ask(context.Background()), time.Now()
+	}
+	return p.checks
+}
+
+// ListenHealth opens an address that shows metrics, and whether the node is well,
+// to whoever reaches it, and takes no orders.
+func ListenHealth(address string, n Health, metrics http.Handler) (*Server, error) {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", metrics)
+	mux.Handle("GET /livez", Live(n))
+	mux.Handle("GET /readyz", Ready(n))
+	s, err := listen(address, mux)
+	if err != nil {
+		return nil, err
+	}
+	s.http.ReadTimeout, s.http.WriteTimeout = shortly, shortly // strangers may hold connections open
+	return s, nil
+}
+
+// shortly bounds one exchange with a stranger.
+const shortly = 20 * time.Second

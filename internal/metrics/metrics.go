@@ -1,0 +1,60 @@
+// Package metrics shows what a node counts in Prometheus' text format. Nothing is
+// measured here: counts that the parts keep anyway, in atomics, are read when
+// somebody scrapes. Each node has a registry of its own, so that several can run
+// in one process.
+//
+// Labels have few values, none of them chosen by a stranger: names of anchors
+// from the genesis, kinds, and classes.
+package metrics
+
+import (
+	"net/http"
+	"runtime"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/p2p"
+	"github.com/aweigh/aweigh/store"
+)
+
+// Node is what is asked of a node; *node.Node is one.
+type Node interface {
+	Overview() node.Overview
+	Counts() node.Counts
+	NetworkStats() p2p.Stats
+}
+
+// Store is what is asked of a store; *store.Pebble is one.
+type Store interface {
+	Metrics() store.Metrics
+	Free() (bytes uint64, err error)
+	Err() error
+}
+
+const (
+	// scrapesAtOnce bounds the scrapes in progress; further ones are refused.
+	scrapesAtOnce = 4
+	// scrapeWithin bounds the time of one.
+	scrapeWithin = 10 * time.Second
+)
+
+// Handler serves the metrics of a node and its store.
+func Handler(version string, n Node, s Store) http.Handler {
+	r := prometheus.NewRegistry()
+	r.MustRegister(
+		collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "aweigh_build_info", Help: "1, with the version of the program.",
+			ConstLabels: prometheus.Labels{"version": version, "go": runtime.Version()},
+		}, func() float64 { return 1 }),
+		collector{ofNode(n), ofNetwork(n), ofStore(s)},
+	)
+	return promhttp.HandlerFor(r, promhttp.HandlerOpts{
+		MaxRequestsInFlight: scrapesAtOnce, Timeout: scrapeWithin, DisableCompression: true,
+	})
+}

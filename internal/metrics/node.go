@@ -1,0 +1,125 @@
+package metrics
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/quorum"
+)
+
+var (
+	info       = gauge("node_info", "1, with the names of the node and of its network.", "name", "network", "peer")
+	height     = gauge("height", "Height of the final block.")
+	known      = gauge("known_height", "Height of the highest block proven to be final, here or not.")
+	finalView  = gauge("final_view", "View of the final block.")
+	view       = gauge("view", "View in progress.")
+	revision   = gauge("revision", "Revision of the key space.")
+	epoch      = gauge("epoch", "Epoch of the scope.")
+	blockTime  = gauge("block_time_seconds", "Time of the final block, in seconds since 1970.")
+	catchingUp = gauge("catching_up", "1 while final blocks are fetched from others.")
+	lost       = gauge("lost_state", "1 if this anchor lost its record of ballots and signs nothing.")
+	faulty     = gauge("faulty_anchors", "Anchors proven to have broken the rules.")
+	proofs     = counter("equivocation_proofs_total", "Proofs known that an anchor broke the rules.")
+
+	blocks    = counter("blocks_final_total", "Blocks that became final here.")
+	mutations = counter("mutations_final_total", "Mutations in them, failed ones included.")
+	ballots   = counter("ballots_signed_total", "Ballots signed, by kind; those of kind propose are proposals made.", "kind")
+	nullified = counter("views_nullified_total", "Views that ended without a block, by their leader.", "leader")
+
+	commits    = gauge("commit_seconds", "Time from a client's mutation to its outcome.")
+	undecided  = counter("commits_undecided_total", "Mutations whose clients stopped waiting for the outcome.")
+	reads      = gauge("linearizable_read_seconds", "Time of linearizable reads.")
+	unanswered = counter("linearizable_reads_unanswered_total", "Linearizable reads whose clients stopped waiting.")
+
+	poolBytes     = gauge("pool_bytes", "Mutations that wait to become final, in bytes.")
+	poolMutations = gauge("pool_mutations", "Mutations that wait to become final.")
+	poolWaiting   = gauge("pool_waiting_bundles", "Bundles in no open proposal.")
+	events        = gauge("event_queue_length", "Events that wait for the machine.")
+	submits       = gauge("submit_queue_length", "Mutations of clients that wait to be bundled.")
+
+	weight    = gauge("reachable_weight", "Weight of the anchors in reach, this node included.")
+	needed    = gauge("needed_weight", "Weight that a decision needs.")
+	total     = gauge("total_weight", "Weight of all anchors.")
+	mayFail   = gauge("anchor_failures_left", "Anchors in reach that may still stop before nothing can be decided; -1 if nothing can.")
+	reachable = gauge("anchor_reachable", "1 if an anchor is in reach and signs.", "anchor")
+	ahead     = gauge("anchor_clock_ahead_seconds", "By how much an anchor's last proposal was ahead of this node's clock on arrival.", "anchor")
+
+	refused     = counter("input_refused_total", "Input of peers that was refused, by class.", "reason")
+	framesSent  = counter("frames_sent_total", "Frames handed to the network, by kind.", "kind")
+	bytesSent   = counter("frames_sent_bytes_total", "Bytes of frames handed to the network, by kind.", "kind")
+	framesTaken = counter("frames_received_total", "Frames that arrived, by kind.", "kind")
+	bytesTaken  = counter("frames_received_bytes_total", "Bytes of frames that arrived, by kind.", "kind")
+)
+
+func ofNode(n Node) source {
+	return func(to emit) {
+		o, c := n.Overview(), n.Counts()
+		position(to, o)
+		quorums(to, o, c)
+		work(to, o, c)
+		frames(to, c)
+	}
+}
+
+func position(to emit, o node.Overview) {
+	send(to, info, 1, o.Name, o.Network, string(o.Peer))
+	send(to, height, uint64(o.Head.Height))
+	send(to, known, uint64(o.Known))
+	send(to, finalView, uint64(o.Head.View))
+	send(to, view, uint64(o.View))
+	send(to, revision, o.Head.Revision)
+	send(to, epoch, uint64(o.Epoch))
+	send(to, blockTime, float64(o.Head.Time)/1e9)
+	sendBool(to, catchingUp, o.Behind)
+}
+
+func quorums(to emit, o node.Overview, c node.Counts) {
+	send(to, weight, o.Reach.Weight)
+	send(to, needed, o.Reach.Needed)
+	send(to, total, o.Reach.Total)
+	send(to, mayFail, o.Reach.Failures)
+	sendBool(to, lost, o.Lost)
+	send(to, proofs, len(o.Faults))
+	liars := make(map[string]bool)
+	for _, f := range o.Faults {
+		liars[f.Anchor().String()] = true
+	}
+	send(to, faulty, len(liars))
+	for _, a := range c.Anchors {
+		sendBool(to, reachable, slices.Contains(o.Reach.Anchors, a.ID), a.Name)
+		send(to, nullified, a.Nullified, a.Name)
+		if a.Heard {
+			send(to, ahead, a.Ahead.Seconds(), a.Name)
+		}
+	}
+}
+
+func work(to emit, o node.Overview, c node.Counts) {
+	send(to, blocks, c.Blocks)
+	send(to, mutations, c.Mutations)
+	for k := quorum.Propose; k <= quorum.Finalize; k++ {
+		send(to, ballots, o.Signed[k], k.String())
+	}
+	sendLatencies(to, commits, c.Commits)
+	send(to, undecided, c.Undecided)
+	sendLatencies(to, reads, c.Reads)
+	send(to, unanswered, c.Unanswered)
+	send(to, poolBytes, o.PoolSize)
+	send(to, poolMutations, o.Pool)
+	send(to, poolWaiting, o.Waiting)
+	send(to, events, c.Events)
+	send(to, submits, c.Submits)
+}
+
+func frames(to emit, c node.Counts) {
+	for i, n := range c.Refused {
+		send(to, refused, n, node.Refusal(i).String())
+	}
+	for _, kind := range slices.Sorted(maps.Keys(c.Sent)) {
+		send(to, framesSent, c.Sent[kind].Frames, kind)
+		send(to, bytesSent, c.Sent[kind].Bytes, kind)
+		send(to, framesTaken, c.Received[kind].Frames, kind)
+		send(to, bytesTaken, c.Received[kind].Bytes, kind)
+	}
+}

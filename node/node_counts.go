@@ -1,0 +1,140 @@
+package node
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/scope"
+)
+
+// Counts are totals of a node since its start, except where a field says "now".
+type Counts struct {
+	Blocks    uint64 // final
+	Mutations uint64 // in final blocks, failed ones included
+	Refused   [Refusals]uint64
+	Anchors   []AnchorCounts // in the order of the genesis
+
+	Commits    Latencies // from a client's mutation to its outcome
+	Undecided  uint64    // mutations whose clients stopped waiting
+	Reads      Latencies // linearizable
+	Unanswered uint64    // linearizable reads whose clients stopped waiting
+
+	Sent, Received map[string]Traffic // by kind of frame
+
+	Events, Submits int // waiting for the machine now
+}
+
+// AnchorCounts is what a node counted about one anchor.
+type AnchorCounts struct {
+	ID        aweigh.AnchorID
+	Name      string // unlike that of any other anchor
+	Nullified uint64 // of the views that it led
+	// Ahead is by how much the block of its last direct proposal was ahead of
+	// this node's clock when it arrived, negative if behind; Heard is false before
+	// the first.
+	Ahead time.Duration
+	Heard bool
+}
+
+// Traffic is what was handed to the network, or came from it.
+type Traffic struct{ Frames, Bytes uint64 }
+
+// measured is what a Node counts. Nothing in it needs a lock: it is touched for
+// every frame.
+type measured struct {
+	blocks, mutations     atomic.Uint64
+	refused               [Refusals]atomic.Uint64
+	commits, reads        latency
+	undecided, unanswered atomic.Uint64
+	sent, received        [256]traffic // by tag
+	anchors               []*anchorMeasure
+	byID                  map[aweigh.AnchorID]*anchorMeasure
+}
+
+type traffic struct{ frames, bytes atomic.Uint64 }
+
+// count counts a frame; those that are none of ours share one place.
+func count(by *[256]traffic, frame []byte) {
+	t := &by[0]
+	if FrameKind(frame) != "" {
+		t = &by[frame[0]]
+	}
+	t.frames.Add(1)
+	t.bytes.Add(uint64(len(frame)))
+}
+
+// anchorMeasure is what is known of one anchor.
+type anchorMeasure struct {
+	id        aweigh.AnchorID
+	peer      Peer
+	name      string
+	nullified atomic.Uint64
+	clock     clockOf
+}
+
+// newMeasured makes room for every anchor of the genesis, under a name of its own:
+// people may have given two the same.
+func newMeasured(g scope.Genesis) *measured {
+	m := &measured{byID: make(map[aweigh.AnchorID]*anchorMeasure, len(g.Anchors))}
+	taken := make(map[string]bool, len(g.Anchors))
+	for _, x := range g.Anchors {
+		a := &anchorMeasure{id: x.Key.ID(), peer: Peer(x.Peer), name: x.Name}
+		switch {
+		case a.name == "":
+			a.name = a.id.Short()
+		case taken[a.name]:
+			a.name += " " + a.id.Short()
+		}
+		taken[a.name] = true
+		m.anchors = append(m.anchors, a)
+		m.byID[a.id] = a
+	}
+	return m
+}
+
+// name is an anchor's name, or its short ID.
+func (m *measured) name(a aweigh.AnchorID) string {
+	if x := m.byID[a]; x != nil {
+		return x.name
+	}
+	return a.Short()
+}
+
+// Counts are as of now.
+func (n *Node) Counts() Counts {
+	m := n.measured
+	c := Counts{
+		Blocks: m.blocks.Load(), Mutations: m.mutations.Load(),
+		Commits: m.commits.snapshot(), Undecided: m.undecided.Load(),
+		Reads: m.reads.snapshot(), Unanswered: m.unanswered.Load(),
+		Sent: totals(&m.sent), Received: totals(&m.received),
+		Events: len(n.runner.events), Submits: len(n.runner.submits),
+	}
+	for i := range c.Refused {
+		c.Refused[i] = m.refused[i].Load()
+	}
+	for _, a := range m.anchors {
+		ahead, heard := a.clock.last()
+		c.Anchors = append(c.Anchors, AnchorCounts{ID: a.id, Name: a.name, Nullified: a.nullified.Load(), Ahead: ahead, Heard: heard})
+	}
+	return c
+}
+
+// totals names every kind of frame, those not seen included.
+func totals(by *[256]traffic) map[string]Traffic {
+	out := make(map[string]Traffic, len(kinds)+1)
+	for tag, kind := range kinds {
+		out[kind] = Traffic{by[tag].frames.Load(), by[tag].bytes.Load()}
+	}
+	out["unknown"] = Traffic{by[0].frames.Load(), by[0].bytes.Load()}
+	return out
+}
+
+// Dropped is how many inputs were refused since the start.
+func (n *Node) Dropped() (total uint64) {
+	for i := range n.measured.refused {
+		total += n.measured.refused[i].Load()
+	}
+	return total
+}

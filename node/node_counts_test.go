@@ -1,0 +1,167 @@
+package node
+
+import (
+	"bytes"
+	"crypto/rand"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/peer"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/quorum"
+	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/store"
+	"github.com/aweigh/aweigh/votes"
+)
+
+// logged is what a node logged.
+type logged struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *logged) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+// take is what was logged since it was called last.
+func (l *logged) take() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	defer l.text.Reset()
+	return l.text.String()
+}
+
+// stillNode is a node of a network of anchors n0, n1, …, that does not run. It
+// is n0, and logs into the buffer.
+func stillNode(t *testing.T, names ...string) (*Node, *logged) {
+	t.Helper()
+	var founders []Founder
+	var keys []votes.PrivateKey
+	for _, name := range names {
+		for range 2 {
+			k, err := votes.GenerateKey(votes.Ed25519, rand.Reader)
+			if err != nil {
+				t.Fatal(err)
+			}
+			keys = append(keys, k)
+		}
+		id, err := PeerOf(keys[len(keys)-2])
+		if err != nil {
+			t.Fatal(err)
+		}
+		founders = append(founders, Founder{Name: name, Key: keys[len(keys)-1].Public(), Peer: id})
+	}
+	g, err := NewGenesis("test", aweigh.InstantOf(time.Now()), scope.DefaultPolicy(quorum.BFT), founders...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log logged
+	n, err := New(Config{
+		Genesis: g, Identity: keys[0], Anchor: &keys[1], Store: store.NewMem(), Listen: []string{"/ip4/127.0.0.1/tcp/0"},
+		Log: slog.New(slog.NewTextHandler(&log, nil)),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { n.host.Close() })
+	return n, &log
+}
+
+func TestAnchorsOfOneNameAreToldApart(t *testing.T) {
+	n, _ := stillNode(t, "same", "same", "", "")
+	seen := make(map[string]bool)
+	for _, a := range n.Counts().Anchors {
+		if a.Name == "" || seen[a.Name] {
+			t.Errorf("%q names no anchor, or two", a.Name)
+		}
+		seen[a.Name] = true
+	}
+	if !seen["same"] {
+		t.Error("a name that people gave is not used")
+	}
+}
+
+func TestLatenciesStandInTheirBuckets(t *testing.T) {
+	var l latency
+	for _, d := range []time.Duration{0, 3 * time.Millisecond, time.Hour} {
+		l.since(time.Now().Add(-d))
+	}
+	s := l.snapshot()
+	if s.Count != 3 || s.Sum < time.Hour || s.AtMost[time.Millisecond] != 1 || s.AtMost[5*time.Millisecond] != 2 || s.AtMost[30*time.Second] != 2 {
+		t.Errorf("counted %+v", s)
+	}
+	last := uint64(0)
+	for _, bound := range latencyBounds {
+		if s.AtMost[bound] < last {
+			t.Errorf("fewer at most %v than at most less", bound)
+		}
+		last = s.AtMost[bound]
+	}
+}
+
+// TestRefusalsAreSortedAndSaidOnce: input is counted by class, and a flood of it
+// does not flood the log.
+func TestRefusalsAreSortedAndSaidOnce(t *testing.T) {
+	n, log := stillNode(t, "n0", "n1", "n2", "n3")
+	from := n.measured.anchors[1].peer
+	id, err := peer.Decode(string(from))
+	if err != nil {
+		t.Fatal(err)
+	}
+	domain := n.checker.Keyring.Domain()
+	foreign, stale := domain, domain
+	foreign.Network[0] ^= 1
+	stale.Epoch++
+	want := [Refusals]uint64{}
+	push := func(class Refusal, f []byte) {
+		t.Helper()
+		before := n.Counts().Refused
+		n.frame(id, f)
+		want[class]++
+		if got := n.Counts().Refused; got[class] != before[class]+1 {
+			t.Errorf("a frame %q is not counted as %q: %v", f[:min(len(f), 1)], class, got)
+		}
+	}
+	push(Malformed, []byte("?"))
+	push(Malformed, nil)
+	push(Malformed, []byte("v\x00"))
+	push(Oversized, frame(tagWant, Want{Bundles: make([]aweigh.Hash, maxNames+1)}))
+	push(Foreign, frame(tagOffer, Offer{Domain: foreign}))
+	push(Stale, frame(tagOffer, Offer{Domain: stale}))
+	push(Unasked, frame(tagBlocks, Blocks{}))
+	push(Forged, rawFrame(tagBallot, votes.Ballot{
+		Format: scope.Format, Domain: domain, Anchor: n.measured.anchors[1].id, Signature: make([]byte, 64),
+		Subject: quorum.Subject{Kind: quorum.Nullify, View: 1},
+	}.Encode()))
+	if early := fmt.Errorf("%w: %w, by 1h", scope.ErrInvalid, errEarly); refusalOf(early) != Early || Early.Blame() {
+		t.Error("an anchor is blamed for a clock that may be this node's")
+	}
+	for range 10_000 {
+		n.frame(id, []byte("?"))
+	}
+	want[Malformed] += 10_000
+	if got := n.Counts().Refused; got != want {
+		t.Errorf("counted %v, not %v", got, want)
+	}
+	if got := n.Counts().Received["unknown"].Frames; got < 10_000 {
+		t.Errorf("%d frames of no kind", got)
+	}
+	text := log.take()
+	lines := strings.Count(text, "\n")
+	if warned := strings.Count(text, "level=WARN"); warned != 4 || lines != warned {
+		t.Errorf("%d lines, %d warnings, for four classes that no honest node sends:\n%s", lines, warned, text)
+	}
+	for r := range Refusals {
+		if fmt.Sprint(r) == "" {
+			t.Errorf("class %d has no name", r)
+		}
+	}
+}

@@ -1,0 +1,132 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aweigh/aweigh"
+)
+
+const (
+	// noticeSoon is when a node looks at itself again while something changes.
+	noticeSoon = time.Second
+	// noticeLate is when it does at the latest: that an anchor signs nothing, it
+	// learns without an event.
+	noticeLate = 10 * time.Second
+	// noticeStart is how long anchors may take to find each other before their
+	// absence is worth a warning.
+	noticeStart = 5 * time.Second
+)
+
+// notice logs the changes of state that an operator wants in history: who is in
+// reach, whether that is a quorum, and whether this node is behind.
+type notice struct {
+	n      *Node
+	began  time.Time
+	reach  []aweigh.AnchorID
+	quorum bool // at the last look
+	told   bool // whether anything was said of the quorum yet
+	behind bool // said so
+}
+
+// stir has the notice look soon.
+func (n *Node) stir() {
+	select {
+	case n.stirred <- struct{}{}:
+	default:
+	}
+}
+
+// watchSelf runs until ctx ends or the machine does.
+func (n *Node) watchSelf(ctx context.Context) {
+	w := notice{n: n, began: time.Now()}
+	timer := time.NewTimer(noticeSoon)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-n.runner.replies.done:
+			return
+		case <-n.stirred:
+		case <-timer.C:
+		}
+		s, err := n.look(ctx)
+		if err != nil {
+			if ctx.Err() != nil || errors.Is(err, ErrStopped) {
+				return
+			}
+			continue
+		}
+		again := noticeLate
+		if w.look(s) {
+			again = noticeSoon
+		}
+		timer.Reset(again)
+	}
+}
+
+// look compares what is with what was said, and reports whether to look again soon.
+func (w *notice) look(s Status) (soon bool) {
+	r := w.n.reach(s)
+	w.anchors(s, r)
+	w.decides(r)
+	return w.catchUp(s) || !w.told
+}
+
+func (w *notice) anchors(s Status, r Reach) {
+	for _, a := range r.Anchors {
+		if !slices.Contains(w.reach, a) && a != s.Self {
+			w.n.log.Info("anchor in reach", "anchor", w.n.measured.name(a), "weight", r.Weight, "needed", r.Needed)
+		}
+	}
+	for _, a := range w.reach {
+		if !slices.Contains(r.Anchors, a) && a != s.Self {
+			why := "not connected"
+			if s.Silent[a] {
+				why = "signs nothing: it runs without its key, or lost its record"
+			}
+			w.n.log.Info("anchor out of reach", "anchor", w.n.measured.name(a), "why", why, "weight", r.Weight, "needed", r.Needed)
+		}
+	}
+	w.reach = r.Anchors
+}
+
+func (w *notice) decides(r Reach) {
+	quorum := r.Failures >= 0
+	switch {
+	case w.told && quorum == w.quorum:
+	case quorum:
+		w.told = true
+		w.n.log.Info("quorum in reach", "weight", r.Weight, "needed", r.Needed, "may-fail", r.Failures)
+	case w.told || time.Since(w.began) > noticeStart:
+		w.told = true
+		w.n.log.Warn("no quorum in reach: nothing can be decided until anchors return",
+			"weight", r.Weight, "needed", r.Needed, "missing", strings.Join(w.n.names(r.Missing), ", "))
+	}
+	w.quorum = quorum
+}
+
+// catchUp tells of a lag that lasts, not of the block that was late.
+func (w *notice) catchUp(s Status) (soon bool) {
+	n := w.n
+	since := n.behindSince.Load()
+	switch {
+	case s.Behind && since == nil:
+		now := time.Now()
+		n.behindSince.Store(&now)
+	case s.Behind && !w.behind && (time.Since(*since) > 2*noticeSoon || s.Known > s.Head.Height+farBehind):
+		w.behind = true
+		n.log.Info("behind: fetching final blocks", "height", s.Head.Height, "known", s.Known)
+	case !s.Behind:
+		n.behindSince.Store(nil)
+		if w.behind {
+			w.behind = false
+			n.log.Info("caught up", "height", s.Head.Height, "took", time.Since(*since).Round(time.Millisecond))
+		}
+	}
+	return s.Behind
+}
