@@ -103,23 +103,23 @@ func cometLoad(ctx context.Context, address string, w work, total uint64) (loade
 		readers.Wait()
 	}()
 	var failed atomic.Pointer[error] // of a connection
-	for range w.connections + 1 {
+	for i := range w.connections + 1 {
 		s, err := dialSocket(ctx, address, "/websocket")
 		if err != nil {
 			return loaded{}, err
 		}
 		sockets = append(sockets, s)
+		if i == w.connections { // committed blocks are told on the last one
+			if err := subscribe(s); err != nil {
+				return loaded{}, err
+			}
+		}
 		readers.Go(func() {
 			if err := follow(s, waiting); ctx.Err() == nil {
 				failed.CompareAndSwap(nil, &err)
 				cancel()
 			}
 		})
-	}
-	// Committed blocks are told on the last one.
-	err := sockets[w.connections].send([]byte(`{"jsonrpc":"2.0","id":1,"method":"subscribe","params":{"query":"tm.event='NewBlock'"}}`))
-	if err != nil {
-		return loaded{}, err
 	}
 	var begun atomic.Uint64
 	latencies := make([][]time.Duration, w.clients)
@@ -149,6 +149,23 @@ func cometLoad(ctx context.Context, address string, w work, total uint64) (loade
 		return loaded{}, err
 	}
 	return summarize(slices.Concat(latencies...), took)
+}
+
+// subscribe asks for new blocks, and waits until that is granted: none may be missed.
+func subscribe(s *socket) error {
+	err := s.send([]byte(`{"jsonrpc":"2.0","id":1,"method":"subscribe","params":{"query":"tm.event='NewBlock'"}}`))
+	if err != nil {
+		return err
+	}
+	text, err := s.receive()
+	if err != nil {
+		return err
+	}
+	var m cometMessage
+	if err := json.Unmarshal(text, &m); err != nil {
+		return fmt.Errorf("%w: CometBFT: %w", errOutput, err)
+	}
+	return m.err()
 }
 
 // follow reads a connection to its end.

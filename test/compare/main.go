@@ -6,6 +6,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -67,8 +68,12 @@ func parse(args []string) (options, error) {
 	f.StringVar(&o.out, "out", "", "directory for compare.json, compare.md and compare.svg (default below the cache)")
 	f.BoolVar(&o.keep, "keep", false, "keep the members' data and logs")
 	f.BoolVar(&o.write, "write", false, "write docs/img/compare.{json,svg} and the section of docs/performance.md")
+	f.SetOutput(io.Discard) // errors are told in one line
 	if err := f.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
+			fmt.Println("Measures Aweigh and others side by side on this machine. Options:")
+			f.SetOutput(os.Stdout)
+			f.PrintDefaults()
 			return o, err
 		}
 		return o, fmt.Errorf("%w: %w", errUsage, err)

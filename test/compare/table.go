@@ -110,13 +110,14 @@ func (s span) text(format func(float64) string) string {
 	return fmt.Sprintf("%s (%s–%s)", format(s.median), format(s.low), format(s.high))
 }
 
-// number has three digits or, from a thousand on, all before the point, in groups.
+// number has three digits or, from a hundred on, all before the point, in groups.
 func number(x float64) string {
-	if x >= 100 || x == 0 {
+	rounded, err := strconv.ParseFloat(strconv.FormatFloat(x, 'e', 2, 64), 64)
+	if err != nil || rounded >= 100 || rounded <= 0 {
 		return grouped(strconv.FormatFloat(x, 'f', 0, 64))
 	}
-	digits := 2 - int(math.Floor(math.Log10(math.Abs(x))))
-	return strconv.FormatFloat(x, 'f', min(digits, 4), 64)
+	digits := 2 - int(math.Floor(math.Log10(rounded)+1e-9))
+	return strconv.FormatFloat(rounded, 'f', min(digits, 4), 64)
 }
 
 // grouped puts commas between groups of three digits.
