@@ -39,8 +39,8 @@ func (e *etcd) start(ctx context.Context, dir string) (*cluster, error) {
 	for i := range members {
 		peers[i] = fmt.Sprintf("m%d=http://%s", i, address(members+i))
 	}
-	// Only fsync time is a latency that its WAL reports; the backend's commits,
-	// ten a second, are left out, as compactions are for Aweigh.
+	// Syncs of the log. Those of the backend, ten commits a second, are left out,
+	// as flushes and compactions are for Aweigh.
 	c := &cluster{syncs: []string{"etcd_disk_wal_fsync_duration_seconds_count"}}
 	for i := range members {
 		name := "m" + strconv.Itoa(i)

@@ -47,16 +47,14 @@ var pictureRows = []struct {
 // scale of its own that starts at 0. Thin lines span least to most.
 func (r *Report) svg() string {
 	var b strings.Builder
-	width := math.Max(left+panel*float64(len(r.Clients)), 560)
 	y := 62.0
 	x := left
-	for i, s := range r.Systems {
+	for _, s := range r.Systems {
 		fmt.Fprintf(&b, `<rect class="s%d" x="%s" y="34" width="11" height="11"/><text class="ink" x="%s" y="44">%s</text>`+"\n",
 			colour(s.Name), place(x), place(x+16), html.EscapeString(s.Title))
-		if x += 34 + 6.6*float64(len(s.Title)); i+1 < len(r.Systems) && x+34+6.6*float64(len(r.Systems[i+1].Title)) > width {
-			x = left // the legend is wider than the picture: it is cut, and colours tell
-		}
+		x += 34 + 6.6*float64(len(s.Title))
 	}
+	width := math.Max(left+panel*float64(len(r.Clients)), x)
 	for _, row := range pictureRows {
 		var systems []System
 		for _, s := range r.Systems {
