@@ -5,6 +5,7 @@ package main
 import (
 	"os/exec"
 	"syscall"
+	"time"
 )
 
 // ownGroup does nothing here.
@@ -12,3 +13,6 @@ func ownGroup(*exec.Cmd) {}
 
 // signalGroup ends the child, whatever the signal.
 func signalGroup(cmd *exec.Cmd, _ syscall.Signal) { _ = cmd.Process.Kill() }
+
+// generatorTime is not known here.
+func generatorTime() time.Duration { return 0 }

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"regexp"
 	"strconv"
 	"strings"
@@ -95,43 +94,4 @@ func counter(text, name string) (sum float64, found bool) {
 		}
 	}
 	return sum, found
-}
-
-// ticksPerSecond is the unit of times in /proc/PID/stat: USER_HZ, 100 on every
-// architecture that Linux shows to user space.
-const ticksPerSecond = 100
-
-// parseStat is the processor time of a process, user and system, of the text of
-// its /proc/PID/stat. The name in it may hold spaces and parentheses.
-func parseStat(text string) (time.Duration, error) {
-	fields := strings.Fields(text[strings.LastIndexByte(text, ')')+1:])
-	const state, utime, stime = 3, 14, 15 // as proc(5) counts them
-	if len(fields) <= stime-state {
-		return 0, fmt.Errorf("%w: /proc/PID/stat has %d fields", errOutput, len(fields))
-	}
-	var ticks uint64
-	for _, field := range []string{fields[utime-state], fields[stime-state]} {
-		n, err := strconv.ParseUint(field, 10, 64)
-		if err != nil {
-			return 0, fmt.Errorf("%w: /proc/PID/stat: %w", errOutput, err)
-		}
-		ticks += n
-	}
-	return time.Duration(ticks) * time.Second / ticksPerSecond, nil
-}
-
-// processorTime is that of all processes together.
-func processorTime(pids []int) (sum time.Duration, err error) {
-	for _, pid := range pids {
-		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-		if err != nil {
-			return 0, fmt.Errorf("compare: processor time: %w", err)
-		}
-		t, err := parseStat(string(text))
-		if err != nil {
-			return 0, err
-		}
-		sum += t
-	}
-	return sum, nil
 }

@@ -94,6 +94,23 @@ func TestProcessorTimeOfAnyName(t *testing.T) {
 	}
 }
 
+func TestWhatOthersUseIsWhatIsLeft(t *testing.T) {
+	busy, err := parseBusy("cpu  100 20 30 5000 600 7 8 9 99 99\ncpu0 1 2\n")
+	if err != nil || busy != 1740*time.Millisecond {
+		t.Errorf("got %v, %v", busy, err)
+	}
+	for _, text := range []string{"", "cpu 1 2 3", "cpu0 1 2 3 4 5 6 7 8", "cpu 1 2 x 4 5 6 7 8"} {
+		if _, err := parseBusy(text); !errors.Is(err, errOutput) {
+			t.Errorf("%q was taken: %v", text, err)
+		}
+	}
+	before := use{at: time.Unix(100, 0), members: 7 * time.Second, generator: time.Second, busy: 50 * time.Second}
+	after := use{at: time.Unix(110, 0), members: 12 * time.Second, generator: 4 * time.Second, busy: 63 * time.Second}
+	if got := after.others(before, 2); !near(got, .25) { // 13 s busy, 8 s ours, 5 of 20 s others'
+		t.Errorf("got %v", got)
+	}
+}
+
 func TestFileSystemOfAPath(t *testing.T) {
 	const mounts = "/dev/vda / ext4 rw 0 0\ntmpfs /tmp tmpfs rw 0 0\n/dev/vdb /tmp/disk xfs rw 0 0\n"
 	for path, want := range map[string]string{"/": "ext4", "/home/x": "ext4", "/tmp": "tmpfs", "/tmp/a": "tmpfs", "/tmp/disk/a": "xfs", "/tmpfoo": "ext4"} {

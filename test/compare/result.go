@@ -38,6 +38,7 @@ type Sample struct {
 	P99        *float64 `json:"p99_ms"`
 	CPU        *float64 `json:"cpu_us_per_op"` // of all members together
 	Syncs      *float64 `json:"syncs_per_op"`  // of all members together
+	Others     *float64 `json:"others"`        // part of the processors that other programs used meanwhile, 0 to 1
 	Failure    string   `json:"failure,omitempty"`
 }
 

@@ -85,6 +85,9 @@ func example() *Report {
 		}
 	}
 	r.Samples[1].Errors = 12
+	for i, others := range []float64{.02, .4, .11} {
+		r.Samples[i].Others = &others
+	}
 	r.Samples = append(r.Samples, Sample{System: "cometbft", Repetition: 3, Operation: put, Clients: 100, Failure: "it ended by itself"})
 	return r
 }

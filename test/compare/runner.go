@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"time"
 )
 
@@ -104,17 +105,18 @@ func (r *runner) cell(ctx context.Context, s system, c *cluster, w work, sample 
 		return err
 	}
 	w.expected = warm.perSecond
-	cpuBefore, cpuErr := processorTime(c.pids)
 	syncsBefore, known := countSyncs(ctx, c)
+	before, beforeErr := measureUse(c.pids)
 	l, err := s.load(ctx, c, w)
 	if err != nil {
 		return err
 	}
 	sample.Done, sample.Errors = l.done, l.errors
 	sample.PerSecond, sample.P50, sample.P99 = &l.perSecond, &l.p50, &l.p99
-	if cpuAfter, err := processorTime(c.pids); err == nil && cpuErr == nil {
-		each := float64((cpuAfter - cpuBefore).Microseconds()) / float64(l.done)
-		sample.CPU = &each
+	if after, err := measureUse(c.pids); err == nil && beforeErr == nil && len(c.pids) > 0 {
+		each := float64((after.members - before.members).Microseconds()) / float64(l.done)
+		others := after.others(before, runtime.NumCPU())
+		sample.CPU, sample.Others = &each, &others
 	}
 	if syncsAfter, still := countSyncs(ctx, c); known && still {
 		each := (syncsAfter - syncsBefore) / float64(l.done)

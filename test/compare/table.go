@@ -82,8 +82,21 @@ func (r *Report) ratios() string {
 	return aligned(rows)
 }
 
+// disturbing is what other programs may use of the processors before a reader is told.
+const disturbing = .1
+
 // notes are what a reader of the numbers must know besides.
 func (r *Report) notes() (notes []string) {
+	disturbed, most := 0, 0.0
+	for _, s := range r.Samples {
+		if s.Others != nil && *s.Others > disturbing {
+			disturbed, most = disturbed+1, math.Max(most, *s.Others)
+		}
+	}
+	if disturbed > 0 {
+		notes = append(notes, fmt.Sprintf("Disturbed: in %d of %d cells other programs used more than %.0f %% of the processors, up to %.0f %%.",
+			disturbed, len(r.Samples), 100*disturbing, 100*most))
+	}
 	for _, s := range r.Samples {
 		where := fmt.Sprintf("%s, %s, %d clients, repetition %d", s.System, s.Operation, s.Clients, s.Repetition)
 		if s.Failure != "" {
