@@ -36,14 +36,14 @@ func (m *Machine) keepCertificate(c quorum.Certificate) {
 
 // sign asks the guard, and sends the ballot with this step's effects.
 func (m *Machine) sign(s quorum.Subject) {
-	if b, ok := m.signed(s); ok {
+	if b, ok := m.vouch(s); ok {
 		m.broadcastFrame(rawFrame(tagBallot, b.Encode()))
 		m.inputs = append(m.inputs, b.Vote())
 	}
 }
 
-// signed asks the guard, and makes durable with this step what it signed.
-func (m *Machine) signed(s quorum.Subject) (votes.Ballot, bool) {
+// vouch asks the guard, and makes durable with this step what it signed.
+func (m *Machine) vouch(s quorum.Subject) (votes.Ballot, bool) {
 	if m.guard == nil {
 		return votes.Ballot{}, false
 	}

@@ -47,7 +47,7 @@ func (m *Machine) build(slot quorum.Slot) bool {
 		Roster: m.keyring.Domain().Roster, Policy: m.keyring.Domain().Policy,
 	}), m.pick(path), m.proofs.fresh(path))
 	m.chain.add(b).valid = true
-	ballot, ok := m.signed(quorum.Subject{Kind: quorum.Notarize, View: slot.View, Block: b.Hash()})
+	ballot, ok := m.vouch(quorum.Subject{Kind: quorum.Notarize, View: slot.View, Block: b.Hash()})
 	if !ok {
 		return true
 	}

@@ -98,7 +98,7 @@ func quorums(to emit, o node.Overview, c node.Counts) {
 func work(to emit, o node.Overview, c node.Counts) {
 	send(to, blocks, c.Blocks)
 	send(to, mutations, c.Mutations)
-	for k := quorum.Propose; k <= quorum.Finalize; k++ {
+	for k := quorum.Notarize; k <= quorum.Finalize; k++ {
 		send(to, ballots, o.Signed[k], k.String())
 	}
 	sendLatencies(to, commits, c.Commits)
