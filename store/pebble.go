@@ -35,6 +35,8 @@ type Pebble struct {
 	fault  *fault
 	closed atomic.Bool
 
+	copying atomic.Bool
+
 	commits, ops, bytes atomic.Uint64
 }
 

@@ -81,7 +81,7 @@ func exitCode(err error, started bool) int {
 
 // packages matches what errors begin with for those who program: the package that
 // made them, and the sentinel for the command line.
-var packages = regexp.MustCompile(`(?m)(^|: )(?:(?:alias|api|bench|canon|client|config|daemon|devnet|founding|home|kv|lineage|node|` +
+var packages = regexp.MustCompile(`(?m)(^|: )(?:(?:alias|api|backup|bench|canon|client|config|daemon|devnet|founding|home|kv|lineage|node|` +
 	`p2p|quorum|report|running|scope|show|sim|store|txntext|usage|votes): )+`)
 
 // message is an error for people. What others wrote into it stays on its line.
