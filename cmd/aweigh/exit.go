@@ -14,6 +14,7 @@ import (
 	"github.com/aweigh/aweigh/internal/show"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/store"
+	"github.com/aweigh/aweigh/votes"
 )
 
 // The exit codes. They are part of the interface: scripts depend on them.
@@ -50,6 +51,7 @@ var codes = []struct {
 }{
 	{store.ErrDamaged, exitStore},
 	{store.ErrFailed, exitStore},
+	{votes.ErrRecord, exitStore},
 	{errUsage, exitUsage},
 	{config.ErrConfig, exitUsage},
 	{daemon.ErrSettings, exitUsage},
