@@ -1,10 +1,13 @@
 package node_test
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/store"
 	"github.com/aweigh/aweigh/votes"
 )
@@ -198,5 +201,73 @@ func TestLiarsAboutHeightsDoNotKeepAnyoneSilent(t *testing.T) {
 	}
 	if n.meet(t, 0, []int{1, 2}, 10); n.machines[0].Status().Listening {
 		t.Fatal("still listens for a liar")
+	}
+}
+
+// TestTheOneThatRemembersIsWaitedFor: what an anchor signed before it lost its
+// disk reached one other alone. The two others are a quorum with it, and yet it
+// waits a moment for the third.
+func TestTheOneThatRemembersIsWaitedFor(t *testing.T) {
+	n := newNetwork(t, "one remembers")
+	n.listen(t)
+	lead := n.machines[0].Status().Leader
+	i := slices.IndexFunc(n.keys, func(k votes.PrivateKey) bool { return k.Public().ID() == lead })
+	others := without(i)
+	n.step(t, i, node.Submit{Bundle: n.bundle(t, i)})
+	sent := n.hosts[i].frames
+	n.restart(t, i, n.fresh(t))
+	for _, f := range sent {
+		if msg, err := n.machines[others[0]].Checker().Check(n.peers[i], f); err == nil {
+			n.step(t, others[0], node.Arrived{From: n.peers[i], Message: msg})
+		}
+	}
+	n.step(t, i, node.Submit{Bundle: n.other(t, i)})
+	if signed := n.meet(t, i, others[1:], 10); len(signed) > 0 || !n.machines[i].Status().Listening {
+		t.Fatalf("signed %v before it heard who remembers", signed)
+	}
+	if signed := n.meet(t, i, others, 4); len(signed) > 0 || !n.machines[i].Status().Lost {
+		t.Fatalf("signed %v, lost its state: %t", signed, n.machines[i].Status().Lost)
+	}
+}
+
+// TestBlocksRemindOfWhatNobodyRemembers: the others forgot the ballots of an
+// anchor that was away for long. Those that made a block final stand beside it,
+// of a quorum at least. Whom none names votes on, in views that it never saw.
+func TestBlocksRemindOfWhatNobodyRemembers(t *testing.T) {
+	lost := 0
+	for i := range 4 {
+		n := newNetwork(t, "long ago")
+		n.listen(t)
+		n.traffic(t)
+		rest := without(i)
+		for v := n.machines[rest[0]].Status().View; v < 3*quorum.Ahead; v = n.machines[rest[0]].Status().View {
+			n.now = n.now.Add(time.Second)
+			n.step(t, rest[0], node.Submit{Bundle: n.named(t, rest[0], fmt.Sprint("/k", v))})
+			n.meet(t, rest[0], rest[1:], 8)
+		}
+		n.restart(t, i, n.fresh(t))
+		n.step(t, i, node.Submit{Bundle: n.other(t, i)})
+		signed := n.meet(t, i, rest, 12)
+		for range 10 {
+			n.now = n.now.Add(time.Second)
+			signed = append(signed, n.meet(t, i, rest, 6)...)
+		}
+		s := n.machines[i].Status()
+		for _, j := range rest {
+			if f := n.machines[j].Status().Faults; len(f) > 0 {
+				t.Errorf("anchor %d is at fault: %v", i, f)
+			}
+		}
+		if s.Lost {
+			lost++
+			if len(signed) > 0 {
+				t.Errorf("anchor %d signed %v before it saw that it forgot", i, signed)
+			}
+		} else if s.Listening {
+			t.Errorf("anchor %d listens for ever, at height %d of %d", i, s.Head.Height, n.machines[rest[0]].Status().Head.Height)
+		}
+	}
+	if lost == 0 {
+		t.Error("nobody saw that it forgot, and each finalization names three")
 	}
 }

@@ -135,7 +135,12 @@ func (n *network) bundle(t testing.TB, i int) *scope.CheckedBundle {
 // other is a bundle with another key.
 func (n *network) other(t testing.TB, i int) *scope.CheckedBundle {
 	t.Helper()
-	b, err := scope.Sign(n.authors[i], n.genesis.Policy.Limits, n.mutation("/other"))
+	return n.named(t, i, "/other")
+}
+
+func (n *network) named(t testing.TB, i int, key string) *scope.CheckedBundle {
+	t.Helper()
+	b, err := scope.Sign(n.authors[i], n.genesis.Policy.Limits, n.mutation(key))
 	if err != nil {
 		t.Fatal(err)
 	}
