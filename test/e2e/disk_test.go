@@ -186,6 +186,15 @@ func TestDamagedStoreIsNotStarted(t *testing.T) {
 	}
 	n.agreed(20 * time.Second)
 	p := n.nodes[3]
+	for range 2 { // what stands in the log becomes a table at the next start
+		p.signal(sigKill)
+		p.start()
+		until(t, 30*time.Second, p.name+" is back", p.ready)
+	}
+	for i := range 4 {
+		n.put(i, fmt.Sprint("/l/", i))
+	}
+	n.agreed(20 * time.Second)
 	p.signal(sigKill)
 	whole := filepath.Join(n.dir, "whole")
 	store := filepath.Join(p.dir, "store")
@@ -197,6 +206,8 @@ func TestDamagedStoreIsNotStarted(t *testing.T) {
 		"the log cut off":       func(t *testing.T, dir string) { must(t, os.Truncate(one(t, dir, "*.log"), 200)) },
 		"the log missing":       func(t *testing.T, dir string) { must(t, os.Remove(one(t, dir, "*.log"))) },
 		"the manifest missing":  func(t *testing.T, dir string) { must(t, os.Remove(one(t, dir, "MANIFEST-*"))) },
+		"bits of a table":       func(t *testing.T, dir string) { flipTable(t, dir) },
+		"the tables missing":    func(t *testing.T, dir string) { must(t, os.Remove(one(t, dir, "*.sst"))) },
 		"a bit of the manifest": func(t *testing.T, dir string) { flip(t, one(t, dir, "MANIFEST-*"), 12) },
 	} {
 		must(t, os.RemoveAll(store))
@@ -308,3 +319,14 @@ func flip(t *testing.T, name string, at int) {
 }
 
 func flipLog(t *testing.T, dir string) { flip(t, one(t, dir, "*.log"), 40) }
+
+// flipTable flips a bit in every block of the newest table.
+func flipTable(t *testing.T, dir string) {
+	name := one(t, dir, "*.sst")
+	raw, err := os.ReadFile(name)
+	must(t, err)
+	for at := 0; at < len(raw); at += 512 {
+		raw[at] ^= 0x10
+	}
+	must(t, os.WriteFile(name, raw, 0o600))
+}
