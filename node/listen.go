@@ -93,6 +93,9 @@ func (l *listening) end(m *Machine) bool {
 		return false
 	}
 	l.over, l.at, l.since = true, 0, m.engine.View()
+	if !m.guard.Lost() {
+		m.note(Listened{View: l.since})
+	}
 	held := l.held
 	l.held, l.heard = nil, nil
 	for _, s := range held {

@@ -259,6 +259,8 @@ func (n *Node) note(note Note) {
 	case Faulted:
 		n.log.Warn("anchor proven at fault", "anchor", n.nameOf(note.Proof.Anchor()),
 			"first", note.Proof.First.Subject, "second", note.Proof.Second.Subject)
+	case Listened:
+		n.log.Info("heard of a quorum: this anchor signs", "from_view", note.View)
 	case LostState:
 		n.log.Error("this anchor's record is older than ballots that it signed: it signs nothing more in this epoch. "+
 			"A restored backup or a second process on the same key does this", "view", note.View)
