@@ -33,6 +33,8 @@ var problems = []struct {
 }{
 	{node.ErrStopped, connect.CodeUnavailable, Stopped},
 	{node.ErrUnread, connect.CodeUnavailable, Unread},
+	{node.ErrNoBackup, connect.CodeFailedPrecondition, Invalid},
+	{node.ErrCopying, connect.CodeResourceExhausted, Busy},
 	{node.ErrBusy, connect.CodeResourceExhausted, Busy},
 	{node.ErrNotTaken, connect.CodeInvalidArgument, Invalid},
 	{scope.ErrCompacted, connect.CodeOutOfRange, Compacted},

@@ -27,6 +27,7 @@ type Node interface {
 	Overview() node.Overview
 	Invite() node.Invite
 	Genesis() scope.Genesis
+	Backup(give func([]node.BackupFile) error) error
 }
 
 const (

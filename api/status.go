@@ -25,7 +25,7 @@ func (s *service) Status(context.Context, *connect.Request[aweighv1.StatusReques
 		Finalize:        o.Rules.For(quorum.Finalize).Threshold(total),
 		Nullify:         o.Rules.For(quorum.Nullify).Threshold(total),
 		ReachableWeight: o.Reach.Weight, FailuresLeft: int64(o.Reach.Failures),
-		Waiting: uint64(o.Pool), LostState: o.Lost, CatchingUp: o.Behind, Compacted: o.Head.Compacted,
+		Waiting: uint64(o.Pool), LostState: o.Lost, Listening: o.Listening, CatchingUp: o.Behind, Compacted: o.Head.Compacted,
 		StateDigest: o.Head.Digest[:], Block: o.Head.Block[:], BlockTimeNs: int64(o.Head.Time), Dropped: o.Dropped,
 		LineageSize: o.Lineage.Size, LineageRoot: o.Lineage.Root[:],
 	}

@@ -47,6 +47,13 @@ func (m *Machine) vouch(s quorum.Subject) (votes.Ballot, bool) {
 	if m.guard == nil {
 		return votes.Ballot{}, false
 	}
+	if !m.listen.over && !m.guard.Lost() {
+		m.listen.hold(s)
+		return votes.Ballot{}, false
+	}
+	if s.View < m.listen.since {
+		return votes.Ballot{}, false
+	}
 	b, ops, err := m.guard.Sign(s)
 	if err != nil {
 		m.lost(err)

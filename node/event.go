@@ -106,6 +106,10 @@ type Faulted struct{ Proof votes.Equivocation }
 // before (P9); it signs nothing more in this epoch.
 type LostState struct{ View aweigh.View }
 
+// Listened: this anchor heard of a quorum since its start, and signs from a view
+// on (P9).
+type Listened struct{ View aweigh.View }
+
 // Behind: this node asks a peer for final blocks from a height on.
 type Behind struct {
 	From aweigh.Height
@@ -122,5 +126,6 @@ func (Finalized) note() {}
 func (Dropped) note()   {}
 func (Faulted) note()   {}
 func (LostState) note() {}
+func (Listened) note()  {}
 func (Behind) note()    {}
 func (Nullified) note() {}

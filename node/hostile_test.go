@@ -109,6 +109,7 @@ func TestReplayedBundlesMakeNoBlocks(t *testing.T) {
 // what anchors said before this node restarted (P23).
 func TestAnswersToAnEarlierLifeDoNotCount(t *testing.T) {
 	n := newNetwork(t, "rounds")
+	n.listen(t)
 	n.step(t, 0, node.Read{ID: 1})
 	asks := n.hosts[0].frames
 	n.hosts[0].frames, n.hosts[0].to = nil, nil

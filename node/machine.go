@@ -52,6 +52,7 @@ type Machine struct {
 	reads  reads
 	sync   catchUp
 	proofs proofs
+	listen listening
 
 	proposal     []byte            // frame of this anchor's newest proposal
 	proposed     aweigh.View       // its view
@@ -181,6 +182,12 @@ func (m *Machine) Step(now aweigh.Instant, events ...Event) Effects {
 	m.greet()
 	m.tick()
 	m.drive()
+	if m.guard != nil {
+		if m.listen.end(m) {
+			m.drive()
+		}
+		m.listen.due(m)
+	}
 	m.reads.serve(m)
 	m.fx.Wake = m.wake()
 	return m.fx
@@ -279,7 +286,7 @@ func (m *Machine) resume() {
 	if m.slot != nil && m.slot.View != m.engine.View() {
 		m.slot = nil
 	}
-	if m.slot != nil && !m.gathers() && m.build(*m.slot) {
+	if m.slot != nil && (m.guard.Lost() || m.speaks()) && !m.gathers() && m.build(*m.slot) {
 		m.slot = nil
 	}
 	m.retryChecks()
@@ -333,7 +340,7 @@ func (m *Machine) wake() aweigh.Instant {
 	if m.slot != nil && m.gathers() {
 		at = aweigh.Earliest(at, m.slotAt.Add(gatherMost))
 	}
-	for _, t := range []aweigh.Instant{m.announceAt, m.pollAt, m.wants.next(), m.sync.at, m.reads.at} {
+	for _, t := range []aweigh.Instant{m.announceAt, m.pollAt, m.wants.next(), m.sync.at, m.reads.at, m.listen.at} {
 		at = aweigh.Earliest(at, t)
 	}
 	return at

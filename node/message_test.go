@@ -83,6 +83,31 @@ func newNetwork(t testing.TB, name string) *network {
 	return n
 }
 
+// listen lets all anchors hear each other, so that they sign (P9).
+func (n *network) listen(t testing.TB) {
+	t.Helper()
+	for i := range n.hosts {
+		for _, p := range n.peers {
+			if p != n.peers[i] {
+				n.step(t, i, node.Met{Peer: p})
+			}
+		}
+	}
+	for range 2 {
+		for i, h := range n.hosts {
+			sent, to := h.frames, h.to
+			h.frames, h.to = nil, nil
+			for k, f := range sent {
+				for j := range n.hosts {
+					if msg, err := n.machines[j].Checker().Check(n.peers[i], f); err == nil && n.peers[j] == to[k] {
+						n.step(t, j, node.Arrived{From: n.peers[i], Message: msg})
+					}
+				}
+			}
+		}
+	}
+}
+
 func (n *network) step(t testing.TB, i int, events ...node.Event) {
 	t.Helper()
 	n.now = n.now.Add(time.Millisecond)
@@ -101,6 +126,21 @@ func (n *network) mutation(key string) scope.Mutation {
 func (n *network) bundle(t testing.TB, i int) *scope.CheckedBundle {
 	t.Helper()
 	b, err := scope.Sign(n.authors[i], n.genesis.Policy.Limits, n.mutation("/k"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// other is a bundle with another key.
+func (n *network) other(t testing.TB, i int) *scope.CheckedBundle {
+	t.Helper()
+	return n.named(t, i, "/other")
+}
+
+func (n *network) named(t testing.TB, i int, key string) *scope.CheckedBundle {
+	t.Helper()
+	b, err := scope.Sign(n.authors[i], n.genesis.Policy.Limits, n.mutation(key))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -214,6 +254,7 @@ func TestStoreOfAnotherNetworkIsRefused(t *testing.T) {
 // its disk and meets ballots that it does not remember signs nothing more.
 func TestRestoredBackupIsSilenced(t *testing.T) {
 	n := newNetwork(t, "restored")
+	n.listen(t)
 	old := n.hosts[3].Mem.Clone()
 	n.step(t, 0, node.Submit{Bundle: n.bundle(t, 0)})
 	n.traffic(t)

@@ -280,6 +280,8 @@ func (n *Node) note(note Note) {
 	case Faulted:
 		n.log.Warn("anchor proven at fault", "anchor", n.measured.name(note.Proof.Anchor()),
 			"first", note.Proof.First.Subject, "second", note.Proof.Second.Subject)
+	case Listened:
+		n.log.Info("heard of a quorum: this anchor signs", "from_view", note.View)
 	case LostState:
 		n.stir()
 		n.log.Error("this anchor's record is older than ballots that it signed: it signs nothing more in this epoch. "+

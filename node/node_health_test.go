@@ -26,7 +26,7 @@ func failed(checks []Check) (names []string) {
 }
 
 // running runs a still node until the test ends, or stop is called.
-func running(t *testing.T, n *Node) (stop func()) {
+func launched(t *testing.T, n *Node) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -49,7 +49,7 @@ func running(t *testing.T, n *Node) (stop func()) {
 // would not help, and says so as an error.
 func TestAnchorsThatLostTheirRecordAreNotReady(t *testing.T) {
 	n, log := stillNode(t, "n0")
-	running(t, n)
+	launched(t, n)
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	if bad := failed(n.Ready(ctx)); bad != nil {
@@ -80,7 +80,7 @@ func TestAnchorsThatLostTheirRecordAreNotReady(t *testing.T) {
 
 func TestStoppedNodesAreNotAlive(t *testing.T) {
 	n, _ := stillNode(t, "n0")
-	stop := running(t, n)
+	stop := launched(t, n)
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	if bad := failed(n.Live(ctx)); bad != nil {

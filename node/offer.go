@@ -21,6 +21,9 @@ func (m *Machine) offer(o quorum.Offer, answer bool) Offer {
 		Height: m.chain.state.Height(), Certificates: o.Certificates, Answer: answer,
 		Silent: m.guard == nil || m.guard.Lost(),
 	}
+	if m.guard != nil && !m.listen.over && !answer {
+		msg.View = 0 // so that everyone answers
+	}
 	if most := maxOffered * m.cfg.Network.Genesis().Policy.Limits.Anchors; len(o.Votes) > most {
 		o.Votes = o.Votes[len(o.Votes)-most:] // of the newest views
 	}
@@ -36,6 +39,7 @@ func (m *Machine) greet() {
 	if len(m.met) == 0 {
 		return
 	}
+	m.listen.asked(m.now)
 	f := frame(tagOffer, m.offer(m.engine.Holdings(), false))
 	for _, p := range m.met {
 		m.fx.Send = append(m.fx.Send, Packet{To: p, Frame: f})
@@ -69,7 +73,14 @@ func (m *Machine) offered(from Peer, o offerIn) {
 	height := m.chain.state.Height()
 	behind := o.View < m.engine.View() || o.Final < m.engine.Final() || o.Height < height
 	if behind && !o.Answer && m.helped.may(from, m.now) {
-		m.send(from, tagOffer, m.offer(m.engine.Holdings(), true))
+		holds := m.engine.Holdings()
+		if o.View == 0 { // it listens: for what it signed itself above all
+			holds.Votes = append(holds.Votes, m.engine.Cast(m.anchors[from])...)
+		}
+		m.send(from, tagOffer, m.offer(holds, true))
+	}
+	if a, ok := m.anchors[from]; ok {
+		m.listen.hear(a, o.Height)
 	}
 	if _, anchor := m.anchors[from]; anchor && o.Height > height {
 		m.sync.more = true

@@ -65,7 +65,7 @@ func (m *Machine) pledge() (a Answer, ok bool) {
 // answer tells a reader this anchor's pledge. An anchor that cannot yet says
 // nothing; it will be asked again.
 func (m *Machine) answer(to Peer, ask Ask) {
-	if m.guard == nil {
+	if !m.speaks() {
 		return
 	}
 	if a, ok := m.pledge(); ok {
@@ -88,7 +88,7 @@ func (r *reads) start(m *Machine) {
 func (r *reads) repeat(m *Machine) {
 	r.at = m.now.Add(retryIn)
 	m.broadcast(tagAsk, Ask{Round: r.round})
-	if m.guard != nil {
+	if m.speaks() {
 		if a, ok := m.pledge(); ok {
 			r.count(m, m.self, a.Header)
 		}

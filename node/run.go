@@ -82,7 +82,7 @@ func (r *runner) run(ctx context.Context) (err error) {
 		case look := <-r.looks:
 			look <- r.machine.Status()
 		case <-r.failed():
-			return fmt.Errorf("node: the store failed, nothing more is signed")
+			return fmt.Errorf("node: the store failed, nothing more is signed: %w", r.store.Commit(nil, true))
 		case <-alarm.C:
 		}
 		batch = r.drain(batch)

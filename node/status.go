@@ -12,25 +12,26 @@ import (
 
 // Status is what a Machine can say of itself at once.
 type Status struct {
-	Network  aweigh.NetworkID
-	Scope    aweigh.ScopeID
-	Self     aweigh.AnchorID // zero for an observer
-	Epoch    aweigh.Epoch
-	View     aweigh.View
-	Leader   aweigh.AnchorID
-	Head     scope.Head
-	Rules    quorum.Rules
-	Roster   scope.Roster
-	Heard    map[aweigh.AnchorID]aweigh.View // the last view in which each anchor was heard of
-	Known    aweigh.Height                   // the highest block proven to be final, here or not
-	Pool     int                             // mutations waiting
-	PoolSize int                             // their bytes
-	Waiting  int                             // bundles in no open proposal
-	Signed   [quorum.Finalize + 1]uint64     // ballots since the start, by kind
-	Silent   map[aweigh.AnchorID]bool        // anchors whose nodes said that they sign nothing
-	Lost     bool                            // P9: signs nothing
-	Behind   bool                            // is fetching final blocks
-	Faults   []votes.Equivocation
+	Network   aweigh.NetworkID
+	Scope     aweigh.ScopeID
+	Self      aweigh.AnchorID // zero for an observer
+	Epoch     aweigh.Epoch
+	View      aweigh.View
+	Leader    aweigh.AnchorID
+	Head      scope.Head
+	Rules     quorum.Rules
+	Roster    scope.Roster
+	Heard     map[aweigh.AnchorID]aweigh.View // the last view in which each anchor was heard of
+	Known     aweigh.Height                   // the highest block proven to be final, here or not
+	Pool      int                             // mutations waiting
+	PoolSize  int                             // their bytes
+	Waiting   int                             // bundles in no open proposal
+	Signed    [quorum.Finalize + 1]uint64     // ballots since the start, by kind
+	Silent    map[aweigh.AnchorID]bool        // anchors whose nodes said that they sign nothing
+	Lost      bool                            // P9: signs nothing
+	Listening bool                            // P9: signs nothing yet, because it has not heard of a quorum since its start
+	Behind    bool                            // is fetching final blocks
+	Faults    []votes.Equivocation
 }
 
 // Status is a copy of what the machine knows of itself.
@@ -42,7 +43,7 @@ func (m *Machine) Status() Status {
 		Known: max(m.known, m.chain.state.Height()),
 		Pool:  m.pool.mutations, PoolSize: m.pool.bytes, Waiting: m.pool.waiting,
 		Signed: m.signed,
-		Lost:   m.guard != nil && m.guard.Lost(), Behind: m.sync.at != 0,
+		Lost:   m.guard != nil && m.guard.Lost(), Listening: m.guard != nil && !m.listen.over, Behind: m.sync.at != 0,
 		Faults: slices.Clone(m.proofs.known),
 		Heard:  make(map[aweigh.AnchorID]aweigh.View), Silent: maps.Clone(m.silent),
 	}

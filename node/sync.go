@@ -106,10 +106,12 @@ func (m *Machine) caughtUp(from Peer, in blocksIn) {
 	if n := len(in.blocks); n > 0 && in.blocks[n-1].Header.Height > before {
 		for i, b := range in.blocks {
 			if b.Header.Height > before {
+				m.witness(in.certs[i])
 				m.chain.add(b)
 				m.chain.proven(m, b.Header.Height, in.certs[i])
 			}
 		}
+		m.witness(in.finality.Certificate)
 		m.chain.finalizeChecked(m, in.finality)
 	}
 	head := m.chain.state.Height()

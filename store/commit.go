@@ -35,6 +35,12 @@ func (p *Pebble) Commit(ops []kv.Op, sync bool) error {
 	if err := p.fault.get(); err != nil { // also what diskFS kept from Pebble
 		return err
 	}
+	if sync {
+		if err := p.synced.reach(uint64(b.SeqNum()) + uint64(b.Count())); err != nil {
+			p.fault.set(err)
+			return p.fault.get()
+		}
+	}
 	p.commits.Add(1)
 	p.ops.Add(uint64(len(ops)))
 	p.bytes.Add(uint64(size))

@@ -71,7 +71,7 @@ func listener(f *fault) *pebble.EventListener {
 	return &pebble.EventListener{
 		BackgroundError: func(err error) { f.set(fmt.Errorf("background work: %w", err)) },
 		DataCorruption: func(info pebble.DataCorruptionInfo) {
-			f.set(fmt.Errorf("corrupt file %s: %w", info.Path, info.Details))
+			f.set(fmt.Errorf("%w: corrupt file %s: %w", ErrDamaged, info.Path, info.Details))
 		},
 	}
 }

@@ -13,7 +13,8 @@ import (
 const format = "1"
 
 // checkFormat writes the format into a new store and compares it in an old one.
-func checkFormat(db *pebble.DB, dir string) error {
+// known says that the directory was a store of this program.
+func checkFormat(db *pebble.DB, dir string, known bool) error {
 	v, release, err := db.Get(formatKey)
 	switch {
 	case err == nil:
@@ -26,7 +27,10 @@ func checkFormat(db *pebble.DB, dir string) error {
 		}
 		return nil
 	case !errors.Is(err, pebble.ErrNotFound):
-		return fmt.Errorf("store: read format of %s: %w", dir, err)
+		return fmt.Errorf("store: read format of %s: %w", dir, damaged(err, known))
+	}
+	if known {
+		return fmt.Errorf("%w: %s holds no format, and once did", ErrDamaged, dir)
 	}
 	empty := true
 	err = scan(db, nil, nil, false, func(_, _ []byte) bool { empty = false; return false })

@@ -35,11 +35,15 @@ type Pebble struct {
 	fault  *fault
 	closed atomic.Bool
 
+	copying atomic.Bool
+	synced  *synced
+
 	commits, ops, bytes atomic.Uint64
 }
 
 // OpenPebble opens the store in dir, and creates it if there is none. Errors:
-// ErrLocked, ErrFormat, and whatever the disk says.
+// ErrLocked, ErrFormat, ErrDamaged if it lacks anything that was synced, as far as
+// its files show, and whatever the disk says.
 func OpenPebble(dir string, o Options) (*Pebble, error) {
 	fs := &diskFS{FS: o.FS, fault: newFault()}
 	if o.FS == nil {
@@ -49,15 +53,39 @@ func OpenPebble(dir string, o Options) (*Pebble, error) {
 		}
 		dir, fs.FS, fs.real = abs, vfs.Default, true
 	}
+	_, err := fs.Stat(fs.PathJoin(dir, syncedName))
+	known := err == nil
 	db, err := pebble.Open(dir, tuned(o, fs))
 	if err != nil {
-		return nil, fmt.Errorf("store: open %s: %w", dir, err)
+		return nil, fmt.Errorf("store: open %s: %w", dir, damaged(err, known))
 	}
 	p := &Pebble{db: db, fs: fs, dir: dir, fault: fs.fault}
-	if err := checkFormat(db, dir); err != nil {
+	if err := p.check(known); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
 	return p, nil
+}
+
+// check makes sure that what Pebble opened is what this program left there. It
+// leaves nothing in the directory of another program.
+func (p *Pebble) check(known bool) (err error) {
+	if !known {
+		if err := checkFormat(p.db, p.dir, known); err != nil {
+			return err
+		}
+		p.synced, err = openSynced(p.fs, p.dir)
+		return err
+	}
+	if p.synced, err = openSynced(p.fs, p.dir); err != nil {
+		return err
+	}
+	if err = p.synced.check(p.db, p.dir); err == nil {
+		err = checkFormat(p.db, p.dir, known)
+	}
+	if err != nil {
+		return errors.Join(err, p.synced.file.Close())
+	}
+	return nil
 }
 
 // tuned is made for many small writes and point reads on a machine that also
@@ -113,7 +141,7 @@ func (p *Pebble) Close() error {
 	if p.closed.Swap(true) {
 		return nil
 	}
-	if err := p.db.Close(); err != nil {
+	if err := errors.Join(p.db.Close(), p.synced.file.Close()); err != nil {
 		return fmt.Errorf("store: close %s: %w", p.dir, err)
 	}
 	return p.fault.get() // then what was not synced may be lost

@@ -12,6 +12,8 @@
 //   - Commits survive in order: what a crash leaves is a prefix of them.
 //   - Once Commit with sync has returned nil, that commit and all before it
 //     survive any crash.
+//   - A store that has lost what was synced does not open, as if nothing had
+//     happened (ErrDamaged), or fails when it is read.
 //   - After one commit has failed nobody knows what the disk holds. The store
 //     refuses all further commits with ErrFailed and says why; the caller must
 //     stop, and find out by opening the store again.

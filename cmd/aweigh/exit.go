@@ -13,6 +13,8 @@ import (
 	"github.com/aweigh/aweigh/internal/running"
 	"github.com/aweigh/aweigh/internal/show"
 	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/store"
+	"github.com/aweigh/aweigh/votes"
 )
 
 // The exit codes. They are part of the interface: scripts depend on them.
@@ -25,6 +27,7 @@ const (
 	exitUndecided   = 5
 	exitUnreachable = 6
 	exitUnverified  = 7
+	exitStore       = 8
 )
 
 const exitHelp = `Exit codes:
@@ -35,7 +38,8 @@ const exitHelp = `Exit codes:
   4  a condition did not hold, or a write was ordered and failed: nothing changed
   5  not committed yet, and may still commit: repeating with the same --nonce is safe
   6  no node, or too few anchors, can be reached
-  7  a proof does not hold`
+  7  a proof does not hold
+  8  the node's disk failed, or its store is damaged`
 
 // errUsage is wrapped by errors about the command line.
 var errUsage = errors.New("usage")
@@ -45,6 +49,9 @@ var codes = []struct {
 	err  error
 	code int
 }{
+	{store.ErrDamaged, exitStore},
+	{store.ErrFailed, exitStore},
+	{votes.ErrRecord, exitStore},
 	{errUsage, exitUsage},
 	{config.ErrConfig, exitUsage},
 	{daemon.ErrSettings, exitUsage},
@@ -81,7 +88,7 @@ func exitCode(err error, started bool) int {
 
 // packages matches what errors begin with for those who program: the package that
 // made them, and the sentinel for the command line.
-var packages = regexp.MustCompile(`(?m)(^|: )(?:(?:alias|api|bench|canon|client|config|daemon|devnet|founding|home|kv|lineage|node|` +
+var packages = regexp.MustCompile(`(?m)(^|: )(?:(?:alias|api|backup|bench|canon|client|config|daemon|devnet|founding|home|kv|lineage|node|` +
 	`p2p|quorum|report|running|scope|show|sim|store|txntext|usage|votes): )+`)
 
 // message is an error for people. What others wrote into it stays on its line.

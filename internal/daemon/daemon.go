@@ -157,7 +157,10 @@ func (d *Daemon) Run(ctx context.Context) error {
 		}()
 		return d.Node.Run(nodeCtx)
 	})
-	err := errors.Join(group.Wait(), d.store.Close())
+	err := group.Wait()
+	if closing := d.store.Close(); !errors.Is(err, closing) { // it repeats why the node stopped
+		err = errors.Join(err, closing)
+	}
 	if err == nil {
 		d.log.Info("stopped")
 	}

@@ -24,7 +24,7 @@ var (
 
 	blocks    = counter("blocks_final_total", "Blocks that became final here.")
 	mutations = counter("mutations_final_total", "Mutations in them, failed ones included.")
-	ballots   = counter("ballots_signed_total", "Ballots signed, by kind; those of kind propose are proposals made.", "kind")
+	ballots   = counter("ballots_signed_total", "Ballots signed, by kind.", "kind")
 	nullified = counter("views_nullified_total", "Views that ended without a block, by their leader.", "leader")
 
 	commits    = gauge("commit_seconds", "Time from a client's mutation to its outcome.")

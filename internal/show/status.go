@@ -41,6 +41,7 @@ type statusJSON struct {
 	Peers        int          `json:"peers"`
 	Waiting      uint64       `json:"waiting"`
 	LostState    bool         `json:"lost_state"`
+	Listening    bool         `json:"listening"`
 	CatchingUp   bool         `json:"catching_up"`
 	Compacted    int64        `json:"compacted"`
 	Block        string       `json:"block"`
@@ -123,6 +124,8 @@ func Health(s *aweighv1.StatusResponse) string {
 	}
 	if s.LostState {
 		words = append(words, "THIS ANCHOR LOST STATE and signs nothing in this epoch")
+	} else if s.Listening {
+		words = append(words, "this anchor signs nothing until it has heard of a quorum")
 	}
 	if s.CatchingUp {
 		words = append(words, "catching up")
@@ -155,7 +158,7 @@ func statusOf(s *aweighv1.StatusResponse) statusJSON {
 		Addresses: s.Addresses, Anchor: hex.EncodeToString(s.Anchor), Mode: s.Mode, View: s.View,
 		Leader: hex.EncodeToString(s.Leader), TotalWeight: s.TotalWeight, FaultBudget: s.FaultBudget,
 		Finalize: s.Finalize, Reachable: s.ReachableWeight, FailuresLeft: s.FailuresLeft, Summary: Health(s),
-		Peers: len(s.Peers), Waiting: s.Waiting, LostState: s.LostState, CatchingUp: s.CatchingUp,
+		Peers: len(s.Peers), Waiting: s.Waiting, LostState: s.LostState, Listening: s.Listening, CatchingUp: s.CatchingUp,
 		Compacted: s.Compacted, Block: hex.EncodeToString(s.Block), BlockTimeNs: s.BlockTimeNs,
 		StateDigest: hex.EncodeToString(s.StateDigest), LineageSize: s.LineageSize,
 		LineageRoot: hex.EncodeToString(s.LineageRoot), Anchors: []anchorJSON{},

@@ -2441,6 +2441,7 @@ type StatusResponse struct {
 	Dropped         uint64                 `protobuf:"varint,28,opt,name=dropped,proto3" json:"dropped,omitempty"` // frames refused
 	LineageSize     int64                  `protobuf:"varint,29,opt,name=lineage_size,json=lineageSize,proto3" json:"lineage_size,omitempty"`
 	LineageRoot     []byte                 `protobuf:"bytes,30,opt,name=lineage_root,json=lineageRoot,proto3" json:"lineage_root,omitempty"`
+	Listening       bool                   `protobuf:"varint,31,opt,name=listening,proto3" json:"listening,omitempty"` // signs nothing yet: it has not heard of a quorum since its start
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -2685,6 +2686,13 @@ func (x *StatusResponse) GetLineageRoot() []byte {
 	return nil
 }
 
+func (x *StatusResponse) GetListening() bool {
+	if x != nil {
+		return x.Listening
+	}
+	return false
+}
+
 // Problem comes as the detail of an error, for programs; the error's text is
 // for people.
 type Problem struct {
@@ -2923,6 +2931,119 @@ func (x *GenesisResponse) GetGenesis() []byte {
 	return nil
 }
 
+type BackupRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BackupRequest) Reset() {
+	*x = BackupRequest{}
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BackupRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BackupRequest) ProtoMessage() {}
+
+func (x *BackupRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BackupRequest.ProtoReflect.Descriptor instead.
+func (*BackupRequest) Descriptor() ([]byte, []int) {
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{36}
+}
+
+// BackupResponse is, first, the size of all, and then a part of a file each.
+type BackupResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Header        *Header                `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`                            // in the first: what the copy holds at least
+	TotalBytes    uint64                 `protobuf:"varint,2,opt,name=total_bytes,json=totalBytes,proto3" json:"total_bytes,omitempty"` // in the first
+	File          string                 `protobuf:"bytes,3,opt,name=file,proto3" json:"file,omitempty"`                                // a name without folders
+	Data          []byte                 `protobuf:"bytes,4,opt,name=data,proto3" json:"data,omitempty"`                                // follows what came of the same file before
+	Done          bool                   `protobuf:"varint,5,opt,name=done,proto3" json:"done,omitempty"`                               // in the last: all files are complete
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BackupResponse) Reset() {
+	*x = BackupResponse{}
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BackupResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BackupResponse) ProtoMessage() {}
+
+func (x *BackupResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BackupResponse.ProtoReflect.Descriptor instead.
+func (*BackupResponse) Descriptor() ([]byte, []int) {
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{37}
+}
+
+func (x *BackupResponse) GetHeader() *Header {
+	if x != nil {
+		return x.Header
+	}
+	return nil
+}
+
+func (x *BackupResponse) GetTotalBytes() uint64 {
+	if x != nil {
+		return x.TotalBytes
+	}
+	return 0
+}
+
+func (x *BackupResponse) GetFile() string {
+	if x != nil {
+		return x.File
+	}
+	return ""
+}
+
+func (x *BackupResponse) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
+func (x *BackupResponse) GetDone() bool {
+	if x != nil {
+		return x.Done
+	}
+	return false
+}
+
 var File_aweigh_v1_aweigh_proto protoreflect.FileDescriptor
 
 const file_aweigh_v1_aweigh_proto_rawDesc = "" +
@@ -3113,7 +3234,7 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\x04Peer\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
 	"\aaddress\x18\x02 \x01(\tR\aaddress\x12\x18\n" +
-	"\ainbound\x18\x03 \x01(\bR\ainbound\"\xa8\a\n" +
+	"\ainbound\x18\x03 \x01(\bR\ainbound\"\xc6\a\n" +
 	"\x0eStatusResponse\x12)\n" +
 	"\x06header\x18\x01 \x01(\v2\x11.aweigh.v1.HeaderR\x06header\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12!\n" +
@@ -3147,7 +3268,8 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\x06faulty\x18\x1b \x03(\fR\x06faulty\x12\x18\n" +
 	"\adropped\x18\x1c \x01(\x04R\adropped\x12!\n" +
 	"\flineage_size\x18\x1d \x01(\x03R\vlineageSize\x12!\n" +
-	"\flineage_root\x18\x1e \x01(\fR\vlineageRoot\"\x7f\n" +
+	"\flineage_root\x18\x1e \x01(\fR\vlineageRoot\x12\x1c\n" +
+	"\tlistening\x18\x1f \x01(\bR\tlistening\"\x7f\n" +
 	"\aProblem\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x1a\n" +
 	"\bmutation\x18\x02 \x01(\fR\bmutation\x12$\n" +
@@ -3158,14 +3280,22 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\x06invite\x18\x01 \x01(\tR\x06invite\"\x10\n" +
 	"\x0eGenesisRequest\"+\n" +
 	"\x0fGenesisResponse\x12\x18\n" +
-	"\agenesis\x18\x01 \x01(\fR\agenesis*~\n" +
+	"\agenesis\x18\x01 \x01(\fR\agenesis\"\x0f\n" +
+	"\rBackupRequest\"\x98\x01\n" +
+	"\x0eBackupResponse\x12)\n" +
+	"\x06header\x18\x01 \x01(\v2\x11.aweigh.v1.HeaderR\x06header\x12\x1f\n" +
+	"\vtotal_bytes\x18\x02 \x01(\x04R\n" +
+	"totalBytes\x12\x12\n" +
+	"\x04file\x18\x03 \x01(\tR\x04file\x12\x12\n" +
+	"\x04data\x18\x04 \x01(\fR\x04data\x12\x12\n" +
+	"\x04done\x18\x05 \x01(\bR\x04done*~\n" +
 	"\n" +
 	"SortTarget\x12\x13\n" +
 	"\x0fSORT_TARGET_KEY\x10\x00\x12\x17\n" +
 	"\x13SORT_TARGET_VERSION\x10\x01\x12\x16\n" +
 	"\x12SORT_TARGET_CREATE\x10\x02\x12\x13\n" +
 	"\x0fSORT_TARGET_MOD\x10\x03\x12\x15\n" +
-	"\x11SORT_TARGET_VALUE\x10\x042\xea\x05\n" +
+	"\x11SORT_TARGET_VALUE\x10\x042\xab\x06\n" +
 	"\x04Node\x124\n" +
 	"\x03Put\x12\x15.aweigh.v1.PutRequest\x1a\x16.aweigh.v1.PutResponse\x12=\n" +
 	"\x06Delete\x12\x18.aweigh.v1.DeleteRequest\x1a\x19.aweigh.v1.DeleteResponse\x12:\n" +
@@ -3178,7 +3308,8 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\x05Prove\x12\x17.aweigh.v1.ProveRequest\x1a\x18.aweigh.v1.ProveResponse\x12=\n" +
 	"\x06Status\x12\x18.aweigh.v1.StatusRequest\x1a\x19.aweigh.v1.StatusResponse\x12=\n" +
 	"\x06Invite\x12\x18.aweigh.v1.InviteRequest\x1a\x19.aweigh.v1.InviteResponse\x12@\n" +
-	"\aGenesis\x12\x19.aweigh.v1.GenesisRequest\x1a\x1a.aweigh.v1.GenesisResponseB1Z/github.com/aweigh/aweigh/api/aweigh/v1;aweighv1b\x06proto3"
+	"\aGenesis\x12\x19.aweigh.v1.GenesisRequest\x1a\x1a.aweigh.v1.GenesisResponse\x12?\n" +
+	"\x06Backup\x12\x18.aweigh.v1.BackupRequest\x1a\x19.aweigh.v1.BackupResponse0\x01B1Z/github.com/aweigh/aweigh/api/aweigh/v1;aweighv1b\x06proto3"
 
 var (
 	file_aweigh_v1_aweigh_proto_rawDescOnce sync.Once
@@ -3193,7 +3324,7 @@ func file_aweigh_v1_aweigh_proto_rawDescGZIP() []byte {
 }
 
 var file_aweigh_v1_aweigh_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_aweigh_v1_aweigh_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
+var file_aweigh_v1_aweigh_proto_msgTypes = make([]protoimpl.MessageInfo, 38)
 var file_aweigh_v1_aweigh_proto_goTypes = []any{
 	(SortTarget)(0),         // 0: aweigh.v1.SortTarget
 	(Compare_Target)(0),     // 1: aweigh.v1.Compare.Target
@@ -3234,6 +3365,8 @@ var file_aweigh_v1_aweigh_proto_goTypes = []any{
 	(*InviteResponse)(nil),  // 36: aweigh.v1.InviteResponse
 	(*GenesisRequest)(nil),  // 37: aweigh.v1.GenesisRequest
 	(*GenesisResponse)(nil), // 38: aweigh.v1.GenesisResponse
+	(*BackupRequest)(nil),   // 39: aweigh.v1.BackupRequest
+	(*BackupResponse)(nil),  // 40: aweigh.v1.BackupResponse
 }
 var file_aweigh_v1_aweigh_proto_depIdxs = []int32{
 	5,  // 0: aweigh.v1.PutRequest.once:type_name -> aweigh.v1.Once
@@ -3276,35 +3409,38 @@ var file_aweigh_v1_aweigh_proto_depIdxs = []int32{
 	3,  // 37: aweigh.v1.StatusResponse.header:type_name -> aweigh.v1.Header
 	31, // 38: aweigh.v1.StatusResponse.anchors:type_name -> aweigh.v1.Anchor
 	32, // 39: aweigh.v1.StatusResponse.peers:type_name -> aweigh.v1.Peer
-	6,  // 40: aweigh.v1.Node.Put:input_type -> aweigh.v1.PutRequest
-	8,  // 41: aweigh.v1.Node.Delete:input_type -> aweigh.v1.DeleteRequest
-	10, // 42: aweigh.v1.Node.Range:input_type -> aweigh.v1.RangeRequest
-	15, // 43: aweigh.v1.Node.Txn:input_type -> aweigh.v1.TxnRequest
-	17, // 44: aweigh.v1.Node.Submit:input_type -> aweigh.v1.SubmitRequest
-	20, // 45: aweigh.v1.Node.Compact:input_type -> aweigh.v1.CompactRequest
-	22, // 46: aweigh.v1.Node.Watch:input_type -> aweigh.v1.WatchRequest
-	25, // 47: aweigh.v1.Node.History:input_type -> aweigh.v1.HistoryRequest
-	28, // 48: aweigh.v1.Node.Prove:input_type -> aweigh.v1.ProveRequest
-	30, // 49: aweigh.v1.Node.Status:input_type -> aweigh.v1.StatusRequest
-	35, // 50: aweigh.v1.Node.Invite:input_type -> aweigh.v1.InviteRequest
-	37, // 51: aweigh.v1.Node.Genesis:input_type -> aweigh.v1.GenesisRequest
-	7,  // 52: aweigh.v1.Node.Put:output_type -> aweigh.v1.PutResponse
-	9,  // 53: aweigh.v1.Node.Delete:output_type -> aweigh.v1.DeleteResponse
-	11, // 54: aweigh.v1.Node.Range:output_type -> aweigh.v1.RangeResponse
-	16, // 55: aweigh.v1.Node.Txn:output_type -> aweigh.v1.TxnResponse
-	19, // 56: aweigh.v1.Node.Submit:output_type -> aweigh.v1.SubmitResponse
-	21, // 57: aweigh.v1.Node.Compact:output_type -> aweigh.v1.CompactResponse
-	24, // 58: aweigh.v1.Node.Watch:output_type -> aweigh.v1.WatchResponse
-	27, // 59: aweigh.v1.Node.History:output_type -> aweigh.v1.HistoryResponse
-	29, // 60: aweigh.v1.Node.Prove:output_type -> aweigh.v1.ProveResponse
-	33, // 61: aweigh.v1.Node.Status:output_type -> aweigh.v1.StatusResponse
-	36, // 62: aweigh.v1.Node.Invite:output_type -> aweigh.v1.InviteResponse
-	38, // 63: aweigh.v1.Node.Genesis:output_type -> aweigh.v1.GenesisResponse
-	52, // [52:64] is the sub-list for method output_type
-	40, // [40:52] is the sub-list for method input_type
-	40, // [40:40] is the sub-list for extension type_name
-	40, // [40:40] is the sub-list for extension extendee
-	0,  // [0:40] is the sub-list for field type_name
+	3,  // 40: aweigh.v1.BackupResponse.header:type_name -> aweigh.v1.Header
+	6,  // 41: aweigh.v1.Node.Put:input_type -> aweigh.v1.PutRequest
+	8,  // 42: aweigh.v1.Node.Delete:input_type -> aweigh.v1.DeleteRequest
+	10, // 43: aweigh.v1.Node.Range:input_type -> aweigh.v1.RangeRequest
+	15, // 44: aweigh.v1.Node.Txn:input_type -> aweigh.v1.TxnRequest
+	17, // 45: aweigh.v1.Node.Submit:input_type -> aweigh.v1.SubmitRequest
+	20, // 46: aweigh.v1.Node.Compact:input_type -> aweigh.v1.CompactRequest
+	22, // 47: aweigh.v1.Node.Watch:input_type -> aweigh.v1.WatchRequest
+	25, // 48: aweigh.v1.Node.History:input_type -> aweigh.v1.HistoryRequest
+	28, // 49: aweigh.v1.Node.Prove:input_type -> aweigh.v1.ProveRequest
+	30, // 50: aweigh.v1.Node.Status:input_type -> aweigh.v1.StatusRequest
+	35, // 51: aweigh.v1.Node.Invite:input_type -> aweigh.v1.InviteRequest
+	37, // 52: aweigh.v1.Node.Genesis:input_type -> aweigh.v1.GenesisRequest
+	39, // 53: aweigh.v1.Node.Backup:input_type -> aweigh.v1.BackupRequest
+	7,  // 54: aweigh.v1.Node.Put:output_type -> aweigh.v1.PutResponse
+	9,  // 55: aweigh.v1.Node.Delete:output_type -> aweigh.v1.DeleteResponse
+	11, // 56: aweigh.v1.Node.Range:output_type -> aweigh.v1.RangeResponse
+	16, // 57: aweigh.v1.Node.Txn:output_type -> aweigh.v1.TxnResponse
+	19, // 58: aweigh.v1.Node.Submit:output_type -> aweigh.v1.SubmitResponse
+	21, // 59: aweigh.v1.Node.Compact:output_type -> aweigh.v1.CompactResponse
+	24, // 60: aweigh.v1.Node.Watch:output_type -> aweigh.v1.WatchResponse
+	27, // 61: aweigh.v1.Node.History:output_type -> aweigh.v1.HistoryResponse
+	29, // 62: aweigh.v1.Node.Prove:output_type -> aweigh.v1.ProveResponse
+	33, // 63: aweigh.v1.Node.Status:output_type -> aweigh.v1.StatusResponse
+	36, // 64: aweigh.v1.Node.Invite:output_type -> aweigh.v1.InviteResponse
+	38, // 65: aweigh.v1.Node.Genesis:output_type -> aweigh.v1.GenesisResponse
+	40, // 66: aweigh.v1.Node.Backup:output_type -> aweigh.v1.BackupResponse
+	54, // [54:67] is the sub-list for method output_type
+	41, // [41:54] is the sub-list for method input_type
+	41, // [41:41] is the sub-list for extension type_name
+	41, // [41:41] is the sub-list for extension extendee
+	0,  // [0:41] is the sub-list for field type_name
 }
 
 func init() { file_aweigh_v1_aweigh_proto_init() }
@@ -3330,7 +3466,7 @@ func file_aweigh_v1_aweigh_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_aweigh_v1_aweigh_proto_rawDesc), len(file_aweigh_v1_aweigh_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   36,
+			NumMessages:   38,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -60,6 +60,8 @@ const (
 	NodeInviteProcedure = "/aweigh.v1.Node/Invite"
 	// NodeGenesisProcedure is the fully-qualified name of the Node's Genesis RPC.
 	NodeGenesisProcedure = "/aweigh.v1.Node/Genesis"
+	// NodeBackupProcedure is the fully-qualified name of the Node's Backup RPC.
+	NodeBackupProcedure = "/aweigh.v1.Node/Backup"
 )
 
 // NodeClient is a client for the aweigh.v1.Node service.
@@ -88,6 +90,9 @@ type NodeClient interface {
 	Invite(context.Context, *connect.Request[v1.InviteRequest]) (*connect.Response[v1.InviteResponse], error)
 	// Genesis gives the network's genesis (canonical CBOR).
 	Genesis(context.Context, *connect.Request[v1.GenesisRequest]) (*connect.Response[v1.GenesisResponse], error)
+	// Backup sends a consistent copy of the node's store, file by file, while it
+	// goes on. The copy holds no keys. One at a time.
+	Backup(context.Context, *connect.Request[v1.BackupRequest]) (*connect.ServerStreamForClient[v1.BackupResponse], error)
 }
 
 // NewNodeClient constructs a client for the aweigh.v1.Node service. By default, it uses the Connect
@@ -173,6 +178,12 @@ func NewNodeClient(httpClient connect.HTTPClient, baseURL string, opts ...connec
 			connect.WithSchema(nodeMethods.ByName("Genesis")),
 			connect.WithClientOptions(opts...),
 		),
+		backup: connect.NewClient[v1.BackupRequest, v1.BackupResponse](
+			httpClient,
+			baseURL+NodeBackupProcedure,
+			connect.WithSchema(nodeMethods.ByName("Backup")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
@@ -190,6 +201,7 @@ type nodeClient struct {
 	status  *connect.Client[v1.StatusRequest, v1.StatusResponse]
 	invite  *connect.Client[v1.InviteRequest, v1.InviteResponse]
 	genesis *connect.Client[v1.GenesisRequest, v1.GenesisResponse]
+	backup  *connect.Client[v1.BackupRequest, v1.BackupResponse]
 }
 
 // Put calls aweigh.v1.Node.Put.
@@ -252,6 +264,11 @@ func (c *nodeClient) Genesis(ctx context.Context, req *connect.Request[v1.Genesi
 	return c.genesis.CallUnary(ctx, req)
 }
 
+// Backup calls aweigh.v1.Node.Backup.
+func (c *nodeClient) Backup(ctx context.Context, req *connect.Request[v1.BackupRequest]) (*connect.ServerStreamForClient[v1.BackupResponse], error) {
+	return c.backup.CallServerStream(ctx, req)
+}
+
 // NodeHandler is an implementation of the aweigh.v1.Node service.
 type NodeHandler interface {
 	// Put sets one key. The answer comes when the change is final.
@@ -278,6 +295,9 @@ type NodeHandler interface {
 	Invite(context.Context, *connect.Request[v1.InviteRequest]) (*connect.Response[v1.InviteResponse], error)
 	// Genesis gives the network's genesis (canonical CBOR).
 	Genesis(context.Context, *connect.Request[v1.GenesisRequest]) (*connect.Response[v1.GenesisResponse], error)
+	// Backup sends a consistent copy of the node's store, file by file, while it
+	// goes on. The copy holds no keys. One at a time.
+	Backup(context.Context, *connect.Request[v1.BackupRequest], *connect.ServerStream[v1.BackupResponse]) error
 }
 
 // NewNodeHandler builds an HTTP handler from the service implementation. It returns the path on
@@ -359,6 +379,12 @@ func NewNodeHandler(svc NodeHandler, opts ...connect.HandlerOption) (string, htt
 		connect.WithSchema(nodeMethods.ByName("Genesis")),
 		connect.WithHandlerOptions(opts...),
 	)
+	nodeBackupHandler := connect.NewServerStreamHandler(
+		NodeBackupProcedure,
+		svc.Backup,
+		connect.WithSchema(nodeMethods.ByName("Backup")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/aweigh.v1.Node/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case NodePutProcedure:
@@ -385,6 +411,8 @@ func NewNodeHandler(svc NodeHandler, opts ...connect.HandlerOption) (string, htt
 			nodeInviteHandler.ServeHTTP(w, r)
 		case NodeGenesisProcedure:
 			nodeGenesisHandler.ServeHTTP(w, r)
+		case NodeBackupProcedure:
+			nodeBackupHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -440,4 +468,8 @@ func (UnimplementedNodeHandler) Invite(context.Context, *connect.Request[v1.Invi
 
 func (UnimplementedNodeHandler) Genesis(context.Context, *connect.Request[v1.GenesisRequest]) (*connect.Response[v1.GenesisResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("aweigh.v1.Node.Genesis is not implemented"))
+}
+
+func (UnimplementedNodeHandler) Backup(context.Context, *connect.Request[v1.BackupRequest], *connect.ServerStream[v1.BackupResponse]) error {
+	return connect.NewError(connect.CodeUnimplemented, errors.New("aweigh.v1.Node.Backup is not implemented"))
 }

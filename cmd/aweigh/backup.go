@@ -1,0 +1,190 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/aweigh/aweigh/client"
+	"github.com/aweigh/aweigh/internal/backup"
+	"github.com/aweigh/aweigh/internal/home"
+	"github.com/aweigh/aweigh/internal/running"
+	"github.com/aweigh/aweigh/internal/show"
+	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/store"
+)
+
+func (a *app) backup() *cobra.Command {
+	c := &cobra.Command{
+		Use: "backup DIR", Short: "Copy a node, also while it runs", Args: cobra.ExactArgs(1),
+		Long: "Copies the node of a data directory into DIR, which must not exist: its store, as of\n" +
+			"one moment, its genesis and its settings. A node that runs goes on meanwhile. Keys\n" +
+			"are copied with --with-keys only: whoever has them votes as this anchor.\n\n" +
+			"The backup of an anchor is old as soon as the anchor signs again. One that starts\n" +
+			"from it and has forgotten ballots stays silent in this epoch.",
+		Example: "  aweigh backup --data-dir /var/lib/aweigh /backup/monday\n  aweigh restore /backup/monday --data-dir ./again",
+	}
+	dir := c.Flags().String("data-dir", stateDir("node"), "the node's directory")
+	api := c.Flags().String("api", "", "address of the node, if it runs, host:port (default: as its settings say)")
+	keys := c.Flags().Bool("with-keys", false, "copy the node's keys as well")
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		d := home.Dir(*dir)
+		m, err := manifestOf(d)
+		if err != nil {
+			return err
+		}
+		maker := backup.Maker{From: d, Keys: *keys, Progress: a.copied()}
+		m, err = a.makeBackup(cmd.Context(), maker, args[0], m, *api)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(a.out, "%s: %s in %d files, network %s, height %d at least\n",
+			args[0], size(m.Size()), len(m.Files), m.Network[:8], m.Height)
+		if m.Keys {
+			fmt.Fprintln(a.err, "aweigh: the backup holds the node's keys, readable by their owner alone: whoever has them votes as this anchor")
+		} else {
+			fmt.Fprintln(a.err, "aweigh: the keys are not in it (--with-keys); keep identity.key and anchor.key elsewhere")
+		}
+		return nil
+	}
+	return c
+}
+
+// manifestOf is what is known of a node before it is copied.
+func manifestOf(d home.Dir) (m backup.Manifest, err error) {
+	g, err := d.ReadGenesis()
+	if err != nil {
+		return m, err
+	}
+	_, anchor, err := d.Keys()
+	if err != nil {
+		return m, err
+	}
+	m = backup.Manifest{Made: time.Now().UTC(), Version: version(), Network: g.Hash().String(), Anchor: anchor != nil}
+	if s, err := d.ReadSettings(); err == nil {
+		m.Name = s.Name
+	}
+	return m, nil
+}
+
+// makeBackup asks the node for its store if it runs, and reads it otherwise.
+func (a *app) makeBackup(ctx context.Context, maker backup.Maker, to string, m backup.Manifest, address string) (backup.Manifest, error) {
+	if address == "" {
+		done, err := maker.Stopped(to, m)
+		if !errors.Is(err, store.ErrLocked) {
+			return done, err
+		}
+		if address, err = addressOf(maker.From); err != nil {
+			return m, err
+		}
+	}
+	c, err := client.Dial(address)
+	if err != nil {
+		return m, err
+	}
+	defer c.Close()
+	if err := isNode(ctx, c, maker.From, m.Network); err != nil {
+		return m, fmt.Errorf("%s: %w", address, err)
+	}
+	return maker.Running(ctx, to, m, c)
+}
+
+// addressOf is where the node of a directory serves its API.
+func addressOf(d home.Dir) (string, error) {
+	abs, err := filepath.Abs(string(d))
+	if err != nil {
+		return "", err
+	}
+	entries, err := running.List()
+	if err != nil {
+		return "", err
+	}
+	for _, e := range entries {
+		if e.DataDir == abs && len(e.APIs) == 1 {
+			return e.APIs[0], nil
+		}
+	}
+	s, err := d.ReadSettings()
+	if err != nil || s.API == "" {
+		return "", fmt.Errorf("%w: the node in %s runs, and it is not known where: name it with --api HOST:PORT", errUsage, d)
+	}
+	return s.API, nil
+}
+
+// isNode makes sure that a client speaks with the node of a directory.
+func isNode(ctx context.Context, c *client.Client, d home.Dir, network string) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	s, err := c.Status(ctx)
+	if err != nil {
+		return err
+	}
+	identity, _, err := d.Keys()
+	if err != nil {
+		return err
+	}
+	peer, err := node.PeerOf(identity)
+	if err != nil {
+		return err
+	}
+	if got := fmt.Sprintf("%x", s.Header.GetNetwork()); got != network || s.Peer != string(peer) {
+		return fmt.Errorf("%w: that is node %s of network %.8s, not the one in %s; choose with --api HOST:PORT", errUsage, s.NodeName, got, d)
+	}
+	return nil
+}
+
+func (a *app) restore() *cobra.Command {
+	c := &cobra.Command{
+		Use: "restore BACKUP", Short: "Make a node of a backup", Args: cobra.ExactArgs(1),
+		Long: "Makes a node of what \"aweigh backup\" copied, in a directory that holds none. Every\n" +
+			"file is checked. Keys that are in the directory already are kept, and so are\n" +
+			"settings.\n\n" +
+			"An anchor that starts from a backup hears the others before it signs. If it signed\n" +
+			"anything after the backup was made it stays silent in this epoch, and \"aweigh\n" +
+			"status\" and its log say so. Never let it run beside the node that was backed up.",
+		Example: "  aweigh restore /backup/monday --data-dir ./again && aweigh node --data-dir ./again\n" +
+			"  aweigh restore /backup/monday --data-dir ./look --as-observer",
+	}
+	dir := c.Flags().String("data-dir", stateDir("node"), "the directory to make")
+	observer := c.Flags().Bool("as-observer", false, "leave the keys out, and make a new identity: the node does not vote")
+	c.RunE = func(_ *cobra.Command, args []string) error {
+		m, err := backup.Restore(args[0], home.Dir(*dir), *observer, a.copied())
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(a.out, "%s: %s in %d files, network %s, height %d at least, as of %s\n",
+			*dir, size(m.Size()), len(m.Files), m.Network[:min(8, len(m.Network))], m.Height, m.Made.Format(time.RFC3339))
+		if _, anchor, err := home.Dir(*dir).Keys(); err == nil && anchor != nil {
+			fmt.Fprintln(a.err, "aweigh: if this anchor signed anything since, it stays silent in this epoch; it must never run beside the node that was backed up")
+		}
+		fmt.Fprintf(a.out, "start it:  aweigh node --data-dir %s\n", show.Text(*dir))
+		return nil
+	}
+	return c
+}
+
+// copied shows on standard error how far something large is, once a second.
+func (a *app) copied() backup.Progress {
+	last := time.Now()
+	return func(done, total int64) {
+		if time.Since(last) >= time.Second {
+			last = time.Now()
+			fmt.Fprintf(a.err, "%s of %s\n", size(done), size(total))
+		}
+	}
+}
+
+// size is a number of bytes for people.
+func size(n int64) string {
+	switch {
+	case n >= 1<<30:
+		return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
+	case n >= 1<<20:
+		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
+	}
+	return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
+}

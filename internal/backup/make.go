@@ -1,0 +1,236 @@
+package backup
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
+	"github.com/aweigh/aweigh/client"
+	"github.com/aweigh/aweigh/internal/home"
+	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/store"
+)
+
+// Progress is told how many bytes of how many are copied.
+type Progress func(done, total int64)
+
+// Maker makes backups of the node in a directory.
+type Maker struct {
+	From     home.Dir
+	Keys     bool // copy the keys as well
+	Progress Progress
+}
+
+// Running backs up a node that runs, into a directory that must not exist. It
+// appears under its name when it is whole and durable.
+func (k Maker) Running(ctx context.Context, to string, m Manifest, c *client.Client) (Manifest, error) {
+	return k.into(to, m, func(w *writer) error {
+		return c.Backup(ctx, func(r *aweighv1.BackupResponse) error {
+			if r.Header != nil {
+				w.m.Height, w.total = r.Header.Height, int64(r.TotalBytes)
+			}
+			if r.File == "" {
+				return nil
+			}
+			if !filepath.IsLocal(r.File) || filepath.Base(r.File) != r.File {
+				return fmt.Errorf("backup: the node sent a file called %q", r.File)
+			}
+			return w.write("store/"+r.File, 0o600, r.Data)
+		})
+	})
+}
+
+// Stopped backs up a node that does not run. The error wraps store.ErrLocked
+// if it does.
+func (k Maker) Stopped(to string, m Manifest) (_ Manifest, err error) {
+	if _, err := os.Stat(k.From.Store()); err != nil {
+		return m, fmt.Errorf("backup: there is nothing to back up: %w", err)
+	}
+	s, err := store.OpenPebble(k.From.Store(), store.Options{})
+	if err != nil {
+		return m, err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	g, err := k.From.ReadGenesis()
+	if err != nil {
+		return m, err
+	}
+	state, err := scope.Open(s, g.Hash())
+	if err != nil {
+		return m, fmt.Errorf("backup: the store in %s: %w", k.From, err)
+	}
+	return k.into(to, m, func(w *writer) error {
+		w.m.Height = uint64(state.Height())
+		return s.Copy(func(files []store.CopyFile) error {
+			for _, f := range files {
+				w.total += f.Size
+			}
+			for _, f := range files {
+				if err := w.copy("store/"+f.Name, 0o600, func() (io.ReadCloser, error) { return f.Open() }); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	})
+}
+
+// into makes the directory with the node's small files, and what fill adds.
+func (k Maker) into(to string, m Manifest, fill func(*writer) error) (_ Manifest, err error) {
+	if _, err := os.Lstat(to); err == nil {
+		return m, fmt.Errorf("%w: %s", ErrThere, to)
+	}
+	partial := to + ".partial"
+	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
+		return m, fmt.Errorf("backup: %w", err)
+	}
+	if err := os.Mkdir(partial, 0o700); err != nil {
+		return m, fmt.Errorf("backup: %w: remove it if an interrupted backup left it", err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.RemoveAll(partial))
+		}
+	}()
+	m.Format, m.Keys = format, k.Keys
+	w := &writer{dir: partial, m: m, progress: k.Progress}
+	if err := os.Mkdir(filepath.Join(partial, "store"), 0o700); err != nil {
+		return m, fmt.Errorf("backup: %w", err)
+	}
+	small := []string{k.From.Genesis(), k.From.Config()}
+	if k.Keys {
+		small = append(small, k.From.Identity(), k.From.Anchor())
+	}
+	for _, name := range small {
+		err := w.copy(filepath.Base(name), 0o600, func() (io.ReadCloser, error) { return os.Open(name) })
+		if err != nil && (!errors.Is(err, fs.ErrNotExist) || name == k.From.Genesis() || name == k.From.Identity()) {
+			return m, err
+		}
+	}
+	if err := errors.Join(fill(w), w.finish()); err != nil {
+		return m, err
+	}
+	raw, err := json.MarshalIndent(w.m, "", "  ")
+	if err != nil {
+		return m, err
+	}
+	if err := durable(filepath.Join(partial, manifestName), raw); err != nil {
+		return m, err
+	}
+	if err := errors.Join(syncDir(filepath.Join(partial, "store")), syncDir(partial)); err != nil {
+		return m, err
+	}
+	if err := os.Rename(partial, to); err != nil {
+		return m, fmt.Errorf("backup: %w", err)
+	}
+	return w.m, syncDir(filepath.Dir(to))
+}
+
+// writer writes files one after another, and notes what it wrote.
+type writer struct {
+	dir         string
+	m           Manifest
+	progress    Progress
+	done, total int64 // bytes of the store
+
+	name string // of the file being written
+	file *os.File
+	hash hash.Hash
+	size int64
+}
+
+// write adds to a file, which is made if it is not the last one written to.
+func (w *writer) write(name string, mode fs.FileMode, data []byte) error {
+	if name != w.name {
+		if err := w.finish(); err != nil {
+			return err
+		}
+		f, err := os.OpenFile(filepath.Join(w.dir, filepath.FromSlash(name)), os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+		if err != nil {
+			return fmt.Errorf("backup: %w", err)
+		}
+		w.name, w.file, w.hash, w.size = name, f, sha256.New(), 0
+	}
+	if _, err := w.file.Write(data); err != nil {
+		return fmt.Errorf("backup: %w", err)
+	}
+	w.hash.Write(data)
+	w.size += int64(len(data))
+	if w.done += int64(len(data)); w.progress != nil && w.total > 0 {
+		w.progress(min(w.done, w.total), w.total)
+	}
+	return nil
+}
+
+// finish makes the last file durable.
+func (w *writer) finish() error {
+	if w.file == nil {
+		return nil
+	}
+	f := w.file
+	w.file, w.name = nil, ""
+	if err := errors.Join(f.Sync(), f.Close()); err != nil {
+		return fmt.Errorf("backup: %w", err)
+	}
+	name, err := filepath.Rel(w.dir, f.Name())
+	if err != nil {
+		return err
+	}
+	w.m.Files = append(w.m.Files, File{Name: filepath.ToSlash(name), Size: w.size, SHA256: hex.EncodeToString(w.hash.Sum(nil))})
+	return nil
+}
+
+// copy writes a whole file.
+func (w *writer) copy(name string, mode fs.FileMode, open func() (io.ReadCloser, error)) error {
+	r, err := open()
+	if err != nil {
+		return fmt.Errorf("backup: %w", err)
+	}
+	defer r.Close()
+	buf := make([]byte, 1<<20)
+	for {
+		n, err := r.Read(buf)
+		if n > 0 || errors.Is(err, io.EOF) {
+			if err := w.write(name, mode, buf[:n]); err != nil {
+				return err
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return w.finish()
+		}
+		if err != nil {
+			return fmt.Errorf("backup: %s: %w", name, err)
+		}
+	}
+}
+
+func durable(name string, data []byte) error {
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return fmt.Errorf("backup: %w", err)
+	}
+	_, err = f.Write(data)
+	return errors.Join(err, f.Sync(), f.Close())
+}
+
+// syncDir makes the names in a directory durable, where a system can.
+func syncDir(dir string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
+	f, err := os.Open(dir)
+	if err != nil {
+		return fmt.Errorf("backup: %w", err)
+	}
+	return errors.Join(f.Sync(), f.Close())
+}

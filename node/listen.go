@@ -1,0 +1,131 @@
+package node
+
+import (
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/quorum"
+)
+
+// listening keeps an anchor, after each start, from signing until it has heard
+// what others hold (P9). Its store may be older than what it signed, or empty,
+// and only they can tell: by a ballot of its own that it does not know.
+//
+// It asks for no more than deciding does, so nothing is decided later for it: a
+// quorum, itself included, and for a short while everyone. Offers are answered
+// without signing, so anchors that start together do not wait for each other.
+type listening struct {
+	over   bool
+	since  aweigh.View                       // nothing new is signed below; set when over
+	heard  map[aweigh.AnchorID]aweigh.Height // what each said first in this life
+	wanted bool                              // there is something to sign, or to answer
+	held   []quorum.Subject                  // to sign when over
+	first  aweigh.Instant                    // when others were asked first, 0: never
+	at     aweigh.Instant                    // when to ask again, 0: no need
+}
+
+// everyone is how long an anchor waits for those that it could do without: any
+// of them may be the one that remembers.
+const everyone = 2 * retryIn
+
+// hear notes that an anchor told what it holds.
+func (l *listening) hear(a aweigh.AnchorID, height aweigh.Height) {
+	if l.over {
+		return
+	}
+	if l.heard == nil {
+		l.heard = make(map[aweigh.AnchorID]aweigh.Height)
+	}
+	if _, again := l.heard[a]; !again {
+		l.heard[a] = height
+	}
+}
+
+// enough reports whether this anchor may begin to sign: it holds the final
+// blocks that a quorum says are there, and it has waited for the others.
+func (l *listening) enough(m *Machine) bool {
+	weight, anchors := m.roster.Weights.Of(m.self), 1
+	for a, height := range l.heard { // order-free: a sum
+		if height <= m.chain.state.Height() { // a liar may claim any
+			weight += m.roster.Weights.Of(a)
+			anchors++
+		}
+	}
+	rules, total := m.keyring.Rules(), m.roster.Weights.Total()
+	if !rules.Notarize.Met(weight, total, anchors) || !rules.Finalize.Met(weight, total, anchors) {
+		return false
+	}
+	return l.first != 0 && m.now >= l.first.Add(everyone) || len(l.missing(m)) == 0
+}
+
+// missing is the anchors in reach that said nothing yet.
+func (l *listening) missing(m *Machine) (peers []Peer) {
+	for _, p := range m.peers {
+		if _, ok := l.heard[m.anchors[p]]; !ok && !m.away[p] {
+			peers = append(peers, p)
+		}
+	}
+	return peers
+}
+
+// asked notes that others were asked for what they hold.
+func (l *listening) asked(now aweigh.Instant) {
+	if l.first == 0 {
+		l.first = now
+	}
+}
+
+// due asks, and asks again, while there is something to sign.
+func (l *listening) due(m *Machine) {
+	if l.over || !l.wanted || m.now < l.at {
+		return
+	}
+	l.asked(m.now)
+	l.at = m.now.Add(retryIn)
+	f := frame(tagOffer, m.offer(m.engine.Holdings(), false))
+	for _, p := range l.missing(m) {
+		m.fx.Send = append(m.fx.Send, Packet{To: p, Frame: f})
+	}
+}
+
+// end begins to sign if enough was heard, with what waited for it. The engine
+// must know all that came.
+func (l *listening) end(m *Machine) bool {
+	if l.over || !l.enough(m) {
+		return false
+	}
+	l.over, l.at, l.since = true, 0, m.engine.View()
+	if !m.guard.Lost() {
+		m.note(Listened{View: l.since})
+	}
+	held := l.held
+	l.held, l.heard = nil, nil
+	for _, s := range held {
+		if s.Kind == quorum.Nullify || m.chain.candidates[s.Block] != nil {
+			m.sign(s)
+		}
+	}
+	if len(m.reads.asked) > 0 {
+		m.reads.repeat(m)
+	}
+	return true
+}
+
+// hold keeps a subject until the listening is over.
+func (l *listening) hold(s quorum.Subject) {
+	l.wanted = true
+	if l.held = append(l.held, s); len(l.held) > maxHeld {
+		l.held = l.held[1:] // its view is long over
+	}
+}
+
+// maxHeld bounds the subjects held: two or three are of the current view.
+const maxHeld = 16
+
+// speaks reports whether this anchor signs, and answers reads for what it signed.
+// An anchor that is asked to, and does not yet, begins to listen.
+func (m *Machine) speaks() bool {
+	if m.guard == nil || m.guard.Lost() {
+		return false
+	}
+	m.listen.wanted = true
+	return m.listen.over
+}

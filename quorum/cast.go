@@ -1,0 +1,22 @@
+package quorum
+
+import "github.com/aweigh/aweigh"
+
+// Cast is the votes of one anchor that this engine still holds, by view and
+// kind, also of views that are over: what the anchor must know, if its record
+// is whole (P9).
+func (e *Engine) Cast(a aweigh.AnchorID) (votes []Vote) {
+	seat, ok := e.cfg.Weights.Seat(a)
+	if !ok {
+		return nil
+	}
+	for _, v := range e.order {
+		r := e.rounds[v]
+		for k := Notarize; k <= Finalize; k++ {
+			if s := r.held(k, seat); s.View != 0 {
+				votes = append(votes, Vote{s, Signature{Anchor: a, Bytes: r.votes[k][seat].signature}})
+			}
+		}
+	}
+	return votes
+}

@@ -1,0 +1,59 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// CopyFile is one file of a copy.
+type CopyFile struct {
+	Name string // without folders
+	Size int64  // bytes
+
+	path string
+	fs   vfs.FS
+}
+
+// Open opens the file for reading.
+func (f CopyFile) Open() (io.ReadCloser, error) { return f.fs.Open(f.path) }
+
+// ErrCopying means that another Copy is under way.
+var ErrCopying = errors.New("store: a copy is being made already; try again when it is done")
+
+// Copy lets give read a consistent copy of the store as of now, which with all
+// its files makes a directory for OpenPebble, while commits go on. The copy
+// stands in the directory's name + ".copy", mostly as hard links, and is gone
+// when give returns; one that a crash left there is removed by the next.
+func (p *Pebble) Copy(give func([]CopyFile) error) (err error) {
+	if !p.copying.CompareAndSwap(false, true) {
+		return ErrCopying
+	}
+	defer p.copying.Store(false)
+	dir := p.dir + ".copy"
+	if err := p.fs.RemoveAll(dir); err != nil {
+		return fmt.Errorf("store: copy: %w", err)
+	}
+	if err := p.Checkpoint(dir); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, p.fs.RemoveAll(dir)) }()
+	names, err := p.fs.List(dir)
+	if err != nil {
+		return fmt.Errorf("store: copy: %w", err)
+	}
+	slices.Sort(names)
+	files := make([]CopyFile, len(names))
+	for i, name := range names {
+		path := p.fs.PathJoin(dir, name)
+		info, err := p.fs.Stat(path)
+		if err != nil {
+			return fmt.Errorf("store: copy: %w", err)
+		}
+		files[i] = CopyFile{Name: name, Size: info.Size(), path: path, fs: p.fs}
+	}
+	return give(files)
+}

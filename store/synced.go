@@ -1,0 +1,112 @@
+package store
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"io/fs"
+	"sync"
+	"syscall"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// synced remembers beside the log how far the log was synced. A log that ends
+// early looks to Pebble like one that a crash tore, and the commits behind the
+// damage would be gone without a word: a flipped bit, a file cut off or missing.
+// For what was never synced that is right; for the rest it is a broken promise,
+// and worse where a guard's record stands there (P8).
+//
+// The number is written after each sync and not synced itself, so it is never
+// ahead of the log. After a crash of the program it is exact; after one of the
+// machine it may be older, and shows less.
+type synced struct {
+	mu   sync.Mutex
+	file vfs.File
+	next uint64 // sequence number after the last commit known to be durable
+}
+
+const (
+	syncedName = "SYNCED"
+	syncedSize = 16 // the number, what is known, and a checksum
+	syncedLost = 1  // commits were found missing
+)
+
+// ErrDamaged means that a directory does not hold what was made durable in it:
+// nothing can be said of what else is wrong there.
+var ErrDamaged = errors.New("store: the directory is damaged; move it away, and read \"A damaged store\" in the operations manual before the node starts again")
+
+// openSynced reads the number, 0 if there is none, and opens it for writing.
+func openSynced(on vfs.FS, dir string) (s *synced, err error) {
+	s = &synced{}
+	name := on.PathJoin(dir, syncedName)
+	if s.file, err = on.OpenReadWrite(name, vfs.WriteCategoryUnspecified); err != nil {
+		return nil, fmt.Errorf("store: open %s: %w", name, err)
+	}
+	var b [syncedSize]byte
+	n, err := s.file.ReadAt(b[:], 0)
+	switch {
+	case err != nil && !errors.Is(err, io.EOF):
+		return nil, errors.Join(fmt.Errorf("store: read %s: %w", name, err), s.file.Close())
+	case n < len(b) || crc32.ChecksumIEEE(b[:12]) != binary.BigEndian.Uint32(b[12:]):
+		return s, nil // the machine died when it was new, or in the middle of a write
+	case b[11] == syncedLost:
+		return nil, errors.Join(fmt.Errorf("%w: %s: synced commits were missing when it was opened before", ErrDamaged, dir), s.file.Close())
+	}
+	s.next = binary.BigEndian.Uint64(b[:])
+	return s, nil
+}
+
+// reach notes that everything before next is durable.
+func (s *synced) reach(next uint64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if next <= s.next {
+		return nil
+	}
+	s.next = next
+	return s.write(0)
+}
+
+func (s *synced) write(what byte) error {
+	var b [syncedSize]byte
+	binary.BigEndian.PutUint64(b[:], s.next)
+	b[11] = what
+	binary.BigEndian.PutUint32(b[12:], crc32.ChecksumIEEE(b[:12]))
+	if _, err := s.file.WriteAt(b[:], 0); err != nil {
+		return fmt.Errorf("store: write %s: %w", syncedName, err)
+	}
+	return nil
+}
+
+// check is ErrDamaged if a database that was just opened lacks commits that were
+// synced. That stays so: what comes next would take the place of what is missing.
+func (s *synced) check(db *pebble.DB, dir string) error {
+	b := db.NewBatch()
+	defer b.Close()
+	if err := b.LogData(nil, nil); err != nil { // takes no number, and shows the next one
+		return err
+	}
+	if err := db.Apply(b, pebble.NoSync); err != nil {
+		return fmt.Errorf("store: open %s: %w", dir, err)
+	}
+	if next := uint64(b.SeqNum()); next < s.next {
+		err := fmt.Errorf("%w: %s: its log ends at commit %d, and was synced up to %d", ErrDamaged, dir, next, s.next)
+		return errors.Join(err, s.write(syncedLost), s.file.Sync())
+	}
+	return nil
+}
+
+// damaged tells what Pebble says of files that are corrupt or missing from what
+// the system says. known says that there was a store.
+func damaged(err error, known bool) error {
+	var no syscall.Errno
+	system := errors.As(err, &no) && !errors.Is(err, fs.ErrNotExist)
+	if pebble.IsCorruptionError(err) || errors.Is(err, pebble.ErrDBNotPristine) || known && !system && !errors.Is(err, ErrLocked) {
+		return fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	return err
+}

@@ -1,0 +1,332 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// exitStore is the exit code for a disk that failed or a store that is damaged.
+const exitStore = 8
+
+// mayEnd lets the node end by itself.
+func (p *process) mayEnd() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.meant = true
+}
+
+// ends waits until the node has ended by itself, and returns its exit code.
+func (p *process) ends(limit time.Duration) (code int) {
+	p.mu.Lock()
+	cmd, ended := p.cmd, p.ended
+	p.mu.Unlock()
+	select {
+	case <-ended:
+		return cmd.ProcessState.ExitCode()
+	case <-time.After(limit):
+		p.net.t.Fatalf("%s still runs after %s; see %s", p.name, limit, p.log())
+		return 0
+	}
+}
+
+// stopsBecause wants that the node ended for the reason that its log ends with.
+func (p *process) stopsBecause(reasons ...string) {
+	t := p.net.t
+	t.Helper()
+	if code := p.ends(30 * time.Second); code != exitStore {
+		t.Errorf("%s: exit code %d, want %d; see %s", p.name, code, exitStore, p.log())
+	}
+	text := p.said(0)
+	for _, r := range reasons {
+		if !strings.Contains(text, r) {
+			t.Errorf("%s did not say %q; see %s", p.name, r, p.log())
+		}
+	}
+}
+
+// said is what the node logged from an offset on.
+func (p *process) said(from int64) string {
+	raw, err := os.ReadFile(p.log())
+	if err != nil {
+		p.net.t.Fatal(err)
+	}
+	return string(raw[min(from, int64(len(raw))):])
+}
+
+// put writes through a node, and fails if it is not acknowledged.
+func (n *network) put(i int, key string) {
+	n.t.Helper()
+	n.must("put", key, "v", "--api", n.nodes[i].api, "--timeout", "20s")
+}
+
+// silenced objects until the node says that it lost its record and votes no more.
+func (p *process) silenced(ctx context.Context) error {
+	s, err := p.status(ctx)
+	if err != nil {
+		return err
+	}
+	if !s.LostState {
+		return fmt.Errorf("it does not know that it lost its record, at height %d of %d; listening: %t", s.Header.Height, s.View, s.Listening)
+	}
+	return nil
+}
+
+// votesNot objects while the node votes, for all that it says.
+func (p *process) votesNot(ctx context.Context) error {
+	s, err := p.status(ctx)
+	if err != nil {
+		return err
+	}
+	if !s.LostState && !s.Listening {
+		return fmt.Errorf("it votes, at height %d", s.Header.Height)
+	}
+	return nil
+}
+
+// nobodyIsAtFault wants that no node holds a proof against any.
+func (n *network) nobodyIsAtFault() {
+	n.t.Helper()
+	for _, p := range n.nodes {
+		if s, err := p.status(n.t.Context()); err == nil && len(s.Faulty) > 0 {
+			n.t.Errorf("%s holds proofs against %x", p.name, s.Faulty)
+		}
+	}
+}
+
+// TestFullDiskStopsANodeAndRoomBringsItBack fills a small disk under one of four
+// nodes while clients write: it stops and says why, the others go on, and with
+// room again it comes back with everything.
+func TestFullDiskStopsANodeAndRoomBringsItBack(t *testing.T) {
+	n := newNetwork(t, 4, false)
+	p := n.nodes[0]
+	disk := filepath.Join(p.dir, "store")
+	smallDisk(t, disk, "192m")
+	n.start()
+	h := newHistory()
+	stop := make(chan struct{})
+	clients := h.work(n, rand.New(rand.NewPCG(1, 3)), 8, 5, stop)
+	p.mayEnd()
+	ballast := filepath.Join(disk, "ballast")
+	fill(t, ballast)
+	// what the log has reserved already is used up by larger values
+	big, other := strings.Repeat("x", 100_000), n.dial(1)
+	write := func(i int) operation {
+		return h.do(within(t, 20*time.Second), other, operation{client: 99, kind: put, key: fmt.Sprint("/key/", i%5), value: fmt.Sprint(i, big)})
+	}
+	for i := 0; p.runs() && i < 2000; i++ {
+		write(i)
+	}
+	p.stopsBecause("no space left on device", "nothing more is signed")
+	if op := write(2000); op.fate != done {
+		t.Error("without the node, nothing is written")
+	}
+	if err := os.Remove(ballast); err != nil {
+		t.Fatal(err)
+	}
+	p.start()
+	until(t, 30*time.Second, p.name+" is back", p.ready)
+	close(stop)
+	clients.Wait()
+	h.verify(t, n)
+	n.nobodyIsAtFault()
+}
+
+// fill writes a file until the disk is full.
+func fill(t *testing.T, name string) {
+	t.Helper()
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for size := 1 << 20; size >= 512; {
+		if _, err := f.Write(make([]byte, size)); err != nil {
+			size /= 2
+		}
+	}
+}
+
+// TestReadOnlyDiskStopsANode: the disk under a node becomes read-only, and
+// writable again.
+func TestReadOnlyDiskStopsANode(t *testing.T) {
+	n := newNetwork(t, 4, false)
+	p := n.nodes[2]
+	disk := filepath.Join(p.dir, "store")
+	smallDisk(t, disk, "64m")
+	n.start()
+	n.put(0, "/a")
+	n.agreed(20 * time.Second)
+	p.signal(sigTerm)
+	readOnly(t, disk, true)
+	if _, errs, code := n.command("node", "--data-dir", p.dir); code != 1 || !strings.Contains(errs, "read-only file system") {
+		t.Errorf("started on a read-only disk: exit code %d\n%s", code, errs)
+	}
+	n.put(0, "/b")
+	readOnly(t, disk, false)
+	p.start()
+	until(t, 30*time.Second, p.name+" is back", p.ready)
+	n.put(2, "/c")
+	n.agreed(20 * time.Second)
+}
+
+// TestDamagedStoreIsNotStarted damages the store of a stopped anchor in several
+// ways. It does not start and says why; and when the store was moved away, as
+// the manual says, it follows without a vote, and contradicts nothing.
+func TestDamagedStoreIsNotStarted(t *testing.T) {
+	n := newNetwork(t, 4, false)
+	n.start()
+	for i := range 12 {
+		n.put(i%4, fmt.Sprint("/k/", i))
+	}
+	n.agreed(20 * time.Second)
+	p := n.nodes[3]
+	for range 2 { // what stands in the log becomes a table at the next start
+		p.signal(sigKill)
+		p.start()
+		until(t, 30*time.Second, p.name+" is back", p.ready)
+	}
+	for i := range 4 {
+		n.put(i, fmt.Sprint("/l/", i))
+	}
+	n.agreed(20 * time.Second)
+	p.signal(sigKill)
+	whole := filepath.Join(n.dir, "whole")
+	store := filepath.Join(p.dir, "store")
+	if err := os.Rename(store, whole); err != nil {
+		t.Fatal(err)
+	}
+	for name, change := range map[string]func(t *testing.T, dir string){
+		"a bit of the log":      func(t *testing.T, dir string) { flipLog(t, dir) },
+		"the log cut off":       func(t *testing.T, dir string) { must(t, os.Truncate(one(t, dir, "*.log"), 200)) },
+		"the log missing":       func(t *testing.T, dir string) { must(t, os.Remove(one(t, dir, "*.log"))) },
+		"the manifest missing":  func(t *testing.T, dir string) { must(t, os.Remove(one(t, dir, "MANIFEST-*"))) },
+		"bits of a table":       func(t *testing.T, dir string) { flipTable(t, dir) },
+		"the tables missing":    func(t *testing.T, dir string) { must(t, os.Remove(one(t, dir, "*.sst"))) },
+		"a bit of the manifest": func(t *testing.T, dir string) { flip(t, one(t, dir, "MANIFEST-*"), 12) },
+	} {
+		must(t, os.RemoveAll(store))
+		must(t, os.CopyFS(store, os.DirFS(whole)))
+		change(t, store)
+		for range 2 {
+			_, errs, code := n.command("node", "--data-dir", p.dir)
+			if code != exitStore || !strings.Contains(errs, "is damaged; move it away") || !strings.Contains(errs, store) {
+				t.Errorf("%s: exit code %d, and it said\n%s", name, code, errs)
+			}
+		}
+	}
+	must(t, os.Rename(store, store+".damaged"))
+	p.start()
+	until(t, 30*time.Second, "the anchor sees that it forgot", p.silenced)
+	n.put(3, "/through/it")
+	n.agreed(20 * time.Second)
+	if !strings.Contains(p.said(0), "signs nothing more in this epoch") {
+		t.Errorf("its log does not say so; see %s", p.log())
+	}
+	if out := n.must("status", "--api", p.api); !strings.Contains(out, "LOST STATE") {
+		t.Errorf("its status does not say so:\n%s", out)
+	}
+	n.nobodyIsAtFault()
+}
+
+// TestSecondProcessOnOneKeyEndsSilent: a copy of a node's directory is started
+// on other ports, while the original runs.
+func TestSecondProcessOnOneKeyEndsSilent(t *testing.T) {
+	n := newNetwork(t, 4, false)
+	n.start()
+	n.put(0, "/a")
+	n.agreed(20 * time.Second)
+	original := n.nodes[3]
+	original.signal(sigTerm)
+	ports := freePorts(t, 2)
+	clone := newProcess(n, "clone", ports[0], ports[1])
+	must(t, os.CopyFS(clone.dir, os.DirFS(original.dir)))
+	must(t, os.Remove(clone.log()))
+	original.start()
+	until(t, 30*time.Second, "the original is back", original.ready)
+	for i := range 8 {
+		n.put(i%4, fmt.Sprint("/k/", i))
+	}
+	t.Cleanup(func() { clone.signal(sigKill) })
+	clone.startAs("node", "--data-dir", clone.dir, "--listen", clone.listen, "--api-listen", clone.api)
+	// The others may talk to the original alone: then the clone hears nobody.
+	for i := range 8 {
+		n.put(i%4, fmt.Sprint("/l/", i))
+		until(t, 30*time.Second, "the clone votes not", clone.votesNot)
+	}
+	if out := n.must("status", "--api", clone.api); !strings.Contains(out, "LOST STATE") && !strings.Contains(out, "signs nothing until") {
+		t.Errorf("its status does not say so:\n%s", out)
+	}
+	n.nobodyIsAtFault()
+}
+
+// TestRestoredAnchorIsSilent: what was signed after the backup is forgotten.
+func TestRestoredAnchorIsSilent(t *testing.T) {
+	n := newNetwork(t, 4, false)
+	n.start()
+	n.put(0, "/a")
+	p := n.nodes[1]
+	to := filepath.Join(n.dir, "backup")
+	out := n.must("backup", to, "--data-dir", p.dir, "--with-keys")
+	if !strings.Contains(out, "files, network ") {
+		t.Errorf("the backup said %q", out)
+	}
+	for i := range 6 {
+		n.put(i%4, fmt.Sprint("/k/", i))
+	}
+	n.agreed(20 * time.Second)
+	p.signal(sigKill)
+	must(t, os.Rename(p.dir, p.dir+".lost"))
+	n.must("restore", to, "--data-dir", p.dir)
+	p.start()
+	until(t, 30*time.Second, "the anchor sees that it forgot", p.silenced)
+	n.put(1, "/through/it")
+	n.agreed(20 * time.Second)
+	if out := n.must("status", "--api", p.api); !strings.Contains(out, "LOST STATE") {
+		t.Errorf("its status does not say so:\n%s", out)
+	}
+	n.nobodyIsAtFault()
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// one is the newest file of a kind.
+func one(t *testing.T, dir, pattern string) string {
+	t.Helper()
+	names, err := filepath.Glob(filepath.Join(dir, pattern))
+	if err != nil || len(names) == 0 {
+		t.Fatalf("no %s in %s: %v", pattern, dir, err)
+	}
+	return names[len(names)-1]
+}
+
+func flip(t *testing.T, name string, at int) {
+	t.Helper()
+	raw, err := os.ReadFile(name)
+	must(t, err)
+	raw[at] ^= 0x10
+	must(t, os.WriteFile(name, raw, 0o600))
+}
+
+func flipLog(t *testing.T, dir string) { flip(t, one(t, dir, "*.log"), 40) }
+
+// flipTable flips a bit in every block of the newest table.
+func flipTable(t *testing.T, dir string) {
+	name := one(t, dir, "*.sst")
+	raw, err := os.ReadFile(name)
+	must(t, err)
+	for at := 0; at < len(raw); at += 512 {
+		raw[at] ^= 0x10
+	}
+	must(t, os.WriteFile(name, raw, 0o600))
+}
