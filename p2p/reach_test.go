@@ -148,3 +148,48 @@ func TestMembersAreForgottenLast(t *testing.T) {
 		t.Error("the stranger seen longest ago is remembered")
 	}
 }
+
+// TestHiddenHostsAreReachedThroughARelay: two hosts that listen nowhere meet,
+// and meet again when the relay comes back elsewhere.
+func TestHiddenHostsAreReachedThroughARelay(t *testing.T) {
+	var in inbox
+	key := newKey(t)
+	relay := start(t, func(c *Config) { c.Key = key; c.Relay = true })
+	hidden := func() *Host {
+		return start(t, func(c *Config) {
+			c.Listen, c.Relays = []string{}, []peer.AddrInfo{relay.Info()}
+			c.Handler.Frame = in.receive
+		})
+	}
+	a, b := hidden(), hidden()
+	a.SetMembers([]peer.ID{b.ID()})
+	eventually(t, "two hidden hosts meet", func() bool { return connected(a, b) })
+	if !a.Send(b.ID(), []byte("hello")) {
+		t.Error("no frame can be sent")
+	}
+	eventually(t, "a frame passes", func() bool { return in.len() == 1 })
+	plain := start(t, func(c *Config) { c.Bootstrap = []peer.AddrInfo{relay.Info()}; c.Members = []peer.ID{a.ID()} })
+	eventually(t, "a third reaches one", func() bool { return connected(plain, a) })
+
+	there := []string{relay.Info().Addrs[0].String()}
+	if err := relay.Close(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the relayed connections break", func() bool { return !connected(a, b) })
+	relay = start(t, func(c *Config) { c.Key, c.Relay, c.Listen = key, true, there })
+	eventually(t, "they meet again", func() bool { return connected(a, b) })
+}
+
+// TestRelayServesItsOwnNetworkAlone: nobody else is given a slot.
+func TestRelayServesItsOwnNetworkAlone(t *testing.T) {
+	relay := start(t, func(c *Config) { c.Relay = true })
+	friend, stranger := start(t, nil), start(t, nil)
+	join(t, friend, relay)
+	acl := ownNetwork(relay.knows)
+	if !acl.AllowReserve(friend.ID(), nil) || acl.AllowReserve(stranger.ID(), nil) {
+		t.Error("who gets a slot")
+	}
+	if acl.AllowConnect(stranger.ID(), nil, friend.ID()) || acl.AllowConnect(friend.ID(), nil, stranger.ID()) {
+		t.Error("who is connected")
+	}
+}
