@@ -34,6 +34,9 @@ type Config struct {
 	Listen    []string // multiaddrs; see p2p.Config
 	Announce  []string
 	Bootstrap []string // multiaddrs with /p2p/
+	Relay     bool
+	Relays    []string // multiaddrs with /p2p/
+	PerIP     int      // p2p.Config.PerAddressConns
 
 	// Timeout is how long a request waits to become final when its caller
 	// set no deadline. Default 10 s.
@@ -115,6 +118,10 @@ func (n *Node) connect(m *Machine) error {
 	if err != nil {
 		return err
 	}
+	relays, err := p2p.ParsePeers(n.cfg.Relays)
+	if err != nil {
+		return err
+	}
 	var members []peer.ID
 	for _, p := range m.peers {
 		id, err := peer.Decode(string(p))
@@ -127,6 +134,7 @@ func (n *Node) connect(m *Machine) error {
 		Key: key, Network: n.id, Version: n.cfg.Version,
 		Listen: n.cfg.Listen, Announce: n.cfg.Announce,
 		Bootstrap: bootstrap, Members: members,
+		Relay: n.cfg.Relay, Relays: relays, PerAddressConns: n.cfg.PerIP,
 		Datastore: store.Datastore(n.cfg.Store, []byte("p")),
 		Log:       n.log,
 		Handler: p2p.Handler{
