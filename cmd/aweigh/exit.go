@@ -25,6 +25,7 @@ const (
 	exitUndecided   = 5
 	exitUnreachable = 6
 	exitUnverified  = 7
+	exitUnwell      = 8
 )
 
 const exitHelp = `Exit codes:
@@ -35,7 +36,8 @@ const exitHelp = `Exit codes:
   4  a condition did not hold, or a write was ordered and failed: nothing changed
   5  not committed yet, and may still commit: repeating with the same --nonce is safe
   6  no node, or too few anchors, can be reached
-  7  a proof does not hold`
+  7  a proof does not hold
+  8  "doctor" found something that fails`
 
 // errUsage is wrapped by errors about the command line.
 var errUsage = errors.New("usage")
@@ -45,6 +47,7 @@ var codes = []struct {
 	err  error
 	code int
 }{
+	{errUnwell, exitUnwell},
 	{errUsage, exitUsage},
 	{config.ErrConfig, exitUsage},
 	{daemon.ErrSettings, exitUsage},
