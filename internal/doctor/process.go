@@ -154,7 +154,7 @@ func (e *exam) newest() (newest time.Time) {
 		return newest
 	}
 	for _, f := range files {
-		if info, err := f.Info(); err == nil && info.ModTime().After(newest) {
+		if info, err := f.Info(); err == nil && f.Name() != "LOCK" && info.ModTime().After(newest) {
 			newest = info.ModTime()
 		}
 	}
