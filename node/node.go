@@ -98,9 +98,10 @@ func New(cfg Config) (*Node, error) {
 		return nil, err
 	}
 	n.checker = network.Checker()
+	start := time.Now()
 	n.runner = &runner{
 		machine: m, store: cfg.Store, carrier: n, key: cfg.Identity,
-		limits: cfg.Genesis.Policy.Limits, notes: n.note, start: time.Now(),
+		limits: cfg.Genesis.Policy.Limits, notes: n.note, start: start, began: aweigh.InstantOf(start),
 		events: make(chan Event, 4096), submits: make(chan *submission, 4096), looks: make(chan chan Status), replies: newReplies(),
 	}
 	status := m.Status()
