@@ -86,6 +86,10 @@ func TestClockAnHourOffHarmsItsAnchorAlone(t *testing.T) {
 func TestClockAMinuteOffStillVotes(t *testing.T) {
 	for _, by := range []time.Duration{time.Minute, -time.Minute, time.Hour, -time.Hour} {
 		w := startedWrong(t, 1, by)
+		w.writes(t, "before", 20, w.Nodes[:3]...)
+		if ahead := w.Nodes[0].Status().Head.Time.Sub(w.now); ahead > 500*time.Millisecond {
+			t.Errorf("%v: the newest block is %v ahead of the clocks of those who are right", by, ahead)
+		}
 		w.Nodes[2].Crash(0)
 		var r node.Reply
 		w.Nodes[0].submit("/a", &r)
