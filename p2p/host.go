@@ -129,6 +129,7 @@ func (h *Host) Start() error {
 	if err := h.peers.watch(); err != nil {
 		return fmt.Errorf("p2p: watch connections: %w", err)
 	}
+	h.refuseCircuits()
 	h.host.SetStreamHandler(h.framesID, h.receiveFrames)
 	h.host.SetStreamHandler(h.pullID, h.answer(h.cfg.MaxFrame, h.cfg.Handler.Request))
 	h.host.SetStreamHandler(h.peersID, h.answer(maxPeersRequest, h.answerPeers))

@@ -9,6 +9,7 @@ import (
 	dssync "github.com/ipfs/go-datastore/sync"
 	"github.com/libp2p/go-libp2p/core/crypto"
 	"github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/p2p/protocol/circuitv2/proto"
 )
 
 // group is hosts that are members of one network, each with a memory that
@@ -191,5 +192,10 @@ func TestRelayServesItsOwnNetworkAlone(t *testing.T) {
 	}
 	if acl.AllowConnect(stranger.ID(), nil, friend.ID()) || acl.AllowConnect(friend.ID(), nil, stranger.ID()) {
 		t.Error("who is connected")
+	}
+	for _, h := range []*Host{relay, friend} {
+		if slices.Contains(h.host.Mux().Protocols(), proto.ProtoIDv2Stop) {
+			t.Error("a host that needs no relay takes relayed connections")
+		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/event"
 	"github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/p2p/protocol/circuitv2/client"
+	"github.com/libp2p/go-libp2p/p2p/protocol/circuitv2/proto"
 	"github.com/libp2p/go-libp2p/p2p/protocol/circuitv2/relay"
 	ma "github.com/multiformats/go-multiaddr"
 )
@@ -57,6 +58,14 @@ func (known ownNetwork) AllowReserve(id peer.ID, _ ma.Multiaddr) bool { return k
 // AllowConnect implements relay.ACLFilter.
 func (known ownNetwork) AllowConnect(from peer.ID, _ ma.Multiaddr, to peer.ID) bool {
 	return known(from) && known(to)
+}
+
+// refuseCircuits takes no relayed connection where nobody needs one to come in:
+// they carry no address of their own that could be counted.
+func (h *Host) refuseCircuits() {
+	if len(h.cfg.Relays) == 0 {
+		h.host.RemoveStreamHandler(proto.ProtoIDv2Stop)
+	}
 }
 
 // slot is the way to this host through one relay.
