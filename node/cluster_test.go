@@ -27,6 +27,12 @@ type cluster struct {
 
 func startCluster(t testing.TB, n int, mode quorum.Mode) *cluster {
 	t.Helper()
+	return startClusterWith(t, n, mode, func(int, *Node) {})
+}
+
+// startClusterWith has each node changed before it starts.
+func startClusterWith(t testing.TB, n int, mode quorum.Mode, change func(int, *Node)) *cluster {
+	t.Helper()
 	c := &cluster{t: t}
 	dir := t.TempDir()
 	keys := make([]votes.PrivateKey, 2*n)
@@ -62,6 +68,7 @@ func startCluster(t testing.TB, n int, mode quorum.Mode) *cluster {
 		if err != nil {
 			t.Fatal(err)
 		}
+		change(i, node)
 		if err := node.Start(); err != nil {
 			t.Fatal(err)
 		}

@@ -34,6 +34,9 @@ type Config struct {
 	Listen    []string // multiaddrs; see p2p.Config
 	Announce  []string
 	Bootstrap []string // multiaddrs with /p2p/
+	Relay     bool
+	Relays    []string // multiaddrs with /p2p/
+	PerIP     int      // p2p.Config.PerAddressConns
 
 	// Timeout is how long a request waits to become final when its caller
 	// set no deadline. Default 10 s.
@@ -99,9 +102,10 @@ func New(cfg Config) (*Node, error) {
 		return nil, err
 	}
 	n.checker = network.Checker()
+	start := time.Now()
 	n.runner = &runner{
 		machine: m, store: cfg.Store, carrier: n, key: cfg.Identity,
-		limits: cfg.Genesis.Policy.Limits, notes: n.note, start: time.Now(),
+		limits: cfg.Genesis.Policy.Limits, notes: n.note, start: start, began: aweigh.InstantOf(start),
 		events: make(chan Event, 4096), submits: make(chan *submission, 4096), looks: make(chan chan Status), replies: newReplies(),
 	}
 	status := m.Status()
@@ -119,6 +123,10 @@ func (n *Node) connect(m *Machine) error {
 	if err != nil {
 		return err
 	}
+	relays, err := p2p.ParsePeers(n.cfg.Relays)
+	if err != nil {
+		return err
+	}
 	var members []peer.ID
 	for _, p := range m.peers {
 		id, err := peer.Decode(string(p))
@@ -131,6 +139,7 @@ func (n *Node) connect(m *Machine) error {
 		Key: key, Network: n.id, Version: n.cfg.Version,
 		Listen: n.cfg.Listen, Announce: n.cfg.Announce,
 		Bootstrap: bootstrap, Members: members,
+		Relay: n.cfg.Relay, Relays: relays, PerAddressConns: n.cfg.PerIP,
 		Datastore: store.Datastore(n.cfg.Store, []byte("p")),
 		Log:       n.log,
 		Handler: p2p.Handler{

@@ -30,7 +30,8 @@ type runner struct {
 	key     votes.PrivateKey // signs what clients of this node submit
 	limits  scope.Limits
 	notes   func(Note)
-	start   time.Time
+	start   time.Time      // by the monotonic clock
+	began   aweigh.Instant // the same, by the wall clock
 
 	events  chan Event
 	submits chan *submission
@@ -50,7 +51,7 @@ const maxBatch = 1024
 // now is the wall clock at start plus the monotonic time since: steps of the
 // wall clock do not reach the machine.
 func (r *runner) now() aweigh.Instant {
-	return aweigh.InstantOf(r.start).Add(time.Since(r.start))
+	return r.began.Add(time.Since(r.start))
 }
 
 // run feeds the machine until ctx ends, or until the node must stop: its store

@@ -38,7 +38,8 @@ func (h *Host) watchMembers() {
 func (h *Host) checkAlive(id peer.ID) {
 	ctx, cancel := context.WithTimeout(h.ctx, aliveWithin)
 	defer cancel()
-	if r := <-ping.Ping(ctx, h.host, id); r.Error != nil && h.ctx.Err() == nil {
+	// Ping closes its channel without a word when ctx ends.
+	if r, ok := <-ping.Ping(ctx, h.host, id); (!ok || r.Error != nil) && h.ctx.Err() == nil {
 		h.count.Silent.Add(1)
 		h.host.Network().ClosePeer(id)
 	}

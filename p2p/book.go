@@ -23,7 +23,9 @@ const (
 	maxRecord = 4 << 10 // bytes of one peer's record
 )
 
-// book remembers the addresses of peers that have proven to be of this network.
+// book remembers the addresses of peers that have proven to be of this network,
+// and of members by hearsay, since those belong to it whoever says so: two
+// members that never ran at the same time as a third still find each other.
 // It keeps each peer's own signed record (libp2p RFC 0003), so that it can be
 // passed on without anyone having to trust who passes it.
 type book struct {
@@ -70,7 +72,7 @@ func (b *book) record(id peer.ID, sealed *record.Envelope) {
 }
 
 // put remembers an entry, unless a newer one of the peer is known. The entry
-// seen longest ago makes room.
+// seen longest ago makes room, those of members last.
 func (b *book) put(id peer.ID, e entry) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -78,17 +80,23 @@ func (b *book) put(id peer.ID, e entry) {
 		return
 	}
 	if _, ok := b.known[id]; !ok && len(b.known) >= maxKnown {
-		var oldest peer.ID
-		for other, o := range b.known {
-			if oldest == "" || o.seen.Before(b.known[oldest].seen) {
-				oldest = other
-			}
-		}
-		delete(b.known, oldest)
+		delete(b.known, b.oldest())
 	}
 	e.seen = time.Now()
 	b.known[id] = e
 	b.dirty = true
+}
+
+// oldest is the peer to forget first. b.mu is held.
+func (b *book) oldest() (oldest peer.ID) {
+	var member bool
+	for id, e := range b.known {
+		m := b.h.dialer.isMember(id)
+		if oldest == "" || member && !m || member == m && e.seen.Before(b.known[oldest].seen) {
+			oldest, member = id, m
+		}
+	}
+	return oldest
 }
 
 // addrs are the remembered addresses of a peer.

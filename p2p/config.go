@@ -26,6 +26,9 @@ type Config struct {
 	Listen   []string // multiaddrs; every IPv4 interface, TCP and QUIC, any port
 	Announce []string // multiaddrs told to peers instead of those listened on, for hosts behind NAT
 
+	Relay  bool            // carry connections to peers of this network that nobody can dial
+	Relays []peer.AddrInfo // hosts with Relay through which others reach this one, which nobody can dial
+
 	Bootstrap []peer.AddrInfo // dialled while fewer than Target peers are connected
 	Members   []peer.ID       // see Host.SetMembers
 	Target    int             // peers to find through peer exchange; 16

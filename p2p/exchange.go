@@ -95,7 +95,14 @@ func (h *Host) askPeers(to peer.ID, missing []peer.ID) (news int) {
 		if len(r.Sealed) > maxRecord || id == h.ID() || h.dialer.connected(id) || h.dialer.hasHeard(r) {
 			continue
 		}
-		if e, err := r.open(); err == nil && h.dialer.heard(id, e) {
+		e, err := r.open()
+		if err != nil {
+			continue
+		}
+		if h.dialer.isMember(id) {
+			h.book.put(id, e)
+		}
+		if h.dialer.heard(id, e) {
 			news++
 		}
 	}

@@ -72,11 +72,11 @@ func New(cfg Config) (*Host, error) {
 	}
 	h.ctx, h.cancel = context.WithCancel(context.Background())
 	h.gate = newGate(&h.count.GateRefusals)
-	if h.host, err = newLibp2p(cfg, h.gate, announce); err != nil {
+	h.peers = newTable(h)
+	if h.host, err = newLibp2p(cfg, h.gate, announce, relayOptions(cfg, h.knows)); err != nil {
 		h.cancel()
 		return nil, fmt.Errorf("p2p: start libp2p: %w", err)
 	}
-	h.peers = newTable(h)
 	h.book = newBook(h)
 	h.dialer = newDialer(h)
 	if h.gossip, err = newGossip(h); err != nil {
@@ -87,9 +87,9 @@ func New(cfg Config) (*Host, error) {
 }
 
 // newLibp2p builds the libp2p host with every part named: nothing that libp2p
-// would add by default (relay, AutoNAT, address discovery) is wanted in a
-// network whose nodes know their addresses.
-func newLibp2p(cfg Config, g *gate, announce []ma.Multiaddr) (host.Host, error) {
+// would add by default (AutoNAT, address discovery) is wanted in a network whose
+// nodes know their addresses.
+func newLibp2p(cfg Config, g *gate, announce []ma.Multiaddr, more []libp2p.Option) (host.Host, error) {
 	resources, err := newResources(cfg)
 	if err != nil {
 		return nil, err
@@ -111,15 +111,13 @@ func newLibp2p(cfg Config, g *gate, announce []ma.Multiaddr) (host.Host, error) 
 		libp2p.ConnectionManager(conns),
 		libp2p.ConnectionGater(g),
 		libp2p.SwarmOpts(swarm.WithDialRanker(tcpFirst)),
-		libp2p.DisableRelay(),
-		libp2p.ForceReachabilityPublic(), // no AutoNAT probes
 		libp2p.DisableIdentifyAddressDiscovery(),
 		libp2p.DisableMetrics(), // libp2p's go to a process-wide registry
 	}
 	if len(announce) > 0 {
 		options = append(options, libp2p.AddrsFactory(func([]ma.Multiaddr) []ma.Multiaddr { return announce }))
 	}
-	return libp2p.New(options...)
+	return libp2p.New(append(options, more...)...)
 }
 
 // Start listens, and begins to dial and to call the handler.
@@ -131,6 +129,7 @@ func (h *Host) Start() error {
 	if err := h.peers.watch(); err != nil {
 		return fmt.Errorf("p2p: watch connections: %w", err)
 	}
+	h.refuseCircuits()
 	h.host.SetStreamHandler(h.framesID, h.receiveFrames)
 	h.host.SetStreamHandler(h.pullID, h.answer(h.cfg.MaxFrame, h.cfg.Handler.Request))
 	h.host.SetStreamHandler(h.peersID, h.answer(maxPeersRequest, h.answerPeers))
@@ -139,10 +138,12 @@ func (h *Host) Start() error {
 	}
 	h.book.load()
 	h.dialer.keep(h.cfg.Bootstrap)
+	h.dialer.keep(h.cfg.Relays)
 	h.SetMembers(h.cfg.Members)
 	h.spawn(h.dialer.run)
 	h.spawn(h.exchange)
 	h.spawn(h.watchMembers)
+	h.spawn(h.keepSlots)
 	return nil
 }
 
@@ -191,6 +192,9 @@ func (h *Host) spawn(f func()) {
 
 // ID is the host's identity.
 func (h *Host) ID() peer.ID { return h.host.ID() }
+
+// knows reports whether a peer is connected and of this network.
+func (h *Host) knows(id peer.ID) bool { return h.peers.find(id) != nil }
 
 // Addrs are the host's full addresses, ending in /p2p/ and its ID, as
 // ParsePeers reads them.

@@ -2,6 +2,7 @@ package p2p
 
 import (
 	"errors"
+	"net"
 	"slices"
 	"sync"
 	"testing"
@@ -72,18 +73,61 @@ func TestPeerIsFoundAgainAfterItRestarts(t *testing.T) {
 	eventually(t, "frames flow again", func() bool { return in.len() == 1 })
 }
 
+// TestThirtyHostsJoinThroughOneAddress uses an address of the machine that is
+// no loopback address, since libp2p counts no connections of those.
 func TestThirtyHostsJoinThroughOneAddress(t *testing.T) {
-	first := start(t, nil)
-	hosts := []*Host{first}
+	listen := []string{"/ip4/" + ownAddress(t) + "/tcp/0"}
+	first := start(t, func(c *Config) { c.Listen = listen })
+	var hosts []*Host
 	for range 29 {
-		hosts = append(hosts, start(t, func(c *Config) { c.Bootstrap = []peer.AddrInfo{first.Info()} }))
+		hosts = append(hosts, start(t, func(c *Config) { c.Listen = listen; c.Bootstrap = []peer.AddrInfo{first.Info()} }))
 	}
 	eventually(t, "all reach the first", func() bool { return first.Stats().Peers == 29 })
-	for i, h := range hosts {
+	for i, h := range append(hosts, first) {
 		if s := h.Stats(); s.Foreign+s.GateRefusals > 0 {
 			t.Errorf("host %d refused someone: %+v", i, s)
 		}
 	}
+}
+
+// TestOneAddressHasALimit shows that the test above is not exempt from it.
+func TestOneAddressHasALimit(t *testing.T) {
+	listen := []string{"/ip4/" + ownAddress(t) + "/tcp/0"}
+	first := start(t, func(c *Config) { c.Listen = listen; c.PerAddressConns = 2 })
+	var hosts []*Host
+	for range 6 {
+		h := start(t, func(c *Config) { c.Listen = listen; c.Target = 1 })
+		h.Hint(first.Info())
+		hosts = append(hosts, h)
+	}
+	eventually(t, "four are turned away", func() bool {
+		failed := 0
+		for _, h := range hosts {
+			if !connected(h, first) && h.Stats().DialsFailed > 0 {
+				failed++
+			}
+		}
+		return failed == 4
+	})
+	if n := first.Stats().Peers; n != 2 {
+		t.Errorf("%d peers, not 2", n)
+	}
+}
+
+// ownAddress is an IPv4 address of this machine that others could reach.
+func ownAddress(t testing.TB) string {
+	t.Helper()
+	addrs, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range addrs {
+		if ip, ok := a.(*net.IPNet); ok && ip.IP.To4() != nil && ip.IP.IsGlobalUnicast() {
+			return ip.IP.String()
+		}
+	}
+	t.Skip("this machine has loopback addresses alone")
+	return ""
 }
 
 // TestManyPeersBehindOneAddressAreAdmitted asks the resource manager directly,

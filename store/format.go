@@ -40,7 +40,7 @@ func checkFormat(db *pebble.DB, dir string, known bool) error {
 	if !empty {
 		return fmt.Errorf("%w: %s is a database of another program: choose another directory", ErrFormat, dir)
 	}
-	if err := db.Set(formatKey, []byte(format), pebble.Sync); err != nil {
+	if err := db.Set(formatKey, []byte(format), pebble.Sync); err != nil && !errors.Is(err, pebble.ErrReadOnly) {
 		return fmt.Errorf("store: write format of %s: %w", dir, err)
 	}
 	return nil

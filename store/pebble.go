@@ -23,6 +23,10 @@ type Options struct {
 	// as a table; 0 means 16 MiB. Small stores take less: it starts at 256 KiB.
 	// At most four times as much can be waiting, then commits wait too.
 	MemTableBytes uint64
+	// ReadOnly changes nothing in the directory: no log is replayed onto the
+	// disk, commits fail, and a store that is not there is an error. It takes
+	// the lock all the same.
+	ReadOnly bool
 }
 
 // Pebble is a Store in a directory. Safe for concurrent use: commits are
@@ -99,6 +103,7 @@ func tuned(o Options, fs *diskFS) *pebble.Options {
 	}
 	p := &pebble.Options{
 		FS:                          fs,
+		ReadOnly:                    o.ReadOnly,
 		CacheSize:                   o.CacheBytes,
 		MemTableSize:                o.MemTableBytes,
 		MemTableStopWritesThreshold: 4,

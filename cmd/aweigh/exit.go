@@ -28,6 +28,7 @@ const (
 	exitUnreachable = 6
 	exitUnverified  = 7
 	exitStore       = 8
+	exitUnwell      = 9
 )
 
 const exitHelp = `Exit codes:
@@ -39,7 +40,8 @@ const exitHelp = `Exit codes:
   5  not committed yet, and may still commit: repeating with the same --nonce is safe
   6  no node, or too few anchors, can be reached
   7  a proof does not hold
-  8  the node's disk failed, or its store is damaged`
+  8  the node's disk failed, or its store is damaged
+  9  "doctor" found something that fails`
 
 // errUsage is wrapped by errors about the command line.
 var errUsage = errors.New("usage")
@@ -52,6 +54,7 @@ var codes = []struct {
 	{store.ErrDamaged, exitStore},
 	{store.ErrFailed, exitStore},
 	{votes.ErrRecord, exitStore},
+	{errUnwell, exitUnwell},
 	{errUsage, exitUsage},
 	{config.ErrConfig, exitUsage},
 	{daemon.ErrSettings, exitUsage},

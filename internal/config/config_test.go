@@ -19,6 +19,7 @@ func flags(t *testing.T, args ...string) *pflag.FlagSet {
 	f.StringSlice("listen", []string{"x"}, "")
 	f.Bool("api-open", false, "")
 	f.Duration("timeout", time.Second, "")
+	f.Int("conns", 0, "")
 	if err := f.Parse(args); err != nil {
 		t.Fatal(err)
 	}
@@ -85,6 +86,27 @@ func TestListsComeFromEverywhere(t *testing.T) {
 	}
 }
 
+func TestNumbersComeFromEverywhere(t *testing.T) {
+	name := written(t, "conns: 40\n")
+	get := func(args ...string) int {
+		k, err := Load(flags(t, args...), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return k.Int("conns")
+	}
+	if got := get(); got != 40 {
+		t.Errorf("file: %d", got)
+	}
+	if got := get("--conns=42"); got != 42 {
+		t.Errorf("flag: %d", got)
+	}
+	t.Setenv("AWEIGH_CONNS", "41")
+	if got := get(); got != 41 {
+		t.Errorf("environment: %d", got)
+	}
+}
+
 func TestUnknownKeysAreRefusedWithTheirLine(t *testing.T) {
 	for text, want := range map[string]string{
 		"# x\napi-open: true\napi-lisen: y\n": `:3: unknown key "api-lisen"; did you mean "api-listen"?`,
@@ -107,6 +129,8 @@ func TestValuesOfAnotherTypeAreRefusedWithTheirPlace(t *testing.T) {
 		"\napi-open: maybe\n":          `:2: api-open is true or false, not "maybe"`,
 		"timeout: soon\n":              `:1: timeout is a duration such as 10s or 1m30s, not "soon"`,
 		"timeout: 10\n":                `:1: timeout is a duration such as 10s or 1m30s, not 10`,
+		"conns: many\n":                `:1: conns is a whole number, not "many"`,
+		"conns: 1.5\n":                 `:1: conns is a whole number, not 1.5`,
 		"listen: x\n":                  `:1: listen is a list such as [a, b], not "x"`,
 		"listen: [x, [y]]\n":           `:1: listen is a list of texts, and a list is none`,
 		"api-listen: {host: x}\n":      `:1: api-listen is a text, not a map; put it in quotes`,
@@ -120,12 +144,12 @@ func TestValuesOfAnotherTypeAreRefusedWithTheirPlace(t *testing.T) {
 			t.Errorf("%q: got %v, want %s", text, err, want)
 		}
 	}
-	for _, text := range []string{"---\napi-open: true\n", "timeout: 10s\nlisten: []\n", ""} {
+	for _, text := range []string{"---\napi-open: true\n", "timeout: 10s\nlisten: []\nconns: 40\n", ""} {
 		if _, err := Load(flags(t), written(t, text)); err != nil {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
-	for name, value := range map[string]string{"AWEIGH_API_OPEN": "maybe", "AWEIGH_TIMEOUT": "10"} {
+	for name, value := range map[string]string{"AWEIGH_API_OPEN": "maybe", "AWEIGH_TIMEOUT": "10", "AWEIGH_CONNS": "x"} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv(name, value)
 			if _, err := Load(flags(t), ""); !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), name+": ") {

@@ -24,6 +24,10 @@ func checkValue(f *pflag.Flag, value any) error {
 			return fmt.Errorf("%s is a duration such as 10s or 1m30s, not %s", f.Name, shown(value))
 		}
 		return checkText(f, text)
+	case "int":
+		if _, ok := value.(int); !ok {
+			return fmt.Errorf("%s is a whole number, not %s", f.Name, shown(value))
+		}
 	case "stringSlice":
 		list, ok := value.([]any)
 		if !ok {
@@ -49,6 +53,10 @@ func checkText(f *pflag.Flag, text string) error {
 	case "bool":
 		if _, err := strconv.ParseBool(text); err != nil {
 			return fmt.Errorf("%s is true or false, not %q", f.Name, text)
+		}
+	case "int":
+		if _, err := strconv.Atoi(text); err != nil {
+			return fmt.Errorf("%s is a whole number, not %q", f.Name, text)
 		}
 	case "duration":
 		if _, err := time.ParseDuration(text); err != nil {

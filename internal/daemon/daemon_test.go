@@ -27,6 +27,9 @@ func founded(t *testing.T) (home.Dir, home.Settings) {
 	return dir, s
 }
 
+// aRelay is a relay's address.
+const aRelay = "/ip4/192.0.2.1/tcp/1/p2p/12D3KooWEyoppNCUx8Yx66oV9fJnriXwCcXwDDUA2kj6vnc6iDEp"
+
 func TestWhatCannotBeOpenedIsAnErrorAndLeavesNothingOpen(t *testing.T) {
 	dir, good := founded(t)
 	log := slog.New(slog.DiscardHandler)
@@ -39,6 +42,10 @@ func TestWhatCannotBeOpenedIsAnErrorAndLeavesNothingOpen(t *testing.T) {
 		"udp alone":      func(s *home.Settings) { s.Listen = []string{"/ip4/127.0.0.1/udp/0"} },
 		"announce":       func(s *home.Settings) { s.Announce = []string{"nonsense"} },
 		"bootstrap":      func(s *home.Settings) { s.Bootstrap = []string{"/ip4/127.0.0.1/tcp/1"} },
+		"relays":         func(s *home.Settings) { s.Relays = []string{"/ip4/127.0.0.1/tcp/1"} },
+		"hidden relay":   func(s *home.Settings) { s.Relay, s.Relays = true, []string{aRelay} },
+		"both ways":      func(s *home.Settings) { s.Announce, s.Relays = []string{"/ip4/192.0.2.1/tcp/1"}, []string{aRelay} },
+		"conns per ip":   func(s *home.Settings) { s.PerIP = -1 },
 		"api":            func(s *home.Settings) { s.API = "nonsense" },
 		"open api":       func(s *home.Settings) { s.API = "0.0.0.0:0" },
 		"metrics":        func(s *home.Settings) { s.Metrics = "9177" },

@@ -42,6 +42,18 @@ func Check(s home.Settings) error {
 	if _, err := p2p.ParsePeers(s.Bootstrap); err != nil {
 		return fmt.Errorf("%w: bootstrap: %w", ErrSettings, err)
 	}
+	if _, err := p2p.ParsePeers(s.Relays); err != nil {
+		return fmt.Errorf("%w: relays: %w", ErrSettings, err)
+	}
+	if s.Relay && len(s.Relays) > 0 {
+		return fmt.Errorf("%w: relay and relays: a node that others reach through relays cannot be one itself", ErrSettings)
+	}
+	if len(s.Announce) > 0 && len(s.Relays) > 0 {
+		return fmt.Errorf("%w: announce and relays: a node that has an address to announce needs no relay", ErrSettings)
+	}
+	if s.PerIP < 0 {
+		return fmt.Errorf("%w: conns-per-ip is %d; it is a number of connections, 0 for the default", ErrSettings, s.PerIP)
+	}
 	if err := api.CheckOpen(s.API, s.APIOpen); err != nil {
 		return fmt.Errorf("%w: api-listen: %w", ErrSettings, err)
 	}

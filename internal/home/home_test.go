@@ -12,6 +12,7 @@ func TestSettingsSurviveTheirFile(t *testing.T) {
 		"full": {
 			Name: `a "quoted": # name`, Listen: []string{"/ip4/127.0.0.1/tcp/1", "/ip4/127.0.0.1/udp/1/quic-v1"},
 			Announce: []string{"/dns/example.org/tcp/1"}, Bootstrap: []string{"/ip4/127.0.0.1/tcp/2/p2p/x"},
+			Relay: true, Relays: []string{"/ip4/127.0.0.1/tcp/3/p2p/x"}, PerIP: 40,
 			API: "127.0.0.1:0", APIOpen: true, Metrics: "0.0.0.0:9177", LogLevel: "debug", LogFormat: "json",
 		},
 	} {
@@ -23,7 +24,7 @@ func TestSettingsSurviveTheirFile(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, list := range []*[]string{&got.Listen, &got.Announce, &got.Bootstrap} {
+		for _, list := range []*[]string{&got.Listen, &got.Announce, &got.Bootstrap, &got.Relays} {
 			if len(*list) == 0 {
 				*list = nil
 			}

@@ -16,6 +16,9 @@ type Settings struct {
 	Listen    []string // multiaddrs
 	Announce  []string // multiaddrs
 	Bootstrap []string // multiaddrs ending in /p2p/ and a peer ID
+	Relay     bool     // carry connections to nodes that nobody can dial
+	Relays    []string // multiaddrs of such relays, through which this node is reached
+	PerIP     int      // connections that one IP address may hold; 0 is the default
 	API       string   // host:port
 	APIOpen   bool     // the API may listen on other than loopback addresses
 	Metrics   string   // host:port for metrics and health alone; empty for none
@@ -67,6 +70,13 @@ func (s Settings) yaml() string {
 	list("Multiaddrs on which other nodes reach this one.", "listen", s.Listen)
 	list("Multiaddrs told to other nodes instead, behind NAT.", "announce", s.Announce)
 	list("Nodes to ask first, ending in /p2p/ and their peer ID.", "bootstrap", s.Bootstrap)
+	if s.Relay {
+		b.WriteString("\n# Carry connections to nodes of this network that nobody can dial.\nrelay: true\n")
+	}
+	list("Nodes with \"relay\" through which others reach this one, ending in /p2p/ and a peer ID.", "relays", s.Relays)
+	if s.PerIP != 0 {
+		fmt.Fprintf(&b, "\n# Connections that one IP address may hold.\nconns-per-ip: %d\n", s.PerIP)
+	}
 	one("Where clients reach this node.", "api-listen", s.API)
 	if s.APIOpen {
 		b.WriteString("\n# Whoever reaches the API can write: there is no authentication yet.\napi-open: true\n")
@@ -82,8 +92,8 @@ func (s Settings) yaml() string {
 func SettingsOf(k *koanf.Koanf) Settings {
 	return Settings{
 		Name: k.String("name"), Listen: k.Strings("listen"), Announce: k.Strings("announce"),
-		Bootstrap: k.Strings("bootstrap"), API: k.String("api-listen"), APIOpen: k.Bool("api-open"),
-		Metrics:  k.String("metrics-listen"),
+		Bootstrap: k.Strings("bootstrap"), Relay: k.Bool("relay"), Relays: k.Strings("relays"), PerIP: k.Int("conns-per-ip"),
+		API: k.String("api-listen"), APIOpen: k.Bool("api-open"), Metrics: k.String("metrics-listen"),
 		LogLevel: k.String("log-level"), LogFormat: k.String("log-format"),
 	}
 }

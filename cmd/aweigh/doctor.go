@@ -1,0 +1,82 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/aweigh/aweigh/internal/doctor"
+	"github.com/aweigh/aweigh/internal/home"
+	"github.com/aweigh/aweigh/internal/show"
+)
+
+// errUnwell is returned when the doctor found something that fails.
+var errUnwell = errors.New("something fails: see above for what to do")
+
+func (a *app) doctor() *cobra.Command {
+	c := &cobra.Command{
+		Use: "doctor", Short: "Look for common mistakes around a node", Args: cobra.NoArgs,
+		Long: "Examines the node of a directory, whether it runs or not: settings, permissions, keys,\n" +
+			"genesis and store, other processes, limits, disk, ports, clock, and its health. Each line\n" +
+			"says what was found, and what to do. It takes a few seconds, in which it writes to the disk\n" +
+			"up to 200 times. Run it as the node's user, with the flags and variables of the node.\n\n" +
+			"It changes nothing, but with --fix the permissions of the directory and of the keys.",
+		Example: "  aweigh doctor --data-dir /var/lib/aweigh\n  aweigh doctor --ntp pool.ntp.org\n  aweigh doctor -o json",
+	}
+	file := c.Flags().String("config", "", "settings, YAML (default: config.yaml in the data directory)")
+	ntp := c.Flags().String("ntp", "", "time server to compare the clock with, HOST or HOST:PORT")
+	fix := c.Flags().Bool("fix", false, "correct permissions")
+	output := c.Flags().StringP("output", "o", "table", "table or json")
+	choices(c, "output", "table", "json")
+	settings := nodeFlags(defaultAPI, defaultListen...)
+	c.Flags().AddFlagSet(settings)
+	c.RunE = func(cmd *cobra.Command, _ []string) error {
+		format, err := formatOf(*output, false)
+		if err != nil {
+			return err
+		}
+		dir, s, err := nodeSettings(settings, *file)
+		if err != nil { // a finding like others, so go on with what the flags say
+			name, flagErr := settings.GetString("data-dir")
+			if flagErr != nil {
+				return flagErr
+			}
+			dir = home.Dir(name)
+		}
+		findings := doctor.Examine(cmd.Context(), doctor.Subject{
+			Dir: dir, Settings: s, Problem: err, Version: version(), NTP: *ntp, Fix: *fix,
+		})
+		if err := a.findings(findings, format); err != nil {
+			return err
+		}
+		if doctor.Worst(findings) == doctor.Fail {
+			return errUnwell
+		}
+		return nil
+	}
+	return c
+}
+
+// findings writes one line for each, or all as JSON.
+func (a *app) findings(all []doctor.Finding, format show.Format) error {
+	for i := range all {
+		all[i].Found = message(errors.New(all[i].Found))
+	}
+	if format == show.JSON {
+		return show.Printer{Out: a.out}.JSON(struct {
+			Worst    doctor.Verdict   `json:"worst"`
+			Findings []doctor.Finding `json:"findings"`
+		}{doctor.Worst(all), all})
+	}
+	for _, f := range all {
+		do := ""
+		if f.Do != "" {
+			do = " -> " + show.Line(f.Do)
+		}
+		if _, err := fmt.Fprintf(a.out, "%-11s  %-11s  %s%s\n", f.Verdict, f.Check, show.Line(f.Found), do); err != nil {
+			return err
+		}
+	}
+	return nil
+}

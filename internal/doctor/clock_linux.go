@@ -1,0 +1,21 @@
+package doctor
+
+import (
+	"fmt"
+	"syscall"
+	"time"
+)
+
+// timeError is what adjtimex(2) answers while nobody synchronizes the clock.
+const timeError = 5
+
+// kernelClock says whether the kernel was told that the clock is synchronized,
+// and within which bound.
+func kernelClock() (synced bool, bound time.Duration, err error) {
+	var t syscall.Timex
+	state, err := syscall.Adjtimex(&t)
+	if err != nil {
+		return false, 0, fmt.Errorf("the system does not tell: %w", err)
+	}
+	return state != timeError, time.Duration(t.Maxerror) * time.Microsecond, nil
+}

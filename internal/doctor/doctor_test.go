@@ -1,0 +1,249 @@
+package doctor
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aweigh/aweigh"
+	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
+	"github.com/aweigh/aweigh/internal/founding"
+	"github.com/aweigh/aweigh/internal/home"
+	"github.com/aweigh/aweigh/quorum"
+)
+
+// founded is a new node's directory and settings.
+func founded(t *testing.T, at time.Time) Subject {
+	t.Helper()
+	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
+	dir := home.Dir(filepath.Join(t.TempDir(), "node"))
+	s := home.Settings{Name: "one", Listen: []string{"/ip4/127.0.0.1/tcp/0"}, API: "127.0.0.1:0"}
+	self, err := founding.Self(dir, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan := founding.Plan{Dir: dir, Settings: s, Self: self, Network: "n", Mode: quorum.BFT, Now: aweigh.InstantOf(at)}
+	if _, err := plan.Found(); err != nil {
+		t.Fatal(err)
+	}
+	return Subject{Dir: dir, Settings: s}
+}
+
+// verdict is the finding of one check.
+func verdict(t *testing.T, findings []Finding, check string) Finding {
+	t.Helper()
+	for _, f := range findings {
+		if f.Check == check {
+			if f.Do == "" && (f.Verdict == Warn || f.Verdict == Fail) {
+				t.Errorf("nothing to do: %+v", f)
+			}
+			return f
+		}
+	}
+	t.Fatalf("no finding for %s in %+v", check, findings)
+	return Finding{}
+}
+
+func want(t *testing.T, findings []Finding, check string, v Verdict, text string) {
+	t.Helper()
+	if f := verdict(t, findings, check); f.Verdict != v || !strings.Contains(f.Found, text) {
+		t.Errorf("%s: %s, %q; want %s, %q", check, f.Verdict, f.Found, v, text)
+	}
+}
+
+func TestMistakesAreFound(t *testing.T) {
+	for name, c := range map[string]struct {
+		spoil       func(t *testing.T, s *Subject)
+		check, text string
+	}{
+		"a port in use": {func(t *testing.T, s *Subject) {
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { l.Close() })
+			s.Settings.Listen = []string{fmt.Sprintf("/ip4/127.0.0.1/tcp/%d", l.Addr().(*net.TCPAddr).Port)}
+		}, "ports", "in use by another program"},
+		"an open API": {func(_ *testing.T, s *Subject) { s.Settings.API = "0.0.0.0:7177" }, "settings", "loopback"},
+		"a broken key": {func(t *testing.T, s *Subject) {
+			if err := os.WriteFile(s.Dir.Anchor(), []byte("ed25519:zz\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}, "keys", "anchor.key"},
+		"another identity": {func(t *testing.T, s *Subject) {
+			if err := os.Remove(s.Dir.Identity()); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.Dir.NewKey(s.Dir.Identity()); err != nil {
+				t.Fatal(err)
+			}
+		}, "genesis", "expects the anchor"},
+		"no genesis": {func(t *testing.T, s *Subject) {
+			if err := os.Remove(s.Dir.Genesis()); err != nil {
+				t.Fatal(err)
+			}
+		}, "genesis", "no genesis"},
+		"a clock set back": {func(t *testing.T, s *Subject) {
+			name := filepath.Join(s.Dir.Store(), "000001.log")
+			if err := os.MkdirAll(s.Dir.Store(), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(name, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Chtimes(name, time.Time{}, time.Now().Add(time.Hour)); err != nil {
+				t.Fatal(err)
+			}
+		}, "clock", "was set back"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := founded(t, time.Now())
+			for _, f := range Examine(t.Context(), s) {
+				if f.Verdict == Fail {
+					t.Errorf("before: %+v", f)
+				}
+			}
+			c.spoil(t, &s)
+			findings := Examine(t.Context(), s)
+			want(t, findings, c.check, Fail, c.text)
+			if Worst(findings) != Fail {
+				t.Error("that does not fail")
+			}
+		})
+	}
+}
+
+func TestClockBeforeTheNetworkIsNoticed(t *testing.T) {
+	want(t, Examine(t.Context(), founded(t, time.Now().Add(time.Hour))), "clock", Fail, "was founded")
+}
+
+func TestWhatIsNotThereIsNotMade(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "none")
+	findings := Examine(t.Context(), Subject{Dir: home.Dir(dir), Settings: home.Settings{Listen: []string{"/ip4/127.0.0.1/tcp/0"}, API: "127.0.0.1:0"}})
+	want(t, findings, "directory", Fail, "none")
+	if _, err := os.Stat(dir); err == nil {
+		t.Error("the directory was made")
+	}
+}
+
+// TestExaminationLeavesNothing compares the directory before and after.
+func TestExaminationLeavesNothing(t *testing.T) {
+	s := founded(t, time.Now())
+	list := func() (all []string) {
+		entries, err := os.ReadDir(string(s.Dir))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			all = append(all, e.Name())
+		}
+		return all
+	}
+	before := list()
+	Examine(t.Context(), s)
+	if after := list(); fmt.Sprint(before) != fmt.Sprint(after) {
+		t.Errorf("%v became %v", before, after)
+	}
+}
+
+func TestHealthInWords(t *testing.T) {
+	anchors := []*aweighv1.Anchor{{Id: []byte{1}, Name: "oslo", Reachable: true}, {Id: []byte{2}, Name: "riga"}}
+	for name, c := range map[string]struct {
+		status      *aweighv1.StatusResponse
+		check, text string
+		verdict     Verdict
+	}{
+		"no quorum":    {&aweighv1.StatusResponse{FailuresLeft: -1, Anchors: anchors}, "quorum", "0 of 0", Fail},
+		"one missing":  {&aweighv1.StatusResponse{Anchors: anchors}, "quorum", "0 more may stop", Warn},
+		"alone":        {&aweighv1.StatusResponse{Anchors: anchors}, "peers", "nobody", Fail},
+		"other":        {&aweighv1.StatusResponse{Version: "x"}, "version", "x", Warn},
+		"lost state":   {&aweighv1.StatusResponse{LostState: true}, "standing", "signs nothing more", Fail},
+		"at fault":     {&aweighv1.StatusResponse{Anchor: []byte{1}, Faulty: [][]byte{{1}}}, "standing", "conflicting", Fail},
+		"fault beside": {&aweighv1.StatusResponse{Anchor: []byte{1}, Faulty: [][]byte{{2}}}, "standing", "1 other", Warn},
+		"idle":         {&aweighv1.StatusResponse{Header: &aweighv1.Header{Height: 7}}, "height", "7, idle", OK},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := &exam{ctx: t.Context(), status: c.status}
+			e.checkHealth()
+			want(t, e.findings, c.check, c.verdict, c.text)
+			if c.check == "quorum" && !strings.Contains(verdict(t, e.findings, "quorum").Do, "riga") {
+				t.Error("who is missing is not named")
+			}
+		})
+	}
+}
+
+// TestTimeServerIsCompared asks a server whose clock is wrong.
+func TestTimeServerIsCompared(t *testing.T) {
+	for name, c := range map[string]struct {
+		ahead   time.Duration // of the server
+		verdict Verdict
+		text    string
+	}{
+		"right":  {0, OK, "off by"},
+		"late":   {time.Hour, Fail, "off by -1h0m0s"},
+		"early":  {-time.Hour, Fail, "off by 1h0m0s"},
+		"little": {200 * time.Millisecond, Warn, "off by"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := &exam{ctx: t.Context(), Subject: Subject{NTP: timeServer(t, c.ahead)}}
+			e.checkClock()
+			want(t, e.findings, "clock", c.verdict, c.text)
+		})
+	}
+	e := &exam{ctx: t.Context(), Subject: Subject{NTP: "127.0.0.1:1"}}
+	e.checkClock()
+	want(t, e.findings, "clock", NotChecked, "did not tell the time")
+}
+
+// timeServer answers as RFC 5905 says, with a clock that is ahead.
+func timeServer(t *testing.T, ahead time.Duration) (address string) {
+	t.Helper()
+	c, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	t.Cleanup(func() { c.Close(); <-done })
+	go func() {
+		defer close(done)
+		question := make([]byte, 48)
+		for {
+			n, from, err := c.ReadFrom(question)
+			if err != nil {
+				return
+			}
+			if n != 48 || question[0] != 0x23 {
+				continue
+			}
+			answer := make([]byte, 48)
+			answer[0], answer[1] = 4<<3|4, 1
+			copy(answer[24:32], question[40:48])
+			binary.BigEndian.PutUint64(answer[32:], ntpStamp(time.Now().Add(ahead)))
+			binary.BigEndian.PutUint64(answer[40:], ntpStamp(time.Now().Add(ahead)))
+			if _, err := c.WriteTo(answer, from); err != nil {
+				return
+			}
+		}
+	}()
+	return c.LocalAddr().String()
+}
+
+func TestStampsSurviveTheirEra(t *testing.T) {
+	for _, at := range []string{"2026-11-21T00:00:00.25Z", "2036-02-07T06:28:16.5Z", "2040-01-01T00:00:00Z"} {
+		when, err := time.Parse(time.RFC3339Nano, at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := make([]byte, 8)
+		binary.BigEndian.PutUint64(b, ntpStamp(when))
+		if got := ntpTimeOf(b, when.Add(time.Hour)); got.Sub(when).Abs() > time.Microsecond {
+			t.Errorf("%s is read as %s", when, got)
+		}
+	}
+}

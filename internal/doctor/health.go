@@ -1,0 +1,102 @@
+package doctor
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// moveTime is how long writes that wait may leave the height where it is.
+const moveTime = 5 * time.Second
+
+// checkHealth asks the running node how it is.
+func (e *exam) checkHealth() {
+	if !e.runs() {
+		e.skip("quorum", "the node does not run")
+		return
+	}
+	s := e.status
+	if s.Version == e.Version {
+		e.ok("version", s.Version)
+	} else {
+		e.warn("version", fmt.Sprintf("the node runs %s, and this program is %s", s.Version, e.Version), "restart the node to run what is installed")
+	}
+	e.checkStanding()
+	var missing []string
+	for _, a := range s.Anchors {
+		if !a.Reachable {
+			missing = append(missing, a.Name)
+		}
+	}
+	needed := max(s.Notarize, s.Finalize)
+	weighs := fmt.Sprintf("anchors of weight %d of %d are reachable, %d is needed", s.ReachableWeight, s.TotalWeight, needed)
+	switch {
+	case s.FailuresLeft < 0:
+		e.fail("quorum", weighs, "writes wait: bring back "+strings.Join(missing, ", "))
+	case len(missing) > 0:
+		e.warn("quorum", fmt.Sprintf("%s; %d more may stop", weighs, s.FailuresLeft), "bring back "+strings.Join(missing, ", "))
+	default:
+		e.ok("quorum", fmt.Sprintf("%s; %d may stop", weighs, s.FailuresLeft))
+	}
+	if len(s.Peers) == 0 && (len(s.Anchors) > 1 || len(s.Anchor) == 0) {
+		e.fail("peers", "the node is connected with nobody", "see that bootstrap names nodes that run, and that the firewall lets it out")
+	} else {
+		e.ok("peers", fmt.Sprintf("connected with %d nodes", len(s.Peers)))
+	}
+	e.checkHeight()
+}
+
+// checkStanding says whether the anchor may still sign.
+func (e *exam) checkStanding() {
+	s := e.status
+	backups := "see \"Backups\" in docs/operations.md"
+	for _, f := range s.Faulty {
+		if len(s.Anchor) > 0 && bytes.Equal(f, s.Anchor) {
+			e.fail("standing", "this anchor is proven to have signed two conflicting ballots", "find the second process or the old copy on its key; "+backups)
+			return
+		}
+	}
+	switch {
+	case s.LostState:
+		e.fail("standing", "this anchor's record is older than ballots that it signed: it signs nothing more", backups)
+	case len(s.Anchor) == 0:
+		e.ok("standing", "an observer: it signs no ballots")
+	case len(s.Faulty) > 0:
+		e.warn("standing", fmt.Sprintf("%d other anchors are proven at fault", len(s.Faulty)), "\"aweigh status\" names them; ask their operators")
+	default:
+		e.ok("standing", "this anchor signs")
+	}
+}
+
+// checkHeight says whether blocks become final when there is something to write.
+func (e *exam) checkHeight() {
+	ctx, cancel := context.WithTimeout(e.ctx, moveTime)
+	defer cancel()
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	first := e.status
+	for now := first; ; {
+		height := now.GetHeader().GetHeight()
+		switch {
+		case height > first.GetHeader().GetHeight():
+			e.ok("height", fmt.Sprintf("%d, and moves", height))
+			return
+		case now.CatchingUp:
+		case now.Waiting == 0:
+			e.ok("height", fmt.Sprintf("%d, idle since %s", height, ago(time.Unix(0, now.BlockTimeNs))))
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			e.fail("height", fmt.Sprintf("%d, and does not move in %s, although %d writes wait or others are ahead", height, moveTime, now.Waiting),
+				"see the other findings; the log with --log-level debug shows every view")
+			return
+		}
+		if again := e.ask(e.api); again != nil {
+			now = again
+		}
+	}
+}

@@ -1,0 +1,162 @@
+package doctor
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
+	"github.com/aweigh/aweigh/client"
+	"github.com/aweigh/aweigh/internal/home"
+	"github.com/aweigh/aweigh/internal/running"
+	"github.com/aweigh/aweigh/node"
+)
+
+// answerTime is how long the node's API may take to answer.
+const answerTime = 5 * time.Second
+
+// checkProcess finds the node of the directory, if it runs.
+func (e *exam) checkProcess() {
+	e.pid = lockHolder(filepath.Join(e.Dir.Store(), "LOCK"))
+	entries, err := running.List()
+	if err != nil {
+		e.warn("process", err.Error(), "set XDG_RUNTIME_DIR or XDG_STATE_HOME as for the node")
+	}
+	var addresses []string
+	if _, port, err := net.SplitHostPort(e.Settings.API); err == nil && port != "0" {
+		addresses = append(addresses, e.Settings.API)
+	}
+	for _, r := range entries {
+		if r.DataDir == string(e.Dir) || r.DataDir == filepath.Dir(string(e.Dir)) {
+			addresses = append(addresses, r.APIs...)
+			if r.DataDir == string(e.Dir) && e.pid == 0 {
+				e.pid = r.PID
+			}
+		}
+	}
+	stranger := ""
+	for _, a := range addresses {
+		status := e.ask(a)
+		if status == nil {
+			continue
+		}
+		if e.isOurs(status) {
+			e.api, e.status = a, status
+			break
+		}
+		stranger = a
+	}
+	switch {
+	case e.runs() && e.pid != 0:
+		e.ok("process", fmt.Sprintf("%d runs the node, and answers at %s%s", e.pid, e.api, e.started()))
+	case e.runs():
+		e.ok("process", "the node answers at "+e.api)
+	case e.pid != 0:
+		e.fail("process", fmt.Sprintf("%d holds the store, and does not answer at %s", e.pid, strings.Join(addresses, ", ")),
+			fmt.Sprintf("look at its log; if it hangs or is no node: kill %d", e.pid))
+	case stranger != "":
+		e.fail("process", "the node does not run, and another one answers at "+stranger, "choose another api-listen for one of them")
+	default:
+		e.warn("process", "the node does not run"+e.lastRan(), fmt.Sprintf("aweigh node --data-dir %s", e.Dir))
+	}
+}
+
+// ask asks for the status of the node at an address; nil is no answer.
+func (e *exam) ask(address string) *aweighv1.StatusResponse {
+	c, err := client.Dial(address)
+	if err != nil {
+		return nil
+	}
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(e.ctx, answerTime)
+	defer cancel()
+	status, err := c.Status(ctx)
+	if err != nil {
+		return nil
+	}
+	return status
+}
+
+// isOurs reports whether a status is of the node of this directory.
+func (e *exam) isOurs(s *aweighv1.StatusResponse) bool {
+	if e.identity == nil {
+		return false
+	}
+	peer, err := node.PeerOf(*e.identity)
+	return err == nil && s.Peer == string(peer)
+}
+
+// checkTwins looks for another node of this machine and user that runs on one
+// of this node's keys.
+func (e *exam) checkTwins() {
+	if e.identity == nil {
+		e.skip("twins", "the keys cannot be read")
+		return
+	}
+	entries, err := running.List()
+	if err != nil {
+		e.skip("twins", err.Error())
+		return
+	}
+	for _, r := range entries {
+		dirs, err := filepath.Glob(filepath.Join(r.DataDir, "node*"))
+		if err != nil {
+			dirs = nil
+		}
+		for _, d := range append(dirs, r.DataDir) {
+			if d == string(e.Dir) {
+				continue
+			}
+			if key := e.shared(home.Dir(d)); key != "" {
+				e.fail("twins", fmt.Sprintf("process %d runs in %s on the same %s", r.PID, d, key),
+					"stop one of them at once, for good: an anchor that signs in two places is a provable liar")
+				return
+			}
+		}
+	}
+	e.ok("twins", "no other node of this user runs here on the same keys; other machines were not asked")
+}
+
+// shared names a key that another directory has as well.
+func (e *exam) shared(d home.Dir) string {
+	identity, anchor, err := d.Keys()
+	if err != nil {
+		return ""
+	}
+	id := e.identity.Public().ID()
+	if other := identity.Public().ID(); bytes.Equal(other[:], id[:]) {
+		return "identity.key"
+	}
+	if e.anchor != nil && anchor != nil && anchor.Public().ID() == e.anchor.Public().ID() {
+		return "anchor.key"
+	}
+	return ""
+}
+
+// lastRan says when the node last wrote, as far as its files tell.
+func (e *exam) lastRan() string {
+	t := e.newest()
+	if t.IsZero() {
+		return "; it has not run here yet"
+	}
+	return "; it last wrote " + ago(t)
+}
+
+// newest is when a file of the store was last written.
+func (e *exam) newest() (newest time.Time) {
+	files, err := os.ReadDir(e.Dir.Store())
+	if err != nil {
+		return newest
+	}
+	for _, f := range files {
+		if info, err := f.Info(); err == nil && f.Name() != "LOCK" && info.ModTime().After(newest) {
+			newest = info.ModTime()
+		}
+	}
+	return newest
+}
