@@ -32,6 +32,7 @@ type runner struct {
 	notes   func(Note)
 	start   time.Time
 
+	intake  *intake // from peers
 	events  chan Event
 	submits chan *submission
 	replies *replies
@@ -89,6 +90,7 @@ func (r *runner) run(ctx context.Context) (err error) {
 			return nil
 		case ev = <-r.events:
 			batch = append(batch, ev)
+		case <-r.intake.ready:
 		case s := <-r.submits:
 			held = append(held, s)
 		case look := <-r.looks:
@@ -128,8 +130,10 @@ func (r *runner) run(ctx context.Context) (err error) {
 	}
 }
 
-// drain takes the events that wait already, so that they share a sync.
+// drain takes the events that wait already, so that they share a sync. Neither
+// peers nor clients keep the others out.
 func (r *runner) drain(batch []Event) []Event {
+	batch = r.intake.take(batch, maxBatch/2)
 	for len(batch) < maxBatch {
 		select {
 		case ev := <-r.events:

@@ -1,0 +1,137 @@
+package node
+
+import (
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+// Budgets are in microseconds of one processor, by estimate and not by the
+// clock, so that a busy machine refuses nobody. An Ed25519 signature takes 46 µs
+// to verify.
+const (
+	frameCost     = 10 // decoding, and the machine's part
+	signatureCost = 50
+
+	anchorBudget   = 500_000 // per second, of one anchor; bursts of four seconds
+	strangerBudget = 50_000  // per second, of one other peer; bursts of five seconds
+	allStrangers   = 250_000 // per second, of all others together; bursts of two seconds
+
+	anchorBytes   = 64 << 20 // per second, of blocks that one anchor is given when it asks; bursts of a second
+	strangerBytes = 16 << 20 // and another peer; bursts of two seconds
+)
+
+// maxAccounts bounds the peers that are remembered.
+const maxAccounts = 4096
+
+// accounts hold what each peer makes this node spend. Those above their budget
+// wait before they are heard.
+type accounts struct {
+	anchor    func(Peer) bool
+	strangers *rate.Limiter // shared by all that are no anchors
+
+	mu    sync.Mutex
+	peers map[Peer]*account
+}
+
+type account struct {
+	work  *rate.Limiter // µs
+	given *rate.Limiter // bytes; in debt after a large answer
+}
+
+func newAccounts(anchor func(Peer) bool) *accounts {
+	return &accounts{anchor: anchor, strangers: rate.NewLimiter(allStrangers, 2*allStrangers), peers: make(map[Peer]*account)}
+}
+
+// of is the account of a peer, which outlives its connections: to come again is
+// no way to get a new one.
+func (a *accounts) of(p Peer) *account {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if x := a.peers[p]; x != nil {
+		return x
+	}
+	if len(a.peers) >= maxAccounts {
+		for other, x := range a.peers {
+			if x.work.Tokens() >= float64(x.work.Burst()) && x.given.Tokens() >= float64(x.given.Burst()) {
+				delete(a.peers, other)
+			}
+		}
+		if len(a.peers) >= maxAccounts { // they share one budget in any case
+			clear(a.peers)
+		}
+	}
+	x := &account{rate.NewLimiter(strangerBudget, 5*strangerBudget), rate.NewLimiter(strangerBytes, 2*strangerBytes)}
+	if a.anchor(p) {
+		x = &account{rate.NewLimiter(anchorBudget, 4*anchorBudget), rate.NewLimiter(anchorBytes, anchorBytes)}
+	}
+	a.peers[p] = x
+	return x
+}
+
+// wait is for how long a frame of a peer must wait. It is charged.
+func (a *accounts) wait(p Peer, f []byte) time.Duration {
+	x, anchor, now := a.of(p), a.anchor(p), time.Now()
+	work := cost(f, anchor)
+	d := reserve(x.work, now, work)
+	if !anchor {
+		d = max(d, reserve(a.strangers, now, work))
+	}
+	if isQuestion(f) {
+		d = max(d, reserve(x.given, now, 0))
+	}
+	return d
+}
+
+// afford is wait for those who must not wait: false refuses, and charges nothing.
+func (a *accounts) afford(p Peer, f []byte) bool {
+	x, anchor, now := a.of(p), a.anchor(p), time.Now()
+	work := cost(f, anchor)
+	if !x.work.AllowN(now, min(work, x.work.Burst())) {
+		return false
+	}
+	return anchor || a.strangers.AllowN(now, min(work, a.strangers.Burst()))
+}
+
+// gave charges a peer for an answer.
+func (a *accounts) gave(p Peer, f []byte) {
+	if isAnswer(f) {
+		reserve(a.of(p).given, time.Now(), len(f))
+	}
+}
+
+// reserve takes n, or as much as fits in a burst, and returns how long to wait.
+func reserve(l *rate.Limiter, now time.Time, n int) time.Duration {
+	return l.ReserveN(now, min(n, l.Burst())).DelayFrom(now)
+}
+
+// cost estimates what a frame makes this node do, before anything is done.
+func cost(f []byte, anchor bool) int {
+	if len(f) == 0 {
+		return frameCost
+	}
+	signatures := 0
+	switch f[0] {
+	case tagBundle, tagBallot, tagAsk, tagCatchUp, tagWant:
+		signatures = 1
+	case tagProposal:
+		signatures = 2 // its certificates are looked at until one is bad
+	case tagOffer:
+		signatures = 1
+		if anchor { // others' votes are not looked at
+			signatures += len(f) / 128
+		}
+	case tagAnnounce, tagAnswer:
+		signatures = 1 + len(f)/128
+	case tagBlock:
+		signatures = 1 + len(f)/4096
+	}
+	return frameCost + signatures*signatureCost
+}
+
+// isQuestion reports whether a frame asks for blocks.
+func isQuestion(f []byte) bool { return len(f) > 0 && (f[0] == tagCatchUp || f[0] == tagWant) }
+
+// isAnswer reports whether a frame gives blocks.
+func isAnswer(f []byte) bool { return len(f) > 0 && (f[0] == tagBlocks || f[0] == tagBlock) }
