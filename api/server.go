@@ -36,13 +36,16 @@ func Listen(address string, open bool, h http.Handler) (*Server, error) {
 	protocols.SetHTTP1(true)
 	protocols.SetUnencryptedHTTP2(true)
 	ctx, cancel := context.WithCancel(context.Background())
+	all := newConns(maxConns)
 	return &Server{listener: l, cancel: cancel, http: &http.Server{
-		Handler:           fenced(address, h),
+		Handler:           fenced(address, limited(h)),
 		Protocols:         protocols,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute, // answers have none: a watch may last for days
 		MaxHeaderBytes:    64 << 10,
+		ConnState:         all.note,
+		ConnContext:       all.context,
 		HTTP2: &http.HTTP2Config{
 			MaxConcurrentStreams: 1000,
 			SendPingTimeout:      30 * time.Second, // finds out that a watcher is gone
