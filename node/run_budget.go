@@ -13,10 +13,12 @@ import (
 const (
 	frameCost     = 10 // decoding, and the machine's part
 	signatureCost = 50
+	mutationCost  = 10  // to order and execute, of those whom this node owes nothing
+	mutationBytes = 200 // of a small one, in a bundle
 
 	anchorBudget   = 500_000 // per second, of one anchor; bursts of four seconds
 	strangerBudget = 50_000  // per second, of one other peer; bursts of five seconds
-	allStrangers   = 250_000 // per second, of all others together; bursts of two seconds
+	allStrangers   = 100_000 // per second, of all others together; bursts of two seconds
 
 	anchorBytes   = 64 << 20 // per second, of blocks that one anchor is given when it asks; bursts of a second
 	strangerBytes = 16 << 20 // and another peer; bursts of two seconds
@@ -113,7 +115,11 @@ func cost(f []byte, anchor bool) int {
 	}
 	signatures := 0
 	switch f[0] {
-	case tagBundle, tagBallot, tagAsk, tagCatchUp, tagWant:
+	case tagBundle:
+		if signatures = 1; !anchor {
+			return frameCost + signatureCost + len(f)/mutationBytes*mutationCost
+		}
+	case tagBallot, tagAsk, tagCatchUp, tagWant:
 		signatures = 1
 	case tagProposal:
 		signatures = 2 // its certificates are looked at until one is bad
