@@ -98,7 +98,7 @@ func New(cfg Config) (*Node, error) {
 	}
 	n.checker = network.Checker()
 	n.intake = newIntake(network.anchors)
-	n.budgets = newAccounts(func(p Peer) bool { _, ok := network.anchors[p]; return ok })
+	n.budgets = newAccounts(network.anchors)
 	n.runner = &runner{
 		machine: m, store: cfg.Store, carrier: n, key: cfg.Identity,
 		limits: cfg.Genesis.Policy.Limits, notes: n.note, start: time.Now(),
@@ -180,7 +180,7 @@ func (n *Node) frame(from peer.ID, f []byte) {
 	if d := n.budgets.wait(p, f); d > 0 && !n.pause(d) {
 		return
 	}
-	msg, err := n.checker.Check(p, f)
+	msg, err := n.budgets.check(n.checker, p, f)
 	if err != nil {
 		n.refuse(from, err)
 		return
@@ -218,7 +218,7 @@ func (n *Node) gossip(from peer.ID, _ p2p.Topic, data []byte) p2p.Verdict {
 		n.note(Dropped{From: p, Why: "gossip above its budget"})
 		return p2p.Ignore
 	}
-	msg, err := n.checker.Check(p, data)
+	msg, err := n.budgets.check(n.checker, p, data)
 	if err == nil {
 		switch msg := msg.(type) {
 		case Announce:

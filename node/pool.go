@@ -35,12 +35,14 @@ func newPool(limit int) pool {
 	return pool{limit: limit, entries: make(map[aweigh.Hash]*pooled), mine: make(map[aweigh.Hash]bool)}
 }
 
-// add takes a bundle, unless there is no room. One that is there stays.
-func (p *pool) add(b *scope.CheckedBundle, local bool, now aweigh.Instant) error {
+// add takes a bundle, unless there is no room. One that is there stays. There is
+// always room for one that a proposal waits for: others could fill the pools of
+// all anchors with different bundles, and no proposal could be assembled.
+func (p *pool) add(b *scope.CheckedBundle, local, wanted bool, now aweigh.Instant) error {
 	if p.entries[b.ID()] != nil {
 		return nil
 	}
-	if p.bytes+len(b.Raw()) > p.limit {
+	if p.bytes+len(b.Raw()) > p.limit && !wanted {
 		return ErrBusy
 	}
 	e := &pooled{bundle: b, local: local, since: now}
@@ -204,7 +206,7 @@ func (m *Machine) admit(b *scope.CheckedBundle, local bool) error {
 	if m.applied(b) {
 		return nil // it came late, or again
 	}
-	if err := m.pool.add(b, local, m.now); err != nil {
+	if err := m.pool.add(b, local, m.wants.lacks(b.ID()), m.now); err != nil {
 		return err
 	}
 	m.wants.arrived(b.ID())

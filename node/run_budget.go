@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+
+	"github.com/aweigh/aweigh"
 )
 
 // Budgets are in microseconds of one processor, by estimate and not by the
@@ -13,12 +15,13 @@ import (
 const (
 	frameCost     = 10 // decoding, and the machine's part
 	signatureCost = 50
-	mutationCost  = 10  // to order and execute, of those whom this node owes nothing
-	mutationBytes = 200 // of a small one, in a bundle
+	mutationCost  = 10  // to order and execute a small mutation
+	mutationBytes = 200 // of it, in a bundle
 
-	anchorBudget   = 500_000 // per second, of one anchor; bursts of four seconds
-	strangerBudget = 50_000  // per second, of one other peer; bursts of five seconds
-	allStrangers   = 100_000 // per second, of all others together; bursts of two seconds
+	anchorWork   = 200_000 // per second, of one anchor; bursts of five seconds
+	anchorTalk   = 50_000  // of that, what its offers may take; bursts of ten seconds
+	strangerWork = 20_000  // per second, of one other peer; bursts of five seconds
+	allStrangers = 50_000  // per second, of all others together; bursts of a second
 
 	anchorBytes   = 64 << 20 // per second, of blocks that one anchor is given when it asks; bursts of a second
 	strangerBytes = 16 << 20 // and another peer; bursts of two seconds
@@ -30,8 +33,9 @@ const maxAccounts = 4096
 // accounts hold what each peer makes this node spend. Those above their budget
 // wait before they are heard.
 type accounts struct {
-	anchor    func(Peer) bool
+	anchors   map[Peer]aweigh.AnchorID
 	strangers *rate.Limiter // shared by all that are no anchors
+	turn      sync.Mutex    // held while something of theirs is verified: one processor is enough
 
 	mu    sync.Mutex
 	peers map[Peer]*account
@@ -39,11 +43,17 @@ type accounts struct {
 
 type account struct {
 	work  *rate.Limiter // µs
+	talk  *rate.Limiter // µs
 	given *rate.Limiter // bytes; in debt after a large answer
 }
 
-func newAccounts(anchor func(Peer) bool) *accounts {
-	return &accounts{anchor: anchor, strangers: rate.NewLimiter(allStrangers, 2*allStrangers), peers: make(map[Peer]*account)}
+func newAccounts(anchors map[Peer]aweigh.AnchorID) *accounts {
+	return &accounts{anchors: anchors, strangers: rate.NewLimiter(allStrangers, allStrangers), peers: make(map[Peer]*account)}
+}
+
+func (a *accounts) anchor(p Peer) bool {
+	_, ok := a.anchors[p]
+	return ok
 }
 
 // of is the account of a peer, which outlives its connections: to come again is
@@ -64,9 +74,17 @@ func (a *accounts) of(p Peer) *account {
 			clear(a.peers)
 		}
 	}
-	x := &account{rate.NewLimiter(strangerBudget, 5*strangerBudget), rate.NewLimiter(strangerBytes, 2*strangerBytes)}
+	x := &account{
+		work:  rate.NewLimiter(strangerWork, 5*strangerWork),
+		talk:  rate.NewLimiter(strangerWork, 5*strangerWork),
+		given: rate.NewLimiter(strangerBytes, 2*strangerBytes),
+	}
 	if a.anchor(p) {
-		x = &account{rate.NewLimiter(anchorBudget, 4*anchorBudget), rate.NewLimiter(anchorBytes, anchorBytes)}
+		x = &account{
+			work:  rate.NewLimiter(anchorWork, 5*anchorWork),
+			talk:  rate.NewLimiter(anchorTalk, 10*anchorTalk),
+			given: rate.NewLimiter(anchorBytes, anchorBytes),
+		}
 	}
 	a.peers[p] = x
 	return x
@@ -75,10 +93,13 @@ func (a *accounts) of(p Peer) *account {
 // wait is for how long a frame of a peer must wait. It is charged.
 func (a *accounts) wait(p Peer, f []byte) time.Duration {
 	x, anchor, now := a.of(p), a.anchor(p), time.Now()
-	work := cost(f, anchor)
+	work := a.cost(f, anchor)
 	d := reserve(x.work, now, work)
 	if !anchor {
 		d = max(d, reserve(a.strangers, now, work))
+	}
+	if len(f) > 0 && f[0] == tagOffer {
+		d = max(d, reserve(x.talk, now, work))
 	}
 	if isQuestion(f) {
 		d = max(d, reserve(x.given, now, 0))
@@ -89,11 +110,20 @@ func (a *accounts) wait(p Peer, f []byte) time.Duration {
 // afford is wait for those who must not wait: false refuses, and charges nothing.
 func (a *accounts) afford(p Peer, f []byte) bool {
 	x, anchor, now := a.of(p), a.anchor(p), time.Now()
-	work := cost(f, anchor)
+	work := a.cost(f, anchor)
 	if !x.work.AllowN(now, min(work, x.work.Burst())) {
 		return false
 	}
 	return anchor || a.strangers.AllowN(now, min(work, a.strangers.Burst()))
+}
+
+// check is c.Check, for one stranger at a time.
+func (a *accounts) check(c *Checker, p Peer, f []byte) (Message, error) {
+	if !a.anchor(p) {
+		a.turn.Lock()
+		defer a.turn.Unlock()
+	}
+	return c.Check(p, f)
 }
 
 // gave charges a peer for an answer.
@@ -108,8 +138,10 @@ func reserve(l *rate.Limiter, now time.Time, n int) time.Duration {
 	return l.ReserveN(now, min(n, l.Burst())).DelayFrom(now)
 }
 
-// cost estimates what a frame makes this node do, before anything is done.
-func cost(f []byte, anchor bool) int {
+// cost estimates what a frame makes this node do, before anything is done. A
+// stranger's bundle costs as many signatures as there are anchors: each of them
+// may be sent others, and all verify all that one of them proposes.
+func (a *accounts) cost(f []byte, anchor bool) int {
 	if len(f) == 0 {
 		return frameCost
 	}
@@ -117,7 +149,7 @@ func cost(f []byte, anchor bool) int {
 	switch f[0] {
 	case tagBundle:
 		if signatures = 1; !anchor {
-			return frameCost + signatureCost + len(f)/mutationBytes*mutationCost
+			return frameCost + len(a.anchors)*signatureCost + len(f)/mutationBytes*mutationCost
 		}
 	case tagBallot, tagAsk, tagCatchUp, tagWant:
 		signatures = 1
