@@ -83,13 +83,12 @@ func (p *pool) remove(e *pooled) {
 	}
 	e.bundle = nil // its place in order may be kept for long
 	if p.gone > 1024 && p.gone > len(p.order)/2 {
-		live := p.order[:0]
+		live := make([]*pooled, 0, len(p.order)-p.gone) // not in place: expire is on its way through the old one
 		for _, e := range p.order {
 			if !e.gone {
 				live = append(live, e)
 			}
 		}
-		clear(p.order[len(live):])
 		p.order, p.gone = live, 0
 	}
 }
