@@ -34,7 +34,7 @@ type plan struct {
 	Flood    string
 	Genesis  []byte
 	Victims  []string // multiaddrs
-	Rate     int      // messages per second, to all victims together
+	Rate     int      // messages per second, to all victims together; 0: none
 	Identity string   // of an anchor, to be it; empty: strangers
 	Anchor   string   // its anchor key
 	Blocks   []byte   // a final header to claim things of
@@ -122,7 +122,7 @@ func (a *attacker) prepare() (err error) {
 		a.id, a.key = &keys[0], &keys[1]
 		a.offers = a.offer()
 	}
-	a.limit = rate.NewLimiter(rate.Limit(a.Rate), a.Rate/10)
+	a.limit = rate.NewLimiter(rate.Limit(a.Rate), max(a.Rate/10, 1))
 	a.arrive = rate.NewLimiter(newcomers, 4)
 	return nil
 }
@@ -159,7 +159,14 @@ func (a *attacker) visit(ctx context.Context, victim string) {
 		return
 	}
 	const batch = 10
+	if a.Rate == 0 {
+		_ = Write(s, nil, time.Second)
+	}
 	for p.Connected(to) {
+		if a.Rate == 0 {
+			time.Sleep(100 * time.Millisecond) // until it hangs up
+			continue
+		}
 		if a.limit.WaitN(ctx, batch) != nil {
 			return
 		}

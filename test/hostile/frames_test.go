@@ -159,6 +159,7 @@ func TestReplayedFramesChangeNothing(t *testing.T) {
 		return received >= 1000 && received == was
 	})
 	x.commits(t)
+	eventually(t, "one mutation and four writes are final", func() bool { return x.node(0).Status().Head.Revision >= before+1+4 })
 	if got := x.node(0).Status().Head.Revision; got != before+1+4 {
 		t.Errorf("revision %d after one mutation and four writes from %d", got, before)
 	}
