@@ -18,12 +18,12 @@ const (
 	mutationCost  = 10  // to order and execute a small mutation
 	mutationBytes = 200 // of it, in a bundle
 
-	anchorWork   = 200_000 // per second, of one anchor; bursts of five seconds
-	anchorTalk   = 50_000  // of that, what its offers may take; bursts of ten seconds
-	strangerWork = 20_000  // per second, of one other peer; bursts of five seconds
-	allStrangers = 50_000  // per second, of all others together; bursts of a second
+	anchorWork   = 100_000 // per second, of one anchor; bursts of five seconds
+	anchorTalk   = 25_000  // of that, what its offers may take; bursts of ten seconds
+	strangerWork = 10_000  // per second, of one other peer; bursts of five seconds
+	allStrangers = 25_000  // per second, of all others together; bursts of a second
 
-	anchorBytes   = 64 << 20 // per second, of blocks that one anchor is given when it asks; bursts of a second
+	anchorBytes   = 32 << 20 // per second, of blocks that one anchor is given when it asks; bursts of two seconds
 	strangerBytes = 16 << 20 // and another peer; bursts of two seconds
 )
 
@@ -83,7 +83,7 @@ func (a *accounts) of(p Peer) *account {
 		x = &account{
 			work:  rate.NewLimiter(anchorWork, 5*anchorWork),
 			talk:  rate.NewLimiter(anchorTalk, 10*anchorTalk),
-			given: rate.NewLimiter(anchorBytes, anchorBytes),
+			given: rate.NewLimiter(anchorBytes, 2*anchorBytes),
 		}
 	}
 	a.peers[p] = x
@@ -107,14 +107,19 @@ func (a *accounts) wait(p Peer, f []byte) time.Duration {
 	return d
 }
 
-// afford is wait for those who must not wait: false refuses, and charges nothing.
+// afford is wait for gossip, whose receivers must not wait: false refuses. Whoever
+// passes a bundle on need not be who floods, so all are charged to strangers.
 func (a *accounts) afford(p Peer, f []byte) bool {
-	x, anchor, now := a.of(p), a.anchor(p), time.Now()
-	work := a.cost(f, anchor)
-	if !x.work.AllowN(now, min(work, x.work.Burst())) {
-		return false
+	now, stranger := time.Now(), !a.anchor(p)
+	if len(f) > 0 && f[0] == tagBundle {
+		stranger = true
 	}
-	return anchor || a.strangers.AllowN(now, min(work, a.strangers.Burst()))
+	work := a.cost(f, !stranger)
+	if stranger {
+		return a.strangers.AllowN(now, min(work, a.strangers.Burst()))
+	}
+	x := a.of(p)
+	return x.work.AllowN(now, min(work, x.work.Burst()))
 }
 
 // check is c.Check, for one stranger at a time.
@@ -151,8 +156,12 @@ func (a *accounts) cost(f []byte, anchor bool) int {
 		if signatures = 1; !anchor {
 			return frameCost + len(a.anchors)*signatureCost + len(f)/mutationBytes*mutationCost
 		}
-	case tagBallot, tagAsk, tagCatchUp, tagWant:
+	case tagBallot, tagAsk:
 		signatures = 1
+	case tagCatchUp:
+		signatures = 50 // up to maxBlocks are read
+	case tagWant:
+		signatures = 1 + len(f)/512 // 16 names
 	case tagProposal:
 		signatures = 2 // its certificates are looked at until one is bad
 	case tagOffer:
