@@ -18,9 +18,9 @@ const (
 	mutationCost  = 10  // to order and execute a small mutation
 	mutationBytes = 200 // of it, in a bundle
 
-	anchorWork   = 100_000 // per second, of one anchor; bursts of five seconds
-	anchorTalk   = 25_000  // of that, what its offers may take; bursts of ten seconds
-	strangerWork = 10_000  // per second, of one other peer; bursts of five seconds
+	anchorWork   = 100_000 // per second, of one anchor; bursts of a second: flooders begin with one
+	anchorTalk   = 25_000  // of that, what its offers may take; bursts of four seconds
+	strangerWork = 10_000  // per second, of one other peer; bursts of two seconds
 	allStrangers = 25_000  // per second, of all others together; bursts of a second
 
 	anchorBytes   = 32 << 20 // per second, of blocks that one anchor is given when it asks; bursts of two seconds
@@ -75,14 +75,14 @@ func (a *accounts) of(p Peer) *account {
 		}
 	}
 	x := &account{
-		work:  rate.NewLimiter(strangerWork, 5*strangerWork),
-		talk:  rate.NewLimiter(strangerWork, 5*strangerWork),
+		work:  rate.NewLimiter(strangerWork, 2*strangerWork),
+		talk:  rate.NewLimiter(strangerWork, 2*strangerWork),
 		given: rate.NewLimiter(strangerBytes, 2*strangerBytes),
 	}
 	if a.anchor(p) {
 		x = &account{
-			work:  rate.NewLimiter(anchorWork, 5*anchorWork),
-			talk:  rate.NewLimiter(anchorTalk, 10*anchorTalk),
+			work:  rate.NewLimiter(anchorWork, anchorWork),
+			talk:  rate.NewLimiter(anchorTalk, 4*anchorTalk),
 			given: rate.NewLimiter(anchorBytes, 2*anchorBytes),
 		}
 	}
