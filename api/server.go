@@ -41,13 +41,16 @@ func listen(address string, h http.Handler) (*Server, error) {
 	protocols.SetHTTP1(true)
 	protocols.SetUnencryptedHTTP2(true)
 	ctx, cancel := context.WithCancel(context.Background())
+	all := newConns(maxConns)
 	return &Server{listener: l, cancel: cancel, http: &http.Server{
-		Handler:           h,
+		Handler:           limited(h),
 		Protocols:         protocols,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute, // answers have none: a watch may last for days
 		MaxHeaderBytes:    64 << 10,
+		ConnState:         all.note,
+		ConnContext:       all.context,
 		HTTP2: &http.HTTP2Config{
 			MaxConcurrentStreams: 1000,
 			SendPingTimeout:      30 * time.Second, // finds out that a watcher is gone

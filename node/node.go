@@ -53,6 +53,8 @@ type Node struct {
 	author  aweigh.Hash
 	runner  *runner
 	checker *Checker
+	intake  *intake
+	budgets *accounts
 	host    *p2p.Host
 	log     *slog.Logger
 
@@ -102,11 +104,13 @@ func New(cfg Config) (*Node, error) {
 		return nil, err
 	}
 	n.checker = network.Checker()
+	n.intake = newIntake(network.anchors)
+	n.budgets = newAccounts(network.anchors)
 	start := time.Now()
 	n.runner = &runner{
 		machine: m, store: cfg.Store, carrier: n, key: cfg.Identity,
 		limits: cfg.Genesis.Policy.Limits, notes: n.note, start: start, began: aweigh.InstantOf(start),
-		events: make(chan Event, 4096), submits: make(chan *submission, 4096), looks: make(chan chan Status), replies: newReplies(),
+		intake: n.intake, events: make(chan Event, 4096), submits: make(chan *submission, 4096), looks: make(chan chan Status), replies: newReplies(),
 	}
 	status := m.Status()
 	n.runner.status.Store(&status)
@@ -176,43 +180,67 @@ func (n *Node) Run(ctx context.Context) error {
 		err = n.runner.run(ctx)
 		watching.Wait()
 	}
+	n.intake.close()
 	return errors.Join(err, n.host.Close())
 }
 
 // frame takes a frame from a peer: it is decoded and verified here, in the
-// peer's own goroutine, before the machine sees it.
+// peer's own goroutine, before the machine sees it. A peer above its budget
+// waits here.
 func (n *Node) frame(from peer.ID, f []byte) {
 	p := Peer(from.String())
 	count(&n.measured.received, f)
 	if isBlocks(f) && !n.expected.take(p) {
 		n.note(Dropped{From: p, Class: Unasked, Why: "blocks that were not asked for"})
+		n.host.Blame(from)
 		return
 	}
-	msg, err := n.checker.Check(p, f)
+	if d := n.budgets.wait(p, f); d > 0 && !n.pause(d) {
+		return
+	}
+	msg, err := n.budgets.check(n.checker, p, f)
 	if err != nil {
-		n.note(dropped(p, err))
+		n.refuse(from, err)
 		return
 	}
 	if proposal, ok := msg.(proposalIn); ok {
 		n.clock(p, proposal.Header)
 	}
-	n.push(Arrived{From: p, Message: msg})
+	n.intake.put(p, Arrived{From: p, Message: msg}, len(f))
 }
 
-// push hands an event to the runner, and waits while it is busy.
-func (n *Node) push(ev Event) {
+// refuse notes what a peer sent in vain, and blames it for what no honest node
+// sends.
+func (n *Node) refuse(from peer.ID, err error) {
+	n.note(dropped(Peer(from.String()), err))
+	if refusalOf(err).Blame() {
+		n.host.Blame(from)
+	}
+}
+
+// pause waits, and reports false if the node stops meanwhile.
+func (n *Node) pause(d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
 	select {
-	case n.runner.events <- ev:
+	case <-timer.C:
+		return true
 	case <-n.runner.replies.done:
+		return false
 	}
 }
 
 // gossip judges what is passed on from node to node: announcements, and
-// mutations that wait for too long.
+// mutations that wait for too long. What there is no room or budget for is not
+// passed on.
 func (n *Node) gossip(from peer.ID, _ p2p.Topic, data []byte) p2p.Verdict {
 	p := Peer(from.String())
 	count(&n.measured.received, data)
-	msg, err := n.checker.Check(p, data)
+	if !n.budgets.afford(p, data) {
+		n.note(Dropped{From: p, Class: Full, Why: "gossip above its budget"})
+		return p2p.Ignore
+	}
+	msg, err := n.budgets.check(n.checker, p, data)
 	if err == nil {
 		switch msg := msg.(type) {
 		case Announce:
@@ -225,22 +253,25 @@ func (n *Node) gossip(from peer.ID, _ p2p.Topic, data []byte) p2p.Verdict {
 		}
 	}
 	if err != nil {
-		n.note(dropped(p, err))
+		n.refuse(from, err)
+		if !refusalOf(err).Blame() {
+			return p2p.Ignore
+		}
 		return p2p.Reject
 	}
-	n.push(Arrived{From: p, Message: msg})
+	if !n.intake.offer(p, Arrived{From: p, Message: msg}, len(data)) {
+		return p2p.Ignore
+	}
 	return p2p.Accept
 }
 
 func (n *Node) peer(id peer.ID, up bool) {
-	var ev Event = Met{Peer: Peer(id.String())}
+	p := Peer(id.String())
+	var ev Event = Met{Peer: p}
 	if !up {
-		ev = Parted{Peer: Peer(id.String())}
+		ev = Parted{Peer: p}
 	}
-	select {
-	case n.runner.events <- ev:
-	default: // the queue is full, so there is traffic enough to find each other
-	}
+	n.intake.offer(p, ev, 0) // without room there is traffic enough to find each other
 	n.stir()
 }
 
@@ -249,6 +280,7 @@ func (n *Node) Send(to Peer, frame []byte) {
 	if isCatchUp(frame) {
 		n.expected.add(to)
 	}
+	n.budgets.gave(to, frame)
 	if id, err := peer.Decode(string(to)); err == nil {
 		count(&n.measured.sent, frame)
 		n.host.Send(id, frame)

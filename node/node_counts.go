@@ -109,7 +109,7 @@ func (n *Node) Counts() Counts {
 		Commits: m.commits.snapshot(), Undecided: m.undecided.Load(),
 		Reads: m.reads.snapshot(), Unanswered: m.unanswered.Load(),
 		Sent: totals(&m.sent), Received: totals(&m.received),
-		Events: len(n.runner.events), Submits: len(n.runner.submits),
+		Events: len(n.runner.events) + n.intake.waiting(), Submits: len(n.runner.submits),
 	}
 	for i := range c.Refused {
 		c.Refused[i] = m.refused[i].Load()

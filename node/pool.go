@@ -35,12 +35,14 @@ func newPool(limit int) pool {
 	return pool{limit: limit, entries: make(map[aweigh.Hash]*pooled), mine: make(map[aweigh.Hash]bool)}
 }
 
-// add takes a bundle, unless there is no room. One that is there stays.
-func (p *pool) add(b *scope.CheckedBundle, local bool, now aweigh.Instant) error {
+// add takes a bundle, unless there is no room. One that is there stays. There is
+// always room for one that a proposal waits for: others could fill the pools of
+// all anchors with different bundles, and no proposal could be assembled.
+func (p *pool) add(b *scope.CheckedBundle, local, wanted bool, now aweigh.Instant) error {
 	if p.entries[b.ID()] != nil {
 		return nil
 	}
-	if p.bytes+len(b.Raw()) > p.limit {
+	if p.bytes+len(b.Raw()) > p.limit && !wanted {
 		return ErrBusy
 	}
 	e := &pooled{bundle: b, local: local, since: now}
@@ -81,13 +83,12 @@ func (p *pool) remove(e *pooled) {
 	}
 	e.bundle = nil // its place in order may be kept for long
 	if p.gone > 1024 && p.gone > len(p.order)/2 {
-		live := p.order[:0]
+		live := make([]*pooled, 0, len(p.order)-p.gone) // not in place: expire is on its way through the old one
 		for _, e := range p.order {
 			if !e.gone {
 				live = append(live, e)
 			}
 		}
-		clear(p.order[len(live):])
 		p.order, p.gone = live, 0
 	}
 }
@@ -204,7 +205,7 @@ func (m *Machine) admit(b *scope.CheckedBundle, local bool) error {
 	if m.applied(b) {
 		return nil // it came late, or again
 	}
-	if err := m.pool.add(b, local, m.now); err != nil {
+	if err := m.pool.add(b, local, m.wants.lacks(b.ID()), m.now); err != nil {
 		return err
 	}
 	m.wants.arrived(b.ID())

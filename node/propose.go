@@ -62,7 +62,9 @@ func (m *Machine) build(slot quorum.Slot) bool {
 	return true
 }
 
-// pick chooses bundles for a block on top of path, oldest first.
+// pick chooses bundles for a block on top of path: those of this node's own
+// clients first, so that nobody else can keep them out, and the oldest first.
+// There are no more than others can ask for with one question, should they have none.
 func (m *Machine) pick(path []*candidate) (bundles []*scope.CheckedBundle) {
 	inside := make(map[aweigh.Hash]bool)
 	for _, k := range path {
@@ -72,16 +74,18 @@ func (m *Machine) pick(path []*candidate) (bundles []*scope.CheckedBundle) {
 	}
 	lim := m.chain.policy.Limits
 	bytes, count := 0, 0
-	for _, e := range m.pool.order {
-		if e.gone || inside[e.bundle.ID()] || e.bundle.ValidUntil() < m.now {
-			continue
+	for _, local := range []bool{true, false} {
+		for _, e := range m.pool.order {
+			if e.gone || e.local != local || inside[e.bundle.ID()] || e.bundle.ValidUntil() < m.now {
+				continue
+			}
+			bytes += len(e.bundle.Raw())
+			count += len(e.bundle.Mutations())
+			if bytes > lim.BlockBytes || count > lim.BlockMutations || len(bundles) == maxNames-1 {
+				return bundles
+			}
+			bundles = append(bundles, e.bundle)
 		}
-		bytes += len(e.bundle.Raw())
-		count += len(e.bundle.Mutations())
-		if bytes > lim.BlockBytes || count > lim.BlockMutations {
-			break
-		}
-		bundles = append(bundles, e.bundle)
 	}
 	return bundles
 }

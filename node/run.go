@@ -33,6 +33,7 @@ type runner struct {
 	start   time.Time      // by the monotonic clock
 	began   aweigh.Instant // the same, by the wall clock
 
+	intake  *intake // from peers
 	events  chan Event
 	submits chan *submission
 	replies *replies
@@ -78,6 +79,7 @@ func (r *runner) run(ctx context.Context) (err error) {
 			return nil
 		case ev := <-r.events:
 			batch = append(batch, ev)
+		case <-r.intake.ready:
 		case s := <-r.submits:
 			held.add(s)
 		case look := <-r.looks:
@@ -116,8 +118,10 @@ func (r *runner) sleep(wake aweigh.Instant, held *gathering) (wait time.Duration
 	return wait, ok
 }
 
-// drain takes the events that wait already, so that they share a sync.
+// drain takes the events that wait already, so that they share a sync. Neither
+// peers nor clients keep the others out.
 func (r *runner) drain(batch []Event) []Event {
+	batch = r.intake.take(batch, maxBatch/2)
 	for len(batch) < maxBatch {
 		select {
 		case ev := <-r.events:

@@ -99,6 +99,11 @@ func (q *part) want(m *Machine) {
 	q.at, q.turn = m.now.Add(retryIn), q.turn+1
 }
 
+// lacks reports whether a proposal waits for a bundle.
+func (w *wants) lacks(id aweigh.Hash) bool {
+	return slices.ContainsFunc(w.parts, func(q *part) bool { return q.lacks[id] })
+}
+
 // arrived notes that the pool holds a bundle.
 func (w *wants) arrived(id aweigh.Hash) {
 	for _, q := range w.parts {

@@ -49,6 +49,14 @@ type Config struct {
 	PeerMessages int // messages accepted from one peer per second; 20,000, with bursts of two seconds
 	PeerBytes    int // bytes accepted from one peer per second; 64 MiB, with bursts of two seconds
 
+	// Peers that are no members get less, and all of them together four times
+	// what one gets. Neither is above PeerMessages and PeerBytes.
+	StrangerMessages int // messages accepted from one per second; 4,000
+	StrangerBytes    int // bytes accepted from one per second; 16 MiB
+	StrangerMemory   int // bytes that wait for all of them, and that they began to send, each; 64 MiB
+
+	GossipMessages int // gossip accepted from all peers per second; 1,000, half of it from one peer
+
 	Log *slog.Logger // nil is silent
 }
 
@@ -114,6 +122,11 @@ func (c Config) withDefaults() Config {
 	def(&c.MaxRequests, 16)
 	def(&c.PeerMessages, 20_000)
 	def(&c.PeerBytes, 64<<20)
+	def(&c.StrangerMessages, 4000)
+	def(&c.StrangerBytes, 16<<20)
+	def(&c.StrangerMemory, 64<<20)
+	def(&c.GossipMessages, 1000)
+	c.StrangerMessages, c.StrangerBytes = min(c.StrangerMessages, c.PeerMessages), min(c.StrangerBytes, c.PeerBytes)
 	defTime(&c.WriteTimeout, 10*time.Second)
 	defTime(&c.PullTimeout, 30*time.Second)
 	defTime(&c.Grace, 10*time.Second)
@@ -146,6 +159,8 @@ func (c Config) validate() error {
 		{"Target", int64(c.Target)}, {"MaxPeers", int64(c.MaxPeers)}, {"PerAddressConns", int64(c.PerAddressConns)},
 		{"MaxFrame", int64(c.MaxFrame)}, {"QueueFrames", int64(c.QueueFrames)}, {"QueueBytes", int64(c.QueueBytes)},
 		{"MaxRequests", int64(c.MaxRequests)}, {"PeerMessages", int64(c.PeerMessages)}, {"PeerBytes", int64(c.PeerBytes)},
+		{"StrangerMessages", int64(c.StrangerMessages)}, {"StrangerBytes", int64(c.StrangerBytes)},
+		{"StrangerMemory", int64(c.StrangerMemory)}, {"GossipMessages", int64(c.GossipMessages)},
 		{"WriteTimeout", int64(c.WriteTimeout)}, {"PullTimeout", int64(c.PullTimeout)}, {"Grace", int64(c.Grace)},
 	}
 	for _, p := range positive {

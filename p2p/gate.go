@@ -1,6 +1,7 @@
 package p2p
 
 import (
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -9,22 +10,92 @@ import (
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/peer"
 	ma "github.com/multiformats/go-multiaddr"
+	manet "github.com/multiformats/go-multiaddr/net"
 )
 
 // maxBlocked bounds how many peers are blocked at once. An attacker can mint
 // identities; blocking is a courtesy to the processor, not a defence.
 const maxBlocked = 4096
 
-// gate refuses connections with blocked peers. It is libp2p's ConnectionGater.
+// shunAfter is how many peers of one address may be blocked for what they did
+// within shunMemory, before strangers from there are refused. An address may be
+// that of a whole site behind NAT, so it takes many.
+const (
+	shunAfter  = 16
+	shunMemory = 10 * time.Minute
+	shunMin    = 10 * time.Second // doubles with each further one
+	shunMax    = 10 * time.Minute
+)
+
+// gate refuses connections with blocked peers, and with strangers from addresses
+// that many blocked peers came from. It is libp2p's ConnectionGater.
 type gate struct {
 	refusals *atomic.Uint64
+	member   func(peer.ID) bool // members are never strangers
 
-	mu    sync.Mutex
-	until map[peer.ID]time.Time
+	mu      sync.Mutex
+	until   map[peer.ID]time.Time
+	shunned map[netip.Prefix]shunned
 }
 
-func newGate(refusals *atomic.Uint64) *gate {
-	return &gate{refusals: refusals, until: make(map[peer.ID]time.Time)}
+// shunned is an address's record: IPv4 by itself, IPv6 by its /56.
+type shunned struct {
+	blocked int       // peers from there
+	last    time.Time // when the last of them was
+	until   time.Time
+}
+
+func newGate(refusals *atomic.Uint64, member func(peer.ID) bool) *gate {
+	return &gate{refusals: refusals, member: member, until: make(map[peer.ID]time.Time), shunned: make(map[netip.Prefix]shunned)}
+}
+
+// shun notes that a peer from an address was blocked for what it did.
+func (g *gate) shun(from ma.Multiaddr) {
+	place, ok := placeOf(from)
+	if !ok {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := time.Now()
+	if len(g.shunned) >= maxBlocked {
+		clear(g.shunned)
+	}
+	s := g.shunned[place]
+	if now.Sub(s.last) > shunMemory {
+		s = shunned{}
+	}
+	s.blocked, s.last = s.blocked+1, now
+	if over := s.blocked - shunAfter; over >= 0 {
+		s.until = now.Add(min(shunMin<<min(over, 16), shunMax))
+	}
+	g.shunned[place] = s
+}
+
+// welcomes reports whether strangers from an address are not refused.
+func (g *gate) welcomes(from ma.Multiaddr) bool {
+	place, ok := placeOf(from)
+	if !ok {
+		return true
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return time.Now().After(g.shunned[place].until)
+}
+
+// placeOf is where an address's owner cannot easily get another from.
+func placeOf(a ma.Multiaddr) (netip.Prefix, bool) {
+	ip, err := manet.ToIP(a)
+	if err != nil {
+		return netip.Prefix{}, false
+	}
+	addr, _ := netip.AddrFromSlice(ip)
+	addr, bits := addr.Unmap(), 56
+	if addr.Is4() {
+		bits = 32
+	}
+	place, err := addr.Prefix(bits)
+	return place, err == nil
 }
 
 // block refuses id for d.
@@ -67,6 +138,10 @@ func (g *gate) InterceptPeerDial(id peer.ID) bool                               
 func (g *gate) InterceptAddrDial(peer.ID, ma.Multiaddr) bool                    { return true }
 func (g *gate) InterceptAccept(network.ConnMultiaddrs) bool                     { return true }
 func (g *gate) InterceptUpgraded(network.Conn) (bool, control.DisconnectReason) { return true, 0 }
-func (g *gate) InterceptSecured(_ network.Direction, id peer.ID, _ network.ConnMultiaddrs) bool {
+func (g *gate) InterceptSecured(dir network.Direction, id peer.ID, c network.ConnMultiaddrs) bool {
+	if dir == network.DirInbound && !g.member(id) && !g.welcomes(c.RemoteMultiaddr()) {
+		g.refusals.Add(1)
+		return false
+	}
 	return g.admit(id)
 }

@@ -13,6 +13,7 @@ import (
 	pubsub "github.com/libp2p/go-libp2p-pubsub"
 	pb "github.com/libp2p/go-libp2p-pubsub/pb"
 	"github.com/libp2p/go-libp2p/core/peer"
+	"golang.org/x/time/rate"
 )
 
 // ErrTopic is returned for a topic that is empty, too long or not joined, or data that is too long.
@@ -51,6 +52,8 @@ const (
 type gossip struct {
 	h      *Host
 	pubsub *pubsub.PubSub
+	total  *rate.Limiter // messages that are looked at, of all peers
+	others *rate.Limiter // packets of peers that have not proven to be of this network
 
 	mu      sync.RWMutex
 	joined  map[Topic]bool
@@ -61,7 +64,10 @@ type gossip struct {
 
 // newGossip starts pubsub.
 func newGossip(h *Host) (*gossip, error) {
-	g := &gossip{h: h, joined: make(map[Topic]bool)}
+	g := &gossip{
+		h: h, joined: make(map[Topic]bool), others: newPackets(h.cfg),
+		total: rate.NewLimiter(rate.Limit(h.cfg.GossipMessages), 2*h.cfg.GossipMessages),
+	}
 	names := make([]string, buckets)
 	for i := range names {
 		names[i] = g.bucketName(i)
@@ -88,6 +94,8 @@ func newGossip(h *Host) (*gossip, error) {
 		pubsub.WithPeerOutboundQueueSize(outboundQueue),
 		pubsub.WithSeenMessagesTTL(seenTime),
 		pubsub.WithFloodPublish(true),
+		pubsub.WithPeerScore(g.score(names)),
+		pubsub.WithAppSpecificRpcInspector(g.inspect),
 		pubsub.WithRawTracer(tracer{count: &h.count}),
 	)
 	if err != nil {
@@ -192,13 +200,14 @@ func (g *gossip) deliver(_ context.Context, from peer.ID, m *pubsub.Message) pub
 		return pubsub.ValidationIgnore
 	}
 	defer h.leave()
-	if r := h.peers.find(from); r != nil && !r.rates.allow(len(m.Data)) {
+	if r := h.peers.find(from); r != nil && !r.gossip.Allow() || !g.total.Allow() {
 		h.count.GossipDropped.Add(1)
 		return pubsub.ValidationIgnore
 	}
 	topic, data, err := unpackGossip(m.Data)
 	if err != nil || m.GetTopic() != g.bucketName(bucket(topic)) {
 		h.count.GossipRejected.Add(1)
+		h.Blame(from)
 		return pubsub.ValidationReject
 	}
 	g.mu.RLock()

@@ -37,10 +37,13 @@ type Host struct {
 	host   host.Host
 	count  counters
 	gate   *gate
+	blames *blames
 	peers  *table
 	book   *book
 	dialer *dialer
 	gossip *gossip
+
+	strangers *strangers
 
 	framesID, pullID, peersID protocol.ID
 
@@ -71,7 +74,9 @@ func New(cfg Config) (*Host, error) {
 		peersID:  protocol.ID(prefix + "/peers/1"),
 	}
 	h.ctx, h.cancel = context.WithCancel(context.Background())
-	h.gate = newGate(&h.count.GateRefusals)
+	h.gate = newGate(&h.count.GateRefusals, func(id peer.ID) bool { return h.dialer.isMember(id) })
+	h.blames = newBlames()
+	h.strangers = newStrangers(cfg)
 	h.peers = newTable(h)
 	if h.host, err = newLibp2p(cfg, h.gate, announce, relayOptions(cfg, h.knows)); err != nil {
 		h.cancel()

@@ -47,6 +47,7 @@ type link struct {
 	queue  [][]byte // queue[head:] waits
 	head   int
 	bytes  int
+	owed   int // of bytes, what counts as strangers'
 	closed bool
 }
 
@@ -62,7 +63,7 @@ func (l *link) send(frame []byte) bool {
 		l.h.count.DroppedNoPeer.Add(1)
 		return false
 	}
-	if len(l.queue)-l.head >= l.h.cfg.QueueFrames || l.bytes+len(frame) > l.h.cfg.QueueBytes {
+	if len(l.queue)-l.head >= l.h.cfg.QueueFrames || l.bytes+len(frame) > l.h.cfg.QueueBytes || !l.lend(len(frame)) {
 		l.mu.Unlock()
 		l.h.count.DroppedFull.Add(1)
 		return false
@@ -75,6 +76,30 @@ func (l *link) send(frame []byte) bool {
 	default:
 	}
 	return true
+}
+
+// lend takes what a frame adds to the memory that all strangers share: whoever
+// reads nothing shall not make this host keep much. Members are not counted, and
+// one that has become a member is counted no more, so what a link owes is kept
+// in the link. Its mutex is held.
+func (l *link) lend(n int) bool {
+	if l.h.dialer.isMember(l.to) {
+		return true
+	}
+	s := l.h.strangers
+	if s.queued.Add(int64(n)) > s.memory {
+		s.queued.Add(-int64(n))
+		return false
+	}
+	l.owed += n
+	return true
+}
+
+// repay gives back what n bytes took, of which members may have taken nothing.
+func (l *link) repay(n int) {
+	n = min(n, l.owed)
+	l.owed -= n
+	l.h.strangers.queued.Add(-int64(n))
 }
 
 // next takes the oldest frame off the queue.
@@ -92,6 +117,7 @@ func (l *link) next() ([]byte, bool) {
 	l.queue[l.head] = nil
 	l.head++
 	l.bytes -= len(frame)
+	l.repay(len(frame))
 	if l.head >= 1024 && 2*l.head >= len(l.queue) { // never drained: slide down, so that the array does not creep
 		n := copy(l.queue, l.queue[l.head:])
 		clear(l.queue[n:])
@@ -112,6 +138,7 @@ func (l *link) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.h.count.FramesLost.Add(uint64(len(l.queue) - l.head))
+	l.repay(l.owed)
 	l.queue, l.head, l.bytes, l.closed = nil, 0, 0, true
 }
 

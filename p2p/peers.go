@@ -28,7 +28,13 @@ type remote struct {
 	id    peer.ID
 	since time.Time
 	link  *link // frames to the peer
-	rates rates
+
+	rates   rates         // of a member
+	modest  rates         // of a stranger
+	gossip  *rate.Limiter // messages that are looked at
+	packets *rate.Limiter // parts of pubsub's packets that are read
+	streams *rate.Limiter // that it opens
+
 	asks  chan struct{} // a token per request to the peer in progress
 	pulls chan struct{} // a token per request of the peer in progress
 
@@ -38,22 +44,6 @@ type remote struct {
 	inMu    sync.Mutex
 	in      network.Stream // the frame stream being read
 	reading sync.Mutex     // held by its reader, so that frames stay in order
-}
-
-// rates are what is accepted from one peer.
-type rates struct{ messages, bytes *rate.Limiter }
-
-func newRates(cfg Config) rates {
-	return rates{
-		messages: rate.NewLimiter(rate.Limit(cfg.PeerMessages), 2*cfg.PeerMessages),
-		bytes:    rate.NewLimiter(rate.Limit(cfg.PeerBytes), max(2*cfg.PeerBytes, cfg.MaxFrame)),
-	}
-}
-
-// allow takes one message of n bytes, or nothing and false.
-func (r rates) allow(n int) bool {
-	now := time.Now()
-	return r.messages.AllowN(now, 1) && r.bytes.AllowN(now, n)
 }
 
 // table holds the connected peers of this network. One goroutine, run by
@@ -190,9 +180,14 @@ func (t *table) up(id peer.ID) *remote {
 	}
 	h := t.h
 	r := &remote{
-		id: id, since: time.Now(), rates: newRates(h.cfg),
-		asks:  make(chan struct{}, h.cfg.MaxRequests),
-		pulls: make(chan struct{}, 2*h.cfg.MaxRequests), // a token returns after the answer has left
+		id: id, since: time.Now(),
+		rates:   newRates(h.cfg.PeerMessages, h.cfg.PeerBytes, h.cfg.MaxFrame),
+		modest:  newRates(h.cfg.StrangerMessages, h.cfg.StrangerBytes, h.cfg.MaxFrame),
+		gossip:  rate.NewLimiter(rate.Limit(h.cfg.GossipMessages)/2, h.cfg.GossipMessages),
+		packets: newPackets(h.cfg),
+		streams: rate.NewLimiter(streamsPerSecond, streamsBurst),
+		asks:    make(chan struct{}, h.cfg.MaxRequests),
+		pulls:   make(chan struct{}, 2*h.cfg.MaxRequests), // a token returns after the answer has left
 	}
 	r.ctx, r.cancel = context.WithCancel(h.ctx)
 	r.link = newLink(h, id, r.ctx)

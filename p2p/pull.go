@@ -123,6 +123,10 @@ func (h *Host) answer(limit int, f func(context.Context, peer.ID, []byte) ([]byt
 			_ = s.Reset()
 			return
 		}
+		if !h.maySend(r) {
+			_ = s.Reset()
+			return
+		}
 		if err := h.serve(r, s, limit, f); err != nil {
 			h.count.RequestsRefused.Add(1)
 			h.cfg.Log.Debug("request not served", "peer", r.id, "error", err)
@@ -144,7 +148,22 @@ func (h *Host) serve(r *remote, s network.Stream, limit int, f func(context.Cont
 		h.count.RequestsRefused.Add(1)
 		return errors.Join(w.WriteByte(answerBusy), w.Flush())
 	}
-	req, err := readFrame(bufio.NewReader(s), limit)
+	br := bufio.NewReader(s)
+	n, err := readLength(br, limit)
+	if err != nil {
+		if errors.Is(err, ErrFrame) {
+			h.Blame(r.id)
+		}
+		return err
+	}
+	late, stop := context.WithTimeout(r.ctx, h.cfg.PullTimeout)
+	defer stop()
+	free, err := h.room(late, r, n)
+	if err != nil {
+		return err
+	}
+	defer free()
+	req, err := readBody(br, n)
 	if err != nil {
 		return err
 	}

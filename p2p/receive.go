@@ -21,6 +21,9 @@ func (h *Host) receiveFrames(s network.Stream) {
 	if r == nil {
 		return
 	}
+	if !h.maySend(r) {
+		return
+	}
 	r.inMu.Lock()
 	if r.in != nil {
 		_ = r.in.Reset()
@@ -33,6 +36,7 @@ func (h *Host) receiveFrames(s network.Stream) {
 	if err := h.readFrames(r, s); errors.Is(err, ErrFrame) {
 		h.count.BadFrames.Add(1)
 		h.cfg.Log.Warn("cut a peer's stream", "peer", r.id, "error", err)
+		h.Blame(r.id)
 	}
 }
 
@@ -44,19 +48,33 @@ func (h *Host) readFrames(r *remote, s network.Stream) error {
 		if err != nil {
 			return err
 		}
-		frame, err := h.readTimed(s, br, n)
-		if err != nil {
+		if err := h.readOne(r, s, br, n); err != nil {
 			return err
-		}
-		h.count.FramesReceived.Add(1)
-		h.count.FrameBytesReceived.Add(uint64(n))
-		if err := h.slow(r, n); err != nil {
-			return err
-		}
-		if h.cfg.Handler.Frame != nil {
-			h.cfg.Handler.Frame(r.id, frame)
 		}
 	}
+}
+
+// readOne reads the rest of a frame and hands it over, slowly if its peer is
+// above its rates.
+func (h *Host) readOne(r *remote, s network.Stream, br *bufio.Reader, n int) error {
+	free, err := h.room(r.ctx, r, n)
+	if err != nil {
+		return err
+	}
+	defer free()
+	frame, err := h.readTimed(s, br, n)
+	if err != nil {
+		return err
+	}
+	h.count.FramesReceived.Add(1)
+	h.count.FrameBytesReceived.Add(uint64(n))
+	if err := h.slow(r, n); err != nil {
+		return err
+	}
+	if h.cfg.Handler.Frame != nil {
+		h.cfg.Handler.Frame(r.id, frame)
+	}
+	return nil
 }
 
 // readTimed reads the rest of a frame whose length is n. A frame that was begun
@@ -76,23 +94,4 @@ func (h *Host) readTimed(s network.Stream, br *bufio.Reader, n int) ([]byte, err
 		h.count.BadFrames.Add(1)
 	}
 	return frame, err
-}
-
-// slow makes a peer's reader wait while the peer is above its rates.
-func (h *Host) slow(r *remote, n int) error {
-	now := time.Now()
-	messages, bytes := r.rates.messages.ReserveN(now, 1), r.rates.bytes.ReserveN(now, n)
-	wait := max(messages.DelayFrom(now), bytes.DelayFrom(now))
-	if wait <= 0 {
-		return nil
-	}
-	h.count.Slowed.Add(1)
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-r.ctx.Done():
-		return r.ctx.Err()
-	}
 }

@@ -23,6 +23,7 @@ type Tally[T any] struct {
 	DroppedTooLong     T // not queued: above MaxFrame
 	FramesLost         T // queued, then lost with a stream or a peer
 	StreamsBroken      T // outgoing frame streams that failed
+	StreamsRefused     T // incoming streams of peers that open too many
 	BadFrames          T // incoming streams cut for a frame too long or malformed
 	Slowed             T // times a peer exceeded its rates and its reader waited
 
@@ -38,12 +39,15 @@ type Tally[T any] struct {
 	GossipRejected   T // by the handler, or malformed
 	GossipDuplicates T
 	GossipDropped    T // by a full queue or a peer's rate limit, in or out
+	GossipExcess     T // packets of gossip thrown away unread, of peers far above their rate
 
 	Dials        T
 	DialsFailed  T
 	Foreign      T // connections closed because the peer is not of this network
 	Silent       T // connections closed because a member gave no sign of life
-	GateRefusals T // connections refused because the peer was blocked
+	GateRefusals T // connections refused because the peer was blocked, or its address
+	Blamed       T // acts of peers that no honest node commits
+	Blocked      T // times a peer was disconnected and kept out for them
 }
 
 // counters is the form that the host updates.

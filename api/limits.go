@@ -1,0 +1,116 @@
+package api
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/aweigh/aweigh/api/aweigh/v1/aweighv1connect"
+)
+
+// Limits of one server. They keep clients that are broken or hostile from
+// taking what others need; who may connect at all is not decided here.
+const (
+	maxWatches = 1024      // watches at once: each final block wakes all of them
+	maxCalls   = 4096      // other requests at once
+	maxBodies  = 256 << 20 // bytes of all requests in progress
+
+	bodyTime  = 30 * time.Second // in which a request must have arrived
+	writeTime = 30 * time.Second // in which a client must have taken writeUnit bytes
+	writeUnit = 256 << 10
+)
+
+var (
+	errCrowded = errors.New("api: too many requests at once; try again later")
+	errBodies  = errors.New("api: the requests in progress are too large together; try again later")
+)
+
+// limited bounds what requests may take, in number, bytes and time.
+func limited(h http.Handler) http.Handler {
+	var watches, calls, bodies atomic.Int64
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		count, most := &calls, int64(maxCalls)
+		if r.URL.Path == aweighv1connect.NodeWatchProcedure {
+			count, most = &watches, maxWatches
+		}
+		defer count.Add(-1)
+		control := http.NewResponseController(w)
+		body := &boundedBody{ReadCloser: r.Body, control: control, all: &bodies, arrived: func() { busy(r) }}
+		defer func() { bodies.Add(-body.taken) }()
+		if r.Body == http.NoBody {
+			busy(r)
+		} else { // also where nobody reads it
+			_ = control.SetReadDeadline(time.Now().Add(bodyTime))
+			r.Body = body
+		}
+		if r.ProtoMajor == 1 { // deadlines are the connection's there, and outlast a request
+			_ = control.SetWriteDeadline(time.Time{})
+			defer func() { _ = control.SetWriteDeadline(time.Now().Add(writeTime)) }()
+		}
+		if count.Add(1) > most {
+			w.Header().Set("Retry-After", "1")
+			http.Error(w, errCrowded.Error(), http.StatusTooManyRequests)
+			return
+		}
+		h.ServeHTTP(&timedWriter{ResponseWriter: w, control: control}, r)
+	})
+}
+
+// boundedBody is a request's body that must arrive in time, and whose bytes
+// count while the request is in progress.
+type boundedBody struct {
+	io.ReadCloser
+	control *http.ResponseController
+	all     *atomic.Int64
+	taken   int64
+	arrived func()
+}
+
+// Read implements io.Reader.
+func (b *boundedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.taken += int64(n)
+	if b.all.Add(int64(n)) > maxBodies && err == nil {
+		err = errBodies
+	}
+	if err == io.EOF { // a watch may last for days
+		_ = b.control.SetReadDeadline(time.Time{})
+		b.arrived()
+	}
+	return n, err
+}
+
+// timedWriter gives up on a client that does not take what is written. The
+// deadline holds during a write only: between two, a watch may wait for days.
+type timedWriter struct {
+	http.ResponseWriter
+	control *http.ResponseController
+}
+
+// Write implements io.Writer.
+func (w *timedWriter) Write(p []byte) (written int, err error) {
+	defer w.untimed()
+	for first := true; err == nil && (first || written < len(p)); first = false {
+		w.timed()
+		var n int
+		n, err = w.ResponseWriter.Write(p[written:min(written+writeUnit, len(p))])
+		written += n
+	}
+	return written, err
+}
+
+// Flush implements http.Flusher. That the client did not take it shows at the
+// next write.
+func (w *timedWriter) Flush() {
+	w.timed()
+	defer w.untimed()
+	_ = w.control.Flush()
+}
+
+func (w *timedWriter) timed()   { _ = w.control.SetWriteDeadline(time.Now().Add(writeTime)) }
+func (w *timedWriter) untimed() { _ = w.control.SetWriteDeadline(time.Time{}) }
+
+// Unwrap is for http.ResponseController.
+func (w *timedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }

@@ -1,0 +1,184 @@
+package node
+
+import (
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/aweigh/aweigh"
+)
+
+// Budgets are in microseconds of one processor, by estimate and not by the
+// clock, so that a busy machine refuses nobody. An Ed25519 signature takes 46 µs
+// to verify.
+const (
+	frameCost     = 10 // decoding, and the machine's part
+	signatureCost = 50
+	mutationCost  = 10  // to order and execute a small mutation
+	mutationBytes = 200 // of it, in a bundle
+
+	anchorWork   = 100_000 // per second, of one anchor; bursts of a second: flooders begin with one
+	anchorTalk   = 25_000  // of that, what its offers may take; bursts of four seconds
+	strangerWork = 10_000  // per second, of one other peer; bursts of two seconds
+	allStrangers = 25_000  // per second, of all others together; bursts of a second
+
+	anchorBytes   = 32 << 20 // per second, of blocks that one anchor is given when it asks; bursts of two seconds
+	strangerBytes = 16 << 20 // and another peer; bursts of two seconds
+)
+
+// maxAccounts bounds the peers that are remembered.
+const maxAccounts = 4096
+
+// accounts hold what each peer makes this node spend. Those above their budget
+// wait before they are heard.
+type accounts struct {
+	anchors   map[Peer]aweigh.AnchorID
+	strangers *rate.Limiter // shared by all that are no anchors
+	turn      sync.Mutex    // held while something of theirs is verified: one processor is enough
+
+	mu    sync.Mutex
+	peers map[Peer]*account
+}
+
+type account struct {
+	work  *rate.Limiter // µs
+	talk  *rate.Limiter // µs
+	given *rate.Limiter // bytes; in debt after a large answer
+}
+
+func newAccounts(anchors map[Peer]aweigh.AnchorID) *accounts {
+	return &accounts{anchors: anchors, strangers: rate.NewLimiter(allStrangers, allStrangers), peers: make(map[Peer]*account)}
+}
+
+func (a *accounts) anchor(p Peer) bool {
+	_, ok := a.anchors[p]
+	return ok
+}
+
+// of is the account of a peer, which outlives its connections: to come again is
+// no way to get a new one.
+func (a *accounts) of(p Peer) *account {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if x := a.peers[p]; x != nil {
+		return x
+	}
+	if len(a.peers) >= maxAccounts {
+		for other, x := range a.peers {
+			if x.work.Tokens() >= float64(x.work.Burst()) && x.given.Tokens() >= float64(x.given.Burst()) {
+				delete(a.peers, other)
+			}
+		}
+		if len(a.peers) >= maxAccounts { // they share one budget in any case
+			clear(a.peers)
+		}
+	}
+	x := &account{
+		work:  rate.NewLimiter(strangerWork, 2*strangerWork),
+		talk:  rate.NewLimiter(strangerWork, 2*strangerWork),
+		given: rate.NewLimiter(strangerBytes, 2*strangerBytes),
+	}
+	if a.anchor(p) {
+		x = &account{
+			work:  rate.NewLimiter(anchorWork, anchorWork),
+			talk:  rate.NewLimiter(anchorTalk, 4*anchorTalk),
+			given: rate.NewLimiter(anchorBytes, 2*anchorBytes),
+		}
+	}
+	a.peers[p] = x
+	return x
+}
+
+// wait is for how long a frame of a peer must wait. It is charged.
+func (a *accounts) wait(p Peer, f []byte) time.Duration {
+	x, anchor, now := a.of(p), a.anchor(p), time.Now()
+	work := a.cost(f, anchor)
+	d := reserve(x.work, now, work)
+	if !anchor {
+		d = max(d, reserve(a.strangers, now, work))
+	}
+	if len(f) > 0 && f[0] == tagOffer {
+		d = max(d, reserve(x.talk, now, work))
+	}
+	if isQuestion(f) {
+		d = max(d, reserve(x.given, now, 0))
+	}
+	return d
+}
+
+// afford is wait for gossip, whose receivers must not wait: false refuses. Whoever
+// passes a bundle on need not be who floods, so all are charged to strangers.
+func (a *accounts) afford(p Peer, f []byte) bool {
+	now, stranger := time.Now(), !a.anchor(p)
+	if len(f) > 0 && f[0] == tagBundle {
+		stranger = true
+	}
+	work := a.cost(f, !stranger)
+	if stranger {
+		return a.strangers.AllowN(now, min(work, a.strangers.Burst()))
+	}
+	x := a.of(p)
+	return x.work.AllowN(now, min(work, x.work.Burst()))
+}
+
+// check is c.Check, for one stranger at a time.
+func (a *accounts) check(c *Checker, p Peer, f []byte) (Message, error) {
+	if !a.anchor(p) {
+		a.turn.Lock()
+		defer a.turn.Unlock()
+	}
+	return c.Check(p, f)
+}
+
+// gave charges a peer for an answer.
+func (a *accounts) gave(p Peer, f []byte) {
+	if isAnswer(f) {
+		reserve(a.of(p).given, time.Now(), len(f))
+	}
+}
+
+// reserve takes n, or as much as fits in a burst, and returns how long to wait.
+func reserve(l *rate.Limiter, now time.Time, n int) time.Duration {
+	return l.ReserveN(now, min(n, l.Burst())).DelayFrom(now)
+}
+
+// cost estimates what a frame makes this node do, before anything is done. A
+// stranger's bundle costs as many signatures as there are anchors: each of them
+// may be sent others, and all verify all that one of them proposes.
+func (a *accounts) cost(f []byte, anchor bool) int {
+	if len(f) == 0 {
+		return frameCost
+	}
+	signatures := 0
+	switch f[0] {
+	case tagBundle:
+		if signatures = 1; !anchor {
+			return frameCost + len(a.anchors)*signatureCost + len(f)/mutationBytes*mutationCost
+		}
+	case tagBallot, tagAsk:
+		signatures = 1
+	case tagCatchUp:
+		signatures = 50 // up to maxBlocks are read
+	case tagWant:
+		signatures = 1 + len(f)/512 // 16 names
+	case tagProposal:
+		signatures = 2 // its certificates are looked at until one is bad
+	case tagOffer:
+		signatures = 1
+		if anchor { // others' votes are not looked at
+			signatures += len(f) / 128
+		}
+	case tagAnnounce, tagAnswer:
+		signatures = 1 + len(f)/128
+	case tagBlock:
+		signatures = 1 + len(f)/4096
+	}
+	return frameCost + signatures*signatureCost
+}
+
+// isQuestion reports whether a frame asks for blocks.
+func isQuestion(f []byte) bool { return len(f) > 0 && (f[0] == tagCatchUp || f[0] == tagWant) }
+
+// isAnswer reports whether a frame gives blocks.
+func isAnswer(f []byte) bool { return len(f) > 0 && (f[0] == tagBlocks || f[0] == tagBlock) }

@@ -1,0 +1,85 @@
+package p2p
+
+import (
+	"errors"
+	"time"
+
+	pubsub "github.com/libp2p/go-libp2p-pubsub"
+	"github.com/libp2p/go-libp2p/core/peer"
+	"golang.org/x/time/rate"
+)
+
+// Scores of pubsub (GossipSub v1.1) have no merits here, only faults: a message
+// that was rejected, a broken promise, and what a peer is blamed for otherwise.
+// They fade within seconds to minutes. Addresses do not count: sites look alike
+// behind NAT.
+const (
+	gossipFrom   = -20 // below, a peer is told nothing
+	publishTo    = -40 // below, it is sent nothing
+	graylistFrom = -80 // below, all that it sends is thrown away unread
+
+	rejectedWeight = -20 // times the square of the messages rejected
+	rejectedDecay  = 0.9
+	brokenWeight   = -10 // times the square of the promises broken above brokenFree
+	brokenFree     = 6
+	brokenDecay    = 0.8
+	blamedWeight   = -10 // times what Host.Blame has collected
+
+	scoreEvery  = time.Second
+	scoreMemory = 10 * time.Minute // of peers that went
+)
+
+// score is how pubsub judges peers.
+func (g *gossip) score(topics []string) (*pubsub.PeerScoreParams, *pubsub.PeerScoreThresholds) {
+	params := &pubsub.PeerScoreParams{
+		SkipAtomicValidation:      true, // what is not set plays no part
+		Topics:                    make(map[string]*pubsub.TopicScoreParams, len(topics)),
+		AppSpecificScore:          func(id peer.ID) float64 { return g.h.blames.of(id) },
+		AppSpecificWeight:         blamedWeight,
+		BehaviourPenaltyWeight:    brokenWeight,
+		BehaviourPenaltyThreshold: brokenFree,
+		BehaviourPenaltyDecay:     brokenDecay,
+		DecayInterval:             scoreEvery,
+		DecayToZero:               0.1,
+		RetainScore:               scoreMemory,
+	}
+	for _, t := range topics {
+		params.Topics[t] = &pubsub.TopicScoreParams{
+			SkipAtomicValidation: true, TopicWeight: 1, TimeInMeshQuantum: time.Second,
+			InvalidMessageDeliveriesWeight: rejectedWeight, InvalidMessageDeliveriesDecay: rejectedDecay,
+		}
+	}
+	return params, &pubsub.PeerScoreThresholds{
+		SkipAtomicValidation: true,
+		GossipThreshold:      gossipFrom, PublishThreshold: publishTo, GraylistThreshold: graylistFrom,
+	}
+}
+
+// newPackets limits what is read of one peer's packets: twice what an honest
+// node passes on, as it looks at GossipMessages a second itself.
+func newPackets(cfg Config) *rate.Limiter {
+	return rate.NewLimiter(2*rate.Limit(cfg.GossipMessages), 4*cfg.GossipMessages)
+}
+
+// errExcess makes pubsub throw a packet away.
+var errExcess = errors.New("p2p: more gossip than any honest node sends")
+
+// inspect runs before pubsub looks at a packet: what is dropped here is neither
+// hashed nor remembered.
+func (g *gossip) inspect(from peer.ID, rpc *pubsub.RPC) error {
+	limit := g.others
+	if r := g.h.peers.find(from); r != nil {
+		limit = r.packets
+	}
+	c := rpc.GetControl()
+	n := 1 + len(rpc.GetPublish()) + len(rpc.GetSubscriptions())/16 +
+		len(c.GetIhave()) + len(c.GetIwant()) + len(c.GetGraft()) + len(c.GetPrune()) + len(c.GetIdontwant())
+	if limit.AllowN(time.Now(), n) {
+		return nil
+	}
+	g.h.count.GossipExcess.Add(1)
+	if limit != g.others {
+		g.h.Blame(from)
+	}
+	return errExcess
+}

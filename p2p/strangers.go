@@ -1,0 +1,96 @@
+package p2p
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+	"golang.org/x/time/rate"
+)
+
+// strangers are what all peers that are no members share, so that many of them
+// get no more than a few: identities cost nothing.
+type strangers struct {
+	rates
+	arriving *semaphore.Weighted // bytes of long frames from the first byte until they are handed over
+	memory   int64
+	queued   atomic.Int64 // bytes that wait to be sent to them
+}
+
+func newStrangers(cfg Config) *strangers {
+	return &strangers{
+		rates:    newRates(4*cfg.StrangerMessages, 4*cfg.StrangerBytes, cfg.MaxFrame),
+		arriving: semaphore.NewWeighted(int64(max(cfg.StrangerMemory, cfg.MaxFrame))),
+		memory:   int64(max(cfg.StrangerMemory, cfg.MaxFrame)),
+	}
+}
+
+// rates are what is accepted of a peer.
+type rates struct{ messages, bytes *rate.Limiter }
+
+// newRates allows bursts of two seconds, and at least one frame.
+func newRates(messages, bytes, frame int) rates {
+	return rates{
+		messages: rate.NewLimiter(rate.Limit(messages), 2*messages),
+		bytes:    rate.NewLimiter(rate.Limit(bytes), max(2*bytes, frame)),
+	}
+}
+
+// reserve takes one message of n bytes, and returns how long to wait for it.
+func (r rates) reserve(now time.Time, n int) time.Duration {
+	return max(r.messages.ReserveN(now, 1).DelayFrom(now), r.bytes.ReserveN(now, n).DelayFrom(now))
+}
+
+// Streams that one peer may open. Honest nodes open one for frames, and one for
+// each request.
+const (
+	streamsPerSecond = 50
+	streamsBurst     = 200
+)
+
+// maySend reports whether a peer may open one more stream, and blames it if not.
+func (h *Host) maySend(r *remote) bool {
+	if r.streams.Allow() {
+		return true
+	}
+	h.count.StreamsRefused.Add(1)
+	h.Blame(r.id)
+	return false
+}
+
+// room takes the memory for a frame of n bytes that a stranger begins to send.
+// Short frames are free. The function returned gives it back.
+func (h *Host) room(ctx context.Context, r *remote, n int) (func(), error) {
+	if n <= trustedLength || h.dialer.isMember(r.id) {
+		return func() {}, nil
+	}
+	if err := h.strangers.arriving.Acquire(ctx, int64(n)); err != nil {
+		return nil, err
+	}
+	return func() { h.strangers.arriving.Release(int64(n)) }, nil
+}
+
+// slow makes a peer's reader wait while the peer is above its rates, or all
+// strangers are above theirs.
+func (h *Host) slow(r *remote, n int) error {
+	now := time.Now()
+	var wait time.Duration
+	if h.dialer.isMember(r.id) {
+		wait = r.rates.reserve(now, n)
+	} else {
+		wait = max(r.modest.reserve(now, n), h.strangers.reserve(now, n))
+	}
+	if wait <= 0 {
+		return nil
+	}
+	h.count.Slowed.Add(1)
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-r.ctx.Done():
+		return r.ctx.Err()
+	}
+}
