@@ -18,7 +18,7 @@ const backupPart = 1 << 20
 // Backup implements aweighv1connect.NodeHandler.
 func (s *service) Backup(ctx context.Context, _ *connect.Request[aweighv1.BackupRequest], out *connect.ServerStream[aweighv1.BackupResponse]) error {
 	head := s.node.Overview().Head
-	return problem(s.node.Backup(func(files []node.BackupFile) error {
+	err := s.node.Backup(func(files []node.BackupFile) error {
 		first := &aweighv1.BackupResponse{Header: s.read(head, false)}
 		for _, f := range files {
 			first.TotalBytes += uint64(f.Size)
@@ -31,8 +31,12 @@ func (s *service) Backup(ctx context.Context, _ *connect.Request[aweighv1.Backup
 				return err
 			}
 		}
-		return out.Send(&aweighv1.BackupResponse{Done: true})
-	}))
+		return nil
+	})
+	if err == nil { // and the copy is gone
+		err = out.Send(&aweighv1.BackupResponse{Done: true})
+	}
+	return problem(err)
 }
 
 // sendFile sends a file in parts, an empty one too.

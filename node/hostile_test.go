@@ -58,6 +58,7 @@ func TestManySmallBundlesAtSomeAnchors(t *testing.T) {
 	const many = 1100
 	for _, name := range []string{"a", "b", "c"} { // other leaders
 		n := newNetwork(t, name)
+		n.listen(t)
 		var frames [][]byte
 		for k := range many {
 			m := n.mutation(fmt.Sprint("/x", k))

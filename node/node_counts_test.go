@@ -156,8 +156,8 @@ func TestRefusalsAreSortedAndSaidOnce(t *testing.T) {
 	}
 	text := log.take()
 	lines := strings.Count(text, "\n")
-	if warned := strings.Count(text, "level=WARN"); warned != 4 || lines != warned {
-		t.Errorf("%d lines, %d warnings, for four classes that no honest node sends:\n%s", lines, warned, text)
+	if warned := strings.Count(text, "level=WARN"); warned != 5 || lines != warned {
+		t.Errorf("%d lines, %d warnings, for four classes that no honest node sends, and the peer that was disconnected:\n%s", lines, warned, text)
 	}
 	for r := range Refusals {
 		if fmt.Sprint(r) == "" {

@@ -70,6 +70,7 @@ func TestManyExpiredBundlesStopNobody(t *testing.T) {
 func TestOwnClientsComeFirst(t *testing.T) {
 	const many = 1500
 	n := newNetwork(t, "first")
+	n.listen(t)
 	proposals := 0
 	for i := range n.machines {
 		var events []node.Event

@@ -32,7 +32,8 @@ type blames struct {
 type offender struct {
 	points  float64
 	last    time.Time
-	blocked int // times
+	blocked int       // times
+	until   time.Time // it is blocked: what still comes of it was on its way
 }
 
 func newBlames() *blames { return &blames{peers: make(map[peer.ID]*offender)} }
@@ -50,6 +51,9 @@ func (b *blames) add(id peer.ID, member bool, now time.Time) (block time.Duratio
 		r = &offender{last: now}
 		b.make(id, r, now)
 	}
+	if now.Before(r.until) {
+		return 0
+	}
 	r.points = max(0, r.points-forgiven*now.Sub(r.last).Seconds()) + 1
 	r.last = now
 	if r.points <= tolerance {
@@ -57,7 +61,9 @@ func (b *blames) add(id peer.ID, member bool, now time.Time) (block time.Duratio
 	}
 	r.points = 0
 	r.blocked++
-	return min(least<<min(r.blocked-1, 20), most)
+	block = min(least<<min(r.blocked-1, 20), most)
+	r.until = now.Add(block)
+	return block
 }
 
 // make keeps a record, and forgets old ones, or any if all are new: whoever has

@@ -40,7 +40,7 @@ type Pebble struct {
 	closed atomic.Bool
 
 	copying atomic.Bool
-	synced  *synced
+	synced  *synced // nil if it is read only
 
 	commits, ops, bytes atomic.Uint64
 }
@@ -64,7 +64,12 @@ func OpenPebble(dir string, o Options) (*Pebble, error) {
 		return nil, fmt.Errorf("store: open %s: %w", dir, damaged(err, known))
 	}
 	p := &Pebble{db: db, fs: fs, dir: dir, fault: fs.fault}
-	if err := p.check(known); err != nil {
+	if o.ReadOnly { // then nothing can be asked of the log that would show what it lost
+		err = checkFormat(db, dir, known)
+	} else {
+		err = p.check(known)
+	}
+	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
 	return p, nil
@@ -146,7 +151,11 @@ func (p *Pebble) Close() error {
 	if p.closed.Swap(true) {
 		return nil
 	}
-	if err := errors.Join(p.db.Close(), p.synced.file.Close()); err != nil {
+	err := p.db.Close()
+	if p.synced != nil {
+		err = errors.Join(err, p.synced.file.Close())
+	}
+	if err != nil {
 		return fmt.Errorf("store: close %s: %w", p.dir, err)
 	}
 	return p.fault.get() // then what was not synced may be lost
