@@ -68,6 +68,9 @@ func TestBlamedPeerIsKeptOutAndMembersComeBack(t *testing.T) {
 				break
 			}
 		}
+		if !member && a.Stats().Blocked == 0 {
+			t.Fatalf("a stranger is not blocked after %d acts", memberTolerance)
+		}
 		if member && a.Stats().Blocked > 0 {
 			t.Fatal("a member has no more tolerance than others")
 		}

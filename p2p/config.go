@@ -55,7 +55,7 @@ type Config struct {
 	StrangerBytes    int // bytes accepted from one per second; 16 MiB
 	StrangerMemory   int // bytes that wait for all of them, and that they began to send, each; 64 MiB
 
-	GossipMessages int // gossip accepted from all peers per second; 1,000, half of it from one peer
+	GossipMessages int // gossip accepted from all peers per second; 250, half of it from one peer
 
 	Log *slog.Logger // nil is silent
 }
@@ -125,7 +125,7 @@ func (c Config) withDefaults() Config {
 	def(&c.StrangerMessages, 4000)
 	def(&c.StrangerBytes, 16<<20)
 	def(&c.StrangerMemory, 64<<20)
-	def(&c.GossipMessages, 1000)
+	def(&c.GossipMessages, 250)
 	c.StrangerMessages, c.StrangerBytes = min(c.StrangerMessages, c.PeerMessages), min(c.StrangerBytes, c.PeerBytes)
 	defTime(&c.WriteTimeout, 10*time.Second)
 	defTime(&c.PullTimeout, 30*time.Second)

@@ -53,7 +53,7 @@ type gossip struct {
 	h      *Host
 	pubsub *pubsub.PubSub
 	total  *rate.Limiter // messages that are looked at, of all peers
-	others *rate.Limiter // packets of peers that have not proven to be of this network
+	others *rate.Limiter // packets of all peers that are no members
 
 	mu      sync.RWMutex
 	joined  map[Topic]bool

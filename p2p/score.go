@@ -67,19 +67,17 @@ var errExcess = errors.New("p2p: more gossip than any honest node sends")
 // inspect runs before pubsub looks at a packet: what is dropped here is neither
 // hashed nor remembered.
 func (g *gossip) inspect(from peer.ID, rpc *pubsub.RPC) error {
-	limit := g.others
-	if r := g.h.peers.find(from); r != nil {
-		limit = r.packets
-	}
+	r := g.h.peers.find(from)
 	c := rpc.GetControl()
 	n := 1 + len(rpc.GetPublish()) + len(rpc.GetSubscriptions())/16 +
 		len(c.GetIhave()) + len(c.GetIwant()) + len(c.GetGraft()) + len(c.GetPrune()) + len(c.GetIdontwant())
-	if limit.AllowN(time.Now(), n) {
+	now := time.Now()
+	switch known := r != nil; {
+	case known && !r.packets.AllowN(now, n):
+		g.h.Blame(from)
+	case known && g.h.dialer.isMember(from), g.others.AllowN(now, n):
 		return nil
 	}
 	g.h.count.GossipExcess.Add(1)
-	if limit != g.others {
-		g.h.Blame(from)
-	}
 	return errExcess
 }
