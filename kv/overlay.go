@@ -92,6 +92,16 @@ func (o *Overlay) Scan(from, to []byte, reverse bool, visit func(key, value []by
 	return err
 }
 
+// First is the first of the overlay's own ops on a key within [from, to).
+func (o *Overlay) First(from, to []byte) (Op, bool) {
+	if o.ops == nil {
+		return Op{}, false
+	}
+	next, stop := o.walk(from, to, false)
+	defer stop()
+	return next()
+}
+
 // walk is a pull iterator over the overlay's own ops within [from, to).
 func (o *Overlay) walk(from, to []byte, reverse bool) (next func() (Op, bool), stop func()) {
 	it := o.ops.Iter()

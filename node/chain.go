@@ -26,7 +26,8 @@ type chain struct {
 	id         aweigh.ScopeID
 	pool       *pool
 	policy     scope.Policy
-	store      kv.Reader
+	store      *scope.Cache
+	applied    []kv.Op   // made final in this step, of which store does not know yet
 	reader     kv.Reader // shows the final state: the store, or a candidate made final in this step
 	state      *scope.State
 	head       scope.Header // of the final block; zero at the genesis
@@ -37,7 +38,10 @@ type chain struct {
 
 func (c *chain) open(m *Machine) (err error) {
 	c.id, c.policy = m.id, m.cfg.Network.genesis.Policy
-	c.store, c.reader, c.pool = m.store, m.store, &m.pool
+	if c.store, err = scope.NewCache(m.store, c.id); err != nil {
+		return err
+	}
+	c.reader, c.pool = c.store, &m.pool
 	c.candidates = make(map[aweigh.Hash]*candidate)
 	if c.state, err = scope.Open(c.reader, c.id); err != nil {
 		return err
@@ -58,9 +62,11 @@ func (m *Machine) history() History {
 
 // settle begins a step: what the last one wrote is in the store now.
 func (c *chain) settle() {
-	if c.reader == c.store {
+	if c.reader == kv.Reader(c.store) {
 		return
 	}
+	c.store.Applied(c.applied)
+	c.applied = nil
 	old := c.reader
 	c.reader, c.state = c.store, c.state.Over(c.store)
 	for _, h := range c.order {
@@ -219,8 +225,10 @@ func (c *chain) apply(m *Machine, k *candidate) {
 	hash := k.block.Hash()
 	c.keep(m, hash)
 	m.fx.Write = append(m.fx.Write, k.result.Ops...)
+	c.applied = append(c.applied, k.result.Ops...)
 	m.write(kv.Set(keyHeight(c.id, h.Height), hash[:]))
 	c.reader, c.state, c.head = k.over, k.state, h
+	m.finalAt = m.now
 	for _, o := range k.result.Outcomes {
 		if m.pool.answer(o.Mutation) {
 			outcome := o

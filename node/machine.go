@@ -58,6 +58,8 @@ type Machine struct {
 	proposed     aweigh.View       // its view
 	slot         *quorum.Slot      // to build for, once the parent's content is here
 	slotAt       aweigh.Instant    // when that was asked
+	finalAt      aweigh.Instant    // when the last block became final
+	crowd        int               // mutations that are on their way at a time: the most seen, fading
 	checks       []quorum.Proposal // to be answered with a verdict
 	inputs       []quorum.Input    // for the engine's next step
 	met          []Peer            // in this step, to be greeted
@@ -286,7 +288,7 @@ func (m *Machine) resume() {
 	if m.slot != nil && m.slot.View != m.engine.View() {
 		m.slot = nil
 	}
-	if m.slot != nil && (m.guard.Lost() || m.speaks()) && !m.gathers() && m.build(*m.slot) {
+	if m.slot != nil && (m.guard.Lost() || m.speaks()) && m.gatherUntil() == 0 && m.build(*m.slot) {
 		m.slot = nil
 	}
 	m.retryChecks()
@@ -337,8 +339,8 @@ func (m *Machine) tick() {
 
 func (m *Machine) wake() aweigh.Instant {
 	at := m.engineWake
-	if m.slot != nil && m.gathers() {
-		at = aweigh.Earliest(at, m.slotAt.Add(gatherMost))
+	if m.slot != nil {
+		at = aweigh.Earliest(at, m.gatherUntil())
 	}
 	for _, t := range []aweigh.Instant{m.announceAt, m.pollAt, m.wants.next(), m.sync.at, m.reads.at, m.listen.at} {
 		at = aweigh.Earliest(at, t)

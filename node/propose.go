@@ -14,18 +14,32 @@ import (
 // no more, so that memory stays bounded while finality fails.
 const maxOpenBlocks = 64
 
-// gatherMost bounds how long a leader waits for more to propose.
-const gatherMost = 50 * time.Millisecond
+const (
+	// gatherMost bounds how long a leader waits for more to propose.
+	gatherMost = 50 * time.Millisecond
+	// gatherFew is how long of that it waits when everything before is final.
+	gatherFew = 3 * time.Millisecond
+)
 
-// gathers reports whether a proposal shall wait: for a moment, while mutations
-// stand in blocks that are not final. Those who hear of them come back with more,
-// and a block of many mutations costs little more than one of few.
-func (m *Machine) gathers() bool {
-	if m.now >= m.slotAt.Add(gatherMost) {
-		return false
-	}
+// gatherUntil is until when a proposal shall wait for more mutations, 0 if it
+// shall not. Those who hear that theirs are final come back with more, at about
+// one time, and a block of many costs little more than one of few. So a leader
+// waits while mutations stand in blocks that are not final, and then for a moment
+// while less came back than stood there.
+func (m *Machine) gatherUntil() aweigh.Instant {
+	most := m.slotAt.Add(gatherMost)
 	path, _, ok := m.chain.path(m.slot.Parent)
-	return ok && slices.ContainsFunc(path, func(k *candidate) bool { return k.block.Len() > 0 })
+	if !ok || m.now >= most {
+		return 0
+	}
+	if slices.ContainsFunc(path, func(k *candidate) bool { return k.block.Len() > 0 }) {
+		m.crowd = max(m.crowd, m.pool.mutations)
+		return most
+	}
+	if until := aweigh.Earliest(most, m.finalAt.Add(gatherFew)); 8*m.pool.mutations < 7*m.crowd && m.now < until {
+		return until
+	}
+	return 0
 }
 
 // build makes and sends this anchor's proposal for a view that it leads (P12).
@@ -56,6 +70,7 @@ func (m *Machine) build(slot quorum.Slot) bool {
 		msg.Bundles = append(msg.Bundles, c.ID())
 	}
 	m.proposal, m.proposed = frame(tagProposal, msg), slot.View
+	m.crowd = max(m.pool.mutations, m.crowd-(m.crowd+7)/8)
 	m.broadcastFrame(m.proposal)
 	m.pool.hold(b)
 	m.inputs = append(m.inputs, quorum.Proposal{Vote: ballot.Vote(), Parent: slot.Parent, ParentView: slot.ParentView})

@@ -15,10 +15,10 @@ import (
 const (
 	frameCost     = 10 // decoding, and the machine's part
 	signatureCost = 50
-	mutationCost  = 10  // to order and execute a small mutation
+	mutationCost  = 5   // to decode and execute a small mutation
 	mutationBytes = 200 // of it, in a bundle
 
-	anchorWork   = 100_000 // per second, of one anchor; bursts of a second: flooders begin with one
+	anchorWork   = 500_000 // per second, of one anchor, whose clients may write 20,000 mutations in it; bursts of a second
 	anchorTalk   = 25_000  // of that, what its offers may take; bursts of four seconds
 	strangerWork = 10_000  // per second, of one other peer; bursts of two seconds
 	allStrangers = 25_000  // per second, of all others together; bursts of a second

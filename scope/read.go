@@ -70,7 +70,43 @@ type view struct {
 }
 
 // newest is the version of a key as of now, and whether it has one.
-func (v *view) newest(key []byte) (KeyValue, bool, error) { return v.before(key, math.MaxInt64) }
+func (v *view) newest(key []byte) (kv KeyValue, ok bool, err error) {
+	first, ok, err := v.first(key)
+	if err != nil || !ok {
+		if err == nil {
+			return v.before(key, math.MaxInt64)
+		}
+		return kv, false, err
+	}
+	if first.record == nil || isTombstone(first.record) {
+		return kv, false, nil
+	}
+	kv, err = v.decode(first.key, first.record)
+	kv.Key = key
+	return kv, err == nil, err
+}
+
+// first finds the newest version of a key without a look at the store, if it is in
+// an overlay or the Reader below them is a Cache; ok is false if neither can tell.
+func (v *view) first(key []byte) (first newestVersion, ok bool, err error) {
+	room := make([]byte, 0, 2*(len(v.space)+1+len(key)+2))
+	prefix := v.space.appendKey(room, key, escapeEnd)
+	end := v.space.appendKey(prefix[len(prefix):], key, escapeEnd+1)
+	for r := v.r; ; {
+		switch x := r.(type) {
+		case *kv.Overlay:
+			if op, found := x.First(prefix, end); found {
+				return newestVersion{op.Key, op.Value}, !op.Delete, nil // compaction deletes what is older
+			}
+			r = x.Base()
+		case *Cache:
+			first, err = x.newest(prefix, end)
+			return first, err == nil, err
+		default:
+			return first, false, nil
+		}
+	}
+}
 
 // before is the newest version of a key up to a revision, and whether it has
 // one that is not a deletion.

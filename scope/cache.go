@@ -1,0 +1,136 @@
+package scope
+
+import (
+	"bytes"
+	"sync"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/kv"
+)
+
+// Cache is a Reader of the final state that answers from memory what every
+// mutation asks of it: the newest version of a key, and whether the mutation is
+// on record, which it nearly never is. It is exact as long as Applied hears of all
+// that the store comes to show, and it changes no answer, only its cost.
+// Safe for concurrent use if its Reader is.
+type Cache struct {
+	kv.Reader
+	space space
+
+	mu       sync.Mutex
+	young    map[string]newestVersion // by the prefix of a key's versions
+	old      map[string]newestVersion // those before; together they are an approximate LRU
+	bytes    int                      // of young
+	receipts map[aweigh.Hash]struct{} // on record; nil if there are too many
+}
+
+// newestVersion is the first pair under a prefix; there is none if record is nil.
+type newestVersion struct{ key, record []byte }
+
+const (
+	cacheBytes    = 8 << 20 // of each generation
+	cacheRecord   = 4 << 10 // the longest record that is kept
+	cacheReceipts = 1 << 19 // beyond them the store is asked
+)
+
+// NewCache is a cache of a scope's state in r.
+func NewCache(r kv.Reader, id aweigh.ScopeID) (*Cache, error) {
+	c := &Cache{Reader: r, space: spaceOf(id), young: make(map[string]newestVersion), receipts: make(map[aweigh.Hash]struct{})}
+	prefix := c.space.at(atReceipt)
+	err := r.Scan(prefix, kv.PrefixEnd(prefix), false, func(k, _ []byte) bool {
+		c.record(k)
+		return c.receipts != nil
+	})
+	return c, err
+}
+
+// Applied tells the cache what the store shows from now on.
+func (c *Cache) Applied(ops []kv.Op) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := range ops {
+		op := &ops[i]
+		if !bytes.HasPrefix(op.Key, c.space[:]) || len(op.Key) <= len(c.space) {
+			continue
+		}
+		switch kind := op.Key[len(c.space)]; {
+		case kind == atReceipt && op.Delete:
+			delete(c.receipts, receiptID(op.Key))
+		case kind == atReceipt:
+			c.record(op.Key)
+		case kind == atVersion:
+			prefix := op.Key[:len(op.Key)-revBytes]
+			delete(c.young, string(prefix))
+			delete(c.old, string(prefix))
+			if !op.Delete {
+				c.keep(string(prefix), newestVersion{op.Key, op.Value})
+			}
+		}
+	}
+}
+
+func (c *Cache) record(key []byte) {
+	if c.receipts == nil {
+		return
+	}
+	if len(c.receipts) >= cacheReceipts {
+		c.receipts = nil // until the node starts again
+		return
+	}
+	c.receipts[receiptID(key)] = struct{}{}
+}
+
+func receiptID(key []byte) (id aweigh.Hash) {
+	copy(id[:], key[len(space{})+1:])
+	return id
+}
+
+func (c *Cache) keep(prefix string, v newestVersion) {
+	if len(v.record) > cacheRecord {
+		return
+	}
+	if c.bytes > cacheBytes {
+		c.old, c.young, c.bytes = c.young, make(map[string]newestVersion), 0
+	}
+	c.young[prefix] = v
+	c.bytes += 2*len(prefix) + len(v.record) + 128
+}
+
+// Get implements kv.Reader.
+func (c *Cache) Get(key []byte) ([]byte, bool, error) {
+	if len(key) > len(c.space) && key[len(c.space)] == atReceipt && bytes.HasPrefix(key, c.space[:]) {
+		c.mu.Lock()
+		_, there := c.receipts[receiptID(key)]
+		absent := c.receipts != nil && !there
+		c.mu.Unlock()
+		if absent {
+			return nil, false, nil
+		}
+	}
+	return c.Reader.Get(key)
+}
+
+// newest is the first pair from prefix up to end, which bound the versions of a key.
+func (c *Cache) newest(prefix, end []byte) (v newestVersion, err error) {
+	c.mu.Lock()
+	v, ok := c.young[string(prefix)]
+	if !ok {
+		if v, ok = c.old[string(prefix)]; ok {
+			c.keep(string(prefix), v)
+		}
+	}
+	c.mu.Unlock()
+	if ok {
+		return v, nil
+	}
+	err = c.Reader.Scan(prefix, end, false, func(k, record []byte) bool {
+		v = newestVersion{bytes.Clone(k), bytes.Clone(record)}
+		return false
+	})
+	if err == nil {
+		c.mu.Lock()
+		c.keep(string(prefix), v)
+		c.mu.Unlock()
+	}
+	return v, err
+}
