@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"sync/atomic"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/bloom"
@@ -116,11 +117,19 @@ func tuned(o Options, fs *diskFS) *pebble.Options {
 		CompactionConcurrencyRange:  func() (int, int) { return 1, 2 },
 		// Fixed, not "newest": an upgrade of the library must not by itself
 		// make directories unreadable to the version before.
-		FormatMajorVersion: pebble.FormatTableFormatV6,
+		FormatMajorVersion: pebble.FormatValueSeparation,
 		Logger:             logger{fs.fault},
 		EventListener:      listener(fs.fault),
 	}
 	p.Experimental.FileCacheShards = 1
+	// Blocks are long and stand under hashes: kept apart from their keys, they are
+	// not written again by every compaction.
+	p.Experimental.ValueSeparationPolicy = func() pebble.ValueSeparationPolicy {
+		return pebble.ValueSeparationPolicy{
+			Enabled: true, MinimumSize: 2 << 10, MaxBlobReferenceDepth: 10,
+			RewriteMinimumAge: 5 * time.Minute, TargetGarbageRatio: 0.3,
+		}
+	}
 	for i := range p.Levels {
 		p.Levels[i].FilterPolicy = bloom.FilterPolicy(10) // 1 % of reads of absent keys touch a block
 	}
