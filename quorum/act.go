@@ -1,6 +1,10 @@
 package quorum
 
-import "github.com/aweigh/aweigh"
+import (
+	"slices"
+
+	"github.com/aweigh/aweigh"
+)
 
 // advance enters the view after the highest one known to be over (P11).
 func (e *Engine) advance(now aweigh.Instant) {
@@ -18,16 +22,24 @@ func (e *Engine) advance(now aweigh.Instant) {
 // judge draws the lesson for timeouts from a view that ended (P19). A block that
 // came after we had given the view up is no success: it cannot be finalized by
 // us, and were it one, a network slower than the timeout would stay so for ever.
+// Nor is it news of the network when a leader fails again that failed before, as
+// long as others succeed.
 func (e *Engine) judge(r *round) {
+	heard := e.heardLately(r)
 	switch {
 	case r.has(Finalize) || r.has(Notarize) && !r.signed[Nullify]:
 		e.fails = max(0, e.fails-1)
 		e.lulls++
-	case e.heardLately(r) && e.patience(r) < e.cfg.Timing.MaxView:
+	case heard && (e.wasted[r.seat] == 0 || !slices.Contains(e.wasted, 0)) && e.patience(r) < e.cfg.Timing.MaxView:
 		e.fails++
 	}
 	if e.work {
 		e.lulls = 0
+	}
+	if _, gave := r.block(); gave {
+		e.wasted[r.seat] = 0
+	} else if heard {
+		e.wasted[r.seat]++
 	}
 }
 

@@ -41,6 +41,7 @@ type Engine struct {
 	fails    int            // views that failed, less those that succeeded since
 	lulls    int            // views in a row that succeeded while there was no work
 	heard    []aweigh.View  // by seat: the highest view in which the anchor spoke
+	wasted   []int          // by seat: views that it led and that gave no block, since one that did
 	pledge   Certificate    // see Pledge
 	away     []bool         // by seat: known to be out of reach
 }
@@ -54,6 +55,7 @@ func NewEngine(cfg Config) *Engine {
 		rounds: make(map[aweigh.View]*round),
 		view:   1,
 		heard:  make([]aweigh.View, cfg.Weights.Len()),
+		wasted: make([]int, cfg.Weights.Len()),
 		away:   make([]bool, cfg.Weights.Len()),
 	}
 	if seat, ok := cfg.Weights.Seat(cfg.Self); ok {
@@ -177,6 +179,7 @@ func (e *Engine) round(v aweigh.View) *round {
 	r := e.rounds[v]
 	if r == nil {
 		r = &round{view: v, leader: e.Leader(v)}
+		r.seat, _ = e.cfg.Weights.Seat(r.leader)
 		e.rounds[v] = r
 		at, _ := slices.BinarySearch(e.order, v)
 		e.order = slices.Insert(e.order, at, v)

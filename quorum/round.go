@@ -6,6 +6,7 @@ import "github.com/aweigh/aweigh"
 type round struct {
 	view   aweigh.View
 	leader aweigh.AnchorID
+	seat   int // of leader
 
 	proposal *Proposal // what the leader's first vote to notarize stands for
 	check    check

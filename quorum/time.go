@@ -46,8 +46,7 @@ func (e *Engine) busy() bool {
 // heardLately reports whether the leader of a view is in reach and showed a sign
 // of life in recent views.
 func (e *Engine) heardLately(r *round) bool {
-	seat, ok := e.cfg.Weights.Seat(r.leader)
-	return ok && (seat == e.seat || !e.away[seat] && e.heard[seat]+aweigh.View(skipAfter*len(e.heard)) >= r.view)
+	return len(e.heard) > 0 && (r.seat == e.seat || !e.away[r.seat] && e.heard[r.seat]+aweigh.View(skipAfter*len(e.heard)) >= r.view)
 }
 
 // link notes who is out of reach, and gives up at once on a view whose leader
@@ -64,13 +63,23 @@ func (e *Engine) link(l Link) {
 }
 
 // patience is how long the current view may take: longer while views fail
-// (P19), nothing at all if its leader has been silent for many views.
+// (P19), less if its leader wasted those that it led lately, nothing at all if it
+// has been silent for many. While the views of all fail the first outgrows the
+// second: every failure counts there, and only those of one leader here.
 func (e *Engine) patience(r *round) time.Duration {
 	if !e.heardLately(r) {
 		return 0
 	}
-	return doubled(e.cfg.Timing.View, e.fails, e.cfg.Timing.MaxView)
+	wasted := e.wasted[r.seat]
+	if r.seat == e.seat || wasted%fullTurn == 0 {
+		return doubled(e.cfg.Timing.View, e.fails+min(wasted/fullTurn, 2), e.cfg.Timing.MaxView)
+	}
+	return doubled(e.cfg.Timing.View, e.fails, e.cfg.Timing.MaxView) >> min(wasted, 3)
 }
+
+// fullTurn is how many views a leader wastes from one that it is given in full,
+// and more each time, to the next: it may have recovered, and be far away.
+const fullTurn = 8
 
 // settled is when an empty block shall help a notarized one to become final.
 // Where finalizations take longer than Settle, every empty block would call for
