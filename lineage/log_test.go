@@ -21,7 +21,7 @@ func (empty) Get([]byte) ([]byte, bool, error)                               { r
 func (empty) Scan(_, _ []byte, _ bool, _ func(key, value []byte) bool) error { return nil }
 
 // broken is a store that fails.
-type broken struct{ empty }
+type broken struct{}
 
 var errDisk = errors.New("disk")
 

@@ -55,11 +55,13 @@ type Node struct {
 	checker *Checker
 	intake  *intake
 	budgets *accounts
+	board   *board
 	host    *p2p.Host
 	log     *slog.Logger
 
 	measured    *measured
 	behindSince atomic.Pointer[time.Time] // nil while this node fetches nothing
+	lastSaid    *byte                     // frame of the machine's, seen by board
 	stirred     chan struct{}             // holds a token while there is something to notice
 	refusals    *refusals                 // what the log says of them
 	expected    expected                  // catch-up answers
@@ -106,6 +108,7 @@ func New(cfg Config) (*Node, error) {
 	n.checker = network.Checker()
 	n.intake = newIntake(network.anchors)
 	n.budgets = newAccounts(network.anchors)
+	n.board = newBoard(network.anchors, network.keyring)
 	start := time.Now()
 	n.runner = &runner{
 		machine: m, store: cfg.Store, carrier: n, key: cfg.Identity,
@@ -198,6 +201,9 @@ func (n *Node) frame(from peer.ID, f []byte) {
 	if d := n.budgets.wait(p, f); d > 0 && !n.pause(d) {
 		return
 	}
+	if n.spare(p, f) {
+		return
+	}
 	msg, err := n.budgets.check(n.checker, p, f)
 	if err != nil {
 		n.refuse(from, err)
@@ -207,6 +213,7 @@ func (n *Node) frame(from peer.ID, f []byte) {
 		n.clock(p, proposal.Header)
 	}
 	n.intake.put(p, Arrived{From: p, Message: msg}, len(f))
+	n.counted(p, msg)
 }
 
 // refuse notes what a peer sent in vain, and blames it for what no honest node
@@ -281,6 +288,7 @@ func (n *Node) Send(to Peer, frame []byte) {
 		n.expected.add(to)
 	}
 	n.budgets.gave(to, frame)
+	n.said(frame)
 	if id, err := peer.Decode(string(to)); err == nil {
 		count(&n.measured.sent, frame)
 		n.host.Send(id, frame)

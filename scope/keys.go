@@ -68,10 +68,6 @@ func (r revision) appendInverted(b []byte) []byte {
 	return binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint64(b, ^uint64(r.main)), ^r.sub)
 }
 
-func readRevision(b []byte) revision {
-	return revision{int64(binary.BigEndian.Uint64(b)), binary.BigEndian.Uint32(b[8:])}
-}
-
 func readInverted(b []byte) revision {
 	return revision{int64(^binary.BigEndian.Uint64(b)), ^binary.BigEndian.Uint32(b[8:])}
 }
