@@ -228,7 +228,7 @@ func (c *chain) apply(m *Machine, k *candidate) {
 	c.applied = append(c.applied, k.result.Ops...)
 	m.write(kv.Set(keyHeight(c.id, h.Height), hash[:]))
 	c.reader, c.state, c.head = k.over, k.state, h
-	m.finalAt = m.now
+	m.finalAt, m.cycle = m.now, max(0, min(m.now.Sub(h.Time), gatherFew))
 	for _, o := range k.result.Outcomes {
 		if m.pool.answer(o.Mutation) {
 			outcome := o

@@ -59,6 +59,7 @@ type Machine struct {
 	slot         *quorum.Slot      // to build for, once the parent's content is here
 	slotAt       aweigh.Instant    // when that was asked
 	finalAt      aweigh.Instant    // when the last block became final
+	cycle        time.Duration     // that it took, within gatherFew
 	crowd        int               // mutations that are on their way at a time: the most seen, fading
 	checks       []quorum.Proposal // to be answered with a verdict
 	inputs       []quorum.Input    // for the engine's next step

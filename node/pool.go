@@ -1,6 +1,8 @@
 package node
 
 import (
+	"time"
+
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/must"
 	"github.com/aweigh/aweigh/scope"
@@ -226,6 +228,9 @@ func (m *Machine) applied(b *scope.CheckedBundle) bool {
 
 // Unproposed reports whether a bundle submitted here waits for a proposal.
 func (m *Machine) Unproposed() bool { return m.pool.local > 0 }
+
+// Cycle is how long the last block took to become final, within bounds.
+func (m *Machine) Cycle() time.Duration { return m.cycle }
 
 // Flying is how many mutations submitted here are to be answered yet.
 func (m *Machine) Flying() int { return len(m.pool.mine) }

@@ -17,8 +17,9 @@ const maxOpenBlocks = 64
 const (
 	// gatherMost bounds how long a leader waits for more to propose.
 	gatherMost = 50 * time.Millisecond
-	// gatherFew is how long of that it waits when everything before is final.
-	gatherFew = 3 * time.Millisecond
+	// gatherFew bounds how long of that it waits when everything before is final;
+	// no longer than the last block took.
+	gatherFew = 20 * time.Millisecond
 )
 
 // gatherUntil is until when a proposal shall wait for more mutations, 0 if it
@@ -36,7 +37,7 @@ func (m *Machine) gatherUntil() aweigh.Instant {
 		m.crowd = max(m.crowd, m.pool.mutations)
 		return most
 	}
-	if until := aweigh.Earliest(most, m.finalAt.Add(gatherFew)); 8*m.pool.mutations < 7*m.crowd && m.now < until {
+	if until := aweigh.Earliest(most, m.finalAt.Add(m.cycle)); 8*m.pool.mutations < 7*m.crowd && m.now < until {
 		return until
 	}
 	return 0

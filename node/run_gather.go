@@ -21,8 +21,8 @@ type submission struct {
 //
 // Clients that wait for an answer before they send the next mutation come back
 // all at once, but not at one instant. So a bundle is not signed before as many
-// wait for it as are on their way, nor, for a moment, before half as many came as
-// the last ones held.
+// wait for it as are on their way, nor, for as long as the last block took, before
+// nearly as many came as waited at a time lately.
 type gathering struct {
 	held   []*submission
 	since  time.Time // when the first of them came
@@ -30,12 +30,8 @@ type gathering struct {
 	crowd  int       // of clients that wait at a time: the most seen, fading
 }
 
-const (
-	// lingerMost bounds how long a mutation waits to be signed.
-	lingerMost = 50 * time.Millisecond
-	// lingerFew is how long it waits for company at most, when nothing is on its way.
-	lingerFew = 3 * time.Millisecond
-)
+// lingerMost bounds how long a mutation waits to be signed.
+const lingerMost = 50 * time.Millisecond
 
 func (g *gathering) add(s *submission) {
 	if len(g.held) == 0 {
@@ -78,7 +74,7 @@ func (g *gathering) due(m *Machine) (wait time.Duration, ok bool) {
 		if g.rested.IsZero() {
 			g.rested = time.Now()
 		}
-		return lingerFew - time.Since(g.rested), true
+		return m.Cycle() - time.Since(g.rested), true
 	}
 	return 0, true
 }
