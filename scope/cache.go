@@ -2,7 +2,6 @@ package scope
 
 import (
 	"bytes"
-	"sync"
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/kv"
@@ -12,12 +11,11 @@ import (
 // mutation asks of it: the newest version of a key, and whether the mutation is
 // on record, which it nearly never is. It is exact as long as Applied hears of all
 // that the store comes to show, and it changes no answer, only its cost.
-// Safe for concurrent use if its Reader is.
+// Not safe for concurrent use.
 type Cache struct {
 	kv.Reader
 	space space
 
-	mu       sync.Mutex
 	young    map[string]newestVersion // by the prefix of a key's versions
 	old      map[string]newestVersion // those before; together they are an approximate LRU
 	bytes    int                      // of young
@@ -46,8 +44,6 @@ func NewCache(r kv.Reader, id aweigh.ScopeID) (*Cache, error) {
 
 // Applied tells the cache what the store shows from now on.
 func (c *Cache) Applied(ops []kv.Op) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	for i := range ops {
 		op := &ops[i]
 		if !bytes.HasPrefix(op.Key, c.space[:]) || len(op.Key) <= len(c.space) {
@@ -99,11 +95,7 @@ func (c *Cache) keep(prefix string, v newestVersion) {
 // Get implements kv.Reader.
 func (c *Cache) Get(key []byte) ([]byte, bool, error) {
 	if len(key) > len(c.space) && key[len(c.space)] == atReceipt && bytes.HasPrefix(key, c.space[:]) {
-		c.mu.Lock()
-		_, there := c.receipts[receiptID(key)]
-		absent := c.receipts != nil && !there
-		c.mu.Unlock()
-		if absent {
+		if _, there := c.receipts[receiptID(key)]; c.receipts != nil && !there {
 			return nil, false, nil
 		}
 	}
@@ -112,14 +104,12 @@ func (c *Cache) Get(key []byte) ([]byte, bool, error) {
 
 // newest is the first pair from prefix up to end, which bound the versions of a key.
 func (c *Cache) newest(prefix, end []byte) (v newestVersion, err error) {
-	c.mu.Lock()
 	v, ok := c.young[string(prefix)]
 	if !ok {
 		if v, ok = c.old[string(prefix)]; ok {
 			c.keep(string(prefix), v)
 		}
 	}
-	c.mu.Unlock()
 	if ok {
 		return v, nil
 	}
@@ -128,9 +118,7 @@ func (c *Cache) newest(prefix, end []byte) (v newestVersion, err error) {
 		return false
 	})
 	if err == nil {
-		c.mu.Lock()
 		c.keep(string(prefix), v)
-		c.mu.Unlock()
 	}
 	return v, err
 }
