@@ -322,3 +322,16 @@ func BenchmarkAppend100(b *testing.B) {
 		}
 	}
 }
+
+// TestRunsOfNonsenseAreNoticed: a store that shows a run where none can be is
+// corrupt, and no reason to panic.
+func TestRunsOfNonsenseAreNoticed(t *testing.T) {
+	_, store := grown(t, 3)
+	store.Apply(
+		kv.Del(append([]byte("log/h"), 0, 0, 0, 0, 0, 0, 0, 3)),
+		kv.Set(append([]byte("log/h"), 0x07, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff), make([]byte, 64)),
+	)
+	if _, err := lineage.Open(store, prefix, 3).Root(); !errors.Is(err, lineage.ErrCorrupt) {
+		t.Errorf("a run of hashes far away: %v", err)
+	}
+}

@@ -91,11 +91,11 @@ func (l *Log) hashes(indexes []int64) ([]tlog.Hash, error) {
 		if err != nil {
 			return nil, fmt.Errorf("lineage: reading hash %d: %w", index, err)
 		}
-		at := int64(len(run)) - (last-index+1)*tlog.HashSize
-		if at < 0 || len(run)%tlog.HashSize != 0 {
+		n, back := int64(len(run)/tlog.HashSize), last-index
+		if back < 0 || back >= n || len(run)%tlog.HashSize != 0 {
 			return nil, fmt.Errorf("%w: hash %d", ErrCorrupt, index)
 		}
-		out[i] = tlog.Hash(run[at:])
+		out[i] = tlog.Hash(run[(n-1-back)*tlog.HashSize:])
 	}
 	return out, nil
 }

@@ -75,6 +75,10 @@ func (l *listening) asked(now aweigh.Instant) {
 
 // due asks, and asks again, while there is something to sign.
 func (l *listening) due(m *Machine) {
+	if m.guard != nil && m.guard.Lost() { // whatever they say, it signs nothing
+		l.at = 0
+		return
+	}
 	if l.over || !l.wanted || m.now < l.at {
 		return
 	}

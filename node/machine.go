@@ -304,6 +304,9 @@ func (m *Machine) follow(out quorum.Output) {
 		m.chain.finalize(m, c)
 	}
 	for _, s := range out.Sign {
+		if m.slot != nil && s.Kind == quorum.Nullify && s.View == m.slot.View {
+			m.slot = nil // too late
+		}
 		m.sign(s)
 	}
 	if out.Build != nil {

@@ -55,13 +55,11 @@ type Node struct {
 	checker *Checker
 	intake  *intake
 	budgets *accounts
-	board   *board
 	host    *p2p.Host
 	log     *slog.Logger
 
 	measured    *measured
 	behindSince atomic.Pointer[time.Time] // nil while this node fetches nothing
-	lastSaid    *byte                     // frame of the machine's, seen by board
 	stirred     chan struct{}             // holds a token while there is something to notice
 	refusals    *refusals                 // what the log says of them
 	expected    expected                  // catch-up answers
@@ -108,7 +106,6 @@ func New(cfg Config) (*Node, error) {
 	n.checker = network.Checker()
 	n.intake = newIntake(network.anchors)
 	n.budgets = newAccounts(network.anchors)
-	n.board = newBoard(network.anchors, network.keyring)
 	start := time.Now()
 	n.runner = &runner{
 		machine: m, store: cfg.Store, carrier: n, key: cfg.Identity,
@@ -198,10 +195,11 @@ func (n *Node) frame(from peer.ID, f []byte) {
 		n.host.Blame(from)
 		return
 	}
-	if d := n.budgets.wait(p, f); d > 0 && !n.pause(d) {
+	if !n.budgets.hear(p, f) {
+		n.note(Dropped{From: p, Class: Full, Why: "offers above their budget"})
 		return
 	}
-	if n.spare(p, f) {
+	if d := n.budgets.wait(p, f); d > 0 && !n.pause(d) {
 		return
 	}
 	msg, err := n.budgets.check(n.checker, p, f)
@@ -213,7 +211,6 @@ func (n *Node) frame(from peer.ID, f []byte) {
 		n.clock(p, proposal.Header)
 	}
 	n.intake.put(p, Arrived{From: p, Message: msg}, len(f))
-	n.counted(p, msg)
 }
 
 // refuse notes what a peer sent in vain, and blames it for what no honest node
@@ -278,7 +275,11 @@ func (n *Node) peer(id peer.ID, up bool) {
 	if !up {
 		ev = Parted{Peer: p}
 	}
-	n.intake.offer(p, ev, 0) // without room there is traffic enough to find each other
+	if n.budgets.anchor(p) {
+		n.intake.force(p, ev)
+	} else {
+		n.intake.offer(p, ev, 0) // without room there is traffic enough to find each other
+	}
 	n.stir()
 }
 
@@ -288,7 +289,6 @@ func (n *Node) Send(to Peer, frame []byte) {
 		n.expected.add(to)
 	}
 	n.budgets.gave(to, frame)
-	n.said(frame)
 	if id, err := peer.Decode(string(to)); err == nil {
 		count(&n.measured.sent, frame)
 		n.host.Send(id, frame)

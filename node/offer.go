@@ -24,8 +24,12 @@ func (m *Machine) offer(o quorum.Offer, answer bool) Offer {
 	if m.guard != nil && !m.listen.over && !answer {
 		msg.View = 0 // so that everyone answers
 	}
-	if most := maxOffered * m.cfg.Network.Genesis().Policy.Limits.Anchors; len(o.Votes) > most {
+	most := maxOffered * m.cfg.Network.Genesis().Policy.Limits.Anchors
+	if len(o.Votes) > most {
 		o.Votes = o.Votes[len(o.Votes)-most:] // of the newest views
+	}
+	if len(msg.Certificates) > most {
+		msg.Certificates = msg.Certificates[:most] // of the oldest: from there the receiver asks for more
 	}
 	for _, v := range o.Votes {
 		msg.Votes = append(msg.Votes, OfferedVote{Subject: v.Subject, Signature: v.Signature})
@@ -79,7 +83,7 @@ func (m *Machine) offered(from Peer, o offerIn) {
 		}
 		m.send(from, tagOffer, m.offer(holds, true))
 	}
-	if a, ok := m.anchors[from]; ok {
+	if a, ok := m.anchors[from]; ok && o.Answer { // a greeting need not hold what this anchor signed
 		m.listen.hear(a, o.Height)
 	}
 	if _, anchor := m.anchors[from]; anchor && o.Height > height {

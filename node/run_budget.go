@@ -94,17 +94,30 @@ func (a *accounts) of(p Peer) *account {
 func (a *accounts) wait(p Peer, f []byte) time.Duration {
 	x, anchor, now := a.of(p), a.anchor(p), time.Now()
 	work := a.cost(f, anchor)
+	if isOffer(f) {
+		return 0 // see hear
+	}
 	d := reserve(x.work, now, work)
 	if !anchor {
 		d = max(d, reserve(a.strangers, now, work))
-	}
-	if len(f) > 0 && f[0] == tagOffer {
-		d = max(d, reserve(x.talk, now, work))
 	}
 	if isQuestion(f) {
 		d = max(d, reserve(x.given, now, 0))
 	}
 	return d
+}
+
+// hear reports whether a peer may make an offer now. Offers are repeated, and long
+// when things go badly, so those above the budget are passed over: to wait for it
+// would hold up the ballots behind them.
+func (a *accounts) hear(p Peer, f []byte) bool {
+	if !isOffer(f) {
+		return true
+	}
+	x, anchor, now := a.of(p), a.anchor(p), time.Now()
+	work := a.cost(f, anchor)
+	return x.talk.AllowN(now, min(work, x.talk.Burst())) &&
+		(anchor || a.strangers.AllowN(now, min(work, a.strangers.Burst())))
 }
 
 // afford is wait for gossip, whose receivers must not wait: false refuses. Whoever
@@ -144,8 +157,8 @@ func reserve(l *rate.Limiter, now time.Time, n int) time.Duration {
 }
 
 // cost estimates what a frame makes this node do, before anything is done. A
-// stranger's bundle costs as many signatures as there are anchors: each of them
-// may be sent others, and all verify all that one of them proposes.
+// stranger's bundle costs several signatures: each anchor may be sent others, and
+// all verify all that one of them proposes.
 func (a *accounts) cost(f []byte, anchor bool) int {
 	if len(f) == 0 {
 		return frameCost
@@ -154,7 +167,7 @@ func (a *accounts) cost(f []byte, anchor bool) int {
 	switch f[0] {
 	case tagBundle:
 		if signatures = 1; !anchor {
-			return frameCost + len(a.anchors)*signatureCost + len(f)/mutationBytes*mutationCost
+			return frameCost + min(len(a.anchors), 8)*signatureCost + len(f)/mutationBytes*mutationCost
 		}
 	case tagBallot, tagAsk:
 		signatures = 1
@@ -176,6 +189,8 @@ func (a *accounts) cost(f []byte, anchor bool) int {
 	}
 	return frameCost + signatures*signatureCost
 }
+
+func isOffer(f []byte) bool { return len(f) > 0 && f[0] == tagOffer }
 
 // isQuestion reports whether a frame asks for blocks.
 func isQuestion(f []byte) bool { return len(f) > 0 && (f[0] == tagCatchUp || f[0] == tagWant) }

@@ -81,6 +81,7 @@ func (g *gathering) due(m *Machine) (wait time.Duration, ok bool) {
 
 func (g *gathering) take() []*submission {
 	held := g.held
+	g.rested = time.Time{}
 	g.held, g.crowd = nil, max(len(held), g.crowd-(g.crowd+7)/8)
 	return held
 }

@@ -92,6 +92,16 @@ func (in *intake) offer(p Peer, ev Event, bytes int) bool {
 	return true
 }
 
+// force adds an event for which there is always room: the news of a connection
+// with an anchor, which nothing repeats.
+func (in *intake) force(p Peer, ev Event) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if !in.closed {
+		in.add(p, ev, 0)
+	}
+}
+
 func (in *intake) fits(p Peer, bytes int) bool {
 	l := in.lane(p)
 	if l.bytes > 0 && l.bytes+bytes > laneBytes {

@@ -31,6 +31,7 @@ type blames struct {
 
 type offender struct {
 	points  float64
+	forgets float64 // points a second
 	last    time.Time
 	blocked int       // times
 	until   time.Time // it is blocked: what still comes of it was on its way
@@ -54,7 +55,8 @@ func (b *blames) add(id peer.ID, member bool, now time.Time) (block time.Duratio
 	if now.Before(r.until) {
 		return 0
 	}
-	r.points = max(0, r.points-forgiven*now.Sub(r.last).Seconds()) + 1
+	r.forgets = forgiven
+	r.points = r.faded(now) + 1
 	r.last = now
 	if r.points <= tolerance {
 		return 0
@@ -87,7 +89,12 @@ func (b *blames) of(id peer.ID) float64 {
 	if r == nil {
 		return 0
 	}
-	return max(0, r.points-time.Since(r.last).Seconds())
+	return r.faded(time.Now())
+}
+
+// faded is what is left of the points.
+func (r *offender) faded(now time.Time) float64 {
+	return max(0, r.points-r.forgets*now.Sub(r.last).Seconds())
 }
 
 // Blame tells that a peer did what no honest node of this network does, such as

@@ -85,6 +85,9 @@ func (g *gate) welcomes(from ma.Multiaddr) bool {
 
 // placeOf is where an address's owner cannot easily get another from.
 func placeOf(a ma.Multiaddr) (netip.Prefix, bool) {
+	if _, err := a.ValueForProtocol(ma.P_CIRCUIT); err == nil { // the address is the relay's
+		return netip.Prefix{}, false
+	}
 	ip, err := manet.ToIP(a)
 	if err != nil {
 		return netip.Prefix{}, false

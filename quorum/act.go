@@ -30,7 +30,7 @@ func (e *Engine) judge(r *round) {
 	case r.has(Finalize) || r.has(Notarize) && !r.signed[Nullify]:
 		e.fails = max(0, e.fails-1)
 		e.lulls++
-	case heard && (e.wasted[r.seat] == 0 || !slices.Contains(e.wasted, 0)) && e.patience(r) < e.cfg.Timing.MaxView:
+	case heard && (e.wasted[r.seat] == 0 || !slices.Contains(e.wasted, 0)) && e.usual() < e.cfg.Timing.MaxView:
 		e.fails++
 	}
 	if e.work {

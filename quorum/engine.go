@@ -67,7 +67,8 @@ func NewEngine(cfg Config) *Engine {
 // Restore gives a new engine what a previous life of this anchor left on
 // record (P8): the votes that it signed and the certificates that it held, of
 // which those below the last finalization may be missing. It must come before
-// the first Step. Proposals on record are given to Step like any other.
+// the first Step. A leader that restarts has its vote on record, and so proposes
+// nothing else in that view.
 //
 // The record must hold the notarization under every finalize vote. Without it
 // an anchor could neither nullify the view nor show anyone how it ended, and

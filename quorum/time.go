@@ -74,7 +74,12 @@ func (e *Engine) patience(r *round) time.Duration {
 	if r.seat == e.seat || wasted%fullTurn == 0 {
 		return doubled(e.cfg.Timing.View, e.fails+min(wasted/fullTurn, 2), e.cfg.Timing.MaxView)
 	}
-	return doubled(e.cfg.Timing.View, e.fails, e.cfg.Timing.MaxView) >> min(wasted, 3)
+	return e.usual() >> min(wasted, 3)
+}
+
+// usual is how long a view may take whose leader has given no reason for less.
+func (e *Engine) usual() time.Duration {
+	return doubled(e.cfg.Timing.View, e.fails, e.cfg.Timing.MaxView)
 }
 
 // fullTurn is how many views a leader wastes from one that it is given in full,

@@ -56,8 +56,7 @@ func (c *Cache) Applied(ops []kv.Op) {
 			c.record(op.Key)
 		case kind == atVersion:
 			prefix := op.Key[:len(op.Key)-revBytes]
-			delete(c.young, string(prefix))
-			delete(c.old, string(prefix))
+			c.forget(string(prefix))
 			if !op.Delete {
 				c.keep(string(prefix), newestVersion{op.Key, op.Value})
 			}
@@ -89,8 +88,19 @@ func (c *Cache) keep(prefix string, v newestVersion) {
 		c.old, c.young, c.bytes = c.young, make(map[string]newestVersion), 0
 	}
 	c.young[prefix] = v
-	c.bytes += 2*len(prefix) + len(v.record) + 128
+	c.bytes += v.size(prefix)
 }
+
+func (c *Cache) forget(prefix string) {
+	if v, ok := c.young[prefix]; ok {
+		c.bytes -= v.size(prefix)
+		delete(c.young, prefix)
+	}
+	delete(c.old, prefix)
+}
+
+// size is about what an entry takes in memory.
+func (v newestVersion) size(prefix string) int { return 2*len(prefix) + len(v.record) + 128 }
 
 // Get implements kv.Reader.
 func (c *Cache) Get(key []byte) ([]byte, bool, error) {

@@ -124,7 +124,7 @@ func (*stale) bend(l *liar, out []parcel) []parcel {
 			l.told("stale", "%s is told of height 0 instead of %d", out[i].to, c.Header.Height)
 			out[i].frame = &frame{raw: node.Frame(node.Answer{Round: c.Round})}
 		case node.Offer:
-			c.View, c.Final, c.Height, c.Votes, c.Certificates = 1, 0, 0, nil, nil
+			c.View, c.Final, c.Height, c.Votes, c.Certificates = min(c.View, 1), 0, 0, nil, nil
 			l.told("stale", "%s is told that nothing happened", out[i].to)
 			out[i].frame = &frame{raw: node.Frame(c)}
 		}
