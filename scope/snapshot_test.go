@@ -179,7 +179,9 @@ func TestSnapshotThatLiesIsRefused(t *testing.T) {
 			refused(fmt.Sprintf("%q before its time", r.Key), bad)
 		}
 	}
-	for _, r := range []SnapshotRecord{{Key: []byte{atObject, 1}}, {Key: []byte{atChange, 1}}, {Key: []byte("lh1")}, {}} {
+	stray := bytes.Repeat([]byte{0xfe}, 33)
+	stray[0] = atReceipt
+	for _, r := range []SnapshotRecord{{Key: stray, Value: (&Receipt{Code: Applied}).record()}, {Key: []byte{atObject, 1}}, {Key: []byte{atChange, 1}}, {Key: []byte("lh1")}, {}} {
 		all := append(slices.Clone(good.records), r)
 		slices.SortFunc(all, func(a, b SnapshotRecord) int { return bytes.Compare(a.Key, b.Key) })
 		refused(fmt.Sprintf("with %q", r.Key), all)
