@@ -22,6 +22,7 @@ type MachineConfig struct {
 	Timing         quorum.Timing
 	Pool           int           // bytes of mutations that may wait; default 64 MiB
 	SnapshotBehind aweigh.Height // lack more blocks than this, and a snapshot is waited for; 0: never
+	Awaited        aweigh.Height // of a snapshot that is being fetched, 0 if none is
 	Life           uint64        // unlike that of any earlier life of this node: random, or counted
 }
 
@@ -133,7 +134,7 @@ func NewMachine(cfg MachineConfig, store kv.Reader) (*Machine, error) {
 	m.peers = net.others(m.self)
 	m.recent = kv.NewOverlay(store)
 	m.pool = newPool(cfg.Pool)
-	m.reads.round = cfg.Life
+	m.reads.round, m.sync.told = cfg.Life, cfg.Awaited
 	if err := m.restore(); err != nil {
 		return nil, err
 	}

@@ -122,7 +122,11 @@ func New(cfg Config) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := NewMachine(MachineConfig{Network: network, Key: cfg.Anchor, Timing: cfg.Timing, SnapshotBehind: cfg.SnapshotBehind, Life: rand.Uint64()}, cfg.Store)
+	awaited, err := awaitedHeight(cfg.Store, n.id, cfg.Genesis.Policy.Limits)
+	if err != nil {
+		return nil, err
+	}
+	m, err := NewMachine(MachineConfig{Awaited: awaited, Network: network, Key: cfg.Anchor, Timing: cfg.Timing, SnapshotBehind: cfg.SnapshotBehind, Life: rand.Uint64()}, cfg.Store)
 	if err != nil {
 		return nil, err
 	}

@@ -86,10 +86,11 @@ func (r *runner) run(ctx context.Context) (err error) {
 		case look := <-r.looks:
 			look <- r.machine.Status()
 		case in := <-r.installs:
-			if err := r.replace(in); err != nil {
+			links, err := r.replace(in)
+			if err != nil {
 				return err
 			}
-			wake = 1
+			batch, wake = append(batch, links...), 1
 		case <-r.failed():
 			return fmt.Errorf("node: the store failed, nothing more is signed: %w", r.store.Commit(nil, true))
 		case <-alarm.C:

@@ -196,26 +196,35 @@ func (r *runner) install(ctx context.Context, at aweigh.Height) error {
 }
 
 // replace installs a snapshot and starts a new machine on it. What waited in the
-// old one is undecided for those who asked.
-func (r *runner) replace(in installing) error {
+// old one is undecided for those who asked. The events tell the new one who is in
+// reach, so that it asks for news.
+func (r *runner) replace(in installing) (links []Event, err error) {
 	id := r.machine.id
 	if r.machine.chain.state.Height() >= in.above {
 		err := dropJob(r.store, id)
 		in.done <- err
-		return err
+		return nil, err
 	}
-	err := install(r.store, id, r.limits)
+	old := r.machine
+	err = install(r.store, id, r.limits)
 	if err == nil {
 		cfg := r.machine.cfg
-		cfg.Life = rand.Uint64()
+		cfg.Life, cfg.Awaited = rand.Uint64(), 0
 		r.machine, err = NewMachine(cfg, r.store)
 	}
 	if err != nil {
-		return fmt.Errorf("node: a snapshot could not be installed, start the node again: %w", err)
+		return nil, fmt.Errorf("node: a snapshot could not be installed, start the node again: %w", err)
 	}
 	status := r.machine.Status()
 	r.status.Store(&status)
 	r.notes(Installed{Height: status.Head.Height})
 	in.done <- nil
-	return nil
+	for _, p := range old.peers {
+		if old.away[p] {
+			links = append(links, Parted{Peer: p})
+		} else {
+			links = append(links, Met{Peer: p})
+		}
+	}
+	return links, nil
 }

@@ -114,6 +114,19 @@ func storedJob(r kv.Reader, id aweigh.ScopeID) (job snapshotJob, ok bool, err er
 	return job, true, canon.Decode(raw, &job)
 }
 
+// awaitedHeight is that of the snapshot that is being fetched, 0 if none is.
+func awaitedHeight(r kv.Reader, id aweigh.ScopeID, lim scope.Limits) (aweigh.Height, error) {
+	job, ok, err := storedJob(r, id)
+	if err != nil || !ok {
+		return 0, err
+	}
+	b, err := scope.DecodeBlock(job.Offer.Block, lim, nil)
+	if err != nil {
+		return 0, err
+	}
+	return b.Header.Height, nil
+}
+
 // replay gives the parts that are stored to an import.
 func (j *snapshotJob) replay(r kv.Reader, b *scope.Block, use func([]kv.Op) error) (*scope.Import, error) {
 	in, err := scope.NewImport(b.Header, j.Offer.Next.Header)

@@ -29,7 +29,7 @@ func quickly(cfg *Config) {
 	cfg.SnapshotBehind, cfg.snapshotEvery, cfg.partBytes = 40, 10*time.Millisecond, 2000
 }
 
-// newFar is four anchors of which some have written many blocks.
+// newFar is four anchors that offer and want snapshots early.
 func newFar(t *testing.T, change func(int, *Config)) *anchorage {
 	t.Helper()
 	a := newAnchorage(t)
@@ -151,7 +151,7 @@ func TestObserverCatchesUpBySnapshot(t *testing.T) {
 
 // TestSnapshotIsResumed: after a restart no part is fetched twice.
 func TestSnapshotIsResumed(t *testing.T) {
-	a := newFar(t, func(_ int, cfg *Config) { cfg.partBytes = 300 })
+	a := newFar(t, func(_ int, cfg *Config) { cfg.partBytes = 1200 })
 	startAll(a)
 	a.write(farBlocks)
 	key, fs := newIdentity(t), vfs.NewMem()
