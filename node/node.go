@@ -211,7 +211,9 @@ func (n *Node) Run(ctx context.Context) error {
 		watching.Wait()
 	}
 	n.intake.close()
-	return errors.Join(err, n.host.Close())
+	err = errors.Join(err, n.host.Close())
+	n.shelf.put(nil, 0, nil) // nobody can ask for it any more
+	return err
 }
 
 // frame takes a frame from a peer: it is decoded and verified here, in the

@@ -30,7 +30,6 @@ const snapshotTries = 10
 // catchUpBySnapshot looks whether this node is too far behind to fetch blocks,
 // and then fetches a snapshot. It also lets go of the one that it offers.
 func (n *Node) catchUpBySnapshot(ctx context.Context) {
-	defer n.shelf.put(nil, 0, nil)
 	tick := time.NewTicker(n.cfg.snapshotEvery)
 	defer tick.Stop()
 	for {

@@ -186,8 +186,10 @@ func TestSnapshotIsResumed(t *testing.T) {
 
 // countParts is the parts of the snapshot that a node offers.
 func (r *running) countParts(t *testing.T) (parts uint64) {
-	ask := partAsk{Height: r.shelf.at}
-	for r.shelf.kept != nil {
+	r.shelf.mu.Lock()
+	ask, kept := partAsk{Height: r.shelf.at}, r.shelf.kept != nil
+	r.shelf.mu.Unlock()
+	for kept {
 		raw, err := r.servePart("", ask)
 		if err != nil {
 			t.Fatal(err)

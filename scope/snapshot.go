@@ -126,7 +126,7 @@ func (i *Import) Add(rec SnapshotRecord) (ops []kv.Op, err error) {
 	case atLineage:
 		return i.run(rec)
 	case atReceipt:
-		if len(rec.Key) != 1+len(aweigh.Hash{}) || len(rec.Value) > 1<<16-1 {
+		if len(rec.Key) != 1+len(aweigh.Hash{}) || len(rec.Value) > 1<<16-1 || len(i.receipts) > maxReceipts {
 			return nil, fmt.Errorf("%w: receipt %x", ErrInvalid, rec.Key)
 		}
 		i.starts = append(i.starts, len(i.receipts))
@@ -186,6 +186,10 @@ func (i *Import) run(rec SnapshotRecord) ([]kv.Op, error) {
 	}
 	return i.enter()
 }
+
+// maxReceipts bounds the bytes of receipts that are held until their lists come:
+// those of more than ten million mutations.
+const maxReceipts = 1 << 30
 
 // entriesAtOnce is how many entries are stored together.
 const entriesAtOnce = 1024
