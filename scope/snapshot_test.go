@@ -195,3 +195,38 @@ func TestSnapshotThatLiesIsRefused(t *testing.T) {
 		t.Errorf("headers that do not follow: %v", err)
 	}
 }
+
+// BenchmarkImport checks and makes the state of a snapshot of small keys.
+func BenchmarkImport(b *testing.B) {
+	w := newWorld(b)
+	w.skip = true
+	var h Header
+	const keys = 50_000
+	for n := 0; n < keys; {
+		w.now += 1e9
+		var muts []Mutation
+		for range 10 {
+			var ops []Op
+			for range 100 {
+				ops = append(ops, put(fmt.Sprintf("/key/%08d", n), string(make([]byte, 64))))
+				n++
+			}
+			muts = append(muts, w.ops(ops...))
+		}
+		block := w.block(w.sign(muts...))
+		w.execute(block)
+		h = block.Header
+	}
+	t := w.take(h, 1<<20)
+	size := 0
+	for _, r := range t.records {
+		size += len(r.Key) + len(r.Value)
+	}
+	b.SetBytes(int64(size))
+	for b.Loop() {
+		if _, err := t.restore(); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(keys)*float64(b.N)/b.Elapsed().Seconds(), "keys/s")
+}
