@@ -104,3 +104,27 @@ func (l *Log) key(kind byte, index int64) []byte {
 	k := make([]byte, 0, len(l.prefix)+9)
 	return binary.BigEndian.AppendUint64(append(append(k, l.prefix...), kind), uint64(index))
 }
+
+// DecodeRun is the entries of a run, as Append stores them. Errors wrap ErrEntry.
+func DecodeRun(run []byte) ([]Entry, error) {
+	count, n := binary.Uvarint(run)
+	if n <= 0 || count == 0 || count > entriesInRun {
+		return nil, fmt.Errorf("%w: a run of %d entries", ErrEntry, count)
+	}
+	entries := make([]Entry, 0, count)
+	for run = run[n:]; len(run) > 0; {
+		size, n := binary.Uvarint(run)
+		if n <= 0 || size > uint64(len(run)-n) {
+			return nil, fmt.Errorf("%w: a run that ends early", ErrEntry)
+		}
+		e, err := DecodeEntry(run[n:][:size])
+		if err != nil {
+			return nil, err
+		}
+		entries, run = append(entries, e), run[n+int(size):]
+	}
+	if uint64(len(entries)) != count {
+		return nil, fmt.Errorf("%w: a run of %d entries that says %d", ErrEntry, len(entries), count)
+	}
+	return entries, nil
+}

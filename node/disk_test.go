@@ -30,6 +30,7 @@ type anchorage struct {
 	anchor   [4]votes.PrivateKey
 	running  [4]*running
 	addrs    [4][]string
+	change   func(int, *Config) // before a node starts; nil: nothing
 }
 
 type running struct {
@@ -78,10 +79,14 @@ func (a *anchorage) start(i int, fs vfs.FS) {
 			bootstrap = append(bootstrap, a.addrs[j]...)
 		}
 	}
-	n, err := New(Config{
+	cfg := Config{
 		Genesis: a.genesis, Identity: a.identity[i], Anchor: &a.anchor[i], Store: s,
 		Listen: []string{"/ip4/127.0.0.1/tcp/0"}, Bootstrap: bootstrap, Timeout: 20 * time.Second,
-	})
+	}
+	if a.change != nil {
+		a.change(i, &cfg)
+	}
+	n, err := New(cfg)
 	if err == nil {
 		err = n.Start()
 	}

@@ -12,8 +12,8 @@ import (
 // Peer is a libp2p peer ID in its text form.
 type Peer string
 
-// Event is one thing that happened to a node: Submit, Read, Arrived, Met
-// or Parted.
+// Event is one thing that happened to a node: Submit, Read, Arrived, Met,
+// Parted or Stepwise.
 type Event interface{ event() }
 
 // Submit is a bundle admitted by this node. Each of its mutations is answered
@@ -36,11 +36,15 @@ type Met struct{ Peer Peer }
 // Parted says that the last connection with a peer was lost.
 type Parted struct{ Peer Peer }
 
-func (Submit) event()  {}
-func (Read) event()    {}
-func (Arrived) event() {}
-func (Met) event()     {}
-func (Parted) event()  {}
+// Stepwise says that no snapshot can be had, so that blocks must do.
+type Stepwise struct{}
+
+func (Stepwise) event() {}
+func (Submit) event()   {}
+func (Read) event()     {}
+func (Arrived) event()  {}
+func (Met) event()      {}
+func (Parted) event()   {}
 
 // Effects are what a Step wants done, in the order of the fields. Nothing of
 // Send, Gossip or Reply may leave before Write is durable if Sync is set. It is
@@ -110,6 +114,11 @@ type LostState struct{ View aweigh.View }
 // on (P9).
 type Listened struct{ View aweigh.View }
 
+// Installed: a snapshot replaced the state; this node holds blocks from it on.
+type Installed struct {
+	Height aweigh.Height
+}
+
 // Behind: this node asks a peer for final blocks from a height on.
 type Behind struct {
 	From aweigh.Height
@@ -127,5 +136,6 @@ func (Dropped) note()   {}
 func (Faulted) note()   {}
 func (LostState) note() {}
 func (Listened) note()  {}
+func (Installed) note() {}
 func (Behind) note()    {}
 func (Nullified) note() {}

@@ -17,11 +17,13 @@ import (
 
 // MachineConfig is all that a Machine starts from besides its store.
 type MachineConfig struct {
-	Network *Network          // shared by all machines of a process
-	Key     *votes.PrivateKey // the anchor's key; nil for an observer
-	Timing  quorum.Timing
-	Pool    int    // bytes of mutations that may wait; default 64 MiB
-	Life    uint64 // unlike that of any earlier life of this node: random, or counted
+	Network        *Network          // shared by all machines of a process
+	Key            *votes.PrivateKey // the anchor's key; nil for an observer
+	Timing         quorum.Timing
+	Pool           int           // bytes of mutations that may wait; default 64 MiB
+	SnapshotBehind aweigh.Height // lack more blocks than this, and a snapshot is waited for; 0: never
+	Awaited        aweigh.Height // of a snapshot that is being fetched, 0 if none is
+	Life           uint64        // unlike that of any earlier life of this node: random, or counted
 }
 
 // Machine is a whole node without sockets, disks, clocks and goroutines. It is
@@ -133,7 +135,7 @@ func NewMachine(cfg MachineConfig, store kv.Reader) (*Machine, error) {
 	m.peers = net.others(m.self)
 	m.recent = kv.NewOverlay(store)
 	m.pool = newPool(cfg.Pool)
-	m.reads.round = cfg.Life
+	m.reads.round, m.sync.told = cfg.Life, cfg.Awaited
 	if err := m.restore(); err != nil {
 		return nil, err
 	}
@@ -202,6 +204,8 @@ func (m *Machine) event(ev Event) {
 		m.submit(ev.Bundle)
 	case Read:
 		m.reads.add(m, ev.ID)
+	case Stepwise:
+		m.sync.step = true
 	case Parted:
 		m.linked(ev.Peer, false)
 	case Met:

@@ -42,6 +42,12 @@ type Config struct {
 	// set no deadline. Default 10 s.
 	Timeout time.Duration
 
+	// SnapshotBehind is how many final blocks a node may lack and still fetch
+	// them one by one, instead of a snapshot. Default 5,000.
+	SnapshotBehind aweigh.Height
+	snapshotEvery  time.Duration // how often a node looks whether it needs one
+	partBytes      int           // of the parts that it gives
+
 	Log *slog.Logger
 }
 
@@ -58,13 +64,18 @@ type Node struct {
 	host    *p2p.Host
 	log     *slog.Logger
 
-	measured    *measured
-	behindSince atomic.Pointer[time.Time] // nil while this node fetches nothing
-	stirred     chan struct{}             // holds a token while there is something to notice
-	refusals    *refusals                 // what the log says of them
-	expected    expected                  // catch-up answers
-	started     sync.Once
-	startErr    error
+	measured      *measured
+	behindSince   atomic.Pointer[time.Time] // nil while this node fetches nothing
+	stirred       chan struct{}             // holds a token while there is something to notice
+	refusals      *refusals                 // what the log says of them
+	expected      expected                  // catch-up answers
+	shelf         shelf
+	fetching      atomic.Pointer[SnapshotProgress] // nil while no snapshot is fetched
+	excluded      map[peer.ID]bool                 // that gave no good snapshot; of the goroutine that fetches
+	snapshotParts atomic.Uint64                    // fetched in this life
+	snapshotLies  atomic.Uint64                    // snapshots that were not what was claimed
+	started       sync.Once
+	startErr      error
 
 	mu      sync.Mutex
 	changed chan struct{} // closed and replaced when a block became final
@@ -76,12 +87,21 @@ func New(cfg Config) (*Node, error) {
 	if cfg.Timeout <= 0 {
 		cfg.Timeout = 10 * time.Second
 	}
+	if cfg.SnapshotBehind == 0 {
+		cfg.SnapshotBehind = 5000
+	}
+	if cfg.partBytes == 0 {
+		cfg.partBytes = partBytes
+	}
+	if cfg.snapshotEvery <= 0 {
+		cfg.snapshotEvery = time.Second
+	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	n := &Node{
 		cfg: cfg, id: cfg.Genesis.Hash(), author: cfg.Identity.Public().ID(),
-		changed: make(chan struct{}), log: cfg.Log,
+		changed: make(chan struct{}), log: cfg.Log, excluded: make(map[peer.ID]bool),
 		measured: newMeasured(cfg.Genesis), refusals: newRefusals(), stirred: make(chan struct{}, 1),
 	}
 	if _, ok, err := StoredGenesis(cfg.Store); err != nil {
@@ -95,11 +115,18 @@ func New(cfg Config) (*Node, error) {
 			return nil, err
 		}
 	}
+	if err := resumeInstall(cfg.Store, n.id, cfg.Genesis.Policy.Limits); err != nil {
+		return nil, fmt.Errorf("node: installing a snapshot that was fetched: %w", err)
+	}
 	network, err := NewNetwork(cfg.Genesis, nil)
 	if err != nil {
 		return nil, err
 	}
-	m, err := NewMachine(MachineConfig{Network: network, Key: cfg.Anchor, Timing: cfg.Timing, Life: rand.Uint64()}, cfg.Store)
+	awaited, err := awaitedHeight(cfg.Store, n.id, cfg.Genesis.Policy.Limits)
+	if err != nil {
+		return nil, err
+	}
+	m, err := NewMachine(MachineConfig{Awaited: awaited, Network: network, Key: cfg.Anchor, Timing: cfg.Timing, SnapshotBehind: cfg.SnapshotBehind, Life: rand.Uint64()}, cfg.Store)
 	if err != nil {
 		return nil, err
 	}
@@ -110,7 +137,7 @@ func New(cfg Config) (*Node, error) {
 	n.runner = &runner{
 		machine: m, store: cfg.Store, carrier: n, key: cfg.Identity,
 		limits: cfg.Genesis.Policy.Limits, notes: n.note, start: start, began: aweigh.InstantOf(start),
-		intake: n.intake, events: make(chan Event, 4096), submits: make(chan *submission, 4096), looks: make(chan chan Status), replies: newReplies(),
+		intake: n.intake, events: make(chan Event, 4096), submits: make(chan *submission, 4096), looks: make(chan chan Status), installs: make(chan installing), replies: newReplies(),
 	}
 	status := m.Status()
 	n.runner.status.Store(&status)
@@ -177,11 +204,16 @@ func (n *Node) Run(ctx context.Context) error {
 	if err == nil {
 		var watching sync.WaitGroup
 		watching.Go(func() { n.watchSelf(ctx) })
+		ctx, cancel := context.WithCancel(ctx)
+		watching.Go(func() { n.catchUpBySnapshot(ctx) })
 		err = n.runner.run(ctx)
+		cancel()
 		watching.Wait()
 	}
 	n.intake.close()
-	return errors.Join(err, n.host.Close())
+	err = errors.Join(err, n.host.Close())
+	n.shelf.put(nil, 0, nil) // nobody can ask for it any more
+	return err
 }
 
 // frame takes a frame from a peer: it is decoded and verified here, in the
@@ -315,6 +347,12 @@ func (n *Node) note(note Note) {
 		n.mu.Unlock()
 		n.log.Debug("final", "height", note.Height, "view", note.View, "block", note.Block.Short(),
 			"mutations", note.Mutations, "revision", note.Revision)
+	case Installed:
+		n.mu.Lock()
+		close(n.changed)
+		n.changed = make(chan struct{})
+		n.mu.Unlock()
+		n.log.Info("caught up by snapshot", "height", note.Height)
 	case Nullified:
 		if a := n.measured.byID[note.Leader]; a != nil {
 			a.nullified.Add(1)

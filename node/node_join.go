@@ -1,6 +1,7 @@
 package node
 
 import (
+	"bytes"
 	"context"
 	"encoding/base32"
 	"errors"
@@ -83,7 +84,21 @@ const askGenesis = "genesis"
 const maxGenesis = 4 << 20
 
 // request answers what peers pull.
-func (n *Node) request(_ context.Context, _ peer.ID, req []byte) ([]byte, error) {
+func (n *Node) request(ctx context.Context, from peer.ID, req []byte) ([]byte, error) {
+	if body, ok := bytes.CutPrefix(req, []byte(askSnapshot)); ok {
+		var ask snapshotAsk
+		if err := canon.Decode(body, &ask); err != nil {
+			return nil, err
+		}
+		return n.serveOffer(ctx, ask)
+	}
+	if body, ok := bytes.CutPrefix(req, []byte(askPart)); ok {
+		var ask partAsk
+		if err := canon.Decode(body, &ask); err != nil {
+			return nil, err
+		}
+		return n.servePart(Peer(from.String()), ask)
+	}
 	if string(req) != askGenesis {
 		return nil, fmt.Errorf("node: unknown request")
 	}

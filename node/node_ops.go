@@ -194,6 +194,9 @@ func (n *Node) Read(ctx context.Context, linearizable bool) (*View, error) {
 	snapshot := n.cfg.Store.Snapshot()
 	state, err := scope.Open(snapshot, n.id)
 	if err != nil {
+		if _, replacing, _ := snapshot.Get(keyInstalling(n.id)); replacing {
+			err = ErrInstalling
+		}
 		return nil, errors.Join(err, snapshot.Close())
 	}
 	return &View{State: state, snapshot: snapshot, Linearizable: linearizable}, nil

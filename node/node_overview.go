@@ -28,6 +28,7 @@ type Overview struct {
 	Neighbours []Neighbour
 	Dropped    uint64
 	Lineage    lineage.Head
+	Snapshot   *SnapshotProgress // nil while none is fetched
 }
 
 // Overview looks at everything once; it is for people and costs accordingly.
@@ -40,6 +41,7 @@ func (n *Node) Overview() Overview {
 	for _, p := range n.host.Peers() {
 		o.Neighbours = append(o.Neighbours, Neighbour{Peer: Peer(p.ID.String()), Address: p.Addr, Inbound: p.Inbound})
 	}
+	o.Snapshot = n.fetching.Load()
 	o.Lineage = lineage.Head{Size: o.Head.LineageSize, Root: o.Head.LineageRoot}
 	return o
 }

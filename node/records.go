@@ -59,6 +59,10 @@ func (h History) Raw(at aweigh.Height) ([]byte, error) {
 		return nil, err
 	}
 	if !ok || len(hash) != len(aweigh.Hash{}) {
+		if oldest, ok, _ := h.Reader.Get(keyOldest(h.Scope)); ok && len(oldest) == 8 && uint64(at) < binary.BigEndian.Uint64(oldest) {
+			return nil, fmt.Errorf("%w: height %d; this node caught up by a snapshot and holds all blocks from height %d on: ask another node",
+				ErrNoBlock, at, binary.BigEndian.Uint64(oldest))
+		}
 		return nil, fmt.Errorf("%w: height %d", ErrNoBlock, at)
 	}
 	raw, ok, err := h.Reader.Get(keyBlock(h.Scope, aweigh.Hash(hash)))

@@ -33,13 +33,14 @@ type runner struct {
 	start   time.Time      // by the monotonic clock
 	began   aweigh.Instant // the same, by the wall clock
 
-	intake  *intake // from peers
-	events  chan Event
-	submits chan *submission
-	replies *replies
-	status  atomic.Pointer[Status]
-	looks   chan chan Status // asks for a fresh status; buffered by who asks
-	counts  counts
+	intake   *intake // from peers
+	events   chan Event
+	submits  chan *submission
+	replies  *replies
+	status   atomic.Pointer[Status]
+	looks    chan chan Status // asks for a fresh status; buffered by who asks
+	installs chan installing
+	counts   counts
 }
 
 type counts struct {
@@ -84,6 +85,12 @@ func (r *runner) run(ctx context.Context) (err error) {
 			held.add(s)
 		case look := <-r.looks:
 			look <- r.machine.Status()
+		case in := <-r.installs:
+			links, err := r.replace(in)
+			if err != nil {
+				return err
+			}
+			batch, wake = append(batch, links...), 1
 		case <-r.failed():
 			return fmt.Errorf("node: the store failed, nothing more is signed: %w", r.store.Commit(nil, true))
 		case <-alarm.C:

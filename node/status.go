@@ -31,6 +31,7 @@ type Status struct {
 	Lost      bool                            // P9: signs nothing
 	Listening bool                            // P9: signs nothing yet, because it has not heard of a quorum since its start
 	Behind    bool                            // is fetching final blocks
+	Far       bool                            // lacks so many that it waits for a snapshot
 	Faults    []votes.Equivocation
 }
 
@@ -44,6 +45,7 @@ func (m *Machine) Status() Status {
 		Pool:  m.pool.mutations, PoolSize: m.pool.bytes, Waiting: m.pool.waiting,
 		Signed: m.signed,
 		Lost:   m.guard != nil && m.guard.Lost(), Listening: m.guard != nil && !m.listen.over, Behind: m.sync.at != 0,
+		Far:    m.sync.far(m),
 		Faults: slices.Clone(m.proofs.known),
 		Heard:  make(map[aweigh.AnchorID]aweigh.View), Silent: maps.Clone(m.silent),
 	}

@@ -1,6 +1,8 @@
 package node
 
 import (
+	"errors"
+
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/kv"
@@ -13,6 +15,8 @@ type catchUp struct {
 	from Peer           // asked now
 	at   aweigh.Instant // when to ask another; 0: nothing is being fetched
 	more bool           // an anchor said that it has what is missing
+	told aweigh.Height  // the final height that an anchor said it has
+	step bool           // no snapshot can be had: fetch all blocks
 }
 
 // want begins to fetch, of peer first.
@@ -31,8 +35,13 @@ func (s *catchUp) ask(m *Machine, peer Peer) {
 		s.from, s.at = "", m.now.Add(retryIn)
 		return
 	}
-	s.from, s.at, s.more = peer, m.now.Add(4*retryIn), false
 	from := m.chain.state.Height() + 1
+	if s.far(m) && !s.step { // a snapshot is on its way
+		s.from, s.at = "", m.now.Add(4*retryIn)
+		m.note(Behind{From: from})
+		return
+	}
+	s.from, s.at, s.more = peer, m.now.Add(4*retryIn), false
 	m.send(peer, tagCatchUp, CatchUp{From: from})
 	m.note(Behind{From: from, Peer: peer})
 }
@@ -40,6 +49,13 @@ func (s *catchUp) ask(m *Machine, peer Peer) {
 // lacking reports whether this node knows of final blocks that it lacks.
 func (s *catchUp) lacking(m *Machine) bool {
 	return s.more || !m.chain.goal.IsZero() || m.known > m.chain.state.Height()
+}
+
+// far reports whether a snapshot is to be preferred to blocks. An anchor that
+// exaggerates its height gains nothing: then there is no snapshot to be had.
+func (s *catchUp) far(m *Machine) bool {
+	most := m.cfg.SnapshotBehind
+	return most > 0 && max(m.known, s.told) > m.chain.state.Height()+most
 }
 
 // due asks another peer when the one asked does not answer, or gave nothing,
@@ -72,6 +88,10 @@ func (m *Machine) serveCatchUp(to Peer, ask CatchUp) {
 	size, whole := 0, 0
 	for at := ask.From; at <= head && len(msg.Blocks) < maxBlocks; at++ {
 		raw, err := history.Raw(at)
+		if errors.Is(err, ErrNoBlock) && at == ask.From { // it lies before a snapshot: let the asker go on
+			m.send(to, tagBlocks, msg)
+			return
+		}
 		if err != nil {
 			return
 		}
@@ -117,6 +137,9 @@ func (m *Machine) caughtUp(from Peer, in blocksIn) {
 	head := m.chain.state.Height()
 	_, anchor := m.anchors[from]
 	m.sync.more = anchor && in.height > head
+	if anchor {
+		m.sync.told = in.height
+	}
 	if head > before && (m.sync.more || m.sync.lacking(m)) {
 		m.sync.ask(m, from)
 	} else { // it gave nothing of use: the next in turn, if anything is lacking

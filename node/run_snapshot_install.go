@@ -1,0 +1,121 @@
+package node
+
+import (
+	"encoding/binary"
+	"errors"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/kv"
+	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/store"
+)
+
+// ErrInstalling is returned for reads while a snapshot replaces the state.
+var ErrInstalling = errors.New("node: the state is being replaced by a snapshot; ask again in a moment, or ask another node")
+
+// installBytes bounds one commit of an installation.
+const installBytes = 4 << 20
+
+// install replaces the state by the snapshot that was fetched, whose records
+// were all checked. Nothing else may write to the store meanwhile. If it is cut
+// off, resumeInstall begins again with the parts that stay until the end.
+func install(s store.Store, id aweigh.ScopeID, lim scope.Limits) error {
+	job, ok, err := storedJob(s, id)
+	if err != nil || !ok {
+		return errors.Join(err, ErrSnapshot)
+	}
+	b, err := scope.DecodeBlock(job.Offer.Block, lim, nil)
+	if err != nil {
+		return err
+	}
+	from, to, meta := scope.Clear(id)
+	if err := s.Commit([]kv.Op{kv.Set(keyInstalling(id), []byte{1}), kv.Del(meta)}, true); err != nil {
+		return err
+	}
+	w := bulk{store: s}
+	if err := w.clear(from, to); err != nil {
+		return err
+	}
+	in, err := job.replay(s, b, w.add)
+	if err != nil {
+		return err
+	}
+	last, err := in.Finish()
+	if err != nil {
+		return err
+	}
+	if err := w.flush(); err != nil {
+		return err
+	}
+	h, hash := b.Header.Height, b.Hash()
+	open := record(id, 'c')
+	if err := w.clear(open, kv.PrefixEnd(open)); err != nil { // certificates of views long past
+		return err
+	}
+	last = append(last,
+		kv.Set(keyBlock(id, hash), job.Offer.Block), kv.Set(keyHeight(id, h), hash[:]),
+		kv.Set(keyFinality(id, h), canon.Encode(job.Offer.Own)),
+		kv.Set(keyOldest(id), binary.BigEndian.AppendUint64(nil, uint64(h))),
+		kv.Del(keyInstalling(id)), kv.Del(keyJob(id)))
+	if err := s.Commit(last, true); err != nil {
+		return err
+	}
+	return dropParts(s, id)
+}
+
+// resumeInstall finishes an installation that was cut off.
+func resumeInstall(s store.Store, id aweigh.ScopeID, lim scope.Limits) error {
+	_, cut, err := s.Get(keyInstalling(id))
+	if err != nil || !cut {
+		return err
+	}
+	return install(s, id, lim)
+}
+
+// dropJob forgets what was fetched.
+func dropJob(s store.Store, id aweigh.ScopeID) error {
+	if err := s.Commit([]kv.Op{kv.Del(keyJob(id))}, true); err != nil {
+		return err
+	}
+	return dropParts(s, id)
+}
+
+func dropParts(s store.Store, id aweigh.ScopeID) error {
+	w, parts := bulk{store: s}, record(id, 'S')
+	return w.clear(parts, kv.PrefixEnd(parts))
+}
+
+// bulk commits many ops in bounded batches.
+type bulk struct {
+	store store.Store
+	ops   []kv.Op
+	bytes int
+}
+
+func (w *bulk) add(ops []kv.Op) error {
+	w.ops = append(w.ops, ops...)
+	for i := range ops {
+		w.bytes += len(ops[i].Key) + len(ops[i].Value) + 64
+	}
+	if w.bytes < installBytes {
+		return nil
+	}
+	return w.flush()
+}
+
+func (w *bulk) flush() error {
+	err := w.store.Commit(w.ops, false)
+	w.ops, w.bytes = w.ops[:0], 0
+	return err
+}
+
+// clear deletes all keys of a range.
+func (w *bulk) clear(from, to []byte) error {
+	var failed error
+	err := w.store.Scan(from, to, false, func(k, _ []byte) bool {
+		failed = w.add([]kv.Op{kv.Del(append([]byte(nil), k...))})
+		return failed == nil
+	})
+	return errors.Join(err, failed, w.flush())
+}

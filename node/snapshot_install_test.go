@@ -1,0 +1,97 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/kv"
+	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/store"
+)
+
+// stopping is a store whose commits fail from the one on that is counted down to.
+type stopping struct {
+	store.Store
+	left int
+}
+
+var errStopped = errors.New("stopped by the test")
+
+func (s *stopping) Commit(ops []kv.Op, sync bool) error {
+	if s.left--; s.left < 0 {
+		return errStopped
+	}
+	return s.Store.Commit(ops, sync)
+}
+
+// TestInstallationCutOffIsFinished: at whatever commit it stops, nothing can be
+// read until it was finished, and then all of it.
+func TestInstallationCutOffIsFinished(t *testing.T) {
+	a := newFar(t, nil)
+	startAll(a)
+	a.write(50)
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	raw, err := a.running[0].serveOffer(ctx, snapshotAsk{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	job := snapshotJob{Whole: true}
+	if err := canon.Decode(raw, &job.Offer); err != nil {
+		t.Fatal(err)
+	}
+	id, lim := a.genesis.Hash(), a.genesis.Policy.Limits
+	fetched, err := Bootstrap(a.genesis)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fetched = append(fetched, kv.Set(record(id, 'g'), []byte("stays")))
+	for p := (snapshotPart{More: true}); p.More; job.Parts++ {
+		p = snapshotPart{}
+		raw, err := a.running[0].servePart("", partAsk{Height: a.running[0].shelf.at, After: job.After})
+		if err == nil {
+			err = canon.Decode(raw, &p)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		job.After = p.Records[len(p.Records)-1].Key
+		fetched = append(fetched, kv.Set(keyPart(id, job.Parts), raw))
+	}
+	fetched = append(fetched, kv.Set(keyJob(id), canon.Encode(job)))
+	for commits := 0; ; commits++ {
+		s := &stopping{Store: store.NewMem(), left: 1 << 20}
+		if err := s.Commit(fetched, true); err != nil {
+			t.Fatal(err)
+		}
+		s.left = commits
+		err := install(s, id, lim)
+		if err != nil && !errors.Is(err, errStopped) {
+			t.Fatal(err)
+		}
+		if _, replacing, _ := s.Get(keyInstalling(id)); replacing {
+			if _, err := scope.Open(s, id); err == nil {
+				t.Errorf("after %d commits there is a state to read", commits)
+			}
+		}
+		s.left = 1 << 20
+		if err := resumeInstall(s, id, lim); err != nil {
+			t.Fatalf("after %d commits: %v", commits, err)
+		}
+		if state, err2 := scope.Open(s, id); commits > 0 && (err2 != nil || state.Head().Digest != job.Offer.Next.Header.State) {
+			t.Errorf("after %d commits: %v", commits, err2)
+		}
+		if v, ok, _ := s.Get(record(id, 'g')); !ok || string(v) != "stays" {
+			t.Errorf("after %d commits another record is gone", commits)
+		}
+		if err == nil {
+			if commits < 4 {
+				t.Errorf("it took %d commits", commits)
+			}
+			return
+		}
+	}
+}

@@ -1,0 +1,290 @@
+package node
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/kv"
+	"github.com/aweigh/aweigh/quorum"
+	"github.com/aweigh/aweigh/store"
+	"github.com/aweigh/aweigh/votes"
+)
+
+// farBlocks is more than one answer of blocks, so that a snapshot is wanted.
+const farBlocks = maxBlocks + 100
+
+// quickly makes a node offer and want snapshots after few blocks.
+func quickly(cfg *Config) {
+	cfg.SnapshotBehind, cfg.snapshotEvery, cfg.partBytes = 40, 10*time.Millisecond, 2000
+}
+
+// newFar is four anchors that offer and want snapshots early.
+func newFar(t *testing.T, change func(int, *Config)) *anchorage {
+	t.Helper()
+	a := newAnchorage(t)
+	a.change = func(i int, cfg *Config) {
+		quickly(cfg)
+		if change != nil {
+			change(i, cfg)
+		}
+	}
+	return a
+}
+
+func (a *anchorage) write(blocks int) {
+	a.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	defer cancel()
+	for k := range blocks {
+		if _, err := a.running[0].Txn(ctx, putTxn(fmt.Sprintf("/k%d", k), strings.Repeat("v", 200)), Once{}); err != nil {
+			a.t.Fatal(err)
+		}
+	}
+}
+
+// observe starts an observer on a file system.
+func (a *anchorage) observe(key votes.PrivateKey, fs vfs.FS) *running {
+	a.t.Helper()
+	s, err := store.OpenPebble("data", store.Options{FS: fs, MemTableBytes: 1 << 18})
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	cfg := Config{Genesis: a.genesis, Identity: key, Store: s, Listen: []string{"/ip4/127.0.0.1/tcp/0"}, Timeout: 20 * time.Second}
+	quickly(&cfg)
+	for i := range 4 {
+		cfg.Bootstrap = append(cfg.Bootstrap, a.addrs[i]...)
+	}
+	n, err := New(cfg)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	r := &running{Node: n, store: s, stop: cancel, ended: make(chan error, 1)}
+	go func() { r.ended <- n.Run(ctx) }()
+	return r
+}
+
+func (r *running) halt(t *testing.T) {
+	t.Helper()
+	r.stop()
+	if err := errors.Join(<-r.ended, r.store.Close()); err != nil {
+		t.Error(err)
+	}
+}
+
+func newIdentity(t *testing.T) votes.PrivateKey {
+	t.Helper()
+	k, err := votes.GenerateKey(votes.Ed25519, rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+func until(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(40 * time.Second); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("in vain: %s", what)
+		}
+	}
+}
+
+// level waits until a node has the state of anchor 0.
+func (a *anchorage) level(r *running) {
+	a.t.Helper()
+	until(a.t, "the state of the others", func() bool {
+		x, y := a.running[0].Status().Head, r.Status().Head
+		return x.Height == y.Height && x.Digest == y.Digest && x.Block == y.Block
+	})
+}
+
+func startAll(a *anchorage) {
+	for i := range 4 {
+		a.start(i, vfs.NewMem())
+	}
+}
+
+// TestObserverCatchesUpBySnapshot: it reaches the others' state, follows them, says
+// what it lacks, and starts again.
+func TestObserverCatchesUpBySnapshot(t *testing.T) {
+	a := newFar(t, nil)
+	startAll(a)
+	a.write(farBlocks)
+	key, fs := newIdentity(t), vfs.NewMem()
+	o := a.observe(key, fs)
+	a.level(o)
+	if o.snapshotParts.Load() < 10 {
+		t.Errorf("it fetched %d parts of a snapshot", o.snapshotParts.Load())
+	}
+	_, err := o.History().Block(aweigh.Height(maxBlocks + 1))
+	if !errors.Is(err, ErrNoBlock) || !strings.Contains(err.Error(), "ask another node") {
+		t.Errorf("a block from before the snapshot: %v", err)
+	}
+	a.write(3)
+	a.level(o)
+	o.halt(t)
+	a.write(3)
+	o = a.observe(key, fs)
+	a.level(o)
+	if n := o.snapshotParts.Load(); n != 0 {
+		t.Errorf("it fetched %d parts for a few blocks", n)
+	}
+	if _, ok, err := storedJob(o.store, o.id); ok || err != nil {
+		t.Errorf("what was fetched is still there (%v)", err)
+	}
+	parts := record(o.id, 'S')
+	_ = o.store.Scan(parts, kv.PrefixEnd(parts), false, func(k, _ []byte) bool { t.Errorf("%x is still there", k); return true })
+	o.halt(t)
+}
+
+// TestSnapshotIsResumed: after a restart no part is fetched twice.
+func TestSnapshotIsResumed(t *testing.T) {
+	a := newFar(t, func(_ int, cfg *Config) { cfg.partBytes = 1200 })
+	startAll(a)
+	a.write(farBlocks)
+	key, fs := newIdentity(t), vfs.NewMem()
+	o := a.observe(key, fs)
+	until(t, "the first parts", func() bool { return o.snapshotParts.Load() > 5 })
+	o.halt(t)
+	s, err := store.OpenPebble("data", store.Options{FS: fs})
+	if err != nil {
+		t.Fatal(err)
+	}
+	job, ok, err := storedJob(s, a.genesis.Hash())
+	if err != nil || !ok || job.Whole || job.Parts < 5 {
+		t.Fatalf("after %d parts there is a job %v with %d parts: %v", o.snapshotParts.Load(), ok, job.Parts, err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	first := o.snapshotParts.Load()
+	o = a.observe(key, fs)
+	a.level(o)
+	o.halt(t)
+	whole := uint64(0)
+	for i := range 4 {
+		if n := a.running[i].countParts(t); n > 0 {
+			whole = n
+		}
+	}
+	if second := o.snapshotParts.Load(); first != job.Parts || first+second != whole {
+		t.Errorf("%d parts, then %d, of %d", first, second, whole)
+	}
+}
+
+// countParts is the parts of the snapshot that a node offers.
+func (r *running) countParts(t *testing.T) (parts uint64) {
+	r.shelf.mu.Lock()
+	ask, kept := partAsk{Height: r.shelf.at}, r.shelf.kept != nil
+	r.shelf.mu.Unlock()
+	for kept {
+		raw, err := r.servePart("", ask)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var p snapshotPart
+		if err := canon.Decode(raw, &p); err != nil {
+			t.Fatal(err)
+		}
+		parts++
+		if !p.More {
+			break
+		}
+		ask.After = p.Records[len(p.Records)-1].Key
+	}
+	return parts
+}
+
+// lying is a store whose snapshots lie while lie is set.
+type lying struct {
+	store.Store
+	lie  *atomic.Bool
+	kind int
+}
+
+type lyingSnapshot struct {
+	store.Snapshot
+	lying
+}
+
+func (l lying) Snapshot() store.Snapshot { return lyingSnapshot{l.Store.Snapshot(), l} }
+
+func (l lyingSnapshot) Scan(from, to []byte, reverse bool, visit func(k, v []byte) bool) error {
+	n := 0
+	return l.Snapshot.Scan(from, to, reverse, func(k, v []byte) bool {
+		n++
+		version := len(k) > 17 && k[0] == 's' && k[17] == 'k'
+		switch {
+		case !l.lie.Load() || !version || n != 3:
+		case l.kind == 0:
+			v = append(bytes.Clone(v), 'x')
+		case l.kind == 1:
+			return true
+		case l.kind == 2:
+			for at := byte(0); visit(append(bytes.Clone(k), at), v); at++ {
+			}
+			return false
+		}
+		return visit(k, v)
+	})
+}
+
+// TestLyingSnapshotsAreFoundOut: changed, missing and endless records are never
+// installed, and whoever is honest, or the blocks, are used instead.
+func TestLyingSnapshotsAreFoundOut(t *testing.T) {
+	var lie atomic.Bool
+	lie.Store(true)
+	a := newFar(t, func(i int, cfg *Config) { cfg.Store = lying{cfg.Store, &lie, i % 3} })
+	startAll(a)
+	a.write(farBlocks)
+	o := a.observe(newIdentity(t), vfs.NewMem())
+	defer o.halt(t)
+	until(t, "a lie found out", func() bool { return o.snapshotLies.Load() > 0 })
+	if h := o.Status().Head.Height; h > maxBlocks && o.Status().Far {
+		t.Errorf("height %d after nothing but lies", h)
+	}
+	lie.Store(false)
+	a.level(o)
+}
+
+// TestAnchorThatWasAwayCatchesUpBySnapshot: and signs again, with its record.
+func TestAnchorThatWasAwayCatchesUpBySnapshot(t *testing.T) {
+	a := newFar(t, nil)
+	var disks [4]vfs.FS
+	for i := range disks {
+		disks[i] = vfs.NewMem()
+		a.start(i, disks[i])
+	}
+	a.write(5)
+	a.level(a.running[3])
+	if err := a.end(3); err != nil {
+		t.Fatal(err)
+	}
+	a.write(farBlocks)
+	a.start(3, disks[3])
+	r := a.running[3]
+	a.level(r)
+	if r.snapshotParts.Load() == 0 {
+		t.Error("it fetched no snapshot")
+	}
+	if err := a.end(2); err != nil { // now nothing is decided without anchor 3
+		t.Fatal(err)
+	}
+	a.write(2)
+	a.level(r)
+	if s := r.Status(); s.Lost || s.Signed[quorum.Finalize] == 0 {
+		t.Errorf("lost %v, signed %v", s.Lost, s.Signed)
+	}
+}

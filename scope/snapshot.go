@@ -1,0 +1,297 @@
+package scope
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"sort"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/kv"
+	"github.com/aweigh/aweigh/lineage"
+	"github.com/aweigh/aweigh/trust"
+)
+
+// SnapshotRecord is one pair of a scope's state, as a snapshot carries it.
+type SnapshotRecord struct {
+	_     struct{} `cbor:",toarray"`
+	Key   []byte   // without the scope's prefix
+	Value []byte
+}
+
+// carried are the parts of a scope that a snapshot holds, in the order of the
+// store. All else follows from the lineage: its hashes, the objects, and the
+// order of changes. So it is made anew, and nobody has to be believed about it.
+var carried = []string{string(atMeta), string(atVersion), string(atLineage) + "e", string(atReceipt), string(atLedger), string(atExpiry)}
+
+// ReadSnapshot is the records of a snapshot that follow the one at after (nil:
+// from the first one on), until they hold at least most bytes. more says that
+// others follow. r must show one moment.
+func ReadSnapshot(r kv.Reader, id aweigh.ScopeID, after []byte, most int) (records []SnapshotRecord, more bool, err error) {
+	s := spaceOf(id)
+	next := append(bytes.Clone(after), 0)
+	for _, part := range carried {
+		from := append(s[:], part...)
+		to := kv.PrefixEnd(from)
+		if after != nil {
+			if at := append(s[:], next...); bytes.Compare(at, from) > 0 {
+				from = at
+			}
+		}
+		if bytes.Compare(from, to) >= 0 {
+			continue
+		}
+		err = r.Scan(from, to, false, func(k, v []byte) bool {
+			if more = most <= 0; more {
+				return false
+			}
+			records = append(records, SnapshotRecord{Key: bytes.Clone(k[len(s):]), Value: bytes.Clone(v)})
+			most -= len(k) + len(v)
+			return true
+		})
+		if err != nil || more {
+			return records, more, err
+		}
+	}
+	return records, false, nil
+}
+
+// Import takes the records of a snapshot, in the order of ReadSnapshot, checks
+// that they are the state which a final header claims, and gives the ops that
+// make it. Nothing is proven before Finish returns nil. Not safe for concurrent
+// use.
+type Import struct {
+	state  State // as the meta record says, once it was checked
+	want   Head  // what can be said of it before
+	digest aweigh.Hash
+	last   []byte
+	begun  bool
+
+	sum      accumulator // of what came
+	versions int64
+	log      *lineage.Log
+	entries  []lineage.Entry
+	place    revision // of the last change
+	changed  []change
+	ledger   bool
+
+	receipts []byte // ID, length as 2 bytes, record; one after another, by ID
+	starts   []int
+	used     int
+
+	scratch []byte
+	lanes   lanes
+}
+
+// NewImport expects the state after the block of header h, as its child's header
+// claims it. Both must be known to be final.
+func NewImport(h, child Header) (*Import, error) {
+	if child.Parent != h.Hash() || child.Height != h.Height+1 || child.Scope != h.Scope {
+		return nil, fmt.Errorf("%w: block %d does not follow block %d", ErrInvalid, child.Height, h.Height)
+	}
+	s := spaceOf(h.Scope)
+	return &Import{
+		want: Head{
+			Network: h.Network, Scope: h.Scope, Epoch: h.Epoch, View: h.View, Height: h.Height, Block: h.Hash(), Time: h.Time,
+			LineageSize: child.LineageSize, LineageRoot: child.LineageRoot, Digest: child.State,
+		},
+		state: State{view: view{space: s}},
+		log:   lineage.Open(nil, s.at(atLineage), 0),
+	}, nil
+}
+
+// Add takes the next record. Errors wrap ErrInvalid: the snapshot is not what
+// the headers claim.
+func (i *Import) Add(rec SnapshotRecord) (ops []kv.Op, err error) {
+	if i.last != nil && bytes.Compare(rec.Key, i.last) <= 0 || len(rec.Key) == 0 {
+		return nil, fmt.Errorf("%w: record %x of a snapshot stands out of order", ErrInvalid, rec.Key)
+	}
+	i.last = bytes.Clone(rec.Key)
+	if kind := rec.Key[0]; (kind == atMeta) == i.begun {
+		return nil, fmt.Errorf("%w: a snapshot begins with one meta record", ErrInvalid)
+	}
+	k := append(i.state.space[:], rec.Key...)
+	set := []kv.Op{kv.Set(k, rec.Value)}
+	switch rec.Key[0] {
+	case atMeta:
+		return nil, i.meta(rec)
+	case atVersion:
+		if i.versions++; i.versions > i.want.LineageSize {
+			return nil, fmt.Errorf("%w: more versions than entries in the lineage", ErrInvalid)
+		}
+		i.element(k, rec.Value)
+		return set, nil
+	case atLineage:
+		return i.run(rec)
+	case atReceipt:
+		if len(rec.Key) != 1+len(aweigh.Hash{}) || len(rec.Value) > 1<<16-1 || len(i.receipts) > maxReceipts {
+			return nil, fmt.Errorf("%w: receipt %x", ErrInvalid, rec.Key)
+		}
+		i.starts = append(i.starts, len(i.receipts))
+		i.receipts = append(i.receipts, rec.Key[1:]...)
+		i.receipts = append(binary.BigEndian.AppendUint16(i.receipts, uint16(len(rec.Value))), rec.Value...)
+		return set, nil
+	case atLedger:
+		l, err := trust.DecodeLedger(rec.Value)
+		if err != nil || len(rec.Key) != 1 || l.Digest() != i.state.head.Ledger || !bytes.Equal(l.Encode(), rec.Value) {
+			return nil, fmt.Errorf("%w: not the trust ledger that is claimed", ErrInvalid)
+		}
+		i.ledger = true
+		return set, nil
+	case atExpiry:
+		return set, i.expiry(k, rec.Value)
+	}
+	return nil, fmt.Errorf("%w: record %x has no place in a snapshot", ErrInvalid, rec.Key)
+}
+
+// meta checks the meta record: what the headers do not name themselves, the
+// digest that they name covers.
+func (i *Import) meta(rec SnapshotRecord) error {
+	var m meta
+	s := &i.state
+	if err := canon.Decode(rec.Value, &m); err != nil || len(rec.Key) != 1 || m.Format != Format || !s.sum.setBytes(m.Sum) {
+		return fmt.Errorf("%w: meta record of a snapshot", ErrInvalid)
+	}
+	s.head, s.cursor = m.Head, revision{m.Cursor, m.CursorSub}
+	want := i.want
+	want.Revision, want.Compacted, want.Ledger = m.Head.Revision, m.Head.Compacted, m.Head.Ledger
+	if s.head != want || s.digest() != want.Digest || !bytes.Equal(s.write().Value, rec.Value) {
+		return fmt.Errorf("%w: the snapshot's head is not what the header of block %d claims", ErrInvalid, want.Height+1)
+	}
+	i.begun = true
+	return nil
+}
+
+func (i *Import) element(k, record []byte) {
+	var h aweigh.Hash
+	h, i.scratch = element(i.scratch, k, record)
+	i.sum.add(h, &i.lanes)
+}
+
+// run takes a run of entries.
+func (i *Import) run(rec SnapshotRecord) ([]kv.Op, error) {
+	entries, err := lineage.DecodeRun(rec.Value)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	end := i.log.Size() + int64(len(i.entries)+len(entries))
+	if want := binary.BigEndian.AppendUint64([]byte{atLineage, 'e'}, uint64(end-1)); !bytes.Equal(rec.Key, want) || end > i.want.LineageSize {
+		return nil, fmt.Errorf("%w: a run of entries at %x, where %x is next", ErrInvalid, rec.Key, want)
+	}
+	i.entries = append(i.entries, entries...)
+	if len(i.entries) < entriesAtOnce {
+		return nil, nil
+	}
+	return i.enter()
+}
+
+// maxReceipts bounds the bytes of receipts that are held until their lists come:
+// those of more than ten million mutations.
+const maxReceipts = 1 << 30
+
+// entriesAtOnce is how many entries are stored together.
+const entriesAtOnce = 1024
+
+// enter stores the entries that came, and what follows from them.
+func (i *Import) enter() ([]kv.Op, error) {
+	s := &i.state
+	at := i.log.Size()
+	ops, err := i.log.Append(i.entries...)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	i.changed = i.changed[:0]
+	oldest := first(s.head.Compacted)
+	if s.cursor.before(oldest) {
+		oldest = s.cursor
+	}
+	for n := range i.entries {
+		e := &i.entries[n]
+		o := object{Key: e.Key}
+		switch e.Class {
+		case lineage.Insert:
+		case lineage.Update:
+		case lineage.Delete:
+			o.End = at + int64(n) + 1
+		default:
+			continue
+		}
+		if e.Class != lineage.Update {
+			ops = append(ops, kv.Set(s.space.at(atObject, e.Object[:]...), o.record()))
+		}
+		if i.place.main == e.Revision {
+			i.place.sub++
+		} else {
+			i.place = first(e.Revision)
+		}
+		if !i.place.before(oldest) {
+			i.changed = append(i.changed, change{i.place, e.Key})
+		}
+	}
+	i.entries = i.entries[:0]
+	return append(ops, s.space.changeRuns(i.changed)...), nil
+}
+
+// receipt is the record of a mutation that came.
+func (i *Import) receipt(id []byte) ([]byte, bool) {
+	const size = len(aweigh.Hash{})
+	n := sort.Search(len(i.starts), func(n int) bool {
+		return bytes.Compare(i.receipts[i.starts[n]:][:size], id) >= 0
+	})
+	if n == len(i.starts) || !bytes.Equal(i.receipts[i.starts[n]:][:size], id) {
+		return nil, false
+	}
+	rest := i.receipts[i.starts[n]+size:]
+	return rest[2:][:binary.BigEndian.Uint16(rest)], true
+}
+
+// expiry takes a list of mutations whose receipts came before.
+func (i *Import) expiry(k, ids []byte) error {
+	var list []byte
+	if len(ids)%len(aweigh.Hash{}) != 0 {
+		return fmt.Errorf("%w: a list of mutations of %d bytes", ErrInvalid, len(ids))
+	}
+	for id := range slices.Chunk(ids, len(aweigh.Hash{})) {
+		record, ok := i.receipt(id)
+		if !ok {
+			return fmt.Errorf("%w: no receipt of mutation %x", ErrInvalid, id)
+		}
+		list = appendReceipt(list, id, record)
+		i.used++
+	}
+	i.element(k, list)
+	return nil
+}
+
+// Finish says whether all that came is the state that the headers claim, no more
+// and no less, and gives the last ops. Errors wrap ErrInvalid.
+func (i *Import) Finish() ([]kv.Op, error) {
+	ops, err := i.enter()
+	if err != nil {
+		return nil, err
+	}
+	root, err := i.log.Root()
+	if err != nil {
+		return nil, err
+	}
+	switch h := &i.want; {
+	case !i.begun || !i.ledger:
+		return nil, fmt.Errorf("%w: a snapshot without meta record or trust ledger", ErrInvalid)
+	case i.log.Size() != h.LineageSize || root != h.LineageRoot:
+		return nil, fmt.Errorf("%w: a lineage of %d entries, %s, where %d, %s are claimed", ErrInvalid, i.log.Size(), root.Short(), h.LineageSize, h.LineageRoot.Short())
+	case i.used != len(i.starts):
+		return nil, fmt.Errorf("%w: %d receipts, of which lists name %d", ErrInvalid, len(i.starts), i.used)
+	case i.sum != i.state.sum:
+		return nil, fmt.Errorf("%w: the records do not hash to the claimed state %s", ErrInvalid, h.Digest.Short())
+	}
+	return append(ops, i.state.write()), nil
+}
+
+// Clear is the range of all keys of a scope, and the key of the record without
+// which there is no state to open.
+func Clear(id aweigh.ScopeID) (from, to, meta []byte) {
+	s := spaceOf(id)
+	return s[:], kv.PrefixEnd(s[:]), s.at(atMeta)
+}
