@@ -65,7 +65,6 @@ func ReadSnapshot(r kv.Reader, id aweigh.ScopeID, after []byte, most int) (recor
 type Import struct {
 	state  State // as the meta record says, once it was checked
 	want   Head  // what can be said of it before
-	digest aweigh.Hash
 	last   []byte
 	begun  bool
 
