@@ -63,10 +63,10 @@ func ReadSnapshot(r kv.Reader, id aweigh.ScopeID, after []byte, most int) (recor
 // make it. Nothing is proven before Finish returns nil. Not safe for concurrent
 // use.
 type Import struct {
-	state  State // as the meta record says, once it was checked
-	want   Head  // what can be said of it before
-	last   []byte
-	begun  bool
+	state State // as the meta record says, once it was checked
+	want  Head  // what can be said of it before
+	last  []byte
+	begun bool
 
 	sum      accumulator // of what came
 	versions int64
