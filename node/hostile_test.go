@@ -205,3 +205,38 @@ func TestFarHeightsDoNotHoldUpCatchUp(t *testing.T) {
 		t.Fatalf("asked %v", asked)
 	}
 }
+
+// TestWritesAppliedByAnotherBundleDoNotWait: a client repeats a write that stands in
+// a block already, and only its node hears of the second bundle. Nobody would take
+// it, so it must not wait for ever.
+func TestWritesAppliedByAnotherBundleDoNotWait(t *testing.T) {
+	n := newNetwork(t, "twice")
+	n.listen(t)
+	once, beside := n.mutation("/once"), n.mutation("/beside")
+	sign := func(m ...scope.Mutation) *scope.CheckedBundle {
+		b, err := scope.Sign(n.authors[0], n.genesis.Policy.Limits, m...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	both, again := sign(once, beside), sign(once)
+	for i := range n.machines {
+		n.deliver(t, i, "stranger", append([]byte{'b'}, both.Raw()...))
+	}
+	n.step(t, 0, node.Submit{Bundle: again})
+	h := n.hosts[0]
+	frames, to := h.frames, h.to
+	h.frames, h.to = nil, nil
+	for k, f := range frames {
+		if f[0] != 'b' { // nobody hears of it
+			h.frames, h.to = append(h.frames, f), append(h.to, to[k])
+		}
+	}
+	n.settle(t, 20*time.Second)
+	for i, m := range n.machines {
+		if s := m.Status(); s.Pool != 0 || s.Head.Revision != 3 {
+			t.Errorf("node %d: revision %d, %d mutations wait", i, s.Head.Revision, s.Pool)
+		}
+	}
+}

@@ -254,7 +254,14 @@ func (m *Machine) reofferBundles() {
 		if !e.local {
 			wait = passOnAfter
 		}
-		if e.gone || e.view != 0 || m.now.Sub(e.since) <= wait<<min(e.wait, 4) {
+		if e.gone || e.view != 0 || m.now.Sub(e.since) <= retryIn {
+			continue
+		}
+		if m.applied(e.bundle) { // by another bundle, as when a client repeated a write after a restart
+			m.pool.remove(e)
+			continue
+		}
+		if m.now.Sub(e.since) <= wait<<min(e.wait, 4) {
 			continue
 		}
 		f := rawFrame(tagBundle, e.bundle.Raw())

@@ -95,6 +95,10 @@ func (m *Machine) pick(path []*candidate) (bundles []*scope.CheckedBundle) {
 			if e.gone || e.local != local || inside[e.bundle.ID()] || e.bundle.ValidUntil() < m.now {
 				continue
 			}
+			if m.applied(e.bundle) { // by another bundle: those who know will not ask for this one
+				m.pool.remove(e)
+				continue
+			}
 			bytes += len(e.bundle.Raw())
 			count += len(e.bundle.Mutations())
 			if bytes > lim.BlockBytes || count > lim.BlockMutations || len(bundles) == maxNames-1 {
