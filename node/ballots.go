@@ -38,6 +38,7 @@ func (m *Machine) keepCertificate(c quorum.Certificate) {
 func (m *Machine) sign(s quorum.Subject) {
 	if b, ok := m.vouch(s); ok {
 		m.broadcastFrame(rawFrame(tagBallot, b.Encode()))
+		m.attend(b.Vote())
 		m.inputs = append(m.inputs, b.Vote())
 	}
 }
@@ -109,6 +110,7 @@ func (m *Machine) ballot(b *ballotIn) {
 	if v := b.ballot.Vote(); v.Anchor == m.self && m.guard != nil && !m.guard.Knows(v.Subject) {
 		m.witnessed(b.ballot.Ballot())
 	}
+	m.attend(b.ballot.Vote())
 	m.inputs = append(m.inputs, b.input)
 }
 

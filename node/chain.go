@@ -25,7 +25,8 @@ type candidate struct {
 type chain struct {
 	id         aweigh.ScopeID
 	pool       *pool
-	policy     scope.Policy
+	policy     scope.Policy // of the epoch
+	epoch      aweigh.Epoch
 	store      *scope.Cache
 	applied    []kv.Op   // made final in this step, of which store does not know yet
 	reader     kv.Reader // shows the final state: the store, or a candidate made final in this step
@@ -37,13 +38,19 @@ type chain struct {
 }
 
 func (c *chain) open(m *Machine) (err error) {
-	c.id, c.policy = m.id, m.cfg.Network.genesis.Policy
+	c.id = m.id
 	if c.store, err = scope.NewCache(m.store, c.id); err != nil {
 		return err
 	}
 	c.reader, c.pool = c.store, &m.pool
 	c.candidates = make(map[aweigh.Hash]*candidate)
 	if c.state, err = scope.Open(c.reader, c.id); err != nil {
+		return err
+	}
+	if c.state, err = c.state.Begin(); err != nil {
+		return err
+	}
+	if err := c.enter(); err != nil {
 		return err
 	}
 	if h := c.state.Height(); h > 0 {
@@ -54,6 +61,24 @@ func (c *chain) open(m *Machine) (err error) {
 		c.head = b.Header
 	}
 	return nil
+}
+
+// enter takes over what the state's epoch decides.
+func (c *chain) enter() error {
+	e, err := c.state.Epoch()
+	if err == nil {
+		c.epoch, c.policy = e.Number, e.Policy
+	}
+	return err
+}
+
+// view is the epoch's view in which the final block was proposed, 0 while it is
+// of an epoch before.
+func (c *chain) view() aweigh.View {
+	if c.head.Epoch != c.epoch {
+		return 0
+	}
+	return c.head.View
 }
 
 func (m *Machine) history() History {
@@ -80,7 +105,7 @@ func (c *chain) settle() {
 // candidates, as far as the header alone tells.
 func (c *chain) plausible(h scope.Header) bool {
 	head := c.state.Height()
-	return h.Height > head && h.Height <= head+maxOpenBlocks+1 && h.View > c.head.View
+	return h.Height > head && h.Height <= head+maxOpenBlocks+1 && h.Epoch == c.epoch && h.View > c.view()
 }
 
 // add puts a block into the tree.
@@ -101,7 +126,7 @@ func (c *chain) restoreCandidate(h aweigh.Hash) error {
 		return err
 	}
 	b, err := scope.DecodeBlock(raw, c.policy.Limits, nil)
-	if err == nil && b.Header.Height > c.state.Height() {
+	if err == nil && b.Header.Height > c.state.Height() && b.Header.Epoch == c.epoch {
 		c.add(b).stored = true
 	}
 	return err
@@ -171,7 +196,7 @@ func (m *Machine) Ahead() {
 }
 
 func (c *chain) execute(k *candidate, reader kv.Reader, state *scope.State) {
-	result, err := state.Execute(k.block, c.policy)
+	result, err := state.Execute(k.block)
 	must.OK(err, "executing a block")
 	for i := range result.Outcomes {
 		if o := &result.Outcomes[i]; !c.pool.mine[o.Mutation] {
@@ -187,11 +212,19 @@ func (c *chain) execute(k *candidate, reader kv.Reader, state *scope.State) {
 // finalize makes the block of a verified finalization final, and all its
 // ancestors (P16). What is missing is fetched first.
 func (c *chain) finalize(m *Machine, cert quorum.Certificate) {
-	if !c.makeFinal(m, cert.Subject.Block) {
-		if c.head.View < cert.Subject.View {
+	for i := range cert.Signatures {
+		m.attend(quorum.Vote{Subject: cert.Subject, Signature: cert.Signatures[i]})
+	}
+	in := c.epoch
+	if !c.makeFinal(m, cert.Subject.Block, cert) {
+		if c.view() < cert.Subject.View {
 			c.goal = cert
 			m.sync.want(m, m.leaderPeer(cert.Subject.View))
 		}
+		return
+	}
+	if c.epoch != in {
+		m.announceSoon()
 		return
 	}
 	if c.head.Hash() == cert.Subject.Block {
@@ -205,16 +238,29 @@ func (c *chain) finalize(m *Machine, cert quorum.Certificate) {
 	m.announceSoon()
 }
 
-// makeFinal applies a block and its ancestors; false if content is missing.
-func (c *chain) makeFinal(m *Machine, h aweigh.Hash) bool {
+// makeFinal applies a block and its ancestors, on the word of a finalization;
+// false if content is missing. The certificate is the block's own, or that of the
+// last of the headers below it. It goes no further than to the end of the epoch,
+// where the next begins: what follows that is empty.
+func (c *chain) makeFinal(m *Machine, h aweigh.Hash, cert quorum.Certificate, below ...scope.Header) bool {
 	path, _, ok := c.path(h)
 	if !ok {
 		return false
 	}
 	_, _, ok = c.after(h)
 	must.Hold(ok, "block %s is final, but does not follow from this node's state: the store is corrupt or the programs differ", h.Short())
-	for _, k := range path {
+	for i, k := range path {
 		c.apply(m, k)
+		if next := k.result.Next; next != nil {
+			final := scope.Finality{Header: k.block.Header, Certificate: cert}
+			for _, d := range path[i+1:] {
+				final.Descendants = append(final.Descendants, d.block.Header)
+			}
+			final.Descendants = append(final.Descendants, below...)
+			c.handOver(m, scope.Handover{Final: final, Terms: k.result.Terms})
+			m.succeed(next)
+			break
+		}
 	}
 	return true
 }
@@ -237,15 +283,44 @@ func (c *chain) apply(m *Machine, k *candidate) {
 	}
 	m.pool.applied(k.block, h.Time)
 	m.proofs.applied(k.block.Proofs)
+	m.recordTrust(k)
+	if k.result.Next == nil {
+		m.partake(&h, hash)
+	}
 	m.note(Finalized{
 		Height: h.Height, View: h.View, Block: hash, Proposer: h.Proposer,
 		Mutations: k.block.Len(), Revision: c.state.Head().Revision,
 	})
 }
 
+// handOver keeps the proof of the next epoch, and makes it that of the chain.
+func (c *chain) handOver(m *Machine, h scope.Handover) {
+	m.write(kv.Set(keyHandover(c.id, h.Final.Header.Height), canon.Encode(h)))
+	m.finality = quorum.Certificate{}
+	if len(h.Final.Descendants) == 0 {
+		m.write(kv.Set(keyFinality(c.id, c.head.Height), canon.Encode(h.Final.Certificate)))
+		m.finality = h.Final.Certificate
+	}
+	must.OK(c.enter(), "reading the epoch")
+}
+
 // prune forgets candidates that can no longer become final, and the records of
 // views below the final one.
 func (c *chain) prune(m *Machine, final aweigh.View) {
+	c.drop(m, final)
+	if m.guard != nil {
+		m.write(m.guard.Prune(final)...)
+	}
+	if n := len(m.attends); n > maxAttends {
+		for v := range m.attends { // order-free: a filter
+			if v+maxAttends/2 < final {
+				delete(m.attends, v)
+			}
+		}
+	}
+}
+
+func (c *chain) drop(m *Machine, final aweigh.View) {
 	height := c.state.Height()
 	live := c.order[:0]
 	for _, h := range c.order {
@@ -267,9 +342,6 @@ func (c *chain) prune(m *Machine, final aweigh.View) {
 		}
 		return s.View < final
 	})
-	if m.guard != nil {
-		m.write(m.guard.Prune(final)...)
-	}
 }
 
 // isFinal reports whether a candidate at or below the final height is final.
@@ -306,6 +378,9 @@ func (m *Machine) storedCertificates() (certs []quorum.Certificate, err error) {
 	if err = m.store.Scan(f, kv.PrefixEnd(f), true, newest); err == nil && bad == nil {
 		if len(certs) > 0 && certs[0].Subject.Block == m.chain.state.Head().Block {
 			m.finality = certs[0]
+		}
+		if m.chain.head.Epoch != m.chain.epoch { // of the epoch before: nothing to this engine
+			certs = certs[:0]
 		}
 		open, n := record(m.id, 'c'), len(certs)
 		err = m.store.Scan(open, kv.PrefixEnd(open), false, read)

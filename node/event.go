@@ -114,6 +114,13 @@ type LostState struct{ View aweigh.View }
 // on (P9).
 type Listened struct{ View aweigh.View }
 
+// EpochBegan: another epoch began; Seated says that this node has a seat in its
+// roster.
+type EpochBegan struct {
+	Epoch  *scope.Epoch
+	Seated bool
+}
+
 // Installed: a snapshot replaced the state; this node holds blocks from it on.
 type Installed struct {
 	Height aweigh.Height
@@ -131,11 +138,12 @@ type Nullified struct {
 	Leader aweigh.AnchorID
 }
 
-func (Finalized) note() {}
-func (Dropped) note()   {}
-func (Faulted) note()   {}
-func (LostState) note() {}
-func (Listened) note()  {}
-func (Installed) note() {}
-func (Behind) note()    {}
-func (Nullified) note() {}
+func (Finalized) note()  {}
+func (Dropped) note()    {}
+func (Faulted) note()    {}
+func (LostState) note()  {}
+func (Listened) note()   {}
+func (Installed) note()  {}
+func (EpochBegan) note() {}
+func (Behind) note()     {}
+func (Nullified) note()  {}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/internal/must"
 	"github.com/aweigh/aweigh/kv"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
@@ -34,15 +35,16 @@ type MachineConfig struct {
 type Machine struct {
 	cfg     MachineConfig
 	id      aweigh.ScopeID
-	roster  scope.Roster
-	anchors map[Peer]aweigh.AnchorID
+	term    *term                    // of the epoch that this is in
+	roster  scope.Roster             // as in term
+	anchors map[Peer]aweigh.AnchorID // likewise
 	peers   []Peer                   // of the other anchors, in the order of anchors
 	away    map[Peer]bool            // anchors known to be out of reach
 	silent  map[aweigh.AnchorID]bool // anchors whose node said that it signs nothing
 	asked   int                      // peer of the last turn
 	around  int                      // peer that heard the last offer
-	self    aweigh.AnchorID
-	keyring *votes.Keyring
+	self    aweigh.AnchorID          // zero without a seat in the roster
+	keyring *votes.Keyring           // as in term
 	guard   *votes.Guard
 	engine  *quorum.Engine
 
@@ -55,6 +57,11 @@ type Machine struct {
 	sync   catchUp
 	proofs proofs
 	listen listening
+
+	attends  attends
+	early    early
+	turned   bool           // an epoch began in this step
+	hintedAt aweigh.Instant // when somebody spoke of a later epoch
 
 	proposal     []byte            // frame of this anchor's newest proposal
 	proposed     aweigh.View       // its view
@@ -112,7 +119,7 @@ func NewMachine(cfg MachineConfig, store kv.Reader) (*Machine, error) {
 	}
 	net := cfg.Network
 	m := &Machine{
-		cfg: cfg, id: net.id, roster: net.roster, anchors: net.anchors, keyring: net.keyring, store: store,
+		cfg: cfg, id: net.id, store: store,
 		away: make(map[Peer]bool), silent: make(map[aweigh.AnchorID]bool),
 		helped: make(lastHelp), served: make(lastHelp),
 	}
@@ -122,36 +129,28 @@ func NewMachine(cfg MachineConfig, store kv.Reader) (*Machine, error) {
 	case !ok || !bytes.Equal(stored, net.stored):
 		return nil, fmt.Errorf("%w: this is %s", ErrOtherNetwork, m.id.Short())
 	}
-	if cfg.Key != nil {
-		m.self = cfg.Key.Public().ID()
-		if m.roster.Weights.Of(m.self) == 0 {
-			return nil, fmt.Errorf("node: key %s is no anchor of this network; start as an observer, without a key", m.self.Short())
-		}
-		var err error
-		if m.guard, err = votes.OpenGuard(*cfg.Key, m.keyring.Domain(), store); err != nil {
-			return nil, err
-		}
-	}
-	m.peers = net.others(m.self)
 	m.recent = kv.NewOverlay(store)
 	m.pool = newPool(cfg.Pool)
 	m.reads.round, m.sync.told = cfg.Life, cfg.Awaited
 	if err := m.restore(); err != nil {
 		return nil, err
 	}
-	return m, m.proofs.restore(m.chain.state, net.ledger)
+	return m, m.proofs.restore(m.chain.state)
 }
 
 // restore builds the engine and the chain from the store.
 func (m *Machine) restore() error {
-	seed := aweigh.Sum([]byte("aweigh/seed/1"), m.id[:], make([]byte, 8))
-	m.engine = quorum.NewEngine(quorum.Config{
-		Self: m.self, Weights: m.roster.Weights, Rules: m.keyring.Rules(),
-		Seed: seed, Root: m.id, Timing: m.cfg.Timing,
-	})
 	if err := m.chain.open(m); err != nil {
 		return err
 	}
+	e, err := m.chain.state.Epoch()
+	if err != nil {
+		return err
+	}
+	if err := m.begin(e); err != nil {
+		return err
+	}
+	m.listen.epoch = e.Number
 	certs, err := m.storedCertificates()
 	if err != nil {
 		return err
@@ -171,8 +170,9 @@ func (m *Machine) restore() error {
 	return nil
 }
 
-// Checker verifies frames for this Machine. It does not change.
-func (m *Machine) Checker() *Checker { return m.cfg.Network.checker }
+// Checker verifies frames for this Machine, until another epoch begins: then it
+// is another.
+func (m *Machine) Checker() *Checker { return m.term.checker }
 
 // Step takes events, all at the instant now, and returns what follows. Without
 // events it only looks at the time. Instants must not decrease.
@@ -187,6 +187,11 @@ func (m *Machine) Step(now aweigh.Instant, events ...Event) Effects {
 	m.greet()
 	m.tick()
 	m.drive()
+	for m.turned {
+		m.turned = false
+		m.replay()
+		m.drive()
+	}
 	if m.guard != nil {
 		if m.listen.end(m) {
 			m.drive()
@@ -251,10 +256,18 @@ func (m *Machine) arrived(from Peer, msg Message) {
 		if err := m.admit(msg.bundle, false); err != nil {
 			m.note(dropped(from, err))
 		}
+	case aheadIn:
+		m.hinted()
+	case earlyFrame:
+		m.early.keep(from, msg)
 	case ballotIn:
-		m.ballot(&msg)
+		if msg.ballot.Domain() == m.keyring.Domain() { // it was checked in an epoch that may be over
+			m.ballot(&msg)
+		}
 	case proposalIn:
-		m.propose(from, msg)
+		if msg.ballot.Domain() == m.keyring.Domain() {
+			m.propose(from, msg)
+		}
 	case offerIn:
 		m.offered(from, msg)
 	case blockIn:
@@ -277,8 +290,8 @@ func (m *Machine) arrived(from Peer, msg Message) {
 // drive steps the engine until nothing more follows.
 func (m *Machine) drive() {
 	m.resume()
-	for first := true; first || len(m.inputs) > 0 || m.told != (m.pool.waiting > 0); first = false {
-		m.told = m.pool.waiting > 0
+	for first := true; first || len(m.inputs) > 0 || m.told != m.busy(); first = false {
+		m.told = m.busy()
 		in := append(m.inputs, quorum.Work(m.told))
 		out := m.engine.Step(m.now, in...)
 		clear(in)
@@ -286,6 +299,14 @@ func (m *Machine) drive() {
 		m.follow(out)
 		m.resume()
 	}
+}
+
+// busy reports whether there is something to decide: mutations that no proposal
+// carries, or the end of the epoch.
+func (m *Machine) busy() bool {
+	due, err := m.chain.state.Due(m.now)
+	must.OK(err, "reading the tally")
+	return due || m.pool.waiting > 0
 }
 
 // resume goes on with what waited for content.
@@ -304,8 +325,11 @@ func (m *Machine) follow(out quorum.Output) {
 	for _, c := range out.Certified {
 		m.certified(c)
 	}
+	in := m.term
 	for _, c := range out.Final {
-		m.chain.finalize(m, c)
+		if m.chain.finalize(m, c); m.term != in {
+			return // the engine that asks is one of the past
+		}
 	}
 	for _, s := range out.Sign {
 		if m.slot != nil && s.Kind == quorum.Nullify && s.View == m.slot.View {
@@ -350,8 +374,21 @@ func (m *Machine) wake() aweigh.Instant {
 	if m.slot != nil {
 		at = aweigh.Earliest(at, m.gatherUntil())
 	}
+	if m.guard != nil {
+		at = aweigh.Earliest(at, m.closing())
+	}
 	for _, t := range []aweigh.Instant{m.announceAt, m.pollAt, m.wants.next(), m.sync.at, m.reads.at, m.listen.at} {
 		at = aweigh.Earliest(at, t)
+	}
+	return at
+}
+
+// closing is when the clock ends the epoch, 0 if it does not, or did.
+func (m *Machine) closing() aweigh.Instant {
+	at, err := m.chain.state.Deadline()
+	must.OK(err, "reading the tally")
+	if at <= m.now {
+		return 0
 	}
 	return at
 }

@@ -36,6 +36,7 @@ type Proposal struct {
 	Header     scope.Header
 	Bundles    []aweigh.Hash
 	Proofs     []scope.Proof
+	Attended   []scope.Attended
 	ParentView aweigh.View
 	Proof      []quorum.Certificate // the parent's notarization, nullifications between (P12)
 	Signature  []byte               // of the leader: its ballot to notarize the block
@@ -119,8 +120,10 @@ type (
 		Offer
 		votes []ballotIn
 	}
-	blockIn  struct{ block *scope.Block }
-	blocksIn struct {
+	blockIn    struct{ block *scope.Block }
+	aheadIn    struct{} // news of a later epoch, which cannot be verified
+	earlyFrame []byte   // of the next epoch: it cannot be verified yet
+	blocksIn   struct {
 		blocks   []*scope.Block
 		certs    []quorum.Certificate
 		finality scope.Finality
@@ -129,6 +132,8 @@ type (
 )
 
 func (bundleIn) message()   {}
+func (earlyFrame) message() {}
+func (aheadIn) message()    {}
 func (proposalIn) message() {}
 func (ballotIn) message()   {}
 func (offerIn) message()    {}
@@ -201,9 +206,12 @@ func (c *Checker) Check(from Peer, f []byte) (Message, error) {
 		if err != nil {
 			return nil, err
 		}
+		if c.early(from, b.Domain, f) {
+			return earlyFrame(f), nil
+		}
 		return c.ballot(b)
 	case tagProposal:
-		return c.proposal(body)
+		return c.proposal(from, f)
 	case tagOffer:
 		return c.offer(from, body)
 	case tagBlock:
@@ -231,6 +239,9 @@ func (c *Checker) Check(from Peer, f []byte) (Message, error) {
 		if err == nil {
 			err = a.Check(c.Keyring)
 		}
+		if errors.Is(err, votes.ErrAhead) {
+			return aheadIn{}, nil
+		}
 		return a, err
 	}
 	return nil, fmt.Errorf("%w: unknown tag %q", ErrFrame, f[0])
@@ -242,17 +253,27 @@ func decode[T Message](body []byte) (T, error) {
 	return m, err
 }
 
+// early reports whether a frame is one of the next epoch, from an anchor.
+func (c *Checker) early(from Peer, d votes.Domain, f []byte) bool {
+	k := c.Keyring.Domain()
+	_, anchor := c.Anchors[from]
+	return anchor && d.Network == k.Network && d.Scope == k.Scope && d.Epoch == k.Epoch+1 && len(f) <= maxEarly
+}
+
 func (c *Checker) ballot(b votes.Ballot) (ballotIn, error) {
 	checked, err := c.Keyring.Check(b)
 	return ballotIn{checked, checked.Vote()}, err
 }
 
-func (c *Checker) proposal(body []byte) (Message, error) {
+func (c *Checker) proposal(from Peer, f []byte) (Message, error) {
 	var m Proposal
-	if err := canon.Decode(body, &m); err != nil {
+	if err := canon.Decode(f[1:], &m); err != nil {
 		return nil, err
 	}
 	h := m.Header
+	if c.early(from, h.Domain(), f) {
+		return earlyFrame(f), nil
+	}
 	if len(m.Bundles) > c.Limits.BlockMutations {
 		return nil, fmt.Errorf("%w: %w: a proposal of %d bundles", ErrFrame, ErrOversized, len(m.Bundles))
 	}
@@ -270,8 +291,10 @@ func (c *Checker) offer(from Peer, body []byte) (Message, error) {
 	}
 	if d := c.Keyring.Domain(); in.Domain.Network != d.Network {
 		return nil, fmt.Errorf("%w: an offer", votes.ErrForeign)
-	} else if in.Domain != d {
-		return nil, fmt.Errorf("%w: an offer", votes.ErrStale)
+	} else if in.Domain.Scope != d.Scope {
+		return nil, fmt.Errorf("%w: an offer", votes.ErrOtherScope)
+	} else if in.Domain != d { // it is heard for how far it is
+		in.Votes, in.Certificates = nil, nil
 	}
 	if most := maxOffered * c.Limits.Anchors; len(in.Votes) > most || len(in.Certificates) > most {
 		return nil, fmt.Errorf("%w: %w: an offer of %d votes and %d certificates", ErrFrame, ErrOversized, len(in.Votes), len(in.Certificates))

@@ -6,50 +6,71 @@ import (
 	"github.com/aweigh/aweigh/votes"
 )
 
-// Network is what all machines of one network share: prepared once from its
-// genesis, immutable, and safe for concurrent use if its Verifier is.
+// Network is what machines of one network share. It keeps the terms of the
+// newest epochs, so machines that share one must be stepped in turn.
 type Network struct {
 	genesis scope.Genesis
 	stored  []byte // the genesis as every store of this network holds it
 	id      aweigh.ScopeID
-	roster  scope.Roster
+	verify  votes.Verifier // nil: directly
+	terms   []*term        // the last few, newest last
+}
+
+// term is what follows from an Epoch for those who take part in it: immutable,
+// and safe for concurrent use if the Network's Verifier is.
+type term struct {
+	epoch   *scope.Epoch
 	keyring *votes.Keyring
 	checker *Checker
 	anchors map[Peer]aweigh.AnchorID
 	peers   map[aweigh.AnchorID]Peer
-	ledger  aweigh.Hash // of the trust ledger at the start, which bars nobody
 }
 
 // NewNetwork prepares a genesis that a network can start from. Without a
 // Verifier, signatures are verified directly (votes.Keyring.With).
 func NewNetwork(g scope.Genesis, verify votes.Verifier) (*Network, error) {
-	n := &Network{
-		genesis: g, stored: g.Encode(), id: g.Hash(),
-		anchors: make(map[Peer]aweigh.AnchorID, len(g.Anchors)),
-		peers:   make(map[aweigh.AnchorID]Peer, len(g.Anchors)),
-	}
-	var err error
-	if n.roster, err = g.Roster(); err != nil {
-		return nil, err
-	}
-	if n.keyring, err = g.Keyring(); err != nil {
-		return nil, err
-	}
-	ledger, err := g.Ledger()
+	n := &Network{genesis: g, stored: g.Encode(), id: g.Hash(), verify: verify}
+	e, err := g.Epoch()
 	if err != nil {
 		return nil, err
 	}
-	n.ledger = ledger.Digest()
-	for _, a := range g.Anchors {
+	_, err = n.term(e)
+	return n, err
+}
+
+// keptTerms is how many terms a Network keeps: machines that share it may be in
+// neighbouring epochs.
+const keptTerms = 4
+
+// term prepares an epoch.
+func (n *Network) term(e *scope.Epoch) (*term, error) {
+	for _, t := range n.terms {
+		if t.epoch.Number == e.Number && t.epoch.Root == e.Root && t.epoch.Domain() == e.Domain() {
+			return t, nil
+		}
+	}
+	t := &term{
+		epoch:   e,
+		anchors: make(map[Peer]aweigh.AnchorID, len(e.Roster.Anchors)),
+		peers:   make(map[aweigh.AnchorID]Peer, len(e.Roster.Anchors)),
+	}
+	var err error
+	if t.keyring, err = e.Keyring(); err != nil {
+		return nil, err
+	}
+	for _, a := range e.Roster.Anchors {
 		id := a.Key.ID()
-		n.anchors[Peer(a.Peer)], n.peers[id] = id, Peer(a.Peer)
+		t.anchors[Peer(a.Peer)], t.peers[id] = id, Peer(a.Peer)
 	}
-	n.checker = &Checker{Anchors: n.anchors, Keyring: n.keyring, Limits: g.Policy.Limits, Verify: votes.Verify}
-	if verify != nil {
-		n.keyring = n.keyring.With(verify)
-		n.checker.Keyring, n.checker.Verify = n.keyring, verify
+	verify := votes.Verifier(votes.Verify)
+	if n.verify != nil {
+		t.keyring, verify = t.keyring.With(n.verify), n.verify
 	}
-	return n, nil
+	t.checker = &Checker{Anchors: t.anchors, Keyring: t.keyring, Limits: e.Policy.Limits, Verify: verify}
+	if n.terms = append(n.terms, t); len(n.terms) > keptTerms {
+		n.terms = n.terms[1:]
+	}
+	return t, nil
 }
 
 // ID is the network's identity.
@@ -58,14 +79,11 @@ func (n *Network) ID() aweigh.NetworkID { return n.id }
 // Genesis is what the network started from.
 func (n *Network) Genesis() scope.Genesis { return n.genesis }
 
-// Checker verifies the frames of this network.
-func (n *Network) Checker() *Checker { return n.checker }
-
 // others are the peers of all anchors but one, in the order of anchors.
-func (n *Network) others(self aweigh.AnchorID) []Peer {
-	peers := make([]Peer, 0, len(n.genesis.Anchors))
-	for _, a := range n.genesis.Anchors {
-		if p := Peer(a.Peer); p != n.peers[self] {
+func (t *term) others(self aweigh.AnchorID) []Peer {
+	peers := make([]Peer, 0, len(t.epoch.Roster.Anchors))
+	for _, a := range t.epoch.Roster.Anchors {
+		if p := Peer(a.Peer); p != t.peers[self] {
 			peers = append(peers, p)
 		}
 	}

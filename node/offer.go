@@ -24,7 +24,7 @@ func (m *Machine) offer(o quorum.Offer, answer bool) Offer {
 	if m.guard != nil && !m.listen.over && !answer {
 		msg.View = 0 // so that everyone answers
 	}
-	most := maxOffered * m.cfg.Network.Genesis().Policy.Limits.Anchors
+	most := maxOffered * m.chain.policy.Limits.Anchors
 	if len(o.Votes) > most {
 		o.Votes = o.Votes[len(o.Votes)-most:] // of the newest views
 	}
@@ -70,12 +70,16 @@ func (m *Machine) offered(from Peer, o offerIn) {
 		m.silent[a] = o.Silent
 		m.linked(from, true)
 	}
-	m.certificates(from, o.Certificates)
-	for i := range o.votes {
-		m.ballot(&o.votes[i])
-	}
 	height := m.chain.state.Height()
-	behind := o.View < m.engine.View() || o.Final < m.engine.Final() || o.Height < height
+	here := m.keyring.Domain()
+	same := o.Domain == here
+	if same {
+		m.certificates(from, o.Certificates)
+		for i := range o.votes {
+			m.ballot(&o.votes[i])
+		}
+	}
+	behind := o.Domain.Epoch < here.Epoch || same && (o.View < m.engine.View() || o.Final < m.engine.Final() || o.Height < height)
 	if behind && !o.Answer && m.helped.may(from, m.now) {
 		holds := m.engine.Holdings()
 		if o.View == 0 { // it listens: for what it signed itself above all
@@ -83,7 +87,7 @@ func (m *Machine) offered(from Peer, o offerIn) {
 		}
 		m.send(from, tagOffer, m.offer(holds, true))
 	}
-	if a, ok := m.anchors[from]; ok && o.Answer { // a greeting need not hold what this anchor signed
+	if a, ok := m.anchors[from]; ok && o.Answer && same { // a greeting need not hold what this anchor signed
 		m.listen.hear(a, o.Height)
 	}
 	if _, anchor := m.anchors[from]; anchor && o.Height > height {
@@ -139,8 +143,8 @@ func (m *Machine) announce() {
 // Check verifies an announcement.
 func (a Announce) Check(k *votes.Keyring) error {
 	h := a.Header
-	if h.Domain() != k.Domain() {
-		return fmt.Errorf("%w: an announcement of another scope or epoch", ErrFrame)
+	if err := k.Domain().Admits(h.Domain()); err != nil {
+		return fmt.Errorf("an announcement: %w", err)
 	}
 	if a.Certificate.Subject != (quorum.Subject{Kind: quorum.Finalize, View: h.View, Block: h.Hash()}) {
 		return fmt.Errorf("%w: an announcement whose certificate names another block", ErrFrame)
@@ -155,7 +159,9 @@ func (m *Machine) heardOf(from Peer, a Announce) {
 	}
 	m.known = a.Header.Height
 	if m.known > m.chain.state.Height() {
-		m.inputs = append(m.inputs, a.Certificate)
+		if a.Header.Domain() == m.keyring.Domain() {
+			m.inputs = append(m.inputs, a.Certificate)
+		}
 		m.sync.want(m, from)
 	}
 }
@@ -163,6 +169,15 @@ func (m *Machine) heardOf(from Peer, a Announce) {
 // pollEvery is how often an observer asks an anchor for news that gossip may
 // have failed to bring.
 const pollEvery = 10 * time.Second
+
+// hinted notes that others seem to be in a later epoch, which this node cannot
+// verify before it has their blocks.
+func (m *Machine) hinted() {
+	if m.sync.at == 0 && m.now >= m.hintedAt.Add(time.Second) {
+		m.hintedAt = m.now
+		m.poll()
+	}
+}
 
 func (m *Machine) poll() {
 	m.pollAt = m.now.Add(pollEvery)

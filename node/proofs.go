@@ -1,7 +1,10 @@
 package node
 
 import (
+	"slices"
+
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/must"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/votes"
 )
@@ -16,13 +19,9 @@ type proofs struct {
 	done  map[aweigh.AnchorID]bool // stands in a block that is final or held
 }
 
-// restore learns from the trust ledger which faults stand on the chain: none
-// while the ledger is still the first.
-func (p *proofs) restore(s *scope.State, first aweigh.Hash) error {
+// restore learns from the trust ledger which faults stand on the chain.
+func (p *proofs) restore(s *scope.State) error {
 	p.done = make(map[aweigh.AnchorID]bool)
-	if s.Head().Ledger == first {
-		return nil
-	}
 	ledger, err := s.Ledger()
 	if err != nil {
 		return err
@@ -49,8 +48,16 @@ func (p *proofs) add(m *Machine, a, b votes.Ballot) {
 	m.note(Faulted{Proof: e})
 }
 
+// succeed keeps what can still be proven in the epoch that began.
+func (p *proofs) succeed(m *Machine) {
+	p.known = slices.DeleteFunc(p.known, func(e votes.Equivocation) bool {
+		return e.First.Domain != m.term.epoch.Before
+	})
+	must.OK(p.restore(m.chain.state), "reading the trust ledger")
+}
+
 // fresh are the proofs that no block of this node's chain carries yet.
-func (p *proofs) fresh(path []*candidate) (out []votes.Equivocation) {
+func (p *proofs) fresh(m *Machine, path []*candidate) (out []votes.Equivocation) {
 	carried := make(map[aweigh.AnchorID]bool)
 	for _, k := range path {
 		for _, e := range k.block.Proofs {
@@ -58,6 +65,9 @@ func (p *proofs) fresh(path []*candidate) (out []votes.Equivocation) {
 		}
 	}
 	for _, e := range p.known {
+		if _, seated := m.roster.Seat(e.Anchor()); !seated {
+			continue
+		}
 		if !p.done[e.Anchor()] && !carried[e.Anchor()] && len(out) < scope.MaxProofs {
 			out = append(out, e)
 		}

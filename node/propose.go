@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/must"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
 )
@@ -30,7 +31,7 @@ const (
 func (m *Machine) gatherUntil() aweigh.Instant {
 	most := m.slotAt.Add(gatherMost)
 	path, _, ok := m.chain.path(m.slot.Parent)
-	if !ok || m.now >= most {
+	if !ok || m.now >= most || m.pool.waiting == 0 {
 		return 0
 	}
 	if slices.ContainsFunc(path, func(k *candidate) bool { return k.block.Len() > 0 }) {
@@ -57,16 +58,20 @@ func (m *Machine) build(slot quorum.Slot) bool {
 	if len(path) >= maxOpenBlocks {
 		return true // the view shall run out
 	}
-	b := scope.NewBlock(state.Claim(scope.Header{
-		View: slot.View, Time: max(m.now, state.Head().Time+1), Proposer: m.self,
-		Roster: m.keyring.Domain().Roster, Policy: m.keyring.Domain().Policy,
-	}), m.pick(path), m.proofs.fresh(path))
+	h, full, err := state.Claim(scope.Header{
+		Epoch: m.chain.epoch, View: slot.View, Time: max(m.now, state.Head().Time+1), Proposer: m.self,
+	})
+	must.OK(err, "claiming what a block shall say of the state")
+	b := scope.NewBlock(h, nil, nil, nil) // it ends the epoch, or waits with others for its end
+	if full {
+		b = scope.NewBlock(h, m.pick(path), m.proofs.fresh(m, path), m.unrecorded(state))
+	}
 	m.chain.add(b).valid = true
 	ballot, ok := m.vouch(quorum.Subject{Kind: quorum.Notarize, View: slot.View, Block: b.Hash()})
 	if !ok {
 		return true
 	}
-	msg := Proposal{Header: b.Header, Proofs: b.Proofs, ParentView: slot.ParentView, Proof: slot.Proof, Signature: ballot.Signature}
+	msg := Proposal{Header: b.Header, Proofs: b.Proofs, Attended: b.Attended, ParentView: slot.ParentView, Proof: slot.Proof, Signature: ballot.Signature}
 	for _, c := range b.Bundles {
 		msg.Bundles = append(msg.Bundles, c.ID())
 	}
@@ -181,16 +186,19 @@ func (m *Machine) check(parent *scope.State, b *scope.Block, p quorum.Proposal) 
 	if err := b.Check(lim); err != nil {
 		return err
 	}
-	if err := b.CheckProofs(m.keyring); err != nil {
+	if err := b.CheckProofs(m.keyring, m.term.epoch.Before); err != nil {
 		return err
 	}
-	return parent.CheckHeader(h)
+	if err := parent.CheckHeader(h); err != nil {
+		return err
+	}
+	return parent.CheckAttended(b, m.keyring, m.attends.knows)
 }
 
 // leaderPeer is the peer of a view's leader, "" if that is this node.
 func (m *Machine) leaderPeer(v aweigh.View) Peer {
 	if leader := m.engine.Leader(v); leader != m.self {
-		return m.cfg.Network.peers[leader]
+		return m.term.peers[leader]
 	}
 	return ""
 }

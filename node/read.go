@@ -48,10 +48,10 @@ func readWeight(rules quorum.Rules, total uint64) uint64 {
 // it signed finalize, or of its final block if that is higher. ok is false
 // while it lacks the content that it would have to name.
 func (m *Machine) pledge() (a Answer, ok bool) {
-	if m.engine.Final() > m.chain.head.View {
+	if m.engine.Final() > m.chain.view() {
 		return a, false // final, but not here yet
 	}
-	if c := m.engine.Pledge(); c.Subject.View > m.chain.head.View {
+	if c := m.engine.Pledge(); c.Subject.View > m.chain.view() {
 		k := m.chain.candidates[c.Subject.Block]
 		if k == nil {
 			m.wantBlock(c.Subject.Block, m.leaderPeer(c.Subject.View))
@@ -108,6 +108,10 @@ func (r *reads) answered(m *Machine, from Peer, a Answer) {
 		return
 	}
 	h := a.Header
+	if h.Epoch > m.term.epoch.Number { // this node cannot verify it yet
+		m.sync.want(m, from)
+		return
+	}
 	if h.Height > m.chain.state.Height() {
 		s := a.Certificate.Subject
 		if s.Kind != quorum.Notarize && s.Kind != quorum.Finalize || s.Block != h.Hash() || s.View != h.View ||
@@ -120,6 +124,16 @@ func (r *reads) answered(m *Machine, from Peer, a Answer) {
 		}
 	}
 	r.count(m, anchor, h)
+}
+
+// restart begins all rounds again, in another epoch: who answered may have been
+// the last to hear of it, and only the new roster's anchors know what it decided.
+func (r *reads) restart() {
+	for _, p := range r.ready {
+		r.waiting = append(r.waiting, p.ids...)
+	}
+	r.waiting = append(r.waiting, r.asked...)
+	r.ready, r.asked, r.at = nil, nil, 0
 }
 
 func (r *reads) count(m *Machine, anchor aweigh.AnchorID, h scope.Header) {

@@ -17,7 +17,9 @@ import (
 //	b<block>         content of a block, final or notarized by this anchor
 //	h<height>        hash of the final block at a height
 //	f<height>        finalization certificate of that block, where it has its own
-//	c<view><kind>    certificate of a view that is not final yet
+//	c<view><kind>    certificate of a view of this epoch that is not final yet
+//	e<height>        scope.Handover of the block at a height, which ends an epoch
+//	t<anchor><height><n>  trust.Change of an anchor that the block at a height made
 func record(id aweigh.ScopeID, letter byte, rest ...byte) []byte {
 	k := make([]byte, 0, 1+len(id)+1+len(rest))
 	k = append(k, 'n')
@@ -40,6 +42,10 @@ func keyFinality(id aweigh.ScopeID, h aweigh.Height) []byte {
 
 func keyCertificate(id aweigh.ScopeID, s quorum.Subject) []byte {
 	return record(id, 'c', append(binary.BigEndian.AppendUint64(nil, uint64(s.View)), byte(s.Kind))...)
+}
+
+func keyHandover(id aweigh.ScopeID, h aweigh.Height) []byte {
+	return record(id, 'e', binary.BigEndian.AppendUint64(nil, uint64(h))...)
 }
 
 // History reads the final blocks of one scope from a store.
@@ -105,8 +111,69 @@ func (h History) Finality(at aweigh.Height) (scope.Finality, error) {
 		} else {
 			f.Descendants = append(f.Descendants, b.Header)
 		}
+		if !b.Header.Next.IsZero() { // what follows it is of another epoch
+			hand, err := h.handover(at)
+			f.Descendants = append(f.Descendants, hand.Final.Descendants...)
+			f.Certificate = hand.Final.Certificate
+			return f, err
+		}
 		if f.Certificate, err = h.Certificate(at); err != nil || !f.Certificate.IsZero() {
 			return f, err
 		}
+	}
+}
+
+// handover is what the block at a height hands over, which ends an epoch.
+func (h History) handover(at aweigh.Height) (hand scope.Handover, err error) {
+	raw, ok, err := h.Reader.Get(keyHandover(h.Scope, at))
+	if err == nil && !ok {
+		err = fmt.Errorf("%w: the end of an epoch at height %d", ErrNoBlock, at)
+	}
+	if err != nil {
+		return hand, err
+	}
+	return hand, canon.Decode(raw, &hand)
+}
+
+// EpochEnd is the height of the last block of the epoch that the block at a
+// height belongs to, 0 if that epoch goes on.
+func (h History) EpochEnd(at aweigh.Height) (end aweigh.Height, err error) {
+	all := record(h.Scope, 'e')
+	err = h.Reader.Scan(keyHandover(h.Scope, at), kv.PrefixEnd(all), false, func(k, _ []byte) bool {
+		end = aweigh.Height(binary.BigEndian.Uint64(k[len(all):]))
+		return false
+	})
+	return end, err
+}
+
+// Handovers are the proofs of the epochs from one on, in order, at most as many
+// as asked for.
+func (h History) Handovers(from aweigh.Epoch, most int) (all []scope.Handover, err error) {
+	space := record(h.Scope, 'e')
+	var bad error
+	err = h.Reader.Scan(space, kv.PrefixEnd(space), false, func(_, raw []byte) bool {
+		var hand scope.Handover
+		if bad = canon.Decode(raw, &hand); bad != nil {
+			return false
+		}
+		if hand.Final.Header.Epoch >= from && len(all) < most {
+			all = append(all, hand)
+		}
+		return len(all) < most
+	})
+	if err == nil {
+		err = bad
+	}
+	return all, err
+}
+
+// recordTrust keeps what a final block did to the anchors' trust, for those who
+// ask why.
+func (m *Machine) recordTrust(k *candidate) {
+	for i, c := range k.result.Trust {
+		a := c.Evidence.Anchor
+		key := record(m.id, 't', a[:]...)
+		key = binary.BigEndian.AppendUint64(key, uint64(k.block.Header.Height))
+		m.write(kv.Set(binary.BigEndian.AppendUint16(key, uint16(i)), canon.Encode(c)))
 	}
 }

@@ -39,7 +39,7 @@ type Status struct {
 func (m *Machine) Status() Status {
 	s := Status{
 		Network: m.id, Scope: m.id, Self: m.self,
-		View: m.engine.View(), Leader: m.engine.Leader(m.engine.View()),
+		Epoch: m.term.epoch.Number, View: m.engine.View(), Leader: m.engine.Leader(m.engine.View()),
 		Head: m.chain.state.Head(), Rules: m.keyring.Rules(), Roster: m.roster,
 		Known: max(m.known, m.chain.state.Height()),
 		Pool:  m.pool.mutations, PoolSize: m.pool.bytes, Waiting: m.pool.waiting,

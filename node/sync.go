@@ -73,8 +73,9 @@ func (s *catchUp) due(m *Machine) {
 // maxBlocks bounds the blocks in one answer: their finality is verified one by one.
 const maxBlocks = 256
 
-// serveCatchUp sends final blocks from a height on, as many as fit in a reply,
-// each with its finalization where it has one. It ends with one that has.
+// serveCatchUp sends final blocks of one epoch from a height on, as many as fit in
+// a reply, each with its finalization where it has one. It ends with one that has,
+// or with the epoch.
 func (m *Machine) serveCatchUp(to Peer, ask CatchUp) {
 	history, head := m.history(), m.chain.state.Height()
 	msg := Blocks{Height: head}
@@ -86,7 +87,15 @@ func (m *Machine) serveCatchUp(to Peer, ask CatchUp) {
 		return
 	}
 	size, whole := 0, 0
-	for at := ask.From; at <= head && len(msg.Blocks) < maxBlocks; at++ {
+	last, err := history.EpochEnd(ask.From)
+	if err != nil {
+		return
+	}
+	ends := last != 0 && last <= head
+	if !ends {
+		last = head
+	}
+	for at := ask.From; at <= last && len(msg.Blocks) < maxBlocks; at++ {
 		raw, err := history.Raw(at)
 		if errors.Is(err, ErrNoBlock) && at == ask.From { // it lies before a snapshot: let the asker go on
 			m.send(to, tagBlocks, msg)
@@ -107,10 +116,9 @@ func (m *Machine) serveCatchUp(to Peer, ask CatchUp) {
 			whole = len(msg.Blocks)
 		}
 	}
-	if whole > 0 {
+	if whole > 0 && !(ends && ask.From+aweigh.Height(len(msg.Blocks)) > last) {
 		msg.Blocks, msg.Certificates = msg.Blocks[:whole], msg.Certificates[:whole]
 	}
-	var err error
 	if msg.Finality, err = history.Finality(ask.From + aweigh.Height(len(msg.Blocks)) - 1); err != nil {
 		return
 	}
@@ -123,7 +131,7 @@ func (m *Machine) caughtUp(from Peer, in blocksIn) {
 		return
 	}
 	before := m.chain.state.Height()
-	if n := len(in.blocks); n > 0 && in.blocks[n-1].Header.Height > before {
+	if n := len(in.blocks); n > 0 && in.finality.Header.Domain() == m.keyring.Domain() && in.blocks[n-1].Header.Height > before {
 		for i, b := range in.blocks {
 			if b.Header.Height > before {
 				m.witness(in.certs[i])
@@ -160,7 +168,9 @@ func (c *chain) finalizeChecked(m *Machine, f scope.Finality) {
 	if len(f.Descendants) == 0 {
 		c.finalize(m, f.Certificate)
 	} else {
-		c.makeFinal(m, f.Header.Hash())
+		c.makeFinal(m, f.Header.Hash(), f.Certificate, f.Descendants...)
 	}
-	m.certificate(f.Certificate)
+	if f.Header.Epoch == c.epoch {
+		m.certificate(f.Certificate)
+	}
 }

@@ -29,7 +29,8 @@ type Header struct {
 	Roster    aweigh.Hash
 	Policy    aweigh.Hash
 	Mutations aweigh.Hash // MutationsRoot of the content
-	Evidence  aweigh.Hash // hash of the proofs of fault, zero if there are none
+	Evidence  aweigh.Hash // hash of the proofs of fault and the ballots reconciled, zero if there are none
+	Next      aweigh.Hash // Terms.Hash of the next epoch if the block ends this one (P24), otherwise zero
 
 	// As of the parent, that is before this block is executed:
 	LineageSize int64       // entries in the log
@@ -43,33 +44,35 @@ func (h Header) Hash() aweigh.Hash { return aweigh.Sum([]byte("aweigh/header/1")
 // Proof is the evidence of one fault that a block carries (P36).
 type Proof = votes.Equivocation
 
-// Block is a header with the bundles and proofs that it names.
+// Block is a header with the content that it names.
 type Block struct {
-	Header  Header
-	Bundles []*CheckedBundle
-	Proofs  []Proof
-	hash    aweigh.Hash
+	Header   Header
+	Bundles  []*CheckedBundle
+	Proofs   []Proof
+	Attended []Attended
+	hash     aweigh.Hash
 }
 
 // wireBlock is a Block's encoding.
 type wireBlock struct {
-	_       struct{} `cbor:",toarray"`
-	Header  Header
-	Bundles [][]byte
-	Proofs  []Proof
+	_        struct{} `cbor:",toarray"`
+	Header   Header
+	Bundles  [][]byte
+	Proofs   []Proof
+	Attended []Attended
 }
 
 // NewBlock fills the header's Mutations and Evidence from the content.
-func NewBlock(h Header, bundles []*CheckedBundle, proofs []Proof) *Block {
-	h.Mutations, h.Evidence = MutationsRoot(bundles), evidenceHash(proofs)
-	return &Block{Header: h, Bundles: bundles, Proofs: proofs, hash: h.Hash()}
+func NewBlock(h Header, bundles []*CheckedBundle, proofs []Proof, attended []Attended) *Block {
+	h.Mutations, h.Evidence = MutationsRoot(bundles), evidenceHash(proofs, attended)
+	return &Block{Header: h, Bundles: bundles, Proofs: proofs, Attended: attended, hash: h.Hash()}
 }
 
 // Assemble puts together a block that was announced by its header and the
 // names of its bundles. It fails if the content is not what the header names;
 // limits are left to Check.
-func Assemble(h Header, bundles []*CheckedBundle, proofs []Proof) (*Block, error) {
-	b := NewBlock(h, bundles, proofs)
+func Assemble(h Header, bundles []*CheckedBundle, proofs []Proof, attended []Attended) (*Block, error) {
+	b := NewBlock(h, bundles, proofs, attended)
 	if b.Header != h {
 		return nil, fmt.Errorf("%w: the block's content is not what its header names", ErrInvalid)
 	}
@@ -89,7 +92,7 @@ func (b *Block) Len() (n int) {
 
 // Encode is the block's canonical encoding, content included.
 func (b *Block) Encode() []byte {
-	w := wireBlock{Header: b.Header, Proofs: b.Proofs}
+	w := wireBlock{Header: b.Header, Proofs: b.Proofs, Attended: b.Attended}
 	for _, c := range b.Bundles {
 		w.Bundles = append(w.Bundles, c.raw)
 	}
@@ -98,8 +101,8 @@ func (b *Block) Encode() []byte {
 
 // DecodeBlock reads and checks the canonical encoding of a block: every bundle
 // in it is verified, unless verify is nil because the block comes from this
-// node's own store. Errors wrap ErrInvalid. The proofs of fault are left to
-// CheckProofs, which needs the epoch's keyring.
+// node's own store. Errors wrap ErrInvalid. The proofs of fault and reconciled
+// ballots are left to CheckProofs and State.CheckAttended.
 func DecodeBlock(raw []byte, lim Limits, verify votes.Verifier) (*Block, error) {
 	var w wireBlock
 	if most := lim.BlockBytes + overhead; len(raw) > most {
@@ -119,7 +122,7 @@ func DecodeBlock(raw []byte, lim Limits, verify votes.Verifier) (*Block, error) 
 		}
 		bundles[i] = c
 	}
-	b, err := Assemble(w.Header, bundles, w.Proofs)
+	b, err := Assemble(w.Header, bundles, w.Proofs, w.Attended)
 	if err != nil {
 		return nil, err
 	}
@@ -130,8 +133,9 @@ func DecodeBlock(raw []byte, lim Limits, verify votes.Verifier) (*Block, error) 
 const MaxProofs = 64
 
 // overhead is how much longer than its bundles a block's encoding may be: room
-// for the header, and for MaxProofs proofs under the largest signatures.
-const overhead = 1 << 20
+// for the header, for MaxProofs proofs under the largest signatures, and for
+// reconciled ballots.
+const overhead = 1<<20 + 2*MaxAttendedBytes
 
 // Check says whether the block's content is within limits, and all of it for
 // the scope that the header names. Errors wrap ErrInvalid.
@@ -154,10 +158,15 @@ func (b *Block) Check(lim Limits) error {
 	return nil
 }
 
-// CheckProofs verifies the proofs of fault that the block carries. Errors wrap
-// ErrInvalid and the one of package votes that says why.
-func (b *Block) CheckProofs(k *votes.Keyring) error {
+// CheckProofs verifies the proofs of fault that the block carries, of its own
+// epoch or the one before. Errors wrap ErrInvalid and the one of package votes
+// that says why.
+func (b *Block) CheckProofs(k *votes.Keyring, before votes.Domain) error {
 	for i := range b.Proofs {
+		k := k
+		if b.Proofs[i].First.Domain == before {
+			k = k.Under(before)
+		}
 		if err := b.Proofs[i].Check(k); err != nil {
 			return fmt.Errorf("%w: proof %d: %w", ErrInvalid, i, err)
 		}
@@ -207,11 +216,18 @@ func split(n int) int {
 	return k
 }
 
-func evidenceHash(proofs []Proof) aweigh.Hash {
-	if len(proofs) == 0 {
+func evidenceHash(proofs []Proof, attended []Attended) aweigh.Hash {
+	if len(proofs)+len(attended) == 0 {
 		return aweigh.Hash{}
 	}
-	return aweigh.Sum([]byte("aweigh/evidence/1"), canon.Encode(proofs))
+	return aweigh.Sum([]byte("aweigh/evidence/1"), canon.Encode(evidence{Proofs: proofs, Attended: attended}))
+}
+
+// evidence is what a header's Evidence names.
+type evidence struct {
+	_        struct{} `cbor:",toarray"`
+	Proofs   []Proof
+	Attended []Attended
 }
 
 // Domain is what the ballots on blocks under this header are bound to (P5).

@@ -33,10 +33,11 @@ type CheckedBundle struct {
 // CheckedMutation is one mutation of a CheckedBundle with its content decoded.
 type CheckedMutation struct {
 	Mutation
-	ID   aweigh.Hash
-	Txn  *Txn        // for Write
-	Comp *Compaction // for Compact
-	raw  []byte
+	ID       aweigh.Hash
+	Txn      *Txn        // for Write
+	Comp     *Compaction // for Compact
+	Decision *Decision   // for Govern
+	raw      []byte
 }
 
 // ID names the bundle: the hash over its author and its mutations.
@@ -159,6 +160,12 @@ func (m *CheckedMutation) open(raw []byte, lim Limits) error {
 	case Compact:
 		m.Comp = new(Compaction)
 		return canon.Decode(m.Content, m.Comp)
+	case Govern:
+		m.Decision = new(Decision)
+		if err := canon.Decode(m.Content, m.Decision); err != nil {
+			return err
+		}
+		return m.Decision.check(m.Scope, votes.Verify)
 	}
 	return fmt.Errorf("unknown class %d", uint8(m.Class))
 }

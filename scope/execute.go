@@ -15,6 +15,8 @@ type Result struct {
 	Outcomes []Outcome // one for each mutation, in order
 	Head     Head      // of the next state
 	Trust    []trust.Change
+	Next     *Epoch // that begins with the block, if it ends one
+	Terms    Terms  // of Next
 	next     State
 }
 
@@ -40,12 +42,17 @@ type Outcome struct {
 // A block first does what its time has made due, forgetting the receipts of
 // mutations that are void by now and content that was compacted away, each
 // bounded in proportion to the block. Then its proofs of fault reach the trust
-// ledger, and then its mutations are executed in order.
-func (s *State) Execute(b *Block, p Policy) (*Result, error) {
+// ledger and its ballots the tally, then its mutations are executed in order, and
+// if it ends the epoch, the next one begins.
+func (s *State) Execute(b *Block) (*Result, error) {
 	h := &b.Header
 	must.Hold(h.Height == s.head.Height+1 && h.Parent == s.head.Block,
 		"block %d is executed on the state of block %d", h.Height, s.head.Height)
-	x := newExecution(s, b, p)
+	s, err := s.Begin()
+	if err != nil {
+		return nil, err
+	}
+	x := newExecution(s, b)
 	due := dueLeast + 2*b.Len()
 	if err := x.forget(due); err != nil {
 		return nil, err
@@ -56,12 +63,16 @@ func (s *State) Execute(b *Block, p Policy) (*Result, error) {
 	if err := x.judge(b.Proofs); err != nil {
 		return nil, err
 	}
+	x.attend()
 	for _, c := range b.Bundles {
 		for i := range c.mutations {
 			if err := x.apply(&c.mutations[i]); err != nil {
 				return nil, err
 			}
 		}
+	}
+	if err := x.succeed(s); err != nil {
+		return nil, err
 	}
 	return x.finish()
 }
@@ -75,7 +86,9 @@ type execution struct {
 	view   // of the versions as they are so far
 	next   State
 	block  *Block
-	policy Policy
+	epoch  *Epoch  // in which the block is executed
+	policy *Policy // of epoch
+	tally  tally
 	log    *lineage.Log
 
 	versions *kv.Overlay // on the parent's state: writes of versions
@@ -94,11 +107,13 @@ type execution struct {
 	lanes    lanes            // likewise
 }
 
-func newExecution(s *State, b *Block, p Policy) *execution {
+func newExecution(s *State, b *Block) *execution {
 	x := &execution{
 		next:     *s,
 		block:    b,
-		policy:   p,
+		epoch:    s.epoch,
+		policy:   &s.epoch.Policy,
+		tally:    s.counted.clone(),
 		log:      s.Lineage(),
 		versions: kv.NewOverlay(s.r),
 		ops:      make([]kv.Op, 0, 3*b.Len()+64),
@@ -163,6 +178,11 @@ func (x *execution) execute(m *CheckedMutation, out *Outcome) error {
 		x.next.head.Revision = x.revision()
 	case Compact:
 		failure = x.compact(m.Comp.Revision)
+	case Govern:
+		var err error
+		if failure, err = x.govern(m); err != nil {
+			return err
+		}
 	}
 	out.Code, out.Revision = Applied, x.next.head.Revision
 	if failure != nil {
@@ -237,9 +257,14 @@ func (x *execution) judge(proofs []Proof) error {
 		}
 	}
 	ledger, x.result.Trust = ledger.ApplyExplained(x.policy.Trust, evidence...)
-	x.next.head.Ledger = ledger.Digest()
-	x.ops = append(x.ops, kv.Set(x.space.at(atLedger), ledger.Encode()))
+	x.setLedger(ledger)
+	x.tally.early = true // a liar keeps its weight no longer than that
 	return nil
+}
+
+func (x *execution) setLedger(l trust.Ledger) {
+	x.next.head.Ledger = l.Digest()
+	x.ops = append(x.ops, kv.Set(x.space.at(atLedger), l.Encode()))
 }
 
 // finish closes the block: lineage, expiries, head.
@@ -259,6 +284,8 @@ func (x *execution) finish() (*Result, error) {
 	s.head.Epoch, s.head.View, s.head.Height = h.Epoch, h.View, h.Height
 	s.head.Block, s.head.Time = x.block.Hash(), h.Time
 	s.head.LineageSize, s.head.LineageRoot = head.Size, head.Root
+	tally := x.tally
+	s.tally, s.counted = tally.encode(), &tally
 	s.head.Digest = s.digest()
 	s.log = x.log
 

@@ -21,6 +21,14 @@ type Finality struct {
 // MaxDescendants is how far the certificate may be from the block.
 const MaxDescendants = 1024
 
+func (f Finality) check(e *Epoch) error {
+	k, err := e.Keyring()
+	if err != nil {
+		return err
+	}
+	return f.Check(k)
+}
+
 // Check verifies the finality of a block of the keyring's epoch. Errors wrap
 // ErrInvalid, and the one of package votes if the certificate does not hold.
 func (f Finality) Check(k *votes.Keyring) error {
@@ -49,13 +57,14 @@ func (f Finality) Check(k *votes.Keyring) error {
 // Signer is an anchor that signed for a block, with its weight then.
 type Signer struct {
 	Anchor aweigh.AnchorID
-	Name   string // that the genesis gives it
+	Name   string // that the roster gives it
 	Weight uint64
 }
 
 // Attestation is who stands behind a final block.
 type Attestation struct {
 	Block   aweigh.Hash
+	Epoch   aweigh.Epoch
 	Height  aweigh.Height
 	Time    aweigh.Instant
 	Signers []Signer
@@ -65,7 +74,7 @@ type Attestation struct {
 
 // attestation lists the signers of a certificate that was checked.
 func (f *Finality) attestation(r Roster) Attestation {
-	a := Attestation{Block: f.Header.Hash(), Height: f.Header.Height, Time: f.Header.Time, Total: r.Weights.Total()}
+	a := Attestation{Block: f.Header.Hash(), Epoch: f.Header.Epoch, Height: f.Header.Height, Time: f.Header.Time, Total: r.Weights.Total()}
 	for i := range f.Certificate.Signatures {
 		id := f.Certificate.Signatures[i].Anchor
 		s := Signer{Anchor: id, Weight: r.Weights.Of(id)}

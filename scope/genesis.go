@@ -1,8 +1,8 @@
 package scope
 
 import (
-	"bytes"
 	"fmt"
+	"time"
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
@@ -16,7 +16,8 @@ type Policy struct {
 	_           struct{} `cbor:",toarray"`
 	Rules       quorum.Rules
 	Trust       trust.Params
-	EpochBlocks uint64 // blocks in an epoch
+	EpochBlocks uint64        // after so many blocks, an epoch ends
+	EpochTime   time.Duration // after so long by the blocks' time, one that holds a block ends too; 0: never
 	Limits      Limits
 }
 
@@ -25,7 +26,8 @@ func DefaultPolicy(m quorum.Mode) Policy {
 	return Policy{
 		Rules:       quorum.DefaultRules(m),
 		Trust:       trust.DefaultParams(),
-		EpochBlocks: 1 << 62, // epochs do not end yet
+		EpochBlocks: 10_000,
+		EpochTime:   time.Hour,
 		Limits:      DefaultLimits(),
 	}
 }
@@ -33,13 +35,13 @@ func DefaultPolicy(m quorum.Mode) Policy {
 // Hash names the policy.
 func (p Policy) Hash() aweigh.Hash { return aweigh.Sum([]byte("aweigh/policy/1"), canon.Encode(p)) }
 
-// Anchor is a member of a scope as its genesis names it.
+// Anchor is a member of a scope as its roster names it.
 type Anchor struct {
 	_     struct{}        `cbor:",toarray"`
 	Name  string          // for people
 	Key   votes.PublicKey // signs ballots
 	Peer  string          // libp2p peer ID of the node
-	Score trust.Score     // trust at the start
+	Score trust.Score     // trust at the start of the epoch
 }
 
 // Genesis is all that a network starts from. Its hash names the network and
@@ -83,18 +85,21 @@ func (r Roster) Hash() aweigh.Hash {
 	return aweigh.Sum([]byte("aweigh/roster/1"), canon.Encode(r.Anchors), w[:])
 }
 
-// Roster is the roster of epoch 0: the genesis anchors with the weights that
-// their scores give.
-func (g Genesis) Roster() (Roster, error) {
+// Epoch is epoch 0: the genesis anchors with the weights that their scores give.
+func (g Genesis) Epoch() (*Epoch, error) {
 	ledger, err := g.Ledger()
 	if err != nil {
-		return Roster{}, err
+		return nil, err
 	}
 	w, err := ledger.Weights(g.Policy.Trust)
 	if err != nil {
-		return Roster{}, err
+		return nil, err
 	}
-	return Roster{Anchors: g.Anchors, Weights: w}, nil
+	id := g.Hash()
+	return Epoch{
+		Network: id, Scope: id, Root: id, Time: g.Time, Policy: g.Policy,
+		Roster: Roster{Anchors: g.Anchors, Weights: w},
+	}.settled(), nil
 }
 
 // Ledger is the trust ledger at the start.
@@ -108,18 +113,33 @@ func (g Genesis) Ledger() (trust.Ledger, error) {
 
 // Keyring checks the ballots of epoch 0.
 func (g Genesis) Keyring() (*votes.Keyring, error) {
-	r, err := g.Roster()
+	e, err := g.Epoch()
 	if err != nil {
 		return nil, err
 	}
-	h := g.Hash()
-	keys := make([]votes.PublicKey, len(r.Anchors))
-	for i, a := range r.Anchors {
-		keys[i] = a.Key
-	}
-	return votes.NewKeyring(votes.Domain{Network: h, Scope: h, Roster: r.Hash(), Policy: g.Policy.Hash()},
-		g.Policy.Rules, r.Weights, keys...)
+	return e.Keyring()
 }
+
+// Check says whether a scope can have this policy, whatever its roster. Errors
+// wrap ErrInvalid.
+func (p Policy) Check() error {
+	if err := p.Limits.Check(); err != nil {
+		return err
+	}
+	if p.EpochBlocks == 0 {
+		return fmt.Errorf("%w: epochs of no blocks", ErrInvalid)
+	}
+	if p.EpochTime < 0 || p.EpochTime > 0 && p.EpochTime < leastEpoch {
+		return fmt.Errorf("%w: epochs of %v; 0 means that the clock ends none, otherwise %v is the least", ErrInvalid, p.EpochTime, leastEpoch)
+	}
+	if err := p.Trust.Check(); err != nil {
+		return fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	return nil
+}
+
+// leastEpoch keeps a policy from letting a scope do nothing but change epochs.
+const leastEpoch = time.Second
 
 // Check says whether a network can start from g. For one that can, stoppable
 // says that the weight which may fail could stop it (P3). Errors wrap
@@ -128,7 +148,7 @@ func (g Genesis) Check() (stoppable bool, err error) {
 	if g.Format != Format {
 		return false, fmt.Errorf("%w: genesis format %d, this program knows %d", ErrInvalid, g.Format, Format)
 	}
-	if err := g.Policy.Limits.Check(); err != nil {
+	if err := g.Policy.Check(); err != nil {
 		return false, err
 	}
 	most := g.Policy.Limits.Anchors
@@ -137,12 +157,9 @@ func (g Genesis) Check() (stoppable bool, err error) {
 		return false, fmt.Errorf("%w: genesis time %d", ErrInvalid, g.Time)
 	case len(g.Anchors) == 0 || len(g.Anchors) > most:
 		return false, fmt.Errorf("%w: %d genesis anchors, between 1 and %d are taken", ErrInvalid, len(g.Anchors), most)
-	case g.Policy.EpochBlocks == 0:
-		return false, fmt.Errorf("%w: epochs of no blocks", ErrInvalid)
 	}
 	for i := 1; i < len(g.Anchors); i++ {
-		a, b := g.Anchors[i-1].Key.ID(), g.Anchors[i].Key.ID()
-		if bytes.Compare(a[:], b[:]) >= 0 {
+		if compareIDs(g.Anchors[i-1], g.Anchors[i]) >= 0 {
 			return false, fmt.Errorf("%w: genesis anchors are not distinct and in order", ErrInvalid)
 		}
 	}
@@ -150,9 +167,6 @@ func (g Genesis) Check() (stoppable bool, err error) {
 		if a.Score > trust.MaxScore {
 			return false, fmt.Errorf("%w: anchor %q starts with a score of %d, above %d", ErrInvalid, a.Name, a.Score, trust.MaxScore)
 		}
-	}
-	if err := g.Policy.Trust.Check(); err != nil {
-		return false, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
 	k, err := g.Keyring()
 	if err != nil {

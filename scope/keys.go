@@ -18,6 +18,8 @@ const (
 	atObject  = 'u' // UID -> object record
 	atLineage = 'l' // the log of package lineage
 	atLedger  = 't' // the trust ledger
+	atEpoch   = 'c' // the Epoch that the next block belongs to
+	atAgenda  = 'd' // decisions that are open or wait for the next epoch
 	atMeta    = 'M' // the meta record
 )
 

@@ -15,6 +15,9 @@ const (
 	Write Class = 1
 	// Compact drops the content of old revisions: the content is a Compaction.
 	Compact Class = 2
+	// Govern approves a change of the scope's government, signed with an anchor's
+	// key: the content is a Decision.
+	Govern Class = 3
 )
 
 // String is the class in lower case.
@@ -24,6 +27,8 @@ func (c Class) String() string {
 		return "write"
 	case Compact:
 		return "compact"
+	case Govern:
+		return "govern"
 	}
 	return fmt.Sprintf("class(%d)", uint8(c))
 }
@@ -36,7 +41,7 @@ type Mutation struct {
 	Scope         aweigh.ScopeID
 	Class         Class
 	Author        aweigh.Hash // votes.PublicKey.ID of the key that signs
-	Content       []byte      // canonical encoding of a Txn or a Compaction, by Class
+	Content       []byte      // canonical encoding of a Txn, Compaction or Decision, by Class
 	Justification string      // why, in the author's words; kept in the lineage
 	Nonce         []byte      // 8 to 32 bytes that make this request unlike any other
 	ValidUntil    aweigh.Instant

@@ -28,6 +28,7 @@ type KeyProof struct {
 	Inclusion lineage.Inclusion // of Entry in the lineage that Head names
 	Head      Finality          // of any block after Origin
 	Kv        *KeyValue         // what Entry wrote; nil for a deletion
+	Handovers []Handover        // from epoch 0 to that of Head, which is not before Origin's
 
 	Origin    Finality          // of the block that carried the mutation
 	Mutations lineage.Head      // what that block's header names by Mutations
@@ -52,9 +53,10 @@ type Report struct {
 // NewKeyProof collects the proof for the newest change of a key in s. Origin is
 // the block that carried it, which Entry names by its height; final is its
 // finality, and head that of a later block, which s must include or be the
-// parent of. Compaction takes deletions out of reach.
-func NewKeyProof(g Genesis, s *State, key []byte, origin *Block, final, head Finality) (*KeyProof, error) {
-	p := &KeyProof{Genesis: g, Head: head, Origin: final}
+// parent of. The handovers lead to the epoch of head. Compaction takes deletions
+// out of reach.
+func NewKeyProof(g Genesis, handovers []Handover, s *State, key []byte, origin *Block, final, head Finality) (*KeyProof, error) {
+	p := &KeyProof{Genesis: g, Handovers: handovers, Head: head, Origin: final}
 	v, ok, err := s.NewestChange(key)
 	if err != nil {
 		return nil, err
@@ -131,18 +133,25 @@ func (p *KeyProof) verify(network aweigh.NetworkID) (Report, error) {
 	if _, err := p.Genesis.Check(); err != nil {
 		return Report{}, err
 	}
-	roster, err := p.Genesis.Roster()
+	origin, err := p.Genesis.Epoch()
 	if err != nil {
 		return Report{}, err
 	}
-	keyring, err := p.Genesis.Keyring()
+	n := p.Origin.Header.Epoch
+	if n > aweigh.Epoch(len(p.Handovers)) || p.Head.Header.Epoch != aweigh.Epoch(len(p.Handovers)) {
+		return Report{}, fmt.Errorf("%d handovers for blocks of epochs %d and %d", len(p.Handovers), n, p.Head.Header.Epoch)
+	}
+	if origin, err = origin.FollowAll(p.Handovers[:n]); err != nil {
+		return Report{}, err
+	}
+	if err := p.Origin.check(origin); err != nil {
+		return Report{}, err
+	}
+	last, err := origin.FollowAll(p.Handovers[n:])
 	if err != nil {
 		return Report{}, err
 	}
-	if err := p.Origin.Check(keyring); err != nil {
-		return Report{}, err
-	}
-	if err := p.Head.Check(keyring); err != nil {
+	if err := p.Head.check(last); err != nil {
 		return Report{}, err
 	}
 	h := &p.Head.Header
@@ -158,7 +167,7 @@ func (p *KeyProof) verify(network aweigh.NetworkID) (Report, error) {
 	}
 	return Report{
 		Entry: p.Entry, Kv: p.Kv, Mutation: m, Author: p.Author,
-		Origin: p.Origin.attestation(roster), Head: p.Head.attestation(roster),
+		Origin: p.Origin.attestation(origin.Roster), Head: p.Head.attestation(last.Roster),
 	}, nil
 }
 

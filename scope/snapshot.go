@@ -24,7 +24,7 @@ type SnapshotRecord struct {
 // carried are the parts of a scope that a snapshot holds, in the order of the
 // store. All else follows from the lineage: its hashes, the objects, and the
 // order of changes. So it is made anew, and nobody has to be believed about it.
-var carried = []string{string(atMeta), string(atVersion), string(atLineage) + "e", string(atReceipt), string(atLedger), string(atExpiry)}
+var carried = []string{string(atMeta), string(atEpoch), string(atAgenda), string(atVersion), string(atLineage) + "e", string(atReceipt), string(atLedger), string(atExpiry)}
 
 // ReadSnapshot is the records of a snapshot that follow the one at after (nil:
 // from the first one on), until they hold at least most bytes. more says that
@@ -75,6 +75,8 @@ type Import struct {
 	place    revision // of the last change
 	changed  []change
 	ledger   bool
+	epoch    bool
+	agenda   bool
 
 	receipts []byte // ID, length as 2 bytes, record; one after another, by ID
 	starts   []int
@@ -139,6 +141,18 @@ func (i *Import) Add(rec SnapshotRecord) (ops []kv.Op, err error) {
 		}
 		i.ledger = true
 		return set, nil
+	case atEpoch:
+		if _, err := DecodeEpoch(rec.Value); err != nil || len(rec.Key) != 1 || epochDigest(rec.Value) != i.state.head.Under {
+			return nil, fmt.Errorf("%w: not the epoch that is claimed", ErrInvalid)
+		}
+		i.epoch = true
+		return set, nil
+	case atAgenda:
+		if _, err := decodeAgenda(rec.Value); err != nil || len(rec.Key) != 1 || agendaDigest(rec.Value) != i.state.head.Agenda {
+			return nil, fmt.Errorf("%w: not the agenda that is claimed", ErrInvalid)
+		}
+		i.agenda = true
+		return set, nil
 	case atExpiry:
 		return set, i.expiry(k, rec.Value)
 	}
@@ -150,12 +164,14 @@ func (i *Import) Add(rec SnapshotRecord) (ops []kv.Op, err error) {
 func (i *Import) meta(rec SnapshotRecord) error {
 	var m meta
 	s := &i.state
-	if err := canon.Decode(rec.Value, &m); err != nil || len(rec.Key) != 1 || m.Format != Format || !s.sum.setBytes(m.Sum) {
+	if err := canon.Decode(rec.Value, &m); err != nil || len(rec.Key) != 1 || m.Format != Format || !s.sum.setBytes(m.Sum) || !validTally(m.Tally) {
 		return fmt.Errorf("%w: meta record of a snapshot", ErrInvalid)
 	}
 	s.head, s.cursor = m.Head, revision{m.Cursor, m.CursorSub}
 	want := i.want
 	want.Revision, want.Compacted, want.Ledger = m.Head.Revision, m.Head.Compacted, m.Head.Ledger
+	want.Under, want.Agenda = m.Head.Under, m.Head.Agenda
+	s.tally = m.Tally
 	if s.head != want || s.digest() != want.Digest || !bytes.Equal(s.write().Value, rec.Value) {
 		return fmt.Errorf("%w: the snapshot's head is not what the header of block %d claims", ErrInvalid, want.Height+1)
 	}
@@ -276,8 +292,8 @@ func (i *Import) Finish() ([]kv.Op, error) {
 		return nil, err
 	}
 	switch h := &i.want; {
-	case !i.begun || !i.ledger:
-		return nil, fmt.Errorf("%w: a snapshot without meta record or trust ledger", ErrInvalid)
+	case !i.begun || !i.ledger || !i.epoch || !i.agenda:
+		return nil, fmt.Errorf("%w: a snapshot without meta record, epoch, agenda or trust ledger", ErrInvalid)
 	case i.log.Size() != h.LineageSize || root != h.LineageRoot:
 		return nil, fmt.Errorf("%w: a lineage of %d entries, %s, where %d, %s are claimed", ErrInvalid, i.log.Size(), root.Short(), h.LineageSize, h.LineageRoot.Short())
 	case i.used != len(i.starts):

@@ -2,6 +2,7 @@ package scope
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 
 	"github.com/aweigh/aweigh"
@@ -27,6 +28,8 @@ type Head struct {
 	LineageSize int64 // entries in the log
 	LineageRoot aweigh.Hash
 	Ledger      aweigh.Hash // trust.Ledger.Digest
+	Under       aweigh.Hash // of the record of the Epoch that the next block belongs to
+	Agenda      aweigh.Hash // of the record of open decisions
 	Digest      aweigh.Hash // of the whole state; the next header's State
 }
 
@@ -40,6 +43,12 @@ type State struct {
 	log    *lineage.Log // as of head, if known: to be forked only
 	cursor revision     // next change that compaction looks at; above Compacted: none
 	sum    accumulator
+	tally  []byte // of the epoch so far, encoded
+
+	// What was read already; nil if it was not.
+	counted *tally  // as tally
+	epoch   *Epoch  // as head.Under
+	pending *agenda // as head.Agenda
 }
 
 // meta is the encoding of a State.
@@ -50,6 +59,7 @@ type meta struct {
 	Cursor    int64
 	CursorSub uint32
 	Sum       []byte
+	Tally     []byte
 }
 
 // Init is the writes that make the state at genesis.
@@ -61,7 +71,13 @@ func Init(g Genesis) ([]kv.Op, error) {
 	if err != nil {
 		return nil, err
 	}
+	epoch, err := g.Epoch()
+	if err != nil {
+		return nil, err
+	}
 	id := g.Hash()
+	first, none := epoch.Encode(), agenda{}.encode()
+	tally := newTally(len(g.Anchors))
 	root, err := lineage.Open(nil, nil, 0).Root()
 	if err != nil {
 		return nil, err
@@ -70,12 +86,16 @@ func Init(g Genesis) ([]kv.Op, error) {
 		view: view{space: spaceOf(id)},
 		head: Head{
 			Network: id, Scope: id, Block: id, Time: g.Time, Revision: 1,
-			LineageRoot: root, Ledger: ledger.Digest(),
+			LineageRoot: root, Ledger: ledger.Digest(), Under: epochDigest(first), Agenda: agendaDigest(none),
 		},
-		cursor: first(1),
+		cursor: revision{main: 1},
+		tally:  tally.encode(),
 	}
 	s.head.Digest = s.digest()
-	return []kv.Op{kv.Set(s.space.at(atLedger), ledger.Encode()), s.write()}, nil
+	return []kv.Op{
+		kv.Set(s.space.at(atEpoch), first), kv.Set(s.space.at(atAgenda), none),
+		kv.Set(s.space.at(atLedger), ledger.Encode()), s.write(),
+	}, nil
 }
 
 // Open is the state of a scope in r. The error wraps ErrCorrupt if r holds none.
@@ -95,14 +115,14 @@ func Open(r kv.Reader, id aweigh.ScopeID) (*State, error) {
 	if m.Format != Format || m.Head.Scope != id || !s.sum.setBytes(m.Sum) {
 		return nil, fmt.Errorf("%w: meta record of format %d for scope %s", ErrCorrupt, m.Format, m.Head.Scope.Short())
 	}
-	s.head, s.cursor = m.Head, revision{m.Cursor, m.CursorSub}
+	s.head, s.cursor, s.tally = m.Head, revision{m.Cursor, m.CursorSub}, m.Tally
 	return s, nil
 }
 
 // write is the op that stores the meta record.
 func (s *State) write() kv.Op {
 	return kv.Set(s.space.at(atMeta), canon.Encode(meta{
-		Format: Format, Head: s.head, Cursor: s.cursor.main, CursorSub: s.cursor.sub, Sum: s.sum.bytes(),
+		Format: Format, Head: s.head, Cursor: s.cursor.main, CursorSub: s.cursor.sub, Sum: s.sum.bytes(), Tally: s.tally,
 	}))
 }
 
@@ -116,7 +136,10 @@ func (s *State) digest() aweigh.Hash {
 	b = s.cursor.append(b)
 	b = append(b, s.head.LineageRoot[:]...)
 	b = append(b, s.head.Ledger[:]...)
+	b = append(b, s.head.Under[:]...)
+	b = append(b, s.head.Agenda[:]...)
 	b = append(b, s.sum.bytes()...)
+	b = append(b, s.tally...)
 	return aweigh.Sum(b)
 }
 
@@ -133,14 +156,84 @@ func (s *State) Over(r kv.Reader) *State {
 	return &over
 }
 
+// single is the content of a record that every scope has.
+func (s *State) single(kind byte, what string) ([]byte, error) {
+	raw, ok, err := s.r.Get(s.space.at(kind))
+	if err == nil && !ok {
+		err = fmt.Errorf("%w: no %s", ErrCorrupt, what)
+	}
+	return raw, err
+}
+
+// Epoch is the one that the next block belongs to: after a block that ends an
+// epoch, the new one.
+func (s *State) Epoch() (*Epoch, error) {
+	if s.epoch != nil {
+		return s.epoch, nil
+	}
+	raw, err := s.single(atEpoch, "epoch")
+	if err != nil {
+		return nil, err
+	}
+	e, err := DecodeEpoch(raw)
+	if err == nil && epochDigest(raw) != s.head.Under {
+		err = errors.New("another epoch than the head names")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
+	}
+	return e, nil
+}
+
+// Begin reads what executing blocks needs and keeps it at hand.
+func (s *State) Begin() (*State, error) {
+	e, err := s.Epoch()
+	if err != nil {
+		return nil, err
+	}
+	open, err := s.agenda()
+	if err != nil {
+		return nil, err
+	}
+	t, err := s.count()
+	if err != nil {
+		return nil, err
+	}
+	c := *s
+	c.epoch, c.pending, c.counted = e, &open, t
+	return &c, nil
+}
+
+// count is the tally of the epoch so far, which must not be changed.
+func (s *State) count() (*tally, error) {
+	if s.counted != nil {
+		return s.counted, nil
+	}
+	t, err := decodeTally(s.tally)
+	return &t, err
+}
+
+// agenda is the decisions that are open or wait for the next epoch.
+func (s *State) agenda() (agenda, error) {
+	if s.pending != nil {
+		return *s.pending, nil
+	}
+	raw, err := s.single(atAgenda, "agenda")
+	if err != nil {
+		return nil, err
+	}
+	return decodeAgenda(raw)
+}
+
+// Agenda is the decisions that are open or wait for the next epoch, in the order
+// in which they were proposed.
+func (s *State) Agenda() ([]Proposed, error) { return s.agenda() }
+
 // Ledger is the scope's trust ledger.
 func (s *State) Ledger() (trust.Ledger, error) {
-	raw, ok, err := s.r.Get(s.space.at(atLedger))
+	raw, err := s.single(atLedger, "trust ledger")
 	if err != nil {
 		return trust.Ledger{}, err
-	}
-	if !ok {
-		return trust.Ledger{}, fmt.Errorf("%w: no trust ledger", ErrCorrupt)
 	}
 	l, err := trust.DecodeLedger(raw)
 	if err != nil {
@@ -158,9 +251,9 @@ func (s *State) Lineage() *lineage.Log {
 }
 
 // CheckHeader says whether a block with this header can follow the state: its
-// place in the chain, its time, and its claims about the state as of its parent
-// (P13, P20). Errors wrap ErrInvalid. Roster and policy, the view and the
-// proposer are the business of those who know the epoch.
+// place in the chain and in its epoch, its time, and its claims about the state
+// as of its parent (P13, P20, P24, P25). Errors wrap ErrInvalid, or are those of
+// the store. The proposer is the business of those who know the leaders.
 func (s *State) CheckHeader(h Header) error {
 	switch p := &s.head; {
 	case h.Format != Format:
@@ -169,8 +262,6 @@ func (s *State) CheckHeader(h Header) error {
 		return fmt.Errorf("%w: a block of scope %s of network %s", ErrInvalid, h.Scope.Short(), h.Network.Short())
 	case h.Height != p.Height+1 || h.Parent != p.Block:
 		return fmt.Errorf("%w: block %d on %s does not follow block %d, %s", ErrInvalid, h.Height, h.Parent.Short(), p.Height, p.Block.Short())
-	case h.Epoch < p.Epoch || h.Epoch == p.Epoch && h.View <= p.View:
-		return fmt.Errorf("%w: epoch %d view %d does not follow epoch %d view %d", ErrInvalid, h.Epoch, h.View, p.Epoch, p.View)
 	case h.Time <= p.Time:
 		return fmt.Errorf("%w: a block's time %d is not after its parent's %d", ErrInvalid, h.Time, p.Time)
 	case h.LineageSize != p.LineageSize || h.LineageRoot != p.LineageRoot:
@@ -178,15 +269,69 @@ func (s *State) CheckHeader(h Header) error {
 	case h.State != p.Digest:
 		return fmt.Errorf("%w: state %s where it is %s", ErrInvalid, h.State.Short(), p.Digest.Short())
 	}
+	return s.checkEpoch(h)
+}
+
+// checkEpoch is the part of CheckHeader that concerns epochs.
+func (s *State) checkEpoch(h Header) error {
+	e, err := s.Epoch()
+	if err != nil {
+		return err
+	}
+	p := &s.head
+	empty := h.Mutations.IsZero() && h.Evidence.IsZero()
+	if h.Epoch+1 == e.Number && h.Epoch == p.Epoch { // waits with others for the end of the epoch before to become final
+		if h.View <= p.View || !empty || !h.Next.IsZero() || h.Domain() != e.Before {
+			return fmt.Errorf("%w: block %d after the end of epoch %d must be empty", ErrInvalid, h.Height, h.Epoch)
+		}
+		return nil
+	}
+	begins := p.Epoch != e.Number || p.Height == 0
+	switch {
+	case h.Domain() != e.Domain():
+		return fmt.Errorf("%w: a block of epoch %d, roster %s and policy %s, where it is %d, %s and %s", ErrInvalid,
+			h.Epoch, h.Roster.Short(), h.Policy.Short(), e.Number, e.Roster.Hash().Short(), e.Policy.Hash().Short())
+	case begins && p.Block != e.Root:
+		return fmt.Errorf("%w: epoch %d begins after block %s", ErrInvalid, e.Number, e.Root.Short())
+	case !begins && h.View <= p.View:
+		return fmt.Errorf("%w: view %d does not follow view %d", ErrInvalid, h.View, p.View)
+	}
+	next, err := s.next(h.Time)
+	switch {
+	case err != nil:
+		return err
+	case next == nil && h.Next.IsZero():
+		return nil
+	case next == nil || h.Next != next.terms.Hash(e.Number+1):
+		return fmt.Errorf("%w: block %d ends epoch %d when it should not, or under other terms than those that follow from the chain", ErrInvalid, h.Height, e.Number)
+	case !empty:
+		return fmt.Errorf("%w: block %d ends epoch %d and must be empty", ErrInvalid, h.Height, e.Number)
+	}
 	return nil
 }
 
 // Claim fills in the fields of a header that CheckHeader looks at, but for
-// Epoch, View and Time.
-func (s *State) Claim(h Header) Header {
+// Epoch, View and Time, which must be set. full says that the block may carry content.
+// The error is the store's.
+func (s *State) Claim(h Header) (claimed Header, full bool, err error) {
+	e, err := s.Epoch()
+	if err != nil {
+		return h, false, err
+	}
 	p := &s.head
 	h.Format, h.Network, h.Scope = Format, p.Network, p.Scope
 	h.Height, h.Parent = p.Height+1, p.Block
 	h.LineageSize, h.LineageRoot, h.State = p.LineageSize, p.LineageRoot, p.Digest
-	return h
+	if h.Epoch < e.Number {
+		h.Roster, h.Policy = e.Before.Roster, e.Before.Policy
+		return h, false, nil
+	}
+	d := e.Domain()
+	h.Epoch, h.Roster, h.Policy = d.Epoch, d.Roster, d.Policy
+	next, err := s.next(h.Time)
+	if next == nil || err != nil {
+		return h, true, err
+	}
+	h.Next = next.terms.Hash(e.Number + 1)
+	return h, false, nil
 }

@@ -93,5 +93,8 @@ type Checked struct{ b Ballot }
 // Ballot is the ballot that was checked.
 func (c Checked) Ballot() Ballot { return c.b }
 
+// Domain is what the ballot is bound to.
+func (c *Checked) Domain() Domain { return c.b.Domain }
+
 // Vote is the ballot as package quorum counts it.
 func (c Checked) Vote() quorum.Vote { return c.b.Vote() }

@@ -23,9 +23,9 @@ type Domain struct {
 // String is like "scope 4bf5122f epoch 3".
 func (d Domain) String() string { return fmt.Sprintf("scope %s epoch %d", d.Scope.Short(), d.Epoch) }
 
-// admits says whether something bound to other can count in d, and if not,
+// Admits says whether something bound to other can count in d, and if not,
 // which of ErrForeign, ErrOtherScope, ErrStale or ErrAhead it is.
-func (d Domain) admits(other Domain) error {
+func (d Domain) Admits(other Domain) error {
 	switch {
 	case other == d:
 		return nil

@@ -111,6 +111,28 @@ func (g *Guard) Witness(c Checked) (ops []kv.Op, lost bool) {
 	return []kv.Op{kv.Set(recordKey(g.domain, 0, markLost), b.Encode())}, true
 }
 
+// Forget is the writes that drop the record of an epoch that is over. The guard
+// must not be used any more.
+func (g *Guard) Forget() (ops []kv.Op) {
+	for _, b := range g.record {
+		ops = append(ops, kv.Del(recordKey(g.domain, b.Subject.View, byte(b.Subject.Kind))))
+	}
+	return append(ops, kv.Del(recordKey(g.domain, 0, markFloor)), kv.Del(recordKey(g.domain, 0, markLost)))
+}
+
+// May reports whether Sign would sign a subject.
+func (g *Guard) May(s quorum.Subject) bool {
+	if !s.Valid() || g.lost || s.View < g.floor {
+		return false
+	}
+	for _, old := range g.view(s.View) {
+		if old.Subject.Conflicts(s) {
+			return false
+		}
+	}
+	return true
+}
+
 // Knows reports whether Witness would find nothing wrong with a ballot of this
 // guard's on the subject, so that it need not be checked.
 func (g *Guard) Knows(s quorum.Subject) bool {

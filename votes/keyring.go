@@ -36,9 +36,7 @@ func NewKeyring(d Domain, rules quorum.Rules, w quorum.Weights, keys ...PublicKe
 		return nil, fmt.Errorf("votes: keyring of %s: %w", d, err)
 	}
 	k := &Keyring{domain: d, rules: rules, weights: w, keys: make(map[aweigh.AnchorID]member, len(keys))}
-	k.prefix = appendHead(ContextBallot.wrap(nil), majorArray, 4)
-	k.prefix = appendHead(k.prefix, majorUint, Format)
-	k.prefix = appendDomain(k.prefix, &d)
+	k.prefix = domainPrefix(&d)
 	for _, key := range keys {
 		parsed, err := key.parse()
 		if err != nil {
@@ -58,11 +56,27 @@ func NewKeyring(d Domain, rules quorum.Rules, w quorum.Weights, keys ...PublicKe
 	return k, nil
 }
 
+// domainPrefix is what all signed messages of a domain begin with.
+func domainPrefix(d *Domain) []byte {
+	b := appendHead(ContextBallot.wrap(nil), majorArray, 4)
+	return appendDomain(appendHead(b, majorUint, Format), d)
+}
+
 // With is the same keyring with another verifier, as that of a Memory. With nil
 // it verifies directly again, which is fastest: every key is parsed only once.
 func (k *Keyring) With(v Verifier) *Keyring {
 	c := *k
 	c.verify = v
+	return &c
+}
+
+// Under is the keyring with the same keys for ballots of another domain: to
+// check what the anchors said in an epoch before. It is of no use for
+// certificates.
+func (k *Keyring) Under(d Domain) *Keyring {
+	c := *k
+	c.domain = d
+	c.prefix = domainPrefix(&d)
 	return &c
 }
 
@@ -87,7 +101,7 @@ func (k *Keyring) Check(b Ballot) (Checked, error) {
 	if err := b.valid(); err != nil {
 		return Checked{}, err
 	}
-	if err := k.domain.admits(b.Domain); err != nil {
+	if err := k.domain.Admits(b.Domain); err != nil {
 		return Checked{}, err
 	}
 	if err := k.CheckVote(b.Vote()); err != nil {

@@ -16,6 +16,8 @@ type Context string
 const (
 	ContextBallot Context = "aweigh/ballot/1"
 	ContextBundle Context = "aweigh/bundle/1"
+	// ContextConsent: a new anchor agrees to be admitted.
+	ContextConsent Context = "aweigh/consent/1"
 )
 
 func (c Context) wrap(message []byte) []byte {

@@ -1,0 +1,187 @@
+package node
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/must"
+	"github.com/aweigh/aweigh/quorum"
+	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/votes"
+)
+
+// begin makes the machine one of an epoch: of the one that its state is in, at
+// the start, or of the one that just began. Its engine and guard know nothing
+// yet.
+func (m *Machine) begin(e *scope.Epoch) error {
+	t, err := m.cfg.Network.term(e)
+	if err != nil {
+		return fmt.Errorf("node: epoch %d: %w", e.Number, err)
+	}
+	m.term, m.roster, m.anchors, m.keyring = t, e.Roster, t.anchors, t.keyring
+	m.self, m.guard = aweigh.AnchorID{}, nil
+	if key := m.cfg.Key; key != nil {
+		if _, seated := m.roster.Seat(key.Public().ID()); seated {
+			m.self = key.Public().ID()
+			if m.guard, err = votes.OpenGuard(*key, m.keyring.Domain(), m.store); err != nil {
+				return err
+			}
+		}
+	}
+	m.peers = t.others(m.self)
+	m.engine = quorum.NewEngine(quorum.Config{
+		Self: m.self, Weights: m.roster.Weights, Rules: m.keyring.Rules(),
+		Seed: e.Seed(), Root: e.Root, Timing: m.cfg.Timing,
+	})
+	m.attends = attends{}
+	return nil
+}
+
+// succeed leaves an epoch whose last block became final, for the next (P25).
+// Nothing that was said in the old one counts in the new.
+func (m *Machine) succeed(e *scope.Epoch) {
+	m.chain.abandon(m)
+	if m.guard != nil {
+		m.write(m.guard.Forget()...)
+	}
+	// Who has not heard of a quorum since its start, or in this epoch alone, may
+	// have signed in the next one already, in an earlier life (P9).
+	sure := m.guard != nil && m.listen.over && m.listen.epoch < m.term.epoch.Number && !m.guard.Lost()
+	wanted := m.listen.wanted
+	must.OK(m.begin(e), "beginning an epoch")
+
+	m.listen = listening{over: sure, wanted: wanted, epoch: m.listen.epoch}
+	m.reportedLost = false
+	clear(m.silent)
+	m.wants, m.checks, m.inputs = wants{}, nil, m.inputs[:0]
+	m.slot, m.proposal, m.proposed = nil, nil, 0
+	m.told, m.engineWake, m.pollAt = false, 0, 0
+	m.reads.restart()
+	m.proofs.succeed(m)
+	for _, p := range m.peers {
+		if m.away[p] {
+			m.inputs = append(m.inputs, quorum.Link{Anchor: m.anchors[p], Up: false})
+		}
+	}
+	m.turned = true
+	m.note(EpochBegan{Epoch: e, Seated: m.guard != nil})
+}
+
+// abandon drops what can no longer become final when an epoch is over.
+func (c *chain) abandon(m *Machine) {
+	c.goal = quorum.Certificate{}
+	c.drop(m, math.MaxUint64)
+}
+
+// early are frames of the next epoch that came before it began here.
+type early struct {
+	frames []earlyIn
+	bytes  map[Peer]int
+}
+
+type earlyIn struct {
+	from  Peer
+	frame []byte
+}
+
+const (
+	maxEarly      = 64 << 10 // bytes of one frame that is kept
+	maxEarlyBytes = 1 << 20  // of one anchor
+)
+
+// keep holds a frame until the next epoch begins.
+func (y *early) keep(from Peer, f []byte) {
+	if y.bytes[from]+len(f) > maxEarlyBytes {
+		return
+	}
+	if y.bytes == nil {
+		y.bytes = make(map[Peer]int)
+	}
+	y.bytes[from] += len(f)
+	y.frames = append(y.frames, earlyIn{from, f})
+}
+
+// replay hears what came too early, now that it can be verified.
+func (m *Machine) replay() {
+	frames := m.early.frames
+	m.early = early{}
+	for _, f := range frames {
+		msg, err := m.Checker().Check(f.from, f.frame)
+		if _, again := msg.(earlyFrame); err == nil && !again {
+			m.arrived(f.from, msg)
+		}
+	}
+}
+
+// Epoch is the epoch that the machine is in.
+func (m *Machine) Epoch() *scope.Epoch { return m.term.epoch }
+
+// attends are the finalize ballots that this node knows of, by view and in the
+// order of anchors, the first of each: on recent blocks they may still be
+// reconciled (P27).
+type attends map[aweigh.View][]quorum.Vote
+
+func (a attends) find(view aweigh.View, id aweigh.AnchorID) (int, bool) {
+	return slices.BinarySearchFunc(a[view], id, func(v quorum.Vote, id aweigh.AnchorID) int {
+		return slices.Compare(v.Anchor[:], id[:])
+	})
+}
+
+// knows reports whether a vote was verified here.
+func (a attends) knows(v quorum.Vote) bool {
+	at, ok := a.find(v.View, v.Anchor)
+	return ok && a[v.View][at].Subject == v.Subject && slices.Equal(a[v.View][at].Bytes, v.Bytes)
+}
+
+// attend keeps a finalize ballot.
+func (m *Machine) attend(v quorum.Vote) {
+	if v.Kind == quorum.Finalize && v.View <= m.engine.View()+quorum.Ahead && v.View+maxAttends > m.engine.View() {
+		if at, known := m.attends.find(v.View, v.Anchor); !known {
+			m.attends[v.View] = slices.Insert(m.attends[v.View], at, v)
+		}
+	}
+}
+
+// maxAttends is how many views back ballots are kept; more than the chain takes.
+const maxAttends = 256
+
+// unrecorded are the ballots to reconcile in a block on top of a state.
+func (m *Machine) unrecorded(s *scope.State) (all []scope.Attended) {
+	size := 0
+	err := s.Open(func(at aweigh.Height, subject quorum.Subject, lacks func(aweigh.AnchorID) bool) {
+		a := scope.Attended{Height: at}
+		for _, v := range m.attends[subject.View] {
+			if v.Subject == subject && lacks(v.Anchor) && size+len(v.Bytes) <= scope.MaxAttendedBytes {
+				a.Signatures = append(a.Signatures, v.Signature)
+				size += len(v.Bytes)
+			}
+		}
+		if len(a.Signatures) > 0 {
+			all = append(all, a)
+		}
+	})
+	must.OK(err, "reading the tally")
+	return all
+}
+
+// partake signs that a block is final, where this anchor had not yet: an anchor on
+// probation, whose vote the engine does not ask for, or one that came late. It
+// changes no outcome.
+func (m *Machine) partake(h *scope.Header, hash aweigh.Hash) {
+	s := quorum.Subject{Kind: quorum.Finalize, View: h.View, Block: hash}
+	if m.guard == nil || !m.listen.over || h.View < m.listen.since || m.sync.at != 0 || !m.guard.May(s) {
+		return
+	}
+	b, ops, err := m.guard.Sign(s)
+	must.OK(err, "signing what the guard said it may")
+	if len(ops) == 0 {
+		return // it stands already
+	}
+	m.write(ops...)
+	m.fx.Sync = true
+	m.signed[s.Kind]++
+	m.attend(b.Vote())
+	m.broadcastFrame(rawFrame(tagBallot, b.Encode()))
+}

@@ -1,0 +1,137 @@
+package scope
+
+import (
+	"fmt"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/votes"
+)
+
+// DecisionKind says what a Decision changes.
+type DecisionKind uint8
+
+const (
+	// Admit takes an anchor into the roster, or lets one return.
+	Admit DecisionKind = 1
+	// Retire takes an anchor out at its own wish.
+	Retire DecisionKind = 2
+	// Evict takes an anchor out by the others' will.
+	Evict DecisionKind = 3
+	// SetPolicy gives the scope another policy.
+	SetPolicy DecisionKind = 4
+)
+
+// String is the kind in lower case.
+func (k DecisionKind) String() string {
+	switch k {
+	case Admit:
+		return "admit"
+	case Retire:
+		return "retire"
+	case Evict:
+		return "evict"
+	case SetPolicy:
+		return "policy"
+	}
+	return fmt.Sprintf("decision(%d)", uint8(k))
+}
+
+// Decision is a change of a scope's government: of who decides, or by which
+// rules. It takes effect with the next epoch, once anchors whose weight
+// finalizes have approved it; to retire is an anchor's own affair.
+//
+// An anchor approves by a mutation of class Govern, signed with its own key, whose
+// content is the Decision: anchors that submit the same one mean one.
+type Decision struct {
+	_       struct{} `cbor:",toarray"`
+	Kind    DecisionKind
+	Subject aweigh.AnchorID // whom it is about; zero for SetPolicy
+	Anchor  *Anchor         // who it is, for Admit; its Score is 0
+	Sponsor aweigh.AnchorID // for Admit: the sitting anchor that stands surety, who must approve
+	Consent []byte          // for Admit: the new anchor's signature, see ConsentBytes
+	Policy  *Policy         // for SetPolicy
+}
+
+// ID names the decision.
+func (d *Decision) ID() aweigh.Hash {
+	return aweigh.Sum([]byte("aweigh/decision/1"), canon.Encode(*d))
+}
+
+// ConsentBytes is what a new anchor signs in votes.ContextConsent, so that nobody
+// is admitted under a key that it does not hold.
+func ConsentBytes(id aweigh.ScopeID, a Anchor, sponsor aweigh.AnchorID) []byte {
+	return append(append([]byte(nil), id[:]...), canon.Encode([]any{a, sponsor})...)
+}
+
+// Admission is the decision to admit an anchor, with its consent.
+func Admission(id aweigh.ScopeID, key votes.PrivateKey, name, peer string, sponsor aweigh.AnchorID) Decision {
+	a := Anchor{Name: name, Key: key.Public(), Peer: peer}
+	return Decision{
+		Kind: Admit, Subject: a.Key.ID(), Anchor: &a, Sponsor: sponsor,
+		Consent: key.Sign(votes.ContextConsent, ConsentBytes(id, a, sponsor)),
+	}
+}
+
+const (
+	maxAnchorName = 64
+	maxPeerName   = 128
+)
+
+// check says whether the decision is well-formed.
+func (d *Decision) check(id aweigh.ScopeID, verify votes.Verifier) error {
+	admits, sets := d.Kind == Admit, d.Kind == SetPolicy
+	switch {
+	case d.Kind < Admit || d.Kind > SetPolicy:
+		return fmt.Errorf("unknown decision %d", uint8(d.Kind))
+	case admits != (d.Anchor != nil) || !admits && (!d.Sponsor.IsZero() || len(d.Consent) > 0) || sets != (d.Policy != nil):
+		return fmt.Errorf("a decision to %s with content of another kind", d.Kind)
+	case sets != d.Subject.IsZero():
+		return fmt.Errorf("a decision to %s about nobody, or about an anchor without need", d.Kind)
+	case sets:
+		return d.Policy.Check()
+	case !admits:
+		return nil
+	}
+	switch a := d.Anchor; {
+	case a.Key.ID() != d.Subject:
+		return fmt.Errorf("a decision to admit %s with the key of %s", d.Subject.Short(), a.Key.ID().Short())
+	case a.Score != 0:
+		return fmt.Errorf("an anchor is admitted with the score that the policy gives, not with %d", a.Score)
+	case len(a.Name) == 0 || len(a.Name) > maxAnchorName || len(a.Peer) == 0 || len(a.Peer) > maxPeerName:
+		return fmt.Errorf("an anchor needs a name of 1 to %d bytes and a peer of 1 to %d", maxAnchorName, maxPeerName)
+	case d.Sponsor.IsZero() || d.Sponsor == d.Subject:
+		return fmt.Errorf("an anchor is admitted on another anchor's surety")
+	}
+	if err := verify(d.Anchor.Key, votes.ContextConsent, ConsentBytes(id, *d.Anchor, d.Sponsor), d.Consent); err != nil {
+		return fmt.Errorf("the new anchor's consent: %w", err)
+	}
+	return nil
+}
+
+// Proposed is a decision that is open, or carried and not yet in effect.
+type Proposed struct {
+	_         struct{} `cbor:",toarray"`
+	Decision  Decision
+	Approvals []aweigh.AnchorID // in order of arrival; what they weigh depends on the epoch
+	By        aweigh.Hash       // author of the mutation that proposed it
+	Opened    aweigh.Instant
+	Carried   aweigh.Height // of the block in which it was carried; 0: it is open
+}
+
+// agenda is the open and carried decisions, in the order in which they were
+// proposed.
+type agenda []Proposed
+
+func (a agenda) encode() []byte { return canon.Encode([]Proposed(a)) }
+
+func decodeAgenda(data []byte) (a agenda, err error) {
+	if err := canon.Decode(data, (*[]Proposed)(&a)); err != nil {
+		return nil, fmt.Errorf("%w: agenda: %w", ErrCorrupt, err)
+	}
+	return a, nil
+}
+
+func agendaDigest(encoded []byte) aweigh.Hash {
+	return aweigh.Sum([]byte("aweigh/agenda/1"), encoded)
+}

@@ -1,0 +1,210 @@
+package scope
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/quorum"
+	"github.com/aweigh/aweigh/votes"
+)
+
+// Epoch is all that stays as it is from one block that ends an epoch to the next
+// (P24), and where it begins. An immutable value.
+type Epoch struct {
+	Scope   aweigh.ScopeID
+	Network aweigh.NetworkID
+	Number  aweigh.Epoch
+	Root    aweigh.Hash    // the block that it starts from; the scope's ID in epoch 0
+	Start   aweigh.Height  // of Root
+	Time    aweigh.Instant // of Root
+	Policy  Policy
+	Roster  Roster
+	Before  votes.Domain // of the epoch before, whose faults can still be proven; zero in epoch 0
+	domain  votes.Domain
+}
+
+// settled computes once what is asked for often.
+func (e Epoch) settled() *Epoch {
+	e.domain = votes.Domain{Network: e.Network, Scope: e.Scope, Epoch: e.Number, Roster: e.Roster.Hash(), Policy: e.Policy.Hash()}
+	return &e
+}
+
+// wireEpoch is an Epoch's encoding.
+type wireEpoch struct {
+	_       struct{} `cbor:",toarray"`
+	Network aweigh.NetworkID
+	Scope   aweigh.ScopeID
+	Number  aweigh.Epoch
+	Root    aweigh.Hash
+	Start   aweigh.Height
+	Time    aweigh.Instant
+	Terms   Terms
+	Before  votes.Domain
+}
+
+// Terms are what an epoch decides by: the part of an Epoch that the block which
+// ends the one before names, and that everyone computes from the chain.
+type Terms struct {
+	_       struct{} `cbor:",toarray"`
+	Policy  Policy
+	Anchors []Anchor // ordered by the IDs of their keys
+	Weights []uint64 // of each; 0 for one on probation, whose ballots count for its trust alone
+}
+
+// Hash names the terms under which an epoch decides; Header.Next is one.
+func (t Terms) Hash(number aweigh.Epoch) aweigh.Hash {
+	return aweigh.Sum([]byte("aweigh/epoch/1"), binary.BigEndian.AppendUint64(nil, uint64(number)), canon.Encode(t))
+}
+
+// roster checks the terms' form and gives the roster.
+func (t *Terms) roster() (Roster, error) {
+	if len(t.Anchors) != len(t.Weights) {
+		return Roster{}, fmt.Errorf("%w: %d anchors with %d weights", ErrInvalid, len(t.Anchors), len(t.Weights))
+	}
+	shares := make([]quorum.Share, 0, len(t.Anchors))
+	for i, a := range t.Anchors {
+		if i > 0 && compareIDs(t.Anchors[i-1], a) >= 0 {
+			return Roster{}, fmt.Errorf("%w: anchors of a roster are not distinct and in order", ErrInvalid)
+		}
+		if t.Weights[i] > 0 {
+			shares = append(shares, quorum.Share{Anchor: a.Key.ID(), Weight: t.Weights[i]})
+		}
+	}
+	w, err := quorum.NewWeights(shares...)
+	if err != nil {
+		return Roster{}, fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	return Roster{Anchors: t.Anchors, Weights: w}, nil
+}
+
+// Terms are those of the epoch.
+func (e *Epoch) Terms() Terms { return e.Roster.terms(e.Policy) }
+
+func (r Roster) terms(p Policy) Terms {
+	t := Terms{Policy: p, Anchors: r.Anchors, Weights: make([]uint64, len(r.Anchors))}
+	for i, a := range r.Anchors {
+		t.Weights[i] = r.Weights.Of(a.Key.ID())
+	}
+	return t
+}
+
+// Domain is what the ballots of the epoch are bound to (P5).
+func (e *Epoch) Domain() votes.Domain { return e.domain }
+
+// Seed decides in which order the anchors lead. It can be foreseen, and nobody
+// can choose it.
+func (e *Epoch) Seed() aweigh.Hash {
+	return aweigh.Sum([]byte("aweigh/seed/1"), e.Scope[:], binary.BigEndian.AppendUint64(nil, uint64(e.Number)))
+}
+
+// Keyring checks the ballots of the epoch.
+func (e *Epoch) Keyring() (*votes.Keyring, error) {
+	keys := make([]votes.PublicKey, len(e.Roster.Anchors))
+	for i, a := range e.Roster.Anchors {
+		keys[i] = a.Key
+	}
+	return votes.NewKeyring(e.Domain(), e.Policy.Rules, e.Roster.Weights, keys...)
+}
+
+// Seat is the place of an anchor in the roster.
+func (r Roster) Seat(a aweigh.AnchorID) (int, bool) {
+	lo, hi := 0, len(r.Anchors)
+	for lo < hi {
+		mid := (lo + hi) / 2
+		id := r.Anchors[mid].Key.ID()
+		switch bytes.Compare(id[:], a[:]) {
+		case 0:
+			return mid, true
+		case -1:
+			lo = mid + 1
+		default:
+			hi = mid
+		}
+	}
+	return 0, false
+}
+
+func compareIDs(a, b Anchor) int {
+	x, y := a.Key.ID(), b.Key.ID()
+	return bytes.Compare(x[:], y[:])
+}
+
+// Encode is the canonical encoding.
+func (e *Epoch) Encode() []byte {
+	return canon.Encode(wireEpoch{
+		Network: e.Network, Scope: e.Scope, Number: e.Number, Root: e.Root, Start: e.Start, Time: e.Time,
+		Terms: e.Terms(), Before: e.Before,
+	})
+}
+
+// DecodeEpoch reads what Encode wrote. Errors wrap ErrInvalid.
+func DecodeEpoch(data []byte) (*Epoch, error) {
+	var w wireEpoch
+	if err := canon.Decode(data, &w); err != nil {
+		return nil, fmt.Errorf("%w: epoch: %w", ErrInvalid, err)
+	}
+	r, err := w.Terms.roster()
+	if err != nil {
+		return nil, err
+	}
+	return Epoch{
+		Network: w.Network, Scope: w.Scope, Number: w.Number, Root: w.Root, Start: w.Start, Time: w.Time,
+		Policy: w.Terms.Policy, Roster: r, Before: w.Before,
+	}.settled(), nil
+}
+
+// epochDigest names an encoded epoch in the state.
+func epochDigest(encoded []byte) aweigh.Hash {
+	return aweigh.Sum([]byte("aweigh/epoch-record/1"), encoded)
+}
+
+// after is the epoch that begins with a block that ends e, under the terms that
+// its header names.
+func (e *Epoch) after(h Header, t Terms) (*Epoch, error) {
+	r, err := t.roster()
+	if err != nil {
+		return nil, err
+	}
+	return Epoch{
+		Network: e.Network, Scope: e.Scope, Number: e.Number + 1, Root: h.Hash(), Start: h.Height, Time: h.Time,
+		Policy: t.Policy, Roster: r, Before: e.Domain(),
+	}.settled(), nil
+}
+
+// Handover proves the next epoch to whoever knows the one before (P26).
+type Handover struct {
+	_     struct{} `cbor:",toarray"`
+	Final Finality // of the block that ends the epoch before
+	Terms Terms    // that its header names
+}
+
+// Follow verifies a handover and gives the epoch that it begins. Errors wrap
+// ErrInvalid, and the one of package votes if the certificate does not hold.
+func (e *Epoch) Follow(h Handover) (*Epoch, error) {
+	keyring, err := e.Keyring()
+	if err != nil {
+		return nil, err
+	}
+	if err := h.Final.Check(keyring); err != nil {
+		return nil, err
+	}
+	if next := h.Final.Header.Next; next.IsZero() || next != h.Terms.Hash(e.Number+1) {
+		return nil, fmt.Errorf("%w: block %d hands over to other terms than those given for epoch %d", ErrInvalid, h.Final.Header.Height, e.Number+1)
+	}
+	return e.after(h.Final.Header, h.Terms)
+}
+
+// FollowAll verifies handovers one after another.
+func (e *Epoch) FollowAll(chain []Handover) (*Epoch, error) {
+	for i := range chain {
+		next, err := e.Follow(chain[i])
+		if err != nil {
+			return nil, err
+		}
+		e = next
+	}
+	return e, nil
+}

@@ -1,0 +1,236 @@
+package scope
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/must"
+	"github.com/aweigh/aweigh/kv"
+	"github.com/aweigh/aweigh/trust"
+)
+
+// succession is what follows from an epoch for the next one, as everyone
+// computes it from the chain.
+type succession struct {
+	terms  Terms
+	ledger trust.Ledger
+	trust  []trust.Change
+	left   agenda // what stays on the agenda
+}
+
+// Due reports whether a block of this time ends the epoch: it holds as many
+// blocks as the policy says, or is as old, or something was decided or proven
+// that cannot wait.
+func (s *State) Due(at aweigh.Instant) (bool, error) {
+	e, err := s.Epoch()
+	if err != nil {
+		return false, err
+	}
+	if s.head.Epoch != e.Number && s.head.Block != e.Root { // waits for the end of the epoch before
+		return false, nil
+	}
+	t, err := s.count()
+	if err != nil {
+		return false, err
+	}
+	p := &e.Policy
+	return t.early || t.blocks >= p.EpochBlocks || t.blocks > 0 && p.EpochTime > 0 && at >= e.Time.Add(p.EpochTime), nil
+}
+
+// Deadline is when the clock ends the epoch, 0 if it does not.
+func (s *State) Deadline() (aweigh.Instant, error) {
+	e, err := s.Epoch()
+	if err != nil || e.Policy.EpochTime == 0 {
+		return 0, err
+	}
+	t, err := s.count()
+	if err != nil || t.blocks == 0 {
+		return 0, err
+	}
+	return e.Time.Add(e.Policy.EpochTime), nil
+}
+
+// next is the succession if a block of this time on top of the state ends the
+// epoch, nil if it does not.
+func (s *State) next(at aweigh.Instant) (*succession, error) {
+	if due, err := s.Due(at); err != nil || !due {
+		return nil, err
+	}
+	return s.successor()
+}
+
+// successor computes what would follow if the epoch ended now.
+func (s *State) successor() (*succession, error) {
+	e, err := s.Epoch()
+	if err != nil {
+		return nil, err
+	}
+	ledger, err := s.Ledger()
+	if err != nil {
+		return nil, err
+	}
+	t, err := s.count()
+	if err != nil {
+		return nil, err
+	}
+	open, err := s.agenda()
+	if err != nil {
+		return nil, err
+	}
+	evidence := attendance(e, t, s.head.Height)
+	decided, left := choose(open)
+	// What was decided one by one may not go together; then it is left out.
+	for _, n := range []int{len(decided), 0} {
+		u := &succession{left: left}
+		policy := e.Policy
+		all := slices.Clone(evidence)
+		for i := range decided[:n] {
+			if d := &decided[i].Decision; d.Kind == SetPolicy {
+				policy = *d.Policy
+			} else {
+				all = append(all, verdict(&decided[i], e.Number))
+			}
+		}
+		u.ledger, u.trust = ledger.ApplyExplained(e.Policy.Trust, all...)
+		if u.terms, err = e.terms(policy, u.ledger, decided[:n]); err == nil {
+			return u, nil
+		}
+	}
+	// Nobody can be weighed anew: things stay as they are, and so does who lied.
+	u := &succession{ledger: ledger, left: left, terms: e.Terms()}
+	return u, nil
+}
+
+// attendance is the evidence of an epoch's ballots, as it stands at a height.
+func attendance(e *Epoch, t *tally, at aweigh.Height) (all []trust.Evidence) {
+	for seat, a := range e.Roster.Anchors {
+		if record := t.attendance(seat); record.Blocks > 0 {
+			all = append(all, trust.Evidence{
+				Anchor: a.Key.ID(), Kind: trust.Attended, Epoch: e.Number, Height: at, Record: record,
+			})
+		}
+	}
+	return all
+}
+
+// choose parts the carried decisions that take effect from what stays: no more
+// than one anchor leaves at a time, so that the others' weights can follow.
+func choose(open agenda) (decided, left agenda) {
+	leaves := false
+	for _, p := range open {
+		goes := p.Decision.Kind == Retire || p.Decision.Kind == Evict
+		if p.Carried == 0 || goes && leaves {
+			left = append(left, p)
+			continue
+		}
+		leaves = leaves || goes
+		decided = append(decided, p)
+	}
+	return decided, left
+}
+
+// verdict is a decision about an anchor as evidence.
+func verdict(p *Proposed, now aweigh.Epoch) trust.Evidence {
+	d := &p.Decision
+	ev := trust.Evidence{Anchor: d.Subject, Epoch: now, Height: p.Carried, Proof: d.ID()}
+	switch d.Kind {
+	case Admit:
+		ev.Kind, ev.Sponsor = trust.Admitted, d.Sponsor
+	case Retire:
+		ev.Kind = trust.Retired
+	case Evict:
+		ev.Kind = trust.Evicted
+	}
+	return ev
+}
+
+// terms are those of the epoch after e. Errors say why there can be none.
+func (e *Epoch) terms(p Policy, l trust.Ledger, decided agenda) (Terms, error) {
+	w, err := l.Next(p.Trust, e.Number+1, e.Roster.Weights)
+	if err != nil {
+		return Terms{}, err
+	}
+	if _, err := p.Rules.Check(w); err != nil {
+		return Terms{}, err
+	}
+	r := Roster{Weights: w}
+	for st := range l.Seated() {
+		a, ok := e.identity(st.Anchor, decided)
+		must.Hold(ok, "anchor %s has a seat, and nobody knows who it is", st.Anchor.Short())
+		a.Score = st.Score
+		r.Anchors = append(r.Anchors, a)
+	}
+	slices.SortFunc(r.Anchors, compareIDs)
+	return r.terms(p), nil
+}
+
+// identity is who an anchor of the next roster is.
+func (e *Epoch) identity(id aweigh.AnchorID, decided agenda) (Anchor, bool) {
+	for i := range decided {
+		if d := &decided[i].Decision; d.Kind == Admit && d.Subject == id {
+			return *d.Anchor, true
+		}
+	}
+	if seat, ok := e.Roster.Seat(id); ok {
+		return e.Roster.Anchors[seat], true
+	}
+	return Anchor{}, false
+}
+
+// succeed counts the block, and lets the next epoch begin if it ends this one. s
+// is the state before it.
+func (x *execution) succeed(s *State) error {
+	h := &x.block.Header
+	if h.Epoch != x.epoch.Number {
+		return nil // waits for the end of the epoch before, and is never applied
+	}
+	if h.Next.IsZero() {
+		before := s.head.View
+		if s.head.Block == x.epoch.Root {
+			before = 0
+		}
+		x.tally.add(x.epoch, h, before)
+		return nil
+	}
+	u, err := s.successor()
+	if err != nil {
+		return err
+	}
+	must.Hold(u.terms.Hash(x.epoch.Number+1) == h.Next, "block %d ends epoch %d under terms that do not follow from the chain", h.Height, x.epoch.Number)
+	next, err := x.epoch.after(*h, u.terms)
+	if err != nil {
+		return err
+	}
+	raw := next.Encode()
+	x.ops = append(x.ops, kv.Set(x.space.at(atEpoch), raw))
+	x.next.head.Under, x.next.epoch = epochDigest(raw), next
+	x.setLedger(u.ledger)
+	x.setAgenda(u.left)
+	x.result.Trust = append(x.result.Trust, u.trust...)
+	x.result.Next, x.result.Terms = next, u.terms
+	x.tally = newTally(len(next.Roster.Anchors))
+	x.tally.early = slices.ContainsFunc(u.left, func(p Proposed) bool { return p.Carried != 0 })
+	return nil
+}
+
+// Weight is what an anchor of the terms weighs, 0 if it is none.
+func (t *Terms) Weight(a aweigh.AnchorID) uint64 {
+	for i := range t.Anchors {
+		if id := t.Anchors[i].Key.ID(); bytes.Equal(id[:], a[:]) {
+			return t.Weights[i]
+		}
+	}
+	return 0
+}
+
+// Forecast is the roster that would follow if the epoch ended now, and the trust
+// that its anchors would gain and lose.
+func (s *State) Forecast() (Roster, []trust.Change, error) {
+	u, err := s.successor()
+	if err != nil {
+		return Roster{}, nil, err
+	}
+	r, err := u.terms.roster()
+	return r, u.trust, err
+}

@@ -1,0 +1,169 @@
+package scope
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/quorum"
+	"github.com/aweigh/aweigh/trust"
+)
+
+const (
+	// recentBlocks is how many blocks back ballots can be reconciled (P27). Who
+	// wants to keep a rival's ballot out must lead that many blocks in a row.
+	recentBlocks = 32
+	// timelyBlocks is within how many blocks a ballot counts as in time. Views are
+	// pipelined, so a leader seldom holds any ballot on the parent of its block.
+	timelyBlocks = 4
+	// mostSkipped bounds the views before one block whose leaders are counted.
+	mostSkipped = 256
+)
+
+// tally is what the blocks of an epoch say so far of its anchors. A value: no
+// two tallies share what one of them may write to.
+type tally struct {
+	blocks uint64   // of the epoch
+	early  bool     // the next block ends it, however few they are
+	counts []counts // by place in the roster
+	recent []recent // the last blocks of the epoch, oldest first; the newest is the head
+}
+
+// counts are what the chain holds of one anchor.
+type counts struct{ timely, late, led, idle uint32 }
+
+// recent is a block whose ballots can still be reconciled.
+type recent struct {
+	view     aweigh.View
+	block    aweigh.Hash
+	recorded []byte // bit by place in the roster: whose finalize ballot stands on the chain
+}
+
+func (r *recent) has(seat int) bool { return r.recorded[seat/8]&(1<<(seat%8)) != 0 }
+
+// newTally is that of an epoch without blocks.
+func newTally(seats int) tally { return tally{counts: make([]counts, seats)} }
+
+func (t *tally) clone() tally {
+	c := *t
+	c.counts, c.recent = slices.Clone(t.counts), slices.Clone(t.recent)
+	return c
+}
+
+// at is the recent block at a height, nil if ballots on it come too late, or it
+// is none of the epoch.
+func (t *tally) at(h, head aweigh.Height) *recent {
+	if h > head || h+aweigh.Height(len(t.recent)) <= head {
+		return nil
+	}
+	return &t.recent[len(t.recent)-1-int(head-h)]
+}
+
+// record notes that a ballot stands on the chain, carried by the block at a height.
+func (t *tally) record(seat int, of, head, by aweigh.Height) {
+	r := t.at(of, head)
+	r.recorded = slices.Clone(r.recorded) // other tallies may hold it
+	r.recorded[seat/8] |= 1 << (seat % 8)
+	if by-of <= timelyBlocks {
+		t.counts[seat].timely++
+	} else {
+		t.counts[seat].late++
+	}
+}
+
+// add counts a block of the epoch, and its view's leader and those of the views
+// that were skipped before it.
+func (t *tally) add(e *Epoch, h *Header, before aweigh.View) {
+	t.blocks++
+	t.recent = append(t.recent, recent{view: h.View, block: h.Hash(), recorded: make([]byte, (len(t.counts)+7)/8)})
+	if len(t.recent) > recentBlocks {
+		t.recent = slices.Clone(t.recent[1:])
+	}
+	if seat, ok := e.Roster.Seat(h.Proposer); ok {
+		t.counts[seat].led++
+	}
+	if h.View-before > mostSkipped {
+		before = h.View - mostSkipped
+	}
+	for v := before + 1; v < h.View; v++ {
+		if seat, ok := e.Roster.Seat(quorum.Leader(e.Roster.Weights, e.Seed(), v)); ok {
+			t.counts[seat].idle++
+		}
+	}
+}
+
+// attendance is what the epoch says of the anchor at a place: of the blocks whose
+// ballots all had the time to be recorded.
+func (t *tally) attendance(seat int) trust.Attendance {
+	n := uint32(0)
+	if t.blocks > timelyBlocks {
+		n = uint32(min(t.blocks-timelyBlocks, 1<<31))
+	}
+	c := &t.counts[seat]
+	timely := min(c.timely, n)
+	return trust.Attendance{Blocks: n, Timely: timely, Late: min(c.late, n-timely), Led: c.led, Idle: c.idle}
+}
+
+// encode is a tally's one encoding.
+func (t *tally) encode() []byte {
+	width := (len(t.counts) + 7) / 8
+	b := make([]byte, 0, 13+16*len(t.counts)+len(t.recent)*(40+width))
+	b = binary.BigEndian.AppendUint64(b, t.blocks)
+	b = append(b, 0)
+	if t.early {
+		b[8] = 1
+	}
+	b = binary.BigEndian.AppendUint16(b, uint16(len(t.counts)))
+	for i := range t.counts {
+		c := &t.counts[i]
+		for _, n := range [...]uint32{c.timely, c.late, c.led, c.idle} {
+			b = binary.BigEndian.AppendUint32(b, n)
+		}
+	}
+	b = binary.BigEndian.AppendUint16(b, uint16(len(t.recent)))
+	for i := range t.recent {
+		r := &t.recent[i]
+		b = binary.BigEndian.AppendUint64(b, uint64(r.view))
+		b = append(append(b, r.block[:]...), r.recorded...)
+	}
+	return b
+}
+
+// decodeTally reads what encode wrote. Errors wrap ErrCorrupt.
+func decodeTally(b []byte) (t tally, err error) {
+	bad := fmt.Errorf("%w: a tally of %d bytes", ErrCorrupt, len(b))
+	if len(b) < 11 || b[8] > 1 {
+		return t, bad
+	}
+	t.blocks, t.early = binary.BigEndian.Uint64(b), b[8] == 1
+	seats := int(binary.BigEndian.Uint16(b[9:]))
+	width := (seats + 7) / 8
+	if b = b[11:]; len(b) < 16*seats+2 {
+		return t, bad
+	}
+	t.counts = make([]counts, seats)
+	for i := range t.counts {
+		for j, n := range [...]*uint32{&t.counts[i].timely, &t.counts[i].late, &t.counts[i].led, &t.counts[i].idle} {
+			*n = binary.BigEndian.Uint32(b[4*j:])
+		}
+		b = b[16:]
+	}
+	n := int(binary.BigEndian.Uint16(b))
+	if b = b[2:]; n > recentBlocks || len(b) != n*(40+width) {
+		return t, bad
+	}
+	t.recent = make([]recent, n)
+	for i := range t.recent {
+		r := &t.recent[i]
+		r.view, r.block = aweigh.View(binary.BigEndian.Uint64(b)), aweigh.Hash(b[8:40])
+		r.recorded = slices.Clone(b[40 : 40+width])
+		b = b[40+width:]
+	}
+	return t, nil
+}
+
+func validTally(b []byte) bool {
+	_, err := decodeTally(b)
+	return err == nil
+}
