@@ -90,7 +90,7 @@ func (g Genesis) Roster() (Roster, error) {
 	if err != nil {
 		return Roster{}, err
 	}
-	w, err := ledger.Weights(g.Policy.Trust)
+	w, err := ledger.Next(g.Policy.Trust, 0, quorum.Weights{})
 	if err != nil {
 		return Roster{}, err
 	}
