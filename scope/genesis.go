@@ -91,7 +91,7 @@ func (g Genesis) Epoch() (*Epoch, error) {
 	if err != nil {
 		return nil, err
 	}
-	w, err := ledger.Weights(g.Policy.Trust)
+	w, err := ledger.Next(g.Policy.Trust, 0, quorum.Weights{})
 	if err != nil {
 		return nil, err
 	}

@@ -27,7 +27,24 @@ const (
 	Attested EvidenceKind = 3
 	// Readmitted is a carried motion that lifts the bar of an equivocator, who
 	// starts again from Params.Initial.
+	// It begins its probation again.
 	Readmitted EvidenceKind = 4
+	// Attended is what an anchor of the roster did in one epoch, its Record: the
+	// chain gives one for each anchor when the epoch ends. It counts for one that
+	// left in the epoch as well, so that nobody can leave before the reckoning.
+	Attended EvidenceKind = 5
+	// Admitted seats an anchor that a carried motion took in, on the word of its
+	// Sponsor, who must be seated and past probation. A new one starts from
+	// Params.Initial; one that returns from its old score, but no more than that;
+	// a bar is lifted as by Readmitted. Probation begins, again if need be.
+	Admitted EvidenceKind = 6
+	// Retired is an anchor that left by itself. Score and standing stay.
+	Retired EvidenceKind = 7
+	// Evicted is an anchor that a carried motion removed. Score and standing stay.
+	Evicted EvidenceKind = 8
+	// Surety is what a sponsor loses when an anchor that it brought in is proven
+	// to lie. The ledger makes it itself; it is ignored if it comes from outside.
+	Surety EvidenceKind = 9
 )
 
 // String is the kind in lower case.
@@ -41,6 +58,16 @@ func (k EvidenceKind) String() string {
 		return "attested"
 	case Readmitted:
 		return "readmitted"
+	case Attended:
+		return "attended"
+	case Admitted:
+		return "admitted"
+	case Retired:
+		return "retired"
+	case Evicted:
+		return "evicted"
+	case Surety:
+		return "surety"
 	}
 	return fmt.Sprintf("evidence(%d)", uint8(k))
 }
@@ -53,12 +80,27 @@ type Evidence struct {
 	Score  Score         // for Founded and Attested; others leave it 0
 	Epoch  aweigh.Epoch  // in which the evidence became final
 	Height aweigh.Height // of the block that carries it; 0 is the genesis
-	Proof  aweigh.Hash   // of the proof or the motion; zero for Founded
+	Proof  aweigh.Hash   // of the proof or the motion; zero for Founded and Attended
+
+	Record  Attendance      // for Attended
+	Sponsor aweigh.AnchorID // for Admitted
 }
 
 // Hash names the evidence.
 func (e Evidence) Hash() aweigh.Hash {
 	return aweigh.Sum([]byte("aweigh/trust-evidence/1"), canon.Encode(e))
+}
+
+// Attendance is an anchor's part in one epoch, counted over the final blocks for
+// which ballots were still taken up. Ballots for the other Blocks − Timely −
+// Late blocks are missing.
+type Attendance struct {
+	_      struct{} `cbor:",toarray"`
+	Blocks uint32   // counted final blocks of the epoch
+	Timely uint32   // those with the anchor's finalize ballot on the chain in time
+	Late   uint32   // those with it, but late: they earn half
+	Led    uint32   // views that the anchor led and that became final
+	Idle   uint32   // views that it led and that were nullified
 }
 
 // Change is what one piece of evidence did to one anchor's score. Evidence

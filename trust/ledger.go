@@ -5,23 +5,28 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"slices"
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
-	"github.com/aweigh/aweigh/quorum"
 )
 
 // ErrLedger is wrapped by DecodeLedger for input that no ledger encodes to.
 var ErrLedger = errors.New("trust: not a ledger")
 
-// Standing is what a ledger knows of one anchor. A barred anchor has score 0
-// and weighs nothing until it is readmitted.
+// Standing is what a ledger knows of one anchor. A barred anchor has score 0,
+// no seat and no weight until it is readmitted.
 type Standing struct {
 	_      struct{} `cbor:",toarray"`
 	Anchor aweigh.AnchorID
 	Score  Score
 	Barred bool
+
+	Seated  bool            // in the roster of the next epoch, be it on probation
+	Since   aweigh.Epoch    // of its last admission; 0 for founders
+	Sponsor aweigh.AnchorID // who brought it in; zero for founders
+	Weighs  aweigh.Epoch    // first epoch in which it weighs; 0 for founders
 }
 
 // Ledger is the standing of every anchor of one scope: an immutable value,
@@ -35,91 +40,41 @@ func (l Ledger) Apply(p Params, evidence ...Evidence) Ledger {
 }
 
 // ApplyExplained is the ledger after the evidence, applied in the order given,
-// which must be that of the chain. It returns one Change for each piece of
-// evidence, in the same order. The receiver stays as it was.
+// which must be that of the chain, under Params that pass Check. It returns one
+// Change for each piece of evidence, in the same order; the Change of an
+// Equivocated on which a surety was called is followed by that of the sponsor,
+// of kind Surety, so there can be more changes than evidence. The receiver stays
+// as it was.
 func (l Ledger) ApplyExplained(p Params, evidence ...Evidence) (Ledger, []Change) {
 	next := Ledger{slices.Clone(l.standings)}
-	changes := make([]Change, len(evidence))
-	for i, ev := range evidence {
-		changes[i] = next.apply(p, ev)
+	changes := make([]Change, 0, len(evidence))
+	for _, ev := range evidence {
+		changes = next.apply(p, ev, changes)
 	}
 	return next, changes
 }
 
-// apply changes l in place; l must be a fresh copy.
-func (l *Ledger) apply(p Params, ev Evidence) Change {
+// apply changes l in place, which must be a fresh copy, and appends the changes.
+func (l *Ledger) apply(p Params, ev Evidence, changes []Change) []Change {
 	at, known := l.seat(ev.Anchor)
 	var s Standing
 	if known {
 		s = l.standings[at]
 	}
-	after, reason := judge(p, s, known, ev)
-	change := Change{Epoch: ev.Epoch, Evidence: ev, Before: s.Score, After: after.Score, Reason: reason}
+	after, reason := l.judge(p, s, known, ev)
+	changes = append(changes, Change{Epoch: ev.Epoch, Evidence: ev, Before: s.Score, After: after.Score, Reason: reason})
 	switch {
 	case known:
 		l.standings[at] = after
 	case !after.Anchor.IsZero():
 		l.standings = slices.Insert(l.standings, at, after)
 	}
-	return change
-}
-
-// judge is what one piece of evidence does to one standing, and why. It
-// returns s unchanged where the evidence has no effect.
-func judge(p Params, s Standing, known bool, ev Evidence) (Standing, string) {
-	if ev.Anchor.IsZero() {
-		return s, fmt.Sprintf("ignored: %s names no anchor", ev.Kind)
-	}
-	if !known && ev.Kind != Founded {
-		return s, fmt.Sprintf("ignored: %s, but the anchor has no standing in this scope", ev.Kind)
-	}
-	score := min(ev.Score, MaxScore)
-	switch ev.Kind {
-	case Founded:
-		if known {
-			return s, "ignored: founded, but the anchor has a standing already"
-		}
-		return Standing{Anchor: ev.Anchor, Score: score}, fmt.Sprintf("founded: the genesis gives %d", score)
-	case Equivocated:
-		if s.Barred {
-			return s, "ignored: equivocated, but the anchor is barred already"
-		}
-		return Standing{Anchor: ev.Anchor, Barred: true},
-			fmt.Sprintf("equivocated: two conflicting ballots, proof %s; barred until readmitted", ev.Proof.Short())
-	case Attested:
-		if s.Barred {
-			return s, "ignored: attested, but the anchor is barred"
-		}
-		return Standing{Anchor: ev.Anchor, Score: score}, fmt.Sprintf("attested: motion %s sets %d", ev.Proof.Short(), score)
-	case Readmitted:
-		if !s.Barred {
-			return s, "ignored: readmitted, but the anchor is not barred"
-		}
-		initial := min(p.Initial, MaxScore)
-		return Standing{Anchor: ev.Anchor, Score: initial},
-			fmt.Sprintf("readmitted: motion %s, starting again from %d", ev.Proof.Short(), initial)
-	}
-	return s, fmt.Sprintf("ignored: %s is not a kind that this program knows", ev.Kind)
-}
-
-// Weights are the weights that the scores give under p: Params.Weight for
-// every anchor that is not barred. The error wraps ErrParams, or
-// quorum.ErrWeights if the sum is too large.
-func (l Ledger) Weights(p Params) (quorum.Weights, error) {
-	if err := p.Check(); err != nil {
-		return quorum.Weights{}, err
-	}
-	shares := make([]quorum.Share, 0, len(l.standings))
-	for _, s := range l.standings {
-		if !s.Barred {
-			shares = append(shares, quorum.Share{Anchor: s.Anchor, Weight: p.Weight(s.Score)})
+	if after.Barred && !s.Barred {
+		if c, ok := l.surety(p, after, ev); ok {
+			changes = append(changes, c)
 		}
 	}
-	w, err := quorum.NewWeights(shares...)
-	if err != nil {
-		return w, fmt.Errorf("trust: weights of %d anchors: %w", len(shares), err)
-	}
-	return w, nil
+	return changes
 }
 
 // Standing is what the ledger knows of an anchor, and whether it knows it.
@@ -135,6 +90,18 @@ func (l Ledger) Len() int { return len(l.standings) }
 
 // All ranges over the standings in the order of anchors.
 func (l Ledger) All() iter.Seq[Standing] { return slices.Values(l.standings) }
+
+// Seated ranges over the standings of those in the roster, probation included,
+// in the order of anchors.
+func (l Ledger) Seated() iter.Seq[Standing] {
+	return func(yield func(Standing) bool) {
+		for _, s := range l.standings {
+			if s.Seated && !yield(s) {
+				return
+			}
+		}
+	}
+}
 
 func (l Ledger) seat(a aweigh.AnchorID) (int, bool) {
 	return slices.BinarySearchFunc(l.standings, a, func(s Standing, a aweigh.AnchorID) int {
@@ -155,16 +122,38 @@ func DecodeLedger(data []byte) (Ledger, error) {
 		return Ledger{}, fmt.Errorf("%w: %w", ErrLedger, err)
 	}
 	for i, s := range l.standings {
-		switch {
-		case s.Anchor.IsZero():
-			return Ledger{}, fmt.Errorf("%w: standing %d names no anchor", ErrLedger, i)
-		case i > 0 && bytes.Compare(l.standings[i-1].Anchor[:], s.Anchor[:]) >= 0:
+		if i > 0 && bytes.Compare(l.standings[i-1].Anchor[:], s.Anchor[:]) >= 0 {
 			return Ledger{}, fmt.Errorf("%w: standings %d and %d are not distinct and in order", ErrLedger, i-1, i)
-		case s.Score > MaxScore:
-			return Ledger{}, fmt.Errorf("%w: score %d is above %d", ErrLedger, s.Score, MaxScore)
-		case s.Barred && s.Score != 0:
-			return Ledger{}, fmt.Errorf("%w: anchor %s is barred with score %d", ErrLedger, s.Anchor.Short(), s.Score)
+		}
+	}
+	for i, s := range l.standings {
+		if err := l.check(s); err != nil {
+			return Ledger{}, fmt.Errorf("%w: standing %d, of %s: %w", ErrLedger, i, s.Anchor.Short(), err)
 		}
 	}
 	return l, nil
+}
+
+// check says why no evidence leads to s in a ledger that is in order.
+func (l Ledger) check(s Standing) error {
+	switch {
+	case s.Anchor.IsZero():
+		return errors.New("it names no anchor")
+	case s.Score > MaxScore:
+		return fmt.Errorf("score %d is above %d", s.Score, MaxScore)
+	case s.Barred && (s.Score != 0 || s.Seated):
+		return fmt.Errorf("it is barred, but has score %d or a seat", s.Score)
+	case s.Sponsor.IsZero() && s.Since != 0:
+		return fmt.Errorf("it was admitted in epoch %d, but by nobody", s.Since)
+	case s.Sponsor.IsZero():
+		return nil
+	case s.Sponsor == s.Anchor:
+		return errors.New("it is its own sponsor")
+	case s.Weighs <= s.Since && s.Since != math.MaxUint64:
+		return fmt.Errorf("it was admitted in epoch %d, but weighs from epoch %d on", s.Since, s.Weighs)
+	}
+	if _, ok := l.seat(s.Sponsor); !ok {
+		return fmt.Errorf("its sponsor %s has no standing", s.Sponsor.Short())
+	}
+	return nil
 }

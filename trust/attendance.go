@@ -1,0 +1,61 @@
+package trust
+
+import (
+	"fmt"
+	"strings"
+)
+
+// attend is what one epoch's attendance does to a score, and the arithmetic in
+// words. Every division rounds down, and all products stay below 2^64:
+//
+//	span    = max(Blocks, Whole)
+//	gain    = Gain × (2×Timely + Late) / (2 × span)
+//	decay   = score × min(Blocks, Whole) / (Decay × Whole)
+//	absence = score × (Blocks − Timely − Late) / (Absence × span)
+//	led     = Lead × Led / (Led + Idle) × min(Blocks, Whole) / Whole
+//	idle    = Idle × Idle / (Led + Idle) × min(Blocks, Whole) / Whole
+//
+// Decay, and then absence, take no more than what the score has above Rest. The
+// sum ends at 0 and at MaxScore.
+func attend(p Params, before Score, r Attendance) (Score, string) {
+	blocks, timely, late := uint64(r.Blocks), uint64(r.Timely), uint64(r.Late)
+	if timely+late > blocks {
+		return before, fmt.Sprintf("ignored: attended, but %d ballots for %d blocks", timely+late, blocks)
+	}
+	score, whole := uint64(before), uint64(p.Whole)
+	span, part := max(blocks, whole), min(blocks, whole)
+
+	gain := uint64(p.Gain) * (2*timely + late) / (2 * span)
+	room := score - min(score, uint64(p.Rest))
+	fullDecay := score * part / (uint64(p.Decay) * whole)
+	fullAbsence := score * (blocks - timely - late) / (uint64(p.Absence) * span)
+	decay := min(fullDecay, room)
+	absence := min(fullAbsence, room-decay)
+	var led, idle uint64
+	views := uint64(r.Led) + uint64(r.Idle)
+	if views > 0 {
+		led = uint64(p.Lead) * uint64(r.Led) / views * part / whole
+		idle = uint64(p.Idle) * uint64(r.Idle) / views * part / whole
+	}
+	sum := score + gain + led - decay - absence
+	after := min(sum-min(sum, idle), uint64(MaxScore))
+
+	var b strings.Builder
+	fmt.Fprintf(&b, "attended: %d of %d in time, %d late: +%d gain, -%d decay, -%d absence", timely, blocks, late, gain, decay, absence)
+	if decay+absence < fullDecay+fullAbsence {
+		fmt.Fprintf(&b, " (to rest at %d)", min(before, p.Rest))
+	}
+	if views > 0 {
+		fmt.Fprintf(&b, ", +%d led %d of %d", led, r.Led, views)
+		if r.Idle > 0 {
+			fmt.Fprintf(&b, ", -%d idle", idle)
+		}
+	}
+	switch {
+	case idle > sum:
+		b.WriteString(", down to 0")
+	case sum-idle > uint64(MaxScore):
+		fmt.Fprintf(&b, ", up to %d", MaxScore)
+	}
+	return Score(after), b.String()
+}
