@@ -82,7 +82,7 @@ func (c *chain) view() aweigh.View {
 }
 
 func (m *Machine) history() History {
-	return History{Reader: m.recent, Scope: m.id, Limits: m.chain.policy.Limits}
+	return History{Reader: m.recent, Scope: m.id}
 }
 
 // settle begins a step: what the last one wrote is in the store now.
@@ -125,7 +125,7 @@ func (c *chain) restoreCandidate(h aweigh.Hash) error {
 	if err != nil || !ok {
 		return err
 	}
-	b, err := scope.DecodeBlock(raw, c.policy.Limits, nil)
+	b, err := scope.DecodeBlock(raw, scope.MostLimits(), nil)
 	if err == nil && b.Header.Height > c.state.Height() && b.Header.Epoch == c.epoch {
 		c.add(b).stored = true
 	}
@@ -288,7 +288,7 @@ func (c *chain) apply(m *Machine, k *candidate) {
 		m.partake(&h, hash)
 	}
 	m.note(Finalized{
-		Height: h.Height, View: h.View, Block: hash, Proposer: h.Proposer,
+		Epoch: h.Epoch, Height: h.Height, View: h.View, Block: hash, Proposer: h.Proposer,
 		Mutations: k.block.Len(), Revision: c.state.Head().Revision,
 	})
 }

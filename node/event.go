@@ -88,6 +88,7 @@ type Note interface{ note() }
 
 // Finalized: a block became final and was applied.
 type Finalized struct {
+	Epoch     aweigh.Epoch
 	Height    aweigh.Height
 	View      aweigh.View
 	Block     aweigh.Hash

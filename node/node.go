@@ -58,7 +58,7 @@ type Node struct {
 	id      aweigh.ScopeID
 	author  aweigh.Hash
 	runner  *runner
-	checker *Checker
+	roll    roll
 	intake  *intake
 	budgets *accounts
 	host    *p2p.Host
@@ -115,14 +115,14 @@ func New(cfg Config) (*Node, error) {
 			return nil, err
 		}
 	}
-	if err := resumeInstall(cfg.Store, n.id, cfg.Genesis.Policy.Limits); err != nil {
+	if err := resumeInstall(cfg.Store, n.id); err != nil {
 		return nil, fmt.Errorf("node: installing a snapshot that was fetched: %w", err)
 	}
 	network, err := NewNetwork(cfg.Genesis, nil)
 	if err != nil {
 		return nil, err
 	}
-	awaited, err := awaitedHeight(cfg.Store, n.id, cfg.Genesis.Policy.Limits)
+	awaited, err := awaitedHeight(cfg.Store, n.id)
 	if err != nil {
 		return nil, err
 	}
@@ -130,13 +130,13 @@ func New(cfg Config) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n.checker = network.Checker()
-	n.intake = newIntake(network.anchors)
-	n.budgets = newAccounts(network.anchors)
+	n.roll.call(m.term)
+	n.intake = newIntake(&n.roll)
+	n.budgets = newAccounts(&n.roll)
 	start := time.Now()
 	n.runner = &runner{
-		machine: m, store: cfg.Store, carrier: n, key: cfg.Identity,
-		limits: cfg.Genesis.Policy.Limits, notes: n.note, start: start, began: aweigh.InstantOf(start),
+		machine: m, roll: &n.roll, store: cfg.Store, carrier: n, key: cfg.Identity,
+		notes: n.note, start: start, began: aweigh.InstantOf(start),
 		intake: n.intake, events: make(chan Event, 4096), submits: make(chan *submission, 4096), looks: make(chan chan Status), installs: make(chan installing), replies: newReplies(),
 	}
 	status := m.Status()
@@ -234,7 +234,7 @@ func (n *Node) frame(from peer.ID, f []byte) {
 	if d := n.budgets.wait(p, f); d > 0 && !n.pause(d) {
 		return
 	}
-	msg, err := n.budgets.check(n.checker, p, f)
+	msg, err := n.budgets.check(n.roll.checker(), p, f)
 	if err != nil {
 		n.refuse(from, err)
 		return
@@ -276,7 +276,7 @@ func (n *Node) gossip(from peer.ID, _ p2p.Topic, data []byte) p2p.Verdict {
 		n.note(Dropped{From: p, Class: Full, Why: "gossip above its budget"})
 		return p2p.Ignore
 	}
-	msg, err := n.budgets.check(n.checker, p, data)
+	msg, err := n.budgets.check(n.roll.checker(), p, data)
 	if err == nil {
 		switch msg := msg.(type) {
 		case Announce:

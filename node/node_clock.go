@@ -83,7 +83,7 @@ func (n *Node) clock(from Peer, h scope.Header) {
 		return // passed on by another: it may be old
 	}
 	ahead := h.Time.Sub(n.runner.now())
-	bound := n.cfg.Genesis.Policy.Limits.Drift
+	bound := n.roll.epoch().Policy.Limits.Drift
 	off, changed := a.clock.arrived(h.View, ahead, bound, time.Now())
 	switch {
 	case !changed:

@@ -116,7 +116,7 @@ func TestRefusalsAreSortedAndSaidOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	domain := n.checker.Keyring.Domain()
+	domain := n.roll.checker().Keyring.Domain()
 	foreign, stale := domain, domain
 	foreign.Network[0] ^= 1
 	stale.Epoch++

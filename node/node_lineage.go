@@ -111,7 +111,14 @@ func (n *Node) prove(ctx context.Context, key []byte, linearizable bool) (p *sco
 	if err != nil {
 		return nil, head, err
 	}
-	p, err = scope.NewKeyProof(n.cfg.Genesis, v.State, key, origin, final, cover)
+	handovers, err := n.History().Handovers(0, int(cover.Header.Epoch))
+	if err != nil {
+		return nil, head, err
+	}
+	if len(handovers) < int(cover.Header.Epoch) {
+		return nil, head, fmt.Errorf("node: this node does not hold the handovers of all %d epochs; ask another node", cover.Header.Epoch)
+	}
+	p, err = scope.NewKeyProof(n.cfg.Genesis, handovers, v.State, key, origin, final, cover)
 	return p, head, err
 }
 

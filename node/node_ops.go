@@ -101,7 +101,7 @@ func (n *Node) propose(ctx context.Context, class scope.Class, content []byte, o
 // Submit takes a bundle that its author signed and waits until all of its
 // mutations are final. The receipts are in the bundle's order.
 func (n *Node) Submit(ctx context.Context, raw []byte) ([]Receipt, error) {
-	b, err := scope.CheckBundle(raw, n.cfg.Genesis.Policy.Limits, votes.Verify)
+	b, err := scope.CheckBundle(raw, n.roll.checker().Limits, votes.Verify)
 	if err != nil {
 		return nil, err
 	}
@@ -223,7 +223,7 @@ func (n *Node) Changed() <-chan struct{} {
 
 // History reads final blocks.
 func (n *Node) History() History {
-	return History{Reader: n.cfg.Store, Scope: n.id, Limits: n.cfg.Genesis.Policy.Limits}
+	return History{Reader: n.cfg.Store, Scope: n.id}
 }
 
 // Genesis is the network's.

@@ -52,7 +52,6 @@ func keyHandover(id aweigh.ScopeID, h aweigh.Height) []byte {
 type History struct {
 	Reader kv.Reader
 	Scope  aweigh.ScopeID
-	Limits scope.Limits
 }
 
 // ErrNoBlock is returned for heights that are not final here.
@@ -84,7 +83,7 @@ func (h History) Block(at aweigh.Height) (*scope.Block, error) {
 	if err != nil {
 		return nil, err
 	}
-	return scope.DecodeBlock(raw, h.Limits, nil)
+	return scope.DecodeBlock(raw, scope.MostLimits(), nil)
 }
 
 // Certificate is the finalization of the block at a height, zero if it has none

@@ -10,7 +10,6 @@ import (
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/must"
 	"github.com/aweigh/aweigh/kv"
-	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/store"
 	"github.com/aweigh/aweigh/votes"
 )
@@ -25,10 +24,10 @@ type carrier interface {
 // out the effects, and sleeps until the next event or alarm.
 type runner struct {
 	machine *Machine
+	roll    *roll // of the machine's epoch
 	store   store.Store
 	carrier carrier
 	key     votes.PrivateKey // signs what clients of this node submit
-	limits  scope.Limits
 	notes   func(Note)
 	start   time.Time      // by the monotonic clock
 	began   aweigh.Instant // the same, by the wall clock
@@ -145,6 +144,7 @@ func (r *runner) step(batch []Event) (wake aweigh.Instant, err error) {
 	r.counts.steps.Add(1)
 	r.counts.events.Add(uint64(len(batch)))
 	fx := r.machine.Step(r.now(), batch...)
+	r.roll.call(r.machine.term)
 	if err := Perform(r, fx); err != nil {
 		return 0, fmt.Errorf("node: the store failed, nothing more is signed: %w", err)
 	}

@@ -5,8 +5,6 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
-
-	"github.com/aweigh/aweigh"
 )
 
 // Budgets are in microseconds of one processor, by estimate and not by the
@@ -33,7 +31,7 @@ const maxAccounts = 4096
 // accounts hold what each peer makes this node spend. Those above their budget
 // wait before they are heard.
 type accounts struct {
-	anchors   map[Peer]aweigh.AnchorID
+	roll      *roll
 	strangers *rate.Limiter // shared by all that are no anchors
 	turn      sync.Mutex    // held while something of theirs is verified: one processor is enough
 
@@ -42,18 +40,30 @@ type accounts struct {
 }
 
 type account struct {
-	work  *rate.Limiter // µs
-	talk  *rate.Limiter // µs
-	given *rate.Limiter // bytes; in debt after a large answer
+	anchor bool
+	work   *rate.Limiter // µs
+	talk   *rate.Limiter // µs
+	given  *rate.Limiter // bytes; in debt after a large answer
 }
 
-func newAccounts(anchors map[Peer]aweigh.AnchorID) *accounts {
-	return &accounts{anchors: anchors, strangers: rate.NewLimiter(allStrangers, allStrangers), peers: make(map[Peer]*account)}
+func newAccounts(roll *roll) *accounts {
+	return &accounts{roll: roll, strangers: rate.NewLimiter(allStrangers, allStrangers), peers: make(map[Peer]*account)}
 }
 
 func (a *accounts) anchor(p Peer) bool {
-	_, ok := a.anchors[p]
+	_, ok := a.roll.anchor(p)
 	return ok
+}
+
+// reseat forgets the accounts of those who gained or lost a seat.
+func (a *accounts) reseat() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for p, x := range a.peers {
+		if x.anchor != a.anchor(p) {
+			delete(a.peers, p)
+		}
+	}
 }
 
 // of is the account of a peer, which outlives its connections: to come again is
@@ -81,9 +91,10 @@ func (a *accounts) of(p Peer) *account {
 	}
 	if a.anchor(p) {
 		x = &account{
-			work:  rate.NewLimiter(anchorWork, anchorWork),
-			talk:  rate.NewLimiter(anchorTalk, 4*anchorTalk),
-			given: rate.NewLimiter(anchorBytes, 2*anchorBytes),
+			anchor: true,
+			work:   rate.NewLimiter(anchorWork, anchorWork),
+			talk:   rate.NewLimiter(anchorTalk, 4*anchorTalk),
+			given:  rate.NewLimiter(anchorBytes, 2*anchorBytes),
 		}
 	}
 	a.peers[p] = x
@@ -167,7 +178,7 @@ func (a *accounts) cost(f []byte, anchor bool) int {
 	switch f[0] {
 	case tagBundle:
 		if signatures = 1; !anchor {
-			return frameCost + min(len(a.anchors), 8)*signatureCost + len(f)/mutationBytes*mutationCost
+			return frameCost + min(a.roll.seats(), 8)*signatureCost + len(f)/mutationBytes*mutationCost
 		}
 	case tagBallot, tagAsk:
 		signatures = 1

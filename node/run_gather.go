@@ -88,11 +88,12 @@ func (g *gathering) take() []*submission {
 
 // bundle signs submissions together, in as few bundles as the limits allow.
 func (r *runner) bundle(held []*submission) (events []Event) {
+	limits := r.roll.checker().Limits
 	for len(held) > 0 {
 		n, size := 0, 0
-		for n < len(held) && n < r.limits.BlockMutations {
+		for n < len(held) && n < limits.BlockMutations {
 			size += len(held[n].mutation.Content) + 256
-			if n > 0 && size > r.limits.BundleBytes/2 {
+			if n > 0 && size > limits.BundleBytes/2 {
 				break
 			}
 			n++
@@ -110,7 +111,7 @@ func (r *runner) sign(held []*submission) (events []Event) {
 	for i, s := range held {
 		mutations[i] = s.mutation
 	}
-	b, err := scope.Sign(r.key, r.limits, mutations...)
+	b, err := scope.Sign(r.key, r.roll.checker().Limits, mutations...)
 	switch {
 	case err == nil:
 		for i, s := range held {

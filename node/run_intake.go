@@ -2,8 +2,6 @@ package node
 
 import (
 	"sync"
-
-	"github.com/aweigh/aweigh"
 )
 
 // Bounds of what waits for the runner. A message counts with the bytes of its
@@ -22,8 +20,8 @@ const (
 // a queue of its own, bounded in number and bytes, and one that fills it waits
 // for itself alone; the runner takes from all in turn, anchors first.
 type intake struct {
-	ready   chan struct{} // holds a token while something waits
-	anchors map[Peer]aweigh.AnchorID
+	ready chan struct{} // holds a token while something waits
+	roll  *roll
 
 	mu     sync.Mutex
 	room   sync.Cond // something was taken, or the intake closed
@@ -49,8 +47,8 @@ type sized struct {
 	bytes int
 }
 
-func newIntake(anchors map[Peer]aweigh.AnchorID) *intake {
-	in := &intake{ready: make(chan struct{}, 1), anchors: anchors}
+func newIntake(roll *roll) *intake {
+	in := &intake{ready: make(chan struct{}, 1), roll: roll}
 	in.room.L = &in.mu
 	for i := range in.lanes {
 		in.lanes[i].queues = make(map[Peer]*queue)
@@ -60,7 +58,7 @@ func newIntake(anchors map[Peer]aweigh.AnchorID) *intake {
 
 // lane is where a peer waits.
 func (in *intake) lane(p Peer) *lane {
-	if _, ok := in.anchors[p]; ok {
+	if _, ok := in.roll.anchor(p); ok {
 		return &in.lanes[0]
 	}
 	return &in.lanes[1]

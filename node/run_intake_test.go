@@ -45,7 +45,7 @@ func TestOnePeerDoesNotFillTheIntake(t *testing.T) {
 // TestAnchorsComeFirst: however much waits of strangers, anchors' messages are in
 // the next batch, and few of theirs.
 func TestAnchorsComeFirst(t *testing.T) {
-	in := newIntake(map[Peer]aweigh.AnchorID{"anchor": {}})
+	in := newIntake(rollOf(map[Peer]aweigh.AnchorID{"anchor": {}}))
 	for p := range 8 {
 		for k := range 1000 {
 			in.offer(Peer(fmt.Sprint(p)), from("stranger", k), 1)
@@ -72,7 +72,7 @@ func TestAnchorsComeFirst(t *testing.T) {
 // all of it comes out, each peer's in order.
 func TestIntakeLosesNothing(t *testing.T) {
 	const peers, each = 8, 3000
-	in := newIntake(map[Peer]aweigh.AnchorID{"p0": {}, "p1": {}})
+	in := newIntake(rollOf(map[Peer]aweigh.AnchorID{"p0": {}, "p1": {}}))
 	var putting sync.WaitGroup
 	for p := range peers {
 		putting.Add(1)
@@ -111,7 +111,7 @@ func TestIntakeLosesNothing(t *testing.T) {
 // strangers, and anchors do not wait for them.
 func TestStrangersShareOneBudget(t *testing.T) {
 	anchors := map[Peer]aweigh.AnchorID{"a": {}, "b": {}, "c": {}, "d": {}}
-	a := newAccounts(anchors)
+	a := newAccounts(rollOf(anchors))
 	bundle := append([]byte{tagBundle}, make([]byte, 300)...)
 	let := 0
 	for k := range 10_000 {
@@ -155,7 +155,7 @@ func TestAnswersAreOwed(t *testing.T) {
 // TestEveryFrameHasACost: a frame costs at least its decoding, and one that holds
 // more signatures costs more.
 func TestEveryFrameHasACost(t *testing.T) {
-	a := newAccounts(map[Peer]aweigh.AnchorID{"a": {}})
+	a := newAccounts(rollOf(map[Peer]aweigh.AnchorID{"a": {}}))
 	for tag := range kinds {
 		for _, anchor := range []bool{true, false} {
 			short, long := a.cost([]byte{tag}, anchor), a.cost(append([]byte{tag}, make([]byte, 1<<20)...), anchor)
@@ -167,4 +167,11 @@ func TestEveryFrameHasACost(t *testing.T) {
 	if offer := a.cost(append([]byte{tagOffer}, make([]byte, 1<<20)...), true); offer < 100*signatureCost {
 		t.Errorf("an anchor's offer of a MiB costs %d µs", offer)
 	}
+}
+
+// rollOf is a roll of anchors and nothing else.
+func rollOf(anchors map[Peer]aweigh.AnchorID) *roll {
+	r := new(roll)
+	r.call(&term{anchors: anchors})
+	return r
 }

@@ -95,7 +95,7 @@ func (n *Node) beginSnapshot(ctx context.Context, have aweigh.Height) (job snaps
 		job = snapshotJob{Peer: p.ID.String()}
 		var b *scope.Block
 		if err = canon.Decode(raw, &job.Offer); err == nil {
-			b, err = job.Offer.check(n.checker)
+			b, err = job.Offer.check(n.roll.checker())
 		}
 		if err == nil && b.Header.Height <= have {
 			err = fmt.Errorf("%w: of height %d, where %d is here", ErrSnapshot, b.Header.Height, have)
@@ -121,7 +121,7 @@ func (n *Node) beginSnapshot(ctx context.Context, have aweigh.Height) (job snaps
 
 // finishSnapshot fetches what is missing of a snapshot, and has it installed.
 func (n *Node) finishSnapshot(ctx context.Context, from peer.ID, job *snapshotJob) error {
-	b, err := scope.DecodeBlock(job.Offer.Block, n.checker.Limits, nil)
+	b, err := scope.DecodeBlock(job.Offer.Block, n.roll.checker().Limits, nil)
 	if err != nil {
 		return err
 	}
@@ -205,7 +205,7 @@ func (r *runner) replace(in installing) (links []Event, err error) {
 		return nil, err
 	}
 	old := r.machine
-	err = install(r.store, id, r.limits)
+	err = install(r.store, id)
 	if err == nil {
 		cfg := r.machine.cfg
 		cfg.Life, cfg.Awaited = rand.Uint64(), 0

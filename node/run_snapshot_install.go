@@ -20,12 +20,12 @@ const installBytes = 4 << 20
 // install replaces the state by the snapshot that was fetched, whose records
 // were all checked. Nothing else may write to the store meanwhile. If it is cut
 // off, resumeInstall begins again with the parts that stay until the end.
-func install(s store.Store, id aweigh.ScopeID, lim scope.Limits) error {
+func install(s store.Store, id aweigh.ScopeID) error {
 	job, ok, err := storedJob(s, id)
 	if err != nil || !ok {
 		return errors.Join(err, ErrSnapshot)
 	}
-	b, err := scope.DecodeBlock(job.Offer.Block, lim, nil)
+	b, err := scope.DecodeBlock(job.Offer.Block, scope.MostLimits(), nil)
 	if err != nil {
 		return err
 	}
@@ -65,12 +65,12 @@ func install(s store.Store, id aweigh.ScopeID, lim scope.Limits) error {
 }
 
 // resumeInstall finishes an installation that was cut off.
-func resumeInstall(s store.Store, id aweigh.ScopeID, lim scope.Limits) error {
+func resumeInstall(s store.Store, id aweigh.ScopeID) error {
 	_, cut, err := s.Get(keyInstalling(id))
 	if err != nil || !cut {
 		return err
 	}
-	return install(s, id, lim)
+	return install(s, id)
 }
 
 // dropJob forgets what was fetched.

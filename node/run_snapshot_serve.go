@@ -79,7 +79,7 @@ func (n *Node) serveOffer(ctx context.Context, ask snapshotAsk) ([]byte, error) 
 	}
 	for {
 		kept := n.cfg.Store.Snapshot()
-		at, offer, err := n.makeOffer(ctx, History{Reader: kept, Scope: n.id, Limits: n.checker.Limits})
+		at, offer, err := n.makeOffer(ctx, History{Reader: kept, Scope: n.id})
 		if err == nil {
 			n.shelf.put(kept, at, offer)
 			n.log.Info("offering a snapshot", "height", at)

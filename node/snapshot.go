@@ -115,12 +115,12 @@ func storedJob(r kv.Reader, id aweigh.ScopeID) (job snapshotJob, ok bool, err er
 }
 
 // awaitedHeight is that of the snapshot that is being fetched, 0 if none is.
-func awaitedHeight(r kv.Reader, id aweigh.ScopeID, lim scope.Limits) (aweigh.Height, error) {
+func awaitedHeight(r kv.Reader, id aweigh.ScopeID) (aweigh.Height, error) {
 	job, ok, err := storedJob(r, id)
 	if err != nil || !ok {
 		return 0, err
 	}
-	b, err := scope.DecodeBlock(job.Offer.Block, lim, nil)
+	b, err := scope.DecodeBlock(job.Offer.Block, scope.MostLimits(), nil)
 	if err != nil {
 		return 0, err
 	}

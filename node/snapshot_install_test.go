@@ -43,7 +43,7 @@ func TestInstallationCutOffIsFinished(t *testing.T) {
 	if err := canon.Decode(raw, &job.Offer); err != nil {
 		t.Fatal(err)
 	}
-	id, lim := a.genesis.Hash(), a.genesis.Policy.Limits
+	id := a.genesis.Hash()
 	fetched, err := Bootstrap(a.genesis)
 	if err != nil {
 		t.Fatal(err)
@@ -68,7 +68,7 @@ func TestInstallationCutOffIsFinished(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.left = commits
-		err := install(s, id, lim)
+		err := install(s, id)
 		if err != nil && !errors.Is(err, errStopped) {
 			t.Fatal(err)
 		}
@@ -78,7 +78,7 @@ func TestInstallationCutOffIsFinished(t *testing.T) {
 			}
 		}
 		s.left = 1 << 20
-		if err := resumeInstall(s, id, lim); err != nil {
+		if err := resumeInstall(s, id); err != nil {
 			t.Fatalf("after %d commits: %v", commits, err)
 		}
 		if state, err2 := scope.Open(s, id); commits > 0 && (err2 != nil || state.Head().Digest != job.Offer.Next.Header.State) {

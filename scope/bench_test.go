@@ -49,7 +49,7 @@ func benchmarkExecute(b *testing.B, w *world, depth int, commit func([]kv.Op)) {
 		w.now = w.now.Add(time.Millisecond)
 		block := w.block(w.sign(muts...))
 		start := time.Now()
-		res, err := w.state.Execute(block, w.g.Policy)
+		res, err := w.state.Execute(block)
 		took := time.Since(start)
 		if err != nil {
 			return 0, err

@@ -49,6 +49,16 @@ const (
 	mostAnchors        = 4096
 )
 
+// MostLimits are limits that hold for whatever was within a policy's limits once:
+// for reading one's own store.
+func MostLimits() Limits {
+	return Limits{
+		KeyBytes: mostBlockBytes, ValueBytes: mostBlockBytes, JustificationBytes: mostBlockBytes, MutationBytes: mostBlockBytes,
+		BundleBytes: mostBlockBytes, BlockBytes: mostBlockBytes, BlockMutations: mostBlockMutations, TxnOps: mostTxnOps,
+		Drift: mostPeriod, ValidFor: mostPeriod, Anchors: mostAnchors,
+	}
+}
+
 // Check says whether a policy may have these limits. Errors wrap ErrInvalid.
 func (l Limits) Check() error {
 	for _, b := range []struct {

@@ -65,7 +65,7 @@ func prove(t *testing.T, w *world, blocks []*Block, key string, origin int) *Key
 	for _, b := range blocks[origin+1:] {
 		final.Descendants = append(final.Descendants, b.Header)
 	}
-	p, err := NewKeyProof(w.g, w.state, []byte(key), blocks[origin], final, Finality{Header: tip, Certificate: certify(t, w.g, tip)})
+	p, err := NewKeyProof(w.g, nil, w.state, []byte(key), blocks[origin], final, Finality{Header: tip, Certificate: certify(t, w.g, tip)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -209,7 +209,7 @@ func TestProofOfFaultReachesTheLedger(t *testing.T) {
 	}
 	w.now = w.now.Add(1e9)
 	b := w.block(nil, proof)
-	if err := b.CheckProofs(k); err != nil {
+	if err := b.CheckProofs(k, votes.Domain{}); err != nil {
 		t.Fatal(err)
 	}
 	res := w.execute(b)
@@ -233,7 +233,7 @@ func TestProofOfFaultReachesTheLedger(t *testing.T) {
 	bent := b.Proofs[0]
 	bent.First.Signature = append([]byte(nil), bent.First.Signature...)
 	bent.First.Signature[0]++
-	if err := NewBlock(b.Header, nil, []Proof{bent}).CheckProofs(k); !errors.Is(err, ErrInvalid) {
+	if err := NewBlock(b.Header, nil, []Proof{bent}, nil).CheckProofs(k, votes.Domain{}); !errors.Is(err, ErrInvalid) {
 		t.Fatalf("a forged proof: %v", err)
 	}
 }

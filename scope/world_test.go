@@ -3,6 +3,7 @@ package scope
 import (
 	"bytes"
 	"encoding/binary"
+	"reflect"
 	"slices"
 	"time"
 
@@ -119,13 +120,11 @@ func (w *world) sign(muts ...Mutation) []*CheckedBundle {
 
 func (w *world) block(bundles []*CheckedBundle, proofs ...Proof) *Block {
 	w.t.Helper()
-	k, err := w.g.Keyring()
+	h, _, err := w.state.Claim(Header{Epoch: w.state.Head().Epoch, View: w.state.Head().View + 1, Time: w.now})
 	if err != nil {
-		w.t.Fatalf("keyring: %v", err)
+		w.t.Fatalf("claim: %v", err)
 	}
-	d := k.Domain()
-	h := w.state.Claim(Header{View: w.state.Head().View + 1, Time: w.now, Roster: d.Roster, Policy: d.Policy})
-	b := NewBlock(h, bundles, proofs)
+	b := NewBlock(h, bundles, proofs, nil)
 	if err := w.state.CheckHeader(b.Header); err != nil {
 		w.t.Fatalf("the claims of a fresh header do not hold: %v", err)
 	}
@@ -141,7 +140,7 @@ func (w *world) step(muts ...Mutation) *Result {
 
 func (w *world) execute(b *Block) *Result {
 	w.t.Helper()
-	res, err := w.state.Execute(b, w.g.Policy)
+	res, err := w.state.Execute(b)
 	if err != nil {
 		w.t.Fatalf("execute: %v", err)
 	}
@@ -160,7 +159,11 @@ func (w *world) execute(b *Block) *Result {
 	if root, err := next.Lineage().Root(); err != nil || root != res.Head.LineageRoot {
 		w.t.Fatalf("the result carries a log with root %s, %v", root.Short(), err)
 	}
-	if next.log = nil; next != *w.state {
+	opened, err := w.state.Begin()
+	if err != nil {
+		w.t.Fatalf("begin: %v", err)
+	}
+	if next.log = nil; !reflect.DeepEqual(next, *opened) {
 		w.t.Fatalf("the state of the result is not the one that the store opens with")
 	}
 	if !w.skip {

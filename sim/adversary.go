@@ -213,13 +213,21 @@ func (p *plan) someone() *Node {
 	return o[p.rand.IntN(len(o))]
 }
 
+// domain is that of the epoch that the liar's machine is in.
+func (l *liar) domain() votes.Domain {
+	if l.n.machine == nil {
+		return l.w.epochs[len(l.w.epochs)-1].Domain()
+	}
+	return l.n.machine.Epoch().Domain()
+}
+
 // sign makes a ballot on whatever the liar likes.
 func (l *liar) sign(s quorum.Subject) votes.Ballot {
 	b := votes.Ballot{
-		Format: scope.Format, Domain: l.w.checker.Keyring.Domain(), Subject: s, Anchor: l.n.key.Public().ID(),
+		Format: scope.Format, Domain: l.domain(), Subject: s, Anchor: l.n.key.Public().ID(),
 	}
 	b.Signature = l.n.key.Sign(votes.ContextBallot, b.SigningBytes())
-	l.w.watch.ballot(l.n, s)
+	l.w.watch.ballot(l.n, b.Domain.Epoch, s)
 	return b
 }
 

@@ -44,7 +44,7 @@ func (w *World) audit() {
 		}
 		if n.machine != nil {
 			s := n.Status()
-			w.holds(Rosters, n, s.Roster.Hash() == w.checker.Keyring.Domain().Roster && s.Rules == w.rules, "another roster or policy in epoch %d", s.Epoch)
+			w.holds(Rosters, n, int(s.Epoch) < len(w.epochs) && s.Roster.Hash() == w.epochs[s.Epoch].Roster.Hash() && s.Rules == w.epochs[s.Epoch].Policy.Rules, "another roster or policy in epoch %d", s.Epoch)
 			x.bounded(n)
 		}
 	}
@@ -60,13 +60,13 @@ func (n *Node) state() *scope.State {
 // stands there once (P21).
 func (x *watch) chain(n *Node) {
 	w := x.w
-	history := node.History{Reader: n.Disk, Scope: w.Genesis.Hash(), Limits: w.checker.Limits}
+	history := node.History{Reader: n.Disk, Scope: w.Genesis.Hash()}
 	applied := make(map[aweigh.Hash]aweigh.Height)
 	barred := make(map[int]bool)
 	for at := aweigh.Height(1); at <= n.state().Head().Height; at++ {
 		raw, err := history.Raw(at)
 		must.OK(err, "reading a block")
-		b, err := scope.DecodeBlock(raw, w.checker.Limits, w.checker.Verify)
+		b, err := scope.DecodeBlock(raw, scope.MostLimits(), w.verify)
 		w.holds(Validity, n, err == nil && b.Header.Height == at, "the final block at height %d does not hold: %v", at, err)
 		if err != nil {
 			return

@@ -13,6 +13,8 @@ func (s Scenario) WithDefaults() Scenario {
 
 	n := &s.Network
 	or(&n.Anchors, 7)
+	or(&n.EpochBlocks, 10_000)
+	or(&n.EpochTime, time.Hour)
 	or(&n.Mode, "bft")
 	if len(n.Trust) == 0 {
 		n.Trust = []Share{Whole / 2}

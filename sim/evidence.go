@@ -14,36 +14,35 @@ type evidence map[testimony][]quorum.Subject
 
 type testimony struct {
 	anchor aweigh.AnchorID
+	epoch  aweigh.Epoch
 	view   aweigh.View
 }
 
 // add takes in what a verified frame shows.
 func (e evidence) add(f *frame) {
-	certs := func(cs ...quorum.Certificate) {
-		for _, c := range cs {
-			for _, s := range c.Signatures {
-				e.sign(s.Anchor, c.Subject)
-			}
+	cert := func(at aweigh.Epoch, c quorum.Certificate) {
+		for _, s := range c.Signatures {
+			e.sign(at, s.Anchor, c.Subject)
 		}
 	}
 	switch c := f.open().(type) {
 	case votes.Ballot:
-		e.sign(c.Anchor, c.Subject)
+		e.sign(c.Domain.Epoch, c.Anchor, c.Subject)
 	case node.Proposal:
-		e.sign(c.Header.Proposer, quorum.Subject{Kind: quorum.Notarize, View: c.Header.View, Block: c.Header.Hash()})
+		e.sign(c.Header.Epoch, c.Header.Proposer, quorum.Subject{Kind: quorum.Notarize, View: c.Header.View, Block: c.Header.Hash()})
 	case node.Offer:
 		for _, v := range c.Votes {
-			e.sign(v.Signature.Anchor, v.Subject)
+			e.sign(c.Domain.Epoch, v.Signature.Anchor, v.Subject)
 		}
 	case node.Blocks:
-		certs(c.Finality.Certificate)
+		cert(c.Finality.Header.Epoch, c.Finality.Certificate)
 	case node.Announce:
-		certs(c.Certificate)
+		cert(c.Header.Epoch, c.Certificate)
 	}
 }
 
-func (e evidence) sign(a aweigh.AnchorID, s quorum.Subject) {
-	k := testimony{a, s.View}
+func (e evidence) sign(at aweigh.Epoch, a aweigh.AnchorID, s quorum.Subject) {
+	k := testimony{a, at, s.View}
 	for _, old := range e[k] {
 		if old == s {
 			return

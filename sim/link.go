@@ -9,12 +9,12 @@ import (
 // million is the whole of a Share.
 const million = 1_000_000
 
-// frame is what travels. It is checked once for all who receive it: they share
-// a roster, so that the answer is the same for all.
+// frame is what travels. It is checked once for all who receive it in one epoch:
+// they share a roster, so that the answer is the same for all.
 type frame struct {
 	raw     []byte
-	id      uint64 // in the trace, once its content stands there
-	checked bool
+	id      uint64        // in the trace, once its content stands there
+	checker *node.Checker // that gave msg and err
 	msg     node.Message
 	err     error
 	parsed  bool
@@ -30,10 +30,10 @@ func (f *frame) open() any {
 	return f.content
 }
 
-func (w *World) check(from *Node, f *frame) (node.Message, error) {
-	if !f.checked {
-		f.checked = true
-		f.msg, f.err = w.checker.Check(from.Peer, f.raw)
+func (w *World) check(from, to *Node, f *frame) (node.Message, error) {
+	if c := to.machine.Checker(); f.checker != c {
+		f.checker = c
+		f.msg, f.err = c.Check(from.Peer, f.raw)
 	}
 	return f.msg, f.err
 }
@@ -98,7 +98,7 @@ func (w *World) arrive(e event) {
 	if to.liar != nil && !to.liar.hear(from, e.frame) {
 		return
 	}
-	msg, err := w.check(from, e.frame)
+	msg, err := w.check(from, to, e.frame)
 	if err != nil {
 		w.watch.refused(from, to, e.frame, err)
 		return

@@ -69,6 +69,7 @@ var Invariants = []Named{
 var GoalNames = []Named{
 	{"nullified view", "a view ended without a block"},
 	{"proven equivocator", "a proof of fault stands in a final block"},
+	{"epoch change", "an epoch ended and another began"},
 	{"two proposals", "a leader proposed two blocks in one view"},
 	{"refused proposal", "an honest node found a proposal invalid"},
 	{"refused frame", "an honest node refused a frame"},

@@ -20,7 +20,7 @@ func (r *rewrite) hear(l *liar, from *Node, f *frame) bool {
 	if !ok || l.friend(from) || !l.may() {
 		return true
 	}
-	history := node.History{Reader: l.n.Disk, Scope: l.w.Genesis.Hash(), Limits: l.w.Genesis.Policy.Limits}
+	history := node.History{Reader: l.n.Disk, Scope: l.w.Genesis.Hash()}
 	b, err := history.Block(ask.From)
 	if ask.From == 0 || err != nil { // nothing to rewrite yet: what does not exist is promised
 		l.told("rewrite", "%s is promised a million blocks", from)
@@ -37,14 +37,14 @@ func (r *rewrite) hear(l *liar, from *Node, f *frame) bool {
 	case 0: // another block, under the coalition's own signatures
 		h := b.Header
 		h.Time++
-		b = scope.NewBlock(h, nil, nil)
+		b = scope.NewBlock(h, nil, nil, nil)
 		answer.Finality = scope.Finality{Header: b.Header, Certificate: l.certificate(
 			quorum.Subject{Kind: quorum.Finalize, View: h.View, Block: b.Hash()}, from)}
 		what = "another block, finalized by the coalition"
 	case 1: // another block, under the true one's finality
 		h := b.Header
 		h.Time++
-		b = scope.NewBlock(h, b.Bundles, nil)
+		b = scope.NewBlock(h, b.Bundles, nil, nil)
 		answer.Finality.Header = b.Header
 		what = "another block, under the true one's certificate"
 	case 2: // the true block, less one signature
@@ -103,7 +103,7 @@ func (x *flood) tick(l *liar) {
 		case 1: // a valid ballot for a view that nobody is in
 			l.send(to, l.sign(quorum.Subject{Kind: quorum.Nullify, View: v + aweigh.View(2+l.rand.IntN(100))}))
 		case 2, 3, 4:
-			l.send(to, node.Offer{Domain: l.w.checker.Keyring.Domain(), View: 1, Height: aweigh.Height(x.sent)})
+			l.send(to, node.Offer{Domain: l.domain(), View: 1, Height: aweigh.Height(x.sent)})
 		case 5, 6, 7:
 			l.send(to, node.CatchUp{From: 1})
 		case 8, 9, 10:

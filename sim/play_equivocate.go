@@ -64,7 +64,7 @@ func (e *equivocate) contradiction(l *liar, s quorum.Subject) quorum.Subject {
 	switch s.Kind {
 	case quorum.Nullify:
 		if !ok {
-			other = l.w.watch.proposals[s.View]
+			other = l.w.watch.proposals[place{l.domain().Epoch, s.View}]
 		}
 		if other.IsZero() {
 			return s

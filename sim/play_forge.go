@@ -138,7 +138,7 @@ func (s *slander) bend(l *liar, out []parcel) []parcel {
 				continue
 			}
 			c.Proofs = []scope.Proof{proof}
-			c.Header.Evidence = scope.NewBlock(scope.Header{}, nil, c.Proofs).Header.Evidence
+			c.Header.Evidence = scope.NewBlock(scope.Header{}, nil, c.Proofs, c.Attended).Header.Evidence
 			bad[out[i].frame] = &frame{raw: node.Frame(l.propose(c))}
 			l.told("slander", "a block with a made-up proof against %s", l.w.Nodes[l.w.anchors[x.Anchor]])
 		}
@@ -153,8 +153,8 @@ func (s *slander) forged(l *liar) votes.Ballot {
 	victim := anchors[l.rand.IntN(len(anchors))]
 	v := l.view()
 	b := votes.Ballot{
-		Format: scope.Format, Domain: l.w.checker.Keyring.Domain(), Anchor: victim.key.Public().ID(),
-		Subject: quorum.Subject{Kind: quorum.Notarize, View: v, Block: l.w.watch.proposals[v]},
+		Format: scope.Format, Domain: l.domain(), Anchor: victim.key.Public().ID(),
+		Subject: quorum.Subject{Kind: quorum.Notarize, View: v, Block: l.w.watch.proposals[place{l.domain().Epoch, v}]},
 	}
 	if b.Subject.Block.IsZero() {
 		b.Subject = quorum.Subject{Kind: quorum.Nullify, View: v}

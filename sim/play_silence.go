@@ -82,7 +82,7 @@ type censor struct{ plain }
 func (*censor) hear(l *liar, from *Node, f *frame) bool {
 	switch c := f.open().(type) {
 	case node.RawBundle:
-		b, err := scope.CheckBundle(c, l.w.Genesis.Policy.Limits, l.w.checker.Verify)
+		b, err := scope.CheckBundle(c, l.w.Genesis.Policy.Limits, l.w.verify)
 		if err != nil || !l.hates(b.Author()) {
 			return true
 		}

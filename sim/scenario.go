@@ -42,6 +42,9 @@ type Network struct {
 	Trust     []Share       `yaml:"trust,omitempty"`     // trust at the start, of the anchors in turn; all 1/2
 	Finalize  Share         `yaml:"finalize,omitempty"`  // weight that a finalization must exceed, for a policy stricter than the mode's
 	Timing    quorum.Timing `yaml:"timing,omitempty"`    // see quorum.Timing
+
+	EpochBlocks int           `yaml:"epochblocks,omitempty"` // blocks in an epoch; 10,000
+	EpochTime   time.Duration `yaml:"epochtime,omitempty"`   // after which an epoch ends that holds a block; 1h
 }
 
 // Links says how frames travel. A frame takes the model's delay, which is drawn

@@ -31,24 +31,36 @@ type watch struct {
 
 	final     map[aweigh.Height]aweigh.Hash
 	finalAt   map[aweigh.Height]time.Duration // first
-	ballots   map[quorum.Subject]*tally       // raw, as signed
-	highest   aweigh.View                     // of a finalization that the raw ballots make
+	ballots   map[said]*tally                 // raw, as signed
+	highest   map[aweigh.Epoch]aweigh.View    // of a finalization that the raw ballots make
 	signed    map[cast]quorum.Subject         // by those who are not excused
-	proposals map[aweigh.View]aweigh.Hash
+	proposals map[place]aweigh.Hash
 	evidence  evidence
 	acked     aweigh.Height
 	uids      map[born]aweigh.UID
-	nullified map[aweigh.View]bool
+	nullified map[place]bool
 	lastFinal aweigh.Instant
 
 	history
 }
 
+// place is one view of one epoch.
+type place struct {
+	epoch aweigh.Epoch
+	view  aweigh.View
+}
+
+// said is a subject of one epoch.
+type said struct {
+	epoch aweigh.Epoch
+	quorum.Subject
+}
+
 // cast is what one anchor may fill only once.
 type cast struct {
 	anchor int
-	view   aweigh.View
-	kind   quorum.Kind
+	place
+	kind quorum.Kind
 }
 
 // tally is the raw ballots on one subject.
@@ -64,9 +76,9 @@ const mostBreaches = 64
 func (x *watch) open(w *World) {
 	*x = watch{
 		w: w, goals: make(map[string]uint64), attacks: make(map[string]uint64), refusal: make(map[string]uint64),
-		proven: make(map[int]bool), final: make(map[aweigh.Height]aweigh.Hash), finalAt: make(map[aweigh.Height]time.Duration), ballots: make(map[quorum.Subject]*tally),
-		signed: make(map[cast]quorum.Subject), proposals: make(map[aweigh.View]aweigh.Hash), uids: make(map[born]aweigh.UID),
-		nullified: make(map[aweigh.View]bool), expected: make(map[string]bool), evidence: make(evidence),
+		proven: make(map[int]bool), final: make(map[aweigh.Height]aweigh.Hash), finalAt: make(map[aweigh.Height]time.Duration), ballots: make(map[said]*tally), highest: make(map[aweigh.Epoch]aweigh.View),
+		signed: make(map[cast]quorum.Subject), proposals: make(map[place]aweigh.Hash), uids: make(map[born]aweigh.UID),
+		nullified: make(map[place]bool), expected: make(map[string]bool), evidence: make(evidence),
 		history: history{outcomes: make(map[aweigh.Hash]scope.Receipt)},
 	}
 	for _, i := range Invariants {
@@ -144,16 +156,17 @@ func (x *watch) said(n *Node, f *frame) {
 	switch node.FrameKind(f.raw) {
 	case "ballot":
 		if b, ok := f.open().(votes.Ballot); ok {
-			x.ballot(n, b.Subject)
+			x.ballot(n, b.Domain.Epoch, b.Subject)
 		}
 	case "proposal":
 		if p, ok := f.open().(node.Proposal); ok {
 			s := quorum.Subject{Kind: quorum.Notarize, View: p.Header.View, Block: p.Header.Hash()}
-			if b, ok := x.proposals[s.View]; ok && b != s.Block {
+			at := place{p.Header.Epoch, s.View}
+			if b, ok := x.proposals[at]; ok && b != s.Block {
 				x.reach("two proposals")
 			}
-			x.proposals[s.View] = s.Block
-			x.ballot(n, s)
+			x.proposals[at] = s.Block
+			x.ballot(n, at.epoch, s)
 		}
 	}
 }
@@ -167,7 +180,7 @@ func (x *watch) wrote(n *Node, ops []kv.Op) {
 	for _, op := range ops {
 		if !op.Delete && len(op.Key) > 0 && op.Key[0] == guardSpace {
 			if b, err := votes.DecodeBallot(op.Value); err == nil && n.key != nil && b.Anchor == n.key.Public().ID() {
-				x.ballot(n, b.Subject)
+				x.ballot(n, b.Domain.Epoch, b.Subject)
 			}
 		}
 	}
@@ -184,16 +197,19 @@ func (x *watch) onRecord(n *Node) {
 
 // ballot counts an anchor's raw ballot, and holds the anchor to one for a slot,
 // over all of its lives (P7).
-func (x *watch) ballot(n *Node, s quorum.Subject) {
+func (x *watch) ballot(n *Node, epoch aweigh.Epoch, s quorum.Subject) {
 	w, who := x.w, n.number()
-	t := x.ballots[s]
+	if int(epoch) >= len(w.epochs) { // a liar's invention
+		return
+	}
+	t := x.ballots[said{epoch, s}]
 	if t == nil {
 		t = &tally{by: make(map[int]bool)}
-		x.ballots[s] = t
+		x.ballots[said{epoch, s}] = t
 	}
-	if !t.by[who] {
+	if weights := w.epochs[epoch].Roster.Weights; !t.by[who] && n.key != nil && weights.Of(n.key.Public().ID()) > 0 {
 		t.by[who] = true
-		weight := w.weight(n)
+		weight := weights.Of(n.key.Public().ID())
 		t.weight += weight
 		if t.least == 0 || weight < t.least {
 			t.least = weight
@@ -201,18 +217,18 @@ func (x *watch) ballot(n *Node, s quorum.Subject) {
 		if n.honest() {
 			t.honest += weight
 		}
-		if s.Kind == quorum.Finalize && t.weight >= w.rules.Finalize.Threshold(w.weights.Total()) {
-			x.highest = max(x.highest, s.View)
+		if s.Kind == quorum.Finalize && t.weight >= w.epochs[epoch].Policy.Rules.Finalize.Threshold(weights.Total()) {
+			x.highest[epoch] = max(x.highest[epoch], s.View)
 		}
 	}
 	if n.excused() {
 		return
 	}
 	for _, k := range []quorum.Kind{s.Kind, quorum.Nullify, quorum.Finalize} {
-		old, ok := x.signed[cast{who, s.View, k}]
+		old, ok := x.signed[cast{who, place{epoch, s.View}, k}]
 		w.holds(Ballots, n, !ok || !old.Conflicts(s), "signed %v and %v", old, s)
 	}
-	x.signed[cast{who, s.View, s.Kind}] = s
+	x.signed[cast{who, place{epoch, s.View}, s.Kind}] = s
 }
 
 // noted looks at what a machine says of itself.
@@ -228,8 +244,14 @@ func (x *watch) noted(n *Node, note node.Note) {
 	case node.Nullified:
 		w.log(n, "nullified", "view %d", note.View)
 		if !n.excused() {
-			x.nullified[note.View] = true
+			x.nullified[place{n.machine.Epoch().Number, note.View}] = true
 			x.reach("nullified view")
+		}
+	case node.EpochBegan:
+		e := note.Epoch
+		w.log(n, "epoch", "%d of %d anchors that weigh %d", e.Number, len(e.Roster.Anchors), e.Roster.Weights.Total())
+		if !n.excused() {
+			x.epoch(n, e)
 		}
 	case node.Faulted:
 		at := w.anchors[note.Proof.Anchor()]
@@ -263,6 +285,23 @@ func (x *watch) noted(n *Node, note node.Note) {
 	}
 }
 
+// epoch holds nodes to one roster and policy for an epoch.
+func (x *watch) epoch(n *Node, e *scope.Epoch) {
+	w := x.w
+	if int(e.Number) == len(w.epochs) {
+		w.enter(e)
+		x.reach("epoch change")
+		x.budget, x.faulty = w.rules.Mode.FaultBudget(w.weights.Total()), 0
+		for _, n := range w.Nodes {
+			if n.Face == 0 && !n.honest() {
+				x.faulty += w.weight(n)
+			}
+		}
+		return
+	}
+	w.holds(Rosters, n, int(e.Number) < len(w.epochs) && e.Domain() == w.epochs[e.Number].Domain(), "another roster or policy in epoch %d", e.Number)
+}
+
 // finalized holds a block that became final to agreement, and counts afresh the
 // ballots behind it.
 func (x *watch) finalized(n *Node, note node.Finalized) {
@@ -278,16 +317,21 @@ func (x *watch) finalized(n *Node, note node.Finalized) {
 	}
 	x.settle(n)
 	x.final[note.Height], x.finalAt[note.Height], x.lastFinal = note.Block, w.Now(), w.now
-	total := w.weights.Total()
-	need := w.rules.Finalize.Threshold(total)
-	w.holds(Certificates, n, x.highest >= note.View, "height %d is final, but the ballots signed for view %d or later do not weigh %d of %d",
+	if int(note.Epoch) >= len(w.epochs) {
+		w.breach(Rosters, n, "a block of epoch %d, which nobody began", note.Epoch)
+		return
+	}
+	e := w.epochs[note.Epoch]
+	total := e.Roster.Weights.Total()
+	need := e.Policy.Rules.Finalize.Threshold(total)
+	w.holds(Certificates, n, x.highest[note.Epoch] >= note.View, "height %d is final, but the ballots signed for view %d or later do not weigh %d of %d",
 		note.Height, note.View, need, total)
-	t := x.ballots[quorum.Subject{Kind: quorum.Finalize, View: note.View, Block: note.Block}]
+	t := x.ballots[said{note.Epoch, quorum.Subject{Kind: quorum.Finalize, View: note.View, Block: note.Block}}]
 	switch {
 	case t == nil || t.weight < need:
 		x.reach("chained finality")
 	default:
-		w.holds(Certificates, n, t.honest+x.budget >= need, "height %d is final by %d of honest weight, where %d to finalize less %d that may lie are %d",
+		w.holds(Certificates, n, t.honest+e.Policy.Rules.Mode.FaultBudget(total) >= need, "height %d is final by %d of honest weight, where %d to finalize less %d that may lie are %d",
 			note.Height, t.honest, need, x.budget, need-x.budget)
 		if t.weight-t.least < need {
 			x.reach("minimal certificate")

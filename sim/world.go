@@ -24,7 +24,8 @@ type World struct {
 	Nodes    []*Node // anchors, observers, then the second faces of those who run twice
 
 	network *node.Network
-	checker *node.Checker
+	verify  votes.Verifier
+	epochs  []*scope.Epoch // by number, as the first honest node to reach it says
 	weights quorum.Weights
 	rules   quorum.Rules
 	byPeer  map[node.Peer][]*Node
@@ -146,6 +147,7 @@ func (w *World) found(r *rand.Rand, memory *votes.Memory) error {
 	}
 	policy := scope.DefaultPolicy(mode)
 	policy.Limits.Anchors = max(policy.Limits.Anchors, n.Anchors)
+	policy.EpochBlocks, policy.EpochTime = uint64(n.EpochBlocks), n.EpochTime
 	if n.Finalize != 0 {
 		policy.Rules.Finalize = quorum.Rule{Num: uint64(n.Finalize), Den: million}
 	}
@@ -156,14 +158,25 @@ func (w *World) found(r *rand.Rand, memory *votes.Memory) error {
 	if w.network, err = node.NewNetwork(w.Genesis, memory.Verify); err != nil {
 		return err
 	}
-	w.checker = w.network.Checker()
-	w.weights = w.checker.Keyring.Weights()
+	first, err := w.Genesis.Epoch()
+	if err != nil {
+		return err
+	}
+	w.enter(first)
+	w.verify = memory.Verify
 	return nil
 }
 
 func (w *World) add(n *Node) {
 	w.Nodes = append(w.Nodes, n)
 	w.byPeer[n.Peer] = append(w.byPeer[n.Peer], n)
+}
+
+// enter makes an epoch known; the newest one's weights are those that faults and
+// liars reckon with.
+func (w *World) enter(e *scope.Epoch) {
+	w.epochs = append(w.epochs, e)
+	w.weights = e.Roster.Weights
 }
 
 // weight is that of a node's anchor.

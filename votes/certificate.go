@@ -33,7 +33,7 @@ func (c Certificate) Check(k *Keyring) error {
 	if c.Format != Format {
 		return fmt.Errorf("%w: certificate format %d, this program knows %d", ErrMalformed, c.Format, Format)
 	}
-	if err := k.domain.admits(c.Domain); err != nil {
+	if err := k.domain.Admits(c.Domain); err != nil {
 		return err
 	}
 	return k.CheckCertificate(c.Quorum())
