@@ -36,8 +36,11 @@ func (f Finality) Check(k *votes.Keyring) error {
 		return fmt.Errorf("%w: a certificate %d blocks away, at most %d are taken", ErrInvalid, len(f.Descendants), MaxDescendants)
 	}
 	last, hash := f.Header, f.Header.Hash()
-	if last.Format != Format || last.Domain() != k.Domain() {
-		return fmt.Errorf("%w: a block of another epoch: %s", ErrInvalid, last.Domain())
+	if last.Format != Format {
+		return fmt.Errorf("%w: block format %d, this program knows %d", ErrInvalid, last.Format, Format)
+	}
+	if err := k.Domain().Admits(last.Domain()); err != nil {
+		return fmt.Errorf("%w: the finality of a block: %w", ErrInvalid, err)
 	}
 	for i, h := range f.Descendants {
 		if h.Parent != hash || h.Height != last.Height+1 || h.Domain() != last.Domain() || h.Format != Format {

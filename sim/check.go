@@ -183,6 +183,8 @@ func (c *checker) network(n Network) {
 	if least := n.least(); n.Finalize != 0 {
 		c.need(n.Finalize >= least, "network.finalize", "%v is below %v, which mode %s asks for", n.Finalize, least, n.Mode)
 	}
+	c.within("network.epochblocks", n.EpochBlocks, 1, 1_000_000_000)
+	c.need(n.EpochTime >= time.Second, "network.epochtime", "%v is less than a second", n.EpochTime)
 	c.period("network.timing.view", n.Timing.View)
 	c.period("network.timing.maxview", n.Timing.MaxView)
 	c.period("network.timing.offer", n.Timing.Offer)

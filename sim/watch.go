@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -344,7 +345,8 @@ func (x *watch) refused(from, to *Node, f *frame, err error) {
 	if to.excused() {
 		return
 	}
-	x.w.holds(Acceptance, to, from.excused(), "an honest %s from %s is refused: %v", node.FrameKind(f.raw), from, err)
+	other := errors.Is(err, votes.ErrStale) || errors.Is(err, votes.ErrAhead) // of another epoch than the receiver's
+	x.w.holds(Acceptance, to, other || from.excused(), "an honest %s from %s is refused: %v", node.FrameKind(f.raw), from, err)
 	x.refusal[reason(err)]++
 	x.reach("refused frame")
 	x.w.say("%s refuses %s from %s: %v", to, describe(f), from, err)
