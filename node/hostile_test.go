@@ -80,7 +80,7 @@ func TestManySmallBundlesAtSomeAnchors(t *testing.T) {
 			}
 			n.step(t, i, events...)
 		}
-		n.settle(t, 20*time.Second)
+		n.settle(t, time.Minute)
 		for i, m := range n.machines {
 			if s := m.Status(); s.Head.Revision != many+1 || s.Pool != 0 {
 				t.Errorf("%s, node %d: revision %d, %d mutations wait", name, i, s.Head.Revision, s.Pool)

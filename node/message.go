@@ -293,6 +293,8 @@ func (c *Checker) offer(from Peer, body []byte) (Message, error) {
 		return nil, fmt.Errorf("%w: an offer", votes.ErrForeign)
 	} else if in.Domain.Scope != d.Scope {
 		return nil, fmt.Errorf("%w: an offer", votes.ErrOtherScope)
+	} else if in.Domain.Epoch == d.Epoch && in.Domain != d {
+		return nil, fmt.Errorf("%w: an offer under another roster or policy", votes.ErrStale)
 	} else if in.Domain != d { // it is heard for how far it is
 		in.Votes, in.Certificates = nil, nil
 	}

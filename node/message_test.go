@@ -195,6 +195,17 @@ func TestOtherNetworksAreRefused(t *testing.T) {
 	}
 }
 
+// ofNextEpoch reports whether a frame claims to be of epoch 1.
+func ofNextEpoch(f []byte) bool {
+	switch c, _ := node.Parse(f); c := c.(type) {
+	case votes.Ballot:
+		return c.Domain.Epoch == 1
+	case node.Announce:
+		return c.Header.Epoch == 1
+	}
+	return false
+}
+
 // TestForgedFramesAreRefused flips each byte of each kind of frame: what a
 // signature covers is refused, and nothing panics or changes what is final.
 func TestForgedFramesAreRefused(t *testing.T) {
@@ -211,6 +222,9 @@ func TestForgedFramesAreRefused(t *testing.T) {
 			msg, err := n.machines[1].Checker().Check(n.peers[2], bad)
 			if err == nil {
 				n.step(t, 1, node.Arrived{From: n.peers[2], Message: msg})
+				if ofNextEpoch(bad) {
+					continue // kept until it can be verified
+				}
 				if f[0] == 'b' || f[0] == 'v' || f[0] == 'n' {
 					t.Errorf("byte %d of a frame %q is covered by no signature", i, f[0])
 				}

@@ -119,7 +119,7 @@ func TestRefusalsAreSortedAndSaidOnce(t *testing.T) {
 	domain := n.roll.checker().Keyring.Domain()
 	foreign, stale := domain, domain
 	foreign.Network[0] ^= 1
-	stale.Epoch++
+	stale.Roster[0] ^= 1
 	want := [Refusals]uint64{}
 	push := func(class Refusal, f []byte) {
 		t.Helper()

@@ -31,7 +31,9 @@ const (
 func (m *Machine) gatherUntil() aweigh.Instant {
 	most := m.slotAt.Add(gatherMost)
 	path, _, ok := m.chain.path(m.slot.Parent)
-	if !ok || m.now >= most || m.pool.waiting == 0 {
+	due, err := m.chain.state.Due(m.now)
+	must.OK(err, "reading the tally")
+	if !ok || due || m.now >= most {
 		return 0
 	}
 	if slices.ContainsFunc(path, func(k *candidate) bool { return k.block.Len() > 0 }) {

@@ -15,7 +15,7 @@ func from(p Peer, n int) Arrived { return Arrived{From: p, Message: Ask{Round: u
 // TestOnePeerDoesNotFillTheIntake: a peer that floods waits, in number and in
 // bytes, and what others send is taken with the next batch all the same.
 func TestOnePeerDoesNotFillTheIntake(t *testing.T) {
-	in := newIntake(nil)
+	in := newIntake(rollOf(nil))
 	n := 0
 	for in.offer("flood", from("flood", n), 100) {
 		n++
@@ -29,7 +29,7 @@ func TestOnePeerDoesNotFillTheIntake(t *testing.T) {
 	if batch := in.take(nil, 4); batch[1].(Arrived).From != "quiet" {
 		t.Errorf("took %v", batch)
 	}
-	in = newIntake(nil)
+	in = newIntake(rollOf(nil))
 	for n = 0; in.offer("large", from("large", n), 1<<20); n++ {
 	}
 	if n != peerBytes>>20 {
@@ -136,7 +136,7 @@ func TestStrangersShareOneBudget(t *testing.T) {
 // TestAnswersAreOwed: whoever asks for blocks waits until what it got before is
 // within its rate.
 func TestAnswersAreOwed(t *testing.T) {
-	a := newAccounts(nil)
+	a := newAccounts(rollOf(nil))
 	question := frame(tagCatchUp, CatchUp{From: 1})
 	if d := a.wait("p", question); d > 0 {
 		t.Fatalf("the first question waits %v", d)

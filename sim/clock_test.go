@@ -53,7 +53,7 @@ func TestClockAnHourOffHarmsItsAnchorAlone(t *testing.T) {
 			took := w.writes(t, "during", count, w.Nodes[:3]...)
 			lost := time.Duration(w.Nodes[0].Status().View-view) - count
 			t.Logf("%v, seed %d: %d writes took %v, and %d views were lost", by, seed, count, took, lost)
-			if lost < 1 || took > 2*time.Second+lost*400*time.Millisecond {
+			if lost < 1 || took > 2*time.Second+lost*600*time.Millisecond {
 				t.Errorf("%v, seed %d: %d writes took %v, and %d views were lost", by, seed, count, took, lost)
 			}
 			if !w.Run(10*time.Second, func() bool { return off.Height == w.Nodes[0].Height }) {

@@ -108,7 +108,9 @@ func TestWhoBrokeAgreementIsNamed(t *testing.T) {
 // TestAnotherRosterIsSeen lets the watch expect another policy than the nodes have.
 func TestAnotherRosterIsSeen(t *testing.T) {
 	w := newWorld(t, Scenario{Network: Network{Anchors: 4}})
-	w.rules.Finalize.MinAnchors++
+	other := *w.epochs[0]
+	other.Policy.Rules.Finalize.MinAnchors++
+	w.epochs[0] = &other
 	if w.audit(); w.watch.verdicts[Rosters].Broken != 4 {
 		t.Fatalf("%d of 4 nodes seen with other rules", w.watch.verdicts[Rosters].Broken)
 	}

@@ -56,7 +56,7 @@ func splitTwins(t *testing.T, mode string, anchors int, seed uint64, masks ...in
 		Cast:   []Role{{Play: []string{"twins"}, Anchors: []int{anchors - 1}}},
 		Links:  Links{Model: "constant", Delay: time.Millisecond},
 		Load:   Load{Clients: 3, Writes: 9, Reads: 3, Give: 500 * time.Millisecond},
-		Stop:   6 * time.Second,
+		Stop:   9 * time.Second,
 		Expect: []string{"agreement"}, // to run to the end, or to a fork
 	}
 	w := newWorld(t, s)
@@ -71,7 +71,7 @@ func splitTwins(t *testing.T, mode string, anchors int, seed uint64, masks ...in
 				}
 			}
 		}
-		w.Run(1500*time.Millisecond, nil)
+		w.Run(3*time.Second, nil) // longer than an anchor listens, and a view takes
 		for _, c := range cut {
 			w.wires.block(c[0], c[1], false)
 		}
