@@ -32,7 +32,7 @@ func (m *Machine) begin(e *scope.Epoch) error {
 	}
 	m.peers = t.others(m.self)
 	m.engine = quorum.NewEngine(quorum.Config{
-		Self: m.self, Weights: m.roster.Weights, Rules: m.keyring.Rules(),
+		Self: m.self, Weights: m.roster.Weights, Leaders: e.Leaders(), Rules: m.keyring.Rules(),
 		Seed: e.Seed(), Root: e.Root, Timing: m.cfg.Timing,
 	})
 	m.attends = attends{}
