@@ -108,10 +108,22 @@ func (m *Machine) replay() {
 	frames := m.early.frames
 	m.early = early{}
 	for _, f := range frames {
-		msg, err := m.Checker().Check(f.from, f.frame)
-		if _, again := msg.(earlyFrame); err == nil && !again {
-			m.arrived(f.from, msg)
-		}
+		m.tooEarly(f.from, f.frame)
+	}
+}
+
+// tooEarly keeps a frame of the next epoch, or hears it if that has begun since
+// the frame was looked at.
+func (m *Machine) tooEarly(from Peer, f []byte) {
+	msg, err := m.Checker().Check(from, f)
+	_, still := msg.(earlyFrame)
+	if o, offer := msg.(offerIn); offer && o.early != nil {
+		still = true
+	}
+	if still {
+		m.early.keep(from, f)
+	} else if err == nil {
+		m.arrived(from, msg)
 	}
 }
 
