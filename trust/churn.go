@@ -1,5 +1,7 @@
 package trust
 
+import "slices"
+
 // steps is into how many parts the way from old weights to new ones is divided.
 const steps = 1 << 20
 
@@ -16,9 +18,10 @@ type way struct {
 // changes, allows. The caps come first: where the start breaks them, because
 // anchors were removed or caps became tighter, it goes on to the first point
 // that keeps them, whatever the sum. Caps are linear and the end keeps them, so
-// there is such a point, and from it on all do.
+// there is such a point, and from it on all do. Where none of the old anchors
+// is left, there is nothing to walk from, and the end is taken.
 func (y way) walk(budget uint64) []uint64 {
-	if change(y.from, y.to) <= budget {
+	if slices.Max(y.from) == 0 || change(y.from, y.to) <= budget {
 		return y.to
 	}
 	first := y.firstWithin()

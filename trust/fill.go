@@ -99,7 +99,9 @@ func (t *tank) pour(c caps, total uint64, weights []uint64) (sum uint64) {
 	lid := c.share.of(total)
 	room := c.sponsored.of(total)
 	for g, claims := range t.groups {
-		t.levels[g] = min(lid, level(claims, room))
+		if t.levels[g] = lid; c.sponsored.Num < c.sponsored.Den {
+			t.levels[g] = min(lid, level(claims, room))
+		}
 	}
 	for i, a := range t.claims {
 		weights[i] = min(a.raw, lid)
@@ -124,10 +126,16 @@ func level(claims []uint64, room uint64) uint64 {
 	return claims[len(claims)-1]
 }
 
-// capsOf are the caps that a policy sets for these claims. Where it allows one
-// sponsor's anchors so little that the others cannot make up the rest within
-// their own share, the cap of sponsors gives way, to the lowest thousandth with
-// which nobody without need falls below half of the lightest claim.
+// slack is by how many thousandths the cap of sponsors gives way beyond need.
+// Without it, weights would have to meet all caps at once, which whole numbers
+// seldom can.
+const slack = 50
+
+// capsOf are the caps that a policy sets for these claims, and the weights under
+// them. Where it allows one sponsor's anchors so little that the others cannot
+// make up the rest within their own share, the cap of sponsors gives way: to
+// slack above the lowest thousandth that leaves everyone else room for half of
+// the lightest claim.
 func capsOf(p Params, claims []claim) (caps, []uint64) {
 	c := caps{p.ShareOf(len(claims)), p.Sponsored}
 	lightest := claims[0].raw
@@ -157,7 +165,7 @@ func capsOf(p Params, claims []claim) (caps, []uint64) {
 			low = mid
 		}
 	}
-	c.sponsored = Ratio{Num: high, Den: MaxDen}
+	c.sponsored = Ratio{Num: min(high+slack, MaxDen), Den: MaxDen}
 	weights, _ := c.fill(claims)
 	return c, weights
 }
