@@ -80,7 +80,7 @@ func (y way) at(step uint64) ([]uint64, bool) {
 		w := from + (max(from, to)-from)*step/steps - (from-min(from, to))*step/steps
 		claims[i] = claim{max(w, 1), y.claims[i].group}
 	}
-	return y.caps.fill(claims)
+	return newTank(claims).fill(y.caps)
 }
 
 // change is the sum of all differences.
