@@ -27,7 +27,7 @@ func (y way) walk(budget uint64) []uint64 {
 	first := y.firstWithin()
 	best, ok := y.at(first)
 	if !ok {
-		return y.to
+		first, best = y.firstWhole(first)
 	}
 	if change(y.from, best) > budget {
 		return best
@@ -65,6 +65,21 @@ func (y way) firstWithin() uint64 {
 		}
 	}
 	return high
+}
+
+// firstWhole is a step beyond one that whole numbers cannot keep, which they can,
+// and its weights: where weights are a few units only, that may be the end.
+func (y way) firstWhole(low uint64) (uint64, []uint64) {
+	high, best := uint64(steps), y.to
+	for high-low > 1 {
+		mid := low + (high-low)/2
+		if w, ok := y.at(mid); ok {
+			high, best = mid, w
+		} else {
+			low = mid
+		}
+	}
+	return high, best
 }
 
 // at is the weights after a step, in whole numbers of at least 1, rounded toward

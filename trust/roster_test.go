@@ -37,8 +37,7 @@ func took(a aweigh.AnchorID, part uint32, e aweigh.Epoch) trust.Evidence {
 	return trust.Evidence{Anchor: a, Kind: trust.Attended, Epoch: e, Record: trust.Attendance{Blocks: 64, Timely: part}}
 }
 
-func standing(t testing.TB, l trust.Ledger, a aweigh.AnchorID) trust.Standing {
-	t.Helper()
+func standing(t interface{ Fatalf(string, ...any) }, l trust.Ledger, a aweigh.AnchorID) trust.Standing {
 	s, ok := l.Standing(a)
 	if !ok {
 		t.Fatalf("no standing of %s", a.Short())
