@@ -63,7 +63,10 @@ func someParams(t *rapid.T) Params {
 		return rapid.OneOf(rapid.Uint32Range(1, 100), rapid.Uint32Min(1)).Draw(t, name)
 	}
 	p.Decay, p.Absence, p.Whole = count("decay"), count("absence"), count("whole")
-	p.Gain = max(score("gain"), Score(uint32(MaxScore)/p.Decay))
+	p.Gain = score("gain")
+	if p.Decay <= uint32(MaxScore) {
+		p.Gain = max(p.Gain, (MaxScore+Score(p.Decay)-1)/Score(p.Decay)) // the least that Check takes
+	}
 	p.Rest, p.Lead, p.Idle = score("rest"), score("lead"), score("idle")
 	if err := p.Check(); err != nil {
 		t.Fatal(err)

@@ -153,7 +153,7 @@ func TestBadParametersAreRefused(t *testing.T) {
 		{"lead 1000001 is above", func(p *trust.Params) { p.Lead = trust.MaxScore + 1 }},
 		{"idle 1000001 is above", func(p *trust.Params) { p.Idle = trust.MaxScore + 1 }},
 		{"decay is 0", func(p *trust.Params) { p.Decay = 0 }},
-		{"decay 1/31 takes 32258 of a full score, more than gain 31250", func(p *trust.Params) { p.Decay = 31 }},
+		{"decay 1/31 takes up to 32259 of a full score, more than gain 31250", func(p *trust.Params) { p.Decay = 31 }},
 		{"absence is 0", func(p *trust.Params) { p.Absence = 0 }},
 		{"whole is 0", func(p *trust.Params) { p.Whole = 0 }},
 		{"surety is 0", func(p *trust.Params) { p.Surety = 0 }},

@@ -77,8 +77,8 @@ func (p Params) Check() error {
 			return bad("%s %d is above %d, which is full trust", s.field, s.score, MaxScore)
 		}
 	}
-	if most := uint64(MaxScore) / uint64(p.Decay); most > uint64(p.Gain) {
-		return bad("decay 1/%d takes %d of a full score, more than gain %d gives back; taking part in everything would lose trust",
+	if most := (uint64(MaxScore) + uint64(p.Decay) - 1) / uint64(p.Decay); most > uint64(p.Gain) && p.Decay <= uint32(MaxScore) {
+		return bad("decay 1/%d takes up to %d of a full score, more than gain %d gives back; taking part in everything would lose trust",
 			p.Decay, most, p.Gain)
 	}
 	if p.Share != (Ratio{}) {

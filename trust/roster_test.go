@@ -256,6 +256,19 @@ func TestRemovalIsImmediate(t *testing.T) {
 	}
 }
 
+// TestFirstWeightIsAtLeastOne: however little may change, whoever is past
+// probation decides with the others, and nothing else moves for it.
+func TestFirstWeightIsAtLeastOne(t *testing.T) {
+	p := trust.DefaultParams()
+	p.Probation, p.Churn = 0, trust.Ratio{Num: 1, Den: 1000}
+	l := founders(10).Apply(p, attested(named(0), 0), attested(named(1), 0), attested(named(3), 0), attested(named(4), 0))
+	before, _ := founders(10).Next(p, 0, quorum.Weights{})
+	after, err := l.Apply(p, admitted(ann, named(2), 0)).Next(p, 1, before)
+	if err != nil || after.Of(ann) != 1 || after.Of(named(0)) != 549 || after.Of(named(1)) != 549 {
+		t.Errorf("a first weight of %d, and %d and %d of 550; %v", after.Of(ann), after.Of(named(0)), after.Of(named(1)), err)
+	}
+}
+
 // TestSafetyCapsGoBeforeSmoothness: three equals become four, and then five lose
 // one. At once nobody may hold more than the cap of the new size, whatever
 // churn says; but the change goes no farther than that.
