@@ -35,9 +35,10 @@ type Params struct {
 	SuretyEpochs uint32 // for how many epochs after the admission
 }
 
-// DefaultParams let weights differ tenfold, so that however scores stand, a
+// DefaultParams let claims differ tenfold, so that however scores stand, a
 // quorum needs a fair number of heads as well: safety holds while fewer than
-// n/(2r+1) of n anchors lie, where r is Ceiling/Floor.
+// n/(2r+1) of n anchors lie, where r is Ceiling/Floor and nobody is held below
+// Floor by the cap of sponsors or on the way up from a first weight.
 func DefaultParams() Params {
 	return Params{
 		Floor: 100, Ceiling: 1_000, Initial: 100_000,
