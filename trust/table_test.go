@@ -141,7 +141,7 @@ func TestFillIsWaterFilling(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 2))
 	p := DefaultParams()
 	cut := 0
-	for range tables(t, 3_000) {
+	for range tables(t, 1_000) {
 		p.Floor = 100 * uint64(1+r.IntN(100_000))
 		p.Ceiling = p.Floor * uint64(1+r.IntN(20))
 		claims := aTable(r, p)
