@@ -106,6 +106,30 @@ func TestEvidenceAboutStrangersGivesNoStanding(t *testing.T) {
 	}
 }
 
+// TestEvidenceHasItsName: a hash for each, whatever the field in which it differs.
+func TestEvidenceHasItsName(t *testing.T) {
+	e := trust.Evidence{Anchor: ann, Kind: trust.Attended}
+	names := map[aweigh.Hash]bool{e.Hash(): true}
+	for _, change := range []func(*trust.Evidence){
+		func(e *trust.Evidence) { e.Anchor = bob },
+		func(e *trust.Evidence) { e.Kind = trust.Admitted },
+		func(e *trust.Evidence) { e.Score = 1 },
+		func(e *trust.Evidence) { e.Epoch = 1 },
+		func(e *trust.Evidence) { e.Height = 1 },
+		func(e *trust.Evidence) { e.Proof = bob },
+		func(e *trust.Evidence) { e.Record.Late = 1 },
+		func(e *trust.Evidence) { e.Sponsor = bob },
+	} {
+		other := e
+		change(&other)
+		if h := other.Hash(); names[h] || h != other.Hash() {
+			t.Errorf("%+v has the hash of another", other)
+		} else {
+			names[h] = true
+		}
+	}
+}
+
 func TestWeightLiesBetweenFloorAndCeiling(t *testing.T) {
 	p := trust.DefaultParams()
 	for score, want := range map[trust.Score]uint64{0: 100, 1: 100, 500_000: 550, 999_999: 999, trust.MaxScore: 1000} {

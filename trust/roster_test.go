@@ -300,6 +300,40 @@ func TestSafetyCapsGoBeforeSmoothness(t *testing.T) {
 	}
 }
 
+// TestSharesSayWhy looks at the words for each rule that can stand between a
+// score and a weight.
+func TestSharesSayWhy(t *testing.T) {
+	p := trust.DefaultParams()
+	bring := func(founding, more int) trust.Ledger {
+		l := founders(founding)
+		for i := range more {
+			l = l.Apply(p, admitted(named(100+i), named(0), 0), attested(named(100+i), 500_000))
+		}
+		return l
+	}
+	for _, c := range []struct {
+		ledger trust.Ledger
+		anchor aweigh.AnchorID
+		why    string
+	}{
+		{bring(4, 0), named(0), "score 500000"},
+		{bring(4, 0).Apply(p, attested(ann, 0), attested(named(1), trust.MaxScore)), named(1), "score 1000000, nobody holds more than 3/10"},
+		{bring(3, 0).Apply(p, attested(named(1), 0)), named(0), "score 500000, 3 anchors weigh the same"},
+		{bring(8, 8), named(101), "score 500000, one sponsor's anchors hold no more than 1/4"},
+		{bring(1, 10), named(101), "score 500000, one sponsor's anchors hold 850/1000, for want of others"},
+		{bring(8, 8).Apply(p, attested(named(101), trust.MaxScore)), named(0), "score 500000"},
+	} {
+		_, shares, err := c.ledger.NextExplained(p, 9, quorum.Weights{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := slices.IndexFunc(shares, func(s trust.Share) bool { return s.Anchor == c.anchor })
+		if at < 0 || shares[at].Why != c.why {
+			t.Errorf("%+v, want %q", shares[at], c.why)
+		}
+	}
+}
+
 func TestFewest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		weights := rapid.SliceOfN(rapid.Uint64Range(1, 9), 0, 8).Draw(t, "weights")

@@ -310,3 +310,26 @@ func TestWalkGoesAsFarAsItMay(t *testing.T) {
 		}
 	}
 }
+
+// TestCoarseWeightsGoAsNearAsTheyCan: where weights are a few units, the first
+// point within the caps may have no whole numbers near it that are.
+func TestCoarseWeightsGoAsNearAsTheyCan(t *testing.T) {
+	y := way{caps: caps{Ratio{Num: 1, Den: 5}, Ratio{Num: 85, Den: 100}}}
+	for i := range 20 {
+		from, to, group := uint64(13), uint64(67), 0
+		switch i {
+		case 4:
+			from, to, group = 61, 236, -1
+		case 13:
+			from = 0
+		}
+		y.claims, y.from, y.to = append(y.claims, claim{group: group}), append(y.from, from), append(y.to, to)
+	}
+	if _, ok := y.at(y.firstWithin()); ok || !y.caps.hold(y.claims, y.to) {
+		t.Fatal("whole numbers serve at once: this shows nothing")
+	}
+	got := y.walk(30)
+	if n := change(y.from, got); !holdsExactly(y.caps, y.claims, got) || n > 150 {
+		t.Errorf("%v, which changes %d of %d", got, n, change(y.from, y.to))
+	}
+}
