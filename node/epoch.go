@@ -32,7 +32,7 @@ func (m *Machine) begin(e *scope.Epoch) error {
 	}
 	m.peers = t.others(m.self)
 	m.engine = quorum.NewEngine(quorum.Config{
-		Self: m.self, Weights: m.roster.Weights, Rules: m.keyring.Rules(),
+		Self: m.self, Weights: m.roster.Weights, Leaders: e.Leaders(), Rules: m.keyring.Rules(),
 		Seed: e.Seed(), Root: e.Root, Timing: m.cfg.Timing,
 	})
 	m.attends = attends{}
@@ -108,10 +108,22 @@ func (m *Machine) replay() {
 	frames := m.early.frames
 	m.early = early{}
 	for _, f := range frames {
-		msg, err := m.Checker().Check(f.from, f.frame)
-		if _, again := msg.(earlyFrame); err == nil && !again {
-			m.arrived(f.from, msg)
-		}
+		m.tooEarly(f.from, f.frame)
+	}
+}
+
+// tooEarly keeps a frame of the next epoch, or hears it if that has begun since
+// the frame was looked at.
+func (m *Machine) tooEarly(from Peer, f []byte) {
+	msg, err := m.Checker().Check(from, f)
+	_, still := msg.(earlyFrame)
+	if o, offer := msg.(offerIn); offer && o.early != nil {
+		still = true
+	}
+	if still {
+		m.early.keep(from, f)
+	} else if err == nil {
+		m.arrived(from, msg)
 	}
 }
 

@@ -259,7 +259,7 @@ func (m *Machine) arrived(from Peer, msg Message) {
 	case aheadIn:
 		m.hinted()
 	case earlyFrame:
-		m.early.keep(from, msg)
+		m.tooEarly(from, msg)
 	case ballotIn:
 		if msg.ballot.Domain() == m.keyring.Domain() { // it was checked in an epoch that may be over
 			m.ballot(&msg)
