@@ -52,7 +52,7 @@ func (m *Machine) succeed(e *scope.Epoch) {
 	wanted := m.listen.wanted
 	must.OK(m.begin(e), "beginning an epoch")
 
-	m.listen = listening{over: sure, wanted: wanted, epoch: m.listen.epoch}
+	m.listen = listening{over: sure, wanted: wanted, once: m.listen.once, epoch: m.listen.epoch}
 	m.reportedLost = false
 	clear(m.silent)
 	m.wants, m.checks, m.inputs = wants{}, nil, m.inputs[:0]

@@ -14,7 +14,8 @@ import (
 // without signing, so anchors that start together do not wait for each other.
 type listening struct {
 	over   bool
-	epoch  aweigh.Epoch                      // in which this life, or the last time that it listened, began
+	once   bool                              // it was over once, in this life
+	epoch  aweigh.Epoch                      // in which that was
 	since  aweigh.View                       // nothing new is signed below; set when over
 	heard  map[aweigh.AnchorID]aweigh.Height // what each said first in this life
 	wanted bool                              // there is something to sign, or to answer
@@ -97,7 +98,10 @@ func (l *listening) end(m *Machine) bool {
 	if l.over || !l.enough(m) {
 		return false
 	}
-	l.over, l.at, l.since, l.epoch = true, 0, m.engine.View(), m.term.epoch.Number
+	l.over, l.at, l.since = true, 0, m.engine.View()
+	if !l.once {
+		l.once, l.epoch = true, m.term.epoch.Number
+	}
 	if !m.guard.Lost() {
 		m.note(Listened{View: l.since})
 	}
