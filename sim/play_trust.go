@@ -176,7 +176,7 @@ func (x *usurp) forge(l *liar, at aweigh.Epoch) (*scope.Block, scope.Finality) {
 	terms := scope.Terms{Policy: e.Policy}
 	for _, a := range e.Roster.Anchors {
 		if l.friend(l.w.Nodes[l.w.anchors[a.Key.ID()]]) {
-			terms.Anchors, terms.Weights = append(terms.Anchors, a), append(terms.Weights, 1)
+			terms.Anchors, terms.Weights, terms.Rests = append(terms.Anchors, a), append(terms.Weights, 1), append(terms.Rests, false)
 		}
 	}
 	history := node.History{Reader: l.n.Disk, Scope: l.w.Genesis.Hash()}
@@ -201,4 +201,28 @@ func (x *usurp) forge(l *liar, at aweigh.Epoch) (*scope.Block, scope.Finality) {
 	}
 	must.Hold(b.Header.Height == e.Start+1, "the first block of epoch %d stands at height %d", at, b.Header.Height)
 	return b, scope.Finality{Header: b.Header, Certificate: c}
+}
+
+// shirk keeps its ballots to finalize to itself: it follows, leads, and lets the
+// others decide.
+type shirk struct{ plain }
+
+func (*shirk) bend(l *liar, out []parcel) []parcel {
+	own := l.n.key.Public().ID()
+	for i, x := range out {
+		if o, ok := x.frame.open().(node.Offer); ok {
+			o.Votes = slices.DeleteFunc(slices.Clone(o.Votes), func(v node.OfferedVote) bool {
+				return v.Signature.Anchor == own && v.Subject.Kind == quorum.Finalize
+			})
+			out[i].frame = &frame{raw: node.Frame(o)}
+		}
+	}
+	return slices.DeleteFunc(out, func(x parcel) bool {
+		b, ok := x.frame.open().(votes.Ballot)
+		if !ok || b.Subject.Kind != quorum.Finalize {
+			return false
+		}
+		l.told("shirk", "%s does not get %s", x.to, describe(x.frame))
+		return true
+	})
 }
