@@ -203,26 +203,30 @@ func (x *usurp) forge(l *liar, at aweigh.Epoch) (*scope.Block, scope.Finality) {
 	return b, scope.Finality{Header: b.Header, Certificate: c}
 }
 
-// shirk keeps its ballots to finalize to itself: it follows, leads, and lets the
-// others decide.
+// shirk keeps its ballots to finalize to itself, and certificates that hold them:
+// it follows, leads, and lets the others decide.
 type shirk struct{ plain }
 
 func (*shirk) bend(l *liar, out []parcel) []parcel {
 	own := l.n.key.Public().ID()
-	for i, x := range out {
-		if o, ok := x.frame.open().(node.Offer); ok {
-			o.Votes = slices.DeleteFunc(slices.Clone(o.Votes), func(v node.OfferedVote) bool {
-				return v.Signature.Anchor == own && v.Subject.Kind == quorum.Finalize
-			})
-			out[i].frame = &frame{raw: node.Frame(o)}
-		}
+	mine := func(c quorum.Certificate) bool {
+		return c.Subject.Kind == quorum.Finalize && slices.ContainsFunc(c.Signatures, func(s quorum.Signature) bool { return s.Anchor == own })
 	}
 	return slices.DeleteFunc(out, func(x parcel) bool {
-		b, ok := x.frame.open().(votes.Ballot)
-		if !ok || b.Subject.Kind != quorum.Finalize {
-			return false
+		hides := false
+		switch c := x.frame.open().(type) {
+		case votes.Ballot:
+			hides = c.Subject.Kind == quorum.Finalize
+		case node.Announce:
+			hides = mine(c.Certificate)
+		case node.Offer:
+			hides = slices.ContainsFunc(c.Certificates, mine) || slices.ContainsFunc(c.Votes, func(v node.OfferedVote) bool {
+				return v.Signature.Anchor == own && v.Subject.Kind == quorum.Finalize
+			})
 		}
-		l.told("shirk", "%s does not get %s", x.to, describe(x.frame))
-		return true
+		if hides {
+			l.told("shirk", "%s does not get %s", x.to, describe(x.frame))
+		}
+		return hides
 	})
 }

@@ -81,12 +81,13 @@ var trustPlays = []struct {
 		return above(last(r).share(), first(r).share()*2/3)
 	}},
 	{"on-off-trust", func(r *Result) string {
+		low, _ := honestScores(r)
 		for n := 7; n < 9; n++ {
-			if s := last(r).seat(n).Score; s > 520_000 || s < 380_000 {
-				return fmt.Sprintf("liar %d, who lies above 450000, has a score of %d", n, s)
+			if s := last(r).seat(n).Score; s > low {
+				return fmt.Sprintf("liar %d has a score of %d, and no honest anchor has less than %d", n, s, low)
 			}
 		}
-		return above(last(r).share(), first(r).share()-10_000)
+		return above(last(r).share(), first(r).share()-5_000)
 	}},
 	{"on-off-schedule", func(r *Result) string {
 		return above(last(r).share(), first(r).share()-5_000)
@@ -123,7 +124,7 @@ var trustPlays = []struct {
 		for _, e := range r.Epochs {
 			low = min(low, e.seat(3).Score)
 		}
-		if low < trust.DefaultParams().Rest || low > 580_000 || now < low+20_000 || !last(r).seat(3).Seated {
+		if low < trust.DefaultParams().Rest || low > 590_000 || now < low+20_000 || !last(r).seat(3).Seated {
 			return fmt.Sprintf("who was away fell from 600000 to %d, and has %d now", low, now)
 		}
 		return ""
