@@ -150,7 +150,6 @@ func (m *Machine) restore() error {
 	if err := m.begin(e); err != nil {
 		return err
 	}
-	m.listen.epoch = e.Number
 	certs, err := m.storedCertificates()
 	if err != nil {
 		return err
