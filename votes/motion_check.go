@@ -89,6 +89,14 @@ func CheckMotionBallot(b MotionBallot, network aweigh.NetworkID, scope aweigh.Sc
 	return CheckedMotionBallot{b}, nil
 }
 
+// StoredMotionBallot reads a ballot that was checked before it was stored, or
+// before it became final in a block. Nothing is verified here; do not give it
+// what came from a peer. Errors wrap ErrMalformed.
+func StoredMotionBallot(data []byte) (CheckedMotionBallot, error) {
+	b, err := DecodeMotionBallot(data)
+	return CheckedMotionBallot{b}, err
+}
+
 // Admissible says whether the ballot could count in a scope of a network, if
 // its signature holds and its voter may vote. It costs next to nothing. The
 // error wraps ErrMalformed, ErrForeign or ErrOtherScope.
