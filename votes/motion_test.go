@@ -368,6 +368,55 @@ func TestMotionBallotsBearNoChange(t *testing.T) {
 	}
 }
 
+// TestMotionBallotsHaveOneForm puts ballots together in other ways that COSE and
+// CBOR allow, or that say one thing twice.
+func TestMotionBallotsHaveOneForm(t *testing.T) {
+	b := motionBallot(t, keyOf(t, Ed25519, 1), vote(7, Approve), "")
+	type parts struct {
+		tag, protected, unprotected, payload, signature []byte
+	}
+	build := func(p parts) []byte {
+		raw := appendHead(slices.Clone(p.tag), majorArray, 4)
+		raw = append(appendBytes(raw, p.protected), p.unprotected...)
+		return appendBytes(appendBytes(raw, p.payload), p.signature)
+	}
+	whole := parts{[]byte{tagSign1}, b.appendProtected(nil), []byte{0xa0}, b.appendPayload(nil), b.Signature}
+	if !bytes.Equal(build(whole), b.Encode()) {
+		t.Fatal("the test builds something else")
+	}
+	other := b
+	other.Voter = fill(9)
+	unsorted := appendHead(nil, majorMap, 3)
+	unsorted = append(append(unsorted, labelKeyID), appendHash(nil, &b.Voter)...)
+	unsorted = append(append(unsorted, labelAlgorithm), appendHead(nil, majorNegative, 7)...)
+	unsorted = appendText(append(unsorted, labelContentType), MotionContentType)
+	for name, change := range map[string]func(*parts){
+		"no tag":                       func(p *parts) { p.tag = nil },
+		"another tag":                  func(p *parts) { p.tag[0]++ },
+		"a long tag":                   func(p *parts) { p.tag = []byte{0xd8, 18} },
+		"kid of another voter":         func(p *parts) { p.protected = other.appendProtected(nil) },
+		"more in the protected header": func(p *parts) { p.protected = append(p.protected, 0) },
+		"unsorted header":              func(p *parts) { p.protected = unsorted },
+		"no header":                    func(p *parts) { p.protected = nil },
+		"a header beside":              func(p *parts) { p.unprotected = []byte{0xa1, 0x04, 0x40} },
+		"an empty comment":             func(p *parts) { p.unprotected = appendText(appendText([]byte{0xa1}, labelComment), "") },
+		"a comment as bytes":           func(p *parts) { p.unprotected = appendBytes(appendText([]byte{0xa1}, labelComment), []byte("x")) },
+		"an endless map":               func(p *parts) { p.unprotected = []byte{0xbf, 0xff} },
+		"more in the payload":          func(p *parts) { p.payload = append(p.payload, 0) },
+		"less in the payload":          func(p *parts) { p.payload = p.payload[:len(p.payload)-1] },
+		"no payload":                   func(p *parts) { p.payload = nil },
+		"another format":               func(p *parts) { p.payload[1]++ },
+		"no signature":                 func(p *parts) { p.signature = nil },
+	} {
+		p := whole
+		p.tag, p.protected, p.payload = slices.Clone(p.tag), slices.Clone(p.protected), slices.Clone(p.payload)
+		change(&p)
+		if _, err := DecodeMotionBallot(build(p)); !errors.Is(err, ErrMalformed) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func FuzzDecodeMotionBallot(f *testing.F) {
 	for _, name := range schemes {
 		for _, comment := range []string{"", "yes"} {
