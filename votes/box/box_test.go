@@ -17,9 +17,9 @@ import (
 	"github.com/aweigh/aweigh/votes/reconcile"
 )
 
-var network, scope = hash("network"), hash("scope")
+var network, scope = sumOf("network"), sumOf("scope")
 
-func hash(s string) aweigh.Hash { return aweigh.Sum([]byte(s)) }
+func sumOf(s string) aweigh.Hash { return aweigh.Sum([]byte(s)) }
 
 func motionID(n int) votes.MotionID {
 	return aweigh.Sum(binary.BigEndian.AppendUint32([]byte("motion"), uint32(n)))
@@ -187,8 +187,8 @@ func TestBallotsAreRefusedForAReason(t *testing.T) {
 		want Outcome
 		err  error
 	}{
-		{"foreign", bend(func(b *votes.MotionBallot) { b.Network = hash("x") }), 0, votes.ErrForeign},
-		{"other scope", bend(func(b *votes.MotionBallot) { b.Scope = hash("x") }), 0, votes.ErrOtherScope},
+		{"foreign", bend(func(b *votes.MotionBallot) { b.Network = sumOf("x") }), 0, votes.ErrForeign},
+		{"other scope", bend(func(b *votes.MotionBallot) { b.Scope = sumOf("x") }), 0, votes.ErrOtherScope},
 		{"forged", bend(func(b *votes.MotionBallot) { b.Signature = make([]byte, 64) }), 0, votes.ErrForged},
 		{"malformed", bend(func(b *votes.MotionBallot) { b.Choice = 0 }), 0, votes.ErrMalformed},
 		{"unknown voter", p.ballot(t, 2, 1, yes), 0, votes.ErrStranger},
@@ -384,13 +384,13 @@ func TestDamagedBoxesDoNotOpen(t *testing.T) {
 	for name, op := range map[string]kv.Op{
 		"a key too long":  kv.Set(append(s.box.indexKey(b.ID()), 0), make([]byte, 65)),
 		"a short value":   kv.Set(s.box.indexKey(b.ID()), make([]byte, 64)),
-		"another ballot":  kv.Set(s.box.indexKey(hash("x")), make([]byte, 65)),
+		"another ballot":  kv.Set(s.box.indexKey(sumOf("x")), make([]byte, 65)),
 		"another network": {},
 	} {
 		disk := kv.NewOverlay(s.disk)
 		net := network
 		if op.Key == nil {
-			net = hash("other")
+			net = sumOf("other")
 		} else {
 			disk.Apply(op)
 		}
@@ -456,7 +456,7 @@ func TestBoxesThatMeetAreTheirUnion(t *testing.T) {
 		}
 	}
 	other := newShip(t, p, Limits{})
-	other.box.scope = hash("another")
+	other.box.scope = sumOf("another")
 	_, hello := reconcile.Initiate(other.box.Side(other.disk), reconcile.Salt{})
 	if _, _, _, err := reconcile.Respond(all.box.Side(all.disk)).Step(hello); !errors.Is(err, reconcile.ErrTopic) {
 		t.Errorf("boxes of two scopes: %v", err)
