@@ -90,7 +90,7 @@ func CommentOf(comment string) aweigh.Hash {
 // and voter, and of nothing else. A voter may sign one choice many times, with
 // other comments and (a liar) other signatures: all of these are one ballot, so
 // that a voter has at most two on a motion, and two are an equivocation (P33).
-func (b *MotionBallot) ID() aweigh.Hash { return b.MotionVote.ID(b.Voter) }
+func (b MotionBallot) ID() aweigh.Hash { return b.MotionVote.ID(b.Voter) }
 
 // ID is the identity of the ballot with which a voter says v.
 func (v MotionVote) ID(voter aweigh.Hash) aweigh.Hash {

@@ -100,7 +100,7 @@ func StoredMotionBallot(data []byte) (CheckedMotionBallot, error) {
 // Admissible says whether the ballot could count in a scope of a network, if
 // its signature holds and its voter may vote. It costs next to nothing. The
 // error wraps ErrMalformed, ErrForeign or ErrOtherScope.
-func (b *MotionBallot) Admissible(network aweigh.NetworkID, scope aweigh.ScopeID) error {
+func (b MotionBallot) Admissible(network aweigh.NetworkID, scope aweigh.ScopeID) error {
 	switch err := b.valid(); {
 	case err != nil:
 		return err

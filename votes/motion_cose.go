@@ -94,7 +94,7 @@ func (b *MotionBallot) appendPayload(buf []byte) []byte {
 // SigningBytes is what the voter signs: the Sig_structure of RFC 9052, section
 // 4.4, without external data. It begins with a byte that no Context begins
 // with, so it needs none.
-func (b *MotionBallot) SigningBytes() []byte {
+func (b MotionBallot) SigningBytes() []byte {
 	var room [256]byte
 	buf := appendHead(make([]byte, 0, 384), majorArray, 4)
 	buf = appendText(buf, sigStructure)
@@ -104,7 +104,7 @@ func (b *MotionBallot) SigningBytes() []byte {
 }
 
 // Encode is the canonical encoding.
-func (b *MotionBallot) Encode() []byte {
+func (b MotionBallot) Encode() []byte {
 	var room [256]byte
 	buf := append(make([]byte, 0, 320+len(b.Comment)+len(b.Signature)), tagSign1)
 	buf = appendHead(buf, majorArray, 4)

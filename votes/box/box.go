@@ -135,7 +135,7 @@ func (b *Box) Side(r kv.Reader) reconcile.Side {
 // Examine says, without looking at the signature, whether the box would take a
 // ballot; known is set if it has it already. It is cheap: ask before verifying.
 // Errors are those of Offer.
-func (b *Box) Examine(v *votes.MotionBallot, m Motion) (known bool, err error) {
+func (b *Box) Examine(v votes.MotionBallot, m Motion) (known bool, err error) {
 	if err := v.Admissible(b.network, b.scope); err != nil {
 		return false, err
 	}
@@ -174,7 +174,7 @@ func (b *Box) isEarly(id votes.MotionID, s State) bool {
 // error wraps ErrClosed, ErrFull or ErrVoterFull, or one of those of
 // votes.CheckMotionBallot, and leaves the box as it was.
 func (b *Box) Offer(v votes.MotionBallot, m Motion, verify votes.Verifier) (Outcome, []kv.Op, error) {
-	if known, err := b.Examine(&v, m); err != nil {
+	if known, err := b.Examine(v, m); err != nil {
 		return 0, nil, err
 	} else if known {
 		return Repeated, nil, nil
@@ -189,7 +189,7 @@ func (b *Box) Offer(v votes.MotionBallot, m Motion, verify votes.Verifier) (Outc
 // Add adds a ballot that was checked. Otherwise it is like Offer.
 func (b *Box) Add(c votes.CheckedMotionBallot, m Motion) (Outcome, []kv.Op, error) {
 	v := c.Ballot()
-	known, err := b.Examine(&v, m)
+	known, err := b.Examine(v, m)
 	switch {
 	case err != nil:
 		return 0, nil, err
