@@ -84,7 +84,11 @@ func BenchmarkMotionBallot(b *testing.B) {
 	for _, name := range schemes {
 		k := keyOf(b, name, 1)
 		ballot := motionBallot(b, k, vote(7, Approve), "")
-		raw, who := ballot.Encode(), votersOf(k)
+		raw := ballot.Encode()
+		who, err := NewKeySet(k.Public())
+		if err != nil {
+			b.Fatal(err)
+		}
 		b.Run(name+"/decode", func(b *testing.B) {
 			b.SetBytes(int64(len(raw)))
 			for b.Loop() {

@@ -50,7 +50,7 @@ func SignMotionBallot(s Signer, v MotionVote, comment string) (MotionBallot, err
 	return b, nil
 }
 
-// Voters knows the keys of those who may vote. A Keyring does.
+// Voters knows the keys of those who may vote. A KeySet and a Keyring do.
 type Voters interface {
 	// Key is the key whose ID is voter, if that may vote.
 	Key(voter aweigh.Hash) (PublicKey, bool)
@@ -80,10 +80,7 @@ func CheckMotionBallot(b MotionBallot, network aweigh.NetworkID, scope aweigh.Sc
 	} else if algorithm != b.Algorithm {
 		return CheckedMotionBallot{}, fmt.Errorf("%w: COSE algorithm %d for a key of %s", ErrForged, b.Algorithm, key.Scheme)
 	}
-	if verify == nil {
-		verify = Verify
-	}
-	if err := verify(key, ContextCOSE, b.SigningBytes(), b.Signature); err != nil {
+	if err := b.signedBy(key, voters, verify); err != nil {
 		return CheckedMotionBallot{}, fmt.Errorf("%s: %w", b, err)
 	}
 	return CheckedMotionBallot{b}, nil

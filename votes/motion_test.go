@@ -63,8 +63,14 @@ func TestMotionBallotsOfVotersAreAccepted(t *testing.T) {
 			if err != nil || !bytes.Equal(back.Encode(), b.Encode()) || back.Comment != comment {
 				t.Fatalf("%s: %v comes back as %v: %v", name, b, back, err)
 			}
-			if err := check(back, votersOf(k)); err != nil {
+			set, err := NewKeySet(k.Public())
+			if err != nil {
 				t.Fatal(err)
+			}
+			for _, v := range []Voters{votersOf(k), set, newWorld(t, name, 1)} {
+				if err := check(back, v); err != nil {
+					t.Fatal(err)
+				}
 			}
 			if err := check(back.WithoutComment(), votersOf(k)); err != nil {
 				t.Fatalf("without its comment: %v", err)
@@ -117,11 +123,26 @@ func TestMotionBallotsAreRefusedByConsequence(t *testing.T) {
 	} {
 		b := good
 		c.change(&b)
-		if err := check(b, votersOf(k, other)); !errors.Is(err, c.want) {
-			t.Errorf("%s: %v, want %v", c.name, err, c.want)
+		set, err := NewKeySet(k.Public(), other.Public(), k.Public())
+		if err != nil {
+			t.Fatal(err)
+		}
+		memo := NewMemory(Verify, 9)
+		for i, err := range []error{
+			check(b, votersOf(k, other)), check(b, set), check(b, newWorld(t, Ed25519, 2)),
+			second(CheckMotionBallot(b, home.Network, home.Scope, set, memo.Verify)),
+		} {
+			if !errors.Is(err, c.want) {
+				t.Errorf("%s, keys %d: %v, want %v", c.name, i, err, c.want)
+			}
 		}
 	}
+	if _, err := NewKeySet(PublicKey{Scheme: Ed25519}); !errors.Is(err, ErrKey) {
+		t.Errorf("a bad key: %v", err)
+	}
 }
+
+func second(_ CheckedMotionBallot, err error) error { return err }
 
 // What one key signs as a motion ballot passes for nothing else, nor the reverse.
 func TestMotionBallotsAreOfTheirOwnKind(t *testing.T) {
