@@ -102,10 +102,10 @@ func (f *fleet) meet(t testing.TB) (c cost) {
 }
 
 // TestAMillionBallotsReconcile: what docs/performance.md says of two boxes of
-// 1,000,000 ballots that differ in 1,000. It takes a minute and 3 GiB.
+// 1,000,000 ballots that differ in 1,000. It takes half a minute and 2 GiB.
 func TestAMillionBallotsReconcile(t *testing.T) {
 	if os.Getenv("AWEIGH_MILLION") == "" {
-		t.Skip("set AWEIGH_MILLION=1; it takes a minute and 3 GiB of memory")
+		t.Skip("set AWEIGH_MILLION=1; it takes half a minute and 2 GiB of memory")
 	}
 	f := newFleet(t, 1_000_000, 1000)
 	f.a.box, f.b.box = nil, nil
