@@ -191,7 +191,7 @@ func (m *Machine) unrecorded(s *scope.State) (all []scope.Attended) {
 // changes no outcome.
 func (m *Machine) partake(h *scope.Header, hash aweigh.Hash) {
 	s := quorum.Subject{Kind: quorum.Finalize, View: h.View, Block: hash}
-	if m.guard == nil || !m.listen.over || h.View < m.listen.since || m.sync.at != 0 || !m.guard.May(s) {
+	if m.sync.at != 0 || !m.speaks() || h.View < m.listen.since || !m.guard.May(s) {
 		return
 	}
 	b, ops, err := m.guard.Sign(s)
