@@ -248,7 +248,7 @@ func (m *Machine) arrived(from Peer, msg Message) {
 	}
 	switch msg := msg.(type) {
 	case bundleIn:
-		if err := m.admit(msg.bundle, false); err != nil {
+		if err := m.admit(msg.bundle, from); err != nil {
 			m.note(dropped(from, err))
 		}
 	case ballotIn:

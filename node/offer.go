@@ -76,7 +76,7 @@ func (m *Machine) offered(from Peer, o offerIn) {
 	}
 	height := m.chain.state.Height()
 	behind := o.View < m.engine.View() || o.Final < m.engine.Final() || o.Height < height
-	if behind && !o.Answer && m.helped.may(from, m.now) {
+	if behind && !o.Answer && m.helped.may(from, m.now, helpGap) {
 		holds := m.engine.Holdings()
 		if o.View == 0 { // it listens: for what it signed itself above all
 			holds.Votes = append(holds.Votes, m.engine.Cast(m.anchors[from])...)
@@ -95,11 +95,11 @@ func (m *Machine) offered(from Peer, o offerIn) {
 // lastHelp is when each peer was last answered at length.
 type lastHelp map[Peer]aweigh.Instant
 
-// may reports whether a peer may be answered now, and notes that it is. One kind
+// may reports whether a peer may be answered now, gap after the last time, and notes that it is. One kind
 // of help has a lastHelp of its own: a peer that learns by one answer that it is
 // behind asks for blocks at once.
-func (l lastHelp) may(p Peer, now aweigh.Instant) bool {
-	if last, ok := l[p]; ok && now.Sub(last) < helpGap {
+func (l lastHelp) may(p Peer, now aweigh.Instant, gap time.Duration) bool {
+	if last, ok := l[p]; ok && now.Sub(last) < gap {
 		return false
 	}
 	if len(l) >= maxHelped {

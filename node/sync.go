@@ -2,6 +2,7 @@ package node
 
 import (
 	"errors"
+	"time"
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
@@ -73,6 +74,10 @@ func (s *catchUp) due(m *Machine) {
 // maxBlocks bounds the blocks in one answer: their finality is verified one by one.
 const maxBlocks = 256
 
+// blocksGap is the least time between two answers with blocks to one peer: less
+// than it takes to verify them. They are read while consensus waits.
+const blocksGap = 50 * time.Millisecond
+
 // serveCatchUp sends final blocks from a height on, as many as fit in a reply,
 // each with its finalization where it has one. It ends with one that has.
 func (m *Machine) serveCatchUp(to Peer, ask CatchUp) {
@@ -81,7 +86,7 @@ func (m *Machine) serveCatchUp(to Peer, ask CatchUp) {
 	if ask.From == 0 {
 		return
 	}
-	if ask.From > head || !m.served.may(to, m.now) { // nothing to give, or not yet: the asker shall not wait for it
+	if ask.From > head || !m.served.may(to, m.now, blocksGap) { // nothing to give, or not yet: the asker shall not wait for it
 		m.send(to, tagBlocks, msg)
 		return
 	}
