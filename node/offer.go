@@ -76,7 +76,7 @@ func (m *Machine) offered(from Peer, o offerIn) {
 	}
 	height := m.chain.state.Height()
 	behind := o.View < m.engine.View() || o.Final < m.engine.Final() || o.Height < height
-	if behind && !o.Answer && m.helped.may(from, m.now, helpGap) {
+	if behind && !o.Answer && m.helped.may(from, m.now) {
 		holds := m.engine.Holdings()
 		if o.View == 0 { // it listens: for what it signed itself above all
 			holds.Votes = append(holds.Votes, m.engine.Cast(m.anchors[from])...)
@@ -92,24 +92,24 @@ func (m *Machine) offered(from Peer, o offerIn) {
 	}
 }
 
-// lastHelp is when each peer was last answered at length.
-type lastHelp map[Peer]aweigh.Instant
+// nextHelp is when each peer may be answered at length again.
+type nextHelp map[Peer]aweigh.Instant
 
-// may reports whether a peer may be answered now, gap after the last time, and notes that it is. One kind
-// of help has a lastHelp of its own: a peer that learns by one answer that it is
+// may reports whether a peer may be answered now, and notes that it is. One kind
+// of help has a nextHelp of its own: a peer that learns by one answer that it is
 // behind asks for blocks at once.
-func (l lastHelp) may(p Peer, now aweigh.Instant, gap time.Duration) bool {
-	if last, ok := l[p]; ok && now.Sub(last) < gap {
+func (l nextHelp) may(p Peer, now aweigh.Instant) bool {
+	if now < l[p] {
 		return false
 	}
 	if len(l) >= maxHelped {
 		clear(l)
 	}
-	l[p] = now
+	l[p] = now.Add(helpGap)
 	return true
 }
 
-// maxHelped bounds the peers remembered by a lastHelp.
+// maxHelped bounds the peers remembered by a nextHelp.
 const maxHelped = 4096
 
 // announceSoon makes the final block known, at once or when the gap is over.

@@ -74,9 +74,10 @@ func (s *catchUp) due(m *Machine) {
 // maxBlocks bounds the blocks in one answer: their finality is verified one by one.
 const maxBlocks = 256
 
-// blocksGap is the least time between two answers with blocks to one peer: less
-// than it takes to verify them. They are read while consensus waits.
-const blocksGap = 50 * time.Millisecond
+// blockGap is how long a peer waits for more after each block that it is given.
+// They are read while consensus waits. A peer that lacks more than some seconds'
+// worth of them asks others meanwhile, or takes a snapshot.
+const blockGap = time.Millisecond
 
 // serveCatchUp sends final blocks from a height on, as many as fit in a reply,
 // each with its finalization where it has one. It ends with one that has.
@@ -86,7 +87,7 @@ func (m *Machine) serveCatchUp(to Peer, ask CatchUp) {
 	if ask.From == 0 {
 		return
 	}
-	if ask.From > head || !m.served.may(to, m.now, blocksGap) { // nothing to give, or not yet: the asker shall not wait for it
+	if ask.From > head || !m.served.may(to, m.now) { // nothing to give, or not yet: the asker shall not wait for it
 		m.send(to, tagBlocks, msg)
 		return
 	}
@@ -119,6 +120,7 @@ func (m *Machine) serveCatchUp(to Peer, ask CatchUp) {
 	if msg.Finality, err = history.Finality(ask.From + aweigh.Height(len(msg.Blocks)) - 1); err != nil {
 		return
 	}
+	m.served[to] = m.now.Add(max(helpGap, time.Duration(len(msg.Blocks))*blockGap))
 	m.send(to, tagBlocks, msg)
 }
 

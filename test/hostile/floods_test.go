@@ -2,7 +2,6 @@ package hostile
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -103,8 +102,8 @@ const floodsEnv = "AWEIGH_FLOODS"
 // TestFloodsLeaveThroughput measures honest throughput with and without each
 // flood, in turns, on one network. An attacker is a process with one processor,
 // which it takes from the nodes if the machine has few, and other programs take
-// more. So a flood is judged by what it costs its victims: the processor time of
-// this process, which is the nodes and their clients, per write. One that is an
+// more. So a flood is judged first by what it costs its victims: the processor time
+// of this process, which is the nodes and their clients, per write. One that is an
 // anchor leads every fourth view, and says nothing then: it is compared with an
 // anchor that is connected and does no more than that.
 func TestFloodsLeaveThroughput(t *testing.T) {
@@ -133,15 +132,14 @@ func TestFloodsLeaveThroughput(t *testing.T) {
 			}
 			without = append(without, measure(silent))
 			calm, busy := middle(without), middle(with)
-			kept := busy.rate / calm.rate
+			kept, worth := busy.rate/calm.rate, 1.0
 			if busy.cost > 0 {
-				kept = float64(calm.cost) / float64(busy.cost)
+				worth = float64(calm.cost) / float64(busy.cost)
 			}
-			t.Logf("of its processor time a write keeps %.0f %%: %v without, %v with; %.0f writes/s without, %.0f with: %.0f %%; resident %d MiB, %d MiB before; %v, %v",
-				100*kept, calm.cost, busy.cost, calm.rate, busy.rate, 100*busy.rate/calm.rate, resident(t)>>20, before>>20, without, with)
-			least := cmp.Or(floods[flood].least, 0.8)
-			if kept < least {
-				t.Errorf("%.0f %% of the throughput is left", 100*kept)
+			t.Logf("%.0f %% by cost: %v without, %v with; %.0f %% by rate: %.0f/s without, %.0f with; resident %d MiB, %d MiB before; %v, %v",
+				100*worth, calm.cost, busy.cost, 100*kept, calm.rate, busy.rate, resident(t)>>20, before>>20, without, with)
+			if worth < 0.8 || kept < 0.7 { // the attacker's processor, and others' noise, are in the latter
+				t.Errorf("%.0f %% of the writes are left for the same processor time, %.0f %% in the same time", 100*worth, 100*kept)
 			}
 		})
 	}
