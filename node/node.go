@@ -229,6 +229,9 @@ func (n *Node) frame(from peer.ID, f []byte) {
 	}
 	if !n.budgets.hear(p, f) {
 		n.note(Dropped{From: p, Class: Full, Why: "offers above their budget"})
+		if d := n.budgets.passed(p, f); d > 0 {
+			n.pause(d)
+		}
 		return
 	}
 	if d := n.budgets.wait(p, f); d > 0 && !n.pause(d) {
