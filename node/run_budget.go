@@ -7,6 +7,8 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/quorum"
+	"github.com/aweigh/aweigh/votes"
 )
 
 // Budgets are in microseconds of one processor, by estimate and not by the
@@ -207,6 +209,18 @@ func (a *accounts) cost(f []byte, anchor bool) int {
 		signatures = 1 + len(f)/4096
 	}
 	return frameCost + signatures*signatureCost
+}
+
+// distant reports whether a frame is a ballot that the engine would not look at,
+// because its view is far ahead: it need not be verified. One that claims to be
+// this anchor's own is, as it may tell that its record is lost (P9).
+func (n *Node) distant(f []byte) bool {
+	if len(f) == 0 || f[0] != tagBallot {
+		return false
+	}
+	b, err := votes.DecodeBallot(f[1:])
+	s := n.runner.status.Load() // of the last step that had something to tell
+	return err == nil && b.Anchor != s.Self && b.Subject.View > s.View+2*quorum.Ahead
 }
 
 // isVote reports whether an anchor says something of one view.
