@@ -74,6 +74,7 @@ type Node struct {
 	fetching      atomic.Pointer[SnapshotProgress] // nil while no snapshot is fetched
 	excluded      map[peer.ID]bool                 // that gave no good snapshot; of the goroutine that fetches
 	snapshotParts atomic.Uint64                    // fetched in this life
+	snapshotGiven atomic.Uint64                    // parts given to others
 	snapshotLies  atomic.Uint64                    // snapshots that were not what was claimed
 	started       sync.Once
 	startErr      error

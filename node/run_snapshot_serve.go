@@ -160,5 +160,6 @@ func (n *Node) servePart(p Peer, ask partAsk) ([]byte, error) {
 	var part snapshotPart
 	var err error
 	part.Records, _, err = scope.ReadSnapshot(k.store, n.id, after[ask.Number], n.cfg.partBytes)
+	n.snapshotGiven.Add(1)
 	return canon.Encode(part), err
 }

@@ -56,12 +56,18 @@ func (a *anchorage) write(blocks int) {
 // observe starts an observer on a file system.
 func (a *anchorage) observe(key votes.PrivateKey, fs vfs.FS) *running {
 	a.t.Helper()
+	return a.observeWith(key, fs, func(*Config) {})
+}
+
+func (a *anchorage) observeWith(key votes.PrivateKey, fs vfs.FS, change func(*Config)) *running {
+	a.t.Helper()
 	s, err := store.OpenPebble("data", store.Options{FS: fs, MemTableBytes: 1 << 18})
 	if err != nil {
 		a.t.Fatal(err)
 	}
 	cfg := Config{Genesis: a.genesis, Identity: key, Store: s, Listen: []string{"/ip4/127.0.0.1/tcp/0"}, Timeout: 20 * time.Second}
 	quickly(&cfg)
+	change(&cfg)
 	for i := range 4 {
 		cfg.Bootstrap = append(cfg.Bootstrap, a.addrs[i]...)
 	}
