@@ -1,0 +1,289 @@
+package big
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/quorum"
+	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/store"
+	"github.com/aweigh/aweigh/votes"
+)
+
+// keysEnv is how many keys the scope has.
+const (
+	keysEnv  = "AWEIGH_BIG"
+	fewKeys  = 30_000
+	behind   = 50  // blocks, for one who lacks more to take a snapshot
+	enough   = 700 // blocks: the first 256 come at once
+	together = 100
+)
+
+// TestObserverReachesTheHead: a fresh observer gets the state of a scope of many
+// keys from several anchors. It is killed in the middle and started again, then an
+// anchor stops. Until it is level it says that what it has is old.
+func TestObserverReachesTheHead(t *testing.T) {
+	if testing.Short() {
+		t.Skip("makes some files of many megabytes")
+	}
+	keys := fewKeys
+	if text := os.Getenv(keysEnv); text != "" {
+		var err error
+		if keys, err = strconv.Atoi(text); err != nil {
+			t.Fatalf("%s: %v", keysEnv, err)
+		}
+	}
+	a := newAnchors(t)
+	began := time.Now()
+	a.fill(keys)
+	t.Logf("%d keys written in %v, %d MiB on the disk of an anchor", keys, time.Since(began).Round(time.Second), size(t, a.dirs[0])>>20)
+
+	key := newKey(t)
+	e := errand{
+		Dir: filepath.Join(t.TempDir(), "observer"), Genesis: a.genesis.Encode(), Identity: key.Encode(), Bootstrap: a.addrs, Behind: behind,
+	}
+	began = time.Now()
+	o := e.start(t)
+	first := o.until(func(l line) bool {
+		s := l.Snapshot
+		return s != nil && s.Of > 0 && 3*s.Parts >= s.Of || l.Digest == a.head().Digest
+	})
+	o.kill()
+	o = e.start(t)
+	resumed := o.until(func(l line) bool { return l.Snapshot != nil || l.Digest == a.head().Digest })
+	if s := first.Snapshot; s != nil && resumed.Snapshot != nil {
+		t.Logf("killed after %v with %d of %d parts from %d peers; started again with %d", time.Since(began).Round(time.Second), s.Parts, s.Of, len(s.Peers), resumed.Snapshot.Parts)
+		if resumed.Snapshot.Height != s.Height || resumed.Snapshot.Parts+8 < s.Parts { // what was not written out yet may be lost
+			t.Errorf("after %d parts of height %d it goes on with %d of height %d", s.Parts, s.Height, resumed.Snapshot.Parts, resumed.Snapshot.Height)
+		}
+	}
+	a.stop(3)
+	most, fetched := 0, uint64(0)
+	last := o.until(func(l line) bool {
+		level := l.Digest == a.head().Digest
+		if s := l.Snapshot; s != nil {
+			most, fetched = max(most, len(s.Peers)), max(fetched, s.Bytes)
+			if !l.CatchingUp && !level {
+				t.Error("it does not say that its state is old")
+			}
+		}
+		return level
+	})
+	took := time.Since(began)
+	o.until(func(l line) bool { return !l.CatchingUp })
+	t.Logf("level at height %d after %v: %d MiB fetched from up to %d peers at a time, %d MiB of memory at most, %d MiB on its disk",
+		last.Height, took.Round(100*time.Millisecond), fetched>>20, most, last.Peak>>10, size(t, e.Dir)>>20)
+	o.kill()
+}
+
+// anchors are four nodes on loopback, each with a store on disk.
+type anchors struct {
+	t       *testing.T
+	genesis scope.Genesis
+	nodes   []*node.Node
+	dirs    []string
+	addrs   []string
+	cancel  []context.CancelFunc
+	ended   []chan struct{}
+}
+
+func newAnchors(t *testing.T) *anchors {
+	t.Helper()
+	a := &anchors{t: t}
+	var identities, voting [4]votes.PrivateKey
+	var founders []node.Founder
+	for i := range 4 {
+		identities[i], voting[i] = newKey(t), newKey(t)
+		peer, err := node.PeerOf(identities[i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		founders = append(founders, node.Founder{Name: fmt.Sprint("n", i), Key: voting[i].Public(), Peer: peer})
+	}
+	var err error
+	if a.genesis, err = node.NewGenesis("big", aweigh.InstantOf(time.Now()), scope.DefaultPolicy(quorum.BFT), founders...); err != nil {
+		t.Fatal(err)
+	}
+	base := t.TempDir()
+	for i := range 4 {
+		dir := filepath.Join(base, fmt.Sprint(i))
+		s, err := store.OpenPebble(dir, store.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, err := node.New(node.Config{
+			Genesis: a.genesis, Identity: identities[i], Anchor: &voting[i], Store: s, SnapshotBehind: behind, Timeout: time.Minute,
+			Listen: []string{"/ip4/127.0.0.1/tcp/0"}, Bootstrap: a.addrs,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := n.Start(); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		ended := make(chan struct{})
+		a.nodes, a.dirs, a.addrs = append(a.nodes, n), append(a.dirs, dir), append(a.addrs, n.Addrs()...)
+		a.cancel, a.ended = append(a.cancel, cancel), append(a.ended, ended)
+		go func() {
+			defer close(ended)
+			if err := n.Run(ctx); err != nil {
+				t.Errorf("anchor %d: %v", i, err)
+			}
+			if err := s.Close(); err != nil {
+				t.Errorf("anchor %d: %v", i, err)
+			}
+		}()
+		t.Cleanup(func() { a.stop(i) })
+	}
+	return a
+}
+
+func newKey(t *testing.T) votes.PrivateKey {
+	t.Helper()
+	k, err := votes.GenerateKey(votes.Ed25519, rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+func (a *anchors) stop(i int) {
+	a.cancel[i]()
+	<-a.ended[i]
+}
+
+// head is what the first anchor has.
+func (a *anchors) head() scope.Head { return a.nodes[0].Status().Head }
+
+// fill writes keys, some in a transaction, until there are so many and so many
+// blocks that one who has none takes a snapshot.
+func (a *anchors) fill(keys int) {
+	a.t.Helper()
+	var next atomic.Int64
+	var clients sync.WaitGroup
+	for i := range 32 {
+		clients.Go(func() {
+			for a.t.Context().Err() == nil {
+				from := next.Add(together) - together
+				if from >= int64(keys) {
+					return
+				}
+				var txn scope.Txn
+				for k := from; k < from+together; k++ {
+					txn.Success = append(txn.Success, scope.Op{Kind: scope.OpPut, Key: fmt.Appendf(nil, "/big/%010d", k), Value: fmt.Appendf(nil, "value %d", k)})
+				}
+				if _, err := a.nodes[i%4].Txn(a.t.Context(), txn, node.Once{}); err != nil {
+					a.t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	clients.Wait()
+	for k := 0; a.head().Height < enough; k++ {
+		txn := scope.Txn{Success: []scope.Op{{Kind: scope.OpPut, Key: []byte("/more"), Value: fmt.Append(nil, k)}}}
+		if _, err := a.nodes[0].Txn(a.t.Context(), txn, node.Once{}); err != nil {
+			a.t.Fatal(err)
+		}
+	}
+}
+
+// observer is the process of one.
+type observer struct {
+	t     *testing.T
+	cmd   *exec.Cmd
+	lines chan line
+}
+
+func (e errand) start(t *testing.T) *observer {
+	t.Helper()
+	text, err := json.Marshal(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := &observer{t: t, cmd: exec.Command(os.Args[0]), lines: make(chan line, 1)}
+	o.cmd.Env = append(os.Environ(), observerEnv+"="+string(text))
+	o.cmd.Stderr = os.Stderr
+	out, err := o.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := o.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(o.lines)
+		for in := bufio.NewScanner(out); in.Scan(); {
+			var l line
+			if json.Unmarshal(in.Bytes(), &l) == nil {
+				o.lines <- l
+			}
+		}
+	}()
+	t.Cleanup(o.kill)
+	return o
+}
+
+// kill ends it at once.
+func (o *observer) kill() {
+	_ = o.cmd.Process.Kill()
+	for range o.lines {
+	}
+	_ = o.cmd.Wait()
+}
+
+// patience is how long nothing may change.
+const patience = 3 * time.Minute
+
+// until waits for a line of which ok holds, for as long as anything changes.
+func (o *observer) until(ok func(line) bool) (l line) {
+	o.t.Helper()
+	var before string
+	for stuck := time.Now(); time.Since(stuck) < patience; {
+		var open bool
+		if l, open = <-o.lines; !open {
+			o.t.Fatal("the observer ended")
+		}
+		if ok(l) {
+			return l
+		}
+		if now := fmt.Sprint(l.Height, l.CatchingUp, l.Snapshot); now != before {
+			before, stuck = now, time.Now()
+		}
+	}
+	o.t.Fatalf("nothing changes any more: %+v", l)
+	return l
+}
+
+// size is the bytes of the files in a directory.
+func size(t *testing.T, dir string) (sum int64) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return nil // a file that went away meanwhile counts nothing
+		}
+		if info, err := d.Info(); err == nil {
+			sum += info.Size()
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sum
+}
