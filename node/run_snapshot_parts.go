@@ -23,7 +23,7 @@ const (
 	partTries    = 3                // in a row, before a peer is given up
 	mostStrikes  = 3                // how often that may happen
 	partTimeout  = 20 * time.Second // for one part; a peer that is slower is no help
-	recruitEvery = 5                // looks of catchUpBySnapshot
+	recruitEvery = 5                // looks of catchUpBySnapshot, while anybody gives
 )
 
 // fetch gets the parts of one snapshot from several peers at a time. A part is
@@ -106,9 +106,9 @@ func (f *fetch) run(ctx context.Context, first []peer.ID) error {
 	for _, p := range first {
 		join(p)
 	}
-	look := time.NewTicker(recruitEvery * f.n.cfg.snapshotEvery)
+	look := time.NewTicker(f.n.cfg.snapshotEvery)
 	defer look.Stop()
-	looking := false
+	looking, looked := false, time.Time{}
 	for {
 		f.name()
 		select {
@@ -119,6 +119,10 @@ func (f *fetch) run(ctx context.Context, first []peer.ID) error {
 			delete(f.givers, l.from)
 			f.leaves(l)
 		case <-look.C:
+			if len(f.givers) > 0 && time.Since(looked) < recruitEvery*f.n.cfg.snapshotEvery {
+				continue
+			}
+			looked = time.Now()
 			some := f.recruits()
 			if len(some) > 0 && !looking && len(f.givers) < mostGivers {
 				looking = true

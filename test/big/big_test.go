@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -34,8 +35,8 @@ const (
 )
 
 // TestObserverReachesTheHead: a fresh observer gets the state of a scope of many
-// keys from several anchors. It is killed in the middle and started again, then an
-// anchor stops. Until it is level it says that what it has is old.
+// keys from several nodes. It is killed in the middle and started again, then one of
+// them stops. Until it is level it says that what it has is old.
 func TestObserverReachesTheHead(t *testing.T) {
 	if testing.Short() {
 		t.Skip("makes some files of many megabytes")
@@ -47,34 +48,33 @@ func TestObserverReachesTheHead(t *testing.T) {
 			t.Fatalf("%s: %v", keysEnv, err)
 		}
 	}
-	a := newAnchors(t)
 	began := time.Now()
-	a.fill(keys)
-	t.Logf("%d keys written in %v, %d MiB on the disk of an anchor", keys, time.Since(began).Round(time.Second), size(t, a.dirs[0])>>20)
+	g := newGroup(t, keys)
+	t.Logf("%d keys written in %v, %d MiB on the disk", keys, time.Since(began).Round(time.Second), size(t, g.dirs[0])>>20)
 
 	key := newKey(t)
 	e := errand{
-		Dir: filepath.Join(t.TempDir(), "observer"), Genesis: a.genesis.Encode(), Identity: key.Encode(), Bootstrap: a.addrs, Behind: behind,
+		Dir: filepath.Join(t.TempDir(), "observer"), Genesis: g.genesis.Encode(), Identity: key.Encode(), Bootstrap: g.addrs, Behind: behind,
 	}
 	began = time.Now()
 	o := e.start(t)
 	first := o.until(func(l line) bool {
 		s := l.Snapshot
-		return s != nil && s.Of > 0 && 3*s.Parts >= s.Of || l.Digest == a.head().Digest
+		return s != nil && s.Of > 0 && 3*s.Parts >= s.Of || l.Digest == g.head().Digest
 	})
 	o.kill()
 	o = e.start(t)
-	resumed := o.until(func(l line) bool { return l.Snapshot != nil || l.Digest == a.head().Digest })
+	resumed := o.until(func(l line) bool { return l.Snapshot != nil || l.Digest == g.head().Digest })
 	if s := first.Snapshot; s != nil && resumed.Snapshot != nil {
 		t.Logf("killed after %v with %d of %d parts from %d peers; started again with %d", time.Since(began).Round(time.Second), s.Parts, s.Of, len(s.Peers), resumed.Snapshot.Parts)
 		if resumed.Snapshot.Height != s.Height || resumed.Snapshot.Parts+8 < s.Parts { // what was not written out yet may be lost
 			t.Errorf("after %d parts of height %d it goes on with %d of height %d", s.Parts, s.Height, resumed.Snapshot.Parts, resumed.Snapshot.Height)
 		}
 	}
-	a.stop(3)
+	g.stop(3)
 	most, fetched := 0, uint64(0)
 	last := o.until(func(l line) bool {
-		level := l.Digest == a.head().Digest
+		level := l.Digest == g.head().Digest
 		if s := l.Snapshot; s != nil {
 			most, fetched = max(most, len(s.Peers)), max(fetched, s.Bytes)
 			if !l.CatchingUp && !level {
@@ -90,67 +90,113 @@ func TestObserverReachesTheHead(t *testing.T) {
 	o.kill()
 }
 
-// anchors are four nodes on loopback, each with a store on disk.
-type anchors struct {
+// group is an anchor, and three observers that have all it has, each with a store
+// on disk: whoever has a state can give it.
+type group struct {
 	t       *testing.T
 	genesis scope.Genesis
-	nodes   []*node.Node
-	dirs    []string
+	keys    [4]votes.PrivateKey // identities
+	voting  votes.PrivateKey    // the anchor's, which is the first
+	dirs    [4]string
+	nodes   [4]*node.Node
 	addrs   []string
-	cancel  []context.CancelFunc
-	ended   []chan struct{}
+	cancel  [4]context.CancelFunc
+	ended   [4]chan struct{}
 }
 
-func newAnchors(t *testing.T) *anchors {
+// newGroup starts the anchor alone, has it write keys, and then starts the others
+// with copies of its store: it is keys that shall be many, not writes.
+func newGroup(t *testing.T, keys int) *group {
 	t.Helper()
-	a := &anchors{t: t}
-	var identities, voting [4]votes.PrivateKey
-	var founders []node.Founder
-	for i := range 4 {
-		identities[i], voting[i] = newKey(t), newKey(t)
-		peer, err := node.PeerOf(identities[i])
-		if err != nil {
-			t.Fatal(err)
-		}
-		founders = append(founders, node.Founder{Name: fmt.Sprint("n", i), Key: voting[i].Public(), Peer: peer})
-	}
-	var err error
-	if a.genesis, err = node.NewGenesis("big", aweigh.InstantOf(time.Now()), scope.DefaultPolicy(quorum.BFT), founders...); err != nil {
-		t.Fatal(err)
-	}
+	g := &group{t: t, voting: newKey(t)}
 	base := t.TempDir()
 	for i := range 4 {
-		dir := filepath.Join(base, fmt.Sprint(i))
-		s, err := store.OpenPebble(dir, store.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		n, err := node.New(node.Config{
-			Genesis: a.genesis, Identity: identities[i], Anchor: &voting[i], Store: s, SnapshotBehind: behind, Timeout: time.Minute,
-			Listen: []string{"/ip4/127.0.0.1/tcp/0"}, Bootstrap: a.addrs,
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := n.Start(); err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithCancel(context.Background())
-		ended := make(chan struct{})
-		a.nodes, a.dirs, a.addrs = append(a.nodes, n), append(a.dirs, dir), append(a.addrs, n.Addrs()...)
-		a.cancel, a.ended = append(a.cancel, cancel), append(a.ended, ended)
-		go func() {
-			defer close(ended)
-			if err := n.Run(ctx); err != nil {
-				t.Errorf("anchor %d: %v", i, err)
-			}
-			if err := s.Close(); err != nil {
-				t.Errorf("anchor %d: %v", i, err)
-			}
-		}()
-		t.Cleanup(func() { a.stop(i) })
+		g.keys[i], g.dirs[i] = newKey(t), filepath.Join(base, fmt.Sprint(i))
 	}
-	return a
+	peer, err := node.PeerOf(g.keys[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.genesis, err = node.NewGenesis("big", aweigh.InstantOf(time.Now()), scope.DefaultPolicy(quorum.BFT), node.Founder{Name: "n0", Key: g.voting.Public(), Peer: peer})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.start(0)
+	g.fill(keys)
+	g.stop(0)
+	for i := range 4 {
+		if i > 0 {
+			duplicate(t, g.dirs[0], g.dirs[i])
+		}
+	}
+	g.addrs = nil
+	for i := range 4 {
+		g.start(i)
+	}
+	return g
+}
+
+func (g *group) start(i int) {
+	g.t.Helper()
+	s, err := store.OpenPebble(g.dirs[i], store.Options{})
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	cfg := node.Config{
+		Genesis: g.genesis, Identity: g.keys[i], Store: s, SnapshotBehind: behind, Timeout: time.Minute,
+		Listen: []string{"/ip4/127.0.0.1/tcp/0"}, Bootstrap: g.addrs,
+	}
+	if i == 0 {
+		cfg.Anchor = &g.voting
+	}
+	n, err := node.New(cfg)
+	if err == nil {
+		err = n.Start()
+	}
+	if err != nil {
+		g.t.Fatal(errors.Join(err, s.Close()))
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	g.nodes[i], g.cancel[i], g.ended[i] = n, cancel, ended
+	g.addrs = append(g.addrs, n.Addrs()...)
+	go func() {
+		defer close(ended)
+		if err := n.Run(ctx); err != nil {
+			g.t.Errorf("node %d: %v", i, err)
+		}
+		if err := s.Close(); err != nil {
+			g.t.Errorf("node %d: %v", i, err)
+		}
+	}()
+	g.t.Cleanup(func() { cancel(); <-ended })
+}
+
+// duplicate copies the store of a node that does not run. Tables never change, so
+// they are linked.
+func duplicate(t *testing.T, from, to string) {
+	t.Helper()
+	if err := os.Mkdir(to, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	files, err := os.ReadDir(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		source, target := filepath.Join(from, f.Name()), filepath.Join(to, f.Name())
+		if filepath.Ext(f.Name()) == ".sst" {
+			err = os.Link(source, target)
+		} else {
+			var raw []byte
+			if raw, err = os.ReadFile(source); err == nil {
+				err = os.WriteFile(target, raw, 0o600)
+			}
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 func newKey(t *testing.T) votes.PrivateKey {
@@ -162,23 +208,23 @@ func newKey(t *testing.T) votes.PrivateKey {
 	return k
 }
 
-func (a *anchors) stop(i int) {
-	a.cancel[i]()
-	<-a.ended[i]
+func (g *group) stop(i int) {
+	g.cancel[i]()
+	<-g.ended[i]
 }
 
-// head is what the first anchor has.
-func (a *anchors) head() scope.Head { return a.nodes[0].Status().Head }
+// head is what the anchor has.
+func (g *group) head() scope.Head { return g.nodes[0].Status().Head }
 
 // fill writes keys, some in a transaction, until there are so many and so many
 // blocks that one who has none takes a snapshot.
-func (a *anchors) fill(keys int) {
-	a.t.Helper()
+func (g *group) fill(keys int) {
+	g.t.Helper()
 	var next atomic.Int64
 	var clients sync.WaitGroup
-	for i := range 32 {
+	for range 32 {
 		clients.Go(func() {
-			for a.t.Context().Err() == nil {
+			for g.t.Context().Err() == nil {
 				from := next.Add(together) - together
 				if from >= int64(keys) {
 					return
@@ -187,18 +233,18 @@ func (a *anchors) fill(keys int) {
 				for k := from; k < from+together; k++ {
 					txn.Success = append(txn.Success, scope.Op{Kind: scope.OpPut, Key: fmt.Appendf(nil, "/big/%010d", k), Value: fmt.Appendf(nil, "value %d", k)})
 				}
-				if _, err := a.nodes[i%4].Txn(a.t.Context(), txn, node.Once{}); err != nil {
-					a.t.Error(err)
+				if _, err := g.nodes[0].Txn(g.t.Context(), txn, node.Once{}); err != nil {
+					g.t.Error(err)
 					return
 				}
 			}
 		})
 	}
 	clients.Wait()
-	for k := 0; a.head().Height < enough; k++ {
+	for k := 0; g.head().Height < enough; k++ {
 		txn := scope.Txn{Success: []scope.Op{{Kind: scope.OpPut, Key: []byte("/more"), Value: fmt.Append(nil, k)}}}
-		if _, err := a.nodes[0].Txn(a.t.Context(), txn, node.Once{}); err != nil {
-			a.t.Fatal(err)
+		if _, err := g.nodes[0].Txn(g.t.Context(), txn, node.Once{}); err != nil {
+			g.t.Fatal(err)
 		}
 	}
 }
