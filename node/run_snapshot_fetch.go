@@ -29,7 +29,7 @@ type SnapshotProgress struct {
 const (
 	maxHeights    = 1 << 10          // bytes of an answer that names them
 	askedAtOnce   = 16               // peers that are asked what they offer
-	offerGrace    = 2 * time.Second  // for the other offers, once the first is there
+	offerGrace    = time.Minute      // for the other offers, once the first is there: a lie is made faster than a pass
 	offerPatience = 10 * time.Minute // for an offer that is being made: a pass over the peer's state
 )
 
@@ -190,6 +190,7 @@ func (n *Node) agreedOffer(ctx context.Context, at aweigh.Height, peers []peer.I
 	for _, p := range peers {
 		asking.Go(func() { all <- n.askOffer(ctx, p, at, true) })
 	}
+	began := time.Now()
 	var good []offered
 	var grace <-chan time.Time
 	for left := len(peers); left > 0; {
@@ -201,7 +202,7 @@ func (n *Node) agreedOffer(ctx context.Context, at aweigh.Height, peers []peer.I
 			} else if o.err == nil {
 				good = append(good, o)
 				if grace == nil {
-					grace = time.After(offerGrace)
+					grace = time.After(max(offerGrace, time.Since(began))) // all have as much to do
 				}
 			}
 		case <-grace:
