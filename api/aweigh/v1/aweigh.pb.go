@@ -201,6 +201,7 @@ type Header struct {
 	Height        uint64                 `protobuf:"varint,4,opt,name=height,proto3" json:"height,omitempty"`
 	Revision      int64                  `protobuf:"varint,5,opt,name=revision,proto3" json:"revision,omitempty"`
 	Linearizable  bool                   `protobuf:"varint,6,opt,name=linearizable,proto3" json:"linearizable,omitempty"`
+	CatchingUp    bool                   `protobuf:"varint,7,opt,name=catching_up,json=catchingUp,proto3" json:"catching_up,omitempty"` // the node knows that the state it answers from is old
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -273,6 +274,13 @@ func (x *Header) GetRevision() int64 {
 func (x *Header) GetLinearizable() bool {
 	if x != nil {
 		return x.Linearizable
+	}
+	return false
+}
+
+func (x *Header) GetCatchingUp() bool {
+	if x != nil {
+		return x.CatchingUp
 	}
 	return false
 }
@@ -2442,6 +2450,7 @@ type StatusResponse struct {
 	LineageSize     int64                  `protobuf:"varint,29,opt,name=lineage_size,json=lineageSize,proto3" json:"lineage_size,omitempty"`
 	LineageRoot     []byte                 `protobuf:"bytes,30,opt,name=lineage_root,json=lineageRoot,proto3" json:"lineage_root,omitempty"`
 	Listening       bool                   `protobuf:"varint,31,opt,name=listening,proto3" json:"listening,omitempty"` // signs nothing yet: it has not heard of a quorum since its start
+	Snapshot        *Snapshot              `protobuf:"bytes,32,opt,name=snapshot,proto3" json:"snapshot,omitempty"`    // that is being fetched, if any
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -2693,6 +2702,90 @@ func (x *StatusResponse) GetListening() bool {
 	return false
 }
 
+func (x *StatusResponse) GetSnapshot() *Snapshot {
+	if x != nil {
+		return x.Snapshot
+	}
+	return nil
+}
+
+// Snapshot is how far a state is fetched from other nodes.
+type Snapshot struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Height        uint64                 `protobuf:"varint,1,opt,name=height,proto3" json:"height,omitempty"`
+	Parts         uint64                 `protobuf:"varint,2,opt,name=parts,proto3" json:"parts,omitempty"` // that are here and hash to what was offered
+	Of            uint64                 `protobuf:"varint,3,opt,name=of,proto3" json:"of,omitempty"`       // how many there are
+	Bytes         uint64                 `protobuf:"varint,4,opt,name=bytes,proto3" json:"bytes,omitempty"` // of those that are here
+	Peers         []string               `protobuf:"bytes,5,rep,name=peers,proto3" json:"peers,omitempty"`  // that give it at present
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Snapshot) Reset() {
+	*x = Snapshot{}
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Snapshot) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Snapshot) ProtoMessage() {}
+
+func (x *Snapshot) ProtoReflect() protoreflect.Message {
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Snapshot.ProtoReflect.Descriptor instead.
+func (*Snapshot) Descriptor() ([]byte, []int) {
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *Snapshot) GetHeight() uint64 {
+	if x != nil {
+		return x.Height
+	}
+	return 0
+}
+
+func (x *Snapshot) GetParts() uint64 {
+	if x != nil {
+		return x.Parts
+	}
+	return 0
+}
+
+func (x *Snapshot) GetOf() uint64 {
+	if x != nil {
+		return x.Of
+	}
+	return 0
+}
+
+func (x *Snapshot) GetBytes() uint64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+func (x *Snapshot) GetPeers() []string {
+	if x != nil {
+		return x.Peers
+	}
+	return nil
+}
+
 // Problem comes as the detail of an error, for programs; the error's text is
 // for people.
 type Problem struct {
@@ -2715,7 +2808,7 @@ type Problem struct {
 
 func (x *Problem) Reset() {
 	*x = Problem{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[31]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2727,7 +2820,7 @@ func (x *Problem) String() string {
 func (*Problem) ProtoMessage() {}
 
 func (x *Problem) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[31]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2740,7 +2833,7 @@ func (x *Problem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Problem.ProtoReflect.Descriptor instead.
 func (*Problem) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{31}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Problem) GetReason() string {
@@ -2779,7 +2872,7 @@ type InviteRequest struct {
 
 func (x *InviteRequest) Reset() {
 	*x = InviteRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[32]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2791,7 +2884,7 @@ func (x *InviteRequest) String() string {
 func (*InviteRequest) ProtoMessage() {}
 
 func (x *InviteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[32]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2804,7 +2897,7 @@ func (x *InviteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InviteRequest.ProtoReflect.Descriptor instead.
 func (*InviteRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{32}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{33}
 }
 
 type InviteResponse struct {
@@ -2816,7 +2909,7 @@ type InviteResponse struct {
 
 func (x *InviteResponse) Reset() {
 	*x = InviteResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[33]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2828,7 +2921,7 @@ func (x *InviteResponse) String() string {
 func (*InviteResponse) ProtoMessage() {}
 
 func (x *InviteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[33]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2841,7 +2934,7 @@ func (x *InviteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InviteResponse.ProtoReflect.Descriptor instead.
 func (*InviteResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{33}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *InviteResponse) GetInvite() string {
@@ -2859,7 +2952,7 @@ type GenesisRequest struct {
 
 func (x *GenesisRequest) Reset() {
 	*x = GenesisRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[34]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2871,7 +2964,7 @@ func (x *GenesisRequest) String() string {
 func (*GenesisRequest) ProtoMessage() {}
 
 func (x *GenesisRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[34]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2884,7 +2977,7 @@ func (x *GenesisRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GenesisRequest.ProtoReflect.Descriptor instead.
 func (*GenesisRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{34}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{35}
 }
 
 type GenesisResponse struct {
@@ -2896,7 +2989,7 @@ type GenesisResponse struct {
 
 func (x *GenesisResponse) Reset() {
 	*x = GenesisResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[35]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2908,7 +3001,7 @@ func (x *GenesisResponse) String() string {
 func (*GenesisResponse) ProtoMessage() {}
 
 func (x *GenesisResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[35]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2921,7 +3014,7 @@ func (x *GenesisResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GenesisResponse.ProtoReflect.Descriptor instead.
 func (*GenesisResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{35}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *GenesisResponse) GetGenesis() []byte {
@@ -2939,7 +3032,7 @@ type BackupRequest struct {
 
 func (x *BackupRequest) Reset() {
 	*x = BackupRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[36]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2951,7 +3044,7 @@ func (x *BackupRequest) String() string {
 func (*BackupRequest) ProtoMessage() {}
 
 func (x *BackupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[36]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2964,7 +3057,7 @@ func (x *BackupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupRequest.ProtoReflect.Descriptor instead.
 func (*BackupRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{36}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{37}
 }
 
 // BackupResponse is, first, the size of all, and then a part of a file each.
@@ -2981,7 +3074,7 @@ type BackupResponse struct {
 
 func (x *BackupResponse) Reset() {
 	*x = BackupResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[37]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2993,7 +3086,7 @@ func (x *BackupResponse) String() string {
 func (*BackupResponse) ProtoMessage() {}
 
 func (x *BackupResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[37]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3006,7 +3099,7 @@ func (x *BackupResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupResponse.ProtoReflect.Descriptor instead.
 func (*BackupResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{37}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *BackupResponse) GetHeader() *Header {
@@ -3048,14 +3141,16 @@ var File_aweigh_v1_aweigh_proto protoreflect.FileDescriptor
 
 const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\n" +
-	"\x16aweigh/v1/aweigh.proto\x12\taweigh.v1\"\xa6\x01\n" +
+	"\x16aweigh/v1/aweigh.proto\x12\taweigh.v1\"\xc7\x01\n" +
 	"\x06Header\x12\x18\n" +
 	"\anetwork\x18\x01 \x01(\fR\anetwork\x12\x14\n" +
 	"\x05scope\x18\x02 \x01(\fR\x05scope\x12\x14\n" +
 	"\x05epoch\x18\x03 \x01(\x04R\x05epoch\x12\x16\n" +
 	"\x06height\x18\x04 \x01(\x04R\x06height\x12\x1a\n" +
 	"\brevision\x18\x05 \x01(\x03R\brevision\x12\"\n" +
-	"\flinearizable\x18\x06 \x01(\bR\flinearizable\"\xc0\x01\n" +
+	"\flinearizable\x18\x06 \x01(\bR\flinearizable\x12\x1f\n" +
+	"\vcatching_up\x18\a \x01(\bR\n" +
+	"catchingUp\"\xc0\x01\n" +
 	"\bKeyValue\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\fR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\fR\x05value\x12'\n" +
@@ -3234,7 +3329,7 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\x04Peer\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
 	"\aaddress\x18\x02 \x01(\tR\aaddress\x12\x18\n" +
-	"\ainbound\x18\x03 \x01(\bR\ainbound\"\xc6\a\n" +
+	"\ainbound\x18\x03 \x01(\bR\ainbound\"\xf7\a\n" +
 	"\x0eStatusResponse\x12)\n" +
 	"\x06header\x18\x01 \x01(\v2\x11.aweigh.v1.HeaderR\x06header\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12!\n" +
@@ -3269,7 +3364,14 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\adropped\x18\x1c \x01(\x04R\adropped\x12!\n" +
 	"\flineage_size\x18\x1d \x01(\x03R\vlineageSize\x12!\n" +
 	"\flineage_root\x18\x1e \x01(\fR\vlineageRoot\x12\x1c\n" +
-	"\tlistening\x18\x1f \x01(\bR\tlistening\"\x7f\n" +
+	"\tlistening\x18\x1f \x01(\bR\tlistening\x12/\n" +
+	"\bsnapshot\x18  \x01(\v2\x13.aweigh.v1.SnapshotR\bsnapshot\"t\n" +
+	"\bSnapshot\x12\x16\n" +
+	"\x06height\x18\x01 \x01(\x04R\x06height\x12\x14\n" +
+	"\x05parts\x18\x02 \x01(\x04R\x05parts\x12\x0e\n" +
+	"\x02of\x18\x03 \x01(\x04R\x02of\x12\x14\n" +
+	"\x05bytes\x18\x04 \x01(\x04R\x05bytes\x12\x14\n" +
+	"\x05peers\x18\x05 \x03(\tR\x05peers\"\x7f\n" +
 	"\aProblem\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x1a\n" +
 	"\bmutation\x18\x02 \x01(\fR\bmutation\x12$\n" +
@@ -3324,7 +3426,7 @@ func file_aweigh_v1_aweigh_proto_rawDescGZIP() []byte {
 }
 
 var file_aweigh_v1_aweigh_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_aweigh_v1_aweigh_proto_msgTypes = make([]protoimpl.MessageInfo, 38)
+var file_aweigh_v1_aweigh_proto_msgTypes = make([]protoimpl.MessageInfo, 39)
 var file_aweigh_v1_aweigh_proto_goTypes = []any{
 	(SortTarget)(0),         // 0: aweigh.v1.SortTarget
 	(Compare_Target)(0),     // 1: aweigh.v1.Compare.Target
@@ -3360,13 +3462,14 @@ var file_aweigh_v1_aweigh_proto_goTypes = []any{
 	(*Anchor)(nil),          // 31: aweigh.v1.Anchor
 	(*Peer)(nil),            // 32: aweigh.v1.Peer
 	(*StatusResponse)(nil),  // 33: aweigh.v1.StatusResponse
-	(*Problem)(nil),         // 34: aweigh.v1.Problem
-	(*InviteRequest)(nil),   // 35: aweigh.v1.InviteRequest
-	(*InviteResponse)(nil),  // 36: aweigh.v1.InviteResponse
-	(*GenesisRequest)(nil),  // 37: aweigh.v1.GenesisRequest
-	(*GenesisResponse)(nil), // 38: aweigh.v1.GenesisResponse
-	(*BackupRequest)(nil),   // 39: aweigh.v1.BackupRequest
-	(*BackupResponse)(nil),  // 40: aweigh.v1.BackupResponse
+	(*Snapshot)(nil),        // 34: aweigh.v1.Snapshot
+	(*Problem)(nil),         // 35: aweigh.v1.Problem
+	(*InviteRequest)(nil),   // 36: aweigh.v1.InviteRequest
+	(*InviteResponse)(nil),  // 37: aweigh.v1.InviteResponse
+	(*GenesisRequest)(nil),  // 38: aweigh.v1.GenesisRequest
+	(*GenesisResponse)(nil), // 39: aweigh.v1.GenesisResponse
+	(*BackupRequest)(nil),   // 40: aweigh.v1.BackupRequest
+	(*BackupResponse)(nil),  // 41: aweigh.v1.BackupResponse
 }
 var file_aweigh_v1_aweigh_proto_depIdxs = []int32{
 	5,  // 0: aweigh.v1.PutRequest.once:type_name -> aweigh.v1.Once
@@ -3409,38 +3512,39 @@ var file_aweigh_v1_aweigh_proto_depIdxs = []int32{
 	3,  // 37: aweigh.v1.StatusResponse.header:type_name -> aweigh.v1.Header
 	31, // 38: aweigh.v1.StatusResponse.anchors:type_name -> aweigh.v1.Anchor
 	32, // 39: aweigh.v1.StatusResponse.peers:type_name -> aweigh.v1.Peer
-	3,  // 40: aweigh.v1.BackupResponse.header:type_name -> aweigh.v1.Header
-	6,  // 41: aweigh.v1.Node.Put:input_type -> aweigh.v1.PutRequest
-	8,  // 42: aweigh.v1.Node.Delete:input_type -> aweigh.v1.DeleteRequest
-	10, // 43: aweigh.v1.Node.Range:input_type -> aweigh.v1.RangeRequest
-	15, // 44: aweigh.v1.Node.Txn:input_type -> aweigh.v1.TxnRequest
-	17, // 45: aweigh.v1.Node.Submit:input_type -> aweigh.v1.SubmitRequest
-	20, // 46: aweigh.v1.Node.Compact:input_type -> aweigh.v1.CompactRequest
-	22, // 47: aweigh.v1.Node.Watch:input_type -> aweigh.v1.WatchRequest
-	25, // 48: aweigh.v1.Node.History:input_type -> aweigh.v1.HistoryRequest
-	28, // 49: aweigh.v1.Node.Prove:input_type -> aweigh.v1.ProveRequest
-	30, // 50: aweigh.v1.Node.Status:input_type -> aweigh.v1.StatusRequest
-	35, // 51: aweigh.v1.Node.Invite:input_type -> aweigh.v1.InviteRequest
-	37, // 52: aweigh.v1.Node.Genesis:input_type -> aweigh.v1.GenesisRequest
-	39, // 53: aweigh.v1.Node.Backup:input_type -> aweigh.v1.BackupRequest
-	7,  // 54: aweigh.v1.Node.Put:output_type -> aweigh.v1.PutResponse
-	9,  // 55: aweigh.v1.Node.Delete:output_type -> aweigh.v1.DeleteResponse
-	11, // 56: aweigh.v1.Node.Range:output_type -> aweigh.v1.RangeResponse
-	16, // 57: aweigh.v1.Node.Txn:output_type -> aweigh.v1.TxnResponse
-	19, // 58: aweigh.v1.Node.Submit:output_type -> aweigh.v1.SubmitResponse
-	21, // 59: aweigh.v1.Node.Compact:output_type -> aweigh.v1.CompactResponse
-	24, // 60: aweigh.v1.Node.Watch:output_type -> aweigh.v1.WatchResponse
-	27, // 61: aweigh.v1.Node.History:output_type -> aweigh.v1.HistoryResponse
-	29, // 62: aweigh.v1.Node.Prove:output_type -> aweigh.v1.ProveResponse
-	33, // 63: aweigh.v1.Node.Status:output_type -> aweigh.v1.StatusResponse
-	36, // 64: aweigh.v1.Node.Invite:output_type -> aweigh.v1.InviteResponse
-	38, // 65: aweigh.v1.Node.Genesis:output_type -> aweigh.v1.GenesisResponse
-	40, // 66: aweigh.v1.Node.Backup:output_type -> aweigh.v1.BackupResponse
-	54, // [54:67] is the sub-list for method output_type
-	41, // [41:54] is the sub-list for method input_type
-	41, // [41:41] is the sub-list for extension type_name
-	41, // [41:41] is the sub-list for extension extendee
-	0,  // [0:41] is the sub-list for field type_name
+	34, // 40: aweigh.v1.StatusResponse.snapshot:type_name -> aweigh.v1.Snapshot
+	3,  // 41: aweigh.v1.BackupResponse.header:type_name -> aweigh.v1.Header
+	6,  // 42: aweigh.v1.Node.Put:input_type -> aweigh.v1.PutRequest
+	8,  // 43: aweigh.v1.Node.Delete:input_type -> aweigh.v1.DeleteRequest
+	10, // 44: aweigh.v1.Node.Range:input_type -> aweigh.v1.RangeRequest
+	15, // 45: aweigh.v1.Node.Txn:input_type -> aweigh.v1.TxnRequest
+	17, // 46: aweigh.v1.Node.Submit:input_type -> aweigh.v1.SubmitRequest
+	20, // 47: aweigh.v1.Node.Compact:input_type -> aweigh.v1.CompactRequest
+	22, // 48: aweigh.v1.Node.Watch:input_type -> aweigh.v1.WatchRequest
+	25, // 49: aweigh.v1.Node.History:input_type -> aweigh.v1.HistoryRequest
+	28, // 50: aweigh.v1.Node.Prove:input_type -> aweigh.v1.ProveRequest
+	30, // 51: aweigh.v1.Node.Status:input_type -> aweigh.v1.StatusRequest
+	36, // 52: aweigh.v1.Node.Invite:input_type -> aweigh.v1.InviteRequest
+	38, // 53: aweigh.v1.Node.Genesis:input_type -> aweigh.v1.GenesisRequest
+	40, // 54: aweigh.v1.Node.Backup:input_type -> aweigh.v1.BackupRequest
+	7,  // 55: aweigh.v1.Node.Put:output_type -> aweigh.v1.PutResponse
+	9,  // 56: aweigh.v1.Node.Delete:output_type -> aweigh.v1.DeleteResponse
+	11, // 57: aweigh.v1.Node.Range:output_type -> aweigh.v1.RangeResponse
+	16, // 58: aweigh.v1.Node.Txn:output_type -> aweigh.v1.TxnResponse
+	19, // 59: aweigh.v1.Node.Submit:output_type -> aweigh.v1.SubmitResponse
+	21, // 60: aweigh.v1.Node.Compact:output_type -> aweigh.v1.CompactResponse
+	24, // 61: aweigh.v1.Node.Watch:output_type -> aweigh.v1.WatchResponse
+	27, // 62: aweigh.v1.Node.History:output_type -> aweigh.v1.HistoryResponse
+	29, // 63: aweigh.v1.Node.Prove:output_type -> aweigh.v1.ProveResponse
+	33, // 64: aweigh.v1.Node.Status:output_type -> aweigh.v1.StatusResponse
+	37, // 65: aweigh.v1.Node.Invite:output_type -> aweigh.v1.InviteResponse
+	39, // 66: aweigh.v1.Node.Genesis:output_type -> aweigh.v1.GenesisResponse
+	41, // 67: aweigh.v1.Node.Backup:output_type -> aweigh.v1.BackupResponse
+	55, // [55:68] is the sub-list for method output_type
+	42, // [42:55] is the sub-list for method input_type
+	42, // [42:42] is the sub-list for extension type_name
+	42, // [42:42] is the sub-list for extension extendee
+	0,  // [0:42] is the sub-list for field type_name
 }
 
 func init() { file_aweigh_v1_aweigh_proto_init() }
@@ -3466,7 +3570,7 @@ func file_aweigh_v1_aweigh_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_aweigh_v1_aweigh_proto_rawDesc), len(file_aweigh_v1_aweigh_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   38,
+			NumMessages:   39,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
