@@ -30,6 +30,10 @@ func (s *service) Status(context.Context, *connect.Request[aweighv1.StatusReques
 		LineageSize: o.Lineage.Size, LineageRoot: o.Lineage.Root[:],
 	}
 	out.Header.Epoch = uint64(o.Epoch)
+	if out.Unseated = bytesOrNone(s.node.Unseated()); o.Head.Height > o.Began {
+		out.EpochAge = uint64(o.Head.Height - o.Began)
+	}
+	out.EpochBlocks, out.OpenDecisions = o.EpochBlocks, uint64(o.Agenda)
 	for _, f := range o.Faults {
 		out.Faulty = append(out.Faulty, bytesOf(f.Anchor()))
 	}
