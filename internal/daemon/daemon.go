@@ -141,7 +141,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 		d.log.Info("this anchor is not in the roster: it follows as an observer until it is admitted", "anchor", a.Short())
 	}
 	d.log.Info("running", "node", d.Node.Name(), "peer", d.Node.Peer(), "api", d.API(),
-		"metrics", d.Health(), "anchor", d.anchor, "network", d.Node.Genesis().Hash().Short())
+		"metrics", d.Health(), "anchor", d.anchor && d.Node.Unseated().IsZero(), "network", d.Node.Genesis().Hash().Short())
 	group, ctx := errgroup.WithContext(ctx)
 	served := make(chan struct{})
 	group.Go(func() error {
