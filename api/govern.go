@@ -18,7 +18,7 @@ import (
 
 // Governing is what the API needs of a node to change who decides.
 type Governing interface {
-	Government() (node.Government, error)
+	Government(under *scope.Policy) (node.Government, error)
 	Decision(id aweigh.Hash) (*node.Pending, scope.Head, error)
 	Govern(ctx context.Context, d scope.Decision, once node.Once) (node.Receipt, error)
 	Apply(ctx context.Context, sponsor aweigh.AnchorID, name string, once node.Once) (scope.Decision, node.Receipt, error)

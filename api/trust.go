@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"fmt"
 
 	"connectrpc.com/connect"
 
@@ -21,8 +22,15 @@ type Trusting interface {
 }
 
 // Trust implements aweighv1connect.NodeHandler.
-func (s *service) Trust(context.Context, *connect.Request[aweighv1.TrustRequest]) (*connect.Response[aweighv1.TrustResponse], error) {
-	g, err := s.node.Government()
+func (s *service) Trust(_ context.Context, req *connect.Request[aweighv1.TrustRequest]) (*connect.Response[aweighv1.TrustResponse], error) {
+	var under *scope.Policy
+	if raw := req.Msg.Policy; len(raw) > 0 {
+		under = new(scope.Policy)
+		if err := canon.Decode(raw, under); err != nil {
+			return nil, problem(fmt.Errorf("%w: policy: %w", errRequest, err))
+		}
+	}
+	g, err := s.node.Government(under)
 	if err != nil {
 		return nil, problem(err)
 	}
@@ -33,8 +41,9 @@ func (s *service) Trust(context.Context, *connect.Request[aweighv1.TrustRequest]
 		BeganNs: int64(e.Time), EndsNs: int64(g.Ends), Due: g.Due,
 		Mode: rules.Mode.String(), TotalWeight: total, FaultBudget: rules.Mode.FaultBudget(total),
 		Notarize: rules.For(quorum.Notarize).Threshold(total), Finalize: rules.For(quorum.Finalize).Threshold(total),
-		Nullify: rules.For(quorum.Nullify).Threshold(total), FewestStop: uint32(g.FewestStop), FewestBreak: uint32(g.FewestBreak),
-		NextTotal: g.NextTotal, Policy: canon.Encode(e.Policy),
+		Nullify: rules.For(quorum.Nullify).Threshold(total), FewestStop: uint32(g.Few.Stop), FewestBreak: uint32(g.Few.Break),
+		NextTotal: g.Next.Weights.Total(), NextSeats: uint32(g.Next.Weights.Len()),
+		NextStop: uint32(g.NextFew.Stop), NextBreak: uint32(g.NextFew.Break), NextStoppable: g.Stoppable, Policy: canon.Encode(e.Policy),
 	}
 	out.Header.Epoch = uint64(e.Number)
 	self := s.node.Overview().Self

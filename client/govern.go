@@ -17,6 +17,14 @@ func (c *Client) Trust(ctx context.Context) (*aweighv1.TrustResponse, error) {
 	}, &aweighv1.TrustRequest{})
 }
 
+// TrustUnder is Trust with what would follow under a policy. The error wraps
+// ErrInvalid if the scope could not have it.
+func (c *Client) TrustUnder(ctx context.Context, p scope.Policy) (*aweighv1.TrustResponse, error) {
+	return read(ctx, c, func(n aweighv1connect.NodeClient) call[aweighv1.TrustRequest, aweighv1.TrustResponse] {
+		return n.Trust
+	}, &aweighv1.TrustRequest{Policy: canon.Encode(p)})
+}
+
 // Explain lists what moved an anchor's trust, newest first.
 func (c *Client) Explain(ctx context.Context, req *aweighv1.ExplainRequest) (*aweighv1.ExplainResponse, error) {
 	return read(ctx, c, func(n aweighv1connect.NodeClient) call[aweighv1.ExplainRequest, aweighv1.ExplainResponse] {

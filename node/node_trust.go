@@ -21,12 +21,12 @@ type Standing struct {
 	Word       string // active, probation, barred, retired or evicted
 	Weight     uint64 // in this epoch
 	Trend      *int64 // of the score at the epoch's start against the one before; nil if there is none
-	Next       Share  // if the epoch ended now
+	Next       Part   // if the epoch ended now
 	Why        string // how Weight came about; empty if this node cannot tell
 }
 
-// Share is an anchor's part in a roster.
-type Share struct {
+// Part is an anchor's part in a roster.
+type Part struct {
 	Seated bool
 	Score  trust.Score
 	Weight uint64
@@ -35,21 +35,31 @@ type Share struct {
 // Government is who decides in a scope, by which rules, and what is about to
 // change.
 type Government struct {
-	Head      scope.Head
-	Epoch     *scope.Epoch
-	Age       uint64         // blocks of the epoch so far
-	Ends      aweigh.Instant // when the clock ends it; 0: it does not
-	Due       bool           // the next block ends it
-	Anchors   []Standing     // in the order of anchors
-	Open      []Pending
-	NextTotal uint64 // weight of the next roster, if the epoch ended now
+	Head    scope.Head
+	Epoch   *scope.Epoch
+	Age     uint64         // blocks of the epoch so far
+	Ends    aweigh.Instant // when the clock ends it; 0: it does not
+	Due     bool           // the next block ends it
+	Anchors []Standing     // in the order of anchors
+	Open    []Pending
+	Few     Few
 
-	FewestStop  int // the smallest number of anchors that could stop the scope
-	FewestBreak int // that, lying together, could make it finalize two histories
+	Next      scope.Roster // if the epoch ended now
+	NextFew   Few
+	Stoppable bool // the weight that may fail could stop the next one (P3)
 }
 
-// Government is as of the state that this node has.
-func (n *Node) Government() (g Government, err error) {
+// Few are the smallest numbers of anchors that could do harm, one more than there
+// are if all could not.
+type Few struct {
+	Stop  int // could stop the scope
+	Break int // could, lying together, make it finalize two histories
+}
+
+// Government is as of the state that this node has. under is a policy that might
+// take effect with the next epoch; nil means that which will. Errors about it
+// wrap scope.ErrInvalid.
+func (n *Node) Government(under *scope.Policy) (g Government, err error) {
 	v, err := n.Read(context.Background(), false)
 	if err != nil {
 		return g, err
@@ -73,24 +83,45 @@ func (n *Node) Government() (g Government, err error) {
 	if g.Open, err = pending(v.State, e); err != nil {
 		return g, err
 	}
-	g.FewestStop, g.FewestBreak = Fewest(e.Policy.Rules, e.Roster.Weights)
+	if err := g.forecast(v.State, under); err != nil {
+		return g, err
+	}
 	return g, g.standings(n.cfg.Genesis, v.State, h)
 }
 
-// Fewest is the smallest numbers of anchors that could stop a scope, and that
-// could break it by lying together, one more than there are if all could not.
-func Fewest(r quorum.Rules, w quorum.Weights) (stop, breaks int) {
+// forecast fills in what would follow.
+func (g *Government) forecast(s *scope.State, under *scope.Policy) (err error) {
+	policy := g.Epoch.Policy
+	for i := range g.Open {
+		if p := &g.Open[i]; p.Carried > 0 && p.Decision.Kind == scope.SetPolicy {
+			policy = *p.Decision.Policy
+		}
+	}
+	if under == nil {
+		if g.Next, _, err = s.Forecast(); err != nil {
+			return err
+		}
+		g.Stoppable, err = policy.Rules.Check(g.Next.Weights)
+	} else {
+		policy = *under
+		g.Next, g.Stoppable, err = s.ForecastUnder(policy)
+	}
+	g.Few, g.NextFew = few(g.Epoch.Policy.Rules, g.Epoch.Roster.Weights), few(policy.Rules, g.Next.Weights)
+	return err
+}
+
+func few(r quorum.Rules, w quorum.Weights) Few {
 	total := w.Total()
 	most, heads := uint64(0), uint32(0)
 	for _, k := range []quorum.Kind{quorum.Notarize, quorum.Finalize, quorum.Nullify} {
 		most, heads = max(most, r.For(k).Threshold(total)), max(heads, r.For(k).MinAnchors)
 	}
-	stop = trust.Fewest(w, total-most+1)
+	stop := trust.Fewest(w, total-most+1)
 	if heads > 0 {
 		stop = min(stop, w.Len()-int(heads)+1)
 	}
 	n, f, s := r.Notarize.Threshold(total), r.Finalize.Threshold(total), r.Nullify.Threshold(total)
-	return stop, trust.Fewest(w, min(2*n, f+s)-total)
+	return Few{stop, trust.Fewest(w, min(2*n, f+s)-total)}
 }
 
 // standings fills in the anchors.
@@ -100,11 +131,7 @@ func (g *Government) standings(genesis scope.Genesis, s *scope.State, h History)
 	if err != nil {
 		return err
 	}
-	next, _, err := s.Forecast()
-	if err != nil {
-		return err
-	}
-	g.NextTotal = next.Weights.Total()
+	next := g.Next
 	before, err := h.before(genesis, e)
 	if err != nil {
 		return err
@@ -116,7 +143,7 @@ func (g *Government) standings(genesis scope.Genesis, s *scope.State, h History)
 	for st := range ledger.All() {
 		x := Standing{Standing: st, Weight: e.Roster.Weights.Of(st.Anchor), Why: why[st.Anchor]}
 		if seat, ok := next.Seat(st.Anchor); ok {
-			x.Next = Share{true, next.Anchors[seat].Score, next.Weights.Of(st.Anchor)}
+			x.Next = Part{true, next.Anchors[seat].Score, next.Weights.Of(st.Anchor)}
 		}
 		seat, seated := e.Roster.Seat(st.Anchor)
 		var who scope.Anchor

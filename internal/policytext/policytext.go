@@ -103,3 +103,12 @@ func Diff(from, to scope.Policy) (all []Change) {
 	}
 	return all
 }
+
+// Fields are a policy's fields as Write has them, by their names.
+func Fields(p scope.Policy) map[string]string {
+	out := make(map[string]string, len(fields))
+	for _, f := range fields {
+		out[f.name] = f.show(&p)
+	}
+	return out
+}

@@ -3078,6 +3078,7 @@ func (x *BackupResponse) GetDone() bool {
 
 type TrustRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
+	Policy        []byte                 `protobuf:"bytes,1,opt,name=policy,proto3" json:"policy,omitempty"` // canonical CBOR of a scope.Policy: what would follow if it were in force with the next epoch
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3110,6 +3111,13 @@ func (x *TrustRequest) ProtoReflect() protoreflect.Message {
 // Deprecated: Use TrustRequest.ProtoReflect.Descriptor instead.
 func (*TrustRequest) Descriptor() ([]byte, []int) {
 	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{38}
+}
+
+func (x *TrustRequest) GetPolicy() []byte {
+	if x != nil {
+		return x.Policy
+	}
+	return nil
 }
 
 // Standing is what the scope knows of one anchor.
@@ -3454,6 +3462,10 @@ type TrustResponse struct {
 	Proposals     []*Proposal            `protobuf:"bytes,16,rep,name=proposals,proto3" json:"proposals,omitempty"`
 	NextTotal     uint64                 `protobuf:"varint,17,opt,name=next_total,json=nextTotal,proto3" json:"next_total,omitempty"` // weight of the next roster, if the epoch ended now
 	Policy        []byte                 `protobuf:"bytes,18,opt,name=policy,proto3" json:"policy,omitempty"`                         // canonical CBOR of the scope.Policy in force
+	NextSeats     uint32                 `protobuf:"varint,19,opt,name=next_seats,json=nextSeats,proto3" json:"next_seats,omitempty"` // anchors with weight in the next roster
+	NextStop      uint32                 `protobuf:"varint,20,opt,name=next_stop,json=nextStop,proto3" json:"next_stop,omitempty"`    // as fewest_stop, for it
+	NextBreak     uint32                 `protobuf:"varint,21,opt,name=next_break,json=nextBreak,proto3" json:"next_break,omitempty"`
+	NextStoppable bool                   `protobuf:"varint,22,opt,name=next_stoppable,json=nextStoppable,proto3" json:"next_stoppable,omitempty"` // the weight that may fail could stop it (P3)
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3612,6 +3624,34 @@ func (x *TrustResponse) GetPolicy() []byte {
 		return x.Policy
 	}
 	return nil
+}
+
+func (x *TrustResponse) GetNextSeats() uint32 {
+	if x != nil {
+		return x.NextSeats
+	}
+	return 0
+}
+
+func (x *TrustResponse) GetNextStop() uint32 {
+	if x != nil {
+		return x.NextStop
+	}
+	return 0
+}
+
+func (x *TrustResponse) GetNextBreak() uint32 {
+	if x != nil {
+		return x.NextBreak
+	}
+	return 0
+}
+
+func (x *TrustResponse) GetNextStoppable() bool {
+	if x != nil {
+		return x.NextStoppable
+	}
+	return false
 }
 
 type ExplainRequest struct {
@@ -4383,8 +4423,9 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"totalBytes\x12\x12\n" +
 	"\x04file\x18\x03 \x01(\tR\x04file\x12\x12\n" +
 	"\x04data\x18\x04 \x01(\fR\x04data\x12\x12\n" +
-	"\x04done\x18\x05 \x01(\bR\x04done\"\x0e\n" +
-	"\fTrustRequest\"\x89\x03\n" +
+	"\x04done\x18\x05 \x01(\bR\x04done\"&\n" +
+	"\fTrustRequest\x12\x16\n" +
+	"\x06policy\x18\x01 \x01(\fR\x06policy\"\x89\x03\n" +
 	"\bStanding\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x12\n" +
@@ -4424,7 +4465,7 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\tlapses_ns\x18\r \x01(\x03R\blapsesNs\x12\x18\n" +
 	"\acarried\x18\x0e \x01(\x04R\acarried\x12\x0e\n" +
 	"\x02by\x18\x0f \x01(\fR\x02by\x12\x1a\n" +
-	"\bdecision\x18\x10 \x01(\fR\bdecision\"\xbe\x04\n" +
+	"\bdecision\x18\x10 \x01(\fR\bdecision\"\xc0\x05\n" +
 	"\rTrustResponse\x12)\n" +
 	"\x06header\x18\x01 \x01(\v2\x11.aweigh.v1.HeaderR\x06header\x12\x10\n" +
 	"\x03age\x18\x02 \x01(\x04R\x03age\x12!\n" +
@@ -4446,7 +4487,13 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\tproposals\x18\x10 \x03(\v2\x13.aweigh.v1.ProposalR\tproposals\x12\x1d\n" +
 	"\n" +
 	"next_total\x18\x11 \x01(\x04R\tnextTotal\x12\x16\n" +
-	"\x06policy\x18\x12 \x01(\fR\x06policy\">\n" +
+	"\x06policy\x18\x12 \x01(\fR\x06policy\x12\x1d\n" +
+	"\n" +
+	"next_seats\x18\x13 \x01(\rR\tnextSeats\x12\x1b\n" +
+	"\tnext_stop\x18\x14 \x01(\rR\bnextStop\x12\x1d\n" +
+	"\n" +
+	"next_break\x18\x15 \x01(\rR\tnextBreak\x12%\n" +
+	"\x0enext_stoppable\x18\x16 \x01(\bR\rnextStoppable\">\n" +
 	"\x0eExplainRequest\x12\x16\n" +
 	"\x06anchor\x18\x01 \x01(\fR\x06anchor\x12\x14\n" +
 	"\x05limit\x18\x02 \x01(\x03R\x05limit\"\xd8\x01\n" +
