@@ -1,6 +1,7 @@
 package node
 
 import (
+	"errors"
 	"slices"
 
 	"github.com/aweigh/aweigh"
@@ -174,6 +175,9 @@ func (c *chain) after(h aweigh.Hash) (state *scope.State, missing aweigh.Hash, o
 	for _, k := range path {
 		if k.over == nil {
 			if err := state.CheckHeader(k.block.Header); err != nil {
+				if !errors.Is(err, scope.ErrInvalid) {
+					must.OK(err, "reading the state") // it says nothing of the block
+				}
 				return nil, aweigh.Hash{}, false
 			}
 			c.execute(k, reader, state)
@@ -301,7 +305,6 @@ func (c *chain) handOver(m *Machine, h scope.Handover) {
 		m.write(kv.Set(keyFinality(c.id, c.head.Height), canon.Encode(h.Final.Certificate)))
 		m.finality = h.Final.Certificate
 	}
-	must.OK(c.enter(), "reading the epoch")
 }
 
 // prune forgets candidates that can no longer become final, and the records of

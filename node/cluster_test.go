@@ -33,6 +33,11 @@ func startCluster(t testing.TB, n int, mode quorum.Mode) *cluster {
 // startClusterWith has each node changed before it starts.
 func startClusterWith(t testing.TB, n int, mode quorum.Mode, change func(int, *Node)) *cluster {
 	t.Helper()
+	return startClusterUnder(t, n, scope.DefaultPolicy(mode), change)
+}
+
+func startClusterUnder(t testing.TB, n int, policy scope.Policy, change func(int, *Node)) *cluster {
+	t.Helper()
 	c := &cluster{t: t}
 	dir := t.TempDir()
 	keys := make([]votes.PrivateKey, 2*n)
@@ -50,7 +55,7 @@ func startClusterWith(t testing.TB, n int, mode quorum.Mode, change func(int, *N
 		}
 		founders = append(founders, Founder{Name: fmt.Sprintf("n%d", i), Key: keys[2*i+1].Public(), Peer: peer})
 	}
-	g, err := NewGenesis("test", aweigh.InstantOf(time.Now()), scope.DefaultPolicy(mode), founders...)
+	g, err := NewGenesis("test", aweigh.InstantOf(time.Now()), policy, founders...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -32,7 +32,7 @@ func (m *Machine) begin(e *scope.Epoch) error {
 	}
 	m.peers = t.others(m.self)
 	m.engine = quorum.NewEngine(quorum.Config{
-		Self: m.self, Weights: m.roster.Weights, Rules: m.keyring.Rules(),
+		Self: m.self, Weights: m.roster.Weights, Leaders: e.Leaders(), Rules: m.keyring.Rules(),
 		Seed: e.Seed(), Root: e.Root, Timing: m.cfg.Timing,
 	})
 	m.attends = attends{}
@@ -46,13 +46,21 @@ func (m *Machine) succeed(e *scope.Epoch) {
 	if m.guard != nil {
 		m.write(m.guard.Forget()...)
 	}
-	// Who has not heard of a quorum since its start, or in this epoch alone, may
-	// have signed in the next one already, in an earlier life (P9).
-	sure := m.guard != nil && m.listen.over && m.listen.epoch < m.term.epoch.Number && !m.guard.Lost()
-	wanted := m.listen.wanted
+	limits := m.chain.policy.Limits
+	// Who heard a quorum in one epoch of this life alone may have signed in the
+	// next one already, in an earlier life (P9). So it listens in two.
+	listen := listening{wanted: m.listen.wanted}
+	if m.guard != nil && m.listen.over && !m.guard.Lost() {
+		listen.times = m.listen.times
+		listen.over = listen.times > 1
+	}
 	must.OK(m.begin(e), "beginning an epoch")
+	must.OK(m.chain.enter(), "reading the epoch")
+	if m.chain.policy.Limits != limits {
+		m.pool.refit(m.chain.policy.Limits)
+	}
 
-	m.listen = listening{over: sure, wanted: wanted, epoch: m.listen.epoch}
+	m.listen = listen
 	m.reportedLost = false
 	clear(m.silent)
 	m.wants, m.checks, m.inputs = wants{}, nil, m.inputs[:0]
@@ -88,7 +96,7 @@ type earlyIn struct {
 
 const (
 	maxEarly      = 64 << 10 // bytes of one frame that is kept
-	maxEarlyBytes = 1 << 20  // of one anchor
+	maxEarlyBytes = 64 << 10 // of one anchor
 )
 
 // keep holds a frame until the next epoch begins.
@@ -108,10 +116,22 @@ func (m *Machine) replay() {
 	frames := m.early.frames
 	m.early = early{}
 	for _, f := range frames {
-		msg, err := m.Checker().Check(f.from, f.frame)
-		if _, again := msg.(earlyFrame); err == nil && !again {
-			m.arrived(f.from, msg)
-		}
+		m.tooEarly(f.from, f.frame)
+	}
+}
+
+// tooEarly keeps a frame of the next epoch, or hears it if that has begun since
+// the frame was looked at.
+func (m *Machine) tooEarly(from Peer, f []byte) {
+	msg, err := m.Checker().Check(from, f)
+	_, still := msg.(earlyFrame)
+	if o, offer := msg.(offerIn); offer && o.early != nil {
+		still = true
+	}
+	if still {
+		m.early.keep(from, f)
+	} else if err == nil {
+		m.arrived(from, msg)
 	}
 }
 
@@ -171,7 +191,7 @@ func (m *Machine) unrecorded(s *scope.State) (all []scope.Attended) {
 // changes no outcome.
 func (m *Machine) partake(h *scope.Header, hash aweigh.Hash) {
 	s := quorum.Subject{Kind: quorum.Finalize, View: h.View, Block: hash}
-	if m.guard == nil || !m.listen.over || h.View < m.listen.since || m.sync.at != 0 || !m.guard.May(s) {
+	if m.sync.at != 0 || !m.speaks() || h.View < m.listen.since || !m.guard.May(s) {
 		return
 	}
 	b, ops, err := m.guard.Sign(s)

@@ -150,7 +150,6 @@ func (m *Machine) restore() error {
 	if err := m.begin(e); err != nil {
 		return err
 	}
-	m.listen.epoch = e.Number
 	certs, err := m.storedCertificates()
 	if err != nil {
 		return err
@@ -261,7 +260,7 @@ func (m *Machine) arrived(from Peer, msg Message) {
 	case aheadIn:
 		m.hinted()
 	case earlyFrame:
-		m.early.keep(from, msg)
+		m.tooEarly(from, msg)
 	case ballotIn:
 		if msg.ballot.Domain() == m.keyring.Domain() { // it was checked in an epoch that may be over
 			m.ballot(&msg)

@@ -119,6 +119,7 @@ type (
 	offerIn struct {
 		Offer
 		votes []ballotIn
+		early earlyFrame // the whole, if it is of the next epoch
 	}
 	blockIn    struct{ block *scope.Block }
 	aheadIn    struct{} // news of a later epoch, which cannot be verified
@@ -213,7 +214,7 @@ func (c *Checker) Check(from Peer, f []byte) (Message, error) {
 	case tagProposal:
 		return c.proposal(from, f)
 	case tagOffer:
-		return c.offer(from, body)
+		return c.offer(from, f)
 	case tagBlock:
 		if _, ok := c.Anchors[from]; !ok {
 			return nil, fmt.Errorf("%w: a block from a peer that is no anchor", ErrFrame)
@@ -284,10 +285,13 @@ func (c *Checker) proposal(from Peer, f []byte) (Message, error) {
 	return proposalIn{m, ballot}, err
 }
 
-func (c *Checker) offer(from Peer, body []byte) (Message, error) {
+func (c *Checker) offer(from Peer, f []byte) (Message, error) {
 	in := offerIn{}
-	if err := canon.Decode(body, &in.Offer); err != nil {
+	if err := canon.Decode(f[1:], &in.Offer); err != nil {
 		return nil, err
+	}
+	if c.early(from, in.Domain, f) {
+		in.early = f
 	}
 	if d := c.Keyring.Domain(); in.Domain.Network != d.Network {
 		return nil, fmt.Errorf("%w: an offer", votes.ErrForeign)

@@ -44,6 +44,11 @@ type network struct {
 
 func newNetwork(t testing.TB, name string) *network {
 	t.Helper()
+	return newNetworkUnder(t, name, scope.DefaultPolicy(quorum.BFT))
+}
+
+func newNetworkUnder(t testing.TB, name string, policy scope.Policy) *network {
+	t.Helper()
 	n := &network{now: aweigh.InstantOf(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))}
 	var founders []node.Founder
 	for i := range 4 {
@@ -59,7 +64,7 @@ func newNetwork(t testing.TB, name string) *network {
 		founders = append(founders, node.Founder{Key: key.Public(), Peer: peer})
 	}
 	var err error
-	if n.genesis, err = node.NewGenesis(name, n.now, scope.DefaultPolicy(quorum.BFT), founders...); err != nil {
+	if n.genesis, err = node.NewGenesis(name, n.now, policy, founders...); err != nil {
 		t.Fatal(err)
 	}
 	if n.shared, err = node.NewNetwork(n.genesis, nil); err != nil {

@@ -61,6 +61,7 @@ type Node struct {
 	id      aweigh.ScopeID
 	author  aweigh.Hash
 	anchor  atomic.Pointer[votes.PrivateKey] // nil without one; Apply makes it
+	peerID  string
 	runner  *runner
 	roll    roll
 	intake  *intake
@@ -106,7 +107,7 @@ func New(cfg Config) (*Node, error) {
 	n := &Node{
 		cfg: cfg, id: cfg.Genesis.Hash(), author: cfg.Identity.Public().ID(),
 		changed: make(chan struct{}), log: cfg.Log, excluded: make(map[peer.ID]bool),
-		measured: newMeasured(cfg.Genesis), refusals: newRefusals(), stirred: make(chan struct{}, 1),
+		refusals: newRefusals(), stirred: make(chan struct{}, 1),
 	}
 	if n.anchor.Store(cfg.Anchor); n.cfg.MakeAnchor == nil {
 		n.cfg.MakeAnchor = func() (votes.PrivateKey, error) { return votes.PrivateKey{}, ErrNoAnchor }
@@ -138,6 +139,11 @@ func New(cfg Config) (*Node, error) {
 		return nil, err
 	}
 	n.roll.call(m.term)
+	n.measured = newMeasured(m.roster)
+	if cfg.Anchor != nil && m.self.IsZero() {
+		n.log.Info("this node's anchor key has no seat in the roster: it follows as an observer, until it is admitted",
+			"anchor", cfg.Anchor.Public().ID().Short(), "epoch", m.term.epoch.Number)
+	}
 	n.intake = newIntake(&n.roll)
 	n.budgets = newAccounts(&n.roll)
 	start := time.Now()
@@ -157,6 +163,11 @@ func (n *Node) connect(m *Machine) error {
 	if err != nil {
 		return err
 	}
+	own, err := PeerOf(n.cfg.Identity)
+	if err != nil {
+		return err
+	}
+	n.peerID = string(own)
 	bootstrap, err := p2p.ParsePeers(n.cfg.Bootstrap)
 	if err != nil {
 		return err
@@ -165,18 +176,10 @@ func (n *Node) connect(m *Machine) error {
 	if err != nil {
 		return err
 	}
-	var members []peer.ID
-	for _, p := range m.peers {
-		id, err := peer.Decode(string(p))
-		if err != nil {
-			return fmt.Errorf("node: genesis names a bad peer %q: %w", p, err)
-		}
-		members = append(members, id)
-	}
 	n.host, err = p2p.New(p2p.Config{
 		Key: key, Network: n.id, Version: n.cfg.Version,
 		Listen: n.cfg.Listen, Announce: n.cfg.Announce,
-		Bootstrap: bootstrap, Members: members,
+		Bootstrap: bootstrap, Members: n.members(m.roster),
 		Relay: n.cfg.Relay, Relays: relays, PerAddressConns: n.cfg.PerIP,
 		Datastore: store.Datastore(n.cfg.Store, []byte("p")),
 		Log:       n.log,
@@ -188,6 +191,31 @@ func (n *Node) connect(m *Machine) error {
 		},
 	})
 	return err
+}
+
+// members are the nodes of a roster's other anchors.
+func (n *Node) members(r scope.Roster) (ids []peer.ID) {
+	for _, a := range r.Anchors {
+		id, err := peer.Decode(a.Peer)
+		switch {
+		case err != nil:
+			n.log.Warn("the roster names a bad peer", "anchor", a.Name, "peer", a.Peer, "error", err)
+		case id.String() != n.peerID:
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// reseat lets all around the machine know of another epoch's roster.
+func (n *Node) reseat(note EpochBegan) {
+	r := note.Epoch.Roster
+	n.measured.reseat(r)
+	n.budgets.reseat()
+	n.host.SetMembers(n.members(r))
+	n.log.Info("epoch began", "epoch", note.Epoch.Number, "anchors", len(r.Anchors), "weight", r.Weights.Total(),
+		"seated", note.Seated, "after_block", note.Epoch.Start)
+	n.stir()
 }
 
 // topic is where final blocks are announced.
@@ -360,8 +388,10 @@ func (n *Node) note(note Note) {
 		n.changed = make(chan struct{})
 		n.mu.Unlock()
 		n.log.Info("caught up by snapshot", "height", note.Height)
+	case EpochBegan:
+		n.reseat(note)
 	case Nullified:
-		if a := n.measured.byID[note.Leader]; a != nil {
+		if a := n.measured.of(note.Leader); a != nil {
 			a.nullified.Add(1)
 		}
 		n.log.Debug("view nullified", "view", note.View, "leader", n.measured.name(note.Leader))

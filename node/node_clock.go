@@ -78,7 +78,7 @@ func (c *clockOf) wrong() (sign int, heard bool) {
 // clock compares the time of a proposal that came from its leader with the clock
 // of this node.
 func (n *Node) clock(from Peer, h scope.Header) {
-	a := n.measured.byID[h.Proposer]
+	a := n.measured.of(h.Proposer)
 	if a == nil || a.peer != from {
 		return // passed on by another: it may be old
 	}
@@ -103,7 +103,7 @@ func (n *Node) clock(from Peer, h scope.Header) {
 func (n *Node) alone(a *anchorMeasure) bool {
 	side, _ := a.clock.wrong()
 	same, others := 0, 0
-	for _, x := range n.measured.anchors {
+	for _, x := range n.measured.roster.Load().all {
 		if sign, heard := x.clock.wrong(); heard {
 			others++
 			if sign == side {

@@ -43,7 +43,7 @@ func TestWrongClocksAreNamed(t *testing.T) {
 	n, log := stillNode(t, "n0", "n1", "n2", "n3")
 	arrives := func(anchor string, from string, view aweigh.View, ahead time.Duration) {
 		var by, carrier *anchorMeasure
-		for _, a := range n.measured.anchors {
+		for _, a := range n.measured.roster.Load().all {
 			if a.name == anchor {
 				by = a
 			}

@@ -13,7 +13,7 @@ type Counts struct {
 	Blocks    uint64 // final
 	Mutations uint64 // in final blocks, failed ones included
 	Refused   [Refusals]uint64
-	Anchors   []AnchorCounts // in the order of the genesis
+	Anchors   []AnchorCounts // in the order of the roster
 
 	Commits    Latencies // from a client's mutation to its outcome
 	Undecided  uint64    // mutations whose clients stopped waiting
@@ -48,8 +48,13 @@ type measured struct {
 	commits, reads        latency
 	undecided, unanswered atomic.Uint64
 	sent, received        [256]traffic // by tag
-	anchors               []*anchorMeasure
-	byID                  map[aweigh.AnchorID]*anchorMeasure
+	roster                atomic.Pointer[anchorMeasures]
+}
+
+// anchorMeasures are those of one roster.
+type anchorMeasures struct {
+	all  []*anchorMeasure // in the order of the roster
+	byID map[aweigh.AnchorID]*anchorMeasure
 }
 
 type traffic struct{ frames, bytes atomic.Uint64 }
@@ -73,12 +78,20 @@ type anchorMeasure struct {
 	clock     clockOf
 }
 
-// newMeasured makes room for every anchor of the genesis, under a name of its own:
-// people may have given two the same.
-func newMeasured(g scope.Genesis) *measured {
-	m := &measured{byID: make(map[aweigh.AnchorID]*anchorMeasure, len(g.Anchors))}
-	taken := make(map[string]bool, len(g.Anchors))
-	for _, x := range g.Anchors {
+// newMeasured makes room for a roster.
+func newMeasured(r scope.Roster) *measured {
+	m := new(measured)
+	m.reseat(r)
+	return m
+}
+
+// reseat makes room for every anchor of a roster, under a name of its own, since
+// people may have given two the same. Those who stay keep what was counted.
+func (m *measured) reseat(r scope.Roster) {
+	old := m.roster.Load()
+	now := &anchorMeasures{byID: make(map[aweigh.AnchorID]*anchorMeasure, len(r.Anchors))}
+	taken := make(map[string]bool, len(r.Anchors))
+	for _, x := range r.Anchors {
 		a := &anchorMeasure{id: x.Key.ID(), peer: Peer(x.Peer), name: x.Name}
 		switch {
 		case a.name == "":
@@ -87,15 +100,20 @@ func newMeasured(g scope.Genesis) *measured {
 			a.name += " " + a.id.Short()
 		}
 		taken[a.name] = true
-		m.anchors = append(m.anchors, a)
-		m.byID[a.id] = a
+		if old != nil && old.byID[a.id] != nil && old.byID[a.id].name == a.name {
+			a = old.byID[a.id]
+		}
+		now.all, now.byID[a.id] = append(now.all, a), a
 	}
-	return m
+	m.roster.Store(now)
 }
+
+// of is what is counted about an anchor, nil if it has no seat.
+func (m *measured) of(a aweigh.AnchorID) *anchorMeasure { return m.roster.Load().byID[a] }
 
 // name is an anchor's name, or its short ID.
 func (m *measured) name(a aweigh.AnchorID) string {
-	if x := m.byID[a]; x != nil {
+	if x := m.of(a); x != nil {
 		return x.name
 	}
 	return a.Short()
@@ -114,7 +132,7 @@ func (n *Node) Counts() Counts {
 	for i := range c.Refused {
 		c.Refused[i] = m.refused[i].Load()
 	}
-	for _, a := range m.anchors {
+	for _, a := range m.roster.Load().all {
 		ahead, heard := a.clock.last()
 		c.Anchors = append(c.Anchors, AnchorCounts{ID: a.id, Name: a.name, Nullified: a.nullified.Load(), Ahead: ahead, Heard: heard})
 	}

@@ -111,7 +111,7 @@ func TestLatenciesStandInTheirBuckets(t *testing.T) {
 // does not flood the log.
 func TestRefusalsAreSortedAndSaidOnce(t *testing.T) {
 	n, log := stillNode(t, "n0", "n1", "n2", "n3")
-	from := n.measured.anchors[1].peer
+	from := n.measured.roster.Load().all[1].peer
 	id, err := peer.Decode(string(from))
 	if err != nil {
 		t.Fatal(err)
@@ -138,7 +138,7 @@ func TestRefusalsAreSortedAndSaidOnce(t *testing.T) {
 	push(Stale, frame(tagOffer, Offer{Domain: stale}))
 	push(Unasked, frame(tagBlocks, Blocks{}))
 	push(Forged, rawFrame(tagBallot, votes.Ballot{
-		Format: scope.Format, Domain: domain, Anchor: n.measured.anchors[1].id, Signature: make([]byte, 64),
+		Format: scope.Format, Domain: domain, Anchor: n.measured.roster.Load().all[1].id, Signature: make([]byte, 64),
 		Subject: quorum.Subject{Kind: quorum.Nullify, View: 1},
 	}.Encode()))
 	if early := fmt.Errorf("%w: %w, by 1h", scope.ErrInvalid, errEarly); refusalOf(early) != Early || Early.Blame() {

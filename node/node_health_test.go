@@ -56,7 +56,7 @@ func TestAnchorsThatLostTheirRecordAreNotReady(t *testing.T) {
 		t.Fatalf("a network of one is not ready: %v", bad)
 	}
 	b := votes.Ballot{
-		Format: scope.Format, Domain: n.roll.checker().Keyring.Domain(), Anchor: n.measured.anchors[0].id,
+		Format: scope.Format, Domain: n.roll.checker().Keyring.Domain(), Anchor: n.measured.roster.Load().all[0].id,
 		Subject: quorum.Subject{Kind: quorum.Nullify, View: 3},
 	}
 	b.Signature = n.cfg.Anchor.Sign(votes.ContextBallot, b.SigningBytes())

@@ -75,6 +75,9 @@ func (n *Node) reach(s Status) Reach {
 			continue
 		}
 		r.Anchors = append(r.Anchors, id)
+		if s.Roster.Weights.Of(id) == 0 { // on probation
+			continue
+		}
 		r.Weight += s.Roster.Weights.Of(id)
 		shares = append(shares, quorum.Share{Anchor: id, Weight: s.Roster.Weights.Of(id)})
 	}

@@ -70,8 +70,13 @@ func (m *Machine) offered(from Peer, o offerIn) {
 		m.silent[a] = o.Silent
 		m.linked(from, true)
 	}
-	height := m.chain.state.Height()
 	here := m.keyring.Domain()
+	if o.early != nil {
+		if m.tooEarly(from, o.early); o.Domain.Epoch <= here.Epoch {
+			return // it was heard in full
+		}
+	}
+	height := m.chain.state.Height()
 	same := o.Domain == here
 	if same {
 		m.certificates(from, o.Certificates)

@@ -6,6 +6,7 @@ import (
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/must"
 	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/votes"
 )
 
 // pool holds the bundles that wait to become part of a final block, in order of
@@ -275,6 +276,19 @@ func (m *Machine) reofferBundles() {
 		e.wait++
 		if n++; n == maxReoffer {
 			return
+		}
+	}
+}
+
+// refit drops the bundles that are not within the limits of another policy.
+func (p *pool) refit(lim scope.Limits) {
+	unverified := func(votes.PublicKey, votes.Context, []byte, []byte) error { return nil }
+	for _, e := range p.order {
+		if e.gone {
+			continue
+		}
+		if _, err := scope.CheckBundle(e.bundle.Raw(), lim, unverified); err != nil {
+			p.remove(e)
 		}
 	}
 }

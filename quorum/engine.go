@@ -49,6 +49,9 @@ type Engine struct {
 // NewEngine starts an epoch at view 1.
 func NewEngine(cfg Config) *Engine {
 	cfg.Timing = cfg.Timing.withDefaults()
+	if cfg.Leaders.Len() == 0 {
+		cfg.Leaders = cfg.Weights
+	}
 	e := &Engine{
 		cfg:    cfg,
 		seat:   -1,
@@ -119,7 +122,7 @@ func (e *Engine) Leader(v aweigh.View) aweigh.AnchorID {
 	if r := e.rounds[v]; r != nil {
 		return r.leader
 	}
-	return Leader(e.cfg.Weights, e.cfg.Seed, v)
+	return Leader(e.cfg.Leaders, e.cfg.Seed, v)
 }
 
 // Certificate is the certificate held for a kind and view, zero if none.

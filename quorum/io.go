@@ -38,6 +38,7 @@ func (t Timing) withDefaults() Timing {
 type Config struct {
 	Self    aweigh.AnchorID // the anchor that this engine votes for; zero to watch only
 	Weights Weights
+	Leaders Weights // of those among them who lead views, in proportion; all by default
 	Rules   Rules
 	Seed    aweigh.Hash // of the epoch, for Leader
 	Root    aweigh.Hash // the block that the epoch starts from; it counts as final at view 0

@@ -3,10 +3,13 @@ package scope
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/internal/must"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/votes"
 )
@@ -22,15 +25,32 @@ type Epoch struct {
 	Time    aweigh.Instant // of Root
 	Policy  Policy
 	Roster  Roster
+	Rests   []bool       // by place in the roster: who does not lead in this epoch
 	Before  votes.Domain // of the epoch before, whose faults can still be proven; zero in epoch 0
 	domain  votes.Domain
+	leaders quorum.Weights
 }
 
 // settled computes once what is asked for often.
 func (e Epoch) settled() *Epoch {
 	e.domain = votes.Domain{Network: e.Network, Scope: e.Scope, Epoch: e.Number, Roster: e.Roster.Hash(), Policy: e.Policy.Hash()}
+	e.leaders = e.Roster.Weights
+	if slices.Contains(e.Rests, true) {
+		lead := slices.Collect(e.Roster.Weights.All())
+		lead = slices.DeleteFunc(lead, func(s quorum.Share) bool {
+			seat, _ := e.Roster.Seat(s.Anchor)
+			return e.Rests[seat]
+		})
+		w, err := quorum.NewWeights(lead...)
+		must.OK(err, "weighing those who lead")
+		e.leaders = w
+	}
 	return &e
 }
+
+// Leaders are the weights in proportion to which anchors lead views: those of the
+// roster, but for anchors that rest.
+func (e *Epoch) Leaders() quorum.Weights { return e.leaders }
 
 // wireEpoch is an Epoch's encoding.
 type wireEpoch struct {
@@ -52,6 +72,7 @@ type Terms struct {
 	Policy  Policy
 	Anchors []Anchor // ordered by the IDs of their keys
 	Weights []uint64 // of each; 0 for one on probation, whose ballots count for its trust alone
+	Rests   []bool   // of each: it leads no views, because those that it led gave no blocks
 }
 
 // Hash names the terms under which an epoch decides; Header.Next is one.
@@ -61,30 +82,39 @@ func (t Terms) Hash(number aweigh.Epoch) aweigh.Hash {
 
 // roster checks the terms' form and gives the roster.
 func (t *Terms) roster() (Roster, error) {
-	if len(t.Anchors) != len(t.Weights) {
-		return Roster{}, fmt.Errorf("%w: %d anchors with %d weights", ErrInvalid, len(t.Anchors), len(t.Weights))
+	if len(t.Anchors) != len(t.Weights) || len(t.Anchors) != len(t.Rests) {
+		return Roster{}, fmt.Errorf("%w: %d anchors with %d weights, %d of them resting or not", ErrInvalid, len(t.Anchors), len(t.Weights), len(t.Rests))
 	}
+	leads := false
 	shares := make([]quorum.Share, 0, len(t.Anchors))
 	for i, a := range t.Anchors {
 		if i > 0 && compareIDs(t.Anchors[i-1], a) >= 0 {
 			return Roster{}, fmt.Errorf("%w: anchors of a roster are not distinct and in order", ErrInvalid)
 		}
 		if t.Weights[i] > 0 {
+			leads = leads || !t.Rests[i]
 			shares = append(shares, quorum.Share{Anchor: a.Key.ID(), Weight: t.Weights[i]})
 		}
 	}
 	w, err := quorum.NewWeights(shares...)
+	if err == nil && !leads {
+		err = errors.New("nobody leads")
+	}
 	if err != nil {
 		return Roster{}, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
-	return Roster{Anchors: t.Anchors, Weights: w}, nil
+	return newRoster(t.Anchors, w), nil
 }
 
 // Terms are those of the epoch.
-func (e *Epoch) Terms() Terms { return e.Roster.terms(e.Policy) }
+func (e *Epoch) Terms() Terms {
+	t := e.Roster.terms(e.Policy)
+	copy(t.Rests, e.Rests)
+	return t
+}
 
 func (r Roster) terms(p Policy) Terms {
-	t := Terms{Policy: p, Anchors: r.Anchors, Weights: make([]uint64, len(r.Anchors))}
+	t := Terms{Policy: p, Anchors: r.Anchors, Weights: make([]uint64, len(r.Anchors)), Rests: make([]bool, len(r.Anchors))}
 	for i, a := range r.Anchors {
 		t.Weights[i] = r.Weights.Of(a.Key.ID())
 	}
@@ -109,22 +139,9 @@ func (e *Epoch) Keyring() (*votes.Keyring, error) {
 	return votes.NewKeyring(e.Domain(), e.Policy.Rules, e.Roster.Weights, keys...)
 }
 
-// Seat is the place of an anchor in the roster.
+// Seat is the place of an anchor in the roster of an Epoch.
 func (r Roster) Seat(a aweigh.AnchorID) (int, bool) {
-	lo, hi := 0, len(r.Anchors)
-	for lo < hi {
-		mid := (lo + hi) / 2
-		id := r.Anchors[mid].Key.ID()
-		switch bytes.Compare(id[:], a[:]) {
-		case 0:
-			return mid, true
-		case -1:
-			lo = mid + 1
-		default:
-			hi = mid
-		}
-	}
-	return 0, false
+	return slices.BinarySearchFunc(r.ids, a, func(x, y aweigh.AnchorID) int { return bytes.Compare(x[:], y[:]) })
 }
 
 func compareIDs(a, b Anchor) int {
@@ -152,7 +169,7 @@ func DecodeEpoch(data []byte) (*Epoch, error) {
 	}
 	return Epoch{
 		Network: w.Network, Scope: w.Scope, Number: w.Number, Root: w.Root, Start: w.Start, Time: w.Time,
-		Policy: w.Terms.Policy, Roster: r, Before: w.Before,
+		Policy: w.Terms.Policy, Roster: r, Rests: w.Terms.Rests, Before: w.Before,
 	}.settled(), nil
 }
 
@@ -170,7 +187,7 @@ func (e *Epoch) after(h Header, t Terms) (*Epoch, error) {
 	}
 	return Epoch{
 		Network: e.Network, Scope: e.Scope, Number: e.Number + 1, Root: h.Hash(), Start: h.Height, Time: h.Time,
-		Policy: t.Policy, Roster: r, Before: e.Domain(),
+		Policy: t.Policy, Roster: r, Rests: t.Rests, Before: e.Domain(),
 	}.settled(), nil
 }
 

@@ -95,6 +95,7 @@ func (s *State) successor() (*succession, error) {
 		}
 		u.ledger, u.trust = ledger.ApplyExplained(e.Policy.Trust, all...)
 		if u.terms, err = e.terms(policy, u.ledger, decided[:n]); err == nil {
+			e.rest(&u.terms, t)
 			return u, nil
 		}
 	}
@@ -164,6 +165,30 @@ func (e *Epoch) terms(p Policy, l trust.Ledger, decided agenda) (Terms, error) {
 	}
 	slices.SortFunc(r.Anchors, compareIDs)
 	return r.terms(p), nil
+}
+
+// restAfter is how many views an anchor must have led in vain, and none with
+// success, to rest for an epoch.
+const restAfter = 4
+
+// rest lets those not lead whose views gave nothing in the epoch that ends, in the
+// order of the roster, as long as the others weigh more than half. It costs no
+// safety: who leads decides nothing. Trust is another matter; see trust.Attendance.
+func (e *Epoch) rest(t *Terms, c *tally) {
+	var total, away uint64
+	var idle []int
+	for i, a := range t.Anchors {
+		total += t.Weights[i]
+		if seat, ok := e.Roster.Seat(a.Key.ID()); ok && t.Weights[i] > 0 && c.counts[seat].led == 0 && c.counts[seat].idle >= restAfter {
+			idle = append(idle, i)
+		}
+	}
+	for _, i := range idle {
+		if away += t.Weights[i]; 2*away >= total {
+			return
+		}
+		t.Rests[i] = true
+	}
 }
 
 // identity is who an anchor of the next roster is.

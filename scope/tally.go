@@ -87,7 +87,7 @@ func (t *tally) add(e *Epoch, h *Header, before aweigh.View) {
 		before = h.View - mostSkipped
 	}
 	for v := before + 1; v < h.View; v++ {
-		if seat, ok := e.Roster.Seat(quorum.Leader(e.Roster.Weights, e.Seed(), v)); ok {
+		if seat, ok := e.Roster.Seat(quorum.Leader(e.Leaders(), e.Seed(), v)); ok {
 			t.counts[seat].idle++
 		}
 	}

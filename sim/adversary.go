@@ -12,6 +12,7 @@ import (
 	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/trust"
 	"github.com/aweigh/aweigh/votes"
 )
 
@@ -72,7 +73,7 @@ func (w *World) cast() error {
 			named[a] = true
 		}
 	}
-	for _, n := range w.Nodes[:w.Scenario.Network.Anchors] {
+	for _, n := range w.Nodes[:w.Scenario.Network.Anchors] { // observers lie only if they are named
 		if !named[n.Index] {
 			free = append(free, n)
 		}
@@ -159,8 +160,15 @@ func (p *plan) on() bool {
 		return false
 	case p.role.Every > 0:
 		return (at-p.role.From)%p.role.Every < p.role.Every/2
+	case p.role.During == ending:
+		return p.w.watch.ending.is(p.w)
 	}
 	return true
+}
+
+// on reports whether this member lies now.
+func (l *liar) on() bool {
+	return l.plan.on() && (l.role.Above == 0 || l.w.watch.standing.score(l.n) >= trust.Score(l.role.Above))
 }
 
 // may reports whether to take an occasion.

@@ -63,6 +63,7 @@ func (x *watch) chain(n *Node) {
 	history := node.History{Reader: n.Disk, Scope: w.Genesis.Hash()}
 	applied := make(map[aweigh.Hash]aweigh.Height)
 	barred := make(map[int]bool)
+	var before *scope.Header
 	for at := aweigh.Height(1); at <= n.state().Head().Height; at++ {
 		raw, err := history.Raw(at)
 		must.OK(err, "reading a block")
@@ -74,6 +75,8 @@ func (x *watch) chain(n *Node) {
 		if want, known := x.final[at]; known {
 			w.holds(Agreement, n, want == b.Hash(), "height %d is %s in the end, and was %s", at, b.Hash().Short(), want.Short())
 		}
+		x.ending.chained(w, n, before, b)
+		before = &b.Header
 		for _, c := range b.Bundles {
 			for i := range c.Mutations() {
 				id := c.Mutations()[i].ID

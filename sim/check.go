@@ -64,6 +64,7 @@ func (s Scenario) Check() error {
 	c.links(s.Links)
 	c.cast(s)
 	c.faults(s)
+	c.govern(s)
 	c.load(s.Load)
 	c.within("bounds.waiting", s.Bounds.Waiting, 0, maxWaiting)
 	c.period("stop", s.Stop)
@@ -80,17 +81,22 @@ func (s Scenario) checkNames() error {
 		c.name(fmt.Sprintf("links.regions[%d]", i), r, Regions)
 	}
 	plays, kinds, invariants := names(Plays), names(FaultKinds), names(Invariants)
+	for i, m := range s.Govern {
+		c.name(fmt.Sprintf("govern[%d].kind", i), m.Kind, names(MotionKinds))
+	}
 	for i, r := range s.Cast {
 		path := fmt.Sprintf("cast[%d]", i)
 		for j, p := range r.Play {
 			c.name(fmt.Sprintf("%s.play[%d]", path, j), p, plays)
 		}
 		c.known(path+".weight", r.Weight, weights)
+		c.known(path+".during", r.During, moments)
 	}
 	for i, f := range s.Faults.Timed {
 		path := fmt.Sprintf("faults.timed[%d]", i)
 		c.known(path+".kind", f.Kind, kinds)
 		c.known(path+".keep", f.Keep, keeps)
+		c.known(path+".during", f.During, moments)
 	}
 	for i, e := range s.Expect {
 		c.name(fmt.Sprintf("expect[%d]", i), e, invariants)
@@ -98,11 +104,15 @@ func (s Scenario) checkNames() error {
 	return c.err()
 }
 
+// leastEpoch is the least that a policy takes.
+const leastEpoch = time.Second
+
 var (
 	modes   = []string{"bft", "crash"}
 	models  = []string{"uniform", "constant", "lognormal", "regions"}
 	weights = []string{"half", "budget", "over"}
 	keeps   = []string{"none", "some", "all"}
+	moments = []string{ending}
 )
 
 func names(all []Named) []string {
@@ -184,7 +194,9 @@ func (c *checker) network(n Network) {
 		c.need(n.Finalize >= least, "network.finalize", "%v is below %v, which mode %s asks for", n.Finalize, least, n.Mode)
 	}
 	c.within("network.epochblocks", n.EpochBlocks, 1, 1_000_000_000)
-	c.need(n.EpochTime >= time.Second, "network.epochtime", "%v is less than a second", n.EpochTime)
+	c.need(n.EpochTime >= leastEpoch, "network.epochtime", "%v is less than a second", n.EpochTime)
+	c.within("network.whole", n.Whole, 1, 1_000_000)
+	c.within("network.welcome", n.Welcome, 0, MaxObservers)
 	c.period("network.timing.view", n.Timing.View)
 	c.period("network.timing.maxview", n.Timing.MaxView)
 	c.period("network.timing.offer", n.Timing.Offer)
@@ -243,7 +255,12 @@ func (s Scenario) liars() (n int) {
 		case r.Weight == "over":
 			n++
 		default:
-			n += len(r.Anchors) + r.Count
+			n += r.Count
+			for _, a := range r.Anchors {
+				if a < s.Network.Anchors {
+					n++
+				}
+			}
 		}
 	}
 	return n
@@ -266,7 +283,7 @@ func (c *checker) cast(s Scenario) {
 			}
 		}
 		c.need(ways == 1, path, "who lies is said in one way: anchors, count or weight; here are %d", ways)
-		c.numbers(path+".anchors", r.Anchors, anchors, "anchor")
+		c.numbers(path+".anchors", r.Anchors, anchors+s.Network.Observers, "node")
 		for j, a := range r.Anchors {
 			other, twice := taken[a]
 			c.need(!twice, fmt.Sprintf("%s.anchors[%d]", path, j), "anchor %d lies in cast[%d] already", a, other)
@@ -274,6 +291,11 @@ func (c *checker) cast(s Scenario) {
 		}
 		c.need(r.Count >= 0, path+".count", "%d is less than 1", r.Count)
 		lie := len(r.Anchors) + r.Count
+		for _, a := range r.Anchors {
+			if a >= anchors { // an identity in reserve
+				lie--
+			}
+		}
 		c.need(lie <= anchors, path, "%d liars, but the network has %d anchors", lie, anchors)
 		liars += lie
 		c.need(liars <= anchors, path, "with it %d anchors lie, but the network has %d", liars, anchors)
@@ -291,6 +313,7 @@ func (c *checker) cast(s Scenario) {
 		c.period(path+".every", r.Every)
 		c.need(r.Until == 0 || r.From < r.Until, path+".until", "%v is not after from, %v", r.Until, r.From)
 		c.share(path+".rate", r.Rate)
+		c.share(path+".above", r.Above)
 	}
 }
 

@@ -3,6 +3,8 @@ package sim
 import (
 	"slices"
 	"time"
+
+	"github.com/aweigh/aweigh/trust"
 )
 
 // WithDefaults is the scenario with the defaults in place of zeroes. Whose
@@ -15,6 +17,7 @@ func (s Scenario) WithDefaults() Scenario {
 	or(&n.Anchors, 7)
 	or(&n.EpochBlocks, 10_000)
 	or(&n.EpochTime, time.Hour)
+	or(&n.Whole, int(trust.DefaultParams().Whole))
 	or(&n.Mode, "bft")
 	if len(n.Trust) == 0 {
 		n.Trust = []Share{Whole / 2}
@@ -52,6 +55,9 @@ func (s Scenario) WithDefaults() Scenario {
 			or(&f.By, time.Second)
 		case "crash":
 			or(&f.Keep, "some")
+		}
+		if f := &s.Faults.Timed[i]; f.During != "" {
+			or(&f.For, 500*time.Millisecond)
 		}
 	}
 

@@ -32,6 +32,7 @@ func Draw(seed uint64) Scenario {
 		s.Cast = d.cast(s.Stop)
 	}
 	s.Faults = d.faults(s)
+	d.epochs(&s.Network)
 	return s
 }
 
@@ -67,6 +68,20 @@ func (d drawing) trust() (t []Share) {
 		t = append(t, Share(100_000+100_000*d.IntN(9)))
 	}
 	return t
+}
+
+// epochs are mostly so short that several end in a world, by their blocks or by
+// the clock.
+func (d drawing) epochs(n *Network) {
+	if !d.one(4) {
+		n.EpochBlocks = 3 + d.IntN(62)
+		if d.one(2) {
+			n.EpochBlocks = 3 + d.IntN(10)
+		}
+	}
+	if d.one(2) {
+		n.EpochTime = d.between(time.Second, 4*time.Second)
+	}
 }
 
 func (d drawing) links() Links {

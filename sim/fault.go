@@ -19,6 +19,10 @@ func (w *World) plant() {
 		if f.For > 0 {
 			until = min(until, f.At+f.For)
 		}
+		if f.During == ending {
+			w.atEnds(f)
+			continue
+		}
 		w.At(f.At, func() {
 			w.say("fault %s begins", f.Kind)
 			end := w.begin(f, until-f.At)
@@ -31,6 +35,26 @@ func (w *World) plant() {
 	if s.Faults.Crash > 0 {
 		w.doom(int64(s.Faults.Crash))
 	}
+}
+
+// atEnds lets a fault begin each time that an epoch ends.
+func (w *World) atEnds(f Fault) {
+	on := false
+	w.watch.ending.fronts = append(w.watch.ending.fronts, func() {
+		lasts := min(f.For, w.Scenario.Stop-w.Now())
+		if on || w.Now() < f.At || lasts <= 0 {
+			return
+		}
+		on = true
+		w.At(0, func() {
+			w.say("fault %s begins, as an epoch ends", f.Kind)
+			end := w.begin(f, lasts)
+			w.At(lasts, func() {
+				on = false
+				end()
+			})
+		})
+	})
 }
 
 // begin lets a fault befall the world, for some time, and returns what ends it.

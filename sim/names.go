@@ -22,6 +22,11 @@ var Plays = []Named{
 	{"slander", "signs in others' names, and makes up proofs of fault and certificates"},
 	{"amnesia", "restarts again and again without its record of what it signed"},
 	{"defeat", "gives up every view at once"},
+	{"omit", "when it leads, leaves its victims' ballots out of the record from which trust is reckoned"},
+	{"sybil", "brings in identities of its own, each on a member's surety"},
+	{"whitewash", "leaves when its trust has fallen, and applies again, as another if it can"},
+	{"farm", "writes without end, so that epochs end as often as they can"},
+	{"usurp", "signs other ends of past epochs with the keys that sat in them, and hands over to itself"},
 }
 
 // FaultKinds are the kinds of faults that befall a world, for Fault.Kind.
@@ -44,6 +49,14 @@ var FaultKinds = []Named{
 	{"step", "clocks jump, and jump back"},
 }
 
+// MotionKinds are the changes of membership and policy, for Motion.Kind.
+var MotionKinds = []Named{
+	{"admit", "an observer becomes an anchor"},
+	{"retire", "an anchor leaves by itself"},
+	{"evict", "the others let an anchor go"},
+	{"policy", "epochs become longer or shorter"},
+}
+
 // Invariants are what is watched in every run. They hold of honest nodes, as
 // long as those who are faulty weigh no more than the fault budget; beyond it,
 // nobody is excused.
@@ -60,6 +73,11 @@ var Invariants = []Named{
 	{"linearizable", "reads and writes of all clients fit one order in time (P23)"},
 	{"durable", "what was acknowledged stands, with the same outcome, whatever crashed (P8)"},
 	{"acceptance", "no honest frame is refused by the checks of an honest receiver"},
+	{"caps", "no anchor's weight, and no sponsor's anchors together, exceed their share (trust.Params)"},
+	{"churn", "the weights of one epoch differ from those of the one before by no more than policy allows"},
+	{"standing", "scores move within their bounds, and nobody honest is ever barred"},
+	{"third", "liars that begin below a quarter of the weight and of the heads never reach a third"},
+	{"ending", "nothing but empty blocks follows in an epoch on the block that ends it (P25)"},
 	{"bounded", "no queue of a node exceeds its bound"},
 	{"sound", "no machine meets a state that must not be"},
 }
@@ -70,6 +88,12 @@ var GoalNames = []Named{
 	{"nullified view", "a view ended without a block"},
 	{"proven equivocator", "a proof of fault stands in a final block"},
 	{"epoch change", "an epoch ended and another began"},
+	{"epoch change under fire", "an epoch ended while liars lied or faults lasted"},
+	{"trust moved", "an anchor's score was another in the next epoch"},
+	{"barred liar", "an epoch began without an anchor that was proven to lie"},
+	{"motion ordered", "an approval stands in a final block"},
+	{"new anchor", "an anchor that was admitted has weight"},
+	{"anchor left", "an anchor retired or was evicted"},
 	{"two proposals", "a leader proposed two blocks in one view"},
 	{"refused proposal", "an honest node found a proposal invalid"},
 	{"refused frame", "an honest node refused a frame"},

@@ -36,5 +36,25 @@ func newPlay(name string) play {
 	case "defeat":
 		return &defeat{}
 	}
+	if p := newTrustPlay(name); p != nil {
+		return p
+	}
 	return plain{} // twins: to run twice is all
+}
+
+// newTrustPlay makes the plays that are about trust, nil for others.
+func newTrustPlay(name string) play {
+	switch name {
+	case "omit":
+		return &omit{}
+	case "sybil":
+		return &sybil{}
+	case "whitewash":
+		return &whitewash{}
+	case "farm":
+		return &farm{}
+	case "usurp":
+		return &usurp{}
+	}
+	return nil
 }

@@ -32,6 +32,9 @@ type Result struct {
 	Writes    int             // acknowledged
 	Reads     int             // answered
 	Finality  []time.Duration // from a write's submission to its acknowledgement, in order of acknowledgement
+	Epochs    []EpochRecord   // as the first honest node to reach each saw it
+	Pauses    []time.Duration // of clients that wait while an epoch ends, see pauses
+	Outgrown  bool            // the faulty came to weigh more than the budget, having begun below: nothing is promised any more
 	Messages  uint64          // sent to one node each
 	Bytes     uint64          // of them
 	Nullified int             // views

@@ -44,6 +44,7 @@ func Run(ctx context.Context, s Scenario, o Options) (*Result, error) {
 	}
 	w.clientele()
 	w.plant()
+	w.government()
 	pass := func(until time.Duration, done func() bool) error {
 		for w.Now() < until && !w.watch.over() && !done() {
 			w.Run(min(slice, until-w.Now()), nil)
@@ -64,7 +65,7 @@ func Run(ctx context.Context, s Scenario, o Options) (*Result, error) {
 		healed.Asked = true
 		w.heal()
 		began := w.Now()
-		if wishes := w.wish(); wishes != nil {
+		if wishes := w.wish(); wishes != nil && !w.watch.outgrown {
 			healed.Possible = true
 			if err := pass(began+w.Scenario.Heal.Within, wishes.met); err != nil {
 				return nil, err
@@ -102,7 +103,7 @@ func (w *World) core() (core []*Node, lacks quorum.Kind) {
 		if n.honest() && n.machine != nil {
 			core = append(core, n)
 			weight += w.weight(n)
-			if n.key != nil {
+			if w.weight(n) > 0 {
 				anchors++
 			}
 		}
@@ -188,6 +189,7 @@ func (w *World) result(healed Healing) *Result {
 		Attacks: counts(x.attacks), Refused: counts(x.refusal), Proven: slices.Sorted(maps.Keys(x.proven)),
 		Faulty: x.faulty, Budget: x.budget, Total: w.weights.Total(),
 		Blocks: len(x.final), Writes: len(x.told), Reads: x.reads, Finality: x.finality,
+		Epochs: x.standing.epochs, Pauses: x.pauses.all, Outgrown: x.outgrown,
 		Messages: w.wires.messages, Bytes: w.wires.bytes, Nullified: len(x.nullified), Marks: w.marks.all(),
 	}
 	for _, n := range w.Nodes {

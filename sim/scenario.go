@@ -22,6 +22,7 @@ type Scenario struct {
 	Links   Links         `yaml:"links,omitempty"`
 	Cast    []Role        `yaml:"cast,omitempty"`   // anchors that no role names are honest
 	Faults  Faults        `yaml:"faults,omitempty"` // of the world, not of people
+	Govern  []Motion      `yaml:"govern,omitempty"` // who is to join or leave when
 	Load    Load          `yaml:"load,omitempty"`
 	Bounds  Bounds        `yaml:"bounds,omitempty"`
 	Stop    time.Duration `yaml:"stop,omitempty"` // when clients and faults end; 10s
@@ -37,7 +38,7 @@ type Scenario struct {
 // Network is the nodes of a scope and its policy.
 type Network struct {
 	Anchors   int           `yaml:"anchors,omitempty"`   // 7
-	Observers int           `yaml:"observers,omitempty"` // nodes that follow without a vote; 0
+	Observers int           `yaml:"observers,omitempty"` // nodes that follow without a vote, numbered after the anchors; 0
 	Mode      string        `yaml:"mode,omitempty"`      // bft or crash; bft
 	Trust     []Share       `yaml:"trust,omitempty"`     // trust at the start, of the anchors in turn; all 1/2
 	Finalize  Share         `yaml:"finalize,omitempty"`  // weight that a finalization must exceed, for a policy stricter than the mode's
@@ -45,6 +46,8 @@ type Network struct {
 
 	EpochBlocks int           `yaml:"epochblocks,omitempty"` // blocks in an epoch; 10,000
 	EpochTime   time.Duration `yaml:"epochtime,omitempty"`   // after which an epoch ends that holds a block; 1h
+	Whole       int           `yaml:"whole,omitempty"`       // blocks that earn all that an epoch can, see trust.Params; 64
+	Welcome     int           `yaml:"welcome,omitempty"`     // applications of liars that honest anchors approve; 0
 }
 
 // Links says how frames travel. A frame takes the model's delay, which is drawn
@@ -61,7 +64,7 @@ type Links struct {
 // its own members only.
 type Role struct {
 	Play    []string      `yaml:"play"`              // names of Plays; all at once
-	Anchors []int         `yaml:"anchors,omitempty"` // by number, from 0
+	Anchors []int         `yaml:"anchors,omitempty"` // by number, from 0; observers among them hold keys, and no seat yet
 	Count   int           `yaml:"count,omitempty"`   // in place of Anchors: so many, the last ones that no other role has
 	Weight  string        `yaml:"weight,omitempty"`  // in place of Count: "budget", as many as may lie; "half" of them; "over", the fewest that are too many
 	Victims []int         `yaml:"victims,omitempty"` // whom the play is aimed at; half of the honest ones, chosen anew as the play goes on
@@ -69,6 +72,21 @@ type Role struct {
 	Until   time.Duration `yaml:"until,omitempty"`   // honest afterwards; 0s: to the end
 	Every   time.Duration `yaml:"every,omitempty"`   // lies and is honest in turn, half of this period each; 0s: always
 	Rate    Share         `yaml:"rate,omitempty"`    // of the occasions taken; 1/2
+	Above   Share         `yaml:"above,omitempty"`   // a member lies while its own trust is at least this; 0: always
+	During  string        `yaml:"during,omitempty"`  // "ending": lies only while an epoch ends
+}
+
+// Motion is a change of membership or policy that somebody asks for at a time,
+// and asks for again until it is carried or Stop comes.
+type Motion struct {
+	Kind    string        `yaml:"kind"` // see MotionKinds
+	At      time.Duration `yaml:"at,omitempty"`
+	Node    int           `yaml:"node,omitempty"`    // whom it is about; not for policy
+	Sponsor int           `yaml:"sponsor,omitempty"` // for admit: the anchor that stands surety
+	By      []int         `yaml:"by,omitempty"`      // who approves; all honest anchors. An anchor retires by itself
+	// For policy: what changes; 0 leaves it as it is.
+	EpochBlocks int           `yaml:"epochblocks,omitempty"`
+	EpochTime   time.Duration `yaml:"epochtime,omitempty"`
 }
 
 // Faults are what goes wrong without anybody's will, until Stop.
@@ -89,6 +107,7 @@ type Fault struct {
 	// Groups are the sides of a partition. Nodes named in none make one more side.
 	Groups [][]int       `yaml:"groups,omitempty"`
 	OneWay bool          `yaml:"oneway,omitempty"` // of a partition: the first side still hears the others
+	During string        `yaml:"during,omitempty"` // "ending": it begins each time that an epoch ends, from At on, and lasts For, or 500ms
 	By     time.Duration `yaml:"by,omitempty"`     // clock offset or step, or time of a slow disk's sync; 1s
 	Rate   int64         `yaml:"rate,omitempty"`   // clock drift in parts per million; of churn: restarts
 	Keep   string        `yaml:"keep,omitempty"`   // of a crash: how much of what was not synced survives: none, some, all; some

@@ -42,6 +42,10 @@ type watch struct {
 	nullified map[place]bool
 	lastFinal aweigh.Instant
 
+	standing standing // of the anchors, by epoch
+	ending   ends
+	pauses   pauses
+	outgrown bool // the faulty came to weigh more than the budget
 	history
 }
 
@@ -96,6 +100,7 @@ func (x *watch) open(w *World) {
 		}
 	}
 	x.within = x.faulty <= x.budget
+	x.standing.open(w)
 }
 
 // over reports whether there is nothing more to learn from the run.
@@ -103,7 +108,7 @@ func (x *watch) over() bool {
 	if len(x.w.Scenario.Expect) > 0 {
 		return len(x.expected) == 0
 	}
-	return len(x.broken) > 0
+	return len(x.broken) > 0 || x.outgrown
 }
 
 // The invariants, by their place in Invariants.
@@ -120,6 +125,11 @@ const (
 	Linearizable
 	Durable
 	Acceptance
+	Caps
+	Churn
+	Standings
+	Third
+	Ending
 	Bounded
 	Sound
 )
@@ -154,6 +164,7 @@ func (x *watch) reach(goal string) { x.goals[goal]++ }
 
 // said looks at a frame that a node's machine means to send.
 func (x *watch) said(n *Node, f *frame) {
+	w := x.w
 	switch node.FrameKind(f.raw) {
 	case "ballot":
 		if b, ok := f.open().(votes.Ballot); ok {
@@ -168,6 +179,7 @@ func (x *watch) said(n *Node, f *frame) {
 			}
 			x.proposals[at] = s.Block
 			x.ballot(n, at.epoch, s)
+			x.ending.proposed(w, n, p)
 		}
 	}
 }
@@ -292,11 +304,21 @@ func (x *watch) epoch(n *Node, e *scope.Epoch) {
 	if int(e.Number) == len(w.epochs) {
 		w.enter(e)
 		x.reach("epoch change")
+		if w.firing && w.harassed() {
+			x.reach("epoch change under fire")
+		}
 		x.budget, x.faulty = w.rules.Mode.FaultBudget(w.weights.Total()), 0
 		for _, n := range w.Nodes {
 			if n.Face == 0 && !n.honest() {
 				x.faulty += w.weight(n)
 			}
+		}
+		x.standing.enter(w, n, e)
+		x.ending.began(w)
+		x.pauses.began(w)
+		if x.within && x.faulty > x.budget { // the promise ends here
+			x.outgrown = true
+			w.log(n, "outgrown", "the faulty weigh %d of %d", x.faulty, w.weights.Total())
 		}
 		return
 	}
@@ -316,7 +338,9 @@ func (x *watch) finalized(n *Node, note node.Finalized) {
 	if w.now.Sub(x.lastFinal) > 3*w.Scenario.Network.Timing.View && x.lastFinal != 0 && w.pending() {
 		x.reach("no quorum")
 	}
+	x.pauses.final(w, note)
 	x.settle(n)
+	x.ending.final(w, n, note)
 	x.final[note.Height], x.finalAt[note.Height], x.lastFinal = note.Block, w.Now(), w.now
 	if int(note.Epoch) >= len(w.epochs) {
 		w.breach(Rosters, n, "a block of epoch %d, which nobody began", note.Epoch)

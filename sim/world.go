@@ -47,6 +47,9 @@ type World struct {
 	text   io.Writer
 	marks  marks
 	firing bool // faults and clients are still at it
+
+	motions  uint64 // approvals asked for
+	welcomed int    // liars' applications that the honest approved
 }
 
 // streams are the sources of chance, split by purpose, so that one more use of
@@ -132,21 +135,24 @@ func (w *World) found(r *rand.Rand, memory *votes.Memory) error {
 			return err
 		}
 		x := newNode(w, i, peer, author)
-		if i < n.Anchors {
+		if w.Scenario.holdsKey(i) {
 			key, err := newKey()
 			if err != nil {
 				return err
 			}
 			x.key = &key
 			w.anchors[key.Public().ID()] = i
+		}
+		if i < n.Anchors {
 			founders = append(founders, node.Founder{
-				Name: fmt.Sprintf("n%d", i), Key: key.Public(), Peer: peer, Score: uint32(n.Trust[i%len(n.Trust)]),
+				Name: fmt.Sprintf("n%d", i), Key: x.key.Public(), Peer: peer, Score: uint32(n.Trust[i%len(n.Trust)]),
 			})
 		}
 		w.add(x)
 	}
 	policy := scope.DefaultPolicy(mode)
 	policy.Limits.Anchors = max(policy.Limits.Anchors, n.Anchors)
+	policy.Trust.Whole = uint32(n.Whole)
 	policy.EpochBlocks, policy.EpochTime = uint64(n.EpochBlocks), n.EpochTime
 	if n.Finalize != 0 {
 		policy.Rules.Finalize = quorum.Rule{Num: uint64(n.Finalize), Den: million}
@@ -172,11 +178,11 @@ func (w *World) add(n *Node) {
 	w.byPeer[n.Peer] = append(w.byPeer[n.Peer], n)
 }
 
-// enter makes an epoch known; the newest one's weights are those that faults and
-// liars reckon with.
+// enter makes an epoch known; the newest one's weights and rules are those that
+// faults and liars reckon with.
 func (w *World) enter(e *scope.Epoch) {
 	w.epochs = append(w.epochs, e)
-	w.weights = e.Roster.Weights
+	w.weights, w.rules = e.Roster.Weights, e.Policy.Rules
 }
 
 // weight is that of a node's anchor.

@@ -1,5 +1,7 @@
 package trust
 
+import "slices"
+
 // steps is into how many parts the way from old weights to new ones is divided.
 const steps = 1 << 20
 
@@ -16,15 +18,16 @@ type way struct {
 // changes, allows. The caps come first: where the start breaks them, because
 // anchors were removed or caps became tighter, it goes on to the first point
 // that keeps them, whatever the sum. Caps are linear and the end keeps them, so
-// there is such a point, and from it on all do.
+// there is such a point, and from it on all do. Where none of the old anchors
+// is left, there is nothing to walk from, and the end is taken.
 func (y way) walk(budget uint64) []uint64 {
-	if change(y.from, y.to) <= budget {
+	if slices.Max(y.from) == 0 || change(y.from, y.to) <= budget {
 		return y.to
 	}
 	first := y.firstWithin()
 	best, ok := y.at(first)
 	if !ok {
-		return y.to
+		first, best = y.firstWhole(first)
 	}
 	if change(y.from, best) > budget {
 		return best
@@ -64,6 +67,21 @@ func (y way) firstWithin() uint64 {
 	return high
 }
 
+// firstWhole is a step beyond one that whole numbers cannot keep, which they can,
+// and its weights: where weights are a few units only, that may be the end.
+func (y way) firstWhole(low uint64) (uint64, []uint64) {
+	high, best := uint64(steps), y.to
+	for high-low > 1 {
+		mid := low + (high-low)/2
+		if w, ok := y.at(mid); ok {
+			high, best = mid, w
+		} else {
+			low = mid
+		}
+	}
+	return high, best
+}
+
 // at is the weights after a step, in whole numbers of at least 1, rounded toward
 // the start and then cut to the caps, which rounding can break by a little. It
 // is false where whole numbers cannot keep them.
@@ -77,7 +95,7 @@ func (y way) at(step uint64) ([]uint64, bool) {
 		w := from + (max(from, to)-from)*step/steps - (from-min(from, to))*step/steps
 		claims[i] = claim{max(w, 1), y.claims[i].group}
 	}
-	return y.caps.fill(claims)
+	return newTank(claims).fill(y.caps)
 }
 
 // change is the sum of all differences.

@@ -106,6 +106,30 @@ func TestEvidenceAboutStrangersGivesNoStanding(t *testing.T) {
 	}
 }
 
+// TestEvidenceHasItsName: a hash for each, whatever the field in which it differs.
+func TestEvidenceHasItsName(t *testing.T) {
+	e := trust.Evidence{Anchor: ann, Kind: trust.Attended}
+	names := map[aweigh.Hash]bool{e.Hash(): true}
+	for _, change := range []func(*trust.Evidence){
+		func(e *trust.Evidence) { e.Anchor = bob },
+		func(e *trust.Evidence) { e.Kind = trust.Admitted },
+		func(e *trust.Evidence) { e.Score = 1 },
+		func(e *trust.Evidence) { e.Epoch = 1 },
+		func(e *trust.Evidence) { e.Height = 1 },
+		func(e *trust.Evidence) { e.Proof = bob },
+		func(e *trust.Evidence) { e.Record.Late = 1 },
+		func(e *trust.Evidence) { e.Sponsor = bob },
+	} {
+		other := e
+		change(&other)
+		if h := other.Hash(); names[h] || h != other.Hash() {
+			t.Errorf("%+v has the hash of another", other)
+		} else {
+			names[h] = true
+		}
+	}
+}
+
 func TestWeightLiesBetweenFloorAndCeiling(t *testing.T) {
 	p := trust.DefaultParams()
 	for score, want := range map[trust.Score]uint64{0: 100, 1: 100, 500_000: 550, 999_999: 999, trust.MaxScore: 1000} {
@@ -136,18 +160,78 @@ func TestBarredAnchorsWeighNothing(t *testing.T) {
 
 func TestBadParametersAreRefused(t *testing.T) {
 	good := trust.DefaultParams()
-	for name, spoil := range map[string]func(*trust.Params){
-		"floor":   func(p *trust.Params) { p.Floor = 0 },
-		"below":   func(p *trust.Params) { p.Ceiling = p.Floor - 1 },
-		"above":   func(p *trust.Params) { p.Ceiling = quorum.MaxTotal + 1 },
-		"initial": func(p *trust.Params) { p.Initial = trust.MaxScore + 1 },
+	if err := good.Check(); err != nil {
+		t.Fatal(err)
+	}
+	r := func(num, den uint32) trust.Ratio { return trust.Ratio{Num: num, Den: den} }
+	for _, c := range []struct {
+		says  string
+		spoil func(*trust.Params)
+	}{
+		{"floor is 0", func(p *trust.Params) { p.Floor = 0 }},
+		{"ceiling 99 is below floor 100", func(p *trust.Params) { p.Ceiling = p.Floor - 1 }},
+		{"ceiling 4294967296 is above", func(p *trust.Params) { p.Ceiling = quorum.MaxTotal + 1 }},
+		{"initial 1000001 is above", func(p *trust.Params) { p.Initial = trust.MaxScore + 1 }},
+		{"gain 1000001 is above", func(p *trust.Params) { p.Gain = trust.MaxScore + 1 }},
+		{"rest 1000001 is above", func(p *trust.Params) { p.Rest = trust.MaxScore + 1 }},
+		{"lead 1000001 is above", func(p *trust.Params) { p.Lead = trust.MaxScore + 1 }},
+		{"idle 1000001 is above", func(p *trust.Params) { p.Idle = trust.MaxScore + 1 }},
+		{"decay is 0", func(p *trust.Params) { p.Decay = 0 }},
+		{"decay 1/31 takes up to 32259 of a full score, more than gain 31250", func(p *trust.Params) { p.Decay = 31 }},
+		{"absence is 0", func(p *trust.Params) { p.Absence = 0 }},
+		{"whole is 0", func(p *trust.Params) { p.Whole = 0 }},
+		{"surety is 0", func(p *trust.Params) { p.Surety = 0 }},
+		{"share 1/3 is not below 1/3; one anchor alone could stop", func(p *trust.Params) { p.Share = r(1, 3) }},
+		{"share 0/5", func(p *trust.Params) { p.Share = r(0, 5) }},
+		{"share 1/0", func(p *trust.Params) { p.Share = r(1, 0) }},
+		{"share 1/1001 has a denominator above 1000", func(p *trust.Params) { p.Share = r(1, 1001) }},
+		{"sponsored 0/0", func(p *trust.Params) { p.Sponsored = r(0, 0) }},
+		{"sponsored 334/1000 is not below 1/3", func(p *trust.Params) { p.Sponsored = r(334, 1000) }},
+		{"churn 0/10", func(p *trust.Params) { p.Churn = r(0, 10) }},
+		{"churn 11/10 is not above 0 and at most 1", func(p *trust.Params) { p.Churn = r(11, 10) }},
 	} {
 		p := good
-		spoil(&p)
-		if _, err := founders(1).Next(p, 0, quorum.Weights{}); !errors.Is(err, trust.ErrParams) || !strings.Contains(err.Error(), name) {
-			t.Errorf("%s: %v", name, err)
+		c.spoil(&p)
+		if err := p.Check(); !errors.Is(err, trust.ErrParams) || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%v, want %q", err, c.says)
+		}
+		if _, err := founders(1).Next(p, 0, quorum.Weights{}); !errors.Is(err, trust.ErrParams) {
+			t.Errorf("weights by bad parameters: %v", err)
 		}
 	}
+	for name, widen := range map[string]func(*trust.Params){
+		"a share of its own":      func(p *trust.Params) { p.Share = r(333, 1000) },
+		"no bound on changes":     func(p *trust.Params) { p.Churn = r(1, 1) },
+		"no probation":            func(p *trust.Params) { p.Probation, p.SuretyEpochs = 0, 0 },
+		"one head, one vote":      func(p *trust.Params) { p.Floor, p.Ceiling = 1, 1 },
+		"scores that stand still": func(p *trust.Params) { p.Gain, p.Decay = 0, 1<<32-1 },
+	} {
+		p := good
+		widen(&p)
+		if err := p.Check(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if w, err := founders(9).Next(p, 0, quorum.Weights{}); err != nil || w.Len() != 9 {
+			t.Errorf("%s: %d anchors, %v", name, w.Len(), err)
+		}
+	}
+}
+
+func TestShareGoesBySize(t *testing.T) {
+	p, own := trust.DefaultParams(), trust.DefaultParams()
+	own.Share = trust.Ratio{Num: 1, Den: 10}
+	for n, want := range map[int][2]string{
+		1: {"1/1", "1/1"}, 3: {"1/3", "1/3"}, 4: {"3/10", "1/4"}, 6: {"3/10", "1/6"}, 7: {"1/5", "1/7"},
+		9: {"1/5", "1/9"}, 10: {"1/5", "1/10"}, 128: {"1/5", "1/10"},
+	} {
+		if got := [2]string{p.ShareOf(n).String(), own.ShareOf(n).String()}; got != want {
+			t.Errorf("%d anchors: %v, want %v", n, got, want)
+		}
+	}
+}
+
+func TestSumsAreBounded(t *testing.T) {
+	good := trust.DefaultParams()
 	huge := good
 	huge.Floor, huge.Ceiling = quorum.MaxTotal, quorum.MaxTotal
 	if _, err := (trust.Ledger{}).Apply(huge, founded(ann, 1), founded(bob, 1)).Next(huge, 0, quorum.Weights{}); !errors.Is(err, quorum.ErrWeights) {

@@ -35,9 +35,10 @@ type Params struct {
 	SuretyEpochs uint32 // for how many epochs after the admission
 }
 
-// DefaultParams let weights differ tenfold, so that however scores stand, a
+// DefaultParams let claims differ tenfold, so that however scores stand, a
 // quorum needs a fair number of heads as well: safety holds while fewer than
-// n/(2r+1) of n anchors lie, where r is Ceiling/Floor.
+// n/(2r+1) of n anchors lie, where r is Ceiling/Floor and nobody is held below
+// Floor by the cap of sponsors or on the way up from a first weight.
 func DefaultParams() Params {
 	return Params{
 		Floor: 100, Ceiling: 1_000, Initial: 100_000,
@@ -77,8 +78,8 @@ func (p Params) Check() error {
 			return bad("%s %d is above %d, which is full trust", s.field, s.score, MaxScore)
 		}
 	}
-	if most := uint64(MaxScore) / uint64(p.Decay); most > uint64(p.Gain) {
-		return bad("decay 1/%d takes %d of a full score, more than gain %d gives back; taking part in everything would lose trust",
+	if most := (uint64(MaxScore) + uint64(p.Decay) - 1) / uint64(p.Decay); most > uint64(p.Gain) && p.Decay <= uint32(MaxScore) {
+		return bad("decay 1/%d takes up to %d of a full score, more than gain %d gives back; taking part in everything would lose trust",
 			p.Decay, most, p.Gain)
 	}
 	if p.Share != (Ratio{}) {

@@ -112,16 +112,10 @@ func (y way) why(p Params, i int, weight uint64) string {
 	var b strings.Builder
 	c := y.claims[i]
 	if lid := y.caps.share; y.to[i] < c.raw {
-		var total, group uint64
-		for j, w := range y.to {
-			if total += w; y.claims[j].group == c.group {
-				group += w
-			}
-		}
 		switch {
 		case uint64(lid.Num)*uint64(len(y.to)) == uint64(lid.Den):
 			fmt.Fprintf(&b, ", %d anchors weigh the same", len(y.to))
-		case y.to[i] >= lid.of(total) || c.group < 0:
+		case c.group < 0 || y.to[i] >= lid.of(sum(y.to)):
 			fmt.Fprintf(&b, ", nobody holds more than %s", lid)
 		case y.caps.sponsored != p.Sponsored:
 			fmt.Fprintf(&b, ", one sponsor's anchors hold %s, for want of others", y.caps.sponsored)

@@ -1,0 +1,56 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/aweigh/aweigh/quorum"
+	"github.com/aweigh/aweigh/scope"
+)
+
+// TestProofsReachAcrossEpochs: real nodes write through many epochs, and what was
+// written in the first is proven with the rosters of all that followed.
+func TestProofsReachAcrossEpochs(t *testing.T) {
+	policy := scope.DefaultPolicy(quorum.BFT)
+	policy.EpochBlocks = 5
+	c := startClusterUnder(t, 4, policy, func(int, *Node) {})
+	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	defer cancel()
+	var slowest time.Duration
+	for k := range 60 {
+		start := time.Now()
+		if _, err := c.nodes[k%4].Txn(ctx, putTxn(fmt.Sprintf("/k%d", k), "v"), Once{}); err != nil {
+			t.Fatal(err)
+		}
+		slowest = max(slowest, time.Since(start))
+	}
+	if e := c.nodes[0].Status().Epoch; e < 5 {
+		t.Fatalf("only %d epochs ended", e)
+	}
+	t.Logf("%d epochs; the slowest write took %v", c.nodes[0].Status().Epoch, slowest)
+	for _, key := range []string{"/k0", "/k30", "/k59"} {
+		p, _, err := c.nodes[1].Prove(ctx, []byte(key))
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := scope.DecodeKeyProof(p.Encode())
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := again.Verify(c.nodes[1].id)
+		if err != nil {
+			t.Fatalf("%s: %v", key, err)
+		}
+		if r.Head.Epoch < r.Origin.Epoch || len(again.Handovers) != int(r.Head.Epoch) {
+			t.Errorf("%s: origin in epoch %d, head in %d, %d handovers", key, r.Origin.Epoch, r.Head.Epoch, len(again.Handovers))
+		}
+		if len(again.Handovers) > 1 {
+			again.Handovers[1].Terms.Weights[0]++
+			if _, err := again.Verify(c.nodes[1].id); err == nil {
+				t.Errorf("%s: proven with other weights", key)
+			}
+		}
+	}
+}

@@ -1,0 +1,37 @@
+package sim
+
+import "fmt"
+
+// maxMotions bounds the motions of a scenario.
+const maxMotions = 200
+
+// govern checks what is asked of whom.
+func (c *checker) govern(s Scenario) {
+	nodes := s.Network.Anchors + s.Network.Observers
+	c.need(len(s.Govern) <= maxMotions, "govern", "has %d motions, more than %d", len(s.Govern), maxMotions)
+	for i, m := range s.Govern {
+		path := fmt.Sprintf("govern[%d]", i)
+		c.period(path+".at", m.At)
+		c.need(m.At < s.Stop, path+".at", "%v is not before stop, %v", m.At, s.Stop)
+		c.numbers(path+".by", m.By, nodes, "node")
+		for j, n := range m.By {
+			c.need(s.holdsKey(n), fmt.Sprintf("%s.by[%d]", path, j), "node %d never is an anchor", n)
+		}
+		if m.Kind == "policy" {
+			c.need(m.Node == 0 && m.Sponsor == 0, path, "a motion about the policy is about no node")
+			c.need(m.EpochBlocks > 0 || m.EpochTime > 0, path, "changes nothing: say epochblocks or epochtime")
+			c.within(path+".epochblocks", m.EpochBlocks, 0, 1_000_000_000)
+			c.need(m.EpochTime == 0 || m.EpochTime >= leastEpoch, path+".epochtime", "%v is less than a second", m.EpochTime)
+			continue
+		}
+		c.need(m.EpochBlocks == 0 && m.EpochTime == 0, path, "only a motion of kind policy changes epochs")
+		c.numbers(path+".node", []int{m.Node}, nodes, "node")
+		c.need(m.Kind == "admit" || s.holdsKey(m.Node), path+".node", "node %d never is an anchor", m.Node)
+		c.need(m.Kind == "admit" || m.Sponsor == 0, path+".sponsor", "only who is admitted has a sponsor")
+		c.need(m.Kind != "retire" || len(m.By) == 0, path+".by", "an anchor retires by itself")
+		if m.Kind == "admit" {
+			c.numbers(path+".sponsor", []int{m.Sponsor}, nodes, "node")
+			c.need(m.Sponsor != m.Node && s.holdsKey(m.Sponsor), path+".sponsor", "node %d cannot stand surety for node %d", m.Sponsor, m.Node)
+		}
+	}
+}

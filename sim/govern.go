@@ -1,0 +1,134 @@
+package sim
+
+import (
+	"encoding/binary"
+	"slices"
+	"time"
+
+	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/internal/must"
+	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/scope"
+)
+
+// askAgain is how long an anchor waits before it approves once more what was not
+// carried: its node may have died with the approval.
+const askAgain = time.Second
+
+// government lets the motions of the scenario be asked for.
+func (w *World) government() {
+	for _, m := range w.Scenario.Govern {
+		w.At(m.At, func() {
+			w.say("%s of n%d is asked for", m.Kind, m.Node)
+			w.carry(w.decision(m), w.approvers(m))
+		})
+	}
+}
+
+// holds reports whether a node has an anchor key: anchors do, and observers that
+// a role or a motion names.
+func (s Scenario) holdsKey(n int) bool {
+	return n < s.Network.Anchors ||
+		slices.ContainsFunc(s.Govern, func(m Motion) bool { return m.Kind == "admit" && m.Node == n }) ||
+		slices.ContainsFunc(s.Cast, func(r Role) bool { return slices.Contains(r.Anchors, n) })
+}
+
+// decision is what a motion proposes.
+func (w *World) decision(m Motion) scope.Decision {
+	n := w.Nodes[m.Node]
+	switch m.Kind {
+	case "admit":
+		return w.admission(n, w.Nodes[m.Sponsor])
+	case "retire":
+		return scope.Decision{Kind: scope.Retire, Subject: n.key.Public().ID()}
+	case "evict":
+		return scope.Decision{Kind: scope.Evict, Subject: n.key.Public().ID()}
+	}
+	p := w.epochs[len(w.epochs)-1].Policy
+	if m.EpochBlocks > 0 {
+		p.EpochBlocks = uint64(m.EpochBlocks)
+	}
+	if m.EpochTime > 0 {
+		p.EpochTime = m.EpochTime
+	}
+	return scope.Decision{Kind: scope.SetPolicy, Policy: &p}
+}
+
+func (w *World) admission(n, sponsor *Node) scope.Decision {
+	return scope.Admission(w.Genesis.Hash(), *n.key, n.String(), string(n.Peer), sponsor.key.Public().ID())
+}
+
+// approvers are those who approve a motion.
+func (w *World) approvers(m Motion) (by []*Node) {
+	switch {
+	case m.Kind == "retire":
+		return []*Node{w.Nodes[m.Node]}
+	case len(m.By) > 0:
+		for _, i := range m.By {
+			by = append(by, w.Nodes[i])
+		}
+		return by
+	}
+	return w.sitting()
+}
+
+// sitting is the honest anchors that weigh something now.
+func (w *World) sitting() (all []*Node) {
+	for _, n := range w.Nodes {
+		if n.liar == nil && n.Face == 0 && w.weight(n) > 0 {
+			all = append(all, n)
+		}
+	}
+	return all
+}
+
+// carry lets anchors approve a decision, each with its own key through its own
+// node, and again until the chain has taken it.
+func (w *World) carry(d scope.Decision, by []*Node) {
+	for _, n := range by {
+		n.approve(d)
+	}
+}
+
+// approve asks for a decision, until it is answered.
+func (n *Node) approve(d scope.Decision) {
+	w := n.world
+	w.motions++
+	m := scope.Mutation{
+		Scope: w.Genesis.Hash(), Class: scope.Govern, Content: canon.Encode(d),
+		Nonce: binary.BigEndian.AppendUint64(nil, w.motions), ValidUntil: w.now.Add(5 * time.Minute),
+	}
+	b, err := scope.Sign(*n.key, w.Genesis.Policy.Limits, m)
+	must.OK(err, "signing an approval")
+	id, answered := b.Mutations()[0].ID, false
+	w.log(n, "approves", "to %s, %s", d.Kind, id.Short())
+	var ask func()
+	ask = func() {
+		if answered || !w.firing {
+			return
+		}
+		if n.machine != nil {
+			n.replies[id] = func(r node.Reply) {
+				if r.Outcome != nil {
+					answered = true
+					w.watch.reach("motion ordered")
+					w.say("%s approved to %s: %v %s", n, d.Kind, r.Outcome.Code, r.Outcome.Reason)
+				}
+			}
+			n.soon(node.Submit{Bundle: b})
+		}
+		w.At(askAgain, ask)
+	}
+	ask()
+}
+
+// apply lets a liar ask for a seat, on the surety of sponsor, with the approval of
+// its friends, and of the honest as long as they are fooled.
+func (w *World) apply(n, sponsor *Node, friends []*Node) {
+	by := slices.DeleteFunc(slices.Clone(friends), func(f *Node) bool { return f.Face != 0 || w.weight(f) == 0 })
+	if w.welcomed < w.Scenario.Network.Welcome {
+		w.welcomed++
+		by = append(by, w.sitting()...)
+	}
+	w.carry(w.admission(n, sponsor), by)
+}
