@@ -17,6 +17,8 @@ import (
 // Node is what the API needs of a node; *node.Node is one.
 type Node interface {
 	Health
+	Governing
+	Trusting
 	Txn(ctx context.Context, t scope.Txn, once node.Once) (node.Receipt, error)
 	Compact(ctx context.Context, revision int64, once node.Once) (node.Receipt, error)
 	Submit(ctx context.Context, bundle []byte) ([]node.Receipt, error)

@@ -36,6 +36,10 @@ func (s *service) Status(context.Context, *connect.Request[aweighv1.StatusReques
 			out.Snapshot.Peers = append(out.Snapshot.Peers, string(from))
 		}
 	}
+	if out.Unseated = bytesOrNone(s.node.Unseated()); o.Head.Height > o.Began {
+		out.EpochAge = uint64(o.Head.Height - o.Began)
+	}
+	out.EpochBlocks, out.OpenDecisions = o.EpochBlocks, uint64(o.Agenda)
 	for _, f := range o.Faults {
 		out.Faulty = append(out.Faulty, bytesOf(f.Anchor()))
 	}

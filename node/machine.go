@@ -208,6 +208,8 @@ func (m *Machine) event(ev Event) {
 		m.submit(ev.Bundle)
 	case Read:
 		m.reads.add(m, ev.ID)
+	case Keyed:
+		m.cfg.Key = &ev.Key
 	case Stepwise:
 		m.sync.step = true
 	case Parted:

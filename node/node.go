@@ -28,8 +28,11 @@ type Config struct {
 	Genesis  scope.Genesis
 	Identity votes.PrivateKey  // Ed25519: the libp2p identity, and the author of what this node admits
 	Anchor   *votes.PrivateKey // signs ballots; nil for an observer
-	Store    store.Store       // owned by the caller
-	Timing   quorum.Timing
+	// MakeAnchor makes, and keeps, the key of a node without one that applies for
+	// a seat in the roster. A node without it cannot apply.
+	MakeAnchor func() (votes.PrivateKey, error)
+	Store      store.Store // owned by the caller
+	Timing     quorum.Timing
 
 	Listen    []string // multiaddrs; see p2p.Config
 	Announce  []string
@@ -58,6 +61,7 @@ type Node struct {
 	cfg     Config
 	id      aweigh.ScopeID
 	author  aweigh.Hash
+	anchor  atomic.Pointer[votes.PrivateKey] // nil without one; Apply makes it
 	peerID  string
 	runner  *runner
 	roll    roll
@@ -109,6 +113,9 @@ func New(cfg Config) (*Node, error) {
 		cfg: cfg, id: cfg.Genesis.Hash(), author: cfg.Identity.Public().ID(),
 		changed: make(chan struct{}), log: cfg.Log, excluded: make(map[peer.ID]bool),
 		refusals: newRefusals(), stirred: make(chan struct{}, 1), shelf: newShelf(),
+	}
+	if n.anchor.Store(cfg.Anchor); n.cfg.MakeAnchor == nil {
+		n.cfg.MakeAnchor = func() (votes.PrivateKey, error) { return votes.PrivateKey{}, ErrNoAnchor }
 	}
 	if _, ok, err := StoredGenesis(cfg.Store); err != nil {
 		return nil, err

@@ -20,6 +20,7 @@ import (
 	"github.com/aweigh/aweigh/internal/metrics"
 	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/store"
+	"github.com/aweigh/aweigh/votes"
 )
 
 // Daemon is a node ready to run.
@@ -50,6 +51,7 @@ func Open(dir home.Dir, s home.Settings, version string, log *slog.Logger) (*Dae
 		Name: s.Name, Version: version, Genesis: genesis, Identity: identity, Anchor: anchor,
 		Listen: s.Listen, Announce: s.Announce, Bootstrap: s.Bootstrap, Log: log,
 		Relay: s.Relay, Relays: s.Relays, PerIP: s.PerIP,
+		MakeAnchor: func() (votes.PrivateKey, error) { return dir.NewKey(dir.Anchor()) },
 	}, store.Options{}); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
@@ -135,8 +137,11 @@ func (d *Daemon) Run(ctx context.Context) error {
 		cancel()
 		return errors.Join(d.Node.Run(ended), d.Close())
 	}
+	if a := d.Node.Unseated(); !a.IsZero() {
+		d.log.Info("this anchor is not in the roster: it follows as an observer until it is admitted", "anchor", a.Short())
+	}
 	d.log.Info("running", "node", d.Node.Name(), "peer", d.Node.Peer(), "api", d.API(),
-		"metrics", d.Health(), "anchor", d.anchor, "network", d.Node.Genesis().Hash().Short())
+		"metrics", d.Health(), "anchor", d.anchor && d.Node.Unseated().IsZero(), "network", d.Node.Genesis().Hash().Short())
 	group, ctx := errgroup.WithContext(ctx)
 	served := make(chan struct{})
 	group.Go(func() error {

@@ -27,7 +27,11 @@ type statusJSON struct {
 	Version      string       `json:"version"`
 	Peer         string       `json:"peer"`
 	Addresses    []string     `json:"addresses"`
-	Anchor       string       `json:"anchor,omitempty"` // empty for an observer
+	Anchor       string       `json:"anchor,omitempty"`   // empty for an observer
+	Unseated     string       `json:"unseated,omitempty"` // anchor whose key the node holds, without a seat in the roster
+	EpochAge     uint64       `json:"epoch_age"`          // blocks
+	EpochBlocks  uint64       `json:"epoch_blocks"`
+	Open         uint64       `json:"open_decisions"`
 	Mode         string       `json:"mode"`
 	View         uint64       `json:"view"`
 	Leader       string       `json:"leader"`
@@ -90,8 +94,11 @@ func (p Printer) Status(s *aweighv1.StatusResponse) error {
 		return p.JSON(statusOf(s))
 	}
 	role := "observer"
-	if len(s.Anchor) > 0 {
+	switch {
+	case len(s.Anchor) > 0:
 		role = "anchor " + short(s.Anchor)
+	case len(s.Unseated) > 0:
+		role = "observer, whose anchor " + short(s.Unseated) + " is not in the roster yet"
 	}
 	leader := short(s.Leader)
 	for _, a := range s.Anchors {
@@ -102,11 +109,12 @@ func (p Printer) Status(s *aweighv1.StatusResponse) error {
 	rows := [][]string{
 		{"network", fmt.Sprintf("%s  %s", s.NetworkName, hex.EncodeToString(s.Header.GetNetwork()))},
 		{"node", fmt.Sprintf("%s, %s, version %s", s.NodeName, role, s.Version)},
-		{"scope", fmt.Sprintf("%s (root), mode %s, epoch %d, view %d led by %s",
-			short(s.Header.GetScope()), s.Mode, s.Header.GetEpoch(), s.View, leader)},
+		{"scope", fmt.Sprintf("%s (root), mode %s, view %d led by %s",
+			short(s.Header.GetScope()), s.Mode, s.View, leader)},
 		{"height", fmt.Sprintf("%d  block %s  %s", s.Header.GetHeight(), short(s.Block), instant(s.BlockTimeNs))},
 		{"revision", fmt.Sprintf("%d, compacted %d, lineage of %d entries", s.Header.GetRevision(), s.Compacted, s.LineageSize)},
 		{"peers", fmt.Sprintf("%d connected, %d writes waiting", len(s.Peers), s.Waiting)},
+		{"epoch", fmt.Sprintf("%d, %d of %d blocks; %s", s.Header.GetEpoch(), s.EpochAge, s.EpochBlocks, decisions(s.OpenDecisions))},
 		{"decides", fmt.Sprintf("weight %d of %d finalizes; %d is reachable", s.Finalize, s.TotalWeight, s.ReachableWeight)},
 		{"health", Health(s)},
 	}
@@ -135,6 +143,16 @@ func (p Printer) Status(s *aweighv1.StatusResponse) error {
 		rows = append(rows, []string{a.Name, short(a.Id), fmt.Sprint(a.Weight), reachable, address})
 	}
 	return p.table(rows...)
+}
+
+func decisions(n uint64) string {
+	switch n {
+	case 0:
+		return "no decisions open"
+	case 1:
+		return "1 decision open (aweigh anchor ls)"
+	}
+	return fmt.Sprintf("%d decisions open (aweigh anchor ls)", n)
 }
 
 // Health says in words how many anchors may fail.
@@ -189,7 +207,8 @@ func mayFail(s *aweighv1.StatusResponse) (n int) {
 func statusOf(s *aweighv1.StatusResponse) statusJSON {
 	out := statusJSON{
 		Header: headerJSON(s.Header), Network: s.NetworkName, Node: s.NodeName, Version: s.Version, Peer: s.Peer,
-		Addresses: s.Addresses, Anchor: hex.EncodeToString(s.Anchor), Mode: s.Mode, View: s.View,
+		Addresses: s.Addresses, Anchor: hex.EncodeToString(s.Anchor), Unseated: hex.EncodeToString(s.Unseated),
+		EpochAge: s.EpochAge, EpochBlocks: s.EpochBlocks, Open: s.OpenDecisions, Mode: s.Mode, View: s.View,
 		Leader: hex.EncodeToString(s.Leader), TotalWeight: s.TotalWeight, FaultBudget: s.FaultBudget,
 		Finalize: s.Finalize, Reachable: s.ReachableWeight, FailuresLeft: s.FailuresLeft, Summary: Health(s),
 		Peers: len(s.Peers), Waiting: s.Waiting, LostState: s.LostState, Listening: s.Listening, CatchingUp: s.CatchingUp, Snapshot: progressOf(s.Snapshot),
