@@ -18,7 +18,7 @@ var instead = []struct{ prefix, text string }{
 	{"/etcdserverpb.Cluster/Member", "members are not added or removed here: \"aweigh join\" makes a node that serves what the network holds; the roster of anchors is the genesis's"},
 	{"/etcdserverpb.Maintenance/Snapshot", "a copy of the store is made by \"aweigh backup\""},
 	{"/etcdserverpb.Maintenance/MoveLeader", "the leader changes with every view by itself; there is nothing to move"},
-	{"/etcdserverpb.Maintenance/Downgrade", "versions are not negotiated; stop the node and start the other version, as docs/operations.md says"},
+	{"/etcdserverpb.Maintenance/Downgrade", "versions are not negotiated; stop the node and start the other program"},
 	{"/etcdserverpb.KV/", "the API served is that of etcd 3.6"},
 	{"", "this node serves the KV, Watch, Cluster and Maintenance services of etcd 3.6; docs/etcd.md lists them"},
 }
