@@ -1,6 +1,8 @@
 package etcd
 
 import (
+	"math"
+
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -12,17 +14,24 @@ import (
 // scope.Txn.Check says what is allowed.
 const maxNesting = 8
 
-func rangeOf(r *etcdpb.RangeRequest) (scope.Range, error) {
-	if r.SortOrder < etcdpb.RangeRequest_NONE || r.SortOrder > etcdpb.RangeRequest_DESCEND ||
-		r.SortTarget < etcdpb.RangeRequest_KEY || r.SortTarget > etcdpb.RangeRequest_VALUE {
-		return scope.Range{}, scope.ErrSortOption
-	}
+// rangeOf keeps what scope.Txn.Check refuses out of range, so that errors come in
+// etcd's order.
+func rangeOf(r *etcdpb.RangeRequest) scope.Range {
 	return scope.Range{
-		Revision: r.Revision, Limit: r.Limit, Sort: scope.SortBy(r.SortTarget), Order: scope.Order(r.SortOrder),
+		Revision: r.Revision, Limit: r.Limit,
+		Sort: scope.SortBy(small(int32(r.SortTarget))), Order: scope.Order(small(int32(r.SortOrder))),
 		KeysOnly: r.KeysOnly, CountOnly: r.CountOnly,
 		MinMod: r.MinModRevision, MaxMod: r.MaxModRevision,
 		MinCreate: r.MinCreateRevision, MaxCreate: r.MaxCreateRevision,
-	}, nil
+	}
+}
+
+// small is a number of an enum in a byte, the largest if it does not fit.
+func small(n int32) uint8 {
+	if n < 0 || n > math.MaxUint8 {
+		return math.MaxUint8
+	}
+	return uint8(n)
 }
 
 func putOf(r *etcdpb.PutRequest) scope.Op {
@@ -62,10 +71,7 @@ func opsOf(ops []*etcdpb.RequestOp, depth int) (out []scope.Op, err error) {
 		case *etcdpb.RequestOp_RequestDeleteRange:
 			out = append(out, deleteOf(op.RequestDeleteRange))
 		case *etcdpb.RequestOp_RequestRange:
-			r, err := rangeOf(op.RequestRange)
-			if err != nil {
-				return nil, err
-			}
+			r := rangeOf(op.RequestRange)
 			out = append(out, scope.Op{Kind: scope.OpRange, Key: op.RequestRange.Key, End: op.RequestRange.RangeEnd, Range: &r})
 		case *etcdpb.RequestOp_RequestTxn:
 			inner, err := txnOf(op.RequestTxn, depth+1)
@@ -74,10 +80,23 @@ func opsOf(ops []*etcdpb.RequestOp, depth int) (out []scope.Op, err error) {
 			}
 			out = append(out, scope.Op{Kind: scope.OpTxn, Txn: &inner})
 		default:
-			return nil, errKeyNotFound // as etcd says of an operation that says nothing
+			out = append(out, scope.Op{}) // it says nothing; see saysNothing
 		}
 	}
 	return out, nil
+}
+
+// saysNothing reports whether an operation of a transaction does, for which etcd
+// has an error of its own.
+func saysNothing(t *scope.Txn) bool {
+	for _, branch := range [][]scope.Op{t.Success, t.Failure} {
+		for i := range branch {
+			if op := &branch[i]; op.Kind == 0 || op.Txn != nil && saysNothing(op.Txn) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func compareOf(c *etcdpb.Compare) (scope.Compare, error) {

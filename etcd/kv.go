@@ -23,12 +23,12 @@ func (s *kvServer) Range(ctx context.Context, r *etcdpb.RangeRequest) (*etcdpb.R
 	if len(r.Key) == 0 {
 		return nil, problem(ctx, scope.ErrEmptyKey)
 	}
-	how, err := rangeOf(r)
-	if err != nil {
-		return nil, problem(ctx, err)
+	how := rangeOf(r)
+	if how.Sort > scope.ByValue || how.Order > scope.Descending {
+		return nil, problem(ctx, scope.ErrSortOption)
 	}
 	var out *etcdpb.RangeResponse
-	err = s.look(ctx, !r.Serializable, func(v *node.View) error {
+	err := s.look(ctx, !r.Serializable, func(v *node.View) error {
 		res, err := v.Range(r.Key, r.RangeEnd, how)
 		if err == nil {
 			out = rangeResponse(&res)
@@ -160,6 +160,9 @@ func (s *kvServer) check(r proto.Message, t *scope.Txn) error {
 		if err == known.err {
 			return err
 		}
+	}
+	if saysNothing(t) {
+		return errKeyNotFound
 	}
 	return status.Error(codes.InvalidArgument, "aweigh: "+err.Error())
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"google.golang.org/grpc"
@@ -28,7 +29,7 @@ type watchStream struct {
 	ctx    context.Context
 	send   func(*etcdpb.WatchResponse) error
 	byID   map[int64]*watch
-	all    []*watch // in the order in which they were created
+	all    []*watch // those that are delivered to, in the order in which they were created
 	nextID int64
 	asked  bool // for the progress of all watches
 }
@@ -36,7 +37,7 @@ type watchStream struct {
 // Watch implements etcdpb.WatchServer.
 func (s *watchServer) Watch(stream grpc.BidiStreamingServer[etcdpb.WatchRequest, etcdpb.WatchResponse]) error {
 	w := &watchStream{service: s.service, ctx: stream.Context(), send: stream.Send, byID: make(map[int64]*watch)}
-	defer func() { s.watches.Add(int64(-len(w.all))) }()
+	defer func() { s.watches.Add(int64(-len(w.byID))) }()
 	requests, failed := receive(stream)
 	err := w.run(requests, failed)
 	if errors.Is(err, context.Canceled) {
@@ -144,7 +145,7 @@ func (w *watchStream) deliver() (more bool, err error) {
 			return false, err
 		}
 	}
-	for _, x := range append([]*watch(nil), w.all...) { // a watch that is compacted leaves
+	for _, x := range slices.Clone(w.all) { // a watch that is compacted leaves
 		events, ok := recent.since(x.next)
 		next := max(x.next, recent.next)
 		if recent.next == 0 || !ok {
@@ -174,7 +175,7 @@ func (w *watchStream) history(x *watch) (events []scope.Event, next int64, more 
 		return err
 	})
 	if errors.Is(err, scope.ErrCompacted) {
-		w.drop(x)
+		w.stop(x) // and its number stays taken until the client cancels it, as in etcd
 		return nil, x.next, false, w.send(&etcdpb.WatchResponse{
 			Header: w.header(0), WatchId: x.id, Canceled: true, CompactRevision: compacted,
 		})
@@ -204,7 +205,9 @@ func (w *watchStream) request(r *etcdpb.WatchRequest) error {
 		if x == nil {
 			return nil
 		}
-		w.drop(x)
+		w.stop(x)
+		delete(w.byID, x.id)
+		w.watches.Add(-1)
 		h, err := w.now()
 		if err != nil {
 			return err
@@ -250,15 +253,9 @@ func (w *watchStream) create(r *etcdpb.WatchCreateRequest) error {
 	return w.send(&etcdpb.WatchResponse{Header: w.header(h.Revision), WatchId: x.id, Created: true})
 }
 
-func (w *watchStream) drop(x *watch) {
-	delete(w.byID, x.id)
-	for i := range w.all {
-		if w.all[i] == x {
-			w.all = append(w.all[:i:i], w.all[i+1:]...)
-			break
-		}
-	}
-	w.watches.Add(-1)
+// stop ends deliveries to a watch.
+func (w *watchStream) stop(x *watch) {
+	w.all = slices.DeleteFunc(w.all, func(y *watch) bool { return y == x })
 }
 
 // now is where the state stands.
