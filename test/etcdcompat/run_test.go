@@ -19,6 +19,7 @@ type runner struct {
 	ctx      context.Context
 	prefix   string
 	revision int64 // the newest heard of
+	opened   bool  // a watch, since sync
 	lines    []string
 	watches  *watches
 }
@@ -80,6 +81,7 @@ func (r *runner) step(x step) (string, error) {
 	case x.Watch != nil:
 		q := clone(x.Watch)
 		resolve(&q.StartRevision, r.revision)
+		r.opened = true
 		return r.watches.create(r.ctx, q, r.compacted)
 	case x.Cancel != nil:
 		if err := r.sync(); err != nil {
@@ -116,10 +118,14 @@ func (r *runner) fence(revision int64) error {
 }
 
 // sync waits until every watch has all that happened. A system says so of no
-// watch that waits for the future, so that comes first.
+// watch that waits for the future, so that comes first. After a watch was opened,
+// only what is told of a revision that came later is about it too.
 func (r *runner) sync() error {
 	start := r.watches.latestStart()
-	if start > r.revision {
+	if r.opened {
+		start = max(start, r.revision+1)
+	}
+	if r.opened = false; start > r.revision {
 		if err := r.fence(start); err != nil {
 			return err
 		}
