@@ -28,8 +28,8 @@ var (
 )
 
 const (
-	noLeader  = "etcdserver: no leader"
-	compacted = "etcdserver: mvcc: required revision has been compacted"
+	noLeader          = "etcdserver: no leader"
+	revisionCompacted = "etcdserver: mvcc: required revision has been compacted"
 )
 
 // texts are the errors whose text in package scope is etcd's after the colon.

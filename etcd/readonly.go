@@ -15,8 +15,11 @@ func readOnly(r *etcdpb.TxnRequest) bool {
 	return all(r, func(*etcdpb.RangeRequest) bool { return true })
 }
 
-// serializable reports whether all its reads may be answered by this node alone.
-func serializable(r *etcdpb.TxnRequest) bool { return all(r, (*etcdpb.RangeRequest).GetSerializable) }
+// serializable reports whether all its reads, of which there are some, may be
+// answered by this node alone.
+func serializable(r *etcdpb.TxnRequest) bool {
+	return len(r.Success)+len(r.Failure) > 0 && all(r, (*etcdpb.RangeRequest).GetSerializable)
+}
 
 // all reports whether all operations are ranges for which ok holds.
 func all(r *etcdpb.TxnRequest, ok func(*etcdpb.RangeRequest) bool) bool {

@@ -175,10 +175,7 @@ func (w *watchStream) history(x *watch) (events []scope.Event, next int64, more 
 		return err
 	})
 	if errors.Is(err, scope.ErrCompacted) {
-		w.stop(x) // and its number stays taken until the client cancels it, as in etcd
-		return nil, x.next, false, w.send(&etcdpb.WatchResponse{
-			Header: w.header(0), WatchId: x.id, Canceled: true, CompactRevision: compacted,
-		})
+		return nil, x.next, false, w.compacted(x, compacted)
 	}
 	x.adapt(events)
 	return events, next, more, err
@@ -250,7 +247,18 @@ func (w *watchStream) create(r *etcdpb.WatchCreateRequest) error {
 	w.byID[x.id] = x
 	w.all = append(w.all, x)
 	w.watches.Add(1)
-	return w.send(&etcdpb.WatchResponse{Header: w.header(h.Revision), WatchId: x.id, Created: true})
+	err = w.send(&etcdpb.WatchResponse{Header: w.header(h.Revision), WatchId: x.id, Created: true})
+	if err == nil && x.next < h.Compacted {
+		err = w.compacted(x, h.Compacted)
+	}
+	return err
+}
+
+// compacted tells that what a watch needs next is gone. Its number stays taken
+// until the client cancels it, as in etcd.
+func (w *watchStream) compacted(x *watch, revision int64) error {
+	w.stop(x)
+	return w.send(&etcdpb.WatchResponse{Header: w.header(0), WatchId: x.id, Canceled: true, CompactRevision: revision})
 }
 
 // stop ends deliveries to a watch.

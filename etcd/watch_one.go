@@ -52,7 +52,7 @@ func newWatch(r *etcdpb.WatchCreateRequest, newest int64) (x *watch, why string)
 	toEnd := len(x.end) == 1 && x.end[0] == 0
 	switch {
 	case x.start < 0:
-		return nil, compacted
+		return nil, revisionCompacted
 	case len(x.end) > 0 && !toEnd && bytes.Compare(x.key, x.end) >= 0:
 		return nil, "mvcc: watcher range is empty"
 	}

@@ -9,7 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc"
 )
 
 var (
@@ -23,9 +25,62 @@ func TestRandomProgramsAnswerAsEtcd(t *testing.T) {
 	compare(t, startEtcd(t), startAweigh(t, 1), true)
 }
 
-// TestAllNodesTogetherAnswerAsEtcd asks another node at every step.
+// TestAllNodesTogetherAnswerAsEtcd asks another node at every step, where so many
+// watch besides that they share what is read for them. In the end all nodes hold
+// the same.
 func TestAllNodesTogetherAnswerAsEtcd(t *testing.T) {
-	compare(t, startEtcd(t), startAweigh(t, 4), false)
+	etcd, aweigh := startEtcd(t), startAweigh(t, 4)
+	for _, conn := range aweigh.conns {
+		crowd(t, conn)
+	}
+	compare(t, etcd, aweigh, false)
+	sameDigests(t, aweigh)
+}
+
+// crowd opens watches that see everything, and reads what they see.
+func crowd(t *testing.T, conn *grpc.ClientConn) {
+	t.Helper()
+	w, err := openWatches(t.Context(), conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 12 {
+		if _, err := w.create(t.Context(), &etcdserverpb.WatchCreateRequest{Key: []byte{0}, RangeEnd: []byte{0}}, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// sameDigests compares the digests of all nodes' keys, before and after a change.
+func sameDigests(t *testing.T, s *system) {
+	t.Helper()
+	digests := make(map[uint32]bool)
+	for _, value := range []string{"one", "other"} {
+		put, err := etcdserverpb.NewKVClient(s.conn(0)).Put(t.Context(), &etcdserverpb.PutRequest{Key: []byte("digest"), Value: []byte(value)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var first *etcdserverpb.HashKVResponse
+		for i, conn := range s.conns {
+			if _, err := etcdserverpb.NewKVClient(conn).Range(t.Context(), &etcdserverpb.RangeRequest{Key: []byte("digest")}); err != nil {
+				t.Fatal(err)
+			}
+			h, err := etcdserverpb.NewMaintenanceClient(conn).HashKV(t.Context(), &etcdserverpb.HashKVRequest{Revision: put.Header.Revision})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if first == nil {
+				first = h
+			}
+			if h.Hash != first.Hash || h.HashRevision != put.Header.Revision || h.CompactRevision != first.CompactRevision {
+				t.Errorf("node %d: %v, node 0: %v", i, h, first)
+			}
+		}
+		digests[first.Hash] = true
+	}
+	if len(digests) != 2 {
+		t.Errorf("another value, and the same digest: %v", digests)
+	}
 }
 
 func compare(t *testing.T, etcd, aweigh *system, local bool) {

@@ -34,7 +34,7 @@ func run(ctx context.Context, s *system, prefix string, steps []step) ([]string,
 		return nil, err
 	}
 	var err error
-	if r.watches, err = openWatches(ctx, s.conn(0)); err != nil {
+	if r.watches, err = openWatches(ctx, s.conn(len(steps))); err != nil {
 		return nil, err
 	}
 	for i, x := range steps {
@@ -82,6 +82,9 @@ func (r *runner) step(x step) (string, error) {
 		q := clone(x.Watch)
 		resolve(&q.StartRevision, r.revision)
 		r.opened = true
+		if err := r.catchUp(); err != nil {
+			return "", err
+		}
 		return r.watches.create(r.ctx, q, r.compacted)
 	case x.Cancel != nil:
 		if err := r.sync(); err != nil {
@@ -102,6 +105,13 @@ func (r *runner) wrote(line string, err error) (string, error) {
 		r.revision = resp.Header.Revision
 	}
 	return line, err
+}
+
+// catchUp has the node that serves the watches come up to date, as it need not be
+// after another one answered.
+func (r *runner) catchUp() error {
+	_, err := etcdserverpb.NewKVClient(r.watches.conn).Range(r.ctx, &etcdserverpb.RangeRequest{Key: []byte(r.prefix), CountOnly: true})
+	return err
 }
 
 // fence writes until the revision is reached, once if it is 0.

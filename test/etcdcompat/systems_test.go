@@ -20,7 +20,6 @@ import (
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.uber.org/zap"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 )
@@ -28,6 +27,7 @@ import (
 // system is a running etcd, or network of nodes.
 type system struct {
 	name      string
+	dir       string   // of a devnet
 	addresses []string // of each node
 	conns     []*grpc.ClientConn
 	compacted int64 // revision
@@ -39,14 +39,7 @@ func (s *system) conn(node int) *grpc.ClientConn { return s.conns[node%len(s.con
 // client is etcd's own, connected with one node.
 func (s *system) client(t *testing.T, node int) *clientv3.Client {
 	t.Helper()
-	c, err := clientv3.New(clientv3.Config{
-		Endpoints: s.addresses[node : node+1], DialTimeout: 10 * time.Second, Logger: zap.NewNop(),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = c.Close() })
-	return c
+	return newClient(t, s.addresses[node])
 }
 
 // etcdBinary is the path of the etcd to compare with.
@@ -108,11 +101,11 @@ func startAweigh(t *testing.T, nodes int) *system {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(program, "devnet", "--processes", "--nodes", fmt.Sprint(nodes), "--data-dir", t.TempDir(), "--etcd-listen", "127.0.0.1:0")
+	s := &system{name: "aweigh", dir: t.TempDir()}
+	cmd := exec.Command(program, "devnet", "--processes", "--nodes", fmt.Sprint(nodes), "--data-dir", s.dir, "--etcd-listen", "127.0.0.1:0")
 	state := t.TempDir()
 	cmd.Env = append(os.Environ(), "XDG_STATE_HOME="+state, "XDG_RUNTIME_DIR="+state, "XDG_CONFIG_HOME="+state)
 	banner := launch(t, cmd, regexp.MustCompile(`^ready`))
-	s := &system{name: "aweigh"}
 	for _, line := range banner {
 		if f := strings.Fields(line); len(f) > 3 && strings.HasPrefix(f[0], "node") {
 			s.dial(t, f[2])

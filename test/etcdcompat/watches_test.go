@@ -15,6 +15,7 @@ import (
 
 // watches is one stream of watches, and what came on it.
 type watches struct {
+	conn   *grpc.ClientConn
 	stream etcdserverpb.Watch_WatchClient
 
 	mu      sync.Mutex
@@ -42,7 +43,7 @@ func openWatches(ctx context.Context, conn *grpc.ClientConn) (*watches, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &watches{stream: stream, changed: make(chan struct{}), open: make(map[int64]*seen), gone: make(map[int64]string)}
+	w := &watches{conn: conn, stream: stream, changed: make(chan struct{}), open: make(map[int64]*seen), gone: make(map[int64]string)}
 	go func() {
 		for {
 			resp, err := stream.Recv()
