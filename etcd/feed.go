@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"context"
+	"slices"
 	"sort"
 	"sync"
 
@@ -26,10 +27,10 @@ type window struct {
 }
 
 const (
-	feedEvents = 8192     // kept at most
-	feedBytes  = 16 << 20 // kept at most
-	feedRead   = 1000     // changes read at a time, about
-	feedBehind = 4096     // revisions that are worth to be read after a pause
+	feedEvents = 8192    // kept at most
+	feedBytes  = 4 << 20 // kept at most
+	feedRead   = 1000    // changes read at a time, about
+	feedBehind = 4096    // revisions that are worth to be read after a pause
 )
 
 // everything is the range of all keys.
@@ -60,19 +61,25 @@ func (f *feed) pull(ctx context.Context, s *service) (w window, more bool, err e
 }
 
 // add appends, and forgets the oldest revisions where that is too much. Windows
-// given away before keep what they show: only what lies behind them is written.
+// given away before keep what they show: what lies behind them is written, and
+// what goes is not.
 func (f *feed) add(events []scope.Event, next int64) {
 	f.events, f.next = append(f.events, events...), next
 	for i := range events {
 		f.bytes += sizeOf(&events[i])
 	}
-	for len(f.events) > feedEvents || f.bytes > feedBytes {
-		f.from = f.events[0].Kv.ModRevision + 1
-		for len(f.events) > 0 && f.events[0].Kv.ModRevision < f.from {
-			f.bytes -= sizeOf(&f.events[0])
-			f.events = f.events[1:]
+	if len(f.events) <= feedEvents && f.bytes <= feedBytes {
+		return
+	}
+	gone := 0 // and some more, so that this is rare
+	for len(f.events)-gone > feedEvents*3/4 || f.bytes > feedBytes*3/4 {
+		f.from = f.events[gone].Kv.ModRevision + 1
+		for gone < len(f.events) && f.events[gone].Kv.ModRevision < f.from {
+			f.bytes -= sizeOf(&f.events[gone])
+			gone++
 		}
 	}
+	f.events = slices.Clone(f.events[gone:]) // the rest of the array would keep what is gone
 }
 
 // since is the events from a revision on, false if the window does not reach back

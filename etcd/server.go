@@ -64,6 +64,7 @@ type Server struct {
 	listener net.Listener
 	grpc     *grpc.Server
 	stop     context.CancelFunc // ends the watches
+	service  *service
 }
 
 // service is what the services share.
@@ -117,7 +118,7 @@ func Listen(cfg Config) (*Server, error) {
 	etcdpb.RegisterWatchServer(server, &watchServer{service: s})
 	etcdpb.RegisterClusterServer(server, &clusterServer{service: s, address: l.Addr().String()})
 	etcdpb.RegisterMaintenanceServer(server, &maintenanceServer{service: s})
-	return &Server{listener: bounded(l, maxConns), grpc: server, stop: stop}, nil
+	return &Server{listener: bounded(l, maxConns), grpc: server, stop: stop, service: s}, nil
 }
 
 // Addr is the address listened on, with the port that was chosen.
