@@ -82,6 +82,9 @@ func TestErrorsAreEtcds(t *testing.T) {
 
 // A range that no transaction may look at is deleted as a whole or not at all.
 func TestLargeDeletionsAreRefusedWhole(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it writes 20,000 keys")
+	}
 	w := newWorld(t, 1, Config{})
 	count := 0
 	for count <= 20_000 {
