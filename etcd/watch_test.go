@@ -163,12 +163,22 @@ func TestLargeAnswersComeInParts(t *testing.T) {
 
 func TestProgressIsToldWhenAllIsDelivered(t *testing.T) {
 	w := newWorld(t, 1, Config{ProgressEvery: 20 * time.Millisecond})
-	rev := w.put(t, "a", nil)
+	rev := int64(1)
+	for range 5 * firstMost {
+		rev = w.put(t, "a", make([]byte, 64<<10))
+	}
 	s := w.watching(t, w.ctx)
-	s.create(everyKey(1))
+	s.ask(everyKey(1))
 	s.progress()
-	if r := s.next(); len(r.Events) != 1 {
-		t.Fatalf("instead of an event came %v", r)
+	if r := s.next(); !r.Created {
+		t.Fatalf("instead of a watch came %v", r)
+	}
+	for next := int64(2); next <= rev; {
+		r := s.next()
+		if len(r.Events) == 0 || r.Events[0].Kv.ModRevision != next {
+			t.Fatalf("instead of revision %d came %v", next, r)
+		}
+		next += int64(len(r.Events))
 	}
 	if r := s.next(); r.WatchId != noWatch || r.Header.Revision != rev || len(r.Events) > 0 {
 		t.Errorf("instead of progress came %v", r)
@@ -196,6 +206,9 @@ func TestProgressIsToldWhenAllIsDelivered(t *testing.T) {
 
 func TestWatchesThatCannotBeAreCancelled(t *testing.T) {
 	w := newWorld(t, 1, Config{})
+	for range fewWatches { // so that a feed holds what is compacted
+		w.watching(t, w.ctx).create(everyKey(0))
+	}
 	w.put(t, "a", nil)
 	rev := w.put(t, "a", nil)
 	if _, err := w.Compact(w.ctx, &etcdpb.CompactionRequest{Revision: rev}); err != nil {
@@ -212,7 +225,7 @@ func TestWatchesThatCannotBeAreCancelled(t *testing.T) {
 			t.Errorf("%v: %v", r, got)
 		}
 	}
-	if got := s.create(&etcdpb.WatchCreateRequest{Key: []byte("a"), StartRevision: 1}); got.Canceled {
+	if got := s.create(&etcdpb.WatchCreateRequest{Key: []byte("a"), StartRevision: rev - 1}); got.Canceled {
 		t.Errorf("a compacted start: %v", got)
 	}
 	if got := s.next(); !got.Canceled || got.CompactRevision != rev || got.CancelReason != "" {
@@ -224,6 +237,15 @@ func TestWatchesThatCannotBeAreCancelled(t *testing.T) {
 	if got := s.next(); !got.Canceled || got.WatchId != 3 {
 		t.Errorf("cancelled: %v", got)
 	}
+}
+
+func TestWatchesHearThatTheServerStops(t *testing.T) {
+	w := newWorld(t, 1, Config{})
+	s := w.watching(t, w.ctx)
+	s.create(everyKey(0))
+	w.stopServing()
+	_, err := s.Recv()
+	says(t, "its end", err, codes.Unavailable, "etcdserver: server stopped")
 }
 
 func TestWatchesAreCountedUntilTheyEnd(t *testing.T) {

@@ -33,6 +33,8 @@ type world struct {
 	node   *node.Node
 	server *Server
 	ctx    context.Context
+
+	stopServing func()
 }
 
 // newWorld starts the first of so many anchors; alone, it decides nothing if there
@@ -90,7 +92,7 @@ func newWorld(t *testing.T, anchors int, cfg Config) *world {
 	go func() { served <- w.server.Run(serveCtx) }()
 	go func() { ran <- w.node.Run(runCtx) }()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	w.ctx = ctx
+	w.ctx, w.stopServing = ctx, stopServing
 	t.Cleanup(func() {
 		stopServing() // while streams are open
 		err := <-served
