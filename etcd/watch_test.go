@@ -206,7 +206,7 @@ func TestProgressIsToldWhenAllIsDelivered(t *testing.T) {
 
 func TestWatchesThatCannotBeAreCancelled(t *testing.T) {
 	w := newWorld(t, 1, Config{})
-	for range fewWatches { // so that a feed holds what is compacted
+	for range fewWatches + 1 { // so that a feed holds what is compacted
 		w.watching(t, w.ctx).create(everyKey(0))
 	}
 	w.put(t, "a", nil)
