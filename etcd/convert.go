@@ -14,8 +14,7 @@ import (
 // scope.Txn.Check says what is allowed.
 const maxNesting = 8
 
-// rangeOf keeps what scope.Txn.Check refuses out of range, so that errors come in
-// etcd's order.
+// rangeOf leaves out of range what is, for wellFormed to refuse.
 func rangeOf(r *etcdpb.RangeRequest) scope.Range {
 	return scope.Range{
 		Revision: r.Revision, Limit: r.Limit,
@@ -80,23 +79,10 @@ func opsOf(ops []*etcdpb.RequestOp, depth int) (out []scope.Op, err error) {
 			}
 			out = append(out, scope.Op{Kind: scope.OpTxn, Txn: &inner})
 		default:
-			out = append(out, scope.Op{}) // it says nothing; see saysNothing
+			out = append(out, scope.Op{}) // it says nothing; wellFormed has an error for it
 		}
 	}
 	return out, nil
-}
-
-// saysNothing reports whether an operation of a transaction does, for which etcd
-// has an error of its own.
-func saysNothing(t *scope.Txn) bool {
-	for _, branch := range [][]scope.Op{t.Success, t.Failure} {
-		for i := range branch {
-			if op := &branch[i]; op.Kind == 0 || op.Txn != nil && saysNothing(op.Txn) {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 func compareOf(c *etcdpb.Compare) (scope.Compare, error) {

@@ -3,10 +3,6 @@ package etcd
 import (
 	"context"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/proto"
-
 	"github.com/aweigh/aweigh/etcd/etcdpb"
 	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/scope"
@@ -20,15 +16,13 @@ type kvServer struct {
 
 // Range implements etcdpb.KVServer.
 func (s *kvServer) Range(ctx context.Context, r *etcdpb.RangeRequest) (*etcdpb.RangeResponse, error) {
-	if len(r.Key) == 0 {
-		return nil, problem(ctx, scope.ErrEmptyKey)
-	}
 	how := rangeOf(r)
-	if how.Sort > scope.ByValue || how.Order > scope.Descending {
-		return nil, problem(ctx, scope.ErrSortOption)
+	err := wellFormedOp(&scope.Op{Kind: scope.OpRange, Key: r.Key, Range: &how}, 0)
+	if err != nil {
+		return nil, problem(ctx, err)
 	}
 	var out *etcdpb.RangeResponse
-	err := s.look(ctx, !r.Serializable, func(v *node.View) error {
+	err = s.look(ctx, !r.Serializable, func(v *node.View) error {
 		res, err := v.Range(r.Key, r.RangeEnd, how)
 		if err == nil {
 			out = rangeResponse(&res)
@@ -144,27 +138,6 @@ func (s *kvServer) Compact(ctx context.Context, r *etcdpb.CompactionRequest) (*e
 		return nil, problem(ctx, err)
 	}
 	return &etcdpb.CompactionResponse{Header: s.header(receipt.Revision)}, nil
-}
-
-// check says whether a transaction may be proposed. Its errors are those of etcd
-// where etcd has one.
-func (s *kvServer) check(r proto.Message, t *scope.Txn) error {
-	if proto.Size(r) > maxRequest {
-		return errTooLarge
-	}
-	err := t.Check(s.limits)
-	if err == nil {
-		return nil
-	}
-	for _, known := range texts {
-		if err == known.err {
-			return err
-		}
-	}
-	if saysNothing(t) {
-		return errKeyNotFound
-	}
-	return status.Error(codes.InvalidArgument, "aweigh: "+err.Error())
 }
 
 // write proposes a transaction and waits until it is final. The receipt lacks the

@@ -153,7 +153,7 @@ func (g *generator) rangeRequest() *etcdserverpb.RangeRequest {
 		r.SortOrder = etcdserverpb.RangeRequest_SortOrder(g.r.IntN(3))
 		r.SortTarget = etcdserverpb.RangeRequest_SortTarget(g.r.IntN(5))
 	}
-	if g.chance(2) && len(key) > 0 { // which of two errors is told is left open
+	if g.chance(2) {
 		r.SortTarget = 7
 	}
 	r.KeysOnly, r.CountOnly = g.chance(15), g.chance(15)
