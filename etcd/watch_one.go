@@ -64,7 +64,7 @@ func (x *watch) pick(events []scope.Event) (out []*etcdpb.Event) {
 	for i := range events {
 		e := &events[i]
 		gone := e.Class == lineage.Delete
-		if gone && x.noDelete || !gone && x.noPut || e.Kv.ModRevision < x.start || !x.within(e.Kv.Key) {
+		if gone && x.noDelete || !gone && x.noPut || !x.within(e.Kv.Key) {
 			continue
 		}
 		event := &etcdpb.Event{Kv: kvOf(&e.Kv)}

@@ -171,7 +171,8 @@ func (g *generator) txn(depth int) *etcdserverpb.TxnRequest {
 	for range g.r.IntN(3) {
 		t.Compare = append(t.Compare, g.compare())
 	}
-	t.Success, t.Failure = g.ops(depth), g.ops(depth)
+	reads := depth == 0 && g.chance(25) // such a transaction is not decided, but read
+	t.Success, t.Failure = g.ops(depth, reads), g.ops(depth, reads)
 	return t
 }
 
@@ -193,10 +194,12 @@ func mixes(t *etcdserverpb.TxnRequest) (puts, toEnd bool) {
 	return puts, toEnd
 }
 
-func (g *generator) ops(depth int) (ops []*etcdserverpb.RequestOp) {
+func (g *generator) ops(depth int, reads bool) (ops []*etcdserverpb.RequestOp) {
 	for range g.r.IntN(4) {
 		op := &etcdserverpb.RequestOp{}
 		switch n := g.r.IntN(100); {
+		case reads:
+			op.Request = &etcdserverpb.RequestOp_RequestRange{RequestRange: g.rangeRequest()}
 		case n < 35:
 			op.Request = &etcdserverpb.RequestOp_RequestPut{RequestPut: g.put()}
 		case n < 70:
