@@ -33,6 +33,9 @@ var problems = []struct {
 }{
 	{node.ErrStopped, connect.CodeUnavailable, Stopped},
 	{node.ErrUnread, connect.CodeUnavailable, Unread},
+	{node.ErrNoAnchor, connect.CodeFailedPrecondition, Invalid},
+	{node.ErrUnseated, connect.CodeFailedPrecondition, Invalid},
+	{node.ErrSeated, connect.CodeFailedPrecondition, Invalid},
 	{node.ErrNoBackup, connect.CodeFailedPrecondition, Invalid},
 	{node.ErrCopying, connect.CodeResourceExhausted, Busy},
 	{node.ErrBusy, connect.CodeResourceExhausted, Busy},

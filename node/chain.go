@@ -305,7 +305,6 @@ func (c *chain) handOver(m *Machine, h scope.Handover) {
 		m.write(kv.Set(keyFinality(c.id, c.head.Height), canon.Encode(h.Final.Certificate)))
 		m.finality = h.Final.Certificate
 	}
-	must.OK(c.enter(), "reading the epoch")
 }
 
 // prune forgets candidates that can no longer become final, and the records of

@@ -46,13 +46,21 @@ func (m *Machine) succeed(e *scope.Epoch) {
 	if m.guard != nil {
 		m.write(m.guard.Forget()...)
 	}
-	// Who has not heard of a quorum since its start, or in this epoch alone, may
-	// have signed in the next one already, in an earlier life (P9).
-	sure := m.guard != nil && m.listen.over && m.listen.epoch < m.term.epoch.Number && !m.guard.Lost()
-	wanted := m.listen.wanted
+	limits := m.chain.policy.Limits
+	// Who heard a quorum in one epoch of this life alone may have signed in the
+	// next one already, in an earlier life (P9). So it listens in two.
+	listen := listening{wanted: m.listen.wanted}
+	if m.guard != nil && m.listen.over && !m.guard.Lost() {
+		listen.times = m.listen.times
+		listen.over = listen.times > 1
+	}
 	must.OK(m.begin(e), "beginning an epoch")
+	must.OK(m.chain.enter(), "reading the epoch")
+	if m.chain.policy.Limits != limits {
+		m.pool.refit(m.chain.policy.Limits)
+	}
 
-	m.listen = listening{over: sure, wanted: wanted, once: m.listen.once, epoch: m.listen.epoch}
+	m.listen = listen
 	m.reportedLost = false
 	clear(m.silent)
 	m.wants, m.checks, m.inputs = wants{}, nil, m.inputs[:0]
@@ -88,7 +96,7 @@ type earlyIn struct {
 
 const (
 	maxEarly      = 64 << 10 // bytes of one frame that is kept
-	maxEarlyBytes = 1 << 20  // of one anchor
+	maxEarlyBytes = 64 << 10 // of one anchor
 )
 
 // keep holds a frame until the next epoch begins.

@@ -13,7 +13,7 @@ import (
 type Peer string
 
 // Event is one thing that happened to a node: Submit, Read, Arrived, Met,
-// Parted or Stepwise.
+// Parted, Keyed or Stepwise.
 type Event interface{ event() }
 
 // Submit is a bundle admitted by this node. Each of its mutations is answered
@@ -36,9 +36,14 @@ type Met struct{ Peer Peer }
 // Parted says that the last connection with a peer was lost.
 type Parted struct{ Peer Peer }
 
+// Keyed gives a node without an anchor key one, which acts from the next epoch
+// on, if it has a seat there.
+type Keyed struct{ Key votes.PrivateKey }
+
 // Stepwise says that no snapshot can be had, so that blocks must do.
 type Stepwise struct{}
 
+func (Keyed) event()    {}
 func (Stepwise) event() {}
 func (Submit) event()   {}
 func (Read) event()     {}

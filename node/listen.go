@@ -14,8 +14,7 @@ import (
 // without signing, so anchors that start together do not wait for each other.
 type listening struct {
 	over   bool
-	once   bool                              // it was over once, in this life
-	epoch  aweigh.Epoch                      // in which that was
+	times  int                               // how often it was over before: in how many epochs of this life
 	since  aweigh.View                       // nothing new is signed below; set when over
 	heard  map[aweigh.AnchorID]aweigh.Height // what each said first in this life
 	wanted bool                              // there is something to sign, or to answer
@@ -98,10 +97,7 @@ func (l *listening) end(m *Machine) bool {
 	if l.over || !l.enough(m) {
 		return false
 	}
-	l.over, l.at, l.since = true, 0, m.engine.View()
-	if !l.once {
-		l.once, l.epoch = true, m.term.epoch.Number
-	}
+	l.over, l.at, l.since, l.times = true, 0, m.engine.View(), l.times+1
 	if !m.guard.Lost() {
 		m.note(Listened{View: l.since})
 	}

@@ -66,7 +66,8 @@ func (n *Node) Compact(ctx context.Context, revision int64, once Once) (Receipt,
 	return n.propose(ctx, scope.Compact, canon.Encode(scope.Compaction{Revision: revision}), once)
 }
 
-func (n *Node) propose(ctx context.Context, class scope.Class, content []byte, once Once) (Receipt, error) {
+// filled is a Once whose empty fields are filled in.
+func (n *Node) filled(once Once) Once {
 	if once.Nonce == nil {
 		once.Nonce = make([]byte, 16)
 		rand.Read(once.Nonce)
@@ -74,6 +75,11 @@ func (n *Node) propose(ctx context.Context, class scope.Class, content []byte, o
 	if once.ValidUntil == 0 {
 		once.ValidUntil = n.runner.now().Add(defaultValidity)
 	}
+	return once
+}
+
+func (n *Node) propose(ctx context.Context, class scope.Class, content []byte, once Once) (Receipt, error) {
+	once = n.filled(once)
 	m := scope.Mutation{
 		Scope: n.id, Class: class, Author: n.author, Content: content,
 		Justification: once.Justification, Nonce: once.Nonce, ValidUntil: once.ValidUntil,
@@ -105,6 +111,10 @@ func (n *Node) Submit(ctx context.Context, raw []byte) ([]Receipt, error) {
 	if err != nil {
 		return nil, err
 	}
+	return n.submit(ctx, b)
+}
+
+func (n *Node) submit(ctx context.Context, b *scope.CheckedBundle) (_ []Receipt, err error) {
 	ctx, cancel := n.deadline(ctx)
 	defer cancel()
 	begin := time.Now()

@@ -119,6 +119,9 @@ type Proposed struct {
 	Carried   aweigh.Height // of the block in which it was carried; 0: it is open
 }
 
+// Lapses is when a decision that is still open is dropped, by the blocks' time.
+func (p *Proposed) Lapses() aweigh.Instant { return p.Opened.Add(decideWithin) }
+
 // agenda is the open and carried decisions, in the order in which they were
 // proposed.
 type agenda []Proposed

@@ -103,7 +103,7 @@ func (t *Terms) roster() (Roster, error) {
 	if err != nil {
 		return Roster{}, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
-	return Roster{Anchors: t.Anchors, Weights: w}, nil
+	return newRoster(t.Anchors, w), nil
 }
 
 // Terms are those of the epoch.
@@ -139,22 +139,9 @@ func (e *Epoch) Keyring() (*votes.Keyring, error) {
 	return votes.NewKeyring(e.Domain(), e.Policy.Rules, e.Roster.Weights, keys...)
 }
 
-// Seat is the place of an anchor in the roster.
+// Seat is the place of an anchor in the roster of an Epoch.
 func (r Roster) Seat(a aweigh.AnchorID) (int, bool) {
-	lo, hi := 0, len(r.Anchors)
-	for lo < hi {
-		mid := (lo + hi) / 2
-		id := r.Anchors[mid].Key.ID()
-		switch bytes.Compare(id[:], a[:]) {
-		case 0:
-			return mid, true
-		case -1:
-			lo = mid + 1
-		default:
-			hi = mid
-		}
-	}
-	return 0, false
+	return slices.BinarySearchFunc(r.ids, a, func(x, y aweigh.AnchorID) int { return bytes.Compare(x[:], y[:]) })
 }
 
 func compareIDs(a, b Anchor) int {

@@ -550,3 +550,24 @@ func TestAnchorsThatLedInVainRest(t *testing.T) {
 		t.Fatal("it rests for ever")
 	}
 }
+
+// TestRostersAreTheSameEverywhere pins the fifth epoch of a scope in which one
+// anchor was away, one joined and one lied: every processor must compute it.
+func TestRostersAreTheSameEverywhere(t *testing.T) {
+	r := newRealm(t, nil)
+	r.away[r.id("d")] = true
+	fifth := testKey(t, 77)
+	r.names["e"], r.keys[fifth.Public().ID()] = fifth, fifth
+	d := Admission(r.g.Hash(), fifth, "e", "peer-e", r.id("a"))
+	for _, name := range []string{"a", "b", "c"} {
+		r.approve(name, d)
+	}
+	for r.epoch().Number < 5 {
+		r.turn()
+	}
+	e := r.epoch()
+	const want = "669dcc54024eb0345857ecd1383987bdd507dc18d13a751f68f420540e7fd1a6"
+	if got := aweigh.Sum(e.Encode()).String(); got != want || e.Roster.Weights.Len() != 5 {
+		t.Errorf("epoch %d with weights %v is %s, not %s", e.Number, e.Terms().Weights, got, want)
+	}
+}

@@ -253,7 +253,7 @@ func (x *execution) judge(proofs []Proof) error {
 	for i := range proofs {
 		evidence[i] = trust.Evidence{
 			Anchor: proofs[i].Anchor(), Kind: trust.Equivocated, Epoch: h.Epoch, Height: h.Height,
-			Proof: aweigh.Sum([]byte("aweigh/proof/1"), canon.Encode(proofs[i])),
+			Proof: ProofHash(&proofs[i]),
 		}
 	}
 	ledger, x.result.Trust = ledger.ApplyExplained(x.policy.Trust, evidence...)
@@ -261,6 +261,9 @@ func (x *execution) judge(proofs []Proof) error {
 	x.tally.early = true // a liar keeps its weight no longer than that
 	return nil
 }
+
+// ProofHash names a proof of fault, as the evidence of a change of trust does.
+func ProofHash(p *Proof) aweigh.Hash { return aweigh.Sum([]byte("aweigh/proof/1"), canon.Encode(*p)) }
 
 func (x *execution) setLedger(l trust.Ledger) {
 	x.next.head.Ledger = l.Digest()

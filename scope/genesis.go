@@ -75,8 +75,17 @@ func DecodeGenesis(data []byte) (Genesis, error) {
 
 // Roster is the anchors of one epoch with their weights (P24).
 type Roster struct {
-	Anchors []Anchor
+	Anchors []Anchor // ordered by the IDs of their keys, those on probation included
 	Weights quorum.Weights
+	ids     []aweigh.AnchorID // of Anchors
+}
+
+func newRoster(anchors []Anchor, w quorum.Weights) Roster {
+	r := Roster{Anchors: anchors, Weights: w, ids: make([]aweigh.AnchorID, len(anchors))}
+	for i := range anchors {
+		r.ids[i] = anchors[i].Key.ID()
+	}
+	return r
 }
 
 // Hash names the roster, keys and weights.
@@ -98,7 +107,7 @@ func (g Genesis) Epoch() (*Epoch, error) {
 	id := g.Hash()
 	return Epoch{
 		Network: id, Scope: id, Root: id, Time: g.Time, Policy: g.Policy,
-		Roster: Roster{Anchors: g.Anchors, Weights: w},
+		Roster: newRoster(g.Anchors, w),
 	}.settled(), nil
 }
 

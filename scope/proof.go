@@ -48,6 +48,7 @@ type Report struct {
 	Author   votes.PublicKey
 	Origin   Attestation // of the block that carried the mutation
 	Head     Attestation // of the block whose lineage includes the entry
+	Under    *Epoch      // of Origin: by whose rules and weights it became final
 }
 
 // NewKeyProof collects the proof for the newest change of a key in s. Origin is
@@ -144,14 +145,14 @@ func (p *KeyProof) verify(network aweigh.NetworkID) (Report, error) {
 	if origin, err = origin.FollowAll(p.Handovers[:n]); err != nil {
 		return Report{}, err
 	}
-	if err := p.Origin.check(origin); err != nil {
+	if err := p.Origin.CheckIn(origin); err != nil {
 		return Report{}, err
 	}
 	last, err := origin.FollowAll(p.Handovers[n:])
 	if err != nil {
 		return Report{}, err
 	}
-	if err := p.Head.check(last); err != nil {
+	if err := p.Head.CheckIn(last); err != nil {
 		return Report{}, err
 	}
 	h := &p.Head.Header
@@ -167,7 +168,7 @@ func (p *KeyProof) verify(network aweigh.NetworkID) (Report, error) {
 	}
 	return Report{
 		Entry: p.Entry, Kv: p.Kv, Mutation: m, Author: p.Author,
-		Origin: p.Origin.attestation(origin.Roster), Head: p.Head.attestation(last.Roster),
+		Origin: p.Origin.attestation(origin.Roster), Head: p.Head.attestation(last.Roster), Under: origin,
 	}, nil
 }
 

@@ -2,6 +2,7 @@ package scope
 
 import (
 	"bytes"
+	"fmt"
 	"slices"
 
 	"github.com/aweigh/aweigh"
@@ -258,4 +259,35 @@ func (s *State) Forecast() (Roster, []trust.Change, error) {
 	}
 	r, err := u.terms.roster()
 	return r, u.trust, err
+}
+
+// ForecastUnder is the roster that would follow under another policy, if that had
+// been decided, and whether the weight that may fail could then stop the scope
+// (P3). Errors say why it cannot be.
+func (s *State) ForecastUnder(p Policy) (r Roster, stoppable bool, err error) {
+	e, err := s.Epoch()
+	if err != nil {
+		return r, false, err
+	}
+	if err := p.Check(); err != nil {
+		return r, false, err
+	}
+	u, err := s.successor()
+	if err != nil {
+		return r, false, err
+	}
+	open, err := s.agenda()
+	if err != nil {
+		return r, false, err
+	}
+	decided, _ := choose(open)
+	t, err := e.terms(p, u.ledger, decided)
+	if err != nil {
+		return r, false, fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	if r, err = t.roster(); err != nil {
+		return r, false, err
+	}
+	stoppable, err = p.Rules.Check(r.Weights)
+	return r, stoppable, err
 }

@@ -79,3 +79,30 @@ func BenchmarkGuardSign(b *testing.B) {
 		})
 	}
 }
+
+func BenchmarkMotionBallot(b *testing.B) {
+	for _, name := range schemes {
+		k := keyOf(b, name, 1)
+		ballot := motionBallot(b, k, vote(7, Approve), "")
+		raw := ballot.Encode()
+		who, err := NewKeySet(k.Public())
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Run(name+"/decode", func(b *testing.B) {
+			b.SetBytes(int64(len(raw)))
+			for b.Loop() {
+				if _, err := DecodeMotionBallot(raw); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+		b.Run(name+"/check", func(b *testing.B) {
+			for b.Loop() {
+				if err := check(ballot, who); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

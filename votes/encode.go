@@ -56,13 +56,15 @@ func appendSubject(b []byte, s *quorum.Subject) []byte {
 // decoder reads what the functions above append, and nothing else. After the
 // first thing that is not as expected, bad stays set and all reads give zero.
 type decoder struct {
-	rest []byte
-	bad  bool
+	rest  []byte
+	bad   bool
+	short bool // bad, because there was too little of it
 }
 
 // take is the next n bytes, nil if there are fewer.
 func (d *decoder) take(n uint64) []byte {
 	if d.bad || n > uint64(len(d.rest)) {
+		d.short = d.short || !d.bad
 		d.bad = true
 		return nil
 	}

@@ -54,3 +54,38 @@ func Example() {
 	// check: <nil>
 	// conflict: true
 }
+
+func ExampleSignMotionBallot() {
+	key, err := votes.KeyFromSeed(votes.Ed25519, bytes.Repeat([]byte{7}, 32))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	network, scope := aweigh.Sum([]byte("net")), aweigh.Sum([]byte("scope"))
+
+	// On a machine without a network.
+	ballot, err := votes.SignMotionBallot(key.Signer(), votes.MotionVote{
+		Network: network, Scope: scope, Motion: aweigh.Sum([]byte("mutation")), Choice: votes.Approve,
+	}, "tested on site")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	stick := votes.AppendMotionBallots(nil, ballot)
+
+	// Days later, where there is one.
+	voters, _ := votes.NewKeySet(key.Public())
+	r := votes.NewMotionBallotReader(bytes.NewReader(stick), votes.BundleLimits{})
+	for {
+		b, err := r.Next()
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		_, err = votes.CheckMotionBallot(b, network, scope, voters, nil)
+		fmt.Printf("%s, %q: %v\n", b, b.Comment, err)
+	}
+	// Output:
+	// approve of motion d3336a33 by 4d3a55ce, "tested on site": <nil>
+	// EOF
+}

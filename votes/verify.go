@@ -9,7 +9,7 @@ import (
 // Context separates the kinds of messages that one key signs, so that no
 // signature can be taken for one on a message of another kind. What is signed
 // under every scheme is the context, a zero byte, and the message; a context
-// contains no zero byte.
+// contains no zero byte. In ContextCOSE the message alone is signed.
 type Context string
 
 // The contexts in use.
@@ -18,9 +18,17 @@ const (
 	ContextBundle Context = "aweigh/bundle/1"
 	// ContextConsent: a new anchor agrees to be admitted.
 	ContextConsent Context = "aweigh/consent/1"
+
+	// ContextCOSE is for the Sig_structures of RFC 9052, as SigningBytes of a
+	// MotionBallot, which other tools can check. They begin with the byte 0x84,
+	// with which no context begins, and with a context of their own.
+	ContextCOSE Context = ""
 )
 
 func (c Context) wrap(message []byte) []byte {
+	if c == ContextCOSE {
+		return message
+	}
 	b := make([]byte, 0, len(c)+1+len(message))
 	return append(append(append(b, c...), 0), message...)
 }

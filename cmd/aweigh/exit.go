@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"regexp"
 
 	"github.com/aweigh/aweigh/alias"
@@ -10,6 +11,7 @@ import (
 	"github.com/aweigh/aweigh/internal/config"
 	"github.com/aweigh/aweigh/internal/daemon"
 	"github.com/aweigh/aweigh/internal/founding"
+	"github.com/aweigh/aweigh/internal/policytext"
 	"github.com/aweigh/aweigh/internal/running"
 	"github.com/aweigh/aweigh/internal/show"
 	"github.com/aweigh/aweigh/scope"
@@ -59,6 +61,7 @@ var codes = []struct {
 	{config.ErrConfig, exitUsage},
 	{daemon.ErrSettings, exitUsage},
 	{founding.ErrAnchors, exitUsage},
+	{policytext.ErrSyntax, exitUsage},
 	{scope.ErrProof, exitUnverified},
 	{client.ErrCondition, exitCompare},
 	{client.ErrUndecided, exitUndecided},
@@ -92,7 +95,7 @@ func exitCode(err error, started bool) int {
 // packages matches what errors begin with for those who program: the package that
 // made them, and the sentinel for the command line.
 var packages = regexp.MustCompile(`(?m)(^|: )(?:(?:alias|api|backup|bench|canon|client|config|daemon|devnet|founding|home|kv|lineage|node|` +
-	`p2p|quorum|report|running|scope|show|sim|store|txntext|usage|votes): )+`)
+	`p2p|policytext|quorum|report|running|scope|show|sim|store|txntext|usage|votes): )+`)
 
 // message is an error for people. What others wrote into it stays on its line.
 func message(err error) string {
@@ -100,6 +103,10 @@ func message(err error) string {
 	var u *client.Undecided
 	if errors.As(err, &u) {
 		text += nonceHint(u)
+	}
+	var file *fs.PathError
+	if errors.As(err, &file) && errors.Is(err, fs.ErrPermission) {
+		text += "; run this as the user that the files belong to, or give them to this one"
 	}
 	var g *client.Gone
 	if errors.As(err, &g) {

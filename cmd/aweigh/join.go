@@ -14,6 +14,7 @@ import (
 	"github.com/aweigh/aweigh/internal/show"
 	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/quorum"
+	"github.com/aweigh/aweigh/scope"
 )
 
 func (a *app) init() *cobra.Command {
@@ -32,11 +33,17 @@ func (a *app) init() *cobra.Command {
 	c.Flags().AddFlagSet(settings)
 	network := c.Flags().String("network-name", "aweigh", "what people call the network")
 	mode := c.Flags().String("mode", "bft", "bft: a third of the weight may lie; crash: nobody lies, a half may stop")
+	policy := c.Flags().String("policy", "", "file with what differs from the default policy, as \"aweigh policy show\" writes it")
+	blocks := c.Flags().Int64("epoch-blocks", 0, "end an epoch after so many blocks (default 10000)")
+	probation := c.Flags().Int64("probation", 0, "epochs in which a new anchor weighs nothing (default 4)")
 	anchors := c.Flags().String("anchors", "", "file with the founders, one line of --anchor-info each")
 	genesis := c.Flags().String("genesis", "", "file with the genesis that another founder made")
 	info := c.Flags().Bool("anchor-info", false, "make the keys alone, and print this node's line for --anchors")
 	c.MarkFlagsMutuallyExclusive("anchor-info", "anchors")
 	c.MarkFlagsMutuallyExclusive("anchor-info", "genesis")
+	for _, f := range []string{"policy", "epoch-blocks", "probation"} {
+		c.MarkFlagsMutuallyExclusive("genesis", f)
+	}
 	choices(c, "mode", "bft", "crash")
 	c.RunE = func(*cobra.Command, []string) error {
 		dir, s, err := nodeSettings(settings, "")
@@ -46,6 +53,18 @@ func (a *app) init() *cobra.Command {
 		m, err := quorum.ParseMode(*mode)
 		if err != nil {
 			return fmt.Errorf("%w: %w", errUsage, err)
+		}
+		rules := scope.DefaultPolicy(m)
+		if *policy != "" {
+			if rules, err = policyFrom(*policy, rules); err != nil {
+				return err
+			}
+		}
+		if c.Flags().Changed("epoch-blocks") {
+			rules.EpochBlocks = uint64(*blocks)
+		}
+		if c.Flags().Changed("probation") {
+			rules.Trust.Probation = uint32(*probation)
 		}
 		// Nothing is written before all is known to be good.
 		if err := errors.Join(daemon.Check(s), daemon.CheckName("network-name", *network)); err != nil {
@@ -79,7 +98,7 @@ func (a *app) init() *cobra.Command {
 			return err
 		}
 		plan := founding.Plan{
-			Dir: dir, Settings: s, Self: self, Network: *network, Mode: m, Anchors: *anchors, Genesis: *genesis,
+			Dir: dir, Settings: s, Self: self, Network: *network, Mode: m, Policy: &rules, Anchors: *anchors, Genesis: *genesis,
 			Now: aweigh.InstantOf(time.Now()),
 		}
 		g, err := plan.Found()

@@ -70,6 +70,7 @@ func (a *app) root() *cobra.Command {
 		&cobra.Group{ID: "run", Title: "Run:"},
 		&cobra.Group{ID: "keys", Title: "Read and write:"},
 		&cobra.Group{ID: "know", Title: "Know and verify:"},
+		&cobra.Group{ID: "govern", Title: "Govern:"},
 		&cobra.Group{ID: "sim", Title: "Simulate:"},
 	)
 	add := func(group string, commands ...*cobra.Command) {
@@ -89,6 +90,7 @@ func (a *app) root() *cobra.Command {
 	add("run", a.devnet(), a.node(), a.init(), a.invite(), a.join(), a.backup(), a.restore())
 	add("keys", a.put(), a.get(), a.del(), a.ls(), a.watch(), a.txn(), a.compact())
 	add("know", a.status(), a.doctor(), a.history(), a.why(), a.verify(), a.bench(), a.version())
+	add("govern", a.anchor(), a.trust(), a.policy())
 	add("sim", a.sim())
 	return root
 }

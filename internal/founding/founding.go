@@ -154,8 +154,9 @@ type Plan struct {
 	Self     Anchor
 	Network  string // name
 	Mode     quorum.Mode
-	Anchors  string // file with all founders; empty: this node alone
-	Genesis  string // file with the genesis, made by another founder; empty: make it
+	Policy   *scope.Policy // nil: the default of the mode
+	Anchors  string        // file with all founders; empty: this node alone
+	Genesis  string        // file with the genesis, made by another founder; empty: make it
 	Now      aweigh.Instant
 }
 
@@ -206,7 +207,11 @@ func (p Plan) genesis(anchors []Anchor) (scope.Genesis, error) {
 	for i, a := range anchors {
 		founders[i] = node.Founder{Name: a.Name, Key: a.Key, Peer: a.Peer}
 	}
-	g, err := node.NewGenesis(p.Network, p.Now, scope.DefaultPolicy(p.Mode), founders...)
+	policy := scope.DefaultPolicy(p.Mode)
+	if p.Policy != nil {
+		policy = *p.Policy
+	}
+	g, err := node.NewGenesis(p.Network, p.Now, policy, founders...)
 	if err != nil && p.Anchors != "" {
 		err = fmt.Errorf("%w: %s: %w", ErrAnchors, p.Anchors, err)
 	}

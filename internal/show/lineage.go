@@ -69,6 +69,7 @@ type signerJSON struct {
 }
 
 type attestationJSON struct {
+	Epoch   uint64       `json:"epoch"`
 	Block   string       `json:"block"`
 	Height  uint64       `json:"height"`
 	TimeNs  int64        `json:"time_ns"`
@@ -79,7 +80,7 @@ type attestationJSON struct {
 
 func attestation(a scope.Attestation) attestationJSON {
 	out := attestationJSON{
-		Block: a.Block.String(), Height: uint64(a.Height), TimeNs: int64(a.Time), Weight: a.Weight, Total: a.Total,
+		Epoch: uint64(a.Epoch), Block: a.Block.String(), Height: uint64(a.Height), TimeNs: int64(a.Time), Weight: a.Weight, Total: a.Total,
 	}
 	for _, s := range a.Signers {
 		out.Signers = append(out.Signers, signerJSON{s.Anchor.String(), s.Name, s.Weight})
@@ -109,8 +110,12 @@ type whyJSON struct {
 // Why writes what a proof shows that was verified; pinned says whether its
 // network was compared with one known from elsewhere.
 func (p Printer) Why(g scope.Genesis, r scope.Report, pinned bool) error {
-	rule := g.Policy.Rules.Finalize
-	author := authorName(g, r.Author.ID())
+	rules := r.Under.Policy.Rules
+	rule := rules.Finalize
+	author := authorName(r.Under.Roster.Anchors, r.Author.ID())
+	if author == "" {
+		author = authorName(g.Anchors, r.Author.ID())
+	}
 	if p.Format == JSON {
 		out := whyJSON{
 			Network: g.Hash().String(), NetworkName: g.Name, Pinned: pinned, Class: r.Entry.Class.String(), Revision: r.Entry.Revision,
@@ -137,13 +142,13 @@ func (p Printer) Why(g scope.Genesis, r scope.Report, pinned bool) error {
 	rows := [][]string{
 		{"  change", fmt.Sprintf("%s in revision %d of object %s", r.Entry.Class, r.Entry.Revision, r.Entry.Object)},
 		{"  author", author + "  " + r.Author.String()},
-		{"  time", fmt.Sprintf("%s, block %d %s", instant(int64(r.Origin.Time)), r.Origin.Height, r.Origin.Block.Short())},
+		{"  time", fmt.Sprintf("%s, block %d %s of epoch %d", instant(int64(r.Origin.Time)), r.Origin.Height, r.Origin.Block.Short(), r.Origin.Epoch)},
 	}
 	if r.Mutation.Justification != "" {
 		rows = append(rows, []string{"  because", r.Mutation.Justification})
 	}
-	rows = append(rows, []string{"  lineage", fmt.Sprintf("included in that of block %d %s, which anchors of weight %d of %d made final",
-		r.Head.Height, r.Head.Block.Short(), r.Head.Weight, r.Head.Total)})
+	rows = append(rows, []string{"  lineage", fmt.Sprintf("included in that of block %d %s of epoch %d, which anchors of weight %d of %d made final",
+		r.Head.Height, r.Head.Block.Short(), r.Head.Epoch, r.Head.Weight, r.Head.Total)})
 	if err := p.table(rows...); err != nil {
 		return err
 	}
@@ -155,8 +160,8 @@ func (p Printer) Why(g scope.Genesis, r scope.Report, pinned bool) error {
 	if err := p.table(rows...); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(p.Out, "\n%d of %d anchors with weight %d of %d; the rule (%s, %s) asks for %d\n",
-		len(r.Origin.Signers), len(g.Anchors), r.Origin.Weight, r.Origin.Total, g.Policy.Rules.Mode, ruleWords(rule),
+	_, err := fmt.Fprintf(p.Out, "\n%d of %d anchors with weight %d of %d; in epoch %d; the rule then (%s, %s) asks for %d\n",
+		len(r.Origin.Signers), r.Under.Roster.Weights.Len(), r.Origin.Weight, r.Origin.Total, r.Origin.Epoch, rules.Mode, ruleWords(rule),
 		rule.Threshold(r.Origin.Total))
 	return err
 }
@@ -170,8 +175,8 @@ func ruleWords(r quorum.Rule) string {
 }
 
 // authorName is the name of the anchor whose node an author is.
-func authorName(g scope.Genesis, author aweigh.Hash) string {
-	for _, a := range g.Anchors {
+func authorName(anchors []scope.Anchor, author aweigh.Hash) string {
+	for _, a := range anchors {
 		if node.AuthorOf(node.Peer(a.Peer)) == author {
 			return a.Name
 		}

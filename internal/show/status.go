@@ -27,7 +27,11 @@ type statusJSON struct {
 	Version      string       `json:"version"`
 	Peer         string       `json:"peer"`
 	Addresses    []string     `json:"addresses"`
-	Anchor       string       `json:"anchor,omitempty"` // empty for an observer
+	Anchor       string       `json:"anchor,omitempty"`   // empty for an observer
+	Unseated     string       `json:"unseated,omitempty"` // anchor whose key the node holds, without a seat in the roster
+	EpochAge     uint64       `json:"epoch_age"`          // blocks
+	EpochBlocks  uint64       `json:"epoch_blocks"`
+	Open         uint64       `json:"open_decisions"`
 	Mode         string       `json:"mode"`
 	View         uint64       `json:"view"`
 	Leader       string       `json:"leader"`
@@ -43,6 +47,7 @@ type statusJSON struct {
 	LostState    bool         `json:"lost_state"`
 	Listening    bool         `json:"listening"`
 	CatchingUp   bool         `json:"catching_up"`
+	Snapshot     *progress    `json:"snapshot,omitempty"` // while one is fetched
 	Compacted    int64        `json:"compacted"`
 	Block        string       `json:"block"`
 	BlockTimeNs  int64        `json:"block_time_ns"`
@@ -52,14 +57,48 @@ type statusJSON struct {
 	Faulty       []string     `json:"faulty,omitempty"`
 }
 
+// progress is how far a snapshot was fetched.
+type progress struct {
+	Height  uint64   `json:"height"`
+	Percent float64  `json:"percent"`
+	Parts   uint64   `json:"parts"`
+	Of      uint64   `json:"of"`
+	Bytes   uint64   `json:"bytes"`
+	Peers   []string `json:"peers"`
+}
+
+func progressOf(s *aweighv1.Snapshot) *progress {
+	if s == nil {
+		return nil
+	}
+	p := &progress{Height: s.Height, Parts: s.Parts, Of: s.Of, Bytes: s.Bytes, Peers: s.Peers}
+	if s.Of > 0 { // rounded down: 100 is all of it
+		p.Percent = float64(s.Parts*1000/s.Of) / 10
+	}
+	return p
+}
+
+func (p *progress) String() string {
+	peers := "no peer at present"
+	if n := len(p.Peers); n == 1 {
+		peers = "1 peer"
+	} else if n > 1 {
+		peers = fmt.Sprintf("%d peers", n)
+	}
+	return fmt.Sprintf("%.1f %% of the state of height %d from %s, %d MiB", p.Percent, p.Height, peers, p.Bytes>>20)
+}
+
 // Status writes what a node knows.
 func (p Printer) Status(s *aweighv1.StatusResponse) error {
 	if p.Format == JSON {
 		return p.JSON(statusOf(s))
 	}
 	role := "observer"
-	if len(s.Anchor) > 0 {
+	switch {
+	case len(s.Anchor) > 0:
 		role = "anchor " + short(s.Anchor)
+	case len(s.Unseated) > 0:
+		role = "observer, whose anchor " + short(s.Unseated) + " is not in the roster yet"
 	}
 	leader := short(s.Leader)
 	for _, a := range s.Anchors {
@@ -70,11 +109,12 @@ func (p Printer) Status(s *aweighv1.StatusResponse) error {
 	rows := [][]string{
 		{"network", fmt.Sprintf("%s  %s", s.NetworkName, hex.EncodeToString(s.Header.GetNetwork()))},
 		{"node", fmt.Sprintf("%s, %s, version %s", s.NodeName, role, s.Version)},
-		{"scope", fmt.Sprintf("%s (root), mode %s, epoch %d, view %d led by %s",
-			short(s.Header.GetScope()), s.Mode, s.Header.GetEpoch(), s.View, leader)},
+		{"scope", fmt.Sprintf("%s (root), mode %s, view %d led by %s",
+			short(s.Header.GetScope()), s.Mode, s.View, leader)},
 		{"height", fmt.Sprintf("%d  block %s  %s", s.Header.GetHeight(), short(s.Block), instant(s.BlockTimeNs))},
 		{"revision", fmt.Sprintf("%d, compacted %d, lineage of %d entries", s.Header.GetRevision(), s.Compacted, s.LineageSize)},
 		{"peers", fmt.Sprintf("%d connected, %d writes waiting", len(s.Peers), s.Waiting)},
+		{"epoch", fmt.Sprintf("%d, %d of %d blocks; %s", s.Header.GetEpoch(), s.EpochAge, s.EpochBlocks, decisions(s.OpenDecisions))},
 		{"decides", fmt.Sprintf("weight %d of %d finalizes; %d is reachable", s.Finalize, s.TotalWeight, s.ReachableWeight)},
 		{"health", Health(s)},
 	}
@@ -105,6 +145,16 @@ func (p Printer) Status(s *aweighv1.StatusResponse) error {
 	return p.table(rows...)
 }
 
+func decisions(n uint64) string {
+	switch n {
+	case 0:
+		return "no decisions open"
+	case 1:
+		return "1 decision open (aweigh anchor ls)"
+	}
+	return fmt.Sprintf("%d decisions open (aweigh anchor ls)", n)
+}
+
 // Health says in words how many anchors may fail.
 func Health(s *aweighv1.StatusResponse) string {
 	total, now := len(s.Anchors), s.FailuresLeft
@@ -127,7 +177,9 @@ func Health(s *aweighv1.StatusResponse) string {
 	} else if s.Listening {
 		words = append(words, "this anchor signs nothing until it has heard of a quorum")
 	}
-	if s.CatchingUp {
+	if p := progressOf(s.Snapshot); p != nil {
+		words = append(words, fmt.Sprintf("catching up by snapshot: %v", p))
+	} else if s.CatchingUp {
 		words = append(words, "catching up")
 	}
 	return strings.Join(words, "; ")
@@ -155,10 +207,11 @@ func mayFail(s *aweighv1.StatusResponse) (n int) {
 func statusOf(s *aweighv1.StatusResponse) statusJSON {
 	out := statusJSON{
 		Header: headerJSON(s.Header), Network: s.NetworkName, Node: s.NodeName, Version: s.Version, Peer: s.Peer,
-		Addresses: s.Addresses, Anchor: hex.EncodeToString(s.Anchor), Mode: s.Mode, View: s.View,
+		Addresses: s.Addresses, Anchor: hex.EncodeToString(s.Anchor), Unseated: hex.EncodeToString(s.Unseated),
+		EpochAge: s.EpochAge, EpochBlocks: s.EpochBlocks, Open: s.OpenDecisions, Mode: s.Mode, View: s.View,
 		Leader: hex.EncodeToString(s.Leader), TotalWeight: s.TotalWeight, FaultBudget: s.FaultBudget,
 		Finalize: s.Finalize, Reachable: s.ReachableWeight, FailuresLeft: s.FailuresLeft, Summary: Health(s),
-		Peers: len(s.Peers), Waiting: s.Waiting, LostState: s.LostState, Listening: s.Listening, CatchingUp: s.CatchingUp,
+		Peers: len(s.Peers), Waiting: s.Waiting, LostState: s.LostState, Listening: s.Listening, CatchingUp: s.CatchingUp, Snapshot: progressOf(s.Snapshot),
 		Compacted: s.Compacted, Block: hex.EncodeToString(s.Block), BlockTimeNs: s.BlockTimeNs,
 		StateDigest: hex.EncodeToString(s.StateDigest), LineageSize: s.LineageSize,
 		LineageRoot: hex.EncodeToString(s.LineageRoot), Anchors: []anchorJSON{},

@@ -29,6 +29,7 @@ var directions = []struct {
 	{"quorum", base, "weights and consensus are the lowest decision"},
 	{"trust", append(slices.Clip(base), "quorum"), "trust gives weights, and knows no ballots"},
 	{"votes", append(slices.Clip(base), "quorum"), "ballots carry votes, and know no trust"},
+	{"votes/reconcile", base, "it reconciles sets of names, whatever they name"},
 	{"lineage", append(slices.Clip(base), "quorum", "trust", "votes"), "history stands above what it records"},
 	{"alias", append(slices.Clip(base), "quorum", "trust", "votes", "lineage"), "names know no scope, so that objects can move"},
 	{"scope", append(slices.Clip(base), "quorum", "trust", "votes", "lineage", "alias"), "replicated state uses everything pure"},

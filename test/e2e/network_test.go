@@ -29,8 +29,9 @@ type network struct {
 }
 
 // newNetwork makes a network whose nodes do not run yet. If linked is set, all
-// that nodes say to each other goes through links.
-func newNetwork(t *testing.T, size int, linked bool) *network {
+// that nodes say to each other goes through links. founding are further words of
+// the command that makes the genesis.
+func newNetwork(t *testing.T, size int, linked bool, founding ...string) *network {
 	needsProcesses(t)
 	t.Helper()
 	dir, err := os.MkdirTemp("", "aweigh-e2e-")
@@ -55,6 +56,8 @@ func newNetwork(t *testing.T, size int, linked bool) *network {
 		args := p.init("--anchors", founders)
 		if i > 0 {
 			args = append(args, "--genesis", filepath.Join(n.nodes[0].dir, "genesis.cbor"))
+		} else {
+			args = append(args, founding...)
 		}
 		n.must(args...)
 	}

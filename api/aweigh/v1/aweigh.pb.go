@@ -201,6 +201,7 @@ type Header struct {
 	Height        uint64                 `protobuf:"varint,4,opt,name=height,proto3" json:"height,omitempty"`
 	Revision      int64                  `protobuf:"varint,5,opt,name=revision,proto3" json:"revision,omitempty"`
 	Linearizable  bool                   `protobuf:"varint,6,opt,name=linearizable,proto3" json:"linearizable,omitempty"`
+	CatchingUp    bool                   `protobuf:"varint,7,opt,name=catching_up,json=catchingUp,proto3" json:"catching_up,omitempty"` // the node knows that the state it answers from is old
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -273,6 +274,13 @@ func (x *Header) GetRevision() int64 {
 func (x *Header) GetLinearizable() bool {
 	if x != nil {
 		return x.Linearizable
+	}
+	return false
+}
+
+func (x *Header) GetCatchingUp() bool {
+	if x != nil {
+		return x.CatchingUp
 	}
 	return false
 }
@@ -2441,7 +2449,12 @@ type StatusResponse struct {
 	Dropped         uint64                 `protobuf:"varint,28,opt,name=dropped,proto3" json:"dropped,omitempty"` // frames refused
 	LineageSize     int64                  `protobuf:"varint,29,opt,name=lineage_size,json=lineageSize,proto3" json:"lineage_size,omitempty"`
 	LineageRoot     []byte                 `protobuf:"bytes,30,opt,name=lineage_root,json=lineageRoot,proto3" json:"lineage_root,omitempty"`
-	Listening       bool                   `protobuf:"varint,31,opt,name=listening,proto3" json:"listening,omitempty"` // signs nothing yet: it has not heard of a quorum since its start
+	Listening       bool                   `protobuf:"varint,31,opt,name=listening,proto3" json:"listening,omitempty"`                              // signs nothing yet: it has not heard of a quorum since its start
+	Snapshot        *Snapshot              `protobuf:"bytes,32,opt,name=snapshot,proto3" json:"snapshot,omitempty"`                                 // that is being fetched, if any
+	EpochAge        uint64                 `protobuf:"varint,40,opt,name=epoch_age,json=epochAge,proto3" json:"epoch_age,omitempty"`                // blocks of the epoch so far
+	EpochBlocks     uint64                 `protobuf:"varint,41,opt,name=epoch_blocks,json=epochBlocks,proto3" json:"epoch_blocks,omitempty"`       // after which it ends
+	OpenDecisions   uint64                 `protobuf:"varint,42,opt,name=open_decisions,json=openDecisions,proto3" json:"open_decisions,omitempty"` // open, or carried and not yet in effect
+	Unseated        []byte                 `protobuf:"bytes,43,opt,name=unseated,proto3" json:"unseated,omitempty"`                                 // the anchor key that the node holds without a seat in the roster
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -2693,6 +2706,118 @@ func (x *StatusResponse) GetListening() bool {
 	return false
 }
 
+func (x *StatusResponse) GetSnapshot() *Snapshot {
+	if x != nil {
+		return x.Snapshot
+	}
+	return nil
+}
+
+func (x *StatusResponse) GetEpochAge() uint64 {
+	if x != nil {
+		return x.EpochAge
+	}
+	return 0
+}
+
+func (x *StatusResponse) GetEpochBlocks() uint64 {
+	if x != nil {
+		return x.EpochBlocks
+	}
+	return 0
+}
+
+func (x *StatusResponse) GetOpenDecisions() uint64 {
+	if x != nil {
+		return x.OpenDecisions
+	}
+	return 0
+}
+
+func (x *StatusResponse) GetUnseated() []byte {
+	if x != nil {
+		return x.Unseated
+	}
+	return nil
+}
+
+// Snapshot is how far a state is fetched from other nodes.
+type Snapshot struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Height        uint64                 `protobuf:"varint,1,opt,name=height,proto3" json:"height,omitempty"`
+	Parts         uint64                 `protobuf:"varint,2,opt,name=parts,proto3" json:"parts,omitempty"` // that are here and hash to what was offered
+	Of            uint64                 `protobuf:"varint,3,opt,name=of,proto3" json:"of,omitempty"`       // how many there are
+	Bytes         uint64                 `protobuf:"varint,4,opt,name=bytes,proto3" json:"bytes,omitempty"` // of those that are here
+	Peers         []string               `protobuf:"bytes,5,rep,name=peers,proto3" json:"peers,omitempty"`  // that give it at present
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Snapshot) Reset() {
+	*x = Snapshot{}
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Snapshot) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Snapshot) ProtoMessage() {}
+
+func (x *Snapshot) ProtoReflect() protoreflect.Message {
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Snapshot.ProtoReflect.Descriptor instead.
+func (*Snapshot) Descriptor() ([]byte, []int) {
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *Snapshot) GetHeight() uint64 {
+	if x != nil {
+		return x.Height
+	}
+	return 0
+}
+
+func (x *Snapshot) GetParts() uint64 {
+	if x != nil {
+		return x.Parts
+	}
+	return 0
+}
+
+func (x *Snapshot) GetOf() uint64 {
+	if x != nil {
+		return x.Of
+	}
+	return 0
+}
+
+func (x *Snapshot) GetBytes() uint64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+func (x *Snapshot) GetPeers() []string {
+	if x != nil {
+		return x.Peers
+	}
+	return nil
+}
+
 // Problem comes as the detail of an error, for programs; the error's text is
 // for people.
 type Problem struct {
@@ -2715,7 +2840,7 @@ type Problem struct {
 
 func (x *Problem) Reset() {
 	*x = Problem{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[31]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2727,7 +2852,7 @@ func (x *Problem) String() string {
 func (*Problem) ProtoMessage() {}
 
 func (x *Problem) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[31]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2740,7 +2865,7 @@ func (x *Problem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Problem.ProtoReflect.Descriptor instead.
 func (*Problem) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{31}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Problem) GetReason() string {
@@ -2779,7 +2904,7 @@ type InviteRequest struct {
 
 func (x *InviteRequest) Reset() {
 	*x = InviteRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[32]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2791,7 +2916,7 @@ func (x *InviteRequest) String() string {
 func (*InviteRequest) ProtoMessage() {}
 
 func (x *InviteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[32]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2804,7 +2929,7 @@ func (x *InviteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InviteRequest.ProtoReflect.Descriptor instead.
 func (*InviteRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{32}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{33}
 }
 
 type InviteResponse struct {
@@ -2816,7 +2941,7 @@ type InviteResponse struct {
 
 func (x *InviteResponse) Reset() {
 	*x = InviteResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[33]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2828,7 +2953,7 @@ func (x *InviteResponse) String() string {
 func (*InviteResponse) ProtoMessage() {}
 
 func (x *InviteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[33]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2841,7 +2966,7 @@ func (x *InviteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InviteResponse.ProtoReflect.Descriptor instead.
 func (*InviteResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{33}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *InviteResponse) GetInvite() string {
@@ -2859,7 +2984,7 @@ type GenesisRequest struct {
 
 func (x *GenesisRequest) Reset() {
 	*x = GenesisRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[34]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2871,7 +2996,7 @@ func (x *GenesisRequest) String() string {
 func (*GenesisRequest) ProtoMessage() {}
 
 func (x *GenesisRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[34]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2884,7 +3009,7 @@ func (x *GenesisRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GenesisRequest.ProtoReflect.Descriptor instead.
 func (*GenesisRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{34}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{35}
 }
 
 type GenesisResponse struct {
@@ -2896,7 +3021,7 @@ type GenesisResponse struct {
 
 func (x *GenesisResponse) Reset() {
 	*x = GenesisResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[35]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2908,7 +3033,7 @@ func (x *GenesisResponse) String() string {
 func (*GenesisResponse) ProtoMessage() {}
 
 func (x *GenesisResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[35]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2921,7 +3046,7 @@ func (x *GenesisResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GenesisResponse.ProtoReflect.Descriptor instead.
 func (*GenesisResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{35}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *GenesisResponse) GetGenesis() []byte {
@@ -2939,7 +3064,7 @@ type BackupRequest struct {
 
 func (x *BackupRequest) Reset() {
 	*x = BackupRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[36]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2951,7 +3076,7 @@ func (x *BackupRequest) String() string {
 func (*BackupRequest) ProtoMessage() {}
 
 func (x *BackupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[36]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2964,7 +3089,7 @@ func (x *BackupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupRequest.ProtoReflect.Descriptor instead.
 func (*BackupRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{36}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{37}
 }
 
 // BackupResponse is, first, the size of all, and then a part of a file each.
@@ -2981,7 +3106,7 @@ type BackupResponse struct {
 
 func (x *BackupResponse) Reset() {
 	*x = BackupResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[37]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2993,7 +3118,7 @@ func (x *BackupResponse) String() string {
 func (*BackupResponse) ProtoMessage() {}
 
 func (x *BackupResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[37]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3006,7 +3131,7 @@ func (x *BackupResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupResponse.ProtoReflect.Descriptor instead.
 func (*BackupResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{37}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *BackupResponse) GetHeader() *Header {
@@ -3044,18 +3169,1119 @@ func (x *BackupResponse) GetDone() bool {
 	return false
 }
 
+type TrustRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Policy        []byte                 `protobuf:"bytes,1,opt,name=policy,proto3" json:"policy,omitempty"` // canonical CBOR of a scope.Policy: what would follow if it were in force with the next epoch
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TrustRequest) Reset() {
+	*x = TrustRequest{}
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[39]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TrustRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TrustRequest) ProtoMessage() {}
+
+func (x *TrustRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[39]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TrustRequest.ProtoReflect.Descriptor instead.
+func (*TrustRequest) Descriptor() ([]byte, []int) {
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{39}
+}
+
+func (x *TrustRequest) GetPolicy() []byte {
+	if x != nil {
+		return x.Policy
+	}
+	return nil
+}
+
+// Standing is what the scope knows of one anchor.
+type Standing struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            []byte                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Peer          string                 `protobuf:"bytes,3,opt,name=peer,proto3" json:"peer,omitempty"`
+	Standing      string                 `protobuf:"bytes,4,opt,name=standing,proto3" json:"standing,omitempty"`                        // active, probation, barred, retired, evicted
+	Score         uint32                 `protobuf:"varint,5,opt,name=score,proto3" json:"score,omitempty"`                             // parts per million, as of now
+	Trend         *int64                 `protobuf:"varint,6,opt,name=trend,proto3,oneof" json:"trend,omitempty"`                       // of the score at the start of the epoch against that of the epoch before
+	Weight        uint64                 `protobuf:"varint,7,opt,name=weight,proto3" json:"weight,omitempty"`                           // in this epoch
+	WeighsFrom    uint64                 `protobuf:"varint,8,opt,name=weighs_from,json=weighsFrom,proto3" json:"weighs_from,omitempty"` // first epoch in which it weighs; 0 for founders
+	Sponsor       []byte                 `protobuf:"bytes,9,opt,name=sponsor,proto3" json:"sponsor,omitempty"`                          // empty for founders
+	Since         uint64                 `protobuf:"varint,10,opt,name=since,proto3" json:"since,omitempty"`                            // epoch of its last admission
+	Self          bool                   `protobuf:"varint,11,opt,name=self,proto3" json:"self,omitempty"`
+	NextScore     uint32                 `protobuf:"varint,12,opt,name=next_score,json=nextScore,proto3" json:"next_score,omitempty"` // if the epoch ended now
+	NextWeight    uint64                 `protobuf:"varint,13,opt,name=next_weight,json=nextWeight,proto3" json:"next_weight,omitempty"`
+	NextSeated    bool                   `protobuf:"varint,14,opt,name=next_seated,json=nextSeated,proto3" json:"next_seated,omitempty"`
+	Why           string                 `protobuf:"bytes,15,opt,name=why,proto3" json:"why,omitempty"` // how its weight came about
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Standing) Reset() {
+	*x = Standing{}
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[40]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Standing) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Standing) ProtoMessage() {}
+
+func (x *Standing) ProtoReflect() protoreflect.Message {
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[40]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Standing.ProtoReflect.Descriptor instead.
+func (*Standing) Descriptor() ([]byte, []int) {
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{40}
+}
+
+func (x *Standing) GetId() []byte {
+	if x != nil {
+		return x.Id
+	}
+	return nil
+}
+
+func (x *Standing) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Standing) GetPeer() string {
+	if x != nil {
+		return x.Peer
+	}
+	return ""
+}
+
+func (x *Standing) GetStanding() string {
+	if x != nil {
+		return x.Standing
+	}
+	return ""
+}
+
+func (x *Standing) GetScore() uint32 {
+	if x != nil {
+		return x.Score
+	}
+	return 0
+}
+
+func (x *Standing) GetTrend() int64 {
+	if x != nil && x.Trend != nil {
+		return *x.Trend
+	}
+	return 0
+}
+
+func (x *Standing) GetWeight() uint64 {
+	if x != nil {
+		return x.Weight
+	}
+	return 0
+}
+
+func (x *Standing) GetWeighsFrom() uint64 {
+	if x != nil {
+		return x.WeighsFrom
+	}
+	return 0
+}
+
+func (x *Standing) GetSponsor() []byte {
+	if x != nil {
+		return x.Sponsor
+	}
+	return nil
+}
+
+func (x *Standing) GetSince() uint64 {
+	if x != nil {
+		return x.Since
+	}
+	return 0
+}
+
+func (x *Standing) GetSelf() bool {
+	if x != nil {
+		return x.Self
+	}
+	return false
+}
+
+func (x *Standing) GetNextScore() uint32 {
+	if x != nil {
+		return x.NextScore
+	}
+	return 0
+}
+
+func (x *Standing) GetNextWeight() uint64 {
+	if x != nil {
+		return x.NextWeight
+	}
+	return 0
+}
+
+func (x *Standing) GetNextSeated() bool {
+	if x != nil {
+		return x.NextSeated
+	}
+	return false
+}
+
+func (x *Standing) GetWhy() string {
+	if x != nil {
+		return x.Why
+	}
+	return ""
+}
+
+// Proposal is a decision that is open, or carried and not yet in effect.
+type Proposal struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            []byte                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Kind          string                 `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`            // admit, retire, evict, policy
+	Subject       []byte                 `protobuf:"bytes,3,opt,name=subject,proto3" json:"subject,omitempty"`      // the anchor that it is about
+	Name          string                 `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`            // of the subject
+	Sponsor       []byte                 `protobuf:"bytes,5,opt,name=sponsor,proto3" json:"sponsor,omitempty"`      // for admit
+	Sponsored     bool                   `protobuf:"varint,6,opt,name=sponsored,proto3" json:"sponsored,omitempty"` // the sponsor has approved
+	Approvals     [][]byte               `protobuf:"bytes,7,rep,name=approvals,proto3" json:"approvals,omitempty"`
+	Weight        uint64                 `protobuf:"varint,8,opt,name=weight,proto3" json:"weight,omitempty"` // of those who approved, in this epoch
+	Needed        uint64                 `protobuf:"varint,9,opt,name=needed,proto3" json:"needed,omitempty"`
+	Heads         uint32                 `protobuf:"varint,10,opt,name=heads,proto3" json:"heads,omitempty"` // anchors with weight that approved
+	HeadsNeeded   uint32                 `protobuf:"varint,11,opt,name=heads_needed,json=headsNeeded,proto3" json:"heads_needed,omitempty"`
+	OpenedNs      int64                  `protobuf:"varint,12,opt,name=opened_ns,json=openedNs,proto3" json:"opened_ns,omitempty"`
+	LapsesNs      int64                  `protobuf:"varint,13,opt,name=lapses_ns,json=lapsesNs,proto3" json:"lapses_ns,omitempty"`
+	Carried       uint64                 `protobuf:"varint,14,opt,name=carried,proto3" json:"carried,omitempty"`  // block in which it was carried; 0: it is open
+	By            []byte                 `protobuf:"bytes,15,opt,name=by,proto3" json:"by,omitempty"`             // author of the mutation that proposed it
+	Decision      []byte                 `protobuf:"bytes,16,opt,name=decision,proto3" json:"decision,omitempty"` // canonical CBOR of a scope.Decision
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Proposal) Reset() {
+	*x = Proposal{}
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[41]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Proposal) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Proposal) ProtoMessage() {}
+
+func (x *Proposal) ProtoReflect() protoreflect.Message {
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[41]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Proposal.ProtoReflect.Descriptor instead.
+func (*Proposal) Descriptor() ([]byte, []int) {
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{41}
+}
+
+func (x *Proposal) GetId() []byte {
+	if x != nil {
+		return x.Id
+	}
+	return nil
+}
+
+func (x *Proposal) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *Proposal) GetSubject() []byte {
+	if x != nil {
+		return x.Subject
+	}
+	return nil
+}
+
+func (x *Proposal) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Proposal) GetSponsor() []byte {
+	if x != nil {
+		return x.Sponsor
+	}
+	return nil
+}
+
+func (x *Proposal) GetSponsored() bool {
+	if x != nil {
+		return x.Sponsored
+	}
+	return false
+}
+
+func (x *Proposal) GetApprovals() [][]byte {
+	if x != nil {
+		return x.Approvals
+	}
+	return nil
+}
+
+func (x *Proposal) GetWeight() uint64 {
+	if x != nil {
+		return x.Weight
+	}
+	return 0
+}
+
+func (x *Proposal) GetNeeded() uint64 {
+	if x != nil {
+		return x.Needed
+	}
+	return 0
+}
+
+func (x *Proposal) GetHeads() uint32 {
+	if x != nil {
+		return x.Heads
+	}
+	return 0
+}
+
+func (x *Proposal) GetHeadsNeeded() uint32 {
+	if x != nil {
+		return x.HeadsNeeded
+	}
+	return 0
+}
+
+func (x *Proposal) GetOpenedNs() int64 {
+	if x != nil {
+		return x.OpenedNs
+	}
+	return 0
+}
+
+func (x *Proposal) GetLapsesNs() int64 {
+	if x != nil {
+		return x.LapsesNs
+	}
+	return 0
+}
+
+func (x *Proposal) GetCarried() uint64 {
+	if x != nil {
+		return x.Carried
+	}
+	return 0
+}
+
+func (x *Proposal) GetBy() []byte {
+	if x != nil {
+		return x.By
+	}
+	return nil
+}
+
+func (x *Proposal) GetDecision() []byte {
+	if x != nil {
+		return x.Decision
+	}
+	return nil
+}
+
+type TrustResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Header        *Header                `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
+	Age           uint64                 `protobuf:"varint,2,opt,name=age,proto3" json:"age,omitempty"`                                    // blocks of the epoch so far
+	EpochBlocks   uint64                 `protobuf:"varint,3,opt,name=epoch_blocks,json=epochBlocks,proto3" json:"epoch_blocks,omitempty"` // after which it ends
+	BeganNs       int64                  `protobuf:"varint,4,opt,name=began_ns,json=beganNs,proto3" json:"began_ns,omitempty"`
+	EndsNs        int64                  `protobuf:"varint,5,opt,name=ends_ns,json=endsNs,proto3" json:"ends_ns,omitempty"` // when the clock ends it; 0: it does not, or the epoch has no block yet
+	Due           bool                   `protobuf:"varint,6,opt,name=due,proto3" json:"due,omitempty"`                     // the next block ends it
+	Mode          string                 `protobuf:"bytes,7,opt,name=mode,proto3" json:"mode,omitempty"`
+	TotalWeight   uint64                 `protobuf:"varint,8,opt,name=total_weight,json=totalWeight,proto3" json:"total_weight,omitempty"`
+	FaultBudget   uint64                 `protobuf:"varint,9,opt,name=fault_budget,json=faultBudget,proto3" json:"fault_budget,omitempty"` // the weight that may lie
+	Notarize      uint64                 `protobuf:"varint,10,opt,name=notarize,proto3" json:"notarize,omitempty"`                         // thresholds in weight
+	Finalize      uint64                 `protobuf:"varint,11,opt,name=finalize,proto3" json:"finalize,omitempty"`
+	Nullify       uint64                 `protobuf:"varint,12,opt,name=nullify,proto3" json:"nullify,omitempty"`
+	FewestStop    uint32                 `protobuf:"varint,13,opt,name=fewest_stop,json=fewestStop,proto3" json:"fewest_stop,omitempty"`    // the smallest number of anchors that could stop the scope
+	FewestBreak   uint32                 `protobuf:"varint,14,opt,name=fewest_break,json=fewestBreak,proto3" json:"fewest_break,omitempty"` // that could, lying together, make it finalize two histories
+	Anchors       []*Standing            `protobuf:"bytes,15,rep,name=anchors,proto3" json:"anchors,omitempty"`
+	Proposals     []*Proposal            `protobuf:"bytes,16,rep,name=proposals,proto3" json:"proposals,omitempty"`
+	NextTotal     uint64                 `protobuf:"varint,17,opt,name=next_total,json=nextTotal,proto3" json:"next_total,omitempty"` // weight of the next roster, if the epoch ended now
+	Policy        []byte                 `protobuf:"bytes,18,opt,name=policy,proto3" json:"policy,omitempty"`                         // canonical CBOR of the scope.Policy in force
+	NextSeats     uint32                 `protobuf:"varint,19,opt,name=next_seats,json=nextSeats,proto3" json:"next_seats,omitempty"` // anchors with weight in the next roster
+	NextStop      uint32                 `protobuf:"varint,20,opt,name=next_stop,json=nextStop,proto3" json:"next_stop,omitempty"`    // as fewest_stop, for it
+	NextBreak     uint32                 `protobuf:"varint,21,opt,name=next_break,json=nextBreak,proto3" json:"next_break,omitempty"`
+	NextStoppable bool                   `protobuf:"varint,22,opt,name=next_stoppable,json=nextStoppable,proto3" json:"next_stoppable,omitempty"` // the weight that may fail could stop it (P3)
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TrustResponse) Reset() {
+	*x = TrustResponse{}
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[42]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TrustResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TrustResponse) ProtoMessage() {}
+
+func (x *TrustResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[42]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TrustResponse.ProtoReflect.Descriptor instead.
+func (*TrustResponse) Descriptor() ([]byte, []int) {
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{42}
+}
+
+func (x *TrustResponse) GetHeader() *Header {
+	if x != nil {
+		return x.Header
+	}
+	return nil
+}
+
+func (x *TrustResponse) GetAge() uint64 {
+	if x != nil {
+		return x.Age
+	}
+	return 0
+}
+
+func (x *TrustResponse) GetEpochBlocks() uint64 {
+	if x != nil {
+		return x.EpochBlocks
+	}
+	return 0
+}
+
+func (x *TrustResponse) GetBeganNs() int64 {
+	if x != nil {
+		return x.BeganNs
+	}
+	return 0
+}
+
+func (x *TrustResponse) GetEndsNs() int64 {
+	if x != nil {
+		return x.EndsNs
+	}
+	return 0
+}
+
+func (x *TrustResponse) GetDue() bool {
+	if x != nil {
+		return x.Due
+	}
+	return false
+}
+
+func (x *TrustResponse) GetMode() string {
+	if x != nil {
+		return x.Mode
+	}
+	return ""
+}
+
+func (x *TrustResponse) GetTotalWeight() uint64 {
+	if x != nil {
+		return x.TotalWeight
+	}
+	return 0
+}
+
+func (x *TrustResponse) GetFaultBudget() uint64 {
+	if x != nil {
+		return x.FaultBudget
+	}
+	return 0
+}
+
+func (x *TrustResponse) GetNotarize() uint64 {
+	if x != nil {
+		return x.Notarize
+	}
+	return 0
+}
+
+func (x *TrustResponse) GetFinalize() uint64 {
+	if x != nil {
+		return x.Finalize
+	}
+	return 0
+}
+
+func (x *TrustResponse) GetNullify() uint64 {
+	if x != nil {
+		return x.Nullify
+	}
+	return 0
+}
+
+func (x *TrustResponse) GetFewestStop() uint32 {
+	if x != nil {
+		return x.FewestStop
+	}
+	return 0
+}
+
+func (x *TrustResponse) GetFewestBreak() uint32 {
+	if x != nil {
+		return x.FewestBreak
+	}
+	return 0
+}
+
+func (x *TrustResponse) GetAnchors() []*Standing {
+	if x != nil {
+		return x.Anchors
+	}
+	return nil
+}
+
+func (x *TrustResponse) GetProposals() []*Proposal {
+	if x != nil {
+		return x.Proposals
+	}
+	return nil
+}
+
+func (x *TrustResponse) GetNextTotal() uint64 {
+	if x != nil {
+		return x.NextTotal
+	}
+	return 0
+}
+
+func (x *TrustResponse) GetPolicy() []byte {
+	if x != nil {
+		return x.Policy
+	}
+	return nil
+}
+
+func (x *TrustResponse) GetNextSeats() uint32 {
+	if x != nil {
+		return x.NextSeats
+	}
+	return 0
+}
+
+func (x *TrustResponse) GetNextStop() uint32 {
+	if x != nil {
+		return x.NextStop
+	}
+	return 0
+}
+
+func (x *TrustResponse) GetNextBreak() uint32 {
+	if x != nil {
+		return x.NextBreak
+	}
+	return 0
+}
+
+func (x *TrustResponse) GetNextStoppable() bool {
+	if x != nil {
+		return x.NextStoppable
+	}
+	return false
+}
+
+type ExplainRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Anchor        []byte                 `protobuf:"bytes,1,opt,name=anchor,proto3" json:"anchor,omitempty"`
+	Limit         int64                  `protobuf:"varint,2,opt,name=limit,proto3" json:"limit,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExplainRequest) Reset() {
+	*x = ExplainRequest{}
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[43]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExplainRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExplainRequest) ProtoMessage() {}
+
+func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[43]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExplainRequest.ProtoReflect.Descriptor instead.
+func (*ExplainRequest) Descriptor() ([]byte, []int) {
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{43}
+}
+
+func (x *ExplainRequest) GetAnchor() []byte {
+	if x != nil {
+		return x.Anchor
+	}
+	return nil
+}
+
+func (x *ExplainRequest) GetLimit() int64 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+// Change is what one piece of evidence did to an anchor's score.
+type Change struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Epoch         uint64                 `protobuf:"varint,1,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	Height        uint64                 `protobuf:"varint,2,opt,name=height,proto3" json:"height,omitempty"` // of the block that carries it; 0: the genesis
+	Kind          string                 `protobuf:"bytes,3,opt,name=kind,proto3" json:"kind,omitempty"`      // attended, equivocated, admitted, …
+	Before        uint32                 `protobuf:"varint,4,opt,name=before,proto3" json:"before,omitempty"`
+	After         uint32                 `protobuf:"varint,5,opt,name=after,proto3" json:"after,omitempty"`
+	Reason        string                 `protobuf:"bytes,6,opt,name=reason,proto3" json:"reason,omitempty"`     // with the arithmetic
+	Proof         []byte                 `protobuf:"bytes,7,opt,name=proof,proto3" json:"proof,omitempty"`       // of the proof or the decision, where there is one
+	Evidence      []byte                 `protobuf:"bytes,8,opt,name=evidence,proto3" json:"evidence,omitempty"` // hash of the evidence
+	Fault         []byte                 `protobuf:"bytes,9,opt,name=fault,proto3" json:"fault,omitempty"`       // canonical CBOR of the scope.Proof, for equivocated
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Change) Reset() {
+	*x = Change{}
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[44]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Change) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Change) ProtoMessage() {}
+
+func (x *Change) ProtoReflect() protoreflect.Message {
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[44]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Change.ProtoReflect.Descriptor instead.
+func (*Change) Descriptor() ([]byte, []int) {
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{44}
+}
+
+func (x *Change) GetEpoch() uint64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
+func (x *Change) GetHeight() uint64 {
+	if x != nil {
+		return x.Height
+	}
+	return 0
+}
+
+func (x *Change) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *Change) GetBefore() uint32 {
+	if x != nil {
+		return x.Before
+	}
+	return 0
+}
+
+func (x *Change) GetAfter() uint32 {
+	if x != nil {
+		return x.After
+	}
+	return 0
+}
+
+func (x *Change) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *Change) GetProof() []byte {
+	if x != nil {
+		return x.Proof
+	}
+	return nil
+}
+
+func (x *Change) GetEvidence() []byte {
+	if x != nil {
+		return x.Evidence
+	}
+	return nil
+}
+
+func (x *Change) GetFault() []byte {
+	if x != nil {
+		return x.Fault
+	}
+	return nil
+}
+
+type ExplainResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Header        *Header                `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
+	Changes       []*Change              `protobuf:"bytes,2,rep,name=changes,proto3" json:"changes,omitempty"`
+	More          bool                   `protobuf:"varint,3,opt,name=more,proto3" json:"more,omitempty"`
+	Oldest        uint64                 `protobuf:"varint,4,opt,name=oldest,proto3" json:"oldest,omitempty"` // this node knows of changes from this block on alone
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExplainResponse) Reset() {
+	*x = ExplainResponse{}
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[45]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExplainResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExplainResponse) ProtoMessage() {}
+
+func (x *ExplainResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[45]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExplainResponse.ProtoReflect.Descriptor instead.
+func (*ExplainResponse) Descriptor() ([]byte, []int) {
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{45}
+}
+
+func (x *ExplainResponse) GetHeader() *Header {
+	if x != nil {
+		return x.Header
+	}
+	return nil
+}
+
+func (x *ExplainResponse) GetChanges() []*Change {
+	if x != nil {
+		return x.Changes
+	}
+	return nil
+}
+
+func (x *ExplainResponse) GetMore() bool {
+	if x != nil {
+		return x.More
+	}
+	return false
+}
+
+func (x *ExplainResponse) GetOldest() uint64 {
+	if x != nil {
+		return x.Oldest
+	}
+	return 0
+}
+
+type HandoversRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	After         uint64                 `protobuf:"varint,1,opt,name=after,proto3" json:"after,omitempty"` // height of the block that the epoch known begins with; 0 for epoch 0
+	Limit         uint32                 `protobuf:"varint,2,opt,name=limit,proto3" json:"limit,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HandoversRequest) Reset() {
+	*x = HandoversRequest{}
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[46]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HandoversRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HandoversRequest) ProtoMessage() {}
+
+func (x *HandoversRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[46]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HandoversRequest.ProtoReflect.Descriptor instead.
+func (*HandoversRequest) Descriptor() ([]byte, []int) {
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{46}
+}
+
+func (x *HandoversRequest) GetAfter() uint64 {
+	if x != nil {
+		return x.After
+	}
+	return 0
+}
+
+func (x *HandoversRequest) GetLimit() uint32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+type HandoversResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Header        *Header                `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
+	Handovers     [][]byte               `protobuf:"bytes,2,rep,name=handovers,proto3" json:"handovers,omitempty"` // canonical CBOR of scope.Handover
+	More          bool                   `protobuf:"varint,3,opt,name=more,proto3" json:"more,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HandoversResponse) Reset() {
+	*x = HandoversResponse{}
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[47]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HandoversResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HandoversResponse) ProtoMessage() {}
+
+func (x *HandoversResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[47]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HandoversResponse.ProtoReflect.Descriptor instead.
+func (*HandoversResponse) Descriptor() ([]byte, []int) {
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{47}
+}
+
+func (x *HandoversResponse) GetHeader() *Header {
+	if x != nil {
+		return x.Header
+	}
+	return nil
+}
+
+func (x *HandoversResponse) GetHandovers() [][]byte {
+	if x != nil {
+		return x.Handovers
+	}
+	return nil
+}
+
+func (x *HandoversResponse) GetMore() bool {
+	if x != nil {
+		return x.More
+	}
+	return false
+}
+
+type GovernRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Decision      []byte                 `protobuf:"bytes,1,opt,name=decision,proto3" json:"decision,omitempty"` // canonical CBOR of a scope.Decision
+	Once          *Once                  `protobuf:"bytes,2,opt,name=once,proto3" json:"once,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GovernRequest) Reset() {
+	*x = GovernRequest{}
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[48]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GovernRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GovernRequest) ProtoMessage() {}
+
+func (x *GovernRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[48]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GovernRequest.ProtoReflect.Descriptor instead.
+func (*GovernRequest) Descriptor() ([]byte, []int) {
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{48}
+}
+
+func (x *GovernRequest) GetDecision() []byte {
+	if x != nil {
+		return x.Decision
+	}
+	return nil
+}
+
+func (x *GovernRequest) GetOnce() *Once {
+	if x != nil {
+		return x.Once
+	}
+	return nil
+}
+
+type GovernResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Header        *Header                `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
+	Proposal      *Proposal              `protobuf:"bytes,2,opt,name=proposal,proto3" json:"proposal,omitempty"` // as it stands now; missing if it is in effect already
+	Id            []byte                 `protobuf:"bytes,3,opt,name=id,proto3" json:"id,omitempty"`             // of the decision
+	Kind          string                 `protobuf:"bytes,4,opt,name=kind,proto3" json:"kind,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GovernResponse) Reset() {
+	*x = GovernResponse{}
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[49]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GovernResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GovernResponse) ProtoMessage() {}
+
+func (x *GovernResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[49]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GovernResponse.ProtoReflect.Descriptor instead.
+func (*GovernResponse) Descriptor() ([]byte, []int) {
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{49}
+}
+
+func (x *GovernResponse) GetHeader() *Header {
+	if x != nil {
+		return x.Header
+	}
+	return nil
+}
+
+func (x *GovernResponse) GetProposal() *Proposal {
+	if x != nil {
+		return x.Proposal
+	}
+	return nil
+}
+
+func (x *GovernResponse) GetId() []byte {
+	if x != nil {
+		return x.Id
+	}
+	return nil
+}
+
+func (x *GovernResponse) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+type ApplyRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Sponsor       []byte                 `protobuf:"bytes,1,opt,name=sponsor,proto3" json:"sponsor,omitempty"` // anchor that stands surety
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`       // of the new anchor; the node's by default
+	Once          *Once                  `protobuf:"bytes,3,opt,name=once,proto3" json:"once,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ApplyRequest) Reset() {
+	*x = ApplyRequest{}
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[50]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ApplyRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ApplyRequest) ProtoMessage() {}
+
+func (x *ApplyRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[50]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ApplyRequest.ProtoReflect.Descriptor instead.
+func (*ApplyRequest) Descriptor() ([]byte, []int) {
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{50}
+}
+
+func (x *ApplyRequest) GetSponsor() []byte {
+	if x != nil {
+		return x.Sponsor
+	}
+	return nil
+}
+
+func (x *ApplyRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ApplyRequest) GetOnce() *Once {
+	if x != nil {
+		return x.Once
+	}
+	return nil
+}
+
 var File_aweigh_v1_aweigh_proto protoreflect.FileDescriptor
 
 const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\n" +
-	"\x16aweigh/v1/aweigh.proto\x12\taweigh.v1\"\xa6\x01\n" +
+	"\x16aweigh/v1/aweigh.proto\x12\taweigh.v1\"\xc7\x01\n" +
 	"\x06Header\x12\x18\n" +
 	"\anetwork\x18\x01 \x01(\fR\anetwork\x12\x14\n" +
 	"\x05scope\x18\x02 \x01(\fR\x05scope\x12\x14\n" +
 	"\x05epoch\x18\x03 \x01(\x04R\x05epoch\x12\x16\n" +
 	"\x06height\x18\x04 \x01(\x04R\x06height\x12\x1a\n" +
 	"\brevision\x18\x05 \x01(\x03R\brevision\x12\"\n" +
-	"\flinearizable\x18\x06 \x01(\bR\flinearizable\"\xc0\x01\n" +
+	"\flinearizable\x18\x06 \x01(\bR\flinearizable\x12\x1f\n" +
+	"\vcatching_up\x18\a \x01(\bR\n" +
+	"catchingUp\"\xc0\x01\n" +
 	"\bKeyValue\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\fR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\fR\x05value\x12'\n" +
@@ -3234,7 +4460,7 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\x04Peer\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
 	"\aaddress\x18\x02 \x01(\tR\aaddress\x12\x18\n" +
-	"\ainbound\x18\x03 \x01(\bR\ainbound\"\xc6\a\n" +
+	"\ainbound\x18\x03 \x01(\bR\ainbound\"\xfa\b\n" +
 	"\x0eStatusResponse\x12)\n" +
 	"\x06header\x18\x01 \x01(\v2\x11.aweigh.v1.HeaderR\x06header\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12!\n" +
@@ -3269,7 +4495,18 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\adropped\x18\x1c \x01(\x04R\adropped\x12!\n" +
 	"\flineage_size\x18\x1d \x01(\x03R\vlineageSize\x12!\n" +
 	"\flineage_root\x18\x1e \x01(\fR\vlineageRoot\x12\x1c\n" +
-	"\tlistening\x18\x1f \x01(\bR\tlistening\"\x7f\n" +
+	"\tlistening\x18\x1f \x01(\bR\tlistening\x12/\n" +
+	"\bsnapshot\x18  \x01(\v2\x13.aweigh.v1.SnapshotR\bsnapshot\x12\x1b\n" +
+	"\tepoch_age\x18( \x01(\x04R\bepochAge\x12!\n" +
+	"\fepoch_blocks\x18) \x01(\x04R\vepochBlocks\x12%\n" +
+	"\x0eopen_decisions\x18* \x01(\x04R\ropenDecisions\x12\x1a\n" +
+	"\bunseated\x18+ \x01(\fR\bunseated\"t\n" +
+	"\bSnapshot\x12\x16\n" +
+	"\x06height\x18\x01 \x01(\x04R\x06height\x12\x14\n" +
+	"\x05parts\x18\x02 \x01(\x04R\x05parts\x12\x0e\n" +
+	"\x02of\x18\x03 \x01(\x04R\x02of\x12\x14\n" +
+	"\x05bytes\x18\x04 \x01(\x04R\x05bytes\x12\x14\n" +
+	"\x05peers\x18\x05 \x03(\tR\x05peers\"\x7f\n" +
 	"\aProblem\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x1a\n" +
 	"\bmutation\x18\x02 \x01(\fR\bmutation\x12$\n" +
@@ -3288,14 +4525,121 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"totalBytes\x12\x12\n" +
 	"\x04file\x18\x03 \x01(\tR\x04file\x12\x12\n" +
 	"\x04data\x18\x04 \x01(\fR\x04data\x12\x12\n" +
-	"\x04done\x18\x05 \x01(\bR\x04done*~\n" +
+	"\x04done\x18\x05 \x01(\bR\x04done\"&\n" +
+	"\fTrustRequest\x12\x16\n" +
+	"\x06policy\x18\x01 \x01(\fR\x06policy\"\x89\x03\n" +
+	"\bStanding\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\fR\x02id\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x12\n" +
+	"\x04peer\x18\x03 \x01(\tR\x04peer\x12\x1a\n" +
+	"\bstanding\x18\x04 \x01(\tR\bstanding\x12\x14\n" +
+	"\x05score\x18\x05 \x01(\rR\x05score\x12\x19\n" +
+	"\x05trend\x18\x06 \x01(\x03H\x00R\x05trend\x88\x01\x01\x12\x16\n" +
+	"\x06weight\x18\a \x01(\x04R\x06weight\x12\x1f\n" +
+	"\vweighs_from\x18\b \x01(\x04R\n" +
+	"weighsFrom\x12\x18\n" +
+	"\asponsor\x18\t \x01(\fR\asponsor\x12\x14\n" +
+	"\x05since\x18\n" +
+	" \x01(\x04R\x05since\x12\x12\n" +
+	"\x04self\x18\v \x01(\bR\x04self\x12\x1d\n" +
+	"\n" +
+	"next_score\x18\f \x01(\rR\tnextScore\x12\x1f\n" +
+	"\vnext_weight\x18\r \x01(\x04R\n" +
+	"nextWeight\x12\x1f\n" +
+	"\vnext_seated\x18\x0e \x01(\bR\n" +
+	"nextSeated\x12\x10\n" +
+	"\x03why\x18\x0f \x01(\tR\x03whyB\b\n" +
+	"\x06_trend\"\x9b\x03\n" +
+	"\bProposal\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\fR\x02id\x12\x12\n" +
+	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x18\n" +
+	"\asubject\x18\x03 \x01(\fR\asubject\x12\x12\n" +
+	"\x04name\x18\x04 \x01(\tR\x04name\x12\x18\n" +
+	"\asponsor\x18\x05 \x01(\fR\asponsor\x12\x1c\n" +
+	"\tsponsored\x18\x06 \x01(\bR\tsponsored\x12\x1c\n" +
+	"\tapprovals\x18\a \x03(\fR\tapprovals\x12\x16\n" +
+	"\x06weight\x18\b \x01(\x04R\x06weight\x12\x16\n" +
+	"\x06needed\x18\t \x01(\x04R\x06needed\x12\x14\n" +
+	"\x05heads\x18\n" +
+	" \x01(\rR\x05heads\x12!\n" +
+	"\fheads_needed\x18\v \x01(\rR\vheadsNeeded\x12\x1b\n" +
+	"\topened_ns\x18\f \x01(\x03R\bopenedNs\x12\x1b\n" +
+	"\tlapses_ns\x18\r \x01(\x03R\blapsesNs\x12\x18\n" +
+	"\acarried\x18\x0e \x01(\x04R\acarried\x12\x0e\n" +
+	"\x02by\x18\x0f \x01(\fR\x02by\x12\x1a\n" +
+	"\bdecision\x18\x10 \x01(\fR\bdecision\"\xc0\x05\n" +
+	"\rTrustResponse\x12)\n" +
+	"\x06header\x18\x01 \x01(\v2\x11.aweigh.v1.HeaderR\x06header\x12\x10\n" +
+	"\x03age\x18\x02 \x01(\x04R\x03age\x12!\n" +
+	"\fepoch_blocks\x18\x03 \x01(\x04R\vepochBlocks\x12\x19\n" +
+	"\bbegan_ns\x18\x04 \x01(\x03R\abeganNs\x12\x17\n" +
+	"\aends_ns\x18\x05 \x01(\x03R\x06endsNs\x12\x10\n" +
+	"\x03due\x18\x06 \x01(\bR\x03due\x12\x12\n" +
+	"\x04mode\x18\a \x01(\tR\x04mode\x12!\n" +
+	"\ftotal_weight\x18\b \x01(\x04R\vtotalWeight\x12!\n" +
+	"\ffault_budget\x18\t \x01(\x04R\vfaultBudget\x12\x1a\n" +
+	"\bnotarize\x18\n" +
+	" \x01(\x04R\bnotarize\x12\x1a\n" +
+	"\bfinalize\x18\v \x01(\x04R\bfinalize\x12\x18\n" +
+	"\anullify\x18\f \x01(\x04R\anullify\x12\x1f\n" +
+	"\vfewest_stop\x18\r \x01(\rR\n" +
+	"fewestStop\x12!\n" +
+	"\ffewest_break\x18\x0e \x01(\rR\vfewestBreak\x12-\n" +
+	"\aanchors\x18\x0f \x03(\v2\x13.aweigh.v1.StandingR\aanchors\x121\n" +
+	"\tproposals\x18\x10 \x03(\v2\x13.aweigh.v1.ProposalR\tproposals\x12\x1d\n" +
+	"\n" +
+	"next_total\x18\x11 \x01(\x04R\tnextTotal\x12\x16\n" +
+	"\x06policy\x18\x12 \x01(\fR\x06policy\x12\x1d\n" +
+	"\n" +
+	"next_seats\x18\x13 \x01(\rR\tnextSeats\x12\x1b\n" +
+	"\tnext_stop\x18\x14 \x01(\rR\bnextStop\x12\x1d\n" +
+	"\n" +
+	"next_break\x18\x15 \x01(\rR\tnextBreak\x12%\n" +
+	"\x0enext_stoppable\x18\x16 \x01(\bR\rnextStoppable\">\n" +
+	"\x0eExplainRequest\x12\x16\n" +
+	"\x06anchor\x18\x01 \x01(\fR\x06anchor\x12\x14\n" +
+	"\x05limit\x18\x02 \x01(\x03R\x05limit\"\xd8\x01\n" +
+	"\x06Change\x12\x14\n" +
+	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\x12\x16\n" +
+	"\x06height\x18\x02 \x01(\x04R\x06height\x12\x12\n" +
+	"\x04kind\x18\x03 \x01(\tR\x04kind\x12\x16\n" +
+	"\x06before\x18\x04 \x01(\rR\x06before\x12\x14\n" +
+	"\x05after\x18\x05 \x01(\rR\x05after\x12\x16\n" +
+	"\x06reason\x18\x06 \x01(\tR\x06reason\x12\x14\n" +
+	"\x05proof\x18\a \x01(\fR\x05proof\x12\x1a\n" +
+	"\bevidence\x18\b \x01(\fR\bevidence\x12\x14\n" +
+	"\x05fault\x18\t \x01(\fR\x05fault\"\x95\x01\n" +
+	"\x0fExplainResponse\x12)\n" +
+	"\x06header\x18\x01 \x01(\v2\x11.aweigh.v1.HeaderR\x06header\x12+\n" +
+	"\achanges\x18\x02 \x03(\v2\x11.aweigh.v1.ChangeR\achanges\x12\x12\n" +
+	"\x04more\x18\x03 \x01(\bR\x04more\x12\x16\n" +
+	"\x06oldest\x18\x04 \x01(\x04R\x06oldest\">\n" +
+	"\x10HandoversRequest\x12\x14\n" +
+	"\x05after\x18\x01 \x01(\x04R\x05after\x12\x14\n" +
+	"\x05limit\x18\x02 \x01(\rR\x05limit\"p\n" +
+	"\x11HandoversResponse\x12)\n" +
+	"\x06header\x18\x01 \x01(\v2\x11.aweigh.v1.HeaderR\x06header\x12\x1c\n" +
+	"\thandovers\x18\x02 \x03(\fR\thandovers\x12\x12\n" +
+	"\x04more\x18\x03 \x01(\bR\x04more\"P\n" +
+	"\rGovernRequest\x12\x1a\n" +
+	"\bdecision\x18\x01 \x01(\fR\bdecision\x12#\n" +
+	"\x04once\x18\x02 \x01(\v2\x0f.aweigh.v1.OnceR\x04once\"\x90\x01\n" +
+	"\x0eGovernResponse\x12)\n" +
+	"\x06header\x18\x01 \x01(\v2\x11.aweigh.v1.HeaderR\x06header\x12/\n" +
+	"\bproposal\x18\x02 \x01(\v2\x13.aweigh.v1.ProposalR\bproposal\x12\x0e\n" +
+	"\x02id\x18\x03 \x01(\fR\x02id\x12\x12\n" +
+	"\x04kind\x18\x04 \x01(\tR\x04kind\"a\n" +
+	"\fApplyRequest\x12\x18\n" +
+	"\asponsor\x18\x01 \x01(\fR\asponsor\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12#\n" +
+	"\x04once\x18\x03 \x01(\v2\x0f.aweigh.v1.OnceR\x04once*~\n" +
 	"\n" +
 	"SortTarget\x12\x13\n" +
 	"\x0fSORT_TARGET_KEY\x10\x00\x12\x17\n" +
 	"\x13SORT_TARGET_VERSION\x10\x01\x12\x16\n" +
 	"\x12SORT_TARGET_CREATE\x10\x02\x12\x13\n" +
 	"\x0fSORT_TARGET_MOD\x10\x03\x12\x15\n" +
-	"\x11SORT_TARGET_VALUE\x10\x042\xab\x06\n" +
+	"\x11SORT_TARGET_VALUE\x10\x042\xed\b\n" +
 	"\x04Node\x124\n" +
 	"\x03Put\x12\x15.aweigh.v1.PutRequest\x1a\x16.aweigh.v1.PutResponse\x12=\n" +
 	"\x06Delete\x12\x18.aweigh.v1.DeleteRequest\x1a\x19.aweigh.v1.DeleteResponse\x12:\n" +
@@ -3309,7 +4653,12 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\x06Status\x12\x18.aweigh.v1.StatusRequest\x1a\x19.aweigh.v1.StatusResponse\x12=\n" +
 	"\x06Invite\x12\x18.aweigh.v1.InviteRequest\x1a\x19.aweigh.v1.InviteResponse\x12@\n" +
 	"\aGenesis\x12\x19.aweigh.v1.GenesisRequest\x1a\x1a.aweigh.v1.GenesisResponse\x12?\n" +
-	"\x06Backup\x12\x18.aweigh.v1.BackupRequest\x1a\x19.aweigh.v1.BackupResponse0\x01B1Z/github.com/aweigh/aweigh/api/aweigh/v1;aweighv1b\x06proto3"
+	"\x06Backup\x12\x18.aweigh.v1.BackupRequest\x1a\x19.aweigh.v1.BackupResponse0\x01\x12:\n" +
+	"\x05Trust\x12\x17.aweigh.v1.TrustRequest\x1a\x18.aweigh.v1.TrustResponse\x12@\n" +
+	"\aExplain\x12\x19.aweigh.v1.ExplainRequest\x1a\x1a.aweigh.v1.ExplainResponse\x12F\n" +
+	"\tHandovers\x12\x1b.aweigh.v1.HandoversRequest\x1a\x1c.aweigh.v1.HandoversResponse\x12=\n" +
+	"\x06Govern\x12\x18.aweigh.v1.GovernRequest\x1a\x19.aweigh.v1.GovernResponse\x12;\n" +
+	"\x05Apply\x12\x17.aweigh.v1.ApplyRequest\x1a\x19.aweigh.v1.GovernResponseB1Z/github.com/aweigh/aweigh/api/aweigh/v1;aweighv1b\x06proto3"
 
 var (
 	file_aweigh_v1_aweigh_proto_rawDescOnce sync.Once
@@ -3324,49 +4673,62 @@ func file_aweigh_v1_aweigh_proto_rawDescGZIP() []byte {
 }
 
 var file_aweigh_v1_aweigh_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_aweigh_v1_aweigh_proto_msgTypes = make([]protoimpl.MessageInfo, 38)
+var file_aweigh_v1_aweigh_proto_msgTypes = make([]protoimpl.MessageInfo, 51)
 var file_aweigh_v1_aweigh_proto_goTypes = []any{
-	(SortTarget)(0),         // 0: aweigh.v1.SortTarget
-	(Compare_Target)(0),     // 1: aweigh.v1.Compare.Target
-	(Compare_Relation)(0),   // 2: aweigh.v1.Compare.Relation
-	(*Header)(nil),          // 3: aweigh.v1.Header
-	(*KeyValue)(nil),        // 4: aweigh.v1.KeyValue
-	(*Once)(nil),            // 5: aweigh.v1.Once
-	(*PutRequest)(nil),      // 6: aweigh.v1.PutRequest
-	(*PutResponse)(nil),     // 7: aweigh.v1.PutResponse
-	(*DeleteRequest)(nil),   // 8: aweigh.v1.DeleteRequest
-	(*DeleteResponse)(nil),  // 9: aweigh.v1.DeleteResponse
-	(*RangeRequest)(nil),    // 10: aweigh.v1.RangeRequest
-	(*RangeResponse)(nil),   // 11: aweigh.v1.RangeResponse
-	(*Compare)(nil),         // 12: aweigh.v1.Compare
-	(*Op)(nil),              // 13: aweigh.v1.Op
-	(*OpResponse)(nil),      // 14: aweigh.v1.OpResponse
-	(*TxnRequest)(nil),      // 15: aweigh.v1.TxnRequest
-	(*TxnResponse)(nil),     // 16: aweigh.v1.TxnResponse
-	(*SubmitRequest)(nil),   // 17: aweigh.v1.SubmitRequest
-	(*Outcome)(nil),         // 18: aweigh.v1.Outcome
-	(*SubmitResponse)(nil),  // 19: aweigh.v1.SubmitResponse
-	(*CompactRequest)(nil),  // 20: aweigh.v1.CompactRequest
-	(*CompactResponse)(nil), // 21: aweigh.v1.CompactResponse
-	(*WatchRequest)(nil),    // 22: aweigh.v1.WatchRequest
-	(*Event)(nil),           // 23: aweigh.v1.Event
-	(*WatchResponse)(nil),   // 24: aweigh.v1.WatchResponse
-	(*HistoryRequest)(nil),  // 25: aweigh.v1.HistoryRequest
-	(*Entry)(nil),           // 26: aweigh.v1.Entry
-	(*HistoryResponse)(nil), // 27: aweigh.v1.HistoryResponse
-	(*ProveRequest)(nil),    // 28: aweigh.v1.ProveRequest
-	(*ProveResponse)(nil),   // 29: aweigh.v1.ProveResponse
-	(*StatusRequest)(nil),   // 30: aweigh.v1.StatusRequest
-	(*Anchor)(nil),          // 31: aweigh.v1.Anchor
-	(*Peer)(nil),            // 32: aweigh.v1.Peer
-	(*StatusResponse)(nil),  // 33: aweigh.v1.StatusResponse
-	(*Problem)(nil),         // 34: aweigh.v1.Problem
-	(*InviteRequest)(nil),   // 35: aweigh.v1.InviteRequest
-	(*InviteResponse)(nil),  // 36: aweigh.v1.InviteResponse
-	(*GenesisRequest)(nil),  // 37: aweigh.v1.GenesisRequest
-	(*GenesisResponse)(nil), // 38: aweigh.v1.GenesisResponse
-	(*BackupRequest)(nil),   // 39: aweigh.v1.BackupRequest
-	(*BackupResponse)(nil),  // 40: aweigh.v1.BackupResponse
+	(SortTarget)(0),           // 0: aweigh.v1.SortTarget
+	(Compare_Target)(0),       // 1: aweigh.v1.Compare.Target
+	(Compare_Relation)(0),     // 2: aweigh.v1.Compare.Relation
+	(*Header)(nil),            // 3: aweigh.v1.Header
+	(*KeyValue)(nil),          // 4: aweigh.v1.KeyValue
+	(*Once)(nil),              // 5: aweigh.v1.Once
+	(*PutRequest)(nil),        // 6: aweigh.v1.PutRequest
+	(*PutResponse)(nil),       // 7: aweigh.v1.PutResponse
+	(*DeleteRequest)(nil),     // 8: aweigh.v1.DeleteRequest
+	(*DeleteResponse)(nil),    // 9: aweigh.v1.DeleteResponse
+	(*RangeRequest)(nil),      // 10: aweigh.v1.RangeRequest
+	(*RangeResponse)(nil),     // 11: aweigh.v1.RangeResponse
+	(*Compare)(nil),           // 12: aweigh.v1.Compare
+	(*Op)(nil),                // 13: aweigh.v1.Op
+	(*OpResponse)(nil),        // 14: aweigh.v1.OpResponse
+	(*TxnRequest)(nil),        // 15: aweigh.v1.TxnRequest
+	(*TxnResponse)(nil),       // 16: aweigh.v1.TxnResponse
+	(*SubmitRequest)(nil),     // 17: aweigh.v1.SubmitRequest
+	(*Outcome)(nil),           // 18: aweigh.v1.Outcome
+	(*SubmitResponse)(nil),    // 19: aweigh.v1.SubmitResponse
+	(*CompactRequest)(nil),    // 20: aweigh.v1.CompactRequest
+	(*CompactResponse)(nil),   // 21: aweigh.v1.CompactResponse
+	(*WatchRequest)(nil),      // 22: aweigh.v1.WatchRequest
+	(*Event)(nil),             // 23: aweigh.v1.Event
+	(*WatchResponse)(nil),     // 24: aweigh.v1.WatchResponse
+	(*HistoryRequest)(nil),    // 25: aweigh.v1.HistoryRequest
+	(*Entry)(nil),             // 26: aweigh.v1.Entry
+	(*HistoryResponse)(nil),   // 27: aweigh.v1.HistoryResponse
+	(*ProveRequest)(nil),      // 28: aweigh.v1.ProveRequest
+	(*ProveResponse)(nil),     // 29: aweigh.v1.ProveResponse
+	(*StatusRequest)(nil),     // 30: aweigh.v1.StatusRequest
+	(*Anchor)(nil),            // 31: aweigh.v1.Anchor
+	(*Peer)(nil),              // 32: aweigh.v1.Peer
+	(*StatusResponse)(nil),    // 33: aweigh.v1.StatusResponse
+	(*Snapshot)(nil),          // 34: aweigh.v1.Snapshot
+	(*Problem)(nil),           // 35: aweigh.v1.Problem
+	(*InviteRequest)(nil),     // 36: aweigh.v1.InviteRequest
+	(*InviteResponse)(nil),    // 37: aweigh.v1.InviteResponse
+	(*GenesisRequest)(nil),    // 38: aweigh.v1.GenesisRequest
+	(*GenesisResponse)(nil),   // 39: aweigh.v1.GenesisResponse
+	(*BackupRequest)(nil),     // 40: aweigh.v1.BackupRequest
+	(*BackupResponse)(nil),    // 41: aweigh.v1.BackupResponse
+	(*TrustRequest)(nil),      // 42: aweigh.v1.TrustRequest
+	(*Standing)(nil),          // 43: aweigh.v1.Standing
+	(*Proposal)(nil),          // 44: aweigh.v1.Proposal
+	(*TrustResponse)(nil),     // 45: aweigh.v1.TrustResponse
+	(*ExplainRequest)(nil),    // 46: aweigh.v1.ExplainRequest
+	(*Change)(nil),            // 47: aweigh.v1.Change
+	(*ExplainResponse)(nil),   // 48: aweigh.v1.ExplainResponse
+	(*HandoversRequest)(nil),  // 49: aweigh.v1.HandoversRequest
+	(*HandoversResponse)(nil), // 50: aweigh.v1.HandoversResponse
+	(*GovernRequest)(nil),     // 51: aweigh.v1.GovernRequest
+	(*GovernResponse)(nil),    // 52: aweigh.v1.GovernResponse
+	(*ApplyRequest)(nil),      // 53: aweigh.v1.ApplyRequest
 }
 var file_aweigh_v1_aweigh_proto_depIdxs = []int32{
 	5,  // 0: aweigh.v1.PutRequest.once:type_name -> aweigh.v1.Once
@@ -3409,38 +4771,59 @@ var file_aweigh_v1_aweigh_proto_depIdxs = []int32{
 	3,  // 37: aweigh.v1.StatusResponse.header:type_name -> aweigh.v1.Header
 	31, // 38: aweigh.v1.StatusResponse.anchors:type_name -> aweigh.v1.Anchor
 	32, // 39: aweigh.v1.StatusResponse.peers:type_name -> aweigh.v1.Peer
-	3,  // 40: aweigh.v1.BackupResponse.header:type_name -> aweigh.v1.Header
-	6,  // 41: aweigh.v1.Node.Put:input_type -> aweigh.v1.PutRequest
-	8,  // 42: aweigh.v1.Node.Delete:input_type -> aweigh.v1.DeleteRequest
-	10, // 43: aweigh.v1.Node.Range:input_type -> aweigh.v1.RangeRequest
-	15, // 44: aweigh.v1.Node.Txn:input_type -> aweigh.v1.TxnRequest
-	17, // 45: aweigh.v1.Node.Submit:input_type -> aweigh.v1.SubmitRequest
-	20, // 46: aweigh.v1.Node.Compact:input_type -> aweigh.v1.CompactRequest
-	22, // 47: aweigh.v1.Node.Watch:input_type -> aweigh.v1.WatchRequest
-	25, // 48: aweigh.v1.Node.History:input_type -> aweigh.v1.HistoryRequest
-	28, // 49: aweigh.v1.Node.Prove:input_type -> aweigh.v1.ProveRequest
-	30, // 50: aweigh.v1.Node.Status:input_type -> aweigh.v1.StatusRequest
-	35, // 51: aweigh.v1.Node.Invite:input_type -> aweigh.v1.InviteRequest
-	37, // 52: aweigh.v1.Node.Genesis:input_type -> aweigh.v1.GenesisRequest
-	39, // 53: aweigh.v1.Node.Backup:input_type -> aweigh.v1.BackupRequest
-	7,  // 54: aweigh.v1.Node.Put:output_type -> aweigh.v1.PutResponse
-	9,  // 55: aweigh.v1.Node.Delete:output_type -> aweigh.v1.DeleteResponse
-	11, // 56: aweigh.v1.Node.Range:output_type -> aweigh.v1.RangeResponse
-	16, // 57: aweigh.v1.Node.Txn:output_type -> aweigh.v1.TxnResponse
-	19, // 58: aweigh.v1.Node.Submit:output_type -> aweigh.v1.SubmitResponse
-	21, // 59: aweigh.v1.Node.Compact:output_type -> aweigh.v1.CompactResponse
-	24, // 60: aweigh.v1.Node.Watch:output_type -> aweigh.v1.WatchResponse
-	27, // 61: aweigh.v1.Node.History:output_type -> aweigh.v1.HistoryResponse
-	29, // 62: aweigh.v1.Node.Prove:output_type -> aweigh.v1.ProveResponse
-	33, // 63: aweigh.v1.Node.Status:output_type -> aweigh.v1.StatusResponse
-	36, // 64: aweigh.v1.Node.Invite:output_type -> aweigh.v1.InviteResponse
-	38, // 65: aweigh.v1.Node.Genesis:output_type -> aweigh.v1.GenesisResponse
-	40, // 66: aweigh.v1.Node.Backup:output_type -> aweigh.v1.BackupResponse
-	54, // [54:67] is the sub-list for method output_type
-	41, // [41:54] is the sub-list for method input_type
-	41, // [41:41] is the sub-list for extension type_name
-	41, // [41:41] is the sub-list for extension extendee
-	0,  // [0:41] is the sub-list for field type_name
+	34, // 40: aweigh.v1.StatusResponse.snapshot:type_name -> aweigh.v1.Snapshot
+	3,  // 41: aweigh.v1.BackupResponse.header:type_name -> aweigh.v1.Header
+	3,  // 42: aweigh.v1.TrustResponse.header:type_name -> aweigh.v1.Header
+	43, // 43: aweigh.v1.TrustResponse.anchors:type_name -> aweigh.v1.Standing
+	44, // 44: aweigh.v1.TrustResponse.proposals:type_name -> aweigh.v1.Proposal
+	3,  // 45: aweigh.v1.ExplainResponse.header:type_name -> aweigh.v1.Header
+	47, // 46: aweigh.v1.ExplainResponse.changes:type_name -> aweigh.v1.Change
+	3,  // 47: aweigh.v1.HandoversResponse.header:type_name -> aweigh.v1.Header
+	5,  // 48: aweigh.v1.GovernRequest.once:type_name -> aweigh.v1.Once
+	3,  // 49: aweigh.v1.GovernResponse.header:type_name -> aweigh.v1.Header
+	44, // 50: aweigh.v1.GovernResponse.proposal:type_name -> aweigh.v1.Proposal
+	5,  // 51: aweigh.v1.ApplyRequest.once:type_name -> aweigh.v1.Once
+	6,  // 52: aweigh.v1.Node.Put:input_type -> aweigh.v1.PutRequest
+	8,  // 53: aweigh.v1.Node.Delete:input_type -> aweigh.v1.DeleteRequest
+	10, // 54: aweigh.v1.Node.Range:input_type -> aweigh.v1.RangeRequest
+	15, // 55: aweigh.v1.Node.Txn:input_type -> aweigh.v1.TxnRequest
+	17, // 56: aweigh.v1.Node.Submit:input_type -> aweigh.v1.SubmitRequest
+	20, // 57: aweigh.v1.Node.Compact:input_type -> aweigh.v1.CompactRequest
+	22, // 58: aweigh.v1.Node.Watch:input_type -> aweigh.v1.WatchRequest
+	25, // 59: aweigh.v1.Node.History:input_type -> aweigh.v1.HistoryRequest
+	28, // 60: aweigh.v1.Node.Prove:input_type -> aweigh.v1.ProveRequest
+	30, // 61: aweigh.v1.Node.Status:input_type -> aweigh.v1.StatusRequest
+	36, // 62: aweigh.v1.Node.Invite:input_type -> aweigh.v1.InviteRequest
+	38, // 63: aweigh.v1.Node.Genesis:input_type -> aweigh.v1.GenesisRequest
+	40, // 64: aweigh.v1.Node.Backup:input_type -> aweigh.v1.BackupRequest
+	42, // 65: aweigh.v1.Node.Trust:input_type -> aweigh.v1.TrustRequest
+	46, // 66: aweigh.v1.Node.Explain:input_type -> aweigh.v1.ExplainRequest
+	49, // 67: aweigh.v1.Node.Handovers:input_type -> aweigh.v1.HandoversRequest
+	51, // 68: aweigh.v1.Node.Govern:input_type -> aweigh.v1.GovernRequest
+	53, // 69: aweigh.v1.Node.Apply:input_type -> aweigh.v1.ApplyRequest
+	7,  // 70: aweigh.v1.Node.Put:output_type -> aweigh.v1.PutResponse
+	9,  // 71: aweigh.v1.Node.Delete:output_type -> aweigh.v1.DeleteResponse
+	11, // 72: aweigh.v1.Node.Range:output_type -> aweigh.v1.RangeResponse
+	16, // 73: aweigh.v1.Node.Txn:output_type -> aweigh.v1.TxnResponse
+	19, // 74: aweigh.v1.Node.Submit:output_type -> aweigh.v1.SubmitResponse
+	21, // 75: aweigh.v1.Node.Compact:output_type -> aweigh.v1.CompactResponse
+	24, // 76: aweigh.v1.Node.Watch:output_type -> aweigh.v1.WatchResponse
+	27, // 77: aweigh.v1.Node.History:output_type -> aweigh.v1.HistoryResponse
+	29, // 78: aweigh.v1.Node.Prove:output_type -> aweigh.v1.ProveResponse
+	33, // 79: aweigh.v1.Node.Status:output_type -> aweigh.v1.StatusResponse
+	37, // 80: aweigh.v1.Node.Invite:output_type -> aweigh.v1.InviteResponse
+	39, // 81: aweigh.v1.Node.Genesis:output_type -> aweigh.v1.GenesisResponse
+	41, // 82: aweigh.v1.Node.Backup:output_type -> aweigh.v1.BackupResponse
+	45, // 83: aweigh.v1.Node.Trust:output_type -> aweigh.v1.TrustResponse
+	48, // 84: aweigh.v1.Node.Explain:output_type -> aweigh.v1.ExplainResponse
+	50, // 85: aweigh.v1.Node.Handovers:output_type -> aweigh.v1.HandoversResponse
+	52, // 86: aweigh.v1.Node.Govern:output_type -> aweigh.v1.GovernResponse
+	52, // 87: aweigh.v1.Node.Apply:output_type -> aweigh.v1.GovernResponse
+	70, // [70:88] is the sub-list for method output_type
+	52, // [52:70] is the sub-list for method input_type
+	52, // [52:52] is the sub-list for extension type_name
+	52, // [52:52] is the sub-list for extension extendee
+	0,  // [0:52] is the sub-list for field type_name
 }
 
 func init() { file_aweigh_v1_aweigh_proto_init() }
@@ -3460,13 +4843,14 @@ func file_aweigh_v1_aweigh_proto_init() {
 		(*OpResponse_Delete)(nil),
 		(*OpResponse_Txn)(nil),
 	}
+	file_aweigh_v1_aweigh_proto_msgTypes[40].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_aweigh_v1_aweigh_proto_rawDesc), len(file_aweigh_v1_aweigh_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   38,
+			NumMessages:   51,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

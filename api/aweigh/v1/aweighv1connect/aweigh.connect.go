@@ -62,6 +62,16 @@ const (
 	NodeGenesisProcedure = "/aweigh.v1.Node/Genesis"
 	// NodeBackupProcedure is the fully-qualified name of the Node's Backup RPC.
 	NodeBackupProcedure = "/aweigh.v1.Node/Backup"
+	// NodeTrustProcedure is the fully-qualified name of the Node's Trust RPC.
+	NodeTrustProcedure = "/aweigh.v1.Node/Trust"
+	// NodeExplainProcedure is the fully-qualified name of the Node's Explain RPC.
+	NodeExplainProcedure = "/aweigh.v1.Node/Explain"
+	// NodeHandoversProcedure is the fully-qualified name of the Node's Handovers RPC.
+	NodeHandoversProcedure = "/aweigh.v1.Node/Handovers"
+	// NodeGovernProcedure is the fully-qualified name of the Node's Govern RPC.
+	NodeGovernProcedure = "/aweigh.v1.Node/Govern"
+	// NodeApplyProcedure is the fully-qualified name of the Node's Apply RPC.
+	NodeApplyProcedure = "/aweigh.v1.Node/Apply"
 )
 
 // NodeClient is a client for the aweigh.v1.Node service.
@@ -93,6 +103,19 @@ type NodeClient interface {
 	// Backup sends a consistent copy of the node's store, file by file, while it
 	// goes on. The copy holds no keys. One at a time.
 	Backup(context.Context, *connect.Request[v1.BackupRequest]) (*connect.ServerStreamForClient[v1.BackupResponse], error)
+	// Trust tells the standing of every anchor, the epoch, what is to be decided,
+	// and what would follow if the epoch ended now.
+	Trust(context.Context, *connect.Request[v1.TrustRequest]) (*connect.Response[v1.TrustResponse], error)
+	// Explain lists what moved one anchor's trust, newest first.
+	Explain(context.Context, *connect.Request[v1.ExplainRequest]) (*connect.Response[v1.ExplainResponse], error)
+	// Handovers gives the proofs that lead from one epoch to the next, oldest first.
+	Handovers(context.Context, *connect.Request[v1.HandoversRequest]) (*connect.Response[v1.HandoversResponse], error)
+	// Govern proposes or approves a decision with the anchor's key that the node
+	// holds. Only callers on the node's own machine are answered.
+	Govern(context.Context, *connect.Request[v1.GovernRequest]) (*connect.Response[v1.GovernResponse], error)
+	// Apply asks the anchors to admit this node as one of them. It makes an anchor
+	// key if the node has none. Only callers on the node's own machine are answered.
+	Apply(context.Context, *connect.Request[v1.ApplyRequest]) (*connect.Response[v1.GovernResponse], error)
 }
 
 // NewNodeClient constructs a client for the aweigh.v1.Node service. By default, it uses the Connect
@@ -184,24 +207,59 @@ func NewNodeClient(httpClient connect.HTTPClient, baseURL string, opts ...connec
 			connect.WithSchema(nodeMethods.ByName("Backup")),
 			connect.WithClientOptions(opts...),
 		),
+		trust: connect.NewClient[v1.TrustRequest, v1.TrustResponse](
+			httpClient,
+			baseURL+NodeTrustProcedure,
+			connect.WithSchema(nodeMethods.ByName("Trust")),
+			connect.WithClientOptions(opts...),
+		),
+		explain: connect.NewClient[v1.ExplainRequest, v1.ExplainResponse](
+			httpClient,
+			baseURL+NodeExplainProcedure,
+			connect.WithSchema(nodeMethods.ByName("Explain")),
+			connect.WithClientOptions(opts...),
+		),
+		handovers: connect.NewClient[v1.HandoversRequest, v1.HandoversResponse](
+			httpClient,
+			baseURL+NodeHandoversProcedure,
+			connect.WithSchema(nodeMethods.ByName("Handovers")),
+			connect.WithClientOptions(opts...),
+		),
+		govern: connect.NewClient[v1.GovernRequest, v1.GovernResponse](
+			httpClient,
+			baseURL+NodeGovernProcedure,
+			connect.WithSchema(nodeMethods.ByName("Govern")),
+			connect.WithClientOptions(opts...),
+		),
+		apply: connect.NewClient[v1.ApplyRequest, v1.GovernResponse](
+			httpClient,
+			baseURL+NodeApplyProcedure,
+			connect.WithSchema(nodeMethods.ByName("Apply")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
 // nodeClient implements NodeClient.
 type nodeClient struct {
-	put     *connect.Client[v1.PutRequest, v1.PutResponse]
-	delete  *connect.Client[v1.DeleteRequest, v1.DeleteResponse]
-	_range  *connect.Client[v1.RangeRequest, v1.RangeResponse]
-	txn     *connect.Client[v1.TxnRequest, v1.TxnResponse]
-	submit  *connect.Client[v1.SubmitRequest, v1.SubmitResponse]
-	compact *connect.Client[v1.CompactRequest, v1.CompactResponse]
-	watch   *connect.Client[v1.WatchRequest, v1.WatchResponse]
-	history *connect.Client[v1.HistoryRequest, v1.HistoryResponse]
-	prove   *connect.Client[v1.ProveRequest, v1.ProveResponse]
-	status  *connect.Client[v1.StatusRequest, v1.StatusResponse]
-	invite  *connect.Client[v1.InviteRequest, v1.InviteResponse]
-	genesis *connect.Client[v1.GenesisRequest, v1.GenesisResponse]
-	backup  *connect.Client[v1.BackupRequest, v1.BackupResponse]
+	put       *connect.Client[v1.PutRequest, v1.PutResponse]
+	delete    *connect.Client[v1.DeleteRequest, v1.DeleteResponse]
+	_range    *connect.Client[v1.RangeRequest, v1.RangeResponse]
+	txn       *connect.Client[v1.TxnRequest, v1.TxnResponse]
+	submit    *connect.Client[v1.SubmitRequest, v1.SubmitResponse]
+	compact   *connect.Client[v1.CompactRequest, v1.CompactResponse]
+	watch     *connect.Client[v1.WatchRequest, v1.WatchResponse]
+	history   *connect.Client[v1.HistoryRequest, v1.HistoryResponse]
+	prove     *connect.Client[v1.ProveRequest, v1.ProveResponse]
+	status    *connect.Client[v1.StatusRequest, v1.StatusResponse]
+	invite    *connect.Client[v1.InviteRequest, v1.InviteResponse]
+	genesis   *connect.Client[v1.GenesisRequest, v1.GenesisResponse]
+	backup    *connect.Client[v1.BackupRequest, v1.BackupResponse]
+	trust     *connect.Client[v1.TrustRequest, v1.TrustResponse]
+	explain   *connect.Client[v1.ExplainRequest, v1.ExplainResponse]
+	handovers *connect.Client[v1.HandoversRequest, v1.HandoversResponse]
+	govern    *connect.Client[v1.GovernRequest, v1.GovernResponse]
+	apply     *connect.Client[v1.ApplyRequest, v1.GovernResponse]
 }
 
 // Put calls aweigh.v1.Node.Put.
@@ -269,6 +327,31 @@ func (c *nodeClient) Backup(ctx context.Context, req *connect.Request[v1.BackupR
 	return c.backup.CallServerStream(ctx, req)
 }
 
+// Trust calls aweigh.v1.Node.Trust.
+func (c *nodeClient) Trust(ctx context.Context, req *connect.Request[v1.TrustRequest]) (*connect.Response[v1.TrustResponse], error) {
+	return c.trust.CallUnary(ctx, req)
+}
+
+// Explain calls aweigh.v1.Node.Explain.
+func (c *nodeClient) Explain(ctx context.Context, req *connect.Request[v1.ExplainRequest]) (*connect.Response[v1.ExplainResponse], error) {
+	return c.explain.CallUnary(ctx, req)
+}
+
+// Handovers calls aweigh.v1.Node.Handovers.
+func (c *nodeClient) Handovers(ctx context.Context, req *connect.Request[v1.HandoversRequest]) (*connect.Response[v1.HandoversResponse], error) {
+	return c.handovers.CallUnary(ctx, req)
+}
+
+// Govern calls aweigh.v1.Node.Govern.
+func (c *nodeClient) Govern(ctx context.Context, req *connect.Request[v1.GovernRequest]) (*connect.Response[v1.GovernResponse], error) {
+	return c.govern.CallUnary(ctx, req)
+}
+
+// Apply calls aweigh.v1.Node.Apply.
+func (c *nodeClient) Apply(ctx context.Context, req *connect.Request[v1.ApplyRequest]) (*connect.Response[v1.GovernResponse], error) {
+	return c.apply.CallUnary(ctx, req)
+}
+
 // NodeHandler is an implementation of the aweigh.v1.Node service.
 type NodeHandler interface {
 	// Put sets one key. The answer comes when the change is final.
@@ -298,6 +381,19 @@ type NodeHandler interface {
 	// Backup sends a consistent copy of the node's store, file by file, while it
 	// goes on. The copy holds no keys. One at a time.
 	Backup(context.Context, *connect.Request[v1.BackupRequest], *connect.ServerStream[v1.BackupResponse]) error
+	// Trust tells the standing of every anchor, the epoch, what is to be decided,
+	// and what would follow if the epoch ended now.
+	Trust(context.Context, *connect.Request[v1.TrustRequest]) (*connect.Response[v1.TrustResponse], error)
+	// Explain lists what moved one anchor's trust, newest first.
+	Explain(context.Context, *connect.Request[v1.ExplainRequest]) (*connect.Response[v1.ExplainResponse], error)
+	// Handovers gives the proofs that lead from one epoch to the next, oldest first.
+	Handovers(context.Context, *connect.Request[v1.HandoversRequest]) (*connect.Response[v1.HandoversResponse], error)
+	// Govern proposes or approves a decision with the anchor's key that the node
+	// holds. Only callers on the node's own machine are answered.
+	Govern(context.Context, *connect.Request[v1.GovernRequest]) (*connect.Response[v1.GovernResponse], error)
+	// Apply asks the anchors to admit this node as one of them. It makes an anchor
+	// key if the node has none. Only callers on the node's own machine are answered.
+	Apply(context.Context, *connect.Request[v1.ApplyRequest]) (*connect.Response[v1.GovernResponse], error)
 }
 
 // NewNodeHandler builds an HTTP handler from the service implementation. It returns the path on
@@ -385,6 +481,36 @@ func NewNodeHandler(svc NodeHandler, opts ...connect.HandlerOption) (string, htt
 		connect.WithSchema(nodeMethods.ByName("Backup")),
 		connect.WithHandlerOptions(opts...),
 	)
+	nodeTrustHandler := connect.NewUnaryHandler(
+		NodeTrustProcedure,
+		svc.Trust,
+		connect.WithSchema(nodeMethods.ByName("Trust")),
+		connect.WithHandlerOptions(opts...),
+	)
+	nodeExplainHandler := connect.NewUnaryHandler(
+		NodeExplainProcedure,
+		svc.Explain,
+		connect.WithSchema(nodeMethods.ByName("Explain")),
+		connect.WithHandlerOptions(opts...),
+	)
+	nodeHandoversHandler := connect.NewUnaryHandler(
+		NodeHandoversProcedure,
+		svc.Handovers,
+		connect.WithSchema(nodeMethods.ByName("Handovers")),
+		connect.WithHandlerOptions(opts...),
+	)
+	nodeGovernHandler := connect.NewUnaryHandler(
+		NodeGovernProcedure,
+		svc.Govern,
+		connect.WithSchema(nodeMethods.ByName("Govern")),
+		connect.WithHandlerOptions(opts...),
+	)
+	nodeApplyHandler := connect.NewUnaryHandler(
+		NodeApplyProcedure,
+		svc.Apply,
+		connect.WithSchema(nodeMethods.ByName("Apply")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/aweigh.v1.Node/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case NodePutProcedure:
@@ -413,6 +539,16 @@ func NewNodeHandler(svc NodeHandler, opts ...connect.HandlerOption) (string, htt
 			nodeGenesisHandler.ServeHTTP(w, r)
 		case NodeBackupProcedure:
 			nodeBackupHandler.ServeHTTP(w, r)
+		case NodeTrustProcedure:
+			nodeTrustHandler.ServeHTTP(w, r)
+		case NodeExplainProcedure:
+			nodeExplainHandler.ServeHTTP(w, r)
+		case NodeHandoversProcedure:
+			nodeHandoversHandler.ServeHTTP(w, r)
+		case NodeGovernProcedure:
+			nodeGovernHandler.ServeHTTP(w, r)
+		case NodeApplyProcedure:
+			nodeApplyHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -472,4 +608,24 @@ func (UnimplementedNodeHandler) Genesis(context.Context, *connect.Request[v1.Gen
 
 func (UnimplementedNodeHandler) Backup(context.Context, *connect.Request[v1.BackupRequest], *connect.ServerStream[v1.BackupResponse]) error {
 	return connect.NewError(connect.CodeUnimplemented, errors.New("aweigh.v1.Node.Backup is not implemented"))
+}
+
+func (UnimplementedNodeHandler) Trust(context.Context, *connect.Request[v1.TrustRequest]) (*connect.Response[v1.TrustResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("aweigh.v1.Node.Trust is not implemented"))
+}
+
+func (UnimplementedNodeHandler) Explain(context.Context, *connect.Request[v1.ExplainRequest]) (*connect.Response[v1.ExplainResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("aweigh.v1.Node.Explain is not implemented"))
+}
+
+func (UnimplementedNodeHandler) Handovers(context.Context, *connect.Request[v1.HandoversRequest]) (*connect.Response[v1.HandoversResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("aweigh.v1.Node.Handovers is not implemented"))
+}
+
+func (UnimplementedNodeHandler) Govern(context.Context, *connect.Request[v1.GovernRequest]) (*connect.Response[v1.GovernResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("aweigh.v1.Node.Govern is not implemented"))
+}
+
+func (UnimplementedNodeHandler) Apply(context.Context, *connect.Request[v1.ApplyRequest]) (*connect.Response[v1.GovernResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("aweigh.v1.Node.Apply is not implemented"))
 }

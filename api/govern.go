@@ -1,0 +1,113 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+
+	"connectrpc.com/connect"
+
+	"github.com/aweigh/aweigh"
+	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
+	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/scope"
+)
+
+// Governing is what the API needs of a node to change who decides.
+type Governing interface {
+	Government(under *scope.Policy) (node.Government, error)
+	Decision(id aweigh.Hash) (*node.Pending, scope.Head, error)
+	Govern(ctx context.Context, d scope.Decision, once node.Once) (node.Receipt, error)
+	Apply(ctx context.Context, sponsor aweigh.AnchorID, name string, once node.Once) (scope.Decision, node.Receipt, error)
+}
+
+// errAfar refuses what takes an anchor's key to whoever calls from elsewhere.
+var errAfar = errors.New("api: decisions are signed with the anchor's own key, so they are taken from its own machine only, by a loopback address")
+
+// near makes sure that a caller is on this machine.
+func near(caller string) error {
+	host, _, err := net.SplitHostPort(caller)
+	if err == nil {
+		if a, err := netip.ParseAddr(host); err == nil && a.Unmap().IsLoopback() {
+			return nil
+		}
+	}
+	return detailed(connect.CodePermissionDenied, errAfar, &aweighv1.Problem{Reason: Invalid})
+}
+
+// Govern implements aweighv1connect.NodeHandler.
+func (s *service) Govern(ctx context.Context, req *connect.Request[aweighv1.GovernRequest]) (*connect.Response[aweighv1.GovernResponse], error) {
+	if err := near(req.Peer().Addr); err != nil {
+		return nil, err
+	}
+	var d scope.Decision
+	if err := canon.Decode(req.Msg.Decision, &d); err != nil {
+		return nil, problem(fmt.Errorf("%w: decision: %w", errRequest, err))
+	}
+	ctx, cancel := patient(ctx)
+	defer cancel()
+	r, err := s.node.Govern(ctx, d, onceOf(req.Msg.Once))
+	return s.governed(&d, r, err)
+}
+
+// Apply implements aweighv1connect.NodeHandler.
+func (s *service) Apply(ctx context.Context, req *connect.Request[aweighv1.ApplyRequest]) (*connect.Response[aweighv1.GovernResponse], error) {
+	if err := near(req.Peer().Addr); err != nil {
+		return nil, err
+	}
+	sponsor, err := anchorOf(req.Msg.Sponsor)
+	if err != nil {
+		return nil, problem(err)
+	}
+	ctx, cancel := patient(ctx)
+	defer cancel()
+	d, r, err := s.node.Apply(ctx, sponsor, req.Msg.Name, onceOf(req.Msg.Once))
+	return s.governed(&d, r, err)
+}
+
+// governed is the answer to a decision that was submitted.
+func (s *service) governed(d *scope.Decision, r node.Receipt, err error) (*connect.Response[aweighv1.GovernResponse], error) {
+	if err != nil {
+		return nil, problem(err)
+	}
+	if err := failure(r); err != nil {
+		return nil, err
+	}
+	p, _, err := s.node.Decision(d.ID())
+	if err != nil {
+		return nil, problem(err)
+	}
+	out := &aweighv1.GovernResponse{Header: s.written(r), Id: bytesOf(d.ID()), Kind: d.Kind.String()}
+	if p != nil {
+		out.Proposal = proposalOf(p, nil)
+	}
+	return connect.NewResponse(out), nil
+}
+
+func anchorOf(b []byte) (a aweigh.AnchorID, err error) {
+	if len(b) != len(a) {
+		return a, fmt.Errorf("%w: an anchor's ID has %d bytes, not %d", errRequest, len(a), len(b))
+	}
+	return aweigh.AnchorID(b), nil
+}
+
+// proposalOf converts a decision on the agenda; names are those of anchors.
+func proposalOf(p *node.Pending, names map[aweigh.AnchorID]string) *aweighv1.Proposal {
+	d := &p.Decision
+	out := &aweighv1.Proposal{
+		Id: p.ID[:], Kind: d.Kind.String(), Subject: bytesOrNone(d.Subject), Name: names[d.Subject],
+		Sponsor: bytesOrNone(d.Sponsor), Sponsored: p.Sponsored, Weight: p.Weight, Needed: p.Needed,
+		Heads: uint32(p.Heads), HeadsNeeded: uint32(p.HeadsNeeded), OpenedNs: int64(p.Opened), LapsesNs: int64(p.Lapses()),
+		Carried: uint64(p.Carried), By: p.By[:], Decision: canon.Encode(*d),
+	}
+	if d.Anchor != nil {
+		out.Name = d.Anchor.Name
+	}
+	for _, a := range p.Approvals {
+		out.Approvals = append(out.Approvals, bytesOf(a))
+	}
+	return out
+}

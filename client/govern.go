@@ -1,0 +1,82 @@
+package client
+
+import (
+	"context"
+	"fmt"
+
+	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
+	"github.com/aweigh/aweigh/api/aweigh/v1/aweighv1connect"
+	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/scope"
+)
+
+// Trust tells the standing of every anchor and what is to be decided.
+func (c *Client) Trust(ctx context.Context) (*aweighv1.TrustResponse, error) {
+	return read(ctx, c, func(n aweighv1connect.NodeClient) call[aweighv1.TrustRequest, aweighv1.TrustResponse] {
+		return n.Trust
+	}, &aweighv1.TrustRequest{})
+}
+
+// TrustUnder is Trust with what would follow under a policy. The error wraps
+// ErrInvalid if the scope could not have it.
+func (c *Client) TrustUnder(ctx context.Context, p scope.Policy) (*aweighv1.TrustResponse, error) {
+	return read(ctx, c, func(n aweighv1connect.NodeClient) call[aweighv1.TrustRequest, aweighv1.TrustResponse] {
+		return n.Trust
+	}, &aweighv1.TrustRequest{Policy: canon.Encode(p)})
+}
+
+// Explain lists what moved an anchor's trust, newest first.
+func (c *Client) Explain(ctx context.Context, req *aweighv1.ExplainRequest) (*aweighv1.ExplainResponse, error) {
+	return read(ctx, c, func(n aweighv1connect.NodeClient) call[aweighv1.ExplainRequest, aweighv1.ExplainResponse] {
+		return n.Explain
+	}, req)
+}
+
+// FollowEpochs verifies all that leads from an epoch, which must be known from a source
+// that is trusted, to the newest one that the node tells of: one certificate for
+// each epoch (P26). each, if not nil, sees them as they come. Errors wrap
+// scope.ErrProof where what the node says does not hold.
+func (c *Client) FollowEpochs(ctx context.Context, e *scope.Epoch, each func(*scope.Epoch)) (*scope.Epoch, error) {
+	for {
+		resp, err := read(ctx, c, func(n aweighv1connect.NodeClient) call[aweighv1.HandoversRequest, aweighv1.HandoversResponse] {
+			return n.Handovers
+		}, &aweighv1.HandoversRequest{After: uint64(e.Start)})
+		if err != nil {
+			return nil, err
+		}
+		for _, raw := range resp.Handovers {
+			var h scope.Handover
+			if err := canon.Decode(raw, &h); err != nil {
+				return nil, fmt.Errorf("%w: the handover of epoch %d: %w", scope.ErrProof, e.Number, err)
+			}
+			next, err := e.Follow(h)
+			if err != nil {
+				return nil, fmt.Errorf("%w: the handover of epoch %d: %w", scope.ErrProof, e.Number, err)
+			}
+			if e = next; each != nil {
+				each(e)
+			}
+		}
+		if !resp.More || len(resp.Handovers) == 0 {
+			return e, nil
+		}
+	}
+}
+
+// Govern proposes or approves a decision with the anchor's key of a node, which
+// must run on this machine. A Once that is missing, or incomplete, is filled in.
+func (c *Client) Govern(ctx context.Context, d scope.Decision, once *aweighv1.Once) (*aweighv1.GovernResponse, error) {
+	req := &aweighv1.GovernRequest{Decision: canon.Encode(d), Once: NewOnce(once)}
+	return write(ctx, c, func(n aweighv1connect.NodeClient) call[aweighv1.GovernRequest, aweighv1.GovernResponse] {
+		return n.Govern
+	}, req, req.Once)
+}
+
+// Apply asks the anchors to admit a node, which must run on this machine. A Once
+// that is missing, or incomplete, is filled in.
+func (c *Client) Apply(ctx context.Context, req *aweighv1.ApplyRequest) (*aweighv1.GovernResponse, error) {
+	req.Once = NewOnce(req.Once)
+	return write(ctx, c, func(n aweighv1connect.NodeClient) call[aweighv1.ApplyRequest, aweighv1.GovernResponse] {
+		return n.Apply
+	}, req, req.Once)
+}

@@ -1,0 +1,189 @@
+package main
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
+	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/internal/policytext"
+	"github.com/aweigh/aweigh/internal/show"
+	"github.com/aweigh/aweigh/scope"
+)
+
+func (a *app) policy() *cobra.Command {
+	c := &cobra.Command{
+		Use: "policy", Short: "Show and change the rules of a scope", Args: cobra.NoArgs,
+		Long: "The policy says what a decision takes, how trust is earned and what it weighs. A change\n" +
+			"is carried once anchors whose weight finalizes have approved the same one, and takes\n" +
+			"effect with the next epoch.",
+		Example: "  aweigh policy show >policy.yaml     # edit it, then\n  aweigh policy diff policy.yaml\n" +
+			"  aweigh policy set policy.yaml -m \"slower epochs\"\n  aweigh policy approve 3f1a09cc      # at other anchors",
+	}
+	return a.under(c, a.policyShow(), a.policyDiff(), a.policySet(), a.policyApprove())
+}
+
+func (a *app) policyShow() *cobra.Command {
+	c := &cobra.Command{
+		Use: "show", Short: "Write the policy in force as YAML that explains itself", Args: cobra.NoArgs,
+	}
+	return a.asking(c, func(ctx context.Context, s *session, _ []string) error {
+		ctx, cancel := s.limited(ctx)
+		defer cancel()
+		r, p, err := s.policy(ctx)
+		if err != nil {
+			return err
+		}
+		if s.Format == show.JSON {
+			return s.Printer.JSON(struct {
+				Policy string            `json:"policy"`
+				Mode   string            `json:"mode"`
+				Epoch  uint64            `json:"epoch"`
+				Fields map[string]string `json:"fields"`
+			}{p.Hash().String(), p.Rules.Mode.String(), r.Header.GetEpoch(), policytext.Fields(p)})
+		}
+		_, err = fmt.Fprint(a.out, policytext.Write(p, fmt.Sprintf("Policy %s of scope %s, mode %s, in force in epoch %d.\n"+
+			"Change what you want, leave out what stays, and propose it with: aweigh policy set FILE",
+			p.Hash().Short(), hex.EncodeToString(r.Header.GetScope()[:4]), p.Rules.Mode, r.Header.GetEpoch())))
+		return err
+	})
+}
+
+// policy is what is in force.
+func (s *session) policy(ctx context.Context) (r *aweighv1.TrustResponse, p scope.Policy, err error) {
+	if r, err = s.Client.Trust(ctx); err == nil {
+		err = canon.Decode(r.Policy, &p)
+	}
+	return r, p, err
+}
+
+func (a *app) policyDiff() *cobra.Command {
+	c := &cobra.Command{
+		Use: "diff FILE|DECISION", Short: "Show what a policy would change, and what would follow", Args: cobra.ExactArgs(1),
+		Long: "Compares a FILE, or an open DECISION (its ID or the start of it), with the policy in\n" +
+			"force: what changes, what the anchors would weigh if the epoch ended now, and how few\n" +
+			"of them could then do harm.",
+	}
+	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
+		ctx, cancel := s.limited(ctx)
+		defer cancel()
+		r, old, err := s.policy(ctx)
+		if err != nil {
+			return err
+		}
+		p, err := policyFrom(args[0], old)
+		if errors.Is(err, fs.ErrNotExist) {
+			x, namedErr := proposalNamed(r, "policy", args[0])
+			if namedErr != nil {
+				return errors.Join(err, namedErr)
+			}
+			p, err = policyOf(x)
+		}
+		if err != nil {
+			return err
+		}
+		after, err := s.Client.TrustUnder(ctx, p)
+		if err != nil {
+			return err
+		}
+		return s.Printer.PolicyDiff(policytext.Diff(old, p), r, after)
+	})
+}
+
+// policyFrom reads a file of what shall change.
+func policyFrom(file string, old scope.Policy) (p scope.Policy, err error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return p, err
+	}
+	if p, err = policytext.Read(text, old); err != nil {
+		return p, fmt.Errorf("%s: %w", file, err)
+	}
+	if err = p.Check(); err != nil {
+		err = fmt.Errorf("%w: %s: %w", policytext.ErrSyntax, file, err)
+	}
+	return p, err
+}
+
+func policyOf(x *aweighv1.Proposal) (p scope.Policy, err error) {
+	var d scope.Decision
+	if err := canon.Decode(x.Decision, &d); err != nil || d.Policy == nil {
+		return p, fmt.Errorf("the node sent no policy: %w", err)
+	}
+	return *d.Policy, nil
+}
+
+func (a *app) policySet() *cobra.Command {
+	c := &cobra.Command{
+		Use: "set FILE", Short: "Propose or approve a policy", Args: cobra.ExactArgs(1),
+		Long: "Proposes, with the key of the anchor that answers, the policy of a FILE as \"aweigh\n" +
+			"policy show\" writes it, or approves it if it is proposed already. It says what would\n" +
+			"follow; \"aweigh policy diff\" says the same and proposes nothing.",
+	}
+	once := onceFlags(c)
+	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
+		ctx, cancel := s.limited(ctx)
+		defer cancel()
+		r, old, err := s.policy(ctx)
+		if err != nil {
+			return err
+		}
+		p, err := policyFrom(args[0], old)
+		if err != nil {
+			return err
+		}
+		return a.setPolicy(ctx, s, r, old, p, once)
+	})
+}
+
+func (a *app) policyApprove() *cobra.Command {
+	c := &cobra.Command{
+		Use: "approve DECISION", Short: "Approve a policy that others proposed", Args: cobra.ExactArgs(1),
+		Long: "Approves, with the key of the anchor that answers, an open decision on the policy:\n" +
+			"its ID or the start of it, as \"aweigh anchor ls\" shows it.",
+	}
+	once := onceFlags(c)
+	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
+		ctx, cancel := s.limited(ctx)
+		defer cancel()
+		r, old, err := s.policy(ctx)
+		if err != nil {
+			return err
+		}
+		x, err := proposalNamed(r, "policy", args[0])
+		if err != nil {
+			return err
+		}
+		p, err := policyOf(x)
+		if err != nil {
+			return err
+		}
+		return a.setPolicy(ctx, s, r, old, p, once)
+	})
+}
+
+// setPolicy says what a policy would change and proposes it.
+func (a *app) setPolicy(ctx context.Context, s *session, r *aweighv1.TrustResponse, old, p scope.Policy, once func() (*aweighv1.Once, error)) error {
+	diff := policytext.Diff(old, p)
+	if len(diff) == 0 {
+		return fmt.Errorf("%w: this is the policy in force; there is nothing to decide", errUsage)
+	}
+	after, err := s.Client.TrustUnder(ctx, p)
+	if err != nil {
+		return err
+	}
+	if s.Format == show.Table {
+		if err := s.Printer.PolicyDiff(diff, r, after); err != nil {
+			return err
+		}
+		fmt.Fprintln(a.out)
+	}
+	d := scope.Decision{Kind: scope.SetPolicy, Policy: &p}
+	return s.govern(ctx, r, d, once, "next: at other anchors:  aweigh policy approve "+d.ID().Short())
+}

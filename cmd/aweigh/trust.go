@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
+	"github.com/aweigh/aweigh/client"
+)
+
+// under gives a command others below it.
+func (a *app) under(c *cobra.Command, subs ...*cobra.Command) *cobra.Command {
+	for _, sub := range subs {
+		do := sub.RunE
+		sub.RunE = func(cmd *cobra.Command, args []string) error {
+			a.started = true
+			if err := checkNumbers(cmd); err != nil {
+				return err
+			}
+			return do(cmd, args)
+		}
+		c.AddCommand(sub)
+	}
+	if c.RunE == nil {
+		c.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	}
+	return c
+}
+
+// anchorHelp says how anchors are named.
+const anchorHelp = "NAME is an anchor's name, its ID, or the start of its ID."
+
+func (a *app) trust() *cobra.Command {
+	c := &cobra.Command{
+		Use: "trust", Short: "Show how the anchors stand, and why", Args: cobra.NoArgs,
+		Long: "Shows every anchor's score (parts per million), what it weighs, how the score changed\n" +
+			"from the last epoch's start to this one's, and what it would weigh if the epoch ended\n" +
+			"now. A * marks the anchor of the node that answers.",
+		Example: "  aweigh trust\n  aweigh trust explain oslo\n  aweigh trust verify\n  aweigh trust replay --data-dir ./backup",
+	}
+	a.asking(c, func(ctx context.Context, s *session, _ []string) error {
+		ctx, cancel := s.limited(ctx)
+		defer cancel()
+		r, err := s.Client.Trust(ctx)
+		if err != nil {
+			return err
+		}
+		return s.Printer.Trust(r)
+	})
+	return a.under(c, a.trustExplain())
+}
+
+func (a *app) trustExplain() *cobra.Command {
+	c := &cobra.Command{
+		Use: "explain NAME", Short: "List what moved an anchor's trust", Args: cobra.ExactArgs(1),
+		Long: "Lists every change of an anchor's score, newest first: the block that carries the\n" +
+			"evidence, and the arithmetic. " + anchorHelp,
+		Example: "  aweigh trust explain oslo\n  aweigh trust explain 4bf5122f -o json",
+	}
+	limit := c.Flags().Int64("limit", 100, "at most so many changes")
+	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
+		ctx, cancel := s.limited(ctx)
+		defer cancel()
+		r, err := s.Client.Trust(ctx)
+		if err != nil {
+			return err
+		}
+		who, err := anchorNamed(r, args[0])
+		if err != nil {
+			return err
+		}
+		x, err := s.Client.Explain(ctx, &aweighv1.ExplainRequest{Anchor: who.Id, Limit: *limit})
+		if err != nil {
+			return err
+		}
+		return s.Printer.Explain(who, x)
+	})
+}
+
+// anchorNamed finds the anchor that people mean by a name, an ID, or the start of one.
+func anchorNamed(r *aweighv1.TrustResponse, text string) (*aweighv1.Standing, error) {
+	var found []*aweighv1.Standing
+	for _, x := range r.Anchors {
+		if x.Name == text || hex.EncodeToString(x.Id) == strings.ToLower(text) {
+			found = append(found, x)
+		}
+	}
+	if len(found) == 0 && len(text) >= 4 {
+		for _, x := range r.Anchors {
+			if strings.HasPrefix(hex.EncodeToString(x.Id), strings.ToLower(text)) {
+				found = append(found, x)
+			}
+		}
+	}
+	switch len(found) {
+	case 1:
+		return found[0], nil
+	case 0:
+		return nil, fmt.Errorf("%w: no anchor is called %q; \"aweigh anchor ls\" lists them", client.ErrNotFound, text)
+	}
+	return nil, fmt.Errorf("%w: %d anchors are called %q; give the ID of one, as \"aweigh anchor ls\" shows it", errUsage, len(found), text)
+}

@@ -1,0 +1,88 @@
+// Package ballotdir exchanges ballots through a directory, as on a stick that
+// is carried between machines: one side writes what it has, the other reads it.
+// Both may be done again at any time, and by any number of sides at once.
+package ballotdir
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/aweigh/aweigh/votes"
+	"github.com/aweigh/aweigh/votes/box"
+)
+
+// FileSize is a good size for the files of box.Box.Export, in bytes: a damaged
+// spot on the stick costs no more than one of them.
+const FileSize = 4 << 20
+
+// Write puts a file into the directory, which is made if need be. A file that
+// is there keeps its place: its name says what is in it. When Write returns, the
+// file is on the medium, whole or not at all.
+func Write(dir string, f box.File) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("ballotdir: %w", err)
+	}
+	name := filepath.Join(dir, f.Name)
+	if info, err := os.Stat(name); err == nil && info.Size() == int64(len(f.Data)) {
+		return nil
+	}
+	temp, err := os.CreateTemp(dir, "."+f.Name+".*")
+	if err != nil {
+		return fmt.Errorf("ballotdir: %w", err)
+	}
+	_, err = temp.Write(f.Data)
+	err = errors.Join(err, temp.Chmod(0o644), temp.Sync(), temp.Close())
+	if err == nil {
+		err = os.Rename(temp.Name(), name)
+	}
+	if err != nil {
+		os.Remove(temp.Name())
+		return fmt.Errorf("ballotdir: %s: %w; nothing was left there, run the same again", name, err)
+	}
+	return syncDir(dir)
+}
+
+// syncDir makes a rename last. Some file systems cannot, and need not.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return fmt.Errorf("ballotdir: %w", err)
+	}
+	defer d.Close()
+	if err := d.Sync(); err != nil && !errors.Is(err, errors.ErrUnsupported) && !errors.Is(err, fs.ErrInvalid) {
+		return fmt.Errorf("ballotdir: %w", err)
+	}
+	return nil
+}
+
+// Files are the names of the files with ballots in a directory, in order.
+func Files(dir string) (names []string, err error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("ballotdir: %w", err)
+	}
+	for _, e := range entries {
+		if !e.IsDir() && strings.HasSuffix(e.Name(), box.FileSuffix) && !strings.HasPrefix(e.Name(), ".") {
+			names = append(names, e.Name())
+		}
+	}
+	return names, nil
+}
+
+// Import gives the ballots of one file of a directory to take; see box.Import.
+func Import(dir, name string, take func(votes.MotionBallot) (box.Outcome, error)) (box.Imported, error) {
+	f, err := os.Open(filepath.Join(dir, name))
+	if err != nil {
+		return box.Imported{}, fmt.Errorf("ballotdir: %w", err)
+	}
+	defer f.Close()
+	done, err := box.Import(box.ReadFile(name, f, votes.BundleLimits{}), take)
+	if err != nil {
+		err = fmt.Errorf("%s: %w", name, err)
+	}
+	return done, err
+}

@@ -1,0 +1,145 @@
+package policytext
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aweigh/aweigh/quorum"
+	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/trust"
+)
+
+// field is one number of a policy.
+type field struct {
+	name  string // section.key
+	about string
+	show  func(*scope.Policy) string
+	read  func(*scope.Policy, string) error
+}
+
+// sections say what their fields are about.
+var sections = map[string]string{
+	"quorum": "Certificates: the share of the whole weight that must be exceeded, and how many\nanchors it takes at least, however heavy they are. Two certificates that contradict\n" +
+		"each other must share more weight than may lie (P3 in docs/protocol.md).",
+	"epoch":  "When an epoch ends: roster, weights and policy stay as they are within one.",
+	"trust":  "How scores (parts per million, 1000000 is full trust) move in an epoch, and what they weigh.",
+	"limits": "What the scope takes.",
+}
+
+var fields = []field{
+	share("quorum.notarize", "to extend the chain", func(p *scope.Policy) *quorum.Rule { return &p.Rules.Notarize }),
+	share("quorum.finalize", "to make a block final, and to carry a decision", func(p *scope.Policy) *quorum.Rule { return &p.Rules.Finalize }),
+	share("quorum.nullify", "to give up a view whose leader is silent", func(p *scope.Policy) *quorum.Rule { return &p.Rules.Nullify }),
+	number("quorum.notarize_anchors", "anchors at least; 0: weight alone decides", func(p *scope.Policy) *uint32 { return &p.Rules.Notarize.MinAnchors }),
+	number("quorum.finalize_anchors", "likewise", func(p *scope.Policy) *uint32 { return &p.Rules.Finalize.MinAnchors }),
+	number("quorum.nullify_anchors", "likewise", func(p *scope.Policy) *uint32 { return &p.Rules.Nullify.MinAnchors }),
+
+	number("epoch.blocks", "after so many blocks", func(p *scope.Policy) *uint64 { return &p.EpochBlocks }),
+	duration("epoch.time", "or after so long, if it holds a block; 0s: the clock ends none", func(p *scope.Policy) *time.Duration { return &p.EpochTime }),
+
+	number("trust.floor", "weight of score 0, before caps", func(p *scope.Policy) *uint64 { return &p.Trust.Floor }),
+	number("trust.ceiling", "weight of full trust, before caps", func(p *scope.Policy) *uint64 { return &p.Trust.Ceiling }),
+	number("trust.initial", "score of a new anchor, and the most with which one returns", func(p *scope.Policy) *trust.Score { return &p.Trust.Initial }),
+	number("trust.gain", "gained for an epoch of full participation", func(p *scope.Policy) *trust.Score { return &p.Trust.Gain }),
+	number("trust.decay", "every epoch, one part in so many of the score is lost", func(p *scope.Policy) *uint32 { return &p.Trust.Decay }),
+	number("trust.absence", "for an epoch of absence, one part in so many of the score", func(p *scope.Policy) *uint32 { return &p.Trust.Absence }),
+	number("trust.rest", "decay and absence bring no score below this", func(p *scope.Policy) *trust.Score { return &p.Trust.Rest }),
+	number("trust.lead", "most that is gained in an epoch by leading well", func(p *scope.Policy) *trust.Score { return &p.Trust.Lead }),
+	number("trust.idle", "most that is lost in an epoch by views led that gave nothing", func(p *scope.Policy) *trust.Score { return &p.Trust.Idle }),
+	number("trust.whole", "blocks that make a whole epoch; fewer earn and cost less in proportion", func(p *scope.Policy) *uint32 { return &p.Trust.Whole }),
+	ratio("trust.share", "most of the whole weight that one anchor holds, below 1/3; auto: by the number of anchors", func(p *scope.Policy) *trust.Ratio { return &p.Trust.Share }),
+	ratio("trust.sponsored", "most that the anchors of one sponsor hold together, below 1/3", func(p *scope.Policy) *trust.Ratio { return &p.Trust.Sponsored }),
+	ratio("trust.churn", "most by which all weights together change in an epoch", func(p *scope.Policy) *trust.Ratio { return &p.Trust.Churn }),
+	number("trust.probation", "epochs in which a new anchor votes and weighs 0", func(p *scope.Policy) *uint32 { return &p.Trust.Probation }),
+	number("trust.surety", "a sponsor loses one part in so many of its score when one it brought in lies", func(p *scope.Policy) *uint32 { return &p.Trust.Surety }),
+	number("trust.surety_epochs", "for so many epochs after the admission", func(p *scope.Policy) *uint32 { return &p.Trust.SuretyEpochs }),
+
+	number("limits.anchors", "in a roster, at most", func(p *scope.Policy) *int { return &p.Limits.Anchors }),
+}
+
+func find(name string) *field {
+	for i := range fields {
+		if fields[i].name == name {
+			return &fields[i]
+		}
+	}
+	return nil
+}
+
+// number is a field with a whole number of at least 0.
+func number[N int | uint32 | uint64 | trust.Score](name, about string, in func(*scope.Policy) *N) field {
+	return field{
+		name: name, about: about,
+		show: func(p *scope.Policy) string { return fmt.Sprint(*in(p)) },
+		read: func(p *scope.Policy, text string) error {
+			n, err := strconv.ParseUint(text, 10, 31)
+			if err != nil {
+				return fmt.Errorf("%q is not a whole number from 0 to %d", text, 1<<31-1)
+			}
+			*in(p) = N(n)
+			return nil
+		},
+	}
+}
+
+func duration(name, about string, in func(*scope.Policy) *time.Duration) field {
+	return field{
+		name: name, about: about,
+		show: func(p *scope.Policy) string { return in(p).String() },
+		read: func(p *scope.Policy, text string) (err error) {
+			*in(p), err = time.ParseDuration(text)
+			return err
+		},
+	}
+}
+
+// part reads a part of a whole, like 2/3.
+func part(text string) (num, den uint32, err error) {
+	above, below, ok := strings.Cut(text, "/")
+	n, err1 := strconv.ParseUint(strings.TrimSpace(above), 10, 32)
+	d, err2 := strconv.ParseUint(strings.TrimSpace(below), 10, 32)
+	if !ok || err1 != nil || err2 != nil || d == 0 {
+		return 0, 0, fmt.Errorf("%q is not a part of a whole, like 2/3", text)
+	}
+	return uint32(n), uint32(d), nil
+}
+
+func share(name, about string, in func(*scope.Policy) *quorum.Rule) field {
+	return field{
+		name: name, about: "more than this, " + about,
+		show: func(p *scope.Policy) string { return fmt.Sprintf("%d/%d", in(p).Num, in(p).Den) },
+		read: func(p *scope.Policy, text string) error {
+			n, d, err := part(text)
+			if err == nil {
+				in(p).Num, in(p).Den = uint64(n), uint64(d)
+			}
+			return err
+		},
+	}
+}
+
+// ratio is a field of package trust, of which 0/0 is "auto".
+func ratio(name, about string, in func(*scope.Policy) *trust.Ratio) field {
+	return field{
+		name: name, about: about,
+		show: func(p *scope.Policy) string {
+			if *in(p) == (trust.Ratio{}) {
+				return "auto"
+			}
+			return in(p).String()
+		},
+		read: func(p *scope.Policy, text string) error {
+			if text == "auto" {
+				*in(p) = trust.Ratio{}
+				return nil
+			}
+			n, d, err := part(text)
+			if err == nil {
+				*in(p) = trust.Ratio{Num: n, Den: d}
+			}
+			return err
+		},
+	}
+}

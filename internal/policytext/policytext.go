@@ -1,0 +1,114 @@
+// Package policytext writes a scope's policy as YAML that explains itself, and
+// reads it back. What a text leaves out stays as it was.
+package policytext
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/aweigh/aweigh/scope"
+)
+
+// ErrSyntax is wrapped by errors about text that is no policy.
+var ErrSyntax = errors.New("policytext: not a policy")
+
+// Write is a policy as YAML; head is a comment to begin with, of one line or more.
+func Write(p scope.Policy, head string) string {
+	var b strings.Builder
+	for line := range strings.SplitSeq(head, "\n") {
+		fmt.Fprintf(&b, "# %s\n", line)
+	}
+	section := ""
+	for _, f := range fields {
+		name, key, _ := strings.Cut(f.name, ".")
+		if name != section {
+			section = name
+			fmt.Fprintf(&b, "\n# %s\n%s:\n", strings.ReplaceAll(sections[name], "\n", "\n# "), name)
+		}
+		fmt.Fprintf(&b, "  %-28s # %s\n", key+": "+f.show(&p), f.about)
+	}
+	return b.String()
+}
+
+// Read is a policy with what the text changes. Errors wrap ErrSyntax and name the
+// line; whether a scope can have the policy is for scope.Policy.Check to say.
+func Read(text []byte, base scope.Policy) (scope.Policy, error) {
+	var root yaml.Node
+	if err := yaml.Unmarshal(text, &root); err != nil {
+		return base, fmt.Errorf("%w: %w", ErrSyntax, err)
+	}
+	if len(root.Content) == 0 {
+		return base, nil
+	}
+	p := base
+	err := pairs(root.Content[0], "a policy", func(name string, at, value *yaml.Node) error {
+		if sections[name] == "" {
+			return fmt.Errorf("%w: line %d: unknown section %q", ErrSyntax, at.Line, name)
+		}
+		return pairs(value, name, func(key string, at, value *yaml.Node) error {
+			f := find(name + "." + key)
+			if f == nil {
+				return fmt.Errorf("%w: line %d: %s has no field %q", ErrSyntax, at.Line, name, key)
+			}
+			if value.Kind != yaml.ScalarNode {
+				return fmt.Errorf("%w: line %d: %s is one value, like %s", ErrSyntax, value.Line, key, f.show(&base))
+			}
+			if err := f.read(&p, value.Value); err != nil {
+				return fmt.Errorf("%w: line %d: %s: %w", ErrSyntax, value.Line, key, err)
+			}
+			return nil
+		})
+	})
+	return p, err
+}
+
+// pairs visits the fields of a mapping, each of which may stand there once.
+func pairs(n *yaml.Node, what string, visit func(key string, at, value *yaml.Node) error) error {
+	if n.Kind == yaml.ScalarNode && n.Tag == "!!null" {
+		return nil
+	}
+	if n.Kind != yaml.MappingNode {
+		return fmt.Errorf("%w: line %d: %s is made of fields, key: value", ErrSyntax, n.Line, what)
+	}
+	seen := make(map[string]bool)
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key := n.Content[i]
+		if seen[key.Value] {
+			return fmt.Errorf("%w: line %d: %s stands twice", ErrSyntax, key.Line, key.Value)
+		}
+		seen[key.Value] = true
+		if err := visit(key.Value, key, n.Content[i+1]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Change is a field that differs.
+type Change struct {
+	Field    string
+	From, To string
+	About    string
+}
+
+// Diff lists what differs between two policies, as far as they can be written.
+func Diff(from, to scope.Policy) (all []Change) {
+	for _, f := range fields {
+		if a, b := f.show(&from), f.show(&to); a != b {
+			all = append(all, Change{f.name, a, b, f.about})
+		}
+	}
+	return all
+}
+
+// Fields are a policy's fields as Write has them, by their names.
+func Fields(p scope.Policy) map[string]string {
+	out := make(map[string]string, len(fields))
+	for _, f := range fields {
+		out[f.name] = f.show(&p)
+	}
+	return out
+}

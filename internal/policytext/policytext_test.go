@@ -1,0 +1,83 @@
+package policytext_test
+
+import (
+	"errors"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aweigh/aweigh/internal/policytext"
+	"github.com/aweigh/aweigh/quorum"
+	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/trust"
+)
+
+// other is a policy that differs from the default in every field that can be written.
+func other() scope.Policy {
+	p := scope.DefaultPolicy(quorum.BFT)
+	p.Rules.Notarize = quorum.Rule{Num: 3, Den: 4, MinAnchors: 1}
+	p.Rules.Finalize = quorum.Rule{Num: 9, Den: 10, MinAnchors: 2}
+	p.Rules.Nullify = quorum.Rule{Num: 4, Den: 5, MinAnchors: 3}
+	p.EpochBlocks, p.EpochTime = 17, 90*time.Second
+	p.Trust = trust.Params{
+		Floor: 1, Ceiling: 2, Initial: 3, Gain: 400_000, Decay: 5, Absence: 6, Rest: 7, Lead: 8, Idle: 9, Whole: 10,
+		Share: trust.Ratio{Num: 1, Den: 7}, Sponsored: trust.Ratio{Num: 1, Den: 8}, Churn: trust.Ratio{Num: 1, Den: 9},
+		Probation: 11, Surety: 12, SuretyEpochs: 13,
+	}
+	p.Limits.Anchors = 99
+	return p
+}
+
+// TestWhatIsWrittenIsReadBack: every field of the text counts, whatever the policy
+// was before, and nothing of it is left out.
+func TestWhatIsWrittenIsReadBack(t *testing.T) {
+	base := scope.DefaultPolicy(quorum.BFT)
+	text := policytext.Write(other(), "a\nb")
+	got, err := policytext.Read([]byte(text), base)
+	if err != nil || !reflect.DeepEqual(got, other()) {
+		t.Errorf("%v\n%+v\nwant\n%+v", err, got, other())
+	}
+	if diff := policytext.Diff(base, other()); len(diff) != len(regexp.MustCompile("(?m)^  [a-z_]+: ").FindAllString(text, -1)) {
+		t.Errorf("%d fields differ of\n%s", len(diff), text)
+	}
+	// A type that gains a field must gain a line here, or is changed without a word.
+	for _, v := range []struct {
+		of   any
+		want int
+	}{{trust.Params{}, 17}, {quorum.Rules{}, 5}, {quorum.Rule{}, 4}, {scope.Policy{}, 6}} {
+		if n := reflect.TypeOf(v.of).NumField(); n != v.want {
+			t.Errorf("%T has %d fields, and package policytext knows %d", v.of, n, v.want)
+		}
+	}
+}
+
+func TestWhatIsLeftOutStays(t *testing.T) {
+	for _, text := range []string{"", "# nothing\n", "trust:\n", "epoch: {blocks: 17}\n"} {
+		got, err := policytext.Read([]byte(text), other())
+		if err != nil || !reflect.DeepEqual(got, other()) {
+			t.Errorf("%q changes the policy: %v", text, err)
+		}
+	}
+}
+
+func TestMistakesAreNamed(t *testing.T) {
+	for text, want := range map[string]string{
+		"trust:\n  flor: 1\n":              `line 2: trust has no field "flor"`,
+		"trus:\n  floor: 1\n":              `line 1: unknown section "trus"`,
+		"trust:\n  floor: -1\n":            `line 2: floor: "-1" is not a whole number`,
+		"quorum:\n  notarize: 0.66\n":      `line 2: notarize: "0.66" is not a part of a whole`,
+		"quorum:\n  notarize: 2/0\n":       `not a part of a whole`,
+		"epoch:\n  time: 5\n":              `line 2: time: `,
+		"epoch:\n  blocks: [1]\n":          `line 2: blocks is one value`,
+		"epoch:\n  blocks: 1\n  blocks: 2": `stands twice`,
+		"- 1\n":                            `made of fields`,
+		"a: b: c":                          `not a policy`,
+	} {
+		_, err := policytext.Read([]byte(text), other())
+		if !errors.Is(err, policytext.ErrSyntax) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+}

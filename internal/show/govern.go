@@ -1,0 +1,153 @@
+package show
+
+import (
+	"encoding/hex"
+	"fmt"
+	"strings"
+
+	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
+)
+
+type proposalJSON struct {
+	ID          string   `json:"id"`
+	Kind        string   `json:"kind"`
+	Subject     string   `json:"subject,omitempty"`
+	Name        string   `json:"name,omitempty"`
+	Sponsor     string   `json:"sponsor,omitempty"`
+	Sponsored   bool     `json:"sponsored"` // the sponsor approved, or none is needed
+	Approvals   []string `json:"approvals"`
+	Weight      uint64   `json:"weight"`
+	Needed      uint64   `json:"needed"`
+	Heads       uint32   `json:"heads"`
+	HeadsNeeded uint32   `json:"heads_needed"`
+	OpenedNs    int64    `json:"opened_ns"`
+	LapsesNs    int64    `json:"lapses_ns"`
+	Carried     uint64   `json:"carried,omitempty"` // block
+	State       string   `json:"state"`             // in words
+}
+
+func proposalJSONOf(x *aweighv1.Proposal, names map[string]string) proposalJSON {
+	out := proposalJSON{
+		ID: hex.EncodeToString(x.Id), Kind: x.Kind, Subject: hex.EncodeToString(x.Subject), Name: x.Name,
+		Sponsor: hex.EncodeToString(x.Sponsor), Sponsored: x.Sponsored, Approvals: []string{}, Weight: x.Weight, Needed: x.Needed,
+		Heads: x.Heads, HeadsNeeded: x.HeadsNeeded, OpenedNs: x.OpenedNs, LapsesNs: x.LapsesNs, Carried: x.Carried,
+		State: Missing(x, names),
+	}
+	for _, a := range x.Approvals {
+		out.Approvals = append(out.Approvals, hex.EncodeToString(a))
+	}
+	return out
+}
+
+// Missing says what a decision still takes.
+func Missing(x *aweighv1.Proposal, names map[string]string) string {
+	if x.Carried > 0 {
+		return fmt.Sprintf("carried in block %d, takes effect with the next epoch", x.Carried)
+	}
+	var words []string
+	if x.Weight < x.Needed {
+		words = append(words, fmt.Sprintf("weight %d more", x.Needed-x.Weight))
+	}
+	if x.Heads < x.HeadsNeeded {
+		words = append(words, fmt.Sprintf("%d anchors more", x.HeadsNeeded-x.Heads))
+	}
+	if !x.Sponsored {
+		words = append(words, "the sponsor "+nameOf(names, x.Sponsor))
+	}
+	return "needs the approval of " + strings.Join(words, ", and of ")
+}
+
+func nameOf(names map[string]string, id []byte) string {
+	if n := names[string(id)]; n != "" {
+		return n
+	}
+	return short(id)
+}
+
+// about is what a decision changes, for people.
+func about(x *aweighv1.Proposal, names map[string]string) string {
+	if x.Kind == "policy" {
+		return "set another policy"
+	}
+	s := x.Kind + " " + nameOf(names, x.Subject)
+	if len(x.Sponsor) > 0 {
+		s += ", sponsor " + nameOf(names, x.Sponsor)
+	}
+	return s
+}
+
+// Anchors writes the roster, and the decisions that are open.
+func (p Printer) Anchors(r *aweighv1.TrustResponse) error {
+	names := namesOf(r)
+	if p.Format == JSON {
+		return p.JSON(trustOf(r, names))
+	}
+	rows := [][]string{{"ANCHOR", "ID", "STANDING", "WEIGHT", "PEER"}}
+	for _, a := range r.Anchors {
+		name := a.Name
+		if a.Self {
+			name += " *"
+		}
+		rows = append(rows, []string{name, short(a.Id), standing(a), fmt.Sprint(a.Weight), a.Peer})
+	}
+	if err := p.table(rows...); err != nil {
+		return err
+	}
+	if len(r.Proposals) == 0 {
+		_, err := fmt.Fprintln(p.Out, "\nno decisions are open")
+		return err
+	}
+	fmt.Fprintln(p.Out)
+	rows = [][]string{{"DECISION", "ABOUT", "APPROVED BY", "WEIGHT", "STATE", "LAPSES"}}
+	for _, x := range r.Proposals {
+		by := "nobody"
+		if len(x.Approvals) > 0 {
+			who := make([]string, len(x.Approvals))
+			for i, a := range x.Approvals {
+				who[i] = nameOf(names, a)
+			}
+			by = strings.Join(who, ", ")
+		}
+		lapses := instant(x.LapsesNs)
+		if x.Carried > 0 {
+			lapses = "-"
+		}
+		rows = append(rows, []string{short(x.Id), about(x, names), by, fmt.Sprintf("%d of %d", x.Weight, x.Needed), Missing(x, names), lapses})
+	}
+	return p.table(rows...)
+}
+
+// Governed writes what became of a decision; next says what must happen now, if
+// it is not carried. r may be nil if the names are not known.
+func (p Printer) Governed(g *aweighv1.GovernResponse, r *aweighv1.TrustResponse, next string) error {
+	names := make(map[string]string)
+	if r != nil {
+		names = namesOf(r)
+	}
+	if x := g.Proposal; x != nil && x.Name != "" {
+		names[string(x.Subject)] = x.Name
+	}
+	if p.Format == JSON {
+		out := struct {
+			Header   header        `json:"header"`
+			Decision string        `json:"decision"`
+			Kind     string        `json:"kind"`
+			Proposal *proposalJSON `json:"proposal,omitempty"` // missing if it is in effect
+		}{headerJSON(g.Header), hex.EncodeToString(g.Id), g.Kind, nil}
+		if g.Proposal != nil {
+			x := proposalJSONOf(g.Proposal, names)
+			out.Proposal = &x
+		}
+		return p.JSON(out)
+	}
+	fmt.Fprintf(p.Out, "OK  decision %s (%s), final in block %d\n", short(g.Id), g.Kind, g.Header.GetHeight())
+	if g.Proposal == nil {
+		_, err := fmt.Fprintln(p.Out, "it is carried, and in effect")
+		return err
+	}
+	fmt.Fprintf(p.Out, "%s: %s\n", Line(about(g.Proposal, names)), Line(Missing(g.Proposal, names)))
+	if g.Proposal.Carried == 0 && next != "" {
+		fmt.Fprintln(p.Out, next)
+	}
+	return nil
+}

@@ -1,0 +1,232 @@
+package show
+
+import (
+	"encoding/hex"
+	"fmt"
+	"strings"
+
+	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
+	"github.com/aweigh/aweigh/votes"
+)
+
+type standingJSON struct {
+	ID         string `json:"id"`
+	Name       string `json:"name"`
+	Peer       string `json:"peer,omitempty"`
+	Standing   string `json:"standing"`
+	Score      uint32 `json:"score"`
+	Trend      *int64 `json:"trend,omitempty"` // of the score, this epoch's start against the last one's
+	Weight     uint64 `json:"weight"`
+	WeighsFrom uint64 `json:"weighs_from,omitempty"` // epoch
+	Sponsor    string `json:"sponsor,omitempty"`
+	Since      uint64 `json:"since,omitempty"` // epoch of the admission
+	Self       bool   `json:"self"`
+	NextScore  uint32 `json:"next_score"`
+	NextWeight uint64 `json:"next_weight"`
+	NextSeated bool   `json:"next_seated"`
+	Why        string `json:"why,omitempty"`
+}
+
+type trustJSON struct {
+	Header      header         `json:"header"`
+	Mode        string         `json:"mode"`
+	Age         uint64         `json:"epoch_age"` // blocks
+	EpochBlocks uint64         `json:"epoch_blocks"`
+	BeganNs     int64          `json:"began_ns"`
+	EndsNs      int64          `json:"ends_ns,omitempty"` // by the clock
+	Due         bool           `json:"due"`               // the next block ends it
+	TotalWeight uint64         `json:"total_weight"`
+	FaultBudget uint64         `json:"fault_budget"`
+	Finalize    uint64         `json:"finalize_threshold"`
+	FewestStop  uint32         `json:"fewest_stop"`
+	FewestBreak uint32         `json:"fewest_break"`
+	NextTotal   uint64         `json:"next_total"`
+	Anchors     []standingJSON `json:"anchors"`
+	Proposals   []proposalJSON `json:"proposals"`
+}
+
+// Trust writes how the anchors stand.
+func (p Printer) Trust(r *aweighv1.TrustResponse) error {
+	names := namesOf(r)
+	if p.Format == JSON {
+		return p.JSON(trustOf(r, names))
+	}
+	seats := 0
+	for _, a := range r.Anchors {
+		if a.Weight > 0 {
+			seats++
+		}
+	}
+	end := fmt.Sprintf("%d of %d blocks", r.Age, r.EpochBlocks)
+	switch {
+	case r.Due:
+		end += ", ends with the next block"
+	case r.EndsNs > 0:
+		end += ", ends by the clock at " + instant(r.EndsNs)
+	}
+	rows := [][]string{
+		{"epoch", fmt.Sprintf("%d, since %s, %s", r.Header.GetEpoch(), instant(r.BeganNs), end)},
+		{"decides", fmt.Sprintf("weight %d of %d finalizes; weight %d may lie (mode %s)", r.Finalize, r.TotalWeight, r.FaultBudget, r.Mode)},
+		{"fewest", Fewest(r.FewestStop, r.FewestBreak, seats)},
+		{"next", fmt.Sprintf("weight %d, if the epoch ended now; %d decisions open", r.NextTotal, len(r.Proposals))},
+	}
+	if err := p.table(rows...); err != nil {
+		return err
+	}
+	fmt.Fprintln(p.Out)
+	rows = [][]string{{"ANCHOR", "ID", "STANDING", "SCORE", "TREND", "WEIGHT", "SHARE", "NEXT", "SPONSOR"}}
+	for _, a := range r.Anchors {
+		name, sponsor := a.Name, "-"
+		if a.Self {
+			name += " *"
+		}
+		if len(a.Sponsor) > 0 {
+			sponsor = names[string(a.Sponsor)]
+		}
+		rows = append(rows, []string{
+			name, short(a.Id), standing(a), fmt.Sprint(a.Score), trend(a), fmt.Sprint(a.Weight),
+			share(a.Weight, r.TotalWeight), next(a), sponsor,
+		})
+	}
+	return p.table(rows...)
+}
+
+// Fewest says how few anchors could do harm.
+func Fewest(stop, breaks uint32, of int) string {
+	some := func(n uint32) string {
+		switch {
+		case int(n) > of:
+			return fmt.Sprintf("not even all %d anchors", of)
+		case n == 1:
+			return fmt.Sprintf("1 of %d anchors", of)
+		}
+		return fmt.Sprintf("%d of %d anchors", n, of)
+	}
+	return fmt.Sprintf("%s could stop this scope, %s could break it by lying together", some(stop), some(breaks))
+}
+
+func standing(a *aweighv1.Standing) string {
+	if a.Standing == "probation" {
+		return fmt.Sprintf("probation until epoch %d", a.WeighsFrom)
+	}
+	return a.Standing
+}
+
+func trend(a *aweighv1.Standing) string {
+	if a.Trend == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%+d", *a.Trend)
+}
+
+func share(weight, total uint64) string {
+	if total == 0 {
+		return "-"
+	}
+	tenths := weight * 1000 / total
+	return fmt.Sprintf("%d.%d %%", tenths/10, tenths%10)
+}
+
+func next(a *aweighv1.Standing) string {
+	if !a.NextSeated {
+		return "-"
+	}
+	return fmt.Sprint(a.NextWeight)
+}
+
+// namesOf are the anchors' names by their IDs, and those of whom decisions speak.
+func namesOf(r *aweighv1.TrustResponse) map[string]string {
+	names := make(map[string]string)
+	for _, x := range r.Proposals {
+		if x.Name != "" {
+			names[string(x.Subject)] = x.Name
+		}
+	}
+	for _, a := range r.Anchors {
+		names[string(a.Id)] = a.Name
+	}
+	return names
+}
+
+func trustOf(r *aweighv1.TrustResponse, names map[string]string) trustJSON {
+	out := trustJSON{
+		Header: headerJSON(r.Header), Mode: r.Mode, Age: r.Age, EpochBlocks: r.EpochBlocks, BeganNs: r.BeganNs, EndsNs: r.EndsNs,
+		Due: r.Due, TotalWeight: r.TotalWeight, FaultBudget: r.FaultBudget, Finalize: r.Finalize,
+		FewestStop: r.FewestStop, FewestBreak: r.FewestBreak, NextTotal: r.NextTotal,
+		Anchors: []standingJSON{}, Proposals: []proposalJSON{},
+	}
+	for _, a := range r.Anchors {
+		out.Anchors = append(out.Anchors, standingJSON{
+			ID: hex.EncodeToString(a.Id), Name: a.Name, Peer: a.Peer, Standing: a.Standing, Score: a.Score, Trend: a.Trend,
+			Weight: a.Weight, WeighsFrom: a.WeighsFrom, Sponsor: hex.EncodeToString(a.Sponsor), Since: a.Since, Self: a.Self,
+			NextScore: a.NextScore, NextWeight: a.NextWeight, NextSeated: a.NextSeated, Why: a.Why,
+		})
+	}
+	for _, x := range r.Proposals {
+		out.Proposals = append(out.Proposals, proposalJSONOf(x, names))
+	}
+	return out
+}
+
+type changeJSON struct {
+	Epoch    uint64 `json:"epoch"`
+	Height   uint64 `json:"height"`
+	Kind     string `json:"kind"`
+	Before   uint32 `json:"before"`
+	After    uint32 `json:"after"`
+	Reason   string `json:"reason"`
+	Proof    string `json:"proof,omitempty"`
+	Evidence string `json:"evidence"`
+	Fault    string `json:"fault,omitempty"` // what two ballots contradict each other
+}
+
+// Explain writes what moved an anchor's trust.
+func (p Printer) Explain(a *aweighv1.Standing, r *aweighv1.ExplainResponse) error {
+	changes := make([]changeJSON, len(r.Changes))
+	for i, c := range r.Changes {
+		changes[i] = changeJSON{
+			Epoch: c.Epoch, Height: c.Height, Kind: c.Kind, Before: c.Before, After: c.After, Reason: c.Reason,
+			Proof: hex.EncodeToString(c.Proof), Evidence: hex.EncodeToString(c.Evidence),
+		}
+		if len(c.Fault) > 0 {
+			e, err := votes.DecodeEquivocation(c.Fault)
+			if err != nil {
+				return err
+			}
+			changes[i].Fault = fmt.Sprintf("it signed %v and %v in epoch %d", e.First.Subject, e.Second.Subject, e.First.Domain.Epoch)
+		}
+	}
+	if p.Format == JSON {
+		return p.JSON(struct {
+			Header  header       `json:"header"`
+			Anchor  string       `json:"anchor"`
+			Name    string       `json:"name"`
+			Changes []changeJSON `json:"changes"`
+			More    bool         `json:"more"`
+			Oldest  uint64       `json:"oldest,omitempty"`
+		}{headerJSON(r.Header), hex.EncodeToString(a.Id), a.Name, changes, r.More, r.Oldest})
+	}
+	fmt.Fprintf(p.Out, "%s  %s, %s, score %d, weight %d\n", Line(a.Name), hex.EncodeToString(a.Id), standing(a), a.Score, a.Weight)
+	if a.Why != "" {
+		fmt.Fprintf(p.Out, "weight %d: %s\n", a.Weight, Line(a.Why))
+	}
+	fmt.Fprintln(p.Out)
+	rows := [][]string{{"EPOCH", "BLOCK", "SCORE", "BECAUSE", "EVIDENCE"}}
+	for i, c := range changes {
+		rows = append(rows, []string{
+			fmt.Sprint(c.Epoch), fmt.Sprint(c.Height), fmt.Sprintf("%d -> %d", c.Before, c.After), c.Reason, short(r.Changes[i].Evidence),
+		})
+		if c.Fault != "" {
+			rows = append(rows, []string{"", "", "", "proof " + strings.TrimSpace(c.Proof[:8]) + ": " + c.Fault, ""})
+		}
+	}
+	if err := p.table(rows...); err != nil {
+		return err
+	}
+	if r.More {
+		fmt.Fprintln(p.Out, "… and older ones; ask for more with --limit")
+	} else if r.Oldest > 0 {
+		fmt.Fprintf(p.Out, "… and older ones, which this node does not hold: it has blocks from height %d on; ask another node\n", r.Oldest)
+	}
+	return nil
+}

@@ -1,0 +1,171 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/votes"
+)
+
+var (
+	// ErrNoAnchor refuses what takes an anchor's key.
+	ErrNoAnchor = errors.New("node: this node holds no anchor key; ask at a node that is an anchor, or let this one apply with \"aweigh anchor apply\"")
+	// ErrUnseated refuses what takes a seat in the roster.
+	ErrUnseated = errors.New("node: this node's anchor key is not in the roster, so it can approve nothing; \"aweigh anchor ls\" shows what is open")
+	// ErrSeated refuses an application of one that is an anchor already.
+	ErrSeated = errors.New("node: this node is an anchor already")
+)
+
+// Pending is a decision on the agenda and what it still takes.
+type Pending struct {
+	scope.Proposed
+	ID          aweigh.Hash
+	Weight      uint64 // of those who approved, in this epoch
+	Needed      uint64
+	Heads       int // anchors with weight that approved
+	HeadsNeeded int
+	Sponsored   bool // the sponsor, if there is one, has approved
+}
+
+// pending is the agenda of a state.
+func pending(s *scope.State, e *scope.Epoch) ([]Pending, error) {
+	open, err := s.Agenda()
+	if err != nil {
+		return nil, err
+	}
+	rule := e.Policy.Rules.Finalize
+	all := make([]Pending, len(open))
+	for i, p := range open {
+		all[i] = Pending{Proposed: p, ID: p.Decision.ID(), Sponsored: true}
+		x := &all[i]
+		x.Weight, x.Heads = p.Approval(e.Roster)
+		if p.Decision.Kind != scope.Retire {
+			x.Needed, x.HeadsNeeded = rule.Threshold(e.Roster.Weights.Total()), int(rule.MinAnchors)
+		}
+		if p.Decision.Kind == scope.Admit {
+			x.Sponsored = false
+			for _, a := range p.Approvals {
+				x.Sponsored = x.Sponsored || a == p.Decision.Sponsor
+			}
+		}
+	}
+	return all, nil
+}
+
+// Decision is how a decision stands, as far as this node knows; nil if it is not
+// on the agenda: nobody proposed it, it lapsed, or it is in effect.
+func (n *Node) Decision(decision aweigh.Hash) (_ *Pending, _ scope.Head, err error) {
+	v, err := n.Read(context.Background(), false)
+	if err != nil {
+		return nil, scope.Head{}, err
+	}
+	defer func() { err = errors.Join(err, v.Close()) }()
+	e, err := v.Epoch()
+	if err != nil {
+		return nil, v.Head(), err
+	}
+	all, err := pending(v.State, e)
+	for i := range all {
+		if all[i].ID == decision {
+			return &all[i], v.Head(), err
+		}
+	}
+	return nil, v.Head(), err
+}
+
+// Govern proposes or approves a decision with this node's anchor key and waits
+// until that is final. The receipt says whether it counted; Decision says what
+// the decision still takes. Errors wrap ErrNoAnchor, ErrUnseated or
+// scope.ErrInvalid where nothing was proposed, and are otherwise those of Txn.
+func (n *Node) Govern(ctx context.Context, d scope.Decision, once Once) (Receipt, error) {
+	key := n.anchor.Load()
+	if key == nil {
+		return Receipt{}, ErrNoAnchor
+	}
+	if _, seated := n.roll.epoch().Roster.Seat(key.Public().ID()); !seated {
+		return Receipt{}, ErrUnseated
+	}
+	return n.decide(ctx, *key, d, once)
+}
+
+// decide submits a decision signed with an anchor's key.
+func (n *Node) decide(ctx context.Context, key votes.PrivateKey, d scope.Decision, once Once) (Receipt, error) {
+	once = n.filled(once)
+	b, err := scope.Sign(key, n.roll.checker().Limits, scope.Mutation{
+		Scope: n.id, Class: scope.Govern, Content: canon.Encode(d),
+		Justification: once.Justification, Nonce: once.Nonce, ValidUntil: once.ValidUntil,
+	})
+	if err != nil {
+		return Receipt{}, err
+	}
+	receipts, err := n.submit(ctx, b)
+	if err != nil {
+		return Receipt{}, err
+	}
+	return receipts[0], nil
+}
+
+// Apply asks the anchors to admit this node under a name, on a sponsor's surety,
+// and waits until the application is final. A node without an anchor key makes
+// one and keeps it: it acts from the epoch on in which it has a seat. What is
+// open already is not proposed again. It gives the decision that anchors must
+// approve.
+func (n *Node) Apply(ctx context.Context, sponsor aweigh.AnchorID, name string, once Once) (scope.Decision, Receipt, error) {
+	if name == "" {
+		name = n.Name()
+	}
+	roster := n.roll.epoch().Roster
+	key := n.anchor.Load()
+	if key != nil {
+		if _, seated := roster.Seat(key.Public().ID()); seated {
+			return scope.Decision{}, Receipt{}, ErrSeated
+		}
+	}
+	if _, seated := roster.Seat(sponsor); !seated {
+		return scope.Decision{}, Receipt{}, fmt.Errorf("%w: the sponsor %s is not in the roster", scope.ErrInvalid, sponsor.Short())
+	}
+	for _, a := range roster.Anchors {
+		if a.Name == name {
+			return scope.Decision{}, Receipt{}, fmt.Errorf("%w: an anchor is called %s already; choose another --name", scope.ErrInvalid, name)
+		}
+	}
+	if key == nil {
+		made, err := n.cfg.MakeAnchor()
+		if err != nil {
+			return scope.Decision{}, Receipt{}, err
+		}
+		key = &made
+	}
+	n.anchor.Store(key)
+	select {
+	case n.runner.events <- Keyed{Key: *key}:
+	case <-ctx.Done():
+		return scope.Decision{}, Receipt{}, ctx.Err()
+	case <-n.runner.replies.done:
+		return scope.Decision{}, Receipt{}, n.runner.replies.stopped
+	}
+	d := scope.Admission(n.id, *key, name, string(n.Peer()), sponsor)
+	if p, head, err := n.Decision(d.ID()); err != nil || p != nil {
+		return d, Receipt{Outcome: scope.Outcome{Code: scope.Applied, Revision: head.Revision}, Height: head.Height}, err
+	}
+	r, err := n.decide(ctx, *key, d, once)
+	return d, r, err
+}
+
+// Unseated is the anchor that this node holds the key of without a seat in the
+// roster, zero if there is none.
+func (n *Node) Unseated() aweigh.AnchorID {
+	key := n.anchor.Load()
+	if key == nil {
+		return aweigh.AnchorID{}
+	}
+	id := key.Public().ID()
+	if _, seated := n.roll.epoch().Roster.Seat(id); seated {
+		return aweigh.AnchorID{}
+	}
+	return id
+}

@@ -1,0 +1,205 @@
+package box
+
+import (
+	"fmt"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/must"
+	"github.com/aweigh/aweigh/kv"
+	"github.com/aweigh/aweigh/votes"
+)
+
+// A box in the store: the letter b and the scope, and below
+//
+//	m, motion, voter, choice (1 byte)  -> the ballot's encoding
+//	i, identity                        -> motion, voter, choice
+const (
+	boxSpace = 'b'
+	atBallot = 'm'
+	atIndex  = 'i'
+)
+
+// place is the motion, voter and choice of a ballot: where it is stored.
+type place [2*len(aweigh.Hash{}) + 1]byte
+
+func placeOf(v *votes.MotionBallot) (p place) {
+	copy(p[:], v.Motion[:])
+	copy(p[len(v.Motion):], v.Voter[:])
+	p[len(p)-1] = byte(v.Choice)
+	return p
+}
+
+func (p *place) motion() aweigh.Hash { return aweigh.Hash(p[:32]) }
+func (p *place) voter() aweigh.Hash  { return aweigh.Hash(p[32:64]) }
+
+// id is the identity of the ballot at a place.
+func (b *Box) id(p *place) aweigh.Hash {
+	return votes.MotionVote{Network: b.network, Scope: b.scope, Motion: p.motion(), Choice: votes.Choice(p[64])}.ID(p.voter())
+}
+
+func (b *Box) prefix(space byte) []byte {
+	return append(append(append(make([]byte, 0, 128), boxSpace), b.scope[:]...), space)
+}
+
+func (b *Box) ballotKey(p place) []byte          { return append(b.prefix(atBallot), p[:]...) }
+func (b *Box) indexKey(id aweigh.Hash) []byte    { return append(b.prefix(atIndex), id[:]...) }
+func (b *Box) motionKey(m votes.MotionID) []byte { return append(b.prefix(atBallot), m[:]...) }
+
+// New opens the box of a scope with the ballots that r holds. The ops take away
+// those that can no longer count, as of motions that have closed since. The
+// error wraps that of r, or ErrDamaged.
+func New(network aweigh.NetworkID, scope aweigh.ScopeID, limits Limits, r kv.Reader, motions Motions) (*Box, []kv.Op, error) {
+	b := &Box{
+		network: network, scope: scope, limits: limits.orDefault(),
+		voters: make(map[aweigh.Hash]load), motions: make(map[votes.MotionID]load),
+	}
+	var ops []kv.Op
+	var bad error
+	known := make(map[votes.MotionID]Motion)
+	prefix := b.prefix(atIndex)
+	err := r.Scan(prefix, kv.PrefixEnd(prefix), false, func(key, value []byte) bool {
+		var p place
+		if len(key) != len(prefix)+len(aweigh.Hash{}) || len(value) != len(p) {
+			bad = fmt.Errorf("%w: key %x", ErrDamaged, key)
+			return false
+		}
+		copy(p[:], value)
+		id := aweigh.Hash(key[len(prefix):])
+		if b.id(&p) != id {
+			bad = fmt.Errorf("%w: ballot %s is not what it says", ErrDamaged, id.Short())
+			return false
+		}
+		m, ok := known[p.motion()]
+		if !ok {
+			m = motions.Motion(p.motion())
+			known[p.motion()] = m
+		}
+		if m.State == Closed || m.State == Open && !mayVote(m.Voters, p.voter()) {
+			ops = append(ops, kv.Del(b.ballotKey(p)), kv.Del(b.indexKey(id)))
+			return true
+		}
+		b.tree.Add(id)
+		b.count(p, m.State == Unknown, 1)
+		return true
+	})
+	if err == nil {
+		err = bad
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("box: scope %s: %w", scope.Short(), err)
+	}
+	return b, ops, nil
+}
+
+func mayVote(voters votes.Voters, voter aweigh.Hash) bool {
+	_, ok := voters.Key(voter)
+	return ok
+}
+
+// Opened takes note that a motion has opened: its ballots are early no longer.
+// The ops take away those of voters who are not in its electorate. r must show
+// all writes that the box has handed out.
+func (b *Box) Opened(r kv.Reader, id votes.MotionID, electorate votes.Voters) ([]kv.Op, error) {
+	if b.motions[id].early == 0 {
+		return nil, nil
+	}
+	return b.revise(r, id, func(p *place) bool { return mayVote(electorate, p.voter()) })
+}
+
+// Closed takes note that a motion has closed: the ops take all its ballots away.
+// r must show all writes that the box has handed out.
+func (b *Box) Closed(r kv.Reader, id votes.MotionID) ([]kv.Op, error) {
+	if b.motions[id].all == 0 {
+		return nil, nil
+	}
+	return b.revise(r, id, func(*place) bool { return false })
+}
+
+// revise takes those of a motion's ballots away that are not kept, and counts
+// the others as known.
+func (b *Box) revise(r kv.Reader, id votes.MotionID, keep func(*place) bool) (ops []kv.Op, err error) {
+	prefix := b.motionKey(id)
+	var places []place
+	err = r.Scan(prefix, kv.PrefixEnd(prefix), false, func(key, _ []byte) bool {
+		var p place
+		copy(p[:], key[len(prefix)-len(id):])
+		places = append(places, p)
+		return true
+	})
+	if err != nil {
+		return nil, fmt.Errorf("box: motion %s: %w", id.Short(), err)
+	}
+	before := b.motions[id]
+	must.Hold(len(places) == before.all, "box: the reader shows %d ballots of motion %s, %d are there", len(places), id.Short(), before.all)
+	for _, p := range places {
+		b.count(p, before.early > 0, -1)
+		if keep(&p) {
+			b.count(p, false, 1)
+			continue
+		}
+		name := b.id(&p)
+		must.Hold(b.tree.Remove(name), "box: ballot %s is stored, and not there", name.Short())
+		ops = append(ops, kv.Del(b.ballotKey(p)), kv.Del(b.indexKey(name)))
+	}
+	return ops, nil
+}
+
+// Ballots visits the ballots on a motion, by voter and then by choice, until
+// visit returns false. The error wraps that of r, or ErrDamaged.
+func (b *Box) Ballots(r kv.Reader, id votes.MotionID, visit func(votes.CheckedMotionBallot) bool) error {
+	prefix := b.motionKey(id)
+	var bad error
+	err := r.Scan(prefix, kv.PrefixEnd(prefix), false, func(key, value []byte) bool {
+		c, err := stored(key, value)
+		if err != nil {
+			bad = err
+			return false
+		}
+		return visit(c)
+	})
+	if err == nil {
+		err = bad
+	}
+	return err
+}
+
+func stored(key, value []byte) (votes.CheckedMotionBallot, error) {
+	c, err := votes.StoredMotionBallot(value)
+	if err != nil {
+		return c, fmt.Errorf("%w: key %x: %w", ErrDamaged, key, err)
+	}
+	return c, nil
+}
+
+// Equivocation is the proof that a voter chose both things on a motion, if the
+// box holds it.
+func (b *Box) Equivocation(r kv.Reader, id votes.MotionID, voter aweigh.Hash) (e votes.MotionEquivocation, ok bool, err error) {
+	var both [2]votes.MotionBallot
+	for i, choice := range []votes.Choice{votes.Approve, votes.Reject} {
+		v := votes.MotionBallot{MotionVote: votes.MotionVote{Motion: id, Choice: choice}, Voter: voter}
+		key := b.ballotKey(placeOf(&v))
+		raw, ok, err := r.Get(key)
+		if !ok || err != nil {
+			return e, false, err
+		}
+		c, err := stored(key, raw)
+		if err != nil {
+			return e, false, err
+		}
+		both[i] = c.Ballot()
+	}
+	e, err = votes.NewMotionEquivocation(both[0], both[1])
+	return e, err == nil, err
+}
+
+// read is the encoding of a ballot.
+func (b *Box) read(r kv.Reader, id aweigh.Hash) ([]byte, bool, error) {
+	raw, ok, err := r.Get(b.indexKey(id))
+	if !ok || err != nil {
+		return nil, false, err
+	}
+	if len(raw) != len(place{}) {
+		return nil, false, fmt.Errorf("%w: ballot %s", ErrDamaged, id.Short())
+	}
+	return r.Get(b.ballotKey(place(raw)))
+}

@@ -1,0 +1,110 @@
+package votes
+
+import (
+	"fmt"
+
+	"github.com/aweigh/aweigh"
+)
+
+// Signer makes signatures with one key. A PrivateKey makes one with Signer; a
+// program, a card or a person with a disk may be another.
+type Signer interface {
+	// Public is the key that the signatures verify with.
+	Public() PublicKey
+	// SignMessage signs exactly message, nothing before or after it.
+	SignMessage(message []byte) (signature []byte, err error)
+}
+
+// Signer is the key as a Signer of motion ballots.
+func (k PrivateKey) Signer() Signer { return keySigner{k} }
+
+type keySigner struct{ key PrivateKey }
+
+func (s keySigner) Public() PublicKey { return s.key.Public() }
+
+func (s keySigner) SignMessage(message []byte) ([]byte, error) {
+	return s.key.Sign(ContextCOSE, message), nil
+}
+
+// SignMotionBallot makes a voter's ballot, with a comment or "". The signature
+// is verified before it is handed out, wherever it came from. The error wraps
+// that of the signer, ErrKey, ErrMalformed, or ErrForged if the signer signed
+// something else or with another key.
+func SignMotionBallot(s Signer, v MotionVote, comment string) (MotionBallot, error) {
+	key := s.Public()
+	algorithm, err := key.Algorithm()
+	if err != nil {
+		return MotionBallot{}, err
+	}
+	b := MotionBallot{MotionVote: v, Voter: key.ID(), CommentHash: CommentOf(comment), Algorithm: algorithm, Comment: comment}
+	message := b.SigningBytes()
+	if b.Signature, err = s.SignMessage(message); err != nil {
+		return MotionBallot{}, fmt.Errorf("votes: sign %s: %w", b, err)
+	}
+	if err := b.valid(); err != nil {
+		return MotionBallot{}, err
+	}
+	if err := Verify(key, ContextCOSE, message, b.Signature); err != nil {
+		return MotionBallot{}, fmt.Errorf("votes: the signer's signature for %s: %w", b, err)
+	}
+	return b, nil
+}
+
+// Voters knows the keys of those who may vote. A KeySet and a Keyring do.
+type Voters interface {
+	// Key is the key whose ID is voter, if that may vote.
+	Key(voter aweigh.Hash) (PublicKey, bool)
+}
+
+// CheckedMotionBallot is a motion ballot that was found well-formed and signed
+// by a voter. Only CheckMotionBallot makes one. The zero value holds the zero
+// MotionBallot.
+type CheckedMotionBallot struct{ b MotionBallot }
+
+// Ballot is the ballot that was checked.
+func (c CheckedMotionBallot) Ballot() MotionBallot { return c.b }
+
+// CheckMotionBallot verifies a ballot for a scope of a network. The verifier
+// may be nil, which stands for Verify. The error wraps ErrMalformed, ErrForeign,
+// ErrOtherScope, ErrStranger or ErrForged.
+func CheckMotionBallot(b MotionBallot, network aweigh.NetworkID, scope aweigh.ScopeID, voters Voters, verify Verifier) (CheckedMotionBallot, error) {
+	if err := b.Admissible(network, scope); err != nil {
+		return CheckedMotionBallot{}, err
+	}
+	key, ok := voters.Key(b.Voter)
+	if !ok {
+		return CheckedMotionBallot{}, fmt.Errorf("%w: %s may not vote on motion %s", ErrStranger, b.Voter.Short(), b.Motion.Short())
+	}
+	if algorithm, err := key.Algorithm(); err != nil {
+		return CheckedMotionBallot{}, err
+	} else if algorithm != b.Algorithm {
+		return CheckedMotionBallot{}, fmt.Errorf("%w: COSE algorithm %d for a key of %s", ErrForged, b.Algorithm, key.Scheme)
+	}
+	if err := b.signedBy(key, voters, verify); err != nil {
+		return CheckedMotionBallot{}, fmt.Errorf("%s: %w", b, err)
+	}
+	return CheckedMotionBallot{b}, nil
+}
+
+// StoredMotionBallot reads a ballot that was checked before it was stored, or
+// before it became final in a block. Nothing is verified here; do not give it
+// what came from a peer. Errors wrap ErrMalformed.
+func StoredMotionBallot(data []byte) (CheckedMotionBallot, error) {
+	b, err := DecodeMotionBallot(data)
+	return CheckedMotionBallot{b}, err
+}
+
+// Admissible says whether the ballot could count in a scope of a network, if
+// its signature holds and its voter may vote. It costs next to nothing. The
+// error wraps ErrMalformed, ErrForeign or ErrOtherScope.
+func (b MotionBallot) Admissible(network aweigh.NetworkID, scope aweigh.ScopeID) error {
+	switch err := b.valid(); {
+	case err != nil:
+		return err
+	case b.Network != network:
+		return fmt.Errorf("%w: %s, this is %s", ErrForeign, b.Network.Short(), network.Short())
+	case b.Scope != scope:
+		return fmt.Errorf("%w: %s, this is %s", ErrOtherScope, b.Scope.Short(), scope.Short())
+	}
+	return nil
+}

@@ -1,0 +1,115 @@
+package votes
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/quorum"
+)
+
+// Verdict is what became of a motion.
+type Verdict uint8
+
+const (
+	Open     Verdict = 0
+	Carried  Verdict = 1 // the approvals meet the rule
+	Rejected Verdict = 2 // they never can
+	Expired  Verdict = 3 // its deadline came first; only Poll.Close says so
+)
+
+// String is "open", "carried", "rejected" or "expired".
+func (v Verdict) String() string {
+	switch v {
+	case Open:
+		return "open"
+	case Carried:
+		return "carried"
+	case Rejected:
+		return "rejected"
+	case Expired:
+		return "expired"
+	}
+	return fmt.Sprintf("verdict(%d)", uint8(v))
+}
+
+// MotionTally is the count of the ballots on one motion.
+type MotionTally struct {
+	Approve, Reject uint64               // weights
+	Void            uint64               // weight of those who equivocated, on neither side
+	Total           uint64               // of the whole electorate
+	Threshold       uint64               // the weight that must approve
+	Anchors         int                  // how many anchors approve
+	Missing         []aweigh.Hash        // voters who have said nothing, in order
+	Waiting         []aweigh.Hash        // those of Missing without whom nothing is carried
+	Equivocations   []MotionEquivocation // in the order of voters
+	Verdict         Verdict
+}
+
+// String is like "carried: 7 approve, 1 reject of 10, 7 needed, 1 missing".
+func (t MotionTally) String() string {
+	s := fmt.Sprintf("%s: %d approve, %d reject of %d, %d needed, %d missing", t.Verdict, t.Approve, t.Reject, t.Total, t.Threshold, len(t.Missing))
+	if len(t.Equivocations) > 0 {
+		s += fmt.Sprintf(", %d equivocated", len(t.Equivocations))
+	}
+	return s
+}
+
+// CountMotion counts a set of ballots. It is a function of the set: order and
+// repetition change nothing. Ballots of those who are not in the electorate
+// count nothing. All must be of one motion, which is the caller's to see to.
+func CountMotion(e Electorate, rule quorum.Rule, ballots []CheckedMotionBallot) MotionTally {
+	heard := make([]said, len(e.voters))
+	for _, c := range ballots {
+		at, ok := e.seat(c.b.Voter)
+		if !ok {
+			continue
+		}
+		// Of ballots that say the same the least stands, so that proofs are equal too.
+		if old := heard[at].on(c.b.Choice); *old == nil || less(&c.b, *old) {
+			*old = &c.b
+		}
+	}
+	return e.count(rule, heard)
+}
+
+// said is what one voter said, nil where nothing.
+type said struct{ approve, reject *MotionBallot }
+
+func (s *said) on(c Choice) **MotionBallot {
+	if c == Approve {
+		return &s.approve
+	}
+	return &s.reject
+}
+
+func less(a, b *MotionBallot) bool {
+	return bytes.Compare(a.Encode(), b.Encode()) < 0
+}
+
+// count adds up what the voters said, in their order.
+func (e *Electorate) count(rule quorum.Rule, heard []said) MotionTally {
+	t := MotionTally{Total: e.total, Threshold: rule.Threshold(e.total)}
+	var approve, reject, void part
+	for i := range e.voters {
+		v, s := &e.voters[i], &heard[i]
+		switch {
+		case s.approve != nil && s.reject != nil: // P33
+			void.add(v)
+			t.Equivocations = append(t.Equivocations, MotionEquivocation{s.approve.WithoutComment(), s.reject.WithoutComment()})
+		case s.approve != nil:
+			approve.add(v)
+		case s.reject != nil:
+			reject.add(v)
+		default:
+			t.Missing = append(t.Missing, v.ID)
+			if v.Required {
+				t.Waiting = append(t.Waiting, v.ID)
+			}
+		}
+	}
+	t.Approve, t.Reject, t.Void, t.Anchors = approve.weight, reject.weight, void.weight, approve.anchors
+	lost := part{reject.weight + void.weight, reject.anchors + void.anchors, reject.required + void.required}
+	t.Verdict = e.verdict(rule, approve, lost)
+	return t
+}
