@@ -40,7 +40,7 @@ const (
 func newWatch(r *etcdpb.WatchCreateRequest, newest int64) (x *watch, why string) {
 	x = &watch{
 		id: r.WatchId, key: r.Key, end: r.RangeEnd, start: r.StartRevision, next: r.StartRevision,
-		prev: r.PrevKv, parts: r.Fragment, progress: r.ProgressNotify, most: firstMost,
+		prev: r.PrevKv, parts: r.Fragment, progress: r.ProgressNotify, quiet: true, most: firstMost,
 		noPut:    slices.Contains(r.Filters, etcdpb.WatchCreateRequest_NOPUT),
 		noDelete: slices.Contains(r.Filters, etcdpb.WatchCreateRequest_NODELETE),
 	}
