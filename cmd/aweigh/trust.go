@@ -51,7 +51,7 @@ func (a *app) trust() *cobra.Command {
 		}
 		return s.Printer.Trust(r)
 	})
-	return a.under(c, a.trustExplain())
+	return a.under(c, a.trustExplain(), a.trustVerify(), a.trustReplay())
 }
 
 func (a *app) trustExplain() *cobra.Command {
