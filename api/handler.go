@@ -27,6 +27,7 @@ type Node interface {
 	Lineage(ctx context.Context, key []byte, limit int) ([]node.Deed, bool, scope.Head, error)
 	Prove(ctx context.Context, key []byte) (*scope.KeyProof, scope.Head, error)
 	Overview() node.Overview
+	CatchingUp() bool
 	Invite() node.Invite
 	Genesis() scope.Genesis
 	Backup(give func([]node.BackupFile) error) error
@@ -76,7 +77,7 @@ func (s *service) written(r node.Receipt) *aweighv1.Header {
 func (s *service) read(h scope.Head, linearizable bool) *aweighv1.Header {
 	return &aweighv1.Header{
 		Network: s.id, Scope: s.id, Epoch: uint64(h.Epoch), Height: uint64(h.Height),
-		Revision: h.Revision, Linearizable: linearizable,
+		Revision: h.Revision, Linearizable: linearizable, CatchingUp: !linearizable && s.node.CatchingUp(),
 	}
 }
 

@@ -30,6 +30,12 @@ func (s *service) Status(context.Context, *connect.Request[aweighv1.StatusReques
 		LineageSize: o.Lineage.Size, LineageRoot: o.Lineage.Root[:],
 	}
 	out.Header.Epoch = uint64(o.Epoch)
+	if p := o.Snapshot; p != nil {
+		out.Snapshot = &aweighv1.Snapshot{Height: uint64(p.Height), Parts: p.Parts, Of: p.Of, Bytes: p.Bytes}
+		for _, from := range p.Peers {
+			out.Snapshot.Peers = append(out.Snapshot.Peers, string(from))
+		}
+	}
 	if out.Unseated = bytesOrNone(s.node.Unseated()); o.Head.Height > o.Began {
 		out.EpochAge = uint64(o.Head.Height - o.Began)
 	}

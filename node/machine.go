@@ -81,8 +81,8 @@ type Machine struct {
 	announced    aweigh.Instant     // when this node announced last
 	announceAt   aweigh.Instant     // when it shall announce, 0: no need
 	pollAt       aweigh.Instant     // when an observer asks an anchor for news again
-	helped       lastHelp           // answers to peers' offers
-	served       lastHelp           // final blocks sent to peers that asked for them
+	helped       nextHelp           // answers to peers' offers
+	served       nextHelp           // final blocks sent to peers that asked for them
 	reportedLost bool
 	signed       [quorum.Finalize + 1]uint64 // ballots by kind, in this life
 
@@ -121,7 +121,7 @@ func NewMachine(cfg MachineConfig, store kv.Reader) (*Machine, error) {
 	m := &Machine{
 		cfg: cfg, id: net.id, store: store,
 		away: make(map[Peer]bool), silent: make(map[aweigh.AnchorID]bool),
-		helped: make(lastHelp), served: make(lastHelp),
+		helped: make(nextHelp), served: make(nextHelp),
 	}
 	switch stored, ok, err := store.Get(keyGenesis()); {
 	case err != nil:
@@ -254,7 +254,7 @@ func (m *Machine) arrived(from Peer, msg Message) {
 	}
 	switch msg := msg.(type) {
 	case bundleIn:
-		if err := m.admit(msg.bundle, false); err != nil {
+		if err := m.admit(msg.bundle, from); err != nil {
 			m.note(dropped(from, err))
 		}
 	case aheadIn:

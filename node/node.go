@@ -50,6 +50,7 @@ type Config struct {
 	SnapshotBehind aweigh.Height
 	snapshotEvery  time.Duration // how often a node looks whether it needs one
 	partBytes      int           // of the parts that it gives
+	partTimeout    time.Duration // for a part that it asked for
 
 	Log *slog.Logger
 }
@@ -78,6 +79,7 @@ type Node struct {
 	fetching      atomic.Pointer[SnapshotProgress] // nil while no snapshot is fetched
 	excluded      map[peer.ID]bool                 // that gave no good snapshot; of the goroutine that fetches
 	snapshotParts atomic.Uint64                    // fetched in this life
+	snapshotGiven atomic.Uint64                    // parts given to others
 	snapshotLies  atomic.Uint64                    // snapshots that were not what was claimed
 	started       sync.Once
 	startErr      error
@@ -98,6 +100,9 @@ func New(cfg Config) (*Node, error) {
 	if cfg.partBytes == 0 {
 		cfg.partBytes = partBytes
 	}
+	if cfg.partTimeout <= 0 {
+		cfg.partTimeout = partTimeout
+	}
 	if cfg.snapshotEvery <= 0 {
 		cfg.snapshotEvery = time.Second
 	}
@@ -107,7 +112,7 @@ func New(cfg Config) (*Node, error) {
 	n := &Node{
 		cfg: cfg, id: cfg.Genesis.Hash(), author: cfg.Identity.Public().ID(),
 		changed: make(chan struct{}), log: cfg.Log, excluded: make(map[peer.ID]bool),
-		refusals: newRefusals(), stirred: make(chan struct{}, 1),
+		refusals: newRefusals(), stirred: make(chan struct{}, 1), shelf: newShelf(),
 	}
 	if n.anchor.Store(cfg.Anchor); n.cfg.MakeAnchor == nil {
 		n.cfg.MakeAnchor = func() (votes.PrivateKey, error) { return votes.PrivateKey{}, ErrNoAnchor }
@@ -241,13 +246,14 @@ func (n *Node) Run(ctx context.Context) error {
 		watching.Go(func() { n.watchSelf(ctx) })
 		ctx, cancel := context.WithCancel(ctx)
 		watching.Go(func() { n.catchUpBySnapshot(ctx) })
+		watching.Go(func() { n.makeOffers(ctx) })
 		err = n.runner.run(ctx)
 		cancel()
 		watching.Wait()
 	}
 	n.intake.close()
 	err = errors.Join(err, n.host.Close())
-	n.shelf.put(nil, 0, nil) // nobody can ask for it any more
+	n.shelf.clear() // nobody can ask for them any more
 	return err
 }
 
@@ -264,9 +270,16 @@ func (n *Node) frame(from peer.ID, f []byte) {
 	}
 	if !n.budgets.hear(p, f) {
 		n.note(Dropped{From: p, Class: Full, Why: "offers above their budget"})
+		if d := n.budgets.passed(p, f); d > 0 {
+			n.pause(d)
+		}
 		return
 	}
 	if d := n.budgets.wait(p, f); d > 0 && !n.pause(d) {
+		return
+	}
+	if n.distant(f) {
+		n.note(Dropped{From: p, Class: Stale, Why: "a ballot for a view far ahead"})
 		return
 	}
 	msg, err := n.budgets.check(n.roll.checker(), p, f)
@@ -376,6 +389,7 @@ func (n *Node) note(note Note) {
 	case Finalized:
 		n.measured.blocks.Add(1)
 		n.measured.mutations.Add(uint64(note.Mutations))
+		n.shelve(note.Height)
 		n.mu.Lock()
 		close(n.changed)
 		n.changed = make(chan struct{})
@@ -387,6 +401,7 @@ func (n *Node) note(note Note) {
 		close(n.changed)
 		n.changed = make(chan struct{})
 		n.mu.Unlock()
+		n.shelf.clear() // of the state that was replaced
 		n.log.Info("caught up by snapshot", "height", note.Height)
 	case EpochBegan:
 		n.reseat(note)

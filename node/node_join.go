@@ -85,6 +85,13 @@ const maxGenesis = 4 << 20
 
 // request answers what peers pull.
 func (n *Node) request(ctx context.Context, from peer.ID, req []byte) ([]byte, error) {
+	if body, ok := bytes.CutPrefix(req, []byte(askHeights)); ok {
+		var ask heightsAsk
+		if err := canon.Decode(body, &ask); err != nil {
+			return nil, err
+		}
+		return n.serveHeights(ask)
+	}
 	if body, ok := bytes.CutPrefix(req, []byte(askSnapshot)); ok {
 		var ask snapshotAsk
 		if err := canon.Decode(body, &ask); err != nil {
@@ -98,6 +105,13 @@ func (n *Node) request(ctx context.Context, from peer.ID, req []byte) ([]byte, e
 			return nil, err
 		}
 		return n.servePart(Peer(from.String()), ask)
+	}
+	if body, ok := bytes.CutPrefix(req, []byte(askHands)); ok {
+		var ask handoversAsk
+		if err := canon.Decode(body, &ask); err != nil {
+			return nil, err
+		}
+		return n.serveHandovers(ask)
 	}
 	if string(req) != askGenesis {
 		return nil, fmt.Errorf("node: unknown request")

@@ -20,6 +20,13 @@ import (
 // machine is too busy to say, or does not run.
 func (n *Node) Status() Status { return n.statusWithin(time.Second) }
 
+// CatchingUp reports whether this node knows that its state is old. It costs
+// nothing, and may be a step late.
+func (n *Node) CatchingUp() bool {
+	s := n.runner.status.Load()
+	return s.Far || s.Known > s.Head.Height || n.fetching.Load() != nil
+}
+
 func (n *Node) statusWithin(d time.Duration) Status {
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	defer cancel()

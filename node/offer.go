@@ -101,24 +101,24 @@ func (m *Machine) offered(from Peer, o offerIn) {
 	}
 }
 
-// lastHelp is when each peer was last answered at length.
-type lastHelp map[Peer]aweigh.Instant
+// nextHelp is when each peer may be answered at length again.
+type nextHelp map[Peer]aweigh.Instant
 
 // may reports whether a peer may be answered now, and notes that it is. One kind
-// of help has a lastHelp of its own: a peer that learns by one answer that it is
+// of help has a nextHelp of its own: a peer that learns by one answer that it is
 // behind asks for blocks at once.
-func (l lastHelp) may(p Peer, now aweigh.Instant) bool {
-	if last, ok := l[p]; ok && now.Sub(last) < helpGap {
+func (l nextHelp) may(p Peer, now aweigh.Instant) bool {
+	if now < l[p] {
 		return false
 	}
 	if len(l) >= maxHelped {
 		clear(l)
 	}
-	l[p] = now
+	l[p] = now.Add(helpGap)
 	return true
 }
 
-// maxHelped bounds the peers remembered by a lastHelp.
+// maxHelped bounds the peers remembered by a nextHelp.
 const maxHelped = 4096
 
 // announceSoon makes the final block known, at once or when the gap is over.

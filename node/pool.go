@@ -26,6 +26,7 @@ type pool struct {
 type pooled struct {
 	bundle *scope.CheckedBundle
 	local  bool        // submitted here
+	scarce bool        // came from a peer that is no anchor: others may lack it
 	view   aweigh.View // of an open proposal that holds it, 0 if none
 	gone   bool
 	since  aweigh.Instant // when it was sent last
@@ -41,14 +42,14 @@ func newPool(limit int) pool {
 // add takes a bundle, unless there is no room. One that is there stays. There is
 // always room for one that a proposal waits for: others could fill the pools of
 // all anchors with different bundles, and no proposal could be assembled.
-func (p *pool) add(b *scope.CheckedBundle, local, wanted bool, now aweigh.Instant) error {
+func (p *pool) add(b *scope.CheckedBundle, local, scarce, wanted bool, now aweigh.Instant) error {
 	if p.entries[b.ID()] != nil {
 		return nil
 	}
 	if p.bytes+len(b.Raw()) > p.limit && !wanted {
 		return ErrBusy
 	}
-	e := &pooled{bundle: b, local: local, since: now}
+	e := &pooled{bundle: b, local: local, scarce: scarce, since: now}
 	p.entries[b.ID()] = e
 	p.order = append(p.order, e)
 	p.bytes += len(b.Raw())
@@ -186,7 +187,7 @@ func (m *Machine) submit(b *scope.CheckedBundle) {
 	if !fresh {
 		return
 	}
-	if err := m.admit(b, true); err != nil {
+	if err := m.admit(b, ""); err != nil {
 		for i := range b.Mutations() {
 			// Of one that waits already, an earlier copy may still be applied.
 			if id := b.Mutations()[i].ID; !m.pool.mine[id] {
@@ -199,8 +200,9 @@ func (m *Machine) submit(b *scope.CheckedBundle) {
 	m.broadcastFrame(rawFrame(tagBundle, b.Raw()))
 }
 
-// admit puts a bundle into the pool.
-func (m *Machine) admit(b *scope.CheckedBundle, local bool) error {
+// admit puts a bundle into the pool. It came from a peer, or from this node's own
+// clients, "".
+func (m *Machine) admit(b *scope.CheckedBundle, from Peer) error {
 	lim := m.chain.policy.Limits
 	if b.Scope() != m.id || b.ValidUntil() < m.now || b.ValidUntil() > m.now.Add(lim.ValidFor+lim.Drift) {
 		return ErrNotTaken
@@ -208,7 +210,8 @@ func (m *Machine) admit(b *scope.CheckedBundle, local bool) error {
 	if m.applied(b) {
 		return nil // it came late, or again
 	}
-	if err := m.pool.add(b, local, m.wants.lacks(b.ID()), m.now); err != nil {
+	local, scarce := from == "", from != "" && m.anchors[from] == (aweigh.AnchorID{})
+	if err := m.pool.add(b, local, scarce, m.wants.lacks(b.ID()), m.now); err != nil {
 		return err
 	}
 	m.wants.arrived(b.ID())

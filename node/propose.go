@@ -79,10 +79,23 @@ func (m *Machine) build(slot quorum.Slot) bool {
 	}
 	m.proposal, m.proposed = frame(tagProposal, msg), slot.View
 	m.crowd = max(m.pool.mutations, m.crowd-(m.crowd+7)/8)
+	m.handOut(b)
 	m.broadcastFrame(m.proposal)
 	m.pool.hold(b)
 	m.inputs = append(m.inputs, quorum.Proposal{Vote: ballot.Vote(), Parent: slot.Parent, ParentView: slot.ParentView})
 	return true
+}
+
+// handOut sends what came from peers that are no anchors ahead of the proposal
+// that names it, once. They may have given it to this anchor alone, and all others
+// would ask for it before they vote.
+func (m *Machine) handOut(b *scope.Block) {
+	for _, c := range b.Bundles {
+		if e := m.pool.entries[c.ID()]; e != nil && e.scarce {
+			m.broadcastFrame(rawFrame(tagBundle, c.Raw()))
+			e.scarce = false
+		}
+	}
 }
 
 // pick chooses bundles for a block on top of path: those of this node's own

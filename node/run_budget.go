@@ -5,6 +5,9 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+
+	"github.com/aweigh/aweigh/quorum"
+	"github.com/aweigh/aweigh/votes"
 )
 
 // Budgets are in microseconds of one processor, by estimate and not by the
@@ -15,9 +18,11 @@ const (
 	signatureCost = 50
 	mutationCost  = 5   // to decode and execute a small mutation
 	mutationBytes = 200 // of it, in a bundle
+	bytesUnread   = 128 // per µs: to receive what is then passed over
 
 	anchorWork   = 500_000 // per second, of one anchor, whose clients may write 20,000 mutations in it; bursts of a second
-	anchorTalk   = 25_000  // of that, what its offers may take; bursts of four seconds
+	anchorVotes  = 100_000 // per second, for ballots, proposals and announcements, of which a view takes 250; bursts of a second
+	anchorTalk   = 25_000  // per second, for its offers; bursts of four seconds
 	strangerWork = 10_000  // per second, of one other peer; bursts of two seconds
 	allStrangers = 25_000  // per second, of all others together; bursts of a second
 
@@ -42,6 +47,7 @@ type accounts struct {
 type account struct {
 	anchor bool
 	work   *rate.Limiter // µs
+	votes  *rate.Limiter // µs, of an anchor
 	talk   *rate.Limiter // µs
 	given  *rate.Limiter // bytes; in debt after a large answer
 }
@@ -86,6 +92,7 @@ func (a *accounts) of(p Peer) *account {
 	}
 	x := &account{
 		work:  rate.NewLimiter(strangerWork, 2*strangerWork),
+		votes: rate.NewLimiter(strangerWork, 2*strangerWork),
 		talk:  rate.NewLimiter(strangerWork, 2*strangerWork),
 		given: rate.NewLimiter(strangerBytes, 2*strangerBytes),
 	}
@@ -93,6 +100,7 @@ func (a *accounts) of(p Peer) *account {
 		x = &account{
 			anchor: true,
 			work:   rate.NewLimiter(anchorWork, anchorWork),
+			votes:  rate.NewLimiter(anchorVotes, anchorVotes),
 			talk:   rate.NewLimiter(anchorTalk, 4*anchorTalk),
 			given:  rate.NewLimiter(anchorBytes, 2*anchorBytes),
 		}
@@ -108,7 +116,11 @@ func (a *accounts) wait(p Peer, f []byte) time.Duration {
 	if isOffer(f) {
 		return 0 // see hear
 	}
-	d := reserve(x.work, now, work)
+	lim := x.work
+	if anchor && isVote(f) { // no honest anchor needs as much for them as for what its clients write
+		lim = x.votes
+	}
+	d := reserve(lim, now, work)
 	if !anchor {
 		d = max(d, reserve(a.strangers, now, work))
 	}
@@ -120,7 +132,7 @@ func (a *accounts) wait(p Peer, f []byte) time.Duration {
 
 // hear reports whether a peer may make an offer now. Offers are repeated, and long
 // when things go badly, so those above the budget are passed over: to wait for it
-// would hold up the ballots behind them.
+// would hold up the ballots behind them. See passed for those who do it on purpose.
 func (a *accounts) hear(p Peer, f []byte) bool {
 	if !isOffer(f) {
 		return true
@@ -129,6 +141,16 @@ func (a *accounts) hear(p Peer, f []byte) bool {
 	work := a.cost(f, anchor)
 	return x.talk.AllowN(now, min(work, x.talk.Burst())) &&
 		(anchor || a.strangers.AllowN(now, min(work, a.strangers.Burst())))
+}
+
+// passed is for how long to wait after an offer that was not heard: to receive it
+// was work, too.
+func (a *accounts) passed(p Peer, f []byte) time.Duration {
+	x, now, work := a.of(p), time.Now(), frameCost+len(f)/bytesUnread
+	if a.anchor(p) {
+		return reserve(x.votes, now, work)
+	}
+	return max(reserve(x.work, now, work), reserve(a.strangers, now, work))
 }
 
 // afford is wait for gossip, whose receivers must not wait: false refuses. Whoever
@@ -199,6 +221,23 @@ func (a *accounts) cost(f []byte, anchor bool) int {
 		signatures = 1 + len(f)/4096
 	}
 	return frameCost + signatures*signatureCost
+}
+
+// distant reports whether a frame is a ballot that the engine would not look at,
+// because its view is far ahead: it need not be verified. One that claims to be
+// this anchor's own is, as it may tell that its record is lost (P9).
+func (n *Node) distant(f []byte) bool {
+	if len(f) == 0 || f[0] != tagBallot {
+		return false
+	}
+	b, err := votes.DecodeBallot(f[1:])
+	s := n.runner.status.Load() // of the last step that had something to tell
+	return err == nil && b.Anchor != s.Self && b.Subject.View > s.View+2*quorum.Ahead
+}
+
+// isVote reports whether an anchor says something of one view.
+func isVote(f []byte) bool {
+	return len(f) > 0 && (f[0] == tagBallot || f[0] == tagProposal || f[0] == tagAnnounce)
 }
 
 func isOffer(f []byte) bool { return len(f) > 0 && f[0] == tagOffer }

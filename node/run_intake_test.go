@@ -175,3 +175,26 @@ func rollOf(anchors map[Peer]aweigh.AnchorID) *roll {
 	r.call(&term{anchors: anchors})
 	return r
 }
+
+// TestVotesHaveABudgetOfTheirOwn: an anchor that floods with ballots, or with
+// offers that are passed over, waits long before it has taken what the writes of
+// its clients may take.
+func TestVotesHaveABudgetOfTheirOwn(t *testing.T) {
+	a := newAccounts(rollOf(map[Peer]aweigh.AnchorID{"a": {}, "b": {}}))
+	ballot, offer := append([]byte{tagBallot}, make([]byte, 300)...), append([]byte{tagOffer}, make([]byte, 140_000)...)
+	let := 0
+	for let < 10_000 && a.wait("a", ballot) == 0 {
+		let++
+	}
+	if most := anchorVotes/signatureCost + 50; let > most || let < most/2 {
+		t.Errorf("%d ballots at once, %d may be", let, most)
+	}
+	if d := a.wait("a", append([]byte{tagBundle}, make([]byte, 300)...)); d > 0 {
+		t.Errorf("what its clients write waits %v for its ballots", d)
+	}
+	for let = 0; let < 10_000 && a.passed("b", offer) == 0; let++ {
+	}
+	if let > 2*anchorVotes*bytesUnread/len(offer) {
+		t.Errorf("%d offers of %d bytes are passed over at once", let, len(offer))
+	}
+}

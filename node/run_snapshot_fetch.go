@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/peer"
@@ -12,23 +14,27 @@ import (
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/kv"
-	"github.com/aweigh/aweigh/p2p"
 	"github.com/aweigh/aweigh/scope"
 )
 
 // SnapshotProgress is how far a snapshot has been fetched.
 type SnapshotProgress struct {
 	Height aweigh.Height
-	Peer   Peer
+	Peers  []Peer // that give it at present
 	Parts  uint64 // that are here
-	Bytes  uint64 // of them
+	Of     uint64 // how many there are; 0 until that is known
+	Bytes  uint64 // of those that are here
 }
 
-// snapshotTries is how often a part is asked for before its peer is given up.
-const snapshotTries = 10
+const (
+	maxHeights    = 1 << 10          // bytes of an answer that names them
+	askedAtOnce   = 16               // peers that are asked what they offer
+	offerGrace    = time.Minute      // for the other offers, once the first is there: a lie is made faster than a pass
+	offerPatience = 10 * time.Minute // for an offer that is being made: a pass over the peer's state
+)
 
 // catchUpBySnapshot looks whether this node is too far behind to fetch blocks,
-// and then fetches a snapshot. It also lets go of the one that it offers.
+// and then fetches a snapshot. It also lets go of those that it offers.
 func (n *Node) catchUpBySnapshot(ctx context.Context) {
 	tick := time.NewTicker(n.cfg.snapshotEvery)
 	defer tick.Stop()
@@ -38,11 +44,9 @@ func (n *Node) catchUpBySnapshot(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		if n.shelf.stale(keepSnapshot) {
-			n.shelf.put(nil, 0, nil)
-		}
+		n.shelf.sweep()
 		if err := n.fetchSnapshot(ctx); err != nil && ctx.Err() == nil {
-			n.log.Warn("catching up by snapshot failed; another peer is tried", "error", err)
+			n.log.Warn("catching up by snapshot failed; it is tried again", "error", err)
 		}
 		n.fetching.Store(nil)
 	}
@@ -51,64 +55,78 @@ func (n *Node) catchUpBySnapshot(ctx context.Context) {
 // fetchSnapshot goes on with the snapshot that was begun, or begins one if need be.
 func (n *Node) fetchSnapshot(ctx context.Context) error {
 	s := n.Status()
-	job, begun, err := storedJob(n.cfg.Store, n.id)
-	if err != nil {
+	offer, begun, err := storedOffer(n.cfg.Store, n.id)
+	if err != nil || !s.Far && !begun {
 		return err
 	}
-	if !s.Far && !begun {
-		return nil
-	}
+	var from []peer.ID
 	if !begun {
-		if job, err = n.beginSnapshot(ctx, s.Head.Height); err != nil {
+		if offer, from, err = n.beginSnapshot(ctx, s.Head.Height); err != nil {
 			return err
 		}
 	}
-	id, err := peer.Decode(job.Peer)
+	b, err := scope.DecodeBlock(offer.Block, scope.MostLimits(), nil)
 	if err != nil {
-		return errors.Join(err, dropJob(n.cfg.Store, n.id))
-	}
-	err = n.finishSnapshot(ctx, id, &job)
-	if err == nil || ctx.Err() != nil || errors.Is(err, ErrStopped) {
 		return err
 	}
-	n.excluded[id] = true
-	if errors.Is(err, ErrSnapshot) {
-		n.snapshotLies.Add(1)
-		n.host.Blame(id)
+	f, err := newFetch(n, &offer, b)
+	if err != nil {
+		return err
 	}
-	return errors.Join(fmt.Errorf("peer %s: %w", id, err), dropJob(n.cfg.Store, n.id))
+	n.log.Info("catching up by snapshot", "height", f.at, "peers", len(from), "parts", offer.parts(), "here", f.count)
+	if err := f.run(ctx, from); err != nil {
+		if ctx.Err() != nil || errors.Is(err, ErrStopped) {
+			return err
+		}
+		if errors.Is(err, ErrSnapshot) { // all who offered it claimed what is not so
+			for p := range f.offered {
+				n.exclude(p)
+			}
+			n.snapshotLies.Add(1)
+		}
+		return errors.Join(err, dropOffer(n.cfg.Store, n.id))
+	}
+	return n.runner.install(ctx, f.at)
 }
 
-// beginSnapshot asks peers for an offer until one has what is needed.
-func (n *Node) beginSnapshot(ctx context.Context, have aweigh.Height) (job snapshotJob, err error) {
-	peers := n.host.Peers()
+// exclude remembers and blames a peer that gave no good snapshot.
+func (n *Node) exclude(p peer.ID) {
+	n.excluded[p] = true
+	n.host.Blame(p)
+}
+
+// candidates are connected peers that may be asked, anchors first.
+func (n *Node) candidates() (peers []peer.ID) {
+	for _, p := range n.host.Peers() {
+		if !n.excluded[p.ID] {
+			peers = append(peers, p.ID)
+		}
+	}
 	rand.Shuffle(len(peers), func(i, j int) { peers[i], peers[j] = peers[j], peers[i] })
-	err = errors.New("no peer is left to ask")
-	for _, p := range peers {
-		if n.excluded[p.ID] {
-			continue
-		}
-		var raw []byte
-		if raw, err = n.host.Request(ctx, p.ID, append([]byte(askSnapshot), canon.Encode(snapshotAsk{Have: have})...), maxPart); err != nil {
-			continue
-		}
-		job = snapshotJob{Peer: p.ID.String()}
-		var b *scope.Block
-		if err = canon.Decode(raw, &job.Offer); err == nil {
-			b, err = job.Offer.check(n.roll.checker())
-		}
-		if err == nil && b.Header.Height <= have {
-			err = fmt.Errorf("%w: of height %d, where %d is here", ErrSnapshot, b.Header.Height, have)
-		}
-		if err != nil {
-			n.excluded[p.ID] = true
-			n.host.Blame(p.ID)
-			continue
-		}
+	slices.SortStableFunc(peers, func(a, b peer.ID) int { return n.rank(a) - n.rank(b) })
+	return peers
+}
+
+func (n *Node) rank(p peer.ID) int {
+	if n.budgets.anchor(Peer(p.String())) {
+		return 0
+	}
+	return 1
+}
+
+// beginSnapshot finds a snapshot that as many peers as possible offer alike, and
+// these peers.
+func (n *Node) beginSnapshot(ctx context.Context, have aweigh.Height) (o snapshotOffer, from []peer.ID, err error) {
+	peers := n.candidates()
+	at, from := n.commonHeight(ctx, peers[:min(len(peers), askedAtOnce)], have)
+	if at > 0 {
+		o, from = n.agreedOffer(ctx, at, from)
+	}
+	if len(from) > 0 {
 		if err = dropParts(n.cfg.Store, n.id); err == nil {
-			err = n.cfg.Store.Commit([]kv.Op{kv.Set(keyJob(n.id), canon.Encode(job))}, true)
+			err = n.cfg.Store.Commit([]kv.Op{kv.Set(keyJob(n.id), canon.Encode(o))}, true)
 		}
-		return job, err
+		return o, from, err
 	}
 	clear(n.excluded) // next time all are asked again
 	select {
@@ -116,114 +134,143 @@ func (n *Node) beginSnapshot(ctx context.Context, have aweigh.Height) (job snaps
 	case <-n.runner.replies.done:
 	case <-ctx.Done():
 	}
-	return job, err
+	return o, nil, errors.New("node: no peer has a snapshot to offer; blocks are fetched")
 }
 
-// finishSnapshot fetches what is missing of a snapshot, and has it installed.
-func (n *Node) finishSnapshot(ctx context.Context, from peer.ID, job *snapshotJob) error {
-	b, err := scope.DecodeBlock(job.Offer.Block, n.roll.checker().Limits, nil)
-	if err != nil {
-		return err
+// commonHeight asks which snapshots are to be had: that of most peers, and of
+// those the newest, with the peers.
+func (n *Node) commonHeight(ctx context.Context, peers []peer.ID, have aweigh.Height) (best aweigh.Height, from []peer.ID) {
+	found := make([]heights, len(peers))
+	var asking sync.WaitGroup
+	for i, p := range peers {
+		asking.Go(func() {
+			raw, err := n.host.Request(ctx, p, append([]byte(askHeights), canon.Encode(heightsAsk{Have: have})...), maxHeights)
+			if err == nil {
+				_ = canon.Decode(raw, &found[i]) // what is nonsense offers nothing
+			}
+		})
 	}
-	at := b.Header.Height
-	n.log.Info("catching up by snapshot", "height", at, "peer", from, "parts", job.Parts)
-	nothing := func([]kv.Op) error { return nil }
-	in, err := job.replay(n.cfg.Store, b, nothing)
-	if err != nil {
-		return err
+	asking.Wait()
+	offers := make(map[aweigh.Height][]peer.ID)
+	for i, p := range peers {
+		for _, at := range found[i].All[:min(len(found[i].All), mostKept)] {
+			if at > have && !slices.Contains(offers[at], p) {
+				offers[at] = append(offers[at], p)
+			}
+		}
 	}
-	for !job.Whole {
-		n.fetching.Store(&SnapshotProgress{Height: at, Peer: Peer(job.Peer), Parts: job.Parts, Bytes: job.Bytes})
-		raw, err := n.fetchPart(ctx, from, partAsk{Height: at, After: job.After})
+	for at, some := range offers {
+		if len(some) > len(from) || len(some) == len(from) && at > best {
+			best, from = at, some
+		}
+	}
+	return best, from
+}
+
+// offered is a peer's offer, checked.
+type offered struct {
+	from  peer.ID
+	offer snapshotOffer
+	err   error
+}
+
+// same reports whether two offers are of the same parts.
+func (o *snapshotOffer) same(other *snapshotOffer) bool {
+	return string(o.Block) == string(other.Block) && string(o.Sums) == string(other.Sums)
+}
+
+// agreedOffer asks peers for their offers of one height, and takes the one that
+// most of them make, anchors before others. Whoever lies about its offer alone is
+// not followed as long as others are asked.
+func (n *Node) agreedOffer(ctx context.Context, at aweigh.Height, peers []peer.ID) (best snapshotOffer, from []peer.ID) {
+	ctx, cancel := context.WithTimeout(ctx, offerPatience)
+	defer cancel()
+	all := make(chan offered, len(peers))
+	var asking sync.WaitGroup
+	for _, p := range peers {
+		asking.Go(func() { all <- n.askOffer(ctx, p, at, true) })
+	}
+	began := time.Now()
+	var good []offered
+	var grace <-chan time.Time
+	for left := len(peers); left > 0; {
+		select {
+		case o := <-all:
+			left--
+			if errors.Is(o.err, ErrSnapshot) {
+				n.exclude(o.from)
+			} else if o.err == nil {
+				good = append(good, o)
+				if grace == nil {
+					grace = time.After(max(offerGrace, time.Since(began))) // all have as much to do
+				}
+			}
+		case <-grace:
+			cancel() // the others end with an error
+			grace = nil
+		}
+	}
+	asking.Wait()
+	most := 0
+	for _, a := range good {
+		weight, alike := 0, []peer.ID(nil)
+		for _, b := range good {
+			if a.offer.same(&b.offer) {
+				weight += 1 + 1000*(1-n.rank(b.from))
+				alike = append(alike, b.from)
+			}
+		}
+		if weight > most {
+			best, from, most = a.offer, alike, weight
+		}
+	}
+	if len(from) == 0 {
+		for _, p := range peers { // it has what it does not give
+			n.excluded[p] = true
+		}
+	}
+	return best, from
+}
+
+// askOffer asks a peer for its offer, and while it is being made, again if wait is set.
+func (n *Node) askOffer(ctx context.Context, p peer.ID, at aweigh.Height, wait bool) (o offered) {
+	o.from = p
+	for {
+		raw, err := n.host.Request(ctx, p, append([]byte(askSnapshot), canon.Encode(snapshotAsk{Height: at})...), maxPart)
 		if err != nil {
-			return err
+			o.err = err
+			return o
 		}
-		var p snapshotPart
-		if err := canon.Decode(raw, &p); err != nil {
-			return fmt.Errorf("%w: %w", ErrSnapshot, err)
+		o.offer = snapshotOffer{}
+		if err := canon.Decode(raw, &o.offer); err != nil {
+			o.err = fmt.Errorf("%w: %w", ErrSnapshot, err)
+			return o
 		}
-		if err := p.take(in, nothing); err != nil {
-			return err
+		if len(o.offer.Block) > 0 {
+			break
 		}
-		part := kv.Set(keyPart(n.id, job.Parts), raw)
-		job.Parts, job.Bytes, job.Whole = job.Parts+1, job.Bytes+uint64(len(raw)), !p.More
-		job.After = p.Records[len(p.Records)-1].Key
-		if err := n.cfg.Store.Commit([]kv.Op{part, kv.Set(keyJob(n.id), canon.Encode(job))}, false); err != nil {
-			return err
-		}
-		n.snapshotParts.Add(1)
-	}
-	if _, err := in.Finish(); err != nil {
-		return fmt.Errorf("%w: %w", ErrSnapshot, err)
-	}
-	return n.runner.install(ctx, at)
-}
-
-// fetchPart asks until the peer answers, or refuses.
-func (n *Node) fetchPart(ctx context.Context, from peer.ID, ask partAsk) (raw []byte, err error) {
-	for range snapshotTries {
-		raw, err = n.host.Request(ctx, from, append([]byte(askPart), canon.Encode(ask)...), maxPart)
-		if err == nil || errors.Is(err, p2p.ErrRefused) || ctx.Err() != nil || !n.pause(time.Second) {
-			return raw, err
+		if o.err = errNotMade; !wait || !n.pauseFor(ctx, time.Second) {
+			return o
 		}
 	}
-	return nil, err
+	b, err := n.checkOffer(ctx, p, &o.offer)
+	if err == nil && b.Header.Height != at {
+		err = fmt.Errorf("%w: of height %d, where %d was asked for", ErrSnapshot, b.Header.Height, at)
+	}
+	o.err = err
+	return o
 }
 
-// installing asks a runner to replace its state and its machine.
-type installing struct {
-	above aweigh.Height // the snapshot's: with a head as high it is not needed
-	done  chan error
-}
+var errNotMade = errors.New("node: the offer is not made yet")
 
-// install has the fetched snapshot installed, between two steps.
-func (r *runner) install(ctx context.Context, at aweigh.Height) error {
-	in := installing{above: at, done: make(chan error, 1)}
+// pauseFor waits, and reports false if ctx ends meanwhile.
+func (n *Node) pauseFor(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
 	select {
-	case r.installs <- in:
+	case <-timer.C:
+		return true
 	case <-ctx.Done():
-		return ctx.Err()
-	case <-r.replies.done:
-		return ErrStopped
+		return false
 	}
-	select {
-	case err := <-in.done:
-		return err
-	case <-r.replies.done:
-		return ErrStopped
-	}
-}
-
-// replace installs a snapshot and starts a new machine on it. What waited in the
-// old one is undecided for those who asked. The events tell the new one who is in
-// reach, so that it asks for news.
-func (r *runner) replace(in installing) (links []Event, err error) {
-	id := r.machine.id
-	if r.machine.chain.state.Height() >= in.above {
-		err := dropJob(r.store, id)
-		in.done <- err
-		return nil, err
-	}
-	old := r.machine
-	err = install(r.store, id)
-	if err == nil {
-		cfg := r.machine.cfg
-		cfg.Life, cfg.Awaited = rand.Uint64(), 0
-		r.machine, err = NewMachine(cfg, r.store)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("node: a snapshot could not be installed, start the node again: %w", err)
-	}
-	status := r.machine.Status()
-	r.status.Store(&status)
-	r.notes(Installed{Height: status.Head.Height})
-	in.done <- nil
-	for _, p := range old.peers {
-		if old.away[p] {
-			links = append(links, Parted{Peer: p})
-		} else {
-			links = append(links, Met{Peer: p})
-		}
-	}
-	return links, nil
 }

@@ -21,11 +21,11 @@ const installBytes = 4 << 20
 // were all checked. Nothing else may write to the store meanwhile. If it is cut
 // off, resumeInstall begins again with the parts that stay until the end.
 func install(s store.Store, id aweigh.ScopeID) error {
-	job, ok, err := storedJob(s, id)
+	offer, ok, err := storedOffer(s, id)
 	if err != nil || !ok {
 		return errors.Join(err, ErrSnapshot)
 	}
-	b, err := scope.DecodeBlock(job.Offer.Block, scope.MostLimits(), nil)
+	b, err := scope.DecodeBlock(offer.Block, scope.MostLimits(), nil)
 	if err != nil {
 		return err
 	}
@@ -37,9 +37,14 @@ func install(s store.Store, id aweigh.ScopeID) error {
 	if err := w.clear(from, to); err != nil {
 		return err
 	}
-	in, err := job.replay(s, b, w.add)
+	in, err := scope.NewImport(b.Header, offer.Next.Header)
 	if err != nil {
 		return err
+	}
+	for n := range offer.parts() {
+		if err := offer.read(s, id, n, in, w.add); err != nil {
+			return err
+		}
 	}
 	last, err := in.Finish()
 	if err != nil {
@@ -54,8 +59,8 @@ func install(s store.Store, id aweigh.ScopeID) error {
 		return err
 	}
 	last = append(last,
-		kv.Set(keyBlock(id, hash), job.Offer.Block), kv.Set(keyHeight(id, h), hash[:]),
-		kv.Set(keyFinality(id, h), canon.Encode(job.Offer.Own)),
+		kv.Set(keyBlock(id, hash), offer.Block), kv.Set(keyHeight(id, h), hash[:]),
+		kv.Set(keyFinality(id, h), canon.Encode(offer.Own.Certificate)),
 		kv.Set(keyOldest(id), binary.BigEndian.AppendUint64(nil, uint64(h))),
 		kv.Del(keyInstalling(id)), kv.Del(keyJob(id)))
 	if err := s.Commit(last, true); err != nil {
@@ -73,8 +78,8 @@ func resumeInstall(s store.Store, id aweigh.ScopeID) error {
 	return install(s, id)
 }
 
-// dropJob forgets what was fetched.
-func dropJob(s store.Store, id aweigh.ScopeID) error {
+// dropOffer forgets what was fetched.
+func dropOffer(s store.Store, id aweigh.ScopeID) error {
 	if err := s.Commit([]kv.Op{kv.Del(keyJob(id))}, true); err != nil {
 		return err
 	}

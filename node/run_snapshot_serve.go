@@ -4,142 +4,163 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/scope"
-	"github.com/aweigh/aweigh/store"
 )
 
 const (
-	askSnapshot = "snapshot/1" // and a snapshotAsk
-	askPart     = "part/1"     // and a partAsk
+	askHeights  = "heights/1"   // and a heightsAsk
+	askSnapshot = "snapshot/2"  // and a snapshotAsk
+	askPart     = "part/2"      // and a partAsk
+	askHands    = "handovers/1" // and a handoversAsk
 
-	partBytes    = 1 << 20
-	maxPart      = 8 << 20          // longest answer that is taken
-	keepSnapshot = 10 * time.Minute // since it was used last
-	holdSnapshot = time.Minute      // before another may take its place
+	partBytes = 1 << 20
+	maxPart   = 8 << 20 // longest answer that is taken
+
+	// offerWait is how long an answer waits for the offer to be made.
+	offerWait = 2 * time.Second
+	// restFor is how long a node that made an offer makes none, in multiples of the
+	// time that it took: all who ask shall not take more than a tenth of a processor.
+	restFor = 9
 )
 
-// shelf holds the one snapshot that this node offers.
-type shelf struct {
-	making sync.Mutex // held by who makes one
-
-	mu    sync.Mutex // guards the rest, and is held while the snapshot is read
-	kept  store.Snapshot
-	at    aweigh.Height
-	offer []byte
-	used  time.Time
-}
-
-// stale reports whether nobody has used the snapshot for a while.
-func (s *shelf) stale(d time.Duration) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.kept == nil || time.Since(s.used) > d
-}
-
-// put replaces the snapshot; nil only closes the old one.
-func (s *shelf) put(kept store.Snapshot, at aweigh.Height, offer []byte) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.kept != nil {
-		_ = s.kept.Close()
-	}
-	s.kept, s.at, s.offer, s.used = kept, at, offer, time.Now()
-}
-
-// found is the offer that is there, if it is of use.
-func (s *shelf) found(above aweigh.Height) []byte {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.kept == nil || s.at <= above {
-		return nil
-	}
-	s.used = time.Now()
-	return s.offer
-}
-
-// serveOffer answers with a proof of the state that this node will give. It takes
-// a snapshot of the store if there is none that helps.
-func (n *Node) serveOffer(ctx context.Context, ask snapshotAsk) ([]byte, error) {
-	n.shelf.making.Lock()
-	defer n.shelf.making.Unlock()
-	head := n.Status().Head.Height
-	if head <= ask.Have || head-ask.Have <= n.cfg.SnapshotBehind {
+// serveHeights answers with the snapshots that are of use. If there is none, one
+// is taken: nodes of a network in which nothing happens all take the same.
+func (n *Node) serveHeights(ask heightsAsk) ([]byte, error) {
+	head, far := n.Status().Head.Height, n.cfg.SnapshotBehind
+	if head <= ask.Have || head-ask.Have <= far {
 		return nil, fmt.Errorf("node: height %d is too near to yours for a snapshot; ask for the blocks", head)
 	}
-	if offer := n.shelf.found(ask.Have + n.cfg.SnapshotBehind/2); offer != nil {
+	all := n.shelf.above(ask.Have + far/2)
+	if len(all) == 0 && n.takeSnapshot(0) {
+		all = n.shelf.above(ask.Have + far/2)
+	}
+	return canon.Encode(heights{All: all}), nil
+}
+
+// serveOffer answers with the offer of a snapshot. It is made when somebody asks
+// for it first; while that takes, the answer is an offer without a block.
+func (n *Node) serveOffer(ctx context.Context, ask snapshotAsk) ([]byte, error) {
+	k := n.shelf.take(ask.Height)
+	if k == nil {
+		return nil, n.notHere(ask.Height)
+	}
+	defer n.shelf.giveBack(k)
+	if offer, _ := n.shelf.ready(k); offer != nil {
 		return offer, nil
 	}
-	if !n.shelf.stale(holdSnapshot) {
-		return nil, fmt.Errorf("node: gives another snapshot at present; ask another node")
+	select {
+	case n.shelf.orders <- k:
+	default: // another is made first
 	}
+	wait := time.NewTimer(offerWait)
+	defer wait.Stop()
+	select {
+	case <-k.made:
+		offer, _ := n.shelf.ready(k)
+		return offer, nil
+	case <-wait.C:
+		return canon.Encode(snapshotOffer{}), nil
+	case <-n.runner.replies.done:
+		return nil, ErrStopped
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (n *Node) notHere(at aweigh.Height) error {
+	return fmt.Errorf("node: there is no snapshot of height %d here; ask for another", at)
+}
+
+// makeOffers makes offers that were asked for, one at a time.
+func (n *Node) makeOffers(ctx context.Context) {
 	for {
-		kept := n.cfg.Store.Snapshot()
-		at, offer, err := n.makeOffer(ctx, History{Reader: kept, Scope: n.id})
-		if err == nil {
-			n.shelf.put(kept, at, offer)
-			n.log.Info("offering a snapshot", "height", at)
-			return offer, nil
-		}
-		if closeErr := kept.Close(); closeErr != nil || !errors.Is(err, ErrNoBlock) {
-			return nil, errors.Join(err, closeErr)
+		select {
+		case <-ctx.Done():
+			return
+		case k := <-n.shelf.orders:
+			began := time.Now()
+			if err := n.makeOffer(ctx, k.at); err != nil && ctx.Err() == nil {
+				n.log.Warn("a snapshot cannot be offered", "height", k.at, "error", err)
+				n.shelf.drop(k.at)
+			}
+			if !n.pause(restFor * time.Since(began)) {
+				return
+			}
 		}
 	}
 }
 
-// makeOffer proves the state that a snapshot of the store holds. The error wraps
-// ErrNoBlock if another try may go better.
-func (n *Node) makeOffer(ctx context.Context, h History) (at aweigh.Height, raw []byte, err error) {
-	state, err := scope.Open(h.Reader, n.id)
-	if err != nil {
-		return 0, nil, err
+// makeOffer proves the state that a snapshot holds, and names its parts.
+func (n *Node) makeOffer(ctx context.Context, at aweigh.Height) error {
+	k := n.shelf.take(at)
+	if k == nil {
+		return nil // it was let go meanwhile
 	}
-	at = state.Height()
+	defer n.shelf.giveBack(k)
+	if offer, _ := n.shelf.ready(k); offer != nil {
+		return nil
+	}
+	h := History{Reader: k.store, Scope: n.id}
 	var o snapshotOffer
+	var err error
 	if o.Block, err = h.Raw(at); err != nil {
-		return 0, nil, err
+		return err
 	}
-	if o.Own, err = h.Certificate(at); err != nil {
-		return 0, nil, err
-	}
-	if _, err = n.History().Block(at + 1); errors.Is(err, ErrNoBlock) || o.Own.IsZero() {
+	if _, err = n.History().Block(at + 1); errors.Is(err, ErrNoBlock) {
 		if _, err = n.Txn(ctx, scope.Txn{}, Once{Justification: "to prove a snapshot"}); err != nil {
-			return 0, nil, err
+			return err
 		}
 	}
-	if o.Own.IsZero() {
-		return 0, nil, fmt.Errorf("%w: block %d has no certificate of its own", ErrNoBlock, at)
+	if o.Own, err = n.History().Finality(at); err != nil {
+		return err
 	}
 	if o.Next, err = n.History().Finality(at + 1); err != nil {
-		return 0, nil, err
+		return err
 	}
-	return at, canon.Encode(o), nil
+	var starts [][]byte
+	for more, after := true, []byte(nil); more && ctx.Err() == nil; {
+		var p snapshotPart
+		if p.Records, more, err = scope.ReadSnapshot(k.store, n.id, after, n.cfg.partBytes); err != nil {
+			return err
+		}
+		sum := sumOf(canon.Encode(p))
+		o.Sums, starts = append(o.Sums, sum[:]...), append(starts, after)
+		if len(p.Records) > 0 {
+			after = p.Records[len(p.Records)-1].Key
+		}
+		if len(starts) > maxParts {
+			return fmt.Errorf("node: the state is too large for a snapshot of %d parts", maxParts)
+		}
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	n.shelf.finished(k, canon.Encode(o), starts)
+	n.log.Info("offering a snapshot", "height", at, "parts", len(starts))
+	return nil
 }
 
-// servePart answers with records of the snapshot that was offered.
+// servePart answers with records of a snapshot that was offered.
 func (n *Node) servePart(p Peer, ask partAsk) ([]byte, error) {
 	if d := reserve(n.budgets.of(p).given, time.Now(), n.cfg.partBytes); d > 0 && !n.pause(d) {
 		return nil, ErrStopped
 	}
-	s := &n.shelf
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.kept == nil || s.at != ask.Height {
-		return nil, fmt.Errorf("node: the snapshot of height %d is not here any more; ask for another", ask.Height)
+	k := n.shelf.take(ask.Height)
+	if k == nil {
+		return nil, n.notHere(ask.Height)
 	}
-	s.used = time.Now()
+	defer n.shelf.giveBack(k)
+	_, after := n.shelf.ready(k)
+	if ask.Number >= uint64(len(after)) {
+		return nil, fmt.Errorf("node: part %d of %d", ask.Number, len(after))
+	}
 	var part snapshotPart
 	var err error
-	if len(ask.After) == 0 {
-		ask.After = nil
-	}
-	part.Records, part.More, err = scope.ReadSnapshot(s.kept, n.id, ask.After, n.cfg.partBytes)
-	if err != nil || len(part.Records) == 0 {
-		return nil, errors.Join(err, fmt.Errorf("node: nothing follows %x", ask.After))
-	}
-	return canon.Encode(part), nil
+	part.Records, _, err = scope.ReadSnapshot(k.store, n.id, after[ask.Number], n.cfg.partBytes)
+	n.snapshotGiven.Add(1)
+	return canon.Encode(part), err
 }

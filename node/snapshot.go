@@ -2,18 +2,19 @@ package node
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/kv"
-	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/votes"
 )
 
 // Catch-up by snapshot has these records, beside those that records.go lists:
 //
-//	O            snapshotJob: what is being fetched, and how far
+//	O            snapshotOffer: what is being fetched
 //	S<number>    a part that came
 //	I            the state is being replaced: it cannot be read until that is done
 //	o            height of the block from which on this node holds all
@@ -23,67 +24,94 @@ func keyPart(id aweigh.ScopeID, n uint64) []byte {
 	return record(id, 'S', binary.BigEndian.AppendUint64(nil, n)...)
 }
 
+// partNumber is the number of the part at a key.
+func partNumber(key []byte) (n uint64, ok bool) {
+	if len(key) < 8 {
+		return 0, false
+	}
+	n = binary.BigEndian.Uint64(key[len(key)-8:])
+	return n, true
+}
+
 func keyInstalling(id aweigh.ScopeID) []byte { return record(id, 'I') }
 
 func keyOldest(id aweigh.ScopeID) []byte { return record(id, 'o') }
 
-// snapshotAsk asks for an offer.
-type snapshotAsk struct {
+// heightsAsk asks which snapshots may be had by one who has all up to a height.
+type heightsAsk struct {
 	_    struct{} `cbor:",toarray"`
 	Have aweigh.Height
 }
 
-// snapshotOffer proves what the state after a block must be.
+// heights are those of snapshots.
+type heights struct {
+	_   struct{} `cbor:",toarray"`
+	All []aweigh.Height
+}
+
+// snapshotAsk asks for the offer of one snapshot.
+type snapshotAsk struct {
+	_      struct{} `cbor:",toarray"`
+	Height aweigh.Height
+}
+
+// snapshotOffer proves what the state after a block must be, and names the parts
+// that make it. The names are a claim: they tell who gives something else than was
+// offered, and which peers offer the same. Without a block, the offer is not made yet.
 type snapshotOffer struct {
 	_     struct{} `cbor:",toarray"`
 	Block []byte
-	Own   quorum.Certificate // the block's own finalization
-	Next  scope.Finality     // of its child, whose header claims the state
+	Own   scope.Finality // of the block, by a certificate of its own
+	Next  scope.Finality // of its child, whose header claims the state
+	Sums  []byte         // of the parts, 32 bytes each
 }
 
-// partAsk asks for the records of a snapshot that follow a key.
+// partAsk asks for a part of a snapshot.
 type partAsk struct {
 	_      struct{} `cbor:",toarray"`
 	Height aweigh.Height
-	After  []byte // empty: from the first on
+	Number uint64
 }
 
 // snapshotPart is some of a snapshot's records.
 type snapshotPart struct {
 	_       struct{} `cbor:",toarray"`
 	Records []scope.SnapshotRecord
-	More    bool
 }
 
-// snapshotJob is how far a snapshot has been fetched.
-type snapshotJob struct {
-	_     struct{} `cbor:",toarray"`
-	Peer  string
-	Offer snapshotOffer
-	Parts uint64
-	After []byte // key of the last record
-	Bytes uint64
-	Whole bool
+// maxParts bounds the parts of a snapshot: their sums must fit an answer.
+const maxParts = maxPart / 64
+
+func sumOf(part []byte) aweigh.Hash { return aweigh.Sum([]byte("aweigh/part/1"), part) }
+
+// parts is how many there are.
+func (o *snapshotOffer) parts() uint64 { return uint64(len(o.Sums) / len(aweigh.Hash{})) }
+
+// sum is what the bytes of a part must hash to.
+func (o *snapshotOffer) sum(n uint64) aweigh.Hash {
+	return aweigh.Hash(o.Sums[n*uint64(len(aweigh.Hash{})):][:len(aweigh.Hash{})])
 }
 
 // ErrSnapshot is wrapped by errors about a snapshot that is not what it should be.
 var ErrSnapshot = fmt.Errorf("node: bad snapshot")
 
-// check verifies that the block and its child are final.
-func (o *snapshotOffer) check(c *Checker) (*scope.Block, error) {
-	b, err := scope.DecodeBlock(o.Block, c.Limits, c.Verify)
+// check verifies that the block and its child are final, each in its epoch.
+func (o *snapshotOffer) check(own, next *scope.Epoch) (*scope.Block, error) {
+	b, err := scope.DecodeBlock(o.Block, own.Policy.Limits, votes.Verify)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrSnapshot, err)
 	}
-	own := scope.Finality{Header: b.Header, Certificate: o.Own}
-	if err := own.Check(c.Keyring); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrSnapshot, err)
+	if o.Own.Header != b.Header || len(o.Own.Descendants) > 0 {
+		return nil, fmt.Errorf("%w: the finality of another block", ErrSnapshot)
 	}
-	if err := o.Next.Check(c.Keyring); err != nil {
+	if err := errors.Join(o.Own.CheckIn(own), o.Next.CheckIn(next)); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrSnapshot, err)
 	}
 	if _, err := scope.NewImport(b.Header, o.Next.Header); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrSnapshot, err)
+	}
+	if n := o.parts(); n == 0 || n > maxParts || len(o.Sums)%len(aweigh.Hash{}) != 0 {
+		return nil, fmt.Errorf("%w: of %d parts", ErrSnapshot, n)
 	}
 	return b, nil
 }
@@ -105,40 +133,49 @@ func (p *snapshotPart) take(in *scope.Import, use func([]kv.Op) error) error {
 	return nil
 }
 
-// storedJob is the snapshot that is being fetched, if any.
-func storedJob(r kv.Reader, id aweigh.ScopeID) (job snapshotJob, ok bool, err error) {
+// storedOffer is the snapshot that is being fetched, if any.
+func storedOffer(r kv.Reader, id aweigh.ScopeID) (o snapshotOffer, ok bool, err error) {
 	raw, ok, err := r.Get(keyJob(id))
 	if err != nil || !ok {
-		return job, false, err
+		return o, false, err
 	}
-	return job, true, canon.Decode(raw, &job)
+	return o, true, canon.Decode(raw, &o)
 }
 
 // awaitedHeight is that of the snapshot that is being fetched, 0 if none is.
 func awaitedHeight(r kv.Reader, id aweigh.ScopeID) (aweigh.Height, error) {
-	job, ok, err := storedJob(r, id)
+	o, ok, err := storedOffer(r, id)
 	if err != nil || !ok {
 		return 0, err
 	}
-	b, err := scope.DecodeBlock(job.Offer.Block, scope.MostLimits(), nil)
+	b, err := scope.DecodeBlock(o.Block, scope.MostLimits(), nil)
 	if err != nil {
 		return 0, err
 	}
 	return b.Header.Height, nil
 }
 
-// replay gives the parts that are stored to an import.
-func (j *snapshotJob) replay(r kv.Reader, b *scope.Block, use func([]kv.Op) error) (*scope.Import, error) {
-	in, err := scope.NewImport(b.Header, j.Offer.Next.Header)
-	for n := uint64(0); err == nil && n < j.Parts; n++ {
-		raw, ok, readErr := r.Get(keyPart(b.Header.Scope, n))
-		if readErr != nil || !ok {
-			return nil, fmt.Errorf("%w: part %d of %d is missing: %w", ErrSnapshot, n, j.Parts, readErr)
-		}
-		var p snapshotPart
-		if err = canon.Decode(raw, &p); err == nil {
-			err = p.take(in, use)
-		}
+// read gives a part that is stored to an import.
+func (o *snapshotOffer) read(r kv.Reader, id aweigh.ScopeID, n uint64, in *scope.Import, use func([]kv.Op) error) error {
+	raw, ok, err := r.Get(keyPart(id, n))
+	if err == nil && (!ok || sumOf(raw) != o.sum(n)) {
+		err = fmt.Errorf("node: part %d of %d of a snapshot is not here as it was stored", n, o.parts())
 	}
-	return in, err
+	if err != nil {
+		return err
+	}
+	var p snapshotPart
+	if err := canon.Decode(raw, &p); err != nil {
+		return fmt.Errorf("%w: %w", ErrSnapshot, err)
+	}
+	return p.take(in, use)
 }
+
+// handoversAsk asks for the proofs of the epochs that follow one.
+type handoversAsk struct {
+	_    struct{} `cbor:",toarray"`
+	From aweigh.Epoch
+}
+
+// handoversAtOnce bounds the handovers in one answer.
+const handoversAtOnce = 256

@@ -35,33 +35,25 @@ func TestInstallationCutOffIsFinished(t *testing.T) {
 	a.write(50)
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	raw, err := a.running[0].serveOffer(ctx, snapshotAsk{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	job := snapshotJob{Whole: true}
-	if err := canon.Decode(raw, &job.Offer); err != nil {
-		t.Fatal(err)
-	}
+	offer := a.running[0].offerOf(ctx, t)
 	id := a.genesis.Hash()
 	fetched, err := Bootstrap(a.genesis)
 	if err != nil {
 		t.Fatal(err)
 	}
 	fetched = append(fetched, kv.Set(record(id, 'g'), []byte("stays")))
-	for p := (snapshotPart{More: true}); p.More; job.Parts++ {
-		p = snapshotPart{}
-		raw, err := a.running[0].servePart("", partAsk{Height: a.running[0].shelf.at, After: job.After})
-		if err == nil {
-			err = canon.Decode(raw, &p)
-		}
+	b, err := offer.check(a.running[0].roll.epoch(), a.running[0].roll.epoch())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for no := range offer.parts() {
+		raw, err := a.running[0].servePart("", partAsk{Height: b.Header.Height, Number: no})
 		if err != nil {
 			t.Fatal(err)
 		}
-		job.After = p.Records[len(p.Records)-1].Key
-		fetched = append(fetched, kv.Set(keyPart(id, job.Parts), raw))
+		fetched = append(fetched, kv.Set(keyPart(id, no), raw))
 	}
-	fetched = append(fetched, kv.Set(keyJob(id), canon.Encode(job)))
+	fetched = append(fetched, kv.Set(keyJob(id), canon.Encode(offer)))
 	for commits := 0; ; commits++ {
 		s := &stopping{Store: store.NewMem(), left: 1 << 20}
 		if err := s.Commit(fetched, true); err != nil {
@@ -81,7 +73,7 @@ func TestInstallationCutOffIsFinished(t *testing.T) {
 		if err := resumeInstall(s, id); err != nil {
 			t.Fatalf("after %d commits: %v", commits, err)
 		}
-		if state, err2 := scope.Open(s, id); commits > 0 && (err2 != nil || state.Head().Digest != job.Offer.Next.Header.State) {
+		if state, err2 := scope.Open(s, id); commits > 0 && (err2 != nil || state.Head().Digest != offer.Next.Header.State) {
 			t.Errorf("after %d commits: %v", commits, err2)
 		}
 		if v, ok, _ := s.Get(record(id, 'g')); !ok || string(v) != "stays" {

@@ -56,12 +56,18 @@ func (a *anchorage) write(blocks int) {
 // observe starts an observer on a file system.
 func (a *anchorage) observe(key votes.PrivateKey, fs vfs.FS) *running {
 	a.t.Helper()
+	return a.observeWith(key, fs, func(*Config) {})
+}
+
+func (a *anchorage) observeWith(key votes.PrivateKey, fs vfs.FS, change func(*Config)) *running {
+	a.t.Helper()
 	s, err := store.OpenPebble("data", store.Options{FS: fs, MemTableBytes: 1 << 18})
 	if err != nil {
 		a.t.Fatal(err)
 	}
 	cfg := Config{Genesis: a.genesis, Identity: key, Store: s, Listen: []string{"/ip4/127.0.0.1/tcp/0"}, Timeout: 20 * time.Second}
 	quickly(&cfg)
+	change(&cfg)
 	for i := range 4 {
 		cfg.Bootstrap = append(cfg.Bootstrap, a.addrs[i]...)
 	}
@@ -141,7 +147,7 @@ func TestObserverCatchesUpBySnapshot(t *testing.T) {
 	if n := o.snapshotParts.Load(); n != 0 {
 		t.Errorf("it fetched %d parts for a few blocks", n)
 	}
-	if _, ok, err := storedJob(o.store, o.id); ok || err != nil {
+	if _, ok, err := storedOffer(o.store, o.id); ok || err != nil {
 		t.Errorf("what was fetched is still there (%v)", err)
 	}
 	parts := record(o.id, 'S')
@@ -162,9 +168,17 @@ func TestSnapshotIsResumed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	job, ok, err := storedJob(s, a.genesis.Hash())
-	if err != nil || !ok || job.Whole || job.Parts < 5 {
-		t.Fatalf("after %d parts there is a job %v with %d parts: %v", o.snapshotParts.Load(), ok, job.Parts, err)
+	offer, ok, err := storedOffer(s, a.genesis.Hash())
+	if err != nil || !ok {
+		t.Fatalf("after %d parts there is no offer: %v", o.snapshotParts.Load(), err)
+	}
+	b, err := offer.check(o.roll.epoch(), o.roll.epoch())
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := newFetch(&Node{cfg: Config{Store: s}, id: o.id}, &offer, b)
+	if err != nil || f.count < 5 || f.whole() {
+		t.Fatalf("after %d parts there are %d of %d: %v", o.snapshotParts.Load(), f.count, offer.parts(), err)
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
@@ -173,38 +187,29 @@ func TestSnapshotIsResumed(t *testing.T) {
 	o = a.observe(key, fs)
 	a.level(o)
 	o.halt(t)
-	whole := uint64(0)
-	for i := range 4 {
-		if n := a.running[i].countParts(t); n > 0 {
-			whole = n
-		}
-	}
-	if second := o.snapshotParts.Load(); first != job.Parts || first+second != whole {
-		t.Errorf("%d parts, then %d, of %d", first, second, whole)
+	if second := o.snapshotParts.Load(); first != f.count || first+second != offer.parts() {
+		t.Errorf("%d parts, then %d, of %d", first, second, offer.parts())
 	}
 }
 
-// countParts is the parts of the snapshot that a node offers.
-func (r *running) countParts(t *testing.T) (parts uint64) {
-	r.shelf.mu.Lock()
-	ask, kept := partAsk{Height: r.shelf.at}, r.shelf.kept != nil
-	r.shelf.mu.Unlock()
-	for kept {
-		raw, err := r.servePart("", ask)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var p snapshotPart
-		if err := canon.Decode(raw, &p); err != nil {
-			t.Fatal(err)
-		}
-		parts++
-		if !p.More {
-			break
-		}
-		ask.After = p.Records[len(p.Records)-1].Key
+// offerOf is the offer of a node's newest snapshot.
+func (r *running) offerOf(ctx context.Context, t *testing.T) (o snapshotOffer) {
+	t.Helper()
+	raw, err := r.serveHeights(heightsAsk{})
+	var at heights
+	if err == nil {
+		err = canon.Decode(raw, &at)
 	}
-	return parts
+	if err != nil || len(at.All) == 0 {
+		t.Fatalf("heights %v: %v", at.All, err)
+	}
+	if raw, err = r.serveOffer(ctx, snapshotAsk{Height: at.All[len(at.All)-1]}); err == nil {
+		err = canon.Decode(raw, &o)
+	}
+	if err != nil || len(o.Block) == 0 {
+		t.Fatalf("no offer of height %d: %v", at.All[len(at.All)-1], err)
+	}
+	return o
 }
 
 // lying is a store whose snapshots lie while lie is set.

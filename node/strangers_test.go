@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/scope"
 )
@@ -99,5 +100,89 @@ func TestOwnClientsComeFirst(t *testing.T) {
 	}
 	if proposals == 0 {
 		t.Fatal("nobody proposed")
+	}
+}
+
+// TestLeadersHandOutWhatStrangersGave: a bundle that one anchor alone was given by
+// a stranger comes before the proposal that names it, so nobody has to ask for it.
+func TestLeadersHandOutWhatStrangersGave(t *testing.T) {
+	n := newNetwork(t, "hand out")
+	n.listen(t)
+	for round := range 8 { // other leaders
+		for i := range n.machines {
+			n.deliver(t, i, "stranger", n.strange(t, 1000*round+i))
+		}
+		given, named := make(map[aweigh.Hash]bool), 0
+		for end := n.now.Add(5 * time.Second); n.now < end; n.now = n.now.Add(2 * time.Millisecond) {
+			for i, h := range n.hosts {
+				sent, to := h.frames, h.to
+				h.frames, h.to = nil, nil
+				for k, f := range sent {
+					switch m := parsed(t, f).(type) {
+					case node.Want:
+						t.Fatalf("anchor %d asks for %d bundles", i, len(m.Bundles))
+					case node.RawBundle:
+						given[aweigh.Hash(bundleID(t, n, m))] = true
+					case node.Proposal:
+						for _, id := range m.Bundles {
+							if named++; !given[id] {
+								t.Fatal("a proposal came before what it names")
+							}
+						}
+					}
+					for j := range n.hosts {
+						if to[k] == n.peers[j] {
+							n.deliver(t, j, n.peers[i], f)
+						}
+					}
+				}
+				n.step(t, i)
+			}
+		}
+		if named == 0 {
+			t.Fatal("nothing was proposed")
+		}
+	}
+}
+
+func bundleID(t *testing.T, n *network, raw node.RawBundle) aweigh.Hash {
+	t.Helper()
+	c := n.machines[0].Checker()
+	b, err := scope.CheckBundle(raw, c.Limits, c.Verify)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.ID()
+}
+
+// TestBlocksAreGivenAtARate: a peer that asks for the same blocks over and over
+// gets no more of them than it could verify.
+func TestBlocksAreGivenAtARate(t *testing.T) {
+	n := newNetwork(t, "rate")
+	for k := range 30 {
+		n.step(t, 0, node.Submit{Bundle: n.bundle(t, 0)})
+		n.settle(t, time.Duration(k+1)*50*time.Millisecond)
+	}
+	height := int(n.machines[1].Status().Head.Height)
+	if height < 20 {
+		t.Fatalf("height %d", height)
+	}
+	n.hosts[1].frames, n.hosts[1].to = nil, nil
+	given, asked, answers := 0, 0, 0
+	for end := n.now.Add(time.Second); n.now < end; n.now = n.now.Add(time.Millisecond) {
+		asked += n.deliver(t, 1, "stranger", node.Frame(node.CatchUp{From: 1}))
+		for _, f := range n.hosts[1].frames {
+			if m, ok := parsed(t, f).(node.Blocks); ok {
+				given += len(m.Blocks)
+				answers++
+			}
+		}
+		n.hosts[1].frames, n.hosts[1].to = nil, nil
+	}
+	if most := 1000 + 2*height; given > most || given < 500 {
+		t.Errorf("%d blocks in a second, at most %d are to be given", given, most)
+	}
+	if answers < asked {
+		t.Errorf("%d answers to %d questions: who gets nothing must be told", answers, asked)
 	}
 }

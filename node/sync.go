@@ -2,6 +2,7 @@ package node
 
 import (
 	"errors"
+	"time"
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
@@ -73,6 +74,11 @@ func (s *catchUp) due(m *Machine) {
 // maxBlocks bounds the blocks in one answer: their finality is verified one by one.
 const maxBlocks = 256
 
+// blockGap is how long a peer waits for more after each block that it is given.
+// They are read while consensus waits. A peer that lacks more than some seconds'
+// worth of them asks others meanwhile, or takes a snapshot.
+const blockGap = time.Millisecond
+
 // serveCatchUp sends final blocks of one epoch from a height on, as many as fit in
 // a reply, each with its finalization where it has one. It ends with one that has,
 // or with the epoch.
@@ -122,6 +128,7 @@ func (m *Machine) serveCatchUp(to Peer, ask CatchUp) {
 	if msg.Finality, err = history.Finality(ask.From + aweigh.Height(len(msg.Blocks)) - 1); err != nil {
 		return
 	}
+	m.served[to] = m.now.Add(max(helpGap, time.Duration(len(msg.Blocks))*blockGap))
 	m.send(to, tagBlocks, msg)
 }
 

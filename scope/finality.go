@@ -21,7 +21,8 @@ type Finality struct {
 // MaxDescendants is how far the certificate may be from the block.
 const MaxDescendants = 1024
 
-func (f Finality) check(e *Epoch) error {
+// CheckIn verifies the finality of a block of an epoch, as Check does.
+func (f Finality) CheckIn(e *Epoch) error {
 	k, err := e.Keyring()
 	if err != nil {
 		return err

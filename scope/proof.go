@@ -145,14 +145,14 @@ func (p *KeyProof) verify(network aweigh.NetworkID) (Report, error) {
 	if origin, err = origin.FollowAll(p.Handovers[:n]); err != nil {
 		return Report{}, err
 	}
-	if err := p.Origin.check(origin); err != nil {
+	if err := p.Origin.CheckIn(origin); err != nil {
 		return Report{}, err
 	}
 	last, err := origin.FollowAll(p.Handovers[n:])
 	if err != nil {
 		return Report{}, err
 	}
-	if err := p.Head.check(last); err != nil {
+	if err := p.Head.CheckIn(last); err != nil {
 		return Report{}, err
 	}
 	h := &p.Head.Header

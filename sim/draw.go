@@ -33,6 +33,9 @@ func Draw(seed uint64) Scenario {
 	}
 	s.Faults = d.faults(s)
 	d.epochs(&s.Network)
+	if d.one(4) {
+		d.govern(&s)
+	}
 	return s
 }
 
@@ -81,6 +84,26 @@ func (d drawing) epochs(n *Network) {
 	}
 	if d.one(2) {
 		n.EpochTime = d.between(time.Second, 4*time.Second)
+	}
+}
+
+// govern draws who joins and who leaves. Nobody honest leaves where others may lie
+// as much as they can: those would come to weigh too much.
+func (d drawing) govern(s *Scenario) {
+	n := &s.Network
+	n.Observers = max(1, n.Observers)
+	n.EpochBlocks = 3 + d.IntN(10)
+	at := func() time.Duration { return d.between(0, s.Stop/2) }
+	s.Govern = append(s.Govern, Motion{Kind: "admit", At: at(), Node: n.Anchors, Sponsor: d.IntN(n.Anchors)})
+	safe := len(s.Cast) == 0 && !slices.ContainsFunc(s.Faults.Timed, func(f Fault) bool { return f.Kind == "rollback" || f.Kind == "forgetful" })
+	switch {
+	case safe && n.Anchors > 4 && d.one(2):
+		s.Govern = append(s.Govern, Motion{Kind: "retire", At: at(), Node: d.IntN(n.Anchors)})
+	case safe && n.Anchors > 4:
+		s.Govern = append(s.Govern, Motion{Kind: "evict", At: at(), Node: d.IntN(n.Anchors)})
+	}
+	if d.one(3) {
+		s.Govern = append(s.Govern, Motion{Kind: "policy", At: at(), EpochBlocks: 3 + d.IntN(20)})
 	}
 }
 

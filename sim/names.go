@@ -22,6 +22,7 @@ var Plays = []Named{
 	{"slander", "signs in others' names, and makes up proofs of fault and certificates"},
 	{"amnesia", "restarts again and again without its record of what it signed"},
 	{"defeat", "gives up every view at once"},
+	{"shirk", "keeps its ballots to finalize to itself"},
 	{"omit", "when it leads, leaves its victims' ballots out of the record from which trust is reckoned"},
 	{"sybil", "brings in identities of its own, each on a member's surety"},
 	{"whitewash", "leaves when its trust has fallen, and applies again, as another if it can"},

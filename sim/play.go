@@ -51,6 +51,8 @@ func newTrustPlay(name string) play {
 		return &sybil{}
 	case "whitewash":
 		return &whitewash{}
+	case "shirk":
+		return &shirk{}
 	case "farm":
 		return &farm{}
 	case "usurp":

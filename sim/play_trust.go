@@ -176,7 +176,7 @@ func (x *usurp) forge(l *liar, at aweigh.Epoch) (*scope.Block, scope.Finality) {
 	terms := scope.Terms{Policy: e.Policy}
 	for _, a := range e.Roster.Anchors {
 		if l.friend(l.w.Nodes[l.w.anchors[a.Key.ID()]]) {
-			terms.Anchors, terms.Weights = append(terms.Anchors, a), append(terms.Weights, 1)
+			terms.Anchors, terms.Weights, terms.Rests = append(terms.Anchors, a), append(terms.Weights, 1), append(terms.Rests, false)
 		}
 	}
 	history := node.History{Reader: l.n.Disk, Scope: l.w.Genesis.Hash()}
@@ -201,4 +201,32 @@ func (x *usurp) forge(l *liar, at aweigh.Epoch) (*scope.Block, scope.Finality) {
 	}
 	must.Hold(b.Header.Height == e.Start+1, "the first block of epoch %d stands at height %d", at, b.Header.Height)
 	return b, scope.Finality{Header: b.Header, Certificate: c}
+}
+
+// shirk keeps its ballots to finalize to itself, and certificates that hold them:
+// it follows, leads, and lets the others decide.
+type shirk struct{ plain }
+
+func (*shirk) bend(l *liar, out []parcel) []parcel {
+	own := l.n.key.Public().ID()
+	mine := func(c quorum.Certificate) bool {
+		return c.Subject.Kind == quorum.Finalize && slices.ContainsFunc(c.Signatures, func(s quorum.Signature) bool { return s.Anchor == own })
+	}
+	return slices.DeleteFunc(out, func(x parcel) bool {
+		hides := false
+		switch c := x.frame.open().(type) {
+		case votes.Ballot:
+			hides = c.Subject.Kind == quorum.Finalize
+		case node.Announce:
+			hides = mine(c.Certificate)
+		case node.Offer:
+			hides = slices.ContainsFunc(c.Certificates, mine) || slices.ContainsFunc(c.Votes, func(v node.OfferedVote) bool {
+				return v.Signature.Anchor == own && v.Subject.Kind == quorum.Finalize
+			})
+		}
+		if hides {
+			l.told("shirk", "%s does not get %s", x.to, describe(x.frame))
+		}
+		return hides
+	})
 }

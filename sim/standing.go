@@ -45,6 +45,8 @@ func (x *standing) open(w *World) {
 	l, err := w.Genesis.Ledger()
 	must.OK(err, "reading the genesis")
 	x.record(w, w.epochs[0], l)
+	why := overCap(w.epochs[0], l)
+	w.holds(Caps, nil, why == "", "epoch 0: %s", why)
 	first := x.epochs[0]
 	x.few = first.Liars*4 < first.Total && first.Lying*4 < first.Heads
 }
@@ -182,7 +184,7 @@ func overChurn(was, e *scope.Epoch, l trust.Ledger) string {
 	must.OK(err, "weights of those who stay")
 	start := *e
 	start.Roster.Weights = w
-	if overCap(&start, l) != "" || tightGroup(&start, l) {
+	if int(fresh) == len(stay) || overCap(&start, l) != "" || tightGroup(&start, l) {
 		return ""
 	}
 	most := was.Roster.Weights.Total()*uint64(p.Churn.Num)/uint64(p.Churn.Den) + fresh

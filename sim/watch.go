@@ -369,11 +369,21 @@ func (x *watch) refused(from, to *Node, f *frame, err error) {
 	if to.excused() {
 		return
 	}
-	other := errors.Is(err, votes.ErrStale) || errors.Is(err, votes.ErrAhead) // of another epoch than the receiver's
+	other := errors.Is(err, votes.ErrStale) || errors.Is(err, votes.ErrAhead) || !to.seats(from) // of another epoch than the receiver's
 	x.w.holds(Acceptance, to, other || from.excused(), "an honest %s from %s is refused: %v", node.FrameKind(f.raw), from, err)
 	x.refusal[reason(err)]++
 	x.reach("refused frame")
 	x.w.say("%s refuses %s from %s: %v", to, describe(f), from, err)
+}
+
+// seats reports whether another node is an anchor in the epoch in which this one
+// is. It is not, if one of them has not heard yet that it joined, or left.
+func (n *Node) seats(o *Node) bool {
+	if o.key == nil || n.machine == nil {
+		return false
+	}
+	_, seated := n.machine.Epoch().Roster.Seat(o.key.Public().ID())
+	return seated
 }
 
 // heard looks at a frame that a node took in.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"sync/atomic"
 	"time"
@@ -58,6 +59,11 @@ func OpenPebble(dir string, o Options) (*Pebble, error) {
 		}
 		dir, fs.FS, fs.real = abs, vfs.Default, true
 	}
+	if fs.real && !o.ReadOnly {
+		if err := writable(dir); err != nil {
+			return nil, fmt.Errorf("store: open %s: %w", dir, err)
+		}
+	}
 	_, err := fs.Stat(fs.PathJoin(dir, syncedName))
 	known := err == nil
 	db, err := pebble.Open(dir, tuned(o, fs))
@@ -74,6 +80,19 @@ func OpenPebble(dir string, o Options) (*Pebble, error) {
 		return nil, errors.Join(err, db.Close())
 	}
 	return p, nil
+}
+
+// writable fails if no file can be made in a directory that is there: Pebble would
+// try for ever, and say nothing.
+func writable(dir string) error {
+	f, err := os.CreateTemp(dir, "probe")
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
 // check makes sure that what Pebble opened is what this program left there. It

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"regexp"
 
 	"github.com/aweigh/aweigh/alias"
@@ -104,6 +105,10 @@ func message(err error) string {
 	var u *client.Undecided
 	if errors.As(err, &u) {
 		text += nonceHint(u)
+	}
+	var file *fs.PathError
+	if errors.As(err, &file) && errors.Is(err, fs.ErrPermission) {
+		text += "; run this as the user that the files belong to, or give them to this one"
 	}
 	var g *client.Gone
 	if errors.As(err, &g) {

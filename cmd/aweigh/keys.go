@@ -202,8 +202,11 @@ func (a *app) ls() *cobra.Command {
 	})
 }
 
-// more tells people that --limit cut a range short.
+// more tells people that --limit cut a range short, or that the state is old.
 func (a *app) more(r *aweighv1.RangeResponse, f show.Format) {
+	if r.GetHeader().GetCatchingUp() && f != show.JSON {
+		fmt.Fprintf(a.err, "aweigh: this node is catching up; what is final now may differ, see aweigh status\n")
+	}
 	if r.More && f != show.JSON {
 		fmt.Fprintf(a.err, "aweigh: the first %d of %d keys; there are more, see --limit\n", len(r.Kvs), r.Count)
 	}

@@ -50,6 +50,10 @@ func (e *exam) checkKeys() {
 // checkGenesis says whether the genesis knows this node.
 func (e *exam) checkGenesis() {
 	g, err := e.Dir.ReadGenesis()
+	if errors.Is(err, fs.ErrPermission) {
+		e.fail("genesis", err.Error(), "run this as the user that the files belong to")
+		return
+	}
 	if err != nil {
 		e.fail("genesis", err.Error(), "copy genesis.cbor from another node of the network, or make a node with \"aweigh init\" or \"aweigh join\"")
 		return

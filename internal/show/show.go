@@ -135,12 +135,14 @@ type header struct {
 	Height       uint64 `json:"height"`
 	Revision     int64  `json:"revision"`
 	Linearizable bool   `json:"linearizable"`
+	CatchingUp   bool   `json:"catching_up,omitempty"`
 }
 
 func headerJSON(h *aweighv1.Header) header {
 	return header{
 		Network: hex.EncodeToString(h.GetNetwork()), Scope: hex.EncodeToString(h.GetScope()),
 		Epoch: h.GetEpoch(), Height: h.GetHeight(), Revision: h.GetRevision(), Linearizable: h.GetLinearizable(),
+		CatchingUp: h.GetCatchingUp(),
 	}
 }
 

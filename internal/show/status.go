@@ -47,6 +47,7 @@ type statusJSON struct {
 	LostState    bool         `json:"lost_state"`
 	Listening    bool         `json:"listening"`
 	CatchingUp   bool         `json:"catching_up"`
+	Snapshot     *progress    `json:"snapshot,omitempty"` // while one is fetched
 	Compacted    int64        `json:"compacted"`
 	Block        string       `json:"block"`
 	BlockTimeNs  int64        `json:"block_time_ns"`
@@ -54,6 +55,37 @@ type statusJSON struct {
 	LineageSize  int64        `json:"lineage_size"`
 	LineageRoot  string       `json:"lineage_root"`
 	Faulty       []string     `json:"faulty,omitempty"`
+}
+
+// progress is how far a snapshot was fetched.
+type progress struct {
+	Height  uint64   `json:"height"`
+	Percent float64  `json:"percent"`
+	Parts   uint64   `json:"parts"`
+	Of      uint64   `json:"of"`
+	Bytes   uint64   `json:"bytes"`
+	Peers   []string `json:"peers"`
+}
+
+func progressOf(s *aweighv1.Snapshot) *progress {
+	if s == nil {
+		return nil
+	}
+	p := &progress{Height: s.Height, Parts: s.Parts, Of: s.Of, Bytes: s.Bytes, Peers: s.Peers}
+	if s.Of > 0 { // rounded down: 100 is all of it
+		p.Percent = float64(s.Parts*1000/s.Of) / 10
+	}
+	return p
+}
+
+func (p *progress) String() string {
+	peers := "no peer at present"
+	if n := len(p.Peers); n == 1 {
+		peers = "1 peer"
+	} else if n > 1 {
+		peers = fmt.Sprintf("%d peers", n)
+	}
+	return fmt.Sprintf("%.1f %% of the state of height %d from %s, %d MiB", p.Percent, p.Height, peers, p.Bytes>>20)
 }
 
 // Status writes what a node knows.
@@ -145,7 +177,9 @@ func Health(s *aweighv1.StatusResponse) string {
 	} else if s.Listening {
 		words = append(words, "this anchor signs nothing until it has heard of a quorum")
 	}
-	if s.CatchingUp {
+	if p := progressOf(s.Snapshot); p != nil {
+		words = append(words, fmt.Sprintf("catching up by snapshot: %v", p))
+	} else if s.CatchingUp {
 		words = append(words, "catching up")
 	}
 	return strings.Join(words, "; ")
@@ -177,7 +211,7 @@ func statusOf(s *aweighv1.StatusResponse) statusJSON {
 		EpochAge: s.EpochAge, EpochBlocks: s.EpochBlocks, Open: s.OpenDecisions, Mode: s.Mode, View: s.View,
 		Leader: hex.EncodeToString(s.Leader), TotalWeight: s.TotalWeight, FaultBudget: s.FaultBudget,
 		Finalize: s.Finalize, Reachable: s.ReachableWeight, FailuresLeft: s.FailuresLeft, Summary: Health(s),
-		Peers: len(s.Peers), Waiting: s.Waiting, LostState: s.LostState, Listening: s.Listening, CatchingUp: s.CatchingUp,
+		Peers: len(s.Peers), Waiting: s.Waiting, LostState: s.LostState, Listening: s.Listening, CatchingUp: s.CatchingUp, Snapshot: progressOf(s.Snapshot),
 		Compacted: s.Compacted, Block: hex.EncodeToString(s.Block), BlockTimeNs: s.BlockTimeNs,
 		StateDigest: hex.EncodeToString(s.StateDigest), LineageSize: s.LineageSize,
 		LineageRoot: hex.EncodeToString(s.LineageRoot), Anchors: []anchorJSON{},

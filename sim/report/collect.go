@@ -24,6 +24,7 @@ type Plan struct {
 	Loss    []sim.Share   // of frames; 0 to 40 %
 	Lies    []string      // told while frames are lost; equivocate and withhold
 	Plays   []string      // to measure the pace under; mute, equivocate, delay, withhold
+	Trust   []string      // scenarios of the library that attack trust; those that do
 }
 
 func (p Plan) withDefaults() Plan {
@@ -50,6 +51,12 @@ func (p Plan) withDefaults() Plan {
 	}
 	if len(p.Lies) == 0 {
 		p.Lies = []string{"equivocate", "withhold"}
+	}
+	if len(p.Trust) == 0 {
+		p.Trust = []string{
+			"collusion", "omission", "usurpers", "epoch-ends", "whitewash", "on-off-trust", "on-off-schedule",
+			"made-up-proofs", "farming", "sybil", "sybil-welcome", "long-absence",
+		}
 	}
 	if len(p.Plays) == 0 {
 		p.Plays = []string{"mute", "equivocate", "delay", "withhold"}
@@ -80,7 +87,7 @@ type experiment struct {
 // each. What comes of it depends on the plan alone, not on the number of workers.
 func Collect(ctx context.Context, p Plan, run Runner, progress func(done, of int)) (StudyData, error) {
 	p = p.withDefaults()
-	experiments := []experiment{costOf(p), latencyOf(p), heatOf(p), paceOf(p), failureOf(p)} // the long worlds first
+	experiments := []experiment{costOf(p), latencyOf(p), heatOf(p), paceOf(p), trustOf(p), failureOf(p)} // the long worlds first
 	var all []job
 	for _, e := range experiments {
 		for _, s := range e.worlds {

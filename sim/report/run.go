@@ -44,6 +44,7 @@ type runPage struct {
 	Overview figure
 	Finality figure
 	Heights  figure
+	Trust    figure
 	Goals    []goal
 	Attacks  []bar
 	Refused  []bar
@@ -79,7 +80,7 @@ func Run(w io.Writer, r *sim.Result, v Info) error {
 		Info: v, Title: or(s.Name, "A run") + fmt.Sprintf(", seed %d", s.Seed), Verdict: verdictOf(r), Sentence: sentence(s), About: s.About, YAML: string(s.Encode()),
 		Facts: facts(r), Weight: weightFigure(r), Cast: castTable(r), Faults: faultTable(s), Honest: len(s.Cast) == 0,
 		Checks: checks(r.Verdicts), Broken: brokenTable(r.Broken),
-		Closeup: closeupFigure("closeup", r, lying), Overview: overviewFigure(r, lying), Finality: finalityFigure(r.Finality), Heights: heightsFigure(r, lying),
+		Closeup: closeupFigure("closeup", r, lying), Overview: overviewFigure(r, lying), Finality: finalityFigure(r.Finality), Heights: heightsFigure(r, lying), Trust: scoreFigure(r, lying),
 		Goals: goals(r.Goals), Attacks: bars(r.Attacks, sim.Plays), Refused: bars(r.Refused, nil), Proven: nodes(r.Proven), Trace: r.Trace.String(),
 	}
 	return write(w, "run.html", p)

@@ -21,6 +21,8 @@ type StudyData struct {
 	Cost       Cost
 	Heat       Heat
 	Throughput Throughput
+	Conducts   Conducts
+	Shares     Shares
 	Failure    Failure
 	Tally      Tally
 }
@@ -138,7 +140,7 @@ func Study(w io.Writer, s StudyData) error {
 			{grouped(uint64(max(0, s.Worlds))), "simulated networks"}, {short(float64(s.Events)), "events"}, {brief(s.Virtual), "of virtual time"},
 			{grouped(checksOf(s.Tally.Within)), "checks within the budget"},
 		},
-		Figures: []figure{heatFigure(s.Heat), latencyFigure(s.Latency), costFigure(s.Cost), paceFigure(s.Throughput)},
+		Figures: []figure{heatFigure(s.Heat), latencyFigure(s.Latency), costFigure(s.Cost), paceFigure(s.Throughput), conductFigure(s.Conducts), shareFigure(s.Shares)},
 		Checks:  tally(s.Tally), Goals: goals(s.Tally.Goals),
 	}
 	if r := s.Failure.Result; r != nil {

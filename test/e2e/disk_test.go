@@ -321,8 +321,10 @@ func flip(t *testing.T, name string, at int) {
 func flipLog(t *testing.T, dir string) { flip(t, one(t, dir, "*.log"), 40) }
 
 // flipTable flips a bit in every block of the newest table.
-func flipTable(t *testing.T, dir string) {
-	name := one(t, dir, "*.sst")
+func flipTable(t *testing.T, dir string) { flipAll(t, one(t, dir, "*.sst")) }
+
+// flipAll changes a bit in every 512 bytes of a file.
+func flipAll(t *testing.T, name string) {
 	raw, err := os.ReadFile(name)
 	must(t, err)
 	for at := 0; at < len(raw); at += 512 {

@@ -48,15 +48,12 @@ const newcomers = 16
 // stream of frames or of pubsub.
 var floods = map[string]struct {
 	gossip bool
-	anchor bool    // only an anchor gets far with it
-	least  float64 // the part of their throughput that honest clients keep; 0: four fifths
+	anchor bool // only an anchor gets far with it
 	make   func(*attacker) []byte
 }{
-	"garbage":          {make: func(*attacker) []byte { return Frame([]byte("zzz")) }},
-	"forged mutations": {make: func(a *attacker) []byte { return Frame(spoiled(a.bundle())) }},
-	// Writes within the limits are work like any other, and a block that holds some
-	// which the other anchors lack waits until they have asked for them.
-	"valid mutations":      {least: 0.6, make: func(a *attacker) []byte { return Frame(a.bundle()) }},
+	"garbage":              {make: func(*attacker) []byte { return Frame([]byte("zzz")) }},
+	"forged mutations":     {make: func(a *attacker) []byte { return Frame(spoiled(a.bundle())) }},
+	"valid mutations":      {make: func(a *attacker) []byte { return Frame(a.bundle()) }},
 	"questions":            {make: (*attacker).question},
 	"stale ballots":        {make: func(a *attacker) []byte { return Frame(a.stale()) }},
 	"gossip of garbage":    {gossip: true, make: func(a *attacker) []byte { return a.packet([]byte("zzz"), a.unique()) }},

@@ -201,6 +201,7 @@ type Header struct {
 	Height        uint64                 `protobuf:"varint,4,opt,name=height,proto3" json:"height,omitempty"`
 	Revision      int64                  `protobuf:"varint,5,opt,name=revision,proto3" json:"revision,omitempty"`
 	Linearizable  bool                   `protobuf:"varint,6,opt,name=linearizable,proto3" json:"linearizable,omitempty"`
+	CatchingUp    bool                   `protobuf:"varint,7,opt,name=catching_up,json=catchingUp,proto3" json:"catching_up,omitempty"` // the node knows that the state it answers from is old
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -273,6 +274,13 @@ func (x *Header) GetRevision() int64 {
 func (x *Header) GetLinearizable() bool {
 	if x != nil {
 		return x.Linearizable
+	}
+	return false
+}
+
+func (x *Header) GetCatchingUp() bool {
+	if x != nil {
+		return x.CatchingUp
 	}
 	return false
 }
@@ -2442,6 +2450,7 @@ type StatusResponse struct {
 	LineageSize     int64                  `protobuf:"varint,29,opt,name=lineage_size,json=lineageSize,proto3" json:"lineage_size,omitempty"`
 	LineageRoot     []byte                 `protobuf:"bytes,30,opt,name=lineage_root,json=lineageRoot,proto3" json:"lineage_root,omitempty"`
 	Listening       bool                   `protobuf:"varint,31,opt,name=listening,proto3" json:"listening,omitempty"`                              // signs nothing yet: it has not heard of a quorum since its start
+	Snapshot        *Snapshot              `protobuf:"bytes,32,opt,name=snapshot,proto3" json:"snapshot,omitempty"`                                 // that is being fetched, if any
 	EpochAge        uint64                 `protobuf:"varint,40,opt,name=epoch_age,json=epochAge,proto3" json:"epoch_age,omitempty"`                // blocks of the epoch so far
 	EpochBlocks     uint64                 `protobuf:"varint,41,opt,name=epoch_blocks,json=epochBlocks,proto3" json:"epoch_blocks,omitempty"`       // after which it ends
 	OpenDecisions   uint64                 `protobuf:"varint,42,opt,name=open_decisions,json=openDecisions,proto3" json:"open_decisions,omitempty"` // open, or carried and not yet in effect
@@ -2697,6 +2706,13 @@ func (x *StatusResponse) GetListening() bool {
 	return false
 }
 
+func (x *StatusResponse) GetSnapshot() *Snapshot {
+	if x != nil {
+		return x.Snapshot
+	}
+	return nil
+}
+
 func (x *StatusResponse) GetEpochAge() uint64 {
 	if x != nil {
 		return x.EpochAge
@@ -2725,6 +2741,83 @@ func (x *StatusResponse) GetUnseated() []byte {
 	return nil
 }
 
+// Snapshot is how far a state is fetched from other nodes.
+type Snapshot struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Height        uint64                 `protobuf:"varint,1,opt,name=height,proto3" json:"height,omitempty"`
+	Parts         uint64                 `protobuf:"varint,2,opt,name=parts,proto3" json:"parts,omitempty"` // that are here and hash to what was offered
+	Of            uint64                 `protobuf:"varint,3,opt,name=of,proto3" json:"of,omitempty"`       // how many there are
+	Bytes         uint64                 `protobuf:"varint,4,opt,name=bytes,proto3" json:"bytes,omitempty"` // of those that are here
+	Peers         []string               `protobuf:"bytes,5,rep,name=peers,proto3" json:"peers,omitempty"`  // that give it at present
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Snapshot) Reset() {
+	*x = Snapshot{}
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Snapshot) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Snapshot) ProtoMessage() {}
+
+func (x *Snapshot) ProtoReflect() protoreflect.Message {
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Snapshot.ProtoReflect.Descriptor instead.
+func (*Snapshot) Descriptor() ([]byte, []int) {
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *Snapshot) GetHeight() uint64 {
+	if x != nil {
+		return x.Height
+	}
+	return 0
+}
+
+func (x *Snapshot) GetParts() uint64 {
+	if x != nil {
+		return x.Parts
+	}
+	return 0
+}
+
+func (x *Snapshot) GetOf() uint64 {
+	if x != nil {
+		return x.Of
+	}
+	return 0
+}
+
+func (x *Snapshot) GetBytes() uint64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+func (x *Snapshot) GetPeers() []string {
+	if x != nil {
+		return x.Peers
+	}
+	return nil
+}
+
 // Problem comes as the detail of an error, for programs; the error's text is
 // for people.
 type Problem struct {
@@ -2747,7 +2840,7 @@ type Problem struct {
 
 func (x *Problem) Reset() {
 	*x = Problem{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[31]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2759,7 +2852,7 @@ func (x *Problem) String() string {
 func (*Problem) ProtoMessage() {}
 
 func (x *Problem) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[31]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2772,7 +2865,7 @@ func (x *Problem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Problem.ProtoReflect.Descriptor instead.
 func (*Problem) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{31}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Problem) GetReason() string {
@@ -2811,7 +2904,7 @@ type InviteRequest struct {
 
 func (x *InviteRequest) Reset() {
 	*x = InviteRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[32]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2823,7 +2916,7 @@ func (x *InviteRequest) String() string {
 func (*InviteRequest) ProtoMessage() {}
 
 func (x *InviteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[32]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2836,7 +2929,7 @@ func (x *InviteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InviteRequest.ProtoReflect.Descriptor instead.
 func (*InviteRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{32}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{33}
 }
 
 type InviteResponse struct {
@@ -2848,7 +2941,7 @@ type InviteResponse struct {
 
 func (x *InviteResponse) Reset() {
 	*x = InviteResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[33]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2860,7 +2953,7 @@ func (x *InviteResponse) String() string {
 func (*InviteResponse) ProtoMessage() {}
 
 func (x *InviteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[33]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2873,7 +2966,7 @@ func (x *InviteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InviteResponse.ProtoReflect.Descriptor instead.
 func (*InviteResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{33}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *InviteResponse) GetInvite() string {
@@ -2891,7 +2984,7 @@ type GenesisRequest struct {
 
 func (x *GenesisRequest) Reset() {
 	*x = GenesisRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[34]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2903,7 +2996,7 @@ func (x *GenesisRequest) String() string {
 func (*GenesisRequest) ProtoMessage() {}
 
 func (x *GenesisRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[34]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2916,7 +3009,7 @@ func (x *GenesisRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GenesisRequest.ProtoReflect.Descriptor instead.
 func (*GenesisRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{34}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{35}
 }
 
 type GenesisResponse struct {
@@ -2928,7 +3021,7 @@ type GenesisResponse struct {
 
 func (x *GenesisResponse) Reset() {
 	*x = GenesisResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[35]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2940,7 +3033,7 @@ func (x *GenesisResponse) String() string {
 func (*GenesisResponse) ProtoMessage() {}
 
 func (x *GenesisResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[35]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2953,7 +3046,7 @@ func (x *GenesisResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GenesisResponse.ProtoReflect.Descriptor instead.
 func (*GenesisResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{35}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *GenesisResponse) GetGenesis() []byte {
@@ -2971,7 +3064,7 @@ type BackupRequest struct {
 
 func (x *BackupRequest) Reset() {
 	*x = BackupRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[36]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2983,7 +3076,7 @@ func (x *BackupRequest) String() string {
 func (*BackupRequest) ProtoMessage() {}
 
 func (x *BackupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[36]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2996,7 +3089,7 @@ func (x *BackupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupRequest.ProtoReflect.Descriptor instead.
 func (*BackupRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{36}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{37}
 }
 
 // BackupResponse is, first, the size of all, and then a part of a file each.
@@ -3013,7 +3106,7 @@ type BackupResponse struct {
 
 func (x *BackupResponse) Reset() {
 	*x = BackupResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[37]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3025,7 +3118,7 @@ func (x *BackupResponse) String() string {
 func (*BackupResponse) ProtoMessage() {}
 
 func (x *BackupResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[37]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3038,7 +3131,7 @@ func (x *BackupResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupResponse.ProtoReflect.Descriptor instead.
 func (*BackupResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{37}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *BackupResponse) GetHeader() *Header {
@@ -3085,7 +3178,7 @@ type TrustRequest struct {
 
 func (x *TrustRequest) Reset() {
 	*x = TrustRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[38]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3097,7 +3190,7 @@ func (x *TrustRequest) String() string {
 func (*TrustRequest) ProtoMessage() {}
 
 func (x *TrustRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[38]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3110,7 +3203,7 @@ func (x *TrustRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrustRequest.ProtoReflect.Descriptor instead.
 func (*TrustRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{38}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *TrustRequest) GetPolicy() []byte {
@@ -3144,7 +3237,7 @@ type Standing struct {
 
 func (x *Standing) Reset() {
 	*x = Standing{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[39]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3156,7 +3249,7 @@ func (x *Standing) String() string {
 func (*Standing) ProtoMessage() {}
 
 func (x *Standing) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[39]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3169,7 +3262,7 @@ func (x *Standing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Standing.ProtoReflect.Descriptor instead.
 func (*Standing) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{39}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Standing) GetId() []byte {
@@ -3302,7 +3395,7 @@ type Proposal struct {
 
 func (x *Proposal) Reset() {
 	*x = Proposal{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[40]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3314,7 +3407,7 @@ func (x *Proposal) String() string {
 func (*Proposal) ProtoMessage() {}
 
 func (x *Proposal) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[40]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3327,7 +3420,7 @@ func (x *Proposal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Proposal.ProtoReflect.Descriptor instead.
 func (*Proposal) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{40}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Proposal) GetId() []byte {
@@ -3472,7 +3565,7 @@ type TrustResponse struct {
 
 func (x *TrustResponse) Reset() {
 	*x = TrustResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[41]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3484,7 +3577,7 @@ func (x *TrustResponse) String() string {
 func (*TrustResponse) ProtoMessage() {}
 
 func (x *TrustResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[41]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3497,7 +3590,7 @@ func (x *TrustResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrustResponse.ProtoReflect.Descriptor instead.
 func (*TrustResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{41}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *TrustResponse) GetHeader() *Header {
@@ -3664,7 +3757,7 @@ type ExplainRequest struct {
 
 func (x *ExplainRequest) Reset() {
 	*x = ExplainRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[42]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3676,7 +3769,7 @@ func (x *ExplainRequest) String() string {
 func (*ExplainRequest) ProtoMessage() {}
 
 func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[42]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3689,7 +3782,7 @@ func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainRequest.ProtoReflect.Descriptor instead.
 func (*ExplainRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{42}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *ExplainRequest) GetAnchor() []byte {
@@ -3724,7 +3817,7 @@ type Change struct {
 
 func (x *Change) Reset() {
 	*x = Change{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[43]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3736,7 +3829,7 @@ func (x *Change) String() string {
 func (*Change) ProtoMessage() {}
 
 func (x *Change) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[43]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3749,7 +3842,7 @@ func (x *Change) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Change.ProtoReflect.Descriptor instead.
 func (*Change) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{43}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Change) GetEpoch() uint64 {
@@ -3827,7 +3920,7 @@ type ExplainResponse struct {
 
 func (x *ExplainResponse) Reset() {
 	*x = ExplainResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[44]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3839,7 +3932,7 @@ func (x *ExplainResponse) String() string {
 func (*ExplainResponse) ProtoMessage() {}
 
 func (x *ExplainResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[44]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3852,7 +3945,7 @@ func (x *ExplainResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainResponse.ProtoReflect.Descriptor instead.
 func (*ExplainResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{44}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ExplainResponse) GetHeader() *Header {
@@ -3893,7 +3986,7 @@ type HandoversRequest struct {
 
 func (x *HandoversRequest) Reset() {
 	*x = HandoversRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[45]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3905,7 +3998,7 @@ func (x *HandoversRequest) String() string {
 func (*HandoversRequest) ProtoMessage() {}
 
 func (x *HandoversRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[45]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3918,7 +4011,7 @@ func (x *HandoversRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HandoversRequest.ProtoReflect.Descriptor instead.
 func (*HandoversRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{45}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *HandoversRequest) GetAfter() uint64 {
@@ -3946,7 +4039,7 @@ type HandoversResponse struct {
 
 func (x *HandoversResponse) Reset() {
 	*x = HandoversResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[46]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3958,7 +4051,7 @@ func (x *HandoversResponse) String() string {
 func (*HandoversResponse) ProtoMessage() {}
 
 func (x *HandoversResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[46]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3971,7 +4064,7 @@ func (x *HandoversResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HandoversResponse.ProtoReflect.Descriptor instead.
 func (*HandoversResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{46}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *HandoversResponse) GetHeader() *Header {
@@ -4005,7 +4098,7 @@ type GovernRequest struct {
 
 func (x *GovernRequest) Reset() {
 	*x = GovernRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[47]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4017,7 +4110,7 @@ func (x *GovernRequest) String() string {
 func (*GovernRequest) ProtoMessage() {}
 
 func (x *GovernRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[47]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4030,7 +4123,7 @@ func (x *GovernRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GovernRequest.ProtoReflect.Descriptor instead.
 func (*GovernRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{47}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *GovernRequest) GetDecision() []byte {
@@ -4059,7 +4152,7 @@ type GovernResponse struct {
 
 func (x *GovernResponse) Reset() {
 	*x = GovernResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[48]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4071,7 +4164,7 @@ func (x *GovernResponse) String() string {
 func (*GovernResponse) ProtoMessage() {}
 
 func (x *GovernResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[48]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4084,7 +4177,7 @@ func (x *GovernResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GovernResponse.ProtoReflect.Descriptor instead.
 func (*GovernResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{48}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *GovernResponse) GetHeader() *Header {
@@ -4126,7 +4219,7 @@ type ApplyRequest struct {
 
 func (x *ApplyRequest) Reset() {
 	*x = ApplyRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[49]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4138,7 +4231,7 @@ func (x *ApplyRequest) String() string {
 func (*ApplyRequest) ProtoMessage() {}
 
 func (x *ApplyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[49]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4151,7 +4244,7 @@ func (x *ApplyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyRequest.ProtoReflect.Descriptor instead.
 func (*ApplyRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{49}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *ApplyRequest) GetSponsor() []byte {
@@ -4179,14 +4272,16 @@ var File_aweigh_v1_aweigh_proto protoreflect.FileDescriptor
 
 const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\n" +
-	"\x16aweigh/v1/aweigh.proto\x12\taweigh.v1\"\xa6\x01\n" +
+	"\x16aweigh/v1/aweigh.proto\x12\taweigh.v1\"\xc7\x01\n" +
 	"\x06Header\x12\x18\n" +
 	"\anetwork\x18\x01 \x01(\fR\anetwork\x12\x14\n" +
 	"\x05scope\x18\x02 \x01(\fR\x05scope\x12\x14\n" +
 	"\x05epoch\x18\x03 \x01(\x04R\x05epoch\x12\x16\n" +
 	"\x06height\x18\x04 \x01(\x04R\x06height\x12\x1a\n" +
 	"\brevision\x18\x05 \x01(\x03R\brevision\x12\"\n" +
-	"\flinearizable\x18\x06 \x01(\bR\flinearizable\"\xc0\x01\n" +
+	"\flinearizable\x18\x06 \x01(\bR\flinearizable\x12\x1f\n" +
+	"\vcatching_up\x18\a \x01(\bR\n" +
+	"catchingUp\"\xc0\x01\n" +
 	"\bKeyValue\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\fR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\fR\x05value\x12'\n" +
@@ -4365,7 +4460,7 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\x04Peer\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
 	"\aaddress\x18\x02 \x01(\tR\aaddress\x12\x18\n" +
-	"\ainbound\x18\x03 \x01(\bR\ainbound\"\xc9\b\n" +
+	"\ainbound\x18\x03 \x01(\bR\ainbound\"\xfa\b\n" +
 	"\x0eStatusResponse\x12)\n" +
 	"\x06header\x18\x01 \x01(\v2\x11.aweigh.v1.HeaderR\x06header\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12!\n" +
@@ -4400,11 +4495,18 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\adropped\x18\x1c \x01(\x04R\adropped\x12!\n" +
 	"\flineage_size\x18\x1d \x01(\x03R\vlineageSize\x12!\n" +
 	"\flineage_root\x18\x1e \x01(\fR\vlineageRoot\x12\x1c\n" +
-	"\tlistening\x18\x1f \x01(\bR\tlistening\x12\x1b\n" +
+	"\tlistening\x18\x1f \x01(\bR\tlistening\x12/\n" +
+	"\bsnapshot\x18  \x01(\v2\x13.aweigh.v1.SnapshotR\bsnapshot\x12\x1b\n" +
 	"\tepoch_age\x18( \x01(\x04R\bepochAge\x12!\n" +
 	"\fepoch_blocks\x18) \x01(\x04R\vepochBlocks\x12%\n" +
 	"\x0eopen_decisions\x18* \x01(\x04R\ropenDecisions\x12\x1a\n" +
-	"\bunseated\x18+ \x01(\fR\bunseated\"\x7f\n" +
+	"\bunseated\x18+ \x01(\fR\bunseated\"t\n" +
+	"\bSnapshot\x12\x16\n" +
+	"\x06height\x18\x01 \x01(\x04R\x06height\x12\x14\n" +
+	"\x05parts\x18\x02 \x01(\x04R\x05parts\x12\x0e\n" +
+	"\x02of\x18\x03 \x01(\x04R\x02of\x12\x14\n" +
+	"\x05bytes\x18\x04 \x01(\x04R\x05bytes\x12\x14\n" +
+	"\x05peers\x18\x05 \x03(\tR\x05peers\"\x7f\n" +
 	"\aProblem\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x1a\n" +
 	"\bmutation\x18\x02 \x01(\fR\bmutation\x12$\n" +
@@ -4571,7 +4673,7 @@ func file_aweigh_v1_aweigh_proto_rawDescGZIP() []byte {
 }
 
 var file_aweigh_v1_aweigh_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_aweigh_v1_aweigh_proto_msgTypes = make([]protoimpl.MessageInfo, 50)
+var file_aweigh_v1_aweigh_proto_msgTypes = make([]protoimpl.MessageInfo, 51)
 var file_aweigh_v1_aweigh_proto_goTypes = []any{
 	(SortTarget)(0),           // 0: aweigh.v1.SortTarget
 	(Compare_Target)(0),       // 1: aweigh.v1.Compare.Target
@@ -4607,25 +4709,26 @@ var file_aweigh_v1_aweigh_proto_goTypes = []any{
 	(*Anchor)(nil),            // 31: aweigh.v1.Anchor
 	(*Peer)(nil),              // 32: aweigh.v1.Peer
 	(*StatusResponse)(nil),    // 33: aweigh.v1.StatusResponse
-	(*Problem)(nil),           // 34: aweigh.v1.Problem
-	(*InviteRequest)(nil),     // 35: aweigh.v1.InviteRequest
-	(*InviteResponse)(nil),    // 36: aweigh.v1.InviteResponse
-	(*GenesisRequest)(nil),    // 37: aweigh.v1.GenesisRequest
-	(*GenesisResponse)(nil),   // 38: aweigh.v1.GenesisResponse
-	(*BackupRequest)(nil),     // 39: aweigh.v1.BackupRequest
-	(*BackupResponse)(nil),    // 40: aweigh.v1.BackupResponse
-	(*TrustRequest)(nil),      // 41: aweigh.v1.TrustRequest
-	(*Standing)(nil),          // 42: aweigh.v1.Standing
-	(*Proposal)(nil),          // 43: aweigh.v1.Proposal
-	(*TrustResponse)(nil),     // 44: aweigh.v1.TrustResponse
-	(*ExplainRequest)(nil),    // 45: aweigh.v1.ExplainRequest
-	(*Change)(nil),            // 46: aweigh.v1.Change
-	(*ExplainResponse)(nil),   // 47: aweigh.v1.ExplainResponse
-	(*HandoversRequest)(nil),  // 48: aweigh.v1.HandoversRequest
-	(*HandoversResponse)(nil), // 49: aweigh.v1.HandoversResponse
-	(*GovernRequest)(nil),     // 50: aweigh.v1.GovernRequest
-	(*GovernResponse)(nil),    // 51: aweigh.v1.GovernResponse
-	(*ApplyRequest)(nil),      // 52: aweigh.v1.ApplyRequest
+	(*Snapshot)(nil),          // 34: aweigh.v1.Snapshot
+	(*Problem)(nil),           // 35: aweigh.v1.Problem
+	(*InviteRequest)(nil),     // 36: aweigh.v1.InviteRequest
+	(*InviteResponse)(nil),    // 37: aweigh.v1.InviteResponse
+	(*GenesisRequest)(nil),    // 38: aweigh.v1.GenesisRequest
+	(*GenesisResponse)(nil),   // 39: aweigh.v1.GenesisResponse
+	(*BackupRequest)(nil),     // 40: aweigh.v1.BackupRequest
+	(*BackupResponse)(nil),    // 41: aweigh.v1.BackupResponse
+	(*TrustRequest)(nil),      // 42: aweigh.v1.TrustRequest
+	(*Standing)(nil),          // 43: aweigh.v1.Standing
+	(*Proposal)(nil),          // 44: aweigh.v1.Proposal
+	(*TrustResponse)(nil),     // 45: aweigh.v1.TrustResponse
+	(*ExplainRequest)(nil),    // 46: aweigh.v1.ExplainRequest
+	(*Change)(nil),            // 47: aweigh.v1.Change
+	(*ExplainResponse)(nil),   // 48: aweigh.v1.ExplainResponse
+	(*HandoversRequest)(nil),  // 49: aweigh.v1.HandoversRequest
+	(*HandoversResponse)(nil), // 50: aweigh.v1.HandoversResponse
+	(*GovernRequest)(nil),     // 51: aweigh.v1.GovernRequest
+	(*GovernResponse)(nil),    // 52: aweigh.v1.GovernResponse
+	(*ApplyRequest)(nil),      // 53: aweigh.v1.ApplyRequest
 }
 var file_aweigh_v1_aweigh_proto_depIdxs = []int32{
 	5,  // 0: aweigh.v1.PutRequest.once:type_name -> aweigh.v1.Once
@@ -4668,58 +4771,59 @@ var file_aweigh_v1_aweigh_proto_depIdxs = []int32{
 	3,  // 37: aweigh.v1.StatusResponse.header:type_name -> aweigh.v1.Header
 	31, // 38: aweigh.v1.StatusResponse.anchors:type_name -> aweigh.v1.Anchor
 	32, // 39: aweigh.v1.StatusResponse.peers:type_name -> aweigh.v1.Peer
-	3,  // 40: aweigh.v1.BackupResponse.header:type_name -> aweigh.v1.Header
-	3,  // 41: aweigh.v1.TrustResponse.header:type_name -> aweigh.v1.Header
-	42, // 42: aweigh.v1.TrustResponse.anchors:type_name -> aweigh.v1.Standing
-	43, // 43: aweigh.v1.TrustResponse.proposals:type_name -> aweigh.v1.Proposal
-	3,  // 44: aweigh.v1.ExplainResponse.header:type_name -> aweigh.v1.Header
-	46, // 45: aweigh.v1.ExplainResponse.changes:type_name -> aweigh.v1.Change
-	3,  // 46: aweigh.v1.HandoversResponse.header:type_name -> aweigh.v1.Header
-	5,  // 47: aweigh.v1.GovernRequest.once:type_name -> aweigh.v1.Once
-	3,  // 48: aweigh.v1.GovernResponse.header:type_name -> aweigh.v1.Header
-	43, // 49: aweigh.v1.GovernResponse.proposal:type_name -> aweigh.v1.Proposal
-	5,  // 50: aweigh.v1.ApplyRequest.once:type_name -> aweigh.v1.Once
-	6,  // 51: aweigh.v1.Node.Put:input_type -> aweigh.v1.PutRequest
-	8,  // 52: aweigh.v1.Node.Delete:input_type -> aweigh.v1.DeleteRequest
-	10, // 53: aweigh.v1.Node.Range:input_type -> aweigh.v1.RangeRequest
-	15, // 54: aweigh.v1.Node.Txn:input_type -> aweigh.v1.TxnRequest
-	17, // 55: aweigh.v1.Node.Submit:input_type -> aweigh.v1.SubmitRequest
-	20, // 56: aweigh.v1.Node.Compact:input_type -> aweigh.v1.CompactRequest
-	22, // 57: aweigh.v1.Node.Watch:input_type -> aweigh.v1.WatchRequest
-	25, // 58: aweigh.v1.Node.History:input_type -> aweigh.v1.HistoryRequest
-	28, // 59: aweigh.v1.Node.Prove:input_type -> aweigh.v1.ProveRequest
-	30, // 60: aweigh.v1.Node.Status:input_type -> aweigh.v1.StatusRequest
-	35, // 61: aweigh.v1.Node.Invite:input_type -> aweigh.v1.InviteRequest
-	37, // 62: aweigh.v1.Node.Genesis:input_type -> aweigh.v1.GenesisRequest
-	39, // 63: aweigh.v1.Node.Backup:input_type -> aweigh.v1.BackupRequest
-	41, // 64: aweigh.v1.Node.Trust:input_type -> aweigh.v1.TrustRequest
-	45, // 65: aweigh.v1.Node.Explain:input_type -> aweigh.v1.ExplainRequest
-	48, // 66: aweigh.v1.Node.Handovers:input_type -> aweigh.v1.HandoversRequest
-	50, // 67: aweigh.v1.Node.Govern:input_type -> aweigh.v1.GovernRequest
-	52, // 68: aweigh.v1.Node.Apply:input_type -> aweigh.v1.ApplyRequest
-	7,  // 69: aweigh.v1.Node.Put:output_type -> aweigh.v1.PutResponse
-	9,  // 70: aweigh.v1.Node.Delete:output_type -> aweigh.v1.DeleteResponse
-	11, // 71: aweigh.v1.Node.Range:output_type -> aweigh.v1.RangeResponse
-	16, // 72: aweigh.v1.Node.Txn:output_type -> aweigh.v1.TxnResponse
-	19, // 73: aweigh.v1.Node.Submit:output_type -> aweigh.v1.SubmitResponse
-	21, // 74: aweigh.v1.Node.Compact:output_type -> aweigh.v1.CompactResponse
-	24, // 75: aweigh.v1.Node.Watch:output_type -> aweigh.v1.WatchResponse
-	27, // 76: aweigh.v1.Node.History:output_type -> aweigh.v1.HistoryResponse
-	29, // 77: aweigh.v1.Node.Prove:output_type -> aweigh.v1.ProveResponse
-	33, // 78: aweigh.v1.Node.Status:output_type -> aweigh.v1.StatusResponse
-	36, // 79: aweigh.v1.Node.Invite:output_type -> aweigh.v1.InviteResponse
-	38, // 80: aweigh.v1.Node.Genesis:output_type -> aweigh.v1.GenesisResponse
-	40, // 81: aweigh.v1.Node.Backup:output_type -> aweigh.v1.BackupResponse
-	44, // 82: aweigh.v1.Node.Trust:output_type -> aweigh.v1.TrustResponse
-	47, // 83: aweigh.v1.Node.Explain:output_type -> aweigh.v1.ExplainResponse
-	49, // 84: aweigh.v1.Node.Handovers:output_type -> aweigh.v1.HandoversResponse
-	51, // 85: aweigh.v1.Node.Govern:output_type -> aweigh.v1.GovernResponse
-	51, // 86: aweigh.v1.Node.Apply:output_type -> aweigh.v1.GovernResponse
-	69, // [69:87] is the sub-list for method output_type
-	51, // [51:69] is the sub-list for method input_type
-	51, // [51:51] is the sub-list for extension type_name
-	51, // [51:51] is the sub-list for extension extendee
-	0,  // [0:51] is the sub-list for field type_name
+	34, // 40: aweigh.v1.StatusResponse.snapshot:type_name -> aweigh.v1.Snapshot
+	3,  // 41: aweigh.v1.BackupResponse.header:type_name -> aweigh.v1.Header
+	3,  // 42: aweigh.v1.TrustResponse.header:type_name -> aweigh.v1.Header
+	43, // 43: aweigh.v1.TrustResponse.anchors:type_name -> aweigh.v1.Standing
+	44, // 44: aweigh.v1.TrustResponse.proposals:type_name -> aweigh.v1.Proposal
+	3,  // 45: aweigh.v1.ExplainResponse.header:type_name -> aweigh.v1.Header
+	47, // 46: aweigh.v1.ExplainResponse.changes:type_name -> aweigh.v1.Change
+	3,  // 47: aweigh.v1.HandoversResponse.header:type_name -> aweigh.v1.Header
+	5,  // 48: aweigh.v1.GovernRequest.once:type_name -> aweigh.v1.Once
+	3,  // 49: aweigh.v1.GovernResponse.header:type_name -> aweigh.v1.Header
+	44, // 50: aweigh.v1.GovernResponse.proposal:type_name -> aweigh.v1.Proposal
+	5,  // 51: aweigh.v1.ApplyRequest.once:type_name -> aweigh.v1.Once
+	6,  // 52: aweigh.v1.Node.Put:input_type -> aweigh.v1.PutRequest
+	8,  // 53: aweigh.v1.Node.Delete:input_type -> aweigh.v1.DeleteRequest
+	10, // 54: aweigh.v1.Node.Range:input_type -> aweigh.v1.RangeRequest
+	15, // 55: aweigh.v1.Node.Txn:input_type -> aweigh.v1.TxnRequest
+	17, // 56: aweigh.v1.Node.Submit:input_type -> aweigh.v1.SubmitRequest
+	20, // 57: aweigh.v1.Node.Compact:input_type -> aweigh.v1.CompactRequest
+	22, // 58: aweigh.v1.Node.Watch:input_type -> aweigh.v1.WatchRequest
+	25, // 59: aweigh.v1.Node.History:input_type -> aweigh.v1.HistoryRequest
+	28, // 60: aweigh.v1.Node.Prove:input_type -> aweigh.v1.ProveRequest
+	30, // 61: aweigh.v1.Node.Status:input_type -> aweigh.v1.StatusRequest
+	36, // 62: aweigh.v1.Node.Invite:input_type -> aweigh.v1.InviteRequest
+	38, // 63: aweigh.v1.Node.Genesis:input_type -> aweigh.v1.GenesisRequest
+	40, // 64: aweigh.v1.Node.Backup:input_type -> aweigh.v1.BackupRequest
+	42, // 65: aweigh.v1.Node.Trust:input_type -> aweigh.v1.TrustRequest
+	46, // 66: aweigh.v1.Node.Explain:input_type -> aweigh.v1.ExplainRequest
+	49, // 67: aweigh.v1.Node.Handovers:input_type -> aweigh.v1.HandoversRequest
+	51, // 68: aweigh.v1.Node.Govern:input_type -> aweigh.v1.GovernRequest
+	53, // 69: aweigh.v1.Node.Apply:input_type -> aweigh.v1.ApplyRequest
+	7,  // 70: aweigh.v1.Node.Put:output_type -> aweigh.v1.PutResponse
+	9,  // 71: aweigh.v1.Node.Delete:output_type -> aweigh.v1.DeleteResponse
+	11, // 72: aweigh.v1.Node.Range:output_type -> aweigh.v1.RangeResponse
+	16, // 73: aweigh.v1.Node.Txn:output_type -> aweigh.v1.TxnResponse
+	19, // 74: aweigh.v1.Node.Submit:output_type -> aweigh.v1.SubmitResponse
+	21, // 75: aweigh.v1.Node.Compact:output_type -> aweigh.v1.CompactResponse
+	24, // 76: aweigh.v1.Node.Watch:output_type -> aweigh.v1.WatchResponse
+	27, // 77: aweigh.v1.Node.History:output_type -> aweigh.v1.HistoryResponse
+	29, // 78: aweigh.v1.Node.Prove:output_type -> aweigh.v1.ProveResponse
+	33, // 79: aweigh.v1.Node.Status:output_type -> aweigh.v1.StatusResponse
+	37, // 80: aweigh.v1.Node.Invite:output_type -> aweigh.v1.InviteResponse
+	39, // 81: aweigh.v1.Node.Genesis:output_type -> aweigh.v1.GenesisResponse
+	41, // 82: aweigh.v1.Node.Backup:output_type -> aweigh.v1.BackupResponse
+	45, // 83: aweigh.v1.Node.Trust:output_type -> aweigh.v1.TrustResponse
+	48, // 84: aweigh.v1.Node.Explain:output_type -> aweigh.v1.ExplainResponse
+	50, // 85: aweigh.v1.Node.Handovers:output_type -> aweigh.v1.HandoversResponse
+	52, // 86: aweigh.v1.Node.Govern:output_type -> aweigh.v1.GovernResponse
+	52, // 87: aweigh.v1.Node.Apply:output_type -> aweigh.v1.GovernResponse
+	70, // [70:88] is the sub-list for method output_type
+	52, // [52:70] is the sub-list for method input_type
+	52, // [52:52] is the sub-list for extension type_name
+	52, // [52:52] is the sub-list for extension extendee
+	0,  // [0:52] is the sub-list for field type_name
 }
 
 func init() { file_aweigh_v1_aweigh_proto_init() }
@@ -4739,14 +4843,14 @@ func file_aweigh_v1_aweigh_proto_init() {
 		(*OpResponse_Delete)(nil),
 		(*OpResponse_Txn)(nil),
 	}
-	file_aweigh_v1_aweigh_proto_msgTypes[39].OneofWrappers = []any{}
+	file_aweigh_v1_aweigh_proto_msgTypes[40].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_aweigh_v1_aweigh_proto_rawDesc), len(file_aweigh_v1_aweigh_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   50,
+			NumMessages:   51,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

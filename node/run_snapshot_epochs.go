@@ -1,0 +1,86 @@
+package node
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/libp2p/go-libp2p/core/peer"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/kv"
+	"github.com/aweigh/aweigh/scope"
+)
+
+// serveHandovers answers with the proofs of the epochs that follow one.
+func (n *Node) serveHandovers(ask handoversAsk) ([]byte, error) {
+	all, err := n.History().Handovers(ask.From, handoversAtOnce)
+	if err != nil {
+		return nil, err
+	}
+	size := 0
+	for i := range all {
+		if size += len(canon.Encode(all[i])); size > maxPart/2 {
+			all = all[:i]
+			break
+		}
+	}
+	return canon.Encode(all), nil
+}
+
+// checkOffer verifies a peer's offer, in the epochs of its blocks, which the peer
+// proves if this node is not there yet.
+func (n *Node) checkOffer(ctx context.Context, p peer.ID, o *snapshotOffer) (*scope.Block, error) {
+	own, err := n.follow(ctx, p, n.roll.epoch(), o.Own.Header.Epoch)
+	if err != nil {
+		return nil, err
+	}
+	next, err := n.follow(ctx, p, own, o.Next.Header.Epoch)
+	if err != nil {
+		return nil, err
+	}
+	return o.check(own, next)
+}
+
+// follow is a later epoch than one that is known, proven by the handovers that
+// are here or that a peer gives. What it gives is kept, since it is proven.
+func (n *Node) follow(ctx context.Context, p peer.ID, e *scope.Epoch, to aweigh.Epoch) (*scope.Epoch, error) {
+	if to < e.Number {
+		return nil, fmt.Errorf("node: a snapshot of epoch %d, where this node is in %d", to, e.Number)
+	}
+	for e.Number < to {
+		hands, err := n.History().Handovers(e.Number, handoversAtOnce)
+		if err != nil {
+			return nil, err
+		}
+		here := len(hands) > 0
+		if !here {
+			raw, err := n.host.Request(ctx, p, append([]byte(askHands), canon.Encode(handoversAsk{From: e.Number})...), maxPart)
+			if err != nil {
+				return nil, err
+			}
+			if err := canon.Decode(raw, &hands); err != nil {
+				return nil, fmt.Errorf("%w: handovers: %w", ErrSnapshot, err)
+			}
+			if len(hands) == 0 || len(hands) > handoversAtOnce {
+				return nil, fmt.Errorf("%w: %d handovers that lead to epoch %d", ErrSnapshot, len(hands), to)
+			}
+		}
+		var ops []kv.Op
+		for _, h := range hands {
+			if e.Number == to {
+				break
+			}
+			if e, err = e.Follow(h); err != nil {
+				return nil, fmt.Errorf("%w: %w", ErrSnapshot, err)
+			}
+			ops = append(ops, kv.Set(keyHandover(n.id, h.Final.Header.Height), canon.Encode(h)))
+		}
+		if !here {
+			if err := n.cfg.Store.Commit(ops, false); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return e, nil
+}

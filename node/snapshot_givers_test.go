@@ -1,0 +1,208 @@
+package node
+
+import (
+	"bytes"
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/libp2p/go-libp2p/core/peer"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/store"
+)
+
+// bent is a store whose snapshots are read through bend, once it is set.
+type bent struct {
+	store.Store
+	bend *atomic.Pointer[func(k, v []byte) []byte]
+}
+
+type bentSnapshot struct {
+	store.Snapshot
+	bent
+}
+
+func (b bent) Snapshot() store.Snapshot { return bentSnapshot{b.Store.Snapshot(), b} }
+
+func (b bentSnapshot) Scan(from, to []byte, reverse bool, visit func(k, v []byte) bool) error {
+	return b.Snapshot.Scan(from, to, reverse, func(k, v []byte) bool {
+		if bend := b.bend.Load(); bend != nil {
+			v = (*bend)(k, v)
+		}
+		return visit(k, v)
+	})
+}
+
+// newGivers is four anchors that have made the same offer; what the second gives
+// from now on is read through the function that is returned.
+func newGivers(t *testing.T) (a *anchorage, parts uint64, bend *atomic.Pointer[func(k, v []byte) []byte]) {
+	t.Helper()
+	bend = new(atomic.Pointer[func(k, v []byte) []byte])
+	a = newFar(t, func(i int, cfg *Config) {
+		cfg.partBytes = 1200
+		if i == 1 {
+			cfg.Store = bent{cfg.Store, bend}
+		}
+	})
+	startAll(a)
+	a.write(farBlocks)
+	for i := range 4 {
+		a.level(a.running[i])
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	times := make(map[aweigh.Height]int)
+	for i := range 4 {
+		for _, at := range a.running[i].shelf.above(0) {
+			times[at]++
+		}
+	}
+	for at, n := range times {
+		if n < 4 {
+			continue
+		}
+		for i := range 4 {
+			raw, err := a.running[i].serveOffer(ctx, snapshotAsk{Height: at})
+			var o snapshotOffer
+			if err == nil {
+				err = canon.Decode(raw, &o)
+			}
+			if err != nil || parts != 0 && o.parts() != parts {
+				t.Fatalf("anchor %d offers %d parts of height %d, others %d: %v", i, o.parts(), at, parts, err)
+			}
+			parts = o.parts()
+		}
+		return a, parts, bend
+	}
+	t.Fatalf("no height at which all have a snapshot: %v", times)
+	return a, 0, bend
+}
+
+func (a *anchorage) given() (all [4]uint64, sum uint64) {
+	for i := range 4 {
+		all[i] = a.running[i].snapshotGiven.Load()
+		sum += all[i]
+	}
+	return all, sum
+}
+
+// TestSnapshotComesFromSeveralPeers: each gives a share, and no part is given twice.
+func TestSnapshotComesFromSeveralPeers(t *testing.T) {
+	a, parts, _ := newGivers(t)
+	o := a.observe(newIdentity(t), vfs.NewMem())
+	defer o.halt(t)
+	var most int
+	until(t, "the state of the others", func() bool {
+		if p := o.fetching.Load(); p != nil {
+			most = max(most, len(p.Peers))
+			if p.Of != parts || p.Parts > p.Of {
+				t.Errorf("%d parts of %d, of %d", p.Parts, p.Of, parts)
+			}
+		}
+		return o.Status().Head.Digest == a.running[0].Status().Head.Digest
+	})
+	all, sum := a.given()
+	several := 0
+	for _, n := range all {
+		if n >= parts/20 {
+			several++
+		}
+	}
+	if several < 3 || sum != parts || most < 2 {
+		t.Errorf("of %d parts the anchors gave %v; at most %d at a time", parts, all, most)
+	}
+}
+
+// TestPartThatWasNotOfferedIsFoundOut: the peer that gives it is found out at
+// once, and nothing of what others gave is lost.
+func TestPartThatWasNotOfferedIsFoundOut(t *testing.T) {
+	a, parts, bend := newGivers(t)
+	lie := func(_, v []byte) []byte { return append(bytes.Clone(v), 'x') }
+	bend.Store(&lie)
+	o := a.observe(newIdentity(t), vfs.NewMem())
+	defer o.halt(t)
+	a.level(o)
+	if o.snapshotLies.Load() != 1 || o.snapshotParts.Load() != parts {
+		t.Errorf("%d lies; %d parts for a snapshot of %d", o.snapshotLies.Load(), o.snapshotParts.Load(), parts)
+	}
+}
+
+// TestGiverThatHangsIsReplaced: others give the part that it was asked for.
+func TestGiverThatHangsIsReplaced(t *testing.T) {
+	a, parts, bend := newGivers(t)
+	free := make(chan struct{})
+	var hangs atomic.Int64
+	hang := func(_, v []byte) []byte {
+		hangs.Add(1)
+		<-free
+		return v
+	}
+	bend.Store(&hang)
+	defer close(free)
+	o := a.observeWith(newIdentity(t), vfs.NewMem(), func(cfg *Config) { cfg.partTimeout = 100 * time.Millisecond })
+	defer o.halt(t)
+	began := time.Now()
+	a.level(o)
+	if took := time.Since(began); o.snapshotParts.Load() != parts || hangs.Load() == 0 || took > 20*time.Second { // a request of any kind may take 30 s
+		t.Errorf("%d parts for a snapshot of %d; %d were hung up; it took %v", o.snapshotParts.Load(), parts, hangs.Load(), took)
+	}
+}
+
+// TestGiverThatDiesIsReplaced: an anchor stops in the middle.
+func TestGiverThatDiesIsReplaced(t *testing.T) {
+	a, parts, bend := newGivers(t)
+	free := make(chan struct{})
+	var read atomic.Int64
+	stop := func(_, v []byte) []byte {
+		if read.Add(1) > 100 { // some parts, and then it is in the middle of one
+			<-free
+		}
+		return v
+	}
+	bend.Store(&stop)
+	o := a.observe(newIdentity(t), vfs.NewMem())
+	defer o.halt(t)
+	until(t, "some parts", func() bool { return read.Load() > 100 })
+	close(free)
+	if err := a.end(1); err != nil {
+		t.Fatal(err)
+	}
+	a.level(o)
+	if o.snapshotParts.Load() != parts {
+		t.Errorf("%d parts for a snapshot of %d", o.snapshotParts.Load(), parts)
+	}
+}
+
+// TestLoneSlowGiverIsLeft: but only if it is alone, slow, and others are there.
+func TestLoneSlowGiverIsLeft(t *testing.T) {
+	a, _, _ := newGivers(t)
+	o := a.observe(newIdentity(t), vfs.NewMem())
+	defer o.halt(t)
+	until(t, "all are connected", func() bool { return len(o.candidates()) == 4 })
+	a.level(o)
+	peers := o.candidates()
+	for _, c := range []struct {
+		what   string
+		givers int
+		came   uint64
+		since  time.Duration
+		slow   bool
+	}{
+		{"two givers", 2, 0, time.Hour, false},
+		{"a fast one", 1, 100, time.Hour, false},
+		{"a young one", 1, 0, 0, false},
+		{"a slow one", 1, 0, time.Hour, true},
+	} {
+		f := fetch{n: o.Node, givers: make(map[peer.ID]context.CancelFunc), parts: make([]partState, 200), count: c.came, paced: time.Now().Add(-c.since)}
+		for _, p := range peers[:c.givers] {
+			f.givers[p] = func() {}
+		}
+		if p, slow := f.drips(); slow != c.slow || slow && p != peers[0] {
+			t.Errorf("%s: left: %v, %s", c.what, slow, p)
+		}
+	}
+}

@@ -1,0 +1,245 @@
+package sim
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aweigh/aweigh/trust"
+)
+
+var trustSeeds = flag.Int("trustseeds", 2, "seeds of each scenario that TestTrustHoldsUnderAttack plays")
+
+// share is the liars' part of an epoch's weight, in parts per million.
+func (e EpochRecord) share() int { return int(e.Liars * million / max(1, e.Total)) }
+
+// seat is what an epoch says of a node.
+func (e EpochRecord) seat(n int) SeatRecord {
+	if i := slices.IndexFunc(e.Seats, func(s SeatRecord) bool { return s.Node == n }); i >= 0 {
+		return e.Seats[i]
+	}
+	return SeatRecord{Node: n}
+}
+
+func first(r *Result) EpochRecord { return r.Epochs[0] }
+func last(r *Result) EpochRecord  { return r.Epochs[len(r.Epochs)-1] }
+
+// most is the largest share that liars had in an epoch.
+func most(r *Result) (share int) {
+	for _, e := range r.Epochs {
+		share = max(share, e.share())
+	}
+	return share
+}
+
+// honestScores are the lowest and the highest score of the honest founders in the
+// end, except of some.
+func honestScores(r *Result, except ...int) (low, high trust.Score) {
+	low = trust.MaxScore
+	for n := range r.Scenario.Network.Anchors {
+		if !slices.Contains(r.Liars, n) && !slices.Contains(except, n) {
+			s := last(r).seat(n).Score
+			low, high = min(low, s), max(high, s)
+		}
+	}
+	return low, high
+}
+
+// trustPlays are the scenarios in which trust is attacked, each with its bound
+// besides the invariants; what it returns is why the bound does not hold.
+var trustPlays = []struct {
+	name  string
+	bound func(r *Result) string
+}{
+	{"sybil", func(r *Result) string {
+		for n := 9; n < 12; n++ {
+			if last(r).seat(n).Seated {
+				return fmt.Sprintf("identity %d has a seat", n)
+			}
+		}
+		return above(most(r), first(r).share()+5_000)
+	}},
+	{"sybil-welcome", func(r *Result) string {
+		var together uint64
+		for n := 13; n < 15; n++ {
+			s := last(r).seat(n)
+			if !s.Seated {
+				return fmt.Sprintf("identity %d has no seat, so that nothing is shown", n)
+			}
+			together += s.Weight
+		}
+		if together*4 > last(r).Total {
+			return "one sponsor's identities weigh more than a quarter"
+		}
+		return above(most(r), 3*million/15)
+	}},
+	{"whitewash", func(r *Result) string {
+		return above(last(r).share(), first(r).share()*2/3)
+	}},
+	{"on-off-trust", func(r *Result) string {
+		low, _ := honestScores(r)
+		for n := 7; n < 9; n++ {
+			if s := last(r).seat(n).Score; s > low {
+				return fmt.Sprintf("liar %d has a score of %d, and no honest anchor has less than %d", n, s, low)
+			}
+		}
+		return above(last(r).share(), first(r).share()-5_000)
+	}},
+	{"on-off-schedule", func(r *Result) string {
+		return above(last(r).share(), first(r).share()-5_000)
+	}},
+	{"made-up-proofs", func(r *Result) string {
+		if low, _ := honestScores(r); low < 500_000 {
+			return fmt.Sprintf("an honest anchor fell to %d", low)
+		}
+		return above(most(r), first(r).share()+5_000)
+	}},
+	{"omission", func(r *Result) string {
+		low, _ := honestScores(r, 0)
+		gain, victim := low-500_000, last(r).seat(0).Score-500_000
+		if victim < gain*9/10 {
+			return fmt.Sprintf("the victim gained %d, and every other honest anchor %d or more", victim, gain)
+		}
+		return above(most(r), first(r).share()+5_000)
+	}},
+	{"collusion", func(r *Result) string {
+		return above(most(r), million/3)
+	}},
+	{"farming", func(r *Result) string {
+		for i, e := range r.Epochs[1:] {
+			for n := 7; n < 9; n++ {
+				if gain := int(e.seat(n).Score) - int(r.Epochs[i].seat(n).Score); gain > 33_250 {
+					return fmt.Sprintf("liar %d gained %d in epoch %d", n, gain, e.Number)
+				}
+			}
+		}
+		return above(most(r), first(r).share()+5_000)
+	}},
+	{"long-absence", func(r *Result) string {
+		low, now := trust.MaxScore, last(r).seat(3).Score
+		for _, e := range r.Epochs {
+			low = min(low, e.seat(3).Score)
+		}
+		if low < trust.DefaultParams().Rest || low > 590_000 || now < low+20_000 || !last(r).seat(3).Seated {
+			return fmt.Sprintf("who was away fell from 600000 to %d, and has %d now", low, now)
+		}
+		return ""
+	}},
+	{"epoch-ends", func(r *Result) string {
+		return above(most(r), first(r).share()+10_000)
+	}},
+	{"usurpers", func(r *Result) string {
+		return above(most(r), first(r).share()+20_000)
+	}},
+	{"membership", func(r *Result) string {
+		e := last(r)
+		if !e.seat(9).Seated || !e.seat(10).Seated || e.seat(2).Seated || e.seat(8).Seated {
+			return fmt.Sprintf("not all motions were carried: %v", e.Seats)
+		}
+		return ""
+	}},
+}
+
+func above(share, bound int) string {
+	if share > bound {
+		return fmt.Sprintf("liars weigh %d millionths, more than %d", share, bound)
+	}
+	return ""
+}
+
+// TestTrustHoldsUnderAttack plays each attack on trust with some seeds, or with
+// many: go test ./sim -run TestTrustHoldsUnderAttack -trustseeds 1000 -timeout 10h -v
+func TestTrustHoldsUnderAttack(t *testing.T) {
+	for _, p := range trustPlays {
+		t.Run(p.name, func(t *testing.T) {
+			s, err := FromLibrary(p.name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var sum study
+			for r := range each(t, s, *trustSeeds) {
+				why := r.Failure()
+				if why == "" && r.Outgrown {
+					why = "the faulty came to weigh more than the budget"
+				}
+				if why == "" {
+					why = p.bound(r)
+				}
+				if why != "" {
+					t.Errorf("seed %d: %s; again: aweigh sim run %s --seed %d", r.Scenario.Seed, why, p.name, r.Scenario.Seed)
+				}
+				sum.add(r)
+			}
+			t.Log(sum.line())
+		})
+	}
+}
+
+// each plays a scenario with the seeds from 1 on, two at a time, and gives the
+// results in order.
+func each(t *testing.T, s Scenario, seeds int) func(func(*Result) bool) {
+	results := make([]*Result, seeds)
+	var group sync.WaitGroup
+	for from := range 2 {
+		group.Go(func() {
+			for i := from; i < seeds; i += 2 {
+				s := s
+				s.Seed = uint64(i + 1)
+				r, err := Run(context.Background(), s, Options{})
+				if err != nil {
+					t.Error(err)
+					continue
+				}
+				r.Marks, r.Finality = nil, nil
+				if n := len(r.Epochs); n > 0 && seeds > 100 {
+					r.Verdicts = nil
+				}
+				results[i] = r
+			}
+		})
+	}
+	group.Wait()
+	return func(yield func(*Result) bool) {
+		for _, r := range results {
+			if r != nil && !yield(r) {
+				return
+			}
+		}
+	}
+}
+
+// study sums many runs of one scenario.
+type study struct {
+	worlds, third            int
+	epochs, blocks           int
+	begin, during, end, peak int // liars' share; peak of all
+	pause                    time.Duration
+}
+
+func (x *study) add(r *Result) {
+	x.worlds++
+	x.epochs += len(r.Epochs) - 1
+	x.blocks += r.Blocks
+	x.begin += first(r).share()
+	x.during += most(r)
+	x.end += last(r).share()
+	x.peak = max(x.peak, most(r))
+	if most(r)*3 >= million {
+		x.third++
+	}
+	for _, p := range r.Pauses {
+		x.pause = max(x.pause, p)
+	}
+}
+
+func (x *study) line() string {
+	n := max(1, x.worlds)
+	return fmt.Sprintf("%d worlds, %d epochs, %d blocks; liars weigh %.1f %% at first, %.1f %% at most (%.1f %% in any), %.1f %% in the end; a third: %d; longest pause %v",
+		x.worlds, x.epochs, x.blocks, pct(x.begin/n), pct(x.during/n), pct(x.peak), pct(x.end/n), x.third, x.pause.Round(time.Millisecond))
+}
+
+func pct(millionths int) float64 { return float64(millionths) / 10_000 }

@@ -1,0 +1,42 @@
+package e2e
+
+import (
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// TestDamageMetAtRunTimeStopsANode: the tables under a node that runs are damaged.
+// When it reads them it stops and says which, the others go on, and it does not
+// start again.
+func TestDamageMetAtRunTimeStopsANode(t *testing.T) {
+	n := newNetwork(t, 4, false)
+	n.start()
+	for i := range 12 {
+		n.put(i%4, fmt.Sprint("/k/", i))
+	}
+	n.agreed(20 * time.Second)
+	p := n.nodes[3]
+	for range 2 { // what stands in the log becomes a table at the next start
+		p.signal(sigKill)
+		p.start()
+		until(t, 30*time.Second, p.name+" is back", p.ready)
+	}
+	p.mayEnd()
+	store := filepath.Join(p.dir, "store")
+	tables, err := filepath.Glob(filepath.Join(store, "*.sst"))
+	must(t, err)
+	for _, table := range tables {
+		flipAll(t, table)
+	}
+	for k := 0; p.runs() && k < 100; k++ {
+		n.command("get", "/k/", "--prefix", "--serializable", "--api", p.api)
+		n.put(0, fmt.Sprint("/k/", k%12)) // and it looks for what this replaces
+	}
+	p.stopsBecause("the directory is damaged; move it away", "corrupt file "+store, ".sst")
+	if _, errs, code := n.command("node", "--data-dir", p.dir); code != exitStore {
+		t.Errorf("started again: exit code %d\n%s", code, errs)
+	}
+	n.put(1, "/after")
+}
