@@ -52,7 +52,7 @@ func (a *app) trustVerify() *cobra.Command {
 			return err
 		}
 		began, told, count := time.Now(), time.Now(), 0
-		newest, err := s.Client.FollowEpochs(ctx, first, func(e *scope.Epoch) {
+		newest, err := s.Client.FollowEpochs(ctx, first, func(_ scope.Handover, e *scope.Epoch) {
 			count++
 			if time.Since(told) > time.Second {
 				told = time.Now()

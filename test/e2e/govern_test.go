@@ -265,6 +265,27 @@ func TestAnchorsComeAndGo(t *testing.T) {
 			Total uint64 `json:"total_weight"`
 		}
 	}
+	n.must("trust", "explain", "node4", "--proof", filepath.Join(dir, "fault"), "--api", n.nodes[1].api)
+	var fault struct {
+		Name   string
+		Pinned bool
+		Epoch  uint64
+		Signed [2]string
+	}
+	n.tells(&fault, "verify", filepath.Join(dir, "fault"), "--network", id)
+	if fault.Name != "node4" || !fault.Pinned || fault.Epoch > lied+1 || fault.Epoch < lied || fault.Signed[0] == fault.Signed[1] {
+		t.Errorf("node4 lied in epoch %d, and the proof shows %+v", lied, fault)
+	}
+	if _, errs, code := n.command("verify", filepath.Join(dir, "fault"), "--network", strings.Repeat("ab", 32)); code != 7 {
+		t.Errorf("the proof holds in another network: code %d, %s", code, errs)
+	}
+	raw, err := os.ReadFile(filepath.Join(dir, "fault"))
+	must(t, err)
+	raw[len(raw)-1] ^= 1 // of a signature
+	must(t, os.WriteFile(filepath.Join(dir, "forged"), raw, 0o600))
+	if _, errs, code := n.command("verify", filepath.Join(dir, "forged"), "--network", id); code != 7 {
+		t.Errorf("a forged proof holds: code %d, %s", code, errs)
+	}
 	n.tells(&proven, "verify", filepath.Join(dir, "proof"), "--network", id)
 	if o := proven.Origin; o.Epoch+1 < s.Header.Epoch || o.Total == 2200 {
 		t.Errorf("in epoch %d, the proof is by the weights of epoch %d, %d in all", s.Header.Epoch, o.Epoch, o.Total)
