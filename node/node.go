@@ -145,10 +145,6 @@ func New(cfg Config) (*Node, error) {
 	}
 	n.roll.call(m.term)
 	n.measured = newMeasured(m.roster)
-	if cfg.Anchor != nil && m.self.IsZero() {
-		n.log.Info("this node's anchor key has no seat in the roster: it follows as an observer, until it is admitted",
-			"anchor", cfg.Anchor.Public().ID().Short(), "epoch", m.term.epoch.Number)
-	}
 	n.intake = newIntake(&n.roll)
 	n.budgets = newAccounts(&n.roll)
 	start := time.Now()

@@ -218,8 +218,9 @@ func (p *KeyProof) verifyMutation() (m Mutation, err error) {
 	return m, p.Place.Verify(aweigh.Hash(tlog.RecordHash(id[:])), p.Mutations)
 }
 
-// MaxProofBytes bounds the encoding of a KeyProof.
-const MaxProofBytes = 8 << 20
+// MaxProofBytes bounds the encoding of a KeyProof. Each epoch since the genesis
+// takes some 1.5 KB of it in a small roster.
+const MaxProofBytes = 64 << 20
 
 // Encode is the proof's canonical encoding.
 func (p *KeyProof) Encode() []byte { return canon.Encode(p) }

@@ -160,6 +160,9 @@ func TestNamesAreNothing(t *testing.T) {
 			twin = twin.Apply(h.p, founded(other(s.Anchor), s.Score))
 		}
 		weights, err := twin.Next(h.p, 0, quorum.Weights{})
+		if err != nil {
+			t.Fatal(err)
+		}
 		for range 100 {
 			events, _, _ := h.live(t)
 			for i := range events {

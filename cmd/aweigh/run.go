@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/aweigh/aweigh/api"
 	"github.com/aweigh/aweigh/internal/config"
 	"github.com/aweigh/aweigh/internal/daemon"
 	"github.com/aweigh/aweigh/internal/devnet"
@@ -45,6 +46,7 @@ func (a *app) devnet() *cobra.Command {
 	processes := c.Flags().Bool("processes", false, "run every node as a process of its own")
 	ephemeral := c.Flags().Bool("ephemeral", false, "use a new directory, and remove it at the end")
 	mode := c.Flags().String("mode", "", "bft: a third of the anchors may lie; crash: a half may stop (default bft)")
+	etcd := c.Flags().String("etcd-listen", defaultEtcd, "where the first node serves etcd's API, host:port, or another port if it is taken; the others\nat free ports; empty for none")
 	level := c.Flags().String("log-level", "warn", "debug, info, warn or error")
 	format := c.Flags().String("log-format", "text", "text or json")
 	c.MarkFlagsMutuallyExclusive("ephemeral", "data-dir")
@@ -77,6 +79,14 @@ func (a *app) devnet() *cobra.Command {
 		}
 		if err := unused(n.Dir); err != nil {
 			return err
+		}
+		if *etcd != "" {
+			if err := api.CheckOpen(*etcd, false); err != nil {
+				return fmt.Errorf("%w: --etcd-listen: %w", errUsage, err)
+			}
+			if err := n.ServeEtcd(*etcd); err != nil {
+				return err
+			}
 		}
 		var ready atomic.Bool
 		run := func(ctx context.Context) error { return n.Run(ctx, version(), log) }
@@ -152,7 +162,7 @@ func (a *app) runDevnet(ctx context.Context, n *devnet.Network, processes bool, 
 	ready.Store(true)
 	rows := make([]show.Member, len(n.Nodes))
 	for i, x := range n.Nodes {
-		rows[i] = show.Member{Name: x.Name, Peer: string(x.Peer), API: x.API, Dir: string(x.Home)}
+		rows[i] = show.Member{Name: x.Name, Peer: string(x.Peer), API: x.API, Etcd: x.Etcd, Dir: string(x.Home)}
 		if processes {
 			rows[i].Log = x.LogFile()
 		}
@@ -196,7 +206,10 @@ func (a *app) node() *cobra.Command {
 }
 
 // Where a node listens by default.
-const defaultAPI = "127.0.0.1:7177"
+const (
+	defaultAPI  = "127.0.0.1:7177"
+	defaultEtcd = "127.0.0.1:2379" // of a devnet; etcd's own
+)
 
 var defaultListen = []string{"/ip4/0.0.0.0/tcp/4177", "/ip4/0.0.0.0/udp/4177/quic-v1"}
 
@@ -212,7 +225,8 @@ func nodeFlags(api string, listen ...string) *pflag.FlagSet {
 	f.StringSlice("relays", nil, "multiaddrs of nodes with --relay through which others reach this one, ending in /p2p/ID")
 	f.Int("conns-per-ip", 0, "connections that one IP address may hold (default 128)")
 	f.String("api-listen", api, "where clients reach this node, host:port")
-	f.Bool("api-open", false, "allow --api-listen on other than loopback addresses: whoever reaches it can write")
+	f.String("etcd-listen", "", "serve etcd's API at this address too, host:port, to clients of etcd (without TLS)")
+	f.Bool("api-open", false, "allow --api-listen and --etcd-listen on other than loopback addresses: whoever reaches them can write")
 	f.String("metrics-listen", "", "serve metrics and health at this address too, host:port, to whoever reaches it")
 	f.String("log-level", "info", "debug, info, warn or error")
 	f.String("log-format", "text", "text or json")

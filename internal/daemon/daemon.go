@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/aweigh/aweigh/api"
+	"github.com/aweigh/aweigh/etcd"
 	"github.com/aweigh/aweigh/internal/home"
 	"github.com/aweigh/aweigh/internal/metrics"
 	"github.com/aweigh/aweigh/node"
@@ -28,8 +29,9 @@ type Daemon struct {
 	Node   *node.Node
 	store  store.Store
 	server *api.Server
-	health *api.Server // nil without metrics-listen
-	anchor bool        // it has a key to sign with
+	health *api.Server  // nil without metrics-listen
+	etcd   *etcd.Server // nil without etcd-listen
+	anchor bool         // it has a key to sign with
 	log    *slog.Logger
 }
 
@@ -73,10 +75,19 @@ func (d *Daemon) open(dir home.Dir, s home.Settings, cfg node.Config, o store.Op
 		return err
 	}
 	shown := metrics.Handler(cfg.Version, d.Node, disk)
-	if d.server, err = api.Listen(s.API, s.APIOpen, surface(d.Node, shown)); err != nil || s.Metrics == "" {
+	if d.server, err = api.Listen(s.API, s.APIOpen, surface(d.Node, shown)); err != nil {
 		return err
 	}
-	d.health, err = api.ListenHealth(s.Metrics, d.Node, shown)
+	if s.Etcd != "" {
+		if d.etcd, err = etcd.Listen(etcd.Config{
+			Listen: s.Etcd, Node: d.Node, Log: d.log, Size: func() int64 { return int64(disk.Metrics().Disk) },
+		}); err != nil {
+			return err
+		}
+	}
+	if s.Metrics != "" {
+		d.health, err = api.ListenHealth(s.Metrics, d.Node, shown)
+	}
 	return err
 }
 
@@ -128,6 +139,14 @@ func (d *Daemon) Health() string {
 	return d.health.Addr()
 }
 
+// Etcd is the address of etcd's API, with the port that was chosen; empty for none.
+func (d *Daemon) Etcd() string {
+	if d.etcd == nil {
+		return ""
+	}
+	return d.etcd.Addr()
+}
+
 // Run runs the node and its API until ctx ends or one of them must stop, and
 // closes the store.
 func (d *Daemon) Run(ctx context.Context) error {
@@ -141,17 +160,20 @@ func (d *Daemon) Run(ctx context.Context) error {
 		d.log.Info("this anchor is not in the roster: it follows as an observer until it is admitted", "anchor", a.Short())
 	}
 	d.log.Info("running", "node", d.Node.Name(), "peer", d.Node.Peer(), "api", d.API(),
-		"metrics", d.Health(), "anchor", d.anchor && d.Node.Unseated().IsZero(), "network", d.Node.Genesis().Hash().Short())
+		"etcd", d.Etcd(), "metrics", d.Health(), "anchor", d.anchor && d.Node.Unseated().IsZero(), "network", d.Node.Genesis().Hash().Short())
 	group, ctx := errgroup.WithContext(ctx)
 	served := make(chan struct{})
 	group.Go(func() error {
 		defer close(served)
-		both, ctx := errgroup.WithContext(ctx)
-		both.Go(func() error { return d.server.Run(ctx) })
-		if d.health != nil {
-			both.Go(func() error { return d.health.Run(ctx) })
+		all, ctx := errgroup.WithContext(ctx)
+		all.Go(func() error { return d.server.Run(ctx) })
+		if d.etcd != nil {
+			all.Go(func() error { return d.etcd.Run(ctx) })
 		}
-		return both.Wait()
+		if d.health != nil {
+			all.Go(func() error { return d.health.Run(ctx) })
+		}
+		return all.Wait()
 	})
 	group.Go(func() error {
 		// The API stops first: its requests hold snapshots of the store.
@@ -177,6 +199,9 @@ func (d *Daemon) Run(ctx context.Context) error {
 func (d *Daemon) Close() (err error) {
 	if d.server != nil {
 		err = d.server.Close()
+	}
+	if d.etcd != nil {
+		err = errors.Join(err, d.etcd.Close())
 	}
 	if d.health != nil {
 		err = errors.Join(err, d.health.Close())

@@ -48,6 +48,8 @@ func TestWhatCannotBeOpenedIsAnErrorAndLeavesNothingOpen(t *testing.T) {
 		"conns per ip":   func(s *home.Settings) { s.PerIP = -1 },
 		"api":            func(s *home.Settings) { s.API = "nonsense" },
 		"open api":       func(s *home.Settings) { s.API = "0.0.0.0:0" },
+		"etcd":           func(s *home.Settings) { s.Etcd = "2379" },
+		"open etcd":      func(s *home.Settings) { s.Etcd = "0.0.0.0:0" },
 		"metrics":        func(s *home.Settings) { s.Metrics = "9177" },
 		"long name":      func(s *home.Settings) { s.Name = strings.Repeat("x", MaxName+1) },
 		"name of colour": func(s *home.Settings) { s.Name = "\x1b[31m" },
@@ -74,6 +76,11 @@ func TestWhatCannotBeOpenedIsAnErrorAndLeavesNothingOpen(t *testing.T) {
 	if _, err := Open(other, s, "", log); err == nil {
 		t.Error("metrics on a port that is taken")
 	}
+	s.Metrics, s.Etcd = "", first.API()
+	if _, err := Open(other, s, "", log); err == nil {
+		t.Error("etcd's API on a port that is taken")
+	}
+	s.Etcd = ""
 	s.Metrics = "0.0.0.0:0" // counts may be seen from elsewhere
 	if err := Check(s); err != nil {
 		t.Error(err)

@@ -57,6 +57,11 @@ func Check(s home.Settings) error {
 	if err := api.CheckOpen(s.API, s.APIOpen); err != nil {
 		return fmt.Errorf("%w: api-listen: %w", ErrSettings, err)
 	}
+	if s.Etcd != "" {
+		if err := api.CheckOpen(s.Etcd, s.APIOpen); err != nil {
+			return fmt.Errorf("%w: etcd-listen: %w", ErrSettings, err)
+		}
+	}
 	if s.Metrics != "" {
 		if err := api.CheckOpen(s.Metrics, true); err != nil {
 			return fmt.Errorf("%w: metrics-listen: %w", ErrSettings, err)

@@ -171,6 +171,23 @@ func (n *Network) APIs() []string {
 	return out
 }
 
+// ServeEtcd lets every node serve etcd's API, for this run: the first at the
+// address, or at another port where that is taken, the others at free ports.
+func (n *Network) ServeEtcd(address string) error {
+	ports, err := freePorts(len(n.Nodes))
+	if err != nil {
+		return err
+	}
+	for i := range n.Nodes {
+		n.Nodes[i].Etcd = fmt.Sprintf("127.0.0.1:%d", ports[i])
+	}
+	if l, err := net.Listen("tcp", address); err == nil {
+		n.Nodes[0].Etcd = l.Addr().String()
+		return l.Close()
+	}
+	return nil
+}
+
 // freePorts finds ports that are free for TCP and for UDP on 127.0.0.1. They
 // are all held until the last is found, so that they are distinct.
 func freePorts(n int) (ports []int, err error) {

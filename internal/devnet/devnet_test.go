@@ -2,6 +2,7 @@ package devnet
 
 import (
 	"errors"
+	"net"
 	"path/filepath"
 	"testing"
 
@@ -41,5 +42,32 @@ func TestDevnetsStayWhatTheyAre(t *testing.T) {
 	}
 	if _, err := Make(filepath.Join(dir, "x"), MaxNodes+1, 0); err == nil {
 		t.Error("too many nodes")
+	}
+}
+
+func TestEtcdIsServedElsewhereWhereItsPortIsTaken(t *testing.T) {
+	n, err := Make(t.TempDir(), 2, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	taken := l.Addr().String()
+	if err := n.ServeEtcd(taken); err != nil {
+		t.Fatal(err)
+	}
+	if a, b := n.Nodes[0].Etcd, n.Nodes[1].Etcd; a == taken || b == taken || a == b || a == "" || b == "" {
+		t.Errorf("served at %q and %q, where %q is taken", a, b, taken)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.ServeEtcd(taken); err != nil {
+		t.Fatal(err)
+	}
+	if n.Nodes[0].Etcd != taken {
+		t.Errorf("served at %q, not at %q", n.Nodes[0].Etcd, taken)
 	}
 }

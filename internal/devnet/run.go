@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -94,7 +95,8 @@ func (x Node) run(ctx context.Context, program string, args []string) (err error
 	}
 	defer life.Close()
 	defer alive.Close()
-	cmd := exec.CommandContext(ctx, program, append(args, "--data-dir", string(x.Home))...)
+	args = append(slices.Clone(args), "--data-dir", string(x.Home), "--etcd-listen", x.Etcd)
+	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = life, log, log
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = grace

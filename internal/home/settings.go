@@ -20,7 +20,8 @@ type Settings struct {
 	Relays    []string // multiaddrs of such relays, through which this node is reached
 	PerIP     int      // connections that one IP address may hold; 0 is the default
 	API       string   // host:port
-	APIOpen   bool     // the API may listen on other than loopback addresses
+	APIOpen   bool     // the APIs may listen on other than loopback addresses
+	Etcd      string   // host:port for etcd's API; empty for none
 	Metrics   string   // host:port for metrics and health alone; empty for none
 	LogLevel  string   // debug, info, warn, error
 	LogFormat string   // text, json
@@ -78,8 +79,9 @@ func (s Settings) yaml() string {
 		fmt.Fprintf(&b, "\n# Connections that one IP address may hold.\nconns-per-ip: %d\n", s.PerIP)
 	}
 	one("Where clients reach this node.", "api-listen", s.API)
+	one("Where clients of etcd reach this node, host:port.", "etcd-listen", s.Etcd)
 	if s.APIOpen {
-		b.WriteString("\n# Whoever reaches the API can write: there is no authentication yet.\napi-open: true\n")
+		b.WriteString("\n# Whoever reaches the APIs can write: there is no authentication yet.\napi-open: true\n")
 	}
 	one("Where metrics and health are served besides, to whoever reaches it, host:port.", "metrics-listen", s.Metrics)
 	one("debug, info, warn or error.", "log-level", s.LogLevel)
@@ -93,7 +95,7 @@ func SettingsOf(k *koanf.Koanf) Settings {
 	return Settings{
 		Name: k.String("name"), Listen: k.Strings("listen"), Announce: k.Strings("announce"),
 		Bootstrap: k.Strings("bootstrap"), Relay: k.Bool("relay"), Relays: k.Strings("relays"), PerIP: k.Int("conns-per-ip"),
-		API: k.String("api-listen"), APIOpen: k.Bool("api-open"), Metrics: k.String("metrics-listen"),
+		API: k.String("api-listen"), APIOpen: k.Bool("api-open"), Etcd: k.String("etcd-listen"), Metrics: k.String("metrics-listen"),
 		LogLevel: k.String("log-level"), LogFormat: k.String("log-format"),
 	}
 }

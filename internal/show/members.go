@@ -5,35 +5,50 @@ import "fmt"
 // Member is a node of a network that was started here.
 type Member struct {
 	Name, Peer, API, Dir string
+	Etcd                 string // where etcd's API is served, if it is
 	Log                  string // file, if it has one
 }
 
 // Members writes the nodes of a network whose first block since the start is
 // final, and what to try next.
 func (p Printer) Members(members []Member, height uint64, key string) error {
-	rows := [][]string{{"NODE", "PEER", "API", "DATA"}}
-	if len(members) > 0 && members[0].Log != "" {
-		rows[0] = append(rows[0], "LOG")
+	rows := [][]string{{"NODE", "PEER"}}
+	var first Member
+	if len(members) > 0 {
+		first = members[0]
+	}
+	column := func(there bool, title string, of func(Member) string) {
+		if !there {
+			return
+		}
+		rows[0] = append(rows[0], title)
+		for i, m := range members {
+			rows[i+1] = append(rows[i+1], of(m))
+		}
 	}
 	for _, m := range members {
-		r := []string{m.Name, m.Peer, m.API, m.Dir}
-		if m.Log != "" {
-			r = append(r, m.Log)
-		}
-		rows = append(rows, r)
+		rows = append(rows, []string{m.Name, m.Peer})
 	}
+	column(first.Etcd != "", "ETCD", func(m Member) string { return m.Etcd })
+	column(true, "API", func(m Member) string { return m.API })
+	column(true, "DATA", func(m Member) string { return m.Dir })
+	column(first.Log != "", "LOG", func(m Member) string { return m.Log })
 	fmt.Fprintln(p.Out)
 	if err := p.table(rows...); err != nil {
 		return err
+	}
+	try := ""
+	if first.Etcd != "" {
+		try = fmt.Sprintf("\n  etcdctl --endpoints %s get %s", first.Etcd, key)
 	}
 	_, err := fmt.Fprintf(p.Out, `
 ready: block %d is final, and %s is set. In another terminal, try
 
   aweigh put %s "hello, world"
   aweigh why %s
-  aweigh status
+  aweigh status%s
 
 Ctrl-C stops it.
-`, height, key, key, key)
+`, height, key, key, key, try)
 	return err
 }

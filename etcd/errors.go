@@ -1,0 +1,110 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/scope"
+)
+
+// Errors whose codes and texts are etcd's: its clients compare them.
+var (
+	errKeyNotFound     = status.Error(codes.InvalidArgument, "etcdserver: key not found")
+	errLeaseNotFound   = status.Error(codes.NotFound, "etcdserver: requested lease not found")
+	errTooLarge        = status.Error(codes.InvalidArgument, "etcdserver: request is too large")
+	errTooManyRequests = status.Error(codes.ResourceExhausted, "etcdserver: too many requests")
+	errNoLeader        = status.Error(codes.Unavailable, noLeader)
+	errStopped         = status.Error(codes.Unavailable, "etcdserver: server stopped")
+	errTimeout         = status.Error(codes.Unavailable, "etcdserver: request timed out")
+	errCorrupt         = status.Error(codes.DataLoss, "etcdserver: corrupt cluster")
+	errWatchCanceled   = status.Error(codes.Canceled, "etcdserver: watch canceled")
+)
+
+const (
+	noLeader          = "etcdserver: no leader"
+	revisionCompacted = "etcdserver: mvcc: required revision has been compacted"
+)
+
+// texts are the errors whose text in package scope is etcd's after the colon.
+var texts = []struct {
+	err  error
+	code codes.Code
+}{
+	{scope.ErrEmptyKey, codes.InvalidArgument},
+	{scope.ErrTooManyOps, codes.InvalidArgument},
+	{scope.ErrDuplicateKey, codes.InvalidArgument},
+	{scope.ErrValueProvided, codes.InvalidArgument},
+	{scope.ErrLeaseProvided, codes.InvalidArgument},
+	{scope.ErrSortOption, codes.InvalidArgument},
+	{scope.ErrKeyNotFound, codes.InvalidArgument},
+	{scope.ErrLeaseNotFound, codes.NotFound},
+	{scope.ErrCompacted, codes.OutOfRange},
+	{scope.ErrFutureRevision, codes.OutOfRange},
+}
+
+// others are the errors that etcd has other words for.
+var others = []struct{ err, as error }{
+	{scope.ErrTooMuch, errTooLarge},
+	{node.ErrBusy, errTooManyRequests},
+	{node.ErrStopped, errStopped},
+	{node.ErrInstalling, errNoLeader}, // this node is not in a state to answer; another is
+	{scope.ErrCorrupt, errCorrupt},
+}
+
+// whyTrailer is the trailer in which an error that has to be in etcd's words is
+// told in ours, with what to do next.
+const whyTrailer = "aweigh-error"
+
+// problem puts an error of the node into etcd's words. The caller's context
+// hears the rest in a trailer.
+func problem(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	told := told(ctx, err)
+	// Only the trailer is lost if it cannot be set.
+	_ = grpc.SetTrailer(ctx, metadata.Pairs(whyTrailer, err.Error()))
+	return told
+}
+
+func told(ctx context.Context, err error) error {
+	if _, ok := status.FromError(err); ok {
+		return err
+	}
+	if ctx.Err() != nil { // the client's own deadline, or it gave up
+		return status.FromContextError(ctx.Err()).Err()
+	}
+	var undecided *node.UndecidedError
+	if errors.As(err, &undecided) || errors.Is(err, node.ErrUnread) {
+		return errTimeout
+	}
+	for _, t := range texts {
+		if errors.Is(err, t.err) {
+			return status.Error(t.code, "etcdserver: "+strings.TrimPrefix(t.err.Error(), "scope: "))
+		}
+	}
+	for _, o := range others {
+		if errors.Is(err, o.err) {
+			return o.as
+		}
+	}
+	return status.Error(codes.Unknown, "aweigh: "+err.Error())
+}
+
+// failure says why a mutation that is final did not apply; nil if it did.
+func failure(r node.Receipt) error {
+	switch r.Code {
+	case scope.Applied:
+		return nil
+	case scope.Duplicate, scope.Failed:
+		return scope.Failure(r.Reason)
+	}
+	return errTimeout // it came too late to be executed
+}

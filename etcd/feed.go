@@ -1,0 +1,102 @@
+package etcd
+
+import (
+	"context"
+	"slices"
+	"sort"
+	"sync"
+
+	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/scope"
+)
+
+// A feed keeps the newest changes of all keys, read once for all watches that are
+// up to date. Every watch knows the revision that it needs next; one that the
+// feed no longer holds reads the store instead. So nothing waits for slow
+// watchers, and nothing grows with them. The zero value is ready.
+type feed struct {
+	mu sync.Mutex
+	window
+	bytes int // of the events
+}
+
+// window is the changes of the revisions from <= r < next, in their order.
+type window struct {
+	events     []scope.Event
+	from, next int64
+}
+
+const (
+	feedEvents = 8192    // kept at most
+	feedBytes  = 4 << 20 // kept at most
+	feedRead   = 1000    // changes read at a time, about
+	feedBehind = 4096    // revisions that are worth to be read after a pause
+)
+
+// everything is the range of all keys.
+var everything = []byte{0}
+
+// pull brings the feed towards the newest revision, and reports whether there is
+// more to read at once.
+func (f *feed) pull(ctx context.Context, s *service) (w window, more bool, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	err = s.look(ctx, false, func(v *node.View) error {
+		h := v.Head()
+		if f.next < max(h.Compacted, h.Revision-feedBehind, 1) {
+			f.window, f.bytes = window{from: h.Revision + 1, next: h.Revision + 1}, 0
+		}
+		if f.next > h.Revision {
+			return nil
+		}
+		events, next, err := v.Events(f.next, h.Revision, everything, everything, feedRead)
+		if err != nil {
+			return err
+		}
+		f.add(events, next)
+		more = next <= h.Revision
+		return nil
+	})
+	return f.window, more, err
+}
+
+// add appends, and forgets the oldest revisions where that is too much. Windows
+// given away before keep what they show: what lies behind them is written, and
+// what goes is not.
+func (f *feed) add(events []scope.Event, next int64) {
+	f.events, f.next = append(f.events, events...), next
+	for i := range events {
+		f.bytes += sizeOf(&events[i])
+	}
+	if len(f.events) <= feedEvents && f.bytes <= feedBytes {
+		return
+	}
+	gone := 0 // and some more, so that this is rare
+	for len(f.events)-gone > feedEvents*3/4 || f.bytes > feedBytes*3/4 {
+		f.from = f.events[gone].Kv.ModRevision + 1
+		for gone < len(f.events) && f.events[gone].Kv.ModRevision < f.from {
+			f.bytes -= sizeOf(&f.events[gone])
+			gone++
+		}
+	}
+	f.events = slices.Clone(f.events[gone:]) // the rest of the array would keep what is gone
+}
+
+// since is the events from a revision on, false if the window does not reach back
+// to it.
+func (w *window) since(revision int64) ([]scope.Event, bool) {
+	if revision < w.from {
+		return nil, false
+	}
+	i := sort.Search(len(w.events), func(i int) bool { return w.events[i].Kv.ModRevision >= revision })
+	return w.events[i:], true
+}
+
+// sizeOf is about what an event takes, in bytes.
+func sizeOf(e *scope.Event) int {
+	n := 256 + len(e.Kv.Key) + len(e.Kv.Value)
+	if e.Prev != nil {
+		n += 128 + len(e.Prev.Value)
+	}
+	return n
+}

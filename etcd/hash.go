@@ -1,0 +1,59 @@
+package etcd
+
+import (
+	"encoding/binary"
+	"hash"
+	"hash/crc32"
+
+	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/scope"
+)
+
+// How many keys are read at a time, so that about pageBytes are held.
+const (
+	firstPage = 16
+	mostPage  = 1 << 16
+	pageBytes = 8 << 20
+)
+
+// hashKeys is the CRC-32C of all keys as of a revision, in their order: for each
+// its create and mod revision, version and lease, then key and value with their
+// lengths before them, all numbers in 8 bytes, big-endian. So it is the same on
+// all nodes, whatever they compacted, and not the number that etcd computes from
+// its files. proceed is asked between pages, and its error ends the work.
+func hashKeys(v *node.View, revision int64, proceed func() error) (uint32, error) {
+	sum := crc32.New(crc32.MakeTable(crc32.Castagnoli))
+	from, page := everything, int64(firstPage)
+	for {
+		if err := proceed(); err != nil {
+			return 0, err
+		}
+		res, err := v.Range(from, everything, scope.Range{Revision: revision, Limit: page})
+		if err != nil {
+			return 0, err
+		}
+		size := int64(1)
+		for i := range res.Kvs {
+			size += hashOne(sum, &res.Kvs[i])
+		}
+		if !res.More {
+			return sum.Sum32(), nil
+		}
+		last := res.Kvs[len(res.Kvs)-1].Key
+		from = append(append([]byte(nil), last...), 0) // the first key after it
+		page = max(1, min(page*4, page*pageBytes/size, mostPage))
+	}
+}
+
+// hashOne adds one key, and says how many bytes it has.
+func hashOne(sum hash.Hash32, kv *scope.KeyValue) int64 {
+	var b []byte
+	for _, n := range []int64{kv.CreateRevision, kv.ModRevision, kv.Version, kv.Lease} {
+		b = binary.BigEndian.AppendUint64(b, uint64(n))
+	}
+	for _, part := range [][]byte{kv.Key, kv.Value} {
+		b = append(binary.BigEndian.AppendUint64(b, uint64(len(part))), part...)
+	}
+	_, _ = sum.Write(b) // never fails
+	return int64(len(b))
+}

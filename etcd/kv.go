@@ -1,0 +1,152 @@
+package etcd
+
+import (
+	"context"
+
+	"github.com/aweigh/aweigh/etcd/etcdpb"
+	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/scope"
+)
+
+// kvServer implements etcd's KV.
+type kvServer struct {
+	etcdpb.UnimplementedKVServer
+	*service
+}
+
+// Range implements etcdpb.KVServer.
+func (s *kvServer) Range(ctx context.Context, r *etcdpb.RangeRequest) (*etcdpb.RangeResponse, error) {
+	how := rangeOf(r)
+	err := wellFormedOp(&scope.Op{Kind: scope.OpRange, Key: r.Key, Range: &how}, 0)
+	if err != nil {
+		return nil, problem(ctx, err)
+	}
+	var out *etcdpb.RangeResponse
+	err = s.look(ctx, !r.Serializable, func(v *node.View) error {
+		res, err := v.Range(r.Key, r.RangeEnd, how)
+		if err == nil {
+			out = rangeResponse(&res)
+			out.Header = s.header(res.Revision)
+		}
+		return err
+	})
+	return out, problem(ctx, err)
+}
+
+// look gives use a view of the state, and closes it.
+func (s *service) look(ctx context.Context, linearizable bool, use func(*node.View) error) error {
+	v, err := s.node.Read(ctx, linearizable)
+	if err != nil {
+		return err
+	}
+	err = use(v)
+	if closing := v.Close(); err == nil {
+		err = closing
+	}
+	return err
+}
+
+// Put implements etcdpb.KVServer.
+func (s *kvServer) Put(ctx context.Context, r *etcdpb.PutRequest) (*etcdpb.PutResponse, error) {
+	t := scope.Txn{Success: []scope.Op{putOf(r)}}
+	err := s.check(r, &t)
+	if err == nil && r.Lease != 0 {
+		err = errLeaseNotFound // none is granted yet; etcd looks at it before anything else
+	}
+	if err != nil {
+		return nil, problem(ctx, err)
+	}
+	receipt, err := s.write(ctx, t)
+	if err == nil && len(receipt.Responses) == 0 && r.PrevKv {
+		err = errTimeout
+	}
+	if err != nil {
+		return nil, problem(ctx, err)
+	}
+	out := &etcdpb.PutResponse{}
+	if len(receipt.Responses) > 0 {
+		out = putResponse(&receipt.Responses[0])
+	}
+	out.Header = s.header(receipt.Revision)
+	return out, nil
+}
+
+// DeleteRange implements etcdpb.KVServer. It is one transaction, of however many
+// keys, and so refused where one may not look at as many (scope.ErrTooMuch): etcd
+// promises that all go at one revision.
+func (s *kvServer) DeleteRange(ctx context.Context, r *etcdpb.DeleteRangeRequest) (*etcdpb.DeleteRangeResponse, error) {
+	t := scope.Txn{Success: []scope.Op{deleteOf(r)}}
+	err := s.check(r, &t)
+	if err != nil {
+		return nil, problem(ctx, err)
+	}
+	receipt, err := s.write(ctx, t)
+	if err == nil && len(receipt.Responses) == 0 {
+		err = errTimeout
+	}
+	if err != nil {
+		return nil, problem(ctx, err)
+	}
+	out := deleteResponse(&receipt.Responses[0])
+	out.Header = s.header(receipt.Revision)
+	return out, nil
+}
+
+// Txn implements etcdpb.KVServer. As in etcd, one that can only read is a read.
+func (s *kvServer) Txn(ctx context.Context, r *etcdpb.TxnRequest) (out *etcdpb.TxnResponse, err error) {
+	t, err := txnOf(r, 0)
+	if err == nil {
+		err = s.check(r, &t)
+	}
+	if err != nil {
+		return nil, problem(ctx, err)
+	}
+	if readOnly(r) {
+		err = s.look(ctx, !serializable(r), func(v *node.View) error {
+			out, err = readTxn(v, &t)
+			return err
+		})
+		if err == nil {
+			out.Header = s.header(out.Header.Revision)
+		}
+		return out, problem(ctx, err)
+	}
+	receipt, err := s.write(ctx, t)
+	branch := t.Failure
+	if receipt.Succeeded {
+		branch = t.Success
+	}
+	if err == nil && len(receipt.Responses) < len(branch) {
+		err = errTimeout
+	}
+	if err != nil {
+		return nil, problem(ctx, err)
+	}
+	out = txnResponse(receipt.Succeeded, receipt.Responses)
+	out.Header = s.header(receipt.Revision)
+	return out, nil
+}
+
+// Compact implements etcdpb.KVServer. Content goes bit by bit afterwards; to wait
+// for it, as physical asks, has no meaning where nobody can see it any more.
+func (s *kvServer) Compact(ctx context.Context, r *etcdpb.CompactionRequest) (*etcdpb.CompactionResponse, error) {
+	receipt, err := s.node.Compact(ctx, r.Revision, node.Once{})
+	if err == nil {
+		err = failure(receipt)
+	}
+	if err != nil {
+		return nil, problem(ctx, err)
+	}
+	return &etcdpb.CompactionResponse{Header: s.header(receipt.Revision)}, nil
+}
+
+// write proposes a transaction and waits until it is final. The receipt lacks the
+// responses if this node took the outcome from the record, as after it fetched a
+// snapshot meanwhile: then who needs them learns that it is not known.
+func (s *kvServer) write(ctx context.Context, t scope.Txn) (node.Receipt, error) {
+	r, err := s.node.Txn(ctx, t, node.Once{})
+	if err == nil {
+		err = failure(r)
+	}
+	return r, err
+}

@@ -1,0 +1,108 @@
+package etcd
+
+import (
+	"context"
+	"encoding/binary"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/etcd/etcdpb"
+	"github.com/aweigh/aweigh/node"
+)
+
+// maintenanceServer implements etcd's Maintenance.
+type maintenanceServer struct {
+	etcdpb.UnimplementedMaintenanceServer
+	*service
+}
+
+// What clients are told of etcd's versions: they choose by it what to ask for.
+const (
+	apiVersion     = "3.6.16"
+	storageVersion = "3.6.0"
+)
+
+// Status implements etcdpb.MaintenanceServer. The leader is that of the view that
+// the node is in; raft's index is the height.
+func (s *maintenanceServer) Status(ctx context.Context, _ *etcdpb.StatusRequest) (*etcdpb.StatusResponse, error) {
+	o := s.node.Overview()
+	out := &etcdpb.StatusResponse{
+		Header: s.header(o.Head.Revision), Version: apiVersion, StorageVersion: storageVersion,
+		DbSize: s.size(), DbSizeInUse: s.size(),
+		RaftIndex: uint64(o.Known), RaftAppliedIndex: uint64(o.Head.Height), RaftTerm: term(&o.Head),
+		IsLearner: o.Self == (aweigh.AnchorID{}), DowngradeInfo: &etcdpb.DowngradeInfo{},
+	}
+	if o.Reach.Weight >= o.Reach.Needed {
+		out.Leader = short(aweigh.Hash(o.Leader))
+	} else {
+		out.Errors = append(out.Errors, noLeader)
+	}
+	if o.Lost {
+		out.Errors = append(out.Errors, "aweigh: this anchor has lost its record and signs nothing; see \"aweigh doctor\"")
+	}
+	return out, nil
+}
+
+// Alarm implements etcdpb.MaintenanceServer. There are no alarms to list, and
+// none to take back.
+func (s *maintenanceServer) Alarm(ctx context.Context, r *etcdpb.AlarmRequest) (*etcdpb.AlarmResponse, error) {
+	if r.Action == etcdpb.AlarmRequest_ACTIVATE {
+		return nil, status.Error(codes.Unimplemented, "aweigh: alarms are not raised by hand; there is no quota yet")
+	}
+	return &etcdpb.AlarmResponse{Header: s.header(s.node.LastStatus().Head.Revision)}, nil
+}
+
+// Defragment implements etcdpb.MaintenanceServer.
+func (s *maintenanceServer) Defragment(context.Context, *etcdpb.DefragmentRequest) (*etcdpb.DefragmentResponse, error) {
+	s.log.Info("asked to defragment: the store gives space back by itself, nothing was done")
+	return &etcdpb.DefragmentResponse{Header: s.header(s.node.LastStatus().Head.Revision)}, nil
+}
+
+// Hash implements etcdpb.MaintenanceServer: the start of the state's digest, on
+// which all nodes agree at each height.
+func (s *maintenanceServer) Hash(ctx context.Context, _ *etcdpb.HashRequest) (out *etcdpb.HashResponse, err error) {
+	err = s.look(ctx, false, func(v *node.View) error {
+		h := v.Head()
+		out = &etcdpb.HashResponse{Header: s.header(h.Revision), Hash: binary.BigEndian.Uint32(h.Digest[:])}
+		return nil
+	})
+	return out, problem(ctx, err)
+}
+
+// HashKV implements etcdpb.MaintenanceServer. It reads all keys, so one at a time.
+func (s *maintenanceServer) HashKV(ctx context.Context, r *etcdpb.HashKVRequest) (out *etcdpb.HashKVResponse, err error) {
+	select {
+	case s.hashing <- struct{}{}:
+		defer func() { <-s.hashing }()
+	case <-ctx.Done():
+		return nil, problem(ctx, ctx.Err())
+	}
+	err = s.look(ctx, false, func(v *node.View) error {
+		h := v.Head()
+		revision := r.Revision
+		if revision <= 0 {
+			revision = h.Revision
+		}
+		sum, err := hashKeys(v, revision, func() error {
+			select {
+			case <-s.stopping:
+				return node.ErrStopped
+			default:
+				return ctx.Err()
+			}
+		})
+		out = &etcdpb.HashKVResponse{
+			Header: s.header(h.Revision), Hash: sum, CompactRevision: h.Compacted, HashRevision: revision,
+		}
+		if h.Compacted == 0 {
+			out.CompactRevision = -1 // as etcd says of what was never compacted
+		}
+		return err
+	})
+	if err != nil {
+		return nil, problem(ctx, err)
+	}
+	return out, nil
+}

@@ -1,0 +1,154 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/keepalive"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/etcd/etcdpb"
+	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/scope"
+)
+
+// Node is what the API needs of a node; *node.Node is one.
+type Node interface {
+	Txn(ctx context.Context, t scope.Txn, once node.Once) (node.Receipt, error)
+	Compact(ctx context.Context, revision int64, once node.Once) (node.Receipt, error)
+	Read(ctx context.Context, linearizable bool) (*node.View, error)
+	Changed() <-chan struct{}
+	LastStatus() *node.Status
+	Peer() node.Peer
+	Overview() node.Overview
+	Reach() node.Reach
+	Genesis() scope.Genesis
+}
+
+// Config says what is served, and where. Listen and Node are required.
+type Config struct {
+	Listen string // host:port
+	Node   Node
+	Size   func() int64 // of the store's files in bytes; nil if nobody knows
+	Log    *slog.Logger
+
+	// ProgressEvery is how often a watch that asked for it hears how far it is
+	// while nothing happens. Default 10 minutes, as in etcd.
+	ProgressEvery time.Duration
+}
+
+// Limits of one server. They keep clients that are broken or hostile from taking
+// what others need.
+const (
+	maxRequest  = 3 << 19                // bytes of a request, 1.5 MiB, as in etcd
+	maxReceived = maxRequest + 512<<10   // above it, gRPC does not even read one
+	maxAnswer   = 1<<31 - 1              // a range may be large, as in etcd
+	maxConns    = 2048                   // connections at once
+	maxStreams  = 4096                   // calls at once of one connection
+	maxCalls    = 16384                  // calls at once, watches' streams included
+	maxWatches  = 65536                  // at once, of all streams
+	idlePing    = 30 * time.Second       // after which a silent connection is asked whether it lives
+	minPing     = 5 * time.Second        // how often clients may ask the same, as in etcd
+	linger      = 2 * time.Second        // how long calls may take after the end
+	leaderFresh = 500 * time.Millisecond // for how long one look for a quorum is good
+)
+
+// Server serves the API on one address, without TLS.
+type Server struct {
+	listener net.Listener
+	grpc     *grpc.Server
+	stop     context.CancelFunc // ends the watches
+	service  *service
+}
+
+// service is what the services share.
+type service struct {
+	node            Node
+	cluster, member uint64
+	limits          scope.Limits
+	size            func() int64
+	log             *slog.Logger
+	progressEvery   time.Duration
+	stopping        <-chan struct{}
+
+	feed    feed
+	watches atomic.Int64
+	calls   atomic.Int64
+	leader  leaderSense
+	hashing chan struct{} // holds a token while a digest is computed
+}
+
+// Listen opens the server's address. Whoever reaches it can read and write: the
+// caller says which addresses are allowed.
+func Listen(cfg Config) (*Server, error) {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.ProgressEvery <= 0 {
+		cfg.ProgressEvery = 10 * time.Minute
+	}
+	if cfg.Size == nil {
+		cfg.Size = func() int64 { return 0 }
+	}
+	l, err := net.Listen("tcp", cfg.Listen)
+	if err != nil {
+		return nil, fmt.Errorf("etcd: %w", err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	g := cfg.Node.Genesis()
+	s := &service{
+		node: cfg.Node, cluster: short(aweigh.Hash(g.Hash())), member: memberID(cfg.Node.LastStatus(), cfg.Node.Peer()),
+		limits: g.Policy.Limits, size: cfg.Size, log: cfg.Log, progressEvery: cfg.ProgressEvery,
+		stopping: ctx.Done(), hashing: make(chan struct{}, 1),
+	}
+	server := grpc.NewServer(
+		grpc.MaxRecvMsgSize(maxReceived), grpc.MaxSendMsgSize(maxAnswer), grpc.MaxConcurrentStreams(maxStreams),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: idlePing, Timeout: idlePing / 2}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPing}),
+		grpc.UnaryInterceptor(s.unary), grpc.StreamInterceptor(s.stream),
+		grpc.UnknownServiceHandler(unimplemented), grpc.WaitForHandlers(true),
+	)
+	etcdpb.RegisterKVServer(server, &kvServer{service: s})
+	etcdpb.RegisterWatchServer(server, &watchServer{service: s})
+	etcdpb.RegisterClusterServer(server, &clusterServer{service: s, address: l.Addr().String()})
+	etcdpb.RegisterMaintenanceServer(server, &maintenanceServer{service: s})
+	return &Server{listener: bounded(l, maxConns), grpc: server, stop: stop, service: s}, nil
+}
+
+// Addr is the address listened on, with the port that was chosen.
+func (s *Server) Addr() string { return s.listener.Addr().String() }
+
+// Run serves until ctx ends; then calls in progress get a moment to finish. When
+// it returns, nothing of it reads the store any more.
+func (s *Server) Run(ctx context.Context) error {
+	stopped := make(chan struct{})
+	end := context.AfterFunc(ctx, func() {
+		defer close(stopped)
+		s.stop()
+		last := time.AfterFunc(linger, s.grpc.Stop)
+		defer last.Stop()
+		s.grpc.GracefulStop()
+	})
+	err := s.grpc.Serve(s.listener)
+	if end() {
+		return errors.Join(err, s.Close())
+	}
+	<-stopped
+	return nil
+}
+
+// Close ends a server that does not Run.
+func (s *Server) Close() error {
+	s.stop()
+	s.grpc.Stop()
+	if err := s.listener.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+		return fmt.Errorf("etcd: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,39 @@
+package etcd
+
+import (
+	"strings"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// instead says of the methods of etcd that are not served what to do instead. The
+// first prefix that fits applies.
+var instead = []struct{ prefix, text string }{
+	{"/etcdserverpb.Lease/", "leases are not served yet; delete keys when their time has come"},
+	{"/etcdserverpb.Auth/", "etcd's users and roles are not served yet; listen on a loopback address, and let something in front decide who may connect"},
+	{"/v3lockpb.Lock/", "locks need leases, which are not served yet; a transaction that compares the version of a key with 0 creates it once"},
+	{"/v3electionpb.Election/", "elections need leases, which are not served yet; a transaction that compares the version of a key with 0 creates it once"},
+	{"/etcdserverpb.Cluster/Member", "members are not added or removed here: \"aweigh join\" makes a node that serves what the network holds; the roster of anchors is the genesis's"},
+	{"/etcdserverpb.Maintenance/Snapshot", "a copy of the store is made by \"aweigh backup\""},
+	{"/etcdserverpb.Maintenance/MoveLeader", "the leader changes with every view by itself; there is nothing to move"},
+	{"/etcdserverpb.Maintenance/Downgrade", "versions are not negotiated; stop the node and start the other program"},
+	{"/etcdserverpb.KV/", "the API served is that of etcd 3.6"},
+	{"", "this node serves the KV, Watch, Cluster and Maintenance services of etcd 3.6; docs/etcd.md lists them"},
+}
+
+// unimplemented answers what no service knows.
+func unimplemented(_ any, stream grpc.ServerStream) error {
+	method, _ := grpc.MethodFromServerStream(stream)
+	return status.Error(codes.Unimplemented, insteadOf(method))
+}
+
+func insteadOf(method string) string {
+	for _, i := range instead {
+		if strings.HasPrefix(method, i.prefix) {
+			return "aweigh: " + strings.TrimPrefix(method, "/") + " is not served: " + i.text
+		}
+	}
+	return ""
+}

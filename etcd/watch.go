@@ -1,0 +1,321 @@
+package etcd
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/aweigh/aweigh/etcd/etcdpb"
+	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/scope"
+)
+
+// watchServer implements etcd's Watch.
+type watchServer struct {
+	etcdpb.UnimplementedWatchServer
+	*service
+}
+
+// watchStream is one stream of watches. One goroutine owns it and does all sending; a
+// second one only receives.
+type watchStream struct {
+	*service
+	ctx    context.Context
+	send   func(*etcdpb.WatchResponse) error
+	byID   map[int64]*watch
+	all    []*watch // those that are delivered to, in the order in which they were created
+	nextID int64
+	asked  bool // for the progress of all watches
+}
+
+// Watch implements etcdpb.WatchServer.
+func (s *watchServer) Watch(stream grpc.BidiStreamingServer[etcdpb.WatchRequest, etcdpb.WatchResponse]) error {
+	w := &watchStream{service: s.service, ctx: stream.Context(), send: stream.Send, byID: make(map[int64]*watch)}
+	defer func() { s.watches.Add(int64(-len(w.byID))) }()
+	requests, failed := receive(stream)
+	err := w.run(requests, failed)
+	if errors.Is(err, context.Canceled) {
+		return errWatchCanceled
+	}
+	return told(w.ctx, err)
+}
+
+// receive hands over the requests of a stream. It ends with the stream's context,
+// which ends when the handler returns.
+func receive(stream grpc.BidiStreamingServer[etcdpb.WatchRequest, etcdpb.WatchResponse]) (<-chan *etcdpb.WatchRequest, <-chan error) {
+	requests, failed := make(chan *etcdpb.WatchRequest), make(chan error, 1)
+	go func() {
+		for {
+			r, err := stream.Recv()
+			if errors.Is(err, io.EOF) {
+				return // it has nothing more to ask, and still listens
+			}
+			if err != nil {
+				failed <- err
+				return
+			}
+			select {
+			case requests <- r:
+			case <-stream.Context().Done():
+				return
+			}
+		}
+	}()
+	return requests, failed
+}
+
+// noLeaderFor is for how many looks in a row no quorum may be in reach before a
+// stream that requires a leader is ended, as in etcd.
+const noLeaderFor = 3
+
+// run serves the stream until it ends.
+func (w *watchStream) run(requests <-chan *etcdpb.WatchRequest, failed <-chan error) error {
+	// Watches that were created together need not all speak at once.
+	progress := time.NewTicker(w.progressEvery + rand.N(w.progressEvery/10+1))
+	defer progress.Stop()
+	var looks <-chan time.Time
+	if requiresLeader(w.ctx) {
+		t := time.NewTicker(time.Second)
+		defer t.Stop()
+		looks = t.C
+	}
+	for missed := 0; ; {
+		changed := w.node.Changed() // before reading, so that nothing falls in between
+		more, err := w.deliver()
+		if err != nil && !errors.Is(err, node.ErrInstalling) { // then the state comes anew, and so does a change
+			return err
+		}
+		if w.asked && !more {
+			if err := w.progressAll(); err != nil {
+				return err
+			}
+		}
+		var at <-chan struct{} = changed
+		if more {
+			at = ready
+		}
+		select {
+		case r := <-requests:
+			err = w.request(r)
+		case err = <-failed:
+		case <-at:
+			err = nil
+		case <-progress.C:
+			err = w.progressEach()
+		case <-looks:
+			err = nil
+			if missed++; w.hasLeader() {
+				missed = 0
+			} else if missed >= noLeaderFor {
+				err = errNoLeader
+			}
+		case <-w.ctx.Done():
+			err = w.ctx.Err()
+		case <-w.stopping:
+			err = errStopped
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// ready is closed.
+var ready = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
+
+// fewWatches is how many watches read the store each for themselves: that looks
+// at no content but theirs. More share a feed, which reads all content once.
+const fewWatches = 8
+
+// deliver sends every watch what is new for it, and reports whether there is more
+// to read at once.
+func (w *watchStream) deliver() (more bool, err error) {
+	if len(w.all) == 0 {
+		return false, nil
+	}
+	var recent window
+	if w.watches.Load() > fewWatches {
+		if recent, more, err = w.feed.pull(w.ctx, w.service); err != nil {
+			return false, err
+		}
+	}
+	for _, x := range slices.Clone(w.all) { // a watch that is compacted leaves
+		events, ok := recent.since(x.next)
+		next := max(x.next, recent.next)
+		if recent.next == 0 || !ok {
+			var again bool
+			if events, next, again, err = w.history(x); err != nil {
+				return false, err
+			}
+			more = more || again
+		}
+		if err := w.give(x, events, next); err != nil {
+			return false, err
+		}
+	}
+	return more, nil
+}
+
+// history reads what is next for one watch from the store.
+func (w *watchStream) history(x *watch) (events []scope.Event, next int64, more bool, err error) {
+	var compacted int64
+	err = w.look(w.ctx, false, func(v *node.View) (err error) {
+		h := v.Head()
+		if next = x.next; next > h.Revision {
+			return nil
+		}
+		events, next, err = v.Events(next, h.Revision, x.key, x.end, x.most)
+		more, compacted = next <= h.Revision, h.Compacted
+		return err
+	})
+	if errors.Is(err, scope.ErrCompacted) {
+		return nil, x.next, false, w.compacted(x, compacted)
+	}
+	x.adapt(events)
+	return events, next, more, err
+}
+
+// give sends a watch those of the events that it wants, and moves it on.
+func (w *watchStream) give(x *watch, events []scope.Event, next int64) error {
+	x.next = next
+	out := x.pick(events)
+	if len(out) == 0 {
+		return nil
+	}
+	x.quiet = false
+	return x.sendParts(&etcdpb.WatchResponse{Header: w.header(next - 1), WatchId: x.id, Events: out}, w.send)
+}
+
+// request does what a client asks for.
+func (w *watchStream) request(r *etcdpb.WatchRequest) error {
+	switch r := r.GetRequestUnion().(type) {
+	case *etcdpb.WatchRequest_CreateRequest:
+		return w.create(r.CreateRequest)
+	case *etcdpb.WatchRequest_CancelRequest:
+		x := w.byID[r.CancelRequest.GetWatchId()]
+		if x == nil {
+			return nil
+		}
+		w.stop(x)
+		delete(w.byID, x.id)
+		w.watches.Add(-1)
+		h, err := w.now()
+		if err != nil {
+			return err
+		}
+		return w.send(&etcdpb.WatchResponse{Header: w.header(h.Revision), WatchId: x.id, Canceled: true})
+	case *etcdpb.WatchRequest_ProgressRequest:
+		w.asked = true
+	}
+	return nil
+}
+
+// noWatch is the number in an answer that is about no single watch.
+const noWatch = -1
+
+func (w *watchStream) create(r *etcdpb.WatchCreateRequest) error {
+	h, err := w.now()
+	if err != nil {
+		return err
+	}
+	x, why := newWatch(r, h.Revision)
+	switch {
+	case why != "":
+	case x.id != 0 && w.byID[x.id] != nil:
+		why = "mvcc: duplicate watch ID provided on the WatchStream"
+	case w.watches.Load() >= maxWatches:
+		why = "etcdserver: too many requests"
+	}
+	if why != "" {
+		return w.send(&etcdpb.WatchResponse{
+			Header: w.header(h.Revision), WatchId: noWatch, Created: true, Canceled: true, CancelReason: why,
+		})
+	}
+	if x.id == 0 {
+		for w.byID[w.nextID] != nil {
+			w.nextID++
+		}
+		x.id = w.nextID
+		w.nextID++
+	}
+	w.byID[x.id] = x
+	w.all = append(w.all, x)
+	w.watches.Add(1)
+	err = w.send(&etcdpb.WatchResponse{Header: w.header(h.Revision), WatchId: x.id, Created: true})
+	if err == nil && x.next < h.Compacted {
+		err = w.compacted(x, h.Compacted)
+	}
+	return err
+}
+
+// compacted tells that what a watch needs next is gone. Its number stays taken
+// until the client cancels it, as in etcd.
+func (w *watchStream) compacted(x *watch, revision int64) error {
+	w.stop(x)
+	return w.send(&etcdpb.WatchResponse{Header: w.header(0), WatchId: x.id, Canceled: true, CompactRevision: revision})
+}
+
+// stop ends deliveries to a watch.
+func (w *watchStream) stop(x *watch) {
+	w.all = slices.DeleteFunc(w.all, func(y *watch) bool { return y == x })
+}
+
+// now is where the state stands.
+func (w *watchStream) now() (h scope.Head, err error) {
+	err = w.look(w.ctx, false, func(v *node.View) error {
+		h = v.Head()
+		return nil
+	})
+	return h, err
+}
+
+// progressAll answers a request for the progress of the stream: all changes up to
+// the revision were delivered, to every watch. As in etcd, there is no answer while
+// a watch waits for a revision that does not exist yet; and none without watches.
+func (w *watchStream) progressAll() error {
+	w.asked = false
+	if len(w.all) == 0 {
+		return nil
+	}
+	revision := w.all[0].next - 1
+	for _, x := range w.all {
+		revision = min(revision, x.next-1)
+	}
+	for _, x := range w.all {
+		if x.start > revision {
+			return nil
+		}
+	}
+	return w.send(&etcdpb.WatchResponse{Header: w.header(revision), WatchId: noWatch})
+}
+
+// progressEach tells those that asked for it, and heard nothing since the last
+// time, how far they are.
+func (w *watchStream) progressEach() error {
+	for _, x := range w.all {
+		if x.progress && x.quiet && x.start < x.next {
+			if err := w.send(&etcdpb.WatchResponse{Header: w.header(x.next - 1), WatchId: x.id}); err != nil {
+				return err
+			}
+		}
+		x.quiet = true
+	}
+	return nil
+}
+
+// within reports whether a key lies in the range of a watch.
+func (x *watch) within(key []byte) bool {
+	switch {
+	case len(x.end) == 0:
+		return bytes.Equal(key, x.key)
+	case len(x.end) == 1 && x.end[0] == 0:
+		return bytes.Compare(key, x.key) >= 0
+	}
+	return bytes.Compare(key, x.key) >= 0 && bytes.Compare(key, x.end) < 0
+}

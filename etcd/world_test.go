@@ -1,0 +1,164 @@
+package etcd
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"go.uber.org/goleak"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/etcd/etcdpb"
+	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/quorum"
+	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/store"
+	"github.com/aweigh/aweigh/votes"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// world is a node that serves etcd's API, and a client of it.
+type world struct {
+	etcdpb.KVClient
+	etcdpb.WatchClient
+	etcdpb.MaintenanceClient
+	etcdpb.ClusterClient
+	conn   *grpc.ClientConn
+	node   *node.Node
+	server *Server
+	ctx    context.Context
+
+	stopServing func()
+}
+
+// newWorld starts the first of so many anchors; alone, it decides nothing if there
+// are more.
+func newWorld(t *testing.T, anchors int, cfg Config) *world {
+	t.Helper()
+	key := func() votes.PrivateKey {
+		k, err := votes.GenerateKey(votes.Ed25519, rand.Reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return k
+	}
+	var founders []node.Founder
+	var first [2]votes.PrivateKey
+	for i := range anchors {
+		keys := [2]votes.PrivateKey{key(), key()}
+		if i == 0 {
+			first = keys
+		}
+		peer, err := node.PeerOf(keys[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		founders = append(founders, node.Founder{Name: string(rune('a' + i)), Key: keys[1].Public(), Peer: peer})
+	}
+	g, err := node.NewGenesis("test", aweigh.InstantOf(time.Now()), scope.DefaultPolicy(quorum.BFT), founders...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	disk, err := store.OpenPebble("store", store.Options{FS: vfs.NewMem()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{}
+	if w.node, err = node.New(node.Config{
+		Name: "a", Genesis: g, Identity: first[0], Anchor: &first[1], Store: disk,
+		Listen: []string{"/ip4/127.0.0.1/tcp/0"}, Timeout: 2 * time.Second,
+	}); err != nil {
+		t.Fatal(err)
+	}
+	cfg.Listen, cfg.Node = "127.0.0.1:0", w.node
+	if w.server, err = Listen(cfg); err != nil {
+		t.Fatal(err)
+	}
+	if w.conn, err = grpc.NewClient(w.server.Addr(), grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer))); err != nil {
+		t.Fatal(err)
+	}
+	w.KVClient, w.WatchClient = etcdpb.NewKVClient(w.conn), etcdpb.NewWatchClient(w.conn)
+	w.MaintenanceClient, w.ClusterClient = etcdpb.NewMaintenanceClient(w.conn), etcdpb.NewClusterClient(w.conn)
+	served, ran := make(chan error, 1), make(chan error, 1)
+	serveCtx, stopServing := context.WithCancel(context.Background())
+	runCtx, stopRunning := context.WithCancel(context.Background())
+	go func() { served <- w.server.Run(serveCtx) }()
+	go func() { ran <- w.node.Run(runCtx) }()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	w.ctx, w.stopServing = ctx, stopServing
+	t.Cleanup(func() {
+		stopServing() // while streams are open
+		err := <-served
+		cancel()
+		stopRunning()
+		if err := errors.Join(err, w.conn.Close(), <-ran, disk.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return w
+}
+
+func (w *world) put(t *testing.T, key string, value []byte) int64 {
+	t.Helper()
+	r, err := w.Put(w.ctx, &etcdpb.PutRequest{Key: []byte(key), Value: value})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.Header.Revision
+}
+
+// watching is a stream of watches.
+type watching struct {
+	grpc.BidiStreamingClient[etcdpb.WatchRequest, etcdpb.WatchResponse]
+	t *testing.T
+}
+
+func (w *world) watching(t *testing.T, ctx context.Context) watching {
+	t.Helper()
+	stream, err := w.Watch(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return watching{stream, t}
+}
+
+func (w watching) ask(r *etcdpb.WatchCreateRequest) {
+	w.t.Helper()
+	if err := w.Send(&etcdpb.WatchRequest{RequestUnion: &etcdpb.WatchRequest_CreateRequest{CreateRequest: r}}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w watching) next() *etcdpb.WatchResponse {
+	w.t.Helper()
+	r, err := w.Recv()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return r
+}
+
+// create opens a watch, and reads that it was.
+func (w watching) create(r *etcdpb.WatchCreateRequest) *etcdpb.WatchResponse {
+	w.t.Helper()
+	w.ask(r)
+	created := w.next()
+	if !created.Created {
+		w.t.Fatalf("%v is answered by %v", r, created)
+	}
+	return created
+}
+
+func (w watching) progress() {
+	w.t.Helper()
+	if err := w.Send(&etcdpb.WatchRequest{RequestUnion: &etcdpb.WatchRequest_ProgressRequest{ProgressRequest: &etcdpb.WatchProgressRequest{}}}); err != nil {
+		w.t.Fatal(err)
+	}
+}
