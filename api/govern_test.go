@@ -11,6 +11,7 @@ import (
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/api"
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
+	"github.com/aweigh/aweigh/client"
 	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/scope"
 )
@@ -87,6 +88,36 @@ func TestGovernmentOverTheAPI(t *testing.T) {
 	}
 	if rest, err := w.Handovers(w.ctx, connect.NewRequest(&aweighv1.HandoversRequest{After: uint64(next.Start)})); err != nil || len(rest.Msg.Handovers) != 0 {
 		t.Errorf("after the newest epoch's start: %v, %v", rest, err)
+	}
+
+	// Page by page.
+	policy.Trust.Ceiling = 800
+	if _, err := govern(scope.Decision{Kind: scope.SetPolicy, Policy: &policy}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Put(w.ctx, connect.NewRequest(&aweighv1.PutRequest{Key: []byte("/k")})); err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range []struct {
+		after aweigh.Height
+		more  bool
+		next  aweigh.Epoch
+	}{{0, true, 1}, {next.Start, false, 2}} {
+		page, err := w.Handovers(w.ctx, connect.NewRequest(&aweighv1.HandoversRequest{After: uint64(x.after), Limit: 1}))
+		if err != nil || len(page.Msg.Handovers) != 1 || page.Msg.More != x.more || canon.Decode(page.Msg.Handovers[0], &h) != nil ||
+			h.Final.Header.Epoch+1 != x.next {
+			t.Errorf("the page to epoch %d: %v, %v", x.next, page, err)
+		}
+	}
+	c, err := client.Dial(w.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	var met []aweigh.Epoch
+	if newest, err := c.FollowEpochs(w.ctx, first, func(_ scope.Handover, e *scope.Epoch) { met = append(met, e.Number) }); err != nil ||
+		newest.Policy.Hash() != policy.Hash() || !slices.Equal(met, []aweigh.Epoch{1, 2}) {
+		t.Errorf("followed through %v to %v: %v", met, newest, err)
 	}
 
 	why, err := w.Explain(w.ctx, connect.NewRequest(&aweighv1.ExplainRequest{Anchor: self[:]}))

@@ -238,6 +238,18 @@ func TestAnchorsComeAndGo(t *testing.T) {
 	if live := g.standing("node1"); live.Score <= g.standing("node3").Score {
 		t.Errorf("node1, which takes part, has a score of %d", live.Score)
 	}
+	for _, p := range []*process{n.nodes[0], n.nodes[1], fifth} {
+		if out := n.must("anchor", "evict", "node3", "--because", "gone for good", "--api", p.api); strings.Contains(out, "carried") {
+			break
+		}
+	}
+	g = n.governed(n.nodes[0], 15*time.Second, "node3 is evicted", func(g *government) error {
+		if s := g.standing("node3"); s.Word != "evicted" || s.Weight != 0 {
+			return fmt.Errorf("in epoch %d, node3 is %+v", g.Header.Epoch, s)
+		}
+		return nil
+	})
+	stage(fmt.Sprintf("node3 is evicted in epoch %d", g.Header.Epoch))
 	w.end(t, "with one gone")
 
 	// Whoever has the network's identity verifies it all.
