@@ -36,7 +36,11 @@ func (s *service) Status(context.Context, *connect.Request[aweighv1.StatusReques
 			out.Snapshot.Peers = append(out.Snapshot.Peers, string(from))
 		}
 	}
-	if out.Unseated = bytesOrNone(s.node.Unseated()); o.Head.Height > o.Began {
+	if a := s.node.Unseated(); !a.IsZero() {
+		out.Unseated = a[:]
+		out.UnseatedWhy, _ = s.node.Absence(a) // while the state is replaced, nobody can say
+	}
+	if o.Head.Height > o.Began {
 		out.EpochAge = uint64(o.Head.Height - o.Began)
 	}
 	out.EpochBlocks, out.OpenDecisions = o.EpochBlocks, uint64(o.Agenda)

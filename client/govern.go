@@ -36,7 +36,7 @@ func (c *Client) Explain(ctx context.Context, req *aweighv1.ExplainRequest) (*aw
 // that is trusted, to the newest one that the node tells of: one certificate for
 // each epoch (P26). each, if not nil, sees them as they come. Errors wrap
 // scope.ErrProof where what the node says does not hold.
-func (c *Client) FollowEpochs(ctx context.Context, e *scope.Epoch, each func(*scope.Epoch)) (*scope.Epoch, error) {
+func (c *Client) FollowEpochs(ctx context.Context, e *scope.Epoch, each func(scope.Handover, *scope.Epoch)) (*scope.Epoch, error) {
 	for {
 		resp, err := read(ctx, c, func(n aweighv1connect.NodeClient) call[aweighv1.HandoversRequest, aweighv1.HandoversResponse] {
 			return n.Handovers
@@ -54,7 +54,7 @@ func (c *Client) FollowEpochs(ctx context.Context, e *scope.Epoch, each func(*sc
 				return nil, fmt.Errorf("%w: the handover of epoch %d: %w", scope.ErrProof, e.Number, err)
 			}
 			if e = next; each != nil {
-				each(e)
+				each(h, e)
 			}
 		}
 		if !resp.More || len(resp.Handovers) == 0 {

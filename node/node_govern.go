@@ -156,6 +156,25 @@ func (n *Node) Apply(ctx context.Context, sponsor aweigh.AnchorID, name string, 
 	return d, r, err
 }
 
+// Absence is why an anchor without a seat has none: barred, retired or evicted;
+// empty if it never had one.
+func (n *Node) Absence(a aweigh.AnchorID) (why string, err error) {
+	v, err := n.Read(context.Background(), false)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, v.Close()) }()
+	ledger, err := v.Ledger()
+	if err != nil {
+		return "", err
+	}
+	st, known := ledger.Standing(a)
+	if !known {
+		return "", nil
+	}
+	return History{Reader: v.snapshot, Scope: n.id}.word(st, false, 0)
+}
+
 // Unseated is the anchor that this node holds the key of without a seat in the
 // roster, zero if there is none.
 func (n *Node) Unseated() aweigh.AnchorID {

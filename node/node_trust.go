@@ -278,7 +278,7 @@ func (h History) word(st trust.Standing, seated bool, now aweigh.Epoch) (string,
 		return "active", nil
 	}
 	word := "left"
-	err := h.changesBack(st.Anchor, func(c trust.Change) bool {
+	err := h.ChangesBack(st.Anchor, func(c trust.Change) bool {
 		switch c.Evidence.Kind {
 		case trust.Retired, trust.Evicted:
 			word = c.Evidence.Kind.String()
@@ -289,9 +289,9 @@ func (h History) word(st trust.Standing, seated bool, now aweigh.Epoch) (string,
 	return word, err
 }
 
-// changesBack visits what moved an anchor's trust, the newest first, until visit
+// ChangesBack visits what moved an anchor's trust, the newest first, until visit
 // has enough.
-func (h History) changesBack(a aweigh.AnchorID, visit func(trust.Change) (more bool)) error {
+func (h History) ChangesBack(a aweigh.AnchorID, visit func(trust.Change) (more bool)) error {
 	space := record(h.Scope, 't', a[:]...)
 	var bad error
 	err := h.Reader.Scan(space, kv.PrefixEnd(space), true, func(_, raw []byte) bool {
@@ -325,7 +325,7 @@ func (n *Node) Explain(a aweigh.AnchorID, limit int) (all []Explained, more bool
 	if raw, ok, err := v.snapshot.Get(keyOldest(n.id)); err == nil && ok && len(raw) == 8 {
 		oldest = aweigh.Height(binary.BigEndian.Uint64(raw))
 	}
-	err = h.changesBack(a, func(c trust.Change) bool {
+	err = h.ChangesBack(a, func(c trust.Change) bool {
 		if more = len(all) == limit; !more {
 			all = append(all, Explained{Change: c})
 		}

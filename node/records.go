@@ -111,7 +111,7 @@ func (h History) Finality(at aweigh.Height) (scope.Finality, error) {
 			f.Descendants = append(f.Descendants, b.Header)
 		}
 		if !b.Header.Next.IsZero() { // what follows it is of another epoch
-			hand, err := h.handover(at)
+			hand, err := h.Handover(at)
 			f.Descendants = append(f.Descendants, hand.Final.Descendants...)
 			f.Certificate = hand.Final.Certificate
 			return f, err
@@ -122,8 +122,9 @@ func (h History) Finality(at aweigh.Height) (scope.Finality, error) {
 	}
 }
 
-// handover is what the block at a height hands over, which ends an epoch.
-func (h History) handover(at aweigh.Height) (hand scope.Handover, err error) {
+// Handover is what the block at a height hands over, which ends an epoch. Errors
+// wrap ErrNoBlock if it ends none here.
+func (h History) Handover(at aweigh.Height) (hand scope.Handover, err error) {
 	raw, ok, err := h.Reader.Get(keyHandover(h.Scope, at))
 	if err == nil && !ok {
 		err = fmt.Errorf("%w: the end of an epoch at height %d", ErrNoBlock, at)

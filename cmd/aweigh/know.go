@@ -106,9 +106,10 @@ func (a *app) why() *cobra.Command {
 func (a *app) verify() *cobra.Command {
 	c := &cobra.Command{
 		Use: "verify FILE", Short: "Verify a proof offline", Args: cobra.ExactArgs(1),
-		Long: "Verifies a proof that \"aweigh why --proof\" wrote, without any network. Give the\n" +
-			"network's identity from a source that you trust: without it, the proof only shows\n" +
-			"that it holds in the network that it names.",
+		Long: "Verifies a proof that \"aweigh why --proof\" or \"aweigh trust explain --proof\" wrote,\n" +
+			"without any network, across all epochs since the genesis. Give the network's identity\n" +
+			"from a source that you trust: without it, the proof only shows that it holds in the\n" +
+			"network that it names. For the newest roster see \"aweigh trust verify\".",
 		Example: "  aweigh verify greeting.proof --network 3f1a…",
 	}
 	network := c.Flags().String("network", "", "identity of the network, 64 hexadecimal digits")
@@ -135,6 +136,9 @@ func (a *app) verify() *cobra.Command {
 		}
 		proof, err := scope.DecodeKeyProof(raw)
 		if err != nil {
+			if fault, other := scope.DecodeFaultProof(raw); other == nil {
+				return verifiedFault(show.Printer{Out: a.out, Format: format}, fault, *network, pinned)
+			}
 			return fmt.Errorf("%s: this is no proof: %w", args[0], err)
 		}
 		return a.verified(show.Printer{Out: a.out, Format: format}, proof, *network, pinned)
@@ -178,6 +182,22 @@ func (a *app) verified(p show.Printer, proof *scope.KeyProof, network string, pi
 		_, err = fmt.Fprintf(a.out, "consistent with itself, for network %s; give --network to compare\n", id)
 	}
 	return err
+}
+
+// verifiedFault verifies that an anchor lied, and shows how.
+func verifiedFault(p show.Printer, proof *scope.FaultProof, network string, pinned bool) error {
+	id := proof.Genesis.Hash()
+	if pinned {
+		var err error
+		if id, err = networkOf(network); err != nil {
+			return err
+		}
+	}
+	e, who, err := proof.Verify(id)
+	if err != nil {
+		return err
+	}
+	return p.Fault(proof, e, who, pinned)
 }
 
 func (a *app) version() *cobra.Command {

@@ -10,6 +10,8 @@ import (
 
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 	"github.com/aweigh/aweigh/client"
+	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/votes"
 )
 
 // under gives a command others below it.
@@ -51,7 +53,7 @@ func (a *app) trust() *cobra.Command {
 		}
 		return s.Printer.Trust(r)
 	})
-	return a.under(c, a.trustExplain())
+	return a.under(c, a.trustExplain(), a.trustVerify(), a.trustReplay())
 }
 
 func (a *app) trustExplain() *cobra.Command {
@@ -62,6 +64,7 @@ func (a *app) trustExplain() *cobra.Command {
 		Example: "  aweigh trust explain oslo\n  aweigh trust explain 4bf5122f -o json",
 	}
 	limit := c.Flags().Int64("limit", 100, "at most so many changes")
+	save := c.Flags().String("proof", "", "write the proof that barred the anchor to this file, for \"aweigh verify\"")
 	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
 		ctx, cancel := s.limited(ctx)
 		defer cancel()
@@ -77,8 +80,55 @@ func (a *app) trustExplain() *cobra.Command {
 		if err != nil {
 			return err
 		}
+		if *save != "" {
+			file, err := reserve(*save)
+			if err != nil {
+				return err
+			}
+			defer file.release()
+			p, err := s.faultProof(ctx, who, x)
+			if err != nil {
+				return err
+			}
+			if err := file.write(p.Encode()); err != nil {
+				return err
+			}
+		}
 		return s.Printer.Explain(who, x)
 	})
+}
+
+// faultProof brings together what shows to everyone that an anchor lied.
+func (s *session) faultProof(ctx context.Context, who *aweighv1.Standing, x *aweighv1.ExplainResponse) (*scope.FaultProof, error) {
+	p := new(scope.FaultProof)
+	var err error
+	for _, c := range x.Changes {
+		if len(c.Fault) > 0 {
+			if p.Proof, err = votes.DecodeEquivocation(c.Fault); err != nil {
+				return nil, err
+			}
+			break
+		}
+	}
+	if p.Proof.First.Anchor.IsZero() {
+		return nil, fmt.Errorf("%w: no proof against %s is on record here", client.ErrNotFound, who.Name)
+	}
+	if p.Genesis, err = s.Client.Genesis(ctx); err != nil {
+		return nil, err
+	}
+	first, err := p.Genesis.Epoch()
+	if err != nil {
+		return nil, err
+	}
+	if _, err := s.Client.FollowEpochs(ctx, first, func(h scope.Handover, e *scope.Epoch) {
+		if e.Number <= p.Proof.First.Domain.Epoch {
+			p.Handovers = append(p.Handovers, h)
+		}
+	}); err != nil {
+		return nil, err
+	}
+	_, _, err = p.Verify(p.Genesis.Hash())
+	return p, err
 }
 
 // anchorNamed finds the anchor that people mean by a name, an ID, or the start of one.

@@ -160,7 +160,7 @@ func (p Printer) Why(g scope.Genesis, r scope.Report, pinned bool) error {
 	if err := p.table(rows...); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(p.Out, "\n%d of %d anchors with weight %d of %d; in epoch %d; the rule then (%s, %s) asks for %d\n",
+	_, err := fmt.Fprintf(p.Out, "\n%d of %d anchors with weight %d of %d in epoch %d; the rule then (%s, %s) asks for %d\n",
 		len(r.Origin.Signers), r.Under.Roster.Weights.Len(), r.Origin.Weight, r.Origin.Total, r.Origin.Epoch, rules.Mode, ruleWords(rule),
 		rule.Threshold(r.Origin.Total))
 	return err

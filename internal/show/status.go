@@ -27,9 +27,10 @@ type statusJSON struct {
 	Version      string       `json:"version"`
 	Peer         string       `json:"peer"`
 	Addresses    []string     `json:"addresses"`
-	Anchor       string       `json:"anchor,omitempty"`   // empty for an observer
-	Unseated     string       `json:"unseated,omitempty"` // anchor whose key the node holds, without a seat in the roster
-	EpochAge     uint64       `json:"epoch_age"`          // blocks
+	Anchor       string       `json:"anchor,omitempty"`       // empty for an observer
+	Unseated     string       `json:"unseated,omitempty"`     // anchor whose key the node holds, without a seat in the roster
+	UnseatedWhy  string       `json:"unseated_why,omitempty"` // barred, retired, evicted
+	EpochAge     uint64       `json:"epoch_age"`              // blocks
 	EpochBlocks  uint64       `json:"epoch_blocks"`
 	Open         uint64       `json:"open_decisions"`
 	Mode         string       `json:"mode"`
@@ -99,6 +100,9 @@ func (p Printer) Status(s *aweighv1.StatusResponse) error {
 		role = "anchor " + short(s.Anchor)
 	case len(s.Unseated) > 0:
 		role = "observer, whose anchor " + short(s.Unseated) + " is not in the roster yet"
+		if s.UnseatedWhy != "" {
+			role = "observer, whose anchor " + short(s.Unseated) + " has no seat: " + s.UnseatedWhy
+		}
 	}
 	leader := short(s.Leader)
 	for _, a := range s.Anchors {
@@ -207,7 +211,7 @@ func mayFail(s *aweighv1.StatusResponse) (n int) {
 func statusOf(s *aweighv1.StatusResponse) statusJSON {
 	out := statusJSON{
 		Header: headerJSON(s.Header), Network: s.NetworkName, Node: s.NodeName, Version: s.Version, Peer: s.Peer,
-		Addresses: s.Addresses, Anchor: hex.EncodeToString(s.Anchor), Unseated: hex.EncodeToString(s.Unseated),
+		Addresses: s.Addresses, Anchor: hex.EncodeToString(s.Anchor), Unseated: hex.EncodeToString(s.Unseated), UnseatedWhy: s.UnseatedWhy,
 		EpochAge: s.EpochAge, EpochBlocks: s.EpochBlocks, Open: s.OpenDecisions, Mode: s.Mode, View: s.View,
 		Leader: hex.EncodeToString(s.Leader), TotalWeight: s.TotalWeight, FaultBudget: s.FaultBudget,
 		Finalize: s.Finalize, Reachable: s.ReachableWeight, FailuresLeft: s.FailuresLeft, Summary: Health(s),

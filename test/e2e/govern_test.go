@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -50,10 +51,16 @@ func (g *government) standing(name string) (s struct {
 // government asks a node.
 func (n *network) government(p *process) (g government) {
 	n.t.Helper()
-	if err := json.Unmarshal([]byte(n.must("trust", "-o", "json", "--api", p.api)), &g); err != nil {
-		n.t.Fatal(err)
-	}
+	n.tells(&g, "trust", "--api", p.api)
 	return g
+}
+
+// tells reads what a command says as JSON.
+func (n *network) tells(v any, args ...string) {
+	n.t.Helper()
+	if err := json.Unmarshal([]byte(n.must(append(args, "-o", "json")...)), v); err != nil {
+		n.t.Fatalf("aweigh %s: %v", strings.Join(args, " "), err)
+	}
 }
 
 // governed waits until a node's view of the government pleases.
@@ -138,8 +145,8 @@ func (w *writers) end(t *testing.T, what string) {
 func TestAnchorsComeAndGo(t *testing.T) {
 	dir := t.TempDir()
 	policy := filepath.Join(dir, "policy.yaml")
-	must(t, os.WriteFile(policy, []byte("trust: {whole: 20, absence: 4, churn: 1/2}\n"), 0o600))
-	n := newNetwork(t, 4, false, "--policy", policy, "--epoch-blocks", "40", "--probation", "2")
+	must(t, os.WriteFile(policy, []byte("trust: {whole: 60, absence: 4, churn: 1/2}\n"), 0o600))
+	n := newNetwork(t, 4, false, "--policy", policy, "--epoch-blocks", "100", "--probation", "2")
 	n.start()
 	began := time.Now()
 	stage := func(what string) {
@@ -184,17 +191,14 @@ func TestAnchorsComeAndGo(t *testing.T) {
 		return nil
 	})
 	stage(fmt.Sprintf("admitted in epoch %d", g.standing("node5").Since))
-	g = n.governed(n.nodes[0], 30*time.Second, "node5 weighs", func(g *government) error {
-		if s := g.standing("node5"); s.Word != "active" || s.Weight == 0 {
+	g = n.governed(n.nodes[0], 30*time.Second, "node5 has gained trust and weighs", func(g *government) error {
+		if s := g.standing("node5"); s.Word != "active" || s.Weight == 0 || s.Score <= 100_000 { // the score that it began with
 			return fmt.Errorf("in epoch %d, node5 is %+v", g.Header.Epoch, s)
 		}
 		return nil
 	})
 	if s := g.standing("node5"); g.Header.Epoch < s.Weighs || s.Weighs != s.Since+3 {
 		t.Errorf("in epoch %d, node5 weighs %d, admitted in epoch %d, probation until %d", g.Header.Epoch, s.Weight, s.Since, s.Weighs)
-	}
-	if s := g.standing("node5"); s.Score <= 100_000 {
-		t.Errorf("node5 took part in its probation, and has a score of %d", s.Score)
 	}
 	stage(fmt.Sprintf("it weighs %d in epoch %d", g.standing("node5").Weight, g.Header.Epoch))
 	w.end(t, "with five anchors")
@@ -234,13 +238,84 @@ func TestAnchorsComeAndGo(t *testing.T) {
 	if live := g.standing("node1"); live.Score <= g.standing("node3").Score {
 		t.Errorf("node1, which takes part, has a score of %d", live.Score)
 	}
+	for _, p := range []*process{n.nodes[0], n.nodes[1], fifth} {
+		if out := n.must("anchor", "evict", "node3", "--because", "gone for good", "--api", p.api); strings.Contains(out, "carried") {
+			break
+		}
+	}
+	g = n.governed(n.nodes[0], 15*time.Second, "node3 is evicted", func(g *government) error {
+		if s := g.standing("node3"); s.Word != "evicted" || s.Weight != 0 {
+			return fmt.Errorf("in epoch %d, node3 is %+v", g.Header.Epoch, s)
+		}
+		return nil
+	})
+	stage(fmt.Sprintf("node3 is evicted in epoch %d", g.Header.Epoch))
 	w.end(t, "with one gone")
+
+	// Whoever has the network's identity verifies it all.
+	s, err := n.nodes[0].status(t.Context())
+	must(t, err)
+	id := hex.EncodeToString(s.Header.Network)
+	for _, p := range []*process{n.nodes[0], fifth} {
+		var v struct {
+			Pinned           bool
+			Handovers, Epoch uint64
+			Total            uint64 `json:"total_weight"`
+		}
+		n.tells(&v, "trust", "verify", "--network", id, "--api", p.api)
+		if !v.Pinned || v.Epoch < s.Header.Epoch || v.Handovers != v.Epoch {
+			t.Errorf("%s, epoch %d: the rosters are verified as %+v", p.name, s.Header.Epoch, v)
+		}
+	}
+	if _, _, code := n.command("trust", "verify", "--network", strings.Repeat("ab", 32), "--api", n.nodes[0].api); code != 7 {
+		t.Errorf("the rosters of another network end with code %d", code)
+	}
+	n.must("why", "/writer/0", "--proof", filepath.Join(dir, "proof"), "--network", id, "--api", n.nodes[1].api)
+	var proven struct {
+		Origin struct {
+			Epoch uint64
+			Total uint64 `json:"total_weight"`
+		}
+	}
+	n.must("trust", "explain", "node4", "--proof", filepath.Join(dir, "fault"), "--api", n.nodes[1].api)
+	var fault struct {
+		Name   string
+		Pinned bool
+		Epoch  uint64
+		Signed [2]string
+	}
+	n.tells(&fault, "verify", filepath.Join(dir, "fault"), "--network", id)
+	if fault.Name != "node4" || !fault.Pinned || fault.Epoch > lied+1 || fault.Epoch < lied || fault.Signed[0] == fault.Signed[1] {
+		t.Errorf("node4 lied in epoch %d, and the proof shows %+v", lied, fault)
+	}
+	if _, errs, code := n.command("verify", filepath.Join(dir, "fault"), "--network", strings.Repeat("ab", 32)); code != 7 {
+		t.Errorf("the proof holds in another network: code %d, %s", code, errs)
+	}
+	raw, err := os.ReadFile(filepath.Join(dir, "fault"))
+	must(t, err)
+	raw[len(raw)-1] ^= 1 // of a signature
+	must(t, os.WriteFile(filepath.Join(dir, "forged"), raw, 0o600))
+	if _, errs, code := n.command("verify", filepath.Join(dir, "forged"), "--network", id); code != 7 {
+		t.Errorf("a forged proof holds: code %d, %s", code, errs)
+	}
+	n.tells(&proven, "verify", filepath.Join(dir, "proof"), "--network", id)
+	if o := proven.Origin; o.Epoch+1 < s.Header.Epoch || o.Total == 2200 {
+		t.Errorf("in epoch %d, the proof is by the weights of epoch %d, %d in all", s.Header.Epoch, o.Epoch, o.Total)
+	}
+	n.nodes[1].signal(sigTerm)
+	var replayed struct{ Epoch, Height, Certificates uint64 }
+	n.tells(&replayed, "trust", "replay", "--data-dir", n.nodes[1].dir, "--network", id)
+	if replayed.Epoch < s.Header.Epoch || replayed.Height < s.Header.Height || replayed.Certificates < s.Header.Epoch {
+		t.Errorf("in epoch %d, the replay says %+v", s.Header.Epoch, replayed)
+	}
+	stage("verified and replayed")
 }
 
 // twice starts an anchor and a copy of it, which has its key and its record, in
 // an idle view that the anchor leads, and has both propose. It returns the epoch.
 func (n *network) twice(t *testing.T, p *process) (epoch uint64) {
 	t.Helper()
+	n.put(0, "/step")
 	for try := range 8 {
 		// To an idle view that it leads.
 		until(t, 20*time.Second, p.name+" leads", func(ctx context.Context) error {

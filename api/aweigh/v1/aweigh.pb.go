@@ -2455,6 +2455,7 @@ type StatusResponse struct {
 	EpochBlocks     uint64                 `protobuf:"varint,41,opt,name=epoch_blocks,json=epochBlocks,proto3" json:"epoch_blocks,omitempty"`       // after which it ends
 	OpenDecisions   uint64                 `protobuf:"varint,42,opt,name=open_decisions,json=openDecisions,proto3" json:"open_decisions,omitempty"` // open, or carried and not yet in effect
 	Unseated        []byte                 `protobuf:"bytes,43,opt,name=unseated,proto3" json:"unseated,omitempty"`                                 // the anchor key that the node holds without a seat in the roster
+	UnseatedWhy     string                 `protobuf:"bytes,44,opt,name=unseated_why,json=unseatedWhy,proto3" json:"unseated_why,omitempty"`        // barred, retired or evicted; empty if it never had a seat
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -2739,6 +2740,13 @@ func (x *StatusResponse) GetUnseated() []byte {
 		return x.Unseated
 	}
 	return nil
+}
+
+func (x *StatusResponse) GetUnseatedWhy() string {
+	if x != nil {
+		return x.UnseatedWhy
+	}
+	return ""
 }
 
 // Snapshot is how far a state is fetched from other nodes.
@@ -4460,7 +4468,7 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\x04Peer\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
 	"\aaddress\x18\x02 \x01(\tR\aaddress\x12\x18\n" +
-	"\ainbound\x18\x03 \x01(\bR\ainbound\"\xfa\b\n" +
+	"\ainbound\x18\x03 \x01(\bR\ainbound\"\x9d\t\n" +
 	"\x0eStatusResponse\x12)\n" +
 	"\x06header\x18\x01 \x01(\v2\x11.aweigh.v1.HeaderR\x06header\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12!\n" +
@@ -4500,7 +4508,8 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\tepoch_age\x18( \x01(\x04R\bepochAge\x12!\n" +
 	"\fepoch_blocks\x18) \x01(\x04R\vepochBlocks\x12%\n" +
 	"\x0eopen_decisions\x18* \x01(\x04R\ropenDecisions\x12\x1a\n" +
-	"\bunseated\x18+ \x01(\fR\bunseated\"t\n" +
+	"\bunseated\x18+ \x01(\fR\bunseated\x12!\n" +
+	"\funseated_why\x18, \x01(\tR\vunseatedWhy\"t\n" +
 	"\bSnapshot\x12\x16\n" +
 	"\x06height\x18\x01 \x01(\x04R\x06height\x12\x14\n" +
 	"\x05parts\x18\x02 \x01(\x04R\x05parts\x12\x0e\n" +

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/home"
+	"github.com/aweigh/aweigh/internal/replay"
+	"github.com/aweigh/aweigh/internal/show"
+	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/store"
+)
+
+func (a *app) trustVerify() *cobra.Command {
+	c := &cobra.Command{
+		Use: "verify", Short: "Verify the newest roster from the network's identity", Args: cobra.NoArgs,
+		Long: "Asks a node for what led from the genesis to its newest roster, and verifies it here:\n" +
+			"one certificate for each epoch, each by the roster before. Neither the node nor its\n" +
+			"store need be trusted; all that it can do is keep newer epochs back. Give the\n" +
+			"network's identity from a source that you trust.",
+		Example: "  aweigh trust verify --network 3f1a…",
+	}
+	network := c.Flags().String("network", "", "identity of the network (default: that of the one that runs here)")
+	return a.asking(c, func(ctx context.Context, s *session, _ []string) error {
+		if !c.Flags().Changed("network") {
+			*network = s.network
+		}
+		var id aweigh.NetworkID
+		if *network != "" {
+			var err error
+			if id, err = networkOf(*network); err != nil {
+				return err
+			}
+		}
+		limited, cancel := s.limited(ctx)
+		defer cancel()
+		g, err := s.Client.Genesis(limited)
+		if err != nil {
+			return err
+		}
+		if *network != "" && g.Hash() != id {
+			return fmt.Errorf("%w: the node's genesis is that of network %s", scope.ErrProof, g.Hash())
+		}
+		first, err := g.Epoch()
+		if err != nil {
+			return err
+		}
+		began, told, count := time.Now(), time.Now(), 0
+		newest, err := s.Client.FollowEpochs(ctx, first, func(_ scope.Handover, e *scope.Epoch) {
+			count++
+			if time.Since(told) > time.Second {
+				told = time.Now()
+				fmt.Fprintf(a.err, "verified epoch %d\n", e.Number)
+			}
+		})
+		if err != nil {
+			return err
+		}
+		return s.Printer.Roster(g, newest, count, time.Since(began), *network != "")
+	})
+}
+
+func (a *app) trustReplay() *cobra.Command {
+	c := &cobra.Command{
+		Use: "replay", Short: "Compute all rosters again from the blocks alone", Args: cobra.NoArgs,
+		Long: "Executes every block of a data directory again, from the genesis on, in a store of its\n" +
+			"own, and compares: every certificate that ended an epoch, every next roster, every\n" +
+			"change of trust, the ledger and the state. It needs no network and trusts nothing but\n" +
+			"the genesis. The node must not run; of one that does, replay a backup.\n\n" +
+			"It ends with code 7 if anything differs.",
+		Example: "  aweigh backup --data-dir /var/lib/aweigh ./copy && aweigh trust replay --data-dir ./copy",
+	}
+	dir := c.Flags().String("data-dir", stateDir("node"), "the node's directory, or a backup")
+	network := c.Flags().String("network", "", "identity that the network must have, 64 hexadecimal digits")
+	temp := c.Flags().String("temp-dir", "", "where to compute, which takes as much room as the state (default: the system's)")
+	c.Flags().Bool("from-genesis", true, "begin with the genesis; there is no other place yet")
+	output := outputFlag(c)
+	c.RunE = func(cmd *cobra.Command, _ []string) (err error) {
+		format, err := formatOf(*output, false)
+		if err != nil {
+			return err
+		}
+		d := home.Dir(*dir)
+		if *network != "" {
+			id, err := networkOf(*network)
+			if err != nil {
+				return err
+			}
+			g, err := d.ReadGenesis()
+			if err != nil {
+				return err
+			}
+			if g.Hash() != id {
+				return fmt.Errorf("%w: the directory holds network %s", replay.ErrMismatch, g.Hash())
+			}
+		}
+		from, err := store.OpenPebble(d.Store(), store.Options{ReadOnly: true})
+		if errors.Is(err, store.ErrLocked) {
+			return fmt.Errorf("%w: stop the node, or replay a backup of it (\"aweigh backup\")", err)
+		}
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, from.Close()) }()
+		work, err := os.MkdirTemp(*temp, "aweigh-replay-")
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
+		into, err := store.OpenPebble(work, store.Options{})
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, into.Close()) }()
+		began, told := time.Now(), time.Now()
+		report, err := replay.Run(from, into, func(done, all aweigh.Height) error {
+			if time.Since(told) > time.Second {
+				told = time.Now()
+				fmt.Fprintf(a.err, "block %d of %d\n", done, all)
+			}
+			return cmd.Context().Err()
+		})
+		if err != nil {
+			return err
+		}
+		return show.Printer{Out: a.out, Format: format}.Replay(report, time.Since(began))
+	}
+	return c
+}

@@ -1,0 +1,73 @@
+package scope
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/canon"
+)
+
+// FaultProof shows, to whoever knows the network's identity and nothing else,
+// that an anchor of the scope contradicted itself (P36).
+type FaultProof struct {
+	_         struct{} `cbor:",toarray"`
+	Genesis   Genesis
+	Handovers []Handover // from epoch 0 to that of the ballots
+	Proof     Proof
+}
+
+// Verify checks the proof from the network's identity alone, and gives the epoch
+// of the ballots and who signed both. Errors wrap ErrProof.
+func (p *FaultProof) Verify(network aweigh.NetworkID) (*Epoch, Anchor, error) {
+	e, a, err := p.verify(network)
+	if err != nil {
+		return nil, Anchor{}, fmt.Errorf("%w: %w", ErrProof, err)
+	}
+	return e, a, nil
+}
+
+func (p *FaultProof) verify(network aweigh.NetworkID) (*Epoch, Anchor, error) {
+	if p.Genesis.Hash() != network {
+		return nil, Anchor{}, errors.New("it starts from the genesis of another network")
+	}
+	if _, err := p.Genesis.Check(); err != nil {
+		return nil, Anchor{}, err
+	}
+	first, err := p.Genesis.Epoch()
+	if err != nil {
+		return nil, Anchor{}, err
+	}
+	e, err := first.FollowAll(p.Handovers)
+	if err != nil {
+		return nil, Anchor{}, err
+	}
+	k, err := e.Keyring()
+	if err != nil {
+		return nil, Anchor{}, err
+	}
+	if err := p.Proof.Check(k); err != nil {
+		return nil, Anchor{}, err
+	}
+	seat, ok := e.Roster.Seat(p.Proof.Anchor())
+	if !ok {
+		return nil, Anchor{}, errors.New("it is about nobody of the roster")
+	}
+	return e, e.Roster.Anchors[seat], nil
+}
+
+// Encode is the proof's canonical encoding.
+func (p *FaultProof) Encode() []byte { return canon.Encode(p) }
+
+// DecodeFaultProof reads what Encode wrote. It verifies nothing. Errors wrap
+// ErrProof.
+func DecodeFaultProof(data []byte) (*FaultProof, error) {
+	if len(data) > MaxProofBytes {
+		return nil, fmt.Errorf("%w: %d bytes, at most %d are taken", ErrProof, len(data), MaxProofBytes)
+	}
+	p := new(FaultProof)
+	if err := canon.Decode(data, p); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrProof, err)
+	}
+	return p, nil
+}
