@@ -45,7 +45,8 @@ type State struct {
 	sum    accumulator
 	tally  []byte // of the epoch so far, encoded
 
-	// What was read already; nil if it was not.
+	// What was read already; zero if it was not.
+	kept    uint64  // no mutation on record is void before this minute
 	counted *tally  // as tally
 	epoch   *Epoch  // as head.Under
 	pending *agenda // as head.Agenda
