@@ -75,12 +75,8 @@ func (x *execution) expire() {
 // oldest first, list by list until at least due of them are gone. Those that
 // were written by one block with one minute make one list.
 func (x *execution) forget(due int) error {
-	now := minute(x.block.Header.Time)
-	if now <= x.next.kept {
-		return nil // nothing was left, and what was recorded since is not void yet
-	}
 	var lists []kv.Op
-	to := x.space.at(atExpiry, binary.BigEndian.AppendUint64(nil, now)...)
+	to := x.space.at(atExpiry, binary.BigEndian.AppendUint64(nil, minute(x.block.Header.Time))...)
 	err := x.next.r.Scan(x.space.at(atExpiry), to, false, func(k, ids []byte) bool {
 		lists = append(lists, kv.Set(slices.Clone(k), slices.Clone(ids)))
 		due -= len(ids) / len(aweigh.Hash{})
@@ -88,9 +84,6 @@ func (x *execution) forget(due int) error {
 	})
 	if err != nil {
 		return err
-	}
-	if due > 0 {
-		x.next.kept = now // none is left
 	}
 	for _, list := range lists {
 		var receipts []byte

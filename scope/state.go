@@ -45,8 +45,7 @@ type State struct {
 	sum    accumulator
 	tally  []byte // of the epoch so far, encoded
 
-	// What was read already; zero if it was not.
-	kept    uint64  // no mutation on record is void before this minute
+	// What was read already; nil if it was not.
 	counted *tally  // as tally
 	epoch   *Epoch  // as head.Under
 	pending *agenda // as head.Agenda

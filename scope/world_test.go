@@ -167,7 +167,7 @@ func (w *world) execute(b *Block) *Result {
 	if e, err := w.state.Epoch(); err != nil || !bytes.Equal(e.Encode(), next.epoch.Encode()) {
 		w.t.Fatalf("the store opens in another epoch: %v", err)
 	}
-	next.log, next.epoch, next.pending, next.counted, next.kept = nil, nil, nil, nil, 0
+	next.log, next.epoch, next.pending, next.counted = nil, nil, nil, nil
 	if !reflect.DeepEqual(next, *w.state) {
 		w.t.Fatalf("the state of the result is not the one that the store opens with")
 	}
