@@ -1,6 +1,7 @@
 package node
 
 import (
+	"encoding/binary"
 	"errors"
 	"slices"
 
@@ -376,8 +377,18 @@ func (m *Machine) storedCertificates() (certs []quorum.Certificate, err error) {
 		}
 		return bad == nil
 	}
-	newest := func(key, raw []byte) bool { read(key, raw); return false }
+	e, err := m.chain.state.Epoch()
+	if err != nil {
+		return nil, err
+	}
 	f := record(m.id, 'f')
+	newest := func(key, raw []byte) bool {
+		// One of an epoch before is nothing to the engine of this one.
+		if at := aweigh.Height(binary.BigEndian.Uint64(key[len(f):])); at > e.Start || at == m.chain.state.Height() {
+			read(key, raw)
+		}
+		return false
+	}
 	if err = m.store.Scan(f, kv.PrefixEnd(f), true, newest); err == nil && bad == nil {
 		if len(certs) > 0 && certs[0].Subject.Block == m.chain.state.Head().Block {
 			m.finality = certs[0]

@@ -68,6 +68,7 @@ func (m *Machine) succeed(e *scope.Epoch) {
 	m.slot, m.proposal, m.proposed = nil, nil, 0
 	m.told, m.engineWake, m.pollAt = false, 0, 0
 	m.reads.restart()
+	m.known = m.chain.state.Height() // what was announced above it will never be applied
 	m.proofs.succeed(m)
 	for _, p := range m.peers {
 		if m.away[p] {
@@ -192,7 +193,7 @@ func (m *Machine) unrecorded(s *scope.State) (all []scope.Attended) {
 // changes no outcome.
 func (m *Machine) partake(h *scope.Header, hash aweigh.Hash) {
 	s := quorum.Subject{Kind: quorum.Finalize, View: h.View, Block: hash}
-	if m.sync.at != 0 || !m.speaks() || h.View < m.listen.since || !m.guard.May(s) {
+	if m.fetched || !m.speaks() || h.View < m.listen.since || !m.guard.May(s) {
 		return
 	}
 	b, ops, err := m.guard.Sign(s)

@@ -61,6 +61,7 @@ type Machine struct {
 	attends  attends
 	early    early
 	turned   bool           // an epoch began in this step
+	fetched  bool           // what becomes final now are old blocks that were asked for
 	hintedAt aweigh.Instant // when somebody spoke of a later epoch
 
 	proposal     []byte            // frame of this anchor's newest proposal
@@ -326,6 +327,9 @@ func (m *Machine) follow(out quorum.Output) {
 	for _, c := range out.Certified {
 		m.certified(c)
 	}
+	for _, f := range out.Faults {
+		m.faulted(f)
+	}
 	in := m.term
 	for _, c := range out.Final {
 		if m.chain.finalize(m, c); m.term != in {
@@ -342,9 +346,6 @@ func (m *Machine) follow(out quorum.Output) {
 		m.slot, m.slotAt = out.Build, m.now
 	}
 	m.checks = append(m.checks, out.Check...)
-	for _, f := range out.Faults {
-		m.faulted(f)
-	}
 	if out.Offer != nil {
 		if m.guard != nil {
 			m.sendAround(frame(tagOffer, m.offer(*out.Offer, false)), &m.around)

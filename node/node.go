@@ -325,6 +325,9 @@ func (n *Node) gossip(from peer.ID, _ p2p.Topic, data []byte) p2p.Verdict {
 	if err == nil {
 		switch msg := msg.(type) {
 		case Announce:
+		case aheadIn: // true or not, it is worth a question; others may know better
+			n.intake.offer(p, Arrived{From: p, Message: msg}, len(data))
+			return p2p.Ignore
 		case bundleIn:
 			if b := msg.bundle; b.Scope() != n.id || b.ValidUntil() < n.runner.now() {
 				return p2p.Ignore

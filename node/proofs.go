@@ -57,7 +57,7 @@ func (p *proofs) succeed(m *Machine) {
 }
 
 // fresh are the proofs that no block of this node's chain carries yet.
-func (p *proofs) fresh(m *Machine, path []*candidate) (out []votes.Equivocation) {
+func (p *proofs) fresh(path []*candidate) (out []votes.Equivocation) {
 	carried := make(map[aweigh.AnchorID]bool)
 	for _, k := range path {
 		for _, e := range k.block.Proofs {
@@ -65,9 +65,6 @@ func (p *proofs) fresh(m *Machine, path []*candidate) (out []votes.Equivocation)
 		}
 	}
 	for _, e := range p.known {
-		if _, seated := m.roster.Seat(e.Anchor()); !seated {
-			continue
-		}
 		if !p.done[e.Anchor()] && !carried[e.Anchor()] && len(out) < scope.MaxProofs {
 			out = append(out, e)
 		}

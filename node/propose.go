@@ -66,7 +66,7 @@ func (m *Machine) build(slot quorum.Slot) bool {
 	must.OK(err, "claiming what a block shall say of the state")
 	b := scope.NewBlock(h, nil, nil, nil) // it ends the epoch, or waits with others for its end
 	if full {
-		b = scope.NewBlock(h, m.pick(path), m.proofs.fresh(m, path), m.unrecorded(state))
+		b = scope.NewBlock(h, m.pick(path), m.proofs.fresh(path), m.unrecorded(state))
 	}
 	m.chain.add(b).valid = true
 	ballot, ok := m.vouch(quorum.Subject{Kind: quorum.Notarize, View: slot.View, Block: b.Hash()})
@@ -126,6 +126,10 @@ func (m *Machine) pick(path []*candidate) (bundles []*scope.CheckedBundle) {
 				continue
 			}
 			if m.applied(e.bundle) { // by another bundle: those who know will not ask for this one
+				m.pool.remove(e)
+				continue
+			}
+			if len(e.bundle.Raw()) > lim.BlockBytes { // it came under another policy
 				m.pool.remove(e)
 				continue
 			}
@@ -211,7 +215,7 @@ func (m *Machine) check(parent *scope.State, b *scope.Block, p quorum.Proposal) 
 	if err := b.Check(lim); err != nil {
 		return err
 	}
-	if err := b.CheckProofs(m.keyring, m.term.epoch.Before); err != nil {
+	if err := b.CheckProofs(m.keyring, m.term.epoch); err != nil {
 		return err
 	}
 	if err := parent.CheckHeader(h); err != nil {

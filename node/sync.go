@@ -145,9 +145,14 @@ func (m *Machine) caughtUp(from Peer, in blocksIn) {
 				m.chain.add(b)
 				m.chain.proven(m, b.Header.Height, in.certs[i])
 			}
+			if !b.Header.Next.IsZero() { // what follows the end of an epoch is never applied
+				break
+			}
 		}
 		m.witness(in.finality.Certificate)
+		m.fetched = true
 		m.chain.finalizeChecked(m, in.finality)
+		m.fetched = false
 	}
 	head := m.chain.state.Height()
 	_, anchor := m.anchors[from]

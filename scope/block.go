@@ -158,14 +158,14 @@ func (b *Block) Check(lim Limits) error {
 	return nil
 }
 
-// CheckProofs verifies the proofs of fault that the block carries, of its own
-// epoch or the one before. Errors wrap ErrInvalid and the one of package votes
+// CheckProofs verifies the proofs of fault that the block carries, of its epoch
+// or the one before, with the epoch's keyring. Errors wrap ErrInvalid and the one of package votes
 // that says why.
-func (b *Block) CheckProofs(k *votes.Keyring, before votes.Domain) error {
+func (b *Block) CheckProofs(k *votes.Keyring, e *Epoch) error {
 	for i := range b.Proofs {
 		k := k
-		if b.Proofs[i].First.Domain == before {
-			k = k.Under(before)
+		if b.Proofs[i].First.Domain == e.Before {
+			k = k.Under(e.Before, e.Gone...)
 		}
 		if err := b.Proofs[i].Check(k); err != nil {
 			return fmt.Errorf("%w: proof %d: %w", ErrInvalid, i, err)

@@ -79,6 +79,9 @@ func Sign(key votes.PrivateKey, lim Limits, mutations ...Mutation) (*CheckedBund
 	if err != nil {
 		return nil, err
 	}
+	if err := c.consents(votes.Verify); err != nil {
+		return nil, err
+	}
 	b.Signature = key.Sign(votes.ContextBundle, c.id[:])
 	c.signature = b.Signature
 	c.raw = canon.Encode(b)
@@ -105,8 +108,33 @@ func CheckBundle(raw []byte, lim Limits, verify votes.Verifier) (*CheckedBundle,
 	if err := verify(b.Author, votes.ContextBundle, c.id[:], b.Signature); err != nil {
 		return nil, fmt.Errorf("%w: bundle: %w", ErrInvalid, err)
 	}
+	if err := c.consents(verify); err != nil {
+		return nil, err
+	}
 	c.raw = raw
 	return c, nil
+}
+
+// maxDecisions bounds the decisions of one bundle: their consents are verified
+// one by one.
+const maxDecisions = 8
+
+// consents verifies those of the decisions in a bundle whose author has signed.
+func (c *CheckedBundle) consents(verify votes.Verifier) error {
+	n := 0
+	for i := range c.mutations {
+		d := c.mutations[i].Decision
+		if d == nil {
+			continue
+		}
+		if n++; n > maxDecisions {
+			return fmt.Errorf("%w: a bundle of more than %d decisions", ErrInvalid, maxDecisions)
+		}
+		if err := d.consent(c.mutations[i].Scope, verify); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // open decodes the mutations and checks them against the limits.
@@ -165,7 +193,7 @@ func (m *CheckedMutation) open(raw []byte, lim Limits) error {
 		if err := canon.Decode(m.Content, m.Decision); err != nil {
 			return err
 		}
-		return m.Decision.check(m.Scope, votes.Verify)
+		return m.Decision.check()
 	}
 	return fmt.Errorf("unknown class %d", uint8(m.Class))
 }

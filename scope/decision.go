@@ -79,7 +79,7 @@ const (
 )
 
 // check says whether the decision is well-formed.
-func (d *Decision) check(id aweigh.ScopeID, verify votes.Verifier) error {
+func (d *Decision) check() error {
 	admits, sets := d.Kind == Admit, d.Kind == SetPolicy
 	switch {
 	case d.Kind < Admit || d.Kind > SetPolicy:
@@ -103,15 +103,24 @@ func (d *Decision) check(id aweigh.ScopeID, verify votes.Verifier) error {
 	case d.Sponsor.IsZero() || d.Sponsor == d.Subject:
 		return fmt.Errorf("an anchor is admitted on another anchor's surety")
 	}
+	return nil
+}
+
+// consent verifies that the new anchor agrees.
+func (d *Decision) consent(id aweigh.ScopeID, verify votes.Verifier) error {
+	if d.Kind != Admit {
+		return nil
+	}
 	if err := verify(d.Anchor.Key, votes.ContextConsent, ConsentBytes(id, *d.Anchor, d.Sponsor), d.Consent); err != nil {
-		return fmt.Errorf("the new anchor's consent: %w", err)
+		return fmt.Errorf("%w: the new anchor's consent: %w", ErrInvalid, err)
 	}
 	return nil
 }
 
 // Proposed is a decision that is open, or carried and not yet in effect.
 type Proposed struct {
-	_         struct{} `cbor:",toarray"`
+	_         struct{}    `cbor:",toarray"`
+	ID        aweigh.Hash // of Decision
 	Decision  Decision
 	Approvals []aweigh.AnchorID // in order of arrival; what they weigh depends on the epoch
 	By        aweigh.Hash       // author of the mutation that proposed it

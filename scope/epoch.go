@@ -25,8 +25,9 @@ type Epoch struct {
 	Time    aweigh.Instant // of Root
 	Policy  Policy
 	Roster  Roster
-	Rests   []bool       // by place in the roster: who does not lead in this epoch
-	Before  votes.Domain // of the epoch before, whose faults can still be proven; zero in epoch 0
+	Rests   []bool            // by place in the roster: who does not lead in this epoch
+	Before  votes.Domain      // of the epoch before, whose faults can still be proven; zero in epoch 0
+	Gone    []votes.PublicKey // of those who had a seat under Before and have none now
 	domain  votes.Domain
 	leaders quorum.Weights
 }
@@ -63,6 +64,7 @@ type wireEpoch struct {
 	Time    aweigh.Instant
 	Terms   Terms
 	Before  votes.Domain
+	Gone    []votes.PublicKey
 }
 
 // Terms are what an epoch decides by: the part of an Epoch that the block which
@@ -153,7 +155,7 @@ func compareIDs(a, b Anchor) int {
 func (e *Epoch) Encode() []byte {
 	return canon.Encode(wireEpoch{
 		Network: e.Network, Scope: e.Scope, Number: e.Number, Root: e.Root, Start: e.Start, Time: e.Time,
-		Terms: e.Terms(), Before: e.Before,
+		Terms: e.Terms(), Before: e.Before, Gone: e.Gone,
 	})
 }
 
@@ -169,7 +171,7 @@ func DecodeEpoch(data []byte) (*Epoch, error) {
 	}
 	return Epoch{
 		Network: w.Network, Scope: w.Scope, Number: w.Number, Root: w.Root, Start: w.Start, Time: w.Time,
-		Policy: w.Terms.Policy, Roster: r, Rests: w.Terms.Rests, Before: w.Before,
+		Policy: w.Terms.Policy, Roster: r, Rests: w.Terms.Rests, Before: w.Before, Gone: w.Gone,
 	}.settled(), nil
 }
 
@@ -185,9 +187,15 @@ func (e *Epoch) after(h Header, t Terms) (*Epoch, error) {
 	if err != nil {
 		return nil, err
 	}
+	var gone []votes.PublicKey
+	for _, a := range e.Roster.Anchors {
+		if _, stays := r.Seat(a.Key.ID()); !stays {
+			gone = append(gone, a.Key)
+		}
+	}
 	return Epoch{
 		Network: e.Network, Scope: e.Scope, Number: e.Number + 1, Root: h.Hash(), Start: h.Height, Time: h.Time,
-		Policy: t.Policy, Roster: r, Rests: t.Rests, Before: e.Domain(),
+		Policy: t.Policy, Roster: r, Rests: t.Rests, Before: e.Domain(), Gone: gone,
 	}.settled(), nil
 }
 

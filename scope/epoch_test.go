@@ -112,7 +112,7 @@ func (r *realm) add(b *Block) *Result {
 	if err := r.state.CheckHeader(b.Header); err != nil {
 		r.t.Fatalf("header: %v", err)
 	}
-	if err := b.CheckProofs(k, e.Before); err != nil {
+	if err := b.CheckProofs(k, e); err != nil {
 		r.t.Fatalf("proofs: %v", err)
 	}
 	if err := r.state.CheckAttended(b, k, func(quorum.Vote) bool { return false }); err != nil {
@@ -180,16 +180,18 @@ func TestP24EpochEndsAfterItsBlocks(t *testing.T) {
 	r.add(b)
 }
 
-func TestP24ClockEndsAnEpochThatHoldsABlock(t *testing.T) {
+func TestP24ClockEndsAnEpochThatHoldsBlocks(t *testing.T) {
 	r := newRealm(t, func(p *Policy) { p.EpochTime = time.Minute })
 	if at, _ := r.state.Deadline(); at != 0 {
 		t.Error("an epoch without blocks has a deadline")
 	}
 	r.now = r.now.Add(time.Hour)
-	if b := r.next(nil, nil); !b.Header.Next.IsZero() {
-		t.Fatal("an epoch without blocks ended")
-	} else {
-		r.add(b)
+	for range clockBlocks {
+		if b := r.next(nil, nil); !b.Header.Next.IsZero() {
+			t.Fatal("an epoch of few blocks ended")
+		} else {
+			r.add(b)
+		}
 	}
 	if res := r.add(r.next(nil, nil)); res.Next == nil {
 		t.Fatal("an hour ended no epoch of a minute")
@@ -421,8 +423,83 @@ func TestLiarsAreBarredWithTheNextEpoch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := later.next(nil, []Proof{proof}).CheckProofs(k, later.epoch().Before); !errors.Is(err, votes.ErrStale) {
+	if err := later.next(nil, []Proof{proof}).CheckProofs(k, later.epoch()); !errors.Is(err, votes.ErrStale) {
 		t.Errorf("a proof from two epochs ago: %v", err)
+	}
+}
+
+// TestWhoRetiresAnswersForTheLastEpoch: a liar that retires before it is proven at
+// fault is barred all the same.
+func TestWhoRetiresAnswersForTheLastEpoch(t *testing.T) {
+	r := newRealm(t, nil)
+	liar, e := r.id("b"), r.epoch()
+	ballot := func(s quorum.Subject) votes.Ballot {
+		return votes.Ballot{Format: votes.Format, Domain: e.Domain(), Subject: s, Anchor: liar, Signature: r.sign(e, s, liar).Bytes}
+	}
+	proof, err := votes.NewEquivocation(ballot(quorum.Subject{Kind: quorum.Nullify, View: 9}), ballot(quorum.Subject{Kind: quorum.Finalize, View: 9, Block: e.Root}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.approve("b", Decision{Kind: Retire, Subject: liar})
+	r.turn()
+	if _, seated := r.epoch().Roster.Seat(liar); seated {
+		t.Fatal("it did not leave")
+	}
+	r.add(r.next(nil, []Proof{proof}))
+	if s := r.score("b"); !s.Barred {
+		t.Errorf("after the proof: %+v", s)
+	}
+}
+
+// TestNobodyFillsTheAgendaForOthers: an anchor has a share of it, and strangers
+// one of theirs; and no mutation writes it all again.
+func TestNobodyFillsTheAgendaForOthers(t *testing.T) {
+	r := newRealm(t, func(p *Policy) { p.EpochBlocks = 1000 })
+	for i := range proposedAtOnce + 1 {
+		p := r.g.Policy
+		p.EpochBlocks = uint64(2000 + i)
+		out := r.approve("a", Decision{Kind: SetPolicy, Policy: &p})
+		if want := i < proposedAtOnce; (out.Code == Applied) != want {
+			t.Fatalf("decision %d: %v %s", i, out.Code, out.Reason)
+		}
+	}
+	for i := range outsideAtOnce + 1 {
+		key := testKey(t, byte(100+i))
+		r.names["x"] = key
+		out := r.approve("x", Admission(r.g.Hash(), key, "x", string(rune('A'+i)), r.id("a")))
+		if want := i < outsideAtOnce; (out.Code == Applied) != want {
+			t.Fatalf("application %d: %v %s", i, out.Code, out.Reason)
+		}
+	}
+	if out := r.approve("b", Decision{Kind: Evict, Subject: r.id("a")}); out.Code != Applied {
+		t.Errorf("its eviction: %s", out.Reason)
+	}
+	if out := r.approve("c", Decision{Kind: Retire, Subject: r.id("c")}); out.Code != Applied {
+		t.Errorf("another retires: %s", out.Reason)
+	}
+	r.turn()
+	before := r.state.Head().Agenda
+	var again []Mutation
+	for range maxDecisions {
+		again = append(again, r.mutation(Govern, Decision{Kind: Evict, Subject: r.id("a")}))
+	}
+	c, err := Sign(r.names["b"], r.g.Policy.Limits, again...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.add(r.next(nil, nil, c)); r.state.Head().Agenda != before {
+		t.Error("approving again changes the agenda")
+	}
+	if _, err := Sign(r.names["b"], r.g.Policy.Limits, append(again, r.mutation(Govern, Decision{Kind: Evict, Subject: r.id("a")}))...); !errors.Is(err, ErrInvalid) {
+		t.Errorf("a bundle of too many decisions: %v", err)
+	}
+}
+
+// TestRetiringNeedsARosterThatHolds: nobody leaves whom the rules need.
+func TestRetiringNeedsARosterThatHolds(t *testing.T) {
+	r := newRealm(t, func(p *Policy) { p.Rules.Finalize.MinAnchors = 4 })
+	if out := r.approve("a", Decision{Kind: Retire, Subject: r.id("a")}); out.Code != Failed || !strings.Contains(out.Reason, "without this anchor") {
+		t.Errorf("%v %s", out.Code, out.Reason)
 	}
 }
 
@@ -566,7 +643,7 @@ func TestRostersAreTheSameEverywhere(t *testing.T) {
 		r.turn()
 	}
 	e := r.epoch()
-	const want = "669dcc54024eb0345857ecd1383987bdd507dc18d13a751f68f420540e7fd1a6"
+	const want = "4c38d66f34a26c5d938dc3d8855efadb9c4f50dd721f16a3919dc9d0f9202af5"
 	if got := aweigh.Sum(e.Encode()).String(); got != want || e.Roster.Weights.Len() != 5 {
 		t.Errorf("epoch %d with weights %v is %s, not %s", e.Number, e.Terms().Weights, got, want)
 	}

@@ -89,7 +89,8 @@ type execution struct {
 	epoch  *Epoch  // in which the block is executed
 	policy *Policy // of epoch
 	tally  tally
-	log    *lineage.Log
+	government
+	log *lineage.Log
 
 	versions *kv.Overlay // on the parent's state: writes of versions
 	ops      []kv.Op     // all other writes
@@ -287,6 +288,7 @@ func (x *execution) finish() (*Result, error) {
 	s.head.Epoch, s.head.View, s.head.Height = h.Epoch, h.View, h.Height
 	s.head.Block, s.head.Time = x.block.Hash(), h.Time
 	s.head.LineageSize, s.head.LineageRoot = head.Size, head.Root
+	x.storeAgenda()
 	tally := x.tally
 	s.tally, s.counted = tally.encode(), &tally
 	s.head.Digest = s.digest()

@@ -138,6 +138,9 @@ func (p Policy) Check() error {
 	if p.EpochBlocks == 0 {
 		return fmt.Errorf("%w: epochs of no blocks", ErrInvalid)
 	}
+	if p.EpochTime > mostEpoch {
+		return fmt.Errorf("%w: epochs of %v; %v is the most", ErrInvalid, p.EpochTime, mostEpoch)
+	}
 	if p.EpochTime < 0 || p.EpochTime > 0 && p.EpochTime < leastEpoch {
 		return fmt.Errorf("%w: epochs of %v; 0 means that the clock ends none, otherwise %v is the least", ErrInvalid, p.EpochTime, leastEpoch)
 	}
@@ -149,6 +152,9 @@ func (p Policy) Check() error {
 
 // leastEpoch keeps a policy from letting a scope do nothing but change epochs.
 const leastEpoch = time.Second
+
+// mostEpoch keeps instants from overflowing.
+const mostEpoch = 366 * 24 * time.Hour
 
 // Check says whether a network can start from g. For one that can, stoppable
 // says that the weight which may fail could stop it (P3). Errors wrap

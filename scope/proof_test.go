@@ -209,7 +209,7 @@ func TestProofOfFaultReachesTheLedger(t *testing.T) {
 	}
 	w.now = w.now.Add(1e9)
 	b := w.block(nil, proof)
-	if err := b.CheckProofs(k, votes.Domain{}); err != nil {
+	if err := b.CheckProofs(k, new(Epoch)); err != nil {
 		t.Fatal(err)
 	}
 	res := w.execute(b)
@@ -233,7 +233,7 @@ func TestProofOfFaultReachesTheLedger(t *testing.T) {
 	bent := b.Proofs[0]
 	bent.First.Signature = append([]byte(nil), bent.First.Signature...)
 	bent.First.Signature[0]++
-	if err := NewBlock(b.Header, nil, []Proof{bent}, nil).CheckProofs(k, votes.Domain{}); !errors.Is(err, ErrInvalid) {
+	if err := NewBlock(b.Header, nil, []Proof{bent}, nil).CheckProofs(k, new(Epoch)); !errors.Is(err, ErrInvalid) {
 		t.Fatalf("a forged proof: %v", err)
 	}
 }

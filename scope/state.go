@@ -196,6 +196,9 @@ func (s *State) Begin() (*State, error) {
 		return nil, err
 	}
 	t, err := s.count()
+	if err == nil && len(t.counts) != len(e.Roster.Anchors) {
+		err = fmt.Errorf("%w: a tally of %d anchors, where there are %d", ErrCorrupt, len(t.counts), len(e.Roster.Anchors))
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -219,6 +222,9 @@ func (s *State) agenda() (agenda, error) {
 		return *s.pending, nil
 	}
 	raw, err := s.single(atAgenda, "agenda")
+	if err == nil && agendaDigest(raw) != s.head.Agenda {
+		err = fmt.Errorf("%w: another agenda than the head names", ErrCorrupt)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -236,6 +242,9 @@ func (s *State) Ledger() (trust.Ledger, error) {
 		return trust.Ledger{}, err
 	}
 	l, err := trust.DecodeLedger(raw)
+	if err == nil && l.Digest() != s.head.Ledger {
+		err = errors.New("another trust ledger than the head names")
+	}
 	if err != nil {
 		return trust.Ledger{}, fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}

@@ -20,6 +20,10 @@ type succession struct {
 	left   agenda // what stays on the agenda
 }
 
+// clockBlocks is how many blocks an epoch holds before the clock may end it: with
+// fewer, hardly any ballot could be recorded, and nobody would earn trust.
+const clockBlocks = 2 * timelyBlocks
+
 // Due reports whether a block of this time ends the epoch: it holds as many
 // blocks as the policy says, or is as old, or something was decided or proven
 // that cannot wait.
@@ -36,7 +40,7 @@ func (s *State) Due(at aweigh.Instant) (bool, error) {
 		return false, err
 	}
 	p := &e.Policy
-	return t.early || t.blocks >= p.EpochBlocks || t.blocks > 0 && p.EpochTime > 0 && at >= e.Time.Add(p.EpochTime), nil
+	return t.early || t.blocks >= p.EpochBlocks || t.blocks >= clockBlocks && p.EpochTime > 0 && at >= e.Time.Add(p.EpochTime), nil
 }
 
 // Deadline is when the clock ends the epoch, 0 if it does not.
@@ -46,7 +50,7 @@ func (s *State) Deadline() (aweigh.Instant, error) {
 		return 0, err
 	}
 	t, err := s.count()
-	if err != nil || t.blocks == 0 {
+	if err != nil || t.blocks < clockBlocks {
 		return 0, err
 	}
 	return e.Time.Add(e.Policy.EpochTime), nil
@@ -81,8 +85,8 @@ func (s *State) successor() (*succession, error) {
 	}
 	evidence := attendance(e, t, s.head.Height)
 	decided, left := choose(open)
-	// What was decided one by one may not go together; then it is left out.
-	for _, n := range []int{len(decided), 0} {
+	// What was decided one by one may not go together; then the last is left out.
+	for n := len(decided); n >= 0; n-- {
 		u := &succession{left: left}
 		policy := e.Policy
 		all := slices.Clone(evidence)
@@ -153,6 +157,7 @@ func (e *Epoch) terms(p Policy, l trust.Ledger, decided agenda) (Terms, error) {
 	if err != nil {
 		return Terms{}, err
 	}
+	peers := make(map[string]bool)
 	if _, err := p.Rules.Check(w); err != nil {
 		return Terms{}, err
 	}
@@ -160,6 +165,10 @@ func (e *Epoch) terms(p Policy, l trust.Ledger, decided agenda) (Terms, error) {
 	for st := range l.Seated() {
 		a, ok := e.identity(st.Anchor, decided)
 		must.Hold(ok, "anchor %s has a seat, and nobody knows who it is", st.Anchor.Short())
+		if a.Peer != "" && peers[a.Peer] || len(peers) >= p.Limits.Anchors {
+			return Terms{}, fmt.Errorf("%w: more anchors than the policy takes, or two of one node", ErrInvalid)
+		}
+		peers[a.Peer] = true
 		a.Score = st.Score
 		r.Anchors = append(r.Anchors, a)
 	}
@@ -232,7 +241,7 @@ func (x *execution) succeed(s *State) error {
 	x.ops = append(x.ops, kv.Set(x.space.at(atEpoch), raw))
 	x.next.head.Under, x.next.epoch = epochDigest(raw), next
 	x.setLedger(u.ledger)
-	x.setAgenda(u.left)
+	x.government = government{open: u.left, loaded: true, changed: true}
 	x.result.Trust = append(x.result.Trust, u.trust...)
 	x.result.Next, x.result.Terms = next, u.terms
 	x.tally = newTally(len(next.Roster.Anchors))

@@ -3,6 +3,7 @@ package votes
 import (
 	"bytes"
 	"fmt"
+	"maps"
 
 	"github.com/cloudflare/circl/sign"
 
@@ -70,11 +71,17 @@ func (k *Keyring) With(v Verifier) *Keyring {
 	return &c
 }
 
-// Under is the keyring with the same keys for ballots of another domain: to
-// check what the anchors said in an epoch before. It is of no use for
+// Under is the keyring with the same keys, and more, for ballots of another
+// domain: to check what the anchors said in an epoch before. It is of no use for
 // certificates.
-func (k *Keyring) Under(d Domain) *Keyring {
+func (k *Keyring) Under(d Domain, more ...PublicKey) *Keyring {
 	c := *k
+	c.keys = maps.Clone(k.keys)
+	for _, key := range more {
+		if parsed, err := key.parse(); err == nil { // it had a seat, so it does
+			c.keys[key.ID()] = member{key: key, parsed: parsed}
+		}
+	}
 	c.domain = d
 	c.prefix = domainPrefix(&d)
 	return &c

@@ -122,7 +122,7 @@ func (p *player) block(at aweigh.Height) error {
 	if err := p.state.CheckHeader(b.Header); err != nil {
 		return wrong("%w", err)
 	}
-	if err := b.CheckProofs(p.keyring, e.Before); err != nil {
+	if err := b.CheckProofs(p.keyring, e); err != nil {
 		return wrong("%w", err)
 	}
 	if err := p.state.CheckAttended(b, p.keyring, func(quorum.Vote) bool { return false }); err != nil {
