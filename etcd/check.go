@@ -14,10 +14,10 @@ func (s *service) check(r proto.Message, t *scope.Txn) error {
 	if proto.Size(r) > maxRequest {
 		return errTooLarge
 	}
-	if err := wellFormed(t, s.limits.TxnOps); err != nil {
+	if err := wellFormed(t, s.node.Limits().TxnOps); err != nil {
 		return err
 	}
-	err := t.Check(s.limits)
+	err := t.Check(s.node.Limits())
 	switch err {
 	case nil, scope.ErrDuplicateKey, scope.ErrTooManyOps:
 		return err

@@ -70,8 +70,18 @@ func problem(ctx context.Context, err error) error {
 	}
 	told := told(ctx, err)
 	// Only the trailer is lost if it cannot be set.
-	_ = grpc.SetTrailer(ctx, metadata.Pairs(whyTrailer, err.Error()))
+	_ = grpc.SetTrailer(ctx, metadata.Pairs(whyTrailer, printable(err.Error())))
 	return told
+}
+
+// printable replaces what no value of a trailer may hold.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r > '~' {
+			return '?'
+		}
+		return r
+	}, text)
 }
 
 func told(ctx context.Context, err error) error {

@@ -180,6 +180,12 @@ func TestWithoutQuorumThereIsNoLeader(t *testing.T) {
 	}
 }
 
+func TestTrailersHoldWhatTheyMay(t *testing.T) {
+	if got := printable("a\nb\x7fü~ "); got != "a?b??~ " {
+		t.Errorf("it is %q", got)
+	}
+}
+
 func TestStrangeMethodsSayWhatToDoInstead(t *testing.T) {
 	w := newWorld(t, 1, Config{})
 	for _, i := range instead {

@@ -29,6 +29,7 @@ type Node interface {
 	Overview() node.Overview
 	Reach() node.Reach
 	Genesis() scope.Genesis
+	Limits() scope.Limits
 }
 
 // Config says what is served, and where. Listen and Node are required.
@@ -71,7 +72,6 @@ type Server struct {
 type service struct {
 	node            Node
 	cluster, member uint64
-	limits          scope.Limits
 	size            func() int64
 	log             *slog.Logger
 	progressEvery   time.Duration
@@ -104,7 +104,7 @@ func Listen(cfg Config) (*Server, error) {
 	g := cfg.Node.Genesis()
 	s := &service{
 		node: cfg.Node, cluster: short(aweigh.Hash(g.Hash())), member: memberID(cfg.Node.LastStatus(), cfg.Node.Peer()),
-		limits: g.Policy.Limits, size: cfg.Size, log: cfg.Log, progressEvery: cfg.ProgressEvery,
+		size: cfg.Size, log: cfg.Log, progressEvery: cfg.ProgressEvery,
 		stopping: ctx.Done(), hashing: make(chan struct{}, 1),
 	}
 	server := grpc.NewServer(

@@ -244,6 +244,7 @@ func (w *watchStream) create(r *etcdpb.WatchCreateRequest) error {
 		x.id = w.nextID
 		w.nextID++
 	}
+	x.bare = h.Compacted
 	w.byID[x.id] = x
 	w.all = append(w.all, x)
 	w.watches.Add(1)

@@ -18,6 +18,7 @@ type watch struct {
 	key, end        []byte
 	start           int64 // the revision asked for, 0 for none
 	next            int64 // nothing was delivered from here on
+	bare            int64 // up to here, what was there before was compacted when it was opened
 	prev, parts     bool
 	noPut, noDelete bool
 	progress        bool
@@ -39,7 +40,7 @@ const (
 func newWatch(r *etcdpb.WatchCreateRequest, newest int64) (x *watch, why string) {
 	x = &watch{
 		id: r.WatchId, key: r.Key, end: r.RangeEnd, start: r.StartRevision, next: r.StartRevision,
-		prev: r.PrevKv, parts: r.Fragment, progress: r.ProgressNotify, most: firstMost,
+		prev: r.PrevKv, parts: r.Fragment, progress: r.ProgressNotify, quiet: true, most: firstMost,
 		noPut:    slices.Contains(r.Filters, etcdpb.WatchCreateRequest_NOPUT),
 		noDelete: slices.Contains(r.Filters, etcdpb.WatchCreateRequest_NODELETE),
 	}
@@ -72,7 +73,7 @@ func (x *watch) pick(events []scope.Event) (out []*etcdpb.Event) {
 			event.Type = etcdpb.Event_DELETE
 			event.Kv = &etcdpb.KeyValue{Key: e.Kv.Key, ModRevision: e.Kv.ModRevision}
 		}
-		if x.prev && e.Prev != nil {
+		if x.prev && e.Prev != nil && e.Kv.ModRevision > x.bare {
 			event.PrevKv = kvOf(e.Prev)
 		}
 		out = append(out, event)

@@ -93,13 +93,18 @@ func (o *Overlay) Scan(from, to []byte, reverse bool, visit func(key, value []by
 }
 
 // First is the first of the overlay's own ops on a key within [from, to).
-func (o *Overlay) First(from, to []byte) (Op, bool) {
+func (o *Overlay) First(from, to []byte) (first Op, ok bool) {
 	if o.ops == nil {
 		return Op{}, false
 	}
-	next, stop := o.walk(from, to, false)
-	defer stop()
-	return next()
+	o.ops.Ascend(Op{Key: from}, func(op Op) bool {
+		first, ok = op, to == nil || bytes.Compare(op.Key, to) < 0
+		return false
+	})
+	if !ok {
+		return Op{}, false
+	}
+	return first, true
 }
 
 // walk is a pull iterator over the overlay's own ops within [from, to).

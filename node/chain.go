@@ -231,7 +231,7 @@ func (c *chain) finalize(m *Machine, cert quorum.Certificate) {
 		m.announceSoon()
 		return
 	}
-	if c.head.Hash() == cert.Subject.Block {
+	if c.state.Head().Block == cert.Subject.Block {
 		m.write(kv.Set(keyFinality(c.id, c.head.Height), canon.Encode(cert)))
 		m.finality = cert
 	}

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"slices"
@@ -145,14 +146,14 @@ type attends map[aweigh.View][]quorum.Vote
 
 func (a attends) find(view aweigh.View, id aweigh.AnchorID) (int, bool) {
 	return slices.BinarySearchFunc(a[view], id, func(v quorum.Vote, id aweigh.AnchorID) int {
-		return slices.Compare(v.Anchor[:], id[:])
+		return bytes.Compare(v.Anchor[:], id[:])
 	})
 }
 
 // knows reports whether a vote was verified here.
 func (a attends) knows(v quorum.Vote) bool {
 	at, ok := a.find(v.View, v.Anchor)
-	return ok && a[v.View][at].Subject == v.Subject && slices.Equal(a[v.View][at].Bytes, v.Bytes)
+	return ok && a[v.View][at].Subject == v.Subject && bytes.Equal(a[v.View][at].Bytes, v.Bytes)
 }
 
 // attend keeps a finalize ballot.

@@ -65,6 +65,7 @@ type Node struct {
 	peerID  string
 	runner  *runner
 	roll    roll
+	called  names
 	intake  *intake
 	budgets *accounts
 	host    *p2p.Host
@@ -257,7 +258,7 @@ func (n *Node) Run(ctx context.Context) error {
 // peer's own goroutine, before the machine sees it. A peer above its budget
 // waits here.
 func (n *Node) frame(from peer.ID, f []byte) {
-	p := Peer(from.String())
+	p := n.called.of(from)
 	count(&n.measured.received, f)
 	if isBlocks(f) && !n.expected.take(p) {
 		n.note(Dropped{From: p, Class: Unasked, Why: "blocks that were not asked for"})
@@ -314,7 +315,7 @@ func (n *Node) pause(d time.Duration) bool {
 // mutations that wait for too long. What there is no room or budget for is not
 // passed on.
 func (n *Node) gossip(from peer.ID, _ p2p.Topic, data []byte) p2p.Verdict {
-	p := Peer(from.String())
+	p := n.called.of(from)
 	count(&n.measured.received, data)
 	if !n.budgets.afford(p, data) {
 		n.note(Dropped{From: p, Class: Full, Why: "gossip above its budget"})
@@ -365,7 +366,7 @@ func (n *Node) Send(to Peer, frame []byte) {
 		n.expected.add(to)
 	}
 	n.budgets.gave(to, frame)
-	if id, err := peer.Decode(string(to)); err == nil {
+	if id, err := n.called.id(to); err == nil {
 		count(&n.measured.sent, frame)
 		n.host.Send(id, frame)
 	}

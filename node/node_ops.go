@@ -236,5 +236,8 @@ func (n *Node) History() History {
 	return History{Reader: n.cfg.Store, Scope: n.id}
 }
 
+// Limits are what the policy of the present epoch takes.
+func (n *Node) Limits() scope.Limits { return n.roll.checker().Limits }
+
 // Genesis is the network's.
 func (n *Node) Genesis() scope.Genesis { return n.cfg.Genesis }

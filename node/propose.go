@@ -88,15 +88,25 @@ func (m *Machine) build(slot quorum.Slot) bool {
 
 // handOut sends what came from peers that are no anchors ahead of the proposal
 // that names it, once. They may have given it to this anchor alone, and all others
-// would ask for it before they vote.
+// would ask for it before they vote. What is a lot is left to those who lack it.
 func (m *Machine) handOut(b *scope.Block) {
+	var scarce []*pooled
 	for _, c := range b.Bundles {
 		if e := m.pool.entries[c.ID()]; e != nil && e.scarce {
-			m.broadcastFrame(rawFrame(tagBundle, c.Raw()))
+			scarce = append(scarce, e)
 			e.scarce = false
 		}
 	}
+	if len(scarce) > maxHandOut {
+		return
+	}
+	for _, e := range scarce {
+		m.broadcastFrame(rawFrame(tagBundle, e.bundle.Raw()))
+	}
 }
+
+// maxHandOut bounds the bundles that go ahead of a proposal.
+const maxHandOut = 64
 
 // pick chooses bundles for a block on top of path: those of this node's own
 // clients first, so that nobody else can keep them out, and the oldest first.

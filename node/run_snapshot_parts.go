@@ -48,7 +48,7 @@ type fetch struct {
 	parts   []partState
 	count   uint64 // that are here
 	bytes   uint64 // of those
-	checked uint64 // the first so many
+	checked uint64 // the first so many, or those that an earlier life had
 	names   []Peer // of the givers
 }
 
@@ -76,6 +76,9 @@ func newFetch(n *Node, o *snapshotOffer, b *scope.Block) (*fetch, error) {
 		}
 		return true
 	})
+	for f.checked < o.parts() && f.parts[f.checked] == here { // they are checked again while others come
+		f.checked++
+	}
 	return f, err
 }
 
@@ -344,7 +347,7 @@ func (f *fetch) check(ctx context.Context) error {
 			return err
 		}
 		f.mu.Lock()
-		f.checked = no + 1
+		f.checked = max(f.checked, no+1)
 		f.stir()
 		f.mu.Unlock()
 	}

@@ -36,6 +36,9 @@ func (s *State) Open(use func(at aweigh.Height, subject quorum.Subject, lacks fu
 	}
 	for i := range t.recent {
 		r := &t.recent[i]
+		if r.full(len(t.counts)) {
+			continue
+		}
 		at := s.head.Height - aweigh.Height(len(t.recent)-1-i)
 		use(at, quorum.Subject{Kind: quorum.Finalize, View: r.view, Block: r.block}, func(a aweigh.AnchorID) bool {
 			seat, ok := e.Roster.Seat(a)

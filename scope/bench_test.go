@@ -9,6 +9,7 @@ import (
 	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/kv"
 	"github.com/aweigh/aweigh/store"
+	"github.com/aweigh/aweigh/votes"
 )
 
 // BenchmarkExecute puts 256-byte values, 100 mutations to a block, over 10,000
@@ -95,6 +96,27 @@ func benchmarkExecute(b *testing.B, w *world, depth int, commit func([]kv.Op)) {
 		n++
 	}
 	b.ReportMetric(float64(took)/float64(n), "exec-ns/op")
+}
+
+// BenchmarkCheckBundle decodes and checks 100 puts of 256 bytes, but for the
+// signature. One operation is one mutation.
+func BenchmarkCheckBundle(b *testing.B) {
+	w := newWorld(b)
+	var muts []Mutation
+	for i := range 100 {
+		muts = append(muts, w.put(fmt.Sprintf("/registry/pods/default/pod-%06d", i), fmt.Sprintf("%0256d", i)))
+	}
+	raw := w.sign(muts...)[0].Raw()
+	unverified := func(votes.PublicKey, votes.Context, []byte, []byte) error { return nil }
+	b.ReportAllocs()
+	for n := 0; b.Loop(); n++ {
+		if n%len(muts) != 0 {
+			continue
+		}
+		if _, err := CheckBundle(raw, DefaultLimits(), unverified); err != nil {
+			b.Fatal(err)
+		}
+	}
 }
 
 func BenchmarkDigestAdd(b *testing.B) {

@@ -88,14 +88,14 @@ func Sign(key votes.PrivateKey, lim Limits, mutations ...Mutation) (*CheckedBund
 	return c, nil
 }
 
-// CheckBundle decodes and verifies the canonical encoding of a Bundle. Every
-// error wraps ErrInvalid.
+// CheckBundle decodes and verifies the canonical encoding of a Bundle, which
+// must not be changed afterwards. Every error wraps ErrInvalid.
 func CheckBundle(raw []byte, lim Limits, verify votes.Verifier) (*CheckedBundle, error) {
-	var b Bundle
 	if len(raw) > lim.BundleBytes {
 		return nil, fmt.Errorf("%w: a bundle of %d bytes, at most %d are taken", ErrInvalid, len(raw), lim.BundleBytes)
 	}
-	if err := canon.Decode(raw, &b); err != nil {
+	b, err := decodeBundle(raw)
+	if err != nil {
 		return nil, fmt.Errorf("%w: bundle: %w", ErrInvalid, err)
 	}
 	c, err := b.open(lim)
@@ -139,7 +139,7 @@ func (m *CheckedMutation) open(raw []byte, lim Limits) error {
 	if len(raw) > lim.MutationBytes {
 		return fmt.Errorf("%d bytes, at most %d are taken", len(raw), lim.MutationBytes)
 	}
-	if err := canon.Decode(raw, &m.Mutation); err != nil {
+	if err := m.Mutation.decode(raw); err != nil {
 		return err
 	}
 	m.ID = ID(raw)
@@ -153,7 +153,7 @@ func (m *CheckedMutation) open(raw []byte, lim Limits) error {
 	switch m.Class {
 	case Write:
 		m.Txn = new(Txn)
-		if err := canon.Decode(m.Content, m.Txn); err != nil {
+		if err := m.Txn.decode(m.Content); err != nil {
 			return err
 		}
 		return m.Txn.Check(lim)

@@ -55,10 +55,10 @@ func (c *Cache) Applied(ops []kv.Op) {
 		case kind == atReceipt:
 			c.record(op.Key)
 		case kind == atVersion:
-			prefix := op.Key[:len(op.Key)-revBytes]
-			c.forget(string(prefix))
+			prefix := string(op.Key[:len(op.Key)-revBytes])
+			c.forget(prefix)
 			if !op.Delete {
-				c.keep(string(prefix), newestVersion{op.Key, op.Value})
+				c.keep(prefix, newestVersion{op.Key, op.Value})
 			}
 		}
 	}
@@ -123,6 +123,11 @@ func (c *Cache) newest(prefix, end []byte) (v newestVersion, err error) {
 	if ok {
 		return v, nil
 	}
+	return c.load(prefix, end)
+}
+
+// load is newest from the store.
+func (c *Cache) load(prefix, end []byte) (v newestVersion, err error) {
 	err = c.Reader.Scan(prefix, end, false, func(k, record []byte) bool {
 		v = newestVersion{bytes.Clone(k), bytes.Clone(record)}
 		return false

@@ -216,7 +216,7 @@ func (x *execution) succeed(s *State) error {
 		if s.head.Block == x.epoch.Root {
 			before = 0
 		}
-		x.tally.add(x.epoch, h, before)
+		x.tally.add(x.epoch, h, x.block.Hash(), before)
 		return nil
 	}
 	u, err := s.successor()

@@ -3,6 +3,7 @@ package scope
 import (
 	"encoding/binary"
 	"fmt"
+	"math/bits"
 	"slices"
 
 	"github.com/aweigh/aweigh"
@@ -42,12 +43,22 @@ type recent struct {
 
 func (r *recent) has(seat int) bool { return r.recorded[seat/8]&(1<<(seat%8)) != 0 }
 
+// full reports whether the ballots of so many anchors, all there are, stand on the chain.
+func (r *recent) full(seats int) bool {
+	n := 0
+	for _, b := range r.recorded {
+		n += bits.OnesCount8(b)
+	}
+	return n == seats
+}
+
 // newTally is that of an epoch without blocks.
 func newTally(seats int) tally { return tally{counts: make([]counts, seats)} }
 
 func (t *tally) clone() tally {
 	c := *t
-	c.counts, c.recent = slices.Clone(t.counts), slices.Clone(t.recent)
+	c.counts = slices.Clone(t.counts)
+	c.recent = append(make([]recent, 0, recentBlocks+1), t.recent...) // a block is to come
 	return c
 }
 
@@ -74,11 +85,11 @@ func (t *tally) record(seat int, of, head, by aweigh.Height) {
 
 // add counts a block of the epoch, and its view's leader and those of the views
 // that were skipped before it.
-func (t *tally) add(e *Epoch, h *Header, before aweigh.View) {
+func (t *tally) add(e *Epoch, h *Header, block aweigh.Hash, before aweigh.View) {
 	t.blocks++
-	t.recent = append(t.recent, recent{view: h.View, block: h.Hash(), recorded: make([]byte, (len(t.counts)+7)/8)})
+	t.recent = append(t.recent, recent{view: h.View, block: block, recorded: make([]byte, (len(t.counts)+7)/8)})
 	if len(t.recent) > recentBlocks {
-		t.recent = slices.Clone(t.recent[1:])
+		t.recent = slices.Delete(t.recent, 0, 1)
 	}
 	if seat, ok := e.Roster.Seat(h.Proposer); ok {
 		t.counts[seat].led++
@@ -153,11 +164,12 @@ func decodeTally(b []byte) (t tally, err error) {
 	if b = b[2:]; n > recentBlocks || len(b) != n*(40+width) {
 		return t, bad
 	}
+	b = slices.Clone(b)
 	t.recent = make([]recent, n)
 	for i := range t.recent {
 		r := &t.recent[i]
 		r.view, r.block = aweigh.View(binary.BigEndian.Uint64(b)), aweigh.Hash(b[8:40])
-		r.recorded = slices.Clone(b[40 : 40+width])
+		r.recorded = b[40 : 40+width : 40+width]
 		b = b[40+width:]
 	}
 	return t, nil

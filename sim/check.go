@@ -283,7 +283,11 @@ func (c *checker) cast(s Scenario) {
 			}
 		}
 		c.need(ways == 1, path, "who lies is said in one way: anchors, count or weight; here are %d", ways)
-		c.numbers(path+".anchors", r.Anchors, anchors+s.Network.Observers, "node")
+		what := "anchor"
+		if s.Network.Observers > 0 {
+			what = "node"
+		}
+		c.numbers(path+".anchors", r.Anchors, anchors+s.Network.Observers, what)
 		for j, a := range r.Anchors {
 			other, twice := taken[a]
 			c.need(!twice, fmt.Sprintf("%s.anchors[%d]", path, j), "anchor %d lies in cast[%d] already", a, other)

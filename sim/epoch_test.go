@@ -198,3 +198,25 @@ func TestWeightsFollowTrustSlowly(t *testing.T) {
 		t.Errorf("weights changed by %d thousandths at most, %d epochs", most, len(r.Epochs))
 	}
 }
+
+// TestUnreadableDisksAreCalledSo lets reads fail while blocks end epochs, which takes
+// reading the ledger: a node stops because of its disk, and blames nothing else.
+func TestUnreadableDisksAreCalledSo(t *testing.T) {
+	stopped := uint64(0)
+	for seed := uint64(1); seed <= 25; seed++ {
+		s := Scenario{Seed: seed, Network: Network{Anchors: 4, EpochBlocks: 3}, Load: Load{Clients: 4, Writes: 60, Reads: 1}, Stop: 6 * time.Second, Heal: &Heal{}}
+		for i := range 50 {
+			s.Faults.Timed = append(s.Faults.Timed, Fault{Kind: "crash", Nodes: []int{1}, At: time.Duration(i) * 100 * time.Millisecond, For: 50 * time.Millisecond, Keep: "none"})
+			s.Faults.Timed = append(s.Faults.Timed, Fault{Kind: "readfail", Nodes: []int{1}, At: time.Duration(i)*100*time.Millisecond + time.Duration(50+i)*time.Millisecond, For: 49 * time.Millisecond})
+		}
+		r := mustRun(t, s)
+		if r.Failed() {
+			t.Fatalf("seed %d: %s", seed, r.Failure())
+		}
+		i := slices.IndexFunc(r.Goals, func(c Count) bool { return c.Name == "failed disk" })
+		stopped += r.Goals[i].Count
+	}
+	if stopped < 25 {
+		t.Errorf("%d disks failed in 25 worlds", stopped)
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/trust"
 )
@@ -82,13 +83,17 @@ func TestLibraryKeepsToTheBudget(t *testing.T) {
 			t.Fatal(err)
 		}
 		s = s.WithDefaults()
-		weight := func(a int) uint64 {
-			return trust.DefaultParams().Weight(trust.Score(s.Network.Trust[a%len(s.Network.Trust)]))
-		}
-		var total uint64
+		id := func(a int) aweigh.AnchorID { return aweigh.AnchorID{byte(a >> 8), byte(a), 1} }
+		var ledger trust.Ledger
 		for a := range s.Network.Anchors {
-			total += weight(a)
+			score := trust.Score(s.Network.Trust[a%len(s.Network.Trust)])
+			ledger = ledger.Apply(trust.DefaultParams(), trust.Evidence{Anchor: id(a), Kind: trust.Founded, Score: score})
 		}
+		weights, err := ledger.Next(trust.DefaultParams(), 0, quorum.Weights{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		weight, total := func(a int) uint64 { return weights.Of(id(a)) }, weights.Total()
 		mode, err := quorum.ParseMode(s.Network.Mode)
 		if err != nil {
 			t.Fatal(err)

@@ -23,7 +23,7 @@ type Result struct {
 	Refused  []Count // frames that honest nodes refused, by reason
 	Proven   []int   // anchors whose faults stand proven in a final block
 	Liars    []int   // anchors that play a role
-	Faulty   uint64  // weight of those who lie or whose disks do, of Total; Budget of it does no harm
+	Faulty   uint64  // weight of those who lie or whose disks do, of Total, in the epoch in which it was most; Budget of it does no harm
 	Budget   uint64
 	Total    uint64
 

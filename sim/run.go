@@ -187,7 +187,7 @@ func (w *World) result(healed Healing) *Result {
 		Scenario: w.Scenario, Trace: w.TraceHash(), Events: w.events, Virtual: w.Now(),
 		Verdicts: x.verdicts, Broken: x.broken, Healed: healed,
 		Attacks: counts(x.attacks), Refused: counts(x.refusal), Proven: slices.Sorted(maps.Keys(x.proven)),
-		Faulty: x.faulty, Budget: x.budget, Total: w.weights.Total(),
+		Faulty: x.faulty, Budget: x.budget, Total: x.total,
 		Blocks: len(x.final), Writes: len(x.told), Reads: x.reads, Finality: x.finality,
 		Epochs: x.standing.epochs, Pauses: x.pauses.all, Outgrown: x.outgrown,
 		Messages: w.wires.messages, Bytes: w.wires.bytes, Nullified: len(x.nullified), Marks: w.marks.all(),

@@ -90,7 +90,7 @@ var trustPlays = []struct {
 		return above(last(r).share(), first(r).share()-5_000)
 	}},
 	{"on-off-schedule", func(r *Result) string {
-		return above(last(r).share(), first(r).share()-5_000)
+		return above(last(r).share(), first(r).share()-1_000)
 	}},
 	{"made-up-proofs", func(r *Result) string {
 		if low, _ := honestScores(r); low < 500_000 {
@@ -101,7 +101,9 @@ var trustPlays = []struct {
 	{"omission", func(r *Result) string {
 		low, _ := honestScores(r, 0)
 		gain, victim := low-500_000, last(r).seat(0).Score-500_000
-		if victim < gain*9/10 {
+		// If liars lead the last blocks of an epoch, which holds eight here, its ballots
+		// are not put in: that costs an epoch's gain at most.
+		if victim+2*trust.DefaultParams().Gain < gain {
 			return fmt.Sprintf("the victim gained %d, and every other honest anchor %d or more", victim, gain)
 		}
 		return above(most(r), first(r).share()+5_000)
@@ -117,7 +119,7 @@ var trustPlays = []struct {
 				}
 			}
 		}
-		return above(most(r), first(r).share()+5_000)
+		return above(most(r), first(r).share()+20_000)
 	}},
 	{"long-absence", func(r *Result) string {
 		low, now := trust.MaxScore, last(r).seat(3).Score

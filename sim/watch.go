@@ -18,8 +18,9 @@ import (
 // watch sees everything that happens in a world, and holds it to the invariants.
 type watch struct {
 	w        *World
-	within   bool // the faulty weigh no more than the budget
-	faulty   uint64
+	within   bool   // the faulty weigh no more than the budget
+	faulty   uint64 // weight, in the epoch in which it was the largest part of total
+	total    uint64
 	budget   uint64
 	verdicts []Verdict
 	broken   []Breach
@@ -92,15 +93,24 @@ func (x *watch) open(w *World) {
 	for _, name := range w.Scenario.Expect {
 		x.expected[name] = true
 	}
-	total := w.weights.Total()
-	x.budget = w.rules.Mode.FaultBudget(total)
-	for _, n := range w.Nodes {
-		if n.Face == 0 && !n.honest() {
-			x.faulty += w.weight(n)
-		}
-	}
+	x.weigh()
 	x.within = x.faulty <= x.budget
 	x.standing.open(w)
+}
+
+// weigh is what the faulty weigh in the newest epoch. It keeps the largest part of
+// the whole that they had in any.
+func (x *watch) weigh() (faulty uint64) {
+	w := x.w
+	for _, n := range w.Nodes {
+		if n.Face == 0 && !n.honest() {
+			faulty += w.weight(n)
+		}
+	}
+	if total := w.weights.Total(); x.total == 0 || faulty*x.total > x.faulty*total {
+		x.faulty, x.total, x.budget = faulty, total, w.rules.Mode.FaultBudget(total)
+	}
+	return faulty
 }
 
 // over reports whether there is nothing more to learn from the run.
@@ -307,18 +317,12 @@ func (x *watch) epoch(n *Node, e *scope.Epoch) {
 		if w.firing && w.harassed() {
 			x.reach("epoch change under fire")
 		}
-		x.budget, x.faulty = w.rules.Mode.FaultBudget(w.weights.Total()), 0
-		for _, n := range w.Nodes {
-			if n.Face == 0 && !n.honest() {
-				x.faulty += w.weight(n)
-			}
-		}
 		x.standing.enter(w, n, e)
 		x.ending.began(w)
 		x.pauses.began(w)
-		if x.within && x.faulty > x.budget { // the promise ends here
+		if faulty := x.weigh(); x.within && faulty > w.rules.Mode.FaultBudget(w.weights.Total()) { // the promise ends here
 			x.outgrown = true
-			w.log(n, "outgrown", "the faulty weigh %d of %d", x.faulty, w.weights.Total())
+			w.log(n, "outgrown", "the faulty weigh %d of %d", faulty, w.weights.Total())
 		}
 		return
 	}

@@ -30,7 +30,7 @@ var dec = func() cbor.DecMode {
 		TagsMd:            cbor.TagsForbidden,
 		ExtraReturnErrors: cbor.ExtraDecErrorUnknownField,
 		FieldNameMatching: cbor.FieldNameMatchingCaseSensitive,
-		MaxNestedLevels:   16,
+		MaxNestedLevels:   MaxLevels,
 		MaxArrayElements:  MaxElements,
 		MaxMapPairs:       1024,
 	}.DecMode()

@@ -70,7 +70,7 @@ func TestStudyNamesSeedsAndCommandOfEveryFigure(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, s := range map[string]Source{"latency": d.Latency.Source, "cost": d.Cost.Source, "heat": d.Heat.Source, "pace": d.Throughput.Source, "tally": d.Tally.Source} {
+	for name, s := range map[string]Source{"latency": d.Latency.Source, "cost": d.Cost.Source, "heat": d.Heat.Source, "pace": d.Throughput.Source, "conduct": d.Conducts.Source, "share": d.Shares.Source, "tally": d.Tally.Source} {
 		if s.Seeds != "1 to 2" || s.Command != p.Command {
 			t.Errorf("%s: %+v", name, s)
 		}

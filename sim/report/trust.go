@@ -17,7 +17,7 @@ func scoreFigure(r *sim.Result, lying map[int]bool) figure {
 		return f
 	}
 	c := &canvas{width: 960, height: 320}
-	last := r.Epochs[len(r.Epochs)-1].At.Seconds()
+	last := math.Max(r.Epochs[len(r.Epochs)-1].At.Seconds(), r.Virtual.Seconds())
 	g := frame{c, linear(0, last, 66, 880), linear(0, 1, 262, 40)}
 	g.vertical([]float64{0, .25, .5, .75, 1}, percent, "trust at the start of an epoch")
 	ticks := g.x.ticks(9)
@@ -28,24 +28,28 @@ func scoreFigure(r *sim.Result, lying map[int]bool) figure {
 			lines[s.Node] = append(lines[s.Node], point{g.x.at(e.At.Seconds()), g.y.at(scored(s.Score))})
 		}
 	}
+	var names []string // at the right: each who lies, and the others together
 	var ends []float64
-	who := sortedKeys(lines)
-	for _, n := range who {
-		class := "node"
+	honest := -1
+	for _, n := range sortedKeys(lines) {
+		class, line := "node", lines[n]
+		end := line[len(line)-1].y
 		if lying[n] {
 			class = "node liar"
+			names, ends = append(names, "n"+strconv.Itoa(n)), append(ends, end)
+		} else if honest < 0 {
+			honest = len(names)
+			names, ends = append(names, "honest"), append(ends, end)
 		}
-		line := lines[n]
-		c.path(class, stairs(append(line, point{g.x.to, line[len(line)-1].y})), "n"+strconv.Itoa(n))
-		ends = append(ends, line[len(line)-1].y)
+		c.path(class, stairs(append(line, point{g.x.to, end})), "n"+strconv.Itoa(n))
 	}
-	if len(who) <= 16 {
-		for i, y := range spreadAny(ends, 13, g.y.from) {
-			class := "small"
-			if lying[who[i]] {
-				class = "small liar"
+	if len(names) <= 12 {
+		for i, y := range spreadAny(ends, 13, g.y.from+3) {
+			class := "small liar"
+			if i == honest {
+				class = "small"
 			}
-			c.text(class, g.x.to+8, y+4, "n"+strconv.Itoa(who[i]))
+			c.text(class, g.x.to+8, y+4, names[i])
 		}
 	}
 	f.Caption = fmt.Sprintf("What taking part gives and what absence and lies take, over %d epochs. Dashed lines are anchors that lie. Who is proven to contradict itself falls to 0 at once.", len(r.Epochs))
@@ -110,7 +114,7 @@ func conductFigure(d Conducts) figure {
 		class := fmt.Sprintf("s%d", i%6)
 		c.path("curve "+class, polyline(line), k.Name)
 		end := line[len(line)-1]
-		c.path("drop", polyline([]point{{end.x + 3, end.y}, {g.x.to + 4, labels[i]}}), "")
+		c.path("event", polyline([]point{{end.x + 3, end.y}, {g.x.to + 4, labels[i]}}), "")
 		c.text(fmt.Sprintf("strong t%d", i%6), g.x.to+10, labels[i]+4, k.Name)
 		t.Rows = append(t.Rows, []string{k.Name, k.Scenario, percent(k.Mean[0]), percent(low), percent(k.Mean[len(k.Mean)-1]), fmt.Sprint(len(k.Mean) - 1)})
 	}

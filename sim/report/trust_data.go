@@ -36,17 +36,22 @@ type Attack struct {
 	Peak             float64 // the largest of all
 }
 
-// conducts says whose trust is shown: of a node in a scenario, or of all honest
-// founders if it is negative.
+// Whose trust is shown, in place of a node's number.
+const (
+	founders = -1 // of all who founded the scope, and are honest
+	seated   = -2 // of all liars that have a seat
+)
+
+// conducts says whose trust is shown.
 var conducts = []struct {
 	name, scenario string
 	node           int
 }{
-	{"takes part", "on-off-schedule", -1},
+	{"takes part", "on-off-schedule", founders},
 	{"away, and back", "long-absence", 3},
 	{"lies half of the time", "on-off-schedule", 8},
 	{"lies while trusted", "on-off-trust", 8},
-	{"leaves, and applies anew", "whitewash", 8},
+	{"leaves, and applies anew", "whitewash", seated},
 	{"contradicts itself", "epoch-ends", 8},
 }
 
@@ -96,8 +101,8 @@ func attack(name string, group []*sim.Result) Attack {
 	return a
 }
 
-// meanScores is the mean trust of a node, or of all honest founders, in each epoch
-// that all worlds had.
+// meanScores is the mean trust of a node, or of several, in each epoch that all
+// worlds had.
 func meanScores(group []*sim.Result, node int) (mean []float64) {
 	epochs := 0
 	for i, r := range group {
@@ -110,8 +115,9 @@ func meanScores(group []*sim.Result, node int) (mean []float64) {
 		var n int
 		for _, r := range group {
 			for _, s := range r.Epochs[e].Seats {
-				honest := s.Node < r.Scenario.Network.Anchors && !slices.Contains(r.Liars, s.Node)
-				if s.Node == node || node < 0 && honest {
+				lies := slices.Contains(r.Liars, s.Node)
+				founder := s.Node < r.Scenario.Network.Anchors
+				if s.Node == node || node == founders && founder && !lies || node == seated && lies && s.Seated {
 					sum += s.Score
 					n++
 				}

@@ -293,8 +293,9 @@ func (o *observer) kill() {
 	_ = o.cmd.Wait()
 }
 
-// patience is how long nothing may change.
-const patience = 3 * time.Minute
+// patience is how long nothing may change: the check of what came and its
+// installation do not show, and take minutes when keys are many.
+const patience = 30 * time.Minute
 
 // until waits for a line of which ok holds, for as long as anything changes.
 func (o *observer) until(ok func(line) bool) (l line) {

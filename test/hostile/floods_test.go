@@ -138,7 +138,7 @@ func TestFloodsLeaveThroughput(t *testing.T) {
 			}
 			t.Logf("%.0f %% by cost: %v without, %v with; %.0f %% by rate: %.0f/s without, %.0f with; resident %d MiB, %d MiB before; %v, %v",
 				100*worth, calm.cost, busy.cost, 100*kept, calm.rate, busy.rate, resident(t)>>20, before>>20, without, with)
-			if worth < 0.8 || kept < 0.7 { // the attacker's processor, and others' noise, are in the latter
+			if worth < 0.8 || kept < 0.6 { // the attacker's processor, and others' noise, are in the latter
 				t.Errorf("%.0f %% of the writes are left for the same processor time, %.0f %% in the same time", 100*worth, 100*kept)
 			}
 		})
