@@ -159,8 +159,11 @@ func TestAnchorsComeAndGo(t *testing.T) {
 	}
 	probation := 0
 	for _, x := range r.Epochs {
-		if n := x.seat(7); n.Seated && n.Weight == 0 {
+		switch n := x.seat(7); {
+		case n.Seated && n.Weight == 0:
 			probation++
+		case n.Seated && n.Score <= trust.DefaultParams().Initial:
+			t.Errorf("a probation of taking part earned nothing: %+v", n)
 		}
 	}
 	if want := int(trust.DefaultParams().Probation); probation != want {

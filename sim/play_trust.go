@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/aweigh/aweigh"
-	"github.com/aweigh/aweigh/internal/must"
 	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
@@ -137,7 +136,7 @@ type usurp struct{ plain }
 func (x *usurp) tick(l *liar) {
 	if now := l.n.machine.Epoch().Number; now > 0 {
 		at := now - 1 - aweigh.Epoch(l.rand.Int64N(int64(min(now, 3))))
-		if b, f := x.forge(l, at); b != nil {
+		if b, f := x.forge(l, at, 0); b != nil {
 			to := l.someone()
 			l.told("usurp", "%s is told of another end of epoch %d", to, at)
 			l.send(to, node.Announce{Header: f.Header, Certificate: f.Certificate})
@@ -150,8 +149,8 @@ func (x *usurp) hear(l *liar, from *Node, f *frame) bool {
 	if !ok || l.friend(from) || from.machine == nil || !l.may() {
 		return true
 	}
-	b, finality := x.forge(l, from.machine.Epoch().Number)
-	if b == nil || ask.From != b.Header.Height {
+	b, finality := x.forge(l, from.machine.Epoch().Number, ask.From)
+	if b == nil {
 		return true
 	}
 	l.told("usurp", "%s asks for height %d, and gets another end of epoch %d", from, ask.From, b.Header.Epoch)
@@ -165,10 +164,10 @@ func (x *usurp) hear(l *liar, from *Node, f *frame) bool {
 // anything else in it.
 const usurpView = 1 << 40
 
-// forge makes a block that ends an epoch right after its first one, and hands over
-// to the coalition alone, finalized by those members that sat in that epoch; nil
-// if there are none.
-func (x *usurp) forge(l *liar, at aweigh.Epoch) (*scope.Block, scope.Finality) {
+// forge makes a block that ends an epoch at a height, 0 for its first one, and hands
+// over to the coalition alone, finalized by those members that sat in that epoch;
+// nil if there are none, or the true chain has no block of that epoch there.
+func (x *usurp) forge(l *liar, at aweigh.Epoch, height aweigh.Height) (*scope.Block, scope.Finality) {
 	if int(at) >= len(l.w.epochs) {
 		return nil, scope.Finality{}
 	}
@@ -180,7 +179,10 @@ func (x *usurp) forge(l *liar, at aweigh.Epoch) (*scope.Block, scope.Finality) {
 		}
 	}
 	history := node.History{Reader: l.n.Disk, Scope: l.w.Genesis.Hash()}
-	first, err := history.Block(e.Start + 1)
+	if height == 0 {
+		height = e.Start + 1
+	}
+	first, err := history.Block(height)
 	if err != nil || len(terms.Anchors) == 0 {
 		return nil, scope.Finality{}
 	}
@@ -199,7 +201,6 @@ func (x *usurp) forge(l *liar, at aweigh.Epoch) (*scope.Block, scope.Finality) {
 		c.Signatures = append(c.Signatures, quorum.Signature{Anchor: ballot.Anchor, Bytes: ballot.Signature})
 		l.w.watch.ballot(m, at, c.Subject)
 	}
-	must.Hold(b.Header.Height == e.Start+1, "the first block of epoch %d stands at height %d", at, b.Header.Height)
 	return b, scope.Finality{Header: b.Header, Certificate: c}
 }
 
