@@ -111,7 +111,7 @@ func (n *Node) request(ctx context.Context, from peer.ID, req []byte) ([]byte, e
 		if err := canon.Decode(body, &ask); err != nil {
 			return nil, err
 		}
-		return n.serveHandovers(ask)
+		return n.serveHandovers(Peer(from.String()), ask)
 	}
 	if string(req) != askGenesis {
 		return nil, fmt.Errorf("node: unknown request")

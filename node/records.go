@@ -2,6 +2,7 @@ package node
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 
 	"github.com/aweigh/aweigh"
@@ -146,25 +147,20 @@ func (h History) EpochEnd(at aweigh.Height) (end aweigh.Height, err error) {
 	return end, err
 }
 
-// Handovers are the proofs of the epochs from one on, in order, at most as many
-// as asked for.
-func (h History) Handovers(from aweigh.Epoch, most int) (all []scope.Handover, err error) {
-	space := record(h.Scope, 'e')
+// Handovers are the proofs of the epochs that begin above a height, in order, at
+// most as many as asked for.
+func (h History) Handovers(above aweigh.Height, most int) (all []scope.Handover, err error) {
 	var bad error
-	err = h.Reader.Scan(space, kv.PrefixEnd(space), false, func(_, raw []byte) bool {
-		var hand scope.Handover
-		if bad = canon.Decode(raw, &hand); bad != nil {
+	err = h.Reader.Scan(keyHandover(h.Scope, above+1), kv.PrefixEnd(record(h.Scope, 'e')), false, func(_, raw []byte) bool {
+		if len(all) >= most {
 			return false
 		}
-		if hand.Final.Header.Epoch >= from && len(all) < most {
-			all = append(all, hand)
-		}
-		return len(all) < most
+		var hand scope.Handover
+		bad = canon.Decode(raw, &hand)
+		all = append(all, hand)
+		return bad == nil
 	})
-	if err == nil {
-		err = bad
-	}
-	return all, err
+	return all, errors.Join(err, bad)
 }
 
 // recordTrust keeps what a final block did to the anchors' trust, for those who

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/libp2p/go-libp2p/core/peer"
 
@@ -12,18 +13,21 @@ import (
 	"github.com/aweigh/aweigh/scope"
 )
 
-// serveHandovers answers with the proofs of the epochs that follow one.
-func (n *Node) serveHandovers(ask handoversAsk) ([]byte, error) {
-	all, err := n.History().Handovers(ask.From, handoversAtOnce)
+// serveHandovers answers with the proofs of epochs, from a peer's budget.
+func (n *Node) serveHandovers(p Peer, ask handoversAsk) ([]byte, error) {
+	all, err := n.History().Handovers(ask.Above, handoversAtOnce)
 	if err != nil {
 		return nil, err
 	}
 	size := 0
 	for i := range all {
 		if size += len(canon.Encode(all[i])); size > maxPart/2 {
-			all = all[:i]
+			all = all[:max(i, 1)]
 			break
 		}
+	}
+	if d := reserve(n.budgets.of(p).given, time.Now(), size); d > 0 && !n.pause(d) {
+		return nil, ErrStopped
 	}
 	return canon.Encode(all), nil
 }
@@ -49,13 +53,13 @@ func (n *Node) follow(ctx context.Context, p peer.ID, e *scope.Epoch, to aweigh.
 		return nil, fmt.Errorf("node: a snapshot of epoch %d, where this node is in %d", to, e.Number)
 	}
 	for e.Number < to {
-		hands, err := n.History().Handovers(e.Number, handoversAtOnce)
+		hands, err := n.History().Handovers(e.Start, handoversAtOnce)
 		if err != nil {
 			return nil, err
 		}
 		here := len(hands) > 0
 		if !here {
-			raw, err := n.host.Request(ctx, p, append([]byte(askHands), canon.Encode(handoversAsk{From: e.Number})...), maxPart)
+			raw, err := n.host.Request(ctx, p, append([]byte(askHands), canon.Encode(handoversAsk{Above: e.Start})...), maxPart)
 			if err != nil {
 				return nil, err
 			}

@@ -171,10 +171,10 @@ func (o *snapshotOffer) read(r kv.Reader, id aweigh.ScopeID, n uint64, in *scope
 	return p.take(in, use)
 }
 
-// handoversAsk asks for the proofs of the epochs that follow one.
+// handoversAsk asks for the proofs of the epochs that begin above a height.
 type handoversAsk struct {
-	_    struct{} `cbor:",toarray"`
-	From aweigh.Epoch
+	_     struct{} `cbor:",toarray"`
+	Above aweigh.Height
 }
 
 // handoversAtOnce bounds the handovers in one answer.
