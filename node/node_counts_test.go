@@ -13,6 +13,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/peer"
 
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/p2p"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/store"
@@ -162,6 +163,27 @@ func TestRefusalsAreSortedAndSaidOnce(t *testing.T) {
 	for r := range Refusals {
 		if fmt.Sprint(r) == "" {
 			t.Errorf("class %d has no name", r)
+		}
+	}
+}
+
+// TestNewsOfALaterEpochIsNoFault: who passes on what this node cannot verify yet is
+// not blamed for it.
+func TestNewsOfALaterEpochIsNoFault(t *testing.T) {
+	n, _ := stillNode(t, "n0", "n1", "n2", "n3")
+	id, err := peer.Decode(string(n.measured.roster.Load().all[1].peer))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := frame(tagAnnounce, Announce{Header: scope.Header{
+		Format: scope.Format, Network: n.id, Scope: n.id, Epoch: n.roll.epoch().Number + 1, View: 1, Height: 9,
+	}})
+	if v := n.gossip(id, "", f); v != p2p.Ignore {
+		t.Errorf("it is judged %v", v)
+	}
+	for class, refused := range n.Counts().Refused {
+		if refused > 0 {
+			t.Errorf("counted as %v", Refusal(class))
 		}
 	}
 }

@@ -49,12 +49,8 @@ func mustRun(t *testing.T, s Scenario) *Result {
 
 func TestIdleNetworkIsSilent(t *testing.T) {
 	w := newWorld(t, Scenario{Network: Network{Anchors: 4}})
-	var done node.Reply
-	w.Nodes[1].submit("/a", &done)
-	if !w.Run(10*time.Second, func() bool { return done.Outcome != nil }) {
-		t.Fatalf("not committed: %v", w.watch.broken)
-	}
-	w.Run(2*time.Hour, nil) // the epoch ends once, since it holds a block
+	w.writes(t, "a", 12, w.Nodes...)
+	w.Run(2*time.Hour, nil) // the epoch ends once, since it holds some blocks
 	if e := w.Nodes[0].Status().Epoch; e != 1 {
 		t.Fatalf("epoch %d after two hours", e)
 	}
