@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"fmt"
+	"maps"
 
 	"connectrpc.com/connect"
 
@@ -36,9 +37,13 @@ func (s *service) History(ctx context.Context, req *connect.Request[aweighv1.His
 	if err != nil {
 		return nil, problem(err)
 	}
+	names := maps.Clone(s.names)
+	for _, a := range s.node.Overview().Roster.Anchors { // those who joined since
+		names[node.AuthorOf(node.Peer(a.Peer))] = a.Name
+	}
 	out := &aweighv1.HistoryResponse{Header: s.read(head, true), More: more}
 	for i := range deeds {
-		out.Entries = append(out.Entries, entryOf(&deeds[i], s.names))
+		out.Entries = append(out.Entries, entryOf(&deeds[i], names))
 	}
 	return connect.NewResponse(out), nil
 }

@@ -3,8 +3,10 @@
 package policytext
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -36,12 +38,16 @@ func Write(p scope.Policy, head string) string {
 // Read is a policy with what the text changes. Errors wrap ErrSyntax and name the
 // line; whether a scope can have the policy is for scope.Policy.Check to say.
 func Read(text []byte, base scope.Policy) (scope.Policy, error) {
-	var root yaml.Node
-	if err := yaml.Unmarshal(text, &root); err != nil {
+	var root, more yaml.Node
+	documents := yaml.NewDecoder(bytes.NewReader(text))
+	if err := documents.Decode(&root); err != nil && !errors.Is(err, io.EOF) {
 		return base, fmt.Errorf("%w: %w", ErrSyntax, err)
 	}
 	if len(root.Content) == 0 {
 		return base, nil
+	}
+	if err := documents.Decode(&more); !errors.Is(err, io.EOF) {
+		return base, fmt.Errorf("%w: line %d: a second document; a file holds one policy", ErrSyntax, more.Line)
 	}
 	p := base
 	err := pairs(root.Content[0], "a policy", func(name string, at, value *yaml.Node) error {

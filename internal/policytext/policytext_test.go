@@ -64,16 +64,17 @@ func TestWhatIsLeftOutStays(t *testing.T) {
 
 func TestMistakesAreNamed(t *testing.T) {
 	for text, want := range map[string]string{
-		"trust:\n  flor: 1\n":              `line 2: trust has no field "flor"`,
-		"trus:\n  floor: 1\n":              `line 1: unknown section "trus"`,
-		"trust:\n  floor: -1\n":            `line 2: floor: "-1" is not a whole number`,
-		"quorum:\n  notarize: 0.66\n":      `line 2: notarize: "0.66" is not a part of a whole`,
-		"quorum:\n  notarize: 2/0\n":       `not a part of a whole`,
-		"epoch:\n  time: 5\n":              `line 2: time: `,
-		"epoch:\n  blocks: [1]\n":          `line 2: blocks is one value`,
-		"epoch:\n  blocks: 1\n  blocks: 2": `stands twice`,
-		"- 1\n":                            `made of fields`,
-		"a: b: c":                          `not a policy`,
+		"trust:\n  flor: 1\n":                             `line 2: trust has no field "flor"`,
+		"trus:\n  floor: 1\n":                             `line 1: unknown section "trus"`,
+		"trust:\n  floor: -1\n":                           `line 2: floor: "-1" is not a whole number`,
+		"quorum:\n  notarize: 0.66\n":                     `line 2: notarize: "0.66" is not a part of a whole`,
+		"quorum:\n  notarize: 2/0\n":                      `not a part of a whole`,
+		"epoch:\n  time: 5\n":                             `line 2: time: `,
+		"epoch:\n  blocks: [1]\n":                         `line 2: blocks is one value`,
+		"epoch:\n  blocks: 5\n---\nepoch:\n  blocks: 6\n": `line 3: a second document`,
+		"epoch:\n  blocks: 1\n  blocks: 2":                `stands twice`,
+		"- 1\n":                                           `made of fields`,
+		"a: b: c":                                         `not a policy`,
 	} {
 		_, err := policytext.Read([]byte(text), other())
 		if !errors.Is(err, policytext.ErrSyntax) || !strings.Contains(err.Error(), want) {
