@@ -13,9 +13,7 @@ import (
 func TestDamageMetAtRunTimeStopsANode(t *testing.T) {
 	n := newNetwork(t, 4, false)
 	n.start()
-	for i := range 12 {
-		n.put(i%4, fmt.Sprint("/k/", i))
-	}
+	n.fill(0, 2000) // many blocks of tables, most of which a start does not read
 	n.agreed(20 * time.Second)
 	p := n.nodes[3]
 	for range 2 { // what stands in the log becomes a table at the next start
@@ -31,8 +29,8 @@ func TestDamageMetAtRunTimeStopsANode(t *testing.T) {
 		flipAll(t, table)
 	}
 	for k := 0; p.runs() && k < 100; k++ {
-		n.command("get", "/k/", "--prefix", "--serializable", "--api", p.api)
-		n.put(0, fmt.Sprint("/k/", k%12)) // and it looks for what this replaces
+		n.command("get", "/fill/", "--prefix", "--serializable", "--api", p.api)
+		n.put(0, fmt.Sprintf("/fill/%06d", 19*k)) // and it looks for what this replaces
 	}
 	p.stopsBecause("the directory is damaged; move it away", "corrupt file "+store, ".sst")
 	if _, errs, code := n.command("node", "--data-dir", p.dir); code != exitStore {

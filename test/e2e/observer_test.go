@@ -49,7 +49,13 @@ func TestObserverFollows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(s.Anchor) > 0 || string(s.StateDigest) != string(state.StateDigest) {
+	if s.Header.Height > state.Header.Height { // an empty block came since
+		state = n.agreed(20 * time.Second)
+		if s, err = o.status(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(s.Anchor) > 0 || s.Header.Height == state.Header.Height && string(s.StateDigest) != string(state.StateDigest) {
 		t.Errorf("the observer is anchor %x, and in state %x, not %x", s.Anchor, s.StateDigest, state.StateDigest)
 	}
 	until(t, 5*time.Second, "it says so", func(context.Context) error {

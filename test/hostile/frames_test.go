@@ -24,7 +24,7 @@ func TestWhatNoHonestNodeSendsIsRefused(t *testing.T) {
 	f := x.forge(t)
 	foreign := f.domain
 	foreign.Network = aweigh.Sum([]byte("another network"))
-	subject := quorum.Subject{Kind: quorum.Nullify, View: 1 << 40}
+	subject := quorum.Subject{Kind: quorum.Nullify, View: 100}
 	stranger := f.ballot(0, f.domain, subject)
 	stranger.Anchor = f.author.Public().ID()
 	stranger.Signature = f.author.Sign(votes.ContextBallot, stranger.SigningBytes())
@@ -113,7 +113,7 @@ func TestStaleFramesAreDroppedWithoutBlame(t *testing.T) {
 	epoch, roster := f.domain, f.domain
 	epoch.Epoch++
 	roster.Roster = aweigh.Sum([]byte("another roster"))
-	subject := quorum.Subject{Kind: quorum.Nullify, View: 1 << 40}
+	subject := quorum.Subject{Kind: quorum.Nullify, View: 100}
 	p, to := x.attacker(t, 0)
 	s, err := p.Open(t.Context(), to, "frames")
 	if err != nil {
