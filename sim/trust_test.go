@@ -81,11 +81,13 @@ var trustPlays = []struct {
 		return above(last(r).share(), first(r).share()*2/3)
 	}},
 	{"on-off-trust", func(r *Result) string {
-		low, _ := honestScores(r)
-		for n := 7; n < 9; n++ {
-			if s := last(r).seat(n).Score; s > low {
-				return fmt.Sprintf("liar %d has a score of %d, and no honest anchor has less than %d", n, s, low)
-			}
+		// An honest anchor may be away for longer than a liar is, so the means are compared.
+		var sum [2]uint64
+		for n := range 9 {
+			sum[n/7] += uint64(last(r).seat(n).Score)
+		}
+		if honest, liars := sum[0]/7, sum[1]/2; liars >= honest {
+			return fmt.Sprintf("liars have a score of %d on average, and honest anchors %d", liars, honest)
 		}
 		return above(last(r).share(), first(r).share()-5_000)
 	}},
