@@ -60,7 +60,8 @@ func TestWatchesSurviveBrokenConnections(t *testing.T) {
 	c := newClient(t, p.listener.Addr().String())
 	events := c.Watch(t.Context(), "w/", clientv3.WithPrefix(), clientv3.WithRev(1))
 	const count = 300
-	go func() {
+	var writing sync.WaitGroup
+	writing.Go(func() {
 		for i := range count {
 			if i%20 == 10 {
 				p.drop()
@@ -70,8 +71,9 @@ func TestWatchesSurviveBrokenConnections(t *testing.T) {
 				return
 			}
 		}
-	}()
+	})
 	expect(t, events, count)
+	writing.Wait()
 	if p.dropped() < 5 {
 		t.Errorf("only %d connections were dropped", p.dropped())
 	}
@@ -83,7 +85,8 @@ func TestWatchesMoveToAnotherNode(t *testing.T) {
 	c := newClient(t, s.addresses[0], s.addresses[1])
 	events := c.Watch(t.Context(), "w/", clientv3.WithPrefix(), clientv3.WithRev(1))
 	const count = 200
-	go func() {
+	var writing sync.WaitGroup
+	writing.Go(func() {
 		for i := range count {
 			if i == count/2 {
 				s.kill(t, 0)
@@ -93,8 +96,9 @@ func TestWatchesMoveToAnotherNode(t *testing.T) {
 				return
 			}
 		}
-	}()
+	})
 	expect(t, events, count)
+	writing.Wait()
 }
 
 // expect reads so many events, which must be the keys in their order, each once.
