@@ -6,6 +6,7 @@ package devnet
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
@@ -189,12 +190,17 @@ func (n *Network) ServeEtcd(address string) error {
 }
 
 // freePorts finds ports that are free for TCP and for UDP on 127.0.0.1. They
-// are all held until the last is found, so that they are distinct.
+// are all held until the last is found, so that they are distinct. They lie below
+// those from which systems take the near ends of connections, so that none is
+// taken before a node listens there.
 func freePorts(n int) (ports []int, err error) {
-	for len(ports) < n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, fmt.Errorf("devnet: %w", err)
+	for try := 0; len(ports) < n; try++ {
+		var l net.Listener
+		if l, err = net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 20_000+rand.IntN(12_000))); err != nil {
+			if try > 100*n {
+				return nil, fmt.Errorf("devnet: no free ports: %w", err)
+			}
+			continue
 		}
 		defer l.Close()
 		u, err := net.ListenPacket("udp", l.Addr().String())
