@@ -92,7 +92,7 @@ var trustPlays = []struct {
 		return above(last(r).share(), first(r).share()-5_000)
 	}},
 	{"on-off-schedule", func(r *Result) string {
-		return above(last(r).share(), first(r).share()-1_000)
+		return above(last(r).share(), first(r).share())
 	}},
 	{"made-up-proofs", func(r *Result) string {
 		if low, _ := honestScores(r); low < 500_000 {
