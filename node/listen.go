@@ -17,6 +17,9 @@ type listening struct {
 	times  int                               // how often it was over before: in how many epochs of this life
 	since  aweigh.View                       // nothing new is signed below; set when over
 	heard  map[aweigh.AnchorID]aweigh.Height // what each said first in this life
+	asOf   aweigh.Height                     // this node's height when weight and count were summed up
+	weight uint64                            // of those heard who hold no more final blocks than this node
+	count  int                               // and their number
 	wanted bool                              // there is something to sign, or to answer
 	held   []quorum.Subject                  // to sign when over
 	first  aweigh.Instant                    // when others were asked first, 0: never
@@ -28,7 +31,7 @@ type listening struct {
 const everyone = 2 * retryIn
 
 // hear notes that an anchor told what it holds.
-func (l *listening) hear(a aweigh.AnchorID, height aweigh.Height) {
+func (l *listening) hear(m *Machine, a aweigh.AnchorID, height aweigh.Height) {
 	if l.over {
 		return
 	}
@@ -37,24 +40,44 @@ func (l *listening) hear(a aweigh.AnchorID, height aweigh.Height) {
 	}
 	if _, again := l.heard[a]; !again {
 		l.heard[a] = height
+		l.sum(m, a, height)
 	}
 }
 
 // enough reports whether this anchor may begin to sign: it holds the final
 // blocks that a quorum says are there, and it has waited for the others.
 func (l *listening) enough(m *Machine) bool {
-	weight, anchors := m.roster.Weights.Of(m.self), 1
-	for a, height := range l.heard { // order-free: a sum
-		if height <= m.chain.state.Height() { // a liar may claim any
-			weight += m.roster.Weights.Of(a)
-			anchors++
+	if now := m.chain.state.Height(); l.asOf != now {
+		l.asOf, l.weight, l.count = now, 0, 0
+		for a, height := range l.heard { // order-free: a sum
+			l.sum(m, a, height)
 		}
 	}
+	weight, anchors := l.weight+m.roster.Weights.Of(m.self), l.count+1
 	rules, total := m.keyring.Rules(), m.roster.Weights.Total()
 	if !rules.Notarize.Met(weight, total, anchors) || !rules.Finalize.Met(weight, total, anchors) {
 		return false
 	}
-	return l.first != 0 && m.now >= l.first.Add(everyone) || len(l.missing(m)) == 0
+	if l.first != 0 && m.now >= l.first.Add(everyone) {
+		return true
+	}
+	away := 0
+	for _, is := range m.away { // order-free: a count
+		if is {
+			away++
+		}
+	}
+	// A roster of a thousand is not gone through for each of them.
+	return len(l.heard)+away >= len(m.peers) && len(l.missing(m)) == 0
+}
+
+// sum adds an anchor that was heard, unless it claims more than this node holds:
+// a liar may claim any.
+func (l *listening) sum(m *Machine, a aweigh.AnchorID, height aweigh.Height) {
+	if height <= l.asOf {
+		l.weight += m.roster.Weights.Of(a)
+		l.count++
+	}
 }
 
 // missing is the anchors in reach that said nothing yet.

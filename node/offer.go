@@ -93,7 +93,7 @@ func (m *Machine) offered(from Peer, o offerIn) {
 		m.send(from, tagOffer, m.offer(holds, true))
 	}
 	if a, ok := m.anchors[from]; ok && o.Answer && same { // a greeting need not hold what this anchor signed
-		m.listen.hear(a, o.Height)
+		m.listen.hear(m, a, o.Height)
 	}
 	if _, anchor := m.anchors[from]; anchor && o.Height > height {
 		m.sync.more = true
