@@ -21,6 +21,9 @@ const (
 	Reconcile                   // ballots that arrived late were recorded
 	Compact                     // old content was dropped
 	Failed                      // a mutation was ordered but its precondition failed
+	Opened                      // a mutation waits for approval: it opened a motion
+	Voted                       // a ballot on a motion was counted
+	Closed                      // a motion was carried or not, for the reason given
 )
 
 var classNames = [...]string{
@@ -28,10 +31,11 @@ var classNames = [...]string{
 	AliasBind: "alias-bind", AliasMove: "alias-move", Policy: "policy",
 	Membership: "membership", Delegate: "delegate", Split: "split", Merge: "merge",
 	Reconcile: "reconcile", Compact: "compact", Failed: "failed",
+	Opened: "opened", Voted: "voted", Closed: "closed",
 }
 
 // Valid reports whether c is one of the classes.
-func (c Class) Valid() bool { return c >= Insert && c <= Failed }
+func (c Class) Valid() bool { return c >= Insert && c <= Closed }
 
 // String is the class in lower case, words joined by hyphens.
 func (c Class) String() string {

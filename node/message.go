@@ -35,8 +35,7 @@ type Proposal struct {
 	_          struct{} `cbor:",toarray"`
 	Header     scope.Header
 	Bundles    []aweigh.Hash
-	Proofs     []scope.Proof
-	Attended   []scope.Attended
+	Evidence   scope.Evidence
 	ParentView aweigh.View
 	Proof      []quorum.Certificate // the parent's notarization, nullifications between (P12)
 	Signature  []byte               // of the leader: its ballot to notarize the block

@@ -64,16 +64,16 @@ func (m *Machine) build(slot quorum.Slot) bool {
 		Epoch: m.chain.epoch, View: slot.View, Time: max(m.now, state.Head().Time+1), Proposer: m.self,
 	})
 	must.OK(err, "claiming what a block shall say of the state")
-	b := scope.NewBlock(h, nil, nil, nil) // it ends the epoch, or waits with others for its end
+	b := scope.NewBlock(h, nil, scope.Evidence{}) // it ends the epoch, or waits with others for its end
 	if full {
-		b = scope.NewBlock(h, m.pick(path), m.proofs.fresh(path), m.unrecorded(state))
+		b = scope.NewBlock(h, m.pick(path), scope.Evidence{Proofs: m.proofs.fresh(path), Attended: m.unrecorded(state)})
 	}
 	m.chain.add(b).valid = true
 	ballot, ok := m.vouch(quorum.Subject{Kind: quorum.Notarize, View: slot.View, Block: b.Hash()})
 	if !ok {
 		return true
 	}
-	msg := Proposal{Header: b.Header, Proofs: b.Proofs, Attended: b.Attended, ParentView: slot.ParentView, Proof: slot.Proof, Signature: ballot.Signature}
+	msg := Proposal{Header: b.Header, Evidence: b.Evidence, ParentView: slot.ParentView, Proof: slot.Proof, Signature: ballot.Signature}
 	for _, c := range b.Bundles {
 		msg.Bundles = append(msg.Bundles, c.ID())
 	}

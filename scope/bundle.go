@@ -34,9 +34,10 @@ type CheckedBundle struct {
 type CheckedMutation struct {
 	Mutation
 	ID       aweigh.Hash
-	Txn      *Txn        // for Write
-	Comp     *Compaction // for Compact
-	Decision *Decision   // for Govern
+	Txn      *Txn           // for Write
+	Comp     *Compaction    // for Compact
+	Decision *Decision      // for Govern
+	Motion   votes.MotionID // for Withdraw
 	raw      []byte
 }
 
@@ -194,6 +195,11 @@ func (m *CheckedMutation) open(raw []byte, lim Limits) error {
 			return err
 		}
 		return m.Decision.check()
+	case Withdraw:
+		var w Withdrawal
+		err := canon.Decode(m.Content, &w)
+		m.Motion = w.Motion
+		return err
 	}
 	return fmt.Errorf("unknown class %d", uint8(m.Class))
 }

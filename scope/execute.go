@@ -7,6 +7,7 @@ import (
 	"github.com/aweigh/aweigh/kv"
 	"github.com/aweigh/aweigh/lineage"
 	"github.com/aweigh/aweigh/trust"
+	"github.com/aweigh/aweigh/votes"
 )
 
 // Result is all that follows from a block.
@@ -15,8 +16,9 @@ type Result struct {
 	Outcomes []Outcome // one for each mutation, in order
 	Head     Head      // of the next state
 	Trust    []trust.Change
-	Next     *Epoch // that begins with the block, if it ends one
-	Terms    Terms  // of Next
+	Motions  []votes.MotionID // that were opened, closed or forgotten
+	Next     *Epoch           // that begins with the block, if it ends one
+	Terms    Terms            // of Next
 	next     State
 }
 
@@ -42,8 +44,9 @@ type Outcome struct {
 // A block first does what its time has made due, forgetting the receipts of
 // mutations that are void by now and content that was compacted away, each
 // bounded in proportion to the block. Then its proofs of fault reach the trust
-// ledger and its ballots the tally, then its mutations are executed in order, and
-// if it ends the epoch, the next one begins.
+// ledger and its ballots on blocks the tally, motions whose deadline has come are
+// closed, its mutations are executed in order, its ballots on motions are counted,
+// and if it ends the epoch, the next one begins.
 func (s *State) Execute(b *Block) (*Result, error) {
 	h := &b.Header
 	must.Hold(h.Height == s.head.Height+1 && h.Parent == s.head.Block,
@@ -64,12 +67,18 @@ func (s *State) Execute(b *Block) (*Result, error) {
 		return nil, err
 	}
 	x.attend()
+	if err := x.lapse(); err != nil {
+		return nil, err
+	}
 	for _, c := range b.Bundles {
 		for i := range c.mutations {
 			if err := x.apply(&c.mutations[i]); err != nil {
 				return nil, err
 			}
 		}
+	}
+	if err := x.vote(); err != nil {
+		return nil, err
 	}
 	if err := x.succeed(s); err != nil {
 		return nil, err
@@ -89,10 +98,11 @@ type execution struct {
 	epoch  *Epoch  // in which the block is executed
 	policy *Policy // of epoch
 	tally  tally
+	ledger *trust.Ledger // as it is so far, if it was read
 	government
 	log *lineage.Log
 
-	versions *kv.Overlay // on the parent's state: writes of versions
+	versions *kv.Overlay // on the parent's state: writes of versions, and of records of motions
 	ops      []kv.Op     // all other writes
 	entries  []lineage.Entry
 	changed  []change
@@ -159,8 +169,7 @@ func (x *execution) apply(m *CheckedMutation) error {
 
 // execute does what a mutation asks for, or records why it cannot be done.
 func (x *execution) execute(m *CheckedMutation, out *Outcome) error {
-	x.mutation, x.changes = m, 0
-	x.mine = budget{mutationVisits, mutationBytes}
+	x.begin(m)
 	var failure error
 	switch m.Class {
 	case Write:
@@ -169,7 +178,17 @@ func (x *execution) execute(m *CheckedMutation, out *Outcome) error {
 		if p, failure, err = x.plan(m.Txn); err != nil {
 			return err
 		}
-		if failure != nil {
+		var needed *Approval
+		if failure == nil {
+			needed, failure = x.policy.approval(&p)
+		}
+		if failure == nil && needed != nil {
+			if failure, err = x.open(m, needed, &p); err != nil {
+				return err
+			}
+			out.Code = Pending
+		}
+		if failure != nil || needed != nil {
 			break
 		}
 		if out.Responses, err = x.run(p); err != nil {
@@ -184,13 +203,26 @@ func (x *execution) execute(m *CheckedMutation, out *Outcome) error {
 		if failure, err = x.govern(m); err != nil {
 			return err
 		}
+	case Withdraw:
+		var err error
+		if failure, err = x.withdraw(m); err != nil {
+			return err
+		}
 	}
-	out.Code, out.Revision = Applied, x.next.head.Revision
+	if out.Revision = x.next.head.Revision; out.Code != Pending {
+		out.Code = Applied
+	}
 	if failure != nil {
 		out.Code, out.Reason = Failed, reason(failure)
 		x.enter(lineage.Entry{Class: lineage.Failed, Reason: out.Reason})
 	}
 	return nil
+}
+
+// begin is where a mutation's changes begin.
+func (x *execution) begin(m *CheckedMutation) {
+	x.mutation, x.changes = m, 0
+	x.mine = budget{mutationVisits, mutationBytes}
 }
 
 // revision is the key space's revision as the transaction sees it: one more
@@ -245,10 +277,6 @@ func (x *execution) judge(proofs []Proof) error {
 	if len(proofs) == 0 {
 		return nil
 	}
-	ledger, err := x.next.Ledger()
-	if err != nil {
-		return err
-	}
 	h := &x.block.Header
 	evidence := make([]trust.Evidence, len(proofs))
 	for i := range proofs {
@@ -257,7 +285,20 @@ func (x *execution) judge(proofs []Proof) error {
 			Proof: ProofHash(&proofs[i]),
 		}
 	}
-	ledger, x.result.Trust = ledger.ApplyExplained(x.policy.Trust, evidence...)
+	return x.convict(evidence...)
+}
+
+// convict brings proven faults to the trust ledger.
+func (x *execution) convict(evidence ...trust.Evidence) error {
+	if x.ledger == nil {
+		ledger, err := x.next.Ledger()
+		if err != nil {
+			return err
+		}
+		x.ledger = &ledger
+	}
+	ledger, changes := x.ledger.ApplyExplained(x.policy.Trust, evidence...)
+	x.result.Trust = append(x.result.Trust, changes...)
 	x.setLedger(ledger)
 	x.tally.early = true // a liar keeps its weight no longer than that
 	return nil
@@ -267,7 +308,7 @@ func (x *execution) judge(proofs []Proof) error {
 func ProofHash(p *Proof) aweigh.Hash { return aweigh.Sum([]byte("aweigh/proof/1"), canon.Encode(*p)) }
 
 func (x *execution) setLedger(l trust.Ledger) {
-	x.next.head.Ledger = l.Digest()
+	x.ledger, x.next.head.Ledger = &l, l.Digest()
 	x.ops = append(x.ops, kv.Set(x.space.at(atLedger), l.Encode()))
 }
 

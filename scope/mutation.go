@@ -5,6 +5,7 @@ import (
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/votes"
 )
 
 // Class says what a mutation changes.
@@ -18,6 +19,9 @@ const (
 	// Govern approves a change of the scope's government, signed with an anchor's
 	// key: the content is a Decision.
 	Govern Class = 3
+	// Withdraw ends a motion by the will of the author whose mutation opened it: the
+	// content is a Withdrawal.
+	Withdraw Class = 6
 )
 
 // String is the class in lower case.
@@ -29,6 +33,8 @@ func (c Class) String() string {
 		return "compact"
 	case Govern:
 		return "govern"
+	case Withdraw:
+		return "withdraw"
 	}
 	return fmt.Sprintf("class(%d)", uint8(c))
 }
@@ -41,7 +47,7 @@ type Mutation struct {
 	Scope         aweigh.ScopeID
 	Class         Class
 	Author        aweigh.Hash // votes.PublicKey.ID of the key that signs
-	Content       []byte      // canonical encoding of a Txn, Compaction or Decision, by Class
+	Content       []byte      // canonical encoding of what Class says
 	Justification string      // why, in the author's words; kept in the lineage
 	Nonce         []byte      // 8 to 32 bytes that make this request unlike any other
 	ValidUntil    aweigh.Instant
@@ -162,6 +168,12 @@ const (
 type Compaction struct {
 	_        struct{} `cbor:",toarray"`
 	Revision int64
+}
+
+// Withdrawal names the motion to withdraw.
+type Withdrawal struct {
+	_      struct{} `cbor:",toarray"`
+	Motion votes.MotionID
 }
 
 // Encode is the canonical encoding.
