@@ -126,7 +126,7 @@ func (p *player) block(at aweigh.Height) error {
 		return wrong("%w", err)
 	}
 	if err := p.state.CheckBallots(b, func(votes.MotionBallot) bool { return false }); err != nil {
-		return err
+		return wrong("%w", err)
 	}
 	if err := p.state.CheckAttended(b, p.keyring, func(quorum.Vote) bool { return false }); err != nil {
 		return wrong("%w", err)
