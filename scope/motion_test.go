@@ -219,7 +219,9 @@ func TestP32ConflictsApplyOnce(t *testing.T) {
 		"a put and a deletion": {func(w *assembly) Mutation { return w.put("/secrets/a", "1") }, func(w *assembly) Mutation { return w.ops(del("/secrets/a", "")) }},
 		"a put and a range":    {func(w *assembly) Mutation { return w.put("/secrets/a", "1") }, func(w *assembly) Mutation { return w.ops(del("/secrets/a", "/secrets/b")) }},
 		"inside transactions": {
-			func(w *assembly) Mutation { return w.ops(Op{Kind: OpTxn, Txn: &Txn{Success: []Op{put("/secrets/a", "1")}}}) },
+			func(w *assembly) Mutation {
+				return w.ops(Op{Kind: OpTxn, Txn: &Txn{Success: []Op{put("/secrets/a", "1")}}})
+			},
 			func(w *assembly) Mutation { return w.put("/secrets/a", "2") },
 		},
 	} {
