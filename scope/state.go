@@ -29,7 +29,7 @@ type Head struct {
 	LineageRoot aweigh.Hash
 	Ledger      aweigh.Hash // trust.Ledger.Digest
 	Under       aweigh.Hash // of the record of the Epoch that the next block belongs to
-	Agenda      aweigh.Hash // of the record of open decisions
+	Agenda      aweigh.Hash // of the record of decisions that are carried
 	Docket      Docket
 	Digest      aweigh.Hash // of the whole state; the next header's State
 }
@@ -218,7 +218,7 @@ func (s *State) count() (*tally, error) {
 	return &t, err
 }
 
-// agenda is the decisions that are open or wait for the next epoch.
+// agenda is the decisions that wait for the next epoch.
 func (s *State) agenda() (agenda, error) {
 	if s.pending != nil {
 		return *s.pending, nil
@@ -232,10 +232,6 @@ func (s *State) agenda() (agenda, error) {
 	}
 	return decodeAgenda(raw)
 }
-
-// Agenda is the decisions that are open or wait for the next epoch, in the order
-// in which they were proposed.
-func (s *State) Agenda() ([]Proposed, error) { return s.agenda() }
 
 // Ledger is the scope's trust ledger.
 func (s *State) Ledger() (trust.Ledger, error) {
