@@ -49,7 +49,7 @@ func (c *chain) open(m *Machine) (err error) {
 	if c.state, err = scope.Open(c.reader, c.id); err != nil {
 		return err
 	}
-	if c.state, err = c.state.Begin(); err != nil {
+	if c.state, err = c.state.Begin(m.cfg.Network.epochs()...); err != nil {
 		return err
 	}
 	if err := c.enter(); err != nil {
@@ -218,7 +218,7 @@ func (c *chain) execute(k *candidate, reader kv.Reader, state *scope.State) {
 // ancestors (P16). What is missing is fetched first.
 func (c *chain) finalize(m *Machine, cert quorum.Certificate) {
 	for i := range cert.Signatures {
-		m.attend(quorum.Vote{Subject: cert.Subject, Signature: cert.Signatures[i]})
+		m.attend(&quorum.Vote{Subject: cert.Subject, Signature: cert.Signatures[i]})
 	}
 	in := c.epoch
 	if !c.makeFinal(m, cert.Subject.Block, cert) {

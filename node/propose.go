@@ -221,7 +221,7 @@ func (m *Machine) check(parent *scope.State, b *scope.Block, p quorum.Proposal) 
 	if err := parent.CheckHeader(h); err != nil {
 		return err
 	}
-	return parent.CheckAttended(b, m.keyring, m.attends.knows)
+	return parent.CheckAttended(b, m.keyring, m.knows)
 }
 
 // leaderPeer is the peer of a view's leader, "" if that is this node.

@@ -23,6 +23,7 @@ type World struct {
 	Genesis  scope.Genesis
 	Nodes    []*Node // anchors, observers, then the second faces of those who run twice
 
+	id      aweigh.ScopeID // of Genesis
 	network *node.Network
 	verify  votes.Verifier
 	epochs  []*scope.Epoch // by number, as the first honest node to reach it says
@@ -164,6 +165,7 @@ func (w *World) found(r *rand.Rand, memory *votes.Memory) error {
 	if w.network, err = node.NewNetwork(w.Genesis, memory.Verify); err != nil {
 		return err
 	}
+	w.id = w.network.ID()
 	first, err := w.Genesis.Epoch()
 	if err != nil {
 		return err
