@@ -36,7 +36,7 @@ func (l *listening) hear(m *Machine, a aweigh.AnchorID, height aweigh.Height) {
 		return
 	}
 	if l.heard == nil {
-		l.heard = make(map[aweigh.AnchorID]aweigh.Height)
+		l.heard = make(map[aweigh.AnchorID]aweigh.Height, len(m.peers))
 	}
 	if _, again := l.heard[a]; !again {
 		l.heard[a] = height

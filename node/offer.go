@@ -94,7 +94,8 @@ func (m *Machine) sendAround(f []byte, last *int) {
 // offered takes what a peer holds of its open views; if that is less than what
 // this node holds, the peer gets an answer, and if it is more, this node asks.
 func (m *Machine) offered(from Peer, o offerIn) {
-	if a, ok := m.anchors[from]; ok && m.silent[a] != o.Silent {
+	a, anchor := m.anchors[from]
+	if anchor && m.silent[a] != o.Silent {
 		m.silent[a] = o.Silent
 		m.linked(from, true)
 	}
@@ -116,14 +117,14 @@ func (m *Machine) offered(from Peer, o offerIn) {
 	if behind && !o.Answer && m.helped.may(from, m.now) {
 		holds := m.engine.Holdings()
 		if o.View == 0 { // it listens: for what it signed itself above all
-			holds.Votes = append(holds.Votes, m.engine.Cast(m.anchors[from])...)
+			holds.Votes = append(holds.Votes, m.engine.Cast(a)...)
 		}
 		m.fx.Send = append(m.fx.Send, Packet{To: from, Frame: m.lastOffer.of(m.offer(holds, true))})
 	}
-	if a, ok := m.anchors[from]; ok && o.Answer && same { // a greeting need not hold what this anchor signed
+	if anchor && o.Answer && same { // a greeting need not hold what this anchor signed
 		m.listen.hear(m, a, o.Height)
 	}
-	if _, anchor := m.anchors[from]; anchor && o.Height > height {
+	if anchor && o.Height > height {
 		m.sync.more = true
 		m.sync.want(m, from)
 	}

@@ -193,6 +193,7 @@ func (m *Machine) retryChecks() {
 		}
 		if k.valid = err == nil; k.valid {
 			m.pool.hold(k.block)
+			m.chain.ahead = false
 		} else {
 			m.note(dropped(m.leaderPeer(p.Vote.View), err))
 		}

@@ -44,6 +44,7 @@ type World struct {
 
 	events uint64
 	trace  hash.Hash
+	line   []byte // of the trace, the last
 	frames uint64 // in the trace
 	text   io.Writer
 	marks  marks
@@ -223,7 +224,7 @@ func (w *World) Run(d time.Duration, done func() bool) bool {
 		if done != nil && done() {
 			return true
 		}
-		if len(w.queue) == 0 || w.queue[0].at > end {
+		if next := w.queue.next(); next == nil || next.at > end {
 			w.now = end
 			return false
 		}
@@ -241,13 +242,12 @@ func (w *World) Run(d time.Duration, done func() bool) bool {
 
 // record adds to the trace what happens to a node, by its kind and content.
 func (w *World) record(kind byte, n, from int, content []byte) {
-	var b [25]byte
-	binary.BigEndian.PutUint64(b[0:], uint64(w.now))
-	b[8] = kind
-	binary.BigEndian.PutUint64(b[9:], uint64(n))
-	binary.BigEndian.PutUint64(b[17:], uint64(from))
-	w.trace.Write(b[:])
-	w.trace.Write(content)
+	b := binary.BigEndian.AppendUint64(w.line[:0], uint64(w.now))
+	b = append(b, kind)
+	b = binary.BigEndian.AppendUint64(b, uint64(n))
+	b = binary.BigEndian.AppendUint64(b, uint64(from))
+	w.line = append(b, content...)
+	w.trace.Write(w.line)
 }
 
 // recordFrame adds to the trace that a frame arrived: by its content the first
