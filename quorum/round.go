@@ -69,10 +69,16 @@ func (r *round) block() (Certificate, bool) {
 // quiet reports whether nobody said anything in the view.
 func (r *round) quiet() bool { return len(r.counts) == 0 }
 
+// hasVote reports whether an anchor's vote of a kind is there. It looks at the
+// bits: of a large roster they stay in the processor's cache, and votes do not.
+func (r *round) hasVote(k Kind, seat int) bool {
+	return r.voted[k] != nil && r.voted[k][seat/64]>>(seat%64)&1 != 0
+}
+
 // held is the subject of an anchor's vote of a kind, the zero Subject if there
 // is none.
 func (r *round) held(k Kind, seat int) Subject {
-	if r.votes[k] == nil || r.votes[k][seat].count == 0 {
+	if !r.hasVote(k, seat) {
 		return Subject{}
 	}
 	return r.counts[r.votes[k][seat].count-1].subject
@@ -120,13 +126,13 @@ func (r *round) add(v *Vote, seat int, w *Weights, rule Rule) (met bool) {
 		r.votes[v.Kind] = make([]cast, w.Len())
 		r.voted[v.Kind] = make([]uint64, (w.Len()+63)/64)
 	}
-	mine := &r.votes[v.Kind][seat]
-	if mine.count != 0 {
+	if r.hasVote(v.Kind, seat) {
 		return false
 	}
-	*mine = cast{count: r.place(&v.Subject), signature: v.Bytes}
+	place := r.place(&v.Subject)
+	r.votes[v.Kind][seat] = cast{count: place, signature: v.Bytes}
 	r.voted[v.Kind][seat/64] |= 1 << (seat % 64)
-	c := &r.counts[mine.count-1]
+	c := &r.counts[place-1]
 	c.weight += w.At(seat).Weight
 	c.anchors++
 	return rule.Met(c.weight, w.Total(), c.anchors)

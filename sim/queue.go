@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/aweigh/aweigh"
@@ -46,7 +47,7 @@ func (q *queue) push(e event) {
 		if q.far == nil {
 			q.far = make(map[int64]heap)
 		}
-		at, _ := slices.BinarySearchFunc(q.slots, slot, func(a, b int64) int { return int(b - a) })
+		at, _ := slices.BinarySearchFunc(q.slots, slot, func(a, b int64) int { return cmp.Compare(b, a) })
 		q.slots = slices.Insert(q.slots, at, slot)
 		events, q.spare = q.spare, nil
 	}

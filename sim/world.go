@@ -45,7 +45,6 @@ type World struct {
 	events uint64
 	trace  hash.Hash
 	line   []byte // of the trace, the last
-	frames uint64 // in the trace
 	text   io.Writer
 	marks  marks
 	firing bool // faults and clients are still at it
@@ -250,18 +249,13 @@ func (w *World) record(kind byte, n, from int, content []byte) {
 	w.trace.Write(w.line)
 }
 
-// recordFrame adds to the trace that a frame arrived: by its content the first
-// time, and then by its number.
+// recordFrame adds to the trace that a frame arrived, by the hash of its content:
+// whether two equal frames are one in memory makes no difference.
 func (w *World) recordFrame(to, from *Node, f *frame) {
-	if f.id == 0 {
-		w.frames++
-		f.id = w.frames
-		w.record(f.raw[0], to.Index, from.Index, f.raw)
-		return
+	if f.hash.IsZero() {
+		f.hash = aweigh.Sum(f.raw)
 	}
-	var b [8]byte
-	binary.BigEndian.PutUint64(b[:], f.id)
-	w.record(0, to.Index, from.Index, b[:])
+	w.record(f.raw[0], to.Index, from.Index, f.hash[:])
 }
 
 // log adds one line about a node to the trace, and a mark for the diagram.
