@@ -44,10 +44,16 @@ func (w *World) audit() {
 		}
 		if n.machine != nil {
 			e := n.machine.Epoch()
-			w.holds(Rosters, n, int(e.Number) < len(w.epochs) && e.Domain() == w.epochs[e.Number].Domain(), "another roster or policy in epoch %d", e.Number)
+			w.holds(Rosters, n, int(e.Number) < len(w.epochs) && sameTerms(e, w.epochs[e.Number]), "another roster or policy in epoch %d", e.Number)
 			x.bounded(n)
 		}
 	}
+}
+
+// sameTerms reports whether two epochs have one roster and policy, by what they
+// were named when they were made and by what is reckoned with.
+func sameTerms(a, b *scope.Epoch) bool {
+	return a.Domain() == b.Domain() && a.Roster.Weights.Hash() == b.Roster.Weights.Hash() && a.Policy.Rules == b.Policy.Rules
 }
 
 func (n *Node) state() *scope.State {
