@@ -180,6 +180,28 @@ func TestP24EpochEndsAfterItsBlocks(t *testing.T) {
 	r.add(b)
 }
 
+// TestKnownEpochIsSharedOnlyByItsOwnStates gives states epochs that were read before.
+func TestKnownEpochIsSharedOnlyByItsOwnStates(t *testing.T) {
+	r := newRealm(t, nil)
+	first := r.epoch()
+	r.turn()
+	second := r.epoch()
+	if second.Number != first.Number+1 {
+		t.Fatalf("epoch %d follows %d", second.Number, first.Number)
+	}
+	r.open()
+	for name, known := range map[string][]*Epoch{"none": nil, "another": {first}, "its own": {first, second}} {
+		s, err := r.state.Begin(known...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := s.Epoch()
+		if err != nil || e.Domain() != second.Domain() || e.Root != second.Root || (e == second) != (name == "its own") {
+			t.Errorf("knowing %s, the state begins in epoch %d, shared: %v, %v", name, e.Number, e == second, err)
+		}
+	}
+}
+
 func TestP24ClockEndsAnEpochThatHoldsBlocks(t *testing.T) {
 	r := newRealm(t, func(p *Policy) { p.EpochTime = time.Minute })
 	if at, _ := r.state.Deadline(); at != 0 {

@@ -187,9 +187,16 @@ func (s *State) Epoch() (*Epoch, error) {
 	return e, nil
 }
 
-// Begin reads what executing blocks needs and keeps it at hand.
-func (s *State) Begin() (*State, error) {
-	e, err := s.Epoch()
+// Begin reads what executing blocks needs and keeps it at hand. If the state's
+// epoch is one of those known, it is not read again.
+func (s *State) Begin(known ...*Epoch) (*State, error) {
+	c := *s
+	for _, e := range known {
+		if e.record == s.head.Under {
+			c.epoch = e
+		}
+	}
+	e, err := c.Epoch()
 	if err != nil {
 		return nil, err
 	}
@@ -204,7 +211,6 @@ func (s *State) Begin() (*State, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := *s
 	c.epoch, c.pending, c.counted = e, &open, t
 	return &c, nil
 }
