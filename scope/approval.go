@@ -177,7 +177,7 @@ func (a *Approval) check() error {
 func (a *Approval) voters(r Roster) []Elector {
 	var all []Elector
 	for i := range r.Anchors {
-		if w := r.Weights.Of(r.ids[i]); w > 0 {
+		if w := r.Weights.Of(r.Anchors[i].Key.ID()); w > 0 {
 			all = append(all, Elector{Name: r.Anchors[i].Name, Key: r.Anchors[i].Key, Weight: w, Anchor: true})
 		}
 	}
