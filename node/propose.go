@@ -193,12 +193,8 @@ func (m *Machine) retryChecks() {
 			err = m.check(state, k.block, p)
 		}
 		if k.valid = err == nil; k.valid {
-<<<<<<< HEAD
 			m.carries(k.block)
-=======
-			m.pool.hold(k.block)
 			m.chain.ahead = false
->>>>>>> wt7-thousand
 		} else {
 			m.note(dropped(m.leaderPeer(p.Vote.View), err))
 		}
@@ -227,14 +223,10 @@ func (m *Machine) check(parent *scope.State, b *scope.Block, p quorum.Proposal) 
 	if err := parent.CheckHeader(h); err != nil {
 		return err
 	}
-<<<<<<< HEAD
-	if err := parent.CheckBallots(b, m.knows); err != nil {
+	if err := parent.CheckBallots(b, m.hasBallot); err != nil {
 		return err
 	}
-	return parent.CheckAttended(b, m.keyring, m.attends.knows)
-=======
 	return parent.CheckAttended(b, m.keyring, m.knows)
->>>>>>> wt7-thousand
 }
 
 // carries marks what an open proposal carries.
