@@ -90,7 +90,7 @@ func (a *app) why() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if string(proof.Entry.Key) != string(key) {
+		if string(proof.Change.Entry.Key) != string(key) {
 			return fmt.Errorf("%w: the node answered for another key", scope.ErrProof)
 		}
 		if !c.Flags().Changed("network") {
@@ -159,7 +159,7 @@ func networkOf(text string) (aweigh.NetworkID, error) {
 // verified verifies a proof and shows it. Where the network is not known from
 // elsewhere, which pinned says, the proof's own word for it is taken.
 func (a *app) verified(p show.Printer, proof *scope.KeyProof, network string, pinned bool) error {
-	id := proof.Genesis.Hash()
+	id := proof.Ancestry.Genesis.Hash()
 	if pinned {
 		var err error
 		if id, err = networkOf(network); err != nil {
@@ -170,7 +170,7 @@ func (a *app) verified(p show.Printer, proof *scope.KeyProof, network string, pi
 	if err != nil {
 		return err
 	}
-	if err := p.Why(proof.Genesis, report, pinned); err != nil {
+	if err := p.Why(proof.Ancestry.Genesis, report, pinned); err != nil {
 		return err
 	}
 	switch {
