@@ -84,8 +84,8 @@ func ask(ctx context.Context, tty *os.File, prompt string) (string, error) {
 	select {
 	case got := <-answered:
 		return got.line, got.err
-	case <-ctx.Done(): // interrupted: the program ends, and the read with it
-		return "", ctx.Err()
+	case <-ctx.Done(): // the program ends, and the read with it
+		return "", errors.New("interrupted; nothing was written or signed")
 	}
 }
 

@@ -32,7 +32,7 @@ func (p Printer) Inspection(r *scope.MotionReport, pinned bool, now aweigh.Insta
 	}
 	fmt.Fprintf(p.Out, "motion %s\n", mo.ID())
 	err := p.table(
-		[]string{"  network", fmt.Sprintf("%s  %s", Line(r.Name), r.Network)},
+		[]string{"  network", r.Name + "  " + r.Network.String()},
 		[]string{"  proposed by", author + "  " + r.Author.String()},
 		[]string{"  because", because},
 		[]string{"  opened", fmt.Sprintf("%s, block %d of epoch %d, which anchors of weight %d of %d made final",
