@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"fmt"
-	"maps"
 
 	"connectrpc.com/connect"
 
@@ -37,10 +36,7 @@ func (s *service) History(ctx context.Context, req *connect.Request[aweighv1.His
 	if err != nil {
 		return nil, problem(err)
 	}
-	names := maps.Clone(s.names)
-	for _, a := range s.node.Overview().Roster.Anchors { // those who joined since
-		names[node.AuthorOf(node.Peer(a.Peer))] = a.Name
-	}
+	names := s.people()
 	out := &aweighv1.HistoryResponse{Header: s.read(head, true), More: more}
 	for i := range deeds {
 		out.Entries = append(out.Entries, entryOf(&deeds[i], names))

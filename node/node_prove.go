@@ -10,9 +10,6 @@ import (
 	"github.com/aweigh/aweigh/votes"
 )
 
-// ErrNoMotion is returned for motions that neither the state nor this node knows.
-var ErrNoMotion = errors.New("node: no such motion is known here; a node that caught up by a snapshot does not know those that closed before")
-
 // Prove gives a proof of the newest change of a key, which verifies offline
 // from the network's identity alone. Where no later block covers the change
 // yet, it proposes an empty transaction, so that one will.

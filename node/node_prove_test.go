@@ -71,15 +71,10 @@ func (p *polling) vote(key votes.PrivateKey, id votes.MotionID, c votes.Choice, 
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	keys, err := votes.NewKeySet(key.Public())
-	if err != nil {
-		p.t.Fatal(err)
+	got, err := p.HandIn(p.ctx, []votes.MotionBallot{b})
+	if err != nil || got[0].Err != nil {
+		p.t.Fatal(err, got)
 	}
-	checked, err := votes.CheckMotionBallot(b, p.id, p.id, keys, nil)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	p.runner.events <- HandIn{Ballots: []votes.CheckedMotionBallot{checked}}
 }
 
 // until waits for the state to say so.

@@ -108,7 +108,7 @@ type execution struct {
 	changed  []change
 	result   Result
 
-	recorded map[aweigh.Hash]bool // mutations on record by this block
+	recorded map[aweigh.Hash]Receipt // of mutations, by this block
 	expiries expiries
 	mutation *CheckedMutation // being executed
 	mine     budget           // what it may still look at
@@ -130,7 +130,7 @@ func newExecution(s *State, b *Block) *execution {
 		ops:      make([]kv.Op, 0, 3*b.Len()+64),
 		entries:  make([]lineage.Entry, 0, b.Len()),
 		changed:  make([]change, 0, b.Len()),
-		recorded: make(map[aweigh.Hash]bool, b.Len()),
+		recorded: make(map[aweigh.Hash]Receipt, b.Len()),
 	}
 	x.all = budget{blockVisits, blockBytes}
 	x.view = view{r: x.versions, space: s.space}
@@ -150,12 +150,15 @@ func (x *execution) apply(m *CheckedMutation) error {
 	case m.ValidUntil.Sub(now) > x.policy.Limits.ValidFor:
 		out.Code = Refused
 	default:
-		recorded, err := x.known(m.ID)
+		before, recorded, err := x.known(m.ID)
 		if err != nil {
 			return err
 		}
 		if recorded {
-			out.Code = Duplicate
+			out.Code, out.Reason, out.Revision, out.Succeeded = Duplicate, before.Reason, before.Revision, before.Succeeded
+			if before.Code == Pending {
+				out.Code = Pending
+			}
 			break
 		}
 		if err := x.execute(m, &out); err != nil {

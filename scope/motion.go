@@ -264,3 +264,47 @@ func (f Fate) String() string {
 	}
 	return fmt.Sprintf("fate(%d)", uint8(f))
 }
+
+// Subject says in a few words what the motion is about.
+func (m *Motion) Subject() string {
+	var of Mutation
+	var t Txn
+	if of.decode(m.Mutation) != nil || of.Class != Write || t.decode(of.Content) != nil {
+		return of.Class.String()
+	}
+	ops := t.Success
+	if !m.Success {
+		ops = t.Failure
+	}
+	return subjectOf(ops)
+}
+
+func subjectOf(ops []Op) string {
+	var first *Op
+	n := 0
+	for i := range ops {
+		if k := ops[i].Kind; k == OpRange {
+			continue
+		}
+		if n++; first == nil {
+			first = &ops[i]
+		}
+	}
+	var s string
+	switch {
+	case first == nil:
+		return "nothing"
+	case first.Kind == OpTxn:
+		s = "a transaction"
+	case first.Kind == OpPut:
+		s = fmt.Sprintf("put %q", first.Key)
+	case len(first.End) == 0:
+		s = fmt.Sprintf("delete %q", first.Key)
+	default:
+		s = fmt.Sprintf("delete from %q on", first.Key)
+	}
+	if n > 1 {
+		s += fmt.Sprintf(" and %d more", n-1)
+	}
+	return s
+}

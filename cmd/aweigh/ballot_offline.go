@@ -16,19 +16,19 @@ import (
 	"github.com/aweigh/aweigh/votes"
 )
 
-// ballotCommand is the parent of all that is done with ballots on motions, with
-// the commands that need no network.
+// ballotCommand is all that is done with ballots on motions.
 func (a *app) ballotCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "ballot", Short: "Vote on motions, with a network or without", Args: cobra.NoArgs,
-		Long: "A motion is a change that policy puts to a vote. Its ballots may be signed on a machine\n" +
-			"that has no network, days later, and carried by anyone. inspect, sign and show need\n" +
-			"nothing but files.",
-		Example: "  aweigh ballot inspect m.motion --network 3f1a…\n" +
+		Use: "ballot", Short: "Vote on motions, with or without a network", Args: cobra.NoArgs,
+		Long: "A ballot approves or rejects a motion (see aweigh motion). Anchors vote at their own\n" +
+			"node; approvers sign on whatever machine holds their key, and the ballots come back as\n" +
+			"files, by any road and in any order. inspect, sign and show need nothing but files.",
+		Example: "  aweigh ballot approve 4bf5122f --comment \"as discussed\"\n\n" +
+			"  aweigh ballot inspect m.motion --network 3f1a…      # on a machine without a network\n" +
 			"  aweigh ballot sign m.motion --network 3f1a… --choice approve --key alice.key >m.ballot\n" +
-			"  aweigh ballot show m.ballot --motion m.motion",
+			"  aweigh ballot import m.ballot                       # back at any node",
 	}
-	return a.under(c, a.ballotInspect(), a.ballotSign(), a.ballotShow())
+	return a.under(c, append(a.ballotOnline(), a.ballotInspect(), a.ballotSign(), a.ballotShow())...)
 }
 
 const motionFileHelp = "FILE is what \"aweigh motion export\" wrote; - stands for standard input. Give the network's\n" +

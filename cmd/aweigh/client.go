@@ -153,11 +153,18 @@ func keyOf(text string, raw bool) ([]byte, error) {
 func onceFlags(c *cobra.Command) func() (*aweighv1.Once, error) {
 	nonce := c.Flags().String("nonce", "", "HEX@NANOSECONDS that an undecided write named, to repeat it safely")
 	because := c.Flags().StringP("because", "m", "", "why; kept in the history")
+	validFor := c.Flags().Duration("valid-for", 0, "how long it may wait for a quorum, within what the policy takes (default 1m)")
 	return func() (*aweighv1.Once, error) {
 		if !utf8.ValidString(*because) {
 			return nil, fmt.Errorf("%w: --because is no UTF-8 text: %q", errUsage, *because)
 		}
 		once := &aweighv1.Once{Justification: *because}
+		if *validFor < 0 {
+			return nil, fmt.Errorf("%w: --valid-for is more than 0, not %s", errUsage, *validFor)
+		}
+		if *validFor > 0 {
+			once.ValidUntilNs = time.Now().Add(*validFor).UnixNano()
+		}
 		if *nonce == "" {
 			return once, nil
 		}
@@ -171,6 +178,11 @@ func onceFlags(c *cobra.Command) func() (*aweighv1.Once, error) {
 		}
 		return once, nil
 	}
+}
+
+// waitFlag adds the wish to wait for approval, should it take one.
+func waitFlag(c *cobra.Command) *bool {
+	return c.Flags().Bool("wait", false, "if it opens a motion, follow that until it is closed")
 }
 
 // nonceHint says how to repeat an undecided write.

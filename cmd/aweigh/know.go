@@ -60,8 +60,9 @@ func (a *app) why() *cobra.Command {
 	c := &cobra.Command{
 		Use: "why KEY", Short: "Show and verify who stands behind a key", Args: cobra.ExactArgs(1),
 		Long: "Asks for a proof of the key's newest change, verifies it here against the network's\n" +
-			"identity, and shows what it proves: who asked for the change, and which anchors of\n" +
-			"what weight made it final. The node that answers need not be trusted.\n\n" + keyHelp,
+			"identity, and shows what it proves: who asked for the change, which anchors of what\n" +
+			"weight made it final and, where policy asks for approval, who approved it, with what\n" +
+			"weight. The node that answers need not be trusted.\n\n" + keyHelp,
 		Example: "  aweigh why /greeting\n  aweigh why /greeting --proof greeting.proof\n  aweigh verify greeting.proof",
 	}
 	raw := c.Flags().Bool("raw", false, "take KEY as it is")
@@ -138,6 +139,9 @@ func (a *app) verify() *cobra.Command {
 		if err != nil {
 			if fault, other := scope.DecodeFaultProof(raw); other == nil {
 				return verifiedFault(show.Printer{Out: a.out, Format: format}, fault, *network, pinned)
+			}
+			if _, other := scope.DecodeMotionProof(raw); other == nil {
+				return fmt.Errorf("%w: %s is the file of a motion; see it with: aweigh ballot inspect %s", errUsage, args[0], args[0])
 			}
 			return fmt.Errorf("%s: this is no proof: %w", args[0], err)
 		}

@@ -127,6 +127,7 @@ func (p Printer) Voter(key votes.PublicKey, encrypted bool, file string) error {
 	return p.table(
 		[]string{"key", key.String()},
 		[]string{"id", key.ID().String()},
+		[]string{"in a policy", "approver=NAME," + key.String() + ",weight=25%   (or ,required, or both)"},
 		[]string{"file", file + ", " + state},
 	)
 }

@@ -45,7 +45,7 @@ func (p Printer) Inspection(r *scope.MotionReport, pinned bool, now aweigh.Insta
 		return err
 	}
 	p.conditions(r)
-	p.changes(r)
+	p.intended(r)
 	fmt.Fprintln(p.Out, "\nwho may vote:")
 	return p.voters(r)
 }
@@ -150,8 +150,8 @@ func keyRange(key, end []byte) string {
 	return fmt.Sprintf("all keys from %q up to %q", key, end)
 }
 
-// changes writes what the motion would do.
-func (p Printer) changes(r *scope.MotionReport) {
+// intended writes what the motion would do.
+func (p Printer) intended(r *scope.MotionReport) {
 	fmt.Fprintln(p.Out, "\nif it is carried:")
 	ops := r.Txn.Success
 	if !r.Motion.Success {
