@@ -324,17 +324,21 @@ func TestCarriedInItsFirstBlock(t *testing.T) {
 	}
 }
 
-// TestCarriedProofBearsNoChange flips bits in every byte, and leaves parts out.
-func TestCarriedProofBearsNoChange(t *testing.T) {
-	c := newChronicle(t)
+// twoCarried is a world where two motions were carried, and the proof of the first.
+func twoCarried(t *testing.T) (c *chronicle, raw []byte, other votes.MotionID) {
+	c = newChronicle(t)
 	id := c.open(c.put("/secrets/a", "1"))
 	c.add(append(c.approve(id, 2), c.ballot(c.keys[2], id, votes.Approve)))
 	c.add([]votes.MotionBallot{c.ballot(c.keys[3], id, votes.Approve)})
-	other := c.open(c.put("/secrets/b", "1"))
+	other = c.open(c.put("/secrets/b", "1"))
 	c.add(c.approve(other, 4))
 	c.add(nil)
-	foreign := c.proveCarried(t, other, "/secrets/b")
-	raw := c.proveCarried(t, id, "/secrets/a").Encode()
+	return c, c.proveCarried(t, id, "/secrets/a").Encode(), other
+}
+
+// TestCarriedProofBearsNoChange flips bits in every byte.
+func TestCarriedProofBearsNoChange(t *testing.T) {
+	c, raw, _ := twoCarried(t)
 	for i := range raw {
 		bent := bytes.Clone(raw)
 		bent[i] ^= 1 << (i % 8)
@@ -346,6 +350,13 @@ func TestCarriedProofBearsNoChange(t *testing.T) {
 			t.Fatalf("byte %d of %d changed from %#x to %#x: %v", i, len(raw), raw[i], bent[i], err)
 		}
 	}
+}
+
+// TestCarriedProofBearsNoExchange leaves parts out, and puts true parts of other
+// proofs in.
+func TestCarriedProofBearsNoExchange(t *testing.T) {
+	c, raw, other := twoCarried(t)
+	foreign := c.proveCarried(t, other, "/secrets/b")
 	for name, bend := range map[string]func(*KeyProof){
 		"no approvals":         func(p *KeyProof) { p.Assent = nil },
 		"too few":              func(p *KeyProof) { p.Assent.Ballots = p.Assent.Ballots[1:] },
