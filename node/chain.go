@@ -284,6 +284,7 @@ func (c *chain) apply(m *Machine, k *candidate) {
 	m.fx.Write = append(m.fx.Write, k.result.Ops...)
 	c.applied = append(c.applied, k.result.Ops...)
 	m.write(kv.Set(keyHeight(c.id, h.Height), hash[:]))
+	m.archive(c.state, k)
 	c.reader, c.state, c.head = k.over, k.state, h
 	m.finalAt, m.cycle = m.now, max(0, min(m.now.Sub(h.Time), gatherFew))
 	for _, o := range k.result.Outcomes {

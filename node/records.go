@@ -7,9 +7,11 @@ import (
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/internal/must"
 	"github.com/aweigh/aweigh/kv"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/votes"
 )
 
 // Records of the node, beside those of scope ('s') and guard ('g'). All start
@@ -20,6 +22,7 @@ import (
 //	f<height>        finalization certificate of that block, where it has its own
 //	c<view><kind>    certificate of a view of this epoch that is not final yet
 //	e<height>        scope.Handover of the block at a height, which ends an epoch
+//	m<motion>        scope.Minutes of a motion that the state has forgotten
 //	p<bundle>        a bundle of this node's clients that waits for a quorum
 //	t<anchor><height><n>  trust.Change of an anchor that the block at a height made
 func record(id aweigh.ScopeID, letter byte, rest ...byte) []byte {
@@ -175,4 +178,33 @@ func (m *Machine) recordTrust(k *candidate) {
 		key = binary.BigEndian.AppendUint64(key, uint64(k.block.Header.Height))
 		m.write(kv.Set(binary.BigEndian.AppendUint16(key, uint16(i)), canon.Encode(c)))
 	}
+}
+
+func keyMinutes(id aweigh.ScopeID, m votes.MotionID) []byte { return record(id, 'm', m[:]...) }
+
+// archive keeps what a final block makes the state forget of motions, for proofs of
+// what they changed.
+func (m *Machine) archive(before *scope.State, k *candidate) {
+	for _, id := range k.result.Motions {
+		mo, _, err := k.state.Motion(id)
+		must.OK(err, "reading a motion")
+		if mo != nil {
+			continue
+		}
+		minutes, err := before.Minutes(id)
+		must.OK(err, "reading a motion")
+		if minutes != nil {
+			m.write(kv.Set(keyMinutes(m.id, id), minutes.Encode()))
+		}
+	}
+}
+
+// Minutes are those of a motion that the state has forgotten, as of then; nil for
+// what is none.
+func (h History) Minutes(id votes.MotionID) (*scope.Minutes, error) {
+	raw, ok, err := h.Reader.Get(keyMinutes(h.Scope, id))
+	if err != nil || !ok {
+		return nil, err
+	}
+	return scope.DecodeMinutes(raw)
 }

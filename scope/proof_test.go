@@ -65,7 +65,8 @@ func prove(t *testing.T, w *world, blocks []*Block, key string, origin int) *Key
 	for _, b := range blocks[origin+1:] {
 		final.Descendants = append(final.Descendants, b.Header)
 	}
-	p, err := NewKeyProof(w.g, nil, w.state, []byte(key), blocks[origin], final, Finality{Header: tip, Certificate: certify(t, w.g, tip)})
+	to := Ancestry{Genesis: w.g, Head: Finality{Header: tip, Certificate: certify(t, w.g, tip)}}
+	p, err := NewKeyProof(to, w.state, []byte(key), blocks[origin], final, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,21 +124,20 @@ func TestProofBearsNoExchange(t *testing.T) {
 	w, blocks := history(t)
 	other, later := prove(t, w, blocks, "a", 0), prove(t, w, blocks, "d", 2)
 	for name, bend := range map[string]func(p *KeyProof){ // order-free: each is checked alone
-		"entry":    func(p *KeyProof) { p.Entry = other.Entry },
-		"included": func(p *KeyProof) { p.Entry, p.Inclusion = other.Entry, other.Inclusion },
+		"entry":    func(p *KeyProof) { p.Change.Entry = other.Change.Entry },
+		"included": func(p *KeyProof) { p.Change = other.Change },
 		"content":  func(p *KeyProof) { p.Kv = other.Kv },
 		"none":     func(p *KeyProof) { p.Kv = nil },
-		"origin":   func(p *KeyProof) { p.Origin = other.Origin },
+		"final":    func(p *KeyProof) { p.Origin.Final = other.Origin.Final },
 		"mutation": func(p *KeyProof) { // of the same bundle, with all that belongs to it
 			b := blocks[1]
-			q := &KeyProof{Entry: lineage.Entry{Mutation: b.Bundles[0].Mutations()[1].ID}}
-			q.place(b)
-			p.Mutation, p.Place, p.Bundled = q.Mutation, q.Place, q.Bundled
+			q, err := originOf(b.Bundles[0].Mutations()[1].ID, b, p.Origin.Final)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.Origin = q
 		},
-		"block": func(p *KeyProof) {
-			p.Origin, p.Mutations, p.Mutation, p.Place = later.Origin, later.Mutations, later.Mutation, later.Place
-			p.Bundle, p.Bundled, p.Signed = later.Bundle, later.Bundled, later.Signed
-		},
+		"origin": func(p *KeyProof) { p.Origin = later.Origin },
 	} {
 		p := prove(t, w, blocks, "b", 1)
 		bend(p)

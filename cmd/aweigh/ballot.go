@@ -21,16 +21,6 @@ import (
 	"github.com/aweigh/aweigh/votes/box"
 )
 
-func (a *app) ballot() *cobra.Command {
-	c := &cobra.Command{
-		Use: "ballot", Short: "Vote on motions, with or without a network", Args: cobra.NoArgs,
-		Long: "A ballot approves or rejects a motion (see aweigh motion). Anchors vote at their own\n" +
-			"node; approvers sign on whatever machine holds their key, and the ballots come back as\n" +
-			"files, by any road and in any order.",
-	}
-	return a.under(c, a.ballotOnline()...)
-}
-
 // ballotOnline are the commands on ballots that talk to a node.
 func (a *app) ballotOnline() []*cobra.Command {
 	return []*cobra.Command{a.ballotVote(votes.Approve), a.ballotVote(votes.Reject), a.ballotImport(), a.ballotReconcile(), a.ballotSync()}

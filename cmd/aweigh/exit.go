@@ -43,7 +43,7 @@ const exitHelp = `Exit codes:
   4  a condition did not hold, or a write was ordered and failed: nothing changed
   5  not committed yet, and may still commit: repeating with the same --nonce is safe
   6  no node, or too few anchors, can be reached
-  7  a proof, or a replay, does not hold
+  7  a proof, a ballot or a replay does not hold
   8  the node's disk failed, or its store is damaged
   9  "doctor" found something that fails
   10 ordered, and it waits for approval as a motion: nothing changed yet`
@@ -66,6 +66,12 @@ var codes = []struct {
 	{founding.ErrAnchors, exitUsage},
 	{policytext.ErrSyntax, exitUsage},
 	{scope.ErrProof, exitUnverified},
+	{votes.ErrMalformed, exitUnverified},
+	{votes.ErrForged, exitUnverified},
+	{votes.ErrStranger, exitUnverified},
+	{votes.ErrForeign, exitUnverified},
+	{votes.ErrOtherScope, exitUnverified},
+	{votes.ErrBundleLimit, exitUnverified},
 	{replay.ErrMismatch, exitUnverified},
 	{client.ErrPending, exitPending},
 	{errNotCarried, exitCompare},
@@ -101,8 +107,8 @@ func exitCode(err error, started bool) int {
 
 // packages matches what errors begin with for those who program: the package that
 // made them, and the sentinel for the command line.
-var packages = regexp.MustCompile(`(?m)(^|: )(?:(?:alias|api|backup|bench|canon|client|config|daemon|devnet|founding|home|kv|lineage|node|` +
-	`p2p|policytext|quorum|replay|report|running|scope|show|sim|store|txntext|usage|votes): )+`)
+var packages = regexp.MustCompile(`(?m)(^|: )(?:(?:alias|api|backup|bench|canon|client|config|daemon|devnet|founding|home|keyfile|kv|lineage|node|` +
+	`p2p|policytext|quorum|replay|report|running|scope|show|signer|sim|store|txntext|usage|votes): )+`)
 
 // message is an error for people. What others wrote into it stays on its line.
 func message(err error) string {

@@ -60,8 +60,9 @@ func (a *app) why() *cobra.Command {
 	c := &cobra.Command{
 		Use: "why KEY", Short: "Show and verify who stands behind a key", Args: cobra.ExactArgs(1),
 		Long: "Asks for a proof of the key's newest change, verifies it here against the network's\n" +
-			"identity, and shows what it proves: who asked for the change, and which anchors of\n" +
-			"what weight made it final. The node that answers need not be trusted.\n\n" + keyHelp,
+			"identity, and shows what it proves: who asked for the change, which anchors of what\n" +
+			"weight made it final and, where policy asks for approval, who approved it, with what\n" +
+			"weight. The node that answers need not be trusted.\n\n" + keyHelp,
 		Example: "  aweigh why /greeting\n  aweigh why /greeting --proof greeting.proof\n  aweigh verify greeting.proof",
 	}
 	raw := c.Flags().Bool("raw", false, "take KEY as it is")
@@ -90,7 +91,7 @@ func (a *app) why() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if string(proof.Entry.Key) != string(key) {
+		if string(proof.Change.Entry.Key) != string(key) {
 			return fmt.Errorf("%w: the node answered for another key", scope.ErrProof)
 		}
 		if !c.Flags().Changed("network") {
@@ -139,6 +140,9 @@ func (a *app) verify() *cobra.Command {
 			if fault, other := scope.DecodeFaultProof(raw); other == nil {
 				return verifiedFault(show.Printer{Out: a.out, Format: format}, fault, *network, pinned)
 			}
+			if _, other := scope.DecodeMotionProof(raw); other == nil {
+				return fmt.Errorf("%w: %s is the file of a motion; see it with: aweigh ballot inspect %s", errUsage, args[0], args[0])
+			}
 			return fmt.Errorf("%s: this is no proof: %w", args[0], err)
 		}
 		return a.verified(show.Printer{Out: a.out, Format: format}, proof, *network, pinned)
@@ -159,7 +163,7 @@ func networkOf(text string) (aweigh.NetworkID, error) {
 // verified verifies a proof and shows it. Where the network is not known from
 // elsewhere, which pinned says, the proof's own word for it is taken.
 func (a *app) verified(p show.Printer, proof *scope.KeyProof, network string, pinned bool) error {
-	id := proof.Genesis.Hash()
+	id := proof.Ancestry.Genesis.Hash()
 	if pinned {
 		var err error
 		if id, err = networkOf(network); err != nil {
@@ -170,7 +174,7 @@ func (a *app) verified(p show.Printer, proof *scope.KeyProof, network string, pi
 	if err != nil {
 		return err
 	}
-	if err := p.Why(proof.Genesis, report, pinned); err != nil {
+	if err := p.Why(proof.Ancestry.Genesis, report, pinned); err != nil {
 		return err
 	}
 	switch {

@@ -105,6 +105,7 @@ type whyJSON struct {
 	Needed        uint64          `json:"needed_weight"`
 	Origin        attestationJSON `json:"origin"` // the block that carried the change
 	Head          attestationJSON `json:"head"`   // a later one, whose lineage includes it
+	Approved      *approvedJSON   `json:"approved,omitempty"`
 }
 
 // Why writes what a proof shows that was verified; pinned says whether its
@@ -121,7 +122,7 @@ func (p Printer) Why(g scope.Genesis, r scope.Report, pinned bool) error {
 			Network: g.Hash().String(), NetworkName: g.Name, Pinned: pinned, Class: r.Entry.Class.String(), Revision: r.Entry.Revision,
 			UID: r.Entry.Object.String(), Author: r.Author.String(), AuthorID: r.Author.ID().String(), AuthorName: author, Mutation: r.Entry.Mutation.String(),
 			Justification: r.Mutation.Justification, Rule: rule.String(), Needed: rule.Threshold(r.Origin.Total),
-			Origin: attestation(r.Origin), Head: attestation(r.Head),
+			Origin: attestation(r.Origin), Head: attestation(r.Head), Approved: approvedOf(r.Approved),
 		}
 		if r.Kv != nil {
 			out.Kv = kvJSON(&aweighv1.KeyValue{
@@ -163,6 +164,9 @@ func (p Printer) Why(g scope.Genesis, r scope.Report, pinned bool) error {
 	_, err := fmt.Fprintf(p.Out, "\n%d of %d anchors with weight %d of %d in epoch %d; the rule then (%s, %s) asks for %d\n",
 		len(r.Origin.Signers), r.Under.Roster.Weights.Len(), r.Origin.Weight, r.Origin.Total, r.Origin.Epoch, rules.Mode, ruleWords(rule),
 		rule.Threshold(r.Origin.Total))
+	if err == nil && r.Approved != nil {
+		err = p.approvals(r.Approved)
+	}
 	return err
 }
 
