@@ -63,6 +63,7 @@ type world struct {
 	nonce  uint64
 	flat   *kv.Overlay // where blocks are applied; nil: every block is an overlay of its own
 	skip   bool        // skip the slow checks
+	ttls   []int64     // that leases are drawn with; nil: long ones
 }
 
 func newWorld(t fataler) *world {
@@ -202,6 +203,8 @@ func (w *world) checkDigest() {
 		sum.add(h, new(lanes))
 	}
 	scan(atVersion, add)
+	scan(atLease, add)
+	w.checkLeases()
 	receipts := 0
 	scan(atReceipt, func(_, _ []byte) { receipts++ })
 	scan(atExpiry, func(k, ids []byte) {
