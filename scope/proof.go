@@ -30,7 +30,7 @@ type KeyProof struct {
 	Kv        *KeyValue         // what Entry wrote; nil for a deletion
 	Handovers []Handover        // from epoch 0 to that of Head, which is not before Origin's
 
-	Origin    Finality          // of the block that carried the mutation
+	Origin    Finality          // of the block that carried the mutation, or in which a lease expired; then what follows is empty
 	Mutations lineage.Head      // what that block's header names by Mutations
 	Mutation  []byte            // the mutation's encoding
 	Place     lineage.Inclusion // of the mutation in Mutations
@@ -43,12 +43,12 @@ type KeyProof struct {
 // Report is what a KeyProof shows.
 type Report struct {
 	Entry    lineage.Entry
-	Kv       *KeyValue // nil for a deletion
-	Mutation Mutation
-	Author   votes.PublicKey
-	Origin   Attestation // of the block that carried the mutation
-	Head     Attestation // of the block whose lineage includes the entry
-	Under    *Epoch      // of Origin: by whose rules and weights it became final
+	Kv       *KeyValue       // nil for a deletion
+	Mutation Mutation        // zero if nobody asked for the change: Entry.Reason says why it was made
+	Author   votes.PublicKey // likewise
+	Origin   Attestation     // of the block that made the change
+	Head     Attestation     // of the block whose lineage includes the entry
+	Under    *Epoch          // of Origin: by whose rules and weights it became final
 }
 
 // NewKeyProof collects the proof for the newest change of a key in s. Origin is
@@ -78,7 +78,7 @@ func NewKeyProof(g Genesis, handovers []Handover, s *State, key []byte, origin *
 	if p.Inclusion, err = log.Prove(v.Entry, head.Header.LineageSize); err != nil {
 		return nil, err
 	}
-	if !p.place(origin) {
+	if !p.Entry.Mutation.IsZero() && !p.place(origin) {
 		return nil, fmt.Errorf("%w: block %d does not carry the mutation", ErrProof, origin.Header.Height)
 	}
 	return p, nil
@@ -194,6 +194,9 @@ func (p *KeyProof) verifyContent() error {
 // that Origin carried it.
 func (p *KeyProof) verifyMutation() (m Mutation, err error) {
 	e, h := &p.Entry, &p.Origin.Header
+	if e.Mutation.IsZero() {
+		return m, p.verifyNobodys()
+	}
 	id := ID(p.Mutation)
 	if err := canon.Decode(p.Mutation, &m); err != nil {
 		return m, err
@@ -216,6 +219,22 @@ func (p *KeyProof) verifyMutation() (m Mutation, err error) {
 		return m, errors.New("mutations that the block does not name")
 	}
 	return m, p.Place.Verify(aweigh.Hash(tlog.RecordHash(id[:])), p.Mutations)
+}
+
+// verifyNobodys checks the proof of a change that nobody asked for: it came with
+// Origin's time, and claims no author.
+func (p *KeyProof) verifyNobodys() error {
+	e, h := &p.Entry, &p.Origin.Header
+	switch {
+	case e.Scope != h.Scope || e.Height != h.Height || e.Policy != h.Policy || e.Roster != h.Roster:
+		return errors.New("another block than the entry names")
+	case e.Class != lineage.Delete || !e.Author.IsZero() || e.Reason == "":
+		return errors.New("a change that nobody asked for, without a reason")
+	case len(p.Mutation)+len(p.Author.Bytes)+len(p.Author.Scheme)+len(p.Bundle)+len(p.Signed)+len(p.Place.Path) > 0,
+		p.Bundled != 0, p.Mutations != lineage.Head{}, p.Place.Index != 0, p.Place.Size != 0:
+		return errors.New("an author of a change that nobody asked for")
+	}
+	return nil
 }
 
 // MaxProofBytes bounds the encoding of a KeyProof. Each epoch since the genesis

@@ -107,6 +107,9 @@ func (w *world) ops(ops ...Op) Mutation         { return w.txn(Txn{Success: ops}
 func (w *world) put(key, value string) Mutation { return w.ops(put(key, value)) }
 func (w *world) compaction(rev int64) Mutation  { return w.mutation(Compact, Compaction{Revision: rev}) }
 func put(key, value string) Op                  { return Op{Kind: OpPut, Key: []byte(key), Value: []byte(value)} }
+func leased(key, value string, id int64) Op {
+	return Op{Kind: OpPut, Key: []byte(key), Value: []byte(value), Lease: id}
+}
 func del(key, end string) Op {
 	return Op{Kind: OpDelete, Key: []byte(key), End: []byte(end), Prev: true}
 }
