@@ -304,11 +304,12 @@ func (m *Machine) drive() {
 }
 
 // busy reports whether there is something to decide: mutations that no proposal
-// carries, or the end of the epoch.
+// carries, the end of the epoch, or that of a lease.
 func (m *Machine) busy() bool {
 	due, err := m.chain.state.Due(m.now)
 	must.OK(err, "reading the tally")
-	return due || m.pool.waiting > 0
+	lease := m.chain.state.LeaseDue()
+	return due || lease != 0 && lease <= m.now || m.pool.waiting > 0
 }
 
 // resume goes on with what waited for content.
@@ -385,12 +386,15 @@ func (m *Machine) wake() aweigh.Instant {
 	return at
 }
 
-// closing is when the clock ends the epoch, 0 if it does not, or did.
+// closing is when the clock ends the epoch or a lease, 0 if it does not, or did.
 func (m *Machine) closing() aweigh.Instant {
 	at, err := m.chain.state.Deadline()
 	must.OK(err, "reading the tally")
 	if at <= m.now {
-		return 0
+		at = 0
+	}
+	if lease := m.chain.state.LeaseDue(); lease > m.now {
+		at = aweigh.Earliest(at, lease)
 	}
 	return at
 }

@@ -82,6 +82,7 @@ type Node struct {
 	snapshotParts atomic.Uint64                    // fetched in this life
 	snapshotGiven atomic.Uint64                    // parts given to others
 	snapshotLies  atomic.Uint64                    // snapshots that were not what was claimed
+	renewals      renewals
 	started       sync.Once
 	startErr      error
 

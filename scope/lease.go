@@ -107,6 +107,10 @@ func (s *State) Lease(id int64) (g Granted, ok bool, err error) {
 	return Granted{ID: id, TTL: l.ttl, Expires: l.until(s.head.Resumed), Keys: int(l.keys)}, true, nil
 }
 
+// LeaseDue is when the first lease is to be looked at: a block from then on ends
+// it. It is 0 if there is none.
+func (s *State) LeaseDue() aweigh.Instant { return s.head.LeaseDue }
+
 // Leases are the IDs of all leases, those that are over first before the others.
 func (s *State) Leases() ([]int64, error) {
 	all := make([]int64, 0, s.head.Leases)

@@ -154,6 +154,27 @@ func TestProofBearsNoExchange(t *testing.T) {
 	}
 }
 
+// TestNobodysChangeHasNoAuthor: who asked for nothing cannot be put in front of
+// what a lease's end did.
+func TestNobodysChangeHasNoAuthor(t *testing.T) {
+	w, blocks := history(t)
+	somebodys := prove(t, w, blocks, "f", 4) // in the same block
+	for name, bend := range map[string]func(p *KeyProof){ // order-free: each is checked alone
+		"mutation": func(p *KeyProof) { p.Mutation = somebodys.Mutation },
+		"author":   func(p *KeyProof) { p.Author = somebodys.Author },
+		"bundle":   func(p *KeyProof) { p.Bundle = somebodys.Bundle },
+		"signed":   func(p *KeyProof) { p.Signed = somebodys.Signed },
+		"place":    func(p *KeyProof) { p.Mutations = somebodys.Mutations },
+		"origin":   func(p *KeyProof) { p.Origin = prove(t, w, blocks, "d", 2).Origin },
+	} {
+		p := prove(t, w, blocks, "e", 4)
+		bend(p)
+		if _, err := p.Verify(w.g.Hash()); !errors.Is(err, ErrProof) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func TestFinalityNeedsTheChainAndTheWeight(t *testing.T) {
 	w, blocks := history(t)
 	k, err := w.g.Keyring()
