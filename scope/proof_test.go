@@ -158,7 +158,7 @@ func TestProofBearsNoExchange(t *testing.T) {
 // what a lease's end did.
 func TestNobodysChangeHasNoAuthor(t *testing.T) {
 	w, blocks := history(t)
-	somebodys := prove(t, w, blocks, "f", 4) // in the same block
+	somebodys := prove(t, w, blocks, "f", 4)              // in the same block
 	for name, bend := range map[string]func(p *KeyProof){ // order-free: each is checked alone
 		"mutation": func(p *KeyProof) { p.Mutation = somebodys.Mutation },
 		"author":   func(p *KeyProof) { p.Author = somebodys.Author },
