@@ -23,6 +23,9 @@ import (
 type Node interface {
 	Txn(ctx context.Context, t scope.Txn, once node.Once) (node.Receipt, error)
 	Compact(ctx context.Context, revision int64, once node.Once) (node.Receipt, error)
+	Grant(ctx context.Context, id, ttl int64, once node.Once) (int64, node.Receipt, error)
+	Revoke(ctx context.Context, id int64, once node.Once) (node.Receipt, error)
+	KeepAlive(ctx context.Context, ids []int64) ([]int64, error)
 	Read(ctx context.Context, linearizable bool) (*node.View, error)
 	Changed() <-chan struct{}
 	LastStatus() *node.Status
@@ -116,11 +119,17 @@ func Listen(cfg Config) (*Server, error) {
 		grpc.StreamInterceptor(s.stream),
 		grpc.UnknownServiceHandler(unimplemented), grpc.WaitForHandlers(true), grpc.NumStreamWorkers(workers),
 	)
+	keys := &kvServer{service: s}
+	leases := &leaseServer{service: s}
+	claims := claims{s, keys, leases}
 	for _, x := range []struct {
 		desc grpc.ServiceDesc
 		impl any
 	}{
-		{etcdpb.KV_ServiceDesc, &kvServer{service: s}},
+		{etcdpb.KV_ServiceDesc, keys},
+		{etcdpb.Lease_ServiceDesc, leases},
+		{etcdpb.Lock_ServiceDesc, &lockServer{claims: claims}},
+		{etcdpb.Election_ServiceDesc, &electionServer{claims: claims}},
 		{etcdpb.Watch_ServiceDesc, &watchServer{service: s}},
 		{etcdpb.Cluster_ServiceDesc, &clusterServer{service: s, address: l.Addr().String()}},
 		{etcdpb.Maintenance_ServiceDesc, &maintenanceServer{service: s}},

@@ -1,16 +1,17 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"maps"
 	"math"
 	"slices"
 	"sync"
 
+	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/scope"
 )
@@ -43,25 +44,31 @@ func (n *Node) lease(ctx context.Context, r scope.LeaseRequest, once Once) (Rece
 	return n.propose(ctx, scope.Lease, canon.Encode(r), once)
 }
 
-// KeepAlive lets a lease last for its whole TTL again and returns that, in
-// seconds; 0 if there is no such lease. Those who ask while another round is on
-// its way share the next one: one mutation for up to scope.MaxKeepAlives leases.
-func (n *Node) KeepAlive(ctx context.Context, id int64) (ttl int64, err error) {
+// KeepAlive lets leases, at most scope.MaxKeepAlives, last for their whole TTL again
+// and returns that of each, in seconds; 0 if there is no such lease. Those who ask
+// while another round is on its way share the next one: one mutation for many leases.
+func (n *Node) KeepAlive(ctx context.Context, ids []int64) (ttls []int64, err error) {
 	ctx, cancel := n.deadline(ctx)
 	defer cancel()
-	r, runs := n.renewals.join(id)
+	r, runs := n.renewals.join(ids)
 	if runs {
-		r.run(n, &n.renewals)
+		go r.run(n, &n.renewals)
 	}
 	select {
 	case <-r.done:
-		if r.err == nil && r.ttls == nil {
-			return n.ttl(ctx, id)
-		}
-		return r.ttls[id], r.err
 	case <-ctx.Done():
-		return 0, fmt.Errorf("node: lease %x may not have been kept alive: %w", uint64(id), ctx.Err())
+		return nil, n.undecided(ctx.Err(), aweigh.Hash{}, n.runner.now().Add(defaultValidity))
 	}
+	if r.err != nil {
+		return nil, r.err
+	}
+	if r.ttls == nil {
+		return n.ttls(ctx, ids)
+	}
+	for _, id := range ids {
+		ttls = append(ttls, r.ttls[id])
+	}
+	return ttls, nil
 }
 
 // renewals gathers the leases to be kept alive while a round is on its way.
@@ -79,16 +86,18 @@ type renewal struct {
 	err  error           // once done
 }
 
-// join puts a lease into the next round; runs says that the caller must run it.
-func (q *renewals) join(id int64) (r *renewal, runs bool) {
+// join puts leases into the next round; runs says that the caller must run it.
+func (q *renewals) join(ids []int64) (r *renewal, runs bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	r = q.next
-	if r == nil || len(r.ids) == scope.MaxKeepAlives && !r.ids[id] {
+	if r == nil || len(r.ids)+len(ids) > scope.MaxKeepAlives {
 		r = &renewal{ids: make(map[int64]bool), done: make(chan struct{})}
 		q.next, runs = r, true
 	}
-	r.ids[id] = true
+	for _, id := range ids {
+		r.ids[id] = true
+	}
 	return r, runs
 }
 
@@ -105,34 +114,38 @@ func (q *renewals) seal(r *renewal) []int64 {
 // run proposes a round and waits until it is final. It goes on when the one who
 // began it has gone: others wait for it as well.
 func (r *renewal) run(n *Node, q *renewals) {
-	go func() {
-		defer close(r.done)
-		q.running.Lock()
-		defer q.running.Unlock()
-		ids := q.seal(r)
-		ctx, cancel := context.WithTimeout(context.Background(), n.cfg.Timeout)
-		defer cancel()
-		receipt, err := n.lease(ctx, scope.LeaseRequest{Kind: scope.LeaseKeepAlive, IDs: ids, Asked: n.runner.now()}, Once{})
-		if err == nil && receipt.Code != scope.Applied && receipt.Code != scope.Duplicate {
-			err = errors.Join(ErrNotTaken, scope.Failure(receipt.Reason))
-		}
-		if r.err = err; err != nil || len(receipt.TTLs) != len(ids) {
-			return
-		}
-		r.ttls = make(map[int64]int64, len(ids))
-		for i, id := range ids {
-			r.ttls[id] = receipt.TTLs[i]
-		}
-	}()
+	defer close(r.done)
+	q.running.Lock()
+	defer q.running.Unlock()
+	ids := q.seal(r)
+	ctx, cancel := context.WithTimeout(context.Background(), n.cfg.Timeout)
+	defer cancel()
+	receipt, err := n.lease(ctx, scope.LeaseRequest{Kind: scope.LeaseKeepAlive, IDs: ids, Asked: n.runner.now()}, Once{})
+	if err == nil && receipt.Code != scope.Applied {
+		err = scope.Failure(cmp.Or(receipt.Reason, receipt.Code.String()))
+	}
+	if r.err = err; err != nil || len(receipt.TTLs) != len(ids) {
+		return
+	}
+	r.ttls = make(map[int64]int64, len(ids))
+	for i, id := range ids {
+		r.ttls[id] = receipt.TTLs[i]
+	}
 }
 
-// ttl looks up what a receipt from the record lacks.
-func (n *Node) ttl(ctx context.Context, id int64) (ttl int64, err error) {
+// ttls looks up what a receipt from the record lacks.
+func (n *Node) ttls(ctx context.Context, ids []int64) (ttls []int64, err error) {
 	v, err := n.Read(ctx, false)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, v.Close()) }()
-	g, _, err := v.Lease(id)
-	return g.TTL, err
+	for _, id := range ids {
+		g, _, err := v.Lease(id)
+		if err != nil {
+			return nil, err
+		}
+		ttls = append(ttls, g.TTL)
+	}
+	return ttls, nil
 }
