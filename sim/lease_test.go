@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/scope"
@@ -101,6 +102,35 @@ func TestLeasesSurviveRestartsAndHalts(t *testing.T) {
 	for _, n := range w.Nodes[:3] {
 		if _, ok := n.get("/leased"); ok {
 			t.Fatalf("%s has the key long after its time", n)
+		}
+	}
+}
+
+// TestLeasesAreWatched runs clients that hold leases, and looks at each end.
+func TestLeasesAreWatched(t *testing.T) {
+	r := mustRun(t, Scenario{Network: Network{Anchors: 4}, Load: Load{Leases: 4, Writes: 5}, Stop: 15 * time.Second})
+	if v := r.Verdicts[Leases]; v.Broken > 0 || v.Checks < 6 {
+		t.Errorf("%+v", v)
+	}
+}
+
+// TestALeaseThatEndsWrongIsSeen tells the watch of ends that are not as promised.
+func TestALeaseThatEndsWrongIsSeen(t *testing.T) {
+	for _, c := range []struct {
+		what   string
+		at     aweigh.Instant
+		keys   []int64
+		broken uint64
+	}{
+		{"in time", 10, []int64{5, 5}, 0},
+		{"early", 9, []int64{5, 5}, 1},
+		{"apart", 10, []int64{5, 6}, 1},
+		{"half", 10, []int64{5}, 1},
+	} {
+		w := newWorld(t, Scenario{})
+		w.watch.leaseEnded(w.Nodes[0], end{3, 1}, c.at, promise{until: 10}, c.keys)
+		if v := w.watch.verdicts[Leases]; uint64(v.Broken) != c.broken {
+			t.Errorf("%s: %+v", c.what, v)
 		}
 	}
 }
