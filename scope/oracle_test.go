@@ -59,8 +59,8 @@ func drawOp(t *rapid.T, rev int64, depth int) Op {
 			op.IgnoreValue = true
 		case 1:
 			op.IgnoreLease, op.Value = true, []byte("kept lease")
-		case 2:
-			op.Lease = drawLease(t)
+		case 2, 3, 4:
+			op.Lease, op.Value = drawLease(t), []byte(rapid.SampledFrom([]string{"", "leased"}).Draw(t, "value"))
 		default:
 			op.Value = []byte(rapid.SampledFrom([]string{"", "1", "2", "\x00", "long enough"}).Draw(t, "value"))
 		}
@@ -148,6 +148,11 @@ func TestStateIsEtcdsKeySpace(t *testing.T) {
 		for range rapid.IntRange(1, 12).Draw(t, "blocks") {
 			w.now = w.now.Add(rapid.SampledFrom([]time.Duration{0, 0, time.Second, 4 * time.Second, time.Minute}).Draw(t, "later"))
 			var muts []Mutation
+			if w.nonce == 0 { // mostly there are leases to attach keys to
+				for _, id := range someLeases {
+					muts = append(muts, w.grant(id, rapid.SampledFrom(w.ttls).Draw(t, "ttl")))
+				}
+			}
 			for range rapid.IntRange(0, 4).Draw(t, "mutations") {
 				muts = append(muts, drawMutation(t, w, m.rev()+2))
 			}
