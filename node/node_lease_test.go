@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aweigh/aweigh/lineage"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
 )
@@ -66,5 +67,45 @@ func TestNodeChoosesLeases(t *testing.T) {
 	defer v.Close()
 	if ids, err := v.Leases(); err != nil || len(ids) != 3 || v.LeaseDue() > v.Head().Time.Add(time.Minute+time.Second) {
 		t.Errorf("%v, %v, due at %d", ids, err, v.LeaseDue())
+	}
+}
+
+// TestEndOfALeaseIsProven: that nobody asked for the end of a key, and why it went,
+// is proven offline like any other change.
+func TestEndOfALeaseIsProven(t *testing.T) {
+	c := startCluster(t, 4, quorum.BFT)
+	n, ctx := c.nodes[0], t.Context()
+	if _, _, err := n.Grant(ctx, 0x2b, 1, Once{}); err != nil {
+		t.Fatal(err)
+	}
+	op := scope.Op{Kind: scope.OpPut, Key: []byte("/leased"), Lease: 0x2b}
+	if _, err := n.Txn(ctx, scope.Txn{Success: []scope.Op{op}}, Once{}); err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(20 * time.Second); ; {
+		changed := n.Changed()
+		p, _, err := n.Prove(ctx, []byte("/leased"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := p.Verify(n.id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Entry.Class == lineage.Delete {
+			if r.Entry.Reason != "lease 2b expired" || !r.Entry.Mutation.IsZero() || r.Kv != nil {
+				t.Errorf("it is proven that %+v", r.Entry)
+			}
+			break
+		}
+		select {
+		case <-changed:
+		case <-time.After(time.Until(end)):
+			t.Fatal("the lease does not end")
+		}
+	}
+	deeds, _, _, err := n.Lineage(ctx, []byte("/leased"), 10)
+	if err != nil || len(deeds) != 2 || deeds[0].Reason != "lease 2b expired" || deeds[1].Class != lineage.Insert {
+		t.Errorf("%+v, %v", deeds, err)
 	}
 }
