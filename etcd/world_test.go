@@ -29,6 +29,9 @@ type world struct {
 	etcdpb.WatchClient
 	etcdpb.MaintenanceClient
 	etcdpb.ClusterClient
+	etcdpb.LeaseClient
+	etcdpb.LockClient
+	etcdpb.ElectionClient
 	conn   *grpc.ClientConn
 	node   *node.Node
 	server *Server
@@ -86,6 +89,7 @@ func newWorld(t *testing.T, anchors int, cfg Config) *world {
 	}
 	w.KVClient, w.WatchClient = etcdpb.NewKVClient(w.conn), etcdpb.NewWatchClient(w.conn)
 	w.MaintenanceClient, w.ClusterClient = etcdpb.NewMaintenanceClient(w.conn), etcdpb.NewClusterClient(w.conn)
+	w.LeaseClient, w.LockClient, w.ElectionClient = etcdpb.NewLeaseClient(w.conn), etcdpb.NewLockClient(w.conn), etcdpb.NewElectionClient(w.conn)
 	served, ran := make(chan error, 1), make(chan error, 1)
 	serveCtx, stopServing := context.WithCancel(context.Background())
 	runCtx, stopRunning := context.WithCancel(context.Background())

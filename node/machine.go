@@ -323,12 +323,13 @@ func (m *Machine) drive() {
 }
 
 // busy reports whether there is something to decide: mutations that no proposal
-// or ballots that no proposal
-// carries, the deadline of a motion, or the end of the epoch.
+// or ballots that no proposal carries, or the end of the epoch, of a motion or of a
+// lease.
 func (m *Machine) busy() bool {
 	due, err := m.chain.state.Due(m.now)
 	must.OK(err, "reading the tally")
-	return due || m.pool.waiting > 0 || m.polls.idle > 0 || m.chain.state.DeadlinePassed(m.now)
+	lease := m.chain.state.LeaseDue()
+	return due || lease != 0 && lease <= m.now || m.pool.waiting > 0 || m.polls.idle > 0 || m.chain.state.DeadlinePassed(m.now)
 }
 
 // resume goes on with what waited for content.
@@ -406,12 +407,12 @@ func (m *Machine) wake() aweigh.Instant {
 	return at
 }
 
-// closing is when the clock ends the epoch or the next motion, 0 if it does not, or
-// did.
+// closing is when the clock ends the epoch, the next motion or the next lease, 0 if
+// it does not, or did.
 func (m *Machine) closing() (next aweigh.Instant) {
 	at, err := m.chain.state.Deadline()
 	must.OK(err, "reading the tally")
-	for _, t := range []aweigh.Instant{at, m.chain.state.Head().Docket.Next} {
+	for _, t := range []aweigh.Instant{at, m.chain.state.Head().Docket.Next, m.chain.state.LeaseDue()} {
 		if t > m.now {
 			next = aweigh.Earliest(next, t)
 		}

@@ -10,7 +10,6 @@ import (
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/scope"
-	"github.com/aweigh/aweigh/store"
 	"github.com/aweigh/aweigh/votes"
 )
 
@@ -177,13 +176,13 @@ func (n *Node) undecided(cause error, id aweigh.Hash, until aweigh.Instant, wait
 
 // View is a consistent state of the scope. Close it.
 type View struct {
-	*scope.State
-	snapshot     store.Snapshot
+	*shared
+	of           *views
 	Linearizable bool // as new as every write acknowledged before it was asked for
 }
 
-// Close releases the view.
-func (v *View) Close() error { return v.snapshot.Close() }
+// Close releases the view, once.
+func (v *View) Close() error { return v.of.release(v.shared) }
 
 // Read gives a view of the state. A linearizable one asks a quorum of anchors
 // first (P23); the other is what this node has, however old.
@@ -206,15 +205,11 @@ func (n *Node) Read(ctx context.Context, linearizable bool) (*View, error) {
 		}
 		n.measured.reads.since(begin)
 	}
-	snapshot := n.cfg.Store.Snapshot()
-	state, err := scope.Open(snapshot, n.id)
+	s, err := n.views.open()
 	if err != nil {
-		if _, replacing, _ := snapshot.Get(keyInstalling(n.id)); replacing {
-			err = ErrInstalling
-		}
-		return nil, errors.Join(err, snapshot.Close())
+		return nil, err
 	}
-	return &View{State: state, snapshot: snapshot, Linearizable: linearizable}, nil
+	return &View{shared: s, of: &n.views, Linearizable: linearizable}, nil
 }
 
 // ErrUnread is wrapped when a linearizable read was not answered in time.

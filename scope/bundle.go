@@ -37,6 +37,7 @@ type CheckedMutation struct {
 	Txn      *Txn           // for Write
 	Comp     *Compaction    // for Compact
 	Decision *Decision      // for Govern
+	Lease    *LeaseRequest  // for Lease
 	Motion   votes.MotionID // for Withdraw
 	raw      []byte
 }
@@ -200,6 +201,15 @@ func (m *CheckedMutation) open(raw []byte, lim Limits) error {
 		err := canon.Decode(m.Content, &w)
 		m.Motion = w.Motion
 		return err
+	case Lease:
+		m.Lease = new(LeaseRequest)
+		if err := canon.Decode(m.Content, m.Lease); err != nil {
+			return err
+		}
+		if m.Lease.Asked > m.ValidUntil {
+			return fmt.Errorf("a lease that was asked for after the request is void")
+		}
+		return m.Lease.Check()
 	}
 	return fmt.Errorf("unknown class %d", uint8(m.Class))
 }

@@ -8,7 +8,8 @@
 //
 // The state is a multi-version key space with the semantics of etcd v3: keys
 // are byte strings, every writing transaction gets the next revision, old
-// revisions stay readable until they are compacted. Under each key lives an
+// revisions stay readable until they are compacted. A key may be attached to a
+// lease, and goes when that is over by the blocks' time. Under each key lives an
 // object with a UID that no later change of the key's content alters. All of it
 // lives in the store (package kv); nothing grows in memory with the number of
 // keys.

@@ -665,7 +665,7 @@ func TestRostersAreTheSameEverywhere(t *testing.T) {
 		r.turn()
 	}
 	e := r.epoch()
-	const want = "756545b60f0ca63ab56cdccc2aa532637f839e2b3bc51466b6edc7c0dbe5e99a"
+	const want = "1782f6ef653217d0ac23c547560933c86e3ba341d9885a23011fe6c8976fc8f1"
 	if got := aweigh.Sum(e.Encode()).String(); got != want || e.Roster.Weights.Len() != 5 {
 		t.Errorf("epoch %d with weights %v is %s, not %s", e.Number, e.Terms().Weights, got, want)
 	}

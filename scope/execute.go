@@ -34,6 +34,7 @@ type Outcome struct {
 	Revision  int64  // of the key space after the mutation
 	Succeeded bool   // the compares of a transaction held
 	Responses []Response
+	TTLs      []int64 // of a LeaseRequest's leases, in seconds; 0: it is not there. None for LeaseRevoke
 }
 
 // Execute is the state transition (P22): a pure function of the state and the
@@ -43,10 +44,10 @@ type Outcome struct {
 //
 // A block first does what its time has made due, forgetting the receipts of
 // mutations that are void by now and content that was compacted away, each
-// bounded in proportion to the block. Then its proofs of fault reach the trust
-// ledger and its ballots on blocks the tally, motions whose deadline has come are
-// closed, its mutations are executed in order, its ballots on motions are counted,
-// and if it ends the epoch, the next one begins.
+// bounded in proportion to the block, and ending the leases that are over. Then its
+// proofs of fault reach the trust ledger and its ballots on blocks the tally,
+// motions whose deadline has come are closed, its mutations are executed in order,
+// its ballots on motions are counted, and if it ends the epoch, the next one begins.
 func (s *State) Execute(b *Block) (*Result, error) {
 	h := &b.Header
 	must.Hold(h.Height == s.head.Height+1 && h.Parent == s.head.Block,
@@ -61,6 +62,9 @@ func (s *State) Execute(b *Block) (*Result, error) {
 		return nil, err
 	}
 	if err := x.collect(due); err != nil {
+		return nil, err
+	}
+	if err := x.expireLeases(); err != nil {
 		return nil, err
 	}
 	if err := x.judge(b.Proofs); err != nil {
@@ -114,6 +118,8 @@ type execution struct {
 	mine     budget           // what it may still look at
 	all      budget           // what the block may
 	changes  uint32           // that it made so far
+	room     map[int64]budget // that the transaction being planned leaves in leases
+	leased   bool             // the order in which leases end changed
 	scratch  []byte           // for elements
 	lanes    lanes            // likewise
 }
@@ -206,6 +212,11 @@ func (x *execution) execute(m *CheckedMutation, out *Outcome) error {
 		if failure, err = x.govern(m); err != nil {
 			return err
 		}
+	case Lease:
+		var err error
+		if failure, err = x.leasing(m.Lease, out); err != nil {
+			return err
+		}
 	case Withdraw:
 		var err error
 		if failure, err = x.withdraw(m); err != nil {
@@ -224,7 +235,7 @@ func (x *execution) execute(m *CheckedMutation, out *Outcome) error {
 
 // begin is where a mutation's changes begin.
 func (x *execution) begin(m *CheckedMutation) {
-	x.mutation, x.changes = m, 0
+	x.mutation, x.changes, x.room = m, 0, nil
 	x.mine = budget{mutationVisits, mutationBytes}
 }
 
@@ -318,6 +329,9 @@ func (x *execution) setLedger(l trust.Ledger) {
 // finish closes the block: lineage, expiries, head.
 func (x *execution) finish() (*Result, error) {
 	x.expire()
+	if err := x.nextLease(); err != nil {
+		return nil, err
+	}
 	ops, err := x.log.Append(x.entries...)
 	if err != nil {
 		return nil, err

@@ -61,7 +61,7 @@ func (x *execution) openMotion(m *CheckedMutation, a *Approval, o opening) (fail
 	if mo.Rule = a.rule(e.Total()); !e.Carriable(mo.Rule) {
 		return errors.New("scope: the policy asks for more approval than all voters together can give"), nil
 	}
-	if failure, err := x.room(m, a); failure != nil || err != nil {
+	if failure, err := x.motionRoom(m, a); failure != nil || err != nil {
 		return failure, err
 	}
 	x.enter(lineage.Entry{Class: lineage.Opened, Posterior: mo.Hash()})
@@ -76,10 +76,10 @@ func (x *execution) openMotion(m *CheckedMutation, a *Approval, o opening) (fail
 	return nil, nil
 }
 
-// room makes room for another motion of an author, or says why there is none.
+// motionRoom makes room for another motion of an author, or says why there is none.
 // Motions that are closed give way.
 // Decisions have bounds of their own, so that nobody keeps them out.
-func (x *execution) room(m *CheckedMutation, a *Approval) (failure, err error) {
+func (x *execution) motionRoom(m *CheckedMutation, a *Approval) (failure, err error) {
 	if !a.ofKeys() {
 		return nil, nil
 	}

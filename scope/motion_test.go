@@ -712,3 +712,23 @@ func TestDecisionsAreMotions(t *testing.T) {
 		t.Fatalf("against alice it is %s", got)
 	}
 }
+
+// TestLeasesAreNoWayAroundApproval: what took approval to put is not removed by
+// whoever revokes a lease.
+func TestLeasesAreNoWayAroundApproval(t *testing.T) {
+	w := newAssembly(t, 4)
+	if out := w.step(w.mutation(Lease, LeaseRequest{Kind: LeaseGrant, IDs: []int64{7}, TTL: 600})).Outcomes[0]; out.Code != Applied {
+		t.Fatalf("%s: %s", out.Code, out.Reason)
+	}
+	id := w.propose(w.ops(Op{Kind: OpPut, Key: []byte("/secrets/a"), Value: []byte("1"), Lease: 7}))
+	w.cast(w.approve(id, 3))
+	if w.fate(id) != "carried" {
+		t.Fatal(w.fate(id))
+	}
+	if out := w.step(w.mutation(Lease, LeaseRequest{Kind: LeaseRevoke, IDs: []int64{7}})).Outcomes[0]; out.Code != Failed || Failure(out.Reason).Error() != errGuarded.Error() {
+		t.Fatalf("%s: %s", out.Code, out.Reason)
+	}
+	if w.value("/secrets/a") != "1" {
+		t.Error("it is gone")
+	}
+}

@@ -31,13 +31,13 @@ type KeyProof struct {
 // Report is what a KeyProof shows.
 type Report struct {
 	Entry    lineage.Entry
-	Kv       *KeyValue // nil for a deletion
-	Mutation Mutation
-	Author   votes.PublicKey
-	Origin   Attestation // of the block that carried the mutation
-	Head     Attestation // of the block whose lineage includes the entry
-	Under    *Epoch      // of Origin: by whose rules and weights it became final
-	Approved *Approved   // by whom, if it took a motion
+	Kv       *KeyValue       // nil for a deletion
+	Mutation Mutation        // zero if nobody asked for the change: Entry.Reason says why it was made
+	Author   votes.PublicKey // likewise
+	Origin   Attestation     // of the block that carried the mutation, or made the change
+	Head     Attestation     // of the block whose lineage includes the entry
+	Under    *Epoch          // of Origin: by whose rules and weights it became final
+	Approved *Approved       // by whom, if it took a motion
 }
 
 // NewKeyProof collects the proof for the newest change of a key in s. Origin is
@@ -61,6 +61,10 @@ func NewKeyProof(a Ancestry, s *State, key []byte, origin *Block, final Finality
 	log := s.Lineage()
 	if p.Change, err = a.list(log, v.Entry); err != nil {
 		return nil, err
+	}
+	if p.Change.Entry.Mutation.IsZero() {
+		p.Origin = Origin{Final: final}
+		return p, nil
 	}
 	if p.Origin, err = originOf(p.Change.Entry.Mutation, origin, final); err != nil || m == nil {
 		return p, err
@@ -90,7 +94,12 @@ func (p *KeyProof) verify(network aweigh.NetworkID) (Report, error) {
 	if err := p.Change.wrote(p.Kv); err != nil {
 		return Report{}, err
 	}
-	m, err := p.Origin.verify(origin)
+	var m Mutation
+	if p.Change.Entry.Mutation.IsZero() {
+		err = p.Origin.nobodys(&p.Change.Entry, origin)
+	} else {
+		m, err = p.Origin.verify(origin)
+	}
 	if err != nil {
 		return Report{}, err
 	}
@@ -100,6 +109,7 @@ func (p *KeyProof) verify(network aweigh.NetworkID) (Report, error) {
 	}
 	e := &p.Change.Entry
 	switch {
+	case e.Mutation.IsZero() && p.Assent == nil:
 	case p.Assent != nil:
 		r.Approved, err = p.Assent.verify(&p.Ancestry, &p.Origin, &m, &p.Change, origin)
 	case !p.Origin.entered(e, &m):

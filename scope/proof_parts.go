@@ -143,6 +143,25 @@ func (o *Origin) verify(in *Epoch) (m Mutation, err error) {
 	return m, o.Place.Verify(aweigh.Hash(tlog.RecordHash(id[:])), o.Mutations)
 }
 
+// nobodys checks the proof of a change that nobody asked for: it came with the
+// block's time, and claims no author.
+func (o *Origin) nobodys(e *lineage.Entry, in *Epoch) error {
+	if err := o.Final.CheckIn(in); err != nil {
+		return err
+	}
+	h := &o.Final.Header
+	switch {
+	case e.Scope != h.Scope || e.Height != h.Height || e.Policy != h.Policy || e.Roster != h.Roster:
+		return errors.New("another block than the entry names")
+	case e.Class != lineage.Delete || !e.Author.IsZero() || e.Reason == "":
+		return errors.New("a change that nobody asked for, without a reason")
+	case len(o.Mutation)+len(o.Author.Bytes)+len(o.Author.Scheme)+len(o.Bundle)+len(o.Signed)+len(o.Place.Path) > 0,
+		o.Bundled != 0, o.Mutations != lineage.Head{}, o.Place.Index != 0, o.Place.Size != 0:
+		return errors.New("an author of a change that nobody asked for")
+	}
+	return nil
+}
+
 // about reports whether an entry is about the mutation.
 func (o *Origin) about(e *lineage.Entry, m *Mutation) bool {
 	return e.Mutation == ID(o.Mutation) && e.Author == m.Author && e.Scope == m.Scope && e.Justification == m.Justification

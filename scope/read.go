@@ -25,7 +25,33 @@ func (s *State) Range(key, end []byte, r Range) (RangeResult, error) {
 	if err := s.head.readable(r.Revision); err != nil {
 		return RangeResult{}, err
 	}
+	if len(end) == 0 {
+		return s.one(key, r)
+	}
 	return s.rangeOf(key, end, r, s.head.Revision)
+}
+
+// one is Range of one key, which passes no older versions: there may be thousands.
+func (s *State) one(key []byte, r Range) (RangeResult, error) {
+	res := RangeResult{Revision: s.head.Revision}
+	rev := r.Revision
+	if rev <= 0 {
+		rev = math.MaxInt64
+	}
+	v, ok, err := s.before(key, rev)
+	if err != nil || !ok {
+		return res, err
+	}
+	res.Count = 1
+	if r.CountOnly || !r.admits(&v) {
+		return res, nil
+	}
+	v.Key = bytes.Clone(key)
+	if r.KeysOnly {
+		v.Value = nil
+	}
+	res.Kvs = []KeyValue{v}
+	return res, nil
 }
 
 // readable says whether content as of a revision can be read; 0 is the newest.

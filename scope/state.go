@@ -31,7 +31,12 @@ type Head struct {
 	Under       aweigh.Hash // of the record of the Epoch that the next block belongs to
 	Agenda      aweigh.Hash // of the record of decisions that are carried
 	Docket      Docket
-	Digest      aweigh.Hash // of the whole state; the next header's State
+
+	Leases   int64          // that there are
+	LeaseDue aweigh.Instant // when the first of them is to be looked at; 0: there is none
+	Resumed  aweigh.Instant // of the last block before which the scope had stood still while a lease was over; 0: there was none
+
+	Digest aweigh.Hash // of the whole state; the next header's State
 }
 
 // State is a view of one scope's state through a Reader, as of its Head. It
@@ -131,7 +136,9 @@ func (s *State) write() kv.Op {
 func (s *State) digest() aweigh.Hash {
 	b := make([]byte, 0, 256+accumulatorBytes)
 	b = append(b, "aweigh/state/1"...)
-	for _, n := range []int64{s.head.Revision, s.head.Compacted, s.head.LineageSize} {
+	for _, n := range []int64{
+		s.head.Revision, s.head.Compacted, s.head.LineageSize, s.head.Leases, int64(s.head.LeaseDue), int64(s.head.Resumed),
+	} {
 		b = binary.BigEndian.AppendUint64(b, uint64(n))
 	}
 	b = s.cursor.append(b)

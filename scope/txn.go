@@ -77,15 +77,15 @@ func (x *execution) plan(t *Txn) (p plan, failure, err error) {
 }
 
 func (x *execution) checkPut(op *Op) (failure, err error) {
-	if op.IgnoreValue || op.IgnoreLease {
-		if _, ok, err := x.newest(op.Key); err != nil || !ok {
-			return ErrKeyNotFound, err
-		}
+	keeps := op.IgnoreValue || op.IgnoreLease
+	if !keeps && op.Lease == 0 {
+		return nil, nil
 	}
-	if op.Lease != 0 {
-		return ErrLeaseNotFound, nil // no leases are granted yet
+	prev, ok, err := x.newest(op.Key)
+	if err != nil || keeps && !ok {
+		return ErrKeyNotFound, err
 	}
-	return nil, nil
+	return x.leasable(op, &prev)
 }
 
 // holds evaluates one compare.
@@ -204,6 +204,9 @@ func (x *execution) put(op *Op, resp *Response) error {
 		resp.Prev = []KeyValue{prev}
 	}
 	resp.UID = v.UID
+	if err := x.attach(&prev, &v); err != nil {
+		return err
+	}
 	e.Object, e.Posterior = v.UID, x.store(&v)
 	x.enter(e)
 	return nil
@@ -227,17 +230,26 @@ func (x *execution) delete(op *Op, resp *Response) error {
 		gone = res.Kvs
 	}
 	for i := range gone {
-		prev, at := &gone[i], x.place()
-		v := KeyValue{Key: prev.Key, ModRevision: at.main, Sub: at.sub, UID: prev.UID, Entry: x.nextEntry()}
-		x.store(&v)
-		x.enter(lineage.Entry{
-			Class: lineage.Delete, Key: prev.Key, Object: prev.UID, Prev: prev.Entry + 1, Prior: prev.Digest(),
-		})
-		x.ops = append(x.ops, kv.Set(x.space.at(atObject, v.UID[:]...), object{End: v.Entry + 1, Key: v.Key}.record()))
+		if err := x.attach(&gone[i], &KeyValue{}); err != nil {
+			return err
+		}
+		x.remove(&gone[i], "")
 	}
 	resp.Deleted = int64(len(gone))
 	if op.Prev {
 		resp.Prev = gone
 	}
 	return nil
+}
+
+// remove deletes the object of a newest version; why says for what reason, if
+// nobody's transaction asked for it.
+func (x *execution) remove(prev *KeyValue, why string) {
+	at := x.place()
+	v := KeyValue{Key: prev.Key, ModRevision: at.main, Sub: at.sub, UID: prev.UID, Entry: x.nextEntry()}
+	x.store(&v)
+	x.enter(lineage.Entry{
+		Class: lineage.Delete, Key: prev.Key, Object: prev.UID, Prev: prev.Entry + 1, Prior: prev.Digest(), Reason: why,
+	})
+	x.ops = append(x.ops, kv.Set(x.space.at(atObject, v.UID[:]...), object{End: v.Entry + 1, Key: v.Key}.record()))
 }

@@ -63,6 +63,7 @@ type world struct {
 	nonce  uint64
 	flat   *kv.Overlay // where blocks are applied; nil: every block is an overlay of its own
 	skip   bool        // skip the slow checks
+	ttls   []int64     // that leases are drawn with; nil: long ones
 }
 
 func newWorld(t fataler) *world {
@@ -106,6 +107,9 @@ func (w *world) ops(ops ...Op) Mutation         { return w.txn(Txn{Success: ops}
 func (w *world) put(key, value string) Mutation { return w.ops(put(key, value)) }
 func (w *world) compaction(rev int64) Mutation  { return w.mutation(Compact, Compaction{Revision: rev}) }
 func put(key, value string) Op                  { return Op{Kind: OpPut, Key: []byte(key), Value: []byte(value)} }
+func leased(key, value string, id int64) Op {
+	return Op{Kind: OpPut, Key: []byte(key), Value: []byte(value), Lease: id}
+}
 func del(key, end string) Op {
 	return Op{Kind: OpDelete, Key: []byte(key), End: []byte(end), Prev: true}
 }
@@ -209,9 +213,10 @@ func (w *world) checkDigest() {
 		h, _ := element(nil, k, v)
 		sum.add(h, new(lanes))
 	}
-	for _, kind := range []byte{atVersion, atMotion, atVoted, atOpen, atClosed} {
+	for _, kind := range []byte{atVersion, atLease, atMotion, atVoted, atOpen, atClosed} {
 		scan(kind, add)
 	}
+	w.checkLeases()
 	receipts := 0
 	scan(atReceipt, func(_, _ []byte) { receipts++ })
 	scan(atExpiry, func(k, ids []byte) {

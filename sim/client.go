@@ -50,6 +50,7 @@ func (w *World) clientele() {
 	if len(hosts) == 0 {
 		return
 	}
+	w.tenants(hosts)
 	writes, reads := load.Writes, load.Reads
 	for i := range load.Clients {
 		c := &client{w: w, id: i, at: hosts[i%len(hosts)], known: make(map[string]string)}

@@ -36,6 +36,9 @@ func Draw(seed uint64) Scenario {
 	if d.one(4) {
 		d.govern(&s)
 	}
+	if d.one(3) {
+		s.Load.Leases = 1 + d.IntN(4)
+	}
 	return s
 }
 

@@ -81,6 +81,7 @@ var Invariants = []Named{
 	{"ending", "nothing but empty blocks follows in an epoch on the block that ends it (P25)"},
 	{"bounded", "no queue of a node exceeds its bound"},
 	{"sound", "no machine meets a state that must not be"},
+	{"leases", "no lease ends before its time, what is over is gone, and the keys of one go together"},
 }
 
 // GoalNames are what runs are meant to reach: a sweep that never did has proven
@@ -109,6 +110,7 @@ var GoalNames = []Named{
 	{"read under fire", "a linearizable read was answered while faults lasted"},
 	{"compare failed", "a compare-and-swap lost against another"},
 	{"late again", "a client asked again for what had been done, and got the first answer"},
+	{"lease ended", "a lease was over, and its keys went"},
 	{"skewed clock", "a block was refused, or waited, because clocks disagree"},
 	{"healed", "progress was possible after the faults, and came"},
 }

@@ -142,6 +142,7 @@ const (
 	Ending
 	Bounded
 	Sound
+	Leases
 )
 
 // breach records that an invariant broke, at a node or, if n is nil, in the

@@ -1,6 +1,7 @@
 package show
 
 import (
+	"bytes"
 	"encoding/hex"
 	"fmt"
 
@@ -49,8 +50,11 @@ func (p Printer) History(r *aweighv1.HistoryResponse) error {
 		if by == "" {
 			by = short(e.Author)
 		}
+		if len(bytes.Trim(e.Mutation, "\x00")) == 0 {
+			by = "-" // nobody: its time had come
+		}
 		rows = append(rows, []string{
-			fmt.Sprint(e.Revision), e.Class, by, instant(e.TimeNs), fmt.Sprint(e.Height), e.Justification,
+			fmt.Sprint(e.Revision), e.Class, by, instant(e.TimeNs), fmt.Sprint(e.Height), because(e.Reason, e.Justification),
 		})
 	}
 	if err := p.table(rows...); err != nil {
@@ -60,6 +64,14 @@ func (p Printer) History(r *aweighv1.HistoryResponse) error {
 		fmt.Fprintln(p.Out, "… and older ones; ask for more with --limit")
 	}
 	return nil
+}
+
+// because is why something happened: by the rules, and in the author's words.
+func because(reason, justification string) string {
+	if reason != "" && justification != "" {
+		return reason + ": " + justification
+	}
+	return reason + justification
 }
 
 type signerJSON struct {
@@ -101,6 +113,7 @@ type whyJSON struct {
 	AuthorName    string          `json:"author_name,omitempty"`
 	Mutation      string          `json:"mutation"`
 	Justification string          `json:"justification,omitempty"`
+	Reason        string          `json:"reason,omitempty"` // why it was deleted without a transaction
 	Rule          string          `json:"rule"`
 	Needed        uint64          `json:"needed_weight"`
 	Origin        attestationJSON `json:"origin"` // the block that carried the change
@@ -113,15 +126,19 @@ type whyJSON struct {
 func (p Printer) Why(g scope.Genesis, r scope.Report, pinned bool) error {
 	rules := r.Under.Policy.Rules
 	rule := rules.Finalize
-	author := authorName(r.Under.Roster.Anchors, r.Author.ID())
+	var authorID aweigh.Hash // none, if nobody asked for it
+	if !r.Entry.Mutation.IsZero() {
+		authorID = r.Author.ID()
+	}
+	author := authorName(r.Under.Roster.Anchors, authorID)
 	if author == "" {
-		author = authorName(g.Anchors, r.Author.ID())
+		author = authorName(g.Anchors, authorID)
 	}
 	if p.Format == JSON {
 		out := whyJSON{
 			Network: g.Hash().String(), NetworkName: g.Name, Pinned: pinned, Class: r.Entry.Class.String(), Revision: r.Entry.Revision,
-			UID: r.Entry.Object.String(), Author: r.Author.String(), AuthorID: r.Author.ID().String(), AuthorName: author, Mutation: r.Entry.Mutation.String(),
-			Justification: r.Mutation.Justification, Rule: rule.String(), Needed: rule.Threshold(r.Origin.Total),
+			UID: r.Entry.Object.String(), Author: r.Author.String(), AuthorID: authorID.String(), AuthorName: author, Mutation: r.Entry.Mutation.String(),
+			Justification: r.Mutation.Justification, Reason: r.Entry.Reason, Rule: rule.String(), Needed: rule.Threshold(r.Origin.Total),
 			Origin: attestation(r.Origin), Head: attestation(r.Head), Approved: approvedOf(r.Approved),
 		}
 		if r.Kv != nil {
@@ -138,15 +155,19 @@ func (p Printer) Why(g scope.Genesis, r scope.Report, pinned bool) error {
 		fmt.Fprintf(p.Out, "%s was deleted\n", Key(r.Entry.Key))
 	}
 	if author == "" {
-		author = r.Author.ID().Short() // as History has it
+		author = authorID.Short() // as History has it
+	}
+	author += "  " + r.Author.String()
+	if r.Entry.Mutation.IsZero() {
+		author = "nobody: its time had come"
 	}
 	rows := [][]string{
 		{"  change", fmt.Sprintf("%s in revision %d of object %s", r.Entry.Class, r.Entry.Revision, r.Entry.Object)},
-		{"  author", author + "  " + r.Author.String()},
+		{"  author", author},
 		{"  time", fmt.Sprintf("%s, block %d %s of epoch %d", instant(int64(r.Origin.Time)), r.Origin.Height, r.Origin.Block.Short(), r.Origin.Epoch)},
 	}
-	if r.Mutation.Justification != "" {
-		rows = append(rows, []string{"  because", r.Mutation.Justification})
+	if why := because(r.Entry.Reason, r.Mutation.Justification); why != "" {
+		rows = append(rows, []string{"  because", why})
 	}
 	rows = append(rows, []string{"  lineage", fmt.Sprintf("included in that of block %d %s of epoch %d, which anchors of weight %d of %d made final",
 		r.Head.Height, r.Head.Block.Short(), r.Head.Epoch, r.Head.Weight, r.Head.Total)})
