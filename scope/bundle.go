@@ -37,6 +37,7 @@ type CheckedMutation struct {
 	Txn      *Txn        // for Write
 	Comp     *Compaction // for Compact
 	Decision *Decision   // for Govern
+	Naming   *Naming     // for Name
 	raw      []byte
 }
 
@@ -194,6 +195,12 @@ func (m *CheckedMutation) open(raw []byte, lim Limits) error {
 			return err
 		}
 		return m.Decision.check()
+	case Name:
+		m.Naming = new(Naming)
+		if err := canon.Decode(m.Content, m.Naming); err != nil {
+			return err
+		}
+		return m.Naming.check(lim)
 	}
 	return fmt.Errorf("unknown class %d", uint8(m.Class))
 }

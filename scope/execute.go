@@ -40,8 +40,8 @@ type Outcome struct {
 // means that the store failed.
 //
 // A block first does what its time has made due, forgetting the receipts of
-// mutations that are void by now and content that was compacted away, each
-// bounded in proportion to the block. Then its proofs of fault reach the trust
+// mutations that are void by now, content that was compacted away and redirects
+// that have lapsed, each bounded in proportion to the block. Then its proofs of fault reach the trust
 // ledger and its ballots the tally, then its mutations are executed in order, and
 // if it ends the epoch, the next one begins.
 func (s *State) Execute(b *Block) (*Result, error) {
@@ -58,6 +58,9 @@ func (s *State) Execute(b *Block) (*Result, error) {
 		return nil, err
 	}
 	if err := x.collect(due); err != nil {
+		return nil, err
+	}
+	if err := x.lapse(due); err != nil {
 		return nil, err
 	}
 	if err := x.judge(b.Proofs); err != nil {
@@ -90,9 +93,10 @@ type execution struct {
 	policy *Policy // of epoch
 	tally  tally
 	government
-	log *lineage.Log
+	log   *lineage.Log
+	names names // as they are so far
 
-	versions *kv.Overlay // on the parent's state: writes of versions
+	versions *kv.Overlay // on the parent's state: writes of versions, and of who names what
 	ops      []kv.Op     // all other writes
 	entries  []lineage.Entry
 	changed  []change
@@ -116,6 +120,7 @@ func newExecution(s *State, b *Block) *execution {
 		policy:   &s.epoch.Policy,
 		tally:    s.counted.clone(),
 		log:      s.Lineage(),
+		names:    *s.named,
 		versions: kv.NewOverlay(s.r),
 		ops:      make([]kv.Op, 0, 3*b.Len()+64),
 		entries:  make([]lineage.Entry, 0, b.Len()),
@@ -184,6 +189,12 @@ func (x *execution) execute(m *CheckedMutation, out *Outcome) error {
 		if failure, err = x.govern(m); err != nil {
 			return err
 		}
+	case Name:
+		var err error
+		if out.Responses, failure, err = x.name(m.Naming); err != nil {
+			return err
+		}
+		x.next.head.Revision = x.revision()
 	}
 	out.Code, out.Revision = Applied, x.next.head.Revision
 	if failure != nil {
@@ -289,6 +300,9 @@ func (x *execution) finish() (*Result, error) {
 	s.head.Block, s.head.Time = x.block.Hash(), h.Time
 	s.head.LineageSize, s.head.LineageRoot = head.Size, head.Root
 	x.storeAgenda()
+	if err := x.storeNames(); err != nil {
+		return nil, err
+	}
 	tally := x.tally
 	s.tally, s.counted = tally.encode(), &tally
 	s.head.Digest = s.digest()

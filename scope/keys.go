@@ -21,6 +21,11 @@ const (
 	atEpoch   = 'c' // the Epoch that the next block belongs to
 	atAgenda  = 'd' // decisions that are open or wait for the next epoch
 	atMeta    = 'M' // the meta record
+
+	atNames    = 'N' // names: how many of the following two there are
+	atAliases  = 'a' // UID -> aliases of an object that has, or had, several
+	atRedirect = 'n' // escaped key -> redirect
+	atLapse    = 'q' // until(8), key -> nothing: redirects in the order in which they lapse
 )
 
 // scopeBytes is how much of a scope's ID stands in its keys: 128 bits, so that

@@ -18,6 +18,8 @@ const (
 	// Govern approves a change of the scope's government, signed with an anchor's
 	// key: the content is a Decision.
 	Govern Class = 3
+	// Name changes which keys name an object: the content is a Naming.
+	Name Class = 5
 )
 
 // String is the class in lower case.
@@ -29,6 +31,8 @@ func (c Class) String() string {
 		return "compact"
 	case Govern:
 		return "govern"
+	case Name:
+		return "name"
 	}
 	return fmt.Sprintf("class(%d)", uint8(c))
 }
@@ -41,7 +45,7 @@ type Mutation struct {
 	Scope         aweigh.ScopeID
 	Class         Class
 	Author        aweigh.Hash // votes.PublicKey.ID of the key that signs
-	Content       []byte      // canonical encoding of a Txn, Compaction or Decision, by Class
+	Content       []byte      // canonical encoding of a Txn, Compaction, Decision or Naming, by Class
 	Justification string      // why, in the author's words; kept in the lineage
 	Nonce         []byte      // 8 to 32 bytes that make this request unlike any other
 	ValidUntil    aweigh.Instant

@@ -24,7 +24,8 @@ type SnapshotRecord struct {
 // carried are the parts of a scope that a snapshot holds, in the order of the
 // store. All else follows from the lineage: its hashes, the objects, and the
 // order of changes. So it is made anew, and nobody has to be believed about it.
-var carried = []string{string(atMeta), string(atEpoch), string(atAgenda), string(atVersion), string(atLineage) + "e", string(atReceipt), string(atLedger), string(atExpiry)}
+var carried = []string{string(atMeta), string(atNames), string(atAliases), string(atEpoch), string(atAgenda), string(atVersion), string(atLineage) + "e",
+	string(atReceipt), string(atRedirect), string(atLedger), string(atExpiry)}
 
 // ReadSnapshot is the records of a snapshot that follow the one at after (nil:
 // from the first one on), until they hold at least most bytes. more says that
@@ -70,6 +71,7 @@ type Import struct {
 
 	sum      accumulator // of what came
 	versions int64
+	named    int64 // records about names
 	log      *lineage.Log
 	entries  []lineage.Entry
 	place    revision // of the last change
@@ -124,6 +126,12 @@ func (i *Import) Add(rec SnapshotRecord) (ops []kv.Op, err error) {
 		}
 		i.element(k, rec.Value)
 		return set, nil
+	case atNames, atAliases, atRedirect:
+		if i.named++; i.named > i.want.LineageSize+1 {
+			return nil, fmt.Errorf("%w: more records about names than entries in the lineage", ErrInvalid)
+		}
+		i.element(k, rec.Value)
+		return i.state.space.withLapse(set)
 	case atLineage:
 		return i.run(rec)
 	case atReceipt:
@@ -225,15 +233,13 @@ func (i *Import) enter() ([]kv.Op, error) {
 	for n := range i.entries {
 		e := &i.entries[n]
 		o := object{Key: e.Key}
-		switch e.Class {
-		case lineage.Insert:
-		case lineage.Update:
-		case lineage.Delete:
+		switch {
+		case e.Class == lineage.Delete:
 			o.End = at + int64(n) + 1
-		default:
+		case !e.Class.Shows() && !e.Class.Clears():
 			continue
 		}
-		if e.Class != lineage.Update {
+		if e.Class == lineage.Insert || e.Class == lineage.Delete {
 			ops = append(ops, kv.Set(s.space.at(atObject, e.Object[:]...), o.record()))
 		}
 		if i.place.main == e.Revision {

@@ -49,6 +49,7 @@ type State struct {
 	counted *tally  // as tally
 	epoch   *Epoch  // as head.Under
 	pending *agenda // as head.Agenda
+	named   *names
 }
 
 // meta is the encoding of a State.
@@ -202,8 +203,12 @@ func (s *State) Begin() (*State, error) {
 	if err != nil {
 		return nil, err
 	}
+	named, err := s.names()
+	if err != nil {
+		return nil, err
+	}
 	c := *s
-	c.epoch, c.pending, c.counted = e, &open, t
+	c.epoch, c.pending, c.counted, c.named = e, &open, t, &named
 	return &c, nil
 }
 

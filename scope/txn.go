@@ -85,7 +85,7 @@ func (x *execution) checkPut(op *Op) (failure, err error) {
 	if op.Lease != 0 {
 		return ErrLeaseNotFound, nil // no leases are granted yet
 	}
-	return nil, nil
+	return x.affordAliases(op.Key, len(op.Value))
 }
 
 // holds evaluates one compare.
@@ -187,10 +187,17 @@ func (x *execution) put(op *Op, resp *Response) error {
 		CreateRevision: at.main, ModRevision: at.main, Sub: at.sub, Version: 1, Entry: x.nextEntry(),
 	}
 	e := lineage.Entry{Class: lineage.Insert, Key: op.Key}
+	var others *aliases
 	if existed {
 		v.UID, v.CreateRevision, v.Version = prev.UID, prev.CreateRevision, prev.Version+1
-		e.Class, e.Prev, e.Prior = lineage.Update, prev.Entry+1, prev.Digest()
+		e.Class, e.Prior = lineage.Update, prev.Digest()
+		if others, e.Prev, err = x.chain(&prev); err != nil {
+			return err
+		}
 	} else {
+		if err := x.vacate(op.Key); err != nil {
+			return err
+		}
 		v.UID = aweigh.NewUID(x.mutation.ID, at.sub)
 		x.ops = append(x.ops, kv.Set(x.space.at(atObject, v.UID[:]...), object{Key: op.Key}.record()))
 	}
@@ -206,7 +213,7 @@ func (x *execution) put(op *Op, resp *Response) error {
 	resp.UID = v.UID
 	e.Object, e.Posterior = v.UID, x.store(&v)
 	x.enter(e)
-	return nil
+	return x.follow(others, &v)
 }
 
 func (x *execution) delete(op *Op, resp *Response) error {
@@ -227,13 +234,9 @@ func (x *execution) delete(op *Op, resp *Response) error {
 		gone = res.Kvs
 	}
 	for i := range gone {
-		prev, at := &gone[i], x.place()
-		v := KeyValue{Key: prev.Key, ModRevision: at.main, Sub: at.sub, UID: prev.UID, Entry: x.nextEntry()}
-		x.store(&v)
-		x.enter(lineage.Entry{
-			Class: lineage.Delete, Key: prev.Key, Object: prev.UID, Prev: prev.Entry + 1, Prior: prev.Digest(),
-		})
-		x.ops = append(x.ops, kv.Set(x.space.at(atObject, v.UID[:]...), object{End: v.Entry + 1, Key: v.Key}.record()))
+		if err := x.unname(&gone[i]); err != nil {
+			return err
+		}
 	}
 	resp.Deleted = int64(len(gone))
 	if op.Prev {

@@ -167,7 +167,7 @@ func (w *world) execute(b *Block) *Result {
 	if e, err := w.state.Epoch(); err != nil || !bytes.Equal(e.Encode(), next.epoch.Encode()) {
 		w.t.Fatalf("the store opens in another epoch: %v", err)
 	}
-	next.log, next.epoch, next.pending, next.counted = nil, nil, nil, nil
+	next.log, next.epoch, next.pending, next.counted, next.named = nil, nil, nil, nil, nil
 	if !reflect.DeepEqual(next, *w.state) {
 		w.t.Fatalf("the state of the result is not the one that the store opens with")
 	}
@@ -202,6 +202,9 @@ func (w *world) checkDigest() {
 		sum.add(h, new(lanes))
 	}
 	scan(atVersion, add)
+	scan(atNames, add)
+	scan(atAliases, add)
+	scan(atRedirect, add)
 	receipts := 0
 	scan(atReceipt, func(_, _ []byte) { receipts++ })
 	scan(atExpiry, func(k, ids []byte) {
