@@ -77,7 +77,11 @@ func TestSnapshotContinuesAsTheOriginal(t *testing.T) {
 		w := newWorld(t)
 		key := rapid.SampledFrom([]string{"a", "b", "a\x00b", "c"})
 		do := func() Mutation {
-			switch rapid.IntRange(0, 5).Draw(t, "what") {
+			switch rapid.IntRange(0, 7).Draw(t, "what") {
+			case 6, 7:
+				if n := drawNaming(t, w); n.check(w.g.Policy.Limits) == nil {
+					return w.naming(n)
+				}
 			case 0:
 				return w.ops(del("a", key.Draw(t, "end")))
 			case 1:
@@ -113,7 +117,7 @@ func TestSnapshotContinuesAsTheOriginal(t *testing.T) {
 			if err1 != nil || err2 != nil || !reflect.DeepEqual(a, b) {
 				t.Fatalf("events from %d: %v %v\n%v %v", from, a, err1, b, err2)
 			}
-			for _, kind := range []byte{atVersion, atObject, atReceipt, atExpiry, atLedger} {
+			for _, kind := range []byte{atVersion, atObject, atReceipt, atExpiry, atLedger, atNames, atAliases, atRedirect, atLapse} {
 				prefix := w.state.space.at(kind)
 				if a, b := kept(w.r, prefix), kept(o.r, prefix); !slices.Equal(a, b) {
 					t.Fatalf("after %d blocks, %q:\n%q\n%q", n, kind, a, b)
