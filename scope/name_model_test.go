@@ -223,7 +223,7 @@ func drawNaming(t *rapid.T, w *world) Naming {
 		back := rapid.IntRange(0, 3).Draw(t, "back")
 		_ = w.state.Versions(n.Object, func(v Version) bool {
 			if v.Kv != nil {
-				n.From, n.Revision, n.Sub = v.Entry.Key, v.Entry.Revision, v.Sub
+				n.From, n.Revision, n.Sub = v.Kv.Key, v.Kv.ModRevision, v.Kv.Sub
 			}
 			back--
 			return back >= 0

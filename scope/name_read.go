@@ -113,10 +113,15 @@ func (s *State) Aliases(u aweigh.UID) (a Aliases, err error) {
 type Version struct {
 	Number int64 // from 1
 	Index  int64 // of Entry in the lineage
-	Entry  lineage.Entry
-	Sub    uint32    // its place within the revision that Entry names
-	Kv     *KeyValue // nil if a compaction dropped it
+	Entry  lineage.Entry // that wrote it
+	Kv     *KeyValue     // where it can be read, maybe under another alias; nil if a compaction dropped it
 }
+
+// mostWalked bounds the entries of an object that a search for a version looks at.
+const mostWalked = 100_000
+
+// ErrFar means that a version lies too far back to be found by its number.
+var ErrFar = fmt.Errorf("scope: the version lies more than %d changes of the object back; find its revision in the object's history, and read that", mostWalked)
 
 // Versions visits the versions of an object from the newest to the oldest, until
 // visit returns false. It follows the lineage, which keeps what compaction drops
@@ -127,6 +132,7 @@ func (s *State) Versions(u aweigh.UID, visit func(Version) bool) error {
 		return err
 	}
 	var number int64
+	walked := 0
 	if len(a.Keys) > 0 {
 		v, ok, err := s.newest(a.Keys[0])
 		if err != nil {
@@ -140,24 +146,35 @@ func (s *State) Versions(u aweigh.UID, visit func(Version) bool) error {
 		if writes(e.Class) {
 			number++
 		}
-		return true
+		walked++
+		return walked <= mostWalked
 	}); err != nil {
 		return err
 	}
+	if walked > mostWalked {
+		return ErrFar
+	}
+	walked = 0
 	var bad error
+	var shown *KeyValue // of the version that comes next, under another key
 	err = s.Lineage().Chain(a.Last, func(index int64, e lineage.Entry) bool {
-		if !writes(e.Class) {
-			return true
-		}
-		v := Version{Number: number, Index: index, Entry: e}
-		if v.Kv, bad = s.written(index, &e); bad != nil {
+		if walked++; walked > mostWalked {
+			bad = ErrFar
 			return false
 		}
-		if v.Kv != nil {
-			v.Sub = v.Kv.Sub
+		var v *KeyValue
+		if e.Class.Shows() {
+			v, bad = s.written(index, &e)
 		}
-		number--
-		return visit(v)
+		if v != nil {
+			shown = v
+		}
+		if bad != nil || !writes(e.Class) {
+			return bad == nil
+		}
+		next := visit(Version{Number: number, Index: index, Entry: e, Kv: shown})
+		number, shown = number-1, nil
+		return next
 	})
 	if err == nil {
 		err = bad

@@ -102,7 +102,7 @@ func (m *nameModel) namings(t *rapid.T, w *world) {
 	}
 	content, known := "", false
 	_ = w.state.Versions(n.Object, func(v Version) bool {
-		if v.Kv != nil && v.Entry.Revision == n.Revision && v.Sub == n.Sub && string(v.Entry.Key) == string(n.From) {
+		if v.Kv != nil && v.Kv.ModRevision == n.Revision && v.Kv.Sub == n.Sub && string(v.Kv.Key) == string(n.From) {
 			content, known = string(v.Kv.Value), true
 		}
 		return true
