@@ -81,7 +81,7 @@ func (x *execution) bind(n *Naming) (failure, err error) {
 	if err := x.storeAliases(n.Object, list); err != nil || n.Kind == Bind {
 		return nil, err
 	}
-	if err := x.unname(&v); err != nil || n.Until == 0 {
+	if err := x.unname(&v, ""); err != nil || n.Until == 0 {
 		return nil, err
 	}
 	return nil, x.redirectTo(n.Key, redirect{Object: n.Object, To: n.To, Until: n.Until})
@@ -92,7 +92,7 @@ func (x *execution) unbind(n *Naming) (failure, err error) {
 	if failure != nil || err != nil {
 		return failure, err
 	}
-	return nil, x.unname(&v)
+	return nil, x.unname(&v, "")
 }
 
 // version is the one of an object that a naming is about.

@@ -84,15 +84,16 @@ func (x *execution) show(list *aliases, v KeyValue, class lineage.Class, prior a
 }
 
 // unname takes a key from the object that it names. The last one retires the
-// object: no key will ever name it again.
-func (x *execution) unname(prev *KeyValue) error {
+// object: no key will ever name it again. why is the reason that stands in the
+// lineage, if nobody's mutation asked for it.
+func (x *execution) unname(prev *KeyValue, why string) error {
 	list, last, err := x.chain(prev)
 	if err != nil {
 		return err
 	}
 	at := x.place()
 	v := KeyValue{Key: prev.Key, ModRevision: at.main, Sub: at.sub, UID: prev.UID, Entry: x.nextEntry()}
-	e := lineage.Entry{Class: lineage.Delete, Key: prev.Key, Object: prev.UID, Prev: last, Prior: prev.Digest()}
+	e := lineage.Entry{Class: lineage.Delete, Key: prev.Key, Object: prev.UID, Prev: last, Prior: prev.Digest(), Reason: why}
 	if list != nil && len(list.Held) > 1 {
 		e.Class = lineage.AliasUnbind
 	}

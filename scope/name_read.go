@@ -111,8 +111,8 @@ func (s *State) Aliases(u aweigh.UID) (a Aliases, err error) {
 
 // Version is one version of an object's content.
 type Version struct {
-	Number int64 // from 1
-	Index  int64 // of Entry in the lineage
+	Number int64         // from 1
+	Index  int64         // of Entry in the lineage
 	Entry  lineage.Entry // that wrote it
 	Kv     *KeyValue     // where it can be read, maybe under another alias; nil if a compaction dropped it
 }

@@ -234,7 +234,7 @@ func (x *execution) delete(op *Op, resp *Response) error {
 		gone = res.Kvs
 	}
 	for i := range gone {
-		if err := x.unname(&gone[i]); err != nil {
+		if err := x.unname(&gone[i], ""); err != nil {
 			return err
 		}
 	}
