@@ -65,6 +65,7 @@ var codes = []struct {
 	{policytext.ErrSyntax, exitUsage},
 	{scope.ErrProof, exitUnverified},
 	{replay.ErrMismatch, exitUnverified},
+	{errUnclaimed, exitUnverified},
 	{client.ErrCondition, exitCompare},
 	{client.ErrUndecided, exitUndecided},
 	{client.ErrNotFound, exitNotFound},
