@@ -22,9 +22,12 @@ type Names interface {
 // Name implements aweighv1connect.NodeHandler.
 func (s *service) Name(ctx context.Context, req *connect.Request[aweighv1.NameRequest]) (*connect.Response[aweighv1.NameResponse], error) {
 	m := req.Msg
-	u, err := aweigh.ParseUID(m.Uid)
-	if err != nil {
-		return nil, problem(fmt.Errorf("%w: %w", errRequest, err))
+	var u aweigh.UID
+	if m.Uid != "" {
+		var err error
+		if u, err = aweigh.ParseUID(m.Uid); err != nil {
+			return nil, problem(fmt.Errorf("%w: %w", errRequest, err))
+		}
 	}
 	n := scope.Naming{
 		Kind: scope.NameKind(m.Kind), Object: u, Key: m.Key, To: m.To, Until: aweigh.Instant(m.UntilNs),

@@ -47,11 +47,12 @@ func (k NameKind) String() string {
 // show the same content: whatever is put under one appears under all.
 //
 // Object says which object is meant, so that a request which comes after somebody
-// else's cannot change what its author never saw.
+// else's cannot change what its author never saw. A version is always one of a
+// known object.
 type Naming struct {
 	_        struct{} `cbor:",toarray"`
 	Kind     NameKind
-	Object   aweigh.UID
+	Object   aweigh.UID     // zero: whichever Key names; not for Fork and Rollback
 	Key      []byte         // an alias of Object: to keep (Bind), to lose (Move, Unbind), to write to (Rollback)
 	To       []byte         // the alias that comes to be: Bind, Move, Fork
 	Until    aweigh.Instant // Move: Key leads to Object until then, by the blocks' time; 0: not at all
@@ -91,7 +92,7 @@ func (n *Naming) check(lim Limits) error {
 		return fmt.Errorf("unknown naming %d", uint8(n.Kind))
 	case foreign:
 		return fmt.Errorf("a %s with content of another kind", n.Kind)
-	case n.Object.IsZero():
+	case n.Object.IsZero() && (forks || rolls):
 		return fmt.Errorf("a %s of no object", n.Kind)
 	case n.Until < 0 || n.Revision < 0:
 		return fmt.Errorf("a %s until %d, of revision %d", n.Kind, n.Until, n.Revision)

@@ -10,12 +10,22 @@ import (
 // name executes a naming; failure says why it cannot be done. Whatever could fail
 // fails before anything is changed. The response names the object.
 func (x *execution) name(n *Naming) (_ []Response, failure, err error) {
-	resp := Response{Kind: OpPut, UID: n.Object}
+	var v KeyValue // under Key
+	if n.Kind != Fork {
+		var ok bool
+		if v, ok, err = x.newest(n.Key); err != nil {
+			return nil, nil, err
+		}
+		if !ok || v.UID != n.Object && !n.Object.IsZero() {
+			return nil, ErrUnnamed, nil
+		}
+	}
+	resp := Response{Kind: OpPut, UID: v.UID}
 	switch n.Kind {
 	case Bind, Move:
-		failure, err = x.bind(n)
+		failure, err = x.bind(n, &v)
 	case Unbind:
-		failure, err = x.unbind(n)
+		err = x.unname(&v, "")
 	case Fork:
 		failure, err = x.fork(n, &resp)
 	case Rollback:
@@ -28,15 +38,6 @@ func (x *execution) name(n *Naming) (_ []Response, failure, err error) {
 	return []Response{resp}, nil, nil
 }
 
-// alias is the newest version under a key that must name an object.
-func (x *execution) alias(key []byte, object aweigh.UID) (v KeyValue, failure, err error) {
-	v, ok, err := x.newest(key)
-	if err == nil && (!ok || v.UID != object) {
-		failure = ErrUnnamed
-	}
-	return v, failure, err
-}
-
 // free says why a key cannot come to name an object of some bytes.
 func (x *execution) free(key []byte, size int) (failure, err error) {
 	_, ok, err := x.newest(key)
@@ -47,18 +48,15 @@ func (x *execution) free(key []byte, size int) (failure, err error) {
 }
 
 // bind executes a Bind or a Move.
-func (x *execution) bind(n *Naming) (failure, err error) {
-	v, failure, err := x.alias(n.Key, n.Object)
-	if failure == nil && err == nil {
-		failure, err = x.free(n.To, len(v.Value))
-	}
+func (x *execution) bind(n *Naming, v *KeyValue) (failure, err error) {
+	failure, err = x.free(n.To, len(v.Value))
 	if failure == nil && n.Until != 0 {
 		failure = x.mayRedirect(n.Until)
 	}
 	if failure != nil || err != nil {
 		return failure, err
 	}
-	list, last, err := x.chain(&v)
+	list, last, err := x.chain(v)
 	if err != nil {
 		return nil, err
 	}
@@ -77,22 +75,14 @@ func (x *execution) bind(n *Naming) (failure, err error) {
 		x.names.Objects++
 	}
 	list.Held = append(list.Held, held{Key: n.To, Before: list.before(n.Key) + v.Version - 1})
-	x.show(list, KeyValue{Key: n.To, Value: v.Value, Version: 1, UID: n.Object}, class, aweigh.Hash{})
-	if err := x.storeAliases(n.Object, list); err != nil || n.Kind == Bind {
+	x.show(list, KeyValue{Key: n.To, Value: v.Value, Version: 1, UID: v.UID}, class, aweigh.Hash{})
+	if err := x.storeAliases(v.UID, list); err != nil || n.Kind == Bind {
 		return nil, err
 	}
-	if err := x.unname(&v, ""); err != nil || n.Until == 0 {
+	if err := x.unname(v, ""); err != nil || n.Until == 0 {
 		return nil, err
 	}
-	return nil, x.redirectTo(n.Key, redirect{Object: n.Object, To: n.To, Until: n.Until})
-}
-
-func (x *execution) unbind(n *Naming) (failure, err error) {
-	v, failure, err := x.alias(n.Key, n.Object)
-	if failure != nil || err != nil {
-		return failure, err
-	}
-	return nil, x.unname(&v, "")
+	return nil, x.redirectTo(n.Key, redirect{Object: v.UID, To: n.To, Until: n.Until})
 }
 
 // version is the one of an object that a naming is about.
@@ -140,9 +130,6 @@ func (x *execution) fork(n *Naming, resp *Response) (failure, err error) {
 
 func (x *execution) rollback(n *Naming) (failure, err error) {
 	v, failure, err := x.version(n)
-	if failure == nil && err == nil {
-		_, failure, err = x.alias(n.Key, n.Object)
-	}
 	if failure == nil && err == nil {
 		failure, err = x.affordAliases(n.Key, len(v.Value))
 	}

@@ -65,33 +65,37 @@ func (m *nameModel) naming(n *Naming, now aweigh.Instant, content string, made a
 	named := func(k []byte) bool { _, ok := m.keys[string(k)]; return ok }
 	switch u := m.keys[string(n.Key)]; {
 	case n.Kind == Fork:
-	case u != n.Object:
+	case !named(n.Key) || u != n.Object && !n.Object.IsZero():
 		return ErrUnnamed
+	}
+	u := n.Object
+	if u.IsZero() {
+		u = m.keys[string(n.Key)]
 	}
 	if n.Kind != Unbind && n.Kind != Rollback && named(n.To) {
 		return ErrNamed
 	}
 	switch n.Kind {
 	case Bind:
-		if len(m.objects[n.Object].aliases) >= MaxAliases {
+		if len(m.objects[u].aliases) >= MaxAliases {
 			return ErrAliases
 		}
-		m.join(string(n.To), n.Object)
+		m.join(string(n.To), u)
 	case Move:
 		if n.Until != 0 && (n.Until <= now || n.Until > now.Add(MaxRedirect)) {
 			return ErrUntil
 		}
 		m.leave(string(n.Key))
-		m.join(string(n.To), n.Object)
+		m.join(string(n.To), u)
 		if n.Until != 0 {
-			m.moved[string(n.Key)] = nameMoved{n.Object, n.Until}
+			m.moved[string(n.Key)] = nameMoved{u, n.Until}
 		}
 	case Unbind:
 		m.leave(string(n.Key))
 	case Fork:
-		m.create(string(n.To), content, made, n.Object)
+		m.create(string(n.To), content, made, u)
 	case Rollback:
-		m.write(n.Object, content)
+		m.write(u, content)
 	}
 	return nil
 }
@@ -217,6 +221,9 @@ func drawNaming(t *rapid.T, w *world) Naming {
 		if n.Kind == Move && rapid.Bool().Draw(t, "redirected") {
 			n.Until = w.now.Add(time.Duration(rapid.IntRange(0, 8).Draw(t, "until")) * time.Second)
 		}
+	}
+	if n.Kind <= Unbind && rapid.Bool().Draw(t, "whichever") {
+		n.Object = aweigh.UID{}
 	}
 	if n.Kind == Fork || n.Kind == Rollback {
 		n.From, n.Revision = []byte("a"), 1

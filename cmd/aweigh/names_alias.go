@@ -79,15 +79,18 @@ func (a *app) aliasMove() *cobra.Command {
 		}
 		ctx, cancel := s.limited(ctx)
 		defer cancel()
+		if !*none {
+			req.UntilNs = until(*redirect, req.Once)
+		}
+		if len(req.Once.Nonce) > 0 { // a repetition: what is there now may have come of it
+			return naming(ctx, s, req)
+		}
 		r, err := a.resolve(ctx, s, req.Key, 0, false)
 		if err != nil {
 			return err
 		}
 		if r.Moved != nil {
 			return fmt.Errorf("%w: %s names nothing any more; move %s", errUsage, args[0], show.Key(r.Key))
-		}
-		if req.Uid = r.Uid; !*none {
-			req.UntilNs = until(*redirect, req.Once)
 		}
 		return naming(ctx, s, req)
 	})
@@ -127,6 +130,9 @@ func (a *app) aliasUnbind() *cobra.Command {
 		}
 		ctx, cancel := s.limited(ctx)
 		defer cancel()
+		if len(req.Once.Nonce) > 0 { // a repetition: what is there now may have come of it
+			return naming(ctx, s, req)
+		}
 		r, err := a.resolve(ctx, s, req.Key, 0, false)
 		if err != nil {
 			return err
@@ -141,7 +147,6 @@ func (a *app) aliasUnbind() *cobra.Command {
 		if len(o.Aliases) == 1 {
 			return fmt.Errorf("%w: this is the only alias of %.12s…; give it another first, or retire the object with: aweigh del %s", errUsage, r.Uid, args[0])
 		}
-		req.Uid = r.Uid
 		return naming(ctx, s, req)
 	})
 }

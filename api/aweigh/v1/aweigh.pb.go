@@ -4343,7 +4343,8 @@ func (x *ApplyRequest) GetOnce() *Once {
 }
 
 // NameRequest changes names of the object uid, which key must name when the
-// request is executed.
+// request is executed; empty: whichever it names then. A fork and a rollback need
+// it, to know whose version is meant.
 type NameRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Kind          NameRequest_Kind       `protobuf:"varint,1,opt,name=kind,proto3,enum=aweigh.v1.NameRequest_Kind" json:"kind,omitempty"`
