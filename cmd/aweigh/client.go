@@ -130,9 +130,9 @@ func (s *session) limited(ctx context.Context) (context.Context, context.CancelF
 	return context.WithTimeout(ctx, s.timeout)
 }
 
-// keyOf is the key that an argument names.
-func keyOf(text string, raw bool) ([]byte, error) {
-	n, err := nameOf(text, raw, "")
+// keyOf is the key that an argument names, for an action as in nameOf.
+func keyOf(text string, raw bool, action string) ([]byte, error) {
+	n, err := nameOf(text, raw, action)
 	if err == nil && n.Version() != 0 {
 		err = fmt.Errorf("%w: this command takes no version; \"aweigh get\" reads .v%d", errUsage, n.Version())
 	}

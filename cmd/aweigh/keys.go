@@ -183,7 +183,7 @@ func (a *app) del() *cobra.Command {
 	once := onceFlags(c)
 	bounds := rangeFlags(c)
 	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
-		key, err := keyOf(args[0], *raw)
+		key, err := keyOf(args[0], *raw, writes)
 		if err != nil {
 			return err
 		}
@@ -223,7 +223,7 @@ func (a *app) ls() *cobra.Command {
 			Key: []byte{0}, RangeEnd: []byte{0}, KeysOnly: true, Revision: *rev, Limit: *limit, Serializable: *serializable,
 		}
 		if len(args) > 0 {
-			key, err := keyOf(args[0], *raw)
+			key, err := keyOf(args[0], *raw, reads)
 			if err != nil {
 				return err
 			}
@@ -262,7 +262,7 @@ func (a *app) watch() *cobra.Command {
 	count := c.Flags().Int("count", 0, "end after so many changes")
 	bounds := rangeFlags(c)
 	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
-		key, err := keyOf(args[0], *raw)
+		key, err := keyOf(args[0], *raw, reads)
 		if err != nil {
 			return err
 		}

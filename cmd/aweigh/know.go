@@ -83,7 +83,7 @@ func (a *app) why() *cobra.Command {
 	save := c.Flags().String("proof", "", "also write the proof to this file")
 	network := c.Flags().String("network", "", "identity of the network (default: that of the one that runs here)")
 	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
-		key, err := keyOf(args[0], *raw)
+		key, err := keyOf(args[0], *raw, reads)
 		if err != nil {
 			return err
 		}

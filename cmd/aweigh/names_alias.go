@@ -163,7 +163,7 @@ func (a *app) aliasLs() *cobra.Command {
 	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
 		start, end := []byte{0}, []byte{0}
 		if len(args) > 0 {
-			key, err := keyOf(args[0], *raw)
+			key, err := keyOf(args[0], *raw, reads)
 			if err != nil {
 				return err
 			}
