@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"fmt"
-	"maps"
 
 	"connectrpc.com/connect"
 
@@ -42,10 +41,7 @@ func (s *service) History(ctx context.Context, req *connect.Request[aweighv1.His
 
 // entries are the deeds with the names of those who did them.
 func (s *service) entries(deeds []node.Deed) (out []*aweighv1.Entry) {
-	names := maps.Clone(s.names)
-	for _, a := range s.node.Overview().Roster.Anchors { // those who joined since
-		names[node.AuthorOf(node.Peer(a.Peer))] = a.Name
-	}
+	names := s.people()
 	for i := range deeds {
 		out = append(out, entryOf(&deeds[i], names))
 	}

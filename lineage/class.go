@@ -21,6 +21,9 @@ const (
 	Reconcile                   // ballots that arrived late were recorded
 	Compact                     // old content was dropped
 	Failed                      // a mutation was ordered but its precondition failed
+	Opened                      // a mutation waits for approval: it opened a motion
+	Voted                       // a ballot on a motion was counted
+	Closed                      // a motion was carried or not, for the reason given
 
 	AliasUnbind Class = 32 // a name of an object went; it has others
 	AliasFollow Class = 33 // a further name of an object shows the object's new content
@@ -31,6 +34,7 @@ var classNames = [...]string{
 	AliasBind: "alias-bind", AliasMove: "alias-move", Policy: "policy",
 	Membership: "membership", Delegate: "delegate", Split: "split", Merge: "merge",
 	Reconcile: "reconcile", Compact: "compact", Failed: "failed",
+	Opened: "opened", Voted: "voted", Closed: "closed",
 	AliasUnbind: "alias-unbind", AliasFollow: "alias-follow",
 }
 

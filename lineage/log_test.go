@@ -209,7 +209,7 @@ func TestForksGrowApart(t *testing.T) {
 func TestBadEntriesLeaveTheLogAlone(t *testing.T) {
 	for name, spoil := range map[string]func(*lineage.Entry){
 		"no class":           func(e *lineage.Entry) { e.Class = 0 },
-		"unknown class":      func(e *lineage.Entry) { e.Class = lineage.Failed + 1 },
+		"unknown class":      func(e *lineage.Entry) { e.Class = lineage.Closed + 1 },
 		"follows itself":     func(e *lineage.Entry) { e.Prev = 5 },
 		"negative previous":  func(e *lineage.Entry) { e.Prev = -1 },
 		"negative revision":  func(e *lineage.Entry) { e.Revision = -1 },

@@ -222,7 +222,7 @@ func TestClassesHaveDistinctNames(t *testing.T) {
 		}
 		seen[c.String()] = true
 	}
-	if len(seen) != 14 || lineage.Class(0).String() != "class(0)" {
+	if len(seen) != 17 || lineage.Class(0).String() != "class(0)" {
 		t.Errorf("%d classes; 0 is %s", len(seen), lineage.Class(0))
 	}
 }

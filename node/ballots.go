@@ -17,12 +17,12 @@ func (m *Machine) certified(c quorum.Certificate) {
 	case quorum.Notarize:
 		m.keepCertificate(c)
 		if k := m.chain.candidates[c.Subject.Block]; k != nil {
-			m.pool.hold(k.block) // the view may have been nullified before
+			m.carries(k.block) // the view may have been nullified before
 		}
 	case quorum.Nullify:
 		m.keepCertificate(c)
 		if v := c.Subject.View; m.engine.Certificate(quorum.Notarize, v).IsZero() {
-			m.pool.release(v, v)
+			m.release(v, v)
 		}
 		m.note(Nullified{View: c.Subject.View, Leader: m.engine.Leader(c.Subject.View)})
 	}

@@ -288,6 +288,7 @@ func (c *chain) apply(m *Machine, k *candidate) {
 	}
 	m.pool.applied(k.block, h.Time)
 	m.proofs.applied(k.block.Proofs)
+	m.polled(k)
 	m.recordTrust(k)
 	if k.result.Next == nil {
 		m.partake(&h, hash)
@@ -339,7 +340,7 @@ func (c *chain) drop(m *Machine, final aweigh.View) {
 		}
 	}
 	c.order = live
-	m.pool.release(0, final)
+	m.release(0, final)
 	m.kept = slices.DeleteFunc(m.kept, func(s quorum.Subject) bool {
 		if s.View < final {
 			m.write(kv.Del(keyCertificate(c.id, s)))

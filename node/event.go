@@ -12,8 +12,8 @@ import (
 // Peer is a libp2p peer ID in its text form.
 type Peer string
 
-// Event is one thing that happened to a node: Submit, Read, Arrived, Met,
-// Parted, Keyed or Stepwise.
+// Event is one thing that happened to a node: Submit, Read, HandIn, Arrived,
+// Met, Parted, Keyed or Stepwise.
 type Event interface{ event() }
 
 // Submit is a bundle admitted by this node. Each of its mutations is answered
@@ -40,9 +40,19 @@ type Parted struct{ Peer Peer }
 // on, if it has a seat there.
 type Keyed struct{ Key votes.PrivateKey }
 
+// HandIn brings ballots on motions from this node's own clients, verified; it is
+// answered by a Reply whose Read is ID. Own says that they are in the name of this
+// node's anchor, which must not contradict itself.
+type HandIn struct {
+	ID      uint64
+	Ballots []votes.CheckedMotionBallot
+	Own     bool
+}
+
 // Stepwise says that no snapshot can be had, so that blocks must do.
 type Stepwise struct{}
 
+func (HandIn) event()   {}
 func (Keyed) event()    {}
 func (Stepwise) event() {}
 func (Submit) event()   {}
@@ -72,13 +82,14 @@ type Packet struct {
 }
 
 // Reply answers a Submit, with the outcome of one mutation or the reason why
-// it was not taken, or a Read.
+// it was not taken, a Read, or a HandIn.
 type Reply struct {
 	Mutation aweigh.Hash
 	Outcome  *scope.Outcome
 	Refused  error
 	Height   aweigh.Height // the block of the mutation, or the height that a Read waited for
 	Read     uint64
+	Cast     []Casting // of a HandIn
 }
 
 // ErrBusy refuses what there is no room for.

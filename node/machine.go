@@ -56,6 +56,7 @@ type Machine struct {
 	reads  reads
 	sync   catchUp
 	proofs proofs
+	polls  polls
 	listen listening
 
 	attends  attends
@@ -136,6 +137,9 @@ func NewMachine(cfg MachineConfig, store kv.Reader) (*Machine, error) {
 	if err := m.restore(); err != nil {
 		return nil, err
 	}
+	if err := m.openBox(); err != nil {
+		return nil, err
+	}
 	return m, m.proofs.restore(m.chain.state)
 }
 
@@ -181,6 +185,8 @@ func (m *Machine) Step(now aweigh.Instant, events ...Event) Effects {
 	m.fx = Effects{}
 	m.chain.settle()
 	m.recent.Reset()
+	m.write(m.polls.opening...)
+	m.polls.opening = nil
 	for _, ev := range events {
 		m.event(ev)
 	}
@@ -209,14 +215,18 @@ func (m *Machine) event(ev Event) {
 		m.submit(ev.Bundle)
 	case Read:
 		m.reads.add(m, ev.ID)
+	case HandIn:
+		m.handIn(ev)
 	case Keyed:
 		m.cfg.Key = &ev.Key
 	case Stepwise:
 		m.sync.step = true
 	case Parted:
 		m.linked(ev.Peer, false)
+		m.polls.part(ev.Peer)
 	case Met:
 		m.linked(ev.Peer, true)
+		m.meet(ev.Peer)
 		if m.guard != nil || m.anchors[ev.Peer] != (aweigh.AnchorID{}) {
 			m.met = append(m.met, ev.Peer)
 		}
@@ -272,6 +282,10 @@ func (m *Machine) arrived(from Peer, msg Message) {
 		}
 	case offerIn:
 		m.offered(from, msg)
+	case castIn:
+		m.castBy(from, msg)
+	case Meeting:
+		m.meeting(from, msg)
 	case blockIn:
 		m.chain.deliver(m, msg.block)
 	case Want:
@@ -304,11 +318,12 @@ func (m *Machine) drive() {
 }
 
 // busy reports whether there is something to decide: mutations that no proposal
-// carries, or the end of the epoch.
+// or ballots that no proposal
+// carries, the deadline of a motion, or the end of the epoch.
 func (m *Machine) busy() bool {
 	due, err := m.chain.state.Due(m.now)
 	must.OK(err, "reading the tally")
-	return due || m.pool.waiting > 0
+	return due || m.pool.waiting > 0 || m.polls.idle > 0 || m.chain.state.DeadlinePassed(m.now)
 }
 
 // resume goes on with what waited for content.
@@ -363,6 +378,7 @@ func (m *Machine) tick() {
 	m.wants.due(m)
 	m.sync.due(m)
 	m.reads.due(m)
+	m.meetAgain()
 	if m.announceAt != 0 && m.now >= m.announceAt {
 		m.announce()
 	}
@@ -379,20 +395,23 @@ func (m *Machine) wake() aweigh.Instant {
 	if m.guard != nil {
 		at = aweigh.Earliest(at, m.closing())
 	}
-	for _, t := range []aweigh.Instant{m.announceAt, m.pollAt, m.wants.next(), m.sync.at, m.reads.at, m.listen.at} {
+	for _, t := range []aweigh.Instant{m.announceAt, m.pollAt, m.wants.next(), m.sync.at, m.reads.at, m.listen.at, m.polls.at} {
 		at = aweigh.Earliest(at, t)
 	}
 	return at
 }
 
-// closing is when the clock ends the epoch, 0 if it does not, or did.
-func (m *Machine) closing() aweigh.Instant {
+// closing is when the clock ends the epoch or the next motion, 0 if it does not, or
+// did.
+func (m *Machine) closing() (next aweigh.Instant) {
 	at, err := m.chain.state.Deadline()
 	must.OK(err, "reading the tally")
-	if at <= m.now {
-		return 0
+	for _, t := range []aweigh.Instant{at, m.chain.state.Head().Docket.Next} {
+		if t > m.now {
+			next = aweigh.Earliest(next, t)
+		}
 	}
-	return at
+	return next
 }
 
 func (m *Machine) write(ops ...kv.Op) {

@@ -27,6 +27,8 @@ const (
 	tagCatchUp  = 's'
 	tagBlocks   = 'y'
 	tagAnnounce = 'n'
+	tagCast     = 'c'
+	tagMeet     = 'm'
 )
 
 // Proposal announces a block by its header and the names of its bundles,
@@ -35,8 +37,7 @@ type Proposal struct {
 	_          struct{} `cbor:",toarray"`
 	Header     scope.Header
 	Bundles    []aweigh.Hash
-	Proofs     []scope.Proof
-	Attended   []scope.Attended
+	Evidence   scope.Evidence
 	ParentView aweigh.View
 	Proof      []quorum.Certificate // the parent's notarization, nullifications between (P12)
 	Signature  []byte               // of the leader: its ballot to notarize the block
@@ -98,6 +99,29 @@ type Blocks struct {
 	Height       aweigh.Height        // the sender's final height
 }
 
+// Cast hands on ballots on motions.
+type Cast struct {
+	_       struct{} `cbor:",toarray"`
+	Ballots [][]byte // encodings of votes.MotionBallot
+}
+
+// Meeting is a message of a session in which two ballot boxes become one (package
+// votes/reconcile).
+type Meeting struct {
+	_       struct{} `cbor:",toarray"`
+	Part    MeetingPart
+	Message []byte
+}
+
+// MeetingPart is the sender's part in a meeting.
+type MeetingPart uint8
+
+const (
+	Begins  MeetingPart = 1 // the first message, of one who begins
+	GoesOn  MeetingPart = 2 // a later one, of one who began
+	Answers MeetingPart = 3
+)
+
 // Announce makes a final block known to everyone.
 type Announce struct {
 	_           struct{} `cbor:",toarray"`
@@ -121,6 +145,10 @@ type (
 		votes []ballotIn
 		early earlyFrame // the whole, if it is of the next epoch
 	}
+	castIn struct {
+		checked []votes.CheckedMotionBallot
+		others  []votes.MotionBallot // of those who have no vote on what opens now
+	}
 	blockIn    struct{ block *scope.Block }
 	aheadIn    struct{} // news of a later epoch, which cannot be verified
 	earlyFrame []byte   // of the next epoch: it cannot be verified yet
@@ -137,6 +165,8 @@ func (earlyFrame) message() {}
 func (aheadIn) message()    {}
 func (proposalIn) message() {}
 func (ballotIn) message()   {}
+func (castIn) message()     {}
+func (Meeting) message()    {}
 func (offerIn) message()    {}
 func (blockIn) message()    {}
 func (blocksIn) message()   {}
@@ -145,6 +175,7 @@ func (Ask) message()        {}
 func (Answer) message()     {}
 func (CatchUp) message()    {}
 func (Announce) message()   {}
+func (Cast) message()       {}
 
 // maxNames bounds the names in one Want.
 const maxNames = 1024
@@ -160,6 +191,7 @@ var ErrFrame = errors.New("node: bad frame")
 var kinds = map[byte]string{
 	tagBundle: "bundle", tagProposal: "proposal", tagBallot: "ballot", tagOffer: "offer", tagWant: "want", tagBlock: "block",
 	tagAsk: "ask", tagAnswer: "answer", tagCatchUp: "catchup", tagBlocks: "blocks", tagAnnounce: "announcement",
+	tagCast: "cast", tagMeet: "meeting",
 }
 
 // FrameKind is what a frame claims to be, in a word; "" if it is none.
@@ -185,10 +217,11 @@ func rawFrame(tag byte, raw []byte) []byte {
 // that must be verified before a Machine looks at them. It is immutable and
 // safe for concurrent use, so that checks run outside the Machine.
 type Checker struct {
-	Anchors map[Peer]aweigh.AnchorID // what only anchors may say is refused from others
-	Keyring *votes.Keyring
-	Limits  scope.Limits
-	Verify  votes.Verifier
+	Anchors  map[Peer]aweigh.AnchorID // what only anchors may say is refused from others
+	Keyring  *votes.Keyring
+	Electors votes.KeySet // who may vote on motions that open now
+	Limits   scope.Limits
+	Verify   votes.Verifier
 }
 
 // Check decodes and verifies a frame from a peer. Certificates inside are left to the
@@ -227,6 +260,17 @@ func (c *Checker) Check(from Peer, f []byte) (Message, error) {
 		m, err := decode[Want](body)
 		if err == nil && len(m.Blocks)+len(m.Bundles) > maxNames {
 			err = fmt.Errorf("%w: %w: %d names, at most %d are taken", ErrFrame, ErrOversized, len(m.Blocks)+len(m.Bundles), maxNames)
+		}
+		return m, err
+	case tagCast:
+		return c.casts(body)
+	case tagMeet:
+		m, err := decode[Meeting](body)
+		if err == nil && (m.Part < Begins || m.Part > Answers) {
+			err = fmt.Errorf("%w: a meeting's part %d", ErrFrame, m.Part)
+		}
+		if err == nil && len(m.Message) > maxMeeting {
+			err = fmt.Errorf("%w: %w: a meeting's message of %d bytes", ErrFrame, ErrOversized, len(m.Message))
 		}
 		return m, err
 	case tagAsk:
@@ -319,6 +363,42 @@ func (c *Checker) offer(from Peer, f []byte) (Message, error) {
 	}
 	return in, nil
 }
+
+// casts verifies the ballots of those who may vote now. The others are left to the
+// Machine, which knows who else may vote on motions that opened before.
+func (c *Checker) casts(body []byte) (Message, error) {
+	m, err := decode[Cast](body)
+	if err != nil {
+		return nil, err
+	}
+	if len(m.Ballots) > maxCast || len(body) > maxCastBytes+votes.MaxMotionBallot {
+		return nil, fmt.Errorf("%w: %w: %d ballots in %d bytes", ErrFrame, ErrOversized, len(m.Ballots), len(body))
+	}
+	var in castIn
+	d := c.Keyring.Domain()
+	for _, raw := range m.Ballots {
+		b, err := votes.DecodeMotionBallot(raw)
+		if err == nil {
+			err = b.Admissible(d.Network, d.Scope)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if _, ok := c.Electors.Key(b.Voter); !ok {
+			in.others = append(in.others, b)
+			continue
+		}
+		checked, err := votes.CheckMotionBallot(b, d.Network, d.Scope, c.Electors, c.Verify)
+		if err != nil {
+			return nil, err
+		}
+		in.checked = append(in.checked, checked)
+	}
+	return in, nil
+}
+
+// maxCast bounds the ballots of one Cast.
+const maxCast = 256
 
 func (c *Checker) blocks(body []byte) (Message, error) {
 	var m Blocks

@@ -19,11 +19,12 @@ type Network struct {
 // term is what follows from an Epoch for those who take part in it: immutable,
 // and safe for concurrent use if the Network's Verifier is.
 type term struct {
-	epoch   *scope.Epoch
-	keyring *votes.Keyring
-	checker *Checker
-	anchors map[Peer]aweigh.AnchorID
-	peers   map[aweigh.AnchorID]Peer
+	epoch    *scope.Epoch
+	keyring  *votes.Keyring
+	checker  *Checker
+	electors votes.KeySet // who may vote on motions that open now
+	anchors  map[Peer]aweigh.AnchorID
+	peers    map[aweigh.AnchorID]Peer
 }
 
 // NewNetwork prepares a genesis that a network can start from. Without a
@@ -62,11 +63,14 @@ func (n *Network) term(e *scope.Epoch) (*term, error) {
 		id := a.Key.ID()
 		t.anchors[Peer(a.Peer)], t.peers[id] = id, Peer(a.Peer)
 	}
+	if t.electors, err = e.Electors(); err != nil {
+		return nil, err
+	}
 	verify := votes.Verifier(votes.Verify)
 	if n.verify != nil {
 		t.keyring, verify = t.keyring.With(n.verify), n.verify
 	}
-	t.checker = &Checker{Anchors: t.anchors, Keyring: t.keyring, Limits: e.Policy.Limits, Verify: verify}
+	t.checker = &Checker{Anchors: t.anchors, Keyring: t.keyring, Electors: t.electors, Limits: e.Policy.Limits, Verify: verify}
 	if n.terms = append(n.terms, t); len(n.terms) > keptTerms {
 		n.terms = n.terms[1:]
 	}

@@ -64,16 +64,17 @@ func (m *Machine) build(slot quorum.Slot) bool {
 		Epoch: m.chain.epoch, View: slot.View, Time: max(m.now, state.Head().Time+1), Proposer: m.self,
 	})
 	must.OK(err, "claiming what a block shall say of the state")
-	b := scope.NewBlock(h, nil, nil, nil) // it ends the epoch, or waits with others for its end
+	b := scope.NewBlock(h, nil, scope.Evidence{}) // it ends the epoch, or waits with others for its end
 	if full {
-		b = scope.NewBlock(h, m.pick(path), m.proofs.fresh(path), m.unrecorded(state))
+		bundles := m.pick(path)
+		b = scope.NewBlock(h, bundles, scope.Evidence{Proofs: m.proofs.fresh(path), Attended: m.unrecorded(state), Ballots: m.ballots(state, bundles)})
 	}
 	m.chain.add(b).valid = true
 	ballot, ok := m.vouch(quorum.Subject{Kind: quorum.Notarize, View: slot.View, Block: b.Hash()})
 	if !ok {
 		return true
 	}
-	msg := Proposal{Header: b.Header, Proofs: b.Proofs, Attended: b.Attended, ParentView: slot.ParentView, Proof: slot.Proof, Signature: ballot.Signature}
+	msg := Proposal{Header: b.Header, Evidence: b.Evidence, ParentView: slot.ParentView, Proof: slot.Proof, Signature: ballot.Signature}
 	for _, c := range b.Bundles {
 		msg.Bundles = append(msg.Bundles, c.ID())
 	}
@@ -81,7 +82,7 @@ func (m *Machine) build(slot quorum.Slot) bool {
 	m.crowd = max(m.pool.mutations, m.crowd-(m.crowd+7)/8)
 	m.handOut(b)
 	m.broadcastFrame(m.proposal)
-	m.pool.hold(b)
+	m.carries(b)
 	m.inputs = append(m.inputs, quorum.Proposal{Vote: ballot.Vote(), Parent: slot.Parent, ParentView: slot.ParentView})
 	return true
 }
@@ -192,7 +193,7 @@ func (m *Machine) retryChecks() {
 			err = m.check(state, k.block, p)
 		}
 		if k.valid = err == nil; k.valid {
-			m.pool.hold(k.block)
+			m.carries(k.block)
 		} else {
 			m.note(dropped(m.leaderPeer(p.Vote.View), err))
 		}
@@ -221,7 +222,23 @@ func (m *Machine) check(parent *scope.State, b *scope.Block, p quorum.Proposal) 
 	if err := parent.CheckHeader(h); err != nil {
 		return err
 	}
+	if err := parent.CheckBallots(b, m.knows); err != nil {
+		return err
+	}
 	return parent.CheckAttended(b, m.keyring, m.attends.knows)
+}
+
+// carries marks what an open proposal carries.
+func (m *Machine) carries(b *scope.Block) {
+	m.pool.hold(b)
+	m.holdBallots(b)
+}
+
+// release lets what proposals in the views from and to carry, that came to nothing,
+// wait again.
+func (m *Machine) release(from, to aweigh.View) {
+	m.pool.release(from, to)
+	m.polls.release(from, to)
 }
 
 // leaderPeer is the peer of a view's leader, "" if that is this node.

@@ -204,6 +204,8 @@ func (a *accounts) cost(f []byte, anchor bool) int {
 		}
 	case tagBallot, tagAsk:
 		signatures = 1
+	case tagCast, tagMeet:
+		signatures = 1 + len(f)/256
 	case tagCatchUp:
 		signatures = 50 // up to maxBlocks are read
 	case tagWant:

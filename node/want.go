@@ -77,7 +77,7 @@ func (q *part) try(m *Machine) bool {
 	if len(q.lacks) > 0 {
 		return false
 	}
-	b, err := scope.Assemble(q.Header, bundles, q.Proofs, q.Attended)
+	b, err := scope.Assemble(q.Header, bundles, q.Evidence)
 	if err != nil {
 		m.note(dropped(q.from, err))
 		return true

@@ -29,7 +29,7 @@ type Header struct {
 	Roster    aweigh.Hash
 	Policy    aweigh.Hash
 	Mutations aweigh.Hash // MutationsRoot of the content
-	Evidence  aweigh.Hash // hash of the proofs of fault and the ballots reconciled, zero if there are none
+	Evidence  aweigh.Hash // hash of the block's Evidence, zero if there is none
 	Next      aweigh.Hash // Terms.Hash of the next epoch if the block ends this one (P24), otherwise zero
 
 	// As of the parent, that is before this block is executed:
@@ -44,13 +44,23 @@ func (h Header) Hash() aweigh.Hash { return aweigh.Sum([]byte("aweigh/header/1")
 // Proof is the evidence of one fault that a block carries (P36).
 type Proof = votes.Equivocation
 
-// Block is a header with the content that it names.
-type Block struct {
-	Header   Header
-	Bundles  []*CheckedBundle
+// Evidence is what a block carries beside mutations: what others signed.
+type Evidence struct {
+	_        struct{} `cbor:",toarray"`
 	Proofs   []Proof
 	Attended []Attended
-	hash     aweigh.Hash
+	Ballots  [][]byte // on motions (P31): encodings of votes.MotionBallot, by motion, voter and choice
+}
+
+// Empty reports whether there is none.
+func (e *Evidence) Empty() bool { return len(e.Proofs)+len(e.Attended)+len(e.Ballots) == 0 }
+
+// Block is a header with the content that it names.
+type Block struct {
+	Header  Header
+	Bundles []*CheckedBundle
+	Evidence
+	hash aweigh.Hash
 }
 
 // wireBlock is a Block's encoding.
@@ -58,21 +68,20 @@ type wireBlock struct {
 	_        struct{} `cbor:",toarray"`
 	Header   Header
 	Bundles  [][]byte
-	Proofs   []Proof
-	Attended []Attended
+	Evidence Evidence
 }
 
 // NewBlock fills the header's Mutations and Evidence from the content.
-func NewBlock(h Header, bundles []*CheckedBundle, proofs []Proof, attended []Attended) *Block {
-	h.Mutations, h.Evidence = MutationsRoot(bundles), evidenceHash(proofs, attended)
-	return &Block{Header: h, Bundles: bundles, Proofs: proofs, Attended: attended, hash: h.Hash()}
+func NewBlock(h Header, bundles []*CheckedBundle, e Evidence) *Block {
+	h.Mutations, h.Evidence = MutationsRoot(bundles), e.Hash()
+	return &Block{Header: h, Bundles: bundles, Evidence: e, hash: h.Hash()}
 }
 
 // Assemble puts together a block that was announced by its header and the
 // names of its bundles. It fails if the content is not what the header names;
 // limits are left to Check.
-func Assemble(h Header, bundles []*CheckedBundle, proofs []Proof, attended []Attended) (*Block, error) {
-	b := NewBlock(h, bundles, proofs, attended)
+func Assemble(h Header, bundles []*CheckedBundle, e Evidence) (*Block, error) {
+	b := NewBlock(h, bundles, e)
 	if b.Header != h {
 		return nil, fmt.Errorf("%w: the block's content is not what its header names", ErrInvalid)
 	}
@@ -92,7 +101,7 @@ func (b *Block) Len() (n int) {
 
 // Encode is the block's canonical encoding, content included.
 func (b *Block) Encode() []byte {
-	w := wireBlock{Header: b.Header, Proofs: b.Proofs, Attended: b.Attended}
+	w := wireBlock{Header: b.Header, Evidence: b.Evidence}
 	for _, c := range b.Bundles {
 		w.Bundles = append(w.Bundles, c.raw)
 	}
@@ -101,8 +110,8 @@ func (b *Block) Encode() []byte {
 
 // DecodeBlock reads and checks the canonical encoding of a block: every bundle
 // in it is verified, unless verify is nil because the block comes from this
-// node's own store. Errors wrap ErrInvalid. The proofs of fault and reconciled
-// ballots are left to CheckProofs and State.CheckAttended.
+// node's own store. Errors wrap ErrInvalid. The evidence is left to CheckProofs,
+// State.CheckAttended and State.CheckBallots.
 func DecodeBlock(raw []byte, lim Limits, verify votes.Verifier) (*Block, error) {
 	var w wireBlock
 	if most := lim.BlockBytes + overhead; len(raw) > most {
@@ -122,7 +131,7 @@ func DecodeBlock(raw []byte, lim Limits, verify votes.Verifier) (*Block, error) 
 		}
 		bundles[i] = c
 	}
-	b, err := Assemble(w.Header, bundles, w.Proofs, w.Attended)
+	b, err := Assemble(w.Header, bundles, w.Evidence)
 	if err != nil {
 		return nil, err
 	}
@@ -134,8 +143,8 @@ const MaxProofs = 64
 
 // overhead is how much longer than its bundles a block's encoding may be: room
 // for the header, for MaxProofs proofs under the largest signatures, and for
-// reconciled ballots.
-const overhead = 1<<20 + 2*MaxAttendedBytes
+// ballots.
+const overhead = 1<<20 + 2*MaxAttendedBytes + 2*MaxBallotBytes
 
 // Check says whether the block's content is within limits, and all of it for
 // the scope that the header names. Errors wrap ErrInvalid.
@@ -216,18 +225,12 @@ func split(n int) int {
 	return k
 }
 
-func evidenceHash(proofs []Proof, attended []Attended) aweigh.Hash {
-	if len(proofs)+len(attended) == 0 {
+// Hash names the evidence, zero if there is none.
+func (e Evidence) Hash() aweigh.Hash {
+	if e.Empty() {
 		return aweigh.Hash{}
 	}
-	return aweigh.Sum([]byte("aweigh/evidence/1"), canon.Encode(evidence{Proofs: proofs, Attended: attended}))
-}
-
-// evidence is what a header's Evidence names.
-type evidence struct {
-	_        struct{} `cbor:",toarray"`
-	Proofs   []Proof
-	Attended []Attended
+	return aweigh.Sum([]byte("aweigh/evidence/1"), canon.Encode(e))
 }
 
 // Domain is what the ballots on blocks under this header are bound to (P5).

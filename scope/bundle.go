@@ -34,10 +34,11 @@ type CheckedBundle struct {
 type CheckedMutation struct {
 	Mutation
 	ID       aweigh.Hash
-	Txn      *Txn        // for Write
-	Comp     *Compaction // for Compact
-	Decision *Decision   // for Govern
-	Naming   *Naming     // for Name
+	Txn      *Txn           // for Write
+	Comp     *Compaction    // for Compact
+	Decision *Decision      // for Govern
+	Naming   *Naming        // for Name
+	Motion   votes.MotionID // for Withdraw
 	raw      []byte
 }
 
@@ -201,6 +202,11 @@ func (m *CheckedMutation) open(raw []byte, lim Limits) error {
 			return err
 		}
 		return m.Naming.check(lim)
+	case Withdraw:
+		var w Withdrawal
+		err := canon.Decode(m.Content, &w)
+		m.Motion = w.Motion
+		return err
 	}
 	return fmt.Errorf("unknown class %d", uint8(m.Class))
 }

@@ -100,13 +100,13 @@ func TestBlockIsWhatItsHeaderNames(t *testing.T) {
 	if err != nil || again.Hash() != b.Hash() || again.Hash() != b.Header.Hash() || again.Len() != 3 {
 		t.Fatalf("round trip: %v", err)
 	}
-	if _, err := Assemble(b.Header, bundles, nil, nil); err != nil {
+	if _, err := Assemble(b.Header, bundles, Evidence{}); err != nil {
 		t.Fatal(err)
 	}
 	for name, other := range map[string][]*CheckedBundle{ // order-free: each is checked alone
 		"missing": bundles[:1], "none": nil, "order": {bundles[1], bundles[0]}, "twice": {bundles[0], bundles[1], bundles[1]},
 	} {
-		if _, err := Assemble(b.Header, other, nil, nil); !errors.Is(err, ErrInvalid) {
+		if _, err := Assemble(b.Header, other, Evidence{}); !errors.Is(err, ErrInvalid) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -120,7 +120,7 @@ func TestBlockIsWhatItsHeaderNames(t *testing.T) {
 	if err := b.Check(lim); !errors.Is(err, ErrInvalid) {
 		t.Errorf("too many bytes: %v", err)
 	}
-	if err := NewBlock(b.Header, nil, make([]Proof, MaxProofs+1), nil).Check(w.g.Policy.Limits); !errors.Is(err, ErrInvalid) {
+	if err := NewBlock(b.Header, nil, Evidence{Proofs: make([]Proof, MaxProofs+1)}).Check(w.g.Policy.Limits); !errors.Is(err, ErrInvalid) {
 		t.Errorf("too many proofs: %v", err)
 	}
 	raw := b.Encode()

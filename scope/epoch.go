@@ -49,6 +49,17 @@ func (e Epoch) settled() *Epoch {
 	return &e
 }
 
+// Electors are all who may vote on motions that open in the epoch.
+func (e *Epoch) Electors() (votes.KeySet, error) {
+	all := (&Approval{}).voters(e.Roster)
+	for i := range e.Policy.Approvals {
+		for _, p := range e.Policy.Approvals[i].Approvers {
+			all = append(all, Elector{Key: p.Key})
+		}
+	}
+	return keysOf(all)
+}
+
 // Leaders are the weights in proportion to which anchors lead views: those of the
 // roster, but for anchors that rest.
 func (e *Epoch) Leaders() quorum.Weights { return e.leaders }

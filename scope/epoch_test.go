@@ -98,7 +98,7 @@ func (r *realm) next(attended []Attended, proofs []Proof, muts ...*CheckedBundle
 	if !full {
 		muts, proofs, attended = nil, nil, nil
 	}
-	return NewBlock(h, muts, proofs, attended)
+	return NewBlock(h, muts, Evidence{Proofs: proofs, Attended: attended})
 }
 
 // add checks a block and makes it final.
@@ -264,7 +264,7 @@ func TestP25WhatFollowsTheEndIsEmpty(t *testing.T) {
 			t.Errorf("a block after the end that %s: %v", name, err)
 		}
 	}
-	res, err := r.state.Execute(NewBlock(h, nil, nil, nil))
+	res, err := r.state.Execute(NewBlock(h, nil, Evidence{}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -599,7 +599,7 @@ func TestPolicyChangesWithTheEpoch(t *testing.T) {
 		r.approve(name, d)
 	}
 	r.turn()
-	if e := r.epoch(); e.Policy != p || e.Number != 1 {
+	if e := r.epoch(); e.Policy.Hash() != p.Hash() || e.Number != 1 {
 		t.Fatalf("epoch %d has policy %+v", e.Number, e.Policy)
 	}
 }
@@ -616,7 +616,7 @@ func TestAnchorsThatLedInVainRest(t *testing.T) {
 		}
 		b := r.next(nil, nil)
 		b.Header.View, b.Header.Proposer = view, quorum.Leader(e.Leaders(), e.Seed(), view)
-		r.add(NewBlock(b.Header, nil, nil, nil))
+		r.add(NewBlock(b.Header, nil, Evidence{}))
 	}
 	e := r.epoch()
 	if e.Roster.Weights.Of(dead) == 0 || e.Leaders().Of(dead) != 0 || e.Leaders().Len() != 3 {
@@ -643,7 +643,7 @@ func TestRostersAreTheSameEverywhere(t *testing.T) {
 		r.turn()
 	}
 	e := r.epoch()
-	const want = "4c38d66f34a26c5d938dc3d8855efadb9c4f50dd721f16a3919dc9d0f9202af5"
+	const want = "60a3e911f309808384d7048c230563ed48e7bd98a3ea3636a9d8bb0facf53246"
 	if got := aweigh.Sum(e.Encode()).String(); got != want || e.Roster.Weights.Len() != 5 {
 		t.Errorf("epoch %d with weights %v is %s, not %s", e.Number, e.Terms().Weights, got, want)
 	}

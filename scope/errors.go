@@ -35,7 +35,7 @@ var (
 
 // failures are the errors that a Reason can stand for.
 var failures = []error{ErrKeyNotFound, ErrLeaseNotFound, ErrCompacted, ErrFutureRevision, ErrTooMuch,
-	ErrUnnamed, ErrNamed, ErrAliases, ErrRedirects, ErrUntil, ErrNoVersion}
+	ErrUnnamed, ErrApproval, ErrNamed, ErrAliases, ErrRedirects, ErrUntil, ErrNoVersion}
 
 // reason is the text under which a failure stands on record.
 func reason(err error) string { return strings.TrimPrefix(err.Error(), "scope: ") }

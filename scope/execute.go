@@ -7,6 +7,7 @@ import (
 	"github.com/aweigh/aweigh/kv"
 	"github.com/aweigh/aweigh/lineage"
 	"github.com/aweigh/aweigh/trust"
+	"github.com/aweigh/aweigh/votes"
 )
 
 // Result is all that follows from a block.
@@ -15,8 +16,9 @@ type Result struct {
 	Outcomes []Outcome // one for each mutation, in order
 	Head     Head      // of the next state
 	Trust    []trust.Change
-	Next     *Epoch // that begins with the block, if it ends one
-	Terms    Terms  // of Next
+	Motions  []votes.MotionID // that were opened, closed or forgotten
+	Next     *Epoch           // that begins with the block, if it ends one
+	Terms    Terms            // of Next
 	next     State
 }
 
@@ -41,9 +43,10 @@ type Outcome struct {
 //
 // A block first does what its time has made due, forgetting the receipts of
 // mutations that are void by now, content that was compacted away and redirects
-// that have lapsed, each bounded in proportion to the block. Then its proofs of fault reach the trust
-// ledger and its ballots the tally, then its mutations are executed in order, and
-// if it ends the epoch, the next one begins.
+// that have lapsed, each bounded in proportion to the block. Then its proofs of
+// fault reach the trust ledger and its ballots on blocks the tally, motions whose
+// deadline has come are closed, its mutations are executed in order, its ballots on
+// motions are counted, and if it ends the epoch, the next one begins.
 func (s *State) Execute(b *Block) (*Result, error) {
 	h := &b.Header
 	must.Hold(h.Height == s.head.Height+1 && h.Parent == s.head.Block,
@@ -60,19 +63,25 @@ func (s *State) Execute(b *Block) (*Result, error) {
 	if err := x.collect(due); err != nil {
 		return nil, err
 	}
-	if err := x.lapse(due); err != nil {
+	if err := x.dropLapsed(due); err != nil {
 		return nil, err
 	}
 	if err := x.judge(b.Proofs); err != nil {
 		return nil, err
 	}
 	x.attend()
+	if err := x.lapse(); err != nil {
+		return nil, err
+	}
 	for _, c := range b.Bundles {
 		for i := range c.mutations {
 			if err := x.apply(&c.mutations[i]); err != nil {
 				return nil, err
 			}
 		}
+	}
+	if err := x.vote(); err != nil {
+		return nil, err
 	}
 	if err := x.succeed(s); err != nil {
 		return nil, err
@@ -92,17 +101,18 @@ type execution struct {
 	epoch  *Epoch  // in which the block is executed
 	policy *Policy // of epoch
 	tally  tally
+	ledger *trust.Ledger // as it is so far, if it was read
 	government
 	log   *lineage.Log
 	names names // as they are so far
 
-	versions *kv.Overlay // on the parent's state: writes of versions, and of who names what
+	versions *kv.Overlay // on the parent's state: writes of versions, and of records of motions and names
 	ops      []kv.Op     // all other writes
 	entries  []lineage.Entry
 	changed  []change
 	result   Result
 
-	recorded map[aweigh.Hash]bool // mutations on record by this block
+	recorded map[aweigh.Hash]Receipt // of mutations, by this block
 	expiries expiries
 	mutation *CheckedMutation // being executed
 	mine     budget           // what it may still look at
@@ -125,7 +135,7 @@ func newExecution(s *State, b *Block) *execution {
 		ops:      make([]kv.Op, 0, 3*b.Len()+64),
 		entries:  make([]lineage.Entry, 0, b.Len()),
 		changed:  make([]change, 0, b.Len()),
-		recorded: make(map[aweigh.Hash]bool, b.Len()),
+		recorded: make(map[aweigh.Hash]Receipt, b.Len()),
 	}
 	x.all = budget{blockVisits, blockBytes}
 	x.view = view{r: x.versions, space: s.space}
@@ -145,12 +155,15 @@ func (x *execution) apply(m *CheckedMutation) error {
 	case m.ValidUntil.Sub(now) > x.policy.Limits.ValidFor:
 		out.Code = Refused
 	default:
-		recorded, err := x.known(m.ID)
+		before, recorded, err := x.known(m.ID)
 		if err != nil {
 			return err
 		}
 		if recorded {
-			out.Code = Duplicate
+			out.Code, out.Reason, out.Revision, out.Succeeded = Duplicate, before.Reason, before.Revision, before.Succeeded
+			if before.Code == Pending {
+				out.Code = Pending
+			}
 			break
 		}
 		if err := x.execute(m, &out); err != nil {
@@ -164,8 +177,7 @@ func (x *execution) apply(m *CheckedMutation) error {
 
 // execute does what a mutation asks for, or records why it cannot be done.
 func (x *execution) execute(m *CheckedMutation, out *Outcome) error {
-	x.mutation, x.changes = m, 0
-	x.mine = budget{mutationVisits, mutationBytes}
+	x.begin(m)
 	var failure error
 	switch m.Class {
 	case Write:
@@ -174,7 +186,21 @@ func (x *execution) execute(m *CheckedMutation, out *Outcome) error {
 		if p, failure, err = x.plan(m.Txn); err != nil {
 			return err
 		}
-		if failure != nil {
+		var needed *Approval
+		if failure == nil {
+			all, err := x.spread(&p)
+			if err != nil {
+				return err
+			}
+			needed, failure = x.policy.approval(all)
+		}
+		if failure == nil && needed != nil {
+			if failure, err = x.open(m, needed, &p); err != nil {
+				return err
+			}
+			out.Code = Pending
+		}
+		if failure != nil || needed != nil {
 			break
 		}
 		if out.Responses, err = x.run(p); err != nil {
@@ -195,13 +221,26 @@ func (x *execution) execute(m *CheckedMutation, out *Outcome) error {
 			return err
 		}
 		x.next.head.Revision = x.revision()
+	case Withdraw:
+		var err error
+		if failure, err = x.withdraw(m); err != nil {
+			return err
+		}
 	}
-	out.Code, out.Revision = Applied, x.next.head.Revision
+	if out.Revision = x.next.head.Revision; out.Code != Pending {
+		out.Code = Applied
+	}
 	if failure != nil {
 		out.Code, out.Reason = Failed, reason(failure)
 		x.enter(lineage.Entry{Class: lineage.Failed, Reason: out.Reason})
 	}
 	return nil
+}
+
+// begin is where a mutation's changes begin.
+func (x *execution) begin(m *CheckedMutation) {
+	x.mutation, x.changes = m, 0
+	x.mine = budget{mutationVisits, mutationBytes}
 }
 
 // revision is the key space's revision as the transaction sees it: one more
@@ -256,10 +295,6 @@ func (x *execution) judge(proofs []Proof) error {
 	if len(proofs) == 0 {
 		return nil
 	}
-	ledger, err := x.next.Ledger()
-	if err != nil {
-		return err
-	}
 	h := &x.block.Header
 	evidence := make([]trust.Evidence, len(proofs))
 	for i := range proofs {
@@ -268,7 +303,20 @@ func (x *execution) judge(proofs []Proof) error {
 			Proof: ProofHash(&proofs[i]),
 		}
 	}
-	ledger, x.result.Trust = ledger.ApplyExplained(x.policy.Trust, evidence...)
+	return x.convict(evidence...)
+}
+
+// convict brings proven faults to the trust ledger.
+func (x *execution) convict(evidence ...trust.Evidence) error {
+	if x.ledger == nil {
+		ledger, err := x.next.Ledger()
+		if err != nil {
+			return err
+		}
+		x.ledger = &ledger
+	}
+	ledger, changes := x.ledger.ApplyExplained(x.policy.Trust, evidence...)
+	x.result.Trust = append(x.result.Trust, changes...)
 	x.setLedger(ledger)
 	x.tally.early = true // a liar keeps its weight no longer than that
 	return nil
@@ -278,7 +326,7 @@ func (x *execution) judge(proofs []Proof) error {
 func ProofHash(p *Proof) aweigh.Hash { return aweigh.Sum([]byte("aweigh/proof/1"), canon.Encode(*p)) }
 
 func (x *execution) setLedger(l trust.Ledger) {
-	x.next.head.Ledger = l.Digest()
+	x.ledger, x.next.head.Ledger = &l, l.Digest()
 	x.ops = append(x.ops, kv.Set(x.space.at(atLedger), l.Encode()))
 }
 

@@ -17,8 +17,9 @@ type Policy struct {
 	Rules       quorum.Rules
 	Trust       trust.Params
 	EpochBlocks uint64        // after so many blocks, an epoch ends
-	EpochTime   time.Duration // after so long by the blocks' time, one that holds a block ends too; 0: never
+	EpochTime   time.Duration // after so long by the blocks' time, one that holds clockBlocks of them ends too; 0: never
 	Limits      Limits
+	Approvals   []Approval // what takes more than a quorum's vote (P28)
 }
 
 // DefaultPolicy is the policy of a scope that names nothing but its mode.
@@ -143,6 +144,9 @@ func (p Policy) Check() error {
 	}
 	if p.EpochTime < 0 || p.EpochTime > 0 && p.EpochTime < leastEpoch {
 		return fmt.Errorf("%w: epochs of %v; 0 means that the clock ends none, otherwise %v is the least", ErrInvalid, p.EpochTime, leastEpoch)
+	}
+	if err := p.checkApprovals(); err != nil {
+		return err
 	}
 	if err := p.Trust.Check(); err != nil {
 		return fmt.Errorf("%w: %w", ErrInvalid, err)

@@ -154,6 +154,11 @@ func (x *execution) admissible(d *Decision) error {
 		if _, err := d.Policy.Rules.Check(r.Weights); err != nil {
 			return err
 		}
+		for i := range d.Policy.Approvals {
+			if err := d.Policy.Approvals[i].carriable(r); err != nil {
+				return err
+			}
+		}
 		if d.Policy.Rules.Mode != x.policy.Rules.Mode {
 			return errors.New("a scope keeps its mode")
 		}

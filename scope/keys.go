@@ -17,6 +17,10 @@ const (
 	atExpiry  = 'x' // minute(8), height(8) -> IDs of mutations that are void after that minute
 	atObject  = 'u' // UID -> object record
 	atLineage = 'l' // the log of package lineage
+	atMotion  = 'o' // motion -> Motion and how it ended
+	atVoted   = 'p' // motion, voter, choice(1) -> Recorded ballot
+	atOpen    = 'q' // deadline(8), motion -> docketed: an open motion
+	atClosed  = 'r' // when it closed(8), motion -> docketed: a closed motion
 	atLedger  = 't' // the trust ledger
 	atEpoch   = 'c' // the Epoch that the next block belongs to
 	atAgenda  = 'd' // decisions that are open or wait for the next epoch
@@ -25,7 +29,7 @@ const (
 	atNames    = 'N' // names: how many of the following two there are
 	atAliases  = 'a' // UID -> aliases of an object that has, or had, several
 	atRedirect = 'n' // escaped key -> redirect
-	atLapse    = 'q' // until(8), key -> nothing: redirects in the order in which they lapse
+	atLapse    = 'y' // until(8), key -> nothing: redirects in the order in which they lapse
 )
 
 // scopeBytes is how much of a scope's ID stands in its keys: 128 bits, so that

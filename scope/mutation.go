@@ -5,6 +5,7 @@ import (
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/votes"
 )
 
 // Class says what a mutation changes.
@@ -20,6 +21,9 @@ const (
 	Govern Class = 3
 	// Name changes which keys name an object: the content is a Naming.
 	Name Class = 5
+	// Withdraw ends a motion by the will of the author whose mutation opened it: the
+	// content is a Withdrawal.
+	Withdraw Class = 6
 )
 
 // String is the class in lower case.
@@ -33,6 +37,8 @@ func (c Class) String() string {
 		return "govern"
 	case Name:
 		return "name"
+	case Withdraw:
+		return "withdraw"
 	}
 	return fmt.Sprintf("class(%d)", uint8(c))
 }
@@ -45,7 +51,7 @@ type Mutation struct {
 	Scope         aweigh.ScopeID
 	Class         Class
 	Author        aweigh.Hash // votes.PublicKey.ID of the key that signs
-	Content       []byte      // canonical encoding of a Txn, Compaction, Decision or Naming, by Class
+	Content       []byte      // canonical encoding of what Class says
 	Justification string      // why, in the author's words; kept in the lineage
 	Nonce         []byte      // 8 to 32 bytes that make this request unlike any other
 	ValidUntil    aweigh.Instant
@@ -166,6 +172,12 @@ const (
 type Compaction struct {
 	_        struct{} `cbor:",toarray"`
 	Revision int64
+}
+
+// Withdrawal names the motion to withdraw.
+type Withdrawal struct {
+	_      struct{} `cbor:",toarray"`
+	Motion votes.MotionID
 }
 
 // Encode is the canonical encoding.

@@ -20,6 +20,9 @@ func (x *execution) name(n *Naming) (_ []Response, failure, err error) {
 			return nil, ErrUnnamed, nil
 		}
 	}
+	if failure, err := x.approved(n); failure != nil || err != nil {
+		return nil, failure, err
+	}
 	resp := Response{Kind: OpPut, UID: v.UID}
 	switch n.Kind {
 	case Bind, Move:

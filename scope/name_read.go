@@ -143,7 +143,7 @@ func (s *State) Versions(u aweigh.UID, visit func(Version) bool) error {
 		}
 		number = a.before[0] + v.Version
 	} else if err := s.Lineage().Chain(a.Last, func(_ int64, e lineage.Entry) bool { // retired: counted anew
-		if writes(e.Class) {
+		if makesVersion(e.Class) {
 			number++
 		}
 		walked++
@@ -169,7 +169,7 @@ func (s *State) Versions(u aweigh.UID, visit func(Version) bool) error {
 		if v != nil {
 			shown = v
 		}
-		if bad != nil || !writes(e.Class) {
+		if bad != nil || !makesVersion(e.Class) {
 			return bad == nil
 		}
 		next := visit(Version{Number: number, Index: index, Entry: e, Kv: shown})
@@ -182,9 +182,9 @@ func (s *State) Versions(u aweigh.UID, visit func(Version) bool) error {
 	return err
 }
 
-// writes reports whether an entry of a class stands for a version of an object;
+// makesVersion reports whether an entry of a class stands for a version of an object;
 // the others show one under a further key, or none.
-func writes(c lineage.Class) bool { return c == lineage.Insert || c == lineage.Update }
+func makesVersion(c lineage.Class) bool { return c == lineage.Insert || c == lineage.Update }
 
 // written is the version that an entry tells of, if it can still be read.
 func (s *State) written(index int64, e *lineage.Entry) (found *KeyValue, err error) {

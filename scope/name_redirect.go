@@ -49,9 +49,9 @@ func (x *execution) drops(lapse, key []byte) error {
 	return x.replace(x.space.redirect(key), nil)
 }
 
-// lapse drops redirects that are over at the block's time, the oldest first, at
+// dropLapsed drops redirects that are over at the block's time, the oldest first, at
 // most due of them.
-func (x *execution) lapse(due int) error {
+func (x *execution) dropLapsed(due int) error {
 	if x.names.Redirects == 0 {
 		return nil
 	}

@@ -233,7 +233,7 @@ func TestProofOfFaultReachesTheLedger(t *testing.T) {
 	bent := b.Proofs[0]
 	bent.First.Signature = append([]byte(nil), bent.First.Signature...)
 	bent.First.Signature[0]++
-	if err := NewBlock(b.Header, nil, []Proof{bent}, nil).CheckProofs(k, new(Epoch)); !errors.Is(err, ErrInvalid) {
+	if err := NewBlock(b.Header, nil, Evidence{Proofs: []Proof{bent}}).CheckProofs(k, new(Epoch)); !errors.Is(err, ErrInvalid) {
 		t.Fatalf("a forged proof: %v", err)
 	}
 }

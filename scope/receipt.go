@@ -17,8 +17,8 @@ const (
 	// Failed means that it could not be executed, for the reason given, and
 	// changed nothing. It is on record and will never apply.
 	Failed Code = 2
-	// Duplicate means that it is on record from earlier; Outcome tells how it
-	// went then. It leaves no trace.
+	// Duplicate means that it is on record from earlier; the Outcome is that of
+	// then. It leaves no trace.
 	Duplicate Code = 3
 	// Expired means that it came after its ValidUntil. It leaves no trace.
 	Expired Code = 4
@@ -26,6 +26,9 @@ const (
 	// or its ValidUntil lies further ahead than the policy allows. It leaves no
 	// trace.
 	Refused Code = 5
+	// Pending means that it waits for approval, and applies once it has it (P28):
+	// State.Motion tells how that went. It is on record.
+	Pending Code = 6
 )
 
 // String is the code in lower case.
@@ -41,6 +44,8 @@ func (c Code) String() string {
 		return "expired"
 	case Refused:
 		return "refused"
+	case Pending:
+		return "pending"
 	}
 	return fmt.Sprintf("code(%d)", uint8(c))
 }
@@ -48,7 +53,7 @@ func (c Code) String() string {
 // Receipt is what a scope keeps of a mutation until its ValidUntil has passed,
 // so that it never applies twice and whoever asks again learns how it went.
 type Receipt struct {
-	Code      Code // Applied or Failed
+	Code      Code // Applied, Failed or Pending
 	Succeeded bool // a transaction's compares held
 	Height    aweigh.Height
 	Index     uint32 // place among the block's mutations, from 0
@@ -83,7 +88,7 @@ func readReceipt(data []byte) (Receipt, error) {
 		Revision:  rev,
 		Reason:    string(r.data),
 	}
-	if r.bad || succeeded > 1 || c.Code != Applied && c.Code != Failed || index>>32 != 0 ||
+	if r.bad || succeeded > 1 || c.Code != Applied && c.Code != Failed && c.Code != Pending || index>>32 != 0 ||
 		(c.Code == Failed) != (c.Reason != "") {
 		return Receipt{}, fmt.Errorf("%w: a receipt of %d bytes", ErrCorrupt, len(data))
 	}

@@ -25,7 +25,7 @@ type SnapshotRecord struct {
 // store. All else follows from the lineage: its hashes, the objects, and the
 // order of changes. So it is made anew, and nobody has to be believed about it.
 var carried = []string{string(atMeta), string(atNames), string(atAliases), string(atEpoch), string(atAgenda), string(atVersion), string(atLineage) + "e",
-	string(atReceipt), string(atRedirect), string(atLedger), string(atExpiry)}
+	string(atReceipt), string(atRedirect), string(atMotion), string(atVoted), string(atOpen), string(atClosed), string(atLedger), string(atExpiry)}
 
 // ReadSnapshot is the records of a snapshot that follow the one at after (nil:
 // from the first one on), until they hold at least most bytes. more says that
@@ -132,6 +132,9 @@ func (i *Import) Add(rec SnapshotRecord) (ops []kv.Op, err error) {
 		}
 		i.element(k, rec.Value)
 		return i.state.space.withLapse(set)
+	case atMotion, atVoted, atOpen, atClosed:
+		i.element(k, rec.Value)
+		return set, nil
 	case atLineage:
 		return i.run(rec)
 	case atReceipt:
@@ -178,7 +181,7 @@ func (i *Import) meta(rec SnapshotRecord) error {
 	s.head, s.cursor = m.Head, revision{m.Cursor, m.CursorSub}
 	want := i.want
 	want.Revision, want.Compacted, want.Ledger = m.Head.Revision, m.Head.Compacted, m.Head.Ledger
-	want.Under, want.Agenda = m.Head.Under, m.Head.Agenda
+	want.Under, want.Agenda, want.Docket = m.Head.Under, m.Head.Agenda, m.Head.Docket
 	s.tally = m.Tally
 	if s.head != want || s.digest() != want.Digest || !bytes.Equal(s.write().Value, rec.Value) {
 		return fmt.Errorf("%w: the snapshot's head is not what the header of block %d claims", ErrInvalid, want.Height+1)

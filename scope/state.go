@@ -30,6 +30,7 @@ type Head struct {
 	Ledger      aweigh.Hash // trust.Ledger.Digest
 	Under       aweigh.Hash // of the record of the Epoch that the next block belongs to
 	Agenda      aweigh.Hash // of the record of open decisions
+	Docket      Docket
 	Digest      aweigh.Hash // of the whole state; the next header's State
 }
 
@@ -139,6 +140,7 @@ func (s *State) digest() aweigh.Hash {
 	b = append(b, s.head.Ledger[:]...)
 	b = append(b, s.head.Under[:]...)
 	b = append(b, s.head.Agenda[:]...)
+	b = s.head.Docket.append(b)
 	b = append(b, s.sum.bytes()...)
 	b = append(b, s.tally...)
 	return aweigh.Sum(b)

@@ -129,7 +129,7 @@ func (w *world) block(bundles []*CheckedBundle, proofs ...Proof) *Block {
 	if err != nil {
 		w.t.Fatalf("claim: %v", err)
 	}
-	b := NewBlock(h, bundles, proofs, nil)
+	b := NewBlock(h, bundles, Evidence{Proofs: proofs})
 	if err := w.state.CheckHeader(b.Header); err != nil {
 		w.t.Fatalf("the claims of a fresh header do not hold: %v", err)
 	}
@@ -201,10 +201,9 @@ func (w *world) checkDigest() {
 		h, _ := element(nil, k, v)
 		sum.add(h, new(lanes))
 	}
-	scan(atVersion, add)
-	scan(atNames, add)
-	scan(atAliases, add)
-	scan(atRedirect, add)
+	for _, kind := range []byte{atVersion, atMotion, atVoted, atOpen, atClosed, atNames, atAliases, atRedirect} {
+		scan(kind, add)
+	}
 	receipts := 0
 	scan(atReceipt, func(_, _ []byte) { receipts++ })
 	scan(atExpiry, func(k, ids []byte) {

@@ -40,7 +40,7 @@ func (x *ends) proposed(w *World, n *Node, p node.Proposal) {
 		return
 	}
 	if above {
-		w.holds(Ending, n, empty(&scope.Block{Header: h, Proofs: p.Proofs, Attended: p.Attended}) && len(p.Bundles) == 0 && h.Next.IsZero(),
+		w.holds(Ending, n, empty(&scope.Block{Header: h, Evidence: p.Evidence}) && len(p.Bundles) == 0 && h.Next.IsZero(),
 			"proposes a block with content in view %d of epoch %d, above the one that ends it", h.View, h.Epoch)
 	}
 	if !h.Next.IsZero() && !x.now && h.Epoch == w.epochs[len(w.epochs)-1].Number {
@@ -53,7 +53,7 @@ func (x *ends) proposed(w *World, n *Node, p node.Proposal) {
 
 // empty reports whether a block holds nothing but its header.
 func empty(b *scope.Block) bool {
-	return len(b.Bundles) == 0 && len(b.Proofs) == 0 && len(b.Attended) == 0
+	return len(b.Bundles) == 0 && b.Empty()
 }
 
 // began notes that a new epoch began somewhere.

@@ -37,14 +37,14 @@ func (r *rewrite) hear(l *liar, from *Node, f *frame) bool {
 	case 0: // another block, under the coalition's own signatures
 		h := b.Header
 		h.Time++
-		b = scope.NewBlock(h, nil, nil, nil)
+		b = scope.NewBlock(h, nil, scope.Evidence{})
 		answer.Finality = scope.Finality{Header: b.Header, Certificate: l.certificate(
 			quorum.Subject{Kind: quorum.Finalize, View: h.View, Block: b.Hash()}, from)}
 		what = "another block, finalized by the coalition"
 	case 1: // another block, under the true one's finality
 		h := b.Header
 		h.Time++
-		b = scope.NewBlock(h, b.Bundles, nil, nil)
+		b = scope.NewBlock(h, b.Bundles, scope.Evidence{})
 		answer.Finality.Header = b.Header
 		what = "another block, under the true one's certificate"
 	case 2: // the true block, less one signature

@@ -137,8 +137,8 @@ func (s *slander) bend(l *liar, out []parcel) []parcel {
 			if err != nil {
 				continue
 			}
-			c.Proofs = []scope.Proof{proof}
-			c.Header.Evidence = scope.NewBlock(scope.Header{}, nil, c.Proofs, c.Attended).Header.Evidence
+			c.Evidence.Proofs = []scope.Proof{proof}
+			c.Header.Evidence = c.Evidence.Hash()
 			bad[out[i].frame] = &frame{raw: node.Frame(l.propose(c))}
 			l.told("slander", "a block with a made-up proof against %s", l.w.Nodes[l.w.anchors[x.Anchor]])
 		}

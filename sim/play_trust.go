@@ -192,7 +192,7 @@ func (x *usurp) forge(l *liar, at aweigh.Epoch, height aweigh.Height) (*scope.Bl
 		return nil, scope.Finality{}
 	}
 	h.Next = terms.Hash(at + 1)
-	b := scope.NewBlock(h, nil, nil, nil)
+	b := scope.NewBlock(h, nil, scope.Evidence{})
 	c := quorum.Certificate{Subject: quorum.Subject{Kind: quorum.Finalize, View: h.View, Block: b.Hash()}}
 	for _, a := range terms.Anchors { // in order
 		m := l.w.Nodes[l.w.anchors[a.Key.ID()]]

@@ -154,17 +154,17 @@ func TestContentAfterTheEndIsSeen(t *testing.T) {
 // TestGapsBetweenEpochsAreSeen hands the audit blocks of epochs that do not follow
 // each other.
 func TestGapsBetweenEpochsAreSeen(t *testing.T) {
-	end, some := aweigh.Hash{1}, []scope.Attended{{Height: 1}}
+	end, some := aweigh.Hash{1}, scope.Evidence{Attended: []scope.Attended{{Height: 1}}}
 	for _, c := range []struct {
 		before scope.Header
 		now    scope.Block
 		seen   uint64
 	}{
-		{scope.Header{Epoch: 1}, scope.Block{Header: scope.Header{Epoch: 1}, Attended: some}, 0},
+		{scope.Header{Epoch: 1}, scope.Block{Header: scope.Header{Epoch: 1}, Evidence: some}, 0},
 		{scope.Header{Epoch: 1, Next: end}, scope.Block{Header: scope.Header{Epoch: 2}}, 0},
 		{scope.Header{Epoch: 1, Next: end}, scope.Block{Header: scope.Header{Epoch: 1}}, 1},
 		{scope.Header{Epoch: 1}, scope.Block{Header: scope.Header{Epoch: 2}}, 1},
-		{scope.Header{Epoch: 1}, scope.Block{Header: scope.Header{Epoch: 1, Next: end}, Attended: some}, 1},
+		{scope.Header{Epoch: 1}, scope.Block{Header: scope.Header{Epoch: 1, Next: end}, Evidence: some}, 1},
 	} {
 		w := newWorld(t, Scenario{Network: Network{Anchors: 4}})
 		w.watch.ending.chained(w, nil, &c.before, &c.now)

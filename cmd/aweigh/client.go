@@ -163,6 +163,11 @@ func onceFlags(c *cobra.Command) func() (*aweighv1.Once, error) {
 	}
 }
 
+// waitFlag adds the wish to wait for approval, should it take one.
+func waitFlag(c *cobra.Command) *bool {
+	return c.Flags().Bool("wait", false, "if it opens a motion, follow that until it is closed")
+}
+
 // nonceHint says how to repeat an undecided write.
 func nonceHint(u *client.Undecided) string {
 	return fmt.Sprintf("\nTo repeat it safely: the same command with --api %s --nonce %x@%d", u.Node, u.Once.Nonce, u.Once.ValidUntilNs)

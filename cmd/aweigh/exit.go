@@ -32,6 +32,7 @@ const (
 	exitUnverified  = 7
 	exitStore       = 8
 	exitUnwell      = 9
+	exitPending     = 10
 )
 
 const exitHelp = `Exit codes:
@@ -44,7 +45,8 @@ const exitHelp = `Exit codes:
   6  no node, or too few anchors, can be reached
   7  a proof, or a replay, does not hold
   8  the node's disk failed, or its store is damaged
-  9  "doctor" found something that fails`
+  9  "doctor" found something that fails
+  10 ordered, and it waits for approval as a motion: nothing changed yet`
 
 // errUsage is wrapped by errors about the command line.
 var errUsage = errors.New("usage")
@@ -66,6 +68,9 @@ var codes = []struct {
 	{scope.ErrProof, exitUnverified},
 	{replay.ErrMismatch, exitUnverified},
 	{errUnclaimed, exitUnverified},
+	{client.ErrPending, exitPending},
+	{errNotCarried, exitCompare},
+	{errRefused, exitCompare},
 	{client.ErrCondition, exitCompare},
 	{client.ErrUndecided, exitUndecided},
 	{client.ErrNotFound, exitNotFound},

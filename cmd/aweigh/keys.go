@@ -36,6 +36,7 @@ func (a *app) put() *cobra.Command {
 	rev := c.Flags().Int64("if-rev", 0, "only if the key was last changed in this revision")
 	absent := c.Flags().Bool("if-absent", false, "only if there is no such key")
 	once := onceFlags(c)
+	wait := waitFlag(c)
 	c.MarkFlagsMutuallyExclusive("if-rev", "if-absent")
 	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
 		name, err := nameOf(args[0], *raw, writes)
@@ -77,13 +78,13 @@ func (a *app) put() *cobra.Command {
 		if !conditional {
 			resp, err := s.Client.Put(ctx, req)
 			if err != nil {
-				return err
+				return a.pended(ctx, s, err, *wait)
 			}
 			return s.Printer.Put(resp)
 		}
 		resp, err := s.PutIf(ctx, req, *rev)
 		if err != nil {
-			return err
+			return a.pended(ctx, s, err, *wait)
 		}
 		return s.Printer.Put(resp)
 	})
@@ -181,6 +182,7 @@ func (a *app) del() *cobra.Command {
 	raw := c.Flags().Bool("raw", false, "take KEY as it is")
 	prev := c.Flags().Bool("prev", false, "show what was there")
 	once := onceFlags(c)
+	wait := waitFlag(c)
 	bounds := rangeFlags(c)
 	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
 		key, err := keyOf(args[0], *raw, writes)
@@ -196,7 +198,7 @@ func (a *app) del() *cobra.Command {
 		defer cancel()
 		resp, err := s.Client.Delete(ctx, req)
 		if err != nil {
-			return err
+			return a.pended(ctx, s, err, *wait)
 		}
 		if err := s.Printer.Delete(resp); err != nil {
 			return err
@@ -289,6 +291,7 @@ func (a *app) txn() *cobra.Command {
 		Example: "  aweigh txn <<END\n  if\n    version /leader = 0\n  then\n    put /leader me\n  else\n    get /leader\n  END",
 	}
 	once := onceFlags(c)
+	wait := waitFlag(c)
 	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
 		in := a.in
 		if len(args) > 0 && args[0] != "-" {
@@ -310,7 +313,7 @@ func (a *app) txn() *cobra.Command {
 		defer cancel()
 		resp, err := s.Client.Txn(ctx, req)
 		if err != nil {
-			return err
+			return a.pended(ctx, s, err, *wait)
 		}
 		if err := s.Printer.Txn(resp); err != nil {
 			return err

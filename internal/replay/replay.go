@@ -125,6 +125,9 @@ func (p *player) block(at aweigh.Height) error {
 	if err := b.CheckProofs(p.keyring, e); err != nil {
 		return wrong("%w", err)
 	}
+	if err := p.state.CheckBallots(b, func(votes.MotionBallot) bool { return false }); err != nil {
+		return wrong("%w", err)
+	}
 	if err := p.state.CheckAttended(b, p.keyring, func(quorum.Vote) bool { return false }); err != nil {
 		return wrong("%w", err)
 	}

@@ -180,7 +180,7 @@ func TestLiesInTheRecordShow(t *testing.T) {
 			}
 			h := b.Header
 			h.State[0] ^= 1
-			return altered{s, key, scope.NewBlock(h, b.Bundles, b.Proofs, b.Attended).Encode()}
+			return altered{s, key, scope.NewBlock(h, b.Bundles, b.Evidence).Encode()}
 		},
 	}
 	for name, alter := range tests {

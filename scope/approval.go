@@ -1,0 +1,243 @@
+package scope
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/kv"
+	"github.com/aweigh/aweigh/quorum"
+	"github.com/aweigh/aweigh/votes"
+)
+
+// Matter says what an Approval is asked for.
+type Matter uint8
+
+const (
+	// Changes are puts and deletions of keys.
+	Changes Matter = 1
+	// Deletions are deletions of keys alone.
+	Deletions Matter = 2
+)
+
+// String is the matter in lower case.
+func (m Matter) String() string {
+	switch m {
+	case Changes:
+		return "changes"
+	case Deletions:
+		return "deletions"
+	}
+	return fmt.Sprintf("matter(%d)", uint8(m))
+}
+
+// Approval is what a policy asks beyond consensus: mutations that touch keys with
+// the prefix open a motion instead of applying (P28).
+type Approval struct {
+	_         struct{} `cbor:",toarray"`
+	Matter    Matter
+	Prefix    []byte        // of the keys; none: all keys
+	Num, Den  uint32        // the share of the whole weight that must approve, at least
+	Anchors   uint32        // and how many anchors, at least
+	Window    time.Duration // how long a motion stays open, by the blocks' time
+	Approvers []Approver
+}
+
+// Approver is a key that has a say beside the anchors: a person's, or a program's.
+type Approver struct {
+	_        struct{} `cbor:",toarray"`
+	Name     string
+	Key      votes.PublicKey
+	Share    uint32 // weight, in millionths of that of all anchors together
+	Required bool   // nothing is carried without this one
+}
+
+// Bounds of a policy's approvals.
+const (
+	maxApprovals   = 64
+	maxApprovers   = 64 // of one approval
+	maxShare       = 10_000_000
+	leastWindow    = time.Second
+	mostWindow     = 366 * 24 * time.Hour
+	maxApprovalDen = 1_000_000
+)
+
+// String is like "changes below /secrets/: at least 3/4 of the weight, 3 anchors, within 72h0m0s".
+func (a *Approval) String() string {
+	s := fmt.Sprintf("%s below %q: at least %d/%d of the weight", a.Matter, a.Prefix, a.Num, a.Den)
+	if a.Anchors > 0 {
+		s += fmt.Sprintf(", %d anchors", a.Anchors)
+	}
+	for _, p := range a.Approvers {
+		if p.Required {
+			s += ", " + p.Name
+		}
+	}
+	return s + fmt.Sprintf(", within %v", a.Window)
+}
+
+// checkApprovals says whether a policy can have its approvals, whatever the roster.
+func (p *Policy) checkApprovals() error {
+	if len(p.Approvals) > maxApprovals {
+		return fmt.Errorf("%w: %d approvals, at most %d are taken", ErrInvalid, len(p.Approvals), maxApprovals)
+	}
+	for i := range p.Approvals {
+		a := &p.Approvals[i]
+		if err := a.check(); err != nil {
+			return fmt.Errorf("%w: approval of %s below %q: %w", ErrInvalid, a.Matter, a.Prefix, err)
+		}
+		if len(a.Prefix) > p.Limits.KeyBytes {
+			return fmt.Errorf("%w: approval for a prefix of %d bytes, keys have at most %d", ErrInvalid, len(a.Prefix), p.Limits.KeyBytes)
+		}
+		for j := range i {
+			if b := &p.Approvals[j]; a.Matter == b.Matter && bytes.Equal(a.Prefix, b.Prefix) {
+				return fmt.Errorf("%w: two approvals of %s below %q", ErrInvalid, a.Matter, a.Prefix)
+			}
+		}
+	}
+	return nil
+}
+
+func (a *Approval) check() error {
+	switch {
+	case a.Matter != Changes && a.Matter != Deletions:
+		return fmt.Errorf("no such matter %d", uint8(a.Matter))
+	case a.Den == 0 || a.Den > maxApprovalDen || a.Num > a.Den:
+		return fmt.Errorf("%d/%d is not a share between 0 and 1 with a denominator up to %d", a.Num, a.Den, maxApprovalDen)
+	case a.Window < leastWindow || a.Window > mostWindow:
+		return fmt.Errorf("a window of %v, between %v and %v are taken", a.Window, leastWindow, mostWindow)
+	case len(a.Approvers) > maxApprovers:
+		return fmt.Errorf("%d approvers, at most %d are taken", len(a.Approvers), maxApprovers)
+	}
+	seen := make(map[aweigh.Hash]bool)
+	for i := range a.Approvers {
+		p := &a.Approvers[i]
+		if _, err := p.Key.Algorithm(); err != nil {
+			return fmt.Errorf("approver %q: %w", p.Name, err)
+		}
+		if _, err := votes.NewKeySet(p.Key); err != nil {
+			return fmt.Errorf("approver %q: %w", p.Name, err)
+		}
+		switch id := p.Key.ID(); {
+		case len(p.Name) == 0 || len(p.Name) > maxAnchorName:
+			return fmt.Errorf("an approver needs a name of 1 to %d bytes", maxAnchorName)
+		case p.Share == 0 && !p.Required || p.Share > maxShare:
+			return fmt.Errorf("approver %q has a weight of %d millionths of the anchors' and need not sign; between 1 and %d are taken", p.Name, p.Share, maxShare)
+		case seen[id]:
+			return fmt.Errorf("the key of approver %q stands twice", p.Name)
+		default:
+			seen[id] = true
+		}
+	}
+	return nil
+}
+
+// voters are those who may vote on a motion that opens under a roster.
+func (a *Approval) voters(r Roster) []Elector {
+	var all []Elector
+	for i := range r.Anchors {
+		if w := r.Weights.Of(r.ids[i]); w > 0 {
+			all = append(all, Elector{Name: r.Anchors[i].Name, Key: r.Anchors[i].Key, Weight: w, Anchor: true})
+		}
+	}
+	for i := range a.Approvers {
+		p := &a.Approvers[i]
+		w := r.Weights.Total() * uint64(p.Share) / 1_000_000
+		all = append(all, Elector{Name: p.Name, Key: p.Key, Weight: w, Required: p.Required || w == 0})
+	}
+	return all
+}
+
+// rule is what carries a motion among voters of a total weight: the share, exactly.
+func (a *Approval) rule(total uint64) quorum.Rule {
+	need := (total*uint64(a.Num) + uint64(a.Den) - 1) / uint64(a.Den)
+	return quorum.Rule{Num: max(need, 1) - 1, Den: total, MinAnchors: a.Anchors}
+}
+
+// carriable says why motions under an approval could never be carried under a roster.
+func (a *Approval) carriable(r Roster) error {
+	e, err := electorate(a.voters(r))
+	if err != nil {
+		return fmt.Errorf("%w: approval of %s below %q: %w", ErrInvalid, a.Matter, a.Prefix, err)
+	}
+	if !e.Carriable(a.rule(e.Total())) {
+		return fmt.Errorf("%w: approval of %s below %q asks for more than all voters together can give: %d anchors have weight", ErrInvalid, a.Matter, a.Prefix, r.Weights.Len())
+	}
+	return nil
+}
+
+// errManyApprovals refuses what two approvals would have to be asked for.
+var errManyApprovals = errors.New("scope: it touches keys under several approvals of the policy; send one mutation for each")
+
+// approval is the one that a planned transaction needs, nil if it needs none: that
+// of the longest prefix of each key that it puts or deletes.
+func (p *Policy) approval(pl *plan) (needed *Approval, failure error) {
+	if len(p.Approvals) == 0 {
+		return nil, nil
+	}
+	rest := pl.inner
+	for i := range pl.ops {
+		op := &pl.ops[i]
+		var a *Approval
+		switch op.Kind {
+		case OpPut, OpDelete:
+			a, failure = p.covering(op)
+		case OpTxn:
+			a, failure = p.approval(&rest[0])
+			rest = rest[1:]
+		}
+		if failure == nil && a != nil && needed != nil && a != needed {
+			failure = errManyApprovals
+		}
+		if failure != nil {
+			return nil, failure
+		}
+		if a != nil {
+			needed = a
+		}
+	}
+	return needed, nil
+}
+
+// covering is the approval that one put or deletion needs.
+func (p *Policy) covering(op *Op) (needed *Approval, failure error) {
+	touched := 0
+	for i := range p.Approvals {
+		a := &p.Approvals[i]
+		if a.Matter == Deletions && op.Kind != OpDelete || !meets(op, a.Prefix) {
+			continue
+		}
+		touched++
+		if needed == nil || len(a.Prefix) > len(needed.Prefix) || len(a.Prefix) == len(needed.Prefix) && a.Matter == Deletions {
+			needed = a
+		}
+	}
+	if touched > 1 && !inside(op, needed.Prefix) {
+		return nil, errManyApprovals
+	}
+	return needed, nil
+}
+
+// meets reports whether an operation may touch a key with a prefix.
+func meets(op *Op, prefix []byte) bool {
+	switch {
+	case len(op.End) == 0:
+		return bytes.HasPrefix(op.Key, prefix)
+	case bytes.HasPrefix(op.Key, prefix):
+		return true
+	case bytes.Compare(op.Key, prefix) > 0:
+		return false
+	}
+	return toEnd(op.End) || bytes.Compare(op.End, prefix) > 0
+}
+
+// inside reports whether an operation touches no key without a prefix.
+func inside(op *Op, prefix []byte) bool {
+	if len(op.End) == 0 || len(prefix) == 0 {
+		return true
+	}
+	end := kv.PrefixEnd(prefix)
+	return bytes.HasPrefix(op.Key, prefix) && (end == nil || !toEnd(op.End) && bytes.Compare(op.End, end) <= 0)
+}

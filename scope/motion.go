@@ -1,0 +1,310 @@
+package scope
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/kv"
+	"github.com/aweigh/aweigh/quorum"
+	"github.com/aweigh/aweigh/votes"
+)
+
+// Motion is a mutation that waits for approval (P28). All of it is fixed when it
+// opens.
+type Motion struct {
+	_        struct{} `cbor:",toarray"`
+	Mutation []byte   // encoding; its ID is that of the motion
+	Height   aweigh.Height
+	Opened   aweigh.Instant // time of the block
+	Epoch    aweigh.Epoch
+	Entry    int64 // of its opening in the lineage
+	Revision int64 // of the key space
+	Deadline aweigh.Instant
+	Approval Approval    // that of the policy which asked for it
+	Rule     quorum.Rule // what carries it, among the voters
+	Voters   []Elector
+	Success  bool    // the branch of the transaction that was chosen
+	Basis    []found // what its puts and deletions found
+}
+
+// Elector may vote on a motion. One key may stand as an anchor's and as an
+// approver's.
+type Elector struct {
+	_        struct{} `cbor:",toarray"`
+	Name     string
+	Key      votes.PublicKey
+	Weight   uint64
+	Anchor   bool
+	Required bool
+}
+
+// Hash names the motion as it opened; the lineage says so.
+func (m *Motion) Hash() aweigh.Hash { return aweigh.Sum([]byte("aweigh/motion/1"), canon.Encode(*m)) }
+
+// ID is the motion's: that of its mutation.
+func (m *Motion) ID() votes.MotionID { return ID(m.Mutation) }
+
+// Electorate is who may vote, with what weight.
+func (m *Motion) Electorate() (votes.Electorate, error) { return electorate(m.Voters) }
+
+func electorate(all []Elector) (votes.Electorate, error) {
+	var shares []quorum.Share
+	var approvers []votes.Approver
+	for i := range all {
+		v := &all[i]
+		if v.Anchor {
+			shares = append(shares, quorum.Share{Anchor: v.Key.ID(), Weight: v.Weight})
+		} else {
+			approvers = append(approvers, votes.Approver{ID: v.Key.ID(), Weight: v.Weight, Required: v.Required})
+		}
+	}
+	w, err := quorum.NewWeights(shares...)
+	if err != nil {
+		return votes.Electorate{}, err
+	}
+	return votes.NewElectorate(w, approvers...)
+}
+
+// Keys are those of all who may vote.
+func (m *Motion) Keys() (votes.KeySet, error) { return keysOf(m.Voters) }
+
+func keysOf(all []Elector) (votes.KeySet, error) {
+	keys := make([]votes.PublicKey, len(all))
+	for i := range all {
+		keys[i] = all[i].Key
+	}
+	return votes.NewKeySet(keys...)
+}
+
+// Fate is what became of a motion.
+type Fate uint8
+
+const (
+	Carried   Fate = 1 // it had the approvals, and was applied
+	Rejected  Fate = 2 // it could not have them any more
+	Lapsed    Fate = 3 // its deadline came first
+	Void      Fate = 4 // it had the approvals, and could not be applied as it was approved
+	Withdrawn Fate = 5 // by its author
+)
+
+// Ending is how a motion ended.
+type Ending struct {
+	_         struct{} `cbor:",toarray"`
+	Fate      Fate
+	Height    aweigh.Height
+	Time      aweigh.Instant
+	Reason    string // for Void
+	Revision  int64  // of the key space after it, if it was carried
+	Succeeded bool   // likewise: the compares held
+}
+
+// motionRecord is what stands in the store of a motion.
+type motionRecord struct {
+	_      struct{} `cbor:",toarray"`
+	Motion Motion
+	Ending *Ending // nil while it is open
+}
+
+// Recorded is a ballot on a motion as a block recorded it.
+type Recorded struct {
+	_      struct{} `cbor:",toarray"`
+	Ballot []byte   // encoding of a votes.MotionBallot
+	Height aweigh.Height
+	Time   aweigh.Instant
+	Entry  int64 // in the lineage
+	Late   bool  // the motion was closed before (P34)
+}
+
+// Docket says how many motions there are.
+type Docket struct {
+	_      struct{} `cbor:",toarray"`
+	Open   int64
+	Closed int64          // of those on record
+	Bytes  int64          // of the mutations of all on record
+	Next   aweigh.Instant // the earliest deadline of one that is open; 0: none is
+}
+
+func (d *Docket) append(b []byte) []byte {
+	for _, n := range []int64{d.Open, d.Closed, d.Bytes, int64(d.Next)} {
+		b = binary.BigEndian.AppendUint64(b, uint64(n))
+	}
+	return b
+}
+
+// docketed is what the dockets say of a motion.
+type docketed struct {
+	_      struct{} `cbor:",toarray"`
+	Author aweigh.Hash
+	Bytes  int64
+}
+
+func (s *space) motion(id votes.MotionID) []byte { return s.at(atMotion, id[:]...) }
+
+// docket is the place of a motion in the docket of its kind.
+func (s *space) docket(kind byte, at aweigh.Instant, id votes.MotionID) []byte {
+	return append(binary.BigEndian.AppendUint64(s.at(kind), uint64(at)), id[:]...)
+}
+
+// voted is the place of a ballot.
+func (s *space) voted(motion votes.MotionID, voter aweigh.Hash, c votes.Choice) []byte {
+	return append(append(s.at(atVoted, motion[:]...), voter[:]...), byte(c))
+}
+
+// motion reads one motion, if it is on record.
+func (v *view) motion(id votes.MotionID) (rec motionRecord, ok bool, err error) {
+	raw, ok, err := v.r.Get(v.space.motion(id))
+	if err != nil || !ok {
+		return rec, false, err
+	}
+	if err := canon.Decode(raw, &rec); err != nil {
+		return rec, false, fmt.Errorf("%w: motion %s: %w", ErrCorrupt, id.Short(), err)
+	}
+	return rec, true, nil
+}
+
+// Motion is a motion that is on record: it is open, or closed not long ago. The
+// ending is nil while it is open.
+func (s *State) Motion(id votes.MotionID) (m *Motion, end *Ending, err error) {
+	rec, ok, err := s.motion(id)
+	if err != nil || !ok {
+		return nil, nil, err
+	}
+	return &rec.Motion, rec.Ending, nil
+}
+
+// Motions visits the motions on record until visit returns false: those that are
+// open by deadline, then those that are closed, the one that closed last first.
+func (s *State) Motions(visit func(id votes.MotionID, open bool) bool) error {
+	more := true
+	for _, kind := range []byte{atOpen, atClosed} {
+		prefix := s.space.at(kind)
+		err := s.r.Scan(prefix, kv.PrefixEnd(prefix), kind == atClosed, func(k, _ []byte) bool {
+			more = visit(votes.MotionID(k[len(prefix)+8:]), kind == atOpen)
+			return more
+		})
+		if err != nil || !more {
+			return err
+		}
+	}
+	return nil
+}
+
+// Ballots are those recorded on a motion, by voter and choice.
+func (s *State) Ballots(id votes.MotionID) ([]Recorded, error) { return s.view.ballots(id) }
+
+func (v *view) ballots(id votes.MotionID) (all []Recorded, err error) {
+	prefix := v.space.at(atVoted, id[:]...)
+	var bad error
+	err = v.r.Scan(prefix, kv.PrefixEnd(prefix), false, func(_, raw []byte) bool {
+		var r Recorded
+		if bad = canon.Decode(raw, &r); bad == nil {
+			all = append(all, r)
+		}
+		return bad == nil
+	})
+	if err == nil && bad != nil {
+		err = fmt.Errorf("%w: a ballot on motion %s: %w", ErrCorrupt, id.Short(), bad)
+	}
+	return all, err
+}
+
+// HasBallot reports whether a ballot is recorded.
+func (s *State) HasBallot(b votes.MotionVote, voter aweigh.Hash) (bool, error) {
+	_, ok, err := s.r.Get(s.space.voted(b.Motion, voter, b.Choice))
+	return ok, err
+}
+
+// Tally counts the ballots that were recorded on a motion in time.
+func (s *State) Tally(id votes.MotionID) (votes.MotionTally, error) {
+	rec, ok, err := s.motion(id)
+	if err != nil || !ok {
+		return votes.MotionTally{}, err
+	}
+	return s.view.tally(&rec.Motion)
+}
+
+func (v *view) tally(m *Motion) (t votes.MotionTally, err error) {
+	all, err := v.ballots(m.ID())
+	if err != nil {
+		return t, err
+	}
+	e, err := m.Electorate()
+	if err != nil {
+		return t, err
+	}
+	var counted []votes.CheckedMotionBallot
+	for i := range all {
+		if all[i].Late {
+			continue
+		}
+		c, err := votes.StoredMotionBallot(all[i].Ballot)
+		if err != nil {
+			return t, fmt.Errorf("%w: a ballot on motion %s: %w", ErrCorrupt, m.ID().Short(), err)
+		}
+		counted = append(counted, c)
+	}
+	return votes.CountMotion(e, m.Rule, counted), nil
+}
+
+// String is one word.
+func (f Fate) String() string {
+	switch f {
+	case Carried:
+		return "carried"
+	case Rejected:
+		return "rejected"
+	case Lapsed:
+		return "expired"
+	case Void:
+		return "void"
+	case Withdrawn:
+		return "withdrawn"
+	}
+	return fmt.Sprintf("fate(%d)", uint8(f))
+}
+
+// Subject says in a few words what the motion is about.
+func (m *Motion) Subject() string {
+	var of Mutation
+	var t Txn
+	if of.decode(m.Mutation) != nil || of.Class != Write || t.decode(of.Content) != nil {
+		return of.Class.String()
+	}
+	ops := t.Success
+	if !m.Success {
+		ops = t.Failure
+	}
+	return subjectOf(ops)
+}
+
+func subjectOf(ops []Op) string {
+	var first *Op
+	n := 0
+	for i := range ops {
+		if k := ops[i].Kind; k == OpRange {
+			continue
+		}
+		if n++; first == nil {
+			first = &ops[i]
+		}
+	}
+	var s string
+	switch {
+	case first == nil:
+		return "nothing"
+	case first.Kind == OpTxn:
+		s = "a transaction"
+	case first.Kind == OpPut:
+		s = fmt.Sprintf("put %q", first.Key)
+	case len(first.End) == 0:
+		s = fmt.Sprintf("delete %q", first.Key)
+	default:
+		s = fmt.Sprintf("delete from %q on", first.Key)
+	}
+	if n > 1 {
+		s += fmt.Sprintf(" and %d more", n-1)
+	}
+	return s
+}

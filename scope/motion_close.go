@@ -1,0 +1,283 @@
+package scope
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/kv"
+	"github.com/aweigh/aweigh/lineage"
+	"github.com/aweigh/aweigh/votes"
+)
+
+const (
+	// lapsedAtOnce bounds the motions that a block closes because of its time.
+	lapsedAtOnce = 64
+	// keptFor is how long closed motions stay on record.
+	keptFor = 7 * 24 * time.Hour
+	// forgottenAtOnce bounds the closed motions that a block forgets.
+	forgottenAtOnce = 64
+)
+
+// carry applies a motion that has the approvals, if all is still as it was when it
+// opened; otherwise it is void (P32). So of two motions that conflict, one applies.
+func (x *execution) carry(rec *motionRecord) error {
+	mo := &rec.Motion
+	m := new(CheckedMutation)
+	if err := m.open(mo.Mutation, MostLimits()); err != nil {
+		return fmt.Errorf("%w: the mutation of motion %s: %w", ErrCorrupt, mo.ID().Short(), err)
+	}
+	all := x.all
+	x.begin(m)
+	x.all = x.mine // no other mutation can use up what this may look at
+	p, failure, err := x.plan(m.Txn)
+	if err == nil && failure == nil {
+		failure, err = x.unchanged(mo, &p)
+	}
+	end := Ending{Fate: Void}
+	switch {
+	case err != nil:
+		return err
+	case failure != nil:
+		end.Reason = reason(failure)
+	default:
+		if _, err := x.run(p); err != nil {
+			return err
+		}
+		x.next.head.Revision = x.revision()
+		end = Ending{Fate: Carried, Revision: x.next.head.Revision, Succeeded: p.succeeded}
+	}
+	x.begin(m)
+	x.all = all
+	return x.close(rec, end)
+}
+
+// unchanged says what is not as it was when a motion opened.
+func (x *execution) unchanged(mo *Motion, p *plan) (failure, err error) {
+	if p.succeeded != mo.Success {
+		return errors.New("scope: the conditions of its transaction hold no more as they did when it opened"), nil
+	}
+	now, err := x.basis(p)
+	if err != nil {
+		return nil, err
+	}
+	if len(now) != len(mo.Basis) {
+		return errors.New("scope: another branch of its transaction would be taken than when it opened"), nil
+	}
+	for i := range now {
+		if now[i] != mo.Basis[i] {
+			return fmt.Errorf("scope: %s was changed after it opened; propose it again", nth(p, i)), nil
+		}
+	}
+	return nil, nil
+}
+
+// nth names what the nth put or deletion of a plan touches.
+func nth(p *plan, n int) string {
+	rest := p.inner
+	for i := range p.ops {
+		switch op := &p.ops[i]; op.Kind {
+		case OpPut, OpDelete:
+			if n == 0 {
+				return fmt.Sprintf("%q", op.Key)
+			}
+			n--
+		case OpTxn:
+			if inner := writes(&rest[0]); n < inner {
+				return nth(&rest[0], n)
+			} else {
+				n -= inner
+			}
+			rest = rest[1:]
+		}
+	}
+	return "a key"
+}
+
+// writes is how many puts and deletions a plan has.
+func writes(p *plan) (n int) {
+	for i := range p.ops {
+		if k := p.ops[i].Kind; k == OpPut || k == OpDelete {
+			n++
+		}
+	}
+	for i := range p.inner {
+		n += writes(&p.inner[i])
+	}
+	return n
+}
+
+// close ends an open motion. Closed is closed (P31).
+func (x *execution) close(rec *motionRecord, end Ending) error {
+	mo, h := &rec.Motion, &x.block.Header
+	id := mo.ID()
+	end.Height, end.Time = h.Height, h.Time
+	x.enter(lineage.Entry{Class: lineage.Closed, Reason: end.String(), Prior: mo.Hash()})
+
+	k := x.space.docket(atOpen, mo.Deadline, id)
+	line, _, err := x.r.Get(k)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(x.dropRecord(k), x.dropRecord(x.space.motion(id))); err != nil {
+		return err
+	}
+	rec.Ending = &end
+	x.setRecord(x.space.motion(id), canon.Encode(*rec))
+	x.setRecord(x.space.docket(atClosed, h.Time, id), line)
+	x.next.head.Docket.Open--
+	x.next.head.Docket.Closed++
+	x.result.Motions = append(x.result.Motions, id)
+	return x.nextDeadline()
+}
+
+// String is like "void: the reason".
+func (e *Ending) String() string {
+	if e.Reason == "" {
+		return e.Fate.String()
+	}
+	return e.Fate.String() + ": " + e.Reason
+}
+
+// nextDeadline looks up when the next open motion is due.
+func (x *execution) nextDeadline() error {
+	x.next.head.Docket.Next = 0
+	return x.scanDocket(atOpen, func(at aweigh.Instant, _ votes.MotionID, _ []byte) bool {
+		x.next.head.Docket.Next = at
+		return false
+	})
+}
+
+// scanDocket visits the motions of a docket in the order of their instants.
+func (x *execution) scanDocket(kind byte, visit func(at aweigh.Instant, id votes.MotionID, line []byte) bool) error {
+	prefix := x.space.at(kind)
+	return x.r.Scan(prefix, kv.PrefixEnd(prefix), false, func(k, line []byte) bool {
+		k = k[len(prefix):]
+		return visit(aweigh.Instant(binary.BigEndian.Uint64(k)), votes.MotionID(k[8:]), line)
+	})
+}
+
+// lapse closes motions whose deadline has come, and forgets closed ones that are
+// old or too many.
+func (x *execution) lapse() error {
+	now, d := x.block.Header.Time, &x.next.head.Docket
+	for n := 0; n < lapsedAtOnce && d.Next != 0 && d.Next <= now; n++ {
+		var id votes.MotionID
+		err := x.scanDocket(atOpen, func(_ aweigh.Instant, first votes.MotionID, _ []byte) bool {
+			id = first
+			return false
+		})
+		if err != nil {
+			return err
+		}
+		rec, err := x.mustMotion(id)
+		if err != nil {
+			return err
+		}
+		if err := x.about(&rec.Motion); err != nil {
+			return err
+		}
+		if err := x.close(&rec, Ending{Fate: Lapsed}); err != nil {
+			return err
+		}
+	}
+	for n := 0; n < forgottenAtOnce && d.Closed > 0; n++ {
+		old := d.Closed > motionsKept
+		err := x.scanDocket(atClosed, func(at aweigh.Instant, _ votes.MotionID, _ []byte) bool {
+			old = old || now.Sub(at) > keptFor
+			return false
+		})
+		if err != nil {
+			return err
+		}
+		if !old {
+			break
+		}
+		if err := x.forgetOldest(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// about makes a motion's mutation the one that entries speak of.
+func (x *execution) about(mo *Motion) error {
+	m := &CheckedMutation{ID: mo.ID()}
+	if err := m.Mutation.decode(mo.Mutation); err != nil {
+		return fmt.Errorf("%w: the mutation of motion %s: %w", ErrCorrupt, m.ID.Short(), err)
+	}
+	x.begin(m)
+	return nil
+}
+
+// mustMotion reads a motion that a docket names.
+func (x *execution) mustMotion(id votes.MotionID) (motionRecord, error) {
+	rec, ok, err := x.motion(id)
+	if err == nil && !ok {
+		err = fmt.Errorf("%w: no motion %s", ErrCorrupt, id.Short())
+	}
+	return rec, err
+}
+
+// forgetOldest drops the motion that closed first, with its ballots.
+func (x *execution) forgetOldest() error {
+	var id votes.MotionID
+	var closed aweigh.Instant
+	var of docketed
+	err := x.scanDocket(atClosed, func(at aweigh.Instant, first votes.MotionID, line []byte) bool {
+		id, closed = first, at
+		return canon.Decode(line, &of) != nil
+	})
+	if err != nil {
+		return err
+	}
+	drop := [][]byte{x.space.docket(atClosed, closed, id), x.space.motion(id)}
+	prefix := x.space.at(atVoted, id[:]...)
+	err = x.r.Scan(prefix, kv.PrefixEnd(prefix), false, func(k, _ []byte) bool {
+		drop = append(drop, append([]byte(nil), k...))
+		return true
+	})
+	if err != nil {
+		return err
+	}
+	for _, k := range drop {
+		if err := x.dropRecord(k); err != nil {
+			return err
+		}
+	}
+	x.next.head.Docket.Closed--
+	x.next.head.Docket.Bytes -= of.Bytes
+	x.result.Motions = append(x.result.Motions, id)
+	return nil
+}
+
+// withdraw ends a motion by the will of its author.
+func (x *execution) withdraw(m *CheckedMutation) (failure, err error) {
+	rec, ok, err := x.motion(m.Motion)
+	if err != nil {
+		return nil, err
+	}
+	var of Mutation
+	switch {
+	case !ok:
+		return errors.New("scope: no such motion is on record"), nil
+	case rec.Ending != nil:
+		return fmt.Errorf("scope: the motion is closed already: %s", rec.Ending), nil
+	}
+	if err := of.decode(rec.Motion.Mutation); err != nil {
+		return nil, fmt.Errorf("%w: the mutation of motion %s: %w", ErrCorrupt, m.Motion.Short(), err)
+	}
+	if of.Author != m.Author {
+		return fmt.Errorf("scope: only %s, who proposed it, can withdraw it", of.Author.Short()), nil
+	}
+	return nil, x.close(&rec, Ending{Fate: Withdrawn})
+}
+
+// DeadlinePassed reports whether an open motion is due to be closed at an instant.
+func (s *State) DeadlinePassed(at aweigh.Instant) bool {
+	next := s.head.Docket.Next
+	return next != 0 && next <= at
+}

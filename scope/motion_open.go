@@ -1,0 +1,156 @@
+package scope
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/kv"
+	"github.com/aweigh/aweigh/lineage"
+)
+
+// Bounds on motions, of one scope. What one author fills is its own share alone.
+const (
+	motionsOpen    = 1000
+	motionsOfOne   = 250      // open ones of one author
+	motionsKept    = 1000     // closed ones, for ballots that come late and for those who ask
+	motionBytes    = 64 << 20 // of the mutations of all on record
+	motionBytesOne = 16 << 20 // of the open ones of one author
+)
+
+// found is what one put or deletion of a motion found when that opened: how many
+// keys, and the newest revision among them. If anything was changed since, one of
+// the two differs.
+type found struct {
+	_      struct{} `cbor:",toarray"`
+	Keys   int64
+	Newest int64
+}
+
+// open opens a motion for the mutation being executed (P28); failure says why it
+// cannot be.
+func (x *execution) open(m *CheckedMutation, a *Approval, p *plan) (failure, err error) {
+	h, r := &x.block.Header, x.epoch.Roster
+	mo := Motion{
+		Mutation: m.raw, Height: h.Height, Opened: h.Time, Epoch: h.Epoch, Entry: x.nextEntry(),
+		Revision: x.next.head.Revision, Deadline: h.Time.Add(a.Window),
+		Approval: *a, Voters: a.voters(r), Success: p.succeeded,
+	}
+	e, err := electorate(mo.Voters)
+	if err != nil {
+		return fmt.Errorf("scope: nobody could approve it: %w", err), nil
+	}
+	if mo.Rule = a.rule(e.Total()); !e.Carriable(mo.Rule) {
+		return errors.New("scope: the policy asks for more approval than all voters together can give"), nil
+	}
+	if mo.Basis, err = x.basis(p); err != nil {
+		return nil, err
+	}
+	if failure, err := x.room(m); failure != nil || err != nil {
+		return failure, err
+	}
+	x.enter(lineage.Entry{Class: lineage.Opened, Posterior: mo.Hash()})
+	x.setRecord(x.space.motion(m.ID), canon.Encode(motionRecord{Motion: mo}))
+	d := &x.next.head.Docket
+	d.Open++
+	d.Bytes += int64(len(m.raw))
+	x.setRecord(x.space.docket(atOpen, mo.Deadline, m.ID), canon.Encode(docketed{Author: m.Author, Bytes: int64(len(m.raw))}))
+	d.Next = aweigh.Earliest(d.Next, mo.Deadline)
+	x.result.Motions = append(x.result.Motions, m.ID)
+	return nil, nil
+}
+
+// room makes room for another motion of an author, or says why there is none.
+// Motions that are closed give way.
+func (x *execution) room(m *CheckedMutation) (failure, err error) {
+	d := &x.next.head.Docket
+	if d.Open >= motionsOpen {
+		return fmt.Errorf("scope: %d motions are open already; some must close first", d.Open), nil
+	}
+	n, size := 0, int64(len(m.raw))
+	prefix := x.space.at(atOpen)
+	var bad error
+	err = x.r.Scan(prefix, kv.PrefixEnd(prefix), false, func(_, raw []byte) bool {
+		var of docketed
+		if bad = canon.Decode(raw, &of); bad == nil && of.Author == m.Author {
+			n++
+			size += of.Bytes
+		}
+		return bad == nil
+	})
+	switch {
+	case err != nil || bad != nil:
+		return nil, errors.Join(err, bad)
+	case n >= motionsOfOne || size > motionBytesOne:
+		return fmt.Errorf("scope: %d motions of this author, of %d bytes, are open already; at most %d, of %d bytes, may be", n, size-int64(len(m.raw)), motionsOfOne, motionBytesOne), nil
+	}
+	for d.Closed > 0 && d.Bytes+int64(len(m.raw)) > motionBytes {
+		if err := x.forgetOldest(); err != nil {
+			return nil, err
+		}
+	}
+	if d.Bytes+int64(len(m.raw)) > motionBytes {
+		return fmt.Errorf("scope: open motions hold %d bytes, and %d are the most; some must close first", d.Bytes, motionBytes), nil
+	}
+	return nil, nil
+}
+
+// basis is what the puts and deletions of a planned transaction find, in order.
+func (x *execution) basis(p *plan) (all []found, err error) {
+	rest := p.inner
+	for i := range p.ops {
+		op := &p.ops[i]
+		switch op.Kind {
+		case OpPut, OpDelete:
+			t, err := x.finds(op)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, t)
+		case OpTxn:
+			inner, err := x.basis(&rest[0])
+			if err != nil {
+				return nil, err
+			}
+			rest, all = rest[1:], append(all, inner...)
+		}
+	}
+	return all, nil
+}
+
+func (x *execution) finds(op *Op) (t found, err error) {
+	if len(op.End) == 0 {
+		v, ok, err := x.newest(op.Key)
+		if ok {
+			t = found{Keys: 1, Newest: v.ModRevision}
+		}
+		return t, err
+	}
+	res, err := x.rangeOf(op.Key, op.End, Range{KeysOnly: true}, 0)
+	for i := range res.Kvs {
+		t.Keys++
+		t.Newest = max(t.Newest, res.Kvs[i].ModRevision)
+	}
+	return t, err
+}
+
+// setRecord writes a new record that counts as an element of the state's digest.
+func (x *execution) setRecord(k, record []byte) {
+	x.versions.Apply(kv.Set(k, record))
+	x.addElement(k, record)
+}
+
+// dropRecord takes away a record that setRecord wrote.
+func (x *execution) dropRecord(k []byte) error {
+	record, ok, err := x.r.Get(k)
+	if err == nil && !ok {
+		err = fmt.Errorf("%w: no record %x", ErrCorrupt, k)
+	}
+	if err != nil {
+		return err
+	}
+	x.versions.Apply(kv.Del(k))
+	x.removeElement(k, record)
+	return nil
+}

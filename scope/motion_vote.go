@@ -1,0 +1,200 @@
+package scope
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/lineage"
+	"github.com/aweigh/aweigh/trust"
+	"github.com/aweigh/aweigh/votes"
+)
+
+const (
+	// MaxBallotBytes bounds the ballots on motions in one block.
+	MaxBallotBytes = 512 << 10
+	// MaxBallotMotions bounds the motions that a block's ballots are about: each may
+	// be carried by them.
+	MaxBallotMotions = 16
+)
+
+// CheckBallots verifies the ballots on motions that a block on top of the state
+// carries: none is recorded yet, and all are valid. known says of an encoding that
+// this node has verified it. Errors wrap ErrInvalid, and the one of package votes
+// that says why, or are those of the store.
+func (s *State) CheckBallots(b *Block, known func(votes.MotionBallot) bool) error {
+	if len(b.Ballots) == 0 {
+		return nil
+	}
+	size, motions := 0, 0
+	var keys votes.KeySet
+	var last []byte
+	for i, raw := range b.Ballots {
+		v, err := votes.DecodeMotionBallot(raw)
+		if err == nil {
+			err = v.Admissible(s.head.Network, s.head.Scope)
+		}
+		if err != nil {
+			return fmt.Errorf("%w: motion ballot %d: %w", ErrInvalid, i, err)
+		}
+		place := s.space.voted(v.Motion, v.Voter, v.Choice)
+		first := last == nil || !bytes.Equal(last[:len(place)-33], place[:len(place)-33])
+		if first {
+			motions++
+		}
+		size += len(raw)
+		switch {
+		case last != nil && bytes.Compare(last, place) >= 0:
+			return fmt.Errorf("%w: motion ballots out of order", ErrInvalid)
+		case size > MaxBallotBytes || motions > MaxBallotMotions:
+			return fmt.Errorf("%w: motion ballots of %d bytes or more, on %d motions or more, at most %d and %d are taken", ErrInvalid, size, motions, MaxBallotBytes, MaxBallotMotions)
+		}
+		last = place
+		if first {
+			if keys, err = s.Voters(v.Motion); err != nil {
+				return err
+			}
+		}
+		if have, err := s.HasBallot(v.MotionVote, v.Voter); err != nil {
+			return err
+		} else if have {
+			return fmt.Errorf("%w: %s is on record", ErrInvalid, v)
+		}
+		if known(v) {
+			continue
+		}
+		if _, err := votes.CheckMotionBallot(v, s.head.Network, s.head.Scope, keys, nil); err != nil {
+			return fmt.Errorf("%w: motion ballot %d: %w", ErrInvalid, i, err)
+		}
+	}
+	return nil
+}
+
+// Voters are the keys that may vote on a motion; of one that is not on record,
+// all that may vote on one that opens now.
+func (s *State) Voters(id votes.MotionID) (votes.KeySet, error) {
+	rec, ok, err := s.motion(id)
+	if err != nil {
+		return votes.KeySet{}, err
+	}
+	if ok {
+		return rec.Motion.Keys()
+	}
+	e, err := s.Epoch()
+	if err != nil {
+		return votes.KeySet{}, err
+	}
+	return e.Electors()
+}
+
+// vote records the block's ballots on motions, and closes those that they decide
+// (P31). All ballots of a block on one motion count together.
+func (x *execution) vote() error {
+	for rest := x.block.Ballots; len(rest) > 0; {
+		var on []votes.CheckedMotionBallot
+		for len(rest) > 0 {
+			c, err := votes.StoredMotionBallot(rest[0])
+			if err != nil || len(on) > 0 && c.Ballot().Motion != on[0].Ballot().Motion {
+				break
+			}
+			on, rest = append(on, c), rest[1:]
+		}
+		if len(on) == 0 {
+			return nil // a quorum let it pass, so nobody can do otherwise
+		}
+		if err := x.voteOn(on); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// voteOn records ballots on one motion. Those that are not of its electorate, or
+// recorded already, count nothing and leave no trace.
+func (x *execution) voteOn(on []votes.CheckedMotionBallot) error {
+	rec, ok, err := x.motion(on[0].Ballot().Motion)
+	if err != nil || !ok {
+		return err
+	}
+	e, err := rec.Motion.Electorate()
+	if err != nil {
+		return err
+	}
+	late, fresh := rec.Ending != nil, false
+	for i := range on {
+		v := on[i].Ballot()
+		if _, voter := e.Of(v.Voter); !voter {
+			continue
+		}
+		k := x.space.voted(v.Motion, v.Voter, v.Choice)
+		if _, have, err := x.r.Get(k); err != nil || have {
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		fresh = true
+		x.record(k, &v, late)
+		if err := x.contradiction(&v); err != nil {
+			return err
+		}
+	}
+	if late || !fresh {
+		return nil
+	}
+	t, err := x.view.tally(&rec.Motion)
+	if err != nil {
+		return err
+	}
+	if err := x.about(&rec.Motion); err != nil {
+		return err
+	}
+	switch t.Verdict {
+	case votes.Carried:
+		return x.carry(&rec)
+	case votes.Rejected:
+		return x.close(&rec, Ending{Fate: Rejected})
+	}
+	return nil
+}
+
+// record writes one ballot down.
+func (x *execution) record(k []byte, v *votes.MotionBallot, late bool) {
+	h := &x.block.Header
+	x.begin(&CheckedMutation{ID: v.Motion, Mutation: Mutation{Author: v.Voter, Justification: v.Comment}})
+	x.setRecord(k, canon.Encode(Recorded{Ballot: v.Encode(), Height: h.Height, Time: h.Time, Entry: x.nextEntry(), Late: late}))
+	class := lineage.Voted
+	if late {
+		class = lineage.Reconcile // P34
+	}
+	x.enter(lineage.Entry{Class: class, Reason: v.Choice.String(), Posterior: v.ID()})
+}
+
+// contradiction brings a voter to account who said the opposite before (P33, P36).
+func (x *execution) contradiction(v *votes.MotionBallot) error {
+	raw, ok, err := x.r.Get(x.space.voted(v.Motion, v.Voter, v.Choice.Other()))
+	if err != nil || !ok {
+		return err
+	}
+	var other Recorded
+	if err := canon.Decode(raw, &other); err != nil {
+		return fmt.Errorf("%w: a ballot on motion %s: %w", ErrCorrupt, v.Motion.Short(), err)
+	}
+	before, err := votes.DecodeMotionBallot(other.Ballot)
+	if err != nil {
+		return fmt.Errorf("%w: a ballot on motion %s: %w", ErrCorrupt, v.Motion.Short(), err)
+	}
+	proof, err := votes.NewMotionEquivocation(before, *v)
+	if err != nil {
+		return fmt.Errorf("%w: two ballots on motion %s: %w", ErrCorrupt, v.Motion.Short(), err)
+	}
+	if _, seated := x.epoch.Roster.Seat(aweigh.AnchorID(v.Voter)); !seated {
+		return nil // an approver, or an anchor that left: no trust to lose here
+	}
+	h := &x.block.Header
+	return x.convict(trust.Evidence{
+		Anchor: aweigh.AnchorID(v.Voter), Kind: trust.Equivocated, Epoch: h.Epoch, Height: h.Height,
+		Proof: aweigh.Sum([]byte("aweigh/motion-proof/1"), proof.Encode()),
+	})
+}
