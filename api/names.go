@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -115,19 +116,19 @@ func version(ctx context.Context, v *node.View, u aweigh.UID, number, newest int
 	if number > newest {
 		return nil, fmt.Errorf("%w: the newest version is %d", scope.ErrNoVersion, newest)
 	}
+	var found scope.Version
 	err = v.Versions(u, func(w scope.Version) bool {
-		if w.Number == number {
-			kv = w.Kv
-		}
+		found = w
 		return w.Number > number && ctx.Err() == nil
 	})
-	if err == nil {
-		err = ctx.Err()
+	if err = cmp.Or(err, ctx.Err()); err != nil {
+		return nil, err
 	}
-	if err == nil && kv == nil {
+	content, ok, err := v.Content(found)
+	if err == nil && !ok {
 		err = fmt.Errorf("%w: the content of version %d", scope.ErrCompacted, number)
 	}
-	return kv, err
+	return &content, err
 }
 
 func placeOf(key []byte, revision int64, sub uint32) *aweighv1.Place {

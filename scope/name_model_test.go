@@ -136,13 +136,14 @@ func (m *nameModel) checkObject(t *rapid.T, w *world, u aweigh.UID, o *nameObjec
 	}
 	n := int64(len(o.contents))
 	err = w.state.Versions(u, func(v Version) bool {
+		kv, ok, err := w.state.Content(v)
 		switch {
-		case v.Number != n || v.Entry.Object != u:
-			t.Fatalf("%s: version %d, want %d: %+v", u, v.Number, n, v.Entry)
-		case v.Kv == nil && (w.state.head.Compacted == 0 || n == int64(len(o.contents)) && len(keys) > 0):
+		case err != nil || v.Number != n || v.Entry.Object != u:
+			t.Fatalf("%s: version %d, want %d: %+v, %v", u, v.Number, n, v.Entry, err)
+		case !ok && (w.state.head.Compacted == 0 || n == int64(len(o.contents)) && len(keys) > 0):
 			t.Fatalf("%s: version %d has no content", u, n)
-		case v.Kv != nil && string(v.Kv.Value) != o.contents[n-1]:
-			t.Fatalf("%s: version %d is %q, want %q", u, n, v.Kv.Value, o.contents[n-1])
+		case ok && string(kv.Value) != o.contents[n-1]:
+			t.Fatalf("%s: version %d is %q, want %q", u, n, kv.Value, o.contents[n-1])
 		}
 		n--
 		return true
@@ -229,8 +230,8 @@ func drawNaming(t *rapid.T, w *world) Naming {
 		n.From, n.Revision = []byte("a"), 1
 		back := rapid.IntRange(0, 3).Draw(t, "back")
 		_ = w.state.Versions(n.Object, func(v Version) bool {
-			if v.Kv != nil {
-				n.From, n.Revision, n.Sub = v.Kv.Key, v.Kv.ModRevision, v.Kv.Sub
+			if kv, ok, err := w.state.Content(v); ok && err == nil {
+				n.From, n.Revision, n.Sub = kv.Key, kv.ModRevision, kv.Sub
 			}
 			back--
 			return back >= 0

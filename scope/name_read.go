@@ -2,6 +2,7 @@ package scope
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -114,7 +115,13 @@ type Version struct {
 	Number int64         // from 1
 	Index  int64         // of Entry in the lineage
 	Entry  lineage.Entry // that wrote it
-	Kv     *KeyValue     // where it can be read, maybe under another alias; nil if a compaction dropped it
+	shown  []shown       // newest first, and Entry last
+}
+
+// shown is an entry that tells of content under a key.
+type shown struct {
+	index int64
+	entry lineage.Entry
 }
 
 // mostWalked bounds the entries of an object that a search for a version looks at.
@@ -156,30 +163,39 @@ func (s *State) Versions(u aweigh.UID, visit func(Version) bool) error {
 	}
 	walked = 0
 	var bad error
-	var shown *KeyValue // of the version that comes next, under another key
+	var under []shown // the version that comes next, under further keys
 	err = s.Lineage().Chain(a.Last, func(index int64, e lineage.Entry) bool {
 		if walked++; walked > mostWalked {
 			bad = ErrFar
 			return false
 		}
-		var v *KeyValue
 		if e.Class.Shows() {
-			v, bad = s.written(index, &e)
+			under = append(under, shown{index, e})
 		}
-		if v != nil {
-			shown = v
+		if !makesVersion(e.Class) {
+			return true
 		}
-		if bad != nil || !makesVersion(e.Class) {
-			return bad == nil
-		}
-		next := visit(Version{Number: number, Index: index, Entry: e, Kv: shown})
-		number, shown = number-1, nil
+		next := visit(Version{Number: number, Index: index, Entry: e, shown: under})
+		number, under = number-1, nil
 		return next
 	})
 	if err == nil {
 		err = bad
 	}
 	return err
+}
+
+// Content is what a version holds, under the key under which it was written if it
+// can still be read there, or under another alias. It reports false if a compaction
+// dropped it.
+func (s *State) Content(v Version) (KeyValue, bool, error) {
+	for i := len(v.shown) - 1; i >= 0; i-- {
+		kv, err := s.written(v.shown[i].index, &v.shown[i].entry)
+		if err != nil || kv != nil {
+			return *cmp.Or(kv, new(KeyValue)), err == nil, err
+		}
+	}
+	return KeyValue{}, false, nil
 }
 
 // makesVersion reports whether an entry of a class stands for a version of an object;

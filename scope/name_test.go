@@ -102,8 +102,8 @@ func (m *nameModel) namings(t *rapid.T, w *world) {
 	}
 	content, known := "", false
 	_ = w.state.Versions(n.Object, func(v Version) bool {
-		if v.Kv != nil && v.Kv.ModRevision == n.Revision && v.Kv.Sub == n.Sub && string(v.Kv.Key) == string(n.From) {
-			content, known = string(v.Kv.Value), true
+		if kv, ok, err := w.state.Content(v); err == nil && ok && kv.ModRevision == n.Revision && kv.Sub == n.Sub && string(kv.Key) == string(n.From) {
+			content, known = string(kv.Value), true
 		}
 		return true
 	})
