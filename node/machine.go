@@ -137,6 +137,9 @@ func NewMachine(cfg MachineConfig, store kv.Reader) (*Machine, error) {
 	if err := m.restore(); err != nil {
 		return nil, err
 	}
+	if err := m.restorePool(); err != nil {
+		return nil, err
+	}
 	if err := m.openBox(); err != nil {
 		return nil, err
 	}
@@ -205,6 +208,7 @@ func (m *Machine) Step(now aweigh.Instant, events ...Event) Effects {
 		m.listen.due(m)
 	}
 	m.reads.serve(m)
+	m.keep()
 	m.fx.Wake = m.wake()
 	return m.fx
 }
@@ -395,7 +399,7 @@ func (m *Machine) wake() aweigh.Instant {
 	if m.guard != nil {
 		at = aweigh.Earliest(at, m.closing())
 	}
-	for _, t := range []aweigh.Instant{m.announceAt, m.pollAt, m.wants.next(), m.sync.at, m.reads.at, m.listen.at, m.polls.at} {
+	for _, t := range []aweigh.Instant{m.announceAt, m.pollAt, m.wants.next(), m.sync.at, m.reads.at, m.listen.at, m.polls.at, m.pool.keepAt} {
 		at = aweigh.Earliest(at, t)
 	}
 	return at

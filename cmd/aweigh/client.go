@@ -143,11 +143,18 @@ func keyOf(text string, raw bool, action string) ([]byte, error) {
 func onceFlags(c *cobra.Command) func() (*aweighv1.Once, error) {
 	nonce := c.Flags().String("nonce", "", "HEX@NANOSECONDS that an undecided write named, to repeat it safely")
 	because := c.Flags().StringP("because", "m", "", "why; kept in the history")
+	validFor := c.Flags().Duration("valid-for", 0, "how long it may wait for a quorum, within what the policy takes (default 1m)")
 	return func() (*aweighv1.Once, error) {
 		if !utf8.ValidString(*because) {
 			return nil, fmt.Errorf("%w: --because is no UTF-8 text: %q", errUsage, *because)
 		}
 		once := &aweighv1.Once{Justification: *because}
+		if *validFor < 0 {
+			return nil, fmt.Errorf("%w: --valid-for is more than 0, not %s", errUsage, *validFor)
+		}
+		if *validFor > 0 {
+			once.ValidUntilNs = time.Now().Add(*validFor).UnixNano()
+		}
 		if *nonce == "" {
 			return once, nil
 		}

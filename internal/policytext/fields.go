@@ -56,6 +56,7 @@ var fields = []field{
 	number("trust.surety", "a sponsor loses one part in so many of its score when one it brought in lies", func(p *scope.Policy) *uint32 { return &p.Trust.Surety }),
 	number("trust.surety_epochs", "for so many epochs after the admission", func(p *scope.Policy) *uint32 { return &p.Trust.SuretyEpochs }),
 
+	duration("limits.valid_for", "how long a mutation may wait for a quorum, at most", func(p *scope.Policy) *time.Duration { return &p.Limits.ValidFor }),
 	number("limits.anchors", "in a roster, at most", func(p *scope.Policy) *int { return &p.Limits.Anchors }),
 }
 
