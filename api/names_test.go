@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"bytes"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -122,4 +123,34 @@ func TestNamesThatMakeNoSense(t *testing.T) {
 			t.Errorf("%q: %v, want reason %s", begin, err, reason)
 		}
 	}
+}
+
+// TestAmbiguousUIDsAreNamed makes objects until two have UIDs that begin alike.
+func TestAmbiguousUIDsAreNamed(t *testing.T) {
+	w := newWorld(t)
+	begun := make(map[string]string)
+	for n := 0; n < 10_000; {
+		txn := new(aweighv1.TxnRequest)
+		for range 100 {
+			txn.Success = append(txn.Success, &aweighv1.Op{Op: &aweighv1.Op_Put{Put: &aweighv1.PutRequest{Key: fmt.Appendf(nil, "/%d", n)}}})
+			n++
+		}
+		resp, err := w.Txn(w.ctx, connect.NewRequest(txn))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range resp.Msg.Responses {
+			uid := r.GetPut().Uid
+			other, twice := begun[uid[:4]]
+			if begun[uid[:4]] = uid; !twice {
+				continue
+			}
+			_, err := w.Object(w.ctx, connect.NewRequest(&aweighv1.ObjectRequest{Uid: uid[:4]}))
+			if err == nil || reasonOf(t, err) != "invalid" || !strings.Contains(err.Error(), uid) || !strings.Contains(err.Error(), other) {
+				t.Fatalf("%s and %s: %v", uid, other, err)
+			}
+			return
+		}
+	}
+	t.Fatal("no two UIDs begin alike")
 }
