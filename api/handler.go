@@ -19,6 +19,7 @@ type Node interface {
 	Health
 	Governing
 	Trusting
+	Names
 	Deciding
 	Txn(ctx context.Context, t scope.Txn, once node.Once) (node.Receipt, error)
 	Compact(ctx context.Context, revision int64, once node.Once) (node.Receipt, error)

@@ -36,12 +36,16 @@ func (s *service) History(ctx context.Context, req *connect.Request[aweighv1.His
 	if err != nil {
 		return nil, problem(err)
 	}
+	return connect.NewResponse(&aweighv1.HistoryResponse{Header: s.read(head, true), More: more, Entries: s.entries(deeds)}), nil
+}
+
+// entries are the deeds with the names of those who did them.
+func (s *service) entries(deeds []node.Deed) (out []*aweighv1.Entry) {
 	names := s.people()
-	out := &aweighv1.HistoryResponse{Header: s.read(head, true), More: more}
 	for i := range deeds {
-		out.Entries = append(out.Entries, entryOf(&deeds[i], names))
+		out = append(out, entryOf(&deeds[i], names))
 	}
-	return connect.NewResponse(out), nil
+	return out
 }
 
 func entryOf(d *node.Deed, names map[aweigh.Hash]string) *aweighv1.Entry {
@@ -49,6 +53,7 @@ func entryOf(d *node.Deed, names map[aweigh.Hash]string) *aweighv1.Entry {
 		Index: d.Index, Height: uint64(d.Height), Class: d.Class.String(), Mutation: d.Mutation[:],
 		Author: d.Author[:], AuthorName: names[d.Author], Uid: uidOf(d.Object), Revision: d.Revision,
 		TimeNs: int64(d.Time), Block: d.Block[:], Justification: d.Justification, Reason: d.Reason, Key: d.Key,
+		Version: d.Version,
 	}
 }
 

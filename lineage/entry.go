@@ -29,7 +29,7 @@ type Entry struct {
 	Object        aweigh.UID  // zero if the entry concerns no object
 	Prev          int64       // position in this log of the object's previous entry, plus one; 0 is none
 	Revision      int64       // of the key space after the operation
-	Prior         aweigh.Hash // digest of the object before; zero if it was not there
+	Prior         aweigh.Hash // digest of the object before; zero if it was not there; of a fork, of what it was forked from
 	Posterior     aweigh.Hash // digest of the object after; zero if it is gone
 	Policy        aweigh.Hash // policy that was in force
 	Roster        aweigh.Hash // roster that decided

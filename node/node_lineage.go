@@ -13,9 +13,10 @@ import (
 // Deed is one entry of the lineage with the block that it stands in.
 type Deed struct {
 	lineage.Entry
-	Index int64 // in the scope's lineage
-	Block aweigh.Hash
-	Time  aweigh.Instant // of the block
+	Index   int64 // in the scope's lineage
+	Block   aweigh.Hash
+	Time    aweigh.Instant // of the block
+	Version int64          // of the object, if the entry wrote one and it was counted
 }
 
 // Lineage lists what happened to the object that a key names, or named last,
@@ -28,36 +29,25 @@ func (n *Node) Lineage(ctx context.Context, key []byte, limit int) (deeds []Deed
 	}
 	defer func() { err = errors.Join(err, v.Close()) }()
 	head = v.Head()
-	last, err := v.lastEntry(key)
+	kv, err := v.change(key)
 	if err != nil {
 		return nil, false, head, err
 	}
-	err = v.State.Lineage().Chain(last+1, func(index int64, e lineage.Entry) bool {
-		if more = len(deeds) == limit; !more {
-			deeds = append(deeds, Deed{Entry: e, Index: index})
-		}
-		return !more
-	})
-	for i := range deeds {
-		d := &deeds[i]
-		if i > 0 && deeds[i-1].Height == d.Height {
-			d.Block, d.Time = deeds[i-1].Block, deeds[i-1].Time
-			continue
-		}
-		b, readErr := n.History().Block(d.Height)
-		if readErr != nil {
-			return nil, false, head, errors.Join(err, readErr)
-		}
-		d.Block, d.Time = b.Hash(), b.Header.Time
+	a, err := v.State.Aliases(kv.UID) // what happened under other names belongs to it
+	if err != nil {
+		return nil, false, head, err
 	}
-	return deeds, more, head, err
+	if deeds, more, err = n.deeds(v, a.Last, limit); err != nil {
+		return nil, false, head, err
+	}
+	return deeds, more, head, v.number(ctx, kv.UID, deeds)
 }
 
-// lastEntry is the index of the newest lineage entry under a key.
-func (v *View) lastEntry(key []byte) (int64, error) {
+// change is the newest change of a key.
+func (v *View) change(key []byte) (scope.KeyValue, error) {
 	kv, ok, err := v.NewestChange(key)
 	if err == nil && !ok {
 		err = fmt.Errorf("%w: %q", scope.ErrKeyNotFound, key)
 	}
-	return kv.Entry, err
+	return kv, err
 }

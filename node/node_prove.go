@@ -59,10 +59,11 @@ func (n *Node) covered(ctx context.Context, prove func(*View) error) error {
 }
 
 func (n *Node) proveKey(v *View, key []byte) (*scope.KeyProof, error) {
-	index, err := v.lastEntry(key)
+	change, err := v.change(key)
 	if err != nil {
 		return nil, err
 	}
+	index := change.Entry
 	entry, ok, err := v.State.Lineage().Entry(index)
 	if err != nil || !ok {
 		return nil, errors.Join(err, fmt.Errorf("node: entry %d of the lineage is missing", index))

@@ -38,6 +38,7 @@ type CheckedMutation struct {
 	Comp     *Compaction    // for Compact
 	Decision *Decision      // for Govern
 	Lease    *LeaseRequest  // for Lease
+	Naming   *Naming        // for Name
 	Motion   votes.MotionID // for Withdraw
 	raw      []byte
 }
@@ -196,6 +197,12 @@ func (m *CheckedMutation) open(raw []byte, lim Limits) error {
 			return err
 		}
 		return m.Decision.check()
+	case Name:
+		m.Naming = new(Naming)
+		if err := canon.Decode(m.Content, m.Naming); err != nil {
+			return err
+		}
+		return m.Naming.check(lim)
 	case Withdraw:
 		var w Withdrawal
 		err := canon.Decode(m.Content, &w)

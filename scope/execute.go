@@ -43,11 +43,12 @@ type Outcome struct {
 // means that the store failed.
 //
 // A block first does what its time has made due, forgetting the receipts of
-// mutations that are void by now and content that was compacted away, each
-// bounded in proportion to the block, and ending the leases that are over. Then its
-// proofs of fault reach the trust ledger and its ballots on blocks the tally,
-// motions whose deadline has come are closed, its mutations are executed in order,
-// its ballots on motions are counted, and if it ends the epoch, the next one begins.
+// mutations that are void by now, content that was compacted away and redirects
+// that have lapsed, each bounded in proportion to the block, and ending the leases
+// that are over. Then its proofs of fault reach the trust ledger and its ballots on
+// blocks the tally, motions whose deadline has come are closed, its mutations are
+// executed in order, its ballots on motions are counted, and if it ends the epoch,
+// the next one begins.
 func (s *State) Execute(b *Block) (*Result, error) {
 	h := &b.Header
 	must.Hold(h.Height == s.head.Height+1 && h.Parent == s.head.Block,
@@ -62,6 +63,9 @@ func (s *State) Execute(b *Block) (*Result, error) {
 		return nil, err
 	}
 	if err := x.collect(due); err != nil {
+		return nil, err
+	}
+	if err := x.dropLapsed(due); err != nil {
 		return nil, err
 	}
 	if err := x.expireLeases(); err != nil {
@@ -104,9 +108,10 @@ type execution struct {
 	tally  tally
 	ledger *trust.Ledger // as it is so far, if it was read
 	government
-	log *lineage.Log
+	log   *lineage.Log
+	names names // as they are so far
 
-	versions *kv.Overlay // on the parent's state: writes of versions, and of records of motions
+	versions *kv.Overlay // on the parent's state: writes of versions, and of records of motions and names
 	ops      []kv.Op     // all other writes
 	entries  []lineage.Entry
 	changed  []change
@@ -132,6 +137,7 @@ func newExecution(s *State, b *Block) *execution {
 		policy:   &s.epoch.Policy,
 		tally:    s.counted.clone(),
 		log:      s.Lineage(),
+		names:    *s.named,
 		versions: kv.NewOverlay(s.r),
 		ops:      make([]kv.Op, 0, 3*b.Len()+64),
 		entries:  make([]lineage.Entry, 0, b.Len()),
@@ -189,7 +195,11 @@ func (x *execution) execute(m *CheckedMutation, out *Outcome) error {
 		}
 		var needed *Approval
 		if failure == nil {
-			needed, failure = x.policy.approval(&p)
+			all, err := x.spread(&p)
+			if err != nil {
+				return err
+			}
+			needed, failure = x.policy.approval(all)
 		}
 		if failure == nil && needed != nil {
 			if failure, err = x.propose(m, needed, &p); err != nil {
@@ -217,6 +227,12 @@ func (x *execution) execute(m *CheckedMutation, out *Outcome) error {
 		if failure, err = x.leasing(m.Lease, out); err != nil {
 			return err
 		}
+	case Name:
+		var err error
+		if out.Responses, failure, err = x.name(m.Naming); err != nil {
+			return err
+		}
+		x.next.head.Revision = x.revision()
 	case Withdraw:
 		var err error
 		if failure, err = x.withdraw(m); err != nil {
@@ -347,6 +363,9 @@ func (x *execution) finish() (*Result, error) {
 	s.head.Block, s.head.Time = x.block.Hash(), h.Time
 	s.head.LineageSize, s.head.LineageRoot = head.Size, head.Root
 	x.storeAgenda()
+	if err := x.storeNames(); err != nil {
+		return nil, err
+	}
 	tally := x.tally
 	s.tally, s.counted = tally.encode(), &tally
 	s.head.Digest = s.digest()

@@ -127,7 +127,9 @@ func (x *execution) end(id int64, l *lease, why string) error {
 			return err
 		}
 		must.Hold(ok && v.Lease == id, "%q is attached to lease %x, which it does not name", key, uint64(id))
-		x.remove(&v, why)
+		if err := x.bury(&v, why); err != nil {
+			return err
+		}
 	}
 	x.next.head.Revision = x.revision()
 	return nil

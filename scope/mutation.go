@@ -21,6 +21,8 @@ const (
 	Govern Class = 3
 	// Lease grants, revokes and keeps alive leases: the content is a LeaseRequest.
 	Lease Class = 4
+	// Name changes which keys name an object: the content is a Naming.
+	Name Class = 5
 	// Withdraw ends a motion by the will of the author whose mutation opened it: the
 	// content is a Withdrawal.
 	Withdraw Class = 6
@@ -35,6 +37,8 @@ func (c Class) String() string {
 		return "compact"
 	case Govern:
 		return "govern"
+	case Name:
+		return "name"
 	case Withdraw:
 		return "withdraw"
 	case Lease:

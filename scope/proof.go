@@ -134,9 +134,9 @@ func (p *Policy) guards(e *lineage.Entry) bool {
 func (l *Listed) wrote(v *KeyValue) error {
 	e := &l.Entry
 	switch {
-	case e.Class != lineage.Insert && e.Class != lineage.Update && e.Class != lineage.Delete:
+	case !e.Class.Shows() && !e.Class.Clears():
 		return fmt.Errorf("an entry of class %s changes no key", e.Class)
-	case (v == nil) != (e.Class == lineage.Delete):
+	case (v == nil) != e.Class.Clears():
 		return errors.New("content without need, or need without content")
 	case v == nil:
 		return nil

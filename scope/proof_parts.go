@@ -153,7 +153,7 @@ func (o *Origin) nobodys(e *lineage.Entry, in *Epoch) error {
 	switch {
 	case e.Scope != h.Scope || e.Height != h.Height || e.Policy != h.Policy || e.Roster != h.Roster:
 		return errors.New("another block than the entry names")
-	case e.Class != lineage.Delete || !e.Author.IsZero() || e.Reason == "":
+	case !e.Class.Clears() || !e.Author.IsZero() || e.Reason == "":
 		return errors.New("a change that nobody asked for, without a reason")
 	case len(o.Mutation)+len(o.Author.Bytes)+len(o.Author.Scheme)+len(o.Bundle)+len(o.Signed)+len(o.Place.Path) > 0,
 		o.Bundled != 0, o.Mutations != lineage.Head{}, o.Place.Index != 0, o.Place.Size != 0:

@@ -265,3 +265,44 @@ func TestProofOfFaultReachesTheLedger(t *testing.T) {
 		t.Fatalf("a forged proof: %v", err)
 	}
 }
+
+// TestProofsHoldUnderEveryName: what was bound, moved, followed and unbound can be
+// proven under the alias under which it happened.
+func TestProofsHoldUnderEveryName(t *testing.T) {
+	w := newWorld(t)
+	var blocks []*Block
+	add := func(muts ...Mutation) {
+		w.now = w.now.Add(1e9)
+		b := w.block(w.sign(muts...))
+		w.execute(b)
+		blocks = append(blocks, b)
+	}
+	add(w.put("a", "1"))
+	add(w.bind("a", "b"))
+	add(w.put("b", "2"))
+	add(w.bind("a", "d"))
+	add(w.move("b", "c", 0))
+	add()
+	for _, c := range []struct {
+		key    string
+		origin int
+		class  lineage.Class
+		value  string
+	}{
+		{"a", 2, lineage.AliasFollow, "2"}, {"d", 3, lineage.AliasBind, "2"}, {"c", 4, lineage.AliasMove, "2"}, {"b", 4, lineage.AliasUnbind, ""},
+	} {
+		p := prove(t, w, blocks, c.key, c.origin)
+		r, err := p.Verify(w.g.Hash())
+		if err != nil || r.Entry.Class != c.class || (r.Kv == nil) != (c.value == "") || r.Kv != nil && string(r.Kv.Value) != c.value {
+			t.Errorf("%s: %+v, %v", c.key, r, err)
+		}
+		if p.Kv == nil {
+			p.Kv = &KeyValue{}
+		} else {
+			p.Kv = nil
+		}
+		if _, err := p.Verify(w.g.Hash()); !errors.Is(err, ErrProof) {
+			t.Errorf("%s, content taken for none, or none for content: %v", c.key, err)
+		}
+	}
+}

@@ -67,7 +67,7 @@ func (h *Head) readable(rev int64) error {
 	return nil
 }
 
-// Object finds an object by its UID: the key that names it, or last named it,
+// Object finds an object by its UID: a key that names it, or last named it,
 // and the count of its newest entry in the lineage, to start lineage.Log.Chain
 // from. It reports false for a UID that was never given.
 func (s *State) Object(u aweigh.UID) (key []byte, last int64, ok bool, err error) {
@@ -81,6 +81,13 @@ func (s *State) Object(u aweigh.UID) (key []byte, last int64, ok bool, err error
 	}
 	if o.End != 0 {
 		return o.Key, o.End, true, nil
+	}
+	list, err := s.aliases(u)
+	if err != nil {
+		return nil, 0, false, err
+	}
+	if list != nil {
+		return list.Held[0].Key, list.Last, true, nil
 	}
 	v, ok, err := s.newest(o.Key)
 	if err == nil && (!ok || v.UID != u) {

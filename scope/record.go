@@ -73,8 +73,8 @@ func (v *KeyValue) readRecord(data []byte) error {
 	return nil
 }
 
-// object is what is kept of a UID for good: the key that names it, or named it
-// last, and where its life ended, so that the history of a deleted object can be
+// object is what is kept of a UID for good: the key that it was created under, or
+// that named it last, and where its life ended, so that the history of a deleted object can be
 // found.
 type object struct {
 	End int64 // index of the entry of its deletion, plus one; 0 while it lives

@@ -26,8 +26,9 @@ type SnapshotRecord struct {
 // order of changes, or from the leases and versions, as what is attached to a
 // lease. So it is made anew, and nobody has to be believed about it.
 var carried = []string{
-	string(atMeta), string(atEpoch), string(atAgenda), string(atLease), string(atVersion), string(atLineage) + "e", string(atReceipt),
-	string(atMotion), string(atVoted), string(atOpen), string(atClosed), string(atLedger), string(atExpiry),
+	string(atMeta), string(atNames), string(atAliases), string(atEpoch), string(atAgenda), string(atLease), string(atVersion),
+	string(atLineage) + "e", string(atReceipt), string(atRedirect), string(atMotion), string(atVoted), string(atOpen), string(atClosed),
+	string(atLedger), string(atExpiry),
 }
 
 // ReadSnapshot is the records of a snapshot that follow the one at after (nil:
@@ -76,6 +77,7 @@ type Import struct {
 	versions int64
 	leases   int64
 	live     []byte // escaped key of the last version
+	named    int64  // records about names
 	log      *lineage.Log
 	entries  []lineage.Entry
 	place    revision // of the last change
@@ -128,6 +130,12 @@ func (i *Import) Add(rec SnapshotRecord) (ops []kv.Op, err error) {
 		return i.lease(k, rec.Value)
 	case atVersion:
 		return i.version(k, rec.Value)
+	case atNames, atAliases, atRedirect:
+		if i.named++; i.named > i.want.LineageSize+1 {
+			return nil, fmt.Errorf("%w: more records about names than entries in the lineage", ErrInvalid)
+		}
+		i.element(k, rec.Value)
+		return i.state.space.withLapse(set)
 	case atMotion, atVoted, atOpen, atClosed:
 		i.element(k, rec.Value)
 		return set, nil
@@ -262,15 +270,13 @@ func (i *Import) enter() ([]kv.Op, error) {
 	for n := range i.entries {
 		e := &i.entries[n]
 		o := object{Key: e.Key}
-		switch e.Class {
-		case lineage.Insert:
-		case lineage.Update:
-		case lineage.Delete:
+		switch {
+		case e.Class == lineage.Delete:
 			o.End = at + int64(n) + 1
-		default:
+		case !e.Class.Shows() && !e.Class.Clears():
 			continue
 		}
-		if e.Class != lineage.Update {
+		if e.Class == lineage.Insert || e.Class == lineage.Delete {
 			ops = append(ops, kv.Set(s.space.at(atObject, e.Object[:]...), o.record()))
 		}
 		if i.place.main == e.Revision {

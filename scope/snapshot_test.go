@@ -84,6 +84,10 @@ func TestSnapshotContinuesAsTheOriginal(t *testing.T) {
 				return w.mutation(Lease, drawLeaseRequest(t, w))
 			case 4:
 				return w.ops(leased(key.Draw(t, "key"), "leased", drawLease(t)))
+			case 6, 7:
+				if n := drawNaming(t, w); n.check(w.g.Policy.Limits) == nil {
+					return w.naming(n)
+				}
 			case 0:
 				return w.ops(del("a", key.Draw(t, "end")))
 			case 1:
@@ -119,7 +123,7 @@ func TestSnapshotContinuesAsTheOriginal(t *testing.T) {
 			if err1 != nil || err2 != nil || !reflect.DeepEqual(a, b) {
 				t.Fatalf("events from %d: %v %v\n%v %v", from, a, err1, b, err2)
 			}
-			for _, kind := range []byte{atVersion, atObject, atReceipt, atExpiry, atLedger, atLease, atLeaseKey, atLeaseEnd} {
+			for _, kind := range []byte{atVersion, atObject, atReceipt, atExpiry, atLedger, atLease, atLeaseKey, atLeaseEnd, atNames, atAliases, atRedirect, atLapse} {
 				prefix := w.state.space.at(kind)
 				if a, b := kept(w.r, prefix), kept(o.r, prefix); !slices.Equal(a, b) {
 					t.Fatalf("after %d blocks, %q:\n%q\n%q", n, kind, a, b)

@@ -55,6 +55,7 @@ type State struct {
 	counted *tally  // as tally
 	epoch   *Epoch  // as head.Under
 	pending *agenda // as head.Agenda
+	named   *names
 }
 
 // meta is the encoding of a State.
@@ -218,7 +219,11 @@ func (s *State) Begin(known ...*Epoch) (*State, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.epoch, c.pending, c.counted = e, &open, t
+	named, err := s.names()
+	if err != nil {
+		return nil, err
+	}
+	c.epoch, c.pending, c.counted, c.named = e, &open, t, &named
 	return &c, nil
 }
 

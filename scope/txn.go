@@ -77,15 +77,16 @@ func (x *execution) plan(t *Txn) (p plan, failure, err error) {
 }
 
 func (x *execution) checkPut(op *Op) (failure, err error) {
-	keeps := op.IgnoreValue || op.IgnoreLease
-	if !keeps && op.Lease == 0 {
-		return nil, nil
+	if keeps := op.IgnoreValue || op.IgnoreLease; keeps || op.Lease != 0 {
+		prev, ok, err := x.newest(op.Key)
+		if err != nil || keeps && !ok {
+			return ErrKeyNotFound, err
+		}
+		if failure, err := x.leasable(op, &prev); failure != nil || err != nil {
+			return failure, err
+		}
 	}
-	prev, ok, err := x.newest(op.Key)
-	if err != nil || keeps && !ok {
-		return ErrKeyNotFound, err
-	}
-	return x.leasable(op, &prev)
+	return x.affordAliases(op.Key, len(op.Value))
 }
 
 // holds evaluates one compare.
@@ -187,10 +188,17 @@ func (x *execution) put(op *Op, resp *Response) error {
 		CreateRevision: at.main, ModRevision: at.main, Sub: at.sub, Version: 1, Entry: x.nextEntry(),
 	}
 	e := lineage.Entry{Class: lineage.Insert, Key: op.Key}
+	var others *aliases
 	if existed {
 		v.UID, v.CreateRevision, v.Version = prev.UID, prev.CreateRevision, prev.Version+1
-		e.Class, e.Prev, e.Prior = lineage.Update, prev.Entry+1, prev.Digest()
+		e.Class, e.Prior = lineage.Update, prev.Digest()
+		if others, e.Prev, err = x.chain(&prev); err != nil {
+			return err
+		}
 	} else {
+		if err := x.vacate(op.Key); err != nil {
+			return err
+		}
 		v.UID = aweigh.NewUID(x.mutation.ID, at.sub)
 		x.ops = append(x.ops, kv.Set(x.space.at(atObject, v.UID[:]...), object{Key: op.Key}.record()))
 	}
@@ -209,7 +217,7 @@ func (x *execution) put(op *Op, resp *Response) error {
 	}
 	e.Object, e.Posterior = v.UID, x.store(&v)
 	x.enter(e)
-	return nil
+	return x.follow(others, &v)
 }
 
 func (x *execution) delete(op *Op, resp *Response) error {
@@ -230,10 +238,9 @@ func (x *execution) delete(op *Op, resp *Response) error {
 		gone = res.Kvs
 	}
 	for i := range gone {
-		if err := x.attach(&gone[i], &KeyValue{}); err != nil {
+		if err := x.unname(&gone[i], ""); err != nil {
 			return err
 		}
-		x.remove(&gone[i], "")
 	}
 	resp.Deleted = int64(len(gone))
 	if op.Prev {

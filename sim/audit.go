@@ -30,6 +30,7 @@ func (w *World) audit() {
 	x.chain(best)
 	x.durable(best)
 	x.leases(best)
+	x.once(best)
 	heads := make(map[aweigh.Height]scope.Head)
 	for _, n := range held {
 		head := n.state().Head()
@@ -37,6 +38,7 @@ func (w *World) audit() {
 		w.holds(Validity, n, !known || same.Digest == head.Digest, "height %d leads to state %s here, and to %s elsewhere",
 			head.Height, head.Digest.Short(), same.Digest.Short())
 		heads[head.Height] = head
+		x.names(n)
 		x.lineage(n, best, longest.Lineage())
 		for i := range w.Scenario.Load.Keys {
 			if kv, ok := n.get(keyName(i)); ok {

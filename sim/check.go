@@ -226,6 +226,7 @@ func (c *checker) load(l Load) {
 	c.within("load.clients", l.Clients, 1, maxClients)
 	c.within("load.writes", l.Writes, 1, maxRequests)
 	c.within("load.reads", l.Reads, 1, maxRequests)
+	c.within("load.names", l.Names, 0, maxRequests)
 	c.within("load.keys", l.Keys, 1, maxKeys)
 	c.within("load.leases", l.Leases, 0, maxClients)
 	c.within("load.value", l.Value, 1, maxValue)

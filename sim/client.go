@@ -22,12 +22,14 @@ type client struct {
 	busy  int               // number of the request that is open; 0: none
 	made  int               // requests so far
 	later []func()          // what it wants to ask next
+
+	version scope.Naming // of an object, that it last wrote under an alias: to fork, or to roll back to
 }
 
 // deed is one request and what its client learned of it, for the history.
 type deed struct {
 	client     int
-	kind       string // read, write or swap
+	kind       string // read, write, swap or name
 	key        string
 	value, was string // written; expected by a swap
 	got        string // read
@@ -36,6 +38,7 @@ type deed struct {
 	begin, end time.Duration
 	unknown    bool // no answer came
 	failed     bool // a swap that found another value
+	learn      func(scope.Outcome)
 }
 
 // clientele starts the clients of the scenario.
@@ -62,6 +65,9 @@ func (w *World) clientele() {
 		}
 		for range mine(reads) {
 			w.At(time.Duration(w.ask.Int64N(int64(w.Scenario.Stop))), func() { c.queue(c.read) })
+		}
+		for range mine(load.Names) {
+			w.At(time.Duration(w.naming.Int64N(int64(w.Scenario.Stop))), func() { c.queue(c.name) })
 		}
 		// Now and then a client goes to another node.
 		if w.ask.IntN(2) == 0 {
@@ -155,7 +161,11 @@ func (c *client) submit(at *Node, d *deed, m scope.Mutation, try int, end func()
 		w.watch.asked(d)
 		w.log(at, "write", "client %d: %s %s (%s)", c.id, d.kind, d.key, id.Short())
 	}
-	again := w.ask.IntN(3) == 0
+	chance := w.ask
+	if d.kind == "name" {
+		chance = w.naming
+	}
+	again := chance.IntN(3) == 0
 	w.At(w.Scenario.Load.Give, func() {
 		if open && try == 0 && again && w.firing {
 			open = false

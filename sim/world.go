@@ -59,6 +59,7 @@ type streams struct {
 	links  *rand.Rand // delays and losses
 	chance *rand.Rand // faults without a plan
 	ask    *rand.Rand // what clients do
+	naming *rand.Rand // what they do with aliases
 }
 
 // Start is the instant at which every world begins.
@@ -74,7 +75,7 @@ func NewWorld(s Scenario, o Options) (*World, error) {
 	stream := func(purpose uint64) *rand.Rand { return rand.New(rand.NewPCG(s.Seed, purpose)) }
 	w := &World{
 		Scenario: s, now: Start, byPeer: make(map[node.Peer][]*Node), anchors: make(map[aweigh.AnchorID]int),
-		streams: streams{links: stream(1), chance: stream(2), ask: stream(4)},
+		streams: streams{links: stream(1), chance: stream(2), ask: stream(4), naming: stream(5)},
 		trace:   sha256.New(), text: o.Trace, marks: marks{most: o.Marks}, firing: true,
 	}
 	if err := w.found(stream(3), votes.NewMemory(votes.Verify, 1<<16)); err != nil {

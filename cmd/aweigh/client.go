@@ -17,7 +17,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/aweigh/aweigh/alias"
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 	"github.com/aweigh/aweigh/client"
 	"github.com/aweigh/aweigh/internal/config"
@@ -131,22 +130,13 @@ func (s *session) limited(ctx context.Context) (context.Context, context.CancelF
 	return context.WithTimeout(ctx, s.timeout)
 }
 
-// keyOf is the key that an argument names.
-func keyOf(text string, raw bool) ([]byte, error) {
-	if raw {
-		n, err := alias.FromKey([]byte(text))
-		return n.Key(), err
+// keyOf is the key that an argument names, for an action as in nameOf.
+func keyOf(text string, raw bool, action string) ([]byte, error) {
+	n, err := nameOf(text, raw, action)
+	if err == nil && n.Version() != 0 {
+		err = fmt.Errorf("%w: this command takes no version; \"aweigh get\" reads .v%d", errUsage, n.Version())
 	}
-	n, err := alias.Parse(text)
-	switch {
-	case err != nil:
-		return nil, err
-	case n.Action() != "":
-		return nil, fmt.Errorf("%w: actions such as %q are not taken yet", errUsage, n.Action())
-	case n.Version() != 0:
-		return nil, fmt.Errorf("%w: versions are not read by their number yet; \"aweigh history\" names their revisions, for --rev", errUsage)
-	}
-	return n.Key(), nil
+	return n.Key(), err
 }
 
 // onceFlags adds what makes a write repeatable.

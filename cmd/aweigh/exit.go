@@ -73,6 +73,7 @@ var codes = []struct {
 	{votes.ErrOtherScope, exitUnverified},
 	{votes.ErrBundleLimit, exitUnverified},
 	{replay.ErrMismatch, exitUnverified},
+	{errUnclaimed, exitUnverified},
 	{client.ErrPending, exitPending},
 	{errNotCarried, exitCompare},
 	{errRefused, exitCompare},

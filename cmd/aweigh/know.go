@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/aweigh/aweigh"
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
+	"github.com/aweigh/aweigh/client"
 	"github.com/aweigh/aweigh/internal/show"
 	"github.com/aweigh/aweigh/scope"
 )
@@ -36,18 +38,31 @@ func (a *app) status() *cobra.Command {
 func (a *app) history() *cobra.Command {
 	c := &cobra.Command{
 		Use: "history KEY", Short: "List what happened to a key's object", Args: cobra.ExactArgs(1),
-		Long:    "Lists every change of the object that KEY names, or named last, newest first.\n\n" + keyHelp,
+		Long: "Lists every change of the object that KEY names, or named last, newest first, under\n" +
+			"whatever name it happened.\n\n" + keyHelp,
 		Example: "  aweigh history /greeting",
 	}
 	raw := c.Flags().Bool("raw", false, "take KEY as it is")
 	limit := c.Flags().Int64("limit", 100, "at most so many changes")
 	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
-		key, err := keyOf(args[0], *raw)
+		name, err := nameOf(args[0], *raw, reads)
+		if err == nil && name.Version() != 0 {
+			err = fmt.Errorf("%w: the history is that of all versions; leave out .v%d", errUsage, name.Version())
+		}
 		if err != nil {
 			return err
 		}
 		ctx, cancel := s.limited(ctx)
 		defer cancel()
+		key := name.Key()
+		if !name.Raw() {
+			r, err := a.resolve(ctx, s, key, 0, false)
+			if err == nil {
+				key = r.Key
+			} else if !errors.Is(err, client.ErrNotFound) { // what is deleted has a history
+				return err
+			}
+		}
 		resp, err := s.Client.History(ctx, &aweighv1.HistoryRequest{Key: key, Limit: *limit})
 		if err != nil {
 			return err
@@ -69,7 +84,7 @@ func (a *app) why() *cobra.Command {
 	save := c.Flags().String("proof", "", "also write the proof to this file")
 	network := c.Flags().String("network", "", "identity of the network (default: that of the one that runs here)")
 	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
-		key, err := keyOf(args[0], *raw)
+		key, err := keyOf(args[0], *raw, reads)
 		if err != nil {
 			return err
 		}

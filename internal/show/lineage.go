@@ -4,27 +4,32 @@ import (
 	"bytes"
 	"encoding/hex"
 	"fmt"
+	"slices"
 
 	"github.com/aweigh/aweigh"
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
+	"github.com/aweigh/aweigh/lineage"
 	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
 )
 
 type entryJSON struct {
-	Index         int64  `json:"index"`
-	Class         string `json:"class"`
-	Revision      int64  `json:"revision"`
-	Height        uint64 `json:"height"`
-	Block         string `json:"block"`
-	TimeNs        int64  `json:"time_ns"`
-	Mutation      string `json:"mutation"`
-	Author        string `json:"author"`
-	AuthorName    string `json:"author_name,omitempty"`
-	UID           string `json:"uid"`
-	Justification string `json:"justification,omitempty"`
-	Reason        string `json:"reason,omitempty"`
+	Index         int64   `json:"index"`
+	Class         string  `json:"class"`
+	Revision      int64   `json:"revision"`
+	Height        uint64  `json:"height"`
+	Block         string  `json:"block"`
+	TimeNs        int64   `json:"time_ns"`
+	Mutation      string  `json:"mutation"`
+	Author        string  `json:"author"`
+	AuthorName    string  `json:"author_name,omitempty"`
+	UID           string  `json:"uid"`
+	Version       int64   `json:"version,omitempty"` // of the object, that this change wrote
+	Key           *string `json:"key,omitempty"`
+	KeyBase64     []byte  `json:"key_base64,omitempty"` // if the key is not UTF-8
+	Justification string  `json:"justification,omitempty"`
+	Reason        string  `json:"reason,omitempty"`
 }
 
 // History writes what happened to an object.
@@ -34,33 +39,60 @@ func (p Printer) History(r *aweighv1.HistoryResponse) error {
 			Header  header      `json:"header"`
 			Entries []entryJSON `json:"entries"`
 			More    bool        `json:"more"`
-		}{headerJSON(r.Header), []entryJSON{}, r.More}
-		for _, e := range r.Entries {
-			out.Entries = append(out.Entries, entryJSON{
-				Index: e.Index, Class: e.Class, Revision: e.Revision, Height: e.Height, Block: hex.EncodeToString(e.Block),
-				TimeNs: e.TimeNs, Mutation: hex.EncodeToString(e.Mutation), Author: hex.EncodeToString(e.Author),
-				AuthorName: e.AuthorName, UID: e.Uid, Justification: e.Justification, Reason: e.Reason,
-			})
-		}
+		}{headerJSON(r.Header), entriesJSON(r.Entries), r.More}
 		return p.JSON(out)
 	}
-	rows := [][]string{{"REVISION", "CHANGE", "BY", "TIME", "BLOCK", "BECAUSE"}}
+	keys := make(map[string]bool) // an object with one name needs no column for it
 	for _, e := range r.Entries {
-		by := e.AuthorName
+		keys[string(e.Key)] = true
+	}
+	return p.entries(r.Entries, r.More, len(keys) > 1)
+}
+
+func entriesJSON(entries []*aweighv1.Entry) []entryJSON {
+	out := []entryJSON{}
+	for _, e := range entries {
+		x := entryJSON{
+			Index: e.Index, Class: e.Class, Revision: e.Revision, Height: e.Height, Block: hex.EncodeToString(e.Block),
+			TimeNs: e.TimeNs, Mutation: hex.EncodeToString(e.Mutation), Author: hex.EncodeToString(e.Author),
+			AuthorName: e.AuthorName, UID: e.Uid, Version: e.Version, Justification: e.Justification, Reason: e.Reason,
+		}
+		if len(e.Key) > 0 {
+			x.Key, x.KeyBase64 = bytesField(e.Key)
+		}
+		out = append(out, x)
+	}
+	return out
+}
+
+// entries writes changes of an object, with the keys under which they happened if
+// keyed says so.
+func (p Printer) entries(entries []*aweighv1.Entry, more, keyed bool) error {
+	rows := [][]string{{"REVISION", "VERSION", "CHANGE", "BY", "TIME", "BLOCK", "BECAUSE"}}
+	if keyed {
+		rows[0] = slices.Insert(rows[0], 3, "KEY")
+	}
+	for _, e := range entries {
+		by, version := e.AuthorName, ""
 		if by == "" {
 			by = short(e.Author)
 		}
 		if len(bytes.Trim(e.Mutation, "\x00")) == 0 {
 			by = "-" // nobody: its time had come
 		}
-		rows = append(rows, []string{
-			fmt.Sprint(e.Revision), e.Class, by, instant(e.TimeNs), fmt.Sprint(e.Height), because(e.Reason, e.Justification),
-		})
+		if e.Version > 0 {
+			version = fmt.Sprint(e.Version)
+		}
+		row := []string{fmt.Sprint(e.Revision), version, e.Class, by, instant(e.TimeNs), fmt.Sprint(e.Height), because(e.Reason, e.Justification)}
+		if keyed {
+			row = slices.Insert(row, 3, Key(e.Key))
+		}
+		rows = append(rows, row)
 	}
 	if err := p.table(rows...); err != nil {
 		return err
 	}
-	if r.More {
+	if more {
 		fmt.Fprintln(p.Out, "… and older ones; ask for more with --limit")
 	}
 	return nil
@@ -151,6 +183,8 @@ func (p Printer) Why(g scope.Genesis, r scope.Report, pinned bool) error {
 	}
 	if r.Kv != nil {
 		fmt.Fprintf(p.Out, "%s = %s\n", Key(r.Entry.Key), text(r.Kv.Value))
+	} else if r.Entry.Class == lineage.AliasUnbind {
+		fmt.Fprintf(p.Out, "%s names nothing any more\n", Key(r.Entry.Key))
 	} else {
 		fmt.Fprintf(p.Out, "%s was deleted\n", Key(r.Entry.Key))
 	}

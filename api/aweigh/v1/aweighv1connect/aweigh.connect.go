@@ -50,6 +50,14 @@ const (
 	NodeCompactProcedure = "/aweigh.v1.Node/Compact"
 	// NodeWatchProcedure is the fully-qualified name of the Node's Watch RPC.
 	NodeWatchProcedure = "/aweigh.v1.Node/Watch"
+	// NodeNameProcedure is the fully-qualified name of the Node's Name RPC.
+	NodeNameProcedure = "/aweigh.v1.Node/Name"
+	// NodeResolveProcedure is the fully-qualified name of the Node's Resolve RPC.
+	NodeResolveProcedure = "/aweigh.v1.Node/Resolve"
+	// NodeObjectProcedure is the fully-qualified name of the Node's Object RPC.
+	NodeObjectProcedure = "/aweigh.v1.Node/Object"
+	// NodeRedirectsProcedure is the fully-qualified name of the Node's Redirects RPC.
+	NodeRedirectsProcedure = "/aweigh.v1.Node/Redirects"
 	// NodeHistoryProcedure is the fully-qualified name of the Node's History RPC.
 	NodeHistoryProcedure = "/aweigh.v1.Node/History"
 	// NodeProveProcedure is the fully-qualified name of the Node's Prove RPC.
@@ -104,6 +112,17 @@ type NodeClient interface {
 	Compact(context.Context, *connect.Request[v1.CompactRequest]) (*connect.Response[v1.CompactResponse], error)
 	// Watch streams the changes of a key or a range of keys.
 	Watch(context.Context, *connect.Request[v1.WatchRequest]) (*connect.ServerStreamForClient[v1.WatchResponse], error)
+	// Name changes which keys name an object, or makes one from another. The answer
+	// comes when the change is final.
+	Name(context.Context, *connect.Request[v1.NameRequest]) (*connect.Response[v1.NameResponse], error)
+	// Resolve finds the object that an alias names, or named until it was moved, and
+	// reads one of its versions.
+	Resolve(context.Context, *connect.Request[v1.ResolveRequest]) (*connect.Response[v1.ResolveResponse], error)
+	// Object tells what is known of a UID: its aliases, and its changes with the
+	// numbers of its versions, newest first.
+	Object(context.Context, *connect.Request[v1.ObjectRequest]) (*connect.Response[v1.ObjectResponse], error)
+	// Redirects lists moved aliases that still lead somewhere.
+	Redirects(context.Context, *connect.Request[v1.RedirectsRequest]) (*connect.Response[v1.RedirectsResponse], error)
 	// History lists what happened to the object under a key, newest first.
 	History(context.Context, *connect.Request[v1.HistoryRequest]) (*connect.Response[v1.HistoryResponse], error)
 	// Prove gives a proof of a key's newest mutation that verifies offline.
@@ -199,6 +218,30 @@ func NewNodeClient(httpClient connect.HTTPClient, baseURL string, opts ...connec
 			httpClient,
 			baseURL+NodeWatchProcedure,
 			connect.WithSchema(nodeMethods.ByName("Watch")),
+			connect.WithClientOptions(opts...),
+		),
+		name: connect.NewClient[v1.NameRequest, v1.NameResponse](
+			httpClient,
+			baseURL+NodeNameProcedure,
+			connect.WithSchema(nodeMethods.ByName("Name")),
+			connect.WithClientOptions(opts...),
+		),
+		resolve: connect.NewClient[v1.ResolveRequest, v1.ResolveResponse](
+			httpClient,
+			baseURL+NodeResolveProcedure,
+			connect.WithSchema(nodeMethods.ByName("Resolve")),
+			connect.WithClientOptions(opts...),
+		),
+		object: connect.NewClient[v1.ObjectRequest, v1.ObjectResponse](
+			httpClient,
+			baseURL+NodeObjectProcedure,
+			connect.WithSchema(nodeMethods.ByName("Object")),
+			connect.WithClientOptions(opts...),
+		),
+		redirects: connect.NewClient[v1.RedirectsRequest, v1.RedirectsResponse](
+			httpClient,
+			baseURL+NodeRedirectsProcedure,
+			connect.WithSchema(nodeMethods.ByName("Redirects")),
 			connect.WithClientOptions(opts...),
 		),
 		history: connect.NewClient[v1.HistoryRequest, v1.HistoryResponse](
@@ -321,6 +364,10 @@ type nodeClient struct {
 	submit      *connect.Client[v1.SubmitRequest, v1.SubmitResponse]
 	compact     *connect.Client[v1.CompactRequest, v1.CompactResponse]
 	watch       *connect.Client[v1.WatchRequest, v1.WatchResponse]
+	name        *connect.Client[v1.NameRequest, v1.NameResponse]
+	resolve     *connect.Client[v1.ResolveRequest, v1.ResolveResponse]
+	object      *connect.Client[v1.ObjectRequest, v1.ObjectResponse]
+	redirects   *connect.Client[v1.RedirectsRequest, v1.RedirectsResponse]
 	history     *connect.Client[v1.HistoryRequest, v1.HistoryResponse]
 	prove       *connect.Client[v1.ProveRequest, v1.ProveResponse]
 	status      *connect.Client[v1.StatusRequest, v1.StatusResponse]
@@ -374,6 +421,26 @@ func (c *nodeClient) Compact(ctx context.Context, req *connect.Request[v1.Compac
 // Watch calls aweigh.v1.Node.Watch.
 func (c *nodeClient) Watch(ctx context.Context, req *connect.Request[v1.WatchRequest]) (*connect.ServerStreamForClient[v1.WatchResponse], error) {
 	return c.watch.CallServerStream(ctx, req)
+}
+
+// Name calls aweigh.v1.Node.Name.
+func (c *nodeClient) Name(ctx context.Context, req *connect.Request[v1.NameRequest]) (*connect.Response[v1.NameResponse], error) {
+	return c.name.CallUnary(ctx, req)
+}
+
+// Resolve calls aweigh.v1.Node.Resolve.
+func (c *nodeClient) Resolve(ctx context.Context, req *connect.Request[v1.ResolveRequest]) (*connect.Response[v1.ResolveResponse], error) {
+	return c.resolve.CallUnary(ctx, req)
+}
+
+// Object calls aweigh.v1.Node.Object.
+func (c *nodeClient) Object(ctx context.Context, req *connect.Request[v1.ObjectRequest]) (*connect.Response[v1.ObjectResponse], error) {
+	return c.object.CallUnary(ctx, req)
+}
+
+// Redirects calls aweigh.v1.Node.Redirects.
+func (c *nodeClient) Redirects(ctx context.Context, req *connect.Request[v1.RedirectsRequest]) (*connect.Response[v1.RedirectsResponse], error) {
+	return c.redirects.CallUnary(ctx, req)
 }
 
 // History calls aweigh.v1.Node.History.
@@ -482,6 +549,17 @@ type NodeHandler interface {
 	Compact(context.Context, *connect.Request[v1.CompactRequest]) (*connect.Response[v1.CompactResponse], error)
 	// Watch streams the changes of a key or a range of keys.
 	Watch(context.Context, *connect.Request[v1.WatchRequest], *connect.ServerStream[v1.WatchResponse]) error
+	// Name changes which keys name an object, or makes one from another. The answer
+	// comes when the change is final.
+	Name(context.Context, *connect.Request[v1.NameRequest]) (*connect.Response[v1.NameResponse], error)
+	// Resolve finds the object that an alias names, or named until it was moved, and
+	// reads one of its versions.
+	Resolve(context.Context, *connect.Request[v1.ResolveRequest]) (*connect.Response[v1.ResolveResponse], error)
+	// Object tells what is known of a UID: its aliases, and its changes with the
+	// numbers of its versions, newest first.
+	Object(context.Context, *connect.Request[v1.ObjectRequest]) (*connect.Response[v1.ObjectResponse], error)
+	// Redirects lists moved aliases that still lead somewhere.
+	Redirects(context.Context, *connect.Request[v1.RedirectsRequest]) (*connect.Response[v1.RedirectsResponse], error)
 	// History lists what happened to the object under a key, newest first.
 	History(context.Context, *connect.Request[v1.HistoryRequest]) (*connect.Response[v1.HistoryResponse], error)
 	// Prove gives a proof of a key's newest mutation that verifies offline.
@@ -573,6 +651,30 @@ func NewNodeHandler(svc NodeHandler, opts ...connect.HandlerOption) (string, htt
 		NodeWatchProcedure,
 		svc.Watch,
 		connect.WithSchema(nodeMethods.ByName("Watch")),
+		connect.WithHandlerOptions(opts...),
+	)
+	nodeNameHandler := connect.NewUnaryHandler(
+		NodeNameProcedure,
+		svc.Name,
+		connect.WithSchema(nodeMethods.ByName("Name")),
+		connect.WithHandlerOptions(opts...),
+	)
+	nodeResolveHandler := connect.NewUnaryHandler(
+		NodeResolveProcedure,
+		svc.Resolve,
+		connect.WithSchema(nodeMethods.ByName("Resolve")),
+		connect.WithHandlerOptions(opts...),
+	)
+	nodeObjectHandler := connect.NewUnaryHandler(
+		NodeObjectProcedure,
+		svc.Object,
+		connect.WithSchema(nodeMethods.ByName("Object")),
+		connect.WithHandlerOptions(opts...),
+	)
+	nodeRedirectsHandler := connect.NewUnaryHandler(
+		NodeRedirectsProcedure,
+		svc.Redirects,
+		connect.WithSchema(nodeMethods.ByName("Redirects")),
 		connect.WithHandlerOptions(opts...),
 	)
 	nodeHistoryHandler := connect.NewUnaryHandler(
@@ -699,6 +801,14 @@ func NewNodeHandler(svc NodeHandler, opts ...connect.HandlerOption) (string, htt
 			nodeCompactHandler.ServeHTTP(w, r)
 		case NodeWatchProcedure:
 			nodeWatchHandler.ServeHTTP(w, r)
+		case NodeNameProcedure:
+			nodeNameHandler.ServeHTTP(w, r)
+		case NodeResolveProcedure:
+			nodeResolveHandler.ServeHTTP(w, r)
+		case NodeObjectProcedure:
+			nodeObjectHandler.ServeHTTP(w, r)
+		case NodeRedirectsProcedure:
+			nodeRedirectsHandler.ServeHTTP(w, r)
 		case NodeHistoryProcedure:
 			nodeHistoryHandler.ServeHTTP(w, r)
 		case NodeProveProcedure:
@@ -770,6 +880,22 @@ func (UnimplementedNodeHandler) Compact(context.Context, *connect.Request[v1.Com
 
 func (UnimplementedNodeHandler) Watch(context.Context, *connect.Request[v1.WatchRequest], *connect.ServerStream[v1.WatchResponse]) error {
 	return connect.NewError(connect.CodeUnimplemented, errors.New("aweigh.v1.Node.Watch is not implemented"))
+}
+
+func (UnimplementedNodeHandler) Name(context.Context, *connect.Request[v1.NameRequest]) (*connect.Response[v1.NameResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("aweigh.v1.Node.Name is not implemented"))
+}
+
+func (UnimplementedNodeHandler) Resolve(context.Context, *connect.Request[v1.ResolveRequest]) (*connect.Response[v1.ResolveResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("aweigh.v1.Node.Resolve is not implemented"))
+}
+
+func (UnimplementedNodeHandler) Object(context.Context, *connect.Request[v1.ObjectRequest]) (*connect.Response[v1.ObjectResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("aweigh.v1.Node.Object is not implemented"))
+}
+
+func (UnimplementedNodeHandler) Redirects(context.Context, *connect.Request[v1.RedirectsRequest]) (*connect.Response[v1.RedirectsResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("aweigh.v1.Node.Redirects is not implemented"))
 }
 
 func (UnimplementedNodeHandler) History(context.Context, *connect.Request[v1.HistoryRequest]) (*connect.Response[v1.HistoryResponse], error) {
