@@ -361,7 +361,10 @@ func TestCarriedProofBearsNoExchange(t *testing.T) {
 		"no approvals":         func(p *KeyProof) { p.Assent = nil },
 		"too few":              func(p *KeyProof) { p.Assent.Ballots = p.Assent.Ballots[1:] },
 		"one twice":            func(p *KeyProof) { p.Assent.Ballots[1] = p.Assent.Ballots[0] },
-		"late as in time":      func(p *KeyProof) { p.Assent.Ballots[2] = p.Assent.Ballots[3] },
+		"late as in time":      func(p *KeyProof) { b := p.Assent.Ballots; p.Assent.Ballots = append(b[:2:2], b[3]) },
+		"not recorded so":      func(p *KeyProof) { p.Assent.Ballots[0].Record.Entry.Height++ },
+		"not closed so":        func(p *KeyProof) { p.Assent.Closed.Entry.Index++ },
+		"found something":      func(p *KeyProof) { p.Assent.Motion.Basis[0].Keys++ },
 		"of another motion":    func(p *KeyProof) { p.Assent.Ballots[0] = foreign.Assent.Ballots[0] },
 		"another motion's":     func(p *KeyProof) { p.Assent = foreign.Assent },
 		"another end":          func(p *KeyProof) { p.Assent.Closed = foreign.Assent.Closed },
@@ -386,6 +389,58 @@ func TestCarriedProofBearsNoExchange(t *testing.T) {
 	p.Assent.Ballots = p.Assent.Ballots[:3] // those in time suffice
 	if _, err := p.Verify(c.g.Hash()); err != nil {
 		t.Errorf("without the late one: %v", err)
+	}
+}
+
+// TestMotionProofBearsNoExchange puts true parts of other proofs into one.
+func TestMotionProofBearsNoExchange(t *testing.T) {
+	c, id := contested(t)
+	other := c.open(c.put("/secrets/db/a", "in between"))
+	c.add(c.approve(other, 4))
+	c.add(nil)
+	good, foreign := c.proveMotion(t, id), c.proveMotion(t, other)
+	raw := good.Encode()
+	m := c.minutes(t, other)
+	newer, err := NewKeyProof(c.ancestry(t), c.state, []byte("/secrets/db/a"), c.blocks[m.Motion.Height-1], c.final(t, m.Motion.Height), m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, bend := range map[string]func(*MotionProof){
+		"another's mutation": func(p *MotionProof) { p.Origin = foreign.Origin },
+		"another motion":     func(p *MotionProof) { p.Motion, p.Opened = foreign.Motion, foreign.Opened },
+		"another opening":    func(p *MotionProof) { p.Opened = foreign.Opened },
+		"the other branch":   func(p *MotionProof) { p.Motion.Success = false },
+		"what it found":      func(p *MotionProof) { p.Motion.Basis[1].Newest++ },
+		"newer content":      func(p *MotionProof) { p.Held[0] = Held{Kv: *newer.Kv, Change: newer.Change} },
+		"content of another": func(p *MotionProof) { p.Held[0].Kv.Value = []byte("x") },
+		"content without":    func(p *MotionProof) { p.Held[0].Change = p.Held[1].Change },
+		"out of order":       func(p *MotionProof) { p.Held[0], p.Held[1] = p.Held[1], p.Held[0] },
+		"twice":              func(p *MotionProof) { p.Held = append(p.Held[:1:1], p.Held...) },
+		"too much":           func(p *MotionProof) { p.Held = append(p.Held, p.Held[3]) },
+		"its mutation twice": func(p *MotionProof) { p.Motion.Mutation = p.Origin.Mutation },
+		"not final": func(p *MotionProof) {
+			p.Ancestry.Head.Certificate.Signatures = p.Ancestry.Head.Certificate.Signatures[:2]
+		},
+		"origin not final": func(p *MotionProof) {
+			p.Origin.Final.Certificate.Signatures = p.Origin.Final.Certificate.Signatures[:2]
+		},
+	} {
+		p, err := DecodeMotionProof(raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		bend(p)
+		if _, err := p.Verify(c.g.Hash()); !errors.Is(err, ErrProof) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	p, err := DecodeMotionProof(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Held = p.Held[1:] // to tell less is no lie
+	if r, err := p.Verify(c.g.Hash()); err != nil || r.Effects[1].Proven {
+		t.Errorf("without what one key held: %+v, %v", r.Effects, err)
 	}
 }
 
