@@ -268,16 +268,20 @@ func motionOf(m *node.Motion, names map[aweigh.Hash]string) *aweighv1.Motion {
 	}
 	for i := range m.Recorded {
 		r := &m.Recorded[i]
-		b, err := votes.DecodeMotionBallot(r.Ballot)
+		ballot, err := r.Vote(m.ID)
+		b := ballot.Ballot()
 		if v := voters[b.Voter]; err == nil && v != nil {
 			c := castOf(&b)
+			c.Ballot = r.Ballot
 			c.Height, c.TimeNs, c.Late, c.Early = uint64(r.Height), int64(r.Time), r.Late, r.Height == o.Height
 			v.Ballots = append(v.Ballots, c)
 		}
 	}
 	for i := range m.Waiting {
 		if v := voters[m.Waiting[i].Voter]; v != nil {
-			v.Ballots = append(v.Ballots, castOf(&m.Waiting[i]))
+			c := castOf(&m.Waiting[i])
+			c.Ballot = m.Waiting[i].Encode()
+			v.Ballots = append(v.Ballots, c)
 		}
 	}
 	for i := range m.Changes {
@@ -290,5 +294,5 @@ func motionOf(m *node.Motion, names map[aweigh.Hash]string) *aweighv1.Motion {
 }
 
 func castOf(b *votes.MotionBallot) *aweighv1.CastBallot {
-	return &aweighv1.CastBallot{Choice: b.Choice.String(), Comment: b.Comment, Ballot: b.Encode()}
+	return &aweighv1.CastBallot{Choice: b.Choice.String(), Comment: b.Comment}
 }

@@ -83,8 +83,9 @@ type Machine struct {
 	announced    aweigh.Instant     // when this node announced last
 	announceAt   aweigh.Instant     // when it shall announce, 0: no need
 	pollAt       aweigh.Instant     // when an observer asks an anchor for news again
-	helped       nextHelp           // answers to peers' offers
-	served       nextHelp           // final blocks sent to peers that asked for them
+	lastOffer    framedOffer
+	helped       nextHelp // answers to peers' offers
+	served       nextHelp // final blocks sent to peers that asked for them
 	reportedLost bool
 	signed       [quorum.Finalize + 1]uint64 // ballots by kind, in this life
 

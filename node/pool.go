@@ -243,6 +243,9 @@ func (m *Machine) applied(b *scope.CheckedBundle) bool {
 // Unproposed reports whether a bundle submitted here waits for a proposal.
 func (m *Machine) Unproposed() bool { return m.pool.local > 0 }
 
+// Waiting is how many bytes of mutations wait here.
+func (m *Machine) Waiting() int { return m.pool.bytes }
+
 // Cycle is how long the last block took to become final, within bounds.
 func (m *Machine) Cycle() time.Duration { return m.cycle }
 

@@ -186,7 +186,7 @@ func (x *execution) execute(m *CheckedMutation, out *Outcome) error {
 			needed, failure = x.policy.approval(&p)
 		}
 		if failure == nil && needed != nil {
-			if failure, err = x.open(m, needed, &p); err != nil {
+			if failure, err = x.propose(m, needed, &p); err != nil {
 				return err
 			}
 			out.Code = Pending

@@ -78,13 +78,13 @@ func DecodeGenesis(data []byte) (Genesis, error) {
 type Roster struct {
 	Anchors []Anchor // ordered by the IDs of their keys, those on probation included
 	Weights quorum.Weights
-	ids     []aweigh.AnchorID // of Anchors
+	seats   map[aweigh.AnchorID]int // places in Anchors
 }
 
 func newRoster(anchors []Anchor, w quorum.Weights) Roster {
-	r := Roster{Anchors: anchors, Weights: w, ids: make([]aweigh.AnchorID, len(anchors))}
+	r := Roster{Anchors: anchors, Weights: w, seats: make(map[aweigh.AnchorID]int, len(anchors))}
 	for i := range anchors {
-		r.ids[i] = anchors[i].Key.ID()
+		r.seats[anchors[i].Key.ID()] = i
 	}
 	return r
 }

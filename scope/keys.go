@@ -23,7 +23,7 @@ const (
 	atClosed  = 'r' // when it closed(8), motion -> docketed: a closed motion
 	atLedger  = 't' // the trust ledger
 	atEpoch   = 'c' // the Epoch that the next block belongs to
-	atAgenda  = 'd' // decisions that are open or wait for the next epoch
+	atAgenda  = 'd' // decisions that wait for the next epoch
 	atMeta    = 'M' // the meta record
 )
 

@@ -29,7 +29,7 @@ type Head struct {
 	LineageRoot aweigh.Hash
 	Ledger      aweigh.Hash // trust.Ledger.Digest
 	Under       aweigh.Hash // of the record of the Epoch that the next block belongs to
-	Agenda      aweigh.Hash // of the record of open decisions
+	Agenda      aweigh.Hash // of the record of decisions that are carried
 	Docket      Docket
 	Digest      aweigh.Hash // of the whole state; the next header's State
 }
@@ -187,9 +187,16 @@ func (s *State) Epoch() (*Epoch, error) {
 	return e, nil
 }
 
-// Begin reads what executing blocks needs and keeps it at hand.
-func (s *State) Begin() (*State, error) {
-	e, err := s.Epoch()
+// Begin reads what executing blocks needs and keeps it at hand. If the state's
+// epoch is one of those known, it is not read again.
+func (s *State) Begin(known ...*Epoch) (*State, error) {
+	c := *s
+	for _, e := range known {
+		if e.record == s.head.Under {
+			c.epoch = e
+		}
+	}
+	e, err := c.Epoch()
 	if err != nil {
 		return nil, err
 	}
@@ -204,7 +211,6 @@ func (s *State) Begin() (*State, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := *s
 	c.epoch, c.pending, c.counted = e, &open, t
 	return &c, nil
 }
@@ -218,7 +224,7 @@ func (s *State) count() (*tally, error) {
 	return &t, err
 }
 
-// agenda is the decisions that are open or wait for the next epoch.
+// agenda is the decisions that wait for the next epoch.
 func (s *State) agenda() (agenda, error) {
 	if s.pending != nil {
 		return *s.pending, nil
@@ -232,10 +238,6 @@ func (s *State) agenda() (agenda, error) {
 	}
 	return decodeAgenda(raw)
 }
-
-// Agenda is the decisions that are open or wait for the next epoch, in the order
-// in which they were proposed.
-func (s *State) Agenda() ([]Proposed, error) { return s.agenda() }
 
 // Ledger is the scope's trust ledger.
 func (s *State) Ledger() (trust.Ledger, error) {

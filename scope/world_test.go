@@ -125,7 +125,15 @@ func (w *world) sign(muts ...Mutation) []*CheckedBundle {
 
 func (w *world) block(bundles []*CheckedBundle, proofs ...Proof) *Block {
 	w.t.Helper()
-	h, _, err := w.state.Claim(Header{Epoch: w.state.Head().Epoch, View: w.state.Head().View + 1, Time: w.now})
+	e, err := w.state.Epoch()
+	if err != nil {
+		w.t.Fatalf("reading the epoch: %v", err)
+	}
+	view := w.state.Head().View + 1
+	if w.state.Head().Epoch != e.Number {
+		view = 1
+	}
+	h, _, err := w.state.Claim(Header{Epoch: e.Number, View: view, Time: w.now})
 	if err != nil {
 		w.t.Fatalf("claim: %v", err)
 	}

@@ -43,15 +43,21 @@ func (w *World) audit() {
 			}
 		}
 		if n.machine != nil {
-			s := n.Status()
-			w.holds(Rosters, n, int(s.Epoch) < len(w.epochs) && s.Roster.Hash() == w.epochs[s.Epoch].Roster.Hash() && s.Rules == w.epochs[s.Epoch].Policy.Rules, "another roster or policy in epoch %d", s.Epoch)
+			e := n.machine.Epoch()
+			w.holds(Rosters, n, int(e.Number) < len(w.epochs) && sameTerms(e, w.epochs[e.Number]), "another roster or policy in epoch %d", e.Number)
 			x.bounded(n)
 		}
 	}
 }
 
+// sameTerms reports whether two epochs have one roster and policy, by what they
+// were named when they were made and by what is reckoned with.
+func sameTerms(a, b *scope.Epoch) bool {
+	return a.Domain() == b.Domain() && a.Roster.Weights.Hash() == b.Roster.Weights.Hash() && a.Policy.Rules == b.Policy.Rules
+}
+
 func (n *Node) state() *scope.State {
-	s, err := scope.Open(n.Disk, n.world.Genesis.Hash())
+	s, err := scope.Open(n.Disk, n.world.id)
 	must.OK(err, "reading the state")
 	return s
 }
@@ -60,7 +66,7 @@ func (n *Node) state() *scope.State {
 // stands there once (P21).
 func (x *watch) chain(n *Node) {
 	w := x.w
-	history := node.History{Reader: n.Disk, Scope: w.Genesis.Hash()}
+	history := node.History{Reader: n.Disk, Scope: w.id}
 	applied := make(map[aweigh.Hash]aweigh.Height)
 	barred := make(map[int]bool)
 	var before *scope.Header

@@ -105,7 +105,7 @@ func keyName(i int) string { return fmt.Sprintf("/k%d", i) }
 // mutation is a transaction as a client asks for it; sent again, it is the same.
 func (w *World) mutation(t scope.Txn, nonce []byte) scope.Mutation {
 	return scope.Mutation{
-		Scope: w.Genesis.Hash(), Class: scope.Write, Content: canon.Encode(t), Nonce: nonce, ValidUntil: w.now.Add(5 * time.Minute),
+		Scope: w.id, Class: scope.Write, Content: canon.Encode(t), Nonce: nonce, ValidUntil: w.now.Add(5 * time.Minute),
 	}
 }
 
@@ -191,7 +191,7 @@ func (c *client) read() {
 
 // get is what a node's state holds under a key.
 func (n *Node) get(key string) (scope.KeyValue, bool) {
-	state, err := scope.Open(n.Disk, n.world.Genesis.Hash())
+	state, err := scope.Open(n.Disk, n.world.id)
 	must.OK(err, "reading the state")
 	r, err := state.Range([]byte(key), nil, scope.Range{})
 	must.OK(err, "reading a key")

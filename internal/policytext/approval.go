@@ -14,10 +14,13 @@ import (
 )
 
 // ApprovalHelp says how approvals are written.
-const ApprovalHelp = `of=changes (the default) or of=deletions; prefix=/secrets/ of the keys, all keys without;
+const ApprovalHelp = `of=changes (the default) or of=deletions, of keys with prefix=/secrets/, or of all; or of=policies,
+or of=membership, which can only ask for more than what finalizes;
 threshold=3/4, the least share of the whole weight that must approve; min-anchors=3; window=72h, how
 long a motion stays open; and approver=NAME,KEY for each key that votes beside the anchors, with
 ,weight=25% (of the weight of all anchors) or ,required, or both. KEY is like ed25519:… or ml-dsa-65:….`
+
+var matters = []scope.Matter{scope.Changes, scope.Deletions, scope.Policies, scope.Membership}
 
 // WriteApproval is an approval as ParseApproval reads it.
 func WriteApproval(a scope.Approval) string {
@@ -91,13 +94,13 @@ func ParseApproval(text string) (a scope.Approval, err error) {
 func approvalWord(a *scope.Approval, key, value string) (err error) {
 	switch key {
 	case "of":
-		for _, m := range []scope.Matter{scope.Changes, scope.Deletions} {
+		for _, m := range matters {
 			if m.String() == value {
 				a.Matter = m
 				return nil
 			}
 		}
-		return fmt.Errorf("it is of changes or of deletions")
+		return fmt.Errorf("it is of changes, deletions, policies or membership")
 	case "prefix":
 		prefix, err := unquoted(value)
 		a.Prefix = []byte(prefix)

@@ -58,7 +58,7 @@ func TestWhatIsWrittenIsReadBack(t *testing.T) {
 	for _, v := range []struct {
 		of   any
 		want int
-	}{{trust.Params{}, 17}, {quorum.Rules{}, 5}, {quorum.Rule{}, 4}, {scope.Policy{}, 7}, {scope.Approval{}, 8}, {scope.Approver{}, 5}} {
+	}{{trust.Params{}, 17}, {quorum.Rules{}, 5}, {quorum.Rule{}, 4}, {scope.Policy{}, 7}, {scope.Approval{}, 10}, {scope.Approver{}, 5}} {
 		if n := reflect.TypeOf(v.of).NumField(); n != v.want {
 			t.Errorf("%T has %d fields, and package policytext knows %d", v.of, n, v.want)
 		}

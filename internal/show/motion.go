@@ -240,11 +240,15 @@ func (p Printer) changes(m *aweighv1.Motion) error {
 	if len(m.Changes) == 0 {
 		return nil
 	}
-	verb := "it would change"
-	if m.Fate == "carried" {
-		verb = "it changed (what is there now is shown below)"
+	open := m.Fate == "open"
+	switch {
+	case open:
+		fmt.Fprintln(p.Out, "it would change:")
+	case m.Fate == "carried":
+		fmt.Fprintln(p.Out, "it changed:")
+	default:
+		fmt.Fprintln(p.Out, "it would have changed:")
 	}
-	fmt.Fprintln(p.Out, verb+":")
 	for _, c := range m.Changes {
 		name := Key(c.Key)
 		if len(c.RangeEnd) > 0 {
@@ -252,13 +256,16 @@ func (p Printer) changes(m *aweighv1.Motion) error {
 		}
 		fmt.Fprintf(p.Out, "  %s\n", Line(name))
 		for _, kv := range c.Now {
+			if !open {
+				break // it may have changed since
+			}
 			key := ""
 			if len(c.RangeEnd) > 0 {
 				key = Key(kv.Key) + " = "
 			}
 			fmt.Fprintf(p.Out, "    - %s%s  (revision %d)\n", Line(key), text(kv.Value), kv.ModRevision)
 		}
-		if len(c.Now) == 0 {
+		if len(c.Now) == 0 && open {
 			fmt.Fprintln(p.Out, "    - (nothing)")
 		}
 		if c.Delete {

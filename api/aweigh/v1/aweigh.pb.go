@@ -3401,6 +3401,7 @@ type Proposal struct {
 	Carried       uint64                 `protobuf:"varint,14,opt,name=carried,proto3" json:"carried,omitempty"`  // block in which it was carried; 0: it is open
 	By            []byte                 `protobuf:"bytes,15,opt,name=by,proto3" json:"by,omitempty"`             // author of the mutation that proposed it
 	Decision      []byte                 `protobuf:"bytes,16,opt,name=decision,proto3" json:"decision,omitempty"` // canonical CBOR of a scope.Decision
+	Motion        []byte                 `protobuf:"bytes,17,opt,name=motion,proto3" json:"motion,omitempty"`     // as which it is open
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3543,6 +3544,13 @@ func (x *Proposal) GetBy() []byte {
 func (x *Proposal) GetDecision() []byte {
 	if x != nil {
 		return x.Decision
+	}
+	return nil
+}
+
+func (x *Proposal) GetMotion() []byte {
+	if x != nil {
+		return x.Motion
 	}
 	return nil
 }
@@ -5770,7 +5778,7 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\vnext_seated\x18\x0e \x01(\bR\n" +
 	"nextSeated\x12\x10\n" +
 	"\x03why\x18\x0f \x01(\tR\x03whyB\b\n" +
-	"\x06_trend\"\x9b\x03\n" +
+	"\x06_trend\"\xb3\x03\n" +
 	"\bProposal\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x18\n" +
@@ -5788,7 +5796,8 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\tlapses_ns\x18\r \x01(\x03R\blapsesNs\x12\x18\n" +
 	"\acarried\x18\x0e \x01(\x04R\acarried\x12\x0e\n" +
 	"\x02by\x18\x0f \x01(\fR\x02by\x12\x1a\n" +
-	"\bdecision\x18\x10 \x01(\fR\bdecision\"\xc0\x05\n" +
+	"\bdecision\x18\x10 \x01(\fR\bdecision\x12\x16\n" +
+	"\x06motion\x18\x11 \x01(\fR\x06motion\"\xc0\x05\n" +
 	"\rTrustResponse\x12)\n" +
 	"\x06header\x18\x01 \x01(\v2\x11.aweigh.v1.HeaderR\x06header\x12\x10\n" +
 	"\x03age\x18\x02 \x01(\x04R\x03age\x12!\n" +
