@@ -358,10 +358,18 @@ func TestCarriedProofBearsNoExchange(t *testing.T) {
 	c, raw, other := twoCarried(t)
 	foreign := c.proveCarried(t, other, "/secrets/b")
 	for name, bend := range map[string]func(*KeyProof){
-		"no approvals":         func(p *KeyProof) { p.Assent = nil },
-		"too few":              func(p *KeyProof) { p.Assent.Ballots = p.Assent.Ballots[1:] },
-		"one twice":            func(p *KeyProof) { p.Assent.Ballots[1] = p.Assent.Ballots[0] },
-		"late as in time":      func(p *KeyProof) { b := p.Assent.Ballots; p.Assent.Ballots = append(b[:2:2], b[3]) },
+		"no approvals":    func(p *KeyProof) { p.Assent = nil },
+		"too few":         func(p *KeyProof) { p.Assent.Ballots = p.Assent.Ballots[1:] },
+		"one twice":       func(p *KeyProof) { p.Assent.Ballots[1] = p.Assent.Ballots[0] },
+		"late as in time": func(p *KeyProof) { b := p.Assent.Ballots; p.Assent.Ballots = append(b[:2:2], b[3]) },
+		"forged": func(p *KeyProof) {
+			b, err := votes.DecodeMotionBallot(p.Assent.Ballots[0].Ballot)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b.Signature[3] ^= 1
+			p.Assent.Ballots[0].Ballot = b.Encode()
+		},
 		"not recorded so":      func(p *KeyProof) { p.Assent.Ballots[0].Record.Entry.Height++ },
 		"not closed so":        func(p *KeyProof) { p.Assent.Closed.Entry.Index++ },
 		"found something":      func(p *KeyProof) { p.Assent.Motion.Basis[0].Keys++ },
@@ -389,6 +397,26 @@ func TestCarriedProofBearsNoExchange(t *testing.T) {
 	p.Assent.Ballots = p.Assent.Ballots[:3] // those in time suffice
 	if _, err := p.Verify(c.g.Hash()); err != nil {
 		t.Errorf("without the late one: %v", err)
+	}
+}
+
+// TestChangesAreOfTheirOwnMotion: of two that one block carried, neither proves the
+// other's change.
+func TestChangesAreOfTheirOwnMotion(t *testing.T) {
+	c := newChronicle(t)
+	x, y := c.open(c.put("/secrets/x", "1")), c.open(c.put("/secrets/y", "1"))
+	c.add(append(c.approve(x, 4), c.approve(y, 4)...))
+	c.add(nil)
+	px, py := c.proveCarried(t, x, "/secrets/x"), c.proveCarried(t, y, "/secrets/y")
+	for _, pair := range [][2]*KeyProof{{px, py}, {py, px}} {
+		p := *pair[0]
+		if _, err := p.Verify(c.g.Hash()); err != nil {
+			t.Fatal(err)
+		}
+		p.Change, p.Kv = pair[1].Change, pair[1].Kv
+		if _, err := p.Verify(c.g.Hash()); !errors.Is(err, ErrProof) {
+			t.Errorf("with the other's change: %v", err)
+		}
 	}
 }
 
