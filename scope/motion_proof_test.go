@@ -400,6 +400,33 @@ func TestCarriedProofBearsNoExchange(t *testing.T) {
 	}
 }
 
+// TestOlderContentIsNotWhatWasThere: it was written once, but replaced before the
+// motion opened.
+func TestOlderContentIsNotWhatWasThere(t *testing.T) {
+	c := newChronicle(t)
+	for _, v := range []string{"first", "second"} {
+		c.add(c.approve(c.open(c.put("/secrets/a", v)), 4))
+	}
+	id := c.open(c.put("/secrets/a", "third"))
+	c.add(nil)
+	p := c.proveMotion(t, id)
+	if r, err := p.Verify(c.g.Hash()); err != nil || string(r.Effects[0].Held[0].Value) != "second" {
+		t.Fatalf("%+v, %v", r.Effects, err)
+	}
+	old, err := c.state.Range([]byte("/secrets/a"), nil, Range{Revision: 2})
+	if err != nil || string(old.Kvs[0].Value) != "first" {
+		t.Fatalf("%+v, %v", old, err)
+	}
+	l, err := p.Ancestry.list(c.state.Lineage(), old.Kvs[0].Entry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Held[0] = Held{Kv: old.Kvs[0], Change: l}
+	if _, err := p.Verify(c.g.Hash()); !errors.Is(err, ErrProof) {
+		t.Errorf("older content: %v", err)
+	}
+}
+
 // TestChangesAreOfTheirOwnMotion: of two that one block carried, neither proves the
 // other's change.
 func TestChangesAreOfTheirOwnMotion(t *testing.T) {
