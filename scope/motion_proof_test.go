@@ -358,10 +358,21 @@ func TestCarriedProofBearsNoExchange(t *testing.T) {
 	c, raw, other := twoCarried(t)
 	foreign := c.proveCarried(t, other, "/secrets/b")
 	for name, bend := range map[string]func(*KeyProof){
-		"no approvals":         func(p *KeyProof) { p.Assent = nil },
-		"too few":              func(p *KeyProof) { p.Assent.Ballots = p.Assent.Ballots[1:] },
-		"one twice":            func(p *KeyProof) { p.Assent.Ballots[1] = p.Assent.Ballots[0] },
-		"late as in time":      func(p *KeyProof) { p.Assent.Ballots[2] = p.Assent.Ballots[3] },
+		"no approvals":    func(p *KeyProof) { p.Assent = nil },
+		"too few":         func(p *KeyProof) { p.Assent.Ballots = p.Assent.Ballots[1:] },
+		"one twice":       func(p *KeyProof) { p.Assent.Ballots[1] = p.Assent.Ballots[0] },
+		"late as in time": func(p *KeyProof) { b := p.Assent.Ballots; p.Assent.Ballots = append(b[:2:2], b[3]) },
+		"forged": func(p *KeyProof) {
+			b, err := votes.DecodeMotionBallot(p.Assent.Ballots[0].Ballot)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b.Signature[3] ^= 1
+			p.Assent.Ballots[0].Ballot = b.Encode()
+		},
+		"not recorded so":      func(p *KeyProof) { p.Assent.Ballots[0].Record.Entry.Height++ },
+		"not closed so":        func(p *KeyProof) { p.Assent.Closed.Entry.Index++ },
+		"found something":      func(p *KeyProof) { p.Assent.Motion.Basis[0].Keys++ },
 		"of another motion":    func(p *KeyProof) { p.Assent.Ballots[0] = foreign.Assent.Ballots[0] },
 		"another motion's":     func(p *KeyProof) { p.Assent = foreign.Assent },
 		"another end":          func(p *KeyProof) { p.Assent.Closed = foreign.Assent.Closed },
@@ -386,6 +397,106 @@ func TestCarriedProofBearsNoExchange(t *testing.T) {
 	p.Assent.Ballots = p.Assent.Ballots[:3] // those in time suffice
 	if _, err := p.Verify(c.g.Hash()); err != nil {
 		t.Errorf("without the late one: %v", err)
+	}
+}
+
+// TestOlderContentIsNotWhatWasThere: it was written once, but replaced before the
+// motion opened.
+func TestOlderContentIsNotWhatWasThere(t *testing.T) {
+	c := newChronicle(t)
+	for _, v := range []string{"first", "second"} {
+		c.add(c.approve(c.open(c.put("/secrets/a", v)), 4))
+	}
+	id := c.open(c.put("/secrets/a", "third"))
+	c.add(nil)
+	p := c.proveMotion(t, id)
+	if r, err := p.Verify(c.g.Hash()); err != nil || string(r.Effects[0].Held[0].Value) != "second" {
+		t.Fatalf("%+v, %v", r.Effects, err)
+	}
+	old, err := c.state.Range([]byte("/secrets/a"), nil, Range{Revision: 2})
+	if err != nil || string(old.Kvs[0].Value) != "first" {
+		t.Fatalf("%+v, %v", old, err)
+	}
+	l, err := p.Ancestry.list(c.state.Lineage(), old.Kvs[0].Entry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Held[0] = Held{Kv: old.Kvs[0], Change: l}
+	if _, err := p.Verify(c.g.Hash()); !errors.Is(err, ErrProof) {
+		t.Errorf("older content: %v", err)
+	}
+}
+
+// TestChangesAreOfTheirOwnMotion: of two that one block carried, neither proves the
+// other's change.
+func TestChangesAreOfTheirOwnMotion(t *testing.T) {
+	c := newChronicle(t)
+	x, y := c.open(c.put("/secrets/x", "1")), c.open(c.put("/secrets/y", "1"))
+	c.add(append(c.approve(x, 4), c.approve(y, 4)...))
+	c.add(nil)
+	px, py := c.proveCarried(t, x, "/secrets/x"), c.proveCarried(t, y, "/secrets/y")
+	for _, pair := range [][2]*KeyProof{{px, py}, {py, px}} {
+		p := *pair[0]
+		if _, err := p.Verify(c.g.Hash()); err != nil {
+			t.Fatal(err)
+		}
+		p.Change, p.Kv = pair[1].Change, pair[1].Kv
+		if _, err := p.Verify(c.g.Hash()); !errors.Is(err, ErrProof) {
+			t.Errorf("with the other's change: %v", err)
+		}
+	}
+}
+
+// TestMotionProofBearsNoExchange puts true parts of other proofs into one.
+func TestMotionProofBearsNoExchange(t *testing.T) {
+	c, id := contested(t)
+	other := c.open(c.put("/secrets/db/a", "in between"))
+	c.add(c.approve(other, 4))
+	c.add(nil)
+	good, foreign := c.proveMotion(t, id), c.proveMotion(t, other)
+	raw := good.Encode()
+	m := c.minutes(t, other)
+	newer, err := NewKeyProof(c.ancestry(t), c.state, []byte("/secrets/db/a"), c.blocks[m.Motion.Height-1], c.final(t, m.Motion.Height), m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, bend := range map[string]func(*MotionProof){
+		"another's mutation": func(p *MotionProof) { p.Origin = foreign.Origin },
+		"another motion":     func(p *MotionProof) { p.Motion, p.Opened = foreign.Motion, foreign.Opened },
+		"another opening":    func(p *MotionProof) { p.Opened = foreign.Opened },
+		"the other branch":   func(p *MotionProof) { p.Motion.Success = false },
+		"what it found":      func(p *MotionProof) { p.Motion.Basis[1].Newest++ },
+		"found something":    func(p *MotionProof) { p.Motion.Basis[0].Keys++ },
+		"newer content":      func(p *MotionProof) { p.Held[0] = Held{Kv: *newer.Kv, Change: newer.Change} },
+		"content of another": func(p *MotionProof) { p.Held[0].Kv.Value = []byte("x") },
+		"content without":    func(p *MotionProof) { p.Held[0].Change = p.Held[1].Change },
+		"out of order":       func(p *MotionProof) { p.Held[0], p.Held[1] = p.Held[1], p.Held[0] },
+		"twice":              func(p *MotionProof) { p.Held = append(p.Held[:1:1], p.Held...) },
+		"too much":           func(p *MotionProof) { p.Held = append(p.Held, p.Held[3]) },
+		"its mutation twice": func(p *MotionProof) { p.Motion.Mutation = p.Origin.Mutation },
+		"not final": func(p *MotionProof) {
+			p.Ancestry.Head.Certificate.Signatures = p.Ancestry.Head.Certificate.Signatures[:2]
+		},
+		"origin not final": func(p *MotionProof) {
+			p.Origin.Final.Certificate.Signatures = p.Origin.Final.Certificate.Signatures[:2]
+		},
+	} {
+		p, err := DecodeMotionProof(raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		bend(p)
+		if _, err := p.Verify(c.g.Hash()); !errors.Is(err, ErrProof) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	p, err := DecodeMotionProof(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Held = p.Held[1:] // to tell less is no lie
+	if r, err := p.Verify(c.g.Hash()); err != nil || r.Effects[1].Proven {
+		t.Errorf("without what one key held: %+v, %v", r.Effects, err)
 	}
 }
 
