@@ -25,6 +25,7 @@ type Deciding interface {
 	AwaitMotion(ctx context.Context, prefix []byte, tell func(node.Motion, scope.Head) error) error
 	Vote(ctx context.Context, prefix []byte, c votes.Choice, comment string) (node.Casting, error)
 	HandIn(ctx context.Context, ballots []votes.MotionBallot) ([]node.Casting, error)
+	ExportMotion(ctx context.Context, prefix []byte) (*scope.MotionProof, scope.Head, error)
 	Withdraw(ctx context.Context, prefix []byte, once node.Once) (node.Receipt, error)
 }
 
@@ -100,6 +101,21 @@ func (s *service) WatchMotion(ctx context.Context, req *connect.Request[aweighv1
 	return problem(s.node.AwaitMotion(ctx, id, func(m node.Motion, head scope.Head) error {
 		return out.Send(&aweighv1.MotionResponse{Header: s.read(head, false), Motion: motionOf(&m, s.people())})
 	}))
+}
+
+// ExportMotion implements aweighv1connect.NodeHandler.
+func (s *service) ExportMotion(ctx context.Context, req *connect.Request[aweighv1.MotionRequest]) (*connect.Response[aweighv1.ExportMotionResponse], error) {
+	id, err := motionID(req.Msg.Id)
+	if err != nil {
+		return nil, problem(err)
+	}
+	ctx, cancel := patient(ctx)
+	defer cancel()
+	p, head, err := s.node.ExportMotion(ctx, id)
+	if err != nil {
+		return nil, problem(err)
+	}
+	return connect.NewResponse(&aweighv1.ExportMotionResponse{Header: s.read(head, false), Proof: p.Encode()}), nil
 }
 
 // Vote implements aweighv1connect.NodeHandler.

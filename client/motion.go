@@ -10,6 +10,7 @@ import (
 
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 	"github.com/aweigh/aweigh/api/aweigh/v1/aweighv1connect"
+	"github.com/aweigh/aweigh/scope"
 )
 
 // Pending tells of a write that was ordered and waits for approval as a motion. It
@@ -46,6 +47,18 @@ func (c *Client) Motion(ctx context.Context, id []byte) (*aweighv1.MotionRespons
 	return read(ctx, c, func(n aweighv1connect.NodeClient) call[aweighv1.MotionRequest, aweighv1.MotionResponse] {
 		return n.Motion
 	}, &aweighv1.MotionRequest{Id: id})
+}
+
+// ExportMotion asks for the proof of a motion, for voters without a network. It is
+// what a node says: call Verify with a network identity that you trust.
+func (c *Client) ExportMotion(ctx context.Context, id []byte) (*scope.MotionProof, error) {
+	resp, err := read(ctx, c, func(n aweighv1connect.NodeClient) call[aweighv1.MotionRequest, aweighv1.ExportMotionResponse] {
+		return n.ExportMotion
+	}, &aweighv1.MotionRequest{Id: id})
+	if err != nil {
+		return nil, err
+	}
+	return scope.DecodeMotionProof(resp.Proof)
 }
 
 // WatchMotion tells each how a motion stands, now and whenever that changes, until

@@ -201,6 +201,15 @@ func (n *Node) AwaitMotion(ctx context.Context, prefix []byte, tell func(Motion,
 	}
 }
 
+// ExportMotion proves a motion to those who know the network alone.
+func (n *Node) ExportMotion(ctx context.Context, prefix []byte) (*scope.MotionProof, scope.Head, error) {
+	m, head, err := n.Motion(prefix)
+	if err != nil {
+		return nil, head, err
+	}
+	return n.ProveMotion(ctx, m.ID)
+}
+
 // HandIn puts ballots into this node's box, which makes them known to the anchors.
 // What came of each is told in order; refusals are no error of the whole.
 func (n *Node) HandIn(ctx context.Context, ballots []votes.MotionBallot) ([]Casting, error) {

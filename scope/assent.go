@@ -208,8 +208,6 @@ func (o *Origin) opened(mo Motion, m *Mutation, to *Ancestry, l *Listed, in *Epo
 	}
 	h, e := &o.Final.Header, &l.Entry
 	switch {
-	case m.Class != Write:
-		return nil, fmt.Errorf("a mutation of class %s opens no motion", m.Class)
 	case !o.entered(e, m) || e.Class != lineage.Opened || e.Posterior != mo.Hash() || l.Place.Index != mo.Entry || e.Revision != mo.Revision:
 		return nil, errors.New("the motion is not the one that the entry says was opened")
 	case mo.Height != h.Height || mo.Opened != h.Time || mo.Epoch != h.Epoch:
@@ -217,9 +215,16 @@ func (o *Origin) opened(mo Motion, m *Mutation, to *Ancestry, l *Listed, in *Epo
 	case mo.Deadline != mo.Opened.Add(mo.Approval.Window):
 		return nil, errors.New("another deadline than the policy gives")
 	}
+	c, err := mo.content()
+	if err != nil {
+		return nil, err
+	}
+	may := in.Policy.Approvals
+	if c.Decision != nil {
+		may = []Approval{*in.Policy.decides(c.Decision)}
+	}
 	wanted := canon.Encode(mo.Approval)
-	asked := slices.ContainsFunc(in.Policy.Approvals, func(a Approval) bool { return bytes.Equal(canon.Encode(a), wanted) })
-	if !asked {
+	if !slices.ContainsFunc(may, func(a Approval) bool { return bytes.Equal(canon.Encode(a), wanted) }) {
 		return nil, errors.New("an approval that the policy does not ask for")
 	}
 	voters := mo.Approval.voters(in.Roster)

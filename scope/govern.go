@@ -86,7 +86,7 @@ func (x *execution) govern(m *CheckedMutation) (failure, err error) {
 	if failure, err := x.mayPropose(m, weighs); failure != nil || err != nil {
 		return failure, err
 	}
-	if failure, err := x.openMotion(m, x.decides(d), opening{line: docketed{Author: m.Author, Decision: id, Outside: !weighs}}); failure != nil || err != nil || !weighs {
+	if failure, err := x.openMotion(m, x.policy.decides(d), opening{line: docketed{Author: m.Author, Decision: id, Outside: !weighs}}); failure != nil || err != nil || !weighs {
 		return failure, err
 	}
 	if rec, _, err = x.motion(m.ID); err != nil {
@@ -112,17 +112,17 @@ func (x *execution) openDecision(id aweigh.Hash) (rec motionRecord, ok bool, err
 }
 
 // decides is the approval that a decision takes.
-func (x *execution) decides(d *Decision) *Approval {
+func (p *Policy) decides(d *Decision) *Approval {
 	a := Approval{Matter: Membership, Window: decideWithin}
 	if d.Kind == SetPolicy {
 		a.Matter = Policies
 	}
-	for i := range x.policy.Approvals {
-		if x.policy.Approvals[i].Matter == a.Matter {
-			a = x.policy.Approvals[i]
+	for i := range p.Approvals {
+		if p.Approvals[i].Matter == a.Matter {
+			a = p.Approvals[i]
 		}
 	}
-	a.Finalize = x.policy.Rules.Finalize
+	a.Finalize = p.Rules.Finalize
 	if d.Kind == Admit {
 		a.Sponsor = d.Sponsor
 	}

@@ -38,7 +38,8 @@ type MotionReport struct {
 	Name     string // of the network
 	Motion   Motion
 	Mutation Mutation
-	Txn      Txn
+	Txn      Txn       // unless it is a Decision
+	Decision *Decision // nil if it is none
 	Author   votes.PublicKey
 	Origin   Attestation // of the block that opened it
 	Head     Attestation // of the block whose lineage includes the opening
@@ -77,11 +78,11 @@ func NewMotionProof(a Ancestry, s *State, mo *Motion, origin *Block, final Final
 	if p.Origin, err = originOf(mo.ID(), origin, final); err != nil {
 		return nil, err
 	}
-	t, err := mo.txn()
-	if err != nil {
-		return nil, err
+	c, err := mo.content()
+	if err != nil || c.Txn == nil {
+		return p, err
 	}
-	all, ok := mo.effects(t)
+	all, ok := mo.effects(c.Txn)
 	if !ok {
 		return p, nil
 	}
@@ -105,16 +106,15 @@ func NewMotionProof(a Ancestry, s *State, mo *Motion, origin *Block, final Final
 	return p, nil
 }
 
-// txn is the transaction of the motion's mutation.
-func (m *Motion) txn() (*Txn, error) {
-	var c CheckedMutation
+// content is what the motion's mutation asks for: a transaction or a decision.
+func (m *Motion) content() (c CheckedMutation, err error) {
 	if err := c.open(m.Mutation, MostLimits()); err != nil {
-		return nil, err
+		return c, err
 	}
-	if c.Txn == nil {
-		return nil, fmt.Errorf("a mutation of class %s opens no motion", c.Class)
+	if c.Txn == nil && c.Decision == nil {
+		return c, fmt.Errorf("a mutation of class %s opens no motion", c.Class)
 	}
-	return c.Txn, nil
+	return c, nil
 }
 
 // effects are the puts and deletions of the branch that was chosen; false if there
@@ -171,15 +171,20 @@ func (p *MotionProof) verify(network aweigh.NetworkID) (r MotionReport, err erro
 	if err != nil {
 		return r, err
 	}
-	t, err := mo.txn()
+	c, err := mo.content()
 	if err != nil {
 		return r, err
 	}
 	r = MotionReport{
-		Network: network, Name: p.Ancestry.Genesis.Name, Motion: *mo, Mutation: m, Txn: *t, Author: p.Origin.Author,
+		Network: network, Name: p.Ancestry.Genesis.Name, Motion: *mo, Mutation: m, Decision: c.Decision, Author: p.Origin.Author,
 		Origin: p.Origin.Final.attestation(in.Roster), Head: p.Ancestry.Head.attestation(last.Roster), Under: in,
 	}
-	effects, ok := mo.effects(t)
+	var effects []Effect
+	ok := false
+	if c.Txn != nil {
+		r.Txn = *c.Txn
+		effects, ok = mo.effects(c.Txn)
+	}
 	if !ok && len(p.Held) > 0 {
 		return r, errors.New("content of keys that cannot be told from the motion")
 	}

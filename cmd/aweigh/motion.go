@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -23,7 +24,7 @@ func (a *app) motion() *cobra.Command {
 			"MOTION is the ID of one, or its first 8 digits or more.",
 		Example: "  aweigh motion ls\n  aweigh motion show 4bf5122f\n  aweigh motion watch 4bf5122f",
 	}
-	return a.under(c, a.motionLs(), a.motionShow(), a.motionWatch(), a.motionWithdraw())
+	return a.under(c, a.motionLs(), a.motionShow(), a.motionWatch(), a.motionExport(), a.motionWithdraw())
 }
 
 // motionID reads the ID of a motion, or the start of one.
@@ -149,6 +150,38 @@ type errQuiet struct{ error }
 
 // Unwrap gives the error.
 func (e errQuiet) Unwrap() error { return e.error }
+
+func (a *app) motionExport() *cobra.Command {
+	c := &cobra.Command{
+		Use: "export MOTION", Short: "Write a motion to a file for voters without a network", Args: cobra.ExactArgs(1),
+		Long: "Writes a proof of the motion to standard output, or to the file of --write: what it\n" +
+			"would change, who proposed it, the rule and who may vote. Whoever knows the network's\n" +
+			"identity can verify it without a network, see aweigh ballot inspect and sign.",
+		Example: "  aweigh motion export 4bf5122f >m.motion",
+	}
+	write := c.Flags().String("write", "", "a file, and not standard output")
+	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
+		id, err := motionID(args[0])
+		if err != nil {
+			return err
+		}
+		ctx, cancel := s.limited(ctx)
+		defer cancel()
+		p, err := s.Client.ExportMotion(ctx, id)
+		if err != nil {
+			return err
+		}
+		if *write == "" {
+			_, err = a.out.Write(p.Encode())
+			return err
+		}
+		if err := os.WriteFile(*write, p.Encode(), 0o644); err != nil {
+			return err
+		}
+		fmt.Fprintf(a.err, "%s: %d bytes; next, on any machine:  aweigh ballot inspect %s --network …\n", *write, len(p.Encode()), *write)
+		return nil
+	})
+}
 
 func (a *app) motionWithdraw() *cobra.Command {
 	c := &cobra.Command{

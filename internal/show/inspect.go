@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/policytext"
 	"github.com/aweigh/aweigh/lineage"
 	"github.com/aweigh/aweigh/scope"
 )
@@ -44,10 +45,29 @@ func (p Printer) Inspection(r *scope.MotionReport, pinned bool, now aweigh.Insta
 	if err != nil {
 		return err
 	}
-	p.conditions(r)
-	p.intended(r)
+	if d := r.Decision; d != nil {
+		fmt.Fprintf(p.Out, "\nit would %s\n", Line(mo.Subject()))
+		p.decision(r)
+	} else {
+		p.conditions(r)
+		p.intended(r)
+	}
 	fmt.Fprintln(p.Out, "\nwho may vote:")
 	return p.voters(r)
+}
+
+// decision writes what a decision is about in full.
+func (p Printer) decision(r *scope.MotionReport) {
+	switch d := r.Decision; d.Kind {
+	case scope.SetPolicy:
+		for _, c := range policytext.Diff(r.Under.Policy, *d.Policy) {
+			fmt.Fprintf(p.Out, "  %s\n    - %s\n    + %s\n", Line(c.Field), Line(c.From), Line(c.To))
+		}
+	case scope.Admit:
+		fmt.Fprintf(p.Out, "  key %s, node %s, sponsor %s\n", d.Anchor.Key, Line(d.Anchor.Peer), r.Motion.NameOf(d.Sponsor))
+	default:
+		fmt.Fprintf(p.Out, "  anchor %s %s\n", r.Motion.NameOf(d.Subject), d.Subject)
+	}
 }
 
 // proposer is the name of who proposed, where roster or policy give one.

@@ -56,6 +56,7 @@ type inspectionJSON struct {
 	Anchors       uint32           `json:"needed_anchors"`
 	Total         uint64           `json:"total_weight"`
 	Voters        []electorJSON    `json:"voters"`
+	Subject       string           `json:"subject"` // what it is about, in words
 	Conditions    []string         `json:"conditions"`
 	Held          bool             `json:"conditions_held"`
 	Operations    []*operationJSON `json:"operations"`
@@ -75,7 +76,7 @@ func inspectionOf(r *scope.MotionReport, pinned bool, now aweigh.Instant) (*insp
 		Author: r.Author.String(), AuthorID: r.Author.ID().String(), AuthorName: proposer(r), Justification: r.Mutation.Justification,
 		OpenedNs: int64(mo.Opened), DeadlineNs: int64(mo.Deadline), Passed: mo.Deadline <= now,
 		Asked: mo.Approval.String(), Takes: takes(r), Needed: mo.Rule.Threshold(e.Total()), Anchors: mo.Rule.MinAnchors, Total: e.Total(),
-		Conditions: []string{}, Held: mo.Success, Effects: []effectJSON{},
+		Subject: mo.Subject(), Conditions: []string{}, Held: mo.Success, Effects: []effectJSON{},
 		Origin: attestation(r.Origin), Head: attestation(r.Head),
 	}
 	for _, v := range mo.Voters {

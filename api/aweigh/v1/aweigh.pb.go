@@ -5774,6 +5774,58 @@ func (x *MotionResponse) GetMotion() *Motion {
 	return nil
 }
 
+type ExportMotionResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Header        *Header                `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
+	Proof         []byte                 `protobuf:"bytes,2,opt,name=proof,proto3" json:"proof,omitempty"` // canonical CBOR of a scope.MotionProof
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExportMotionResponse) Reset() {
+	*x = ExportMotionResponse{}
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[69]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExportMotionResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExportMotionResponse) ProtoMessage() {}
+
+func (x *ExportMotionResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[69]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExportMotionResponse.ProtoReflect.Descriptor instead.
+func (*ExportMotionResponse) Descriptor() ([]byte, []int) {
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{69}
+}
+
+func (x *ExportMotionResponse) GetHeader() *Header {
+	if x != nil {
+		return x.Header
+	}
+	return nil
+}
+
+func (x *ExportMotionResponse) GetProof() []byte {
+	if x != nil {
+		return x.Proof
+	}
+	return nil
+}
+
 type VoteRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Motion        []byte                 `protobuf:"bytes,1,opt,name=motion,proto3" json:"motion,omitempty"`   // or the start of its ID
@@ -5785,7 +5837,7 @@ type VoteRequest struct {
 
 func (x *VoteRequest) Reset() {
 	*x = VoteRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[69]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5797,7 +5849,7 @@ func (x *VoteRequest) String() string {
 func (*VoteRequest) ProtoMessage() {}
 
 func (x *VoteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[69]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5810,7 +5862,7 @@ func (x *VoteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VoteRequest.ProtoReflect.Descriptor instead.
 func (*VoteRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{69}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *VoteRequest) GetMotion() []byte {
@@ -5846,7 +5898,7 @@ type VoteResponse struct {
 
 func (x *VoteResponse) Reset() {
 	*x = VoteResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[70]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5858,7 +5910,7 @@ func (x *VoteResponse) String() string {
 func (*VoteResponse) ProtoMessage() {}
 
 func (x *VoteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[70]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5871,7 +5923,7 @@ func (x *VoteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VoteResponse.ProtoReflect.Descriptor instead.
 func (*VoteResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{70}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *VoteResponse) GetHeader() *Header {
@@ -5911,7 +5963,7 @@ type HandInRequest struct {
 
 func (x *HandInRequest) Reset() {
 	*x = HandInRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[71]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5923,7 +5975,7 @@ func (x *HandInRequest) String() string {
 func (*HandInRequest) ProtoMessage() {}
 
 func (x *HandInRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[71]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5936,7 +5988,7 @@ func (x *HandInRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HandInRequest.ProtoReflect.Descriptor instead.
 func (*HandInRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{71}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *HandInRequest) GetBundle() []byte {
@@ -5960,7 +6012,7 @@ type HandInResponse struct {
 
 func (x *HandInResponse) Reset() {
 	*x = HandInResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[72]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5972,7 +6024,7 @@ func (x *HandInResponse) String() string {
 func (*HandInResponse) ProtoMessage() {}
 
 func (x *HandInResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[72]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5985,7 +6037,7 @@ func (x *HandInResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HandInResponse.ProtoReflect.Descriptor instead.
 func (*HandInResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{72}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *HandInResponse) GetHeader() *Header {
@@ -6042,7 +6094,7 @@ type RefusedBallot struct {
 
 func (x *RefusedBallot) Reset() {
 	*x = RefusedBallot{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[73]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6054,7 +6106,7 @@ func (x *RefusedBallot) String() string {
 func (*RefusedBallot) ProtoMessage() {}
 
 func (x *RefusedBallot) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[73]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6067,7 +6119,7 @@ func (x *RefusedBallot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RefusedBallot.ProtoReflect.Descriptor instead.
 func (*RefusedBallot) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{73}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *RefusedBallot) GetBallot() uint64 {
@@ -6108,7 +6160,7 @@ type WithdrawRequest struct {
 
 func (x *WithdrawRequest) Reset() {
 	*x = WithdrawRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[74]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6120,7 +6172,7 @@ func (x *WithdrawRequest) String() string {
 func (*WithdrawRequest) ProtoMessage() {}
 
 func (x *WithdrawRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[74]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6133,7 +6185,7 @@ func (x *WithdrawRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WithdrawRequest.ProtoReflect.Descriptor instead.
 func (*WithdrawRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{74}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *WithdrawRequest) GetMotion() []byte {
@@ -6159,7 +6211,7 @@ type WithdrawResponse struct {
 
 func (x *WithdrawResponse) Reset() {
 	*x = WithdrawResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[75]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6171,7 +6223,7 @@ func (x *WithdrawResponse) String() string {
 func (*WithdrawResponse) ProtoMessage() {}
 
 func (x *WithdrawResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[75]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6184,7 +6236,7 @@ func (x *WithdrawResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WithdrawResponse.ProtoReflect.Descriptor instead.
 func (*WithdrawResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{75}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *WithdrawResponse) GetHeader() *Header {
@@ -6204,7 +6256,7 @@ type BallotsRequest struct {
 
 func (x *BallotsRequest) Reset() {
 	*x = BallotsRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[76]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6216,7 +6268,7 @@ func (x *BallotsRequest) String() string {
 func (*BallotsRequest) ProtoMessage() {}
 
 func (x *BallotsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[76]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6229,7 +6281,7 @@ func (x *BallotsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BallotsRequest.ProtoReflect.Descriptor instead.
 func (*BallotsRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{76}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *BallotsRequest) GetInventory() bool {
@@ -6256,7 +6308,7 @@ type BallotsResponse struct {
 
 func (x *BallotsResponse) Reset() {
 	*x = BallotsResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[77]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6268,7 +6320,7 @@ func (x *BallotsResponse) String() string {
 func (*BallotsResponse) ProtoMessage() {}
 
 func (x *BallotsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[77]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6281,7 +6333,7 @@ func (x *BallotsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BallotsResponse.ProtoReflect.Descriptor instead.
 func (*BallotsResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{77}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *BallotsResponse) GetBundle() []byte {
@@ -6790,6 +6842,9 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\x0eMotionResponse\x12)\n" +
 	"\x06header\x18\x01 \x01(\v2\x11.aweigh.v1.HeaderR\x06header\x12)\n" +
 	"\x06motion\x18\x02 \x01(\v2\x11.aweigh.v1.MotionR\x06motion\"W\n" +
+	"\x14ExportMotionResponse\x12)\n" +
+	"\x06header\x18\x01 \x01(\v2\x11.aweigh.v1.HeaderR\x06header\x12\x14\n" +
+	"\x05proof\x18\x02 \x01(\fR\x05proof\"W\n" +
 	"\vVoteRequest\x12\x16\n" +
 	"\x06motion\x18\x01 \x01(\fR\x06motion\x12\x16\n" +
 	"\x06choice\x18\x02 \x01(\tR\x06choice\x12\x18\n" +
@@ -6830,7 +6885,7 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\x13SORT_TARGET_VERSION\x10\x01\x12\x16\n" +
 	"\x12SORT_TARGET_CREATE\x10\x02\x12\x13\n" +
 	"\x0fSORT_TARGET_MOD\x10\x03\x12\x15\n" +
-	"\x11SORT_TARGET_VALUE\x10\x042\xb7\x0e\n" +
+	"\x11SORT_TARGET_VALUE\x10\x042\x82\x0f\n" +
 	"\x04Node\x124\n" +
 	"\x03Put\x12\x15.aweigh.v1.PutRequest\x1a\x16.aweigh.v1.PutResponse\x12=\n" +
 	"\x06Delete\x12\x18.aweigh.v1.DeleteRequest\x1a\x19.aweigh.v1.DeleteResponse\x12:\n" +
@@ -6856,7 +6911,8 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\x05Apply\x12\x17.aweigh.v1.ApplyRequest\x1a\x19.aweigh.v1.GovernResponse\x12@\n" +
 	"\aMotions\x12\x19.aweigh.v1.MotionsRequest\x1a\x1a.aweigh.v1.MotionsResponse\x12=\n" +
 	"\x06Motion\x12\x18.aweigh.v1.MotionRequest\x1a\x19.aweigh.v1.MotionResponse\x12D\n" +
-	"\vWatchMotion\x12\x18.aweigh.v1.MotionRequest\x1a\x19.aweigh.v1.MotionResponse0\x01\x127\n" +
+	"\vWatchMotion\x12\x18.aweigh.v1.MotionRequest\x1a\x19.aweigh.v1.MotionResponse0\x01\x12I\n" +
+	"\fExportMotion\x12\x18.aweigh.v1.MotionRequest\x1a\x1f.aweigh.v1.ExportMotionResponse\x127\n" +
 	"\x04Vote\x12\x16.aweigh.v1.VoteRequest\x1a\x17.aweigh.v1.VoteResponse\x12=\n" +
 	"\x06HandIn\x12\x18.aweigh.v1.HandInRequest\x1a\x19.aweigh.v1.HandInResponse\x12C\n" +
 	"\bWithdraw\x12\x1a.aweigh.v1.WithdrawRequest\x1a\x1b.aweigh.v1.WithdrawResponse\x12B\n" +
@@ -6875,90 +6931,91 @@ func file_aweigh_v1_aweigh_proto_rawDescGZIP() []byte {
 }
 
 var file_aweigh_v1_aweigh_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_aweigh_v1_aweigh_proto_msgTypes = make([]protoimpl.MessageInfo, 78)
+var file_aweigh_v1_aweigh_proto_msgTypes = make([]protoimpl.MessageInfo, 79)
 var file_aweigh_v1_aweigh_proto_goTypes = []any{
-	(SortTarget)(0),           // 0: aweigh.v1.SortTarget
-	(Compare_Target)(0),       // 1: aweigh.v1.Compare.Target
-	(Compare_Relation)(0),     // 2: aweigh.v1.Compare.Relation
-	(NameRequest_Kind)(0),     // 3: aweigh.v1.NameRequest.Kind
-	(*Header)(nil),            // 4: aweigh.v1.Header
-	(*KeyValue)(nil),          // 5: aweigh.v1.KeyValue
-	(*Once)(nil),              // 6: aweigh.v1.Once
-	(*PutRequest)(nil),        // 7: aweigh.v1.PutRequest
-	(*PutResponse)(nil),       // 8: aweigh.v1.PutResponse
-	(*DeleteRequest)(nil),     // 9: aweigh.v1.DeleteRequest
-	(*DeleteResponse)(nil),    // 10: aweigh.v1.DeleteResponse
-	(*RangeRequest)(nil),      // 11: aweigh.v1.RangeRequest
-	(*RangeResponse)(nil),     // 12: aweigh.v1.RangeResponse
-	(*Compare)(nil),           // 13: aweigh.v1.Compare
-	(*Op)(nil),                // 14: aweigh.v1.Op
-	(*OpResponse)(nil),        // 15: aweigh.v1.OpResponse
-	(*TxnRequest)(nil),        // 16: aweigh.v1.TxnRequest
-	(*TxnResponse)(nil),       // 17: aweigh.v1.TxnResponse
-	(*SubmitRequest)(nil),     // 18: aweigh.v1.SubmitRequest
-	(*Outcome)(nil),           // 19: aweigh.v1.Outcome
-	(*SubmitResponse)(nil),    // 20: aweigh.v1.SubmitResponse
-	(*CompactRequest)(nil),    // 21: aweigh.v1.CompactRequest
-	(*CompactResponse)(nil),   // 22: aweigh.v1.CompactResponse
-	(*WatchRequest)(nil),      // 23: aweigh.v1.WatchRequest
-	(*Event)(nil),             // 24: aweigh.v1.Event
-	(*WatchResponse)(nil),     // 25: aweigh.v1.WatchResponse
-	(*HistoryRequest)(nil),    // 26: aweigh.v1.HistoryRequest
-	(*Entry)(nil),             // 27: aweigh.v1.Entry
-	(*HistoryResponse)(nil),   // 28: aweigh.v1.HistoryResponse
-	(*ProveRequest)(nil),      // 29: aweigh.v1.ProveRequest
-	(*ProveResponse)(nil),     // 30: aweigh.v1.ProveResponse
-	(*StatusRequest)(nil),     // 31: aweigh.v1.StatusRequest
-	(*Anchor)(nil),            // 32: aweigh.v1.Anchor
-	(*Peer)(nil),              // 33: aweigh.v1.Peer
-	(*StatusResponse)(nil),    // 34: aweigh.v1.StatusResponse
-	(*Snapshot)(nil),          // 35: aweigh.v1.Snapshot
-	(*Problem)(nil),           // 36: aweigh.v1.Problem
-	(*InviteRequest)(nil),     // 37: aweigh.v1.InviteRequest
-	(*InviteResponse)(nil),    // 38: aweigh.v1.InviteResponse
-	(*GenesisRequest)(nil),    // 39: aweigh.v1.GenesisRequest
-	(*GenesisResponse)(nil),   // 40: aweigh.v1.GenesisResponse
-	(*BackupRequest)(nil),     // 41: aweigh.v1.BackupRequest
-	(*BackupResponse)(nil),    // 42: aweigh.v1.BackupResponse
-	(*TrustRequest)(nil),      // 43: aweigh.v1.TrustRequest
-	(*Standing)(nil),          // 44: aweigh.v1.Standing
-	(*Proposal)(nil),          // 45: aweigh.v1.Proposal
-	(*TrustResponse)(nil),     // 46: aweigh.v1.TrustResponse
-	(*ExplainRequest)(nil),    // 47: aweigh.v1.ExplainRequest
-	(*Change)(nil),            // 48: aweigh.v1.Change
-	(*ExplainResponse)(nil),   // 49: aweigh.v1.ExplainResponse
-	(*HandoversRequest)(nil),  // 50: aweigh.v1.HandoversRequest
-	(*HandoversResponse)(nil), // 51: aweigh.v1.HandoversResponse
-	(*GovernRequest)(nil),     // 52: aweigh.v1.GovernRequest
-	(*GovernResponse)(nil),    // 53: aweigh.v1.GovernResponse
-	(*ApplyRequest)(nil),      // 54: aweigh.v1.ApplyRequest
-	(*NameRequest)(nil),       // 55: aweigh.v1.NameRequest
-	(*Place)(nil),             // 56: aweigh.v1.Place
-	(*NameResponse)(nil),      // 57: aweigh.v1.NameResponse
-	(*ResolveRequest)(nil),    // 58: aweigh.v1.ResolveRequest
-	(*Moved)(nil),             // 59: aweigh.v1.Moved
-	(*ResolveResponse)(nil),   // 60: aweigh.v1.ResolveResponse
-	(*ObjectRequest)(nil),     // 61: aweigh.v1.ObjectRequest
-	(*ObjectResponse)(nil),    // 62: aweigh.v1.ObjectResponse
-	(*RedirectsRequest)(nil),  // 63: aweigh.v1.RedirectsRequest
-	(*RedirectsResponse)(nil), // 64: aweigh.v1.RedirectsResponse
-	(*MotionsRequest)(nil),    // 65: aweigh.v1.MotionsRequest
-	(*MotionsResponse)(nil),   // 66: aweigh.v1.MotionsResponse
-	(*Motion)(nil),            // 67: aweigh.v1.Motion
-	(*Voter)(nil),             // 68: aweigh.v1.Voter
-	(*CastBallot)(nil),        // 69: aweigh.v1.CastBallot
-	(*MotionChange)(nil),      // 70: aweigh.v1.MotionChange
-	(*MotionRequest)(nil),     // 71: aweigh.v1.MotionRequest
-	(*MotionResponse)(nil),    // 72: aweigh.v1.MotionResponse
-	(*VoteRequest)(nil),       // 73: aweigh.v1.VoteRequest
-	(*VoteResponse)(nil),      // 74: aweigh.v1.VoteResponse
-	(*HandInRequest)(nil),     // 75: aweigh.v1.HandInRequest
-	(*HandInResponse)(nil),    // 76: aweigh.v1.HandInResponse
-	(*RefusedBallot)(nil),     // 77: aweigh.v1.RefusedBallot
-	(*WithdrawRequest)(nil),   // 78: aweigh.v1.WithdrawRequest
-	(*WithdrawResponse)(nil),  // 79: aweigh.v1.WithdrawResponse
-	(*BallotsRequest)(nil),    // 80: aweigh.v1.BallotsRequest
-	(*BallotsResponse)(nil),   // 81: aweigh.v1.BallotsResponse
+	(SortTarget)(0),              // 0: aweigh.v1.SortTarget
+	(Compare_Target)(0),          // 1: aweigh.v1.Compare.Target
+	(Compare_Relation)(0),        // 2: aweigh.v1.Compare.Relation
+	(NameRequest_Kind)(0),        // 3: aweigh.v1.NameRequest.Kind
+	(*Header)(nil),               // 4: aweigh.v1.Header
+	(*KeyValue)(nil),             // 5: aweigh.v1.KeyValue
+	(*Once)(nil),                 // 6: aweigh.v1.Once
+	(*PutRequest)(nil),           // 7: aweigh.v1.PutRequest
+	(*PutResponse)(nil),          // 8: aweigh.v1.PutResponse
+	(*DeleteRequest)(nil),        // 9: aweigh.v1.DeleteRequest
+	(*DeleteResponse)(nil),       // 10: aweigh.v1.DeleteResponse
+	(*RangeRequest)(nil),         // 11: aweigh.v1.RangeRequest
+	(*RangeResponse)(nil),        // 12: aweigh.v1.RangeResponse
+	(*Compare)(nil),              // 13: aweigh.v1.Compare
+	(*Op)(nil),                   // 14: aweigh.v1.Op
+	(*OpResponse)(nil),           // 15: aweigh.v1.OpResponse
+	(*TxnRequest)(nil),           // 16: aweigh.v1.TxnRequest
+	(*TxnResponse)(nil),          // 17: aweigh.v1.TxnResponse
+	(*SubmitRequest)(nil),        // 18: aweigh.v1.SubmitRequest
+	(*Outcome)(nil),              // 19: aweigh.v1.Outcome
+	(*SubmitResponse)(nil),       // 20: aweigh.v1.SubmitResponse
+	(*CompactRequest)(nil),       // 21: aweigh.v1.CompactRequest
+	(*CompactResponse)(nil),      // 22: aweigh.v1.CompactResponse
+	(*WatchRequest)(nil),         // 23: aweigh.v1.WatchRequest
+	(*Event)(nil),                // 24: aweigh.v1.Event
+	(*WatchResponse)(nil),        // 25: aweigh.v1.WatchResponse
+	(*HistoryRequest)(nil),       // 26: aweigh.v1.HistoryRequest
+	(*Entry)(nil),                // 27: aweigh.v1.Entry
+	(*HistoryResponse)(nil),      // 28: aweigh.v1.HistoryResponse
+	(*ProveRequest)(nil),         // 29: aweigh.v1.ProveRequest
+	(*ProveResponse)(nil),        // 30: aweigh.v1.ProveResponse
+	(*StatusRequest)(nil),        // 31: aweigh.v1.StatusRequest
+	(*Anchor)(nil),               // 32: aweigh.v1.Anchor
+	(*Peer)(nil),                 // 33: aweigh.v1.Peer
+	(*StatusResponse)(nil),       // 34: aweigh.v1.StatusResponse
+	(*Snapshot)(nil),             // 35: aweigh.v1.Snapshot
+	(*Problem)(nil),              // 36: aweigh.v1.Problem
+	(*InviteRequest)(nil),        // 37: aweigh.v1.InviteRequest
+	(*InviteResponse)(nil),       // 38: aweigh.v1.InviteResponse
+	(*GenesisRequest)(nil),       // 39: aweigh.v1.GenesisRequest
+	(*GenesisResponse)(nil),      // 40: aweigh.v1.GenesisResponse
+	(*BackupRequest)(nil),        // 41: aweigh.v1.BackupRequest
+	(*BackupResponse)(nil),       // 42: aweigh.v1.BackupResponse
+	(*TrustRequest)(nil),         // 43: aweigh.v1.TrustRequest
+	(*Standing)(nil),             // 44: aweigh.v1.Standing
+	(*Proposal)(nil),             // 45: aweigh.v1.Proposal
+	(*TrustResponse)(nil),        // 46: aweigh.v1.TrustResponse
+	(*ExplainRequest)(nil),       // 47: aweigh.v1.ExplainRequest
+	(*Change)(nil),               // 48: aweigh.v1.Change
+	(*ExplainResponse)(nil),      // 49: aweigh.v1.ExplainResponse
+	(*HandoversRequest)(nil),     // 50: aweigh.v1.HandoversRequest
+	(*HandoversResponse)(nil),    // 51: aweigh.v1.HandoversResponse
+	(*GovernRequest)(nil),        // 52: aweigh.v1.GovernRequest
+	(*GovernResponse)(nil),       // 53: aweigh.v1.GovernResponse
+	(*ApplyRequest)(nil),         // 54: aweigh.v1.ApplyRequest
+	(*NameRequest)(nil),          // 55: aweigh.v1.NameRequest
+	(*Place)(nil),                // 56: aweigh.v1.Place
+	(*NameResponse)(nil),         // 57: aweigh.v1.NameResponse
+	(*ResolveRequest)(nil),       // 58: aweigh.v1.ResolveRequest
+	(*Moved)(nil),                // 59: aweigh.v1.Moved
+	(*ResolveResponse)(nil),      // 60: aweigh.v1.ResolveResponse
+	(*ObjectRequest)(nil),        // 61: aweigh.v1.ObjectRequest
+	(*ObjectResponse)(nil),       // 62: aweigh.v1.ObjectResponse
+	(*RedirectsRequest)(nil),     // 63: aweigh.v1.RedirectsRequest
+	(*RedirectsResponse)(nil),    // 64: aweigh.v1.RedirectsResponse
+	(*MotionsRequest)(nil),       // 65: aweigh.v1.MotionsRequest
+	(*MotionsResponse)(nil),      // 66: aweigh.v1.MotionsResponse
+	(*Motion)(nil),               // 67: aweigh.v1.Motion
+	(*Voter)(nil),                // 68: aweigh.v1.Voter
+	(*CastBallot)(nil),           // 69: aweigh.v1.CastBallot
+	(*MotionChange)(nil),         // 70: aweigh.v1.MotionChange
+	(*MotionRequest)(nil),        // 71: aweigh.v1.MotionRequest
+	(*MotionResponse)(nil),       // 72: aweigh.v1.MotionResponse
+	(*ExportMotionResponse)(nil), // 73: aweigh.v1.ExportMotionResponse
+	(*VoteRequest)(nil),          // 74: aweigh.v1.VoteRequest
+	(*VoteResponse)(nil),         // 75: aweigh.v1.VoteResponse
+	(*HandInRequest)(nil),        // 76: aweigh.v1.HandInRequest
+	(*HandInResponse)(nil),       // 77: aweigh.v1.HandInResponse
+	(*RefusedBallot)(nil),        // 78: aweigh.v1.RefusedBallot
+	(*WithdrawRequest)(nil),      // 79: aweigh.v1.WithdrawRequest
+	(*WithdrawResponse)(nil),     // 80: aweigh.v1.WithdrawResponse
+	(*BallotsRequest)(nil),       // 81: aweigh.v1.BallotsRequest
+	(*BallotsResponse)(nil),      // 82: aweigh.v1.BallotsResponse
 }
 var file_aweigh_v1_aweigh_proto_depIdxs = []int32{
 	6,   // 0: aweigh.v1.PutRequest.once:type_name -> aweigh.v1.Once
@@ -7034,75 +7091,78 @@ var file_aweigh_v1_aweigh_proto_depIdxs = []int32{
 	5,   // 70: aweigh.v1.MotionChange.now:type_name -> aweigh.v1.KeyValue
 	4,   // 71: aweigh.v1.MotionResponse.header:type_name -> aweigh.v1.Header
 	67,  // 72: aweigh.v1.MotionResponse.motion:type_name -> aweigh.v1.Motion
-	4,   // 73: aweigh.v1.VoteResponse.header:type_name -> aweigh.v1.Header
-	67,  // 74: aweigh.v1.VoteResponse.motion:type_name -> aweigh.v1.Motion
-	4,   // 75: aweigh.v1.HandInResponse.header:type_name -> aweigh.v1.Header
-	77,  // 76: aweigh.v1.HandInResponse.refused:type_name -> aweigh.v1.RefusedBallot
-	6,   // 77: aweigh.v1.WithdrawRequest.once:type_name -> aweigh.v1.Once
-	4,   // 78: aweigh.v1.WithdrawResponse.header:type_name -> aweigh.v1.Header
-	7,   // 79: aweigh.v1.Node.Put:input_type -> aweigh.v1.PutRequest
-	9,   // 80: aweigh.v1.Node.Delete:input_type -> aweigh.v1.DeleteRequest
-	11,  // 81: aweigh.v1.Node.Range:input_type -> aweigh.v1.RangeRequest
-	16,  // 82: aweigh.v1.Node.Txn:input_type -> aweigh.v1.TxnRequest
-	18,  // 83: aweigh.v1.Node.Submit:input_type -> aweigh.v1.SubmitRequest
-	21,  // 84: aweigh.v1.Node.Compact:input_type -> aweigh.v1.CompactRequest
-	23,  // 85: aweigh.v1.Node.Watch:input_type -> aweigh.v1.WatchRequest
-	55,  // 86: aweigh.v1.Node.Name:input_type -> aweigh.v1.NameRequest
-	58,  // 87: aweigh.v1.Node.Resolve:input_type -> aweigh.v1.ResolveRequest
-	61,  // 88: aweigh.v1.Node.Object:input_type -> aweigh.v1.ObjectRequest
-	63,  // 89: aweigh.v1.Node.Redirects:input_type -> aweigh.v1.RedirectsRequest
-	26,  // 90: aweigh.v1.Node.History:input_type -> aweigh.v1.HistoryRequest
-	29,  // 91: aweigh.v1.Node.Prove:input_type -> aweigh.v1.ProveRequest
-	31,  // 92: aweigh.v1.Node.Status:input_type -> aweigh.v1.StatusRequest
-	37,  // 93: aweigh.v1.Node.Invite:input_type -> aweigh.v1.InviteRequest
-	39,  // 94: aweigh.v1.Node.Genesis:input_type -> aweigh.v1.GenesisRequest
-	41,  // 95: aweigh.v1.Node.Backup:input_type -> aweigh.v1.BackupRequest
-	43,  // 96: aweigh.v1.Node.Trust:input_type -> aweigh.v1.TrustRequest
-	47,  // 97: aweigh.v1.Node.Explain:input_type -> aweigh.v1.ExplainRequest
-	50,  // 98: aweigh.v1.Node.Handovers:input_type -> aweigh.v1.HandoversRequest
-	52,  // 99: aweigh.v1.Node.Govern:input_type -> aweigh.v1.GovernRequest
-	54,  // 100: aweigh.v1.Node.Apply:input_type -> aweigh.v1.ApplyRequest
-	65,  // 101: aweigh.v1.Node.Motions:input_type -> aweigh.v1.MotionsRequest
-	71,  // 102: aweigh.v1.Node.Motion:input_type -> aweigh.v1.MotionRequest
-	71,  // 103: aweigh.v1.Node.WatchMotion:input_type -> aweigh.v1.MotionRequest
-	73,  // 104: aweigh.v1.Node.Vote:input_type -> aweigh.v1.VoteRequest
-	75,  // 105: aweigh.v1.Node.HandIn:input_type -> aweigh.v1.HandInRequest
-	78,  // 106: aweigh.v1.Node.Withdraw:input_type -> aweigh.v1.WithdrawRequest
-	80,  // 107: aweigh.v1.Node.Ballots:input_type -> aweigh.v1.BallotsRequest
-	8,   // 108: aweigh.v1.Node.Put:output_type -> aweigh.v1.PutResponse
-	10,  // 109: aweigh.v1.Node.Delete:output_type -> aweigh.v1.DeleteResponse
-	12,  // 110: aweigh.v1.Node.Range:output_type -> aweigh.v1.RangeResponse
-	17,  // 111: aweigh.v1.Node.Txn:output_type -> aweigh.v1.TxnResponse
-	20,  // 112: aweigh.v1.Node.Submit:output_type -> aweigh.v1.SubmitResponse
-	22,  // 113: aweigh.v1.Node.Compact:output_type -> aweigh.v1.CompactResponse
-	25,  // 114: aweigh.v1.Node.Watch:output_type -> aweigh.v1.WatchResponse
-	57,  // 115: aweigh.v1.Node.Name:output_type -> aweigh.v1.NameResponse
-	60,  // 116: aweigh.v1.Node.Resolve:output_type -> aweigh.v1.ResolveResponse
-	62,  // 117: aweigh.v1.Node.Object:output_type -> aweigh.v1.ObjectResponse
-	64,  // 118: aweigh.v1.Node.Redirects:output_type -> aweigh.v1.RedirectsResponse
-	28,  // 119: aweigh.v1.Node.History:output_type -> aweigh.v1.HistoryResponse
-	30,  // 120: aweigh.v1.Node.Prove:output_type -> aweigh.v1.ProveResponse
-	34,  // 121: aweigh.v1.Node.Status:output_type -> aweigh.v1.StatusResponse
-	38,  // 122: aweigh.v1.Node.Invite:output_type -> aweigh.v1.InviteResponse
-	40,  // 123: aweigh.v1.Node.Genesis:output_type -> aweigh.v1.GenesisResponse
-	42,  // 124: aweigh.v1.Node.Backup:output_type -> aweigh.v1.BackupResponse
-	46,  // 125: aweigh.v1.Node.Trust:output_type -> aweigh.v1.TrustResponse
-	49,  // 126: aweigh.v1.Node.Explain:output_type -> aweigh.v1.ExplainResponse
-	51,  // 127: aweigh.v1.Node.Handovers:output_type -> aweigh.v1.HandoversResponse
-	53,  // 128: aweigh.v1.Node.Govern:output_type -> aweigh.v1.GovernResponse
-	53,  // 129: aweigh.v1.Node.Apply:output_type -> aweigh.v1.GovernResponse
-	66,  // 130: aweigh.v1.Node.Motions:output_type -> aweigh.v1.MotionsResponse
-	72,  // 131: aweigh.v1.Node.Motion:output_type -> aweigh.v1.MotionResponse
-	72,  // 132: aweigh.v1.Node.WatchMotion:output_type -> aweigh.v1.MotionResponse
-	74,  // 133: aweigh.v1.Node.Vote:output_type -> aweigh.v1.VoteResponse
-	76,  // 134: aweigh.v1.Node.HandIn:output_type -> aweigh.v1.HandInResponse
-	79,  // 135: aweigh.v1.Node.Withdraw:output_type -> aweigh.v1.WithdrawResponse
-	81,  // 136: aweigh.v1.Node.Ballots:output_type -> aweigh.v1.BallotsResponse
-	108, // [108:137] is the sub-list for method output_type
-	79,  // [79:108] is the sub-list for method input_type
-	79,  // [79:79] is the sub-list for extension type_name
-	79,  // [79:79] is the sub-list for extension extendee
-	0,   // [0:79] is the sub-list for field type_name
+	4,   // 73: aweigh.v1.ExportMotionResponse.header:type_name -> aweigh.v1.Header
+	4,   // 74: aweigh.v1.VoteResponse.header:type_name -> aweigh.v1.Header
+	67,  // 75: aweigh.v1.VoteResponse.motion:type_name -> aweigh.v1.Motion
+	4,   // 76: aweigh.v1.HandInResponse.header:type_name -> aweigh.v1.Header
+	78,  // 77: aweigh.v1.HandInResponse.refused:type_name -> aweigh.v1.RefusedBallot
+	6,   // 78: aweigh.v1.WithdrawRequest.once:type_name -> aweigh.v1.Once
+	4,   // 79: aweigh.v1.WithdrawResponse.header:type_name -> aweigh.v1.Header
+	7,   // 80: aweigh.v1.Node.Put:input_type -> aweigh.v1.PutRequest
+	9,   // 81: aweigh.v1.Node.Delete:input_type -> aweigh.v1.DeleteRequest
+	11,  // 82: aweigh.v1.Node.Range:input_type -> aweigh.v1.RangeRequest
+	16,  // 83: aweigh.v1.Node.Txn:input_type -> aweigh.v1.TxnRequest
+	18,  // 84: aweigh.v1.Node.Submit:input_type -> aweigh.v1.SubmitRequest
+	21,  // 85: aweigh.v1.Node.Compact:input_type -> aweigh.v1.CompactRequest
+	23,  // 86: aweigh.v1.Node.Watch:input_type -> aweigh.v1.WatchRequest
+	55,  // 87: aweigh.v1.Node.Name:input_type -> aweigh.v1.NameRequest
+	58,  // 88: aweigh.v1.Node.Resolve:input_type -> aweigh.v1.ResolveRequest
+	61,  // 89: aweigh.v1.Node.Object:input_type -> aweigh.v1.ObjectRequest
+	63,  // 90: aweigh.v1.Node.Redirects:input_type -> aweigh.v1.RedirectsRequest
+	26,  // 91: aweigh.v1.Node.History:input_type -> aweigh.v1.HistoryRequest
+	29,  // 92: aweigh.v1.Node.Prove:input_type -> aweigh.v1.ProveRequest
+	31,  // 93: aweigh.v1.Node.Status:input_type -> aweigh.v1.StatusRequest
+	37,  // 94: aweigh.v1.Node.Invite:input_type -> aweigh.v1.InviteRequest
+	39,  // 95: aweigh.v1.Node.Genesis:input_type -> aweigh.v1.GenesisRequest
+	41,  // 96: aweigh.v1.Node.Backup:input_type -> aweigh.v1.BackupRequest
+	43,  // 97: aweigh.v1.Node.Trust:input_type -> aweigh.v1.TrustRequest
+	47,  // 98: aweigh.v1.Node.Explain:input_type -> aweigh.v1.ExplainRequest
+	50,  // 99: aweigh.v1.Node.Handovers:input_type -> aweigh.v1.HandoversRequest
+	52,  // 100: aweigh.v1.Node.Govern:input_type -> aweigh.v1.GovernRequest
+	54,  // 101: aweigh.v1.Node.Apply:input_type -> aweigh.v1.ApplyRequest
+	65,  // 102: aweigh.v1.Node.Motions:input_type -> aweigh.v1.MotionsRequest
+	71,  // 103: aweigh.v1.Node.Motion:input_type -> aweigh.v1.MotionRequest
+	71,  // 104: aweigh.v1.Node.WatchMotion:input_type -> aweigh.v1.MotionRequest
+	71,  // 105: aweigh.v1.Node.ExportMotion:input_type -> aweigh.v1.MotionRequest
+	74,  // 106: aweigh.v1.Node.Vote:input_type -> aweigh.v1.VoteRequest
+	76,  // 107: aweigh.v1.Node.HandIn:input_type -> aweigh.v1.HandInRequest
+	79,  // 108: aweigh.v1.Node.Withdraw:input_type -> aweigh.v1.WithdrawRequest
+	81,  // 109: aweigh.v1.Node.Ballots:input_type -> aweigh.v1.BallotsRequest
+	8,   // 110: aweigh.v1.Node.Put:output_type -> aweigh.v1.PutResponse
+	10,  // 111: aweigh.v1.Node.Delete:output_type -> aweigh.v1.DeleteResponse
+	12,  // 112: aweigh.v1.Node.Range:output_type -> aweigh.v1.RangeResponse
+	17,  // 113: aweigh.v1.Node.Txn:output_type -> aweigh.v1.TxnResponse
+	20,  // 114: aweigh.v1.Node.Submit:output_type -> aweigh.v1.SubmitResponse
+	22,  // 115: aweigh.v1.Node.Compact:output_type -> aweigh.v1.CompactResponse
+	25,  // 116: aweigh.v1.Node.Watch:output_type -> aweigh.v1.WatchResponse
+	57,  // 117: aweigh.v1.Node.Name:output_type -> aweigh.v1.NameResponse
+	60,  // 118: aweigh.v1.Node.Resolve:output_type -> aweigh.v1.ResolveResponse
+	62,  // 119: aweigh.v1.Node.Object:output_type -> aweigh.v1.ObjectResponse
+	64,  // 120: aweigh.v1.Node.Redirects:output_type -> aweigh.v1.RedirectsResponse
+	28,  // 121: aweigh.v1.Node.History:output_type -> aweigh.v1.HistoryResponse
+	30,  // 122: aweigh.v1.Node.Prove:output_type -> aweigh.v1.ProveResponse
+	34,  // 123: aweigh.v1.Node.Status:output_type -> aweigh.v1.StatusResponse
+	38,  // 124: aweigh.v1.Node.Invite:output_type -> aweigh.v1.InviteResponse
+	40,  // 125: aweigh.v1.Node.Genesis:output_type -> aweigh.v1.GenesisResponse
+	42,  // 126: aweigh.v1.Node.Backup:output_type -> aweigh.v1.BackupResponse
+	46,  // 127: aweigh.v1.Node.Trust:output_type -> aweigh.v1.TrustResponse
+	49,  // 128: aweigh.v1.Node.Explain:output_type -> aweigh.v1.ExplainResponse
+	51,  // 129: aweigh.v1.Node.Handovers:output_type -> aweigh.v1.HandoversResponse
+	53,  // 130: aweigh.v1.Node.Govern:output_type -> aweigh.v1.GovernResponse
+	53,  // 131: aweigh.v1.Node.Apply:output_type -> aweigh.v1.GovernResponse
+	66,  // 132: aweigh.v1.Node.Motions:output_type -> aweigh.v1.MotionsResponse
+	72,  // 133: aweigh.v1.Node.Motion:output_type -> aweigh.v1.MotionResponse
+	72,  // 134: aweigh.v1.Node.WatchMotion:output_type -> aweigh.v1.MotionResponse
+	73,  // 135: aweigh.v1.Node.ExportMotion:output_type -> aweigh.v1.ExportMotionResponse
+	75,  // 136: aweigh.v1.Node.Vote:output_type -> aweigh.v1.VoteResponse
+	77,  // 137: aweigh.v1.Node.HandIn:output_type -> aweigh.v1.HandInResponse
+	80,  // 138: aweigh.v1.Node.Withdraw:output_type -> aweigh.v1.WithdrawResponse
+	82,  // 139: aweigh.v1.Node.Ballots:output_type -> aweigh.v1.BallotsResponse
+	110, // [110:140] is the sub-list for method output_type
+	80,  // [80:110] is the sub-list for method input_type
+	80,  // [80:80] is the sub-list for extension type_name
+	80,  // [80:80] is the sub-list for extension extendee
+	0,   // [0:80] is the sub-list for field type_name
 }
 
 func init() { file_aweigh_v1_aweigh_proto_init() }
@@ -7129,7 +7189,7 @@ func file_aweigh_v1_aweigh_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_aweigh_v1_aweigh_proto_rawDesc), len(file_aweigh_v1_aweigh_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   78,
+			NumMessages:   79,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -86,6 +86,8 @@ const (
 	NodeMotionProcedure = "/aweigh.v1.Node/Motion"
 	// NodeWatchMotionProcedure is the fully-qualified name of the Node's WatchMotion RPC.
 	NodeWatchMotionProcedure = "/aweigh.v1.Node/WatchMotion"
+	// NodeExportMotionProcedure is the fully-qualified name of the Node's ExportMotion RPC.
+	NodeExportMotionProcedure = "/aweigh.v1.Node/ExportMotion"
 	// NodeVoteProcedure is the fully-qualified name of the Node's Vote RPC.
 	NodeVoteProcedure = "/aweigh.v1.Node/Vote"
 	// NodeHandInProcedure is the fully-qualified name of the Node's HandIn RPC.
@@ -156,6 +158,8 @@ type NodeClient interface {
 	// WatchMotion tells how a motion stands, now and whenever that changes, until it
 	// is closed.
 	WatchMotion(context.Context, *connect.Request[v1.MotionRequest]) (*connect.ServerStreamForClient[v1.MotionResponse], error)
+	// ExportMotion gives a proof of a motion, for voters without a network.
+	ExportMotion(context.Context, *connect.Request[v1.MotionRequest]) (*connect.Response[v1.ExportMotionResponse], error)
 	// Vote signs a ballot on a motion with the anchor's key that the node holds. Only
 	// callers on the node's own machine are answered.
 	Vote(context.Context, *connect.Request[v1.VoteRequest]) (*connect.Response[v1.VoteResponse], error)
@@ -328,6 +332,12 @@ func NewNodeClient(httpClient connect.HTTPClient, baseURL string, opts ...connec
 			connect.WithSchema(nodeMethods.ByName("WatchMotion")),
 			connect.WithClientOptions(opts...),
 		),
+		exportMotion: connect.NewClient[v1.MotionRequest, v1.ExportMotionResponse](
+			httpClient,
+			baseURL+NodeExportMotionProcedure,
+			connect.WithSchema(nodeMethods.ByName("ExportMotion")),
+			connect.WithClientOptions(opts...),
+		),
 		vote: connect.NewClient[v1.VoteRequest, v1.VoteResponse](
 			httpClient,
 			baseURL+NodeVoteProcedure,
@@ -357,35 +367,36 @@ func NewNodeClient(httpClient connect.HTTPClient, baseURL string, opts ...connec
 
 // nodeClient implements NodeClient.
 type nodeClient struct {
-	put         *connect.Client[v1.PutRequest, v1.PutResponse]
-	delete      *connect.Client[v1.DeleteRequest, v1.DeleteResponse]
-	_range      *connect.Client[v1.RangeRequest, v1.RangeResponse]
-	txn         *connect.Client[v1.TxnRequest, v1.TxnResponse]
-	submit      *connect.Client[v1.SubmitRequest, v1.SubmitResponse]
-	compact     *connect.Client[v1.CompactRequest, v1.CompactResponse]
-	watch       *connect.Client[v1.WatchRequest, v1.WatchResponse]
-	name        *connect.Client[v1.NameRequest, v1.NameResponse]
-	resolve     *connect.Client[v1.ResolveRequest, v1.ResolveResponse]
-	object      *connect.Client[v1.ObjectRequest, v1.ObjectResponse]
-	redirects   *connect.Client[v1.RedirectsRequest, v1.RedirectsResponse]
-	history     *connect.Client[v1.HistoryRequest, v1.HistoryResponse]
-	prove       *connect.Client[v1.ProveRequest, v1.ProveResponse]
-	status      *connect.Client[v1.StatusRequest, v1.StatusResponse]
-	invite      *connect.Client[v1.InviteRequest, v1.InviteResponse]
-	genesis     *connect.Client[v1.GenesisRequest, v1.GenesisResponse]
-	backup      *connect.Client[v1.BackupRequest, v1.BackupResponse]
-	trust       *connect.Client[v1.TrustRequest, v1.TrustResponse]
-	explain     *connect.Client[v1.ExplainRequest, v1.ExplainResponse]
-	handovers   *connect.Client[v1.HandoversRequest, v1.HandoversResponse]
-	govern      *connect.Client[v1.GovernRequest, v1.GovernResponse]
-	apply       *connect.Client[v1.ApplyRequest, v1.GovernResponse]
-	motions     *connect.Client[v1.MotionsRequest, v1.MotionsResponse]
-	motion      *connect.Client[v1.MotionRequest, v1.MotionResponse]
-	watchMotion *connect.Client[v1.MotionRequest, v1.MotionResponse]
-	vote        *connect.Client[v1.VoteRequest, v1.VoteResponse]
-	handIn      *connect.Client[v1.HandInRequest, v1.HandInResponse]
-	withdraw    *connect.Client[v1.WithdrawRequest, v1.WithdrawResponse]
-	ballots     *connect.Client[v1.BallotsRequest, v1.BallotsResponse]
+	put          *connect.Client[v1.PutRequest, v1.PutResponse]
+	delete       *connect.Client[v1.DeleteRequest, v1.DeleteResponse]
+	_range       *connect.Client[v1.RangeRequest, v1.RangeResponse]
+	txn          *connect.Client[v1.TxnRequest, v1.TxnResponse]
+	submit       *connect.Client[v1.SubmitRequest, v1.SubmitResponse]
+	compact      *connect.Client[v1.CompactRequest, v1.CompactResponse]
+	watch        *connect.Client[v1.WatchRequest, v1.WatchResponse]
+	name         *connect.Client[v1.NameRequest, v1.NameResponse]
+	resolve      *connect.Client[v1.ResolveRequest, v1.ResolveResponse]
+	object       *connect.Client[v1.ObjectRequest, v1.ObjectResponse]
+	redirects    *connect.Client[v1.RedirectsRequest, v1.RedirectsResponse]
+	history      *connect.Client[v1.HistoryRequest, v1.HistoryResponse]
+	prove        *connect.Client[v1.ProveRequest, v1.ProveResponse]
+	status       *connect.Client[v1.StatusRequest, v1.StatusResponse]
+	invite       *connect.Client[v1.InviteRequest, v1.InviteResponse]
+	genesis      *connect.Client[v1.GenesisRequest, v1.GenesisResponse]
+	backup       *connect.Client[v1.BackupRequest, v1.BackupResponse]
+	trust        *connect.Client[v1.TrustRequest, v1.TrustResponse]
+	explain      *connect.Client[v1.ExplainRequest, v1.ExplainResponse]
+	handovers    *connect.Client[v1.HandoversRequest, v1.HandoversResponse]
+	govern       *connect.Client[v1.GovernRequest, v1.GovernResponse]
+	apply        *connect.Client[v1.ApplyRequest, v1.GovernResponse]
+	motions      *connect.Client[v1.MotionsRequest, v1.MotionsResponse]
+	motion       *connect.Client[v1.MotionRequest, v1.MotionResponse]
+	watchMotion  *connect.Client[v1.MotionRequest, v1.MotionResponse]
+	exportMotion *connect.Client[v1.MotionRequest, v1.ExportMotionResponse]
+	vote         *connect.Client[v1.VoteRequest, v1.VoteResponse]
+	handIn       *connect.Client[v1.HandInRequest, v1.HandInResponse]
+	withdraw     *connect.Client[v1.WithdrawRequest, v1.WithdrawResponse]
+	ballots      *connect.Client[v1.BallotsRequest, v1.BallotsResponse]
 }
 
 // Put calls aweigh.v1.Node.Put.
@@ -513,6 +524,11 @@ func (c *nodeClient) WatchMotion(ctx context.Context, req *connect.Request[v1.Mo
 	return c.watchMotion.CallServerStream(ctx, req)
 }
 
+// ExportMotion calls aweigh.v1.Node.ExportMotion.
+func (c *nodeClient) ExportMotion(ctx context.Context, req *connect.Request[v1.MotionRequest]) (*connect.Response[v1.ExportMotionResponse], error) {
+	return c.exportMotion.CallUnary(ctx, req)
+}
+
 // Vote calls aweigh.v1.Node.Vote.
 func (c *nodeClient) Vote(ctx context.Context, req *connect.Request[v1.VoteRequest]) (*connect.Response[v1.VoteResponse], error) {
 	return c.vote.CallUnary(ctx, req)
@@ -593,6 +609,8 @@ type NodeHandler interface {
 	// WatchMotion tells how a motion stands, now and whenever that changes, until it
 	// is closed.
 	WatchMotion(context.Context, *connect.Request[v1.MotionRequest], *connect.ServerStream[v1.MotionResponse]) error
+	// ExportMotion gives a proof of a motion, for voters without a network.
+	ExportMotion(context.Context, *connect.Request[v1.MotionRequest]) (*connect.Response[v1.ExportMotionResponse], error)
 	// Vote signs a ballot on a motion with the anchor's key that the node holds. Only
 	// callers on the node's own machine are answered.
 	Vote(context.Context, *connect.Request[v1.VoteRequest]) (*connect.Response[v1.VoteResponse], error)
@@ -761,6 +779,12 @@ func NewNodeHandler(svc NodeHandler, opts ...connect.HandlerOption) (string, htt
 		connect.WithSchema(nodeMethods.ByName("WatchMotion")),
 		connect.WithHandlerOptions(opts...),
 	)
+	nodeExportMotionHandler := connect.NewUnaryHandler(
+		NodeExportMotionProcedure,
+		svc.ExportMotion,
+		connect.WithSchema(nodeMethods.ByName("ExportMotion")),
+		connect.WithHandlerOptions(opts...),
+	)
 	nodeVoteHandler := connect.NewUnaryHandler(
 		NodeVoteProcedure,
 		svc.Vote,
@@ -837,6 +861,8 @@ func NewNodeHandler(svc NodeHandler, opts ...connect.HandlerOption) (string, htt
 			nodeMotionHandler.ServeHTTP(w, r)
 		case NodeWatchMotionProcedure:
 			nodeWatchMotionHandler.ServeHTTP(w, r)
+		case NodeExportMotionProcedure:
+			nodeExportMotionHandler.ServeHTTP(w, r)
 		case NodeVoteProcedure:
 			nodeVoteHandler.ServeHTTP(w, r)
 		case NodeHandInProcedure:
@@ -952,6 +978,10 @@ func (UnimplementedNodeHandler) Motion(context.Context, *connect.Request[v1.Moti
 
 func (UnimplementedNodeHandler) WatchMotion(context.Context, *connect.Request[v1.MotionRequest], *connect.ServerStream[v1.MotionResponse]) error {
 	return connect.NewError(connect.CodeUnimplemented, errors.New("aweigh.v1.Node.WatchMotion is not implemented"))
+}
+
+func (UnimplementedNodeHandler) ExportMotion(context.Context, *connect.Request[v1.MotionRequest]) (*connect.Response[v1.ExportMotionResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("aweigh.v1.Node.ExportMotion is not implemented"))
 }
 
 func (UnimplementedNodeHandler) Vote(context.Context, *connect.Request[v1.VoteRequest]) (*connect.Response[v1.VoteResponse], error) {
