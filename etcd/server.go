@@ -26,6 +26,7 @@ type Node interface {
 	Grant(ctx context.Context, id, ttl int64, once node.Once) (int64, node.Receipt, error)
 	Revoke(ctx context.Context, id int64, once node.Once) (node.Receipt, error)
 	KeepAlive(ctx context.Context, ids []int64) ([]int64, error)
+	AwaitMotion(ctx context.Context, id []byte, tell func(node.Motion, scope.Head) error) error
 	Read(ctx context.Context, linearizable bool) (*node.View, error)
 	Changed() <-chan struct{}
 	LastStatus() *node.Status

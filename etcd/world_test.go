@@ -42,8 +42,12 @@ type world struct {
 
 // newWorld starts the first of so many anchors; alone, it decides nothing if there
 // are more.
-func newWorld(t *testing.T, anchors int, cfg Config) *world {
+func newWorld(t *testing.T, anchors int, cfg Config, change ...func(*scope.Policy)) *world {
 	t.Helper()
+	policy := scope.DefaultPolicy(quorum.BFT)
+	for _, c := range change {
+		c(&policy)
+	}
 	key := func() votes.PrivateKey {
 		k, err := votes.GenerateKey(votes.Ed25519, rand.Reader)
 		if err != nil {
@@ -64,7 +68,7 @@ func newWorld(t *testing.T, anchors int, cfg Config) *world {
 		}
 		founders = append(founders, node.Founder{Name: string(rune('a' + i)), Key: keys[1].Public(), Peer: peer})
 	}
-	g, err := node.NewGenesis("test", aweigh.InstantOf(time.Now()), scope.DefaultPolicy(quorum.BFT), founders...)
+	g, err := node.NewGenesis("test", aweigh.InstantOf(time.Now()), policy, founders...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -40,6 +40,14 @@ type Elector struct {
 	Required bool
 }
 
+// Found is how many keys the nth put or deletion of the motion found when it opened.
+func (m *Motion) Found(n int) int64 {
+	if n >= len(m.Basis) {
+		return 0
+	}
+	return m.Basis[n].Keys
+}
+
 // Hash names the motion as it opened; the lineage says so.
 func (m *Motion) Hash() aweigh.Hash { return aweigh.Sum([]byte("aweigh/motion/1"), canon.Encode(*m)) }
 
