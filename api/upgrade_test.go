@@ -269,6 +269,30 @@ func TestUpgradedConnectionsKeepNobodyOut(t *testing.T) {
 	}
 }
 
+// timed is a connection that notes until when a write may take.
+type timed struct {
+	net.Conn
+	until time.Time
+}
+
+func (c *timed) SetWriteDeadline(t time.Time) error { c.until = t; return nil }
+
+func (c *timed) Write(p []byte) (int, error) { return len(p), nil }
+
+func TestWritesToUpgradedConnectionsTakeNotForEver(t *testing.T) {
+	conn := new(timed)
+	c := &upgraded{Conn: conn, of: newUpgrades(1)}
+	for range 2 {
+		conn.until = time.Time{}
+		if _, err := c.Write([]byte("x")); err != nil {
+			t.Fatal(err)
+		}
+		if left := time.Until(conn.until); left <= 0 || left > writeTime {
+			t.Errorf("a write may take %s", left)
+		}
+	}
+}
+
 func TestStrangersUpgradeNothing(t *testing.T) {
 	s, _ := serve(t, told{})
 	for name, c := range map[string]struct {
