@@ -102,7 +102,11 @@ func TestClientsUpgradeTheirConnections(t *testing.T) {
 	if n := s.upgraded(); n != 1 {
 		t.Errorf("%d connections are upgraded, not 1", n)
 	}
-	_ = c.Close()
+	for range 2 {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	}
 	eventually(t, "a connection that ended counts no more", func() bool { return s.upgraded() == 0 })
 }
 
@@ -265,6 +269,30 @@ func TestUpgradedConnectionsKeepNobodyOut(t *testing.T) {
 		}
 		if e, ok := err.(net.Error); ok && e.Timeout() {
 			t.Errorf("silent connection %d is still open", i)
+		}
+	}
+}
+
+// timed is a connection that notes until when a write may take.
+type timed struct {
+	net.Conn
+	until time.Time
+}
+
+func (c *timed) SetWriteDeadline(t time.Time) error { c.until = t; return nil }
+
+func (c *timed) Write(p []byte) (int, error) { return len(p), nil }
+
+func TestWritesToUpgradedConnectionsTakeNotForEver(t *testing.T) {
+	conn := new(timed)
+	c := &upgraded{Conn: conn, of: newUpgrades(1)}
+	for range 2 {
+		conn.until = time.Time{}
+		if _, err := c.Write([]byte("x")); err != nil {
+			t.Fatal(err)
+		}
+		if left := time.Until(conn.until); left <= 0 || left > writeTime {
+			t.Errorf("a write may take %s", left)
 		}
 	}
 }

@@ -28,6 +28,8 @@ import (
 
 	"connectrpc.com/connect"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/aweigh/aweigh/api/aweigh/v1/aweighv1connect"
 )
@@ -98,11 +100,13 @@ func (c *Client) Addresses() []string {
 	return out
 }
 
-// Close closes the connections. Calls in progress may fail.
+// Close closes the connections. Calls in progress may fail. Closing twice is harmless.
 func (c *Client) Close() (err error) {
 	for _, e := range c.endpoints {
 		e.http.CloseIdleConnections()
-		err = errors.Join(err, e.conn.Close())
+		if again := e.conn.Close(); status.Code(again) != codes.Canceled { // it was closed before
+			err = errors.Join(err, again)
+		}
 	}
 	return err
 }
