@@ -29,6 +29,7 @@ func (w *World) audit() {
 	x.linearizable()
 	x.chain(best)
 	x.durable(best)
+	x.fates(held, best)
 	heads := make(map[aweigh.Height]scope.Head)
 	for _, n := range held {
 		head := n.state().Head()

@@ -28,6 +28,11 @@ var Plays = []Named{
 	{"whitewash", "leaves when its trust has fallen, and applies again, as another if it can"},
 	{"farm", "writes without end, so that epochs end as often as they can"},
 	{"usurp", "signs other ends of past epochs with the keys that sat in them, and hands over to itself"},
+	{"bury", "takes no ballots on motions, so that none are in its blocks, and passes none on"},
+	{"bothways", "approves every motion before some and rejects it before others, and goes on when it is barred"},
+	{"stuff", "fills ballot boxes with votes on motions that nobody proposed"},
+	{"counterfeit", "hands on ballots of other networks, in others' names, of strangers, and cut short"},
+	{"heckle", "breaks meetings of ballot boxes with messages that are cut short, changed or not asked for"},
 }
 
 // FaultKinds are the kinds of faults that befall a world, for Fault.Kind.
@@ -81,6 +86,10 @@ var Invariants = []Named{
 	{"ending", "nothing but empty blocks follows in an epoch on the block that ends it (P25)"},
 	{"bounded", "no queue of a node exceeds its bound"},
 	{"sound", "no machine meets a state that must not be"},
+	{"motions", "motions open where policy asks for approval, and end as the ballots in final blocks say, counted afresh (P28, P31, P33)"},
+	{"conflicts", "of motions that change one key and were open at once, one is applied at most (P32)"},
+	{"closed", "what became of a motion never changes, and is the same at all nodes (P31, P34)"},
+	{"boxes", "a ballot that was taken is in the chain, waits in the box, or was too late (P30, P35)"},
 }
 
 // GoalNames are what runs are meant to reach: a sweep that never did has proven
@@ -110,5 +119,16 @@ var GoalNames = []Named{
 	{"compare failed", "a compare-and-swap lost against another"},
 	{"late again", "a client asked again for what had been done, and got the first answer"},
 	{"skewed clock", "a block was refused, or waited, because clocks disagree"},
+	{"motion opened", "a change waited for approval"},
+	{"motion carried", "a motion had the approvals, and was applied"},
+	{"motion rejected", "a motion could not have the approvals any more"},
+	{"motion expired", "the deadline of a motion came first"},
+	{"motion void", "a motion had the approvals, and something else had changed its keys"},
+	{"motion withdrawn", "the author of a motion withdrew it"},
+	{"ballot taken", "an honest node took a ballot on a motion"},
+	{"early ballot", "a ballot was taken before its motion opened"},
+	{"late ballot", "a ballot was recorded after its motion had closed"},
+	{"two choices", "a voter's approval and rejection of one motion are both in final blocks"},
+	{"barred voter", "an honest node refused a ballot of one who may not vote"},
 	{"healed", "progress was possible after the faults, and came"},
 }

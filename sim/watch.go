@@ -46,6 +46,7 @@ type watch struct {
 	standing standing // of the anchors, by epoch
 	ending   ends
 	pauses   pauses
+	motions  recount
 	outgrown bool // the faulty came to weigh more than the budget
 	history
 }
@@ -96,6 +97,7 @@ func (x *watch) open(w *World) {
 	x.weigh()
 	x.within = x.faulty <= x.budget
 	x.standing.open(w)
+	x.motions.open()
 }
 
 // weigh is what the faulty weigh in the newest epoch. It keeps the largest part of
@@ -142,6 +144,10 @@ const (
 	Ending
 	Bounded
 	Sound
+	Motions
+	Conflicts
+	Closed
+	Boxes
 )
 
 // breach records that an invariant broke, at a node or, if n is nil, in the
@@ -350,6 +356,7 @@ func (x *watch) finalized(n *Node, note node.Finalized) {
 		w.breach(Rosters, n, "a block of epoch %d, which nobody began", note.Epoch)
 		return
 	}
+	x.follow(n, note.Height)
 	e := w.epochs[note.Epoch]
 	total := e.Roster.Weights.Total()
 	need := e.Policy.Rules.Finalize.Threshold(total)
