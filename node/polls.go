@@ -221,9 +221,14 @@ func (m *Machine) castUnchecked(b votes.MotionBallot) Casting {
 
 // heard counts what a peer sent that is of no use.
 func (m *Machine) heard(from Peer, c Casting) {
-	if c.Err != nil {
-		m.note(dropped(from, c.Err))
+	if c.Err == nil {
+		return
 	}
+	d := dropped(from, c.Err)
+	if errors.Is(c.Err, votes.ErrStranger) {
+		d.Class = Stale // it may have been a voter where this comes from, in another epoch
+	}
+	m.note(d)
 }
 
 // knows reports whether a ballot was verified here.
@@ -276,8 +281,17 @@ func (m *Machine) ballots(s *scope.State, bundles []*scope.CheckedBundle) [][]by
 	var raws [][]byte
 	size, motions := 0, 0
 	var last votes.MotionID
+	var voters votes.KeySet
 	for i := range all {
 		b := &all[i]
+		if i == 0 || b.Motion != all[i-1].Motion {
+			var err error
+			voters, err = s.Voters(b.Motion)
+			must.OK(err, "reading who may vote")
+		}
+		if _, ok := voters.Key(b.Voter); !ok {
+			continue // it was an anchor when its ballot came, before the motion
+		}
 		have, err := s.HasBallot(b.MotionVote, b.Voter)
 		must.OK(err, "reading a ballot")
 		if have {

@@ -52,7 +52,7 @@ func (s *State) CheckBallots(b *Block, known func(votes.MotionBallot) bool) erro
 		}
 		last = place
 		if first {
-			if keys, err = s.voters(v.Motion); err != nil {
+			if keys, err = s.Voters(v.Motion); err != nil {
 				return err
 			}
 		}
@@ -71,9 +71,9 @@ func (s *State) CheckBallots(b *Block, known func(votes.MotionBallot) bool) erro
 	return nil
 }
 
-// voters are the keys that may vote on a motion; of one that is not on record,
-// all that may vote on one that opens now.
-func (s *State) voters(id votes.MotionID) (votes.KeySet, error) {
+// Voters are the keys whose ballots on a motion a block on top of the state may
+// carry; of one that is not on record, all that may vote on one that opens now.
+func (s *State) Voters(id votes.MotionID) (votes.KeySet, error) {
 	rec, ok, err := s.motion(id)
 	if err != nil {
 		return votes.KeySet{}, err

@@ -351,8 +351,8 @@ func (x *watch) lacks() string {
 	for _, p := range x.motions.order {
 		switch {
 		case p.fate != 0:
-		case w.now > p.deadline.Add(10*time.Second):
-			return fmt.Sprintf("motion %s is open after its deadline", p.id.Short())
+		case w.now > p.deadline.Add(-soon):
+			return fmt.Sprintf("motion %s is open, with a deadline at %v", p.id.Short(), p.deadline.Sub(Start))
 		case x.decided(p):
 			return fmt.Sprintf("motion %s is open, and honest voters have decided it", p.id.Short())
 		}
@@ -374,6 +374,9 @@ func (x *watch) lacks() string {
 	}
 	return ""
 }
+
+// soon is the time in which a deadline is waited for.
+const soon = 30 * time.Second
 
 // decided reports whether what the honest say closes a motion, whatever others do.
 func (x *watch) decided(p *poll) bool {

@@ -303,6 +303,9 @@ func (x *watch) noted(n *Node, note node.Note) {
 		}
 	case node.Dropped:
 		w.log(n, "dropped", "%s", note.Why)
+		if from := w.byPeer[note.From]; len(from) > 0 && !n.excused() {
+			w.holds(Acceptance, n, !note.Class.Blame() || from[0].excused(), "drops what %s sent, as no honest node would send it: %s", from[0], note.Why)
+		}
 		switch {
 		case n.excused():
 		case strings.Contains(note.Why, "ahead of this node's clock"):
@@ -310,6 +313,8 @@ func (x *watch) noted(n *Node, note node.Note) {
 			x.reach("refused proposal")
 		case strings.HasPrefix(note.Why, "scope: invalid"):
 			x.reach("refused proposal")
+		case strings.Contains(note.Why, "may not vote on motion"):
+			x.reach("barred voter")
 		}
 	}
 }
