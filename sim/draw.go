@@ -138,6 +138,9 @@ func (d drawing) approval(s *Scenario) {
 		a.Nodes = 2
 	}
 	s.Approval = a
+	if len(s.Govern) > 0 && d.one(2) {
+		s.Govern = append(s.Govern, Motion{Kind: "policy", At: d.between(0, s.Stop/2), Share: Share(400_000 + 50_000*d.IntN(9))})
+	}
 	for i := range s.Cast {
 		r := &s.Cast[i]
 		r.Play = append(slices.Clone(r.Play), ballotPlays[d.IntN(len(ballotPlays))])

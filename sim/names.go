@@ -60,7 +60,7 @@ var MotionKinds = []Named{
 	{"admit", "an observer becomes an anchor"},
 	{"retire", "an anchor leaves by itself"},
 	{"evict", "the others let an anchor go"},
-	{"policy", "epochs become longer or shorter"},
+	{"policy", "epochs become longer or shorter, or approvals ask for more or less"},
 }
 
 // Invariants are what is watched in every run. They hold of honest nodes, as
@@ -129,6 +129,7 @@ var GoalNames = []Named{
 	{"early ballot", "a ballot was taken before its motion opened"},
 	{"late ballot", "a ballot was recorded after its motion had closed"},
 	{"two choices", "a voter's approval and rejection of one motion are both in final blocks"},
+	{"full box", "an honest node refused a ballot for which its box had no room"},
 	{"barred voter", "an honest node refused a ballot of one who may not vote"},
 	{"healed", "progress was possible after the faults, and came"},
 }

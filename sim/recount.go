@@ -18,8 +18,8 @@ import (
 // and in numbers of any size, and holds what nodes say of them against it.
 type recount struct {
 	all   map[votes.MotionID]*poll
-	order []*poll       // as they opened
-	next  aweigh.Height // to be looked at
+	order []*poll          // as they opened
+	next  aweigh.Height    // to be looked at
 	keys  map[string]int   // version of each that exists
 	by    map[string]*poll // that put it last
 	made  int              // versions
@@ -313,8 +313,10 @@ func (x *watch) applied(n *Node) {
 		_, end, err := n.state().Motion(p.id)
 		must.OK(err, "reading a motion")
 		ends[i] = end
+	}
+	for i, p := range r.order {
 		for j, q := range r.order[:i] {
-			w.holds(Conflicts, n, !contrary(p, q, end, ends[j]), "motions %s and %s change one key, were open at once, and are both applied", q.id.Short(), p.id.Short())
+			w.holds(Conflicts, n, !r.contrary(i, j, ends), "motions %s and %s change one key, were open at once, and are both applied", q.id.Short(), p.id.Short())
 		}
 	}
 	for i := range w.Scenario.Approval.Keys {
@@ -329,20 +331,29 @@ func (x *watch) applied(n *Node) {
 	}
 }
 
-// contrary reports whether two motions that were applied were open at once, and
-// change one key. A deletion changes nothing where nothing is.
-func contrary(p, q *poll, endP, endQ *scope.Ending) bool {
-	if endP == nil || endQ == nil || endP.Fate != scope.Carried || endQ.Fate != scope.Carried ||
-		p.opened > endQ.Height || q.opened > endP.Height { // in a block motions open before any is carried
+// contrary reports whether two motions that were applied were open at once, and the
+// later one changes a key that the other put, and that nobody deleted in between. A
+// key that is absent again is as it was.
+func (r *recount) contrary(i, j int, ends []*scope.Ending) bool {
+	if !applies(ends[i]) || !applies(ends[j]) ||
+		r.order[i].opened > ends[j].Height || r.order[j].opened > ends[i].Height { // in a block motions open before any is carried
 		return false
 	}
-	if endP.Height > endQ.Height {
-		p, q = q, p
+	if ends[i].Height < ends[j].Height {
+		i, j = j, i
 	}
-	return slices.ContainsFunc(p.puts, func(key string) bool {
-		return slices.Contains(q.puts, key) || endP.Height != endQ.Height && slices.Contains(q.drops, key)
+	later, first := r.order[i], r.order[j]
+	return slices.ContainsFunc(first.puts, func(key string) bool {
+		for k, p := range r.order {
+			if applies(ends[k]) && slices.Contains(p.drops, key) && p != later && ends[j].Height <= ends[k].Height && ends[k].Height <= ends[i].Height {
+				return false
+			}
+		}
+		return slices.Contains(later.puts, key) || ends[i].Height != ends[j].Height && slices.Contains(later.drops, key)
 	})
 }
+
+func applies(e *scope.Ending) bool { return e != nil && e.Fate == scope.Carried }
 
 // lacks says what people still wait for although it must come: a motion that honest
 // ballots close, or whose deadline is over, and a ballot that an honest anchor took.

@@ -88,6 +88,7 @@ type Motion struct {
 	// For policy: what changes; 0 leaves it as it is.
 	EpochBlocks int           `yaml:"epochblocks,omitempty"`
 	EpochTime   time.Duration `yaml:"epochtime,omitempty"`
+	Share       Share         `yaml:"share,omitempty"` // as Approval has it
 }
 
 // Faults are what goes wrong without anybody's will, until Stop.

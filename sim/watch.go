@@ -315,6 +315,8 @@ func (x *watch) noted(n *Node, note node.Note) {
 			x.reach("refused proposal")
 		case strings.Contains(note.Why, "may not vote on motion"):
 			x.reach("barred voter")
+		case strings.HasPrefix(note.Why, "box: full"):
+			x.reach("full box")
 		}
 	}
 }
