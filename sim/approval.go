@@ -20,7 +20,8 @@ type Approval struct {
 
 	Approvers int   `yaml:"approvers,omitempty"` // keys without a node that vote as well; 0
 	Weight    Share `yaml:"weight,omitempty"`    // of each, of that of all anchors together; 1/10
-	Required  int   `yaml:"required,omitempty"`  // of them, without whom nothing is carried; 0
+	Required  int   `yaml:"required,omitempty"`  // of them, the first, without whom nothing is carried; 0
+	Fickle    int   `yaml:"fickle,omitempty"`    // of them, the last, who sign both an approval and a rejection; 0
 
 	Keys     int   `yaml:"keys,omitempty"`     // that motions are about: of few, many conflict; 3
 	Withdraw Share `yaml:"withdraw,omitempty"` // of the motions, that their authors withdraw; 0
@@ -71,7 +72,9 @@ func (w *World) appoint(newKey func() (votes.PrivateKey, error)) error {
 		if err != nil {
 			return err
 		}
-		w.polls.voters = append(w.polls.voters, &voter{name: fmt.Sprintf("approver %d", i), key: key})
+		w.polls.voters = append(w.polls.voters, &voter{
+			name: fmt.Sprintf("approver %d", i), key: key, fickle: i >= w.Scenario.Approval.Approvers-w.Scenario.Approval.Fickle,
+		})
 	}
 	return nil
 }
@@ -101,6 +104,7 @@ func (c *checker) approval(s Scenario) {
 	c.within("approval.anchors", a.Anchors, 0, s.Network.Anchors)
 	c.within("approval.approvers", a.Approvers, 0, mostApprovers)
 	c.within("approval.required", a.Required, 0, a.Approvers)
+	c.within("approval.fickle", a.Fickle, 0, a.Approvers)
 	c.within("approval.keys", a.Keys, 1, maxKeys)
 	c.within("approval.nodes", a.Nodes, 1, s.Network.Anchors+s.Network.Observers)
 	c.period("approval.window", a.Window)

@@ -28,6 +28,8 @@ type voter struct {
 	name string
 	key  votes.PrivateKey
 	own  *Node // the anchor's, whose key it is; nil for approvers
+	// fickle voters say both things on every question.
+	fickle bool
 }
 
 // question is a change that must be approved.
@@ -39,7 +41,7 @@ type question struct {
 	drops  []string
 }
 
-// slip is what one voter says on one question, once and for all.
+// slip is what a voter says on a question.
 type slip struct {
 	by     *voter
 	on     *question
@@ -95,8 +97,16 @@ func (w *World) assembly() {
 			w.At(at+p.upTo(2*time.Second), q.withdraw)
 		}
 		for _, v := range p.voters {
-			if !p.happens(a.Absent) {
-				w.courier(w.slip(v, q), at)
+			if p.happens(a.Absent) {
+				continue
+			}
+			c := votes.Approve
+			if p.happens(a.Against) {
+				c = votes.Reject
+			}
+			w.courier(w.slip(v, q, c), at)
+			if v.fickle {
+				w.courier(w.slip(v, q, c.Other()), at)
 			}
 		}
 	}
@@ -180,15 +190,10 @@ func (n *Node) insist(b *scope.CheckedBundle, done func(*scope.Outcome)) {
 	ask()
 }
 
-// slip lets a voter decide.
-func (w *World) slip(v *voter, q *question) *slip {
-	p := &w.polls
-	c := votes.Approve
-	if p.happens(w.Scenario.Approval.Against) {
-		c = votes.Reject
-	}
+// slip lets a voter sign.
+func (w *World) slip(v *voter, q *question, c votes.Choice) *slip {
 	s := &slip{by: v, on: q, ballot: w.ballotOn(q.id, c, v.key)}
-	p.slips = append(p.slips, s)
+	w.polls.slips = append(w.polls.slips, s)
 	return s
 }
 
@@ -244,7 +249,7 @@ func (s *slip) handIn(n *Node) {
 				w.watch.reach("early ballot")
 			}
 		}
-		w.holds(Boxes, n, c.Outcome != box.Equivocated || n.excused(), "takes the only ballot of %s on motion %s for the second", s.by.name, s.on.id.Short())
+		w.holds(Boxes, n, c.Outcome != box.Equivocated || s.by.fickle || n.excused(), "takes the only ballot of %s on motion %s for the second", s.by.name, s.on.id.Short())
 	})
 }
 

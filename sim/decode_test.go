@@ -249,7 +249,7 @@ func drawValid(t *rapid.T) Scenario {
 			Approvers: number(0, mostApprovers), Weight: share(), Keys: number(0, 5), Nodes: number(0, nodes), Delay: span(),
 			Withdraw: share(), Against: share(), Absent: share(), Early: share(), Offline: share(), Lost: share(), Twice: share(),
 		}
-		s.Approval.Required = number(0, s.Approval.Approvers)
+		s.Approval.Required, s.Approval.Fickle = number(0, s.Approval.Approvers), number(0, s.Approval.Approvers)
 	}
 	if yes() {
 		s.Heal = &Heal{Within: span()}

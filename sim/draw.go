@@ -121,7 +121,7 @@ func (d drawing) approval(s *Scenario) {
 	}
 	if d.one(3) {
 		a.Approvers, a.Weight = 1+d.IntN(3), d.share(300_000)+10_000
-		a.Required = d.IntN(2)
+		a.Required, a.Fickle = d.IntN(2), d.IntN(2)
 	}
 	some := func(in, most int) (x Share) {
 		if d.one(in) {

@@ -128,7 +128,7 @@ func (x *watch) decided(p *poll) bool {
 		said := make(map[aweigh.Hash]uint8)
 		for _, s := range x.w.polls.slips {
 			if s.on.id == p.id {
-				said[s.ballot.Voter] = 1 << s.ballot.Choice
+				said[s.ballot.Voter] |= 1 << s.ballot.Choice
 			}
 		}
 		d := p.verdict(said) != 0

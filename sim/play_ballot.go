@@ -132,18 +132,48 @@ func (x *stuff) tick(l *liar) {
 	}
 }
 
-// counterfeit hands on ballots that do not count: of another network or scope, in
-// the names of others, of strangers, and cut short; beside true ones.
+// counterfeit hands on ballots that do not count, and puts them into its blocks: of
+// another network or scope, in the names of others, of strangers, and cut short.
 type counterfeit struct{ plain }
 
-func (*counterfeit) tick(l *liar) {
-	open := l.w.watch.motions.order
-	if len(open) == 0 || !l.may() {
-		return
+func (x *counterfeit) tick(l *liar) {
+	if raw, what := x.ballot(l); raw != nil {
+		to := l.someone()
+		l.told("counterfeit", "%s gets a ballot %s", to, what)
+		l.send(to, node.Cast{Ballots: [][]byte{raw}})
 	}
-	m, some := open[l.rand.IntN(len(open))].id, aweigh.Sum([]byte("elsewhere"))
+}
+
+func (x *counterfeit) bend(l *liar, out []parcel) []parcel {
+	bad := make(map[*frame]*frame)
+	for i := range out {
+		c, ok := out[i].frame.open().(node.Proposal)
+		if !ok {
+			continue
+		}
+		if bad[out[i].frame] == nil {
+			raw, what := x.ballot(l)
+			if raw == nil {
+				return out
+			}
+			c.Evidence.Ballots = append(slices.Clone(c.Evidence.Ballots), raw)
+			c.Header.Evidence = c.Evidence.Hash()
+			bad[out[i].frame] = &frame{raw: node.Frame(l.propose(c))}
+			l.told("counterfeit", "a block with a ballot %s", what)
+		}
+		out[i].frame = bad[out[i].frame]
+	}
+	return out
+}
+
+// ballot makes one, and says what is wrong with it; none if the occasion is not taken.
+func (*counterfeit) ballot(l *liar) (raw []byte, what string) {
+	all := l.w.watch.motions.order
+	if len(all) == 0 || len(l.w.polls.voters) == 0 || !l.may() {
+		return nil, ""
+	}
+	m, some := all[l.rand.IntN(len(all))].id, aweigh.Sum([]byte("elsewhere"))
 	b := l.w.ballotOn(m, votes.Approve, *l.n.key)
-	what := ""
 	switch l.rand.IntN(5) {
 	case 0:
 		b.Network, what = some, "of another network"
@@ -153,20 +183,13 @@ func (*counterfeit) tick(l *liar) {
 		others := l.w.polls.voters
 		b.Voter, what = others[l.rand.IntN(len(others))].key.Public().ID(), "in another's name"
 	case 3:
-		b, what = l.w.ballotOn(m, votes.Approve, l.n.author), "of a stranger"
+		return l.w.ballotOn(m, votes.Approve, l.n.author).Encode(), "of a stranger"
 	case 4:
-		what = "cut short"
+		raw := b.Encode()
+		return raw[:l.rand.IntN(len(raw))], "cut short"
 	}
-	if what != "of a stranger" {
-		b.Signature = l.n.key.Sign(votes.ContextCOSE, b.SigningBytes())
-	}
-	raw := b.Encode()
-	if what == "cut short" {
-		raw = raw[:l.rand.IntN(len(raw))]
-	}
-	to := l.someone()
-	l.told("counterfeit", "%s gets a ballot %s", to, what)
-	l.send(to, node.Cast{Ballots: [][]byte{raw}})
+	b.Signature = l.n.key.Sign(votes.ContextCOSE, b.SigningBytes())
+	return b.Encode(), what
 }
 
 // heckle breaks meetings of ballot boxes: with messages that are cut short or
