@@ -20,6 +20,7 @@ import (
 //	f<height>        finalization certificate of that block, where it has its own
 //	c<view><kind>    certificate of a view of this epoch that is not final yet
 //	e<height>        scope.Handover of the block at a height, which ends an epoch
+//	l<ballot>        a ballot on a motion that closed before a block had it
 //	t<anchor><height><n>  trust.Change of an anchor that the block at a height made
 func record(id aweigh.ScopeID, letter byte, rest ...byte) []byte {
 	k := make([]byte, 0, 1+len(id)+1+len(rest))
@@ -44,6 +45,8 @@ func keyFinality(id aweigh.ScopeID, h aweigh.Height) []byte {
 func keyCertificate(id aweigh.ScopeID, s quorum.Subject) []byte {
 	return record(id, 'c', append(binary.BigEndian.AppendUint64(nil, uint64(s.View)), byte(s.Kind))...)
 }
+
+func keyLate(id aweigh.ScopeID, ballot aweigh.Hash) []byte { return record(id, 'l', ballot[:]...) }
 
 func keyHandover(id aweigh.ScopeID, h aweigh.Height) []byte {
 	return record(id, 'e', binary.BigEndian.AppendUint64(nil, uint64(h))...)

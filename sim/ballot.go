@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/aweigh/aweigh/internal/canon"
@@ -53,7 +54,6 @@ type slip struct {
 // taken is a ballot that a node acknowledged.
 type taken struct {
 	at   *Node
-	life int
 	late bool // its motion was closed
 }
 
@@ -239,11 +239,11 @@ func (w *World) courier(s *slip, asked time.Duration) {
 // handIn hands the ballot in at a node, if that is up.
 func (s *slip) handIn(n *Node) {
 	s.tries++
-	w, life := n.world, n.life
+	w := n.world
 	n.handIn(s.ballot, n == s.by.own, func(c node.Casting) {
 		w.log(n, "cast", "%s of %s on %s: %v, late %v, %v", s.ballot.Choice, s.by.name, s.on.id.Short(), c.Outcome, c.Late, c.Err)
 		if c.Err == nil {
-			s.taken = append(s.taken, taken{n, life, c.Late})
+			s.taken = append(s.taken, taken{n, c.Late})
 			w.watch.reach("ballot taken")
 			if w.watch.motions.all[s.on.id] == nil {
 				w.watch.reach("early ballot")
@@ -294,17 +294,19 @@ func (s *slip) safe() bool {
 	return false
 }
 
-// boxSpace begins the keys under which a node keeps its ballot box.
-const boxSpace = 'b'
-
-// boxed reports whether a node's disk holds a ballot in its box.
-func (n *Node) boxed(b *votes.MotionBallot) bool {
-	id := n.world.Genesis.Hash()
-	key := append([]byte{boxSpace}, id[:]...)
-	key = append(append(append(key, 'm'), b.Motion[:]...), b.Voter[:]...)
-	_, ok, err := n.Disk.Get(append(key, byte(b.Choice)))
-	must.OK(err, "reading a ballot box")
-	return ok
+// holds reports whether a node's disk holds a ballot for a block to come: in its box
+// or, if the motion is closed, under a key of its own.
+func (n *Node) holds(b *votes.MotionBallot) bool {
+	scope, id := n.world.Genesis.Hash(), b.ID()
+	boxed := slices.Concat([]byte{'b'}, scope[:], []byte{'m'}, b.Motion[:], b.Voter[:], []byte{byte(b.Choice)})
+	late := slices.Concat([]byte{'n'}, scope[:], []byte{'l'}, id[:])
+	for _, key := range [][]byte{boxed, late} {
+		_, ok, err := n.Disk.Get(key)
+		if must.OK(err, "reading a ballot"); ok {
+			return true
+		}
+	}
+	return false
 }
 
 // recorded reports whether a node's chain has a ballot.

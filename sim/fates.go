@@ -25,10 +25,20 @@ func (x *watch) fates(held []*Node, best *Node) {
 		}
 	}
 	x.applied(best)
-	for _, s := range w.polls.slips {
+	for _, n := range held {
+		x.taken(n, best)
+	}
+}
+
+// taken holds a node to what it took, at the end and when it restarts.
+func (x *watch) taken(n, best *Node) {
+	if n.excused() {
+		return
+	}
+	for _, s := range x.w.polls.slips {
 		for _, t := range s.taken {
-			if !t.at.excused() && !t.late {
-				w.holds(Boxes, t.at, x.kept(s, t.at, best), "the ballot of %s on motion %s was taken, and is neither in the chain nor in the box", s.by.name, s.on.id.Short())
+			if t.at == n {
+				x.w.holds(Boxes, n, x.kept(s, n, best), "the ballot of %s on motion %s was taken, and is neither in the chain nor kept for it", s.by.name, s.on.id.Short())
 			}
 		}
 	}
@@ -111,9 +121,7 @@ func (x *watch) lacks() string {
 			if !t.at.honest() || w.weight(t.at) == 0 || (p.said[voter]|p.late[voter])&bit != 0 {
 				continue
 			}
-			if p.fate == 0 || t.life == t.at.life { // what comes late is not kept through a restart
-				return fmt.Sprintf("the ballot of %s on motion %s is in no block, and %s took it", s.by.name, s.on.id.Short(), t.at)
-			}
+			return fmt.Sprintf("the ballot of %s on motion %s is in no block, and %s took it", s.by.name, s.on.id.Short(), t.at)
 		}
 	}
 	return ""
@@ -143,17 +151,14 @@ func (r *recount) settled(s *slip) bool {
 	return p != nil && (p.fate != 0 || !p.has(s.by))
 }
 
-// kept reports whether a ballot that a node took is in the chain, still in the box,
-// or came too late to count.
+// kept reports whether a ballot that a node took is in the chain, or still there for
+// a block to come, or of one who may not vote on the motion.
 func (x *watch) kept(s *slip, at, best *Node) bool {
-	if best.recorded(&s.ballot) || at.recorded(&s.ballot) {
+	if best.recorded(&s.ballot) || at.recorded(&s.ballot) || at.holds(&s.ballot) {
 		return true
 	}
 	p := x.motions.all[s.on.id]
-	if p == nil || p.fate == 0 && p.has(s.by) {
-		return at.boxed(&s.ballot)
-	}
-	return true // closed, or not of the electorate
+	return p != nil && !p.has(s.by)
 }
 
 func (p *poll) has(v *voter) bool {

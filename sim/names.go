@@ -89,7 +89,7 @@ var Invariants = []Named{
 	{"motions", "motions open where policy asks for approval, and end as the ballots in final blocks say, counted afresh (P28, P31, P33)"},
 	{"conflicts", "of motions that change one key and were open at once, one is applied at most (P32)"},
 	{"closed", "what became of a motion never changes, and is the same at all nodes (P31, P34)"},
-	{"boxes", "a ballot that was taken is in the chain, waits in the box, or was too late (P30, P35)"},
+	{"boxes", "a ballot that was taken is in the chain, in time or late, or waits where it was taken (P30, P34, P35)"},
 }
 
 // GoalNames are what runs are meant to reach: a sweep that never did has proven
