@@ -117,7 +117,7 @@ func (r *reads) answered(m *Machine, from Peer, a Answer) {
 		if s.Kind != quorum.Notarize && s.Kind != quorum.Finalize || s.Block != h.Hash() || s.View != h.View ||
 			h.Domain() != m.keyring.Domain() || !m.certificate(a.Certificate) {
 			d := Dropped{From: from, Class: Forged, Why: "a read's answer without proof"}
-			if h.Epoch < m.term.epoch.Number { // it has not heard that its epoch is over
+			if h.Epoch < m.term.epoch.Number || s.View < m.engine.Final() { // what it says is over
 				d.Class = Stale
 			}
 			m.note(d)
