@@ -301,3 +301,47 @@ func TestLateBallotsSurviveRestarts(t *testing.T) {
 		t.Fatalf("%v, still kept: %v", w.watch.broken, n.holds(&last.ballot))
 	}
 }
+
+// TestBallotsOfClosedMotionsAreKept lets a node take a ballot while nobody hears it,
+// and hear that the motion was carried without it. The node dies with all that it
+// wrote: the ballot is still there, and is recorded as late.
+func TestBallotsOfClosedMotionsAreKept(t *testing.T) {
+	w := newWorld(t, Scenario{Network: Network{Anchors: 4}, Approval: Approval{Motions: 1, Share: 600_000, Lost: Whole}})
+	w.assembly()
+	order := func() []*poll { return w.watch.motions.order }
+	n, last := w.Nodes[0], w.polls.slips[3]
+	known := func(closed bool) func() bool {
+		return func() bool {
+			if len(order()) == 0 {
+				return false
+			}
+			mo, end, err := n.state().Motion(order()[0].id)
+			return err == nil && mo != nil && (end != nil) == closed
+		}
+	}
+	if !w.Run(time.Minute, known(false)) {
+		t.Fatal("no motion opened")
+	}
+	mute := func(on bool) {
+		for _, o := range w.Nodes[1:] {
+			w.wires.block(n, o, on)
+		}
+	}
+	mute(true)
+	last.handIn(n)
+	for _, s := range w.polls.slips[:3] {
+		s.handIn(w.Nodes[1])
+	}
+	if !w.Run(time.Minute, known(true)) || len(last.taken) != 1 || last.taken[0].late {
+		t.Fatalf("taken: %+v", last.taken)
+	}
+	n.Crash(n.Disk.Unsynced())
+	mute(false)
+	if !n.holds(&last.ballot) || n.recorded(&last.ballot) {
+		t.Fatal("the ballot is not kept for a block to come")
+	}
+	n.Up()
+	if !w.Run(time.Minute, func() bool { return order()[0].late[last.ballot.Voter] != 0 }) {
+		t.Fatal("the ballot is lost")
+	}
+}
