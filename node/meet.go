@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/must"
 	"github.com/aweigh/aweigh/votes"
 	"github.com/aweigh/aweigh/votes/reconcile"
 )
@@ -110,10 +111,14 @@ func (m *Machine) meeting(from Peer, in Meeting) {
 		return
 	}
 	out, items, done, err := s.Step(in.Message)
-	if err != nil {
+	switch {
+	case err == nil:
+	case errors.Is(err, reconcile.ErrProtocol) || errors.Is(err, reconcile.ErrTopic) || errors.Is(err, reconcile.ErrLimit):
 		k.end(from, in.Part)
 		m.note(dropped(from, err))
 		return
+	default:
+		must.OK(err, "reading the ballot box")
 	}
 	s.until = m.now.Add(meetPatience)
 	var fresh [][]byte

@@ -30,6 +30,7 @@ type polls struct {
 type dueBallot struct {
 	votes.MotionBallot
 	view aweigh.View // of an open proposal that holds it, 0 if none
+	late bool        // it has a record of its own, see keepLate
 }
 
 // maxDue bounds the ballots that are held ready for blocks. Those above it wait
@@ -53,6 +54,9 @@ func (m *Machine) openBox() (err error) {
 	p.known, p.due = make(map[votes.MotionID]box.Motion), make(map[aweigh.Hash]*dueBallot)
 	p.box, p.opening, err = box.New(m.id, m.id, box.Limits{}, m.store, m)
 	if err != nil {
+		return err
+	}
+	if err := m.recall(); err != nil {
 		return err
 	}
 	return m.refill()
@@ -133,6 +137,8 @@ func (m *Machine) cast(c votes.CheckedMotionBallot, own bool) Casting {
 			return Casting{Err: fmt.Errorf("%w: %s may not vote on motion %s", votes.ErrStranger, b.Voter.Short(), b.Motion.Short())}
 		}
 		if m.hold(b) {
+			m.keepLate(b.ID(), p.due[b.ID()])
+			m.fx.Sync = true
 			return Casting{Outcome: box.Added, Late: true}
 		}
 		return Casting{Outcome: box.Repeated, Late: true}
@@ -221,9 +227,14 @@ func (m *Machine) castUnchecked(b votes.MotionBallot) Casting {
 
 // heard counts what a peer sent that is of no use.
 func (m *Machine) heard(from Peer, c Casting) {
-	if c.Err != nil {
-		m.note(dropped(from, c.Err))
+	if c.Err == nil {
+		return
 	}
+	d := dropped(from, c.Err)
+	if errors.Is(c.Err, votes.ErrStranger) {
+		d.Class = Stale // it may have been a voter where this comes from, in another epoch
+	}
+	m.note(d)
 }
 
 // hasBallot reports whether a ballot was verified here.
@@ -276,8 +287,17 @@ func (m *Machine) ballots(s *scope.State, bundles []*scope.CheckedBundle) [][]by
 	var raws [][]byte
 	size, motions := 0, 0
 	var last votes.MotionID
+	var voters votes.KeySet
 	for i := range all {
 		b := &all[i]
+		if i == 0 || b.Motion != all[i-1].Motion {
+			var err error
+			voters, err = s.Voters(b.Motion)
+			must.OK(err, "reading who may vote")
+		}
+		if _, ok := voters.Key(b.Voter); !ok {
+			continue // it was an anchor when its ballot came, before the motion
+		}
 		have, err := s.HasBallot(b.MotionVote, b.Voter)
 		must.OK(err, "reading a ballot")
 		if have {
@@ -330,19 +350,10 @@ func (p *polls) release(from, to aweigh.View) {
 	}
 }
 
-// drop forgets a due ballot.
-func (p *polls) drop(id aweigh.Hash) {
-	if d := p.due[id]; d != nil {
-		if delete(p.due, id); d.view == 0 {
-			p.idle--
-		}
-	}
-}
-
 // polled takes note of what a final block did to motions and ballots.
 func (m *Machine) polled(k *candidate) {
 	p := &m.polls
-	m.eachDue(k.block, func(id aweigh.Hash, _ *dueBallot) { p.drop(id) })
+	m.eachDue(k.block, func(id aweigh.Hash, _ *dueBallot) { m.settle(id) })
 	for _, id := range k.result.Motions {
 		delete(p.known, id)
 		mo := m.Motion(id)
@@ -356,13 +367,11 @@ func (m *Machine) polled(k *candidate) {
 				m.ready(id)
 			}
 		case box.Closed:
-			m.ready(id) // what was not in time comes late
+			m.closed(id)
 			ops, err = p.box.Closed(m.recent, id)
 		default: // forgotten
-			for ballot, d := range p.due { // order-free: a filter
-				if d.Motion == id {
-					p.drop(ballot)
-				}
+			for _, ballot := range p.dueOn(id) {
+				m.settle(ballot)
 			}
 		}
 		must.OK(err, "reading the ballot box")

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -190,7 +191,9 @@ func (m *Machine) retryChecks() {
 		}
 		err := fmt.Errorf("%w: the parent is invalid", scope.ErrInvalid)
 		if ok {
-			err = m.check(state, k.block, p)
+			if err = m.check(state, k.block, p); !errors.Is(err, scope.ErrInvalid) {
+				must.OK(err, "holding a block against the state")
+			}
 		}
 		if k.valid = err == nil; k.valid {
 			m.carries(k.block)

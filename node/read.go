@@ -116,7 +116,11 @@ func (r *reads) answered(m *Machine, from Peer, a Answer) {
 		s := a.Certificate.Subject
 		if s.Kind != quorum.Notarize && s.Kind != quorum.Finalize || s.Block != h.Hash() || s.View != h.View ||
 			h.Domain() != m.keyring.Domain() || !m.certificate(a.Certificate) {
-			m.note(Dropped{From: from, Class: Forged, Why: "a read's answer without proof"})
+			d := Dropped{From: from, Class: Forged, Why: "a read's answer without proof"}
+			if h.Epoch < m.term.epoch.Number || s.View < m.engine.Final() { // what it says is over
+				d.Class = Stale
+			}
+			m.note(d)
 			return
 		}
 		if m.chain.candidates[s.Block] == nil {

@@ -22,6 +22,7 @@ import (
 //	f<height>        finalization certificate of that block, where it has its own
 //	c<view><kind>    certificate of a view of this epoch that is not final yet
 //	e<height>        scope.Handover of the block at a height, which ends an epoch
+//	l<ballot>        a ballot on a motion that closed before a block had it
 //	m<motion>        scope.Minutes of a motion that the state has forgotten
 //	p<bundle>        a bundle of this node's clients that waits for a quorum
 //	t<anchor><height><n>  trust.Change of an anchor that the block at a height made
@@ -50,6 +51,7 @@ func keyCertificate(id aweigh.ScopeID, s quorum.Subject) []byte {
 }
 
 func keyPending(id aweigh.ScopeID, bundle aweigh.Hash) []byte { return record(id, 'p', bundle[:]...) }
+func keyLate(id aweigh.ScopeID, ballot aweigh.Hash) []byte    { return record(id, 'l', ballot[:]...) }
 
 func keyHandover(id aweigh.ScopeID, h aweigh.Height) []byte {
 	return record(id, 'e', binary.BigEndian.AppendUint64(nil, uint64(h))...)

@@ -5,6 +5,8 @@ import (
 
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/votes"
+	"github.com/aweigh/aweigh/votes/box"
+	"github.com/aweigh/aweigh/votes/reconcile"
 )
 
 // Refusal is why input was refused, as a class: few, so that they can be counted.
@@ -56,7 +58,9 @@ func refusalOf(err error) Refusal {
 		{votes.ErrForged, Forged}, {votes.ErrTooLight, Forged}, {votes.ErrStranger, Forged},
 		{votes.ErrForeign, Foreign}, {votes.ErrOtherScope, Foreign},
 		{votes.ErrStale, Stale}, {votes.ErrAhead, Stale}, {ErrNotTaken, Stale},
-		{ErrBusy, Full}, {scope.ErrInvalid, Invalid},
+		{ErrBusy, Full}, {box.ErrFull, Full}, {box.ErrVoterFull, Full}, {box.ErrClosed, Stale},
+		{reconcile.ErrTopic, Foreign}, {reconcile.ErrProtocol, Unasked}, {reconcile.ErrLimit, Full}, // of a session that was begun anew
+		{scope.ErrInvalid, Invalid},
 	} {
 		if errors.Is(err, c.err) {
 			return c.class

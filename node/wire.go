@@ -44,6 +44,10 @@ func Parse(f []byte) (any, error) {
 		return parse[CatchUp](body)
 	case tagAnnounce:
 		return parse[Announce](body)
+	case tagCast:
+		return parse[Cast](body)
+	case tagMeet:
+		return parse[Meeting](body)
 	}
 	return nil, fmt.Errorf("%w: unknown tag %q", ErrFrame, f[0])
 }
@@ -79,6 +83,10 @@ func Frame(content any) []byte {
 		return frame(tagCatchUp, c)
 	case Announce:
 		return frame(tagAnnounce, c)
+	case Cast:
+		return frame(tagCast, c)
+	case Meeting:
+		return frame(tagMeet, c)
 	}
 	panic(fmt.Sprintf("node: %T is no content of a frame", content))
 }

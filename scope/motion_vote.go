@@ -72,8 +72,8 @@ func (s *State) CheckBallots(b *Block, known func(votes.MotionBallot) bool) erro
 	return nil
 }
 
-// Voters are the keys that may vote on a motion; of one that is not on record,
-// all that may vote on one that opens now.
+// Voters are the keys whose ballots on a motion a block on top of the state may
+// carry; of one that is not on record, all that may vote on one that opens now.
 func (s *State) Voters(id votes.MotionID) (votes.KeySet, error) {
 	rec, ok, err := s.motion(id)
 	if err != nil {

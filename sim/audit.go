@@ -31,6 +31,7 @@ func (w *World) audit() {
 	x.durable(best)
 	x.leases(best)
 	x.once(best)
+	x.fates(held, best)
 	heads := make(map[aweigh.Height]scope.Head)
 	for _, n := range held {
 		head := n.state().Head()

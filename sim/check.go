@@ -66,6 +66,7 @@ func (s Scenario) Check() error {
 	c.faults(s)
 	c.govern(s)
 	c.load(s.Load)
+	c.approval(s)
 	c.within("bounds.waiting", s.Bounds.Waiting, 0, maxWaiting)
 	c.period("stop", s.Stop)
 	c.outcome(s)

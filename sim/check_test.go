@@ -88,12 +88,23 @@ func TestCheckRefusesWithLineAndReason(t *testing.T) {
 		fault("{kind: drift}"):                                    `line 4: faults.timed[0].rate: 0 parts per million is not within -500000 and 500000, without 0`,
 		fault("{kind: churn, rate: 1001}"):                        `line 4: faults.timed[0].rate: 1001 restarts is not within 1 and 1000`,
 
-		"expect: [agrement]": `line 1: expect[0]: "agrement" is unknown; did you mean "agreement"?`,
-		"expect: [sound]":    `line 1: expect: nothing may break, since nobody lies and no disk does`,
+		"approval: {share: 1/2}":                                          `line 1: approval: nothing is put to the vote: say motions`,
+		"approval: {motions: 201}":                                        `line 1: approval.motions: 201 is not within 1 and 200`,
+		"approval: {motions: 1, anchors: 8}":                              `line 1: approval.anchors: 8 is not within 0 and 7`,
+		"approval: {motions: 1, approvers: 33}":                           `line 1: approval.approvers: 33 is not within 0 and 32`,
+		"approval: {motions: 1, approvers: 1, required: 2}":               `line 1: approval.required: 2 is not within 0 and 1`,
+		"approval: {motions: 1, nodes: 8}":                                `line 1: approval.nodes: 8 is not within 1 and 7`,
+		"approval: {motions: 1, window: 10ms}":                            `line 1: approval.window: 10ms is less than a second`,
+		"approval: {motions: 1, keys: -1}":                                `line 1: approval.keys: -1 is not within 1 and 1000000`,
+		"approval: {motions: 1, delay: 25h}":                              `line 1: approval.delay: 25h0m0s is not within`,
+		"govern: [{kind: policy, share: 60%}]":                            `line 1: govern[0].share: nothing is put to the vote`,
+		"govern: [{kind: policy}]":                                        `line 1: govern[0]: changes nothing: say epochblocks, epochtime or share`,
+		"expect: [agrement]":                                              `line 1: expect[0]: "agrement" is unknown; did you mean "agreement"?`,
+		"expect: [sound]":                                                 `line 1: expect: nothing may break, since nobody lies and no disk does`,
 		"cast: [{play: [mute], weight: over}]\nexpect: [sound, sound]":    `line 2: expect[1]: "sound" is there twice`,
 		"cast: [{play: [mute], weight: over}]\nheal: {}\nexpect: [sound]": `line 3: expect: expect and heal: a network whose promise is broken has nothing to come back to`,
 		"cast: [{play: [mute], count: 7}]\nheal: {}":                      `line 2: heal: no honest anchor is left to heal`,
-		"heal: {within: -1s}": `line 1: heal.within: -1s is not within`,
+		"heal: {within: -1s}":                                             `line 1: heal.within: -1s is not within`,
 	})
 }
 
@@ -107,6 +118,7 @@ func TestCheckTakesWhatIsAtTheBounds(t *testing.T) {
 		"cast: [{play: [mute], weight: over}]\nexpect: [agreement]",
 		"cast: [{play: [mute], count: 6}]\nheal: {}",
 		"faults: {timed: [{kind: rollback, nodes: [0]}]}\nexpect: [durable]",
+		"approval: {motions: 200, share: 100%, anchors: 7, approvers: 32, required: 32, nodes: 7, window: 1s, delay: 24h}",
 		"network: {observers: 1}\nfaults: {timed: [{kind: partition, at: 9999ms, groups: [[7]]}]}",
 	} {
 		if _, err := Decode([]byte(text)); err != nil {

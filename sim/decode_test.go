@@ -244,6 +244,14 @@ func drawValid(t *rapid.T) Scenario {
 	}
 	s.Faults.Loss, s.Faults.Crash = share(), share()
 	if yes() {
+		s.Approval = Approval{
+			Motions: number(1, mostAsked), Share: share(), Anchors: number(0, n.Anchors), Window: time.Second + span()/2,
+			Approvers: number(0, mostApprovers), Weight: share(), Keys: number(0, 5), Nodes: number(0, nodes), Delay: span(),
+			Withdraw: share(), Against: share(), Absent: share(), Early: share(), Offline: share(), Lost: share(), Twice: share(),
+		}
+		s.Approval.Required, s.Approval.Fickle = number(0, s.Approval.Approvers), number(0, s.Approval.Approvers)
+	}
+	if yes() {
 		s.Heal = &Heal{Within: span()}
 	} else if len(s.Cast) > 0 {
 		s.Expect = slices.Clone(names(Invariants)[:number(0, 3)])

@@ -69,6 +69,7 @@ func (s Scenario) WithDefaults() Scenario {
 	or(&s.Load.Swap, Whole/4)
 	or(&s.Load.Give, 4*time.Second)
 
+	s.Approval.defaults()
 	if s.Heal != nil {
 		heal := *s.Heal
 		or(&heal.Within, 3*time.Minute)

@@ -28,6 +28,10 @@ func describe(f *frame) string {
 		return fmt.Sprintf("answer height %d", c.Header.Height)
 	case node.Announce:
 		return fmt.Sprintf("announce height %d %s", c.Header.Height, c.Header.Hash().Short())
+	case node.Cast:
+		return fmt.Sprintf("%d ballots on motions", len(c.Ballots))
+	case node.Meeting:
+		return fmt.Sprintf("a meeting's message of %d bytes, part %d", len(c.Message), c.Part)
 	case nil:
 		return fmt.Sprintf("%d bytes of no meaning", len(f.raw))
 	}

@@ -40,6 +40,9 @@ func Draw(seed uint64) Scenario {
 	if d.one(3) {
 		s.Load.Leases = 1 + d.IntN(4)
 	}
+	if d.one(5) {
+		d.approval(&s)
+	}
 	return s
 }
 
@@ -111,6 +114,43 @@ func (d drawing) govern(s *Scenario) {
 	}
 }
 
+// approval draws what is put to the vote, and lets liars play with that.
+func (d drawing) approval(s *Scenario) {
+	a := Approval{Motions: 1 + d.IntN(max(1, min(6, 60/s.Network.Anchors))), Keys: 1 + d.IntN(4), Share: Share(400_000 + 50_000*d.IntN(9))}
+	if d.one(2) {
+		a.Window = d.between(time.Second, 8*time.Second)
+	}
+	if d.one(3) {
+		a.Anchors = 1 + d.IntN(3)
+	}
+	if d.one(3) {
+		a.Approvers, a.Weight = 1+d.IntN(3), d.share(300_000)+10_000
+		a.Required, a.Fickle = d.IntN(2), d.IntN(2)
+	}
+	some := func(in, most int) (x Share) {
+		if d.one(in) {
+			x = d.share(most)
+		}
+		return x
+	}
+	a.Withdraw, a.Against, a.Absent = some(3, 500_000), some(2, 600_000), some(3, 500_000)
+	a.Early, a.Offline, a.Lost, a.Twice = some(2, 500_000), some(3, 800_000), some(3, 400_000), some(3, 400_000)
+	if a.Offline > 0 {
+		a.Delay = d.between(time.Second, 20*time.Second)
+	}
+	if d.one(3) {
+		a.Nodes = 2
+	}
+	s.Approval = a
+	if len(s.Govern) > 0 && d.one(2) {
+		s.Govern = append(s.Govern, Motion{Kind: "policy", At: d.between(0, s.Stop/2), Share: Share(400_000 + 50_000*d.IntN(9))})
+	}
+	for i := range s.Cast {
+		r := &s.Cast[i]
+		r.Play = append(slices.Clone(r.Play), ballotPlays[d.IntN(len(ballotPlays))])
+	}
+}
+
 func (d drawing) links() Links {
 	switch d.IntN(5) {
 	case 0:
@@ -131,7 +171,7 @@ func (d drawing) cast(stop time.Duration) (cast []Role) {
 	}
 	for _, w := range weight {
 		r := Role{Weight: w, Rate: d.share(900_000) + 100_000}
-		for _, i := range d.Perm(len(Plays))[:1+d.IntN(3)] {
+		for _, i := range d.Perm(len(Plays) - len(ballotPlays))[:1+d.IntN(3)] {
 			name := Plays[i].Name
 			if slices.Contains(alone, name) && len(r.Play) > 0 {
 				continue

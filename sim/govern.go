@@ -51,6 +51,10 @@ func (w *World) decision(m Motion) scope.Decision {
 	if m.EpochTime > 0 {
 		p.EpochTime = m.EpochTime
 	}
+	if m.Share > 0 {
+		p.Approvals = slices.Clone(p.Approvals)
+		p.Approvals[0].Num = uint32(m.Share)
+	}
 	return scope.Decision{Kind: scope.SetPolicy, Policy: &p}
 }
 

@@ -28,6 +28,11 @@ var Plays = []Named{
 	{"whitewash", "leaves when its trust has fallen, and applies again, as another if it can"},
 	{"farm", "writes without end, so that epochs end as often as they can"},
 	{"usurp", "signs other ends of past epochs with the keys that sat in them, and hands over to itself"},
+	{"bury", "takes no ballots on motions, so that none are in its blocks, and passes none on"},
+	{"bothways", "approves every motion before some and rejects it before others, and goes on when it is barred"},
+	{"stuff", "fills ballot boxes with votes on motions that nobody proposed"},
+	{"counterfeit", "hands on ballots of other networks, in others' names, of strangers, and cut short"},
+	{"heckle", "breaks meetings of ballot boxes with messages that are cut short, changed or not asked for"},
 }
 
 // FaultKinds are the kinds of faults that befall a world, for Fault.Kind.
@@ -55,7 +60,7 @@ var MotionKinds = []Named{
 	{"admit", "an observer becomes an anchor"},
 	{"retire", "an anchor leaves by itself"},
 	{"evict", "the others let an anchor go"},
-	{"policy", "epochs become longer or shorter"},
+	{"policy", "epochs become longer or shorter, or approvals ask for more or less"},
 }
 
 // Invariants are what is watched in every run. They hold of honest nodes, as
@@ -82,6 +87,10 @@ var Invariants = []Named{
 	{"bounded", "no queue of a node exceeds its bound"},
 	{"sound", "no machine meets a state that must not be"},
 	{"leases", "no lease ends before its time, what is over is gone, and the keys of one go together"},
+	{"motions", "motions open where policy asks for approval, and end as the ballots in final blocks say, counted afresh (P28, P31, P33)"},
+	{"conflicts", "of motions that change one key and were open at once, one is applied at most (P32)"},
+	{"closed", "what became of a motion never changes, and is the same at all nodes (P31, P34)"},
+	{"boxes", "a ballot that was taken is in the chain, in time or late, or waits where it was taken (P30, P34, P35)"},
 }
 
 // GoalNames are what runs are meant to reach: a sweep that never did has proven
@@ -114,5 +123,17 @@ var GoalNames = []Named{
 	{"late again", "a client asked again for what had been done, and got the first answer"},
 	{"lease ended", "a lease was over, and its keys went"},
 	{"skewed clock", "a block was refused, or waited, because clocks disagree"},
+	{"motion opened", "a change waited for approval"},
+	{"motion carried", "a motion had the approvals, and was applied"},
+	{"motion rejected", "a motion could not have the approvals any more"},
+	{"motion expired", "the deadline of a motion came first"},
+	{"motion void", "a motion had the approvals, and something else had changed its keys"},
+	{"motion withdrawn", "the author of a motion withdrew it"},
+	{"ballot taken", "an honest node took a ballot on a motion"},
+	{"early ballot", "a ballot was taken before its motion opened"},
+	{"late ballot", "a ballot was recorded after its motion had closed"},
+	{"two choices", "a voter's approval and rejection of one motion are both in final blocks"},
+	{"full box", "an honest node refused a ballot for which its box had no room"},
+	{"barred voter", "an honest node refused a ballot of one who may not vote"},
 	{"healed", "progress was possible after the faults, and came"},
 }

@@ -39,6 +39,9 @@ func newPlay(name string) play {
 	if p := newTrustPlay(name); p != nil {
 		return p
 	}
+	if p := newBallotPlay(name); p != nil {
+		return p
+	}
 	return plain{} // twins: to run twice is all
 }
 

@@ -45,6 +45,7 @@ func Run(ctx context.Context, s Scenario, o Options) (*Result, error) {
 	w.clientele()
 	w.plant()
 	w.government()
+	w.assembly()
 	pass := func(until time.Duration, done func() bool) error {
 		for w.Now() < until && !w.watch.over() && !done() {
 			w.Run(min(slice, until-w.Now()), nil)
@@ -64,6 +65,7 @@ func Run(ctx context.Context, s Scenario, o Options) (*Result, error) {
 	if w.Scenario.Heal != nil && !w.watch.over() {
 		healed.Asked = true
 		w.heal()
+		w.collect()
 		began := w.Now()
 		if wishes := w.wish(); wishes != nil && !w.watch.outgrown {
 			healed.Possible = true
@@ -157,8 +159,8 @@ func (x *wishes) met() bool {
 			return false
 		}
 	}
-	x.why = ""
-	return true
+	x.why = x.w.watch.lacks()
+	return x.why == ""
 }
 
 func (w *World) progress() Progress {

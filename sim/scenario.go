@@ -18,14 +18,15 @@ type Scenario struct {
 	About string `yaml:"about,omitempty"` // one sentence for people
 	Seed  uint64 `yaml:"seed,omitempty"`  // 1
 
-	Network Network       `yaml:"network,omitempty"`
-	Links   Links         `yaml:"links,omitempty"`
-	Cast    []Role        `yaml:"cast,omitempty"`   // anchors that no role names are honest
-	Faults  Faults        `yaml:"faults,omitempty"` // of the world, not of people
-	Govern  []Motion      `yaml:"govern,omitempty"` // who is to join or leave when
-	Load    Load          `yaml:"load,omitempty"`
-	Bounds  Bounds        `yaml:"bounds,omitempty"`
-	Stop    time.Duration `yaml:"stop,omitempty"` // when clients and faults end; 10s
+	Network  Network       `yaml:"network,omitempty"`
+	Links    Links         `yaml:"links,omitempty"`
+	Cast     []Role        `yaml:"cast,omitempty"`   // anchors that no role names are honest
+	Faults   Faults        `yaml:"faults,omitempty"` // of the world, not of people
+	Govern   []Motion      `yaml:"govern,omitempty"` // who is to join or leave when
+	Load     Load          `yaml:"load,omitempty"`
+	Approval Approval      `yaml:"approval,omitempty"` // what is put to the vote
+	Bounds   Bounds        `yaml:"bounds,omitempty"`
+	Stop     time.Duration `yaml:"stop,omitempty"` // when clients and faults end; 10s
 
 	// Heal says what follows after Stop. Without it the run ends there.
 	Heal *Heal `yaml:"heal,omitempty"`
@@ -87,6 +88,7 @@ type Motion struct {
 	// For policy: what changes; 0 leaves it as it is.
 	EpochBlocks int           `yaml:"epochblocks,omitempty"`
 	EpochTime   time.Duration `yaml:"epochtime,omitempty"`
+	Share       Share         `yaml:"share,omitempty"` // as Approval has it
 }
 
 // Faults are what goes wrong without anybody's will, until Stop.

@@ -81,6 +81,7 @@ func Shrink(ctx context.Context, s Scenario, fails func(context.Context, Scenari
 		for before := ""; before != string(k.best.Encode()); {
 			before = string(k.best.Encode())
 			k.links()
+			k.approval()
 			k.parts(reflect.ValueOf(k.best), "")
 			k.nodes()
 			k.numbers()
@@ -138,6 +139,13 @@ func (k *shrinker) links() {
 		return
 	}
 	k.below(reflect.ValueOf(k.best.Links), "links")
+}
+
+// approval tries to do without motions, or with fewer.
+func (k *shrinker) approval() {
+	if k.best.Approval.Motions > 0 && !k.set("approval", "null") {
+		k.less("approval.motions")
+	}
 }
 
 // fixed are parts that stay, or that others than parts take care of.

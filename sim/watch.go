@@ -47,6 +47,7 @@ type watch struct {
 	standing standing // of the anchors, by epoch
 	ending   ends
 	pauses   pauses
+	motions  recount
 	outgrown bool // the faulty came to weigh more than the budget
 	history
 }
@@ -97,6 +98,7 @@ func (x *watch) open(w *World) {
 	x.weigh()
 	x.within = x.faulty <= x.budget
 	x.standing.open(w)
+	x.motions.open()
 }
 
 // weigh is what the faulty weigh in the newest epoch. It keeps the largest part of
@@ -144,6 +146,10 @@ const (
 	Bounded
 	Sound
 	Leases
+	Motions
+	Conflicts
+	Closed
+	Boxes
 )
 
 // breach records that an invariant broke, at a node or, if n is nil, in the
@@ -299,6 +305,9 @@ func (x *watch) noted(n *Node, note node.Note) {
 		}
 	case node.Dropped:
 		w.log(n, "dropped", "%s", note.Why)
+		if from := w.byPeer[note.From]; len(from) > 0 && !n.excused() {
+			w.holds(Acceptance, n, !note.Class.Blame() || from[0].excused(), "drops what %s sent, as no honest node would send it: %s", from[0], note.Why)
+		}
 		switch {
 		case n.excused():
 		case strings.Contains(note.Why, "ahead of this node's clock"):
@@ -306,6 +315,10 @@ func (x *watch) noted(n *Node, note node.Note) {
 			x.reach("refused proposal")
 		case strings.HasPrefix(note.Why, "scope: invalid"):
 			x.reach("refused proposal")
+		case strings.Contains(note.Why, "may not vote on motion"):
+			x.reach("barred voter")
+		case strings.HasPrefix(note.Why, "box: full"):
+			x.reach("full box")
 		}
 	}
 }
@@ -353,6 +366,7 @@ func (x *watch) finalized(n *Node, note node.Finalized) {
 		w.breach(Rosters, n, "a block of epoch %d, which nobody began", note.Epoch)
 		return
 	}
+	x.follow(n, note.Height)
 	e := w.epochs[note.Epoch]
 	total := e.Roster.Weights.Total()
 	need := e.Policy.Rules.Finalize.Threshold(total)

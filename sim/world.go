@@ -40,6 +40,7 @@ type World struct {
 	wires   wires
 	clients []*client
 	roles   []*plan
+	polls   polls
 	watch   watch
 
 	events uint64
@@ -81,6 +82,7 @@ func NewWorld(s Scenario, o Options) (*World, error) {
 	if err := w.found(stream(3), votes.NewMemory(votes.Verify, 1<<16)); err != nil {
 		return nil, err
 	}
+	w.polls.rand = stream(5)
 	w.wires.open(w)
 	if err := w.cast(); err != nil {
 		return nil, err
@@ -152,7 +154,11 @@ func (w *World) found(r *rand.Rand, memory *votes.Memory) error {
 		}
 		w.add(x)
 	}
+	if err := w.appoint(newKey); err != nil {
+		return err
+	}
 	policy := scope.DefaultPolicy(mode)
+	policy.Approvals = w.Scenario.Approval.policy(w.polls.voters)
 	policy.Limits.Anchors = max(policy.Limits.Anchors, n.Anchors)
 	policy.Trust.Whole = uint32(n.Whole)
 	policy.EpochBlocks, policy.EpochTime = uint64(n.EpochBlocks), n.EpochTime

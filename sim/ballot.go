@@ -1,0 +1,317 @@
+package sim
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/internal/must"
+	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/votes"
+	"github.com/aweigh/aweigh/votes/box"
+)
+
+// polls is what people know of motions: what they ask for, and their ballots.
+type polls struct {
+	rand      *rand.Rand
+	voters    []*voter // approvers, then the honest anchors
+	keys      votes.KeySet
+	questions []*question
+	slips     []*slip
+}
+
+// voter is a person with a key.
+type voter struct {
+	name string
+	key  votes.PrivateKey
+	own  *Node // the anchor's, whose key it is; nil for approvers
+	// fickle voters say both things on every question.
+	fickle bool
+}
+
+// question is a change that must be approved.
+type question struct {
+	id     votes.MotionID
+	author *Node
+	bundle *scope.CheckedBundle
+	puts   []string // keys
+	drops  []string
+}
+
+// slip is what a voter says on a question.
+type slip struct {
+	by     *voter
+	on     *question
+	ballot votes.MotionBallot
+	tries  int
+	taken  []taken
+}
+
+// taken is a ballot that a node acknowledged.
+type taken struct {
+	at   *Node
+	late bool // its motion was closed
+}
+
+// assembly lets questions be asked and ballots be signed, as the scenario says.
+func (w *World) assembly() {
+	p, a := &w.polls, &w.Scenario.Approval
+	if a.Motions == 0 {
+		return
+	}
+	var hosts []*Node
+	keys := make([]votes.PublicKey, 0, len(w.Nodes)+len(p.voters))
+	for _, v := range p.voters {
+		keys = append(keys, v.key.Public())
+	}
+	for _, n := range w.Nodes {
+		if n.Face != 0 {
+			continue
+		}
+		if n.key != nil {
+			keys = append(keys, n.key.Public())
+		}
+		if n.liar == nil {
+			hosts = append(hosts, n)
+			if n.key != nil {
+				p.voters = append(p.voters, &voter{name: n.String(), key: *n.key, own: n})
+			}
+		}
+	}
+	var err error
+	p.keys, err = votes.NewKeySet(keys...)
+	must.OK(err, "listing voters")
+	if len(hosts) == 0 {
+		return
+	}
+	for range a.Motions {
+		at := time.Duration(p.rand.Int64N(int64(w.Scenario.Stop)))
+		q := w.question(hosts[p.rand.IntN(len(hosts))])
+		p.questions = append(p.questions, q)
+		w.At(at, q.ask)
+		if p.happens(a.Withdraw) {
+			w.At(at+p.upTo(2*time.Second), q.withdraw)
+		}
+		for _, v := range p.voters {
+			if p.happens(a.Absent) {
+				continue
+			}
+			c := votes.Approve
+			if p.happens(a.Against) {
+				c = votes.Reject
+			}
+			w.courier(w.slip(v, q, c), at)
+			if v.fickle {
+				w.courier(w.slip(v, q, c.Other()), at)
+			}
+		}
+	}
+}
+
+// happens decides by chance.
+func (p *polls) happens(s Share) bool { return p.rand.Int64N(million) < int64(s) }
+
+func (p *polls) upTo(most time.Duration) time.Duration {
+	return time.Duration(p.rand.Int64N(int64(most) + 1))
+}
+
+// question makes a change of one key or two, that a node's client will ask for.
+func (w *World) question(author *Node) *question {
+	p := &w.polls
+	q := &question{author: author}
+	var t scope.Txn
+	first := p.rand.IntN(w.Scenario.Approval.Keys)
+	for i := range 1 + p.rand.IntN(2) {
+		key := fmt.Sprintf("%s%d", prefix, (first+i)%w.Scenario.Approval.Keys)
+		if i > 0 && key == string(t.Success[0].Key) {
+			break
+		}
+		if p.rand.IntN(4) == 0 {
+			q.drops = append(q.drops, key)
+			t.Success = append(t.Success, scope.Op{Kind: scope.OpDelete, Key: []byte(key)})
+		} else {
+			q.puts = append(q.puts, key)
+			t.Success = append(t.Success, scope.Op{Kind: scope.OpPut, Key: []byte(key), Value: fmt.Appendf(nil, "%d", len(p.questions))})
+		}
+	}
+	m := w.mutation(t, binary.BigEndian.AppendUint64([]byte("question"), uint64(len(p.questions))))
+	m.ValidUntil = w.now.Add(w.Scenario.Stop + 5*time.Minute)
+	if most := w.now.Add(w.Genesis.Policy.Limits.ValidFor); m.ValidUntil > most {
+		m.ValidUntil = most
+	}
+	var err error
+	q.bundle, err = scope.Sign(author.author, w.Genesis.Policy.Limits, m)
+	must.OK(err, "signing a question")
+	q.id = q.bundle.Mutations()[0].ID
+	return q
+}
+
+// ask asks until the chain has it.
+func (q *question) ask() {
+	q.author.log("asks", "%s", q.id.Short())
+	q.author.insist(q.bundle, func(o *scope.Outcome) { q.author.log("asked", "%s: %s %s", q.id.Short(), o.Code, o.Reason) })
+}
+
+func (q *question) withdraw() {
+	m := q.author.world.mutation(scope.Txn{}, []byte("withdraws"))
+	m.Class, m.Content = scope.Withdraw, canon.Encode(scope.Withdrawal{Motion: q.id})
+	b, err := scope.Sign(q.author.author, q.author.world.Genesis.Policy.Limits, m)
+	must.OK(err, "signing a withdrawal")
+	q.author.log("withdraws", "%s", q.id.Short())
+	q.author.insist(b, func(*scope.Outcome) {})
+}
+
+func (n *Node) log(kind, format string, args ...any) { n.world.log(n, kind, format, args...) }
+
+// insist submits a bundle again and again until it is answered, or faults and
+// clients are over.
+func (n *Node) insist(b *scope.CheckedBundle, done func(*scope.Outcome)) {
+	w, id, answered := n.world, b.Mutations()[0].ID, false
+	var ask func()
+	ask = func() {
+		if answered || !w.firing {
+			return
+		}
+		if n.machine != nil {
+			n.replies[id] = func(r node.Reply) {
+				if r.Outcome != nil {
+					answered = true
+					done(r.Outcome)
+				}
+			}
+			n.soon(node.Submit{Bundle: b})
+		}
+		w.At(askAgain, ask)
+	}
+	ask()
+}
+
+// slip lets a voter sign.
+func (w *World) slip(v *voter, q *question, c votes.Choice) *slip {
+	s := &slip{by: v, on: q, ballot: w.ballotOn(q.id, c, v.key)}
+	w.polls.slips = append(w.polls.slips, s)
+	return s
+}
+
+// ballotOn signs a ballot on a motion.
+func (w *World) ballotOn(m votes.MotionID, c votes.Choice, key votes.PrivateKey) votes.MotionBallot {
+	b := votes.MotionBallot{
+		MotionVote: votes.MotionVote{Network: w.Genesis.Hash(), Scope: w.Genesis.Hash(), Motion: m, Choice: c},
+		Voter:      key.Public().ID(), Algorithm: votes.EdDSA,
+	}
+	b.Signature = key.Sign(votes.ContextCOSE, b.SigningBytes())
+	return b
+}
+
+// courier carries a ballot on a question that is asked at an instant to its nodes.
+func (w *World) courier(s *slip, asked time.Duration) {
+	p, a := &w.polls, &w.Scenario.Approval
+	for range a.Nodes {
+		at := asked + p.upTo(time.Second)
+		switch {
+		case p.happens(a.Lost):
+			continue
+		case p.happens(a.Early):
+			at = max(0, asked-p.upTo(2*time.Second))
+		case p.happens(a.Offline):
+			at = asked + p.upTo(a.Delay)
+		}
+		n := w.Nodes[p.rand.IntN(len(w.Nodes))]
+		if s.by.own != nil && p.rand.IntN(3) == 0 {
+			n = s.by.own
+		}
+		carry := func() {
+			if w.firing {
+				s.handIn(n)
+			}
+		}
+		w.At(at, carry)
+		if p.happens(a.Twice) {
+			w.At(at+p.upTo(2*time.Second), carry)
+		}
+	}
+}
+
+// handIn hands the ballot in at a node, if that is up.
+func (s *slip) handIn(n *Node) {
+	s.tries++
+	w := n.world
+	n.handIn(s.ballot, n == s.by.own, func(c node.Casting) {
+		w.log(n, "cast", "%s of %s on %s: %v, late %v, %v", s.ballot.Choice, s.by.name, s.on.id.Short(), c.Outcome, c.Late, c.Err)
+		if c.Err == nil {
+			s.taken = append(s.taken, taken{n, c.Late})
+			w.watch.reach("ballot taken")
+			if w.watch.motions.all[s.on.id] == nil {
+				w.watch.reach("early ballot")
+			}
+		}
+		w.holds(Boxes, n, c.Outcome != box.Equivocated || s.by.fickle || n.excused(), "takes the only ballot of %s on motion %s for the second", s.by.name, s.on.id.Short())
+	})
+}
+
+// handIn gives a ballot to the node's machine, and done what that says of it.
+func (n *Node) handIn(b votes.MotionBallot, own bool, done func(node.Casting)) {
+	w := n.world
+	if n.machine == nil || n.liar != nil && n.liar.buries() {
+		return
+	}
+	c, err := votes.CheckMotionBallot(b, w.Genesis.Hash(), w.Genesis.Hash(), w.polls.keys, w.verify)
+	must.OK(err, "checking a voter's ballot")
+	n.readID++
+	n.reads[n.readID] = func(r node.Reply) { done(r.Cast[0]) }
+	n.soon(node.HandIn{ID: n.readID, Ballots: []votes.CheckedMotionBallot{c}, Own: own})
+}
+
+// collect lets every ballot that no honest anchor took reach one, when the faults
+// are over: at once, and again until it is taken.
+func (w *World) collect() {
+	p := &w.polls
+	for _, s := range p.slips {
+		var carry func()
+		carry = func() {
+			core := w.sitting()
+			if len(core) == 0 || w.watch.motions.settled(s) || s.safe() {
+				return
+			}
+			s.handIn(core[p.rand.IntN(len(core))])
+			w.At(time.Second, carry)
+		}
+		w.At(p.upTo(3*time.Second), carry)
+	}
+}
+
+// safe reports whether an honest anchor has taken the ballot.
+func (s *slip) safe() bool {
+	for _, t := range s.taken {
+		if t.at.honest() && t.at.world.weight(t.at) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// holds reports whether a node's disk holds a ballot for a block to come: in its box
+// or, if the motion is closed, under a key of its own.
+func (n *Node) holds(b *votes.MotionBallot) bool {
+	scope, id := n.world.Genesis.Hash(), b.ID()
+	boxed := slices.Concat([]byte{'b'}, scope[:], []byte{'m'}, b.Motion[:], b.Voter[:], []byte{byte(b.Choice)})
+	late := slices.Concat([]byte{'n'}, scope[:], []byte{'l'}, id[:])
+	for _, key := range [][]byte{boxed, late} {
+		_, ok, err := n.Disk.Get(key)
+		if must.OK(err, "reading a ballot"); ok {
+			return true
+		}
+	}
+	return false
+}
+
+// recorded reports whether a node's chain has a ballot.
+func (n *Node) recorded(b *votes.MotionBallot) bool {
+	have, err := n.state().HasBallot(b.MotionVote, b.Voter)
+	must.OK(err, "reading a ballot")
+	return have
+}

@@ -1,0 +1,167 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/must"
+	"github.com/aweigh/aweigh/scope"
+)
+
+// fates looks at what all nodes say of motions in the end.
+func (x *watch) fates(held []*Node, best *Node) {
+	w := x.w
+	for _, n := range held {
+		state := n.state()
+		head := state.Head().Height
+		for _, p := range x.motions.order {
+			mo, end, err := state.Motion(p.id)
+			must.OK(err, "reading a motion")
+			w.holds(Closed, n, (mo != nil) == (p.opened <= head), "motion %s opened at height %d; at height %d it is on record: %v", p.id.Short(), p.opened, head, mo != nil)
+			same := end == nil && (p.fate == 0 || p.closed > head) || end != nil && end.Fate == p.fate && end.Height == p.closed
+			w.holds(Closed, n, same, "motion %s was %s at height %d; in the end, at height %d, it is %s", p.id.Short(), named(p.fate), p.closed, head, outcomeOf(end))
+		}
+	}
+	x.applied(best)
+	for _, n := range held {
+		x.taken(n, best)
+	}
+}
+
+// taken holds a node to what it took, at the end and when it restarts.
+func (x *watch) taken(n, best *Node) {
+	if n.excused() {
+		return
+	}
+	for _, s := range x.w.polls.slips {
+		for _, t := range s.taken {
+			if t.at == n {
+				x.w.holds(Boxes, n, x.kept(s, n, best), "the ballot of %s on motion %s was taken, and is neither in the chain nor kept for it", s.by.name, s.on.id.Short())
+			}
+		}
+	}
+}
+
+// applied holds motions that were open at once, as a node has them, to one change
+// of a key, and the keys to what the motions made of them (P32).
+func (x *watch) applied(n *Node) {
+	w, r := x.w, &x.motions
+	if n.state().Head().Height+1 != r.next {
+		return // it knows of blocks that nobody else knows to be final
+	}
+	ends := make([]*scope.Ending, len(r.order))
+	for i, p := range r.order {
+		_, end, err := n.state().Motion(p.id)
+		must.OK(err, "reading a motion")
+		ends[i] = end
+	}
+	for i, p := range r.order {
+		for j, q := range r.order[:i] {
+			w.holds(Conflicts, n, !r.contrary(i, j, ends), "motions %s and %s change one key, were open at once, and are both applied", q.id.Short(), p.id.Short())
+		}
+	}
+	for i := range w.Scenario.Approval.Keys {
+		key := fmt.Sprintf("%s%d", prefix, i)
+		kv, there := n.get(key)
+		_, want := r.keys[key]
+		w.holds(Conflicts, n, there == want, "%s is there: %v; the motions that were carried say %v", key, there, want)
+		if there && want {
+			last := slices.Index(r.order, r.by[key])
+			w.holds(Conflicts, n, last >= 0 && ends[last] != nil && kv.ModRevision == ends[last].Revision, "%s was changed at revision %d, which is not that of the motion that put it last", key, kv.ModRevision)
+		}
+	}
+}
+
+// contrary reports whether two motions that were applied were open at once, and the
+// later one changes a key that the other put, and that nobody deleted in between. A
+// key that is absent again is as it was.
+func (r *recount) contrary(i, j int, ends []*scope.Ending) bool {
+	if !applies(ends[i]) || !applies(ends[j]) ||
+		r.order[i].opened > ends[j].Height || r.order[j].opened > ends[i].Height { // in a block motions open before any is carried
+		return false
+	}
+	if ends[i].Height < ends[j].Height {
+		i, j = j, i
+	}
+	later, first := r.order[i], r.order[j]
+	return slices.ContainsFunc(first.puts, func(key string) bool {
+		for k, p := range r.order {
+			if applies(ends[k]) && slices.Contains(p.drops, key) && p != later && ends[j].Height <= ends[k].Height && ends[k].Height <= ends[i].Height {
+				return false
+			}
+		}
+		return slices.Contains(later.puts, key) || ends[i].Height != ends[j].Height && slices.Contains(later.drops, key)
+	})
+}
+
+func applies(e *scope.Ending) bool { return e != nil && e.Fate == scope.Carried }
+
+// lacks says what people still wait for although it must come: a motion that honest
+// ballots close, or whose deadline is over, and a ballot that an honest anchor took.
+func (x *watch) lacks() string {
+	w := x.w
+	for _, p := range x.motions.order {
+		switch {
+		case p.fate != 0:
+		case w.now > p.deadline.Add(-soon):
+			return fmt.Sprintf("motion %s is open, with a deadline at %v", p.id.Short(), p.deadline.Sub(Start))
+		case x.decided(p):
+			return fmt.Sprintf("motion %s is open, and honest voters have decided it", p.id.Short())
+		}
+	}
+	for _, s := range w.polls.slips {
+		p := x.motions.all[s.on.id]
+		if p == nil || !p.has(s.by) {
+			continue
+		}
+		voter, bit := s.ballot.Voter, uint8(1)<<s.ballot.Choice
+		for _, t := range s.taken {
+			if !t.at.honest() || w.weight(t.at) == 0 || (p.said[voter]|p.late[voter])&bit != 0 {
+				continue
+			}
+			return fmt.Sprintf("the ballot of %s on motion %s is in no block, and %s took it", s.by.name, s.on.id.Short(), t.at)
+		}
+	}
+	return ""
+}
+
+// soon is the time in which a deadline is waited for.
+const soon = 30 * time.Second
+
+// decided reports whether what the honest say closes a motion, whatever others do.
+func (x *watch) decided(p *poll) bool {
+	if p.decided == nil {
+		said := make(map[aweigh.Hash]uint8)
+		for _, s := range x.w.polls.slips {
+			if s.on.id == p.id {
+				said[s.ballot.Voter] |= 1 << s.ballot.Choice
+			}
+		}
+		d := p.verdict(said) != 0
+		p.decided = &d
+	}
+	return *p.decided
+}
+
+// settled reports whether a ballot cannot count any more.
+func (r *recount) settled(s *slip) bool {
+	p := r.all[s.on.id]
+	return p != nil && (p.fate != 0 || !p.has(s.by))
+}
+
+// kept reports whether a ballot that a node took is in the chain, or still there for
+// a block to come, or of one who may not vote on the motion.
+func (x *watch) kept(s *slip, at, best *Node) bool {
+	if best.recorded(&s.ballot) || at.recorded(&s.ballot) || at.holds(&s.ballot) {
+		return true
+	}
+	p := x.motions.all[s.on.id]
+	return p != nil && !p.has(s.by)
+}
+
+func (p *poll) has(v *voter) bool {
+	_, ok := p.voters[v.key.Public().ID()]
+	return ok
+}

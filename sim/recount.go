@@ -1,0 +1,276 @@
+package sim
+
+import (
+	"math/big"
+	"slices"
+	"strings"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/must"
+	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/votes"
+)
+
+// recount follows all motions through the final blocks, by the words of P28 to P34
+// and in numbers of any size, and holds what nodes say of them against it.
+type recount struct {
+	all   map[votes.MotionID]*poll
+	order []*poll          // as they opened
+	next  aweigh.Height    // to be looked at
+	keys  map[string]int   // version of each that exists
+	by    map[string]*poll // that put it last
+	made  int              // versions
+}
+
+// poll is one motion as the final blocks tell it.
+type poll struct {
+	id       votes.MotionID
+	opened   aweigh.Height
+	deadline aweigh.Instant
+	author   aweigh.Hash
+	puts     []string
+	drops    []string
+	found    map[string]int // version of each key when it opened
+	voters   map[aweigh.Hash]seat
+	total    *big.Int
+	num, den *big.Int
+	anchors  int                   // that must approve
+	said     map[aweigh.Hash]uint8 // bits of choices, in time
+	late     map[aweigh.Hash]uint8
+	fate     scope.Fate // 0: open
+	closed   aweigh.Height
+	decided  *bool // the honest ballots alone close it
+}
+
+// seat is a voter of one motion.
+type seat struct {
+	weight           *big.Int
+	anchor, required bool
+}
+
+func (r *recount) open() {
+	r.all, r.keys, r.by, r.next = make(map[votes.MotionID]*poll), make(map[string]int), make(map[string]*poll), 1
+}
+
+// follow looks at the blocks up to a height that became final at a node.
+func (x *watch) follow(n *Node, height aweigh.Height) {
+	if x.w.Scenario.Approval.Motions == 0 {
+		return
+	}
+	history := node.History{Reader: n.Disk, Scope: x.w.Genesis.Hash()}
+	state := n.state()
+	for r := &x.motions; r.next <= height; r.next++ {
+		b, err := history.Block(r.next)
+		must.OK(err, "reading a final block")
+		x.block(n, state, b)
+	}
+}
+
+// block does to the polls what a block does to motions, and compares.
+func (x *watch) block(n *Node, state *scope.State, b *scope.Block) {
+	r, h := &x.motions, &b.Header
+	for _, p := range r.order {
+		if p.fate == 0 && p.deadline <= h.Time { // drawn worlds have fewer than a block closes
+			r.close(p, scope.Lapsed, h.Height)
+		}
+	}
+	for _, c := range b.Bundles {
+		for i := range c.Mutations() {
+			m := &c.Mutations()[i]
+			switch got, ok, err := state.Outcome(m.ID); {
+			case err != nil || !ok || got.Height != h.Height || got.Code == scope.Failed:
+				must.OK(err, "reading an outcome")
+			case m.Class == scope.Write:
+				x.opens(n, state, m, got.Code, h)
+			case m.Class == scope.Withdraw:
+				if p := r.all[m.Motion]; p != nil && p.fate == 0 && p.author == m.Author {
+					r.close(p, scope.Withdrawn, h.Height)
+				}
+			}
+		}
+	}
+	for rest := b.Ballots; len(rest) > 0; {
+		var on []votes.MotionBallot
+		for len(rest) > 0 {
+			v, err := votes.DecodeMotionBallot(rest[0])
+			must.OK(err, "decoding a ballot in a final block")
+			if len(on) > 0 && on[0].Motion != v.Motion {
+				break
+			}
+			on, rest = append(on, v), rest[1:]
+		}
+		if p := r.all[on[0].Motion]; p != nil {
+			x.voted(p, on, h.Height)
+		}
+	}
+	for _, p := range r.order {
+		if p.fate == 0 || p.closed == h.Height {
+			x.compare(n, state, p, h.Height)
+		}
+	}
+}
+
+// opens takes up a motion that a mutation opened. Who may vote, with which weight,
+// and what carries it is reckoned from the epoch alone.
+func (x *watch) opens(n *Node, state *scope.State, m *scope.CheckedMutation, code scope.Code, h *scope.Header) {
+	w, r := x.w, &x.motions
+	var puts, drops []string
+	for i := range m.Txn.Success {
+		if op := &m.Txn.Success[i]; op.Kind == scope.OpDelete {
+			drops = append(drops, string(op.Key))
+		} else {
+			puts = append(puts, string(op.Key))
+		}
+	}
+	below := func(key string) bool { return strings.HasPrefix(key, prefix) }
+	asked := slices.ContainsFunc(puts, below) || slices.ContainsFunc(drops, below)
+	w.holds(Motions, n, asked == (code == scope.Pending), "a write to %q and %q at height %d is %s", puts, drops, h.Height, code)
+	if !asked {
+		return
+	}
+	e := w.epochs[h.Epoch]
+	a := &e.Policy.Approvals[0]
+	p := &poll{
+		id: m.ID, opened: h.Height, deadline: h.Time.Add(a.Window), author: m.Author, puts: puts, drops: drops,
+		found: make(map[string]int), voters: make(map[aweigh.Hash]seat), total: new(big.Int),
+		num: big.NewInt(int64(a.Num)), den: big.NewInt(int64(a.Den)), anchors: int(a.Anchors),
+		said: make(map[aweigh.Hash]uint8), late: make(map[aweigh.Hash]uint8),
+	}
+	for s := range e.Roster.Weights.All() {
+		p.voters[s.Anchor] = seat{weight: new(big.Int).SetUint64(s.Weight), anchor: true}
+		p.total.Add(p.total, p.voters[s.Anchor].weight)
+	}
+	base := new(big.Int).Set(p.total)
+	for i := range a.Approvers {
+		of := &a.Approvers[i]
+		weight := new(big.Int).Mul(base, big.NewInt(int64(of.Share)))
+		weight.Div(weight, big.NewInt(million))
+		p.voters[of.Key.ID()] = seat{weight: weight, required: of.Required || weight.Sign() == 0}
+		p.total.Add(p.total, weight)
+	}
+	for _, key := range slices.Concat(puts, drops) {
+		p.found[key] = r.keys[key]
+	}
+	r.all[m.ID], r.order = p, append(r.order, p)
+	x.reach("motion opened")
+	w.log(n, "motion", "%s opens at height %d", m.ID.Short(), h.Height)
+}
+
+// voted takes up a block's ballots on a motion.
+func (x *watch) voted(p *poll, on []votes.MotionBallot, at aweigh.Height) {
+	for i := range on {
+		v := &on[i]
+		if _, ok := p.voters[v.Voter]; !ok {
+			continue
+		}
+		if p.fate != 0 {
+			p.late[v.Voter] |= 1 << v.Choice
+			x.reach("late ballot")
+			continue
+		}
+		if p.said[v.Voter] |= 1 << v.Choice; p.said[v.Voter] == both {
+			x.reach("two choices")
+		}
+	}
+	if p.fate == 0 {
+		switch p.verdict(p.said) {
+		case scope.Carried:
+			x.motions.close(p, x.motions.apply(p), at)
+		case scope.Rejected:
+			x.motions.close(p, scope.Rejected, at)
+		}
+	}
+}
+
+// both is what one says who says both things.
+const both = 1<<votes.Approve | 1<<votes.Reject
+
+// verdict counts afresh: Carried, Rejected, or 0.
+func (p *poll) verdict(said map[aweigh.Hash]uint8) scope.Fate {
+	yes, left := new(big.Int), new(big.Int) // weight that approves, and that still could
+	yesAnchors, leftAnchors := 0, 0
+	missing, lost := false, false // of those without whom nothing is carried
+	for id, s := range p.voters { // order-free: sums
+		approves, may := said[id] == 1<<votes.Approve, said[id]&(1<<votes.Reject) == 0
+		if approves {
+			yes.Add(yes, s.weight)
+		}
+		if may {
+			left.Add(left, s.weight)
+		}
+		if s.anchor && approves {
+			yesAnchors++
+		}
+		if s.anchor && may {
+			leftAnchors++
+		}
+		missing = missing || s.required && !approves
+		lost = lost || s.required && !may
+	}
+	enough := func(weight *big.Int, anchors int) bool {
+		have, want := new(big.Int).Mul(weight, p.den), new(big.Int).Mul(p.total, p.num)
+		return weight.Sign() > 0 && have.Cmp(want) >= 0 && anchors >= p.anchors
+	}
+	switch {
+	case !missing && enough(yes, yesAnchors):
+		return scope.Carried
+	case lost || !enough(left, leftAnchors):
+		return scope.Rejected
+	}
+	return 0
+}
+
+// apply makes the changes of a motion that has the approvals, unless one of its keys
+// was changed since it opened.
+func (r *recount) apply(p *poll) scope.Fate {
+	for key, found := range p.found { // order-free: any
+		if r.keys[key] != found {
+			return scope.Void
+		}
+	}
+	for _, key := range p.puts {
+		r.made++
+		r.keys[key], r.by[key] = r.made, p
+	}
+	for _, key := range p.drops {
+		delete(r.keys, key)
+	}
+	return scope.Carried
+}
+
+func (*recount) close(p *poll, f scope.Fate, at aweigh.Height) {
+	p.fate, p.closed = f, at
+}
+
+// compare holds what a node's state says of a motion against the recount as of a
+// height.
+func (x *watch) compare(n *Node, state *scope.State, p *poll, at aweigh.Height) {
+	mo, end, err := state.Motion(p.id)
+	must.OK(err, "reading a motion")
+	x.w.holds(Motions, n, mo != nil && mo.Height == p.opened && mo.Deadline == p.deadline, "motion %s, opened at height %d, is on record: %+v", p.id.Short(), p.opened, mo)
+	fate := scope.Fate(0)
+	if end != nil && end.Height <= at {
+		fate = end.Fate
+	}
+	same := fate == p.fate && (fate == 0 || end.Height == p.closed)
+	x.w.holds(Motions, n, same, "motion %s is %v at height %d, and the ballots in the chain say %v", p.id.Short(), outcomeOf(end), at, named(p.fate))
+	if p.fate != 0 && p.closed == at {
+		x.reach("motion " + p.fate.String())
+		x.w.log(n, "motion", "%s ends at height %d: %s", p.id.Short(), at, outcomeOf(end))
+	}
+}
+
+func outcomeOf(e *scope.Ending) string {
+	if e == nil {
+		return "open"
+	}
+	return e.String()
+}
+
+func named(f scope.Fate) string {
+	if f == 0 {
+		return "open"
+	}
+	return f.String()
+}
