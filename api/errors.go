@@ -42,7 +42,7 @@ var problems = []struct {
 	{node.ErrSeated, connect.CodeFailedPrecondition, Invalid},
 	{node.ErrNoMotion, connect.CodeNotFound, NotFound},
 	{node.ErrManyMotions, connect.CodeInvalidArgument, Invalid},
-	{node.ErrContrary, connect.CodeFailedPrecondition, Invalid},
+	{node.ErrContrary, connect.CodeFailedPrecondition, Failed},
 	{box.ErrFull, connect.CodeResourceExhausted, Busy},
 	{box.ErrVoterFull, connect.CodeResourceExhausted, Busy},
 	{box.ErrClosed, connect.CodeFailedPrecondition, Invalid},

@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -171,11 +170,14 @@ func (a *app) motionExport() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if *write == "" {
+		switch {
+		case *write == "" && isTerminal(a.out):
+			return fmt.Errorf("%w: a motion's file is not for the screen; give --write FILE, or send it on: >m.motion", errUsage)
+		case *write == "":
 			_, err = a.out.Write(p.Encode())
 			return err
 		}
-		if err := os.WriteFile(*write, p.Encode(), 0o644); err != nil {
+		if err := writeNew(*write, p.Encode(), 0o644); err != nil {
 			return err
 		}
 		fmt.Fprintf(a.err, "%s: %d bytes; next, on any machine:  aweigh ballot inspect %s --network …\n", *write, len(p.Encode()), *write)
