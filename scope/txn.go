@@ -248,15 +248,3 @@ func (x *execution) delete(op *Op, resp *Response) error {
 	}
 	return nil
 }
-
-// remove deletes the object of a newest version; why says for what reason, if
-// nobody's transaction asked for it.
-func (x *execution) remove(prev *KeyValue, why string) {
-	at := x.place()
-	v := KeyValue{Key: prev.Key, ModRevision: at.main, Sub: at.sub, UID: prev.UID, Entry: x.nextEntry()}
-	x.store(&v)
-	x.enter(lineage.Entry{
-		Class: lineage.Delete, Key: prev.Key, Object: prev.UID, Prev: prev.Entry + 1, Prior: prev.Digest(), Reason: why,
-	})
-	x.ops = append(x.ops, kv.Set(x.space.at(atObject, v.UID[:]...), object{End: v.Entry + 1, Key: v.Key}.record()))
-}

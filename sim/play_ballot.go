@@ -194,10 +194,7 @@ func (*counterfeit) ballot(l *liar) (raw []byte, what string) {
 
 // heckle breaks meetings of ballot boxes: with messages that are cut short or
 // changed, that nobody asked for, or in the wrong part.
-type heckle struct {
-	plain
-	heard [][]byte
-}
+type heckle struct{ heard [][]byte }
 
 func (x *heckle) hear(l *liar, _ *Node, f *frame) bool {
 	if c, ok := f.open().(node.Meeting); ok && len(x.heard) < kept {

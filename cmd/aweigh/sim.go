@@ -43,8 +43,12 @@ func (a *app) sim() *cobra.Command {
 	return c
 }
 
-// limitMemory lets garbage be collected more often where networks are large.
+// limitMemory lets garbage be collected seldom, and more often where networks are
+// large.
 func limitMemory() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(400)
+	}
 	if os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(2 << 30)
 	}
