@@ -124,6 +124,16 @@ func ParseUID(s string) (UID, error) {
 	return u, nil
 }
 
+// FirstUID is the least UID whose text begins with prefix, in lower case.
+func FirstUID(prefix string) (UID, error) {
+	const length = 52
+	u, err := ParseUID(prefix + strings.Repeat("a", max(0, length-len(prefix))))
+	if err != nil {
+		err = fmt.Errorf("aweigh: a UID begins with up to %d base32 characters, a to z and 2 to 7: got %q", length, prefix)
+	}
+	return u, err
+}
+
 // Epoch counts the periods of one scope in which roster and policy are fixed, from 0.
 type Epoch uint64
 

@@ -61,7 +61,7 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := api.Listen("127.0.0.1:0", false, api.Handler(n))
+	s, err := api.Listen("127.0.0.1:0", false, n, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -341,16 +341,16 @@ func TestPlainJSONWorks(t *testing.T) {
 
 func TestStrangersCannotReachTheAPIByMistake(t *testing.T) {
 	for _, address := range []string{"0.0.0.0:0", ":0", "[::]:0", "192.0.2.1:1", "example.org:1"} {
-		if s, err := api.Listen(address, false, nil); !errors.Is(err, api.ErrOpen) {
+		if s, err := api.Listen(address, false, nil, nil); !errors.Is(err, api.ErrOpen) {
 			t.Errorf("%s: %v, %v", address, s, err)
 		}
 	}
 	for _, address := range []string{"nonsense", "127.0.0.1", "127.0.0.1:http", "127.0.0.1:65536", "127.0.0.1:-1"} {
-		if s, err := api.Listen(address, true, nil); !errors.Is(err, api.ErrAddress) {
+		if s, err := api.Listen(address, true, nil, nil); !errors.Is(err, api.ErrAddress) {
 			t.Errorf("%s: %v, %v", address, s, err)
 		}
 	}
-	s, err := api.Listen("0.0.0.0:0", true, nil)
+	s, err := api.Listen("0.0.0.0:0", true, unused{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -358,3 +358,8 @@ func TestStrangersCannotReachTheAPIByMistake(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// unused is a node of which nothing is asked.
+type unused struct{ api.Node }
+
+func (unused) Genesis() scope.Genesis { return scope.Genesis{} }

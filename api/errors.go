@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"connectrpc.com/connect"
 
@@ -10,12 +11,15 @@ import (
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/votes"
+	"github.com/aweigh/aweigh/votes/box"
 )
 
 // Reasons of a Problem.
 const (
 	Undecided = "undecided"
 	Failed    = "failed"
+	Pending   = "pending"
 	Unread    = "unread"
 	Compacted = "compacted"
 	Future    = "future"
@@ -36,6 +40,13 @@ var problems = []struct {
 	{node.ErrNoAnchor, connect.CodeFailedPrecondition, Invalid},
 	{node.ErrUnseated, connect.CodeFailedPrecondition, Invalid},
 	{node.ErrSeated, connect.CodeFailedPrecondition, Invalid},
+	{node.ErrNoMotion, connect.CodeNotFound, NotFound},
+	{node.ErrManyMotions, connect.CodeInvalidArgument, Invalid},
+	{node.ErrContrary, connect.CodeFailedPrecondition, Failed},
+	{box.ErrFull, connect.CodeResourceExhausted, Busy},
+	{box.ErrVoterFull, connect.CodeResourceExhausted, Busy},
+	{box.ErrClosed, connect.CodeFailedPrecondition, Invalid},
+	{votes.ErrStranger, connect.CodePermissionDenied, Invalid},
 	{node.ErrNoBackup, connect.CodeFailedPrecondition, Invalid},
 	{node.ErrCopying, connect.CodeResourceExhausted, Busy},
 	{node.ErrBusy, connect.CodeResourceExhausted, Busy},
@@ -43,6 +54,11 @@ var problems = []struct {
 	{scope.ErrCompacted, connect.CodeOutOfRange, Compacted},
 	{scope.ErrFutureRevision, connect.CodeOutOfRange, Future},
 	{scope.ErrKeyNotFound, connect.CodeNotFound, NotFound},
+	{scope.ErrNoVersion, connect.CodeNotFound, NotFound},
+	{scope.ErrFar, connect.CodeOutOfRange, Invalid},
+	{node.ErrNoObject, connect.CodeNotFound, NotFound},
+	{node.ErrAmbiguous, connect.CodeInvalidArgument, Invalid},
+	{node.ErrUID, connect.CodeInvalidArgument, Invalid},
 	{scope.ErrInvalid, connect.CodeInvalidArgument, Invalid},
 	{scope.ErrEmptyKey, connect.CodeInvalidArgument, Invalid},
 	{errRequest, connect.CodeInvalidArgument, Invalid},
@@ -86,6 +102,9 @@ func failure(r node.Receipt) error {
 	switch r.Code {
 	case scope.Applied:
 		return nil
+	case scope.Pending:
+		return detailed(connect.CodeFailedPrecondition, fmt.Errorf("api: it waits for approval as motion %s", r.Mutation.Short()),
+			&aweighv1.Problem{Reason: Pending, Mutation: bytesOf(r.Mutation)})
 	case scope.Duplicate, scope.Failed:
 		if r.Reason == "" {
 			return nil

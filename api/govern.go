@@ -99,9 +99,9 @@ func proposalOf(p *node.Pending, names map[aweigh.AnchorID]string) *aweighv1.Pro
 	d := &p.Decision
 	out := &aweighv1.Proposal{
 		Id: p.ID[:], Kind: d.Kind.String(), Subject: bytesOrNone(d.Subject), Name: names[d.Subject],
-		Sponsor: bytesOrNone(d.Sponsor), Sponsored: p.Sponsored, Weight: p.Weight, Needed: p.Needed,
-		Heads: uint32(p.Heads), HeadsNeeded: uint32(p.HeadsNeeded), OpenedNs: int64(p.Opened), LapsesNs: int64(p.Lapses()),
-		Carried: uint64(p.Carried), By: p.By[:], Decision: canon.Encode(*d),
+		Sponsor: bytesOrNone(d.Sponsor), Sponsored: p.Sponsored, Weight: p.Tally.Approve, Needed: p.Tally.Threshold,
+		Heads: uint32(p.Tally.Anchors), HeadsNeeded: p.Tally.Least, OpenedNs: int64(p.Opened), LapsesNs: int64(p.Deadline),
+		Carried: uint64(p.Carried), By: p.By[:], Decision: canon.Encode(*d), Motion: bytesOrNone(p.Motion),
 	}
 	if d.Anchor != nil {
 		out.Name = d.Anchor.Name

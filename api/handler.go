@@ -19,6 +19,8 @@ type Node interface {
 	Health
 	Governing
 	Trusting
+	Names
+	Deciding
 	Txn(ctx context.Context, t scope.Txn, once node.Once) (node.Receipt, error)
 	Compact(ctx context.Context, revision int64, once node.Once) (node.Receipt, error)
 	Submit(ctx context.Context, bundle []byte) ([]node.Receipt, error)
@@ -40,20 +42,17 @@ const (
 	minCompress = 64 << 10
 )
 
-// Handler serves the API of n.
-func Handler(n Node) http.Handler {
-	g := n.Genesis()
-	id := g.Hash()
-	s := &service{node: n, network: id, id: id[:], names: make(map[aweigh.Hash]string)}
-	for _, a := range g.Anchors {
-		s.names[node.AuthorOf(node.Peer(a.Peer))] = a.Name
-	}
+// routes serves the API, and metrics if there are any.
+func routes(s *service, metrics http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle(aweighv1connect.NewNodeHandler(s,
 		connect.WithReadMaxBytes(maxRequest), connect.WithCompressMinBytes(minCompress)))
-	mux.Handle("GET /livez", Live(n))
-	mux.Handle("GET /readyz", Ready(n))
+	mux.Handle("GET /livez", Live(s.node))
+	mux.Handle("GET /readyz", Ready(s.node))
 	mux.HandleFunc("GET /health", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
+	if metrics != nil {
+		mux.Handle("GET /metrics", metrics)
+	}
 	return mux
 }
 
@@ -64,6 +63,16 @@ type service struct {
 	network aweigh.NetworkID
 	id      []byte                 // network
 	names   map[aweigh.Hash]string // of the anchors' nodes, as authors
+}
+
+func newService(n Node) *service {
+	g := n.Genesis()
+	id := g.Hash()
+	s := &service{node: n, network: id, id: id[:], names: make(map[aweigh.Hash]string)}
+	for _, a := range g.Anchors {
+		s.names[node.AuthorOf(node.Peer(a.Peer))] = a.Name
+	}
+	return s
 }
 
 // written is the header of an answer to a mutation.

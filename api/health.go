@@ -88,7 +88,7 @@ func ListenHealth(address string, n Health, metrics http.Handler) (*Server, erro
 	mux.Handle("GET /metrics", metrics)
 	mux.Handle("GET /livez", Live(n))
 	mux.Handle("GET /readyz", Ready(n))
-	s, err := listen(address, mux)
+	s, err := listen(address, new(limits).limited(mux))
 	if err != nil {
 		return nil, err
 	}

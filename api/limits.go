@@ -27,18 +27,37 @@ var (
 	errBodies  = errors.New("api: the requests in progress are too large together; try again later")
 )
 
+// limits are what is in progress on a server.
+type limits struct{ watches, calls, bodies atomic.Int64 }
+
+// enter takes the place of a call on an upgraded connection, and of the largest
+// body that it may have. Whatever it says, leave follows.
+func (l *limits) enter() error {
+	switch calls, bodies := l.calls.Add(1), l.bodies.Add(MaxUpgraded); {
+	case calls > maxCalls:
+		return errCrowded
+	case bodies > maxBodies:
+		return errBodies
+	}
+	return nil
+}
+
+func (l *limits) leave() {
+	l.calls.Add(-1)
+	l.bodies.Add(-MaxUpgraded)
+}
+
 // limited bounds what requests may take, in number, bytes and time.
-func limited(h http.Handler) http.Handler {
-	var watches, calls, bodies atomic.Int64
+func (l *limits) limited(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		count, most := &calls, int64(maxCalls)
+		count, most := &l.calls, int64(maxCalls)
 		if r.URL.Path == aweighv1connect.NodeWatchProcedure {
-			count, most = &watches, maxWatches
+			count, most = &l.watches, maxWatches
 		}
 		defer count.Add(-1)
 		control := http.NewResponseController(w)
-		body := &boundedBody{ReadCloser: r.Body, control: control, all: &bodies, arrived: func() { busy(r) }}
-		defer func() { bodies.Add(-body.taken) }()
+		body := &boundedBody{ReadCloser: r.Body, control: control, all: &l.bodies, arrived: func() { busy(r) }}
+		defer func() { l.bodies.Add(-body.taken) }()
 		if r.Body == http.NoBody {
 			busy(r)
 		} else { // also where nobody reads it

@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"fmt"
-	"maps"
 
 	"connectrpc.com/connect"
 
@@ -37,15 +36,16 @@ func (s *service) History(ctx context.Context, req *connect.Request[aweighv1.His
 	if err != nil {
 		return nil, problem(err)
 	}
-	names := maps.Clone(s.names)
-	for _, a := range s.node.Overview().Roster.Anchors { // those who joined since
-		names[node.AuthorOf(node.Peer(a.Peer))] = a.Name
-	}
-	out := &aweighv1.HistoryResponse{Header: s.read(head, true), More: more}
+	return connect.NewResponse(&aweighv1.HistoryResponse{Header: s.read(head, true), More: more, Entries: s.entries(deeds)}), nil
+}
+
+// entries are the deeds with the names of those who did them.
+func (s *service) entries(deeds []node.Deed) (out []*aweighv1.Entry) {
+	names := s.people()
 	for i := range deeds {
-		out.Entries = append(out.Entries, entryOf(&deeds[i], names))
+		out = append(out, entryOf(&deeds[i], names))
 	}
-	return connect.NewResponse(out), nil
+	return out
 }
 
 func entryOf(d *node.Deed, names map[aweigh.Hash]string) *aweighv1.Entry {
@@ -53,6 +53,7 @@ func entryOf(d *node.Deed, names map[aweigh.Hash]string) *aweighv1.Entry {
 		Index: d.Index, Height: uint64(d.Height), Class: d.Class.String(), Mutation: d.Mutation[:],
 		Author: d.Author[:], AuthorName: names[d.Author], Uid: uidOf(d.Object), Revision: d.Revision,
 		TimeNs: int64(d.Time), Block: d.Block[:], Justification: d.Justification, Reason: d.Reason, Key: d.Key,
+		Version: d.Version,
 	}
 }
 

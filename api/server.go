@@ -9,26 +9,40 @@ import (
 	"net/netip"
 	"strconv"
 	"time"
+
+	"google.golang.org/grpc"
 )
 
-// Server serves a Handler on one address: HTTP/1 and, without TLS, HTTP/2.
+// Server serves on one address: HTTP/1, HTTP/2 without TLS, and what upgrades to
+// gRPC.
 type Server struct {
 	listener net.Listener
 	http     *http.Server
 	cancel   context.CancelFunc // ends the requests in progress
+	upgrades *upgrades          // nil if it takes none
+	calls    *grpc.Server       // serves them
+	limits   *limits
 }
 
 // ErrOpen is wrapped when an address would let strangers in.
 var ErrOpen = errors.New("api: the address is not a loopback address, and there is no authentication yet: whoever reaches it can write")
 
-// Listen opens the server's address, host:port with a numeric host or
-// "localhost". One that is not a loopback address is refused with ErrOpen,
-// unless open says that this is meant.
-func Listen(address string, open bool, h http.Handler) (*Server, error) {
+// Listen serves the API of n at an address, host:port with a numeric host or
+// "localhost", and its metrics if there are any. One that is not a loopback address
+// is refused with ErrOpen, unless open says that this is meant.
+func Listen(address string, open bool, n Node, metrics http.Handler) (*Server, error) {
 	if err := CheckOpen(address, open); err != nil {
 		return nil, err
 	}
-	return listen(address, fenced(address, h))
+	service, shared := newService(n), new(limits)
+	up := newUpgrades(maxUpgrades)
+	h := shared.limited(fenced(address, routes(service, metrics)))
+	s, err := listen(address, up.before(fenced(address, up), h))
+	if err != nil {
+		return nil, err
+	}
+	up.addr, s.upgrades, s.calls, s.limits = s.listener.Addr(), up, newCalls(service, shared), shared
+	return s, nil
 }
 
 // listen opens an address for whoever reaches it.
@@ -43,7 +57,7 @@ func listen(address string, h http.Handler) (*Server, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	all := newConns(maxConns)
 	return &Server{listener: l, cancel: cancel, http: &http.Server{
-		Handler:           limited(h),
+		Handler:           h,
 		Protocols:         protocols,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 		ReadHeaderTimeout: 10 * time.Second,
@@ -94,14 +108,18 @@ func (s *Server) Addr() string { return s.listener.Addr().String() }
 const linger = 2 * time.Second
 
 // Run serves until ctx ends; then requests in progress get a moment to finish.
+// When it returns, nothing of it reads the store any more.
 func (s *Server) Run(ctx context.Context) error {
 	defer s.cancel()
+	calls := make(chan error, 1)
+	go func() { calls <- s.serveCalls() }()
 	stopped := make(chan error, 1)
 	stop := context.AfterFunc(ctx, func() {
 		grace, cancel := context.WithTimeout(context.Background(), linger)
 		defer cancel()
 		last := time.AfterFunc(linger/2, s.cancel) // watches would never end
 		defer last.Stop()
+		go s.endCalls()
 		err := s.http.Shutdown(grace)
 		if errors.Is(err, context.DeadlineExceeded) {
 			err = s.http.Close()
@@ -110,13 +128,43 @@ func (s *Server) Run(ctx context.Context) error {
 	})
 	err := s.http.Serve(s.listener)
 	if stop() || !errors.Is(err, http.ErrServerClosed) {
-		return errors.Join(err, s.http.Close())
+		err = errors.Join(err, s.Close())
+	} else {
+		err = <-stopped
 	}
-	return <-stopped
+	return errors.Join(err, <-calls)
+}
+
+// serveCalls serves the upgraded connections until endCalls or Close.
+func (s *Server) serveCalls() error {
+	if s.calls == nil {
+		return nil
+	}
+	if err := s.calls.Serve(s.upgrades); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
+		return fmt.Errorf("api: %w", err)
+	}
+	return nil
+}
+
+// endCalls lets the calls on upgraded connections finish, for a moment.
+func (s *Server) endCalls() {
+	if s.calls == nil {
+		return
+	}
+	last := time.AfterFunc(linger, s.calls.Stop)
+	defer last.Stop()
+	s.calls.GracefulStop()
 }
 
 // Close releases the address of a server that is not to Run.
 func (s *Server) Close() error {
 	s.cancel()
-	return errors.Join(s.listener.Close(), s.http.Close())
+	if s.calls != nil {
+		s.calls.Stop()
+		_ = s.upgrades.Close()
+	}
+	if err := errors.Join(s.listener.Close(), s.http.Close()); err != nil && !errors.Is(err, net.ErrClosed) {
+		return fmt.Errorf("api: %w", err)
+	}
+	return nil
 }

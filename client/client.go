@@ -9,6 +9,9 @@
 //	_, err = c.Put(ctx, &aweighv1.PutRequest{Key: []byte("/greeting"), Value: []byte("hello")})
 //	kv, err := c.Get(ctx, []byte("/greeting"))
 //
+// Reads and writes of keys go over connections that are upgraded to gRPC where the
+// node and what lies in between let them, and by Connect where not.
+//
 // Errors wrap one of the errors of this package, to be found with errors.Is.
 package client
 
@@ -24,6 +27,9 @@ import (
 	"time"
 
 	"connectrpc.com/connect"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/aweigh/aweigh/api/aweigh/v1/aweighv1connect"
 )
@@ -38,6 +44,7 @@ type Client struct {
 type endpoint struct {
 	address string
 	node    aweighv1connect.NodeClient
+	conn    *grpc.ClientConn // upgraded
 	http    *http.Transport
 }
 
@@ -57,12 +64,16 @@ func Dial(addresses ...string) (*Client, error) {
 		if n, portErr := strconv.ParseUint(port, 10, 16); err != nil || portErr != nil || n == 0 {
 			return nil, fmt.Errorf("%w: address %q is not host:port, with a port from 1 to 65535", ErrInvalid, a)
 		}
-		c.endpoints = append(c.endpoints, newEndpoint(host))
+		e, err := newEndpoint(host)
+		if err != nil {
+			return nil, errors.Join(err, c.Close())
+		}
+		c.endpoints = append(c.endpoints, e)
 	}
 	return c, nil
 }
 
-func newEndpoint(host string) *endpoint {
+func newEndpoint(host string) (*endpoint, error) {
 	protocols := new(http.Protocols)
 	protocols.SetUnencryptedHTTP2(true)
 	t := &http.Transport{
@@ -70,12 +81,14 @@ func newEndpoint(host string) *endpoint {
 		DialContext: (&net.Dialer{Timeout: 5 * time.Second}).DialContext,
 		HTTP2:       &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second},
 	}
-	return &endpoint{
-		address: host, http: t,
-		// Connect's own protocol costs about a fifth less than gRPC on both
-		// sides together (BenchmarkProtocols).
-		node: aweighv1connect.NewNodeClient(&http.Client{Transport: t}, "http://"+host, connect.WithReadMaxBytes(maxAnswer)),
+	// Connect's own protocol costs about a fifth less than gRPC over net/http on
+	// both sides together (BenchmarkProtocols).
+	node := aweighv1connect.NewNodeClient(&http.Client{Transport: t}, "http://"+host, connect.WithReadMaxBytes(maxAnswer))
+	u, err := upgrading(host, node)
+	if err != nil {
+		return nil, err
 	}
+	return &endpoint{address: host, http: t, node: u, conn: u.conn}, nil
 }
 
 // Addresses are those of the nodes, in the order given to Dial.
@@ -87,12 +100,15 @@ func (c *Client) Addresses() []string {
 	return out
 }
 
-// Close drops connections that are idle.
-func (c *Client) Close() error {
+// Close closes the connections. Calls in progress may fail. Closing twice is harmless.
+func (c *Client) Close() (err error) {
 	for _, e := range c.endpoints {
 		e.http.CloseIdleConnections()
+		if again := e.conn.Close(); status.Code(again) != codes.Canceled { // it was closed before
+			err = errors.Join(err, again)
+		}
 	}
-	return nil
+	return err
 }
 
 // order visits the endpoints, the preferred one first.

@@ -29,6 +29,8 @@ var (
 	// ErrFailed means that a write was ordered but could not be executed. It
 	// changed nothing and never will.
 	ErrFailed = errors.New("client: the write failed")
+	// ErrPending means that a write was ordered and waits for approval. See Pending.
+	ErrPending = errors.New("client: it waits for approval")
 	// ErrCompacted means that the revision was dropped by a compaction.
 	ErrCompacted = errors.New("client: the revision has been compacted")
 	// ErrFuture means that the revision does not exist yet.
@@ -68,7 +70,7 @@ func (g *Gone) Unwrap() error { return g.Cause }
 
 // kinds are the errors that a Problem's reason stands for.
 var kinds = map[string]error{
-	"undecided": ErrUndecided, "failed": ErrFailed, "unread": ErrUnread, "compacted": ErrCompacted,
+	"undecided": ErrUndecided, "failed": ErrFailed, "pending": ErrPending, "unread": ErrUnread, "compacted": ErrCompacted,
 	"future": ErrFuture, "not_found": ErrNotFound, "invalid": ErrInvalid, "busy": ErrBusy, "stopped": ErrUnreachable,
 }
 

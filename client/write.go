@@ -77,7 +77,7 @@ const patience = 5 * time.Second
 // undecided gives an error that leaves the outcome open its form.
 func undecided(err error, once *aweighv1.Once, taker *endpoint) error {
 	if err == nil || !errors.Is(err, ErrUndecided) && !unknown(err) {
-		return err
+		return pending(err)
 	}
 	u := &Undecided{Once: once, Node: taker.address, Cause: err, ValidUntil: time.Unix(0, once.ValidUntilNs)}
 	var f *failure

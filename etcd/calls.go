@@ -3,6 +3,7 @@ package etcd
 import (
 	"context"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -10,16 +11,25 @@ import (
 	"google.golang.org/grpc/metadata"
 )
 
-// unary bounds the calls, and refuses those that require a leader where no quorum
-// is in reach.
-func (s *service) unary(ctx context.Context, req any, _ *grpc.UnaryServerInfo, h grpc.UnaryHandler) (any, error) {
-	defer s.calls.Add(-1)
-	if err := s.admit(ctx); err != nil {
-		return nil, err
+// admitted is a service whose calls are bounded, and refused where they require a
+// leader and no quorum is in reach, before their requests are read: so a request
+// that does not arrive whole holds no more than a call's place.
+func (s *service) admitted(d grpc.ServiceDesc) *grpc.ServiceDesc {
+	d.Methods = slices.Clone(d.Methods)
+	for i := range d.Methods {
+		handle := d.Methods[i].Handler
+		d.Methods[i].Handler = func(srv any, ctx context.Context, read func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
+			defer s.calls.Add(-1)
+			if err := s.admit(ctx); err != nil {
+				return nil, err
+			}
+			return handle(srv, ctx, read, nil)
+		}
 	}
-	return h(ctx, req)
+	return &d
 }
 
+// stream does the same for calls that are streams.
 func (s *service) stream(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, h grpc.StreamHandler) error {
 	defer s.calls.Add(-1)
 	if err := s.admit(stream.Context()); err != nil {

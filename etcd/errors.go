@@ -17,7 +17,6 @@ import (
 // Errors whose codes and texts are etcd's: its clients compare them.
 var (
 	errKeyNotFound     = status.Error(codes.InvalidArgument, "etcdserver: key not found")
-	errLeaseNotFound   = status.Error(codes.NotFound, "etcdserver: requested lease not found")
 	errTooLarge        = status.Error(codes.InvalidArgument, "etcdserver: request is too large")
 	errTooManyRequests = status.Error(codes.ResourceExhausted, "etcdserver: too many requests")
 	errNoLeader        = status.Error(codes.Unavailable, noLeader)
@@ -45,6 +44,8 @@ var texts = []struct {
 	{scope.ErrSortOption, codes.InvalidArgument},
 	{scope.ErrKeyNotFound, codes.InvalidArgument},
 	{scope.ErrLeaseNotFound, codes.NotFound},
+	{scope.ErrLeaseExists, codes.FailedPrecondition},
+	{scope.ErrLeaseTTL, codes.OutOfRange},
 	{scope.ErrCompacted, codes.OutOfRange},
 	{scope.ErrFutureRevision, codes.OutOfRange},
 }
@@ -52,6 +53,8 @@ var texts = []struct {
 // others are the errors that etcd has other words for.
 var others = []struct{ err, as error }{
 	{scope.ErrTooMuch, errTooLarge},
+	{scope.ErrLeaseFull, errTooLarge},
+	{scope.ErrManyLeases, errTooManyRequests},
 	{node.ErrBusy, errTooManyRequests},
 	{node.ErrStopped, errStopped},
 	{node.ErrInstalling, errNoLeader}, // this node is not in a state to answer; another is

@@ -1,7 +1,9 @@
 package etcd
 
 import (
+	"cmp"
 	"context"
+	"errors"
 
 	"github.com/aweigh/aweigh/etcd/etcdpb"
 	"github.com/aweigh/aweigh/node"
@@ -50,13 +52,13 @@ func (s *service) look(ctx context.Context, linearizable bool, use func(*node.Vi
 func (s *kvServer) Put(ctx context.Context, r *etcdpb.PutRequest) (*etcdpb.PutResponse, error) {
 	t := scope.Txn{Success: []scope.Op{putOf(r)}}
 	err := s.check(r, &t)
-	if err == nil && r.Lease != 0 {
-		err = errLeaseNotFound // none is granted yet; etcd looks at it before anything else
-	}
 	if err != nil {
 		return nil, problem(ctx, err)
 	}
 	receipt, err := s.write(ctx, t)
+	if errors.Is(err, scope.ErrKeyNotFound) && r.Lease != 0 {
+		err = s.whichNotFound(ctx, r.Lease)
+	}
 	if err == nil && len(receipt.Responses) == 0 && r.PrevKv {
 		err = errTimeout
 	}
@@ -69,6 +71,18 @@ func (s *kvServer) Put(ctx context.Context, r *etcdpb.PutRequest) (*etcdpb.PutRe
 	}
 	out.Header = s.header(receipt.Revision)
 	return out, nil
+}
+
+// whichNotFound is why a put failed that found nothing to keep: etcd looks for its
+// lease first, unless it is part of a transaction.
+func (s *service) whichNotFound(ctx context.Context, lease int64) error {
+	return s.look(ctx, false, func(v *node.View) error {
+		_, ok, err := v.Lease(lease)
+		if err == nil && !ok {
+			return scope.ErrLeaseNotFound
+		}
+		return cmp.Or(err, scope.ErrKeyNotFound)
+	})
 }
 
 // DeleteRange implements etcdpb.KVServer. It is one transaction, of however many
@@ -145,6 +159,9 @@ func (s *kvServer) Compact(ctx context.Context, r *etcdpb.CompactionRequest) (*e
 // snapshot meanwhile: then who needs them learns that it is not known.
 func (s *kvServer) write(ctx context.Context, t scope.Txn) (node.Receipt, error) {
 	r, err := s.node.Txn(ctx, t, node.Once{})
+	if err == nil && r.Code == scope.Pending {
+		return s.approved(ctx, t, r)
+	}
 	if err == nil {
 		err = failure(r)
 	}

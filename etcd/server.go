@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
 
 	"github.com/aweigh/aweigh"
@@ -22,6 +23,10 @@ import (
 type Node interface {
 	Txn(ctx context.Context, t scope.Txn, once node.Once) (node.Receipt, error)
 	Compact(ctx context.Context, revision int64, once node.Once) (node.Receipt, error)
+	Grant(ctx context.Context, id, ttl int64, once node.Once) (int64, node.Receipt, error)
+	Revoke(ctx context.Context, id int64, once node.Once) (node.Receipt, error)
+	KeepAlive(ctx context.Context, ids []int64) ([]int64, error)
+	AwaitMotion(ctx context.Context, id []byte, tell func(node.Motion, scope.Head) error) error
 	Read(ctx context.Context, linearizable bool) (*node.View, error)
 	Changed() <-chan struct{}
 	LastStatus() *node.Status
@@ -56,6 +61,7 @@ const (
 	maxWatches  = 65536                  // at once, of all streams
 	idlePing    = 30 * time.Second       // after which a silent connection is asked whether it lives
 	minPing     = 5 * time.Second        // how often clients may ask the same, as in etcd
+	workers     = 256                    // goroutines that are kept for calls, so that each need not grow a stack of its own
 	linger      = 2 * time.Second        // how long calls may take after the end
 	leaderFresh = 500 * time.Millisecond // for how long one look for a quorum is good
 )
@@ -111,13 +117,27 @@ func Listen(cfg Config) (*Server, error) {
 		grpc.MaxRecvMsgSize(maxReceived), grpc.MaxSendMsgSize(maxAnswer), grpc.MaxConcurrentStreams(maxStreams),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: idlePing, Timeout: idlePing / 2}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPing}),
-		grpc.UnaryInterceptor(s.unary), grpc.StreamInterceptor(s.stream),
-		grpc.UnknownServiceHandler(unimplemented), grpc.WaitForHandlers(true),
+		grpc.StreamInterceptor(s.stream),
+		grpc.UnknownServiceHandler(unimplemented), grpc.WaitForHandlers(true), grpc.NumStreamWorkers(workers),
 	)
-	etcdpb.RegisterKVServer(server, &kvServer{service: s})
-	etcdpb.RegisterWatchServer(server, &watchServer{service: s})
-	etcdpb.RegisterClusterServer(server, &clusterServer{service: s, address: l.Addr().String()})
-	etcdpb.RegisterMaintenanceServer(server, &maintenanceServer{service: s})
+	keys := &kvServer{service: s}
+	leases := &leaseServer{service: s}
+	claims := claims{s, keys, leases}
+	for _, x := range []struct {
+		desc grpc.ServiceDesc
+		impl any
+	}{
+		{etcdpb.KV_ServiceDesc, keys},
+		{etcdpb.Lease_ServiceDesc, leases},
+		{etcdpb.Lock_ServiceDesc, &lockServer{claims: claims}},
+		{etcdpb.Election_ServiceDesc, &electionServer{claims: claims}},
+		{etcdpb.Watch_ServiceDesc, &watchServer{service: s}},
+		{etcdpb.Cluster_ServiceDesc, &clusterServer{service: s, address: l.Addr().String()}},
+		{etcdpb.Maintenance_ServiceDesc, &maintenanceServer{service: s}},
+		{healthpb.Health_ServiceDesc, newHealth(s)},
+	} {
+		server.RegisterService(s.admitted(x.desc), x.impl)
+	}
 	return &Server{listener: bounded(l, maxConns), grpc: server, stop: stop, service: s}, nil
 }
 

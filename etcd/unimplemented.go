@@ -11,16 +11,13 @@ import (
 // instead says of the methods of etcd that are not served what to do instead. The
 // first prefix that fits applies.
 var instead = []struct{ prefix, text string }{
-	{"/etcdserverpb.Lease/", "leases are not served yet; delete keys when their time has come"},
 	{"/etcdserverpb.Auth/", "etcd's users and roles are not served yet; listen on a loopback address, and let something in front decide who may connect"},
-	{"/v3lockpb.Lock/", "locks need leases, which are not served yet; a transaction that compares the version of a key with 0 creates it once"},
-	{"/v3electionpb.Election/", "elections need leases, which are not served yet; a transaction that compares the version of a key with 0 creates it once"},
 	{"/etcdserverpb.Cluster/Member", "members are not added or removed here: \"aweigh join\" makes a node that serves what the network holds, and \"aweigh anchor\" lets anchors join and leave"},
 	{"/etcdserverpb.Maintenance/Snapshot", "a copy of the store is made by \"aweigh backup\""},
 	{"/etcdserverpb.Maintenance/MoveLeader", "the leader changes with every view by itself; there is nothing to move"},
 	{"/etcdserverpb.Maintenance/Downgrade", "versions are not negotiated; stop the node and start the other program"},
 	{"/etcdserverpb.KV/", "the API served is that of etcd 3.6"},
-	{"", "this node serves the KV, Watch, Cluster and Maintenance services of etcd 3.6; docs/etcd.md lists them"},
+	{"", "this node serves the KV, Watch, Lease, Lock, Election, Cluster and Maintenance services of etcd 3.6; docs/etcd.md lists them"},
 }
 
 // unimplemented answers what no service knows.

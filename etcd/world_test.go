@@ -29,6 +29,9 @@ type world struct {
 	etcdpb.WatchClient
 	etcdpb.MaintenanceClient
 	etcdpb.ClusterClient
+	etcdpb.LeaseClient
+	etcdpb.LockClient
+	etcdpb.ElectionClient
 	conn   *grpc.ClientConn
 	node   *node.Node
 	server *Server
@@ -39,8 +42,12 @@ type world struct {
 
 // newWorld starts the first of so many anchors; alone, it decides nothing if there
 // are more.
-func newWorld(t *testing.T, anchors int, cfg Config) *world {
+func newWorld(t *testing.T, anchors int, cfg Config, change ...func(*scope.Policy)) *world {
 	t.Helper()
+	policy := scope.DefaultPolicy(quorum.BFT)
+	for _, c := range change {
+		c(&policy)
+	}
 	key := func() votes.PrivateKey {
 		k, err := votes.GenerateKey(votes.Ed25519, rand.Reader)
 		if err != nil {
@@ -61,7 +68,7 @@ func newWorld(t *testing.T, anchors int, cfg Config) *world {
 		}
 		founders = append(founders, node.Founder{Name: string(rune('a' + i)), Key: keys[1].Public(), Peer: peer})
 	}
-	g, err := node.NewGenesis("test", aweigh.InstantOf(time.Now()), scope.DefaultPolicy(quorum.BFT), founders...)
+	g, err := node.NewGenesis("test", aweigh.InstantOf(time.Now()), policy, founders...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,6 +93,7 @@ func newWorld(t *testing.T, anchors int, cfg Config) *world {
 	}
 	w.KVClient, w.WatchClient = etcdpb.NewKVClient(w.conn), etcdpb.NewWatchClient(w.conn)
 	w.MaintenanceClient, w.ClusterClient = etcdpb.NewMaintenanceClient(w.conn), etcdpb.NewClusterClient(w.conn)
+	w.LeaseClient, w.LockClient, w.ElectionClient = etcdpb.NewLeaseClient(w.conn), etcdpb.NewLockClient(w.conn), etcdpb.NewElectionClient(w.conn)
 	served, ran := make(chan error, 1), make(chan error, 1)
 	serveCtx, stopServing := context.WithCancel(context.Background())
 	runCtx, stopRunning := context.WithCancel(context.Background())

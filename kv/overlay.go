@@ -20,6 +20,9 @@ func NewOverlay(base Reader) *Overlay { return &Overlay{base: base} }
 
 // Apply puts ops on top; a later Op on the same key wins.
 func (o *Overlay) Apply(ops ...Op) {
+	if len(ops) == 0 {
+		return
+	}
 	if o.ops == nil {
 		less := func(a, b Op) bool { return bytes.Compare(a.Key, b.Key) < 0 }
 		o.ops = btree.NewBTreeGOptions(less, btree.Options{NoLocks: true})

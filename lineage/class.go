@@ -12,7 +12,7 @@ const (
 	Delete                      // its last alias went; history stays
 	Claim                       // somebody asserted ownership or authority
 	AliasBind                   // a further name for an object
-	AliasMove                   // a name gave way to another
+	AliasMove                   // a name took another's place
 	Policy                      // the scope's policy changed
 	Membership                  // anchors joined or left
 	Delegate                    // a prefix went to a child scope
@@ -24,6 +24,9 @@ const (
 	Opened                      // a mutation waits for approval: it opened a motion
 	Voted                       // a ballot on a motion was counted
 	Closed                      // a motion was carried or not, for the reason given
+
+	AliasUnbind Class = 32 // a name of an object went; it has others
+	AliasFollow Class = 33 // a further name of an object shows the object's new content
 )
 
 var classNames = [...]string{
@@ -32,10 +35,25 @@ var classNames = [...]string{
 	Membership: "membership", Delegate: "delegate", Split: "split", Merge: "merge",
 	Reconcile: "reconcile", Compact: "compact", Failed: "failed",
 	Opened: "opened", Voted: "voted", Closed: "closed",
+	AliasUnbind: "alias-unbind", AliasFollow: "alias-follow",
 }
 
 // Valid reports whether c is one of the classes.
-func (c Class) Valid() bool { return c >= Insert && c <= Closed }
+func (c Class) Valid() bool { return int(c) < len(classNames) && classNames[c] != "" }
+
+// Shows reports whether an entry of the class tells of new content under its key:
+// Posterior is the digest of it.
+func (c Class) Shows() bool {
+	switch c {
+	case Insert, Update, AliasBind, AliasMove, AliasFollow:
+		return true
+	}
+	return false
+}
+
+// Clears reports whether an entry of the class tells that its key names nothing
+// any more: Prior is the digest of what it named.
+func (c Class) Clears() bool { return c == Delete || c == AliasUnbind }
 
 // String is the class in lower case, words joined by hyphens.
 func (c Class) String() string {

@@ -23,18 +23,18 @@ type Entry struct {
 	Height        aweigh.Height // of the block
 	Index         uint32        // place among the block's entries, from 0
 	Class         Class
-	Mutation      aweigh.Hash // identity of the mutation
-	Author        aweigh.Hash // key that signed the mutation
+	Mutation      aweigh.Hash // identity of the mutation; zero for what came with time alone, as the end of a lease
+	Author        aweigh.Hash // key that signed the mutation; zero likewise
 	Key           []byte      // name under which it happened, if any
 	Object        aweigh.UID  // zero if the entry concerns no object
 	Prev          int64       // position in this log of the object's previous entry, plus one; 0 is none
 	Revision      int64       // of the key space after the operation
-	Prior         aweigh.Hash // digest of the object before; zero if it was not there
+	Prior         aweigh.Hash // digest of the object before; zero if it was not there; of a fork, of what it was forked from
 	Posterior     aweigh.Hash // digest of the object after; zero if it is gone
 	Policy        aweigh.Hash // policy that was in force
 	Roster        aweigh.Hash // roster that decided
 	Justification string      // the author's words; UTF-8
-	Reason        string      // why it failed, for Failed; UTF-8
+	Reason        string      // why it failed, for Failed, or why an object went without a transaction that deletes it; UTF-8
 }
 
 // Encode is the entry's canonical encoding.

@@ -38,8 +38,9 @@ func (m *Machine) keepCertificate(c quorum.Certificate) {
 func (m *Machine) sign(s quorum.Subject) {
 	if b, ok := m.vouch(s); ok {
 		m.broadcastFrame(rawFrame(tagBallot, b.Encode()))
-		m.attend(b.Vote())
-		m.inputs = append(m.inputs, b.Vote())
+		v := b.Vote()
+		m.attend(&v)
+		m.inputs = append(m.inputs, v)
 	}
 }
 
@@ -107,10 +108,11 @@ func (m *Machine) witnessed(b votes.Ballot) {
 }
 
 func (m *Machine) ballot(b *ballotIn) {
-	if v := b.ballot.Vote(); v.Anchor == m.self && m.guard != nil && !m.guard.Knows(v.Subject) {
+	v := b.ballot.Vote()
+	if v.Anchor == m.self && m.guard != nil && !m.guard.Knows(v.Subject) {
 		m.witnessed(b.ballot.Ballot())
 	}
-	m.attend(b.ballot.Vote())
+	m.attend(&v)
 	m.inputs = append(m.inputs, b.input)
 }
 

@@ -37,6 +37,7 @@ type chain struct {
 	candidates map[aweigh.Hash]*candidate
 	order      []aweigh.Hash      // keys of candidates, in order of arrival
 	goal       quorum.Certificate // a finalization whose block, or ancestors, are missing
+	ahead      bool               // nothing was added or found valid since Ahead
 }
 
 func (c *chain) open(m *Machine) (err error) {
@@ -49,7 +50,7 @@ func (c *chain) open(m *Machine) (err error) {
 	if c.state, err = scope.Open(c.reader, c.id); err != nil {
 		return err
 	}
-	if c.state, err = c.state.Begin(); err != nil {
+	if c.state, err = c.state.Begin(m.cfg.Network.epochs()...); err != nil {
 		return err
 	}
 	if err := c.enter(); err != nil {
@@ -118,6 +119,7 @@ func (c *chain) add(b *scope.Block) *candidate {
 	k := &candidate{block: b}
 	c.candidates[b.Hash()] = k
 	c.order = append(c.order, b.Hash())
+	c.ahead = false
 	return k
 }
 
@@ -193,6 +195,10 @@ func (c *chain) after(h aweigh.Hash) (state *scope.State, missing aweigh.Hash, o
 // the work is done; call it when there is time, as after effects were performed.
 func (m *Machine) Ahead() {
 	m.chain.settle()
+	if m.chain.ahead {
+		return
+	}
+	m.chain.ahead = true
 	for _, h := range m.chain.order {
 		if k := m.chain.candidates[h]; k.valid && k.over == nil {
 			m.chain.after(h)
@@ -218,7 +224,7 @@ func (c *chain) execute(k *candidate, reader kv.Reader, state *scope.State) {
 // ancestors (P16). What is missing is fetched first.
 func (c *chain) finalize(m *Machine, cert quorum.Certificate) {
 	for i := range cert.Signatures {
-		m.attend(quorum.Vote{Subject: cert.Subject, Signature: cert.Signatures[i]})
+		m.attend(&quorum.Vote{Subject: cert.Subject, Signature: cert.Signatures[i]})
 	}
 	in := c.epoch
 	if !c.makeFinal(m, cert.Subject.Block, cert) {
@@ -278,6 +284,7 @@ func (c *chain) apply(m *Machine, k *candidate) {
 	m.fx.Write = append(m.fx.Write, k.result.Ops...)
 	c.applied = append(c.applied, k.result.Ops...)
 	m.write(kv.Set(keyHeight(c.id, h.Height), hash[:]))
+	m.archive(c.state, k)
 	c.reader, c.state, c.head = k.over, k.state, h
 	m.finalAt, m.cycle = m.now, max(0, min(m.now.Sub(h.Time), gatherFew))
 	for _, o := range k.result.Outcomes {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/must"
@@ -141,29 +140,41 @@ func (m *Machine) tooEarly(from Peer, f []byte) {
 // Epoch is the epoch that the machine is in.
 func (m *Machine) Epoch() *scope.Epoch { return m.term.epoch }
 
-// attends are the finalize ballots that this node knows of, by view and in the
-// order of anchors, the first of each: on recent blocks they may still be
+// attends are the finalize ballots that this node knows of, by view and by seat
+// in the roster, the first of each: on recent blocks they may still be
 // reconciled (P27).
-type attends map[aweigh.View][]quorum.Vote
+type attends map[aweigh.View][]attended
 
-func (a attends) find(view aweigh.View, id aweigh.AnchorID) (int, bool) {
-	return slices.BinarySearchFunc(a[view], id, func(v quorum.Vote, id aweigh.AnchorID) int {
-		return bytes.Compare(v.Anchor[:], id[:])
-	})
+// attended is one of them, without what its place tells; zero if there is none.
+type attended struct {
+	block     aweigh.Hash
+	signature quorum.Signature
 }
 
-// knows reports whether a vote was verified here.
-func (a attends) knows(v quorum.Vote) bool {
-	at, ok := a.find(v.View, v.Anchor)
-	return ok && a[v.View][at].Subject == v.Subject && bytes.Equal(a[v.View][at].Bytes, v.Bytes)
+// knows reports whether a finalize vote was verified here.
+func (m *Machine) knows(v quorum.Vote) bool {
+	seat, ok := m.roster.Seat(v.Anchor)
+	if !ok || m.attends[v.View] == nil {
+		return false
+	}
+	a := &m.attends[v.View][seat]
+	return a.block == v.Block && bytes.Equal(a.signature.Bytes, v.Bytes)
 }
 
 // attend keeps a finalize ballot.
-func (m *Machine) attend(v quorum.Vote) {
-	if v.Kind == quorum.Finalize && v.View <= m.engine.View()+quorum.Ahead && v.View+maxAttends > m.engine.View() {
-		if at, known := m.attends.find(v.View, v.Anchor); !known {
-			m.attends[v.View] = slices.Insert(m.attends[v.View], at, v)
-		}
+func (m *Machine) attend(v *quorum.Vote) {
+	if v.Kind != quorum.Finalize || v.View > m.engine.View()+quorum.Ahead || v.View+maxAttends <= m.engine.View() {
+		return
+	}
+	seat, ok := m.roster.Seat(v.Anchor)
+	if !ok {
+		return
+	}
+	if m.attends[v.View] == nil {
+		m.attends[v.View] = make([]attended, len(m.roster.Anchors))
+	}
+	if a := &m.attends[v.View][seat]; a.block.IsZero() {
+		*a = attended{v.Block, v.Signature}
 	}
 }
 
@@ -176,9 +187,10 @@ func (m *Machine) unrecorded(s *scope.State) (all []scope.Attended) {
 	err := s.Open(func(at aweigh.Height, subject quorum.Subject, lacks func(aweigh.AnchorID) bool) {
 		a := scope.Attended{Height: at}
 		for _, v := range m.attends[subject.View] {
-			if v.Subject == subject && lacks(v.Anchor) && size+len(v.Bytes) <= scope.MaxAttendedBytes {
-				a.Signatures = append(a.Signatures, v.Signature)
-				size += len(v.Bytes)
+			s := v.signature
+			if v.block == subject.Block && lacks(s.Anchor) && size+len(s.Bytes) <= scope.MaxAttendedBytes {
+				a.Signatures = append(a.Signatures, s)
+				size += len(s.Bytes)
 			}
 		}
 		if len(a.Signatures) > 0 {
@@ -205,6 +217,7 @@ func (m *Machine) partake(h *scope.Header, hash aweigh.Hash) {
 	m.write(ops...)
 	m.fx.Sync = true
 	m.signed[s.Kind]++
-	m.attend(b.Vote())
+	v := b.Vote()
+	m.attend(&v)
 	m.broadcastFrame(rawFrame(tagBallot, b.Encode()))
 }

@@ -43,11 +43,11 @@ func TestProofsReachAcrossEpochs(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", key, err)
 		}
-		if r.Head.Epoch < r.Origin.Epoch || len(again.Handovers) != int(r.Head.Epoch) {
-			t.Errorf("%s: origin in epoch %d, head in %d, %d handovers", key, r.Origin.Epoch, r.Head.Epoch, len(again.Handovers))
+		if r.Head.Epoch < r.Origin.Epoch || len(again.Ancestry.Handovers) != int(r.Head.Epoch) {
+			t.Errorf("%s: origin in epoch %d, head in %d, %d handovers", key, r.Origin.Epoch, r.Head.Epoch, len(again.Ancestry.Handovers))
 		}
-		if len(again.Handovers) > 1 {
-			again.Handovers[1].Terms.Weights[0]++
+		if len(again.Ancestry.Handovers) > 1 {
+			again.Ancestry.Handovers[1].Terms.Weights[0]++
 			if _, err := again.Verify(c.nodes[1].id); err == nil {
 				t.Errorf("%s: proven with other weights", key)
 			}

@@ -36,7 +36,7 @@ func (l *listening) hear(m *Machine, a aweigh.AnchorID, height aweigh.Height) {
 		return
 	}
 	if l.heard == nil {
-		l.heard = make(map[aweigh.AnchorID]aweigh.Height)
+		l.heard = make(map[aweigh.AnchorID]aweigh.Height, len(m.peers))
 	}
 	if _, again := l.heard[a]; !again {
 		l.heard[a] = height
@@ -108,7 +108,7 @@ func (l *listening) due(m *Machine) {
 	}
 	l.asked(m.now)
 	l.at = m.now.Add(retryIn)
-	f := frame(tagOffer, m.offer(m.engine.Holdings(), false))
+	f := m.lastOffer.of(m.offer(m.engine.Holdings(), false))
 	for _, p := range l.missing(m) {
 		m.fx.Send = append(m.fx.Send, Packet{To: p, Frame: f})
 	}

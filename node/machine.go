@@ -83,8 +83,9 @@ type Machine struct {
 	announced    aweigh.Instant     // when this node announced last
 	announceAt   aweigh.Instant     // when it shall announce, 0: no need
 	pollAt       aweigh.Instant     // when an observer asks an anchor for news again
-	helped       nextHelp           // answers to peers' offers
-	served       nextHelp           // final blocks sent to peers that asked for them
+	lastOffer    framedOffer
+	helped       nextHelp // answers to peers' offers
+	served       nextHelp // final blocks sent to peers that asked for them
 	reportedLost bool
 	signed       [quorum.Finalize + 1]uint64 // ballots by kind, in this life
 
@@ -135,6 +136,9 @@ func NewMachine(cfg MachineConfig, store kv.Reader) (*Machine, error) {
 	m.pool = newPool(cfg.Pool)
 	m.reads.round, m.sync.told = cfg.Life, cfg.Awaited
 	if err := m.restore(); err != nil {
+		return nil, err
+	}
+	if err := m.restorePool(); err != nil {
 		return nil, err
 	}
 	if err := m.openBox(); err != nil {
@@ -205,6 +209,7 @@ func (m *Machine) Step(now aweigh.Instant, events ...Event) Effects {
 		m.listen.due(m)
 	}
 	m.reads.serve(m)
+	m.keep()
 	m.fx.Wake = m.wake()
 	return m.fx
 }
@@ -318,12 +323,13 @@ func (m *Machine) drive() {
 }
 
 // busy reports whether there is something to decide: mutations that no proposal
-// or ballots that no proposal
-// carries, the deadline of a motion, or the end of the epoch.
+// or ballots that no proposal carries, or the end of the epoch, of a motion or of a
+// lease.
 func (m *Machine) busy() bool {
 	due, err := m.chain.state.Due(m.now)
 	must.OK(err, "reading the tally")
-	return due || m.pool.waiting > 0 || m.polls.idle > 0 || m.chain.state.DeadlinePassed(m.now)
+	lease := m.chain.state.LeaseDue()
+	return due || lease != 0 && lease <= m.now || m.pool.waiting > 0 || m.polls.idle > 0 || m.chain.state.DeadlinePassed(m.now)
 }
 
 // resume goes on with what waited for content.
@@ -395,18 +401,18 @@ func (m *Machine) wake() aweigh.Instant {
 	if m.guard != nil {
 		at = aweigh.Earliest(at, m.closing())
 	}
-	for _, t := range []aweigh.Instant{m.announceAt, m.pollAt, m.wants.next(), m.sync.at, m.reads.at, m.listen.at, m.polls.at} {
+	for _, t := range []aweigh.Instant{m.announceAt, m.pollAt, m.wants.next(), m.sync.at, m.reads.at, m.listen.at, m.polls.at, m.pool.keepAt} {
 		at = aweigh.Earliest(at, t)
 	}
 	return at
 }
 
-// closing is when the clock ends the epoch or the next motion, 0 if it does not, or
-// did.
+// closing is when the clock ends the epoch, the next motion or the next lease, 0 if
+// it does not, or did.
 func (m *Machine) closing() (next aweigh.Instant) {
 	at, err := m.chain.state.Deadline()
 	must.OK(err, "reading the tally")
-	for _, t := range []aweigh.Instant{at, m.chain.state.Head().Docket.Next} {
+	for _, t := range []aweigh.Instant{at, m.chain.state.Head().Docket.Next, m.chain.state.LeaseDue()} {
 		if t > m.now {
 			next = aweigh.Earliest(next, t)
 		}

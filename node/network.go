@@ -77,6 +77,14 @@ func (n *Network) term(e *scope.Epoch) (*term, error) {
 	return t, nil
 }
 
+// epochs are those of the terms that are kept.
+func (n *Network) epochs() (known []*scope.Epoch) {
+	for _, t := range n.terms {
+		known = append(known, t.epoch)
+	}
+	return known
+}
+
 // ID is the network's identity.
 func (n *Network) ID() aweigh.NetworkID { return n.id }
 

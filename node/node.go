@@ -77,11 +77,13 @@ type Node struct {
 	refusals      *refusals                 // what the log says of them
 	expected      expected                  // catch-up answers
 	shelf         shelf
+	views         views
 	fetching      atomic.Pointer[SnapshotProgress] // nil while no snapshot is fetched
 	excluded      map[peer.ID]bool                 // that gave no good snapshot; of the goroutine that fetches
 	snapshotParts atomic.Uint64                    // fetched in this life
 	snapshotGiven atomic.Uint64                    // parts given to others
 	snapshotLies  atomic.Uint64                    // snapshots that were not what was claimed
+	renewals      renewals
 	started       sync.Once
 	startErr      error
 
@@ -115,6 +117,7 @@ func New(cfg Config) (*Node, error) {
 		changed: make(chan struct{}), log: cfg.Log, excluded: make(map[peer.ID]bool),
 		refusals: newRefusals(), stirred: make(chan struct{}, 1), shelf: newShelf(),
 	}
+	n.views.store, n.views.scope = cfg.Store, n.id
 	if n.anchor.Store(cfg.Anchor); n.cfg.MakeAnchor == nil {
 		n.cfg.MakeAnchor = func() (votes.PrivateKey, error) { return votes.PrivateKey{}, ErrNoAnchor }
 	}
@@ -249,7 +252,7 @@ func (n *Node) Run(ctx context.Context) error {
 		watching.Wait()
 	}
 	n.intake.close()
-	err = errors.Join(err, n.host.Close())
+	err = errors.Join(err, n.host.Close(), n.views.close())
 	n.shelf.clear() // nobody can ask for them any more
 	return err
 }
@@ -390,6 +393,7 @@ func (n *Node) note(note Note) {
 		n.measured.blocks.Add(1)
 		n.measured.mutations.Add(uint64(note.Mutations))
 		n.shelve(note.Height)
+		n.views.expire()
 		n.mu.Lock()
 		close(n.changed)
 		n.changed = make(chan struct{})
@@ -402,6 +406,7 @@ func (n *Node) note(note Note) {
 		n.changed = make(chan struct{})
 		n.mu.Unlock()
 		n.shelf.clear() // of the state that was replaced
+		n.views.expire()
 		n.log.Info("caught up by snapshot", "height", note.Height)
 	case EpochBegan:
 		n.reseat(note)

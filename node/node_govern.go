@@ -23,33 +23,21 @@ var (
 // Pending is a decision on the agenda and what it still takes.
 type Pending struct {
 	scope.Proposed
-	ID          aweigh.Hash
-	Weight      uint64 // of those who approved, in this epoch
-	Needed      uint64
-	Heads       int // anchors with weight that approved
-	HeadsNeeded int
-	Sponsored   bool // the sponsor, if there is one, has approved
+	Sponsored bool // the sponsor, if there is one, has approved
 }
 
 // pending is the agenda of a state.
-func pending(s *scope.State, e *scope.Epoch) ([]Pending, error) {
+func pending(s *scope.State) ([]Pending, error) {
 	open, err := s.Agenda()
 	if err != nil {
 		return nil, err
 	}
-	rule := e.Policy.Rules.Finalize
 	all := make([]Pending, len(open))
 	for i, p := range open {
-		all[i] = Pending{Proposed: p, ID: p.Decision.ID(), Sponsored: true}
-		x := &all[i]
-		x.Weight, x.Heads = p.Approval(e.Roster)
-		if p.Decision.Kind != scope.Retire {
-			x.Needed, x.HeadsNeeded = rule.Threshold(e.Roster.Weights.Total()), int(rule.MinAnchors)
-		}
-		if p.Decision.Kind == scope.Admit {
-			x.Sponsored = false
-			for _, a := range p.Approvals {
-				x.Sponsored = x.Sponsored || a == p.Decision.Sponsor
+		all[i] = Pending{Proposed: p, Sponsored: true}
+		for _, id := range p.Tally.Waiting {
+			if id == p.Decision.Sponsor {
+				all[i].Sponsored = false
 			}
 		}
 	}
@@ -64,11 +52,7 @@ func (n *Node) Decision(decision aweigh.Hash) (_ *Pending, _ scope.Head, err err
 		return nil, scope.Head{}, err
 	}
 	defer func() { err = errors.Join(err, v.Close()) }()
-	e, err := v.Epoch()
-	if err != nil {
-		return nil, v.Head(), err
-	}
-	all, err := pending(v.State, e)
+	all, err := pending(v.State)
 	for i := range all {
 		if all[i].ID == decision {
 			return &all[i], v.Head(), err

@@ -10,7 +10,6 @@ import (
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/scope"
-	"github.com/aweigh/aweigh/store"
 	"github.com/aweigh/aweigh/votes"
 )
 
@@ -37,6 +36,7 @@ type UndecidedError struct {
 	ValidUntil aweigh.Instant
 	Reachable  uint64 // weight of the anchors that this node is connected with, itself included
 	Needed     uint64 // weight that a decision needs
+	Kept       bool   // this node has it on disk, and goes on after a restart
 	Cause      error
 }
 
@@ -46,8 +46,12 @@ func (e *UndecidedError) Error() string {
 	if e.Reachable < e.Needed {
 		why = fmt.Sprintf("no quorum: anchors of weight %d are reachable, %d is needed", e.Reachable, e.Needed)
 	}
-	return fmt.Sprintf("not committed yet: %s; mutation %s may still commit until %s, and repeating the request is safe",
-		why, e.Mutation.Short(), e.ValidUntil.Time().Format(time.RFC3339))
+	pending := "may still commit"
+	if e.Kept {
+		pending = "is pending on this node's disk, and may still commit"
+	}
+	return fmt.Sprintf("not committed yet: %s; mutation %s %s until %s, and repeating the request is safe",
+		why, e.Mutation.Short(), pending, e.ValidUntil.Time().Format(time.RFC3339))
 }
 
 // Unwrap is the caller's own reason to stop.
@@ -93,11 +97,11 @@ func (n *Node) propose(ctx context.Context, class scope.Class, content []byte, o
 	select {
 	case n.runner.submits <- s:
 	case <-ctx.Done():
-		return Receipt{}, n.undecided(ctx.Err(), id, m.ValidUntil)
+		return Receipt{}, n.undecided(ctx.Err(), id, m.ValidUntil, 0)
 	case <-n.runner.replies.done:
 		return Receipt{}, n.runner.replies.stopped
 	}
-	r, err := n.receipt(ctx, id, s.done, m.ValidUntil)
+	r, err := n.receipt(ctx, id, s.done, m.ValidUntil, begin)
 	if err == nil {
 		n.measured.commits.since(begin)
 	}
@@ -128,14 +132,14 @@ func (n *Node) submit(ctx context.Context, b *scope.CheckedBundle) (_ []Receipt,
 	select {
 	case n.runner.events <- Submit{Bundle: b}:
 	case <-ctx.Done():
-		return nil, n.undecided(ctx.Err(), b.Mutations()[0].ID, b.ValidUntil())
+		return nil, n.undecided(ctx.Err(), b.Mutations()[0].ID, b.ValidUntil(), 0)
 	case <-n.runner.replies.done:
 		return nil, n.runner.replies.stopped
 	}
 	receipts := make([]Receipt, len(waiting))
 	for i, done := range waiting {
 		m := b.Mutations()[i]
-		if receipts[i], err = n.receipt(ctx, m.ID, done, m.ValidUntil); err != nil {
+		if receipts[i], err = n.receipt(ctx, m.ID, done, m.ValidUntil, begin); err != nil {
 			return nil, err
 		}
 		n.measured.commits.since(begin)
@@ -150,10 +154,10 @@ func (n *Node) deadline(ctx context.Context) (context.Context, context.CancelFun
 	return context.WithTimeout(ctx, n.cfg.Timeout)
 }
 
-func (n *Node) receipt(ctx context.Context, id aweigh.Hash, done chan Reply, until aweigh.Instant) (Receipt, error) {
+func (n *Node) receipt(ctx context.Context, id aweigh.Hash, done chan Reply, until aweigh.Instant, begin time.Time) (Receipt, error) {
 	reply, err := n.runner.replies.wait(ctx, done)
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
-		return Receipt{}, n.undecided(err, id, until)
+		return Receipt{}, n.undecided(err, id, until, time.Since(begin))
 	}
 	if err != nil {
 		return Receipt{}, err
@@ -164,21 +168,21 @@ func (n *Node) receipt(ctx context.Context, id aweigh.Hash, done chan Reply, unt
 // haste is how long one whose time is up already waits to learn why.
 const haste = 50 * time.Millisecond
 
-func (n *Node) undecided(cause error, id aweigh.Hash, until aweigh.Instant) error {
+func (n *Node) undecided(cause error, id aweigh.Hash, until aweigh.Instant, waited time.Duration) error {
 	n.measured.undecided.Add(1)
 	r := n.reach(n.statusWithin(haste))
-	return &UndecidedError{Mutation: id, ValidUntil: until, Reachable: r.Weight, Needed: r.Needed, Cause: cause}
+	return &UndecidedError{Mutation: id, ValidUntil: until, Reachable: r.Weight, Needed: r.Needed, Kept: waited > 2*keepAfter, Cause: cause}
 }
 
 // View is a consistent state of the scope. Close it.
 type View struct {
-	*scope.State
-	snapshot     store.Snapshot
+	*shared
+	of           *views
 	Linearizable bool // as new as every write acknowledged before it was asked for
 }
 
-// Close releases the view.
-func (v *View) Close() error { return v.snapshot.Close() }
+// Close releases the view, once.
+func (v *View) Close() error { return v.of.release(v.shared) }
 
 // Read gives a view of the state. A linearizable one asks a quorum of anchors
 // first (P23); the other is what this node has, however old.
@@ -201,15 +205,11 @@ func (n *Node) Read(ctx context.Context, linearizable bool) (*View, error) {
 		}
 		n.measured.reads.since(begin)
 	}
-	snapshot := n.cfg.Store.Snapshot()
-	state, err := scope.Open(snapshot, n.id)
+	s, err := n.views.open()
 	if err != nil {
-		if _, replacing, _ := snapshot.Get(keyInstalling(n.id)); replacing {
-			err = ErrInstalling
-		}
-		return nil, errors.Join(err, snapshot.Close())
+		return nil, err
 	}
-	return &View{State: state, snapshot: snapshot, Linearizable: linearizable}, nil
+	return &View{shared: s, of: &n.views, Linearizable: linearizable}, nil
 }
 
 // ErrUnread is wrapped when a linearizable read was not answered in time.

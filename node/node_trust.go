@@ -80,7 +80,7 @@ func (n *Node) Government(under *scope.Policy) (g Government, err error) {
 	if g.Due, err = v.Due(n.runner.now()); err != nil {
 		return g, err
 	}
-	if g.Open, err = pending(v.State, e); err != nil {
+	if g.Open, err = pending(v.State); err != nil {
 		return g, err
 	}
 	if err := g.forecast(v.State, under); err != nil {

@@ -1,7 +1,9 @@
 package node
 
 import (
+	"bytes"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/aweigh/aweigh"
@@ -37,6 +39,32 @@ func (m *Machine) offer(o quorum.Offer, answer bool) Offer {
 	return msg
 }
 
+// framedOffer is the offer that was sent last, in its frame. When many ask at one
+// time, as when a network begins, most are told the same.
+type framedOffer struct {
+	offer Offer
+	frame []byte
+}
+
+func (f *framedOffer) of(o Offer) []byte {
+	if f.frame == nil || !f.offer.equal(&o) {
+		f.offer, f.frame = o, frame(tagOffer, o)
+	}
+	return f.frame
+}
+
+func (o *Offer) equal(p *Offer) bool {
+	signature := func(a, b quorum.Signature) bool { return a.Anchor == b.Anchor && bytes.Equal(a.Bytes, b.Bytes) }
+	return o.Domain == p.Domain && o.View == p.View && o.Final == p.Final && o.Height == p.Height &&
+		o.Answer == p.Answer && o.Silent == p.Silent &&
+		slices.EqualFunc(o.Votes, p.Votes, func(a, b OfferedVote) bool {
+			return a.Subject == b.Subject && signature(a.Signature, b.Signature)
+		}) &&
+		slices.EqualFunc(o.Certificates, p.Certificates, func(a, b quorum.Certificate) bool {
+			return a.Subject == b.Subject && slices.EqualFunc(a.Signatures, b.Signatures, signature)
+		})
+}
+
 // greet offers what this node holds to those that it met in this step: to all of
 // them in one frame, for whole networks come up at once.
 func (m *Machine) greet() {
@@ -44,7 +72,7 @@ func (m *Machine) greet() {
 		return
 	}
 	m.listen.asked(m.now)
-	f := frame(tagOffer, m.offer(m.engine.Holdings(), false))
+	f := m.lastOffer.of(m.offer(m.engine.Holdings(), false))
 	for _, p := range m.met {
 		m.fx.Send = append(m.fx.Send, Packet{To: p, Frame: f})
 	}
@@ -66,7 +94,8 @@ func (m *Machine) sendAround(f []byte, last *int) {
 // offered takes what a peer holds of its open views; if that is less than what
 // this node holds, the peer gets an answer, and if it is more, this node asks.
 func (m *Machine) offered(from Peer, o offerIn) {
-	if a, ok := m.anchors[from]; ok && m.silent[a] != o.Silent {
+	a, anchor := m.anchors[from]
+	if anchor && m.silent[a] != o.Silent {
 		m.silent[a] = o.Silent
 		m.linked(from, true)
 	}
@@ -88,14 +117,14 @@ func (m *Machine) offered(from Peer, o offerIn) {
 	if behind && !o.Answer && m.helped.may(from, m.now) {
 		holds := m.engine.Holdings()
 		if o.View == 0 { // it listens: for what it signed itself above all
-			holds.Votes = append(holds.Votes, m.engine.Cast(m.anchors[from])...)
+			holds.Votes = append(holds.Votes, m.engine.Cast(a)...)
 		}
-		m.send(from, tagOffer, m.offer(holds, true))
+		m.fx.Send = append(m.fx.Send, Packet{To: from, Frame: m.lastOffer.of(m.offer(holds, true))})
 	}
-	if a, ok := m.anchors[from]; ok && o.Answer && same { // a greeting need not hold what this anchor signed
+	if anchor && o.Answer && same { // a greeting need not hold what this anchor signed
 		m.listen.hear(m, a, o.Height)
 	}
-	if _, anchor := m.anchors[from]; anchor && o.Height > height {
+	if anchor && o.Height > height {
 		m.sync.more = true
 		m.sync.want(m, from)
 	}

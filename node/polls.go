@@ -237,8 +237,8 @@ func (m *Machine) heard(from Peer, c Casting) {
 	m.note(d)
 }
 
-// knows reports whether a ballot was verified here.
-func (m *Machine) knows(b votes.MotionBallot) bool {
+// hasBallot reports whether a ballot was verified here.
+func (m *Machine) hasBallot(b votes.MotionBallot) bool {
 	p := &m.polls
 	if d := p.due[b.ID()]; d != nil && bytes.Equal(d.Encode(), b.Encode()) {
 		return true

@@ -1,10 +1,13 @@
 package node
 
 import (
+	"errors"
+	"slices"
 	"time"
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/must"
+	"github.com/aweigh/aweigh/kv"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/votes"
 )
@@ -21,6 +24,8 @@ type pool struct {
 	waiting   int                  // entries in no open proposal
 	local     int                  // those of them that were submitted here
 	mine      map[aweigh.Hash]bool // mutations whose outcome is to be told
+	keepAt    aweigh.Instant       // when to look what has waited for long, 0: nothing does
+	kept      []aweigh.Hash        // bundles that are gone, and on disk still
 }
 
 type pooled struct {
@@ -29,6 +34,8 @@ type pooled struct {
 	scarce bool        // came from a peer that is no anchor: others may lack it
 	view   aweigh.View // of an open proposal that holds it, 0 if none
 	gone   bool
+	came   aweigh.Instant
+	kept   bool           // it is on disk
 	since  aweigh.Instant // when it was sent last
 	sent   int            // how often it was sent again
 	wait   int            // doubles of the time until it is sent again
@@ -49,7 +56,7 @@ func (p *pool) add(b *scope.CheckedBundle, local, scarce, wanted bool, now aweig
 	if p.bytes+len(b.Raw()) > p.limit && !wanted {
 		return ErrBusy
 	}
-	e := &pooled{bundle: b, local: local, scarce: scarce, since: now}
+	e := &pooled{bundle: b, local: local, scarce: scarce, came: now, since: now}
 	p.entries[b.ID()] = e
 	p.order = append(p.order, e)
 	p.bytes += len(b.Raw())
@@ -79,6 +86,9 @@ func (p *pool) remove(e *pooled) {
 	}
 	e.gone = true
 	p.gone++
+	if e.kept {
+		p.kept = append(p.kept, e.bundle.ID())
+	}
 	delete(p.entries, e.bundle.ID())
 	p.bytes -= len(e.bundle.Raw())
 	p.mutations -= len(e.bundle.Mutations())
@@ -233,6 +243,9 @@ func (m *Machine) applied(b *scope.CheckedBundle) bool {
 // Unproposed reports whether a bundle submitted here waits for a proposal.
 func (m *Machine) Unproposed() bool { return m.pool.local > 0 }
 
+// Waiting is how many bytes of mutations wait here.
+func (m *Machine) Waiting() int { return m.pool.bytes }
+
 // Cycle is how long the last block took to become final, within bounds.
 func (m *Machine) Cycle() time.Duration { return m.cycle }
 
@@ -281,6 +294,55 @@ func (m *Machine) reofferBundles() {
 			return
 		}
 	}
+}
+
+// keepAfter is how long a mutation of this node's own clients waits before it is
+// kept on disk (P35): where a quorum answers, hardly any does.
+const keepAfter = 3 * time.Second
+
+// keep makes durable what has waited for long, and takes away what waits no more.
+func (m *Machine) keep() {
+	p := &m.pool
+	for _, id := range p.kept {
+		m.write(kv.Del(keyPending(m.id, id)))
+	}
+	p.kept = p.kept[:0]
+	if p.local == 0 {
+		p.keepAt = 0
+		return
+	}
+	if p.keepAt == 0 {
+		p.keepAt = m.now.Add(keepAfter)
+	}
+	if m.now < p.keepAt {
+		return
+	}
+	p.keepAt = m.now.Add(keepAfter)
+	for _, e := range p.order {
+		if !e.gone && e.local && !e.kept && e.view == 0 && m.now.Sub(e.came) >= keepAfter/2 {
+			m.write(kv.Set(keyPending(m.id, e.bundle.ID()), e.bundle.Raw()))
+			e.kept, m.fx.Sync = true, true
+		}
+	}
+}
+
+// restorePool reads back what waited when this node stopped.
+func (m *Machine) restorePool() error {
+	all := record(m.id, 'p')
+	var bad error
+	unverified := func(votes.PublicKey, votes.Context, []byte, []byte) error { return nil }
+	err := m.store.Scan(all, kv.PrefixEnd(all), false, func(k, raw []byte) bool {
+		var b *scope.CheckedBundle
+		if b, bad = scope.CheckBundle(slices.Clone(raw), scope.MostLimits(), unverified); bad != nil {
+			return false
+		}
+		if bad = m.pool.add(b, true, false, true, 0); bad == nil {
+			m.pool.entries[b.ID()].kept = true
+		}
+		return bad == nil
+	})
+	m.pool.refit(m.chain.policy.Limits)
+	return errors.Join(err, bad)
 }
 
 // refit drops the bundles that are not within the limits of another policy.

@@ -197,6 +197,7 @@ func (m *Machine) retryChecks() {
 		}
 		if k.valid = err == nil; k.valid {
 			m.carries(k.block)
+			m.chain.ahead = false
 		} else {
 			m.note(dropped(m.leaderPeer(p.Vote.View), err))
 		}
@@ -225,10 +226,10 @@ func (m *Machine) check(parent *scope.State, b *scope.Block, p quorum.Proposal) 
 	if err := parent.CheckHeader(h); err != nil {
 		return err
 	}
-	if err := parent.CheckBallots(b, m.knows); err != nil {
+	if err := parent.CheckBallots(b, m.hasBallot); err != nil {
 		return err
 	}
-	return parent.CheckAttended(b, m.keyring, m.attends.knows)
+	return parent.CheckAttended(b, m.keyring, m.knows)
 }
 
 // carries marks what an open proposal carries.

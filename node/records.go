@@ -7,9 +7,11 @@ import (
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/internal/must"
 	"github.com/aweigh/aweigh/kv"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/votes"
 )
 
 // Records of the node, beside those of scope ('s') and guard ('g'). All start
@@ -21,6 +23,8 @@ import (
 //	c<view><kind>    certificate of a view of this epoch that is not final yet
 //	e<height>        scope.Handover of the block at a height, which ends an epoch
 //	l<ballot>        a ballot on a motion that closed before a block had it
+//	m<motion>        scope.Minutes of a motion that the state has forgotten
+//	p<bundle>        a bundle of this node's clients that waits for a quorum
 //	t<anchor><height><n>  trust.Change of an anchor that the block at a height made
 func record(id aweigh.ScopeID, letter byte, rest ...byte) []byte {
 	k := make([]byte, 0, 1+len(id)+1+len(rest))
@@ -46,7 +50,8 @@ func keyCertificate(id aweigh.ScopeID, s quorum.Subject) []byte {
 	return record(id, 'c', append(binary.BigEndian.AppendUint64(nil, uint64(s.View)), byte(s.Kind))...)
 }
 
-func keyLate(id aweigh.ScopeID, ballot aweigh.Hash) []byte { return record(id, 'l', ballot[:]...) }
+func keyPending(id aweigh.ScopeID, bundle aweigh.Hash) []byte { return record(id, 'p', bundle[:]...) }
+func keyLate(id aweigh.ScopeID, ballot aweigh.Hash) []byte    { return record(id, 'l', ballot[:]...) }
 
 func keyHandover(id aweigh.ScopeID, h aweigh.Height) []byte {
 	return record(id, 'e', binary.BigEndian.AppendUint64(nil, uint64(h))...)
@@ -175,4 +180,33 @@ func (m *Machine) recordTrust(k *candidate) {
 		key = binary.BigEndian.AppendUint64(key, uint64(k.block.Header.Height))
 		m.write(kv.Set(binary.BigEndian.AppendUint16(key, uint16(i)), canon.Encode(c)))
 	}
+}
+
+func keyMinutes(id aweigh.ScopeID, m votes.MotionID) []byte { return record(id, 'm', m[:]...) }
+
+// archive keeps what a final block makes the state forget of motions, for proofs of
+// what they changed.
+func (m *Machine) archive(before *scope.State, k *candidate) {
+	for _, id := range k.result.Motions {
+		mo, _, err := k.state.Motion(id)
+		must.OK(err, "reading a motion")
+		if mo != nil {
+			continue
+		}
+		minutes, err := before.Minutes(id)
+		must.OK(err, "reading a motion")
+		if minutes != nil {
+			m.write(kv.Set(keyMinutes(m.id, id), minutes.Encode()))
+		}
+	}
+}
+
+// Minutes are those of a motion that the state has forgotten, as of then; nil for
+// what is none.
+func (h History) Minutes(id votes.MotionID) (*scope.Minutes, error) {
+	raw, ok, err := h.Reader.Get(keyMinutes(h.Scope, id))
+	if err != nil || !ok {
+		return nil, err
+	}
+	return scope.DecodeMinutes(raw)
 }

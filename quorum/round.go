@@ -1,6 +1,10 @@
 package quorum
 
-import "github.com/aweigh/aweigh"
+import (
+	"math/bits"
+
+	"github.com/aweigh/aweigh"
+)
 
 // round is what an engine knows of one view. Anchors appear by their seat.
 type round struct {
@@ -11,8 +15,9 @@ type round struct {
 	proposal *Proposal // what the leader's first vote to notarize stands for
 	check    check
 
-	votes   [Finalize + 1][]cast // by kind and seat: the first of each anchor; nil while there is none
-	counts  []count              // of votes, by subject
+	votes   [Finalize + 1][]cast   // by kind and seat: the first of each anchor; nil while there is none
+	voted   [Finalize + 1][]uint64 // by kind: a bit for each seat that has a vote among votes
+	counts  []count                // of votes, by subject
 	certs   [Finalize + 1]Certificate
 	ended   aweigh.Instant // when the first certificate came
 	accused []bool         // by seat: a fault was reported
@@ -64,10 +69,16 @@ func (r *round) block() (Certificate, bool) {
 // quiet reports whether nobody said anything in the view.
 func (r *round) quiet() bool { return len(r.counts) == 0 }
 
+// hasVote reports whether an anchor's vote of a kind is there. It looks at the
+// bits: of a large roster they stay in the processor's cache, and votes do not.
+func (r *round) hasVote(k Kind, seat int) bool {
+	return r.voted[k] != nil && r.voted[k][seat/64]>>(seat%64)&1 != 0
+}
+
 // held is the subject of an anchor's vote of a kind, the zero Subject if there
 // is none.
 func (r *round) held(k Kind, seat int) Subject {
-	if r.votes[k] == nil || r.votes[k][seat].count == 0 {
+	if !r.hasVote(k, seat) {
 		return Subject{}
 	}
 	return r.counts[r.votes[k][seat].count-1].subject
@@ -113,13 +124,15 @@ func (r *round) fault(v *Vote, seat, seats int) (Fault, bool) {
 func (r *round) add(v *Vote, seat int, w *Weights, rule Rule) (met bool) {
 	if r.votes[v.Kind] == nil {
 		r.votes[v.Kind] = make([]cast, w.Len())
+		r.voted[v.Kind] = make([]uint64, (w.Len()+63)/64)
 	}
-	mine := &r.votes[v.Kind][seat]
-	if mine.count != 0 {
+	if r.hasVote(v.Kind, seat) {
 		return false
 	}
-	*mine = cast{count: r.place(&v.Subject), signature: v.Bytes}
-	c := &r.counts[mine.count-1]
+	place := r.place(&v.Subject)
+	r.votes[v.Kind][seat] = cast{count: place, signature: v.Bytes}
+	r.voted[v.Kind][seat/64] |= 1 << (seat % 64)
+	c := &r.counts[place-1]
 	c.weight += w.At(seat).Weight
 	c.anchors++
 	return rule.Met(c.weight, w.Total(), c.anchors)
@@ -154,8 +167,10 @@ func (r *round) offer(o *Offer, k Kind, w *Weights) {
 		o.Certificates = append(o.Certificates, r.certs[k])
 		return
 	}
-	for seat, v := range r.votes[k] {
-		if v.count != 0 {
+	for i, word := range r.voted[k] { // few may have voted, and many may ask who did
+		for ; word != 0; word &= word - 1 {
+			seat := 64*i + bits.TrailingZeros64(word)
+			v := &r.votes[k][seat]
 			signature := Signature{Anchor: w.At(seat).Anchor, Bytes: v.signature}
 			o.Votes = append(o.Votes, Vote{r.counts[v.count-1].subject, signature})
 		}

@@ -30,6 +30,7 @@ type Share struct {
 // the empty set, under which no rule is ever met.
 type Weights struct {
 	shares []Share
+	seats  map[aweigh.AnchorID]int // places in shares: every vote asks for one
 	total  uint64
 	hash   aweigh.Hash
 }
@@ -40,7 +41,7 @@ func NewWeights(shares ...Share) (Weights, error) {
 	if len(shares) == 0 {
 		return Weights{}, nil
 	}
-	w := Weights{shares: slices.Clone(shares)}
+	w := Weights{shares: slices.Clone(shares), seats: make(map[aweigh.AnchorID]int, len(shares))}
 	slices.SortFunc(w.shares, func(a, b Share) int { return bytes.Compare(a.Anchor[:], b.Anchor[:]) })
 	for i, s := range w.shares {
 		switch {
@@ -52,6 +53,7 @@ func NewWeights(shares ...Share) (Weights, error) {
 			return Weights{}, fmt.Errorf("%w: the sum exceeds %d", ErrWeights, uint64(MaxTotal))
 		}
 		w.total += s.Weight
+		w.seats[s.Anchor] = i
 	}
 	w.hash = aweigh.Sum([]byte("aweigh/weights/1"), canon.Encode(w.shares))
 	return w, nil
@@ -76,9 +78,8 @@ func (w Weights) Of(a aweigh.AnchorID) uint64 {
 
 // Seat is an anchor's place in the order of anchors, from 0.
 func (w Weights) Seat(a aweigh.AnchorID) (int, bool) {
-	return slices.BinarySearchFunc(w.shares, a, func(s Share, a aweigh.AnchorID) int {
-		return bytes.Compare(s.Anchor[:], a[:])
-	})
+	seat, ok := w.seats[a]
+	return seat, ok
 }
 
 // Total is the sum W of all weights.

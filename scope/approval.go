@@ -20,6 +20,10 @@ const (
 	Changes Matter = 1
 	// Deletions are deletions of keys alone.
 	Deletions Matter = 2
+	// Policies are decisions on the policy.
+	Policies Matter = 3
+	// Membership are decisions to admit or evict an anchor.
+	Membership Matter = 4
 )
 
 // String is the matter in lower case.
@@ -29,12 +33,17 @@ func (m Matter) String() string {
 		return "changes"
 	case Deletions:
 		return "deletions"
+	case Policies:
+		return "policies"
+	case Membership:
+		return "membership"
 	}
 	return fmt.Sprintf("matter(%d)", uint8(m))
 }
 
 // Approval is what a policy asks beyond consensus: mutations that touch keys with
-// the prefix open a motion instead of applying (P28).
+// the prefix open a motion instead of applying (P28). Decisions are motions in any
+// case, and an approval can only ask for more than what finalizes.
 type Approval struct {
 	_         struct{} `cbor:",toarray"`
 	Matter    Matter
@@ -43,6 +52,10 @@ type Approval struct {
 	Anchors   uint32        // and how many anchors, at least
 	Window    time.Duration // how long a motion stays open, by the blocks' time
 	Approvers []Approver
+
+	// Of decisions, as they open, and zero in a policy:
+	Finalize quorum.Rule     // what finalizes, which they need in any case
+	Sponsor  aweigh.AnchorID // of an admission: who must approve
 }
 
 // Approver is a key that has a say beside the anchors: a person's, or a program's.
@@ -66,9 +79,20 @@ const (
 
 // String is like "changes below /secrets/: at least 3/4 of the weight, 3 anchors, within 72h0m0s".
 func (a *Approval) String() string {
-	s := fmt.Sprintf("%s below %q: at least %d/%d of the weight", a.Matter, a.Prefix, a.Num, a.Den)
+	s := a.name() + ": "
+	switch {
+	case a.Num == 0 && a.Finalize.Den > 0:
+		s += a.Finalize.String() + " of the weight, as to finalize"
+	case a.Finalize.Den > 0:
+		s += fmt.Sprintf("at least %d/%d of the weight, and %s, as to finalize", a.Num, a.Den, a.Finalize)
+	default:
+		s += fmt.Sprintf("at least %d/%d of the weight", a.Num, a.Den)
+	}
 	if a.Anchors > 0 {
 		s += fmt.Sprintf(", %d anchors", a.Anchors)
+	}
+	if !a.Sponsor.IsZero() {
+		s += ", the sponsor"
 	}
 	for _, p := range a.Approvers {
 		if p.Required {
@@ -76,6 +100,17 @@ func (a *Approval) String() string {
 		}
 	}
 	return s + fmt.Sprintf(", within %v", a.Window)
+}
+
+// ofKeys reports whether it is about keys, and not about decisions.
+func (a *Approval) ofKeys() bool { return a.Matter == Changes || a.Matter == Deletions }
+
+// name is like "changes below /secrets/".
+func (a *Approval) name() string {
+	if !a.ofKeys() {
+		return a.Matter.String()
+	}
+	return fmt.Sprintf("%s below %q", a.Matter, a.Prefix)
 }
 
 // checkApprovals says whether a policy can have its approvals, whatever the roster.
@@ -86,14 +121,14 @@ func (p *Policy) checkApprovals() error {
 	for i := range p.Approvals {
 		a := &p.Approvals[i]
 		if err := a.check(); err != nil {
-			return fmt.Errorf("%w: approval of %s below %q: %w", ErrInvalid, a.Matter, a.Prefix, err)
+			return fmt.Errorf("%w: approval of %s: %w", ErrInvalid, a.name(), err)
 		}
 		if len(a.Prefix) > p.Limits.KeyBytes {
 			return fmt.Errorf("%w: approval for a prefix of %d bytes, keys have at most %d", ErrInvalid, len(a.Prefix), p.Limits.KeyBytes)
 		}
 		for j := range i {
 			if b := &p.Approvals[j]; a.Matter == b.Matter && bytes.Equal(a.Prefix, b.Prefix) {
-				return fmt.Errorf("%w: two approvals of %s below %q", ErrInvalid, a.Matter, a.Prefix)
+				return fmt.Errorf("%w: two approvals of %s", ErrInvalid, a.name())
 			}
 		}
 	}
@@ -102,8 +137,12 @@ func (p *Policy) checkApprovals() error {
 
 func (a *Approval) check() error {
 	switch {
-	case a.Matter != Changes && a.Matter != Deletions:
+	case a.Matter < Changes || a.Matter > Membership:
 		return fmt.Errorf("no such matter %d", uint8(a.Matter))
+	case !a.ofKeys() && len(a.Prefix) > 0:
+		return errors.New("decisions have no prefix")
+	case a.Finalize != (quorum.Rule{}) || !a.Sponsor.IsZero():
+		return errors.New("what an opening fills in stands in a policy")
 	case a.Den == 0 || a.Den > maxApprovalDen || a.Num > a.Den:
 		return fmt.Errorf("%d/%d is not a share between 0 and 1 with a denominator up to %d", a.Num, a.Den, maxApprovalDen)
 	case a.Window < leastWindow || a.Window > mostWindow:
@@ -138,7 +177,7 @@ func (a *Approval) check() error {
 func (a *Approval) voters(r Roster) []Elector {
 	var all []Elector
 	for i := range r.Anchors {
-		if w := r.Weights.Of(r.ids[i]); w > 0 {
+		if w := r.Weights.Of(r.Anchors[i].Key.ID()); w > 0 {
 			all = append(all, Elector{Name: r.Anchors[i].Name, Key: r.Anchors[i].Key, Weight: w, Anchor: true})
 		}
 	}
@@ -147,23 +186,33 @@ func (a *Approval) voters(r Roster) []Elector {
 		w := r.Weights.Total() * uint64(p.Share) / 1_000_000
 		all = append(all, Elector{Name: p.Name, Key: p.Key, Weight: w, Required: p.Required || w == 0})
 	}
+	if seat, ok := r.Seat(a.Sponsor); ok {
+		all = append(all, Elector{Name: r.Anchors[seat].Name, Key: r.Anchors[seat].Key, Required: true})
+	}
 	return all
 }
 
-// rule is what carries a motion among voters of a total weight: the share, exactly.
+// rule is what carries a motion among voters of a total weight: the share, exactly,
+// and of decisions no less than what finalizes.
 func (a *Approval) rule(total uint64) quorum.Rule {
-	need := (total*uint64(a.Num) + uint64(a.Den) - 1) / uint64(a.Den)
-	return quorum.Rule{Num: max(need, 1) - 1, Den: total, MinAnchors: a.Anchors}
+	need := uint64(1)
+	if a.Den > 0 {
+		need = max(need, (total*uint64(a.Num)+uint64(a.Den)-1)/uint64(a.Den))
+	}
+	if a.Finalize.Den > 0 {
+		need = max(need, a.Finalize.Threshold(total))
+	}
+	return quorum.Rule{Num: need - 1, Den: total, MinAnchors: max(a.Anchors, a.Finalize.MinAnchors)}
 }
 
 // carriable says why motions under an approval could never be carried under a roster.
 func (a *Approval) carriable(r Roster) error {
 	e, err := electorate(a.voters(r))
 	if err != nil {
-		return fmt.Errorf("%w: approval of %s below %q: %w", ErrInvalid, a.Matter, a.Prefix, err)
+		return fmt.Errorf("%w: approval of %s: %w", ErrInvalid, a.name(), err)
 	}
 	if !e.Carriable(a.rule(e.Total())) {
-		return fmt.Errorf("%w: approval of %s below %q asks for more than all voters together can give: %d anchors have weight", ErrInvalid, a.Matter, a.Prefix, r.Weights.Len())
+		return fmt.Errorf("%w: approval of %s asks for more than all voters together can give: %d anchors have weight", ErrInvalid, a.name(), r.Weights.Len())
 	}
 	return nil
 }
@@ -206,7 +255,7 @@ func (p *Policy) covering(op *Op) (needed *Approval, failure error) {
 	touched := 0
 	for i := range p.Approvals {
 		a := &p.Approvals[i]
-		if a.Matter == Deletions && op.Kind != OpDelete || !meets(op, a.Prefix) {
+		if !a.ofKeys() || a.Matter == Deletions && op.Kind != OpDelete || !meets(op, a.Prefix) {
 			continue
 		}
 		touched++

@@ -37,6 +37,8 @@ type CheckedMutation struct {
 	Txn      *Txn           // for Write
 	Comp     *Compaction    // for Compact
 	Decision *Decision      // for Govern
+	Lease    *LeaseRequest  // for Lease
+	Naming   *Naming        // for Name
 	Motion   votes.MotionID // for Withdraw
 	raw      []byte
 }
@@ -195,11 +197,26 @@ func (m *CheckedMutation) open(raw []byte, lim Limits) error {
 			return err
 		}
 		return m.Decision.check()
+	case Name:
+		m.Naming = new(Naming)
+		if err := canon.Decode(m.Content, m.Naming); err != nil {
+			return err
+		}
+		return m.Naming.check(lim)
 	case Withdraw:
 		var w Withdrawal
 		err := canon.Decode(m.Content, &w)
 		m.Motion = w.Motion
 		return err
+	case Lease:
+		m.Lease = new(LeaseRequest)
+		if err := canon.Decode(m.Content, m.Lease); err != nil {
+			return err
+		}
+		if m.Lease.Asked > m.ValidUntil {
+			return fmt.Errorf("a lease that was asked for after the request is void")
+		}
+		return m.Lease.Check()
 	}
 	return fmt.Errorf("unknown class %d", uint8(m.Class))
 }

@@ -1,6 +1,7 @@
 package scope
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/aweigh/aweigh"
@@ -38,11 +39,12 @@ func (k DecisionKind) String() string {
 }
 
 // Decision is a change of a scope's government: of who decides, or by which
-// rules. It takes effect with the next epoch, once anchors whose weight
-// finalizes have approved it; to retire is an anchor's own affair.
+// rules. It takes effect with the next epoch, once it has the approval that the
+// policy asks, and no less than what finalizes; to retire is an anchor's own affair.
 //
-// An anchor approves by a mutation of class Govern, signed with its own key, whose
-// content is the Decision: anchors that submit the same one mean one.
+// It is a motion. A mutation of class Govern, whose content is the Decision, opens
+// it, or approves the one that is open, if an anchor has signed it with its own
+// key; ballots count beside.
 type Decision struct {
 	_       struct{} `cbor:",toarray"`
 	Kind    DecisionKind
@@ -51,6 +53,17 @@ type Decision struct {
 	Sponsor aweigh.AnchorID // for Admit: the sitting anchor that stands surety, who must approve
 	Consent []byte          // for Admit: the new anchor's signature, see ConsentBytes
 	Policy  *Policy         // for SetPolicy
+}
+
+// subject says in a few words what it is about.
+func (d *Decision) subject() string {
+	switch d.Kind {
+	case SetPolicy:
+		return "set another policy"
+	case Admit:
+		return fmt.Sprintf("admit %s (%s)", d.Anchor.Name, d.Subject.Short())
+	}
+	return fmt.Sprintf("%s %s", d.Kind, d.Subject.Short())
 }
 
 // ID names the decision.
@@ -117,28 +130,36 @@ func (d *Decision) consent(id aweigh.ScopeID, verify votes.Verifier) error {
 	return nil
 }
 
-// Proposed is a decision that is open, or carried and not yet in effect.
+// Proposed is a decision that is open as a motion, or carried and not yet in effect.
 type Proposed struct {
-	_         struct{}    `cbor:",toarray"`
 	ID        aweigh.Hash // of Decision
+	Motion    votes.MotionID
 	Decision  Decision
-	Approvals []aweigh.AnchorID // in order of arrival; what they weigh depends on the epoch
+	Approvals []aweigh.AnchorID // voters who approve, by ID
+	Tally     votes.MotionTally // of an open one
 	By        aweigh.Hash       // author of the mutation that proposed it
 	Opened    aweigh.Instant
+	Deadline  aweigh.Instant
 	Carried   aweigh.Height // of the block in which it was carried; 0: it is open
 }
 
-// Lapses is when a decision that is still open is dropped, by the blocks' time.
-func (p *Proposed) Lapses() aweigh.Instant { return p.Opened.Add(decideWithin) }
+// decided is a decision that is carried, and takes effect with the next epoch.
+type decided struct {
+	_        struct{} `cbor:",toarray"`
+	Decision Decision
+	Motion   votes.MotionID // zero where none was needed
+	By       aweigh.Hash
+	Opened   aweigh.Instant
+	Carried  aweigh.Height
+}
 
-// agenda is the open and carried decisions, in the order in which they were
-// proposed.
-type agenda []Proposed
+// agenda is the decisions that are carried, in that order.
+type agenda []decided
 
-func (a agenda) encode() []byte { return canon.Encode([]Proposed(a)) }
+func (a agenda) encode() []byte { return canon.Encode([]decided(a)) }
 
 func decodeAgenda(data []byte) (a agenda, err error) {
-	if err := canon.Decode(data, (*[]Proposed)(&a)); err != nil {
+	if err := canon.Decode(data, (*[]decided)(&a)); err != nil {
 		return nil, fmt.Errorf("%w: agenda: %w", ErrCorrupt, err)
 	}
 	return a, nil
@@ -146,4 +167,55 @@ func decodeAgenda(data []byte) (a agenda, err error) {
 
 func agendaDigest(encoded []byte) aweigh.Hash {
 	return aweigh.Sum([]byte("aweigh/agenda/1"), encoded)
+}
+
+// Agenda is the decisions that are open, by deadline, and then those that wait for
+// the next epoch.
+func (s *State) Agenda() ([]Proposed, error) {
+	var all []Proposed
+	var bad error
+	err := s.eachOpen(func(_ aweigh.Instant, id votes.MotionID, line docketed) bool {
+		if line.Decision.IsZero() {
+			return true
+		}
+		var p Proposed
+		p, bad = s.proposed(id)
+		all = append(all, p)
+		return bad == nil
+	})
+	if err = errors.Join(err, bad); err != nil {
+		return nil, err
+	}
+	carried, err := s.agenda()
+	for i := range carried {
+		d := &carried[i]
+		all = append(all, Proposed{ID: d.Decision.ID(), Motion: d.Motion, Decision: d.Decision, By: d.By, Opened: d.Opened, Carried: d.Carried})
+	}
+	return all, err
+}
+
+// proposed is an open decision.
+func (s *State) proposed(id votes.MotionID) (p Proposed, err error) {
+	rec, ok, err := s.motion(id)
+	if err == nil && !ok {
+		err = fmt.Errorf("%w: no motion %s", ErrCorrupt, id.Short())
+	}
+	if err != nil {
+		return p, err
+	}
+	var m CheckedMutation
+	if err := m.open(rec.Motion.Mutation, MostLimits()); err != nil || m.Decision == nil {
+		return p, fmt.Errorf("%w: the decision of motion %s: %w", ErrCorrupt, id.Short(), err)
+	}
+	p = Proposed{ID: m.Decision.ID(), Motion: id, Decision: *m.Decision, By: m.Author, Opened: rec.Motion.Opened, Deadline: rec.Motion.Deadline}
+	if p.Tally, err = s.view.tally(&rec.Motion); err != nil {
+		return p, err
+	}
+	ballots, err := s.Ballots(id)
+	for i := range ballots {
+		if v, err := ballots[i].Vote(id); err == nil && v.Ballot().Choice == votes.Approve {
+			p.Approvals = append(p.Approvals, aweigh.AnchorID(v.Ballot().Voter))
+		}
+	}
+	return p, err
 }

@@ -30,6 +30,7 @@ type Epoch struct {
 	Gone    []votes.PublicKey // of those who had a seat under Before and have none now
 	domain  votes.Domain
 	leaders quorum.Weights
+	record  aweigh.Hash // epochDigest of Encode
 }
 
 // settled computes once what is asked for often.
@@ -46,6 +47,7 @@ func (e Epoch) settled() *Epoch {
 		must.OK(err, "weighing those who lead")
 		e.leaders = w
 	}
+	e.record = epochDigest(e.Encode())
 	return &e
 }
 
@@ -154,7 +156,8 @@ func (e *Epoch) Keyring() (*votes.Keyring, error) {
 
 // Seat is the place of an anchor in the roster of an Epoch.
 func (r Roster) Seat(a aweigh.AnchorID) (int, bool) {
-	return slices.BinarySearchFunc(r.ids, a, func(x, y aweigh.AnchorID) int { return bytes.Compare(x[:], y[:]) })
+	seat, ok := r.seats[a]
+	return seat, ok
 }
 
 func compareIDs(a, b Anchor) int {

@@ -21,6 +21,7 @@ var (
 	ErrValueProvided = errors.New("scope: value is provided")
 	ErrLeaseProvided = errors.New("scope: lease is provided")
 	ErrSortOption    = errors.New("scope: invalid sort option")
+	ErrLeaseTTL      = errors.New("scope: too large lease TTL")
 )
 
 // What an ordered mutation, or a read, can fail for. The texts after the colon
@@ -28,13 +29,17 @@ var (
 var (
 	ErrKeyNotFound    = errors.New("scope: key not found")
 	ErrLeaseNotFound  = errors.New("scope: requested lease not found")
+	ErrLeaseExists    = errors.New("scope: lease already exists")
+	ErrLeaseFull      = errors.New("scope: the lease has as many keys, or bytes, attached as one may; grant another")
+	ErrManyLeases     = errors.New("scope: there are as many leases as a scope may have; attach more keys to fewer")
 	ErrCompacted      = errors.New("scope: mvcc: required revision has been compacted")
 	ErrFutureRevision = errors.New("scope: mvcc: required revision is a future revision")
 	ErrTooMuch        = errors.New("scope: the ranges of the transaction hold too much; use smaller ones, or read outside of a transaction")
 )
 
 // failures are the errors that a Reason can stand for.
-var failures = []error{ErrKeyNotFound, ErrLeaseNotFound, ErrCompacted, ErrFutureRevision, ErrTooMuch}
+var failures = []error{ErrKeyNotFound, ErrLeaseNotFound, ErrLeaseExists, ErrLeaseFull, ErrManyLeases, ErrCompacted, ErrFutureRevision, ErrTooMuch,
+	ErrUnnamed, ErrApproval, ErrNamed, ErrAliases, ErrRedirects, ErrUntil, ErrNoVersion}
 
 // reason is the text under which a failure stands on record.
 func reason(err error) string { return strings.TrimPrefix(err.Error(), "scope: ") }

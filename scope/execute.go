@@ -34,6 +34,7 @@ type Outcome struct {
 	Revision  int64  // of the key space after the mutation
 	Succeeded bool   // the compares of a transaction held
 	Responses []Response
+	TTLs      []int64 // of a LeaseRequest's leases, in seconds; 0: it is not there. None for LeaseRevoke
 }
 
 // Execute is the state transition (P22): a pure function of the state and the
@@ -42,11 +43,12 @@ type Outcome struct {
 // means that the store failed.
 //
 // A block first does what its time has made due, forgetting the receipts of
-// mutations that are void by now and content that was compacted away, each
-// bounded in proportion to the block. Then its proofs of fault reach the trust
-// ledger and its ballots on blocks the tally, motions whose deadline has come are
-// closed, its mutations are executed in order, its ballots on motions are counted,
-// and if it ends the epoch, the next one begins.
+// mutations that are void by now, content that was compacted away and redirects
+// that have lapsed, each bounded in proportion to the block, and ending the leases
+// that are over. Then its proofs of fault reach the trust ledger and its ballots on
+// blocks the tally, motions whose deadline has come are closed, its mutations are
+// executed in order, its ballots on motions are counted, and if it ends the epoch,
+// the next one begins.
 func (s *State) Execute(b *Block) (*Result, error) {
 	h := &b.Header
 	must.Hold(h.Height == s.head.Height+1 && h.Parent == s.head.Block,
@@ -61,6 +63,12 @@ func (s *State) Execute(b *Block) (*Result, error) {
 		return nil, err
 	}
 	if err := x.collect(due); err != nil {
+		return nil, err
+	}
+	if err := x.dropLapsed(due); err != nil {
+		return nil, err
+	}
+	if err := x.expireLeases(); err != nil {
 		return nil, err
 	}
 	if err := x.judge(b.Proofs); err != nil {
@@ -100,20 +108,23 @@ type execution struct {
 	tally  tally
 	ledger *trust.Ledger // as it is so far, if it was read
 	government
-	log *lineage.Log
+	log   *lineage.Log
+	names names // as they are so far
 
-	versions *kv.Overlay // on the parent's state: writes of versions, and of records of motions
+	versions *kv.Overlay // on the parent's state: writes of versions, and of records of motions and names
 	ops      []kv.Op     // all other writes
 	entries  []lineage.Entry
 	changed  []change
 	result   Result
 
-	recorded map[aweigh.Hash]bool // mutations on record by this block
+	recorded map[aweigh.Hash]Receipt // of mutations, by this block
 	expiries expiries
 	mutation *CheckedMutation // being executed
 	mine     budget           // what it may still look at
 	all      budget           // what the block may
 	changes  uint32           // that it made so far
+	room     map[int64]budget // that the transaction being planned leaves in leases
+	leased   bool             // the order in which leases end changed
 	scratch  []byte           // for elements
 	lanes    lanes            // likewise
 }
@@ -126,11 +137,12 @@ func newExecution(s *State, b *Block) *execution {
 		policy:   &s.epoch.Policy,
 		tally:    s.counted.clone(),
 		log:      s.Lineage(),
+		names:    *s.named,
 		versions: kv.NewOverlay(s.r),
 		ops:      make([]kv.Op, 0, 3*b.Len()+64),
 		entries:  make([]lineage.Entry, 0, b.Len()),
 		changed:  make([]change, 0, b.Len()),
-		recorded: make(map[aweigh.Hash]bool, b.Len()),
+		recorded: make(map[aweigh.Hash]Receipt, b.Len()),
 	}
 	x.all = budget{blockVisits, blockBytes}
 	x.view = view{r: x.versions, space: s.space}
@@ -150,12 +162,15 @@ func (x *execution) apply(m *CheckedMutation) error {
 	case m.ValidUntil.Sub(now) > x.policy.Limits.ValidFor:
 		out.Code = Refused
 	default:
-		recorded, err := x.known(m.ID)
+		before, recorded, err := x.known(m.ID)
 		if err != nil {
 			return err
 		}
 		if recorded {
-			out.Code = Duplicate
+			out.Code, out.Reason, out.Revision, out.Succeeded = Duplicate, before.Reason, before.Revision, before.Succeeded
+			if before.Code == Pending {
+				out.Code = Pending
+			}
 			break
 		}
 		if err := x.execute(m, &out); err != nil {
@@ -180,10 +195,14 @@ func (x *execution) execute(m *CheckedMutation, out *Outcome) error {
 		}
 		var needed *Approval
 		if failure == nil {
-			needed, failure = x.policy.approval(&p)
+			all, err := x.spread(&p)
+			if err != nil {
+				return err
+			}
+			needed, failure = x.policy.approval(all)
 		}
 		if failure == nil && needed != nil {
-			if failure, err = x.open(m, needed, &p); err != nil {
+			if failure, err = x.propose(m, needed, &p); err != nil {
 				return err
 			}
 			out.Code = Pending
@@ -203,6 +222,17 @@ func (x *execution) execute(m *CheckedMutation, out *Outcome) error {
 		if failure, err = x.govern(m); err != nil {
 			return err
 		}
+	case Lease:
+		var err error
+		if failure, err = x.leasing(m.Lease, out); err != nil {
+			return err
+		}
+	case Name:
+		var err error
+		if out.Responses, failure, err = x.name(m.Naming); err != nil {
+			return err
+		}
+		x.next.head.Revision = x.revision()
 	case Withdraw:
 		var err error
 		if failure, err = x.withdraw(m); err != nil {
@@ -221,7 +251,7 @@ func (x *execution) execute(m *CheckedMutation, out *Outcome) error {
 
 // begin is where a mutation's changes begin.
 func (x *execution) begin(m *CheckedMutation) {
-	x.mutation, x.changes = m, 0
+	x.mutation, x.changes, x.room = m, 0, nil
 	x.mine = budget{mutationVisits, mutationBytes}
 }
 
@@ -315,6 +345,9 @@ func (x *execution) setLedger(l trust.Ledger) {
 // finish closes the block: lineage, expiries, head.
 func (x *execution) finish() (*Result, error) {
 	x.expire()
+	if err := x.nextLease(); err != nil {
+		return nil, err
+	}
 	ops, err := x.log.Append(x.entries...)
 	if err != nil {
 		return nil, err
@@ -330,6 +363,9 @@ func (x *execution) finish() (*Result, error) {
 	s.head.Block, s.head.Time = x.block.Hash(), h.Time
 	s.head.LineageSize, s.head.LineageRoot = head.Size, head.Root
 	x.storeAgenda()
+	if err := x.storeNames(); err != nil {
+		return nil, err
+	}
 	tally := x.tally
 	s.tally, s.counted = tally.encode(), &tally
 	s.head.Digest = s.digest()

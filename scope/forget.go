@@ -11,13 +11,12 @@ import (
 	"github.com/aweigh/aweigh/kv"
 )
 
-// known reports whether a mutation is on record.
-func (x *execution) known(id aweigh.Hash) (bool, error) {
-	if x.recorded[id] {
-		return true, nil
+// known is the receipt of a mutation that is on record.
+func (x *execution) known(id aweigh.Hash) (Receipt, bool, error) {
+	if c, ok := x.recorded[id]; ok {
+		return c, true, nil
 	}
-	_, ok, err := x.next.r.Get(x.space.at(atReceipt, id[:]...))
-	return ok, err
+	return x.next.Outcome(id)
 }
 
 // remember puts a mutation on record until it is void.
@@ -28,7 +27,7 @@ func (x *execution) remember(m *CheckedMutation, out *Outcome) {
 	}
 	record := c.record()
 	x.ops = append(x.ops, kv.Set(x.space.at(atReceipt, m.ID[:]...), record))
-	x.recorded[m.ID] = true
+	x.recorded[m.ID] = c
 	x.expiries.add(minute(m.ValidUntil), m.ID, record)
 }
 

@@ -17,7 +17,7 @@ type Policy struct {
 	Rules       quorum.Rules
 	Trust       trust.Params
 	EpochBlocks uint64        // after so many blocks, an epoch ends
-	EpochTime   time.Duration // after so long by the blocks' time, one that holds a block ends too; 0: never
+	EpochTime   time.Duration // after so long by the blocks' time, one that holds clockBlocks of them ends too; 0: never
 	Limits      Limits
 	Approvals   []Approval // what takes more than a quorum's vote (P28)
 }
@@ -78,13 +78,13 @@ func DecodeGenesis(data []byte) (Genesis, error) {
 type Roster struct {
 	Anchors []Anchor // ordered by the IDs of their keys, those on probation included
 	Weights quorum.Weights
-	ids     []aweigh.AnchorID // of Anchors
+	seats   map[aweigh.AnchorID]int // places in Anchors
 }
 
 func newRoster(anchors []Anchor, w quorum.Weights) Roster {
-	r := Roster{Anchors: anchors, Weights: w, ids: make([]aweigh.AnchorID, len(anchors))}
+	r := Roster{Anchors: anchors, Weights: w, seats: make(map[aweigh.AnchorID]int, len(anchors))}
 	for i := range anchors {
-		r.ids[i] = anchors[i].Key.ID()
+		r.seats[anchors[i].Key.ID()] = i
 	}
 	return r
 }

@@ -9,32 +9,35 @@ import (
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/kv"
 	"github.com/aweigh/aweigh/quorum"
+	"github.com/aweigh/aweigh/votes"
 )
 
 const (
 	// proposedAtOnce bounds the decisions that one anchor has open: what it fills
 	// is its own share alone.
 	proposedAtOnce = 4
-	// outsideAtOnce bounds those that no anchor has approved: applications.
+	// outsideAtOnce bounds those that no anchor has proposed: applications.
 	outsideAtOnce = 16
 	// governedByOne bounds the mutations of one anchor that a block executes, and
 	// governedOutside those of all others.
 	governedByOne   = 8
 	governedOutside = 16
-	// decideWithin is how long a decision may stay open, by the blocks' time.
+	// decideWithin is how long a decision may stay open, by the blocks' time, unless
+	// the policy says.
 	decideWithin = 7 * 24 * time.Hour
 )
 
 // government is what a block does to the agenda.
 type government struct {
-	open    agenda
+	carried agenda
 	loaded  bool
 	changed bool
 	by      map[aweigh.Hash]int // mutations of each anchor
 	outside int
 }
 
-// govern executes an approval of a decision; failure says why it counts nothing.
+// govern executes a proposal, or an approval, of a decision; failure says why it
+// counts nothing.
 func (x *execution) govern(m *CheckedMutation) (failure, err error) {
 	g, d, anchor := &x.government, m.Decision, aweigh.AnchorID(m.Author)
 	_, seated := x.epoch.Roster.Seat(anchor)
@@ -62,81 +65,113 @@ func (x *execution) govern(m *CheckedMutation) (failure, err error) {
 		return failure, nil
 	}
 	id := d.ID()
-	at := slices.IndexFunc(g.open, func(p Proposed) bool { return p.ID == id })
-	if at < 0 {
-		if failure := x.mayPropose(m, weighs); failure != nil {
-			return failure, nil
+	for i := range g.carried {
+		if g.carried[i].Decision.ID() == id {
+			return errors.New("this is decided already, and takes effect with the next epoch"), nil
 		}
-		at, g.open = len(g.open), append(g.open, Proposed{ID: id, Decision: *d, By: m.Author, Opened: x.block.Header.Time})
-		g.changed = true
-	} else if failure := refusal(&g.open[at], anchor, weighs || d.Kind == Retire); failure != nil {
-		return failure, nil
 	}
-	p := &g.open[at]
-	if (weighs || d.Kind == Retire) && !slices.Contains(p.Approvals, anchor) {
-		p.Approvals = append(slices.Clone(p.Approvals), anchor)
-		g.changed = true
+	if d.Kind == Retire {
+		x.decide(decided{Decision: *d, By: m.Author, Opened: x.block.Header.Time})
+		return nil, nil
 	}
-	if x.carries(p) {
-		p.Carried, x.tally.early = x.block.Header.Height, true
+	rec, known, err := x.openDecision(id)
+	switch {
+	case err != nil:
+		return nil, err
+	case known && !weighs:
+		return errors.New("this is proposed already; only anchors with weight can approve it"), nil
+	case known:
+		return x.approve(&rec, m)
 	}
-	return nil, nil
+	if failure, err := x.mayPropose(m, weighs); failure != nil || err != nil {
+		return failure, err
+	}
+	if failure, err := x.openMotion(m, x.policy.decides(d), opening{line: docketed{Author: m.Author, Decision: id, Outside: !weighs}}); failure != nil || err != nil || !weighs {
+		return failure, err
+	}
+	if rec, _, err = x.motion(m.ID); err != nil {
+		return nil, err
+	}
+	return x.approve(&rec, m)
 }
 
-// loadAgenda reads the agenda for this block, without what has lapsed.
+// openDecision is the open motion of a decision, if there is one.
+func (x *execution) openDecision(id aweigh.Hash) (rec motionRecord, ok bool, err error) {
+	var at votes.MotionID
+	err = x.eachOpen(func(_ aweigh.Instant, motion votes.MotionID, line docketed) bool {
+		if line.Decision == id {
+			at, ok = motion, true
+		}
+		return !ok
+	})
+	if err != nil || !ok {
+		return rec, false, err
+	}
+	rec, err = x.mustMotion(at)
+	return rec, err == nil, err
+}
+
+// decides is the approval that a decision takes.
+func (p *Policy) decides(d *Decision) *Approval {
+	a := Approval{Matter: Membership, Window: decideWithin}
+	if d.Kind == SetPolicy {
+		a.Matter = Policies
+	}
+	for i := range p.Approvals {
+		if p.Approvals[i].Matter == a.Matter {
+			a = p.Approvals[i]
+		}
+	}
+	a.Finalize = p.Rules.Finalize
+	if d.Kind == Admit {
+		a.Sponsor = d.Sponsor
+	}
+	return &a
+}
+
+// loadAgenda reads the agenda for this block.
 func (x *execution) loadAgenda() error {
 	g := &x.government
 	if g.loaded {
 		return nil
 	}
-	open, err := x.next.agenda()
-	if err != nil {
-		return err
-	}
-	now := x.block.Header.Time
-	g.open = slices.DeleteFunc(slices.Clone(open), func(p Proposed) bool {
-		return p.Carried == 0 && now.Sub(p.Opened) > decideWithin
-	})
-	g.loaded, g.changed = true, len(g.open) < len(open)
-	return nil
+	carried, err := x.next.agenda()
+	g.carried, g.loaded = slices.Clone(carried), err == nil
+	return err
 }
 
-// refusal says why an approval of what is on the agenda counts nothing.
-func refusal(p *Proposed, anchor aweigh.AnchorID, may bool) error {
-	switch {
-	case p.Carried != 0:
-		return errors.New("this is decided already, and takes effect with the next epoch")
-	case !may:
-		return errors.New("this is proposed already; only anchors with weight can approve it")
-	}
-	return nil
+// decide puts a decision that is carried on the agenda.
+func (x *execution) decide(d decided) {
+	d.Carried = x.block.Header.Height
+	x.government.carried = append(x.government.carried, d)
+	x.government.changed, x.tally.early = true, true
 }
 
 // mayPropose says why an author cannot put a decision on the agenda.
-func (x *execution) mayPropose(m *CheckedMutation, weighs bool) error {
+func (x *execution) mayPropose(m *CheckedMutation, weighs bool) (failure, err error) {
 	mine, outside := 0, 0
-	for i := range x.government.open {
-		p := &x.government.open[i]
-		if p.Carried == 0 && p.By == m.Author {
+	err = x.eachOpen(func(_ aweigh.Instant, _ votes.MotionID, line docketed) bool {
+		if !line.Decision.IsZero() && line.Author == m.Author {
 			mine++
 		}
-		if p.Carried == 0 && len(p.Approvals) == 0 {
+		if line.Outside {
 			outside++
 		}
-	}
+		return true
+	})
 	switch {
-	case m.Decision.Kind == Retire:
-		return nil
+	case err != nil:
+		return nil, err
 	case weighs && mine >= proposedAtOnce:
-		return fmt.Errorf("%d decisions that this anchor proposed are open already; they must be carried or lapse first", mine)
+		return fmt.Errorf("%d decisions that this anchor proposed are open already; they must be carried or lapse first", mine), nil
 	case weighs:
-		return nil
+		return nil, nil
 	case mine > 0:
-		return errors.New("an application of this node is open already")
+		return errors.New("an application of this node is open already"), nil
 	case outside >= outsideAtOnce:
-		return fmt.Errorf("%d applications are open already; ask an anchor to propose this one", outside)
+		return fmt.Errorf("%d applications are open already; ask an anchor to propose this one", outside), nil
 	}
-	return nil
+	return nil, nil
 }
 
 // admissible says why a decision could not take effect as things stand.
@@ -153,6 +188,11 @@ func (x *execution) admissible(d *Decision) error {
 		}
 		if _, err := d.Policy.Rules.Check(r.Weights); err != nil {
 			return err
+		}
+		for i := range d.Policy.Approvals {
+			if err := d.Policy.Approvals[i].carriable(r); err != nil {
+				return err
+			}
 		}
 		if d.Policy.Rules.Mode != x.policy.Rules.Mode {
 			return errors.New("a scope keeps its mode")
@@ -203,37 +243,14 @@ func (x *execution) without(a aweigh.AnchorID) error {
 	return nil
 }
 
-// carries reports whether a decision has the approvals that it needs.
-func (x *execution) carries(p *Proposed) bool {
-	if p.Decision.Kind == Retire {
-		return true
-	}
-	if p.Decision.Kind == Admit && !slices.Contains(p.Approvals, p.Decision.Sponsor) {
-		return false
-	}
-	weight, anchors := p.Approval(x.epoch.Roster)
-	return x.policy.Rules.Finalize.Met(weight, x.epoch.Roster.Weights.Total(), anchors)
-}
-
-// Approval is the weight under a roster of those who approved, and their number.
-func (p *Proposed) Approval(r Roster) (weight uint64, anchors int) {
-	for _, a := range p.Approvals {
-		if w := r.Weights.Of(a); w > 0 {
-			weight += w
-			anchors++
-		}
-	}
-	return weight, anchors
-}
-
 // storeAgenda writes what the block made of the agenda.
 func (x *execution) storeAgenda() {
 	if !x.government.changed {
 		return
 	}
-	open := x.government.open
-	raw := open.encode()
+	carried := x.government.carried
+	raw := carried.encode()
 	x.next.head.Agenda = agendaDigest(raw)
-	x.next.pending = &open
+	x.next.pending = &carried
 	x.ops = append(x.ops, kv.Set(x.space.at(atAgenda), raw))
 }

@@ -11,6 +11,7 @@ import (
 // In the store, everything of one scope stands under 's' and the first 16
 // bytes of the scope's ID, followed by one of these kinds:
 const (
+	atLease   = 'g' // lease ID(8) -> lease record
 	atVersion = 'k' // escaped key, ^revision(8), ^sub(4) -> version record, newest first
 	atChange  = 'e' // revision(8), sub(4) of the last -> run of changes, in their order
 	atReceipt = 'm' // mutation ID -> Receipt
@@ -23,8 +24,16 @@ const (
 	atClosed  = 'r' // when it closed(8), motion -> docketed: a closed motion
 	atLedger  = 't' // the trust ledger
 	atEpoch   = 'c' // the Epoch that the next block belongs to
-	atAgenda  = 'd' // decisions that are open or wait for the next epoch
+	atAgenda  = 'd' // decisions that wait for the next epoch
 	atMeta    = 'M' // the meta record
+
+	atNames    = 'N' // names: how many of the following two there are
+	atAliases  = 'a' // UID -> aliases of an object that has, or had, several
+	atRedirect = 'n' // escaped key -> redirect
+	atLapse    = 'y' // until(8), key -> nothing: redirects in the order in which they lapse
+	// These follow from the leases and from the newest versions of keys:
+	atLeaseKey = 'h' // lease ID(8), key -> nothing: the key is attached
+	atLeaseEnd = 'i' // expiry(8), lease ID(8) -> nothing
 )
 
 // scopeBytes is how much of a scope's ID stands in its keys: 128 bits, so that

@@ -18,6 +18,7 @@ type model struct {
 	events    [][]modelEvent        // by revision
 	compacted int64
 	dead      []KeyValue // last versions of deleted objects
+	leases    modelLeases
 }
 
 type modelEvent struct {
@@ -168,7 +169,7 @@ func (m *model) check(t *Txn, path *[]bool) error {
 			if _, ok := m.snaps[m.rev()][string(op.Key)]; !ok && (op.IgnoreValue || op.IgnoreLease) {
 				return ErrKeyNotFound
 			}
-			if op.Lease != 0 {
+			if _, ok := m.leases.all[op.Lease]; op.Lease != 0 && !ok {
 				return ErrLeaseNotFound
 			}
 		case OpTxn:
@@ -222,11 +223,14 @@ func (m *model) run(id aweigh.Hash, t *Txn, path *[]bool, snap map[string]KeyVal
 			}
 		case OpPut:
 			sub := uint32(len(*events))
-			v := KeyValue{Key: op.Key, Value: op.Value, CreateRevision: next, ModRevision: next, Sub: sub, Version: 1, UID: aweigh.NewUID(id, sub)}
+			v := KeyValue{Key: op.Key, Value: op.Value, CreateRevision: next, ModRevision: next, Sub: sub, Version: 1, Lease: op.Lease, UID: aweigh.NewUID(id, sub)}
 			if old, ok := snap[string(op.Key)]; ok {
 				v.CreateRevision, v.Version, v.UID = old.CreateRevision, old.Version+1, old.UID
 				if op.IgnoreValue {
 					v.Value = old.Value
+				}
+				if op.IgnoreLease {
+					v.Lease = old.Lease
 				}
 				if op.Prev {
 					r.Prev = []KeyValue{old}

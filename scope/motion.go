@@ -40,6 +40,14 @@ type Elector struct {
 	Required bool
 }
 
+// Found is how many keys the nth put or deletion of the motion found when it opened.
+func (m *Motion) Found(n int) int64 {
+	if n >= len(m.Basis) {
+		return 0
+	}
+	return m.Basis[n].Keys
+}
+
 // Hash names the motion as it opened; the lineage says so.
 func (m *Motion) Hash() aweigh.Hash { return aweigh.Sum([]byte("aweigh/motion/1"), canon.Encode(*m)) }
 
@@ -113,8 +121,21 @@ type Recorded struct {
 	Ballot []byte   // encoding of a votes.MotionBallot
 	Height aweigh.Height
 	Time   aweigh.Instant
-	Entry  int64 // in the lineage
-	Late   bool  // the motion was closed before (P34)
+	Entry  int64       // in the lineage
+	Late   bool        // the motion was closed before (P34)
+	By     aweigh.Hash // who approves by a mutation, without a Ballot
+}
+
+// Vote is what the ballot on a motion says; that of one without is not signed.
+func (r *Recorded) Vote(id votes.MotionID) (votes.CheckedMotionBallot, error) {
+	if len(r.Ballot) == 0 {
+		return votes.Affirmed(id, r.By), nil
+	}
+	c, err := votes.StoredMotionBallot(r.Ballot)
+	if err != nil {
+		err = fmt.Errorf("%w: a ballot on motion %s: %w", ErrCorrupt, id.Short(), err)
+	}
+	return c, err
 }
 
 // Docket says how many motions there are.
@@ -135,9 +156,36 @@ func (d *Docket) append(b []byte) []byte {
 
 // docketed is what the dockets say of a motion.
 type docketed struct {
-	_      struct{} `cbor:",toarray"`
-	Author aweigh.Hash
-	Bytes  int64
+	_        struct{} `cbor:",toarray"`
+	Author   aweigh.Hash
+	Bytes    int64
+	Decision aweigh.Hash // zero if it is none
+	Outside  bool        // no anchor proposed it
+}
+
+// eachOpen visits the docket of open motions, by deadline.
+func (v *view) eachOpen(visit func(until aweigh.Instant, id votes.MotionID, line docketed) bool) error {
+	var bad error
+	err := v.scanDocket(atOpen, func(at aweigh.Instant, id votes.MotionID, raw []byte) bool {
+		var line docketed
+		if bad = canon.Decode(raw, &line); bad != nil {
+			return false
+		}
+		return visit(at, id, line)
+	})
+	if err == nil && bad != nil {
+		err = fmt.Errorf("%w: docket: %w", ErrCorrupt, bad)
+	}
+	return err
+}
+
+// scanDocket visits the motions of a docket in the order of their instants.
+func (v *view) scanDocket(kind byte, visit func(at aweigh.Instant, id votes.MotionID, line []byte) bool) error {
+	prefix := v.space.at(kind)
+	return v.r.Scan(prefix, kv.PrefixEnd(prefix), false, func(k, line []byte) bool {
+		k = k[len(prefix):]
+		return visit(aweigh.Instant(binary.BigEndian.Uint64(k)), votes.MotionID(k[8:]), line)
+	})
 }
 
 func (s *space) motion(id votes.MotionID) []byte { return s.at(atMotion, id[:]...) }
@@ -239,9 +287,9 @@ func (v *view) tally(m *Motion) (t votes.MotionTally, err error) {
 		if all[i].Late {
 			continue
 		}
-		c, err := votes.StoredMotionBallot(all[i].Ballot)
+		c, err := all[i].Vote(m.ID())
 		if err != nil {
-			return t, fmt.Errorf("%w: a ballot on motion %s: %w", ErrCorrupt, m.ID().Short(), err)
+			return t, err
 		}
 		counted = append(counted, c)
 	}
@@ -263,4 +311,54 @@ func (f Fate) String() string {
 		return "withdrawn"
 	}
 	return fmt.Sprintf("fate(%d)", uint8(f))
+}
+
+// Subject says in a few words what the motion is about.
+func (m *Motion) Subject() string {
+	var of Mutation
+	var t Txn
+	if of.decode(m.Mutation) != nil {
+		return "nothing"
+	}
+	if d := new(Decision); of.Class == Govern && canon.Decode(of.Content, d) == nil {
+		return d.subject()
+	}
+	if of.Class != Write || t.decode(of.Content) != nil {
+		return of.Class.String()
+	}
+	ops := t.Success
+	if !m.Success {
+		ops = t.Failure
+	}
+	return subjectOf(ops)
+}
+
+func subjectOf(ops []Op) string {
+	var first *Op
+	n := 0
+	for i := range ops {
+		if k := ops[i].Kind; k == OpRange {
+			continue
+		}
+		if n++; first == nil {
+			first = &ops[i]
+		}
+	}
+	var s string
+	switch {
+	case first == nil:
+		return "nothing"
+	case first.Kind == OpTxn:
+		s = "a transaction"
+	case first.Kind == OpPut:
+		s = fmt.Sprintf("put %q", first.Key)
+	case len(first.End) == 0:
+		s = fmt.Sprintf("delete %q", first.Key)
+	default:
+		s = fmt.Sprintf("delete from %q on", first.Key)
+	}
+	if n > 1 {
+		s += fmt.Sprintf(" and %d more", n-1)
+	}
+	return s
 }

@@ -1,7 +1,6 @@
 package scope
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"time"
@@ -33,26 +32,43 @@ func (x *execution) carry(rec *motionRecord) error {
 	all := x.all
 	x.begin(m)
 	x.all = x.mine // no other mutation can use up what this may look at
-	p, failure, err := x.plan(m.Txn)
-	if err == nil && failure == nil {
-		failure, err = x.unchanged(mo, &p)
-	}
-	end := Ending{Fate: Void}
-	switch {
-	case err != nil:
+	succeeded, failure, err := x.enact(mo, m)
+	if err != nil {
 		return err
-	case failure != nil:
-		end.Reason = reason(failure)
-	default:
-		if _, err := x.run(p); err != nil {
-			return err
-		}
-		x.next.head.Revision = x.revision()
-		end = Ending{Fate: Carried, Revision: x.next.head.Revision, Succeeded: p.succeeded}
+	}
+	end := Ending{Fate: Carried, Revision: x.next.head.Revision, Succeeded: succeeded}
+	if failure != nil {
+		end = Ending{Fate: Void, Reason: reason(failure)}
 	}
 	x.begin(m)
 	x.all = all
 	return x.close(rec, end)
+}
+
+// enact does what a motion asks for; failure says why it cannot be done any more.
+func (x *execution) enact(mo *Motion, m *CheckedMutation) (succeeded bool, failure, err error) {
+	if m.Class == Govern {
+		if err := x.loadAgenda(); err != nil {
+			return false, nil, err
+		}
+		if failure := x.admissible(m.Decision); failure != nil {
+			return false, failure, nil
+		}
+		x.decide(decided{Decision: *m.Decision, Motion: m.ID, By: m.Author, Opened: mo.Opened})
+		return true, nil, nil
+	}
+	p, failure, err := x.plan(m.Txn)
+	if err == nil && failure == nil {
+		failure, err = x.unchanged(mo, &p)
+	}
+	if err != nil || failure != nil {
+		return false, failure, err
+	}
+	if _, err := x.run(p); err != nil {
+		return false, nil, err
+	}
+	x.next.head.Revision = x.revision()
+	return p.succeeded, nil, nil
 }
 
 // unchanged says what is not as it was when a motion opened.
@@ -148,15 +164,6 @@ func (x *execution) nextDeadline() error {
 	return x.scanDocket(atOpen, func(at aweigh.Instant, _ votes.MotionID, _ []byte) bool {
 		x.next.head.Docket.Next = at
 		return false
-	})
-}
-
-// scanDocket visits the motions of a docket in the order of their instants.
-func (x *execution) scanDocket(kind byte, visit func(at aweigh.Instant, id votes.MotionID, line []byte) bool) error {
-	prefix := x.space.at(kind)
-	return x.r.Scan(prefix, kv.PrefixEnd(prefix), false, func(k, line []byte) bool {
-		k = k[len(prefix):]
-		return visit(aweigh.Instant(binary.BigEndian.Uint64(k)), votes.MotionID(k[8:]), line)
 	})
 }
 

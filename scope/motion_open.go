@@ -8,6 +8,7 @@ import (
 	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/kv"
 	"github.com/aweigh/aweigh/lineage"
+	"github.com/aweigh/aweigh/votes"
 )
 
 // Bounds on motions, of one scope. What one author fills is its own share alone.
@@ -28,14 +29,30 @@ type found struct {
 	Newest int64
 }
 
-// open opens a motion for the mutation being executed (P28); failure says why it
-// cannot be.
-func (x *execution) open(m *CheckedMutation, a *Approval, p *plan) (failure, err error) {
+// opening is what else is known of a motion that opens.
+type opening struct {
+	line  docketed
+	chose bool    // the branch of a transaction
+	basis []found // what it found
+}
+
+// propose opens a motion for the transaction being executed.
+func (x *execution) propose(m *CheckedMutation, a *Approval, p *plan) (failure, err error) {
+	basis, err := x.basis(p)
+	if err != nil {
+		return nil, err
+	}
+	return x.openMotion(m, a, opening{docketed{Author: m.Author}, p.succeeded, basis})
+}
+
+// openMotion opens a motion for the mutation being executed (P28); failure says why
+// it cannot be.
+func (x *execution) openMotion(m *CheckedMutation, a *Approval, o opening) (failure, err error) {
 	h, r := &x.block.Header, x.epoch.Roster
 	mo := Motion{
 		Mutation: m.raw, Height: h.Height, Opened: h.Time, Epoch: h.Epoch, Entry: x.nextEntry(),
 		Revision: x.next.head.Revision, Deadline: h.Time.Add(a.Window),
-		Approval: *a, Voters: a.voters(r), Success: p.succeeded,
+		Approval: *a, Voters: a.voters(r), Success: o.chose, Basis: o.basis,
 	}
 	e, err := electorate(mo.Voters)
 	if err != nil {
@@ -44,10 +61,7 @@ func (x *execution) open(m *CheckedMutation, a *Approval, p *plan) (failure, err
 	if mo.Rule = a.rule(e.Total()); !e.Carriable(mo.Rule) {
 		return errors.New("scope: the policy asks for more approval than all voters together can give"), nil
 	}
-	if mo.Basis, err = x.basis(p); err != nil {
-		return nil, err
-	}
-	if failure, err := x.room(m); failure != nil || err != nil {
+	if failure, err := x.motionRoom(m, a); failure != nil || err != nil {
 		return failure, err
 	}
 	x.enter(lineage.Entry{Class: lineage.Opened, Posterior: mo.Hash()})
@@ -55,33 +69,35 @@ func (x *execution) open(m *CheckedMutation, a *Approval, p *plan) (failure, err
 	d := &x.next.head.Docket
 	d.Open++
 	d.Bytes += int64(len(m.raw))
-	x.setRecord(x.space.docket(atOpen, mo.Deadline, m.ID), canon.Encode(docketed{Author: m.Author, Bytes: int64(len(m.raw))}))
+	o.line.Bytes = int64(len(m.raw))
+	x.setRecord(x.space.docket(atOpen, mo.Deadline, m.ID), canon.Encode(o.line))
 	d.Next = aweigh.Earliest(d.Next, mo.Deadline)
 	x.result.Motions = append(x.result.Motions, m.ID)
 	return nil, nil
 }
 
-// room makes room for another motion of an author, or says why there is none.
+// motionRoom makes room for another motion of an author, or says why there is none.
 // Motions that are closed give way.
-func (x *execution) room(m *CheckedMutation) (failure, err error) {
+// Decisions have bounds of their own, so that nobody keeps them out.
+func (x *execution) motionRoom(m *CheckedMutation, a *Approval) (failure, err error) {
+	if !a.ofKeys() {
+		return nil, nil
+	}
 	d := &x.next.head.Docket
 	if d.Open >= motionsOpen {
 		return fmt.Errorf("scope: %d motions are open already; some must close first", d.Open), nil
 	}
 	n, size := 0, int64(len(m.raw))
-	prefix := x.space.at(atOpen)
-	var bad error
-	err = x.r.Scan(prefix, kv.PrefixEnd(prefix), false, func(_, raw []byte) bool {
-		var of docketed
-		if bad = canon.Decode(raw, &of); bad == nil && of.Author == m.Author {
+	err = x.eachOpen(func(_ aweigh.Instant, _ votes.MotionID, line docketed) bool {
+		if line.Author == m.Author {
 			n++
-			size += of.Bytes
+			size += line.Bytes
 		}
-		return bad == nil
+		return true
 	})
 	switch {
-	case err != nil || bad != nil:
-		return nil, errors.Join(err, bad)
+	case err != nil:
+		return nil, err
 	case n >= motionsOfOne || size > motionBytesOne:
 		return fmt.Errorf("scope: %d motions of this author, of %d bytes, are open already; at most %d, of %d bytes, may be", n, size-int64(len(m.raw)), motionsOfOne, motionBytesOne), nil
 	}

@@ -123,6 +123,15 @@ func (w *assembly) value(key string) string {
 	return string(res.Kvs[0].Value)
 }
 
+// turn lets the epoch end.
+func (w *assembly) turn() {
+	w.t.Helper()
+	for before := w.state.Head().Under; w.state.Head().Under == before; {
+		w.now = w.now.Add(time.Second)
+		w.execute(NewBlock(w.block(nil).Header, nil, Evidence{}))
+	}
+}
+
 func TestP28ApprovalOpensAMotion(t *testing.T) {
 	w := newAssembly(t, 4)
 	w.one(w.put("/config/a", "1"))
@@ -396,17 +405,7 @@ func TestAuthorsWithdraw(t *testing.T) {
 func TestElectoratesStay(t *testing.T) {
 	w := newAssembly(t, 4, func(p *Policy) { p.EpochBlocks = 3 })
 	id := w.propose(w.put("/secrets/a", "1"))
-	for w.state.Head().Epoch == 0 {
-		w.now = w.now.Add(time.Second)
-		h, full, err := w.state.Claim(Header{Epoch: w.state.Head().Epoch, View: w.state.Head().View + 1, Time: w.now})
-		if err != nil {
-			t.Fatal(err)
-		}
-		w.execute(NewBlock(h, nil, Evidence{}))
-		if !full {
-			break
-		}
-	}
+	w.turn()
 	e, err := w.state.Epoch()
 	if err != nil || e.Number != 1 {
 		t.Fatalf("%+v, %v", e, err)
@@ -415,11 +414,8 @@ func TestElectoratesStay(t *testing.T) {
 	if m.Epoch != 0 {
 		t.Fatalf("it opened in epoch %d", m.Epoch)
 	}
-	h, _, err := w.state.Claim(Header{Epoch: 1, View: 1, Time: w.now.Add(time.Second)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.execute(NewBlock(h, nil, Evidence{Ballots: inOrder(w.approve(id, 3))}))
+	w.now = w.now.Add(time.Second)
+	w.execute(NewBlock(w.block(nil).Header, nil, Evidence{Ballots: inOrder(w.approve(id, 3))}))
 	if got := w.fate(id); got != "carried" {
 		t.Fatalf("%s", got)
 	}
@@ -657,5 +653,82 @@ func TestSnapshotsCarryMotions(t *testing.T) {
 	}
 	if got := (&assembly{&o, w.keys}).fate(open); got != "open" || n < 8 {
 		t.Errorf("%s, %d records", got, n)
+	}
+}
+
+// TestDecisionsAreMotions: ballots and mutations of anchors count side by side, a
+// policy may ask for more than what finalizes, and for nothing less.
+func TestDecisionsAreMotions(t *testing.T) {
+	alice := testKey(t, 70)
+	w := newAssembly(t, 4, func(p *Policy) {
+		p.Approvals = append(p.Approvals,
+			Approval{Matter: Policies, Num: 1, Den: 100, Window: time.Hour},
+			Approval{Matter: Membership, Window: time.Hour, Num: 1, Den: 2, Approvers: []Approver{{Name: "alice", Key: alice.Public(), Required: true}}})
+	})
+	by := func(key votes.PrivateKey, d Decision) Outcome {
+		t.Helper()
+		w.author = key
+		return w.step(w.mutation(Govern, d)).Outcomes[0]
+	}
+	p := w.g.Policy
+	p.EpochBlocks = 77
+	set := Decision{Kind: SetPolicy, Policy: &p}
+	opened := by(w.keys[0], set)
+	if opened.Code != Applied {
+		t.Fatalf("%s: %s", opened.Code, opened.Reason)
+	}
+	if again := by(w.keys[0], set); again.Code != Failed || !strings.Contains(again.Reason, "approved it already") {
+		t.Errorf("%s: %s", again.Code, again.Reason)
+	}
+	open, err := w.state.Agenda()
+	if err != nil || len(open) != 1 || open[0].Motion != opened.Mutation || open[0].Tally.Anchors != 1 || open[0].Deadline != open[0].Opened.Add(time.Hour) {
+		t.Fatalf("%+v, %v", open, err)
+	}
+	w.cast([]votes.MotionBallot{w.ballot(w.keys[1], opened.Mutation, votes.Approve)})
+	if got := w.fate(opened.Mutation); got != "open" {
+		t.Fatalf("with less than what finalizes it is %s", got)
+	}
+	w.cast([]votes.MotionBallot{w.ballot(w.keys[2], opened.Mutation, votes.Approve)})
+	if open, _ = w.state.Agenda(); w.fate(opened.Mutation) != "carried" || len(open) != 1 || open[0].Carried == 0 {
+		t.Fatalf("%s, %+v", w.fate(opened.Mutation), open)
+	}
+	w.turn()
+	evict := by(w.keys[0], Decision{Kind: Evict, Subject: w.keys[3].Public().ID()})
+	for _, k := range w.keys[1:3] {
+		by(k, Decision{Kind: Evict, Subject: w.keys[3].Public().ID()})
+	}
+	if got := w.fate(evict.Mutation); got != "open" {
+		t.Fatalf("without alice it is %s", got)
+	}
+	// Who approves by a mutation and rejects by a ballot counts on neither side, and
+	// no proof is made of it.
+	res := w.cast([]votes.MotionBallot{w.ballot(w.keys[0], evict.Mutation, votes.Reject)})
+	tally, err := w.state.Tally(evict.Mutation)
+	if err != nil || tally.Void == 0 || tally.Anchors != 2 || len(res.Trust) != 0 {
+		t.Fatalf("%v, %v, %+v", tally, err, res.Trust)
+	}
+	w.cast([]votes.MotionBallot{w.ballot(alice, evict.Mutation, votes.Reject)})
+	if got := w.fate(evict.Mutation); got != "rejected" {
+		t.Fatalf("against alice it is %s", got)
+	}
+}
+
+// TestLeasesAreNoWayAroundApproval: what took approval to put is not removed by
+// whoever revokes a lease.
+func TestLeasesAreNoWayAroundApproval(t *testing.T) {
+	w := newAssembly(t, 4)
+	if out := w.step(w.mutation(Lease, LeaseRequest{Kind: LeaseGrant, IDs: []int64{7}, TTL: 600})).Outcomes[0]; out.Code != Applied {
+		t.Fatalf("%s: %s", out.Code, out.Reason)
+	}
+	id := w.propose(w.ops(Op{Kind: OpPut, Key: []byte("/secrets/a"), Value: []byte("1"), Lease: 7}))
+	w.cast(w.approve(id, 3))
+	if w.fate(id) != "carried" {
+		t.Fatal(w.fate(id))
+	}
+	if out := w.step(w.mutation(Lease, LeaseRequest{Kind: LeaseRevoke, IDs: []int64{7}})).Outcomes[0]; out.Code != Failed || Failure(out.Reason).Error() != errGuarded.Error() {
+		t.Fatalf("%s: %s", out.Code, out.Reason)
+	}
+	if w.value("/secrets/a") != "1" {
+		t.Error("it is gone")
 	}
 }

@@ -2,6 +2,7 @@ package scope
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 
 	"github.com/aweigh/aweigh"
@@ -143,6 +144,11 @@ func (x *execution) voteOn(on []votes.CheckedMotionBallot) error {
 	if late || !fresh {
 		return nil
 	}
+	return x.settle(&rec)
+}
+
+// settle closes a motion that is decided.
+func (x *execution) settle(rec *motionRecord) error {
 	t, err := x.view.tally(&rec.Motion)
 	if err != nil {
 		return err
@@ -152,11 +158,35 @@ func (x *execution) voteOn(on []votes.CheckedMotionBallot) error {
 	}
 	switch t.Verdict {
 	case votes.Carried:
-		return x.carry(&rec)
+		return x.carry(rec)
 	case votes.Rejected:
-		return x.close(&rec, Ending{Fate: Rejected})
+		return x.close(rec, Ending{Fate: Rejected})
 	}
 	return nil
+}
+
+// approve records that the author of a mutation approves a decision, as by a ballot.
+func (x *execution) approve(rec *motionRecord, m *CheckedMutation) (failure, err error) {
+	id := rec.Motion.ID()
+	e, err := rec.Motion.Electorate()
+	if err != nil {
+		return nil, err
+	}
+	if _, voter := e.Of(m.Author); !voter {
+		return errors.New("this anchor had no weight when the decision was proposed, so it has no vote on it"), nil
+	}
+	k := x.space.voted(id, m.Author, votes.Approve)
+	if _, have, err := x.r.Get(k); err != nil || have {
+		return errors.New("this anchor has approved it already"), err
+	}
+	if _, have, err := x.r.Get(x.space.voted(id, m.Author, votes.Reject)); err != nil || have {
+		return errors.New("this anchor has rejected it already"), err
+	}
+	h := &x.block.Header
+	x.begin(&CheckedMutation{ID: id, Mutation: Mutation{Author: m.Author, Justification: m.Justification}})
+	x.setRecord(k, canon.Encode(Recorded{Height: h.Height, Time: h.Time, Entry: x.nextEntry(), By: m.Author}))
+	x.enter(lineage.Entry{Class: lineage.Voted, Reason: votes.Approve.String(), Posterior: m.ID})
+	return nil, x.settle(rec)
 }
 
 // record writes one ballot down.
@@ -180,6 +210,9 @@ func (x *execution) contradiction(v *votes.MotionBallot) error {
 	var other Recorded
 	if err := canon.Decode(raw, &other); err != nil {
 		return fmt.Errorf("%w: a ballot on motion %s: %w", ErrCorrupt, v.Motion.Short(), err)
+	}
+	if len(other.Ballot) == 0 {
+		return nil // approved by a mutation: both are void, but no two ballots prove it
 	}
 	before, err := votes.DecodeMotionBallot(other.Ballot)
 	if err != nil {

@@ -19,6 +19,10 @@ const (
 	// Govern approves a change of the scope's government, signed with an anchor's
 	// key: the content is a Decision.
 	Govern Class = 3
+	// Lease grants, revokes and keeps alive leases: the content is a LeaseRequest.
+	Lease Class = 4
+	// Name changes which keys name an object: the content is a Naming.
+	Name Class = 5
 	// Withdraw ends a motion by the will of the author whose mutation opened it: the
 	// content is a Withdrawal.
 	Withdraw Class = 6
@@ -33,8 +37,12 @@ func (c Class) String() string {
 		return "compact"
 	case Govern:
 		return "govern"
+	case Name:
+		return "name"
 	case Withdraw:
 		return "withdraw"
+	case Lease:
+		return "lease"
 	}
 	return fmt.Sprintf("class(%d)", uint8(c))
 }

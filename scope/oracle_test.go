@@ -59,8 +59,8 @@ func drawOp(t *rapid.T, rev int64, depth int) Op {
 			op.IgnoreValue = true
 		case 1:
 			op.IgnoreLease, op.Value = true, []byte("kept lease")
-		case 2:
-			op.Lease = 7
+		case 2, 3, 4:
+			op.Lease, op.Value = drawLease(t), []byte(rapid.SampledFrom([]string{"", "leased"}).Draw(t, "value"))
 		default:
 			op.Value = []byte(rapid.SampledFrom([]string{"", "1", "2", "\x00", "long enough"}).Draw(t, "value"))
 		}
@@ -107,8 +107,11 @@ func drawTxn(t *rapid.T, rev int64, depth int) (x Txn) {
 
 // drawMutation is a well-formed mutation.
 func drawMutation(t *rapid.T, w *world, rev int64) Mutation {
-	if rapid.IntRange(0, 9).Draw(t, "class") == 0 {
+	switch rapid.IntRange(0, 9).Draw(t, "class") {
+	case 0:
 		return w.compaction(rapid.Int64Range(0, rev+1).Draw(t, "compaction"))
+	case 1, 2:
+		return w.mutation(Lease, drawLeaseRequest(t, w))
 	}
 	x := drawTxn(t, rev, 0)
 	if x.Check(w.g.Policy.Limits) != nil {
@@ -121,9 +124,12 @@ func drawMutation(t *rapid.T, w *world, rev int64) Mutation {
 func (m *model) mutation(t *rapid.T, mut CheckedMutation) (out Outcome) {
 	out = Outcome{Mutation: mut.ID, Code: Applied}
 	var err error
-	if mut.Class == Compact {
+	switch mut.Class {
+	case Compact:
 		err = m.compact(mut.Comp.Revision)
-	} else {
+	case Lease:
+		out.TTLs, err = m.lease(mut.Lease)
+	default:
 		out.Succeeded, out.Responses, err = m.txn(mut.ID, mut.Txn)
 	}
 	if err != nil {
@@ -138,12 +144,21 @@ func (m *model) mutation(t *rapid.T, mut CheckedMutation) (out Outcome) {
 func TestStateIsEtcdsKeySpace(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w, m := newWorld(t), newModel()
+		w.ttls = []int64{-1, 1, 3, 10, 1000}
 		for range rapid.IntRange(1, 12).Draw(t, "blocks") {
+			w.now = w.now.Add(rapid.SampledFrom([]time.Duration{0, 0, time.Second, 4 * time.Second, time.Minute}).Draw(t, "later"))
 			var muts []Mutation
+			if w.nonce == 0 { // mostly there are leases to attach keys to
+				for _, id := range someLeases {
+					muts = append(muts, w.grant(id, rapid.SampledFrom(w.ttls).Draw(t, "ttl")))
+				}
+			}
 			for range rapid.IntRange(0, 4).Draw(t, "mutations") {
 				muts = append(muts, drawMutation(t, w, m.rev()+2))
 			}
+			parent := w.state.Head().Time
 			res := w.step(muts...)
+			m.begin(parent, w.now)
 			for _, c := range w.sign(muts...) {
 				for i, mut := range c.Mutations() {
 					want, got := m.mutation(t, mut), res.Outcomes[i]
@@ -154,6 +169,7 @@ func TestStateIsEtcdsKeySpace(t *testing.T) {
 				}
 			}
 			compareReads(t, w, m)
+			compareLeases(t, w, m)
 		}
 		compareEvents(t, w, m)
 		compareLineage(t, w, m)

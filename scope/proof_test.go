@@ -2,7 +2,6 @@ package scope
 
 import (
 	"errors"
-	"reflect"
 	"testing"
 
 	"github.com/aweigh/aweigh"
@@ -53,7 +52,9 @@ func history(t *testing.T) (*world, []*Block) {
 	}
 	add(w.put("a", "1"), w.put("b", "2"), w.put("c", "3"))
 	add(w.put("b", "4"), w.ops(del("c", "")))
-	add(w.put("d", "5"))
+	add(w.put("d", "5"), w.mutation(Lease, LeaseRequest{Kind: LeaseGrant, IDs: []int64{0x2a}}), w.ops(leased("e", "6", 0x2a)))
+	add()
+	add(w.put("f", "7")) // the lease expires
 	add()
 	return w, blocks
 }
@@ -65,7 +66,8 @@ func prove(t *testing.T, w *world, blocks []*Block, key string, origin int) *Key
 	for _, b := range blocks[origin+1:] {
 		final.Descendants = append(final.Descendants, b.Header)
 	}
-	p, err := NewKeyProof(w.g, nil, w.state, []byte(key), blocks[origin], final, Finality{Header: tip, Certificate: certify(t, w.g, tip)})
+	to := Ancestry{Genesis: w.g, Head: Finality{Header: tip, Certificate: certify(t, w.g, tip)}}
+	p, err := NewKeyProof(to, w.state, []byte(key), blocks[origin], final, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +81,8 @@ func TestProofConvincesWhoKnowsOnlyTheNetwork(t *testing.T) {
 		origin int
 		class  lineage.Class
 		value  string
-	}{{"a", 0, lineage.Insert, "1"}, {"b", 1, lineage.Update, "4"}, {"c", 1, lineage.Delete, ""}, {"d", 2, lineage.Insert, "5"}} {
+		reason string
+	}{{"a", 0, lineage.Insert, "1", ""}, {"b", 1, lineage.Update, "4", ""}, {"c", 1, lineage.Delete, "", ""}, {"d", 2, lineage.Insert, "5", ""}, {"e", 4, lineage.Delete, "", "lease 2a expired"}} {
 		p, err := DecodeKeyProof(prove(t, w, blocks, c.key, c.origin).Encode())
 		if err != nil {
 			t.Fatal(err)
@@ -88,8 +91,12 @@ func TestProofConvincesWhoKnowsOnlyTheNetwork(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", c.key, err)
 		}
-		if r.Entry.Class != c.class || string(r.Entry.Key) != c.key || !reflect.DeepEqual(r.Author, w.author.Public()) ||
-			len(r.Origin.Signers) != 4 || r.Origin.Weight != r.Origin.Total || r.Head.Height != 4 {
+		author := w.author.Public()
+		if c.reason != "" {
+			author = votes.PublicKey{}
+		}
+		if r.Entry.Class != c.class || string(r.Entry.Key) != c.key || r.Entry.Reason != c.reason || r.Author.String() != author.String() ||
+			len(r.Origin.Signers) != 4 || r.Origin.Weight != r.Origin.Total || r.Head.Height != 6 {
 			t.Fatalf("%s: report %+v", c.key, r)
 		}
 		if (r.Kv == nil) != (c.class == lineage.Delete) || r.Kv != nil && string(r.Kv.Value) != c.value {
@@ -104,16 +111,17 @@ func TestProofConvincesWhoKnowsOnlyTheNetwork(t *testing.T) {
 // TestProofBearsNoChange flips bits in every byte of a proof.
 func TestProofBearsNoChange(t *testing.T) {
 	w, blocks := history(t)
-	raw := prove(t, w, blocks, "b", 1).Encode()
-	for i := range raw {
-		bent := append([]byte(nil), raw...)
-		bent[i] ^= 1 << (i % 8)
-		p, err := DecodeKeyProof(bent)
-		if err != nil {
-			continue
-		}
-		if _, err := p.Verify(w.g.Hash()); !errors.Is(err, ErrProof) {
-			t.Fatalf("byte %d of %d changed from %#x to %#x: %v", i, len(raw), raw[i], bent[i], err)
+	for _, raw := range [][]byte{prove(t, w, blocks, "b", 1).Encode(), prove(t, w, blocks, "e", 4).Encode()} {
+		for i := range raw {
+			bent := append([]byte(nil), raw...)
+			bent[i] ^= 1 << (i % 8)
+			p, err := DecodeKeyProof(bent)
+			if err != nil {
+				continue
+			}
+			if _, err := p.Verify(w.g.Hash()); !errors.Is(err, ErrProof) {
+				t.Fatalf("byte %d of %d changed from %#x to %#x: %v", i, len(raw), raw[i], bent[i], err)
+			}
 		}
 	}
 }
@@ -123,23 +131,43 @@ func TestProofBearsNoExchange(t *testing.T) {
 	w, blocks := history(t)
 	other, later := prove(t, w, blocks, "a", 0), prove(t, w, blocks, "d", 2)
 	for name, bend := range map[string]func(p *KeyProof){ // order-free: each is checked alone
-		"entry":    func(p *KeyProof) { p.Entry = other.Entry },
-		"included": func(p *KeyProof) { p.Entry, p.Inclusion = other.Entry, other.Inclusion },
+		"entry":    func(p *KeyProof) { p.Change.Entry = other.Change.Entry },
+		"included": func(p *KeyProof) { p.Change = other.Change },
 		"content":  func(p *KeyProof) { p.Kv = other.Kv },
 		"none":     func(p *KeyProof) { p.Kv = nil },
-		"origin":   func(p *KeyProof) { p.Origin = other.Origin },
+		"final":    func(p *KeyProof) { p.Origin.Final = other.Origin.Final },
 		"mutation": func(p *KeyProof) { // of the same bundle, with all that belongs to it
 			b := blocks[1]
-			q := &KeyProof{Entry: lineage.Entry{Mutation: b.Bundles[0].Mutations()[1].ID}}
-			q.place(b)
-			p.Mutation, p.Place, p.Bundled = q.Mutation, q.Place, q.Bundled
+			q, err := originOf(b.Bundles[0].Mutations()[1].ID, b, p.Origin.Final)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.Origin = q
 		},
-		"block": func(p *KeyProof) {
-			p.Origin, p.Mutations, p.Mutation, p.Place = later.Origin, later.Mutations, later.Mutation, later.Place
-			p.Bundle, p.Bundled, p.Signed = later.Bundle, later.Bundled, later.Signed
-		},
+		"origin": func(p *KeyProof) { p.Origin = later.Origin },
 	} {
 		p := prove(t, w, blocks, "b", 1)
+		bend(p)
+		if _, err := p.Verify(w.g.Hash()); !errors.Is(err, ErrProof) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestNobodysChangeHasNoAuthor: who asked for nothing cannot be put in front of
+// what a lease's end did.
+func TestNobodysChangeHasNoAuthor(t *testing.T) {
+	w, blocks := history(t)
+	somebodys := prove(t, w, blocks, "f", 4)              // in the same block
+	for name, bend := range map[string]func(p *KeyProof){ // order-free: each is checked alone
+		"mutation": func(p *KeyProof) { p.Origin.Mutation = somebodys.Origin.Mutation },
+		"author":   func(p *KeyProof) { p.Origin.Author = somebodys.Origin.Author },
+		"bundle":   func(p *KeyProof) { p.Origin.Bundle = somebodys.Origin.Bundle },
+		"signed":   func(p *KeyProof) { p.Origin.Signed = somebodys.Origin.Signed },
+		"place":    func(p *KeyProof) { p.Origin.Mutations = somebodys.Origin.Mutations },
+		"origin":   func(p *KeyProof) { p.Origin = prove(t, w, blocks, "d", 2).Origin },
+	} {
+		p := prove(t, w, blocks, "e", 4)
 		bend(p)
 		if _, err := p.Verify(w.g.Hash()); !errors.Is(err, ErrProof) {
 			t.Errorf("%s: %v", name, err)
@@ -235,5 +263,46 @@ func TestProofOfFaultReachesTheLedger(t *testing.T) {
 	bent.First.Signature[0]++
 	if err := NewBlock(b.Header, nil, Evidence{Proofs: []Proof{bent}}).CheckProofs(k, new(Epoch)); !errors.Is(err, ErrInvalid) {
 		t.Fatalf("a forged proof: %v", err)
+	}
+}
+
+// TestProofsHoldUnderEveryName: what was bound, moved, followed and unbound can be
+// proven under the alias under which it happened.
+func TestProofsHoldUnderEveryName(t *testing.T) {
+	w := newWorld(t)
+	var blocks []*Block
+	add := func(muts ...Mutation) {
+		w.now = w.now.Add(1e9)
+		b := w.block(w.sign(muts...))
+		w.execute(b)
+		blocks = append(blocks, b)
+	}
+	add(w.put("a", "1"))
+	add(w.bind("a", "b"))
+	add(w.put("b", "2"))
+	add(w.bind("a", "d"))
+	add(w.move("b", "c", 0))
+	add()
+	for _, c := range []struct {
+		key    string
+		origin int
+		class  lineage.Class
+		value  string
+	}{
+		{"a", 2, lineage.AliasFollow, "2"}, {"d", 3, lineage.AliasBind, "2"}, {"c", 4, lineage.AliasMove, "2"}, {"b", 4, lineage.AliasUnbind, ""},
+	} {
+		p := prove(t, w, blocks, c.key, c.origin)
+		r, err := p.Verify(w.g.Hash())
+		if err != nil || r.Entry.Class != c.class || (r.Kv == nil) != (c.value == "") || r.Kv != nil && string(r.Kv.Value) != c.value {
+			t.Errorf("%s: %+v, %v", c.key, r, err)
+		}
+		if p.Kv == nil {
+			p.Kv = &KeyValue{}
+		} else {
+			p.Kv = nil
+		}
+		if _, err := p.Verify(w.g.Hash()); !errors.Is(err, ErrProof) {
+			t.Errorf("%s, content taken for none, or none for content: %v", c.key, err)
+		}
 	}
 }

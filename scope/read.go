@@ -25,7 +25,33 @@ func (s *State) Range(key, end []byte, r Range) (RangeResult, error) {
 	if err := s.head.readable(r.Revision); err != nil {
 		return RangeResult{}, err
 	}
+	if len(end) == 0 {
+		return s.one(key, r)
+	}
 	return s.rangeOf(key, end, r, s.head.Revision)
+}
+
+// one is Range of one key, which passes no older versions: there may be thousands.
+func (s *State) one(key []byte, r Range) (RangeResult, error) {
+	res := RangeResult{Revision: s.head.Revision}
+	rev := r.Revision
+	if rev <= 0 {
+		rev = math.MaxInt64
+	}
+	v, ok, err := s.before(key, rev)
+	if err != nil || !ok {
+		return res, err
+	}
+	res.Count = 1
+	if r.CountOnly || !r.admits(&v) {
+		return res, nil
+	}
+	v.Key = bytes.Clone(key)
+	if r.KeysOnly {
+		v.Value = nil
+	}
+	res.Kvs = []KeyValue{v}
+	return res, nil
 }
 
 // readable says whether content as of a revision can be read; 0 is the newest.
@@ -41,7 +67,7 @@ func (h *Head) readable(rev int64) error {
 	return nil
 }
 
-// Object finds an object by its UID: the key that names it, or last named it,
+// Object finds an object by its UID: a key that names it, or last named it,
 // and the count of its newest entry in the lineage, to start lineage.Log.Chain
 // from. It reports false for a UID that was never given.
 func (s *State) Object(u aweigh.UID) (key []byte, last int64, ok bool, err error) {
@@ -55,6 +81,13 @@ func (s *State) Object(u aweigh.UID) (key []byte, last int64, ok bool, err error
 	}
 	if o.End != 0 {
 		return o.Key, o.End, true, nil
+	}
+	list, err := s.aliases(u)
+	if err != nil {
+		return nil, 0, false, err
+	}
+	if list != nil {
+		return list.Held[0].Key, list.Last, true, nil
 	}
 	v, ok, err := s.newest(o.Key)
 	if err == nil && (!ok || v.UID != u) {

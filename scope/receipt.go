@@ -17,8 +17,8 @@ const (
 	// Failed means that it could not be executed, for the reason given, and
 	// changed nothing. It is on record and will never apply.
 	Failed Code = 2
-	// Duplicate means that it is on record from earlier; Outcome tells how it
-	// went then. It leaves no trace.
+	// Duplicate means that it is on record from earlier; the Outcome is that of
+	// then. It leaves no trace.
 	Duplicate Code = 3
 	// Expired means that it came after its ValidUntil. It leaves no trace.
 	Expired Code = 4

@@ -62,7 +62,7 @@ func (v *KeyValue) readRecord(data []byte) error {
 	v.Version = r.int64()
 	if v.Version != 0 {
 		v.CreateRevision = r.int64()
-		v.Lease = r.int64()
+		v.Lease = int64(r.uint64())
 	}
 	v.Entry = r.int64()
 	copy(v.UID[:], r.bytes(len(v.UID)))
@@ -73,8 +73,8 @@ func (v *KeyValue) readRecord(data []byte) error {
 	return nil
 }
 
-// object is what is kept of a UID for good: the key that names it, or named it
-// last, and where its life ended, so that the history of a deleted object can be
+// object is what is kept of a UID for good: the key that it was created under, or
+// that named it last, and where its life ended, so that the history of a deleted object can be
 // found.
 type object struct {
 	End int64 // index of the entry of its deletion, plus one; 0 while it lives
@@ -107,13 +107,23 @@ type reader struct {
 
 // int64 reads an unsigned LEB128 number of at most 63 bits in its shortest form.
 func (r *reader) int64() int64 {
+	x := r.uint64()
+	if x > math.MaxInt64 {
+		r.bad = true
+		return 0
+	}
+	return int64(x)
+}
+
+// uint64 reads an unsigned LEB128 number in its shortest form.
+func (r *reader) uint64() uint64 {
 	x, n := binary.Uvarint(r.data)
-	if r.bad || n <= 0 || x > math.MaxInt64 || n > 1 && r.data[n-1] == 0 {
+	if r.bad || n <= 0 || n > 1 && r.data[n-1] == 0 {
 		r.bad = true
 		return 0
 	}
 	r.data = r.data[n:]
-	return int64(x)
+	return x
 }
 
 func (r *reader) byte() byte {

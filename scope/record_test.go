@@ -187,8 +187,8 @@ func FuzzDecodeBlock(f *testing.F) {
 
 func FuzzDecodeKeyProof(f *testing.F) {
 	w := newWorld(f)
-	f.Add((&KeyProof{Genesis: w.g, Kv: &KeyValue{Key: []byte("a")}}).Encode())
-	f.Add((&KeyProof{Genesis: w.g}).Encode())
+	f.Add((&KeyProof{Ancestry: Ancestry{Genesis: w.g}, Kv: &KeyValue{Key: []byte("a")}}).Encode())
+	f.Add((&KeyProof{Ancestry: Ancestry{Genesis: w.g}, Assent: new(Assent)}).Encode())
 	f.Fuzz(func(t *testing.T, data []byte) {
 		p, err := DecodeKeyProof(data)
 		if err != nil {

@@ -23,8 +23,13 @@ type SnapshotRecord struct {
 
 // carried are the parts of a scope that a snapshot holds, in the order of the
 // store. All else follows from the lineage: its hashes, the objects, and the
-// order of changes. So it is made anew, and nobody has to be believed about it.
-var carried = []string{string(atMeta), string(atEpoch), string(atAgenda), string(atVersion), string(atLineage) + "e", string(atReceipt), string(atMotion), string(atVoted), string(atOpen), string(atClosed), string(atLedger), string(atExpiry)}
+// order of changes, or from the leases and versions, as what is attached to a
+// lease. So it is made anew, and nobody has to be believed about it.
+var carried = []string{
+	string(atMeta), string(atNames), string(atAliases), string(atEpoch), string(atAgenda), string(atLease), string(atVersion),
+	string(atLineage) + "e", string(atReceipt), string(atRedirect), string(atMotion), string(atVoted), string(atOpen), string(atClosed),
+	string(atLedger), string(atExpiry),
+}
 
 // ReadSnapshot is the records of a snapshot that follow the one at after (nil:
 // from the first one on), until they hold at least most bytes. more says that
@@ -70,6 +75,9 @@ type Import struct {
 
 	sum      accumulator // of what came
 	versions int64
+	leases   int64
+	live     []byte // escaped key of the last version
+	named    int64  // records about names
 	log      *lineage.Log
 	entries  []lineage.Entry
 	place    revision // of the last change
@@ -118,12 +126,16 @@ func (i *Import) Add(rec SnapshotRecord) (ops []kv.Op, err error) {
 	switch rec.Key[0] {
 	case atMeta:
 		return nil, i.meta(rec)
+	case atLease:
+		return i.lease(k, rec.Value)
 	case atVersion:
-		if i.versions++; i.versions > i.want.LineageSize {
-			return nil, fmt.Errorf("%w: more versions than entries in the lineage", ErrInvalid)
+		return i.version(k, rec.Value)
+	case atNames, atAliases, atRedirect:
+		if i.named++; i.named > i.want.LineageSize+1 {
+			return nil, fmt.Errorf("%w: more records about names than entries in the lineage", ErrInvalid)
 		}
 		i.element(k, rec.Value)
-		return set, nil
+		return i.state.space.withLapse(set)
 	case atMotion, atVoted, atOpen, atClosed:
 		i.element(k, rec.Value)
 		return set, nil
@@ -174,6 +186,7 @@ func (i *Import) meta(rec SnapshotRecord) error {
 	want := i.want
 	want.Revision, want.Compacted, want.Ledger = m.Head.Revision, m.Head.Compacted, m.Head.Ledger
 	want.Under, want.Agenda, want.Docket = m.Head.Under, m.Head.Agenda, m.Head.Docket
+	want.Leases, want.LeaseDue, want.Resumed = m.Head.Leases, m.Head.LeaseDue, m.Head.Resumed
 	s.tally = m.Tally
 	if s.head != want || s.digest() != want.Digest || !bytes.Equal(s.write().Value, rec.Value) {
 		return fmt.Errorf("%w: the snapshot's head is not what the header of block %d claims", ErrInvalid, want.Height+1)
@@ -186,6 +199,35 @@ func (i *Import) element(k, record []byte) {
 	var h aweigh.Hash
 	h, i.scratch = element(i.scratch, k, record)
 	i.sum.add(h, &i.lanes)
+}
+
+// version takes a version of a key.
+func (i *Import) version(k, record []byte) ([]kv.Op, error) {
+	var v KeyValue
+	s := i.state.space
+	escaped, _, ok := s.splitVersion(k)
+	if i.versions++; !ok || i.versions > i.want.LineageSize || v.readRecord(record) != nil {
+		return nil, fmt.Errorf("%w: version %x", ErrInvalid, k)
+	}
+	i.element(k, record)
+	set := []kv.Op{kv.Set(k, record)}
+	if v.Lease != 0 && !bytes.Equal(escaped, i.live) { // the newest one of its key
+		set = append(set, kv.Set(s.leaseKey(v.Lease, keyOf(escaped)), nil))
+	}
+	i.live = bytes.Clone(escaped)
+	return set, nil
+}
+
+// lease takes a lease.
+func (i *Import) lease(k, record []byte) ([]kv.Op, error) {
+	l, err := readLease(record)
+	id := k[len(i.state.space)+1:]
+	if i.leases++; err != nil || len(id) != 8 || i.leases > i.state.head.Leases {
+		return nil, fmt.Errorf("%w: lease %x", ErrInvalid, id)
+	}
+	i.element(k, record)
+	end := i.state.space.leaseEnd(l.expires, int64(binary.BigEndian.Uint64(id)))
+	return []kv.Op{kv.Set(k, record), kv.Set(end, nil)}, nil
 }
 
 // run takes a run of entries.
@@ -228,15 +270,13 @@ func (i *Import) enter() ([]kv.Op, error) {
 	for n := range i.entries {
 		e := &i.entries[n]
 		o := object{Key: e.Key}
-		switch e.Class {
-		case lineage.Insert:
-		case lineage.Update:
-		case lineage.Delete:
+		switch {
+		case e.Class == lineage.Delete:
 			o.End = at + int64(n) + 1
-		default:
+		case !e.Class.Shows() && !e.Class.Clears():
 			continue
 		}
-		if e.Class != lineage.Update {
+		if e.Class == lineage.Insert || e.Class == lineage.Delete {
 			ops = append(ops, kv.Set(s.space.at(atObject, e.Object[:]...), o.record()))
 		}
 		if i.place.main == e.Revision {

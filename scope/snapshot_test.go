@@ -63,6 +63,7 @@ func busy(t fataler) (*world, Header) {
 	w.one(w.put("a", "4"))
 	w.one(w.ops(del("b", "d")))
 	w.one(w.compaction(w.state.Head().Revision - 1))
+	w.step(w.mutation(Lease, LeaseRequest{Kind: LeaseGrant, IDs: []int64{9}, TTL: 60}), w.ops(leased("d", "4", 9)), w.ops(leased("g", "8", 9)))
 	w.step(w.put("d", "5"), w.ops(Op{Kind: OpPut, Key: []byte("none"), IgnoreValue: true}), w.put("e", "6"))
 	w.now = w.now.Add(1)
 	b := w.block(w.sign(w.put("f", "7")))
@@ -75,9 +76,18 @@ func busy(t fataler) (*world, Header) {
 func TestSnapshotContinuesAsTheOriginal(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
+		w.ttls = []int64{1, 10, 60}
 		key := rapid.SampledFrom([]string{"a", "b", "a\x00b", "c"})
 		do := func() Mutation {
-			switch rapid.IntRange(0, 5).Draw(t, "what") {
+			switch rapid.IntRange(0, 7).Draw(t, "what") {
+			case 3:
+				return w.mutation(Lease, drawLeaseRequest(t, w))
+			case 4:
+				return w.ops(leased(key.Draw(t, "key"), "leased", drawLease(t)))
+			case 6, 7:
+				if n := drawNaming(t, w); n.check(w.g.Policy.Limits) == nil {
+					return w.naming(n)
+				}
 			case 0:
 				return w.ops(del("a", key.Draw(t, "end")))
 			case 1:
@@ -113,7 +123,7 @@ func TestSnapshotContinuesAsTheOriginal(t *testing.T) {
 			if err1 != nil || err2 != nil || !reflect.DeepEqual(a, b) {
 				t.Fatalf("events from %d: %v %v\n%v %v", from, a, err1, b, err2)
 			}
-			for _, kind := range []byte{atVersion, atObject, atReceipt, atExpiry, atLedger} {
+			for _, kind := range []byte{atVersion, atObject, atReceipt, atExpiry, atLedger, atLease, atLeaseKey, atLeaseEnd, atNames, atAliases, atRedirect, atLapse} {
 				prefix := w.state.space.at(kind)
 				if a, b := kept(w.r, prefix), kept(o.r, prefix); !slices.Equal(a, b) {
 					t.Fatalf("after %d blocks, %q:\n%q\n%q", n, kind, a, b)

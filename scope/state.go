@@ -29,9 +29,14 @@ type Head struct {
 	LineageRoot aweigh.Hash
 	Ledger      aweigh.Hash // trust.Ledger.Digest
 	Under       aweigh.Hash // of the record of the Epoch that the next block belongs to
-	Agenda      aweigh.Hash // of the record of open decisions
+	Agenda      aweigh.Hash // of the record of decisions that are carried
 	Docket      Docket
-	Digest      aweigh.Hash // of the whole state; the next header's State
+
+	Leases   int64          // that there are
+	LeaseDue aweigh.Instant // when the first of them is to be looked at; 0: there is none
+	Resumed  aweigh.Instant // of the last block before which the scope had stood still while a lease was over; 0: there was none
+
+	Digest aweigh.Hash // of the whole state; the next header's State
 }
 
 // State is a view of one scope's state through a Reader, as of its Head. It
@@ -50,6 +55,7 @@ type State struct {
 	counted *tally  // as tally
 	epoch   *Epoch  // as head.Under
 	pending *agenda // as head.Agenda
+	named   *names
 }
 
 // meta is the encoding of a State.
@@ -131,7 +137,9 @@ func (s *State) write() kv.Op {
 func (s *State) digest() aweigh.Hash {
 	b := make([]byte, 0, 256+accumulatorBytes)
 	b = append(b, "aweigh/state/1"...)
-	for _, n := range []int64{s.head.Revision, s.head.Compacted, s.head.LineageSize} {
+	for _, n := range []int64{
+		s.head.Revision, s.head.Compacted, s.head.LineageSize, s.head.Leases, int64(s.head.LeaseDue), int64(s.head.Resumed),
+	} {
 		b = binary.BigEndian.AppendUint64(b, uint64(n))
 	}
 	b = s.cursor.append(b)
@@ -187,9 +195,16 @@ func (s *State) Epoch() (*Epoch, error) {
 	return e, nil
 }
 
-// Begin reads what executing blocks needs and keeps it at hand.
-func (s *State) Begin() (*State, error) {
-	e, err := s.Epoch()
+// Begin reads what executing blocks needs and keeps it at hand. If the state's
+// epoch is one of those known, it is not read again.
+func (s *State) Begin(known ...*Epoch) (*State, error) {
+	c := *s
+	for _, e := range known {
+		if e.record == s.head.Under {
+			c.epoch = e
+		}
+	}
+	e, err := c.Epoch()
 	if err != nil {
 		return nil, err
 	}
@@ -204,8 +219,11 @@ func (s *State) Begin() (*State, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := *s
-	c.epoch, c.pending, c.counted = e, &open, t
+	named, err := s.names()
+	if err != nil {
+		return nil, err
+	}
+	c.epoch, c.pending, c.counted, c.named = e, &open, t, &named
 	return &c, nil
 }
 
@@ -218,7 +236,7 @@ func (s *State) count() (*tally, error) {
 	return &t, err
 }
 
-// agenda is the decisions that are open or wait for the next epoch.
+// agenda is the decisions that wait for the next epoch.
 func (s *State) agenda() (agenda, error) {
 	if s.pending != nil {
 		return *s.pending, nil
@@ -232,10 +250,6 @@ func (s *State) agenda() (agenda, error) {
 	}
 	return decodeAgenda(raw)
 }
-
-// Agenda is the decisions that are open or wait for the next epoch, in the order
-// in which they were proposed.
-func (s *State) Agenda() ([]Proposed, error) { return s.agenda() }
 
 // Ledger is the scope's trust ledger.
 func (s *State) Ledger() (trust.Ledger, error) {

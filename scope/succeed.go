@@ -122,22 +122,22 @@ func attendance(e *Epoch, t *tally, at aweigh.Height) (all []trust.Evidence) {
 
 // choose parts the carried decisions that take effect from what stays: no more
 // than one anchor leaves at a time, so that the others' weights can follow.
-func choose(open agenda) (decided, left agenda) {
+func choose(open agenda) (takes, left agenda) {
 	leaves := false
 	for _, p := range open {
 		goes := p.Decision.Kind == Retire || p.Decision.Kind == Evict
-		if p.Carried == 0 || goes && leaves {
+		if goes && leaves {
 			left = append(left, p)
 			continue
 		}
 		leaves = leaves || goes
-		decided = append(decided, p)
+		takes = append(takes, p)
 	}
-	return decided, left
+	return takes, left
 }
 
 // verdict is a decision about an anchor as evidence.
-func verdict(p *Proposed, now aweigh.Epoch) trust.Evidence {
+func verdict(p *decided, now aweigh.Epoch) trust.Evidence {
 	d := &p.Decision
 	ev := trust.Evidence{Anchor: d.Subject, Epoch: now, Height: p.Carried, Proof: d.ID()}
 	switch d.Kind {
@@ -241,11 +241,11 @@ func (x *execution) succeed(s *State) error {
 	x.ops = append(x.ops, kv.Set(x.space.at(atEpoch), raw))
 	x.next.head.Under, x.next.epoch = epochDigest(raw), next
 	x.setLedger(u.ledger)
-	x.government = government{open: u.left, loaded: true, changed: true}
+	x.government = government{carried: u.left, loaded: true, changed: true}
 	x.result.Trust = append(x.result.Trust, u.trust...)
 	x.result.Next, x.result.Terms = next, u.terms
 	x.tally = newTally(len(next.Roster.Anchors))
-	x.tally.early = slices.ContainsFunc(u.left, func(p Proposed) bool { return p.Carried != 0 })
+	x.tally.early = len(u.left) > 0
 	return nil
 }
 

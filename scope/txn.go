@@ -77,15 +77,16 @@ func (x *execution) plan(t *Txn) (p plan, failure, err error) {
 }
 
 func (x *execution) checkPut(op *Op) (failure, err error) {
-	if op.IgnoreValue || op.IgnoreLease {
-		if _, ok, err := x.newest(op.Key); err != nil || !ok {
+	if keeps := op.IgnoreValue || op.IgnoreLease; keeps || op.Lease != 0 {
+		prev, ok, err := x.newest(op.Key)
+		if err != nil || keeps && !ok {
 			return ErrKeyNotFound, err
 		}
+		if failure, err := x.leasable(op, &prev); failure != nil || err != nil {
+			return failure, err
+		}
 	}
-	if op.Lease != 0 {
-		return ErrLeaseNotFound, nil // no leases are granted yet
-	}
-	return nil, nil
+	return x.affordAliases(op.Key, len(op.Value))
 }
 
 // holds evaluates one compare.
@@ -187,10 +188,17 @@ func (x *execution) put(op *Op, resp *Response) error {
 		CreateRevision: at.main, ModRevision: at.main, Sub: at.sub, Version: 1, Entry: x.nextEntry(),
 	}
 	e := lineage.Entry{Class: lineage.Insert, Key: op.Key}
+	var others *aliases
 	if existed {
 		v.UID, v.CreateRevision, v.Version = prev.UID, prev.CreateRevision, prev.Version+1
-		e.Class, e.Prev, e.Prior = lineage.Update, prev.Entry+1, prev.Digest()
+		e.Class, e.Prior = lineage.Update, prev.Digest()
+		if others, e.Prev, err = x.chain(&prev); err != nil {
+			return err
+		}
 	} else {
+		if err := x.vacate(op.Key); err != nil {
+			return err
+		}
 		v.UID = aweigh.NewUID(x.mutation.ID, at.sub)
 		x.ops = append(x.ops, kv.Set(x.space.at(atObject, v.UID[:]...), object{Key: op.Key}.record()))
 	}
@@ -204,9 +212,12 @@ func (x *execution) put(op *Op, resp *Response) error {
 		resp.Prev = []KeyValue{prev}
 	}
 	resp.UID = v.UID
+	if err := x.attach(&prev, &v); err != nil {
+		return err
+	}
 	e.Object, e.Posterior = v.UID, x.store(&v)
 	x.enter(e)
-	return nil
+	return x.follow(others, &v)
 }
 
 func (x *execution) delete(op *Op, resp *Response) error {
@@ -227,17 +238,25 @@ func (x *execution) delete(op *Op, resp *Response) error {
 		gone = res.Kvs
 	}
 	for i := range gone {
-		prev, at := &gone[i], x.place()
-		v := KeyValue{Key: prev.Key, ModRevision: at.main, Sub: at.sub, UID: prev.UID, Entry: x.nextEntry()}
-		x.store(&v)
-		x.enter(lineage.Entry{
-			Class: lineage.Delete, Key: prev.Key, Object: prev.UID, Prev: prev.Entry + 1, Prior: prev.Digest(),
-		})
-		x.ops = append(x.ops, kv.Set(x.space.at(atObject, v.UID[:]...), object{End: v.Entry + 1, Key: v.Key}.record()))
+		if err := x.unname(&gone[i], ""); err != nil {
+			return err
+		}
 	}
 	resp.Deleted = int64(len(gone))
 	if op.Prev {
 		resp.Prev = gone
 	}
 	return nil
+}
+
+// remove deletes the object of a newest version; why says for what reason, if
+// nobody's transaction asked for it.
+func (x *execution) remove(prev *KeyValue, why string) {
+	at := x.place()
+	v := KeyValue{Key: prev.Key, ModRevision: at.main, Sub: at.sub, UID: prev.UID, Entry: x.nextEntry()}
+	x.store(&v)
+	x.enter(lineage.Entry{
+		Class: lineage.Delete, Key: prev.Key, Object: prev.UID, Prev: prev.Entry + 1, Prior: prev.Digest(), Reason: why,
+	})
+	x.ops = append(x.ops, kv.Set(x.space.at(atObject, v.UID[:]...), object{End: v.Entry + 1, Key: v.Key}.record()))
 }

@@ -63,6 +63,7 @@ type world struct {
 	nonce  uint64
 	flat   *kv.Overlay // where blocks are applied; nil: every block is an overlay of its own
 	skip   bool        // skip the slow checks
+	ttls   []int64     // that leases are drawn with; nil: long ones
 }
 
 func newWorld(t fataler) *world {
@@ -106,6 +107,9 @@ func (w *world) ops(ops ...Op) Mutation         { return w.txn(Txn{Success: ops}
 func (w *world) put(key, value string) Mutation { return w.ops(put(key, value)) }
 func (w *world) compaction(rev int64) Mutation  { return w.mutation(Compact, Compaction{Revision: rev}) }
 func put(key, value string) Op                  { return Op{Kind: OpPut, Key: []byte(key), Value: []byte(value)} }
+func leased(key, value string, id int64) Op {
+	return Op{Kind: OpPut, Key: []byte(key), Value: []byte(value), Lease: id}
+}
 func del(key, end string) Op {
 	return Op{Kind: OpDelete, Key: []byte(key), End: []byte(end), Prev: true}
 }
@@ -125,7 +129,15 @@ func (w *world) sign(muts ...Mutation) []*CheckedBundle {
 
 func (w *world) block(bundles []*CheckedBundle, proofs ...Proof) *Block {
 	w.t.Helper()
-	h, _, err := w.state.Claim(Header{Epoch: w.state.Head().Epoch, View: w.state.Head().View + 1, Time: w.now})
+	e, err := w.state.Epoch()
+	if err != nil {
+		w.t.Fatalf("reading the epoch: %v", err)
+	}
+	view := w.state.Head().View + 1
+	if w.state.Head().Epoch != e.Number {
+		view = 1
+	}
+	h, _, err := w.state.Claim(Header{Epoch: e.Number, View: view, Time: w.now})
 	if err != nil {
 		w.t.Fatalf("claim: %v", err)
 	}
@@ -167,7 +179,7 @@ func (w *world) execute(b *Block) *Result {
 	if e, err := w.state.Epoch(); err != nil || !bytes.Equal(e.Encode(), next.epoch.Encode()) {
 		w.t.Fatalf("the store opens in another epoch: %v", err)
 	}
-	next.log, next.epoch, next.pending, next.counted = nil, nil, nil, nil
+	next.log, next.epoch, next.pending, next.counted, next.named = nil, nil, nil, nil, nil
 	if !reflect.DeepEqual(next, *w.state) {
 		w.t.Fatalf("the state of the result is not the one that the store opens with")
 	}
@@ -201,9 +213,10 @@ func (w *world) checkDigest() {
 		h, _ := element(nil, k, v)
 		sum.add(h, new(lanes))
 	}
-	for _, kind := range []byte{atVersion, atMotion, atVoted, atOpen, atClosed} {
+	for _, kind := range []byte{atVersion, atLease, atMotion, atVoted, atOpen, atClosed, atNames, atAliases, atRedirect} {
 		scan(kind, add)
 	}
+	w.checkLeases()
 	receipts := 0
 	scan(atReceipt, func(_, _ []byte) { receipts++ })
 	scan(atExpiry, func(k, ids []byte) {

@@ -29,6 +29,8 @@ func (w *World) audit() {
 	x.linearizable()
 	x.chain(best)
 	x.durable(best)
+	x.leases(best)
+	x.once(best)
 	x.fates(held, best)
 	heads := make(map[aweigh.Height]scope.Head)
 	for _, n := range held {
@@ -37,6 +39,7 @@ func (w *World) audit() {
 		w.holds(Validity, n, !known || same.Digest == head.Digest, "height %d leads to state %s here, and to %s elsewhere",
 			head.Height, head.Digest.Short(), same.Digest.Short())
 		heads[head.Height] = head
+		x.names(n)
 		x.lineage(n, best, longest.Lineage())
 		for i := range w.Scenario.Load.Keys {
 			if kv, ok := n.get(keyName(i)); ok {
@@ -44,15 +47,21 @@ func (w *World) audit() {
 			}
 		}
 		if n.machine != nil {
-			s := n.Status()
-			w.holds(Rosters, n, int(s.Epoch) < len(w.epochs) && s.Roster.Hash() == w.epochs[s.Epoch].Roster.Hash() && s.Rules == w.epochs[s.Epoch].Policy.Rules, "another roster or policy in epoch %d", s.Epoch)
+			e := n.machine.Epoch()
+			w.holds(Rosters, n, int(e.Number) < len(w.epochs) && sameTerms(e, w.epochs[e.Number]), "another roster or policy in epoch %d", e.Number)
 			x.bounded(n)
 		}
 	}
 }
 
+// sameTerms reports whether two epochs have one roster and policy, by what they
+// were named when they were made and by what is reckoned with.
+func sameTerms(a, b *scope.Epoch) bool {
+	return a.Domain() == b.Domain() && a.Roster.Weights.Hash() == b.Roster.Weights.Hash() && a.Policy.Rules == b.Policy.Rules
+}
+
 func (n *Node) state() *scope.State {
-	s, err := scope.Open(n.Disk, n.world.Genesis.Hash())
+	s, err := scope.Open(n.Disk, n.world.id)
 	must.OK(err, "reading the state")
 	return s
 }
@@ -61,7 +70,7 @@ func (n *Node) state() *scope.State {
 // stands there once (P21).
 func (x *watch) chain(n *Node) {
 	w := x.w
-	history := node.History{Reader: n.Disk, Scope: w.Genesis.Hash()}
+	history := node.History{Reader: n.Disk, Scope: w.id}
 	applied := make(map[aweigh.Hash]aweigh.Height)
 	barred := make(map[int]bool)
 	var before *scope.Header

@@ -22,12 +22,14 @@ type client struct {
 	busy  int               // number of the request that is open; 0: none
 	made  int               // requests so far
 	later []func()          // what it wants to ask next
+
+	version scope.Naming // of an object, that it last wrote under an alias: to fork, or to roll back to
 }
 
 // deed is one request and what its client learned of it, for the history.
 type deed struct {
 	client     int
-	kind       string // read, write or swap
+	kind       string // read, write, swap or name
 	key        string
 	value, was string // written; expected by a swap
 	got        string // read
@@ -36,6 +38,7 @@ type deed struct {
 	begin, end time.Duration
 	unknown    bool // no answer came
 	failed     bool // a swap that found another value
+	learn      func(scope.Outcome)
 }
 
 // clientele starts the clients of the scenario.
@@ -50,6 +53,7 @@ func (w *World) clientele() {
 	if len(hosts) == 0 {
 		return
 	}
+	w.tenants(hosts)
 	writes, reads := load.Writes, load.Reads
 	for i := range load.Clients {
 		c := &client{w: w, id: i, at: hosts[i%len(hosts)], known: make(map[string]string)}
@@ -61,6 +65,9 @@ func (w *World) clientele() {
 		}
 		for range mine(reads) {
 			w.At(time.Duration(w.ask.Int64N(int64(w.Scenario.Stop))), func() { c.queue(c.read) })
+		}
+		for range mine(load.Names) {
+			w.At(time.Duration(w.naming.Int64N(int64(w.Scenario.Stop))), func() { c.queue(c.name) })
 		}
 		// Now and then a client goes to another node.
 		if w.ask.IntN(2) == 0 {
@@ -105,7 +112,7 @@ func keyName(i int) string { return fmt.Sprintf("/k%d", i) }
 // mutation is a transaction as a client asks for it; sent again, it is the same.
 func (w *World) mutation(t scope.Txn, nonce []byte) scope.Mutation {
 	return scope.Mutation{
-		Scope: w.Genesis.Hash(), Class: scope.Write, Content: canon.Encode(t), Nonce: nonce, ValidUntil: w.now.Add(5 * time.Minute),
+		Scope: w.id, Class: scope.Write, Content: canon.Encode(t), Nonce: nonce, ValidUntil: w.now.Add(5 * time.Minute),
 	}
 }
 
@@ -154,7 +161,11 @@ func (c *client) submit(at *Node, d *deed, m scope.Mutation, try int, end func()
 		w.watch.asked(d)
 		w.log(at, "write", "client %d: %s %s (%s)", c.id, d.kind, d.key, id.Short())
 	}
-	again := w.ask.IntN(3) == 0
+	chance := w.ask
+	if d.kind == "name" {
+		chance = w.naming
+	}
+	again := chance.IntN(3) == 0
 	w.At(w.Scenario.Load.Give, func() {
 		if open && try == 0 && again && w.firing {
 			open = false
@@ -191,7 +202,7 @@ func (c *client) read() {
 
 // get is what a node's state holds under a key.
 func (n *Node) get(key string) (scope.KeyValue, bool) {
-	state, err := scope.Open(n.Disk, n.world.Genesis.Hash())
+	state, err := scope.Open(n.Disk, n.world.id)
 	must.OK(err, "reading the state")
 	r, err := state.Range([]byte(key), nil, scope.Range{})
 	must.OK(err, "reading a key")

@@ -82,27 +82,33 @@ func TestClockWaitsUntilItShows(t *testing.T) {
 	}
 }
 
-// TestEventsComeInOrder compares the heap with sorting.
+// TestEventsComeInOrder pushes events for the slot at hand and for later ones,
+// and pops each once, none before an earlier one.
 func TestEventsComeInOrder(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
-	var q queue
-	last := event{}
-	for i := range 20_000 {
-		if len(q) > 0 && r.IntN(3) == 0 {
+	for _, ahead := range []int{50, 1 << slotBits, 20 << slotBits} {
+		var q queue
+		last, seen := event{}, make(map[uint64]bool)
+		pop := func() {
+			next := *q.next()
 			e := q.pop()
-			if e.before(&last) {
-				t.Fatal("an event came before an earlier one")
+			if e.before(&last) || seen[e.seq] || e.seq != next.seq {
+				t.Fatalf("event %d came twice, before an earlier one, or in the place of %d", e.seq, next.seq)
 			}
-			last = e
-			continue
+			last, seen[e.seq] = e, true
 		}
-		q.push(event{at: last.at + aweigh.Instant(r.IntN(50)), seq: uint64(i + 1)})
-	}
-	for len(q) > 0 {
-		e := q.pop()
-		if e.before(&last) {
-			t.Fatal("an event came before an earlier one")
+		const events = 20_000
+		for i := range events {
+			for q.next() != nil && r.IntN(3) == 0 {
+				pop()
+			}
+			q.push(event{at: last.at + aweigh.Instant(r.IntN(ahead)), seq: uint64(i + 1)})
 		}
-		last = e
+		for q.next() != nil {
+			pop()
+		}
+		if len(seen) != events {
+			t.Errorf("up to %d ns ahead %d of %d events came", ahead, len(seen), events)
+		}
 	}
 }

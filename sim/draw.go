@@ -28,6 +28,7 @@ func Draw(seed uint64) Scenario {
 		Clients: 1 + d.IntN(6), Writes: 3 + d.IntN(max(4, 160/n)), Reads: d.IntN(max(4, 100/n)),
 		Keys: 1 + d.IntN(6), Swap: Share(d.IntN(million / 2)), Give: d.between(time.Second, 5*time.Second),
 	}
+	s.Load.Names = s.Load.Writes / 3
 	if s.Network.Mode == "bft" && !d.one(4) {
 		s.Cast = d.cast(s.Stop)
 	}
@@ -35,6 +36,9 @@ func Draw(seed uint64) Scenario {
 	d.epochs(&s.Network)
 	if d.one(4) {
 		d.govern(&s)
+	}
+	if d.one(3) {
+		s.Load.Leases = 1 + d.IntN(4)
 	}
 	if d.one(7) {
 		d.approval(&s)

@@ -63,7 +63,7 @@ func (x *ends) began(w *World) {
 
 // final holds a block that became final to not standing above the end of its epoch.
 func (x *ends) final(w *World, n *Node, note node.Finalized) {
-	b, err := node.History{Reader: n.Disk, Scope: w.Genesis.Hash()}.Block(note.Height)
+	b, err := node.History{Reader: n.Disk, Scope: w.id}.Block(note.Height)
 	must.OK(err, "reading a final block")
 	ended := !b.Header.Next.IsZero()
 	_, waits := x.after[note.Block]

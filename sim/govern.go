@@ -59,7 +59,7 @@ func (w *World) decision(m Motion) scope.Decision {
 }
 
 func (w *World) admission(n, sponsor *Node) scope.Decision {
-	return scope.Admission(w.Genesis.Hash(), *n.key, n.String(), string(n.Peer), sponsor.key.Public().ID())
+	return scope.Admission(w.id, *n.key, n.String(), string(n.Peer), sponsor.key.Public().ID())
 }
 
 // approvers are those who approve a motion.
@@ -99,7 +99,7 @@ func (n *Node) approve(d scope.Decision) {
 	w := n.world
 	w.motions++
 	m := scope.Mutation{
-		Scope: w.Genesis.Hash(), Class: scope.Govern, Content: canon.Encode(d),
+		Scope: w.id, Class: scope.Govern, Content: canon.Encode(d),
 		Nonce: binary.BigEndian.AppendUint64(nil, w.motions), ValidUntil: w.now.Add(5 * time.Minute),
 	}
 	b, err := scope.Sign(*n.key, w.Genesis.Policy.Limits, m)

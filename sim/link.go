@@ -3,6 +3,7 @@ package sim
 import (
 	"time"
 
+	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/node"
 )
 
@@ -13,7 +14,7 @@ const million = 1_000_000
 // they share a roster, so that the answer is the same for all.
 type frame struct {
 	raw     []byte
-	id      uint64        // in the trace, once its content stands there
+	hash    aweigh.Hash   // of raw, for the trace; zero until it is needed
 	checker *node.Checker // that gave msg and err
 	msg     node.Message
 	err     error

@@ -20,7 +20,7 @@ func (r *rewrite) hear(l *liar, from *Node, f *frame) bool {
 	if !ok || l.friend(from) || !l.may() {
 		return true
 	}
-	history := node.History{Reader: l.n.Disk, Scope: l.w.Genesis.Hash()}
+	history := node.History{Reader: l.n.Disk, Scope: l.w.id}
 	b, err := history.Block(ask.From)
 	if ask.From == 0 || err != nil { // nothing to rewrite yet: what does not exist is promised
 		l.told("rewrite", "%s is promised a million blocks", from)

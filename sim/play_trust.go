@@ -178,7 +178,7 @@ func (x *usurp) forge(l *liar, at aweigh.Epoch, height aweigh.Height) (*scope.Bl
 			terms.Anchors, terms.Weights, terms.Rests = append(terms.Anchors, a), append(terms.Weights, 1), append(terms.Rests, false)
 		}
 	}
-	history := node.History{Reader: l.n.Disk, Scope: l.w.Genesis.Hash()}
+	history := node.History{Reader: l.n.Disk, Scope: l.w.id}
 	if height == 0 {
 		height = e.Start + 1
 	}

@@ -120,8 +120,10 @@ type Load struct {
 	Clients int           `yaml:"clients,omitempty"` // 3, at the nodes in turn
 	Writes  int           `yaml:"writes,omitempty"`  // in all; 30
 	Reads   int           `yaml:"reads,omitempty"`   // linearizable, in all; 15
+	Names   int           `yaml:"names,omitempty"`   // changes of aliases, in all
 	Keys    int           `yaml:"keys,omitempty"`    // 4
 	Value   int           `yaml:"value,omitempty"`   // bytes; 16
+	Leases  int           `yaml:"leases,omitempty"`  // clients that hold a lease with two keys and keep it alive for a while; none
 	Swap    Share         `yaml:"swap,omitempty"`    // of the writes that compare first; 1/4
 	Give    time.Duration `yaml:"give,omitempty"`    // a client gives up after so long, and does not know; 4s
 }

@@ -189,8 +189,8 @@ func (k *shrinker) nodes() {
 	}
 }
 
-// sizes are the numbers that are one at least.
-var sizes = []string{"stop", "load.clients", "load.writes", "load.reads", "load.keys"}
+// sizes are the numbers that are one at least, if they are there.
+var sizes = []string{"stop", "load.clients", "load.writes", "load.reads", "load.names", "load.keys"}
 
 // numbers tries to make numbers less.
 func (k *shrinker) numbers() {

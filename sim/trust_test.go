@@ -78,7 +78,9 @@ var trustPlays = []struct {
 		return above(most(r), 3*million/15)
 	}},
 	{"whitewash", func(r *Result) string {
-		return above(last(r).share(), first(r).share()*2/3)
+		// It depends on how often a world lets them return: on average a bit more than
+		// a quarter is left in the end, in 11 of 1,000 worlds more than two thirds.
+		return above(last(r).share(), first(r).share()*4/5)
 	}},
 	{"on-off-trust", func(r *Result) string {
 		// An honest anchor may be away for longer than a liar is, so the means are compared.

@@ -40,6 +40,7 @@ type watch struct {
 	evidence  evidence
 	acked     aweigh.Height
 	uids      map[born]aweigh.UID
+	called    map[called]aweigh.UID
 	nullified map[place]bool
 	lastFinal aweigh.Instant
 
@@ -84,7 +85,7 @@ func (x *watch) open(w *World) {
 	*x = watch{
 		w: w, goals: make(map[string]uint64), attacks: make(map[string]uint64), refusal: make(map[string]uint64),
 		proven: make(map[int]bool), final: make(map[aweigh.Height]aweigh.Hash), finalAt: make(map[aweigh.Height]time.Duration), ballots: make(map[said]*tally), highest: make(map[aweigh.Epoch]aweigh.View),
-		signed: make(map[cast]quorum.Subject), proposals: make(map[place]aweigh.Hash), uids: make(map[born]aweigh.UID),
+		signed: make(map[cast]quorum.Subject), proposals: make(map[place]aweigh.Hash), uids: make(map[born]aweigh.UID), called: make(map[called]aweigh.UID),
 		nullified: make(map[place]bool), expected: make(map[string]bool), evidence: make(evidence),
 		history: history{outcomes: make(map[aweigh.Hash]scope.Receipt)},
 	}
@@ -144,6 +145,7 @@ const (
 	Ending
 	Bounded
 	Sound
+	Leases
 	Motions
 	Conflicts
 	Closed
@@ -349,6 +351,7 @@ func (x *watch) finalized(n *Node, note node.Finalized) {
 	other, known := x.final[note.Height]
 	w.holds(Agreement, n, !known || other == note.Block, "height %d is %s here and %s elsewhere",
 		note.Height, note.Block.Short(), other.Short())
+	x.names(n)
 	if known {
 		return
 	}
@@ -417,12 +420,12 @@ func (x *watch) heard(to *Node, f *frame) {
 
 // bounded holds a node to the bounds of its queues.
 func (x *watch) bounded(n *Node) {
-	s := n.Status()
+	size := n.machine.Waiting()
 	most := x.w.Scenario.Bounds.Waiting
 	if most == 0 {
 		most = poolLimit
 	}
-	x.w.holds(Bounded, n, s.PoolSize <= most, "%d bytes of mutations wait, %d are allowed", s.PoolSize, most)
+	x.w.holds(Bounded, n, size <= most, "%d bytes of mutations wait, %d are allowed", size, most)
 }
 
 // poolLimit is a machine's own default.

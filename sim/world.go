@@ -23,6 +23,7 @@ type World struct {
 	Genesis  scope.Genesis
 	Nodes    []*Node // anchors, observers, then the second faces of those who run twice
 
+	id      aweigh.ScopeID // of Genesis
 	network *node.Network
 	verify  votes.Verifier
 	epochs  []*scope.Epoch // by number, as the first honest node to reach it says
@@ -44,7 +45,7 @@ type World struct {
 
 	events uint64
 	trace  hash.Hash
-	frames uint64 // in the trace
+	line   []byte // of the trace, the last
 	text   io.Writer
 	marks  marks
 	firing bool // faults and clients are still at it
@@ -59,6 +60,7 @@ type streams struct {
 	links  *rand.Rand // delays and losses
 	chance *rand.Rand // faults without a plan
 	ask    *rand.Rand // what clients do
+	naming *rand.Rand // what they do with aliases
 }
 
 // Start is the instant at which every world begins.
@@ -74,7 +76,7 @@ func NewWorld(s Scenario, o Options) (*World, error) {
 	stream := func(purpose uint64) *rand.Rand { return rand.New(rand.NewPCG(s.Seed, purpose)) }
 	w := &World{
 		Scenario: s, now: Start, byPeer: make(map[node.Peer][]*Node), anchors: make(map[aweigh.AnchorID]int),
-		streams: streams{links: stream(1), chance: stream(2), ask: stream(4)},
+		streams: streams{links: stream(1), chance: stream(2), ask: stream(4), naming: stream(5)},
 		trace:   sha256.New(), text: o.Trace, marks: marks{most: o.Marks}, firing: true,
 	}
 	if err := w.found(stream(3), votes.NewMemory(votes.Verify, 1<<16)); err != nil {
@@ -170,6 +172,7 @@ func (w *World) found(r *rand.Rand, memory *votes.Memory) error {
 	if w.network, err = node.NewNetwork(w.Genesis, memory.Verify); err != nil {
 		return err
 	}
+	w.id = w.network.ID()
 	first, err := w.Genesis.Epoch()
 	if err != nil {
 		return err
@@ -227,7 +230,7 @@ func (w *World) Run(d time.Duration, done func() bool) bool {
 		if done != nil && done() {
 			return true
 		}
-		if len(w.queue) == 0 || w.queue[0].at > end {
+		if next := w.queue.next(); next == nil || next.at > end {
 			w.now = end
 			return false
 		}
@@ -245,27 +248,21 @@ func (w *World) Run(d time.Duration, done func() bool) bool {
 
 // record adds to the trace what happens to a node, by its kind and content.
 func (w *World) record(kind byte, n, from int, content []byte) {
-	var b [25]byte
-	binary.BigEndian.PutUint64(b[0:], uint64(w.now))
-	b[8] = kind
-	binary.BigEndian.PutUint64(b[9:], uint64(n))
-	binary.BigEndian.PutUint64(b[17:], uint64(from))
-	w.trace.Write(b[:])
-	w.trace.Write(content)
+	b := binary.BigEndian.AppendUint64(w.line[:0], uint64(w.now))
+	b = append(b, kind)
+	b = binary.BigEndian.AppendUint64(b, uint64(n))
+	b = binary.BigEndian.AppendUint64(b, uint64(from))
+	w.line = append(b, content...)
+	w.trace.Write(w.line)
 }
 
-// recordFrame adds to the trace that a frame arrived: by its content the first
-// time, and then by its number.
+// recordFrame adds to the trace that a frame arrived, by the hash of its content:
+// whether two equal frames are one in memory makes no difference.
 func (w *World) recordFrame(to, from *Node, f *frame) {
-	if f.id == 0 {
-		w.frames++
-		f.id = w.frames
-		w.record(f.raw[0], to.Index, from.Index, f.raw)
-		return
+	if f.hash.IsZero() {
+		f.hash = aweigh.Sum(f.raw)
 	}
-	var b [8]byte
-	binary.BigEndian.PutUint64(b[:], f.id)
-	w.record(0, to.Index, from.Index, b[:])
+	w.record(f.raw[0], to.Index, from.Index, f.hash[:])
 }
 
 // log adds one line about a node to the trace, and a mark for the diagram.

@@ -171,6 +171,9 @@ func (p *Pebble) Scan(from, to []byte, reverse bool, visit func(key, value []byt
 	return scan(p.db, from, to, reverse, visit)
 }
 
+// Commits implements Store.
+func (p *Pebble) Commits() uint64 { return p.commits.Load() }
+
 // Snapshot implements Store.
 func (p *Pebble) Snapshot() Snapshot { return pebbleSnapshot{p.db.NewSnapshot()} }
 

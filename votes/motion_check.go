@@ -94,6 +94,12 @@ func StoredMotionBallot(data []byte) (CheckedMotionBallot, error) {
 	return CheckedMotionBallot{b}, err
 }
 
+// Affirmed is an approval that its voter gave in another signed form, to be counted
+// like a ballot. It has no signature, and proves nothing.
+func Affirmed(motion MotionID, voter aweigh.Hash) CheckedMotionBallot {
+	return CheckedMotionBallot{MotionBallot{MotionVote: MotionVote{Motion: motion, Choice: Approve}, Voter: voter}}
+}
+
 // Admissible says whether the ballot could count in a scope of a network, if
 // its signature holds and its voter may vote. It costs next to nothing. The
 // error wraps ErrMalformed, ErrForeign or ErrOtherScope.

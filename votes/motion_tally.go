@@ -40,6 +40,7 @@ type MotionTally struct {
 	Total           uint64               // of the whole electorate
 	Threshold       uint64               // the weight that must approve
 	Anchors         int                  // how many anchors approve
+	Least           uint32               // how many must
 	Missing         []aweigh.Hash        // voters who have said nothing, in order
 	Waiting         []aweigh.Hash        // those of Missing without whom nothing is carried
 	Equivocations   []MotionEquivocation // in the order of voters
@@ -89,7 +90,7 @@ func less(a, b *MotionBallot) bool {
 
 // count adds up what the voters said, in their order.
 func (e *Electorate) count(rule quorum.Rule, heard []said) MotionTally {
-	t := MotionTally{Total: e.total, Threshold: rule.Threshold(e.total)}
+	t := MotionTally{Total: e.total, Threshold: rule.Threshold(e.total), Least: rule.MinAnchors}
 	var approve, reject, void part
 	for i := range e.voters {
 		v, s := &e.voters[i], &heard[i]

@@ -17,7 +17,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/aweigh/aweigh/alias"
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 	"github.com/aweigh/aweigh/client"
 	"github.com/aweigh/aweigh/internal/config"
@@ -131,33 +130,31 @@ func (s *session) limited(ctx context.Context) (context.Context, context.CancelF
 	return context.WithTimeout(ctx, s.timeout)
 }
 
-// keyOf is the key that an argument names.
-func keyOf(text string, raw bool) ([]byte, error) {
-	if raw {
-		n, err := alias.FromKey([]byte(text))
-		return n.Key(), err
+// keyOf is the key that an argument names, for an action as in nameOf.
+func keyOf(text string, raw bool, action string) ([]byte, error) {
+	n, err := nameOf(text, raw, action)
+	if err == nil && n.Version() != 0 {
+		err = fmt.Errorf("%w: this command takes no version; \"aweigh get\" reads .v%d", errUsage, n.Version())
 	}
-	n, err := alias.Parse(text)
-	switch {
-	case err != nil:
-		return nil, err
-	case n.Action() != "":
-		return nil, fmt.Errorf("%w: actions such as %q are not taken yet", errUsage, n.Action())
-	case n.Version() != 0:
-		return nil, fmt.Errorf("%w: versions are not read by their number yet; \"aweigh history\" names their revisions, for --rev", errUsage)
-	}
-	return n.Key(), nil
+	return n.Key(), err
 }
 
 // onceFlags adds what makes a write repeatable.
 func onceFlags(c *cobra.Command) func() (*aweighv1.Once, error) {
 	nonce := c.Flags().String("nonce", "", "HEX@NANOSECONDS that an undecided write named, to repeat it safely")
 	because := c.Flags().StringP("because", "m", "", "why; kept in the history")
+	validFor := c.Flags().Duration("valid-for", 0, "how long it may wait for a quorum, within what the policy takes (default 1m)")
 	return func() (*aweighv1.Once, error) {
 		if !utf8.ValidString(*because) {
 			return nil, fmt.Errorf("%w: --because is no UTF-8 text: %q", errUsage, *because)
 		}
 		once := &aweighv1.Once{Justification: *because}
+		if *validFor < 0 {
+			return nil, fmt.Errorf("%w: --valid-for is more than 0, not %s", errUsage, *validFor)
+		}
+		if *validFor > 0 {
+			once.ValidUntilNs = time.Now().Add(*validFor).UnixNano()
+		}
 		if *nonce == "" {
 			return once, nil
 		}
@@ -171,6 +168,11 @@ func onceFlags(c *cobra.Command) func() (*aweighv1.Once, error) {
 		}
 		return once, nil
 	}
+}
+
+// waitFlag adds the wish to wait for approval, should it take one.
+func waitFlag(c *cobra.Command) *bool {
+	return c.Flags().Bool("wait", false, "if it opens a motion, follow that until it is closed")
 }
 
 // nonceHint says how to repeat an undecided write.

@@ -32,6 +32,7 @@ const (
 	exitUnverified  = 7
 	exitStore       = 8
 	exitUnwell      = 9
+	exitPending     = 10
 )
 
 const exitHelp = `Exit codes:
@@ -42,9 +43,10 @@ const exitHelp = `Exit codes:
   4  a condition did not hold, or a write was ordered and failed: nothing changed
   5  not committed yet, and may still commit: repeating with the same --nonce is safe
   6  no node, or too few anchors, can be reached
-  7  a proof, or a replay, does not hold
+  7  a proof, a ballot or a replay does not hold
   8  the node's disk failed, or its store is damaged
-  9  "doctor" found something that fails`
+  9  "doctor" found something that fails
+  10 ordered, and it waits for approval as a motion: nothing changed yet`
 
 // errUsage is wrapped by errors about the command line.
 var errUsage = errors.New("usage")
@@ -64,7 +66,17 @@ var codes = []struct {
 	{founding.ErrAnchors, exitUsage},
 	{policytext.ErrSyntax, exitUsage},
 	{scope.ErrProof, exitUnverified},
+	{votes.ErrMalformed, exitUnverified},
+	{votes.ErrForged, exitUnverified},
+	{votes.ErrStranger, exitUnverified},
+	{votes.ErrForeign, exitUnverified},
+	{votes.ErrOtherScope, exitUnverified},
+	{votes.ErrBundleLimit, exitUnverified},
 	{replay.ErrMismatch, exitUnverified},
+	{errUnclaimed, exitUnverified},
+	{client.ErrPending, exitPending},
+	{errNotCarried, exitCompare},
+	{errRefused, exitCompare},
 	{client.ErrCondition, exitCompare},
 	{client.ErrUndecided, exitUndecided},
 	{client.ErrNotFound, exitNotFound},
@@ -96,8 +108,8 @@ func exitCode(err error, started bool) int {
 
 // packages matches what errors begin with for those who program: the package that
 // made them, and the sentinel for the command line.
-var packages = regexp.MustCompile(`(?m)(^|: )(?:(?:alias|api|backup|bench|canon|client|config|daemon|devnet|founding|home|kv|lineage|node|` +
-	`p2p|policytext|quorum|replay|report|running|scope|show|sim|store|txntext|usage|votes): )+`)
+var packages = regexp.MustCompile(`(?m)(^|: )(?:(?:alias|api|backup|bench|canon|client|config|daemon|devnet|founding|home|keyfile|kv|lineage|node|` +
+	`p2p|policytext|quorum|replay|report|running|scope|show|signer|sim|store|txntext|usage|votes): )+`)
 
 // message is an error for people. What others wrote into it stays on its line.
 func message(err error) string {

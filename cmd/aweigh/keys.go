@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -35,9 +36,13 @@ func (a *app) put() *cobra.Command {
 	rev := c.Flags().Int64("if-rev", 0, "only if the key was last changed in this revision")
 	absent := c.Flags().Bool("if-absent", false, "only if there is no such key")
 	once := onceFlags(c)
+	wait := waitFlag(c)
 	c.MarkFlagsMutuallyExclusive("if-rev", "if-absent")
 	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
-		key, err := keyOf(args[0], *raw)
+		name, err := nameOf(args[0], *raw, writes)
+		if err == nil && name.Version() != 0 {
+			err = fmt.Errorf("%w: versions that are there do not change; leave out .v%d, or see aweigh rollback", errUsage, name.Version())
+		}
 		if err != nil {
 			return err
 		}
@@ -50,22 +55,36 @@ func (a *app) put() *cobra.Command {
 		if most := scope.DefaultLimits().ValueBytes; len(value) > most {
 			return fmt.Errorf("%w: a value has at most %d bytes", errUsage, most)
 		}
-		req := &aweighv1.PutRequest{Key: key, Value: value, PrevKv: *prev}
+		req := &aweighv1.PutRequest{Key: name.Key(), Value: value, PrevKv: *prev}
 		if req.Once, err = once(); err != nil {
 			return err
 		}
 		ctx, cancel := s.limited(ctx)
 		defer cancel()
-		if !*absent && !c.Flags().Changed("if-rev") {
+		conditional := *absent || c.Flags().Changed("if-rev")
+		if !name.Raw() && !*absent {
+			r, err := a.resolve(ctx, s, req.Key, 0, false)
+			switch {
+			case errors.Is(err, client.ErrNotFound): // and comes to be
+			case err != nil:
+				return err
+			case r.Moved != nil:
+				req.Key = r.Key
+				if !conditional { // what was found may be moved again meanwhile
+					conditional, *rev = true, r.Kv.ModRevision
+				}
+			}
+		}
+		if !conditional {
 			resp, err := s.Client.Put(ctx, req)
 			if err != nil {
-				return err
+				return a.pended(ctx, s, err, *wait)
 			}
 			return s.Printer.Put(resp)
 		}
 		resp, err := s.PutIf(ctx, req, *rev)
 		if err != nil {
-			return err
+			return a.pended(ctx, s, err, *wait)
 		}
 		return s.Printer.Put(resp)
 	})
@@ -105,19 +124,39 @@ func (a *app) get() *cobra.Command {
 		Long: "Reads what was final before the command began. With --serializable one node answers\n" +
 			"alone, faster, even without a quorum, and maybe with something old.\n\n" + keyHelp,
 		Example: "  aweigh get /greeting\n  aweigh get /greeting -o value\n  aweigh get / --prefix --limit 10\n" +
-			"  aweigh get /greeting --rev 2",
+			"  aweigh get /greeting --rev 2\n  aweigh get org@wikipedia.en/articles/42.v3",
 	}
 	raw := c.Flags().Bool("raw", false, "take KEY as it is")
 	rev := c.Flags().Int64("rev", 0, "as of this revision")
 	limit := c.Flags().Int64("limit", 0, "at most so many keys")
 	serializable := c.Flags().Bool("serializable", false, "let the node answer alone")
+	version := versionFlag(c, "this version of the object, and not the newest")
 	bounds := rangeFlags(c)
+	for _, f := range []string{"rev", "limit", "prefix", "from-key", "range-end"} {
+		c.MarkFlagsMutuallyExclusive("version", f)
+	}
 	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
-		key, err := keyOf(args[0], *raw)
+		name, err := nameOf(args[0], *raw, reads)
 		if err != nil {
 			return err
 		}
-		start, end := bounds(key)
+		v, err := version(name)
+		if err != nil {
+			return err
+		}
+		start, end := bounds(name.Key())
+		if one := end == nil && *rev == 0; one && (v > 0 || !name.Raw()) {
+			ctx, cancel := s.limited(ctx)
+			defer cancel()
+			r, err := a.resolve(ctx, s, start, v, *serializable)
+			if err != nil {
+				return err
+			}
+			a.more(&aweighv1.RangeResponse{Header: r.Header}, s.Format)
+			return s.Printer.Resolved(r)
+		} else if !one && v > 0 {
+			return fmt.Errorf("%w: version %d of one object is asked for, and a range or a revision", errUsage, v)
+		}
 		ctx, cancel := s.limited(ctx)
 		defer cancel()
 		resp, err := s.Client.Range(ctx, &aweighv1.RangeRequest{
@@ -143,9 +182,10 @@ func (a *app) del() *cobra.Command {
 	raw := c.Flags().Bool("raw", false, "take KEY as it is")
 	prev := c.Flags().Bool("prev", false, "show what was there")
 	once := onceFlags(c)
+	wait := waitFlag(c)
 	bounds := rangeFlags(c)
 	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
-		key, err := keyOf(args[0], *raw)
+		key, err := keyOf(args[0], *raw, writes)
 		if err != nil {
 			return err
 		}
@@ -158,7 +198,7 @@ func (a *app) del() *cobra.Command {
 		defer cancel()
 		resp, err := s.Client.Delete(ctx, req)
 		if err != nil {
-			return err
+			return a.pended(ctx, s, err, *wait)
 		}
 		if err := s.Printer.Delete(resp); err != nil {
 			return err
@@ -185,7 +225,7 @@ func (a *app) ls() *cobra.Command {
 			Key: []byte{0}, RangeEnd: []byte{0}, KeysOnly: true, Revision: *rev, Limit: *limit, Serializable: *serializable,
 		}
 		if len(args) > 0 {
-			key, err := keyOf(args[0], *raw)
+			key, err := keyOf(args[0], *raw, reads)
 			if err != nil {
 				return err
 			}
@@ -224,7 +264,7 @@ func (a *app) watch() *cobra.Command {
 	count := c.Flags().Int("count", 0, "end after so many changes")
 	bounds := rangeFlags(c)
 	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
-		key, err := keyOf(args[0], *raw)
+		key, err := keyOf(args[0], *raw, reads)
 		if err != nil {
 			return err
 		}
@@ -251,6 +291,7 @@ func (a *app) txn() *cobra.Command {
 		Example: "  aweigh txn <<END\n  if\n    version /leader = 0\n  then\n    put /leader me\n  else\n    get /leader\n  END",
 	}
 	once := onceFlags(c)
+	wait := waitFlag(c)
 	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
 		in := a.in
 		if len(args) > 0 && args[0] != "-" {
@@ -272,7 +313,7 @@ func (a *app) txn() *cobra.Command {
 		defer cancel()
 		resp, err := s.Client.Txn(ctx, req)
 		if err != nil {
-			return err
+			return a.pended(ctx, s, err, *wait)
 		}
 		if err := s.Printer.Txn(resp); err != nil {
 			return err

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/aweigh/aweigh"
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
+	"github.com/aweigh/aweigh/client"
 	"github.com/aweigh/aweigh/internal/show"
 	"github.com/aweigh/aweigh/scope"
 )
@@ -36,18 +38,31 @@ func (a *app) status() *cobra.Command {
 func (a *app) history() *cobra.Command {
 	c := &cobra.Command{
 		Use: "history KEY", Short: "List what happened to a key's object", Args: cobra.ExactArgs(1),
-		Long:    "Lists every change of the object that KEY names, or named last, newest first.\n\n" + keyHelp,
+		Long: "Lists every change of the object that KEY names, or named last, newest first, under\n" +
+			"whatever name it happened.\n\n" + keyHelp,
 		Example: "  aweigh history /greeting",
 	}
 	raw := c.Flags().Bool("raw", false, "take KEY as it is")
 	limit := c.Flags().Int64("limit", 100, "at most so many changes")
 	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
-		key, err := keyOf(args[0], *raw)
+		name, err := nameOf(args[0], *raw, reads)
+		if err == nil && name.Version() != 0 {
+			err = fmt.Errorf("%w: the history is that of all versions; leave out .v%d", errUsage, name.Version())
+		}
 		if err != nil {
 			return err
 		}
 		ctx, cancel := s.limited(ctx)
 		defer cancel()
+		key := name.Key()
+		if !name.Raw() {
+			r, err := a.resolve(ctx, s, key, 0, false)
+			if err == nil {
+				key = r.Key
+			} else if !errors.Is(err, client.ErrNotFound) { // what is deleted has a history
+				return err
+			}
+		}
 		resp, err := s.Client.History(ctx, &aweighv1.HistoryRequest{Key: key, Limit: *limit})
 		if err != nil {
 			return err
@@ -60,15 +75,16 @@ func (a *app) why() *cobra.Command {
 	c := &cobra.Command{
 		Use: "why KEY", Short: "Show and verify who stands behind a key", Args: cobra.ExactArgs(1),
 		Long: "Asks for a proof of the key's newest change, verifies it here against the network's\n" +
-			"identity, and shows what it proves: who asked for the change, and which anchors of\n" +
-			"what weight made it final. The node that answers need not be trusted.\n\n" + keyHelp,
+			"identity, and shows what it proves: who asked for the change, which anchors of what\n" +
+			"weight made it final and, where policy asks for approval, who approved it, with what\n" +
+			"weight. The node that answers need not be trusted.\n\n" + keyHelp,
 		Example: "  aweigh why /greeting\n  aweigh why /greeting --proof greeting.proof\n  aweigh verify greeting.proof",
 	}
 	raw := c.Flags().Bool("raw", false, "take KEY as it is")
 	save := c.Flags().String("proof", "", "also write the proof to this file")
 	network := c.Flags().String("network", "", "identity of the network (default: that of the one that runs here)")
 	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
-		key, err := keyOf(args[0], *raw)
+		key, err := keyOf(args[0], *raw, reads)
 		if err != nil {
 			return err
 		}
@@ -90,7 +106,7 @@ func (a *app) why() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if string(proof.Entry.Key) != string(key) {
+		if string(proof.Change.Entry.Key) != string(key) {
 			return fmt.Errorf("%w: the node answered for another key", scope.ErrProof)
 		}
 		if !c.Flags().Changed("network") {
@@ -139,6 +155,9 @@ func (a *app) verify() *cobra.Command {
 			if fault, other := scope.DecodeFaultProof(raw); other == nil {
 				return verifiedFault(show.Printer{Out: a.out, Format: format}, fault, *network, pinned)
 			}
+			if _, other := scope.DecodeMotionProof(raw); other == nil {
+				return fmt.Errorf("%w: %s is the file of a motion; see it with: aweigh ballot inspect %s", errUsage, args[0], args[0])
+			}
 			return fmt.Errorf("%s: this is no proof: %w", args[0], err)
 		}
 		return a.verified(show.Printer{Out: a.out, Format: format}, proof, *network, pinned)
@@ -159,7 +178,7 @@ func networkOf(text string) (aweigh.NetworkID, error) {
 // verified verifies a proof and shows it. Where the network is not known from
 // elsewhere, which pinned says, the proof's own word for it is taken.
 func (a *app) verified(p show.Printer, proof *scope.KeyProof, network string, pinned bool) error {
-	id := proof.Genesis.Hash()
+	id := proof.Ancestry.Genesis.Hash()
 	if pinned {
 		var err error
 		if id, err = networkOf(network); err != nil {
@@ -170,7 +189,7 @@ func (a *app) verified(p show.Printer, proof *scope.KeyProof, network string, pi
 	if err != nil {
 		return err
 	}
-	if err := p.Why(proof.Genesis, report, pinned); err != nil {
+	if err := p.Why(proof.Ancestry.Genesis, report, pinned); err != nil {
 		return err
 	}
 	switch {

@@ -46,7 +46,9 @@ func (a *app) run(ctx context.Context, args []string) int {
 		return exitOK // interrupted, and ended well
 	}
 	if err != nil {
-		fmt.Fprintf(a.err, "aweigh: %s\n", message(err))
+		if !errors.As(err, new(errQuiet)) {
+			fmt.Fprintf(a.err, "aweigh: %s\n", message(err))
+		}
 	}
 	if code == exitUsage {
 		fmt.Fprintln(a.err, `Run "aweigh help" or add --help to a command for how to use it.`)
@@ -88,9 +90,9 @@ func (a *app) root() *cobra.Command {
 		}
 	}
 	add("run", a.devnet(), a.node(), a.init(), a.invite(), a.join(), a.backup(), a.restore())
-	add("keys", a.put(), a.get(), a.del(), a.ls(), a.watch(), a.txn(), a.compact())
-	add("know", a.status(), a.doctor(), a.history(), a.why(), a.verify(), a.bench(), a.version())
-	add("govern", a.anchor(), a.trust(), a.policy())
+	add("keys", a.put(), a.get(), a.del(), a.ls(), a.watch(), a.txn(), a.compact(), a.alias(), a.fork(), a.rollback())
+	add("know", a.status(), a.doctor(), a.history(), a.uid(), a.why(), a.verify(), a.bench(), a.version())
+	add("govern", a.motion(), a.ballotCommand(), a.voter(), a.anchor(), a.trust(), a.policy())
 	add("sim", a.sim())
 	return root
 }

@@ -121,11 +121,18 @@ func policyOf(x *aweighv1.Proposal) (p scope.Policy, err error) {
 
 func (a *app) policySet() *cobra.Command {
 	c := &cobra.Command{
-		Use: "set FILE", Short: "Propose or approve a policy", Args: cobra.ExactArgs(1),
+		Use: "set [FILE]", Short: "Propose or approve a policy", Args: cobra.MaximumNArgs(1),
 		Long: "Proposes, with the key of the anchor that answers, the policy of a FILE as \"aweigh\n" +
 			"policy show\" writes it, or approves it if it is proposed already. It says what would\n" +
-			"follow; \"aweigh policy diff\" says the same and proposes nothing.",
+			"follow; \"aweigh policy diff\" says the same and proposes nothing.\n\n" +
+			"--approve lets writes below a prefix wait for approval, or changes what that takes, and\n" +
+			"--no-approve ends it. An approval is made of words:\n" + policytext.ApprovalHelp,
+		Example: "  aweigh policy set policy.yaml\n" +
+			"  aweigh policy set --approve 'prefix=/secrets/ threshold=3/4 min-anchors=3 window=72h'\n" +
+			"  aweigh policy set --no-approve /secrets/",
 	}
+	approve := c.Flags().StringArray("approve", nil, "what shall need approval, and whose")
+	free := c.Flags().StringArray("no-approve", nil, "a prefix below which nothing shall need approval any more")
 	once := onceFlags(c)
 	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
 		ctx, cancel := s.limited(ctx)
@@ -134,12 +141,46 @@ func (a *app) policySet() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		p, err := policyFrom(args[0], old)
-		if err != nil {
+		p := old
+		switch {
+		case len(args) > 0:
+			if p, err = policyFrom(args[0], old); err != nil {
+				return err
+			}
+		case len(*approve)+len(*free) == 0:
+			return fmt.Errorf("%w: give a FILE, or --approve, or --no-approve", errUsage)
+		}
+		if err := withApprovals(&p, *approve, *free); err != nil {
 			return err
 		}
 		return a.setPolicy(ctx, s, r, old, p, once)
 	})
+}
+
+// withApprovals sets and drops approvals of a policy.
+func withApprovals(p *scope.Policy, approve, free []string) error {
+	for _, text := range approve {
+		a, err := policytext.ParseApproval(text)
+		if err != nil {
+			return err
+		}
+		p.Approvals = policytext.SetApproval(p.Approvals, a)
+	}
+	for _, prefix := range free {
+		found := false
+		for _, m := range []scope.Matter{scope.Changes, scope.Deletions} {
+			var ok bool
+			p.Approvals, ok = policytext.DropApproval(p.Approvals, scope.Approval{Matter: m, Prefix: []byte(prefix)})
+			found = found || ok
+		}
+		if !found {
+			return fmt.Errorf("%w: nothing below %q needs approval; \"aweigh policy show\" lists what does", errUsage, prefix)
+		}
+	}
+	if err := p.Check(); err != nil {
+		return fmt.Errorf("%w: %w", policytext.ErrSyntax, err)
+	}
+	return nil
 }
 
 func (a *app) policyApprove() *cobra.Command {

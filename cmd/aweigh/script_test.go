@@ -15,13 +15,17 @@ import (
 // TestMain lets the scripts start this program as "aweigh": a process of its
 // own, linked like the real one.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"aweigh": func() { os.Exit(run()) }})
+	testscript.Main(m, map[string]func(){
+		"aweigh":   func() { os.Exit(run()) },
+		"motioned": motioned,
+	})
 }
 
 // TestStories runs what users do, from testdata/script. In them
 //
 //	[!] code N aweigh …    runs a command that must exit with N
 //	await FILE TEXT         waits until a file holds a text
+//	motioned FILE           makes the files of a motion for tests (see there)
 func TestStories(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",

@@ -378,7 +378,7 @@ func (x AlarmRequest_AlarmAction) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use AlarmRequest_AlarmAction.Descriptor instead.
 func (AlarmRequest_AlarmAction) EnumDescriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{22, 0}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{33, 0}
 }
 
 // ResponseHeader says who answered, and as of when.
@@ -1905,6 +1905,584 @@ func (x *WatchResponse) GetEvents() []*Event {
 	return nil
 }
 
+// LeaseGrantRequest asks for a lease of at least so many seconds. With ID 0 the
+// node chooses one.
+type LeaseGrantRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	TTL           int64                  `protobuf:"varint,1,opt,name=TTL,proto3" json:"TTL,omitempty"`
+	ID            int64                  `protobuf:"varint,2,opt,name=ID,proto3" json:"ID,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LeaseGrantRequest) Reset() {
+	*x = LeaseGrantRequest{}
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LeaseGrantRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LeaseGrantRequest) ProtoMessage() {}
+
+func (x *LeaseGrantRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LeaseGrantRequest.ProtoReflect.Descriptor instead.
+func (*LeaseGrantRequest) Descriptor() ([]byte, []int) {
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *LeaseGrantRequest) GetTTL() int64 {
+	if x != nil {
+		return x.TTL
+	}
+	return 0
+}
+
+func (x *LeaseGrantRequest) GetID() int64 {
+	if x != nil {
+		return x.ID
+	}
+	return 0
+}
+
+type LeaseGrantResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Header        *ResponseHeader        `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
+	ID            int64                  `protobuf:"varint,2,opt,name=ID,proto3" json:"ID,omitempty"`
+	TTL           int64                  `protobuf:"varint,3,opt,name=TTL,proto3" json:"TTL,omitempty"`
+	Error         string                 `protobuf:"bytes,4,opt,name=error,proto3" json:"error,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LeaseGrantResponse) Reset() {
+	*x = LeaseGrantResponse{}
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LeaseGrantResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LeaseGrantResponse) ProtoMessage() {}
+
+func (x *LeaseGrantResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LeaseGrantResponse.ProtoReflect.Descriptor instead.
+func (*LeaseGrantResponse) Descriptor() ([]byte, []int) {
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *LeaseGrantResponse) GetHeader() *ResponseHeader {
+	if x != nil {
+		return x.Header
+	}
+	return nil
+}
+
+func (x *LeaseGrantResponse) GetID() int64 {
+	if x != nil {
+		return x.ID
+	}
+	return 0
+}
+
+func (x *LeaseGrantResponse) GetTTL() int64 {
+	if x != nil {
+		return x.TTL
+	}
+	return 0
+}
+
+func (x *LeaseGrantResponse) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
+type LeaseRevokeRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	ID            int64                  `protobuf:"varint,1,opt,name=ID,proto3" json:"ID,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LeaseRevokeRequest) Reset() {
+	*x = LeaseRevokeRequest{}
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LeaseRevokeRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LeaseRevokeRequest) ProtoMessage() {}
+
+func (x *LeaseRevokeRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LeaseRevokeRequest.ProtoReflect.Descriptor instead.
+func (*LeaseRevokeRequest) Descriptor() ([]byte, []int) {
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *LeaseRevokeRequest) GetID() int64 {
+	if x != nil {
+		return x.ID
+	}
+	return 0
+}
+
+type LeaseRevokeResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Header        *ResponseHeader        `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LeaseRevokeResponse) Reset() {
+	*x = LeaseRevokeResponse{}
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LeaseRevokeResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LeaseRevokeResponse) ProtoMessage() {}
+
+func (x *LeaseRevokeResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LeaseRevokeResponse.ProtoReflect.Descriptor instead.
+func (*LeaseRevokeResponse) Descriptor() ([]byte, []int) {
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *LeaseRevokeResponse) GetHeader() *ResponseHeader {
+	if x != nil {
+		return x.Header
+	}
+	return nil
+}
+
+type LeaseKeepAliveRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	ID            int64                  `protobuf:"varint,1,opt,name=ID,proto3" json:"ID,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LeaseKeepAliveRequest) Reset() {
+	*x = LeaseKeepAliveRequest{}
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LeaseKeepAliveRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LeaseKeepAliveRequest) ProtoMessage() {}
+
+func (x *LeaseKeepAliveRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LeaseKeepAliveRequest.ProtoReflect.Descriptor instead.
+func (*LeaseKeepAliveRequest) Descriptor() ([]byte, []int) {
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *LeaseKeepAliveRequest) GetID() int64 {
+	if x != nil {
+		return x.ID
+	}
+	return 0
+}
+
+// LeaseKeepAliveResponse says for how many seconds the lease lasts again, 0 if
+// there is none.
+type LeaseKeepAliveResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Header        *ResponseHeader        `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
+	ID            int64                  `protobuf:"varint,2,opt,name=ID,proto3" json:"ID,omitempty"`
+	TTL           int64                  `protobuf:"varint,3,opt,name=TTL,proto3" json:"TTL,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LeaseKeepAliveResponse) Reset() {
+	*x = LeaseKeepAliveResponse{}
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LeaseKeepAliveResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LeaseKeepAliveResponse) ProtoMessage() {}
+
+func (x *LeaseKeepAliveResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LeaseKeepAliveResponse.ProtoReflect.Descriptor instead.
+func (*LeaseKeepAliveResponse) Descriptor() ([]byte, []int) {
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *LeaseKeepAliveResponse) GetHeader() *ResponseHeader {
+	if x != nil {
+		return x.Header
+	}
+	return nil
+}
+
+func (x *LeaseKeepAliveResponse) GetID() int64 {
+	if x != nil {
+		return x.ID
+	}
+	return 0
+}
+
+func (x *LeaseKeepAliveResponse) GetTTL() int64 {
+	if x != nil {
+		return x.TTL
+	}
+	return 0
+}
+
+type LeaseTimeToLiveRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	ID            int64                  `protobuf:"varint,1,opt,name=ID,proto3" json:"ID,omitempty"`
+	Keys          bool                   `protobuf:"varint,2,opt,name=keys,proto3" json:"keys,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LeaseTimeToLiveRequest) Reset() {
+	*x = LeaseTimeToLiveRequest{}
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LeaseTimeToLiveRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LeaseTimeToLiveRequest) ProtoMessage() {}
+
+func (x *LeaseTimeToLiveRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LeaseTimeToLiveRequest.ProtoReflect.Descriptor instead.
+func (*LeaseTimeToLiveRequest) Descriptor() ([]byte, []int) {
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *LeaseTimeToLiveRequest) GetID() int64 {
+	if x != nil {
+		return x.ID
+	}
+	return 0
+}
+
+func (x *LeaseTimeToLiveRequest) GetKeys() bool {
+	if x != nil {
+		return x.Keys
+	}
+	return false
+}
+
+// LeaseTimeToLiveResponse says for how many seconds more the lease lasts, -1 if
+// there is none.
+type LeaseTimeToLiveResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Header        *ResponseHeader        `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
+	ID            int64                  `protobuf:"varint,2,opt,name=ID,proto3" json:"ID,omitempty"`
+	TTL           int64                  `protobuf:"varint,3,opt,name=TTL,proto3" json:"TTL,omitempty"`
+	GrantedTTL    int64                  `protobuf:"varint,4,opt,name=grantedTTL,proto3" json:"grantedTTL,omitempty"`
+	Keys          [][]byte               `protobuf:"bytes,5,rep,name=keys,proto3" json:"keys,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LeaseTimeToLiveResponse) Reset() {
+	*x = LeaseTimeToLiveResponse{}
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LeaseTimeToLiveResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LeaseTimeToLiveResponse) ProtoMessage() {}
+
+func (x *LeaseTimeToLiveResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LeaseTimeToLiveResponse.ProtoReflect.Descriptor instead.
+func (*LeaseTimeToLiveResponse) Descriptor() ([]byte, []int) {
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *LeaseTimeToLiveResponse) GetHeader() *ResponseHeader {
+	if x != nil {
+		return x.Header
+	}
+	return nil
+}
+
+func (x *LeaseTimeToLiveResponse) GetID() int64 {
+	if x != nil {
+		return x.ID
+	}
+	return 0
+}
+
+func (x *LeaseTimeToLiveResponse) GetTTL() int64 {
+	if x != nil {
+		return x.TTL
+	}
+	return 0
+}
+
+func (x *LeaseTimeToLiveResponse) GetGrantedTTL() int64 {
+	if x != nil {
+		return x.GrantedTTL
+	}
+	return 0
+}
+
+func (x *LeaseTimeToLiveResponse) GetKeys() [][]byte {
+	if x != nil {
+		return x.Keys
+	}
+	return nil
+}
+
+type LeaseLeasesRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LeaseLeasesRequest) Reset() {
+	*x = LeaseLeasesRequest{}
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LeaseLeasesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LeaseLeasesRequest) ProtoMessage() {}
+
+func (x *LeaseLeasesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LeaseLeasesRequest.ProtoReflect.Descriptor instead.
+func (*LeaseLeasesRequest) Descriptor() ([]byte, []int) {
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{27}
+}
+
+type LeaseStatus struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	ID            int64                  `protobuf:"varint,1,opt,name=ID,proto3" json:"ID,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LeaseStatus) Reset() {
+	*x = LeaseStatus{}
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LeaseStatus) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LeaseStatus) ProtoMessage() {}
+
+func (x *LeaseStatus) ProtoReflect() protoreflect.Message {
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LeaseStatus.ProtoReflect.Descriptor instead.
+func (*LeaseStatus) Descriptor() ([]byte, []int) {
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *LeaseStatus) GetID() int64 {
+	if x != nil {
+		return x.ID
+	}
+	return 0
+}
+
+type LeaseLeasesResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Header        *ResponseHeader        `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
+	Leases        []*LeaseStatus         `protobuf:"bytes,2,rep,name=leases,proto3" json:"leases,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LeaseLeasesResponse) Reset() {
+	*x = LeaseLeasesResponse{}
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LeaseLeasesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LeaseLeasesResponse) ProtoMessage() {}
+
+func (x *LeaseLeasesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LeaseLeasesResponse.ProtoReflect.Descriptor instead.
+func (*LeaseLeasesResponse) Descriptor() ([]byte, []int) {
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *LeaseLeasesResponse) GetHeader() *ResponseHeader {
+	if x != nil {
+		return x.Header
+	}
+	return nil
+}
+
+func (x *LeaseLeasesResponse) GetLeases() []*LeaseStatus {
+	if x != nil {
+		return x.Leases
+	}
+	return nil
+}
+
 type Member struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	ID            uint64                 `protobuf:"varint,1,opt,name=ID,proto3" json:"ID,omitempty"`
@@ -1918,7 +2496,7 @@ type Member struct {
 
 func (x *Member) Reset() {
 	*x = Member{}
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[19]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1930,7 +2508,7 @@ func (x *Member) String() string {
 func (*Member) ProtoMessage() {}
 
 func (x *Member) ProtoReflect() protoreflect.Message {
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[19]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1943,7 +2521,7 @@ func (x *Member) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Member.ProtoReflect.Descriptor instead.
 func (*Member) Descriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{19}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Member) GetID() uint64 {
@@ -1990,7 +2568,7 @@ type MemberListRequest struct {
 
 func (x *MemberListRequest) Reset() {
 	*x = MemberListRequest{}
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[20]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2002,7 +2580,7 @@ func (x *MemberListRequest) String() string {
 func (*MemberListRequest) ProtoMessage() {}
 
 func (x *MemberListRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[20]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2015,7 +2593,7 @@ func (x *MemberListRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MemberListRequest.ProtoReflect.Descriptor instead.
 func (*MemberListRequest) Descriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{20}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *MemberListRequest) GetLinearizable() bool {
@@ -2035,7 +2613,7 @@ type MemberListResponse struct {
 
 func (x *MemberListResponse) Reset() {
 	*x = MemberListResponse{}
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[21]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2047,7 +2625,7 @@ func (x *MemberListResponse) String() string {
 func (*MemberListResponse) ProtoMessage() {}
 
 func (x *MemberListResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[21]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2060,7 +2638,7 @@ func (x *MemberListResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MemberListResponse.ProtoReflect.Descriptor instead.
 func (*MemberListResponse) Descriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{21}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *MemberListResponse) GetHeader() *ResponseHeader {
@@ -2088,7 +2666,7 @@ type AlarmRequest struct {
 
 func (x *AlarmRequest) Reset() {
 	*x = AlarmRequest{}
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[22]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2100,7 +2678,7 @@ func (x *AlarmRequest) String() string {
 func (*AlarmRequest) ProtoMessage() {}
 
 func (x *AlarmRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[22]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2113,7 +2691,7 @@ func (x *AlarmRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AlarmRequest.ProtoReflect.Descriptor instead.
 func (*AlarmRequest) Descriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{22}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *AlarmRequest) GetAction() AlarmRequest_AlarmAction {
@@ -2147,7 +2725,7 @@ type AlarmMember struct {
 
 func (x *AlarmMember) Reset() {
 	*x = AlarmMember{}
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[23]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2159,7 +2737,7 @@ func (x *AlarmMember) String() string {
 func (*AlarmMember) ProtoMessage() {}
 
 func (x *AlarmMember) ProtoReflect() protoreflect.Message {
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[23]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2172,7 +2750,7 @@ func (x *AlarmMember) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AlarmMember.ProtoReflect.Descriptor instead.
 func (*AlarmMember) Descriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{23}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *AlarmMember) GetMemberID() uint64 {
@@ -2199,7 +2777,7 @@ type AlarmResponse struct {
 
 func (x *AlarmResponse) Reset() {
 	*x = AlarmResponse{}
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[24]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2211,7 +2789,7 @@ func (x *AlarmResponse) String() string {
 func (*AlarmResponse) ProtoMessage() {}
 
 func (x *AlarmResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[24]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2224,7 +2802,7 @@ func (x *AlarmResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AlarmResponse.ProtoReflect.Descriptor instead.
 func (*AlarmResponse) Descriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{24}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *AlarmResponse) GetHeader() *ResponseHeader {
@@ -2249,7 +2827,7 @@ type StatusRequest struct {
 
 func (x *StatusRequest) Reset() {
 	*x = StatusRequest{}
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[25]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2261,7 +2839,7 @@ func (x *StatusRequest) String() string {
 func (*StatusRequest) ProtoMessage() {}
 
 func (x *StatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[25]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2274,7 +2852,7 @@ func (x *StatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusRequest.ProtoReflect.Descriptor instead.
 func (*StatusRequest) Descriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{25}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{36}
 }
 
 type DowngradeInfo struct {
@@ -2287,7 +2865,7 @@ type DowngradeInfo struct {
 
 func (x *DowngradeInfo) Reset() {
 	*x = DowngradeInfo{}
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[26]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2299,7 +2877,7 @@ func (x *DowngradeInfo) String() string {
 func (*DowngradeInfo) ProtoMessage() {}
 
 func (x *DowngradeInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[26]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2312,7 +2890,7 @@ func (x *DowngradeInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DowngradeInfo.ProtoReflect.Descriptor instead.
 func (*DowngradeInfo) Descriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{26}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *DowngradeInfo) GetEnabled() bool {
@@ -2350,7 +2928,7 @@ type StatusResponse struct {
 
 func (x *StatusResponse) Reset() {
 	*x = StatusResponse{}
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[27]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2362,7 +2940,7 @@ func (x *StatusResponse) String() string {
 func (*StatusResponse) ProtoMessage() {}
 
 func (x *StatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[27]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2375,7 +2953,7 @@ func (x *StatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusResponse.ProtoReflect.Descriptor instead.
 func (*StatusResponse) Descriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{27}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *StatusResponse) GetHeader() *ResponseHeader {
@@ -2477,7 +3055,7 @@ type DefragmentRequest struct {
 
 func (x *DefragmentRequest) Reset() {
 	*x = DefragmentRequest{}
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[28]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2489,7 +3067,7 @@ func (x *DefragmentRequest) String() string {
 func (*DefragmentRequest) ProtoMessage() {}
 
 func (x *DefragmentRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[28]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2502,7 +3080,7 @@ func (x *DefragmentRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DefragmentRequest.ProtoReflect.Descriptor instead.
 func (*DefragmentRequest) Descriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{28}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{39}
 }
 
 type DefragmentResponse struct {
@@ -2514,7 +3092,7 @@ type DefragmentResponse struct {
 
 func (x *DefragmentResponse) Reset() {
 	*x = DefragmentResponse{}
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[29]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2526,7 +3104,7 @@ func (x *DefragmentResponse) String() string {
 func (*DefragmentResponse) ProtoMessage() {}
 
 func (x *DefragmentResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[29]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2539,7 +3117,7 @@ func (x *DefragmentResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DefragmentResponse.ProtoReflect.Descriptor instead.
 func (*DefragmentResponse) Descriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{29}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *DefragmentResponse) GetHeader() *ResponseHeader {
@@ -2557,7 +3135,7 @@ type HashRequest struct {
 
 func (x *HashRequest) Reset() {
 	*x = HashRequest{}
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[30]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2569,7 +3147,7 @@ func (x *HashRequest) String() string {
 func (*HashRequest) ProtoMessage() {}
 
 func (x *HashRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[30]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2582,7 +3160,7 @@ func (x *HashRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HashRequest.ProtoReflect.Descriptor instead.
 func (*HashRequest) Descriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{30}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{41}
 }
 
 type HashResponse struct {
@@ -2595,7 +3173,7 @@ type HashResponse struct {
 
 func (x *HashResponse) Reset() {
 	*x = HashResponse{}
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[31]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2607,7 +3185,7 @@ func (x *HashResponse) String() string {
 func (*HashResponse) ProtoMessage() {}
 
 func (x *HashResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[31]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2620,7 +3198,7 @@ func (x *HashResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HashResponse.ProtoReflect.Descriptor instead.
 func (*HashResponse) Descriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{31}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *HashResponse) GetHeader() *ResponseHeader {
@@ -2646,7 +3224,7 @@ type HashKVRequest struct {
 
 func (x *HashKVRequest) Reset() {
 	*x = HashKVRequest{}
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[32]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2658,7 +3236,7 @@ func (x *HashKVRequest) String() string {
 func (*HashKVRequest) ProtoMessage() {}
 
 func (x *HashKVRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[32]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2671,7 +3249,7 @@ func (x *HashKVRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HashKVRequest.ProtoReflect.Descriptor instead.
 func (*HashKVRequest) Descriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{32}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *HashKVRequest) GetRevision() int64 {
@@ -2693,7 +3271,7 @@ type HashKVResponse struct {
 
 func (x *HashKVResponse) Reset() {
 	*x = HashKVResponse{}
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[33]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2705,7 +3283,7 @@ func (x *HashKVResponse) String() string {
 func (*HashKVResponse) ProtoMessage() {}
 
 func (x *HashKVResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[33]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2718,7 +3296,7 @@ func (x *HashKVResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HashKVResponse.ProtoReflect.Descriptor instead.
 func (*HashKVResponse) Descriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{33}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *HashKVResponse) GetHeader() *ResponseHeader {
@@ -2897,7 +3475,42 @@ const file_etcdpb_aweigh_rpc_proto_rawDesc = "" +
 	"\x10compact_revision\x18\x05 \x01(\x03R\x0fcompactRevision\x12#\n" +
 	"\rcancel_reason\x18\x06 \x01(\tR\fcancelReason\x12\x1a\n" +
 	"\bfragment\x18\a \x01(\bR\bfragment\x12%\n" +
-	"\x06events\x18\v \x03(\v2\r.mvccpb.EventR\x06events\"\x86\x01\n" +
+	"\x06events\x18\v \x03(\v2\r.mvccpb.EventR\x06events\"5\n" +
+	"\x11LeaseGrantRequest\x12\x10\n" +
+	"\x03TTL\x18\x01 \x01(\x03R\x03TTL\x12\x0e\n" +
+	"\x02ID\x18\x02 \x01(\x03R\x02ID\"\x82\x01\n" +
+	"\x12LeaseGrantResponse\x124\n" +
+	"\x06header\x18\x01 \x01(\v2\x1c.etcdserverpb.ResponseHeaderR\x06header\x12\x0e\n" +
+	"\x02ID\x18\x02 \x01(\x03R\x02ID\x12\x10\n" +
+	"\x03TTL\x18\x03 \x01(\x03R\x03TTL\x12\x14\n" +
+	"\x05error\x18\x04 \x01(\tR\x05error\"$\n" +
+	"\x12LeaseRevokeRequest\x12\x0e\n" +
+	"\x02ID\x18\x01 \x01(\x03R\x02ID\"K\n" +
+	"\x13LeaseRevokeResponse\x124\n" +
+	"\x06header\x18\x01 \x01(\v2\x1c.etcdserverpb.ResponseHeaderR\x06header\"'\n" +
+	"\x15LeaseKeepAliveRequest\x12\x0e\n" +
+	"\x02ID\x18\x01 \x01(\x03R\x02ID\"p\n" +
+	"\x16LeaseKeepAliveResponse\x124\n" +
+	"\x06header\x18\x01 \x01(\v2\x1c.etcdserverpb.ResponseHeaderR\x06header\x12\x0e\n" +
+	"\x02ID\x18\x02 \x01(\x03R\x02ID\x12\x10\n" +
+	"\x03TTL\x18\x03 \x01(\x03R\x03TTL\"<\n" +
+	"\x16LeaseTimeToLiveRequest\x12\x0e\n" +
+	"\x02ID\x18\x01 \x01(\x03R\x02ID\x12\x12\n" +
+	"\x04keys\x18\x02 \x01(\bR\x04keys\"\xa5\x01\n" +
+	"\x17LeaseTimeToLiveResponse\x124\n" +
+	"\x06header\x18\x01 \x01(\v2\x1c.etcdserverpb.ResponseHeaderR\x06header\x12\x0e\n" +
+	"\x02ID\x18\x02 \x01(\x03R\x02ID\x12\x10\n" +
+	"\x03TTL\x18\x03 \x01(\x03R\x03TTL\x12\x1e\n" +
+	"\n" +
+	"grantedTTL\x18\x04 \x01(\x03R\n" +
+	"grantedTTL\x12\x12\n" +
+	"\x04keys\x18\x05 \x03(\fR\x04keys\"\x14\n" +
+	"\x12LeaseLeasesRequest\"\x1d\n" +
+	"\vLeaseStatus\x12\x0e\n" +
+	"\x02ID\x18\x01 \x01(\x03R\x02ID\"~\n" +
+	"\x13LeaseLeasesResponse\x124\n" +
+	"\x06header\x18\x01 \x01(\v2\x1c.etcdserverpb.ResponseHeaderR\x06header\x121\n" +
+	"\x06leases\x18\x02 \x03(\v2\x19.etcdserverpb.LeaseStatusR\x06leases\"\x86\x01\n" +
 	"\x06Member\x12\x0e\n" +
 	"\x02ID\x18\x01 \x01(\x04R\x02ID\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1a\n" +
@@ -2970,7 +3583,14 @@ const file_etcdpb_aweigh_rpc_proto_rawDesc = "" +
 	"\x03Txn\x12\x18.etcdserverpb.TxnRequest\x1a\x19.etcdserverpb.TxnResponse\x12L\n" +
 	"\aCompact\x12\x1f.etcdserverpb.CompactionRequest\x1a .etcdserverpb.CompactionResponse2M\n" +
 	"\x05Watch\x12D\n" +
-	"\x05Watch\x12\x1a.etcdserverpb.WatchRequest\x1a\x1b.etcdserverpb.WatchResponse(\x010\x012Z\n" +
+	"\x05Watch\x12\x1a.etcdserverpb.WatchRequest\x1a\x1b.etcdserverpb.WatchResponse(\x010\x012\xc1\x03\n" +
+	"\x05Lease\x12O\n" +
+	"\n" +
+	"LeaseGrant\x12\x1f.etcdserverpb.LeaseGrantRequest\x1a .etcdserverpb.LeaseGrantResponse\x12R\n" +
+	"\vLeaseRevoke\x12 .etcdserverpb.LeaseRevokeRequest\x1a!.etcdserverpb.LeaseRevokeResponse\x12_\n" +
+	"\x0eLeaseKeepAlive\x12#.etcdserverpb.LeaseKeepAliveRequest\x1a$.etcdserverpb.LeaseKeepAliveResponse(\x010\x01\x12^\n" +
+	"\x0fLeaseTimeToLive\x12$.etcdserverpb.LeaseTimeToLiveRequest\x1a%.etcdserverpb.LeaseTimeToLiveResponse\x12R\n" +
+	"\vLeaseLeases\x12 .etcdserverpb.LeaseLeasesRequest\x1a!.etcdserverpb.LeaseLeasesResponse2Z\n" +
 	"\aCluster\x12O\n" +
 	"\n" +
 	"MemberList\x12\x1f.etcdserverpb.MemberListRequest\x1a .etcdserverpb.MemberListResponse2\xe9\x02\n" +
@@ -2995,7 +3615,7 @@ func file_etcdpb_aweigh_rpc_proto_rawDescGZIP() []byte {
 }
 
 var file_etcdpb_aweigh_rpc_proto_enumTypes = make([]protoimpl.EnumInfo, 7)
-var file_etcdpb_aweigh_rpc_proto_msgTypes = make([]protoimpl.MessageInfo, 34)
+var file_etcdpb_aweigh_rpc_proto_msgTypes = make([]protoimpl.MessageInfo, 45)
 var file_etcdpb_aweigh_rpc_proto_goTypes = []any{
 	(AlarmType)(0),                     // 0: etcdserverpb.AlarmType
 	(RangeRequest_SortOrder)(0),        // 1: etcdserverpb.RangeRequest.SortOrder
@@ -3023,33 +3643,44 @@ var file_etcdpb_aweigh_rpc_proto_goTypes = []any{
 	(*WatchCancelRequest)(nil),         // 23: etcdserverpb.WatchCancelRequest
 	(*WatchProgressRequest)(nil),       // 24: etcdserverpb.WatchProgressRequest
 	(*WatchResponse)(nil),              // 25: etcdserverpb.WatchResponse
-	(*Member)(nil),                     // 26: etcdserverpb.Member
-	(*MemberListRequest)(nil),          // 27: etcdserverpb.MemberListRequest
-	(*MemberListResponse)(nil),         // 28: etcdserverpb.MemberListResponse
-	(*AlarmRequest)(nil),               // 29: etcdserverpb.AlarmRequest
-	(*AlarmMember)(nil),                // 30: etcdserverpb.AlarmMember
-	(*AlarmResponse)(nil),              // 31: etcdserverpb.AlarmResponse
-	(*StatusRequest)(nil),              // 32: etcdserverpb.StatusRequest
-	(*DowngradeInfo)(nil),              // 33: etcdserverpb.DowngradeInfo
-	(*StatusResponse)(nil),             // 34: etcdserverpb.StatusResponse
-	(*DefragmentRequest)(nil),          // 35: etcdserverpb.DefragmentRequest
-	(*DefragmentResponse)(nil),         // 36: etcdserverpb.DefragmentResponse
-	(*HashRequest)(nil),                // 37: etcdserverpb.HashRequest
-	(*HashResponse)(nil),               // 38: etcdserverpb.HashResponse
-	(*HashKVRequest)(nil),              // 39: etcdserverpb.HashKVRequest
-	(*HashKVResponse)(nil),             // 40: etcdserverpb.HashKVResponse
-	(*KeyValue)(nil),                   // 41: mvccpb.KeyValue
-	(*Event)(nil),                      // 42: mvccpb.Event
+	(*LeaseGrantRequest)(nil),          // 26: etcdserverpb.LeaseGrantRequest
+	(*LeaseGrantResponse)(nil),         // 27: etcdserverpb.LeaseGrantResponse
+	(*LeaseRevokeRequest)(nil),         // 28: etcdserverpb.LeaseRevokeRequest
+	(*LeaseRevokeResponse)(nil),        // 29: etcdserverpb.LeaseRevokeResponse
+	(*LeaseKeepAliveRequest)(nil),      // 30: etcdserverpb.LeaseKeepAliveRequest
+	(*LeaseKeepAliveResponse)(nil),     // 31: etcdserverpb.LeaseKeepAliveResponse
+	(*LeaseTimeToLiveRequest)(nil),     // 32: etcdserverpb.LeaseTimeToLiveRequest
+	(*LeaseTimeToLiveResponse)(nil),    // 33: etcdserverpb.LeaseTimeToLiveResponse
+	(*LeaseLeasesRequest)(nil),         // 34: etcdserverpb.LeaseLeasesRequest
+	(*LeaseStatus)(nil),                // 35: etcdserverpb.LeaseStatus
+	(*LeaseLeasesResponse)(nil),        // 36: etcdserverpb.LeaseLeasesResponse
+	(*Member)(nil),                     // 37: etcdserverpb.Member
+	(*MemberListRequest)(nil),          // 38: etcdserverpb.MemberListRequest
+	(*MemberListResponse)(nil),         // 39: etcdserverpb.MemberListResponse
+	(*AlarmRequest)(nil),               // 40: etcdserverpb.AlarmRequest
+	(*AlarmMember)(nil),                // 41: etcdserverpb.AlarmMember
+	(*AlarmResponse)(nil),              // 42: etcdserverpb.AlarmResponse
+	(*StatusRequest)(nil),              // 43: etcdserverpb.StatusRequest
+	(*DowngradeInfo)(nil),              // 44: etcdserverpb.DowngradeInfo
+	(*StatusResponse)(nil),             // 45: etcdserverpb.StatusResponse
+	(*DefragmentRequest)(nil),          // 46: etcdserverpb.DefragmentRequest
+	(*DefragmentResponse)(nil),         // 47: etcdserverpb.DefragmentResponse
+	(*HashRequest)(nil),                // 48: etcdserverpb.HashRequest
+	(*HashResponse)(nil),               // 49: etcdserverpb.HashResponse
+	(*HashKVRequest)(nil),              // 50: etcdserverpb.HashKVRequest
+	(*HashKVResponse)(nil),             // 51: etcdserverpb.HashKVResponse
+	(*KeyValue)(nil),                   // 52: mvccpb.KeyValue
+	(*Event)(nil),                      // 53: mvccpb.Event
 }
 var file_etcdpb_aweigh_rpc_proto_depIdxs = []int32{
 	1,  // 0: etcdserverpb.RangeRequest.sort_order:type_name -> etcdserverpb.RangeRequest.SortOrder
 	2,  // 1: etcdserverpb.RangeRequest.sort_target:type_name -> etcdserverpb.RangeRequest.SortTarget
 	7,  // 2: etcdserverpb.RangeResponse.header:type_name -> etcdserverpb.ResponseHeader
-	41, // 3: etcdserverpb.RangeResponse.kvs:type_name -> mvccpb.KeyValue
+	52, // 3: etcdserverpb.RangeResponse.kvs:type_name -> mvccpb.KeyValue
 	7,  // 4: etcdserverpb.PutResponse.header:type_name -> etcdserverpb.ResponseHeader
-	41, // 5: etcdserverpb.PutResponse.prev_kv:type_name -> mvccpb.KeyValue
+	52, // 5: etcdserverpb.PutResponse.prev_kv:type_name -> mvccpb.KeyValue
 	7,  // 6: etcdserverpb.DeleteRangeResponse.header:type_name -> etcdserverpb.ResponseHeader
-	41, // 7: etcdserverpb.DeleteRangeResponse.prev_kvs:type_name -> mvccpb.KeyValue
+	52, // 7: etcdserverpb.DeleteRangeResponse.prev_kvs:type_name -> mvccpb.KeyValue
 	8,  // 8: etcdserverpb.RequestOp.request_range:type_name -> etcdserverpb.RangeRequest
 	10, // 9: etcdserverpb.RequestOp.request_put:type_name -> etcdserverpb.PutRequest
 	12, // 10: etcdserverpb.RequestOp.request_delete_range:type_name -> etcdserverpb.DeleteRangeRequest
@@ -3071,48 +3702,64 @@ var file_etcdpb_aweigh_rpc_proto_depIdxs = []int32{
 	24, // 26: etcdserverpb.WatchRequest.progress_request:type_name -> etcdserverpb.WatchProgressRequest
 	5,  // 27: etcdserverpb.WatchCreateRequest.filters:type_name -> etcdserverpb.WatchCreateRequest.FilterType
 	7,  // 28: etcdserverpb.WatchResponse.header:type_name -> etcdserverpb.ResponseHeader
-	42, // 29: etcdserverpb.WatchResponse.events:type_name -> mvccpb.Event
-	7,  // 30: etcdserverpb.MemberListResponse.header:type_name -> etcdserverpb.ResponseHeader
-	26, // 31: etcdserverpb.MemberListResponse.members:type_name -> etcdserverpb.Member
-	6,  // 32: etcdserverpb.AlarmRequest.action:type_name -> etcdserverpb.AlarmRequest.AlarmAction
-	0,  // 33: etcdserverpb.AlarmRequest.alarm:type_name -> etcdserverpb.AlarmType
-	0,  // 34: etcdserverpb.AlarmMember.alarm:type_name -> etcdserverpb.AlarmType
-	7,  // 35: etcdserverpb.AlarmResponse.header:type_name -> etcdserverpb.ResponseHeader
-	30, // 36: etcdserverpb.AlarmResponse.alarms:type_name -> etcdserverpb.AlarmMember
-	7,  // 37: etcdserverpb.StatusResponse.header:type_name -> etcdserverpb.ResponseHeader
-	33, // 38: etcdserverpb.StatusResponse.downgradeInfo:type_name -> etcdserverpb.DowngradeInfo
-	7,  // 39: etcdserverpb.DefragmentResponse.header:type_name -> etcdserverpb.ResponseHeader
-	7,  // 40: etcdserverpb.HashResponse.header:type_name -> etcdserverpb.ResponseHeader
-	7,  // 41: etcdserverpb.HashKVResponse.header:type_name -> etcdserverpb.ResponseHeader
-	8,  // 42: etcdserverpb.KV.Range:input_type -> etcdserverpb.RangeRequest
-	10, // 43: etcdserverpb.KV.Put:input_type -> etcdserverpb.PutRequest
-	12, // 44: etcdserverpb.KV.DeleteRange:input_type -> etcdserverpb.DeleteRangeRequest
-	17, // 45: etcdserverpb.KV.Txn:input_type -> etcdserverpb.TxnRequest
-	19, // 46: etcdserverpb.KV.Compact:input_type -> etcdserverpb.CompactionRequest
-	21, // 47: etcdserverpb.Watch.Watch:input_type -> etcdserverpb.WatchRequest
-	27, // 48: etcdserverpb.Cluster.MemberList:input_type -> etcdserverpb.MemberListRequest
-	29, // 49: etcdserverpb.Maintenance.Alarm:input_type -> etcdserverpb.AlarmRequest
-	32, // 50: etcdserverpb.Maintenance.Status:input_type -> etcdserverpb.StatusRequest
-	35, // 51: etcdserverpb.Maintenance.Defragment:input_type -> etcdserverpb.DefragmentRequest
-	37, // 52: etcdserverpb.Maintenance.Hash:input_type -> etcdserverpb.HashRequest
-	39, // 53: etcdserverpb.Maintenance.HashKV:input_type -> etcdserverpb.HashKVRequest
-	9,  // 54: etcdserverpb.KV.Range:output_type -> etcdserverpb.RangeResponse
-	11, // 55: etcdserverpb.KV.Put:output_type -> etcdserverpb.PutResponse
-	13, // 56: etcdserverpb.KV.DeleteRange:output_type -> etcdserverpb.DeleteRangeResponse
-	18, // 57: etcdserverpb.KV.Txn:output_type -> etcdserverpb.TxnResponse
-	20, // 58: etcdserverpb.KV.Compact:output_type -> etcdserverpb.CompactionResponse
-	25, // 59: etcdserverpb.Watch.Watch:output_type -> etcdserverpb.WatchResponse
-	28, // 60: etcdserverpb.Cluster.MemberList:output_type -> etcdserverpb.MemberListResponse
-	31, // 61: etcdserverpb.Maintenance.Alarm:output_type -> etcdserverpb.AlarmResponse
-	34, // 62: etcdserverpb.Maintenance.Status:output_type -> etcdserverpb.StatusResponse
-	36, // 63: etcdserverpb.Maintenance.Defragment:output_type -> etcdserverpb.DefragmentResponse
-	38, // 64: etcdserverpb.Maintenance.Hash:output_type -> etcdserverpb.HashResponse
-	40, // 65: etcdserverpb.Maintenance.HashKV:output_type -> etcdserverpb.HashKVResponse
-	54, // [54:66] is the sub-list for method output_type
-	42, // [42:54] is the sub-list for method input_type
-	42, // [42:42] is the sub-list for extension type_name
-	42, // [42:42] is the sub-list for extension extendee
-	0,  // [0:42] is the sub-list for field type_name
+	53, // 29: etcdserverpb.WatchResponse.events:type_name -> mvccpb.Event
+	7,  // 30: etcdserverpb.LeaseGrantResponse.header:type_name -> etcdserverpb.ResponseHeader
+	7,  // 31: etcdserverpb.LeaseRevokeResponse.header:type_name -> etcdserverpb.ResponseHeader
+	7,  // 32: etcdserverpb.LeaseKeepAliveResponse.header:type_name -> etcdserverpb.ResponseHeader
+	7,  // 33: etcdserverpb.LeaseTimeToLiveResponse.header:type_name -> etcdserverpb.ResponseHeader
+	7,  // 34: etcdserverpb.LeaseLeasesResponse.header:type_name -> etcdserverpb.ResponseHeader
+	35, // 35: etcdserverpb.LeaseLeasesResponse.leases:type_name -> etcdserverpb.LeaseStatus
+	7,  // 36: etcdserverpb.MemberListResponse.header:type_name -> etcdserverpb.ResponseHeader
+	37, // 37: etcdserverpb.MemberListResponse.members:type_name -> etcdserverpb.Member
+	6,  // 38: etcdserverpb.AlarmRequest.action:type_name -> etcdserverpb.AlarmRequest.AlarmAction
+	0,  // 39: etcdserverpb.AlarmRequest.alarm:type_name -> etcdserverpb.AlarmType
+	0,  // 40: etcdserverpb.AlarmMember.alarm:type_name -> etcdserverpb.AlarmType
+	7,  // 41: etcdserverpb.AlarmResponse.header:type_name -> etcdserverpb.ResponseHeader
+	41, // 42: etcdserverpb.AlarmResponse.alarms:type_name -> etcdserverpb.AlarmMember
+	7,  // 43: etcdserverpb.StatusResponse.header:type_name -> etcdserverpb.ResponseHeader
+	44, // 44: etcdserverpb.StatusResponse.downgradeInfo:type_name -> etcdserverpb.DowngradeInfo
+	7,  // 45: etcdserverpb.DefragmentResponse.header:type_name -> etcdserverpb.ResponseHeader
+	7,  // 46: etcdserverpb.HashResponse.header:type_name -> etcdserverpb.ResponseHeader
+	7,  // 47: etcdserverpb.HashKVResponse.header:type_name -> etcdserverpb.ResponseHeader
+	8,  // 48: etcdserverpb.KV.Range:input_type -> etcdserverpb.RangeRequest
+	10, // 49: etcdserverpb.KV.Put:input_type -> etcdserverpb.PutRequest
+	12, // 50: etcdserverpb.KV.DeleteRange:input_type -> etcdserverpb.DeleteRangeRequest
+	17, // 51: etcdserverpb.KV.Txn:input_type -> etcdserverpb.TxnRequest
+	19, // 52: etcdserverpb.KV.Compact:input_type -> etcdserverpb.CompactionRequest
+	21, // 53: etcdserverpb.Watch.Watch:input_type -> etcdserverpb.WatchRequest
+	26, // 54: etcdserverpb.Lease.LeaseGrant:input_type -> etcdserverpb.LeaseGrantRequest
+	28, // 55: etcdserverpb.Lease.LeaseRevoke:input_type -> etcdserverpb.LeaseRevokeRequest
+	30, // 56: etcdserverpb.Lease.LeaseKeepAlive:input_type -> etcdserverpb.LeaseKeepAliveRequest
+	32, // 57: etcdserverpb.Lease.LeaseTimeToLive:input_type -> etcdserverpb.LeaseTimeToLiveRequest
+	34, // 58: etcdserverpb.Lease.LeaseLeases:input_type -> etcdserverpb.LeaseLeasesRequest
+	38, // 59: etcdserverpb.Cluster.MemberList:input_type -> etcdserverpb.MemberListRequest
+	40, // 60: etcdserverpb.Maintenance.Alarm:input_type -> etcdserverpb.AlarmRequest
+	43, // 61: etcdserverpb.Maintenance.Status:input_type -> etcdserverpb.StatusRequest
+	46, // 62: etcdserverpb.Maintenance.Defragment:input_type -> etcdserverpb.DefragmentRequest
+	48, // 63: etcdserverpb.Maintenance.Hash:input_type -> etcdserverpb.HashRequest
+	50, // 64: etcdserverpb.Maintenance.HashKV:input_type -> etcdserverpb.HashKVRequest
+	9,  // 65: etcdserverpb.KV.Range:output_type -> etcdserverpb.RangeResponse
+	11, // 66: etcdserverpb.KV.Put:output_type -> etcdserverpb.PutResponse
+	13, // 67: etcdserverpb.KV.DeleteRange:output_type -> etcdserverpb.DeleteRangeResponse
+	18, // 68: etcdserverpb.KV.Txn:output_type -> etcdserverpb.TxnResponse
+	20, // 69: etcdserverpb.KV.Compact:output_type -> etcdserverpb.CompactionResponse
+	25, // 70: etcdserverpb.Watch.Watch:output_type -> etcdserverpb.WatchResponse
+	27, // 71: etcdserverpb.Lease.LeaseGrant:output_type -> etcdserverpb.LeaseGrantResponse
+	29, // 72: etcdserverpb.Lease.LeaseRevoke:output_type -> etcdserverpb.LeaseRevokeResponse
+	31, // 73: etcdserverpb.Lease.LeaseKeepAlive:output_type -> etcdserverpb.LeaseKeepAliveResponse
+	33, // 74: etcdserverpb.Lease.LeaseTimeToLive:output_type -> etcdserverpb.LeaseTimeToLiveResponse
+	36, // 75: etcdserverpb.Lease.LeaseLeases:output_type -> etcdserverpb.LeaseLeasesResponse
+	39, // 76: etcdserverpb.Cluster.MemberList:output_type -> etcdserverpb.MemberListResponse
+	42, // 77: etcdserverpb.Maintenance.Alarm:output_type -> etcdserverpb.AlarmResponse
+	45, // 78: etcdserverpb.Maintenance.Status:output_type -> etcdserverpb.StatusResponse
+	47, // 79: etcdserverpb.Maintenance.Defragment:output_type -> etcdserverpb.DefragmentResponse
+	49, // 80: etcdserverpb.Maintenance.Hash:output_type -> etcdserverpb.HashResponse
+	51, // 81: etcdserverpb.Maintenance.HashKV:output_type -> etcdserverpb.HashKVResponse
+	65, // [65:82] is the sub-list for method output_type
+	48, // [48:65] is the sub-list for method input_type
+	48, // [48:48] is the sub-list for extension type_name
+	48, // [48:48] is the sub-list for extension extendee
+	0,  // [0:48] is the sub-list for field type_name
 }
 
 func init() { file_etcdpb_aweigh_rpc_proto_init() }
@@ -3151,9 +3798,9 @@ func file_etcdpb_aweigh_rpc_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_etcdpb_aweigh_rpc_proto_rawDesc), len(file_etcdpb_aweigh_rpc_proto_rawDesc)),
 			NumEnums:      7,
-			NumMessages:   34,
+			NumMessages:   45,
 			NumExtensions: 0,
-			NumServices:   4,
+			NumServices:   5,
 		},
 		GoTypes:           file_etcdpb_aweigh_rpc_proto_goTypes,
 		DependencyIndexes: file_etcdpb_aweigh_rpc_proto_depIdxs,

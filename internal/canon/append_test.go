@@ -37,7 +37,7 @@ func TestEncodeIsCoreDeterministic(t *testing.T) {
 	for _, of := range []any{
 		false, int8(0), int64(0), uint8(0), uint16(0), uint64(0), "", []byte(nil), [3]byte{}, [][]byte(nil), [2]int32{}, []bool(nil),
 		quorum.Certificate{}, quorum.Rules{}, votes.Ballot{}, votes.Equivocation{}, votes.PublicKey{}, trust.Evidence{},
-		scope.Genesis{}, scope.Header{}, scope.Finality{}, scope.Txn{}, scope.Mutation{}, scope.KeyProof{}, lineage.Entry{},
+		scope.Genesis{}, scope.Header{}, scope.Finality{}, scope.Txn{}, scope.Mutation{}, scope.KeyProof{}, scope.MotionProof{}, lineage.Entry{},
 	} {
 		for range 300 {
 			p := reflect.New(reflect.TypeOf(of))

@@ -9,7 +9,6 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"net/http"
 
 	ma "github.com/multiformats/go-multiaddr"
 	manet "github.com/multiformats/go-multiaddr/net"
@@ -75,7 +74,7 @@ func (d *Daemon) open(dir home.Dir, s home.Settings, cfg node.Config, o store.Op
 		return err
 	}
 	shown := metrics.Handler(cfg.Version, d.Node, disk)
-	if d.server, err = api.Listen(s.API, s.APIOpen, surface(d.Node, shown)); err != nil {
+	if d.server, err = api.Listen(s.API, s.APIOpen, d.Node, shown); err != nil {
 		return err
 	}
 	if s.Etcd != "" {
@@ -89,14 +88,6 @@ func (d *Daemon) open(dir home.Dir, s home.Settings, cfg node.Config, o store.Op
 		d.health, err = api.ListenHealth(s.Metrics, d.Node, shown)
 	}
 	return err
-}
-
-// surface is all that the API's address serves.
-func surface(n *node.Node, metrics http.Handler) http.Handler {
-	mux := http.NewServeMux()
-	mux.Handle("/", api.Handler(n))
-	mux.Handle("GET /metrics", metrics)
-	return mux
 }
 
 // bindable makes sure that every address can be listened on: libp2p is content

@@ -457,7 +457,7 @@ func TestFailuresOfTheStoreEndLife(t *testing.T) {
 	}
 	// The API is gone with the rest; what it would say is the same handler's word.
 	w := httptest.NewRecorder()
-	surface(d.Node, http.NotFoundHandler()).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/livez", nil))
+	api.Live(d.Node).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/livez", nil))
 	if body := w.Body.String(); w.Code != http.StatusServiceUnavailable || !strings.Contains(body, "[-]store failed: "+store.ErrFailed.Error()) {
 		t.Errorf("livez answers %d:\n%s", w.Code, body)
 	}

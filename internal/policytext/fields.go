@@ -37,7 +37,7 @@ var fields = []field{
 	number("quorum.nullify_anchors", "likewise", func(p *scope.Policy) *uint32 { return &p.Rules.Nullify.MinAnchors }),
 
 	number("epoch.blocks", "after so many blocks", func(p *scope.Policy) *uint64 { return &p.EpochBlocks }),
-	duration("epoch.time", "or after so long, if it holds a block; 0s: the clock ends none", func(p *scope.Policy) *time.Duration { return &p.EpochTime }),
+	duration("epoch.time", "or after so long, if it holds eight blocks; 0s: the clock ends none", func(p *scope.Policy) *time.Duration { return &p.EpochTime }),
 
 	number("trust.floor", "weight of score 0, before caps", func(p *scope.Policy) *uint64 { return &p.Trust.Floor }),
 	number("trust.ceiling", "weight of full trust, before caps", func(p *scope.Policy) *uint64 { return &p.Trust.Ceiling }),
@@ -56,6 +56,7 @@ var fields = []field{
 	number("trust.surety", "a sponsor loses one part in so many of its score when one it brought in lies", func(p *scope.Policy) *uint32 { return &p.Trust.Surety }),
 	number("trust.surety_epochs", "for so many epochs after the admission", func(p *scope.Policy) *uint32 { return &p.Trust.SuretyEpochs }),
 
+	duration("limits.valid_for", "how long a mutation may wait for a quorum, at most", func(p *scope.Policy) *time.Duration { return &p.Limits.ValidFor }),
 	number("limits.anchors", "in a roster, at most", func(p *scope.Policy) *int { return &p.Limits.Anchors }),
 }
 

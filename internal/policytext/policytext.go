@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -32,7 +33,48 @@ func Write(p scope.Policy, head string) string {
 		}
 		fmt.Fprintf(&b, "  %-28s # %s\n", key+": "+f.show(&p), f.about)
 	}
+	fmt.Fprintf(&b, "\n# What takes more than a quorum's vote: such writes open a motion, which waits for ballots.\n"+
+		"# One a line, as in:  - prefix=/secrets/ threshold=3/4 min-anchors=3 window=72h\n# %s\n",
+		strings.ReplaceAll(ApprovalHelp, "\n", "\n# "))
+	if len(p.Approvals) == 0 {
+		b.WriteString("approvals: []\n")
+		return b.String()
+	}
+	b.WriteString("approvals:\n")
+	for _, a := range p.Approvals {
+		fmt.Fprintf(&b, "  - %s\n", scalar(WriteApproval(a)))
+	}
 	return b.String()
+}
+
+// scalar is a text as YAML has it.
+func scalar(s string) string {
+	out, err := yaml.Marshal(s)
+	if err != nil {
+		return strconv.Quote(s)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// approvals reads the list of them.
+func approvals(n *yaml.Node) (all []scope.Approval, err error) {
+	if n.Kind == yaml.ScalarNode && n.Tag == "!!null" {
+		return nil, nil
+	}
+	if n.Kind != yaml.SequenceNode {
+		return nil, fmt.Errorf("%w: line %d: approvals is a list, a line with a dash for each", ErrSyntax, n.Line)
+	}
+	for _, item := range n.Content {
+		if item.Kind != yaml.ScalarNode {
+			return nil, fmt.Errorf("%w: line %d: an approval is one line of words, like: prefix=/secrets/ threshold=3/4 window=72h", ErrSyntax, item.Line)
+		}
+		a, err := ParseApproval(item.Value)
+		if err != nil {
+			return nil, fmt.Errorf("line %d: %w", item.Line, err)
+		}
+		all = append(all, a)
+	}
+	return all, nil
 }
 
 // Read is a policy with what the text changes. Errors wrap ErrSyntax and name the
@@ -51,6 +93,11 @@ func Read(text []byte, base scope.Policy) (scope.Policy, error) {
 	}
 	p := base
 	err := pairs(root.Content[0], "a policy", func(name string, at, value *yaml.Node) error {
+		if name == "approvals" {
+			var err error
+			p.Approvals, err = approvals(value)
+			return err
+		}
 		if sections[name] == "" {
 			return fmt.Errorf("%w: line %d: unknown section %q", ErrSyntax, at.Line, name)
 		}
@@ -107,7 +154,7 @@ func Diff(from, to scope.Policy) (all []Change) {
 			all = append(all, Change{f.name, a, b, f.about})
 		}
 	}
-	return all
+	return append(all, diffApprovals(from.Approvals, to.Approvals)...)
 }
 
 // Fields are a policy's fields as Write has them, by their names.
@@ -115,6 +162,9 @@ func Fields(p scope.Policy) map[string]string {
 	out := make(map[string]string, len(fields))
 	for _, f := range fields {
 		out[f.name] = f.show(&p)
+	}
+	for _, a := range p.Approvals {
+		out[fmt.Sprintf("approvals of %s below %q", a.Matter, a.Prefix)] = WriteApproval(a)
 	}
 	return out
 }

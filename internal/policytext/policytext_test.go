@@ -12,6 +12,7 @@ import (
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/trust"
+	"github.com/aweigh/aweigh/votes"
 )
 
 // other is a policy that differs from the default in every field that can be written.
@@ -26,7 +27,18 @@ func other() scope.Policy {
 		Share: trust.Ratio{Num: 1, Den: 7}, Sponsored: trust.Ratio{Num: 1, Den: 8}, Churn: trust.Ratio{Num: 1, Den: 9},
 		Probation: 11, Surety: 12, SuretyEpochs: 13,
 	}
-	p.Limits.Anchors = 99
+	p.Limits.Anchors, p.Limits.ValidFor = 99, 7*time.Hour
+	key, err := votes.KeyFromSeed("ed25519", make([]byte, 32))
+	if err != nil {
+		panic(err)
+	}
+	p.Approvals = []scope.Approval{
+		{Matter: scope.Changes, Prefix: []byte("/a \x00,\"/"), Num: 3, Den: 4, Anchors: 3, Window: 72 * time.Hour},
+		{Matter: scope.Deletions, Num: 1, Den: 2, Window: time.Minute, Approvers: []scope.Approver{
+			{Name: "alice, of \"accounts\"", Key: key.Public(), Share: 333_333, Required: true},
+			{Name: "bob", Key: key.Public(), Required: true},
+		}},
+	}
 	return p
 }
 
@@ -39,14 +51,14 @@ func TestWhatIsWrittenIsReadBack(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(got, other()) {
 		t.Errorf("%v\n%+v\nwant\n%+v", err, got, other())
 	}
-	if diff := policytext.Diff(base, other()); len(diff) != len(regexp.MustCompile("(?m)^  [a-z_]+: ").FindAllString(text, -1)) {
+	if diff := policytext.Diff(base, other()); len(diff) != 2+len(regexp.MustCompile("(?m)^  [a-z_]+: ").FindAllString(text, -1)) {
 		t.Errorf("%d fields differ of\n%s", len(diff), text)
 	}
 	// A type that gains a field must gain a line here, or is changed without a word.
 	for _, v := range []struct {
 		of   any
 		want int
-	}{{trust.Params{}, 17}, {quorum.Rules{}, 5}, {quorum.Rule{}, 4}, {scope.Policy{}, 6}} {
+	}{{trust.Params{}, 17}, {quorum.Rules{}, 5}, {quorum.Rule{}, 4}, {scope.Policy{}, 7}, {scope.Approval{}, 10}, {scope.Approver{}, 5}} {
 		if n := reflect.TypeOf(v.of).NumField(); n != v.want {
 			t.Errorf("%T has %d fields, and package policytext knows %d", v.of, n, v.want)
 		}
@@ -72,6 +84,10 @@ func TestMistakesAreNamed(t *testing.T) {
 		"epoch:\n  time: 5\n":                             `line 2: time: `,
 		"epoch:\n  blocks: [1]\n":                         `line 2: blocks is one value`,
 		"epoch:\n  blocks: 5\n---\nepoch:\n  blocks: 6\n": `line 3: a second document`,
+		"approvals: 5":                                    `line 1: approvals is a list`,
+		"approvals:\n  - threshold=3/4 window=1h for=x":   `line 2: policytext: not a policy: approval: for=x: it has no for`,
+		"approvals:\n  - prefix=/a":                       `it needs threshold=`,
+		"approvals:\n  - threshold=1/2 window=1h prefix":  `"prefix" is no word`,
 		"epoch:\n  blocks: 1\n  blocks: 2":                `stands twice`,
 		"- 1\n":                                           `made of fields`,
 		"a: b: c":                                         `not a policy`,

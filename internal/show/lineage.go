@@ -1,29 +1,35 @@
 package show
 
 import (
+	"bytes"
 	"encoding/hex"
 	"fmt"
+	"slices"
 
 	"github.com/aweigh/aweigh"
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
+	"github.com/aweigh/aweigh/lineage"
 	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
 )
 
 type entryJSON struct {
-	Index         int64  `json:"index"`
-	Class         string `json:"class"`
-	Revision      int64  `json:"revision"`
-	Height        uint64 `json:"height"`
-	Block         string `json:"block"`
-	TimeNs        int64  `json:"time_ns"`
-	Mutation      string `json:"mutation"`
-	Author        string `json:"author"`
-	AuthorName    string `json:"author_name,omitempty"`
-	UID           string `json:"uid"`
-	Justification string `json:"justification,omitempty"`
-	Reason        string `json:"reason,omitempty"`
+	Index         int64   `json:"index"`
+	Class         string  `json:"class"`
+	Revision      int64   `json:"revision"`
+	Height        uint64  `json:"height"`
+	Block         string  `json:"block"`
+	TimeNs        int64   `json:"time_ns"`
+	Mutation      string  `json:"mutation"`
+	Author        string  `json:"author"`
+	AuthorName    string  `json:"author_name,omitempty"`
+	UID           string  `json:"uid"`
+	Version       int64   `json:"version,omitempty"` // of the object, that this change wrote
+	Key           *string `json:"key,omitempty"`
+	KeyBase64     []byte  `json:"key_base64,omitempty"` // if the key is not UTF-8
+	Justification string  `json:"justification,omitempty"`
+	Reason        string  `json:"reason,omitempty"`
 }
 
 // History writes what happened to an object.
@@ -33,33 +39,71 @@ func (p Printer) History(r *aweighv1.HistoryResponse) error {
 			Header  header      `json:"header"`
 			Entries []entryJSON `json:"entries"`
 			More    bool        `json:"more"`
-		}{headerJSON(r.Header), []entryJSON{}, r.More}
-		for _, e := range r.Entries {
-			out.Entries = append(out.Entries, entryJSON{
-				Index: e.Index, Class: e.Class, Revision: e.Revision, Height: e.Height, Block: hex.EncodeToString(e.Block),
-				TimeNs: e.TimeNs, Mutation: hex.EncodeToString(e.Mutation), Author: hex.EncodeToString(e.Author),
-				AuthorName: e.AuthorName, UID: e.Uid, Justification: e.Justification, Reason: e.Reason,
-			})
-		}
+		}{headerJSON(r.Header), entriesJSON(r.Entries), r.More}
 		return p.JSON(out)
 	}
-	rows := [][]string{{"REVISION", "CHANGE", "BY", "TIME", "BLOCK", "BECAUSE"}}
+	keys := make(map[string]bool) // an object with one name needs no column for it
 	for _, e := range r.Entries {
-		by := e.AuthorName
+		keys[string(e.Key)] = true
+	}
+	return p.entries(r.Entries, r.More, len(keys) > 1)
+}
+
+func entriesJSON(entries []*aweighv1.Entry) []entryJSON {
+	out := []entryJSON{}
+	for _, e := range entries {
+		x := entryJSON{
+			Index: e.Index, Class: e.Class, Revision: e.Revision, Height: e.Height, Block: hex.EncodeToString(e.Block),
+			TimeNs: e.TimeNs, Mutation: hex.EncodeToString(e.Mutation), Author: hex.EncodeToString(e.Author),
+			AuthorName: e.AuthorName, UID: e.Uid, Version: e.Version, Justification: e.Justification, Reason: e.Reason,
+		}
+		if len(e.Key) > 0 {
+			x.Key, x.KeyBase64 = bytesField(e.Key)
+		}
+		out = append(out, x)
+	}
+	return out
+}
+
+// entries writes changes of an object, with the keys under which they happened if
+// keyed says so.
+func (p Printer) entries(entries []*aweighv1.Entry, more, keyed bool) error {
+	rows := [][]string{{"REVISION", "VERSION", "CHANGE", "BY", "TIME", "BLOCK", "BECAUSE"}}
+	if keyed {
+		rows[0] = slices.Insert(rows[0], 3, "KEY")
+	}
+	for _, e := range entries {
+		by, version := e.AuthorName, ""
 		if by == "" {
 			by = short(e.Author)
 		}
-		rows = append(rows, []string{
-			fmt.Sprint(e.Revision), e.Class, by, instant(e.TimeNs), fmt.Sprint(e.Height), e.Justification,
-		})
+		if len(bytes.Trim(e.Mutation, "\x00")) == 0 {
+			by = "-" // nobody: its time had come
+		}
+		if e.Version > 0 {
+			version = fmt.Sprint(e.Version)
+		}
+		row := []string{fmt.Sprint(e.Revision), version, e.Class, by, instant(e.TimeNs), fmt.Sprint(e.Height), because(e.Reason, e.Justification)}
+		if keyed {
+			row = slices.Insert(row, 3, Key(e.Key))
+		}
+		rows = append(rows, row)
 	}
 	if err := p.table(rows...); err != nil {
 		return err
 	}
-	if r.More {
+	if more {
 		fmt.Fprintln(p.Out, "… and older ones; ask for more with --limit")
 	}
 	return nil
+}
+
+// because is why something happened: by the rules, and in the author's words.
+func because(reason, justification string) string {
+	if reason != "" && justification != "" {
+		return reason + ": " + justification
+	}
+	return reason + justification
 }
 
 type signerJSON struct {
@@ -101,10 +145,12 @@ type whyJSON struct {
 	AuthorName    string          `json:"author_name,omitempty"`
 	Mutation      string          `json:"mutation"`
 	Justification string          `json:"justification,omitempty"`
+	Reason        string          `json:"reason,omitempty"` // why it was deleted without a transaction
 	Rule          string          `json:"rule"`
 	Needed        uint64          `json:"needed_weight"`
 	Origin        attestationJSON `json:"origin"` // the block that carried the change
 	Head          attestationJSON `json:"head"`   // a later one, whose lineage includes it
+	Approved      *approvedJSON   `json:"approved,omitempty"`
 }
 
 // Why writes what a proof shows that was verified; pinned says whether its
@@ -112,16 +158,20 @@ type whyJSON struct {
 func (p Printer) Why(g scope.Genesis, r scope.Report, pinned bool) error {
 	rules := r.Under.Policy.Rules
 	rule := rules.Finalize
-	author := authorName(r.Under.Roster.Anchors, r.Author.ID())
+	var authorID aweigh.Hash // none, if nobody asked for it
+	if !r.Entry.Mutation.IsZero() {
+		authorID = r.Author.ID()
+	}
+	author := authorName(r.Under.Roster.Anchors, authorID)
 	if author == "" {
-		author = authorName(g.Anchors, r.Author.ID())
+		author = authorName(g.Anchors, authorID)
 	}
 	if p.Format == JSON {
 		out := whyJSON{
 			Network: g.Hash().String(), NetworkName: g.Name, Pinned: pinned, Class: r.Entry.Class.String(), Revision: r.Entry.Revision,
-			UID: r.Entry.Object.String(), Author: r.Author.String(), AuthorID: r.Author.ID().String(), AuthorName: author, Mutation: r.Entry.Mutation.String(),
-			Justification: r.Mutation.Justification, Rule: rule.String(), Needed: rule.Threshold(r.Origin.Total),
-			Origin: attestation(r.Origin), Head: attestation(r.Head),
+			UID: r.Entry.Object.String(), Author: r.Author.String(), AuthorID: authorID.String(), AuthorName: author, Mutation: r.Entry.Mutation.String(),
+			Justification: r.Mutation.Justification, Reason: r.Entry.Reason, Rule: rule.String(), Needed: rule.Threshold(r.Origin.Total),
+			Origin: attestation(r.Origin), Head: attestation(r.Head), Approved: approvedOf(r.Approved),
 		}
 		if r.Kv != nil {
 			out.Kv = kvJSON(&aweighv1.KeyValue{
@@ -133,19 +183,25 @@ func (p Printer) Why(g scope.Genesis, r scope.Report, pinned bool) error {
 	}
 	if r.Kv != nil {
 		fmt.Fprintf(p.Out, "%s = %s\n", Key(r.Entry.Key), text(r.Kv.Value))
+	} else if r.Entry.Class == lineage.AliasUnbind {
+		fmt.Fprintf(p.Out, "%s names nothing any more\n", Key(r.Entry.Key))
 	} else {
 		fmt.Fprintf(p.Out, "%s was deleted\n", Key(r.Entry.Key))
 	}
 	if author == "" {
-		author = r.Author.ID().Short() // as History has it
+		author = authorID.Short() // as History has it
+	}
+	author += "  " + r.Author.String()
+	if r.Entry.Mutation.IsZero() {
+		author = "nobody: its time had come"
 	}
 	rows := [][]string{
 		{"  change", fmt.Sprintf("%s in revision %d of object %s", r.Entry.Class, r.Entry.Revision, r.Entry.Object)},
-		{"  author", author + "  " + r.Author.String()},
+		{"  author", author},
 		{"  time", fmt.Sprintf("%s, block %d %s of epoch %d", instant(int64(r.Origin.Time)), r.Origin.Height, r.Origin.Block.Short(), r.Origin.Epoch)},
 	}
-	if r.Mutation.Justification != "" {
-		rows = append(rows, []string{"  because", r.Mutation.Justification})
+	if why := because(r.Entry.Reason, r.Mutation.Justification); why != "" {
+		rows = append(rows, []string{"  because", why})
 	}
 	rows = append(rows, []string{"  lineage", fmt.Sprintf("included in that of block %d %s of epoch %d, which anchors of weight %d of %d made final",
 		r.Head.Height, r.Head.Block.Short(), r.Head.Epoch, r.Head.Weight, r.Head.Total)})
@@ -163,6 +219,9 @@ func (p Printer) Why(g scope.Genesis, r scope.Report, pinned bool) error {
 	_, err := fmt.Fprintf(p.Out, "\n%d of %d anchors with weight %d of %d in epoch %d; the rule then (%s, %s) asks for %d\n",
 		len(r.Origin.Signers), r.Under.Roster.Weights.Len(), r.Origin.Weight, r.Origin.Total, r.Origin.Epoch, rules.Mode, ruleWords(rule),
 		rule.Threshold(r.Origin.Total))
+	if err == nil && r.Approved != nil {
+		err = p.approvals(r.Approved)
+	}
 	return err
 }
 

@@ -66,3 +66,26 @@ func TestTablesHoldNothingThatDoesNotPrint(t *testing.T) {
 		t.Error("a line of its own")
 	}
 }
+
+// TestHistorySaysWhatNobodyAskedFor: what went with a lease has a reason, and no
+// author if it expired.
+func TestHistorySaysWhatNobodyAskedFor(t *testing.T) {
+	var out bytes.Buffer
+	p := Printer{Out: &out, Format: Table}
+	author := bytes.Repeat([]byte{0xab}, 32)
+	err := p.History(&aweighv1.HistoryResponse{Entries: []*aweighv1.Entry{
+		{Revision: 3, Class: "delete", Mutation: make([]byte, 32), Author: make([]byte, 32), Reason: "lease 1f expired"},
+		{Revision: 2, Class: "delete", Mutation: author, Author: author, AuthorName: "node1", Reason: "lease 1e was revoked", Justification: "too old"},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(out.String(), "\n")
+	for i, want := range [][]string{{"REVISION"}, {"-", "lease 1f expired"}, {"node1", "lease 1e was revoked: too old"}} {
+		for _, w := range want {
+			if !strings.Contains(lines[i], "  "+w) && i > 0 {
+				t.Errorf("%q does not say %q", lines[i], w)
+			}
+		}
+	}
+}

@@ -89,7 +89,7 @@ func Run(w io.Writer, r *sim.Result, v Info) error {
 func facts(r *sim.Result) []fact {
 	f := []fact{
 		{grouped(uint64(max(0, r.Blocks))), "final blocks"},
-		{fmt.Sprintf("%s of %s", grouped(uint64(max(0, r.Writes))), grouped(uint64(max(0, r.Scenario.Load.Writes)))), "writes acknowledged"},
+		{fmt.Sprintf("%s of %s", grouped(uint64(max(0, r.Writes))), grouped(uint64(max(0, r.Scenario.Load.Writes+r.Scenario.Load.Names)))), "writes acknowledged"},
 		{grouped(uint64(max(0, r.Reads))), "linearizable reads"},
 		{grouped(uint64(max(0, r.Nullified))), "nullified views"},
 	}

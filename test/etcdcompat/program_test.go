@@ -15,6 +15,7 @@ type step struct {
 	Delete   *etcdserverpb.DeleteRangeRequest
 	Txn      *etcdserverpb.TxnRequest
 	Compact  *etcdserverpb.CompactionRequest
+	Lease    *leaseStep
 	Watch    *etcdserverpb.WatchCreateRequest
 	Cancel   *etcdserverpb.WatchCancelRequest
 	Progress bool
@@ -69,11 +70,13 @@ func (g *generator) step() step {
 			return step{Range: g.rangeRequest()}
 		}
 		return step{Txn: t}
-	case n < 84:
+	case n < 83:
 		return step{Compact: &etcdserverpb.CompactionRequest{Revision: g.revision(), Physical: g.chance(20)}}
-	case n < 94:
+	case n < 91:
+		return step{Lease: g.lease()}
+	case n < 96:
 		return step{Watch: g.watch()}
-	case n < 97:
+	case n < 98:
 		return step{Cancel: &etcdserverpb.WatchCancelRequest{WatchId: int64(g.r.IntN(4))}}
 	}
 	return step{Progress: true}
@@ -129,8 +132,8 @@ func (g *generator) put() *etcdserverpb.PutRequest {
 		}
 	}
 	p.IgnoreLease = g.chance(8)
-	if g.chance(4) {
-		p.Lease = 4711
+	if g.chance(20) {
+		p.Lease = g.leaseID()
 	}
 	return p
 }
@@ -235,7 +238,7 @@ func (g *generator) compare() *etcdserverpb.Compare {
 	case etcdserverpb.Compare_VALUE:
 		c.TargetUnion = &etcdserverpb.Compare_Value{Value: g.value()}
 	case etcdserverpb.Compare_LEASE:
-		c.TargetUnion = &etcdserverpb.Compare_Lease{Lease: int64(g.r.IntN(2))}
+		c.TargetUnion = &etcdserverpb.Compare_Lease{Lease: g.leaseID() * int64(g.r.IntN(2))}
 	}
 	return c
 }
@@ -271,6 +274,8 @@ func (s step) String() string {
 		return fmt.Sprintf("delete   %v", s.Delete)
 	case s.Txn != nil:
 		return fmt.Sprintf("txn      %v", s.Txn)
+	case s.Lease != nil:
+		return fmt.Sprintf("lease    %v", s.Lease)
 	case s.Compact != nil:
 		return fmt.Sprintf("compact  %v", s.Compact)
 	case s.Watch != nil:

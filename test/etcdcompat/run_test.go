@@ -48,6 +48,9 @@ func run(ctx context.Context, s *system, prefix string, steps []step) ([]string,
 		return r.lines, err
 	}
 	r.lines = append(r.lines, r.watches.lines()...)
+	if err := r.revokeAll(); err != nil {
+		return r.lines, err
+	}
 	_, err = etcdserverpb.NewKVClient(s.conn(0)).DeleteRange(ctx, &etcdserverpb.DeleteRangeRequest{Key: []byte("p"), RangeEnd: []byte("q")})
 	return r.lines, err
 }
@@ -67,6 +70,8 @@ func (r *runner) step(x step) (string, error) {
 		q := clone(x.Txn)
 		r.resolveTxn(q)
 		return r.wrote(answer(kv.Txn(r.ctx, q)))
+	case x.Lease != nil:
+		return r.wrote(r.lease(x))
 	case x.Compact != nil:
 		q := clone(x.Compact)
 		resolve(&q.Revision, r.revision)

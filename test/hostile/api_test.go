@@ -162,6 +162,7 @@ func TestIdleConnectionsKeepNobodyOut(t *testing.T) {
 	for name, beginning := range map[string]string{
 		"silent":      "",
 		"slow header": "POST /aweigh.v1.Node/Put HTTP/1.1\r\nHost: local",
+		"upgraded":    "GET /aweigh.v1.Node HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: aweigh-grpc\r\n\r\n",
 		"slow body":   "POST /aweigh.v1.Node/Put HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/proto\r\nContent-Length: 1000\r\n\r\nxx",
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -27,6 +27,12 @@ type File struct {
 	Data []byte
 }
 
+// FileOf is a bundle as a file.
+func FileOf(bundle []byte) File {
+	sum := sha256.Sum256(bundle)
+	return File{Name: nameOf(sum[:]), Data: bundle}
+}
+
 func nameOf(sum []byte) string { return hex.EncodeToString(sum) + FileSuffix }
 
 // Export hands the ballots that are not in a set of another box to emit, in
@@ -38,8 +44,7 @@ func (b *Box) Export(r kv.Reader, without reconcile.Set, size int, emit func(Fil
 	var failed error
 	flush := func() {
 		if len(bundle) > 0 && failed == nil {
-			sum := sha256.Sum256(bundle)
-			failed = emit(File{Name: nameOf(sum[:]), Data: bundle})
+			failed = emit(FileOf(bundle))
 			bundle = nil
 		}
 	}

@@ -37,13 +37,14 @@ func (b *Box) id(p *place) aweigh.Hash {
 	return votes.MotionVote{Network: b.network, Scope: b.scope, Motion: p.motion(), Choice: votes.Choice(p[64])}.ID(p.voter())
 }
 
-func (b *Box) prefix(space byte) []byte {
-	return append(append(append(make([]byte, 0, 128), boxSpace), b.scope[:]...), space)
+func (b *Box) prefix(space byte) []byte { return prefix(b.scope, space) }
+
+func prefix(scope aweigh.ScopeID, space byte) []byte {
+	return append(append(append(make([]byte, 0, 128), boxSpace), scope[:]...), space)
 }
 
-func (b *Box) ballotKey(p place) []byte          { return append(b.prefix(atBallot), p[:]...) }
-func (b *Box) indexKey(id aweigh.Hash) []byte    { return append(b.prefix(atIndex), id[:]...) }
-func (b *Box) motionKey(m votes.MotionID) []byte { return append(b.prefix(atBallot), m[:]...) }
+func (b *Box) ballotKey(p place) []byte       { return append(b.prefix(atBallot), p[:]...) }
+func (b *Box) indexKey(id aweigh.Hash) []byte { return append(b.prefix(atIndex), id[:]...) }
 
 // New opens the box of a scope with the ballots that r holds. The ops take away
 // those that can no longer count, as of motions that have closed since. The
@@ -118,7 +119,7 @@ func (b *Box) Closed(r kv.Reader, id votes.MotionID) ([]kv.Op, error) {
 // revise takes those of a motion's ballots away that are not kept, and counts
 // the others as known.
 func (b *Box) revise(r kv.Reader, id votes.MotionID, keep func(*place) bool) (ops []kv.Op, err error) {
-	prefix := b.motionKey(id)
+	prefix := motionKey(b.scope, id)
 	var places []place
 	err = r.Scan(prefix, kv.PrefixEnd(prefix), false, func(key, _ []byte) bool {
 		var p place
@@ -147,7 +148,16 @@ func (b *Box) revise(r kv.Reader, id votes.MotionID, keep func(*place) bool) (op
 // Ballots visits the ballots on a motion, by voter and then by choice, until
 // visit returns false. The error wraps that of r, or ErrDamaged.
 func (b *Box) Ballots(r kv.Reader, id votes.MotionID, visit func(votes.CheckedMotionBallot) bool) error {
-	prefix := b.motionKey(id)
+	return Ballots(r, b.scope, id, visit)
+}
+
+func motionKey(scope aweigh.ScopeID, m votes.MotionID) []byte {
+	return append(prefix(scope, atBallot), m[:]...)
+}
+
+// Ballots reads what the box of a scope holds on a motion, without opening it.
+func Ballots(r kv.Reader, scope aweigh.ScopeID, id votes.MotionID, visit func(votes.CheckedMotionBallot) bool) error {
+	prefix := motionKey(scope, id)
 	var bad error
 	err := r.Scan(prefix, kv.PrefixEnd(prefix), false, func(key, value []byte) bool {
 		c, err := stored(key, value)

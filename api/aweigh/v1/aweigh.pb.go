@@ -192,6 +192,64 @@ func (Compare_Relation) EnumDescriptor() ([]byte, []int) {
 	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{9, 1}
 }
 
+type NameRequest_Kind int32
+
+const (
+	NameRequest_KIND_UNSPECIFIED NameRequest_Kind = 0
+	NameRequest_KIND_BIND        NameRequest_Kind = 1 // to becomes a further alias of the object that key names
+	NameRequest_KIND_MOVE        NameRequest_Kind = 2 // to takes the place of key
+	NameRequest_KIND_UNBIND      NameRequest_Kind = 3 // key names nothing any more; the last alias retires the object
+	NameRequest_KIND_FORK        NameRequest_Kind = 4 // to names a new object, whose first content is that at place
+	NameRequest_KIND_ROLLBACK    NameRequest_Kind = 5 // the object gets the content at place again
+)
+
+// Enum value maps for NameRequest_Kind.
+var (
+	NameRequest_Kind_name = map[int32]string{
+		0: "KIND_UNSPECIFIED",
+		1: "KIND_BIND",
+		2: "KIND_MOVE",
+		3: "KIND_UNBIND",
+		4: "KIND_FORK",
+		5: "KIND_ROLLBACK",
+	}
+	NameRequest_Kind_value = map[string]int32{
+		"KIND_UNSPECIFIED": 0,
+		"KIND_BIND":        1,
+		"KIND_MOVE":        2,
+		"KIND_UNBIND":      3,
+		"KIND_FORK":        4,
+		"KIND_ROLLBACK":    5,
+	}
+)
+
+func (x NameRequest_Kind) Enum() *NameRequest_Kind {
+	p := new(NameRequest_Kind)
+	*p = x
+	return p
+}
+
+func (x NameRequest_Kind) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (NameRequest_Kind) Descriptor() protoreflect.EnumDescriptor {
+	return file_aweigh_v1_aweigh_proto_enumTypes[3].Descriptor()
+}
+
+func (NameRequest_Kind) Type() protoreflect.EnumType {
+	return &file_aweigh_v1_aweigh_proto_enumTypes[3]
+}
+
+func (x NameRequest_Kind) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use NameRequest_Kind.Descriptor instead.
+func (NameRequest_Kind) EnumDescriptor() ([]byte, []int) {
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{51, 0}
+}
+
 // Header says what an answer was read at.
 type Header struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1940,6 +1998,7 @@ type Entry struct {
 	Justification string                 `protobuf:"bytes,11,opt,name=justification,proto3" json:"justification,omitempty"`
 	Reason        string                 `protobuf:"bytes,12,opt,name=reason,proto3" json:"reason,omitempty"`
 	Key           []byte                 `protobuf:"bytes,13,opt,name=key,proto3" json:"key,omitempty"`
+	Version       int64                  `protobuf:"varint,14,opt,name=version,proto3" json:"version,omitempty"` // of the object, for those that wrote one, where Object counted; 0 otherwise
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2063,6 +2122,13 @@ func (x *Entry) GetKey() []byte {
 		return x.Key
 	}
 	return nil
+}
+
+func (x *Entry) GetVersion() int64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
 }
 
 type HistoryResponse struct {
@@ -2835,6 +2901,10 @@ type Problem struct {
 	//	same request with the same Once may be repeated at the same node
 	//
 	// failed: ordered, but could not be executed; changed nothing
+	// pending: ordered, and it waits for approval: mutation names the motion, and
+	//
+	//	valid_until_ns is its deadline
+	//
 	// unread: too few anchors answered a linearizable read
 	// compacted, future: the revision asked for cannot be read
 	// not_found, invalid, busy, stopped: as they say
@@ -3397,6 +3467,7 @@ type Proposal struct {
 	Carried       uint64                 `protobuf:"varint,14,opt,name=carried,proto3" json:"carried,omitempty"`  // block in which it was carried; 0: it is open
 	By            []byte                 `protobuf:"bytes,15,opt,name=by,proto3" json:"by,omitempty"`             // author of the mutation that proposed it
 	Decision      []byte                 `protobuf:"bytes,16,opt,name=decision,proto3" json:"decision,omitempty"` // canonical CBOR of a scope.Decision
+	Motion        []byte                 `protobuf:"bytes,17,opt,name=motion,proto3" json:"motion,omitempty"`     // as which it is open
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3539,6 +3610,13 @@ func (x *Proposal) GetBy() []byte {
 func (x *Proposal) GetDecision() []byte {
 	if x != nil {
 		return x.Decision
+	}
+	return nil
+}
+
+func (x *Proposal) GetMotion() []byte {
+	if x != nil {
+		return x.Motion
 	}
 	return nil
 }
@@ -4276,6 +4354,2002 @@ func (x *ApplyRequest) GetOnce() *Once {
 	return nil
 }
 
+// NameRequest changes names of the object uid, which key must name when the
+// request is executed; empty: whichever it names then. A fork and a rollback need
+// it, to know whose version is meant.
+type NameRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Kind          NameRequest_Kind       `protobuf:"varint,1,opt,name=kind,proto3,enum=aweigh.v1.NameRequest_Kind" json:"kind,omitempty"`
+	Uid           string                 `protobuf:"bytes,2,opt,name=uid,proto3" json:"uid,omitempty"`
+	Key           []byte                 `protobuf:"bytes,3,opt,name=key,proto3" json:"key,omitempty"`
+	To            []byte                 `protobuf:"bytes,4,opt,name=to,proto3" json:"to,omitempty"`
+	UntilNs       int64                  `protobuf:"varint,5,opt,name=until_ns,json=untilNs,proto3" json:"until_ns,omitempty"` // KIND_MOVE: key leads to the object until then; 0: not at all
+	Place         *Place                 `protobuf:"bytes,6,opt,name=place,proto3" json:"place,omitempty"`                     // KIND_FORK, KIND_ROLLBACK
+	Once          *Once                  `protobuf:"bytes,7,opt,name=once,proto3" json:"once,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *NameRequest) Reset() {
+	*x = NameRequest{}
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[51]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NameRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NameRequest) ProtoMessage() {}
+
+func (x *NameRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[51]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NameRequest.ProtoReflect.Descriptor instead.
+func (*NameRequest) Descriptor() ([]byte, []int) {
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{51}
+}
+
+func (x *NameRequest) GetKind() NameRequest_Kind {
+	if x != nil {
+		return x.Kind
+	}
+	return NameRequest_KIND_UNSPECIFIED
+}
+
+func (x *NameRequest) GetUid() string {
+	if x != nil {
+		return x.Uid
+	}
+	return ""
+}
+
+func (x *NameRequest) GetKey() []byte {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
+func (x *NameRequest) GetTo() []byte {
+	if x != nil {
+		return x.To
+	}
+	return nil
+}
+
+func (x *NameRequest) GetUntilNs() int64 {
+	if x != nil {
+		return x.UntilNs
+	}
+	return 0
+}
+
+func (x *NameRequest) GetPlace() *Place {
+	if x != nil {
+		return x.Place
+	}
+	return nil
+}
+
+func (x *NameRequest) GetOnce() *Once {
+	if x != nil {
+		return x.Once
+	}
+	return nil
+}
+
+// Place is where a version of an object stands.
+type Place struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Key           []byte                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	Revision      int64                  `protobuf:"varint,2,opt,name=revision,proto3" json:"revision,omitempty"`
+	Sub           uint32                 `protobuf:"varint,3,opt,name=sub,proto3" json:"sub,omitempty"` // which of the changes of that revision
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Place) Reset() {
+	*x = Place{}
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[52]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Place) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Place) ProtoMessage() {}
+
+func (x *Place) ProtoReflect() protoreflect.Message {
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[52]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Place.ProtoReflect.Descriptor instead.
+func (*Place) Descriptor() ([]byte, []int) {
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{52}
+}
+
+func (x *Place) GetKey() []byte {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
+func (x *Place) GetRevision() int64 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
+func (x *Place) GetSub() uint32 {
+	if x != nil {
+		return x.Sub
+	}
+	return 0
+}
+
+type NameResponse struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Header *Header                `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
+	Uid    string                 `protobuf:"bytes,2,opt,name=uid,proto3" json:"uid,omitempty"` // of a fork, the new one; empty if repeated
+	// The request had become final before, and this answer comes from the record,
+	// which keeps revision and block and nothing else.
+	Repeated      bool `protobuf:"varint,3,opt,name=repeated,proto3" json:"repeated,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *NameResponse) Reset() {
+	*x = NameResponse{}
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[53]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NameResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NameResponse) ProtoMessage() {}
+
+func (x *NameResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[53]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NameResponse.ProtoReflect.Descriptor instead.
+func (*NameResponse) Descriptor() ([]byte, []int) {
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{53}
+}
+
+func (x *NameResponse) GetHeader() *Header {
+	if x != nil {
+		return x.Header
+	}
+	return nil
+}
+
+func (x *NameResponse) GetUid() string {
+	if x != nil {
+		return x.Uid
+	}
+	return ""
+}
+
+func (x *NameResponse) GetRepeated() bool {
+	if x != nil {
+		return x.Repeated
+	}
+	return false
+}
+
+type ResolveRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Key           []byte                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	Version       int64                  `protobuf:"varint,2,opt,name=version,proto3" json:"version,omitempty"` // of the object; 0: the newest
+	Serializable  bool                   `protobuf:"varint,3,opt,name=serializable,proto3" json:"serializable,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ResolveRequest) Reset() {
+	*x = ResolveRequest{}
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[54]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ResolveRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ResolveRequest) ProtoMessage() {}
+
+func (x *ResolveRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[54]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ResolveRequest.ProtoReflect.Descriptor instead.
+func (*ResolveRequest) Descriptor() ([]byte, []int) {
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{54}
+}
+
+func (x *ResolveRequest) GetKey() []byte {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
+func (x *ResolveRequest) GetVersion() int64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *ResolveRequest) GetSerializable() bool {
+	if x != nil {
+		return x.Serializable
+	}
+	return false
+}
+
+// Moved is what is left of an alias.
+type Moved struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Key           []byte                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	To            []byte                 `protobuf:"bytes,2,opt,name=to,proto3" json:"to,omitempty"` // what took its place then
+	Uid           string                 `protobuf:"bytes,3,opt,name=uid,proto3" json:"uid,omitempty"`
+	UntilNs       int64                  `protobuf:"varint,4,opt,name=until_ns,json=untilNs,proto3" json:"until_ns,omitempty"` // by the blocks' time
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Moved) Reset() {
+	*x = Moved{}
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[55]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Moved) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Moved) ProtoMessage() {}
+
+func (x *Moved) ProtoReflect() protoreflect.Message {
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[55]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Moved.ProtoReflect.Descriptor instead.
+func (*Moved) Descriptor() ([]byte, []int) {
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{55}
+}
+
+func (x *Moved) GetKey() []byte {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
+func (x *Moved) GetTo() []byte {
+	if x != nil {
+		return x.To
+	}
+	return nil
+}
+
+func (x *Moved) GetUid() string {
+	if x != nil {
+		return x.Uid
+	}
+	return ""
+}
+
+func (x *Moved) GetUntilNs() int64 {
+	if x != nil {
+		return x.UntilNs
+	}
+	return 0
+}
+
+type ResolveResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Header        *Header                `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
+	Key           []byte                 `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"` // an alias that names the object: the one asked for, unless that was moved
+	Uid           string                 `protobuf:"bytes,3,opt,name=uid,proto3" json:"uid,omitempty"`
+	Claims        bool                   `protobuf:"varint,4,opt,name=claims,proto3" json:"claims,omitempty"` // the object, too, says that this is an alias of it
+	Newest        int64                  `protobuf:"varint,5,opt,name=newest,proto3" json:"newest,omitempty"` // number of its newest version
+	Number        int64                  `protobuf:"varint,6,opt,name=number,proto3" json:"number,omitempty"` // of the version read
+	Kv            *KeyValue              `protobuf:"bytes,7,opt,name=kv,proto3" json:"kv,omitempty"`          // the version read, as it stands at place
+	Place         *Place                 `protobuf:"bytes,8,opt,name=place,proto3" json:"place,omitempty"`
+	Moved         *Moved                 `protobuf:"bytes,9,opt,name=moved,proto3" json:"moved,omitempty"` // if key is not the one asked for
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ResolveResponse) Reset() {
+	*x = ResolveResponse{}
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[56]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ResolveResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ResolveResponse) ProtoMessage() {}
+
+func (x *ResolveResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[56]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ResolveResponse.ProtoReflect.Descriptor instead.
+func (*ResolveResponse) Descriptor() ([]byte, []int) {
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{56}
+}
+
+func (x *ResolveResponse) GetHeader() *Header {
+	if x != nil {
+		return x.Header
+	}
+	return nil
+}
+
+func (x *ResolveResponse) GetKey() []byte {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
+func (x *ResolveResponse) GetUid() string {
+	if x != nil {
+		return x.Uid
+	}
+	return ""
+}
+
+func (x *ResolveResponse) GetClaims() bool {
+	if x != nil {
+		return x.Claims
+	}
+	return false
+}
+
+func (x *ResolveResponse) GetNewest() int64 {
+	if x != nil {
+		return x.Newest
+	}
+	return 0
+}
+
+func (x *ResolveResponse) GetNumber() int64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *ResolveResponse) GetKv() *KeyValue {
+	if x != nil {
+		return x.Kv
+	}
+	return nil
+}
+
+func (x *ResolveResponse) GetPlace() *Place {
+	if x != nil {
+		return x.Place
+	}
+	return nil
+}
+
+func (x *ResolveResponse) GetMoved() *Moved {
+	if x != nil {
+		return x.Moved
+	}
+	return nil
+}
+
+type ObjectRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Uid           string                 `protobuf:"bytes,1,opt,name=uid,proto3" json:"uid,omitempty"` // or how it begins, if no other does
+	Limit         int64                  `protobuf:"varint,2,opt,name=limit,proto3" json:"limit,omitempty"`
+	Serializable  bool                   `protobuf:"varint,3,opt,name=serializable,proto3" json:"serializable,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ObjectRequest) Reset() {
+	*x = ObjectRequest{}
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[57]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ObjectRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ObjectRequest) ProtoMessage() {}
+
+func (x *ObjectRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[57]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ObjectRequest.ProtoReflect.Descriptor instead.
+func (*ObjectRequest) Descriptor() ([]byte, []int) {
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{57}
+}
+
+func (x *ObjectRequest) GetUid() string {
+	if x != nil {
+		return x.Uid
+	}
+	return ""
+}
+
+func (x *ObjectRequest) GetLimit() int64 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+func (x *ObjectRequest) GetSerializable() bool {
+	if x != nil {
+		return x.Serializable
+	}
+	return false
+}
+
+type ObjectResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Header        *Header                `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
+	Uid           string                 `protobuf:"bytes,2,opt,name=uid,proto3" json:"uid,omitempty"`
+	Aliases       [][]byte               `protobuf:"bytes,3,rep,name=aliases,proto3" json:"aliases,omitempty"` // oldest first; none if the object is retired
+	Parent        string                 `protobuf:"bytes,4,opt,name=parent,proto3" json:"parent,omitempty"`   // the UID that it was forked from, if it was, and is not retired
+	Place         *Place                 `protobuf:"bytes,5,opt,name=place,proto3" json:"place,omitempty"`     // of the version that it began with
+	Entries       []*Entry               `protobuf:"bytes,6,rep,name=entries,proto3" json:"entries,omitempty"`
+	More          bool                   `protobuf:"varint,7,opt,name=more,proto3" json:"more,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ObjectResponse) Reset() {
+	*x = ObjectResponse{}
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[58]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ObjectResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ObjectResponse) ProtoMessage() {}
+
+func (x *ObjectResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[58]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ObjectResponse.ProtoReflect.Descriptor instead.
+func (*ObjectResponse) Descriptor() ([]byte, []int) {
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{58}
+}
+
+func (x *ObjectResponse) GetHeader() *Header {
+	if x != nil {
+		return x.Header
+	}
+	return nil
+}
+
+func (x *ObjectResponse) GetUid() string {
+	if x != nil {
+		return x.Uid
+	}
+	return ""
+}
+
+func (x *ObjectResponse) GetAliases() [][]byte {
+	if x != nil {
+		return x.Aliases
+	}
+	return nil
+}
+
+func (x *ObjectResponse) GetParent() string {
+	if x != nil {
+		return x.Parent
+	}
+	return ""
+}
+
+func (x *ObjectResponse) GetPlace() *Place {
+	if x != nil {
+		return x.Place
+	}
+	return nil
+}
+
+func (x *ObjectResponse) GetEntries() []*Entry {
+	if x != nil {
+		return x.Entries
+	}
+	return nil
+}
+
+func (x *ObjectResponse) GetMore() bool {
+	if x != nil {
+		return x.More
+	}
+	return false
+}
+
+// RedirectsRequest asks for those of [key, range_end), as RangeRequest does.
+type RedirectsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Key           []byte                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	RangeEnd      []byte                 `protobuf:"bytes,2,opt,name=range_end,json=rangeEnd,proto3" json:"range_end,omitempty"`
+	Limit         int64                  `protobuf:"varint,3,opt,name=limit,proto3" json:"limit,omitempty"`
+	Serializable  bool                   `protobuf:"varint,4,opt,name=serializable,proto3" json:"serializable,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RedirectsRequest) Reset() {
+	*x = RedirectsRequest{}
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[59]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RedirectsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RedirectsRequest) ProtoMessage() {}
+
+func (x *RedirectsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[59]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RedirectsRequest.ProtoReflect.Descriptor instead.
+func (*RedirectsRequest) Descriptor() ([]byte, []int) {
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{59}
+}
+
+func (x *RedirectsRequest) GetKey() []byte {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
+func (x *RedirectsRequest) GetRangeEnd() []byte {
+	if x != nil {
+		return x.RangeEnd
+	}
+	return nil
+}
+
+func (x *RedirectsRequest) GetLimit() int64 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+func (x *RedirectsRequest) GetSerializable() bool {
+	if x != nil {
+		return x.Serializable
+	}
+	return false
+}
+
+type RedirectsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Header        *Header                `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
+	Moved         []*Moved               `protobuf:"bytes,2,rep,name=moved,proto3" json:"moved,omitempty"`
+	More          bool                   `protobuf:"varint,3,opt,name=more,proto3" json:"more,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RedirectsResponse) Reset() {
+	*x = RedirectsResponse{}
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[60]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RedirectsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RedirectsResponse) ProtoMessage() {}
+
+func (x *RedirectsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[60]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RedirectsResponse.ProtoReflect.Descriptor instead.
+func (*RedirectsResponse) Descriptor() ([]byte, []int) {
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{60}
+}
+
+func (x *RedirectsResponse) GetHeader() *Header {
+	if x != nil {
+		return x.Header
+	}
+	return nil
+}
+
+func (x *RedirectsResponse) GetMoved() []*Moved {
+	if x != nil {
+		return x.Moved
+	}
+	return nil
+}
+
+func (x *RedirectsResponse) GetMore() bool {
+	if x != nil {
+		return x.More
+	}
+	return false
+}
+
+type MotionsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Closed        bool                   `protobuf:"varint,1,opt,name=closed,proto3" json:"closed,omitempty"` // those that are closed, too
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MotionsRequest) Reset() {
+	*x = MotionsRequest{}
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[61]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MotionsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MotionsRequest) ProtoMessage() {}
+
+func (x *MotionsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[61]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MotionsRequest.ProtoReflect.Descriptor instead.
+func (*MotionsRequest) Descriptor() ([]byte, []int) {
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{61}
+}
+
+func (x *MotionsRequest) GetClosed() bool {
+	if x != nil {
+		return x.Closed
+	}
+	return false
+}
+
+type MotionsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Header        *Header                `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
+	Motions       []*Motion              `protobuf:"bytes,2,rep,name=motions,proto3" json:"motions,omitempty"` // without ballots and changes
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MotionsResponse) Reset() {
+	*x = MotionsResponse{}
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[62]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MotionsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MotionsResponse) ProtoMessage() {}
+
+func (x *MotionsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[62]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MotionsResponse.ProtoReflect.Descriptor instead.
+func (*MotionsResponse) Descriptor() ([]byte, []int) {
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{62}
+}
+
+func (x *MotionsResponse) GetHeader() *Header {
+	if x != nil {
+		return x.Header
+	}
+	return nil
+}
+
+func (x *MotionsResponse) GetMotions() []*Motion {
+	if x != nil {
+		return x.Motions
+	}
+	return nil
+}
+
+// Motion is a mutation that waits for approval, or waited.
+type Motion struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            []byte                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`         // that of the mutation
+	Fate          string                 `protobuf:"bytes,2,opt,name=fate,proto3" json:"fate,omitempty"`     // open, carried, rejected, expired, void, withdrawn
+	Reason        string                 `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"` // for void
+	Author        []byte                 `protobuf:"bytes,4,opt,name=author,proto3" json:"author,omitempty"`
+	AuthorName    string                 `protobuf:"bytes,5,opt,name=author_name,json=authorName,proto3" json:"author_name,omitempty"` // of the node or anchor, where known
+	Justification string                 `protobuf:"bytes,6,opt,name=justification,proto3" json:"justification,omitempty"`
+	Subject       string                 `protobuf:"bytes,7,opt,name=subject,proto3" json:"subject,omitempty"` // what it is about, in words
+	Height        uint64                 `protobuf:"varint,8,opt,name=height,proto3" json:"height,omitempty"`  // of the block that opened it
+	Epoch         uint64                 `protobuf:"varint,9,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	OpenedNs      int64                  `protobuf:"varint,10,opt,name=opened_ns,json=openedNs,proto3" json:"opened_ns,omitempty"`
+	DeadlineNs    int64                  `protobuf:"varint,11,opt,name=deadline_ns,json=deadlineNs,proto3" json:"deadline_ns,omitempty"`
+	ClosedHeight  uint64                 `protobuf:"varint,12,opt,name=closed_height,json=closedHeight,proto3" json:"closed_height,omitempty"`
+	ClosedNs      int64                  `protobuf:"varint,13,opt,name=closed_ns,json=closedNs,proto3" json:"closed_ns,omitempty"`
+	Revision      int64                  `protobuf:"varint,14,opt,name=revision,proto3" json:"revision,omitempty"` // of the key space after it, if it was carried
+	Rule          string                 `protobuf:"bytes,15,opt,name=rule,proto3" json:"rule,omitempty"`          // what the policy asks, in words
+	Approve       uint64                 `protobuf:"varint,16,opt,name=approve,proto3" json:"approve,omitempty"`   // weights that were recorded in time
+	Reject        uint64                 `protobuf:"varint,17,opt,name=reject,proto3" json:"reject,omitempty"`
+	Void          uint64                 `protobuf:"varint,18,opt,name=void,proto3" json:"void,omitempty"` // of those who said both, and count on neither side
+	Total         uint64                 `protobuf:"varint,19,opt,name=total,proto3" json:"total,omitempty"`
+	Needed        uint64                 `protobuf:"varint,20,opt,name=needed,proto3" json:"needed,omitempty"`
+	Heads         uint32                 `protobuf:"varint,21,opt,name=heads,proto3" json:"heads,omitempty"` // anchors that approve
+	HeadsNeeded   uint32                 `protobuf:"varint,22,opt,name=heads_needed,json=headsNeeded,proto3" json:"heads_needed,omitempty"`
+	Voters        []*Voter               `protobuf:"bytes,23,rep,name=voters,proto3" json:"voters,omitempty"`
+	Changes       []*MotionChange        `protobuf:"bytes,24,rep,name=changes,proto3" json:"changes,omitempty"`
+	Mutation      []byte                 `protobuf:"bytes,25,opt,name=mutation,proto3" json:"mutation,omitempty"` // canonical CBOR of the scope.Mutation
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Motion) Reset() {
+	*x = Motion{}
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[63]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Motion) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Motion) ProtoMessage() {}
+
+func (x *Motion) ProtoReflect() protoreflect.Message {
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[63]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Motion.ProtoReflect.Descriptor instead.
+func (*Motion) Descriptor() ([]byte, []int) {
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{63}
+}
+
+func (x *Motion) GetId() []byte {
+	if x != nil {
+		return x.Id
+	}
+	return nil
+}
+
+func (x *Motion) GetFate() string {
+	if x != nil {
+		return x.Fate
+	}
+	return ""
+}
+
+func (x *Motion) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *Motion) GetAuthor() []byte {
+	if x != nil {
+		return x.Author
+	}
+	return nil
+}
+
+func (x *Motion) GetAuthorName() string {
+	if x != nil {
+		return x.AuthorName
+	}
+	return ""
+}
+
+func (x *Motion) GetJustification() string {
+	if x != nil {
+		return x.Justification
+	}
+	return ""
+}
+
+func (x *Motion) GetSubject() string {
+	if x != nil {
+		return x.Subject
+	}
+	return ""
+}
+
+func (x *Motion) GetHeight() uint64 {
+	if x != nil {
+		return x.Height
+	}
+	return 0
+}
+
+func (x *Motion) GetEpoch() uint64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
+func (x *Motion) GetOpenedNs() int64 {
+	if x != nil {
+		return x.OpenedNs
+	}
+	return 0
+}
+
+func (x *Motion) GetDeadlineNs() int64 {
+	if x != nil {
+		return x.DeadlineNs
+	}
+	return 0
+}
+
+func (x *Motion) GetClosedHeight() uint64 {
+	if x != nil {
+		return x.ClosedHeight
+	}
+	return 0
+}
+
+func (x *Motion) GetClosedNs() int64 {
+	if x != nil {
+		return x.ClosedNs
+	}
+	return 0
+}
+
+func (x *Motion) GetRevision() int64 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
+func (x *Motion) GetRule() string {
+	if x != nil {
+		return x.Rule
+	}
+	return ""
+}
+
+func (x *Motion) GetApprove() uint64 {
+	if x != nil {
+		return x.Approve
+	}
+	return 0
+}
+
+func (x *Motion) GetReject() uint64 {
+	if x != nil {
+		return x.Reject
+	}
+	return 0
+}
+
+func (x *Motion) GetVoid() uint64 {
+	if x != nil {
+		return x.Void
+	}
+	return 0
+}
+
+func (x *Motion) GetTotal() uint64 {
+	if x != nil {
+		return x.Total
+	}
+	return 0
+}
+
+func (x *Motion) GetNeeded() uint64 {
+	if x != nil {
+		return x.Needed
+	}
+	return 0
+}
+
+func (x *Motion) GetHeads() uint32 {
+	if x != nil {
+		return x.Heads
+	}
+	return 0
+}
+
+func (x *Motion) GetHeadsNeeded() uint32 {
+	if x != nil {
+		return x.HeadsNeeded
+	}
+	return 0
+}
+
+func (x *Motion) GetVoters() []*Voter {
+	if x != nil {
+		return x.Voters
+	}
+	return nil
+}
+
+func (x *Motion) GetChanges() []*MotionChange {
+	if x != nil {
+		return x.Changes
+	}
+	return nil
+}
+
+func (x *Motion) GetMutation() []byte {
+	if x != nil {
+		return x.Mutation
+	}
+	return nil
+}
+
+// Voter may vote on a motion.
+type Voter struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            []byte                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Weight        uint64                 `protobuf:"varint,3,opt,name=weight,proto3" json:"weight,omitempty"`
+	Anchor        bool                   `protobuf:"varint,4,opt,name=anchor,proto3" json:"anchor,omitempty"`
+	Required      bool                   `protobuf:"varint,5,opt,name=required,proto3" json:"required,omitempty"`
+	Ballots       []*CastBallot          `protobuf:"bytes,6,rep,name=ballots,proto3" json:"ballots,omitempty"` // none, one, or two that contradict each other
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Voter) Reset() {
+	*x = Voter{}
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[64]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Voter) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Voter) ProtoMessage() {}
+
+func (x *Voter) ProtoReflect() protoreflect.Message {
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[64]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Voter.ProtoReflect.Descriptor instead.
+func (*Voter) Descriptor() ([]byte, []int) {
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{64}
+}
+
+func (x *Voter) GetId() []byte {
+	if x != nil {
+		return x.Id
+	}
+	return nil
+}
+
+func (x *Voter) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Voter) GetWeight() uint64 {
+	if x != nil {
+		return x.Weight
+	}
+	return 0
+}
+
+func (x *Voter) GetAnchor() bool {
+	if x != nil {
+		return x.Anchor
+	}
+	return false
+}
+
+func (x *Voter) GetRequired() bool {
+	if x != nil {
+		return x.Required
+	}
+	return false
+}
+
+func (x *Voter) GetBallots() []*CastBallot {
+	if x != nil {
+		return x.Ballots
+	}
+	return nil
+}
+
+// CastBallot is what one voter said.
+type CastBallot struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Choice        string                 `protobuf:"bytes,1,opt,name=choice,proto3" json:"choice,omitempty"`                // approve, reject
+	Height        uint64                 `protobuf:"varint,2,opt,name=height,proto3" json:"height,omitempty"`               // of the block that recorded it; 0: none has yet
+	TimeNs        int64                  `protobuf:"varint,3,opt,name=time_ns,json=timeNs,proto3" json:"time_ns,omitempty"` // of that block
+	Late          bool                   `protobuf:"varint,4,opt,name=late,proto3" json:"late,omitempty"`                   // the motion was closed before
+	Early         bool                   `protobuf:"varint,5,opt,name=early,proto3" json:"early,omitempty"`                 // the block that recorded it is the one that opened the motion
+	Comment       string                 `protobuf:"bytes,6,opt,name=comment,proto3" json:"comment,omitempty"`
+	Ballot        []byte                 `protobuf:"bytes,7,opt,name=ballot,proto3" json:"ballot,omitempty"` // COSE_Sign1
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CastBallot) Reset() {
+	*x = CastBallot{}
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[65]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CastBallot) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CastBallot) ProtoMessage() {}
+
+func (x *CastBallot) ProtoReflect() protoreflect.Message {
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[65]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CastBallot.ProtoReflect.Descriptor instead.
+func (*CastBallot) Descriptor() ([]byte, []int) {
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{65}
+}
+
+func (x *CastBallot) GetChoice() string {
+	if x != nil {
+		return x.Choice
+	}
+	return ""
+}
+
+func (x *CastBallot) GetHeight() uint64 {
+	if x != nil {
+		return x.Height
+	}
+	return 0
+}
+
+func (x *CastBallot) GetTimeNs() int64 {
+	if x != nil {
+		return x.TimeNs
+	}
+	return 0
+}
+
+func (x *CastBallot) GetLate() bool {
+	if x != nil {
+		return x.Late
+	}
+	return false
+}
+
+func (x *CastBallot) GetEarly() bool {
+	if x != nil {
+		return x.Early
+	}
+	return false
+}
+
+func (x *CastBallot) GetComment() string {
+	if x != nil {
+		return x.Comment
+	}
+	return ""
+}
+
+func (x *CastBallot) GetBallot() []byte {
+	if x != nil {
+		return x.Ballot
+	}
+	return nil
+}
+
+// MotionChange is one put or deletion that a motion would make.
+type MotionChange struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Delete        bool                   `protobuf:"varint,1,opt,name=delete,proto3" json:"delete,omitempty"`
+	Key           []byte                 `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
+	RangeEnd      []byte                 `protobuf:"bytes,3,opt,name=range_end,json=rangeEnd,proto3" json:"range_end,omitempty"`
+	Value         []byte                 `protobuf:"bytes,4,opt,name=value,proto3" json:"value,omitempty"`
+	Now           []*KeyValue            `protobuf:"bytes,5,rep,name=now,proto3" json:"now,omitempty"` // what is there now
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MotionChange) Reset() {
+	*x = MotionChange{}
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[66]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MotionChange) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MotionChange) ProtoMessage() {}
+
+func (x *MotionChange) ProtoReflect() protoreflect.Message {
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[66]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MotionChange.ProtoReflect.Descriptor instead.
+func (*MotionChange) Descriptor() ([]byte, []int) {
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{66}
+}
+
+func (x *MotionChange) GetDelete() bool {
+	if x != nil {
+		return x.Delete
+	}
+	return false
+}
+
+func (x *MotionChange) GetKey() []byte {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
+func (x *MotionChange) GetRangeEnd() []byte {
+	if x != nil {
+		return x.RangeEnd
+	}
+	return nil
+}
+
+func (x *MotionChange) GetValue() []byte {
+	if x != nil {
+		return x.Value
+	}
+	return nil
+}
+
+func (x *MotionChange) GetNow() []*KeyValue {
+	if x != nil {
+		return x.Now
+	}
+	return nil
+}
+
+type MotionRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            []byte                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"` // or the start of it
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MotionRequest) Reset() {
+	*x = MotionRequest{}
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[67]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MotionRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MotionRequest) ProtoMessage() {}
+
+func (x *MotionRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[67]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MotionRequest.ProtoReflect.Descriptor instead.
+func (*MotionRequest) Descriptor() ([]byte, []int) {
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{67}
+}
+
+func (x *MotionRequest) GetId() []byte {
+	if x != nil {
+		return x.Id
+	}
+	return nil
+}
+
+type MotionResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Header        *Header                `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
+	Motion        *Motion                `protobuf:"bytes,2,opt,name=motion,proto3" json:"motion,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MotionResponse) Reset() {
+	*x = MotionResponse{}
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[68]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MotionResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MotionResponse) ProtoMessage() {}
+
+func (x *MotionResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[68]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MotionResponse.ProtoReflect.Descriptor instead.
+func (*MotionResponse) Descriptor() ([]byte, []int) {
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{68}
+}
+
+func (x *MotionResponse) GetHeader() *Header {
+	if x != nil {
+		return x.Header
+	}
+	return nil
+}
+
+func (x *MotionResponse) GetMotion() *Motion {
+	if x != nil {
+		return x.Motion
+	}
+	return nil
+}
+
+type ExportMotionResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Header        *Header                `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
+	Proof         []byte                 `protobuf:"bytes,2,opt,name=proof,proto3" json:"proof,omitempty"` // canonical CBOR of a scope.MotionProof
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExportMotionResponse) Reset() {
+	*x = ExportMotionResponse{}
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[69]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExportMotionResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExportMotionResponse) ProtoMessage() {}
+
+func (x *ExportMotionResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[69]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExportMotionResponse.ProtoReflect.Descriptor instead.
+func (*ExportMotionResponse) Descriptor() ([]byte, []int) {
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{69}
+}
+
+func (x *ExportMotionResponse) GetHeader() *Header {
+	if x != nil {
+		return x.Header
+	}
+	return nil
+}
+
+func (x *ExportMotionResponse) GetProof() []byte {
+	if x != nil {
+		return x.Proof
+	}
+	return nil
+}
+
+type VoteRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Motion        []byte                 `protobuf:"bytes,1,opt,name=motion,proto3" json:"motion,omitempty"`   // or the start of its ID
+	Choice        string                 `protobuf:"bytes,2,opt,name=choice,proto3" json:"choice,omitempty"`   // approve, reject
+	Comment       string                 `protobuf:"bytes,3,opt,name=comment,proto3" json:"comment,omitempty"` // in the ballot, for everyone to read
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *VoteRequest) Reset() {
+	*x = VoteRequest{}
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[70]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *VoteRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*VoteRequest) ProtoMessage() {}
+
+func (x *VoteRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[70]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use VoteRequest.ProtoReflect.Descriptor instead.
+func (*VoteRequest) Descriptor() ([]byte, []int) {
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{70}
+}
+
+func (x *VoteRequest) GetMotion() []byte {
+	if x != nil {
+		return x.Motion
+	}
+	return nil
+}
+
+func (x *VoteRequest) GetChoice() string {
+	if x != nil {
+		return x.Choice
+	}
+	return ""
+}
+
+func (x *VoteRequest) GetComment() string {
+	if x != nil {
+		return x.Comment
+	}
+	return ""
+}
+
+type VoteResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Header        *Header                `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
+	Motion        *Motion                `protobuf:"bytes,2,opt,name=motion,proto3" json:"motion,omitempty"`
+	Outcome       string                 `protobuf:"bytes,3,opt,name=outcome,proto3" json:"outcome,omitempty"` // added, repeated
+	Late          bool                   `protobuf:"varint,4,opt,name=late,proto3" json:"late,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *VoteResponse) Reset() {
+	*x = VoteResponse{}
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[71]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *VoteResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*VoteResponse) ProtoMessage() {}
+
+func (x *VoteResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[71]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use VoteResponse.ProtoReflect.Descriptor instead.
+func (*VoteResponse) Descriptor() ([]byte, []int) {
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{71}
+}
+
+func (x *VoteResponse) GetHeader() *Header {
+	if x != nil {
+		return x.Header
+	}
+	return nil
+}
+
+func (x *VoteResponse) GetMotion() *Motion {
+	if x != nil {
+		return x.Motion
+	}
+	return nil
+}
+
+func (x *VoteResponse) GetOutcome() string {
+	if x != nil {
+		return x.Outcome
+	}
+	return ""
+}
+
+func (x *VoteResponse) GetLate() bool {
+	if x != nil {
+		return x.Late
+	}
+	return false
+}
+
+type HandInRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Bundle        []byte                 `protobuf:"bytes,1,opt,name=bundle,proto3" json:"bundle,omitempty"` // ballots one after another: a CBOR sequence
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HandInRequest) Reset() {
+	*x = HandInRequest{}
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[72]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HandInRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HandInRequest) ProtoMessage() {}
+
+func (x *HandInRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[72]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HandInRequest.ProtoReflect.Descriptor instead.
+func (*HandInRequest) Descriptor() ([]byte, []int) {
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{72}
+}
+
+func (x *HandInRequest) GetBundle() []byte {
+	if x != nil {
+		return x.Bundle
+	}
+	return nil
+}
+
+type HandInResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Header        *Header                `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
+	Added         uint64                 `protobuf:"varint,2,opt,name=added,proto3" json:"added,omitempty"`
+	Repeated      uint64                 `protobuf:"varint,3,opt,name=repeated,proto3" json:"repeated,omitempty"`
+	Equivocated   uint64                 `protobuf:"varint,4,opt,name=equivocated,proto3" json:"equivocated,omitempty"` // kept, beside one of the same voter that says the opposite
+	Late          uint64                 `protobuf:"varint,5,opt,name=late,proto3" json:"late,omitempty"`               // their motion is closed: they will be recorded, and change nothing
+	Refused       []*RefusedBallot       `protobuf:"bytes,6,rep,name=refused,proto3" json:"refused,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HandInResponse) Reset() {
+	*x = HandInResponse{}
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[73]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HandInResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HandInResponse) ProtoMessage() {}
+
+func (x *HandInResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[73]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HandInResponse.ProtoReflect.Descriptor instead.
+func (*HandInResponse) Descriptor() ([]byte, []int) {
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{73}
+}
+
+func (x *HandInResponse) GetHeader() *Header {
+	if x != nil {
+		return x.Header
+	}
+	return nil
+}
+
+func (x *HandInResponse) GetAdded() uint64 {
+	if x != nil {
+		return x.Added
+	}
+	return 0
+}
+
+func (x *HandInResponse) GetRepeated() uint64 {
+	if x != nil {
+		return x.Repeated
+	}
+	return 0
+}
+
+func (x *HandInResponse) GetEquivocated() uint64 {
+	if x != nil {
+		return x.Equivocated
+	}
+	return 0
+}
+
+func (x *HandInResponse) GetLate() uint64 {
+	if x != nil {
+		return x.Late
+	}
+	return 0
+}
+
+func (x *HandInResponse) GetRefused() []*RefusedBallot {
+	if x != nil {
+		return x.Refused
+	}
+	return nil
+}
+
+type RefusedBallot struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Ballot        uint64                 `protobuf:"varint,1,opt,name=ballot,proto3" json:"ballot,omitempty"` // place in the bundle, from 0
+	Motion        []byte                 `protobuf:"bytes,2,opt,name=motion,proto3" json:"motion,omitempty"`
+	Voter         []byte                 `protobuf:"bytes,3,opt,name=voter,proto3" json:"voter,omitempty"`
+	Why           string                 `protobuf:"bytes,4,opt,name=why,proto3" json:"why,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RefusedBallot) Reset() {
+	*x = RefusedBallot{}
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[74]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RefusedBallot) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RefusedBallot) ProtoMessage() {}
+
+func (x *RefusedBallot) ProtoReflect() protoreflect.Message {
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[74]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RefusedBallot.ProtoReflect.Descriptor instead.
+func (*RefusedBallot) Descriptor() ([]byte, []int) {
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{74}
+}
+
+func (x *RefusedBallot) GetBallot() uint64 {
+	if x != nil {
+		return x.Ballot
+	}
+	return 0
+}
+
+func (x *RefusedBallot) GetMotion() []byte {
+	if x != nil {
+		return x.Motion
+	}
+	return nil
+}
+
+func (x *RefusedBallot) GetVoter() []byte {
+	if x != nil {
+		return x.Voter
+	}
+	return nil
+}
+
+func (x *RefusedBallot) GetWhy() string {
+	if x != nil {
+		return x.Why
+	}
+	return ""
+}
+
+type WithdrawRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Motion        []byte                 `protobuf:"bytes,1,opt,name=motion,proto3" json:"motion,omitempty"` // or the start of its ID
+	Once          *Once                  `protobuf:"bytes,2,opt,name=once,proto3" json:"once,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WithdrawRequest) Reset() {
+	*x = WithdrawRequest{}
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[75]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WithdrawRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WithdrawRequest) ProtoMessage() {}
+
+func (x *WithdrawRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[75]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WithdrawRequest.ProtoReflect.Descriptor instead.
+func (*WithdrawRequest) Descriptor() ([]byte, []int) {
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{75}
+}
+
+func (x *WithdrawRequest) GetMotion() []byte {
+	if x != nil {
+		return x.Motion
+	}
+	return nil
+}
+
+func (x *WithdrawRequest) GetOnce() *Once {
+	if x != nil {
+		return x.Once
+	}
+	return nil
+}
+
+type WithdrawResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Header        *Header                `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WithdrawResponse) Reset() {
+	*x = WithdrawResponse{}
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[76]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WithdrawResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WithdrawResponse) ProtoMessage() {}
+
+func (x *WithdrawResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[76]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WithdrawResponse.ProtoReflect.Descriptor instead.
+func (*WithdrawResponse) Descriptor() ([]byte, []int) {
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{76}
+}
+
+func (x *WithdrawResponse) GetHeader() *Header {
+	if x != nil {
+		return x.Header
+	}
+	return nil
+}
+
+type BallotsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Inventory     bool                   `protobuf:"varint,1,opt,name=inventory,proto3" json:"inventory,omitempty"` // tell the identities alone
+	Want          [][]byte               `protobuf:"bytes,2,rep,name=want,proto3" json:"want,omitempty"`            // identities of the ballots to give, at most 10,000; none: all
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BallotsRequest) Reset() {
+	*x = BallotsRequest{}
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[77]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BallotsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BallotsRequest) ProtoMessage() {}
+
+func (x *BallotsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[77]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BallotsRequest.ProtoReflect.Descriptor instead.
+func (*BallotsRequest) Descriptor() ([]byte, []int) {
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{77}
+}
+
+func (x *BallotsRequest) GetInventory() bool {
+	if x != nil {
+		return x.Inventory
+	}
+	return false
+}
+
+func (x *BallotsRequest) GetWant() [][]byte {
+	if x != nil {
+		return x.Want
+	}
+	return nil
+}
+
+type BallotsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Bundle        []byte                 `protobuf:"bytes,1,opt,name=bundle,proto3" json:"bundle,omitempty"` // ballots one after another
+	Names         []byte                 `protobuf:"bytes,2,opt,name=names,proto3" json:"names,omitempty"`   // identities of 32 bytes, one after another, in order
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BallotsResponse) Reset() {
+	*x = BallotsResponse{}
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[78]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BallotsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BallotsResponse) ProtoMessage() {}
+
+func (x *BallotsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[78]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BallotsResponse.ProtoReflect.Descriptor instead.
+func (*BallotsResponse) Descriptor() ([]byte, []int) {
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{78}
+}
+
+func (x *BallotsResponse) GetBundle() []byte {
+	if x != nil {
+		return x.Bundle
+	}
+	return nil
+}
+
+func (x *BallotsResponse) GetNames() []byte {
+	if x != nil {
+		return x.Names
+	}
+	return nil
+}
+
 var File_aweigh_v1_aweigh_proto protoreflect.FileDescriptor
 
 const file_aweigh_v1_aweigh_proto_rawDesc = "" +
@@ -4429,7 +6503,7 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\x06events\x18\x03 \x03(\v2\x10.aweigh.v1.EventR\x06events\"8\n" +
 	"\x0eHistoryRequest\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\fR\x03key\x12\x14\n" +
-	"\x05limit\x18\x02 \x01(\x03R\x05limit\"\xcd\x02\n" +
+	"\x05limit\x18\x02 \x01(\x03R\x05limit\"\xe7\x02\n" +
 	"\x05Entry\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x03R\x05index\x12\x16\n" +
 	"\x06height\x18\x02 \x01(\x04R\x06height\x12\x14\n" +
@@ -4445,7 +6519,8 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	" \x01(\fR\x05block\x12$\n" +
 	"\rjustification\x18\v \x01(\tR\rjustification\x12\x16\n" +
 	"\x06reason\x18\f \x01(\tR\x06reason\x12\x10\n" +
-	"\x03key\x18\r \x01(\fR\x03key\"|\n" +
+	"\x03key\x18\r \x01(\fR\x03key\x12\x18\n" +
+	"\aversion\x18\x0e \x01(\x03R\aversion\"|\n" +
 	"\x0fHistoryResponse\x12)\n" +
 	"\x06header\x18\x01 \x01(\v2\x11.aweigh.v1.HeaderR\x06header\x12*\n" +
 	"\aentries\x18\x02 \x03(\v2\x10.aweigh.v1.EntryR\aentries\x12\x12\n" +
@@ -4558,7 +6633,7 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\vnext_seated\x18\x0e \x01(\bR\n" +
 	"nextSeated\x12\x10\n" +
 	"\x03why\x18\x0f \x01(\tR\x03whyB\b\n" +
-	"\x06_trend\"\x9b\x03\n" +
+	"\x06_trend\"\xb3\x03\n" +
 	"\bProposal\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x18\n" +
@@ -4576,7 +6651,8 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\tlapses_ns\x18\r \x01(\x03R\blapsesNs\x12\x18\n" +
 	"\acarried\x18\x0e \x01(\x04R\acarried\x12\x0e\n" +
 	"\x02by\x18\x0f \x01(\fR\x02by\x12\x1a\n" +
-	"\bdecision\x18\x10 \x01(\fR\bdecision\"\xc0\x05\n" +
+	"\bdecision\x18\x10 \x01(\fR\bdecision\x12\x16\n" +
+	"\x06motion\x18\x11 \x01(\fR\x06motion\"\xc0\x05\n" +
 	"\rTrustResponse\x12)\n" +
 	"\x06header\x18\x01 \x01(\v2\x11.aweigh.v1.HeaderR\x06header\x12\x10\n" +
 	"\x03age\x18\x02 \x01(\x04R\x03age\x12!\n" +
@@ -4641,14 +6717,175 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\fApplyRequest\x12\x18\n" +
 	"\asponsor\x18\x01 \x01(\fR\asponsor\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12#\n" +
-	"\x04once\x18\x03 \x01(\v2\x0f.aweigh.v1.OnceR\x04once*~\n" +
+	"\x04once\x18\x03 \x01(\v2\x0f.aweigh.v1.OnceR\x04once\"\xc9\x02\n" +
+	"\vNameRequest\x12/\n" +
+	"\x04kind\x18\x01 \x01(\x0e2\x1b.aweigh.v1.NameRequest.KindR\x04kind\x12\x10\n" +
+	"\x03uid\x18\x02 \x01(\tR\x03uid\x12\x10\n" +
+	"\x03key\x18\x03 \x01(\fR\x03key\x12\x0e\n" +
+	"\x02to\x18\x04 \x01(\fR\x02to\x12\x19\n" +
+	"\buntil_ns\x18\x05 \x01(\x03R\auntilNs\x12&\n" +
+	"\x05place\x18\x06 \x01(\v2\x10.aweigh.v1.PlaceR\x05place\x12#\n" +
+	"\x04once\x18\a \x01(\v2\x0f.aweigh.v1.OnceR\x04once\"m\n" +
+	"\x04Kind\x12\x14\n" +
+	"\x10KIND_UNSPECIFIED\x10\x00\x12\r\n" +
+	"\tKIND_BIND\x10\x01\x12\r\n" +
+	"\tKIND_MOVE\x10\x02\x12\x0f\n" +
+	"\vKIND_UNBIND\x10\x03\x12\r\n" +
+	"\tKIND_FORK\x10\x04\x12\x11\n" +
+	"\rKIND_ROLLBACK\x10\x05\"G\n" +
+	"\x05Place\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\fR\x03key\x12\x1a\n" +
+	"\brevision\x18\x02 \x01(\x03R\brevision\x12\x10\n" +
+	"\x03sub\x18\x03 \x01(\rR\x03sub\"g\n" +
+	"\fNameResponse\x12)\n" +
+	"\x06header\x18\x01 \x01(\v2\x11.aweigh.v1.HeaderR\x06header\x12\x10\n" +
+	"\x03uid\x18\x02 \x01(\tR\x03uid\x12\x1a\n" +
+	"\brepeated\x18\x03 \x01(\bR\brepeated\"`\n" +
+	"\x0eResolveRequest\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\fR\x03key\x12\x18\n" +
+	"\aversion\x18\x02 \x01(\x03R\aversion\x12\"\n" +
+	"\fserializable\x18\x03 \x01(\bR\fserializable\"V\n" +
+	"\x05Moved\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\fR\x03key\x12\x0e\n" +
+	"\x02to\x18\x02 \x01(\fR\x02to\x12\x10\n" +
+	"\x03uid\x18\x03 \x01(\tR\x03uid\x12\x19\n" +
+	"\buntil_ns\x18\x04 \x01(\x03R\auntilNs\"\x9d\x02\n" +
+	"\x0fResolveResponse\x12)\n" +
+	"\x06header\x18\x01 \x01(\v2\x11.aweigh.v1.HeaderR\x06header\x12\x10\n" +
+	"\x03key\x18\x02 \x01(\fR\x03key\x12\x10\n" +
+	"\x03uid\x18\x03 \x01(\tR\x03uid\x12\x16\n" +
+	"\x06claims\x18\x04 \x01(\bR\x06claims\x12\x16\n" +
+	"\x06newest\x18\x05 \x01(\x03R\x06newest\x12\x16\n" +
+	"\x06number\x18\x06 \x01(\x03R\x06number\x12#\n" +
+	"\x02kv\x18\a \x01(\v2\x13.aweigh.v1.KeyValueR\x02kv\x12&\n" +
+	"\x05place\x18\b \x01(\v2\x10.aweigh.v1.PlaceR\x05place\x12&\n" +
+	"\x05moved\x18\t \x01(\v2\x10.aweigh.v1.MovedR\x05moved\"[\n" +
+	"\rObjectRequest\x12\x10\n" +
+	"\x03uid\x18\x01 \x01(\tR\x03uid\x12\x14\n" +
+	"\x05limit\x18\x02 \x01(\x03R\x05limit\x12\"\n" +
+	"\fserializable\x18\x03 \x01(\bR\fserializable\"\xe7\x01\n" +
+	"\x0eObjectResponse\x12)\n" +
+	"\x06header\x18\x01 \x01(\v2\x11.aweigh.v1.HeaderR\x06header\x12\x10\n" +
+	"\x03uid\x18\x02 \x01(\tR\x03uid\x12\x18\n" +
+	"\aaliases\x18\x03 \x03(\fR\aaliases\x12\x16\n" +
+	"\x06parent\x18\x04 \x01(\tR\x06parent\x12&\n" +
+	"\x05place\x18\x05 \x01(\v2\x10.aweigh.v1.PlaceR\x05place\x12*\n" +
+	"\aentries\x18\x06 \x03(\v2\x10.aweigh.v1.EntryR\aentries\x12\x12\n" +
+	"\x04more\x18\a \x01(\bR\x04more\"{\n" +
+	"\x10RedirectsRequest\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\fR\x03key\x12\x1b\n" +
+	"\trange_end\x18\x02 \x01(\fR\brangeEnd\x12\x14\n" +
+	"\x05limit\x18\x03 \x01(\x03R\x05limit\x12\"\n" +
+	"\fserializable\x18\x04 \x01(\bR\fserializable\"z\n" +
+	"\x11RedirectsResponse\x12)\n" +
+	"\x06header\x18\x01 \x01(\v2\x11.aweigh.v1.HeaderR\x06header\x12&\n" +
+	"\x05moved\x18\x02 \x03(\v2\x10.aweigh.v1.MovedR\x05moved\x12\x12\n" +
+	"\x04more\x18\x03 \x01(\bR\x04more\"(\n" +
+	"\x0eMotionsRequest\x12\x16\n" +
+	"\x06closed\x18\x01 \x01(\bR\x06closed\"i\n" +
+	"\x0fMotionsResponse\x12)\n" +
+	"\x06header\x18\x01 \x01(\v2\x11.aweigh.v1.HeaderR\x06header\x12+\n" +
+	"\amotions\x18\x02 \x03(\v2\x11.aweigh.v1.MotionR\amotions\"\xc1\x05\n" +
+	"\x06Motion\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\fR\x02id\x12\x12\n" +
+	"\x04fate\x18\x02 \x01(\tR\x04fate\x12\x16\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\x12\x16\n" +
+	"\x06author\x18\x04 \x01(\fR\x06author\x12\x1f\n" +
+	"\vauthor_name\x18\x05 \x01(\tR\n" +
+	"authorName\x12$\n" +
+	"\rjustification\x18\x06 \x01(\tR\rjustification\x12\x18\n" +
+	"\asubject\x18\a \x01(\tR\asubject\x12\x16\n" +
+	"\x06height\x18\b \x01(\x04R\x06height\x12\x14\n" +
+	"\x05epoch\x18\t \x01(\x04R\x05epoch\x12\x1b\n" +
+	"\topened_ns\x18\n" +
+	" \x01(\x03R\bopenedNs\x12\x1f\n" +
+	"\vdeadline_ns\x18\v \x01(\x03R\n" +
+	"deadlineNs\x12#\n" +
+	"\rclosed_height\x18\f \x01(\x04R\fclosedHeight\x12\x1b\n" +
+	"\tclosed_ns\x18\r \x01(\x03R\bclosedNs\x12\x1a\n" +
+	"\brevision\x18\x0e \x01(\x03R\brevision\x12\x12\n" +
+	"\x04rule\x18\x0f \x01(\tR\x04rule\x12\x18\n" +
+	"\aapprove\x18\x10 \x01(\x04R\aapprove\x12\x16\n" +
+	"\x06reject\x18\x11 \x01(\x04R\x06reject\x12\x12\n" +
+	"\x04void\x18\x12 \x01(\x04R\x04void\x12\x14\n" +
+	"\x05total\x18\x13 \x01(\x04R\x05total\x12\x16\n" +
+	"\x06needed\x18\x14 \x01(\x04R\x06needed\x12\x14\n" +
+	"\x05heads\x18\x15 \x01(\rR\x05heads\x12!\n" +
+	"\fheads_needed\x18\x16 \x01(\rR\vheadsNeeded\x12(\n" +
+	"\x06voters\x18\x17 \x03(\v2\x10.aweigh.v1.VoterR\x06voters\x121\n" +
+	"\achanges\x18\x18 \x03(\v2\x17.aweigh.v1.MotionChangeR\achanges\x12\x1a\n" +
+	"\bmutation\x18\x19 \x01(\fR\bmutation\"\xa8\x01\n" +
+	"\x05Voter\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\fR\x02id\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x16\n" +
+	"\x06weight\x18\x03 \x01(\x04R\x06weight\x12\x16\n" +
+	"\x06anchor\x18\x04 \x01(\bR\x06anchor\x12\x1a\n" +
+	"\brequired\x18\x05 \x01(\bR\brequired\x12/\n" +
+	"\aballots\x18\x06 \x03(\v2\x15.aweigh.v1.CastBallotR\aballots\"\xb1\x01\n" +
+	"\n" +
+	"CastBallot\x12\x16\n" +
+	"\x06choice\x18\x01 \x01(\tR\x06choice\x12\x16\n" +
+	"\x06height\x18\x02 \x01(\x04R\x06height\x12\x17\n" +
+	"\atime_ns\x18\x03 \x01(\x03R\x06timeNs\x12\x12\n" +
+	"\x04late\x18\x04 \x01(\bR\x04late\x12\x14\n" +
+	"\x05early\x18\x05 \x01(\bR\x05early\x12\x18\n" +
+	"\acomment\x18\x06 \x01(\tR\acomment\x12\x16\n" +
+	"\x06ballot\x18\a \x01(\fR\x06ballot\"\x92\x01\n" +
+	"\fMotionChange\x12\x16\n" +
+	"\x06delete\x18\x01 \x01(\bR\x06delete\x12\x10\n" +
+	"\x03key\x18\x02 \x01(\fR\x03key\x12\x1b\n" +
+	"\trange_end\x18\x03 \x01(\fR\brangeEnd\x12\x14\n" +
+	"\x05value\x18\x04 \x01(\fR\x05value\x12%\n" +
+	"\x03now\x18\x05 \x03(\v2\x13.aweigh.v1.KeyValueR\x03now\"\x1f\n" +
+	"\rMotionRequest\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\fR\x02id\"f\n" +
+	"\x0eMotionResponse\x12)\n" +
+	"\x06header\x18\x01 \x01(\v2\x11.aweigh.v1.HeaderR\x06header\x12)\n" +
+	"\x06motion\x18\x02 \x01(\v2\x11.aweigh.v1.MotionR\x06motion\"W\n" +
+	"\x14ExportMotionResponse\x12)\n" +
+	"\x06header\x18\x01 \x01(\v2\x11.aweigh.v1.HeaderR\x06header\x12\x14\n" +
+	"\x05proof\x18\x02 \x01(\fR\x05proof\"W\n" +
+	"\vVoteRequest\x12\x16\n" +
+	"\x06motion\x18\x01 \x01(\fR\x06motion\x12\x16\n" +
+	"\x06choice\x18\x02 \x01(\tR\x06choice\x12\x18\n" +
+	"\acomment\x18\x03 \x01(\tR\acomment\"\x92\x01\n" +
+	"\fVoteResponse\x12)\n" +
+	"\x06header\x18\x01 \x01(\v2\x11.aweigh.v1.HeaderR\x06header\x12)\n" +
+	"\x06motion\x18\x02 \x01(\v2\x11.aweigh.v1.MotionR\x06motion\x12\x18\n" +
+	"\aoutcome\x18\x03 \x01(\tR\aoutcome\x12\x12\n" +
+	"\x04late\x18\x04 \x01(\bR\x04late\"'\n" +
+	"\rHandInRequest\x12\x16\n" +
+	"\x06bundle\x18\x01 \x01(\fR\x06bundle\"\xd7\x01\n" +
+	"\x0eHandInResponse\x12)\n" +
+	"\x06header\x18\x01 \x01(\v2\x11.aweigh.v1.HeaderR\x06header\x12\x14\n" +
+	"\x05added\x18\x02 \x01(\x04R\x05added\x12\x1a\n" +
+	"\brepeated\x18\x03 \x01(\x04R\brepeated\x12 \n" +
+	"\vequivocated\x18\x04 \x01(\x04R\vequivocated\x12\x12\n" +
+	"\x04late\x18\x05 \x01(\x04R\x04late\x122\n" +
+	"\arefused\x18\x06 \x03(\v2\x18.aweigh.v1.RefusedBallotR\arefused\"g\n" +
+	"\rRefusedBallot\x12\x16\n" +
+	"\x06ballot\x18\x01 \x01(\x04R\x06ballot\x12\x16\n" +
+	"\x06motion\x18\x02 \x01(\fR\x06motion\x12\x14\n" +
+	"\x05voter\x18\x03 \x01(\fR\x05voter\x12\x10\n" +
+	"\x03why\x18\x04 \x01(\tR\x03why\"N\n" +
+	"\x0fWithdrawRequest\x12\x16\n" +
+	"\x06motion\x18\x01 \x01(\fR\x06motion\x12#\n" +
+	"\x04once\x18\x02 \x01(\v2\x0f.aweigh.v1.OnceR\x04once\"=\n" +
+	"\x10WithdrawResponse\x12)\n" +
+	"\x06header\x18\x01 \x01(\v2\x11.aweigh.v1.HeaderR\x06header\"B\n" +
+	"\x0eBallotsRequest\x12\x1c\n" +
+	"\tinventory\x18\x01 \x01(\bR\tinventory\x12\x12\n" +
+	"\x04want\x18\x02 \x03(\fR\x04want\"?\n" +
+	"\x0fBallotsResponse\x12\x16\n" +
+	"\x06bundle\x18\x01 \x01(\fR\x06bundle\x12\x14\n" +
+	"\x05names\x18\x02 \x01(\fR\x05names*~\n" +
 	"\n" +
 	"SortTarget\x12\x13\n" +
 	"\x0fSORT_TARGET_KEY\x10\x00\x12\x17\n" +
 	"\x13SORT_TARGET_VERSION\x10\x01\x12\x16\n" +
 	"\x12SORT_TARGET_CREATE\x10\x02\x12\x13\n" +
 	"\x0fSORT_TARGET_MOD\x10\x03\x12\x15\n" +
-	"\x11SORT_TARGET_VALUE\x10\x042\xed\b\n" +
+	"\x11SORT_TARGET_VALUE\x10\x042\x82\x0f\n" +
 	"\x04Node\x124\n" +
 	"\x03Put\x12\x15.aweigh.v1.PutRequest\x1a\x16.aweigh.v1.PutResponse\x12=\n" +
 	"\x06Delete\x12\x18.aweigh.v1.DeleteRequest\x1a\x19.aweigh.v1.DeleteResponse\x12:\n" +
@@ -4656,7 +6893,11 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\x03Txn\x12\x15.aweigh.v1.TxnRequest\x1a\x16.aweigh.v1.TxnResponse\x12=\n" +
 	"\x06Submit\x12\x18.aweigh.v1.SubmitRequest\x1a\x19.aweigh.v1.SubmitResponse\x12@\n" +
 	"\aCompact\x12\x19.aweigh.v1.CompactRequest\x1a\x1a.aweigh.v1.CompactResponse\x12<\n" +
-	"\x05Watch\x12\x17.aweigh.v1.WatchRequest\x1a\x18.aweigh.v1.WatchResponse0\x01\x12@\n" +
+	"\x05Watch\x12\x17.aweigh.v1.WatchRequest\x1a\x18.aweigh.v1.WatchResponse0\x01\x127\n" +
+	"\x04Name\x12\x16.aweigh.v1.NameRequest\x1a\x17.aweigh.v1.NameResponse\x12@\n" +
+	"\aResolve\x12\x19.aweigh.v1.ResolveRequest\x1a\x1a.aweigh.v1.ResolveResponse\x12=\n" +
+	"\x06Object\x12\x18.aweigh.v1.ObjectRequest\x1a\x19.aweigh.v1.ObjectResponse\x12F\n" +
+	"\tRedirects\x12\x1b.aweigh.v1.RedirectsRequest\x1a\x1c.aweigh.v1.RedirectsResponse\x12@\n" +
 	"\aHistory\x12\x19.aweigh.v1.HistoryRequest\x1a\x1a.aweigh.v1.HistoryResponse\x12:\n" +
 	"\x05Prove\x12\x17.aweigh.v1.ProveRequest\x1a\x18.aweigh.v1.ProveResponse\x12=\n" +
 	"\x06Status\x12\x18.aweigh.v1.StatusRequest\x1a\x19.aweigh.v1.StatusResponse\x12=\n" +
@@ -4667,7 +6908,15 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\aExplain\x12\x19.aweigh.v1.ExplainRequest\x1a\x1a.aweigh.v1.ExplainResponse\x12F\n" +
 	"\tHandovers\x12\x1b.aweigh.v1.HandoversRequest\x1a\x1c.aweigh.v1.HandoversResponse\x12=\n" +
 	"\x06Govern\x12\x18.aweigh.v1.GovernRequest\x1a\x19.aweigh.v1.GovernResponse\x12;\n" +
-	"\x05Apply\x12\x17.aweigh.v1.ApplyRequest\x1a\x19.aweigh.v1.GovernResponseB1Z/github.com/aweigh/aweigh/api/aweigh/v1;aweighv1b\x06proto3"
+	"\x05Apply\x12\x17.aweigh.v1.ApplyRequest\x1a\x19.aweigh.v1.GovernResponse\x12@\n" +
+	"\aMotions\x12\x19.aweigh.v1.MotionsRequest\x1a\x1a.aweigh.v1.MotionsResponse\x12=\n" +
+	"\x06Motion\x12\x18.aweigh.v1.MotionRequest\x1a\x19.aweigh.v1.MotionResponse\x12D\n" +
+	"\vWatchMotion\x12\x18.aweigh.v1.MotionRequest\x1a\x19.aweigh.v1.MotionResponse0\x01\x12I\n" +
+	"\fExportMotion\x12\x18.aweigh.v1.MotionRequest\x1a\x1f.aweigh.v1.ExportMotionResponse\x127\n" +
+	"\x04Vote\x12\x16.aweigh.v1.VoteRequest\x1a\x17.aweigh.v1.VoteResponse\x12=\n" +
+	"\x06HandIn\x12\x18.aweigh.v1.HandInRequest\x1a\x19.aweigh.v1.HandInResponse\x12C\n" +
+	"\bWithdraw\x12\x1a.aweigh.v1.WithdrawRequest\x1a\x1b.aweigh.v1.WithdrawResponse\x12B\n" +
+	"\aBallots\x12\x19.aweigh.v1.BallotsRequest\x1a\x1a.aweigh.v1.BallotsResponse0\x01B1Z/github.com/aweigh/aweigh/api/aweigh/v1;aweighv1b\x06proto3"
 
 var (
 	file_aweigh_v1_aweigh_proto_rawDescOnce sync.Once
@@ -4681,158 +6930,239 @@ func file_aweigh_v1_aweigh_proto_rawDescGZIP() []byte {
 	return file_aweigh_v1_aweigh_proto_rawDescData
 }
 
-var file_aweigh_v1_aweigh_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_aweigh_v1_aweigh_proto_msgTypes = make([]protoimpl.MessageInfo, 51)
+var file_aweigh_v1_aweigh_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
+var file_aweigh_v1_aweigh_proto_msgTypes = make([]protoimpl.MessageInfo, 79)
 var file_aweigh_v1_aweigh_proto_goTypes = []any{
-	(SortTarget)(0),           // 0: aweigh.v1.SortTarget
-	(Compare_Target)(0),       // 1: aweigh.v1.Compare.Target
-	(Compare_Relation)(0),     // 2: aweigh.v1.Compare.Relation
-	(*Header)(nil),            // 3: aweigh.v1.Header
-	(*KeyValue)(nil),          // 4: aweigh.v1.KeyValue
-	(*Once)(nil),              // 5: aweigh.v1.Once
-	(*PutRequest)(nil),        // 6: aweigh.v1.PutRequest
-	(*PutResponse)(nil),       // 7: aweigh.v1.PutResponse
-	(*DeleteRequest)(nil),     // 8: aweigh.v1.DeleteRequest
-	(*DeleteResponse)(nil),    // 9: aweigh.v1.DeleteResponse
-	(*RangeRequest)(nil),      // 10: aweigh.v1.RangeRequest
-	(*RangeResponse)(nil),     // 11: aweigh.v1.RangeResponse
-	(*Compare)(nil),           // 12: aweigh.v1.Compare
-	(*Op)(nil),                // 13: aweigh.v1.Op
-	(*OpResponse)(nil),        // 14: aweigh.v1.OpResponse
-	(*TxnRequest)(nil),        // 15: aweigh.v1.TxnRequest
-	(*TxnResponse)(nil),       // 16: aweigh.v1.TxnResponse
-	(*SubmitRequest)(nil),     // 17: aweigh.v1.SubmitRequest
-	(*Outcome)(nil),           // 18: aweigh.v1.Outcome
-	(*SubmitResponse)(nil),    // 19: aweigh.v1.SubmitResponse
-	(*CompactRequest)(nil),    // 20: aweigh.v1.CompactRequest
-	(*CompactResponse)(nil),   // 21: aweigh.v1.CompactResponse
-	(*WatchRequest)(nil),      // 22: aweigh.v1.WatchRequest
-	(*Event)(nil),             // 23: aweigh.v1.Event
-	(*WatchResponse)(nil),     // 24: aweigh.v1.WatchResponse
-	(*HistoryRequest)(nil),    // 25: aweigh.v1.HistoryRequest
-	(*Entry)(nil),             // 26: aweigh.v1.Entry
-	(*HistoryResponse)(nil),   // 27: aweigh.v1.HistoryResponse
-	(*ProveRequest)(nil),      // 28: aweigh.v1.ProveRequest
-	(*ProveResponse)(nil),     // 29: aweigh.v1.ProveResponse
-	(*StatusRequest)(nil),     // 30: aweigh.v1.StatusRequest
-	(*Anchor)(nil),            // 31: aweigh.v1.Anchor
-	(*Peer)(nil),              // 32: aweigh.v1.Peer
-	(*StatusResponse)(nil),    // 33: aweigh.v1.StatusResponse
-	(*Snapshot)(nil),          // 34: aweigh.v1.Snapshot
-	(*Problem)(nil),           // 35: aweigh.v1.Problem
-	(*InviteRequest)(nil),     // 36: aweigh.v1.InviteRequest
-	(*InviteResponse)(nil),    // 37: aweigh.v1.InviteResponse
-	(*GenesisRequest)(nil),    // 38: aweigh.v1.GenesisRequest
-	(*GenesisResponse)(nil),   // 39: aweigh.v1.GenesisResponse
-	(*BackupRequest)(nil),     // 40: aweigh.v1.BackupRequest
-	(*BackupResponse)(nil),    // 41: aweigh.v1.BackupResponse
-	(*TrustRequest)(nil),      // 42: aweigh.v1.TrustRequest
-	(*Standing)(nil),          // 43: aweigh.v1.Standing
-	(*Proposal)(nil),          // 44: aweigh.v1.Proposal
-	(*TrustResponse)(nil),     // 45: aweigh.v1.TrustResponse
-	(*ExplainRequest)(nil),    // 46: aweigh.v1.ExplainRequest
-	(*Change)(nil),            // 47: aweigh.v1.Change
-	(*ExplainResponse)(nil),   // 48: aweigh.v1.ExplainResponse
-	(*HandoversRequest)(nil),  // 49: aweigh.v1.HandoversRequest
-	(*HandoversResponse)(nil), // 50: aweigh.v1.HandoversResponse
-	(*GovernRequest)(nil),     // 51: aweigh.v1.GovernRequest
-	(*GovernResponse)(nil),    // 52: aweigh.v1.GovernResponse
-	(*ApplyRequest)(nil),      // 53: aweigh.v1.ApplyRequest
+	(SortTarget)(0),              // 0: aweigh.v1.SortTarget
+	(Compare_Target)(0),          // 1: aweigh.v1.Compare.Target
+	(Compare_Relation)(0),        // 2: aweigh.v1.Compare.Relation
+	(NameRequest_Kind)(0),        // 3: aweigh.v1.NameRequest.Kind
+	(*Header)(nil),               // 4: aweigh.v1.Header
+	(*KeyValue)(nil),             // 5: aweigh.v1.KeyValue
+	(*Once)(nil),                 // 6: aweigh.v1.Once
+	(*PutRequest)(nil),           // 7: aweigh.v1.PutRequest
+	(*PutResponse)(nil),          // 8: aweigh.v1.PutResponse
+	(*DeleteRequest)(nil),        // 9: aweigh.v1.DeleteRequest
+	(*DeleteResponse)(nil),       // 10: aweigh.v1.DeleteResponse
+	(*RangeRequest)(nil),         // 11: aweigh.v1.RangeRequest
+	(*RangeResponse)(nil),        // 12: aweigh.v1.RangeResponse
+	(*Compare)(nil),              // 13: aweigh.v1.Compare
+	(*Op)(nil),                   // 14: aweigh.v1.Op
+	(*OpResponse)(nil),           // 15: aweigh.v1.OpResponse
+	(*TxnRequest)(nil),           // 16: aweigh.v1.TxnRequest
+	(*TxnResponse)(nil),          // 17: aweigh.v1.TxnResponse
+	(*SubmitRequest)(nil),        // 18: aweigh.v1.SubmitRequest
+	(*Outcome)(nil),              // 19: aweigh.v1.Outcome
+	(*SubmitResponse)(nil),       // 20: aweigh.v1.SubmitResponse
+	(*CompactRequest)(nil),       // 21: aweigh.v1.CompactRequest
+	(*CompactResponse)(nil),      // 22: aweigh.v1.CompactResponse
+	(*WatchRequest)(nil),         // 23: aweigh.v1.WatchRequest
+	(*Event)(nil),                // 24: aweigh.v1.Event
+	(*WatchResponse)(nil),        // 25: aweigh.v1.WatchResponse
+	(*HistoryRequest)(nil),       // 26: aweigh.v1.HistoryRequest
+	(*Entry)(nil),                // 27: aweigh.v1.Entry
+	(*HistoryResponse)(nil),      // 28: aweigh.v1.HistoryResponse
+	(*ProveRequest)(nil),         // 29: aweigh.v1.ProveRequest
+	(*ProveResponse)(nil),        // 30: aweigh.v1.ProveResponse
+	(*StatusRequest)(nil),        // 31: aweigh.v1.StatusRequest
+	(*Anchor)(nil),               // 32: aweigh.v1.Anchor
+	(*Peer)(nil),                 // 33: aweigh.v1.Peer
+	(*StatusResponse)(nil),       // 34: aweigh.v1.StatusResponse
+	(*Snapshot)(nil),             // 35: aweigh.v1.Snapshot
+	(*Problem)(nil),              // 36: aweigh.v1.Problem
+	(*InviteRequest)(nil),        // 37: aweigh.v1.InviteRequest
+	(*InviteResponse)(nil),       // 38: aweigh.v1.InviteResponse
+	(*GenesisRequest)(nil),       // 39: aweigh.v1.GenesisRequest
+	(*GenesisResponse)(nil),      // 40: aweigh.v1.GenesisResponse
+	(*BackupRequest)(nil),        // 41: aweigh.v1.BackupRequest
+	(*BackupResponse)(nil),       // 42: aweigh.v1.BackupResponse
+	(*TrustRequest)(nil),         // 43: aweigh.v1.TrustRequest
+	(*Standing)(nil),             // 44: aweigh.v1.Standing
+	(*Proposal)(nil),             // 45: aweigh.v1.Proposal
+	(*TrustResponse)(nil),        // 46: aweigh.v1.TrustResponse
+	(*ExplainRequest)(nil),       // 47: aweigh.v1.ExplainRequest
+	(*Change)(nil),               // 48: aweigh.v1.Change
+	(*ExplainResponse)(nil),      // 49: aweigh.v1.ExplainResponse
+	(*HandoversRequest)(nil),     // 50: aweigh.v1.HandoversRequest
+	(*HandoversResponse)(nil),    // 51: aweigh.v1.HandoversResponse
+	(*GovernRequest)(nil),        // 52: aweigh.v1.GovernRequest
+	(*GovernResponse)(nil),       // 53: aweigh.v1.GovernResponse
+	(*ApplyRequest)(nil),         // 54: aweigh.v1.ApplyRequest
+	(*NameRequest)(nil),          // 55: aweigh.v1.NameRequest
+	(*Place)(nil),                // 56: aweigh.v1.Place
+	(*NameResponse)(nil),         // 57: aweigh.v1.NameResponse
+	(*ResolveRequest)(nil),       // 58: aweigh.v1.ResolveRequest
+	(*Moved)(nil),                // 59: aweigh.v1.Moved
+	(*ResolveResponse)(nil),      // 60: aweigh.v1.ResolveResponse
+	(*ObjectRequest)(nil),        // 61: aweigh.v1.ObjectRequest
+	(*ObjectResponse)(nil),       // 62: aweigh.v1.ObjectResponse
+	(*RedirectsRequest)(nil),     // 63: aweigh.v1.RedirectsRequest
+	(*RedirectsResponse)(nil),    // 64: aweigh.v1.RedirectsResponse
+	(*MotionsRequest)(nil),       // 65: aweigh.v1.MotionsRequest
+	(*MotionsResponse)(nil),      // 66: aweigh.v1.MotionsResponse
+	(*Motion)(nil),               // 67: aweigh.v1.Motion
+	(*Voter)(nil),                // 68: aweigh.v1.Voter
+	(*CastBallot)(nil),           // 69: aweigh.v1.CastBallot
+	(*MotionChange)(nil),         // 70: aweigh.v1.MotionChange
+	(*MotionRequest)(nil),        // 71: aweigh.v1.MotionRequest
+	(*MotionResponse)(nil),       // 72: aweigh.v1.MotionResponse
+	(*ExportMotionResponse)(nil), // 73: aweigh.v1.ExportMotionResponse
+	(*VoteRequest)(nil),          // 74: aweigh.v1.VoteRequest
+	(*VoteResponse)(nil),         // 75: aweigh.v1.VoteResponse
+	(*HandInRequest)(nil),        // 76: aweigh.v1.HandInRequest
+	(*HandInResponse)(nil),       // 77: aweigh.v1.HandInResponse
+	(*RefusedBallot)(nil),        // 78: aweigh.v1.RefusedBallot
+	(*WithdrawRequest)(nil),      // 79: aweigh.v1.WithdrawRequest
+	(*WithdrawResponse)(nil),     // 80: aweigh.v1.WithdrawResponse
+	(*BallotsRequest)(nil),       // 81: aweigh.v1.BallotsRequest
+	(*BallotsResponse)(nil),      // 82: aweigh.v1.BallotsResponse
 }
 var file_aweigh_v1_aweigh_proto_depIdxs = []int32{
-	5,  // 0: aweigh.v1.PutRequest.once:type_name -> aweigh.v1.Once
-	3,  // 1: aweigh.v1.PutResponse.header:type_name -> aweigh.v1.Header
-	4,  // 2: aweigh.v1.PutResponse.prev_kv:type_name -> aweigh.v1.KeyValue
-	5,  // 3: aweigh.v1.DeleteRequest.once:type_name -> aweigh.v1.Once
-	3,  // 4: aweigh.v1.DeleteResponse.header:type_name -> aweigh.v1.Header
-	4,  // 5: aweigh.v1.DeleteResponse.prev_kvs:type_name -> aweigh.v1.KeyValue
-	0,  // 6: aweigh.v1.RangeRequest.sort_target:type_name -> aweigh.v1.SortTarget
-	3,  // 7: aweigh.v1.RangeResponse.header:type_name -> aweigh.v1.Header
-	4,  // 8: aweigh.v1.RangeResponse.kvs:type_name -> aweigh.v1.KeyValue
-	1,  // 9: aweigh.v1.Compare.target:type_name -> aweigh.v1.Compare.Target
-	2,  // 10: aweigh.v1.Compare.relation:type_name -> aweigh.v1.Compare.Relation
-	10, // 11: aweigh.v1.Op.range:type_name -> aweigh.v1.RangeRequest
-	6,  // 12: aweigh.v1.Op.put:type_name -> aweigh.v1.PutRequest
-	8,  // 13: aweigh.v1.Op.delete:type_name -> aweigh.v1.DeleteRequest
-	15, // 14: aweigh.v1.Op.txn:type_name -> aweigh.v1.TxnRequest
-	11, // 15: aweigh.v1.OpResponse.range:type_name -> aweigh.v1.RangeResponse
-	7,  // 16: aweigh.v1.OpResponse.put:type_name -> aweigh.v1.PutResponse
-	9,  // 17: aweigh.v1.OpResponse.delete:type_name -> aweigh.v1.DeleteResponse
-	16, // 18: aweigh.v1.OpResponse.txn:type_name -> aweigh.v1.TxnResponse
-	12, // 19: aweigh.v1.TxnRequest.compare:type_name -> aweigh.v1.Compare
-	13, // 20: aweigh.v1.TxnRequest.success:type_name -> aweigh.v1.Op
-	13, // 21: aweigh.v1.TxnRequest.failure:type_name -> aweigh.v1.Op
-	5,  // 22: aweigh.v1.TxnRequest.once:type_name -> aweigh.v1.Once
-	3,  // 23: aweigh.v1.TxnResponse.header:type_name -> aweigh.v1.Header
-	14, // 24: aweigh.v1.TxnResponse.responses:type_name -> aweigh.v1.OpResponse
-	16, // 25: aweigh.v1.Outcome.txn:type_name -> aweigh.v1.TxnResponse
-	3,  // 26: aweigh.v1.SubmitResponse.header:type_name -> aweigh.v1.Header
-	18, // 27: aweigh.v1.SubmitResponse.outcomes:type_name -> aweigh.v1.Outcome
-	5,  // 28: aweigh.v1.CompactRequest.once:type_name -> aweigh.v1.Once
-	3,  // 29: aweigh.v1.CompactResponse.header:type_name -> aweigh.v1.Header
-	4,  // 30: aweigh.v1.Event.kv:type_name -> aweigh.v1.KeyValue
-	4,  // 31: aweigh.v1.Event.prev_kv:type_name -> aweigh.v1.KeyValue
-	3,  // 32: aweigh.v1.WatchResponse.header:type_name -> aweigh.v1.Header
-	23, // 33: aweigh.v1.WatchResponse.events:type_name -> aweigh.v1.Event
-	3,  // 34: aweigh.v1.HistoryResponse.header:type_name -> aweigh.v1.Header
-	26, // 35: aweigh.v1.HistoryResponse.entries:type_name -> aweigh.v1.Entry
-	3,  // 36: aweigh.v1.ProveResponse.header:type_name -> aweigh.v1.Header
-	3,  // 37: aweigh.v1.StatusResponse.header:type_name -> aweigh.v1.Header
-	31, // 38: aweigh.v1.StatusResponse.anchors:type_name -> aweigh.v1.Anchor
-	32, // 39: aweigh.v1.StatusResponse.peers:type_name -> aweigh.v1.Peer
-	34, // 40: aweigh.v1.StatusResponse.snapshot:type_name -> aweigh.v1.Snapshot
-	3,  // 41: aweigh.v1.BackupResponse.header:type_name -> aweigh.v1.Header
-	3,  // 42: aweigh.v1.TrustResponse.header:type_name -> aweigh.v1.Header
-	43, // 43: aweigh.v1.TrustResponse.anchors:type_name -> aweigh.v1.Standing
-	44, // 44: aweigh.v1.TrustResponse.proposals:type_name -> aweigh.v1.Proposal
-	3,  // 45: aweigh.v1.ExplainResponse.header:type_name -> aweigh.v1.Header
-	47, // 46: aweigh.v1.ExplainResponse.changes:type_name -> aweigh.v1.Change
-	3,  // 47: aweigh.v1.HandoversResponse.header:type_name -> aweigh.v1.Header
-	5,  // 48: aweigh.v1.GovernRequest.once:type_name -> aweigh.v1.Once
-	3,  // 49: aweigh.v1.GovernResponse.header:type_name -> aweigh.v1.Header
-	44, // 50: aweigh.v1.GovernResponse.proposal:type_name -> aweigh.v1.Proposal
-	5,  // 51: aweigh.v1.ApplyRequest.once:type_name -> aweigh.v1.Once
-	6,  // 52: aweigh.v1.Node.Put:input_type -> aweigh.v1.PutRequest
-	8,  // 53: aweigh.v1.Node.Delete:input_type -> aweigh.v1.DeleteRequest
-	10, // 54: aweigh.v1.Node.Range:input_type -> aweigh.v1.RangeRequest
-	15, // 55: aweigh.v1.Node.Txn:input_type -> aweigh.v1.TxnRequest
-	17, // 56: aweigh.v1.Node.Submit:input_type -> aweigh.v1.SubmitRequest
-	20, // 57: aweigh.v1.Node.Compact:input_type -> aweigh.v1.CompactRequest
-	22, // 58: aweigh.v1.Node.Watch:input_type -> aweigh.v1.WatchRequest
-	25, // 59: aweigh.v1.Node.History:input_type -> aweigh.v1.HistoryRequest
-	28, // 60: aweigh.v1.Node.Prove:input_type -> aweigh.v1.ProveRequest
-	30, // 61: aweigh.v1.Node.Status:input_type -> aweigh.v1.StatusRequest
-	36, // 62: aweigh.v1.Node.Invite:input_type -> aweigh.v1.InviteRequest
-	38, // 63: aweigh.v1.Node.Genesis:input_type -> aweigh.v1.GenesisRequest
-	40, // 64: aweigh.v1.Node.Backup:input_type -> aweigh.v1.BackupRequest
-	42, // 65: aweigh.v1.Node.Trust:input_type -> aweigh.v1.TrustRequest
-	46, // 66: aweigh.v1.Node.Explain:input_type -> aweigh.v1.ExplainRequest
-	49, // 67: aweigh.v1.Node.Handovers:input_type -> aweigh.v1.HandoversRequest
-	51, // 68: aweigh.v1.Node.Govern:input_type -> aweigh.v1.GovernRequest
-	53, // 69: aweigh.v1.Node.Apply:input_type -> aweigh.v1.ApplyRequest
-	7,  // 70: aweigh.v1.Node.Put:output_type -> aweigh.v1.PutResponse
-	9,  // 71: aweigh.v1.Node.Delete:output_type -> aweigh.v1.DeleteResponse
-	11, // 72: aweigh.v1.Node.Range:output_type -> aweigh.v1.RangeResponse
-	16, // 73: aweigh.v1.Node.Txn:output_type -> aweigh.v1.TxnResponse
-	19, // 74: aweigh.v1.Node.Submit:output_type -> aweigh.v1.SubmitResponse
-	21, // 75: aweigh.v1.Node.Compact:output_type -> aweigh.v1.CompactResponse
-	24, // 76: aweigh.v1.Node.Watch:output_type -> aweigh.v1.WatchResponse
-	27, // 77: aweigh.v1.Node.History:output_type -> aweigh.v1.HistoryResponse
-	29, // 78: aweigh.v1.Node.Prove:output_type -> aweigh.v1.ProveResponse
-	33, // 79: aweigh.v1.Node.Status:output_type -> aweigh.v1.StatusResponse
-	37, // 80: aweigh.v1.Node.Invite:output_type -> aweigh.v1.InviteResponse
-	39, // 81: aweigh.v1.Node.Genesis:output_type -> aweigh.v1.GenesisResponse
-	41, // 82: aweigh.v1.Node.Backup:output_type -> aweigh.v1.BackupResponse
-	45, // 83: aweigh.v1.Node.Trust:output_type -> aweigh.v1.TrustResponse
-	48, // 84: aweigh.v1.Node.Explain:output_type -> aweigh.v1.ExplainResponse
-	50, // 85: aweigh.v1.Node.Handovers:output_type -> aweigh.v1.HandoversResponse
-	52, // 86: aweigh.v1.Node.Govern:output_type -> aweigh.v1.GovernResponse
-	52, // 87: aweigh.v1.Node.Apply:output_type -> aweigh.v1.GovernResponse
-	70, // [70:88] is the sub-list for method output_type
-	52, // [52:70] is the sub-list for method input_type
-	52, // [52:52] is the sub-list for extension type_name
-	52, // [52:52] is the sub-list for extension extendee
-	0,  // [0:52] is the sub-list for field type_name
+	6,   // 0: aweigh.v1.PutRequest.once:type_name -> aweigh.v1.Once
+	4,   // 1: aweigh.v1.PutResponse.header:type_name -> aweigh.v1.Header
+	5,   // 2: aweigh.v1.PutResponse.prev_kv:type_name -> aweigh.v1.KeyValue
+	6,   // 3: aweigh.v1.DeleteRequest.once:type_name -> aweigh.v1.Once
+	4,   // 4: aweigh.v1.DeleteResponse.header:type_name -> aweigh.v1.Header
+	5,   // 5: aweigh.v1.DeleteResponse.prev_kvs:type_name -> aweigh.v1.KeyValue
+	0,   // 6: aweigh.v1.RangeRequest.sort_target:type_name -> aweigh.v1.SortTarget
+	4,   // 7: aweigh.v1.RangeResponse.header:type_name -> aweigh.v1.Header
+	5,   // 8: aweigh.v1.RangeResponse.kvs:type_name -> aweigh.v1.KeyValue
+	1,   // 9: aweigh.v1.Compare.target:type_name -> aweigh.v1.Compare.Target
+	2,   // 10: aweigh.v1.Compare.relation:type_name -> aweigh.v1.Compare.Relation
+	11,  // 11: aweigh.v1.Op.range:type_name -> aweigh.v1.RangeRequest
+	7,   // 12: aweigh.v1.Op.put:type_name -> aweigh.v1.PutRequest
+	9,   // 13: aweigh.v1.Op.delete:type_name -> aweigh.v1.DeleteRequest
+	16,  // 14: aweigh.v1.Op.txn:type_name -> aweigh.v1.TxnRequest
+	12,  // 15: aweigh.v1.OpResponse.range:type_name -> aweigh.v1.RangeResponse
+	8,   // 16: aweigh.v1.OpResponse.put:type_name -> aweigh.v1.PutResponse
+	10,  // 17: aweigh.v1.OpResponse.delete:type_name -> aweigh.v1.DeleteResponse
+	17,  // 18: aweigh.v1.OpResponse.txn:type_name -> aweigh.v1.TxnResponse
+	13,  // 19: aweigh.v1.TxnRequest.compare:type_name -> aweigh.v1.Compare
+	14,  // 20: aweigh.v1.TxnRequest.success:type_name -> aweigh.v1.Op
+	14,  // 21: aweigh.v1.TxnRequest.failure:type_name -> aweigh.v1.Op
+	6,   // 22: aweigh.v1.TxnRequest.once:type_name -> aweigh.v1.Once
+	4,   // 23: aweigh.v1.TxnResponse.header:type_name -> aweigh.v1.Header
+	15,  // 24: aweigh.v1.TxnResponse.responses:type_name -> aweigh.v1.OpResponse
+	17,  // 25: aweigh.v1.Outcome.txn:type_name -> aweigh.v1.TxnResponse
+	4,   // 26: aweigh.v1.SubmitResponse.header:type_name -> aweigh.v1.Header
+	19,  // 27: aweigh.v1.SubmitResponse.outcomes:type_name -> aweigh.v1.Outcome
+	6,   // 28: aweigh.v1.CompactRequest.once:type_name -> aweigh.v1.Once
+	4,   // 29: aweigh.v1.CompactResponse.header:type_name -> aweigh.v1.Header
+	5,   // 30: aweigh.v1.Event.kv:type_name -> aweigh.v1.KeyValue
+	5,   // 31: aweigh.v1.Event.prev_kv:type_name -> aweigh.v1.KeyValue
+	4,   // 32: aweigh.v1.WatchResponse.header:type_name -> aweigh.v1.Header
+	24,  // 33: aweigh.v1.WatchResponse.events:type_name -> aweigh.v1.Event
+	4,   // 34: aweigh.v1.HistoryResponse.header:type_name -> aweigh.v1.Header
+	27,  // 35: aweigh.v1.HistoryResponse.entries:type_name -> aweigh.v1.Entry
+	4,   // 36: aweigh.v1.ProveResponse.header:type_name -> aweigh.v1.Header
+	4,   // 37: aweigh.v1.StatusResponse.header:type_name -> aweigh.v1.Header
+	32,  // 38: aweigh.v1.StatusResponse.anchors:type_name -> aweigh.v1.Anchor
+	33,  // 39: aweigh.v1.StatusResponse.peers:type_name -> aweigh.v1.Peer
+	35,  // 40: aweigh.v1.StatusResponse.snapshot:type_name -> aweigh.v1.Snapshot
+	4,   // 41: aweigh.v1.BackupResponse.header:type_name -> aweigh.v1.Header
+	4,   // 42: aweigh.v1.TrustResponse.header:type_name -> aweigh.v1.Header
+	44,  // 43: aweigh.v1.TrustResponse.anchors:type_name -> aweigh.v1.Standing
+	45,  // 44: aweigh.v1.TrustResponse.proposals:type_name -> aweigh.v1.Proposal
+	4,   // 45: aweigh.v1.ExplainResponse.header:type_name -> aweigh.v1.Header
+	48,  // 46: aweigh.v1.ExplainResponse.changes:type_name -> aweigh.v1.Change
+	4,   // 47: aweigh.v1.HandoversResponse.header:type_name -> aweigh.v1.Header
+	6,   // 48: aweigh.v1.GovernRequest.once:type_name -> aweigh.v1.Once
+	4,   // 49: aweigh.v1.GovernResponse.header:type_name -> aweigh.v1.Header
+	45,  // 50: aweigh.v1.GovernResponse.proposal:type_name -> aweigh.v1.Proposal
+	6,   // 51: aweigh.v1.ApplyRequest.once:type_name -> aweigh.v1.Once
+	3,   // 52: aweigh.v1.NameRequest.kind:type_name -> aweigh.v1.NameRequest.Kind
+	56,  // 53: aweigh.v1.NameRequest.place:type_name -> aweigh.v1.Place
+	6,   // 54: aweigh.v1.NameRequest.once:type_name -> aweigh.v1.Once
+	4,   // 55: aweigh.v1.NameResponse.header:type_name -> aweigh.v1.Header
+	4,   // 56: aweigh.v1.ResolveResponse.header:type_name -> aweigh.v1.Header
+	5,   // 57: aweigh.v1.ResolveResponse.kv:type_name -> aweigh.v1.KeyValue
+	56,  // 58: aweigh.v1.ResolveResponse.place:type_name -> aweigh.v1.Place
+	59,  // 59: aweigh.v1.ResolveResponse.moved:type_name -> aweigh.v1.Moved
+	4,   // 60: aweigh.v1.ObjectResponse.header:type_name -> aweigh.v1.Header
+	56,  // 61: aweigh.v1.ObjectResponse.place:type_name -> aweigh.v1.Place
+	27,  // 62: aweigh.v1.ObjectResponse.entries:type_name -> aweigh.v1.Entry
+	4,   // 63: aweigh.v1.RedirectsResponse.header:type_name -> aweigh.v1.Header
+	59,  // 64: aweigh.v1.RedirectsResponse.moved:type_name -> aweigh.v1.Moved
+	4,   // 65: aweigh.v1.MotionsResponse.header:type_name -> aweigh.v1.Header
+	67,  // 66: aweigh.v1.MotionsResponse.motions:type_name -> aweigh.v1.Motion
+	68,  // 67: aweigh.v1.Motion.voters:type_name -> aweigh.v1.Voter
+	70,  // 68: aweigh.v1.Motion.changes:type_name -> aweigh.v1.MotionChange
+	69,  // 69: aweigh.v1.Voter.ballots:type_name -> aweigh.v1.CastBallot
+	5,   // 70: aweigh.v1.MotionChange.now:type_name -> aweigh.v1.KeyValue
+	4,   // 71: aweigh.v1.MotionResponse.header:type_name -> aweigh.v1.Header
+	67,  // 72: aweigh.v1.MotionResponse.motion:type_name -> aweigh.v1.Motion
+	4,   // 73: aweigh.v1.ExportMotionResponse.header:type_name -> aweigh.v1.Header
+	4,   // 74: aweigh.v1.VoteResponse.header:type_name -> aweigh.v1.Header
+	67,  // 75: aweigh.v1.VoteResponse.motion:type_name -> aweigh.v1.Motion
+	4,   // 76: aweigh.v1.HandInResponse.header:type_name -> aweigh.v1.Header
+	78,  // 77: aweigh.v1.HandInResponse.refused:type_name -> aweigh.v1.RefusedBallot
+	6,   // 78: aweigh.v1.WithdrawRequest.once:type_name -> aweigh.v1.Once
+	4,   // 79: aweigh.v1.WithdrawResponse.header:type_name -> aweigh.v1.Header
+	7,   // 80: aweigh.v1.Node.Put:input_type -> aweigh.v1.PutRequest
+	9,   // 81: aweigh.v1.Node.Delete:input_type -> aweigh.v1.DeleteRequest
+	11,  // 82: aweigh.v1.Node.Range:input_type -> aweigh.v1.RangeRequest
+	16,  // 83: aweigh.v1.Node.Txn:input_type -> aweigh.v1.TxnRequest
+	18,  // 84: aweigh.v1.Node.Submit:input_type -> aweigh.v1.SubmitRequest
+	21,  // 85: aweigh.v1.Node.Compact:input_type -> aweigh.v1.CompactRequest
+	23,  // 86: aweigh.v1.Node.Watch:input_type -> aweigh.v1.WatchRequest
+	55,  // 87: aweigh.v1.Node.Name:input_type -> aweigh.v1.NameRequest
+	58,  // 88: aweigh.v1.Node.Resolve:input_type -> aweigh.v1.ResolveRequest
+	61,  // 89: aweigh.v1.Node.Object:input_type -> aweigh.v1.ObjectRequest
+	63,  // 90: aweigh.v1.Node.Redirects:input_type -> aweigh.v1.RedirectsRequest
+	26,  // 91: aweigh.v1.Node.History:input_type -> aweigh.v1.HistoryRequest
+	29,  // 92: aweigh.v1.Node.Prove:input_type -> aweigh.v1.ProveRequest
+	31,  // 93: aweigh.v1.Node.Status:input_type -> aweigh.v1.StatusRequest
+	37,  // 94: aweigh.v1.Node.Invite:input_type -> aweigh.v1.InviteRequest
+	39,  // 95: aweigh.v1.Node.Genesis:input_type -> aweigh.v1.GenesisRequest
+	41,  // 96: aweigh.v1.Node.Backup:input_type -> aweigh.v1.BackupRequest
+	43,  // 97: aweigh.v1.Node.Trust:input_type -> aweigh.v1.TrustRequest
+	47,  // 98: aweigh.v1.Node.Explain:input_type -> aweigh.v1.ExplainRequest
+	50,  // 99: aweigh.v1.Node.Handovers:input_type -> aweigh.v1.HandoversRequest
+	52,  // 100: aweigh.v1.Node.Govern:input_type -> aweigh.v1.GovernRequest
+	54,  // 101: aweigh.v1.Node.Apply:input_type -> aweigh.v1.ApplyRequest
+	65,  // 102: aweigh.v1.Node.Motions:input_type -> aweigh.v1.MotionsRequest
+	71,  // 103: aweigh.v1.Node.Motion:input_type -> aweigh.v1.MotionRequest
+	71,  // 104: aweigh.v1.Node.WatchMotion:input_type -> aweigh.v1.MotionRequest
+	71,  // 105: aweigh.v1.Node.ExportMotion:input_type -> aweigh.v1.MotionRequest
+	74,  // 106: aweigh.v1.Node.Vote:input_type -> aweigh.v1.VoteRequest
+	76,  // 107: aweigh.v1.Node.HandIn:input_type -> aweigh.v1.HandInRequest
+	79,  // 108: aweigh.v1.Node.Withdraw:input_type -> aweigh.v1.WithdrawRequest
+	81,  // 109: aweigh.v1.Node.Ballots:input_type -> aweigh.v1.BallotsRequest
+	8,   // 110: aweigh.v1.Node.Put:output_type -> aweigh.v1.PutResponse
+	10,  // 111: aweigh.v1.Node.Delete:output_type -> aweigh.v1.DeleteResponse
+	12,  // 112: aweigh.v1.Node.Range:output_type -> aweigh.v1.RangeResponse
+	17,  // 113: aweigh.v1.Node.Txn:output_type -> aweigh.v1.TxnResponse
+	20,  // 114: aweigh.v1.Node.Submit:output_type -> aweigh.v1.SubmitResponse
+	22,  // 115: aweigh.v1.Node.Compact:output_type -> aweigh.v1.CompactResponse
+	25,  // 116: aweigh.v1.Node.Watch:output_type -> aweigh.v1.WatchResponse
+	57,  // 117: aweigh.v1.Node.Name:output_type -> aweigh.v1.NameResponse
+	60,  // 118: aweigh.v1.Node.Resolve:output_type -> aweigh.v1.ResolveResponse
+	62,  // 119: aweigh.v1.Node.Object:output_type -> aweigh.v1.ObjectResponse
+	64,  // 120: aweigh.v1.Node.Redirects:output_type -> aweigh.v1.RedirectsResponse
+	28,  // 121: aweigh.v1.Node.History:output_type -> aweigh.v1.HistoryResponse
+	30,  // 122: aweigh.v1.Node.Prove:output_type -> aweigh.v1.ProveResponse
+	34,  // 123: aweigh.v1.Node.Status:output_type -> aweigh.v1.StatusResponse
+	38,  // 124: aweigh.v1.Node.Invite:output_type -> aweigh.v1.InviteResponse
+	40,  // 125: aweigh.v1.Node.Genesis:output_type -> aweigh.v1.GenesisResponse
+	42,  // 126: aweigh.v1.Node.Backup:output_type -> aweigh.v1.BackupResponse
+	46,  // 127: aweigh.v1.Node.Trust:output_type -> aweigh.v1.TrustResponse
+	49,  // 128: aweigh.v1.Node.Explain:output_type -> aweigh.v1.ExplainResponse
+	51,  // 129: aweigh.v1.Node.Handovers:output_type -> aweigh.v1.HandoversResponse
+	53,  // 130: aweigh.v1.Node.Govern:output_type -> aweigh.v1.GovernResponse
+	53,  // 131: aweigh.v1.Node.Apply:output_type -> aweigh.v1.GovernResponse
+	66,  // 132: aweigh.v1.Node.Motions:output_type -> aweigh.v1.MotionsResponse
+	72,  // 133: aweigh.v1.Node.Motion:output_type -> aweigh.v1.MotionResponse
+	72,  // 134: aweigh.v1.Node.WatchMotion:output_type -> aweigh.v1.MotionResponse
+	73,  // 135: aweigh.v1.Node.ExportMotion:output_type -> aweigh.v1.ExportMotionResponse
+	75,  // 136: aweigh.v1.Node.Vote:output_type -> aweigh.v1.VoteResponse
+	77,  // 137: aweigh.v1.Node.HandIn:output_type -> aweigh.v1.HandInResponse
+	80,  // 138: aweigh.v1.Node.Withdraw:output_type -> aweigh.v1.WithdrawResponse
+	82,  // 139: aweigh.v1.Node.Ballots:output_type -> aweigh.v1.BallotsResponse
+	110, // [110:140] is the sub-list for method output_type
+	80,  // [80:110] is the sub-list for method input_type
+	80,  // [80:80] is the sub-list for extension type_name
+	80,  // [80:80] is the sub-list for extension extendee
+	0,   // [0:80] is the sub-list for field type_name
 }
 
 func init() { file_aweigh_v1_aweigh_proto_init() }
@@ -4858,8 +7188,8 @@ func file_aweigh_v1_aweigh_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_aweigh_v1_aweigh_proto_rawDesc), len(file_aweigh_v1_aweigh_proto_rawDesc)),
-			NumEnums:      3,
-			NumMessages:   51,
+			NumEnums:      4,
+			NumMessages:   79,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

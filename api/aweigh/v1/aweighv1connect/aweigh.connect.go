@@ -50,6 +50,14 @@ const (
 	NodeCompactProcedure = "/aweigh.v1.Node/Compact"
 	// NodeWatchProcedure is the fully-qualified name of the Node's Watch RPC.
 	NodeWatchProcedure = "/aweigh.v1.Node/Watch"
+	// NodeNameProcedure is the fully-qualified name of the Node's Name RPC.
+	NodeNameProcedure = "/aweigh.v1.Node/Name"
+	// NodeResolveProcedure is the fully-qualified name of the Node's Resolve RPC.
+	NodeResolveProcedure = "/aweigh.v1.Node/Resolve"
+	// NodeObjectProcedure is the fully-qualified name of the Node's Object RPC.
+	NodeObjectProcedure = "/aweigh.v1.Node/Object"
+	// NodeRedirectsProcedure is the fully-qualified name of the Node's Redirects RPC.
+	NodeRedirectsProcedure = "/aweigh.v1.Node/Redirects"
 	// NodeHistoryProcedure is the fully-qualified name of the Node's History RPC.
 	NodeHistoryProcedure = "/aweigh.v1.Node/History"
 	// NodeProveProcedure is the fully-qualified name of the Node's Prove RPC.
@@ -72,6 +80,22 @@ const (
 	NodeGovernProcedure = "/aweigh.v1.Node/Govern"
 	// NodeApplyProcedure is the fully-qualified name of the Node's Apply RPC.
 	NodeApplyProcedure = "/aweigh.v1.Node/Apply"
+	// NodeMotionsProcedure is the fully-qualified name of the Node's Motions RPC.
+	NodeMotionsProcedure = "/aweigh.v1.Node/Motions"
+	// NodeMotionProcedure is the fully-qualified name of the Node's Motion RPC.
+	NodeMotionProcedure = "/aweigh.v1.Node/Motion"
+	// NodeWatchMotionProcedure is the fully-qualified name of the Node's WatchMotion RPC.
+	NodeWatchMotionProcedure = "/aweigh.v1.Node/WatchMotion"
+	// NodeExportMotionProcedure is the fully-qualified name of the Node's ExportMotion RPC.
+	NodeExportMotionProcedure = "/aweigh.v1.Node/ExportMotion"
+	// NodeVoteProcedure is the fully-qualified name of the Node's Vote RPC.
+	NodeVoteProcedure = "/aweigh.v1.Node/Vote"
+	// NodeHandInProcedure is the fully-qualified name of the Node's HandIn RPC.
+	NodeHandInProcedure = "/aweigh.v1.Node/HandIn"
+	// NodeWithdrawProcedure is the fully-qualified name of the Node's Withdraw RPC.
+	NodeWithdrawProcedure = "/aweigh.v1.Node/Withdraw"
+	// NodeBallotsProcedure is the fully-qualified name of the Node's Ballots RPC.
+	NodeBallotsProcedure = "/aweigh.v1.Node/Ballots"
 )
 
 // NodeClient is a client for the aweigh.v1.Node service.
@@ -90,6 +114,17 @@ type NodeClient interface {
 	Compact(context.Context, *connect.Request[v1.CompactRequest]) (*connect.Response[v1.CompactResponse], error)
 	// Watch streams the changes of a key or a range of keys.
 	Watch(context.Context, *connect.Request[v1.WatchRequest]) (*connect.ServerStreamForClient[v1.WatchResponse], error)
+	// Name changes which keys name an object, or makes one from another. The answer
+	// comes when the change is final.
+	Name(context.Context, *connect.Request[v1.NameRequest]) (*connect.Response[v1.NameResponse], error)
+	// Resolve finds the object that an alias names, or named until it was moved, and
+	// reads one of its versions.
+	Resolve(context.Context, *connect.Request[v1.ResolveRequest]) (*connect.Response[v1.ResolveResponse], error)
+	// Object tells what is known of a UID: its aliases, and its changes with the
+	// numbers of its versions, newest first.
+	Object(context.Context, *connect.Request[v1.ObjectRequest]) (*connect.Response[v1.ObjectResponse], error)
+	// Redirects lists moved aliases that still lead somewhere.
+	Redirects(context.Context, *connect.Request[v1.RedirectsRequest]) (*connect.Response[v1.RedirectsResponse], error)
 	// History lists what happened to the object under a key, newest first.
 	History(context.Context, *connect.Request[v1.HistoryRequest]) (*connect.Response[v1.HistoryResponse], error)
 	// Prove gives a proof of a key's newest mutation that verifies offline.
@@ -116,6 +151,24 @@ type NodeClient interface {
 	// Apply asks the anchors to admit this node as one of them. It makes an anchor
 	// key if the node has none. Only callers on the node's own machine are answered.
 	Apply(context.Context, *connect.Request[v1.ApplyRequest]) (*connect.Response[v1.GovernResponse], error)
+	// Motions lists the motions on record.
+	Motions(context.Context, *connect.Request[v1.MotionsRequest]) (*connect.Response[v1.MotionsResponse], error)
+	// Motion tells how one motion stands, in full.
+	Motion(context.Context, *connect.Request[v1.MotionRequest]) (*connect.Response[v1.MotionResponse], error)
+	// WatchMotion tells how a motion stands, now and whenever that changes, until it
+	// is closed.
+	WatchMotion(context.Context, *connect.Request[v1.MotionRequest]) (*connect.ServerStreamForClient[v1.MotionResponse], error)
+	// ExportMotion gives a proof of a motion, for voters without a network.
+	ExportMotion(context.Context, *connect.Request[v1.MotionRequest]) (*connect.Response[v1.ExportMotionResponse], error)
+	// Vote signs a ballot on a motion with the anchor's key that the node holds. Only
+	// callers on the node's own machine are answered.
+	Vote(context.Context, *connect.Request[v1.VoteRequest]) (*connect.Response[v1.VoteResponse], error)
+	// HandIn takes ballots that others signed.
+	HandIn(context.Context, *connect.Request[v1.HandInRequest]) (*connect.Response[v1.HandInResponse], error)
+	// Withdraw ends a motion that was proposed through this node.
+	Withdraw(context.Context, *connect.Request[v1.WithdrawRequest]) (*connect.Response[v1.WithdrawResponse], error)
+	// Ballots gives the ballots of the node's box, or tells which they are.
+	Ballots(context.Context, *connect.Request[v1.BallotsRequest]) (*connect.ServerStreamForClient[v1.BallotsResponse], error)
 }
 
 // NewNodeClient constructs a client for the aweigh.v1.Node service. By default, it uses the Connect
@@ -169,6 +222,30 @@ func NewNodeClient(httpClient connect.HTTPClient, baseURL string, opts ...connec
 			httpClient,
 			baseURL+NodeWatchProcedure,
 			connect.WithSchema(nodeMethods.ByName("Watch")),
+			connect.WithClientOptions(opts...),
+		),
+		name: connect.NewClient[v1.NameRequest, v1.NameResponse](
+			httpClient,
+			baseURL+NodeNameProcedure,
+			connect.WithSchema(nodeMethods.ByName("Name")),
+			connect.WithClientOptions(opts...),
+		),
+		resolve: connect.NewClient[v1.ResolveRequest, v1.ResolveResponse](
+			httpClient,
+			baseURL+NodeResolveProcedure,
+			connect.WithSchema(nodeMethods.ByName("Resolve")),
+			connect.WithClientOptions(opts...),
+		),
+		object: connect.NewClient[v1.ObjectRequest, v1.ObjectResponse](
+			httpClient,
+			baseURL+NodeObjectProcedure,
+			connect.WithSchema(nodeMethods.ByName("Object")),
+			connect.WithClientOptions(opts...),
+		),
+		redirects: connect.NewClient[v1.RedirectsRequest, v1.RedirectsResponse](
+			httpClient,
+			baseURL+NodeRedirectsProcedure,
+			connect.WithSchema(nodeMethods.ByName("Redirects")),
 			connect.WithClientOptions(opts...),
 		),
 		history: connect.NewClient[v1.HistoryRequest, v1.HistoryResponse](
@@ -237,29 +314,89 @@ func NewNodeClient(httpClient connect.HTTPClient, baseURL string, opts ...connec
 			connect.WithSchema(nodeMethods.ByName("Apply")),
 			connect.WithClientOptions(opts...),
 		),
+		motions: connect.NewClient[v1.MotionsRequest, v1.MotionsResponse](
+			httpClient,
+			baseURL+NodeMotionsProcedure,
+			connect.WithSchema(nodeMethods.ByName("Motions")),
+			connect.WithClientOptions(opts...),
+		),
+		motion: connect.NewClient[v1.MotionRequest, v1.MotionResponse](
+			httpClient,
+			baseURL+NodeMotionProcedure,
+			connect.WithSchema(nodeMethods.ByName("Motion")),
+			connect.WithClientOptions(opts...),
+		),
+		watchMotion: connect.NewClient[v1.MotionRequest, v1.MotionResponse](
+			httpClient,
+			baseURL+NodeWatchMotionProcedure,
+			connect.WithSchema(nodeMethods.ByName("WatchMotion")),
+			connect.WithClientOptions(opts...),
+		),
+		exportMotion: connect.NewClient[v1.MotionRequest, v1.ExportMotionResponse](
+			httpClient,
+			baseURL+NodeExportMotionProcedure,
+			connect.WithSchema(nodeMethods.ByName("ExportMotion")),
+			connect.WithClientOptions(opts...),
+		),
+		vote: connect.NewClient[v1.VoteRequest, v1.VoteResponse](
+			httpClient,
+			baseURL+NodeVoteProcedure,
+			connect.WithSchema(nodeMethods.ByName("Vote")),
+			connect.WithClientOptions(opts...),
+		),
+		handIn: connect.NewClient[v1.HandInRequest, v1.HandInResponse](
+			httpClient,
+			baseURL+NodeHandInProcedure,
+			connect.WithSchema(nodeMethods.ByName("HandIn")),
+			connect.WithClientOptions(opts...),
+		),
+		withdraw: connect.NewClient[v1.WithdrawRequest, v1.WithdrawResponse](
+			httpClient,
+			baseURL+NodeWithdrawProcedure,
+			connect.WithSchema(nodeMethods.ByName("Withdraw")),
+			connect.WithClientOptions(opts...),
+		),
+		ballots: connect.NewClient[v1.BallotsRequest, v1.BallotsResponse](
+			httpClient,
+			baseURL+NodeBallotsProcedure,
+			connect.WithSchema(nodeMethods.ByName("Ballots")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
 // nodeClient implements NodeClient.
 type nodeClient struct {
-	put       *connect.Client[v1.PutRequest, v1.PutResponse]
-	delete    *connect.Client[v1.DeleteRequest, v1.DeleteResponse]
-	_range    *connect.Client[v1.RangeRequest, v1.RangeResponse]
-	txn       *connect.Client[v1.TxnRequest, v1.TxnResponse]
-	submit    *connect.Client[v1.SubmitRequest, v1.SubmitResponse]
-	compact   *connect.Client[v1.CompactRequest, v1.CompactResponse]
-	watch     *connect.Client[v1.WatchRequest, v1.WatchResponse]
-	history   *connect.Client[v1.HistoryRequest, v1.HistoryResponse]
-	prove     *connect.Client[v1.ProveRequest, v1.ProveResponse]
-	status    *connect.Client[v1.StatusRequest, v1.StatusResponse]
-	invite    *connect.Client[v1.InviteRequest, v1.InviteResponse]
-	genesis   *connect.Client[v1.GenesisRequest, v1.GenesisResponse]
-	backup    *connect.Client[v1.BackupRequest, v1.BackupResponse]
-	trust     *connect.Client[v1.TrustRequest, v1.TrustResponse]
-	explain   *connect.Client[v1.ExplainRequest, v1.ExplainResponse]
-	handovers *connect.Client[v1.HandoversRequest, v1.HandoversResponse]
-	govern    *connect.Client[v1.GovernRequest, v1.GovernResponse]
-	apply     *connect.Client[v1.ApplyRequest, v1.GovernResponse]
+	put          *connect.Client[v1.PutRequest, v1.PutResponse]
+	delete       *connect.Client[v1.DeleteRequest, v1.DeleteResponse]
+	_range       *connect.Client[v1.RangeRequest, v1.RangeResponse]
+	txn          *connect.Client[v1.TxnRequest, v1.TxnResponse]
+	submit       *connect.Client[v1.SubmitRequest, v1.SubmitResponse]
+	compact      *connect.Client[v1.CompactRequest, v1.CompactResponse]
+	watch        *connect.Client[v1.WatchRequest, v1.WatchResponse]
+	name         *connect.Client[v1.NameRequest, v1.NameResponse]
+	resolve      *connect.Client[v1.ResolveRequest, v1.ResolveResponse]
+	object       *connect.Client[v1.ObjectRequest, v1.ObjectResponse]
+	redirects    *connect.Client[v1.RedirectsRequest, v1.RedirectsResponse]
+	history      *connect.Client[v1.HistoryRequest, v1.HistoryResponse]
+	prove        *connect.Client[v1.ProveRequest, v1.ProveResponse]
+	status       *connect.Client[v1.StatusRequest, v1.StatusResponse]
+	invite       *connect.Client[v1.InviteRequest, v1.InviteResponse]
+	genesis      *connect.Client[v1.GenesisRequest, v1.GenesisResponse]
+	backup       *connect.Client[v1.BackupRequest, v1.BackupResponse]
+	trust        *connect.Client[v1.TrustRequest, v1.TrustResponse]
+	explain      *connect.Client[v1.ExplainRequest, v1.ExplainResponse]
+	handovers    *connect.Client[v1.HandoversRequest, v1.HandoversResponse]
+	govern       *connect.Client[v1.GovernRequest, v1.GovernResponse]
+	apply        *connect.Client[v1.ApplyRequest, v1.GovernResponse]
+	motions      *connect.Client[v1.MotionsRequest, v1.MotionsResponse]
+	motion       *connect.Client[v1.MotionRequest, v1.MotionResponse]
+	watchMotion  *connect.Client[v1.MotionRequest, v1.MotionResponse]
+	exportMotion *connect.Client[v1.MotionRequest, v1.ExportMotionResponse]
+	vote         *connect.Client[v1.VoteRequest, v1.VoteResponse]
+	handIn       *connect.Client[v1.HandInRequest, v1.HandInResponse]
+	withdraw     *connect.Client[v1.WithdrawRequest, v1.WithdrawResponse]
+	ballots      *connect.Client[v1.BallotsRequest, v1.BallotsResponse]
 }
 
 // Put calls aweigh.v1.Node.Put.
@@ -295,6 +432,26 @@ func (c *nodeClient) Compact(ctx context.Context, req *connect.Request[v1.Compac
 // Watch calls aweigh.v1.Node.Watch.
 func (c *nodeClient) Watch(ctx context.Context, req *connect.Request[v1.WatchRequest]) (*connect.ServerStreamForClient[v1.WatchResponse], error) {
 	return c.watch.CallServerStream(ctx, req)
+}
+
+// Name calls aweigh.v1.Node.Name.
+func (c *nodeClient) Name(ctx context.Context, req *connect.Request[v1.NameRequest]) (*connect.Response[v1.NameResponse], error) {
+	return c.name.CallUnary(ctx, req)
+}
+
+// Resolve calls aweigh.v1.Node.Resolve.
+func (c *nodeClient) Resolve(ctx context.Context, req *connect.Request[v1.ResolveRequest]) (*connect.Response[v1.ResolveResponse], error) {
+	return c.resolve.CallUnary(ctx, req)
+}
+
+// Object calls aweigh.v1.Node.Object.
+func (c *nodeClient) Object(ctx context.Context, req *connect.Request[v1.ObjectRequest]) (*connect.Response[v1.ObjectResponse], error) {
+	return c.object.CallUnary(ctx, req)
+}
+
+// Redirects calls aweigh.v1.Node.Redirects.
+func (c *nodeClient) Redirects(ctx context.Context, req *connect.Request[v1.RedirectsRequest]) (*connect.Response[v1.RedirectsResponse], error) {
+	return c.redirects.CallUnary(ctx, req)
 }
 
 // History calls aweigh.v1.Node.History.
@@ -352,6 +509,46 @@ func (c *nodeClient) Apply(ctx context.Context, req *connect.Request[v1.ApplyReq
 	return c.apply.CallUnary(ctx, req)
 }
 
+// Motions calls aweigh.v1.Node.Motions.
+func (c *nodeClient) Motions(ctx context.Context, req *connect.Request[v1.MotionsRequest]) (*connect.Response[v1.MotionsResponse], error) {
+	return c.motions.CallUnary(ctx, req)
+}
+
+// Motion calls aweigh.v1.Node.Motion.
+func (c *nodeClient) Motion(ctx context.Context, req *connect.Request[v1.MotionRequest]) (*connect.Response[v1.MotionResponse], error) {
+	return c.motion.CallUnary(ctx, req)
+}
+
+// WatchMotion calls aweigh.v1.Node.WatchMotion.
+func (c *nodeClient) WatchMotion(ctx context.Context, req *connect.Request[v1.MotionRequest]) (*connect.ServerStreamForClient[v1.MotionResponse], error) {
+	return c.watchMotion.CallServerStream(ctx, req)
+}
+
+// ExportMotion calls aweigh.v1.Node.ExportMotion.
+func (c *nodeClient) ExportMotion(ctx context.Context, req *connect.Request[v1.MotionRequest]) (*connect.Response[v1.ExportMotionResponse], error) {
+	return c.exportMotion.CallUnary(ctx, req)
+}
+
+// Vote calls aweigh.v1.Node.Vote.
+func (c *nodeClient) Vote(ctx context.Context, req *connect.Request[v1.VoteRequest]) (*connect.Response[v1.VoteResponse], error) {
+	return c.vote.CallUnary(ctx, req)
+}
+
+// HandIn calls aweigh.v1.Node.HandIn.
+func (c *nodeClient) HandIn(ctx context.Context, req *connect.Request[v1.HandInRequest]) (*connect.Response[v1.HandInResponse], error) {
+	return c.handIn.CallUnary(ctx, req)
+}
+
+// Withdraw calls aweigh.v1.Node.Withdraw.
+func (c *nodeClient) Withdraw(ctx context.Context, req *connect.Request[v1.WithdrawRequest]) (*connect.Response[v1.WithdrawResponse], error) {
+	return c.withdraw.CallUnary(ctx, req)
+}
+
+// Ballots calls aweigh.v1.Node.Ballots.
+func (c *nodeClient) Ballots(ctx context.Context, req *connect.Request[v1.BallotsRequest]) (*connect.ServerStreamForClient[v1.BallotsResponse], error) {
+	return c.ballots.CallServerStream(ctx, req)
+}
+
 // NodeHandler is an implementation of the aweigh.v1.Node service.
 type NodeHandler interface {
 	// Put sets one key. The answer comes when the change is final.
@@ -368,6 +565,17 @@ type NodeHandler interface {
 	Compact(context.Context, *connect.Request[v1.CompactRequest]) (*connect.Response[v1.CompactResponse], error)
 	// Watch streams the changes of a key or a range of keys.
 	Watch(context.Context, *connect.Request[v1.WatchRequest], *connect.ServerStream[v1.WatchResponse]) error
+	// Name changes which keys name an object, or makes one from another. The answer
+	// comes when the change is final.
+	Name(context.Context, *connect.Request[v1.NameRequest]) (*connect.Response[v1.NameResponse], error)
+	// Resolve finds the object that an alias names, or named until it was moved, and
+	// reads one of its versions.
+	Resolve(context.Context, *connect.Request[v1.ResolveRequest]) (*connect.Response[v1.ResolveResponse], error)
+	// Object tells what is known of a UID: its aliases, and its changes with the
+	// numbers of its versions, newest first.
+	Object(context.Context, *connect.Request[v1.ObjectRequest]) (*connect.Response[v1.ObjectResponse], error)
+	// Redirects lists moved aliases that still lead somewhere.
+	Redirects(context.Context, *connect.Request[v1.RedirectsRequest]) (*connect.Response[v1.RedirectsResponse], error)
 	// History lists what happened to the object under a key, newest first.
 	History(context.Context, *connect.Request[v1.HistoryRequest]) (*connect.Response[v1.HistoryResponse], error)
 	// Prove gives a proof of a key's newest mutation that verifies offline.
@@ -394,6 +602,24 @@ type NodeHandler interface {
 	// Apply asks the anchors to admit this node as one of them. It makes an anchor
 	// key if the node has none. Only callers on the node's own machine are answered.
 	Apply(context.Context, *connect.Request[v1.ApplyRequest]) (*connect.Response[v1.GovernResponse], error)
+	// Motions lists the motions on record.
+	Motions(context.Context, *connect.Request[v1.MotionsRequest]) (*connect.Response[v1.MotionsResponse], error)
+	// Motion tells how one motion stands, in full.
+	Motion(context.Context, *connect.Request[v1.MotionRequest]) (*connect.Response[v1.MotionResponse], error)
+	// WatchMotion tells how a motion stands, now and whenever that changes, until it
+	// is closed.
+	WatchMotion(context.Context, *connect.Request[v1.MotionRequest], *connect.ServerStream[v1.MotionResponse]) error
+	// ExportMotion gives a proof of a motion, for voters without a network.
+	ExportMotion(context.Context, *connect.Request[v1.MotionRequest]) (*connect.Response[v1.ExportMotionResponse], error)
+	// Vote signs a ballot on a motion with the anchor's key that the node holds. Only
+	// callers on the node's own machine are answered.
+	Vote(context.Context, *connect.Request[v1.VoteRequest]) (*connect.Response[v1.VoteResponse], error)
+	// HandIn takes ballots that others signed.
+	HandIn(context.Context, *connect.Request[v1.HandInRequest]) (*connect.Response[v1.HandInResponse], error)
+	// Withdraw ends a motion that was proposed through this node.
+	Withdraw(context.Context, *connect.Request[v1.WithdrawRequest]) (*connect.Response[v1.WithdrawResponse], error)
+	// Ballots gives the ballots of the node's box, or tells which they are.
+	Ballots(context.Context, *connect.Request[v1.BallotsRequest], *connect.ServerStream[v1.BallotsResponse]) error
 }
 
 // NewNodeHandler builds an HTTP handler from the service implementation. It returns the path on
@@ -443,6 +669,30 @@ func NewNodeHandler(svc NodeHandler, opts ...connect.HandlerOption) (string, htt
 		NodeWatchProcedure,
 		svc.Watch,
 		connect.WithSchema(nodeMethods.ByName("Watch")),
+		connect.WithHandlerOptions(opts...),
+	)
+	nodeNameHandler := connect.NewUnaryHandler(
+		NodeNameProcedure,
+		svc.Name,
+		connect.WithSchema(nodeMethods.ByName("Name")),
+		connect.WithHandlerOptions(opts...),
+	)
+	nodeResolveHandler := connect.NewUnaryHandler(
+		NodeResolveProcedure,
+		svc.Resolve,
+		connect.WithSchema(nodeMethods.ByName("Resolve")),
+		connect.WithHandlerOptions(opts...),
+	)
+	nodeObjectHandler := connect.NewUnaryHandler(
+		NodeObjectProcedure,
+		svc.Object,
+		connect.WithSchema(nodeMethods.ByName("Object")),
+		connect.WithHandlerOptions(opts...),
+	)
+	nodeRedirectsHandler := connect.NewUnaryHandler(
+		NodeRedirectsProcedure,
+		svc.Redirects,
+		connect.WithSchema(nodeMethods.ByName("Redirects")),
 		connect.WithHandlerOptions(opts...),
 	)
 	nodeHistoryHandler := connect.NewUnaryHandler(
@@ -511,6 +761,54 @@ func NewNodeHandler(svc NodeHandler, opts ...connect.HandlerOption) (string, htt
 		connect.WithSchema(nodeMethods.ByName("Apply")),
 		connect.WithHandlerOptions(opts...),
 	)
+	nodeMotionsHandler := connect.NewUnaryHandler(
+		NodeMotionsProcedure,
+		svc.Motions,
+		connect.WithSchema(nodeMethods.ByName("Motions")),
+		connect.WithHandlerOptions(opts...),
+	)
+	nodeMotionHandler := connect.NewUnaryHandler(
+		NodeMotionProcedure,
+		svc.Motion,
+		connect.WithSchema(nodeMethods.ByName("Motion")),
+		connect.WithHandlerOptions(opts...),
+	)
+	nodeWatchMotionHandler := connect.NewServerStreamHandler(
+		NodeWatchMotionProcedure,
+		svc.WatchMotion,
+		connect.WithSchema(nodeMethods.ByName("WatchMotion")),
+		connect.WithHandlerOptions(opts...),
+	)
+	nodeExportMotionHandler := connect.NewUnaryHandler(
+		NodeExportMotionProcedure,
+		svc.ExportMotion,
+		connect.WithSchema(nodeMethods.ByName("ExportMotion")),
+		connect.WithHandlerOptions(opts...),
+	)
+	nodeVoteHandler := connect.NewUnaryHandler(
+		NodeVoteProcedure,
+		svc.Vote,
+		connect.WithSchema(nodeMethods.ByName("Vote")),
+		connect.WithHandlerOptions(opts...),
+	)
+	nodeHandInHandler := connect.NewUnaryHandler(
+		NodeHandInProcedure,
+		svc.HandIn,
+		connect.WithSchema(nodeMethods.ByName("HandIn")),
+		connect.WithHandlerOptions(opts...),
+	)
+	nodeWithdrawHandler := connect.NewUnaryHandler(
+		NodeWithdrawProcedure,
+		svc.Withdraw,
+		connect.WithSchema(nodeMethods.ByName("Withdraw")),
+		connect.WithHandlerOptions(opts...),
+	)
+	nodeBallotsHandler := connect.NewServerStreamHandler(
+		NodeBallotsProcedure,
+		svc.Ballots,
+		connect.WithSchema(nodeMethods.ByName("Ballots")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/aweigh.v1.Node/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case NodePutProcedure:
@@ -527,6 +825,14 @@ func NewNodeHandler(svc NodeHandler, opts ...connect.HandlerOption) (string, htt
 			nodeCompactHandler.ServeHTTP(w, r)
 		case NodeWatchProcedure:
 			nodeWatchHandler.ServeHTTP(w, r)
+		case NodeNameProcedure:
+			nodeNameHandler.ServeHTTP(w, r)
+		case NodeResolveProcedure:
+			nodeResolveHandler.ServeHTTP(w, r)
+		case NodeObjectProcedure:
+			nodeObjectHandler.ServeHTTP(w, r)
+		case NodeRedirectsProcedure:
+			nodeRedirectsHandler.ServeHTTP(w, r)
 		case NodeHistoryProcedure:
 			nodeHistoryHandler.ServeHTTP(w, r)
 		case NodeProveProcedure:
@@ -549,6 +855,22 @@ func NewNodeHandler(svc NodeHandler, opts ...connect.HandlerOption) (string, htt
 			nodeGovernHandler.ServeHTTP(w, r)
 		case NodeApplyProcedure:
 			nodeApplyHandler.ServeHTTP(w, r)
+		case NodeMotionsProcedure:
+			nodeMotionsHandler.ServeHTTP(w, r)
+		case NodeMotionProcedure:
+			nodeMotionHandler.ServeHTTP(w, r)
+		case NodeWatchMotionProcedure:
+			nodeWatchMotionHandler.ServeHTTP(w, r)
+		case NodeExportMotionProcedure:
+			nodeExportMotionHandler.ServeHTTP(w, r)
+		case NodeVoteProcedure:
+			nodeVoteHandler.ServeHTTP(w, r)
+		case NodeHandInProcedure:
+			nodeHandInHandler.ServeHTTP(w, r)
+		case NodeWithdrawProcedure:
+			nodeWithdrawHandler.ServeHTTP(w, r)
+		case NodeBallotsProcedure:
+			nodeBallotsHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -584,6 +906,22 @@ func (UnimplementedNodeHandler) Compact(context.Context, *connect.Request[v1.Com
 
 func (UnimplementedNodeHandler) Watch(context.Context, *connect.Request[v1.WatchRequest], *connect.ServerStream[v1.WatchResponse]) error {
 	return connect.NewError(connect.CodeUnimplemented, errors.New("aweigh.v1.Node.Watch is not implemented"))
+}
+
+func (UnimplementedNodeHandler) Name(context.Context, *connect.Request[v1.NameRequest]) (*connect.Response[v1.NameResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("aweigh.v1.Node.Name is not implemented"))
+}
+
+func (UnimplementedNodeHandler) Resolve(context.Context, *connect.Request[v1.ResolveRequest]) (*connect.Response[v1.ResolveResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("aweigh.v1.Node.Resolve is not implemented"))
+}
+
+func (UnimplementedNodeHandler) Object(context.Context, *connect.Request[v1.ObjectRequest]) (*connect.Response[v1.ObjectResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("aweigh.v1.Node.Object is not implemented"))
+}
+
+func (UnimplementedNodeHandler) Redirects(context.Context, *connect.Request[v1.RedirectsRequest]) (*connect.Response[v1.RedirectsResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("aweigh.v1.Node.Redirects is not implemented"))
 }
 
 func (UnimplementedNodeHandler) History(context.Context, *connect.Request[v1.HistoryRequest]) (*connect.Response[v1.HistoryResponse], error) {
@@ -628,4 +966,36 @@ func (UnimplementedNodeHandler) Govern(context.Context, *connect.Request[v1.Gove
 
 func (UnimplementedNodeHandler) Apply(context.Context, *connect.Request[v1.ApplyRequest]) (*connect.Response[v1.GovernResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("aweigh.v1.Node.Apply is not implemented"))
+}
+
+func (UnimplementedNodeHandler) Motions(context.Context, *connect.Request[v1.MotionsRequest]) (*connect.Response[v1.MotionsResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("aweigh.v1.Node.Motions is not implemented"))
+}
+
+func (UnimplementedNodeHandler) Motion(context.Context, *connect.Request[v1.MotionRequest]) (*connect.Response[v1.MotionResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("aweigh.v1.Node.Motion is not implemented"))
+}
+
+func (UnimplementedNodeHandler) WatchMotion(context.Context, *connect.Request[v1.MotionRequest], *connect.ServerStream[v1.MotionResponse]) error {
+	return connect.NewError(connect.CodeUnimplemented, errors.New("aweigh.v1.Node.WatchMotion is not implemented"))
+}
+
+func (UnimplementedNodeHandler) ExportMotion(context.Context, *connect.Request[v1.MotionRequest]) (*connect.Response[v1.ExportMotionResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("aweigh.v1.Node.ExportMotion is not implemented"))
+}
+
+func (UnimplementedNodeHandler) Vote(context.Context, *connect.Request[v1.VoteRequest]) (*connect.Response[v1.VoteResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("aweigh.v1.Node.Vote is not implemented"))
+}
+
+func (UnimplementedNodeHandler) HandIn(context.Context, *connect.Request[v1.HandInRequest]) (*connect.Response[v1.HandInResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("aweigh.v1.Node.HandIn is not implemented"))
+}
+
+func (UnimplementedNodeHandler) Withdraw(context.Context, *connect.Request[v1.WithdrawRequest]) (*connect.Response[v1.WithdrawResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("aweigh.v1.Node.Withdraw is not implemented"))
+}
+
+func (UnimplementedNodeHandler) Ballots(context.Context, *connect.Request[v1.BallotsRequest], *connect.ServerStream[v1.BallotsResponse]) error {
+	return connect.NewError(connect.CodeUnimplemented, errors.New("aweigh.v1.Node.Ballots is not implemented"))
 }

@@ -1,0 +1,314 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+
+	"connectrpc.com/connect"
+
+	"github.com/aweigh/aweigh"
+	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
+	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/votes"
+	"github.com/aweigh/aweigh/votes/box"
+)
+
+// Deciding is what the API needs of a node for motions.
+type Deciding interface {
+	Motions(closed bool) ([]node.Motion, scope.Head, error)
+	Motion(prefix []byte) (node.Motion, scope.Head, error)
+	AwaitMotion(ctx context.Context, prefix []byte, tell func(node.Motion, scope.Head) error) error
+	Vote(ctx context.Context, prefix []byte, c votes.Choice, comment string) (node.Casting, error)
+	HandIn(ctx context.Context, ballots []votes.MotionBallot) ([]node.Casting, error)
+	ExportMotion(ctx context.Context, prefix []byte) (*scope.MotionProof, scope.Head, error)
+	Withdraw(ctx context.Context, prefix []byte, once node.Once) (node.Receipt, error)
+}
+
+const (
+	leastMotionID = 4      // bytes of the start of a motion's ID
+	mostRefusals  = 100    // that one answer lists
+	mostWanted    = 10_000 // ballots asked for by name at a time
+	bundleBytes   = 1 << 20
+)
+
+// motionID checks the ID of a motion, or the start of one.
+func motionID(b []byte) ([]byte, error) {
+	if len(b) < leastMotionID || len(b) > len(aweigh.Hash{}) {
+		return nil, fmt.Errorf("%w: a motion's ID has %d bytes, or the first %d of them at least, not %d", errRequest, len(aweigh.Hash{}), leastMotionID, len(b))
+	}
+	return b, nil
+}
+
+// people are the names of authors.
+func (s *service) people() map[aweigh.Hash]string {
+	names := maps.Clone(s.names)
+	for _, a := range s.node.Overview().Roster.Anchors { // those who joined since
+		names[node.AuthorOf(node.Peer(a.Peer))] = a.Name
+	}
+	return names
+}
+
+// Motions implements aweighv1connect.NodeHandler.
+func (s *service) Motions(_ context.Context, req *connect.Request[aweighv1.MotionsRequest]) (*connect.Response[aweighv1.MotionsResponse], error) {
+	all, head, err := s.node.Motions(req.Msg.Closed)
+	if err != nil {
+		return nil, problem(err)
+	}
+	names := s.people()
+	out := &aweighv1.MotionsResponse{Header: s.read(head, false)}
+	for i := range all {
+		m := motionOf(&all[i], names)
+		m.Mutation, m.Changes = nil, nil
+		for _, v := range m.Voters {
+			for _, b := range v.Ballots {
+				b.Ballot = nil
+			}
+		}
+		out.Motions = append(out.Motions, m)
+	}
+	return connect.NewResponse(out), nil
+}
+
+// Motion implements aweighv1connect.NodeHandler.
+func (s *service) Motion(_ context.Context, req *connect.Request[aweighv1.MotionRequest]) (*connect.Response[aweighv1.MotionResponse], error) {
+	m, head, err := s.motion(req.Msg.Id)
+	if err != nil {
+		return nil, err
+	}
+	return connect.NewResponse(&aweighv1.MotionResponse{Header: s.read(head, false), Motion: motionOf(&m, s.people())}), nil
+}
+
+func (s *service) motion(id []byte) (node.Motion, scope.Head, error) {
+	id, err := motionID(id)
+	if err != nil {
+		return node.Motion{}, scope.Head{}, problem(err)
+	}
+	m, head, err := s.node.Motion(id)
+	return m, head, problem(err)
+}
+
+// WatchMotion implements aweighv1connect.NodeHandler.
+func (s *service) WatchMotion(ctx context.Context, req *connect.Request[aweighv1.MotionRequest], out *connect.ServerStream[aweighv1.MotionResponse]) error {
+	id, err := motionID(req.Msg.Id)
+	if err != nil {
+		return problem(err)
+	}
+	return problem(s.node.AwaitMotion(ctx, id, func(m node.Motion, head scope.Head) error {
+		return out.Send(&aweighv1.MotionResponse{Header: s.read(head, false), Motion: motionOf(&m, s.people())})
+	}))
+}
+
+// ExportMotion implements aweighv1connect.NodeHandler.
+func (s *service) ExportMotion(ctx context.Context, req *connect.Request[aweighv1.MotionRequest]) (*connect.Response[aweighv1.ExportMotionResponse], error) {
+	id, err := motionID(req.Msg.Id)
+	if err != nil {
+		return nil, problem(err)
+	}
+	ctx, cancel := patient(ctx)
+	defer cancel()
+	p, head, err := s.node.ExportMotion(ctx, id)
+	if err != nil {
+		return nil, problem(err)
+	}
+	return connect.NewResponse(&aweighv1.ExportMotionResponse{Header: s.read(head, false), Proof: p.Encode()}), nil
+}
+
+// Vote implements aweighv1connect.NodeHandler.
+func (s *service) Vote(ctx context.Context, req *connect.Request[aweighv1.VoteRequest]) (*connect.Response[aweighv1.VoteResponse], error) {
+	if err := near(req.Peer().Addr); err != nil {
+		return nil, err
+	}
+	id, err := motionID(req.Msg.Motion)
+	if err != nil {
+		return nil, problem(err)
+	}
+	choice, err := votes.ParseChoice(req.Msg.Choice)
+	if err != nil {
+		return nil, problem(fmt.Errorf("%w: %w", errRequest, err))
+	}
+	ctx, cancel := patient(ctx)
+	defer cancel()
+	c, err := s.node.Vote(ctx, id, choice, req.Msg.Comment)
+	if err != nil {
+		return nil, problem(err)
+	}
+	m, head, err := s.motion(id)
+	if err != nil {
+		return nil, err
+	}
+	return connect.NewResponse(&aweighv1.VoteResponse{
+		Header: s.read(head, false), Motion: motionOf(&m, s.people()), Outcome: c.Outcome.String(), Late: c.Late,
+	}), nil
+}
+
+// HandIn implements aweighv1connect.NodeHandler.
+func (s *service) HandIn(ctx context.Context, req *connect.Request[aweighv1.HandInRequest]) (*connect.Response[aweighv1.HandInResponse], error) {
+	var all []votes.MotionBallot
+	for r := votes.NewMotionBallotReader(bytes.NewReader(req.Msg.Bundle), votes.BundleLimits{}); ; {
+		b, err := r.Next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return nil, problem(fmt.Errorf("%w: %w", errRequest, err))
+		}
+		all = append(all, b)
+	}
+	ctx, cancel := patient(ctx)
+	defer cancel()
+	castings, err := s.node.HandIn(ctx, all)
+	if err != nil {
+		return nil, problem(err)
+	}
+	out := &aweighv1.HandInResponse{Header: s.written(node.Receipt{})}
+	for i, c := range castings {
+		switch {
+		case c.Err != nil:
+			if len(out.Refused) < mostRefusals {
+				out.Refused = append(out.Refused, &aweighv1.RefusedBallot{
+					Ballot: uint64(i), Motion: all[i].Motion[:], Voter: all[i].Voter[:], Why: c.Err.Error(),
+				})
+			}
+		case c.Outcome == box.Repeated:
+			out.Repeated++
+		case c.Late:
+			out.Late++
+		case c.Outcome == box.Equivocated:
+			out.Equivocated++
+		default:
+			out.Added++
+		}
+	}
+	return connect.NewResponse(out), nil
+}
+
+// Withdraw implements aweighv1connect.NodeHandler.
+func (s *service) Withdraw(ctx context.Context, req *connect.Request[aweighv1.WithdrawRequest]) (*connect.Response[aweighv1.WithdrawResponse], error) {
+	id, err := motionID(req.Msg.Motion)
+	if err != nil {
+		return nil, problem(err)
+	}
+	ctx, cancel := patient(ctx)
+	defer cancel()
+	r, err := s.node.Withdraw(ctx, id, onceOf(req.Msg.Once))
+	if err != nil {
+		return nil, problem(err)
+	}
+	if err := failure(r); err != nil {
+		return nil, err
+	}
+	return connect.NewResponse(&aweighv1.WithdrawResponse{Header: s.written(r)}), nil
+}
+
+// Ballots implements aweighv1connect.NodeHandler.
+func (s *service) Ballots(ctx context.Context, req *connect.Request[aweighv1.BallotsRequest], out *connect.ServerStream[aweighv1.BallotsResponse]) (err error) {
+	if len(req.Msg.Want) > mostWanted {
+		return problem(fmt.Errorf("%w: %d ballots at a time, at most %d are given", errRequest, len(req.Msg.Want), mostWanted))
+	}
+	v, err := s.node.Read(ctx, false)
+	if err != nil {
+		return problem(err)
+	}
+	defer func() { err = errors.Join(err, v.Close()) }()
+	b, err := v.Box()
+	if err != nil {
+		return problem(err)
+	}
+	var part aweighv1.BallotsResponse
+	flush := func() error {
+		defer func() { part = aweighv1.BallotsResponse{} }()
+		return out.Send(&part)
+	}
+	give := func(id aweigh.Hash) error {
+		if req.Msg.Inventory {
+			part.Names = append(part.Names, id[:]...)
+		} else if raw, ok, err := v.Load(b, id); err != nil {
+			return err
+		} else if ok {
+			part.Bundle = append(part.Bundle, raw...)
+		}
+		if len(part.Names)+len(part.Bundle) < bundleBytes {
+			return nil
+		}
+		return flush()
+	}
+	if len(req.Msg.Want) == 0 {
+		b.Set().All(aweigh.Hash{}, func(id aweigh.Hash) bool {
+			err = give(id)
+			return err == nil
+		})
+	}
+	for _, id := range req.Msg.Want {
+		if len(id) != len(aweigh.Hash{}) {
+			return problem(fmt.Errorf("%w: the identity of a ballot has %d bytes, not %d", errRequest, len(aweigh.Hash{}), len(id)))
+		}
+		if err = give(aweigh.Hash(id)); err != nil {
+			break
+		}
+	}
+	if err != nil {
+		return problem(err)
+	}
+	return flush()
+}
+
+// motionOf converts a motion; names are those of authors.
+func motionOf(m *node.Motion, names map[aweigh.Hash]string) *aweighv1.Motion {
+	o := m.Opening
+	out := &aweighv1.Motion{
+		Id: m.ID[:], Fate: "open", Author: m.Mutation.Author[:], AuthorName: names[m.Mutation.Author],
+		Justification: m.Mutation.Justification, Subject: o.Subject(), Height: uint64(o.Height), Epoch: uint64(o.Epoch),
+		OpenedNs: int64(o.Opened), DeadlineNs: int64(o.Deadline), Rule: o.Approval.String(), Mutation: o.Mutation,
+		Approve: m.Tally.Approve, Reject: m.Tally.Reject, Void: m.Tally.Void, Total: m.Tally.Total, Needed: m.Tally.Threshold,
+		Heads: uint32(m.Tally.Anchors), HeadsNeeded: o.Rule.MinAnchors,
+	}
+	if e := m.Ending; e != nil {
+		out.Fate, out.Reason, out.ClosedHeight, out.ClosedNs, out.Revision = e.Fate.String(), e.Reason, uint64(e.Height), int64(e.Time), e.Revision
+	}
+	voters := make(map[aweigh.Hash]*aweighv1.Voter)
+	for i := range o.Voters {
+		e := &o.Voters[i]
+		id := e.Key.ID()
+		v := voters[id]
+		if v == nil {
+			v = &aweighv1.Voter{Id: id[:], Name: e.Name}
+			voters[id] = v
+			out.Voters = append(out.Voters, v)
+		}
+		v.Weight, v.Anchor, v.Required = v.Weight+e.Weight, v.Anchor || e.Anchor, v.Required || e.Required
+	}
+	for i := range m.Recorded {
+		r := &m.Recorded[i]
+		ballot, err := r.Vote(m.ID)
+		b := ballot.Ballot()
+		if v := voters[b.Voter]; err == nil && v != nil {
+			c := castOf(&b)
+			c.Ballot = r.Ballot
+			c.Height, c.TimeNs, c.Late, c.Early = uint64(r.Height), int64(r.Time), r.Late, r.Height == o.Height
+			v.Ballots = append(v.Ballots, c)
+		}
+	}
+	for i := range m.Waiting {
+		if v := voters[m.Waiting[i].Voter]; v != nil {
+			c := castOf(&m.Waiting[i])
+			c.Ballot = m.Waiting[i].Encode()
+			v.Ballots = append(v.Ballots, c)
+		}
+	}
+	for i := range m.Changes {
+		c := &m.Changes[i]
+		out.Changes = append(out.Changes, &aweighv1.MotionChange{
+			Delete: c.Op.Kind == scope.OpDelete, Key: c.Op.Key, RangeEnd: c.Op.End, Value: c.Op.Value, Now: kvsOf(c.Now),
+		})
+	}
+	return out
+}
+
+func castOf(b *votes.MotionBallot) *aweighv1.CastBallot {
+	return &aweighv1.CastBallot{Choice: b.Choice.String(), Comment: b.Comment}
+}

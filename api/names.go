@@ -1,0 +1,198 @@
+package api
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"connectrpc.com/connect"
+
+	"github.com/aweigh/aweigh"
+	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
+	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/scope"
+)
+
+// Names is what the API needs of a node to serve names.
+type Names interface {
+	Naming(ctx context.Context, n scope.Naming, once node.Once) (node.Receipt, error)
+	Object(ctx context.Context, prefix string, limit int, linearizable bool) (node.Object, error)
+}
+
+// Name implements aweighv1connect.NodeHandler.
+func (s *service) Name(ctx context.Context, req *connect.Request[aweighv1.NameRequest]) (*connect.Response[aweighv1.NameResponse], error) {
+	m := req.Msg
+	var u aweigh.UID
+	if m.Uid != "" {
+		var err error
+		if u, err = aweigh.ParseUID(m.Uid); err != nil {
+			return nil, problem(fmt.Errorf("%w: %w", errRequest, err))
+		}
+	}
+	n := scope.Naming{
+		Kind: scope.NameKind(m.Kind), Object: u, Key: m.Key, To: m.To, Until: aweigh.Instant(m.UntilNs),
+		From: m.Place.GetKey(), Revision: m.Place.GetRevision(), Sub: m.Place.GetSub(),
+	}
+	if m.Kind < 0 || m.Kind > aweighv1.NameRequest_KIND_ROLLBACK {
+		n.Kind = 0 // and is refused as such
+	}
+	ctx, cancel := patient(ctx)
+	defer cancel()
+	r, err := s.node.Naming(ctx, n, onceOf(m.Once))
+	if err != nil {
+		return nil, problem(err)
+	}
+	if err := failure(r); err != nil {
+		return nil, err
+	}
+	out := &aweighv1.NameResponse{Header: s.written(r), Repeated: len(r.Responses) == 0}
+	if !out.Repeated {
+		out.Uid = uidOf(r.Responses[0].UID)
+	}
+	return connect.NewResponse(out), nil
+}
+
+// viewing lets a handler look at a state, and closes it.
+func (s *service) viewing(ctx context.Context, serializable bool, look func(v *node.View) error) (*aweighv1.Header, error) {
+	ctx, cancel := patient(ctx)
+	defer cancel()
+	v, err := s.node.Read(ctx, !serializable)
+	if err != nil {
+		return nil, problem(err)
+	}
+	header := s.read(v.Head(), v.Linearizable)
+	if err := errors.Join(look(v), v.Close()); err != nil {
+		return nil, problem(err)
+	}
+	return header, nil
+}
+
+// Resolve implements aweighv1connect.NodeHandler.
+func (s *service) Resolve(ctx context.Context, req *connect.Request[aweighv1.ResolveRequest]) (*connect.Response[aweighv1.ResolveResponse], error) {
+	m := req.Msg
+	if len(m.Key) == 0 {
+		return nil, problem(scope.ErrEmptyKey)
+	}
+	if m.Version < 0 {
+		return nil, problem(fmt.Errorf("%w: version %d; versions count from 1", errRequest, m.Version))
+	}
+	out := new(aweighv1.ResolveResponse)
+	header, err := s.viewing(ctx, m.Serializable, func(v *node.View) error { return resolve(ctx, v, m, out) })
+	if err != nil {
+		return nil, err
+	}
+	out.Header = header
+	return connect.NewResponse(out), nil
+}
+
+func resolve(ctx context.Context, v *node.View, m *aweighv1.ResolveRequest, out *aweighv1.ResolveResponse) error {
+	r, ok, err := v.Resolve(m.Key)
+	switch {
+	case err != nil:
+		return err
+	case !ok && r.Moved != nil:
+		return fmt.Errorf("%w: %q was moved to %q, and its object %s is deleted since; see its history", scope.ErrKeyNotFound, m.Key, r.Moved.To, r.Moved.Object)
+	case !ok:
+		return fmt.Errorf("%w: %q", scope.ErrKeyNotFound, m.Key)
+	}
+	out.Key, out.Uid, out.Claims, out.Newest, out.Number = r.Kv.Key, uidOf(r.Kv.UID), r.Claims, r.Number, r.Number
+	if r.Moved != nil {
+		out.Moved = movedOf(r.Moved)
+	}
+	kv := &r.Kv
+	if m.Version > 0 && m.Version != r.Number {
+		if kv, err = version(ctx, v, r.Kv.UID, m.Version, r.Number); err != nil {
+			return err
+		}
+		out.Number = m.Version
+	}
+	out.Kv, out.Place = kvOf(kv), placeOf(kv.Key, kv.ModRevision, kv.Sub)
+	return nil
+}
+
+// version is one of an object's, by its number.
+func version(ctx context.Context, v *node.View, u aweigh.UID, number, newest int64) (kv *scope.KeyValue, err error) {
+	if number > newest {
+		return nil, fmt.Errorf("%w: the newest version is %d", scope.ErrNoVersion, newest)
+	}
+	var found scope.Version
+	err = v.Versions(u, func(w scope.Version) bool {
+		found = w
+		return w.Number > number && ctx.Err() == nil
+	})
+	if err = cmp.Or(err, ctx.Err()); err != nil {
+		return nil, err
+	}
+	content, ok, err := v.Content(found)
+	if err == nil && !ok {
+		err = fmt.Errorf("%w: the content of version %d", scope.ErrCompacted, number)
+	}
+	return &content, err
+}
+
+func placeOf(key []byte, revision int64, sub uint32) *aweighv1.Place {
+	return &aweighv1.Place{Key: key, Revision: revision, Sub: sub}
+}
+
+func movedOf(r *scope.Redirect) *aweighv1.Moved {
+	return &aweighv1.Moved{Key: r.Key, To: r.To, Uid: uidOf(r.Object), UntilNs: int64(r.Until)}
+}
+
+// entriesWanted is how many entries a request asks for. It refuses what makes no
+// sense.
+func entriesWanted(limit int64) (int, error) {
+	if limit < 0 {
+		return 0, problem(fmt.Errorf("%w: a limit of %d", errRequest, limit))
+	}
+	if limit == 0 {
+		return defaultEntries, nil
+	}
+	return int(min(limit, mostEntries)), nil
+}
+
+// Object implements aweighv1connect.NodeHandler.
+func (s *service) Object(ctx context.Context, req *connect.Request[aweighv1.ObjectRequest]) (*connect.Response[aweighv1.ObjectResponse], error) {
+	limit, err := entriesWanted(req.Msg.Limit)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := patient(ctx)
+	defer cancel()
+	o, err := s.node.Object(ctx, req.Msg.Uid, limit, !req.Msg.Serializable)
+	if err != nil {
+		return nil, problem(err)
+	}
+	out := &aweighv1.ObjectResponse{
+		Header: s.read(o.Head, !req.Msg.Serializable), Uid: uidOf(o.UID), Aliases: o.Aliases, Entries: s.entries(o.Deeds), More: o.More,
+	}
+	if p := o.Parent; p != nil {
+		out.Parent, out.Place = uidOf(p.Object), placeOf(p.Key, p.Revision, p.Sub)
+	}
+	return connect.NewResponse(out), nil
+}
+
+// Redirects implements aweighv1connect.NodeHandler.
+func (s *service) Redirects(ctx context.Context, req *connect.Request[aweighv1.RedirectsRequest]) (*connect.Response[aweighv1.RedirectsResponse], error) {
+	m := req.Msg
+	if len(m.Key) == 0 {
+		return nil, problem(scope.ErrEmptyKey)
+	}
+	limit, err := entriesWanted(m.Limit)
+	if err != nil {
+		return nil, err
+	}
+	out := new(aweighv1.RedirectsResponse)
+	out.Header, err = s.viewing(ctx, m.Serializable, func(v *node.View) error {
+		all, err := v.Redirects(m.Key, m.RangeEnd, limit+1)
+		for i := range all[:min(len(all), limit)] {
+			out.Moved = append(out.Moved, movedOf(&all[i]))
+		}
+		out.More = len(all) > limit
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return connect.NewResponse(out), nil
+}

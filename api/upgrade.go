@@ -1,0 +1,168 @@
+package api
+
+import (
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Upgrade is the protocol to which a client may upgrade a connection, by GET
+// UpgradePath (RFC 9110, section 7.8): gRPC from there on, as grpc-go has it,
+// which takes half of what HTTP/2 in net/http does. It serves the methods of
+// keys only, for small requests.
+const (
+	Upgrade     = "aweigh-grpc"
+	UpgradePath = "/aweigh.v1.Node"
+)
+
+// MaxUpgraded bounds a request on an upgraded connection, in bytes. It is small so
+// that as many requests as are taken at once have bounded bodies together.
+const MaxUpgraded = maxBodies / maxCalls
+
+// maxUpgrades bounds the upgraded connections of a server.
+const maxUpgrades = 1024
+
+// upgrades are the connections that were upgraded: a handler of requests to
+// upgrade and, for who serves them, a listener. To let new ones wait would let
+// those that do nothing keep everyone out, so the one that has been silent for
+// longest is closed instead.
+type upgrades struct {
+	addr net.Addr
+	most int
+	next chan net.Conn
+
+	mu     sync.Mutex
+	all    map[*upgraded]struct{}
+	closed chan struct{}
+}
+
+func newUpgrades(most int) *upgrades {
+	return &upgrades{
+		most: most, next: make(chan net.Conn), all: make(map[*upgraded]struct{}), closed: make(chan struct{}),
+	}
+}
+
+// upgraded is a connection that gives up on a client that does not take what is
+// written.
+type upgraded struct {
+	net.Conn
+	of   *upgrades
+	last atomic.Int64 // when it was not silent, ns
+}
+
+// before serves requests to upgrade by one handler, which is not to bound them as
+// requests, and all others by another.
+func (u *upgrades) before(upgrade, others http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == UpgradePath && r.Method == http.MethodGet && r.Body == http.NoBody {
+			upgrade.ServeHTTP(w, r)
+			return
+		}
+		others.ServeHTTP(w, r)
+	})
+}
+
+// ServeHTTP implements http.Handler.
+func (u *upgrades) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	hijacker, ok := w.(http.Hijacker)
+	if !ok || r.Header.Get("Upgrade") != Upgrade {
+		w.Header().Set("Upgrade", Upgrade)
+		http.Error(w, "aweigh: this path is for HTTP/1.1 connections that upgrade to "+Upgrade, http.StatusUpgradeRequired)
+		return
+	}
+	conn, buffered, err := hijacker.Hijack()
+	if err != nil {
+		return // it is gone
+	}
+	if buffered.Reader.Buffered() > 0 { // it did not wait for the answer
+		_ = conn.Close()
+		return
+	}
+	c := &upgraded{Conn: conn, of: u}
+	c.last.Store(time.Now().UnixNano())
+	_ = conn.SetDeadline(time.Time{})
+	_, err = c.Write([]byte("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: " + Upgrade + "\r\n\r\n"))
+	if err != nil || !u.add(c) {
+		_ = c.Close()
+		return
+	}
+	select {
+	case u.next <- c:
+	case <-u.closed:
+		_ = c.Close()
+	}
+}
+
+// add counts a connection, and closes the one that has been silent for longest if
+// there are too many.
+func (u *upgrades) add(c *upgraded) bool {
+	u.mu.Lock()
+	var excess *upgraded
+	if len(u.all) >= u.most {
+		for x := range u.all {
+			if excess == nil || x.last.Load() < excess.last.Load() {
+				excess = x
+			}
+		}
+		delete(u.all, excess)
+	}
+	u.all[c] = struct{}{}
+	u.mu.Unlock()
+	if excess != nil {
+		_ = excess.Close()
+	}
+	select {
+	case <-u.closed:
+		return false
+	default:
+		return true
+	}
+}
+
+// Accept implements net.Listener.
+func (u *upgrades) Accept() (net.Conn, error) {
+	select {
+	case c := <-u.next:
+		return c, nil
+	case <-u.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close implements net.Listener.
+func (u *upgrades) Close() error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	select {
+	case <-u.closed:
+	default:
+		close(u.closed)
+	}
+	return nil
+}
+
+// Addr implements net.Listener.
+func (u *upgrades) Addr() net.Addr { return u.addr }
+
+// Read implements net.Conn.
+func (c *upgraded) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.last.Store(time.Now().UnixNano())
+	return n, err
+}
+
+// Write implements net.Conn.
+func (c *upgraded) Write(p []byte) (int, error) {
+	_ = c.Conn.SetWriteDeadline(time.Now().Add(writeTime))
+	return c.Conn.Write(p)
+}
+
+// Close implements net.Conn.
+func (c *upgraded) Close() error {
+	c.of.mu.Lock()
+	delete(c.of.all, c)
+	c.of.mu.Unlock()
+	return c.Conn.Close()
+}

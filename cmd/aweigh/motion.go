@@ -1,0 +1,215 @@
+package main
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
+	"github.com/aweigh/aweigh/client"
+	"github.com/aweigh/aweigh/internal/show"
+)
+
+func (a *app) motion() *cobra.Command {
+	c := &cobra.Command{
+		Use: "motion", Short: "See what waits for approval", Args: cobra.NoArgs,
+		Long: "A write that the scope's policy puts under approval opens a motion instead of applying.\n" +
+			"It applies once ballots of enough weight have approved it, within its window; the\n" +
+			"ballots may be signed anywhere, also without a network (see aweigh ballot).\n\n" +
+			"MOTION is the ID of one, or its first 8 digits or more.",
+		Example: "  aweigh motion ls\n  aweigh motion show 4bf5122f\n  aweigh motion watch 4bf5122f",
+	}
+	return a.under(c, a.motionLs(), a.motionShow(), a.motionWatch(), a.motionExport(), a.motionWithdraw())
+}
+
+// motionID reads the ID of a motion, or the start of one.
+func motionID(text string) ([]byte, error) {
+	id, err := hex.DecodeString(strings.ToLower(text[:len(text)&^1]))
+	if err != nil || len(id) < 4 || len(id) > 32 {
+		return nil, fmt.Errorf("%w: %q is no motion: give its ID, or the first 8 digits of it or more; \"aweigh motion ls\" shows them", errUsage, text)
+	}
+	return id, nil
+}
+
+func (a *app) motionLs() *cobra.Command {
+	c := &cobra.Command{
+		Use: "ls", Short: "List motions", Args: cobra.NoArgs,
+		Long: "Lists the motions that are open, the most urgent first, with what each still needs.\n" +
+			"In the tally, approvals stand on the left, rejections on the right, and the bar marks\n" +
+			"the weight that carries.",
+	}
+	all := c.Flags().Bool("all", false, "those that are closed, too, as far as they are on record")
+	return a.asking(c, func(ctx context.Context, s *session, _ []string) error {
+		ctx, cancel := s.limited(ctx)
+		defer cancel()
+		r, err := s.Client.Motions(ctx, *all)
+		if err != nil {
+			return err
+		}
+		return s.Printer.Motions(r)
+	})
+}
+
+func (a *app) motionShow() *cobra.Command {
+	c := &cobra.Command{
+		Use: "show MOTION", Short: "Show one motion in full", Args: cobra.ExactArgs(1),
+		Long: "Shows what a motion would change, who may vote with what weight, and who said what:\n" +
+			"recorded in which block, waiting for one, early or late.",
+		Example: "  aweigh motion show 4bf5122f",
+	}
+	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
+		id, err := motionID(args[0])
+		if err != nil {
+			return err
+		}
+		ctx, cancel := s.limited(ctx)
+		defer cancel()
+		r, err := s.Client.Motion(ctx, id)
+		if err != nil {
+			return err
+		}
+		return s.Printer.Motion(r)
+	})
+}
+
+func (a *app) motionWatch() *cobra.Command {
+	c := &cobra.Command{
+		Use: "watch MOTION", Short: "Follow a motion until it is closed", Args: cobra.ExactArgs(1),
+		Long: "Tells how a motion stands whenever that changes. The exit code is 0 if it is carried\n" +
+			"in the end, and 4 if not.",
+	}
+	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
+		id, err := motionID(args[0])
+		if err != nil {
+			return err
+		}
+		return a.follow(ctx, s, id)
+	})
+}
+
+// errNotCarried is wrapped when a motion closed without being carried.
+var errNotCarried = errors.New("the motion was not carried; nothing changed")
+
+// follow tells how a motion stands until it is closed.
+func (a *app) follow(ctx context.Context, s *session, id []byte) error {
+	var last *aweighv1.MotionResponse
+	err := s.WatchMotion(ctx, id, func(r *aweighv1.MotionResponse) error {
+		if last = r; s.Format == show.Table {
+			fmt.Fprintln(a.err, show.Progress(r.Motion))
+		}
+		return nil
+	})
+	if last == nil || err != nil {
+		return err
+	}
+	if s.Format == show.JSON {
+		if err := s.Printer.Motion(last); err != nil {
+			return err
+		}
+	}
+	switch m := last.Motion; m.Fate {
+	case "carried":
+		if s.Format == show.Table {
+			fmt.Fprintf(a.out, "OK  carried in block %d, revision %d\n", m.ClosedHeight, m.Revision)
+		}
+		return nil
+	case "open":
+		return fmt.Errorf("%w: the motion is open still", client.ErrPending)
+	default:
+		return fmt.Errorf("%w: %s", errNotCarried, show.Progress(m))
+	}
+}
+
+// pended tells of a write that waits for approval; with wait it follows the motion.
+// Other errors pass.
+func (a *app) pended(ctx context.Context, s *session, err error, wait bool) error {
+	var p *client.Pending
+	if !errors.As(err, &p) {
+		return err
+	}
+	if wait {
+		return a.follow(context.WithoutCancel(ctx), s, p.Motion)
+	}
+	r, motionErr := s.Client.Motion(ctx, p.Motion)
+	if motionErr != nil {
+		return err
+	}
+	if err := s.Printer.Pending(r); err != nil {
+		return err
+	}
+	return errQuiet{client.ErrPending}
+}
+
+// errQuiet is an error that was told already, for its exit code alone.
+type errQuiet struct{ error }
+
+// Unwrap gives the error.
+func (e errQuiet) Unwrap() error { return e.error }
+
+func (a *app) motionExport() *cobra.Command {
+	c := &cobra.Command{
+		Use: "export MOTION", Short: "Write a motion to a file for voters without a network", Args: cobra.ExactArgs(1),
+		Long: "Writes a proof of the motion to standard output, or to the file of --write: what it\n" +
+			"would change, who proposed it, the rule and who may vote. Whoever knows the network's\n" +
+			"identity can verify it without a network, see aweigh ballot inspect and sign.",
+		Example: "  aweigh motion export 4bf5122f >m.motion",
+	}
+	write := c.Flags().String("write", "", "a file, and not standard output")
+	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
+		id, err := motionID(args[0])
+		if err != nil {
+			return err
+		}
+		ctx, cancel := s.limited(ctx)
+		defer cancel()
+		p, err := s.Client.ExportMotion(ctx, id)
+		if err != nil {
+			return err
+		}
+		switch {
+		case *write == "" && isTerminal(a.out):
+			return fmt.Errorf("%w: a motion's file is not for the screen; give --write FILE, or send it on: >m.motion", errUsage)
+		case *write == "":
+			_, err = a.out.Write(p.Encode())
+			return err
+		}
+		if err := writeNew(*write, p.Encode(), 0o644); err != nil {
+			return err
+		}
+		fmt.Fprintf(a.err, "%s: %d bytes; next, on any machine:  aweigh ballot inspect %s --network …\n", *write, len(p.Encode()), *write)
+		return nil
+	})
+}
+
+func (a *app) motionWithdraw() *cobra.Command {
+	c := &cobra.Command{
+		Use: "withdraw MOTION", Short: "End a motion that was proposed through this node", Args: cobra.ExactArgs(1),
+		Long: "Ends a motion without a decision. Only its author can: the node through which the\n" +
+			"write came.",
+	}
+	once := onceFlags(c)
+	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
+		id, err := motionID(args[0])
+		if err != nil {
+			return err
+		}
+		o, err := once()
+		if err != nil {
+			return err
+		}
+		ctx, cancel := s.limited(ctx)
+		defer cancel()
+		if _, err := s.Client.Withdraw(ctx, id, o); err != nil {
+			return err
+		}
+		r, err := s.Client.Motion(ctx, id)
+		if err != nil {
+			return err
+		}
+		return s.Printer.Motion(r)
+	})
+}

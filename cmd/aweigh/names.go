@@ -1,0 +1,211 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/aweigh/aweigh/alias"
+	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
+	"github.com/aweigh/aweigh/client"
+	"github.com/aweigh/aweigh/internal/show"
+)
+
+// errUnclaimed means that an alias names an object which does not claim it.
+var errUnclaimed = errors.New("the object does not claim the alias that names it: the node's store is damaged, or the node lies; ask another one with --api")
+
+// The actions that commands carry out; others have no meaning here yet.
+const (
+	reads  = "read"
+	writes = "write"
+)
+
+// nameOf is the name that an argument stands for, with no action before it but
+// the one that the command carries out.
+func nameOf(text string, raw bool, action string) (alias.Name, error) {
+	if raw {
+		return alias.FromKey([]byte(text))
+	}
+	n, err := alias.Parse(text)
+	if err == nil && n.Action() != "" && n.Action() != action {
+		return n, fmt.Errorf("%w: this command does not carry out %q; get and history read, put and del write, and other actions are not taken yet", errUsage, n.Action())
+	}
+	return n, err
+}
+
+// versionFlag lets a version be asked for where a key cannot name it.
+func versionFlag(c *cobra.Command, what string) func(n alias.Name) (int64, error) {
+	flag := c.Flags().Int64("version", 0, what)
+	return func(n alias.Name) (int64, error) {
+		if n.Version() != 0 && *flag != 0 && int64(n.Version()) != *flag {
+			return 0, fmt.Errorf("%w: version %d in the name, and --version %d", errUsage, n.Version(), *flag)
+		}
+		return max(int64(n.Version()), *flag), nil
+	}
+}
+
+// resolve finds what a name stands for. People are told of aliases that were moved.
+func (a *app) resolve(ctx context.Context, s *session, key []byte, version int64, serializable bool) (*aweighv1.ResolveResponse, error) {
+	r, err := s.Client.Resolve(ctx, &aweighv1.ResolveRequest{Key: key, Version: version, Serializable: serializable})
+	if err != nil {
+		return nil, err
+	}
+	if !r.Claims {
+		return nil, fmt.Errorf("%w: %s of %s", errUnclaimed, show.Key(r.Key), r.Uid)
+	}
+	if m := r.Moved; m != nil {
+		fmt.Fprintf(a.err, "aweigh: %s was moved to %s; the old name leads there until %s\n",
+			show.Key(m.Key), show.Key(r.Key), time.Unix(0, m.UntilNs).UTC().Format(time.RFC3339))
+	}
+	return r, nil
+}
+
+// object finds the object that an argument means: a name, or a UID or how one
+// begins. The answer names it by one of its aliases.
+func (a *app) object(ctx context.Context, s *session, text string, raw bool, version func(alias.Name) (int64, error)) (*aweighv1.ResolveResponse, error) {
+	if raw || strings.ContainsAny(text, `/"@`) {
+		n, err := nameOf(text, raw, writes)
+		if err != nil {
+			return nil, err
+		}
+		v, err := version(n)
+		if err != nil {
+			return nil, err
+		}
+		return a.resolve(ctx, s, n.Key(), v, false)
+	}
+	v, err := version(alias.Name{})
+	if err != nil {
+		return nil, err
+	}
+	o, err := s.Client.Object(ctx, &aweighv1.ObjectRequest{Uid: text, Limit: 1})
+	if err != nil {
+		return nil, err
+	}
+	if len(o.Aliases) == 0 {
+		return nil, fmt.Errorf("%w: %s has no alias any more; see aweigh uid %.12s", client.ErrNotFound, o.Uid, o.Uid)
+	}
+	return a.resolve(ctx, s, o.Aliases[0], v, false)
+}
+
+// unversioned refuses a version where there is nothing to do with one.
+func unversioned(n alias.Name) (int64, error) {
+	if n.Version() != 0 {
+		return 0, fmt.Errorf("%w: names are changed, not their versions; leave out .v%d", errUsage, n.Version())
+	}
+	return 0, nil
+}
+
+// fresh is the key that a name is to have.
+func fresh(text string) ([]byte, error) {
+	n, err := nameOf(text, false, writes)
+	if err != nil {
+		return nil, err
+	}
+	if n.Version() != 0 {
+		return nil, fmt.Errorf("%w: a new name has no version; leave out .v%d", errUsage, n.Version())
+	}
+	return n.Key(), nil
+}
+
+// naming makes a change of names and shows what came of it.
+func naming(ctx context.Context, s *session, req *aweighv1.NameRequest) error {
+	resp, err := s.Client.Name(ctx, req)
+	if err != nil {
+		return err
+	}
+	return s.Printer.Named(req, resp)
+}
+
+func (a *app) uid() *cobra.Command {
+	c := &cobra.Command{
+		Use: "uid UID", Short: "Show an object: its aliases, versions and changes", Args: cobra.ExactArgs(1),
+		Long: "Shows what is known of the object with a UID, which no change of names alters. UID may\n" +
+			"be how it begins, four characters at least, if no other does. Objects without any\n" +
+			"alias are retired: their history stays.",
+		Example: "  aweigh uid l6d3en7r\n  aweigh uid l6d3en7r3np3tlozmlmux72kwrlissa7s7uhlyish4ezlc2ungfq -o json",
+	}
+	limit := c.Flags().Int64("limit", 100, "at most so many changes")
+	serializable := c.Flags().Bool("serializable", false, "let the node answer alone")
+	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
+		ctx, cancel := s.limited(ctx)
+		defer cancel()
+		resp, err := s.Client.Object(ctx, &aweighv1.ObjectRequest{Uid: args[0], Limit: *limit, Serializable: *serializable})
+		if err != nil {
+			return err
+		}
+		return s.Printer.Object(resp)
+	})
+}
+
+func (a *app) rollback() *cobra.Command {
+	c := &cobra.Command{
+		Use: "rollback NAME", Short: "Give an object the content of an old version again", Args: cobra.ExactArgs(1),
+		Long: "Writes a new version that equals an old one, which NAME or --version names, and waits\n" +
+			"until that is final. Nothing is lost: \"aweigh history\" lists all versions.\n\n" + keyHelp,
+		Example: "  aweigh rollback org@wikipedia.en/articles/42.v3\n  aweigh rollback /greeting --version 1 -m \"typo\"",
+	}
+	raw := c.Flags().Bool("raw", false, "take NAME as it is")
+	version := versionFlag(c, "the version to go back to")
+	once := onceFlags(c)
+	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
+		n, err := nameOf(args[0], *raw, writes)
+		if err != nil {
+			return err
+		}
+		v, err := version(n)
+		if err == nil && v == 0 {
+			err = fmt.Errorf("%w: to which version? Write it after the name, as in %s.v1, or give --version; aweigh history lists them", errUsage, args[0])
+		}
+		if err != nil {
+			return err
+		}
+		req := &aweighv1.NameRequest{Kind: aweighv1.NameRequest_KIND_ROLLBACK}
+		if req.Once, err = once(); err != nil {
+			return err
+		}
+		ctx, cancel := s.limited(ctx)
+		defer cancel()
+		r, err := a.resolve(ctx, s, n.Key(), v, false)
+		if err != nil {
+			return err
+		}
+		req.Uid, req.Key, req.Place = r.Uid, r.Key, r.Place
+		return naming(ctx, s, req)
+	})
+}
+
+func (a *app) fork() *cobra.Command {
+	c := &cobra.Command{
+		Use: "fork NAME|UID NEW", Short: "Make a new object from a version of another", Args: cobra.ExactArgs(2),
+		Long: "Makes an object named NEW that begins with the content of another: of its newest\n" +
+			"version, or of the one that NAME or --version names. It has a UID of its own, and\n" +
+			"keeps on record what it was forked from.\n\n" + keyHelp,
+		Example: "  aweigh fork org@wikipedia.en/articles/42.v3 org@wikipedia.en/drafts/42",
+	}
+	raw := c.Flags().Bool("raw", false, "take NAME as it is")
+	version := versionFlag(c, "the version to begin with")
+	once := onceFlags(c)
+	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
+		req := &aweighv1.NameRequest{Kind: aweighv1.NameRequest_KIND_FORK}
+		var err error
+		if req.To, err = fresh(args[1]); err != nil {
+			return err
+		}
+		if req.Once, err = once(); err != nil {
+			return err
+		}
+		ctx, cancel := s.limited(ctx)
+		defer cancel()
+		r, err := a.object(ctx, s, args[0], *raw, version)
+		if err != nil {
+			return err
+		}
+		req.Uid, req.Place = r.Uid, r.Place
+		return naming(ctx, s, req)
+	})
+}

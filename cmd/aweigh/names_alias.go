@@ -1,0 +1,190 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
+	"github.com/aweigh/aweigh/internal/show"
+)
+
+func (a *app) alias() *cobra.Command {
+	c := &cobra.Command{
+		Use: "alias", Short: "Bind, move, unbind and list aliases of objects", Args: cobra.NoArgs,
+		Long: "Every key is an alias of one object. Further ones show the same content: whatever is\n" +
+			"put under one appears under all. An object keeps its UID and its history, whatever it\n" +
+			"is named.",
+		Example: "  aweigh alias bind org@wikipedia.en/today org@wikipedia.en/articles/42\n" +
+			"  aweigh alias move org@wikipedia.en/articles/42 org@wikipedia.en/anchors -m \"found a title\"\n" +
+			"  aweigh alias unbind org@wikipedia.en/today\n  aweigh alias ls /org/",
+	}
+	return a.under(c, a.aliasBind(), a.aliasMove(), a.aliasUnbind(), a.aliasLs())
+}
+
+func (a *app) aliasBind() *cobra.Command {
+	c := &cobra.Command{
+		Use: "bind NEW NAME|UID", Short: "Give an object a further alias", Args: cobra.ExactArgs(2),
+		Long: "NEW becomes an alias of the object that NAME names, or that has a UID, of which four\n" +
+			"characters are enough if no other begins so. An object has 16 aliases at most.\n\n" + keyHelp,
+	}
+	once := onceFlags(c)
+	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
+		req := &aweighv1.NameRequest{Kind: aweighv1.NameRequest_KIND_BIND}
+		var err error
+		if req.To, err = fresh(args[0]); err != nil {
+			return err
+		}
+		if req.Once, err = once(); err != nil {
+			return err
+		}
+		ctx, cancel := s.limited(ctx)
+		defer cancel()
+		r, err := a.object(ctx, s, args[1], false, unversioned)
+		if err != nil {
+			return err
+		}
+		req.Uid, req.Key = r.Uid, r.Key
+		return naming(ctx, s, req)
+	})
+}
+
+func (a *app) aliasMove() *cobra.Command {
+	c := &cobra.Command{
+		Use: "move NAME NEW", Short: "Rename: put one alias in the place of another", Args: cobra.ExactArgs(2),
+		Long: "NEW takes the place of NAME in one change that is final or not. For a while NAME still\n" +
+			"leads to the object, with a warning, unless it comes to name another. Clients of keys\n" +
+			"see NAME deleted and NEW put, in one revision.\n\n" + keyHelp,
+	}
+	redirect := c.Flags().Duration("redirect", 30*24*time.Hour, "how long the old name leads to the object, 8784h at most")
+	none := c.Flags().Bool("no-redirect", false, "let the old name lead nowhere")
+	c.MarkFlagsMutuallyExclusive("redirect", "no-redirect")
+	once := onceFlags(c)
+	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
+		n, err := nameOf(args[0], false, writes)
+		if err != nil {
+			return err
+		}
+		if _, err := unversioned(n); err != nil {
+			return err
+		}
+		req := &aweighv1.NameRequest{Kind: aweighv1.NameRequest_KIND_MOVE, Key: n.Key()}
+		if req.To, err = fresh(args[1]); err != nil {
+			return err
+		}
+		if req.Once, err = once(); err != nil {
+			return err
+		}
+		ctx, cancel := s.limited(ctx)
+		defer cancel()
+		if !*none {
+			req.UntilNs = until(*redirect, req.Once)
+		}
+		if len(req.Once.Nonce) > 0 { // a repetition: what is there now may have come of it
+			return naming(ctx, s, req)
+		}
+		r, err := a.resolve(ctx, s, req.Key, 0, false)
+		if err != nil {
+			return err
+		}
+		if r.Moved != nil {
+			return fmt.Errorf("%w: %s names nothing any more; move %s", errUsage, args[0], show.Key(r.Key))
+		}
+		return naming(ctx, s, req)
+	})
+}
+
+// until is when a redirect ends. A request that is repeated means the same instant:
+// it counts from the one that its Once names.
+func until(d time.Duration, once *aweighv1.Once) int64 {
+	from := time.Now()
+	if once.ValidUntilNs != 0 {
+		from = time.Unix(0, once.ValidUntilNs)
+	} else {
+		from = from.Add(time.Minute)
+		once.ValidUntilNs = from.UnixNano()
+	}
+	return from.Add(d).UnixNano()
+}
+
+func (a *app) aliasUnbind() *cobra.Command {
+	c := &cobra.Command{
+		Use: "unbind NAME", Short: "Take an alias from an object that has others", Args: cobra.ExactArgs(1),
+		Long: "NAME names nothing any more. An object's only alias stays: \"aweigh del\" retires the\n" +
+			"object.\n\n" + keyHelp,
+	}
+	once := onceFlags(c)
+	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
+		n, err := nameOf(args[0], false, writes)
+		if err != nil {
+			return err
+		}
+		if _, err := unversioned(n); err != nil {
+			return err
+		}
+		req := &aweighv1.NameRequest{Kind: aweighv1.NameRequest_KIND_UNBIND, Key: n.Key()}
+		if req.Once, err = once(); err != nil {
+			return err
+		}
+		ctx, cancel := s.limited(ctx)
+		defer cancel()
+		if len(req.Once.Nonce) > 0 { // a repetition: what is there now may have come of it
+			return naming(ctx, s, req)
+		}
+		r, err := a.resolve(ctx, s, req.Key, 0, false)
+		if err != nil {
+			return err
+		}
+		if r.Moved != nil {
+			return fmt.Errorf("%w: %s names nothing any more; it only leads to %s", errUsage, args[0], show.Key(r.Key))
+		}
+		o, err := s.Client.Object(ctx, &aweighv1.ObjectRequest{Uid: r.Uid, Limit: 1})
+		if err != nil {
+			return err
+		}
+		if len(o.Aliases) == 1 {
+			return fmt.Errorf("%w: this is the only alias of %.12s…; give it another first, or retire the object with: aweigh del %s", errUsage, r.Uid, args[0])
+		}
+		return naming(ctx, s, req)
+	})
+}
+
+func (a *app) aliasLs() *cobra.Command {
+	c := &cobra.Command{
+		Use: "ls [PREFIX]", Short: "List aliases with the objects that they name", Args: cobra.MaximumNArgs(1),
+		Long: "Lists the aliases that start with PREFIX, or all, with the UIDs that they name, and\n" +
+			"those that were moved and still lead somewhere.\n\n" + keyHelp,
+	}
+	raw := c.Flags().Bool("raw", false, "take PREFIX as it is")
+	limit := c.Flags().Int64("limit", 1000, "at most so many, and as many that were moved")
+	serializable := c.Flags().Bool("serializable", false, "let the node answer alone")
+	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
+		start, end := []byte{0}, []byte{0}
+		if len(args) > 0 {
+			key, err := keyOf(args[0], *raw, reads)
+			if err != nil {
+				return err
+			}
+			start, end = key, prefixEnd(key)
+		}
+		ctx, cancel := s.limited(ctx)
+		defer cancel()
+		keys, err := s.Client.Range(ctx, &aweighv1.RangeRequest{
+			Key: start, RangeEnd: end, KeysOnly: true, Limit: *limit, Serializable: *serializable,
+		})
+		if err != nil {
+			return err
+		}
+		moved, err := s.Client.Redirects(ctx, &aweighv1.RedirectsRequest{Key: start, RangeEnd: end, Limit: *limit, Serializable: *serializable})
+		if err != nil {
+			return err
+		}
+		a.more(keys, s.Format)
+		if moved.More && s.Format != show.JSON {
+			fmt.Fprintf(a.err, "aweigh: the first %d that were moved; there are more, see --limit\n", len(moved.Moved))
+		}
+		return s.Printer.Aliases(keys, moved)
+	})
+}

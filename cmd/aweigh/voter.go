@@ -1,0 +1,138 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/aweigh/aweigh/internal/keyfile"
+	"github.com/aweigh/aweigh/internal/show"
+	"github.com/aweigh/aweigh/votes"
+)
+
+func (a *app) voter() *cobra.Command {
+	c := &cobra.Command{
+		Use: "voter", Short: "Make and show the keys of those who vote on motions", Args: cobra.NoArgs,
+		Long: "A policy may name approvers: keys of people or programs that vote on motions beside the\n" +
+			"anchors. These commands need no node and no network.",
+		Example: "  aweigh voter new alice.key\n  aweigh voter show alice.key",
+	}
+	return a.under(c, a.voterNew(), a.voterShow())
+}
+
+func (a *app) voterNew() *cobra.Command {
+	c := &cobra.Command{
+		Use: "new FILE", Short: "Make a voter's key, in a file under a passphrase", Args: cobra.ExactArgs(1),
+		Long: "Makes a key and writes it to FILE, encrypted with age under a passphrase that is asked\n" +
+			"for. Shows the public key, in the form that policies take for approvers. A file that is\n" +
+			"there is never overwritten. Nobody can recover a lost passphrase: keep a copy of both.",
+		Example: "  aweigh voter new alice.key\n  aweigh voter new --scheme ml-dsa-65 alice.key",
+	}
+	scheme := c.Flags().String("scheme", votes.Ed25519, "ed25519, ed448, or ml-dsa-65, which withstands quantum computers")
+	from := passphraseFlag(c)
+	output := c.Flags().StringP("output", "o", "table", "table or json")
+	choices(c, "output", "table", "json")
+	choices(c, "scheme", votes.Ed25519, votes.Ed448, votes.MLDSA65)
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		format, err := formatOf(*output, false)
+		if err != nil {
+			return err
+		}
+		key, err := votes.GenerateKey(*scheme, rand.Reader)
+		if errors.Is(err, votes.ErrKey) {
+			return fmt.Errorf("%w: --scheme: %w", errUsage, err)
+		}
+		if err != nil {
+			return err
+		}
+		if _, err := os.Lstat(args[0]); err == nil {
+			return fmt.Errorf("%s is there already, and is not overwritten; take another name", args[0])
+		}
+		secret, err := a.passphrase(cmd.Context(), *from, "Passphrase for "+show.Line(args[0])+": ", "Once more: ")
+		if err != nil {
+			return err
+		}
+		file, err := keyfile.Encrypt(key, secret, keyfile.DefaultWork)
+		if err != nil {
+			return err
+		}
+		if err := writeNew(args[0], file, 0o600); err != nil {
+			return err
+		}
+		return show.Printer{Out: a.out, Format: format}.Voter(key.Public(), true, args[0])
+	}
+	return c
+}
+
+// writeNew writes a file that must not be there.
+func writeNew(name string, data []byte, mode fs.FileMode) error {
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		_ = os.Remove(name)
+	}
+	return err
+}
+
+func (a *app) voterShow() *cobra.Command {
+	c := &cobra.Command{
+		Use: "show FILE", Short: "Show the public part of a voter's key", Args: cobra.ExactArgs(1),
+		Long:    "Opens a key file and shows the public key, in the form that policies take for approvers.",
+		Example: "  aweigh voter show alice.key",
+	}
+	from := passphraseFlag(c)
+	output := c.Flags().StringP("output", "o", "table", "table or json")
+	choices(c, "output", "table", "json")
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		format, err := formatOf(*output, false)
+		if err != nil {
+			return err
+		}
+		key, encrypted, err := a.openKey(cmd.Context(), args[0], *from)
+		if err != nil {
+			return err
+		}
+		return show.Printer{Out: a.out, Format: format}.Voter(key.Public(), encrypted, args[0])
+	}
+	return c
+}
+
+// maxKeyFile bounds what is read of a key file, in bytes.
+const maxKeyFile = 64 << 10
+
+// openKey reads a key file: one under a passphrase, or the plain text of a key as
+// nodes keep theirs.
+func (a *app) openKey(ctx context.Context, name, passphraseFile string) (key votes.PrivateKey, encrypted bool, err error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return key, false, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxKeyFile))
+	if err != nil {
+		return key, false, err
+	}
+	if !keyfile.IsEncrypted(data) {
+		if key, err = votes.ParsePrivateKey(string(data)); err != nil {
+			err = fmt.Errorf("%s: %w: neither a key file of \"aweigh voter new\" nor a node's", name, err)
+		}
+		return key, false, err
+	}
+	secret, err := a.passphrase(ctx, passphraseFile, "Passphrase of "+show.Line(name)+": ")
+	if err != nil {
+		return key, true, err
+	}
+	if key, err = keyfile.Decrypt(data, secret); err != nil {
+		err = fmt.Errorf("%s: %w", name, err)
+	}
+	return key, true, err
+}

@@ -1,0 +1,170 @@
+package etcd
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/aweigh/aweigh/etcd/etcdpb"
+	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/scope"
+)
+
+// Locks and elections are the same thing, by the recipe of etcd's own clients
+// (package concurrency of clientv3), with which they mix: whoever wants to be first
+// creates a key of its own under a common prefix, attached to its lease, and waits
+// until all older ones are gone.
+
+// claims is what the services of locks and elections do with keys.
+type claims struct {
+	*service
+	kv     *kvServer
+	leases *leaseServer
+}
+
+// What etcd's services say of what is not so, in the code in which they do.
+var (
+	errSessionExpired = status.Error(codes.Unknown, "mutex: session is expired")
+	errNotLeader      = status.Error(codes.Unknown, "election: not leader")
+	errNobodyLeads    = status.Error(codes.Unknown, "election: no leader")
+	errNoLeaderKey    = status.Error(codes.Unknown, `"leader" field must be provided`)
+)
+
+// sessionTTL is that of a lease which nobody asked for by name, as in etcd.
+const sessionTTL = 60
+
+// session is the lease to use: a new one, if none is named.
+func (c *claims) session(ctx context.Context, lease int64) (int64, error) {
+	if lease != 0 {
+		return lease, nil
+	}
+	r, err := c.leases.LeaseGrant(ctx, &etcdpb.LeaseGrantRequest{TTL: sessionTTL})
+	return r.GetID(), err
+}
+
+// claim is a key that wants to be first under its prefix.
+type claim struct {
+	prefix, key string
+	rev         int64 // that created it
+	lease       int64
+	value       []byte
+	header      *etcdpb.ResponseHeader
+}
+
+// enter creates the claim of a lease, or finds it.
+func (c *claims) enter(ctx context.Context, name []byte, lease int64, value []byte) (*claim, error) {
+	lease, err := c.session(ctx, lease)
+	if err != nil {
+		return nil, err
+	}
+	m := &claim{prefix: string(name) + "/", lease: lease, value: value}
+	m.key = fmt.Sprintf("%s%x", m.prefix, lease)
+	r, err := c.kv.Txn(ctx, &etcdpb.TxnRequest{
+		Compare: []*etcdpb.Compare{createdAt(m.key, 0)},
+		Success: []*etcdpb.RequestOp{{Request: &etcdpb.RequestOp_RequestPut{
+			RequestPut: &etcdpb.PutRequest{Key: []byte(m.key), Value: value, Lease: lease},
+		}}},
+		Failure: []*etcdpb.RequestOp{{Request: &etcdpb.RequestOp_RequestRange{
+			RequestRange: &etcdpb.RangeRequest{Key: []byte(m.key)},
+		}}},
+	})
+	if err != nil {
+		return nil, err
+	}
+	m.header, m.rev = r.Header, r.Header.Revision
+	if !r.Succeeded {
+		there := r.Responses[0].GetResponseRange().Kvs[0]
+		m.rev, m.value = there.CreateRevision, there.Value
+	}
+	return m, nil
+}
+
+func createdAt(key string, rev int64) *etcdpb.Compare {
+	return &etcdpb.Compare{
+		Result: etcdpb.Compare_EQUAL, Target: etcdpb.Compare_CREATE, Key: []byte(key),
+		TargetUnion: &etcdpb.Compare_CreateRevision{CreateRevision: rev},
+	}
+}
+
+// wait returns when no claim older than m is left.
+func (c *claims) wait(ctx context.Context, m *claim) error {
+	var before scope.KeyValue // the youngest of those that are older
+	for linearizable := true; ; linearizable = false {
+		changed := c.node.Changed() // before reading, so that nothing falls in between
+		first := false
+		err := c.look(ctx, linearizable, func(v *node.View) error {
+			if before.Key != nil {
+				r, err := v.Range(before.Key, nil, scope.Range{})
+				if err != nil || len(r.Kvs) > 0 && r.Kvs[0].CreateRevision == before.CreateRevision {
+					return err
+				}
+			}
+			r, err := v.Range([]byte(m.prefix), prefixEnd([]byte(m.prefix)), scope.Range{
+				MaxCreate: m.rev - 1, Sort: scope.ByCreate, Order: scope.Descending, Limit: 1, KeysOnly: true,
+			})
+			if first = err == nil && len(r.Kvs) == 0; err == nil && !first {
+				before = r.Kvs[0]
+			}
+			return err
+		})
+		if first || err != nil {
+			return told(ctx, err)
+		}
+		if err := c.rest(ctx, changed); err != nil {
+			return err
+		}
+	}
+}
+
+// rest waits until something changed.
+func (s *service) rest(ctx context.Context, changed <-chan struct{}) error {
+	select {
+	case <-changed:
+		return nil
+	case <-ctx.Done():
+		return told(ctx, ctx.Err())
+	case <-s.stopping:
+		return errStopped
+	}
+}
+
+// first is the oldest key under a prefix, if there is any, as of a revision.
+func first(v *node.View, prefix []byte) (*scope.KeyValue, error) {
+	r, err := v.Range(prefix, prefixEnd(prefix), scope.Range{Sort: scope.ByCreate, Order: scope.Ascending, Limit: 1})
+	if err != nil || len(r.Kvs) == 0 {
+		return nil, err
+	}
+	return &r.Kvs[0], nil
+}
+
+// prefixEnd is the end of the range of all keys with a prefix, which ends in '/'.
+func prefixEnd(prefix []byte) []byte {
+	end := append([]byte(nil), prefix...)
+	end[len(end)-1]++
+	return end
+}
+
+// cleanup is how long it is tried to take a claim back whose client has gone. Its
+// lease does it in the end.
+const cleanup = 5 * time.Second
+
+// withdraw takes a claim back, if it is still the same.
+func (c *claims) withdraw(ctx context.Context, key []byte, rev int64) (*etcdpb.TxnResponse, error) {
+	return c.kv.Txn(ctx, &etcdpb.TxnRequest{
+		Compare: []*etcdpb.Compare{createdAt(string(key), rev)},
+		Success: []*etcdpb.RequestOp{{Request: &etcdpb.RequestOp_RequestDeleteRange{
+			RequestDeleteRange: &etcdpb.DeleteRangeRequest{Key: key},
+		}}},
+	})
+}
+
+// abandon takes back a claim for which nobody waits any more.
+func (c *claims) abandon(ctx context.Context, m *claim) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanup)
+	defer cancel()
+	// If it fails, the claim goes with its lease.
+	_, _ = c.withdraw(ctx, []byte(m.key), m.rev)
+}

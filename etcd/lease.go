@@ -1,0 +1,161 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/etcd/etcdpb"
+	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/scope"
+)
+
+// leaseServer implements etcd's Lease. Leases are part of the scope's state, and
+// end by the blocks' time: whichever node a client talks to knows the same of them.
+type leaseServer struct {
+	etcdpb.UnimplementedLeaseServer
+	*service
+}
+
+// LeaseGrant implements etcdpb.LeaseServer.
+func (s *leaseServer) LeaseGrant(ctx context.Context, r *etcdpb.LeaseGrantRequest) (*etcdpb.LeaseGrantResponse, error) {
+	id, receipt, err := s.node.Grant(ctx, r.ID, r.TTL, node.Once{})
+	if err == nil {
+		err = failure(receipt)
+	}
+	if err != nil {
+		return nil, problem(ctx, err)
+	}
+	return &etcdpb.LeaseGrantResponse{Header: s.header(receipt.Revision), ID: id, TTL: max(r.TTL, scope.MinLeaseTTL)}, nil
+}
+
+// LeaseRevoke implements etcdpb.LeaseServer.
+func (s *leaseServer) LeaseRevoke(ctx context.Context, r *etcdpb.LeaseRevokeRequest) (*etcdpb.LeaseRevokeResponse, error) {
+	if r.ID == 0 {
+		return nil, problem(ctx, scope.ErrLeaseNotFound)
+	}
+	receipt, err := s.node.Revoke(ctx, r.ID, node.Once{})
+	if err == nil {
+		err = failure(receipt)
+	}
+	if err != nil {
+		return nil, problem(ctx, err)
+	}
+	return &etcdpb.LeaseRevokeResponse{Header: s.header(receipt.Revision)}, nil
+}
+
+// LeaseTimeToLive implements etcdpb.LeaseServer.
+func (s *leaseServer) LeaseTimeToLive(ctx context.Context, r *etcdpb.LeaseTimeToLiveRequest) (out *etcdpb.LeaseTimeToLiveResponse, err error) {
+	err = s.look(ctx, true, func(v *node.View) error {
+		out = &etcdpb.LeaseTimeToLiveResponse{Header: s.header(v.Head().Revision), ID: r.ID, TTL: -1}
+		g, ok, err := v.Lease(r.ID)
+		if err != nil || !ok {
+			return err
+		}
+		left := g.Expires.Sub(aweigh.InstantOf(time.Now()))
+		out.TTL, out.GrantedTTL = max(0, int64(left/time.Second)), g.TTL
+		if r.Keys {
+			out.Keys, err = v.LeaseKeys(r.ID)
+		}
+		return err
+	})
+	return out, problem(ctx, err)
+}
+
+// LeaseLeases implements etcdpb.LeaseServer. As in etcd, those that end first come
+// first.
+func (s *leaseServer) LeaseLeases(ctx context.Context, _ *etcdpb.LeaseLeasesRequest) (out *etcdpb.LeaseLeasesResponse, err error) {
+	err = s.look(ctx, true, func(v *node.View) error {
+		out = &etcdpb.LeaseLeasesResponse{Header: s.header(v.Head().Revision)}
+		ids, err := v.Leases()
+		for _, id := range ids {
+			out.Leases = append(out.Leases, &etcdpb.LeaseStatus{ID: id})
+		}
+		return err
+	})
+	return out, problem(ctx, err)
+}
+
+// LeaseKeepAlive implements etcdpb.LeaseServer. The leases for which a client asks
+// while one round is on its way share the next one; answers come in the order of
+// the questions.
+func (s *leaseServer) LeaseKeepAlive(stream grpc.BidiStreamingServer[etcdpb.LeaseKeepAliveRequest, etcdpb.LeaseKeepAliveResponse]) error {
+	ctx := stream.Context()
+	asked, failed := make(chan int64, scope.MaxKeepAlives), make(chan error, 1)
+	go func() {
+		defer close(asked)
+		for {
+			r, err := stream.Recv()
+			if err != nil {
+				failed <- err
+				return
+			}
+			select {
+			case asked <- r.ID:
+			case <-ctx.Done():
+				failed <- ctx.Err()
+				return
+			}
+		}
+	}()
+	for {
+		select {
+		case id, ok := <-asked:
+			if !ok {
+				return ended(ctx, <-failed)
+			}
+			ids := []int64{id}
+			for more := true; more && len(ids) < scope.MaxKeepAlives; {
+				select {
+				case id, more = <-asked:
+					if more {
+						ids = append(ids, id)
+					}
+				default:
+					more = false
+				}
+			}
+			if err := s.keepAlive(stream, ids); err != nil {
+				return told(ctx, err)
+			}
+		case <-s.stopping:
+			return errStopped
+		}
+	}
+}
+
+// ended is how a stream ends whose client says no more.
+func ended(ctx context.Context, err error) error {
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return told(ctx, err)
+}
+
+// keepAlive answers questions that came together.
+func (s *leaseServer) keepAlive(stream grpc.BidiStreamingServer[etcdpb.LeaseKeepAliveRequest, etcdpb.LeaseKeepAliveResponse], ids []int64) error {
+	header := s.header(s.node.LastStatus().Head.Revision) // before, so that a revocation cannot be older than the answer
+	all := slices.Compact(slices.Sorted(slices.Values(ids)))
+	all = slices.DeleteFunc(all, func(id int64) bool { return id == 0 })
+	ttls := make(map[int64]int64, len(all))
+	if len(all) > 0 {
+		got, err := s.node.KeepAlive(stream.Context(), all)
+		if err != nil {
+			return err
+		}
+		for i, id := range all {
+			ttls[id] = got[i]
+		}
+	}
+	for _, id := range ids {
+		if err := stream.Send(&etcdpb.LeaseKeepAliveResponse{Header: header, ID: id, TTL: ttls[id]}); err != nil {
+			return err
+		}
+	}
+	return nil
+}

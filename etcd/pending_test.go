@@ -1,0 +1,119 @@
+package etcd
+
+import (
+	"context"
+	"encoding/hex"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/aweigh/aweigh/etcd/etcdpb"
+	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/votes"
+)
+
+// guarded is a world in which the only anchor must approve what lies below secret/.
+func guarded(t *testing.T, window time.Duration) *world {
+	return newWorld(t, 1, Config{}, func(p *scope.Policy) {
+		p.Approvals = []scope.Approval{{Matter: scope.Changes, Prefix: []byte("secret/"), Num: 1, Den: 2, Window: window}}
+	})
+}
+
+// opened waits for a motion that is open.
+func (w *world) opened(t *testing.T) node.Motion {
+	t.Helper()
+	for {
+		all, _, err := w.node.Motions(false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(all) > 0 {
+			return all[0]
+		}
+		select {
+		case <-w.node.Changed():
+		case <-w.ctx.Done():
+			t.Fatal("no motion opens")
+		}
+	}
+}
+
+// TestWritesWaitForApproval: to a client of etcd a write that takes approval is
+// only slow, and is answered as if it had applied at once.
+func TestWritesWaitForApproval(t *testing.T) {
+	w := guarded(t, time.Hour)
+	decide := func(c votes.Choice) {
+		t.Helper()
+		m := w.opened(t)
+		if _, err := w.node.Vote(w.ctx, m.ID[:], c, ""); err != nil {
+			t.Error(err)
+		}
+	}
+	key := []byte("secret/a")
+	done := make(chan error, 1)
+	var header metadata.MD
+	var put *etcdpb.PutResponse
+	go func() {
+		var err error
+		put, err = w.Put(w.ctx, &etcdpb.PutRequest{Key: key, Value: []byte("1")}, grpc.Header(&header))
+		done <- err
+	}()
+	id := w.opened(t).ID
+	decide(votes.Approve)
+	if err := <-done; err != nil || put.Header.Revision != 2 || strings.Join(header.Get(motionHeader), "") != hex.EncodeToString(id[:]) {
+		t.Fatalf("%v, %v, %v", put, err, header)
+	}
+
+	var txn *etcdpb.TxnResponse
+	go func() {
+		var err error
+		txn, err = w.Txn(w.ctx, &etcdpb.TxnRequest{
+			Compare: []*etcdpb.Compare{{Target: etcdpb.Compare_MOD, Key: key, TargetUnion: &etcdpb.Compare_ModRevision{ModRevision: 2}}},
+			Success: []*etcdpb.RequestOp{
+				{Request: &etcdpb.RequestOp_RequestPut{RequestPut: &etcdpb.PutRequest{Key: key, Value: []byte("2"), PrevKv: true}}},
+				{Request: &etcdpb.RequestOp_RequestDeleteRange{RequestDeleteRange: &etcdpb.DeleteRangeRequest{Key: []byte("secret/b")}}},
+			},
+		})
+		done <- err
+	}()
+	decide(votes.Approve)
+	if err := <-done; err != nil || !txn.Succeeded || txn.Header.Revision != 3 ||
+		string(txn.Responses[0].GetResponsePut().PrevKv.Value) != "1" || txn.Responses[1].GetResponseDeleteRange().Deleted != 0 {
+		t.Fatalf("%v, %v", txn, err)
+	}
+
+	var del *etcdpb.DeleteRangeResponse
+	go func() {
+		var err error
+		del, err = w.DeleteRange(w.ctx, &etcdpb.DeleteRangeRequest{Key: []byte("secret/"), RangeEnd: []byte("secret0"), PrevKv: true})
+		done <- err
+	}()
+	decide(votes.Reject)
+	if err := <-done; status.Code(err) != codes.FailedPrecondition || !strings.Contains(err.Error(), "not carried, and nothing changed: rejected") {
+		t.Fatalf("%v, %v", del, err)
+	}
+	if _, err := w.Put(metadata.AppendToOutgoingContext(w.ctx, noWait, "1"), &etcdpb.PutRequest{Key: key}); status.Code(err) != codes.FailedPrecondition || !strings.Contains(err.Error(), "waits for approval as motion") {
+		t.Errorf("without waiting: %v", err)
+	}
+	soon, cancel := context.WithTimeout(w.ctx, 100*time.Millisecond)
+	defer cancel()
+	if _, err := w.Put(soon, &etcdpb.PutRequest{Key: []byte("secret/c")}); status.Code(err) != codes.DeadlineExceeded {
+		t.Errorf("with a deadline: %v", err)
+	}
+	w.put(t, "plain", nil)
+}
+
+// TestMotionsExpireForTheirClients: who waits hears that the time is over.
+func TestMotionsExpireForTheirClients(t *testing.T) {
+	w := guarded(t, time.Second)
+	_, err := w.Put(w.ctx, &etcdpb.PutRequest{Key: []byte("secret/a")})
+	if status.Code(err) != codes.FailedPrecondition || !strings.Contains(err.Error(), "expired") {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,201 @@
+package policytext
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/votes"
+)
+
+// ApprovalHelp says how approvals are written.
+const ApprovalHelp = `of=changes (the default) or of=deletions, of keys with prefix=/secrets/, or of all; or of=policies,
+or of=membership, which can only ask for more than what finalizes;
+threshold=3/4, the least share of the whole weight that must approve; min-anchors=3; window=72h, how
+long a motion stays open; and approver=NAME,KEY for each key that votes beside the anchors, with
+,weight=25% (of the weight of all anchors) or ,required, or both. KEY is like ed25519:… or ml-dsa-65:….`
+
+var matters = []scope.Matter{scope.Changes, scope.Deletions, scope.Policies, scope.Membership}
+
+// WriteApproval is an approval as ParseApproval reads it.
+func WriteApproval(a scope.Approval) string {
+	var words []string
+	if a.Matter != scope.Changes {
+		words = append(words, "of="+a.Matter.String())
+	}
+	if len(a.Prefix) > 0 {
+		words = append(words, "prefix="+quoted(string(a.Prefix)))
+	}
+	words = append(words, fmt.Sprintf("threshold=%d/%d", a.Num, a.Den))
+	if a.Anchors > 0 {
+		words = append(words, fmt.Sprintf("min-anchors=%d", a.Anchors))
+	}
+	words = append(words, "window="+a.Window.String())
+	for _, p := range a.Approvers {
+		w := "approver=" + quoted(p.Name) + "," + p.Key.String()
+		if p.Share > 0 {
+			w += ",weight=" + strconv.FormatFloat(float64(p.Share)/10_000, 'f', -1, 64) + "%"
+		}
+		if p.Required {
+			w += ",required"
+		}
+		words = append(words, w)
+	}
+	return strings.Join(words, " ")
+}
+
+// quoted is a text without spaces or commas: as it is, or quoted and escaped.
+func quoted(s string) string {
+	if s != "" && !strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' || r == ',' || r == '"' || r == '\\' }) {
+		return s
+	}
+	q := strconv.QuoteToASCII(s)
+	return strings.NewReplacer(" ", `\x20`, ",", `\x2c`).Replace(q)
+}
+
+func unquoted(s string) (string, error) {
+	if strings.HasPrefix(s, `"`) {
+		return strconv.Unquote(s)
+	}
+	return s, nil
+}
+
+// ParseApproval reads one approval: words like prefix=/secrets/, in any order, see
+// ApprovalHelp. Errors wrap ErrSyntax; whether a scope can have it is for
+// scope.Policy.Check to say.
+func ParseApproval(text string) (a scope.Approval, err error) {
+	a.Matter = scope.Changes
+	seen := make(map[string]bool)
+	for word := range strings.FieldsSeq(text) {
+		key, value, _ := strings.Cut(word, "=")
+		if seen[key] && key != "approver" {
+			return a, fmt.Errorf("%w: approval: %s stands twice", ErrSyntax, key)
+		}
+		if seen[key] = true; value == "" {
+			return a, fmt.Errorf("%w: approval: %q is no word like prefix=/secrets/", ErrSyntax, word)
+		}
+		if err := approvalWord(&a, key, value); err != nil {
+			return a, fmt.Errorf("%w: approval: %s: %w", ErrSyntax, word, err)
+		}
+	}
+	for _, need := range []string{"threshold", "window"} {
+		if !seen[need] {
+			return a, fmt.Errorf("%w: approval: it needs %s=…; see --help", ErrSyntax, need)
+		}
+	}
+	return a, nil
+}
+
+func approvalWord(a *scope.Approval, key, value string) (err error) {
+	switch key {
+	case "of":
+		for _, m := range matters {
+			if m.String() == value {
+				a.Matter = m
+				return nil
+			}
+		}
+		return fmt.Errorf("it is of changes, deletions, policies or membership")
+	case "prefix":
+		prefix, err := unquoted(value)
+		a.Prefix = []byte(prefix)
+		return err
+	case "threshold":
+		a.Num, a.Den, err = part(value)
+	case "min-anchors":
+		n, numErr := strconv.ParseUint(value, 10, 31)
+		a.Anchors, err = uint32(n), numErr
+	case "window":
+		a.Window, err = time.ParseDuration(value)
+	case "approver":
+		var p scope.Approver
+		p, err = approver(value)
+		a.Approvers = append(a.Approvers, p)
+	default:
+		return fmt.Errorf("it has no %s", key)
+	}
+	return err
+}
+
+func approver(text string) (p scope.Approver, err error) {
+	parts := strings.Split(text, ",")
+	if len(parts) < 2 {
+		return p, fmt.Errorf("an approver is NAME,KEY and then weight=25%% or required")
+	}
+	if p.Name, err = unquoted(parts[0]); err != nil {
+		return p, err
+	}
+	if p.Key, err = votes.ParsePublicKey(parts[1]); err != nil {
+		return p, err
+	}
+	for _, more := range parts[2:] {
+		weight, isWeight := strings.CutPrefix(more, "weight=")
+		switch {
+		case more == "required":
+			p.Required = true
+		case isWeight && strings.HasSuffix(weight, "%"):
+			percent, err := strconv.ParseFloat(strings.TrimSuffix(weight, "%"), 64)
+			if err != nil || !(percent >= 0 && percent <= 1000) {
+				return p, fmt.Errorf("%q is no percentage of the anchors' weight, from 0%% to 1000%%", weight)
+			}
+			p.Share = uint32(math.Round(percent * 10_000))
+		default:
+			return p, fmt.Errorf("%q: an approver has weight=25%%, or is required", more)
+		}
+	}
+	return p, nil
+}
+
+// SetApproval is a list of approvals with one added, or in the place of that of the
+// same matter and prefix.
+func SetApproval(all []scope.Approval, a scope.Approval) []scope.Approval {
+	all = slices.Clone(all)
+	for i := range all {
+		if same(&all[i], &a) {
+			all[i] = a
+			return all
+		}
+	}
+	return append(all, a)
+}
+
+// DropApproval is a list without the approvals below a prefix, of a matter; ok says
+// that there was one.
+func DropApproval(all []scope.Approval, a scope.Approval) (rest []scope.Approval, ok bool) {
+	rest = slices.DeleteFunc(slices.Clone(all), func(b scope.Approval) bool { return same(&a, &b) })
+	return rest, len(rest) < len(all)
+}
+
+func same(a, b *scope.Approval) bool { return a.Matter == b.Matter && bytes.Equal(a.Prefix, b.Prefix) }
+
+// diffApprovals lists the approvals that differ.
+func diffApprovals(from, to []scope.Approval) (changes []Change) {
+	find := func(all []scope.Approval, a *scope.Approval) string {
+		for i := range all {
+			if same(&all[i], a) {
+				return WriteApproval(all[i])
+			}
+		}
+		return "none"
+	}
+	add := func(a *scope.Approval) {
+		x, y := find(from, a), find(to, a)
+		if x != y {
+			changes = append(changes, Change{fmt.Sprintf("approvals of %s below %q", a.Matter, a.Prefix), x, y, "who must approve, and how many"})
+		}
+	}
+	for i := range from {
+		add(&from[i])
+	}
+	for i := range to {
+		if find(from, &to[i]) == "none" {
+			add(&to[i])
+		}
+	}
+	return changes
+}

@@ -1,0 +1,133 @@
+package show
+
+import (
+	"fmt"
+
+	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/votes"
+)
+
+// Shown is a ballot of a file, and what is known of it.
+type Shown struct {
+	votes.MotionBallot
+	Name    string // of the voter, if it is known
+	Weight  uint64 // likewise
+	Checked bool   // it was verified
+	Err     error  // why it does not hold
+}
+
+type shownJSON struct {
+	ID       string `json:"id"`
+	Network  string `json:"network"`
+	Scope    string `json:"scope"`
+	Motion   string `json:"motion"`
+	Choice   string `json:"choice"`
+	Voter    string `json:"voter"`
+	Name     string `json:"name,omitempty"`
+	Weight   uint64 `json:"weight,omitempty"`
+	Comment  string `json:"comment,omitempty"`
+	Verified bool   `json:"verified"`
+	Error    string `json:"error,omitempty"`
+}
+
+type tallyJSON struct {
+	Verdict string `json:"verdict"`
+	Approve uint64 `json:"approve_weight"`
+	Reject  uint64 `json:"reject_weight"`
+	Void    uint64 `json:"void_weight"`
+	Total   uint64 `json:"total_weight"`
+	Needed  uint64 `json:"needed_weight"`
+}
+
+func shownOf(s *Shown) shownJSON {
+	out := shownJSON{
+		ID: s.ID().String(), Network: s.Network.String(), Scope: s.Scope.String(), Motion: s.Motion.String(), Choice: s.Choice.String(),
+		Voter: s.Voter.String(), Name: s.Name, Weight: s.Weight, Comment: s.Comment, Verified: s.Checked && s.Err == nil,
+	}
+	if s.Err != nil {
+		out.Error = s.Err.Error()
+	}
+	return out
+}
+
+// Ballots writes the ballots of files; the tally, if there is one, is of those that
+// were verified.
+func (p Printer) Ballots(all []Shown, mo *scope.Motion, t *votes.MotionTally) error {
+	if p.Format == JSON {
+		out := struct {
+			Ballots []shownJSON `json:"ballots"`
+			Tally   *tallyJSON  `json:"tally,omitempty"`
+		}{Ballots: []shownJSON{}}
+		for i := range all {
+			out.Ballots = append(out.Ballots, shownOf(&all[i]))
+		}
+		if t != nil {
+			out.Tally = &tallyJSON{t.Verdict.String(), t.Approve, t.Reject, t.Void, t.Total, t.Threshold}
+		}
+		return p.JSON(out)
+	}
+	rows := [][]string{{"MOTION", "CHOICE", "VOTER", "NAME", "WEIGHT", "SIGNATURE", "COMMENT"}}
+	unchecked := 0
+	for i := range all {
+		s := &all[i]
+		name, weight, holds := "-", "-", "not checked"
+		if s.Name != "" {
+			name, weight = s.Name, fmt.Sprint(s.Weight)
+		}
+		switch {
+		case s.Err != nil:
+			holds = "REFUSED: " + s.Err.Error()
+		case s.Checked:
+			holds = "verified"
+		default:
+			unchecked++
+		}
+		rows = append(rows, []string{s.Motion.Short(), s.Choice.String(), s.Voter.Short(), name, weight, holds, s.Comment})
+	}
+	if err := p.table(rows...); err != nil {
+		return err
+	}
+	if unchecked > 0 && mo == nil {
+		fmt.Fprintln(p.Out, "\nnothing is verified without the motion's file; give it with --motion")
+	}
+	if t != nil {
+		fmt.Fprintf(p.Out, "\nif these verified ballots were all, motion %s would be %s\n", mo.ID().Short(), t)
+	}
+	return nil
+}
+
+// Signed writes what a ballot says that was just signed.
+func (p Printer) Signed(b *votes.MotionBallot, name string, weight uint64, file string) error {
+	if p.Format == JSON {
+		return p.JSON(struct {
+			shownJSON
+			File string `json:"file"`
+		}{shownOf(&Shown{MotionBallot: *b, Name: name, Weight: weight, Checked: true}), file})
+	}
+	_, err := fmt.Fprintf(p.Out, "signed: %s, weight %d, votes to %s motion %s; hand it to any node: aweigh ballot import %s\n",
+		Line(name), weight, b.Choice, b.Motion.Short(), file)
+	return err
+}
+
+// Voter writes the public part of a voter's key.
+func (p Printer) Voter(key votes.PublicKey, encrypted bool, file string) error {
+	if p.Format == JSON {
+		return p.JSON(struct {
+			ID        string `json:"id"`
+			Scheme    string `json:"scheme"`
+			Key       string `json:"key"`
+			Encrypted bool   `json:"encrypted"`
+			File      string `json:"file"`
+		}{key.ID().String(), key.Scheme, key.String(), encrypted, file})
+	}
+	state := "under a passphrase"
+	if !encrypted {
+		state = "in plain text: whoever reads the file can sign"
+	}
+	return p.table(
+		[]string{"key", key.String()},
+		[]string{"id", key.ID().String()},
+		[]string{"in a policy", "approver=NAME," + key.String() + ",weight=25%   (or ,required, or both)"},
+		[]string{"file", file + ", " + state},
+	)
+}

@@ -1,0 +1,260 @@
+package show
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/policytext"
+	"github.com/aweigh/aweigh/lineage"
+	"github.com/aweigh/aweigh/scope"
+)
+
+// Inspection writes what a motion asks for, as proven; pinned says whether its
+// network was compared with one known from elsewhere, and now is the time by the
+// clock of this machine.
+func (p Printer) Inspection(r *scope.MotionReport, pinned bool, now aweigh.Instant) error {
+	if p.Format == JSON {
+		out, err := inspectionOf(r, pinned, now)
+		if err != nil {
+			return err
+		}
+		return p.JSON(out)
+	}
+	mo := &r.Motion
+	author := proposer(r)
+	if author == "" {
+		author = r.Author.ID().Short()
+	}
+	because := r.Mutation.Justification
+	if because == "" {
+		because = "(no reason given)"
+	}
+	fmt.Fprintf(p.Out, "motion %s\n", mo.ID())
+	err := p.table(
+		[]string{"  network", r.Name + "  " + r.Network.String()},
+		[]string{"  proposed by", author + "  " + r.Author.String()},
+		[]string{"  because", because},
+		[]string{"  opened", fmt.Sprintf("%s, block %d of epoch %d, which anchors of weight %d of %d made final",
+			instant(int64(mo.Opened)), mo.Height, mo.Epoch, r.Origin.Weight, r.Origin.Total)},
+		[]string{"  deadline", instant(int64(mo.Deadline)) + ", " + remaining(mo.Deadline, now)},
+		[]string{"  asked for", mo.Approval.String()},
+		[]string{"  takes", takes(r)},
+	)
+	if err != nil {
+		return err
+	}
+	if d := r.Decision; d != nil {
+		fmt.Fprintf(p.Out, "\nit would %s\n", Line(mo.Subject()))
+		p.decision(r)
+	} else {
+		p.conditions(r)
+		p.intended(r)
+	}
+	fmt.Fprintln(p.Out, "\nwho may vote:")
+	return p.voters(r)
+}
+
+// decision writes what a decision is about in full.
+func (p Printer) decision(r *scope.MotionReport) {
+	switch d := r.Decision; d.Kind {
+	case scope.SetPolicy:
+		for _, c := range policytext.Diff(r.Under.Policy, *d.Policy) {
+			fmt.Fprintf(p.Out, "  %s\n    - %s\n    + %s\n", Line(c.Field), Line(c.From), Line(c.To))
+		}
+	case scope.Admit:
+		fmt.Fprintf(p.Out, "  key %s, node %s, sponsor %s\n", d.Anchor.Key, Line(d.Anchor.Peer), r.Motion.NameOf(d.Sponsor))
+	default:
+		fmt.Fprintf(p.Out, "  anchor %s %s\n", r.Motion.NameOf(d.Subject), d.Subject)
+	}
+}
+
+// proposer is the name of who proposed, where roster or policy give one.
+func proposer(r *scope.MotionReport) string {
+	if name := authorName(r.Under.Roster.Anchors, r.Author.ID()); name != "" {
+		return name
+	}
+	return r.Motion.NameOf(r.Author.ID())
+}
+
+// remaining is how far a deadline is by this machine's clock.
+func remaining(deadline, now aweigh.Instant) string {
+	d := deadline.Sub(now)
+	if d < 0 {
+		return fmt.Sprintf("which passed %v ago by the clock of this machine", (-d).Round(time.Second))
+	}
+	return fmt.Sprintf("in %v by the clock of this machine", d.Round(time.Second))
+}
+
+// takes is what carries the motion, in weights.
+func takes(r *scope.MotionReport) string {
+	total := uint64(0)
+	var must []string
+	for i := range r.Motion.Voters {
+		v := &r.Motion.Voters[i]
+		total += v.Weight
+		if v.Required {
+			must = append(must, v.Name)
+		}
+	}
+	s := fmt.Sprintf("approvals of weight %d of %d", r.Motion.Rule.Threshold(total), total)
+	if n := r.Motion.Rule.MinAnchors; n > 0 {
+		s += fmt.Sprintf(", by %d anchors or more", n)
+	}
+	if len(must) > 0 {
+		s += ", and of " + strings.Join(must, " and ")
+	}
+	return s
+}
+
+func (p Printer) voters(r *scope.MotionReport) error {
+	rows := [][]string{{"NAME", "ID", "WEIGHT", "AS", "KEY"}}
+	for _, v := range r.Motion.Voters {
+		as := "anchor"
+		if !v.Anchor {
+			as = "approver"
+		}
+		if v.Required {
+			as += ", must approve"
+		}
+		rows = append(rows, []string{v.Name, v.Key.ID().Short(), fmt.Sprint(v.Weight), as, shortKey(v.Key.String())})
+	}
+	return p.table(rows...)
+}
+
+// shortKey is a key for a table; those of ML-DSA are long.
+func shortKey(key string) string {
+	if len(key) > 60 {
+		return key[:57] + "…"
+	}
+	return key
+}
+
+// conditions writes what the transaction compares.
+func (p Printer) conditions(r *scope.MotionReport) {
+	if len(r.Txn.Compare) == 0 {
+		return
+	}
+	held := "held"
+	if !r.Motion.Success {
+		held = "did not all hold"
+	}
+	fmt.Fprintf(p.Out, "\nconditions, which %s when it opened; should that change, the motion is void:\n", held)
+	for i := range r.Txn.Compare {
+		fmt.Fprintf(p.Out, "  %s\n", condition(&r.Txn.Compare[i]))
+	}
+}
+
+var (
+	targets   = map[scope.Target]string{scope.OnVersion: "version", scope.OnCreate: "create revision", scope.OnMod: "mod revision", scope.OnValue: "value", scope.OnLease: "lease"}
+	relations = map[scope.Relation]string{scope.Equal: "=", scope.Greater: ">", scope.Less: "<", scope.NotEqual: "!="}
+)
+
+func condition(c *scope.Compare) string {
+	s := fmt.Sprintf("%s of %s %s ", targets[c.Target], keyRange(c.Key, c.End), relations[c.Relation])
+	if c.Target == scope.OnValue {
+		return s + fmt.Sprintf("%q", c.Value)
+	}
+	return s + fmt.Sprint(c.Number)
+}
+
+// keyRange is a key, or a range of keys.
+func keyRange(key, end []byte) string {
+	switch {
+	case len(end) == 0:
+		return Key(key)
+	case len(end) == 1 && end[0] == 0:
+		return fmt.Sprintf("all keys from %q on", key)
+	}
+	return fmt.Sprintf("all keys from %q up to %q", key, end)
+}
+
+// intended writes what the motion would do.
+func (p Printer) intended(r *scope.MotionReport) {
+	fmt.Fprintln(p.Out, "\nif it is carried:")
+	ops := r.Txn.Success
+	if !r.Motion.Success {
+		ops = r.Txn.Failure
+	}
+	if len(r.Effects) == 0 {
+		p.operations(ops, "  ")
+		fmt.Fprintln(p.Out, "  (what these keys hold cannot be told here: there are transactions within)")
+		return
+	}
+	for i := range r.Effects {
+		p.effect(&r.Effects[i])
+	}
+}
+
+func (p Printer) effect(e *scope.Effect) {
+	name := Line(keyRange(e.Op.Key, e.Op.End))
+	switch {
+	case len(e.Op.End) > 0:
+		fmt.Fprintf(p.Out, "  delete %s: %d when it opened\n", name, e.Keys)
+	case e.Class() == lineage.Delete && e.Keys == 0:
+		fmt.Fprintf(p.Out, "  delete %s, which was not there when it opened\n", name)
+	default:
+		fmt.Fprintf(p.Out, "  %s %s\n", e.Class(), name)
+	}
+	if len(e.Op.End) > 0 {
+		if len(e.Held) > 0 {
+			fmt.Fprintln(p.Out, "    as the node that wrote this file says; each of these was written so:")
+		}
+		for i := range e.Held {
+			fmt.Fprintf(p.Out, "    - %s = %s\n", Line(Key(e.Held[i].Key)), text(e.Held[i].Value))
+		}
+	} else {
+		p.content(e)
+	}
+	if int64(len(e.Held)) < e.Keys {
+		fmt.Fprintln(p.Out, "    (what it held is not in the file)")
+	}
+}
+
+// content writes how the content of one key changes.
+func (p Printer) content(e *scope.Effect) {
+	var before, after []byte
+	if len(e.Held) > 0 {
+		before = append([]byte{}, e.Held[0].Value...)
+	}
+	if e.Op.Kind == scope.OpPut {
+		after = append([]byte{}, e.Op.Value...)
+	}
+	if e.Op.IgnoreValue {
+		fmt.Fprintln(p.Out, "    keeps its value")
+		return
+	}
+	if before != nil && after != nil && string(before) == string(after) {
+		fmt.Fprintln(p.Out, "    with the value that it has")
+	}
+	for _, l := range Difference(before, after) {
+		fmt.Fprintf(p.Out, "    %s\n", l)
+	}
+}
+
+// operations writes a branch of a transaction with transactions within.
+func (p Printer) operations(ops []scope.Op, indent string) {
+	for i := range ops {
+		switch op := &ops[i]; op.Kind {
+		case scope.OpRange:
+			fmt.Fprintf(p.Out, "%sread %s\n", indent, Line(keyRange(op.Key, op.End)))
+		case scope.OpDelete:
+			fmt.Fprintf(p.Out, "%sdelete %s\n", indent, Line(keyRange(op.Key, op.End)))
+		case scope.OpPut:
+			fmt.Fprintf(p.Out, "%sput %s\n", indent, Line(Key(op.Key)))
+			for _, l := range Difference(nil, append([]byte{}, op.Value...)) {
+				fmt.Fprintf(p.Out, "%s  %s\n", indent, l)
+			}
+		case scope.OpTxn:
+			fmt.Fprintf(p.Out, "%sif all of these hold:\n", indent)
+			for j := range op.Txn.Compare {
+				fmt.Fprintf(p.Out, "%s  %s\n", indent, Line(condition(&op.Txn.Compare[j])))
+			}
+			fmt.Fprintf(p.Out, "%sthen:\n", indent)
+			p.operations(op.Txn.Success, indent+"  ")
+			fmt.Fprintf(p.Out, "%selse:\n", indent)
+			p.operations(op.Txn.Failure, indent+"  ")
+		}
+	}
+}

@@ -1,0 +1,132 @@
+package show
+
+import (
+	"github.com/aweigh/aweigh"
+	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
+	"github.com/aweigh/aweigh/scope"
+)
+
+type electorJSON struct {
+	Name     string `json:"name"`
+	ID       string `json:"id"`
+	Key      string `json:"key"`
+	Weight   uint64 `json:"weight"`
+	Anchor   bool   `json:"anchor"`
+	Required bool   `json:"required"`
+}
+
+type operationJSON struct {
+	Kind        string           `json:"kind"` // put, delete, read, txn
+	Key         *string          `json:"key,omitempty"`
+	KeyBase64   []byte           `json:"key_base64,omitempty"`
+	End         *string          `json:"end,omitempty"`
+	EndBase64   []byte           `json:"end_base64,omitempty"`
+	Value       *string          `json:"value,omitempty"`
+	ValueBase64 []byte           `json:"value_base64,omitempty"`
+	KeepsValue  bool             `json:"keeps_value,omitempty"`
+	Conditions  []string         `json:"conditions,omitempty"` // of a txn
+	Then        []*operationJSON `json:"then,omitempty"`
+	Else        []*operationJSON `json:"else,omitempty"`
+}
+
+type effectJSON struct {
+	Class  string      `json:"class"` // insert, update, delete
+	Keys   int64       `json:"keys"`  // found when the motion opened
+	Held   []*keyValue `json:"held"`
+	Proven bool        `json:"proven"` // that the key held just this then
+	*operationJSON
+}
+
+type inspectionJSON struct {
+	Network       string           `json:"network"`
+	NetworkName   string           `json:"network_name"`
+	Pinned        bool             `json:"pinned"`
+	Scope         string           `json:"scope"`
+	Motion        string           `json:"motion"`
+	Author        string           `json:"author"`
+	AuthorID      string           `json:"author_id"`
+	AuthorName    string           `json:"author_name,omitempty"`
+	Justification string           `json:"justification,omitempty"`
+	OpenedNs      int64            `json:"opened_ns"`
+	DeadlineNs    int64            `json:"deadline_ns"`
+	Passed        bool             `json:"deadline_passed"` // by the clock of this machine
+	Asked         string           `json:"asked"`
+	Takes         string           `json:"takes"`
+	Needed        uint64           `json:"needed_weight"`
+	Anchors       uint32           `json:"needed_anchors"`
+	Total         uint64           `json:"total_weight"`
+	Voters        []electorJSON    `json:"voters"`
+	Subject       string           `json:"subject"` // what it is about, in words
+	Conditions    []string         `json:"conditions"`
+	Held          bool             `json:"conditions_held"`
+	Operations    []*operationJSON `json:"operations"`
+	Effects       []effectJSON     `json:"effects"` // of operations without transactions within
+	Origin        attestationJSON  `json:"origin"`  // the block that opened it
+	Head          attestationJSON  `json:"head"`    // a later one, whose lineage includes that
+}
+
+func inspectionOf(r *scope.MotionReport, pinned bool, now aweigh.Instant) (*inspectionJSON, error) {
+	mo := &r.Motion
+	e, err := mo.Electorate()
+	if err != nil {
+		return nil, err
+	}
+	out := &inspectionJSON{
+		Network: r.Network.String(), NetworkName: r.Name, Pinned: pinned, Scope: r.Mutation.Scope.String(), Motion: mo.ID().String(),
+		Author: r.Author.String(), AuthorID: r.Author.ID().String(), AuthorName: proposer(r), Justification: r.Mutation.Justification,
+		OpenedNs: int64(mo.Opened), DeadlineNs: int64(mo.Deadline), Passed: mo.Deadline <= now,
+		Asked: mo.Approval.String(), Takes: takes(r), Needed: mo.Rule.Threshold(e.Total()), Anchors: mo.Rule.MinAnchors, Total: e.Total(),
+		Subject: mo.Subject(), Conditions: []string{}, Held: mo.Success, Effects: []effectJSON{},
+		Origin: attestation(r.Origin), Head: attestation(r.Head),
+	}
+	for _, v := range mo.Voters {
+		out.Voters = append(out.Voters, electorJSON{v.Name, v.Key.ID().String(), v.Key.String(), v.Weight, v.Anchor, v.Required})
+	}
+	for i := range r.Txn.Compare {
+		out.Conditions = append(out.Conditions, condition(&r.Txn.Compare[i]))
+	}
+	ops := r.Txn.Success
+	if !mo.Success {
+		ops = r.Txn.Failure
+	}
+	out.Operations = operationsOf(ops)
+	for i := range r.Effects {
+		x := &r.Effects[i]
+		effect := effectJSON{Class: x.Class().String(), Keys: x.Keys, Held: []*keyValue{}, Proven: x.Proven, operationJSON: operationOf(x.Op)}
+		for _, v := range x.Held {
+			effect.Held = append(effect.Held, kvJSON(&aweighv1.KeyValue{
+				Key: v.Key, Value: v.Value, CreateRevision: v.CreateRevision, ModRevision: v.ModRevision, Version: v.Version, Uid: v.UID.String(),
+			}))
+		}
+		out.Effects = append(out.Effects, effect)
+	}
+	return out, nil
+}
+
+func operationsOf(ops []scope.Op) []*operationJSON {
+	out := []*operationJSON{}
+	for i := range ops {
+		out = append(out, operationOf(&ops[i]))
+	}
+	return out
+}
+
+func operationOf(op *scope.Op) *operationJSON {
+	kinds := map[scope.OpKind]string{scope.OpRange: "read", scope.OpPut: "put", scope.OpDelete: "delete", scope.OpTxn: "txn"}
+	out := &operationJSON{Kind: kinds[op.Kind], KeepsValue: op.IgnoreValue}
+	if op.Txn != nil {
+		for i := range op.Txn.Compare {
+			out.Conditions = append(out.Conditions, condition(&op.Txn.Compare[i]))
+		}
+		out.Then, out.Else = operationsOf(op.Txn.Success), operationsOf(op.Txn.Failure)
+		return out
+	}
+	out.Key, out.KeyBase64 = bytesField(op.Key)
+	if len(op.End) > 0 {
+		out.End, out.EndBase64 = bytesField(op.End)
+	}
+	if op.Kind == scope.OpPut && !op.IgnoreValue {
+		out.Value, out.ValueBase64 = bytesField(op.Value)
+	}
+	return out
+}

@@ -1,0 +1,381 @@
+package show
+
+import (
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"time"
+
+	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
+)
+
+type motionJSON struct {
+	ID            string             `json:"id"`
+	Fate          string             `json:"fate"`
+	Reason        string             `json:"reason,omitempty"`
+	Subject       string             `json:"subject"`
+	Author        string             `json:"author"`
+	AuthorName    string             `json:"author_name,omitempty"`
+	Justification string             `json:"justification,omitempty"`
+	Height        uint64             `json:"height"`
+	Epoch         uint64             `json:"epoch"`
+	OpenedNs      int64              `json:"opened_ns"`
+	DeadlineNs    int64              `json:"deadline_ns"`
+	ClosedHeight  uint64             `json:"closed_height,omitempty"`
+	ClosedNs      int64              `json:"closed_ns,omitempty"`
+	Revision      int64              `json:"revision,omitempty"`
+	Rule          string             `json:"rule"`
+	Approve       uint64             `json:"approve"`
+	Reject        uint64             `json:"reject"`
+	Void          uint64             `json:"void"`
+	Total         uint64             `json:"total"`
+	Needed        uint64             `json:"needed"`
+	Heads         uint32             `json:"heads"`
+	HeadsNeeded   uint32             `json:"heads_needed"`
+	Missing       string             `json:"missing,omitempty"` // in words
+	Voters        []voterJSON        `json:"voters"`
+	Changes       []motionChangeJSON `json:"changes,omitempty"`
+}
+
+type voterJSON struct {
+	ID       string     `json:"id"`
+	Name     string     `json:"name,omitempty"`
+	Weight   uint64     `json:"weight"`
+	Anchor   bool       `json:"anchor"`
+	Required bool       `json:"required"`
+	Ballots  []castJSON `json:"ballots"`
+}
+
+type castJSON struct {
+	Choice  string `json:"choice"`
+	Height  uint64 `json:"height,omitempty"` // of the block that recorded it; missing: none has yet
+	TimeNs  int64  `json:"time_ns,omitempty"`
+	Late    bool   `json:"late"`
+	Early   bool   `json:"early"`
+	Comment string `json:"comment,omitempty"`
+}
+
+type motionChangeJSON struct {
+	Delete   bool        `json:"delete"`
+	Key      *string     `json:"key,omitempty"`
+	Key64    []byte      `json:"key_base64,omitempty"`
+	RangeEnd []byte      `json:"range_end_base64,omitempty"`
+	Value    *string     `json:"value,omitempty"`
+	Value64  []byte      `json:"value_base64,omitempty"`
+	Now      []*keyValue `json:"now"`
+}
+
+func motionJSONOf(m *aweighv1.Motion) motionJSON {
+	out := motionJSON{
+		ID: hex.EncodeToString(m.Id), Fate: m.Fate, Reason: m.Reason, Subject: m.Subject,
+		Author: hex.EncodeToString(m.Author), AuthorName: m.AuthorName, Justification: m.Justification,
+		Height: m.Height, Epoch: m.Epoch, OpenedNs: m.OpenedNs, DeadlineNs: m.DeadlineNs,
+		ClosedHeight: m.ClosedHeight, ClosedNs: m.ClosedNs, Revision: m.Revision, Rule: m.Rule,
+		Approve: m.Approve, Reject: m.Reject, Void: m.Void, Total: m.Total, Needed: m.Needed,
+		Heads: m.Heads, HeadsNeeded: m.HeadsNeeded, Missing: Lacking(m), Voters: []voterJSON{},
+	}
+	for _, v := range m.Voters {
+		x := voterJSON{ID: hex.EncodeToString(v.Id), Name: v.Name, Weight: v.Weight, Anchor: v.Anchor, Required: v.Required, Ballots: []castJSON{}}
+		for _, b := range v.Ballots {
+			x.Ballots = append(x.Ballots, castJSON{b.Choice, b.Height, b.TimeNs, b.Late, b.Early, b.Comment})
+		}
+		out.Voters = append(out.Voters, x)
+	}
+	for _, c := range m.Changes {
+		x := motionChangeJSON{Delete: c.Delete, RangeEnd: c.RangeEnd, Now: kvsJSON(c.Now)}
+		x.Key, x.Key64 = bytesField(c.Key)
+		if !c.Delete {
+			x.Value, x.Value64 = bytesField(c.Value)
+		}
+		out.Changes = append(out.Changes, x)
+	}
+	return out
+}
+
+// Lacking says what an open motion still needs; empty if nothing, or it is closed.
+func Lacking(m *aweighv1.Motion) string {
+	if m.Fate != "open" {
+		return ""
+	}
+	var words []string
+	if m.Approve < m.Needed {
+		words = append(words, fmt.Sprintf("approvals of weight %d more", m.Needed-m.Approve))
+	}
+	if m.Heads < m.HeadsNeeded {
+		words = append(words, fmt.Sprintf("%d more anchors", m.HeadsNeeded-m.Heads))
+	}
+	for _, v := range m.Voters {
+		if v.Required && !said(v, "approve") {
+			words = append(words, "the approval of "+voterName(v))
+		}
+	}
+	return strings.Join(words, ", ")
+}
+
+// said reports whether a voter's choice is recorded and in time.
+func said(v *aweighv1.Voter, choice string) bool {
+	for _, b := range v.Ballots {
+		if b.Choice == choice && b.Height > 0 && !b.Late {
+			return true
+		}
+	}
+	return false
+}
+
+func voterName(v *aweighv1.Voter) string {
+	if v.Name != "" {
+		return v.Name
+	}
+	return short(v.Id)
+}
+
+// Motions writes a list of motions.
+func (p Printer) Motions(r *aweighv1.MotionsResponse) error {
+	if p.Format == JSON {
+		out := struct {
+			Header  header       `json:"header"`
+			Motions []motionJSON `json:"motions"`
+		}{headerJSON(r.Header), []motionJSON{}}
+		for _, m := range r.Motions {
+			out.Motions = append(out.Motions, motionJSONOf(m))
+		}
+		return p.JSON(out)
+	}
+	if len(r.Motions) == 0 {
+		_, err := fmt.Fprintln(p.Out, "no motions")
+		return err
+	}
+	rows := [][]string{{"MOTION", "ABOUT", "BY", "STATE", "TALLY", "NEEDS", "UNTIL"}}
+	for _, m := range r.Motions {
+		until := instant(m.DeadlineNs)
+		if m.ClosedNs > 0 {
+			until = "closed " + instant(m.ClosedNs)
+		}
+		rows = append(rows, []string{short(m.Id), m.Subject, authorOf(m), fateOf(m), bar(m, 20), orNone(Lacking(m)), until})
+	}
+	return p.table(rows...)
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+func authorOf(m *aweighv1.Motion) string {
+	if m.AuthorName != "" {
+		return m.AuthorName
+	}
+	return short(m.Author)
+}
+
+func fateOf(m *aweighv1.Motion) string {
+	if m.Reason != "" {
+		return m.Fate + ": " + m.Reason
+	}
+	return m.Fate
+}
+
+// bar draws the weights: approvals from the left, rejections from the right, and
+// where the threshold lies.
+func bar(m *aweighv1.Motion, width int) string {
+	if m.Total == 0 {
+		return ""
+	}
+	at := func(w uint64) int { return int(w * uint64(width) / m.Total) }
+	cells := []rune(strings.Repeat("·", width))
+	for i := range at(m.Approve) {
+		cells[i] = '█'
+	}
+	for i := range at(m.Reject) {
+		cells[width-1-i] = '▒'
+	}
+	mark := min(at(m.Needed), width)
+	return "[" + string(cells[:mark]) + "|" + string(cells[mark:]) + "] " + share(m.Approve, m.Total)
+}
+
+// Motion writes one motion in full.
+func (p Printer) Motion(r *aweighv1.MotionResponse) error {
+	m := r.Motion
+	if p.Format == JSON {
+		return p.JSON(struct {
+			Header header     `json:"header"`
+			Motion motionJSON `json:"motion"`
+		}{headerJSON(r.Header), motionJSONOf(m)})
+	}
+	rows := [][]string{
+		{"motion", hex.EncodeToString(m.Id)},
+		{"about", m.Subject},
+		{"proposed by", fmt.Sprintf("%s, in block %d (epoch %d), %s", authorOf(m), m.Height, m.Epoch, instant(m.OpenedNs))},
+	}
+	if m.Justification != "" {
+		rows = append(rows, []string{"because", m.Justification})
+	}
+	rows = append(rows, []string{"asks", m.Rule}, []string{"state", fateOf(m)})
+	switch {
+	case m.Fate == "open":
+		rows = append(rows, []string{"needs", orNone(Lacking(m))}, []string{"until", instant(m.DeadlineNs) + in(m.DeadlineNs)})
+	case m.Fate == "carried":
+		rows = append(rows, []string{"applied", fmt.Sprintf("in block %d, revision %d, %s", m.ClosedHeight, m.Revision, instant(m.ClosedNs))})
+	default:
+		rows = append(rows, []string{"closed", fmt.Sprintf("in block %d, %s", m.ClosedHeight, instant(m.ClosedNs))})
+	}
+	rows = append(rows, []string{"tally", fmt.Sprintf("%s approve, weight %d of %d (%d needed); %d reject", bar(m, 30), m.Approve, m.Total, m.Needed, m.Reject)})
+	if m.Void > 0 {
+		rows = append(rows, []string{"void", fmt.Sprintf("weight %d of those who said both things", m.Void)})
+	}
+	if err := p.table(rows...); err != nil {
+		return err
+	}
+	fmt.Fprintln(p.Out)
+	if err := p.changes(m); err != nil {
+		return err
+	}
+	return p.table(voterRows(m)...)
+}
+
+// changes writes what a motion would do, as a difference.
+func (p Printer) changes(m *aweighv1.Motion) error {
+	if len(m.Changes) == 0 {
+		return nil
+	}
+	open := m.Fate == "open"
+	switch {
+	case open:
+		fmt.Fprintln(p.Out, "it would change:")
+	case m.Fate == "carried":
+		fmt.Fprintln(p.Out, "it changed:")
+	default:
+		fmt.Fprintln(p.Out, "it would have changed:")
+	}
+	for _, c := range m.Changes {
+		name := Key(c.Key)
+		if len(c.RangeEnd) > 0 {
+			name += fmt.Sprintf(" … %q", c.RangeEnd)
+		}
+		fmt.Fprintf(p.Out, "  %s\n", Line(name))
+		for _, kv := range c.Now {
+			if !open {
+				break // it may have changed since
+			}
+			key := ""
+			if len(c.RangeEnd) > 0 {
+				key = Key(kv.Key) + " = "
+			}
+			fmt.Fprintf(p.Out, "    - %s%s  (revision %d)\n", Line(key), text(kv.Value), kv.ModRevision)
+		}
+		if len(c.Now) == 0 && open {
+			fmt.Fprintln(p.Out, "    - (nothing)")
+		}
+		if c.Delete {
+			fmt.Fprintln(p.Out, "    + (nothing)")
+		} else {
+			fmt.Fprintf(p.Out, "    + %s\n", text(c.Value))
+		}
+	}
+	_, err := fmt.Fprintln(p.Out)
+	return err
+}
+
+func voterRows(m *aweighv1.Motion) [][]string {
+	rows := [][]string{{"VOTER", "ID", "WEIGHT", "SAYS", "RECORDED", "COMMENT"}}
+	for _, v := range m.Voters {
+		name := voterName(v)
+		if !v.Anchor {
+			name += " (approver)"
+		}
+		if v.Required {
+			name += ", must approve"
+		}
+		if len(v.Ballots) == 0 {
+			rows = append(rows, []string{name, short(v.Id), fmt.Sprint(v.Weight), "-", "-", ""})
+		}
+		for _, b := range v.Ballots {
+			where := "waits for a block"
+			if b.Height > 0 {
+				where = fmt.Sprintf("block %d, %s", b.Height, instant(b.TimeNs))
+			}
+			switch {
+			case b.Late:
+				where += ", late"
+			case b.Early:
+				where += ", came before the motion"
+			}
+			rows = append(rows, []string{name, short(v.Id), fmt.Sprint(v.Weight), b.Choice, where, b.Comment})
+		}
+	}
+	return rows
+}
+
+// in is how long it is until an instant, for people.
+func in(ns int64) string {
+	d := time.Until(time.Unix(0, ns)).Round(time.Second)
+	if d < 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (in %v)", d)
+}
+
+// Pending writes that a write waits for approval.
+func (p Printer) Pending(r *aweighv1.MotionResponse) error {
+	m := r.Motion
+	if p.Format == JSON {
+		return p.Motion(r)
+	}
+	if m.Fate != "open" {
+		_, err := fmt.Fprintf(p.Out, "motion %s is closed: %s\n", short(m.Id), Line(fateOf(m)))
+		return err
+	}
+	fmt.Fprintf(p.Out, "PENDING  motion %s (%s): it waits for %s\n", short(m.Id), Line(m.Subject), Line(orNone(Lacking(m))))
+	fmt.Fprintf(p.Out, "until %s%s\n", instant(m.DeadlineNs), in(m.DeadlineNs))
+	fmt.Fprintf(p.Out, "next:  aweigh motion show %s;  at anchors:  aweigh ballot approve %s\n", short(m.Id), short(m.Id))
+	return nil
+}
+
+// Progress is how a motion stands, on one line.
+func Progress(m *aweighv1.Motion) string {
+	s := fmt.Sprintf("%s  %s", bar(m, 30), fateOf(m))
+	if l := Lacking(m); l != "" {
+		s += ", needs " + l
+	}
+	return s
+}
+
+// HandedIn writes what became of ballots.
+func (p Printer) HandedIn(r *aweighv1.HandInResponse) error {
+	if p.Format == JSON {
+		type refusal struct {
+			Ballot uint64 `json:"ballot"`
+			Motion string `json:"motion"`
+			Voter  string `json:"voter"`
+			Why    string `json:"why"`
+		}
+		out := struct {
+			Added       uint64    `json:"added"`
+			Repeated    uint64    `json:"repeated"`
+			Equivocated uint64    `json:"equivocated"`
+			Late        uint64    `json:"late"`
+			Refused     []refusal `json:"refused"`
+		}{r.Added, r.Repeated, r.Equivocated, r.Late, []refusal{}}
+		for _, x := range r.Refused {
+			out.Refused = append(out.Refused, refusal{x.Ballot, hex.EncodeToString(x.Motion), hex.EncodeToString(x.Voter), x.Why})
+		}
+		return p.JSON(out)
+	}
+	words := []string{fmt.Sprintf("%d new", r.Added), fmt.Sprintf("%d known already", r.Repeated)}
+	if r.Late > 0 {
+		words = append(words, fmt.Sprintf("%d late (their motion is closed; they are recorded and change nothing)", r.Late))
+	}
+	if r.Equivocated > 0 {
+		words = append(words, fmt.Sprintf("%d that contradict another of the same voter", r.Equivocated))
+	}
+	if len(r.Refused) > 0 {
+		words = append(words, fmt.Sprintf("%d refused", len(r.Refused)))
+	}
+	fmt.Fprintf(p.Out, "ballots: %s\n", strings.Join(words, ", "))
+	for _, x := range r.Refused {
+		fmt.Fprintf(p.Out, "  %d: by %s on motion %s: %s\n", x.Ballot, short(x.Voter), short(x.Motion), Text(x.Why))
+	}
+	return nil
+}

@@ -1,0 +1,151 @@
+package node
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"maps"
+	"math"
+	"slices"
+	"sync"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/scope"
+)
+
+// Grant proposes a lease of so many seconds. For ID 0 this node chooses one, at
+// random, so that all execute the same. It returns the ID.
+func (n *Node) Grant(ctx context.Context, id, ttl int64, once Once) (int64, Receipt, error) {
+	for id == 0 {
+		id = randomLease()
+	}
+	r, err := n.lease(ctx, scope.LeaseRequest{Kind: scope.LeaseGrant, IDs: []int64{id}, TTL: ttl, Asked: n.runner.now()}, once)
+	return id, r, err
+}
+
+func randomLease() int64 {
+	var b [8]byte
+	rand.Read(b[:])
+	return int64(binary.BigEndian.Uint64(b[:]) & math.MaxInt64)
+}
+
+// Revoke proposes to end a lease, and to delete the keys attached to it.
+func (n *Node) Revoke(ctx context.Context, id int64, once Once) (Receipt, error) {
+	return n.lease(ctx, scope.LeaseRequest{Kind: scope.LeaseRevoke, IDs: []int64{id}}, once)
+}
+
+func (n *Node) lease(ctx context.Context, r scope.LeaseRequest, once Once) (Receipt, error) {
+	if err := r.Check(); err != nil {
+		return Receipt{}, err
+	}
+	return n.propose(ctx, scope.Lease, canon.Encode(r), once)
+}
+
+// KeepAlive lets leases, at most scope.MaxKeepAlives, last for their whole TTL again
+// and returns that of each, in seconds; 0 if there is no such lease. Those who ask
+// while another round is on its way share the next one: one mutation for many leases.
+func (n *Node) KeepAlive(ctx context.Context, ids []int64) (ttls []int64, err error) {
+	ctx, cancel := n.deadline(ctx)
+	defer cancel()
+	r, runs := n.renewals.join(ids)
+	if runs {
+		go r.run(n, &n.renewals)
+	}
+	select {
+	case <-r.done:
+	case <-ctx.Done():
+		return nil, n.undecided(ctx.Err(), aweigh.Hash{}, n.runner.now().Add(defaultValidity), 0)
+	}
+	if r.err != nil {
+		return nil, r.err
+	}
+	if r.ttls == nil {
+		return n.ttls(ctx, ids)
+	}
+	for _, id := range ids {
+		ttls = append(ttls, r.ttls[id])
+	}
+	return ttls, nil
+}
+
+// renewals gathers the leases to be kept alive while a round is on its way.
+type renewals struct {
+	mu      sync.Mutex
+	next    *renewal   // gathers
+	running sync.Mutex // held by the round on its way
+}
+
+// renewal is one round.
+type renewal struct {
+	ids  map[int64]bool
+	done chan struct{}
+	ttls map[int64]int64 // once done; nil if this node knows no more than that it is final
+	err  error           // once done
+}
+
+// join puts leases into the next round; runs says that the caller must run it.
+func (q *renewals) join(ids []int64) (r *renewal, runs bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	r = q.next
+	if r == nil || len(r.ids)+len(ids) > scope.MaxKeepAlives {
+		r = &renewal{ids: make(map[int64]bool), done: make(chan struct{})}
+		q.next, runs = r, true
+	}
+	for _, id := range ids {
+		r.ids[id] = true
+	}
+	return r, runs
+}
+
+// seal takes the leases of a round, which others can join no more.
+func (q *renewals) seal(r *renewal) []int64 {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.next == r {
+		q.next = nil
+	}
+	return slices.Sorted(maps.Keys(r.ids))
+}
+
+// run proposes a round and waits until it is final. It goes on when the one who
+// began it has gone: others wait for it as well.
+func (r *renewal) run(n *Node, q *renewals) {
+	defer close(r.done)
+	q.running.Lock()
+	defer q.running.Unlock()
+	ids := q.seal(r)
+	ctx, cancel := context.WithTimeout(context.Background(), n.cfg.Timeout)
+	defer cancel()
+	receipt, err := n.lease(ctx, scope.LeaseRequest{Kind: scope.LeaseKeepAlive, IDs: ids, Asked: n.runner.now()}, Once{})
+	if err == nil && receipt.Code != scope.Applied {
+		err = scope.Failure(cmp.Or(receipt.Reason, receipt.Code.String()))
+	}
+	if r.err = err; err != nil || len(receipt.TTLs) != len(ids) {
+		return
+	}
+	r.ttls = make(map[int64]int64, len(ids))
+	for i, id := range ids {
+		r.ttls[id] = receipt.TTLs[i]
+	}
+}
+
+// ttls looks up what a receipt from the record lacks.
+func (n *Node) ttls(ctx context.Context, ids []int64) (ttls []int64, err error) {
+	v, err := n.Read(ctx, false)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, v.Close()) }()
+	for _, id := range ids {
+		g, _, err := v.Lease(id)
+		if err != nil {
+			return nil, err
+		}
+		ttls = append(ttls, g.TTL)
+	}
+	return ttls, nil
+}

@@ -1,0 +1,316 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/votes"
+	"github.com/aweigh/aweigh/votes/box"
+)
+
+var (
+	// ErrNoMotion is returned for a motion that is not on record here.
+	ErrNoMotion = errors.New("node: no such motion is on record; \"aweigh motion ls --all\" lists those that are")
+	// ErrManyMotions is returned for the start of an ID that several motions have.
+	ErrManyMotions = errors.New("node: several motions begin like that; give more of the ID")
+)
+
+// Motion is a motion as this node knows it.
+type Motion struct {
+	ID       votes.MotionID
+	Opening  *scope.Motion
+	Ending   *scope.Ending // nil while it is open
+	Mutation scope.Mutation
+	Tally    votes.MotionTally
+	Recorded []scope.Recorded
+	Waiting  []votes.MotionBallot // that are here, and in no block yet
+	Changes  []MotionChange
+}
+
+// MotionChange is one put or deletion that a motion would make, or made.
+type MotionChange struct {
+	Op  scope.Op
+	Now []scope.KeyValue // what is there now, up to maxShown keys
+}
+
+// maxShown bounds the keys that are shown of a range.
+const maxShown = 100
+
+// maxMotionsShown bounds the motions of one list.
+const maxMotionsShown = 2000
+
+// Motions are the motions on record, as of this node's state: those that are open
+// by deadline, and then, if closed is set, the others, the last one first.
+func (n *Node) Motions(closed bool) (all []Motion, head scope.Head, err error) {
+	v, err := n.Read(context.Background(), false)
+	if err != nil {
+		return nil, scope.Head{}, err
+	}
+	defer func() { err = errors.Join(err, v.Close()) }()
+	var bad error
+	err = v.Motions(func(id votes.MotionID, open bool) bool {
+		if !open && !closed || len(all) == maxMotionsShown {
+			return false
+		}
+		var m Motion
+		m, bad = motionOf(v, id)
+		all = append(all, m)
+		return bad == nil
+	})
+	return all, v.Head(), errors.Join(err, bad)
+}
+
+// Motion is the one whose ID begins with some bytes.
+func (n *Node) Motion(prefix []byte) (m Motion, head scope.Head, err error) {
+	v, err := n.Read(context.Background(), false)
+	if err != nil {
+		return m, head, err
+	}
+	defer func() { err = errors.Join(err, v.Close()) }()
+	id, err := findMotion(v, prefix)
+	if err != nil {
+		return m, v.Head(), err
+	}
+	if m, err = motionOf(v, id); err != nil {
+		return m, v.Head(), err
+	}
+	if m.Changes, err = m.changes(v); err != nil {
+		return m, v.Head(), err
+	}
+	if m.Ending == nil {
+		m.Waiting, err = waiting(v, id)
+	}
+	return m, v.Head(), err
+}
+
+func findMotion(v *View, prefix []byte) (id votes.MotionID, err error) {
+	if len(prefix) == len(id) {
+		return votes.MotionID(prefix), nil
+	}
+	found := 0
+	err = v.Motions(func(m votes.MotionID, _ bool) bool {
+		if string(m[:len(prefix)]) == string(prefix) {
+			id, found = m, found+1
+		}
+		return found < 2
+	})
+	switch {
+	case err != nil:
+		return id, err
+	case found == 0:
+		return id, ErrNoMotion
+	case found > 1:
+		return id, ErrManyMotions
+	}
+	return id, nil
+}
+
+func motionOf(v *View, id votes.MotionID) (m Motion, err error) {
+	m.ID = id
+	if m.Opening, m.Ending, err = v.State.Motion(id); err != nil {
+		return m, err
+	}
+	if m.Opening == nil {
+		return m, fmt.Errorf("%w: %s", ErrNoMotion, id.Short())
+	}
+	if err := canon.Decode(m.Opening.Mutation, &m.Mutation); err != nil {
+		return m, err
+	}
+	if m.Tally, err = v.Tally(id); err != nil {
+		return m, err
+	}
+	m.Recorded, err = v.Ballots(id)
+	return m, err
+}
+
+// changes are what the transaction of a motion puts and deletes, and what is there.
+func (m *Motion) changes(v *View) (all []MotionChange, err error) {
+	if m.Mutation.Class != scope.Write {
+		return nil, nil
+	}
+	var t scope.Txn
+	if err := canon.Decode(m.Mutation.Content, &t); err != nil {
+		return nil, err
+	}
+	ops := t.Success
+	if !m.Opening.Success {
+		ops = t.Failure
+	}
+	for _, op := range ops {
+		if op.Kind != scope.OpPut && op.Kind != scope.OpDelete {
+			continue
+		}
+		r, err := v.Range(op.Key, op.End, scope.Range{Limit: maxShown})
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, MotionChange{Op: op, Now: r.Kvs})
+	}
+	return all, nil
+}
+
+// waiting are the ballots on a motion that this node has and the chain has not.
+func waiting(v *View, id votes.MotionID) (all []votes.MotionBallot, err error) {
+	var bad error
+	err = box.Ballots(v.snapshot, v.Head().Scope, id, func(c votes.CheckedMotionBallot) bool {
+		b := c.Ballot()
+		var have bool
+		if have, bad = v.HasBallot(b.MotionVote, b.Voter); !have && bad == nil {
+			all = append(all, b)
+		}
+		return bad == nil
+	})
+	return all, errors.Join(err, bad)
+}
+
+// AwaitMotion tells how a motion stands, now and whenever that changes, until it is
+// closed, tell fails or ctx ends.
+func (n *Node) AwaitMotion(ctx context.Context, prefix []byte, tell func(Motion, scope.Head) error) error {
+	type stand struct {
+		recorded, waiting int
+		closed            bool
+	}
+	last := stand{recorded: -1}
+	for {
+		changed := n.Changed()
+		m, head, err := n.Motion(prefix)
+		if err != nil {
+			return err
+		}
+		prefix = m.ID[:]
+		if now := (stand{len(m.Recorded), len(m.Waiting), m.Ending != nil}); now != last {
+			if err := tell(m, head); err != nil {
+				return err
+			}
+			last = now
+		}
+		if m.Ending != nil {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-n.runner.replies.done:
+			return n.runner.replies.stopped
+		}
+	}
+}
+
+// ExportMotion proves a motion to those who know the network alone.
+func (n *Node) ExportMotion(ctx context.Context, prefix []byte) (*scope.MotionProof, scope.Head, error) {
+	m, head, err := n.Motion(prefix)
+	if err != nil {
+		return nil, head, err
+	}
+	return n.ProveMotion(ctx, m.ID)
+}
+
+// HandIn puts ballots into this node's box, which makes them known to the anchors.
+// What came of each is told in order; refusals are no error of the whole.
+func (n *Node) HandIn(ctx context.Context, ballots []votes.MotionBallot) ([]Casting, error) {
+	return n.handIn(ctx, ballots, false)
+}
+
+func (n *Node) handIn(ctx context.Context, ballots []votes.MotionBallot, own bool) (_ []Casting, err error) {
+	castings := make([]Casting, len(ballots))
+	checked := make([]votes.CheckedMotionBallot, 0, len(ballots))
+	places := make([]int, 0, len(ballots))
+	v, err := n.Read(ctx, false)
+	if err != nil {
+		return nil, err
+	}
+	voters := make(map[votes.MotionID]votes.KeySet)
+	for i, b := range ballots {
+		keys, ok := voters[b.Motion]
+		if !ok {
+			if keys, err = v.Voters(b.Motion); err != nil {
+				return nil, errors.Join(err, v.Close())
+			}
+			voters[b.Motion] = keys
+		}
+		c, err := votes.CheckMotionBallot(b, n.id, n.id, keys, nil)
+		if err != nil {
+			castings[i].Err = err
+			continue
+		}
+		checked, places = append(checked, c), append(places, i)
+	}
+	if err := v.Close(); err != nil || len(checked) == 0 {
+		return castings, err
+	}
+	ctx, cancel := n.deadline(ctx)
+	defer cancel()
+	id, done := n.runner.replies.read()
+	defer n.runner.replies.forgetRead(id)
+	select {
+	case n.runner.events <- HandIn{ID: id, Ballots: checked, Own: own}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-n.runner.replies.done:
+		return nil, n.runner.replies.stopped
+	}
+	reply, err := n.runner.replies.wait(ctx, done)
+	if err != nil {
+		return nil, err
+	}
+	for i, c := range reply.Cast {
+		castings[places[i]] = c
+	}
+	return castings, nil
+}
+
+// Vote signs a ballot with this node's anchor key and hands it in. Errors wrap
+// ErrNoAnchor, ErrNoMotion, ErrContrary, or are those for which a box refuses.
+func (n *Node) Vote(ctx context.Context, prefix []byte, choice votes.Choice, comment string) (Casting, error) {
+	key := n.anchor.Load()
+	if key == nil {
+		return Casting{}, ErrNoAnchor
+	}
+	m, _, err := n.Motion(prefix)
+	if err != nil {
+		return Casting{}, err
+	}
+	b, err := votes.SignMotionBallot(key.Signer(), votes.MotionVote{Network: n.id, Scope: n.id, Motion: m.ID, Choice: choice}, comment)
+	if err != nil {
+		return Casting{}, err
+	}
+	castings, err := n.handIn(ctx, []votes.MotionBallot{b}, true)
+	if err != nil {
+		return Casting{}, err
+	}
+	return castings[0], castings[0].Err
+}
+
+// Withdraw ends a motion that this node proposed, and waits until that is final.
+func (n *Node) Withdraw(ctx context.Context, prefix []byte, once Once) (Receipt, error) {
+	m, _, err := n.Motion(prefix)
+	if err != nil {
+		return Receipt{}, err
+	}
+	return n.propose(ctx, scope.Withdraw, canon.Encode(scope.Withdrawal{Motion: m.ID}), once)
+}
+
+// Box reads this node's ballot box as it is now, through the view.
+func (v *View) Box() (*box.Box, error) {
+	b, _, err := box.New(v.Head().Network, v.Head().Scope, box.Limits{}, v.snapshot, anyMotion{})
+	return b, err
+}
+
+// anyMotion takes every motion for open, so that a box shows all that it holds.
+type anyMotion struct{}
+
+func (anyMotion) Motion(aweigh.Hash) box.Motion { return box.Motion{State: box.Open, Voters: anyone{}} }
+
+type anyone struct{}
+
+func (anyone) Key(aweigh.Hash) (votes.PublicKey, bool) { return votes.PublicKey{}, true }
+
+// Load reads a ballot of the box, if it is there.
+func (v *View) Load(b *box.Box, id aweigh.Hash) (raw []byte, ok bool, err error) {
+	return b.Side(v.snapshot).Load(id)
+}

@@ -1,0 +1,127 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/lineage"
+	"github.com/aweigh/aweigh/scope"
+)
+
+// Naming proposes a change of names in this node's name and waits until it is final.
+func (n *Node) Naming(ctx context.Context, c scope.Naming, once Once) (Receipt, error) {
+	return n.propose(ctx, scope.Name, canon.Encode(c), once)
+}
+
+// Object is what is known of an identity.
+type Object struct {
+	UID     aweigh.UID
+	Aliases [][]byte      // oldest first; none if it is retired
+	Parent  *scope.Parent // of a fork that is not retired
+	Deeds   []Deed        // newest first
+	More    bool          // there are older deeds
+	Head    scope.Head    // as of which it was read
+}
+
+// ErrNoObject is wrapped where no object has a UID.
+var ErrNoObject = errors.New("node: no object has that UID")
+
+// ErrUID is wrapped for a text that no UID begins with, or every one may.
+var ErrUID = errors.New("node: not how a UID begins")
+
+// ErrAmbiguous is wrapped where several objects have UIDs that begin so.
+var ErrAmbiguous = errors.New("node: several UIDs begin so; give more of it")
+
+// leastPrefix is how much of a UID names it at least.
+const leastPrefix = 4
+
+// Object tells of the object whose UID begins with a text in base32: at most limit
+// deeds. The error wraps ErrNoObject, ErrAmbiguous, or ErrUID.
+func (n *Node) Object(ctx context.Context, prefix string, limit int, linearizable bool) (o Object, err error) {
+	v, err := n.Read(ctx, linearizable)
+	if err != nil {
+		return o, err
+	}
+	defer func() { err = errors.Join(err, v.Close()) }()
+	o.Head = v.Head()
+	if o.UID, err = v.uid(prefix); err != nil {
+		return o, err
+	}
+	a, err := v.State.Aliases(o.UID)
+	if err != nil {
+		return o, err
+	}
+	o.Aliases, o.Parent = a.Keys, a.Parent
+	if o.Deeds, o.More, err = n.deeds(v, a.Last, limit); err != nil {
+		return o, err
+	}
+	return o, v.number(ctx, o.UID, o.Deeds)
+}
+
+// uid is the only one that begins with a prefix.
+func (v *View) uid(prefix string) (aweigh.UID, error) {
+	if len(prefix) < leastPrefix {
+		return aweigh.UID{}, fmt.Errorf("%w: %q; give %d characters of it at least", ErrUID, prefix, leastPrefix)
+	}
+	found, err := v.UIDs(prefix, leastPrefix)
+	switch {
+	case err != nil:
+		return aweigh.UID{}, fmt.Errorf("%w: %w", ErrUID, err)
+	case len(found) == 0:
+		return aweigh.UID{}, fmt.Errorf("%w: %q", ErrNoObject, prefix)
+	case len(found) > 1:
+		texts := make([]string, len(found))
+		for i, u := range found {
+			texts[i] = u.String()
+		}
+		return aweigh.UID{}, fmt.Errorf("%w: %q may be %s", ErrAmbiguous, prefix, strings.Join(texts, ", "))
+	}
+	return found[0], nil
+}
+
+// number tells the versions that the deeds of an object wrote, unless it had too
+// many to be counted.
+func (v *View) number(ctx context.Context, u aweigh.UID, deeds []Deed) error {
+	at := 0
+	err := v.Versions(u, func(w scope.Version) bool {
+		for at < len(deeds) && deeds[at].Index > w.Index {
+			at++
+		}
+		if at < len(deeds) {
+			deeds[at].Version = w.Number
+		}
+		return at < len(deeds) && ctx.Err() == nil
+	})
+	if errors.Is(err, scope.ErrFar) {
+		err = nil
+	}
+	return errors.Join(err, ctx.Err())
+}
+
+// deeds are the entries of one object, from last on, which counts like
+// lineage.Entry.Prev, with the blocks that they stand in.
+func (n *Node) deeds(v *View, last int64, limit int) (deeds []Deed, more bool, err error) {
+	err = v.State.Lineage().Chain(last, func(index int64, e lineage.Entry) bool {
+		if more = len(deeds) == limit; !more {
+			deeds = append(deeds, Deed{Entry: e, Index: index})
+		}
+		return !more
+	})
+	for i := range deeds {
+		d := &deeds[i]
+		if i > 0 && deeds[i-1].Height == d.Height {
+			d.Block, d.Time = deeds[i-1].Block, deeds[i-1].Time
+			continue
+		}
+		b, readErr := n.History().Block(d.Height)
+		if readErr != nil {
+			return nil, false, errors.Join(err, readErr)
+		}
+		d.Block, d.Time = b.Hash(), b.Header.Time
+	}
+	return deeds, more, err
+}

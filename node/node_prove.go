@@ -1,0 +1,152 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/votes"
+)
+
+// Prove gives a proof of the newest change of a key, which verifies offline
+// from the network's identity alone. Where no later block covers the change
+// yet, it proposes an empty transaction, so that one will.
+func (n *Node) Prove(ctx context.Context, key []byte) (p *scope.KeyProof, head scope.Head, err error) {
+	err = n.covered(ctx, func(v *View) error {
+		head = v.Head()
+		p, err = n.proveKey(v, key)
+		return err
+	})
+	return p, head, err
+}
+
+// ProveMotion gives a proof that a motion is real, open or not, which verifies
+// offline from the network's identity alone; see Prove. The error wraps ErrNoMotion
+// for a motion that is not known.
+func (n *Node) ProveMotion(ctx context.Context, id votes.MotionID) (p *scope.MotionProof, head scope.Head, err error) {
+	err = n.covered(ctx, func(v *View) error {
+		head = v.Head()
+		p, err = n.proveMotion(v, id)
+		return err
+	})
+	return p, head, err
+}
+
+// errUncovered means that no final block after the change can be proven yet.
+var errUncovered = errors.New("node: no block covers the change yet")
+
+// covered proves something of the newest state, once a later block covers it.
+func (n *Node) covered(ctx context.Context, prove func(*View) error) error {
+	ctx, cancel := n.deadline(ctx)
+	defer cancel()
+	linearizable := true
+	for {
+		v, err := n.Read(ctx, linearizable)
+		if err != nil {
+			return err
+		}
+		err = errors.Join(prove(v), v.Close())
+		if !errors.Is(err, errUncovered) {
+			return err
+		}
+		if _, err := n.Txn(ctx, scope.Txn{}, Once{Justification: "to prove what came before"}); err != nil {
+			return err
+		}
+		linearizable = false // that transaction is later than every earlier write
+	}
+}
+
+func (n *Node) proveKey(v *View, key []byte) (*scope.KeyProof, error) {
+	change, err := v.change(key)
+	if err != nil {
+		return nil, err
+	}
+	index := change.Entry
+	entry, ok, err := v.State.Lineage().Entry(index)
+	if err != nil || !ok {
+		return nil, errors.Join(err, fmt.Errorf("node: entry %d of the lineage is missing", index))
+	}
+	// If a motion carried the change, its mutation stands in an earlier block.
+	at := entry.Height
+	m, err := n.minutes(v, entry.Mutation)
+	if err != nil {
+		return nil, err
+	}
+	if m != nil {
+		at = m.Motion.Height
+	}
+	a, err := n.ancestry(v, entry.Height)
+	if err != nil {
+		return nil, err
+	}
+	origin, final, err := n.origin(at)
+	if err != nil {
+		return nil, err
+	}
+	return scope.NewKeyProof(a, v.State, key, origin, final, m)
+}
+
+func (n *Node) proveMotion(v *View, id votes.MotionID) (*scope.MotionProof, error) {
+	m, err := n.minutes(v, id)
+	if err != nil {
+		return nil, err
+	}
+	if m == nil {
+		return nil, fmt.Errorf("%w: %s", ErrNoMotion, id.Short())
+	}
+	a, err := n.ancestry(v, m.Motion.Height)
+	if err != nil {
+		return nil, err
+	}
+	origin, final, err := n.origin(m.Motion.Height)
+	if err != nil {
+		return nil, err
+	}
+	return scope.NewMotionProof(a, v.State, &m.Motion, origin, final)
+}
+
+// minutes are those of a motion that is on record, or was; nil for what is none.
+func (n *Node) minutes(v *View, id votes.MotionID) (*scope.Minutes, error) {
+	m, err := v.Minutes(id)
+	if m != nil || err != nil {
+		return m, err
+	}
+	return n.History().Minutes(id)
+}
+
+// ancestry leads to a final block above a height.
+func (n *Node) ancestry(v *View, above aweigh.Height) (a scope.Ancestry, err error) {
+	a.Genesis = n.cfg.Genesis
+	if a.Head, err = n.cover(v.Head().Height, above); err != nil {
+		return a, err
+	}
+	epoch := int(a.Head.Header.Epoch)
+	if a.Handovers, err = n.History().Handovers(0, epoch); err == nil && len(a.Handovers) < epoch {
+		err = fmt.Errorf("node: this node does not hold the handovers of all %d epochs; ask another node", epoch)
+	}
+	return a, err
+}
+
+// origin is the final block at a height.
+func (n *Node) origin(at aweigh.Height) (*scope.Block, scope.Finality, error) {
+	b, err := n.History().Block(at)
+	if err != nil {
+		return nil, scope.Finality{}, err
+	}
+	final, err := n.History().Finality(at)
+	return b, final, err
+}
+
+// cover is the finality of the newest block up to a height, and above another,
+// that can be proven final.
+func (n *Node) cover(newest, above aweigh.Height) (scope.Finality, error) {
+	for at := newest; at > above; at-- {
+		f, err := n.History().Finality(at)
+		if !errors.Is(err, ErrNoBlock) {
+			return f, err
+		}
+	}
+	return scope.Finality{}, errUncovered
+}

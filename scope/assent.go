@@ -1,0 +1,257 @@
+package scope
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/lineage"
+	"github.com/aweigh/aweigh/votes"
+)
+
+// Minutes are all that is on record of a motion.
+type Minutes struct {
+	_       struct{} `cbor:",toarray"`
+	Motion  Motion
+	Ending  *Ending // nil while it is open
+	Ballots []Recorded
+}
+
+// Minutes are those of a motion that is on record, nil if it is not.
+func (s *State) Minutes(id votes.MotionID) (*Minutes, error) {
+	mo, end, err := s.Motion(id)
+	if err != nil || mo == nil {
+		return nil, err
+	}
+	all, err := s.Ballots(id)
+	return &Minutes{Motion: *mo, Ending: end, Ballots: all}, err
+}
+
+// Encode is the canonical encoding.
+func (m *Minutes) Encode() []byte { return canon.Encode(m) }
+
+// DecodeMinutes reads what Encode wrote. Errors wrap ErrCorrupt: minutes come from
+// the own store.
+func DecodeMinutes(data []byte) (*Minutes, error) {
+	m := new(Minutes)
+	if err := canon.Decode(data, m); err != nil {
+		return nil, fmt.Errorf("%w: the minutes of a motion: %w", ErrCorrupt, err)
+	}
+	return m, nil
+}
+
+// Assent shows that a motion was carried: how it opened, the ballots that carried
+// it, and that it closed so.
+type Assent struct {
+	_       struct{} `cbor:",toarray"`
+	Motion  Motion   // without its Mutation, which the Origin has
+	Opened  Listed
+	Ballots []Cast // by their place in the lineage
+	Closed  Listed
+}
+
+// Cast is a ballot as the lineage records it.
+type Cast struct {
+	_      struct{} `cbor:",toarray"`
+	Ballot []byte   // encoding of a votes.MotionBallot
+	Record Listed
+}
+
+// Approved says who approved a motion that was carried, as proven. Ballots that
+// the proof leaves out are not told; those that it has suffice.
+type Approved struct {
+	Motion  Motion
+	Tally   votes.MotionTally
+	Height  aweigh.Height // of the block that carried it
+	Ballots []Told        // by their place in the lineage
+}
+
+// Told is one ballot on a motion, as proven.
+type Told struct {
+	Voter   aweigh.Hash
+	Name    string // that roster and policy give the voter
+	Weight  uint64 // as of the opening
+	Choice  votes.Choice
+	Comment string
+	Height  aweigh.Height // of the block that recorded it
+	Late    bool          // the motion was closed before: it changed nothing (P34)
+}
+
+// newAssent collects what shows that a change was carried by a motion.
+func newAssent(a *Ancestry, log *lineage.Log, m *Minutes, change int64) (out *Assent, err error) {
+	out = &Assent{Motion: m.Motion}
+	out.Motion.Mutation = nil
+	if out.Opened, err = a.list(log, m.Motion.Entry); err != nil {
+		return nil, err
+	}
+	for at := change + 1; ; at++ { // the motion's writes, and then its end
+		e, ok, err := log.Entry(at)
+		if err == nil && (!ok || e.Mutation != m.Motion.ID()) {
+			err = fmt.Errorf("%w: motion %s has no end after entry %d", ErrCorrupt, m.Motion.ID().Short(), change)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if e.Class != lineage.Closed {
+			continue
+		}
+		if out.Closed, err = a.list(log, at); err != nil {
+			return nil, err
+		}
+		break
+	}
+	for i := range m.Ballots {
+		r := &m.Ballots[i]
+		if r.Entry >= a.Head.Header.LineageSize {
+			continue // so late that the head does not know of it
+		}
+		c := Cast{Ballot: r.Ballot}
+		if c.Record, err = a.list(log, r.Entry); err != nil {
+			return nil, err
+		}
+		out.Ballots = append(out.Ballots, c)
+	}
+	slices.SortFunc(out.Ballots, func(x, y Cast) int { return int(x.Record.Place.Index - y.Record.Place.Index) })
+	return out, nil
+}
+
+// verify checks that the change was carried by the motion that the mutation
+// opened in an epoch, and counts the ballots again.
+func (a *Assent) verify(to *Ancestry, o *Origin, m *Mutation, change *Listed, in *Epoch) (*Approved, error) {
+	mo, err := o.opened(a.Motion, m, to, &a.Opened, in)
+	if err != nil {
+		return nil, err
+	}
+	if err := to.lists(&a.Closed); err != nil {
+		return nil, err
+	}
+	e, end := &change.Entry, &a.Closed.Entry
+	switch {
+	case !o.about(e, m) || e.Height != end.Height || e.Policy != end.Policy || e.Roster != end.Roster:
+		return nil, errors.New("the change is not one of the motion")
+	case !o.about(end, m) || end.Class != lineage.Closed || end.Reason != Carried.String() || end.Prior != mo.Hash():
+		return nil, errors.New("the motion did not end as carried")
+	case a.Opened.Place.Index >= change.Place.Index || change.Place.Index >= a.Closed.Place.Index:
+		return nil, errors.New("the change does not stand between the motion's opening and its end")
+	}
+	out := &Approved{Motion: *mo, Height: end.Height}
+	return out, a.count(out, to, mo)
+}
+
+// count verifies the ballots and counts those that came in time.
+func (a *Assent) count(out *Approved, to *Ancestry, mo *Motion) error {
+	e, err := mo.Electorate()
+	if err != nil {
+		return err
+	}
+	keys, err := mo.Keys()
+	if err != nil {
+		return err
+	}
+	if len(a.Ballots) > 2*e.Len() {
+		return fmt.Errorf("%d ballots of %d voters", len(a.Ballots), e.Len())
+	}
+	var inTime []votes.CheckedMotionBallot
+	last := a.Opened.Place.Index
+	for i := range a.Ballots {
+		c := &a.Ballots[i]
+		b, err := votes.DecodeMotionBallot(c.Ballot)
+		if err != nil {
+			return err
+		}
+		id := a.Opened.Entry.Scope
+		checked, err := votes.CheckMotionBallot(b, to.Genesis.Hash(), id, keys, nil)
+		if err != nil {
+			return err
+		}
+		if err := to.lists(&c.Record); err != nil {
+			return err
+		}
+		r, at := &c.Record.Entry, c.Record.Place.Index
+		late := r.Class == lineage.Reconcile
+		switch {
+		case b.Motion != mo.ID():
+			return fmt.Errorf("a ballot on motion %s", b.Motion.Short())
+		case r.Class != lineage.Voted && !late || late != (at > a.Closed.Place.Index) || at <= last:
+			return errors.New("a ballot that the lineage records elsewhere")
+		case r.Mutation != b.Motion || r.Author != b.Voter || r.Scope != id || r.Posterior != b.ID() ||
+			r.Reason != b.Choice.String() || r.Justification != b.Comment:
+			return errors.New("a ballot that the lineage records otherwise")
+		}
+		if last = at; !late {
+			inTime = append(inTime, checked)
+		}
+		weight, _ := e.Of(b.Voter)
+		out.Ballots = append(out.Ballots, Told{
+			Voter: b.Voter, Name: mo.NameOf(b.Voter), Weight: weight, Choice: b.Choice, Comment: b.Comment, Height: r.Height, Late: late,
+		})
+	}
+	if out.Tally = votes.CountMotion(e, mo.Rule, inTime); out.Tally.Verdict != votes.Carried {
+		return fmt.Errorf("the ballots do not carry the motion: %s", out.Tally)
+	}
+	return nil
+}
+
+// opened checks that a motion, given without its mutation, is the one that the
+// mutation opened in an epoch: all of it is computed again but what the mutation
+// found, which the entry's hash covers.
+func (o *Origin) opened(mo Motion, m *Mutation, to *Ancestry, l *Listed, in *Epoch) (*Motion, error) {
+	if len(mo.Mutation) > 0 {
+		return nil, errors.New("a motion that repeats its mutation")
+	}
+	mo.Mutation = o.Mutation
+	if err := to.lists(l); err != nil {
+		return nil, err
+	}
+	h, e := &o.Final.Header, &l.Entry
+	switch {
+	case !o.entered(e, m) || e.Class != lineage.Opened || e.Posterior != mo.Hash() || l.Place.Index != mo.Entry || e.Revision != mo.Revision:
+		return nil, errors.New("the motion is not the one that the entry says was opened")
+	case mo.Height != h.Height || mo.Opened != h.Time || mo.Epoch != h.Epoch:
+		return nil, errors.New("the motion opened in another block")
+	case mo.Deadline != mo.Opened.Add(mo.Approval.Window):
+		return nil, errors.New("another deadline than the policy gives")
+	}
+	c, err := mo.content()
+	if err != nil {
+		return nil, err
+	}
+	may := in.Policy.Approvals
+	if c.Decision != nil {
+		may = []Approval{*in.Policy.decides(c.Decision)}
+	}
+	wanted := canon.Encode(mo.Approval)
+	if !slices.ContainsFunc(may, func(a Approval) bool { return bytes.Equal(canon.Encode(a), wanted) }) {
+		return nil, errors.New("an approval that the policy does not ask for")
+	}
+	voters := mo.Approval.voters(in.Roster)
+	if !bytes.Equal(canon.Encode(mo.Voters), canon.Encode(voters)) {
+		return nil, errors.New("other voters than those of the roster and the policy")
+	}
+	all, err := electorate(voters)
+	if err != nil {
+		return nil, err
+	}
+	if mo.Rule != mo.Approval.rule(all.Total()) {
+		return nil, errors.New("another rule than the policy gives")
+	}
+	return &mo, nil
+}
+
+// NameOf is the name of one who may vote; of an anchor that is an approver too,
+// both names.
+func (m *Motion) NameOf(voter aweigh.Hash) (name string) {
+	for i := range m.Voters {
+		switch v := &m.Voters[i]; {
+		case v.Key.ID() != voter || v.Name == name:
+		case name == "":
+			name = v.Name
+		default:
+			name += ", " + v.Name
+		}
+	}
+	return name
+}

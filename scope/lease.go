@@ -1,0 +1,131 @@
+package scope
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/aweigh/aweigh"
+)
+
+// LeaseKind says what a LeaseRequest asks for.
+type LeaseKind uint8
+
+const (
+	// LeaseGrant makes a lease.
+	LeaseGrant LeaseKind = 1
+	// LeaseRevoke ends a lease, and deletes the keys attached to it.
+	LeaseRevoke LeaseKind = 2
+	// LeaseKeepAlive lets leases last for their whole TTL again. Those that are
+	// not there are passed over.
+	LeaseKeepAlive LeaseKind = 3
+)
+
+// LeaseRequest is the content of a mutation of class Lease.
+type LeaseRequest struct {
+	_    struct{} `cbor:",toarray"`
+	Kind LeaseKind
+	IDs  []int64 // not 0; for LeaseKeepAlive 1 to MaxKeepAlives in ascending order, otherwise one
+	TTL  int64   // LeaseGrant: in seconds, at most MaxLeaseTTL; one below MinLeaseTTL counts as that
+
+	// Asked is when this was asked for, by the clock of who asks; not for
+	// LeaseRevoke. A lease lasts from then on, or from its block's time if that is
+	// later: a leader that dates its block back takes nothing away from it.
+	Asked aweigh.Instant
+}
+
+const (
+	// MaxLeaseTTL is etcd's, in seconds.
+	MaxLeaseTTL = 9_000_000_000
+	// MinLeaseTTL is etcd's with its default settings, in seconds.
+	MinLeaseTTL = 2
+	// MaxKeepAlives is how many leases one mutation may keep alive.
+	MaxKeepAlives = 1000
+)
+
+// What a scope takes of leases. All nodes must have the same bounds.
+const (
+	maxLeases     = 100_000  // at once
+	maxLeaseKeys  = 10_000   // attached to one: they are deleted at one revision
+	maxLeaseBytes = 16 << 20 // of those keys and their values
+)
+
+// What one block works off of leases that are over, so that it stays bounded; at
+// least one.
+const (
+	expireLeases = 1000
+	expireKeys   = maxLeaseKeys
+	expireBytes  = maxLeaseBytes
+)
+
+// leaseHalt is by how much a block may be late for a lease that is over. If it is
+// later than that, the scope stood still: nobody could keep a lease alive.
+const leaseHalt = 5 * time.Second
+
+// Check says whether the request is well-formed.
+func (r *LeaseRequest) Check() error {
+	most := 1
+	switch r.Kind {
+	case LeaseKeepAlive:
+		most = MaxKeepAlives
+	case LeaseGrant, LeaseRevoke:
+	default:
+		return fmt.Errorf("unknown request %d for a lease", uint8(r.Kind))
+	}
+	if n := len(r.IDs); n == 0 || n > most {
+		return fmt.Errorf("a request for %d leases, between 1 and %d are taken", n, most)
+	}
+	for i, id := range r.IDs {
+		if id == 0 || i > 0 && id <= r.IDs[i-1] {
+			return fmt.Errorf("lease %x is 0 or out of order", uint64(id))
+		}
+	}
+	if r.TTL > MaxLeaseTTL {
+		return ErrLeaseTTL
+	}
+	if r.Kind != LeaseGrant && r.TTL != 0 || r.Asked < 0 || r.Kind == LeaseRevoke && r.Asked != 0 {
+		return fmt.Errorf("a request for a lease with content of another kind")
+	}
+	return nil
+}
+
+// Granted is what a scope knows of a lease.
+type Granted struct {
+	ID      int64
+	TTL     int64          // seconds
+	Expires aweigh.Instant // by the blocks' time; the first block from then on ends it
+	Keys    int            // attached
+}
+
+// Lease is a lease, if it is there.
+func (s *State) Lease(id int64) (g Granted, ok bool, err error) {
+	l, ok, err := s.lease(id)
+	if err != nil || !ok {
+		return g, false, err
+	}
+	return Granted{ID: id, TTL: l.ttl, Expires: l.until(s.head.Resumed), Keys: int(l.keys)}, true, nil
+}
+
+// LeaseDue is when the first lease is to be looked at: a block from then on ends
+// it. It is 0 if there is none.
+func (s *State) LeaseDue() aweigh.Instant { return s.head.LeaseDue }
+
+// Leases are the IDs of all leases, those that are over first before the others.
+func (s *State) Leases() ([]int64, error) {
+	all := make([]int64, 0, s.head.Leases)
+	err := s.expiring(math.MaxInt64, func(_ aweigh.Instant, id int64) bool {
+		all = append(all, id)
+		return true
+	})
+	return all, err
+}
+
+// LeaseKeys are the keys attached to a lease, in ascending order.
+func (s *State) LeaseKeys(id int64) (keys [][]byte, err error) {
+	err = s.attached(id, func(key []byte) bool {
+		keys = append(keys, slices.Clone(key))
+		return true
+	})
+	return keys, err
+}

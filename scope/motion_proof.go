@@ -1,0 +1,251 @@
+package scope
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/lineage"
+	"github.com/aweigh/aweigh/votes"
+)
+
+// MotionProof shows, to whoever knows the network's identity and nothing else,
+// that a motion is real: its mutation with the author's signature, the final block
+// that ordered it, the rule and the voters, and what it found when it opened. It
+// is what a voter without a network looks at. It does not show whether the motion
+// is still open.
+type MotionProof struct {
+	_        struct{} `cbor:",toarray"`
+	Ancestry Ancestry // to any block after the opening
+	Origin   Origin   // of the mutation: the block that opened the motion
+	Motion   Motion   // without its Mutation, which Origin has
+	Opened   Listed   // the entry of the opening
+	Held     []Held   // what keys that it would change held then, as far as that was at hand
+}
+
+// Held is content of a key, with the change that wrote it.
+type Held struct {
+	_      struct{} `cbor:",toarray"`
+	Kv     KeyValue
+	Change Listed
+}
+
+// MotionReport is what a MotionProof shows.
+type MotionReport struct {
+	Network  aweigh.NetworkID
+	Name     string // of the network
+	Motion   Motion
+	Mutation Mutation
+	Txn      Txn       // unless it is a Decision
+	Decision *Decision // nil if it is none
+	Author   votes.PublicKey
+	Origin   Attestation // of the block that opened it
+	Head     Attestation // of the block whose lineage includes the opening
+	Under    *Epoch      // of Origin
+	Effects  []Effect    // of the branch that was chosen; none of a transaction with transactions within
+}
+
+// Effect is one put or deletion of a motion.
+type Effect struct {
+	Op   *Op
+	Keys int64 // how many it found when the motion opened; if this is not so any more, the motion will be void
+	// Held is what they held, by key, or less where that was not at hand.
+	Held []KeyValue
+	// Proven says that the one key of the operation held just this, or nothing, when
+	// the motion opened. Of a range, Held was written, but may have been changed or
+	// deleted before.
+	Proven bool
+}
+
+const (
+	maxHeldKeys  = 256     // of one range
+	maxHeldBytes = 8 << 20 // of all content that a MotionProof shows
+)
+
+// NewMotionProof collects the proof for a motion. Origin is the block that opened
+// it, and final its finality; the head of the ancestry is that of a later block,
+// which s must include or be the parent of.
+func NewMotionProof(a Ancestry, s *State, mo *Motion, origin *Block, final Finality) (*MotionProof, error) {
+	p := &MotionProof{Ancestry: a, Motion: *mo}
+	p.Motion.Mutation = nil
+	log := s.Lineage()
+	var err error
+	if p.Opened, err = a.list(log, mo.Entry); err != nil {
+		return nil, err
+	}
+	if p.Origin, err = originOf(mo.ID(), origin, final); err != nil {
+		return nil, err
+	}
+	c, err := mo.content()
+	if err != nil || c.Txn == nil {
+		return p, err
+	}
+	all, ok := mo.effects(c.Txn)
+	if !ok {
+		return p, nil
+	}
+	size := 0
+	for i := range all {
+		kvs, err := s.held(mo, &all[i])
+		if err != nil {
+			return nil, err
+		}
+		for _, v := range kvs {
+			if size += len(v.Key) + len(v.Value); size > maxHeldBytes {
+				return p, nil
+			}
+			l, err := a.list(log, v.Entry)
+			if err != nil {
+				return nil, err
+			}
+			p.Held = append(p.Held, Held{Kv: v, Change: l})
+		}
+	}
+	return p, nil
+}
+
+// content is what the motion's mutation asks for: a transaction or a decision.
+func (m *Motion) content() (c CheckedMutation, err error) {
+	if err := c.open(m.Mutation, MostLimits()); err != nil {
+		return c, err
+	}
+	if c.Txn == nil && c.Decision == nil {
+		return c, fmt.Errorf("a mutation of class %s opens no motion", c.Class)
+	}
+	return c, nil
+}
+
+// effects are the puts and deletions of the branch that was chosen; false if there
+// are transactions within, whose branches nobody notes.
+func (m *Motion) effects(t *Txn) (all []Effect, ok bool) {
+	ops := t.Success
+	if !m.Success {
+		ops = t.Failure
+	}
+	for i := range ops {
+		switch op := &ops[i]; op.Kind {
+		case OpTxn:
+			return nil, false
+		case OpPut, OpDelete:
+			if len(all) == len(m.Basis) {
+				return nil, false
+			}
+			all = append(all, Effect{Op: op, Keys: m.Basis[len(all)].Keys})
+		}
+	}
+	return all, len(all) == len(m.Basis)
+}
+
+// held is what an effect's keys held when the motion opened, none if that is not at
+// hand any more.
+func (s *State) held(mo *Motion, e *Effect) ([]KeyValue, error) {
+	if e.Keys == 0 || e.Keys > maxHeldKeys || mo.Revision < s.head.Compacted {
+		return nil, nil
+	}
+	res, err := s.Range(e.Op.Key, e.Op.End, Range{Revision: mo.Revision})
+	return res.Kvs, err
+}
+
+// Verify checks everything that the proof claims, from the network's identity
+// alone. Errors wrap ErrProof.
+func (p *MotionProof) Verify(network aweigh.NetworkID) (MotionReport, error) {
+	r, err := p.verify(network)
+	if err != nil {
+		return MotionReport{}, fmt.Errorf("%w: %w", ErrProof, err)
+	}
+	return r, nil
+}
+
+func (p *MotionProof) verify(network aweigh.NetworkID) (r MotionReport, err error) {
+	in, last, err := p.Ancestry.follow(network, p.Origin.Final.Header.Epoch)
+	if err != nil {
+		return r, err
+	}
+	m, err := p.Origin.verify(in)
+	if err != nil {
+		return r, err
+	}
+	mo, err := p.Origin.opened(p.Motion, &m, &p.Ancestry, &p.Opened, in)
+	if err != nil {
+		return r, err
+	}
+	c, err := mo.content()
+	if err != nil {
+		return r, err
+	}
+	r = MotionReport{
+		Network: network, Name: p.Ancestry.Genesis.Name, Motion: *mo, Mutation: m, Decision: c.Decision, Author: p.Origin.Author,
+		Origin: p.Origin.Final.attestation(in.Roster), Head: p.Ancestry.Head.attestation(last.Roster), Under: in,
+	}
+	var effects []Effect
+	ok := false
+	if c.Txn != nil {
+		r.Txn = *c.Txn
+		effects, ok = mo.effects(c.Txn)
+	}
+	if !ok && len(p.Held) > 0 {
+		return r, errors.New("content of keys that cannot be told from the motion")
+	}
+	r.Effects = effects
+	return r, p.fill(effects, mo)
+}
+
+// fill verifies what keys held, and adds it to the effects on them.
+func (p *MotionProof) fill(effects []Effect, mo *Motion) error {
+	rest := p.Held
+	for i := range effects {
+		e, f := &effects[i], mo.Basis[i]
+		var before []byte
+		for len(rest) > 0 && within(rest[0].Kv.Key, e.Op.Key, e.Op.End) && int64(len(e.Held)) < f.Keys {
+			v, l := &rest[0].Kv, &rest[0].Change
+			if err := p.Ancestry.lists(l); err != nil {
+				return err
+			}
+			if err := l.wrote(v); err != nil {
+				return err
+			}
+			switch {
+			case l.Place.Index >= p.Opened.Place.Index || v.ModRevision > f.Newest || f.Keys == 1 && v.ModRevision != f.Newest:
+				return errors.New("content of another time than when the motion opened")
+			case before != nil && bytes.Compare(before, v.Key) >= 0:
+				return errors.New("content out of order")
+			}
+			before, rest = v.Key, rest[1:]
+			e.Held = append(e.Held, *v)
+		}
+		e.Proven = len(e.Op.End) == 0 && int64(len(e.Held)) == f.Keys
+	}
+	if len(rest) > 0 {
+		return errors.New("content of keys that the motion does not change")
+	}
+	return nil
+}
+
+// Class says what the effect does to a key that held something, or not.
+func (e *Effect) Class() lineage.Class {
+	switch {
+	case e.Op.Kind == OpDelete:
+		return lineage.Delete
+	case e.Keys > 0:
+		return lineage.Update
+	}
+	return lineage.Insert
+}
+
+// Encode is the proof's canonical encoding.
+func (p *MotionProof) Encode() []byte { return canon.Encode(p) }
+
+// DecodeMotionProof reads what Encode wrote. It verifies nothing. Errors wrap
+// ErrProof.
+func DecodeMotionProof(data []byte) (*MotionProof, error) {
+	if len(data) > MaxProofBytes {
+		return nil, fmt.Errorf("%w: %d bytes, at most %d are taken", ErrProof, len(data), MaxProofBytes)
+	}
+	p := new(MotionProof)
+	if err := canon.Decode(data, p); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrProof, err)
+	}
+	return p, nil
+}

@@ -1,0 +1,79 @@
+package scope
+
+import "errors"
+
+// ErrApproval is what a change of names fails with where the policy asks for
+// approval.
+var ErrApproval = errors.New("scope: the policy asks for approval of changes below that key, and changes of names cannot wait for it yet; put or delete keys instead, which can")
+
+// spread is a plan with the puts that its puts stand for: one for every alias of
+// the object. Who may change an object under one name may do so under no other
+// that asks for more.
+func (x *execution) spread(p *plan) (*plan, error) {
+	if x.names.Objects == 0 || len(x.policy.Approvals) == 0 {
+		return p, nil
+	}
+	all := &plan{succeeded: p.succeeded}
+	inner := p.inner
+	for _, op := range p.ops {
+		all.ops = append(all.ops, op)
+		switch op.Kind {
+		case OpTxn:
+			in, err := x.spread(&inner[0])
+			if err != nil {
+				return nil, err
+			}
+			all.inner, inner = append(all.inner, *in), inner[1:]
+		case OpPut:
+			others, err := x.others(op.Key)
+			if err != nil {
+				return nil, err
+			}
+			for _, h := range others {
+				all.ops = append(all.ops, Op{Kind: OpPut, Key: h.Key})
+			}
+		}
+	}
+	return all, nil
+}
+
+// others is the aliases of the object that a key names, if it has several.
+func (x *execution) others(key []byte) ([]held, error) {
+	v, ok, err := x.newest(key)
+	if err != nil || !ok {
+		return nil, err
+	}
+	list, _, err := x.chain(&v)
+	if err != nil || list == nil {
+		return nil, err
+	}
+	return list.Held, nil
+}
+
+// approved says why a naming would have to be approved first: it changes keys just
+// as puts and deletions do.
+func (x *execution) approved(n *Naming) (failure, err error) {
+	if len(x.policy.Approvals) == 0 {
+		return nil, nil
+	}
+	var p plan
+	switch n.Kind {
+	case Bind, Fork:
+		p.ops = []Op{{Kind: OpPut, Key: n.To}}
+	case Move:
+		p.ops = []Op{{Kind: OpDelete, Key: n.Key}, {Kind: OpPut, Key: n.To}}
+	case Unbind:
+		p.ops = []Op{{Kind: OpDelete, Key: n.Key}}
+	case Rollback:
+		p.ops = []Op{{Kind: OpPut, Key: n.Key}}
+	}
+	all, err := x.spread(&p)
+	if err != nil {
+		return nil, err
+	}
+	needed, failure := x.policy.approval(all)
+	if needed != nil || failure != nil {
+		return ErrApproval, nil
+	}
+	return nil, nil
+}

@@ -1,0 +1,133 @@
+package scope
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/kv"
+	"github.com/aweigh/aweigh/lineage"
+)
+
+// chain is what the next entry about an object follows: its list of aliases, nil
+// if it has none, and the index of its newest entry, plus one. prev is its newest
+// version under one of its keys.
+func (x *execution) chain(prev *KeyValue) (list *aliases, last int64, err error) {
+	if x.names.Objects > 0 {
+		if list, err = x.aliases(prev.UID); err != nil {
+			return nil, 0, err
+		}
+	}
+	if list == nil {
+		return nil, prev.Entry + 1, nil
+	}
+	return list, list.Last, nil
+}
+
+// affordAliases charges a mutation for what a put under a key writes under the
+// other aliases of its object.
+func (x *execution) affordAliases(key []byte, size int) (failure, err error) {
+	if x.names.Objects == 0 {
+		return nil, nil
+	}
+	v, ok, err := x.newest(key)
+	if err != nil || !ok {
+		return nil, err
+	}
+	list, _, err := x.chain(&v)
+	if err != nil || list == nil {
+		return nil, err
+	}
+	others := len(list.Held) - 1
+	return x.spend(others, others*max(size, len(v.Value))), nil
+}
+
+// follow shows what was written under one alias under all others of its object,
+// each with a version of its own, so that whoever reads or watches any of them
+// sees the same. A lease belongs to a key: each keeps its own.
+func (x *execution) follow(list *aliases, v *KeyValue) error {
+	if list == nil {
+		return nil
+	}
+	list.Last = v.Entry + 1
+	for i := range list.Held {
+		key := list.Held[i].Key
+		if string(key) == string(v.Key) {
+			continue
+		}
+		prev, ok, err := x.newest(key)
+		if err != nil {
+			return err
+		}
+		if !ok || prev.UID != v.UID {
+			return fmt.Errorf("%w: object %s has an alias that does not name it", ErrCorrupt, v.UID)
+		}
+		next := KeyValue{
+			Key: key, Value: v.Value, Lease: prev.Lease, CreateRevision: prev.CreateRevision, Version: prev.Version + 1, UID: v.UID,
+		}
+		if err := x.attach(&prev, &next); err != nil {
+			return err
+		}
+		x.show(list, next, lineage.AliasFollow, prev.Digest())
+	}
+	return x.storeAliases(v.UID, list)
+}
+
+// show writes content of an object under one of its aliases and enters it into the
+// object's chain. The version's place is filled in.
+func (x *execution) show(list *aliases, v KeyValue, class lineage.Class, prior aweigh.Hash) {
+	at := x.place()
+	v.ModRevision, v.Sub, v.Entry = at.main, at.sub, x.nextEntry()
+	if v.Version == 1 {
+		v.CreateRevision = at.main
+	}
+	e := lineage.Entry{Class: class, Key: v.Key, Object: v.UID, Prev: list.Last, Prior: prior}
+	e.Posterior = x.store(&v)
+	x.enter(e)
+	list.Last = v.Entry + 1
+}
+
+// unname takes a key from the object that it names. The last one retires the
+// object: no key will ever name it again. why is the reason that stands in the
+// lineage, if nobody's mutation asked for it.
+func (x *execution) unname(prev *KeyValue, why string) error {
+	if err := x.attach(prev, &KeyValue{}); err != nil {
+		return err
+	}
+	return x.bury(prev, why)
+}
+
+// bury is unname for a key whose lease ends with it.
+func (x *execution) bury(prev *KeyValue, why string) error {
+	list, last, err := x.chain(prev)
+	if err != nil {
+		return err
+	}
+	at := x.place()
+	v := KeyValue{Key: prev.Key, ModRevision: at.main, Sub: at.sub, UID: prev.UID, Entry: x.nextEntry()}
+	e := lineage.Entry{Class: lineage.Delete, Key: prev.Key, Object: prev.UID, Prev: last, Prior: prev.Digest(), Reason: why}
+	if list != nil && len(list.Held) > 1 {
+		e.Class = lineage.AliasUnbind
+	}
+	x.store(&v)
+	x.enter(e)
+	if e.Class == lineage.AliasUnbind {
+		list.Last = v.Entry + 1
+		i := list.find(prev.Key)
+		if i < 0 {
+			return fmt.Errorf("%w: a key names object %s, which does not list it", ErrCorrupt, prev.UID)
+		}
+		list.Held = slices.Delete(list.Held, i, i+1)
+		return x.storeAliases(prev.UID, list)
+	}
+	x.ops = append(x.ops, kv.Set(x.space.at(atObject, v.UID[:]...), object{End: v.Entry + 1, Key: v.Key}.record()))
+	if list == nil {
+		return nil
+	}
+	x.names.Objects--
+	return x.replace(x.space.at(atAliases, prev.UID[:]...), nil)
+}
+
+func (x *execution) storeAliases(u aweigh.UID, list *aliases) error {
+	return x.replace(x.space.at(atAliases, u[:]...), *list)
+}

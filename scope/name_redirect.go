@@ -1,0 +1,81 @@
+package scope
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/kv"
+)
+
+// A key that has content names an object. What is left of an alias that was moved
+// counts only while the key has none, and goes when it comes to name something.
+
+// mayRedirect says why no redirect can be left until an instant.
+func (x *execution) mayRedirect(until aweigh.Instant) error {
+	now := x.block.Header.Time
+	switch {
+	case until <= now || until.Sub(now) > MaxRedirect:
+		return ErrUntil
+	case x.names.Redirects >= maxRedirects:
+		return ErrRedirects
+	}
+	return nil
+}
+
+// redirectTo leaves a redirect under a key that names nothing.
+func (x *execution) redirectTo(key []byte, r redirect) error {
+	x.names.Redirects++
+	x.versions.Apply(kv.Set(x.space.lapse(r.Until, key), nil))
+	return x.replace(x.space.redirect(key), r)
+}
+
+// vacate drops what is left under a key that comes to name an object.
+func (x *execution) vacate(key []byte) error {
+	if x.names.Redirects == 0 {
+		return nil
+	}
+	r, err := x.redirect(key)
+	if err != nil || r == nil {
+		return err
+	}
+	return x.drops(x.space.lapse(r.Until, key), key)
+}
+
+func (x *execution) drops(lapse, key []byte) error {
+	x.names.Redirects--
+	x.versions.Apply(kv.Del(lapse))
+	return x.replace(x.space.redirect(key), nil)
+}
+
+// dropLapsed drops redirects that are over at the block's time, the oldest first, at
+// most due of them.
+func (x *execution) dropLapsed(due int) error {
+	if x.names.Redirects == 0 {
+		return nil
+	}
+	var over [][]byte
+	to := x.space.at(atLapse, binary.BigEndian.AppendUint64(nil, uint64(x.block.Header.Time))...)
+	err := x.r.Scan(x.space.at(atLapse), to, false, func(k, _ []byte) bool {
+		over = append(over, bytes.Clone(k))
+		return len(over) < due
+	})
+	if err != nil {
+		return err
+	}
+	for _, k := range over {
+		key := k[len(x.space)+9:]
+		r, err := x.redirect(key)
+		if err == nil && r == nil {
+			err = fmt.Errorf("%w: no redirect of %q", ErrCorrupt, key)
+		}
+		if err != nil {
+			return err
+		}
+		if err := x.drops(k, key); err != nil {
+			return err
+		}
+	}
+	return nil
+}

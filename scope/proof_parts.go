@@ -1,0 +1,174 @@
+package scope
+
+import (
+	"errors"
+	"fmt"
+
+	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/lineage"
+	"github.com/aweigh/aweigh/votes"
+)
+
+// Ancestry leads from a network's genesis to a final block, whose header names
+// the lineage before it.
+type Ancestry struct {
+	_         struct{} `cbor:",toarray"`
+	Genesis   Genesis
+	Handovers []Handover // from epoch 0 to that of Head
+	Head      Finality
+}
+
+// follow verifies the way from the network's identity to the final block, and gives
+// the epochs of an earlier block and of that one.
+func (a *Ancestry) follow(network aweigh.NetworkID, earlier aweigh.Epoch) (then, last *Epoch, err error) {
+	if a.Genesis.Hash() != network {
+		return nil, nil, errors.New("it starts from the genesis of another network")
+	}
+	if _, err := a.Genesis.Check(); err != nil {
+		return nil, nil, err
+	}
+	if then, err = a.Genesis.Epoch(); err != nil {
+		return nil, nil, err
+	}
+	if earlier > aweigh.Epoch(len(a.Handovers)) || a.Head.Header.Epoch != aweigh.Epoch(len(a.Handovers)) {
+		return nil, nil, fmt.Errorf("%d handovers for blocks of epochs %d and %d", len(a.Handovers), earlier, a.Head.Header.Epoch)
+	}
+	if then, err = then.FollowAll(a.Handovers[:earlier]); err != nil {
+		return nil, nil, err
+	}
+	if last, err = then.FollowAll(a.Handovers[earlier:]); err != nil {
+		return nil, nil, err
+	}
+	return then, last, a.Head.CheckIn(last)
+}
+
+// Listed is an entry with its place in the lineage that an Ancestry's head names.
+type Listed struct {
+	_     struct{} `cbor:",toarray"`
+	Entry lineage.Entry
+	Place lineage.Inclusion
+}
+
+// list finds an entry.
+func (a *Ancestry) list(log *lineage.Log, index int64) (l Listed, err error) {
+	var ok bool
+	if l.Entry, ok, err = log.Entry(index); err == nil && !ok {
+		err = fmt.Errorf("%w: no entry %d in the lineage", ErrCorrupt, index)
+	}
+	if err == nil {
+		l.Place, err = log.Prove(index, a.Head.Header.LineageSize)
+	}
+	return l, err
+}
+
+// lists verifies that an entry stands in the lineage.
+func (a *Ancestry) lists(l *Listed) error {
+	h := &a.Head.Header
+	return l.Place.Verify(l.Entry.Hash(), lineage.Head{Size: h.LineageSize, Root: h.LineageRoot})
+}
+
+// Origin shows that a block carried a mutation, and that its author signed it.
+type Origin struct {
+	_         struct{} `cbor:",toarray"`
+	Final     Finality
+	Mutations lineage.Head      // what the block's header names by Mutations
+	Mutation  []byte            // encoding
+	Place     lineage.Inclusion // of the mutation in Mutations
+	Author    votes.PublicKey
+	Bundle    []aweigh.Hash // the identities of all mutations that Author signed with it
+	Bundled   uint32        // its place among them
+	Signed    []byte        // Author's signature on the bundle
+}
+
+// originOf finds a mutation in the block that carried it.
+func originOf(id aweigh.Hash, b *Block, final Finality) (Origin, error) {
+	leaves := mutationLeaves(b.Bundles)
+	at := 0
+	for _, c := range b.Bundles {
+		for i := range c.mutations {
+			if m := &c.mutations[i]; m.ID == id {
+				o := Origin{Final: final, Mutation: m.raw, Author: c.author, Signed: c.signature, Bundled: uint32(i)}
+				for j := range c.mutations {
+					o.Bundle = append(o.Bundle, c.mutations[j].ID)
+				}
+				o.Mutations = lineage.Head{Size: int64(len(leaves)), Root: merkleRoot(leaves)}
+				o.Place = lineage.Inclusion{Index: int64(at), Size: o.Mutations.Size, Path: auditPath(leaves, at)}
+				return o, nil
+			}
+			at++
+		}
+	}
+	return Origin{}, fmt.Errorf("%w: block %d does not carry the mutation", ErrProof, b.Header.Height)
+}
+
+// auditPath is the Merkle audit path of RFC 6962, section 2.1.1.
+func auditPath(leaves []tlog.Hash, at int) []aweigh.Hash {
+	if len(leaves) == 1 {
+		return nil
+	}
+	k := split(len(leaves))
+	if at < k {
+		return append(auditPath(leaves[:k], at), merkleRoot(leaves[k:]))
+	}
+	return append(auditPath(leaves[k:], at-k), merkleRoot(leaves[:k]))
+}
+
+// verify checks everything within the block of an epoch.
+func (o *Origin) verify(in *Epoch) (m Mutation, err error) {
+	if err := o.Final.CheckIn(in); err != nil {
+		return m, err
+	}
+	h, id := &o.Final.Header, ID(o.Mutation)
+	if err := canon.Decode(o.Mutation, &m); err != nil {
+		return m, err
+	}
+	switch {
+	case m.Scope != h.Scope:
+		return m, errors.New("a mutation of another scope than the block's")
+	case m.Author != o.Author.ID():
+		return m, errors.New("another author than the mutation names")
+	case int(o.Bundled) >= len(o.Bundle) || o.Bundle[o.Bundled] != id:
+		return m, errors.New("the author's bundle does not hold the mutation")
+	}
+	bundle := bundleID(m.Author, o.Bundle)
+	if err := votes.Verify(o.Author, votes.ContextBundle, bundle[:], o.Signed); err != nil {
+		return m, err
+	}
+	if mutationsHash(o.Mutations) != h.Mutations {
+		return m, errors.New("mutations that the block does not name")
+	}
+	return m, o.Place.Verify(aweigh.Hash(tlog.RecordHash(id[:])), o.Mutations)
+}
+
+// nobodys checks the proof of a change that nobody asked for: it came with the
+// block's time, and claims no author.
+func (o *Origin) nobodys(e *lineage.Entry, in *Epoch) error {
+	if err := o.Final.CheckIn(in); err != nil {
+		return err
+	}
+	h := &o.Final.Header
+	switch {
+	case e.Scope != h.Scope || e.Height != h.Height || e.Policy != h.Policy || e.Roster != h.Roster:
+		return errors.New("another block than the entry names")
+	case !e.Class.Clears() || !e.Author.IsZero() || e.Reason == "":
+		return errors.New("a change that nobody asked for, without a reason")
+	case len(o.Mutation)+len(o.Author.Bytes)+len(o.Author.Scheme)+len(o.Bundle)+len(o.Signed)+len(o.Place.Path) > 0,
+		o.Bundled != 0, o.Mutations != lineage.Head{}, o.Place.Index != 0, o.Place.Size != 0:
+		return errors.New("an author of a change that nobody asked for")
+	}
+	return nil
+}
+
+// about reports whether an entry is about the mutation.
+func (o *Origin) about(e *lineage.Entry, m *Mutation) bool {
+	return e.Mutation == ID(o.Mutation) && e.Author == m.Author && e.Scope == m.Scope && e.Justification == m.Justification
+}
+
+// entered reports whether an entry is about the mutation and made by its block.
+func (o *Origin) entered(e *lineage.Entry, m *Mutation) bool {
+	h := &o.Final.Header
+	return o.about(e, m) && e.Height == h.Height && e.Policy == h.Policy && e.Roster == h.Roster
+}

@@ -1,0 +1,73 @@
+package sim
+
+import (
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/must"
+	"github.com/aweigh/aweigh/lineage"
+)
+
+// called is an alias at a height.
+type called struct {
+	height aweigh.Height
+	alias  string
+}
+
+// names holds what a node's state says of aliases to what it said elsewhere at
+// this height: one alias names one object, which claims it, and no other does.
+func (x *watch) names(n *Node) {
+	if x.w.Scenario.Load.Names == 0 || n.excused() {
+		return
+	}
+	s := n.state()
+	claimed := make(map[string]aweigh.UID)
+	seen := make(map[aweigh.UID]bool)
+	for i := range aliasCount {
+		key := aliasName(i)
+		r, ok, err := s.Resolve([]byte(key))
+		must.OK(err, "resolving an alias")
+		var u aweigh.UID
+		if ok {
+			u = r.Kv.UID
+			x.w.holds(Identity, n, r.Claims, "%s is found as %s under %q, which does not claim it", key, u, r.Kv.Key)
+		}
+		at := called{s.Height(), key}
+		was, known := x.called[at]
+		x.called[at] = u
+		x.w.holds(Identity, n, !known || was == u, "%s names %s at height %d here, and %s elsewhere", key, u, at.height, was)
+		if !ok || seen[u] {
+			continue
+		}
+		seen[u] = true
+		a, err := s.Aliases(u)
+		must.OK(err, "reading aliases")
+		for _, k := range a.Keys {
+			other, twice := claimed[string(k)]
+			claimed[string(k)] = u
+			x.w.holds(Identity, n, !twice, "both %s and %s claim %q", other, u, k)
+		}
+		if len(a.Keys) > 1 {
+			x.reach("further alias")
+		}
+		if r.Moved != nil {
+			x.reach("moved alias")
+		}
+	}
+}
+
+// once reads a node's whole lineage: no UID comes to be twice, and nothing happens
+// to an object after its end.
+func (x *watch) once(n *Node) {
+	log := n.state().Lineage()
+	lives := make(map[aweigh.UID]bool) // false: not any more
+	for i := range log.Size() {
+		e, _, err := log.Entry(i)
+		must.OK(err, "reading an entry")
+		if e.Object.IsZero() {
+			continue
+		}
+		alive, known := lives[e.Object]
+		x.w.holds(Identity, n, known != (e.Class == lineage.Insert) && (alive || !known),
+			"entry %d, %s of %s: known before: %v, alive: %v", i, e.Class, e.Object, known, alive)
+		lives[e.Object] = e.Class != lineage.Delete
+	}
+}

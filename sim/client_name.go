@@ -1,0 +1,58 @@
+package sim
+
+import (
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/scope"
+)
+
+// aliasCount is how many aliases clients quarrel about.
+const aliasCount = 5
+
+func aliasName(i int) string { return fmt.Sprintf("/n%d", i) }
+
+// name changes which objects a few aliases name. Clients know nothing of each
+// other, so that much of what they ask is in vain.
+func (c *client) name() {
+	w, r := c.w, c.w.naming
+	key, to := aliasName(r.IntN(aliasCount)), aliasName(r.IntN(aliasCount))
+	for to == key {
+		to = aliasName(r.IntN(aliasCount))
+	}
+	d := &deed{client: c.id, kind: "name", key: key}
+	n := scope.Naming{Key: []byte(key)}
+	nonce := binary.BigEndian.AppendUint64(nil, r.Uint64())
+	m := w.mutation(scope.Txn{Success: []scope.Op{{Kind: scope.OpPut, Key: []byte(key), Value: nonce}}}, nonce)
+	switch r.IntN(10) {
+	case 0, 1, 2:
+		d.learn = func(out scope.Outcome) {
+			if len(out.Responses) == 1 {
+				c.version = scope.Naming{Object: out.Responses[0].UID, From: []byte(key), Revision: out.Revision}
+			}
+		}
+	case 3:
+		m = w.mutation(scope.Txn{Success: []scope.Op{{Kind: scope.OpDelete, Key: []byte(key)}}}, nonce)
+	case 4, 5:
+		n.Kind, n.To = scope.Bind, []byte(to)
+	case 6, 7:
+		n.Kind, n.To = scope.Move, []byte(to)
+		if r.IntN(2) == 0 {
+			n.Until = w.now.Add(5*time.Second + time.Duration(r.Int64N(int64(w.Scenario.Stop))))
+		}
+	case 8:
+		n.Kind = scope.Unbind
+	case 9:
+		if n = c.version; n.From != nil && r.IntN(2) == 0 {
+			n.Kind, n.To = scope.Fork, []byte(to)
+		} else if n.From != nil {
+			n.Kind, n.Key = scope.Rollback, []byte(key)
+		}
+	}
+	if n.Kind != 0 {
+		m.Class, m.Content = scope.Name, canon.Encode(n)
+	}
+	c.submit(c.at, d, m, 0, c.begin())
+}

@@ -1,0 +1,136 @@
+package sim
+
+import (
+	"testing"
+	"time"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/scope"
+)
+
+// lease asks for a lease through a node, and waits for the answer.
+func (n *Node) lease(t *testing.T, nonce string, r scope.LeaseRequest) node.Reply {
+	t.Helper()
+	r.Asked = n.local()
+	m := n.world.mutation(scope.Txn{}, []byte(nonce+"-at-least-8"))
+	m.Class, m.Content = scope.Lease, canon.Encode(r)
+	return n.world.done(t, n, m)
+}
+
+// done proposes a mutation, and waits until it applied.
+func (w *World) done(t *testing.T, at *Node, m scope.Mutation) (reply node.Reply) {
+	t.Helper()
+	answered := false
+	at.Submit(m, func(r node.Reply) { reply, answered = r, true })
+	w.Run(10*time.Second, func() bool { return answered })
+	if !answered || reply.Refused != nil || reply.Outcome.Code != scope.Applied {
+		t.Fatalf("answered %v: %+v", answered, reply)
+	}
+	return reply
+}
+
+func (w *World) putLeased(t *testing.T, at *Node, key string, id int64) {
+	t.Helper()
+	w.done(t, at, w.mutation(scope.Txn{Success: []scope.Op{{Kind: scope.OpPut, Key: []byte(key), Lease: id}}}, []byte(key+"-at-least-8")))
+}
+
+// TestIdleNetworkWakesForALease: nothing happens until a lease is over; then its
+// keys go at all nodes, at once, and all is silent again.
+func TestIdleNetworkWakesForALease(t *testing.T) {
+	w := newWorld(t, Scenario{Network: Network{Anchors: 4}})
+	w.Nodes[0].lease(t, "grant", scope.LeaseRequest{Kind: scope.LeaseGrant, IDs: []int64{7}, TTL: 600})
+	granted := w.Now()
+	w.putLeased(t, w.Nodes[1], "/leased", 7)
+	w.Run(granted+time.Minute-w.Now(), nil)
+	before := w.Events()
+	w.Run(granted+599*time.Second-w.Now(), nil)
+	if w.Events() != before {
+		t.Fatalf("%d events while a lease lasts", w.Events()-before)
+	}
+	for _, n := range w.Nodes {
+		if _, ok := n.get("/leased"); !ok {
+			t.Fatalf("%s lost the key before its time", n)
+		}
+	}
+	w.Run(granted+601*time.Second-w.Now(), nil)
+	for _, n := range w.Nodes {
+		if _, ok := n.get("/leased"); ok || n.state().Head().Leases != 0 {
+			t.Fatalf("%s has the key a second after its time", n)
+		}
+	}
+	w.Run(granted+time.Hour-w.Now(), nil)
+	before = w.Events()
+	w.Run(granted+3*time.Hour-w.Now(), nil)
+	if w.Events() != before {
+		t.Fatalf("%d events after a lease", w.Events()-before)
+	}
+}
+
+// TestLeasesSurviveRestartsAndHalts: nodes that all stop for longer than a lease
+// lasts find it with its whole time when they are back; then it ends.
+func TestLeasesSurviveRestartsAndHalts(t *testing.T) {
+	w := newWorld(t, Scenario{Network: Network{Anchors: 4}})
+	w.Nodes[0].lease(t, "grant", scope.LeaseRequest{Kind: scope.LeaseGrant, IDs: []int64{7}, TTL: 10})
+	w.putLeased(t, w.Nodes[1], "/leased", 7)
+	for _, n := range w.Nodes {
+		n.Crash(0)
+	}
+	w.Run(time.Minute, nil)
+	back := w.Now()
+	for _, n := range w.Nodes {
+		n.Up()
+	}
+	w.Run(back+8*time.Second-w.Now(), nil)
+	for _, n := range w.Nodes {
+		if _, ok := n.get("/leased"); !ok {
+			t.Fatalf("%s lost the key with the halt", n)
+		}
+	}
+	r := w.Nodes[2].lease(t, "keep", scope.LeaseRequest{Kind: scope.LeaseKeepAlive, IDs: []int64{7}})
+	if len(r.Outcome.TTLs) != 1 || r.Outcome.TTLs[0] != 10 {
+		t.Fatalf("kept alive: %+v", r.Outcome)
+	}
+	kept := w.Now()
+	w.Run(kept+9*time.Second-w.Now(), nil)
+	w.Nodes[3].Crash(0) // one may be away
+	if _, ok := w.Nodes[0].get("/leased"); !ok {
+		t.Fatal("the key is gone although its lease was kept alive")
+	}
+	w.Run(kept+30*time.Second-w.Now(), nil)
+	for _, n := range w.Nodes[:3] {
+		if _, ok := n.get("/leased"); ok {
+			t.Fatalf("%s has the key long after its time", n)
+		}
+	}
+}
+
+// TestLeasesAreWatched runs clients that hold leases, and looks at each end.
+func TestLeasesAreWatched(t *testing.T) {
+	r := mustRun(t, Scenario{Network: Network{Anchors: 4}, Load: Load{Leases: 4, Writes: 5}, Stop: 15 * time.Second})
+	if v := r.Verdicts[Leases]; v.Broken > 0 || v.Checks < 6 {
+		t.Errorf("%+v", v)
+	}
+}
+
+// TestALeaseThatEndsWrongIsSeen tells the watch of ends that are not as promised.
+func TestALeaseThatEndsWrongIsSeen(t *testing.T) {
+	for _, c := range []struct {
+		what   string
+		at     aweigh.Instant
+		keys   []int64
+		broken uint64
+	}{
+		{"in time", 10, []int64{5, 5}, 0},
+		{"early", 9, []int64{5, 5}, 1},
+		{"apart", 10, []int64{5, 6}, 1},
+		{"half", 10, []int64{5}, 1},
+	} {
+		w := newWorld(t, Scenario{})
+		w.watch.leaseEnded(w.Nodes[0], end{3, 1}, c.at, promise{until: 10}, c.keys)
+		if v := w.watch.verdicts[Leases]; uint64(v.Broken) != c.broken {
+			t.Errorf("%s: %+v", c.what, v)
+		}
+	}
+}

@@ -1,0 +1,39 @@
+package sim
+
+import (
+	"testing"
+	"time"
+
+	"github.com/aweigh/aweigh"
+)
+
+// TestAliasesNameOneObjectWhileClientsQuarrel runs clients that bind, move and
+// unbind the same aliases, in worlds that reach what there is to reach.
+func TestAliasesNameOneObjectWhileClientsQuarrel(t *testing.T) {
+	for seed := uint64(1); seed <= 4; seed++ {
+		r := mustRun(t, Scenario{
+			Seed: seed, Network: Network{Anchors: 4, Observers: 1, EpochBlocks: 20}, Faults: Faults{Loss: 20_000},
+			Load: Load{Clients: 6, Writes: 10, Reads: 10, Names: 150}, Stop: 6 * time.Second, Heal: &Heal{},
+		})
+		reached := make(map[string]uint64)
+		for _, g := range r.Goals {
+			reached[g.Name] = g.Count
+		}
+		if r.Failed() || reached["further alias"] == 0 || reached["moved alias"] == 0 {
+			t.Errorf("seed %d: %s, reached %v", seed, r.Failure(), reached)
+		}
+	}
+}
+
+// TestAnotherObjectUnderAnAliasIsSeen changes by hand what nodes said before.
+func TestAnotherObjectUnderAnAliasIsSeen(t *testing.T) {
+	w := newWorld(t, Scenario{Network: Network{Anchors: 4}, Load: Load{Names: 1}})
+	w.writes(t, "a", 3, w.Nodes...)
+	w.Run(time.Minute, nil)
+	was := w.watch.verdicts[Identity].Broken
+	height := w.Nodes[0].state().Height()
+	w.watch.called[called{height, aliasName(2)}] = aweigh.NewUID(aweigh.Hash{1}, 0)
+	if w.watch.names(w.Nodes[0]); was != 0 || w.watch.verdicts[Identity].Broken != 1 {
+		t.Fatalf("%d breaches seen, and %d before", w.watch.verdicts[Identity].Broken, was)
+	}
+}
