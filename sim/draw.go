@@ -40,7 +40,7 @@ func Draw(seed uint64) Scenario {
 	if d.one(3) {
 		s.Load.Leases = 1 + d.IntN(4)
 	}
-	if d.one(5) {
+	if d.one(7) {
 		d.approval(&s)
 	}
 	return s
@@ -116,7 +116,7 @@ func (d drawing) govern(s *Scenario) {
 
 // approval draws what is put to the vote, and lets liars play with that.
 func (d drawing) approval(s *Scenario) {
-	a := Approval{Motions: 1 + d.IntN(max(1, min(6, 60/s.Network.Anchors))), Keys: 1 + d.IntN(4), Share: Share(400_000 + 50_000*d.IntN(9))}
+	a := Approval{Motions: 1 + d.IntN(max(1, min(5, 60/s.Network.Anchors))), Keys: 1 + d.IntN(4), Share: Share(400_000 + 50_000*d.IntN(9))}
 	if d.one(2) {
 		a.Window = d.between(time.Second, 8*time.Second)
 	}
