@@ -83,47 +83,45 @@ func (x *execution) unchanged(mo *Motion, p *plan) (failure, err error) {
 	if len(now) != len(mo.Basis) {
 		return errors.New("scope: another branch of its transaction would be taken than when it opened"), nil
 	}
-	for i := range now {
-		if now[i] != mo.Basis[i] {
-			return fmt.Errorf("scope: %s was changed after it opened; propose it again", nth(p, i)), nil
+	for i, op := range p.writes(nil) {
+		newer := now[i] != mo.Basis[i]
+		if !newer {
+			if newer, err = x.newer(op, mo.Revision); err != nil {
+				return nil, err
+			}
+		}
+		if newer {
+			return fmt.Errorf("scope: %q was changed after it opened; propose it again", op.Key), nil
 		}
 	}
 	return nil, nil
 }
 
-// nth names what the nth put or deletion of a plan touches.
-func nth(p *plan, n int) string {
+// newer reports whether a put or deletion touches a key that was changed after a
+// revision, even if all is now as it was then. What was written and deleted since,
+// and compacted away, nobody can tell.
+func (x *execution) newer(op *Op, rev int64) (newer bool, err error) {
+	from, to := x.space.versions(op.Key, op.End)
+	err = x.r.Scan(from, to, false, func(k, _ []byte) bool {
+		_, at, ok := x.space.splitVersion(k)
+		newer = ok && at.main > rev
+		return !newer && len(op.End) > 0 // of one key, the newest comes first
+	})
+	return newer, err
+}
+
+// writes appends the puts and deletions of a plan, in order.
+func (p *plan) writes(all []*Op) []*Op {
 	rest := p.inner
 	for i := range p.ops {
 		switch op := &p.ops[i]; op.Kind {
 		case OpPut, OpDelete:
-			if n == 0 {
-				return fmt.Sprintf("%q", op.Key)
-			}
-			n--
+			all = append(all, op)
 		case OpTxn:
-			if inner := writes(&rest[0]); n < inner {
-				return nth(&rest[0], n)
-			} else {
-				n -= inner
-			}
-			rest = rest[1:]
+			all, rest = rest[0].writes(all), rest[1:]
 		}
 	}
-	return "a key"
-}
-
-// writes is how many puts and deletions a plan has.
-func writes(p *plan) (n int) {
-	for i := range p.ops {
-		if k := p.ops[i].Kind; k == OpPut || k == OpDelete {
-			n++
-		}
-	}
-	for i := range p.inner {
-		n += writes(&p.inner[i])
-	}
-	return n
+	return all
 }
 
 // close ends an open motion. Closed is closed (P31).

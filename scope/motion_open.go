@@ -22,7 +22,7 @@ const (
 
 // found is what one put or deletion of a motion found when that opened: how many
 // keys, and the newest revision among them. If anything was changed since, one of
-// the two differs.
+// the two differs, or a deletion shows it.
 type found struct {
 	_      struct{} `cbor:",toarray"`
 	Keys   int64
@@ -114,23 +114,12 @@ func (x *execution) motionRoom(m *CheckedMutation, a *Approval) (failure, err er
 
 // basis is what the puts and deletions of a planned transaction find, in order.
 func (x *execution) basis(p *plan) (all []found, err error) {
-	rest := p.inner
-	for i := range p.ops {
-		op := &p.ops[i]
-		switch op.Kind {
-		case OpPut, OpDelete:
-			t, err := x.finds(op)
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, t)
-		case OpTxn:
-			inner, err := x.basis(&rest[0])
-			if err != nil {
-				return nil, err
-			}
-			rest, all = rest[1:], append(all, inner...)
+	for _, op := range p.writes(nil) {
+		f, err := x.finds(op)
+		if err != nil {
+			return nil, err
 		}
+		all = append(all, f)
 	}
 	return all, nil
 }

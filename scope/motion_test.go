@@ -732,3 +732,25 @@ func TestLeasesAreNoWayAroundApproval(t *testing.T) {
 		t.Error("it is gone")
 	}
 }
+
+// TestPutAndDeletedIsChanged: of what was absent when a motion opened, and is absent
+// again, voters saw one thing and there was another.
+func TestPutAndDeletedIsChanged(t *testing.T) {
+	for name, end := range map[string]string{"one key": "", "a range": "/secrets/b"} {
+		t.Run(name, func(t *testing.T) {
+			w := newAssembly(t, 4, func(p *Policy) { p.Approvals[0].Matter = Deletions })
+			w.one(w.put("/secrets/a", "0"))
+			del := func() Mutation { return w.ops(del("/secrets/a", end)) }
+			first := w.propose(del())
+			w.cast(w.approve(first, 4))
+			waits := w.propose(del())
+			w.one(w.put("/secrets/a", "1"))
+			between := w.propose(del())
+			w.cast(w.approve(between, 4))
+			w.cast(w.approve(waits, 4))
+			if got := w.fate(waits); !strings.HasPrefix(got, "void") {
+				t.Errorf("it is %s", got)
+			}
+		})
+	}
+}
