@@ -144,7 +144,7 @@ func NewMachine(cfg MachineConfig, store kv.Reader) (*Machine, error) {
 	if err := m.openBox(); err != nil {
 		return nil, err
 	}
-	return m, m.proofs.restore(m.chain.state)
+	return m, nil
 }
 
 // restore builds the engine and the chain from the store.

@@ -16,22 +16,23 @@ const maxProofs = 256
 // proofs are the faults that this node can prove, one per anchor.
 type proofs struct {
 	known []votes.Equivocation
-	done  map[aweigh.AnchorID]bool // stands in a block that is final or held
+	done  map[aweigh.AnchorID]bool // stands in a block that is final; nil while nobody asked
 }
 
-// restore learns from the trust ledger which faults stand on the chain.
-func (p *proofs) restore(s *scope.State) error {
-	p.done = make(map[aweigh.AnchorID]bool)
-	ledger, err := s.Ledger()
-	if err != nil {
-		return err
-	}
-	for st := range ledger.All() {
-		if st.Barred {
-			p.done[st.Anchor] = true
+// stands reports whether a fault of an anchor stands on the chain, as the trust
+// ledger of the final state says.
+func (p *proofs) stands(s *scope.State, a aweigh.AnchorID) bool {
+	if p.done == nil {
+		p.done = make(map[aweigh.AnchorID]bool)
+		ledger, err := s.Ledger()
+		must.OK(err, "reading the trust ledger")
+		for st := range ledger.All() {
+			if st.Barred {
+				p.done[st.Anchor] = true
+			}
 		}
 	}
-	return nil
+	return p.done[a]
 }
 
 func (p *proofs) add(m *Machine, a, b votes.Ballot) {
@@ -53,11 +54,15 @@ func (p *proofs) succeed(m *Machine) {
 	p.known = slices.DeleteFunc(p.known, func(e votes.Equivocation) bool {
 		return e.First.Domain != m.term.epoch.Before
 	})
-	must.OK(p.restore(m.chain.state), "reading the trust ledger")
+	p.done = nil
 }
 
-// fresh are the proofs that no block of this node's chain carries yet.
-func (p *proofs) fresh(path []*candidate) (out []votes.Equivocation) {
+// fresh are the proofs that neither the final state s nor a block of the path on
+// top of it has yet.
+func (p *proofs) fresh(s *scope.State, path []*candidate) (out []votes.Equivocation) {
+	if len(p.known) == 0 {
+		return nil
+	}
 	carried := make(map[aweigh.AnchorID]bool)
 	for _, k := range path {
 		for _, e := range k.block.Proofs {
@@ -65,7 +70,7 @@ func (p *proofs) fresh(path []*candidate) (out []votes.Equivocation) {
 		}
 	}
 	for _, e := range p.known {
-		if !p.done[e.Anchor()] && !carried[e.Anchor()] && len(out) < scope.MaxProofs {
+		if !p.stands(s, e.Anchor()) && !carried[e.Anchor()] && len(out) < scope.MaxProofs {
 			out = append(out, e)
 		}
 	}
@@ -74,7 +79,7 @@ func (p *proofs) fresh(path []*candidate) (out []votes.Equivocation) {
 
 // applied notes the proofs of a final block.
 func (p *proofs) applied(in []votes.Equivocation) {
-	for _, e := range in {
-		p.done[e.Anchor()] = true
+	if len(in) > 0 {
+		p.done = nil
 	}
 }

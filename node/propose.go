@@ -68,7 +68,7 @@ func (m *Machine) build(slot quorum.Slot) bool {
 	b := scope.NewBlock(h, nil, scope.Evidence{}) // it ends the epoch, or waits with others for its end
 	if full {
 		bundles := m.pick(path)
-		b = scope.NewBlock(h, bundles, scope.Evidence{Proofs: m.proofs.fresh(path), Attended: m.unrecorded(state), Ballots: m.ballots(state, bundles)})
+		b = scope.NewBlock(h, bundles, scope.Evidence{Proofs: m.proofs.fresh(m.chain.state, path), Attended: m.unrecorded(state), Ballots: m.ballots(state, bundles)})
 	}
 	m.chain.add(b).valid = true
 	ballot, ok := m.vouch(quorum.Subject{Kind: quorum.Notarize, View: slot.View, Block: b.Hash()})
