@@ -267,7 +267,11 @@ func (m *Machine) ballots(s *scope.State, bundles []*scope.CheckedBundle) [][]by
 	if p.box.Early() > 0 {
 		for _, c := range bundles {
 			for i := range c.Mutations() {
-				err := p.box.Ballots(m.recent, c.Mutations()[i].ID, func(c votes.CheckedMotionBallot) bool {
+				id := c.Mutations()[i].ID
+				if p.box.On(id) == 0 {
+					continue
+				}
+				err := p.box.Ballots(m.recent, id, func(c votes.CheckedMotionBallot) bool {
 					all = append(all, c.Ballot())
 					return true
 				})
@@ -283,6 +287,9 @@ func (m *Machine) ballots(s *scope.State, bundles []*scope.CheckedBundle) [][]by
 			return c
 		}
 		return int(a.Choice) - int(b.Choice)
+	})
+	all = slices.CompactFunc(all, func(a, b votes.MotionBallot) bool { // a bundle may repeat what opened a motion
+		return a.MotionVote == b.MotionVote && a.Voter == b.Voter
 	})
 	var raws [][]byte
 	size, motions := 0, 0

@@ -113,6 +113,9 @@ func (b *Box) Early() int { return b.early }
 // Has reports whether a ballot is in the box.
 func (b *Box) Has(id aweigh.Hash) bool { return b.tree.Has(id) }
 
+// On is how many of them are on a motion.
+func (b *Box) On(id votes.MotionID) int { return b.motions[id].all }
+
 // Set is the identities of all ballots, as they are now.
 func (b *Box) Set() reconcile.Set { return b.tree.Snapshot() }
 

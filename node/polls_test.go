@@ -1,0 +1,153 @@
+package node_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/quorum"
+	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/votes"
+)
+
+// guarded is a network in which three of four anchors must approve what lies below /s/.
+func guarded(t *testing.T, name string) *network {
+	t.Helper()
+	p := scope.DefaultPolicy(quorum.BFT)
+	p.Approvals = []scope.Approval{{Matter: scope.Changes, Prefix: []byte("/s/"), Num: 3, Den: 4, Window: time.Hour}}
+	n := newNetworkUnder(t, name, p)
+	n.listen(t)
+	return n
+}
+
+// vote hands in the approval of an anchor at an anchor.
+func (n *network) vote(t *testing.T, at, by int, id votes.MotionID) {
+	t.Helper()
+	b, err := votes.SignMotionBallot(n.keys[by].Signer(), votes.MotionVote{Network: n.genesis.Hash(), Scope: n.genesis.Hash(), Motion: id, Choice: votes.Approve}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys, err := votes.NewKeySet(n.keys[by].Public())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := votes.CheckMotionBallot(b, n.genesis.Hash(), n.genesis.Hash(), keys, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.step(t, at, node.HandIn{ID: 1, Ballots: []votes.CheckedMotionBallot{c}, Own: at == by})
+}
+
+// asks is a mutation that opens a motion.
+func (n *network) asks(i int, key string) scope.Mutation {
+	m := n.mutation(key)
+	m.Nonce, m.Author = fmt.Appendf(nil, "%-8s", key), n.authors[i].Public().ID()
+	return m
+}
+
+func (n *network) submit(t *testing.T, i int, all ...scope.Mutation) {
+	t.Helper()
+	b, err := scope.Sign(n.authors[i], n.genesis.Policy.Limits, all...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.step(t, i, node.Submit{Bundle: b})
+}
+
+// fate is how a motion stands at an anchor.
+func (n *network) fate(t *testing.T, i int, id votes.MotionID) string {
+	t.Helper()
+	s, err := scope.Open(n.hosts[i].Mem, n.genesis.Hash())
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, end, err := s.Motion(id)
+	switch {
+	case err != nil:
+		t.Fatal(err)
+	case m == nil:
+		return "unknown"
+	case end == nil:
+		return "open"
+	}
+	return end.String()
+}
+
+// TestRepeatedMutationsDoNotSpoilBallots: a bundle that repeats what opened a motion,
+// beside what is new, does not make a leader name its ballots twice.
+func TestRepeatedMutationsDoNotSpoilBallots(t *testing.T) {
+	n := guarded(t, "repeats")
+	m := n.asks(0, "/s/a")
+	id := scope.ID(m.Encode())
+	n.submit(t, 0, m)
+	n.meet(t, 0, without(0), 10)
+	if got := n.fate(t, 0, id); got != "open" {
+		t.Fatal(got)
+	}
+	early := n.asks(0, "/s/later")
+	for by := range 4 { // so that the box has early ballots
+		n.vote(t, by, by, scope.ID(early.Encode()))
+	}
+	for by := range 3 {
+		n.vote(t, by, by, id)
+	}
+	n.submit(t, 0, m, n.asks(0, "/new"))
+	for range 20 {
+		n.now = n.now.Add(100 * time.Millisecond)
+		n.meet(t, 0, without(0), 10)
+	}
+	for i := range 4 {
+		if got := n.fate(t, i, id); got != "carried" {
+			t.Errorf("at %d it is %s", i, got)
+		}
+		for _, x := range n.hosts[i].notes {
+			if d, ok := x.(node.Dropped); ok && strings.Contains(d.Why, "ballot") {
+				t.Errorf("anchor %d: %s", i, d.Why)
+			}
+		}
+	}
+}
+
+// TestWaitingMutationsOutliveANode (P35): what waits long for a quorum is on disk, is
+// proposed after a restart, and leaves the disk when it is final.
+func TestWaitingMutationsOutliveANode(t *testing.T) {
+	n := newNetwork(t, "waits")
+	n.listen(t)
+	n.submit(t, 0, n.asks(0, "/k"))
+	if n.kept(0) != 0 {
+		t.Fatal("it is kept at once")
+	}
+	for range 8 {
+		n.now = n.now.Add(time.Second)
+		n.step(t, 0)
+	}
+	if n.kept(0) != 1 {
+		t.Fatalf("%d bundles are kept", n.kept(0))
+	}
+	n.restart(t, 0, n.hosts[0].Mem.Clone())
+	for range 20 {
+		n.now = n.now.Add(300 * time.Millisecond)
+		n.meet(t, 0, without(0), 10)
+	}
+	s, err := scope.Open(n.hosts[0].Mem, n.genesis.Hash())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rev := s.Head().Revision; rev != 2 || n.kept(0) != 0 {
+		t.Fatalf("revision %d, %d bundles are kept", rev, n.kept(0))
+	}
+}
+
+// kept is how many waiting bundles are on an anchor's disk.
+func (n *network) kept(i int) (count int) {
+	id := n.genesis.Hash()
+	from := append(append([]byte{'n'}, id[:]...), 'p')
+	to := append(append([]byte{'n'}, id[:]...), 'p'+1)
+	_ = n.hosts[i].Mem.Scan(from, to, false, func(_, _ []byte) bool {
+		count++
+		return true
+	})
+	return count
+}
