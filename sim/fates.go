@@ -65,7 +65,7 @@ func (x *watch) applied(n *Node) {
 	for i := range w.Scenario.Approval.Keys {
 		key := fmt.Sprintf("%s%d", prefix, i)
 		kv, there := n.get(key)
-		_, want := r.keys[key]
+		want := r.keys[key]
 		w.holds(Conflicts, n, there == want, "%s is there: %v; the motions that were carried say %v", key, there, want)
 		if there && want {
 			last := slices.Index(r.order, r.by[key])
@@ -75,8 +75,7 @@ func (x *watch) applied(n *Node) {
 }
 
 // contrary reports whether two motions that were applied were open at once, and the
-// later one changes a key that the other put, and that nobody deleted in between. A
-// key that is absent again is as it was.
+// later one changes a key that the other put.
 func (r *recount) contrary(i, j int, ends []*scope.Ending) bool {
 	if !applies(ends[i]) || !applies(ends[j]) ||
 		r.order[i].opened > ends[j].Height || r.order[j].opened > ends[i].Height { // in a block motions open before any is carried
@@ -87,11 +86,6 @@ func (r *recount) contrary(i, j int, ends []*scope.Ending) bool {
 	}
 	later, first := r.order[i], r.order[j]
 	return slices.ContainsFunc(first.puts, func(key string) bool {
-		for k, p := range r.order {
-			if applies(ends[k]) && slices.Contains(p.drops, key) && p != later && ends[j].Height <= ends[k].Height && ends[k].Height <= ends[i].Height {
-				return false
-			}
-		}
 		return slices.Contains(later.puts, key) || ends[i].Height != ends[j].Height && slices.Contains(later.drops, key)
 	})
 }

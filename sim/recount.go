@@ -18,9 +18,10 @@ type recount struct {
 	all   map[votes.MotionID]*poll
 	order []*poll          // as they opened
 	next  aweigh.Height    // to be looked at
-	keys  map[string]int   // version of each that exists
+	keys  map[string]bool  // that exist
 	by    map[string]*poll // that put it last
-	made  int              // versions
+	last  map[string]int   // change of each key
+	made  int              // changes
 }
 
 // poll is one motion as the final blocks tell it.
@@ -31,7 +32,7 @@ type poll struct {
 	author   aweigh.Hash
 	puts     []string
 	drops    []string
-	found    map[string]int // version of each key when it opened
+	found    map[string]int // last change of each key when it opened
 	voters   map[aweigh.Hash]seat
 	total    *big.Int
 	num, den *big.Int
@@ -50,7 +51,8 @@ type seat struct {
 }
 
 func (r *recount) open() {
-	r.all, r.keys, r.by, r.next = make(map[votes.MotionID]*poll), make(map[string]int), make(map[string]*poll), 1
+	r.all, r.next = make(map[votes.MotionID]*poll), 1
+	r.keys, r.by, r.last = make(map[string]bool), make(map[string]*poll), make(map[string]int)
 }
 
 // follow looks at the blocks up to a height that became final at a node.
@@ -150,7 +152,7 @@ func (x *watch) opens(n *Node, state *scope.State, m *scope.CheckedMutation, cod
 		p.total.Add(p.total, weight)
 	}
 	for _, key := range slices.Concat(puts, drops) {
-		p.found[key] = r.keys[key]
+		p.found[key] = r.last[key]
 	}
 	r.all[m.ID], r.order = p, append(r.order, p)
 	x.reach("motion opened")
@@ -225,15 +227,19 @@ func (p *poll) verdict(said map[aweigh.Hash]uint8) scope.Fate {
 // was changed since it opened.
 func (r *recount) apply(p *poll) scope.Fate {
 	for key, found := range p.found { // order-free: any
-		if r.keys[key] != found {
+		if r.last[key] != found {
 			return scope.Void
 		}
 	}
 	for _, key := range p.puts {
 		r.made++
-		r.keys[key], r.by[key] = r.made, p
+		r.keys[key], r.by[key], r.last[key] = true, p, r.made
 	}
 	for _, key := range p.drops {
+		if r.keys[key] {
+			r.made++
+			r.last[key] = r.made
+		}
 		delete(r.keys, key)
 	}
 	return scope.Carried
