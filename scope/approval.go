@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/aweigh/aweigh"
@@ -162,6 +163,8 @@ func (a *Approval) check() error {
 		switch id := p.Key.ID(); {
 		case len(p.Name) == 0 || len(p.Name) > maxAnchorName:
 			return fmt.Errorf("an approver needs a name of 1 to %d bytes", maxAnchorName)
+		case !a.ofKeys() && (p.Share > 0 || !p.Required):
+			return fmt.Errorf("approver %q of decisions must be required, and has no weight: what finalizes is the anchors' alone", p.Name)
 		case p.Share == 0 && !p.Required || p.Share > maxShare:
 			return fmt.Errorf("approver %q has a weight of %d millionths of the anchors' and need not sign; between 1 and %d are taken", p.Name, p.Share, maxShare)
 		case seen[id]:
@@ -186,7 +189,9 @@ func (a *Approval) voters(r Roster) []Elector {
 		w := r.Weights.Total() * uint64(p.Share) / 1_000_000
 		all = append(all, Elector{Name: p.Name, Key: p.Key, Weight: w, Required: p.Required || w == 0})
 	}
-	if seat, ok := r.Seat(a.Sponsor); ok {
+	seat, ok := r.Seat(a.Sponsor)
+	ok = ok && !slices.ContainsFunc(a.Approvers, func(p Approver) bool { return p.Key.ID() == a.Sponsor }) // required already
+	if ok {
 		all = append(all, Elector{Name: r.Anchors[seat].Name, Key: r.Anchors[seat].Key, Required: true})
 	}
 	return all
@@ -255,7 +260,8 @@ func (p *Policy) covering(op *Op) (needed *Approval, failure error) {
 	touched := 0
 	for i := range p.Approvals {
 		a := &p.Approvals[i]
-		if !a.ofKeys() || a.Matter == Deletions && op.Kind != OpDelete || !meets(op, a.Prefix) {
+		deletes := op.Kind == OpDelete || op.Lease != 0 // a lease deletes when it ends
+		if !a.ofKeys() || a.Matter == Deletions && !deletes || !meets(op, a.Prefix) {
 			continue
 		}
 		touched++

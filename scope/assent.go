@@ -137,6 +137,9 @@ func (a *Assent) verify(to *Ancestry, o *Origin, m *Mutation, change *Listed, in
 	case a.Opened.Place.Index >= change.Place.Index || change.Place.Index >= a.Closed.Place.Index:
 		return nil, errors.New("the change does not stand between the motion's opening and its end")
 	}
+	if needed := in.Policy.guard(e); m.Class == Write && needed != nil && !bytes.Equal(canon.Encode(*needed), canon.Encode(mo.Approval)) {
+		return nil, errors.New("the policy asked for another approval of the change")
+	}
 	out := &Approved{Motion: *mo, Height: end.Height}
 	return out, a.count(out, to, mo)
 }
@@ -210,6 +213,8 @@ func (o *Origin) opened(mo Motion, m *Mutation, to *Ancestry, l *Listed, in *Epo
 	switch {
 	case !o.entered(e, m) || e.Class != lineage.Opened || e.Posterior != mo.Hash() || l.Place.Index != mo.Entry || e.Revision != mo.Revision:
 		return nil, errors.New("the motion is not the one that the entry says was opened")
+	case mo.Policy != h.Policy:
+		return nil, errors.New("another policy than that of the block which opened it")
 	case mo.Height != h.Height || mo.Opened != h.Time || mo.Epoch != h.Epoch:
 		return nil, errors.New("the motion opened in another block")
 	case mo.Deadline != mo.Opened.Add(mo.Approval.Window):

@@ -665,7 +665,7 @@ func TestRostersAreTheSameEverywhere(t *testing.T) {
 		r.turn()
 	}
 	e := r.epoch()
-	const want = "1782f6ef653217d0ac23c547560933c86e3ba341d9885a23011fe6c8976fc8f1"
+	const want = "cd04750c538d3ef45ceacb00880250269c71e496abe0aaa9da09a5f5bfcf8c48"
 	if got := aweigh.Sum(e.Encode()).String(); got != want || e.Roster.Weights.Len() != 5 {
 		t.Errorf("epoch %d with weights %v is %s, not %s", e.Number, e.Terms().Weights, got, want)
 	}

@@ -22,6 +22,7 @@ type Motion struct {
 	Entry    int64 // of its opening in the lineage
 	Revision int64 // of the key space
 	Deadline aweigh.Instant
+	Policy   aweigh.Hash // in force
 	Approval Approval    // that of the policy which asked for it
 	Rule     quorum.Rule // what carries it, among the voters
 	Voters   []Elector

@@ -1,6 +1,7 @@
 package scope
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"time"
@@ -51,7 +52,14 @@ func (x *execution) enact(mo *Motion, m *CheckedMutation) (succeeded bool, failu
 		if err := x.loadAgenda(); err != nil {
 			return false, nil, err
 		}
-		if failure := x.admissible(m.Decision); failure != nil {
+		failure := x.admissible(m.Decision)
+		if failure == nil && m.Decision.Kind == SetPolicy && mo.Policy != x.block.Header.Policy {
+			failure = errors.New("the policy was changed after it opened, and this one would undo that; propose it again")
+		}
+		if failure == nil {
+			failure = asked(mo, x.policy.decides(m.Decision))
+		}
+		if failure != nil {
 			return false, failure, nil
 		}
 		x.decide(decided{Decision: *m.Decision, Motion: m.ID, By: m.Author, Opened: mo.Opened})
@@ -64,11 +72,31 @@ func (x *execution) enact(mo *Motion, m *CheckedMutation) (succeeded bool, failu
 	if err != nil || failure != nil {
 		return false, failure, err
 	}
+	all, err := x.spread(&p)
+	if err != nil {
+		return false, nil, err
+	}
+	needed, failure := x.policy.approval(all)
+	if failure == nil && needed != nil {
+		failure = asked(mo, needed)
+	}
+	if failure != nil {
+		return false, failure, nil
+	}
 	if _, err := x.run(p); err != nil {
 		return false, nil, err
 	}
 	x.next.head.Revision = x.revision()
 	return p.succeeded, nil, nil
+}
+
+// asked says whether the policy asks by now for another approval than when a motion
+// opened: a change of policy would otherwise be no change for what is open.
+func asked(mo *Motion, now *Approval) (failure error) {
+	if !bytes.Equal(canon.Encode(*now), canon.Encode(mo.Approval)) {
+		return errors.New("scope: the policy asks for another approval by now; propose it again")
+	}
+	return nil
 }
 
 // unchanged says what is not as it was when a motion opened.
@@ -83,7 +111,7 @@ func (x *execution) unchanged(mo *Motion, p *plan) (failure, err error) {
 	if len(now) != len(mo.Basis) {
 		return errors.New("scope: another branch of its transaction would be taken than when it opened"), nil
 	}
-	for i, op := range p.writes(nil) {
+	for i, op := range p.writes() {
 		newer := now[i] != mo.Basis[i]
 		if !newer {
 			if newer, err = x.newer(op, mo.Revision); err != nil {
@@ -110,15 +138,11 @@ func (x *execution) newer(op *Op, rev int64) (newer bool, err error) {
 	return newer, err
 }
 
-// writes appends the puts and deletions of a plan, in order.
-func (p *plan) writes(all []*Op) []*Op {
-	rest := p.inner
+// writes are the puts and deletions of a plan without transactions within, in order.
+func (p *plan) writes() (all []*Op) {
 	for i := range p.ops {
-		switch op := &p.ops[i]; op.Kind {
-		case OpPut, OpDelete:
-			all = append(all, op)
-		case OpTxn:
-			all, rest = rest[0].writes(all), rest[1:]
+		if k := p.ops[i].Kind; k == OpPut || k == OpDelete {
+			all = append(all, &p.ops[i])
 		}
 	}
 	return all
@@ -145,6 +169,11 @@ func (x *execution) close(rec *motionRecord, end Ending) error {
 	x.next.head.Docket.Open--
 	x.next.head.Docket.Closed++
 	x.result.Motions = append(x.result.Motions, id)
+	if x.next.head.Docket.Closed > motionsKept {
+		if err := x.forgetOldest(); err != nil {
+			return err
+		}
+	}
 	return x.nextDeadline()
 }
 
@@ -261,6 +290,13 @@ func (x *execution) forgetOldest() error {
 
 // withdraw ends a motion by the will of its author.
 func (x *execution) withdraw(m *CheckedMutation) (failure, err error) {
+	raw, _, err := x.r.Get(x.space.motion(m.Motion))
+	if err != nil {
+		return nil, err
+	}
+	if failure := x.spend(1, len(raw)); failure != nil { // before it is looked at
+		return failure, nil
+	}
 	rec, ok, err := x.motion(m.Motion)
 	if err != nil {
 		return nil, err
@@ -277,6 +313,9 @@ func (x *execution) withdraw(m *CheckedMutation) (failure, err error) {
 	}
 	if of.Author != m.Author {
 		return fmt.Errorf("scope: only %s, who proposed it, can withdraw it", of.Author.Short()), nil
+	}
+	if of.Class == Govern { // or whom it is about could propose it, and end it whenever it comes near
+		return errors.New("scope: a decision cannot be withdrawn; reject it"), nil
 	}
 	return nil, x.close(&rec, Ending{Fate: Withdrawn})
 }

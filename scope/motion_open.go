@@ -27,6 +27,7 @@ type found struct {
 	_      struct{} `cbor:",toarray"`
 	Keys   int64
 	Newest int64
+	TTL    int64 // of the lease that a put names
 }
 
 // opening is what else is known of a motion that opens.
@@ -38,6 +39,9 @@ type opening struct {
 
 // propose opens a motion for the transaction being executed.
 func (x *execution) propose(m *CheckedMutation, a *Approval, p *plan) (failure, err error) {
+	if len(p.inner) > 0 { // their branches could be others when it is carried
+		return errors.New("scope: the policy asks for approval, and voters could not tell what transactions within a transaction would do; send it without"), nil
+	}
 	basis, err := x.basis(p)
 	if err != nil {
 		return nil, err
@@ -52,7 +56,7 @@ func (x *execution) openMotion(m *CheckedMutation, a *Approval, o opening) (fail
 	mo := Motion{
 		Mutation: m.raw, Height: h.Height, Opened: h.Time, Epoch: h.Epoch, Entry: x.nextEntry(),
 		Revision: x.next.head.Revision, Deadline: h.Time.Add(a.Window),
-		Approval: *a, Voters: a.voters(r), Success: o.chose, Basis: o.basis,
+		Policy: h.Policy, Approval: *a, Voters: a.voters(r), Success: o.chose, Basis: o.basis,
 	}
 	e, err := electorate(mo.Voters)
 	if err != nil {
@@ -65,11 +69,12 @@ func (x *execution) openMotion(m *CheckedMutation, a *Approval, o opening) (fail
 		return failure, err
 	}
 	x.enter(lineage.Entry{Class: lineage.Opened, Posterior: mo.Hash()})
-	x.setRecord(x.space.motion(m.ID), canon.Encode(motionRecord{Motion: mo}))
+	record := canon.Encode(motionRecord{Motion: mo})
+	x.setRecord(x.space.motion(m.ID), record)
 	d := &x.next.head.Docket
 	d.Open++
-	d.Bytes += int64(len(m.raw))
-	o.line.Bytes = int64(len(m.raw))
+	o.line.Bytes = int64(len(record))
+	d.Bytes += o.line.Bytes
 	x.setRecord(x.space.docket(atOpen, mo.Deadline, m.ID), canon.Encode(o.line))
 	d.Next = aweigh.Earliest(d.Next, mo.Deadline)
 	x.result.Motions = append(x.result.Motions, m.ID)
@@ -84,6 +89,9 @@ func (x *execution) motionRoom(m *CheckedMutation, a *Approval) (failure, err er
 		return nil, nil
 	}
 	d := &x.next.head.Docket
+	if failure := x.spend(int(d.Open), 0); failure != nil {
+		return failure, nil
+	}
 	if d.Open >= motionsOpen {
 		return fmt.Errorf("scope: %d motions are open already; some must close first", d.Open), nil
 	}
@@ -114,7 +122,7 @@ func (x *execution) motionRoom(m *CheckedMutation, a *Approval) (failure, err er
 
 // basis is what the puts and deletions of a planned transaction find, in order.
 func (x *execution) basis(p *plan) (all []found, err error) {
-	for _, op := range p.writes(nil) {
+	for _, op := range p.writes() {
 		f, err := x.finds(op)
 		if err != nil {
 			return nil, err
@@ -125,10 +133,17 @@ func (x *execution) basis(p *plan) (all []found, err error) {
 }
 
 func (x *execution) finds(op *Op) (t found, err error) {
+	if op.Lease != 0 {
+		l, _, err := x.lease(op.Lease)
+		if err != nil {
+			return t, err
+		}
+		t.TTL = l.ttl
+	}
 	if len(op.End) == 0 {
 		v, ok, err := x.newest(op.Key)
 		if ok {
-			t = found{Keys: 1, Newest: v.ModRevision}
+			t.Keys, t.Newest = 1, v.ModRevision
 		}
 		return t, err
 	}

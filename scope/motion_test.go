@@ -227,12 +227,6 @@ func TestP32ConflictsApplyOnce(t *testing.T) {
 		"two puts":             {func(w *assembly) Mutation { return w.put("/secrets/a", "1") }, func(w *assembly) Mutation { return w.put("/secrets/a", "2") }},
 		"a put and a deletion": {func(w *assembly) Mutation { return w.put("/secrets/a", "1") }, func(w *assembly) Mutation { return w.ops(del("/secrets/a", "")) }},
 		"a put and a range":    {func(w *assembly) Mutation { return w.put("/secrets/a", "1") }, func(w *assembly) Mutation { return w.ops(del("/secrets/a", "/secrets/b")) }},
-		"inside transactions": {
-			func(w *assembly) Mutation {
-				return w.ops(Op{Kind: OpTxn, Txn: &Txn{Success: []Op{put("/secrets/a", "1")}}})
-			},
-			func(w *assembly) Mutation { return w.put("/secrets/a", "2") },
-		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newAssembly(t, 4)
@@ -752,5 +746,87 @@ func TestPutAndDeletedIsChanged(t *testing.T) {
 				t.Errorf("it is %s", got)
 			}
 		})
+	}
+}
+
+// TestTransactionsWithinTakeNoApproval: which branches of theirs would be taken when a
+// motion is carried, nobody could tell when it opens.
+func TestTransactionsWithinTakeNoApproval(t *testing.T) {
+	w := newAssembly(t, 4)
+	flag := Compare{Target: OnVersion, Relation: Equal, Key: []byte("/flag")}
+	out := w.step(w.ops(Op{Kind: OpTxn, Txn: &Txn{Compare: []Compare{flag}, Success: []Op{put("/secrets/a", "1")}, Failure: []Op{put("/secrets/b", "1")}}})).Outcomes[0]
+	if out.Code != Failed || !strings.Contains(out.Reason, "transactions within") {
+		t.Fatalf("%s: %s", out.Code, out.Reason)
+	}
+	w.one(w.ops(Op{Kind: OpTxn, Txn: &Txn{Success: []Op{put("/free", "1")}}}))
+}
+
+// TestMotionsAreOfTheirPolicy: what opened under an approval that is asked for no
+// more is void, and so is another policy that would undo what came between.
+func TestMotionsAreOfTheirPolicy(t *testing.T) {
+	w := newAssembly(t, 4)
+	old := w.propose(w.put("/secrets/a", "1"))
+	decide := func(blocks uint64, change func(*Policy), all bool) votes.MotionID {
+		t.Helper()
+		p := w.g.Policy
+		p.Approvals = slices.Clone(p.Approvals)
+		p.EpochBlocks = blocks
+		change(&p)
+		w.author = w.keys[0]
+		out := w.step(w.mutation(Govern, Decision{Kind: SetPolicy, Policy: &p})).Outcomes[0]
+		if out.Code != Applied {
+			t.Fatalf("%s: %s", out.Code, out.Reason)
+		}
+		if all {
+			w.cast(w.approve(out.Mutation, 4)[1:])
+		}
+		return out.Mutation
+	}
+	stale := decide(70, func(*Policy) {}, false)
+	decide(71, func(p *Policy) { p.Approvals[0].Num = 4 }, true)
+	w.turn()
+	w.cast(append(w.approve(old, 4), w.approve(stale, 4)[1:]...))
+	if got := w.fate(old); !strings.HasPrefix(got, "void: the policy asks for another approval") || w.value("/secrets/a") != "" {
+		t.Errorf("the write is %s", got)
+	}
+	if got := w.fate(stale); !strings.HasPrefix(got, "void: the policy was changed") {
+		t.Errorf("the policy is %s", got)
+	}
+}
+
+// TestLeasesDeleteToo: a put that names a lease takes the approval of a deletion.
+func TestLeasesDeleteToo(t *testing.T) {
+	w := newAssembly(t, 4, func(p *Policy) { p.Approvals[0].Matter = Deletions })
+	w.one(w.put("/secrets/a", "1"))
+	w.one(w.mutation(Lease, LeaseRequest{Kind: LeaseGrant, IDs: []int64{7}, TTL: 600}))
+	id := w.propose(w.ops(Op{Kind: OpPut, Key: []byte("/secrets/a"), IgnoreValue: true, Lease: 7}))
+	w.one(w.mutation(Lease, LeaseRequest{Kind: LeaseRevoke, IDs: []int64{7}}))
+	w.one(w.mutation(Lease, LeaseRequest{Kind: LeaseGrant, IDs: []int64{7}, TTL: 5}))
+	w.cast(w.approve(id, 3))
+	if got := w.fate(id); !strings.HasPrefix(got, "void") {
+		t.Errorf("with another lease of the same number it is %s", got)
+	}
+}
+
+// TestDecisionsNeedWhatFinalizes: of the anchors, whatever approvers say; and nobody
+// withdraws the decision that is about itself.
+func TestDecisionsNeedWhatFinalizes(t *testing.T) {
+	bad := DefaultPolicy(1)
+	bad.Approvals = []Approval{{Matter: Policies, Num: 1, Den: 2, Window: time.Hour, Approvers: []Approver{{Name: "alice", Key: testKey(t, 70).Public(), Share: 9_000_000}}}}
+	if err := bad.Check(); !errors.Is(err, ErrInvalid) {
+		t.Errorf("approvers with a weight in decisions: %v", err)
+	}
+	w := newAssembly(t, 4, func(p *Policy) {
+		p.Approvals = append(p.Approvals, Approval{Matter: Membership, Num: 1, Den: 2, Window: time.Hour, Approvers: []Approver{{Name: "a too", Key: testKey(t, 1).Public(), Required: true}}})
+	})
+	w.author = w.keys[0]
+	evict := w.step(w.mutation(Govern, Decision{Kind: Evict, Subject: w.keys[1].Public().ID()})).Outcomes[0]
+	if out := w.step(w.mutation(Withdraw, Withdrawal{Motion: evict.Mutation})).Outcomes[0]; out.Code != Failed || !strings.Contains(out.Reason, "reject it") {
+		t.Errorf("withdrawing: %s %s", out.Code, out.Reason)
+	}
+	fifth := testKey(t, 77)
+	w.author = fifth
+	if out := w.step(w.mutation(Govern, Admission(w.g.Hash(), fifth, "e", "peer-e", testKey(t, 1).Public().ID()))).Outcomes[0]; out.Code != Applied {
+		t.Errorf("a sponsor that is an approver: %s", out.Reason)
 	}
 }

@@ -62,7 +62,7 @@ func (s *State) CheckBallots(b *Block, known func(votes.MotionBallot) bool) erro
 		} else if have {
 			return fmt.Errorf("%w: %s is on record", ErrInvalid, v)
 		}
-		if known(v) {
+		if _, may := keys.Key(v.Voter); may && known(v) {
 			continue
 		}
 		if _, err := votes.CheckMotionBallot(v, s.head.Network, s.head.Scope, keys, nil); err != nil {

@@ -58,7 +58,9 @@ func (x *execution) approved(n *Naming) (failure, err error) {
 	}
 	var p plan
 	switch n.Kind {
-	case Bind, Fork:
+	case Bind:
+		p.ops = []Op{{Kind: OpPut, Key: n.Key}, {Kind: OpPut, Key: n.To}}
+	case Fork:
 		p.ops = []Op{{Kind: OpPut, Key: n.To}}
 	case Move:
 		p.ops = []Op{{Kind: OpDelete, Key: n.Key}, {Kind: OpPut, Key: n.To}}

@@ -114,20 +114,20 @@ func (p *KeyProof) verify(network aweigh.NetworkID) (Report, error) {
 		r.Approved, err = p.Assent.verify(&p.Ancestry, &p.Origin, &m, &p.Change, origin)
 	case !p.Origin.entered(e, &m):
 		err = errors.New("another mutation, author or block than the entry names")
-	case m.Class == Write && origin.Policy.guards(e):
+	case m.Class == Write && origin.Policy.guard(e) != nil:
 		err = errors.New("the policy asks for approval of the change, and the proof shows none")
 	}
 	return r, err
 }
 
-// guards reports whether the change of an entry takes approval.
-func (p *Policy) guards(e *lineage.Entry) bool {
+// guard is the approval that the change of an entry takes, nil if it takes none.
+func (p *Policy) guard(e *lineage.Entry) *Approval {
 	op := Op{Kind: OpPut, Key: e.Key}
-	if e.Class == lineage.Delete {
+	if e.Class.Clears() {
 		op.Kind = OpDelete
 	}
-	needed, failure := p.covering(&op)
-	return needed != nil || failure != nil
+	needed, _ := p.covering(&op) // of one key it never fails
+	return needed
 }
 
 // wrote checks that content is what the entry wrote; nil stands for a deletion.

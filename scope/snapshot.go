@@ -137,6 +137,9 @@ func (i *Import) Add(rec SnapshotRecord) (ops []kv.Op, err error) {
 		i.element(k, rec.Value)
 		return i.state.space.withLapse(set)
 	case atMotion, atVoted, atOpen, atClosed:
+		if i.named++; i.named > 4*i.want.LineageSize+1 { // each stands in the lineage, some twice
+			return nil, fmt.Errorf("%w: more records about motions than the lineage tells of", ErrInvalid)
+		}
 		i.element(k, rec.Value)
 		return set, nil
 	case atLineage:
