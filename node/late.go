@@ -1,51 +1,57 @@
 package node
 
 import (
-	"bytes"
 	"fmt"
-	"slices"
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/must"
 	"github.com/aweigh/aweigh/kv"
 	"github.com/aweigh/aweigh/votes"
+	"github.com/aweigh/aweigh/votes/box"
 )
 
 // Ballots on motions that are closed have left the box. Until a block has recorded
 // them as late (P34) they have records of their own, so that they survive a restart.
 
-// keepLate makes a ballot that is held ready durable.
-func (m *Machine) keepLate(id aweigh.Hash, d *dueBallot) {
-	if !d.late {
+// keepLate makes a late ballot durable, and holds it ready if there is room. It gives
+// the writes.
+func (m *Machine) keepLate(b votes.MotionBallot) kv.Op {
+	id := b.ID()
+	m.hold(b)
+	if d := m.polls.due[id]; d != nil {
 		d.late = true
-		m.write(kv.Set(keyLate(m.id, id), d.Encode()))
 	}
+	return kv.Set(keyLate(m.id, id), b.Encode())
 }
 
-// closed keeps what the chain lacks on a motion that is closed now.
-func (m *Machine) closed(motion votes.MotionID) {
-	m.ready(motion)
-	for _, id := range m.polls.dueOn(motion) {
-		m.keepLate(id, m.polls.due[id])
-	}
+// lacks reports whether the chain has not recorded a ballot.
+func (m *Machine) lacks(b votes.MotionBallot) bool {
+	have, err := m.chain.state.HasBallot(b.MotionVote, b.Voter)
+	must.OK(err, "reading a ballot")
+	return !have
 }
 
-// dueOn is the ballots on a motion that wait for a block, in order.
-func (p *polls) dueOn(motion votes.MotionID) (ids []aweigh.Hash) {
-	for id, d := range p.due { // order-free: sorted below
-		if d.Motion == motion {
-			ids = append(ids, id)
+// closed keeps what the box has and the chain lacks on a motion that is closed. It
+// gives the writes; those of the box come after them.
+func (m *Machine) closed(motion votes.MotionID) (ops []kv.Op) {
+	voters := m.Motion(motion).Voters
+	err := box.Ballots(m.recent, m.id, motion, func(c votes.CheckedMotionBallot) bool {
+		if b := c.Ballot(); m.lacks(b) {
+			if _, may := voters.Key(b.Voter); may {
+				ops = append(ops, m.keepLate(b))
+			}
 		}
-	}
-	slices.SortFunc(ids, func(a, b aweigh.Hash) int { return bytes.Compare(a[:], b[:]) })
-	return ids
+		return true
+	})
+	must.OK(err, "reading the ballot box")
+	return ops
 }
 
-// recall holds ready again what came late in an earlier life. What has been
-// recorded since, or whose motion is forgotten, goes.
-func (m *Machine) recall() (bad error) {
+// recall holds ready again what came late before, as far as there is room. It gives
+// the writes that take away what has been recorded since, or whose motion is forgotten.
+func (m *Machine) recall() (ops []kv.Op, bad error) {
 	prefix := record(m.id, 'l')
-	err := m.store.Scan(prefix, kv.PrefixEnd(prefix), false, func(k, raw []byte) bool {
+	err := m.recent.Scan(prefix, kv.PrefixEnd(prefix), false, func(k, raw []byte) bool {
 		var c votes.CheckedMotionBallot
 		if c, bad = votes.StoredMotionBallot(raw); bad != nil {
 			bad = fmt.Errorf("node: a late ballot, key %x: %w", k, bad)
@@ -54,17 +60,20 @@ func (m *Machine) recall() (bad error) {
 		b := c.Ballot()
 		mo, _, err := m.chain.state.Motion(b.Motion)
 		must.OK(err, "reading a motion")
-		if mo != nil && m.hold(b) {
-			m.polls.due[b.ID()].late = true
-		} else {
-			m.polls.opening = append(m.polls.opening, kv.Del(keyLate(m.id, b.ID())))
+		if mo == nil || !m.lacks(b) {
+			ops = append(ops, kv.Del(keyLate(m.id, b.ID())))
+			return true
+		}
+		m.hold(b)
+		if d := m.polls.due[b.ID()]; d != nil {
+			d.late = true
 		}
 		return true
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return bad
+	return ops, bad
 }
 
 // settle forgets a due ballot that needs no block any more.

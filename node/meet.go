@@ -8,6 +8,7 @@ import (
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/must"
 	"github.com/aweigh/aweigh/votes"
+	"github.com/aweigh/aweigh/votes/box"
 	"github.com/aweigh/aweigh/votes/reconcile"
 )
 
@@ -33,7 +34,7 @@ const (
 	meetPatience = 10 * time.Second
 	meetOften    = 15 * time.Second
 	meetSeldom   = 10 * time.Minute
-	maxSessions  = 16 // that others began
+	maxSessions  = 16 // that peers began which are no anchors
 )
 
 // side is the box as it is now.
@@ -126,7 +127,7 @@ func (m *Machine) meeting(from Peer, in Meeting) {
 		b, err := votes.DecodeMotionBallot(raw)
 		if err == nil {
 			c := m.castUnchecked(b)
-			if err = c.Err; err == nil {
+			if err = c.Err; err == nil && c.Outcome != box.Repeated {
 				fresh = append(fresh, raw)
 			}
 		}
@@ -154,7 +155,7 @@ func (m *Machine) respond(p Peer) *session {
 			delete(k.theirs, q)
 		}
 	}
-	if k.theirs[p] == nil && len(k.theirs) >= maxSessions {
+	if strangers := m.strangersMeet(); k.theirs[p] == nil && m.anchors[p] == (aweigh.AnchorID{}) && strangers >= maxSessions {
 		return nil
 	}
 	if k.theirs == nil {
@@ -162,6 +163,16 @@ func (m *Machine) respond(p Peer) *session {
 	}
 	k.theirs[p] = &session{reconcile.Respond(m.side()), m.now.Add(meetPatience)}
 	return k.theirs[p]
+}
+
+// strangersMeet is how many sessions peers have begun that are no anchors.
+func (m *Machine) strangersMeet() (n int) {
+	for p := range m.polls.theirs { // order-free: counted
+		if m.anchors[p] == (aweigh.AnchorID{}) {
+			n++
+		}
+	}
+	return n
 }
 
 // end ends the session in which a peer has a part.

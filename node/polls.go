@@ -56,10 +56,24 @@ func (m *Machine) openBox() (err error) {
 	if err != nil {
 		return err
 	}
-	if err := m.recall(); err != nil {
+	// What it held on motions that closed elsewhere, as in a snapshot, comes late.
+	var late []kv.Op
+	err = m.chain.state.Motions(func(id votes.MotionID, open bool) bool {
+		if !open {
+			late = append(late, m.closed(id)...)
+		}
+		return true
+	})
+	if err != nil {
 		return err
 	}
-	return m.refill()
+	if err := m.refill(); err != nil {
+		return err
+	}
+	p.opening = append(append(late, p.opening...), m.fx.Write...) // written with the first step
+	m.fx.Write = nil
+	m.recent.Reset()
+	return nil
 }
 
 // Motion implements box.Motions: what is known of a motion as of the final state.
@@ -70,6 +84,9 @@ func (m *Machine) Motion(id votes.MotionID) box.Motion {
 	mo, end, err := m.chain.state.Motion(id)
 	must.OK(err, "reading a motion")
 	if mo == nil {
+		if was, err := m.history().Minutes(id); err == nil && was != nil { // it is over, and the state has forgotten it
+			return box.Motion{State: box.Closed, Voters: votes.KeySet{}}
+		}
 		return box.Motion{State: box.Unknown, Voters: m.term.electors}
 	}
 	keys, err := mo.Keys()
@@ -86,12 +103,18 @@ func (m *Machine) Motion(id votes.MotionID) box.Motion {
 func (m *Machine) refill() error {
 	p := &m.polls
 	p.more = false
-	return m.chain.state.Motions(func(id votes.MotionID, open bool) bool {
+	err := m.chain.state.Motions(func(id votes.MotionID, open bool) bool {
 		if open {
 			m.ready(id)
 		}
 		return open && !p.more
 	})
+	if err != nil {
+		return err
+	}
+	ops, err := m.recall()
+	m.write(ops...)
+	return err
 }
 
 // ready holds ready what the box has on a motion.
@@ -136,12 +159,12 @@ func (m *Machine) cast(c votes.CheckedMotionBallot, own bool) Casting {
 		if _, voter := mo.Voters.Key(b.Voter); !voter {
 			return Casting{Err: fmt.Errorf("%w: %s may not vote on motion %s", votes.ErrStranger, b.Voter.Short(), b.Motion.Short())}
 		}
-		if m.hold(b) {
-			m.keepLate(b.ID(), p.due[b.ID()])
-			m.fx.Sync = true
-			return Casting{Outcome: box.Added, Late: true}
+		if d := p.due[b.ID()]; d != nil && d.late || !m.lacks(b) {
+			return Casting{Outcome: box.Repeated, Late: true}
 		}
-		return Casting{Outcome: box.Repeated, Late: true}
+		m.write(m.keepLate(b))
+		m.fx.Sync = true
+		return Casting{Outcome: box.Added, Late: true}
 	}
 	out, ops, err := p.box.Add(c, mo)
 	if err != nil {
@@ -357,6 +380,17 @@ func (p *polls) release(from, to aweigh.View) {
 	}
 }
 
+// dueOn is the ballots on a motion that wait for a block, in order.
+func (p *polls) dueOn(motion votes.MotionID) (ids []aweigh.Hash) {
+	for id, d := range p.due { // order-free: sorted below
+		if d.Motion == motion {
+			ids = append(ids, id)
+		}
+	}
+	slices.SortFunc(ids, func(a, b aweigh.Hash) int { return bytes.Compare(a[:], b[:]) })
+	return ids
+}
+
 // polled takes note of what a final block did to motions and ballots.
 func (m *Machine) polled(k *candidate) {
 	p := &m.polls
@@ -374,7 +408,7 @@ func (m *Machine) polled(k *candidate) {
 				m.ready(id)
 			}
 		case box.Closed:
-			m.closed(id)
+			m.write(m.closed(id)...)
 			ops, err = p.box.Closed(m.recent, id)
 		default: // forgotten
 			for _, ballot := range p.dueOn(id) {

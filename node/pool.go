@@ -1,7 +1,6 @@
 package node
 
 import (
-	"errors"
 	"slices"
 	"time"
 
@@ -329,20 +328,20 @@ func (m *Machine) keep() {
 // restorePool reads back what waited when this node stopped.
 func (m *Machine) restorePool() error {
 	all := record(m.id, 'p')
-	var bad error
 	unverified := func(votes.PublicKey, votes.Context, []byte, []byte) error { return nil }
 	err := m.store.Scan(all, kv.PrefixEnd(all), false, func(k, raw []byte) bool {
-		var b *scope.CheckedBundle
-		if b, bad = scope.CheckBundle(slices.Clone(raw), scope.MostLimits(), unverified); bad != nil {
-			return false
+		b, err := scope.CheckBundle(slices.Clone(raw), scope.MostLimits(), unverified)
+		if err != nil { // of another program; whoever wrote it repeats it
+			m.pool.kept = append(m.pool.kept, aweigh.Hash(k[len(all):]))
+			return true
 		}
-		if bad = m.pool.add(b, true, false, true, 0); bad == nil {
+		if m.pool.add(b, true, false, true, 0) == nil {
 			m.pool.entries[b.ID()].kept = true
 		}
-		return bad == nil
+		return true
 	})
 	m.pool.refit(m.chain.policy.Limits)
-	return errors.Join(err, bad)
+	return err
 }
 
 // refit drops the bundles that are not within the limits of another policy.

@@ -100,7 +100,7 @@ func TestConflictsAreSeen(t *testing.T) {
 		{"two keys", []*poll{put("a", 1, 5), put("b", 2, 6)}, false},
 		{"one after the other", []*poll{put("a", 1, 5), put("a", 6, 7)}, false},
 		{"a deletion first", []*poll{drop("a", 1, 5), put("a", 2, 6)}, false},
-		{"deleted in between", []*poll{put("a", 1, 5), put("a", 2, 9), drop("a", 6, 7)}, false},
+		{"deleted in between", []*poll{put("a", 1, 5), put("a", 2, 9), drop("a", 6, 7)}, true},
 	} {
 		r := recount{order: c.all}
 		var ends []*scope.Ending

@@ -30,6 +30,7 @@ type poll struct {
 	opened   aweigh.Height
 	deadline aweigh.Instant
 	author   aweigh.Hash
+	asked    string // the approval that it takes
 	puts     []string
 	drops    []string
 	found    map[string]int // last change of each key when it opened
@@ -103,7 +104,7 @@ func (x *watch) block(n *Node, state *scope.State, b *scope.Block) {
 			on, rest = append(on, v), rest[1:]
 		}
 		if p := r.all[on[0].Motion]; p != nil {
-			x.voted(p, on, h.Height)
+			x.voted(p, on, h)
 		}
 	}
 	for _, p := range r.order {
@@ -134,7 +135,7 @@ func (x *watch) opens(n *Node, state *scope.State, m *scope.CheckedMutation, cod
 	e := w.epochs[h.Epoch]
 	a := &e.Policy.Approvals[0]
 	p := &poll{
-		id: m.ID, opened: h.Height, deadline: h.Time.Add(a.Window), author: m.Author, puts: puts, drops: drops,
+		id: m.ID, opened: h.Height, deadline: h.Time.Add(a.Window), author: m.Author, asked: w.asked(h), puts: puts, drops: drops,
 		found: make(map[string]int), voters: make(map[aweigh.Hash]seat), total: new(big.Int),
 		num: big.NewInt(int64(a.Num)), den: big.NewInt(int64(a.Den)), anchors: int(a.Anchors),
 		said: make(map[aweigh.Hash]uint8), late: make(map[aweigh.Hash]uint8),
@@ -159,8 +160,14 @@ func (x *watch) opens(n *Node, state *scope.State, m *scope.CheckedMutation, cod
 	w.log(n, "motion", "%s opens at height %d", m.ID.Short(), h.Height)
 }
 
+// asked is the approval that a block's policy asks for.
+func (w *World) asked(h *scope.Header) string {
+	return w.epochs[h.Epoch].Policy.Approvals[0].String()
+}
+
 // voted takes up a block's ballots on a motion.
-func (x *watch) voted(p *poll, on []votes.MotionBallot, at aweigh.Height) {
+func (x *watch) voted(p *poll, on []votes.MotionBallot, h *scope.Header) {
+	at := h.Height
 	for i := range on {
 		v := &on[i]
 		if _, ok := p.voters[v.Voter]; !ok {
@@ -178,7 +185,7 @@ func (x *watch) voted(p *poll, on []votes.MotionBallot, at aweigh.Height) {
 	if p.fate == 0 {
 		switch p.verdict(p.said) {
 		case scope.Carried:
-			x.motions.close(p, x.motions.apply(p), at)
+			x.motions.close(p, x.motions.apply(p, x.w.asked(h)), at)
 		case scope.Rejected:
 			x.motions.close(p, scope.Rejected, at)
 		}
@@ -224,8 +231,11 @@ func (p *poll) verdict(said map[aweigh.Hash]uint8) scope.Fate {
 }
 
 // apply makes the changes of a motion that has the approvals, unless one of its keys
-// was changed since it opened.
-func (r *recount) apply(p *poll) scope.Fate {
+// was changed since it opened, or the policy asks for another approval than then.
+func (r *recount) apply(p *poll, asked string) scope.Fate {
+	if asked != p.asked {
+		return scope.Void
+	}
 	for key, found := range p.found { // order-free: any
 		if r.last[key] != found {
 			return scope.Void
