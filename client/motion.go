@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"time"
 
@@ -101,7 +102,12 @@ func (e *endpoint) watchMotion(ctx context.Context, id []byte, each func(*aweigh
 		}
 	}
 	if err := stream.Err(); err != nil {
-		return closed, translate(err)
+		err = translate(err)
+		var f *failure
+		if errors.As(err, &f) && f.problem == nil && ctx.Err() == nil { // the node went away
+			err = fmt.Errorf("%w: it broke off: %w", ErrUnreachable, err)
+		}
+		return closed, err
 	}
 	return closed, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
@@ -167,6 +168,9 @@ func waiting(v *View, id votes.MotionID) (all []votes.MotionBallot, err error) {
 	return all, errors.Join(err, bad)
 }
 
+// awaitEvery is how often AwaitMotion looks, at most.
+const awaitEvery = 50 * time.Millisecond
+
 // AwaitMotion tells how a motion stands, now and whenever that changes, until it is
 // closed, tell fails or ctx ends.
 func (n *Node) AwaitMotion(ctx context.Context, prefix []byte, tell func(Motion, scope.Head) error) error {
@@ -176,7 +180,7 @@ func (n *Node) AwaitMotion(ctx context.Context, prefix []byte, tell func(Motion,
 	}
 	last := stand{recorded: -1}
 	for {
-		changed := n.Changed()
+		changed, looked := n.Changed(), time.Now()
 		m, head, err := n.Motion(prefix)
 		if err != nil {
 			return err
@@ -197,6 +201,13 @@ func (n *Node) AwaitMotion(ctx context.Context, prefix []byte, tell func(Motion,
 			return ctx.Err()
 		case <-n.runner.replies.done:
 			return n.runner.replies.stopped
+		}
+		if pause := awaitEvery - time.Since(looked); pause > 0 { // many may wait, and blocks come fast
+			select {
+			case <-time.After(pause):
+			case <-ctx.Done():
+				return ctx.Err()
+			}
 		}
 	}
 }
@@ -283,7 +294,35 @@ func (n *Node) Vote(ctx context.Context, prefix []byte, choice votes.Choice, com
 	if err != nil {
 		return Casting{}, err
 	}
+	if castings[0].Err == nil {
+		n.recorded(ctx, b)
+	}
 	return castings[0], castings[0].Err
+}
+
+// recorded waits a moment until a block has recorded a ballot, so that who asks next
+// sees it. Without a quorum none will.
+func (n *Node) recorded(ctx context.Context, b votes.MotionBallot) {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	for {
+		changed := n.Changed()
+		v, err := n.Read(ctx, false)
+		if err != nil {
+			return
+		}
+		have, err := v.HasBallot(b.MotionVote, b.Voter)
+		if err = errors.Join(err, v.Close()); have || err != nil {
+			return
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		case <-n.runner.replies.done:
+			return
+		}
+	}
 }
 
 // Withdraw ends a motion that this node proposed, and waits until that is final.

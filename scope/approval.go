@@ -151,7 +151,7 @@ func (a *Approval) check() error {
 	case len(a.Approvers) > maxApprovers:
 		return fmt.Errorf("%d approvers, at most %d are taken", len(a.Approvers), maxApprovers)
 	}
-	seen := make(map[aweigh.Hash]bool)
+	seen, names := make(map[aweigh.Hash]bool), make(map[string]bool)
 	for i := range a.Approvers {
 		p := &a.Approvers[i]
 		if _, err := p.Key.Algorithm(); err != nil {
@@ -169,8 +169,10 @@ func (a *Approval) check() error {
 			return fmt.Errorf("approver %q has a weight of %d millionths of the anchors' and need not sign; between 1 and %d are taken", p.Name, p.Share, maxShare)
 		case seen[id]:
 			return fmt.Errorf("the key of approver %q stands twice", p.Name)
+		case names[p.Name]:
+			return fmt.Errorf("two approvers are called %q", p.Name)
 		default:
-			seen[id] = true
+			seen[id], names[p.Name] = true, true
 		}
 	}
 	return nil

@@ -1,6 +1,7 @@
 package scope
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 
@@ -355,8 +356,12 @@ func subjectOf(ops []Op) string {
 		s = fmt.Sprintf("put %q", first.Key)
 	case len(first.End) == 0:
 		s = fmt.Sprintf("delete %q", first.Key)
+	case bytes.Equal(first.End, kv.PrefixEnd(first.Key)):
+		s = fmt.Sprintf("delete all below %q", first.Key)
+	case toEnd(first.End):
+		s = fmt.Sprintf("delete all from %q on", first.Key)
 	default:
-		s = fmt.Sprintf("delete from %q on", first.Key)
+		s = fmt.Sprintf("delete from %q up to %q", first.Key, first.End)
 	}
 	if n > 1 {
 		s += fmt.Sprintf(" and %d more", n-1)

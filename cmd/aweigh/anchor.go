@@ -140,7 +140,7 @@ func proposalNamed(r *aweighv1.TrustResponse, kind, text string) (*aweighv1.Prop
 		return len(text) >= 4 && strings.HasPrefix(hex.EncodeToString(id), strings.ToLower(text))
 	}
 	for _, x := range r.Proposals {
-		if x.Kind == kind && (x.Name == text && text != "" || starts(x.Id) || starts(x.Subject)) {
+		if x.Kind == kind && (x.Name == text && text != "" || starts(x.Id) || starts(x.Subject) || starts(x.Motion)) {
 			found = append(found, x)
 		}
 	}

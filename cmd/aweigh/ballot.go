@@ -207,7 +207,7 @@ func (a *app) ballotReconcile() *cobra.Command {
 				}
 			}
 		}
-		return nil
+		return errors.Join(refusedBallots(&given), refusedBallots(&taken))
 	})
 }
 
@@ -266,18 +266,19 @@ func (a *app) ballotSync() *cobra.Command {
 		if *via == "" {
 			return fmt.Errorf("%w: --via names the directory", errUsage)
 		}
-		if err := os.MkdirAll(*via, 0o755); err != nil {
+		if _, err := os.Stat(*via); err != nil { // it is not mounted, perhaps
 			return err
 		}
 		var taken aweighv1.HandInResponse
 		there := make(map[string]bool)
+		var damaged error
 		names, err := ballotdir.Files(*via)
 		if err != nil {
 			return err
 		}
 		for _, name := range names {
 			if err := s.takeFile(ctx, *via, name, there, &taken); err != nil {
-				fmt.Fprintf(a.err, "aweigh: %s\n", message(err)) // the others may be whole
+				damaged = errors.Join(damaged, err) // the others may be whole
 			}
 		}
 		given, err := s.writeMissing(ctx, *via, there)
@@ -290,8 +291,8 @@ func (a *app) ballotSync() *cobra.Command {
 		if err := s.Printer.HandedIn(&taken); err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(a.out, "%d written to %s\n", given, *via)
-		return err
+		fmt.Fprintf(a.out, "%d written to %s\n", given, *via)
+		return errors.Join(damaged, refusedBallots(&taken))
 	})
 }
 

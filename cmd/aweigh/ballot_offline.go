@@ -224,7 +224,7 @@ func (s *showing) file(raw []byte) error {
 
 func (s *showing) add(b votes.MotionBallot) {
 	x := show.Shown{MotionBallot: b}
-	if s.motion != nil && b.Motion == s.motion.ID() {
+	if s.motion != nil && (b.Motion == s.motion.ID() || b.Admissible(s.network, s.scope) != nil) {
 		x.Checked = true
 		checked, err := votes.CheckMotionBallot(b, s.network, s.scope, s.keys, nil)
 		if x.Err = err; err == nil {

@@ -29,7 +29,8 @@ type session struct {
 	*client.Client
 	show.Printer
 	timeout time.Duration
-	network string // as known on this machine; empty if it is not
+	until   context.Context // ends when the command is to end
+	network string          // as known on this machine; empty if it is not
 }
 
 // asking makes a command that talks to a node. Its settings also come from the
@@ -52,6 +53,7 @@ func (a *app) asking(c *cobra.Command, do func(ctx context.Context, s *session, 
 			return err
 		}
 		defer s.Close()
+		s.until = cmd.Context()
 		return do(cmd.Context(), s, args)
 	}
 	return c

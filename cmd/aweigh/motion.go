@@ -106,6 +106,11 @@ func (a *app) follow(ctx context.Context, s *session, id []byte) error {
 	if last == nil || err != nil {
 		return err
 	}
+	return a.ended(s, last)
+}
+
+// ended tells how a motion ended.
+func (a *app) ended(s *session, last *aweighv1.MotionResponse) error {
 	if s.Format == show.JSON {
 		if err := s.Printer.Motion(last); err != nil {
 			return err
@@ -132,11 +137,17 @@ func (a *app) pended(ctx context.Context, s *session, err error, wait bool) erro
 		return err
 	}
 	if wait {
-		return a.follow(context.WithoutCancel(ctx), s, p.Motion)
+		if s.Format == show.Table {
+			fmt.Fprintf(a.err, "motion %x waits for approval; to stop following it changes nothing, and aweigh motion watch goes on\n", p.Motion)
+		}
+		return a.follow(s.until, s, p.Motion) // not just for as long as an answer may take
 	}
 	r, motionErr := s.Client.Motion(ctx, p.Motion)
 	if motionErr != nil {
 		return err
+	}
+	if r.Motion.Fate != "open" { // it is a repetition
+		return a.ended(s, r)
 	}
 	if err := s.Printer.Pending(r); err != nil {
 		return err

@@ -198,7 +198,10 @@ func (p Printer) Why(g scope.Genesis, r scope.Report, pinned bool) error {
 	rows := [][]string{
 		{"  change", fmt.Sprintf("%s in revision %d of object %s", r.Entry.Class, r.Entry.Revision, r.Entry.Object)},
 		{"  author", author},
-		{"  time", fmt.Sprintf("%s, block %d %s of epoch %d", instant(int64(r.Origin.Time)), r.Origin.Height, r.Origin.Block.Short(), r.Origin.Epoch)},
+		{when(&r), fmt.Sprintf("%s, block %d %s of epoch %d", instant(int64(r.Origin.Time)), r.Origin.Height, r.Origin.Block.Short(), r.Origin.Epoch)},
+	}
+	if r.Approved != nil {
+		rows = append(rows, []string{"  applied", fmt.Sprintf("in block %d, with the approvals below", r.Approved.Height)})
 	}
 	if why := because(r.Entry.Reason, r.Mutation.Justification); why != "" {
 		rows = append(rows, []string{"  because", why})
@@ -241,4 +244,12 @@ func authorName(anchors []scope.Anchor, author aweigh.Hash) string {
 		}
 	}
 	return ""
+}
+
+// when says what the time of the mutation's block is.
+func when(r *scope.Report) string {
+	if r.Approved != nil {
+		return "  proposed"
+	}
+	return "  time"
 }

@@ -114,6 +114,9 @@ func TestMotionsCrossByDirectory(t *testing.T) {
 		t.Fatalf("a voter sees\n%s", out)
 	}
 
+	if err := os.Mkdir(stick, 0o755); err != nil {
+		t.Fatal(err)
+	}
 	n.isolate(3, cut)
 	for _, p := range n.nodes {
 		n.must("ballot", "approve", id, "--api", p.api) // the last one is heard by nobody
