@@ -14,16 +14,17 @@ import (
 // without signing, so anchors that start together do not wait for each other.
 type listening struct {
 	over   bool
-	times  int                               // how often it was over before: in how many epochs of this life
-	since  aweigh.View                       // nothing new is signed below; set when over
-	heard  map[aweigh.AnchorID]aweigh.Height // what each said first in this life
-	asOf   aweigh.Height                     // this node's height when weight and count were summed up
-	weight uint64                            // of those heard who hold no more final blocks than this node
-	count  int                               // and their number
-	wanted bool                              // there is something to sign, or to answer
-	held   []quorum.Subject                  // to sign when over
-	first  aweigh.Instant                    // when others were asked first, 0: never
-	at     aweigh.Instant                    // when to ask again, 0: no need
+	times  int              // how often it was over before: in how many epochs of this life
+	since  aweigh.View      // nothing new is signed below; set when over
+	heard  []heard          // in the order in which they told what they hold
+	told   []bool           // by seat, who did
+	asOf   aweigh.Height    // this node's height when weight and count were summed up
+	weight uint64           // of those heard who hold no more final blocks than this node
+	count  int              // and their number
+	wanted bool             // there is something to sign, or to answer
+	held   []quorum.Subject // to sign when over
+	first  aweigh.Instant   // when others were asked first, 0: never
+	at     aweigh.Instant   // when to ask again, 0: no need
 }
 
 // everyone is how long an anchor waits for those that it could do without: any
@@ -35,13 +36,24 @@ func (l *listening) hear(m *Machine, a aweigh.AnchorID, height aweigh.Height) {
 	if l.over {
 		return
 	}
-	if l.heard == nil {
-		l.heard = make(map[aweigh.AnchorID]aweigh.Height, len(m.peers))
+	seat, ok := m.roster.Seat(a)
+	if !ok {
+		return
 	}
-	if _, again := l.heard[a]; !again {
-		l.heard[a] = height
+	if l.told == nil {
+		l.told = make([]bool, len(m.roster.Anchors))
+	}
+	if !l.told[seat] {
+		l.told[seat] = true
+		l.heard = append(l.heard, heard{a, height})
 		l.sum(m, a, height)
 	}
+}
+
+// heard is an anchor that told what it holds.
+type heard struct {
+	anchor aweigh.AnchorID
+	height aweigh.Height // final
 }
 
 // enough reports whether this anchor may begin to sign: it holds the final
@@ -49,8 +61,8 @@ func (l *listening) hear(m *Machine, a aweigh.AnchorID, height aweigh.Height) {
 func (l *listening) enough(m *Machine) bool {
 	if now := m.chain.state.Height(); l.asOf != now {
 		l.asOf, l.weight, l.count = now, 0, 0
-		for a, height := range l.heard { // order-free: a sum
-			l.sum(m, a, height)
+		for _, h := range l.heard {
+			l.sum(m, h.anchor, h.height)
 		}
 	}
 	weight, anchors := l.weight+m.roster.Weights.Of(m.self), l.count+1
@@ -83,7 +95,8 @@ func (l *listening) sum(m *Machine, a aweigh.AnchorID, height aweigh.Height) {
 // missing is the anchors in reach that said nothing yet.
 func (l *listening) missing(m *Machine) (peers []Peer) {
 	for _, p := range m.peers {
-		if _, ok := l.heard[m.anchors[p]]; !ok && !m.away[p] {
+		seat, ok := m.roster.Seat(m.anchors[p])
+		if ok && (l.told == nil || !l.told[seat]) && !m.away[p] {
 			peers = append(peers, p)
 		}
 	}
@@ -125,7 +138,7 @@ func (l *listening) end(m *Machine) bool {
 		m.note(Listened{View: l.since})
 	}
 	held := l.held
-	l.held, l.heard = nil, nil
+	l.held, l.heard, l.told = nil, nil, nil
 	for _, s := range held {
 		if s.Kind == quorum.Nullify || m.chain.candidates[s.Block] != nil {
 			m.sign(s)
