@@ -134,7 +134,7 @@ func (x *execution) fork(n *Naming, resp *Response) (failure, err error) {
 func (x *execution) rollback(n *Naming) (failure, err error) {
 	v, failure, err := x.version(n)
 	if failure == nil && err == nil {
-		failure, err = x.affordAliases(n.Key, len(v.Value))
+		failure, err = x.affordAliases(&Op{Kind: OpPut, Key: n.Key, Value: v.Value})
 	}
 	if failure != nil || err != nil {
 		return failure, err

@@ -24,13 +24,13 @@ func (x *execution) chain(prev *KeyValue) (list *aliases, last int64, err error)
 	return list, list.Last, nil
 }
 
-// affordAliases charges a mutation for what a put under a key writes under the
-// other aliases of its object.
-func (x *execution) affordAliases(key []byte, size int) (failure, err error) {
+// affordAliases charges a mutation for what a put writes under the other aliases of
+// its object, and asks their leases for room.
+func (x *execution) affordAliases(op *Op) (failure, err error) {
 	if x.names.Objects == 0 {
 		return nil, nil
 	}
-	v, ok, err := x.newest(key)
+	v, ok, err := x.newest(op.Key)
 	if err != nil || !ok {
 		return nil, err
 	}
@@ -39,7 +39,27 @@ func (x *execution) affordAliases(key []byte, size int) (failure, err error) {
 		return nil, err
 	}
 	others := len(list.Held) - 1
-	return x.spend(others, others*max(size, len(v.Value))), nil
+	if failure := x.spend(others, others*max(len(op.Value), len(v.Value))); failure != nil {
+		return failure, nil
+	}
+	for i := range list.Held {
+		key := list.Held[i].Key
+		prev, ok, err := x.newest(key)
+		if err != nil {
+			return nil, err
+		}
+		if !ok || prev.Lease == 0 || string(key) == string(op.Key) {
+			continue
+		}
+		shown := Op{Kind: OpPut, Key: key, Value: op.Value, Lease: prev.Lease}
+		if op.IgnoreValue {
+			shown.Value = v.Value
+		}
+		if failure, err := x.leasable(&shown, &prev); failure != nil || err != nil {
+			return failure, err
+		}
+	}
+	return nil, nil
 }
 
 // follow shows what was written under one alias under all others of its object,

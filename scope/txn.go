@@ -86,7 +86,7 @@ func (x *execution) checkPut(op *Op) (failure, err error) {
 			return failure, err
 		}
 	}
-	return x.affordAliases(op.Key, len(op.Value))
+	return x.affordAliases(op)
 }
 
 // holds evaluates one compare.
