@@ -121,10 +121,11 @@ func policyOf(x *aweighv1.Proposal) (p scope.Policy, err error) {
 
 func (a *app) policySet() *cobra.Command {
 	c := &cobra.Command{
-		Use: "set [FILE]", Short: "Propose or approve a policy", Args: cobra.MaximumNArgs(1),
+		Use: "set [SCOPE|FILE]", Short: "Propose or approve a policy", Args: cobra.MaximumNArgs(1),
 		Long: "Proposes, with the key of the anchor that answers, the policy of a FILE as \"aweigh\n" +
 			"policy show\" writes it, or approves it if it is proposed already. It says what would\n" +
 			"follow; \"aweigh policy diff\" says the same and proposes nothing.\n\n" +
+			"SCOPE is /, the root, and need not be given: there are no others yet.\n\n" +
 			"--approve lets writes below a prefix wait for approval, or changes what that takes, and\n" +
 			"--no-approve ends it. An approval is made of words:\n" + policytext.ApprovalHelp,
 		Example: "  aweigh policy set policy.yaml\n" +
@@ -143,7 +144,7 @@ func (a *app) policySet() *cobra.Command {
 		}
 		p := old
 		switch {
-		case len(args) > 0:
+		case len(args) > 0 && args[0] != "/": // the root, and only scope
 			if p, err = policyFrom(args[0], old); err != nil {
 				return err
 			}
