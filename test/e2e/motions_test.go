@@ -141,6 +141,10 @@ func TestMotionsCrossByDirectory(t *testing.T) {
 		}
 		return nil
 	})
+	dry := n.must("ballot", "reconcile", n.nodes[3].api, "--dry-run", "--api", n.nodes[0].api)
+	if want := "here 3 ballots, there 3: 3 would go there, 3 would come here"; !strings.Contains(dry, want) {
+		t.Errorf("%q, want %q", dry, want)
+	}
 	if out := n.must("ballot", "sync", "--via", stick, "--api", n.nodes[3].api); !strings.Contains(out, " written") {
 		t.Fatal(out)
 	}
@@ -223,4 +227,40 @@ func TestPendingOutlivesAllButDisks(t *testing.T) {
 		return fmt.Errorf("%+v", m.Voters)
 	})
 	n.agreed(20 * time.Second)
+}
+
+// TestBoxesMeet: what one half of a network took while it was cut off reaches the
+// other by itself; and where nodes do not reach each other, by way of whoever reaches
+// both.
+func TestBoxesMeet(t *testing.T) {
+	n := newNetwork(t, 4, true)
+	n.start()
+	n.approvals("prefix=/s/ threshold=1/1 window=1h")
+	ids := make([]string, 2)
+	for i := range ids {
+		if out, errs, code := n.command("put", fmt.Sprint("/s/", i), "v", "--api", n.nodes[0].api); code != 10 {
+			t.Fatalf("exit code %d\n%s%s", code, out, errs)
+		}
+		for _, m := range n.motions(n.nodes[0]) {
+			if m.Fate == "open" && m.ID != ids[0] {
+				ids[i] = m.ID
+			}
+		}
+	}
+	n.motion(n.nodes[3], ids[1], 20*time.Second, "all know of it", isIt("open"))
+	n.isolate(3, cut)
+	n.must("ballot", "approve", ids[0], "--api", n.nodes[3].api)
+	for _, p := range n.nodes[:3] {
+		n.must("ballot", "approve", ids[0], "--api", p.api)
+	}
+	n.must("ballot", "reconcile", n.nodes[3].api, "--api", n.nodes[0].api)
+	n.motion(n.nodes[1], ids[0], 20*time.Second, "it is carried by way of this machine", isIt("carried"))
+
+	n.must("ballot", "approve", ids[1], "--api", n.nodes[3].api)
+	for _, p := range n.nodes[:3] {
+		n.must("ballot", "approve", ids[1], "--api", p.api)
+	}
+	n.isolate(3, open)
+	n.motion(n.nodes[1], ids[1], time.Minute, "it is carried when they meet", isIt("carried"))
+	n.agreed(30 * time.Second)
 }
