@@ -22,6 +22,7 @@ type pool struct {
 	gone      int
 	waiting   int                  // entries in no open proposal
 	local     int                  // those of them that were submitted here
+	own       int                  // entries that were submitted here, whether a proposal holds them or not
 	mine      map[aweigh.Hash]bool // mutations whose outcome is to be told
 	keepAt    aweigh.Instant       // when to look what has waited for long, 0: nothing does
 	kept      []aweigh.Hash        // bundles that are gone, and on disk still
@@ -60,6 +61,9 @@ func (p *pool) add(b *scope.CheckedBundle, local, scarce, wanted bool, now aweig
 	p.order = append(p.order, e)
 	p.bytes += len(b.Raw())
 	p.mutations += len(b.Mutations())
+	if local {
+		p.own++
+	}
 	p.wait(e, +1)
 	return nil
 }
@@ -91,6 +95,9 @@ func (p *pool) remove(e *pooled) {
 	delete(p.entries, e.bundle.ID())
 	p.bytes -= len(e.bundle.Raw())
 	p.mutations -= len(e.bundle.Mutations())
+	if e.local {
+		p.own--
+	}
 	if e.view == 0 {
 		p.wait(e, -1)
 	}
@@ -300,13 +307,15 @@ func (m *Machine) reofferBundles() {
 const keepAfter = 3 * time.Second
 
 // keep makes durable what has waited for long, and takes away what waits no more.
+// What an open proposal holds waits as well: a proposal that nobody heard before this
+// node stopped comes to nothing.
 func (m *Machine) keep() {
 	p := &m.pool
 	for _, id := range p.kept {
 		m.write(kv.Del(keyPending(m.id, id)))
 	}
 	p.kept = p.kept[:0]
-	if p.local == 0 {
+	if p.own == 0 {
 		p.keepAt = 0
 		return
 	}
@@ -318,7 +327,7 @@ func (m *Machine) keep() {
 	}
 	p.keepAt = m.now.Add(keepAfter)
 	for _, e := range p.order {
-		if !e.gone && e.local && !e.kept && e.view == 0 && m.now.Sub(e.came) >= keepAfter/2 {
+		if !e.gone && e.local && !e.kept && m.now.Sub(e.came) >= keepAfter/2 {
 			m.write(kv.Set(keyPending(m.id, e.bundle.ID()), e.bundle.Raw()))
 			e.kept, m.fx.Sync = true, true
 		}
