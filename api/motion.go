@@ -310,5 +310,5 @@ func motionOf(m *node.Motion, names map[aweigh.Hash]string) *aweighv1.Motion {
 }
 
 func castOf(b *votes.MotionBallot) *aweighv1.CastBallot {
-	return &aweighv1.CastBallot{Choice: b.Choice.String(), Comment: b.Comment}
+	return &aweighv1.CastBallot{Choice: b.Choice.String(), Comment: b.Comment, Offline: b.Offline}
 }

@@ -76,6 +76,7 @@ type Told struct {
 	Weight  uint64 // as of the opening
 	Choice  votes.Choice
 	Comment string
+	Offline bool          // it was signed away from any node, as the voter says
 	Height  aweigh.Height // of the block that recorded it
 	Late    bool          // the motion was closed before: it changed nothing (P34)
 }
@@ -189,7 +190,7 @@ func (a *Assent) count(out *Approved, to *Ancestry, mo *Motion) error {
 		}
 		weight, _ := e.Of(b.Voter)
 		out.Ballots = append(out.Ballots, Told{
-			Voter: b.Voter, Name: mo.NameOf(b.Voter), Weight: weight, Choice: b.Choice, Comment: b.Comment, Height: r.Height, Late: late,
+			Voter: b.Voter, Name: mo.NameOf(b.Voter), Weight: weight, Choice: b.Choice, Comment: b.Comment, Offline: b.Offline, Height: r.Height, Late: late,
 		})
 	}
 	if out.Tally = votes.CountMotion(e, mo.Rule, inTime); out.Tally.Verdict != votes.Carried {

@@ -70,6 +70,7 @@ type MotionBallot struct {
 	Voter       aweigh.Hash // the ID of the key
 	CommentHash aweigh.Hash // zero: no comment
 	Algorithm   Algorithm   // of the signature; follows from the key
+	Offline     bool        // it was signed away from any node; its signer's word, which counts for nothing
 	Signature   []byte      // over SigningBytes
 
 	// Comment travels beside what is signed: valid UTF-8 of at most MaxComment

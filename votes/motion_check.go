@@ -31,12 +31,22 @@ func (s keySigner) SignMessage(message []byte) ([]byte, error) {
 // that of the signer, ErrKey, ErrMalformed, or ErrForged if the signer signed
 // something else or with another key.
 func SignMotionBallot(s Signer, v MotionVote, comment string) (MotionBallot, error) {
+	return signMotionBallot(s, MotionBallot{MotionVote: v, Comment: comment})
+}
+
+// SignMotionBallotOffline is SignMotionBallot away from any node: the ballot says so.
+func SignMotionBallotOffline(s Signer, v MotionVote, comment string) (MotionBallot, error) {
+	return signMotionBallot(s, MotionBallot{MotionVote: v, Comment: comment, Offline: true})
+}
+
+// signMotionBallot fills in who signs, and signs.
+func signMotionBallot(s Signer, b MotionBallot) (MotionBallot, error) {
 	key := s.Public()
 	algorithm, err := key.Algorithm()
 	if err != nil {
 		return MotionBallot{}, err
 	}
-	b := MotionBallot{MotionVote: v, Voter: key.ID(), CommentHash: CommentOf(comment), Algorithm: algorithm, Comment: comment}
+	b.Voter, b.CommentHash, b.Algorithm = key.ID(), CommentOf(b.Comment), algorithm
 	message := b.SigningBytes()
 	if b.Signature, err = s.SignMessage(message); err != nil {
 		return MotionBallot{}, fmt.Errorf("votes: sign %s: %w", b, err)

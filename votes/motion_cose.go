@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-
-	"github.com/aweigh/aweigh"
 )
 
 // Algorithm is a number of the IANA registry "COSE Algorithms".
@@ -39,7 +37,7 @@ const MotionContentType = "application/vnd.aweigh.motion-ballot+cbor"
 // The encoding is a tagged COSE_Sign1 (RFC 9052, section 4.2) with one form for
 // each ballot:
 //
-//	18([ << {1: algorithm, 3: content type, 4: voter} >>,
+//	18([ << {1: algorithm, 3: content type, 4: voter} >>, or with "offline": true
 //	     {} or {"comment": text},
 //	     << [format, network, scope, motion, choice, voter, comment hash] >>,
 //	     signature ])
@@ -51,6 +49,7 @@ const (
 	majorNegative = 1 << 5
 	majorText     = 3 << 5
 	majorMap      = 5 << 5
+	simpleTrue    = 7<<5 | 21
 
 	tagSign1 = 6<<5 | 18
 
@@ -58,6 +57,7 @@ const (
 	labelContentType = 3
 	labelKeyID       = 4
 	labelComment     = "comment"
+	labelOffline     = "offline"
 
 	sigStructure = "Signature1" // RFC 9052, section 4.4
 )
@@ -71,13 +71,21 @@ func appendBytes(b, v []byte) []byte {
 }
 
 func (b *MotionBallot) appendProtected(buf []byte) []byte {
-	buf = appendHead(buf, majorMap, 3)
+	labels := uint64(3)
+	if b.Offline {
+		labels++
+	}
+	buf = appendHead(buf, majorMap, labels)
 	buf = appendHead(buf, majorUint, labelAlgorithm)
 	buf = appendHead(buf, majorNegative, uint64(-1-b.Algorithm))
 	buf = appendHead(buf, majorUint, labelContentType)
 	buf = appendText(buf, MotionContentType)
 	buf = appendHead(buf, majorUint, labelKeyID)
-	return appendHash(buf, &b.Voter)
+	buf = appendHash(buf, &b.Voter)
+	if b.Offline {
+		buf = append(appendText(buf, labelOffline), simpleTrue)
+	}
+	return buf
 }
 
 func (b *MotionBallot) appendPayload(buf []byte) []byte {
@@ -145,7 +153,7 @@ func decodeMotionBallot(data []byte) (b MotionBallot, n int, err error) {
 	}
 	d.array(4)
 	protected := decoder{rest: d.bytes(), bad: d.bad}
-	b.Algorithm = -1 - Algorithm(protected.protected(&b.Voter))
+	protected.protected(&b)
 	d.bad = d.bad || protected.bad || len(protected.rest) > 0
 	b.Comment = d.comment()
 	payload := decoder{rest: d.bytes(), bad: d.bad}
@@ -161,19 +169,26 @@ func decodeMotionBallot(data []byte) (b MotionBallot, n int, err error) {
 	return b, len(data) - len(d.rest), b.valid()
 }
 
-// protected reads the protected header up to its end: the algorithm, as -1 - n,
-// and the voter.
-func (d *decoder) protected(voter *aweigh.Hash) (n uint64) {
-	d.exactly(majorMap, 3)
+// protected reads the protected header.
+func (d *decoder) protected(b *MotionBallot) {
+	labels := d.head(majorMap, 4)
+	d.bad = d.bad || labels < 3
 	d.exactly(majorUint, labelAlgorithm)
-	n = d.head(majorNegative, math.MaxInt32)
+	b.Algorithm = -1 - Algorithm(d.head(majorNegative, math.MaxInt32))
 	d.exactly(majorUint, labelContentType)
 	if d.text(uint64(len(MotionContentType))) != MotionContentType {
 		d.bad = true
 	}
 	d.exactly(majorUint, labelKeyID)
-	*voter = d.hash()
-	return n
+	b.Voter = d.hash()
+	if b.Offline = labels == 4; b.Offline {
+		if d.text(uint64(len(labelOffline))) != labelOffline {
+			d.bad = true
+		}
+		if last := d.take(1); d.bad || last[0] != simpleTrue {
+			d.bad = true
+		}
+	}
 }
 
 // comment reads the unprotected header.

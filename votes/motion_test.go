@@ -33,6 +33,15 @@ func motionBallot(t testing.TB, k PrivateKey, v MotionVote, comment string) Moti
 	return b
 }
 
+func offlineBallot(t testing.TB, k PrivateKey, v MotionVote, comment string) MotionBallot {
+	t.Helper()
+	b, err := SignMotionBallotOffline(k.Signer(), v, comment)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
 // voters are some keys.
 type voters map[aweigh.Hash]PublicKey
 
@@ -172,6 +181,9 @@ func TestMotionBallotsAreNamedByWhatTheySay(t *testing.T) {
 	if c := motionBallot(t, k, vote(7, Approve), "with a comment"); c.ID() != b.ID() {
 		t.Error("a comment makes another ballot")
 	}
+	if c := offlineBallot(t, k, vote(7, Approve), ""); c.ID() != b.ID() || !c.Offline {
+		t.Error("where it is signed makes another ballot")
+	}
 	seen := map[aweigh.Hash]bool{b.ID(): true}
 	for i, change := range []func(*MotionBallot){
 		func(b *MotionBallot) { b.Network = fill(9) },
@@ -238,46 +250,55 @@ func (v coseVerifier) Verify(content, signature []byte) error {
 func TestMotionBallotsAreCOSE(t *testing.T) {
 	for _, name := range schemes {
 		k := keyOf(t, name, 1)
-		b := motionBallot(t, k, vote(7, Approve), "yes")
-		var m cose.Sign1Message
-		if err := m.UnmarshalCBOR(b.Encode()); err != nil {
-			t.Fatal(err)
-		}
-		if err := m.Verify(nil, coseVerifier{k.Public()}); err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		if name == Ed25519 {
-			v, err := cose.NewVerifier(cose.AlgorithmEdDSA, ed25519Public(k.Public().Bytes))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := m.Verify(nil, v); err != nil {
-				t.Fatalf("the standard library's Ed25519: %v", err)
-			}
-		}
-		if b.Signature[3] ^= 1; coseVerify(b, k) == nil {
-			t.Fatalf("%s: go-cose accepts another signature", name)
-		}
-		b.Signature[3] ^= 1
-		payload, err := cbor.Marshal([]any{1, b.Network[:], b.Scope[:], b.Motion[:], 1, b.Voter[:], b.CommentHash[:]})
+		coseReadsAndWrites(t, k, motionBallot(t, k, vote(7, Approve), "yes"))
+		coseReadsAndWrites(t, k, offlineBallot(t, k, vote(7, Approve), "yes"))
+	}
+}
+
+func coseReadsAndWrites(t *testing.T, k PrivateKey, b MotionBallot) {
+	t.Helper()
+	var m cose.Sign1Message
+	if err := m.UnmarshalCBOR(b.Encode()); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Verify(nil, coseVerifier{k.Public()}); err != nil {
+		t.Fatalf("%s: %v", k.Public().Scheme, err)
+	}
+	if k.Public().Scheme == Ed25519 {
+		v, err := cose.NewVerifier(cose.AlgorithmEdDSA, ed25519Public(k.Public().Bytes))
 		if err != nil {
 			t.Fatal(err)
 		}
-		built := cose.Sign1Message{
-			Headers: cose.Headers{
-				Protected: cose.ProtectedHeader{
-					cose.HeaderLabelAlgorithm:   cose.Algorithm(b.Algorithm),
-					cose.HeaderLabelContentType: MotionContentType,
-					cose.HeaderLabelKeyID:       b.Voter[:],
-				},
-				Unprotected: cose.UnprotectedHeader{"comment": "yes"},
-			},
-			Payload:   payload,
-			Signature: b.Signature,
+		if err := m.Verify(nil, v); err != nil {
+			t.Fatalf("the standard library's Ed25519: %v", err)
 		}
-		if raw, err := built.MarshalCBOR(); err != nil || !bytes.Equal(raw, b.Encode()) {
-			t.Fatalf("%s: go-cose writes\n%x, not\n%x: %v", name, raw, b.Encode(), err)
-		}
+	}
+	if b.Signature[3] ^= 1; coseVerify(b, k) == nil {
+		t.Fatalf("%s: go-cose accepts another signature", k.Public().Scheme)
+	}
+	b.Signature[3] ^= 1
+	payload, err := cbor.Marshal([]any{1, b.Network[:], b.Scope[:], b.Motion[:], 1, b.Voter[:], b.CommentHash[:]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	protected := cose.ProtectedHeader{
+		cose.HeaderLabelAlgorithm:   cose.Algorithm(b.Algorithm),
+		cose.HeaderLabelContentType: MotionContentType,
+		cose.HeaderLabelKeyID:       b.Voter[:],
+	}
+	if b.Offline {
+		protected["offline"] = true
+	}
+	built := cose.Sign1Message{
+		Headers: cose.Headers{
+			Protected:   protected,
+			Unprotected: cose.UnprotectedHeader{"comment": "yes"},
+		},
+		Payload:   payload,
+		Signature: b.Signature,
+	}
+	if raw, err := built.MarshalCBOR(); err != nil || !bytes.Equal(raw, b.Encode()) {
+		t.Fatalf("%s: go-cose writes\n%x, not\n%x: %v", k.Public().Scheme, raw, b.Encode(), err)
 	}
 }
 
@@ -305,14 +326,14 @@ func TestOthersCanCheckMotionBallots(t *testing.T) {
 	var ballots []MotionBallot
 	for i, name := range []string{Ed25519, Ed448, MLDSA65, Ed25519} {
 		k := keyOf(t, name, byte(i+1))
-		b := motionBallot(t, k, vote(7, Choice(1+i%2)), fmt.Sprint("comment ", i))
+		b := offlineBallot(t, k, vote(7, Choice(1+i%2)), fmt.Sprint("comment ", i))
 		verdict := map[string]string{Ed25519: "good", Ed448: "good", MLDSA65: "unknown algorithm"}[name]
 		if i == 3 {
 			b.Signature[9] ^= 1
 			verdict = "bad"
 		}
 		keys += fmt.Sprintf("%s %s %x\n", b.Voter, name, k.Public().Bytes)
-		want += fmt.Sprintf("%s %s %s comment %d\n", b.Voter, b.Choice, verdict, i)
+		want += fmt.Sprintf("%s %s %s offline comment %d\n", b.Voter, b.Choice, verdict, i)
 		ballots = append(ballots, b)
 	}
 	bundle, list := filepath.Join(t.TempDir(), "votes.ballot"), filepath.Join(t.TempDir(), "keys")
@@ -443,6 +464,8 @@ func FuzzDecodeMotionBallot(f *testing.F) {
 		for _, comment := range []string{"", "yes"} {
 			b := motionBallot(f, keyOf(f, name, 1), vote(7, Approve), comment)
 			f.Add(b.Encode())
+			b = offlineBallot(f, keyOf(f, name, 1), vote(7, Approve), comment)
+			f.Add(b.Encode())
 		}
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -473,6 +496,7 @@ func TestMotionBallotsOfAllKindsComeBack(t *testing.T) {
 			Voter:      hash("voter"), CommentHash: hash("comment hash"),
 			Algorithm: rapid.SampledFrom([]Algorithm{EdDSA, COSEMLDSA65}).Draw(t, "algorithm"),
 			Signature: rapid.SliceOfN(rapid.Byte(), 1, maxSignature).Draw(t, "signature"),
+			Offline:   rapid.Bool().Draw(t, "offline"),
 		}
 		if c := rapid.StringN(0, 300, MaxComment).Draw(t, "comment"); c != "" {
 			b.Comment, b.CommentHash = c, CommentOf(c)
@@ -499,6 +523,7 @@ type motionVector struct {
 	Motion    aweigh.Hash `json:"motion"`
 	Choice    string      `json:"choice"`
 	Comment   string      `json:"comment"`
+	Offline   bool        `json:"offline"`
 	Signing   string      `json:"sig_structure"`
 	Signature string      `json:"signature"`
 	ID        aweigh.Hash `json:"id"`
@@ -508,12 +533,15 @@ type motionVector struct {
 // The vectors pin every byte: a change here is a change of the protocol.
 func TestMotionBallotsMatchTheVectors(t *testing.T) {
 	var all []motionVector
-	for i, name := range schemes {
+	for i, name := range append(slices.Clone(schemes), Ed25519) {
 		k := keyOf(t, name, byte(i+1))
-		b := motionBallot(t, k, vote(7, Choice(1+i%2)), []string{"", "für später", "no"}[i])
+		b := motionBallot(t, k, vote(7, Choice(1+i%2)), []string{"", "für später", "no", "from the train"}[i])
+		if i == len(schemes) {
+			b = offlineBallot(t, k, b.MotionVote, b.Comment)
+		}
 		all = append(all, motionVector{
 			Scheme: name, Seed: hex.EncodeToString(k.s().seed), Public: k.Public(), Voter: b.Voter,
-			Network: b.Network, Scope: b.Scope, Motion: b.Motion, Choice: b.Choice.String(), Comment: b.Comment,
+			Network: b.Network, Scope: b.Scope, Motion: b.Motion, Choice: b.Choice.String(), Comment: b.Comment, Offline: b.Offline,
 			Signing: hex.EncodeToString(b.SigningBytes()), Signature: hex.EncodeToString(b.Signature),
 			ID: b.ID(), Ballot: hex.EncodeToString(b.Encode()),
 		})

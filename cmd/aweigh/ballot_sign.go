@@ -96,7 +96,7 @@ func (s *signing) run(ctx context.Context, file string, format show.Format) erro
 		return fmt.Errorf("%w: key %s may not vote on this motion. These may: %s", errUsage, voter.Short(), mayVote(&r.Motion))
 	}
 	vote := votes.MotionVote{Network: r.Network, Scope: r.Mutation.Scope, Motion: r.Motion.ID(), Choice: choice}
-	b, err := votes.SignMotionBallot(with, vote, s.comment)
+	b, err := votes.SignMotionBallotOffline(with, vote, s.comment)
 	if err != nil {
 		return err
 	}

@@ -12,8 +12,9 @@ type toldJSON struct {
 	Weight  uint64 `json:"weight"` // when the motion opened
 	Choice  string `json:"choice"`
 	Comment string `json:"comment,omitempty"`
-	Height  uint64 `json:"height"` // of the block that recorded it
-	Late    bool   `json:"late"`   // after the end: it changed nothing
+	Height  uint64 `json:"height"`  // of the block that recorded it
+	Late    bool   `json:"late"`    // after the end: it changed nothing
+	Offline bool   `json:"offline"` // signed away from any node, as its voter says
 }
 
 type approvedJSON struct {
@@ -40,7 +41,7 @@ func approvedOf(a *scope.Approved) *approvedJSON {
 		Needed: t.Threshold, Anchors: mo.Rule.MinAnchors, Approve: t.Approve, Reject: t.Reject, Void: t.Void, Total: t.Total,
 	}
 	for _, b := range a.Ballots {
-		out.Ballots = append(out.Ballots, toldJSON{b.Voter.String(), b.Name, b.Weight, b.Choice.String(), b.Comment, uint64(b.Height), b.Late})
+		out.Ballots = append(out.Ballots, toldJSON{b.Voter.String(), b.Name, b.Weight, b.Choice.String(), b.Comment, uint64(b.Height), b.Late, b.Offline})
 	}
 	return out
 }
@@ -51,7 +52,7 @@ func (p Printer) approvals(a *scope.Approved) error {
 	rows := [][]string{{"VOTED", "ID", "WEIGHT", "CHOICE", "BLOCK", "COMMENT"}}
 	late := 0
 	for _, b := range a.Ballots {
-		choice := b.Choice.String()
+		choice := said(b.Choice.String(), b.Offline)
 		if b.Late {
 			late++
 			choice += ", late"

@@ -26,6 +26,7 @@ type shownJSON struct {
 	Name     string `json:"name,omitempty"`
 	Weight   uint64 `json:"weight,omitempty"`
 	Comment  string `json:"comment,omitempty"`
+	Offline  bool   `json:"offline"` // it says that it was signed away from any node
 	Verified bool   `json:"verified"`
 	Error    string `json:"error,omitempty"`
 }
@@ -42,7 +43,7 @@ type tallyJSON struct {
 func shownOf(s *Shown) shownJSON {
 	out := shownJSON{
 		ID: s.ID().String(), Network: s.Network.String(), Scope: s.Scope.String(), Motion: s.Motion.String(), Choice: s.Choice.String(),
-		Voter: s.Voter.String(), Name: s.Name, Weight: s.Weight, Comment: s.Comment, Verified: s.Checked && s.Err == nil,
+		Voter: s.Voter.String(), Name: s.Name, Weight: s.Weight, Comment: s.Comment, Offline: s.Offline, Verified: s.Checked && s.Err == nil,
 	}
 	if s.Err != nil {
 		out.Error = s.Err.Error()
@@ -82,7 +83,7 @@ func (p Printer) Ballots(all []Shown, mo *scope.Motion, t *votes.MotionTally) er
 		default:
 			unchecked++
 		}
-		rows = append(rows, []string{s.Motion.Short(), s.Choice.String(), s.Voter.Short(), name, weight, holds, s.Comment})
+		rows = append(rows, []string{s.Motion.Short(), said(s.Choice.String(), s.Offline), s.Voter.Short(), name, weight, holds, s.Comment})
 	}
 	if err := p.table(rows...); err != nil {
 		return err

@@ -53,6 +53,7 @@ type castJSON struct {
 	Late    bool   `json:"late"`
 	Early   bool   `json:"early"`
 	Comment string `json:"comment,omitempty"`
+	Offline bool   `json:"offline"` // signed away from any node, as its voter says
 }
 
 type motionChangeJSON struct {
@@ -77,7 +78,7 @@ func motionJSONOf(m *aweighv1.Motion) motionJSON {
 	for _, v := range m.Voters {
 		x := voterJSON{ID: hex.EncodeToString(v.Id), Name: v.Name, Weight: v.Weight, Anchor: v.Anchor, Required: v.Required, Ballots: []castJSON{}}
 		for _, b := range v.Ballots {
-			x.Ballots = append(x.Ballots, castJSON{b.Choice, b.Height, b.TimeNs, b.Late, b.Early, b.Comment})
+			x.Ballots = append(x.Ballots, castJSON{b.Choice, b.Height, b.TimeNs, b.Late, b.Early, b.Comment, b.Offline})
 		}
 		out.Voters = append(out.Voters, x)
 	}
@@ -105,15 +106,23 @@ func Lacking(m *aweighv1.Motion) string {
 		words = append(words, fmt.Sprintf("%d more anchors", m.HeadsNeeded-m.Heads))
 	}
 	for _, v := range m.Voters {
-		if v.Required && !said(v, "approve") {
+		if v.Required && !counts(v, "approve") {
 			words = append(words, "the approval of "+voterName(v))
 		}
 	}
 	return strings.Join(words, ", ")
 }
 
-// said reports whether a voter's choice is recorded and in time.
-func said(v *aweighv1.Voter, choice string) bool {
+// said is a ballot's choice, and whether its voter was away from any node.
+func said(choice string, offline bool) string {
+	if offline {
+		return choice + ", signed offline"
+	}
+	return choice
+}
+
+// counts reports whether a voter's choice is recorded and in time.
+func counts(v *aweighv1.Voter, choice string) bool {
 	for _, b := range v.Ballots {
 		if b.Choice == choice && b.Height > 0 && !b.Late {
 			return true
@@ -302,7 +311,7 @@ func voterRows(m *aweighv1.Motion) [][]string {
 			case b.Early:
 				where += ", came before the motion"
 			}
-			rows = append(rows, []string{name, short(v.Id), fmt.Sprint(v.Weight), b.Choice, where, b.Comment})
+			rows = append(rows, []string{name, short(v.Id), fmt.Sprint(v.Weight), said(b.Choice, b.Offline), where, b.Comment})
 		}
 	}
 	return rows

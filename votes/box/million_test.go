@@ -2,6 +2,8 @@ package box
 
 import (
 	"encoding/binary"
+	"io"
+	"net"
 	"os"
 	"runtime"
 	"testing"
@@ -71,13 +73,15 @@ type cost struct {
 	verifying       time.Duration // decoding, verifying and adding what came
 }
 
-func (f *fleet) meet(t testing.TB) (c cost) {
+// meet reconciles the boxes, whose messages go by the road given.
+func (f *fleet) meet(t testing.TB, road func([]byte) []byte) (c cost) {
 	t.Helper()
 	start := time.Now()
 	first, message := reconcile.Initiate(f.a.box.Side(f.a.disk), reconcile.Salt{1})
 	sessions := []*reconcile.Session{reconcile.Respond(f.b.box.Side(f.b.disk)), first}
 	ships := []*ship{f.b, f.a}
 	for turn := 0; message != nil; turn = 1 - turn {
+		message = road(message)
 		c.bytes += len(message)
 		c.messages++
 		out, items, _, err := sessions[turn].Step(message)
@@ -118,7 +122,8 @@ func TestAMillionBallotsReconcile(t *testing.T) {
 	t.Logf("opening a box of %d: %v, its fingerprints %v, %d bytes of memory for a ballot",
 		f.a.box.Len(), opened.Round(time.Millisecond), sealed.Round(time.Millisecond), (heap()-before)/uint64(f.a.box.Len()))
 	f.b.reopen()
-	c := f.meet(t)
+	road := loopback(t)
+	c := f.meet(t, road)
 	t.Logf("%d ballots of %d bytes differ: %d bytes (%.2f times), %d messages; sessions %v, decoding, verifying and adding %v",
 		f.differ, f.difference, c.bytes, float64(c.bytes)/float64(f.difference), c.messages,
 		c.sessions.Round(time.Millisecond), c.verifying.Round(time.Millisecond))
@@ -131,10 +136,44 @@ func TestAMillionBallotsReconcile(t *testing.T) {
 	if c.sessions > 2*time.Second {
 		t.Errorf("%v beyond verifying", c.sessions)
 	}
-	again := f.meet(t)
+	again := f.meet(t, road)
 	t.Logf("again: %d bytes, %d messages, %v", again.bytes, again.messages, again.sessions.Round(time.Microsecond))
 	if again.messages > 2 || again.bytes > 200 {
 		t.Errorf("boxes that are equal: %+v", again)
+	}
+}
+
+// loopback is a road through a TCP connection of this machine to itself.
+func loopback(t *testing.T) func([]byte) []byte {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	near, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	far, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { near.Close(); far.Close() })
+	return func(message []byte) []byte {
+		wrote := make(chan error, 1)
+		go func() {
+			_, err := near.Write(message)
+			wrote <- err
+		}()
+		got := make([]byte, len(message))
+		if _, err := io.ReadFull(far, got); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-wrote; err != nil {
+			t.Fatal(err)
+		}
+		return got
 	}
 }
 
@@ -153,7 +192,7 @@ func BenchmarkMeet(b *testing.B) {
 	var sessions time.Duration
 	for b.Loop() {
 		f.a, f.b = fork(&a), fork(&c)
-		got := f.meet(b)
+		got := f.meet(b, func(message []byte) []byte { return message })
 		bytes += got.bytes
 		sessions += got.sessions
 	}

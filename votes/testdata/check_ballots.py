@@ -36,6 +36,8 @@ def check(message, keys):
             verdict = "good"
         except InvalidSignature:
             verdict = "bad"
+    if header.get("offline"):
+        verdict += " offline"
     if "comment" in unprotected:
         assert hashlib.sha256(unprotected["comment"].encode()).digest() == comment_hash
         verdict += " " + unprotected["comment"]

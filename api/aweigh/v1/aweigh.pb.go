@@ -5517,7 +5517,8 @@ type CastBallot struct {
 	Late          bool                   `protobuf:"varint,4,opt,name=late,proto3" json:"late,omitempty"`                   // the motion was closed before
 	Early         bool                   `protobuf:"varint,5,opt,name=early,proto3" json:"early,omitempty"`                 // the block that recorded it is the one that opened the motion
 	Comment       string                 `protobuf:"bytes,6,opt,name=comment,proto3" json:"comment,omitempty"`
-	Ballot        []byte                 `protobuf:"bytes,7,opt,name=ballot,proto3" json:"ballot,omitempty"` // COSE_Sign1
+	Ballot        []byte                 `protobuf:"bytes,7,opt,name=ballot,proto3" json:"ballot,omitempty"`    // COSE_Sign1
+	Offline       bool                   `protobuf:"varint,8,opt,name=offline,proto3" json:"offline,omitempty"` // it was signed away from any node, as its voter says
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5599,6 +5600,13 @@ func (x *CastBallot) GetBallot() []byte {
 		return x.Ballot
 	}
 	return nil
+}
+
+func (x *CastBallot) GetOffline() bool {
+	if x != nil {
+		return x.Offline
+	}
+	return false
 }
 
 // MotionChange is one put or deletion that a motion would make.
@@ -6821,7 +6829,7 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\x06weight\x18\x03 \x01(\x04R\x06weight\x12\x16\n" +
 	"\x06anchor\x18\x04 \x01(\bR\x06anchor\x12\x1a\n" +
 	"\brequired\x18\x05 \x01(\bR\brequired\x12/\n" +
-	"\aballots\x18\x06 \x03(\v2\x15.aweigh.v1.CastBallotR\aballots\"\xb1\x01\n" +
+	"\aballots\x18\x06 \x03(\v2\x15.aweigh.v1.CastBallotR\aballots\"\xcb\x01\n" +
 	"\n" +
 	"CastBallot\x12\x16\n" +
 	"\x06choice\x18\x01 \x01(\tR\x06choice\x12\x16\n" +
@@ -6830,7 +6838,8 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\x04late\x18\x04 \x01(\bR\x04late\x12\x14\n" +
 	"\x05early\x18\x05 \x01(\bR\x05early\x12\x18\n" +
 	"\acomment\x18\x06 \x01(\tR\acomment\x12\x16\n" +
-	"\x06ballot\x18\a \x01(\fR\x06ballot\"\x92\x01\n" +
+	"\x06ballot\x18\a \x01(\fR\x06ballot\x12\x18\n" +
+	"\aoffline\x18\b \x01(\bR\aoffline\"\x92\x01\n" +
 	"\fMotionChange\x12\x16\n" +
 	"\x06delete\x18\x01 \x01(\bR\x06delete\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\fR\x03key\x12\x1b\n" +
