@@ -51,7 +51,8 @@ func (l *limits) leave() {
 func (l *limits) limited(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		count, most := &l.calls, int64(maxCalls)
-		if r.URL.Path == aweighv1connect.NodeWatchProcedure {
+		switch r.URL.Path {
+		case aweighv1connect.NodeWatchProcedure, aweighv1connect.NodeWatchMotionProcedure:
 			count, most = &l.watches, maxWatches
 		}
 		defer count.Add(-1)

@@ -18,21 +18,30 @@ const (
 	mostEntries    = 1000
 )
 
+// entriesWanted is how many entries a request asks for. It refuses what makes no
+// sense.
+func entriesWanted(limit int64) (int, error) {
+	if limit < 0 {
+		return 0, problem(fmt.Errorf("%w: a limit of %d", errRequest, limit))
+	}
+	if limit == 0 {
+		return defaultEntries, nil
+	}
+	return int(min(limit, mostEntries)), nil
+}
+
 // History implements aweighv1connect.NodeHandler.
 func (s *service) History(ctx context.Context, req *connect.Request[aweighv1.HistoryRequest]) (*connect.Response[aweighv1.HistoryResponse], error) {
 	if len(req.Msg.Key) == 0 {
 		return nil, problem(scope.ErrEmptyKey)
 	}
-	if req.Msg.Limit < 0 {
-		return nil, problem(fmt.Errorf("%w: a limit of %d", errRequest, req.Msg.Limit))
-	}
-	limit := int64(defaultEntries)
-	if req.Msg.Limit > 0 {
-		limit = min(req.Msg.Limit, mostEntries)
+	limit, err := entriesWanted(req.Msg.Limit)
+	if err != nil {
+		return nil, err
 	}
 	ctx, cancel := patient(ctx)
 	defer cancel()
-	deeds, more, head, err := s.node.Lineage(ctx, req.Msg.Key, int(limit))
+	deeds, more, head, err := s.node.Lineage(ctx, req.Msg.Key, limit)
 	if err != nil {
 		return nil, problem(err)
 	}

@@ -139,18 +139,6 @@ func movedOf(r *scope.Redirect) *aweighv1.Moved {
 	return &aweighv1.Moved{Key: r.Key, To: r.To, Uid: uidOf(r.Object), UntilNs: int64(r.Until)}
 }
 
-// entriesWanted is how many entries a request asks for. It refuses what makes no
-// sense.
-func entriesWanted(limit int64) (int, error) {
-	if limit < 0 {
-		return 0, problem(fmt.Errorf("%w: a limit of %d", errRequest, limit))
-	}
-	if limit == 0 {
-		return defaultEntries, nil
-	}
-	return int(min(limit, mostEntries)), nil
-}
-
 // Object implements aweighv1connect.NodeHandler.
 func (s *service) Object(ctx context.Context, req *connect.Request[aweighv1.ObjectRequest]) (*connect.Response[aweighv1.ObjectResponse], error) {
 	limit, err := entriesWanted(req.Msg.Limit)

@@ -70,11 +70,11 @@ func (s *service) Explain(_ context.Context, req *connect.Request[aweighv1.Expla
 	if err != nil {
 		return nil, problem(err)
 	}
-	limit := int64(defaultEntries)
-	if req.Msg.Limit > 0 {
-		limit = min(req.Msg.Limit, mostEntries)
+	limit, err := entriesWanted(req.Msg.Limit)
+	if err != nil {
+		return nil, err
 	}
-	all, more, oldest, head, err := s.node.Explain(a, int(limit))
+	all, more, oldest, head, err := s.node.Explain(a, limit)
 	if err != nil {
 		return nil, problem(err)
 	}

@@ -138,7 +138,7 @@ func (c *Client) Withdraw(ctx context.Context, motion []byte, once *aweighv1.Onc
 // Ballots gives the ballots of a node's box to each, in bundles: those of the
 // identities that are wanted, or all.
 func (c *Client) Ballots(ctx context.Context, want [][]byte, each func(bundle []byte) error) error {
-	return c.ballots(ctx, &aweighv1.BallotsRequest{Want: want}, func(r *aweighv1.BallotsResponse) error {
+	return c.ballots(ctx, &aweighv1.BallotsRequest{Want: want}, func() {}, func(r *aweighv1.BallotsResponse) error {
 		if len(r.Bundle) == 0 {
 			return nil
 		}
@@ -149,15 +149,17 @@ func (c *Client) Ballots(ctx context.Context, want [][]byte, each func(bundle []
 // Inventory is the identities of the ballots in a node's box, in order, of 32 bytes
 // each.
 func (c *Client) Inventory(ctx context.Context) (names []byte, err error) {
-	err = c.ballots(ctx, &aweighv1.BallotsRequest{Inventory: true}, func(r *aweighv1.BallotsResponse) error {
+	begin := func() { names = nil } // what one node began, another does not go on with
+	err = c.ballots(ctx, &aweighv1.BallotsRequest{Inventory: true}, begin, func(r *aweighv1.BallotsResponse) error {
 		names = append(names, r.Names...)
 		return nil
 	})
 	return names, err
 }
 
-func (c *Client) ballots(ctx context.Context, req *aweighv1.BallotsRequest, each func(*aweighv1.BallotsResponse) error) (err error) {
+func (c *Client) ballots(ctx context.Context, req *aweighv1.BallotsRequest, begin func(), each func(*aweighv1.BallotsResponse) error) (err error) {
 	c.order(func(e *endpoint) bool {
+		begin()
 		stream, callErr := e.node.Ballots(ctx, connect.NewRequest(req))
 		if callErr != nil {
 			err = translate(callErr)

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/aweigh/aweigh/etcd/etcdpb"
+	"github.com/aweigh/aweigh/kv"
 	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/scope"
 )
@@ -102,7 +103,7 @@ func (c *claims) wait(ctx context.Context, m *claim) error {
 					return err
 				}
 			}
-			r, err := v.Range([]byte(m.prefix), prefixEnd([]byte(m.prefix)), scope.Range{
+			r, err := v.Range([]byte(m.prefix), kv.PrefixEnd([]byte(m.prefix)), scope.Range{
 				MaxCreate: m.rev - 1, Sort: scope.ByCreate, Order: scope.Descending, Limit: 1, KeysOnly: true,
 			})
 			if first = err == nil && len(r.Kvs) == 0; err == nil && !first {
@@ -133,18 +134,11 @@ func (s *service) rest(ctx context.Context, changed <-chan struct{}) error {
 
 // first is the oldest key under a prefix, if there is any, as of a revision.
 func first(v *node.View, prefix []byte) (*scope.KeyValue, error) {
-	r, err := v.Range(prefix, prefixEnd(prefix), scope.Range{Sort: scope.ByCreate, Order: scope.Ascending, Limit: 1})
+	r, err := v.Range(prefix, kv.PrefixEnd(prefix), scope.Range{Sort: scope.ByCreate, Order: scope.Ascending, Limit: 1})
 	if err != nil || len(r.Kvs) == 0 {
 		return nil, err
 	}
 	return &r.Kvs[0], nil
-}
-
-// prefixEnd is the end of the range of all keys with a prefix, which ends in '/'.
-func prefixEnd(prefix []byte) []byte {
-	end := append([]byte(nil), prefix...)
-	end[len(end)-1]++
-	return end
 }
 
 // cleanup is how long it is tried to take a claim back whose client has gone. Its

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/aweigh/aweigh/etcd/etcdpb"
+	"github.com/aweigh/aweigh/kv"
 	"github.com/aweigh/aweigh/lineage"
 	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/scope"
@@ -102,11 +103,14 @@ func (s *electionServer) Leader(ctx context.Context, r *etcdpb.LeaderRequest) (o
 // Observe implements etcdpb.ElectionServer: it tells who leads, each word of its,
 // and who leads next.
 func (s *electionServer) Observe(r *etcdpb.LeaderRequest, stream grpc.ServerStreamingServer[etcdpb.LeaderResponse]) error {
-	o := observer{service: s.service, prefix: append(bytes.Clone(r.Name), '/'), send: stream.Send}
+	o := observer{service: s.service, prefix: append(bytes.Clone(r.Name), '/')}
 	ctx := stream.Context()
 	for linearizable := true; ; linearizable = false {
 		changed := s.node.Changed() // before reading, so that nothing falls in between
 		err := s.look(ctx, linearizable, o.look)
+		for i := 0; i < len(o.news) && err == nil; i++ { // after the view is closed: sending may take long
+			err = stream.Send(o.news[i])
+		}
 		if err == nil && !o.more {
 			err = s.rest(ctx, changed)
 		}
@@ -120,10 +124,10 @@ func (s *electionServer) Observe(r *etcdpb.LeaderRequest, stream grpc.ServerStre
 type observer struct {
 	*service
 	prefix []byte
-	send   func(*etcdpb.LeaderResponse) error
-	leader []byte // its key; nil while none is known
-	next   int64  // revision to go on from; 0: look who leads
-	more   bool   // can be read at once
+	news   []*etcdpb.LeaderResponse // of one look
+	leader []byte                   // its key; nil while none is known
+	next   int64                    // revision to go on from; 0: look who leads
+	more   bool                     // can be read at once
 }
 
 // observeMost is about how many changes one look reads.
@@ -131,7 +135,7 @@ const observeMost = 1000
 
 // look tells what one state has that is new.
 func (o *observer) look(v *node.View) error {
-	o.more = false
+	o.more, o.news = false, nil
 	if o.next == 0 {
 		kv, err := first(v, o.prefix)
 		if err != nil {
@@ -140,11 +144,12 @@ func (o *observer) look(v *node.View) error {
 		if o.next = v.Head().Revision + 1; kv == nil {
 			return nil
 		}
-		return o.follow(v.Head().Revision, kv)
+		o.follow(v.Head().Revision, kv)
+		return nil
 	}
 	key, end := o.leader, []byte(nil)
 	if key == nil {
-		key, end = o.prefix, prefixEnd(o.prefix)
+		key, end = o.prefix, kv.PrefixEnd(o.prefix)
 	}
 	events, next, err := v.Events(o.next, v.Head().Revision, key, end, observeMost)
 	if errors.Is(err, scope.ErrCompacted) {
@@ -164,18 +169,17 @@ func (o *observer) look(v *node.View) error {
 			return nil
 		case o.leader == nil:
 			o.next, o.more = e.Kv.ModRevision+1, true // what follows concerns it alone
-			return o.follow(e.Kv.ModRevision, &e.Kv)
+			o.follow(e.Kv.ModRevision, &e.Kv)
+			return nil
 		default:
-			if err := o.follow(e.Kv.ModRevision, &e.Kv); err != nil {
-				return err
-			}
+			o.follow(e.Kv.ModRevision, &e.Kv)
 		}
 	}
 	return nil
 }
 
-// follow tells of a leader.
-func (o *observer) follow(revision int64, kv *scope.KeyValue) error {
+// follow notes news of a leader.
+func (o *observer) follow(revision int64, kv *scope.KeyValue) {
 	o.leader = bytes.Clone(kv.Key)
-	return o.send(&etcdpb.LeaderResponse{Header: o.header(revision), Kv: kvOf(kv)})
+	o.news = append(o.news, &etcdpb.LeaderResponse{Header: o.header(revision), Kv: kvOf(kv)})
 }

@@ -32,6 +32,7 @@ func (s *lockServer) Lock(ctx context.Context, r *etcdpb.LockRequest) (*etcdpb.L
 		return err
 	})
 	if err != nil {
+		s.abandon(ctx, m)
 		return nil, problem(ctx, err)
 	}
 	return &etcdpb.LockResponse{Header: m.header, Key: []byte(m.key)}, nil

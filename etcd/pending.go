@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"fmt"
+	"slices"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -51,8 +52,12 @@ func (s *kvServer) approved(ctx context.Context, t scope.Txn, r node.Receipt) (n
 }
 
 // reconstructed is the responses of operations that a motion carried: it found what
-// it had found when it opened, so they can be told from the state before and after.
+// it had found when it opened, so they can be told from the state before and after,
+// except where a read stands between two changes of what it reads.
 func (s *kvServer) reconstructed(ctx context.Context, ops []scope.Op, mo *scope.Motion, revision int64) (all []scope.Response, err error) {
+	untold := func(why any) error {
+		return status.Errorf(codes.FailedPrecondition, "aweigh: motion %s was carried in revision %d; what its operations found is not told (%v), read the keys", mo.ID(), revision, why)
+	}
 	err = s.look(ctx, false, func(v *node.View) error {
 		n := 0
 		for i := range ops {
@@ -67,7 +72,7 @@ func (s *kvServer) reconstructed(ctx context.Context, ops []scope.Op, mo *scope.
 				if op.Prev {
 					before, err := v.Range(op.Key, op.End, scope.Range{Revision: revision - 1})
 					if err != nil {
-						return err
+						return untold(err)
 					}
 					resp.Prev = before.Kvs
 				}
@@ -76,18 +81,31 @@ func (s *kvServer) reconstructed(ctx context.Context, ops []scope.Op, mo *scope.
 				if op.Range != nil {
 					how = *op.Range
 				}
-				if how.Revision == 0 {
+				switch {
+				case how.Revision != 0:
+				case !changes(ops[i+1:], op):
 					how.Revision = revision
+				case !changes(ops[:i], op):
+					how.Revision = revision - 1
+				default:
+					return untold("one reads between two changes")
 				}
 				if resp.Range, err = v.Range(op.Key, op.End, how); err != nil {
-					return err
+					return untold(err)
 				}
 			default: // of a transaction within nobody noted the branch
-				return status.Errorf(codes.FailedPrecondition, "aweigh: motion %s was carried in revision %d; what its inner transactions did is not told, read the keys", mo.ID(), revision)
+				return untold("there is a transaction in it")
 			}
 			all = append(all, resp)
 		}
 		return nil
 	})
 	return all, err
+}
+
+// changes reports whether any of the operations changes what another one reads.
+func changes(ops []scope.Op, read *scope.Op) bool {
+	return slices.ContainsFunc(ops, func(op scope.Op) bool {
+		return op.Kind != scope.OpRange && scope.Overlap(op.Key, op.End, read.Key, read.End)
+	})
 }

@@ -29,6 +29,7 @@ func guarded(t *testing.T, window time.Duration) *world {
 func (w *world) opened(t *testing.T) node.Motion {
 	t.Helper()
 	for {
+		changed := w.node.Changed() // before reading, so that nothing falls in between
 		all, _, err := w.node.Motions(false)
 		if err != nil {
 			t.Fatal(err)
@@ -37,7 +38,7 @@ func (w *world) opened(t *testing.T) node.Motion {
 			return all[0]
 		}
 		select {
-		case <-w.node.Changed():
+		case <-changed:
 		case <-w.ctx.Done():
 			t.Fatal("no motion opens")
 		}

@@ -1,9 +1,6 @@
 package etcd
 
 import (
-	"bytes"
-	"cmp"
-
 	"github.com/aweigh/aweigh/etcd/etcdpb"
 	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/scope"
@@ -64,42 +61,17 @@ func readTxn(v *node.View, t *scope.Txn) (*etcdpb.TxnResponse, error) {
 // holds evaluates a compare as a transaction that writes does: for every key of
 // the range, or for an absent one if there is none.
 func holds(v *node.View, c *scope.Compare) (bool, error) {
-	res, err := v.Range(c.Key, c.End, scope.Range{})
+	res, err := v.Range(c.Key, c.End, scope.Range{KeysOnly: c.Target != scope.OnValue})
 	if err != nil {
 		return false, err
 	}
 	if len(res.Kvs) == 0 {
-		return c.Target != scope.OnValue && satisfies(c, &scope.KeyValue{}), nil
+		return c.Holds(&scope.KeyValue{}, false), nil
 	}
 	for i := range res.Kvs {
-		if !satisfies(c, &res.Kvs[i]) {
+		if !c.Holds(&res.Kvs[i], true) {
 			return false, nil
 		}
 	}
 	return true, nil
-}
-
-func satisfies(c *scope.Compare, v *scope.KeyValue) bool {
-	var sign int
-	switch c.Target {
-	case scope.OnVersion:
-		sign = cmp.Compare(v.Version, c.Number)
-	case scope.OnCreate:
-		sign = cmp.Compare(v.CreateRevision, c.Number)
-	case scope.OnMod:
-		sign = cmp.Compare(v.ModRevision, c.Number)
-	case scope.OnLease:
-		sign = cmp.Compare(v.Lease, c.Number)
-	default:
-		sign = bytes.Compare(v.Value, c.Value)
-	}
-	switch c.Relation {
-	case scope.Equal:
-		return sign == 0
-	case scope.NotEqual:
-		return sign != 0
-	case scope.Greater:
-		return sign > 0
-	}
-	return sign < 0
 }

@@ -1,7 +1,6 @@
 package etcd
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -308,15 +307,4 @@ func (w *watchStream) progressEach() error {
 		x.quiet = true
 	}
 	return nil
-}
-
-// within reports whether a key lies in the range of a watch.
-func (x *watch) within(key []byte) bool {
-	switch {
-	case len(x.end) == 0:
-		return bytes.Equal(key, x.key)
-	case len(x.end) == 1 && x.end[0] == 0:
-		return bytes.Compare(key, x.key) >= 0
-	}
-	return bytes.Compare(key, x.key) >= 0 && bytes.Compare(key, x.end) < 0
 }

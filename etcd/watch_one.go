@@ -50,11 +50,10 @@ func newWatch(r *etcdpb.WatchCreateRequest, newest int64) (x *watch, why string)
 	if x.start == 0 {
 		x.next = newest + 1
 	}
-	toEnd := len(x.end) == 1 && x.end[0] == 0
 	switch {
 	case x.start < 0:
 		return nil, revisionCompacted
-	case len(x.end) > 0 && !toEnd && bytes.Compare(x.key, x.end) >= 0:
+	case len(x.end) > 0 && !scope.ToEnd(x.end) && bytes.Compare(x.key, x.end) >= 0:
 		return nil, "mvcc: watcher range is empty"
 	}
 	return x, ""
@@ -65,7 +64,7 @@ func (x *watch) pick(events []scope.Event) (out []*etcdpb.Event) {
 	for i := range events {
 		e := &events[i]
 		gone := e.Class == lineage.Delete
-		if gone && x.noDelete || !gone && x.noPut || !x.within(e.Kv.Key) {
+		if gone && x.noDelete || !gone && x.noPut || !scope.Within(e.Kv.Key, x.key, x.end) {
 			continue
 		}
 		event := &etcdpb.Event{Kv: kvOf(&e.Kv)}

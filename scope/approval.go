@@ -225,7 +225,7 @@ func (a *Approval) carriable(r Roster) error {
 }
 
 // errManyApprovals refuses what two approvals would have to be asked for.
-var errManyApprovals = errors.New("scope: it touches keys under several approvals of the policy; send one mutation for each")
+var errManyApprovals = errors.New("scope: it takes several approvals of the policy at once, of several keys or of a change and of the deletion by a lease; send one mutation for each, or name no lease")
 
 // approval is the one that a planned transaction needs, nil if it needs none: that
 // of the longest prefix of each key that it puts or deletes.
@@ -257,12 +257,29 @@ func (p *Policy) approval(pl *plan) (needed *Approval, failure error) {
 	return needed, nil
 }
 
-// covering is the approval that one put or deletion needs.
+// covering is the approval that one put or deletion needs. A put that names a lease
+// needs that of a deletion as well: the lease deletes when it ends.
 func (p *Policy) covering(op *Op) (needed *Approval, failure error) {
+	needed, failure = p.longest(op, op.Kind == OpDelete)
+	if failure != nil || op.Kind != OpPut || op.Lease == 0 {
+		return needed, failure
+	}
+	ends, failure := p.longest(op, true)
+	switch {
+	case needed == nil || failure != nil:
+		return ends, failure
+	case ends != needed:
+		return nil, errManyApprovals
+	}
+	return needed, nil
+}
+
+// longest is the approval with the longest prefix of those that cover an operation,
+// of deletions too if it deletes.
+func (p *Policy) longest(op *Op, deletes bool) (needed *Approval, failure error) {
 	touched := 0
 	for i := range p.Approvals {
 		a := &p.Approvals[i]
-		deletes := op.Kind == OpDelete || op.Lease != 0 // a lease deletes when it ends
 		if !a.ofKeys() || a.Matter == Deletions && !deletes || !meets(op, a.Prefix) {
 			continue
 		}
@@ -287,7 +304,7 @@ func meets(op *Op, prefix []byte) bool {
 	case bytes.Compare(op.Key, prefix) > 0:
 		return false
 	}
-	return toEnd(op.End) || bytes.Compare(op.End, prefix) > 0
+	return ToEnd(op.End) || bytes.Compare(op.End, prefix) > 0
 }
 
 // inside reports whether an operation touches no key without a prefix.
@@ -296,5 +313,5 @@ func inside(op *Op, prefix []byte) bool {
 		return true
 	}
 	end := kv.PrefixEnd(prefix)
-	return bytes.HasPrefix(op.Key, prefix) && (end == nil || !toEnd(op.End) && bytes.Compare(op.End, end) <= 0)
+	return bytes.HasPrefix(op.Key, prefix) && (end == nil || !ToEnd(op.End) && bytes.Compare(op.End, end) <= 0)
 }

@@ -121,7 +121,7 @@ func newAssent(a *Ancestry, log *lineage.Log, m *Minutes, change int64) (out *As
 
 // verify checks that the change was carried by the motion that the mutation
 // opened in an epoch, and counts the ballots again.
-func (a *Assent) verify(to *Ancestry, o *Origin, m *Mutation, change *Listed, in *Epoch) (*Approved, error) {
+func (a *Assent) verify(to *Ancestry, o *Origin, m *Mutation, change *Listed, v *KeyValue, in *Epoch) (*Approved, error) {
 	mo, err := o.opened(a.Motion, m, to, &a.Opened, in)
 	if err != nil {
 		return nil, err
@@ -138,7 +138,7 @@ func (a *Assent) verify(to *Ancestry, o *Origin, m *Mutation, change *Listed, in
 	case a.Opened.Place.Index >= change.Place.Index || change.Place.Index >= a.Closed.Place.Index:
 		return nil, errors.New("the change does not stand between the motion's opening and its end")
 	}
-	if needed := in.Policy.guard(e); m.Class == Write && needed != nil && !bytes.Equal(canon.Encode(*needed), canon.Encode(mo.Approval)) {
+	if needed := in.Policy.guard(e, v); m.Class == Write && needed != nil && !bytes.Equal(canon.Encode(*needed), canon.Encode(mo.Approval)) {
 		return nil, errors.New("the policy asked for another approval of the change")
 	}
 	out := &Approved{Motion: *mo, Height: end.Height}

@@ -67,7 +67,7 @@ func (c *txnCheck) txn(t *Txn, budget, depth int) error {
 				return err
 			}
 			c.keeps = c.keeps || op.IgnoreValue || op.IgnoreLease
-			c.toEnd = c.toEnd || op.Kind == OpDelete && toEnd(op.End)
+			c.toEnd = c.toEnd || op.Kind == OpDelete && ToEnd(op.End)
 			if op.Kind == OpTxn {
 				if err := c.txn(op.Txn, budget-most, depth+1); err != nil {
 					return err
@@ -127,7 +127,7 @@ type touched struct {
 
 func (t *touched) deletes(key string) bool {
 	for _, op := range t.dels {
-		if !toEnd(op.End) && within([]byte(key), op.Key, op.End) {
+		if !ToEnd(op.End) && Within([]byte(key), op.Key, op.End) {
 			return true
 		}
 	}

@@ -196,10 +196,7 @@ func (s *State) Agenda() ([]Proposed, error) {
 
 // proposed is an open decision.
 func (s *State) proposed(id votes.MotionID) (p Proposed, err error) {
-	rec, ok, err := s.motion(id)
-	if err == nil && !ok {
-		err = fmt.Errorf("%w: no motion %s", ErrCorrupt, id.Short())
-	}
+	rec, err := s.mustMotion(id)
 	if err != nil {
 		return p, err
 	}

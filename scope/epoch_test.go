@@ -665,7 +665,7 @@ func TestRostersAreTheSameEverywhere(t *testing.T) {
 		r.turn()
 	}
 	e := r.epoch()
-	const want = "cd04750c538d3ef45ceacb00880250269c71e496abe0aaa9da09a5f5bfcf8c48"
+	const want = "234e968b013d3706e387edb978de7f9acc937deb2c78fefa22101f0d7cf86439"
 	if got := aweigh.Sum(e.Encode()).String(); got != want || e.Roster.Weights.Len() != 5 {
 		t.Errorf("epoch %d with weights %v is %s, not %s", e.Number, e.Terms().Weights, got, want)
 	}

@@ -34,7 +34,7 @@ func (s *State) Events(from, to int64, key, end []byte, most int) (events []Even
 			return false
 		}
 		looked++
-		if within(c.key, key, end) {
+		if Within(c.key, key, end) {
 			changes = append(changes, change{c.at, bytes.Clone(c.key)})
 		}
 		return true

@@ -329,7 +329,7 @@ func (x *execution) convict(evidence ...trust.Evidence) error {
 	}
 	ledger, changes := x.ledger.ApplyExplained(x.policy.Trust, evidence...)
 	x.result.Trust = append(x.result.Trust, changes...)
-	x.setLedger(ledger)
+	x.ledger = &ledger
 	x.tally.early = true // a liar keeps its weight no longer than that
 	return nil
 }
@@ -337,9 +337,12 @@ func (x *execution) convict(evidence ...trust.Evidence) error {
 // ProofHash names a proof of fault, as the evidence of a change of trust does.
 func ProofHash(p *Proof) aweigh.Hash { return aweigh.Sum([]byte("aweigh/proof/1"), canon.Encode(*p)) }
 
-func (x *execution) setLedger(l trust.Ledger) {
-	x.ledger, x.next.head.Ledger = &l, l.Digest()
-	x.ops = append(x.ops, kv.Set(x.space.at(atLedger), l.Encode()))
+// storeLedger writes the trust ledger if the block changed it.
+func (x *execution) storeLedger() {
+	if l := x.ledger; l != nil {
+		x.next.head.Ledger = l.Digest()
+		x.ops = append(x.ops, kv.Set(x.space.at(atLedger), l.Encode()))
+	}
 }
 
 // finish closes the block: lineage, expiries, head.
@@ -362,6 +365,7 @@ func (x *execution) finish() (*Result, error) {
 	s.head.Epoch, s.head.View, s.head.Height = h.Epoch, h.View, h.Height
 	s.head.Block, s.head.Time = x.block.Hash(), h.Time
 	s.head.LineageSize, s.head.LineageRoot = head.Size, head.Root
+	x.storeLedger()
 	x.storeAgenda()
 	if err := x.storeNames(); err != nil {
 		return nil, err

@@ -74,6 +74,9 @@ func (x *execution) govern(m *CheckedMutation) (failure, err error) {
 		x.decide(decided{Decision: *d, By: m.Author, Opened: x.block.Header.Time})
 		return nil, nil
 	}
+	if failure := x.spend(int(x.next.head.Docket.Open), 0); failure != nil { // they are looked through
+		return failure, nil
+	}
 	rec, known, err := x.openDecision(id)
 	switch {
 	case err != nil:
@@ -98,8 +101,8 @@ func (x *execution) govern(m *CheckedMutation) (failure, err error) {
 // openDecision is the open motion of a decision, if there is one.
 func (x *execution) openDecision(id aweigh.Hash) (rec motionRecord, ok bool, err error) {
 	var at votes.MotionID
-	err = x.eachOpen(func(_ aweigh.Instant, motion votes.MotionID, line docketed) bool {
-		if line.Decision == id {
+	err = x.eachOpen(func(deadline aweigh.Instant, motion votes.MotionID, line docketed) bool {
+		if line.Decision == id && deadline > x.block.Header.Time {
 			at, ok = motion, true
 		}
 		return !ok

@@ -134,7 +134,7 @@ func (s *space) versions(key, end []byte) (from, to []byte) {
 	switch {
 	case len(end) == 0:
 		return s.appendKey(nil, key, escapeEnd), s.appendKey(nil, key, escapeEnd+1)
-	case toEnd(end):
+	case ToEnd(end):
 		to = append(bytes.Clone(s[:]), atVersion+1)
 	default:
 		to = appendEscaped(bytes.Clone(prefix), end)
@@ -174,16 +174,21 @@ func (s *space) expiry(minute uint64, h aweigh.Height) []byte {
 	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(b, minute), uint64(h))
 }
 
-// toEnd reports whether the end of a range means "to the end of the key space".
-func toEnd(end []byte) bool { return len(end) == 1 && end[0] == 0 }
+// ToEnd reports whether the end of a range means "to the end of the key space".
+func ToEnd(end []byte) bool { return len(end) == 1 && end[0] == 0 }
 
-// within reports whether a key lies in [key, end) in the sense of Op.
-func within(k, key, end []byte) bool {
+// Within reports whether a key lies in [key, end) in the sense of Op.
+func Within(k, key, end []byte) bool {
 	switch {
 	case len(end) == 0:
 		return bytes.Equal(k, key)
-	case toEnd(end):
+	case ToEnd(end):
 		return bytes.Compare(k, key) >= 0
 	}
 	return bytes.Compare(k, key) >= 0 && bytes.Compare(k, end) < 0
+}
+
+// Overlap reports whether some key may lie in both of two ranges in the sense of Op.
+func Overlap(key, end, other, otherEnd []byte) bool {
+	return Within(key, other, otherEnd) || Within(other, key, end)
 }

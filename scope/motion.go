@@ -145,7 +145,7 @@ type Docket struct {
 	_      struct{} `cbor:",toarray"`
 	Open   int64
 	Closed int64          // of those on record
-	Bytes  int64          // of the mutations of all on record
+	Bytes  int64          // of the records of those on keys
 	Next   aweigh.Instant // the earliest deadline of one that is open; 0: none is
 }
 
@@ -200,6 +200,15 @@ func (s *space) docket(kind byte, at aweigh.Instant, id votes.MotionID) []byte {
 // voted is the place of a ballot.
 func (s *space) voted(motion votes.MotionID, voter aweigh.Hash, c votes.Choice) []byte {
 	return append(append(s.at(atVoted, motion[:]...), voter[:]...), byte(c))
+}
+
+// mustMotion reads a motion that a docket names.
+func (v *view) mustMotion(id votes.MotionID) (motionRecord, error) {
+	rec, ok, err := v.motion(id)
+	if err == nil && !ok {
+		err = fmt.Errorf("%w: no motion %s", ErrCorrupt, id.Short())
+	}
+	return rec, err
 }
 
 // motion reads one motion, if it is on record.
@@ -276,7 +285,8 @@ func (s *State) Tally(id votes.MotionID) (votes.MotionTally, error) {
 }
 
 func (v *view) tally(m *Motion) (t votes.MotionTally, err error) {
-	all, err := v.ballots(m.ID())
+	id := m.ID()
+	all, err := v.ballots(id)
 	if err != nil {
 		return t, err
 	}
@@ -289,7 +299,7 @@ func (v *view) tally(m *Motion) (t votes.MotionTally, err error) {
 		if all[i].Late {
 			continue
 		}
-		c, err := all[i].Vote(m.ID())
+		c, err := all[i].Vote(id)
 		if err != nil {
 			return t, err
 		}
@@ -358,7 +368,7 @@ func subjectOf(ops []Op) string {
 		s = fmt.Sprintf("delete %q", first.Key)
 	case bytes.Equal(first.End, kv.PrefixEnd(first.Key)):
 		s = fmt.Sprintf("delete all below %q", first.Key)
-	case toEnd(first.End):
+	case ToEnd(first.End):
 		s = fmt.Sprintf("delete all from %q on", first.Key)
 	default:
 		s = fmt.Sprintf("delete from %q up to %q", first.Key, first.End)

@@ -195,7 +195,7 @@ func (x *execution) nextDeadline() error {
 }
 
 // lapse closes motions whose deadline has come, and forgets closed ones that are
-// old or too many.
+// old.
 func (x *execution) lapse() error {
 	now, d := x.block.Header.Time, &x.next.head.Docket
 	for n := 0; n < lapsedAtOnce && d.Next != 0 && d.Next <= now; n++ {
@@ -219,9 +219,9 @@ func (x *execution) lapse() error {
 		}
 	}
 	for n := 0; n < forgottenAtOnce && d.Closed > 0; n++ {
-		old := d.Closed > motionsKept
+		old := false
 		err := x.scanDocket(atClosed, func(at aweigh.Instant, _ votes.MotionID, _ []byte) bool {
-			old = old || now.Sub(at) > keptFor
+			old = now.Sub(at) > keptFor
 			return false
 		})
 		if err != nil {
@@ -247,24 +247,19 @@ func (x *execution) about(mo *Motion) error {
 	return nil
 }
 
-// mustMotion reads a motion that a docket names.
-func (x *execution) mustMotion(id votes.MotionID) (motionRecord, error) {
-	rec, ok, err := x.motion(id)
-	if err == nil && !ok {
-		err = fmt.Errorf("%w: no motion %s", ErrCorrupt, id.Short())
-	}
-	return rec, err
-}
-
 // forgetOldest drops the motion that closed first, with its ballots.
 func (x *execution) forgetOldest() error {
 	var id votes.MotionID
 	var closed aweigh.Instant
 	var of docketed
+	var bad error
 	err := x.scanDocket(atClosed, func(at aweigh.Instant, first votes.MotionID, line []byte) bool {
-		id, closed = first, at
-		return canon.Decode(line, &of) != nil
+		id, closed, bad = first, at, canon.Decode(line, &of)
+		return false
 	})
+	if bad != nil {
+		err = fmt.Errorf("%w: the docket's line of motion %s: %w", ErrCorrupt, id.Short(), bad)
+	}
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@ const (
 	motionsOpen    = 1000
 	motionsOfOne   = 250      // open ones of one author
 	motionsKept    = 1000     // closed ones, for ballots that come late and for those who ask
-	motionBytes    = 64 << 20 // of the mutations of all on record
+	motionBytes    = 64 << 20 // of the records of all on keys
 	motionBytesOne = 16 << 20 // of the open ones of one author
 )
 
@@ -65,15 +65,17 @@ func (x *execution) openMotion(m *CheckedMutation, a *Approval, o opening) (fail
 	if mo.Rule = a.rule(e.Total()); !e.Carriable(mo.Rule) {
 		return errors.New("scope: the policy asks for more approval than all voters together can give"), nil
 	}
-	if failure, err := x.motionRoom(m, a); failure != nil || err != nil {
-		return failure, err
+	record := canon.Encode(motionRecord{Motion: mo})
+	if a.ofKeys() { // decisions have bounds of their own, so that nobody keeps them out
+		o.line.Bytes = int64(len(record))
+		if failure, err := x.motionRoom(o.line); failure != nil || err != nil {
+			return failure, err
+		}
 	}
 	x.enter(lineage.Entry{Class: lineage.Opened, Posterior: mo.Hash()})
-	record := canon.Encode(motionRecord{Motion: mo})
 	x.setRecord(x.space.motion(m.ID), record)
 	d := &x.next.head.Docket
 	d.Open++
-	o.line.Bytes = int64(len(record))
 	d.Bytes += o.line.Bytes
 	x.setRecord(x.space.docket(atOpen, mo.Deadline, m.ID), canon.Encode(o.line))
 	d.Next = aweigh.Earliest(d.Next, mo.Deadline)
@@ -81,23 +83,19 @@ func (x *execution) openMotion(m *CheckedMutation, a *Approval, o opening) (fail
 	return nil, nil
 }
 
-// motionRoom makes room for another motion of an author, or says why there is none.
+// motionRoom makes room for another motion on keys, or says why there is none.
 // Motions that are closed give way.
-// Decisions have bounds of their own, so that nobody keeps them out.
-func (x *execution) motionRoom(m *CheckedMutation, a *Approval) (failure, err error) {
-	if !a.ofKeys() {
-		return nil, nil
-	}
+func (x *execution) motionRoom(of docketed) (failure, err error) {
 	d := &x.next.head.Docket
 	if failure := x.spend(int(d.Open), 0); failure != nil {
 		return failure, nil
 	}
-	if d.Open >= motionsOpen {
-		return fmt.Errorf("scope: %d motions are open already; some must close first", d.Open), nil
-	}
-	n, size := 0, int64(len(m.raw))
+	open, n, size := 0, 0, of.Bytes
 	err = x.eachOpen(func(_ aweigh.Instant, _ votes.MotionID, line docketed) bool {
-		if line.Author == m.Author {
+		if !line.Decision.IsZero() {
+			return true
+		}
+		if open++; line.Author == of.Author {
 			n++
 			size += line.Bytes
 		}
@@ -106,15 +104,17 @@ func (x *execution) motionRoom(m *CheckedMutation, a *Approval) (failure, err er
 	switch {
 	case err != nil:
 		return nil, err
+	case open >= motionsOpen:
+		return fmt.Errorf("scope: %d motions are open already; some must close first", open), nil
 	case n >= motionsOfOne || size > motionBytesOne:
-		return fmt.Errorf("scope: %d motions of this author, of %d bytes, are open already; at most %d, of %d bytes, may be", n, size-int64(len(m.raw)), motionsOfOne, motionBytesOne), nil
+		return fmt.Errorf("scope: %d motions of this author, of %d bytes, are open already; at most %d, of %d bytes, may be", n, size-of.Bytes, motionsOfOne, motionBytesOne), nil
 	}
-	for d.Closed > 0 && d.Bytes+int64(len(m.raw)) > motionBytes {
+	for d.Closed > 0 && d.Bytes+of.Bytes > motionBytes {
 		if err := x.forgetOldest(); err != nil {
 			return nil, err
 		}
 	}
-	if d.Bytes+int64(len(m.raw)) > motionBytes {
+	if d.Bytes+of.Bytes > motionBytes {
 		return fmt.Errorf("scope: open motions hold %d bytes, and %d are the most; some must close first", d.Bytes, motionBytes), nil
 	}
 	return nil, nil

@@ -198,7 +198,7 @@ func (p *MotionProof) fill(effects []Effect, mo *Motion) error {
 	for i := range effects {
 		e, f := &effects[i], mo.Basis[i]
 		var before []byte
-		for len(rest) > 0 && within(rest[0].Kv.Key, e.Op.Key, e.Op.End) && int64(len(e.Held)) < f.Keys {
+		for len(rest) > 0 && Within(rest[0].Kv.Key, e.Op.Key, e.Op.End) && int64(len(e.Held)) < f.Keys {
 			v, l := &rest[0].Kv, &rest[0].Change
 			if err := p.Ancestry.lists(l); err != nil {
 				return err

@@ -122,6 +122,15 @@ func (x *execution) voteOn(on []votes.CheckedMotionBallot) error {
 	if err != nil {
 		return err
 	}
+	if rec.Ending == nil && rec.Motion.Deadline <= x.block.Header.Time { // lapse closes so many in a block
+		err := x.about(&rec.Motion)
+		if err == nil {
+			err = x.close(&rec, Ending{Fate: Lapsed})
+		}
+		if err != nil {
+			return err
+		}
+	}
 	late, fresh := rec.Ending != nil, false
 	for i := range on {
 		v := on[i].Ballot()

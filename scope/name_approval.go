@@ -1,6 +1,9 @@
 package scope
 
-import "errors"
+import (
+	"bytes"
+	"errors"
+)
 
 // ErrApproval is what a change of names fails with where the policy asks for
 // approval.
@@ -8,14 +11,21 @@ var ErrApproval = errors.New("scope: the policy asks for approval of changes bel
 
 // spread is a plan with the puts that its puts stand for: one for every alias of
 // the object. Who may change an object under one name may do so under no other
-// that asks for more.
+// that asks for more. A put that keeps a lease names it here.
 func (x *execution) spread(p *plan) (*plan, error) {
-	if x.names.Objects == 0 || len(x.policy.Approvals) == 0 {
+	if len(x.policy.Approvals) == 0 {
 		return p, nil
 	}
 	all := &plan{succeeded: p.succeeded}
 	inner := p.inner
 	for _, op := range p.ops {
+		if op.IgnoreLease {
+			v, _, err := x.newest(op.Key)
+			if err != nil {
+				return nil, err
+			}
+			op.Lease = v.Lease
+		}
 		all.ops = append(all.ops, op)
 		switch op.Kind {
 		case OpTxn:
@@ -30,7 +40,9 @@ func (x *execution) spread(p *plan) (*plan, error) {
 				return nil, err
 			}
 			for _, h := range others {
-				all.ops = append(all.ops, Op{Kind: OpPut, Key: h.Key})
+				if !bytes.Equal(h.Key, op.Key) {
+					all.ops = append(all.ops, Op{Kind: OpPut, Key: h.Key})
+				}
 			}
 		}
 	}
@@ -67,7 +79,7 @@ func (x *execution) approved(n *Naming) (failure, err error) {
 	case Unbind:
 		p.ops = []Op{{Kind: OpDelete, Key: n.Key}}
 	case Rollback:
-		p.ops = []Op{{Kind: OpPut, Key: n.Key}}
+		p.ops = []Op{{Kind: OpPut, Key: n.Key, IgnoreLease: true}}
 	}
 	all, err := x.spread(&p)
 	if err != nil {

@@ -133,13 +133,14 @@ func (x *execution) fork(n *Naming, resp *Response) (failure, err error) {
 
 func (x *execution) rollback(n *Naming) (failure, err error) {
 	v, failure, err := x.version(n)
+	op := Op{Kind: OpPut, Key: n.Key, Value: v.Value, IgnoreLease: true}
 	if failure == nil && err == nil {
-		failure, err = x.affordAliases(&Op{Kind: OpPut, Key: n.Key, Value: v.Value})
+		failure, err = x.checkPut(&op)
 	}
 	if failure != nil || err != nil {
 		return failure, err
 	}
-	err = x.put(&Op{Kind: OpPut, Key: n.Key, Value: v.Value, IgnoreLease: true}, new(Response))
+	err = x.put(&op, new(Response))
 	must.Hold(x.changes > 0 || err != nil, "a rollback of %s changed nothing", n.Object)
 	return nil, err
 }

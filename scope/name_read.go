@@ -256,7 +256,7 @@ func (s *State) Redirects(key, end []byte, most int) (found []Redirect, err erro
 	var bad error
 	err = s.r.Scan(from, kv.PrefixEnd(prefix), false, func(k, _ []byte) bool {
 		at := bytes.Clone(keyOf(k[len(prefix):]))
-		if !within(at, key, end) || len(found) >= most {
+		if !Within(at, key, end) || len(found) >= most {
 			return false
 		}
 		r, movedErr := s.moved(at)

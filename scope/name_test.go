@@ -83,7 +83,7 @@ func (m *nameModel) deletion(t *rapid.T, w *world) {
 	key, end := drawKey(t), drawEnd(t)
 	gone := int64(0)
 	for _, k := range someKeys {
-		if _, ok := m.keys[k]; ok && within([]byte(k), key, end) {
+		if _, ok := m.keys[k]; ok && Within([]byte(k), key, end) {
 			m.leave(k)
 			gone++
 		}

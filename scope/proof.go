@@ -111,20 +111,24 @@ func (p *KeyProof) verify(network aweigh.NetworkID) (Report, error) {
 	switch {
 	case e.Mutation.IsZero() && p.Assent == nil:
 	case p.Assent != nil:
-		r.Approved, err = p.Assent.verify(&p.Ancestry, &p.Origin, &m, &p.Change, origin)
+		r.Approved, err = p.Assent.verify(&p.Ancestry, &p.Origin, &m, &p.Change, p.Kv, origin)
 	case !p.Origin.entered(e, &m):
 		err = errors.New("another mutation, author or block than the entry names")
-	case m.Class == Write && origin.Policy.guard(e) != nil:
+	case m.Class == Write && origin.Policy.guard(e, p.Kv) != nil:
 		err = errors.New("the policy asks for approval of the change, and the proof shows none")
 	}
 	return r, err
 }
 
-// guard is the approval that the change of an entry takes, nil if it takes none.
-func (p *Policy) guard(e *lineage.Entry) *Approval {
+// guard is the approval that the change of an entry to some content takes, nil if it
+// takes none.
+func (p *Policy) guard(e *lineage.Entry, v *KeyValue) *Approval {
 	op := Op{Kind: OpPut, Key: e.Key}
-	if e.Class.Clears() {
+	switch {
+	case e.Class.Clears():
 		op.Kind = OpDelete
+	case v != nil && e.Class != lineage.AliasFollow: // which keeps the lease that it had
+		op.Lease = v.Lease
 	}
 	needed, _ := p.covering(&op) // of one key it never fails
 	return needed

@@ -75,7 +75,7 @@ func TestStoreOrderIsKeyOrder(t *testing.T) {
 			t.Fatalf("%q@%v against %q@%v: %d, want %d", a, ra, b, rb, got, want)
 		}
 		from, to := s.versions(b, end)
-		if in := bytes.Compare(ka, from) >= 0 && bytes.Compare(ka, to) < 0; in != within(a, b, end) {
+		if in := bytes.Compare(ka, from) >= 0 && bytes.Compare(ka, to) < 0; in != Within(a, b, end) {
 			t.Fatalf("%q in [%q, %q): %v", a, b, end, in)
 		}
 	})

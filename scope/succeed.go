@@ -240,7 +240,7 @@ func (x *execution) succeed(s *State) error {
 	raw := next.Encode()
 	x.ops = append(x.ops, kv.Set(x.space.at(atEpoch), raw))
 	x.next.head.Under, x.next.epoch = epochDigest(raw), next
-	x.setLedger(u.ledger)
+	x.ledger = &u.ledger
 	x.government = government{carried: u.left, loaded: true, changed: true}
 	x.result.Trust = append(x.result.Trust, u.trust...)
 	x.result.Next, x.result.Terms = next, u.terms

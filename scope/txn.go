@@ -93,7 +93,7 @@ func (x *execution) checkPut(op *Op) (failure, err error) {
 func (x *execution) holds(c *Compare) (holds bool, failure, err error) {
 	if len(c.End) == 0 {
 		v, ok, err := x.newest(c.Key)
-		return err == nil && c.holds(&v, ok), x.spend(1, len(v.Value)), err
+		return err == nil && c.Holds(&v, ok), x.spend(1, len(v.Value)), err
 	}
 	if failure, err = x.afford(c.Key, c.End); failure != nil || err != nil {
 		return false, failure, err
@@ -103,15 +103,15 @@ func (x *execution) holds(c *Compare) (holds bool, failure, err error) {
 		return false, nil, err
 	}
 	for i := range res.Kvs {
-		if !c.holds(&res.Kvs[i], true) {
+		if !c.Holds(&res.Kvs[i], true) {
 			return false, nil, nil
 		}
 	}
-	return len(res.Kvs) > 0 || c.holds(&KeyValue{}, false), nil, nil
+	return len(res.Kvs) > 0 || c.Holds(&KeyValue{}, false), nil, nil
 }
 
-// holds evaluates the compare for one key; an absent one is all zeros.
-func (c *Compare) holds(v *KeyValue, present bool) bool {
+// Holds evaluates the compare for one key; an absent one is all zeros.
+func (c *Compare) Holds(v *KeyValue, present bool) bool {
 	var sign int
 	switch c.Target {
 	case OnVersion:
