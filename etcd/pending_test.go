@@ -89,6 +89,38 @@ func TestWritesWaitForApproval(t *testing.T) {
 		t.Fatalf("%v, %v", txn, err)
 	}
 
+	// What reads stand before and after, they find.
+	read := &etcdpb.RequestOp{Request: &etcdpb.RequestOp_RequestRange{RequestRange: &etcdpb.RangeRequest{Key: key}}}
+	change := &etcdpb.RequestOp{Request: &etcdpb.RequestOp_RequestPut{RequestPut: &etcdpb.PutRequest{Key: key, Value: []byte("3")}}}
+	other := &etcdpb.RequestOp{Request: &etcdpb.RequestOp_RequestPut{RequestPut: &etcdpb.PutRequest{Key: []byte("secret/c")}}}
+	for want, ops := range map[string][]*etcdpb.RequestOp{
+		"2": {read, change, other}, "3": {other, change, read},
+	} {
+		value := func(n int) string { return string(txn.Responses[n].GetResponseRange().Kvs[0].Value) }
+		go func() {
+			var err error
+			txn, err = w.Txn(w.ctx, &etcdpb.TxnRequest{Success: ops})
+			done <- err
+		}()
+		decide(votes.Approve)
+		if err := <-done; err != nil || want == "2" && value(0) != want || want == "3" && value(2) != want {
+			t.Fatalf("%v, %v", txn, err)
+		}
+		reset(t, w, key, decide, done)
+	}
+	go func() {
+		_, err := w.Txn(w.ctx, &etcdpb.TxnRequest{Success: []*etcdpb.RequestOp{
+			{Request: &etcdpb.RequestOp_RequestDeleteRange{RequestDeleteRange: &etcdpb.DeleteRangeRequest{Key: []byte("secret/d"), RangeEnd: []byte("secret/e")}}},
+			{Request: &etcdpb.RequestOp_RequestRange{RequestRange: &etcdpb.RangeRequest{Key: []byte("secret/"), RangeEnd: []byte("secret0")}}},
+			change,
+		}})
+		done <- err
+	}()
+	decide(votes.Approve)
+	if err := <-done; status.Code(err) != codes.FailedPrecondition || !strings.Contains(err.Error(), "between two changes") {
+		t.Fatalf("a read between two changes: %v", err)
+	}
+
 	var del *etcdpb.DeleteRangeResponse
 	go func() {
 		var err error
@@ -108,6 +140,19 @@ func TestWritesWaitForApproval(t *testing.T) {
 		t.Errorf("with a deadline: %v", err)
 	}
 	w.put(t, "plain", nil)
+}
+
+// reset puts the value back that a key had.
+func reset(t *testing.T, w *world, key []byte, decide func(votes.Choice), done chan error) {
+	t.Helper()
+	go func() {
+		_, err := w.Put(w.ctx, &etcdpb.PutRequest{Key: key, Value: []byte("2")})
+		done <- err
+	}()
+	decide(votes.Approve)
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
 }
 
 // TestMotionsExpireForTheirClients: who waits hears that the time is over.

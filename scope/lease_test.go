@@ -312,3 +312,28 @@ func TestLeasesAreBounded(t *testing.T) {
 		t.Fatalf("one lease more: %q", out.Reason)
 	}
 }
+
+// TestRollbacksStayWithinTheLease: what an older version put back would add to a
+// lease is counted as a put's.
+func TestRollbacksStayWithinTheLease(t *testing.T) {
+	w := newWorld(t)
+	w.skip = true
+	const large = 1 << 20
+	w.one(w.grant(1, 1e9))
+	w.one(w.ops(leased("a", strings.Repeat("x", large), 1)))
+	u, rev := w.uid("a"), w.state.Head().Revision
+	w.one(w.ops(leased("a", "small", 1)))
+	for i := range maxLeaseBytes/large - 2 {
+		w.one(w.ops(leased(fmt.Sprint(i), strings.Repeat("x", large), 1)))
+	}
+	w.one(w.ops(leased("rest", strings.Repeat("x", large), 1)))
+	back := func() Mutation {
+		return w.naming(Naming{Kind: Rollback, Object: u, Key: []byte("a"), From: []byte("a"), Revision: rev})
+	}
+	if out := w.step(back()).Outcomes[0]; out.Code != Failed || Failure(out.Reason) != ErrLeaseFull {
+		t.Fatalf("%s: %s", out.Code, out.Reason)
+	}
+	w.one(w.ops(put("rest", "")))
+	w.one(back())
+	w.checkDigest()
+}

@@ -836,3 +836,94 @@ func TestDecisionsNeedWhatFinalizes(t *testing.T) {
 		t.Errorf("a sponsor that is an approver: %s", out.Reason)
 	}
 }
+
+// TestLeasesTakeBothApprovals: a put that names a lease is a change and a deletion,
+// whichever of the two asks for more.
+func TestLeasesTakeBothApprovals(t *testing.T) {
+	lease := LeaseRequest{Kind: LeaseGrant, IDs: []int64{7}, TTL: 600}
+	leased := Op{Kind: OpPut, Key: []byte("/secrets/a"), Value: []byte("1"), Lease: 7}
+	two := newAssembly(t, 4, func(p *Policy) {
+		p.Approvals = append(p.Approvals, Approval{Matter: Deletions, Prefix: []byte("/secrets/"), Num: 1, Den: 2, Window: time.Hour})
+	})
+	two.one(two.mutation(Lease, lease))
+	if out := two.step(two.ops(leased)).Outcomes[0]; out.Code != Failed || two.value("/secrets/a") != "" {
+		t.Fatalf("under two approvals: %s", out.Code)
+	}
+	id := two.propose(two.put("/secrets/a", "1"))
+	two.cast(two.approve(id, 3))
+	kept := leased
+	kept.Lease, kept.IgnoreLease = 0, true
+	two.propose(two.ops(kept)) // keeps no lease, so it is a change alone
+
+	one := newChronicle(t, func(p *Policy) { p.Approvals[0].Matter = Deletions })
+	one.add(nil, one.mutation(Lease, lease))
+	id = one.open(one.ops(leased))
+	one.add(one.approve(id, 3))
+	one.add(nil)
+	p := one.proveCarried(t, id, "/secrets/a")
+	if r, err := p.Verify(one.g.Hash()); err != nil || r.Approved == nil {
+		t.Fatalf("its proof: %+v, %v", r, err)
+	}
+	p.Assent = nil
+	if _, err := p.Verify(one.g.Hash()); !errors.Is(err, ErrProof) {
+		t.Errorf("without the approvals: %v", err)
+	}
+}
+
+// TestLateIsLateHoweverMuchLapses: more motions end at one time than a block closes;
+// ballots that come then carry none of them.
+func TestLateIsLateHoweverMuchLapses(t *testing.T) {
+	w := newAssembly(t, 4)
+	w.skip = true
+	var muts []Mutation
+	for i := range lapsedAtOnce + 36 {
+		muts = append(muts, w.put(fmt.Sprintf("/secrets/%d", i), "1"))
+	}
+	out := w.step(muts...).Outcomes
+	w.now = w.now.Add(2 * time.Hour)
+	slices.SortFunc(out, func(a, b Outcome) int { return bytes.Compare(a.Mutation[:], b.Mutation[:]) })
+	var ballots []votes.MotionBallot
+	last := out[len(out)-10:] // they lapse in this order
+	for i := range last {
+		ballots = append(ballots, w.approve(last[i].Mutation, 3)...)
+	}
+	w.cast(ballots)
+	for i := range last {
+		if got := w.fate(last[i].Mutation); got != "expired" {
+			t.Fatalf("motion %d of the last is %s", i, got)
+		}
+	}
+	w.step()
+	if d := w.state.Head().Docket; d.Open != 0 {
+		t.Errorf("docket %+v", d)
+	}
+}
+
+// TestDecisionsNeedNoRoom: nobody keeps decisions out with motions on keys, nor
+// motions with decisions.
+func TestDecisionsNeedNoRoom(t *testing.T) {
+	w := newAssembly(t, 4)
+	w.skip = true
+	before := w.state.Head().Docket
+	p := w.g.Policy
+	p.EpochBlocks = 77
+	w.author = w.keys[0]
+	if out := w.step(w.mutation(Govern, Decision{Kind: SetPolicy, Policy: &p})).Outcomes[0]; out.Code != Applied {
+		t.Fatalf("%s: %s", out.Code, out.Reason)
+	}
+	if d := w.state.Head().Docket; d.Bytes != before.Bytes || d.Open != 1 {
+		t.Errorf("docket %+v", d)
+	}
+	var muts []Mutation
+	for i := range motionsOfOne + 1 {
+		muts = append(muts, w.put(fmt.Sprintf("/secrets/%d", i), "1"))
+	}
+	out := w.step(muts...).Outcomes
+	if out[motionsOfOne-1].Code != Pending || out[motionsOfOne].Code != Failed {
+		t.Errorf("%s, %s", out[motionsOfOne-1].Reason, out[motionsOfOne].Code)
+	}
+	p.EpochBlocks = 78
+	if out := w.step(w.mutation(Govern, Decision{Kind: SetPolicy, Policy: &p})).Outcomes[0]; out.Code != Applied {
+		t.Errorf("beside all that are open: %s", out.Reason)
+	}
+}
