@@ -5,6 +5,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -12,8 +13,7 @@ import (
 )
 
 // admitted is a service whose calls are bounded, and refused where they require a
-// leader and no quorum is in reach, before their requests are read: so a request
-// that does not arrive whole holds no more than a call's place.
+// leader and no quorum is in reach, before their requests are read.
 func (s *service) admitted(d grpc.ServiceDesc) *grpc.ServiceDesc {
 	d.Methods = slices.Clone(d.Methods)
 	for i := range d.Methods {
@@ -23,10 +23,39 @@ func (s *service) admitted(d grpc.ServiceDesc) *grpc.ServiceDesc {
 			if err := s.admit(ctx); err != nil {
 				return nil, err
 			}
-			return handle(srv, ctx, read, nil)
+			return handle(srv, ctx, func(request any) error { return s.arrivals.read(read, request) }, nil)
 		}
 	}
 	return &d
+}
+
+// arrivals counts requests that are being read, which is what they may hold of
+// memory. While there are few, each may take its time; of more, each must be there
+// soon.
+type arrivals struct {
+	n    atomic.Int64
+	most time.Duration // that each may take then
+}
+
+func (a *arrivals) read(read func(any) error, request any) error {
+	n := a.n.Add(1)
+	defer a.n.Add(-1)
+	switch {
+	case n > maxArrivals:
+		return errTooManyRequests
+	case n <= maxArrivals/2:
+		return read(request)
+	}
+	done := make(chan error, 1)
+	go func() { done <- read(request) }() // ends with its call
+	timer := time.NewTimer(a.most)
+	defer timer.Stop()
+	select {
+	case err := <-done:
+		return err
+	case <-timer.C:
+		return errSlowRequest
+	}
 }
 
 // stream does the same for calls that are streams.

@@ -19,6 +19,7 @@ var (
 	errKeyNotFound     = status.Error(codes.InvalidArgument, "etcdserver: key not found")
 	errTooLarge        = status.Error(codes.InvalidArgument, "etcdserver: request is too large")
 	errTooManyRequests = status.Error(codes.ResourceExhausted, "etcdserver: too many requests")
+	errSlowRequest     = status.Error(codes.DeadlineExceeded, "aweigh: many requests arrive at once, and this one did not in time; try again")
 	errNoLeader        = status.Error(codes.Unavailable, noLeader)
 	errStopped         = status.Error(codes.Unavailable, "etcdserver: server stopped")
 	errTimeout         = status.Error(codes.Unavailable, "etcdserver: request timed out")

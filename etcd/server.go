@@ -57,7 +57,10 @@ const (
 	maxAnswer   = 1<<31 - 1              // a range may be large, as in etcd
 	maxConns    = 2048                   // connections at once
 	maxStreams  = 4096                   // calls at once of one connection
-	maxCalls    = 16384                  // calls at once, watches' streams included
+	maxCalls    = 8192                   // calls at once, watches' streams included
+	maxArrivals = 256                    // requests that are being read at once
+	arrivalTime = 10 * time.Second       // in which each of those above half of them must be there
+	unread      = 128 << 10              // bytes that a call may have sent and nobody has read
 	maxWatches  = 65536                  // at once, of all streams
 	idlePing    = 30 * time.Second       // after which a silent connection is asked whether it lives
 	minPing     = 5 * time.Second        // how often clients may ask the same, as in etcd
@@ -83,11 +86,12 @@ type service struct {
 	progressEvery   time.Duration
 	stopping        <-chan struct{}
 
-	feed    feed
-	watches atomic.Int64
-	calls   atomic.Int64
-	leader  leaderSense
-	hashing chan struct{} // holds a token while a digest is computed
+	feed     feed
+	watches  atomic.Int64
+	calls    atomic.Int64
+	arrivals arrivals
+	leader   leaderSense
+	hashing  chan struct{} // holds a token while a digest is computed
 }
 
 // Listen opens the server's address. Whoever reaches it can read and write: the
@@ -111,10 +115,11 @@ func Listen(cfg Config) (*Server, error) {
 	s := &service{
 		node: cfg.Node, cluster: short(aweigh.Hash(g.Hash())), member: memberID(cfg.Node.LastStatus(), cfg.Node.Peer()),
 		size: cfg.Size, log: cfg.Log, progressEvery: cfg.ProgressEvery,
-		stopping: ctx.Done(), hashing: make(chan struct{}, 1),
+		stopping: ctx.Done(), hashing: make(chan struct{}, 1), arrivals: arrivals{most: arrivalTime},
 	}
 	server := grpc.NewServer(
 		grpc.MaxRecvMsgSize(maxReceived), grpc.MaxSendMsgSize(maxAnswer), grpc.MaxConcurrentStreams(maxStreams),
+		grpc.StaticStreamWindowSize(unread), grpc.StaticConnWindowSize(8*unread),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: idlePing, Timeout: idlePing / 2}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPing}),
 		grpc.StreamInterceptor(s.stream),

@@ -57,6 +57,17 @@ func TestCallsAreRefusedBeforeTheirRequestsAreRead(t *testing.T) {
 	calls.Add(maxCalls)
 	says(t, "a call too many", unread(ctx), codes.ResourceExhausted, "etcdserver: too many requests")
 	calls.Add(-maxCalls)
+
+	arrivals := &w.server.service.arrivals
+	arrivals.most = 20 * time.Millisecond
+	arrivals.n.Add(maxArrivals)
+	says(t, "a request too many", unread(ctx), codes.ResourceExhausted, "etcdserver: too many requests")
+	arrivals.n.Add(-maxArrivals / 2)
+	says(t, "one that takes its time among many", unread(ctx), codes.DeadlineExceeded, "aweigh: many requests arrive at once, and this one did not in time; try again")
+	if _, err := w.Range(ctx, &etcdpb.RangeRequest{Key: []byte("a"), Serializable: true}); err != nil {
+		t.Errorf("one that comes at once: %v", err)
+	}
+	arrivals.n.Add(-maxArrivals / 2)
 	short, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
 	defer cancel()
 	if err := unread(short); status.Code(err) != codes.DeadlineExceeded {

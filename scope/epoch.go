@@ -30,12 +30,15 @@ type Epoch struct {
 	Gone    []votes.PublicKey // of those who had a seat under Before and have none now
 	domain  votes.Domain
 	leaders quorum.Weights
+	voters  votes.KeySet
+	unfit   error       // why there are no voters: a key that is none
 	record  aweigh.Hash // epochDigest of Encode
 }
 
 // settled computes once what is asked for often.
 func (e Epoch) settled() *Epoch {
 	e.domain = votes.Domain{Network: e.Network, Scope: e.Scope, Epoch: e.Number, Roster: e.Roster.Hash(), Policy: e.Policy.Hash()}
+	e.voters, e.unfit = e.electors()
 	e.leaders = e.Roster.Weights
 	if slices.Contains(e.Rests, true) {
 		lead := slices.Collect(e.Roster.Weights.All())
@@ -52,7 +55,9 @@ func (e Epoch) settled() *Epoch {
 }
 
 // Electors are all who may vote on motions that open in the epoch.
-func (e *Epoch) Electors() (votes.KeySet, error) {
+func (e *Epoch) Electors() (votes.KeySet, error) { return e.voters, e.unfit }
+
+func (e *Epoch) electors() (votes.KeySet, error) {
 	all := (&Approval{}).voters(e.Roster)
 	for i := range e.Policy.Approvals {
 		for _, p := range e.Policy.Approvals[i].Approvers {
