@@ -64,7 +64,7 @@ func (m *Machine) vouch(s quorum.Subject) (votes.Ballot, bool) {
 	m.signed[s.Kind]++
 	m.write(ops...)
 	m.fx.Sync = true
-	if s.Kind == quorum.Notarize {
+	if s.Kind == m.keyring.Rules().Mode.Vouch() {
 		m.chain.keep(m, s.Block)
 	}
 	return b, true

@@ -169,7 +169,7 @@ func (m *Machine) restore() error {
 	}
 	m.engine.Restore(own, certs)
 	for _, v := range own {
-		if v.Kind == quorum.Notarize && v.View > m.engine.Final() {
+		if v.Kind == m.keyring.Rules().Mode.Vouch() && v.View > m.engine.Final() {
 			if err := m.chain.restoreCandidate(v.Block); err != nil {
 				return err
 			}
@@ -197,15 +197,16 @@ func (m *Machine) Step(now aweigh.Instant, events ...Event) Effects {
 	m.greet()
 	m.tick()
 	m.drive()
-	for m.turned {
-		m.turned = false
-		m.replay()
-		m.drive()
+	for {
+		if m.turned {
+			m.turned = false
+			m.replay()
+		} else if m.guard == nil || !m.listen.end(m) {
+			break
+		}
+		m.drive() // what is signed now may be the last vote of an epoch
 	}
 	if m.guard != nil {
-		if m.listen.end(m) {
-			m.drive()
-		}
 		m.listen.due(m)
 	}
 	m.reads.serve(m)

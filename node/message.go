@@ -82,6 +82,8 @@ type Answer struct {
 	Round       uint64
 	Header      scope.Header
 	Certificate quorum.Certificate // zero if Header is the genesis'
+	Epoch       aweigh.Epoch       // of the anchor
+	Open        aweigh.View        // of that epoch, where one round decides: the highest with a block that may be final, or 0
 }
 
 // CatchUp asks for final blocks from a height on.
@@ -324,7 +326,7 @@ func (c *Checker) proposal(from Peer, f []byte) (Message, error) {
 	}
 	ballot, err := c.Keyring.Check(votes.Ballot{
 		Format: scope.Format, Domain: h.Domain(), Anchor: h.Proposer, Signature: m.Signature,
-		Subject: quorum.Subject{Kind: quorum.Notarize, View: h.View, Block: h.Hash()},
+		Subject: quorum.Subject{Kind: c.Keyring.Rules().Mode.Vouch(), View: h.View, Block: h.Hash()},
 	})
 	return proposalIn{m, ballot}, err
 }

@@ -71,7 +71,7 @@ func (m *Machine) build(slot quorum.Slot) bool {
 		b = scope.NewBlock(h, bundles, scope.Evidence{Proofs: m.proofs.fresh(m.chain.state, path), Attended: m.unrecorded(state), Ballots: m.ballots(state, bundles)})
 	}
 	m.chain.add(b).valid = true
-	ballot, ok := m.vouch(quorum.Subject{Kind: quorum.Notarize, View: slot.View, Block: b.Hash()})
+	ballot, ok := m.vouch(quorum.Subject{Kind: m.keyring.Rules().Mode.Vouch(), View: slot.View, Block: b.Hash()})
 	if !ok {
 		return true
 	}

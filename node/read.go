@@ -3,7 +3,6 @@ package node
 import (
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/quorum"
-	"github.com/aweigh/aweigh/scope"
 )
 
 // reads are the linearizable reads under way (P23). All that wait when a round
@@ -15,6 +14,7 @@ type reads struct {
 	at      aweigh.Instant
 	answers quorum.Tally
 	target  aweigh.Height // highest proven so far
+	end     aweigh.View   // highest said to be open so far
 	ready   []pendingRead // answered; wait until the state is new enough
 	held    int           // reads in waiting, asked and ready
 }
@@ -34,6 +34,7 @@ func (r *reads) add(m *Machine, id uint64) {
 type pendingRead struct {
 	ids []uint64
 	at  aweigh.Height
+	end aweigh.View // of this epoch: it must be settled up to here
 }
 
 // needed is the weight R of answers that a read needs: R + F − W > f, so that
@@ -46,10 +47,19 @@ func readWeight(rules quorum.Rules, total uint64) uint64 {
 
 // pledge is this anchor's own answer: the header of the highest block for which
 // it signed finalize, or of its final block if that is higher. ok is false
-// while it lacks the content that it would have to name.
+// while it lacks the content that it would have to name. Where one round decides,
+// no certificate proves the former; so it answers with its final block, and names
+// the highest view that may have another.
 func (m *Machine) pledge() (a Answer, ok bool) {
 	if m.engine.Final() > m.chain.view() {
 		return a, false // final, but not here yet
+	}
+	if m.keyring.Rules().Mode == quorum.Crash {
+		a = Answer{Header: m.chain.head, Certificate: m.finality, Epoch: m.term.epoch.Number}
+		if open := m.engine.Open(); open > m.engine.Final() {
+			a.Open = open
+		}
+		return a, true
 	}
 	if c := m.engine.Pledge(); c.Subject.View > m.chain.view() {
 		k := m.chain.candidates[c.Subject.Block]
@@ -81,7 +91,7 @@ func (r *reads) start(m *Machine) {
 	}
 	r.asked, r.waiting = r.waiting, nil
 	r.round++
-	r.answers, r.target = quorum.Tally{}, m.chain.state.Height()
+	r.answers, r.target, r.end = quorum.Tally{}, m.chain.state.Height(), 0
 	r.repeat(m)
 }
 
@@ -90,7 +100,7 @@ func (r *reads) repeat(m *Machine) {
 	m.broadcast(tagAsk, Ask{Round: r.round})
 	if m.speaks() {
 		if a, ok := m.pledge(); ok {
-			r.count(m, m.self, a.Header)
+			r.count(m, m.self, a)
 		}
 	}
 }
@@ -108,7 +118,7 @@ func (r *reads) answered(m *Machine, from Peer, a Answer) {
 		return
 	}
 	h := a.Header
-	if h.Epoch > m.term.epoch.Number { // this node cannot verify it yet
+	if max(a.Epoch, h.Epoch) > m.term.epoch.Number { // this node cannot verify it yet
 		m.sync.want(m, from)
 		return
 	}
@@ -127,7 +137,7 @@ func (r *reads) answered(m *Machine, from Peer, a Answer) {
 			m.sync.want(m, from)
 		}
 	}
-	r.count(m, anchor, h)
+	r.count(m, anchor, a)
 }
 
 // restart begins all rounds again, in another epoch: who answered may have been
@@ -140,15 +150,23 @@ func (r *reads) restart() {
 	r.ready, r.asked, r.at = nil, nil, 0
 }
 
-func (r *reads) count(m *Machine, anchor aweigh.AnchorID, h scope.Header) {
+func (r *reads) count(m *Machine, anchor aweigh.AnchorID, a Answer) {
 	if len(r.asked) == 0 || !r.answers.Add(m.roster.Weights, anchor) {
 		return
 	}
-	r.target = max(r.target, h.Height)
+	if r.target = max(r.target, a.Header.Height); a.Epoch == m.term.epoch.Number {
+		r.end = max(r.end, a.Open)
+	}
 	if r.answers.Weight() >= m.needed() {
-		r.ready = append(r.ready, pendingRead{ids: r.asked, at: r.target})
+		r.ready = append(r.ready, pendingRead{ids: r.asked, at: r.target, end: r.end})
 		r.asked, r.at = nil, 0
 	}
+}
+
+// settled reports whether what may have become final up to a view is final here, or
+// never will be.
+func (m *Machine) settled(end aweigh.View) bool {
+	return end <= m.chain.view() || m.engine.Final() <= m.chain.view() && m.engine.Settled(end)
 }
 
 // serve replies to the reads whose state is here, and starts the next round.
@@ -157,7 +175,7 @@ func (r *reads) serve(m *Machine) {
 	head := m.chain.state.Height()
 	left := r.ready[:0]
 	for _, p := range r.ready {
-		if p.at > head {
+		if p.at > head || !m.settled(p.end) {
 			left = append(left, p)
 			continue
 		}

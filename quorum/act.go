@@ -36,7 +36,7 @@ func (e *Engine) judge(r *round) {
 	if e.work {
 		e.lulls = 0
 	}
-	if _, gave := r.block(); gave {
+	if _, gave := e.base(r); gave {
 		e.wasted[r.seat] = 0
 	} else if heard {
 		e.wasted[r.seat]++
@@ -53,20 +53,23 @@ func (e *Engine) act(now aweigh.Instant, out *Output) {
 	}
 	e.fresh = e.fresh[:0]
 
+	if e.vouch == Finalize {
+		e.forgo(out)
+	}
 	r := e.round(e.view)
-	if p := r.proposal; p != nil && r.check == unchecked && !r.signed[Notarize] && e.linked(p) {
+	if p := r.proposal; p != nil && r.check == unchecked && !r.signed[e.vouch] && e.linked(p) {
 		r.check = checking
 		out.Check = append(out.Check, *p)
 	}
-	if !r.signed[Nullify] && !r.signed[Notarize] {
+	if !r.signed[Nullify] && !r.signed[e.vouch] {
 		switch r.check {
 		case valid: // P13
-			e.sign(r, Subject{Kind: Notarize, View: e.view, Block: r.proposal.Vote.Block}, out)
+			e.sign(r, Subject{Kind: e.vouch, View: e.view, Block: r.proposal.Vote.Block}, out)
 		case invalid: // the leader is at fault: waiting for the timer would gain nothing
 			e.nullify(r, out)
 		}
 	}
-	if e.leads(r) && !r.asked && !r.signed[Notarize] && !r.signed[Nullify] && (e.work || e.unsettled(now)) {
+	if e.leads(r) && !r.asked && !r.signed[e.vouch] && !r.signed[Nullify] && (e.work || e.unsettled(now)) {
 		if slot, ok := e.slot(); ok {
 			r.asked = true
 			out.Build = slot
@@ -91,7 +94,7 @@ func (e *Engine) nullify(r *round, out *Output) {
 // leads reports whether this anchor leads the view.
 func (e *Engine) leads(r *round) bool { return e.seat >= 0 && r.leader == e.cfg.Self }
 
-// linked checks P12: the parent is notarized and every view between nullified.
+// linked checks P12: the parent is notarized (or, where one round decides, vouched for) and every view between nullified.
 // It goes by the parent's hash, which the block itself contains; the view that
 // the messenger names beside it proves nothing.
 func (e *Engine) linked(p *Proposal) bool {
@@ -100,7 +103,7 @@ func (e *Engine) linked(p *Proposal) bool {
 		if r == nil {
 			return false
 		}
-		if c, ok := r.block(); ok && c.Subject.Block == p.Parent {
+		if base, ok := e.base(r); ok && base == p.Parent {
 			return true
 		}
 		if !r.has(Nullify) {
@@ -118,9 +121,13 @@ func (e *Engine) slot() (*Slot, bool) {
 		if r == nil {
 			return nil, false
 		}
-		if c, ok := r.block(); ok {
-			s.Parent, s.ParentView = c.Subject.Block, v
-			s.Proof = append(s.Proof, c)
+		// A view that was nullified is passed over even if somebody vouched for its
+		// block: nobody may be left who has it.
+		c, certified := r.block()
+		if base, ok := e.base(r); ok && (certified || !r.has(Nullify)) {
+			if s.Parent, s.ParentView = base, v; certified {
+				s.Proof = append(s.Proof, c)
+			}
 			return s, true
 		}
 		if !r.has(Nullify) {

@@ -3,6 +3,7 @@ package quorum_test
 import (
 	"fmt"
 	"math/rand"
+	"slices"
 	"testing"
 	"time"
 
@@ -29,11 +30,12 @@ func TestRandomSchedules(t *testing.T) {
 	for seed := range n {
 		w := newWorld(t, int64(seed))
 		w.suffer(150)
+		w.bury()
 		w.heal()
 		sum.add(w)
 	}
 	t.Logf("%d schedules: %+v", n, sum)
-	if sum.Nullified == 0 || sum.Skipped == 0 || sum.Faults == 0 || sum.Restarts == 0 || sum.Both == 0 {
+	if sum.Nullified == 0 || sum.Skipped == 0 || sum.Faults == 0 || sum.Restarts == 0 || sum.Buried == 0 || sum.Both == 0 {
 		t.Errorf("the schedules never reached what they are meant to reach: %+v", sum)
 	}
 }
@@ -41,6 +43,7 @@ func TestRandomSchedules(t *testing.T) {
 // goals counts what the schedules reached, lest they be harmless.
 type goals struct {
 	Final, Nullified, Faults, Restarts int
+	Buried                             int // anchors that never came back
 	Skipped                            int // final blocks that stand on an earlier view than the last
 	Both                               int // views both notarized and nullified
 }
@@ -48,6 +51,7 @@ type goals struct {
 func (g *goals) add(w *world) {
 	g.Final += len(w.net.finalAt)
 	g.Restarts += w.restarts
+	g.Buried += w.buried
 	g.Faults += w.net.faults
 	kinds := map[quorum.Subject]bool{}
 	for _, p := range w.net.peers {
@@ -83,6 +87,7 @@ type world struct {
 	parcels   []parcel
 	mutations int
 	restarts  int
+	buried    int
 }
 
 func newWorld(t *testing.T, seed int64) *world {
@@ -253,6 +258,28 @@ func (w *world) propose(liar int, v aweigh.View, to *peer) {
 	}
 	w.parcels = append(w.parcels, m)
 	n.receive(message{from: liar, to: to.id, body: m})
+}
+
+// bury stops some anchors for good where nobody lies, with all that they said and
+// nobody heard: as many as the rules can do without.
+func (w *world) bury() {
+	n, rules := w.net, w.net.cfg.Rules
+	if rules.Mode != quorum.Crash || w.rnd.Intn(2) == 0 {
+		return
+	}
+	total := n.cfg.Weights.Total()
+	left := total
+	for _, i := range w.rnd.Perm(len(w.honest)) {
+		weight := n.cfg.Weights.Of(anchor(w.honest[i].id))
+		if left-weight >= rules.Finalize.Threshold(total) {
+			left -= weight
+			w.honest[i].liar = true // of whom nothing is expected
+			n.crash(w.honest[i])
+			w.buried++
+		}
+	}
+	w.honest = slices.DeleteFunc(w.honest, func(p *peer) bool { return p.engine == nil })
+	n.queue = slices.DeleteFunc(n.queue, func(m message) bool { return n.peer(m.from).engine == nil })
 }
 
 // heal is the phase in which everything submitted must become final.

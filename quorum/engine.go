@@ -19,7 +19,8 @@ const Ahead = 64
 // the inputs and instants given to it. It is not safe for concurrent use.
 type Engine struct {
 	cfg    Config
-	seat   int // of cfg.Self; -1: this engine only watches
+	vouch  Kind // of the votes for blocks: Mode.Vouch
+	seat   int  // of cfg.Self; -1: this engine only watches
 	rounds map[aweigh.View]*round
 	order  []aweigh.View // the keys of rounds, ascending
 
@@ -54,6 +55,7 @@ func NewEngine(cfg Config) *Engine {
 	}
 	e := &Engine{
 		cfg:    cfg,
+		vouch:  cfg.Rules.Mode.Vouch(),
 		seat:   -1,
 		rounds: make(map[aweigh.View]*round),
 		view:   1,

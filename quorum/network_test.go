@@ -55,9 +55,11 @@ type peer struct {
 	proposals map[aweigh.View]parcel
 	finals    []aweigh.Hash
 
+	content map[aweigh.Hash]bool // blocks whose content it has; on disk are those that it voted for
+
 	known   uint64      // mutations that this peer was given
 	tip     aweigh.Hash // the highest block certified
-	content uint64      // mutations in the tip or the proposal of the current view
+	carried uint64      // mutations in the tip or the proposal of the current view
 	working bool        // the last Work said
 	wake    aweigh.Instant
 	view    aweigh.View // as last logged
@@ -90,7 +92,7 @@ func newNetwork(cfg quorum.Config, liars ...int) *network {
 		finalAt: map[aweigh.View]aweigh.Hash{},
 	}
 	for i := range cfg.Weights.Len() {
-		p := &peer{id: i + 1, liar: slices.Contains(liars, i+1), proposals: map[aweigh.View]parcel{}, view: 1, tip: cfg.Root}
+		p := &peer{id: i + 1, liar: slices.Contains(liars, i+1), proposals: map[aweigh.View]parcel{}, content: map[aweigh.Hash]bool{}, view: 1, tip: cfg.Root}
 		if !p.liar {
 			p.engine = quorum.NewEngine(n.config(p))
 		}
@@ -186,6 +188,7 @@ func (n *network) receive(m message) {
 	case quorum.Certificate:
 		n.step(p, body)
 	case parcel:
+		p.content[body.proposal.Vote.Block] = true
 		n.step(p, append(inputs(body.proof), body.proposal)...)
 	case quorum.Offer:
 		in := inputs(body.Certificates)
@@ -224,7 +227,7 @@ func (n *network) step(p *peer, in ...quorum.Input) {
 			return
 		}
 		in = n.follow(p, out)
-		if work := p.known&^p.content != 0; work != p.working {
+		if work := p.known&^p.carried != 0; work != p.working {
 			p.working = work
 			in = append(in, quorum.Work(work))
 		}
@@ -252,7 +255,7 @@ func (n *network) follow(p *peer, out quorum.Output) (in []quorum.Input) {
 	}
 	if v := p.engine.View(); v != p.view {
 		p.view = v
-		p.content = n.blocks[p.tip].content // what a nullified view would have added is work again
+		p.carried = n.blocks[p.tip].content // what a nullified view would have added is work again
 		n.log("%d: enter view %d, led by %d", p.id, v, n.id(p.engine.Leader(v)))
 	}
 	for _, s := range out.Sign {
@@ -266,8 +269,11 @@ func (n *network) follow(p *peer, out quorum.Output) (in []quorum.Input) {
 	}
 	for _, c := range out.Check {
 		b := n.blocks[c.Vote.Block]
+		if !n.obtain(p, b.parent) {
+			continue
+		}
 		if !b.bad {
-			p.content = b.content
+			p.carried = b.content
 		}
 		in = append(in, quorum.Verdict{View: c.Vote.View, Block: c.Vote.Block, Valid: !b.bad})
 	}
@@ -306,8 +312,11 @@ func (n *network) vote(p *peer, s quorum.Subject) quorum.Vote {
 }
 
 func (n *network) build(p *peer, s quorum.Slot) []quorum.Input {
+	if !n.obtain(p, s.Parent) {
+		return nil
+	}
 	h := n.block(fmt.Sprintf("b%d", s.View), s.View, s.Parent, p.known)
-	v := n.sign(p.id, quorum.Subject{Kind: quorum.Notarize, View: s.View, Block: h})
+	v := n.sign(p.id, quorum.Subject{Kind: n.cfg.Rules.Mode.Vouch(), View: s.View, Block: h})
 	for _, old := range p.votes {
 		if old.Conflicts(v.Subject) {
 			n.broken("%d: signed %s and now %s (P7)", p.id, n.say(old.Subject), n.say(v.Subject))
@@ -316,13 +325,14 @@ func (n *network) build(p *peer, s quorum.Slot) []quorum.Input {
 	m := parcel{quorum.Proposal{Vote: v, Parent: s.Parent, ParentView: s.ParentView}, s.Proof}
 	p.votes = append(p.votes, v)
 	p.proposals[s.View] = m
+	p.content[h] = true
 	empty := ""
 	if n.blocks[h].content == n.blocks[s.Parent].content {
 		empty = ", empty"
 	}
 	n.log("%d: propose %s on %s with %d certificates%s", p.id, n.name(h), n.name(s.Parent), len(s.Proof), empty)
 	n.send(p.id, m)
-	p.content = n.blocks[h].content
+	p.carried = n.blocks[h].content
 	return []quorum.Input{m.proposal}
 }
 
@@ -449,11 +459,35 @@ func (n *network) work(mutation int, ids ...int) {
 
 func (n *network) crash(p *peer) { p.engine, p.wake = nil, 0 }
 
+// obtain gets the content of a block and its ancestors from whoever has it. A liar's
+// block is made up by name; the network does not ask where that is.
+func (n *network) obtain(p *peer, h aweigh.Hash) bool {
+	for ; h != n.cfg.Root && !h.IsZero() && n.cfg.Rules.Mode == quorum.Crash && !p.content[h]; h = n.blocks[h].parent {
+		if !slices.ContainsFunc(n.peers, func(q *peer) bool { return q.engine != nil && q.content[h] }) {
+			return false
+		}
+		p.content[h] = true
+	}
+	return true
+}
+
 // restart starts a peer anew from its record.
 func (n *network) restart(p *peer) {
+	kept := map[aweigh.Hash]bool{}
+	for _, v := range p.votes {
+		if !v.Block.IsZero() {
+			kept[v.Block] = true
+		}
+	}
+	for _, h := range p.finals {
+		for ; h != n.cfg.Root && !kept[h]; h = n.blocks[h].parent {
+			kept[h] = true
+		}
+	}
+	p.content = kept
 	p.engine = quorum.NewEngine(n.config(p))
 	p.engine.Restore(p.votes, p.certs)
-	p.content, p.working = n.blocks[p.tip].content, false
+	p.carried, p.working = n.blocks[p.tip].content, false
 	p.view = p.engine.View()
 	n.log("%d: restart in view %d, final %d", p.id, p.view, p.engine.Final())
 	in := []quorum.Input{}

@@ -40,6 +40,15 @@ func ParseMode(s string) (Mode, error) {
 	return 0, fmt.Errorf("quorum: mode is bft or crash, not %q", s)
 }
 
+// Vouch is the kind of vote by which an anchor says first that a block is good. In
+// Crash, where nobody lies, it is the last as well (P13).
+func (m Mode) Vouch() Kind {
+	if m == Crash {
+		return Finalize
+	}
+	return Notarize
+}
+
 // FaultBudget is the weight f that may lie without harm, out of total.
 func (m Mode) FaultBudget(total uint64) uint64 {
 	if m == BFT && total > 0 {

@@ -13,11 +13,11 @@ func (e *Engine) open(v aweigh.View) bool { return v >= max(e.floor, 1) && v <= 
 func (e *Engine) propose(p Proposal, out *Output) {
 	v := &p.Vote
 	seat, ok := e.cfg.Weights.Seat(v.Anchor)
-	if !ok || v.Kind != Notarize || e.Leader(v.View) != v.Anchor {
+	if !ok || v.Kind != e.vouch || e.Leader(v.View) != v.Anchor {
 		return
 	}
 	e.vote(v, out)
-	if r := e.rounds[v.View]; r != nil && r.proposal == nil && r.held(Notarize, seat) == v.Subject {
+	if r := e.rounds[v.View]; r != nil && r.proposal == nil && r.held(e.vouch, seat) == v.Subject {
 		r.proposal = &p
 	}
 }
@@ -40,13 +40,16 @@ func (e *Engine) vote(v *Vote, out *Output) {
 	e.heard[seat] = max(e.heard[seat], v.View)
 	if seat == e.seat { // whatever the way by which it came back to us
 		r.signed[v.Kind] = true
-		r.asked = r.asked || v.Kind == Notarize
+		r.asked = r.asked || v.Kind == e.vouch
 	}
 	if f, ok := r.fault(v, seat, e.cfg.Weights.Len()); ok {
 		out.Faults = append(out.Faults, f)
 	}
 	if r.add(v, seat, &e.cfg.Weights, e.cfg.Rules.For(v.Kind)) && !r.has(v.Kind) {
 		e.certificate(r.certificate(v.Subject, &e.cfg.Weights), out)
+	}
+	if e.vouch == Finalize && !r.over() && r.divided(e.cfg.Rules, e.cfg.Weights.Total()) {
+		e.ended = max(e.ended, v.View)
 	}
 }
 

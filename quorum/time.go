@@ -40,7 +40,7 @@ func (e *Engine) time(now aweigh.Instant, out *Output) {
 
 // busy reports whether there is a reason for timers to run (P18).
 func (e *Engine) busy() bool {
-	return len(e.heard) > 0 && (e.work || e.tip > e.final || !e.round(e.view).quiet())
+	return len(e.heard) > 0 && (e.work || e.Open() > e.final || !e.round(e.view).quiet())
 }
 
 // heardLately reports whether the leader of a view is in reach and showed a sign
@@ -97,7 +97,7 @@ func (e *Engine) settled() aweigh.Instant {
 }
 
 // unsettled reports whether that time has come.
-func (e *Engine) unsettled(now aweigh.Instant) bool { return e.tip > e.final && now >= e.settled() }
+func (e *Engine) unsettled(now aweigh.Instant) bool { return e.Open() > e.final && now >= e.settled() }
 
 // doubled is d·2ⁿ, at most limit.
 func doubled(d time.Duration, n int, limit time.Duration) time.Duration {
@@ -124,7 +124,7 @@ func (e *Engine) Holdings() Offer {
 		}
 		r.offer(&o, Finalize, w)
 	}
-	if r := e.rounds[e.view]; r != nil && e.leads(r) && r.signed[Notarize] {
+	if r := e.rounds[e.view]; r != nil && e.leads(r) && r.signed[e.vouch] {
 		o.Propose = e.view
 	}
 	return o

@@ -136,7 +136,7 @@ func (s *story) views(count int) {
 	for range count {
 		v, from := p.engine.View(), n.now
 		for p.engine.View() == v {
-			if p.known == p.content {
+			if p.known == p.carried {
 				n.work(s.mutations%64, p.id)
 				n.work(s.mutations % 64)
 				s.mutations++
@@ -161,7 +161,7 @@ func (s *story) propose(t *testing.T, d *datadriven.TestData) {
 	b := s.net.blocks[h]
 	b.bad = d.HasArg("bad")
 	s.net.blocks[h] = b
-	v := s.net.sign(from, quorum.Subject{Kind: quorum.Notarize, View: b.view, Block: h})
+	v := s.net.sign(from, quorum.Subject{Kind: s.net.cfg.Rules.Mode.Vouch(), View: b.view, Block: h})
 	s.net.send(from, parcel{proposal: quorum.Proposal{Vote: v, Parent: b.parent}}, ids(t, d, "to")...)
 }
 

@@ -31,6 +31,8 @@ type Node struct {
 	life    int               // counts starts, so that alarms of a past life are ignored
 	clock   clock
 	alarm   aweigh.Instant // by its own clock
+	rang    aweigh.Instant // when it woke last, by the world's
+	rings   int            // how often then
 	disk    disk
 	liar    *liar // nil: honest
 	faulty  bool  // its disk forgets: it counts as faulty, though it means well
@@ -305,7 +307,11 @@ func (n *Node) rearm() {
 		case n.local() < until:
 			n.rearm()
 		default:
-			n.alarm = 0
+			if n.alarm = 0; n.rang != n.world.now {
+				n.rang, n.rings = n.world.now, 0
+			}
+			n.rings++
+			must.Hold(n.rings < 1000, "node %d wants to be woken for ever", n.number())
 			n.take()
 		}
 	})

@@ -34,6 +34,7 @@ type watch struct {
 	final     map[aweigh.Height]aweigh.Hash
 	finalAt   map[aweigh.Height]time.Duration // first
 	ballots   map[said]*tally                 // raw, as signed
+	first     []func()                        // ballots of the next epoch, signed in the step that began it
 	highest   map[aweigh.Epoch]aweigh.View    // of a finalization that the raw ballots make
 	signed    map[cast]quorum.Subject         // by those who are not excused
 	proposals map[place]aweigh.Hash
@@ -190,7 +191,7 @@ func (x *watch) said(n *Node, f *frame) {
 		}
 	case "proposal":
 		if p, ok := f.open().(node.Proposal); ok {
-			s := quorum.Subject{Kind: quorum.Notarize, View: p.Header.View, Block: p.Header.Hash()}
+			s := quorum.Subject{Kind: w.rules.Mode.Vouch(), View: p.Header.View, Block: p.Header.Hash()}
 			at := place{p.Header.Epoch, s.View}
 			if b, ok := x.proposals[at]; ok && b != s.Block {
 				x.reach("two proposals")
@@ -230,7 +231,10 @@ func (x *watch) onRecord(n *Node) {
 // over all of its lives (P7).
 func (x *watch) ballot(n *Node, epoch aweigh.Epoch, s quorum.Subject) {
 	w, who := x.w, n.number()
-	if int(epoch) >= len(w.epochs) { // a liar's invention
+	if int(epoch) >= len(w.epochs) { // a liar's invention, or said before its epoch is noted
+		if n.honest() && int(epoch) == len(w.epochs) {
+			x.first = append(x.first, func() { x.ballot(n, epoch, s) })
+		}
 		return
 	}
 	t := x.ballots[said{epoch, s}]
@@ -328,6 +332,10 @@ func (x *watch) epoch(n *Node, e *scope.Epoch) {
 	w := x.w
 	if int(e.Number) == len(w.epochs) {
 		w.enter(e)
+		for _, count := range x.first {
+			count()
+		}
+		x.first = nil
 		x.reach("epoch change")
 		if w.firing && w.harassed() {
 			x.reach("epoch change under fire")
@@ -411,7 +419,7 @@ func (n *Node) seats(o *Node) bool {
 func (x *watch) heard(to *Node, f *frame) {
 	x.verdicts[Acceptance].Checks++
 	if !x.within && !to.excused() {
-		x.evidence.add(f)
+		x.evidence.add(f, x.w.rules.Mode.Vouch())
 	}
 	if x.w.events%512 == 0 && !to.excused() {
 		x.bounded(to)

@@ -54,10 +54,13 @@ func TestNoForkWithinTheFaultBudget(t *testing.T) {
 		{"bft, 4 3 2 1, 2 and 1 lie", bft, []uint64{4, 3}, []uint64{2, 1}, 3, false},
 		{"bft, 90 % to finalize, one lies", rules(quorum.BFT, above(2, 3), above(9, 10), above(2, 3)), []uint64{1, 1, 1}, []uint64{1}, 2, false},
 		{"bft, all to finalize, half to nullify, one lies", rules(quorum.BFT, above(2, 3), above(1, 1), above(1, 4)), []uint64{1, 1, 1}, []uint64{1}, 2, false},
-		{"crash, three alike", crash, []uint64{1, 1, 1}, nil, 2, false},
-		{"crash, 2 1 1 1", crash, []uint64{2, 1, 1, 1}, nil, 2, false},
+		{"crash, three alike", crash, []uint64{1, 1, 1}, nil, 3, false},
+		{"crash, four alike", crash, []uint64{1, 1, 1, 1}, nil, 3, false},
+		{"crash, all to finalize, one to nullify", rules(quorum.Crash, above(1, 2), above(1, 1), above(0, 1)), []uint64{1, 1, 1}, nil, 3, false},
+		{"crash, 2 1 1 1", crash, []uint64{2, 1, 1, 1}, nil, 3, false},
 		{"bft, four alike, one lies, three views", bft, []uint64{1, 1, 1}, []uint64{1}, 3, true},
-		{"crash, three alike, three views", crash, []uint64{1, 1, 1}, nil, 3, true},
+		{"crash, three alike, four views", crash, []uint64{1, 1, 1}, nil, 4, true},
+		{"crash, five alike, three views", crash, []uint64{1, 1, 1, 1, 1}, nil, 3, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.large && os.Getenv("AWEIGH_MODEL") != "large" {
@@ -102,10 +105,22 @@ func TestEveryBrokenRuleForks(t *testing.T) {
 	easyNotarize := rules(quorum.BFT, above(1, 4), above(2, 3), above(2, 3))
 	easyNullify := rules(quorum.BFT, above(2, 3), above(2, 3), above(1, 4))
 
+	// One round of votes, where nobody lies.
+	oneRound := newWorld(quorum.DefaultRules(quorum.Crash), []uint64{1, 1, 1}, 0, 2)
+	bothVotes, bare, twice, light := oneRound, oneRound, oneRound, oneRound
+	bothVotes.noExclusion = true
+	bare.noSkipProof = true
+	twice.twoBlocks = true
+	light.nullify = 1
+
 	for _, c := range []struct {
 		name  string
 		world world
 	}{
+		{"one round, no exclusion of nullify and finalize", bothVotes},
+		{"one round, a proposal without its skip certificates", bare},
+		{"one round, leaders propose twice", twice},
+		{"one round, thresholds that miss P3: F + S − W ≤ 0", light},
 		{"no exclusion of nullify and finalize", noExclusion},
 		{"a proposal without its skip certificates", noSkipProof},
 		{"quorum recomputed from reduced weight", reduced},

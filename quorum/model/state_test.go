@@ -3,8 +3,8 @@ package model
 import "slices"
 
 const (
-	maxAnchors = 4
-	maxViews   = 3
+	maxAnchors = 5
+	maxViews   = 4
 )
 
 // block names one of two blocks of a view: 0 is none, 1 the root, and 2v and
@@ -17,7 +17,7 @@ func (b block) view() int { return int(b) / 2 }
 
 // votes are the votes of one anchor: for each view five bits. Bits 0 and 1:
 // which block it notarized, 0 none. Bit 2: nullified. Bits 3 and 4: finalized.
-type votes uint16
+type votes uint32
 
 func (x votes) notarized(v int) block { return named(x>>(5*(v-1))&3, v) }
 func (x votes) nullified(v int) bool  { return x>>(5*(v-1)+2)&1 == 1 }
@@ -37,14 +37,18 @@ func named(bits votes, v int) block {
 func bits(b block) votes { return votes(b&1) + 1 }
 
 // position is the lowest view that the anchor can still be in, by what it
-// signed: whoever finalizes a view has left it.
-func (x votes) position(views int) int {
+// signed: whoever finalizes what was notarized has left its view.
+func (x votes) position(w *world) int {
 	at := 1
-	for v := 1; v <= views; v++ {
+	for v := 1; v <= w.views; v++ {
 		if x.notarized(v) != 0 || x.nullified(v) {
 			at = max(at, v)
 		}
-		if x.finalized(v) != 0 {
+		switch {
+		case x.finalized(v) == 0:
+		case w.oneRound:
+			at = max(at, v)
+		default:
 			at = max(at, v+1)
 		}
 	}

@@ -11,7 +11,10 @@ type world struct {
 
 	notarize, nullify, finalize uint64 // thresholds
 
+	oneRound bool // anchors finalize what is proposed, as where nobody lies
+
 	noExclusion bool // an anchor may both nullify and finalize a view
+	twoBlocks   bool // leaders of one round propose twice
 	noSkipProof bool // the views between a block and its parent need no nullification
 }
 
@@ -23,6 +26,7 @@ func newWorld(r quorum.Rules, honest []uint64, liars uint64, views int) world {
 	}
 	return world{
 		honest: honest, liars: liars, views: views,
+		oneRound: r.Mode == quorum.Crash,
 		notarize: r.Notarize.Threshold(total), nullify: r.Nullify.Threshold(total), finalize: r.Finalize.Threshold(total),
 	}
 }
@@ -31,13 +35,17 @@ func newWorld(r quorum.Rules, honest []uint64, liars uint64, views int) world {
 type certs struct {
 	notarized, finalized [2*maxViews + 2]bool
 	nullified            [maxViews + 1]bool
+	divided              [maxViews + 1]bool // of one round: whoever is left may have voted
 }
 
 func (w *world) certs(s *state) (c certs) {
 	var n, f [2*maxViews + 2]uint64
 	for v := 1; v <= w.views; v++ {
-		nulls := w.liars
+		nulls, voted := w.liars, w.liars
 		for i, x := range w.honest {
+			if s.votes[i].nullified(v) || s.votes[i].finalized(v) != 0 {
+				voted += x
+			}
 			n[s.votes[i].notarized(v)] += x
 			f[s.votes[i].finalized(v)] += x
 			if s.votes[i].nullified(v) {
@@ -45,6 +53,7 @@ func (w *world) certs(s *state) (c certs) {
 			}
 		}
 		c.nullified[v] = nulls >= w.nullify
+		c.divided[v] = w.oneRound && voted >= w.nullify && voted >= w.finalize
 		for b := block(2 * v); b <= block(2*v+1); b++ {
 			if s.parents[b] != 0 {
 				c.notarized[b] = n[b]+w.liars >= w.notarize
@@ -57,7 +66,7 @@ func (w *world) certs(s *state) (c certs) {
 
 // ended reports whether a view can be left (P11).
 func (c *certs) ended(v int) bool {
-	return v == 0 || c.nullified[v] || c.notarized[2*v] || c.notarized[2*v+1]
+	return v == 0 || c.nullified[v] || c.notarized[2*v] || c.notarized[2*v+1] || c.divided[v]
 }
 
 // forked reports whether two final blocks stand on different branches.
@@ -74,7 +83,7 @@ func (w *world) forked(s *state, c *certs) bool {
 
 // linked reports whether P12 lets b be proposed on a parent.
 func (w *world) linked(c *certs, b, parent block) bool {
-	if parent != root && !c.notarized[parent] {
+	if parent != root && !c.notarized[parent] && !w.oneRound {
 		return false
 	}
 	for v := parent.view() + 1; v < b.view() && !w.noSkipProof; v++ {
@@ -97,12 +106,26 @@ func (w *world) next(s state, c *certs, visit func(state)) {
 			continue // the same by another name
 		}
 		x := s.votes[i]
-		for v := x.position(w.views); v <= w.views && c.ended(v-1); v++ {
-			if x.nullified(v) {
+		for v := 1; v < x.position(w) && w.oneRound; v++ {
+			if !x.nullified(v) && (x.finalized(v) == 0 || w.noExclusion) {
+				cast(i, x.nullify(v)) // left without a vote
+			}
+		}
+		for v := x.position(w); v <= w.views && c.ended(v-1); v++ {
+			if x.nullified(v) && !(w.oneRound && w.noExclusion) {
 				continue
 			}
 			if x.finalized(v) == 0 || w.noExclusion {
 				cast(i, x.nullify(v)) // P15
+			}
+			if w.oneRound {
+				if x.finalized(v) == 0 {
+					w.propose(s, c, v, func(t state, b block) { // P13
+						t.votes[i] = x.finalize(b)
+						visit(t)
+					})
+				}
+				continue
 			}
 			if x.notarized(v) == 0 {
 				w.propose(s, c, v, func(t state, b block) { // P13
@@ -111,7 +134,7 @@ func (w *world) next(s state, c *certs, visit func(state)) {
 				})
 			}
 		}
-		for b := block(2); b <= block(2*w.views+1); b++ { // P14
+		for b := block(2); b <= block(2*w.views+1) && !w.oneRound; b++ { // P14
 			if v := b.view(); c.notarized[b] && x.finalized(v) == 0 && (!x.nullified(v) || w.noExclusion) {
 				cast(i, x.finalize(b))
 			}
@@ -125,10 +148,13 @@ func (w *world) propose(s state, c *certs, v int, use func(state, block)) {
 	for b := block(2 * v); b <= block(2*v+1); b++ {
 		if s.parents[b] != 0 {
 			use(s, b)
+			if w.oneRound && !w.twoBlocks {
+				return // who does not lie, nor forget, proposes once
+			}
 			continue
 		}
 		for parent := root; parent < block(2*v); parent++ {
-			if w.linked(c, b, parent) {
+			if (parent == root || s.parents[parent] != 0) && w.linked(c, b, parent) {
 				t := s
 				t.parents[b] = parent
 				use(t, b)
