@@ -49,11 +49,17 @@ func (n *network) asks(i int, key string) scope.Mutation {
 
 func (n *network) submit(t *testing.T, i int, all ...scope.Mutation) {
 	t.Helper()
+	n.step(t, i, node.Submit{Bundle: n.signed(t, i, all...)})
+}
+
+// signed is a bundle of an anchor's author.
+func (n *network) signed(t *testing.T, i int, all ...scope.Mutation) *scope.CheckedBundle {
+	t.Helper()
 	b, err := scope.Sign(n.authors[i], n.genesis.Policy.Limits, all...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	n.step(t, i, node.Submit{Bundle: b})
+	return b
 }
 
 // fate is how a motion stands at an anchor.
@@ -112,12 +118,18 @@ func TestRepeatedMutationsDoNotSpoilBallots(t *testing.T) {
 
 // TestWaitingMutationsOutliveANode (P35): what waits long for a quorum is on disk, is
 // proposed after a restart, and leaves the disk when it is final; at whichever node,
-// the one that leads and has proposed it in vain included.
+// the one that leads and has proposed it in vain included, and also where a peer sent
+// it before this node's client did.
 func TestWaitingMutationsOutliveANode(t *testing.T) {
-	for i := range 4 {
+	for k := range 8 {
+		i, heard := k/2, k%2 == 1
 		n := newNetwork(t, "waits")
 		n.listen(t)
-		n.submit(t, i, n.asks(i, "/k"))
+		b := n.signed(t, i, n.asks(i, "/k"))
+		if heard {
+			n.deliver(t, i, n.peers[(i+1)%4], node.Frame(node.RawBundle(b.Raw())))
+		}
+		n.step(t, i, node.Submit{Bundle: b})
 		if n.kept(i) != 0 {
 			t.Fatalf("anchor %d: it is kept at once", i)
 		}
@@ -126,7 +138,7 @@ func TestWaitingMutationsOutliveANode(t *testing.T) {
 			n.step(t, i)
 		}
 		if n.kept(i) != 1 {
-			t.Fatalf("anchor %d: %d bundles are kept", i, n.kept(i))
+			t.Fatalf("anchor %d, heard before: %v: %d bundles are kept", i, heard, n.kept(i))
 		}
 		n.restart(t, i, n.hosts[i].Mem.Clone())
 		for range 20 {
@@ -138,7 +150,7 @@ func TestWaitingMutationsOutliveANode(t *testing.T) {
 			t.Fatal(err)
 		}
 		if rev := s.Head().Revision; rev != 2 || n.kept(i) != 0 {
-			t.Fatalf("anchor %d: revision %d, %d bundles are kept", i, rev, n.kept(i))
+			t.Fatalf("anchor %d, heard before: %v: revision %d, %d bundles are kept", i, heard, rev, n.kept(i))
 		}
 	}
 }

@@ -50,7 +50,10 @@ func newPool(limit int) pool {
 // always room for one that a proposal waits for: others could fill the pools of
 // all anchors with different bundles, and no proposal could be assembled.
 func (p *pool) add(b *scope.CheckedBundle, local, scarce, wanted bool, now aweigh.Instant) error {
-	if p.entries[b.ID()] != nil {
+	if e := p.entries[b.ID()]; e != nil {
+		if local {
+			p.adopt(e)
+		}
 		return nil
 	}
 	if p.bytes+len(b.Raw()) > p.limit && !wanted {
@@ -66,6 +69,19 @@ func (p *pool) add(b *scope.CheckedBundle, local, scarce, wanted bool, now aweig
 	}
 	p.wait(e, +1)
 	return nil
+}
+
+// adopt makes an entry that came from a peer one of this node's own clients, which
+// have submitted it, too.
+func (p *pool) adopt(e *pooled) {
+	if e.local {
+		return
+	}
+	e.local, e.scarce = true, false
+	p.own++
+	if e.view == 0 {
+		p.local++
+	}
 }
 
 // wait counts an entry among those that stand in no open proposal, or not.
