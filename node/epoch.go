@@ -57,7 +57,7 @@ func (m *Machine) succeed(e *scope.Epoch) {
 	must.OK(m.begin(e), "beginning an epoch")
 	must.OK(m.chain.enter(), "reading the epoch")
 	if m.chain.policy.Limits != limits {
-		m.pool.refit(m.chain.policy.Limits)
+		m.refit(m.chain.policy.Limits)
 	}
 
 	m.listen = listen

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -129,6 +130,15 @@ func (p *pool) remove(e *pooled) {
 	}
 }
 
+// drop removes an entry whose mutations cannot be applied any more, or were applied by
+// another bundle: nobody is told anything more of them.
+func (p *pool) drop(e *pooled) {
+	for i := range e.bundle.Mutations() {
+		delete(p.mine, e.bundle.Mutations()[i].ID)
+	}
+	p.remove(e)
+}
+
 // hold marks the bundles of a block as part of an open proposal.
 func (p *pool) hold(b *scope.Block) {
 	for _, c := range b.Bundles {
@@ -190,10 +200,7 @@ func (p *pool) applied(b *scope.Block, time aweigh.Instant) {
 func (p *pool) expire(now aweigh.Instant) {
 	for _, e := range p.order {
 		if !e.gone && e.bundle.ValidUntil() < now {
-			for i := range e.bundle.Mutations() {
-				delete(p.mine, e.bundle.Mutations()[i].ID)
-			}
-			p.remove(e)
+			p.drop(e)
 		}
 		if !e.gone {
 			break // in order of arrival, so mostly in order of expiry
@@ -238,6 +245,9 @@ func (m *Machine) admit(b *scope.CheckedBundle, from Peer) error {
 	lim := m.chain.policy.Limits
 	if b.Scope() != m.id || b.ValidUntil() < m.now || b.ValidUntil() > m.now.Add(lim.ValidFor+lim.Drift) {
 		return ErrNotTaken
+	}
+	if len(b.Raw()) > lim.BundleBytes { // it was checked under another policy
+		return fmt.Errorf("%w: a bundle of %d bytes, at most %d are taken", scope.ErrInvalid, len(b.Raw()), lim.BundleBytes)
 	}
 	if m.applied(b) {
 		return nil // it came late, or again
@@ -297,7 +307,7 @@ func (m *Machine) reofferBundles() {
 			continue
 		}
 		if m.applied(e.bundle) { // by another bundle, as when a client repeated a write after a restart
-			m.pool.remove(e)
+			m.pool.drop(e)
 			continue
 		}
 		if m.now.Sub(e.since) <= wait<<min(e.wait, 4) {
@@ -353,10 +363,9 @@ func (m *Machine) keep() {
 // restorePool reads back what waited when this node stopped.
 func (m *Machine) restorePool() error {
 	all := record(m.id, 'p')
-	unverified := func(votes.PublicKey, votes.Context, []byte, []byte) error { return nil }
-	err := m.store.Scan(all, kv.PrefixEnd(all), false, func(k, raw []byte) bool {
-		b, err := scope.CheckBundle(slices.Clone(raw), scope.MostLimits(), unverified)
-		if err != nil { // of another program; whoever wrote it repeats it
+	return m.store.Scan(all, kv.PrefixEnd(all), false, func(k, raw []byte) bool {
+		b, err := verified(slices.Clone(raw), m.chain.policy.Limits)
+		if err != nil { // of another program or policy; whoever wrote it repeats it
 			m.pool.kept = append(m.pool.kept, aweigh.Hash(k[len(all):]))
 			return true
 		}
@@ -365,19 +374,41 @@ func (m *Machine) restorePool() error {
 		}
 		return true
 	})
-	m.pool.refit(m.chain.policy.Limits)
-	return err
 }
 
-// refit drops the bundles that are not within the limits of another policy.
-func (p *pool) refit(lim scope.Limits) {
-	unverified := func(votes.PublicKey, votes.Context, []byte, []byte) error { return nil }
+// refit drops the bundles that are not within the limits of another policy. Those who
+// wait for what no other bundle holds are told so.
+func (m *Machine) refit(lim scope.Limits) {
+	type unfit struct {
+		*pooled
+		why error
+	}
+	p := &m.pool
+	var all []unfit
+	held := make(map[aweigh.Hash]bool)
 	for _, e := range p.order {
 		if e.gone {
 			continue
 		}
-		if _, err := scope.CheckBundle(e.bundle.Raw(), lim, unverified); err != nil {
-			p.remove(e)
+		if _, err := verified(e.bundle.Raw(), lim); err != nil {
+			all = append(all, unfit{e, err})
+			continue
+		}
+		for i := range e.bundle.Mutations() {
+			held[e.bundle.Mutations()[i].ID] = true
 		}
 	}
+	for _, e := range all {
+		for i := range e.bundle.Mutations() {
+			if id := e.bundle.Mutations()[i].ID; !held[id] && p.answer(id) {
+				m.fx.Reply = append(m.fx.Reply, Reply{Mutation: id, Refused: e.why})
+			}
+		}
+		p.remove(e.pooled)
+	}
+}
+
+// verified is a bundle whose signatures were verified before, if it is within limits.
+func verified(raw []byte, lim scope.Limits) (*scope.CheckedBundle, error) {
+	return scope.CheckBundle(raw, lim, func(votes.PublicKey, votes.Context, []byte, []byte) error { return nil })
 }
