@@ -2,14 +2,11 @@ package node
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/must"
-	"github.com/aweigh/aweigh/kv"
 	"github.com/aweigh/aweigh/scope"
-	"github.com/aweigh/aweigh/votes"
 )
 
 // pool holds the bundles that wait to become part of a final block, in order of
@@ -27,6 +24,7 @@ type pool struct {
 	mine      map[aweigh.Hash]bool // mutations whose outcome is to be told
 	keepAt    aweigh.Instant       // when to look what has waited for long, 0: nothing does
 	kept      []aweigh.Hash        // bundles that are gone, and on disk still
+	durable   map[aweigh.Hash]bool // mutations of the bundles that wait and are on disk
 }
 
 type pooled struct {
@@ -44,7 +42,10 @@ type pooled struct {
 }
 
 func newPool(limit int) pool {
-	return pool{limit: limit, entries: make(map[aweigh.Hash]*pooled), mine: make(map[aweigh.Hash]bool)}
+	return pool{
+		limit: limit, entries: make(map[aweigh.Hash]*pooled),
+		mine: make(map[aweigh.Hash]bool), durable: make(map[aweigh.Hash]bool),
+	}
 }
 
 // add takes a bundle, unless there is no room. One that is there stays. There is
@@ -108,6 +109,9 @@ func (p *pool) remove(e *pooled) {
 	p.gone++
 	if e.kept {
 		p.kept = append(p.kept, e.bundle.ID())
+		for i := range e.bundle.Mutations() {
+			delete(p.durable, e.bundle.Mutations()[i].ID)
+		}
 	}
 	delete(p.entries, e.bundle.ID())
 	p.bytes -= len(e.bundle.Raw())
@@ -328,54 +332,6 @@ func (m *Machine) reofferBundles() {
 	}
 }
 
-// keepAfter is how long a mutation of this node's own clients waits before it is
-// kept on disk (P35): where a quorum answers, hardly any does.
-const keepAfter = 3 * time.Second
-
-// keep makes durable what has waited for long, and takes away what waits no more.
-// What an open proposal holds waits as well: a proposal that nobody heard before this
-// node stopped comes to nothing.
-func (m *Machine) keep() {
-	p := &m.pool
-	for _, id := range p.kept {
-		m.write(kv.Del(keyPending(m.id, id)))
-	}
-	p.kept = p.kept[:0]
-	if p.own == 0 {
-		p.keepAt = 0
-		return
-	}
-	if p.keepAt == 0 {
-		p.keepAt = m.now.Add(keepAfter)
-	}
-	if m.now < p.keepAt {
-		return
-	}
-	p.keepAt = m.now.Add(keepAfter)
-	for _, e := range p.order {
-		if !e.gone && e.local && !e.kept && m.now.Sub(e.came) >= keepAfter/2 {
-			m.write(kv.Set(keyPending(m.id, e.bundle.ID()), e.bundle.Raw()))
-			e.kept, m.fx.Sync = true, true
-		}
-	}
-}
-
-// restorePool reads back what waited when this node stopped.
-func (m *Machine) restorePool() error {
-	all := record(m.id, 'p')
-	return m.store.Scan(all, kv.PrefixEnd(all), false, func(k, raw []byte) bool {
-		b, err := verified(slices.Clone(raw), m.chain.policy.Limits)
-		if err != nil { // of another program or policy; whoever wrote it repeats it
-			m.pool.kept = append(m.pool.kept, aweigh.Hash(k[len(all):]))
-			return true
-		}
-		if m.pool.add(b, true, false, true, 0) == nil {
-			m.pool.entries[b.ID()].kept = true
-		}
-		return true
-	})
-}
-
 // refit drops the bundles that are not within the limits of another policy. Those who
 // wait for what no other bundle holds are told so.
 func (m *Machine) refit(lim scope.Limits) {
@@ -406,9 +362,4 @@ func (m *Machine) refit(lim scope.Limits) {
 		}
 		p.remove(e.pooled)
 	}
-}
-
-// verified is a bundle whose signatures were verified before, if it is within limits.
-func verified(raw []byte, lim scope.Limits) (*scope.CheckedBundle, error) {
-	return scope.CheckBundle(raw, lim, func(votes.PublicKey, votes.Context, []byte, []byte) error { return nil })
 }
