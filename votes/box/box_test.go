@@ -301,6 +301,19 @@ func TestEarlyBallotsWaitForTheirMotion(t *testing.T) {
 		if err != nil || len(voters) != 2 || slices.Contains(voters, p[2].Public().ID()) {
 			t.Fatalf("%v, %v", voters, err)
 		}
+		for i, first := range voters {
+			from := voters[i:]
+			err := s.box.BallotsFrom(s.disk, motionID(1), first, func(c votes.CheckedMotionBallot) bool {
+				if b := c.Ballot(); len(from) == 0 || b.Voter != from[0] {
+					t.Fatalf("from voter %d on it visits %s", i, b.Voter.Short())
+				}
+				from = from[1:]
+				return true
+			})
+			if err != nil || len(from) > 0 {
+				t.Fatalf("from voter %d on %d are not visited: %v", i, len(from), err)
+			}
+		}
 		s.sameAsDisk()
 		if s.known.known[motionID(1)] = (Motion{State: Closed}); restart {
 			s.reopen()
