@@ -63,7 +63,6 @@ func (m *Machine) succeed(e *scope.Epoch) {
 	m.listen = listen
 	m.reportedLost = false
 	clear(m.silent)
-	m.polls.reelect()
 	m.wants, m.checks, m.inputs = wants{}, nil, m.inputs[:0]
 	m.slot, m.proposal, m.proposed = nil, nil, 0
 	m.told, m.engineWake, m.pollAt = false, 0, 0

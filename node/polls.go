@@ -2,8 +2,6 @@ package node
 
 import (
 	"bytes"
-	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/aweigh/aweigh"
@@ -12,6 +10,7 @@ import (
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/votes"
 	"github.com/aweigh/aweigh/votes/box"
+	"github.com/aweigh/aweigh/votes/reconcile"
 )
 
 // polls is what a node knows of ballots on motions: its box (P30), and which of
@@ -20,9 +19,13 @@ type polls struct {
 	box     *box.Box
 	opening []kv.Op // what opening the box found to be over; written with the first step
 	known   map[votes.MotionID]box.Motion
-	due     map[aweigh.Hash]*dueBallot // on motions that are on record, and not recorded themselves
-	idle    int                        // those of due in no open proposal
-	more    bool                       // the box has more of these than due has room for
+	due     map[aweigh.Hash]*dueBallot     // on motions that are on record, and not recorded themselves
+	room    int                            // for so many
+	idle    int                            // those of due in no open proposal
+	rest    map[votes.MotionID]aweigh.Hash // open motions, and from which voter on the box may have what due lacks
+
+	late     reconcile.Tree // ballots on closed motions, see late.go
+	lateRest bool           // due may lack some
 	meets
 }
 
@@ -30,48 +33,38 @@ type polls struct {
 type dueBallot struct {
 	votes.MotionBallot
 	view aweigh.View // of an open proposal that holds it, 0 if none
-	late bool        // it has a record of its own, see keepLate
 }
 
 // maxDue bounds the ballots that are held ready for blocks. Those above it wait
-// in the box.
+// in the box, or with the late ones.
 const maxDue = 20_000
 
-// Casting says what became of a ballot that was handed in.
-type Casting struct {
-	Outcome box.Outcome
-	Late    bool  // its motion is closed: it will be recorded, and changes nothing (P34)
-	Err     error // why it was refused
-}
-
-// ErrContrary refuses a ballot in this node's own name that contradicts an earlier
-// one: it would prove that the anchor lies (P33).
-var ErrContrary = errors.New("node: this anchor has said the opposite on the motion, and cannot take it back: two ballots prove a lie, and cost all trust")
-
 // openBox reads the box, and what of it the chain has not recorded.
-func (m *Machine) openBox() (err error) {
+func (m *Machine) openBox() error {
 	p := &m.polls
-	p.known, p.due = make(map[votes.MotionID]box.Motion), make(map[aweigh.Hash]*dueBallot)
-	p.box, p.opening, err = box.New(m.id, m.id, box.Limits{}, m.store, m)
+	p.known, p.due, p.room = make(map[votes.MotionID]box.Motion), make(map[aweigh.Hash]*dueBallot), maxDue
+	p.rest, p.lateRest = make(map[votes.MotionID]aweigh.Hash), true
+	b, over, err := box.New(m.id, m.id, box.Limits{}, m.store, m)
 	if err != nil {
 		return err
 	}
-	// What it held on motions that closed elsewhere, as in a snapshot, comes late.
-	var late []kv.Op
+	p.box = b
 	err = m.chain.state.Motions(func(id votes.MotionID, open bool) bool {
-		if !open {
-			late = append(late, m.closed(id)...)
+		if open {
+			p.rest[id] = aweigh.Hash{}
+		} else { // as in a snapshot: what the box has on it comes late
+			m.write(m.closed(id)...)
 		}
 		return true
 	})
 	if err != nil {
 		return err
 	}
+	m.write(over...)
 	if err := m.refill(); err != nil {
 		return err
 	}
-	p.opening = append(append(late, p.opening...), m.fx.Write...) // written with the first step
-	m.fx.Write = nil
+	p.opening, m.fx.Write = m.fx.Write, nil
 	m.recent.Reset()
 	return nil
 }
@@ -99,17 +92,18 @@ func (m *Machine) Motion(id votes.MotionID) box.Motion {
 	return known
 }
 
-// refill holds ready what the box has on open motions and the chain lacks.
+// refill goes on to hold ready what there was no room for, and the chain lacks: on
+// open motions, those first that end first, and then what came late.
 func (m *Machine) refill() error {
 	p := &m.polls
-	p.more = false
 	err := m.chain.state.Motions(func(id votes.MotionID, open bool) bool {
-		if open {
-			m.ready(id)
+		if from, ok := p.rest[id]; ok && open {
+			delete(p.rest, id)
+			m.ready(id, from)
 		}
-		return open && !p.more
+		return open && len(p.due) < p.room
 	})
-	if err != nil {
+	if err != nil || !p.lateRest {
 		return err
 	}
 	ops, err := m.recall()
@@ -117,29 +111,34 @@ func (m *Machine) refill() error {
 	return err
 }
 
-// ready holds ready what the box has on a motion.
-func (m *Machine) ready(id votes.MotionID) {
-	err := m.polls.box.Ballots(m.recent, id, func(c votes.CheckedMotionBallot) bool {
-		m.hold(c.Ballot())
-		return !m.polls.more
+// ready holds ready what the box has on an open motion, from a voter on.
+func (m *Machine) ready(id votes.MotionID, from aweigh.Hash) {
+	err := m.polls.box.BallotsFrom(m.recent, id, from, func(c votes.CheckedMotionBallot) bool {
+		return m.holdBoxed(c.Ballot())
 	})
 	must.OK(err, "reading the ballot box")
 }
 
-// hold holds one ballot ready, unless it is recorded.
+// holdBoxed holds a ballot of the box ready, or notes that refill has to.
+func (m *Machine) holdBoxed(b votes.MotionBallot) bool {
+	if m.hold(b) {
+		return true
+	}
+	rest := m.polls.rest
+	if from, ok := rest[b.Motion]; !ok || bytes.Compare(b.Voter[:], from[:]) < 0 {
+		rest[b.Motion] = b.Voter
+	}
+	return false
+}
+
+// hold holds one ballot ready, unless it is recorded. It reports false if there is no
+// room for it.
 func (m *Machine) hold(b votes.MotionBallot) bool {
-	p := &m.polls
-	id := b.ID()
-	if p.due[id] != nil {
-		return false
+	p, id := &m.polls, b.ID()
+	if p.due[id] != nil || !m.lacks(b) {
+		return true
 	}
-	have, err := m.chain.state.HasBallot(b.MotionVote, b.Voter)
-	must.OK(err, "reading a ballot")
-	if have {
-		return false
-	}
-	if len(p.due) >= maxDue {
-		p.more = true
+	if len(p.due) >= p.room {
 		return false
 	}
 	p.due[id] = &dueBallot{MotionBallot: b}
@@ -147,136 +146,11 @@ func (m *Machine) hold(b votes.MotionBallot) bool {
 	return true
 }
 
-// cast puts a ballot into the box, or holds it ready if it comes late. It passes
-// on what is new.
-func (m *Machine) cast(c votes.CheckedMotionBallot, own bool) Casting {
-	p, b := &m.polls, c.Ballot()
-	mo := m.Motion(b.Motion)
-	if own && m.contrary(b) {
-		return Casting{Err: ErrContrary}
-	}
-	if mo.State == box.Closed {
-		if _, voter := mo.Voters.Key(b.Voter); !voter {
-			return Casting{Err: fmt.Errorf("%w: %s may not vote on motion %s", votes.ErrStranger, b.Voter.Short(), b.Motion.Short())}
-		}
-		if d := p.due[b.ID()]; d != nil && d.late || !m.lacks(b) {
-			return Casting{Outcome: box.Repeated, Late: true}
-		}
-		m.write(m.keepLate(b))
-		m.fx.Sync = true
-		return Casting{Outcome: box.Added, Late: true}
-	}
-	out, ops, err := p.box.Add(c, mo)
-	if err != nil {
-		return Casting{Err: err}
-	}
-	if len(ops) > 0 {
-		m.write(ops...)
-		m.fx.Sync = true // it is acknowledged, or passed on
-		if mo.State == box.Open {
-			m.hold(b)
-		}
-	}
-	return Casting{Outcome: out}
-}
-
-// contrary reports whether the voter is known to have said the opposite.
-func (m *Machine) contrary(b votes.MotionBallot) bool {
-	b.Choice = b.Choice.Other()
+// lacks reports whether the chain has not recorded a ballot.
+func (m *Machine) lacks(b votes.MotionBallot) bool {
 	have, err := m.chain.state.HasBallot(b.MotionVote, b.Voter)
 	must.OK(err, "reading a ballot")
-	return have || m.polls.box.Has(b.ID()) || m.polls.due[b.ID()] != nil
-}
-
-// handIn takes ballots from this node's own clients.
-func (m *Machine) handIn(ev HandIn) {
-	reply := Reply{Read: ev.ID, Cast: make([]Casting, len(ev.Ballots))}
-	var fresh [][]byte
-	for i, c := range ev.Ballots {
-		r := m.cast(c, ev.Own)
-		if reply.Cast[i] = r; r.Err == nil && r.Outcome != box.Repeated {
-			b := c.Ballot()
-			fresh = append(fresh, b.Encode())
-		}
-	}
-	m.fx.Reply = append(m.fx.Reply, reply)
-	m.passOn(fresh)
-}
-
-// maxCastBytes bounds the ballots in one frame.
-const maxCastBytes = 32 << 10
-
-// passOn sends new ballots to all anchors. Whoever misses them gets them when boxes
-// meet.
-func (m *Machine) passOn(fresh [][]byte) {
-	for len(fresh) > 0 {
-		n, size := 0, 0
-		for n < len(fresh) && (n == 0 || size+len(fresh[n]) <= maxCastBytes) {
-			size += len(fresh[n])
-			n++
-		}
-		m.broadcast(tagCast, Cast{Ballots: fresh[:n]})
-		fresh = fresh[n:]
-	}
-}
-
-// castBy takes ballots from a peer.
-func (m *Machine) castBy(from Peer, in castIn) {
-	for _, c := range in.checked {
-		m.heard(from, m.cast(c, false))
-	}
-	for _, b := range in.others {
-		m.heard(from, m.castUnchecked(b))
-	}
-}
-
-// castUnchecked verifies a ballot of one who may have no vote any more on what
-// opens now, but on what opened in an epoch before.
-func (m *Machine) castUnchecked(b votes.MotionBallot) Casting {
-	mo := m.Motion(b.Motion)
-	if mo.State != box.Closed {
-		if known, err := m.polls.box.Examine(b, mo); err != nil {
-			return Casting{Err: err}
-		} else if known {
-			return Casting{Outcome: box.Repeated}
-		}
-	}
-	c, err := votes.CheckMotionBallot(b, m.id, m.id, mo.Voters, m.cfg.Network.verify)
-	if err != nil {
-		return Casting{Err: err}
-	}
-	return m.cast(c, false)
-}
-
-// heard counts what a peer sent that is of no use.
-func (m *Machine) heard(from Peer, c Casting) {
-	if c.Err == nil {
-		return
-	}
-	d := dropped(from, c.Err)
-	if errors.Is(c.Err, votes.ErrStranger) {
-		d.Class = Stale // it may have been a voter where this comes from, in another epoch
-	}
-	m.note(d)
-}
-
-// hasBallot reports whether a ballot was verified here.
-func (m *Machine) hasBallot(b votes.MotionBallot) bool {
-	p := &m.polls
-	if d := p.due[b.ID()]; d != nil && bytes.Equal(d.Encode(), b.Encode()) {
-		return true
-	}
-	if !p.box.Has(b.ID()) {
-		return false
-	}
-	same := false
-	err := p.box.Ballots(m.recent, b.Motion, func(c votes.CheckedMotionBallot) bool {
-		have := c.Ballot()
-		same = same || bytes.Equal(have.Encode(), b.Encode())
-		return !same
-	})
-	must.OK(err, "reading the ballot box")
-	return same
+	return !have
 }
 
 // ballots are those for a block on top of a state: what is due, and what came
@@ -347,30 +221,30 @@ func (m *Machine) ballots(s *scope.State, bundles []*scope.CheckedBundle) [][]by
 
 // holdBallots marks the ballots of a block as part of an open proposal.
 func (m *Machine) holdBallots(b *scope.Block) {
-	m.eachDue(b, func(_ aweigh.Hash, d *dueBallot) {
-		if d.view == 0 {
-			m.polls.idle--
+	for _, id := range ballotsOf(b) {
+		if d := m.polls.due[id]; d != nil {
+			if d.view == 0 {
+				m.polls.idle--
+			}
+			d.view = b.Header.View
 		}
-		d.view = b.Header.View
-	})
+	}
 }
 
-func (m *Machine) eachDue(b *scope.Block, do func(aweigh.Hash, *dueBallot)) {
-	if len(m.polls.due) == 0 {
-		return
-	}
+// ballotsOf are the names of the ballots on motions in a block that was checked, or is
+// about to be.
+func ballotsOf(b *scope.Block) (ids []aweigh.Hash) {
 	for _, raw := range b.Ballots {
 		v, err := votes.DecodeMotionBallot(raw)
 		if err != nil {
-			return // a block is checked before it counts
+			return ids
 		}
-		if d := m.polls.due[v.ID()]; d != nil {
-			do(v.ID(), d)
-		}
+		ids = append(ids, v.ID())
 	}
+	return ids
 }
 
-// releaseBallots lets those of proposals in the views from and to wait again.
+// release lets those of proposals in the views from and to wait again.
 func (p *polls) release(from, to aweigh.View) {
 	for _, d := range p.due { // order-free: each for itself
 		if d.view != 0 && from <= d.view && d.view <= to {
@@ -394,7 +268,9 @@ func (p *polls) dueOn(motion votes.MotionID) (ids []aweigh.Hash) {
 // polled takes note of what a final block did to motions and ballots.
 func (m *Machine) polled(k *candidate) {
 	p := &m.polls
-	m.eachDue(k.block, func(id aweigh.Hash, _ *dueBallot) { m.settle(id) })
+	for _, id := range ballotsOf(k.block) {
+		m.settle(id)
+	}
 	for _, id := range k.result.Motions {
 		delete(p.known, id)
 		mo := m.Motion(id)
@@ -405,10 +281,14 @@ func (m *Machine) polled(k *candidate) {
 			if ops, err = p.box.Opened(m.recent, id, mo.Voters); err == nil {
 				m.write(ops...)
 				ops = nil
-				m.ready(id)
+				m.ready(id, aweigh.Hash{})
 			}
 		case box.Closed:
-			m.write(m.closed(id)...)
+			delete(p.rest, id)
+			if late := m.closed(id); len(late) > 0 {
+				m.write(late...)
+				p.soon(m.now)
+			}
 			ops, err = p.box.Closed(m.recent, id)
 		default: // forgotten
 			for _, ballot := range p.dueOn(id) {
@@ -418,10 +298,20 @@ func (m *Machine) polled(k *candidate) {
 		must.OK(err, "reading the ballot box")
 		m.write(ops...)
 	}
-	if p.more && len(p.due) < maxDue/2 {
+	if (len(p.rest) > 0 || p.lateRest) && len(p.due) < p.room/2 {
 		must.OK(m.refill(), "reading the motions")
 	}
 }
 
-// reelect takes over who may vote in another epoch.
-func (p *polls) reelect() { clear(p.known) }
+// settle forgets a ballot that needs no block any more.
+func (m *Machine) settle(id aweigh.Hash) {
+	p := &m.polls
+	if p.late.Remove(id) {
+		m.write(kv.Del(keyLate(m.id, id)))
+	}
+	if d := p.due[id]; d != nil {
+		if delete(p.due, id); d.view == 0 {
+			p.idle--
+		}
+	}
+}

@@ -2,6 +2,7 @@ package node_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -25,6 +26,12 @@ func guarded(t *testing.T, name string) *network {
 // vote hands in the approval of an anchor at an anchor.
 func (n *network) vote(t *testing.T, at, by int, id votes.MotionID) {
 	t.Helper()
+	n.step(t, at, node.HandIn{ID: 1, Ballots: []votes.CheckedMotionBallot{n.approval(t, by, id)}, Own: at == by})
+}
+
+// approval is that of an anchor.
+func (n *network) approval(t *testing.T, by int, id votes.MotionID) votes.CheckedMotionBallot {
+	t.Helper()
 	b, err := votes.SignMotionBallot(n.keys[by].Signer(), votes.MotionVote{Network: n.genesis.Hash(), Scope: n.genesis.Hash(), Motion: id, Choice: votes.Approve}, "")
 	if err != nil {
 		t.Fatal(err)
@@ -37,7 +44,24 @@ func (n *network) vote(t *testing.T, at, by int, id votes.MotionID) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n.step(t, at, node.HandIn{ID: 1, Ballots: []votes.CheckedMotionBallot{c}, Own: at == by})
+	return c
+}
+
+// carried is a motion that three of four anchors have approved.
+func (n *network) carried(t *testing.T) votes.MotionID {
+	t.Helper()
+	m := n.asks(0, "/s/a")
+	id := scope.ID(m.Encode())
+	n.submit(t, 0, m)
+	n.meet(t, 0, without(0), 10)
+	for by := range 3 {
+		n.vote(t, by, by, id)
+	}
+	n.meet(t, 0, without(0), 10)
+	if got := n.fate(t, 0, id); got != "carried" {
+		t.Fatal(got)
+	}
+	return id
 }
 
 // asks is a mutation that opens a motion.
@@ -151,6 +175,84 @@ func TestWaitingMutationsOutliveANode(t *testing.T) {
 		}
 		if rev := s.Head().Revision; rev != 2 || n.kept(i) != 0 {
 			t.Fatalf("anchor %d, heard before: %v: revision %d, %d bundles are kept", i, heard, rev, n.kept(i))
+		}
+	}
+}
+
+// TestLateBallotsReachTheAnchors (P34): a ballot comes to an observer when its motion is
+// closed, and what that tells the anchors is lost. It tells one again, also after a
+// restart, until a block has the ballot; then it says no more.
+func TestLateBallotsReachTheAnchors(t *testing.T) {
+	n := guarded(t, "late")
+	id := n.carried(t)
+	late := n.approval(t, 3, id)
+	disk := n.hosts[0].Mem.Clone()
+	observer := func() *node.Machine {
+		m, err := node.NewMachine(node.MachineConfig{Network: n.shared, Life: uint64(n.now)}, disk)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	m := observer()
+	// Whatever it says but in meetings is lost.
+	said := func(events ...node.Event) (meetings []node.Packet) {
+		fx := m.Step(n.now, events...)
+		if err := disk.Commit(fx.Write, fx.Sync); err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range fx.Send {
+			if _, ok := parsed(t, p.Frame).(node.Meeting); ok {
+				meetings = append(meetings, p)
+			}
+		}
+		return meetings
+	}
+	if said(node.HandIn{ID: 1, Ballots: []votes.CheckedMotionBallot{late}}); len(said()) > 0 {
+		t.Fatal("it meets at once")
+	}
+	m = observer()
+	recorded := func() bool {
+		s, err := scope.Open(n.hosts[1].Mem, n.genesis.Hash())
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := late.Ballot()
+		have, err := s.HasBallot(b.MotionVote, b.Voter)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return have
+	}
+	for end := n.now.Add(time.Minute); !recorded(); n.now = n.now.Add(time.Second) {
+		if n.now > end {
+			t.Fatal("no block has it")
+		}
+		for say := said(); len(say) > 0; {
+			var answers []node.Event
+			for _, p := range say {
+				i := slices.Index(n.peers, p.To)
+				before := len(n.hosts[i].frames)
+				n.deliver(t, i, "observer", p.Frame)
+				for k, f := range n.hosts[i].frames {
+					if k >= before && n.hosts[i].to[k] == "observer" {
+						msg, err := m.Checker().Check(p.To, f)
+						if err != nil {
+							t.Fatal(err)
+						}
+						answers = append(answers, node.Arrived{From: p.To, Message: msg})
+					}
+				}
+			}
+			say = said(answers...)
+		}
+		n.meet(t, 0, without(0), 4)
+	}
+	disk = n.hosts[1].Mem.Clone() // it follows
+	m = observer()
+	for end := n.now.Add(time.Hour); n.now < end; n.now = n.now.Add(time.Minute) {
+		if len(said()) > 0 {
+			t.Fatal("it has nothing to tell, and meets")
 		}
 	}
 }
