@@ -41,9 +41,10 @@ func (m *Machine) holdLate(b votes.MotionBallot) {
 	}
 }
 
-// closed keeps what the box has and the chain lacks on a motion that is closed. It
-// gives the writes; those of the box come after them.
-func (m *Machine) closed(motion votes.MotionID) (ops []kv.Op) {
+// keepAsLate keeps what the box has and the chain lacks on a motion that is closed, and
+// reports whether there is any.
+func (m *Machine) keepAsLate(motion votes.MotionID) bool {
+	var ops []kv.Op
 	voters := m.Motion(motion).Voters
 	err := box.Ballots(m.recent, m.id, motion, func(c votes.CheckedMotionBallot) bool {
 		if b := c.Ballot(); m.lacks(b) {
@@ -54,7 +55,24 @@ func (m *Machine) closed(motion votes.MotionID) (ops []kv.Op) {
 		return true
 	})
 	must.OK(err, "reading the ballot box")
-	return ops
+	m.write(ops...)
+	return len(ops) > 0
+}
+
+// closed takes note that a motion has closed, and reports whether ballots on it are late.
+func (m *Machine) closed(motion votes.MotionID) bool {
+	late := m.keepAsLate(motion)
+	m.unbox(motion)
+	return late
+}
+
+// forgotten takes note that a motion is not on record any more, where its late ballots
+// could be.
+func (m *Machine) forgotten(motion votes.MotionID) {
+	for _, id := range m.polls.dueOn(motion) {
+		m.settle(id)
+	}
+	m.unbox(motion)
 }
 
 // recall holds ready again what came late before, as far as there is room. It gives

@@ -2,14 +2,15 @@ package node_test
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/aweigh/aweigh/kv"
 	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/store"
 	"github.com/aweigh/aweigh/votes"
 )
 
@@ -179,6 +180,37 @@ func TestWaitingMutationsOutliveANode(t *testing.T) {
 	}
 }
 
+// observer adds a node without a key, on a disk, and returns its number.
+func (n *network) observer(t *testing.T, disk *store.Mem) int {
+	t.Helper()
+	m, err := node.NewMachine(node.MachineConfig{Network: n.shared, Life: uint64(n.now)}, disk)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.peers = append(n.peers, node.Peer(fmt.Sprint("observer ", len(n.peers))))
+	n.hosts, n.machines = append(n.hosts, &tap{Mem: disk}), append(n.machines, m)
+	return len(n.peers) - 1
+}
+
+// unheard loses what a node said.
+func (n *network) unheard(i int) { n.hosts[i].frames, n.hosts[i].to = nil, nil }
+
+// meetings is how many messages of meetings a node sends in an hour.
+func (n *network) meetings(t *testing.T, i int) (count int) {
+	t.Helper()
+	n.unheard(i)
+	for end := n.now.Add(time.Hour); n.now < end; n.now = n.now.Add(10 * time.Second) {
+		n.step(t, i)
+	}
+	for _, f := range n.hosts[i].frames {
+		if _, ok := parsed(t, f).(node.Meeting); ok {
+			count++
+		}
+	}
+	n.unheard(i)
+	return count
+}
+
 // TestLateBallotsReachTheAnchors (P34): a ballot comes to an observer when its motion is
 // closed, and what that tells the anchors is lost. It tells one again, also after a
 // restart, until a block has the ballot; then it says no more.
@@ -186,34 +218,15 @@ func TestLateBallotsReachTheAnchors(t *testing.T) {
 	n := guarded(t, "late")
 	id := n.carried(t)
 	late := n.approval(t, 3, id)
-	disk := n.hosts[0].Mem.Clone()
-	observer := func() *node.Machine {
-		m, err := node.NewMachine(node.MachineConfig{Network: n.shared, Life: uint64(n.now)}, disk)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return m
+	o := n.observer(t, n.hosts[0].Mem.Clone())
+	n.step(t, o, node.HandIn{ID: 1, Ballots: []votes.CheckedMotionBallot{late}})
+	n.unheard(o)
+	if n.meetings(t, o) == 0 {
+		t.Fatal("it tells nobody")
 	}
-	m := observer()
-	// Whatever it says but in meetings is lost.
-	said := func(events ...node.Event) (meetings []node.Packet) {
-		fx := m.Step(n.now, events...)
-		if err := disk.Commit(fx.Write, fx.Sync); err != nil {
-			t.Fatal(err)
-		}
-		for _, p := range fx.Send {
-			if _, ok := parsed(t, p.Frame).(node.Meeting); ok {
-				meetings = append(meetings, p)
-			}
-		}
-		return meetings
-	}
-	if said(node.HandIn{ID: 1, Ballots: []votes.CheckedMotionBallot{late}}); len(said()) > 0 {
-		t.Fatal("it meets at once")
-	}
-	m = observer()
+	o = n.observer(t, n.hosts[o].Mem.Clone())
 	recorded := func() bool {
-		s, err := scope.Open(n.hosts[1].Mem, n.genesis.Hash())
+		s, err := scope.Open(n.hosts[o].Mem, n.genesis.Hash())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -228,41 +241,53 @@ func TestLateBallotsReachTheAnchors(t *testing.T) {
 		if n.now > end {
 			t.Fatal("no block has it")
 		}
-		for say := said(); len(say) > 0; {
-			var answers []node.Event
-			for _, p := range say {
-				i := slices.Index(n.peers, p.To)
-				before := len(n.hosts[i].frames)
-				n.deliver(t, i, "observer", p.Frame)
-				for k, f := range n.hosts[i].frames {
-					if k >= before && n.hosts[i].to[k] == "observer" {
-						msg, err := m.Checker().Check(p.To, f)
-						if err != nil {
-							t.Fatal(err)
-						}
-						answers = append(answers, node.Arrived{From: p.To, Message: msg})
-					}
-				}
-			}
-			say = said(answers...)
-		}
-		n.meet(t, 0, without(0), 4)
+		n.talk(t, []int{o, 0, 1, 2, 3}, 4)
 	}
-	disk = n.hosts[1].Mem.Clone() // it follows
-	m = observer()
-	for end := n.now.Add(time.Hour); n.now < end; n.now = n.now.Add(time.Minute) {
-		if len(said()) > 0 {
-			t.Fatal("it has nothing to tell, and meets")
-		}
+	if n.meetings(t, o) > 0 || n.records(o, 'l') > 0 {
+		t.Error("a block has it, and it is kept, or told, still")
+	}
+}
+
+// TestForgottenMotionsTakeTheirLateBallotsAlong: an observer without anchors in reach
+// keeps a late ballot until it hears that its motion is forgotten.
+func TestForgottenMotionsTakeTheirLateBallotsAlong(t *testing.T) {
+	n := guarded(t, "forgotten")
+	id := n.carried(t)
+	o := n.observer(t, n.hosts[0].Mem.Clone())
+	n.step(t, o, node.HandIn{ID: 1, Ballots: []votes.CheckedMotionBallot{n.approval(t, 3, id)}})
+	n.unheard(o)
+	if n.records(o, 'l') != 1 {
+		t.Fatalf("%d late ballots are kept", n.records(o, 'l'))
+	}
+	n.now = n.now.Add(8 * 24 * time.Hour)
+	n.submit(t, 0, n.asks(0, "/k"))
+	n.meet(t, 0, without(0), 20)
+	for i := range 4 {
+		n.unheard(i)
+	}
+	if got := n.fate(t, 0, id); got != "unknown" {
+		t.Fatalf("the motion is %s", got)
+	}
+	for range 30 {
+		n.now = n.now.Add(time.Second)
+		n.talk(t, []int{o, 0, 1, 2, 3}, 4)
+	}
+	if got := n.fate(t, o, id); got != "unknown" {
+		t.Fatalf("at the observer the motion is %s", got)
+	}
+	if n.records(o, 'l') > 0 || n.meetings(t, o) > 0 {
+		t.Errorf("%d late ballots are kept, or told, still", n.records(o, 'l'))
 	}
 }
 
 // kept is how many waiting bundles are on an anchor's disk.
-func (n *network) kept(i int) (count int) {
+func (n *network) kept(i int) int { return n.records(i, 'p') }
+
+// records is how many records of a letter are on a node's disk.
+func (n *network) records(i int, letter byte) (count int) {
 	id := n.genesis.Hash()
-	from := append(append([]byte{'n'}, id[:]...), 'p')
-	to := append(append([]byte{'n'}, id[:]...), 'p'+1)
-	_ = n.hosts[i].Mem.Scan(from, to, false, func(_, _ []byte) bool {
+	prefix := append(append([]byte{'n'}, id[:]...), letter)
+	_ = n.hosts[i].Mem.Scan(prefix, kv.PrefixEnd(prefix), false, func(_, _ []byte) bool {
 		count++
 		return true
 	})
