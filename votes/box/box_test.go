@@ -166,6 +166,15 @@ func (s *ship) sameAsDisk() {
 	if got := s.holds(); !slices.Equal(got, set) || s.box.Len() != len(set) {
 		s.t.Fatalf("the box has %d ballots, its set %d, the disk %d", s.box.Len(), len(set), len(got))
 	}
+	for i, first := range append(set, aweigh.Hash{}) {
+		var from, want []aweigh.Hash
+		if want = set; i < len(set) {
+			want = set[i:]
+		}
+		if err := Names(s.disk, scope, first, func(id aweigh.Hash) bool { from = append(from, id); return true }); err != nil || !slices.Equal(from, want) {
+			s.t.Fatalf("from %s on the disk names %d ballots, the set %d: %v", first.Short(), len(from), len(want), err)
+		}
+	}
 }
 
 func TestBallotsAreRefusedForAReason(t *testing.T) {

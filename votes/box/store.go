@@ -229,3 +229,21 @@ func Load(r kv.Reader, scope aweigh.ScopeID, id aweigh.Hash) (raw []byte, ok boo
 	}
 	return r.Get(ballotKey(scope, place(at)))
 }
+
+// Names visits the identities of the ballots that the box of a scope holds, in order, from
+// one on, until visit returns false, without opening it.
+func Names(r kv.Reader, scope aweigh.ScopeID, from aweigh.Hash, visit func(aweigh.Hash) bool) error {
+	all := prefix(scope, atIndex)
+	var bad error
+	err := r.Scan(indexKey(scope, from), kv.PrefixEnd(all), false, func(key, _ []byte) bool {
+		if len(key) != len(all)+len(from) {
+			bad = fmt.Errorf("%w: key %x", ErrDamaged, key)
+			return false
+		}
+		return visit(aweigh.Hash(key[len(all):]))
+	})
+	if err == nil {
+		err = bad
+	}
+	return err
+}
