@@ -35,6 +35,11 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
+	return newWorldUnder(t, scope.DefaultPolicy(quorum.BFT))
+}
+
+func newWorldUnder(t *testing.T, policy scope.Policy) *world {
+	t.Helper()
 	var keys [2]votes.PrivateKey
 	for i := range keys {
 		var err error
@@ -46,7 +51,7 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := node.NewGenesis("test", aweigh.InstantOf(time.Now()), scope.DefaultPolicy(quorum.BFT),
+	g, err := node.NewGenesis("test", aweigh.InstantOf(time.Now()), policy,
 		node.Founder{Name: "one", Key: keys[1].Public(), Peer: peer})
 	if err != nil {
 		t.Fatal(err)

@@ -63,12 +63,13 @@ type service struct {
 	network aweigh.NetworkID
 	id      []byte                 // network
 	names   map[aweigh.Hash]string // of the anchors' nodes, as authors
+	reading chan struct{}          // holds a token while somebody reads the whole box
 }
 
 func newService(n Node) *service {
 	g := n.Genesis()
 	id := g.Hash()
-	s := &service{node: n, network: id, id: id[:], names: make(map[aweigh.Hash]string)}
+	s := &service{node: n, network: id, id: id[:], names: make(map[aweigh.Hash]string), reading: make(chan struct{}, 1)}
 	for _, a := range g.Anchors {
 		s.names[node.AuthorOf(node.Peer(a.Peer))] = a.Name
 	}

@@ -3,7 +3,6 @@ package api
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -30,10 +29,8 @@ type Deciding interface {
 }
 
 const (
-	leastMotionID = 4      // bytes of the start of a motion's ID
-	mostRefusals  = 100    // that one answer lists
-	mostWanted    = 10_000 // ballots asked for by name at a time
-	bundleBytes   = 1 << 20
+	leastMotionID = 4   // bytes of the start of a motion's ID
+	mostRefusals  = 100 // that one answer lists
 )
 
 // motionID checks the ID of a motion, or the start of one.
@@ -203,58 +200,6 @@ func (s *service) Withdraw(ctx context.Context, req *connect.Request[aweighv1.Wi
 		return nil, err
 	}
 	return connect.NewResponse(&aweighv1.WithdrawResponse{Header: s.written(r)}), nil
-}
-
-// Ballots implements aweighv1connect.NodeHandler.
-func (s *service) Ballots(ctx context.Context, req *connect.Request[aweighv1.BallotsRequest], out *connect.ServerStream[aweighv1.BallotsResponse]) (err error) {
-	if len(req.Msg.Want) > mostWanted {
-		return problem(fmt.Errorf("%w: %d ballots at a time, at most %d are given", errRequest, len(req.Msg.Want), mostWanted))
-	}
-	v, err := s.node.Read(ctx, false)
-	if err != nil {
-		return problem(err)
-	}
-	defer func() { err = errors.Join(err, v.Close()) }()
-	b, err := v.Box()
-	if err != nil {
-		return problem(err)
-	}
-	var part aweighv1.BallotsResponse
-	flush := func() error {
-		defer func() { part = aweighv1.BallotsResponse{} }()
-		return out.Send(&part)
-	}
-	give := func(id aweigh.Hash) error {
-		if req.Msg.Inventory {
-			part.Names = append(part.Names, id[:]...)
-		} else if raw, ok, err := v.Load(b, id); err != nil {
-			return err
-		} else if ok {
-			part.Bundle = append(part.Bundle, raw...)
-		}
-		if len(part.Names)+len(part.Bundle) < bundleBytes {
-			return nil
-		}
-		return flush()
-	}
-	if len(req.Msg.Want) == 0 {
-		b.Set().All(aweigh.Hash{}, func(id aweigh.Hash) bool {
-			err = give(id)
-			return err == nil
-		})
-	}
-	for _, id := range req.Msg.Want {
-		if len(id) != len(aweigh.Hash{}) {
-			return problem(fmt.Errorf("%w: the identity of a ballot has %d bytes, not %d", errRequest, len(aweigh.Hash{}), len(id)))
-		}
-		if err = give(aweigh.Hash(id)); err != nil {
-			break
-		}
-	}
-	if err != nil {
-		return problem(err)
-	}
-	return flush()
 }
 
 // motionOf converts a motion; names are those of authors.

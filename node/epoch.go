@@ -57,13 +57,12 @@ func (m *Machine) succeed(e *scope.Epoch) {
 	must.OK(m.begin(e), "beginning an epoch")
 	must.OK(m.chain.enter(), "reading the epoch")
 	if m.chain.policy.Limits != limits {
-		m.pool.refit(m.chain.policy.Limits)
+		m.refit(m.chain.policy.Limits)
 	}
 
 	m.listen = listen
 	m.reportedLost = false
 	clear(m.silent)
-	m.polls.reelect()
 	m.wants, m.checks, m.inputs = wants{}, nil, m.inputs[:0]
 	m.slot, m.proposal, m.proposed = nil, nil, 0
 	m.told, m.engineWake, m.pollAt = false, 0, 0

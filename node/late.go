@@ -8,32 +8,43 @@ import (
 	"github.com/aweigh/aweigh/kv"
 	"github.com/aweigh/aweigh/votes"
 	"github.com/aweigh/aweigh/votes/box"
+	"github.com/aweigh/aweigh/votes/reconcile"
 )
 
 // Ballots on motions that are closed have left the box. Until a block has recorded
-// them as late (P34) they have records of their own, so that they survive a restart.
+// them as late (P34) they have records of their own, so that they survive a restart;
+// polls.late names them.
+
+// examineLate says, without looking at the signature, whether a ballot on a closed
+// motion may be recorded as late; known is set if it is on record, or here already.
+func (m *Machine) examineLate(b votes.MotionBallot, mo box.Motion) (known bool, err error) {
+	if err := b.Admissible(m.id, m.id); err != nil {
+		return false, err
+	}
+	if _, voter := mo.Voters.Key(b.Voter); !voter {
+		return false, fmt.Errorf("%w: %s may not vote on motion %s", votes.ErrStranger, b.Voter.Short(), b.Motion.Short())
+	}
+	return m.polls.late.Has(b.ID()) || !m.lacks(b), nil
+}
 
 // keepLate makes a late ballot durable, and holds it ready if there is room. It gives
 // the writes.
 func (m *Machine) keepLate(b votes.MotionBallot) kv.Op {
-	id := b.ID()
-	m.hold(b)
-	if d := m.polls.due[id]; d != nil {
-		d.late = true
+	m.holdLate(b)
+	return kv.Set(keyLate(m.id, b.ID()), b.Encode())
+}
+
+func (m *Machine) holdLate(b votes.MotionBallot) {
+	m.polls.late.Add(b.ID())
+	if !m.hold(b) {
+		m.polls.lateRest = true
 	}
-	return kv.Set(keyLate(m.id, id), b.Encode())
 }
 
-// lacks reports whether the chain has not recorded a ballot.
-func (m *Machine) lacks(b votes.MotionBallot) bool {
-	have, err := m.chain.state.HasBallot(b.MotionVote, b.Voter)
-	must.OK(err, "reading a ballot")
-	return !have
-}
-
-// closed keeps what the box has and the chain lacks on a motion that is closed. It
-// gives the writes; those of the box come after them.
-func (m *Machine) closed(motion votes.MotionID) (ops []kv.Op) {
+// keepAsLate keeps what the box has and the chain lacks on a motion that is closed, and
+// reports whether there is any.
+func (m *Machine) keepAsLate(motion votes.MotionID) bool {
+	var ops []kv.Op
 	voters := m.Motion(motion).Voters
 	err := box.Ballots(m.recent, m.id, motion, func(c votes.CheckedMotionBallot) bool {
 		if b := c.Ballot(); m.lacks(b) {
@@ -44,12 +55,30 @@ func (m *Machine) closed(motion votes.MotionID) (ops []kv.Op) {
 		return true
 	})
 	must.OK(err, "reading the ballot box")
-	return ops
+	m.write(ops...)
+	return len(ops) > 0
+}
+
+// closed takes note that a motion has closed, and reports whether ballots on it are late.
+func (m *Machine) closed(motion votes.MotionID) bool {
+	late := m.keepAsLate(motion)
+	m.unbox(motion)
+	return late
+}
+
+// forgotten takes note that a motion is not on record any more, where its late ballots
+// could be.
+func (m *Machine) forgotten(motion votes.MotionID) {
+	for _, id := range m.polls.dueOn(motion) {
+		m.settle(id)
+	}
+	m.unbox(motion)
 }
 
 // recall holds ready again what came late before, as far as there is room. It gives
 // the writes that take away what has been recorded since, or whose motion is forgotten.
 func (m *Machine) recall() (ops []kv.Op, bad error) {
+	m.polls.lateRest = false
 	prefix := record(m.id, 'l')
 	err := m.recent.Scan(prefix, kv.PrefixEnd(prefix), false, func(k, raw []byte) bool {
 		var c votes.CheckedMotionBallot
@@ -61,12 +90,10 @@ func (m *Machine) recall() (ops []kv.Op, bad error) {
 		mo, _, err := m.chain.state.Motion(b.Motion)
 		must.OK(err, "reading a motion")
 		if mo == nil || !m.lacks(b) {
+			m.polls.late.Remove(b.ID())
 			ops = append(ops, kv.Del(keyLate(m.id, b.ID())))
-			return true
-		}
-		m.hold(b)
-		if d := m.polls.due[b.ID()]; d != nil {
-			d.late = true
+		} else {
+			m.holdLate(b)
 		}
 		return true
 	})
@@ -76,16 +103,20 @@ func (m *Machine) recall() (ops []kv.Op, bad error) {
 	return ops, bad
 }
 
-// settle forgets a due ballot that needs no block any more.
-func (m *Machine) settle(id aweigh.Hash) {
-	d := m.polls.due[id]
-	if d == nil {
-		return
+// withLate is a side that has the late ballots as well.
+func (m *Machine) withLate(s reconcile.Side) reconcile.Side {
+	boxed, all := s.Load, s.Set.Tree()
+	m.polls.late.Snapshot().All(aweigh.Hash{}, func(id aweigh.Hash) bool {
+		all.Add(id)
+		return true
+	})
+	s.Set = all.Snapshot()
+	s.Load = func(id aweigh.Hash) ([]byte, bool, error) {
+		raw, ok, err := boxed(id)
+		if err == nil && !ok {
+			raw, ok, err = m.recent.Get(keyLate(m.id, id))
+		}
+		return raw, ok, err
 	}
-	if d.late {
-		m.write(kv.Del(keyLate(m.id, id)))
-	}
-	if delete(m.polls.due, id); d.view == 0 {
-		m.polls.idle--
-	}
+	return s
 }

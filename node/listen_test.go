@@ -44,7 +44,13 @@ func (n *network) meet(t *testing.T, i int, others []int, rounds int) (signed []
 		n.step(t, i, node.Met{Peer: n.peers[j]})
 		n.step(t, j, node.Met{Peer: n.peers[i]})
 	}
-	all := append([]int{i}, others...)
+	return n.talk(t, append([]int{i}, others...), rounds)
+}
+
+// talk delivers what some nodes say to each other, as often as given. It returns the
+// ballots and proposals of the first.
+func (n *network) talk(t *testing.T, all []int, rounds int) (signed []any) {
+	t.Helper()
 	for range rounds {
 		for _, from := range all {
 			h := n.hosts[from]
@@ -53,7 +59,7 @@ func (n *network) meet(t *testing.T, i int, others []int, rounds int) (signed []
 			for k, f := range sent {
 				switch x := parsed(t, f).(type) {
 				case votes.Ballot, node.Proposal:
-					if from == i {
+					if from == all[0] {
 						signed = append(signed, x)
 					}
 				}

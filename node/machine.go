@@ -254,12 +254,15 @@ func (m *Machine) linked(p Peer, up bool) {
 	m.inputs = append(m.inputs, quorum.Link{Anchor: a, Up: up && !m.silent[a]})
 }
 
-// turn is the next anchor to ask for something, of those in reach if any is.
-func (m *Machine) turn() Peer {
+// turn is the next anchor to ask for something, "" if none is in reach.
+func (m *Machine) turn() Peer { return m.next(&m.asked) }
+
+// next is the next anchor in reach after the last one that had a turn, "" if none is.
+func (m *Machine) next(last *int) Peer {
 	for range m.peers {
-		m.asked = (m.asked + 1) % len(m.peers)
-		if !m.away[m.peers[m.asked]] {
-			return m.peers[m.asked]
+		*last = (*last + 1) % len(m.peers)
+		if p := m.peers[*last]; !m.away[p] {
+			return p
 		}
 	}
 	return ""

@@ -14,7 +14,8 @@ import (
 
 // meets are the sessions in which this node's ballot box and others' become one
 // (P30). Who meets an anchor begins one, and then, as long as there are ballots,
-// one with each anchor in turn, more and more seldom while nothing is new.
+// one with each anchor in turn, more and more seldom while nothing is new. Who begins
+// hands on the late ballots as well (P34): they wait for an anchor's block.
 type meets struct {
 	mine, theirs map[Peer]*session // by who began
 	at           aweigh.Instant    // when the next begins, 0: no need
@@ -47,20 +48,23 @@ func (m *Machine) side() reconcile.Side {
 // meet begins a session with a peer.
 func (m *Machine) meet(p Peer) {
 	k := &m.polls.meets
-	if m.polls.box.Len() == 0 || m.anchors[p] == (aweigh.AnchorID{}) || k.mine[p].open(m.now) {
+	if m.polls.none() || m.anchors[p] == (aweigh.AnchorID{}) || k.mine[p].open(m.now) {
 		return
 	}
 	k.begun++
 	var salt reconcile.Salt
 	sum := aweigh.Sum([]byte("aweigh/meeting/1"), binary.BigEndian.AppendUint64(nil, m.cfg.Life), binary.BigEndian.AppendUint64(nil, k.begun), []byte(p))
 	copy(salt[:], sum[:])
-	s, out := reconcile.Initiate(m.side(), salt)
+	s, out := reconcile.Initiate(m.withLate(m.side()), salt)
 	if k.mine == nil {
 		k.mine = make(map[Peer]*session)
 	}
 	k.mine[p] = &session{s, m.now.Add(meetPatience)}
 	m.send(p, tagMeet, Meeting{Part: Begins, Message: out})
 }
+
+// none reports whether there are no ballots that others may lack.
+func (p *polls) none() bool { return p.box.Len() == 0 && p.late.Len() == 0 }
 
 func (s *session) open(now aweigh.Instant) bool { return s != nil && now < s.until }
 
@@ -73,26 +77,27 @@ func (k *meets) part(p Peer) {
 // meetAgain begins the next session in turn.
 func (m *Machine) meetAgain() {
 	k := &m.polls.meets
-	if m.polls.box.Len() == 0 || len(m.peers) == 0 {
+	if m.polls.none() || len(m.peers) == 0 {
 		k.at, k.wait = 0, 0
 		return
 	}
 	if k.at == 0 {
-		k.wait = meetOften
-		k.at = m.now.Add(k.wait)
+		k.soon(m.now)
 	}
 	if m.now < k.at {
 		return
 	}
 	k.wait = min(2*k.wait, meetSeldom)
 	k.at = m.now.Add(k.wait)
-	for range m.peers {
-		k.asked = (k.asked + 1) % len(m.peers)
-		if p := m.peers[k.asked]; !m.away[p] {
-			m.meet(p)
-			return
-		}
+	if p := m.next(&k.asked); p != "" {
+		m.meet(p)
 	}
+}
+
+// soon lets the next session begin before long: there is what others may lack.
+func (k *meets) soon(now aweigh.Instant) {
+	k.wait = meetOften
+	k.at = aweigh.Earliest(k.at, now.Add(meetOften))
 }
 
 // meeting takes a message of a session.
@@ -122,22 +127,18 @@ func (m *Machine) meeting(from Peer, in Meeting) {
 		must.OK(err, "reading the ballot box")
 	}
 	s.until = m.now.Add(meetPatience)
-	var fresh [][]byte
 	for _, raw := range items {
 		b, err := votes.DecodeMotionBallot(raw)
 		if err == nil {
 			c := m.castUnchecked(b)
 			if err = c.Err; err == nil && c.Outcome != box.Repeated {
-				fresh = append(fresh, raw)
+				k.soon(m.now)
 			}
 		}
 		if m.heard(from, Casting{Err: err}); errors.Is(err, votes.ErrMalformed) || errors.Is(err, votes.ErrForged) {
 			k.end(from, in.Part) // no box gives such
 			return
 		}
-	}
-	if len(fresh) > 0 {
-		k.wait, k.at = meetOften, m.now.Add(meetOften) // others may lack them, too
 	}
 	if len(out) > 0 {
 		m.send(from, tagMeet, Meeting{Part: answer, Message: out})

@@ -155,7 +155,7 @@ func New(cfg Config) (*Node, error) {
 	n.runner = &runner{
 		machine: m, roll: &n.roll, store: cfg.Store, carrier: n, key: cfg.Identity,
 		notes: n.note, start: start, began: aweigh.InstantOf(start),
-		intake: n.intake, events: make(chan Event, 4096), submits: make(chan *submission, 4096), looks: make(chan chan Status), installs: make(chan installing), replies: newReplies(),
+		intake: n.intake, events: make(chan Event, 4096), submits: make(chan *submission, 4096), looks: make(chan look), installs: make(chan installing), replies: newReplies(),
 	}
 	status := m.Status()
 	n.runner.status.Store(&status)

@@ -66,21 +66,27 @@ func (n *Node) turns(ctx context.Context) error {
 
 // look is a fresh status.
 func (n *Node) look(ctx context.Context) (Status, error) {
-	look := make(chan Status, 1)
+	s, err := n.see(ctx, aweigh.Hash{})
+	return s.Status, err
+}
+
+// see is a fresh status, and whether a mutation is on this node's disk.
+func (n *Node) see(ctx context.Context, mutation aweigh.Hash) (seen, error) {
+	l := look{mutation, make(chan seen, 1)}
 	select {
-	case n.runner.looks <- look:
+	case n.runner.looks <- l:
 	case <-n.runner.replies.done:
-		return Status{}, n.ended()
+		return seen{}, n.ended()
 	case <-ctx.Done():
-		return Status{}, context.Cause(ctx)
+		return seen{}, context.Cause(ctx)
 	}
 	select {
-	case s := <-look:
+	case s := <-l.seen:
 		return s, nil
 	case <-n.runner.replies.done:
-		return Status{}, n.ended()
+		return seen{}, n.ended()
 	case <-ctx.Done():
-		return Status{}, context.Cause(ctx)
+		return seen{}, context.Cause(ctx)
 	}
 }
 

@@ -57,7 +57,7 @@ func (n *Node) KeepAlive(ctx context.Context, ids []int64) (ttls []int64, err er
 	select {
 	case <-r.done:
 	case <-ctx.Done():
-		return nil, n.undecided(ctx.Err(), aweigh.Hash{}, n.runner.now().Add(defaultValidity), 0)
+		return nil, n.undecided(ctx.Err(), aweigh.Hash{}, n.runner.now().Add(defaultValidity))
 	}
 	if r.err != nil {
 		return nil, r.err

@@ -334,22 +334,13 @@ func (n *Node) Withdraw(ctx context.Context, prefix []byte, once Once) (Receipt,
 	return n.propose(ctx, scope.Withdraw, canon.Encode(scope.Withdrawal{Motion: m.ID}), once)
 }
 
-// Box reads this node's ballot box as it is now, through the view.
-func (v *View) Box() (*box.Box, error) {
-	b, _, err := box.New(v.Head().Network, v.Head().Scope, box.Limits{}, v.snapshot, anyMotion{})
-	return b, err
+// Box visits the identities of the ballots in this node's box, in order, from one on,
+// until visit returns false.
+func (v *View) Box(from aweigh.Hash, visit func(aweigh.Hash) bool) error {
+	return box.Names(v.snapshot, v.Head().Scope, from, visit)
 }
 
-// anyMotion takes every motion for open, so that a box shows all that it holds.
-type anyMotion struct{}
-
-func (anyMotion) Motion(aweigh.Hash) box.Motion { return box.Motion{State: box.Open, Voters: anyone{}} }
-
-type anyone struct{}
-
-func (anyone) Key(aweigh.Hash) (votes.PublicKey, bool) { return votes.PublicKey{}, true }
-
 // Load reads a ballot of the box, if it is there.
-func (v *View) Load(b *box.Box, id aweigh.Hash) (raw []byte, ok bool, err error) {
-	return b.Side(v.snapshot).Load(id)
+func (v *View) Load(id aweigh.Hash) (raw []byte, ok bool, err error) {
+	return box.Load(v.snapshot, v.Head().Scope, id)
 }

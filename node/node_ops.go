@@ -97,11 +97,11 @@ func (n *Node) propose(ctx context.Context, class scope.Class, content []byte, o
 	select {
 	case n.runner.submits <- s:
 	case <-ctx.Done():
-		return Receipt{}, n.undecided(ctx.Err(), id, m.ValidUntil, 0)
+		return Receipt{}, n.undecided(ctx.Err(), id, m.ValidUntil)
 	case <-n.runner.replies.done:
 		return Receipt{}, n.runner.replies.stopped
 	}
-	r, err := n.receipt(ctx, id, s.done, m.ValidUntil, begin)
+	r, err := n.receipt(ctx, id, s.done, m.ValidUntil)
 	if err == nil {
 		n.measured.commits.since(begin)
 	}
@@ -132,14 +132,14 @@ func (n *Node) submit(ctx context.Context, b *scope.CheckedBundle) (_ []Receipt,
 	select {
 	case n.runner.events <- Submit{Bundle: b}:
 	case <-ctx.Done():
-		return nil, n.undecided(ctx.Err(), b.Mutations()[0].ID, b.ValidUntil(), 0)
+		return nil, n.undecided(ctx.Err(), b.Mutations()[0].ID, b.ValidUntil())
 	case <-n.runner.replies.done:
 		return nil, n.runner.replies.stopped
 	}
 	receipts := make([]Receipt, len(waiting))
 	for i, done := range waiting {
 		m := b.Mutations()[i]
-		if receipts[i], err = n.receipt(ctx, m.ID, done, m.ValidUntil, begin); err != nil {
+		if receipts[i], err = n.receipt(ctx, m.ID, done, m.ValidUntil); err != nil {
 			return nil, err
 		}
 		n.measured.commits.since(begin)
@@ -154,10 +154,10 @@ func (n *Node) deadline(ctx context.Context) (context.Context, context.CancelFun
 	return context.WithTimeout(ctx, n.cfg.Timeout)
 }
 
-func (n *Node) receipt(ctx context.Context, id aweigh.Hash, done chan Reply, until aweigh.Instant, begin time.Time) (Receipt, error) {
+func (n *Node) receipt(ctx context.Context, id aweigh.Hash, done chan Reply, until aweigh.Instant) (Receipt, error) {
 	reply, err := n.runner.replies.wait(ctx, done)
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
-		return Receipt{}, n.undecided(err, id, until, time.Since(begin))
+		return Receipt{}, n.undecided(err, id, until)
 	}
 	if err != nil {
 		return Receipt{}, err
@@ -168,10 +168,11 @@ func (n *Node) receipt(ctx context.Context, id aweigh.Hash, done chan Reply, unt
 // haste is how long one whose time is up already waits to learn why.
 const haste = 50 * time.Millisecond
 
-func (n *Node) undecided(cause error, id aweigh.Hash, until aweigh.Instant, waited time.Duration) error {
+func (n *Node) undecided(cause error, id aweigh.Hash, until aweigh.Instant) error {
 	n.measured.undecided.Add(1)
-	r := n.reach(n.statusWithin(haste))
-	return &UndecidedError{Mutation: id, ValidUntil: until, Reachable: r.Weight, Needed: r.Needed, Kept: waited > 2*keepAfter, Cause: cause}
+	now := n.seenWithin(haste, id)
+	r := n.reach(now.Status)
+	return &UndecidedError{Mutation: id, ValidUntil: until, Reachable: r.Weight, Needed: r.Needed, Kept: now.kept, Cause: cause}
 }
 
 // View is a consistent state of the scope. Close it.

@@ -27,13 +27,18 @@ func (n *Node) CatchingUp() bool {
 	return s.Far || s.Known > s.Head.Height || n.fetching.Load() != nil
 }
 
-func (n *Node) statusWithin(d time.Duration) Status {
+func (n *Node) statusWithin(d time.Duration) Status { return n.seenWithin(d, aweigh.Hash{}).Status }
+
+// seenWithin is what the machine says of itself and of a mutation. One that is too busy
+// to say is as it was last, and says of no mutation that it is on disk.
+func (n *Node) seenWithin(d time.Duration, mutation aweigh.Hash) seen {
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	defer cancel()
-	if s, err := n.look(ctx); err == nil {
-		return s
+	s, err := n.see(ctx, mutation)
+	if err != nil {
+		return seen{Status: *n.runner.status.Load()}
 	}
-	return *n.runner.status.Load()
+	return s
 }
 
 // Name is what people call this node.

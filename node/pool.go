@@ -1,14 +1,12 @@
 package node
 
 import (
-	"slices"
+	"fmt"
 	"time"
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/must"
-	"github.com/aweigh/aweigh/kv"
 	"github.com/aweigh/aweigh/scope"
-	"github.com/aweigh/aweigh/votes"
 )
 
 // pool holds the bundles that wait to become part of a final block, in order of
@@ -26,6 +24,7 @@ type pool struct {
 	mine      map[aweigh.Hash]bool // mutations whose outcome is to be told
 	keepAt    aweigh.Instant       // when to look what has waited for long, 0: nothing does
 	kept      []aweigh.Hash        // bundles that are gone, and on disk still
+	durable   map[aweigh.Hash]bool // mutations of the bundles that wait and are on disk
 }
 
 type pooled struct {
@@ -43,14 +42,20 @@ type pooled struct {
 }
 
 func newPool(limit int) pool {
-	return pool{limit: limit, entries: make(map[aweigh.Hash]*pooled), mine: make(map[aweigh.Hash]bool)}
+	return pool{
+		limit: limit, entries: make(map[aweigh.Hash]*pooled),
+		mine: make(map[aweigh.Hash]bool), durable: make(map[aweigh.Hash]bool),
+	}
 }
 
 // add takes a bundle, unless there is no room. One that is there stays. There is
 // always room for one that a proposal waits for: others could fill the pools of
 // all anchors with different bundles, and no proposal could be assembled.
 func (p *pool) add(b *scope.CheckedBundle, local, scarce, wanted bool, now aweigh.Instant) error {
-	if p.entries[b.ID()] != nil {
+	if e := p.entries[b.ID()]; e != nil {
+		if local {
+			p.adopt(e)
+		}
 		return nil
 	}
 	if p.bytes+len(b.Raw()) > p.limit && !wanted {
@@ -66,6 +71,19 @@ func (p *pool) add(b *scope.CheckedBundle, local, scarce, wanted bool, now aweig
 	}
 	p.wait(e, +1)
 	return nil
+}
+
+// adopt makes an entry that came from a peer one of this node's own clients, which
+// have submitted it, too.
+func (p *pool) adopt(e *pooled) {
+	if e.local {
+		return
+	}
+	e.local, e.scarce = true, false
+	p.own++
+	if e.view == 0 {
+		p.local++
+	}
 }
 
 // wait counts an entry among those that stand in no open proposal, or not.
@@ -91,6 +109,9 @@ func (p *pool) remove(e *pooled) {
 	p.gone++
 	if e.kept {
 		p.kept = append(p.kept, e.bundle.ID())
+		for i := range e.bundle.Mutations() {
+			delete(p.durable, e.bundle.Mutations()[i].ID)
+		}
 	}
 	delete(p.entries, e.bundle.ID())
 	p.bytes -= len(e.bundle.Raw())
@@ -111,6 +132,15 @@ func (p *pool) remove(e *pooled) {
 		}
 		p.order, p.gone = live, 0
 	}
+}
+
+// drop removes an entry whose mutations cannot be applied any more, or were applied by
+// another bundle: nobody is told anything more of them.
+func (p *pool) drop(e *pooled) {
+	for i := range e.bundle.Mutations() {
+		delete(p.mine, e.bundle.Mutations()[i].ID)
+	}
+	p.remove(e)
 }
 
 // hold marks the bundles of a block as part of an open proposal.
@@ -174,10 +204,7 @@ func (p *pool) applied(b *scope.Block, time aweigh.Instant) {
 func (p *pool) expire(now aweigh.Instant) {
 	for _, e := range p.order {
 		if !e.gone && e.bundle.ValidUntil() < now {
-			for i := range e.bundle.Mutations() {
-				delete(p.mine, e.bundle.Mutations()[i].ID)
-			}
-			p.remove(e)
+			p.drop(e)
 		}
 		if !e.gone {
 			break // in order of arrival, so mostly in order of expiry
@@ -222,6 +249,9 @@ func (m *Machine) admit(b *scope.CheckedBundle, from Peer) error {
 	lim := m.chain.policy.Limits
 	if b.Scope() != m.id || b.ValidUntil() < m.now || b.ValidUntil() > m.now.Add(lim.ValidFor+lim.Drift) {
 		return ErrNotTaken
+	}
+	if len(b.Raw()) > lim.BundleBytes { // it was checked under another policy
+		return fmt.Errorf("%w: a bundle of %d bytes, at most %d are taken", scope.ErrInvalid, len(b.Raw()), lim.BundleBytes)
 	}
 	if m.applied(b) {
 		return nil // it came late, or again
@@ -281,7 +311,7 @@ func (m *Machine) reofferBundles() {
 			continue
 		}
 		if m.applied(e.bundle) { // by another bundle, as when a client repeated a write after a restart
-			m.pool.remove(e)
+			m.pool.drop(e)
 			continue
 		}
 		if m.now.Sub(e.since) <= wait<<min(e.wait, 4) {
@@ -302,66 +332,34 @@ func (m *Machine) reofferBundles() {
 	}
 }
 
-// keepAfter is how long a mutation of this node's own clients waits before it is
-// kept on disk (P35): where a quorum answers, hardly any does.
-const keepAfter = 3 * time.Second
-
-// keep makes durable what has waited for long, and takes away what waits no more.
-// What an open proposal holds waits as well: a proposal that nobody heard before this
-// node stopped comes to nothing.
-func (m *Machine) keep() {
+// refit drops the bundles that are not within the limits of another policy. Those who
+// wait for what no other bundle holds are told so.
+func (m *Machine) refit(lim scope.Limits) {
+	type unfit struct {
+		*pooled
+		why error
+	}
 	p := &m.pool
-	for _, id := range p.kept {
-		m.write(kv.Del(keyPending(m.id, id)))
-	}
-	p.kept = p.kept[:0]
-	if p.own == 0 {
-		p.keepAt = 0
-		return
-	}
-	if p.keepAt == 0 {
-		p.keepAt = m.now.Add(keepAfter)
-	}
-	if m.now < p.keepAt {
-		return
-	}
-	p.keepAt = m.now.Add(keepAfter)
-	for _, e := range p.order {
-		if !e.gone && e.local && !e.kept && m.now.Sub(e.came) >= keepAfter/2 {
-			m.write(kv.Set(keyPending(m.id, e.bundle.ID()), e.bundle.Raw()))
-			e.kept, m.fx.Sync = true, true
-		}
-	}
-}
-
-// restorePool reads back what waited when this node stopped.
-func (m *Machine) restorePool() error {
-	all := record(m.id, 'p')
-	unverified := func(votes.PublicKey, votes.Context, []byte, []byte) error { return nil }
-	err := m.store.Scan(all, kv.PrefixEnd(all), false, func(k, raw []byte) bool {
-		b, err := scope.CheckBundle(slices.Clone(raw), scope.MostLimits(), unverified)
-		if err != nil { // of another program; whoever wrote it repeats it
-			m.pool.kept = append(m.pool.kept, aweigh.Hash(k[len(all):]))
-			return true
-		}
-		if m.pool.add(b, true, false, true, 0) == nil {
-			m.pool.entries[b.ID()].kept = true
-		}
-		return true
-	})
-	m.pool.refit(m.chain.policy.Limits)
-	return err
-}
-
-// refit drops the bundles that are not within the limits of another policy.
-func (p *pool) refit(lim scope.Limits) {
-	unverified := func(votes.PublicKey, votes.Context, []byte, []byte) error { return nil }
+	var all []unfit
+	held := make(map[aweigh.Hash]bool)
 	for _, e := range p.order {
 		if e.gone {
 			continue
 		}
-		if _, err := scope.CheckBundle(e.bundle.Raw(), lim, unverified); err != nil {
-			p.remove(e)
+		if _, err := verified(e.bundle.Raw(), lim); err != nil {
+			all = append(all, unfit{e, err})
+			continue
 		}
+		for i := range e.bundle.Mutations() {
+			held[e.bundle.Mutations()[i].ID] = true
+		}
+	}
+	for _, e := range all {
+		for i := range e.bundle.Mutations() {
+			if id := e.bundle.Mutations()[i].ID; !held[id] && p.answer(id) {
+				m.fx.Reply = append(m.fx.Reply, Reply{Mutation: id, Refused: e.why})
+			}
+		}
+		p.remove(e.pooled)
 	}
 }

@@ -128,11 +128,7 @@ func (m *Machine) pick(path []*candidate) (bundles []*scope.CheckedBundle) {
 				continue
 			}
 			if m.applied(e.bundle) { // by another bundle: those who know will not ask for this one
-				m.pool.remove(e)
-				continue
-			}
-			if len(e.bundle.Raw()) > lim.BlockBytes { // it came under another policy
-				m.pool.remove(e)
+				m.pool.drop(e)
 				continue
 			}
 			bytes += len(e.bundle.Raw())

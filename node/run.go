@@ -37,9 +37,20 @@ type runner struct {
 	submits  chan *submission
 	replies  *replies
 	status   atomic.Pointer[Status]
-	looks    chan chan Status // asks for a fresh status; buffered by who asks
+	looks    chan look
 	installs chan installing
 	counts   counts
+}
+
+// look asks for a fresh status, and whether a mutation is on disk.
+type look struct {
+	mutation aweigh.Hash
+	seen     chan seen // buffered
+}
+
+type seen struct {
+	Status
+	kept bool
 }
 
 type counts struct {
@@ -82,8 +93,8 @@ func (r *runner) run(ctx context.Context) (err error) {
 		case <-r.intake.ready:
 		case s := <-r.submits:
 			held.add(s)
-		case look := <-r.looks:
-			look <- r.machine.Status()
+		case l := <-r.looks:
+			l.seen <- seen{r.machine.Status(), r.machine.Kept(l.mutation)}
 		case in := <-r.installs:
 			links, err := r.replace(in)
 			if err != nil {

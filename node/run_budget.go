@@ -26,7 +26,7 @@ const (
 	strangerWork = 10_000  // per second, of one other peer; bursts of two seconds
 	allStrangers = 25_000  // per second, of all others together; bursts of a second
 
-	anchorBytes   = 32 << 20 // per second, of blocks that one anchor is given when it asks; bursts of two seconds
+	anchorBytes   = 32 << 20 // per second, of blocks and ballots that one anchor is given when it asks; bursts of two seconds
 	strangerBytes = 16 << 20 // and another peer; bursts of two seconds
 )
 
@@ -204,8 +204,10 @@ func (a *accounts) cost(f []byte, anchor bool) int {
 		}
 	case tagBallot, tagAsk:
 		signatures = 1
-	case tagCast, tagMeet:
+	case tagCast:
 		signatures = 1 + len(f)/256
+	case tagMeet:
+		signatures = 10 + len(f)/256 // some hundred ballots may be read for the answer
 	case tagCatchUp:
 		signatures = 50 // up to maxBlocks are read
 	case tagWant:
@@ -244,8 +246,13 @@ func isVote(f []byte) bool {
 
 func isOffer(f []byte) bool { return len(f) > 0 && f[0] == tagOffer }
 
-// isQuestion reports whether a frame asks for blocks.
-func isQuestion(f []byte) bool { return len(f) > 0 && (f[0] == tagCatchUp || f[0] == tagWant) }
+// isQuestion reports whether a frame asks for blocks, or for ballots: in a meeting of
+// boxes all do.
+func isQuestion(f []byte) bool {
+	return len(f) > 0 && (f[0] == tagCatchUp || f[0] == tagWant || f[0] == tagMeet)
+}
 
-// isAnswer reports whether a frame gives blocks.
-func isAnswer(f []byte) bool { return len(f) > 0 && (f[0] == tagBlocks || f[0] == tagBlock) }
+// isAnswer reports whether a frame gives blocks, or may give ballots.
+func isAnswer(f []byte) bool {
+	return len(f) > 0 && (f[0] == tagBlocks || f[0] == tagBlock || f[0] == tagMeet)
+}

@@ -133,22 +133,26 @@ func TestStrangersShareOneBudget(t *testing.T) {
 	}
 }
 
-// TestAnswersAreOwed: whoever asks for blocks waits until what it got before is
-// within its rate.
+// TestAnswersAreOwed: whoever asks for blocks or ballots waits until what it got
+// before is within its rate.
 func TestAnswersAreOwed(t *testing.T) {
-	a := newAccounts(rollOf(nil))
-	question := frame(tagCatchUp, CatchUp{From: 1})
-	if d := a.wait("p", question); d > 0 {
-		t.Fatalf("the first question waits %v", d)
-	}
-	for range 10 {
-		a.gave("p", append([]byte{tagBlocks}, make([]byte, 6<<20)...))
-	}
-	if d := a.wait("p", question); d < time.Second {
-		t.Errorf("after 60 MiB the next question waits %v", d)
-	}
-	if d := a.wait("q", question); d > 0 {
-		t.Errorf("another peer waits %v", d)
+	for tag, question := range map[byte][]byte{
+		tagBlocks: frame(tagCatchUp, CatchUp{From: 1}),
+		tagMeet:   frame(tagMeet, Meeting{Part: GoesOn}),
+	} {
+		a := newAccounts(rollOf(nil))
+		if d := a.wait("p", question); d > 0 {
+			t.Fatalf("%s: the first question waits %v", kinds[tag], d)
+		}
+		for range 10 {
+			a.gave("p", append([]byte{tag}, make([]byte, 6<<20)...))
+		}
+		if d := a.wait("p", question); d < time.Second {
+			t.Errorf("%s: after 60 MiB the next question waits %v", kinds[tag], d)
+		}
+		if d := a.wait("q", question); d > 0 {
+			t.Errorf("%s: another peer waits %v", kinds[tag], d)
+		}
 	}
 }
 

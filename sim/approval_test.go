@@ -264,41 +264,45 @@ func TestMotionScenariosShowWhatTheySay(t *testing.T) {
 	}
 }
 
-// TestLateBallotsSurviveRestarts hands a ballot in at a node that nobody hears, after
-// its motion was carried. The node dies, and comes back: the ballot is recorded (P34).
+// TestLateBallotsSurviveRestarts hands a ballot in at a node that nobody hears, an anchor
+// or an observer, after its motion was carried. The node dies, and comes back: the ballot
+// is recorded (P34).
 func TestLateBallotsSurviveRestarts(t *testing.T) {
-	w := newWorld(t, Scenario{Network: Network{Anchors: 4}, Approval: Approval{Motions: 1, Share: 600_000, Lost: Whole}})
-	w.assembly()
-	order := func() []*poll { return w.watch.motions.order }
-	if !w.Run(time.Minute, func() bool { return len(order()) == 1 }) {
-		t.Fatal("no motion opened")
-	}
-	n := w.Nodes[0]
-	for _, s := range w.polls.slips[:3] {
-		s.handIn(w.Nodes[1])
-	}
-	closed := func() bool {
-		_, end, err := n.state().Motion(order()[0].id)
-		return err == nil && end != nil
-	}
-	if !w.Run(time.Minute, closed) || order()[0].fate != scope.Carried {
-		t.Fatalf("the motion is %s", named(order()[0].fate))
-	}
-	join := w.sever(Fault{Kind: "cut"}, []*Node{n})
-	last := w.polls.slips[3]
-	last.handIn(n)
-	if !w.Run(time.Second, func() bool { return len(last.taken) == 1 }) || !last.taken[0].late {
-		t.Fatalf("taken: %+v", last.taken)
-	}
-	n.Crash(0)
-	n.Up()
-	join()
-	if !w.Run(time.Minute, func() bool { return order()[0].late[last.ballot.Voter] != 0 }) {
-		t.Fatal("the ballot is lost")
-	}
-	w.Run(time.Second, nil)
-	if w.audit(); len(w.watch.broken) > 0 || n.holds(&last.ballot) {
-		t.Fatalf("%v, still kept: %v", w.watch.broken, n.holds(&last.ballot))
+	for _, at := range []int{0, 4} {
+		w := newWorld(t, Scenario{Network: Network{Anchors: 4, Observers: 1}, Approval: Approval{Motions: 1, Share: 600_000, Lost: Whole}})
+		w.assembly()
+		order := func() []*poll { return w.watch.motions.order }
+		if !w.Run(time.Minute, func() bool { return len(order()) == 1 }) {
+			t.Fatal("no motion opened")
+		}
+		n := w.Nodes[at]
+		for _, s := range w.polls.slips[:3] {
+			s.handIn(w.Nodes[1])
+		}
+		closed := func() bool {
+			_, end, err := n.state().Motion(order()[0].id)
+			return err == nil && end != nil
+		}
+		if !w.Run(time.Minute, closed) || order()[0].fate != scope.Carried {
+			t.Fatalf("the motion is %s", named(order()[0].fate))
+		}
+		join := w.sever(Fault{Kind: "cut"}, []*Node{n})
+		last := w.polls.slips[3]
+		last.handIn(n)
+		if !w.Run(time.Second, func() bool { return len(last.taken) == 1 }) || !last.taken[0].late {
+			t.Fatalf("%s: taken: %+v", n, last.taken)
+		}
+		w.Run(time.Second, nil) // what it said is lost
+		n.Crash(0)
+		n.Up()
+		join()
+		if !w.Run(time.Minute, func() bool { return order()[0].late[last.ballot.Voter] != 0 }) {
+			t.Fatalf("%s: the ballot is lost", n)
+		}
+		w.Run(time.Second, nil)
+		if w.audit(); len(w.watch.broken) > 0 || n.holds(&last.ballot) {
+			t.Fatalf("%s: %v, still kept: %v", n, w.watch.broken, n.holds(&last.ballot))
+		}
 	}
 }
 

@@ -266,8 +266,8 @@ func (n *Node) handIn(b votes.MotionBallot, own bool, done func(node.Casting)) {
 	n.soon(node.HandIn{ID: n.readID, Ballots: []votes.CheckedMotionBallot{c}, Own: own})
 }
 
-// collect lets every ballot that no honest anchor took reach one, when the faults
-// are over: at once, and again until it is taken.
+// collect lets every ballot that no honest node took reach an honest anchor, when the
+// faults are over: at once, and again until it is taken.
 func (w *World) collect() {
 	p := &w.polls
 	for _, s := range p.slips {
@@ -284,14 +284,9 @@ func (w *World) collect() {
 	}
 }
 
-// safe reports whether an honest anchor has taken the ballot.
+// safe reports whether an honest node has taken the ballot.
 func (s *slip) safe() bool {
-	for _, t := range s.taken {
-		if t.at.honest() && t.at.world.weight(t.at) > 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.taken, func(t taken) bool { return t.at.honest() })
 }
 
 // holds reports whether a node's disk holds a ballot for a block to come: in its box

@@ -8,6 +8,7 @@ import (
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/must"
 	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/votes"
 )
 
 // fates looks at what all nodes say of motions in the end.
@@ -26,19 +27,20 @@ func (x *watch) fates(held []*Node, best *Node) {
 	}
 	x.applied(best)
 	for _, n := range held {
-		x.taken(n, best)
+		x.taken(n, best.recorded)
 	}
 }
 
-// taken holds a node to what it took, at the end and when it restarts.
-func (x *watch) taken(n, best *Node) {
+// taken holds a node to what it took, at the end and when it restarts. What the chain
+// has it may have lost: others have it.
+func (x *watch) taken(n *Node, recorded func(*votes.MotionBallot) bool) {
 	if n.excused() {
 		return
 	}
 	for _, s := range x.w.polls.slips {
 		for _, t := range s.taken {
 			if t.at == n {
-				x.w.holds(Boxes, n, x.kept(s, n, best), "the ballot of %s on motion %s was taken, and is neither in the chain nor kept for it", s.by.name, s.on.id.Short())
+				x.w.holds(Boxes, n, x.kept(s, n) || recorded(&s.ballot), "the ballot of %s on motion %s was taken, and is neither in the chain nor kept for it", s.by.name, s.on.id.Short())
 			}
 		}
 	}
@@ -93,7 +95,8 @@ func (r *recount) contrary(i, j int, ends []*scope.Ending) bool {
 func applies(e *scope.Ending) bool { return e != nil && e.Fate == scope.Carried }
 
 // lacks says what people still wait for although it must come: a motion that honest
-// ballots close, or whose deadline is over, and a ballot that an honest anchor took.
+// ballots close, or whose deadline is over, and a ballot that an honest node took, also
+// one that makes no blocks.
 func (x *watch) lacks() string {
 	w := x.w
 	for _, p := range x.motions.order {
@@ -110,12 +113,10 @@ func (x *watch) lacks() string {
 		if p == nil || !p.has(s.by) {
 			continue
 		}
-		voter, bit := s.ballot.Voter, uint8(1)<<s.ballot.Choice
 		for _, t := range s.taken {
-			if !t.at.honest() || w.weight(t.at) == 0 || (p.said[voter]|p.late[voter])&bit != 0 {
-				continue
+			if t.at.honest() && !x.motions.recorded(&s.ballot) {
+				return fmt.Sprintf("the ballot of %s on motion %s is in no block, and %s took it", s.by.name, s.on.id.Short(), t.at)
 			}
-			return fmt.Sprintf("the ballot of %s on motion %s is in no block, and %s took it", s.by.name, s.on.id.Short(), t.at)
 		}
 	}
 	return ""
@@ -145,10 +146,16 @@ func (r *recount) settled(s *slip) bool {
 	return p != nil && (p.fate != 0 || !p.has(s.by))
 }
 
-// kept reports whether a ballot that a node took is in the chain, or still there for
-// a block to come, or of one who may not vote on the motion.
-func (x *watch) kept(s *slip, at, best *Node) bool {
-	if best.recorded(&s.ballot) || at.recorded(&s.ballot) || at.holds(&s.ballot) {
+// recorded reports whether a final block has a ballot.
+func (r *recount) recorded(b *votes.MotionBallot) bool {
+	p := r.all[b.Motion]
+	return p != nil && (p.said[b.Voter]|p.late[b.Voter])>>b.Choice&1 != 0
+}
+
+// kept reports whether a ballot that a node took is in its chain, or still there for a
+// block to come, or of one who may not vote on the motion.
+func (x *watch) kept(s *slip, at *Node) bool {
+	if at.recorded(&s.ballot) || at.holds(&s.ballot) {
 		return true
 	}
 	p := x.motions.all[s.on.id]

@@ -126,7 +126,7 @@ func (n *Node) Up() {
 		return
 	}
 	n.world.log(n, "up", "at height %d", n.machine.Status().Head.Height)
-	n.world.watch.taken(n, n)
+	n.world.watch.taken(n, n.world.watch.motions.recorded)
 	n.world.wires.meet(n)
 }
 

@@ -17,6 +17,8 @@ import (
 
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 	"github.com/aweigh/aweigh/client"
+	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/scope"
 )
 
 const (
@@ -178,36 +180,69 @@ func TestIdleConnectionsKeepNobodyOut(t *testing.T) {
 	}
 }
 
-// TestWatchFloodIsBounded: watches beyond the limit are told so, those that are
-// never read hold up nobody, and requests are answered beside them.
-func TestWatchFloodIsBounded(t *testing.T) {
-	x := newNetwork(t, 4)
-	before := inUse()
-	body, err := proto.Marshal(&aweighv1.WatchRequest{Key: []byte("/"), RangeEnd: []byte("0"), StartRevision: 1, Progress: true})
+// motion opens a motion that nobody else approves, and gives its ID.
+func (x *net4) motion(t testing.TB) []byte {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	p := x.Genesis.Policy
+	p.EpochBlocks++
+	if _, err := x.node(0).Govern(ctx, scope.Decision{Kind: scope.SetPolicy, Policy: &p}, node.Once{}); err != nil {
+		t.Fatal(err)
+	}
+	open, _, err := x.node(0).Motions(false)
+	if err != nil || len(open) != 1 {
+		t.Fatalf("%d motions are open, %v", len(open), err)
+	}
+	return open[0].ID[:]
+}
+
+// watching is a request to watch, by HTTP/1 and by its body alone.
+func watching(t testing.TB, method string, m proto.Message) (request string, envelope []byte) {
+	t.Helper()
+	body, err := proto.Marshal(m)
 	if err != nil {
 		t.Fatal(err)
 	}
-	envelope := append([]byte{0, 0, 0, 0, byte(len(body))}, body...)
-	request := fmt.Sprintf("POST /aweigh.v1.Node/Watch HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/connect+proto\r\nContent-Length: %d\r\n\r\n%s",
-		len(envelope), envelope)
-	all := x.api(0).idle(t, 1024, request) // none of them is read
-	eventually(t, "one more is refused", func() bool {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-		defer cancel()
-		req, err := http.NewRequestWithContext(ctx, "POST", "http://"+x.daemons[0].API()+"/aweigh.v1.Node/Watch", bytes.NewReader(envelope))
-		if err != nil {
-			t.Fatal(err)
-		}
-		req.Header.Set("Content-Type", "application/connect+proto")
-		transport := &http.Transport{DisableKeepAlives: true}
-		defer transport.CloseIdleConnections()
-		resp, err := (&http.Client{Transport: transport}).Do(req)
-		if err != nil {
-			return false
-		}
-		defer resp.Body.Close()
-		return resp.StatusCode == http.StatusTooManyRequests
-	})
+	envelope = append([]byte{0, 0, 0, 0, byte(len(body))}, body...)
+	return fmt.Sprintf("POST /aweigh.v1.Node/%s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/connect+proto\r\nContent-Length: %d\r\n\r\n%s",
+		method, len(envelope), envelope), envelope
+}
+
+// TestWatchFloodIsBounded: watches of keys and of a motion beyond the limit are told so,
+// those that are never read hold up nobody, and requests are answered beside them.
+func TestWatchFloodIsBounded(t *testing.T) {
+	x := newNetwork(t, 4)
+	watches := map[string]proto.Message{
+		"Watch":       &aweighv1.WatchRequest{Key: []byte("/"), RangeEnd: []byte("0"), StartRevision: 1, Progress: true},
+		"WatchMotion": &aweighv1.MotionRequest{Id: x.motion(t)},
+	}
+	before := inUse()
+	var all []net.Conn
+	for method, m := range watches {
+		request, _ := watching(t, method, m)
+		all = append(all, x.api(0).idle(t, 512, request)...) // none of them is read
+	}
+	for method, m := range watches {
+		_, envelope := watching(t, method, m)
+		eventually(t, "one more "+method+" is refused", func() bool {
+			ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+			defer cancel()
+			req, err := http.NewRequestWithContext(ctx, "POST", "http://"+x.daemons[0].API()+"/aweigh.v1.Node/"+method, bytes.NewReader(envelope))
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Header.Set("Content-Type", "application/connect+proto")
+			transport := &http.Transport{DisableKeepAlives: true}
+			defer transport.CloseIdleConnections()
+			resp, err := (&http.Client{Transport: transport}).Do(req)
+			if err != nil {
+				return false
+			}
+			defer resp.Body.Close()
+			return resp.StatusCode == http.StatusTooManyRequests
+		})
+	}
 	for range 5 {
 		x.answers(t)
 	}
@@ -217,10 +252,13 @@ func TestWatchFloodIsBounded(t *testing.T) {
 	for _, conn := range all {
 		_ = conn.Close()
 	}
-	eventually(t, "watches are possible again", func() bool {
-		status, err := x.api(0).Raw([]byte(request), 5*time.Second)
-		return err == nil && status == http.StatusOK
-	})
+	for method, m := range watches {
+		request, _ := watching(t, method, m)
+		eventually(t, method+" is possible again", func() bool {
+			status, err := x.api(0).Raw([]byte(request), 5*time.Second)
+			return err == nil && status == http.StatusOK
+		})
+	}
 }
 
 // TestHugeRangesHoldNothingUp: ranges over everything, in and out of transactions,

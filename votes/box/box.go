@@ -130,7 +130,7 @@ func (b *Box) Side(r kv.Reader) reconcile.Side {
 	return reconcile.Side{
 		Topic:  b.Topic(),
 		Set:    b.Set(),
-		Load:   func(id aweigh.Hash) ([]byte, bool, error) { return b.read(r, id) },
+		Load:   func(id aweigh.Hash) ([]byte, bool, error) { return Load(r, b.scope, id) },
 		Limits: reconcile.Limits{Item: votes.MaxMotionBallot, Items: b.limits.Ballots},
 	}
 }

@@ -166,6 +166,15 @@ func (s *ship) sameAsDisk() {
 	if got := s.holds(); !slices.Equal(got, set) || s.box.Len() != len(set) {
 		s.t.Fatalf("the box has %d ballots, its set %d, the disk %d", s.box.Len(), len(set), len(got))
 	}
+	for i, first := range append(set, aweigh.Hash{}) {
+		var from, want []aweigh.Hash
+		if want = set; i < len(set) {
+			want = set[i:]
+		}
+		if err := Names(s.disk, scope, first, func(id aweigh.Hash) bool { from = append(from, id); return true }); err != nil || !slices.Equal(from, want) {
+			s.t.Fatalf("from %s on the disk names %d ballots, the set %d: %v", first.Short(), len(from), len(want), err)
+		}
+	}
 }
 
 func TestBallotsAreRefusedForAReason(t *testing.T) {
@@ -300,6 +309,19 @@ func TestEarlyBallotsWaitForTheirMotion(t *testing.T) {
 		})
 		if err != nil || len(voters) != 2 || slices.Contains(voters, p[2].Public().ID()) {
 			t.Fatalf("%v, %v", voters, err)
+		}
+		for i, first := range voters {
+			from := voters[i:]
+			err := s.box.BallotsFrom(s.disk, motionID(1), first, func(c votes.CheckedMotionBallot) bool {
+				if b := c.Ballot(); len(from) == 0 || b.Voter != from[0] {
+					t.Fatalf("from voter %d on it visits %s", i, b.Voter.Short())
+				}
+				from = from[1:]
+				return true
+			})
+			if err != nil || len(from) > 0 {
+				t.Fatalf("from voter %d on %d are not visited: %v", i, len(from), err)
+			}
 		}
 		s.sameAsDisk()
 		if s.known.known[motionID(1)] = (Motion{State: Closed}); restart {

@@ -50,7 +50,7 @@ func TestAcknowledgedBallotsSurviveCrashes(t *testing.T) {
 				acknowledged, waiting = append(acknowledged, waiting...), nil
 			}
 			for _, id := range acknowledged {
-				raw, ok, err := b.read(disk, id)
+				raw, ok, err := Load(disk, b.scope, id)
 				if !b.Has(id) || !ok || err != nil {
 					r.Fatalf("%s is gone: %v", id.Short(), err)
 				}

@@ -49,7 +49,7 @@ func (b *Box) Export(r kv.Reader, without reconcile.Set, size int, emit func(Fil
 		}
 	}
 	b.Set().Minus(without, func(id aweigh.Hash) bool {
-		raw, ok, err := b.read(r, id)
+		raw, ok, err := Load(r, b.scope, id)
 		switch {
 		case err != nil:
 			failed = err

@@ -43,8 +43,14 @@ func prefix(scope aweigh.ScopeID, space byte) []byte {
 	return append(append(append(make([]byte, 0, 128), boxSpace), scope[:]...), space)
 }
 
-func (b *Box) ballotKey(p place) []byte       { return append(b.prefix(atBallot), p[:]...) }
-func (b *Box) indexKey(id aweigh.Hash) []byte { return append(b.prefix(atIndex), id[:]...) }
+func (b *Box) ballotKey(p place) []byte       { return ballotKey(b.scope, p) }
+func (b *Box) indexKey(id aweigh.Hash) []byte { return indexKey(b.scope, id) }
+
+func ballotKey(scope aweigh.ScopeID, p place) []byte { return append(prefix(scope, atBallot), p[:]...) }
+
+func indexKey(scope aweigh.ScopeID, id aweigh.Hash) []byte {
+	return append(prefix(scope, atIndex), id[:]...)
+}
 
 // New opens the box of a scope with the ballots that r holds. The ops take away
 // those that can no longer count, as of motions that have closed since. The
@@ -151,15 +157,25 @@ func (b *Box) Ballots(r kv.Reader, id votes.MotionID, visit func(votes.CheckedMo
 	return Ballots(r, b.scope, id, visit)
 }
 
+// BallotsFrom is Ballots from a voter on.
+func (b *Box) BallotsFrom(r kv.Reader, id votes.MotionID, voter aweigh.Hash, visit func(votes.CheckedMotionBallot) bool) error {
+	return ballotsFrom(r, b.scope, id, voter, visit)
+}
+
 func motionKey(scope aweigh.ScopeID, m votes.MotionID) []byte {
 	return append(prefix(scope, atBallot), m[:]...)
 }
 
 // Ballots reads what the box of a scope holds on a motion, without opening it.
 func Ballots(r kv.Reader, scope aweigh.ScopeID, id votes.MotionID, visit func(votes.CheckedMotionBallot) bool) error {
+	return ballotsFrom(r, scope, id, aweigh.Hash{}, visit)
+}
+
+func ballotsFrom(r kv.Reader, scope aweigh.ScopeID, id votes.MotionID, voter aweigh.Hash, visit func(votes.CheckedMotionBallot) bool) error {
 	prefix := motionKey(scope, id)
+	end := kv.PrefixEnd(prefix)
 	var bad error
-	err := r.Scan(prefix, kv.PrefixEnd(prefix), false, func(key, value []byte) bool {
+	err := r.Scan(append(prefix, voter[:]...), end, false, func(key, value []byte) bool {
 		c, err := stored(key, value)
 		if err != nil {
 			bad = err
@@ -202,14 +218,32 @@ func (b *Box) Equivocation(r kv.Reader, id votes.MotionID, voter aweigh.Hash) (e
 	return e, err == nil, err
 }
 
-// read is the encoding of a ballot.
-func (b *Box) read(r kv.Reader, id aweigh.Hash) ([]byte, bool, error) {
-	raw, ok, err := r.Get(b.indexKey(id))
+// Load reads the encoding of a ballot that the box of a scope holds, without opening it.
+func Load(r kv.Reader, scope aweigh.ScopeID, id aweigh.Hash) (raw []byte, ok bool, err error) {
+	at, ok, err := r.Get(indexKey(scope, id))
 	if !ok || err != nil {
 		return nil, false, err
 	}
-	if len(raw) != len(place{}) {
+	if len(at) != len(place{}) {
 		return nil, false, fmt.Errorf("%w: ballot %s", ErrDamaged, id.Short())
 	}
-	return r.Get(b.ballotKey(place(raw)))
+	return r.Get(ballotKey(scope, place(at)))
+}
+
+// Names visits the identities of the ballots that the box of a scope holds, in order, from
+// one on, until visit returns false, without opening it.
+func Names(r kv.Reader, scope aweigh.ScopeID, from aweigh.Hash, visit func(aweigh.Hash) bool) error {
+	all := prefix(scope, atIndex)
+	var bad error
+	err := r.Scan(indexKey(scope, from), kv.PrefixEnd(all), false, func(key, _ []byte) bool {
+		if len(key) != len(all)+len(from) {
+			bad = fmt.Errorf("%w: key %x", ErrDamaged, key)
+			return false
+		}
+		return visit(aweigh.Hash(key[len(all):]))
+	})
+	if err == nil {
+		err = bad
+	}
+	return err
 }

@@ -14,6 +14,9 @@ func (s Set) Len() int { return s.root.len() }
 // Has reports whether a name is in the set.
 func (s Set) Has(id aweigh.Hash) bool { return s.root.has(&id, 0) }
 
+// Tree is the set as one that can change; what becomes of that changes nothing here.
+func (s Set) Tree() Tree { return Tree{s.root} }
+
 // Fingerprint names the set: equal sets have equal fingerprints, and nobody can
 // make two sets of one. That of the empty set is zero.
 func (s Set) Fingerprint() aweigh.Hash { return s.root.sum() }

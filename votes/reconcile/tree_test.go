@@ -71,6 +71,14 @@ func TestTreeIsASet(t *testing.T) {
 					t.Fatal("remove")
 				}
 				delete(want, id)
+			case 4: // from there on
+				if len(pasts) > 0 {
+					p := pasts[rapid.IntRange(0, len(pasts)-1).Draw(t, "past")]
+					tree, want = p.set.Tree(), make(map[aweigh.Hash]bool)
+					for _, id := range p.want {
+						want[id] = true
+					}
+				}
 			default:
 				if tree.Add(id) == want[id] {
 					t.Fatal("add")

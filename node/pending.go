@@ -1,0 +1,77 @@
+package node
+
+import (
+	"slices"
+	"time"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/kv"
+	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/votes"
+)
+
+// keepAfter is how long a mutation of this node's own clients waits before it is
+// kept on disk (P35): where a quorum answers, hardly any does.
+const keepAfter = 3 * time.Second
+
+// keep makes durable what has waited for long, and takes away what waits no more.
+// What an open proposal holds waits as well: a proposal that nobody heard before this
+// node stopped comes to nothing.
+func (m *Machine) keep() {
+	p := &m.pool
+	for _, id := range p.kept {
+		m.write(kv.Del(keyPending(m.id, id)))
+	}
+	p.kept = p.kept[:0]
+	if p.own == 0 {
+		p.keepAt = 0
+		return
+	}
+	if p.keepAt == 0 {
+		p.keepAt = m.now.Add(keepAfter)
+	}
+	if m.now < p.keepAt {
+		return
+	}
+	p.keepAt = m.now.Add(keepAfter)
+	for _, e := range p.order {
+		if !e.gone && e.local && !e.kept && m.now.Sub(e.came) >= keepAfter/2 {
+			m.write(kv.Set(keyPending(m.id, e.bundle.ID()), e.bundle.Raw()))
+			m.fx.Sync = true
+			p.onDisk(e)
+		}
+	}
+}
+
+// onDisk notes that an entry is on disk, or will be with this step.
+func (p *pool) onDisk(e *pooled) {
+	e.kept = true
+	for i := range e.bundle.Mutations() {
+		p.durable[e.bundle.Mutations()[i].ID] = true
+	}
+}
+
+// Kept reports whether a mutation that waits here is on disk, once the writes of
+// earlier effects are.
+func (m *Machine) Kept(mutation aweigh.Hash) bool { return m.pool.durable[mutation] }
+
+// restorePool reads back what waited when this node stopped.
+func (m *Machine) restorePool() error {
+	all := record(m.id, 'p')
+	return m.store.Scan(all, kv.PrefixEnd(all), false, func(k, raw []byte) bool {
+		b, err := verified(slices.Clone(raw), m.chain.policy.Limits)
+		if err != nil { // of another program or policy; whoever wrote it repeats it
+			m.pool.kept = append(m.pool.kept, aweigh.Hash(k[len(all):]))
+			return true
+		}
+		if m.pool.add(b, true, false, true, 0) == nil {
+			m.pool.onDisk(m.pool.entries[b.ID()])
+		}
+		return true
+	})
+}
+
+// verified is a bundle whose signatures were verified before, if it is within limits.
+func verified(raw []byte, lim scope.Limits) (*scope.CheckedBundle, error) {
+	return scope.CheckBundle(raw, lim, func(votes.PublicKey, votes.Context, []byte, []byte) error { return nil })
+}
