@@ -265,7 +265,7 @@ func motionOf(m *node.Motion, names map[aweigh.Hash]string) *aweighv1.Motion {
 		Justification: m.Mutation.Justification, Subject: o.Subject(), Height: uint64(o.Height), Epoch: uint64(o.Epoch),
 		OpenedNs: int64(o.Opened), DeadlineNs: int64(o.Deadline), Rule: o.Approval.String(), Mutation: o.Mutation,
 		Approve: m.Tally.Approve, Reject: m.Tally.Reject, Void: m.Tally.Void, Total: m.Tally.Total, Needed: m.Tally.Threshold,
-		Heads: uint32(m.Tally.Anchors), HeadsNeeded: o.Rule.MinAnchors,
+		Heads: uint32(m.Tally.Anchors), HeadsNeeded: o.Rule.MinAnchors, Doomed: m.Doomed,
 	}
 	if e := m.Ending; e != nil {
 		out.Fate, out.Reason, out.ClosedHeight, out.ClosedNs, out.Revision = e.Fate.String(), e.Reason, uint64(e.Height), int64(e.Time), e.Revision
@@ -303,7 +303,7 @@ func motionOf(m *node.Motion, names map[aweigh.Hash]string) *aweighv1.Motion {
 	for i := range m.Changes {
 		c := &m.Changes[i]
 		out.Changes = append(out.Changes, &aweighv1.MotionChange{
-			Delete: c.Op.Kind == scope.OpDelete, Key: c.Op.Key, RangeEnd: c.Op.End, Value: c.Op.Value, Now: kvsOf(c.Now),
+			Delete: c.Op.Kind == scope.OpDelete, Key: c.Op.Key, RangeEnd: c.Op.End, Value: c.Op.Value, Now: kvsOf(c.Now), Was: kvsOf(c.Was), Lost: c.Lost,
 		})
 	}
 	return out
