@@ -13,6 +13,7 @@ type Shown struct {
 	Name    string // of the voter, if it is known
 	Weight  uint64 // likewise
 	Checked bool   // it was verified
+	Other   bool   // it is on another motion than the one at hand, and was not
 	Err     error  // why it does not hold
 }
 
@@ -80,6 +81,8 @@ func (p Printer) Ballots(all []Shown, mo *scope.Motion, t *votes.MotionTally) er
 			holds = "REFUSED: " + s.Err.Error()
 		case s.Checked:
 			holds = "verified"
+		case s.Other:
+			holds = "NOT CHECKED: on another motion"
 		default:
 			unchecked++
 		}

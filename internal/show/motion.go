@@ -15,6 +15,7 @@ type motionJSON struct {
 	Reason        string             `json:"reason,omitempty"`
 	Doomed        string             `json:"doomed,omitempty"` // why an open one would be void as things stand
 	Subject       string             `json:"subject"`
+	Decision      string             `json:"decision,omitempty"` // that it is about, if it is about one
 	Author        string             `json:"author"`
 	AuthorName    string             `json:"author_name,omitempty"`
 	Justification string             `json:"justification,omitempty"`
@@ -59,7 +60,7 @@ type castJSON struct {
 
 func motionJSONOf(m *aweighv1.Motion) motionJSON {
 	out := motionJSON{
-		ID: hex.EncodeToString(m.Id), Fate: m.Fate, Reason: m.Reason, Doomed: m.Doomed, Subject: m.Subject,
+		ID: hex.EncodeToString(m.Id), Fate: m.Fate, Reason: m.Reason, Doomed: m.Doomed, Subject: m.Subject, Decision: hex.EncodeToString(m.Decision),
 		Author: hex.EncodeToString(m.Author), AuthorName: m.AuthorName, Justification: m.Justification,
 		Height: m.Height, Epoch: m.Epoch, OpenedNs: m.OpenedNs, DeadlineNs: m.DeadlineNs,
 		ClosedHeight: m.ClosedHeight, ClosedNs: m.ClosedNs, Revision: m.Revision, Rule: m.Rule,
@@ -146,9 +147,18 @@ func (p Printer) Motions(r *aweighv1.MotionsResponse) error {
 		if m.ClosedNs > 0 {
 			until = "closed " + instant(m.ClosedNs)
 		}
-		rows = append(rows, []string{short(m.Id), m.Subject, authorOf(m), fateOf(m), bar(m, 20), orNone(Lacking(m)), until})
+		rows = append(rows, []string{short(m.Id), aboutMotion(m), authorOf(m), fateOf(m), bar(m, 20), orNone(Lacking(m)), until})
 	}
 	return p.table(rows...)
+}
+
+// aboutMotion says what a motion is about, and by which ID "policy set" and "anchor"
+// speak of it.
+func aboutMotion(m *aweighv1.Motion) string {
+	if len(m.Decision) == 0 {
+		return m.Subject
+	}
+	return m.Subject + ", decision " + short(m.Decision)
 }
 
 func orNone(s string) string {
@@ -204,7 +214,7 @@ func (p Printer) Motion(r *aweighv1.MotionResponse) error {
 	}
 	rows := [][]string{
 		{"motion", hex.EncodeToString(m.Id)},
-		{"about", m.Subject},
+		{"about", aboutMotion(m)},
 		{"proposed by", fmt.Sprintf("%s, in block %d (epoch %d), %s", authorOf(m), m.Height, m.Epoch, instant(m.OpenedNs))},
 	}
 	if m.Justification != "" {
@@ -295,42 +305,4 @@ func Progress(m *aweighv1.Motion) string {
 		s += ", needs " + l
 	}
 	return s
-}
-
-// HandedIn writes what became of ballots.
-func (p Printer) HandedIn(r *aweighv1.HandInResponse) error {
-	if p.Format == JSON {
-		type refusal struct {
-			Ballot uint64 `json:"ballot"`
-			Motion string `json:"motion"`
-			Voter  string `json:"voter"`
-			Why    string `json:"why"`
-		}
-		out := struct {
-			Added       uint64    `json:"added"`
-			Repeated    uint64    `json:"repeated"`
-			Equivocated uint64    `json:"equivocated"`
-			Late        uint64    `json:"late"`
-			Refused     []refusal `json:"refused"`
-		}{r.Added, r.Repeated, r.Equivocated, r.Late, []refusal{}}
-		for _, x := range r.Refused {
-			out.Refused = append(out.Refused, refusal{x.Ballot, hex.EncodeToString(x.Motion), hex.EncodeToString(x.Voter), x.Why})
-		}
-		return p.JSON(out)
-	}
-	words := []string{fmt.Sprintf("%d new", r.Added), fmt.Sprintf("%d known already", r.Repeated)}
-	if r.Late > 0 {
-		words = append(words, fmt.Sprintf("%d late (their motion is closed; they are recorded and change nothing)", r.Late))
-	}
-	if r.Equivocated > 0 {
-		words = append(words, fmt.Sprintf("%d that contradict another of the same voter", r.Equivocated))
-	}
-	if len(r.Refused) > 0 {
-		words = append(words, fmt.Sprintf("%d refused", len(r.Refused)))
-	}
-	fmt.Fprintf(p.Out, "ballots: %s\n", strings.Join(words, ", "))
-	for _, x := range r.Refused {
-		fmt.Fprintf(p.Out, "  %d: by %s on motion %s: %s\n", x.Ballot, short(x.Voter), short(x.Motion), Text(x.Why))
-	}
-	return nil
 }

@@ -5215,6 +5215,7 @@ type Motion struct {
 	Changes       []*MotionChange        `protobuf:"bytes,24,rep,name=changes,proto3" json:"changes,omitempty"`
 	Mutation      []byte                 `protobuf:"bytes,25,opt,name=mutation,proto3" json:"mutation,omitempty"` // canonical CBOR of the scope.Mutation
 	Doomed        string                 `protobuf:"bytes,26,opt,name=doomed,proto3" json:"doomed,omitempty"`     // why an open one would be void as things stand; of one motion asked for alone
+	Decision      []byte                 `protobuf:"bytes,27,opt,name=decision,proto3" json:"decision,omitempty"` // ID of the decision that it is about, if it is about one
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5429,6 +5430,13 @@ func (x *Motion) GetDoomed() string {
 		return x.Doomed
 	}
 	return ""
+}
+
+func (x *Motion) GetDecision() []byte {
+	if x != nil {
+		return x.Decision
+	}
+	return nil
 }
 
 // Voter may vote on a motion.
@@ -6120,6 +6128,7 @@ type RefusedBallot struct {
 	Motion        []byte                 `protobuf:"bytes,2,opt,name=motion,proto3" json:"motion,omitempty"`
 	Voter         []byte                 `protobuf:"bytes,3,opt,name=voter,proto3" json:"voter,omitempty"`
 	Why           string                 `protobuf:"bytes,4,opt,name=why,proto3" json:"why,omitempty"`
+	Unsound       bool                   `protobuf:"varint,5,opt,name=unsound,proto3" json:"unsound,omitempty"` // it does not hold: forged, of another network or scope, or of one who may not vote
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -6180,6 +6189,13 @@ func (x *RefusedBallot) GetWhy() string {
 		return x.Why
 	}
 	return ""
+}
+
+func (x *RefusedBallot) GetUnsound() bool {
+	if x != nil {
+		return x.Unsound
+	}
+	return false
 }
 
 type WithdrawRequest struct {
@@ -6817,7 +6833,7 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\x06closed\x18\x01 \x01(\bR\x06closed\"i\n" +
 	"\x0fMotionsResponse\x12)\n" +
 	"\x06header\x18\x01 \x01(\v2\x11.aweigh.v1.HeaderR\x06header\x12+\n" +
-	"\amotions\x18\x02 \x03(\v2\x11.aweigh.v1.MotionR\amotions\"\xd9\x05\n" +
+	"\amotions\x18\x02 \x03(\v2\x11.aweigh.v1.MotionR\amotions\"\xf5\x05\n" +
 	"\x06Motion\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x12\n" +
 	"\x04fate\x18\x02 \x01(\tR\x04fate\x12\x16\n" +
@@ -6847,7 +6863,8 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\x06voters\x18\x17 \x03(\v2\x10.aweigh.v1.VoterR\x06voters\x121\n" +
 	"\achanges\x18\x18 \x03(\v2\x17.aweigh.v1.MotionChangeR\achanges\x12\x1a\n" +
 	"\bmutation\x18\x19 \x01(\fR\bmutation\x12\x16\n" +
-	"\x06doomed\x18\x1a \x01(\tR\x06doomed\"\xa8\x01\n" +
+	"\x06doomed\x18\x1a \x01(\tR\x06doomed\x12\x1a\n" +
+	"\bdecision\x18\x1b \x01(\fR\bdecision\"\xa8\x01\n" +
 	"\x05Voter\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x16\n" +
@@ -6898,12 +6915,13 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\brepeated\x18\x03 \x01(\x04R\brepeated\x12 \n" +
 	"\vequivocated\x18\x04 \x01(\x04R\vequivocated\x12\x12\n" +
 	"\x04late\x18\x05 \x01(\x04R\x04late\x122\n" +
-	"\arefused\x18\x06 \x03(\v2\x18.aweigh.v1.RefusedBallotR\arefused\"g\n" +
+	"\arefused\x18\x06 \x03(\v2\x18.aweigh.v1.RefusedBallotR\arefused\"\x81\x01\n" +
 	"\rRefusedBallot\x12\x16\n" +
 	"\x06ballot\x18\x01 \x01(\x04R\x06ballot\x12\x16\n" +
 	"\x06motion\x18\x02 \x01(\fR\x06motion\x12\x14\n" +
 	"\x05voter\x18\x03 \x01(\fR\x05voter\x12\x10\n" +
-	"\x03why\x18\x04 \x01(\tR\x03why\"N\n" +
+	"\x03why\x18\x04 \x01(\tR\x03why\x12\x18\n" +
+	"\aunsound\x18\x05 \x01(\bR\aunsound\"N\n" +
 	"\x0fWithdrawRequest\x12\x16\n" +
 	"\x06motion\x18\x01 \x01(\fR\x06motion\x12#\n" +
 	"\x04once\x18\x02 \x01(\v2\x0f.aweigh.v1.OnceR\x04once\"=\n" +
