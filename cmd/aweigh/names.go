@@ -11,7 +11,6 @@ import (
 
 	"github.com/aweigh/aweigh/alias"
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
-	"github.com/aweigh/aweigh/client"
 	"github.com/aweigh/aweigh/internal/show"
 )
 
@@ -87,7 +86,7 @@ func (a *app) object(ctx context.Context, s *session, text string, raw bool, ver
 		return nil, err
 	}
 	if len(o.Aliases) == 0 {
-		return nil, fmt.Errorf("%w: %s has no alias any more; see aweigh uid %.12s", client.ErrNotFound, o.Uid, o.Uid)
+		return nil, fmt.Errorf("%w: %s has no alias any more; see aweigh uid %.12s", errAbsent, o.Uid, o.Uid)
 	}
 	return a.resolve(ctx, s, o.Aliases[0], v, false)
 }
