@@ -48,7 +48,7 @@ func (a *app) ballotVote(choice votes.Choice) *cobra.Command {
 		case r.Late:
 			fmt.Fprintf(a.out, "the motion is closed: %s; the ballot will be recorded as late, and changes nothing\n", show.Line(r.Motion.Fate))
 		case r.Outcome == "repeated":
-			fmt.Fprintln(a.out, "said already")
+			fmt.Fprintln(a.out, "the ballot is there already; nothing changed")
 		default:
 			fmt.Fprintln(a.out, "OK  the ballot is kept, and counts once a block has recorded it")
 		}

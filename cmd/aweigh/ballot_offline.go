@@ -167,7 +167,7 @@ func (a *app) ballotShow() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := s.file(raw); err != nil {
+			if err := s.file(name, raw); err != nil {
 				broken = errors.Join(broken, fmt.Errorf("%s: %w", name, err))
 			}
 		}
@@ -215,7 +215,7 @@ func (s *showing) about(r *scope.MotionReport) (err error) {
 }
 
 // file reads the ballots of one file.
-func (s *showing) file(raw []byte) error {
+func (s *showing) file(name string, raw []byte) error {
 	r := votes.NewMotionBallotReader(bytes.NewReader(raw), votes.BundleLimits{})
 	n := 0
 	for {
@@ -230,12 +230,12 @@ func (s *showing) file(raw []byte) error {
 			return err
 		}
 		n++
-		s.add(b)
+		s.add(name, b)
 	}
 }
 
-func (s *showing) add(b votes.MotionBallot) {
-	x := show.Shown{MotionBallot: b}
+func (s *showing) add(file string, b votes.MotionBallot) {
+	x := show.Shown{MotionBallot: b, File: file}
 	switch {
 	case s.motion == nil:
 	case b.Motion != s.motion.ID() && b.Admissible(s.network, s.scope) == nil:
@@ -244,12 +244,14 @@ func (s *showing) add(b votes.MotionBallot) {
 	default:
 		x.Checked = true
 		checked, err := votes.CheckMotionBallot(b, s.network, s.scope, s.keys, nil)
-		if x.Err = err; err == nil {
+		if err == nil {
 			s.good = append(s.good, checked)
 			x.Name = s.motion.NameOf(b.Voter)
 			x.Weight, _ = s.electorate.Of(b.Voter)
-		} else if s.refused == nil {
-			s.refused = err
+			break
+		}
+		if x.Err = errors.New(forPeople(err.Error())); s.refused == nil {
+			s.refused = fmt.Errorf("%s: %w", file, err)
 		}
 	}
 	s.all = append(s.all, x)

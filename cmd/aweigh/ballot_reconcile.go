@@ -70,7 +70,7 @@ func sameNetwork(ctx context.Context, s, other *session, address string) error {
 	}
 	there, err := other.Client.Status(ctx)
 	if err != nil {
-		return fmt.Errorf("%s: %w", address, err)
+		return err
 	}
 	if a, b := here.Header.GetNetwork(), there.Header.GetNetwork(); !bytes.Equal(a, b) {
 		return fmt.Errorf("%w: the node at %s is of the network %s, %x, and the one that answers of %s, %x; see aweigh status --api %s",

@@ -158,7 +158,7 @@ func (a *app) rollback() *cobra.Command {
 		}
 		v, err := version(n)
 		if err == nil && v == 0 {
-			err = fmt.Errorf("%w: to which version? Write it after the name, as in %s.v1, or give --version; aweigh history lists them", errUsage, args[0])
+			err = fmt.Errorf("%w: to which version? Give --version, or write it after an alias, as in org@example/motd.v1; \"aweigh history\" lists them", errUsage)
 		}
 		if err != nil {
 			return err
