@@ -62,7 +62,7 @@ type service struct {
 	node    Node
 	network aweigh.NetworkID
 	id      []byte                 // network
-	names   map[aweigh.Hash]string // of the anchors' nodes, as authors
+	names   map[aweigh.Hash]string // of the anchors and their nodes, as authors
 	reading chan struct{}          // holds a token while somebody reads the whole box
 }
 
@@ -71,7 +71,7 @@ func newService(n Node) *service {
 	id := g.Hash()
 	s := &service{node: n, network: id, id: id[:], names: make(map[aweigh.Hash]string), reading: make(chan struct{}, 1)}
 	for _, a := range g.Anchors {
-		s.names[node.AuthorOf(node.Peer(a.Peer))] = a.Name
+		s.names[node.AuthorOf(node.Peer(a.Peer))], s.names[a.Key.ID()] = a.Name, a.Name
 	}
 	return s
 }

@@ -3,6 +3,7 @@ package api
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/aweigh/aweigh"
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
+	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/votes"
@@ -41,11 +43,12 @@ func motionID(b []byte) ([]byte, error) {
 	return b, nil
 }
 
-// people are the names of authors.
+// people are the names of authors: of the anchors' nodes, and of the anchors, whose own
+// keys sign decisions.
 func (s *service) people() map[aweigh.Hash]string {
 	names := maps.Clone(s.names)
 	for _, a := range s.node.Overview().Roster.Anchors { // those who joined since
-		names[node.AuthorOf(node.Peer(a.Peer))] = a.Name
+		names[node.AuthorOf(node.Peer(a.Peer))], names[a.Key.ID()] = a.Name, a.Name
 	}
 	return names
 }
@@ -168,7 +171,7 @@ func (s *service) HandIn(ctx context.Context, req *connect.Request[aweighv1.Hand
 		case c.Err != nil:
 			if len(out.Refused) < mostRefusals {
 				out.Refused = append(out.Refused, &aweighv1.RefusedBallot{
-					Ballot: uint64(i), Motion: all[i].Motion[:], Voter: all[i].Voter[:], Why: c.Err.Error(),
+					Ballot: uint64(i), Motion: all[i].Motion[:], Voter: all[i].Voter[:], Why: c.Err.Error(), Unsound: unsound(c.Err),
 				})
 			}
 		case c.Outcome == box.Repeated:
@@ -184,6 +187,37 @@ func (s *service) HandIn(ctx context.Context, req *connect.Request[aweighv1.Hand
 	return connect.NewResponse(out), nil
 }
 
+// unsound reports whether a ballot was refused for what it is, wherever it comes, and
+// not for want of room or because it comes too late.
+func unsound(err error) bool {
+	for _, e := range []error{votes.ErrMalformed, votes.ErrForged, votes.ErrForeign, votes.ErrOtherScope, votes.ErrStranger, votes.ErrKey} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
+// withdrawable says why a motion cannot be withdrawn through this node, so that it is
+// not ordered in vain. One that is closed may have been by a repetition.
+func (s *service) withdrawable(m *node.Motion) (err error) {
+	switch {
+	case m.Ending != nil:
+		return nil
+	case m.Mutation.Class == scope.Govern:
+		err = errors.New("api: a decision cannot be withdrawn; anchors reject it with \"aweigh ballot reject\"")
+	case m.Mutation.Author != node.AuthorOf(s.node.Overview().Peer):
+		who := s.people()[m.Mutation.Author]
+		if who == "" {
+			who = "the node " + m.Mutation.Author.Short()
+		}
+		err = fmt.Errorf("api: only %s, through which it was proposed, can withdraw it; ask there, with --api", who)
+	default:
+		return nil
+	}
+	return detailed(connect.CodeFailedPrecondition, err, &aweighv1.Problem{Reason: Failed, Mutation: m.ID[:]})
+}
+
 // Withdraw implements aweighv1connect.NodeHandler.
 func (s *service) Withdraw(ctx context.Context, req *connect.Request[aweighv1.WithdrawRequest]) (*connect.Response[aweighv1.WithdrawResponse], error) {
 	id, err := motionID(req.Msg.Motion)
@@ -192,7 +226,14 @@ func (s *service) Withdraw(ctx context.Context, req *connect.Request[aweighv1.Wi
 	}
 	ctx, cancel := patient(ctx)
 	defer cancel()
-	r, err := s.node.Withdraw(ctx, id, onceOf(req.Msg.Once))
+	m, _, err := s.motion(id)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.withdrawable(&m); err != nil {
+		return nil, err
+	}
+	r, err := s.node.Withdraw(ctx, m.ID[:], onceOf(req.Msg.Once))
 	if err != nil {
 		return nil, problem(err)
 	}
@@ -210,7 +251,13 @@ func motionOf(m *node.Motion, names map[aweigh.Hash]string) *aweighv1.Motion {
 		Justification: m.Mutation.Justification, Subject: o.Subject(), Height: uint64(o.Height), Epoch: uint64(o.Epoch),
 		OpenedNs: int64(o.Opened), DeadlineNs: int64(o.Deadline), Rule: o.Approval.String(), Mutation: o.Mutation,
 		Approve: m.Tally.Approve, Reject: m.Tally.Reject, Void: m.Tally.Void, Total: m.Tally.Total, Needed: m.Tally.Threshold,
-		Heads: uint32(m.Tally.Anchors), HeadsNeeded: o.Rule.MinAnchors,
+		Heads: uint32(m.Tally.Anchors), HeadsNeeded: o.Rule.MinAnchors, Doomed: m.Doomed,
+	}
+	if d := decisionOf(m); d != nil {
+		out.Decision = bytesOf(d.ID())
+		if name := names[d.Subject]; name != "" && d.Anchor == nil {
+			out.Subject = fmt.Sprintf("%s %s (%s)", d.Kind, name, d.Subject.Short())
+		}
 	}
 	if e := m.Ending; e != nil {
 		out.Fate, out.Reason, out.ClosedHeight, out.ClosedNs, out.Revision = e.Fate.String(), e.Reason, uint64(e.Height), int64(e.Time), e.Revision
@@ -248,10 +295,19 @@ func motionOf(m *node.Motion, names map[aweigh.Hash]string) *aweighv1.Motion {
 	for i := range m.Changes {
 		c := &m.Changes[i]
 		out.Changes = append(out.Changes, &aweighv1.MotionChange{
-			Delete: c.Op.Kind == scope.OpDelete, Key: c.Op.Key, RangeEnd: c.Op.End, Value: c.Op.Value, Now: kvsOf(c.Now),
+			Delete: c.Op.Kind == scope.OpDelete, Key: c.Op.Key, RangeEnd: c.Op.End, Value: c.Op.Value, Now: kvsOf(c.Now), Was: kvsOf(c.Was), Lost: c.Lost,
 		})
 	}
 	return out
+}
+
+// decisionOf is the decision that a motion is about, nil if it is about none.
+func decisionOf(m *node.Motion) *scope.Decision {
+	d := new(scope.Decision)
+	if m.Mutation.Class != scope.Govern || canon.Decode(m.Mutation.Content, d) != nil {
+		return nil
+	}
+	return d
 }
 
 func castOf(b *votes.MotionBallot) *aweighv1.CastBallot {

@@ -24,7 +24,7 @@ var (
 	ErrUnread = errors.New("client: no quorum for a linearizable read")
 	// ErrBusy means that the node has no room for the request. Nothing was changed.
 	ErrBusy = errors.New("client: the node is busy")
-	// ErrNotFound means that there is no such key.
+	// ErrNotFound means that there is no such key, or whatever else was asked for.
 	ErrNotFound = errors.New("client: key not found")
 	// ErrFailed means that a write was ordered but could not be executed. It
 	// changed nothing and never will.

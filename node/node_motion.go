@@ -30,12 +30,15 @@ type Motion struct {
 	Recorded []scope.Recorded
 	Waiting  []votes.MotionBallot // that are here, and in no block yet
 	Changes  []MotionChange
+	Doomed   string // why an open one would be void as things stand; empty if it would apply
 }
 
 // MotionChange is one put or deletion that a motion would make, or made.
 type MotionChange struct {
-	Op  scope.Op
-	Now []scope.KeyValue // what is there now, up to maxShown keys
+	Op   scope.Op
+	Now  []scope.KeyValue // what is there now, up to maxShown keys
+	Was  []scope.KeyValue // what was there when the motion opened, likewise
+	Lost bool             // Was is not known any more: it was compacted away
 }
 
 // maxShown bounds the keys that are shown of a range.
@@ -82,7 +85,10 @@ func (n *Node) Motion(prefix []byte) (m Motion, head scope.Head, err error) {
 	if m.Changes, err = m.changes(v); err != nil {
 		return m, v.Head(), err
 	}
-	if m.Ending == nil {
+	if m.Ending != nil {
+		return m, v.Head(), nil
+	}
+	if m.Doomed, err = v.Doomed(m.Opening); err == nil {
 		m.Waiting, err = waiting(v, id)
 	}
 	return m, v.Head(), err
@@ -128,7 +134,8 @@ func motionOf(v *View, id votes.MotionID) (m Motion, err error) {
 	return m, err
 }
 
-// changes are what the transaction of a motion puts and deletes, and what is there.
+// changes are what the transaction of a motion puts and deletes, what is there, and
+// what was there when it opened.
 func (m *Motion) changes(v *View) (all []MotionChange, err error) {
 	if m.Mutation.Class != scope.Write {
 		return nil, nil
@@ -149,7 +156,13 @@ func (m *Motion) changes(v *View) (all []MotionChange, err error) {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, MotionChange{Op: op, Now: r.Kvs})
+		c := MotionChange{Op: op, Now: r.Kvs}
+		was, err := v.Range(op.Key, op.End, scope.Range{Limit: maxShown, Revision: m.Opening.Revision})
+		if c.Lost = errors.Is(err, scope.ErrCompacted); err != nil && !c.Lost {
+			return nil, err
+		}
+		c.Was = was.Kvs
+		all = append(all, c)
 	}
 	return all, nil
 }
@@ -177,6 +190,7 @@ func (n *Node) AwaitMotion(ctx context.Context, prefix []byte, tell func(Motion,
 	type stand struct {
 		recorded, waiting int
 		closed            bool
+		doomed            string
 	}
 	last := stand{recorded: -1}
 	for {
@@ -186,7 +200,7 @@ func (n *Node) AwaitMotion(ctx context.Context, prefix []byte, tell func(Motion,
 			return err
 		}
 		prefix = m.ID[:]
-		if now := (stand{len(m.Recorded), len(m.Waiting), m.Ending != nil}); now != last {
+		if now := (stand{len(m.Recorded), len(m.Waiting), m.Ending != nil, m.Doomed}); now != last {
 			if err := tell(m, head); err != nil {
 				return err
 			}

@@ -186,23 +186,7 @@ func (x *execution) admissible(d *Decision) error {
 		if d.Policy.Hash() == x.policy.Hash() {
 			return errors.New("this is the policy in force")
 		}
-		if l := d.Policy.Limits; l.MutationBytes < leastMutation || l.BundleBytes < 2*leastMutation || l.BlockBytes < 2*leastMutation || l.ValidFor < time.Second {
-			return fmt.Errorf("under such limits no policy could be set again: a mutation needs %d bytes, a bundle and a block twice as many, and a second to be ordered", leastMutation)
-		}
-		if _, err := d.Policy.Rules.Check(r.Weights); err != nil {
-			return err
-		}
-		for i := range d.Policy.Approvals {
-			if err := d.Policy.Approvals[i].carriable(r); err != nil {
-				return err
-			}
-		}
-		if d.Policy.Rules.Mode != x.policy.Rules.Mode {
-			return errors.New("a scope keeps its mode")
-		}
-		if n := d.Policy.Limits.Anchors; n < len(r.Anchors) {
-			return fmt.Errorf("the roster has %d anchors, more than the %d that this policy takes", len(r.Anchors), n)
-		}
+		return x.epoch.takes(d.Policy)
 	case Admit:
 		if seated {
 			return fmt.Errorf("%s is an anchor already", r.Anchors[seat].Name)
@@ -223,6 +207,28 @@ func (x *execution) admissible(d *Decision) error {
 			return fmt.Errorf("%s is no anchor", d.Subject.Short())
 		}
 		return x.without(d.Subject)
+	}
+	return nil
+}
+
+// takes says why a policy could not follow that of an epoch, as its roster stands.
+func (e *Epoch) takes(p *Policy) error {
+	if l := p.Limits; l.MutationBytes < leastMutation || l.BundleBytes < 2*leastMutation || l.BlockBytes < 2*leastMutation || l.ValidFor < time.Second {
+		return fmt.Errorf("under such limits no policy could be set again: a mutation needs %d bytes, a bundle and a block twice as many, and a second to be ordered", leastMutation)
+	}
+	if _, err := p.Rules.Check(e.Roster.Weights); err != nil {
+		return err
+	}
+	for i := range p.Approvals {
+		if err := p.Approvals[i].carriable(e.Roster); err != nil {
+			return err
+		}
+	}
+	if p.Rules.Mode != e.Policy.Rules.Mode {
+		return errors.New("a scope keeps its mode")
+	}
+	if n := p.Limits.Anchors; n < len(e.Roster.Anchors) {
+		return fmt.Errorf("the roster has %d anchors, more than the %d that this policy takes", len(e.Roster.Anchors), n)
 	}
 	return nil
 }

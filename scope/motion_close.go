@@ -48,9 +48,27 @@ func (x *execution) carry(rec *motionRecord) error {
 
 // enact does what a motion asks for; failure says why it cannot be done any more.
 func (x *execution) enact(mo *Motion, m *CheckedMutation) (succeeded bool, failure, err error) {
+	p, failure, err := x.stands(mo, m)
+	if err != nil || failure != nil {
+		return false, failure, err
+	}
+	if m.Class == Govern {
+		x.decide(decided{Decision: *m.Decision, Motion: m.ID, By: m.Author, Opened: mo.Opened})
+		return true, nil, nil
+	}
+	if _, err := x.run(p); err != nil {
+		return false, nil, err
+	}
+	x.next.head.Revision = x.revision()
+	return p.succeeded, nil, nil
+}
+
+// stands says why what a motion asks for cannot be done any more, and changes
+// nothing; p is the plan of its transaction.
+func (x *execution) stands(mo *Motion, m *CheckedMutation) (p plan, failure, err error) {
 	if m.Class == Govern {
 		if err := x.loadAgenda(); err != nil {
-			return false, nil, err
+			return p, nil, err
 		}
 		failure := x.admissible(m.Decision)
 		if failure == nil && m.Decision.Kind == SetPolicy && mo.Policy != x.block.Header.Policy {
@@ -59,35 +77,24 @@ func (x *execution) enact(mo *Motion, m *CheckedMutation) (succeeded bool, failu
 		if failure == nil {
 			failure = asked(mo, x.policy.decides(m.Decision))
 		}
-		if failure != nil {
-			return false, failure, nil
-		}
-		x.decide(decided{Decision: *m.Decision, Motion: m.ID, By: m.Author, Opened: mo.Opened})
-		return true, nil, nil
+		return p, failure, nil
 	}
-	p, failure, err := x.plan(m.Txn)
+	p, failure, err = x.plan(m.Txn)
 	if err == nil && failure == nil {
 		failure, err = x.unchanged(mo, &p)
 	}
 	if err != nil || failure != nil {
-		return false, failure, err
+		return p, failure, err
 	}
 	all, err := x.spread(&p)
 	if err != nil {
-		return false, nil, err
+		return p, nil, err
 	}
 	needed, failure := x.policy.approval(all)
 	if failure == nil && needed != nil {
 		failure = asked(mo, needed)
 	}
-	if failure != nil {
-		return false, failure, nil
-	}
-	if _, err := x.run(p); err != nil {
-		return false, nil, err
-	}
-	x.next.head.Revision = x.revision()
-	return p.succeeded, nil, nil
+	return p, failure, nil
 }
 
 // asked says whether the policy asks by now for another approval than when a motion

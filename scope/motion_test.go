@@ -59,7 +59,35 @@ func (w *assembly) ballot(key votes.PrivateKey, id votes.MotionID, c votes.Choic
 func (w *assembly) cast(ballots []votes.MotionBallot, muts ...Mutation) *Result {
 	w.t.Helper()
 	w.now = w.now.Add(time.Second)
-	return w.execute(w.carrying(ballots, muts...))
+	doomed := w.doomed(ballots)
+	res := w.execute(w.carrying(ballots, muts...))
+	if len(muts) > 0 || len(doomed) != 1 {
+		return res // the block itself may have changed what a motion is about
+	}
+	for id, why := range doomed {
+		if got := w.fate(id); got == "carried" && why != "" || strings.HasPrefix(got, "void") && got != "void: "+why {
+			w.t.Fatalf("it was said to be doomed by %q, and is %s", why, got)
+		}
+	}
+	return res
+}
+
+// doomed is what would make void each of the open motions that ballots are about.
+func (w *assembly) doomed(ballots []votes.MotionBallot) map[votes.MotionID]string {
+	w.t.Helper()
+	all := make(map[votes.MotionID]string)
+	for i := range ballots {
+		m, end, err := w.state.Motion(ballots[i].Motion)
+		if err != nil || m == nil || end != nil {
+			continue
+		}
+		why, err := w.state.Doomed(m)
+		if err != nil {
+			w.t.Fatalf("reading what dooms a motion: %v", err)
+		}
+		all[m.ID()] = why
+	}
+	return all
 }
 
 func (w *assembly) carrying(ballots []votes.MotionBallot, muts ...Mutation) *Block {
@@ -239,6 +267,12 @@ func TestP32ConflictsApplyOnce(t *testing.T) {
 			if fates[0] != "carried" || !strings.HasPrefix(fates[1], "void: ") || !strings.Contains(fates[1], "was changed after it opened") {
 				t.Fatalf("%q", fates)
 			}
+			x, y = w.propose(pair[0](w)), w.propose(pair[1](w))
+			w.cast(w.approve(x, 4))
+			if why := w.doomed(w.approve(y, 1))[y]; !strings.Contains(why, "was changed after it opened") {
+				t.Errorf("the second is doomed by %q", why)
+			}
+			w.cast(w.approve(y, 4))
 		})
 	}
 }
@@ -254,6 +288,10 @@ func TestVoidIsWhatIsNotAsItWas(t *testing.T) {
 	w.one(w.put("/lock", "x"))
 	if out := w.one(w.txn(txn)); out.Succeeded {
 		t.Fatal("a branch that needs no approval is not taken")
+	}
+	before := w.state.Head().Digest
+	if why := w.doomed(w.approve(id, 1))[id]; !strings.HasPrefix(why, "the conditions") || w.state.Head().Digest != before {
+		t.Errorf("it is doomed by %q", why)
 	}
 	w.cast(w.approve(id, 4))
 	if got := w.fate(id); !strings.HasPrefix(got, "void: the conditions") || w.value("/secrets/a") != "" {
@@ -791,7 +829,8 @@ func TestMotionsAreOfTheirPolicy(t *testing.T) {
 	stale := decide(70, func(*Policy) {}, false)
 	decide(71, func(p *Policy) { p.Approvals[0].Num = 4 }, true)
 	w.turn()
-	w.cast(append(w.approve(old, 4), w.approve(stale, 4)[1:]...))
+	w.cast(w.approve(old, 4))
+	w.cast(w.approve(stale, 4)[1:])
 	if got := w.fate(old); !strings.HasPrefix(got, "void: the policy asks for another approval") || w.value("/secrets/a") != "" {
 		t.Errorf("the write is %s", got)
 	}
@@ -925,5 +964,31 @@ func TestDecisionsNeedNoRoom(t *testing.T) {
 	p.EpochBlocks = 78
 	if out := w.step(w.mutation(Govern, Decision{Kind: SetPolicy, Policy: &p})).Outcomes[0]; out.Code != Applied {
 		t.Errorf("beside all that are open: %s", out.Reason)
+	}
+}
+
+// TestForecastsRefuseWhatDecisionsDo: a policy that no decision could set is refused
+// when it is asked about, with the reason that the decision would have.
+func TestForecastsRefuseWhatDecisionsDo(t *testing.T) {
+	w := newAssembly(t, 4)
+	w.author = w.keys[0]
+	for name, change := range map[string]func(*Policy){
+		"too many anchors":     func(p *Policy) { p.Approvals[0].Anchors = 5 },
+		"another mode":         func(p *Policy) { p.Rules.Mode++ },
+		"too short":            func(p *Policy) { p.Limits.ValidFor = time.Millisecond },
+		"fewer than there are": func(p *Policy) { p.Limits.Anchors = 3 },
+	} {
+		p := w.g.Policy
+		p.Approvals = slices.Clone(p.Approvals)
+		change(&p)
+		if p.Check() != nil {
+			t.Errorf("%s: the policy is none in any scope", name)
+			continue
+		}
+		out := w.step(w.mutation(Govern, Decision{Kind: SetPolicy, Policy: &p})).Outcomes[0]
+		_, _, err := w.state.ForecastUnder(p)
+		if out.Code != Failed || !errors.Is(err, ErrInvalid) || !strings.HasSuffix(err.Error(), out.Reason) {
+			t.Errorf("%s: %v, and the decision: %s: %s", name, err, out.Code, out.Reason)
+		}
 	}
 }

@@ -2,6 +2,7 @@ package scope
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -272,13 +273,19 @@ func (s *State) Forecast() (Roster, []trust.Change, error) {
 
 // ForecastUnder is the roster that would follow under another policy, if that had
 // been decided, and whether the weight that may fail could then stop the scope
-// (P3). Errors say why it cannot be.
+// (P3). Errors wrap ErrInvalid where a decision on it would be refused.
 func (s *State) ForecastUnder(p Policy) (r Roster, stoppable bool, err error) {
 	e, err := s.Epoch()
 	if err != nil {
 		return r, false, err
 	}
 	if err := p.Check(); err != nil {
+		return r, false, err
+	}
+	if err := e.takes(&p); err != nil {
+		if !errors.Is(err, ErrInvalid) {
+			err = fmt.Errorf("%w: %w", ErrInvalid, err)
+		}
 		return r, false, err
 	}
 	u, err := s.successor()

@@ -24,7 +24,8 @@ const (
 // scheme is the implementation of a signature scheme. All nodes of a network
 // use these, because implementations differ on unusual keys and signatures, and
 // everyone must accept exactly the same ballots. Signing is deterministic in
-// all of them.
+// all of them. The error does not show the name: who mistakes a key for it, or reads
+// a key file that is damaged, must not see a secret there.
 func scheme(name string) (sign.Scheme, error) {
 	switch name {
 	case Ed25519:
@@ -34,7 +35,7 @@ func scheme(name string) (sign.Scheme, error) {
 	case MLDSA65:
 		return mldsa65.Scheme(), nil
 	}
-	return nil, fmt.Errorf("%w: unknown signature scheme %q; one of %s, %s, %s is taken", ErrKey, name, Ed25519, Ed448, MLDSA65)
+	return nil, fmt.Errorf("%w: unknown signature scheme; one of %s, %s, %s is taken", ErrKey, Ed25519, Ed448, MLDSA65)
 }
 
 // PublicKey verifies the signatures of one anchor or author. Its Bytes must

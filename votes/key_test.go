@@ -57,6 +57,27 @@ func TestMalformedKeysAreRefused(t *testing.T) {
 	}
 }
 
+// TestErrorsDoNotShowKeys: a key file that was damaged, and may hold all of the
+// secret still.
+func TestErrorsDoNotShowKeys(t *testing.T) {
+	for _, name := range schemes {
+		text := keyOf(t, name, 0x5a).Encode()
+		digits := strings.SplitN(text, ":", 2)[1]
+		for _, s := range []string{
+			digits, name + digits, name + ";" + digits, name + " " + digits, "x" + text, text + "\n" + text, text + ":" + text, text[:len(text)-1] + "x", text + "00",
+		} {
+			for what, parse := range map[string]func(string) error{
+				"private": func(s string) error { _, err := ParsePrivateKey(s); return err },
+				"public":  func(s string) error { _, err := ParsePublicKey(s); return err },
+			} {
+				if err := parse(s); !errors.Is(err, ErrKey) || strings.Contains(err.Error(), digits[:8]) {
+					t.Errorf("%q as a %s key: %v", s, what, err)
+				}
+			}
+		}
+	}
+}
+
 func TestSecretsAreNotPrinted(t *testing.T) {
 	for _, name := range schemes {
 		k := keyOf(t, name, 0x5a)

@@ -93,9 +93,9 @@ func (k PrivateKey) Encode() string {
 // ParsePrivateKey reads the form of PrivateKey.Encode. White space around it
 // is ignored; errors do not show the text.
 func ParsePrivateKey(text string) (PrivateKey, error) {
-	name, digits, _ := strings.Cut(strings.TrimSpace(text), ":")
+	name, digits, parted := strings.Cut(strings.TrimSpace(text), ":")
 	seed, err := hex.DecodeString(digits)
-	if err != nil {
+	if err != nil || !parted {
 		return PrivateKey{}, fmt.Errorf("%w: a private key is scheme:hexadecimal", ErrKey)
 	}
 	return KeyFromSeed(name, seed)

@@ -5,13 +5,13 @@ import (
 	"context"
 	"encoding/hex"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/aweigh/aweigh"
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
-	"github.com/aweigh/aweigh/client"
 	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/scope"
 )
@@ -115,7 +115,7 @@ func (a *app) approving(c *cobra.Command, kind, next string) *cobra.Command {
 		if err := canon.Decode(x.Decision, &d); err != nil {
 			return err
 		}
-		return s.govern(ctx, r, d, once, "next: "+next+args[0])
+		return s.govern(ctx, r, d, once, "next: "+next+shellWord(args[0]))
 	})
 }
 
@@ -150,7 +150,7 @@ func proposalNamed(r *aweighv1.TrustResponse, kind, text string) (*aweighv1.Prop
 	case len(found) > 1:
 		return nil, fmt.Errorf("%w: %d open decisions fit %q; give the ID of one, as \"aweigh anchor ls\" shows it", errUsage, len(found), text)
 	}
-	return nil, fmt.Errorf("%w: no open decision (%s) fits %q; \"aweigh anchor ls\" lists them", client.ErrNotFound, kind, text)
+	return nil, fmt.Errorf("%w: no open decision (%s) fits %q; \"aweigh anchor ls\" lists them", errAbsent, kind, text)
 }
 
 func (a *app) anchorRetire() *cobra.Command {
@@ -185,6 +185,16 @@ func (a *app) anchorRetire() *cobra.Command {
 	})
 }
 
+// shellWord is a text as a shell takes it for one word.
+func shellWord(text string) string {
+	if plainWord.MatchString(text) {
+		return text
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+}
+
+var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./:@-]+$`)
+
 func (a *app) anchorEvict() *cobra.Command {
 	c := &cobra.Command{
 		Use: "evict NAME --because TEXT", Short: "Propose or approve that an anchor leaves", Args: cobra.ExactArgs(1),
@@ -214,6 +224,6 @@ func (a *app) anchorEvict() *cobra.Command {
 			}
 		}
 		return s.govern(ctx, r, scope.Decision{Kind: scope.Evict, Subject: aweigh.AnchorID(who.Id)}, once,
-			"next: at other anchors:  aweigh anchor evict "+args[0]+" --because …")
+			fmt.Sprintf("next: at other anchors:  aweigh anchor evict %s --because %s", shellWord(args[0]), shellWord(c.Flag("because").Value.String())))
 	})
 }

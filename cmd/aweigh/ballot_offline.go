@@ -132,7 +132,8 @@ func (a *app) ballotShow() *cobra.Command {
 		Use: "show FILE...", Short: "Show the ballots in files, and verify them", Args: cobra.MinimumNArgs(1),
 		Long: "Shows the ballots of files, of which each may hold many. With the file of their motion\n" +
 			"it verifies them: that who signed may vote and has signed this, and says what they\n" +
-			"would amount to. The exit code is 7 if one does not hold.",
+			"would amount to. The exit code is 7 if one does not hold, or is on another motion and so\n" +
+			"could not be verified.",
 		Example: "  aweigh ballot show m.ballot\n  aweigh ballot show *.ballot --motion m.motion --network 3f1a…",
 	}
 	motion := c.Flags().String("motion", "", "file of the motion that they are about")
@@ -166,7 +167,7 @@ func (a *app) ballotShow() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := s.file(raw); err != nil {
+			if err := s.file(name, raw); err != nil {
 				broken = errors.Join(broken, fmt.Errorf("%s: %w", name, err))
 			}
 		}
@@ -176,7 +177,7 @@ func (a *app) ballotShow() *cobra.Command {
 		if r != nil && format == show.Table {
 			fmt.Fprintln(a.out, compared(r, pinned))
 		}
-		return errors.Join(broken, s.refused)
+		return errors.Join(broken, s.refused, s.others())
 	}
 	return c
 }
@@ -192,6 +193,17 @@ type showing struct {
 	all        []show.Shown
 	good       []votes.CheckedMotionBallot
 	refused    error // the first that does not hold
+	other      int   // how many are on other motions
+}
+
+// errOtherMotion means that a ballot was not verified for want of its motion's file.
+var errOtherMotion = errors.New("ballots on other motions than that of --motion are not verified; give the file of theirs")
+
+func (s *showing) others() error {
+	if s.other == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: %d of %d", errOtherMotion, s.other, len(s.all))
 }
 
 func (s *showing) about(r *scope.MotionReport) (err error) {
@@ -203,7 +215,7 @@ func (s *showing) about(r *scope.MotionReport) (err error) {
 }
 
 // file reads the ballots of one file.
-func (s *showing) file(raw []byte) error {
+func (s *showing) file(name string, raw []byte) error {
 	r := votes.NewMotionBallotReader(bytes.NewReader(raw), votes.BundleLimits{})
 	n := 0
 	for {
@@ -218,21 +230,28 @@ func (s *showing) file(raw []byte) error {
 			return err
 		}
 		n++
-		s.add(b)
+		s.add(name, b)
 	}
 }
 
-func (s *showing) add(b votes.MotionBallot) {
-	x := show.Shown{MotionBallot: b}
-	if s.motion != nil && (b.Motion == s.motion.ID() || b.Admissible(s.network, s.scope) != nil) {
+func (s *showing) add(file string, b votes.MotionBallot) {
+	x := show.Shown{MotionBallot: b, File: file}
+	switch {
+	case s.motion == nil:
+	case b.Motion != s.motion.ID() && b.Admissible(s.network, s.scope) == nil:
+		x.Other = true
+		s.other++
+	default:
 		x.Checked = true
 		checked, err := votes.CheckMotionBallot(b, s.network, s.scope, s.keys, nil)
-		if x.Err = err; err == nil {
+		if err == nil {
 			s.good = append(s.good, checked)
 			x.Name = s.motion.NameOf(b.Voter)
 			x.Weight, _ = s.electorate.Of(b.Voter)
-		} else if s.refused == nil {
-			s.refused = err
+			break
+		}
+		if x.Err = errors.New(forPeople(err.Error())); s.refused == nil {
+			s.refused = fmt.Errorf("%s: %w", file, err)
 		}
 	}
 	s.all = append(s.all, x)

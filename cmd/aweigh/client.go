@@ -29,6 +29,7 @@ type session struct {
 	*client.Client
 	show.Printer
 	timeout time.Duration
+	bounded bool            // timeout was given on the command line: it is for following a motion, too
 	until   context.Context // ends when the command is to end
 	network string          // as known on this machine; empty if it is not
 }
@@ -101,7 +102,7 @@ func (a *app) session(settings *pflag.FlagSet, valued bool) (*session, error) {
 	if k.Duration("timeout") <= 0 {
 		return nil, fmt.Errorf("%w: timeout is more than 0, not %s", errUsage, k.Duration("timeout"))
 	}
-	s := &session{Printer: show.Printer{Out: a.out, Format: format}, timeout: k.Duration("timeout")}
+	s := &session{Printer: show.Printer{Out: a.out, Format: format}, timeout: k.Duration("timeout"), bounded: settings.Changed("timeout")}
 	addresses := k.Strings("api")
 	if len(addresses) == 0 {
 		found, err := running.Find()
@@ -130,6 +131,15 @@ func clientFile() (string, error) {
 // limited is ctx with the time that an answer may take.
 func (s *session) limited(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, s.timeout)
+}
+
+// following is how long to follow a motion, whose window may be days: until it is
+// closed, unless a timeout was given. ctx is limited by that.
+func (s *session) following(ctx context.Context) context.Context {
+	if s.bounded {
+		return ctx
+	}
+	return s.until
 }
 
 // keyOf is the key that an argument names, for an action as in nameOf.
@@ -174,7 +184,7 @@ func onceFlags(c *cobra.Command) func() (*aweighv1.Once, error) {
 
 // waitFlag adds the wish to wait for approval, should it take one.
 func waitFlag(c *cobra.Command) *bool {
-	return c.Flags().Bool("wait", false, "if it opens a motion, follow that until it is closed")
+	return c.Flags().Bool("wait", false, "if it opens a motion, follow that until it is closed, or for --timeout if that is given")
 }
 
 // nonceHint says how to repeat an undecided write.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"regexp"
+	"strings"
 
 	"github.com/aweigh/aweigh/alias"
 	"github.com/aweigh/aweigh/client"
@@ -18,6 +19,7 @@ import (
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/store"
 	"github.com/aweigh/aweigh/votes"
+	"github.com/aweigh/aweigh/votes/box"
 )
 
 // The exit codes. They are part of the interface: scripts depend on them.
@@ -39,7 +41,7 @@ const exitHelp = `Exit codes:
   0  done
   1  another error
   2  the command line, a setting or a request makes no sense
-  3  there is no such key
+  3  there is no such key, object, motion, decision or anchor
   4  a condition did not hold, or a write was ordered and failed: nothing changed
   5  not committed yet, and may still commit: repeating with the same --nonce is safe
   6  no node, or too few anchors, can be reached
@@ -50,6 +52,9 @@ const exitHelp = `Exit codes:
 
 // errUsage is wrapped by errors about the command line.
 var errUsage = errors.New("usage")
+
+// errAbsent is wrapped where something is not there that is no key.
+var errAbsent = errors.New("not found")
 
 // codes sorts errors by exit code, the first that fits.
 var codes = []struct {
@@ -72,6 +77,9 @@ var codes = []struct {
 	{votes.ErrForeign, exitUnverified},
 	{votes.ErrOtherScope, exitUnverified},
 	{votes.ErrBundleLimit, exitUnverified},
+	{box.ErrFileName, exitUnverified},
+	{errUnsound, exitUnverified},
+	{errOtherMotion, exitUnverified},
 	{replay.ErrMismatch, exitUnverified},
 	{errUnclaimed, exitUnverified},
 	{client.ErrPending, exitPending},
@@ -80,6 +88,7 @@ var codes = []struct {
 	{client.ErrCondition, exitCompare},
 	{client.ErrUndecided, exitUndecided},
 	{client.ErrNotFound, exitNotFound},
+	{errAbsent, exitNotFound},
 	{client.ErrFailed, exitCompare},
 	{client.ErrInvalid, exitUsage},
 	{client.ErrUnread, exitUnreachable},
@@ -108,12 +117,15 @@ func exitCode(err error, started bool) int {
 
 // packages matches what errors begin with for those who program: the package that
 // made them, and the sentinel for the command line.
-var packages = regexp.MustCompile(`(?m)(^|: )(?:(?:alias|api|backup|bench|canon|client|config|daemon|devnet|founding|home|keyfile|kv|lineage|node|` +
+var packages = regexp.MustCompile(`(?m)(^|: )(?:(?:alias|api|backup|ballotdir|bench|box|canon|client|config|daemon|devnet|founding|home|keyfile|kv|lineage|node|` +
 	`p2p|policytext|quorum|replay|report|running|scope|show|signer|sim|store|txntext|usage|votes): )+`)
+
+// forPeople is the text of an error for people.
+func forPeople(text string) string { return packages.ReplaceAllString(text, "$1") }
 
 // message is an error for people. What others wrote into it stays on its line.
 func message(err error) string {
-	text := show.Text(packages.ReplaceAllString(err.Error(), "$1"))
+	text := show.Text(strings.ReplaceAll(strings.TrimSpace(forPeople(err.Error())), "\t", "  "))
 	var u *client.Undecided
 	if errors.As(err, &u) {
 		text += nonceHint(u)

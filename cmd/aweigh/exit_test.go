@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -28,11 +29,29 @@ func TestMessagesNameNoPackages(t *testing.T) {
 		{fmt.Errorf("%w: c.yaml:1: x", config.ErrConfig), "invalid settings: c.yaml:1: x"},
 		{errors.New("a key of the client: store"), "a key of the client: store"},
 		{errors.New("evil \x1b[31m"), `evil \x1b[31m`},
+		{errors.New("unknown command \"x\"\n\nDid you mean this?\n\tstatus\n"), "unknown command \"x\"\n\nDid you mean this?\n  status"},
 		{&client.Gone{Next: 7, Cause: client.ErrUnreachable}, "the node went away; continue with --rev 7"},
 	} {
 		if got := message(c.err); got != c.want {
 			t.Errorf("got %q, want %q", got, c.want)
 		}
+	}
+}
+
+func TestLogsEndWithTheirContext(t *testing.T) {
+	var out bytes.Buffer
+	h, err := logger(&out, "debug", "text")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	log := slog.New(lasting{h.Handler(), ctx}).With("node", "node1")
+	log.Warn("before")
+	stop()
+	log.Warn("others stop")
+	log.Error("the disk fails")
+	if got := out.String(); !strings.Contains(got, "before") || strings.Contains(got, "others") || !strings.Contains(got, "disk") {
+		t.Errorf("logged:\n%s", got)
 	}
 }
 

@@ -43,6 +43,30 @@ func (q quiet) WithAttrs(attrs []slog.Attr) slog.Handler { return quiet{q.Handle
 // WithGroup implements slog.Handler.
 func (q quiet) WithGroup(name string) slog.Handler { return quiet{q.Handler.WithGroup(name)} }
 
+// lasting passes on what is logged while a context lasts, and errors alone after that.
+type lasting struct {
+	slog.Handler
+	ctx context.Context
+}
+
+// Handle implements slog.Handler.
+func (l lasting) Handle(ctx context.Context, r slog.Record) error {
+	if l.ctx.Err() != nil && r.Level < slog.LevelError {
+		return nil
+	}
+	return l.Handler.Handle(ctx, r)
+}
+
+// WithAttrs implements slog.Handler.
+func (l lasting) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return lasting{l.Handler.WithAttrs(attrs), l.ctx}
+}
+
+// WithGroup implements slog.Handler.
+func (l lasting) WithGroup(name string) slog.Handler {
+	return lasting{l.Handler.WithGroup(name), l.ctx}
+}
+
 // foreign reports whether code at pc belongs to another module.
 func foreign(pc uintptr) bool {
 	f, _ := runtime.CallersFrames([]uintptr{pc}).Next()

@@ -40,7 +40,7 @@ func (a *app) run(ctx context.Context, args []string) int {
 	root.SetIn(a.in)
 	root.SetOut(a.out)
 	root.SetErr(a.err)
-	err := root.ExecuteContext(ctx)
+	command, err := root.ExecuteContextC(ctx)
 	code := exitCode(err, a.started)
 	if ctx.Err() != nil && code == exitError && errors.Is(err, context.Canceled) {
 		return exitOK // interrupted, and ended well
@@ -50,8 +50,12 @@ func (a *app) run(ctx context.Context, args []string) int {
 			fmt.Fprintf(a.err, "aweigh: %s\n", message(err))
 		}
 	}
-	if code == exitUsage {
+	switch {
+	case code != exitUsage:
+	case a.started || !command.HasParent():
 		fmt.Fprintln(a.err, `Run "aweigh help" or add --help to a command for how to use it.`)
+	default: // words or flags that it does not take
+		fmt.Fprintf(a.err, "Usage: %s; with --help it says more.\n", command.UseLine())
 	}
 	return code
 }

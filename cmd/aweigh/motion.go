@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -20,7 +21,8 @@ func (a *app) motion() *cobra.Command {
 		Long: "A write that the scope's policy puts under approval opens a motion instead of applying.\n" +
 			"It applies once ballots of enough weight have approved it, within its window; the\n" +
 			"ballots may be signed anywhere, also without a network (see aweigh ballot).\n\n" +
-			"MOTION is the ID of one, or its first 8 digits or more.",
+			"MOTION is the ID of one, or that of the open decision that it is about, or the first 8\n" +
+			"digits of either, or more.",
 		Example: "  aweigh motion ls\n  aweigh motion show 4bf5122f\n  aweigh motion watch 4bf5122f",
 	}
 	return a.under(c, a.motionLs(), a.motionShow(), a.motionWatch(), a.motionExport(), a.motionWithdraw())
@@ -33,6 +35,37 @@ func motionID(text string) ([]byte, error) {
 		return nil, fmt.Errorf("%w: %q is no motion: give its ID, or the first 8 digits of it or more; \"aweigh motion ls\" shows them", errUsage, text)
 	}
 	return id, nil
+}
+
+// motionNamed finds the motion that people mean: by its ID, by that of an open decision
+// that it is about, or by the start of one.
+func (s *session) motionNamed(ctx context.Context, text string) (*aweighv1.MotionResponse, error) {
+	id, err := motionID(text)
+	if err != nil {
+		return nil, err
+	}
+	r, err := s.Client.Motion(ctx, id)
+	if !errors.Is(err, client.ErrNotFound) {
+		return r, err
+	}
+	t, trustErr := s.Client.Trust(ctx)
+	if trustErr != nil {
+		return nil, err
+	}
+	var found []byte
+	for _, x := range t.Proposals {
+		if !bytes.HasPrefix(x.Id, id) || len(x.Motion) == 0 {
+			continue
+		}
+		if found != nil {
+			return nil, fmt.Errorf("%w: several decisions begin like %q; give more of the ID", errUsage, text)
+		}
+		found = x.Motion
+	}
+	if found == nil {
+		return nil, err
+	}
+	return s.Client.Motion(ctx, found)
 }
 
 func (a *app) motionLs() *cobra.Command {
@@ -62,13 +95,9 @@ func (a *app) motionShow() *cobra.Command {
 		Example: "  aweigh motion show 4bf5122f",
 	}
 	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
-		id, err := motionID(args[0])
-		if err != nil {
-			return err
-		}
 		ctx, cancel := s.limited(ctx)
 		defer cancel()
-		r, err := s.Client.Motion(ctx, id)
+		r, err := s.motionNamed(ctx, args[0])
 		if err != nil {
 			return err
 		}
@@ -80,14 +109,17 @@ func (a *app) motionWatch() *cobra.Command {
 	c := &cobra.Command{
 		Use: "watch MOTION", Short: "Follow a motion until it is closed", Args: cobra.ExactArgs(1),
 		Long: "Tells how a motion stands whenever that changes. The exit code is 0 if it is carried\n" +
-			"in the end, and 4 if not.",
+			"in the end, and 4 if not. With --timeout it ends after that, and the exit code is 10 if\n" +
+			"the motion is open still.",
 	}
 	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
-		id, err := motionID(args[0])
+		limited, cancel := s.limited(ctx)
+		defer cancel()
+		r, err := s.motionNamed(limited, args[0])
 		if err != nil {
 			return err
 		}
-		return a.follow(ctx, s, id)
+		return a.follow(s.following(limited), s, r.Motion.Id)
 	})
 }
 
@@ -103,7 +135,7 @@ func (a *app) follow(ctx context.Context, s *session, id []byte) error {
 		}
 		return nil
 	})
-	if last == nil || err != nil {
+	if last == nil || err != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return err
 	}
 	return a.ended(s, last)
@@ -123,7 +155,7 @@ func (a *app) ended(s *session, last *aweighv1.MotionResponse) error {
 		}
 		return nil
 	case "open":
-		return fmt.Errorf("%w: the motion is open still", client.ErrPending)
+		return fmt.Errorf("%w: motion %x is open still; to go on following it: aweigh motion watch %x", client.ErrPending, m.Id[:4], m.Id[:4])
 	default:
 		return fmt.Errorf("%w: %s", errNotCarried, show.Progress(m))
 	}
@@ -138,9 +170,9 @@ func (a *app) pended(ctx context.Context, s *session, err error, wait bool) erro
 	}
 	if wait {
 		if s.Format == show.Table {
-			fmt.Fprintf(a.err, "motion %x waits for approval; to stop following it changes nothing, and aweigh motion watch goes on\n", p.Motion)
+			fmt.Fprintf(a.err, "motion %x waits for approval; Ctrl-C ends this and changes nothing, and to follow it again: aweigh motion watch %x\n", p.Motion, p.Motion[:4])
 		}
-		return a.follow(s.until, s, p.Motion) // not just for as long as an answer may take
+		return a.follow(s.following(ctx), s, p.Motion)
 	}
 	r, motionErr := s.Client.Motion(ctx, p.Motion)
 	if motionErr != nil {
@@ -171,13 +203,13 @@ func (a *app) motionExport() *cobra.Command {
 	}
 	write := c.Flags().String("write", "", "a file, and not standard output")
 	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
-		id, err := motionID(args[0])
+		ctx, cancel := s.limited(ctx)
+		defer cancel()
+		r, err := s.motionNamed(ctx, args[0])
 		if err != nil {
 			return err
 		}
-		ctx, cancel := s.limited(ctx)
-		defer cancel()
-		p, err := s.Client.ExportMotion(ctx, id)
+		p, err := s.Client.ExportMotion(ctx, r.Motion.Id)
 		if err != nil {
 			return err
 		}
@@ -204,21 +236,20 @@ func (a *app) motionWithdraw() *cobra.Command {
 	}
 	once := onceFlags(c)
 	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
-		id, err := motionID(args[0])
-		if err != nil {
-			return err
-		}
 		o, err := once()
 		if err != nil {
 			return err
 		}
 		ctx, cancel := s.limited(ctx)
 		defer cancel()
-		if _, err := s.Client.Withdraw(ctx, id, o); err != nil {
+		r, err := s.motionNamed(ctx, args[0])
+		if err != nil {
 			return err
 		}
-		r, err := s.Client.Motion(ctx, id)
-		if err != nil {
+		if _, err := s.Client.Withdraw(ctx, r.Motion.Id, o); err != nil {
+			return err
+		}
+		if r, err = s.Client.Motion(ctx, r.Motion.Id); err != nil {
 			return err
 		}
 		return s.Printer.Motion(r)

@@ -11,7 +11,6 @@ import (
 
 	"github.com/aweigh/aweigh/alias"
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
-	"github.com/aweigh/aweigh/client"
 	"github.com/aweigh/aweigh/internal/show"
 )
 
@@ -87,7 +86,7 @@ func (a *app) object(ctx context.Context, s *session, text string, raw bool, ver
 		return nil, err
 	}
 	if len(o.Aliases) == 0 {
-		return nil, fmt.Errorf("%w: %s has no alias any more; see aweigh uid %.12s", client.ErrNotFound, o.Uid, o.Uid)
+		return nil, fmt.Errorf("%w: %s has no alias any more; see aweigh uid %.12s", errAbsent, o.Uid, o.Uid)
 	}
 	return a.resolve(ctx, s, o.Aliases[0], v, false)
 }
@@ -159,7 +158,7 @@ func (a *app) rollback() *cobra.Command {
 		}
 		v, err := version(n)
 		if err == nil && v == 0 {
-			err = fmt.Errorf("%w: to which version? Write it after the name, as in %s.v1, or give --version; aweigh history lists them", errUsage, args[0])
+			err = fmt.Errorf("%w: to which version? Give --version, or write it after an alias, as in org@example/motd.v1; \"aweigh history\" lists them", errUsage)
 		}
 		if err != nil {
 			return err

@@ -92,6 +92,7 @@ func (a *app) policyDiff() *cobra.Command {
 		if err != nil {
 			return err
 		}
+		a.warnOf(old, p)
 		return s.Printer.PolicyDiff(policytext.Diff(old, p), r, after)
 	})
 }
@@ -188,7 +189,7 @@ func (a *app) policyApprove() *cobra.Command {
 	c := &cobra.Command{
 		Use: "approve DECISION", Short: "Approve a policy that others proposed", Args: cobra.ExactArgs(1),
 		Long: "Approves, with the key of the anchor that answers, an open decision on the policy:\n" +
-			"its ID or the start of it, as \"aweigh anchor ls\" shows it.",
+			"its ID, or that of its motion, or the start of one, as \"aweigh anchor ls\" shows them.",
 	}
 	once := onceFlags(c)
 	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
@@ -210,6 +211,13 @@ func (a *app) policyApprove() *cobra.Command {
 	})
 }
 
+// warnOf tells what is odd about a policy.
+func (a *app) warnOf(old, p scope.Policy) {
+	for _, w := range policytext.Warnings(old, p) {
+		fmt.Fprintf(a.err, "aweigh: warning: %s\n", show.Line(w))
+	}
+}
+
 // setPolicy says what a policy would change and proposes it.
 func (a *app) setPolicy(ctx context.Context, s *session, r *aweighv1.TrustResponse, old, p scope.Policy, once func() (*aweighv1.Once, error)) error {
 	diff := policytext.Diff(old, p)
@@ -220,6 +228,7 @@ func (a *app) setPolicy(ctx context.Context, s *session, r *aweighv1.TrustRespon
 	if err != nil {
 		return err
 	}
+	a.warnOf(old, p)
 	if s.Format == show.Table {
 		if err := s.Printer.PolicyDiff(diff, r, after); err != nil {
 			return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"sync/atomic"
@@ -64,6 +65,7 @@ func (a *app) devnet() *cobra.Command {
 		if err != nil {
 			return err
 		}
+		log = slog.New(lasting{log.Handler(), cmd.Context()}) // that the others stop is no news then
 		switch {
 		case *ephemeral:
 			if *dir, err = os.MkdirTemp("", "aweigh-devnet-"); err != nil {
@@ -170,6 +172,9 @@ func (a *app) runDevnet(ctx context.Context, n *devnet.Network, processes bool, 
 	if err := (show.Printer{Out: a.out}).Members(rows, height, devnet.GreetingKey); err != nil {
 		cancel()
 		return errors.Join(err, <-ended)
+	}
+	if hint := callHint(); hint != "" {
+		fmt.Fprintf(a.out, "\n%s\n", hint)
 	}
 	err = <-ended
 	fmt.Fprintln(a.out, "\nstopped")

@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
-	"github.com/aweigh/aweigh/client"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/votes"
 )
@@ -27,10 +26,24 @@ func (a *app) under(c *cobra.Command, subs ...*cobra.Command) *cobra.Command {
 		}
 		c.AddCommand(sub)
 	}
+	c.Args = unknown
 	if c.RunE == nil {
 		c.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	}
 	return c
+}
+
+// unknown refuses what is no command below one, and says which are like it.
+func unknown(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	text := fmt.Sprintf("unknown command %q for %q", args[0], c.CommandPath())
+	c.SuggestionsMinimumDistance = 2 // letters that are wrong
+	if like := c.SuggestionsFor(args[0]); len(like) > 0 {
+		text += "\n\nDid you mean this?\n  " + strings.Join(like, "\n  ")
+	}
+	return fmt.Errorf("%w: %s", errUsage, text)
 }
 
 // anchorHelp says how anchors are named.
@@ -111,7 +124,7 @@ func (s *session) faultProof(ctx context.Context, who *aweighv1.Standing, x *awe
 		}
 	}
 	if p.Proof.First.Anchor.IsZero() {
-		return nil, fmt.Errorf("%w: no proof against %s is on record here", client.ErrNotFound, who.Name)
+		return nil, fmt.Errorf("%w: no proof against %s is on record here", errAbsent, who.Name)
 	}
 	if p.Genesis, err = s.Client.Genesis(ctx); err != nil {
 		return nil, err
@@ -150,7 +163,7 @@ func anchorNamed(r *aweighv1.TrustResponse, text string) (*aweighv1.Standing, er
 	case 1:
 		return found[0], nil
 	case 0:
-		return nil, fmt.Errorf("%w: no anchor is called %q; \"aweigh anchor ls\" lists them", client.ErrNotFound, text)
+		return nil, fmt.Errorf("%w: no anchor is called %q; \"aweigh anchor ls\" lists them", errAbsent, text)
 	}
 	return nil, fmt.Errorf("%w: %d anchors are called %q; give the ID of one, as \"aweigh anchor ls\" shows it", errUsage, len(found), text)
 }

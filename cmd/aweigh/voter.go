@@ -123,7 +123,7 @@ func (a *app) openKey(ctx context.Context, name, passphraseFile string) (key vot
 	}
 	if !keyfile.IsEncrypted(data) {
 		if key, err = votes.ParsePrivateKey(string(data)); err != nil {
-			err = fmt.Errorf("%s: %w: neither a key file of \"aweigh voter new\" nor a node's", name, err)
+			err = fmt.Errorf("%s: %w; it is neither a key file of \"aweigh voter new\" nor a node's, or it is damaged", name, err)
 		}
 		return key, false, err
 	}

@@ -33,8 +33,9 @@ const maxFile = 16 << 10
 var (
 	// ErrPassphrase: the passphrase is wrong, or empty. Try another.
 	ErrPassphrase = errors.New("keyfile: wrong passphrase")
-	// ErrFile: it is no key file, or it is damaged. Take the copy kept elsewhere.
-	ErrFile = errors.New("keyfile: not an encrypted key file, or damaged")
+	// ErrFile: it is no key file, or it is damaged. What package age says of that is
+	// not passed on: it quotes lines of the file.
+	ErrFile = errors.New("keyfile: not an encrypted key file, or damaged; take the copy that was kept elsewhere")
 )
 
 // IsEncrypted reports whether data looks like a key file that asks for a
@@ -73,7 +74,7 @@ func Encrypt(key votes.PrivateKey, passphrase string, work int) ([]byte, error) 
 }
 
 // Decrypt opens a file that Encrypt made. The error wraps ErrPassphrase or
-// ErrFile, and shows neither passphrase nor key.
+// ErrFile, and shows neither the passphrase nor anything of the file.
 func Decrypt(file []byte, passphrase string) (votes.PrivateKey, error) {
 	if len(file) > maxFile {
 		return votes.PrivateKey{}, fmt.Errorf("%w: it has %d bytes, at most %d are taken", ErrFile, len(file), maxFile)
@@ -91,11 +92,11 @@ func Decrypt(file []byte, passphrase string) (votes.PrivateKey, error) {
 		return votes.PrivateKey{}, ErrPassphrase
 	}
 	if err != nil {
-		return votes.PrivateKey{}, fmt.Errorf("%w: %v", ErrFile, err)
+		return votes.PrivateKey{}, ErrFile
 	}
 	text, err := io.ReadAll(io.LimitReader(r, maxFile))
 	if err != nil {
-		return votes.PrivateKey{}, fmt.Errorf("%w: %v", ErrFile, err)
+		return votes.PrivateKey{}, ErrFile
 	}
 	key, err := votes.ParsePrivateKey(string(text))
 	if err != nil {

@@ -3,7 +3,9 @@ package keyfile
 import (
 	"bytes"
 	"errors"
+	"io"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -85,6 +87,9 @@ func TestDamagedFilesOpenNothing(t *testing.T) {
 		if err != nil && !errors.Is(err, ErrFile) && !errors.Is(err, ErrPassphrase) {
 			t.Fatalf("byte %d: %v", i, err)
 		}
+		if line := shows(err, file); line != "" {
+			t.Fatalf("byte %d: the error shows %q: %v", i, line, err)
+		}
 		if _, err := Decrypt(file[:i], passphrase); err == nil && i < len(file)-1 {
 			t.Fatalf("cut to %d bytes", i)
 		}
@@ -97,6 +102,50 @@ func TestDamagedFilesOpenNothing(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+}
+
+// TestErrorsShowNothingOfTheFile: lines that are missing, too short or of another
+// place, of the armor and of what is in it.
+func TestErrorsShowNothingOfTheFile(t *testing.T) {
+	file, err := Encrypt(key(t, votes.Ed25519), passphrase, 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(string(file), "\n")
+	for i := range lines {
+		for _, with := range []string{"", lines[i] + "\n" + lines[i], lines[i][:len(lines[i])/2], "YQ==\n" + lines[i]} {
+			bent := slices.Clone(lines)
+			bent[i] = with
+			if _, err := Decrypt([]byte(strings.Join(bent, "\n")), passphrase); shows(err, file) != "" {
+				t.Errorf("line %d as %q: %v", i, with, err)
+			}
+		}
+	}
+	inner, err := io.ReadAll(armor.NewReader(bytes.NewReader(file)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range bytes.Index(inner, []byte("\n---")) {
+		bent := bytes.Clone(inner)
+		bent[i] = '!'
+		var again bytes.Buffer
+		w := armor.NewWriter(&again)
+		w.Write(bent)
+		w.Close()
+		if _, err := Decrypt(again.Bytes(), passphrase); err == nil || shows(err, bent) != "" {
+			t.Errorf("byte %d of the content: %v", i, err)
+		}
+	}
+}
+
+// shows is a part of a file that stands in an error, empty if none does.
+func shows(err error, file []byte) string {
+	for i := 0; err != nil && i+10 <= len(file); i++ {
+		if part := string(file[i : i+10]); strings.Contains(err.Error(), part) {
+			return part
+		}
+	}
+	return ""
 }
 
 // sealed is a file with any content. Work beyond MaxWork is only claimed.

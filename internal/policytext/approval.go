@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/votes"
@@ -111,7 +110,7 @@ func approvalWord(a *scope.Approval, key, value string) (err error) {
 		n, numErr := strconv.ParseUint(value, 10, 31)
 		a.Anchors, err = uint32(n), numErr
 	case "window":
-		a.Window, err = time.ParseDuration(value)
+		a.Window, err = span(value)
 	case "approver":
 		var p scope.Approver
 		p, err = approver(value)
@@ -173,6 +172,14 @@ func DropApproval(all []scope.Approval, a scope.Approval) (rest []scope.Approval
 
 func same(a, b *scope.Approval) bool { return a.Matter == b.Matter && bytes.Equal(a.Prefix, b.Prefix) }
 
+// fieldOf is what an approval is called among the fields of a policy.
+func fieldOf(a *scope.Approval) string {
+	if a.Matter == scope.Policies || a.Matter == scope.Membership {
+		return "approvals of " + a.Matter.String()
+	}
+	return fmt.Sprintf("approvals of %s below %q", a.Matter, a.Prefix)
+}
+
 // diffApprovals lists the approvals that differ.
 func diffApprovals(from, to []scope.Approval) (changes []Change) {
 	find := func(all []scope.Approval, a *scope.Approval) string {
@@ -186,7 +193,7 @@ func diffApprovals(from, to []scope.Approval) (changes []Change) {
 	add := func(a *scope.Approval) {
 		x, y := find(from, a), find(to, a)
 		if x != y {
-			changes = append(changes, Change{fmt.Sprintf("approvals of %s below %q", a.Matter, a.Prefix), x, y, "who must approve, and how many"})
+			changes = append(changes, Change{fieldOf(a), x, y, "who must approve, and how many"})
 		}
 	}
 	for i := range from {

@@ -90,10 +90,19 @@ func duration(name, about string, in func(*scope.Policy) *time.Duration) field {
 		name: name, about: about,
 		show: func(p *scope.Policy) string { return in(p).String() },
 		read: func(p *scope.Policy, text string) (err error) {
-			*in(p), err = time.ParseDuration(text)
+			*in(p), err = span(text)
 			return err
 		},
 	}
+}
+
+// span reads a length of time.
+func span(text string) (time.Duration, error) {
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		err = fmt.Errorf("%q is no length of time, like 72h or 1h30m; hours are the largest unit", text)
+	}
+	return d, err
 }
 
 // part reads a part of a whole, like 2/3.

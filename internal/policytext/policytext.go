@@ -163,8 +163,8 @@ func Fields(p scope.Policy) map[string]string {
 	for _, f := range fields {
 		out[f.name] = f.show(&p)
 	}
-	for _, a := range p.Approvals {
-		out[fmt.Sprintf("approvals of %s below %q", a.Matter, a.Prefix)] = WriteApproval(a)
+	for i := range p.Approvals {
+		out[fieldOf(&p.Approvals[i])] = WriteApproval(p.Approvals[i])
 	}
 	return out
 }

@@ -81,7 +81,7 @@ func TestMistakesAreNamed(t *testing.T) {
 		"trust:\n  floor: -1\n":                           `line 2: floor: "-1" is not a whole number`,
 		"quorum:\n  notarize: 0.66\n":                     `line 2: notarize: "0.66" is not a part of a whole`,
 		"quorum:\n  notarize: 2/0\n":                      `not a part of a whole`,
-		"epoch:\n  time: 5\n":                             `line 2: time: `,
+		"epoch:\n  time: 5\n":                             `line 2: time: "5" is no length of time, like 72h`,
 		"epoch:\n  blocks: [1]\n":                         `line 2: blocks is one value`,
 		"epoch:\n  blocks: 5\n---\nepoch:\n  blocks: 6\n": `line 3: a second document`,
 		"approvals: 5":                                    `line 1: approvals is a list`,

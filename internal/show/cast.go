@@ -10,13 +10,16 @@ import (
 // Shown is a ballot of a file, and what is known of it.
 type Shown struct {
 	votes.MotionBallot
+	File    string // that it was read from
 	Name    string // of the voter, if it is known
 	Weight  uint64 // likewise
 	Checked bool   // it was verified
+	Other   bool   // it is on another motion than the one at hand, and was not
 	Err     error  // why it does not hold
 }
 
 type shownJSON struct {
+	File     string `json:"file,omitempty"`
 	ID       string `json:"id"`
 	Network  string `json:"network"`
 	Scope    string `json:"scope"`
@@ -42,7 +45,7 @@ type tallyJSON struct {
 
 func shownOf(s *Shown) shownJSON {
 	out := shownJSON{
-		ID: s.ID().String(), Network: s.Network.String(), Scope: s.Scope.String(), Motion: s.Motion.String(), Choice: s.Choice.String(),
+		File: s.File, ID: s.ID().String(), Network: s.Network.String(), Scope: s.Scope.String(), Motion: s.Motion.String(), Choice: s.Choice.String(),
 		Voter: s.Voter.String(), Name: s.Name, Weight: s.Weight, Comment: s.Comment, Offline: s.Offline, Verified: s.Checked && s.Err == nil,
 	}
 	if s.Err != nil {
@@ -67,7 +70,7 @@ func (p Printer) Ballots(all []Shown, mo *scope.Motion, t *votes.MotionTally) er
 		}
 		return p.JSON(out)
 	}
-	rows := [][]string{{"MOTION", "CHOICE", "VOTER", "NAME", "WEIGHT", "SIGNATURE", "COMMENT"}}
+	rows := [][]string{{"FILE", "MOTION", "CHOICE", "VOTER", "NAME", "WEIGHT", "SIGNATURE", "COMMENT"}}
 	unchecked := 0
 	for i := range all {
 		s := &all[i]
@@ -80,10 +83,12 @@ func (p Printer) Ballots(all []Shown, mo *scope.Motion, t *votes.MotionTally) er
 			holds = "REFUSED: " + s.Err.Error()
 		case s.Checked:
 			holds = "verified"
+		case s.Other:
+			holds = "NOT CHECKED: on another motion"
 		default:
 			unchecked++
 		}
-		rows = append(rows, []string{s.Motion.Short(), said(s.Choice.String(), s.Offline), s.Voter.Short(), name, weight, holds, s.Comment})
+		rows = append(rows, []string{s.File, s.Motion.Short(), said(s.Choice.String(), s.Offline), s.Voter.Short(), name, weight, holds, s.Comment})
 	}
 	if err := p.table(rows...); err != nil {
 		return err
@@ -100,10 +105,7 @@ func (p Printer) Ballots(all []Shown, mo *scope.Motion, t *votes.MotionTally) er
 // Signed writes what a ballot says that was just signed.
 func (p Printer) Signed(b *votes.MotionBallot, name string, weight uint64, file string) error {
 	if p.Format == JSON {
-		return p.JSON(struct {
-			shownJSON
-			File string `json:"file"`
-		}{shownOf(&Shown{MotionBallot: *b, Name: name, Weight: weight, Checked: true}), file})
+		return p.JSON(shownOf(&Shown{MotionBallot: *b, File: file, Name: name, Weight: weight, Checked: true}))
 	}
 	_, err := fmt.Fprintf(p.Out, "signed: %s, weight %d, votes to %s motion %s; hand it to any node: aweigh ballot import %s\n",
 		Line(name), weight, b.Choice, b.Motion.Short(), file)

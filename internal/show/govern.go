@@ -10,6 +10,7 @@ import (
 
 type proposalJSON struct {
 	ID          string   `json:"id"`
+	Motion      string   `json:"motion,omitempty"` // as which it is open
 	Kind        string   `json:"kind"`
 	Subject     string   `json:"subject,omitempty"`
 	Name        string   `json:"name,omitempty"`
@@ -28,7 +29,7 @@ type proposalJSON struct {
 
 func proposalJSONOf(x *aweighv1.Proposal, names map[string]string) proposalJSON {
 	out := proposalJSON{
-		ID: hex.EncodeToString(x.Id), Kind: x.Kind, Subject: hex.EncodeToString(x.Subject), Name: x.Name,
+		ID: hex.EncodeToString(x.Id), Motion: hex.EncodeToString(x.Motion), Kind: x.Kind, Subject: hex.EncodeToString(x.Subject), Name: x.Name,
 		Sponsor: hex.EncodeToString(x.Sponsor), Sponsored: x.Sponsored, Approvals: []string{}, Weight: x.Weight, Needed: x.Needed,
 		Heads: x.Heads, HeadsNeeded: x.HeadsNeeded, OpenedNs: x.OpenedNs, LapsesNs: x.LapsesNs, Carried: x.Carried,
 		State: Missing(x, names),
@@ -98,7 +99,7 @@ func (p Printer) Anchors(r *aweighv1.TrustResponse) error {
 		return err
 	}
 	fmt.Fprintln(p.Out)
-	rows = [][]string{{"DECISION", "ABOUT", "APPROVED BY", "WEIGHT", "STATE", "LAPSES"}}
+	rows = [][]string{{"DECISION", "MOTION", "ABOUT", "APPROVED BY", "WEIGHT", "STATE", "LAPSES"}}
 	for _, x := range r.Proposals {
 		by := "nobody"
 		if len(x.Approvals) > 0 {
@@ -112,7 +113,7 @@ func (p Printer) Anchors(r *aweighv1.TrustResponse) error {
 		if x.Carried > 0 {
 			lapses = "-"
 		}
-		rows = append(rows, []string{short(x.Id), about(x, names), by, fmt.Sprintf("%d of %d", x.Weight, x.Needed), Missing(x, names), lapses})
+		rows = append(rows, []string{short(x.Id), orNone(short(x.Motion)), about(x, names), by, fmt.Sprintf("%d of %d", x.Weight, x.Needed), Missing(x, names), lapses})
 	}
 	return p.table(rows...)
 }
@@ -140,7 +141,11 @@ func (p Printer) Governed(g *aweighv1.GovernResponse, r *aweighv1.TrustResponse,
 		}
 		return p.JSON(out)
 	}
-	fmt.Fprintf(p.Out, "OK  decision %s (%s), final in block %d\n", short(g.Id), g.Kind, g.Header.GetHeight())
+	motion := ""
+	if len(g.Proposal.GetMotion()) > 0 {
+		motion = ", motion " + short(g.Proposal.Motion)
+	}
+	fmt.Fprintf(p.Out, "OK  decision %s (%s)%s, final in block %d\n", short(g.Id), g.Kind, motion, g.Header.GetHeight())
 	if g.Proposal == nil {
 		_, err := fmt.Fprintln(p.Out, "it is carried, and in effect")
 		return err

@@ -44,7 +44,7 @@ func (p Printer) Members(members []Member, height uint64, key string) error {
 	_, err := fmt.Fprintf(p.Out, `
 ready: block %d is final, and %s is set. In another terminal, try
 
-  aweigh put %s "hello, world"
+  aweigh get %s
   aweigh why %s
   aweigh status%s
 

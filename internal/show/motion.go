@@ -13,7 +13,9 @@ type motionJSON struct {
 	ID            string             `json:"id"`
 	Fate          string             `json:"fate"`
 	Reason        string             `json:"reason,omitempty"`
+	Doomed        string             `json:"doomed,omitempty"` // why an open one would be void as things stand
 	Subject       string             `json:"subject"`
+	Decision      string             `json:"decision,omitempty"` // that it is about, if it is about one
 	Author        string             `json:"author"`
 	AuthorName    string             `json:"author_name,omitempty"`
 	Justification string             `json:"justification,omitempty"`
@@ -56,19 +58,9 @@ type castJSON struct {
 	Offline bool   `json:"offline"` // signed away from any node, as its voter says
 }
 
-type motionChangeJSON struct {
-	Delete   bool        `json:"delete"`
-	Key      *string     `json:"key,omitempty"`
-	Key64    []byte      `json:"key_base64,omitempty"`
-	RangeEnd []byte      `json:"range_end_base64,omitempty"`
-	Value    *string     `json:"value,omitempty"`
-	Value64  []byte      `json:"value_base64,omitempty"`
-	Now      []*keyValue `json:"now"`
-}
-
 func motionJSONOf(m *aweighv1.Motion) motionJSON {
 	out := motionJSON{
-		ID: hex.EncodeToString(m.Id), Fate: m.Fate, Reason: m.Reason, Subject: m.Subject,
+		ID: hex.EncodeToString(m.Id), Fate: m.Fate, Reason: m.Reason, Doomed: m.Doomed, Subject: m.Subject, Decision: hex.EncodeToString(m.Decision),
 		Author: hex.EncodeToString(m.Author), AuthorName: m.AuthorName, Justification: m.Justification,
 		Height: m.Height, Epoch: m.Epoch, OpenedNs: m.OpenedNs, DeadlineNs: m.DeadlineNs,
 		ClosedHeight: m.ClosedHeight, ClosedNs: m.ClosedNs, Revision: m.Revision, Rule: m.Rule,
@@ -83,12 +75,7 @@ func motionJSONOf(m *aweighv1.Motion) motionJSON {
 		out.Voters = append(out.Voters, x)
 	}
 	for _, c := range m.Changes {
-		x := motionChangeJSON{Delete: c.Delete, RangeEnd: c.RangeEnd, Now: kvsJSON(c.Now)}
-		x.Key, x.Key64 = bytesField(c.Key)
-		if !c.Delete {
-			x.Value, x.Value64 = bytesField(c.Value)
-		}
-		out.Changes = append(out.Changes, x)
+		out.Changes = append(out.Changes, motionChangeJSONOf(c))
 	}
 	return out
 }
@@ -160,9 +147,18 @@ func (p Printer) Motions(r *aweighv1.MotionsResponse) error {
 		if m.ClosedNs > 0 {
 			until = "closed " + instant(m.ClosedNs)
 		}
-		rows = append(rows, []string{short(m.Id), m.Subject, authorOf(m), fateOf(m), bar(m, 20), orNone(Lacking(m)), until})
+		rows = append(rows, []string{short(m.Id), aboutMotion(m), authorOf(m), fateOf(m), bar(m, 20), orNone(Lacking(m)), until})
 	}
 	return p.table(rows...)
+}
+
+// aboutMotion says what a motion is about, and by which ID "policy set" and "anchor"
+// speak of it.
+func aboutMotion(m *aweighv1.Motion) string {
+	if len(m.Decision) == 0 {
+		return m.Subject
+	}
+	return m.Subject + ", decision " + short(m.Decision)
 }
 
 func orNone(s string) string {
@@ -180,8 +176,11 @@ func authorOf(m *aweighv1.Motion) string {
 }
 
 func fateOf(m *aweighv1.Motion) string {
-	if m.Reason != "" {
+	switch {
+	case m.Reason != "":
 		return m.Fate + ": " + m.Reason
+	case m.Doomed != "":
+		return m.Fate + ", but as things stand it would be void: " + m.Doomed
 	}
 	return m.Fate
 }
@@ -215,7 +214,7 @@ func (p Printer) Motion(r *aweighv1.MotionResponse) error {
 	}
 	rows := [][]string{
 		{"motion", hex.EncodeToString(m.Id)},
-		{"about", m.Subject},
+		{"about", aboutMotion(m)},
 		{"proposed by", fmt.Sprintf("%s, in block %d (epoch %d), %s", authorOf(m), m.Height, m.Epoch, instant(m.OpenedNs))},
 	}
 	if m.Justification != "" {
@@ -244,49 +243,6 @@ func (p Printer) Motion(r *aweighv1.MotionResponse) error {
 	return p.table(voterRows(m)...)
 }
 
-// changes writes what a motion would do, as a difference.
-func (p Printer) changes(m *aweighv1.Motion) error {
-	if len(m.Changes) == 0 {
-		return nil
-	}
-	open := m.Fate == "open"
-	switch {
-	case open:
-		fmt.Fprintln(p.Out, "it would change:")
-	case m.Fate == "carried":
-		fmt.Fprintln(p.Out, "it changed:")
-	default:
-		fmt.Fprintln(p.Out, "it would have changed:")
-	}
-	for _, c := range m.Changes {
-		name := Key(c.Key)
-		if len(c.RangeEnd) > 0 {
-			name += fmt.Sprintf(" … %q", c.RangeEnd)
-		}
-		fmt.Fprintf(p.Out, "  %s\n", Line(name))
-		for _, kv := range c.Now {
-			if !open {
-				break // it may have changed since
-			}
-			key := ""
-			if len(c.RangeEnd) > 0 {
-				key = Key(kv.Key) + " = "
-			}
-			fmt.Fprintf(p.Out, "    - %s%s  (revision %d)\n", Line(key), text(kv.Value), kv.ModRevision)
-		}
-		if len(c.Now) == 0 && open {
-			fmt.Fprintln(p.Out, "    - (nothing)")
-		}
-		if c.Delete {
-			fmt.Fprintln(p.Out, "    + (nothing)")
-		} else {
-			fmt.Fprintf(p.Out, "    + %s\n", text(c.Value))
-		}
-	}
-	_, err := fmt.Fprintln(p.Out)
-	return err
-}
-
 func voterRows(m *aweighv1.Motion) [][]string {
 	rows := [][]string{{"VOTER", "ID", "WEIGHT", "SAYS", "RECORDED", "COMMENT"}}
 	for _, v := range m.Voters {
@@ -309,7 +265,7 @@ func voterRows(m *aweighv1.Motion) [][]string {
 			case b.Late:
 				where += ", late"
 			case b.Early:
-				where += ", came before the motion"
+				where += ", as it opened"
 			}
 			rows = append(rows, []string{name, short(v.Id), fmt.Sprint(v.Weight), said(b.Choice, b.Offline), where, b.Comment})
 		}
@@ -349,42 +305,4 @@ func Progress(m *aweighv1.Motion) string {
 		s += ", needs " + l
 	}
 	return s
-}
-
-// HandedIn writes what became of ballots.
-func (p Printer) HandedIn(r *aweighv1.HandInResponse) error {
-	if p.Format == JSON {
-		type refusal struct {
-			Ballot uint64 `json:"ballot"`
-			Motion string `json:"motion"`
-			Voter  string `json:"voter"`
-			Why    string `json:"why"`
-		}
-		out := struct {
-			Added       uint64    `json:"added"`
-			Repeated    uint64    `json:"repeated"`
-			Equivocated uint64    `json:"equivocated"`
-			Late        uint64    `json:"late"`
-			Refused     []refusal `json:"refused"`
-		}{r.Added, r.Repeated, r.Equivocated, r.Late, []refusal{}}
-		for _, x := range r.Refused {
-			out.Refused = append(out.Refused, refusal{x.Ballot, hex.EncodeToString(x.Motion), hex.EncodeToString(x.Voter), x.Why})
-		}
-		return p.JSON(out)
-	}
-	words := []string{fmt.Sprintf("%d new", r.Added), fmt.Sprintf("%d known already", r.Repeated)}
-	if r.Late > 0 {
-		words = append(words, fmt.Sprintf("%d late (their motion is closed; they are recorded and change nothing)", r.Late))
-	}
-	if r.Equivocated > 0 {
-		words = append(words, fmt.Sprintf("%d that contradict another of the same voter", r.Equivocated))
-	}
-	if len(r.Refused) > 0 {
-		words = append(words, fmt.Sprintf("%d refused", len(r.Refused)))
-	}
-	fmt.Fprintf(p.Out, "ballots: %s\n", strings.Join(words, ", "))
-	for _, x := range r.Refused {
-		fmt.Fprintf(p.Out, "  %d: by %s on motion %s: %s\n", x.Ballot, short(x.Voter), short(x.Motion), Text(x.Why))
-	}
-	return nil
 }

@@ -5214,6 +5214,8 @@ type Motion struct {
 	Voters        []*Voter               `protobuf:"bytes,23,rep,name=voters,proto3" json:"voters,omitempty"`
 	Changes       []*MotionChange        `protobuf:"bytes,24,rep,name=changes,proto3" json:"changes,omitempty"`
 	Mutation      []byte                 `protobuf:"bytes,25,opt,name=mutation,proto3" json:"mutation,omitempty"` // canonical CBOR of the scope.Mutation
+	Doomed        string                 `protobuf:"bytes,26,opt,name=doomed,proto3" json:"doomed,omitempty"`     // why an open one would be void as things stand; of one motion asked for alone
+	Decision      []byte                 `protobuf:"bytes,27,opt,name=decision,proto3" json:"decision,omitempty"` // ID of the decision that it is about, if it is about one
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5423,6 +5425,20 @@ func (x *Motion) GetMutation() []byte {
 	return nil
 }
 
+func (x *Motion) GetDoomed() string {
+	if x != nil {
+		return x.Doomed
+	}
+	return ""
+}
+
+func (x *Motion) GetDecision() []byte {
+	if x != nil {
+		return x.Decision
+	}
+	return nil
+}
+
 // Voter may vote on a motion.
 type Voter struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -5616,7 +5632,9 @@ type MotionChange struct {
 	Key           []byte                 `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
 	RangeEnd      []byte                 `protobuf:"bytes,3,opt,name=range_end,json=rangeEnd,proto3" json:"range_end,omitempty"`
 	Value         []byte                 `protobuf:"bytes,4,opt,name=value,proto3" json:"value,omitempty"`
-	Now           []*KeyValue            `protobuf:"bytes,5,rep,name=now,proto3" json:"now,omitempty"` // what is there now
+	Now           []*KeyValue            `protobuf:"bytes,5,rep,name=now,proto3" json:"now,omitempty"`    // what is there now: the first 100 keys
+	Was           []*KeyValue            `protobuf:"bytes,6,rep,name=was,proto3" json:"was,omitempty"`    // what was there when the motion opened: likewise
+	Lost          bool                   `protobuf:"varint,7,opt,name=lost,proto3" json:"lost,omitempty"` // was is not known any more: it was compacted away
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5684,6 +5702,20 @@ func (x *MotionChange) GetNow() []*KeyValue {
 		return x.Now
 	}
 	return nil
+}
+
+func (x *MotionChange) GetWas() []*KeyValue {
+	if x != nil {
+		return x.Was
+	}
+	return nil
+}
+
+func (x *MotionChange) GetLost() bool {
+	if x != nil {
+		return x.Lost
+	}
+	return false
 }
 
 type MotionRequest struct {
@@ -6096,6 +6128,7 @@ type RefusedBallot struct {
 	Motion        []byte                 `protobuf:"bytes,2,opt,name=motion,proto3" json:"motion,omitempty"`
 	Voter         []byte                 `protobuf:"bytes,3,opt,name=voter,proto3" json:"voter,omitempty"`
 	Why           string                 `protobuf:"bytes,4,opt,name=why,proto3" json:"why,omitempty"`
+	Unsound       bool                   `protobuf:"varint,5,opt,name=unsound,proto3" json:"unsound,omitempty"` // it does not hold: forged, of another network or scope, or of one who may not vote
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -6156,6 +6189,13 @@ func (x *RefusedBallot) GetWhy() string {
 		return x.Why
 	}
 	return ""
+}
+
+func (x *RefusedBallot) GetUnsound() bool {
+	if x != nil {
+		return x.Unsound
+	}
+	return false
 }
 
 type WithdrawRequest struct {
@@ -6793,7 +6833,7 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\x06closed\x18\x01 \x01(\bR\x06closed\"i\n" +
 	"\x0fMotionsResponse\x12)\n" +
 	"\x06header\x18\x01 \x01(\v2\x11.aweigh.v1.HeaderR\x06header\x12+\n" +
-	"\amotions\x18\x02 \x03(\v2\x11.aweigh.v1.MotionR\amotions\"\xc1\x05\n" +
+	"\amotions\x18\x02 \x03(\v2\x11.aweigh.v1.MotionR\amotions\"\xf5\x05\n" +
 	"\x06Motion\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x12\n" +
 	"\x04fate\x18\x02 \x01(\tR\x04fate\x12\x16\n" +
@@ -6822,7 +6862,9 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\fheads_needed\x18\x16 \x01(\rR\vheadsNeeded\x12(\n" +
 	"\x06voters\x18\x17 \x03(\v2\x10.aweigh.v1.VoterR\x06voters\x121\n" +
 	"\achanges\x18\x18 \x03(\v2\x17.aweigh.v1.MotionChangeR\achanges\x12\x1a\n" +
-	"\bmutation\x18\x19 \x01(\fR\bmutation\"\xa8\x01\n" +
+	"\bmutation\x18\x19 \x01(\fR\bmutation\x12\x16\n" +
+	"\x06doomed\x18\x1a \x01(\tR\x06doomed\x12\x1a\n" +
+	"\bdecision\x18\x1b \x01(\fR\bdecision\"\xa8\x01\n" +
 	"\x05Voter\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x16\n" +
@@ -6839,13 +6881,15 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\x05early\x18\x05 \x01(\bR\x05early\x12\x18\n" +
 	"\acomment\x18\x06 \x01(\tR\acomment\x12\x16\n" +
 	"\x06ballot\x18\a \x01(\fR\x06ballot\x12\x18\n" +
-	"\aoffline\x18\b \x01(\bR\aoffline\"\x92\x01\n" +
+	"\aoffline\x18\b \x01(\bR\aoffline\"\xcd\x01\n" +
 	"\fMotionChange\x12\x16\n" +
 	"\x06delete\x18\x01 \x01(\bR\x06delete\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\fR\x03key\x12\x1b\n" +
 	"\trange_end\x18\x03 \x01(\fR\brangeEnd\x12\x14\n" +
 	"\x05value\x18\x04 \x01(\fR\x05value\x12%\n" +
-	"\x03now\x18\x05 \x03(\v2\x13.aweigh.v1.KeyValueR\x03now\"\x1f\n" +
+	"\x03now\x18\x05 \x03(\v2\x13.aweigh.v1.KeyValueR\x03now\x12%\n" +
+	"\x03was\x18\x06 \x03(\v2\x13.aweigh.v1.KeyValueR\x03was\x12\x12\n" +
+	"\x04lost\x18\a \x01(\bR\x04lost\"\x1f\n" +
 	"\rMotionRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\"f\n" +
 	"\x0eMotionResponse\x12)\n" +
@@ -6871,12 +6915,13 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\brepeated\x18\x03 \x01(\x04R\brepeated\x12 \n" +
 	"\vequivocated\x18\x04 \x01(\x04R\vequivocated\x12\x12\n" +
 	"\x04late\x18\x05 \x01(\x04R\x04late\x122\n" +
-	"\arefused\x18\x06 \x03(\v2\x18.aweigh.v1.RefusedBallotR\arefused\"g\n" +
+	"\arefused\x18\x06 \x03(\v2\x18.aweigh.v1.RefusedBallotR\arefused\"\x81\x01\n" +
 	"\rRefusedBallot\x12\x16\n" +
 	"\x06ballot\x18\x01 \x01(\x04R\x06ballot\x12\x16\n" +
 	"\x06motion\x18\x02 \x01(\fR\x06motion\x12\x14\n" +
 	"\x05voter\x18\x03 \x01(\fR\x05voter\x12\x10\n" +
-	"\x03why\x18\x04 \x01(\tR\x03why\"N\n" +
+	"\x03why\x18\x04 \x01(\tR\x03why\x12\x18\n" +
+	"\aunsound\x18\x05 \x01(\bR\aunsound\"N\n" +
 	"\x0fWithdrawRequest\x12\x16\n" +
 	"\x06motion\x18\x01 \x01(\fR\x06motion\x12#\n" +
 	"\x04once\x18\x02 \x01(\v2\x0f.aweigh.v1.OnceR\x04once\"=\n" +
@@ -7098,80 +7143,81 @@ var file_aweigh_v1_aweigh_proto_depIdxs = []int32{
 	70,  // 68: aweigh.v1.Motion.changes:type_name -> aweigh.v1.MotionChange
 	69,  // 69: aweigh.v1.Voter.ballots:type_name -> aweigh.v1.CastBallot
 	5,   // 70: aweigh.v1.MotionChange.now:type_name -> aweigh.v1.KeyValue
-	4,   // 71: aweigh.v1.MotionResponse.header:type_name -> aweigh.v1.Header
-	67,  // 72: aweigh.v1.MotionResponse.motion:type_name -> aweigh.v1.Motion
-	4,   // 73: aweigh.v1.ExportMotionResponse.header:type_name -> aweigh.v1.Header
-	4,   // 74: aweigh.v1.VoteResponse.header:type_name -> aweigh.v1.Header
-	67,  // 75: aweigh.v1.VoteResponse.motion:type_name -> aweigh.v1.Motion
-	4,   // 76: aweigh.v1.HandInResponse.header:type_name -> aweigh.v1.Header
-	78,  // 77: aweigh.v1.HandInResponse.refused:type_name -> aweigh.v1.RefusedBallot
-	6,   // 78: aweigh.v1.WithdrawRequest.once:type_name -> aweigh.v1.Once
-	4,   // 79: aweigh.v1.WithdrawResponse.header:type_name -> aweigh.v1.Header
-	7,   // 80: aweigh.v1.Node.Put:input_type -> aweigh.v1.PutRequest
-	9,   // 81: aweigh.v1.Node.Delete:input_type -> aweigh.v1.DeleteRequest
-	11,  // 82: aweigh.v1.Node.Range:input_type -> aweigh.v1.RangeRequest
-	16,  // 83: aweigh.v1.Node.Txn:input_type -> aweigh.v1.TxnRequest
-	18,  // 84: aweigh.v1.Node.Submit:input_type -> aweigh.v1.SubmitRequest
-	21,  // 85: aweigh.v1.Node.Compact:input_type -> aweigh.v1.CompactRequest
-	23,  // 86: aweigh.v1.Node.Watch:input_type -> aweigh.v1.WatchRequest
-	55,  // 87: aweigh.v1.Node.Name:input_type -> aweigh.v1.NameRequest
-	58,  // 88: aweigh.v1.Node.Resolve:input_type -> aweigh.v1.ResolveRequest
-	61,  // 89: aweigh.v1.Node.Object:input_type -> aweigh.v1.ObjectRequest
-	63,  // 90: aweigh.v1.Node.Redirects:input_type -> aweigh.v1.RedirectsRequest
-	26,  // 91: aweigh.v1.Node.History:input_type -> aweigh.v1.HistoryRequest
-	29,  // 92: aweigh.v1.Node.Prove:input_type -> aweigh.v1.ProveRequest
-	31,  // 93: aweigh.v1.Node.Status:input_type -> aweigh.v1.StatusRequest
-	37,  // 94: aweigh.v1.Node.Invite:input_type -> aweigh.v1.InviteRequest
-	39,  // 95: aweigh.v1.Node.Genesis:input_type -> aweigh.v1.GenesisRequest
-	41,  // 96: aweigh.v1.Node.Backup:input_type -> aweigh.v1.BackupRequest
-	43,  // 97: aweigh.v1.Node.Trust:input_type -> aweigh.v1.TrustRequest
-	47,  // 98: aweigh.v1.Node.Explain:input_type -> aweigh.v1.ExplainRequest
-	50,  // 99: aweigh.v1.Node.Handovers:input_type -> aweigh.v1.HandoversRequest
-	52,  // 100: aweigh.v1.Node.Govern:input_type -> aweigh.v1.GovernRequest
-	54,  // 101: aweigh.v1.Node.Apply:input_type -> aweigh.v1.ApplyRequest
-	65,  // 102: aweigh.v1.Node.Motions:input_type -> aweigh.v1.MotionsRequest
-	71,  // 103: aweigh.v1.Node.Motion:input_type -> aweigh.v1.MotionRequest
-	71,  // 104: aweigh.v1.Node.WatchMotion:input_type -> aweigh.v1.MotionRequest
-	71,  // 105: aweigh.v1.Node.ExportMotion:input_type -> aweigh.v1.MotionRequest
-	74,  // 106: aweigh.v1.Node.Vote:input_type -> aweigh.v1.VoteRequest
-	76,  // 107: aweigh.v1.Node.HandIn:input_type -> aweigh.v1.HandInRequest
-	79,  // 108: aweigh.v1.Node.Withdraw:input_type -> aweigh.v1.WithdrawRequest
-	81,  // 109: aweigh.v1.Node.Ballots:input_type -> aweigh.v1.BallotsRequest
-	8,   // 110: aweigh.v1.Node.Put:output_type -> aweigh.v1.PutResponse
-	10,  // 111: aweigh.v1.Node.Delete:output_type -> aweigh.v1.DeleteResponse
-	12,  // 112: aweigh.v1.Node.Range:output_type -> aweigh.v1.RangeResponse
-	17,  // 113: aweigh.v1.Node.Txn:output_type -> aweigh.v1.TxnResponse
-	20,  // 114: aweigh.v1.Node.Submit:output_type -> aweigh.v1.SubmitResponse
-	22,  // 115: aweigh.v1.Node.Compact:output_type -> aweigh.v1.CompactResponse
-	25,  // 116: aweigh.v1.Node.Watch:output_type -> aweigh.v1.WatchResponse
-	57,  // 117: aweigh.v1.Node.Name:output_type -> aweigh.v1.NameResponse
-	60,  // 118: aweigh.v1.Node.Resolve:output_type -> aweigh.v1.ResolveResponse
-	62,  // 119: aweigh.v1.Node.Object:output_type -> aweigh.v1.ObjectResponse
-	64,  // 120: aweigh.v1.Node.Redirects:output_type -> aweigh.v1.RedirectsResponse
-	28,  // 121: aweigh.v1.Node.History:output_type -> aweigh.v1.HistoryResponse
-	30,  // 122: aweigh.v1.Node.Prove:output_type -> aweigh.v1.ProveResponse
-	34,  // 123: aweigh.v1.Node.Status:output_type -> aweigh.v1.StatusResponse
-	38,  // 124: aweigh.v1.Node.Invite:output_type -> aweigh.v1.InviteResponse
-	40,  // 125: aweigh.v1.Node.Genesis:output_type -> aweigh.v1.GenesisResponse
-	42,  // 126: aweigh.v1.Node.Backup:output_type -> aweigh.v1.BackupResponse
-	46,  // 127: aweigh.v1.Node.Trust:output_type -> aweigh.v1.TrustResponse
-	49,  // 128: aweigh.v1.Node.Explain:output_type -> aweigh.v1.ExplainResponse
-	51,  // 129: aweigh.v1.Node.Handovers:output_type -> aweigh.v1.HandoversResponse
-	53,  // 130: aweigh.v1.Node.Govern:output_type -> aweigh.v1.GovernResponse
-	53,  // 131: aweigh.v1.Node.Apply:output_type -> aweigh.v1.GovernResponse
-	66,  // 132: aweigh.v1.Node.Motions:output_type -> aweigh.v1.MotionsResponse
-	72,  // 133: aweigh.v1.Node.Motion:output_type -> aweigh.v1.MotionResponse
-	72,  // 134: aweigh.v1.Node.WatchMotion:output_type -> aweigh.v1.MotionResponse
-	73,  // 135: aweigh.v1.Node.ExportMotion:output_type -> aweigh.v1.ExportMotionResponse
-	75,  // 136: aweigh.v1.Node.Vote:output_type -> aweigh.v1.VoteResponse
-	77,  // 137: aweigh.v1.Node.HandIn:output_type -> aweigh.v1.HandInResponse
-	80,  // 138: aweigh.v1.Node.Withdraw:output_type -> aweigh.v1.WithdrawResponse
-	82,  // 139: aweigh.v1.Node.Ballots:output_type -> aweigh.v1.BallotsResponse
-	110, // [110:140] is the sub-list for method output_type
-	80,  // [80:110] is the sub-list for method input_type
-	80,  // [80:80] is the sub-list for extension type_name
-	80,  // [80:80] is the sub-list for extension extendee
-	0,   // [0:80] is the sub-list for field type_name
+	5,   // 71: aweigh.v1.MotionChange.was:type_name -> aweigh.v1.KeyValue
+	4,   // 72: aweigh.v1.MotionResponse.header:type_name -> aweigh.v1.Header
+	67,  // 73: aweigh.v1.MotionResponse.motion:type_name -> aweigh.v1.Motion
+	4,   // 74: aweigh.v1.ExportMotionResponse.header:type_name -> aweigh.v1.Header
+	4,   // 75: aweigh.v1.VoteResponse.header:type_name -> aweigh.v1.Header
+	67,  // 76: aweigh.v1.VoteResponse.motion:type_name -> aweigh.v1.Motion
+	4,   // 77: aweigh.v1.HandInResponse.header:type_name -> aweigh.v1.Header
+	78,  // 78: aweigh.v1.HandInResponse.refused:type_name -> aweigh.v1.RefusedBallot
+	6,   // 79: aweigh.v1.WithdrawRequest.once:type_name -> aweigh.v1.Once
+	4,   // 80: aweigh.v1.WithdrawResponse.header:type_name -> aweigh.v1.Header
+	7,   // 81: aweigh.v1.Node.Put:input_type -> aweigh.v1.PutRequest
+	9,   // 82: aweigh.v1.Node.Delete:input_type -> aweigh.v1.DeleteRequest
+	11,  // 83: aweigh.v1.Node.Range:input_type -> aweigh.v1.RangeRequest
+	16,  // 84: aweigh.v1.Node.Txn:input_type -> aweigh.v1.TxnRequest
+	18,  // 85: aweigh.v1.Node.Submit:input_type -> aweigh.v1.SubmitRequest
+	21,  // 86: aweigh.v1.Node.Compact:input_type -> aweigh.v1.CompactRequest
+	23,  // 87: aweigh.v1.Node.Watch:input_type -> aweigh.v1.WatchRequest
+	55,  // 88: aweigh.v1.Node.Name:input_type -> aweigh.v1.NameRequest
+	58,  // 89: aweigh.v1.Node.Resolve:input_type -> aweigh.v1.ResolveRequest
+	61,  // 90: aweigh.v1.Node.Object:input_type -> aweigh.v1.ObjectRequest
+	63,  // 91: aweigh.v1.Node.Redirects:input_type -> aweigh.v1.RedirectsRequest
+	26,  // 92: aweigh.v1.Node.History:input_type -> aweigh.v1.HistoryRequest
+	29,  // 93: aweigh.v1.Node.Prove:input_type -> aweigh.v1.ProveRequest
+	31,  // 94: aweigh.v1.Node.Status:input_type -> aweigh.v1.StatusRequest
+	37,  // 95: aweigh.v1.Node.Invite:input_type -> aweigh.v1.InviteRequest
+	39,  // 96: aweigh.v1.Node.Genesis:input_type -> aweigh.v1.GenesisRequest
+	41,  // 97: aweigh.v1.Node.Backup:input_type -> aweigh.v1.BackupRequest
+	43,  // 98: aweigh.v1.Node.Trust:input_type -> aweigh.v1.TrustRequest
+	47,  // 99: aweigh.v1.Node.Explain:input_type -> aweigh.v1.ExplainRequest
+	50,  // 100: aweigh.v1.Node.Handovers:input_type -> aweigh.v1.HandoversRequest
+	52,  // 101: aweigh.v1.Node.Govern:input_type -> aweigh.v1.GovernRequest
+	54,  // 102: aweigh.v1.Node.Apply:input_type -> aweigh.v1.ApplyRequest
+	65,  // 103: aweigh.v1.Node.Motions:input_type -> aweigh.v1.MotionsRequest
+	71,  // 104: aweigh.v1.Node.Motion:input_type -> aweigh.v1.MotionRequest
+	71,  // 105: aweigh.v1.Node.WatchMotion:input_type -> aweigh.v1.MotionRequest
+	71,  // 106: aweigh.v1.Node.ExportMotion:input_type -> aweigh.v1.MotionRequest
+	74,  // 107: aweigh.v1.Node.Vote:input_type -> aweigh.v1.VoteRequest
+	76,  // 108: aweigh.v1.Node.HandIn:input_type -> aweigh.v1.HandInRequest
+	79,  // 109: aweigh.v1.Node.Withdraw:input_type -> aweigh.v1.WithdrawRequest
+	81,  // 110: aweigh.v1.Node.Ballots:input_type -> aweigh.v1.BallotsRequest
+	8,   // 111: aweigh.v1.Node.Put:output_type -> aweigh.v1.PutResponse
+	10,  // 112: aweigh.v1.Node.Delete:output_type -> aweigh.v1.DeleteResponse
+	12,  // 113: aweigh.v1.Node.Range:output_type -> aweigh.v1.RangeResponse
+	17,  // 114: aweigh.v1.Node.Txn:output_type -> aweigh.v1.TxnResponse
+	20,  // 115: aweigh.v1.Node.Submit:output_type -> aweigh.v1.SubmitResponse
+	22,  // 116: aweigh.v1.Node.Compact:output_type -> aweigh.v1.CompactResponse
+	25,  // 117: aweigh.v1.Node.Watch:output_type -> aweigh.v1.WatchResponse
+	57,  // 118: aweigh.v1.Node.Name:output_type -> aweigh.v1.NameResponse
+	60,  // 119: aweigh.v1.Node.Resolve:output_type -> aweigh.v1.ResolveResponse
+	62,  // 120: aweigh.v1.Node.Object:output_type -> aweigh.v1.ObjectResponse
+	64,  // 121: aweigh.v1.Node.Redirects:output_type -> aweigh.v1.RedirectsResponse
+	28,  // 122: aweigh.v1.Node.History:output_type -> aweigh.v1.HistoryResponse
+	30,  // 123: aweigh.v1.Node.Prove:output_type -> aweigh.v1.ProveResponse
+	34,  // 124: aweigh.v1.Node.Status:output_type -> aweigh.v1.StatusResponse
+	38,  // 125: aweigh.v1.Node.Invite:output_type -> aweigh.v1.InviteResponse
+	40,  // 126: aweigh.v1.Node.Genesis:output_type -> aweigh.v1.GenesisResponse
+	42,  // 127: aweigh.v1.Node.Backup:output_type -> aweigh.v1.BackupResponse
+	46,  // 128: aweigh.v1.Node.Trust:output_type -> aweigh.v1.TrustResponse
+	49,  // 129: aweigh.v1.Node.Explain:output_type -> aweigh.v1.ExplainResponse
+	51,  // 130: aweigh.v1.Node.Handovers:output_type -> aweigh.v1.HandoversResponse
+	53,  // 131: aweigh.v1.Node.Govern:output_type -> aweigh.v1.GovernResponse
+	53,  // 132: aweigh.v1.Node.Apply:output_type -> aweigh.v1.GovernResponse
+	66,  // 133: aweigh.v1.Node.Motions:output_type -> aweigh.v1.MotionsResponse
+	72,  // 134: aweigh.v1.Node.Motion:output_type -> aweigh.v1.MotionResponse
+	72,  // 135: aweigh.v1.Node.WatchMotion:output_type -> aweigh.v1.MotionResponse
+	73,  // 136: aweigh.v1.Node.ExportMotion:output_type -> aweigh.v1.ExportMotionResponse
+	75,  // 137: aweigh.v1.Node.Vote:output_type -> aweigh.v1.VoteResponse
+	77,  // 138: aweigh.v1.Node.HandIn:output_type -> aweigh.v1.HandInResponse
+	80,  // 139: aweigh.v1.Node.Withdraw:output_type -> aweigh.v1.WithdrawResponse
+	82,  // 140: aweigh.v1.Node.Ballots:output_type -> aweigh.v1.BallotsResponse
+	111, // [111:141] is the sub-list for method output_type
+	81,  // [81:111] is the sub-list for method input_type
+	81,  // [81:81] is the sub-list for extension type_name
+	81,  // [81:81] is the sub-list for extension extendee
+	0,   // [0:81] is the sub-list for field type_name
 }
 
 func init() { file_aweigh_v1_aweigh_proto_init() }

@@ -1,0 +1,37 @@
+package policytext
+
+import (
+	"fmt"
+
+	"github.com/aweigh/aweigh/quorum"
+	"github.com/aweigh/aweigh/scope"
+)
+
+// Warnings say what is odd about the approvals that a policy has and another has not:
+// it can have them, but they may not do what was meant.
+func Warnings(from, to scope.Policy) (all []string) {
+	known := make(map[string]bool)
+	for _, a := range from.Approvals {
+		known[WriteApproval(a)] = true
+	}
+	for i := range to.Approvals {
+		a := &to.Approvals[i]
+		if known[WriteApproval(*a)] {
+			continue
+		}
+		switch decisions := a.Matter == scope.Policies || a.Matter == scope.Membership; {
+		case decisions && a.Num > 0 && within(a, to.Rules.Finalize):
+			all = append(all, fmt.Sprintf("the approval of %s asks for %d/%d of the weight, and such decisions take what finalizes (%s) in any case: the threshold changes nothing",
+				a.Matter, a.Num, a.Den, to.Rules.Finalize))
+		case !decisions && len(a.Prefix) > 0 && a.Prefix[0] != '/':
+			all = append(all, fmt.Sprintf("the approval of %s below %q covers no key that begins with a slash, as most do; did you mean prefix=%s?",
+				a.Matter, a.Prefix, quoted("/"+string(a.Prefix))))
+		}
+	}
+	return all
+}
+
+// within reports whether a share is met by whoever meets a rule.
+func within(a *scope.Approval, r quorum.Rule) bool {
+	return uint64(a.Num)*r.Den <= r.Num*uint64(a.Den)
+}

@@ -1,0 +1,63 @@
+package show
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+
+	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
+)
+
+func keyed(rev int64, key, value string) *aweighv1.KeyValue {
+	return &aweighv1.KeyValue{Key: []byte(key), Value: []byte(value), ModRevision: rev, Version: 1}
+}
+
+// TestMotionsAreShownAsTheyOpened: what a motion would change is told as its voters
+// saw it, and what came since beside it.
+func TestMotionsAreShownAsTheyOpened(t *testing.T) {
+	put := &aweighv1.MotionChange{Key: []byte("/a"), Value: []byte("new"), Was: []*aweighv1.KeyValue{keyed(4, "/a", "old")}, Now: []*aweighv1.KeyValue{keyed(6, "/a", "other")}}
+	gone := &aweighv1.MotionChange{Key: []byte("/a"), Value: []byte("new"), Was: put.Was}
+	span := &aweighv1.MotionChange{Delete: true, Key: []byte("/d/"), RangeEnd: []byte("/d0"),
+		Was: []*aweighv1.KeyValue{keyed(4, "/d/1", "x"), keyed(4, "/d/2", "y")}, Now: []*aweighv1.KeyValue{keyed(4, "/d/1", "x"), keyed(7, "/d/3", "z")}}
+	lost := &aweighv1.MotionChange{Key: []byte("/a"), Value: []byte("new"), Now: put.Now, Lost: true}
+	same := &aweighv1.MotionChange{Key: []byte("/a"), Value: []byte("new"), Was: put.Was, Now: put.Was}
+	full := &aweighv1.MotionChange{Delete: true, Key: []byte("/d/"), RangeEnd: []byte("/d0")}
+	for i := range mostHeld {
+		full.Was = append(full.Was, keyed(4, fmt.Sprintf("/d/%03d", i+1), "x"))
+	}
+	full.Now = append([]*aweighv1.KeyValue{keyed(9, "/d/000", "x")}, full.Was[:mostHeld-1]...)
+	for name, v := range map[string]struct {
+		fate, doomed string
+		change       *aweighv1.MotionChange
+		want, not    []string
+	}{
+		"as it was":     {"open", "", same, []string{"- old  (revision 4)", "+ new"}, []string{"since"}},
+		"changed":       {"open", "it was changed", put, []string{"- old  (revision 4)", "+ new", "! changed since: other  (revision 6)"}, []string{"- other"}},
+		"deleted":       {"open", "it was changed", gone, []string{"- old  (revision 4)", "! deleted since: old"}, nil},
+		"a range":       {"open", "it was changed", span, []string{"- /d/1 = x", "- /d/2 = y", "! changed since: /d/3 = z", "! deleted since: /d/2 = y"}, []string{"since: /d/1"}},
+		"a large range": {"open", "it was changed", full, []string{"! changed since: /d/000"}, []string{"deleted since"}},
+		"closed":        {"void", "", put, []string{"- old  (revision 4)", "+ new"}, []string{"since", "other"}},
+		"compacted":     {"open", "", lost, []string{"- other  (revision 6)"}, []string{"since"}},
+		"lost":          {"open", "it was changed", lost, []string{"- (compacted away)"}, []string{"other"}},
+	} {
+		var out bytes.Buffer
+		m := &aweighv1.Motion{Fate: v.fate, Doomed: v.doomed, Changes: []*aweighv1.MotionChange{v.change}}
+		if err := (Printer{Out: &out, Format: Table}).Motion(&aweighv1.MotionResponse{Motion: m}); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range v.want {
+			if !strings.Contains(out.String(), want) {
+				t.Errorf("%s: no %q in\n%s", name, want, out.String())
+			}
+		}
+		for _, not := range v.not {
+			if strings.Contains(out.String(), not) {
+				t.Errorf("%s: %q in\n%s", name, not, out.String())
+			}
+		}
+		if doomed := strings.Contains(out.String(), "it would be void: it was changed"); doomed != (v.doomed != "") {
+			t.Errorf("%s: doomed by %q:\n%s", name, v.doomed, out.String())
+		}
+	}
+}

@@ -1,0 +1,25 @@
+package scope
+
+import "fmt"
+
+// Doomed says why an open motion would be void if the next block carried it (P32):
+// what it is about is not as it was when it opened. It is empty for one that would
+// apply. Content that was changed dooms a motion for good; conditions and policies
+// may come to be as they were.
+func (s *State) Doomed(mo *Motion) (why string, err error) {
+	m := new(CheckedMutation)
+	if err := m.open(mo.Mutation, MostLimits()); err != nil {
+		return "", fmt.Errorf("%w: the mutation of motion %s: %w", ErrCorrupt, mo.ID().Short(), err)
+	}
+	if s, err = s.Begin(); err != nil {
+		return "", err
+	}
+	h := Header{Height: s.head.Height + 1, Time: s.head.Time, Policy: s.epoch.Domain().Policy}
+	x := newExecution(s, &Block{Header: h})
+	x.begin(m)
+	_, failure, err := x.stands(mo, m)
+	if err != nil || failure == nil {
+		return "", err
+	}
+	return reason(failure), nil
+}
