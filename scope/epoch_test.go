@@ -665,7 +665,7 @@ func TestRostersAreTheSameEverywhere(t *testing.T) {
 		r.turn()
 	}
 	e := r.epoch()
-	const want = "234e968b013d3706e387edb978de7f9acc937deb2c78fefa22101f0d7cf86439"
+	const want = "7bae093ffc0b2b46c24c583e6b14884be64a2401b28fbc3cbc77775cb188a608"
 	if got := aweigh.Sum(e.Encode()).String(); got != want || e.Roster.Weights.Len() != 5 {
 		t.Errorf("epoch %d with weights %v is %s, not %s", e.Number, e.Terms().Weights, got, want)
 	}

@@ -74,8 +74,12 @@ func (x *execution) expire() {
 // oldest first, list by list until at least due of them are gone. Those that
 // were written by one block with one minute make one list.
 func (x *execution) forget(due int) error {
+	now := minute(x.block.Header.Time)
+	if x.next.head.Swept == now { // what this block adds is not void yet
+		return nil
+	}
 	var lists []kv.Op
-	to := x.space.at(atExpiry, binary.BigEndian.AppendUint64(nil, minute(x.block.Header.Time))...)
+	to := x.space.at(atExpiry, binary.BigEndian.AppendUint64(nil, now)...)
 	err := x.next.r.Scan(x.space.at(atExpiry), to, false, func(k, ids []byte) bool {
 		lists = append(lists, kv.Set(slices.Clone(k), slices.Clone(ids)))
 		due -= len(ids) / len(aweigh.Hash{})
@@ -83,6 +87,9 @@ func (x *execution) forget(due int) error {
 	})
 	if err != nil {
 		return err
+	}
+	if due > 0 {
+		x.next.head.Swept = now
 	}
 	for _, list := range lists {
 		var receipts []byte

@@ -36,6 +36,8 @@ type Head struct {
 	LeaseDue aweigh.Instant // when the first of them is to be looked at; 0: there is none
 	Resumed  aweigh.Instant // of the last block before which the scope had stood still while a lease was over; 0: there was none
 
+	Swept uint64 // minute before which nothing is left that was void by then
+
 	Digest aweigh.Hash // of the whole state; the next header's State
 }
 
@@ -138,7 +140,7 @@ func (s *State) digest() aweigh.Hash {
 	b := make([]byte, 0, 256+accumulatorBytes)
 	b = append(b, "aweigh/state/1"...)
 	for _, n := range []int64{
-		s.head.Revision, s.head.Compacted, s.head.LineageSize, s.head.Leases, int64(s.head.LeaseDue), int64(s.head.Resumed),
+		s.head.Revision, s.head.Compacted, s.head.LineageSize, s.head.Leases, int64(s.head.LeaseDue), int64(s.head.Resumed), int64(s.head.Swept),
 	} {
 		b = binary.BigEndian.AppendUint64(b, uint64(n))
 	}
