@@ -14,6 +14,7 @@ type clusterServer struct {
 	etcdpb.UnimplementedClusterServer
 	*service
 	address string // at which this node serves etcd's API
+	secure  bool   // by TLS
 }
 
 // MemberList implements etcdpb.ClusterServer: the roster's anchors, and this node
@@ -50,7 +51,11 @@ func (s *clusterServer) MemberList(ctx context.Context, r *etcdpb.MemberListRequ
 func (s *clusterServer) memberOf(o *node.Overview, m *etcdpb.Member) *etcdpb.Member {
 	if m.ID == s.member {
 		if a, err := netip.ParseAddrPort(s.address); err == nil && !a.Addr().IsUnspecified() {
-			m.ClientURLs = []string{"http://" + s.address}
+			scheme := "http"
+			if s.secure {
+				scheme = "https"
+			}
+			m.ClientURLs = []string{scheme + "://" + s.address}
 		}
 		if o.Name != "" {
 			m.Name = o.Name

@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -10,6 +11,8 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
 
@@ -39,7 +42,8 @@ type Node interface {
 
 // Config says what is served, and where. Listen and Node are required.
 type Config struct {
-	Listen string // host:port
+	Listen string      // host:port
+	TLS    *tls.Config // nil: clients come as they are
 	Node   Node
 	Size   func() int64 // of the store's files in bytes; nil if nobody knows
 	Log    *slog.Logger
@@ -65,11 +69,12 @@ const (
 	idlePing    = 30 * time.Second       // after which a silent connection is asked whether it lives
 	minPing     = 5 * time.Second        // how often clients may ask the same, as in etcd
 	workers     = 256                    // goroutines that are kept for calls, so that each need not grow a stack of its own
+	greeting    = 10 * time.Second       // in which a connection must have shaken hands
 	linger      = 2 * time.Second        // how long calls may take after the end
 	leaderFresh = 500 * time.Millisecond // for how long one look for a quorum is good
 )
 
-// Server serves the API on one address, without TLS.
+// Server serves the API on one address.
 type Server struct {
 	listener net.Listener
 	grpc     *grpc.Server
@@ -117,7 +122,12 @@ func Listen(cfg Config) (*Server, error) {
 		size: cfg.Size, log: cfg.Log, progressEvery: cfg.ProgressEvery,
 		stopping: ctx.Done(), hashing: make(chan struct{}, 1), arrivals: arrivals{most: arrivalTime},
 	}
+	transport := insecure.NewCredentials()
+	if cfg.TLS != nil {
+		transport = credentials.NewTLS(cfg.TLS)
+	}
 	server := grpc.NewServer(
+		grpc.Creds(transport), grpc.ConnectionTimeout(greeting),
 		grpc.MaxRecvMsgSize(maxReceived), grpc.MaxSendMsgSize(maxAnswer), grpc.MaxConcurrentStreams(maxStreams),
 		grpc.StaticStreamWindowSize(unread), grpc.StaticConnWindowSize(8*unread),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: idlePing, Timeout: idlePing / 2}),
@@ -137,7 +147,7 @@ func Listen(cfg Config) (*Server, error) {
 		{etcdpb.Lock_ServiceDesc, &lockServer{claims: claims}},
 		{etcdpb.Election_ServiceDesc, &electionServer{claims: claims}},
 		{etcdpb.Watch_ServiceDesc, &watchServer{service: s}},
-		{etcdpb.Cluster_ServiceDesc, &clusterServer{service: s, address: l.Addr().String()}},
+		{etcdpb.Cluster_ServiceDesc, &clusterServer{service: s, address: l.Addr().String(), secure: cfg.TLS != nil}},
 		{etcdpb.Maintenance_ServiceDesc, &maintenanceServer{service: s}},
 		{healthpb.Health_ServiceDesc, newHealth(s)},
 	} {

@@ -78,8 +78,12 @@ func (d *Daemon) open(dir home.Dir, s home.Settings, cfg node.Config, o store.Op
 		return err
 	}
 	if s.Etcd != "" {
+		secure, err := etcdTLS(dir, s, d.log)
+		if err != nil {
+			return err
+		}
 		if d.etcd, err = etcd.Listen(etcd.Config{
-			Listen: s.Etcd, Node: d.Node, Log: d.log, Size: func() int64 { return int64(disk.Metrics().Disk) },
+			Listen: s.Etcd, TLS: secure, Node: d.Node, Log: d.log, Size: func() int64 { return int64(disk.Metrics().Disk) },
 		}); err != nil {
 			return err
 		}

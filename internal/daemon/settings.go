@@ -10,6 +10,7 @@ import (
 	manet "github.com/multiformats/go-multiaddr/net"
 
 	"github.com/aweigh/aweigh/api"
+	"github.com/aweigh/aweigh/internal/certs"
 	"github.com/aweigh/aweigh/internal/home"
 	"github.com/aweigh/aweigh/p2p"
 )
@@ -57,8 +58,16 @@ func Check(s home.Settings) error {
 	if err := api.CheckOpen(s.API, s.APIOpen); err != nil {
 		return fmt.Errorf("%w: api-listen: %w", ErrSettings, err)
 	}
-	if s.Etcd != "" {
-		if err := api.CheckOpen(s.Etcd, s.APIOpen); err != nil {
+	switch files := (certs.Files{Cert: s.EtcdCert, Key: s.EtcdKey, ClientCA: s.EtcdCA}); {
+	case s.Etcd == "" && (s.EtcdAuto || !files.IsZero()):
+		return fmt.Errorf("%w: settings of TLS for clients of etcd, and no etcd-listen", ErrSettings)
+	case s.EtcdAuto && !files.IsZero():
+		return fmt.Errorf("%w: etcd-auto-tls makes a certificate; it does not go with etcd-cert-file, etcd-key-file and etcd-trusted-ca-file", ErrSettings)
+	case !files.IsZero() && (files.Cert == "" || files.Key == ""):
+		return fmt.Errorf("%w: etcd-cert-file and etcd-key-file go together, and etcd-trusted-ca-file takes both", ErrSettings)
+	case s.Etcd != "":
+		// Whom a client's certificate names is not asked, but nobody without one comes in.
+		if err := api.CheckOpen(s.Etcd, s.APIOpen || s.EtcdCA != ""); err != nil {
 			return fmt.Errorf("%w: etcd-listen: %w", ErrSettings, err)
 		}
 	}

@@ -22,6 +22,10 @@ type Settings struct {
 	API       string   // host:port
 	APIOpen   bool     // the APIs may listen on other than loopback addresses
 	Etcd      string   // host:port for etcd's API; empty for none
+	EtcdCert  string   // file of the certificate that etcd's API shows; empty: no TLS
+	EtcdKey   string   // file of its key
+	EtcdCA    string   // file of the issuers of clients' certificates; empty: clients need none
+	EtcdAuto  bool     // show a certificate that the node makes itself
 	Metrics   string   // host:port for metrics and health alone; empty for none
 	LogLevel  string   // debug, info, warn, error
 	LogFormat string   // text, json
@@ -49,7 +53,9 @@ func (s Settings) yaml() string {
 	b.WriteString("# Settings of one Aweigh node. Every key is also a flag of \"aweigh node\" and,\n" +
 		"# as AWEIGH_ with capitals and underscores, an environment variable.\n")
 	one := func(comment, key, value string) {
-		fmt.Fprintf(&b, "\n# %s\n", comment)
+		if comment != "" {
+			fmt.Fprintf(&b, "\n# %s\n", comment)
+		}
 		if value == "" {
 			fmt.Fprintf(&b, "#%s:\n", key)
 			return
@@ -80,6 +86,12 @@ func (s Settings) yaml() string {
 	}
 	one("Where clients reach this node.", "api-listen", s.API)
 	one("Where clients of etcd reach this node, host:port.", "etcd-listen", s.Etcd)
+	one("Files (PEM) of the certificate and key that clients of etcd are shown: TLS. Changes are noticed.", "etcd-cert-file", s.EtcdCert)
+	one("", "etcd-key-file", s.EtcdKey)
+	one("File (PEM) of the issuers of the certificates that clients of etcd must show.", "etcd-trusted-ca-file", s.EtcdCA)
+	if s.EtcdAuto {
+		b.WriteString("\n# Show clients of etcd a certificate that the node makes itself.\netcd-auto-tls: true\n")
+	}
 	if s.APIOpen {
 		b.WriteString("\n# Whoever reaches the APIs can write: there is no authentication yet.\napi-open: true\n")
 	}
@@ -95,7 +107,9 @@ func SettingsOf(k *koanf.Koanf) Settings {
 	return Settings{
 		Name: k.String("name"), Listen: k.Strings("listen"), Announce: k.Strings("announce"),
 		Bootstrap: k.Strings("bootstrap"), Relay: k.Bool("relay"), Relays: k.Strings("relays"), PerIP: k.Int("conns-per-ip"),
-		API: k.String("api-listen"), APIOpen: k.Bool("api-open"), Etcd: k.String("etcd-listen"), Metrics: k.String("metrics-listen"),
+		API: k.String("api-listen"), APIOpen: k.Bool("api-open"), Metrics: k.String("metrics-listen"),
+		Etcd: k.String("etcd-listen"), EtcdCert: k.String("etcd-cert-file"), EtcdKey: k.String("etcd-key-file"),
+		EtcdCA: k.String("etcd-trusted-ca-file"), EtcdAuto: k.Bool("etcd-auto-tls"),
 		LogLevel: k.String("log-level"), LogFormat: k.String("log-format"),
 	}
 }

@@ -1,0 +1,109 @@
+// Package certs serves TLS by certificates in files, and reads them again when
+// they change, so that they can be renewed while connections stay.
+package certs
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+)
+
+// Files name what a server shows, and whom it asks to show something, as PEM.
+type Files struct {
+	Cert     string // the server's certificate, followed by those of its issuers
+	Key      string // of the certificate
+	ClientCA string // issuers of clients' certificates, which are asked for then; empty: nobody is
+}
+
+// IsZero reports whether there shall be no TLS.
+func (f Files) IsZero() bool { return f == Files{} }
+
+// ErrFiles is wrapped by errors about what the files hold.
+var ErrFiles = errors.New("certs: bad files")
+
+// Server is the settings of a server with the certificates of the files: TLS 1.2 or
+// later. Each handshake sees the files as they are; while they cannot be read, it
+// sees them as they were, and log says so.
+func Server(f Files, log *slog.Logger) (*tls.Config, error) {
+	r := &reloading{files: f, log: log}
+	if err := r.load(); err != nil {
+		return nil, err
+	}
+	return &tls.Config{
+		MinVersion:         tls.VersionTLS12,
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return r.current(), nil },
+	}, nil
+}
+
+// reloading is what was read last.
+type reloading struct {
+	files Files
+	log   *slog.Logger
+
+	mu     sync.Mutex
+	stamps [3]stamp
+	config *tls.Config
+}
+
+// stamp tells one content of a file from another.
+type stamp struct {
+	changed time.Time
+	size    int64
+}
+
+func (r *reloading) current() *tls.Config {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if stamps := r.look(); stamps != r.stamps {
+		if err := r.load(); err != nil {
+			r.stamps = stamps // say so once
+			r.log.Error("the TLS certificates cannot be read; the ones read before stay in use", "error", err)
+		} else {
+			r.log.Info("TLS certificates were read again", "file", r.files.Cert)
+		}
+	}
+	return r.config
+}
+
+func (r *reloading) look() (all [3]stamp) {
+	for i, name := range []string{r.files.Cert, r.files.Key, r.files.ClientCA} {
+		if info, err := os.Stat(name); err == nil {
+			all[i] = stamp{info.ModTime(), info.Size()}
+		}
+	}
+	return all
+}
+
+func (r *reloading) load() error {
+	stamps := r.look() // before reading, so that a change meanwhile is one
+	f := r.files
+	if f.Cert == "" || f.Key == "" {
+		return fmt.Errorf("%w: a certificate takes its key, and a key its certificate; clients can be asked for theirs only with both", ErrFiles)
+	}
+	own, err := tls.LoadX509KeyPair(f.Cert, f.Key)
+	if err != nil {
+		if _, missing := errors.AsType[*fs.PathError](err); missing {
+			return fmt.Errorf("certs: %w", err)
+		}
+		return fmt.Errorf("%w: %s and %s: %w", ErrFiles, f.Cert, f.Key, err)
+	}
+	c := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{own}, NextProtos: []string{"h2"}}
+	if f.ClientCA != "" {
+		data, err := os.ReadFile(f.ClientCA)
+		if err != nil {
+			return fmt.Errorf("certs: %w", err)
+		}
+		if c.ClientCAs = x509.NewCertPool(); !c.ClientCAs.AppendCertsFromPEM(data) {
+			return fmt.Errorf("%w: %s holds no certificate", ErrFiles, f.ClientCA)
+		}
+		c.ClientAuth = tls.RequireAndVerifyClientCert
+	}
+	r.stamps, r.config = stamps, c
+	return nil
+}

@@ -1,0 +1,34 @@
+package daemon
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/aweigh/aweigh/internal/home"
+)
+
+// TestSettingsOfTLSGoTogether: half of them is an error, and so is TLS for nobody; a
+// port that asks for certificates may stand open.
+func TestSettingsOfTLSGoTogether(t *testing.T) {
+	good := home.Settings{Listen: []string{"/ip4/127.0.0.1/tcp/0"}, API: "127.0.0.1:0", Etcd: "127.0.0.1:0"}
+	for name, c := range map[string]struct {
+		change func(*home.Settings)
+		ok     bool
+	}{
+		"none":                        {func(*home.Settings) {}, true},
+		"certificate and key":         {func(s *home.Settings) { s.EtcdCert, s.EtcdKey = "a", "b" }, true},
+		"made by itself":              {func(s *home.Settings) { s.EtcdAuto = true }, true},
+		"open, for those with one":    {func(s *home.Settings) { s.Etcd, s.EtcdCert, s.EtcdKey, s.EtcdCA = "0.0.0.0:1", "a", "b", "c" }, true},
+		"open, for everyone":          {func(s *home.Settings) { s.Etcd, s.EtcdCert, s.EtcdKey = "0.0.0.0:1", "a", "b" }, false},
+		"certificate without key":     {func(s *home.Settings) { s.EtcdCert = "a" }, false},
+		"issuers alone":               {func(s *home.Settings) { s.EtcdCA = "a" }, false},
+		"made by itself and a file":   {func(s *home.Settings) { s.EtcdAuto, s.EtcdCert, s.EtcdKey = true, "a", "b" }, false},
+		"TLS where nothing is served": {func(s *home.Settings) { s.Etcd, s.EtcdAuto = "", true }, false},
+	} {
+		s := good
+		c.change(&s)
+		if err := Check(s); (err == nil) != c.ok || err != nil && !errors.Is(err, ErrSettings) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
