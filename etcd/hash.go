@@ -23,30 +23,17 @@ const (
 // its files. proceed is asked between pages, and its error ends the work.
 func hashKeys(v *node.View, revision int64, proceed func() error) (uint32, error) {
 	sum := crc32.New(crc32.MakeTable(crc32.Castagnoli))
-	from, page := everything, int64(firstPage)
-	for {
-		if err := proceed(); err != nil {
-			return 0, err
+	err := eachPage(v, revision, proceed, func(kvs []scope.KeyValue) error {
+		for i := range kvs {
+			hashOne(sum, &kvs[i])
 		}
-		res, err := v.Range(from, everything, scope.Range{Revision: revision, Limit: page})
-		if err != nil {
-			return 0, err
-		}
-		size := int64(1)
-		for i := range res.Kvs {
-			size += hashOne(sum, &res.Kvs[i])
-		}
-		if !res.More {
-			return sum.Sum32(), nil
-		}
-		last := res.Kvs[len(res.Kvs)-1].Key
-		from = append(append([]byte(nil), last...), 0) // the first key after it
-		page = max(1, min(page*4, page*pageBytes/size, mostPage))
-	}
+		return nil
+	})
+	return sum.Sum32(), err
 }
 
-// hashOne adds one key, and says how many bytes it has.
-func hashOne(sum hash.Hash32, kv *scope.KeyValue) int64 {
+// hashOne adds one key.
+func hashOne(sum hash.Hash32, kv *scope.KeyValue) {
 	var b []byte
 	for _, n := range []int64{kv.CreateRevision, kv.ModRevision, kv.Version, kv.Lease} {
 		b = binary.BigEndian.AppendUint64(b, uint64(n))
@@ -55,5 +42,4 @@ func hashOne(sum hash.Hash32, kv *scope.KeyValue) int64 {
 		b = append(binary.BigEndian.AppendUint64(b, uint64(len(part))), part...)
 	}
 	_, _ = sum.Write(b) // never fails
-	return int64(len(b))
 }

@@ -85,14 +85,7 @@ func (s *maintenanceServer) HashKV(ctx context.Context, r *etcdpb.HashKVRequest)
 		if revision <= 0 {
 			revision = h.Revision
 		}
-		sum, err := hashKeys(v, revision, func() error {
-			select {
-			case <-s.stopping:
-				return node.ErrStopped
-			default:
-				return ctx.Err()
-			}
-		})
+		sum, err := hashKeys(v, revision, func() error { return s.goesOn(ctx) })
 		out = &etcdpb.HashKVResponse{
 			Header: s.header(h.Revision), Hash: sum, CompactRevision: h.Compacted, HashRevision: revision,
 		}

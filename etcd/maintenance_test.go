@@ -1,10 +1,14 @@
 package etcd
 
 import (
+	"bytes"
+	"context"
 	"fmt"
 	"hash/crc32"
 	"net"
+	"os"
 	"testing"
+	"time"
 
 	"github.com/aweigh/aweigh/etcd/etcdpb"
 	"github.com/aweigh/aweigh/node"
@@ -168,5 +172,37 @@ func TestConnectionsAreBounded(t *testing.T) {
 	defer second.Close()
 	if n, err := dial().Read(make([]byte, 1)); err == nil {
 		t.Errorf("a connection that was closed twice counted twice: %d bytes came", n)
+	}
+}
+
+// TestSnapshotsLeaveNothingBehind: a client that goes leaves no file, and the next
+// one is served.
+func TestSnapshotsLeaveNothingBehind(t *testing.T) {
+	scratch := t.TempDir()
+	w := newWorld(t, 1, Config{Scratch: scratch})
+	w.put(t, "k", bytes.Repeat([]byte("v"), 1<<20))
+	for range 2 {
+		ctx, cancel := context.WithCancel(w.ctx)
+		stream, err := w.Snapshot(ctx, &etcdpb.SnapshotRequest{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r, err := stream.Recv(); err != nil || r.RemainingBytes < 1<<20 || r.Header.Revision != 2 {
+			t.Fatalf("%d bytes remain, %v", r.GetRemainingBytes(), err)
+		}
+		cancel()
+	}
+	for {
+		left, err := os.ReadDir(scratch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(left) == 0 {
+			return
+		}
+		if w.ctx.Err() != nil {
+			t.Fatalf("%v is left", left)
+		}
+		time.Sleep(time.Millisecond)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"os"
 	"sync/atomic"
 	"time"
 
@@ -47,6 +48,9 @@ type Config struct {
 	Node   Node
 	Size   func() int64 // of the store's files in bytes; nil if nobody knows
 	Log    *slog.Logger
+	// Scratch is a directory for files of a moment, such as snapshots, on a disk with
+	// room for the content. Default: that of the system.
+	Scratch string
 
 	// ProgressEvery is how often a watch that asked for it hears how far it is
 	// while nothing happens. Default 10 minutes, as in etcd.
@@ -97,6 +101,8 @@ type service struct {
 	arrivals arrivals
 	leader   leaderSense
 	hashing  chan struct{} // holds a token while a digest is computed
+	saving   chan struct{} // holds a token while a snapshot is made
+	scratch  string
 }
 
 // Listen opens the server's address. Whoever reaches it can read and write: the
@@ -111,6 +117,9 @@ func Listen(cfg Config) (*Server, error) {
 	if cfg.Size == nil {
 		cfg.Size = func() int64 { return 0 }
 	}
+	if cfg.Scratch == "" {
+		cfg.Scratch = os.TempDir()
+	}
 	l, err := net.Listen("tcp", cfg.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("etcd: %w", err)
@@ -120,7 +129,7 @@ func Listen(cfg Config) (*Server, error) {
 	s := &service{
 		node: cfg.Node, cluster: short(aweigh.Hash(g.Hash())), member: memberID(cfg.Node.LastStatus(), cfg.Node.Peer()),
 		size: cfg.Size, log: cfg.Log, progressEvery: cfg.ProgressEvery,
-		stopping: ctx.Done(), hashing: make(chan struct{}, 1), arrivals: arrivals{most: arrivalTime},
+		stopping: ctx.Done(), hashing: make(chan struct{}, 1), saving: make(chan struct{}, 1), scratch: cfg.Scratch, arrivals: arrivals{most: arrivalTime},
 	}
 	transport := insecure.NewCredentials()
 	if cfg.TLS != nil {

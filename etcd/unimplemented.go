@@ -13,7 +13,6 @@ import (
 var instead = []struct{ prefix, text string }{
 	{"/etcdserverpb.Auth/", "etcd's users and roles are not served yet; listen on a loopback address, and let something in front decide who may connect"},
 	{"/etcdserverpb.Cluster/Member", "members are not added or removed here: \"aweigh join\" makes a node that serves what the network holds, and \"aweigh anchor\" lets anchors join and leave"},
-	{"/etcdserverpb.Maintenance/Snapshot", "a copy of the store is made by \"aweigh backup\""},
 	{"/etcdserverpb.Maintenance/MoveLeader", "the leader changes with every view by itself; there is nothing to move"},
 	{"/etcdserverpb.Maintenance/Downgrade", "versions are not negotiated; stop the node and start the other program"},
 	{"/etcdserverpb.KV/", "the API served is that of etcd 3.6"},

@@ -3327,6 +3327,110 @@ func (x *HashKVResponse) GetHashRevision() int64 {
 	return 0
 }
 
+type SnapshotRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SnapshotRequest) Reset() {
+	*x = SnapshotRequest{}
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[45]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SnapshotRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SnapshotRequest) ProtoMessage() {}
+
+func (x *SnapshotRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[45]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SnapshotRequest.ProtoReflect.Descriptor instead.
+func (*SnapshotRequest) Descriptor() ([]byte, []int) {
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{45}
+}
+
+type SnapshotResponse struct {
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	Header         *ResponseHeader        `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
+	RemainingBytes uint64                 `protobuf:"varint,2,opt,name=remaining_bytes,json=remainingBytes,proto3" json:"remaining_bytes,omitempty"` // of the file, after this part
+	Blob           []byte                 `protobuf:"bytes,3,opt,name=blob,proto3" json:"blob,omitempty"`                                            // the next part; the last one is the SHA-256 of all before
+	Version        string                 `protobuf:"bytes,4,opt,name=version,proto3" json:"version,omitempty"`                                      // of etcd's storage
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *SnapshotResponse) Reset() {
+	*x = SnapshotResponse{}
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[46]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SnapshotResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SnapshotResponse) ProtoMessage() {}
+
+func (x *SnapshotResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[46]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SnapshotResponse.ProtoReflect.Descriptor instead.
+func (*SnapshotResponse) Descriptor() ([]byte, []int) {
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{46}
+}
+
+func (x *SnapshotResponse) GetHeader() *ResponseHeader {
+	if x != nil {
+		return x.Header
+	}
+	return nil
+}
+
+func (x *SnapshotResponse) GetRemainingBytes() uint64 {
+	if x != nil {
+		return x.RemainingBytes
+	}
+	return 0
+}
+
+func (x *SnapshotResponse) GetBlob() []byte {
+	if x != nil {
+		return x.Blob
+	}
+	return nil
+}
+
+func (x *SnapshotResponse) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
+}
+
 var File_etcdpb_aweigh_rpc_proto protoreflect.FileDescriptor
 
 const file_etcdpb_aweigh_rpc_proto_rawDesc = "" +
@@ -3571,7 +3675,13 @@ const file_etcdpb_aweigh_rpc_proto_rawDesc = "" +
 	"\x06header\x18\x01 \x01(\v2\x1c.etcdserverpb.ResponseHeaderR\x06header\x12\x12\n" +
 	"\x04hash\x18\x02 \x01(\rR\x04hash\x12)\n" +
 	"\x10compact_revision\x18\x03 \x01(\x03R\x0fcompactRevision\x12#\n" +
-	"\rhash_revision\x18\x04 \x01(\x03R\fhashRevision*/\n" +
+	"\rhash_revision\x18\x04 \x01(\x03R\fhashRevision\"\x11\n" +
+	"\x0fSnapshotRequest\"\x9f\x01\n" +
+	"\x10SnapshotResponse\x124\n" +
+	"\x06header\x18\x01 \x01(\v2\x1c.etcdserverpb.ResponseHeaderR\x06header\x12'\n" +
+	"\x0fremaining_bytes\x18\x02 \x01(\x04R\x0eremainingBytes\x12\x12\n" +
+	"\x04blob\x18\x03 \x01(\fR\x04blob\x12\x18\n" +
+	"\aversion\x18\x04 \x01(\tR\aversion*/\n" +
 	"\tAlarmType\x12\b\n" +
 	"\x04NONE\x10\x00\x12\v\n" +
 	"\aNOSPACE\x10\x01\x12\v\n" +
@@ -3593,14 +3703,15 @@ const file_etcdpb_aweigh_rpc_proto_rawDesc = "" +
 	"\vLeaseLeases\x12 .etcdserverpb.LeaseLeasesRequest\x1a!.etcdserverpb.LeaseLeasesResponse2Z\n" +
 	"\aCluster\x12O\n" +
 	"\n" +
-	"MemberList\x12\x1f.etcdserverpb.MemberListRequest\x1a .etcdserverpb.MemberListResponse2\xe9\x02\n" +
+	"MemberList\x12\x1f.etcdserverpb.MemberListRequest\x1a .etcdserverpb.MemberListResponse2\xb6\x03\n" +
 	"\vMaintenance\x12@\n" +
 	"\x05Alarm\x12\x1a.etcdserverpb.AlarmRequest\x1a\x1b.etcdserverpb.AlarmResponse\x12C\n" +
 	"\x06Status\x12\x1b.etcdserverpb.StatusRequest\x1a\x1c.etcdserverpb.StatusResponse\x12O\n" +
 	"\n" +
 	"Defragment\x12\x1f.etcdserverpb.DefragmentRequest\x1a .etcdserverpb.DefragmentResponse\x12=\n" +
 	"\x04Hash\x12\x19.etcdserverpb.HashRequest\x1a\x1a.etcdserverpb.HashResponse\x12C\n" +
-	"\x06HashKV\x12\x1b.etcdserverpb.HashKVRequest\x1a\x1c.etcdserverpb.HashKVResponseB&Z$github.com/aweigh/aweigh/etcd/etcdpbb\x06proto3"
+	"\x06HashKV\x12\x1b.etcdserverpb.HashKVRequest\x1a\x1c.etcdserverpb.HashKVResponse\x12K\n" +
+	"\bSnapshot\x12\x1d.etcdserverpb.SnapshotRequest\x1a\x1e.etcdserverpb.SnapshotResponse0\x01B&Z$github.com/aweigh/aweigh/etcd/etcdpbb\x06proto3"
 
 var (
 	file_etcdpb_aweigh_rpc_proto_rawDescOnce sync.Once
@@ -3615,7 +3726,7 @@ func file_etcdpb_aweigh_rpc_proto_rawDescGZIP() []byte {
 }
 
 var file_etcdpb_aweigh_rpc_proto_enumTypes = make([]protoimpl.EnumInfo, 7)
-var file_etcdpb_aweigh_rpc_proto_msgTypes = make([]protoimpl.MessageInfo, 45)
+var file_etcdpb_aweigh_rpc_proto_msgTypes = make([]protoimpl.MessageInfo, 47)
 var file_etcdpb_aweigh_rpc_proto_goTypes = []any{
 	(AlarmType)(0),                     // 0: etcdserverpb.AlarmType
 	(RangeRequest_SortOrder)(0),        // 1: etcdserverpb.RangeRequest.SortOrder
@@ -3669,18 +3780,20 @@ var file_etcdpb_aweigh_rpc_proto_goTypes = []any{
 	(*HashResponse)(nil),               // 49: etcdserverpb.HashResponse
 	(*HashKVRequest)(nil),              // 50: etcdserverpb.HashKVRequest
 	(*HashKVResponse)(nil),             // 51: etcdserverpb.HashKVResponse
-	(*KeyValue)(nil),                   // 52: mvccpb.KeyValue
-	(*Event)(nil),                      // 53: mvccpb.Event
+	(*SnapshotRequest)(nil),            // 52: etcdserverpb.SnapshotRequest
+	(*SnapshotResponse)(nil),           // 53: etcdserverpb.SnapshotResponse
+	(*KeyValue)(nil),                   // 54: mvccpb.KeyValue
+	(*Event)(nil),                      // 55: mvccpb.Event
 }
 var file_etcdpb_aweigh_rpc_proto_depIdxs = []int32{
 	1,  // 0: etcdserverpb.RangeRequest.sort_order:type_name -> etcdserverpb.RangeRequest.SortOrder
 	2,  // 1: etcdserverpb.RangeRequest.sort_target:type_name -> etcdserverpb.RangeRequest.SortTarget
 	7,  // 2: etcdserverpb.RangeResponse.header:type_name -> etcdserverpb.ResponseHeader
-	52, // 3: etcdserverpb.RangeResponse.kvs:type_name -> mvccpb.KeyValue
+	54, // 3: etcdserverpb.RangeResponse.kvs:type_name -> mvccpb.KeyValue
 	7,  // 4: etcdserverpb.PutResponse.header:type_name -> etcdserverpb.ResponseHeader
-	52, // 5: etcdserverpb.PutResponse.prev_kv:type_name -> mvccpb.KeyValue
+	54, // 5: etcdserverpb.PutResponse.prev_kv:type_name -> mvccpb.KeyValue
 	7,  // 6: etcdserverpb.DeleteRangeResponse.header:type_name -> etcdserverpb.ResponseHeader
-	52, // 7: etcdserverpb.DeleteRangeResponse.prev_kvs:type_name -> mvccpb.KeyValue
+	54, // 7: etcdserverpb.DeleteRangeResponse.prev_kvs:type_name -> mvccpb.KeyValue
 	8,  // 8: etcdserverpb.RequestOp.request_range:type_name -> etcdserverpb.RangeRequest
 	10, // 9: etcdserverpb.RequestOp.request_put:type_name -> etcdserverpb.PutRequest
 	12, // 10: etcdserverpb.RequestOp.request_delete_range:type_name -> etcdserverpb.DeleteRangeRequest
@@ -3702,7 +3815,7 @@ var file_etcdpb_aweigh_rpc_proto_depIdxs = []int32{
 	24, // 26: etcdserverpb.WatchRequest.progress_request:type_name -> etcdserverpb.WatchProgressRequest
 	5,  // 27: etcdserverpb.WatchCreateRequest.filters:type_name -> etcdserverpb.WatchCreateRequest.FilterType
 	7,  // 28: etcdserverpb.WatchResponse.header:type_name -> etcdserverpb.ResponseHeader
-	53, // 29: etcdserverpb.WatchResponse.events:type_name -> mvccpb.Event
+	55, // 29: etcdserverpb.WatchResponse.events:type_name -> mvccpb.Event
 	7,  // 30: etcdserverpb.LeaseGrantResponse.header:type_name -> etcdserverpb.ResponseHeader
 	7,  // 31: etcdserverpb.LeaseRevokeResponse.header:type_name -> etcdserverpb.ResponseHeader
 	7,  // 32: etcdserverpb.LeaseKeepAliveResponse.header:type_name -> etcdserverpb.ResponseHeader
@@ -3721,45 +3834,48 @@ var file_etcdpb_aweigh_rpc_proto_depIdxs = []int32{
 	7,  // 45: etcdserverpb.DefragmentResponse.header:type_name -> etcdserverpb.ResponseHeader
 	7,  // 46: etcdserverpb.HashResponse.header:type_name -> etcdserverpb.ResponseHeader
 	7,  // 47: etcdserverpb.HashKVResponse.header:type_name -> etcdserverpb.ResponseHeader
-	8,  // 48: etcdserverpb.KV.Range:input_type -> etcdserverpb.RangeRequest
-	10, // 49: etcdserverpb.KV.Put:input_type -> etcdserverpb.PutRequest
-	12, // 50: etcdserverpb.KV.DeleteRange:input_type -> etcdserverpb.DeleteRangeRequest
-	17, // 51: etcdserverpb.KV.Txn:input_type -> etcdserverpb.TxnRequest
-	19, // 52: etcdserverpb.KV.Compact:input_type -> etcdserverpb.CompactionRequest
-	21, // 53: etcdserverpb.Watch.Watch:input_type -> etcdserverpb.WatchRequest
-	26, // 54: etcdserverpb.Lease.LeaseGrant:input_type -> etcdserverpb.LeaseGrantRequest
-	28, // 55: etcdserverpb.Lease.LeaseRevoke:input_type -> etcdserverpb.LeaseRevokeRequest
-	30, // 56: etcdserverpb.Lease.LeaseKeepAlive:input_type -> etcdserverpb.LeaseKeepAliveRequest
-	32, // 57: etcdserverpb.Lease.LeaseTimeToLive:input_type -> etcdserverpb.LeaseTimeToLiveRequest
-	34, // 58: etcdserverpb.Lease.LeaseLeases:input_type -> etcdserverpb.LeaseLeasesRequest
-	38, // 59: etcdserverpb.Cluster.MemberList:input_type -> etcdserverpb.MemberListRequest
-	40, // 60: etcdserverpb.Maintenance.Alarm:input_type -> etcdserverpb.AlarmRequest
-	43, // 61: etcdserverpb.Maintenance.Status:input_type -> etcdserverpb.StatusRequest
-	46, // 62: etcdserverpb.Maintenance.Defragment:input_type -> etcdserverpb.DefragmentRequest
-	48, // 63: etcdserverpb.Maintenance.Hash:input_type -> etcdserverpb.HashRequest
-	50, // 64: etcdserverpb.Maintenance.HashKV:input_type -> etcdserverpb.HashKVRequest
-	9,  // 65: etcdserverpb.KV.Range:output_type -> etcdserverpb.RangeResponse
-	11, // 66: etcdserverpb.KV.Put:output_type -> etcdserverpb.PutResponse
-	13, // 67: etcdserverpb.KV.DeleteRange:output_type -> etcdserverpb.DeleteRangeResponse
-	18, // 68: etcdserverpb.KV.Txn:output_type -> etcdserverpb.TxnResponse
-	20, // 69: etcdserverpb.KV.Compact:output_type -> etcdserverpb.CompactionResponse
-	25, // 70: etcdserverpb.Watch.Watch:output_type -> etcdserverpb.WatchResponse
-	27, // 71: etcdserverpb.Lease.LeaseGrant:output_type -> etcdserverpb.LeaseGrantResponse
-	29, // 72: etcdserverpb.Lease.LeaseRevoke:output_type -> etcdserverpb.LeaseRevokeResponse
-	31, // 73: etcdserverpb.Lease.LeaseKeepAlive:output_type -> etcdserverpb.LeaseKeepAliveResponse
-	33, // 74: etcdserverpb.Lease.LeaseTimeToLive:output_type -> etcdserverpb.LeaseTimeToLiveResponse
-	36, // 75: etcdserverpb.Lease.LeaseLeases:output_type -> etcdserverpb.LeaseLeasesResponse
-	39, // 76: etcdserverpb.Cluster.MemberList:output_type -> etcdserverpb.MemberListResponse
-	42, // 77: etcdserverpb.Maintenance.Alarm:output_type -> etcdserverpb.AlarmResponse
-	45, // 78: etcdserverpb.Maintenance.Status:output_type -> etcdserverpb.StatusResponse
-	47, // 79: etcdserverpb.Maintenance.Defragment:output_type -> etcdserverpb.DefragmentResponse
-	49, // 80: etcdserverpb.Maintenance.Hash:output_type -> etcdserverpb.HashResponse
-	51, // 81: etcdserverpb.Maintenance.HashKV:output_type -> etcdserverpb.HashKVResponse
-	65, // [65:82] is the sub-list for method output_type
-	48, // [48:65] is the sub-list for method input_type
-	48, // [48:48] is the sub-list for extension type_name
-	48, // [48:48] is the sub-list for extension extendee
-	0,  // [0:48] is the sub-list for field type_name
+	7,  // 48: etcdserverpb.SnapshotResponse.header:type_name -> etcdserverpb.ResponseHeader
+	8,  // 49: etcdserverpb.KV.Range:input_type -> etcdserverpb.RangeRequest
+	10, // 50: etcdserverpb.KV.Put:input_type -> etcdserverpb.PutRequest
+	12, // 51: etcdserverpb.KV.DeleteRange:input_type -> etcdserverpb.DeleteRangeRequest
+	17, // 52: etcdserverpb.KV.Txn:input_type -> etcdserverpb.TxnRequest
+	19, // 53: etcdserverpb.KV.Compact:input_type -> etcdserverpb.CompactionRequest
+	21, // 54: etcdserverpb.Watch.Watch:input_type -> etcdserverpb.WatchRequest
+	26, // 55: etcdserverpb.Lease.LeaseGrant:input_type -> etcdserverpb.LeaseGrantRequest
+	28, // 56: etcdserverpb.Lease.LeaseRevoke:input_type -> etcdserverpb.LeaseRevokeRequest
+	30, // 57: etcdserverpb.Lease.LeaseKeepAlive:input_type -> etcdserverpb.LeaseKeepAliveRequest
+	32, // 58: etcdserverpb.Lease.LeaseTimeToLive:input_type -> etcdserverpb.LeaseTimeToLiveRequest
+	34, // 59: etcdserverpb.Lease.LeaseLeases:input_type -> etcdserverpb.LeaseLeasesRequest
+	38, // 60: etcdserverpb.Cluster.MemberList:input_type -> etcdserverpb.MemberListRequest
+	40, // 61: etcdserverpb.Maintenance.Alarm:input_type -> etcdserverpb.AlarmRequest
+	43, // 62: etcdserverpb.Maintenance.Status:input_type -> etcdserverpb.StatusRequest
+	46, // 63: etcdserverpb.Maintenance.Defragment:input_type -> etcdserverpb.DefragmentRequest
+	48, // 64: etcdserverpb.Maintenance.Hash:input_type -> etcdserverpb.HashRequest
+	50, // 65: etcdserverpb.Maintenance.HashKV:input_type -> etcdserverpb.HashKVRequest
+	52, // 66: etcdserverpb.Maintenance.Snapshot:input_type -> etcdserverpb.SnapshotRequest
+	9,  // 67: etcdserverpb.KV.Range:output_type -> etcdserverpb.RangeResponse
+	11, // 68: etcdserverpb.KV.Put:output_type -> etcdserverpb.PutResponse
+	13, // 69: etcdserverpb.KV.DeleteRange:output_type -> etcdserverpb.DeleteRangeResponse
+	18, // 70: etcdserverpb.KV.Txn:output_type -> etcdserverpb.TxnResponse
+	20, // 71: etcdserverpb.KV.Compact:output_type -> etcdserverpb.CompactionResponse
+	25, // 72: etcdserverpb.Watch.Watch:output_type -> etcdserverpb.WatchResponse
+	27, // 73: etcdserverpb.Lease.LeaseGrant:output_type -> etcdserverpb.LeaseGrantResponse
+	29, // 74: etcdserverpb.Lease.LeaseRevoke:output_type -> etcdserverpb.LeaseRevokeResponse
+	31, // 75: etcdserverpb.Lease.LeaseKeepAlive:output_type -> etcdserverpb.LeaseKeepAliveResponse
+	33, // 76: etcdserverpb.Lease.LeaseTimeToLive:output_type -> etcdserverpb.LeaseTimeToLiveResponse
+	36, // 77: etcdserverpb.Lease.LeaseLeases:output_type -> etcdserverpb.LeaseLeasesResponse
+	39, // 78: etcdserverpb.Cluster.MemberList:output_type -> etcdserverpb.MemberListResponse
+	42, // 79: etcdserverpb.Maintenance.Alarm:output_type -> etcdserverpb.AlarmResponse
+	45, // 80: etcdserverpb.Maintenance.Status:output_type -> etcdserverpb.StatusResponse
+	47, // 81: etcdserverpb.Maintenance.Defragment:output_type -> etcdserverpb.DefragmentResponse
+	49, // 82: etcdserverpb.Maintenance.Hash:output_type -> etcdserverpb.HashResponse
+	51, // 83: etcdserverpb.Maintenance.HashKV:output_type -> etcdserverpb.HashKVResponse
+	53, // 84: etcdserverpb.Maintenance.Snapshot:output_type -> etcdserverpb.SnapshotResponse
+	67, // [67:85] is the sub-list for method output_type
+	49, // [49:67] is the sub-list for method input_type
+	49, // [49:49] is the sub-list for extension type_name
+	49, // [49:49] is the sub-list for extension extendee
+	0,  // [0:49] is the sub-list for field type_name
 }
 
 func init() { file_etcdpb_aweigh_rpc_proto_init() }
@@ -3798,7 +3914,7 @@ func file_etcdpb_aweigh_rpc_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_etcdpb_aweigh_rpc_proto_rawDesc), len(file_etcdpb_aweigh_rpc_proto_rawDesc)),
 			NumEnums:      7,
-			NumMessages:   45,
+			NumMessages:   47,
 			NumExtensions: 0,
 			NumServices:   5,
 		},

@@ -730,6 +730,7 @@ const (
 	Maintenance_Defragment_FullMethodName = "/etcdserverpb.Maintenance/Defragment"
 	Maintenance_Hash_FullMethodName       = "/etcdserverpb.Maintenance/Hash"
 	Maintenance_HashKV_FullMethodName     = "/etcdserverpb.Maintenance/HashKV"
+	Maintenance_Snapshot_FullMethodName   = "/etcdserverpb.Maintenance/Snapshot"
 )
 
 // MaintenanceClient is the client API for Maintenance service.
@@ -741,6 +742,7 @@ type MaintenanceClient interface {
 	Defragment(ctx context.Context, in *DefragmentRequest, opts ...grpc.CallOption) (*DefragmentResponse, error)
 	Hash(ctx context.Context, in *HashRequest, opts ...grpc.CallOption) (*HashResponse, error)
 	HashKV(ctx context.Context, in *HashKVRequest, opts ...grpc.CallOption) (*HashKVResponse, error)
+	Snapshot(ctx context.Context, in *SnapshotRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[SnapshotResponse], error)
 }
 
 type maintenanceClient struct {
@@ -801,6 +803,25 @@ func (c *maintenanceClient) HashKV(ctx context.Context, in *HashKVRequest, opts 
 	return out, nil
 }
 
+func (c *maintenanceClient) Snapshot(ctx context.Context, in *SnapshotRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[SnapshotResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Maintenance_ServiceDesc.Streams[0], Maintenance_Snapshot_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[SnapshotRequest, SnapshotResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Maintenance_SnapshotClient = grpc.ServerStreamingClient[SnapshotResponse]
+
 // MaintenanceServer is the server API for Maintenance service.
 // All implementations must embed UnimplementedMaintenanceServer
 // for forward compatibility.
@@ -810,6 +831,7 @@ type MaintenanceServer interface {
 	Defragment(context.Context, *DefragmentRequest) (*DefragmentResponse, error)
 	Hash(context.Context, *HashRequest) (*HashResponse, error)
 	HashKV(context.Context, *HashKVRequest) (*HashKVResponse, error)
+	Snapshot(*SnapshotRequest, grpc.ServerStreamingServer[SnapshotResponse]) error
 	mustEmbedUnimplementedMaintenanceServer()
 }
 
@@ -834,6 +856,9 @@ func (UnimplementedMaintenanceServer) Hash(context.Context, *HashRequest) (*Hash
 }
 func (UnimplementedMaintenanceServer) HashKV(context.Context, *HashKVRequest) (*HashKVResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method HashKV not implemented")
+}
+func (UnimplementedMaintenanceServer) Snapshot(*SnapshotRequest, grpc.ServerStreamingServer[SnapshotResponse]) error {
+	return status.Error(codes.Unimplemented, "method Snapshot not implemented")
 }
 func (UnimplementedMaintenanceServer) mustEmbedUnimplementedMaintenanceServer() {}
 func (UnimplementedMaintenanceServer) testEmbeddedByValue()                     {}
@@ -946,6 +971,17 @@ func _Maintenance_HashKV_Handler(srv interface{}, ctx context.Context, dec func(
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Maintenance_Snapshot_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(SnapshotRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(MaintenanceServer).Snapshot(m, &grpc.GenericServerStream[SnapshotRequest, SnapshotResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Maintenance_SnapshotServer = grpc.ServerStreamingServer[SnapshotResponse]
+
 // Maintenance_ServiceDesc is the grpc.ServiceDesc for Maintenance service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -974,6 +1010,12 @@ var Maintenance_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _Maintenance_HashKV_Handler,
 		},
 	},
-	Streams:  []grpc.StreamDesc{},
+	Streams: []grpc.StreamDesc{
+		{
+			StreamName:    "Snapshot",
+			Handler:       _Maintenance_Snapshot_Handler,
+			ServerStreams: true,
+		},
+	},
 	Metadata: "etcdpb/aweigh_rpc.proto",
 }

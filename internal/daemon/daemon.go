@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"os"
 
 	ma "github.com/multiformats/go-multiaddr"
 	manet "github.com/multiformats/go-multiaddr/net"
@@ -82,8 +83,13 @@ func (d *Daemon) open(dir home.Dir, s home.Settings, cfg node.Config, o store.Op
 		if err != nil {
 			return err
 		}
+		// What a node that was killed left there is of no use.
+		if err := errors.Join(os.RemoveAll(dir.Scratch()), os.MkdirAll(dir.Scratch(), 0o700)); err != nil {
+			return fmt.Errorf("daemon: %w", err)
+		}
 		if d.etcd, err = etcd.Listen(etcd.Config{
-			Listen: s.Etcd, TLS: secure, Node: d.Node, Log: d.log, Size: func() int64 { return int64(disk.Metrics().Disk) },
+			Scratch: dir.Scratch(),
+			Listen:  s.Etcd, TLS: secure, Node: d.Node, Log: d.log, Size: func() int64 { return int64(disk.Metrics().Disk) },
 		}); err != nil {
 			return err
 		}

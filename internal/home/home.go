@@ -30,7 +30,8 @@ func (d Dir) Identity() string { return filepath.Join(string(d), "identity.key")
 func (d Dir) Anchor() string   { return filepath.Join(string(d), "anchor.key") }
 func (d Dir) Genesis() string  { return filepath.Join(string(d), "genesis.cbor") }
 func (d Dir) Store() string    { return filepath.Join(string(d), "store") }
-func (d Dir) TLS() string      { return filepath.Join(string(d), "tls") } // certificates that the node makes
+func (d Dir) TLS() string      { return filepath.Join(string(d), "tls") }     // certificates that the node makes
+func (d Dir) Scratch() string  { return filepath.Join(string(d), "scratch") } // files of a moment
 
 // ErrThere means that a file is there already.
 var ErrThere = errors.New("home: already there, and not overwritten")

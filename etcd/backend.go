@@ -1,0 +1,151 @@
+package etcd
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"go.etcd.io/bbolt"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/scope"
+)
+
+// Names in etcd's backend file (etcd 3.6, server/storage/schema).
+var (
+	bucketKey   = []byte("key")   // revision -> mvccpb.KeyValue
+	bucketLease = []byte("lease") // lease ID -> leasepb.Lease
+	bucketMeta  = []byte("meta")
+	buckets     = [][]byte{
+		bucketKey, bucketLease, bucketMeta, []byte("alarm"), []byte("auth"), []byte("authRoles"), []byte("authUsers"),
+		[]byte("cluster"), []byte("members"), []byte("members_removed"),
+	}
+	metaCompacted = []byte("finishedCompactRev")
+	metaIndex     = []byte("consistent_index")
+	metaTerm      = []byte("term")
+	metaConf      = []byte("confState")
+	metaVersion   = []byte("storageVersion")
+)
+
+// backendTxn is how many bytes of keys one transaction of the file takes: bbolt
+// holds them in memory.
+const backendTxn = 16 << 20
+
+// writeBackend writes the newest content of a state as the backend file of an etcd
+// that has just compacted at the state's revision. proceed is asked now and then, and
+// its error ends the work.
+func writeBackend(name string, v *node.View, proceed func() error) (err error) {
+	db, err := bbolt.Open(name, 0o600, &bbolt.Options{NoSync: true, NoFreelistSync: true, Timeout: time.Second})
+	if err != nil {
+		return fmt.Errorf("etcd: %w", err)
+	}
+	defer func() {
+		if closeErr := db.Close(); err == nil && closeErr != nil {
+			err = fmt.Errorf("etcd: %w", closeErr)
+		}
+	}()
+	if err := db.Update(func(tx *bbolt.Tx) error { return writeMeta(tx, v) }); err != nil {
+		return fmt.Errorf("etcd: %w", err)
+	}
+	return eachPage(v, 0, proceed, func(kvs []scope.KeyValue) error {
+		for len(kvs) > 0 {
+			n, size := 0, 0
+			for n < len(kvs) && size < backendTxn {
+				size += len(kvs[n].Key) + len(kvs[n].Value)
+				n++
+			}
+			err := db.Update(func(tx *bbolt.Tx) error { return writeKeys(tx.Bucket(bucketKey), kvs[:n]) })
+			if err != nil {
+				return fmt.Errorf("etcd: %w", err)
+			}
+			kvs = kvs[n:]
+		}
+		return nil
+	})
+}
+
+func writeKeys(b *bbolt.Bucket, kvs []scope.KeyValue) error {
+	for i := range kvs {
+		value, err := proto.Marshal(kvOf(&kvs[i]))
+		if err == nil {
+			err = b.Put(revisionKey(kvs[i].ModRevision, int64(kvs[i].Sub)), value)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func writeMeta(tx *bbolt.Tx, v *node.View) error {
+	for _, name := range buckets {
+		if _, err := tx.CreateBucketIfNotExists(name); err != nil {
+			return err
+		}
+	}
+	h, meta := v.Head(), tx.Bucket(bucketMeta)
+	for _, m := range []struct{ key, value []byte }{
+		{metaCompacted, revisionKey(h.Revision, 0)},
+		{metaIndex, binary.BigEndian.AppendUint64(nil, uint64(h.Height))},
+		{metaTerm, binary.BigEndian.AppendUint64(nil, term(&h))},
+		{metaConf, []byte(`{"auto_leave":false}`)},
+		{metaVersion, []byte(storageVersion)},
+	} {
+		if err := meta.Put(m.key, m.value); err != nil {
+			return err
+		}
+	}
+	ids, err := v.Leases()
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		g, ok, err := v.Lease(id)
+		if err != nil || !ok {
+			return err
+		}
+		var record []byte
+		for n, x := range []int64{g.ID, g.TTL, 0} {
+			if x != 0 {
+				record = protowire.AppendVarint(protowire.AppendTag(record, protowire.Number(n+1), protowire.VarintType), uint64(x))
+			}
+		}
+		if err := tx.Bucket(bucketLease).Put(binary.BigEndian.AppendUint64(nil, uint64(id)), record); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// revisionKey is how etcd's backend names a revision.
+func revisionKey(main, sub int64) []byte {
+	b := append(binary.BigEndian.AppendUint64(nil, uint64(main)), '_')
+	return binary.BigEndian.AppendUint64(b, uint64(sub))
+}
+
+// eachPage gives all keys as of a revision, 0 for the newest, in their order, about
+// pageBytes at a time.
+func eachPage(v *node.View, revision int64, proceed func() error, use func([]scope.KeyValue) error) error {
+	from, page := everything, int64(firstPage)
+	for {
+		if err := proceed(); err != nil {
+			return err
+		}
+		res, err := v.Range(from, everything, scope.Range{Revision: revision, Limit: page})
+		if err != nil {
+			return err
+		}
+		if err := use(res.Kvs); err != nil || !res.More {
+			return err
+		}
+		size := int64(1)
+		for i := range res.Kvs {
+			size += int64(len(res.Kvs[i].Key) + len(res.Kvs[i].Value))
+		}
+		from = append(bytes.Clone(res.Kvs[len(res.Kvs)-1].Key), 0) // the first key after it
+		page = max(1, min(page*4, page*pageBytes/size, mostPage))
+	}
+}
