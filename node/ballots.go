@@ -53,7 +53,7 @@ func (m *Machine) vouch(s quorum.Subject) (votes.Ballot, bool) {
 		m.listen.hold(s)
 		return votes.Ballot{}, false
 	}
-	if s.View < m.listen.since {
+	if s.View < m.listen.since && !m.forgone(s) {
 		return votes.Ballot{}, false
 	}
 	b, ops, err := m.guard.Sign(s)
@@ -68,6 +68,13 @@ func (m *Machine) vouch(s quorum.Subject) (votes.Ballot, bool) {
 		m.chain.keep(m, s.Block)
 	}
 	return b, true
+}
+
+// forgone reports whether a subject gives up a view where one round decides. All who
+// are left may have to, in views that others have left long ago; an anchor that forgot
+// what it voted for there is one that lies (0015), and nobody may in that mode.
+func (m *Machine) forgone(s quorum.Subject) bool {
+	return s.Kind == quorum.Nullify && s.View > m.engine.Final() && m.keyring.Rules().Mode == quorum.Crash
 }
 
 // lost handles a guard that refuses: it lost its record (P9), or this code is

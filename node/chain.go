@@ -107,8 +107,11 @@ func (c *chain) settle() {
 // plausible reports whether a block of this header can stand in the tree of
 // candidates, as far as the header alone tells.
 func (c *chain) plausible(h scope.Header) bool {
-	head := c.state.Height()
-	return h.Height > head && h.Height <= head+maxOpenBlocks+1 && h.Epoch == c.epoch && h.View > c.view()
+	head, most := c.state.Height(), aweigh.Height(maxOpenBlocks+1)
+	if c.policy.Rules.Mode == quorum.Crash {
+		most = maxOpenEmpty
+	}
+	return h.Height > head && h.Height <= head+most && h.Epoch == c.epoch && h.View > c.view()
 }
 
 // add puts a block into the tree.
@@ -123,7 +126,8 @@ func (c *chain) add(b *scope.Block) *candidate {
 	return k
 }
 
-// restoreCandidate reads back the content of a block that this anchor notarized.
+// restoreCandidate reads back the content of a block that this anchor vouched for, and
+// of those that it stands on.
 func (c *chain) restoreCandidate(h aweigh.Hash) error {
 	raw, ok, err := c.store.Get(keyBlock(c.id, h))
 	if err != nil || !ok {
@@ -132,17 +136,19 @@ func (c *chain) restoreCandidate(h aweigh.Hash) error {
 	b, err := scope.DecodeBlock(raw, scope.MostLimits(), nil)
 	if err == nil && b.Header.Height > c.state.Height() && b.Header.Epoch == c.epoch {
 		c.add(b).stored = true
+		return c.restoreCandidate(b.Header.Parent)
 	}
 	return err
 }
 
-// keep makes the content of a block durable with this step.
+// keep makes the content of a block durable with this step, and that of the blocks
+// below it: where one round decides, nobody may have voted for those and live.
 func (c *chain) keep(m *Machine, h aweigh.Hash) {
 	k := c.candidates[h]
 	must.Hold(k != nil, "a vote for block %s without its content", h.Short())
-	if !k.stored {
+	for ; k != nil && !k.stored; k = c.candidates[k.block.Header.Parent] {
 		k.stored = true
-		m.write(kv.Set(keyBlock(c.id, h), k.block.Encode()))
+		m.write(kv.Set(keyBlock(c.id, k.block.Hash()), k.block.Encode()))
 	}
 }
 

@@ -158,8 +158,9 @@ func (l *listening) hold(s quorum.Subject) {
 	}
 }
 
-// maxHeld bounds the subjects held: two or three are of the current view.
-const maxHeld = 16
+// maxHeld bounds the subjects held. Two or three are of the current view; where one
+// round decides, there is one for each view that was left without a vote.
+const maxHeld = 1024
 
 // speaks reports whether this anchor signs, and answers reads for what it signed.
 // An anchor that is asked to, and does not yet, begins to listen.

@@ -16,6 +16,10 @@ import (
 // no more, so that memory stays bounded while finality fails.
 const maxOpenBlocks = 64
 
+// maxOpenEmpty bounds the blocks that may wait where one round decides, empty ones
+// above that number: a view of each took its time.
+const maxOpenEmpty = 1 << 14
+
 const (
 	// gatherMost bounds how long a leader waits for more to propose.
 	gatherMost = 50 * time.Millisecond
@@ -50,6 +54,12 @@ func (m *Machine) gatherUntil() aweigh.Instant {
 // build makes and sends this anchor's proposal for a view that it leads (P12).
 // It reports false while the parent's content is missing.
 func (m *Machine) build(slot quorum.Slot) bool {
+	oneRound := m.keyring.Rules().Mode == quorum.Crash
+	if oneRound { // what it was to stand on may have been given up since
+		if now, ok := m.engine.Slot(); ok && now.View == slot.View {
+			slot = now
+		}
+	}
 	state, missing, ok := m.chain.after(slot.Parent)
 	if !ok {
 		if !missing.IsZero() {
@@ -58,7 +68,10 @@ func (m *Machine) build(slot quorum.Slot) bool {
 		return false
 	}
 	path, _, _ := m.chain.path(slot.Parent)
-	if len(path) >= maxOpenBlocks {
+	// Where one round decides, only a block above them makes open ones final: if many
+	// are open, an empty one.
+	crowded := len(path) >= maxOpenBlocks
+	if crowded && !oneRound || state.Head().Time.Sub(m.now) >= m.chain.policy.Limits.Drift {
 		return true // the view shall run out
 	}
 	h, full, err := state.Claim(scope.Header{
@@ -66,7 +79,7 @@ func (m *Machine) build(slot quorum.Slot) bool {
 	})
 	must.OK(err, "claiming what a block shall say of the state")
 	b := scope.NewBlock(h, nil, scope.Evidence{}) // it ends the epoch, or waits with others for its end
-	if full {
+	if full && !crowded {
 		bundles := m.pick(path)
 		b = scope.NewBlock(h, bundles, scope.Evidence{Proofs: m.proofs.fresh(m.chain.state, path), Attended: m.unrecorded(state), Ballots: m.ballots(state, bundles)})
 	}

@@ -8,10 +8,13 @@ import (
 
 // advance enters the view after the highest one known to be over (P11).
 func (e *Engine) advance(now aweigh.Instant) {
+	if e.vouch == Finalize {
+		e.leave(now)
+	}
 	if e.ended < e.view {
 		return
 	}
-	e.judge(e.rounds[e.ended])
+	e.judge(e.round(e.ended))
 	e.view = e.ended + 1
 	e.entered, e.deadline = now, 0
 	if e.view > Ahead {
@@ -111,6 +114,16 @@ func (e *Engine) linked(p *Proposal) bool {
 		}
 	}
 	return e.final == 0 && p.Parent == e.cfg.Root
+}
+
+// Slot is where this anchor would propose now, if it leads the current view: since
+// the view began, more may have become known of those before.
+func (e *Engine) Slot() (Slot, bool) {
+	s, ok := e.slot()
+	if !ok {
+		return Slot{}, false
+	}
+	return *s, true
 }
 
 // slot finds the parent for a proposal of the current view, with its proof.

@@ -89,7 +89,7 @@ type Slot struct {
 	View       aweigh.View
 	Parent     aweigh.Hash
 	ParentView aweigh.View
-	Proof      []Certificate // the parent's notarization and the nullifications between (P12)
+	Proof      []Certificate // the parent's certificate, if it has one, and the nullifications between (P12)
 }
 
 // Fault is two conflicting votes of one anchor (P36).

@@ -11,6 +11,25 @@ import "github.com/aweigh/aweigh"
 // (Lamport, "The Part-Time Parliament", 1998), what may have been decided is
 // carried on until it is.
 
+// leave ends the current view if its votes are divided and its time is over: until
+// then they may still become enough for a certificate, and best for a nullification,
+// which passes over a block that others found bad. Views above in which others have
+// voted, without a word of how they came there, end the views before them.
+func (e *Engine) leave(now aweigh.Instant) {
+	for i := len(e.order) - 1; i >= 0 && e.order[i] >= e.view; i-- {
+		v := e.order[i]
+		if r := e.rounds[v]; r.over() || !r.divided(e.cfg.Rules, e.cfg.Weights.Total()) {
+			continue
+		}
+		if v > e.view {
+			e.ended = max(e.ended, v-1)
+		} else if e.deadline != 0 && now >= e.deadline {
+			e.ended = max(e.ended, v)
+		}
+		return
+	}
+}
+
 // divided reports whether anchors have spoken whose weight could have met the rules
 // to finalize and to nullify, had they all said the one or the other.
 func (r *round) divided(rules Rules, total uint64) bool {

@@ -606,3 +606,17 @@ func TestP19LongOutagesAreForgotten(t *testing.T) {
 		t.Errorf("waits %v after 500 failures and 8 successes", waited)
 	}
 }
+
+// TestLeadersOfAnOlderProgramProposeOnce: where one round decides, votes to notarize say
+// nothing any more, but that their leader proposed.
+func TestLeadersOfAnOlderProgramProposeOnce(t *testing.T) {
+	cfg := quorum.Config{Weights: weigh(t, 1, 1, 1, 1), Rules: quorum.DefaultRules(quorum.Crash), Root: aweigh.Sum([]byte("root"))}
+	cfg.Self = quorum.Leader(cfg.Weights, cfg.Seed, 1)
+	e := quorum.NewEngine(cfg)
+	old := quorum.Subject{Kind: quorum.Notarize, View: 1, Block: aweigh.Sum([]byte("b1"))}
+	e.Restore([]quorum.Vote{{Subject: old, Signature: quorum.Signature{Anchor: cfg.Self, Bytes: []byte{1}}}}, nil)
+	out := e.Step(start, quorum.Work(true), quorum.Certificate{Subject: old})
+	if out.Build != nil || len(out.Sign) > 0 || e.View() != 1 {
+		t.Errorf("in view %d it builds %v and signs %v", e.View(), out.Build, out.Sign)
+	}
+}

@@ -36,6 +36,12 @@ func (e *Engine) vote(v *Vote, out *Output) {
 	if !ok || !v.Subject.Valid() || !e.open(v.View) {
 		return
 	}
+	if v.Kind == Notarize && e.vouch != Notarize { // of a program before this one, whose leader may have proposed so
+		if r := e.round(v.View); seat == e.seat {
+			r.asked = true
+		}
+		return
+	}
 	r := e.round(v.View)
 	e.heard[seat] = max(e.heard[seat], v.View)
 	if seat == e.seat { // whatever the way by which it came back to us
@@ -48,14 +54,11 @@ func (e *Engine) vote(v *Vote, out *Output) {
 	if r.add(v, seat, &e.cfg.Weights, e.cfg.Rules.For(v.Kind)) && !r.has(v.Kind) {
 		e.certificate(r.certificate(v.Subject, &e.cfg.Weights), out)
 	}
-	if e.vouch == Finalize && !r.over() && r.divided(e.cfg.Rules, e.cfg.Weights.Total()) {
-		e.ended = max(e.ended, v.View)
-	}
 }
 
 func (e *Engine) certificate(c Certificate, out *Output) {
 	s := c.Subject
-	if !s.Valid() || s.View < e.final || s.View < e.floor && s.Kind != Finalize {
+	if !s.Valid() || s.View < e.final || s.View < e.floor && s.Kind != Finalize || s.Kind == Notarize && e.vouch != Notarize {
 		return
 	}
 	r := e.round(s.View)
