@@ -20,7 +20,11 @@ const (
 // TestKillsLoseNothing: while nodes are killed, paused and cut off, never more
 // at a time than may fail, clients are told the truth, and the network decides.
 func TestKillsLoseNothing(t *testing.T) {
-	n := newNetwork(t, 4, true)
+	t.Run("bft", func(t *testing.T) { killsLoseNothing(t, newNetwork(t, 4, true)) })
+	t.Run("crash", func(t *testing.T) { killsLoseNothing(t, newNetwork(t, 3, true, "--mode", "crash")) })
+}
+
+func killsLoseNothing(t *testing.T, n *network) {
 	n.start()
 	s := *seed
 	if s == 0 {
