@@ -73,10 +73,14 @@ func OpenPebble(dir string, o Options) (*Pebble, error) {
 		return nil, fmt.Errorf("store: open %s: %w", dir, damaged(err, known))
 	}
 	p := &Pebble{db: db, fs: fs, dir: dir, fault: fs.fault}
-	if o.ReadOnly { // then nothing can be asked of the log that would show what it lost
-		err = checkFormat(db, dir, known)
-	} else {
+	switch {
+	case !o.ReadOnly:
 		err = p.check(known)
+	case known:
+		err = compare(fs, db, dir)
+	}
+	if err == nil && o.ReadOnly {
+		err = checkFormat(db, dir, known)
 	}
 	if err != nil {
 		return nil, errors.Join(err, db.Close())

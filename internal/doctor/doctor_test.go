@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -14,7 +15,9 @@ import (
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 	"github.com/aweigh/aweigh/internal/founding"
 	"github.com/aweigh/aweigh/internal/home"
+	"github.com/aweigh/aweigh/kv"
 	"github.com/aweigh/aweigh/quorum"
+	"github.com/aweigh/aweigh/store"
 )
 
 // founded is a new node's directory and settings.
@@ -100,6 +103,24 @@ func TestMistakesAreFound(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, "clock", "was set back"},
+		"a log that was cut off": {func(t *testing.T, s *Subject) {
+			p, err := store.OpenPebble(s.Dir.Store(), store.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := errors.Join(p.Commit([]kv.Op{kv.Set([]byte("k"), []byte("v"))}, true), p.Close()); err != nil {
+				t.Fatal(err)
+			}
+			logs, err := filepath.Glob(filepath.Join(s.Dir.Store(), "*.log"))
+			if err != nil || len(logs) == 0 {
+				t.Fatalf("no log: %v", err)
+			}
+			for _, name := range logs {
+				if err := os.Truncate(name, 0); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}, "store", "was synced up to"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := founded(t, time.Now())
