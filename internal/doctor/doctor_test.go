@@ -152,6 +152,33 @@ func TestWhatIsNotThereIsNotMade(t *testing.T) {
 	}
 }
 
+// TestOtherDirectoriesAreLeftAlone: no advice on their permissions, and no --fix.
+func TestOtherDirectoriesAreLeftAlone(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	s := Subject{Dir: home.Dir(dir), Settings: home.Settings{Listen: []string{"/ip4/127.0.0.1/tcp/0"}, API: "127.0.0.1:0"}, Fix: true}
+	findings := Examine(t.Context(), s)
+	want(t, findings, "directory", Fail, "holds no node")
+	for _, f := range findings {
+		if strings.Contains(f.Do, "chmod") || strings.Contains(f.Do, "chown") || f.Check == "disk speed" {
+			t.Errorf("of another program's directory it says %+v", f)
+		}
+	}
+	if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o755 {
+		t.Errorf("its permissions are %v now, %v", info.Mode(), err)
+	}
+	devnet := filepath.Dir(string(founded(t, time.Now()).Dir))
+	if err := os.Rename(filepath.Join(devnet, "node"), filepath.Join(devnet, "node1")); err != nil {
+		t.Fatal(err)
+	}
+	s.Dir = home.Dir(devnet)
+	if f := verdict(t, Examine(t.Context(), s), "directory"); !strings.Contains(f.Do, "node1") {
+		t.Errorf("of a devnet it says %+v", f)
+	}
+}
+
 // TestExaminationLeavesNothing compares the directory before and after.
 func TestExaminationLeavesNothing(t *testing.T) {
 	s := founded(t, time.Now())
