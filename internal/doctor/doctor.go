@@ -157,6 +157,14 @@ func ago(t time.Time) string {
 	return fmt.Sprintf("%s (%s ago)", t.UTC().Format(time.RFC3339), time.Since(t).Round(time.Second))
 }
 
+// nodes is a number of nodes in words.
+func nodes(n int) string {
+	if n == 1 {
+		return "1 node"
+	}
+	return fmt.Sprintf("%d nodes", n)
+}
+
 // size is a number of bytes in words.
 func size(n uint64) string {
 	switch {
