@@ -186,6 +186,9 @@ func TestObserverOffersItsMutationsAgain(t *testing.T) {
 // is not asked for ever.
 func TestFarHeightsDoNotHoldUpCatchUp(t *testing.T) {
 	n := newNetwork(t, "far")
+	for _, p := range n.peers[1:] {
+		n.step(t, 0, node.Met{Peer: p})
+	}
 	offer := func(domain any) []byte {
 		return append([]byte{'o'}, canon.Encode([]any{domain, 1, 0, uint64(1) << 60, []any{}, []any{}, false, false})...)
 	}

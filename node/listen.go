@@ -1,6 +1,8 @@
 package node
 
 import (
+	"time"
+
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/quorum"
 )
@@ -108,6 +110,15 @@ func (l *listening) asked(now aweigh.Instant) {
 	if l.first == 0 {
 		l.first = now
 	}
+}
+
+// unheard is for how long others have been asked in vain, while there is something
+// to sign. Without, nobody waits, and nobody is asked again.
+func (l *listening) unheard(now aweigh.Instant) time.Duration {
+	if l.over || !l.wanted || l.first == 0 {
+		return 0
+	}
+	return now.Sub(l.first)
 }
 
 // due asks, and asks again, while there is something to sign.

@@ -129,8 +129,13 @@ func TestNothingIsSignedBeforeAQuorumWasHeard(t *testing.T) {
 		t.Fatal("it does not say that it listens")
 	}
 	n.now = n.now.Add(2 * time.Second)
-	if n.meet(t, 0, []int{1, 2}, 40); n.machines[0].Status().Listening {
-		t.Fatal("it still listens after it heard a quorum")
+	n.step(t, 0)
+	if s := n.machines[0].Status(); s.Unheard < 2*time.Second {
+		t.Fatalf("it says that it asked in vain for %v", s.Unheard)
+	}
+	n.meet(t, 0, []int{1, 2}, 40)
+	if s := n.machines[0].Status(); s.Listening || s.Unheard != 0 {
+		t.Fatalf("it still listens after it heard a quorum, for %v", s.Unheard)
 	}
 	for range 20 {
 		n.now = n.now.Add(time.Second)

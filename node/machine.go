@@ -258,19 +258,33 @@ func (m *Machine) linked(p Peer, up bool) {
 func (m *Machine) turn() Peer { return m.next(&m.asked) }
 
 // next is the next anchor in reach after the last one that had a turn, "" if none is.
+// One that was never met may be anywhere: it has a turn if nobody else can have it.
 func (m *Machine) next(last *int) Peer {
+	at, unmet, found := *last, *last, false
 	for range m.peers {
-		*last = (*last + 1) % len(m.peers)
-		if p := m.peers[*last]; !m.away[p] {
+		at = (at + 1) % len(m.peers)
+		p := m.peers[at]
+		switch away, met := m.away[p]; {
+		case away:
+		case met:
+			*last = at
 			return p
+		case !found:
+			unmet, found = at, true
 		}
 	}
-	return ""
+	if !found {
+		return ""
+	}
+	*last = unmet
+	return m.peers[unmet]
 }
 
 func (m *Machine) arrived(from Peer, msg Message) {
-	if m.away[from] { // the news of its return was lost
+	if away, met := m.away[from]; away { // the news of its return was lost
 		m.linked(from, true)
+	} else if _, anchor := m.anchors[from]; anchor && !met { // or that it is there
+		m.away[from] = false
 	}
 	switch msg := msg.(type) {
 	case bundleIn:

@@ -26,7 +26,10 @@ const (
 	farBehind = maxBlocks
 	// longBehind is how long a node may fetch blocks without a pause and still
 	// count as ready.
-	longBehind = 10 * time.Second
+	longBehind = 3 * time.Second
+	// longUnheard is how long an anchor may ask others what they hold, before it
+	// signs, and still count as ready: longer than anchors that are there take.
+	longUnheard = 2 * time.Second
 )
 
 // Live says whether this process can still do its work, whatever the others do:
@@ -46,7 +49,7 @@ func (n *Node) Ready(ctx context.Context) []Check {
 	r := n.reach(s)
 	return append(checks,
 		Check{"quorum", n.quorumErr(r)}, Check{"reads", n.readsErr(r)},
-		Check{"caught-up", n.behindErr(s)}, Check{"record", lostErr(s)})
+		Check{"listening", unheardErr(s)}, Check{"caught-up", n.behindErr(s)}, Check{"record", lostErr(s)})
 }
 
 func (n *Node) storeErr() error {
@@ -113,10 +116,22 @@ func (n *Node) behindErr(s Status) error {
 	if s.Known > s.Head.Height+farBehind {
 		return fmt.Errorf("at height %d of at least %d", s.Head.Height, s.Known)
 	}
+	if s.Told > s.Head.Height+farBehind {
+		return fmt.Errorf("at height %d, and an anchor says that it has %d", s.Head.Height, s.Told)
+	}
 	if since := n.behindSince.Load(); since != nil && time.Since(*since) > longBehind {
 		return fmt.Errorf("fetching final blocks for %v, at height %d", time.Since(*since).Round(time.Second), s.Head.Height)
 	}
 	return nil
+}
+
+// unheardErr is why an anchor that signs nothing yet is not ready: the quorum that
+// it has not heard is what writes and reads need, too.
+func unheardErr(s Status) error {
+	if s.Unheard <= longUnheard {
+		return nil
+	}
+	return fmt.Errorf("this anchor signs nothing until it has heard of a quorum, and has asked for %v", s.Unheard.Round(time.Second))
 }
 
 // errLost is why an anchor that lost its record is not ready.

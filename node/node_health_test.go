@@ -123,9 +123,23 @@ func TestFarBehindIsToldOnceAndNotReady(t *testing.T) {
 	expect(at(12, far, true), true, "")
 	expect(at(far, far, false), true, "caught up")
 
+	// A node that starts again knows of no block above its own, until it asks.
+	if s := (Status{Behind: true, Told: 1000}); n.behindErr(s) == nil {
+		t.Error("a node that was told of a thousand blocks that it lacks counts as caught up")
+	}
+
 	expect(at(10, 10, true), true, "")
 	long := time.Now().Add(-2 * longBehind)
 	n.behindSince.Store(&long)
 	expect(at(10, 10, true), false, "behind: fetching final blocks")
 	expect(at(20, 20, false), true, "caught up")
+}
+
+// TestAnchorsThatHearNobodyAreNotReady, but for those that began to ask just now.
+func TestAnchorsThatHearNobodyAreNotReady(t *testing.T) {
+	for unheard, ready := range map[time.Duration]bool{0: true, longUnheard: true, longUnheard + 1: false} {
+		if err := unheardErr(Status{Listening: true, Unheard: unheard}); (err == nil) != ready {
+			t.Errorf("after %v: %v", unheard, err)
+		}
+	}
 }

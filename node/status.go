@@ -3,6 +3,7 @@ package node
 import (
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/quorum"
@@ -33,7 +34,9 @@ type Status struct {
 	Silent      map[aweigh.AnchorID]bool        // anchors whose nodes said that they sign nothing
 	Lost        bool                            // P9: signs nothing
 	Listening   bool                            // P9: signs nothing yet, because it has not heard of a quorum since its start
+	Unheard     time.Duration                   // for how long others were asked in vain, while it listens and is to sign
 	Behind      bool                            // is fetching final blocks
+	Told        aweigh.Height                   // that an anchor said it has, unproven, while this node fetches
 	Far         bool                            // lacks so many that it waits for a snapshot
 	Faults      []votes.Equivocation
 }
@@ -51,6 +54,12 @@ func (m *Machine) Status() Status {
 		Far:    m.sync.far(m),
 		Faults: slices.Clone(m.proofs.known),
 		Heard:  make(map[aweigh.AnchorID]aweigh.View), Silent: maps.Clone(m.silent),
+	}
+	if s.Behind {
+		s.Told = m.sync.told
+	}
+	if s.Listening && !s.Lost {
+		s.Unheard = m.listen.unheard(m.now)
 	}
 	if open, err := m.chain.state.Agenda(); err == nil {
 		s.Agenda = len(open)

@@ -44,8 +44,15 @@ func worn(t *testing.T, dir string) string {
 // synced, and says nothing.
 func fate(t *testing.T, what, dir, want string) string {
 	t.Helper()
+	look, lookErr := OpenPebble(dir, Options{ReadOnly: true}) // sees the same, and changes nothing
+	if lookErr == nil {
+		_ = look.Close()
+	}
 	for range 2 { // what was seen once is not forgotten
 		p, err := OpenPebble(dir, Options{})
+		if (err == nil) != (lookErr == nil) {
+			t.Errorf("%s: %v, and read-only: %v", what, err, lookErr)
+		}
 		if err != nil {
 			if !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), dir) {
 				t.Errorf("%s: refused without saying that %s is damaged: %v", what, dir, err)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"sync/atomic"
 	"time"
@@ -48,7 +47,7 @@ type Pebble struct {
 }
 
 // OpenPebble opens the store in dir, and creates it if there is none. Errors:
-// ErrLocked, ErrFormat, ErrDamaged if it lacks anything that was synced, as far as
+// ErrLocked, ErrFormat, ErrNoRoom, ErrFailed, ErrDamaged if it lacks anything that was synced, as far as
 // its files show, and whatever the disk says.
 func OpenPebble(dir string, o Options) (*Pebble, error) {
 	fs := &diskFS{FS: o.FS, fault: newFault()}
@@ -59,40 +58,34 @@ func OpenPebble(dir string, o Options) (*Pebble, error) {
 		}
 		dir, fs.FS, fs.real = abs, vfs.Default, true
 	}
-	if fs.real && !o.ReadOnly {
-		if err := writable(dir); err != nil {
+	if !o.ReadOnly {
+		if err := writable(fs.FS, dir); err != nil {
 			return nil, fmt.Errorf("store: open %s: %w", dir, err)
 		}
 	}
 	_, err := fs.Stat(fs.PathJoin(dir, syncedName))
 	known := err == nil
-	db, err := pebble.Open(dir, tuned(o, fs))
+	db, err := openDB(dir, tuned(o, fs), fs.fault)
+	if errors.Is(err, ErrNoRoom) || errors.Is(err, ErrFailed) {
+		return nil, fmt.Errorf("store: open %s: %w", dir, err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("store: open %s: %w", dir, damaged(err, known))
 	}
 	p := &Pebble{db: db, fs: fs, dir: dir, fault: fs.fault}
-	if o.ReadOnly { // then nothing can be asked of the log that would show what it lost
-		err = checkFormat(db, dir, known)
-	} else {
+	switch {
+	case !o.ReadOnly:
 		err = p.check(known)
+	case known:
+		err = compare(fs, db, dir)
+	}
+	if err == nil && o.ReadOnly {
+		err = checkFormat(db, dir, known)
 	}
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
 	return p, nil
-}
-
-// writable fails if no file can be made in a directory that is there: Pebble would
-// try for ever, and say nothing.
-func writable(dir string) error {
-	f, err := os.CreateTemp(dir, "probe")
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
 // check makes sure that what Pebble opened is what this program left there. It

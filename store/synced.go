@@ -46,18 +46,52 @@ func openSynced(on vfs.FS, dir string) (s *synced, err error) {
 	if s.file, err = on.OpenReadWrite(name, vfs.WriteCategoryUnspecified); err != nil {
 		return nil, fmt.Errorf("store: open %s: %w", name, err)
 	}
+	if err := s.read(name, dir); err != nil {
+		return nil, errors.Join(err, s.file.Close())
+	}
+	return s, nil
+}
+
+// read reads the number; 0 is one that is new, or was being written when the
+// machine died.
+func (s *synced) read(name, dir string) error {
 	var b [syncedSize]byte
 	n, err := s.file.ReadAt(b[:], 0)
 	switch {
 	case err != nil && !errors.Is(err, io.EOF):
-		return nil, errors.Join(fmt.Errorf("store: read %s: %w", name, err), s.file.Close())
+		return fmt.Errorf("store: read %s: %w", name, err)
 	case n < len(b) || crc32.ChecksumIEEE(b[:12]) != binary.BigEndian.Uint32(b[12:]):
-		return s, nil // the machine died when it was new, or in the middle of a write
+		return nil
 	case b[11] == syncedLost:
-		return nil, errors.Join(fmt.Errorf("%w: %s: synced commits were missing when it was opened before", ErrDamaged, dir), s.file.Close())
+		return fmt.Errorf("%w: %s: synced commits were missing when it was opened before", ErrDamaged, dir)
 	}
 	s.next = binary.BigEndian.Uint64(b[:])
-	return s, nil
+	return nil
+}
+
+// compare is what check is, for a database that was opened read-only: it notes
+// nothing.
+func compare(on vfs.FS, db *pebble.DB, dir string) error {
+	name := on.PathJoin(dir, syncedName)
+	f, err := on.Open(name)
+	if err != nil {
+		return fmt.Errorf("store: open %s: %w", name, err)
+	}
+	s := &synced{file: f}
+	if err := errors.Join(s.read(name, dir), f.Close()); err != nil {
+		return err
+	}
+	moment := db.NewSnapshot() // shows the next number, where nothing can be written
+	next := uint64(db.Metrics().Snapshots.EarliestSeqNum)
+	return errors.Join(s.short(next, dir), moment.Close())
+}
+
+// short is ErrDamaged if the log ends before what was synced.
+func (s *synced) short(next uint64, dir string) error {
+	if next >= s.next {
+		return nil
+	}
+	return fmt.Errorf("%w: %s: its log ends at commit %d, and was synced up to %d", ErrDamaged, dir, next, s.next)
 }
 
 // reach notes that everything before next is durable.
@@ -93,8 +127,7 @@ func (s *synced) check(db *pebble.DB, dir string) error {
 	if err := db.Apply(b, pebble.NoSync); err != nil {
 		return fmt.Errorf("store: open %s: %w", dir, err)
 	}
-	if next := uint64(b.SeqNum()); next < s.next {
-		err := fmt.Errorf("%w: %s: its log ends at commit %d, and was synced up to %d", ErrDamaged, dir, next, s.next)
+	if err := s.short(uint64(b.SeqNum()), dir); err != nil {
 		return errors.Join(err, s.write(syncedLost), s.file.Sync())
 	}
 	return nil

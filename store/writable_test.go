@@ -4,8 +4,13 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 )
 
 // TestDirectoryThatCannotBeWrittenFails: at once, and not after the many tries that
@@ -38,5 +43,57 @@ func TestDirectoryThatCannotBeWrittenFails(t *testing.T) {
 		}
 	case <-time.After(20 * time.Second):
 		t.Fatal("it tries for ever")
+	}
+}
+
+// TestFullDiskIsRefused: where no byte can be written, and where there is room to
+// begin and none for what the log holds. Once there is room, all is there.
+func TestFullDiskIsRefused(t *testing.T) {
+	for name, hits := range map[string]func(path string) bool{
+		"no byte":  func(string) bool { return true },
+		"no table": func(path string) bool { return strings.HasSuffix(path, ".sst") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			var toggle errorfs.Toggle
+			toggle.Injector = errorfs.InjectorFunc(func(op errorfs.Op) error {
+				if (op.Kind == errorfs.OpFileWrite || op.Kind == errorfs.OpFilePreallocate) && hits(op.Path) {
+					return &fs.PathError{Op: "write", Path: op.Path, Err: syscall.ENOSPC}
+				}
+				return nil
+			})
+			disk := errorfs.Wrap(vfs.NewMem(), &toggle)
+			p := openMem(t, disk)
+			put(t, p, "k", "v", true)
+			closed(t, p)
+			toggle.On()
+			done := make(chan error, 1)
+			go func() {
+				_, err := OpenPebble("data", Options{FS: disk})
+				done <- err
+			}()
+			select {
+			case err := <-done:
+				if !errors.Is(err, ErrNoRoom) || errors.Is(err, ErrDamaged) {
+					t.Errorf("a full disk is refused as: %v", err)
+				}
+			case <-time.After(20 * time.Second):
+				toggle.Off()
+				t.Fatal("it tries for ever")
+			}
+			toggle.Off()
+			for p = nil; p == nil; { // what was begun ends, now that it can
+				var err error
+				if p, err = OpenPebble("data", Options{FS: disk}); err != nil && !errors.Is(err, ErrLocked) {
+					t.Fatal(err)
+				}
+			}
+			defer closed(t, p)
+			if v, _, err := p.Get([]byte("k")); string(v) != "v" || err != nil {
+				t.Errorf("with room again: %q, %v", v, err)
+			}
+			if _, err := disk.Stat("data/probe"); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("the probe is left: %v", err)
+			}
+		})
 	}
 }

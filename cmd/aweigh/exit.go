@@ -63,6 +63,7 @@ var codes = []struct {
 }{
 	{store.ErrDamaged, exitStore},
 	{store.ErrFailed, exitStore},
+	{store.ErrNoRoom, exitStore},
 	{votes.ErrRecord, exitStore},
 	{errUnwell, exitUnwell},
 	{errUsage, exitUsage},

@@ -15,7 +15,7 @@ func logger(w io.Writer, level, format string) (*slog.Logger, error) {
 	if err := l.UnmarshalText([]byte(level)); err != nil {
 		return nil, fmt.Errorf("%w: log-level is debug, info, warn or error, not %q", errUsage, level)
 	}
-	o := &slog.HandlerOptions{Level: l}
+	o := &slog.HandlerOptions{Level: l, ReplaceAttr: united}
 	switch format {
 	case "text":
 		return slog.New(quiet{calmed(slog.NewTextHandler(w, o))}), nil
@@ -23,6 +23,15 @@ func logger(w io.Writer, level, format string) (*slog.Logger, error) {
 		return slog.New(quiet{calmed(slog.NewJSONHandler(w, o))}), nil
 	}
 	return nil, fmt.Errorf("%w: log-format is text or json, not %q", errUsage, format)
+}
+
+// united writes durations with their unit in every format, as in 1.5s: bare numbers
+// in JSON would be nanoseconds, which nothing says.
+func united(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindDuration {
+		a.Value = slog.StringValue(a.Value.Duration().String())
+	}
+	return a
 }
 
 // quiet passes on what this module logs, and of what the libraries log, which were

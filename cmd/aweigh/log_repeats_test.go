@@ -68,3 +68,16 @@ func TestLogsSayHowMuchTheyHeldBack(t *testing.T) {
 		t.Error("one node holds back what another says")
 	}
 }
+
+func TestDurationsInLogsHaveAUnit(t *testing.T) {
+	for format, want := range map[string]string{"json": `"took":"1.5s"`, "text": "took=1.5s"} {
+		var out bytes.Buffer
+		l, err := logger(&out, "info", format)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if l.Info("done", "took", 1500*time.Millisecond); !strings.Contains(out.String(), want) {
+			t.Errorf("%s: %s", format, out.String())
+		}
+	}
+}

@@ -90,7 +90,8 @@ func (c *Config) check() error {
 type Result struct {
 	Config  Config
 	Took    time.Duration
-	Done    uint64 // answered without an error
+	Active  time.Duration // to the last answer without an error; what waits in vain comes after
+	Done    uint64        // answered without an error
 	Errors  map[string]uint64
 	Latency Histogram // of those answered
 }
@@ -145,6 +146,9 @@ func Run(ctx context.Context, c Config, progress func(Progress)) (*Result, error
 	r := &Result{Config: c, Took: time.Since(start), Errors: make(map[string]uint64)}
 	for _, w := range workers {
 		r.Done += w.done.Load()
+		if w.done.Load() > 0 {
+			r.Active = max(r.Active, w.last.Sub(start))
+		}
 		r.Latency.Merge(&w.latency)
 		for kind, n := range w.errors {
 			r.Errors[kind] += n
@@ -186,6 +190,7 @@ type worker struct {
 	done, failed atomic.Uint64
 	_            [48]byte // keeps the counters of two workers in different cache lines
 	latency      Histogram
+	last         time.Time // of the answers without an error
 	errors       map[string]uint64
 }
 
@@ -238,6 +243,7 @@ func (w *worker) run(ctx, until context.Context) {
 		switch {
 		case err == nil:
 			w.latency.Add(took)
+			w.last = start.Add(took)
 			w.done.Add(1)
 		case ctx.Err() != nil: // the end, no fault of the node
 		default:
@@ -305,6 +311,18 @@ func (r *Result) Err() error {
 	}
 	return fmt.Errorf("bench: not one request was answered within %s", r.Took.Round(time.Millisecond))
 }
+
+// PerSecond is how many requests were answered in a second, as long as any were.
+func (r *Result) PerSecond() float64 {
+	if r.Active <= 0 {
+		return 0
+	}
+	return float64(r.Done) / r.Active.Seconds()
+}
+
+// Undecided is how many writes were not known to be ordered when their clients
+// stopped waiting.
+func (r *Result) Undecided() uint64 { return r.Errors[kindOf(client.ErrUndecided)] }
 
 // kindOf sorts errors for people.
 func kindOf(err error) string {

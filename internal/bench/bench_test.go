@@ -3,6 +3,7 @@ package bench
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/aweigh/aweigh/client"
 )
@@ -26,5 +27,20 @@ func TestNothingDoneIsAnErrorOfTheMostTellingKind(t *testing.T) {
 	}
 	if err := (&Result{Errors: map[string]uint64{"odd": 1}}).Err(); err == nil {
 		t.Error("an odd error is none")
+	}
+}
+
+// TestRateIsOfTheTimeInWhichAnswersCame: what waited in vain until its timeout
+// makes the others no slower.
+func TestRateIsOfTheTimeInWhichAnswersCame(t *testing.T) {
+	r := &Result{Done: 100, Took: 20 * time.Second, Active: 10 * time.Second, Errors: map[string]uint64{"undecided": 3}}
+	if got := r.PerSecond(); got != 10 {
+		t.Errorf("%v per second", got)
+	}
+	if r.Undecided() != 3 {
+		t.Errorf("%d undecided", r.Undecided())
+	}
+	if got := (&Result{Took: time.Second}).PerSecond(); got != 0 {
+		t.Errorf("without an answer, %v per second", got)
 	}
 }

@@ -6,12 +6,14 @@ package devnet
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/aweigh/aweigh"
@@ -43,6 +45,9 @@ const MaxNodes = 64
 // ErrDifferent means that there is a devnet already, and not as asked for.
 var ErrDifferent = errors.New("devnet: there is another one in the directory")
 
+// ErrOccupied means that a directory holds something else than a devnet.
+var ErrOccupied = errors.New("devnet: the directory is not empty, and holds no devnet")
+
 func homeOf(dir string, i int) home.Dir {
 	return home.Dir(filepath.Join(dir, "node"+strconv.Itoa(i+1)))
 }
@@ -72,10 +77,33 @@ func Make(dir string, nodes int, mode quorum.Mode) (*Network, error) {
 	if mode == 0 {
 		mode = quorum.BFT
 	}
+	if err := vacant(dir); err != nil {
+		return nil, err
+	}
 	if err := create(dir, nodes, mode); err != nil {
 		return nil, err
 	}
 	return open(dir, nodes, mode)
+}
+
+// vacant fails if a directory holds anything but the beginnings of a devnet: it is
+// another program's.
+func vacant(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("devnet: %w", err)
+	}
+	for _, e := range entries {
+		rest, ours := strings.CutPrefix(e.Name(), "node")
+		if _, err := strconv.Atoi(rest); ours && err == nil && e.IsDir() || e.Name() == "lost+found" {
+			continue
+		}
+		return fmt.Errorf("%w: %s has %s in it; name a new or an empty directory with --data-dir", ErrOccupied, dir, e.Name())
+	}
+	return nil
 }
 
 // create writes the nodes' directories, the genesis of each last.

@@ -3,7 +3,9 @@ package devnet
 import (
 	"errors"
 	"net"
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/aweigh/aweigh/quorum"
@@ -42,6 +44,32 @@ func TestDevnetsStayWhatTheyAre(t *testing.T) {
 	}
 	if _, err := Make(filepath.Join(dir, "x"), MaxNodes+1, 0); err == nil {
 		t.Error("too many nodes")
+	}
+}
+
+// TestOtherDirectoriesAreRefused, but not what an attempt that was cut off left.
+func TestOtherDirectoriesAreRefused(t *testing.T) {
+	dir := t.TempDir()
+	for _, begun := range []string{"node1", "node2"} {
+		if err := os.Mkdir(filepath.Join(dir, begun), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	other := filepath.Join(dir, "passwd")
+	if err := os.WriteFile(other, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Make(dir, 3, 0); !errors.Is(err, ErrOccupied) || !strings.Contains(err.Error(), "passwd") {
+		t.Errorf("in a directory of another program: %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "node3")); err == nil {
+		t.Error("a node was made there")
+	}
+	if err := os.Remove(other); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Make(dir, 3, 0); err != nil {
+		t.Errorf("after an attempt that was cut off: %v", err)
 	}
 }
 

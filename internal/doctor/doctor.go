@@ -6,7 +6,9 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -110,11 +112,32 @@ func (e *exam) there() bool {
 			"make a node with \"aweigh init\" or \"aweigh join\", or name its directory with --data-dir")
 	case !info.IsDir():
 		e.fail("directory", fmt.Sprintf("%s is a file", e.Dir), "name the node's directory with --data-dir")
+	case e.strange():
+		e.fail("directory", fmt.Sprintf("%s holds no node: no identity.key, anchor.key or genesis.cbor", e.Dir), e.nodesBelow())
 	default:
 		e.ok("directory", string(e.Dir))
 		return true
 	}
 	return false
+}
+
+// strange reports whether nothing in the directory is a node's: then it is not for
+// this program to write there, or to say who may read it.
+func (e *exam) strange() bool {
+	for _, name := range []string{e.Dir.Identity(), e.Dir.Anchor(), e.Dir.Genesis()} {
+		if _, err := os.Lstat(name); !errors.Is(err, fs.ErrNotExist) {
+			return false // there, or not for this user to see
+		}
+	}
+	return true
+}
+
+// nodesBelow says where to look instead.
+func (e *exam) nodesBelow() string {
+	if first := home.Dir(filepath.Join(string(e.Dir), "node1")); first.Exists() {
+		return fmt.Sprintf("it is a devnet's: examine its nodes one by one, with --data-dir %s and so on", first)
+	}
+	return "make a node with \"aweigh init\" or \"aweigh join\", or name its directory with --data-dir"
 }
 
 // runs reports whether the node of the directory answered.
@@ -132,6 +155,14 @@ func (e *exam) skip(check, why string)       { e.say(check, NotChecked, why, "")
 // ago is a time in the past in words.
 func ago(t time.Time) string {
 	return fmt.Sprintf("%s (%s ago)", t.UTC().Format(time.RFC3339), time.Since(t).Round(time.Second))
+}
+
+// nodes is a number of nodes in words.
+func nodes(n int) string {
+	if n == 1 {
+		return "1 node"
+	}
+	return fmt.Sprintf("%d nodes", n)
 }
 
 // size is a number of bytes in words.

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -14,7 +15,9 @@ import (
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 	"github.com/aweigh/aweigh/internal/founding"
 	"github.com/aweigh/aweigh/internal/home"
+	"github.com/aweigh/aweigh/kv"
 	"github.com/aweigh/aweigh/quorum"
+	"github.com/aweigh/aweigh/store"
 )
 
 // founded is a new node's directory and settings.
@@ -100,6 +103,24 @@ func TestMistakesAreFound(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, "clock", "was set back"},
+		"a log that was cut off": {func(t *testing.T, s *Subject) {
+			p, err := store.OpenPebble(s.Dir.Store(), store.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := errors.Join(p.Commit([]kv.Op{kv.Set([]byte("k"), []byte("v"))}, true), p.Close()); err != nil {
+				t.Fatal(err)
+			}
+			logs, err := filepath.Glob(filepath.Join(s.Dir.Store(), "*.log"))
+			if err != nil || len(logs) == 0 {
+				t.Fatalf("no log: %v", err)
+			}
+			for _, name := range logs {
+				if err := os.Truncate(name, 0); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}, "store", "was synced up to"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := founded(t, time.Now())
@@ -128,6 +149,33 @@ func TestWhatIsNotThereIsNotMade(t *testing.T) {
 	want(t, findings, "directory", Fail, "none")
 	if _, err := os.Stat(dir); err == nil {
 		t.Error("the directory was made")
+	}
+}
+
+// TestOtherDirectoriesAreLeftAlone: no advice on their permissions, and no --fix.
+func TestOtherDirectoriesAreLeftAlone(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	s := Subject{Dir: home.Dir(dir), Settings: home.Settings{Listen: []string{"/ip4/127.0.0.1/tcp/0"}, API: "127.0.0.1:0"}, Fix: true}
+	findings := Examine(t.Context(), s)
+	want(t, findings, "directory", Fail, "holds no node")
+	for _, f := range findings {
+		if strings.Contains(f.Do, "chmod") || strings.Contains(f.Do, "chown") || f.Check == "disk speed" {
+			t.Errorf("of another program's directory it says %+v", f)
+		}
+	}
+	if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o755 {
+		t.Errorf("its permissions are %v now, %v", info.Mode(), err)
+	}
+	devnet := filepath.Dir(string(founded(t, time.Now()).Dir))
+	if err := os.Rename(filepath.Join(devnet, "node"), filepath.Join(devnet, "node1")); err != nil {
+		t.Fatal(err)
+	}
+	s.Dir = home.Dir(devnet)
+	if f := verdict(t, Examine(t.Context(), s), "directory"); !strings.Contains(f.Do, "node1") {
+		t.Errorf("of a devnet it says %+v", f)
 	}
 }
 

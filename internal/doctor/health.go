@@ -43,7 +43,7 @@ func (e *exam) checkHealth() {
 	if len(s.Peers) == 0 && (len(s.Anchors) > 1 || len(s.Anchor) == 0) {
 		e.fail("peers", "the node is connected with nobody", "see that bootstrap names nodes that run, and that the firewall lets it out")
 	} else {
-		e.ok("peers", fmt.Sprintf("connected with %d nodes", len(s.Peers)))
+		e.ok("peers", "connected with "+nodes(len(s.Peers)))
 	}
 	e.checkHeight()
 }

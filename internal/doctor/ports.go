@@ -102,7 +102,7 @@ func (e *exam) checkReach() {
 		}
 	}
 	if inbound > 0 {
-		e.ok("reachable", fmt.Sprintf("%d nodes have connected to this one", inbound))
+		e.ok("reachable", "connections came from "+nodes(inbound))
 		return
 	}
 	var refused []string

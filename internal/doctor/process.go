@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,29 +28,24 @@ func (e *exam) checkProcess() {
 	if err != nil {
 		e.warn("process", err.Error(), "set XDG_RUNTIME_DIR or XDG_STATE_HOME as for the node")
 	}
-	var addresses []string
+	var own, siblings []string
 	if _, port, err := net.SplitHostPort(e.Settings.API); err == nil && port != "0" {
-		addresses = append(addresses, e.Settings.API)
+		own = append(own, e.Settings.API)
 	}
 	for _, r := range entries {
-		if r.DataDir == string(e.Dir) || r.DataDir == filepath.Dir(string(e.Dir)) {
-			addresses = append(addresses, r.APIs...)
-			if r.DataDir == string(e.Dir) && e.pid == 0 {
+		switch r.DataDir {
+		case string(e.Dir):
+			own = append(own, r.APIs...)
+			if e.pid == 0 {
 				e.pid = r.PID
 			}
+		case filepath.Dir(string(e.Dir)): // a devnet, whose nodes answer for themselves
+			siblings = append(siblings, r.APIs...)
 		}
 	}
-	stranger := ""
-	for _, a := range addresses {
-		status := e.ask(a)
-		if status == nil {
-			continue
-		}
-		if e.isOurs(status) {
-			e.api, e.status = a, status
-			break
-		}
-		stranger = a
+	stranger := e.find(own)
+	if !e.runs() {
+		e.find(siblings)
 	}
 	switch {
 	case e.runs() && e.pid != 0:
@@ -57,13 +53,30 @@ func (e *exam) checkProcess() {
 	case e.runs():
 		e.ok("process", "the node answers at "+e.api)
 	case e.pid != 0:
-		e.fail("process", fmt.Sprintf("%d holds the store, and does not answer at %s", e.pid, strings.Join(addresses, ", ")),
+		e.fail("process", fmt.Sprintf("%d holds the store, and does not answer at %s", e.pid, strings.Join(slices.Compact(own), ", ")),
 			fmt.Sprintf("look at its log; if it hangs or is no node: kill %d", e.pid))
 	case stranger != "":
 		e.fail("process", "the node does not run, and another one answers at "+stranger, "choose another api-listen for one of them")
 	default:
 		e.warn("process", "the node does not run"+e.lastRan(), fmt.Sprintf("aweigh node --data-dir %s", e.Dir))
 	}
+}
+
+// find looks for the node of the directory at some addresses, and names one at
+// which another node answers, if this one does not.
+func (e *exam) find(addresses []string) (stranger string) {
+	for _, a := range addresses {
+		status := e.ask(a)
+		if status == nil {
+			continue
+		}
+		if e.isOurs(status) {
+			e.api, e.status = a, status
+			return ""
+		}
+		stranger = a
+	}
+	return stranger
 }
 
 // ask asks for the status of the node at an address; nil is no answer.

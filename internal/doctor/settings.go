@@ -112,6 +112,9 @@ func (e *exam) checkStore() {
 	case errors.Is(err, store.ErrFormat):
 		e.fail("store", err.Error(), "run the version that wrote it")
 		return
+	case errors.Is(err, store.ErrDamaged):
+		e.fail("store", err.Error(), "see \"A damaged store\" in docs/operations.md: the node does not start on it, and nothing in it is used again")
+		return
 	case err != nil:
 		e.fail("store", err.Error(), "see \"Backups\" in docs/operations.md: an anchor must not start from an old copy")
 		return

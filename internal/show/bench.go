@@ -27,8 +27,10 @@ type benchJSON struct {
 	Serializable bool              `json:"serializable"`
 	Seconds      float64           `json:"seconds"`
 	Done         uint64            `json:"done"`
-	PerSecond    float64           `json:"per_second"`
-	LatencyNs    map[string]int64  `json:"latency_ns"` // p50, p90, p99, p99.9, max
+	Active       float64           `json:"active_seconds"` // to the last answer
+	PerSecond    float64           `json:"per_second"`     // of these
+	Undecided    uint64            `json:"undecided"`      // writes that may still commit
+	LatencyNs    map[string]int64  `json:"latency_ns"`     // p50, p90, p99, p99.9, max
 	Errors       map[string]uint64 `json:"errors"`
 }
 
@@ -38,7 +40,6 @@ func (p Printer) Bench(r *bench.Result) error {
 	if r.Config.Write {
 		operation = "put"
 	}
-	perSecond := float64(r.Done) / r.Took.Seconds()
 	if p.Format == JSON {
 		latency := map[string]int64{"max": int64(r.Latency.Max())}
 		for _, q := range quantiles {
@@ -48,12 +49,16 @@ func (p Printer) Bench(r *bench.Result) error {
 		return p.JSON(benchJSON{
 			Operation: operation, Addresses: c.Addresses, Clients: c.Clients, Connections: c.Connections,
 			KeySize: c.KeySize, ValueSize: c.ValueSize, Keys: c.Keys, Distribution: string(c.Distribution),
-			Serializable: c.Serializable, Seconds: r.Took.Seconds(), Done: r.Done, PerSecond: perSecond,
+			Serializable: c.Serializable, Seconds: r.Took.Seconds(), Done: r.Done, PerSecond: r.PerSecond(),
+			Active: r.Active.Seconds(), Undecided: r.Undecided(),
 			LatencyNs: latency, Errors: r.Errors,
 		})
 	}
 	fmt.Fprintf(p.Out, "%s: %d in %s with %d clients on %d connections: %.0f per second\n",
-		operation, r.Done, r.Took.Round(time.Millisecond), r.Config.Clients, r.Config.Connections, perSecond)
+		operation, r.Done, r.Active.Round(time.Millisecond), r.Config.Clients, r.Config.Connections, r.PerSecond())
+	if n := r.Undecided(); n > 0 {
+		fmt.Fprintf(p.Out, "undecided: %d, after %s in all; they may still commit\n", n, r.Took.Round(time.Millisecond))
+	}
 	fmt.Fprint(p.Out, "latency:")
 	for _, q := range quantiles {
 		fmt.Fprintf(p.Out, "  %s %s", q.name, round(r.Latency.Quantile(q.per, 1000)))
