@@ -411,33 +411,6 @@ func (m *Machine) tick() {
 	}
 }
 
-func (m *Machine) wake() aweigh.Instant {
-	at := m.engineWake
-	if m.slot != nil {
-		at = aweigh.Earliest(at, m.gatherUntil())
-	}
-	if m.guard != nil {
-		at = aweigh.Earliest(at, m.closing())
-	}
-	for _, t := range []aweigh.Instant{m.announceAt, m.pollAt, m.wants.next(), m.sync.at, m.reads.at, m.listen.at, m.polls.at, m.pool.keepAt} {
-		at = aweigh.Earliest(at, t)
-	}
-	return at
-}
-
-// closing is when the clock ends the epoch, the next motion or the next lease, 0 if
-// it does not, or did.
-func (m *Machine) closing() (next aweigh.Instant) {
-	at, err := m.chain.state.Deadline()
-	must.OK(err, "reading the tally")
-	for _, t := range []aweigh.Instant{at, m.chain.state.Head().Docket.Next, m.chain.state.LeaseDue()} {
-		if t > m.now {
-			next = aweigh.Earliest(next, t)
-		}
-	}
-	return next
-}
-
 func (m *Machine) write(ops ...kv.Op) {
 	m.fx.Write = append(m.fx.Write, ops...)
 	m.recent.Apply(ops...)

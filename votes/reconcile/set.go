@@ -15,7 +15,7 @@ func (s Set) Len() int { return s.root.len() }
 func (s Set) Has(id aweigh.Hash) bool { return s.root.has(&id, 0) }
 
 // Tree is the set as one that can change; what becomes of that changes nothing here.
-func (s Set) Tree() Tree { return Tree{s.root} }
+func (s Set) Tree() Tree { return Tree(s) }
 
 // Fingerprint names the set: equal sets have equal fingerprints, and nobody can
 // make two sets of one. That of the empty set is zero.
