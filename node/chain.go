@@ -129,6 +129,9 @@ func (c *chain) add(b *scope.Block) *candidate {
 // restoreCandidate reads back the content of a block that this anchor vouched for, and
 // of those that it stands on.
 func (c *chain) restoreCandidate(h aweigh.Hash) error {
+	if c.candidates[h] != nil {
+		return nil
+	}
 	raw, ok, err := c.store.Get(keyBlock(c.id, h))
 	if err != nil || !ok {
 		return err

@@ -30,8 +30,12 @@ func (m *Machine) offer(o quorum.Offer, answer bool) Offer {
 	if len(o.Votes) > most {
 		o.Votes = o.Votes[len(o.Votes)-most:] // of the newest views
 	}
-	if len(msg.Certificates) > most {
-		msg.Certificates = msg.Certificates[:most] // of the oldest: from there the receiver asks for more
+	switch all := msg.Certificates; {
+	case len(all) <= most:
+	case m.keyring.Rules().Mode == quorum.Crash: // the final one, and the newest: each ends all views before it
+		msg.Certificates = append(all[:1:1], all[len(all)-most+1:]...)
+	default:
+		msg.Certificates = all[:most] // of the oldest: from there the receiver asks for more
 	}
 	for _, v := range o.Votes {
 		msg.Votes = append(msg.Votes, OfferedVote{Subject: v.Subject, Signature: v.Signature})

@@ -426,3 +426,26 @@ func TestManyOpenBlocksBecomeFinal(t *testing.T) {
 		t.Error("the clock is right again, and nothing is decided in a minute")
 	}
 }
+
+// TestAClockSetBackDelaysNobody: what is final may be of a time to come, after a clock
+// was wrong; whoever leads goes on from there.
+func TestAClockSetBackDelaysNobody(t *testing.T) {
+	for _, mode := range []quorum.Mode{quorum.BFT, quorum.Crash} {
+		n := newDrill(t, "alone", 1, scope.DefaultPolicy(mode))
+		write := func(key string) {
+			n.step(0, Submit{Bundle: n.bundle(0, key)})
+			for range 20 {
+				n.now = n.now.Add(100 * time.Millisecond)
+				n.step(0)
+			}
+		}
+		n.off = map[int]time.Duration{0: 5 * time.Minute}
+		write("/a")
+		n.off = nil
+		n.start(0)
+		write("/b")
+		if h := n.m[0].chain.state.Height(); h != 2 {
+			t.Errorf("%s: height %d", mode, h)
+		}
+	}
+}

@@ -71,7 +71,8 @@ func (m *Machine) build(slot quorum.Slot) bool {
 	// Where one round decides, only a block above them makes open ones final: if many
 	// are open, an empty one.
 	crowded := len(path) >= maxOpenBlocks
-	if crowded && !oneRound || state.Head().Time.Sub(m.now) >= m.chain.policy.Limits.Drift {
+	ahead := len(path) > 0 && state.Head().Time.Sub(m.now) >= m.chain.policy.Limits.Drift // of a block that others may find bad
+	if crowded && !oneRound || ahead && oneRound {
 		return true // the view shall run out
 	}
 	h, full, err := state.Claim(scope.Header{
