@@ -74,7 +74,7 @@ func (m *Machine) vouch(s quorum.Subject) (votes.Ballot, bool) {
 // are left may have to, in views that others have left long ago; an anchor that forgot
 // what it voted for there is one that lies (0015), and nobody may in that mode.
 func (m *Machine) forgone(s quorum.Subject) bool {
-	return s.Kind == quorum.Nullify && s.View > m.engine.Final() && m.keyring.Rules().Mode == quorum.Crash
+	return s.Kind == quorum.Nullify && s.View > m.engine.Final() && m.keyring.Rules().Mode.OneRound()
 }
 
 // lost handles a guard that refuses: it lost its record (P9), or this code is

@@ -108,7 +108,7 @@ func (c *chain) settle() {
 // candidates, as far as the header alone tells.
 func (c *chain) plausible(h scope.Header) bool {
 	head, most := c.state.Height(), aweigh.Height(maxOpenBlocks+1)
-	if c.policy.Rules.Mode == quorum.Crash {
+	if c.policy.Rules.Mode.OneRound() {
 		most = maxOpenEmpty
 	}
 	return h.Height > head && h.Height <= head+most && h.Epoch == c.epoch && h.View > c.view()

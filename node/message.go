@@ -83,7 +83,7 @@ type Answer struct {
 	Header      scope.Header
 	Certificate quorum.Certificate // zero if Header is the genesis'
 	Epoch       aweigh.Epoch       // of the anchor
-	Open        aweigh.View        // of that epoch, where one round decides: the highest with a block that may be final, or 0
+	Undecided   aweigh.View        // of that epoch, where one round decides: the highest with a block that may be final, or 0
 }
 
 // CatchUp asks for final blocks from a height on.

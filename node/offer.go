@@ -32,7 +32,7 @@ func (m *Machine) offer(o quorum.Offer, answer bool) Offer {
 	}
 	switch all := msg.Certificates; {
 	case len(all) <= most:
-	case m.keyring.Rules().Mode == quorum.Crash: // the final one, and the newest: each ends all views before it
+	case m.keyring.Rules().Mode.OneRound(): // the final one, and the newest: each ends all views before it
 		msg.Certificates = append(all[:1:1], all[len(all)-most+1:]...)
 	default:
 		msg.Certificates = all[:most] // of the oldest: from there the receiver asks for more

@@ -1,199 +1,21 @@
 package node
 
 import (
-	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/aweigh/aweigh"
-	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
-	"github.com/aweigh/aweigh/store"
-	"github.com/aweigh/aweigh/votes"
 )
-
-// drill is a few machines by hand: a frame arrives when the test says so, or never.
-type drill struct {
-	t     *testing.T
-	net   *Network
-	keys  []votes.PrivateKey
-	auth  []votes.PrivateKey
-	peers []Peer
-	m     []*Machine
-	disk  []*store.Mem
-	out   [][]Packet
-	reply [][]Reply
-	now   aweigh.Instant
-	life  uint64
-	off   map[int]time.Duration
-}
-
-func newDrill(t *testing.T, name string, k int, policy scope.Policy) *drill {
-	t.Helper()
-	n := &drill{t: t, now: aweigh.InstantOf(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))}
-	var founders []Founder
-	for i := range k {
-		s := aweigh.Sum([]byte(name), []byte{byte(i)})
-		key, _ := votes.KeyFromSeed(votes.Ed25519, s[:])
-		s = aweigh.Sum(s[:])
-		a, _ := votes.KeyFromSeed(votes.Ed25519, s[:])
-		p, err := PeerOf(a)
-		if err != nil {
-			t.Fatal(err)
-		}
-		n.keys, n.auth, n.peers = append(n.keys, key), append(n.auth, a), append(n.peers, p)
-		founders = append(founders, Founder{Name: fmt.Sprint("n", i), Key: key.Public(), Peer: p})
-	}
-	g, err := NewGenesis(name, n.now, policy, founders...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	n.net, err = NewNetwork(g, nil)
-	ops, err2 := Bootstrap(g)
-	if err := errors.Join(err, err2); err != nil {
-		t.Fatal(err)
-	}
-	n.m, n.disk = make([]*Machine, k), make([]*store.Mem, k)
-	n.out, n.reply = make([][]Packet, k), make([][]Reply, k)
-	for i := range k {
-		n.disk[i] = store.NewMem()
-		if err := n.disk[i].Commit(ops, true); err != nil {
-			t.Fatal(err)
-		}
-		n.start(i)
-	}
-	return n
-}
-
-func (n *drill) start(i int) {
-	n.life += 1 << 32
-	m, err := NewMachine(MachineConfig{Network: n.net, Key: &n.keys[i], Life: n.life}, n.disk[i])
-	if err != nil {
-		n.t.Fatal(err)
-	}
-	n.m[i], n.out[i] = m, nil
-}
-
-func (n *drill) step(i int, ev ...Event) {
-	n.now = n.now.Add(time.Millisecond)
-	fx := n.m[i].Step(n.now.Add(n.off[i]), ev...)
-	if err := n.disk[i].Commit(fx.Write, fx.Sync); err != nil {
-		n.t.Fatal(err)
-	}
-	n.out[i] = append(n.out[i], fx.Send...)
-	n.reply[i] = append(n.reply[i], fx.Reply...)
-}
-
-// carry delivers what i has sent to j of the tags; the rest for j stays unless drop.
-func (n *drill) carry(i, j int, tags string) {
-	sent := n.out[i]
-	n.out[i] = nil
-	for _, p := range sent {
-		if p.To != n.peers[j] {
-			n.out[i] = append(n.out[i], p)
-			continue
-		}
-		ok := false
-		for _, t := range tags {
-			ok = ok || byte(t) == p.Frame[0]
-		}
-		if !ok {
-			n.out[i] = append(n.out[i], p)
-			continue
-		}
-		msg, err := n.m[j].Checker().Check(n.peers[i], p.Frame)
-		if err != nil {
-			n.t.Logf("refused %c: %v", p.Frame[0], err)
-			continue
-		}
-		n.step(j, Arrived{From: n.peers[i], Message: msg})
-	}
-}
-
-const everything = "bpvowkrasyncm"
-
-func (n *drill) all(who []int, rounds int) {
-	for range rounds {
-		for _, i := range who {
-			for _, j := range who {
-				if i != j {
-					n.carry(i, j, everything)
-				}
-			}
-		}
-		for _, i := range who {
-			n.step(i)
-		}
-	}
-}
-
-func (n *drill) meet(who []int) {
-	for _, i := range who {
-		for _, j := range who {
-			if i != j {
-				n.step(i, Met{Peer: n.peers[j]})
-			}
-		}
-	}
-}
-
-func (n *drill) drop(i int) { n.out[i] = nil }
-
-func (n *drill) bundle(i int, key string) *scope.CheckedBundle {
-	mu := scope.Mutation{Scope: n.m[0].id, Class: scope.Write, Content: canon.Encode(putTxn(key, "v")), Nonce: []byte("12345678"), ValidUntil: n.now.Add(9 * time.Minute)}
-	b, err := scope.Sign(n.auth[i], n.m[0].chain.policy.Limits, mu)
-	if err != nil {
-		n.t.Fatal(err)
-	}
-	return b
-}
-
-func (n *drill) say(i int) string {
-	e := n.m[i].engine
-	return fmt.Sprintf("%d: view %d final %d open %d height %d listening %v since %d goal %v", i, e.View(), e.Final(), e.Open(), n.m[i].chain.state.Height(), !n.m[i].listen.over, n.m[i].listen.since, n.m[i].chain.goal.Subject)
-}
-
-// leaders are those of the views 1 and 2, and the others.
-func leaders(n *drill) (first, second int, rest []int) {
-	first, second = -1, -1
-	for i := range n.m {
-		if n.m[0].engine.Leader(1) == n.m[i].self {
-			first = i
-		}
-		if n.m[0].engine.Leader(2) == n.m[i].self {
-			second = i
-		}
-	}
-	for i := range n.m {
-		if i != first && i != second {
-			rest = append(rest, i)
-		}
-	}
-	return first, second, rest
-}
 
 // TestWhatABlockStandsOnIsKept: where one round decides, the block below the one that
 // became final may have been voted for by its leader alone. The leader is gone for
 // good, the others lose power, and the write that it acknowledged is there.
 func TestWhatABlockStandsOnIsKept(t *testing.T) {
-	var n *drill
-	var L, a int
-	var rest []int
-	for k := 0; ; k++ {
-		n = newDrill(t, fmt.Sprint("pc", k), 4, scope.DefaultPolicy(quorum.Crash))
-		if L, a, rest = leaders(n); L != a {
-			break
-		}
-	}
-	c, d := rest[0], rest[1]
-	who := []int{0, 1, 2, 3}
-	n.meet(who)
-	n.all(who, 4)
-	for i := range n.m {
-		n.drop(i)
-	}
+	n, L, a, c, d := newOneRound(t)
 	b := n.bundle(L, "/acked")
 	n.step(L, Submit{Bundle: b})
 	n.now = n.now.Add(60 * time.Millisecond)
@@ -227,7 +49,7 @@ func TestWhatABlockStandsOnIsKept(t *testing.T) {
 	n.carry(c, L, "v")
 	n.carry(d, L, "v")
 	n.step(L)
-	for _, i := range who {
+	for i := range n.m {
 		t.Log(n.say(i), n.reply[i])
 	}
 	acked := false
@@ -261,22 +83,7 @@ func TestWhatABlockStandsOnIsKept(t *testing.T) {
 // that another voted for; a third one restarts. All who are left must give the view up.
 func TestViewsAreGivenUpAfterARestart(t *testing.T) {
 	for _, restart := range []bool{false, true} {
-		var n *drill
-		var L, a int
-		var rest []int
-		for k := 0; ; k++ {
-			n = newDrill(t, fmt.Sprint("pc", k), 4, scope.DefaultPolicy(quorum.Crash))
-			if L, a, rest = leaders(n); L != a {
-				break
-			}
-		}
-		c, d := rest[0], rest[1]
-		who := []int{0, 1, 2, 3}
-		n.meet(who)
-		n.all(who, 4)
-		for i := range n.m {
-			n.drop(i)
-		}
+		n, L, a, c, d := newOneRound(t)
 		n.step(L, Submit{Bundle: n.bundle(L, "/k")})
 		n.now = n.now.Add(60 * time.Millisecond)
 		n.step(L)
@@ -398,7 +205,13 @@ func TestManyOpenBlocksBecomeFinal(t *testing.T) {
 				n.step(i, Submit{Bundle: n.bundle(i, fmt.Sprint("/k", w, i))})
 			}
 		}
-		n.all(who, 3)
+		n.all(who, 1)
+		if w%4 != 0 { // most offers get lost: their votes take long to verify
+			for _, i := range who {
+				n.out[i] = slices.DeleteFunc(n.out[i], func(p Packet) bool { return p.Frame[0] == tagOffer })
+			}
+		}
+		n.all(who, 1)
 		n.now = n.now.Add(12 * time.Second)
 	}
 	for _, i := range who {
@@ -407,6 +220,9 @@ func TestManyOpenBlocksBecomeFinal(t *testing.T) {
 	t.Log("after", n.now.Sub(aweigh.InstantOf(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))))
 	if len(n.m[who[0]].chain.candidates) <= maxOpenBlocks {
 		t.Fatal("too few blocks are open: the test did not reach what it is meant to")
+	}
+	if o := n.m[who[0]].engine.Holdings(); len(o.Votes) > len(who)*quorum.Ahead {
+		t.Errorf("offers %d votes: those of all open views", len(o.Votes))
 	}
 	// The clock is set right, and the time comes that it told; one is away still.
 	n.off = nil

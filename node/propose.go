@@ -54,7 +54,7 @@ func (m *Machine) gatherUntil() aweigh.Instant {
 // build makes and sends this anchor's proposal for a view that it leads (P12).
 // It reports false while the parent's content is missing.
 func (m *Machine) build(slot quorum.Slot) bool {
-	oneRound := m.keyring.Rules().Mode == quorum.Crash
+	oneRound := m.keyring.Rules().Mode.OneRound()
 	if oneRound { // what it was to stand on may have been given up since
 		if now, ok := m.engine.Slot(); ok && now.View == slot.View {
 			slot = now

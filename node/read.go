@@ -14,7 +14,7 @@ type reads struct {
 	at      aweigh.Instant
 	answers quorum.Tally
 	target  aweigh.Height // highest proven so far
-	end     aweigh.View   // highest said to be open so far
+	end     aweigh.View   // highest said to be undecided so far
 	ready   []pendingRead // answered; wait until the state is new enough
 	held    int           // reads in waiting, asked and ready
 }
@@ -32,9 +32,10 @@ func (r *reads) add(m *Machine, id uint64) {
 }
 
 type pendingRead struct {
-	ids []uint64
-	at  aweigh.Height
-	end aweigh.View // of this epoch: it must be settled up to here
+	ids   []uint64
+	at    aweigh.Height
+	end   aweigh.View    // of this epoch: it must be decided up to here
+	until aweigh.Instant // it asks again: the view may have ended without a block elsewhere
 }
 
 // needed is the weight R of answers that a read needs: R + F − W > f, so that
@@ -54,10 +55,10 @@ func (m *Machine) pledge() (a Answer, ok bool) {
 	if m.engine.Final() > m.chain.view() {
 		return a, false // final, but not here yet
 	}
-	if m.keyring.Rules().Mode == quorum.Crash {
+	if m.keyring.Rules().Mode.OneRound() {
 		a = Answer{Header: m.chain.head, Certificate: m.finality, Epoch: m.term.epoch.Number}
-		if open := m.engine.Open(); open > m.engine.Final() {
-			a.Open = open
+		if v := m.engine.Undecided(); v > m.engine.Final() {
+			a.Undecided = v
 		}
 		return a, true
 	}
@@ -109,6 +110,26 @@ func (r *reads) due(m *Machine) {
 	if r.at != 0 && m.now >= r.at {
 		r.repeat(m)
 	}
+	left := r.ready[:0]
+	for _, p := range r.ready {
+		if m.decided(p.end) || m.now < p.until {
+			left = append(left, p)
+		} else {
+			r.waiting = append(r.waiting, p.ids...)
+		}
+	}
+	r.ready = left
+}
+
+// wake is when due has something to do, or 0.
+func (r *reads) wake(m *Machine) aweigh.Instant {
+	at := r.at
+	for i := range r.ready {
+		if p := &r.ready[i]; !m.decided(p.end) {
+			at = aweigh.Earliest(at, p.until)
+		}
+	}
+	return at
 }
 
 // answered takes an anchor's answer, if what it names is proven.
@@ -154,19 +175,20 @@ func (r *reads) count(m *Machine, anchor aweigh.AnchorID, a Answer) {
 	if len(r.asked) == 0 || !r.answers.Add(m.roster.Weights, anchor) {
 		return
 	}
-	if r.target = max(r.target, a.Header.Height); a.Epoch == m.term.epoch.Number {
-		r.end = max(r.end, a.Open)
+	r.target = max(r.target, a.Header.Height)
+	if a.Epoch == m.term.epoch.Number && m.keyring.Rules().Mode.OneRound() { // else nobody's word counts without a certificate
+		r.end = max(r.end, a.Undecided)
 	}
 	if r.answers.Weight() >= m.needed() {
-		r.ready = append(r.ready, pendingRead{ids: r.asked, at: r.target, end: r.end})
+		r.ready = append(r.ready, pendingRead{ids: r.asked, at: r.target, end: r.end, until: m.now.Add(retryIn)})
 		r.asked, r.at = nil, 0
 	}
 }
 
-// settled reports whether what may have become final up to a view is final here, or
+// decided reports whether what may have become final up to a view is final here, or
 // never will be.
-func (m *Machine) settled(end aweigh.View) bool {
-	return end <= m.chain.view() || m.engine.Final() <= m.chain.view() && m.engine.Settled(end)
+func (m *Machine) decided(end aweigh.View) bool {
+	return end <= m.chain.view() || m.engine.Final() <= m.chain.view() && m.engine.Decided(end)
 }
 
 // serve replies to the reads whose state is here, and starts the next round.
@@ -175,7 +197,7 @@ func (r *reads) serve(m *Machine) {
 	head := m.chain.state.Height()
 	left := r.ready[:0]
 	for _, p := range r.ready {
-		if p.at > head || !m.settled(p.end) {
+		if p.at > head || !m.decided(p.end) {
 			left = append(left, p)
 			continue
 		}

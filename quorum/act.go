@@ -73,9 +73,9 @@ func (e *Engine) act(now aweigh.Instant, out *Output) {
 		}
 	}
 	if e.leads(r) && !r.asked && !r.signed[e.vouch] && !r.signed[Nullify] && (e.work || e.unsettled(now)) {
-		if slot, ok := e.slot(); ok {
+		if slot, ok := e.Slot(); ok {
 			r.asked = true
-			out.Build = slot
+			out.Build = &slot
 		}
 	}
 }
@@ -97,9 +97,9 @@ func (e *Engine) nullify(r *round, out *Output) {
 // leads reports whether this anchor leads the view.
 func (e *Engine) leads(r *round) bool { return e.seat >= 0 && r.leader == e.cfg.Self }
 
-// linked checks P12: the parent is notarized (or, where one round decides, vouched for) and every view between nullified.
-// It goes by the parent's hash, which the block itself contains; the view that
-// the messenger names beside it proves nothing.
+// linked checks P12: the parent is notarized (or, where one round decides, vouched
+// for) and every view between nullified. It goes by the parent's hash, which the
+// block itself contains; the view that the messenger names beside it proves nothing.
 func (e *Engine) linked(p *Proposal) bool {
 	for v := p.Vote.View - 1; v > 0 && v >= e.final; v-- {
 		r := e.rounds[v]
@@ -116,23 +116,15 @@ func (e *Engine) linked(p *Proposal) bool {
 	return e.final == 0 && p.Parent == e.cfg.Root
 }
 
-// Slot is where this anchor would propose now, if it leads the current view: since
-// the view began, more may have become known of those before.
-func (e *Engine) Slot() (Slot, bool) {
-	s, ok := e.slot()
-	if !ok {
-		return Slot{}, false
-	}
-	return *s, true
-}
-
-// slot finds the parent for a proposal of the current view, with its proof.
-func (e *Engine) slot() (*Slot, bool) {
-	s := &Slot{View: e.view, Parent: e.cfg.Root}
+// Slot is where this anchor would propose now, if it leads the current view: the
+// parent with its proof. Since the view began, more may have become known of those
+// before.
+func (e *Engine) Slot() (s Slot, ok bool) {
+	s = Slot{View: e.view, Parent: e.cfg.Root}
 	for v := e.view - 1; v > 0; v-- {
 		r := e.rounds[v]
 		if r == nil {
-			return nil, false
+			return Slot{}, false
 		}
 		// A view that was nullified is passed over even if somebody vouched for its
 		// block: nobody may be left who has it.
@@ -144,7 +136,7 @@ func (e *Engine) slot() (*Slot, bool) {
 			return s, true
 		}
 		if !r.has(Nullify) {
-			return nil, false
+			return Slot{}, false
 		}
 		s.Proof = append(s.Proof, r.cert(Nullify))
 	}

@@ -69,10 +69,10 @@ func (e *Engine) base(r *round) (block aweigh.Hash, ok bool) {
 	return aweigh.Hash{}, false
 }
 
-// Open is the highest view with a block that is not final and may become so, for
+// Undecided is the highest view with a block that is not final and may become so, for
 // all that is known here; the last final view if there is none. Where one round
 // decides, it is what an anchor answers to a linearizable read (P23).
-func (e *Engine) Open() aweigh.View {
+func (e *Engine) Undecided() aweigh.View {
 	if e.vouch == Notarize {
 		return e.tip
 	}
@@ -85,9 +85,9 @@ func (e *Engine) Open() aweigh.View {
 	return e.final
 }
 
-// Settled reports whether all views up to one are final or nullified, so that no
+// Decided reports whether all views up to one are final or nullified, so that no
 // block of theirs becomes final that is not.
-func (e *Engine) Settled(to aweigh.View) bool {
+func (e *Engine) Decided(to aweigh.View) bool {
 	for v := e.final + 1; v <= to; v++ {
 		if r := e.rounds[v]; r == nil || !r.has(Nullify) {
 			return false

@@ -161,10 +161,13 @@ func (r *round) certificate(s Subject, w *Weights) Certificate {
 	return Certificate{Subject: s, Signatures: sigs}
 }
 
-// offer adds to o the certificate of a kind or, without one, the votes for it.
-func (r *round) offer(o *Offer, k Kind, w *Weights) {
+// offer adds to o the certificate of a kind or, without one, the votes for it if they are asked for.
+func (r *round) offer(o *Offer, k Kind, w *Weights, votes bool) {
 	if r.has(k) {
 		o.Certificates = append(o.Certificates, r.certs[k])
+		return
+	}
+	if !votes {
 		return
 	}
 	for i, word := range r.voted[k] { // few may have voted, and many may ask who did

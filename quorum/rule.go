@@ -43,11 +43,14 @@ func ParseMode(s string) (Mode, error) {
 // Vouch is the kind of vote by which an anchor says first that a block is good. In
 // Crash, where nobody lies, it is the last as well (P13).
 func (m Mode) Vouch() Kind {
-	if m == Crash {
+	if m.OneRound() {
 		return Finalize
 	}
 	return Notarize
 }
+
+// OneRound reports whether one round of votes decides a view (P13).
+func (m Mode) OneRound() bool { return m == Crash }
 
 // FaultBudget is the weight f that may lie without harm, out of total.
 func (m Mode) FaultBudget(total uint64) uint64 {

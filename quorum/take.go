@@ -37,8 +37,8 @@ func (e *Engine) vote(v *Vote, out *Output) {
 		return
 	}
 	if v.Kind == Notarize && e.vouch != Notarize { // of a program before this one, whose leader may have proposed so
-		if r := e.round(v.View); seat == e.seat {
-			r.asked = true
+		if seat == e.seat {
+			e.round(v.View).asked = true
 		}
 		return
 	}

@@ -40,7 +40,7 @@ func (e *Engine) time(now aweigh.Instant, out *Output) {
 
 // busy reports whether there is a reason for timers to run (P18).
 func (e *Engine) busy() bool {
-	return len(e.heard) > 0 && (e.work || e.Open() > e.final || !e.round(e.view).quiet())
+	return len(e.heard) > 0 && (e.work || e.Undecided() > e.final || !e.round(e.view).quiet())
 }
 
 // heardLately reports whether the leader of a view is in reach and showed a sign
@@ -97,7 +97,9 @@ func (e *Engine) settled() aweigh.Instant {
 }
 
 // unsettled reports whether that time has come.
-func (e *Engine) unsettled(now aweigh.Instant) bool { return e.Open() > e.final && now >= e.settled() }
+func (e *Engine) unsettled(now aweigh.Instant) bool {
+	return e.Undecided() > e.final && now >= e.settled()
+}
 
 // doubled is d·2ⁿ, at most limit.
 func doubled(d time.Duration, n int, limit time.Duration) time.Duration {
@@ -110,19 +112,28 @@ func doubled(d time.Duration, n int, limit time.Duration) time.Duration {
 // Holdings is what this engine holds of its open views: enough for any other
 // engine of the epoch to reach the same view, if it holds no more itself. Below
 // the tip, whose certificate stands for what led to it, only votes that may
-// still finalize are of use.
+// still finalize are of use; and of the views that did not end, however many they
+// are, the newest decide.
 func (e *Engine) Holdings() Offer {
 	o, w := Offer{View: e.view, Final: e.final}, &e.cfg.Weights
+	undecided, oldest := 0, e.view
+	for i := len(e.order) - 1; i >= 0 && undecided < Ahead; i-- {
+		if v := e.order[i]; v <= e.view {
+			if oldest = v; !e.rounds[v].over() {
+				undecided++
+			}
+		}
+	}
 	for _, v := range e.order {
 		if v > e.view {
 			break
 		}
 		r := e.rounds[v]
 		if v >= e.tip && v > e.final {
-			r.offer(&o, Notarize, w)
-			r.offer(&o, Nullify, w)
+			r.offer(&o, Notarize, w, v >= oldest)
+			r.offer(&o, Nullify, w, v >= oldest)
 		}
-		r.offer(&o, Finalize, w)
+		r.offer(&o, Finalize, w, v >= oldest)
 	}
 	if r := e.rounds[e.view]; r != nil && e.leads(r) && r.signed[e.vouch] {
 		o.Propose = e.view
