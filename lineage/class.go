@@ -27,6 +27,8 @@ const (
 
 	AliasUnbind Class = 32 // a name of an object went; it has others
 	AliasFollow Class = 33 // a further name of an object shows the object's new content
+	HandedOver  Class = 34 // an object went to a child scope, under this name
+	TakenOver   Class = 35 // an object came from the parent scope, under this name
 )
 
 var classNames = [...]string{
@@ -35,7 +37,7 @@ var classNames = [...]string{
 	Membership: "membership", Delegate: "delegate", Split: "split", Merge: "merge",
 	Reconcile: "reconcile", Compact: "compact", Failed: "failed",
 	Opened: "opened", Voted: "voted", Closed: "closed",
-	AliasUnbind: "alias-unbind", AliasFollow: "alias-follow",
+	AliasUnbind: "alias-unbind", AliasFollow: "alias-follow", HandedOver: "handed-over", TakenOver: "taken-over",
 }
 
 // Valid reports whether c is one of the classes.
@@ -45,7 +47,7 @@ func (c Class) Valid() bool { return int(c) < len(classNames) && classNames[c] !
 // Posterior is the digest of it.
 func (c Class) Shows() bool {
 	switch c {
-	case Insert, Update, AliasBind, AliasMove, AliasFollow:
+	case Insert, Update, AliasBind, AliasMove, AliasFollow, TakenOver:
 		return true
 	}
 	return false
@@ -53,7 +55,7 @@ func (c Class) Shows() bool {
 
 // Clears reports whether an entry of the class tells that its key names nothing
 // any more: Prior is the digest of what it named.
-func (c Class) Clears() bool { return c == Delete || c == AliasUnbind }
+func (c Class) Clears() bool { return c == Delete || c == AliasUnbind || c == HandedOver }
 
 // String is the class in lower case, words joined by hyphens.
 func (c Class) String() string {

@@ -21,6 +21,8 @@ const (
 	Evict DecisionKind = 3
 	// SetPolicy gives the scope another policy.
 	SetPolicy DecisionKind = 4
+	// Delegate hands a prefix to a scope of its own, for good.
+	Delegate DecisionKind = 5
 )
 
 // String is the kind in lower case.
@@ -34,6 +36,8 @@ func (k DecisionKind) String() string {
 		return "evict"
 	case SetPolicy:
 		return "policy"
+	case Delegate:
+		return "delegate"
 	}
 	return fmt.Sprintf("decision(%d)", uint8(k))
 }
@@ -48,11 +52,12 @@ func (k DecisionKind) String() string {
 type Decision struct {
 	_       struct{} `cbor:",toarray"`
 	Kind    DecisionKind
-	Subject aweigh.AnchorID // whom it is about; zero for SetPolicy
+	Subject aweigh.AnchorID // whom it is about; zero for SetPolicy and Delegate
 	Anchor  *Anchor         // who it is, for Admit; its Score is 0
 	Sponsor aweigh.AnchorID // for Admit: the sitting anchor that stands surety, who must approve
 	Consent []byte          // for Admit: the new anchor's signature, see ConsentBytes
 	Policy  *Policy         // for SetPolicy
+	Child   *Child          // for Delegate
 }
 
 // subject says in a few words what it is about.
@@ -60,6 +65,8 @@ func (d *Decision) subject() string {
 	switch d.Kind {
 	case SetPolicy:
 		return "set another policy"
+	case Delegate:
+		return fmt.Sprintf("delegate %q", d.Child.Prefix)
 	case Admit:
 		return fmt.Sprintf("admit %s (%s)", d.Anchor.Name, d.Subject.Short())
 	}
@@ -93,16 +100,18 @@ const (
 
 // check says whether the decision is well-formed.
 func (d *Decision) check() error {
-	admits, sets := d.Kind == Admit, d.Kind == SetPolicy
+	admits, sets, gives := d.Kind == Admit, d.Kind == SetPolicy, d.Kind == Delegate
 	switch {
-	case d.Kind < Admit || d.Kind > SetPolicy:
+	case d.Kind < Admit || d.Kind > Delegate:
 		return fmt.Errorf("unknown decision %d", uint8(d.Kind))
-	case admits != (d.Anchor != nil) || !admits && (!d.Sponsor.IsZero() || len(d.Consent) > 0) || sets != (d.Policy != nil):
+	case admits != (d.Anchor != nil) || !admits && (!d.Sponsor.IsZero() || len(d.Consent) > 0) || sets != (d.Policy != nil) || gives != (d.Child != nil):
 		return fmt.Errorf("a decision to %s with content of another kind", d.Kind)
-	case sets != d.Subject.IsZero():
+	case (sets || gives) != d.Subject.IsZero():
 		return fmt.Errorf("a decision to %s about nobody, or about an anchor without need", d.Kind)
 	case sets:
 		return d.Policy.Check()
+	case gives:
+		return d.Child.check()
 	case !admits:
 		return nil
 	}

@@ -665,7 +665,7 @@ func TestRostersAreTheSameEverywhere(t *testing.T) {
 		r.turn()
 	}
 	e := r.epoch()
-	const want = "7bae093ffc0b2b46c24c583e6b14884be64a2401b28fbc3cbc77775cb188a608"
+	const want = "e723cdf8d999170d14fb6d64b6db5d9f445fa182c4a4b21d7a7e9411d5cebaa6"
 	if got := aweigh.Sum(e.Encode()).String(); got != want || e.Roster.Weights.Len() != 5 {
 		t.Errorf("epoch %d with weights %v is %s, not %s", e.Number, e.Terms().Weights, got, want)
 	}

@@ -39,7 +39,7 @@ var (
 
 // failures are the errors that a Reason can stand for.
 var failures = []error{ErrKeyNotFound, ErrLeaseNotFound, ErrLeaseExists, ErrLeaseFull, ErrManyLeases, ErrCompacted, ErrFutureRevision, ErrTooMuch,
-	ErrUnnamed, ErrApproval, ErrNamed, ErrAliases, ErrRedirects, ErrUntil, ErrNoVersion}
+	ErrUnnamed, ErrApproval, ErrNamed, ErrAliases, ErrRedirects, ErrUntil, ErrNoVersion, ErrElsewhere}
 
 // reason is the text under which a failure stands on record.
 func reason(err error) string { return strings.TrimPrefix(err.Error(), "scope: ") }

@@ -1,6 +1,8 @@
 package scope
 
 import (
+	"time"
+
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/internal/must"
@@ -19,6 +21,7 @@ type Result struct {
 	Motions  []votes.MotionID // that were opened, closed or forgotten
 	Next     *Epoch           // that begins with the block, if it ends one
 	Terms    Terms            // of Next
+	Founded  []Genesis        // of the scopes to which the block delegates prefixes
 	next     State
 }
 
@@ -190,7 +193,10 @@ func (x *execution) execute(m *CheckedMutation, out *Outcome) error {
 	case Write:
 		var p plan
 		var err error
-		if p, failure, err = x.plan(m.Txn); err != nil {
+		if failure = x.next.own.ownsAll(m.Txn); failure == nil {
+			p, failure, err = x.plan(m.Txn)
+		}
+		if err != nil {
 			return err
 		}
 		var needed *Approval
@@ -259,13 +265,31 @@ func (x *execution) begin(m *CheckedMutation) {
 // from its first change on.
 func (x *execution) revision() int64 {
 	if x.changes > 0 {
-		return x.next.head.Revision + 1
+		return x.nextRevision()
 	}
 	return x.next.head.Revision
 }
 
+// nextRevision is that of the next transaction that changes something. Once a
+// network has several scopes, revisions of all of them go by the blocks' time, so
+// that they compare: a hybrid logical clock (Kulkarni et al., "Logical Physical
+// Clocks", 2014) of milliseconds since the network's start, and a count.
+func (x *execution) nextRevision() int64 {
+	next := x.next.head.Revision + 1
+	if h := &x.next.head; h.Clocked {
+		next = max(next, ClockRevision(h.Started, x.block.Header.Time))
+	}
+	return next
+}
+
+// ClockRevision is the least revision of what a block of this time changes, in a
+// network of several scopes.
+func ClockRevision(started, at aweigh.Instant) int64 {
+	return int64(at.Sub(started)/time.Millisecond) << 20
+}
+
 // place is where the transaction's next change stands in the order of changes.
-func (x *execution) place() revision { return revision{x.next.head.Revision + 1, x.changes} }
+func (x *execution) place() revision { return revision{x.nextRevision(), x.changes} }
 
 // store writes a version and counts it as a change. It returns its digest.
 func (x *execution) store(v *KeyValue) aweigh.Hash {

@@ -20,6 +20,7 @@ type Policy struct {
 	EpochTime   time.Duration // after so long by the blocks' time, one that holds clockBlocks of them ends too; 0: never
 	Limits      Limits
 	Approvals   []Approval // what takes more than a quorum's vote (P28)
+	Children    Bound      // what binds the scopes below
 }
 
 // DefaultPolicy is the policy of a scope that names nothing but its mode.
@@ -45,8 +46,9 @@ type Anchor struct {
 	Score trust.Score     // trust at the start of the epoch
 }
 
-// Genesis is all that a network starts from. Its hash names the network and
-// its root scope; whoever holds it can check everything that follows.
+// Genesis is all that a scope starts from. Its hash names it; whoever holds it can
+// check everything that follows. The hash of the root scope's names the network.
+// Others descend from a scope that delegated a prefix to them.
 type Genesis struct {
 	_       struct{} `cbor:",toarray"`
 	Format  uint16
@@ -54,10 +56,13 @@ type Genesis struct {
 	Time    aweigh.Instant
 	Policy  Policy
 	Anchors []Anchor // ordered by the IDs of their keys
+	Descent *Descent // nil for the root scope of a network
 }
 
-// Hash is the network's identity.
-func (g Genesis) Hash() aweigh.Hash { return aweigh.Sum([]byte("aweigh/genesis/1"), canon.Encode(g)) }
+// Hash is the scope's identity.
+func (g Genesis) Hash() aweigh.Hash { return genesisHash(canon.Encode(g)) }
+
+func genesisHash(encoded []byte) aweigh.Hash { return aweigh.Sum([]byte("aweigh/genesis/1"), encoded) }
 
 // Encode is the genesis's canonical encoding.
 func (g Genesis) Encode() []byte { return canon.Encode(g) }
@@ -107,7 +112,7 @@ func (g Genesis) Epoch() (*Epoch, error) {
 	}
 	id := g.Hash()
 	return Epoch{
-		Network: id, Scope: id, Root: id, Time: g.Time, Policy: g.Policy,
+		Network: g.Network(), Scope: id, Root: id, Time: g.Time, Policy: g.Policy,
 		Roster: newRoster(g.Anchors, w),
 	}.settled(), nil
 }
@@ -151,7 +156,7 @@ func (p Policy) Check() error {
 	if err := p.Trust.Check(); err != nil {
 		return fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
-	return nil
+	return p.Children.check()
 }
 
 // leastEpoch keeps a policy from letting a scope do nothing but change epochs.
@@ -169,6 +174,11 @@ func (g Genesis) Check() (stoppable bool, err error) {
 	}
 	if err := g.Policy.Check(); err != nil {
 		return false, err
+	}
+	if g.Descent != nil {
+		if err := g.Descent.check(&g); err != nil {
+			return false, err
+		}
 	}
 	most := g.Policy.Limits.Anchors
 	switch {

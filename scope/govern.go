@@ -1,6 +1,7 @@
 package scope
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -117,7 +118,7 @@ func (x *execution) openDecision(id aweigh.Hash) (rec motionRecord, ok bool, err
 // decides is the approval that a decision takes.
 func (p *Policy) decides(d *Decision) *Approval {
 	a := Approval{Matter: Membership, Window: decideWithin}
-	if d.Kind == SetPolicy {
+	if d.Kind == SetPolicy || d.Kind == Delegate {
 		a.Matter = Policies
 	}
 	for i := range p.Approvals {
@@ -186,7 +187,9 @@ func (x *execution) admissible(d *Decision) error {
 		if d.Policy.Hash() == x.policy.Hash() {
 			return errors.New("this is the policy in force")
 		}
-		return x.epoch.takes(d.Policy)
+		return x.next.takes(x.epoch, d.Policy)
+	case Delegate:
+		return x.mayDelegate(d.Child)
 	case Admit:
 		if seated {
 			return fmt.Errorf("%s is an anchor already", r.Anchors[seat].Name)
@@ -209,6 +212,34 @@ func (x *execution) admissible(d *Decision) error {
 		return x.without(d.Subject)
 	}
 	return nil
+}
+
+// mayDelegate says why a prefix cannot be delegated: as things stand, or because of
+// what is decided already.
+func (x *execution) mayDelegate(c *Child) error {
+	for i := range x.government.carried {
+		if o := x.government.carried[i].Decision.Child; o != nil && (bytes.HasPrefix(o.Prefix, c.Prefix) || bytes.HasPrefix(c.Prefix, o.Prefix)) {
+			return fmt.Errorf("%w: it is decided already to delegate %q", ErrElsewhere, o.Prefix)
+		}
+	}
+	own, err := x.region()
+	if err != nil {
+		return err
+	}
+	return x.next.delegable(c, own, x.policy)
+}
+
+// takes says why a policy could not follow the one in force.
+func (s *State) takes(e *Epoch, p *Policy) error {
+	g, err := s.Genesis()
+	if err != nil {
+		return err
+	}
+	bound := g.bound()
+	if err := bound.admits(p); err != nil {
+		return err
+	}
+	return e.takes(p)
 }
 
 // takes says why a policy could not follow that of an epoch, as its roster stands.

@@ -27,10 +27,12 @@ const (
 	atAgenda  = 'd' // decisions that wait for the next epoch
 	atMeta    = 'M' // the meta record
 
-	atNames    = 'N' // names: how many of the following two there are
-	atAliases  = 'a' // UID -> aliases of an object that has, or had, several
-	atRedirect = 'n' // escaped key -> redirect
-	atLapse    = 'y' // until(8), key -> nothing: redirects in the order in which they lapse
+	atNames     = 'N' // names: how many of the following two there are
+	atAliases   = 'a' // UID -> aliases of an object that has, or had, several
+	atDelegated = 'z' // prefix -> delegated
+	atGenesis   = 'O' // what the scope started from
+	atRedirect  = 'n' // escaped key -> redirect
+	atLapse     = 'y' // until(8), key -> nothing: redirects in the order in which they lapse
 	// These follow from the leases and from the newest versions of keys:
 	atLeaseKey = 'h' // lease ID(8), key -> nothing: the key is attached
 	atLeaseEnd = 'i' // expiry(8), lease ID(8) -> nothing

@@ -10,6 +10,11 @@ import (
 // name executes a naming; failure says why it cannot be done. Whatever could fail
 // fails before anything is changed. The response names the object.
 func (x *execution) name(n *Naming) (_ []Response, failure, err error) {
+	for _, key := range [][]byte{n.Key, n.To, n.From} {
+		if failure := x.next.own.owns(key, nil); failure != nil && len(key) > 0 {
+			return nil, failure, nil
+		}
+	}
 	var v KeyValue // under Key
 	if n.Kind != Fork {
 		var ok bool

@@ -119,19 +119,26 @@ func (x *execution) unname(prev *KeyValue, why string) error {
 
 // bury is unname for a key whose lease ends with it.
 func (x *execution) bury(prev *KeyValue, why string) error {
+	return x.retire(prev, lineage.Delete, lineage.AliasUnbind, why)
+}
+
+// retire ends that a key names an object, with an entry of the one class if it is
+// the object's last key here, and of the other if not.
+func (x *execution) retire(prev *KeyValue, end, unbind lineage.Class, why string) error {
 	list, last, err := x.chain(prev)
 	if err != nil {
 		return err
 	}
 	at := x.place()
 	v := KeyValue{Key: prev.Key, ModRevision: at.main, Sub: at.sub, UID: prev.UID, Entry: x.nextEntry()}
-	e := lineage.Entry{Class: lineage.Delete, Key: prev.Key, Object: prev.UID, Prev: last, Prior: prev.Digest(), Reason: why}
-	if list != nil && len(list.Held) > 1 {
-		e.Class = lineage.AliasUnbind
+	e := lineage.Entry{Class: end, Key: prev.Key, Object: prev.UID, Prev: last, Prior: prev.Digest(), Reason: why}
+	others := list != nil && len(list.Held) > 1
+	if others {
+		e.Class = unbind
 	}
 	x.store(&v)
 	x.enter(e)
-	if e.Class == lineage.AliasUnbind {
+	if others {
 		list.Last = v.Entry + 1
 		i := list.find(prev.Key)
 		if i < 0 {

@@ -200,7 +200,9 @@ func (s *State) Content(v Version) (KeyValue, bool, error) {
 
 // makesVersion reports whether an entry of a class stands for a version of an object;
 // the others show one under a further key, or none.
-func makesVersion(c lineage.Class) bool { return c == lineage.Insert || c == lineage.Update }
+func makesVersion(c lineage.Class) bool {
+	return c == lineage.Insert || c == lineage.Update || c == lineage.TakenOver
+}
 
 // written is the version that an entry tells of, if it can still be read.
 func (s *State) written(index int64, e *lineage.Entry) (found *KeyValue, err error) {

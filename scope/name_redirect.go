@@ -2,10 +2,12 @@ package scope
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"fmt"
 
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/kv"
 )
 
@@ -78,4 +80,24 @@ func (x *execution) dropLapsed(due int) error {
 		}
 	}
 	return nil
+}
+
+// redirects are those of the keys [key, end), in order.
+func (x *execution) redirects(key, end []byte) (found []Redirect, err error) {
+	prefix := x.space.at(atRedirect)
+	var bad error
+	err = x.r.Scan(appendEscaped(bytes.Clone(prefix), key), kv.PrefixEnd(prefix), false, func(k, raw []byte) bool {
+		at := bytes.Clone(keyOf(k[len(prefix):]))
+		if !Within(at, key, end) {
+			return false
+		}
+		var r redirect
+		if bad = canon.Decode(raw, &r); bad != nil {
+			bad = fmt.Errorf("%w: redirect of %q: %w", ErrCorrupt, at, bad)
+			return false
+		}
+		found = append(found, Redirect{Key: at, To: r.To, Object: r.Object, Until: r.Until})
+		return true
+	})
+	return found, cmp.Or(err, bad)
 }

@@ -26,9 +26,9 @@ type SnapshotRecord struct {
 // order of changes, or from the leases and versions, as what is attached to a
 // lease. So it is made anew, and nobody has to be believed about it.
 var carried = []string{
-	string(atMeta), string(atNames), string(atAliases), string(atEpoch), string(atAgenda), string(atLease), string(atVersion),
+	string(atMeta), string(atNames), string(atGenesis), string(atAliases), string(atEpoch), string(atAgenda), string(atLease), string(atVersion),
 	string(atLineage) + "e", string(atReceipt), string(atRedirect), string(atMotion), string(atVoted), string(atOpen), string(atClosed),
-	string(atLedger), string(atExpiry),
+	string(atLedger), string(atExpiry), string(atDelegated),
 }
 
 // ReadSnapshot is the records of a snapshot that follow the one at after (nil:
@@ -85,6 +85,7 @@ type Import struct {
 	ledger   bool
 	epoch    bool
 	agenda   bool
+	genesis  bool
 
 	receipts []byte // ID, length as 2 bytes, record; one after another, by ID
 	starts   []int
@@ -136,7 +137,7 @@ func (i *Import) Add(rec SnapshotRecord) (ops []kv.Op, err error) {
 		}
 		i.element(k, rec.Value)
 		return i.state.space.withLapse(set)
-	case atMotion, atVoted, atOpen, atClosed:
+	case atMotion, atVoted, atOpen, atClosed, atDelegated:
 		if i.named++; i.named > 4*i.want.LineageSize+1 { // each stands in the lineage, some twice
 			return nil, fmt.Errorf("%w: more records about motions than the lineage tells of", ErrInvalid)
 		}
@@ -171,6 +172,12 @@ func (i *Import) Add(rec SnapshotRecord) (ops []kv.Op, err error) {
 		}
 		i.agenda = true
 		return set, nil
+	case atGenesis:
+		if g, err := DecodeGenesis(rec.Value); err != nil || len(rec.Key) != 1 || g.Hash() != i.want.Scope {
+			return nil, fmt.Errorf("%w: not the genesis of the scope", ErrInvalid)
+		}
+		i.genesis = true
+		return set, nil
 	case atExpiry:
 		return set, i.expiry(k, rec.Value)
 	}
@@ -191,6 +198,7 @@ func (i *Import) meta(rec SnapshotRecord) error {
 	want.Under, want.Agenda, want.Docket = m.Head.Under, m.Head.Agenda, m.Head.Docket
 	want.Leases, want.LeaseDue, want.Resumed = m.Head.Leases, m.Head.LeaseDue, m.Head.Resumed
 	want.Swept = m.Head.Swept
+	want.Clocked, want.Started, want.Delegated = m.Head.Clocked, m.Head.Started, m.Head.Delegated
 	s.tally = m.Tally
 	if s.head != want || s.digest() != want.Digest || !bytes.Equal(s.write().Value, rec.Value) {
 		return fmt.Errorf("%w: the snapshot's head is not what the header of block %d claims", ErrInvalid, want.Height+1)
@@ -275,12 +283,13 @@ func (i *Import) enter() ([]kv.Op, error) {
 		e := &i.entries[n]
 		o := object{Key: e.Key}
 		switch {
-		case e.Class == lineage.Delete:
+		case e.Class == lineage.Delete || e.Class == lineage.HandedOver:
 			o.End = at + int64(n) + 1
 		case !e.Class.Shows() && !e.Class.Clears():
 			continue
 		}
-		if e.Class == lineage.Insert || e.Class == lineage.Delete {
+		switch e.Class {
+		case lineage.Insert, lineage.TakenOver, lineage.Delete, lineage.HandedOver:
 			ops = append(ops, kv.Set(s.space.at(atObject, e.Object[:]...), o.record()))
 		}
 		if i.place.main == e.Revision {
@@ -339,8 +348,8 @@ func (i *Import) Finish() ([]kv.Op, error) {
 		return nil, err
 	}
 	switch h := &i.want; {
-	case !i.begun || !i.ledger || !i.epoch || !i.agenda:
-		return nil, fmt.Errorf("%w: a snapshot without meta record, epoch, agenda or trust ledger", ErrInvalid)
+	case !i.begun || !i.ledger || !i.epoch || !i.agenda || !i.genesis:
+		return nil, fmt.Errorf("%w: a snapshot without meta record, genesis, epoch, agenda or trust ledger", ErrInvalid)
 	case i.log.Size() != h.LineageSize || root != h.LineageRoot:
 		return nil, fmt.Errorf("%w: a lineage of %d entries, %s, where %d, %s are claimed", ErrInvalid, i.log.Size(), root.Short(), h.LineageSize, h.LineageRoot.Short())
 	case i.used != len(i.starts):

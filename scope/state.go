@@ -23,9 +23,12 @@ type Head struct {
 	Block   aweigh.Hash    // the last block; the scope's ID for the genesis
 	Time    aweigh.Instant // of the last block
 
-	Revision    int64 // of the last writing transaction; an empty key space has 1, as in etcd
-	Compacted   int64 // revisions below cannot be read; 0 before the first compaction
-	LineageSize int64 // entries in the log
+	Revision    int64          // of the last writing transaction; an empty key space has 1, as in etcd
+	Clocked     bool           // revisions go by the time, because the network has several scopes; see clock
+	Started     aweigh.Instant // of the network
+	Delegated   int64          // prefixes that other scopes govern
+	Compacted   int64          // revisions below cannot be read; 0 before the first compaction
+	LineageSize int64          // entries in the log
 	LineageRoot aweigh.Hash
 	Ledger      aweigh.Hash // trust.Ledger.Digest
 	Under       aweigh.Hash // of the record of the Epoch that the next block belongs to
@@ -58,6 +61,7 @@ type State struct {
 	epoch   *Epoch  // as head.Under
 	pending *agenda // as head.Agenda
 	named   *names
+	own     *region
 }
 
 // meta is the encoding of a State.
@@ -76,34 +80,49 @@ func Init(g Genesis) ([]kv.Op, error) {
 	if _, err := g.Check(); err != nil {
 		return nil, err
 	}
-	ledger, err := g.Ledger()
+	s, ops, err := begin(&g)
 	if err != nil {
 		return nil, err
+	}
+	return append(ops, s.write()), nil
+}
+
+// begin is the state of a scope at its genesis without any keys, and the ops that
+// make it, but for the one that writes the state itself.
+func begin(g *Genesis) (*State, []kv.Op, error) {
+	ledger, err := g.Ledger()
+	if err != nil {
+		return nil, nil, err
 	}
 	epoch, err := g.Epoch()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	id := g.Hash()
-	first, none := epoch.Encode(), agenda{}.encode()
+	raw, none := epoch.Encode(), agenda{}.encode()
 	tally := newTally(len(g.Anchors))
 	root, err := lineage.Open(nil, nil, 0).Root()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	s := State{
+	s := &State{
 		view: view{space: spaceOf(id)},
 		head: Head{
-			Network: id, Scope: id, Block: id, Time: g.Time, Revision: 1,
-			LineageRoot: root, Ledger: ledger.Digest(), Under: epochDigest(first), Agenda: agendaDigest(none),
+			Network: g.Network(), Scope: id, Block: id, Time: g.Time, Revision: 1, Started: g.started(),
+			LineageRoot: root, Ledger: ledger.Digest(), Under: epochDigest(raw), Agenda: agendaDigest(none),
 		},
-		cursor: revision{main: 1},
+		cursor: first(1),
 		tally:  tally.encode(),
+		epoch:  epoch,
+	}
+	if d := g.Descent; d != nil { // what was before is the parent's history
+		s.head.Clocked, s.head.Revision, s.head.Compacted = true, d.Revision+1, d.Revision+1
+		s.cursor = first(d.Revision + 2)
 	}
 	s.head.Digest = s.digest()
-	return []kv.Op{
-		kv.Set(s.space.at(atEpoch), first), kv.Set(s.space.at(atAgenda), none),
-		kv.Set(s.space.at(atLedger), ledger.Encode()), s.write(),
+	return s, []kv.Op{
+		kv.Set(s.space.at(atGenesis), g.Encode()),
+		kv.Set(s.space.at(atEpoch), raw), kv.Set(s.space.at(atAgenda), none), kv.Set(s.space.at(atLedger), ledger.Encode()),
 	}, nil
 }
 
@@ -141,8 +160,12 @@ func (s *State) digest() aweigh.Hash {
 	b = append(b, "aweigh/state/1"...)
 	for _, n := range []int64{
 		s.head.Revision, s.head.Compacted, s.head.LineageSize, s.head.Leases, int64(s.head.LeaseDue), int64(s.head.Resumed), int64(s.head.Swept),
+		int64(s.head.Started), s.head.Delegated,
 	} {
 		b = binary.BigEndian.AppendUint64(b, uint64(n))
+	}
+	if s.head.Clocked {
+		b = append(b, 1)
 	}
 	b = s.cursor.append(b)
 	b = append(b, s.head.LineageRoot[:]...)
@@ -225,7 +248,11 @@ func (s *State) Begin(known ...*Epoch) (*State, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.epoch, c.pending, c.counted, c.named = e, &open, t, &named
+	own, err := s.region()
+	if err != nil {
+		return nil, err
+	}
+	c.epoch, c.pending, c.counted, c.named, c.own = e, &open, t, &named, own
 	return &c, nil
 }
 

@@ -19,6 +19,7 @@ type succession struct {
 	ledger trust.Ledger
 	trust  []trust.Change
 	left   agenda // what stays on the agenda
+	gives  agenda // decisions to delegate, which change no terms
 }
 
 // clockBlocks is how many blocks an epoch holds before the clock may end it: with
@@ -85,10 +86,10 @@ func (s *State) successor() (*succession, error) {
 		return nil, err
 	}
 	evidence := attendance(e, t, s.head.Height)
-	decided, left := choose(open)
+	decided, gives, left := choose(open)
 	// What was decided one by one may not go together; then the last is left out.
 	for n := len(decided); n >= 0; n-- {
-		u := &succession{left: left}
+		u := &succession{left: left, gives: gives}
 		policy := e.Policy
 		all := slices.Clone(evidence)
 		for i := range decided[:n] {
@@ -105,7 +106,7 @@ func (s *State) successor() (*succession, error) {
 		}
 	}
 	// Nobody can be weighed anew: things stay as they are, and so does who lied.
-	u := &succession{ledger: ledger, left: left, terms: e.Terms()}
+	u := &succession{ledger: ledger, left: left, gives: gives, terms: e.Terms()}
 	return u, nil
 }
 
@@ -121,11 +122,16 @@ func attendance(e *Epoch, t *tally, at aweigh.Height) (all []trust.Evidence) {
 	return all
 }
 
-// choose parts the carried decisions that take effect from what stays: no more
-// than one anchor leaves at a time, so that the others' weights can follow.
-func choose(open agenda) (takes, left agenda) {
+// choose parts the carried decisions that take effect, those to delegate apart, from
+// what stays: no more than one anchor leaves at a time, so that the others' weights
+// can follow.
+func choose(open agenda) (takes, gives, left agenda) {
 	leaves := false
 	for _, p := range open {
+		if p.Decision.Kind == Delegate {
+			gives = append(gives, p)
+			continue
+		}
 		goes := p.Decision.Kind == Retire || p.Decision.Kind == Evict
 		if goes && leaves {
 			left = append(left, p)
@@ -134,7 +140,7 @@ func choose(open agenda) (takes, left agenda) {
 		leaves = leaves || goes
 		takes = append(takes, p)
 	}
-	return takes, left
+	return takes, gives, left
 }
 
 // verdict is a decision about an anchor as evidence.
@@ -247,6 +253,11 @@ func (x *execution) succeed(s *State) error {
 	x.result.Next, x.result.Terms = next, u.terms
 	x.tally = newTally(len(next.Roster.Anchors))
 	x.tally.early = len(u.left) > 0
+	for i := range u.gives {
+		if err := x.delegate(&u.gives[i]); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -282,7 +293,7 @@ func (s *State) ForecastUnder(p Policy) (r Roster, stoppable bool, err error) {
 	if err := p.Check(); err != nil {
 		return r, false, err
 	}
-	if err := e.takes(&p); err != nil {
+	if err := s.takes(e, &p); err != nil {
 		if !errors.Is(err, ErrInvalid) {
 			err = fmt.Errorf("%w: %w", ErrInvalid, err)
 		}
@@ -296,7 +307,7 @@ func (s *State) ForecastUnder(p Policy) (r Roster, stoppable bool, err error) {
 	if err != nil {
 		return r, false, err
 	}
-	decided, _ := choose(open)
+	decided, _, _ := choose(open)
 	t, err := e.terms(p, u.ledger, decided)
 	if err != nil {
 		return r, false, fmt.Errorf("%w: %w", ErrInvalid, err)

@@ -179,7 +179,7 @@ func (w *world) execute(b *Block) *Result {
 	if e, err := w.state.Epoch(); err != nil || !bytes.Equal(e.Encode(), next.epoch.Encode()) {
 		w.t.Fatalf("the store opens in another epoch: %v", err)
 	}
-	next.log, next.epoch, next.pending, next.counted, next.named = nil, nil, nil, nil, nil
+	next.log, next.epoch, next.pending, next.counted, next.named, next.own = nil, nil, nil, nil, nil, nil
 	if !reflect.DeepEqual(next, *w.state) {
 		w.t.Fatalf("the state of the result is not the one that the store opens with")
 	}
@@ -213,7 +213,7 @@ func (w *world) checkDigest() {
 		h, _ := element(nil, k, v)
 		sum.add(h, new(lanes))
 	}
-	for _, kind := range []byte{atVersion, atLease, atMotion, atVoted, atOpen, atClosed, atNames, atAliases, atRedirect} {
+	for _, kind := range []byte{atVersion, atLease, atMotion, atVoted, atOpen, atClosed, atNames, atAliases, atRedirect, atDelegated} {
 		scan(kind, add)
 	}
 	w.checkLeases()

@@ -1,0 +1,334 @@
+package scope
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/kv"
+	"github.com/aweigh/aweigh/lineage"
+)
+
+const (
+	// handKeys and handBytes bound what one delegation hands over: a block does it,
+	// and all who vote on the block.
+	handKeys  = 100_000
+	handBytes = 64 << 20
+)
+
+// Child is the scope that a decision to delegate a prefix founds.
+type Child struct {
+	_       struct{} `cbor:",toarray"`
+	Prefix  []byte
+	Name    string // for people
+	Policy  Policy
+	Anchors []Anchor // ordered by the IDs of their keys
+}
+
+// check says whether such a scope can be founded, as far as it tells itself.
+func (c *Child) check() error {
+	if len(c.Name) > maxAnchorName {
+		return fmt.Errorf("a scope's name has at most %d bytes", maxAnchorName)
+	}
+	g := c.genesis(1, Descent{Network: aweigh.Hash{1}, Parent: aweigh.Hash{1}, Depth: 1, Height: 1, Revision: 1})
+	_, err := g.Check()
+	return err
+}
+
+func (c *Child) genesis(at aweigh.Instant, d Descent) Genesis {
+	d.Prefix = c.Prefix
+	return Genesis{Format: Format, Name: c.Name, Time: at, Policy: c.Policy, Anchors: c.Anchors, Descent: &d}
+}
+
+// delegable says why a prefix cannot be handed to a child as things stand.
+func (s *State) delegable(c *Child, own *region, p *Policy) error {
+	switch {
+	case !bytes.HasPrefix(c.Prefix, own.prefix) || len(c.Prefix) == len(own.prefix):
+		return fmt.Errorf("%w: %q is not a part of %q", ErrElsewhere, c.Prefix, own.prefix)
+	case len(own.given.touching(c.Prefix, prefixEnd(c.Prefix))) > 0:
+		return fmt.Errorf("%w: a scope has a prefix of %q, or that begins so, already", ErrElsewhere, c.Prefix)
+	}
+	b, err := s.binds(p)
+	if err != nil {
+		return err
+	}
+	return b.admits(&c.Policy)
+}
+
+// binds is what binds the children that a scope founds under a policy.
+func (s *State) binds(p *Policy) (Bound, error) {
+	g, err := s.Genesis()
+	if err != nil {
+		return Bound{}, err
+	}
+	b, err := g.bound().below()
+	return b.with(p.Children), err
+}
+
+// handover is what goes to a child with a prefix.
+type handover struct {
+	keys      []KeyValue // newest versions, as they stand in the parent
+	lists     map[aweigh.UID]*aliases
+	named     []aweigh.UID // of lists, in order of a first key
+	redirects []Redirect
+	leases    map[int64]*lease // with what is handed over attached
+	order     []int64          // of leases
+}
+
+// delegate hands a prefix to a child, or records why it cannot be done any more.
+func (x *execution) delegate(d *decided) error {
+	child := d.Decision.Child
+	x.begin(&CheckedMutation{ID: aweigh.Hash(d.Motion), Mutation: Mutation{Author: d.By, Class: Govern}})
+	own, err := x.region()
+	if err != nil {
+		return err
+	}
+	failure := x.next.delegable(child, own, x.policy)
+	var h handover
+	if failure == nil {
+		if failure, err = h.gather(x, child.Prefix); err != nil {
+			return err
+		}
+	}
+	if failure != nil {
+		x.enter(lineage.Entry{Class: lineage.Failed, Key: child.Prefix, Reason: reason(failure)})
+		return nil
+	}
+	parent, err := x.next.Genesis()
+	if err != nil {
+		return err
+	}
+	bound, err := x.next.binds(x.policy)
+	if err != nil {
+		return err
+	}
+	at, head := x.place(), &x.next.head
+	depth := uint32(1)
+	if parent.Descent != nil {
+		depth = parent.Descent.Depth + 1
+	}
+	g, ops, err := h.found(child, x.block.Header.Time, Descent{
+		Network: head.Network, Started: head.Started, Parent: head.Scope, Depth: depth,
+		Height: x.block.Header.Height, Block: x.block.Hash(), Entry: x.nextEntry(), Revision: at.main,
+		Keys: int64(len(h.keys)), Bound: bound,
+	}, d)
+	if err != nil {
+		return err
+	}
+	x.ops = append(x.ops, ops...)
+	x.enter(lineage.Entry{Class: lineage.Delegate, Key: child.Prefix, Posterior: g.Hash()})
+	if err := h.leave(x); err != nil {
+		return err
+	}
+	head.Revision, head.Clocked = at.main, true
+	head.Delegated++
+	x.result.Founded = append(x.result.Founded, g)
+	given := append(slices.Clone(own.given), Delegation{Prefix: child.Prefix, Child: g.Hash(), Revision: at.main, Height: head.Height + 1})
+	slices.SortFunc(given, func(a, b Delegation) int { return bytes.Compare(a.Prefix, b.Prefix) })
+	x.next.own = &region{prefix: own.prefix, given: given}
+	return x.replace(x.space.at(atDelegated, child.Prefix...), delegated{Genesis: g.Encode(), Revision: at.main, Height: x.block.Header.Height})
+}
+
+// region is that of the scope as it is so far.
+func (x *execution) region() (*region, error) { return x.next.region() }
+
+// gather collects what goes with a prefix; failure says why it cannot go.
+func (h *handover) gather(x *execution, prefix []byte) (failure, err error) {
+	size := 0
+	end := prefixEnd(prefix)
+	err = x.each(prefix, end, 1<<63-1, func(k, record []byte) error {
+		v, err := x.decode(k, record)
+		if err != nil {
+			return err
+		}
+		escaped, _, _ := x.space.splitVersion(k)
+		v.Key = bytes.Clone(keyOf(escaped))
+		if size += len(v.Key) + len(v.Value); len(h.keys) >= handKeys || size > handBytes {
+			failure = fmt.Errorf("%q holds more than the %d keys and %d MiB that can be handed over at once; delegate longer prefixes one by one", prefix, handKeys, handBytes>>20)
+			return errEnough
+		}
+		h.keys = append(h.keys, v)
+		return nil
+	})
+	if failure != nil || err != nil {
+		return failure, ignore(err, errEnough)
+	}
+	h.lists, h.leases = make(map[aweigh.UID]*aliases), make(map[int64]*lease)
+	for i := range h.keys {
+		v := &h.keys[i]
+		if v.Lease != 0 {
+			if err := h.lease(x, v); err != nil {
+				return nil, err
+			}
+		}
+		if x.names.Objects == 0 || h.lists[v.UID] != nil {
+			continue
+		}
+		list, err := x.aliases(v.UID)
+		if err != nil {
+			return nil, err
+		}
+		if list == nil {
+			continue
+		}
+		for i := range list.Held {
+			if key := list.Held[i].Key; !bytes.HasPrefix(key, prefix) {
+				return fmt.Errorf("%q and %q name one object: take one name away first, for an object lives in one scope", v.Key, key), nil
+			}
+		}
+		h.lists[v.UID] = list
+		h.named = append(h.named, v.UID)
+	}
+	if x.names.Redirects > 0 {
+		h.redirects, err = x.redirects(prefix, end)
+	}
+	return nil, err
+}
+
+// errEnough ends a visit.
+var errEnough = errors.New("enough")
+
+func ignore(err, what error) error {
+	if errors.Is(err, what) {
+		return nil
+	}
+	return err
+}
+
+// lease lets a key take its lease along.
+func (h *handover) lease(x *execution, v *KeyValue) error {
+	l := h.leases[v.Lease]
+	if l == nil {
+		was, ok, err := x.lease(v.Lease)
+		if err == nil && !ok {
+			err = fmt.Errorf("%w: %q names lease %x, which is not there", ErrCorrupt, v.Key, uint64(v.Lease))
+		}
+		if err != nil {
+			return err
+		}
+		l = &lease{ttl: was.ttl, expires: was.until(x.next.head.Resumed)}
+		h.leases[v.Lease] = l
+		h.order = append(h.order, v.Lease)
+	}
+	l.keys++
+	l.bytes += v.size()
+	return nil
+}
+
+// leave takes what was handed over out of the parent. Its history stays.
+func (h *handover) leave(x *execution) error {
+	for i := range h.keys {
+		if err := x.attach(&h.keys[i], &KeyValue{}); err != nil {
+			return err
+		}
+		if err := x.retire(&h.keys[i], lineage.HandedOver, lineage.HandedOver, ""); err != nil {
+			return err
+		}
+	}
+	for i := range h.redirects {
+		r := &h.redirects[i]
+		if err := x.drops(x.space.lapse(r.Until, r.Key), r.Key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// found makes the child's genesis and the ops that make its state.
+func (h *handover) found(c *Child, at aweigh.Instant, d Descent, by *decided) (Genesis, []kv.Op, error) {
+	var b founding
+	priors := make([]aweigh.Hash, len(h.keys))
+	chains := make(map[aweigh.UID]int64, len(h.lists)) // newest entry of an object with several names, plus one
+	entries := make([]lineage.Entry, len(h.keys))
+	for i := range h.keys {
+		v := h.keys[i]
+		priors[i] = v.Digest()
+		v.Entry = int64(i)
+		class, prev := lineage.TakenOver, int64(0)
+		if list := h.lists[v.UID]; list != nil {
+			if prev = chains[v.UID]; prev != 0 {
+				class = lineage.AliasFollow
+			}
+			chains[v.UID] = v.Entry + 1
+		}
+		if class == lineage.TakenOver {
+			b.ops = append(b.ops, kv.Set(b.space.at(atObject, v.UID[:]...), object{Key: v.Key}.record()))
+		}
+		if v.Lease != 0 {
+			b.ops = append(b.ops, kv.Set(b.space.leaseKey(v.Lease, v.Key), nil))
+		}
+		entries[i] = lineage.Entry{
+			Class: class, Index: uint32(i), Mutation: aweigh.Hash(by.Motion), Author: by.By, Key: v.Key, Object: v.UID, Prev: prev,
+			Revision: d.Revision, Prior: priors[i], Posterior: b.put(b.space.version(v.Key, v.at()), v.record()),
+		}
+	}
+	for _, u := range h.named {
+		list := *h.lists[u]
+		list.Last = chains[u]
+		b.put(b.space.at(atAliases, u[:]...), canon.Encode(list))
+	}
+	for i := range h.redirects {
+		r := &h.redirects[i]
+		b.put(b.space.redirect(r.Key), canon.Encode(redirect{Object: r.Object, To: r.To, Until: r.Until}))
+		b.ops = append(b.ops, kv.Set(b.space.lapse(r.Until, r.Key), nil))
+	}
+	if n := (names{Objects: int64(len(chains)), Redirects: int64(len(h.redirects))}); n != (names{}) {
+		b.put(b.space.at(atNames), canon.Encode(n))
+	}
+	var due aweigh.Instant
+	for _, id := range h.order {
+		l := h.leases[id]
+		b.put(b.space.leaseAt(id), l.record())
+		b.ops = append(b.ops, kv.Set(b.space.leaseEnd(l.expires, id), nil))
+		due = aweigh.Earliest(due, l.expires)
+	}
+	d.Handed = aweigh.Sum([]byte("aweigh/handed/1"), b.sum.bytes())
+	g := c.genesis(at, d)
+	id := g.Hash()
+	s, ops, err := begin(&g)
+	if err != nil {
+		return g, nil, err
+	}
+	for i := range entries {
+		entries[i].Scope, entries[i].Policy, entries[i].Roster = id, g.Policy.Hash(), s.epoch.Roster.Hash()
+	}
+	log := lineage.Open(nil, s.space.at(atLineage), 0)
+	for part := range slices.Chunk(entries, entriesAtOnce) {
+		more, err := log.Append(part...)
+		if err != nil {
+			return g, nil, err
+		}
+		ops = append(ops, more...)
+	}
+	root, err := log.Root()
+	if err != nil {
+		return g, nil, err
+	}
+	s.head.LineageSize, s.head.LineageRoot = log.Size(), root
+	s.head.Leases, s.head.LeaseDue = int64(len(h.order)), due
+	s.sum = b.sum
+	s.head.Digest = s.digest()
+	for i := range b.ops { // now that it is known whose they are
+		copy(b.ops[i].Key, s.space[:])
+	}
+	return g, append(append(ops, b.ops...), s.write()), nil
+}
+
+// founding makes records of a scope whose identity follows from them.
+type founding struct {
+	space   space
+	sum     accumulator
+	ops     []kv.Op
+	scratch []byte
+	lanes   lanes
+}
+
+func (b *founding) put(k, record []byte) (h aweigh.Hash) {
+	h, b.scratch = element(b.scratch, k, record)
+	b.sum.add(h, &b.lanes)
+	b.ops = append(b.ops, kv.Set(k, record))
+	return h
+}

@@ -1,0 +1,211 @@
+package scope
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/canon"
+)
+
+// Delegation is a prefix that a scope has handed to another, which governs it from
+// then on.
+type Delegation struct {
+	Prefix   []byte
+	Child    aweigh.ScopeID
+	Revision int64         // of the key space, at which the keys went
+	Height   aweigh.Height // of the block
+}
+
+// delegated is the record of a Delegation, under its prefix: with the child's
+// genesis, so that whoever holds the state can lead there.
+type delegated struct {
+	_        struct{} `cbor:",toarray"`
+	Genesis  []byte
+	Revision int64
+	Height   aweigh.Height
+}
+
+// delegations are those of a scope, by prefix: none lies below another.
+type delegations []Delegation
+
+// find is the delegation that a key falls under.
+func (l delegations) find(key []byte) (Delegation, bool) {
+	i, ok := slices.BinarySearchFunc(l, key, func(d Delegation, key []byte) int { return bytes.Compare(d.Prefix, key) })
+	if ok {
+		return l[i], true
+	}
+	if i > 0 && bytes.HasPrefix(key, l[i-1].Prefix) {
+		return l[i-1], true
+	}
+	return Delegation{}, false
+}
+
+// touching are those that some key of [key, end), in the sense of Op, falls under,
+// in order.
+func (l delegations) touching(key, end []byte) delegations {
+	if len(end) == 0 {
+		if d, ok := l.find(key); ok {
+			return delegations{d}
+		}
+		return nil
+	}
+	from, _ := slices.BinarySearchFunc(l, key, func(d Delegation, key []byte) int { return bytes.Compare(d.Prefix, key) })
+	if from > 0 && bytes.HasPrefix(key, l[from-1].Prefix) {
+		from--
+	}
+	to := len(l)
+	if !ToEnd(end) {
+		to, _ = slices.BinarySearchFunc(l, end, func(d Delegation, end []byte) int { return bytes.Compare(d.Prefix, end) })
+	}
+	if from >= to {
+		return nil
+	}
+	return l[from:to]
+}
+
+// ErrElsewhere is wrapped by failures about keys that another scope decides on.
+var ErrElsewhere = errors.New("scope: another scope decides on these keys")
+
+// region is which keys are a scope's own.
+type region struct {
+	prefix []byte
+	given  delegations
+}
+
+// owns says why [key, end), in the sense of Op, is not all a scope's own.
+func (r *region) owns(key, end []byte) error {
+	if len(r.prefix) == 0 && len(r.given) == 0 {
+		return nil
+	}
+	if !covers(r.prefix, key, end) || len(r.given.touching(key, end)) > 0 {
+		return ErrElsewhere
+	}
+	return nil
+}
+
+// went reports whether a change is that a key went to another scope.
+func (r *region) went(c change) bool {
+	d, ok := r.given.find(c.key)
+	return ok && d.Revision == c.at.main
+}
+
+// ownsAll says why a transaction is not about a scope's own keys alone.
+func (r *region) ownsAll(t *Txn) error {
+	if len(r.prefix) == 0 && len(r.given) == 0 {
+		return nil
+	}
+	var failure error
+	t.Ranges(func(key, end []byte) bool {
+		failure = r.owns(key, end)
+		return failure == nil
+	})
+	return failure
+}
+
+// Ranges visits the keys and ranges of keys, in the sense of Op, that the
+// transaction looks at or writes, until visit returns false.
+func (t *Txn) Ranges(visit func(key, end []byte) bool) bool {
+	for i := range t.Compare {
+		if c := &t.Compare[i]; !visit(c.Key, c.End) {
+			return false
+		}
+	}
+	for _, branch := range [][]Op{t.Success, t.Failure} {
+		for i := range branch {
+			if op := &branch[i]; op.Kind == OpTxn && !op.Txn.Ranges(visit) || op.Kind != OpTxn && !visit(op.Key, op.End) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// Genesis is what the scope started from.
+func (s *State) Genesis() (Genesis, error) {
+	raw, err := s.single(atGenesis, "genesis")
+	if err != nil {
+		return Genesis{}, err
+	}
+	g, err := DecodeGenesis(raw)
+	if err == nil && g.Hash() != s.head.Scope {
+		err = errors.New("another scope's genesis")
+	}
+	if err != nil {
+		return g, fmt.Errorf("%w: %w", ErrCorrupt, err)
+	}
+	return g, nil
+}
+
+// region is which keys are the scope's own.
+func (s *State) region() (*region, error) {
+	if s.own != nil {
+		return s.own, nil
+	}
+	g, err := s.Genesis()
+	if err != nil {
+		return nil, err
+	}
+	r := &region{prefix: g.Prefix()}
+	if s.head.Delegated > 0 {
+		r.given, err = s.Delegations()
+	}
+	return r, err
+}
+
+// Delegations are the prefixes that the scope has handed to others, in order.
+func (s *State) Delegations() (all []Delegation, err error) {
+	var bad error
+	prefix := s.space.at(atDelegated)
+	err = s.r.Scan(prefix, s.space.at(atDelegated+1), false, func(k, raw []byte) bool {
+		var rec delegated
+		if bad = canon.Decode(raw, &rec); bad != nil {
+			bad = fmt.Errorf("%w: delegation: %w", ErrCorrupt, bad)
+			return false
+		}
+		all = append(all, Delegation{
+			Prefix: bytes.Clone(k[len(prefix):]), Child: genesisHash(rec.Genesis), Revision: rec.Revision, Height: rec.Height,
+		})
+		return true
+	})
+	return all, errors.Join(err, bad)
+}
+
+// Delegated is the delegation that a key falls under, and the genesis of the scope
+// that governs it now; ok is false if the scope never gave it away.
+func (s *State) Delegated(key []byte) (d Delegation, g Genesis, ok bool, err error) {
+	if s.head.Delegated == 0 {
+		return d, g, false, nil
+	}
+	r, err := s.region()
+	if err != nil {
+		return d, g, false, err
+	}
+	if d, ok = r.given.find(key); !ok {
+		return d, g, false, nil
+	}
+	var rec delegated
+	if ok, err = s.record(s.space.at(atDelegated, d.Prefix...), &rec); err == nil && !ok {
+		err = fmt.Errorf("%w: the delegation of %q", ErrCorrupt, d.Prefix)
+	}
+	if err != nil {
+		return d, g, false, err
+	}
+	g, err = DecodeGenesis(rec.Genesis)
+	return d, g, err == nil, err
+}
+
+// Touching are the delegations that some key of [key, end), in the sense of Op,
+// falls under, in order.
+func (s *State) Touching(key, end []byte) ([]Delegation, error) {
+	if s.head.Delegated == 0 {
+		return nil, nil
+	}
+	r, err := s.region()
+	if err != nil {
+		return nil, err
+	}
+	return r.given.touching(key, end), nil
+}
