@@ -136,6 +136,9 @@ func (m *Machine) tooEarly(from Peer, f []byte) {
 	}
 }
 
+// Delegations are the prefixes that the scope has delegated.
+func (m *Machine) Delegations() []scope.Delegation { return m.chain.state.Given() }
+
 // Epoch is the epoch that the machine is in.
 func (m *Machine) Epoch() *scope.Epoch { return m.term.epoch }
 

@@ -1,7 +1,6 @@
 package node
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -126,11 +125,10 @@ func NewMachine(cfg MachineConfig, store kv.Reader) (*Machine, error) {
 		away: make(map[Peer]bool), silent: make(map[aweigh.AnchorID]bool),
 		helped: make(nextHelp), served: make(nextHelp),
 	}
-	switch stored, ok, err := store.Get(keyGenesis()); {
-	case err != nil:
+	if stored, ok, err := store.Get(keyGenesis()); err != nil {
 		return nil, fmt.Errorf("node: reading the genesis: %w", err)
-	case !ok || !bytes.Equal(stored, net.stored):
-		return nil, fmt.Errorf("%w: this is %s", ErrOtherNetwork, m.id.Short())
+	} else if !ok || scope.GenesisHash(stored) != net.ID() {
+		return nil, fmt.Errorf("%w: this is %s", ErrOtherNetwork, net.ID().Short())
 	}
 	m.recent = kv.NewOverlay(store)
 	m.pool = newPool(cfg.Pool)

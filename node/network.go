@@ -6,7 +6,7 @@ import (
 	"github.com/aweigh/aweigh/votes"
 )
 
-// Network is what machines of one network share. It keeps the terms of the
+// Network is what machines of one scope of one network share. It keeps the terms of the
 // newest epochs, so machines that share one must be stepped in turn.
 type Network struct {
 	genesis scope.Genesis
@@ -86,9 +86,9 @@ func (n *Network) epochs() (known []*scope.Epoch) {
 }
 
 // ID is the network's identity.
-func (n *Network) ID() aweigh.NetworkID { return n.id }
+func (n *Network) ID() aweigh.NetworkID { return n.genesis.Network() }
 
-// Genesis is what the network started from.
+// Genesis is what the scope started from.
 func (n *Network) Genesis() scope.Genesis { return n.genesis }
 
 // others are the peers of all anchors but one, in the order of anchors.

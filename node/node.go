@@ -4,123 +4,65 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/libp2p/go-libp2p/core/peer"
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/p2p"
-	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/store"
 	"github.com/aweigh/aweigh/votes"
 )
 
-// Config says who a node is and where it keeps its data. Genesis, Identity and
-// Store are required.
-type Config struct {
-	Name     string // for people; the anchor's name in the genesis by default
-	Version  string
-	Genesis  scope.Genesis
-	Identity votes.PrivateKey  // Ed25519: the libp2p identity, and the author of what this node admits
-	Anchor   *votes.PrivateKey // signs ballots; nil for an observer
-	// MakeAnchor makes, and keeps, the key of a node without one that applies for
-	// a seat in the roster. A node without it cannot apply.
-	MakeAnchor func() (votes.PrivateKey, error)
-	Store      store.Store // owned by the caller
-	Timing     quorum.Timing
+// Node is a running node: one libp2p identity and one store, with a part in each
+// scope that it follows. It is what the surfaces (API, command line) use. What
+// concerns no key, and no scope by name, is about the root scope, in which every node
+// takes part. Its methods are safe for concurrent use.
+type Node struct {
+	*Part  // in the root scope
+	cfg    Config
+	peerID string
+	host   *p2p.Host
+	anchor atomic.Pointer[votes.PrivateKey] // of all parts
 
-	Listen    []string // multiaddrs; see p2p.Config
-	Announce  []string
-	Bootstrap []string // multiaddrs with /p2p/
-	Relay     bool
-	Relays    []string // multiaddrs with /p2p/
-	PerIP     int      // p2p.Config.PerAddressConns
+	started  sync.Once
+	startErr error
+	growing  sync.Mutex // of those who open parts
 
-	// Timeout is how long a request waits to become final when its caller
-	// set no deadline. Default 10 s.
-	Timeout time.Duration
-
-	// SnapshotBehind is how many final blocks a node may lack and still fetch
-	// them one by one, instead of a snapshot. Default 5,000.
-	SnapshotBehind aweigh.Height
-	snapshotEvery  time.Duration // how often a node looks whether it needs one
-	partBytes      int           // of the parts that it gives
-	partTimeout    time.Duration // for a part that it asked for
-
-	Log *slog.Logger
+	mu     sync.RWMutex
+	parts  map[place]*Part
+	topics map[p2p.Topic]*Part
+	opened chan struct{} // closed and replaced when there is another part
+	life   *life         // nil unless Run runs
 }
 
-// Node is a running node: what the surfaces (API, command line) use. Its
-// methods are safe for concurrent use.
-type Node struct {
-	cfg     Config
-	id      aweigh.ScopeID
-	author  aweigh.Hash
-	anchor  atomic.Pointer[votes.PrivateKey] // nil without one; Apply makes it
-	peerID  string
-	runner  *runner
-	roll    roll
-	called  names
-	intake  *intake
-	budgets *accounts
-	host    *p2p.Host
-	log     *slog.Logger
+// life is one run of a node.
+type life struct {
+	ctx     context.Context
+	running sync.WaitGroup
+	failed  chan error // holds why the node must stop
+}
 
-	measured      *measured
-	behindSince   atomic.Pointer[time.Time] // nil while this node fetches nothing
-	stirred       chan struct{}             // holds a token while there is something to notice
-	refusals      *refusals                 // what the log says of them
-	expected      expected                  // catch-up answers
-	shelf         shelf
-	views         views
-	fetching      atomic.Pointer[SnapshotProgress] // nil while no snapshot is fetched
-	excluded      map[peer.ID]bool                 // that gave no good snapshot; of the goroutine that fetches
-	snapshotParts atomic.Uint64                    // fetched in this life
-	snapshotGiven atomic.Uint64                    // parts given to others
-	snapshotLies  atomic.Uint64                    // snapshots that were not what was claimed
-	renewals      renewals
-	started       sync.Once
-	startErr      error
-
-	mu      sync.Mutex
-	changed chan struct{} // closed and replaced when a block became final
+// fail has the node stop.
+func (l *life) fail(err error) {
+	select {
+	case l.failed <- err:
+	default: // it stops already
+	}
 }
 
 // New makes a node, which does nothing until Run. A store that is empty is
 // bootstrapped from the genesis.
 func New(cfg Config) (*Node, error) {
-	if cfg.Timeout <= 0 {
-		cfg.Timeout = 10 * time.Second
+	cfg = cfg.withDefaults()
+	own, err := PeerOf(cfg.Identity)
+	if err != nil {
+		return nil, err
 	}
-	if cfg.SnapshotBehind == 0 {
-		cfg.SnapshotBehind = 5000
-	}
-	if cfg.partBytes == 0 {
-		cfg.partBytes = partBytes
-	}
-	if cfg.partTimeout <= 0 {
-		cfg.partTimeout = partTimeout
-	}
-	if cfg.snapshotEvery <= 0 {
-		cfg.snapshotEvery = time.Second
-	}
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
-	n := &Node{
-		cfg: cfg, id: cfg.Genesis.Hash(), author: cfg.Identity.Public().ID(),
-		changed: make(chan struct{}), log: cfg.Log, excluded: make(map[peer.ID]bool),
-		refusals: newRefusals(), stirred: make(chan struct{}, 1), shelf: newShelf(),
-	}
-	n.views.store, n.views.scope = cfg.Store, n.id
-	if n.anchor.Store(cfg.Anchor); n.cfg.MakeAnchor == nil {
-		n.cfg.MakeAnchor = func() (votes.PrivateKey, error) { return votes.PrivateKey{}, ErrNoAnchor }
-	}
+	n := &Node{cfg: cfg, peerID: string(own), parts: make(map[place]*Part), topics: make(map[p2p.Topic]*Part), opened: make(chan struct{})}
+	n.anchor.Store(cfg.Anchor)
 	if _, ok, err := StoredGenesis(cfg.Store); err != nil {
 		return nil, err
 	} else if !ok {
@@ -132,47 +74,25 @@ func New(cfg Config) (*Node, error) {
 			return nil, err
 		}
 	}
-	if err := resumeInstall(cfg.Store, n.id); err != nil {
-		return nil, fmt.Errorf("node: installing a snapshot that was fetched: %w", err)
-	}
-	network, err := NewNetwork(cfg.Genesis, nil)
-	if err != nil {
+	if err := n.connect(); err != nil {
 		return nil, err
 	}
-	awaited, err := awaitedHeight(cfg.Store, n.id)
+	if n.Part, err = newPart(n, cfg.Genesis); err == nil {
+		n.add(n.Part)
+		err = n.openChildren(n.Part)
+	}
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, n.host.Close())
 	}
-	m, err := NewMachine(MachineConfig{Awaited: awaited, Network: network, Key: cfg.Anchor, Timing: cfg.Timing, SnapshotBehind: cfg.SnapshotBehind, Life: rand.Uint64()}, cfg.Store)
-	if err != nil {
-		return nil, err
-	}
-	n.roll.call(m.term)
-	n.measured = newMeasured(m.roster)
-	n.intake = newIntake(&n.roll)
-	n.budgets = newAccounts(&n.roll)
-	start := time.Now()
-	n.runner = &runner{
-		machine: m, roll: &n.roll, store: cfg.Store, carrier: n, key: cfg.Identity,
-		notes: n.note, start: start, began: aweigh.InstantOf(start),
-		intake: n.intake, events: make(chan Event, 4096), submits: make(chan *submission, 4096), looks: make(chan look), installs: make(chan installing), replies: newReplies(),
-	}
-	status := m.Status()
-	n.runner.status.Store(&status)
-	return n, n.connect(m)
+	return n, nil
 }
 
 // connect makes the libp2p host.
-func (n *Node) connect(m *Machine) error {
+func (n *Node) connect() error {
 	key, err := libp2pKey(n.cfg.Identity)
 	if err != nil {
 		return err
 	}
-	own, err := PeerOf(n.cfg.Identity)
-	if err != nil {
-		return err
-	}
-	n.peerID = string(own)
 	bootstrap, err := p2p.ParsePeers(n.cfg.Bootstrap)
 	if err != nil {
 		return err
@@ -182,12 +102,12 @@ func (n *Node) connect(m *Machine) error {
 		return err
 	}
 	n.host, err = p2p.New(p2p.Config{
-		Key: key, Network: n.id, Version: n.cfg.Version,
+		Key: key, Network: n.cfg.Genesis.Hash(), Version: n.cfg.Version,
 		Listen: n.cfg.Listen, Announce: n.cfg.Announce,
-		Bootstrap: bootstrap, Members: n.members(m.roster),
-		Relay: n.cfg.Relay, Relays: relays, PerAddressConns: n.cfg.PerIP,
+		Bootstrap: bootstrap,
+		Relay:     n.cfg.Relay, Relays: relays, PerAddressConns: n.cfg.PerIP,
 		Datastore: store.Datastore(n.cfg.Store, []byte("p")),
-		Log:       n.log,
+		Log:       n.cfg.Log,
 		Handler: p2p.Handler{
 			Frame:   n.frame,
 			Request: n.request,
@@ -198,40 +118,18 @@ func (n *Node) connect(m *Machine) error {
 	return err
 }
 
-// members are the nodes of a roster's other anchors.
-func (n *Node) members(r scope.Roster) (ids []peer.ID) {
-	for _, a := range r.Anchors {
-		id, err := peer.Decode(a.Peer)
-		switch {
-		case err != nil:
-			n.log.Warn("the roster names a bad peer", "anchor", a.Name, "peer", a.Peer, "error", err)
-		case id.String() != n.peerID:
-			ids = append(ids, id)
-		}
-	}
-	return ids
-}
-
-// reseat lets all around the machine know of another epoch's roster.
-func (n *Node) reseat(note EpochBegan) {
-	r := note.Epoch.Roster
-	n.measured.reseat(r)
-	n.budgets.reseat()
-	n.host.SetMembers(n.members(r))
-	n.log.Info("epoch began", "epoch", note.Epoch.Number, "anchors", len(r.Anchors), "weight", r.Weights.Total(),
-		"seated", note.Seated, "after_block", note.Epoch.Start)
-	n.stir()
-}
-
-// topic is where final blocks are announced.
-func (n *Node) topic() p2p.Topic { return p2p.Topic("final/" + n.id.String()) }
-
 // Start listens and begins to connect, so that Addrs says where. Run does it if
 // it was not done before.
 func (n *Node) Start() error {
 	n.started.Do(func() {
-		if n.startErr = n.host.Start(); n.startErr == nil {
-			n.startErr = n.host.Join(n.topic())
+		n.meetMembers()
+		if n.startErr = n.host.Start(); n.startErr != nil {
+			return
+		}
+		for _, p := range n.Parts() {
+			if n.startErr = n.host.Join(p.topic()); n.startErr != nil {
+				return
+			}
 		}
 	})
 	return n.startErr
@@ -242,193 +140,228 @@ func (n *Node) Start() error {
 func (n *Node) Run(ctx context.Context) error {
 	err := n.Start()
 	if err == nil {
-		var watching sync.WaitGroup
-		watching.Go(func() { n.watchSelf(ctx) })
-		ctx, cancel := context.WithCancel(ctx)
-		watching.Go(func() { n.catchUpBySnapshot(ctx) })
-		watching.Go(func() { n.makeOffers(ctx) })
-		err = n.runner.run(ctx)
-		cancel()
-		watching.Wait()
+		err = n.live(ctx)
 	}
-	n.intake.close()
-	err = errors.Join(err, n.host.Close(), n.views.close())
-	n.shelf.clear() // nobody can ask for them any more
+	parts := n.Parts()
+	for _, p := range parts {
+		p.intake.close()
+		p.runner.replies.close(ErrStopped)
+	}
+	err = errors.Join(err, n.host.Close())
+	for _, p := range parts {
+		err = errors.Join(err, p.release())
+	}
 	return err
 }
 
-// frame takes a frame from a peer: it is decoded and verified here, in the
-// peer's own goroutine, before the machine sees it. A peer above its budget
-// waits here.
-func (n *Node) frame(from peer.ID, f []byte) {
-	p := n.called.of(from)
-	count(&n.measured.received, f)
-	if isBlocks(f) && !n.expected.take(p) {
-		n.note(Dropped{From: p, Class: Unasked, Why: "blocks that were not asked for"})
-		n.host.Blame(from)
-		return
+// live runs all parts, those that are opened meanwhile too.
+func (n *Node) live(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	l := &life{ctx: ctx, failed: make(chan error, 1)}
+	n.mu.Lock()
+	n.life = l
+	for _, p := range n.parts {
+		n.start(p)
 	}
-	if !n.budgets.hear(p, f) {
-		n.note(Dropped{From: p, Class: Full, Why: "offers above their budget"})
-		if d := n.budgets.passed(p, f); d > 0 {
-			n.pause(d)
-		}
-		return
-	}
-	if d := n.budgets.wait(p, f); d > 0 && !n.pause(d) {
-		return
-	}
-	if n.distant(f) {
-		n.note(Dropped{From: p, Class: Stale, Why: "a ballot for a view far ahead"})
-		return
-	}
-	msg, err := n.budgets.check(n.roll.checker(), p, f)
-	if err != nil {
-		n.refuse(from, err)
-		return
-	}
-	if proposal, ok := msg.(proposalIn); ok {
-		n.clock(p, proposal.Header)
-	}
-	n.intake.put(p, Arrived{From: p, Message: msg}, len(f))
-}
-
-// refuse notes what a peer sent in vain, and blames it for what no honest node
-// sends.
-func (n *Node) refuse(from peer.ID, err error) {
-	n.note(dropped(Peer(from.String()), err))
-	if refusalOf(err).Blame() {
-		n.host.Blame(from)
-	}
-}
-
-// pause waits, and reports false if the node stops meanwhile.
-func (n *Node) pause(d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
+	n.mu.Unlock()
+	var err error
 	select {
-	case <-timer.C:
-		return true
-	case <-n.runner.replies.done:
-		return false
+	case <-ctx.Done():
+	case err = <-l.failed:
+	}
+	n.mu.Lock()
+	n.life = nil // no more parts run from here on
+	n.mu.Unlock()
+	cancel()
+	l.running.Wait()
+	select {
+	case err = <-l.failed:
+	default:
+	}
+	return err
+}
+
+// start runs a part. n.mu is held, and the node runs.
+func (n *Node) start(p *Part) {
+	l := n.life
+	l.running.Go(func() {
+		if err := p.run(l.ctx); err != nil {
+			l.fail(err)
+		}
+	})
+}
+
+// add makes a part known.
+func (n *Node) add(p *Part) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.parts[placeOf(p.id)], n.topics[p.topic()] = p, p
+	close(n.opened)
+	n.opened = make(chan struct{})
+	if n.life != nil {
+		n.start(p)
 	}
 }
 
-// gossip judges what is passed on from node to node: announcements, and
-// mutations that wait for too long. What there is no room or budget for is not
-// passed on.
-func (n *Node) gossip(from peer.ID, _ p2p.Topic, data []byte) p2p.Verdict {
-	p := n.called.of(from)
-	count(&n.measured.received, data)
-	if !n.budgets.afford(p, data) {
-		n.note(Dropped{From: p, Class: Full, Why: "gossip above its budget"})
-		return p2p.Ignore
-	}
-	msg, err := n.budgets.check(n.roll.checker(), p, data)
-	if err == nil {
-		switch msg := msg.(type) {
-		case Announce:
-		case aheadIn: // true or not, it is worth a question; others may know better
-			n.intake.offer(p, Arrived{From: p, Message: msg}, len(data))
-			return p2p.Ignore
-		case bundleIn:
-			if b := msg.bundle; b.Scope() != n.id || b.ValidUntil() < n.runner.now() {
-				return p2p.Ignore
+// Parts are the node's parts in all scopes that it follows, the root's first, and a
+// child's after its parent's.
+func (n *Node) Parts() []*Part {
+	all := []*Part{n.Part}
+	for i := 0; i < len(all); i++ {
+		for _, d := range *all[i].given.Load() {
+			if p := n.part(d.Child); p != nil {
+				all = append(all, p)
 			}
-		default:
-			err = fmt.Errorf("%w: gossip of another kind", ErrFrame)
 		}
 	}
+	return all
+}
+
+// part is the node's part in a scope, nil if it has none.
+func (n *Node) part(id aweigh.ScopeID) *Part {
+	n.mu.RLock()
+	defer n.mu.RUnlock()
+	return n.parts[placeOf(id)]
+}
+
+// grow opens, in its own time, the parts in scopes to which a part's scope has
+// delegated since.
+func (n *Node) grow(p *Part) {
+	n.mu.RLock()
+	defer n.mu.RUnlock()
+	l := n.life
+	if l == nil {
+		return
+	}
+	l.running.Go(func() {
+		if err := n.openChildren(p); err != nil {
+			l.fail(err)
+		}
+	})
+}
+
+// openChildren opens the parts in all scopes below a part's that are not open.
+func (n *Node) openChildren(p *Part) error {
+	n.growing.Lock()
+	defer n.growing.Unlock()
+	return n.openBelow(p)
+}
+
+func (n *Node) openBelow(p *Part) error {
+	for _, d := range *p.given.Load() {
+		c := n.part(d.Child)
+		if c == nil {
+			var err error
+			if c, err = n.open(p, d); err != nil {
+				return fmt.Errorf("node: scope %q: %w", d.Prefix, err)
+			}
+		}
+		if err := n.openBelow(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// open opens the part in a scope that a part's scope has delegated to.
+func (n *Node) open(p *Part, d scope.Delegation) (*Part, error) {
+	g, err := p.childGenesis(d)
 	if err != nil {
-		n.refuse(from, err)
-		if !refusalOf(err).Blame() {
-			return p2p.Ignore
-		}
-		return p2p.Reject
+		return nil, err
 	}
-	if !n.intake.offer(p, Arrived{From: p, Message: msg}, len(data)) {
+	c, err := newPart(n, g)
+	if err != nil {
+		return nil, err
+	}
+	n.add(c)
+	n.mu.RLock()
+	runs := n.life != nil
+	n.mu.RUnlock()
+	if !runs { // Start does the rest
+		return c, nil
+	}
+	n.meetMembers()
+	for _, info := range n.host.Peers() {
+		c.peer(info.ID, true)
+	}
+	return c, n.host.Join(c.topic())
+}
+
+// childGenesis is what a delegation founded.
+func (n *Part) childGenesis(d scope.Delegation) (scope.Genesis, error) {
+	s, err := n.views.open()
+	if err != nil {
+		return scope.Genesis{}, err
+	}
+	_, g, ok, err := s.Delegated(d.Prefix)
+	if err == nil && !ok {
+		err = fmt.Errorf("%w: nothing of the delegation of %q", scope.ErrCorrupt, d.Prefix)
+	}
+	return g, errors.Join(err, n.views.release(s))
+}
+
+// delegates notes which prefixes the scope has delegated.
+func (n *Part) delegates(all []scope.Delegation) { n.given.Store(&all) }
+
+// meetMembers names those whom this node stays connected with: the anchors of all
+// its scopes.
+func (n *Node) meetMembers() {
+	seen := make(map[peer.ID]bool)
+	var all []peer.ID
+	for _, p := range n.Parts() {
+		for _, id := range p.members() {
+			if !seen[id] {
+				seen[id] = true
+				all = append(all, id)
+			}
+		}
+	}
+	n.host.SetMembers(all)
+}
+
+// addressee is whose a frame is, without its address; nil if this node has no part
+// there.
+func (n *Node) addressee(frame []byte) (*Part, []byte) {
+	to, rest, ok := addressed(frame)
+	if !ok {
+		return n.Part, frame
+	}
+	n.mu.RLock()
+	defer n.mu.RUnlock()
+	return n.parts[to], rest
+}
+
+func (n *Node) frame(from peer.ID, frame []byte) {
+	if p, rest := n.addressee(frame); p != nil {
+		p.frame(from, rest)
+	}
+}
+
+// errNoPart answers those who ask for what concerns a scope that this node does not
+// follow.
+var errNoPart = errors.New("node: no part in this scope here")
+
+func (n *Node) request(ctx context.Context, from peer.ID, req []byte) ([]byte, error) {
+	p, rest := n.addressee(req)
+	if p == nil {
+		return nil, errNoPart
+	}
+	return p.request(ctx, from, rest)
+}
+
+func (n *Node) gossip(from peer.ID, topic p2p.Topic, data []byte) p2p.Verdict {
+	n.mu.RLock()
+	p := n.topics[topic]
+	n.mu.RUnlock()
+	if p == nil {
 		return p2p.Ignore
 	}
-	return p2p.Accept
+	return p.gossip(from, data)
 }
 
 func (n *Node) peer(id peer.ID, up bool) {
-	p := Peer(id.String())
-	var ev Event = Met{Peer: p}
-	if !up {
-		ev = Parted{Peer: p}
-	}
-	if n.budgets.anchor(p) {
-		n.intake.force(p, ev)
-	} else {
-		n.intake.offer(p, ev, 0) // without room there is traffic enough to find each other
-	}
-	n.stir()
-}
-
-// Send implements carrier.
-func (n *Node) Send(to Peer, frame []byte) {
-	if isCatchUp(frame) {
-		n.expected.add(to)
-	}
-	n.budgets.gave(to, frame)
-	if id, err := n.called.id(to); err == nil {
-		count(&n.measured.sent, frame)
-		n.host.Send(id, frame)
-	}
-}
-
-// Gossip implements carrier.
-func (n *Node) Gossip(frame []byte) {
-	count(&n.measured.sent, frame)
-	if err := n.host.Publish(n.topic(), frame); err != nil {
-		n.log.Debug("gossip not published", "error", err)
-	}
-}
-
-// note turns what the machine says into logs, and wakes those who wait.
-func (n *Node) note(note Note) {
-	switch note := note.(type) {
-	case Finalized:
-		n.measured.blocks.Add(1)
-		n.measured.mutations.Add(uint64(note.Mutations))
-		n.shelve(note.Height)
-		n.views.expire()
-		n.mu.Lock()
-		close(n.changed)
-		n.changed = make(chan struct{})
-		n.mu.Unlock()
-		n.log.Debug("final", "height", note.Height, "view", note.View, "block", note.Block.Short(),
-			"mutations", note.Mutations, "revision", note.Revision)
-	case Installed:
-		n.mu.Lock()
-		close(n.changed)
-		n.changed = make(chan struct{})
-		n.mu.Unlock()
-		n.shelf.clear() // of the state that was replaced
-		n.views.expire()
-		n.log.Info("caught up by snapshot", "height", note.Height)
-	case EpochBegan:
-		n.reseat(note)
-	case Nullified:
-		if a := n.measured.of(note.Leader); a != nil {
-			a.nullified.Add(1)
-		}
-		n.log.Debug("view nullified", "view", note.View, "leader", n.measured.name(note.Leader))
-	case Behind:
-		n.stir()
-		n.log.Debug("catching up", "from", note.From, "peer", note.Peer)
-	case Dropped:
-		n.measured.refused[note.Class].Add(1)
-		n.refusals.log(n.log, note)
-	case Faulted:
-		n.log.Warn("anchor proven at fault", "anchor", n.measured.name(note.Proof.Anchor()),
-			"first", note.Proof.First.Subject, "second", note.Proof.Second.Subject)
-	case Listened:
-		n.log.Info("heard of a quorum: this anchor signs", "from_view", note.View)
-	case LostState:
-		n.stir()
-		n.log.Error("this anchor's record is older than ballots that it signed: it signs nothing more in this epoch. "+
-			"A restored backup or a second process on the same key does this", "view", note.View)
+	for _, p := range n.Parts() {
+		p.peer(id, up)
 	}
 }

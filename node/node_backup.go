@@ -18,7 +18,7 @@ var ErrCopying = store.ErrCopying
 // Backup lets give read a consistent copy of the store while the node goes on.
 // It holds no keys, but the record of what this anchor signed until now: an
 // anchor that starts from it later may have forgotten ballots (P9).
-func (n *Node) Backup(give func([]BackupFile) error) error {
+func (n *Part) Backup(give func([]BackupFile) error) error {
 	s, ok := n.cfg.Store.(interface {
 		Copy(func([]BackupFile) error) error
 	})

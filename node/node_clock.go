@@ -77,7 +77,7 @@ func (c *clockOf) wrong() (sign int, heard bool) {
 
 // clock compares the time of a proposal that came from its leader with the clock
 // of this node.
-func (n *Node) clock(from Peer, h scope.Header) {
+func (n *Part) clock(from Peer, h scope.Header) {
 	a := n.measured.of(h.Proposer)
 	if a == nil || a.peer != from {
 		return // passed on by another: it may be old
@@ -100,7 +100,7 @@ func (n *Node) clock(from Peer, h scope.Header) {
 
 // alone reports whether more than half of the other anchors, and at least two, are
 // off on the same side as a: then it is this node's clock that is wrong.
-func (n *Node) alone(a *anchorMeasure) bool {
+func (n *Part) alone(a *anchorMeasure) bool {
 	side, _ := a.clock.wrong()
 	same, others := 0, 0
 	for _, x := range n.measured.roster.Load().all {

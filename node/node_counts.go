@@ -120,7 +120,7 @@ func (m *measured) name(a aweigh.AnchorID) string {
 }
 
 // Counts are as of now.
-func (n *Node) Counts() Counts {
+func (n *Part) Counts() Counts {
 	m := n.measured
 	c := Counts{
 		Blocks: m.blocks.Load(), Mutations: m.mutations.Load(),
@@ -150,7 +150,7 @@ func totals(by *[256]traffic) map[string]Traffic {
 }
 
 // Dropped is how many inputs were refused since the start.
-func (n *Node) Dropped() (total uint64) {
+func (n *Part) Dropped() (total uint64) {
 	for i := range n.measured.refused {
 		total += n.measured.refused[i].Load()
 	}

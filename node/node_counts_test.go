@@ -178,7 +178,7 @@ func TestNewsOfALaterEpochIsNoFault(t *testing.T) {
 	f := frame(tagAnnounce, Announce{Header: scope.Header{
 		Format: scope.Format, Network: n.id, Scope: n.id, Epoch: n.roll.epoch().Number + 1, View: 1, Height: 9,
 	}})
-	if v := n.gossip(id, "", f); v != p2p.Ignore {
+	if v := n.gossip(id, n.topic(), f); v != p2p.Ignore {
 		t.Errorf("it is judged %v", v)
 	}
 	for class, refused := range n.Counts().Refused {

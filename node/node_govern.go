@@ -46,7 +46,7 @@ func pending(s *scope.State) ([]Pending, error) {
 
 // Decision is how a decision stands, as far as this node knows; nil if it is not
 // on the agenda: nobody proposed it, it lapsed, or it is in effect.
-func (n *Node) Decision(decision aweigh.Hash) (_ *Pending, _ scope.Head, err error) {
+func (n *Part) Decision(decision aweigh.Hash) (_ *Pending, _ scope.Head, err error) {
 	v, err := n.Read(context.Background(), false)
 	if err != nil {
 		return nil, scope.Head{}, err
@@ -65,7 +65,7 @@ func (n *Node) Decision(decision aweigh.Hash) (_ *Pending, _ scope.Head, err err
 // until that is final. The receipt says whether it counted; Decision says what
 // the decision still takes. Errors wrap ErrNoAnchor, ErrUnseated or
 // scope.ErrInvalid where nothing was proposed, and are otherwise those of Txn.
-func (n *Node) Govern(ctx context.Context, d scope.Decision, once Once) (Receipt, error) {
+func (n *Part) Govern(ctx context.Context, d scope.Decision, once Once) (Receipt, error) {
 	key := n.anchor.Load()
 	if key == nil {
 		return Receipt{}, ErrNoAnchor
@@ -77,7 +77,7 @@ func (n *Node) Govern(ctx context.Context, d scope.Decision, once Once) (Receipt
 }
 
 // decide submits a decision signed with an anchor's key.
-func (n *Node) decide(ctx context.Context, key votes.PrivateKey, d scope.Decision, once Once) (Receipt, error) {
+func (n *Part) decide(ctx context.Context, key votes.PrivateKey, d scope.Decision, once Once) (Receipt, error) {
 	once = n.filled(once)
 	b, err := scope.Sign(key, n.roll.checker().Limits, scope.Mutation{
 		Scope: n.id, Class: scope.Govern, Content: canon.Encode(d),
@@ -98,7 +98,7 @@ func (n *Node) decide(ctx context.Context, key votes.PrivateKey, d scope.Decisio
 // one and keeps it: it acts from the epoch on in which it has a seat. What is
 // open already is not proposed again. It gives the decision that anchors must
 // approve.
-func (n *Node) Apply(ctx context.Context, sponsor aweigh.AnchorID, name string, once Once) (scope.Decision, Receipt, error) {
+func (n *Part) Apply(ctx context.Context, sponsor aweigh.AnchorID, name string, once Once) (scope.Decision, Receipt, error) {
 	if name == "" {
 		name = n.Name()
 	}
@@ -142,7 +142,7 @@ func (n *Node) Apply(ctx context.Context, sponsor aweigh.AnchorID, name string, 
 
 // Absence is why an anchor without a seat has none: barred, retired or evicted;
 // empty if it never had one.
-func (n *Node) Absence(a aweigh.AnchorID) (why string, err error) {
+func (n *Part) Absence(a aweigh.AnchorID) (why string, err error) {
 	v, err := n.Read(context.Background(), false)
 	if err != nil {
 		return "", err
@@ -161,7 +161,7 @@ func (n *Node) Absence(a aweigh.AnchorID) (why string, err error) {
 
 // Unseated is the anchor that this node holds the key of without a seat in the
 // roster, zero if there is none.
-func (n *Node) Unseated() aweigh.AnchorID {
+func (n *Part) Unseated() aweigh.AnchorID {
 	key := n.anchor.Load()
 	if key == nil {
 		return aweigh.AnchorID{}

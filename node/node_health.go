@@ -34,13 +34,13 @@ const (
 
 // Live says whether this process can still do its work, whatever the others do:
 // if not, only a restart can help.
-func (n *Node) Live(ctx context.Context) []Check {
+func (n *Part) Live(ctx context.Context) []Check {
 	return []Check{{"store", n.storeErr()}, {"machine", n.turns(ctx)}}
 }
 
 // Ready says whether this node could answer a linearizable read, or order a
 // mutation, now.
-func (n *Node) Ready(ctx context.Context) []Check {
+func (n *Part) Ready(ctx context.Context) []Check {
 	checks := n.Live(ctx)
 	if checks[1].Err != nil { // then nothing newer is known
 		return checks
@@ -52,7 +52,7 @@ func (n *Node) Ready(ctx context.Context) []Check {
 		Check{"listening", unheardErr(s)}, Check{"caught-up", n.behindErr(s)}, Check{"record", lostErr(s)})
 }
 
-func (n *Node) storeErr() error {
+func (n *Part) storeErr() error {
 	if f, ok := n.cfg.Store.(interface{ Err() error }); ok {
 		return f.Err()
 	}
@@ -60,7 +60,7 @@ func (n *Node) storeErr() error {
 }
 
 // turns is nil if the machine takes a turn soon.
-func (n *Node) turns(ctx context.Context) error {
+func (n *Part) turns(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, turnWithin, fmt.Errorf("the machine has not taken a turn for %v", turnWithin))
 	defer cancel()
 	_, err := n.look(ctx)
@@ -68,13 +68,13 @@ func (n *Node) turns(ctx context.Context) error {
 }
 
 // look is a fresh status.
-func (n *Node) look(ctx context.Context) (Status, error) {
+func (n *Part) look(ctx context.Context) (Status, error) {
 	s, err := n.see(ctx, aweigh.Hash{})
 	return s.Status, err
 }
 
 // see is a fresh status, and whether a mutation is on this node's disk.
-func (n *Node) see(ctx context.Context, mutation aweigh.Hash) (seen, error) {
+func (n *Part) see(ctx context.Context, mutation aweigh.Hash) (seen, error) {
 	l := look{mutation, make(chan seen, 1)}
 	select {
 	case n.runner.looks <- l:
@@ -94,9 +94,9 @@ func (n *Node) see(ctx context.Context, mutation aweigh.Hash) (seen, error) {
 }
 
 // ended is why a node does not run any more.
-func (n *Node) ended() error { return n.runner.replies.stopped }
+func (n *Part) ended() error { return n.runner.replies.stopped }
 
-func (n *Node) quorumErr(r Reach) error {
+func (n *Part) quorumErr(r Reach) error {
 	if r.Failures >= 0 {
 		return nil
 	}
@@ -104,7 +104,7 @@ func (n *Node) quorumErr(r Reach) error {
 		r.Weight, r.Total, r.Needed, strings.Join(n.names(r.Missing), ", "))
 }
 
-func (n *Node) readsErr(r Reach) error {
+func (n *Part) readsErr(r Reach) error {
 	if r.Weight >= r.Reads {
 		return nil
 	}
@@ -112,7 +112,7 @@ func (n *Node) readsErr(r Reach) error {
 		r.Weight, r.Total, r.Reads, strings.Join(n.names(r.Missing), ", "))
 }
 
-func (n *Node) behindErr(s Status) error {
+func (n *Part) behindErr(s Status) error {
 	if s.Known > s.Head.Height+farBehind {
 		return fmt.Errorf("at height %d of at least %d", s.Head.Height, s.Known)
 	}
@@ -145,7 +145,7 @@ func lostErr(s Status) error {
 }
 
 // names are those of anchors, in order.
-func (n *Node) names(anchors []aweigh.AnchorID) []string {
+func (n *Part) names(anchors []aweigh.AnchorID) []string {
 	out := make([]string, len(anchors))
 	for i, a := range anchors {
 		out[i] = n.measured.name(a)

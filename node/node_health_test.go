@@ -98,7 +98,7 @@ func TestStoppedNodesAreNotAlive(t *testing.T) {
 // lasts, or is long, is, and so is its end.
 func TestFarBehindIsToldOnceAndNotReady(t *testing.T) {
 	n, log := stillNode(t, "n0", "n1")
-	w := notice{n: n, began: time.Now()}
+	w := notice{n: n.Part, began: time.Now()}
 	at := func(height, known aweigh.Height, behind bool) Status {
 		s := *n.runner.status.Load()
 		s.Head.Height, s.Known, s.Behind = height, known, behind

@@ -73,7 +73,7 @@ func ParseInvite(text string) (Invite, error) {
 }
 
 // Invite is an invite to this node's network, naming this node.
-func (n *Node) Invite() Invite {
+func (n *Part) Invite() Invite {
 	return Invite{Network: n.id, Name: n.cfg.Genesis.Name, Peers: n.Addrs()}
 }
 
@@ -83,8 +83,14 @@ const askGenesis = "genesis"
 // maxGenesis bounds the encoding of a genesis.
 const maxGenesis = 4 << 20
 
+// ask asks a peer for something of this scope.
+func (n *Part) ask(ctx context.Context, p peer.ID, what string, content any, most int) ([]byte, error) {
+	req := append(append(bytes.Clone(n.address.head), what...), canon.Encode(content)...)
+	return n.host.Request(ctx, p, req, most)
+}
+
 // request answers what peers pull.
-func (n *Node) request(ctx context.Context, from peer.ID, req []byte) ([]byte, error) {
+func (n *Part) request(ctx context.Context, from peer.ID, req []byte) ([]byte, error) {
 	if body, ok := bytes.CutPrefix(req, []byte(askHeights)); ok {
 		var ask heightsAsk
 		if err := canon.Decode(body, &ask); err != nil {

@@ -18,7 +18,7 @@ import (
 
 // Grant proposes a lease of so many seconds. For ID 0 this node chooses one, at
 // random, so that all execute the same. It returns the ID.
-func (n *Node) Grant(ctx context.Context, id, ttl int64, once Once) (int64, Receipt, error) {
+func (n *Part) Grant(ctx context.Context, id, ttl int64, once Once) (int64, Receipt, error) {
 	for id == 0 {
 		id = randomLease()
 	}
@@ -33,11 +33,11 @@ func randomLease() int64 {
 }
 
 // Revoke proposes to end a lease, and to delete the keys attached to it.
-func (n *Node) Revoke(ctx context.Context, id int64, once Once) (Receipt, error) {
+func (n *Part) Revoke(ctx context.Context, id int64, once Once) (Receipt, error) {
 	return n.lease(ctx, scope.LeaseRequest{Kind: scope.LeaseRevoke, IDs: []int64{id}}, once)
 }
 
-func (n *Node) lease(ctx context.Context, r scope.LeaseRequest, once Once) (Receipt, error) {
+func (n *Part) lease(ctx context.Context, r scope.LeaseRequest, once Once) (Receipt, error) {
 	if err := r.Check(); err != nil {
 		return Receipt{}, err
 	}
@@ -47,7 +47,7 @@ func (n *Node) lease(ctx context.Context, r scope.LeaseRequest, once Once) (Rece
 // KeepAlive lets leases, at most scope.MaxKeepAlives, last for their whole TTL again
 // and returns that of each, in seconds; 0 if there is no such lease. Those who ask
 // while another round is on its way share the next one: one mutation for many leases.
-func (n *Node) KeepAlive(ctx context.Context, ids []int64) (ttls []int64, err error) {
+func (n *Part) KeepAlive(ctx context.Context, ids []int64) (ttls []int64, err error) {
 	ctx, cancel := n.deadline(ctx)
 	defer cancel()
 	r, runs := n.renewals.join(ids)
@@ -113,7 +113,7 @@ func (q *renewals) seal(r *renewal) []int64 {
 
 // run proposes a round and waits until it is final. It goes on when the one who
 // began it has gone: others wait for it as well.
-func (r *renewal) run(n *Node, q *renewals) {
+func (r *renewal) run(n *Part, q *renewals) {
 	defer close(r.done)
 	q.running.Lock()
 	defer q.running.Unlock()
@@ -134,7 +134,7 @@ func (r *renewal) run(n *Node, q *renewals) {
 }
 
 // ttls looks up what a receipt from the record lacks.
-func (n *Node) ttls(ctx context.Context, ids []int64) (ttls []int64, err error) {
+func (n *Part) ttls(ctx context.Context, ids []int64) (ttls []int64, err error) {
 	v, err := n.Read(ctx, false)
 	if err != nil {
 		return nil, err

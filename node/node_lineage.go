@@ -22,7 +22,7 @@ type Deed struct {
 // Lineage lists what happened to the object that a key names, or named last,
 // newest first: at most limit deeds, and whether there are more. The error
 // wraps scope.ErrKeyNotFound for a key that never named an object.
-func (n *Node) Lineage(ctx context.Context, key []byte, limit int) (deeds []Deed, more bool, head scope.Head, err error) {
+func (n *Part) Lineage(ctx context.Context, key []byte, limit int) (deeds []Deed, more bool, head scope.Head, err error) {
 	v, err := n.Read(ctx, true)
 	if err != nil {
 		return nil, false, head, err

@@ -49,7 +49,7 @@ const maxMotionsShown = 2000
 
 // Motions are the motions on record, as of this node's state: those that are open
 // by deadline, and then, if closed is set, the others, the last one first.
-func (n *Node) Motions(closed bool) (all []Motion, head scope.Head, err error) {
+func (n *Part) Motions(closed bool) (all []Motion, head scope.Head, err error) {
 	v, err := n.Read(context.Background(), false)
 	if err != nil {
 		return nil, scope.Head{}, err
@@ -69,7 +69,7 @@ func (n *Node) Motions(closed bool) (all []Motion, head scope.Head, err error) {
 }
 
 // Motion is the one whose ID begins with some bytes.
-func (n *Node) Motion(prefix []byte) (m Motion, head scope.Head, err error) {
+func (n *Part) Motion(prefix []byte) (m Motion, head scope.Head, err error) {
 	v, err := n.Read(context.Background(), false)
 	if err != nil {
 		return m, head, err
@@ -186,7 +186,7 @@ const awaitEvery = 50 * time.Millisecond
 
 // AwaitMotion tells how a motion stands, now and whenever that changes, until it is
 // closed, tell fails or ctx ends.
-func (n *Node) AwaitMotion(ctx context.Context, prefix []byte, tell func(Motion, scope.Head) error) error {
+func (n *Part) AwaitMotion(ctx context.Context, prefix []byte, tell func(Motion, scope.Head) error) error {
 	type stand struct {
 		recorded, waiting int
 		closed            bool
@@ -227,7 +227,7 @@ func (n *Node) AwaitMotion(ctx context.Context, prefix []byte, tell func(Motion,
 }
 
 // ExportMotion proves a motion to those who know the network alone.
-func (n *Node) ExportMotion(ctx context.Context, prefix []byte) (*scope.MotionProof, scope.Head, error) {
+func (n *Part) ExportMotion(ctx context.Context, prefix []byte) (*scope.MotionProof, scope.Head, error) {
 	m, head, err := n.Motion(prefix)
 	if err != nil {
 		return nil, head, err
@@ -237,11 +237,11 @@ func (n *Node) ExportMotion(ctx context.Context, prefix []byte) (*scope.MotionPr
 
 // HandIn puts ballots into this node's box, which makes them known to the anchors.
 // What came of each is told in order; refusals are no error of the whole.
-func (n *Node) HandIn(ctx context.Context, ballots []votes.MotionBallot) ([]Casting, error) {
+func (n *Part) HandIn(ctx context.Context, ballots []votes.MotionBallot) ([]Casting, error) {
 	return n.handIn(ctx, ballots, false)
 }
 
-func (n *Node) handIn(ctx context.Context, ballots []votes.MotionBallot, own bool) (_ []Casting, err error) {
+func (n *Part) handIn(ctx context.Context, ballots []votes.MotionBallot, own bool) (_ []Casting, err error) {
 	castings := make([]Casting, len(ballots))
 	checked := make([]votes.CheckedMotionBallot, 0, len(ballots))
 	places := make([]int, 0, len(ballots))
@@ -291,7 +291,7 @@ func (n *Node) handIn(ctx context.Context, ballots []votes.MotionBallot, own boo
 
 // Vote signs a ballot with this node's anchor key and hands it in. Errors wrap
 // ErrNoAnchor, ErrNoMotion, ErrContrary, or are those for which a box refuses.
-func (n *Node) Vote(ctx context.Context, prefix []byte, choice votes.Choice, comment string) (Casting, error) {
+func (n *Part) Vote(ctx context.Context, prefix []byte, choice votes.Choice, comment string) (Casting, error) {
 	key := n.anchor.Load()
 	if key == nil {
 		return Casting{}, ErrNoAnchor
@@ -316,7 +316,7 @@ func (n *Node) Vote(ctx context.Context, prefix []byte, choice votes.Choice, com
 
 // recorded waits a moment until a block has recorded a ballot, so that who asks next
 // sees it. Without a quorum none will.
-func (n *Node) recorded(ctx context.Context, b votes.MotionBallot) {
+func (n *Part) recorded(ctx context.Context, b votes.MotionBallot) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	for {
@@ -340,7 +340,7 @@ func (n *Node) recorded(ctx context.Context, b votes.MotionBallot) {
 }
 
 // Withdraw ends a motion that this node proposed, and waits until that is final.
-func (n *Node) Withdraw(ctx context.Context, prefix []byte, once Once) (Receipt, error) {
+func (n *Part) Withdraw(ctx context.Context, prefix []byte, once Once) (Receipt, error) {
 	m, _, err := n.Motion(prefix)
 	if err != nil {
 		return Receipt{}, err

@@ -24,7 +24,7 @@ const (
 // notice logs the changes of state that an operator wants in history: who is in
 // reach, whether that is a quorum, and whether this node is behind.
 type notice struct {
-	n      *Node
+	n      *Part
 	began  time.Time
 	reach  []aweigh.AnchorID
 	quorum bool // at the last look
@@ -33,7 +33,7 @@ type notice struct {
 }
 
 // stir has the notice look soon.
-func (n *Node) stir() {
+func (n *Part) stir() {
 	select {
 	case n.stirred <- struct{}{}:
 	default:
@@ -41,7 +41,7 @@ func (n *Node) stir() {
 }
 
 // watchSelf runs until ctx ends or the machine does.
-func (n *Node) watchSelf(ctx context.Context) {
+func (n *Part) watchSelf(ctx context.Context) {
 	w := notice{n: n, began: time.Now()}
 	timer := time.NewTimer(noticeSoon)
 	defer timer.Stop()

@@ -13,7 +13,7 @@ import (
 )
 
 // Naming proposes a change of names in this node's name and waits until it is final.
-func (n *Node) Naming(ctx context.Context, c scope.Naming, once Once) (Receipt, error) {
+func (n *Part) Naming(ctx context.Context, c scope.Naming, once Once) (Receipt, error) {
 	return n.propose(ctx, scope.Name, canon.Encode(c), once)
 }
 
@@ -41,7 +41,7 @@ const leastPrefix = 4
 
 // Object tells of the object whose UID begins with a text in base32: at most limit
 // deeds. The error wraps ErrNoObject, ErrAmbiguous, or ErrUID.
-func (n *Node) Object(ctx context.Context, prefix string, limit int, linearizable bool) (o Object, err error) {
+func (n *Part) Object(ctx context.Context, prefix string, limit int, linearizable bool) (o Object, err error) {
 	v, err := n.Read(ctx, linearizable)
 	if err != nil {
 		return o, err
@@ -104,7 +104,7 @@ func (v *View) number(ctx context.Context, u aweigh.UID, deeds []Deed) error {
 
 // deeds are the entries of one object, from last on, which counts like
 // lineage.Entry.Prev, with the blocks that they stand in.
-func (n *Node) deeds(v *View, last int64, limit int) (deeds []Deed, more bool, err error) {
+func (n *Part) deeds(v *View, last int64, limit int) (deeds []Deed, more bool, err error) {
 	err = v.State.Lineage().Chain(last, func(index int64, e lineage.Entry) bool {
 		if more = len(deeds) == limit; !more {
 			deeds = append(deeds, Deed{Entry: e, Index: index})

@@ -61,17 +61,17 @@ func (e *UndecidedError) Unwrap() error { return e.Cause }
 const defaultValidity = time.Minute
 
 // Txn proposes a transaction in this node's name and waits until it is final.
-func (n *Node) Txn(ctx context.Context, t scope.Txn, once Once) (Receipt, error) {
+func (n *Part) Txn(ctx context.Context, t scope.Txn, once Once) (Receipt, error) {
 	return n.propose(ctx, scope.Write, canon.Encode(t), once)
 }
 
 // Compact proposes to drop the content of old revisions.
-func (n *Node) Compact(ctx context.Context, revision int64, once Once) (Receipt, error) {
+func (n *Part) Compact(ctx context.Context, revision int64, once Once) (Receipt, error) {
 	return n.propose(ctx, scope.Compact, canon.Encode(scope.Compaction{Revision: revision}), once)
 }
 
 // filled is a Once whose empty fields are filled in.
-func (n *Node) filled(once Once) Once {
+func (n *Part) filled(once Once) Once {
 	if once.Nonce == nil {
 		once.Nonce = make([]byte, 16)
 		rand.Read(once.Nonce)
@@ -82,7 +82,7 @@ func (n *Node) filled(once Once) Once {
 	return once
 }
 
-func (n *Node) propose(ctx context.Context, class scope.Class, content []byte, once Once) (Receipt, error) {
+func (n *Part) propose(ctx context.Context, class scope.Class, content []byte, once Once) (Receipt, error) {
 	once = n.filled(once)
 	m := scope.Mutation{
 		Scope: n.id, Class: class, Author: n.author, Content: content,
@@ -110,7 +110,7 @@ func (n *Node) propose(ctx context.Context, class scope.Class, content []byte, o
 
 // Submit takes a bundle that its author signed and waits until all of its
 // mutations are final. The receipts are in the bundle's order.
-func (n *Node) Submit(ctx context.Context, raw []byte) ([]Receipt, error) {
+func (n *Part) Submit(ctx context.Context, raw []byte) ([]Receipt, error) {
 	b, err := scope.CheckBundle(raw, n.roll.checker().Limits, votes.Verify)
 	if err != nil {
 		return nil, err
@@ -118,7 +118,7 @@ func (n *Node) Submit(ctx context.Context, raw []byte) ([]Receipt, error) {
 	return n.submit(ctx, b)
 }
 
-func (n *Node) submit(ctx context.Context, b *scope.CheckedBundle) (_ []Receipt, err error) {
+func (n *Part) submit(ctx context.Context, b *scope.CheckedBundle) (_ []Receipt, err error) {
 	ctx, cancel := n.deadline(ctx)
 	defer cancel()
 	begin := time.Now()
@@ -147,14 +147,14 @@ func (n *Node) submit(ctx context.Context, b *scope.CheckedBundle) (_ []Receipt,
 	return receipts, nil
 }
 
-func (n *Node) deadline(ctx context.Context) (context.Context, context.CancelFunc) {
+func (n *Part) deadline(ctx context.Context) (context.Context, context.CancelFunc) {
 	if _, ok := ctx.Deadline(); ok {
 		return ctx, func() {}
 	}
 	return context.WithTimeout(ctx, n.cfg.Timeout)
 }
 
-func (n *Node) receipt(ctx context.Context, id aweigh.Hash, done chan Reply, until aweigh.Instant) (Receipt, error) {
+func (n *Part) receipt(ctx context.Context, id aweigh.Hash, done chan Reply, until aweigh.Instant) (Receipt, error) {
 	reply, err := n.runner.replies.wait(ctx, done)
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		return Receipt{}, n.undecided(err, id, until)
@@ -168,7 +168,7 @@ func (n *Node) receipt(ctx context.Context, id aweigh.Hash, done chan Reply, unt
 // haste is how long one whose time is up already waits to learn why.
 const haste = 50 * time.Millisecond
 
-func (n *Node) undecided(cause error, id aweigh.Hash, until aweigh.Instant) error {
+func (n *Part) undecided(cause error, id aweigh.Hash, until aweigh.Instant) error {
 	n.measured.undecided.Add(1)
 	now := n.seenWithin(haste, id)
 	r := n.reach(now.Status)
@@ -187,7 +187,7 @@ func (v *View) Close() error { return v.of.release(v.shared) }
 
 // Read gives a view of the state. A linearizable one asks a quorum of anchors
 // first (P23); the other is what this node has, however old.
-func (n *Node) Read(ctx context.Context, linearizable bool) (*View, error) {
+func (n *Part) Read(ctx context.Context, linearizable bool) (*View, error) {
 	if linearizable {
 		ctx, cancel := n.deadline(ctx)
 		defer cancel()
@@ -216,7 +216,7 @@ func (n *Node) Read(ctx context.Context, linearizable bool) (*View, error) {
 // ErrUnread is wrapped when a linearizable read was not answered in time.
 var ErrUnread = errors.New("node: too few anchors answered a linearizable read; a serializable read is answered by this node alone, and may be old")
 
-func (n *Node) unread(cause error) error {
+func (n *Part) unread(cause error) error {
 	if errors.Is(cause, ErrStopped) {
 		return cause
 	}
@@ -226,19 +226,19 @@ func (n *Node) unread(cause error) error {
 }
 
 // Changed is closed when the state has changed after the call.
-func (n *Node) Changed() <-chan struct{} {
+func (n *Part) Changed() <-chan struct{} {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.changed
 }
 
 // History reads final blocks.
-func (n *Node) History() History {
+func (n *Part) History() History {
 	return History{Reader: n.cfg.Store, Scope: n.id}
 }
 
 // Limits are what the policy of the present epoch takes.
-func (n *Node) Limits() scope.Limits { return n.roll.checker().Limits }
+func (n *Part) Limits() scope.Limits { return n.roll.checker().Limits }
 
 // Genesis is the network's.
-func (n *Node) Genesis() scope.Genesis { return n.cfg.Genesis }
+func (n *Part) Genesis() scope.Genesis { return n.cfg.Genesis }

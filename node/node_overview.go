@@ -32,7 +32,7 @@ type Overview struct {
 }
 
 // Overview looks at everything once; it is for people and costs accordingly.
-func (n *Node) Overview() Overview {
+func (n *Part) Overview() Overview {
 	s := n.Status()
 	o := Overview{
 		Status: s, Reach: n.reach(s), Name: n.Name(), Version: n.cfg.Version,

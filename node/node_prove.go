@@ -13,7 +13,7 @@ import (
 // Prove gives a proof of the newest change of a key, which verifies offline
 // from the network's identity alone. Where no later block covers the change
 // yet, it proposes an empty transaction, so that one will.
-func (n *Node) Prove(ctx context.Context, key []byte) (p *scope.KeyProof, head scope.Head, err error) {
+func (n *Part) Prove(ctx context.Context, key []byte) (p *scope.KeyProof, head scope.Head, err error) {
 	err = n.covered(ctx, func(v *View) error {
 		head = v.Head()
 		p, err = n.proveKey(v, key)
@@ -25,7 +25,7 @@ func (n *Node) Prove(ctx context.Context, key []byte) (p *scope.KeyProof, head s
 // ProveMotion gives a proof that a motion is real, open or not, which verifies
 // offline from the network's identity alone; see Prove. The error wraps ErrNoMotion
 // for a motion that is not known.
-func (n *Node) ProveMotion(ctx context.Context, id votes.MotionID) (p *scope.MotionProof, head scope.Head, err error) {
+func (n *Part) ProveMotion(ctx context.Context, id votes.MotionID) (p *scope.MotionProof, head scope.Head, err error) {
 	err = n.covered(ctx, func(v *View) error {
 		head = v.Head()
 		p, err = n.proveMotion(v, id)
@@ -38,7 +38,7 @@ func (n *Node) ProveMotion(ctx context.Context, id votes.MotionID) (p *scope.Mot
 var errUncovered = errors.New("node: no block covers the change yet")
 
 // covered proves something of the newest state, once a later block covers it.
-func (n *Node) covered(ctx context.Context, prove func(*View) error) error {
+func (n *Part) covered(ctx context.Context, prove func(*View) error) error {
 	ctx, cancel := n.deadline(ctx)
 	defer cancel()
 	linearizable := true
@@ -58,7 +58,7 @@ func (n *Node) covered(ctx context.Context, prove func(*View) error) error {
 	}
 }
 
-func (n *Node) proveKey(v *View, key []byte) (*scope.KeyProof, error) {
+func (n *Part) proveKey(v *View, key []byte) (*scope.KeyProof, error) {
 	change, err := v.change(key)
 	if err != nil {
 		return nil, err
@@ -88,7 +88,7 @@ func (n *Node) proveKey(v *View, key []byte) (*scope.KeyProof, error) {
 	return scope.NewKeyProof(a, v.State, key, origin, final, m)
 }
 
-func (n *Node) proveMotion(v *View, id votes.MotionID) (*scope.MotionProof, error) {
+func (n *Part) proveMotion(v *View, id votes.MotionID) (*scope.MotionProof, error) {
 	m, err := n.minutes(v, id)
 	if err != nil {
 		return nil, err
@@ -108,7 +108,7 @@ func (n *Node) proveMotion(v *View, id votes.MotionID) (*scope.MotionProof, erro
 }
 
 // minutes are those of a motion that is on record, or was; nil for what is none.
-func (n *Node) minutes(v *View, id votes.MotionID) (*scope.Minutes, error) {
+func (n *Part) minutes(v *View, id votes.MotionID) (*scope.Minutes, error) {
 	m, err := v.Minutes(id)
 	if m != nil || err != nil {
 		return m, err
@@ -117,7 +117,7 @@ func (n *Node) minutes(v *View, id votes.MotionID) (*scope.Minutes, error) {
 }
 
 // ancestry leads to a final block above a height.
-func (n *Node) ancestry(v *View, above aweigh.Height) (a scope.Ancestry, err error) {
+func (n *Part) ancestry(v *View, above aweigh.Height) (a scope.Ancestry, err error) {
 	a.Genesis = n.cfg.Genesis
 	if a.Head, err = n.cover(v.Head().Height, above); err != nil {
 		return a, err
@@ -130,7 +130,7 @@ func (n *Node) ancestry(v *View, above aweigh.Height) (a scope.Ancestry, err err
 }
 
 // origin is the final block at a height.
-func (n *Node) origin(at aweigh.Height) (*scope.Block, scope.Finality, error) {
+func (n *Part) origin(at aweigh.Height) (*scope.Block, scope.Finality, error) {
 	b, err := n.History().Block(at)
 	if err != nil {
 		return nil, scope.Finality{}, err
@@ -141,7 +141,7 @@ func (n *Node) origin(at aweigh.Height) (*scope.Block, scope.Finality, error) {
 
 // cover is the finality of the newest block up to a height, and above another,
 // that can be proven final.
-func (n *Node) cover(newest, above aweigh.Height) (scope.Finality, error) {
+func (n *Part) cover(newest, above aweigh.Height) (scope.Finality, error) {
 	for at := newest; at > above; at-- {
 		f, err := n.History().Finality(at)
 		if !errors.Is(err, ErrNoBlock) {

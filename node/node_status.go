@@ -18,20 +18,20 @@ import (
 
 // Status is the machine's own. It is as of now, or as of its last change if the
 // machine is too busy to say, or does not run.
-func (n *Node) Status() Status { return n.statusWithin(time.Second) }
+func (n *Part) Status() Status { return n.statusWithin(time.Second) }
 
 // CatchingUp reports whether this node knows that its state is old. It costs
 // nothing, and may be a step late.
-func (n *Node) CatchingUp() bool {
+func (n *Part) CatchingUp() bool {
 	s := n.runner.status.Load()
 	return s.Far || s.Known > s.Head.Height || n.fetching.Load() != nil
 }
 
-func (n *Node) statusWithin(d time.Duration) Status { return n.seenWithin(d, aweigh.Hash{}).Status }
+func (n *Part) statusWithin(d time.Duration) Status { return n.seenWithin(d, aweigh.Hash{}).Status }
 
 // seenWithin is what the machine says of itself and of a mutation. One that is too busy
 // to say is as it was last, and says of no mutation that it is on disk.
-func (n *Node) seenWithin(d time.Duration, mutation aweigh.Hash) seen {
+func (n *Part) seenWithin(d time.Duration, mutation aweigh.Hash) seen {
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	defer cancel()
 	s, err := n.see(ctx, mutation)
@@ -42,19 +42,19 @@ func (n *Node) seenWithin(d time.Duration, mutation aweigh.Hash) seen {
 }
 
 // Name is what people call this node.
-func (n *Node) Name() string { return n.cfg.Name }
+func (n *Part) Name() string { return n.cfg.Name }
 
 // Peer is this node's libp2p peer ID.
-func (n *Node) Peer() Peer { return Peer(n.host.ID().String()) }
+func (n *Part) Peer() Peer { return Peer(n.host.ID().String()) }
 
 // Addrs are the full multiaddrs at which others can reach this node.
-func (n *Node) Addrs() []string { return n.host.Addrs() }
+func (n *Part) Addrs() []string { return n.host.Addrs() }
 
 // Peers are the nodes of this network that this node is connected with.
-func (n *Node) Peers() []p2p.PeerInfo { return n.host.Peers() }
+func (n *Part) Peers() []p2p.PeerInfo { return n.host.Peers() }
 
 // NetworkStats are the network's counters since the start.
-func (n *Node) NetworkStats() p2p.Stats { return n.host.Stats() }
+func (n *Part) NetworkStats() p2p.Stats { return n.host.Stats() }
 
 // Reach says which anchors are reachable from here, and what that allows.
 type Reach struct {
@@ -70,9 +70,9 @@ type Reach struct {
 }
 
 // Reach is how this node sees the anchors now.
-func (n *Node) Reach() Reach { return n.reach(n.Status()) }
+func (n *Part) Reach() Reach { return n.reach(n.Status()) }
 
-func (n *Node) reach(s Status) Reach {
+func (n *Part) reach(s Status) Reach {
 	connected := map[Peer]bool{n.Peer(): true}
 	for _, p := range n.host.Peers() {
 		connected[Peer(p.ID.String())] = true

@@ -21,12 +21,12 @@ type Standing struct {
 	Word       string // active, probation, barred, retired or evicted
 	Weight     uint64 // in this epoch
 	Trend      *int64 // of the score at the epoch's start against the one before; nil if there is none
-	Next       Part   // if the epoch ended now
+	Next       Share  // if the epoch ended now
 	Why        string // how Weight came about; empty if this node cannot tell
 }
 
-// Part is an anchor's part in a roster.
-type Part struct {
+// Share is an anchor's share in a roster.
+type Share struct {
 	Seated bool
 	Score  trust.Score
 	Weight uint64
@@ -59,7 +59,7 @@ type Few struct {
 // Government is as of the state that this node has. under is a policy that might
 // take effect with the next epoch; nil means that which will. Errors about it
 // wrap scope.ErrInvalid.
-func (n *Node) Government(under *scope.Policy) (g Government, err error) {
+func (n *Part) Government(under *scope.Policy) (g Government, err error) {
 	v, err := n.Read(context.Background(), false)
 	if err != nil {
 		return g, err
@@ -143,7 +143,7 @@ func (g *Government) standings(genesis scope.Genesis, s *scope.State, h History)
 	for st := range ledger.All() {
 		x := Standing{Standing: st, Weight: e.Roster.Weights.Of(st.Anchor), Why: why[st.Anchor]}
 		if seat, ok := next.Seat(st.Anchor); ok {
-			x.Next = Part{true, next.Anchors[seat].Score, next.Weights.Of(st.Anchor)}
+			x.Next = Share{true, next.Anchors[seat].Score, next.Weights.Of(st.Anchor)}
 		}
 		seat, seated := e.Roster.Seat(st.Anchor)
 		var who scope.Anchor
@@ -314,7 +314,7 @@ type Explained struct {
 // Explain lists what moved an anchor's trust, newest first: at most limit
 // changes, and whether there are more. oldest is the block from which on this
 // node knows of them.
-func (n *Node) Explain(a aweigh.AnchorID, limit int) (all []Explained, more bool, oldest aweigh.Height, head scope.Head, err error) {
+func (n *Part) Explain(a aweigh.AnchorID, limit int) (all []Explained, more bool, oldest aweigh.Height, head scope.Head, err error) {
 	v, err := n.Read(context.Background(), false)
 	if err != nil {
 		return nil, false, 0, head, err
@@ -371,7 +371,7 @@ func (h History) fault(c trust.Change) (*scope.Proof, error) {
 
 // HandoversAfter are the proofs of the epochs that begin above a height, in
 // order: at most as many as asked for, and whether there are more.
-func (n *Node) HandoversAfter(at aweigh.Height, most, bytes int) (all [][]byte, more bool, err error) {
+func (n *Part) HandoversAfter(at aweigh.Height, most, bytes int) (all [][]byte, more bool, err error) {
 	end := kv.PrefixEnd(record(n.id, 'e'))
 	size := 0
 	err = n.cfg.Store.Scan(keyHandover(n.id, at+1), end, false, func(_, raw []byte) bool {

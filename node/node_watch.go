@@ -24,7 +24,7 @@ const watchMost = 1000
 // deliver, scope.ErrCompacted if a revision cannot be read any more, ErrStopped,
 // or the reason for which ctx ended. deliver is called from one goroutine, and
 // while it works changes are not lost but wait in the store.
-func (n *Node) Watch(ctx context.Context, key, end []byte, from int64, deliver func(Changes) error) error {
+func (n *Part) Watch(ctx context.Context, key, end []byte, from int64, deliver func(Changes) error) error {
 	for {
 		changed := n.Changed() // before reading, so that nothing falls in between
 		c, next, more, err := n.changes(ctx, key, end, from)
@@ -49,7 +49,7 @@ func (n *Node) Watch(ctx context.Context, key, end []byte, from int64, deliver f
 }
 
 // changes reads one delivery; more says that the next can be read at once.
-func (n *Node) changes(ctx context.Context, key, end []byte, from int64) (c Changes, next int64, more bool, err error) {
+func (n *Part) changes(ctx context.Context, key, end []byte, from int64) (c Changes, next int64, more bool, err error) {
 	v, err := n.Read(ctx, false)
 	if err != nil {
 		return c, from, false, err

@@ -10,6 +10,7 @@ import (
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/must"
 	"github.com/aweigh/aweigh/kv"
+	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/store"
 	"github.com/aweigh/aweigh/votes"
 )
@@ -23,14 +24,15 @@ type carrier interface {
 // runner owns a Machine: one goroutine feeds it everything that waits, carries
 // out the effects, and sleeps until the next event or alarm.
 type runner struct {
-	machine *Machine
-	roll    *roll // of the machine's epoch
-	store   store.Store
-	carrier carrier
-	key     votes.PrivateKey // signs what clients of this node submit
-	notes   func(Note)
-	start   time.Time      // by the monotonic clock
-	began   aweigh.Instant // the same, by the wall clock
+	machine   *Machine
+	roll      *roll // of the machine's epoch
+	store     store.Store
+	carrier   carrier
+	key       votes.PrivateKey // signs what clients of this node submit
+	notes     func(Note)
+	delegates func([]scope.Delegation)
+	start     time.Time      // by the monotonic clock
+	began     aweigh.Instant // the same, by the wall clock
 
 	intake   *intake // from peers
 	events   chan Event
@@ -155,7 +157,9 @@ func (r *runner) step(batch []Event) (wake aweigh.Instant, err error) {
 	r.counts.steps.Add(1)
 	r.counts.events.Add(uint64(len(batch)))
 	fx := r.machine.Step(r.now(), batch...)
-	r.roll.call(r.machine.term)
+	if r.roll.call(r.machine.term) {
+		r.delegates(r.machine.Delegations()) // so that whoever hears of the end of an epoch knows
+	}
 	if err := Perform(r, fx); err != nil {
 		return 0, fmt.Errorf("node: the store failed, nothing more is signed: %w", err)
 	}

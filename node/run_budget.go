@@ -230,7 +230,7 @@ func (a *accounts) cost(f []byte, anchor bool) int {
 // distant reports whether a frame is a ballot that the engine would not look at,
 // because its view is far ahead: it need not be verified. One that claims to be
 // this anchor's own is, as it may tell that its record is lost (P9).
-func (n *Node) distant(f []byte) bool {
+func (n *Part) distant(f []byte) bool {
 	if len(f) == 0 || f[0] != tagBallot {
 		return false
 	}

@@ -13,7 +13,7 @@ import (
 // are, and those that claim to be this anchor's own.
 func TestBallotsFarAheadAreNotVerified(t *testing.T) {
 	self, other := aweigh.AnchorID{1}, aweigh.AnchorID{2}
-	n := &Node{runner: &runner{}}
+	n := &Part{runner: &runner{}}
 	n.runner.status.Store(&Status{Self: self, View: 1000})
 	ballot := func(a aweigh.AnchorID, v aweigh.View) []byte {
 		b := votes.Ballot{Format: votes.Format, Anchor: a, Subject: quorum.Subject{Kind: quorum.Nullify, View: v}, Signature: bytes.Repeat([]byte{1}, 64)}

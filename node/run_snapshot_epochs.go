@@ -14,7 +14,7 @@ import (
 )
 
 // serveHandovers answers with the proofs of epochs, from a peer's budget.
-func (n *Node) serveHandovers(p Peer, ask handoversAsk) ([]byte, error) {
+func (n *Part) serveHandovers(p Peer, ask handoversAsk) ([]byte, error) {
 	all, err := n.History().Handovers(ask.Above, handoversAtOnce)
 	if err != nil {
 		return nil, err
@@ -34,7 +34,7 @@ func (n *Node) serveHandovers(p Peer, ask handoversAsk) ([]byte, error) {
 
 // checkOffer verifies a peer's offer, in the epochs of its blocks, which the peer
 // proves if this node is not there yet.
-func (n *Node) checkOffer(ctx context.Context, p peer.ID, o *snapshotOffer) (*scope.Block, error) {
+func (n *Part) checkOffer(ctx context.Context, p peer.ID, o *snapshotOffer) (*scope.Block, error) {
 	own, err := n.follow(ctx, p, n.roll.epoch(), o.Own.Header.Epoch)
 	if err != nil {
 		return nil, err
@@ -48,7 +48,7 @@ func (n *Node) checkOffer(ctx context.Context, p peer.ID, o *snapshotOffer) (*sc
 
 // follow is a later epoch than one that is known, proven by the handovers that
 // are here or that a peer gives. What it gives is kept, since it is proven.
-func (n *Node) follow(ctx context.Context, p peer.ID, e *scope.Epoch, to aweigh.Epoch) (*scope.Epoch, error) {
+func (n *Part) follow(ctx context.Context, p peer.ID, e *scope.Epoch, to aweigh.Epoch) (*scope.Epoch, error) {
 	if to < e.Number {
 		return nil, fmt.Errorf("node: a snapshot of epoch %d, where this node is in %d", to, e.Number)
 	}
@@ -59,7 +59,7 @@ func (n *Node) follow(ctx context.Context, p peer.ID, e *scope.Epoch, to aweigh.
 		}
 		here := len(hands) > 0
 		if !here {
-			raw, err := n.host.Request(ctx, p, append([]byte(askHands), canon.Encode(handoversAsk{Above: e.Start})...), maxPart)
+			raw, err := n.ask(ctx, p, askHands, handoversAsk{Above: e.Start}, maxPart)
 			if err != nil {
 				return nil, err
 			}

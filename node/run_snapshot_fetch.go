@@ -35,7 +35,7 @@ const (
 
 // catchUpBySnapshot looks whether this node is too far behind to fetch blocks,
 // and then fetches a snapshot. It also lets go of those that it offers.
-func (n *Node) catchUpBySnapshot(ctx context.Context) {
+func (n *Part) catchUpBySnapshot(ctx context.Context) {
 	tick := time.NewTicker(n.cfg.snapshotEvery)
 	defer tick.Stop()
 	for {
@@ -53,7 +53,7 @@ func (n *Node) catchUpBySnapshot(ctx context.Context) {
 }
 
 // fetchSnapshot goes on with the snapshot that was begun, or begins one if need be.
-func (n *Node) fetchSnapshot(ctx context.Context) error {
+func (n *Part) fetchSnapshot(ctx context.Context) error {
 	s := n.Status()
 	offer, begun, err := storedOffer(n.cfg.Store, n.id)
 	if err != nil || !s.Far && !begun {
@@ -90,13 +90,13 @@ func (n *Node) fetchSnapshot(ctx context.Context) error {
 }
 
 // exclude remembers and blames a peer that gave no good snapshot.
-func (n *Node) exclude(p peer.ID) {
+func (n *Part) exclude(p peer.ID) {
 	n.excluded[p] = true
 	n.host.Blame(p)
 }
 
 // candidates are connected peers that may be asked, anchors first.
-func (n *Node) candidates() (peers []peer.ID) {
+func (n *Part) candidates() (peers []peer.ID) {
 	for _, p := range n.host.Peers() {
 		if !n.excluded[p.ID] {
 			peers = append(peers, p.ID)
@@ -107,7 +107,7 @@ func (n *Node) candidates() (peers []peer.ID) {
 	return peers
 }
 
-func (n *Node) rank(p peer.ID) int {
+func (n *Part) rank(p peer.ID) int {
 	if n.budgets.anchor(Peer(p.String())) {
 		return 0
 	}
@@ -116,7 +116,7 @@ func (n *Node) rank(p peer.ID) int {
 
 // beginSnapshot finds a snapshot that as many peers as possible offer alike, and
 // these peers.
-func (n *Node) beginSnapshot(ctx context.Context, have aweigh.Height) (o snapshotOffer, from []peer.ID, err error) {
+func (n *Part) beginSnapshot(ctx context.Context, have aweigh.Height) (o snapshotOffer, from []peer.ID, err error) {
 	peers := n.candidates()
 	at, from := n.commonHeight(ctx, peers[:min(len(peers), askedAtOnce)], have)
 	if at > 0 {
@@ -139,12 +139,12 @@ func (n *Node) beginSnapshot(ctx context.Context, have aweigh.Height) (o snapsho
 
 // commonHeight asks which snapshots are to be had: that of most peers, and of
 // those the newest, with the peers.
-func (n *Node) commonHeight(ctx context.Context, peers []peer.ID, have aweigh.Height) (best aweigh.Height, from []peer.ID) {
+func (n *Part) commonHeight(ctx context.Context, peers []peer.ID, have aweigh.Height) (best aweigh.Height, from []peer.ID) {
 	found := make([]heights, len(peers))
 	var asking sync.WaitGroup
 	for i, p := range peers {
 		asking.Go(func() {
-			raw, err := n.host.Request(ctx, p, append([]byte(askHeights), canon.Encode(heightsAsk{Have: have})...), maxHeights)
+			raw, err := n.ask(ctx, p, askHeights, heightsAsk{Have: have}, maxHeights)
 			if err == nil {
 				_ = canon.Decode(raw, &found[i]) // what is nonsense offers nothing
 			}
@@ -182,7 +182,7 @@ func (o *snapshotOffer) same(other *snapshotOffer) bool {
 // agreedOffer asks peers for their offers of one height, and takes the one that
 // most of them make, anchors before others. Whoever lies about its offer alone is
 // not followed as long as others are asked.
-func (n *Node) agreedOffer(ctx context.Context, at aweigh.Height, peers []peer.ID) (best snapshotOffer, from []peer.ID) {
+func (n *Part) agreedOffer(ctx context.Context, at aweigh.Height, peers []peer.ID) (best snapshotOffer, from []peer.ID) {
 	ctx, cancel := context.WithTimeout(ctx, offerPatience)
 	defer cancel()
 	all := make(chan offered, len(peers))
@@ -233,10 +233,10 @@ func (n *Node) agreedOffer(ctx context.Context, at aweigh.Height, peers []peer.I
 }
 
 // askOffer asks a peer for its offer, and while it is being made, again if wait is set.
-func (n *Node) askOffer(ctx context.Context, p peer.ID, at aweigh.Height, wait bool) (o offered) {
+func (n *Part) askOffer(ctx context.Context, p peer.ID, at aweigh.Height, wait bool) (o offered) {
 	o.from = p
 	for {
-		raw, err := n.host.Request(ctx, p, append([]byte(askSnapshot), canon.Encode(snapshotAsk{Height: at})...), maxPart)
+		raw, err := n.ask(ctx, p, askSnapshot, snapshotAsk{Height: at}, maxPart)
 		if err != nil {
 			o.err = err
 			return o
@@ -264,7 +264,7 @@ func (n *Node) askOffer(ctx context.Context, p peer.ID, at aweigh.Height, wait b
 var errNotMade = errors.New("node: the offer is not made yet")
 
 // pauseFor waits, and reports false if ctx ends meanwhile.
-func (n *Node) pauseFor(ctx context.Context, d time.Duration) bool {
+func (n *Part) pauseFor(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

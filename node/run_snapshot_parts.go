@@ -11,7 +11,6 @@ import (
 	"github.com/libp2p/go-libp2p/core/peer"
 
 	"github.com/aweigh/aweigh"
-	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/kv"
 	"github.com/aweigh/aweigh/p2p"
 	"github.com/aweigh/aweigh/scope"
@@ -30,7 +29,7 @@ const (
 // stored when its sum is the offered one, so a peer that gives another is found
 // out at once; the parts are checked in their order while others come.
 type fetch struct {
-	n     *Node
+	n     *Part
 	offer *snapshotOffer
 	block *scope.Block
 	at    aweigh.Height
@@ -61,7 +60,7 @@ const (
 )
 
 // newFetch goes on with the parts that are stored.
-func newFetch(n *Node, o *snapshotOffer, b *scope.Block) (*fetch, error) {
+func newFetch(n *Part, o *snapshotOffer, b *scope.Block) (*fetch, error) {
 	f := &fetch{
 		n: n, offer: o, block: b, at: b.Header.Height,
 		givers: make(map[peer.ID]context.CancelFunc), offered: make(map[peer.ID]bool),
@@ -266,7 +265,7 @@ func (f *fetch) get(ctx context.Context, p peer.ID, no uint64) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, f.n.cfg.partTimeout)
 	defer cancel()
 	ask := partAsk{Height: f.at, Number: no}
-	raw, err := f.n.host.Request(ctx, p, append([]byte(askPart), canon.Encode(ask)...), maxPart)
+	raw, err := f.n.ask(ctx, p, askPart, ask, maxPart)
 	if err == nil && sumOf(raw) != f.offer.sum(no) {
 		err = fmt.Errorf("%w: part %d of peer %s is not what it offered", ErrSnapshot, no, p)
 	}

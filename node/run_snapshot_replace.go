@@ -52,6 +52,7 @@ func (r *runner) replace(in installing) (links []Event, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("node: a snapshot could not be installed, start the node again: %w", err)
 	}
+	r.delegates(r.machine.Delegations())
 	if r.roll.call(r.machine.term) {
 		r.notes(EpochBegan{Epoch: r.machine.term.epoch, Seated: r.machine.guard != nil})
 	}

@@ -29,7 +29,7 @@ const (
 
 // serveHeights answers with the snapshots that are of use. If there is none, one
 // is taken: nodes of a network in which nothing happens all take the same.
-func (n *Node) serveHeights(ask heightsAsk) ([]byte, error) {
+func (n *Part) serveHeights(ask heightsAsk) ([]byte, error) {
 	head, far := n.Status().Head.Height, n.cfg.SnapshotBehind
 	if head <= ask.Have || head-ask.Have <= far {
 		return nil, fmt.Errorf("node: height %d is too near to yours for a snapshot; ask for the blocks", head)
@@ -43,7 +43,7 @@ func (n *Node) serveHeights(ask heightsAsk) ([]byte, error) {
 
 // serveOffer answers with the offer of a snapshot. It is made when somebody asks
 // for it first; while that takes, the answer is an offer without a block.
-func (n *Node) serveOffer(ctx context.Context, ask snapshotAsk) ([]byte, error) {
+func (n *Part) serveOffer(ctx context.Context, ask snapshotAsk) ([]byte, error) {
 	k := n.shelf.take(ask.Height)
 	if k == nil {
 		return nil, n.notHere(ask.Height)
@@ -71,12 +71,12 @@ func (n *Node) serveOffer(ctx context.Context, ask snapshotAsk) ([]byte, error) 
 	}
 }
 
-func (n *Node) notHere(at aweigh.Height) error {
+func (n *Part) notHere(at aweigh.Height) error {
 	return fmt.Errorf("node: there is no snapshot of height %d here; ask for another", at)
 }
 
 // makeOffers makes offers that were asked for, one at a time.
-func (n *Node) makeOffers(ctx context.Context) {
+func (n *Part) makeOffers(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -95,7 +95,7 @@ func (n *Node) makeOffers(ctx context.Context) {
 }
 
 // makeOffer proves the state that a snapshot holds, and names its parts.
-func (n *Node) makeOffer(ctx context.Context, at aweigh.Height) error {
+func (n *Part) makeOffer(ctx context.Context, at aweigh.Height) error {
 	k := n.shelf.take(at)
 	if k == nil {
 		return nil // it was let go meanwhile
@@ -145,7 +145,7 @@ func (n *Node) makeOffer(ctx context.Context, at aweigh.Height) error {
 }
 
 // servePart answers with records of a snapshot that was offered.
-func (n *Node) servePart(p Peer, ask partAsk) ([]byte, error) {
+func (n *Part) servePart(p Peer, ask partAsk) ([]byte, error) {
 	if d := reserve(n.budgets.of(p).given, time.Now(), n.cfg.partBytes); d > 0 && !n.pause(d) {
 		return nil, ErrStopped
 	}

@@ -166,7 +166,7 @@ func (s *shelf) ready(k *shelved) (offer []byte, after [][]byte) {
 
 // shelve takes a snapshot when the state is that of a common height: it is called
 // between two steps, after blocks became final.
-func (n *Node) shelve(at aweigh.Height) {
+func (n *Part) shelve(at aweigh.Height) {
 	step := max(n.cfg.SnapshotBehind/stepsBehind, 1)
 	if at%step == 0 && at > n.cfg.SnapshotBehind {
 		n.takeSnapshot(at)
@@ -175,7 +175,7 @@ func (n *Node) shelve(at aweigh.Height) {
 
 // takeSnapshot puts a snapshot of the present state on the shelf, if the state is
 // that after a block of this height (0: of any height), and can be proven.
-func (n *Node) takeSnapshot(at aweigh.Height) bool {
+func (n *Part) takeSnapshot(at aweigh.Height) bool {
 	kept := n.cfg.Store.Snapshot()
 	h := History{Reader: kept, Scope: n.id}
 	state, err := scope.Open(h.Reader, n.id)

@@ -197,7 +197,7 @@ func TestLoneSlowGiverIsLeft(t *testing.T) {
 		{"a young one", 1, 0, 0, false},
 		{"a slow one", 1, 0, time.Hour, true},
 	} {
-		f := fetch{n: o.Node, givers: make(map[peer.ID]context.CancelFunc), parts: make([]partState, 200), count: c.came, paced: time.Now().Add(-c.since)}
+		f := fetch{n: o.Part, givers: make(map[peer.ID]context.CancelFunc), parts: make([]partState, 200), count: c.came, paced: time.Now().Add(-c.since)}
 		for _, p := range peers[:c.givers] {
 			f.givers[p] = func() {}
 		}

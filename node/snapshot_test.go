@@ -176,7 +176,7 @@ func TestSnapshotIsResumed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := newFetch(&Node{cfg: Config{Store: s}, id: o.id}, &offer, b)
+	f, err := newFetch(&Part{cfg: Config{Store: s}, id: o.id}, &offer, b)
 	if err != nil || f.count < 5 || f.whole() {
 		t.Fatalf("after %d parts there are %d of %d: %v", o.snapshotParts.Load(), f.count, offer.parts(), err)
 	}

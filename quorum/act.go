@@ -91,6 +91,9 @@ func (e *Engine) sign(r *round, s Subject, out *Output) {
 func (e *Engine) nullify(r *round, out *Output) {
 	if !r.signed[Nullify] && !r.signed[Finalize] {
 		e.sign(r, Subject{Kind: Nullify, View: r.view}, out)
+		if out.Build != nil && out.Build.View == r.view { // asked for a moment ago
+			out.Build = nil
+		}
 	}
 }
 

@@ -264,6 +264,11 @@ func (n *network) follow(p *peer, out quorum.Output) (in []quorum.Input) {
 	for _, c := range out.Final {
 		n.finalize(p, c.Subject)
 	}
+	for _, s := range out.Sign {
+		if out.Build != nil && s.View == out.Build.View && s.Kind == quorum.Nullify {
+			n.broken("%d: shall build for view %d, and give it up", p.id, s.View)
+		}
+	}
 	if s := out.Build; s != nil {
 		in = append(in, n.build(p, *s)...)
 	}

@@ -620,3 +620,17 @@ func TestLeadersOfAnOlderProgramProposeOnce(t *testing.T) {
 		t.Errorf("in view %d it builds %v and signs %v", e.View(), out.Build, out.Sign)
 	}
 }
+
+// TestP7NothingIsBuiltForAViewGivenUp: what a proposal shall stand on becomes known at
+// the very moment at which the view's time is over.
+func TestP7NothingIsBuiltForAViewGivenUp(t *testing.T) {
+	l := newLone(t, 1) // leads view 3
+	root := l.cfg.Root
+	l.step(quorum.Work(true), l.cert(quorum.Nullify, 2, "", root, 2, 3, 4))
+	l.now = l.now.Add(time.Minute)
+	out := l.step(l.cert(quorum.Nullify, 1, "", root, 2, 3, 4))
+	signs(t, "late", out, quorum.Nullify)
+	if out.Build != nil {
+		t.Errorf("gives view 3 up, and builds %+v", out.Build)
+	}
+}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/internal/must"
 )
 
 // Delegation is a prefix that a scope has handed to another, which governs it from
@@ -144,15 +145,18 @@ func (s *State) region() (*region, error) {
 	if s.own != nil {
 		return s.own, nil
 	}
-	g, err := s.Genesis()
-	if err != nil {
-		return nil, err
-	}
-	r := &region{prefix: g.Prefix()}
+	r := &region{prefix: []byte(s.head.Prefix)}
+	var err error
 	if s.head.Delegated > 0 {
 		r.given, err = s.Delegations()
 	}
 	return r, err
+}
+
+// Given is Delegations of a state that has begun, without a look at the store.
+func (s *State) Given() []Delegation {
+	must.Hold(s.own != nil, "the delegations of a state that has not begun")
+	return s.own.given
 }
 
 // Delegations are the prefixes that the scope has handed to others, in order.
@@ -166,7 +170,7 @@ func (s *State) Delegations() (all []Delegation, err error) {
 			return false
 		}
 		all = append(all, Delegation{
-			Prefix: bytes.Clone(k[len(prefix):]), Child: genesisHash(rec.Genesis), Revision: rec.Revision, Height: rec.Height,
+			Prefix: bytes.Clone(k[len(prefix):]), Child: GenesisHash(rec.Genesis), Revision: rec.Revision, Height: rec.Height,
 		})
 		return true
 	})

@@ -60,9 +60,12 @@ type Genesis struct {
 }
 
 // Hash is the scope's identity.
-func (g Genesis) Hash() aweigh.Hash { return genesisHash(canon.Encode(g)) }
+func (g Genesis) Hash() aweigh.Hash { return GenesisHash(canon.Encode(g)) }
 
-func genesisHash(encoded []byte) aweigh.Hash { return aweigh.Sum([]byte("aweigh/genesis/1"), encoded) }
+// GenesisHash is the identity of the scope whose genesis has an encoding.
+func GenesisHash(encoded []byte) aweigh.Hash {
+	return aweigh.Sum([]byte("aweigh/genesis/1"), encoded)
+}
 
 // Encode is the genesis's canonical encoding.
 func (g Genesis) Encode() []byte { return canon.Encode(g) }

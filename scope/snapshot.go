@@ -173,7 +173,7 @@ func (i *Import) Add(rec SnapshotRecord) (ops []kv.Op, err error) {
 		i.agenda = true
 		return set, nil
 	case atGenesis:
-		if g, err := DecodeGenesis(rec.Value); err != nil || len(rec.Key) != 1 || g.Hash() != i.want.Scope {
+		if g, err := DecodeGenesis(rec.Value); err != nil || len(rec.Key) != 1 || g.Hash() != i.want.Scope || string(g.Prefix()) != i.state.head.Prefix {
 			return nil, fmt.Errorf("%w: not the genesis of the scope", ErrInvalid)
 		}
 		i.genesis = true
@@ -198,7 +198,7 @@ func (i *Import) meta(rec SnapshotRecord) error {
 	want.Under, want.Agenda, want.Docket = m.Head.Under, m.Head.Agenda, m.Head.Docket
 	want.Leases, want.LeaseDue, want.Resumed = m.Head.Leases, m.Head.LeaseDue, m.Head.Resumed
 	want.Swept = m.Head.Swept
-	want.Clocked, want.Started, want.Delegated = m.Head.Clocked, m.Head.Started, m.Head.Delegated
+	want.Prefix, want.Clocked, want.Started, want.Delegated = m.Head.Prefix, m.Head.Clocked, m.Head.Started, m.Head.Delegated
 	s.tally = m.Tally
 	if s.head != want || s.digest() != want.Digest || !bytes.Equal(s.write().Value, rec.Value) {
 		return fmt.Errorf("%w: the snapshot's head is not what the header of block %d claims", ErrInvalid, want.Height+1)

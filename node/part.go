@@ -1,0 +1,390 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/peer"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/p2p"
+	"github.com/aweigh/aweigh/quorum"
+	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/store"
+	"github.com/aweigh/aweigh/votes"
+)
+
+// Config says who a node is and where it keeps its data. Genesis, Identity and
+// Store are required.
+type Config struct {
+	Name     string // for people; the anchor's name in the genesis by default
+	Version  string
+	Genesis  scope.Genesis
+	Identity votes.PrivateKey  // Ed25519: the libp2p identity, and the author of what this node admits
+	Anchor   *votes.PrivateKey // signs ballots; nil for an observer
+	// MakeAnchor makes, and keeps, the key of a node without one that applies for
+	// a seat in the roster. A node without it cannot apply.
+	MakeAnchor func() (votes.PrivateKey, error)
+	Store      store.Store // owned by the caller
+	Timing     quorum.Timing
+
+	Listen    []string // multiaddrs; see p2p.Config
+	Announce  []string
+	Bootstrap []string // multiaddrs with /p2p/
+	Relay     bool
+	Relays    []string // multiaddrs with /p2p/
+	PerIP     int      // p2p.Config.PerAddressConns
+
+	// Timeout is how long a request waits to become final when its caller
+	// set no deadline. Default 10 s.
+	Timeout time.Duration
+
+	// SnapshotBehind is how many final blocks a node may lack and still fetch
+	// them one by one, instead of a snapshot. Default 5,000.
+	SnapshotBehind aweigh.Height
+	snapshotEvery  time.Duration // how often a node looks whether it needs one
+	partBytes      int           // of the parts that it gives
+	partTimeout    time.Duration // for a part that it asked for
+
+	Log *slog.Logger
+}
+
+// Part is a node's part in one scope: its machine, and what surrounds it. Its methods
+// are safe for concurrent use.
+type Part struct {
+	cfg     Config // Genesis is the scope's
+	id      aweigh.ScopeID
+	prefix  []byte // of all keys of the scope
+	of      *Node
+	author  aweigh.Hash
+	anchor  atomic.Pointer[votes.PrivateKey] // nil without one; Apply makes it
+	peerID  string
+	runner  *runner
+	roll    roll
+	called  names
+	intake  *intake
+	budgets *accounts
+	host    *p2p.Host // of the node
+	given   atomic.Pointer[[]scope.Delegation]
+	address address
+	log     *slog.Logger
+
+	measured      *measured
+	behindSince   atomic.Pointer[time.Time] // nil while this node fetches nothing
+	stirred       chan struct{}             // holds a token while there is something to notice
+	refusals      *refusals                 // what the log says of them
+	expected      expected                  // catch-up answers
+	shelf         shelf
+	views         views
+	fetching      atomic.Pointer[SnapshotProgress] // nil while no snapshot is fetched
+	excluded      map[peer.ID]bool                 // that gave no good snapshot; of the goroutine that fetches
+	snapshotParts atomic.Uint64                    // fetched in this life
+	snapshotGiven atomic.Uint64                    // parts given to others
+	snapshotLies  atomic.Uint64                    // snapshots that were not what was claimed
+	renewals      renewals
+
+	mu      sync.Mutex
+	changed chan struct{} // closed and replaced when a block became final
+}
+
+// withDefaults fills in what is not set.
+func (cfg Config) withDefaults() Config {
+	if cfg.Timeout <= 0 {
+		cfg.Timeout = 10 * time.Second
+	}
+	if cfg.SnapshotBehind == 0 {
+		cfg.SnapshotBehind = 5000
+	}
+	if cfg.partBytes == 0 {
+		cfg.partBytes = partBytes
+	}
+	if cfg.partTimeout <= 0 {
+		cfg.partTimeout = partTimeout
+	}
+	if cfg.snapshotEvery <= 0 {
+		cfg.snapshotEvery = time.Second
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.MakeAnchor == nil {
+		cfg.MakeAnchor = func() (votes.PrivateKey, error) { return votes.PrivateKey{}, ErrNoAnchor }
+	}
+	return cfg
+}
+
+// newPart makes the part in a scope whose state the store has.
+func newPart(of *Node, g scope.Genesis) (*Part, error) {
+	cfg := of.cfg
+	cfg.Genesis = g
+	n := &Part{
+		cfg: cfg, id: g.Hash(), prefix: g.Prefix(), of: of, host: of.host, author: cfg.Identity.Public().ID(), peerID: of.peerID,
+		changed: make(chan struct{}), log: cfg.Log, excluded: make(map[peer.ID]bool),
+		refusals: newRefusals(), stirred: make(chan struct{}, 1), shelf: newShelf(),
+	}
+	if g.Descent != nil {
+		n.address = addressOf(n.id)
+		n.log = cfg.Log.With("scope", string(n.prefix))
+	}
+	n.views.store, n.views.scope = cfg.Store, n.id
+	n.anchor.Store(of.anchor.Load())
+	if err := resumeInstall(cfg.Store, n.id); err != nil {
+		return nil, fmt.Errorf("node: installing a snapshot that was fetched: %w", err)
+	}
+	network, err := NewNetwork(g, nil)
+	if err != nil {
+		return nil, err
+	}
+	awaited, err := awaitedHeight(cfg.Store, n.id)
+	if err != nil {
+		return nil, err
+	}
+	m, err := NewMachine(MachineConfig{Awaited: awaited, Network: network, Key: n.anchor.Load(), Timing: cfg.Timing, SnapshotBehind: cfg.SnapshotBehind, Life: rand.Uint64()}, cfg.Store)
+	if err != nil {
+		return nil, err
+	}
+	n.roll.call(m.term)
+	n.measured = newMeasured(m.roster)
+	n.intake = newIntake(&n.roll)
+	n.budgets = newAccounts(&n.roll)
+	start := time.Now()
+	n.runner = &runner{
+		machine: m, roll: &n.roll, store: cfg.Store, carrier: n, key: cfg.Identity,
+		notes: n.note, delegates: n.delegates, start: start, began: aweigh.InstantOf(start),
+		intake: n.intake, events: make(chan Event, 4096), submits: make(chan *submission, 4096), looks: make(chan look), installs: make(chan installing), replies: newReplies(),
+	}
+	status := m.Status()
+	n.runner.status.Store(&status)
+	n.delegates(m.Delegations())
+	return n, nil
+}
+
+// members are the nodes of the roster's other anchors.
+func (n *Part) members() (ids []peer.ID) {
+	for _, a := range n.roll.epoch().Roster.Anchors {
+		id, err := peer.Decode(a.Peer)
+		switch {
+		case err != nil:
+			n.log.Warn("the roster names a bad peer", "anchor", a.Name, "peer", a.Peer, "error", err)
+		case id.String() != n.peerID:
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// reseat lets all around the machine know of another epoch's roster.
+func (n *Part) reseat(note EpochBegan) {
+	r := note.Epoch.Roster
+	n.measured.reseat(r)
+	n.budgets.reseat()
+	n.of.meetMembers()
+	n.log.Info("epoch began", "epoch", note.Epoch.Number, "anchors", len(r.Anchors), "weight", r.Weights.Total(),
+		"seated", note.Seated, "after_block", note.Epoch.Start)
+	n.stir()
+}
+
+// topic is where final blocks are announced.
+func (n *Part) topic() p2p.Topic { return p2p.Topic("final/" + n.id.String()) }
+
+// run runs the part until ctx ends or it must stop. It returns nil for the former.
+func (n *Part) run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var watching sync.WaitGroup
+	watching.Go(func() { n.watchSelf(ctx) })
+	watching.Go(func() { n.catchUpBySnapshot(ctx) })
+	watching.Go(func() { n.makeOffers(ctx) })
+	err := n.runner.run(ctx)
+	cancel()
+	watching.Wait()
+	return err
+}
+
+// release is for after the host is closed, when nobody can ask for anything any more.
+func (n *Part) release() error {
+	n.shelf.clear()
+	return n.views.close()
+}
+
+// frame takes a frame from a peer: it is decoded and verified here, in the
+// peer's own goroutine, before the machine sees it. A peer above its budget
+// waits here.
+func (n *Part) frame(from peer.ID, f []byte) {
+	p := n.called.of(from)
+	count(&n.measured.received, f)
+	if isBlocks(f) && !n.expected.take(p) {
+		n.note(Dropped{From: p, Class: Unasked, Why: "blocks that were not asked for"})
+		n.host.Blame(from)
+		return
+	}
+	if !n.budgets.hear(p, f) {
+		n.note(Dropped{From: p, Class: Full, Why: "offers above their budget"})
+		if d := n.budgets.passed(p, f); d > 0 {
+			n.pause(d)
+		}
+		return
+	}
+	if d := n.budgets.wait(p, f); d > 0 && !n.pause(d) {
+		return
+	}
+	if n.distant(f) {
+		n.note(Dropped{From: p, Class: Stale, Why: "a ballot for a view far ahead"})
+		return
+	}
+	msg, err := n.budgets.check(n.roll.checker(), p, f)
+	if err != nil {
+		n.refuse(from, err)
+		return
+	}
+	if proposal, ok := msg.(proposalIn); ok {
+		n.clock(p, proposal.Header)
+	}
+	n.intake.put(p, Arrived{From: p, Message: msg}, len(f))
+}
+
+// refuse notes what a peer sent in vain, and blames it for what no honest node
+// sends.
+func (n *Part) refuse(from peer.ID, err error) {
+	n.note(dropped(Peer(from.String()), err))
+	if refusalOf(err).Blame() {
+		n.host.Blame(from)
+	}
+}
+
+// pause waits, and reports false if the node stops meanwhile.
+func (n *Part) pause(d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-n.runner.replies.done:
+		return false
+	}
+}
+
+// gossip judges what is passed on from node to node: announcements, and
+// mutations that wait for too long. What there is no room or budget for is not
+// passed on.
+func (n *Part) gossip(from peer.ID, data []byte) p2p.Verdict {
+	p := n.called.of(from)
+	count(&n.measured.received, data)
+	if !n.budgets.afford(p, data) {
+		n.note(Dropped{From: p, Class: Full, Why: "gossip above its budget"})
+		return p2p.Ignore
+	}
+	msg, err := n.budgets.check(n.roll.checker(), p, data)
+	if err == nil {
+		switch msg := msg.(type) {
+		case Announce:
+		case aheadIn: // true or not, it is worth a question; others may know better
+			n.intake.offer(p, Arrived{From: p, Message: msg}, len(data))
+			return p2p.Ignore
+		case bundleIn:
+			if b := msg.bundle; b.Scope() != n.id || b.ValidUntil() < n.runner.now() {
+				return p2p.Ignore
+			}
+		default:
+			err = fmt.Errorf("%w: gossip of another kind", ErrFrame)
+		}
+	}
+	if err != nil {
+		n.refuse(from, err)
+		if !refusalOf(err).Blame() {
+			return p2p.Ignore
+		}
+		return p2p.Reject
+	}
+	if !n.intake.offer(p, Arrived{From: p, Message: msg}, len(data)) {
+		return p2p.Ignore
+	}
+	return p2p.Accept
+}
+
+func (n *Part) peer(id peer.ID, up bool) {
+	p := Peer(id.String())
+	var ev Event = Met{Peer: p}
+	if !up {
+		ev = Parted{Peer: p}
+	}
+	if n.budgets.anchor(p) {
+		n.intake.force(p, ev)
+	} else {
+		n.intake.offer(p, ev, 0) // without room there is traffic enough to find each other
+	}
+	n.stir()
+}
+
+// Send implements carrier.
+func (n *Part) Send(to Peer, frame []byte) {
+	if isCatchUp(frame) {
+		n.expected.add(to)
+	}
+	n.budgets.gave(to, frame)
+	if id, err := n.called.id(to); err == nil {
+		count(&n.measured.sent, frame)
+		n.host.Send(id, n.address.on(frame))
+	}
+}
+
+// Gossip implements carrier.
+func (n *Part) Gossip(frame []byte) {
+	count(&n.measured.sent, frame)
+	if err := n.host.Publish(n.topic(), frame); err != nil {
+		n.log.Debug("gossip not published", "error", err)
+	}
+}
+
+// note turns what the machine says into logs, and wakes those who wait.
+func (n *Part) note(note Note) {
+	switch note := note.(type) {
+	case Finalized:
+		n.measured.blocks.Add(1)
+		n.measured.mutations.Add(uint64(note.Mutations))
+		n.shelve(note.Height)
+		n.views.expire()
+		n.mu.Lock()
+		close(n.changed)
+		n.changed = make(chan struct{})
+		n.mu.Unlock()
+		n.log.Debug("final", "height", note.Height, "view", note.View, "block", note.Block.Short(),
+			"mutations", note.Mutations, "revision", note.Revision)
+	case Installed:
+		n.mu.Lock()
+		close(n.changed)
+		n.changed = make(chan struct{})
+		n.mu.Unlock()
+		n.shelf.clear() // of the state that was replaced
+		n.views.expire()
+		n.log.Info("caught up by snapshot", "height", note.Height)
+		n.of.grow(n)
+	case EpochBegan:
+		n.reseat(note)
+		n.of.grow(n)
+	case Nullified:
+		if a := n.measured.of(note.Leader); a != nil {
+			a.nullified.Add(1)
+		}
+		n.log.Debug("view nullified", "view", note.View, "leader", n.measured.name(note.Leader))
+	case Behind:
+		n.stir()
+		n.log.Debug("catching up", "from", note.From, "peer", note.Peer)
+	case Dropped:
+		n.measured.refused[note.Class].Add(1)
+		n.refusals.log(n.log, note)
+	case Faulted:
+		n.log.Warn("anchor proven at fault", "anchor", n.measured.name(note.Proof.Anchor()),
+			"first", note.Proof.First.Subject, "second", note.Proof.Second.Subject)
+	case Listened:
+		n.log.Info("heard of a quorum: this anchor signs", "from_view", note.View)
+	case LostState:
+		n.stir()
+		n.log.Error("this anchor's record is older than ballots that it signed: it signs nothing more in this epoch. "+
+			"A restored backup or a second process on the same key does this", "view", note.View)
+	}
+}
