@@ -15,6 +15,7 @@ import (
 type views struct {
 	store store.Store
 	scope aweigh.ScopeID
+	given func() []scope.Delegation // that are known
 
 	mu     sync.Mutex
 	newest *shared // held for the next who asks; nil if nobody did since the last block
@@ -46,7 +47,7 @@ func (v *views) open() (*shared, error) {
 		}
 		return nil, errors.Join(err, snapshot.Close())
 	}
-	s := &shared{State: state, snapshot: snapshot, commits: commits, uses: 1}
+	s := &shared{State: state.Knowing(v.given()), snapshot: snapshot, commits: commits, uses: 1}
 	if !v.closed {
 		err = v.let()
 		v.newest = s

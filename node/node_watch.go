@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/aweigh/aweigh/scope"
 )
@@ -12,6 +13,7 @@ type Changes struct {
 	Head     scope.Head // of the state that they were read from
 	Events   []scope.Event
 	Revision int64 // everything up to here has been delivered
+	went     bool  // keys of the range are another scope's now
 }
 
 // watchMost is about how many changes one delivery of a Watch looks at.
@@ -25,6 +27,16 @@ const watchMost = 1000
 // or the reason for which ctx ended. deliver is called from one goroutine, and
 // while it works changes are not lost but wait in the store.
 func (n *Part) Watch(ctx context.Context, key, end []byte, from int64, deliver func(Changes) error) error {
+	err := n.watch(ctx, key, end, from, deliver)
+	if errors.Is(err, scope.ErrElsewhere) {
+		err = fmt.Errorf("node: %w from here on", err)
+	}
+	return err
+}
+
+// watch is Watch. It ends with scope.ErrElsewhere when all was delivered up to where
+// keys of the range went to another scope.
+func (n *Part) watch(ctx context.Context, key, end []byte, from int64, deliver func(Changes) error) error {
 	for {
 		changed := n.Changed() // before reading, so that nothing falls in between
 		c, next, more, err := n.changes(ctx, key, end, from)
@@ -37,6 +49,9 @@ func (n *Part) Watch(ctx context.Context, key, end []byte, from int64, deliver f
 		}
 		if more {
 			continue
+		}
+		if c.went {
+			return scope.ErrElsewhere
 		}
 		select {
 		case <-changed:
@@ -56,6 +71,10 @@ func (n *Part) changes(ctx context.Context, key, end []byte, from int64) (c Chan
 	}
 	defer func() { err = errors.Join(err, v.Close()) }()
 	c.Head = v.Head()
+	touched, err := v.Touching(key, end)
+	if c.went = len(touched) > 0; err != nil {
+		return c, from, false, err
+	}
 	if from == 0 {
 		from = c.Head.Revision + 1
 	}

@@ -132,6 +132,8 @@ func newPart(of *Node, g scope.Genesis) (*Part, error) {
 		n.log = cfg.Log.With("scope", string(n.prefix))
 	}
 	n.views.store, n.views.scope = cfg.Store, n.id
+	n.views.given = func() []scope.Delegation { return *n.given.Load() }
+	n.delegates(nil)
 	n.anchor.Store(of.anchor.Load())
 	if err := resumeInstall(cfg.Store, n.id); err != nil {
 		return nil, fmt.Errorf("node: installing a snapshot that was fetched: %w", err)

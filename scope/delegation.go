@@ -67,6 +67,12 @@ func (l delegations) touching(key, end []byte) delegations {
 	return l[from:to]
 }
 
+// Touching are those of a scope's delegations, in order, that some key of [key, end),
+// in the sense of Op, falls under.
+func Touching(all []Delegation, key, end []byte) []Delegation {
+	return delegations(all).touching(key, end)
+}
+
 // ErrElsewhere is wrapped by failures about keys that another scope decides on.
 var ErrElsewhere = errors.New("scope: another scope decides on these keys")
 
@@ -81,7 +87,7 @@ func (r *region) owns(key, end []byte) error {
 	if len(r.prefix) == 0 && len(r.given) == 0 {
 		return nil
 	}
-	if !covers(r.prefix, key, end) || len(r.given.touching(key, end)) > 0 {
+	if !Covers(r.prefix, key, end) || len(r.given.touching(key, end)) > 0 {
 		return ErrElsewhere
 	}
 	return nil
@@ -157,6 +163,17 @@ func (s *State) region() (*region, error) {
 func (s *State) Given() []Delegation {
 	must.Hold(s.own != nil, "the delegations of a state that has not begun")
 	return s.own.given
+}
+
+// Knowing is the state, which need not read its delegations if they are as many as
+// those given: none ever goes.
+func (s *State) Knowing(given []Delegation) *State {
+	if s.own != nil || s.head.Delegated == 0 || int64(len(given)) != s.head.Delegated {
+		return s
+	}
+	knows := *s
+	knows.own = &region{prefix: []byte(s.head.Prefix), given: given}
+	return &knows
 }
 
 // Delegations are the prefixes that the scope has handed to others, in order.

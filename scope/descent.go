@@ -160,9 +160,9 @@ func prefixEnd(prefix []byte) []byte {
 	return []byte{0}
 }
 
-// covers reports whether all keys of [key, end), in the sense of Op, begin with a
+// Covers reports whether all keys of [key, end), in the sense of Op, begin with a
 // prefix.
-func covers(prefix, key, end []byte) bool {
+func Covers(prefix, key, end []byte) bool {
 	switch {
 	case !bytes.HasPrefix(key, prefix):
 		return false

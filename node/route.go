@@ -1,0 +1,267 @@
+package node
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/votes"
+)
+
+// Which scope decides about a key is the longest prefix's to say, scope by scope from
+// the root (resolution, see docs/scopes.md). A scope may delegate a prefix while a
+// request about it is under way: it is then refused there, with nothing done, and
+// goes to the child.
+
+// ErrSpans is wrapped where a request is about keys of several scopes.
+var ErrSpans = errors.New("node: the keys belong to several scopes, and each decides for itself; ask for those of one at a time")
+
+// ErrNoScope is wrapped where a scope is asked for that this node does not know.
+var ErrNoScope = errors.New("node: no such scope here")
+
+// governs finds the part in the scope that decides about all keys of [key, end), in
+// the sense of scope.Op.
+func (n *Node) governs(ctx context.Context, key, end []byte) (*Part, error) {
+	p := n.Part
+	for {
+		d, spans := p.leads(key, end)
+		if spans {
+			return nil, fmt.Errorf("%w: %q has a scope of its own", ErrSpans, d.Prefix)
+		}
+		if len(d.Prefix) == 0 {
+			return p, nil
+		}
+		var err error
+		if p, err = n.awaitPart(ctx, d); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// leads is the delegation that [key, end) falls under as a whole, if it does; spans
+// says that it does in part.
+func (n *Part) leads(key, end []byte) (d scope.Delegation, spans bool) {
+	touched := scope.Touching(*n.given.Load(), key, end)
+	if len(touched) == 0 {
+		return d, false
+	}
+	return touched[0], !scope.Covers(touched[0].Prefix, key, end)
+}
+
+// awaitPart is the node's part in a scope that was delegated to, which may be about
+// to be opened.
+func (n *Node) awaitPart(ctx context.Context, d scope.Delegation) (*Part, error) {
+	for {
+		n.mu.RLock()
+		p, opened := n.parts[placeOf(d.Child)], n.opened
+		n.mu.RUnlock()
+		if p != nil {
+			return p, nil
+		}
+		select {
+		case <-opened:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-n.runner.replies.done:
+			return nil, n.runner.replies.stopped
+		}
+	}
+}
+
+// on has f ask the part that decides about some ranges of keys, and the child's if
+// the keys went there meanwhile.
+func (n *Node) on(ctx context.Context, ranges func(visit func(key, end []byte) bool) bool, f func(*Part) error) error {
+	ctx, cancel := n.deadline(ctx)
+	defer cancel()
+	again := time.Millisecond
+	for {
+		var p *Part
+		var err error
+		ranges(func(key, end []byte) bool {
+			var q *Part
+			if q, err = n.governs(ctx, key, end); err == nil && p != nil && p != q {
+				err = fmt.Errorf("%w: %q and %q", ErrSpans, p.prefix, q.prefix)
+			}
+			p = q
+			return err == nil
+		})
+		if err != nil {
+			return err
+		}
+		if p == nil {
+			p = n.Part
+		}
+		if err = f(p); !errors.Is(err, scope.ErrElsewhere) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(again): // it is known at once where the keys went, as a rule
+		}
+		again = min(2*again, time.Second)
+	}
+}
+
+// about are ranges for on.
+func about(keys ...[]byte) func(func(key, end []byte) bool) bool {
+	return func(visit func(key, end []byte) bool) bool {
+		for _, k := range keys {
+			if len(k) > 0 && !visit(k, nil) {
+				return false
+			}
+		}
+		return true
+	}
+}
+
+// between is one range for on.
+func between(key, end []byte) func(func(key, end []byte) bool) bool {
+	return func(visit func(key, end []byte) bool) bool { return visit(key, end) }
+}
+
+// taken is a receipt, or that another scope decides.
+func taken(r Receipt, err error) error {
+	if err == nil && r.Code == scope.Failed {
+		if why := scope.Failure(r.Reason); errors.Is(why, scope.ErrElsewhere) {
+			return why
+		}
+	}
+	return err
+}
+
+// Txn proposes a transaction in this node's name, in the scope that decides about its
+// keys, and waits until it is final. Errors wrap ErrSpans if there are several.
+func (n *Node) Txn(ctx context.Context, t scope.Txn, once Once) (r Receipt, err error) {
+	once = n.filled(once)
+	err = n.on(ctx, t.Ranges, func(p *Part) error {
+		r, err = p.Txn(ctx, t, once)
+		return taken(r, err)
+	})
+	return r, err
+}
+
+// Naming proposes a change of names in the scope that decides about them.
+func (n *Node) Naming(ctx context.Context, c scope.Naming, once Once) (r Receipt, err error) {
+	once = n.filled(once)
+	err = n.on(ctx, about(c.Key, c.To, c.From), func(p *Part) error {
+		r, err = p.Naming(ctx, c, once)
+		return taken(r, err)
+	})
+	return r, err
+}
+
+// Submit takes a bundle that its author signed, for the scope that it names, and
+// waits until all of its mutations are final. The receipts are in the bundle's order.
+func (n *Node) Submit(ctx context.Context, raw []byte) ([]Receipt, error) {
+	b, err := scope.CheckBundle(raw, scope.MostLimits(), votes.Verify)
+	if err != nil {
+		return nil, err
+	}
+	p := n.part(b.Scope())
+	if p == nil {
+		return nil, fmt.Errorf("%w: %s", ErrNoScope, b.Scope().Short())
+	}
+	return p.Submit(ctx, raw)
+}
+
+// ReadOf gives a view of the state of the scope that decides about [key, end), in the
+// sense of scope.Op. Errors wrap ErrSpans if there are several.
+func (n *Node) ReadOf(ctx context.Context, key, end []byte, linearizable bool) (v *View, err error) {
+	err = n.on(ctx, between(key, end), func(p *Part) error {
+		if v, err = p.Read(ctx, linearizable); err != nil {
+			return err
+		}
+		touched, err := v.Touching(key, end)
+		if err == nil && len(touched) > 0 {
+			err = scope.ErrElsewhere
+		}
+		if err != nil {
+			err = errors.Join(err, v.Close())
+		}
+		return err
+	})
+	return v, err
+}
+
+// Watch is that of a part, which goes on in the child's when the keys go there: a
+// caller that goes on from the last revision that it saw misses nothing.
+func (n *Node) Watch(ctx context.Context, key, end []byte, from int64, deliver func(Changes) error) error {
+	for {
+		p, err := n.governs(ctx, key, end)
+		if err != nil {
+			return err
+		}
+		asked := from
+		err = p.watch(ctx, key, end, from, func(c Changes) error {
+			from = c.Revision + 1
+			return deliver(c)
+		})
+		if !errors.Is(err, scope.ErrElsewhere) {
+			return err
+		}
+		if d, _ := p.leads(key, end); d.Revision > 0 { // all later changes are the child's
+			from = max(asked, min(from, d.Revision+1))
+		}
+	}
+}
+
+// Lineage lists what happened to the object that a key names in the scope that
+// decides about the key.
+func (n *Node) Lineage(ctx context.Context, key []byte, limit int) (deeds []Deed, more bool, head scope.Head, err error) {
+	err = n.on(ctx, about(key), func(p *Part) error {
+		deeds, more, head, err = p.Lineage(ctx, key, limit)
+		return err
+	})
+	return deeds, more, head, err
+}
+
+// Object finds an object in all scopes that this node follows.
+func (n *Node) Object(ctx context.Context, prefix string, limit int, linearizable bool) (found Object, err error) {
+	err = fmt.Errorf("%w: %q", ErrNoObject, prefix)
+	for _, p := range n.Parts() {
+		o, here := p.Object(ctx, prefix, limit, linearizable)
+		switch {
+		case errors.Is(here, ErrNoObject):
+			continue
+		case here != nil:
+			return o, here
+		case err == nil && o.UID != found.UID:
+			return o, fmt.Errorf("%w: %q may be %s, %s", ErrAmbiguous, prefix, found.UID, o.UID)
+		}
+		if err != nil || len(o.Aliases) > 0 { // it lives where it has a name; elsewhere it was
+			found, err = o, nil
+		}
+	}
+	return found, err
+}
+
+// In is the part in a scope by its prefix, or by how its identity begins, in hex.
+func (n *Node) In(name string) (*Part, error) {
+	var found *Part
+	for _, p := range n.Parts() {
+		switch {
+		case string(p.prefix) == name:
+			return p, nil
+		case len(name) < leastPrefix || !bytes.HasPrefix([]byte(p.id.String()), []byte(name)):
+		case found != nil:
+			return nil, fmt.Errorf("%w: the identities of several begin with %s", ErrNoScope, name)
+		default:
+			found = p
+		}
+	}
+	if found == nil {
+		return nil, fmt.Errorf("%w: %q; aweigh scope ls shows those that are", ErrNoScope, name)
+	}
+	return found, nil
+}
+
+// Scope is the identity of the part's scope.
+func (n *Part) Scope() aweigh.ScopeID { return n.id }
+
+// Prefix is that of all keys of the part's scope.
+func (n *Part) Prefix() []byte { return n.prefix }

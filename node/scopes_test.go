@@ -1,0 +1,209 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/quorum"
+	"github.com/aweigh/aweigh/scope"
+)
+
+// delegate has the anchors of a scope decide to delegate a prefix to some of them, and
+// waits until all nodes have the child.
+func (c *cluster) delegate(ctx context.Context, from, prefix string, mode quorum.Mode, anchors ...int) {
+	c.t.Helper()
+	child := scope.Child{Prefix: []byte(prefix), Policy: scope.DefaultPolicy(mode)}
+	for _, a := range c.nodes[0].Genesis().Anchors {
+		for _, i := range anchors {
+			if a.Name == fmt.Sprintf("n%d", i) {
+				child.Anchors = append(child.Anchors, a)
+			}
+		}
+	}
+	d := scope.Decision{Kind: scope.Delegate, Child: &child}
+	for i := range c.nodes {
+		p, err := c.nodes[i].In(from)
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		r, err := p.Govern(ctx, d, Once{})
+		if errors.Is(err, ErrUnseated) {
+			continue
+		}
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		if r.Code != scope.Applied && i == 0 {
+			c.t.Fatalf("the decision of anchor %d: %s %s", i, r.Code, r.Reason)
+		}
+	}
+	for _, n := range c.nodes {
+		for {
+			if _, err := n.In(prefix); err == nil {
+				break
+			}
+			if ctx.Err() != nil {
+				c.t.Fatalf("%s has no part in %q", n.Name(), prefix)
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+	}
+}
+
+func (c *cluster) value(ctx context.Context, node int, key string) string {
+	c.t.Helper()
+	v, err := c.nodes[node].ReadOf(ctx, []byte(key), nil, true)
+	if err != nil {
+		c.t.Fatalf("reading %s: %v", key, err)
+	}
+	defer v.Close()
+	res, err := v.Range([]byte(key), nil, scope.Range{})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if len(res.Kvs) == 0 {
+		return ""
+	}
+	return string(res.Kvs[0].Value)
+}
+
+// TestBusyPrefixIsHandedOver: clients write to a prefix, through all nodes, and watch
+// it, while it gets a scope of its own, and that one a child. No write is lost, refused
+// or done twice, and the watch tells of each once.
+func TestBusyPrefixIsHandedOver(t *testing.T) {
+	c := startCluster(t, 4, quorum.BFT)
+	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	defer cancel()
+	if _, err := c.nodes[0].Txn(ctx, putTxn("/a", "root"), Once{}); err != nil {
+		t.Fatal(err)
+	}
+	const writers = 8
+	var counts [writers]atomic.Int64
+	var working, watching sync.WaitGroup
+	stop := make(chan struct{})
+
+	seen := make(map[string]int64) // newest version of each key
+	var last int64
+	var events atomic.Int64
+	watch, unwatch := context.WithCancel(ctx)
+	watching.Go(func() {
+		err := c.nodes[3].Watch(watch, []byte("/b/c/"), []byte("/b/c0"), 1, func(ch Changes) error {
+			for _, e := range ch.Events {
+				if e.Kv.ModRevision <= last || e.Kv.Version != seen[string(e.Kv.Key)]+1 {
+					t.Errorf("%s version %d at revision %d after version %d and revision %d", e.Kv.Key, e.Kv.Version, e.Kv.ModRevision, seen[string(e.Kv.Key)], last)
+				}
+				last, seen[string(e.Kv.Key)] = e.Kv.ModRevision, e.Kv.Version
+				events.Add(1)
+			}
+			return nil
+		})
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("the watch ended: %v", err)
+		}
+	})
+	for w := range writers {
+		working.Go(func() {
+			for i := int64(1); ; i++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				r, err := c.nodes[(w+int(i))%4].Txn(ctx, putTxn(fmt.Sprint("/b/c/", w), fmt.Sprint(i)), Once{})
+				if err != nil || r.Code != scope.Applied {
+					t.Errorf("write %d of %d: %s %s, %v", i, w, r.Code, r.Reason, err)
+					return
+				}
+				counts[w].Store(i)
+			}
+		})
+	}
+	time.Sleep(300 * time.Millisecond)
+	c.delegate(ctx, "", "/b/", quorum.BFT, 0, 1, 2, 3)
+	time.Sleep(300 * time.Millisecond)
+	c.delegate(ctx, "/b/", "/b/c/", quorum.Crash, 0, 1, 2)
+	time.Sleep(300 * time.Millisecond)
+	close(stop)
+	working.Wait()
+
+	total := int64(0)
+	for w := range writers {
+		n := counts[w].Load()
+		total += n
+		key := fmt.Sprint("/b/c/", w)
+		for i := range c.nodes {
+			if got := c.value(ctx, i, key); got != fmt.Sprint(n) {
+				t.Errorf("node %d: %s is %q after %d writes", i, key, got, n)
+			}
+		}
+	}
+	for events.Load() < total && ctx.Err() == nil {
+		time.Sleep(10 * time.Millisecond)
+	}
+	unwatch()
+	watching.Wait()
+	if events.Load() != total {
+		t.Errorf("the watch told of %d of %d writes", events.Load(), total)
+	}
+	for w := range writers {
+		key := fmt.Sprint("/b/c/", w)
+		if n := counts[w].Load(); seen[key] != n {
+			t.Errorf("%s has version %d after %d writes", key, seen[key], n)
+		}
+	}
+	p, err := c.nodes[0].In("/b/c/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := p.Status(); s.Head.Height == 0 || s.Head.Scope == c.nodes[0].Scope() || s.Head.Network != c.nodes[0].Scope() {
+		t.Errorf("the grandchild is at %+v", s.Head)
+	}
+	if _, err := c.nodes[1].Txn(ctx, scope.Txn{Success: append(putTxn("/a", "x").Success, putTxn("/b/c/0", "x").Success...)}, Once{}); !errors.Is(err, ErrSpans) {
+		t.Errorf("a transaction in two scopes: %v", err)
+	}
+	if _, err := c.nodes[1].ReadOf(ctx, []byte("/"), []byte("0"), true); !errors.Is(err, ErrSpans) {
+		t.Errorf("a read of two scopes: %v", err)
+	}
+	t.Logf("%d writes by %d clients", total, writers)
+}
+
+// TestScopesComeBackAfterARestart: what a node follows is what its store holds.
+func TestScopesComeBackAfterARestart(t *testing.T) {
+	var configs []Config
+	c := startClusterWith(t, 3, quorum.Crash, func(_ int, n *Node) { configs = append(configs, n.cfg) })
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	c.delegate(ctx, "", "/x/", quorum.Crash, 0, 1, 2)
+	c.delegate(ctx, "/x/", "/x/y/", quorum.Crash, 0)
+	if _, err := c.nodes[1].Txn(ctx, putTxn("/x/y/1", "there"), Once{}); err != nil {
+		t.Fatal(err)
+	}
+	if got := c.value(ctx, 2, "/x/y/1"); got != "there" {
+		t.Errorf("read %q", got)
+	}
+	again, err := New(Config{Genesis: configs[1].Genesis, Identity: configs[1].Identity, Store: configs[1].Store})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := len(again.Parts()); got != 3 {
+		t.Errorf("a node that starts anew has %d parts", got)
+	}
+	ended, end := context.WithCancel(ctx)
+	end()
+	if err := again.Run(ended); err != nil {
+		t.Error(err)
+	}
+	var id aweigh.ScopeID
+	for _, p := range again.Parts() {
+		if id == p.Scope() {
+			t.Error("two parts in one scope")
+		}
+		id = p.Scope()
+	}
+}
