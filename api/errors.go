@@ -41,6 +41,8 @@ var problems = []struct {
 	{node.ErrUnseated, connect.CodeFailedPrecondition, Invalid},
 	{node.ErrSeated, connect.CodeFailedPrecondition, Invalid},
 	{node.ErrNoMotion, connect.CodeNotFound, NotFound},
+	{node.ErrNoScope, connect.CodeNotFound, NotFound},
+	{node.ErrSpans, connect.CodeInvalidArgument, Invalid},
 	{node.ErrManyMotions, connect.CodeInvalidArgument, Invalid},
 	{node.ErrContrary, connect.CodeFailedPrecondition, Failed},
 	{box.ErrFull, connect.CodeResourceExhausted, Busy},

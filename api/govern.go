@@ -103,8 +103,11 @@ func proposalOf(p *node.Pending, names map[aweigh.AnchorID]string) *aweighv1.Pro
 		Heads: uint32(p.Tally.Anchors), HeadsNeeded: p.Tally.Least, OpenedNs: int64(p.Opened), LapsesNs: int64(p.Deadline),
 		Carried: uint64(p.Carried), By: p.By[:], Decision: canon.Encode(*d), Motion: bytesOrNone(p.Motion),
 	}
-	if d.Anchor != nil {
+	switch {
+	case d.Anchor != nil:
 		out.Name = d.Anchor.Name
+	case d.Child != nil:
+		out.Name = fmt.Sprintf("%q", d.Child.Prefix)
 	}
 	for _, a := range p.Approvals {
 		out.Approvals = append(out.Approvals, bytesOf(a))

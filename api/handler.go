@@ -24,7 +24,9 @@ type Node interface {
 	Txn(ctx context.Context, t scope.Txn, once node.Once) (node.Receipt, error)
 	Compact(ctx context.Context, revision int64, once node.Once) (node.Receipt, error)
 	Submit(ctx context.Context, bundle []byte) ([]node.Receipt, error)
+	Range(ctx context.Context, key, end []byte, r scope.Range, linearizable bool) (scope.RangeResult, scope.Head, error)
 	Read(ctx context.Context, linearizable bool) (*node.View, error)
+	ReadOf(ctx context.Context, key, end []byte, linearizable bool) (*node.View, error)
 	Watch(ctx context.Context, key, end []byte, from int64, deliver func(node.Changes) error) error
 	Lineage(ctx context.Context, key []byte, limit int) ([]node.Deed, bool, scope.Head, error)
 	Prove(ctx context.Context, key []byte) (*scope.KeyProof, scope.Head, error)
@@ -45,8 +47,11 @@ const (
 // routes serves the API, and metrics if there are any.
 func routes(s *service, metrics http.Handler) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle(aweighv1connect.NewNodeHandler(s,
-		connect.WithReadMaxBytes(maxRequest), connect.WithCompressMinBytes(minCompress)))
+	h := handler(s)
+	if of, ok := s.node.(Namespace); ok {
+		h = &scoped{of: of, root: h, wrong: connect.NewErrorWriter(), parts: make(map[aweigh.ScopeID]http.Handler)}
+	}
+	mux.Handle("/"+aweighv1connect.NodeName+"/", h)
 	mux.Handle("GET /livez", Live(s.node))
 	mux.Handle("GET /readyz", Ready(s.node))
 	mux.HandleFunc("GET /health", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
@@ -56,20 +61,27 @@ func routes(s *service, metrics http.Handler) http.Handler {
 	return mux
 }
 
+// handler serves the API's calls.
+func handler(s *service) http.Handler {
+	_, h := aweighv1connect.NewNodeHandler(s, connect.WithReadMaxBytes(maxRequest), connect.WithCompressMinBytes(minCompress))
+	return h
+}
+
 // service implements the handlers.
 type service struct {
 	aweighv1connect.UnimplementedNodeHandler
 	node    Node
 	network aweigh.NetworkID
-	id      []byte                 // network
+	id      []byte // network
+	scope   aweigh.ScopeID
 	names   map[aweigh.Hash]string // of the anchors and their nodes, as authors
 	reading chan struct{}          // holds a token while somebody reads the whole box
 }
 
 func newService(n Node) *service {
 	g := n.Genesis()
-	id := g.Hash()
-	s := &service{node: n, network: id, id: id[:], names: make(map[aweigh.Hash]string), reading: make(chan struct{}, 1)}
+	id := g.Network()
+	s := &service{node: n, network: id, id: id[:], scope: g.Hash(), names: make(map[aweigh.Hash]string), reading: make(chan struct{}, 1)}
 	for _, a := range g.Anchors {
 		s.names[node.AuthorOf(node.Peer(a.Peer))], s.names[a.Key.ID()] = a.Name, a.Name
 	}
@@ -79,14 +91,14 @@ func newService(n Node) *service {
 // written is the header of an answer to a mutation.
 func (s *service) written(r node.Receipt) *aweighv1.Header {
 	return &aweighv1.Header{
-		Network: s.id, Scope: s.id, Height: uint64(r.Height), Revision: r.Revision, Linearizable: true,
+		Network: s.id, Scope: r.Scope[:], Height: uint64(r.Height), Revision: r.Revision, Linearizable: true,
 	}
 }
 
 // read is the header of an answer read from a state.
 func (s *service) read(h scope.Head, linearizable bool) *aweighv1.Header {
 	return &aweighv1.Header{
-		Network: s.id, Scope: s.id, Epoch: uint64(h.Epoch), Height: uint64(h.Height),
+		Network: s.id, Scope: h.Scope[:], Epoch: uint64(h.Epoch), Height: uint64(h.Height),
 		Revision: h.Revision, Linearizable: linearizable, CatchingUp: !linearizable && s.node.CatchingUp(),
 	}
 }

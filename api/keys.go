@@ -94,20 +94,12 @@ func (s *service) Range(ctx context.Context, req *connect.Request[aweighv1.Range
 	}
 	ctx, cancel := patient(ctx)
 	defer cancel()
-	v, err := s.node.Read(ctx, !m.Serializable)
-	if err != nil {
-		return nil, problem(err)
-	}
-	res, err := v.Range(m.Key, m.RangeEnd, rangeOf(m))
-	head := v.Head()
-	if closeErr := v.Close(); err == nil {
-		err = closeErr
-	}
+	res, head, err := s.node.Range(ctx, m.Key, m.RangeEnd, rangeOf(m), !m.Serializable)
 	if err != nil {
 		return nil, problem(err)
 	}
 	out := rangeResponse(&res)
-	out.Header = s.read(head, v.Linearizable)
+	out.Header = s.read(head, !m.Serializable)
 	return connect.NewResponse(out), nil
 }
 

@@ -54,10 +54,10 @@ func (s *service) Name(ctx context.Context, req *connect.Request[aweighv1.NameRe
 }
 
 // viewing lets a handler look at a state, and closes it.
-func (s *service) viewing(ctx context.Context, serializable bool, look func(v *node.View) error) (*aweighv1.Header, error) {
+func (s *service) viewing(ctx context.Context, key, end []byte, serializable bool, look func(v *node.View) error) (*aweighv1.Header, error) {
 	ctx, cancel := patient(ctx)
 	defer cancel()
-	v, err := s.node.Read(ctx, !serializable)
+	v, err := s.node.ReadOf(ctx, key, end, !serializable)
 	if err != nil {
 		return nil, problem(err)
 	}
@@ -78,7 +78,7 @@ func (s *service) Resolve(ctx context.Context, req *connect.Request[aweighv1.Res
 		return nil, problem(fmt.Errorf("%w: version %d; versions count from 1", errRequest, m.Version))
 	}
 	out := new(aweighv1.ResolveResponse)
-	header, err := s.viewing(ctx, m.Serializable, func(v *node.View) error { return resolve(ctx, v, m, out) })
+	header, err := s.viewing(ctx, m.Key, nil, m.Serializable, func(v *node.View) error { return resolve(ctx, v, m, out) })
 	if err != nil {
 		return nil, err
 	}
@@ -171,7 +171,7 @@ func (s *service) Redirects(ctx context.Context, req *connect.Request[aweighv1.R
 		return nil, err
 	}
 	out := new(aweighv1.RedirectsResponse)
-	out.Header, err = s.viewing(ctx, m.Serializable, func(v *node.View) error {
+	out.Header, err = s.viewing(ctx, m.Key, m.RangeEnd, m.Serializable, func(v *node.View) error {
 		all, err := v.Redirects(m.Key, m.RangeEnd, limit+1)
 		for i := range all[:min(len(all), limit)] {
 			out.Moved = append(out.Moved, movedOf(&all[i]))

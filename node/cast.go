@@ -62,7 +62,7 @@ func (m *Machine) castUnchecked(b votes.MotionBallot) Casting {
 	case known:
 		return Casting{Outcome: box.Repeated, Late: mo.State == box.Closed}
 	}
-	c, err := votes.CheckMotionBallot(b, m.id, m.id, mo.Voters, m.cfg.Network.verify)
+	c, err := votes.CheckMotionBallot(b, m.network(), m.id, mo.Voters, m.cfg.Network.verify)
 	if err != nil {
 		return Casting{Err: err}
 	}

@@ -23,7 +23,7 @@ func NewGenesis(name string, at aweigh.Instant, policy scope.Policy, founders ..
 	g := scope.Genesis{Format: scope.Format, Name: name, Time: at, Policy: policy}
 	for _, f := range founders {
 		if f.Score == 0 {
-			f.Score = foundingScore
+			f.Score = FoundingScore
 		}
 		g.Anchors = append(g.Anchors, scope.Anchor{Name: f.Name, Key: f.Key, Peer: string(f.Peer), Score: trust.Score(f.Score)})
 	}
@@ -35,5 +35,6 @@ func NewGenesis(name string, at aweigh.Instant, policy scope.Policy, founders ..
 	return g, err
 }
 
-// foundingScore lets founders both rise and fall.
-const foundingScore = 500_000
+// FoundingScore is the trust with which founders start, in ppm: they may both rise and
+// fall.
+const FoundingScore = 500_000

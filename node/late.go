@@ -18,7 +18,7 @@ import (
 // examineLate says, without looking at the signature, whether a ballot on a closed
 // motion may be recorded as late; known is set if it is on record, or here already.
 func (m *Machine) examineLate(b votes.MotionBallot, mo box.Motion) (known bool, err error) {
-	if err := b.Admissible(m.id, m.id); err != nil {
+	if err := b.Admissible(m.network(), m.id); err != nil {
 		return false, err
 	}
 	if _, voter := mo.Voters.Key(b.Voter); !voter {

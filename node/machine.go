@@ -92,6 +92,9 @@ type Machine struct {
 	fx  Effects
 }
 
+// network is the identity of the network that the scope is part of.
+func (m *Machine) network() aweigh.NetworkID { return m.cfg.Network.ID() }
+
 // Bootstrap is the writes that an empty store starts with.
 func Bootstrap(g scope.Genesis) ([]kv.Op, error) {
 	ops, err := scope.Init(g)
@@ -345,7 +348,8 @@ func (m *Machine) busy() bool {
 	due, err := m.chain.state.Due(m.now)
 	must.OK(err, "reading the tally")
 	lease := m.chain.state.LeaseDue()
-	return due || lease != 0 && lease <= m.now || m.pool.waiting > 0 || m.polls.idle > 0 || m.chain.state.DeadlinePassed(m.now)
+	founded := m.chain.state.Height() == 0 && m.chain.state.Head().Prefix != "" // its first block shows that it decides
+	return founded || due || lease != 0 && lease <= m.now || m.pool.waiting > 0 || m.polls.idle > 0 || m.chain.state.DeadlinePassed(m.now)
 }
 
 // resume goes on with what waited for content.

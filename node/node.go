@@ -102,7 +102,7 @@ func (n *Node) connect() error {
 		return err
 	}
 	n.host, err = p2p.New(p2p.Config{
-		Key: key, Network: n.cfg.Genesis.Hash(), Version: n.cfg.Version,
+		Key: key, Network: n.cfg.Genesis.Network(), Version: n.cfg.Version,
 		Listen: n.cfg.Listen, Announce: n.cfg.Announce,
 		Bootstrap: bootstrap,
 		Relay:     n.cfg.Relay, Relays: relays, PerAddressConns: n.cfg.PerIP,

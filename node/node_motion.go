@@ -258,7 +258,7 @@ func (n *Part) handIn(ctx context.Context, ballots []votes.MotionBallot, own boo
 			}
 			voters[b.Motion] = keys
 		}
-		c, err := votes.CheckMotionBallot(b, n.id, n.id, keys, nil)
+		c, err := votes.CheckMotionBallot(b, n.network(), n.id, keys, nil)
 		if err != nil {
 			castings[i].Err = err
 			continue
@@ -300,7 +300,7 @@ func (n *Part) Vote(ctx context.Context, prefix []byte, choice votes.Choice, com
 	if err != nil {
 		return Casting{}, err
 	}
-	b, err := votes.SignMotionBallot(key.Signer(), votes.MotionVote{Network: n.id, Scope: n.id, Motion: m.ID, Choice: choice}, comment)
+	b, err := votes.SignMotionBallot(key.Signer(), votes.MotionVote{Network: n.network(), Scope: n.id, Motion: m.ID, Choice: choice}, comment)
 	if err != nil {
 		return Casting{}, err
 	}

@@ -26,6 +26,7 @@ type Once struct {
 type Receipt struct {
 	scope.Outcome
 	Height aweigh.Height
+	Scope  aweigh.ScopeID
 }
 
 // UndecidedError says that a mutation was not final when its caller stopped
@@ -162,7 +163,7 @@ func (n *Part) receipt(ctx context.Context, id aweigh.Hash, done chan Reply, unt
 	if err != nil {
 		return Receipt{}, err
 	}
-	return Receipt{Outcome: *reply.Outcome, Height: reply.Height}, nil
+	return Receipt{Outcome: *reply.Outcome, Height: reply.Height, Scope: n.id}, nil
 }
 
 // haste is how long one whose time is up already waits to learn why.

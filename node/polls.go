@@ -30,7 +30,7 @@ func (m *Machine) openBox() error {
 	p := &m.polls
 	p.known, p.due, p.room = make(map[votes.MotionID]box.Motion), make(map[aweigh.Hash]*dueBallot), maxDue
 	p.rest, p.lateRest = make(map[votes.MotionID]aweigh.Hash), true
-	b, over, err := box.New(m.id, m.id, box.Limits{}, m.store, m)
+	b, over, err := box.New(m.network(), m.id, box.Limits{}, m.store, m)
 	if err != nil {
 		return err
 	}

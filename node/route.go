@@ -260,6 +260,32 @@ func (n *Node) In(name string) (*Part, error) {
 	return found, nil
 }
 
+// ScopeInfo is a scope as this node sees it.
+type ScopeInfo struct {
+	Genesis  scope.Genesis
+	Head     scope.Head
+	Epoch    *scope.Epoch
+	Anchor   bool // this node holds an anchor there
+	Failures int  // see Reach
+	Behind   bool
+}
+
+// Scopes are those that this node follows, the root's first, and a child after its
+// parent.
+func (n *Node) Scopes() (all []ScopeInfo) {
+	for _, p := range n.Parts() {
+		s := p.Status()
+		all = append(all, ScopeInfo{
+			Genesis: p.cfg.Genesis, Head: s.Head, Epoch: p.roll.epoch(), Anchor: !s.Self.IsZero(),
+			Failures: p.reach(s).Failures, Behind: p.CatchingUp(),
+		})
+	}
+	return all
+}
+
+// network is the identity of the network that the scope is part of.
+func (n *Part) network() aweigh.NetworkID { return n.cfg.Genesis.Network() }
+
 // Scope is the identity of the part's scope.
 func (n *Part) Scope() aweigh.ScopeID { return n.id }
 

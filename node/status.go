@@ -44,7 +44,7 @@ type Status struct {
 // Status is a copy of what the machine knows of itself.
 func (m *Machine) Status() Status {
 	s := Status{
-		Network: m.id, Scope: m.id, Self: m.self,
+		Network: m.network(), Scope: m.id, Self: m.self,
 		Epoch: m.term.epoch.Number, Began: m.term.epoch.Start, EpochBlocks: m.term.epoch.Policy.EpochBlocks, View: m.engine.View(), Leader: m.engine.Leader(m.engine.View()),
 		Head: m.chain.state.Head(), Rules: m.keyring.Rules(), Roster: m.roster,
 		Known: max(m.known, m.chain.state.Height()),

@@ -167,7 +167,7 @@ func (a *Assent) count(out *Approved, to *Ancestry, mo *Motion) error {
 			return err
 		}
 		id := a.Opened.Entry.Scope
-		checked, err := votes.CheckMotionBallot(b, to.Genesis.Hash(), id, keys, nil)
+		checked, err := votes.CheckMotionBallot(b, to.Genesis.Network(), id, keys, nil)
 		if err != nil {
 			return err
 		}

@@ -111,7 +111,7 @@ func (d *Decision) check() error {
 	case sets:
 		return d.Policy.Check()
 	case gives:
-		return d.Child.check()
+		return d.Child.Check()
 	case !admits:
 		return nil
 	}

@@ -28,8 +28,8 @@ type Child struct {
 	Anchors []Anchor // ordered by the IDs of their keys
 }
 
-// check says whether such a scope can be founded, as far as it tells itself.
-func (c *Child) check() error {
+// Check says whether such a scope can be founded, as far as it tells itself.
+func (c *Child) Check() error {
 	if len(c.Name) > maxAnchorName {
 		return fmt.Errorf("a scope's name has at most %d bytes", maxAnchorName)
 	}
@@ -48,7 +48,7 @@ func (s *State) delegable(c *Child, own *region, p *Policy) error {
 	switch {
 	case !bytes.HasPrefix(c.Prefix, own.prefix) || len(c.Prefix) == len(own.prefix):
 		return fmt.Errorf("%w: %q is not a part of %q", ErrElsewhere, c.Prefix, own.prefix)
-	case len(own.given.touching(c.Prefix, prefixEnd(c.Prefix))) > 0:
+	case len(own.given.touching(c.Prefix, PrefixEnd(c.Prefix))) > 0:
 		return fmt.Errorf("%w: a scope has a prefix of %q, or that begins so, already", ErrElsewhere, c.Prefix)
 	}
 	b, err := s.binds(p)
@@ -138,7 +138,7 @@ func (x *execution) region() (*region, error) { return x.next.region() }
 // gather collects what goes with a prefix; failure says why it cannot go.
 func (h *handover) gather(x *execution, prefix []byte) (failure, err error) {
 	size := 0
-	end := prefixEnd(prefix)
+	end := PrefixEnd(prefix)
 	err = x.each(prefix, end, 1<<63-1, func(k, record []byte) error {
 		v, err := x.decode(k, record)
 		if err != nil {

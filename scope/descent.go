@@ -151,9 +151,9 @@ func (d *Descent) check(g *Genesis) error {
 // maxPrefix bounds the prefix of a scope.
 const maxPrefix = 512
 
-// prefixEnd is the end of the range of all keys that begin with a prefix, in the
+// PrefixEnd is the end of the range of all keys that begin with a prefix, in the
 // sense of Op.
-func prefixEnd(prefix []byte) []byte {
+func PrefixEnd(prefix []byte) []byte {
 	if end := kv.PrefixEnd(prefix); end != nil {
 		return end
 	}
@@ -169,6 +169,6 @@ func Covers(prefix, key, end []byte) bool {
 	case len(end) == 0 || len(prefix) == 0:
 		return true
 	}
-	last := prefixEnd(prefix)
+	last := PrefixEnd(prefix)
 	return ToEnd(last) || !ToEnd(end) && bytes.Compare(end, last) <= 0
 }

@@ -259,7 +259,7 @@ func (v *view) rangeOf(key, end []byte, r Range, current int64) (RangeResult, er
 	if err != nil {
 		return RangeResult{}, err
 	}
-	r.sort(res.Kvs)
+	r.Arrange(res.Kvs)
 	if r.Limit > 0 && int64(len(res.Kvs)) > r.Limit {
 		res.Kvs, res.More = res.Kvs[:r.Limit], true
 	}
@@ -271,8 +271,9 @@ func (v *view) rangeOf(key, end []byte, r Range, current int64) (RangeResult, er
 	return res, nil
 }
 
-// sort puts pairs that are in order of key into the order asked for.
-func (r *Range) sort(kvs []KeyValue) {
+// Arrange puts pairs that are in order of key, ascending or as arranged before in
+// parts, into the order asked for.
+func (r *Range) Arrange(kvs []KeyValue) {
 	var compare func(a, b KeyValue) int
 	switch r.Sort {
 	case ByVersion:
@@ -284,10 +285,14 @@ func (r *Range) sort(kvs []KeyValue) {
 	case ByValue:
 		compare = func(a, b KeyValue) int { return bytes.Compare(a.Value, b.Value) }
 	default:
-		if r.Order == Descending {
-			slices.Reverse(kvs)
+		compare = func(a, b KeyValue) int { return bytes.Compare(a.Key, b.Key) }
+		if r.Order != Descending { // they are
+			return
 		}
-		return
+		if slices.IsSortedFunc(kvs, compare) {
+			slices.Reverse(kvs)
+			return
+		}
 	}
 	if r.Order == Descending {
 		slices.SortStableFunc(kvs, func(a, b KeyValue) int { return compare(b, a) })

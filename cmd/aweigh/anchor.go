@@ -36,7 +36,7 @@ func (a *app) anchorLs() *cobra.Command {
 		Use: "ls", Short: "List anchors and open decisions", Args: cobra.NoArgs,
 		Long: "Lists the anchors, and what is to be decided: who approved it, and what it still takes.",
 	}
-	return a.asking(c, func(ctx context.Context, s *session, _ []string) error {
+	return a.askingIn(c, func(ctx context.Context, s *session, _ []string) error {
 		ctx, cancel := s.limited(ctx)
 		defer cancel()
 		r, err := s.Client.Trust(ctx)
@@ -60,7 +60,7 @@ func (a *app) anchorApply() *cobra.Command {
 	sponsor := c.Flags().String("sponsor", "", "the anchor that stands surety: its name, ID, or the start of that")
 	name := c.Flags().String("name", "", "name of the new anchor (default: that of the node)")
 	once := onceFlags(c)
-	return a.asking(c, func(ctx context.Context, s *session, _ []string) error {
+	return a.askingIn(c, func(ctx context.Context, s *session, _ []string) error {
 		if *sponsor == "" {
 			return fmt.Errorf("%w: --sponsor names the anchor that stands surety for this one", errUsage)
 		}
@@ -100,7 +100,7 @@ func (a *app) anchorAdmit() *cobra.Command {
 // approving makes a command that approves an open decision of a kind.
 func (a *app) approving(c *cobra.Command, kind, next string) *cobra.Command {
 	once := onceFlags(c)
-	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
+	return a.askingIn(c, func(ctx context.Context, s *session, args []string) error {
 		ctx, cancel := s.limited(ctx)
 		defer cancel()
 		r, err := s.Client.Trust(ctx)
@@ -162,7 +162,7 @@ func (a *app) anchorRetire() *cobra.Command {
 	}
 	yes := c.Flags().Bool("yes", false, "do it; without, only what would follow is said")
 	once := onceFlags(c)
-	return a.asking(c, func(ctx context.Context, s *session, _ []string) error {
+	return a.askingIn(c, func(ctx context.Context, s *session, _ []string) error {
 		ctx, cancel := s.limited(ctx)
 		defer cancel()
 		r, err := s.Client.Trust(ctx)
@@ -204,7 +204,7 @@ func (a *app) anchorEvict() *cobra.Command {
 		Example: "  aweigh anchor evict riga --because \"no word since May\"",
 	}
 	once := onceFlags(c)
-	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
+	return a.askingIn(c, func(ctx context.Context, s *session, args []string) error {
 		if !c.Flags().Changed("because") {
 			return fmt.Errorf("%w: --because says why, for the others who must approve it and for the record", errUsage)
 		}

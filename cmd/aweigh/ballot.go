@@ -27,7 +27,7 @@ func (a *app) ballotVote(choice votes.Choice) *cobra.Command {
 		Example: "  aweigh ballot " + word + " 4bf5122f --comment \"as discussed\"",
 	}
 	comment := c.Flags().String("comment", "", "words for everyone to read, up to 1024 bytes")
-	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
+	return a.askingIn(c, func(ctx context.Context, s *session, args []string) error {
 		if len(*comment) > votes.MaxComment {
 			return fmt.Errorf("%w: a comment has at most %d bytes, not %d", errUsage, votes.MaxComment, len(*comment))
 		}

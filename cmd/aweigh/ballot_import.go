@@ -25,7 +25,7 @@ func (a *app) ballotImport() *cobra.Command {
 			"another reason; what holds is handed in all the same.",
 		Example: "  aweigh ballot import alice.ballot bob.ballot\n  cat *.ballot | aweigh ballot import -",
 	}
-	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
+	return a.askingIn(c, func(ctx context.Context, s *session, args []string) error {
 		var done show.HandedIn
 		var damaged error
 		for _, name := range args {

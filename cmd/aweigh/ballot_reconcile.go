@@ -23,7 +23,7 @@ func (a *app) ballotReconcile() *cobra.Command {
 		Example: "  aweigh ballot reconcile 10.0.0.7:7177 --dry-run",
 	}
 	dry := c.Flags().Bool("dry-run", false, "tell what would move, and move nothing")
-	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
+	return a.askingIn(c, func(ctx context.Context, s *session, args []string) error {
 		peer, err := client.Dial(args[0])
 		if err != nil {
 			return err

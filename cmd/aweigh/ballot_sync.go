@@ -26,7 +26,7 @@ func (a *app) ballotSync() *cobra.Command {
 		Example: "  aweigh ballot sync --via /media/stick",
 	}
 	via := c.Flags().String("via", "", "the directory")
-	return a.asking(c, func(ctx context.Context, s *session, _ []string) error {
+	return a.askingIn(c, func(ctx context.Context, s *session, _ []string) error {
 		if *via == "" {
 			return fmt.Errorf("%w: --via names the directory", errUsage)
 		}

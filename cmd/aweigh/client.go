@@ -60,6 +60,15 @@ func (a *app) asking(c *cobra.Command, do func(ctx context.Context, s *session, 
 	return c
 }
 
+// askingIn is asking for a command that is about one scope.
+func (a *app) askingIn(c *cobra.Command, do func(ctx context.Context, s *session, args []string) error) *cobra.Command {
+	in := c.Flags().String("scope", "", "the scope that it is about: its prefix, or how its ID begins (default: the root scope)")
+	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
+		s.Client = s.Client.In(*in)
+		return do(ctx, s, args)
+	})
+}
+
 // choices lets the shell complete a flag.
 func choices(c *cobra.Command, flag string, values ...string) {
 	if err := c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {

@@ -332,7 +332,7 @@ func (a *app) compact() *cobra.Command {
 		Example: "  aweigh compact 1000",
 	}
 	once := onceFlags(c)
-	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
+	return a.askingIn(c, func(ctx context.Context, s *session, args []string) error {
 		revision, err := strconv.ParseInt(args[0], 10, 64)
 		if err != nil || revision < 1 {
 			return fmt.Errorf("%w: a revision is a number from 1 on, not %q", errUsage, args[0])

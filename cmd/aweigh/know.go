@@ -24,7 +24,7 @@ func (a *app) status() *cobra.Command {
 		Long:    "Shows what one node knows: the scope's height and roster, who is reachable from there,\nand how many anchors may still fail.",
 		Example: "  aweigh status\n  aweigh status --api 127.0.0.1:7177 -o json",
 	}
-	return a.asking(c, func(ctx context.Context, s *session, _ []string) error {
+	return a.askingIn(c, func(ctx context.Context, s *session, _ []string) error {
 		ctx, cancel := s.limited(ctx)
 		defer cancel()
 		resp, err := s.Client.Status(ctx)

@@ -76,7 +76,7 @@ func (a *app) motionLs() *cobra.Command {
 			"the weight that carries.",
 	}
 	all := c.Flags().Bool("all", false, "those that are closed, too, as far as they are on record")
-	return a.asking(c, func(ctx context.Context, s *session, _ []string) error {
+	return a.askingIn(c, func(ctx context.Context, s *session, _ []string) error {
 		ctx, cancel := s.limited(ctx)
 		defer cancel()
 		r, err := s.Client.Motions(ctx, *all)
@@ -94,7 +94,7 @@ func (a *app) motionShow() *cobra.Command {
 			"recorded in which block, waiting for one, early or late.",
 		Example: "  aweigh motion show 4bf5122f",
 	}
-	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
+	return a.askingIn(c, func(ctx context.Context, s *session, args []string) error {
 		ctx, cancel := s.limited(ctx)
 		defer cancel()
 		r, err := s.motionNamed(ctx, args[0])
@@ -112,7 +112,7 @@ func (a *app) motionWatch() *cobra.Command {
 			"in the end, and 4 if not. With --timeout it ends after that, and the exit code is 10 if\n" +
 			"the motion is open still.",
 	}
-	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
+	return a.askingIn(c, func(ctx context.Context, s *session, args []string) error {
 		limited, cancel := s.limited(ctx)
 		defer cancel()
 		r, err := s.motionNamed(limited, args[0])
@@ -202,7 +202,7 @@ func (a *app) motionExport() *cobra.Command {
 		Example: "  aweigh motion export 4bf5122f >m.motion",
 	}
 	write := c.Flags().String("write", "", "a file, and not standard output")
-	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
+	return a.askingIn(c, func(ctx context.Context, s *session, args []string) error {
 		ctx, cancel := s.limited(ctx)
 		defer cancel()
 		r, err := s.motionNamed(ctx, args[0])
@@ -235,7 +235,7 @@ func (a *app) motionWithdraw() *cobra.Command {
 			"write came.",
 	}
 	once := onceFlags(c)
-	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
+	return a.askingIn(c, func(ctx context.Context, s *session, args []string) error {
 		o, err := once()
 		if err != nil {
 			return err

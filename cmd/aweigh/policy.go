@@ -33,7 +33,7 @@ func (a *app) policyShow() *cobra.Command {
 	c := &cobra.Command{
 		Use: "show", Short: "Write the policy in force as YAML that explains itself", Args: cobra.NoArgs,
 	}
-	return a.asking(c, func(ctx context.Context, s *session, _ []string) error {
+	return a.askingIn(c, func(ctx context.Context, s *session, _ []string) error {
 		ctx, cancel := s.limited(ctx)
 		defer cancel()
 		r, p, err := s.policy(ctx)
@@ -70,7 +70,7 @@ func (a *app) policyDiff() *cobra.Command {
 			"force: what changes, what the anchors would weigh if the epoch ended now, and how few\n" +
 			"of them could then do harm.",
 	}
-	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
+	return a.askingIn(c, func(ctx context.Context, s *session, args []string) error {
 		ctx, cancel := s.limited(ctx)
 		defer cancel()
 		r, old, err := s.policy(ctx)
@@ -136,7 +136,7 @@ func (a *app) policySet() *cobra.Command {
 	approve := c.Flags().StringArray("approve", nil, "what shall need approval, and whose")
 	free := c.Flags().StringArray("no-approve", nil, "a prefix below which nothing shall need approval any more")
 	once := onceFlags(c)
-	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
+	return a.askingIn(c, func(ctx context.Context, s *session, args []string) error {
 		ctx, cancel := s.limited(ctx)
 		defer cancel()
 		r, old, err := s.policy(ctx)
@@ -192,7 +192,7 @@ func (a *app) policyApprove() *cobra.Command {
 			"its ID, or that of its motion, or the start of one, as \"aweigh anchor ls\" shows them.",
 	}
 	once := onceFlags(c)
-	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
+	return a.askingIn(c, func(ctx context.Context, s *session, args []string) error {
 		ctx, cancel := s.limited(ctx)
 		defer cancel()
 		r, old, err := s.policy(ctx)

@@ -57,7 +57,7 @@ func (a *app) trust() *cobra.Command {
 			"now. A * marks the anchor of the node that answers.",
 		Example: "  aweigh trust\n  aweigh trust explain oslo\n  aweigh trust verify\n  aweigh trust replay --data-dir ./backup",
 	}
-	a.asking(c, func(ctx context.Context, s *session, _ []string) error {
+	a.askingIn(c, func(ctx context.Context, s *session, _ []string) error {
 		ctx, cancel := s.limited(ctx)
 		defer cancel()
 		r, err := s.Client.Trust(ctx)
@@ -78,7 +78,7 @@ func (a *app) trustExplain() *cobra.Command {
 	}
 	limit := c.Flags().Int64("limit", 100, "at most so many changes")
 	save := c.Flags().String("proof", "", "write the proof that barred the anchor to this file, for \"aweigh verify\"")
-	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
+	return a.askingIn(c, func(ctx context.Context, s *session, args []string) error {
 		ctx, cancel := s.limited(ctx)
 		defer cancel()
 		r, err := s.Client.Trust(ctx)

@@ -27,7 +27,7 @@ func (a *app) trustVerify() *cobra.Command {
 		Example: "  aweigh trust verify --network 3f1a…",
 	}
 	network := c.Flags().String("network", "", "identity of the network (default: that of the one that runs here)")
-	return a.asking(c, func(ctx context.Context, s *session, _ []string) error {
+	return a.askingIn(c, func(ctx context.Context, s *session, _ []string) error {
 		if !c.Flags().Changed("network") {
 			*network = s.network
 		}

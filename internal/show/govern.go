@@ -67,8 +67,11 @@ func nameOf(names map[string]string, id []byte) string {
 
 // about is what a decision changes, for people.
 func about(x *aweighv1.Proposal, names map[string]string) string {
-	if x.Kind == "policy" {
+	switch x.Kind {
+	case "policy":
 		return "set another policy"
+	case "delegate":
+		return "delegate " + x.Name
 	}
 	s := x.Kind + " " + nameOf(names, x.Subject)
 	if len(x.Sponsor) > 0 {

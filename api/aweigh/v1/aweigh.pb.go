@@ -6398,6 +6398,259 @@ func (x *BallotsResponse) GetNames() []byte {
 	return nil
 }
 
+type ScopesRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ScopesRequest) Reset() {
+	*x = ScopesRequest{}
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[79]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ScopesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ScopesRequest) ProtoMessage() {}
+
+func (x *ScopesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[79]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ScopesRequest.ProtoReflect.Descriptor instead.
+func (*ScopesRequest) Descriptor() ([]byte, []int) {
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{79}
+}
+
+type ScopesResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Header        *Header                `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"` // of the root scope
+	Scopes        []*Scope               `protobuf:"bytes,2,rep,name=scopes,proto3" json:"scopes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ScopesResponse) Reset() {
+	*x = ScopesResponse{}
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[80]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ScopesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ScopesResponse) ProtoMessage() {}
+
+func (x *ScopesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[80]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ScopesResponse.ProtoReflect.Descriptor instead.
+func (*ScopesResponse) Descriptor() ([]byte, []int) {
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{80}
+}
+
+func (x *ScopesResponse) GetHeader() *Header {
+	if x != nil {
+		return x.Header
+	}
+	return nil
+}
+
+func (x *ScopesResponse) GetScopes() []*Scope {
+	if x != nil {
+		return x.Scopes
+	}
+	return nil
+}
+
+// Scope is one that the node follows, as the node sees it.
+type Scope struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            []byte                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Prefix        []byte                 `protobuf:"bytes,2,opt,name=prefix,proto3" json:"prefix,omitempty"` // of all its keys, empty for the root scope
+	Parent        []byte                 `protobuf:"bytes,3,opt,name=parent,proto3" json:"parent,omitempty"` // the scope that delegated the prefix, empty for the root scope
+	Depth         uint32                 `protobuf:"varint,4,opt,name=depth,proto3" json:"depth,omitempty"`  // 0 for the root scope
+	Name          string                 `protobuf:"bytes,5,opt,name=name,proto3" json:"name,omitempty"`
+	Mode          string                 `protobuf:"bytes,6,opt,name=mode,proto3" json:"mode,omitempty"` // bft or crash
+	Epoch         uint64                 `protobuf:"varint,7,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	Height        uint64                 `protobuf:"varint,8,opt,name=height,proto3" json:"height,omitempty"`
+	Revision      int64                  `protobuf:"varint,9,opt,name=revision,proto3" json:"revision,omitempty"`
+	BlockTimeNs   int64                  `protobuf:"varint,10,opt,name=block_time_ns,json=blockTimeNs,proto3" json:"block_time_ns,omitempty"`
+	Delegated     uint64                 `protobuf:"varint,11,opt,name=delegated,proto3" json:"delegated,omitempty"`                           // prefixes that it has delegated
+	Anchors       []string               `protobuf:"bytes,12,rep,name=anchors,proto3" json:"anchors,omitempty"`                                // names, in the order of the roster
+	Anchor        bool                   `protobuf:"varint,13,opt,name=anchor,proto3" json:"anchor,omitempty"`                                 // this node holds an anchor there
+	FailuresLeft  int64                  `protobuf:"varint,14,opt,name=failures_left,json=failuresLeft,proto3" json:"failures_left,omitempty"` // of anchors in reach that may stop, -1 if nothing can be decided now
+	CatchingUp    bool                   `protobuf:"varint,15,opt,name=catching_up,json=catchingUp,proto3" json:"catching_up,omitempty"`
+	KeysHanded    int64                  `protobuf:"varint,16,opt,name=keys_handed,json=keysHanded,proto3" json:"keys_handed,omitempty"` // with the prefix
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Scope) Reset() {
+	*x = Scope{}
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[81]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Scope) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Scope) ProtoMessage() {}
+
+func (x *Scope) ProtoReflect() protoreflect.Message {
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[81]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Scope.ProtoReflect.Descriptor instead.
+func (*Scope) Descriptor() ([]byte, []int) {
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{81}
+}
+
+func (x *Scope) GetId() []byte {
+	if x != nil {
+		return x.Id
+	}
+	return nil
+}
+
+func (x *Scope) GetPrefix() []byte {
+	if x != nil {
+		return x.Prefix
+	}
+	return nil
+}
+
+func (x *Scope) GetParent() []byte {
+	if x != nil {
+		return x.Parent
+	}
+	return nil
+}
+
+func (x *Scope) GetDepth() uint32 {
+	if x != nil {
+		return x.Depth
+	}
+	return 0
+}
+
+func (x *Scope) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Scope) GetMode() string {
+	if x != nil {
+		return x.Mode
+	}
+	return ""
+}
+
+func (x *Scope) GetEpoch() uint64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
+func (x *Scope) GetHeight() uint64 {
+	if x != nil {
+		return x.Height
+	}
+	return 0
+}
+
+func (x *Scope) GetRevision() int64 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
+func (x *Scope) GetBlockTimeNs() int64 {
+	if x != nil {
+		return x.BlockTimeNs
+	}
+	return 0
+}
+
+func (x *Scope) GetDelegated() uint64 {
+	if x != nil {
+		return x.Delegated
+	}
+	return 0
+}
+
+func (x *Scope) GetAnchors() []string {
+	if x != nil {
+		return x.Anchors
+	}
+	return nil
+}
+
+func (x *Scope) GetAnchor() bool {
+	if x != nil {
+		return x.Anchor
+	}
+	return false
+}
+
+func (x *Scope) GetFailuresLeft() int64 {
+	if x != nil {
+		return x.FailuresLeft
+	}
+	return 0
+}
+
+func (x *Scope) GetCatchingUp() bool {
+	if x != nil {
+		return x.CatchingUp
+	}
+	return false
+}
+
+func (x *Scope) GetKeysHanded() int64 {
+	if x != nil {
+		return x.KeysHanded
+	}
+	return 0
+}
+
 var File_aweigh_v1_aweigh_proto protoreflect.FileDescriptor
 
 const file_aweigh_v1_aweigh_proto_rawDesc = "" +
@@ -6932,14 +7185,38 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\x04want\x18\x02 \x03(\fR\x04want\"?\n" +
 	"\x0fBallotsResponse\x12\x16\n" +
 	"\x06bundle\x18\x01 \x01(\fR\x06bundle\x12\x14\n" +
-	"\x05names\x18\x02 \x01(\fR\x05names*~\n" +
+	"\x05names\x18\x02 \x01(\fR\x05names\"\x0f\n" +
+	"\rScopesRequest\"e\n" +
+	"\x0eScopesResponse\x12)\n" +
+	"\x06header\x18\x01 \x01(\v2\x11.aweigh.v1.HeaderR\x06header\x12(\n" +
+	"\x06scopes\x18\x02 \x03(\v2\x10.aweigh.v1.ScopeR\x06scopes\"\xaa\x03\n" +
+	"\x05Scope\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\fR\x02id\x12\x16\n" +
+	"\x06prefix\x18\x02 \x01(\fR\x06prefix\x12\x16\n" +
+	"\x06parent\x18\x03 \x01(\fR\x06parent\x12\x14\n" +
+	"\x05depth\x18\x04 \x01(\rR\x05depth\x12\x12\n" +
+	"\x04name\x18\x05 \x01(\tR\x04name\x12\x12\n" +
+	"\x04mode\x18\x06 \x01(\tR\x04mode\x12\x14\n" +
+	"\x05epoch\x18\a \x01(\x04R\x05epoch\x12\x16\n" +
+	"\x06height\x18\b \x01(\x04R\x06height\x12\x1a\n" +
+	"\brevision\x18\t \x01(\x03R\brevision\x12\"\n" +
+	"\rblock_time_ns\x18\n" +
+	" \x01(\x03R\vblockTimeNs\x12\x1c\n" +
+	"\tdelegated\x18\v \x01(\x04R\tdelegated\x12\x18\n" +
+	"\aanchors\x18\f \x03(\tR\aanchors\x12\x16\n" +
+	"\x06anchor\x18\r \x01(\bR\x06anchor\x12#\n" +
+	"\rfailures_left\x18\x0e \x01(\x03R\ffailuresLeft\x12\x1f\n" +
+	"\vcatching_up\x18\x0f \x01(\bR\n" +
+	"catchingUp\x12\x1f\n" +
+	"\vkeys_handed\x18\x10 \x01(\x03R\n" +
+	"keysHanded*~\n" +
 	"\n" +
 	"SortTarget\x12\x13\n" +
 	"\x0fSORT_TARGET_KEY\x10\x00\x12\x17\n" +
 	"\x13SORT_TARGET_VERSION\x10\x01\x12\x16\n" +
 	"\x12SORT_TARGET_CREATE\x10\x02\x12\x13\n" +
 	"\x0fSORT_TARGET_MOD\x10\x03\x12\x15\n" +
-	"\x11SORT_TARGET_VALUE\x10\x042\x82\x0f\n" +
+	"\x11SORT_TARGET_VALUE\x10\x042\xc1\x0f\n" +
 	"\x04Node\x124\n" +
 	"\x03Put\x12\x15.aweigh.v1.PutRequest\x1a\x16.aweigh.v1.PutResponse\x12=\n" +
 	"\x06Delete\x12\x18.aweigh.v1.DeleteRequest\x1a\x19.aweigh.v1.DeleteResponse\x12:\n" +
@@ -6970,7 +7247,8 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\x04Vote\x12\x16.aweigh.v1.VoteRequest\x1a\x17.aweigh.v1.VoteResponse\x12=\n" +
 	"\x06HandIn\x12\x18.aweigh.v1.HandInRequest\x1a\x19.aweigh.v1.HandInResponse\x12C\n" +
 	"\bWithdraw\x12\x1a.aweigh.v1.WithdrawRequest\x1a\x1b.aweigh.v1.WithdrawResponse\x12B\n" +
-	"\aBallots\x12\x19.aweigh.v1.BallotsRequest\x1a\x1a.aweigh.v1.BallotsResponse0\x01B1Z/github.com/aweigh/aweigh/api/aweigh/v1;aweighv1b\x06proto3"
+	"\aBallots\x12\x19.aweigh.v1.BallotsRequest\x1a\x1a.aweigh.v1.BallotsResponse0\x01\x12=\n" +
+	"\x06Scopes\x12\x18.aweigh.v1.ScopesRequest\x1a\x19.aweigh.v1.ScopesResponseB1Z/github.com/aweigh/aweigh/api/aweigh/v1;aweighv1b\x06proto3"
 
 var (
 	file_aweigh_v1_aweigh_proto_rawDescOnce sync.Once
@@ -6985,7 +7263,7 @@ func file_aweigh_v1_aweigh_proto_rawDescGZIP() []byte {
 }
 
 var file_aweigh_v1_aweigh_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_aweigh_v1_aweigh_proto_msgTypes = make([]protoimpl.MessageInfo, 79)
+var file_aweigh_v1_aweigh_proto_msgTypes = make([]protoimpl.MessageInfo, 82)
 var file_aweigh_v1_aweigh_proto_goTypes = []any{
 	(SortTarget)(0),              // 0: aweigh.v1.SortTarget
 	(Compare_Target)(0),          // 1: aweigh.v1.Compare.Target
@@ -7070,6 +7348,9 @@ var file_aweigh_v1_aweigh_proto_goTypes = []any{
 	(*WithdrawResponse)(nil),     // 80: aweigh.v1.WithdrawResponse
 	(*BallotsRequest)(nil),       // 81: aweigh.v1.BallotsRequest
 	(*BallotsResponse)(nil),      // 82: aweigh.v1.BallotsResponse
+	(*ScopesRequest)(nil),        // 83: aweigh.v1.ScopesRequest
+	(*ScopesResponse)(nil),       // 84: aweigh.v1.ScopesResponse
+	(*Scope)(nil),                // 85: aweigh.v1.Scope
 }
 var file_aweigh_v1_aweigh_proto_depIdxs = []int32{
 	6,   // 0: aweigh.v1.PutRequest.once:type_name -> aweigh.v1.Once
@@ -7153,71 +7434,75 @@ var file_aweigh_v1_aweigh_proto_depIdxs = []int32{
 	78,  // 78: aweigh.v1.HandInResponse.refused:type_name -> aweigh.v1.RefusedBallot
 	6,   // 79: aweigh.v1.WithdrawRequest.once:type_name -> aweigh.v1.Once
 	4,   // 80: aweigh.v1.WithdrawResponse.header:type_name -> aweigh.v1.Header
-	7,   // 81: aweigh.v1.Node.Put:input_type -> aweigh.v1.PutRequest
-	9,   // 82: aweigh.v1.Node.Delete:input_type -> aweigh.v1.DeleteRequest
-	11,  // 83: aweigh.v1.Node.Range:input_type -> aweigh.v1.RangeRequest
-	16,  // 84: aweigh.v1.Node.Txn:input_type -> aweigh.v1.TxnRequest
-	18,  // 85: aweigh.v1.Node.Submit:input_type -> aweigh.v1.SubmitRequest
-	21,  // 86: aweigh.v1.Node.Compact:input_type -> aweigh.v1.CompactRequest
-	23,  // 87: aweigh.v1.Node.Watch:input_type -> aweigh.v1.WatchRequest
-	55,  // 88: aweigh.v1.Node.Name:input_type -> aweigh.v1.NameRequest
-	58,  // 89: aweigh.v1.Node.Resolve:input_type -> aweigh.v1.ResolveRequest
-	61,  // 90: aweigh.v1.Node.Object:input_type -> aweigh.v1.ObjectRequest
-	63,  // 91: aweigh.v1.Node.Redirects:input_type -> aweigh.v1.RedirectsRequest
-	26,  // 92: aweigh.v1.Node.History:input_type -> aweigh.v1.HistoryRequest
-	29,  // 93: aweigh.v1.Node.Prove:input_type -> aweigh.v1.ProveRequest
-	31,  // 94: aweigh.v1.Node.Status:input_type -> aweigh.v1.StatusRequest
-	37,  // 95: aweigh.v1.Node.Invite:input_type -> aweigh.v1.InviteRequest
-	39,  // 96: aweigh.v1.Node.Genesis:input_type -> aweigh.v1.GenesisRequest
-	41,  // 97: aweigh.v1.Node.Backup:input_type -> aweigh.v1.BackupRequest
-	43,  // 98: aweigh.v1.Node.Trust:input_type -> aweigh.v1.TrustRequest
-	47,  // 99: aweigh.v1.Node.Explain:input_type -> aweigh.v1.ExplainRequest
-	50,  // 100: aweigh.v1.Node.Handovers:input_type -> aweigh.v1.HandoversRequest
-	52,  // 101: aweigh.v1.Node.Govern:input_type -> aweigh.v1.GovernRequest
-	54,  // 102: aweigh.v1.Node.Apply:input_type -> aweigh.v1.ApplyRequest
-	65,  // 103: aweigh.v1.Node.Motions:input_type -> aweigh.v1.MotionsRequest
-	71,  // 104: aweigh.v1.Node.Motion:input_type -> aweigh.v1.MotionRequest
-	71,  // 105: aweigh.v1.Node.WatchMotion:input_type -> aweigh.v1.MotionRequest
-	71,  // 106: aweigh.v1.Node.ExportMotion:input_type -> aweigh.v1.MotionRequest
-	74,  // 107: aweigh.v1.Node.Vote:input_type -> aweigh.v1.VoteRequest
-	76,  // 108: aweigh.v1.Node.HandIn:input_type -> aweigh.v1.HandInRequest
-	79,  // 109: aweigh.v1.Node.Withdraw:input_type -> aweigh.v1.WithdrawRequest
-	81,  // 110: aweigh.v1.Node.Ballots:input_type -> aweigh.v1.BallotsRequest
-	8,   // 111: aweigh.v1.Node.Put:output_type -> aweigh.v1.PutResponse
-	10,  // 112: aweigh.v1.Node.Delete:output_type -> aweigh.v1.DeleteResponse
-	12,  // 113: aweigh.v1.Node.Range:output_type -> aweigh.v1.RangeResponse
-	17,  // 114: aweigh.v1.Node.Txn:output_type -> aweigh.v1.TxnResponse
-	20,  // 115: aweigh.v1.Node.Submit:output_type -> aweigh.v1.SubmitResponse
-	22,  // 116: aweigh.v1.Node.Compact:output_type -> aweigh.v1.CompactResponse
-	25,  // 117: aweigh.v1.Node.Watch:output_type -> aweigh.v1.WatchResponse
-	57,  // 118: aweigh.v1.Node.Name:output_type -> aweigh.v1.NameResponse
-	60,  // 119: aweigh.v1.Node.Resolve:output_type -> aweigh.v1.ResolveResponse
-	62,  // 120: aweigh.v1.Node.Object:output_type -> aweigh.v1.ObjectResponse
-	64,  // 121: aweigh.v1.Node.Redirects:output_type -> aweigh.v1.RedirectsResponse
-	28,  // 122: aweigh.v1.Node.History:output_type -> aweigh.v1.HistoryResponse
-	30,  // 123: aweigh.v1.Node.Prove:output_type -> aweigh.v1.ProveResponse
-	34,  // 124: aweigh.v1.Node.Status:output_type -> aweigh.v1.StatusResponse
-	38,  // 125: aweigh.v1.Node.Invite:output_type -> aweigh.v1.InviteResponse
-	40,  // 126: aweigh.v1.Node.Genesis:output_type -> aweigh.v1.GenesisResponse
-	42,  // 127: aweigh.v1.Node.Backup:output_type -> aweigh.v1.BackupResponse
-	46,  // 128: aweigh.v1.Node.Trust:output_type -> aweigh.v1.TrustResponse
-	49,  // 129: aweigh.v1.Node.Explain:output_type -> aweigh.v1.ExplainResponse
-	51,  // 130: aweigh.v1.Node.Handovers:output_type -> aweigh.v1.HandoversResponse
-	53,  // 131: aweigh.v1.Node.Govern:output_type -> aweigh.v1.GovernResponse
-	53,  // 132: aweigh.v1.Node.Apply:output_type -> aweigh.v1.GovernResponse
-	66,  // 133: aweigh.v1.Node.Motions:output_type -> aweigh.v1.MotionsResponse
-	72,  // 134: aweigh.v1.Node.Motion:output_type -> aweigh.v1.MotionResponse
-	72,  // 135: aweigh.v1.Node.WatchMotion:output_type -> aweigh.v1.MotionResponse
-	73,  // 136: aweigh.v1.Node.ExportMotion:output_type -> aweigh.v1.ExportMotionResponse
-	75,  // 137: aweigh.v1.Node.Vote:output_type -> aweigh.v1.VoteResponse
-	77,  // 138: aweigh.v1.Node.HandIn:output_type -> aweigh.v1.HandInResponse
-	80,  // 139: aweigh.v1.Node.Withdraw:output_type -> aweigh.v1.WithdrawResponse
-	82,  // 140: aweigh.v1.Node.Ballots:output_type -> aweigh.v1.BallotsResponse
-	111, // [111:141] is the sub-list for method output_type
-	81,  // [81:111] is the sub-list for method input_type
-	81,  // [81:81] is the sub-list for extension type_name
-	81,  // [81:81] is the sub-list for extension extendee
-	0,   // [0:81] is the sub-list for field type_name
+	4,   // 81: aweigh.v1.ScopesResponse.header:type_name -> aweigh.v1.Header
+	85,  // 82: aweigh.v1.ScopesResponse.scopes:type_name -> aweigh.v1.Scope
+	7,   // 83: aweigh.v1.Node.Put:input_type -> aweigh.v1.PutRequest
+	9,   // 84: aweigh.v1.Node.Delete:input_type -> aweigh.v1.DeleteRequest
+	11,  // 85: aweigh.v1.Node.Range:input_type -> aweigh.v1.RangeRequest
+	16,  // 86: aweigh.v1.Node.Txn:input_type -> aweigh.v1.TxnRequest
+	18,  // 87: aweigh.v1.Node.Submit:input_type -> aweigh.v1.SubmitRequest
+	21,  // 88: aweigh.v1.Node.Compact:input_type -> aweigh.v1.CompactRequest
+	23,  // 89: aweigh.v1.Node.Watch:input_type -> aweigh.v1.WatchRequest
+	55,  // 90: aweigh.v1.Node.Name:input_type -> aweigh.v1.NameRequest
+	58,  // 91: aweigh.v1.Node.Resolve:input_type -> aweigh.v1.ResolveRequest
+	61,  // 92: aweigh.v1.Node.Object:input_type -> aweigh.v1.ObjectRequest
+	63,  // 93: aweigh.v1.Node.Redirects:input_type -> aweigh.v1.RedirectsRequest
+	26,  // 94: aweigh.v1.Node.History:input_type -> aweigh.v1.HistoryRequest
+	29,  // 95: aweigh.v1.Node.Prove:input_type -> aweigh.v1.ProveRequest
+	31,  // 96: aweigh.v1.Node.Status:input_type -> aweigh.v1.StatusRequest
+	37,  // 97: aweigh.v1.Node.Invite:input_type -> aweigh.v1.InviteRequest
+	39,  // 98: aweigh.v1.Node.Genesis:input_type -> aweigh.v1.GenesisRequest
+	41,  // 99: aweigh.v1.Node.Backup:input_type -> aweigh.v1.BackupRequest
+	43,  // 100: aweigh.v1.Node.Trust:input_type -> aweigh.v1.TrustRequest
+	47,  // 101: aweigh.v1.Node.Explain:input_type -> aweigh.v1.ExplainRequest
+	50,  // 102: aweigh.v1.Node.Handovers:input_type -> aweigh.v1.HandoversRequest
+	52,  // 103: aweigh.v1.Node.Govern:input_type -> aweigh.v1.GovernRequest
+	54,  // 104: aweigh.v1.Node.Apply:input_type -> aweigh.v1.ApplyRequest
+	65,  // 105: aweigh.v1.Node.Motions:input_type -> aweigh.v1.MotionsRequest
+	71,  // 106: aweigh.v1.Node.Motion:input_type -> aweigh.v1.MotionRequest
+	71,  // 107: aweigh.v1.Node.WatchMotion:input_type -> aweigh.v1.MotionRequest
+	71,  // 108: aweigh.v1.Node.ExportMotion:input_type -> aweigh.v1.MotionRequest
+	74,  // 109: aweigh.v1.Node.Vote:input_type -> aweigh.v1.VoteRequest
+	76,  // 110: aweigh.v1.Node.HandIn:input_type -> aweigh.v1.HandInRequest
+	79,  // 111: aweigh.v1.Node.Withdraw:input_type -> aweigh.v1.WithdrawRequest
+	81,  // 112: aweigh.v1.Node.Ballots:input_type -> aweigh.v1.BallotsRequest
+	83,  // 113: aweigh.v1.Node.Scopes:input_type -> aweigh.v1.ScopesRequest
+	8,   // 114: aweigh.v1.Node.Put:output_type -> aweigh.v1.PutResponse
+	10,  // 115: aweigh.v1.Node.Delete:output_type -> aweigh.v1.DeleteResponse
+	12,  // 116: aweigh.v1.Node.Range:output_type -> aweigh.v1.RangeResponse
+	17,  // 117: aweigh.v1.Node.Txn:output_type -> aweigh.v1.TxnResponse
+	20,  // 118: aweigh.v1.Node.Submit:output_type -> aweigh.v1.SubmitResponse
+	22,  // 119: aweigh.v1.Node.Compact:output_type -> aweigh.v1.CompactResponse
+	25,  // 120: aweigh.v1.Node.Watch:output_type -> aweigh.v1.WatchResponse
+	57,  // 121: aweigh.v1.Node.Name:output_type -> aweigh.v1.NameResponse
+	60,  // 122: aweigh.v1.Node.Resolve:output_type -> aweigh.v1.ResolveResponse
+	62,  // 123: aweigh.v1.Node.Object:output_type -> aweigh.v1.ObjectResponse
+	64,  // 124: aweigh.v1.Node.Redirects:output_type -> aweigh.v1.RedirectsResponse
+	28,  // 125: aweigh.v1.Node.History:output_type -> aweigh.v1.HistoryResponse
+	30,  // 126: aweigh.v1.Node.Prove:output_type -> aweigh.v1.ProveResponse
+	34,  // 127: aweigh.v1.Node.Status:output_type -> aweigh.v1.StatusResponse
+	38,  // 128: aweigh.v1.Node.Invite:output_type -> aweigh.v1.InviteResponse
+	40,  // 129: aweigh.v1.Node.Genesis:output_type -> aweigh.v1.GenesisResponse
+	42,  // 130: aweigh.v1.Node.Backup:output_type -> aweigh.v1.BackupResponse
+	46,  // 131: aweigh.v1.Node.Trust:output_type -> aweigh.v1.TrustResponse
+	49,  // 132: aweigh.v1.Node.Explain:output_type -> aweigh.v1.ExplainResponse
+	51,  // 133: aweigh.v1.Node.Handovers:output_type -> aweigh.v1.HandoversResponse
+	53,  // 134: aweigh.v1.Node.Govern:output_type -> aweigh.v1.GovernResponse
+	53,  // 135: aweigh.v1.Node.Apply:output_type -> aweigh.v1.GovernResponse
+	66,  // 136: aweigh.v1.Node.Motions:output_type -> aweigh.v1.MotionsResponse
+	72,  // 137: aweigh.v1.Node.Motion:output_type -> aweigh.v1.MotionResponse
+	72,  // 138: aweigh.v1.Node.WatchMotion:output_type -> aweigh.v1.MotionResponse
+	73,  // 139: aweigh.v1.Node.ExportMotion:output_type -> aweigh.v1.ExportMotionResponse
+	75,  // 140: aweigh.v1.Node.Vote:output_type -> aweigh.v1.VoteResponse
+	77,  // 141: aweigh.v1.Node.HandIn:output_type -> aweigh.v1.HandInResponse
+	80,  // 142: aweigh.v1.Node.Withdraw:output_type -> aweigh.v1.WithdrawResponse
+	82,  // 143: aweigh.v1.Node.Ballots:output_type -> aweigh.v1.BallotsResponse
+	84,  // 144: aweigh.v1.Node.Scopes:output_type -> aweigh.v1.ScopesResponse
+	114, // [114:145] is the sub-list for method output_type
+	83,  // [83:114] is the sub-list for method input_type
+	83,  // [83:83] is the sub-list for extension type_name
+	83,  // [83:83] is the sub-list for extension extendee
+	0,   // [0:83] is the sub-list for field type_name
 }
 
 func init() { file_aweigh_v1_aweigh_proto_init() }
@@ -7244,7 +7529,7 @@ func file_aweigh_v1_aweigh_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_aweigh_v1_aweigh_proto_rawDesc), len(file_aweigh_v1_aweigh_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   79,
+			NumMessages:   82,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

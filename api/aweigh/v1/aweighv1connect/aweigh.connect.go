@@ -96,6 +96,8 @@ const (
 	NodeWithdrawProcedure = "/aweigh.v1.Node/Withdraw"
 	// NodeBallotsProcedure is the fully-qualified name of the Node's Ballots RPC.
 	NodeBallotsProcedure = "/aweigh.v1.Node/Ballots"
+	// NodeScopesProcedure is the fully-qualified name of the Node's Scopes RPC.
+	NodeScopesProcedure = "/aweigh.v1.Node/Scopes"
 )
 
 // NodeClient is a client for the aweigh.v1.Node service.
@@ -169,6 +171,9 @@ type NodeClient interface {
 	Withdraw(context.Context, *connect.Request[v1.WithdrawRequest]) (*connect.Response[v1.WithdrawResponse], error)
 	// Ballots gives the ballots of the node's box, or tells which they are.
 	Ballots(context.Context, *connect.Request[v1.BallotsRequest]) (*connect.ServerStreamForClient[v1.BallotsResponse], error)
+	// Scopes lists the scopes that the node follows: the root's first, and a child after
+	// its parent.
+	Scopes(context.Context, *connect.Request[v1.ScopesRequest]) (*connect.Response[v1.ScopesResponse], error)
 }
 
 // NewNodeClient constructs a client for the aweigh.v1.Node service. By default, it uses the Connect
@@ -362,6 +367,12 @@ func NewNodeClient(httpClient connect.HTTPClient, baseURL string, opts ...connec
 			connect.WithSchema(nodeMethods.ByName("Ballots")),
 			connect.WithClientOptions(opts...),
 		),
+		scopes: connect.NewClient[v1.ScopesRequest, v1.ScopesResponse](
+			httpClient,
+			baseURL+NodeScopesProcedure,
+			connect.WithSchema(nodeMethods.ByName("Scopes")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
@@ -397,6 +408,7 @@ type nodeClient struct {
 	handIn       *connect.Client[v1.HandInRequest, v1.HandInResponse]
 	withdraw     *connect.Client[v1.WithdrawRequest, v1.WithdrawResponse]
 	ballots      *connect.Client[v1.BallotsRequest, v1.BallotsResponse]
+	scopes       *connect.Client[v1.ScopesRequest, v1.ScopesResponse]
 }
 
 // Put calls aweigh.v1.Node.Put.
@@ -549,6 +561,11 @@ func (c *nodeClient) Ballots(ctx context.Context, req *connect.Request[v1.Ballot
 	return c.ballots.CallServerStream(ctx, req)
 }
 
+// Scopes calls aweigh.v1.Node.Scopes.
+func (c *nodeClient) Scopes(ctx context.Context, req *connect.Request[v1.ScopesRequest]) (*connect.Response[v1.ScopesResponse], error) {
+	return c.scopes.CallUnary(ctx, req)
+}
+
 // NodeHandler is an implementation of the aweigh.v1.Node service.
 type NodeHandler interface {
 	// Put sets one key. The answer comes when the change is final.
@@ -620,6 +637,9 @@ type NodeHandler interface {
 	Withdraw(context.Context, *connect.Request[v1.WithdrawRequest]) (*connect.Response[v1.WithdrawResponse], error)
 	// Ballots gives the ballots of the node's box, or tells which they are.
 	Ballots(context.Context, *connect.Request[v1.BallotsRequest], *connect.ServerStream[v1.BallotsResponse]) error
+	// Scopes lists the scopes that the node follows: the root's first, and a child after
+	// its parent.
+	Scopes(context.Context, *connect.Request[v1.ScopesRequest]) (*connect.Response[v1.ScopesResponse], error)
 }
 
 // NewNodeHandler builds an HTTP handler from the service implementation. It returns the path on
@@ -809,6 +829,12 @@ func NewNodeHandler(svc NodeHandler, opts ...connect.HandlerOption) (string, htt
 		connect.WithSchema(nodeMethods.ByName("Ballots")),
 		connect.WithHandlerOptions(opts...),
 	)
+	nodeScopesHandler := connect.NewUnaryHandler(
+		NodeScopesProcedure,
+		svc.Scopes,
+		connect.WithSchema(nodeMethods.ByName("Scopes")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/aweigh.v1.Node/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case NodePutProcedure:
@@ -871,6 +897,8 @@ func NewNodeHandler(svc NodeHandler, opts ...connect.HandlerOption) (string, htt
 			nodeWithdrawHandler.ServeHTTP(w, r)
 		case NodeBallotsProcedure:
 			nodeBallotsHandler.ServeHTTP(w, r)
+		case NodeScopesProcedure:
+			nodeScopesHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -998,4 +1026,8 @@ func (UnimplementedNodeHandler) Withdraw(context.Context, *connect.Request[v1.Wi
 
 func (UnimplementedNodeHandler) Ballots(context.Context, *connect.Request[v1.BallotsRequest], *connect.ServerStream[v1.BallotsResponse]) error {
 	return connect.NewError(connect.CodeUnimplemented, errors.New("aweigh.v1.Node.Ballots is not implemented"))
+}
+
+func (UnimplementedNodeHandler) Scopes(context.Context, *connect.Request[v1.ScopesRequest]) (*connect.Response[v1.ScopesResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("aweigh.v1.Node.Scopes is not implemented"))
 }

@@ -1,0 +1,90 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+
+	"connectrpc.com/connect"
+
+	"github.com/aweigh/aweigh"
+	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
+	"github.com/aweigh/aweigh/node"
+)
+
+// ScopeHeader is the header of a request about another scope than the root's: its
+// prefix, or how its identity begins in hex. Requests about keys need none: they go
+// to the scope that decides about them. Prefixes with bytes that are not visible
+// ASCII are named by their identities.
+const ScopeHeader = "Aweigh-Scope"
+
+// Namespace is a node with a part in any number of scopes; *node.Node is one.
+type Namespace interface {
+	Node
+	Scopes() []node.ScopeInfo
+	In(name string) (*node.Part, error)
+}
+
+// scoped lets requests that name a scope be handled for it.
+type scoped struct {
+	of    Namespace
+	root  http.Handler
+	wrong *connect.ErrorWriter
+
+	mu    sync.Mutex
+	parts map[aweigh.ScopeID]http.Handler
+}
+
+// ServeHTTP implements http.Handler.
+func (s *scoped) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := s.root
+	if name := r.Header.Get(ScopeHeader); name != "" {
+		p, err := s.of.In(name)
+		if err != nil {
+			_ = s.wrong.Write(w, r, problem(err)) // nobody is left to be told
+			return
+		}
+		h = s.part(p)
+	}
+	h.ServeHTTP(w, r)
+}
+
+func (s *scoped) part(p *node.Part) http.Handler {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h := s.parts[p.Scope()]
+	if h == nil {
+		h = handler(newService(p))
+		s.parts[p.Scope()] = h
+	}
+	return h
+}
+
+// Scopes implements aweighv1connect.NodeHandler.
+func (s *service) Scopes(context.Context, *connect.Request[aweighv1.ScopesRequest]) (*connect.Response[aweighv1.ScopesResponse], error) {
+	of, ok := s.node.(Namespace)
+	if !ok { // of one scope, which has no others to tell of
+		return nil, problem(fmt.Errorf("%w: scopes are listed without %s", errRequest, ScopeHeader))
+	}
+	out := new(aweighv1.ScopesResponse)
+	for _, i := range of.Scopes() {
+		id := i.Head.Scope
+		if out.Header == nil {
+			out.Header = s.read(i.Head, false)
+		}
+		x := &aweighv1.Scope{
+			Id: bytesOf(id), Prefix: i.Genesis.Prefix(), Name: i.Genesis.Name, Mode: i.Epoch.Policy.Rules.Mode.String(),
+			Epoch: uint64(i.Epoch.Number), Height: uint64(i.Head.Height), Revision: i.Head.Revision, BlockTimeNs: int64(i.Head.Time),
+			Delegated: uint64(i.Head.Delegated), Anchor: i.Anchor, FailuresLeft: int64(i.Failures), CatchingUp: i.Behind,
+		}
+		if d := i.Genesis.Descent; d != nil {
+			x.Parent, x.Depth, x.KeysHanded = bytesOf(d.Parent), d.Depth, d.Keys
+		}
+		for _, a := range i.Epoch.Roster.Anchors {
+			x.Anchors = append(x.Anchors, a.Name)
+		}
+		out.Scopes = append(out.Scopes, x)
+	}
+	return connect.NewResponse(out), nil
+}

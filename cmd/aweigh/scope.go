@@ -1,0 +1,365 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/aweigh/aweigh/alias"
+	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
+	"github.com/aweigh/aweigh/client"
+	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/internal/policytext"
+	"github.com/aweigh/aweigh/internal/show"
+	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/quorum"
+	"github.com/aweigh/aweigh/scope"
+)
+
+func (a *app) scopeCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use: "scope", Short: "Give parts of the namespace their own anchors and rules", Args: cobra.NoArgs,
+		Long: "A scope governs a prefix of the keys: with anchors, rules, trust and a history of its\n" +
+			"own. The root scope has all keys at first. Its anchors may delegate a prefix to a\n" +
+			"scope of its own, and that one's anchors a longer prefix, and so on. What is there\n" +
+			"goes along; clients need not know. It is for good: the parent cannot write there, or\n" +
+			"take it back.\n\n" +
+			"Commands about keys find the scope that decides. Others take --scope PREFIX.",
+		Example: "  aweigh scope create /registry/secrets/ --template critical\n  aweigh scope tree\n" +
+			"  aweigh policy show --scope /registry/secrets/",
+	}
+	return a.under(c, a.scopeCreate(), a.scopeApprove(), a.scopeLs(), a.scopeTree(), a.scopeShow())
+}
+
+func (a *app) scopeLs() *cobra.Command {
+	c := &cobra.Command{Use: "ls", Short: "List the scopes that a node follows", Args: cobra.NoArgs}
+	return a.asking(c, func(ctx context.Context, s *session, _ []string) error { return s.scopes(ctx, false) })
+}
+
+func (a *app) scopeTree() *cobra.Command {
+	c := &cobra.Command{Use: "tree", Short: "Show the scopes as a tree", Args: cobra.NoArgs}
+	return a.asking(c, func(ctx context.Context, s *session, _ []string) error { return s.scopes(ctx, true) })
+}
+
+func (s *session) scopes(ctx context.Context, tree bool) error {
+	ctx, cancel := s.limited(ctx)
+	defer cancel()
+	all, err := s.Client.Scopes(ctx)
+	if err != nil {
+		return err
+	}
+	return s.Printer.Scopes(inOrder(all), tree)
+}
+
+// inOrder puts every scope behind those that it lies in, by prefix.
+func inOrder(all []*aweighv1.Scope) []*aweighv1.Scope {
+	slices.SortStableFunc(all, func(x, y *aweighv1.Scope) int { return bytes.Compare(x.Prefix, y.Prefix) })
+	return all
+}
+
+func (a *app) scopeShow() *cobra.Command {
+	c := &cobra.Command{
+		Use: "show [PREFIX|KEY]", Short: "Show the scope that decides about a key", Args: cobra.MaximumNArgs(1),
+		Example: "  aweigh scope show /registry/secrets/default/token",
+	}
+	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
+		ctx, cancel := s.limited(ctx)
+		defer cancel()
+		all, err := s.Client.Scopes(ctx)
+		if err != nil {
+			return err
+		}
+		var key []byte
+		if len(args) > 0 {
+			if key, err = prefixOf(args[0]); err != nil {
+				return err
+			}
+		}
+		x := deciding(all, key, false)
+		if x == nil {
+			return fmt.Errorf("%w: the node tells of no scope", errAbsent)
+		}
+		return s.Printer.Scope(x, parentOf(all, x))
+	})
+}
+
+// deciding is the scope with the longest prefix of a key; above says that a scope of
+// the very prefix does not count.
+func deciding(all []*aweighv1.Scope, key []byte, above bool) (best *aweighv1.Scope) {
+	for _, x := range all {
+		if bytes.HasPrefix(key, x.Prefix) && !(above && len(x.Prefix) == len(key)) && (best == nil || len(x.Prefix) > len(best.Prefix)) {
+			best = x
+		}
+	}
+	return best
+}
+
+func parentOf(all []*aweighv1.Scope, x *aweighv1.Scope) *aweighv1.Scope {
+	for _, p := range all {
+		if bytes.Equal(p.Id, x.Parent) {
+			return p
+		}
+	}
+	return nil
+}
+
+// prefixOf is the prefix, or key, that an argument stands for: as it is, or as an alias.
+func prefixOf(text string) ([]byte, error) {
+	if !strings.Contains(text, "@") {
+		return []byte(text), nil
+	}
+	n, err := alias.Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	return append(n.Key(), '/'), nil
+}
+
+// inScope names a scope in a request; those without visible ASCII by their identity.
+func inScope(x *aweighv1.Scope) string {
+	for _, b := range x.Prefix {
+		if b <= ' ' || b > '~' {
+			return hex.EncodeToString(x.Id)
+		}
+	}
+	return string(x.Prefix)
+}
+
+// templates are policies by name.
+var templates = []struct {
+	name, about string
+	make        func(prefix []byte) scope.Policy
+}{
+	{"critical", "mode bft; every write waits for ballots of anchors that weigh 2/3", func(prefix []byte) scope.Policy {
+		p := scope.DefaultPolicy(quorum.BFT)
+		p.Approvals = []scope.Approval{{Prefix: prefix, Matter: scope.Changes, Num: 2, Den: 3, Window: 72 * time.Hour}}
+		return p
+	}},
+	{"standard", "mode bft", func([]byte) scope.Policy { return scope.DefaultPolicy(quorum.BFT) }},
+	{"light", "mode crash: half the messages, if no anchor lies", func([]byte) scope.Policy { return scope.DefaultPolicy(quorum.Crash) }},
+	{"local", "mode crash, meant for one anchor", func([]byte) scope.Policy { return scope.DefaultPolicy(quorum.Crash) }},
+}
+
+func templateNames() (names []string) {
+	for _, t := range templates {
+		names = append(names, t.name)
+	}
+	return names
+}
+
+func templateHelp() string {
+	var b strings.Builder
+	for _, t := range templates {
+		fmt.Fprintf(&b, "  %-9s %s\n", t.name, t.about)
+	}
+	return b.String()
+}
+
+func (a *app) scopeCreate() *cobra.Command {
+	c := &cobra.Command{
+		Use: "create PREFIX", Short: "Propose to delegate a prefix to a scope of its own", Args: cobra.ExactArgs(1),
+		Long: "Proposes, with the key of the anchor that answers, that the scope which decides about\n" +
+			"PREFIX now delegates it. Once anchors whose weight finalizes there have approved the\n" +
+			"same, the new scope takes over the keys, and decides by itself. It cannot be undone.\n\n" +
+			"Templates are policies to start from:\n" + templateHelp() + "\n" +
+			"With --here, all anchors that run on this machine approve at once, and the command\n" +
+			"waits until the new scope has decided something.",
+		Example: "  aweigh scope create /registry/events/ --template light --anchors node1,node2,node3\n" +
+			"  aweigh scope create /registry/secrets/ --policy secrets.yaml\n" +
+			"  aweigh scope create /site/lab/ --template local --anchors lab --here",
+	}
+	anchors := c.Flags().StringSlice("anchors", nil, "who shall decide: names or IDs of anchors of the scope above (default: all of them)")
+	template := c.Flags().String("template", "standard", "policy to start from: "+strings.Join(templateNames(), ", "))
+	choices(c, "template", templateNames()...)
+	file := c.Flags().String("policy", "", "file of what else the policy shall be, as \"aweigh policy show\" writes it")
+	name := c.Flags().String("name", "", "for people")
+	here := c.Flags().Bool("here", false, "let all anchors on this machine approve")
+	once := onceFlags(c)
+	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
+		limited, cancel := s.limited(ctx)
+		defer cancel()
+		prefix, err := prefixOf(args[0])
+		if err != nil {
+			return err
+		}
+		all, err := s.Client.Scopes(limited)
+		if err != nil {
+			return err
+		}
+		for _, x := range all {
+			if bytes.Equal(x.Prefix, prefix) && len(prefix) > 0 {
+				return fmt.Errorf("%w: %s has a scope of its own already; \"aweigh scope show %s\" shows it", errUsage, show.Key(prefix), shellWord(args[0]))
+			}
+		}
+		above := deciding(all, prefix, true)
+		if above == nil {
+			return fmt.Errorf("%w: PREFIX is what the keys of the new scope begin with, like /registry/secrets/", errUsage)
+		}
+		in := s.Client.In(inScope(above))
+		child, err := newChild(limited, in, prefix, *name, *template, *file, *anchors)
+		if err != nil {
+			return err
+		}
+		d := scope.Decision{Kind: scope.Delegate, Child: child}
+		return a.delegate(ctx, s, above, d, once, *here)
+	})
+}
+
+// newChild is the scope that is asked for.
+func newChild(ctx context.Context, in *client.Client, prefix []byte, name, template, file string, anchors []string) (*scope.Child, error) {
+	at := slices.Index(templateNames(), template)
+	if at < 0 {
+		return nil, fmt.Errorf("%w: --template is %s, not %q", errUsage, strings.Join(templateNames(), ", "), template)
+	}
+	child := &scope.Child{Prefix: prefix, Name: name, Policy: templates[at].make(prefix)}
+	if file != "" {
+		var err error
+		if child.Policy, err = policyFrom(file, child.Policy); err != nil {
+			return nil, err
+		}
+	}
+	if err := child.Policy.Check(); err != nil {
+		return nil, fmt.Errorf("%w: %w", policytext.ErrSyntax, err)
+	}
+	g, err := in.Genesis(ctx)
+	if err != nil {
+		return nil, err
+	}
+	e, err := g.Epoch()
+	if err == nil {
+		e, err = in.FollowEpochs(ctx, e, nil)
+	}
+	if err != nil {
+		return nil, err
+	}
+	seen := make(map[string]bool)
+	for _, x := range e.Roster.Anchors {
+		id := x.Key.ID()
+		wanted := len(anchors) == 0
+		for _, text := range anchors {
+			if x.Name == text || len(text) >= 4 && strings.HasPrefix(id.String(), strings.ToLower(text)) {
+				wanted, seen[text] = true, true
+			}
+		}
+		if wanted {
+			x.Score = node.FoundingScore
+			child.Anchors = append(child.Anchors, x)
+		}
+	}
+	for _, text := range anchors {
+		if !seen[text] {
+			return nil, fmt.Errorf("%w: no anchor of the scope above is called %q; \"aweigh anchor ls\" lists them", errAbsent, text)
+		}
+	}
+	if err := child.Check(); err != nil {
+		return nil, fmt.Errorf("%w: %w", errUsage, err)
+	}
+	return child, nil
+}
+
+// delegate proposes or approves a delegation, and tells what became of it.
+func (a *app) delegate(ctx context.Context, s *session, above *aweighv1.Scope, d scope.Decision, once func() (*aweighv1.Once, error), here bool) error {
+	in := *s
+	in.Client = s.Client.In(inScope(above))
+	if here {
+		if err := a.approveHere(ctx, s, above, d, once); err != nil {
+			return err
+		}
+		return s.awaitScope(ctx, d.Child.Prefix)
+	}
+	limited, cancel := s.limited(ctx)
+	defer cancel()
+	r, err := in.Client.Trust(limited)
+	if err != nil {
+		return err
+	}
+	flag := ""
+	if len(above.Prefix) > 0 {
+		flag = " --scope " + shellWord(inScope(above))
+	}
+	return in.govern(limited, r, d, once, "next: at other anchors:  aweigh scope approve "+d.ID().Short()+flag)
+}
+
+// approveHere has all anchors that answer approve.
+func (a *app) approveHere(ctx context.Context, s *session, above *aweighv1.Scope, d scope.Decision, once func() (*aweighv1.Once, error)) (err error) {
+	ctx, cancel := s.limited(ctx)
+	defer cancel()
+	approved := 0
+	var failed []error
+	for _, address := range s.Client.Addresses() {
+		c, err := client.Dial(address)
+		if err != nil {
+			return err
+		}
+		o, err := once()
+		if err == nil {
+			_, err = c.In(inScope(above)).Govern(ctx, d, o)
+		}
+		if err = errors.Join(err, c.Close()); err != nil {
+			failed = append(failed, fmt.Errorf("%s: %w", address, err))
+		} else {
+			approved++
+		}
+	}
+	if approved == 0 {
+		return errors.Join(failed...)
+	}
+	fmt.Fprintf(a.err, "approved by %d anchors on this machine\n", approved)
+	return nil
+}
+
+// awaitScope waits until a scope has decided something.
+func (s *session) awaitScope(ctx context.Context, prefix []byte) error {
+	ctx, cancel := s.limited(ctx)
+	defer cancel()
+	for {
+		all, err := s.Client.Scopes(ctx)
+		if err != nil {
+			return err
+		}
+		for _, x := range all {
+			if bytes.Equal(x.Prefix, prefix) && x.Height > 0 {
+				return s.Printer.Scope(x, parentOf(all, x))
+			}
+		}
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-ctx.Done():
+			return fmt.Errorf("the scope has decided nothing yet: %w; \"aweigh anchor ls\" shows what its approval still takes, \"aweigh scope ls\" whether its anchors are there", ctx.Err())
+		}
+	}
+}
+
+func (a *app) scopeApprove() *cobra.Command {
+	c := &cobra.Command{
+		Use: "approve DECISION", Short: "Approve a delegation that others proposed", Args: cobra.ExactArgs(1),
+		Long: "Approves, with the key of the anchor that answers, an open decision to delegate a\n" +
+			"prefix: its ID, or that of its motion, or the start of one, as \"aweigh anchor ls\"\n" +
+			"shows them.",
+	}
+	once := onceFlags(c)
+	return a.askingIn(c, func(ctx context.Context, s *session, args []string) error {
+		ctx, cancel := s.limited(ctx)
+		defer cancel()
+		r, err := s.Client.Trust(ctx)
+		if err != nil {
+			return err
+		}
+		x, err := proposalNamed(r, "delegate", args[0])
+		if err != nil {
+			return err
+		}
+		var d scope.Decision
+		if err := canon.Decode(x.Decision, &d); err != nil || d.Child == nil {
+			return fmt.Errorf("the node sent no delegation: %w", err)
+		}
+		return s.govern(ctx, r, d, once, "next: at other anchors:  aweigh scope approve "+d.ID().Short())
+	})
+}

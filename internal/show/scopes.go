@@ -1,0 +1,125 @@
+package show
+
+import (
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"time"
+
+	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
+)
+
+type scopeJSON struct {
+	Prefix       string   `json:"prefix"` // "" is the root scope's
+	PrefixHex    string   `json:"prefix_hex,omitempty"`
+	ID           string   `json:"id"`
+	Parent       string   `json:"parent,omitempty"`
+	Depth        uint32   `json:"depth"`
+	Name         string   `json:"name,omitempty"`
+	Mode         string   `json:"mode"`
+	Epoch        uint64   `json:"epoch"`
+	Height       uint64   `json:"height"`
+	Revision     int64    `json:"revision"`
+	BlockTimeNs  int64    `json:"block_time_ns"`
+	Delegated    uint64   `json:"delegated"`
+	Anchors      []string `json:"anchors"`
+	Anchor       bool     `json:"anchor"`
+	FailuresLeft int64    `json:"failures_left"`
+	CatchingUp   bool     `json:"catching_up"`
+	KeysHanded   int64    `json:"keys_handed"`
+}
+
+// ScopeName is what people call a scope: its prefix, or / for the root scope.
+func ScopeName(x *aweighv1.Scope) string {
+	if len(x.Prefix) == 0 {
+		return "/"
+	}
+	return Key(x.Prefix)
+}
+
+// health says in a word or two whether a scope can decide.
+func health(x *aweighv1.Scope) string {
+	switch {
+	case x.CatchingUp:
+		return "catching up"
+	case x.FailuresLeft < 0:
+		return "no quorum"
+	case x.FailuresLeft == 0:
+		return "ok, none may fail"
+	}
+	return fmt.Sprintf("ok, %d may fail", x.FailuresLeft)
+}
+
+// Scopes writes the scopes of a namespace, as a list or as a tree.
+func (p Printer) Scopes(all []*aweighv1.Scope, tree bool) error {
+	if p.Format == JSON {
+		out := []scopeJSON{}
+		for _, x := range all {
+			j := scopeJSON{
+				Prefix: string(x.Prefix), ID: hex.EncodeToString(x.Id), Parent: hex.EncodeToString(x.Parent), Depth: x.Depth, Name: x.Name,
+				Mode: x.Mode, Epoch: x.Epoch, Height: x.Height, Revision: x.Revision, BlockTimeNs: x.BlockTimeNs, Delegated: x.Delegated,
+				Anchors: x.Anchors, Anchor: x.Anchor, FailuresLeft: x.FailuresLeft, CatchingUp: x.CatchingUp, KeysHanded: x.KeysHanded,
+			}
+			if Key(x.Prefix) != string(x.Prefix) {
+				j.PrefixHex = hex.EncodeToString(x.Prefix)
+			}
+			out = append(out, j)
+		}
+		return p.JSON(struct {
+			Scopes []scopeJSON `json:"scopes"`
+		}{out})
+	}
+	rows := [][]string{{"SCOPE", "ID", "MODE", "ANCHORS", "EPOCH", "HEIGHT", "LAST BLOCK", "STATE"}}
+	for _, x := range all {
+		name := ScopeName(x)
+		if tree {
+			name = strings.Repeat("  ", int(x.Depth)) + name
+		}
+		who := strings.Join(x.Anchors, ", ")
+		if len(x.Anchors) > 6 {
+			who = fmt.Sprintf("%s and %d others", strings.Join(x.Anchors[:5], ", "), len(x.Anchors)-5)
+		}
+		last := "-"
+		if x.Height > 0 {
+			last = ago(time.Since(time.Unix(0, x.BlockTimeNs)))
+		}
+		rows = append(rows, []string{name, short(x.Id), x.Mode, who, fmt.Sprint(x.Epoch), fmt.Sprint(x.Height), last, health(x)})
+	}
+	return p.table(rows...)
+}
+
+// ago is a time that passed, for people.
+func ago(d time.Duration) string {
+	switch {
+	case d < time.Second:
+		return "now"
+	case d < time.Minute:
+		return d.Truncate(time.Second).String() + " ago"
+	}
+	return strings.TrimSuffix(d.Truncate(time.Minute).String(), "0s") + " ago"
+}
+
+// Scope writes all that a node tells of one scope.
+func (p Printer) Scope(x, parent *aweighv1.Scope) error {
+	if p.Format == JSON {
+		return p.Scopes([]*aweighv1.Scope{x}, false)
+	}
+	from := "the root scope"
+	if parent != nil {
+		from = fmt.Sprintf("delegated by %s, with %d keys", ScopeName(parent), x.KeysHanded)
+	}
+	part := "this node follows"
+	if x.Anchor {
+		part = "this node is an anchor"
+	}
+	rows := [][]string{
+		{"scope", ScopeName(x)}, {"id", hex.EncodeToString(x.Id)}, {"origin", from}, {"mode", x.Mode},
+		{"anchors", strings.Join(x.Anchors, ", ")}, {"here", part}, {"state", health(x)},
+		{"epoch", fmt.Sprint(x.Epoch)}, {"height", fmt.Sprint(x.Height)}, {"revision", fmt.Sprint(x.Revision)},
+		{"delegated", fmt.Sprint(x.Delegated)},
+	}
+	if x.Name != "" {
+		rows = append(rows[:1], append([][]string{{"name", x.Name}}, rows[1:]...)...)
+	}
+	return p.table(rows...)
+}

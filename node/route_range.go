@@ -1,0 +1,134 @@
+package node
+
+import (
+	"bytes"
+	"context"
+	"errors"
+
+	"github.com/aweigh/aweigh/scope"
+)
+
+// piece is a range of keys, in the sense of scope.Op, of one scope.
+type piece struct {
+	part     *Part
+	key, end []byte
+}
+
+// pieces parts [key, end) by the scopes that decide about its keys, in order of key.
+func (n *Node) pieces(ctx context.Context, key, end []byte) (all []piece, err error) {
+	err = n.split(ctx, n.Part, key, end, func(p piece) { all = append(all, p) })
+	return all, err
+}
+
+func (n *Node) split(ctx context.Context, p *Part, key, end []byte, give func(piece)) error {
+	if len(end) == 0 {
+		q, err := n.governs(ctx, key, end)
+		if err == nil {
+			give(piece{q, key, end})
+		}
+		return err
+	}
+	for _, d := range scope.Touching(*p.given.Load(), key, end) {
+		if bytes.Compare(key, d.Prefix) < 0 {
+			give(piece{p, key, d.Prefix})
+			key = d.Prefix
+		}
+		last := scope.PrefixEnd(d.Prefix)
+		child, err := n.awaitPart(ctx, d)
+		if err != nil {
+			return err
+		}
+		if reaches(end, last) {
+			return n.split(ctx, child, key, end, give)
+		}
+		if err := n.split(ctx, child, key, last, give); err != nil {
+			return err
+		}
+		key = last
+	}
+	give(piece{p, key, end})
+	return nil
+}
+
+// reaches reports whether a range that ends at end has no keys beyond last.
+func reaches(end, last []byte) bool {
+	return scope.ToEnd(last) || !scope.ToEnd(end) && bytes.Compare(end, last) <= 0
+}
+
+// Range reads the keys [key, end), in the sense of scope.Op, whichever scopes decide
+// about them. What is of one scope is of one moment; what is of several is not: each
+// is as new as every write that was acknowledged before the call, if the read is
+// linearizable. The head is that of the only scope, or the one with the highest
+// revision. Errors wrap ErrSpans where the range is of several scopes, and an older
+// revision is asked for.
+func (n *Node) Range(ctx context.Context, key, end []byte, r scope.Range, linearizable bool) (res scope.RangeResult, head scope.Head, err error) {
+	err = n.on(ctx, func(func(key, end []byte) bool) bool { return true }, func(*Part) error {
+		res, head, err = n.rangeOf(ctx, key, end, r, linearizable)
+		return err
+	})
+	return res, head, err
+}
+
+func (n *Node) rangeOf(ctx context.Context, key, end []byte, r scope.Range, linearizable bool) (res scope.RangeResult, head scope.Head, err error) {
+	all, err := n.pieces(ctx, key, end)
+	if err != nil {
+		return res, head, err
+	}
+	if len(all) > 1 && r.Revision != 0 {
+		return res, head, ErrSpans
+	}
+	views := make(map[*Part]*View)
+	defer func() {
+		for _, v := range views {
+			err = errors.Join(err, v.Close())
+		}
+	}()
+	limit := r.Limit
+	if len(all) > 1 && r.Sort != scope.ByKey { // what comes first is known when all is there
+		r.Limit = 0
+	}
+	for _, piece := range all {
+		v := views[piece.part]
+		if v == nil {
+			if v, err = piece.part.Read(ctx, linearizable); err != nil {
+				return res, head, err
+			}
+			views[piece.part] = v
+		}
+		if touched, err := v.Touching(piece.key, piece.end); err != nil || len(touched) > 0 {
+			return res, head, errors.Join(err, scope.ErrElsewhere)
+		}
+		got, err := v.Range(piece.key, piece.end, r)
+		if err != nil {
+			return res, head, err
+		}
+		res.Kvs, res.Count, res.More = append(res.Kvs, got.Kvs...), res.Count+got.Count, res.More || got.More
+		if h := v.Head(); h.Revision > head.Revision {
+			head, res.Revision = h, got.Revision
+		}
+	}
+	if len(all) > 1 {
+		r.Arrange(res.Kvs)
+		if limit > 0 && int64(len(res.Kvs)) > limit {
+			res.Kvs, res.More = res.Kvs[:limit], true
+		}
+	}
+	return res, head, nil
+}
+
+// Range reads the scope's own keys.
+func (n *Part) Range(ctx context.Context, key, end []byte, r scope.Range, linearizable bool) (res scope.RangeResult, head scope.Head, err error) {
+	v, err := n.Read(ctx, linearizable)
+	if err != nil {
+		return res, head, err
+	}
+	defer func() { err = errors.Join(err, v.Close()) }()
+	head = v.Head()
+	res, err = v.Range(key, end, r)
+	return res, head, err
+}
+
+// ReadOf gives a view of the scope's state, whoever decides about the keys.
+func (n *Part) ReadOf(ctx context.Context, _, _ []byte, linearizable bool) (*View, error) {
+	return n.Read(ctx, linearizable)
+}
