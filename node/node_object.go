@@ -113,6 +113,10 @@ func (n *Part) deeds(v *View, last int64, limit int) (deeds []Deed, more bool, e
 	})
 	for i := range deeds {
 		d := &deeds[i]
+		if d.Height == 0 { // taken over, as the scope was founded
+			d.Block, d.Time = n.id, n.cfg.Genesis.Time
+			continue
+		}
 		if i > 0 && deeds[i-1].Height == d.Height {
 			d.Block, d.Time = deeds[i-1].Block, deeds[i-1].Time
 			continue

@@ -68,6 +68,13 @@ func (n *Part) proveKey(v *View, key []byte) (*scope.KeyProof, error) {
 	if err != nil || !ok {
 		return nil, errors.Join(err, fmt.Errorf("node: entry %d of the lineage is missing", index))
 	}
+	if entry.Height == 0 { // it was taken over
+		a, err := n.ancestry(v, 0)
+		if err != nil {
+			return nil, err
+		}
+		return scope.NewKeyProof(a, v.State, key, nil, scope.Finality{}, nil)
+	}
 	// If a motion carried the change, its mutation stands in an earlier block.
 	at := entry.Height
 	m, err := n.minutes(v, entry.Mutation)
@@ -122,11 +129,33 @@ func (n *Part) ancestry(v *View, above aweigh.Height) (a scope.Ancestry, err err
 	if a.Head, err = n.cover(v.Head().Height, above); err != nil {
 		return a, err
 	}
+	if d := a.Genesis.Descent; d != nil {
+		if a.Above, err = n.of.way(d); err != nil {
+			return a, err
+		}
+	}
 	epoch := int(a.Head.Header.Epoch)
 	if a.Handovers, err = n.History().Handovers(0, epoch); err == nil && len(a.Handovers) < epoch {
 		err = fmt.Errorf("node: this node does not hold the handovers of all %d epochs; ask another node", epoch)
 	}
 	return a, err
+}
+
+// way shows how a scope descends from the root scope.
+func (n *Node) way(d *scope.Descent) (steps []scope.Step, err error) {
+	p := n.part(d.Parent)
+	if p == nil {
+		return nil, fmt.Errorf("%w: %s, the parent of %q", ErrNoScope, d.Parent.Short(), d.Prefix)
+	}
+	err = p.covered(context.Background(), func(v *View) error {
+		a, err := p.ancestry(v, d.Height)
+		if err != nil {
+			return err
+		}
+		steps, err = scope.NewStep(a, v.State, d)
+		return err
+	})
+	return steps, err
 }
 
 // origin is the final block at a height.

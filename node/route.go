@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/lineage"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/votes"
 )
@@ -210,13 +211,38 @@ func (n *Node) Watch(ctx context.Context, key, end []byte, from int64, deliver f
 	}
 }
 
-// Lineage lists what happened to the object that a key names in the scope that
-// decides about the key.
+// Prove gives a proof of the newest change of a key, from the scope that decides about
+// it, and of how that descends from the network's root.
+func (n *Node) Prove(ctx context.Context, key []byte) (p *scope.KeyProof, head scope.Head, err error) {
+	err = n.on(ctx, about(key), func(q *Part) error {
+		p, head, err = q.Prove(ctx, key)
+		return err
+	})
+	return p, head, err
+}
+
+// Lineage lists what happened to the object that a key names, newest first: in the
+// scope that decides about the key, and in those where the object was before.
 func (n *Node) Lineage(ctx context.Context, key []byte, limit int) (deeds []Deed, more bool, head scope.Head, err error) {
 	err = n.on(ctx, about(key), func(p *Part) error {
 		deeds, more, head, err = p.Lineage(ctx, key, limit)
 		return err
 	})
+	for err == nil && !more && len(deeds) > 0 && len(deeds) < limit {
+		oldest := &deeds[len(deeds)-1]
+		here := n.part(oldest.Scope)
+		if oldest.Class != lineage.TakenOver || here == nil {
+			break
+		}
+		before := n.part(here.cfg.Genesis.Descent.Parent)
+		if before == nil {
+			break
+		}
+		var o Object
+		if o, err = before.Object(ctx, oldest.Object.String(), limit-len(deeds), false); err == nil {
+			deeds, more = append(deeds, o.Deeds...), o.More
+		}
+	}
 	return deeds, more, head, err
 }
 

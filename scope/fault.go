@@ -15,6 +15,7 @@ type FaultProof struct {
 	Genesis   Genesis
 	Handovers []Handover // from epoch 0 to that of the ballots
 	Proof     Proof
+	Above     []Step // as in Ancestry
 }
 
 // Verify checks the proof from the network's identity alone, and gives the epoch
@@ -28,10 +29,7 @@ func (p *FaultProof) Verify(network aweigh.NetworkID) (*Epoch, Anchor, error) {
 }
 
 func (p *FaultProof) verify(network aweigh.NetworkID) (*Epoch, Anchor, error) {
-	if p.Genesis.Hash() != network {
-		return nil, Anchor{}, errors.New("it starts from the genesis of another network")
-	}
-	if _, err := p.Genesis.Check(); err != nil {
+	if err := p.Genesis.descends(network, p.Above); err != nil {
 		return nil, Anchor{}, err
 	}
 	first, err := p.Genesis.Epoch()

@@ -24,7 +24,7 @@ type KeyProof struct {
 	Ancestry Ancestry  // to any block after the change
 	Change   Listed    // the entry of the change
 	Kv       *KeyValue // what it wrote; nil for a deletion
-	Origin   Origin    // of the mutation
+	Origin   Origin    // of the mutation; zero for what was taken over from the parent
 	Assent   *Assent   // if Origin opened a motion, which was carried; nil if it applied at once
 }
 
@@ -34,10 +34,11 @@ type Report struct {
 	Kv       *KeyValue       // nil for a deletion
 	Mutation Mutation        // zero if nobody asked for the change: Entry.Reason says why it was made
 	Author   votes.PublicKey // likewise
-	Origin   Attestation     // of the block that carried the mutation, or made the change
+	Origin   Attestation     // of the block that carried the mutation, or made the change; zero if Taken
 	Head     Attestation     // of the block whose lineage includes the entry
 	Under    *Epoch          // of Origin: by whose rules and weights it became final
 	Approved *Approved       // by whom, if it took a motion
+	Taken    *Descent        // of the scope, if it took the key over from its parent, whose history says more
 }
 
 // NewKeyProof collects the proof for the newest change of a key in s. Origin is
@@ -61,6 +62,9 @@ func NewKeyProof(a Ancestry, s *State, key []byte, origin *Block, final Finality
 	log := s.Lineage()
 	if p.Change, err = a.list(log, v.Entry); err != nil {
 		return nil, err
+	}
+	if handed(&p.Change.Entry) {
+		return p, nil
 	}
 	if p.Change.Entry.Mutation.IsZero() {
 		p.Origin = Origin{Final: final}
@@ -93,6 +97,13 @@ func (p *KeyProof) verify(network aweigh.NetworkID) (Report, error) {
 	}
 	if err := p.Change.wrote(p.Kv); err != nil {
 		return Report{}, err
+	}
+	if e := &p.Change.Entry; handed(e) {
+		g := &p.Ancestry.Genesis
+		if g.Descent == nil || e.Scope != g.Hash() || p.Assent != nil || len(p.Origin.Mutation) > 0 {
+			return Report{}, errors.New("what was taken over from nobody, or with an author")
+		}
+		return Report{Entry: *e, Kv: p.Kv, Head: p.Ancestry.Head.attestation(last.Roster), Under: origin, Taken: g.Descent}, nil
 	}
 	var m Mutation
 	if p.Change.Entry.Mutation.IsZero() {
@@ -144,7 +155,7 @@ func (l *Listed) wrote(v *KeyValue) error {
 		return errors.New("content without need, or need without content")
 	case v == nil:
 		return nil
-	case !bytes.Equal(v.Key, e.Key) || v.UID != e.Object || v.ModRevision != e.Revision || v.Entry != l.Place.Index:
+	case !bytes.Equal(v.Key, e.Key) || v.UID != e.Object || v.ModRevision != e.Revision && !handed(e) || v.Entry != l.Place.Index:
 		return errors.New("content of another change")
 	case v.Digest() != e.Posterior:
 		return errors.New("content that the entry does not name")

@@ -12,24 +12,27 @@ import (
 	"github.com/aweigh/aweigh/votes"
 )
 
-// Ancestry leads from a network's genesis to a final block, whose header names
+// Ancestry leads from a network's root, and from a scope's genesis, to a final block, whose header names
 // the lineage before it.
 type Ancestry struct {
 	_         struct{} `cbor:",toarray"`
 	Genesis   Genesis
 	Handovers []Handover // from epoch 0 to that of Head
 	Head      Finality
+	Above     []Step // from the root scope to the parent of Genesis' scope; none for the root scope
 }
 
 // follow verifies the way from the network's identity to the final block, and gives
 // the epochs of an earlier block and of that one.
 func (a *Ancestry) follow(network aweigh.NetworkID, earlier aweigh.Epoch) (then, last *Epoch, err error) {
-	if a.Genesis.Hash() != network {
-		return nil, nil, errors.New("it starts from the genesis of another network")
-	}
-	if _, err := a.Genesis.Check(); err != nil {
+	if err := a.Genesis.descends(network, a.Above); err != nil {
 		return nil, nil, err
 	}
+	return a.epochs(earlier)
+}
+
+// epochs verifies the way from the genesis to the final block.
+func (a *Ancestry) epochs(earlier aweigh.Epoch) (then, last *Epoch, err error) {
 	if then, err = a.Genesis.Epoch(); err != nil {
 		return nil, nil, err
 	}

@@ -97,7 +97,7 @@ func (a *app) motionFile(name, network string) (r *scope.MotionReport, pinned bo
 		}
 		return nil, false, fmt.Errorf("%s: this is no file of a motion, or it is damaged or cut off: %w", name, err)
 	}
-	if claimed := proof.Ancestry.Genesis.Hash(); !pinned {
+	if claimed := proof.Ancestry.Genesis.Network(); !pinned {
 		id = claimed
 	} else if claimed != id {
 		return nil, false, fmt.Errorf("%w: %s is of network %s, and not of %s", scope.ErrProof, name, claimed, id)

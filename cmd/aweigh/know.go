@@ -178,7 +178,7 @@ func networkOf(text string) (aweigh.NetworkID, error) {
 // verified verifies a proof and shows it. Where the network is not known from
 // elsewhere, which pinned says, the proof's own word for it is taken.
 func (a *app) verified(p show.Printer, proof *scope.KeyProof, network string, pinned bool) error {
-	id := proof.Ancestry.Genesis.Hash()
+	id := proof.Ancestry.Genesis.Network()
 	if pinned {
 		var err error
 		if id, err = networkOf(network); err != nil {

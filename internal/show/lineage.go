@@ -151,6 +151,7 @@ type whyJSON struct {
 	Origin        attestationJSON `json:"origin"` // the block that carried the change
 	Head          attestationJSON `json:"head"`   // a later one, whose lineage includes it
 	Approved      *approvedJSON   `json:"approved,omitempty"`
+	TakenFrom     string          `json:"taken_from,omitempty"` // the scope from which the key was taken over; there is no origin then
 }
 
 // Why writes what a proof shows that was verified; pinned says whether its
@@ -168,10 +169,13 @@ func (p Printer) Why(g scope.Genesis, r scope.Report, pinned bool) error {
 	}
 	if p.Format == JSON {
 		out := whyJSON{
-			Network: g.Hash().String(), NetworkName: g.Name, Pinned: pinned, Class: r.Entry.Class.String(), Revision: r.Entry.Revision,
+			Network: g.Network().String(), NetworkName: g.Name, Pinned: pinned, Class: r.Entry.Class.String(), Revision: r.Entry.Revision,
 			UID: r.Entry.Object.String(), Author: r.Author.String(), AuthorID: authorID.String(), AuthorName: author, Mutation: r.Entry.Mutation.String(),
 			Justification: r.Mutation.Justification, Reason: r.Entry.Reason, Rule: rule.String(), Needed: rule.Threshold(r.Origin.Total),
 			Origin: attestation(r.Origin), Head: attestation(r.Head), Approved: approvedOf(r.Approved),
+		}
+		if r.Taken != nil {
+			out.TakenFrom, out.Needed = r.Taken.Parent.String(), rule.Threshold(r.Head.Total)
 		}
 		if r.Kv != nil {
 			out.Kv = kvJSON(&aweighv1.KeyValue{
@@ -195,10 +199,15 @@ func (p Printer) Why(g scope.Genesis, r scope.Report, pinned bool) error {
 	if r.Entry.Mutation.IsZero() {
 		author = "nobody: its time had come"
 	}
+	signed := r.Origin
 	rows := [][]string{
 		{"  change", fmt.Sprintf("%s in revision %d of object %s", r.Entry.Class, r.Entry.Revision, r.Entry.Object)},
-		{"  author", author},
-		{when(&r), fmt.Sprintf("%s, block %d %s of epoch %d", instant(int64(r.Origin.Time)), r.Origin.Height, r.Origin.Block.Short(), r.Origin.Epoch)},
+	}
+	if d := r.Taken; d != nil {
+		signed = r.Head
+		rows = append(rows, []string{"  from", fmt.Sprintf("scope %s, whose block %d delegated %s; \"aweigh history\" goes on there", d.Parent.Short(), d.Height, Key(d.Prefix))})
+	} else {
+		rows = append(rows, []string{"  author", author}, []string{when(&r), fmt.Sprintf("%s, block %d %s of epoch %d", instant(int64(r.Origin.Time)), r.Origin.Height, r.Origin.Block.Short(), r.Origin.Epoch)})
 	}
 	if r.Approved != nil {
 		rows = append(rows, []string{"  applied", fmt.Sprintf("in block %d, with the approvals below", r.Approved.Height)})
@@ -213,15 +222,15 @@ func (p Printer) Why(g scope.Genesis, r scope.Report, pinned bool) error {
 	}
 	fmt.Fprintln(p.Out)
 	rows = [][]string{{"SIGNED BY", "ID", "WEIGHT"}}
-	for _, s := range r.Origin.Signers {
+	for _, s := range signed.Signers {
 		rows = append(rows, []string{s.Name, s.Anchor.Short(), fmt.Sprint(s.Weight)})
 	}
 	if err := p.table(rows...); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintf(p.Out, "\n%d of %d anchors with weight %d of %d in epoch %d; the rule then (%s, %s) asks for %d\n",
-		len(r.Origin.Signers), r.Under.Roster.Weights.Len(), r.Origin.Weight, r.Origin.Total, r.Origin.Epoch, rules.Mode, ruleWords(rule),
-		rule.Threshold(r.Origin.Total))
+		len(signed.Signers), r.Under.Roster.Weights.Len(), signed.Weight, signed.Total, signed.Epoch, rules.Mode, ruleWords(rule),
+		rule.Threshold(signed.Total))
 	if err == nil && r.Approved != nil {
 		err = p.approvals(r.Approved)
 	}

@@ -1,0 +1,74 @@
+package scope
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/lineage"
+)
+
+// Step is one scope on the way from a network's root scope to another: what leads from
+// its genesis to a final block, and in the lineage before that, that it delegated the
+// prefix of the next.
+type Step struct {
+	_         struct{} `cbor:",toarray"`
+	Genesis   Genesis
+	Handovers []Handover // from epoch 0 to that of Head
+	Head      Finality
+	Gave      Listed // the entry of the delegation
+}
+
+// NewStep goes on from an ancestry of a scope's parent, whose state is s, with the
+// delegation to the scope.
+func NewStep(a Ancestry, s *State, d *Descent) ([]Step, error) {
+	gave, err := a.list(s.Lineage(), d.Entry)
+	if err != nil {
+		return nil, err
+	}
+	return append(a.Above, Step{Genesis: a.Genesis, Handovers: a.Handovers, Head: a.Head, Gave: gave}), nil
+}
+
+// descends verifies that a genesis is that of a network's root scope or, by the steps
+// from there, of one that descends from it.
+func (g *Genesis) descends(network aweigh.NetworkID, above []Step) error {
+	if _, err := g.Check(); err != nil {
+		return err
+	}
+	if g.Descent == nil {
+		if len(above) > 0 {
+			return errors.New("a way to the root scope, which needs none")
+		}
+		if g.Hash() != network {
+			return errors.New("it starts from the genesis of another network")
+		}
+		return nil
+	}
+	if len(above) == 0 {
+		return fmt.Errorf("it does not show how %q was delegated", g.Descent.Prefix)
+	}
+	parent := above[len(above)-1]
+	if err := parent.Genesis.descends(network, above[:len(above)-1]); err != nil {
+		return err
+	}
+	a := Ancestry{Genesis: parent.Genesis, Handovers: parent.Handovers, Head: parent.Head}
+	if _, _, err := a.epochs(0); err != nil {
+		return err
+	}
+	if err := a.lists(&parent.Gave); err != nil {
+		return err
+	}
+	d, e := g.Descent, &parent.Gave.Entry
+	switch {
+	case d.Network != network || d.Parent != parent.Genesis.Hash() || d.Parent != e.Scope:
+		return errors.New("a scope of another parent, or network")
+	case e.Class != lineage.Delegate || e.Posterior != g.Hash() || string(e.Key) != string(d.Prefix) || parent.Gave.Place.Index != d.Entry || e.Height != d.Height:
+		return fmt.Errorf("the parent did not delegate %q to this scope", d.Prefix)
+	}
+	return nil
+}
+
+// handed reports whether an entry tells of what a scope took over from its parent.
+func handed(e *lineage.Entry) bool {
+	return e.Height == 0 && (e.Class == lineage.TakenOver || e.Class == lineage.AliasFollow)
+}
