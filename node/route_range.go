@@ -62,7 +62,12 @@ func reaches(end, last []byte) bool {
 // revision. Errors wrap ErrSpans where the range is of several scopes, and an older
 // revision is asked for.
 func (n *Node) Range(ctx context.Context, key, end []byte, r scope.Range, linearizable bool) (res scope.RangeResult, head scope.Head, err error) {
-	err = n.on(ctx, func(func(key, end []byte) bool) bool { return true }, func(*Part) error {
+	if len(*n.given.Load()) == 0 {
+		if res, head, err = n.Part.Range(ctx, key, end, r, linearizable); err != nil || head.Delegated == 0 {
+			return res, head, err
+		}
+	}
+	err = n.on(ctx, Keys(), func(*Part) error {
 		res, head, err = n.rangeOf(ctx, key, end, r, linearizable)
 		return err
 	})
@@ -129,6 +134,6 @@ func (n *Part) Range(ctx context.Context, key, end []byte, r scope.Range, linear
 }
 
 // ReadOf gives a view of the scope's state, whoever decides about the keys.
-func (n *Part) ReadOf(ctx context.Context, _, _ []byte, linearizable bool) (*View, error) {
+func (n *Part) ReadOf(ctx context.Context, _ Ranges, linearizable bool) (*View, error) {
 	return n.Read(ctx, linearizable)
 }

@@ -58,7 +58,7 @@ func (c *cluster) delegate(ctx context.Context, from, prefix string, mode quorum
 
 func (c *cluster) value(ctx context.Context, node int, key string) string {
 	c.t.Helper()
-	v, err := c.nodes[node].ReadOf(ctx, []byte(key), nil, true)
+	v, err := c.nodes[node].ReadOf(ctx, Keys([]byte(key)), true)
 	if err != nil {
 		c.t.Fatalf("reading %s: %v", key, err)
 	}
@@ -167,7 +167,7 @@ func TestBusyPrefixIsHandedOver(t *testing.T) {
 	if _, err := c.nodes[1].Txn(ctx, scope.Txn{Success: append(putTxn("/a", "x").Success, putTxn("/b/c/0", "x").Success...)}, Once{}); !errors.Is(err, ErrSpans) {
 		t.Errorf("a transaction in two scopes: %v", err)
 	}
-	if _, err := c.nodes[1].ReadOf(ctx, []byte("/"), []byte("0"), true); !errors.Is(err, ErrSpans) {
+	if _, err := c.nodes[1].ReadOf(ctx, Between([]byte("/"), []byte("0")), true); !errors.Is(err, ErrSpans) {
 		t.Errorf("a read of two scopes: %v", err)
 	}
 	t.Logf("%d writes by %d clients", total, writers)
