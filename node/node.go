@@ -35,6 +35,7 @@ type Node struct {
 	parts  map[place]*Part
 	topics map[p2p.Topic]*Part
 	opened chan struct{} // closed and replaced when there is another part
+	moved  chan struct{} // closed and replaced when the state of a scope has changed
 	life   *life         // nil unless Run runs
 }
 
@@ -61,7 +62,7 @@ func New(cfg Config) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &Node{cfg: cfg, peerID: string(own), parts: make(map[place]*Part), topics: make(map[p2p.Topic]*Part), opened: make(chan struct{})}
+	n := &Node{cfg: cfg, peerID: string(own), parts: make(map[place]*Part), topics: make(map[p2p.Topic]*Part), opened: make(chan struct{}), moved: make(chan struct{})}
 	n.anchor.Store(cfg.Anchor)
 	if _, ok, err := StoredGenesis(cfg.Store); err != nil {
 		return nil, err
@@ -216,6 +217,21 @@ func (n *Node) Parts() []*Part {
 		}
 	}
 	return all
+}
+
+// Changed is closed when the state of any scope has changed after the call.
+func (n *Node) Changed() <-chan struct{} {
+	n.mu.RLock()
+	defer n.mu.RUnlock()
+	return n.moved
+}
+
+// hasChanged notes that the state of a scope has changed.
+func (n *Node) hasChanged() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	close(n.moved)
+	n.moved = make(chan struct{})
 }
 
 // part is the node's part in a scope, nil if it has none.

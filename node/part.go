@@ -354,6 +354,7 @@ func (n *Part) note(note Note) {
 		close(n.changed)
 		n.changed = make(chan struct{})
 		n.mu.Unlock()
+		n.of.hasChanged()
 		n.log.Debug("final", "height", note.Height, "view", note.View, "block", note.Block.Short(),
 			"mutations", note.Mutations, "revision", note.Revision)
 	case Installed:
@@ -361,6 +362,7 @@ func (n *Part) note(note Note) {
 		close(n.changed)
 		n.changed = make(chan struct{})
 		n.mu.Unlock()
+		n.of.hasChanged()
 		n.shelf.clear() // of the state that was replaced
 		n.views.expire()
 		n.log.Info("caught up by snapshot", "height", note.Height)

@@ -53,6 +53,15 @@ func (n *Part) leads(key, end []byte) (d scope.Delegation, spans bool) {
 	return touched[0], !scope.Covers(touched[0].Prefix, key, end)
 }
 
+// Delegations are the prefixes that the part's scope has delegated, in order.
+func (n *Part) Delegations() []scope.Delegation { return *n.given.Load() }
+
+// Child is the node's part in a scope that was delegated to; it waits for it if it is
+// about to be opened.
+func (n *Node) Child(ctx context.Context, d scope.Delegation) (*Part, error) {
+	return n.awaitPart(ctx, d)
+}
+
 // awaitPart is the node's part in a scope that was delegated to, which may be about
 // to be opened.
 func (n *Node) awaitPart(ctx context.Context, d scope.Delegation) (*Part, error) {
@@ -319,6 +328,9 @@ func (n *Node) Scopes() (all []ScopeInfo) {
 
 // network is the identity of the network that the scope is part of.
 func (n *Part) network() aweigh.NetworkID { return n.cfg.Genesis.Network() }
+
+// Root is the node's part in the root scope.
+func (n *Node) Root() *Part { return n.Part }
 
 // Scope is the identity of the part's scope.
 func (n *Part) Scope() aweigh.ScopeID { return n.id }
