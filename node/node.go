@@ -286,6 +286,9 @@ func (n *Node) open(p *Part, d scope.Delegation) (*Part, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := prepare(n.cfg.Store, g); err != nil {
+		return nil, err
+	}
 	c, err := newPart(n, g)
 	if err != nil {
 		return nil, err

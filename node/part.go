@@ -71,6 +71,7 @@ type Part struct {
 	budgets *accounts
 	host    *p2p.Host // of the node
 	given   atomic.Pointer[[]scope.Delegation]
+	vacant  atomic.Bool // there is no state of the scope yet
 	address address
 	log     *slog.Logger
 
@@ -133,11 +134,17 @@ func newPart(of *Node, g scope.Genesis) (*Part, error) {
 	}
 	n.views.store, n.views.scope = cfg.Store, n.id
 	n.views.given = func() []scope.Delegation { return *n.given.Load() }
+	n.views.vacant = &n.vacant
 	n.delegates(nil)
 	n.anchor.Store(of.anchor.Load())
 	if err := resumeInstall(cfg.Store, n.id); err != nil {
 		return nil, fmt.Errorf("node: installing a snapshot that was fetched: %w", err)
 	}
+	vacant, err := isVacant(cfg.Store, n.id)
+	if err != nil {
+		return nil, err
+	}
+	n.vacant.Store(vacant)
 	network, err := NewNetwork(g, nil)
 	if err != nil {
 		return nil, err
@@ -196,6 +203,9 @@ func (n *Part) topic() p2p.Topic { return p2p.Topic("final/" + n.id.String()) }
 
 // run runs the part until ctx ends or it must stop. It returns nil for the former.
 func (n *Part) run(ctx context.Context) error {
+	if err := n.settle(ctx); err != nil || ctx.Err() != nil {
+		return err
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	var watching sync.WaitGroup
 	watching.Go(func() { n.watchSelf(ctx) })
@@ -217,6 +227,9 @@ func (n *Part) release() error {
 // peer's own goroutine, before the machine sees it. A peer above its budget
 // waits here.
 func (n *Part) frame(from peer.ID, f []byte) {
+	if n.vacant.Load() {
+		return // it is of no use yet
+	}
 	p := n.called.of(from)
 	count(&n.measured.received, f)
 	if isBlocks(f) && !n.expected.take(p) {
@@ -274,6 +287,9 @@ func (n *Part) pause(d time.Duration) bool {
 // mutations that wait for too long. What there is no room or budget for is not
 // passed on.
 func (n *Part) gossip(from peer.ID, data []byte) p2p.Verdict {
+	if n.vacant.Load() {
+		return p2p.Ignore
+	}
 	p := n.called.of(from)
 	count(&n.measured.received, data)
 	if !n.budgets.afford(p, data) {
@@ -309,6 +325,9 @@ func (n *Part) gossip(from peer.ID, data []byte) p2p.Verdict {
 }
 
 func (n *Part) peer(id peer.ID, up bool) {
+	if n.vacant.Load() {
+		return // whoever is there is met when it moves in
+	}
 	p := Peer(id.String())
 	var ev Event = Met{Peer: p}
 	if !up {
