@@ -57,23 +57,25 @@ type Config struct {
 // Part is a node's part in one scope: its machine, and what surrounds it. Its methods
 // are safe for concurrent use.
 type Part struct {
-	cfg     Config // Genesis is the scope's
-	id      aweigh.ScopeID
-	prefix  []byte // of all keys of the scope
-	of      *Node
-	author  aweigh.Hash
-	anchor  atomic.Pointer[votes.PrivateKey] // nil without one; Apply makes it
-	peerID  string
-	runner  *runner
-	roll    roll
-	called  names
-	intake  *intake
-	budgets *accounts
-	host    *p2p.Host // of the node
-	given   atomic.Pointer[[]scope.Delegation]
-	vacant  atomic.Bool // there is no state of the scope yet
-	address address
-	log     *slog.Logger
+	cfg             Config // Genesis is the scope's
+	id              aweigh.ScopeID
+	prefix          []byte // of all keys of the scope
+	of              *Node
+	author          aweigh.Hash
+	anchor          atomic.Pointer[votes.PrivateKey] // nil without one; Apply makes it
+	peerID          string
+	runner          *runner
+	roll            roll
+	called          *names // of the node
+	intake          *intake
+	budgets         *accounts
+	host            *p2p.Host // of the node
+	given           atomic.Pointer[[]scope.Delegation]
+	vacant          atomic.Bool // there is no state of the scope yet
+	begun, catching atomic.Bool // a snapshot may have been begun to be fetched; is being fetched
+	offers          sync.Once   // starts makeOffers
+	address         address
+	log             *slog.Logger
 
 	measured      *measured
 	behindSince   atomic.Pointer[time.Time] // nil while this node fetches nothing
@@ -126,7 +128,7 @@ func newPart(of *Node, g scope.Genesis) (*Part, error) {
 	n := &Part{
 		cfg: cfg, id: g.Hash(), prefix: g.Prefix(), of: of, host: of.host, author: cfg.Identity.Public().ID(), peerID: of.peerID,
 		changed: make(chan struct{}), log: cfg.Log, excluded: make(map[peer.ID]bool),
-		refusals: newRefusals(), stirred: make(chan struct{}, 1), shelf: newShelf(),
+		refusals: of.refusals, called: &of.called, stirred: make(chan struct{}, 1), shelf: newShelf(),
 	}
 	if g.Descent != nil {
 		n.address = addressOf(n.id)
@@ -145,6 +147,7 @@ func newPart(of *Node, g scope.Genesis) (*Part, error) {
 		return nil, err
 	}
 	n.vacant.Store(vacant)
+	n.begun.Store(true)
 	network, err := NewNetwork(g, nil)
 	if err != nil {
 		return nil, err
@@ -158,14 +161,18 @@ func newPart(of *Node, g scope.Genesis) (*Part, error) {
 		return nil, err
 	}
 	n.roll.call(m.term)
-	n.measured = newMeasured(m.roster)
+	n.measured = newMeasured(m.roster, &of.counted)
 	n.intake = newIntake(&n.roll)
 	n.budgets = newAccounts(&n.roll)
+	waiting := 4096 // events and submissions of clients, before they wait themselves
+	if g.Descent != nil {
+		waiting = 64 // there may be thousands of scopes
+	}
 	start := time.Now()
 	n.runner = &runner{
 		machine: m, roll: &n.roll, store: cfg.Store, carrier: n, key: cfg.Identity,
 		notes: n.note, delegates: n.delegates, start: start, began: aweigh.InstantOf(start),
-		intake: n.intake, events: make(chan Event, 4096), submits: make(chan *submission, 4096), looks: make(chan look), installs: make(chan installing), replies: newReplies(),
+		intake: n.intake, events: make(chan Event, waiting), submits: make(chan *submission, waiting), looks: make(chan look), installs: make(chan installing), replies: newReplies(),
 	}
 	status := m.Status()
 	n.runner.status.Store(&status)
@@ -208,9 +215,9 @@ func (n *Part) run(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	var watching sync.WaitGroup
-	watching.Go(func() { n.watchSelf(ctx) })
-	watching.Go(func() { n.catchUpBySnapshot(ctx) })
-	watching.Go(func() { n.makeOffers(ctx) })
+	if n == n.of.Part { // of others, whoever wants to know asks
+		watching.Go(func() { n.watchSelf(ctx) })
+	}
 	err := n.runner.run(ctx)
 	cancel()
 	watching.Wait()

@@ -33,23 +33,40 @@ const (
 	offerPatience = 10 * time.Minute // for an offer that is being made: a pass over the peer's state
 )
 
-// catchUpBySnapshot looks whether this node is too far behind to fetch blocks,
-// and then fetches a snapshot. It also lets go of those that it offers.
-func (n *Part) catchUpBySnapshot(ctx context.Context) {
+// watchLag looks whether a part is too far behind to fetch blocks, and then has a
+// snapshot fetched. It also lets go of those that are offered. One goroutine does it
+// for all parts: there may be thousands at rest.
+func (n *Node) watchLag(ctx context.Context) {
 	tick := time.NewTicker(n.cfg.snapshotEvery)
 	defer tick.Stop()
+	var fetching sync.WaitGroup
+	defer fetching.Wait()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
-		n.shelf.sweep()
-		if err := n.fetchSnapshot(ctx); err != nil && ctx.Err() == nil {
-			n.log.Warn("catching up by snapshot failed; it is tried again", "error", err)
+		n.mu.RLock()
+		for _, p := range n.parts {
+			p.shelf.sweep()
+			if (p.begun.Load() || p.runner.status.Load().Far) && !p.vacant.Load() && p.catching.CompareAndSwap(false, true) {
+				fetching.Go(func() { p.catchUpBySnapshot(ctx) })
+			}
 		}
-		n.fetching.Store(nil)
+		n.mu.RUnlock()
 	}
+}
+
+// catchUpBySnapshot fetches a snapshot if one is needed still.
+func (n *Part) catchUpBySnapshot(ctx context.Context) {
+	defer n.catching.Store(false)
+	err := n.fetchSnapshot(ctx)
+	n.begun.Store(err != nil)
+	if err != nil && ctx.Err() == nil {
+		n.log.Warn("catching up by snapshot failed; it is tried again", "error", err)
+	}
+	n.fetching.Store(nil)
 }
 
 // fetchSnapshot goes on with the snapshot that was begun, or begins one if need be.

@@ -55,6 +55,7 @@ func (n *Part) serveOffer(ctx context.Context, ask snapshotAsk) ([]byte, error) 
 	if offer, _ := n.shelf.ready(k); offer != nil {
 		return offer, nil
 	}
+	n.offers.Do(func() { n.of.goes(n.makeOffers) })
 	select {
 	case n.shelf.orders <- k:
 	default: // another is made first
