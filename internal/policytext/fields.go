@@ -62,7 +62,7 @@ var fields = []field{
 
 	number("children.depth", "levels of scopes below, at most; 0: any number", func(p *scope.Policy) *uint32 { return &p.Children.Depth }),
 	truth("children.bft", "whether none of them may be of mode crash, which takes an anchor's word", func(p *scope.Policy) *bool { return &p.Children.BFT }),
-	atLeast("children.finalize", "of the weight makes their blocks final, at least; any: as they like", func(p *scope.Policy) *quorum.Rule { return &p.Children.Finalize }),
+	atLeast("children.finalize", "to make their blocks final; any: as they like", func(p *scope.Policy) *quorum.Rule { return &p.Children.Finalize }),
 	number("children.finalize_anchors", "and so many anchors, at least", func(p *scope.Policy) *uint32 { return &p.Children.Finalize.MinAnchors }),
 }
 
