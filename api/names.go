@@ -78,7 +78,23 @@ func (s *service) Resolve(ctx context.Context, req *connect.Request[aweighv1.Res
 		return nil, problem(fmt.Errorf("%w: version %d; versions count from 1", errRequest, m.Version))
 	}
 	out := new(aweighv1.ResolveResponse)
-	header, err := s.viewing(ctx, m.Key, nil, m.Serializable, func(v *node.View) error { return resolve(ctx, v, m, out) })
+	var moved *scope.Redirect
+	header, err := s.viewing(ctx, m.Key, nil, m.Serializable, func(v *node.View) (err error) {
+		moved, err = resolve(ctx, v, m, out)
+		return err
+	})
+	if err != nil && moved != nil { // the object may live in another scope by now
+		to := &aweighv1.ResolveRequest{Key: moved.To, Version: m.Version, Serializable: m.Serializable}
+		there := new(aweighv1.ResolveResponse)
+		h, elsewhere := s.viewing(ctx, to.Key, nil, to.Serializable, func(v *node.View) error {
+			_, err := resolve(ctx, v, to, there)
+			return err
+		})
+		if elsewhere == nil && there.Uid == uidOf(moved.Object) {
+			out, header, err = there, h, nil
+			out.Moved = movedOf(moved)
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -86,15 +102,17 @@ func (s *service) Resolve(ctx context.Context, req *connect.Request[aweighv1.Res
 	return connect.NewResponse(out), nil
 }
 
-func resolve(ctx context.Context, v *node.View, m *aweighv1.ResolveRequest, out *aweighv1.ResolveResponse) error {
+// resolve fills in what a key stands for. Where its object is not found, but was moved,
+// it says where to.
+func resolve(ctx context.Context, v *node.View, m *aweighv1.ResolveRequest, out *aweighv1.ResolveResponse) (moved *scope.Redirect, err error) {
 	r, ok, err := v.Resolve(m.Key)
 	switch {
 	case err != nil:
-		return err
+		return nil, err
 	case !ok && r.Moved != nil:
-		return fmt.Errorf("%w: %q was moved to %q, and its object %s is deleted since; see its history", scope.ErrKeyNotFound, m.Key, r.Moved.To, r.Moved.Object)
+		return r.Moved, fmt.Errorf("%w: %q was moved to %q, and its object %s is deleted since; see its history", scope.ErrKeyNotFound, m.Key, r.Moved.To, r.Moved.Object)
 	case !ok:
-		return fmt.Errorf("%w: %q", scope.ErrKeyNotFound, m.Key)
+		return nil, fmt.Errorf("%w: %q", scope.ErrKeyNotFound, m.Key)
 	}
 	out.Key, out.Uid, out.Claims, out.Newest, out.Number = r.Kv.Key, uidOf(r.Kv.UID), r.Claims, r.Number, r.Number
 	if r.Moved != nil {
@@ -103,12 +121,12 @@ func resolve(ctx context.Context, v *node.View, m *aweighv1.ResolveRequest, out 
 	kv := &r.Kv
 	if m.Version > 0 && m.Version != r.Number {
 		if kv, err = version(ctx, v, r.Kv.UID, m.Version, r.Number); err != nil {
-			return err
+			return nil, err
 		}
 		out.Number = m.Version
 	}
 	out.Kv, out.Place = kvOf(kv), placeOf(kv.Key, kv.ModRevision, kv.Sub)
-	return nil
+	return nil, nil
 }
 
 // version is one of an object's, by its number.

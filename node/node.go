@@ -22,14 +22,15 @@ import (
 // concerns no key, and no scope by name, is about the root scope, in which every node
 // takes part. Its methods are safe for concurrent use.
 type Node struct {
-	*Part    // in the root scope
-	cfg      Config
-	peerID   string
-	host     *p2p.Host
-	anchor   atomic.Pointer[votes.PrivateKey] // of all parts
-	called   names
-	counted  inAll
-	refusals *refusals // what the log says of them
+	*Part     // in the root scope
+	cfg       Config
+	peerID    string
+	host      *p2p.Host
+	anchor    atomic.Pointer[votes.PrivateKey] // of all parts
+	called    names
+	counted   inAll
+	refusals  *refusals // what the log says of them
+	strangers *strangers
 
 	started  sync.Once
 	startErr error
@@ -66,7 +67,7 @@ func New(cfg Config) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &Node{cfg: cfg, peerID: string(own), refusals: newRefusals(), parts: make(map[place]*Part), topics: make(map[p2p.Topic]*Part), opened: make(chan struct{}), moved: make(chan struct{})}
+	n := &Node{cfg: cfg, peerID: string(own), refusals: newRefusals(), strangers: newStrangers(), parts: make(map[place]*Part), topics: make(map[p2p.Topic]*Part), opened: make(chan struct{}), moved: make(chan struct{})}
 	n.anchor.Store(cfg.Anchor)
 	if _, ok, err := StoredGenesis(cfg.Store); err != nil {
 		return nil, err
@@ -206,6 +207,7 @@ func (n *Node) start(p *Part) {
 		switch {
 		case err == nil:
 		case p != n.Part && errors.As(err, &broken): // the others are none the worse for it
+			p.intake.close() // those who hand on what comes for it must not wait there
 			p.log.Error("this scope stopped here to stay safe; the others go on", "error", err)
 		default:
 			l.fail(err)
@@ -342,6 +344,18 @@ func (n *Part) childGenesis(d scope.Delegation) (scope.Genesis, error) {
 
 // delegates notes which prefixes the scope has delegated.
 func (n *Part) delegates(all []scope.Delegation) { n.given.Store(&all) }
+
+// seats reports whether a peer is an anchor's node in some scope.
+func (n *Node) seats(p Peer) bool {
+	n.mu.RLock()
+	defer n.mu.RUnlock()
+	for _, q := range n.parts {
+		if q.budgets.anchor(p) {
+			return true
+		}
+	}
+	return false
+}
 
 // meetMembers names those whom this node stays connected with: the anchors of all
 // its scopes.

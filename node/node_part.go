@@ -164,7 +164,7 @@ func newPart(of *Node, g scope.Genesis) (*Part, error) {
 	n.roll.call(m.term)
 	n.measured = newMeasured(m.roster, &of.counted)
 	n.intake = newIntake(&n.roll)
-	n.budgets = newAccounts(&n.roll)
+	n.budgets = newAccounts(&n.roll, of.strangers)
 	waiting := 4096 // events and submissions of clients, before they wait themselves
 	if g.Descent != nil {
 		waiting = 64 // there may be thousands of scopes
@@ -252,8 +252,14 @@ func (n *Part) frame(from peer.ID, f []byte) {
 		}
 		return
 	}
-	if d := n.budgets.wait(p, f); d > 0 && !n.pause(d) {
-		return
+	if d := n.budgets.wait(p, f); d > 0 {
+		if !n.budgets.anchor(p) && n.of.seats(p) { // what it sends as an anchor elsewhere must not wait behind this
+			n.note(Dropped{From: p, Class: Full, Why: "frames above their budget of an anchor of another scope"})
+			return
+		}
+		if !n.pause(d) {
+			return
+		}
 	}
 	if n.distant(f) {
 		n.note(Dropped{From: p, Class: Stale, Why: "a ballot for a view far ahead"})

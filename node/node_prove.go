@@ -39,9 +39,13 @@ var errUncovered = errors.New("node: no block covers the change yet")
 
 // covered proves something of the newest state, once a later block covers it.
 func (n *Part) covered(ctx context.Context, prove func(*View) error) error {
+	return n.coveredFrom(ctx, true, prove)
+}
+
+// coveredFrom is covered for those who begin with what is here, or with the newest.
+func (n *Part) coveredFrom(ctx context.Context, linearizable bool, prove func(*View) error) error {
 	ctx, cancel := n.deadline(ctx)
 	defer cancel()
-	linearizable := true
 	for {
 		v, err := n.Read(ctx, linearizable)
 		if err != nil {
@@ -147,7 +151,7 @@ func (n *Node) way(d *scope.Descent) (steps []scope.Step, err error) {
 	if p == nil {
 		return nil, fmt.Errorf("%w: %s, the parent of %q", ErrNoScope, d.Parent.Short(), d.Prefix)
 	}
-	err = p.covered(context.Background(), func(v *View) error {
+	err = p.coveredFrom(context.Background(), false, func(v *View) error { // what it needs is final, and may be here
 		a, err := p.ancestry(v, d.Height)
 		if err != nil {
 			return err

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/lineage"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/votes"
@@ -144,23 +145,62 @@ func taken(r Receipt, err error) error {
 
 // Txn proposes a transaction in this node's name, in the scope that decides about its
 // keys, and waits until it is final. Errors wrap ErrSpans if there are several.
-func (n *Node) Txn(ctx context.Context, t scope.Txn, once Once) (r Receipt, err error) {
+func (n *Node) Txn(ctx context.Context, t scope.Txn, once Once) (Receipt, error) {
+	return n.route(ctx, t.Ranges, scope.Write, canon.Encode(t), once, func(p *Part, once Once) (Receipt, error) {
+		return n.attached(ctx, p, t, once)
+	})
+}
+
+// Naming proposes a change of names in the scope that decides about them.
+func (n *Node) Naming(ctx context.Context, c scope.Naming, once Once) (Receipt, error) {
+	return n.route(ctx, Keys(c.Key, c.To, c.From), scope.Name, canon.Encode(c), once, func(p *Part, once Once) (Receipt, error) {
+		return p.Naming(ctx, c, once)
+	})
+}
+
+// route proposes something where some keys are decided about. What was done before
+// they went to another scope is not done there once more.
+func (n *Node) route(ctx context.Context, keys Ranges, class scope.Class, content []byte, once Once, propose func(*Part, Once) (Receipt, error)) (r Receipt, err error) {
+	repeated := once.Nonce != nil
 	once = n.filled(once)
-	err = n.on(ctx, t.Ranges, func(p *Part) error {
-		r, err = n.attached(ctx, p, t, once)
+	err = n.on(ctx, keys, func(p *Part) error {
+		if repeated {
+			before, known, err := n.before(p, class, content, once)
+			if known || err != nil {
+				r = before
+				return err
+			}
+		}
+		r, err = propose(p, once)
 		return taken(r, err)
 	})
 	return r, err
 }
 
-// Naming proposes a change of names in the scope that decides about them.
-func (n *Node) Naming(ctx context.Context, c scope.Naming, once Once) (r Receipt, err error) {
-	once = n.filled(once)
-	err = n.on(ctx, Keys(c.Key, c.To, c.From), func(p *Part) error {
-		r, err = p.Naming(ctx, c, once)
-		return taken(r, err)
-	})
-	return r, err
+// before is what became of a request in a scope above, if it was done there: all that
+// was ordered there about keys of this scope is in this node's state.
+func (n *Node) before(p *Part, class scope.Class, content []byte, once Once) (r Receipt, known bool, err error) {
+	for d := p.cfg.Genesis.Descent; d != nil; d = p.cfg.Genesis.Descent {
+		if p = n.part(d.Parent); p == nil || p.vacant.Load() {
+			return r, false, nil
+		}
+		id := scope.ID(p.mutation(class, content, once).Encode())
+		s, err := p.views.open()
+		if err != nil {
+			return r, false, err
+		}
+		was, ok, err := s.Outcome(id)
+		if err := errors.Join(err, p.views.release(s)); err != nil {
+			return r, false, err
+		}
+		if ok && was.Code == scope.Applied {
+			return Receipt{
+				Outcome: scope.Outcome{Mutation: id, Code: scope.Duplicate, Reason: was.Reason, Revision: was.Revision, Succeeded: was.Succeeded},
+				Height:  was.Height, Scope: p.id,
+			}, true, nil
+		}
+	}
+	return r, false, nil
 }
 
 // Submit takes a bundle that its author signed, for the scope that it names, and
@@ -235,13 +275,15 @@ func (n *Node) Lineage(ctx context.Context, key []byte, limit int) (deeds []Deed
 	return deeds, more, head, err
 }
 
-// Object finds an object in all scopes that this node follows.
+// Object finds an object in all scopes that this node follows: where, it knows by
+// itself; what, as of a linearizable read of that scope if one is asked for.
 func (n *Node) Object(ctx context.Context, prefix string, limit int, linearizable bool) (found Object, err error) {
 	err = fmt.Errorf("%w: %q", ErrNoObject, prefix)
+	at := n.Part
 	for _, p := range n.Parts() {
-		o, here := p.Object(ctx, prefix, limit, linearizable)
+		o, here := p.Object(ctx, prefix, limit, false)
 		switch {
-		case errors.Is(here, ErrNoObject):
+		case errors.Is(here, ErrNoObject) || errors.Is(here, ErrInstalling):
 			continue
 		case here != nil:
 			return o, here
@@ -249,8 +291,11 @@ func (n *Node) Object(ctx context.Context, prefix string, limit int, linearizabl
 			return o, fmt.Errorf("%w: %q may be %s, %s", ErrAmbiguous, prefix, found.UID, o.UID)
 		}
 		if err != nil || len(o.Aliases) > 0 { // it lives where it has a name; elsewhere it was
-			found, err = o, nil
+			found, at, err = o, p, nil
 		}
+	}
+	if linearizable {
+		return at.Object(ctx, prefix, limit, true)
 	}
 	return found, err
 }

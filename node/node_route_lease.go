@@ -1,10 +1,12 @@
 package node
 
 import (
-	"cmp"
+	"bytes"
 	"context"
 	"errors"
 	"slices"
+	"sync"
+	"time"
 
 	"github.com/aweigh/aweigh/scope"
 )
@@ -58,7 +60,7 @@ func attaches(t *scope.Txn) (ids []int64) {
 // there if need be.
 func (n *Node) attached(ctx context.Context, p *Part, t scope.Txn, once Once) (Receipt, error) {
 	r, err := p.Txn(ctx, t, once)
-	if p == n.Part || err != nil || r.Code != scope.Failed || !errors.Is(scope.Failure(r.Reason), scope.ErrLeaseNotFound) {
+	if p == n.Part || err != nil || r.Code != scope.Failed && r.Code != scope.Duplicate || !errors.Is(scope.Failure(r.Reason), scope.ErrLeaseNotFound) {
 		return r, err
 	}
 	for _, id := range attaches(&t) {
@@ -70,140 +72,166 @@ func (n *Node) attached(ctx context.Context, p *Part, t scope.Txn, once Once) (R
 	return p.Txn(ctx, t, once)
 }
 
-// knowing are the parts in whose scopes a lease is known, as of this node's state.
-func (n *Node) knowing(ctx context.Context, id int64) (all []*Part, err error) {
+// elsewhereWithin is how long what concerns a lease waits for other scopes than the
+// root's: one that cannot decide must hold up nobody, and its leases do not end.
+const elsewhereWithin = time.Second
+
+// elsewhere does something in all other scopes that know leases of some, at once, and
+// waits a moment for them. What fails there is theirs.
+func (n *Node) elsewhere(ctx context.Context, ids []int64, do func(ctx context.Context, p *Part, known []int64) error) {
+	var doing sync.WaitGroup
+	done := make(chan struct{})
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), n.cfg.Timeout)
 	for _, p := range n.Parts() {
-		v, err := p.Read(ctx, false)
-		if err != nil {
-			return nil, err
+		if p == n.Part {
+			continue
 		}
-		_, ok, err := v.Lease(id)
-		if err := errors.Join(err, v.Close()); err != nil {
-			return nil, err
+		known, err := p.knows(ids)
+		if err != nil || len(known) == 0 {
+			continue
 		}
-		if ok && p != n.Part {
-			all = append(all, p)
-		}
+		doing.Go(func() {
+			if err := do(ctx, p, known); err != nil {
+				p.log.Debug("a lease could not be changed here", "error", err)
+			}
+		})
 	}
-	return all, nil
+	go func() {
+		doing.Wait()
+		cancel()
+		close(done)
+	}()
+	wait := time.NewTimer(elsewhereWithin)
+	defer wait.Stop()
+	select {
+	case <-done:
+	case <-wait.C:
+	}
+}
+
+// knows are those of some leases that the scope knows, as of this node's state.
+func (n *Part) knows(ids []int64) (known []int64, err error) {
+	s, err := n.views.open()
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range ids {
+		_, ok, leaseErr := s.Lease(id)
+		if ok {
+			known = append(known, id)
+		}
+		err = errors.Join(err, leaseErr)
+	}
+	return known, errors.Join(err, n.views.release(s))
 }
 
 // Revoke proposes to end a lease, and to delete the keys attached to it, in all scopes
-// that know it. The receipt is the root scope's.
+// that know it. The receipt is the root scope's; where a scope cannot decide, the keys
+// there go with the lease's time.
 func (n *Node) Revoke(ctx context.Context, id int64, once Once) (Receipt, error) {
-	others, err := n.knowing(ctx, id)
-	if err != nil {
-		return Receipt{}, err
-	}
 	r, err := n.Part.Revoke(ctx, id, once)
-	if err != nil {
-		return r, err
+	if err == nil {
+		n.elsewhere(ctx, []int64{id}, func(ctx context.Context, p *Part, _ []int64) error {
+			_, err := p.Revoke(ctx, id, Once{Justification: once.Justification})
+			return err
+		})
 	}
-	for _, p := range others {
-		gone, err := p.Revoke(ctx, id, Once{Justification: once.Justification})
-		if err != nil {
-			return r, err
-		}
-		if why := scope.Failure(gone.Reason); gone.Code == scope.Failed && !errors.Is(why, scope.ErrLeaseNotFound) {
-			return r, why
-		}
-	}
-	return r, nil
+	return r, err
 }
 
 // KeepAlive lets leases last for their whole TTL again, in all scopes that know them.
 func (n *Node) KeepAlive(ctx context.Context, ids []int64) ([]int64, error) {
 	ttls, err := n.Part.KeepAlive(ctx, ids)
-	if err != nil || len(*n.given.Load()) == 0 {
-		return ttls, err
+	if err == nil {
+		n.elsewhere(ctx, ids, func(ctx context.Context, p *Part, known []int64) error {
+			_, err := p.KeepAlive(ctx, known)
+			return err
+		})
 	}
-	elsewhere := make(map[*Part][]int64)
-	for i, id := range ids {
-		if ttls[i] == 0 {
-			continue
-		}
-		others, err := n.knowing(ctx, id)
-		if err != nil {
-			return nil, err
-		}
-		for _, p := range others {
-			elsewhere[p] = append(elsewhere[p], id)
-		}
-	}
-	for p, ids := range elsewhere {
-		if _, err := p.KeepAlive(ctx, ids); err != nil {
-			return nil, err
-		}
-	}
-	return ttls, nil
+	return ttls, err
 }
 
-// Lease is a lease as the root scope knows it, with the keys of all scopes that are
-// attached to it if they are asked for, as of a linearizable read.
+// Lease is a lease as the root scope knows it, as of a linearizable read, and the keys
+// that are attached to it if they are asked for: those of other scopes as this node
+// knows them.
 func (n *Node) Lease(ctx context.Context, id int64, keys bool) (g scope.Granted, attached [][]byte, ok bool, head scope.Head, err error) {
-	for _, p := range n.Parts() {
-		v, err := p.Read(ctx, true)
-		if err != nil {
-			return g, nil, false, head, err
-		}
-		here, known, err := v.Lease(id)
-		if err == nil && known && keys {
-			var some [][]byte
-			some, err = v.LeaseKeys(id)
-			attached = append(attached, some...)
-		}
-		if p == n.Part {
-			g, ok, head = here, known, v.Head()
-		}
-		if err := errors.Join(err, v.Close()); err != nil {
-			return g, nil, false, head, err
-		}
-		if !ok || !keys {
-			break
-		}
+	v, err := n.Part.Read(ctx, true)
+	if err != nil {
+		return g, nil, false, head, err
 	}
-	slices.SortFunc(attached, func(a, b []byte) int { return cmp.Compare(string(a), string(b)) })
+	head = v.Head()
+	if g, ok, err = v.Lease(id); err == nil && ok && keys {
+		attached, err = v.LeaseKeys(id)
+	}
+	if err = errors.Join(err, v.Close()); err != nil || !ok || !keys {
+		return g, attached, ok, head, err
+	}
+	for _, p := range n.Parts()[1:] {
+		s, err := p.views.open()
+		if err != nil {
+			continue // it has no state
+		}
+		some, err := s.LeaseKeys(id)
+		if err := errors.Join(err, p.views.release(s)); err != nil {
+			return g, nil, false, head, err
+		}
+		attached = append(attached, some...)
+	}
+	slices.SortFunc(attached, bytes.Compare)
 	return g, attached, ok, head, nil
 }
 
 // Compact proposes to drop the content of revisions before one, in all scopes. Once
 // there are several, their revisions go by time, and so one says for all what is old.
-// The receipt is that of the scope which is to say whether it can be, the last one.
+// The root scope says whether it can be; where a scope cannot decide, it is for later.
 func (n *Node) Compact(ctx context.Context, revision int64, once Once) (Receipt, error) {
 	if len(*n.given.Load()) == 0 {
 		return n.Part.Compact(ctx, revision, once)
 	}
+	at, newest := revision, int64(0)
 	heads := make(map[*Part]scope.Head)
-	var newest int64
 	for _, p := range n.Parts() {
-		v, err := p.Read(ctx, true)
+		h, err := p.head(ctx)
 		if err != nil {
-			return Receipt{}, err
+			continue // it has no state
 		}
-		heads[p] = v.Head()
-		newest = max(newest, heads[p].Revision)
-		if err := v.Close(); err != nil {
-			return Receipt{}, err
+		heads[p], newest = h, max(newest, h.Revision)
+	}
+	if own := heads[n.Part]; revision <= newest && revision > own.Revision {
+		at = own.Revision
+	}
+	r, err := n.Part.Compact(ctx, at, once)
+	if err != nil {
+		return r, err
+	}
+	var doing sync.WaitGroup
+	did := make(chan Receipt, len(heads))
+	for p, h := range heads {
+		if at := min(revision, h.Revision); p != n.Part && at > h.Compacted && revision <= newest {
+			doing.Go(func() {
+				if r, err := p.Compact(ctx, at, Once{Justification: once.Justification}); err == nil && r.Code == scope.Applied {
+					did <- r
+				}
+			})
 		}
 	}
-	if revision > newest {
-		return n.Part.Compact(ctx, revision, once) // which says that it is a future one
-	}
-	var last Receipt
-	did := false
-	for _, p := range n.Parts() {
-		at := min(revision, heads[p].Revision)
-		if _, there := heads[p]; !there || at <= heads[p].Compacted {
-			continue
+	go func() {
+		doing.Wait()
+		close(did)
+	}()
+	wait := time.NewTimer(elsewhereWithin)
+	defer wait.Stop()
+	for {
+		select {
+		case other, more := <-did:
+			if !more {
+				return r, nil
+			}
+			if r.Code == scope.Failed { // the root scope was at rest, and had nothing to drop
+				r = other
+			}
+		case <-wait.C:
+			return r, nil
 		}
-		r, err := p.Compact(ctx, at, Once{Justification: once.Justification})
-		if err != nil {
-			return r, err
-		}
-		last, did = r, true
 	}
-	if !did {
-		return n.Part.Compact(ctx, heads[n.Part].Compacted, once) // which says that it was done before
-	}
-	return last, nil
 }

@@ -20,7 +20,7 @@ func (n *Node) having(prefix []byte) (found *Part, err error) {
 	for _, p := range n.Parts() {
 		_, _, err := p.Motion(prefix)
 		switch {
-		case errors.Is(err, ErrNoMotion):
+		case errors.Is(err, ErrNoMotion) || errors.Is(err, ErrInstalling):
 		case err != nil:
 			return p, nil // let it say why
 		case found != nil:
@@ -40,6 +40,9 @@ func (n *Node) having(prefix []byte) (found *Part, err error) {
 func (n *Node) Motions(closed bool) (all []Motion, head scope.Head, err error) {
 	for _, p := range n.Parts() {
 		some, at, err := p.Motions(closed)
+		if errors.Is(err, ErrInstalling) {
+			continue
+		}
 		if err != nil {
 			return all, at, err
 		}
@@ -131,7 +134,7 @@ func (n *Node) HandIn(ctx context.Context, ballots []votes.MotionBallot) ([]Cast
 // Decision is how a decision stands in the scope where it is to be decided.
 func (n *Node) Decision(decision aweigh.Hash) (found *Pending, head scope.Head, err error) {
 	for _, p := range n.Parts() {
-		if found, head, err = p.Decision(decision); found != nil || err != nil {
+		if found, head, err = p.Decision(decision); found != nil || err != nil && !errors.Is(err, ErrInstalling) {
 			return found, head, err
 		}
 	}

@@ -36,12 +36,21 @@ const maxAccounts = 4096
 // accounts hold what each peer makes this node spend. Those above their budget
 // wait before they are heard.
 type accounts struct {
-	roll      *roll
-	strangers *rate.Limiter // shared by all that are no anchors
-	turn      sync.Mutex    // held while something of theirs is verified: one processor is enough
+	roll *roll
+	*strangers
 
 	mu    sync.Mutex
 	peers map[Peer]*account
+}
+
+// strangers is what all that are no anchors share, in all scopes of a node.
+type strangers struct {
+	limiter *rate.Limiter
+	turn    sync.Mutex // held while something of theirs is verified: one processor is enough
+}
+
+func newStrangers() *strangers {
+	return &strangers{limiter: rate.NewLimiter(allStrangers, allStrangers)}
 }
 
 type account struct {
@@ -52,8 +61,8 @@ type account struct {
 	given  *rate.Limiter // bytes; in debt after a large answer
 }
 
-func newAccounts(roll *roll) *accounts {
-	return &accounts{roll: roll, strangers: rate.NewLimiter(allStrangers, allStrangers), peers: make(map[Peer]*account)}
+func newAccounts(roll *roll, s *strangers) *accounts {
+	return &accounts{roll: roll, strangers: s, peers: make(map[Peer]*account)}
 }
 
 func (a *accounts) anchor(p Peer) bool {
@@ -122,7 +131,7 @@ func (a *accounts) wait(p Peer, f []byte) time.Duration {
 	}
 	d := reserve(lim, now, work)
 	if !anchor {
-		d = max(d, reserve(a.strangers, now, work))
+		d = max(d, reserve(a.strangers.limiter, now, work))
 	}
 	if isQuestion(f) {
 		d = max(d, reserve(x.given, now, 0))
@@ -140,7 +149,7 @@ func (a *accounts) hear(p Peer, f []byte) bool {
 	x, anchor, now := a.of(p), a.anchor(p), time.Now()
 	work := a.cost(f, anchor)
 	return x.talk.AllowN(now, min(work, x.talk.Burst())) &&
-		(anchor || a.strangers.AllowN(now, min(work, a.strangers.Burst())))
+		(anchor || a.strangers.limiter.AllowN(now, min(work, a.strangers.limiter.Burst())))
 }
 
 // passed is for how long to wait after an offer that was not heard: to receive it
@@ -150,7 +159,7 @@ func (a *accounts) passed(p Peer, f []byte) time.Duration {
 	if a.anchor(p) {
 		return reserve(x.votes, now, work)
 	}
-	return max(reserve(x.work, now, work), reserve(a.strangers, now, work))
+	return max(reserve(x.work, now, work), reserve(a.strangers.limiter, now, work))
 }
 
 // afford is wait for gossip, whose receivers must not wait: false refuses. Whoever
@@ -162,7 +171,7 @@ func (a *accounts) afford(p Peer, f []byte) bool {
 	}
 	work := a.cost(f, !stranger)
 	if stranger {
-		return a.strangers.AllowN(now, min(work, a.strangers.Burst()))
+		return a.strangers.limiter.AllowN(now, min(work, a.strangers.limiter.Burst()))
 	}
 	x := a.of(p)
 	return x.work.AllowN(now, min(work, x.work.Burst()))

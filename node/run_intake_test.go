@@ -111,7 +111,7 @@ func TestIntakeLosesNothing(t *testing.T) {
 // strangers, and anchors do not wait for them.
 func TestStrangersShareOneBudget(t *testing.T) {
 	anchors := map[Peer]aweigh.AnchorID{"a": {}, "b": {}, "c": {}, "d": {}}
-	a := newAccounts(rollOf(anchors))
+	a := newAccounts(rollOf(anchors), newStrangers())
 	bundle := append([]byte{tagBundle}, make([]byte, 300)...)
 	let := 0
 	for k := range 10_000 {
@@ -140,7 +140,7 @@ func TestAnswersAreOwed(t *testing.T) {
 		tagBlocks: frame(tagCatchUp, CatchUp{From: 1}),
 		tagMeet:   frame(tagMeet, Meeting{Part: GoesOn}),
 	} {
-		a := newAccounts(rollOf(nil))
+		a := newAccounts(rollOf(nil), newStrangers())
 		if d := a.wait("p", question); d > 0 {
 			t.Fatalf("%s: the first question waits %v", kinds[tag], d)
 		}
@@ -159,7 +159,7 @@ func TestAnswersAreOwed(t *testing.T) {
 // TestEveryFrameHasACost: a frame costs at least its decoding, and one that holds
 // more signatures costs more.
 func TestEveryFrameHasACost(t *testing.T) {
-	a := newAccounts(rollOf(map[Peer]aweigh.AnchorID{"a": {}}))
+	a := newAccounts(rollOf(map[Peer]aweigh.AnchorID{"a": {}}), newStrangers())
 	for tag := range kinds {
 		for _, anchor := range []bool{true, false} {
 			short, long := a.cost([]byte{tag}, anchor), a.cost(append([]byte{tag}, make([]byte, 1<<20)...), anchor)
@@ -184,7 +184,7 @@ func rollOf(anchors map[Peer]aweigh.AnchorID) *roll {
 // offers that are passed over, waits long before it has taken what the writes of
 // its clients may take.
 func TestVotesHaveABudgetOfTheirOwn(t *testing.T) {
-	a := newAccounts(rollOf(map[Peer]aweigh.AnchorID{"a": {}, "b": {}}))
+	a := newAccounts(rollOf(map[Peer]aweigh.AnchorID{"a": {}, "b": {}}), newStrangers())
 	ballot, offer := append([]byte{tagBallot}, make([]byte, 300)...), append([]byte{tagOffer}, make([]byte, 140_000)...)
 	let := 0
 	for let < 10_000 && a.wait("a", ballot) == 0 {

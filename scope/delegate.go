@@ -15,8 +15,8 @@ import (
 const (
 	// handKeys and handBytes bound what one delegation hands over: a block does it,
 	// and all who vote on the block.
-	handKeys  = 100_000
-	handBytes = 64 << 20
+	handKeys  = 20_000
+	handBytes = 16 << 20
 )
 
 // Child is the scope that a decision to delegate a prefix founds.

@@ -79,7 +79,9 @@ func (x *execution) stands(mo *Motion, m *CheckedMutation) (p plan, failure, err
 		}
 		return p, failure, nil
 	}
-	p, failure, err = x.plan(m.Txn)
+	if failure = x.next.own.ownsAll(m.Txn); failure == nil { // they may have gone to another scope since
+		p, failure, err = x.plan(m.Txn)
+	}
 	if err == nil && failure == nil {
 		failure, err = x.unchanged(mo, &p)
 	}

@@ -98,6 +98,9 @@ func (p *KeyProof) verify(network aweigh.NetworkID) (Report, error) {
 	if err := p.Change.wrote(p.Kv); err != nil {
 		return Report{}, err
 	}
+	if g := &p.Ancestry.Genesis; !bytes.HasPrefix(p.Change.Entry.Key, g.Prefix()) || p.Change.Entry.Scope != g.Hash() {
+		return Report{}, fmt.Errorf("scope %q decides nothing about %q", g.Prefix(), p.Change.Entry.Key)
+	}
 	if e := &p.Change.Entry; handed(e) {
 		g := &p.Ancestry.Genesis
 		if g.Descent == nil || e.Scope != g.Hash() || p.Assent != nil || len(p.Origin.Mutation) > 0 {

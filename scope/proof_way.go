@@ -1,6 +1,7 @@
 package scope
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 
@@ -60,6 +61,8 @@ func (g *Genesis) descends(network aweigh.NetworkID, above []Step) error {
 	}
 	d, e := g.Descent, &parent.Gave.Entry
 	switch {
+	case !bytes.HasPrefix(d.Prefix, parent.Genesis.Prefix()) || len(d.Prefix) == len(parent.Genesis.Prefix()):
+		return fmt.Errorf("scope %q has no %q to delegate", parent.Genesis.Prefix(), d.Prefix)
 	case d.Network != network || d.Parent != parent.Genesis.Hash() || d.Parent != e.Scope:
 		return errors.New("a scope of another parent, or network")
 	case e.Class != lineage.Delegate || e.Posterior != g.Hash() || string(e.Key) != string(d.Prefix) || parent.Gave.Place.Index != d.Entry || e.Height != d.Height:

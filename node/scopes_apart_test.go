@@ -1,0 +1,276 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/libp2p/go-libp2p/core/peer"
+
+	"github.com/aweigh/aweigh/internal/must"
+	"github.com/aweigh/aweigh/quorum"
+	"github.com/aweigh/aweigh/scope"
+)
+
+// TestOnceAcrossADelegation: a client did not hear of its write, and asks again
+// with the same nonce. Meanwhile the key went to a child. It is done once.
+func TestOnceAcrossADelegation(t *testing.T) {
+	c := startCluster(t, 1, quorum.BFT)
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	once := Once{Nonce: []byte("the client's own"), ValidUntil: c.nodes[0].runner.now().Add(time.Minute)}
+	if _, err := c.nodes[0].Txn(ctx, putTxn("/b/1", "v"), once); err != nil {
+		t.Fatal(err)
+	}
+	c.delegate(ctx, "", "/b/", quorum.BFT, 0)
+	r, err := c.nodes[0].Txn(ctx, putTxn("/b/1", "v"), once)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := c.nodes[0].ReadOf(ctx, Keys([]byte("/b/1")), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer v.Close()
+	res, err := v.Range([]byte("/b/1"), nil, scope.Range{})
+	if err != nil || res.Kvs[0].Version != 1 {
+		t.Errorf("the write was done twice: %s, version %d (%v)", r.Code, res.Kvs[0].Version, err)
+	}
+}
+
+// TestOnceWithALease: the same, where the first try made a lease known in the
+// child.
+func TestOnceWithALease(t *testing.T) {
+	c := startCluster(t, 1, quorum.BFT)
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	n := c.nodes[0]
+	c.delegate(ctx, "", "/b/", quorum.BFT, 0)
+	if _, _, err := n.Grant(ctx, 7, 600, Once{}); err != nil {
+		t.Fatal(err)
+	}
+	once := Once{Nonce: []byte("the client's own"), ValidUntil: n.runner.now().Add(time.Minute)}
+	put := scope.Txn{Success: []scope.Op{{Kind: scope.OpPut, Key: []byte("/b/1"), Value: []byte("v"), Lease: 7}}}
+	first, err := n.Txn(ctx, put, once)
+	if err != nil || first.Code != scope.Applied {
+		t.Fatalf("%s %s, %v", first.Code, first.Reason, err)
+	}
+	again, err := n.Txn(ctx, put, once)
+	t.Logf("%v %q %d, before %v %d", again.Code, again.Reason, again.Revision, first.Code, first.Revision)
+	if err != nil || scope.Failure(again.Reason) != nil && again.Reason != "" {
+		t.Errorf("it was applied, and who asks again is told %s %q (%v)", again.Code, again.Reason, err)
+	}
+}
+
+// TestAStoppedScopeHoldsUpNoPeer: a scope stopped to stay safe. What peers send
+// it must not wait for ever, or their frames for all other scopes wait behind it.
+func TestAStoppedScopeHoldsUpNoPeer(t *testing.T) {
+	c := startCluster(t, 1, quorum.BFT)
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	n := c.nodes[0]
+	c.delegate(ctx, "", "/b/", quorum.BFT, 0)
+	p, err := n.In("/b/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Txn(ctx, putTxn("/b/1", "v"), Once{}); err != nil {
+		t.Fatal(err)
+	}
+	p.runner.notes = func(Note) { must.Hold(false, "a broken invariant") }
+	_, _ = p.Txn(ctx, putTxn("/b/1", "v"), Once{})
+	select {
+	case <-p.runner.replies.done:
+	case <-ctx.Done():
+		t.Fatal("it goes on")
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for range peerEvents + 1 {
+			p.intake.put("a peer", Stepwise{}, 1)
+		}
+	}()
+	select {
+	case <-done:
+	case <-time.After(3 * time.Second):
+		t.Error("a peer's goroutine waits for a scope that has stopped")
+		p.intake.close()
+	}
+}
+
+// TestAScopeThatCannotDecideHoldsUpNothingElse: a prefix with keys is delegated to an
+// anchor that comes when the parent's blocks are too far ahead for it, so that it takes a
+// snapshot of the parent. All others have the child's first state.
+func TestAScopeThatCannotDecideHoldsUpNothingElse(t *testing.T) {
+	a := newFar(t, nil)
+	startAll(a)
+	defer func() {
+		for i := range 4 {
+			a.running[i].halt(t)
+			a.running[i] = nil
+		}
+	}()
+	ctx, cancel := context.WithTimeout(context.Background(), 120*time.Second)
+	defer cancel()
+	n := a.running[0].Node
+	if _, err := n.Txn(ctx, putTxn("/b/1", "handed over"), Once{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := n.Grant(ctx, 7, 600, Once{}); err != nil {
+		t.Fatal(err)
+	}
+	a.write(farBlocks) // what comes after is in no first answer of blocks
+	key, anchor := newIdentity(t), newIdentity(t)
+	late, err := PeerOf(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	child := scope.Child{Prefix: []byte("/b/"), Policy: scope.DefaultPolicy(quorum.BFT), Anchors: []scope.Anchor{
+		{Name: "late", Key: anchor.Public(), Peer: string(late), Score: FoundingScore},
+	}}
+	for i := range 4 {
+		if _, err := a.running[i].Govern(ctx, scope.Decision{Kind: scope.Delegate, Child: &child}, Once{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	until(t, "the child", func() bool { _, err := n.In("/b/"); return err == nil })
+	a.write(100)
+
+	short := func() (context.Context, context.CancelFunc) { return context.WithTimeout(ctx, 3*time.Second) }
+	t.Run("the others go on", func(t *testing.T) {
+		ctx, cancel := short()
+		defer cancel()
+		if _, err := n.Compact(ctx, n.Status().Head.Revision, Once{}); err != nil {
+			t.Errorf("compacting: %v", err)
+		}
+		ctx2, cancel2 := short()
+		defer cancel2()
+		if _, _, _, _, err := n.Lease(ctx2, 7, true); err != nil {
+			t.Errorf("looking at a lease of the root scope: %v", err)
+		}
+	})
+	o := a.observeWith(key, vfs.NewMem(), func(cfg *Config) { cfg.Anchor = &anchor })
+	defer o.halt(t)
+	until(t, "the child at the late node", func() bool { _, err := o.In("/b/"); return err == nil })
+	t.Run("the late node serves the root scope", func(t *testing.T) {
+		p, err := o.In("/b/")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !p.vacant.Load() {
+			t.Skip("it has the state")
+		}
+		ctx, cancel := short()
+		defer cancel()
+		if _, err := o.KeepAlive(ctx, []int64{7}); err != nil {
+			t.Errorf("keeping a lease of the root scope alive: %v", err)
+		}
+		if _, _, err := o.Motions(true); err != nil {
+			t.Errorf("motions: %v", err)
+		}
+		if _, err := o.Node.Object(ctx, "aaaaaaaaaa", 1, false); errors.Is(err, ErrInstalling) {
+			t.Errorf("looking for an object: %v", err)
+		}
+	})
+}
+
+// TestStrangersOfOneScopeHoldUpNoAnchorOfAnother: strangers flood the root scope.
+// An anchor of a child is a stranger there, too. What it sends to the root scope
+// waits with theirs, and behind it, on the same connection, its ballots for the child.
+func TestStrangersOfOneScopeHoldUpNoAnchorOfAnother(t *testing.T) {
+	c := startCluster(t, 1, quorum.BFT)
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	n := c.nodes[0]
+	key := newIdentity(t)
+	id, err := PeerOf(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	child := scope.Child{Prefix: []byte("/b/"), Policy: scope.DefaultPolicy(quorum.BFT), Anchors: []scope.Anchor{
+		{Name: "child's", Key: newIdentity(t).Public(), Peer: string(id), Score: FoundingScore},
+	}}
+	if _, err := n.Govern(ctx, scope.Decision{Kind: scope.Delegate, Child: &child}, Once{}); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the child", func() bool { _, err := n.In("/b/"); return err == nil })
+	p, err := n.In("/b/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := []byte{tagCatchUp}
+	for i := range 100 { // one frame of each waits
+		n.Part.budgets.wait(Peer(fmt.Sprint("sybil ", i)), ask)
+	}
+	anchor, err := peer.Decode(string(id))
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	n.frame(anchor, ask)                                   // the p2p host reads the next frame after that
+	n.frame(anchor, p.address.on([]byte{tagBallot, 0, 0})) // of the child
+	if d := time.Since(began); d > time.Second {
+		t.Errorf("a ballot for the child was read after %v", d)
+	}
+}
+
+// TestStrangersHaveOneBudget: what strangers may make a node do does not grow
+// with the number of its scopes.
+func TestStrangersHaveOneBudget(t *testing.T) {
+	c := startCluster(t, 1, quorum.BFT)
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	n := c.nodes[0]
+	for i := range 4 {
+		c.delegate(ctx, "", fmt.Sprintf("/%d/", i), quorum.BFT, 0)
+	}
+	free := 0
+	for _, p := range n.Parts() {
+		for i := range 5 { // each spends what the peer and all strangers have at once
+			for p.budgets.wait(Peer(fmt.Sprint("stranger ", i)), []byte{tagAsk}) == 0 {
+				free += frameCost + signatureCost
+			}
+		}
+	}
+	if free > 2*allStrangers {
+		t.Errorf("strangers may spend %d µs at once, and as much each second, where all together have %d", free, allStrangers)
+	}
+}
+
+// TestAChildLivesWithoutItsParent: the root scope lost its quorum. A child whose
+// anchors are there goes on, proofs of its keys included: what leads to it is final.
+func TestAChildLivesWithoutItsParent(t *testing.T) {
+	c := startCluster(t, 4, quorum.BFT)
+	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	defer cancel()
+	n := c.nodes[0]
+	c.delegate(ctx, "", "/b/", quorum.BFT, 0)
+	for range 2 {
+		if _, err := n.Txn(ctx, putTxn("/b/1", "v"), Once{}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := n.Txn(ctx, putTxn("/a", "v"), Once{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, _, err := n.Prove(ctx, []byte("/b/1")); err != nil {
+		t.Fatal(err)
+	}
+	for _, stop := range c.stop[1:] {
+		stop()
+	}
+	time.Sleep(500 * time.Millisecond)
+	if _, err := n.Txn(ctx, putTxn("/b/1", "w"), Once{}); err != nil {
+		t.Errorf("writing: %v", err)
+	}
+	short, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	began := time.Now()
+	if _, _, err := n.Prove(short, []byte("/b/1")); err != nil {
+		t.Errorf("proving, after %v: %v", time.Since(began), err)
+	}
+}
