@@ -8,8 +8,20 @@ import (
 	"github.com/aweigh/aweigh/scope"
 )
 
-// legEvents bounds what a leg reads ahead of the others.
-const legEvents = 4096
+// Bounds of what a leg reads ahead of the others.
+const (
+	legEvents = 4096
+	legBytes  = 4 << 20
+)
+
+// ahead reports whether a leg has read enough.
+func ahead(l *node.Leg) bool {
+	size := 0
+	for i := range l.Read {
+		size += sizeOf(&l.Read[i])
+	}
+	return len(l.Read) >= legEvents || size >= legBytes
+}
 
 // reading is one round of deliveries.
 type reading struct {
@@ -23,8 +35,13 @@ type reading struct {
 func (r *reading) watch(x *watch) error {
 	for i := 0; i < len(x.legs); i++ {
 		l := x.legs[i]
-		if len(l.Read) < legEvents {
-			if gone, err := r.leg(x, l); gone || err != nil {
+		if !ahead(l) {
+			gone, err := r.leg(x, l)
+			if errors.Is(err, node.ErrInstalling) { // its state comes, and the other watches need not wait for it
+				r.held = true
+				return nil
+			}
+			if gone || err != nil {
 				return err
 			}
 		}

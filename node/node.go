@@ -189,13 +189,15 @@ func (n *Node) live(ctx context.Context) error {
 	return err
 }
 
-// goes runs something while the node runs.
-func (n *Node) goes(f func(context.Context)) {
+// goes runs something while the node runs, and reports whether it does.
+func (n *Node) goes(f func(context.Context)) bool {
 	n.mu.RLock()
 	defer n.mu.RUnlock()
-	if l := n.life; l != nil {
+	l := n.life
+	if l != nil {
 		l.running.Go(func() { f(l.ctx) })
 	}
+	return l != nil
 }
 
 // start runs a part. n.mu is held, and the node runs.

@@ -74,7 +74,7 @@ func ParseInvite(text string) (Invite, error) {
 
 // Invite is an invite to this node's network, naming this node.
 func (n *Part) Invite() Invite {
-	return Invite{Network: n.id, Name: n.cfg.Genesis.Name, Peers: n.Addrs()}
+	return Invite{Network: n.network(), Name: n.cfg.Genesis.Name, Peers: n.Addrs()}
 }
 
 // askGenesis is the request that is answered with the genesis.

@@ -16,7 +16,7 @@ import (
 func (n *Part) Prove(ctx context.Context, key []byte) (p *scope.KeyProof, head scope.Head, err error) {
 	err = n.covered(ctx, func(v *View) error {
 		head = v.Head()
-		p, err = n.proveKey(v, key)
+		p, err = n.proveKey(ctx, v, key)
 		return err
 	})
 	return p, head, err
@@ -28,7 +28,7 @@ func (n *Part) Prove(ctx context.Context, key []byte) (p *scope.KeyProof, head s
 func (n *Part) ProveMotion(ctx context.Context, id votes.MotionID) (p *scope.MotionProof, head scope.Head, err error) {
 	err = n.covered(ctx, func(v *View) error {
 		head = v.Head()
-		p, err = n.proveMotion(v, id)
+		p, err = n.proveMotion(ctx, v, id)
 		return err
 	})
 	return p, head, err
@@ -62,7 +62,7 @@ func (n *Part) coveredFrom(ctx context.Context, linearizable bool, prove func(*V
 	}
 }
 
-func (n *Part) proveKey(v *View, key []byte) (*scope.KeyProof, error) {
+func (n *Part) proveKey(ctx context.Context, v *View, key []byte) (*scope.KeyProof, error) {
 	change, err := v.change(key)
 	if err != nil {
 		return nil, err
@@ -73,7 +73,7 @@ func (n *Part) proveKey(v *View, key []byte) (*scope.KeyProof, error) {
 		return nil, errors.Join(err, fmt.Errorf("node: entry %d of the lineage is missing", index))
 	}
 	if entry.Height == 0 { // it was taken over
-		a, err := n.ancestry(v, 0)
+		a, err := n.ancestry(ctx, v, 0)
 		if err != nil {
 			return nil, err
 		}
@@ -88,7 +88,7 @@ func (n *Part) proveKey(v *View, key []byte) (*scope.KeyProof, error) {
 	if m != nil {
 		at = m.Motion.Height
 	}
-	a, err := n.ancestry(v, entry.Height)
+	a, err := n.ancestry(ctx, v, entry.Height)
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +99,7 @@ func (n *Part) proveKey(v *View, key []byte) (*scope.KeyProof, error) {
 	return scope.NewKeyProof(a, v.State, key, origin, final, m)
 }
 
-func (n *Part) proveMotion(v *View, id votes.MotionID) (*scope.MotionProof, error) {
+func (n *Part) proveMotion(ctx context.Context, v *View, id votes.MotionID) (*scope.MotionProof, error) {
 	m, err := n.minutes(v, id)
 	if err != nil {
 		return nil, err
@@ -107,7 +107,7 @@ func (n *Part) proveMotion(v *View, id votes.MotionID) (*scope.MotionProof, erro
 	if m == nil {
 		return nil, fmt.Errorf("%w: %s", ErrNoMotion, id.Short())
 	}
-	a, err := n.ancestry(v, m.Motion.Height)
+	a, err := n.ancestry(ctx, v, m.Motion.Height)
 	if err != nil {
 		return nil, err
 	}
@@ -128,13 +128,13 @@ func (n *Part) minutes(v *View, id votes.MotionID) (*scope.Minutes, error) {
 }
 
 // ancestry leads to a final block above a height.
-func (n *Part) ancestry(v *View, above aweigh.Height) (a scope.Ancestry, err error) {
+func (n *Part) ancestry(ctx context.Context, v *View, above aweigh.Height) (a scope.Ancestry, err error) {
 	a.Genesis = n.cfg.Genesis
 	if a.Head, err = n.cover(v.Head().Height, above); err != nil {
 		return a, err
 	}
 	if d := a.Genesis.Descent; d != nil {
-		if a.Above, err = n.of.way(d); err != nil {
+		if a.Above, err = n.of.way(ctx, d); err != nil {
 			return a, err
 		}
 	}
@@ -146,13 +146,13 @@ func (n *Part) ancestry(v *View, above aweigh.Height) (a scope.Ancestry, err err
 }
 
 // way shows how a scope descends from the root scope.
-func (n *Node) way(d *scope.Descent) (steps []scope.Step, err error) {
+func (n *Node) way(ctx context.Context, d *scope.Descent) (steps []scope.Step, err error) {
 	p := n.part(d.Parent)
 	if p == nil {
 		return nil, fmt.Errorf("%w: %s, the parent of %q", ErrNoScope, d.Parent.Short(), d.Prefix)
 	}
-	err = p.coveredFrom(context.Background(), false, func(v *View) error { // what it needs is final, and may be here
-		a, err := p.ancestry(v, d.Height)
+	err = p.coveredFrom(ctx, false, func(v *View) error { // what it needs is final, and may be here
+		a, err := p.ancestry(ctx, v, d.Height)
 		if err != nil {
 			return err
 		}

@@ -29,7 +29,14 @@ func (n *Node) attach(ctx context.Context, p *Part, id int64) (known bool, err e
 			err = nil
 		}
 	}
-	return err == nil, err
+	if err != nil {
+		return false, err
+	}
+	if _, ok, err := n.Part.granted(ctx, id); err != nil || ok {
+		return ok, err
+	}
+	_, err = p.Revoke(ctx, id, Once{Justification: "it was revoked meanwhile"})
+	return false, err
 }
 
 func (n *Part) granted(ctx context.Context, id int64) (g scope.Granted, ok bool, err error) {

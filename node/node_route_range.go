@@ -58,8 +58,8 @@ func reaches(end, last []byte) bool {
 // Range reads the keys [key, end), in the sense of scope.Op, whichever scopes decide
 // about them. What is of one scope is of one moment; what is of several is not: each
 // is as new as every write that was acknowledged before the call, if the read is
-// linearizable. The head is that of the only scope, or the one with the highest
-// revision. Errors wrap ErrSpans where the range is of several scopes, and an older
+// linearizable. The head is that of the only scope, or of the one that is closed up to
+// the least revision: a watch from there on misses nothing. Errors wrap ErrSpans where the range is of several scopes, and an older
 // revision is asked for.
 func (n *Node) Range(ctx context.Context, key, end []byte, r scope.Range, linearizable bool) (res scope.RangeResult, head scope.Head, err error) {
 	if len(*n.given.Load()) == 0 {
@@ -108,8 +108,8 @@ func (n *Node) rangeOf(ctx context.Context, key, end []byte, r scope.Range, line
 			return res, head, err
 		}
 		res.Kvs, res.Count, res.More = append(res.Kvs, got.Kvs...), res.Count+got.Count, res.More || got.More
-		if h := v.Head(); h.Revision > head.Revision {
-			head, res.Revision = h, got.Revision
+		if h := v.Head(); head.Scope.IsZero() || h.Closed() < head.Closed() { // all was read up to there, and some beyond
+			head, res.Revision = h, h.Closed()
 		}
 	}
 	if len(all) > 1 {

@@ -98,7 +98,14 @@ func (n *Node) Follow(ctx context.Context, l *Leg, from int64) (legs []*Leg, err
 	if key != nil {
 		legs = append(legs, l.sub(key, l.End))
 	}
-	legs[0].Read = append(l.Read, legs[0].Read...) // what was read stands in the order of revisions
+	for i := range l.Read { // each leg's own stands in the order of revisions
+		for _, to := range legs {
+			if scope.Within(l.Read[i].Kv.Key, to.Key, to.End) {
+				to.Read = append(to.Read, l.Read[i])
+				break
+			}
+		}
+	}
 	return legs, nil
 }
 

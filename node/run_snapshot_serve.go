@@ -55,7 +55,9 @@ func (n *Part) serveOffer(ctx context.Context, ask snapshotAsk) ([]byte, error) 
 	if offer, _ := n.shelf.ready(k); offer != nil {
 		return offer, nil
 	}
-	n.offers.Do(func() { n.of.goes(n.makeOffers) })
+	if n.offers.CompareAndSwap(false, true) && !n.of.goes(n.makeOffers) {
+		n.offers.Store(false) // the node is about to run
+	}
 	select {
 	case n.shelf.orders <- k:
 	default: // another is made first

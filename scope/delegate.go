@@ -33,6 +33,20 @@ func (c *Child) Check() error {
 	if len(c.Name) > maxAnchorName {
 		return fmt.Errorf("a scope's name has at most %d bytes", maxAnchorName)
 	}
+	if string(c.Prefix) == "\x00" { // as the end of a range it would mean all keys
+		return fmt.Errorf("the prefix %q cannot be delegated", c.Prefix)
+	}
+	peers := make(map[string]bool, len(c.Anchors))
+	for i := range c.Anchors {
+		a := &c.Anchors[i]
+		if len(a.Name) == 0 || len(a.Name) > maxAnchorName || len(a.Peer) > maxPeerName {
+			return fmt.Errorf("an anchor needs a name of 1 to %d bytes and a peer of at most %d", maxAnchorName, maxPeerName)
+		}
+		if a.Peer != "" && peers[a.Peer] {
+			return fmt.Errorf("the node %s cannot hold two anchors", a.Peer)
+		}
+		peers[a.Peer] = true
+	}
 	g := c.genesis(1, Descent{Network: aweigh.Hash{1}, Parent: aweigh.Hash{1}, Depth: 1, Height: 1, Revision: 1})
 	_, err := g.Check()
 	return err
@@ -87,6 +101,9 @@ func (x *execution) delegate(d *decided) error {
 		return err
 	}
 	failure := x.next.delegable(child, own, x.policy)
+	if failure == nil { // what is decided together binds together
+		failure = x.next.delegable(child, own, &x.next.epoch.Policy)
+	}
 	var h handover
 	if failure == nil {
 		if failure, err = h.gather(x, child.Prefix); err != nil {
@@ -102,6 +119,9 @@ func (x *execution) delegate(d *decided) error {
 		return err
 	}
 	bound, err := x.next.binds(x.policy)
+	if err == nil {
+		bound = bound.with(x.next.epoch.Policy.Children)
+	}
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/lineage"
@@ -27,12 +28,18 @@ func NewStep(a Ancestry, s *State, d *Descent) ([]Step, error) {
 	if err != nil {
 		return nil, err
 	}
-	return append(a.Above, Step{Genesis: a.Genesis, Handovers: a.Handovers, Head: a.Head, Gave: gave}), nil
+	return append(slices.Clip(a.Above), Step{Genesis: a.Genesis, Handovers: a.Handovers, Head: a.Head, Gave: gave}), nil
 }
+
+// maxWay bounds the scopes that a proof leads through.
+const maxWay = 64
 
 // descends verifies that a genesis is that of a network's root scope or, by the steps
 // from there, of one that descends from it.
 func (g *Genesis) descends(network aweigh.NetworkID, above []Step) error {
+	if len(above) > maxWay {
+		return fmt.Errorf("a way of %d scopes; %d are followed", len(above), maxWay)
+	}
 	if _, err := g.Check(); err != nil {
 		return err
 	}

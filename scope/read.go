@@ -59,7 +59,7 @@ func (h *Head) readable(rev int64) error {
 	switch {
 	case rev <= 0:
 		return nil
-	case rev > h.Revision:
+	case rev > max(h.Revision, h.Closed()):
 		return ErrFutureRevision
 	case rev < h.Compacted:
 		return ErrCompacted

@@ -210,6 +210,9 @@ func (a *app) scopeCreate() *cobra.Command {
 		if err != nil {
 			return err
 		}
+		if last := prefix[len(prefix)-1]; last != '/' {
+			fmt.Fprintf(a.err, "aweigh: warning: %s takes along every key that begins so, as %s; a prefix that ends with / takes those below alone\n", show.Key(prefix), show.Key(append(slices.Clip(prefix), "x/y"...)))
+		}
 		d := scope.Decision{Kind: scope.Delegate, Child: child}
 		return a.delegate(ctx, s, above, d, once, *here)
 	})
