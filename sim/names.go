@@ -61,6 +61,7 @@ var MotionKinds = []Named{
 	{"retire", "an anchor leaves by itself"},
 	{"evict", "the others let an anchor go"},
 	{"policy", "epochs become longer or shorter, or approvals ask for more or less"},
+	{"delegate", "a prefix goes to a scope of its own"},
 }
 
 // Invariants are what is watched in every run. They hold of honest nodes, as
@@ -135,5 +136,10 @@ var GoalNames = []Named{
 	{"two choices", "a voter's approval and rejection of one motion are both in final blocks"},
 	{"full box", "an honest node refused a ballot for which its box had no room"},
 	{"barred voter", "an honest node refused a ballot of one who may not vote"},
+	{"scope founded", "a prefix went to a scope of its own"},
+	{"second level", "a scope that was founded founded another"},
+	{"keys handed over", "keys went along with their prefix"},
+	{"write followed", "a write found that its key had gone to another scope, and was done there"},
+	{"scope founded under fire", "a scope was founded while liars lied or faults lasted"},
 	{"healed", "progress was possible after the faults, and came"},
 }

@@ -15,33 +15,29 @@ import (
 	"github.com/aweigh/aweigh/votes"
 )
 
-// Node is one simulated node: a real machine on a disk that can crash. It is
-// the machine's node.Host.
+// Node is one simulated node's part in a scope: a real machine on a disk that can
+// crash. It is the machine's node.Host.
 type Node struct {
+	*body
 	world *World
-	Index int // in World.Nodes
+	Index int // in World.Nodes, of all scopes
 	Face  int // of those who run twice on one key: 0 or 1
 	Peer  node.Peer
-	Disk  *store.Mem
 
 	key     *votes.PrivateKey // anchor key; nil for an observer
 	author  votes.PrivateKey  // signs for its clients
 	twin    *Node             // the anchor's other face
-	machine *node.Machine     // nil while down
+	machine *node.Machine     // nil while down, and before the scope is founded here
 	life    int               // counts starts, so that alarms of a past life are ignored
-	clock   clock
-	alarm   aweigh.Instant // by its own clock
-	rang    aweigh.Instant // when it woke last, by the world's
-	rings   int            // how often then
-	disk    disk
-	liar    *liar // nil: honest
-	faulty  bool  // its disk forgets: it counts as faulty, though it means well
-	gone    bool  // a machine stopped for good
+	alarm   aweigh.Instant    // by its own clock
+	rang    aweigh.Instant    // when it woke last, by the world's
+	rings   int               // how often then
+	busy    bool              // a slow sync is under way
+	inbox   []node.Event      // what came meanwhile
+	liar    *liar             // nil: honest
+	gone    bool              // a machine stopped for good
+	opened  int               // of the scope's delegations, those to which this node went along
 
-	// Doomed, if set, is asked before every effect of a step, the first being
-	// number 1, whether the node dies there: before it commits, between commit
-	// and sending, between two frames, or before it replies.
-	Doomed   func(boundary int) bool
 	boundary int
 	dead     bool // in the middle of a step
 
@@ -50,17 +46,41 @@ type Node struct {
 	replies map[aweigh.Hash]answered // what its clients wait for
 	reads   map[uint64]func(node.Reply)
 	readID  uint64
+}
+
+// body is what a node's parts in all scopes share.
+type body struct {
+	parts   []*Node // the root scope's first, then by World.number
+	Disk    *store.Mem
+	clock   clock
+	disk    disk
+	faulty  bool   // its disk forgets: it counts as faulty, though it means well
 	stopped string // why its disk stopped it
+	rising  bool   // its parts are about to be started
+
+	// Doomed, if set, is asked before every effect of a step, the first being
+	// number 1, whether the node dies there: before it commits, between commit
+	// and sending, between two frames, or before it replies.
+	Doomed func(boundary int) bool
 }
 
 type answered func(node.Reply)
 
 func newNode(w *World, index int, peer node.Peer, author votes.PrivateKey) *Node {
-	return &Node{
-		world: w, Index: index, Peer: peer, author: author, Disk: store.NewMem(),
-		replies: make(map[aweigh.Hash]answered), reads: make(map[uint64]func(node.Reply)),
-	}
+	n := &Node{body: &body{Disk: store.NewMem()}, Index: index, Peer: peer, author: author}
+	n.join(w)
+	return n
 }
+
+// join makes it a part in a world's scope.
+func (n *Node) join(w *World) {
+	n.world = w
+	n.replies, n.reads = make(map[aweigh.Hash]answered), make(map[uint64]func(node.Reply))
+	n.parts = append(n.parts, n)
+}
+
+// root is the node's part in the root scope.
+func (n *Node) root() *Node { return n.parts[0] }
 
 // face makes the second half of an anchor that runs twice on its keys.
 func (n *Node) face() *Node {
@@ -80,6 +100,9 @@ func (n *Node) number() int {
 
 // String is like n3, and n3' for a second face.
 func (n *Node) String() string {
+	if n.world.number > 0 {
+		return fmt.Sprintf("%s in %s", n.root(), n.world.Genesis.Prefix())
+	}
 	if n.Face == 1 {
 		return fmt.Sprintf("n%d'", n.number())
 	}
@@ -107,17 +130,33 @@ func (n *Node) start() error {
 	n.life++
 	n.world.watch.onRecord(n)
 	n.boundary, n.dead, n.stopped = 0, false, ""
+	n.opened = 0
 	return nil
 }
 
-// Up starts the node on what its disk holds, and lets the others meet it.
+// Up starts the node, and its parts in all scopes that its disk holds, and lets the
+// others meet it.
 func (n *Node) Up() {
+	n = n.root()
 	if n.machine != nil || n.gone {
 		return
 	}
+	defer n.caught()
+	n.rising = true
+	n.wake()
+	if n.rising = false; n.machine != nil {
+		n.world.wires.meet(n)
+	}
+}
+
+// wake starts one part, and those in the scopes below.
+func (n *Node) wake() {
 	err := n.start()
 	if err != nil && n.disk.failing() {
 		n.world.log(n, "stopped", "does not start: %v", err)
+		if n != n.root() {
+			n.down(n.Disk.Unsynced())
+		}
 		return
 	}
 	if err != nil {
@@ -127,12 +166,13 @@ func (n *Node) Up() {
 	}
 	n.world.log(n, "up", "at height %d", n.machine.Status().Head.Height)
 	n.world.watch.taken(n, n.world.watch.motions.recorded)
-	n.world.wires.meet(n)
+	n.grow()
 }
 
 // Crash stops the node at once. Of its commits that were not synced, keep
 // survive, in order.
 func (n *Node) Crash(keep int) {
+	n = n.root()
 	w := n.world
 	if n.machine == nil {
 		return
@@ -145,13 +185,23 @@ func (n *Node) Crash(keep int) {
 	n.down(keep)
 }
 
+// down ends all parts of the node.
 func (n *Node) down(keep int) {
-	n.machine, n.alarm = nil, 0
+	n.rising = false
+	for _, p := range n.parts {
+		p.halt()
+	}
 	n.Disk.Crash(keep)
 	n.disk.crash()
+	n.world.wires.part(n.root())
+}
+
+// halt ends one part.
+func (n *Node) halt() {
+	n.machine, n.alarm = nil, 0
+	n.busy, n.inbox = false, nil
 	clear(n.replies)
 	clear(n.reads)
-	n.world.wires.part(n)
 }
 
 // local is the node's own clock.
@@ -194,8 +244,8 @@ func (n *Node) soon(events ...node.Event) {
 
 // take gives events to the machine, at once or when its disk is ready.
 func (n *Node) take(events ...node.Event) {
-	if n.disk.busy {
-		n.disk.inbox = append(n.disk.inbox, events...)
+	if n.busy {
+		n.inbox = append(n.inbox, events...)
 		return
 	}
 	n.step(events...)
@@ -235,6 +285,7 @@ func (n *Node) finish(fx node.Effects) {
 			n.machine.Ahead()
 		}
 		n.sleep(fx.Wake)
+		n.grow()
 	}
 }
 
@@ -257,6 +308,11 @@ func (n *Node) caught() {
 		n.world.breach(Sound, n, "stopped: %v", v)
 	}
 	n.world.log(n, "stopped", "%v", v)
+	if n.world.watch.lost { // what this scope comes to is its own affair
+		n.gone = true
+		n.halt()
+		return
+	}
 	n.gone = n.liar == nil
 	n.down(n.Disk.Unsynced())
 	if n.liar != nil {
@@ -295,7 +351,14 @@ func (n *Node) sleep(until aweigh.Instant) {
 	n.rearm()
 }
 
-// rearm waits for the alarm, anew after the clock was changed.
+// rewind lets all parts wait for their alarms anew after the clock was changed.
+func (n *Node) rewind() {
+	for _, p := range n.parts {
+		p.rearm()
+	}
+}
+
+// rearm waits for the alarm.
 func (n *Node) rearm() {
 	if n.alarm == 0 || n.machine == nil {
 		return

@@ -17,19 +17,13 @@ import (
 
 // watch sees everything that happens in a world, and holds it to the invariants.
 type watch struct {
-	w        *World
-	within   bool   // the faulty weigh no more than the budget
-	faulty   uint64 // weight, in the epoch in which it was the largest part of total
-	total    uint64
-	budget   uint64
-	verdicts []Verdict
-	broken   []Breach
-	expected map[string]bool // still to break
-
-	goals   map[string]uint64
-	attacks map[string]uint64
-	refusal map[string]uint64
-	proven  map[int]bool
+	w *World
+	*findings
+	within bool   // the faulty weigh no more than the budget
+	lost   bool   // they weigh more, in a scope below the root's: nothing is promised there
+	faulty uint64 // weight, in the epoch in which it was the largest part of total
+	total  uint64
+	budget uint64
 
 	final     map[aweigh.Height]aweigh.Hash
 	finalAt   map[aweigh.Height]time.Duration // first
@@ -40,7 +34,6 @@ type watch struct {
 	proposals map[place]aweigh.Hash
 	evidence  evidence
 	acked     aweigh.Height
-	uids      map[born]aweigh.UID
 	called    map[called]aweigh.UID
 	nullified map[place]bool
 	lastFinal aweigh.Instant
@@ -51,6 +44,37 @@ type watch struct {
 	motions  recount
 	outgrown bool // the faulty came to weigh more than the budget
 	history
+}
+
+// findings are what all scopes of a world show together.
+type findings struct {
+	verdicts []Verdict
+	broken   []Breach
+	expected map[string]bool // still to break
+
+	goals   map[string]uint64
+	attacks map[string]uint64
+	refusal map[string]uint64
+	proven  map[int]bool
+	uids    map[born]aweigh.UID
+	lives   map[aweigh.UID]aweigh.ScopeID // the scope in which an object is, once the lineages are read; zero: not any more
+
+	deeds    []*deed
+	reads    int
+	finality []time.Duration
+}
+
+func (f *findings) open(s Scenario) {
+	*f = findings{
+		goals: make(map[string]uint64), attacks: make(map[string]uint64), refusal: make(map[string]uint64),
+		proven: make(map[int]bool), lives: make(map[aweigh.UID]aweigh.ScopeID), uids: make(map[born]aweigh.UID), expected: make(map[string]bool),
+	}
+	for _, i := range Invariants {
+		f.verdicts = append(f.verdicts, Verdict{Invariant: i.Name})
+	}
+	for _, name := range s.Expect {
+		f.expected[name] = true
+	}
 }
 
 // place is one view of one epoch.
@@ -84,20 +108,14 @@ const mostBreaches = 64
 
 func (x *watch) open(w *World) {
 	*x = watch{
-		w: w, goals: make(map[string]uint64), attacks: make(map[string]uint64), refusal: make(map[string]uint64),
-		proven: make(map[int]bool), final: make(map[aweigh.Height]aweigh.Hash), finalAt: make(map[aweigh.Height]time.Duration), ballots: make(map[said]*tally), highest: make(map[aweigh.Epoch]aweigh.View),
-		signed: make(map[cast]quorum.Subject), proposals: make(map[place]aweigh.Hash), uids: make(map[born]aweigh.UID), called: make(map[called]aweigh.UID),
-		nullified: make(map[place]bool), expected: make(map[string]bool), evidence: make(evidence),
+		w: w, findings: &w.findings, final: make(map[aweigh.Height]aweigh.Hash), finalAt: make(map[aweigh.Height]time.Duration), ballots: make(map[said]*tally), highest: make(map[aweigh.Epoch]aweigh.View),
+		signed: make(map[cast]quorum.Subject), proposals: make(map[place]aweigh.Hash), called: make(map[called]aweigh.UID),
+		nullified: make(map[place]bool), evidence: make(evidence),
 		history: history{outcomes: make(map[aweigh.Hash]scope.Receipt)},
-	}
-	for _, i := range Invariants {
-		x.verdicts = append(x.verdicts, Verdict{Invariant: i.Name})
-	}
-	for _, name := range w.Scenario.Expect {
-		x.expected[name] = true
 	}
 	x.weigh()
 	x.within = x.faulty <= x.budget
+	x.lost = !x.within && w.number > 0
 	x.standing.open(w)
 	x.motions.open()
 }
@@ -157,6 +175,9 @@ const (
 // network as a whole.
 func (w *World) breach(invariant int, n *Node, format string, args ...any) {
 	x := &w.watch
+	if x.lost {
+		return
+	}
 	b := Breach{Invariant: Invariants[invariant].Name, At: w.Now(), Node: -1, Text: fmt.Sprintf(format, args...)}
 	if n != nil {
 		b.Node = n.number()
@@ -172,6 +193,9 @@ func (w *World) breach(invariant int, n *Node, format string, args ...any) {
 
 // holds counts one look at an invariant, and records a breach unless ok.
 func (w *World) holds(invariant int, n *Node, ok bool, format string, args ...any) {
+	if w.watch.lost {
+		return
+	}
 	w.watch.verdicts[invariant].Checks++
 	if !ok {
 		w.breach(invariant, n, format, args...)
@@ -179,7 +203,7 @@ func (w *World) holds(invariant int, n *Node, ok bool, format string, args ...an
 }
 
 // reach counts one more time that a goal was reached.
-func (x *watch) reach(goal string) { x.goals[goal]++ }
+func (f *findings) reach(goal string) { f.goals[goal]++ }
 
 // said looks at a frame that a node's machine means to send.
 func (x *watch) said(n *Node, f *frame) {
@@ -211,7 +235,7 @@ const guardSpace = 'g'
 func (x *watch) wrote(n *Node, ops []kv.Op) {
 	for _, op := range ops {
 		if !op.Delete && len(op.Key) > 0 && op.Key[0] == guardSpace {
-			if b, err := votes.DecodeBallot(op.Value); err == nil && n.key != nil && b.Anchor == n.key.Public().ID() {
+			if b, err := votes.DecodeBallot(op.Value); err == nil && n.key != nil && b.Anchor == n.key.Public().ID() && b.Domain.Scope == x.w.id {
 				x.ballot(n, b.Domain.Epoch, b.Subject)
 			}
 		}
@@ -344,7 +368,7 @@ func (x *watch) epoch(n *Node, e *scope.Epoch) {
 		x.ending.began(w)
 		x.pauses.began(w)
 		if faulty := x.weigh(); x.within && faulty > w.rules.Mode.FaultBudget(w.weights.Total()) { // the promise ends here
-			x.outgrown = true
+			x.outgrown, x.lost = w.number == 0, w.number > 0
 			w.log(n, "outgrown", "the faulty weigh %d of %d", faulty, w.weights.Total())
 		}
 		return
