@@ -18,7 +18,13 @@ func (w *World) audit() {
 		if !c.watch.lost {
 			c.auditScope()
 		}
+		for _, n := range c.Nodes {
+			if c.number > 0 && n.root().honest() && n.founded() || w.Scenario.nests() && c.number == 0 && !n.excused() {
+				c.watch.region(n)
+			}
+		}
 	}
+	w.versions()
 }
 
 // held is the nodes that are held to the invariants, and the one of them that has the

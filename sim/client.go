@@ -37,12 +37,19 @@ type deed struct {
 	mutation   aweigh.Hash
 	until      aweigh.Instant // it may be applied
 	in         *World         // the scope that was asked last
-	tried      []*World
+	tried      []attempt
 	nothing    bool // nothing came of it
+	refused    bool // for what it asked, not for where
 	begin, end time.Duration
 	unknown    bool // no answer came
 	failed     bool // a swap that found another value
 	learn      func(scope.Outcome)
+}
+
+// attempt is a mutation that a scope was asked for.
+type attempt struct {
+	in       *World
+	mutation aweigh.Hash
 }
 
 // clientele starts the clients of the scenario.
@@ -177,7 +184,7 @@ func (c *client) submit(at *Node, d *deed, m scope.Mutation, try int, end func()
 	}
 	if try == 0 {
 		d.mutation, d.until, d.in = id, m.ValidUntil, at.world
-		d.tried = append(d.tried, d.in)
+		d.tried = append(d.tried, attempt{d.in, id})
 		at.world.watch.asked(d)
 		w.log(at, "write", "client %d: %s %s (%s)", c.id, d.kind, d.key, id.Short())
 	}

@@ -48,6 +48,7 @@ func (x *watch) answered(at *Node, d *deed, r node.Reply) {
 	w := x.w
 	d.end, d.unknown = w.Now(), false
 	d.failed = d.kind == "swap" && !r.Outcome.Succeeded
+	d.refused = r.Outcome.Code != scope.Applied
 	if d.failed {
 		x.reach("compare failed")
 	}

@@ -92,6 +92,8 @@ var Invariants = []Named{
 	{"conflicts", "of motions that change one key and were open at once, one is applied at most (P32)"},
 	{"closed", "what became of a motion never changes, and is the same at all nodes (P31, P34)"},
 	{"boxes", "a ballot that was taken is in the chain, in time or late, or waits where it was taken (P30, P34, P35)"},
+	{"isolation", "a scope writes, holds and decides about nothing but what it governs, whoever lies in it"},
+	{"handover", "a prefix that goes to another scope takes along all that was written, and each write is done once, in one scope"},
 }
 
 // GoalNames are what runs are meant to reach: a sweep that never did has proven

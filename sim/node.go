@@ -385,6 +385,7 @@ func (n *Node) Commit(ops []kv.Op, sync bool) error {
 	if !n.alive() {
 		return nil
 	}
+	n.world.watch.isolated(n, ops)
 	kept := ops
 	if n.liar != nil {
 		kept = n.liar.forget(ops)

@@ -26,7 +26,11 @@ func (n *Node) grow() {
 		if c.machine != nil || c.gone {
 			continue
 		}
-		if c.wake(); c.machine != nil && !c.rising {
+		c.wake()
+		if c.machine == nil {
+			continue
+		}
+		if c.world.watch.handed(c); !c.rising {
 			n.world.wires.greet(c)
 		}
 	}

@@ -42,7 +42,8 @@ type watch struct {
 	ending   ends
 	pauses   pauses
 	motions  recount
-	outgrown bool // the faulty came to weigh more than the budget
+	counted  aweigh.Height // up to which findings.written counts
+	outgrown bool          // the faulty came to weigh more than the budget
 	history
 }
 
@@ -59,6 +60,8 @@ type findings struct {
 	uids    map[born]aweigh.UID
 	lives   map[aweigh.UID]aweigh.ScopeID // the scope in which an object is, once the lineages are read; zero: not any more
 
+	written map[string]int64 // puts of each key in final blocks of all scopes
+
 	deeds    []*deed
 	reads    int
 	finality []time.Duration
@@ -67,7 +70,7 @@ type findings struct {
 func (f *findings) open(s Scenario) {
 	*f = findings{
 		goals: make(map[string]uint64), attacks: make(map[string]uint64), refusal: make(map[string]uint64),
-		proven: make(map[int]bool), lives: make(map[aweigh.UID]aweigh.ScopeID), uids: make(map[born]aweigh.UID), expected: make(map[string]bool),
+		proven: make(map[int]bool), written: make(map[string]int64), lives: make(map[aweigh.UID]aweigh.ScopeID), uids: make(map[born]aweigh.UID), expected: make(map[string]bool),
 	}
 	for _, i := range Invariants {
 		f.verdicts = append(f.verdicts, Verdict{Invariant: i.Name})
@@ -169,6 +172,8 @@ const (
 	Conflicts
 	Closed
 	Boxes
+	Isolation
+	Handover
 )
 
 // breach records that an invariant broke, at a node or, if n is nil, in the
@@ -399,6 +404,7 @@ func (x *watch) finalized(n *Node, note node.Finalized) {
 		return
 	}
 	x.follow(n, note.Height)
+	x.count(n, note.Height)
 	e := w.epochs[note.Epoch]
 	total := e.Roster.Weights.Total()
 	need := e.Policy.Rules.Finalize.Threshold(total)
