@@ -255,7 +255,7 @@ func (w *World) Run(d time.Duration, done func() bool) bool {
 		if e.do != nil {
 			e.do()
 		} else {
-			w.arrive(e)
+			e.to.world.arrive(e)
 		}
 	}
 	return false
