@@ -10,6 +10,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/peer"
 
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/must"
 	"github.com/aweigh/aweigh/p2p"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/store"
@@ -186,10 +187,21 @@ func (n *Node) live(ctx context.Context) error {
 func (n *Node) start(p *Part) {
 	l := n.life
 	l.running.Go(func() {
-		if err := p.run(l.ctx); err != nil {
+		switch err := p.run(l.ctx); {
+		case err == nil:
+		case p != n.Part && errors.As(err, new(must.Violation)):
+			p.forsake(err)
+		default:
 			l.fail(err)
 		}
 	})
+}
+
+// forsake leaves a scope below the root's in which nothing can be trusted any more, as
+// where more of its weight lies than may: the node goes on in all others.
+func (n *Part) forsake(err error) {
+	n.intake.close()
+	n.log.Error("this scope has stopped on this node, which goes on in all others", "error", err)
 }
 
 // add makes a part known.
