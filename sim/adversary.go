@@ -251,9 +251,12 @@ func (p *plan) side(n *Node, v aweigh.View) int {
 
 func (p *plan) friend(n *Node) bool { return slices.Contains(p.members, n) }
 
-// others are the nodes that are not of the coalition.
+// others are the nodes that are not of the coalition, or all if nobody else is there.
 func (p *plan) others() []*Node {
-	return slices.DeleteFunc(slices.Clone(p.w.Nodes), p.friend)
+	if o := slices.DeleteFunc(slices.Clone(p.w.Nodes), p.friend); len(o) > 0 {
+		return o
+	}
+	return p.w.Nodes
 }
 
 // someone is a node outside of the coalition.

@@ -142,6 +142,8 @@ var GoalNames = []Named{
 	{"second level", "a scope that was founded founded another"},
 	{"keys handed over", "keys went along with their prefix"},
 	{"write followed", "a write found that its key had gone to another scope, and was done there"},
+	{"hostile scope", "a scope was founded in which more lie than may"},
+	{"scope stopped alone", "a node stopped in a hostile scope, and went on in the others"},
 	{"scope founded under fire", "a scope was founded while liars lied or faults lasted"},
 	{"healed", "progress was possible after the faults, and came"},
 }

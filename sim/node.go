@@ -57,6 +57,7 @@ type body struct {
 	faulty  bool   // its disk forgets: it counts as faulty, though it means well
 	stopped string // why its disk stopped it
 	rising  bool   // its parts are about to be started
+	crosses bool   // sends frames of one scope as another's
 
 	// Doomed, if set, is asked before every effect of a step, the first being
 	// number 1, whether the node dies there: before it commits, between commit
@@ -309,6 +310,7 @@ func (n *Node) caught() {
 	}
 	n.world.log(n, "stopped", "%v", v)
 	if n.world.watch.lost { // what this scope comes to is its own affair
+		n.world.watch.reach("scope stopped alone")
 		n.gone = true
 		n.halt()
 		return

@@ -83,6 +83,9 @@ func (w *World) reached() {
 	if d.Keys > 0 {
 		w.watch.reach("keys handed over")
 	}
+	if w.watch.lost {
+		w.watch.reach("hostile scope")
+	}
 	if w.firing && w.scopes[0].harassed() {
 		w.watch.reach("scope founded under fire")
 	}

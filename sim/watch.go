@@ -339,7 +339,7 @@ func (x *watch) noted(n *Node, note node.Note) {
 	case node.Dropped:
 		w.log(n, "dropped", "%s", note.Why)
 		if from := w.byPeer[note.From]; len(from) > 0 && !n.excused() {
-			w.holds(Acceptance, n, !note.Class.Blame() || from[0].excused(), "drops what %s sent, as no honest node would send it: %s", from[0], note.Why)
+			w.holds(Acceptance, n, !note.Class.Blame() || from[0].excused() || from[0].crosses, "drops what %s sent, as no honest node would send it: %s", from[0], note.Why)
 		}
 		switch {
 		case n.excused():
@@ -429,7 +429,7 @@ func (x *watch) refused(from, to *Node, f *frame, err error) {
 		return
 	}
 	other := errors.Is(err, votes.ErrStale) || errors.Is(err, votes.ErrAhead) || !to.seats(from) // of another epoch than the receiver's
-	x.w.holds(Acceptance, to, other || from.excused(), "an honest %s from %s is refused: %v", node.FrameKind(f.raw), from, err)
+	x.w.holds(Acceptance, to, other || from.excused() || from.crosses, "an honest %s from %s is refused: %v", node.FrameKind(f.raw), from, err)
 	x.refusal[reason(err)]++
 	x.reach("refused frame")
 	x.w.say("%s refuses %s from %s: %v", to, describe(f), from, err)
