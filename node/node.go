@@ -187,21 +187,17 @@ func (n *Node) live(ctx context.Context) error {
 func (n *Node) start(p *Part) {
 	l := n.life
 	l.running.Go(func() {
-		switch err := p.run(l.ctx); {
+		err := p.run(l.ctx)
+		var broken must.Violation
+		switch {
 		case err == nil:
-		case p != n.Part && errors.As(err, new(must.Violation)):
-			p.forsake(err)
+		case p != n.Part && errors.As(err, &broken): // the others are none the worse for it
+			p.intake.close() // those who hand on what comes for it must not wait there
+			p.log.Error("this scope stopped here to stay safe; the others go on", "error", err)
 		default:
 			l.fail(err)
 		}
 	})
-}
-
-// forsake leaves a scope below the root's in which nothing can be trusted any more, as
-// where more of its weight lies than may: the node goes on in all others.
-func (n *Part) forsake(err error) {
-	n.intake.close()
-	n.log.Error("this scope has stopped on this node, which goes on in all others", "error", err)
 }
 
 // add makes a part known.
