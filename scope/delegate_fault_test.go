@@ -35,34 +35,57 @@ func (f *faulty) Scan(from, to []byte, reverse bool, visit func(k, v []byte) boo
 	return f.Reader.Scan(from, to, reverse, visit)
 }
 
+// failing executes a block again and again, with another read that fails each time, and
+// gives what comes of it without.
+func (r *realm) failing(t *testing.T, b *Block) *Result {
+	t.Helper()
+	for at := 1; ; at++ {
+		disk := &faulty{Reader: r.r, left: 1 << 30}
+		s, err := Open(disk, r.g.Hash())
+		if err != nil {
+			t.Fatal(err)
+		}
+		disk.left = at
+		res, err := s.Execute(b)
+		if disk.left > 0 {
+			if err != nil {
+				t.Fatal(err)
+			}
+			return res
+		}
+		if !errors.Is(err, errDisk) {
+			t.Errorf("height %d: read %d fails, and the error is %v", b.Header.Height, at, err)
+		}
+	}
+}
+
 // TestDisksThatFailDecideNothing: a read that fails while a decision is executed says
 // nothing of the decision. It must not become an outcome, which others do not see.
 func TestDisksThatFailDecideNothing(t *testing.T) {
 	r := newRealm(t, nil)
 	policy := r.g.Policy
 	policy.EpochBlocks++
-	for name, d := range map[string]Decision{"delegate": r.decision("/b/", quorum.BFT, "a", "b", "c", "d"), "policy": {Kind: SetPolicy, Policy: &policy}} {
-		m := r.mutation(Govern, d)
-		b, err := Sign(r.names["a"], r.g.Policy.Limits, m)
+	r.one(r.put("/b/1", "one"))
+	r.one(r.naming(Naming{Kind: Bind, Key: []byte("/b/1"), To: []byte("/b/one")}))
+	r.turn()
+	away := r.decision("/b/", quorum.BFT, "a", "b", "c", "d")
+	for _, by := range []struct {
+		name string
+		d    Decision
+	}{{"a", Decision{Kind: SetPolicy, Policy: &policy}}, {"a", away}, {"b", away}, {"c", away}} {
+		b, err := Sign(r.names[by.name], r.g.Policy.Limits, r.mutation(Govern, by.d))
 		if err != nil {
 			t.Fatal(err)
 		}
 		block := r.next(nil, nil, b)
-		for at, failed := 1, true; failed; at++ {
-			disk := &faulty{Reader: r.r, left: 1 << 30}
-			s, err := Open(disk, r.g.Hash())
-			if err != nil {
-				t.Fatal(err)
-			}
-			disk.left = at
-			res, err := s.Execute(block)
-			failed = disk.left <= 0
-			switch {
-			case failed && !errors.Is(err, errDisk):
-				t.Errorf("%s: read %d fails, and the error is %v; outcomes %+v", name, at, err, res.Outcomes)
-			case !failed && (err != nil || res.Outcomes[0].Code != Applied):
-				t.Fatalf("%s: %v, %+v", name, err, res)
-			}
+		if res := r.failing(t, block); res.Outcomes[0].Code != Applied {
+			t.Fatalf("%s: %+v", by.d.Kind, res.Outcomes)
 		}
+		r.add(block)
+	}
+	for founded := 0; founded == 0; {
+		block := r.next(r.ballots(1), nil)
+		founded = len(r.failing(t, block).Founded)
+		r.add(block)
 	}
 }
