@@ -35,8 +35,9 @@ type Node struct {
 	mu     sync.RWMutex
 	parts  map[place]*Part
 	topics map[p2p.Topic]*Part
-	opened chan struct{} // closed and replaced when there is another part
-	life   *life         // nil unless Run runs
+	opened chan struct{}            // closed and replaced when there is another part
+	broken map[aweigh.ScopeID]error // scopes that cannot be opened here, and why
+	life   *life                    // nil unless Run runs
 }
 
 // life is one run of a node.
@@ -260,8 +261,14 @@ func (n *Node) openBelow(p *Part) error {
 	for _, d := range *p.given.Load() {
 		c := n.part(d.Child)
 		if c == nil {
+			if n.forsaken(d.Child) != nil {
+				continue
+			}
 			var err error
-			if c, err = n.open(p, d); err != nil {
+			if c, err = n.open(p, d); errors.Is(err, ErrStopped) {
+				n.forsake(d, err)
+				continue
+			} else if err != nil {
 				return fmt.Errorf("node: scope %q: %w", d.Prefix, err)
 			}
 		}
@@ -278,7 +285,7 @@ func (n *Node) open(p *Part, d scope.Delegation) (*Part, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := newPart(n, g)
+	c, err := openable(n, g)
 	if err != nil {
 		return nil, err
 	}
