@@ -25,12 +25,15 @@ func (c *checker) founding(path string, s Scenario, i int) {
 	}
 }
 
+// everywhere are the plays that touch a node as a whole.
+var everywhere = []string{"twins", "fork", "amnesia", "clock"}
+
 // inScope checks a role that is played in one scope alone.
 func (c *checker) inScope(path string, s Scenario, r Role) {
 	c.need(slices.ContainsFunc(s.Govern, func(m Motion) bool { return m.Kind == "delegate" && m.Prefix == r.In }), path+".in", "no motion founds a scope for %q", r.In)
 	c.need(r.Count == 0 && (r.Weight == "" || r.Weight == "all"), path, "who lies in one scope is said by anchors, or weight: all")
 	for _, p := range r.Play {
-		c.need(!slices.Contains(alone, p) || p == "amnesia", path+".play", "%q is played in all scopes", p)
+		c.need(!slices.Contains(everywhere, p), path+".play", "%q is played in all scopes", p)
 	}
 	c.share(path+".rate", r.Rate)
 	c.share(path+".above", r.Above)

@@ -47,7 +47,7 @@ func (d drawing) nested(s *Scenario) {
 // hostile is what the anchors of one scope play in it.
 func (d drawing) hostile() (plays []string) {
 	for _, i := range d.Perm(len(Plays) - len(ballotPlays))[:2+d.IntN(4)] {
-		if name := Plays[i].Name; !slices.Contains(alone, name) && !slices.Contains(plays, name) {
+		if name := Plays[i].Name; !slices.Contains(everywhere, name) && !slices.Contains(plays, name) {
 			plays = append(plays, name)
 		}
 	}

@@ -150,8 +150,12 @@ func (n *Node) Up() {
 	}
 }
 
-// wake starts one part, and those in the scopes below.
+// wake starts one part, and those in the scopes below. What the disk has of a scope in
+// which too many lie may contradict itself.
 func (n *Node) wake() {
+	if n.world.watch.lost {
+		defer n.caught()
+	}
 	err := n.start()
 	if err != nil && n.disk.failing() {
 		n.world.log(n, "stopped", "does not start: %v", err)
