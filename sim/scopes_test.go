@@ -139,7 +139,7 @@ func TestHandoverCanBreak(t *testing.T) {
 		"a write is there twice":      {after: func(w, _ *World) { w.findings.written["/a/k0"]-- }, breaks: Handover},
 		"a write is done in both":     {after: twice, breaks: Handover},
 		"an answer that nothing made": {after: unmade, breaks: Handover},
-		"a scope holds others' keys":  {after: func(_, c *World) {
+		"a scope holds others' keys": {after: func(_, c *World) {
 			c.Genesis.Descent.Prefix = []byte("/b/k1")
 			c.watch.region(c.Nodes[0])
 		}, breaks: Isolation},
