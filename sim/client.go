@@ -146,7 +146,17 @@ func (c *client) write() {
 		d.kind, d.was = "swap", was
 		t.Compare = []scope.Compare{{Key: []byte(key), Target: scope.OnValue, Relation: scope.Equal, Value: []byte(was)}}
 	}
-	c.submit(c.at.part(key), d, w.mutation(t, nonce), 0, c.begin())
+	c.submit(c.stray(c.at.part(key)), d, w.mutation(t, nonce), 0, c.begin())
+}
+
+// stray is the scope that a client asks, which now and then is not the one that decides.
+func (c *client) stray(right *Node) *Node {
+	if all := c.w.scopes; len(all) > 1 && c.w.ask.IntN(12) == 0 {
+		if p := all[c.w.ask.IntN(len(all))].Nodes[right.Index]; p.machine != nil {
+			return p
+		}
+	}
+	return right
 }
 
 // submit proposes a mutation in the scope of a node's part, and perhaps once more if
