@@ -33,11 +33,11 @@ type Node struct {
 	growing  sync.Mutex // of those who open parts
 
 	mu     sync.RWMutex
+	broken map[aweigh.ScopeID]error
 	parts  map[place]*Part
 	topics map[p2p.Topic]*Part
-	opened chan struct{}            // closed and replaced when there is another part
-	broken map[aweigh.ScopeID]error // scopes that cannot be opened here, and why
-	life   *life                    // nil unless Run runs
+	opened chan struct{} // closed and replaced when there is another part
+	life   *life         // nil unless Run runs
 }
 
 // life is one run of a node.
@@ -285,7 +285,7 @@ func (n *Node) open(p *Part, d scope.Delegation) (*Part, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := openable(n, g)
+	c, err := newPart(n, g)
 	if err != nil {
 		return nil, err
 	}

@@ -8,20 +8,20 @@ import (
 	"github.com/aweigh/aweigh/scope"
 )
 
-// openable makes the part in a scope below the root's. What the store has of it may
-// contradict itself, where more of its weight lies than may: the error wraps ErrStopped
-// then.
-func openable(of *Node, g scope.Genesis) (p *Part, err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			broken, ok := v.(must.Violation)
-			if !ok {
-				panic(v)
-			}
-			p, err = nil, fmt.Errorf("%w: %w", ErrStopped, broken)
-		}
-	}()
-	return newPart(of, g)
+// brokenAlone recovers from what the store has of a scope below the root's, as a part in
+// it is made: that may contradict itself, where more of its weight lies than may. The
+// error wraps ErrStopped then.
+func brokenAlone(g scope.Genesis, err *error) {
+	if g.Descent == nil {
+		return
+	}
+	switch v := recover().(type) {
+	case nil:
+	case must.Violation:
+		*err = fmt.Errorf("%w: %w", ErrStopped, v)
+	default:
+		panic(v)
+	}
 }
 
 // forsake notes that a scope cannot be opened here. The node goes on in all others, and
