@@ -37,6 +37,7 @@ type Node struct {
 	growing  sync.Mutex // of those who open parts
 
 	mu     sync.RWMutex
+	broken map[aweigh.ScopeID]error
 	parts  map[place]*Part
 	topics map[p2p.Topic]*Part
 	opened chan struct{} // closed and replaced when there is another part
@@ -292,8 +293,14 @@ func (n *Node) openBelow(p *Part) error {
 	for _, d := range *p.given.Load() {
 		c := n.part(d.Child)
 		if c == nil {
+			if n.forsaken(d.Child) != nil {
+				continue
+			}
 			var err error
-			if c, err = n.open(p, d); err != nil {
+			if c, err = n.open(p, d); errors.Is(err, ErrStopped) {
+				n.forsake(d, err)
+				continue
+			} else if err != nil {
 				return fmt.Errorf("node: scope %q: %w", d.Prefix, err)
 			}
 		}

@@ -123,7 +123,8 @@ func (cfg Config) withDefaults() Config {
 }
 
 // newPart makes the part in a scope whose state the store has.
-func newPart(of *Node, g scope.Genesis) (*Part, error) {
+func newPart(of *Node, g scope.Genesis) (_ *Part, err error) {
+	defer brokenAlone(g, &err)
 	cfg := of.cfg
 	cfg.Genesis = g
 	n := &Part{

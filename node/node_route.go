@@ -62,10 +62,10 @@ func (n *Part) Delegations() []scope.Delegation { return *n.given.Load() }
 func (n *Node) awaitPart(ctx context.Context, d scope.Delegation) (*Part, error) {
 	for {
 		n.mu.RLock()
-		p, opened := n.parts[placeOf(d.Child)], n.opened
+		p, opened, broken := n.parts[placeOf(d.Child)], n.opened, n.broken[d.Child]
 		n.mu.RUnlock()
-		if p != nil {
-			return p, nil
+		if p != nil || broken != nil {
+			return p, broken
 		}
 		select {
 		case <-opened:

@@ -58,28 +58,29 @@ func (c *Child) genesis(at aweigh.Instant, d Descent) Genesis {
 }
 
 // delegable says why a prefix cannot be handed to a child as things stand.
-func (s *State) delegable(c *Child, own *region, p *Policy) error {
+func (s *State) delegable(c *Child, own *region, p *Policy) (failure, err error) {
 	switch {
 	case !bytes.HasPrefix(c.Prefix, own.prefix) || len(c.Prefix) == len(own.prefix):
-		return fmt.Errorf("%w: %q is not a part of %q", ErrElsewhere, c.Prefix, own.prefix)
+		return fmt.Errorf("%w: %q is not a part of %q", ErrElsewhere, c.Prefix, own.prefix), nil
 	case len(own.given.touching(c.Prefix, PrefixEnd(c.Prefix))) > 0:
-		return fmt.Errorf("%w: a scope has a prefix of %q, or that begins so, already", ErrElsewhere, c.Prefix)
+		return fmt.Errorf("%w: a scope has a prefix of %q, or that begins so, already", ErrElsewhere, c.Prefix), nil
 	}
-	b, err := s.binds(p)
-	if err != nil {
-		return err
+	b, failure, err := s.binds(p)
+	if failure == nil && err == nil {
+		failure = b.admits(&c.Policy)
 	}
-	return b.admits(&c.Policy)
+	return failure, err
 }
 
-// binds is what binds the children that a scope founds under a policy.
-func (s *State) binds(p *Policy) (Bound, error) {
+// binds is what binds the children that a scope founds under a policy; failure says
+// why it can found none.
+func (s *State) binds(p *Policy) (b Bound, failure, err error) {
 	g, err := s.Genesis()
 	if err != nil {
-		return Bound{}, err
+		return b, nil, err
 	}
-	b, err := g.bound().below()
-	return b.with(p.Children), err
+	b, failure = g.bound().below()
+	return b.with(p.Children), failure, nil
 }
 
 // handover is what goes to a child with a prefix.
@@ -100,9 +101,12 @@ func (x *execution) delegate(d *decided) error {
 	if err != nil {
 		return err
 	}
-	failure := x.next.delegable(child, own, x.policy)
-	if failure == nil { // what is decided together binds together
-		failure = x.next.delegable(child, own, &x.next.epoch.Policy)
+	failure, err := x.next.delegable(child, own, x.policy)
+	if failure == nil && err == nil { // what is decided together binds together
+		failure, err = x.next.delegable(child, own, &x.next.epoch.Policy)
+	}
+	if err != nil {
+		return err
 	}
 	var h handover
 	if failure == nil {
@@ -118,10 +122,8 @@ func (x *execution) delegate(d *decided) error {
 	if err != nil {
 		return err
 	}
-	bound, err := x.next.binds(x.policy)
-	if err == nil {
-		bound = bound.with(x.next.epoch.Policy.Children)
-	}
+	bound, _, err := x.next.binds(x.policy)
+	bound = bound.with(x.next.epoch.Policy.Children)
 	if err != nil {
 		return err
 	}

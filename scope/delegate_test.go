@@ -192,8 +192,8 @@ func TestDelegationsThatCannotBe(t *testing.T) {
 	c := r.child(res.Founded[0])
 	below := Child{Prefix: []byte("/x/y/"), Policy: bft("").Child.Policy}
 	own := &region{prefix: []byte("/x/")}
-	if err := c.state.delegable(&below, own, &c.g.Policy); !errors.Is(err, ErrBound) {
-		t.Errorf("below the lowest level: %v", err)
+	if failure, err := c.state.delegable(&below, own, &c.g.Policy); err != nil || !errors.Is(failure, ErrBound) {
+		t.Errorf("below the lowest level: %v, %v", failure, err)
 	}
 }
 

@@ -62,8 +62,8 @@ func (x *execution) govern(m *CheckedMutation) (failure, err error) {
 	if err := x.loadAgenda(); err != nil {
 		return nil, err
 	}
-	if failure := x.admissible(d); failure != nil {
-		return failure, nil
+	if failure, err := x.admissible(d); failure != nil || err != nil {
+		return failure, err
 	}
 	id := d.ID()
 	for i := range g.carried {
@@ -179,67 +179,67 @@ func (x *execution) mayPropose(m *CheckedMutation, weighs bool) (failure, err er
 }
 
 // admissible says why a decision could not take effect as things stand.
-func (x *execution) admissible(d *Decision) error {
+func (x *execution) admissible(d *Decision) (failure, err error) {
 	r := x.epoch.Roster
 	seat, seated := r.Seat(d.Subject)
 	switch d.Kind {
 	case SetPolicy:
 		if d.Policy.Hash() == x.policy.Hash() {
-			return errors.New("this is the policy in force")
+			return errors.New("this is the policy in force"), nil
 		}
 		return x.next.takes(x.epoch, d.Policy)
 	case Delegate:
 		return x.mayDelegate(d.Child)
 	case Admit:
 		if seated {
-			return fmt.Errorf("%s is an anchor already", r.Anchors[seat].Name)
+			return fmt.Errorf("%s is an anchor already", r.Anchors[seat].Name), nil
 		}
 		if r.Weights.Of(d.Sponsor) == 0 {
-			return fmt.Errorf("the sponsor %s has no weight here", d.Sponsor.Short())
+			return fmt.Errorf("the sponsor %s has no weight here", d.Sponsor.Short()), nil
 		}
 		if len(r.Anchors) >= x.policy.Limits.Anchors {
-			return fmt.Errorf("the roster has %d anchors already, as many as the policy takes", len(r.Anchors))
+			return fmt.Errorf("the roster has %d anchors already, as many as the policy takes", len(r.Anchors)), nil
 		}
 		for _, a := range r.Anchors {
 			if a.Peer == d.Anchor.Peer {
-				return fmt.Errorf("the node %s holds the anchor %s already", a.Peer, a.Name)
+				return fmt.Errorf("the node %s holds the anchor %s already", a.Peer, a.Name), nil
 			}
 		}
 	case Retire, Evict:
 		if !seated {
-			return fmt.Errorf("%s is no anchor", d.Subject.Short())
+			return fmt.Errorf("%s is no anchor", d.Subject.Short()), nil
 		}
-		return x.without(d.Subject)
+		return x.without(d.Subject), nil
 	}
-	return nil
+	return nil, nil
 }
 
 // mayDelegate says why a prefix cannot be delegated: as things stand, or because of
 // what is decided already.
-func (x *execution) mayDelegate(c *Child) error {
+func (x *execution) mayDelegate(c *Child) (failure, err error) {
 	for i := range x.government.carried {
 		if o := x.government.carried[i].Decision.Child; o != nil && (bytes.HasPrefix(o.Prefix, c.Prefix) || bytes.HasPrefix(c.Prefix, o.Prefix)) {
-			return fmt.Errorf("%w: it is decided already to delegate %q", ErrElsewhere, o.Prefix)
+			return fmt.Errorf("%w: it is decided already to delegate %q", ErrElsewhere, o.Prefix), nil
 		}
 	}
 	own, err := x.region()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	return x.next.delegable(c, own, x.policy)
 }
 
 // takes says why a policy could not follow the one in force.
-func (s *State) takes(e *Epoch, p *Policy) error {
+func (s *State) takes(e *Epoch, p *Policy) (failure, err error) {
 	g, err := s.Genesis()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	bound := g.bound()
-	if err := bound.admits(p); err != nil {
-		return err
+	if failure = bound.admits(p); failure == nil {
+		failure = e.takes(p)
 	}
-	return e.takes(p)
+	return failure, nil
 }
 
 // takes says why a policy could not follow that of an epoch, as its roster stands.

@@ -70,7 +70,10 @@ func (x *execution) stands(mo *Motion, m *CheckedMutation) (p plan, failure, err
 		if err := x.loadAgenda(); err != nil {
 			return p, nil, err
 		}
-		failure := x.admissible(m.Decision)
+		failure, err := x.admissible(m.Decision)
+		if err != nil {
+			return p, nil, err
+		}
 		if failure == nil && m.Decision.Kind == SetPolicy && mo.Policy != x.block.Header.Policy {
 			failure = errors.New("the policy was changed after it opened, and this one would undo that; propose it again")
 		}

@@ -293,11 +293,15 @@ func (s *State) ForecastUnder(p Policy) (r Roster, stoppable bool, err error) {
 	if err := p.Check(); err != nil {
 		return r, false, err
 	}
-	if err := s.takes(e, &p); err != nil {
-		if !errors.Is(err, ErrInvalid) {
-			err = fmt.Errorf("%w: %w", ErrInvalid, err)
-		}
+	failure, err := s.takes(e, &p)
+	if err != nil {
 		return r, false, err
+	}
+	if failure != nil {
+		if !errors.Is(failure, ErrInvalid) {
+			failure = fmt.Errorf("%w: %w", ErrInvalid, failure)
+		}
+		return r, false, failure
 	}
 	u, err := s.successor()
 	if err != nil {

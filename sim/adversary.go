@@ -37,6 +37,7 @@ func (plain) tick(*liar)                          {}
 // plan is what a coalition shares.
 type plan struct {
 	w       *World
+	index   int // of the role
 	role    Role
 	rand    *rand.Rand
 	members []*Node
@@ -70,7 +71,7 @@ func (w *World) cast() error {
 	named := make(map[int]bool)
 	for _, r := range w.Scenario.Cast {
 		for _, a := range r.Anchors {
-			named[a] = true
+			named[a] = named[a] || r.In == ""
 		}
 	}
 	for _, n := range w.Nodes[:w.Scenario.Network.Anchors] { // observers lie only if they are named
@@ -82,10 +83,10 @@ func (w *World) cast() error {
 	budget := w.rules.Mode.FaultBudget(total)
 	var lying uint64
 	for i, r := range w.Scenario.Cast {
-		p := &plan{
-			w: w, role: r, rand: rand.New(rand.NewPCG(w.Scenario.Seed, uint64(100+i))),
-			sides: make(map[aweigh.View]int), twoFor: make(map[aweigh.View][2]aweigh.Hash),
+		if r.In != "" { // its scope is to be founded yet
+			continue
 		}
+		p := w.plan(i)
 		take := func() {
 			n := free[len(free)-1]
 			free = free[:len(free)-1]
@@ -117,13 +118,6 @@ func (w *World) cast() error {
 			}
 		}
 		slices.SortFunc(p.members, func(a, b *Node) int { return a.Index - b.Index })
-		for _, v := range r.Victims {
-			p.victims = append(p.victims, w.Nodes[v])
-		}
-		p.names = r.Play
-		for _, name := range r.Play {
-			p.plays = append(p.plays, newPlay(name))
-		}
 		w.roles = append(w.roles, p)
 	}
 	if all := len(free) + len(named); len(free) == 0 && all > 0 && len(w.Scenario.Cast) > 0 {
@@ -135,10 +129,7 @@ func (w *World) cast() error {
 				p.members = append(p.members, n.face())
 			}
 		}
-		for _, n := range p.members {
-			n.liar = &liar{plan: p, n: n}
-			w.At(p.role.From+time.Duration(p.rand.Int64N(int64(tickEvery))), n.liar.tick)
-		}
+		p.begin()
 	}
 	for _, f := range w.Scenario.Faults.Timed {
 		if f.Kind == "rollback" || f.Kind == "forgetful" {
@@ -148,6 +139,56 @@ func (w *World) cast() error {
 		}
 	}
 	return nil
+}
+
+// plan is that of one role of the scenario, in one scope, without its members.
+func (w *World) plan(i int) *plan {
+	r := w.Scenario.Cast[i]
+	p := &plan{
+		w: w, index: i, role: r, rand: rand.New(rand.NewPCG(w.Scenario.Seed, uint64(100+i+1000*w.number))),
+		sides: make(map[aweigh.View]int), twoFor: make(map[aweigh.View][2]aweigh.Hash), names: r.Play,
+	}
+	for _, v := range r.Victims {
+		p.victims = append(p.victims, w.Nodes[v])
+	}
+	for _, name := range r.Play {
+		p.plays = append(p.plays, newPlay(name))
+	}
+	return p
+}
+
+// begin lets the members lie.
+func (p *plan) begin() {
+	for _, n := range p.members {
+		n.liar = &liar{plan: p, n: n}
+		p.w.At(p.role.From-p.w.Now()+time.Duration(p.rand.Int64N(int64(tickEvery))), n.liar.tick)
+	}
+}
+
+// recast gives roles to the nodes' parts in a scope that was founded: who lies in the
+// root scope lies here on the same plan, and who has a role in this scope begins.
+func (w *World) recast() {
+	for i, r := range w.Scenario.Cast {
+		p := w.plan(i)
+		for _, o := range w.scopes[0].roles {
+			if o.index == i {
+				for _, m := range o.members {
+					p.members = append(p.members, w.Nodes[m.Index])
+				}
+			}
+		}
+		if r.In == string(w.Genesis.Prefix()) {
+			for _, n := range w.Nodes {
+				if n.liar == nil && n.Face == 0 && (slices.Contains(r.Anchors, n.Index) || r.Weight == "all" && w.weight(n) > 0) {
+					p.members = append(p.members, n)
+				}
+			}
+		}
+		if len(p.members) > 0 {
+			w.roles = append(w.roles, p)
+			p.begin()
+		}
+	}
 }
 
 func (p *plan) has(name string) bool { return slices.Contains(p.names, name) }
@@ -210,9 +251,12 @@ func (p *plan) side(n *Node, v aweigh.View) int {
 
 func (p *plan) friend(n *Node) bool { return slices.Contains(p.members, n) }
 
-// others are the nodes that are not of the coalition.
+// others are the nodes that are not of the coalition, or all if nobody else is there.
 func (p *plan) others() []*Node {
-	return slices.DeleteFunc(slices.Clone(p.w.Nodes), p.friend)
+	if o := slices.DeleteFunc(slices.Clone(p.w.Nodes), p.friend); len(o) > 0 {
+		return o
+	}
+	return p.w.Nodes
 }
 
 // someone is a node outside of the coalition.
@@ -302,7 +346,7 @@ func (l *liar) clean() {
 func (l *liar) reborn() {
 	n := l.n
 	n.Disk.Crash(n.Disk.Unsynced())
-	n.alarm = 0
+	n.alarm, n.busy, n.inbox = 0, false, nil
 	n.disk.crash()
 	must.OK(n.start(), "restarting a liar")
 	n.soon()

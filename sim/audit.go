@@ -11,22 +11,53 @@ import (
 	"github.com/aweigh/aweigh/scope"
 )
 
-// audit looks at what every node holds in the end.
+// audit looks at what every node holds in the end, in each scope.
 func (w *World) audit() {
-	x := &w.watch
-	x.accountable()
-	var held []*Node // to the invariants
-	for _, n := range w.Nodes {
-		if !n.excused() {
-			held = append(held, n)
+	w.watch.linearizable()
+	for _, c := range w.scopes {
+		if !c.watch.lost {
+			c.auditScope()
+		}
+		for _, n := range c.Nodes {
+			if c.number > 0 && n.root().honest() && n.founded() || w.Scenario.nests() && c.number == 0 && !n.excused() {
+				c.watch.region(n)
+			}
 		}
 	}
+	w.versions()
+}
+
+// held is the nodes that are held to the invariants, and the one of them that has the
+// longest chain. A scope may not be founded yet where a node crashed.
+func (w *World) held() (all []*Node, best *Node) {
+	for _, n := range w.Nodes {
+		if !n.excused() && n.founded() {
+			all = append(all, n)
+		}
+	}
+	if len(all) > 0 {
+		best = slices.MaxFunc(all, func(a, b *Node) int { return cmp.Compare(a.state().Head().Height, b.state().Head().Height) })
+	}
+	return all, best
+}
+
+// founded reports whether the node's disk holds a state of the scope.
+func (n *Node) founded() bool {
+	if n.world.number == 0 || n.machine != nil {
+		return true
+	}
+	_, err := scope.Open(n.Disk, n.world.id)
+	return err == nil
+}
+
+func (w *World) auditScope() {
+	x := &w.watch
+	x.accountable()
+	held, best := w.held()
 	if len(held) == 0 {
 		return
 	}
-	best := slices.MaxFunc(held, func(a, b *Node) int { return cmp.Compare(a.state().Head().Height, b.state().Head().Height) })
 	longest := best.state()
-	x.linearizable()
 	x.chain(best)
 	x.durable(best)
 	x.leases(best)
@@ -41,8 +72,8 @@ func (w *World) audit() {
 		heads[head.Height] = head
 		x.names(n)
 		x.lineage(n, best, longest.Lineage())
-		for i := range w.Scenario.Load.Keys {
-			if kv, ok := n.get(keyName(i)); ok {
+		for i := range w.Scenario.Load.Keys { // of all scopes: those of others are not there
+			if kv, ok := n.get(w.keyName(i)); ok {
 				x.uid(n, kv)
 			}
 		}
@@ -154,7 +185,7 @@ func (x *watch) durable(best *Node) {
 			continue
 		}
 		for _, n := range []*Node{best, t.at} {
-			if n.excused() || n != best && n.Height < t.height {
+			if n.excused() || !n.founded() || n != best && n.Height < t.height {
 				continue
 			}
 			r, ok, err := n.state().Outcome(t.mutation)

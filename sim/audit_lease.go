@@ -23,7 +23,7 @@ type promise struct {
 // what the blocks promised is over, its keys go together, at one revision, and what
 // is over in the end is gone.
 func (x *watch) leases(n *Node) {
-	if x.w.Scenario.Load.Leases == 0 {
+	if x.w.Scenario.Load.Leases == 0 || x.w.number > 0 {
 		return
 	}
 	state := n.state()

@@ -22,7 +22,7 @@ func (x *watch) names(n *Node) {
 	claimed := make(map[string]aweigh.UID)
 	seen := make(map[aweigh.UID]bool)
 	for i := range aliasCount {
-		key := aliasName(i)
+		key := x.w.aliasName(i)
 		r, ok, err := s.Resolve([]byte(key))
 		must.OK(err, "resolving an alias")
 		var u aweigh.UID
@@ -54,20 +54,43 @@ func (x *watch) names(n *Node) {
 	}
 }
 
-// once reads a node's whole lineage: no UID comes to be twice, and nothing happens
-// to an object after its end.
+// once reads a node's whole lineage, those of the scopes above having been read: no
+// UID comes to be twice, in whichever scope, and nothing happens to an object after its
+// end, or in a scope that handed it over, but in the one that took it.
 func (x *watch) once(n *Node) {
+	if d := x.w.Genesis.Descent; d != nil && x.w.find(d.Parent).watch.lost {
+		return
+	}
 	log := n.state().Lineage()
-	lives := make(map[aweigh.UID]bool) // false: not any more
 	for i := range log.Size() {
 		e, _, err := log.Entry(i)
 		must.OK(err, "reading an entry")
 		if e.Object.IsZero() {
 			continue
 		}
-		alive, known := lives[e.Object]
-		x.w.holds(Identity, n, known != (e.Class == lineage.Insert) && (alive || !known),
-			"entry %d, %s of %s: known before: %v, alive: %v", i, e.Class, e.Object, known, alive)
-		lives[e.Object] = e.Class != lineage.Delete
+		where, known := x.lives[e.Object]
+		ok := where == x.w.id
+		switch e.Class {
+		case lineage.Insert:
+			ok = !known
+		case lineage.TakenOver:
+			ok = x.w.Genesis.Descent != nil && where == leaving(x.w.Genesis.Descent.Parent)
+		case lineage.HandedOver: // under each of its names
+			ok = ok || where == leaving(x.w.id)
+		}
+		x.w.holds(Identity, n, ok, "entry %d, %s of %s: known before: %v, here: %v", i, e.Class, e.Object, known, where == x.w.id)
+		switch e.Class {
+		case lineage.Delete:
+			x.lives[e.Object] = aweigh.ScopeID{}
+		case lineage.HandedOver:
+			x.lives[e.Object] = leaving(x.w.id)
+		default:
+			x.lives[e.Object] = x.w.id
+		}
 	}
+}
+
+// leaving stands for a scope that handed an object over.
+func leaving(id aweigh.ScopeID) aweigh.ScopeID {
+	return aweigh.ScopeID(aweigh.Sum([]byte("left"), id[:]))
 }

@@ -91,7 +91,7 @@ func (s Scenario) checkNames() error {
 			c.name(fmt.Sprintf("%s.play[%d]", path, j), p, plays)
 		}
 		c.known(path+".weight", r.Weight, weights)
-		c.known(path+".during", r.During, moments)
+		c.known(path+".during", r.During, moments[:1])
 	}
 	for i, f := range s.Faults.Timed {
 		path := fmt.Sprintf("faults.timed[%d]", i)
@@ -111,9 +111,9 @@ const leastEpoch = time.Second
 var (
 	modes   = []string{"bft", "crash"}
 	models  = []string{"uniform", "constant", "lognormal", "regions"}
-	weights = []string{"half", "budget", "over"}
+	weights = []string{"half", "budget", "over", "all"}
 	keeps   = []string{"none", "some", "all"}
-	moments = []string{ending}
+	moments = []string{ending, handover}
 )
 
 func names(all []Named) []string {
@@ -255,6 +255,7 @@ func (c *checker) outcome(s Scenario) {
 func (s Scenario) liars() (n int) {
 	for _, r := range s.Cast {
 		switch {
+		case r.In != "": // honest in the root scope
 		case r.Weight == "over":
 			n++
 		default:
@@ -291,6 +292,11 @@ func (c *checker) cast(s Scenario) {
 			what = "node"
 		}
 		c.numbers(path+".anchors", r.Anchors, anchors+s.Network.Observers, what)
+		c.need(r.Weight != "all" || r.In != "", path+".weight", "all of a scope may lie, but not of the whole network: say in")
+		if r.In != "" {
+			c.inScope(path, s, r)
+			continue
+		}
 		for j, a := range r.Anchors {
 			other, twice := taken[a]
 			c.need(!twice, fmt.Sprintf("%s.anchors[%d]", path, j), "anchor %d lies in cast[%d] already", a, other)

@@ -17,6 +17,11 @@ func (c *checker) govern(s Scenario) {
 		for j, n := range m.By {
 			c.need(s.holdsKey(n), fmt.Sprintf("%s.by[%d]", path, j), "node %d never is an anchor", n)
 		}
+		c.need(m.Kind == "delegate" || m.Prefix == "" && len(m.Anchors) == 0 && m.Mode == "", path, "only a motion of kind delegate founds a scope")
+		if m.Kind == "delegate" {
+			c.founding(path, s, i)
+			continue
+		}
 		if m.Kind == "policy" {
 			c.need(m.Node == 0 && m.Sponsor == 0, path, "a motion about the policy is about no node")
 			c.need(m.EpochBlocks > 0 || m.EpochTime > 0 || m.Share > 0, path, "changes nothing: say epochblocks, epochtime or share")

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -35,10 +36,20 @@ type deed struct {
 	got        string // read
 	mutation   aweigh.Hash
 	until      aweigh.Instant // it may be applied
+	in         *World         // the scope that was asked last
+	tried      []attempt
+	nothing    bool // nothing came of it
+	refused    bool // for what it asked, not for where
 	begin, end time.Duration
 	unknown    bool // no answer came
 	failed     bool // a swap that found another value
 	learn      func(scope.Outcome)
+}
+
+// attempt is a mutation that a scope was asked for.
+type attempt struct {
+	in       *World
+	mutation aweigh.Hash
 }
 
 // clientele starts the clients of the scenario.
@@ -105,9 +116,15 @@ func (c *client) begin() (end func()) {
 	return end
 }
 
-func (c *client) key() string { return keyName(c.w.ask.IntN(c.w.Scenario.Load.Keys)) }
+func (c *client) key() string { return c.w.keyName(c.w.ask.IntN(c.w.Scenario.Load.Keys)) }
 
-func keyName(i int) string { return fmt.Sprintf("/k%d", i) }
+func (w *World) keyName(i int) string {
+	under := "/"
+	if all := w.Scenario.Load.Under; len(all) > 0 {
+		under = all[i%len(all)]
+	}
+	return fmt.Sprintf("%sk%d", under, i)
+}
 
 // mutation is a transaction as a client asks for it; sent again, it is the same.
 func (w *World) mutation(t scope.Txn, nonce []byte) scope.Mutation {
@@ -129,19 +146,38 @@ func (c *client) write() {
 		d.kind, d.was = "swap", was
 		t.Compare = []scope.Compare{{Key: []byte(key), Target: scope.OnValue, Relation: scope.Equal, Value: []byte(was)}}
 	}
-	c.submit(c.at, d, w.mutation(t, nonce), 0, c.begin())
+	c.submit(c.stray(c.at.part(key)), d, w.mutation(t, nonce), 0, c.begin())
 }
 
-// submit proposes a mutation, and perhaps once more if no answer comes.
+// stray is the scope that a client asks, which now and then is not the one that decides.
+func (c *client) stray(right *Node) *Node {
+	if all := c.w.scopes; len(all) > 1 && c.w.ask.IntN(12) == 0 {
+		if p := all[c.w.ask.IntN(len(all))].Nodes[right.Index]; p.machine != nil {
+			return p
+		}
+	}
+	return right
+}
+
+// submit proposes a mutation in the scope of a node's part, and perhaps once more if
+// no answer comes. If that scope does not decide any more, the one that does is asked.
 func (c *client) submit(at *Node, d *deed, m scope.Mutation, try int, end func()) {
 	w := c.w
+	if at.liar != nil { // nobody honest there speaks for this scope
+		end()
+		return
+	}
+	m.Scope = at.world.id
 	open := true
 	id, ok := at.Submit(m, func(r node.Reply) {
 		switch {
 		case !open: // the client asks again
+		case r.Refused == nil && handedOn(r.Outcome):
+			open = false
+			w.At(time.Millisecond, func() { c.follow(at, d, m, end) })
 		case r.Refused == nil:
 			open = false
-			w.watch.answered(at, d, r)
+			at.world.watch.answered(at, d, r)
 			end()
 			if try > 0 {
 				w.watch.reach("late again")
@@ -157,8 +193,9 @@ func (c *client) submit(at *Node, d *deed, m scope.Mutation, try int, end func()
 		return
 	}
 	if try == 0 {
-		d.mutation, d.until = id, m.ValidUntil
-		w.watch.asked(d)
+		d.mutation, d.until, d.in = id, m.ValidUntil, at.world
+		d.tried = append(d.tried, attempt{d.in, id})
+		at.world.watch.asked(d)
 		w.log(at, "write", "client %d: %s %s (%s)", c.id, d.kind, d.key, id.Short())
 	}
 	chance := w.ask
@@ -174,16 +211,48 @@ func (c *client) submit(at *Node, d *deed, m scope.Mutation, try int, end func()
 	})
 }
 
+// follow asks for a write in the scope to which its key went meanwhile.
+func (c *client) follow(at *Node, d *deed, m scope.Mutation, end func()) {
+	next := at.part(d.key)
+	if !c.w.firing || next.machine == nil || next.world == at.world {
+		d.nothing = true
+		end()
+		return
+	}
+	c.w.watch.reach("write followed")
+	c.submit(next, d, m, 0, end)
+}
+
+// handedOn reports whether a mutation did nothing, as another scope decides.
+func handedOn(o *scope.Outcome) bool {
+	return o.Code == scope.Failed && errors.Is(scope.Failure(o.Reason), scope.ErrElsewhere)
+}
+
 // read asks for a linearizable read, and then reads the node's state.
 func (c *client) read() {
-	w, at := c.w, c.at
-	d, end := &deed{client: c.id, kind: "read", key: c.key()}, c.begin()
+	key := c.key()
+	d, end := &deed{client: c.id, kind: "read", key: key}, c.begin()
+	c.look(c.at.part(key), d, end)
+}
+
+// look reads in the scope of a node's part, or in the one to which the key went.
+func (c *client) look(at *Node, d *deed, end func()) {
+	w := at.world
+	if at.liar != nil {
+		end()
+		return
+	}
 	floor := w.watch.acked
 	if at.Read(func(r node.Reply) {
-		end()
 		if r.Refused != nil {
+			end()
 			return
 		}
+		if at.gave(d.key) {
+			w.At(time.Millisecond, func() { c.look(at.part(d.key), d, end) })
+			return
+		}
+		end()
 		w.holds(Linearizable, at, r.Height >= floor, "a linearizable read at height %d, after a write was acknowledged at %d", r.Height, floor)
 		if w.firing {
 			w.watch.reach("read under fire")
@@ -198,6 +267,13 @@ func (c *client) read() {
 	} else {
 		end()
 	}
+}
+
+// gave reports whether a node's state has a key delegated.
+func (n *Node) gave(key string) bool {
+	all, err := n.state().Touching([]byte(key), nil)
+	must.OK(err, "reading the delegations")
+	return len(all) > 0
 }
 
 // get is what a node's state holds under a key.

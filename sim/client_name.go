@@ -12,15 +12,21 @@ import (
 // aliasCount is how many aliases clients quarrel about.
 const aliasCount = 5
 
-func aliasName(i int) string { return fmt.Sprintf("/n%d", i) }
+func (w *World) aliasName(i int) string {
+	under := "/"
+	if all := w.Scenario.Load.Under; len(all) > 0 { // of one prefix, so that they can be handed over
+		under = all[len(all)-1]
+	}
+	return fmt.Sprintf("%sn%d", under, i)
+}
 
 // name changes which objects a few aliases name. Clients know nothing of each
 // other, so that much of what they ask is in vain.
 func (c *client) name() {
 	w, r := c.w, c.w.naming
-	key, to := aliasName(r.IntN(aliasCount)), aliasName(r.IntN(aliasCount))
+	key, to := w.aliasName(r.IntN(aliasCount)), w.aliasName(r.IntN(aliasCount))
 	for to == key {
-		to = aliasName(r.IntN(aliasCount))
+		to = w.aliasName(r.IntN(aliasCount))
 	}
 	d := &deed{client: c.id, kind: "name", key: key}
 	n := scope.Naming{Key: []byte(key)}
@@ -54,5 +60,5 @@ func (c *client) name() {
 	if n.Kind != 0 {
 		m.Class, m.Content = scope.Name, canon.Encode(n)
 	}
-	c.submit(c.at, d, m, 0, c.begin())
+	c.submit(c.at.part(key), d, m, 0, c.begin())
 }

@@ -15,13 +15,10 @@ type disk struct {
 	full      bool
 	forgetful bool // says that it synced, and did not
 	planted   bool // one read or sync is going to fail
-
-	busy  bool         // a slow sync is under way
-	inbox []node.Event // what came meanwhile
 }
 
 // crash ends a node's life on the disk: what was planted is forgotten.
-func (d *disk) crash() { d.busy, d.inbox, d.planted = false, nil, false }
+func (d *disk) crash() { d.planted = false }
 
 // failing reports whether a fault of the disk may stop the node.
 func (d *disk) failing() bool { return d.full || d.planted }
@@ -43,15 +40,15 @@ func (d *disk) commit(on *store.Mem, ops []kv.Op, sync bool) error {
 // machine is left alone until then: the store must show what it wrote.
 func (n *Node) finishLater(fx node.Effects) {
 	life := n.life
-	n.disk.busy = true
+	n.busy = true
 	n.world.At(n.disk.slow, func() {
 		if n.life != life || n.machine == nil {
 			return
 		}
 		defer n.caught()
-		n.disk.busy = false
-		inbox := n.disk.inbox
-		n.disk.inbox = nil
+		n.busy = false
+		inbox := n.inbox
+		n.inbox = nil
 		n.finish(fx)
 		if n.machine != nil && n.life == life {
 			n.take(inbox...)

@@ -43,6 +43,9 @@ func Draw(seed uint64) Scenario {
 	if d.one(7) {
 		d.approval(&s)
 	}
+	if d.one(7) {
+		d.nested(&s)
+	}
 	return s
 }
 

@@ -13,6 +13,9 @@ import (
 // Fault.During.
 const ending = "ending"
 
+// handover names the moment at which a scope is founded, for Fault.During.
+const handover = "handover"
+
 // ends knows which blocks end an epoch, and which only wait above one.
 type ends struct {
 	after  map[aweigh.Hash]aweigh.Epoch // blocks that end an epoch, and those above them, with the epoch

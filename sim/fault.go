@@ -19,7 +19,7 @@ func (w *World) plant() {
 		if f.For > 0 {
 			until = min(until, f.At+f.For)
 		}
-		if f.During == ending {
+		if f.During != "" {
 			w.atEnds(f)
 			continue
 		}
@@ -37,17 +37,21 @@ func (w *World) plant() {
 	}
 }
 
-// atEnds lets a fault begin each time that an epoch ends.
+// atEnds lets a fault begin each time that an epoch ends, or a scope is founded.
 func (w *World) atEnds(f Fault) {
 	on := false
-	w.watch.ending.fronts = append(w.watch.ending.fronts, func() {
+	fronts := &w.watch.ending.fronts
+	if f.During == handover {
+		fronts = &w.founding
+	}
+	*fronts = append(*fronts, func() {
 		lasts := min(f.For, w.Scenario.Stop-w.Now())
 		if on || w.Now() < f.At || lasts <= 0 {
 			return
 		}
 		on = true
 		w.At(0, func() {
-			w.say("fault %s begins, as an epoch ends", f.Kind)
+			w.say("fault %s begins, during the %s", f.Kind, f.During)
 			end := w.begin(f, lasts)
 			w.At(lasts, func() {
 				on = false
@@ -210,7 +214,7 @@ func (w *World) tick(f Fault, nodes []*Node) (end func()) {
 	set := func(n *Node, offset time.Duration, drift int64) {
 		w.log(n, "clock", "off by %v, drifts by %d in a million", offset, drift)
 		n.clock.set(w.now, offset, drift)
-		n.rearm()
+		n.rewind()
 	}
 	for i, n := range nodes {
 		by, drift := f.By, f.Rate
@@ -316,7 +320,7 @@ func (w *World) heal() {
 		n.Doomed = nil
 		if n.liar == nil {
 			n.clock.set(w.now, 0, 0)
-			n.rearm()
+			n.rewind()
 		}
 		n.Up()
 	}
@@ -330,6 +334,8 @@ func (w *World) heal() {
 				met = append(met, node.Met{Peer: o.Peer})
 			}
 		}
-		n.soon(met...)
+		for _, p := range n.parts {
+			p.soon(met...)
+		}
 	}
 }

@@ -18,6 +18,10 @@ const askAgain = time.Second
 // government lets the motions of the scenario be asked for.
 func (w *World) government() {
 	for _, m := range w.Scenario.Govern {
+		if m.Kind == "delegate" {
+			w.At(m.At, func() { w.delegate(m) })
+			continue
+		}
 		w.At(m.At, func() {
 			w.say("%s of n%d is asked for", m.Kind, m.Node)
 			w.carry(w.decision(m), w.approvers(m))

@@ -2,7 +2,6 @@ package sim
 
 import (
 	"slices"
-	"time"
 
 	"github.com/anishathalye/porcupine"
 
@@ -14,11 +13,7 @@ import (
 
 // history is what clients asked and were told.
 type history struct {
-	deeds    []*deed
-	told     []told
-	reads    int
-	finality []time.Duration
-
+	told      []told
 	outcomes  map[aweigh.Hash]scope.Receipt // of the clients' mutations, as they stood when their block was first final
 	undecided []*deed                       // writes that may still be applied
 }
@@ -34,8 +29,10 @@ type told struct {
 
 // asked notes a request, of which nothing is known until it is answered.
 func (x *watch) asked(d *deed) {
-	d.begin, d.unknown = x.w.Now(), true
-	x.deeds = append(x.deeds, d)
+	if d.unknown = true; !slices.Contains(x.deeds, d) {
+		d.begin = x.w.Now()
+		x.deeds = append(x.deeds, d)
+	}
 	if d.kind != "read" {
 		x.undecided = append(x.undecided, d)
 	}
@@ -51,6 +48,7 @@ func (x *watch) answered(at *Node, d *deed, r node.Reply) {
 	w := x.w
 	d.end, d.unknown = w.Now(), false
 	d.failed = d.kind == "swap" && !r.Outcome.Succeeded
+	d.refused = r.Outcome.Code != scope.Applied
 	if d.failed {
 		x.reach("compare failed")
 	}
@@ -125,17 +123,21 @@ func (x *watch) settle(n *Node) {
 func (x *watch) linearizable() {
 	var ops []porcupine.Operation
 	for _, d := range x.deeds {
-		if d.kind == "name" { // no register: see watch.names
+		if d.kind == "name" || x.w.governing(d.key).watch.lost { // no register: see watch.names
 			continue
 		}
 		end := int64(d.end)
 		if d.unknown {
-			r, ok := x.outcomes[d.mutation]
-			if !ok { // a read, or nothing came of it
+			if d.in == nil || d.nothing { // a read, or nothing came of it
+				continue
+			}
+			in := &d.in.watch
+			r, ok := in.outcomes[d.mutation]
+			if !ok || r.Code == scope.Failed {
 				continue
 			}
 			d.failed = d.kind == "swap" && !r.Succeeded
-			end = int64(x.finalAt[r.Height])
+			end = int64(in.finalAt[r.Height])
 		}
 		ops = append(ops, porcupine.Operation{ClientId: d.client, Input: d, Call: int64(d.begin), Return: end})
 	}

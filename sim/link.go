@@ -47,9 +47,9 @@ type wires struct {
 	twice   int64
 	reorder int64
 	cut     map[pair]int // directions that carry nothing, by how many faults
-	clogged map[*Node]int
-	held    []event // frames that wait for a clog to end
-	parted  bool    // somebody was told that another is out of reach
+	clogged map[int]int  // nodes, by how many faults
+	held    []event      // frames that wait for a clog to end
+	parted  bool         // somebody was told that another is out of reach
 
 	messages, bytes uint64
 }
@@ -62,7 +62,7 @@ func (l *wires) open(w *World) {
 	*l = wires{
 		world: w, model: newDelayModel(s.Links),
 		loss: int64(s.Faults.Loss), twice: int64(s.Faults.Duplicate), reorder: int64(s.Faults.Reorder),
-		cut: make(map[pair]int), clogged: make(map[*Node]int),
+		cut: make(map[pair]int), clogged: make(map[int]int),
 	}
 }
 
@@ -92,7 +92,7 @@ func (w *World) arrive(e event) {
 	if to.machine == nil || len(l.cut) > 0 && l.cut[pair{from.Index, to.Index}] > 0 {
 		return
 	}
-	if len(l.clogged) > 0 && (l.clogged[from] > 0 || l.clogged[to] > 0) {
+	if len(l.clogged) > 0 && (l.clogged[from.Index] > 0 || l.clogged[to.Index] > 0) {
 		l.held = append(l.held, e)
 		return
 	}
@@ -130,13 +130,13 @@ func (l *wires) block(from, to *Node, on bool) {
 // clog lets what is sent to or from a node wait, or brings it all at once.
 func (l *wires) clog(n *Node, on bool) {
 	if on {
-		l.clogged[n]++
+		l.clogged[n.Index]++
 		return
 	}
-	if l.clogged[n]--; l.clogged[n] > 0 {
+	if l.clogged[n.Index]--; l.clogged[n.Index] > 0 {
 		return
 	}
-	delete(l.clogged, n)
+	delete(l.clogged, n.Index)
 	held := l.held
 	l.held = nil
 	for _, e := range held {
@@ -150,13 +150,32 @@ func (l *wires) reaches(a, b *Node) bool {
 	return a.machine != nil && b.machine != nil && l.cut[pair{a.Index, b.Index}] == 0 && l.cut[pair{b.Index, a.Index}] == 0
 }
 
-// meet lets a node and all whom it can reach learn that they are connected.
+// meet lets a node and all whom it can reach learn that they are connected. Each
+// tells all its parts, wherever the other has one.
 func (l *wires) meet(n *Node) {
+	for i, p := range n.parts {
+		var met []node.Event
+		for _, o := range l.world.Nodes {
+			if o.body == n.body || o.Peer == n.Peer || !l.reaches(n.root(), o) {
+				continue
+			}
+			met = append(met, node.Met{Peer: o.Peer})
+			if q := o.parts[i]; q.machine != nil {
+				q.soon(node.Met{Peer: n.Peer})
+			}
+		}
+		if p.machine != nil {
+			p.soon(met...)
+		}
+	}
+}
+
+// greet tells a part that was opened with whom its node is connected.
+func (l *wires) greet(n *Node) {
 	var met []node.Event
 	for _, o := range l.world.Nodes {
-		if o != n && o.Peer != n.Peer && l.reaches(n, o) {
+		if o.Peer != n.Peer && l.reaches(n.root(), o) {
 			met = append(met, node.Met{Peer: o.Peer})
-			o.soon(node.Met{Peer: n.Peer})
 		}
 	}
 	n.soon(met...)
@@ -167,8 +186,10 @@ func (l *wires) part(n *Node) {
 	for _, o := range l.world.Nodes {
 		if o != n && o.Peer != n.Peer && o.machine != nil && !l.reaches(n, o) && l.world.links.IntN(2) == 0 {
 			l.parted = true
-			o.soon(node.Parted{Peer: n.Peer})
-			n.soon(node.Parted{Peer: o.Peer})
+			for i, p := range n.parts {
+				o.parts[i].soon(node.Parted{Peer: n.Peer})
+				p.soon(node.Parted{Peer: o.Peer})
+			}
 		}
 	}
 }

@@ -32,7 +32,7 @@ func TestAnotherObjectUnderAnAliasIsSeen(t *testing.T) {
 	w.Run(time.Minute, nil)
 	was := w.watch.verdicts[Identity].Broken
 	height := w.Nodes[0].state().Height()
-	w.watch.called[called{height, aliasName(2)}] = aweigh.NewUID(aweigh.Hash{1}, 0)
+	w.watch.called[called{height, w.aliasName(2)}] = aweigh.NewUID(aweigh.Hash{1}, 0)
 	if w.watch.names(w.Nodes[0]); was != 0 || w.watch.verdicts[Identity].Broken != 1 {
 		t.Fatalf("%d breaches seen, and %d before", w.watch.verdicts[Identity].Broken, was)
 	}

@@ -61,6 +61,7 @@ var MotionKinds = []Named{
 	{"retire", "an anchor leaves by itself"},
 	{"evict", "the others let an anchor go"},
 	{"policy", "epochs become longer or shorter, or approvals ask for more or less"},
+	{"delegate", "a prefix goes to a scope of its own"},
 }
 
 // Invariants are what is watched in every run. They hold of honest nodes, as
@@ -91,6 +92,8 @@ var Invariants = []Named{
 	{"conflicts", "of motions that change one key and were open at once, one is applied at most (P32)"},
 	{"closed", "what became of a motion never changes, and is the same at all nodes (P31, P34)"},
 	{"boxes", "a ballot that was taken is in the chain, in time or late, or waits where it was taken (P30, P34, P35)"},
+	{"isolation", "a scope writes, holds and decides about nothing but what it governs, whoever lies in it"},
+	{"handover", "a prefix that goes to another scope takes along all that was written, and each write is done once, in one scope"},
 }
 
 // GoalNames are what runs are meant to reach: a sweep that never did has proven
@@ -135,5 +138,12 @@ var GoalNames = []Named{
 	{"two choices", "a voter's approval and rejection of one motion are both in final blocks"},
 	{"full box", "an honest node refused a ballot for which its box had no room"},
 	{"barred voter", "an honest node refused a ballot of one who may not vote"},
+	{"scope founded", "a prefix went to a scope of its own"},
+	{"second level", "a scope that was founded founded another"},
+	{"keys handed over", "keys went along with their prefix"},
+	{"write followed", "a write found that its key had gone to another scope, and was done there"},
+	{"hostile scope", "a scope was founded in which more lie than may"},
+	{"scope stopped alone", "a node stopped in a hostile scope, and went on in the others"},
+	{"scope founded under fire", "a scope was founded while liars lied or faults lasted"},
 	{"healed", "progress was possible after the faults, and came"},
 }

@@ -15,33 +15,29 @@ import (
 	"github.com/aweigh/aweigh/votes"
 )
 
-// Node is one simulated node: a real machine on a disk that can crash. It is
-// the machine's node.Host.
+// Node is one simulated node's part in a scope: a real machine on a disk that can
+// crash. It is the machine's node.Host.
 type Node struct {
+	*body
 	world *World
-	Index int // in World.Nodes
+	Index int // in World.Nodes, of all scopes
 	Face  int // of those who run twice on one key: 0 or 1
 	Peer  node.Peer
-	Disk  *store.Mem
 
 	key     *votes.PrivateKey // anchor key; nil for an observer
 	author  votes.PrivateKey  // signs for its clients
 	twin    *Node             // the anchor's other face
-	machine *node.Machine     // nil while down
+	machine *node.Machine     // nil while down, and before the scope is founded here
 	life    int               // counts starts, so that alarms of a past life are ignored
-	clock   clock
-	alarm   aweigh.Instant // by its own clock
-	rang    aweigh.Instant // when it woke last, by the world's
-	rings   int            // how often then
-	disk    disk
-	liar    *liar // nil: honest
-	faulty  bool  // its disk forgets: it counts as faulty, though it means well
-	gone    bool  // a machine stopped for good
+	alarm   aweigh.Instant    // by its own clock
+	rang    aweigh.Instant    // when it woke last, by the world's
+	rings   int               // how often then
+	busy    bool              // a slow sync is under way
+	inbox   []node.Event      // what came meanwhile
+	liar    *liar             // nil: honest
+	gone    bool              // a machine stopped for good
+	opened  int               // of the scope's delegations, those to which this node went along
 
-	// Doomed, if set, is asked before every effect of a step, the first being
-	// number 1, whether the node dies there: before it commits, between commit
-	// and sending, between two frames, or before it replies.
-	Doomed   func(boundary int) bool
 	boundary int
 	dead     bool // in the middle of a step
 
@@ -50,16 +46,21 @@ type Node struct {
 	replies map[aweigh.Hash]answered // what its clients wait for
 	reads   map[uint64]func(node.Reply)
 	readID  uint64
-	stopped string // why its disk stopped it
 }
 
 type answered func(node.Reply)
 
 func newNode(w *World, index int, peer node.Peer, author votes.PrivateKey) *Node {
-	return &Node{
-		world: w, Index: index, Peer: peer, author: author, Disk: store.NewMem(),
-		replies: make(map[aweigh.Hash]answered), reads: make(map[uint64]func(node.Reply)),
-	}
+	n := &Node{body: &body{Disk: store.NewMem()}, Index: index, Peer: peer, author: author}
+	n.join(w)
+	return n
+}
+
+// join makes it a part in a world's scope.
+func (n *Node) join(w *World) {
+	n.world = w
+	n.replies, n.reads = make(map[aweigh.Hash]answered), make(map[uint64]func(node.Reply))
+	n.parts = append(n.parts, n)
 }
 
 // face makes the second half of an anchor that runs twice on its keys.
@@ -80,6 +81,9 @@ func (n *Node) number() int {
 
 // String is like n3, and n3' for a second face.
 func (n *Node) String() string {
+	if n.world.number > 0 {
+		return fmt.Sprintf("%s in %s", n.root(), n.world.Genesis.Prefix())
+	}
 	if n.Face == 1 {
 		return fmt.Sprintf("n%d'", n.number())
 	}
@@ -107,51 +111,8 @@ func (n *Node) start() error {
 	n.life++
 	n.world.watch.onRecord(n)
 	n.boundary, n.dead, n.stopped = 0, false, ""
+	n.opened = 0
 	return nil
-}
-
-// Up starts the node on what its disk holds, and lets the others meet it.
-func (n *Node) Up() {
-	if n.machine != nil || n.gone {
-		return
-	}
-	err := n.start()
-	if err != nil && n.disk.failing() {
-		n.world.log(n, "stopped", "does not start: %v", err)
-		return
-	}
-	if err != nil {
-		n.world.breach(Sound, n, "does not start: %v", err)
-		n.gone = true
-		return
-	}
-	n.world.log(n, "up", "at height %d", n.machine.Status().Head.Height)
-	n.world.watch.taken(n, n.world.watch.motions.recorded)
-	n.world.wires.meet(n)
-}
-
-// Crash stops the node at once. Of its commits that were not synced, keep
-// survive, in order.
-func (n *Node) Crash(keep int) {
-	w := n.world
-	if n.machine == nil {
-		return
-	}
-	lost := max(0, n.Disk.Unsynced()-keep)
-	if lost > 0 {
-		w.watch.reach("lost writes")
-	}
-	w.log(n, "crash", "keeps %d of %d unsynced commits", n.Disk.Unsynced()-lost, n.Disk.Unsynced())
-	n.down(keep)
-}
-
-func (n *Node) down(keep int) {
-	n.machine, n.alarm = nil, 0
-	n.Disk.Crash(keep)
-	n.disk.crash()
-	clear(n.replies)
-	clear(n.reads)
-	n.world.wires.part(n)
 }
 
 // local is the node's own clock.
@@ -194,8 +155,8 @@ func (n *Node) soon(events ...node.Event) {
 
 // take gives events to the machine, at once or when its disk is ready.
 func (n *Node) take(events ...node.Event) {
-	if n.disk.busy {
-		n.disk.inbox = append(n.disk.inbox, events...)
+	if n.busy {
+		n.inbox = append(n.inbox, events...)
 		return
 	}
 	n.step(events...)
@@ -235,6 +196,7 @@ func (n *Node) finish(fx node.Effects) {
 			n.machine.Ahead()
 		}
 		n.sleep(fx.Wake)
+		n.grow()
 	}
 }
 
@@ -257,6 +219,12 @@ func (n *Node) caught() {
 		n.world.breach(Sound, n, "stopped: %v", v)
 	}
 	n.world.log(n, "stopped", "%v", v)
+	if n.world.watch.lost { // what this scope comes to is its own affair
+		n.world.watch.reach("scope stopped alone")
+		n.gone = true
+		n.halt()
+		return
+	}
 	n.gone = n.liar == nil
 	n.down(n.Disk.Unsynced())
 	if n.liar != nil {
@@ -295,7 +263,7 @@ func (n *Node) sleep(until aweigh.Instant) {
 	n.rearm()
 }
 
-// rearm waits for the alarm, anew after the clock was changed.
+// rearm waits for the alarm.
 func (n *Node) rearm() {
 	if n.alarm == 0 || n.machine == nil {
 		return
@@ -322,6 +290,7 @@ func (n *Node) Commit(ops []kv.Op, sync bool) error {
 	if !n.alive() {
 		return nil
 	}
+	n.world.watch.isolated(n, ops)
 	kept := ops
 	if n.liar != nil {
 		kept = n.liar.forget(ops)

@@ -74,7 +74,7 @@ func (*badClock) tick(l *liar) {
 	ahead := time.Duration(l.rand.Int64N(3 * drift))
 	l.told("clock", "runs %v ahead", ahead.Round(time.Millisecond))
 	l.n.clock.set(l.w.now, ahead, 0)
-	l.n.rearm()
+	l.n.rewind()
 }
 
 // flood sends as many frames as it can.
@@ -96,7 +96,7 @@ func (x *flood) tick(l *liar) {
 		to, v := l.someone(), l.view()
 		switch l.rand.IntN(20) {
 		case 0: // fresh, valid, and of no use
-			t := scope.Txn{Success: []scope.Op{{Kind: scope.OpPut, Key: []byte("/flood"), Value: some[:]}}}
+			t := scope.Txn{Success: []scope.Op{{Kind: scope.OpPut, Key: []byte(l.w.key("flood")), Value: some[:]}}}
 			b, err := scope.Sign(l.n.author, l.w.Genesis.Policy.Limits, l.w.mutation(t, some[:16]))
 			must.OK(err, "signing a bundle")
 			l.send(to, node.RawBundle(b.Raw()))

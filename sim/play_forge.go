@@ -109,6 +109,10 @@ func (r *replay) tick(l *liar) {
 	for range 8 {
 		if len(r.seen) > 0 && l.may() {
 			f, to := r.seen[l.rand.IntN(len(r.seen))], l.someone()
+			if all := l.w.scopes; len(all) > 1 && l.rand.IntN(4) == 0 { // as if it were another scope's
+				to = all[l.rand.IntN(len(all))].Nodes[to.Index]
+				l.n.crosses = true
+			}
 			l.told("replay", "%s gets %s again", to, describe(f))
 			l.sendFrame(to, &frame{raw: f.raw}) // checked anew: it comes from another peer
 		}
@@ -149,7 +153,10 @@ func (s *slander) bend(l *liar, out []parcel) []parcel {
 
 // forged is a ballot in another's name, under the liar's own signature.
 func (s *slander) forged(l *liar) votes.Ballot {
-	anchors := slices.DeleteFunc(l.others(), func(n *Node) bool { return n.key == nil })
+	anchors := slices.DeleteFunc(slices.Clone(l.others()), func(n *Node) bool { return n.key == nil })
+	if len(anchors) == 0 { // only observers are no friends
+		anchors = l.members
+	}
 	victim := anchors[l.rand.IntN(len(anchors))]
 	v := l.view()
 	b := votes.Ballot{

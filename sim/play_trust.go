@@ -121,7 +121,7 @@ func (x *farm) tick(l *liar) {
 	for range 4 {
 		x.sent++
 		nonce := binary.BigEndian.AppendUint64(nil, x.sent)
-		t := scope.Txn{Success: []scope.Op{{Kind: scope.OpPut, Key: []byte("/farm"), Value: nonce}}}
+		t := scope.Txn{Success: []scope.Op{{Kind: scope.OpPut, Key: []byte(l.w.key("farm")), Value: nonce}}}
 		m := l.w.mutation(t, append(nonce, byte(l.n.Index), byte(l.n.Index>>8)))
 		l.n.Submit(m, func(node.Reply) {})
 	}

@@ -58,7 +58,7 @@ func (r *recount) open() {
 
 // follow looks at the blocks up to a height that became final at a node.
 func (x *watch) follow(n *Node, height aweigh.Height) {
-	if x.w.Scenario.Approval.Motions == 0 {
+	if x.w.Scenario.Approval.Motions == 0 || x.w.number > 0 {
 		return
 	}
 	history := node.History{Reader: n.Disk, Scope: x.w.Genesis.Hash()}

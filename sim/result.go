@@ -38,6 +38,7 @@ type Result struct {
 	Messages  uint64          // sent to one node each
 	Bytes     uint64          // of them
 	Nullified int             // views
+	Scopes    []ScopeRecord   // that were founded, in that order; Heights, Epochs, Faulty and what follows from it are of the root scope
 	Marks     []Mark          // if Options asked for them
 }
 

@@ -67,12 +67,12 @@ func Run(ctx context.Context, s Scenario, o Options) (*Result, error) {
 		w.heal()
 		w.collect()
 		began := w.Now()
-		if wishes := w.wish(); wishes != nil && !w.watch.outgrown {
+		if wishes := w.wishAll(); wishes != nil && !w.watch.outgrown {
 			healed.Possible = true
 			if err := pass(began+w.Scenario.Heal.Within, wishes.met); err != nil {
 				return nil, err
 			}
-			healed.Reached, healed.After, healed.Why = wishes.met(), w.Now()-began, wishes.why
+			healed.Reached, healed.After, healed.Why = wishes.met(), w.Now()-began, wishes.why()
 			if healed.Reached {
 				w.watch.reach("healed")
 			}
@@ -128,7 +128,7 @@ func (w *World) wish() *wishes {
 	x := &wishes{w: w, core: core, open: make(map[*Node]bool)}
 	for _, i := range w.ask.Perm(len(x.core))[:min(len(x.core), mostWishes)] {
 		n := x.core[i]
-		t := scope.Txn{Success: []scope.Op{{Kind: scope.OpPut, Key: []byte("/healed"), Value: []byte(n.String())}}}
+		t := scope.Txn{Success: []scope.Op{{Kind: scope.OpPut, Key: []byte(w.key("healed")), Value: []byte(n.root().String())}}}
 		m := w.mutation(t, []byte(fmt.Sprintf("healed %04d", n.Index)))
 		x.open[n] = true
 		n.Submit(m, func(r node.Reply) {
@@ -163,6 +163,46 @@ func (x *wishes) met() bool {
 	return x.why == ""
 }
 
+// allWishes are those in all scopes.
+type allWishes []*wishes
+
+// wishAll asks honest nodes for writes in all scopes in which they have the weight,
+// nil if they have not in the root scope.
+func (w *World) wishAll() (all allWishes) {
+	root := w.wish()
+	if root == nil {
+		return nil
+	}
+	all = append(all, root)
+	for _, c := range w.scopes[1:] {
+		if c.watch.lost {
+			continue
+		}
+		if x := c.wish(); x != nil {
+			all = append(all, x)
+		}
+	}
+	return all
+}
+
+func (a allWishes) met() bool {
+	for _, x := range a {
+		if !x.met() {
+			return false
+		}
+	}
+	return true
+}
+
+func (a allWishes) why() string {
+	for _, x := range a {
+		if x.why != "" {
+			return x.why
+		}
+	}
+	return ""
+}
+
 func (w *World) progress() Progress {
 	p := Progress{Virtual: w.Now(), Of: w.Scenario.Stop, Events: w.events, Healing: !w.firing}
 	first := true
@@ -190,9 +230,16 @@ func (w *World) result(healed Healing) *Result {
 		Verdicts: x.verdicts, Broken: x.broken, Healed: healed,
 		Attacks: counts(x.attacks), Refused: counts(x.refusal), Proven: slices.Sorted(maps.Keys(x.proven)),
 		Faulty: x.faulty, Budget: x.budget, Total: x.total,
-		Blocks: len(x.final), Writes: len(x.told), Reads: x.reads, Finality: x.finality,
+		Reads: x.reads, Finality: x.finality,
 		Epochs: x.standing.epochs, Pauses: x.pauses.all, Outgrown: x.outgrown,
-		Messages: w.wires.messages, Bytes: w.wires.bytes, Nullified: len(x.nullified), Marks: w.marks.all(),
+		Messages: w.wires.messages, Bytes: w.wires.bytes, Nullified: w.nullified(), Marks: w.marks.all(),
+	}
+	for _, c := range w.scopes {
+		r.Blocks += len(c.watch.final)
+		r.Writes += len(c.watch.told)
+		if c != w {
+			r.Scopes = append(r.Scopes, c.scopeRecord())
+		}
 	}
 	for _, n := range w.Nodes {
 		if n.liar != nil && n.Face == 0 {

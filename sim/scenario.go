@@ -67,7 +67,7 @@ type Role struct {
 	Play    []string      `yaml:"play"`              // names of Plays; all at once
 	Anchors []int         `yaml:"anchors,omitempty"` // by number, from 0; observers among them hold keys, and no seat yet
 	Count   int           `yaml:"count,omitempty"`   // in place of Anchors: so many, the last ones that no other role has
-	Weight  string        `yaml:"weight,omitempty"`  // in place of Count: "budget", as many as may lie; "half" of them; "over", the fewest that are too many
+	Weight  string        `yaml:"weight,omitempty"`  // in place of Count: "budget", as many as may lie; "half" of them; "over", the fewest that are too many; "all" of the scope that In names
 	Victims []int         `yaml:"victims,omitempty"` // whom the play is aimed at; half of the honest ones, chosen anew as the play goes on
 	From    time.Duration `yaml:"from,omitempty"`    // honest before; 0s
 	Until   time.Duration `yaml:"until,omitempty"`   // honest afterwards; 0s: to the end
@@ -75,6 +75,7 @@ type Role struct {
 	Rate    Share         `yaml:"rate,omitempty"`    // of the occasions taken; 1/2
 	Above   Share         `yaml:"above,omitempty"`   // a member lies while its own trust is at least this; 0: always
 	During  string        `yaml:"during,omitempty"`  // "ending": lies only while an epoch ends
+	In      string        `yaml:"in,omitempty"`      // prefix of a scope: lies in that one alone, and counts as honest elsewhere
 }
 
 // Motion is a change of membership or policy that somebody asks for at a time,
@@ -85,6 +86,11 @@ type Motion struct {
 	Node    int           `yaml:"node,omitempty"`    // whom it is about; not for policy
 	Sponsor int           `yaml:"sponsor,omitempty"` // for admit: the anchor that stands surety
 	By      []int         `yaml:"by,omitempty"`      // who approves; all honest anchors. An anchor retires by itself
+	// For delegate: what goes to a scope of its own, and who governs it. The scope that
+	// has the prefix until then decides.
+	Prefix  string `yaml:"prefix,omitempty"`
+	Anchors []int  `yaml:"anchors,omitempty"` // of the new scope; all of the network
+	Mode    string `yaml:"mode,omitempty"`    // of the new scope; the network's
 	// For policy: what changes; 0 leaves it as it is.
 	EpochBlocks int           `yaml:"epochblocks,omitempty"`
 	EpochTime   time.Duration `yaml:"epochtime,omitempty"`
@@ -109,7 +115,7 @@ type Fault struct {
 	// Groups are the sides of a partition. Nodes named in none make one more side.
 	Groups [][]int       `yaml:"groups,omitempty"`
 	OneWay bool          `yaml:"oneway,omitempty"` // of a partition: the first side still hears the others
-	During string        `yaml:"during,omitempty"` // "ending": it begins each time that an epoch ends, from At on, and lasts For, or 500ms
+	During string        `yaml:"during,omitempty"` // "ending": it begins each time that an epoch ends, from At on, and lasts For, or 500ms; "handover": each time that a scope is founded
 	By     time.Duration `yaml:"by,omitempty"`     // clock offset or step, or time of a slow disk's sync; 1s
 	Rate   int64         `yaml:"rate,omitempty"`   // clock drift in parts per million; of churn: restarts
 	Keep   string        `yaml:"keep,omitempty"`   // of a crash: how much of what was not synced survives: none, some, all; some
@@ -122,6 +128,7 @@ type Load struct {
 	Reads   int           `yaml:"reads,omitempty"`   // linearizable, in all; 15
 	Names   int           `yaml:"names,omitempty"`   // changes of aliases, in all
 	Keys    int           `yaml:"keys,omitempty"`    // 4
+	Under   []string      `yaml:"under,omitempty"`   // prefixes of the keys, in turn; /
 	Value   int           `yaml:"value,omitempty"`   // bytes; 16
 	Leases  int           `yaml:"leases,omitempty"`  // clients that hold a lease with two keys and keep it alive for a while; none
 	Swap    Share         `yaml:"swap,omitempty"`    // of the writes that compare first; 1/4

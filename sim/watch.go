@@ -17,19 +17,13 @@ import (
 
 // watch sees everything that happens in a world, and holds it to the invariants.
 type watch struct {
-	w        *World
-	within   bool   // the faulty weigh no more than the budget
-	faulty   uint64 // weight, in the epoch in which it was the largest part of total
-	total    uint64
-	budget   uint64
-	verdicts []Verdict
-	broken   []Breach
-	expected map[string]bool // still to break
-
-	goals   map[string]uint64
-	attacks map[string]uint64
-	refusal map[string]uint64
-	proven  map[int]bool
+	w *World
+	*findings
+	within bool   // the faulty weigh no more than the budget
+	lost   bool   // they weigh more, in a scope below the root's: nothing is promised there
+	faulty uint64 // weight, in the epoch in which it was the largest part of total
+	total  uint64
+	budget uint64
 
 	final     map[aweigh.Height]aweigh.Hash
 	finalAt   map[aweigh.Height]time.Duration // first
@@ -40,7 +34,6 @@ type watch struct {
 	proposals map[place]aweigh.Hash
 	evidence  evidence
 	acked     aweigh.Height
-	uids      map[born]aweigh.UID
 	called    map[called]aweigh.UID
 	nullified map[place]bool
 	lastFinal aweigh.Instant
@@ -49,7 +42,8 @@ type watch struct {
 	ending   ends
 	pauses   pauses
 	motions  recount
-	outgrown bool // the faulty came to weigh more than the budget
+	counted  aweigh.Height // up to which findings.written counts
+	outgrown bool          // the faulty came to weigh more than the budget
 	history
 }
 
@@ -84,20 +78,14 @@ const mostBreaches = 64
 
 func (x *watch) open(w *World) {
 	*x = watch{
-		w: w, goals: make(map[string]uint64), attacks: make(map[string]uint64), refusal: make(map[string]uint64),
-		proven: make(map[int]bool), final: make(map[aweigh.Height]aweigh.Hash), finalAt: make(map[aweigh.Height]time.Duration), ballots: make(map[said]*tally), highest: make(map[aweigh.Epoch]aweigh.View),
-		signed: make(map[cast]quorum.Subject), proposals: make(map[place]aweigh.Hash), uids: make(map[born]aweigh.UID), called: make(map[called]aweigh.UID),
-		nullified: make(map[place]bool), expected: make(map[string]bool), evidence: make(evidence),
+		w: w, findings: &w.findings, final: make(map[aweigh.Height]aweigh.Hash), finalAt: make(map[aweigh.Height]time.Duration), ballots: make(map[said]*tally), highest: make(map[aweigh.Epoch]aweigh.View),
+		signed: make(map[cast]quorum.Subject), proposals: make(map[place]aweigh.Hash), called: make(map[called]aweigh.UID),
+		nullified: make(map[place]bool), evidence: make(evidence),
 		history: history{outcomes: make(map[aweigh.Hash]scope.Receipt)},
-	}
-	for _, i := range Invariants {
-		x.verdicts = append(x.verdicts, Verdict{Invariant: i.Name})
-	}
-	for _, name := range w.Scenario.Expect {
-		x.expected[name] = true
 	}
 	x.weigh()
 	x.within = x.faulty <= x.budget
+	x.lost = !x.within && w.number > 0
 	x.standing.open(w)
 	x.motions.open()
 }
@@ -151,12 +139,17 @@ const (
 	Conflicts
 	Closed
 	Boxes
+	Isolation
+	Handover
 )
 
 // breach records that an invariant broke, at a node or, if n is nil, in the
 // network as a whole.
 func (w *World) breach(invariant int, n *Node, format string, args ...any) {
 	x := &w.watch
+	if x.lost {
+		return
+	}
 	b := Breach{Invariant: Invariants[invariant].Name, At: w.Now(), Node: -1, Text: fmt.Sprintf(format, args...)}
 	if n != nil {
 		b.Node = n.number()
@@ -172,14 +165,14 @@ func (w *World) breach(invariant int, n *Node, format string, args ...any) {
 
 // holds counts one look at an invariant, and records a breach unless ok.
 func (w *World) holds(invariant int, n *Node, ok bool, format string, args ...any) {
+	if w.watch.lost {
+		return
+	}
 	w.watch.verdicts[invariant].Checks++
 	if !ok {
 		w.breach(invariant, n, format, args...)
 	}
 }
-
-// reach counts one more time that a goal was reached.
-func (x *watch) reach(goal string) { x.goals[goal]++ }
 
 // said looks at a frame that a node's machine means to send.
 func (x *watch) said(n *Node, f *frame) {
@@ -211,7 +204,7 @@ const guardSpace = 'g'
 func (x *watch) wrote(n *Node, ops []kv.Op) {
 	for _, op := range ops {
 		if !op.Delete && len(op.Key) > 0 && op.Key[0] == guardSpace {
-			if b, err := votes.DecodeBallot(op.Value); err == nil && n.key != nil && b.Anchor == n.key.Public().ID() {
+			if b, err := votes.DecodeBallot(op.Value); err == nil && n.key != nil && b.Anchor == n.key.Public().ID() && b.Domain.Scope == x.w.id {
 				x.ballot(n, b.Domain.Epoch, b.Subject)
 			}
 		}
@@ -310,7 +303,7 @@ func (x *watch) noted(n *Node, note node.Note) {
 	case node.Dropped:
 		w.log(n, "dropped", "%s", note.Why)
 		if from := w.byPeer[note.From]; len(from) > 0 && !n.excused() {
-			w.holds(Acceptance, n, !note.Class.Blame() || from[0].excused(), "drops what %s sent, as no honest node would send it: %s", from[0], note.Why)
+			w.holds(Acceptance, n, !note.Class.Blame() || from[0].excused() || from[0].crosses, "drops what %s sent, as no honest node would send it: %s", from[0], note.Why)
 		}
 		switch {
 		case n.excused():
@@ -344,7 +337,7 @@ func (x *watch) epoch(n *Node, e *scope.Epoch) {
 		x.ending.began(w)
 		x.pauses.began(w)
 		if faulty := x.weigh(); x.within && faulty > w.rules.Mode.FaultBudget(w.weights.Total()) { // the promise ends here
-			x.outgrown = true
+			x.outgrown, x.lost = w.number == 0, w.number > 0
 			w.log(n, "outgrown", "the faulty weigh %d of %d", faulty, w.weights.Total())
 		}
 		return
@@ -375,6 +368,7 @@ func (x *watch) finalized(n *Node, note node.Finalized) {
 		return
 	}
 	x.follow(n, note.Height)
+	x.count(n, note.Height)
 	e := w.epochs[note.Epoch]
 	total := e.Roster.Weights.Total()
 	need := e.Policy.Rules.Finalize.Threshold(total)
@@ -399,7 +393,7 @@ func (x *watch) refused(from, to *Node, f *frame, err error) {
 		return
 	}
 	other := errors.Is(err, votes.ErrStale) || errors.Is(err, votes.ErrAhead) || !to.seats(from) // of another epoch than the receiver's
-	x.w.holds(Acceptance, to, other || from.excused(), "an honest %s from %s is refused: %v", node.FrameKind(f.raw), from, err)
+	x.w.holds(Acceptance, to, other || from.excused() || from.crosses, "an honest %s from %s is refused: %v", node.FrameKind(f.raw), from, err)
 	x.refusal[reason(err)]++
 	x.reach("refused frame")
 	x.w.say("%s refuses %s from %s: %v", to, describe(f), from, err)

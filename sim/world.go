@@ -17,31 +17,45 @@ import (
 )
 
 // World is a network of real machines in virtual time: one goroutine, one heap
-// of events ordered by (instant, sequence).
+// of events ordered by (instant, sequence). It is that of one scope; those of the
+// scopes below stand on the same stage.
 type World struct {
-	Scenario Scenario
-	Genesis  scope.Genesis
-	Nodes    []*Node // anchors, observers, then the second faces of those who run twice
+	*stage
+	Genesis scope.Genesis
+	Nodes   []*Node // anchors, observers, then the second faces of those who run twice
 
 	id      aweigh.ScopeID // of Genesis
+	number  int            // in stage.scopes
+	began   time.Duration  // when the first node got there
 	network *node.Network
-	verify  votes.Verifier
 	epochs  []*scope.Epoch // by number, as the first honest node to reach it says
 	weights quorum.Weights
 	rules   quorum.Rules
 	byPeer  map[node.Peer][]*Node
-	anchors map[aweigh.AnchorID]int
+
+	roles []*plan
+	polls polls
+	watch watch
+
+	motions  uint64 // approvals asked for
+	welcomed int    // liars' applications that the honest approved
+}
+
+// stage is what the scopes of a world share.
+type stage struct {
+	Scenario Scenario
+	scopes   []*World // the root scope's first, then as they were founded
+	verify   votes.Verifier
+	anchors  map[aweigh.AnchorID]int
 
 	now   aweigh.Instant
 	queue queue
 	seq   uint64
 
-	streams // of random numbers
-	wires   wires
-	clients []*client
-	roles   []*plan
-	polls   polls
-	watch   watch
+	streams  // of random numbers
+	wires    wires
+	clients  []*client
+	findings findings
 
 	events uint64
 	trace  hash.Hash
@@ -50,8 +64,7 @@ type World struct {
 	marks  marks
 	firing bool // faults and clients are still at it
 
-	motions  uint64 // approvals asked for
-	welcomed int    // liars' applications that the honest approved
+	founding []func() // faults that begin when a scope is founded
 }
 
 // streams are the sources of chance, split by purpose, so that one more use of
@@ -74,11 +87,13 @@ func NewWorld(s Scenario, o Options) (*World, error) {
 		return nil, err
 	}
 	stream := func(purpose uint64) *rand.Rand { return rand.New(rand.NewPCG(s.Seed, purpose)) }
-	w := &World{
-		Scenario: s, now: Start, byPeer: make(map[node.Peer][]*Node), anchors: make(map[aweigh.AnchorID]int),
+	w := &World{byPeer: make(map[node.Peer][]*Node), stage: &stage{
+		Scenario: s, now: Start, anchors: make(map[aweigh.AnchorID]int),
 		streams: streams{links: stream(1), chance: stream(2), ask: stream(4), naming: stream(5)},
 		trace:   sha256.New(), text: o.Trace, marks: marks{most: o.Marks}, firing: true,
-	}
+	}}
+	w.scopes = []*World{w}
+	w.findings.open(s)
 	if err := w.found(stream(3), votes.NewMemory(votes.Verify, 1<<16)); err != nil {
 		return nil, err
 	}
@@ -240,7 +255,7 @@ func (w *World) Run(d time.Duration, done func() bool) bool {
 		if e.do != nil {
 			e.do()
 		} else {
-			w.arrive(e)
+			e.to.world.arrive(e)
 		}
 	}
 	return false
@@ -249,7 +264,9 @@ func (w *World) Run(d time.Duration, done func() bool) bool {
 // record adds to the trace what happens to a node, by its kind and content.
 func (w *World) record(kind byte, n, from int, content []byte) {
 	b := binary.BigEndian.AppendUint64(w.line[:0], uint64(w.now))
-	b = append(b, kind)
+	if b = append(b, kind); w.number > 0 {
+		b = append(b, 'S', byte(w.number))
+	}
 	b = binary.BigEndian.AppendUint64(b, uint64(n))
 	b = binary.BigEndian.AppendUint64(b, uint64(from))
 	w.line = append(b, content...)

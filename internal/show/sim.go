@@ -46,8 +46,21 @@ type runJSON struct {
 	Finality  finalityJSON  `json:"finality_ns"`
 	Messages  uint64        `json:"messages"`
 	Bytes     uint64        `json:"bytes"`
+	Scopes    []scopeRun    `json:"scopes,omitempty"`
 	Report    string        `json:"report,omitempty"`
 	Again     string        `json:"again"`
+}
+
+// scopeRun is a scope that was founded in a run.
+type scopeRun struct {
+	Prefix  string        `json:"prefix"`
+	Depth   int           `json:"depth"`
+	Mode    string        `json:"mode"`
+	Anchors []int         `json:"anchors"`
+	AtNs    time.Duration `json:"at_ns"`
+	Keys    int64         `json:"keys"` // that were handed over
+	Height  uint64        `json:"height"`
+	Lost    bool          `json:"lost"` // more of its weight lies than may
 }
 
 type verdictJSON struct {
@@ -97,6 +110,14 @@ func (p Printer) Simulation(s Simulation) error {
 	}
 	if f := finality(s.Finality); f.Max > 0 {
 		head = append(head, []string{"finality", fmt.Sprintf("after %s in the median, %s for nine in ten, %s at most", round(f.P50), round(f.P90), round(f.Max))})
+	}
+	for _, c := range s.Scopes {
+		what := ""
+		if c.Lost {
+			what = "; more lie in it than may"
+		}
+		head = append(head, []string{"scope", fmt.Sprintf("%s of %s, mode %s, after %s with %s; height %d%s",
+			c.Prefix, plural(len(c.Anchors), "anchor"), c.Mode, round(c.At), plural(int(c.Keys), "key"), c.Height, what)})
 	}
 	if err := p.table(head...); err != nil {
 		return err
@@ -218,6 +239,9 @@ func runOf(s Simulation) runJSON {
 		Goals:   countsJSON(s.Goals), Attacks: countsJSON(s.Attacks), Refused: countsJSON(s.Refused),
 		Proven: append([]int{}, s.Proven...), Heights: make([]uint64, len(s.Heights)), Finality: finality(s.Finality), Blocks: s.Blocks, Writes: s.Writes, Reads: s.Reads, Nullified: s.Nullified,
 		Messages: s.Messages, Bytes: s.Bytes, Report: s.Report, Again: s.Again,
+	}
+	for _, c := range s.Scopes {
+		out.Scopes = append(out.Scopes, scopeRun{c.Prefix, c.Depth, c.Mode, c.Anchors, c.At, c.Keys, uint64(c.Height), c.Lost})
 	}
 	for i, h := range s.Heights {
 		out.Heights[i] = uint64(h)

@@ -1,0 +1,65 @@
+package sim
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/aweigh/aweigh/internal/must"
+	"github.com/aweigh/aweigh/quorum"
+	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/trust"
+)
+
+// delegateAgain is how long those who want a scope founded wait before they ask once
+// more: the prefix may belong to another scope by then.
+const delegateAgain = 2 * time.Second
+
+// delegate lets the anchors of the scope that has a prefix hand it to a scope of its
+// own, and asks for it until that is founded.
+func (w *World) delegate(m Motion) {
+	from := w.governing(m.Prefix)
+	if !w.firing || string(from.Genesis.Prefix()) == m.Prefix {
+		return
+	}
+	by := from.sitting()
+	if len(m.By) > 0 {
+		by = nil
+		for _, i := range m.By {
+			by = append(by, from.Nodes[i])
+		}
+	}
+	w.say("a scope for %q is asked for", m.Prefix)
+	from.carry(scope.Decision{Kind: scope.Delegate, Child: w.descendant(m)}, by)
+	w.At(delegateAgain, func() { w.delegate(m) })
+}
+
+// descendant is the scope that a motion founds.
+func (w *World) descendant(m Motion) *scope.Child {
+	n := w.Scenario.Network
+	name := m.Mode
+	if name == "" {
+		name = n.Mode
+	}
+	mode, err := quorum.ParseMode(name)
+	must.OK(err, "a mode that was checked")
+	p := scope.DefaultPolicy(mode)
+	p.Limits.Anchors = max(p.Limits.Anchors, n.Anchors)
+	p.Trust.Whole = uint32(n.Whole)
+	p.EpochBlocks, p.EpochTime = uint64(n.EpochBlocks), n.EpochTime
+	c := &scope.Child{Prefix: []byte(m.Prefix), Name: m.Prefix, Policy: p}
+	for _, o := range w.Nodes {
+		if o.Face != 0 || o.key == nil || len(m.Anchors) > 0 && !slices.Contains(m.Anchors, o.Index) || len(m.Anchors) == 0 && o.Index >= n.Anchors {
+			continue
+		}
+		c.Anchors = append(c.Anchors, scope.Anchor{
+			Name: fmt.Sprintf("n%d", o.Index), Key: o.key.Public(), Peer: string(o.Peer), Score: trust.Score(n.Trust[o.Index%len(n.Trust)]),
+		})
+	}
+	slices.SortFunc(c.Anchors, func(a, b scope.Anchor) int {
+		x, y := a.Key.ID(), b.Key.ID()
+		return bytes.Compare(x[:], y[:])
+	})
+	return c
+}
