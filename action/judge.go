@@ -1,6 +1,7 @@
 package action
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/aweigh/aweigh"
@@ -11,6 +12,7 @@ import (
 type Rules struct {
 	table      Table
 	predicates []*Predicate // of each rule; nil for one that is none
+	wrong      error        // why the first of those is none
 }
 
 // prepared are the Rules made so far, by the hash of their table: what is compiled
@@ -35,9 +37,13 @@ func Prepare(t Table) *Rules {
 	if r := prepared.of[id]; r != nil {
 		return r
 	}
+	t = slices.Clone(t)
 	r := &Rules{table: t, predicates: make([]*Predicate, len(t))}
 	for i := range t {
-		r.predicates[i], _ = Compile(t[i].When)
+		p, err := t[i].compile()
+		if r.predicates[i] = p; err != nil && r.wrong == nil {
+			r.wrong = err
+		}
 	}
 	if prepared.of == nil || len(prepared.of) >= maxPrepared {
 		prepared.of = make(map[aweigh.Hash]*Rules)

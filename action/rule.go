@@ -45,8 +45,26 @@ func (r Rule) String() string {
 // Check says whether a table can have the rule, and where its predicate is wrong.
 // Errors wrap ErrRule.
 func (r Rule) Check() error {
-	if err := alias.CheckAction(r.Verb); err != nil {
-		return fmt.Errorf("%w: %w", ErrRule, err)
+	if err := r.form(); err != nil {
+		return err
+	}
+	_, err := r.compile()
+	return err
+}
+
+// compile compiles the predicate.
+func (r Rule) compile() (*Predicate, error) {
+	p, err := Compile(r.When)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", ErrRule, r.Verb, err)
+	}
+	return p, nil
+}
+
+// form checks all but the predicate.
+func (r Rule) form() error {
+	if err := CheckVerb(r.Verb); err != nil {
+		return err
 	}
 	own := builtin(r.Verb)
 	switch {
@@ -59,8 +77,14 @@ func (r Rule) Check() error {
 	case !utf8.ValidString(r.When):
 		return fmt.Errorf("%w: %s has a predicate that is not UTF-8", ErrRule, r.Verb)
 	}
-	if _, err := Compile(r.When); err != nil {
-		return fmt.Errorf("%w: %s: %w", ErrRule, r.Verb, err)
+	return nil
+}
+
+// CheckVerb says whether a text is a verb, as package alias reads them. Errors wrap
+// ErrRule.
+func CheckVerb(verb string) error {
+	if err := alias.CheckAction(verb); err != nil {
+		return fmt.Errorf("%w: %w", ErrRule, err)
 	}
 	return nil
 }
@@ -89,11 +113,11 @@ func (t Table) Check() error {
 		if i > 0 && t[i-1].Verb >= t[i].Verb {
 			return fmt.Errorf("%w: %q and %q are not distinct and in order", ErrRule, t[i-1].Verb, t[i].Verb)
 		}
-		if err := t[i].Check(); err != nil {
+		if err := t[i].form(); err != nil {
 			return err
 		}
 	}
-	return nil
+	return Prepare(t).wrong
 }
 
 // Find is the rule about a verb.
