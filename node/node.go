@@ -31,6 +31,8 @@ type Node struct {
 	startErr error
 	growing  sync.Mutex // of those who open parts
 
+	signals signals
+
 	mu     sync.RWMutex
 	parts  map[place]*Part
 	topics map[p2p.Topic]*Part

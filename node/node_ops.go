@@ -83,12 +83,16 @@ func (n *Part) filled(once Once) Once {
 	return once
 }
 
-func (n *Part) propose(ctx context.Context, class scope.Class, content []byte, once Once) (Receipt, error) {
-	once = n.filled(once)
-	m := scope.Mutation{
+// mutation is a request of this node's, once filled in.
+func (n *Part) mutation(class scope.Class, content []byte, once Once) scope.Mutation {
+	return scope.Mutation{
 		Scope: n.id, Class: class, Author: n.author, Content: content,
 		Justification: once.Justification, Nonce: once.Nonce, ValidUntil: once.ValidUntil,
 	}
+}
+
+func (n *Part) propose(ctx context.Context, class scope.Class, content []byte, once Once) (Receipt, error) {
+	m := n.mutation(class, content, n.filled(once))
 	ctx, cancel := n.deadline(ctx)
 	defer cancel()
 	begin := time.Now()

@@ -290,6 +290,11 @@ func (n *Part) gossip(from peer.ID, data []byte) p2p.Verdict {
 		case bundleIn:
 			if b := msg.bundle; b.Scope() != n.id || b.ValidUntil() < n.runner.now() {
 				return p2p.Ignore
+			} else if isSignal(b) {
+				if !n.heard(b) {
+					return p2p.Ignore
+				}
+				return p2p.Accept
 			}
 		default:
 			err = fmt.Errorf("%w: gossip of another kind", ErrFrame)
