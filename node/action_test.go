@@ -113,7 +113,7 @@ func TestSignalsReachWatchersElsewhere(t *testing.T) {
 	<-begun
 	var x Signal
 	for x.Verb == "" { // gossip is not there at once
-		if _, err := c.nodes[0].Signal(ctx, "wave", []byte("/user/elizabeth"), []byte("hello")); err != nil {
+		if _, err := c.nodes[0].Signal(ctx, "wave", []byte("/user/elizabeth"), []byte("hello"), Once{}); err != nil {
 			t.Fatal(err)
 		}
 		select {
@@ -124,20 +124,20 @@ func TestSignalsReachWatchersElsewhere(t *testing.T) {
 	if string(x.Value) != "hello" || string(x.Key) != "/user/elizabeth" || x.Author != AuthorOf(Peer(c.nodes[0].peerID)) {
 		t.Errorf("%+v", x)
 	}
-	if to, err := c.nodes[3].Signal(ctx, "wave", []byte("/user/elizabeth"), nil); err != nil || to != 1 {
+	if to, err := c.nodes[3].Signal(ctx, "wave", []byte("/user/elizabeth"), nil, Once{}); err != nil || to != 1 {
 		t.Errorf("where it is watched: %d, %v", to, err)
 	}
-	if to, err := c.nodes[3].Signal(ctx, "wave", []byte("/user/philip"), nil); err != nil || to != 1 {
+	if to, err := c.nodes[3].Signal(ctx, "wave", []byte("/user/philip"), nil, Once{}); err != nil || to != 1 {
 		t.Errorf("within the range: %d, %v", to, err)
 	}
 	var d *Denial
-	if _, err := c.nodes[2].Signal(ctx, "wave", []byte("/user/elizabeth"), nil); !errors.As(err, &d) || !d.By.Decides {
+	if _, err := c.nodes[2].Signal(ctx, "wave", []byte("/user/elizabeth"), nil, Once{}); !errors.As(err, &d) || !d.By.Decides {
 		t.Errorf("a signal that is denied: %v", err)
 	}
-	if _, err := c.nodes[0].Signal(ctx, "own", []byte("/user/elizabeth"), nil); !errors.Is(err, ErrVerdict) {
+	if _, err := c.nodes[0].Signal(ctx, "own", []byte("/user/elizabeth"), nil, Once{}); !errors.Is(err, ErrVerdict) {
 		t.Errorf("a claim that is signalled: %v", err)
 	}
-	if _, err := c.nodes[0].Signal(ctx, "wave", []byte("/user/elizabeth"), make([]byte, MaxSignal+1)); !errors.Is(err, scope.ErrInvalid) {
+	if _, err := c.nodes[0].Signal(ctx, "wave", []byte("/user/elizabeth"), make([]byte, MaxSignal+1), Once{}); !errors.Is(err, scope.ErrInvalid) {
 		t.Errorf("a signal without bound: %v", err)
 	}
 
@@ -176,12 +176,12 @@ func TestSlowWatchersLoseSignalsAndKnow(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 5 {
-		to, fresh := s.give(Signal{Mutation: aweigh.Hash{byte(i)}, Key: []byte("k")}, 10)
-		if want := 1; (i < 2) != (to == want) || !fresh {
-			t.Errorf("signal %d to %d, new: %v", i, to, fresh)
+		to, err := s.give(Signal{Mutation: aweigh.Hash{byte(i)}, Key: []byte("k")}, 10)
+		if want := 1; (i < 2) != (to == want) || err != nil {
+			t.Errorf("signal %d to %d, %v", i, to, err)
 		}
 	}
-	if _, fresh := s.give(Signal{Mutation: aweigh.Hash{1}, Key: []byte("k")}, 10); fresh {
+	if _, err := s.give(Signal{Mutation: aweigh.Hash{1}, Key: []byte("k")}, 10); !errors.Is(err, errHeard) {
 		t.Error("delivered twice")
 	}
 	if got := s.losses(l); got != 3 || s.losses(l) != 0 {
@@ -190,11 +190,11 @@ func TestSlowWatchersLoseSignalsAndKnow(t *testing.T) {
 	for i := range signalsSeen {
 		s.give(Signal{Mutation: aweigh.Hash{9, byte(i), byte(i >> 8)}}, 10)
 	}
-	if len(s.seen) != signalsSeen {
+	if _, err := s.give(Signal{Mutation: aweigh.Hash{7}}, 10); !errors.Is(err, ErrBusy) || len(s.seen) != signalsSeen {
 		t.Errorf("%d signals are remembered", len(s.seen))
 	}
-	if _, fresh := s.give(Signal{Mutation: aweigh.Hash{8}, At: 11}, 20); !fresh || len(s.seen) != 1 {
-		t.Errorf("new: %v, %d remembered when all are over", fresh, len(s.seen))
+	if _, err := s.give(Signal{Mutation: aweigh.Hash{8}, At: 11}, 20); err != nil || len(s.seen) != 1 {
+		t.Errorf("%v, %d remembered when all are over", err, len(s.seen))
 	}
 	for err := error(nil); err == nil; {
 		if err = s.add(&listener{}); err != nil && (!errors.Is(err, ErrBusy) || len(s.listeners) != maxListeners) {

@@ -64,8 +64,8 @@ func prefixText(prefix []byte) string {
 // ErrVerdict is wrapped where a verb is of a class that is carried out another way.
 var ErrVerdict = errors.New("node: not what that verb does")
 
-// Judge asks all scopes on the way what they say, up to the first that denies. The
-// states are this node's own, unless linearizable.
+// Judge asks all scopes on the way what they say, broadest first; the last decides about
+// the key. The states are this node's own, unless linearizable.
 func (n *Node) Judge(ctx context.Context, q ActionQuery, linearizable bool) (said []Said, err error) {
 	err = n.on(ctx, about(), func(*Part) error {
 		said, err = n.judge(ctx, q, linearizable)
@@ -81,7 +81,7 @@ func (n *Node) judge(ctx context.Context, q ActionQuery, linearizable bool) (sai
 			return said, err
 		}
 		said = append(said, s)
-		if next == nil || !s.Allowed {
+		if next == nil {
 			return said, nil
 		}
 		if p, err = n.awaitPart(ctx, *next); err != nil {

@@ -34,9 +34,9 @@ const (
 	// MaxSignal bounds the value of a signal, in bytes.
 	MaxSignal = 32 << 10
 	// signalFor is how long a signal may be on its way.
-	signalFor = 30 * time.Second
+	signalFor = 2 * time.Minute
 	// signalsSeen bounds the signals that are remembered so as not to be delivered twice.
-	signalsSeen = 8192
+	signalsSeen = 1 << 16
 	// signalsWait bounds those that wait for one watcher.
 	signalsWait = 256
 	// maxListeners bounds the watchers of signals.
@@ -60,13 +60,16 @@ type signals struct {
 	seen      map[aweigh.Hash]aweigh.Instant // valid until
 }
 
-// give delivers a signal to those who watch its key. new is false for one that came
-// before, or for which there is no room.
-func (s *signals) give(x Signal, until aweigh.Instant) (to int, new bool) {
+// errHeard is for a signal that came before.
+var errHeard = errors.New("node: the signal was delivered before")
+
+// give delivers a signal to those who watch its key, once. The error wraps errHeard, or
+// ErrBusy where there are more than can be remembered.
+func (s *signals) give(x Signal, until aweigh.Instant) (to int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, ok := s.seen[x.Mutation]; ok {
-		return 0, false
+		return 0, errHeard
 	}
 	if len(s.seen) >= signalsSeen {
 		for id, end := range s.seen {
@@ -75,7 +78,7 @@ func (s *signals) give(x Signal, until aweigh.Instant) (to int, new bool) {
 			}
 		}
 		if len(s.seen) >= signalsSeen {
-			return 0, false
+			return 0, fmt.Errorf("%w: %d signals are on their way", ErrBusy, signalsSeen)
 		}
 	}
 	if s.seen == nil {
@@ -93,7 +96,7 @@ func (s *signals) give(x Signal, until aweigh.Instant) (to int, new bool) {
 			l.lost++
 		}
 	}
-	return to, true
+	return to, nil
 }
 
 func (s *signals) add(l *listener) error {
@@ -152,25 +155,26 @@ func (n *Part) WatchSignals(ctx context.Context, key, end []byte, begun func() e
 
 // Signal carries out an action of class signal: to is how many watch it at this node.
 // Whether other nodes hear of it, and who watches there, nobody can tell. A scope that
-// denies it is told by a Denial.
-func (n *Node) Signal(ctx context.Context, verb string, key, value []byte) (to int, err error) {
+// denies it is told by a Denial. The same request again is delivered once.
+func (n *Node) Signal(ctx context.Context, verb string, key, value []byte, once Once) (to int, err error) {
+	once = n.filled(once)
 	err = n.on(ctx, about(key), func(p *Part) error {
 		said, err := n.judge(ctx, ActionQuery{Verb: verb, Key: key}, false)
 		if err != nil {
 			return err
 		}
-		to, err = p.signal(said, verb, key, value)
+		to, err = p.signal(said, verb, key, value, once)
 		return err
 	})
 	return to, err
 }
 
 // Signal is that of the node: which scope decides is the key's to say.
-func (n *Part) Signal(ctx context.Context, verb string, key, value []byte) (int, error) {
-	return n.of.Signal(ctx, verb, key, value)
+func (n *Part) Signal(ctx context.Context, verb string, key, value []byte, once Once) (int, error) {
+	return n.of.Signal(ctx, verb, key, value, once)
 }
 
-func (n *Part) signal(said []Said, verb string, key, value []byte) (to int, err error) {
+func (n *Part) signal(said []Said, verb string, key, value []byte, once Once) (to int, err error) {
 	if d := Denied(said); d != nil {
 		return 0, &Denial{*d}
 	}
@@ -184,14 +188,22 @@ func (n *Part) signal(said []Said, verb string, key, value []byte) (to int, err 
 		return 0, fmt.Errorf("%w: a signal of %d bytes, at most %d are taken", scope.ErrInvalid, len(value), MaxSignal)
 	}
 	now := n.runner.now()
-	once := n.filled(Once{ValidUntil: now.Add(signalFor)})
+	once = n.filled(once)
+	if once.ValidUntil > now.Add(signalFor) {
+		return 0, fmt.Errorf("%w: a signal is valid for %v at most", scope.ErrInvalid, signalFor)
+	}
 	m := n.mutation(scope.Act, canon.Encode(scope.Action{Verb: verb, Class: action.Signal, Key: key, Value: value}), once)
 	b, err := scope.Sign(n.cfg.Identity, n.Limits(), m)
 	if err != nil {
 		return 0, err
 	}
 	x, until := signalOf(b, now)
-	to, _ = n.of.signals.give(x, until)
+	switch to, err = n.of.signals.give(x, until); {
+	case errors.Is(err, errHeard): // the same request again
+		return 0, nil
+	case err != nil:
+		return 0, err
+	}
 	n.Gossip(rawFrame(tagBundle, b.Raw()))
 	return to, nil
 }
@@ -215,7 +227,7 @@ func isSignal(b *scope.CheckedBundle) bool {
 func (n *Part) heard(b *scope.CheckedBundle) (pass bool) {
 	now := n.runner.now()
 	x, until := signalOf(b, now)
-	if until > now.Add(2*signalFor) || len(x.Value) > MaxSignal {
+	if until > now.Add(signalFor) || len(x.Value) > MaxSignal {
 		return false
 	}
 	s, next, err := n.judge(context.Background(), ActionQuery{Verb: x.Verb, Key: x.Key, Caller: x.Author}, false)
@@ -225,6 +237,6 @@ func (n *Part) heard(b *scope.CheckedBundle) (pass bool) {
 		}
 		return false
 	}
-	_, pass = n.of.signals.give(x, until)
-	return pass
+	_, err = n.of.signals.give(x, until)
+	return err == nil
 }
