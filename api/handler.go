@@ -27,7 +27,7 @@ type Node interface {
 	Submit(ctx context.Context, bundle []byte) ([]node.Receipt, error)
 	Range(ctx context.Context, key, end []byte, r scope.Range, linearizable bool) (scope.RangeResult, scope.Head, error)
 	Read(ctx context.Context, linearizable bool) (*node.View, error)
-	ReadOf(ctx context.Context, key, end []byte, linearizable bool) (*node.View, error)
+	ReadOf(ctx context.Context, ranges node.Ranges, linearizable bool) (*node.View, error)
 	Watch(ctx context.Context, key, end []byte, from int64, deliver func(node.Changes) error) error
 	Lineage(ctx context.Context, key []byte, limit int) ([]node.Deed, bool, scope.Head, error)
 	Prove(ctx context.Context, key []byte) (*scope.KeyProof, scope.Head, error)

@@ -57,7 +57,7 @@ func (s *service) Name(ctx context.Context, req *connect.Request[aweighv1.NameRe
 func (s *service) viewing(ctx context.Context, key, end []byte, serializable bool, look func(v *node.View) error) (*aweighv1.Header, error) {
 	ctx, cancel := patient(ctx)
 	defer cancel()
-	v, err := s.node.ReadOf(ctx, key, end, !serializable)
+	v, err := s.node.ReadOf(ctx, node.Between(key, end), !serializable)
 	if err != nil {
 		return nil, problem(err)
 	}

@@ -35,6 +35,10 @@ func (told) Genesis() scope.Genesis { return scope.Genesis{} }
 
 func (n told) Read(ctx context.Context, _ bool) (*node.View, error) { return nil, n.read(ctx) }
 
+func (n told) Range(ctx context.Context, _, _ []byte, _ scope.Range, _ bool) (scope.RangeResult, scope.Head, error) {
+	return scope.RangeResult{}, scope.Head{}, n.read(ctx)
+}
+
 func (n told) Txn(ctx context.Context, t scope.Txn, _ node.Once) (node.Receipt, error) {
 	return n.txn(ctx, t)
 }

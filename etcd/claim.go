@@ -96,7 +96,7 @@ func (c *claims) wait(ctx context.Context, m *claim) error {
 	for linearizable := true; ; linearizable = false {
 		changed := c.node.Changed() // before reading, so that nothing falls in between
 		first := false
-		err := c.look(ctx, linearizable, func(v *node.View) error {
+		err := c.look(ctx, node.Between([]byte(m.prefix), kv.PrefixEnd([]byte(m.prefix))), linearizable, func(v *node.View) error {
 			if before.Key != nil {
 				r, err := v.Range(before.Key, nil, scope.Range{})
 				if err != nil || len(r.Kvs) > 0 && r.Kvs[0].CreateRevision == before.CreateRevision {

@@ -21,7 +21,7 @@ type clusterServer struct {
 // if it is none, as a learner. Where others serve etcd's API nobody tells this node,
 // so only its own client URL is known.
 func (s *clusterServer) MemberList(ctx context.Context, r *etcdpb.MemberListRequest) (*etcdpb.MemberListResponse, error) {
-	err := s.look(ctx, r.Linearizable, func(*node.View) error { return nil })
+	err := s.look(ctx, node.Keys(), r.Linearizable, func(*node.View) error { return nil })
 	if err != nil {
 		return nil, problem(ctx, err)
 	}

@@ -87,7 +87,7 @@ func (s *electionServer) Resign(ctx context.Context, r *etcdpb.ResignRequest) (*
 
 // Leader implements etcdpb.ElectionServer.
 func (s *electionServer) Leader(ctx context.Context, r *etcdpb.LeaderRequest) (out *etcdpb.LeaderResponse, err error) {
-	err = s.look(ctx, true, func(v *node.View) error {
+	err = s.look(ctx, node.Keys(append(bytes.Clone(r.Name), '/')), true, func(v *node.View) error {
 		kv, err := first(v, append(bytes.Clone(r.Name), '/'))
 		if err == nil && kv == nil {
 			err = errNobodyLeads
@@ -107,7 +107,7 @@ func (s *electionServer) Observe(r *etcdpb.LeaderRequest, stream grpc.ServerStre
 	ctx := stream.Context()
 	for linearizable := true; ; linearizable = false {
 		changed := s.node.Changed() // before reading, so that nothing falls in between
-		err := s.look(ctx, linearizable, o.look)
+		err := s.look(ctx, node.Between(o.prefix, kv.PrefixEnd(o.prefix)), linearizable, o.look)
 		for i := 0; i < len(o.news) && err == nil; i++ { // after the view is closed: sending may take long
 			err = stream.Send(o.news[i])
 		}

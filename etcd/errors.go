@@ -25,6 +25,7 @@ var (
 	errTimeout         = status.Error(codes.Unavailable, "etcdserver: request timed out")
 	errCorrupt         = status.Error(codes.DataLoss, "etcdserver: corrupt cluster")
 	errDenied          = status.Error(codes.PermissionDenied, "etcdserver: permission denied")
+	errSpans           = status.Error(codes.InvalidArgument, "aweigh: the keys belong to several scopes, and each decides for itself; send one transaction for each (aweigh scope tree shows them)")
 	errWatchCanceled   = status.Error(codes.Canceled, "etcdserver: watch canceled")
 )
 
@@ -59,6 +60,8 @@ var others = []struct{ err, as error }{
 	{scope.ErrLeaseFull, errTooLarge},
 	{scope.ErrManyLeases, errTooManyRequests},
 	{node.ErrBusy, errTooManyRequests},
+	{node.ErrSpans, errSpans},
+	{scope.ErrElsewhere, errTimeout}, // it has just gone to a scope that this node is about to follow
 	{node.ErrStopped, errStopped},
 	{node.ErrInstalling, errNoLeader}, // this node is not in a state to answer; another is
 	{scope.ErrCorrupt, errCorrupt},

@@ -24,6 +24,7 @@ type feed struct {
 type window struct {
 	events     []scope.Event
 	from, next int64
+	closed     int64 // the scope has no other changes up to here; 0 if next is not the newest
 }
 
 const (
@@ -38,15 +39,18 @@ var everything = []byte{0}
 
 // pull brings the feed towards the newest revision, and reports whether there is
 // more to read at once.
-func (f *feed) pull(ctx context.Context, s *service) (w window, more bool, err error) {
+func (s *source) pull(ctx context.Context) (w window, more bool, err error) {
+	f := &s.feed
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	err = s.look(ctx, false, func(v *node.View) error {
+	err = s.look(ctx, func(v *node.View) error {
 		h := v.Head()
+		f.closed = 0
 		if f.next < max(h.Compacted, h.Revision-feedBehind, 1) {
 			f.window, f.bytes = window{from: h.Revision + 1, next: h.Revision + 1}, 0
 		}
 		if f.next > h.Revision {
+			f.closed = h.Closed()
 			return nil
 		}
 		events, next, err := v.Events(f.next, h.Revision, everything, everything, feedRead)
@@ -54,7 +58,9 @@ func (f *feed) pull(ctx context.Context, s *service) (w window, more bool, err e
 			return err
 		}
 		f.add(events, next)
-		more = next <= h.Revision
+		if more = next <= h.Revision; !more {
+			f.closed = h.Closed()
+		}
 		return nil
 	})
 	return f.window, more, err

@@ -23,24 +23,27 @@ func (s *kvServer) Range(ctx context.Context, r *etcdpb.RangeRequest) (*etcdpb.R
 	if err != nil {
 		return nil, problem(ctx, err)
 	}
-	var out *etcdpb.RangeResponse
-	err = s.look(ctx, !r.Serializable, func(v *node.View) error {
-		res, err := v.Range(r.Key, r.RangeEnd, how)
-		if err == nil {
-			out = rangeResponse(&res)
-			out.Header = s.header(res.Revision)
-		}
-		return err
-	})
-	return out, problem(ctx, err)
+	res, _, err := s.node.Range(ctx, r.Key, r.RangeEnd, how, !r.Serializable)
+	if err != nil {
+		return nil, problem(ctx, err)
+	}
+	out := rangeResponse(&res)
+	out.Header = s.header(res.Revision)
+	return out, nil
 }
 
-// look gives use a view of the state, and closes it.
-func (s *service) look(ctx context.Context, linearizable bool, use func(*node.View) error) error {
-	v, err := s.node.Read(ctx, linearizable)
+// look gives use a view of the state of the scope that decides about some keys, of the
+// root scope if there are none, and closes it.
+func (s *service) look(ctx context.Context, about node.Ranges, linearizable bool, use func(*node.View) error) error {
+	v, err := s.node.ReadOf(ctx, about, linearizable)
 	if err != nil {
 		return err
 	}
+	return used(v, use)
+}
+
+// used gives use a view, and closes it.
+func used(v *node.View, use func(*node.View) error) (err error) {
 	err = use(v)
 	if closing := v.Close(); err == nil {
 		err = closing
@@ -76,7 +79,7 @@ func (s *kvServer) Put(ctx context.Context, r *etcdpb.PutRequest) (*etcdpb.PutRe
 // whichNotFound is why a put failed that found nothing to keep: etcd looks for its
 // lease first, unless it is part of a transaction.
 func (s *service) whichNotFound(ctx context.Context, lease int64) error {
-	return s.look(ctx, false, func(v *node.View) error {
+	return s.look(ctx, node.Keys(), false, func(v *node.View) error {
 		_, ok, err := v.Lease(lease)
 		if err == nil && !ok {
 			return scope.ErrLeaseNotFound
@@ -116,7 +119,7 @@ func (s *kvServer) Txn(ctx context.Context, r *etcdpb.TxnRequest) (out *etcdpb.T
 		return nil, problem(ctx, err)
 	}
 	if readOnly(r) {
-		err = s.look(ctx, !serializable(r), func(v *node.View) error {
+		err = s.look(ctx, t.Ranges, !serializable(r), func(v *node.View) error {
 			out, err = readTxn(v, &t)
 			return err
 		})

@@ -51,26 +51,22 @@ func (s *leaseServer) LeaseRevoke(ctx context.Context, r *etcdpb.LeaseRevokeRequ
 
 // LeaseTimeToLive implements etcdpb.LeaseServer.
 func (s *leaseServer) LeaseTimeToLive(ctx context.Context, r *etcdpb.LeaseTimeToLiveRequest) (out *etcdpb.LeaseTimeToLiveResponse, err error) {
-	err = s.look(ctx, true, func(v *node.View) error {
-		out = &etcdpb.LeaseTimeToLiveResponse{Header: s.header(v.Head().Revision), ID: r.ID, TTL: -1}
-		g, ok, err := v.Lease(r.ID)
-		if err != nil || !ok {
-			return err
-		}
+	g, keys, ok, head, err := s.node.Lease(ctx, r.ID, r.Keys)
+	if err != nil {
+		return nil, problem(ctx, err)
+	}
+	out = &etcdpb.LeaseTimeToLiveResponse{Header: s.header(head.Revision), ID: r.ID, TTL: -1}
+	if ok {
 		left := g.Expires.Sub(aweigh.InstantOf(time.Now()))
-		out.TTL, out.GrantedTTL = max(0, int64(left/time.Second)), g.TTL
-		if r.Keys {
-			out.Keys, err = v.LeaseKeys(r.ID)
-		}
-		return err
-	})
-	return out, problem(ctx, err)
+		out.TTL, out.GrantedTTL, out.Keys = max(0, int64(left/time.Second)), g.TTL, keys
+	}
+	return out, nil
 }
 
 // LeaseLeases implements etcdpb.LeaseServer. As in etcd, those that end first come
 // first.
 func (s *leaseServer) LeaseLeases(ctx context.Context, _ *etcdpb.LeaseLeasesRequest) (out *etcdpb.LeaseLeasesResponse, err error) {
-	err = s.look(ctx, true, func(v *node.View) error {
+	err = s.look(ctx, node.Keys(), true, func(v *node.View) error {
 		out = &etcdpb.LeaseLeasesResponse{Header: s.header(v.Head().Revision)}
 		ids, err := v.Leases()
 		for _, id := range ids {

@@ -23,7 +23,7 @@ func (s *lockServer) Lock(ctx context.Context, r *etcdpb.LockRequest) (*etcdpb.L
 		s.abandon(ctx, m)
 		return nil, err
 	}
-	err = s.look(ctx, true, func(v *node.View) error { // the lease may have ended meanwhile
+	err = s.look(ctx, node.Keys([]byte(m.key)), true, func(v *node.View) error { // the lease may have ended meanwhile
 		res, err := v.Range([]byte(m.key), nil, rangeOf(&etcdpb.RangeRequest{KeysOnly: true}))
 		if err == nil && (len(res.Kvs) == 0 || res.Kvs[0].CreateRevision != m.rev) {
 			err = errSessionExpired

@@ -63,7 +63,7 @@ func (s *maintenanceServer) Defragment(context.Context, *etcdpb.DefragmentReques
 // Hash implements etcdpb.MaintenanceServer: the start of the state's digest, on
 // which all nodes agree at each height.
 func (s *maintenanceServer) Hash(ctx context.Context, _ *etcdpb.HashRequest) (out *etcdpb.HashResponse, err error) {
-	err = s.look(ctx, false, func(v *node.View) error {
+	err = s.look(ctx, node.Keys(), false, func(v *node.View) error {
 		h := v.Head()
 		out = &etcdpb.HashResponse{Header: s.header(h.Revision), Hash: binary.BigEndian.Uint32(h.Digest[:])}
 		return nil
@@ -79,7 +79,7 @@ func (s *maintenanceServer) HashKV(ctx context.Context, r *etcdpb.HashKVRequest)
 	case <-ctx.Done():
 		return nil, problem(ctx, ctx.Err())
 	}
-	err = s.look(ctx, false, func(v *node.View) error {
+	err = s.look(ctx, node.Keys(), false, func(v *node.View) error {
 		h := v.Head()
 		revision := r.Revision
 		if revision <= 0 {

@@ -58,7 +58,7 @@ func (s *kvServer) reconstructed(ctx context.Context, ops []scope.Op, mo *scope.
 	untold := func(why any) error {
 		return status.Errorf(codes.FailedPrecondition, "aweigh: motion %s was carried in revision %d; what its operations found is not told (%v), read the keys", mo.ID(), revision, why)
 	}
-	err = s.look(ctx, false, func(v *node.View) error {
+	err = s.look(ctx, (&scope.Txn{Success: ops}).Ranges, false, func(v *node.View) error {
 		n := 0
 		for i := range ops {
 			op := &ops[i]

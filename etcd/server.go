@@ -31,7 +31,13 @@ type Node interface {
 	Revoke(ctx context.Context, id int64, once node.Once) (node.Receipt, error)
 	KeepAlive(ctx context.Context, ids []int64) ([]int64, error)
 	AwaitMotion(ctx context.Context, id []byte, tell func(node.Motion, scope.Head) error) error
+	Range(ctx context.Context, key, end []byte, r scope.Range, linearizable bool) (scope.RangeResult, scope.Head, error)
 	Read(ctx context.Context, linearizable bool) (*node.View, error)
+	ReadOf(ctx context.Context, ranges node.Ranges, linearizable bool) (*node.View, error)
+	Root() *node.Part
+	Pieces(ctx context.Context, key, end []byte) ([]node.Piece, error)
+	Child(ctx context.Context, d scope.Delegation) (*node.Part, error)
+	Lease(ctx context.Context, id int64, keys bool) (scope.Granted, [][]byte, bool, scope.Head, error)
 	Changed() <-chan struct{}
 	LastStatus() *node.Status
 	Peer() node.Peer
@@ -95,7 +101,7 @@ type service struct {
 	progressEvery   time.Duration
 	stopping        <-chan struct{}
 
-	feed     feed
+	sources  sources
 	watches  atomic.Int64
 	calls    atomic.Int64
 	arrivals arrivals

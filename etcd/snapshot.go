@@ -52,7 +52,7 @@ func (s *maintenanceServer) Snapshot(_ *etcdpb.SnapshotRequest, stream grpc.Serv
 		_ = os.Remove(f.Name())
 	}()
 	var revision int64
-	err = s.look(ctx, true, func(v *node.View) error {
+	err = s.look(ctx, node.Keys(), true, func(v *node.View) error {
 		revision = v.Head().Revision
 		return writeBackend(f.Name(), v, func() error { return s.goesOn(ctx) })
 	})

@@ -31,6 +31,7 @@ type watchStream struct {
 	all    []*watch // those that are delivered to, in the order in which they were created
 	nextID int64
 	asked  bool // for the progress of all watches
+	held   bool // a watch of several scopes waits for one of them to close
 }
 
 // Watch implements etcdpb.WatchServer.
@@ -99,11 +100,17 @@ func (w *watchStream) run(requests <-chan *etcdpb.WatchRequest, failed <-chan er
 		if more {
 			at = ready
 		}
+		var again <-chan time.Time
+		if w.held {
+			again = time.After(closeEvery)
+		}
 		select {
 		case r := <-requests:
 			err = w.request(r)
 		case err = <-failed:
 		case <-at:
+			err = nil
+		case <-again:
 			err = nil
 		case <-progress.C:
 			err = w.progressEach()
@@ -135,49 +142,14 @@ const fewWatches = 8
 // deliver sends every watch what is new for it, and reports whether there is more
 // to read at once.
 func (w *watchStream) deliver() (more bool, err error) {
-	if len(w.all) == 0 {
-		return false, nil
-	}
-	var recent window
-	if w.watches.Load() > fewWatches {
-		if recent, more, err = w.feed.pull(w.ctx, w.service); err != nil {
-			return false, err
-		}
-	}
+	w.held = false
+	r := reading{watchStream: w, shared: w.watches.Load() > fewWatches, recent: make(map[*source]window)}
 	for _, x := range slices.Clone(w.all) { // a watch that is compacted leaves
-		events, ok := recent.since(x.next)
-		next := max(x.next, recent.next)
-		if recent.next == 0 || !ok {
-			var again bool
-			if events, next, again, err = w.history(x); err != nil {
-				return false, err
-			}
-			more = more || again
-		}
-		if err := w.give(x, events, next); err != nil {
+		if err := r.watch(x); err != nil {
 			return false, err
 		}
 	}
-	return more, nil
-}
-
-// history reads what is next for one watch from the store.
-func (w *watchStream) history(x *watch) (events []scope.Event, next int64, more bool, err error) {
-	var compacted int64
-	err = w.look(w.ctx, false, func(v *node.View) (err error) {
-		h := v.Head()
-		if next = x.next; next > h.Revision {
-			return nil
-		}
-		events, next, err = v.Events(next, h.Revision, x.key, x.end, x.most)
-		more, compacted = next <= h.Revision, h.Compacted
-		return err
-	})
-	if errors.Is(err, scope.ErrCompacted) {
-		return nil, x.next, false, w.compacted(x, compacted)
-	}
-	x.adapt(events)
-	return events, next, more, err
+	return r.more, nil
 }
 
 // give sends a watch those of the events that it wants, and moves it on.
@@ -204,11 +176,7 @@ func (w *watchStream) request(r *etcdpb.WatchRequest) error {
 		w.stop(x)
 		delete(w.byID, x.id)
 		w.watches.Add(-1)
-		h, err := w.now()
-		if err != nil {
-			return err
-		}
-		return w.send(&etcdpb.WatchResponse{Header: w.header(h.Revision), WatchId: x.id, Canceled: true})
+		return w.send(&etcdpb.WatchResponse{Header: w.header(x.next - 1), WatchId: x.id, Canceled: true})
 	case *etcdpb.WatchRequest_ProgressRequest:
 		w.asked = true
 	}
@@ -219,11 +187,17 @@ func (w *watchStream) request(r *etcdpb.WatchRequest) error {
 const noWatch = -1
 
 func (w *watchStream) create(r *etcdpb.WatchCreateRequest) error {
-	h, err := w.now()
+	x, why := newWatch(r)
+	var newest, compacted int64
+	var err error
+	if why == "" {
+		newest, compacted, err = w.open(x)
+	} else {
+		newest, _, err = w.stands(w.sources.of(w.node.Root()))
+	}
 	if err != nil {
 		return err
 	}
-	x, why := newWatch(r, h.Revision)
 	switch {
 	case why != "":
 	case x.id != 0 && w.byID[x.id] != nil:
@@ -233,7 +207,7 @@ func (w *watchStream) create(r *etcdpb.WatchCreateRequest) error {
 	}
 	if why != "" {
 		return w.send(&etcdpb.WatchResponse{
-			Header: w.header(h.Revision), WatchId: noWatch, Created: true, Canceled: true, CancelReason: why,
+			Header: w.header(newest), WatchId: noWatch, Created: true, Canceled: true, CancelReason: why,
 		})
 	}
 	if x.id == 0 {
@@ -243,13 +217,12 @@ func (w *watchStream) create(r *etcdpb.WatchCreateRequest) error {
 		x.id = w.nextID
 		w.nextID++
 	}
-	x.bare = h.Compacted
 	w.byID[x.id] = x
 	w.all = append(w.all, x)
 	w.watches.Add(1)
-	err = w.send(&etcdpb.WatchResponse{Header: w.header(h.Revision), WatchId: x.id, Created: true})
-	if err == nil && x.next < h.Compacted {
-		err = w.compacted(x, h.Compacted)
+	err = w.send(&etcdpb.WatchResponse{Header: w.header(newest), WatchId: x.id, Created: true})
+	if err == nil && x.next < compacted {
+		err = w.compacted(x, compacted)
 	}
 	return err
 }
@@ -264,15 +237,6 @@ func (w *watchStream) compacted(x *watch, revision int64) error {
 // stop ends deliveries to a watch.
 func (w *watchStream) stop(x *watch) {
 	w.all = slices.DeleteFunc(w.all, func(y *watch) bool { return y == x })
-}
-
-// now is where the state stands.
-func (w *watchStream) now() (h scope.Head, err error) {
-	err = w.look(w.ctx, false, func(v *node.View) error {
-		h = v.Head()
-		return nil
-	})
-	return h, err
 }
 
 // progressAll answers a request for the progress of the stream: all changes up to

@@ -16,9 +16,9 @@ import (
 type watch struct {
 	id              int64
 	key, end        []byte
+	legs            []*leg
 	start           int64 // the revision asked for, 0 for none
 	next            int64 // nothing was delivered from here on
-	bare            int64 // up to here, what was there before was compacted when it was opened
 	prev, parts     bool
 	noPut, noDelete bool
 	progress        bool
@@ -35,9 +35,9 @@ const (
 	largeBatch = 4 << 20 // bytes, above which it reads less
 )
 
-// newWatch is the watch that a request asks for, with the newest revision, or why
-// there can be none.
-func newWatch(r *etcdpb.WatchCreateRequest, newest int64) (x *watch, why string) {
+// newWatch is the watch that a request asks for, without legs yet, or why there can be
+// none.
+func newWatch(r *etcdpb.WatchCreateRequest) (x *watch, why string) {
 	x = &watch{
 		id: r.WatchId, key: r.Key, end: r.RangeEnd, start: r.StartRevision, next: r.StartRevision,
 		prev: r.PrevKv, parts: r.Fragment, progress: r.ProgressNotify, quiet: true, most: firstMost,
@@ -46,9 +46,6 @@ func newWatch(r *etcdpb.WatchCreateRequest, newest int64) (x *watch, why string)
 	}
 	if len(x.key) == 0 {
 		x.key = everything // the least key
-	}
-	if x.start == 0 {
-		x.next = newest + 1
 	}
 	switch {
 	case x.start < 0:
@@ -72,12 +69,20 @@ func (x *watch) pick(events []scope.Event) (out []*etcdpb.Event) {
 			event.Type = etcdpb.Event_DELETE
 			event.Kv = &etcdpb.KeyValue{Key: e.Kv.Key, ModRevision: e.Kv.ModRevision}
 		}
-		if x.prev && e.Prev != nil && e.Kv.ModRevision > x.bare {
+		if x.prev && e.Prev != nil && e.Kv.ModRevision > x.bare() {
 			event.PrevKv = kvOf(e.Prev)
 		}
 		out = append(out, event)
 	}
 	return out
+}
+
+// bare is up to where what was there before was compacted when the watch was opened.
+func (x *watch) bare() (at int64) {
+	for _, l := range x.legs {
+		at = max(at, l.bare)
+	}
+	return at
 }
 
 // adapt chooses how many changes to read at a time, by what the last ones took.

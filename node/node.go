@@ -10,6 +10,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/peer"
 
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/must"
 	"github.com/aweigh/aweigh/p2p"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/store"
@@ -21,11 +22,14 @@ import (
 // concerns no key, and no scope by name, is about the root scope, in which every node
 // takes part. Its methods are safe for concurrent use.
 type Node struct {
-	*Part  // in the root scope
-	cfg    Config
-	peerID string
-	host   *p2p.Host
-	anchor atomic.Pointer[votes.PrivateKey] // of all parts
+	*Part    // in the root scope
+	cfg      Config
+	peerID   string
+	host     *p2p.Host
+	anchor   atomic.Pointer[votes.PrivateKey] // of all parts
+	called   names
+	counted  inAll
+	refusals *refusals // what the log says of them
 
 	started  sync.Once
 	startErr error
@@ -37,6 +41,7 @@ type Node struct {
 	parts  map[place]*Part
 	topics map[p2p.Topic]*Part
 	opened chan struct{} // closed and replaced when there is another part
+	moved  chan struct{} // closed and replaced when the state of a scope has changed
 	life   *life         // nil unless Run runs
 }
 
@@ -63,7 +68,7 @@ func New(cfg Config) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &Node{cfg: cfg, peerID: string(own), parts: make(map[place]*Part), topics: make(map[p2p.Topic]*Part), opened: make(chan struct{})}
+	n := &Node{cfg: cfg, peerID: string(own), refusals: newRefusals(), parts: make(map[place]*Part), topics: make(map[p2p.Topic]*Part), opened: make(chan struct{}), moved: make(chan struct{})}
 	n.anchor.Store(cfg.Anchor)
 	if _, ok, err := StoredGenesis(cfg.Store); err != nil {
 		return nil, err
@@ -166,6 +171,7 @@ func (n *Node) live(ctx context.Context) error {
 	for _, p := range n.parts {
 		n.start(p)
 	}
+	l.running.Go(func() { n.watchLag(ctx) })
 	n.mu.Unlock()
 	var err error
 	select {
@@ -184,11 +190,26 @@ func (n *Node) live(ctx context.Context) error {
 	return err
 }
 
+// goes runs something while the node runs.
+func (n *Node) goes(f func(context.Context)) {
+	n.mu.RLock()
+	defer n.mu.RUnlock()
+	if l := n.life; l != nil {
+		l.running.Go(func() { f(l.ctx) })
+	}
+}
+
 // start runs a part. n.mu is held, and the node runs.
 func (n *Node) start(p *Part) {
 	l := n.life
 	l.running.Go(func() {
-		if err := p.run(l.ctx); err != nil {
+		err := p.run(l.ctx)
+		var broken must.Violation
+		switch {
+		case err == nil:
+		case p != n.Part && errors.As(err, &broken): // the others are none the worse for it
+			p.log.Error("this scope stopped here to stay safe; the others go on", "error", err)
+		default:
 			l.fail(err)
 		}
 	})
@@ -218,6 +239,21 @@ func (n *Node) Parts() []*Part {
 		}
 	}
 	return all
+}
+
+// Changed is closed when the state of any scope has changed after the call.
+func (n *Node) Changed() <-chan struct{} {
+	n.mu.RLock()
+	defer n.mu.RUnlock()
+	return n.moved
+}
+
+// hasChanged notes that the state of a scope has changed.
+func (n *Node) hasChanged() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	close(n.moved)
+	n.moved = make(chan struct{})
 }
 
 // part is the node's part in a scope, nil if it has none.
@@ -270,6 +306,9 @@ func (n *Node) openBelow(p *Part) error {
 func (n *Node) open(p *Part, d scope.Delegation) (*Part, error) {
 	g, err := p.childGenesis(d)
 	if err != nil {
+		return nil, err
+	}
+	if err := prepare(n.cfg.Store, g); err != nil {
 		return nil, err
 	}
 	c, err := newPart(n, g)

@@ -67,7 +67,7 @@ var ErrVerdict = errors.New("node: not what that verb does")
 // Judge asks all scopes on the way what they say, broadest first; the last decides about
 // the key. The states are this node's own, unless linearizable.
 func (n *Node) Judge(ctx context.Context, q ActionQuery, linearizable bool) (said []Said, err error) {
-	err = n.on(ctx, about(), func(*Part) error {
+	err = n.on(ctx, Keys(), func(*Part) error {
 		said, err = n.judge(ctx, q, linearizable)
 		return err
 	})
@@ -133,7 +133,7 @@ func (n *Node) Act(ctx context.Context, a scope.Action, once Once) (r Receipt, e
 		return r, fmt.Errorf("%w: %s is of class %s, and nothing is ordered", ErrVerdict, a.Verb, a.Class)
 	}
 	once = n.filled(once)
-	err = n.on(ctx, about(a.Key), func(p *Part) error {
+	err = n.on(ctx, Keys(a.Key), func(p *Part) error {
 		known, err := p.onRecord(ctx, scope.Act, canon.Encode(a), once)
 		if err != nil {
 			return err

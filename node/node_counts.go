@@ -40,15 +40,20 @@ type AnchorCounts struct {
 // Traffic is what was handed to the network, or came from it.
 type Traffic struct{ Frames, Bytes uint64 }
 
-// measured is what a Node counts. Nothing in it needs a lock: it is touched for
-// every frame.
+// measured is what is counted of one scope's anchors, and of the whole node. Nothing in
+// it needs a lock: it is touched for every frame.
 type measured struct {
+	*inAll
+	roster atomic.Pointer[anchorMeasures]
+}
+
+// inAll is what a node counts in all scopes together.
+type inAll struct {
 	blocks, mutations     atomic.Uint64
 	refused               [Refusals]atomic.Uint64
 	commits, reads        latency
 	undecided, unanswered atomic.Uint64
 	sent, received        [256]traffic // by tag
-	roster                atomic.Pointer[anchorMeasures]
 }
 
 // anchorMeasures are those of one roster.
@@ -79,8 +84,8 @@ type anchorMeasure struct {
 }
 
 // newMeasured makes room for a roster.
-func newMeasured(r scope.Roster) *measured {
-	m := new(measured)
+func newMeasured(r scope.Roster, all *inAll) *measured {
+	m := &measured{inAll: all}
 	m.reseat(r)
 	return m
 }

@@ -91,6 +91,9 @@ func (n *Part) ask(ctx context.Context, p peer.ID, what string, content any, mos
 
 // request answers what peers pull.
 func (n *Part) request(ctx context.Context, from peer.ID, req []byte) ([]byte, error) {
+	if n.vacant.Load() {
+		return nil, errVacant
+	}
 	if body, ok := bytes.CutPrefix(req, []byte(askHeights)); ok {
 		var ask heightsAsk
 		if err := canon.Decode(body, &ask); err != nil {

@@ -158,7 +158,7 @@ func (n *Part) WatchSignals(ctx context.Context, key, end []byte, begun func() e
 // denies it is told by a Denial. The same request again is delivered once.
 func (n *Node) Signal(ctx context.Context, verb string, key, value []byte, once Once) (to int, err error) {
 	once = n.filled(once)
-	err = n.on(ctx, about(key), func(p *Part) error {
+	err = n.on(ctx, Keys(key), func(p *Part) error {
 		said, err := n.judge(ctx, ActionQuery{Verb: verb, Key: key}, false)
 		if err != nil {
 			return err

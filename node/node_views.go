@@ -3,6 +3,7 @@ package node
 import (
 	"errors"
 	"sync"
+	"sync/atomic"
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/scope"
@@ -13,9 +14,10 @@ import (
 // in it: to take one, to decode its head and to close it costs more than to
 // read a key.
 type views struct {
-	store store.Store
-	scope aweigh.ScopeID
-	given func() []scope.Delegation // that are known
+	store  store.Store
+	scope  aweigh.ScopeID
+	given  func() []scope.Delegation // that are known
+	vacant *atomic.Bool              // there is no state yet
 
 	mu     sync.Mutex
 	newest *shared // held for the next who asks; nil if nobody did since the last block
@@ -33,6 +35,9 @@ type shared struct {
 // open gives a state that shows every commit that has returned.
 func (v *views) open() (*shared, error) {
 	commits := v.store.Commits() // before the snapshot, so that it cannot promise too much
+	if v.vacant != nil && v.vacant.Load() {
+		return nil, ErrInstalling
+	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if s := v.newest; s != nil && s.commits >= commits {

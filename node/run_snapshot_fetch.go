@@ -33,23 +33,40 @@ const (
 	offerPatience = 10 * time.Minute // for an offer that is being made: a pass over the peer's state
 )
 
-// catchUpBySnapshot looks whether this node is too far behind to fetch blocks,
-// and then fetches a snapshot. It also lets go of those that it offers.
-func (n *Part) catchUpBySnapshot(ctx context.Context) {
+// watchLag looks whether a part is too far behind to fetch blocks, and then has a
+// snapshot fetched. It also lets go of those that are offered. One goroutine does it
+// for all parts: there may be thousands at rest.
+func (n *Node) watchLag(ctx context.Context) {
 	tick := time.NewTicker(n.cfg.snapshotEvery)
 	defer tick.Stop()
+	var fetching sync.WaitGroup
+	defer fetching.Wait()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
-		n.shelf.sweep()
-		if err := n.fetchSnapshot(ctx); err != nil && ctx.Err() == nil {
-			n.log.Warn("catching up by snapshot failed; it is tried again", "error", err)
+		n.mu.RLock()
+		for _, p := range n.parts {
+			p.shelf.sweep()
+			if (p.begun.Load() || p.runner.status.Load().Far) && !p.vacant.Load() && p.catching.CompareAndSwap(false, true) {
+				fetching.Go(func() { p.catchUpBySnapshot(ctx) })
+			}
 		}
-		n.fetching.Store(nil)
+		n.mu.RUnlock()
 	}
+}
+
+// catchUpBySnapshot fetches a snapshot if one is needed still.
+func (n *Part) catchUpBySnapshot(ctx context.Context) {
+	defer n.catching.Store(false)
+	err := n.fetchSnapshot(ctx)
+	n.begun.Store(err != nil)
+	if err != nil && ctx.Err() == nil {
+		n.log.Warn("catching up by snapshot failed; it is tried again", "error", err)
+	}
+	n.fetching.Store(nil)
 }
 
 // fetchSnapshot goes on with the snapshot that was begun, or begins one if need be.
@@ -59,21 +76,34 @@ func (n *Part) fetchSnapshot(ctx context.Context) error {
 	if err != nil || !s.Far && !begun {
 		return err
 	}
-	var from []peer.ID
+	f, from, err := n.beginFetch(ctx, offer, begun, s.Head.Height)
+	if err != nil {
+		return err
+	}
+	if err := n.fetched(ctx, f, from); err != nil {
+		return err
+	}
+	return n.runner.install(ctx, f.at)
+}
+
+// beginFetch goes on with a snapshot that was begun, or begins one.
+func (n *Part) beginFetch(ctx context.Context, offer snapshotOffer, begun bool, have aweigh.Height) (f *fetch, from []peer.ID, err error) {
 	if !begun {
-		if offer, from, err = n.beginSnapshot(ctx, s.Head.Height); err != nil {
-			return err
+		if offer, from, err = n.beginSnapshot(ctx, have); err != nil {
+			return nil, nil, err
 		}
 	}
 	b, err := scope.DecodeBlock(offer.Block, scope.MostLimits(), nil)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	f, err := newFetch(n, &offer, b)
-	if err != nil {
-		return err
-	}
-	n.log.Info("catching up by snapshot", "height", f.at, "peers", len(from), "parts", offer.parts(), "here", f.count)
+	f, err = newFetch(n, &offer, b)
+	return f, from, err
+}
+
+// fetched fetches a snapshot to its end, or forgets it.
+func (n *Part) fetched(ctx context.Context, f *fetch, from []peer.ID) error {
+	n.log.Info("catching up by snapshot", "height", f.at, "peers", len(from), "parts", f.offer.parts(), "here", f.count)
 	if err := f.run(ctx, from); err != nil {
 		if ctx.Err() != nil || errors.Is(err, ErrStopped) {
 			return err
@@ -86,7 +116,7 @@ func (n *Part) fetchSnapshot(ctx context.Context) error {
 		}
 		return errors.Join(err, dropOffer(n.cfg.Store, n.id))
 	}
-	return n.runner.install(ctx, f.at)
+	return nil
 }
 
 // exclude remembers and blames a peer that gave no good snapshot.
@@ -129,6 +159,9 @@ func (n *Part) beginSnapshot(ctx context.Context, have aweigh.Height) (o snapsho
 		return o, from, err
 	}
 	clear(n.excluded) // next time all are asked again
+	if n.vacant.Load() {
+		return o, nil, errors.New("node: no peer has a snapshot of the scope to offer")
+	}
 	select {
 	case n.runner.events <- Stepwise{}:
 	case <-n.runner.replies.done:
@@ -144,7 +177,7 @@ func (n *Part) commonHeight(ctx context.Context, peers []peer.ID, have aweigh.He
 	var asking sync.WaitGroup
 	for i, p := range peers {
 		asking.Go(func() {
-			raw, err := n.ask(ctx, p, askHeights, heightsAsk{Have: have}, maxHeights)
+			raw, err := n.ask(ctx, p, askHeights, heightsAsk{Have: have, Any: n.vacant.Load()}, maxHeights)
 			if err == nil {
 				_ = canon.Decode(raw, &found[i]) // what is nonsense offers nothing
 			}

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	askHeights  = "heights/1"   // and a heightsAsk
+	askHeights  = "heights/2"   // and a heightsAsk
 	askSnapshot = "snapshot/2"  // and a snapshotAsk
 	askPart     = "part/2"      // and a partAsk
 	askHands    = "handovers/1" // and a handoversAsk
@@ -31,7 +31,10 @@ const (
 // is taken: nodes of a network in which nothing happens all take the same.
 func (n *Part) serveHeights(ask heightsAsk) ([]byte, error) {
 	head, far := n.Status().Head.Height, n.cfg.SnapshotBehind
-	if head <= ask.Have || head-ask.Have <= far {
+	switch {
+	case ask.Any:
+		far = 0
+	case head <= ask.Have || head-ask.Have <= far:
 		return nil, fmt.Errorf("node: height %d is too near to yours for a snapshot; ask for the blocks", head)
 	}
 	all := n.shelf.above(ask.Have + far/2)
@@ -52,6 +55,7 @@ func (n *Part) serveOffer(ctx context.Context, ask snapshotAsk) ([]byte, error) 
 	if offer, _ := n.shelf.ready(k); offer != nil {
 		return offer, nil
 	}
+	n.offers.Do(func() { n.of.goes(n.makeOffers) })
 	select {
 	case n.shelf.orders <- k:
 	default: // another is made first

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
@@ -63,7 +65,7 @@ func (c *cluster) delegateUnder(ctx context.Context, from, prefix string, policy
 
 func (c *cluster) value(ctx context.Context, node int, key string) string {
 	c.t.Helper()
-	v, err := c.nodes[node].ReadOf(ctx, []byte(key), nil, true)
+	v, err := c.nodes[node].ReadOf(ctx, Keys([]byte(key)), true)
 	if err != nil {
 		c.t.Fatalf("reading %s: %v", key, err)
 	}
@@ -172,7 +174,7 @@ func TestBusyPrefixIsHandedOver(t *testing.T) {
 	if _, err := c.nodes[1].Txn(ctx, scope.Txn{Success: append(putTxn("/a", "x").Success, putTxn("/b/c/0", "x").Success...)}, Once{}); !errors.Is(err, ErrSpans) {
 		t.Errorf("a transaction in two scopes: %v", err)
 	}
-	if _, err := c.nodes[1].ReadOf(ctx, []byte("/"), []byte("0"), true); !errors.Is(err, ErrSpans) {
+	if _, err := c.nodes[1].ReadOf(ctx, Between([]byte("/"), []byte("0")), true); !errors.Is(err, ErrSpans) {
 		t.Errorf("a read of two scopes: %v", err)
 	}
 	t.Logf("%d writes by %d clients", total, writers)
@@ -211,4 +213,73 @@ func TestScopesComeBackAfterARestart(t *testing.T) {
 		}
 		id = p.Scope()
 	}
+}
+
+// TestObserverComesAfterADelegation: it takes a snapshot of the root scope, in which
+// prefixes were delegated long ago, with keys and without; it has them all, starts
+// again, and follows.
+func TestObserverComesAfterADelegation(t *testing.T) {
+	a := newFar(t, nil)
+	startAll(a)
+	defer func() {
+		for i := range 4 {
+			a.running[i].halt(t)
+			a.running[i] = nil
+		}
+	}()
+	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	defer cancel()
+	c := &cluster{t: t}
+	for i := range 4 {
+		c.nodes = append(c.nodes, a.running[i].Node)
+	}
+	put := func(key, value string) {
+		t.Helper()
+		if _, err := c.nodes[0].Txn(ctx, putTxn(key, value), Once{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("/b/1", "handed over")
+	put("/b/c/1", "twice")
+	a.write(farBlocks) // what comes after is in no first answer of blocks
+	c.delegate(ctx, "", "/b/", quorum.Crash, 0, 1, 2)
+	c.delegate(ctx, "", "/empty/", quorum.Crash, 0)
+	c.delegate(ctx, "/b/", "/b/c/", quorum.Crash, 0, 1)
+	put("/b/2", "written there")
+	put("/empty/1", "there too")
+	a.write(100)
+	key, fs := newIdentity(t), vfs.NewMem()
+	o := a.observe(key, fs)
+	until(t, "all scopes", func() bool {
+		parts := o.Parts()
+		for _, p := range parts {
+			if p.vacant.Load() {
+				return false
+			}
+		}
+		return len(parts) == 4
+	})
+	if p, err := o.In("/b/"); err != nil || p.snapshotParts.Load() == 0 {
+		t.Errorf("the state of /b/ came without a snapshot of it (%v)", err)
+	}
+	for range 2 {
+		a.level(o)
+		c.nodes = append(c.nodes[:4:4], o.Node)
+		for key, want := range map[string]string{"/b/1": "handed over", "/b/c/1": "twice", "/b/2": "written there", "/empty/1": "there too"} {
+			if got := c.value(ctx, 4, key); got != want {
+				t.Errorf("%s is %q at the observer", key, got)
+			}
+		}
+		o.halt(t)
+		o = a.observe(key, fs)
+	}
+	put("/b/c/1", "newer")
+	if got := c.value(ctx, 0, "/b/c/1"); got != "newer" {
+		t.Errorf("it is %q", got)
+	}
+	c.nodes = append(c.nodes[:4:4], o.Node)
+	if got := c.value(ctx, 4, "/b/c/1"); got != "newer" {
+		t.Errorf("at the observer it is %q", got)
+	}
+	o.halt(t)
 }

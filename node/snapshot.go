@@ -41,6 +41,7 @@ func keyOldest(id aweigh.ScopeID) []byte { return record(id, 'o') }
 type heightsAsk struct {
 	_    struct{} `cbor:",toarray"`
 	Have aweigh.Height
+	Any  bool // blocks would be of no use: one of any height is
 }
 
 // heights are those of snapshots.

@@ -261,6 +261,9 @@ func TestLyingSnapshotsAreFoundOut(t *testing.T) {
 		t.Errorf("height %d after nothing but lies", h)
 	}
 	lie.Store(false)
+	for i := range 4 { // what they offered was a lie as well
+		a.running[i].shelf.clear()
+	}
 	a.level(o)
 }
 

@@ -285,7 +285,7 @@ func (h *handover) found(c *Child, at aweigh.Instant, d Descent, by *decided) (G
 		b.ops = append(b.ops, kv.Set(b.space.leaseEnd(l.expires, id), nil))
 		due = aweigh.Earliest(due, l.expires)
 	}
-	d.Handed = aweigh.Sum([]byte("aweigh/handed/1"), b.sum.bytes())
+	d.Handed = handedDigest(&b.sum)
 	g := c.genesis(at, d)
 	id := g.Hash()
 	s, ops, err := begin(&g)

@@ -132,6 +132,13 @@ func (g *Genesis) bound() Bound {
 	return Bound{}
 }
 
+// Empty reports whether nothing was handed over.
+func (d *Descent) Empty() bool { return d.Handed == handedDigest(new(accumulator)) }
+
+func handedDigest(sum *accumulator) aweigh.Hash {
+	return aweigh.Sum([]byte("aweigh/handed/1"), sum.bytes())
+}
+
 // check says whether a scope can descend so.
 func (d *Descent) check(g *Genesis) error {
 	switch {

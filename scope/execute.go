@@ -280,6 +280,14 @@ func (x *execution) nextRevision() int64 {
 	return next
 }
 
+// Closed is a revision up to which the state knows all changes that there will ever be.
+func (h *Head) Closed() int64 {
+	if !h.Clocked {
+		return h.Revision
+	}
+	return max(h.Revision, ClockRevision(h.Started, h.Time)-1)
+}
+
 // ClockRevision is the least revision of what a block of this time changes, in a
 // network of several scopes.
 func ClockRevision(started, at aweigh.Instant) int64 {

@@ -175,7 +175,7 @@ func (a *app) scopeCreate() *cobra.Command {
 			"  aweigh scope create /registry/secrets/ --policy secrets.yaml\n" +
 			"  aweigh scope create /site/lab/ --template local --anchors lab --here",
 	}
-	anchors := c.Flags().StringSlice("anchors", nil, "who shall decide: names or IDs of anchors of the scope above (default: all of them)")
+	anchors := c.Flags().StringSlice("anchors", nil, "who shall decide: names or IDs of anchors of scopes above (default: all of the scope above)")
 	template := c.Flags().String("template", "standard", "policy to start from: "+strings.Join(templateNames(), ", "))
 	choices(c, "template", templateNames()...)
 	file := c.Flags().String("policy", "", "file of what else the policy shall be, as \"aweigh policy show\" writes it")
@@ -202,8 +202,11 @@ func (a *app) scopeCreate() *cobra.Command {
 		if above == nil {
 			return fmt.Errorf("%w: PREFIX is what the keys of the new scope begin with, like /registry/secrets/", errUsage)
 		}
-		in := s.Client.In(inScope(above))
-		child, err := newChild(limited, in, prefix, *name, *template, *file, *anchors)
+		known, err := s.knownAnchors(limited, all, above, *anchors)
+		if err != nil {
+			return err
+		}
+		child, err := newChild(known, prefix, *name, *template, *file)
 		if err != nil {
 			return err
 		}
@@ -213,12 +216,12 @@ func (a *app) scopeCreate() *cobra.Command {
 }
 
 // newChild is the scope that is asked for.
-func newChild(ctx context.Context, in *client.Client, prefix []byte, name, template, file string, anchors []string) (*scope.Child, error) {
+func newChild(anchors []scope.Anchor, prefix []byte, name, template, file string) (*scope.Child, error) {
 	at := slices.Index(templateNames(), template)
 	if at < 0 {
 		return nil, fmt.Errorf("%w: --template is %s, not %q", errUsage, strings.Join(templateNames(), ", "), template)
 	}
-	child := &scope.Child{Prefix: prefix, Name: name, Policy: templates[at].make(prefix)}
+	child := &scope.Child{Prefix: prefix, Name: name, Policy: templates[at].make(prefix), Anchors: anchors}
 	if file != "" {
 		var err error
 		if child.Policy, err = policyFrom(file, child.Policy); err != nil {
@@ -228,40 +231,61 @@ func newChild(ctx context.Context, in *client.Client, prefix []byte, name, templ
 	if err := child.Policy.Check(); err != nil {
 		return nil, fmt.Errorf("%w: %w", policytext.ErrSyntax, err)
 	}
+	if err := child.Check(); err != nil {
+		return nil, fmt.Errorf("%w: %w", errUsage, err)
+	}
+	return child, nil
+}
+
+// knownAnchors are those that are named, of the scope above or of those above it, or
+// else all of the scope above.
+func (s *session) knownAnchors(ctx context.Context, all []*aweighv1.Scope, above *aweighv1.Scope, named []string) (found []scope.Anchor, err error) {
+	seen, taken := make(map[string]bool), make(map[string]bool)
+	for x := above; x != nil; x = parentOf(all, x) {
+		r, err := rosterOf(ctx, s.Client.In(inScope(x)))
+		if err != nil {
+			return nil, err
+		}
+		for _, a := range r.Anchors {
+			id := a.Key.ID()
+			wanted := len(named) == 0 && x == above
+			for _, text := range named {
+				if a.Name == text && !seen[text] || len(text) >= 4 && strings.HasPrefix(id.String(), strings.ToLower(text)) {
+					wanted, seen[text] = true, true
+				}
+			}
+			if wanted && !taken[id.String()] {
+				a.Score, taken[id.String()] = node.FoundingScore, true
+				found = append(found, a)
+			}
+		}
+	}
+	for _, text := range named {
+		if !seen[text] {
+			return nil, fmt.Errorf("%w: no anchor of the scopes above is called %q; \"aweigh scope ls\" shows who there is", errAbsent, text)
+		}
+	}
+	slices.SortFunc(found, func(a, b scope.Anchor) int {
+		x, y := a.Key.ID(), b.Key.ID()
+		return bytes.Compare(x[:], y[:])
+	})
+	return found, nil
+}
+
+// rosterOf is a scope's newest roster, verified from its genesis.
+func rosterOf(ctx context.Context, in *client.Client) (scope.Roster, error) {
 	g, err := in.Genesis(ctx)
 	if err != nil {
-		return nil, err
+		return scope.Roster{}, err
 	}
 	e, err := g.Epoch()
 	if err == nil {
 		e, err = in.FollowEpochs(ctx, e, nil)
 	}
 	if err != nil {
-		return nil, err
+		return scope.Roster{}, err
 	}
-	seen := make(map[string]bool)
-	for _, x := range e.Roster.Anchors {
-		id := x.Key.ID()
-		wanted := len(anchors) == 0
-		for _, text := range anchors {
-			if x.Name == text || len(text) >= 4 && strings.HasPrefix(id.String(), strings.ToLower(text)) {
-				wanted, seen[text] = true, true
-			}
-		}
-		if wanted {
-			x.Score = node.FoundingScore
-			child.Anchors = append(child.Anchors, x)
-		}
-	}
-	for _, text := range anchors {
-		if !seen[text] {
-			return nil, fmt.Errorf("%w: no anchor of the scope above is called %q; \"aweigh anchor ls\" lists them", errAbsent, text)
-		}
-	}
-	if err := child.Check(); err != nil {
-		return nil, fmt.Errorf("%w: %w", errUsage, err)
-	}
-	return child, nil
+	return e.Roster, nil
 }
 
 // delegate proposes or approves a delegation, and tells what became of it.

@@ -26,6 +26,7 @@ type Node interface {
 	Overview() node.Overview
 	Counts() node.Counts
 	NetworkStats() p2p.Stats
+	Scopes() []node.ScopeInfo
 }
 
 // Store is what is asked of a store; *store.Pebble is one.

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/aweigh/aweigh/internal/show"
 	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/quorum"
 )
@@ -21,6 +22,12 @@ var (
 	lost       = gauge("lost_state", "1 if this anchor lost its record of ballots and signs nothing.")
 	faulty     = gauge("faulty_anchors", "Anchors proven to have broken the rules.")
 	proofs     = counter("equivocation_proofs_total", "Proofs known that an anchor broke the rules.")
+
+	scopeHeight   = gauge("scope_height", "Height of a scope's final block, by the scope's prefix.", "scope")
+	scopeRevision = gauge("scope_revision", "Revision of a scope's key space.", "scope")
+	scopeMayFail  = gauge("scope_anchor_failures_left", "Anchors of a scope in reach that may still stop before nothing can be decided there; -1 if nothing can.", "scope")
+	scopeAnchor   = gauge("scope_anchor", "1 if this node holds an anchor in the scope.", "scope")
+	scopeBehind   = gauge("scope_catching_up", "1 while final blocks of the scope are fetched from others.", "scope")
 
 	blocks    = counter("blocks_final_total", "Blocks that became final here.")
 	mutations = counter("mutations_final_total", "Mutations in them, failed ones included.")
@@ -59,6 +66,21 @@ func ofNode(n Node) source {
 		quorums(to, o, c)
 		work(to, o, c)
 		frames(to, c)
+		scopes(to, n.Scopes())
+	}
+}
+
+func scopes(to emit, all []node.ScopeInfo) {
+	for _, x := range all {
+		name := "/" // the root scope
+		if p := x.Genesis.Prefix(); len(p) > 0 {
+			name = show.Key(p)
+		}
+		send(to, scopeHeight, uint64(x.Head.Height), name)
+		send(to, scopeRevision, x.Head.Revision, name)
+		send(to, scopeMayFail, x.Failures, name)
+		sendBool(to, scopeAnchor, x.Anchor, name)
+		sendBool(to, scopeBehind, x.Behind, name)
 	}
 }
 

@@ -37,7 +37,7 @@ func (h *history) workAs(first int, n *network, rng *rand.Rand, clients, keys in
 		}
 		w := &worker{
 			history: h, client: c, id: first + i, rng: rand.New(rand.NewPCG(rng.Uint64(), rng.Uint64())),
-			keys: keys, seen: make(map[string]string),
+			keys: keys, prefix: "/key/", seen: make(map[string]string),
 		}
 		all.Go(func() { w.run(stop) })
 	}
@@ -51,6 +51,7 @@ type worker struct {
 	id     int
 	rng    *rand.Rand
 	keys   int
+	prefix string // of its keys
 	count  int
 	seen   map[string]string // the last value that it knows of
 }
@@ -88,7 +89,7 @@ func (w *worker) run(stop <-chan struct{}) {
 // next draws an operation.
 func (w *worker) next() operation {
 	w.count++
-	op := operation{client: w.id, key: fmt.Sprintf("/key/%d", w.rng.IntN(w.keys))}
+	op := operation{client: w.id, key: fmt.Sprintf("%s%d", w.prefix, w.rng.IntN(w.keys))}
 	switch d := w.rng.IntN(100); {
 	case d < 35:
 		op.kind = get

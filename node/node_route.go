@@ -53,6 +53,15 @@ func (n *Part) leads(key, end []byte) (d scope.Delegation, spans bool) {
 	return touched[0], !scope.Covers(touched[0].Prefix, key, end)
 }
 
+// Delegations are the prefixes that the part's scope has delegated, in order.
+func (n *Part) Delegations() []scope.Delegation { return *n.given.Load() }
+
+// Child is the node's part in a scope that was delegated to; it waits for it if it is
+// about to be opened.
+func (n *Node) Child(ctx context.Context, d scope.Delegation) (*Part, error) {
+	return n.awaitPart(ctx, d)
+}
+
 // awaitPart is the node's part in a scope that was delegated to, which may be about
 // to be opened.
 func (n *Node) awaitPart(ctx context.Context, d scope.Delegation) (*Part, error) {
@@ -75,7 +84,7 @@ func (n *Node) awaitPart(ctx context.Context, d scope.Delegation) (*Part, error)
 
 // on has f ask the part that decides about some ranges of keys, and the child's if
 // the keys went there meanwhile.
-func (n *Node) on(ctx context.Context, ranges func(visit func(key, end []byte) bool) bool, f func(*Part) error) error {
+func (n *Node) on(ctx context.Context, ranges Ranges, f func(*Part) error) error {
 	ctx, cancel := n.deadline(ctx)
 	defer cancel()
 	again := time.Millisecond
@@ -108,8 +117,12 @@ func (n *Node) on(ctx context.Context, ranges func(visit func(key, end []byte) b
 	}
 }
 
-// about are ranges for on.
-func about(keys ...[]byte) func(func(key, end []byte) bool) bool {
+// Ranges visits ranges of keys, in the sense of scope.Op, until visit returns false,
+// as scope.Txn.Ranges does.
+type Ranges func(visit func(key, end []byte) bool) bool
+
+// Keys are single keys; empty ones do not count.
+func Keys(keys ...[]byte) Ranges {
 	return func(visit func(key, end []byte) bool) bool {
 		for _, k := range keys {
 			if len(k) > 0 && !visit(k, nil) {
@@ -120,8 +133,8 @@ func about(keys ...[]byte) func(func(key, end []byte) bool) bool {
 	}
 }
 
-// between is one range for on.
-func between(key, end []byte) func(func(key, end []byte) bool) bool {
+// Between is the range [key, end).
+func Between(key, end []byte) Ranges {
 	return func(visit func(key, end []byte) bool) bool { return visit(key, end) }
 }
 
@@ -140,7 +153,7 @@ func taken(r Receipt, err error) error {
 func (n *Node) Txn(ctx context.Context, t scope.Txn, once Once) (r Receipt, err error) {
 	once = n.filled(once)
 	err = n.on(ctx, t.Ranges, func(p *Part) error {
-		r, err = p.Txn(ctx, t, once)
+		r, err = n.attached(ctx, p, t, once)
 		return taken(r, err)
 	})
 	return r, err
@@ -149,7 +162,7 @@ func (n *Node) Txn(ctx context.Context, t scope.Txn, once Once) (r Receipt, err 
 // Naming proposes a change of names in the scope that decides about them.
 func (n *Node) Naming(ctx context.Context, c scope.Naming, once Once) (r Receipt, err error) {
 	once = n.filled(once)
-	err = n.on(ctx, about(c.Key, c.To, c.From), func(p *Part) error {
+	err = n.on(ctx, Keys(c.Key, c.To, c.From), func(p *Part) error {
 		r, err = p.Naming(ctx, c, once)
 		return taken(r, err)
 	})
@@ -170,21 +183,25 @@ func (n *Node) Submit(ctx context.Context, raw []byte) ([]Receipt, error) {
 	return p.Submit(ctx, raw)
 }
 
-// ReadOf gives a view of the state of the scope that decides about [key, end), in the
-// sense of scope.Op. Errors wrap ErrSpans if there are several.
-func (n *Node) ReadOf(ctx context.Context, key, end []byte, linearizable bool) (v *View, err error) {
-	err = n.on(ctx, between(key, end), func(p *Part) error {
+// ReadOf gives a view of the state of the scope that decides about all of some ranges
+// of keys. Errors wrap ErrSpans if there are several.
+func (n *Node) ReadOf(ctx context.Context, ranges Ranges, linearizable bool) (v *View, err error) {
+	err = n.on(ctx, ranges, func(p *Part) error {
 		if v, err = p.Read(ctx, linearizable); err != nil {
 			return err
 		}
-		touched, err := v.Touching(key, end)
-		if err == nil && len(touched) > 0 {
-			err = scope.ErrElsewhere
+		var bad error
+		ranges(func(key, end []byte) bool {
+			touched, err := v.Touching(key, end)
+			if bad = err; err == nil && len(touched) > 0 {
+				bad = scope.ErrElsewhere
+			}
+			return bad == nil
+		})
+		if bad != nil {
+			bad = errors.Join(bad, v.Close())
 		}
-		if err != nil {
-			err = errors.Join(err, v.Close())
-		}
-		return err
+		return bad
 	})
 	return v, err
 }
@@ -214,7 +231,7 @@ func (n *Node) Watch(ctx context.Context, key, end []byte, from int64, deliver f
 // Prove gives a proof of the newest change of a key, from the scope that decides about
 // it, and of how that descends from the network's root.
 func (n *Node) Prove(ctx context.Context, key []byte) (p *scope.KeyProof, head scope.Head, err error) {
-	err = n.on(ctx, about(key), func(q *Part) error {
+	err = n.on(ctx, Keys(key), func(q *Part) error {
 		p, head, err = q.Prove(ctx, key)
 		return err
 	})
@@ -224,7 +241,7 @@ func (n *Node) Prove(ctx context.Context, key []byte) (p *scope.KeyProof, head s
 // Lineage lists what happened to the object that a key names, newest first: in the
 // scope that decides about the key, and in those where the object was before.
 func (n *Node) Lineage(ctx context.Context, key []byte, limit int) (deeds []Deed, more bool, head scope.Head, err error) {
-	err = n.on(ctx, about(key), func(p *Part) error {
+	err = n.on(ctx, Keys(key), func(p *Part) error {
 		deeds, more, head, err = p.Lineage(ctx, key, limit)
 		return err
 	})
@@ -311,6 +328,9 @@ func (n *Node) Scopes() (all []ScopeInfo) {
 
 // network is the identity of the network that the scope is part of.
 func (n *Part) network() aweigh.NetworkID { return n.cfg.Genesis.Network() }
+
+// Root is the node's part in the root scope.
+func (n *Node) Root() *Part { return n.Part }
 
 // Scope is the identity of the part's scope.
 func (n *Part) Scope() aweigh.ScopeID { return n.id }

@@ -8,29 +8,29 @@ import (
 	"github.com/aweigh/aweigh/scope"
 )
 
-// piece is a range of keys, in the sense of scope.Op, of one scope.
-type piece struct {
-	part     *Part
-	key, end []byte
+// Piece is a range of keys, in the sense of scope.Op, of one scope.
+type Piece struct {
+	Part     *Part
+	Key, End []byte
 }
 
-// pieces parts [key, end) by the scopes that decide about its keys, in order of key.
-func (n *Node) pieces(ctx context.Context, key, end []byte) (all []piece, err error) {
-	err = n.split(ctx, n.Part, key, end, func(p piece) { all = append(all, p) })
+// Pieces parts [key, end) by the scopes that decide about its keys, in order of key.
+func (n *Node) Pieces(ctx context.Context, key, end []byte) (all []Piece, err error) {
+	err = n.split(ctx, n.Part, key, end, func(p Piece) { all = append(all, p) })
 	return all, err
 }
 
-func (n *Node) split(ctx context.Context, p *Part, key, end []byte, give func(piece)) error {
+func (n *Node) split(ctx context.Context, p *Part, key, end []byte, give func(Piece)) error {
 	if len(end) == 0 {
 		q, err := n.governs(ctx, key, end)
 		if err == nil {
-			give(piece{q, key, end})
+			give(Piece{q, key, end})
 		}
 		return err
 	}
 	for _, d := range scope.Touching(*p.given.Load(), key, end) {
 		if bytes.Compare(key, d.Prefix) < 0 {
-			give(piece{p, key, d.Prefix})
+			give(Piece{p, key, d.Prefix})
 			key = d.Prefix
 		}
 		last := scope.PrefixEnd(d.Prefix)
@@ -46,7 +46,7 @@ func (n *Node) split(ctx context.Context, p *Part, key, end []byte, give func(pi
 		}
 		key = last
 	}
-	give(piece{p, key, end})
+	give(Piece{p, key, end})
 	return nil
 }
 
@@ -62,7 +62,12 @@ func reaches(end, last []byte) bool {
 // revision. Errors wrap ErrSpans where the range is of several scopes, and an older
 // revision is asked for.
 func (n *Node) Range(ctx context.Context, key, end []byte, r scope.Range, linearizable bool) (res scope.RangeResult, head scope.Head, err error) {
-	err = n.on(ctx, func(func(key, end []byte) bool) bool { return true }, func(*Part) error {
+	if len(*n.given.Load()) == 0 {
+		if res, head, err = n.Part.Range(ctx, key, end, r, linearizable); err != nil || head.Delegated == 0 {
+			return res, head, err
+		}
+	}
+	err = n.on(ctx, Keys(), func(*Part) error {
 		res, head, err = n.rangeOf(ctx, key, end, r, linearizable)
 		return err
 	})
@@ -70,7 +75,7 @@ func (n *Node) Range(ctx context.Context, key, end []byte, r scope.Range, linear
 }
 
 func (n *Node) rangeOf(ctx context.Context, key, end []byte, r scope.Range, linearizable bool) (res scope.RangeResult, head scope.Head, err error) {
-	all, err := n.pieces(ctx, key, end)
+	all, err := n.Pieces(ctx, key, end)
 	if err != nil {
 		return res, head, err
 	}
@@ -88,17 +93,17 @@ func (n *Node) rangeOf(ctx context.Context, key, end []byte, r scope.Range, line
 		r.Limit = 0
 	}
 	for _, piece := range all {
-		v := views[piece.part]
+		v := views[piece.Part]
 		if v == nil {
-			if v, err = piece.part.Read(ctx, linearizable); err != nil {
+			if v, err = piece.Part.Read(ctx, linearizable); err != nil {
 				return res, head, err
 			}
-			views[piece.part] = v
+			views[piece.Part] = v
 		}
-		if touched, err := v.Touching(piece.key, piece.end); err != nil || len(touched) > 0 {
+		if touched, err := v.Touching(piece.Key, piece.End); err != nil || len(touched) > 0 {
 			return res, head, errors.Join(err, scope.ErrElsewhere)
 		}
-		got, err := v.Range(piece.key, piece.end, r)
+		got, err := v.Range(piece.Key, piece.End, r)
 		if err != nil {
 			return res, head, err
 		}
@@ -129,6 +134,6 @@ func (n *Part) Range(ctx context.Context, key, end []byte, r scope.Range, linear
 }
 
 // ReadOf gives a view of the scope's state, whoever decides about the keys.
-func (n *Part) ReadOf(ctx context.Context, _, _ []byte, linearizable bool) (*View, error) {
+func (n *Part) ReadOf(ctx context.Context, _ Ranges, linearizable bool) (*View, error) {
 	return n.Read(ctx, linearizable)
 }

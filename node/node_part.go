@@ -57,22 +57,25 @@ type Config struct {
 // Part is a node's part in one scope: its machine, and what surrounds it. Its methods
 // are safe for concurrent use.
 type Part struct {
-	cfg     Config // Genesis is the scope's
-	id      aweigh.ScopeID
-	prefix  []byte // of all keys of the scope
-	of      *Node
-	author  aweigh.Hash
-	anchor  atomic.Pointer[votes.PrivateKey] // nil without one; Apply makes it
-	peerID  string
-	runner  *runner
-	roll    roll
-	called  names
-	intake  *intake
-	budgets *accounts
-	host    *p2p.Host // of the node
-	given   atomic.Pointer[[]scope.Delegation]
-	address address
-	log     *slog.Logger
+	cfg             Config // Genesis is the scope's
+	id              aweigh.ScopeID
+	prefix          []byte // of all keys of the scope
+	of              *Node
+	author          aweigh.Hash
+	anchor          atomic.Pointer[votes.PrivateKey] // nil without one; Apply makes it
+	peerID          string
+	runner          *runner
+	roll            roll
+	called          *names // of the node
+	intake          *intake
+	budgets         *accounts
+	host            *p2p.Host // of the node
+	given           atomic.Pointer[[]scope.Delegation]
+	vacant          atomic.Bool // there is no state of the scope yet
+	begun, catching atomic.Bool // a snapshot may have been begun to be fetched; is being fetched
+	offers          sync.Once   // starts makeOffers
+	address         address
+	log             *slog.Logger
 
 	measured      *measured
 	behindSince   atomic.Pointer[time.Time] // nil while this node fetches nothing
@@ -125,7 +128,7 @@ func newPart(of *Node, g scope.Genesis) (*Part, error) {
 	n := &Part{
 		cfg: cfg, id: g.Hash(), prefix: g.Prefix(), of: of, host: of.host, author: cfg.Identity.Public().ID(), peerID: of.peerID,
 		changed: make(chan struct{}), log: cfg.Log, excluded: make(map[peer.ID]bool),
-		refusals: newRefusals(), stirred: make(chan struct{}, 1), shelf: newShelf(),
+		refusals: of.refusals, called: &of.called, stirred: make(chan struct{}, 1), shelf: newShelf(),
 	}
 	if g.Descent != nil {
 		n.address = addressOf(n.id)
@@ -133,11 +136,18 @@ func newPart(of *Node, g scope.Genesis) (*Part, error) {
 	}
 	n.views.store, n.views.scope = cfg.Store, n.id
 	n.views.given = func() []scope.Delegation { return *n.given.Load() }
+	n.views.vacant = &n.vacant
 	n.delegates(nil)
 	n.anchor.Store(of.anchor.Load())
 	if err := resumeInstall(cfg.Store, n.id); err != nil {
 		return nil, fmt.Errorf("node: installing a snapshot that was fetched: %w", err)
 	}
+	vacant, err := isVacant(cfg.Store, n.id)
+	if err != nil {
+		return nil, err
+	}
+	n.vacant.Store(vacant)
+	n.begun.Store(true)
 	network, err := NewNetwork(g, nil)
 	if err != nil {
 		return nil, err
@@ -151,14 +161,18 @@ func newPart(of *Node, g scope.Genesis) (*Part, error) {
 		return nil, err
 	}
 	n.roll.call(m.term)
-	n.measured = newMeasured(m.roster)
+	n.measured = newMeasured(m.roster, &of.counted)
 	n.intake = newIntake(&n.roll)
 	n.budgets = newAccounts(&n.roll)
+	waiting := 4096 // events and submissions of clients, before they wait themselves
+	if g.Descent != nil {
+		waiting = 64 // there may be thousands of scopes
+	}
 	start := time.Now()
 	n.runner = &runner{
 		machine: m, roll: &n.roll, store: cfg.Store, carrier: n, key: cfg.Identity,
 		notes: n.note, delegates: n.delegates, start: start, began: aweigh.InstantOf(start),
-		intake: n.intake, events: make(chan Event, 4096), submits: make(chan *submission, 4096), looks: make(chan look), installs: make(chan installing), replies: newReplies(),
+		intake: n.intake, events: make(chan Event, waiting), submits: make(chan *submission, waiting), looks: make(chan look), installs: make(chan installing), replies: newReplies(),
 	}
 	status := m.Status()
 	n.runner.status.Store(&status)
@@ -196,11 +210,14 @@ func (n *Part) topic() p2p.Topic { return p2p.Topic("final/" + n.id.String()) }
 
 // run runs the part until ctx ends or it must stop. It returns nil for the former.
 func (n *Part) run(ctx context.Context) error {
+	if err := n.settle(ctx); err != nil || ctx.Err() != nil {
+		return err
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	var watching sync.WaitGroup
-	watching.Go(func() { n.watchSelf(ctx) })
-	watching.Go(func() { n.catchUpBySnapshot(ctx) })
-	watching.Go(func() { n.makeOffers(ctx) })
+	if n == n.of.Part { // of others, whoever wants to know asks
+		watching.Go(func() { n.watchSelf(ctx) })
+	}
 	err := n.runner.run(ctx)
 	cancel()
 	watching.Wait()
@@ -217,6 +234,9 @@ func (n *Part) release() error {
 // peer's own goroutine, before the machine sees it. A peer above its budget
 // waits here.
 func (n *Part) frame(from peer.ID, f []byte) {
+	if n.vacant.Load() {
+		return // it is of no use yet
+	}
 	p := n.called.of(from)
 	count(&n.measured.received, f)
 	if isBlocks(f) && !n.expected.take(p) {
@@ -274,6 +294,9 @@ func (n *Part) pause(d time.Duration) bool {
 // mutations that wait for too long. What there is no room or budget for is not
 // passed on.
 func (n *Part) gossip(from peer.ID, data []byte) p2p.Verdict {
+	if n.vacant.Load() {
+		return p2p.Ignore
+	}
 	p := n.called.of(from)
 	count(&n.measured.received, data)
 	if !n.budgets.afford(p, data) {
@@ -314,6 +337,9 @@ func (n *Part) gossip(from peer.ID, data []byte) p2p.Verdict {
 }
 
 func (n *Part) peer(id peer.ID, up bool) {
+	if n.vacant.Load() {
+		return // whoever is there is met when it moves in
+	}
 	p := Peer(id.String())
 	var ev Event = Met{Peer: p}
 	if !up {
@@ -359,6 +385,7 @@ func (n *Part) note(note Note) {
 		close(n.changed)
 		n.changed = make(chan struct{})
 		n.mu.Unlock()
+		n.of.hasChanged()
 		n.log.Debug("final", "height", note.Height, "view", note.View, "block", note.Block.Short(),
 			"mutations", note.Mutations, "revision", note.Revision)
 	case Installed:
@@ -366,6 +393,7 @@ func (n *Part) note(note Note) {
 		close(n.changed)
 		n.changed = make(chan struct{})
 		n.mu.Unlock()
+		n.of.hasChanged()
 		n.shelf.clear() // of the state that was replaced
 		n.views.expire()
 		n.log.Info("caught up by snapshot", "height", note.Height)

@@ -1,0 +1,264 @@
+package etcd
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aweigh/aweigh/etcd/etcdpb"
+	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/quorum"
+	"github.com/aweigh/aweigh/scope"
+)
+
+// delegate gives a prefix a scope of its own.
+func (w *world) delegate(t *testing.T, from, prefix string) {
+	t.Helper()
+	p, err := w.node.In(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := scope.Decision{Kind: scope.Delegate, Child: &scope.Child{
+		Prefix: []byte(prefix), Policy: scope.DefaultPolicy(quorum.Crash), Anchors: w.node.Genesis().Anchors,
+	}}
+	if r, err := p.Govern(w.ctx, d, node.Once{}); err != nil || r.Code != scope.Applied {
+		t.Fatalf("%s %s, %v", r.Code, r.Reason, err)
+	}
+	for w.ctx.Err() == nil {
+		if _, err := w.node.In(prefix); err == nil {
+			return
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	t.Fatal("the scope was not founded")
+}
+
+func (w *world) all(t *testing.T, key, end string) (found string, revision int64) {
+	t.Helper()
+	r, err := w.Range(w.ctx, &etcdpb.RangeRequest{Key: []byte(key), RangeEnd: []byte(end)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, kv := range r.Kvs {
+		found += fmt.Sprintf("%s=%s ", kv.Key, kv.Value)
+	}
+	if int(r.Count) != len(r.Kvs) {
+		t.Errorf("%d of %d keys", len(r.Kvs), r.Count)
+	}
+	return strings.TrimSpace(found), r.Header.Revision
+}
+
+func TestRangesGoOverScopes(t *testing.T) {
+	w := newWorld(t, 1, Config{})
+	for _, key := range []string{"/a", "/b/1", "/b/c/1", "/c"} {
+		w.put(t, key, []byte("v"))
+	}
+	_, before := w.all(t, "/", "0")
+	w.delegate(t, "", "/b/")
+	w.delegate(t, "/b/", "/b/c/")
+	w.put(t, "/b/c/2", []byte("v"))
+	w.put(t, "/b/2", []byte("v"))
+	w.put(t, "/b/d", []byte("v"))
+	const want = "/a=v /b/1=v /b/2=v /b/c/1=v /b/c/2=v /b/d=v /c=v"
+	got, after := w.all(t, "/", "0")
+	if got != want || after <= before {
+		t.Errorf("%s at revision %d, after %d", got, after, before)
+	}
+	if got, _ := w.all(t, "\x00", "\x00"); got != want {
+		t.Errorf("all keys: %s", got)
+	}
+	for _, c := range []struct {
+		r    *etcdpb.RangeRequest
+		want string
+	}{
+		{&etcdpb.RangeRequest{Key: []byte("/b/"), RangeEnd: []byte("/b0"), Limit: 3}, "/b/1 /b/2 /b/c/1 more"},
+		{&etcdpb.RangeRequest{Key: []byte("/a"), RangeEnd: []byte("/b/c/2")}, "/a /b/1 /b/2 /b/c/1"},
+		{&etcdpb.RangeRequest{Key: []byte("/b/c/2"), RangeEnd: []byte("/z")}, "/b/c/2 /b/d /c"},
+		{&etcdpb.RangeRequest{Key: []byte("/"), RangeEnd: []byte("0"), SortOrder: etcdpb.RangeRequest_DESCEND, Limit: 2}, "/c /b/d more"},
+		{&etcdpb.RangeRequest{Key: []byte("/"), RangeEnd: []byte("0"), SortOrder: etcdpb.RangeRequest_DESCEND, SortTarget: etcdpb.RangeRequest_MOD, Limit: 2}, "/b/d /b/2 more"},
+	} {
+		r, err := w.Range(w.ctx, c.r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var keys []string
+		for _, kv := range r.Kvs {
+			keys = append(keys, string(kv.Key))
+		}
+		if r.More {
+			keys = append(keys, "more")
+		}
+		if got := strings.Join(keys, " "); got != c.want {
+			t.Errorf("%v: %s, want %s", c.r, got, c.want)
+		}
+	}
+	_, err := w.Txn(w.ctx, &etcdpb.TxnRequest{Success: []*etcdpb.RequestOp{putInScope("/a", "x"), putInScope("/b/1", "x")}})
+	if err == nil || !strings.Contains(err.Error(), "several scopes") {
+		t.Errorf("a transaction in two scopes: %v", err)
+	}
+	r, err := w.Txn(w.ctx, &etcdpb.TxnRequest{Success: []*etcdpb.RequestOp{putInScope("/b/1", "x"), putInScope("/b/2", "x")}})
+	if err != nil || r.Header.Revision < after {
+		t.Errorf("a transaction in one: %v, %v", r, err)
+	}
+}
+
+func putInScope(key, value string) *etcdpb.RequestOp {
+	return &etcdpb.RequestOp{Request: &etcdpb.RequestOp_RequestPut{RequestPut: &etcdpb.PutRequest{Key: []byte(key), Value: []byte(value)}}}
+}
+
+// TestWatchesGoOverScopes: while clients write to keys of several scopes, and prefixes
+// get scopes of their own, a watch of all tells of every change once, in the order of
+// revisions; and so does one that goes on from anywhere after.
+func TestWatchesGoOverScopes(t *testing.T) {
+	for _, watches := range []int{1, fewWatches + 4} { // each for itself, and with a feed
+		w := newWorld(t, 1, Config{})
+		ctx, cancel := context.WithCancel(w.ctx)
+		stream := w.watching(t, ctx)
+		for range watches - 1 {
+			stream.create(&etcdpb.WatchCreateRequest{Key: []byte("/nothing")})
+		}
+		id := stream.create(&etcdpb.WatchCreateRequest{Key: []byte("/"), RangeEnd: []byte("0"), StartRevision: 1}).WatchId
+		var working sync.WaitGroup
+		stop := make(chan struct{})
+		prefixes := []string{"/a/", "/b/", "/b/c/"}
+		counts := make([]atomic.Int64, len(prefixes))
+		for i, prefix := range prefixes {
+			working.Go(func() {
+				for {
+					select {
+					case <-stop:
+						return
+					default:
+					}
+					w.put(t, fmt.Sprint(prefix, counts[i].Load()%5), []byte("v"))
+					counts[i].Add(1)
+					time.Sleep(time.Duration(i) * time.Millisecond)
+				}
+			})
+		}
+		time.Sleep(100 * time.Millisecond)
+		w.delegate(t, "", "/b/")
+		time.Sleep(100 * time.Millisecond)
+		w.delegate(t, "/b/", "/b/c/")
+		_, founded := w.all(t, "/", "0")
+		time.Sleep(200 * time.Millisecond)
+		close(stop)
+		working.Wait()
+		total := int64(0)
+		for i := range counts {
+			total += counts[i].Load()
+		}
+		type change struct {
+			key          string
+			version, rev int64
+		}
+		var seen []change
+		last := int64(0)
+		versions := make(map[string]int64)
+		for int64(len(seen)) < total {
+			r := stream.next()
+			if r.WatchId != id || r.Canceled {
+				t.Fatalf("%v", r)
+			}
+			for _, e := range r.Events {
+				key := string(e.Kv.Key)
+				if e.Kv.ModRevision < last || e.Kv.Version != versions[key]+1 || e.Kv.ModRevision > r.Header.Revision {
+					t.Fatalf("after %d changes, the last at %d: %s version %d at %d, after version %d; header %d", len(seen), last, key, e.Kv.Version, e.Kv.ModRevision, versions[key], r.Header.Revision)
+				}
+				last, versions[key] = e.Kv.ModRevision, e.Kv.Version
+				seen = append(seen, change{key, e.Kv.Version, e.Kv.ModRevision})
+			}
+		}
+		// Whoever goes on from a revision, once the scopes are there, hears all the rest.
+		for at := 0; at < len(seen); at += 1 + len(seen)/7 {
+			from := seen[at].rev
+			if from <= founded || at > 0 && seen[at-1].rev == from {
+				continue
+			}
+			again := w.watching(t, ctx)
+			again.create(&etcdpb.WatchCreateRequest{Key: []byte("/"), RangeEnd: []byte("0"), StartRevision: from})
+			for want := seen[at:]; len(want) > 0; {
+				for _, e := range again.next().Events {
+					if string(e.Kv.Key) != want[0].key || e.Kv.ModRevision != want[0].rev {
+						t.Fatalf("from %d: %s at %d, want %v", from, e.Kv.Key, e.Kv.ModRevision, want[0])
+					}
+					want = want[1:]
+				}
+			}
+		}
+		t.Logf("%d changes", total)
+		cancel()
+	}
+}
+
+func TestLeasesGoOverScopes(t *testing.T) {
+	w := newWorld(t, 1, Config{})
+	w.delegate(t, "", "/b/")
+	granted, err := w.LeaseGrant(w.ctx, &etcdpb.LeaseGrantRequest{TTL: 600})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"/a", "/b/1", "/b/2"} {
+		if _, err := w.Put(w.ctx, &etcdpb.PutRequest{Key: []byte(key), Value: []byte("v"), Lease: granted.ID}); err != nil {
+			t.Fatalf("%s: %v", key, err)
+		}
+	}
+	if _, err := w.Put(w.ctx, &etcdpb.PutRequest{Key: []byte("/b/3"), Lease: granted.ID + 1}); err == nil || !strings.Contains(err.Error(), "requested lease not found") {
+		t.Errorf("a lease that is not there: %v", err)
+	}
+	left, err := w.LeaseTimeToLive(w.ctx, &etcdpb.LeaseTimeToLiveRequest{ID: granted.ID, Keys: true})
+	if err != nil || fmt.Sprintf("%s", left.Keys) != "[/a /b/1 /b/2]" || left.TTL < 500 {
+		t.Errorf("%v, %v", left, err)
+	}
+	ctx, cancel := context.WithCancel(w.ctx)
+	alive, err := w.LeaseKeepAlive(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := alive.Send(&etcdpb.LeaseKeepAliveRequest{ID: granted.ID}); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := alive.Recv(); err != nil || r.TTL != 600 {
+		t.Errorf("kept alive: %v, %v", r, err)
+	}
+	cancel()
+	if _, err := w.LeaseRevoke(w.ctx, &etcdpb.LeaseRevokeRequest{ID: granted.ID}); err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := w.all(t, "/", "0"); got != "" {
+		t.Errorf("after the revocation there is %s", got)
+	}
+}
+
+func TestCompactionGoesOverScopes(t *testing.T) {
+	w := newWorld(t, 1, Config{})
+	w.put(t, "/a", []byte("1"))
+	w.put(t, "/b/1", []byte("1"))
+	w.delegate(t, "", "/b/")
+	old := w.put(t, "/b/1", []byte("2"))
+	w.put(t, "/a", []byte("2"))
+	w.put(t, "/b/1", []byte("3"))
+	at := w.put(t, "/a", []byte("3"))
+	if _, err := w.Compact(w.ctx, &etcdpb.CompactionRequest{Revision: at}); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"/a", "/b/1"} {
+		_, err := w.Range(w.ctx, &etcdpb.RangeRequest{Key: []byte(key), Revision: old})
+		if err == nil || !strings.Contains(err.Error(), "has been compacted") {
+			t.Errorf("%s at an old revision: %v", key, err)
+		}
+		if got, _ := w.all(t, key, ""); got != key+"=3" {
+			t.Errorf("%s is %s", key, got)
+		}
+	}
+	if _, err := w.Compact(w.ctx, &etcdpb.CompactionRequest{Revision: at}); err == nil || !strings.Contains(err.Error(), "has been compacted") {
+		t.Errorf("again: %v", err)
+	}
+	if _, err := w.Compact(w.ctx, &etcdpb.CompactionRequest{Revision: at << 2}); err == nil || !strings.Contains(err.Error(), "future revision") {
+		t.Errorf("later: %v", err)
+	}
+}

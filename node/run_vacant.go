@@ -1,0 +1,125 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/kv"
+	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/store"
+)
+
+// A node that executes the block which delegates a prefix has what was handed over. One
+// that took a snapshot of the parent's state instead has not: its part in the child is
+// vacant until it has a snapshot of the child's state.
+
+// keyVacant marks a scope of which this node has no state yet.
+func keyVacant(id aweigh.ScopeID) []byte { return record(id, 'V') }
+
+// prepare gives a scope that was delegated to a state in the store, if it has none:
+// that of its genesis, which is a mere stand-in if keys were handed over.
+func prepare(s store.Store, g scope.Genesis) error {
+	id := g.Hash()
+	_, _, meta := scope.Clear(id)
+	_, there, err := s.Get(meta)
+	if err != nil || there {
+		return err
+	}
+	if _, replacing, err := s.Get(keyInstalling(id)); err != nil || replacing {
+		return err
+	}
+	ops, err := scope.Init(g)
+	if err != nil {
+		return err
+	}
+	if !g.Descent.Empty() {
+		ops = append(ops, kv.Set(keyVacant(id), []byte{1}))
+	}
+	return s.Commit(ops, true)
+}
+
+// isVacant reports whether this node has no state of a scope.
+func isVacant(s store.Store, id aweigh.ScopeID) (bool, error) {
+	_, marked, err := s.Get(keyVacant(id))
+	if err != nil || !marked {
+		return false, err
+	}
+	state, err := scope.Open(s, id)
+	return err == nil && state.Height() == 0, err // it may have been cut off before the mark was taken away
+}
+
+// settle fetches the state of a scope of which this node has none.
+func (n *Part) settle(ctx context.Context) error {
+	if !n.vacant.Load() {
+		return nil
+	}
+	n.log.Info("fetching the state of a scope that was delegated before this node could see it")
+	for told := false; ; {
+		err := n.fetchState(ctx)
+		if err == nil || ctx.Err() != nil {
+			break
+		}
+		n.fetching.Store(nil)
+		if !told {
+			told = true
+			n.log.Warn("the state of the scope cannot be had yet; it is tried again", "error", err)
+		}
+		if !n.pauseFor(ctx, n.cfg.snapshotEvery) {
+			return nil
+		}
+	}
+	n.fetching.Store(nil)
+	if ctx.Err() != nil {
+		return nil
+	}
+	return n.moveIn()
+}
+
+// fetchState fetches a snapshot of any height and installs it.
+func (n *Part) fetchState(ctx context.Context) error {
+	offer, begun, err := storedOffer(n.cfg.Store, n.id)
+	if err != nil {
+		return err
+	}
+	f, from, err := n.beginFetch(ctx, offer, begun, 0)
+	if err != nil {
+		return err
+	}
+	if err := n.fetched(ctx, f, from); err != nil {
+		return err
+	}
+	return install(n.cfg.Store, n.id)
+}
+
+// moveIn begins anew with the state that was installed. Nothing runs yet.
+func (n *Part) moveIn() error {
+	if err := n.cfg.Store.Commit([]kv.Op{kv.Del(keyVacant(n.id))}, true); err != nil {
+		return err
+	}
+	cfg := n.runner.machine.cfg
+	cfg.Life, cfg.Awaited = rand.Uint64(), 0
+	m, err := NewMachine(cfg, n.cfg.Store)
+	if err != nil {
+		return fmt.Errorf("node: a snapshot could not be installed, start the node again: %w", err)
+	}
+	n.runner.machine = m
+	n.roll.call(m.term)
+	n.measured.reseat(m.roster)
+	n.budgets.reseat()
+	n.delegates(m.Delegations())
+	status := m.Status()
+	n.runner.status.Store(&status)
+	n.vacant.Store(false)
+	n.of.meetMembers()
+	n.note(Installed{Height: status.Head.Height})
+	for _, info := range n.host.Peers() {
+		n.peer(info.ID, true)
+	}
+	return nil
+}
+
+// errVacant answers those who ask a part that has no state yet.
+var errVacant = errors.New("node: this node has no state of the scope yet; ask another")

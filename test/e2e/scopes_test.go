@@ -1,0 +1,151 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+)
+
+// region is a part of the namespace that gets a scope of its own while clients work
+// on it.
+type region struct {
+	prefix   string
+	template string
+	anchors  []int
+	history  *history
+}
+
+// worked starts clients on a region's keys.
+func (r *region) worked(n *network, rng *rand.Rand, first, clients int, stop <-chan struct{}, all *sync.WaitGroup) {
+	r.history = newHistory()
+	for i := range clients {
+		w := &worker{
+			history: r.history, client: n.dial((first + i) % len(n.nodes)), id: first + i, rng: rand.New(rand.NewPCG(rng.Uint64(), rng.Uint64())),
+			keys: 3, prefix: r.prefix + "k", seen: make(map[string]string),
+		}
+		all.Go(func() { w.run(stop) })
+	}
+}
+
+// acknowledged is how many operations were done so far.
+func (h *history) acknowledged() (n int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i := range h.ops {
+		if h.ops[i].fate == done {
+			n++
+		}
+	}
+	return n
+}
+
+// delegate gives a region its scope: every anchor that is asked approves.
+func (n *network) delegate(r *region) {
+	n.t.Helper()
+	var names, apis []string
+	for _, p := range n.nodes {
+		apis = append(apis, p.api)
+	}
+	for _, i := range r.anchors {
+		names = append(names, n.nodes[i].name)
+	}
+	n.must("scope", "create", r.prefix, "--template", r.template, "--anchors", strings.Join(names, ","), "--here", "--api", strings.Join(apis, ","), "--timeout", "30s")
+}
+
+// TestScopesGovernThemselves: three levels of scopes in four kinds, founded while
+// clients work on all of them. Then all anchors of one are killed: it decides nothing,
+// and all others go on; when they come back, so does it. To each client, every key
+// was one register all the time.
+func TestScopesGovernThemselves(t *testing.T) {
+	n := newNetwork(t, 5, false)
+	n.start()
+	s := *seed
+	if s == 0 {
+		s = rand.Uint64()
+	}
+	t.Logf("-e2e.seed=%d", s)
+	rng := rand.New(rand.NewPCG(s, 7))
+	regions := []*region{
+		{prefix: "/"},
+		{prefix: "/a/", template: "standard", anchors: []int{0, 1, 2, 3}},
+		{prefix: "/a/b/", template: "light", anchors: []int{0, 1, 2}},
+		{prefix: "/a/b/c/", template: "local", anchors: []int{4}},
+		{prefix: "/d/", template: "light", anchors: []int{1, 2, 3}},
+	}
+	stop := make(chan struct{})
+	var working sync.WaitGroup
+	for i, r := range regions {
+		r.worked(n, rng, 10*i, 3, stop, &working)
+	}
+	time.Sleep(500 * time.Millisecond)
+	for _, r := range regions[1:] {
+		n.delegate(r)
+		time.Sleep(200 * time.Millisecond)
+	}
+	var tree struct {
+		Scopes []struct {
+			Prefix, Mode string
+			Depth        int
+			Anchors      []string
+		}
+	}
+	if err := json.Unmarshal([]byte(n.must("scope", "tree", "-o", "json", "--api", n.nodes[1].api)), &tree); err != nil {
+		t.Fatal(err)
+	}
+	if len(tree.Scopes) != len(regions) {
+		t.Errorf("the tree: %+v", tree)
+	}
+
+	lost := regions[3]
+	n.nodes[4].signal(sigKill)
+	time.Sleep(time.Second) // what was on its way
+	before := make([]int, len(regions))
+	for i, r := range regions {
+		before[i] = r.history.acknowledged()
+	}
+	time.Sleep(4 * time.Second)
+	for i, r := range regions {
+		did := r.history.acknowledged() - before[i]
+		if (r == lost) != (did == 0) {
+			t.Errorf("while all anchors of %s were dead, %s acknowledged %d operations", lost.prefix, r.prefix, did)
+		}
+	}
+	n.nodes[4].start()
+	until(t, backSoon, "the scope is back", func(context.Context) error {
+		if lost.history.acknowledged() == before[3] {
+			return fmt.Errorf("%s acknowledges nothing", lost.prefix)
+		}
+		return nil
+	})
+	time.Sleep(500 * time.Millisecond)
+	close(stop)
+	working.Wait()
+	for _, r := range regions {
+		h := r.history
+		var maybe []change // what is unknown may have happened
+		for i := range h.ops {
+			if h.ops[i].fate == unknown {
+				maybe = append(maybe, change{value: h.ops[i].value})
+			}
+		}
+		result, info := linearizable(h.ops, maybe, time.Minute)
+		if result != porcupine.Ok {
+			picture := filepath.Join(n.dir, strings.ReplaceAll("history"+r.prefix, "/", "-")+".html")
+			if f, err := os.Create(picture); err == nil {
+				_ = porcupine.Visualize(register, info, f)
+				_ = f.Close()
+			}
+			t.Errorf("%s: linearizable: %s; see %s", r.prefix, result, picture)
+		}
+		t.Logf("%s: %s", r.prefix, h.summary())
+	}
+}
