@@ -47,6 +47,7 @@ var problems = []struct {
 	{scope.ErrDenied, connect.CodePermissionDenied, Denied},
 	{node.ErrVerdict, connect.CodeInvalidArgument, Invalid},
 	{action.ErrRule, connect.CodeInvalidArgument, Invalid},
+	{scope.ErrElsewhere, connect.CodeInvalidArgument, Invalid},
 	{node.ErrSpans, connect.CodeInvalidArgument, Invalid},
 	{node.ErrManyMotions, connect.CodeInvalidArgument, Invalid},
 	{node.ErrContrary, connect.CodeFailedPrecondition, Failed},

@@ -85,6 +85,16 @@ func TestEveryScopeOnTheWayIsAsked(t *testing.T) {
 		t.Errorf("a proof of what was paid: %v", err)
 	}
 
+	there, err := c.nodes[0].In("/user/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if said, err := there.Judge(ctx, ActionQuery{Verb: "pay", Key: []byte("/user/philip")}, true); err != nil || len(said) != 1 || !said[0].Decides {
+		t.Errorf("the child alone: %+v, %v", said, err)
+	}
+	if said, err := there.Judge(ctx, ActionQuery{Verb: "write", Key: []byte("/site")}, true); !errors.Is(err, scope.ErrElsewhere) {
+		t.Errorf("a key of another scope: %+v, %v", said, err)
+	}
 	said, err := c.nodes[0].Judge(ctx, ActionQuery{Verb: "pay", Key: []byte("/user/philip")}, true)
 	if err != nil || len(said) != 2 || Denied(said) != nil || said[0].Decides || !said[1].Decides || said[1].Class != action.Write {
 		t.Errorf("%+v, %v", said, err)

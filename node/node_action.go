@@ -107,6 +107,9 @@ func (n *Part) judge(ctx context.Context, q ActionQuery, linearizable bool) (s S
 	}
 	defer func() { err = errors.Join(err, v.Close()) }()
 	touched, err := v.Touching(q.Key, nil)
+	if err == nil && !scope.Covers(n.prefix, q.Key, nil) {
+		err = fmt.Errorf("%w: %q is not below %q", scope.ErrElsewhere, q.Key, n.prefix)
+	}
 	if err != nil {
 		return s, nil, err
 	}

@@ -231,7 +231,7 @@ func (n *Part) heard(b *scope.CheckedBundle) (pass bool) {
 		return false
 	}
 	s, next, err := n.judge(context.Background(), ActionQuery{Verb: x.Verb, Key: x.Key, Caller: x.Author}, false)
-	if err != nil || next != nil || !s.Allowed || s.Class != action.Signal || !scope.Covers(n.prefix, x.Key, nil) {
+	if err != nil || next != nil || !s.Allowed || s.Class != action.Signal {
 		if err != nil && !errors.Is(err, ErrStopped) {
 			n.log.Debug("signal not judged", "error", err)
 		}
