@@ -48,6 +48,7 @@ var problems = []struct {
 	{node.ErrVerdict, connect.CodeInvalidArgument, Invalid},
 	{action.ErrRule, connect.CodeInvalidArgument, Invalid},
 	{scope.ErrElsewhere, connect.CodeInvalidArgument, Invalid},
+	{scope.ErrSignal, connect.CodeInvalidArgument, Invalid},
 	{node.ErrSpans, connect.CodeInvalidArgument, Invalid},
 	{node.ErrManyMotions, connect.CodeInvalidArgument, Invalid},
 	{node.ErrContrary, connect.CodeFailedPrecondition, Failed},

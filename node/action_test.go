@@ -160,13 +160,20 @@ func TestSignalsReachWatchersElsewhere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	forged := func(verb string, class action.Class, valid time.Duration) bool {
+	sealed := func(verb string, class action.Class, valid time.Duration) *scope.CheckedBundle {
 		m := p.mutation(scope.Act, canon.Encode(doing(verb, class, "/user/elizabeth", "")), p.filled(Once{ValidUntil: p.runner.now().Add(valid)}))
 		b, err := scope.Sign(p.cfg.Identity, p.Limits(), m)
 		if err != nil {
 			t.Fatal(err)
 		}
+		return b
+	}
+	forged := func(verb string, class action.Class, valid time.Duration) bool {
+		b := sealed(verb, class, valid)
 		return isSignal(b) && there.heard(b)
+	}
+	if _, err := c.nodes[0].Submit(ctx, sealed("wave", action.Signal, time.Second).Raw()); !errors.Is(err, scope.ErrSignal) {
+		t.Errorf("a signal is ordered: %v", err)
 	}
 	if forged("wave", action.Signal, time.Second) || forged("nod", action.Signal, time.Second) || forged("pay", action.Signal, time.Second) {
 		t.Error("a node passes on what its state denies")

@@ -117,6 +117,9 @@ func (n *Part) propose(ctx context.Context, class scope.Class, content []byte, o
 // mutations are final. The receipts are in the bundle's order.
 func (n *Part) Submit(ctx context.Context, raw []byte) ([]Receipt, error) {
 	b, err := scope.CheckBundle(raw, n.roll.checker().Limits, votes.Verify)
+	if err == nil && isSignal(b) {
+		err = scope.ErrSignal
+	}
 	if err != nil {
 		return nil, err
 	}

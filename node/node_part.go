@@ -263,6 +263,10 @@ func (n *Part) frame(from peer.ID, f []byte) {
 		n.refuse(from, err)
 		return
 	}
+	if b, ok := msg.(bundleIn); ok && isSignal(b.bundle) {
+		n.note(Dropped{From: p, Class: Invalid, Why: "a signal to be ordered"})
+		return
+	}
 	if proposal, ok := msg.(proposalIn); ok {
 		n.clock(p, proposal.Header)
 	}
