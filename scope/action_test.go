@@ -221,6 +221,9 @@ func TestAliasesDoNotGetAroundWriteRules(t *testing.T) {
 func TestActionsWaitForApproval(t *testing.T) {
 	w := newAssembly(t, 4, func(p *Policy) { p.Actions = action.Table{pay} })
 	first := w.propose(w.act("pay", action.Write, "/secrets/a", "1"))
+	if mo, _, err := w.state.Motion(first); err != nil || mo.Subject() != `pay "/secrets/a"` {
+		t.Errorf("a motion about %q, %v", mo.Subject(), err)
+	}
 	w.cast(w.approve(first, 3))
 	if got := w.fate(first); got != "carried" || w.value("/secrets/a") != "1" {
 		t.Fatalf("%s, and it is %q", got, w.value("/secrets/a"))
