@@ -95,7 +95,7 @@ func (w *window) since(revision int64) ([]scope.Event, bool) {
 		return nil, false
 	}
 	i := sort.Search(len(w.events), func(i int) bool { return w.events[i].Kv.ModRevision >= revision })
-	return w.events[i:], true
+	return slices.Clip(w.events[i:]), true // whoever appends to it gets an array of its own
 }
 
 // sizeOf is about what an event takes, in bytes.

@@ -35,8 +35,8 @@ type Node interface {
 	Read(ctx context.Context, linearizable bool) (*node.View, error)
 	ReadOf(ctx context.Context, ranges node.Ranges, linearizable bool) (*node.View, error)
 	Root() *node.Part
-	Pieces(ctx context.Context, key, end []byte) ([]node.Piece, error)
-	Child(ctx context.Context, d scope.Delegation) (*node.Part, error)
+	Legs(ctx context.Context, key, end []byte, from int64) (legs []*node.Leg, newest, compacted int64, err error)
+	Follow(ctx context.Context, l *node.Leg, from int64) ([]*node.Leg, error)
 	Lease(ctx context.Context, id int64, keys bool) (scope.Granted, [][]byte, bool, scope.Head, error)
 	Changed() <-chan struct{}
 	LastStatus() *node.Status

@@ -102,7 +102,7 @@ func (w *watchStream) run(requests <-chan *etcdpb.WatchRequest, failed <-chan er
 		}
 		var again <-chan time.Time
 		if w.held {
-			again = time.After(closeEvery)
+			again = time.After(node.CloseEvery)
 		}
 		select {
 		case r := <-requests:
@@ -191,12 +191,18 @@ func (w *watchStream) create(r *etcdpb.WatchCreateRequest) error {
 	var newest, compacted int64
 	var err error
 	if why == "" {
-		newest, compacted, err = w.open(x)
+		x.legs, newest, compacted, err = w.node.Legs(w.ctx, x.key, x.end, x.start)
 	} else {
-		newest, _, err = w.stands(w.sources.of(w.node.Root()))
+		err = w.sources.of(w.node.Root()).look(w.ctx, func(v *node.View) error {
+			newest = v.Head().Revision
+			return nil
+		})
 	}
 	if err != nil {
 		return err
+	}
+	if why == "" && x.start == 0 {
+		x.next = newest + 1
 	}
 	switch {
 	case why != "":

@@ -8,6 +8,7 @@ import (
 
 	"github.com/aweigh/aweigh/etcd/etcdpb"
 	"github.com/aweigh/aweigh/lineage"
+	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/scope"
 )
 
@@ -16,7 +17,7 @@ import (
 type watch struct {
 	id              int64
 	key, end        []byte
-	legs            []*leg
+	legs            []*node.Leg
 	start           int64 // the revision asked for, 0 for none
 	next            int64 // nothing was delivered from here on
 	prev, parts     bool
@@ -80,7 +81,7 @@ func (x *watch) pick(events []scope.Event) (out []*etcdpb.Event) {
 // bare is up to where what was there before was compacted when the watch was opened.
 func (x *watch) bare() (at int64) {
 	for _, l := range x.legs {
-		at = max(at, l.bare)
+		at = max(at, l.Bare)
 	}
 	return at
 }

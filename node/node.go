@@ -374,9 +374,12 @@ func (n *Node) addressee(frame []byte) (*Part, []byte) {
 }
 
 func (n *Node) frame(from peer.ID, frame []byte) {
-	if p, rest := n.addressee(frame); p != nil {
-		p.frame(from, rest)
+	p, rest := n.addressee(frame)
+	if p == nil { // it may be founded in a block that is not here yet
+		n.note(Dropped{From: n.called.of(from), Class: Stale, Why: "a frame of a scope that this node does not follow"})
+		return
 	}
+	p.frame(from, rest)
 }
 
 // errNoPart answers those who ask for what concerns a scope that this node does not

@@ -73,7 +73,8 @@ type Part struct {
 	given           atomic.Pointer[[]scope.Delegation]
 	vacant          atomic.Bool // there is no state of the scope yet
 	begun, catching atomic.Bool // a snapshot may have been begun to be fetched; is being fetched
-	offers          sync.Once   // starts makeOffers
+	closing         closing
+	offers          sync.Once // starts makeOffers
 	address         address
 	log             *slog.Logger
 

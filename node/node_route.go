@@ -56,12 +56,6 @@ func (n *Part) leads(key, end []byte) (d scope.Delegation, spans bool) {
 // Delegations are the prefixes that the part's scope has delegated, in order.
 func (n *Part) Delegations() []scope.Delegation { return *n.given.Load() }
 
-// Child is the node's part in a scope that was delegated to; it waits for it if it is
-// about to be opened.
-func (n *Node) Child(ctx context.Context, d scope.Delegation) (*Part, error) {
-	return n.awaitPart(ctx, d)
-}
-
 // awaitPart is the node's part in a scope that was delegated to, which may be about
 // to be opened.
 func (n *Node) awaitPart(ctx context.Context, d scope.Delegation) (*Part, error) {
@@ -204,28 +198,6 @@ func (n *Node) ReadOf(ctx context.Context, ranges Ranges, linearizable bool) (v 
 		return bad
 	})
 	return v, err
-}
-
-// Watch is that of a part, which goes on in the child's when the keys go there: a
-// caller that goes on from the last revision that it saw misses nothing.
-func (n *Node) Watch(ctx context.Context, key, end []byte, from int64, deliver func(Changes) error) error {
-	for {
-		p, err := n.governs(ctx, key, end)
-		if err != nil {
-			return err
-		}
-		asked := from
-		err = p.watch(ctx, key, end, from, func(c Changes) error {
-			from = c.Revision + 1
-			return deliver(c)
-		})
-		if !errors.Is(err, scope.ErrElsewhere) {
-			return err
-		}
-		if d, _ := p.leads(key, end); d.Revision > 0 { // all later changes are the child's
-			from = max(asked, min(from, d.Revision+1))
-		}
-	}
 }
 
 // Prove gives a proof of the newest change of a key, from the scope that decides about

@@ -24,19 +24,10 @@ const watchMost = 1000
 // once and may be empty; a later one comes with every final block, with or
 // without events, so that the caller sees progress. It returns the error of
 // deliver, scope.ErrCompacted if a revision cannot be read any more, ErrStopped,
-// or the reason for which ctx ended. deliver is called from one goroutine, and
+// or the reason for which ctx ended; scope.ErrElsewhere when keys of the range have gone
+// to another scope. deliver is called from one goroutine, and
 // while it works changes are not lost but wait in the store.
 func (n *Part) Watch(ctx context.Context, key, end []byte, from int64, deliver func(Changes) error) error {
-	err := n.watch(ctx, key, end, from, deliver)
-	if errors.Is(err, scope.ErrElsewhere) {
-		err = fmt.Errorf("node: %w from here on", err)
-	}
-	return err
-}
-
-// watch is Watch. It ends with scope.ErrElsewhere when all was delivered up to where
-// keys of the range went to another scope.
-func (n *Part) watch(ctx context.Context, key, end []byte, from int64, deliver func(Changes) error) error {
 	for {
 		changed := n.Changed() // before reading, so that nothing falls in between
 		c, next, more, err := n.changes(ctx, key, end, from)
@@ -51,7 +42,7 @@ func (n *Part) watch(ctx context.Context, key, end []byte, from int64, deliver f
 			continue
 		}
 		if c.went {
-			return scope.ErrElsewhere
+			return fmt.Errorf("node: %w from here on", scope.ErrElsewhere)
 		}
 		select {
 		case <-changed:

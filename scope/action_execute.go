@@ -56,7 +56,7 @@ func (x *execution) verdict(m *CheckedMutation, verb string, key []byte, v *KeyV
 		return said, failure
 	}
 	h := &x.block.Header
-	said = rules.Judge(x.epoch.facts(call{verb, m.Author, h.Time, h.Height}, x.next.head.Prefix, key, v, ok))
+	said = rules.Judge(x.epoch.facts(call{verb, m.Author, h.Time, h.Height}, string(x.next.head.Prefix), key, v, ok))
 	if !said.Allowed {
 		return said, denied(said)
 	}

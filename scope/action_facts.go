@@ -103,7 +103,7 @@ func (s *State) Verdict(q Question) (action.Verdict, error) {
 		with.authors = seated(e.Roster.Anchors)
 		authors = &with
 	}
-	f := authors.facts(call{q.Verb, q.Caller, max(q.Now, s.head.Time), s.head.Height + 1}, s.head.Prefix, q.Key, &v, ok)
+	f := authors.facts(call{q.Verb, q.Caller, max(q.Now, s.head.Time), s.head.Height + 1}, string(s.head.Prefix), q.Key, &v, ok)
 	if q.Pass {
 		return rules.Pass(f), nil
 	}

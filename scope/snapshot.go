@@ -173,7 +173,7 @@ func (i *Import) Add(rec SnapshotRecord) (ops []kv.Op, err error) {
 		i.agenda = true
 		return set, nil
 	case atGenesis:
-		if g, err := DecodeGenesis(rec.Value); err != nil || len(rec.Key) != 1 || g.Hash() != i.want.Scope || string(g.Prefix()) != i.state.head.Prefix {
+		if g, err := DecodeGenesis(rec.Value); err != nil || len(rec.Key) != 1 || g.Hash() != i.want.Scope || canon.Bytes(g.Prefix()) != i.state.head.Prefix {
 			return nil, fmt.Errorf("%w: not the genesis of the scope", ErrInvalid)
 		}
 		i.genesis = true

@@ -17,7 +17,7 @@ type Head struct {
 	_       struct{} `cbor:",toarray"`
 	Network aweigh.NetworkID
 	Scope   aweigh.ScopeID
-	Prefix  string // of all keys of the scope; empty for the root scope
+	Prefix  canon.Bytes // of all keys of the scope; empty for the root scope
 	Epoch   aweigh.Epoch
 	View    aweigh.View    // of the last block, 0 for the genesis
 	Height  aweigh.Height  // of the last block, 0 for the genesis
@@ -109,7 +109,7 @@ func begin(g *Genesis) (*State, []kv.Op, error) {
 	s := &State{
 		view: view{space: spaceOf(id)},
 		head: Head{
-			Network: g.Network(), Scope: id, Prefix: string(g.Prefix()), Block: id, Time: g.Time, Revision: 1, Started: g.started(),
+			Network: g.Network(), Scope: id, Prefix: canon.Bytes(g.Prefix()), Block: id, Time: g.Time, Revision: 1, Started: g.started(),
 			LineageRoot: root, Ledger: ledger.Digest(), Under: epochDigest(raw), Agenda: agendaDigest(none),
 		},
 		cursor: first(1),

@@ -47,10 +47,13 @@ const (
 	simpleNull  = 0xf6
 )
 
-var binaryMarshaler = reflect.TypeFor[encoding.BinaryMarshaler]()
+var (
+	binaryMarshaler = reflect.TypeFor[encoding.BinaryMarshaler]()
+	bytesType       = reflect.TypeFor[Bytes]()
+)
 
 func newAppender(t reflect.Type) appender {
-	if reflect.PointerTo(t).Implements(binaryMarshaler) {
+	if t != bytesType && reflect.PointerTo(t).Implements(binaryMarshaler) {
 		panic(fmt.Sprintf("canon: %v has an encoding of its own", t))
 	}
 	switch t.Kind() {
@@ -61,8 +64,12 @@ func newAppender(t reflect.Type) appender {
 	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
 		return func(b []byte, v reflect.Value) []byte { return appendHead(b, majorUint, v.Uint()) }
 	case reflect.String:
+		major := byte(majorText)
+		if t == bytesType {
+			major = majorBytes
+		}
 		return func(b []byte, v reflect.Value) []byte {
-			return append(appendHead(b, majorText, uint64(v.Len())), v.String()...)
+			return append(appendHead(b, major, uint64(v.Len())), v.String()...)
 		}
 	case reflect.Slice, reflect.Array:
 		if t.Elem().Kind() == reflect.Uint8 {

@@ -102,7 +102,7 @@ func fill(r *rand.Rand, v reflect.Value, depth int) {
 
 // TestMixedArraysAreEncoded: tests and tools put frames together of parts.
 func TestMixedArraysAreEncoded(t *testing.T) {
-	mixed := []any{1, -1, "a", []byte{2}, []any{}, [2]byte{3, 4}, &quorum.Rule{Num: 1}, quorum.BFT, true}
+	mixed := []any{1, -1, "a", []byte{2}, []any{}, [2]byte{3, 4}, canon.Bytes("\xff"), &quorum.Rule{Num: 1}, quorum.BFT, true}
 	if want, err := oracle.Marshal(mixed); err != nil || !bytes.Equal(canon.Encode(mixed), want) {
 		t.Fatalf("%x, the oracle says %x, %v", canon.Encode(mixed), want, err)
 	}

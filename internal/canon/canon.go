@@ -62,3 +62,6 @@ func Decode(data []byte, v any) error {
 	}
 	return nil
 }
+
+// Bytes is a byte string that can be compared, whatever its bytes are.
+type Bytes = cbor.ByteString

@@ -23,9 +23,10 @@ type field struct {
 var sections = map[string]string{
 	"quorum": "Certificates: the share of the whole weight that must be exceeded, and how many\nanchors it takes at least, however heavy they are. Two certificates that contradict\n" +
 		"each other must share more weight than may lie (P3 in docs/protocol.md).",
-	"epoch":  "When an epoch ends: roster, weights and policy stay as they are within one.",
-	"trust":  "How scores (parts per million, 1000000 is full trust) move in an epoch, and what they weigh.",
-	"limits": "What the scope takes.",
+	"epoch":    "When an epoch ends: roster, weights and policy stay as they are within one.",
+	"trust":    "How scores (parts per million, 1000000 is full trust) move in an epoch, and what they weigh.",
+	"limits":   "What the scope takes.",
+	"children": "What binds the scopes below this one, from their founding on.",
 }
 
 var fields = []field{
@@ -58,6 +59,11 @@ var fields = []field{
 
 	duration("limits.valid_for", "how long a mutation may wait for a quorum, at most", func(p *scope.Policy) *time.Duration { return &p.Limits.ValidFor }),
 	number("limits.anchors", "in a roster, at most", func(p *scope.Policy) *int { return &p.Limits.Anchors }),
+
+	number("children.depth", "levels of scopes below, at most; 0: any number", func(p *scope.Policy) *uint32 { return &p.Children.Depth }),
+	truth("children.bft", "whether none of them may be of mode crash, which takes an anchor's word", func(p *scope.Policy) *bool { return &p.Children.BFT }),
+	atLeast("children.finalize", "to make their blocks final; any: as they like", func(p *scope.Policy) *quorum.Rule { return &p.Children.Finalize }),
+	number("children.finalize_anchors", "and so many anchors, at least", func(p *scope.Policy) *uint32 { return &p.Children.Finalize.MinAnchors }),
 }
 
 func find(name string) *field {
@@ -83,6 +89,42 @@ func number[N int | uint32 | uint64 | trust.Score](name, about string, in func(*
 			return nil
 		},
 	}
+}
+
+// truth is a field that is true or false.
+func truth(name, about string, in func(*scope.Policy) *bool) field {
+	return field{
+		name: name, about: about,
+		show: func(p *scope.Policy) string { return fmt.Sprint(*in(p)) },
+		read: func(p *scope.Policy, text string) error {
+			v, err := strconv.ParseBool(text)
+			if err != nil {
+				return fmt.Errorf("%q is neither true nor false", text)
+			}
+			*in(p) = v
+			return nil
+		},
+	}
+}
+
+// atLeast is a share that may be left open.
+func atLeast(name, about string, in func(*scope.Policy) *quorum.Rule) field {
+	f := share(name, about, in)
+	show, read := f.show, f.read
+	f.show = func(p *scope.Policy) string {
+		if in(p).Den == 0 {
+			return "any"
+		}
+		return show(p)
+	}
+	f.read = func(p *scope.Policy, text string) error {
+		if text == "any" {
+			in(p).Num, in(p).Den = 0, 0
+			return nil
+		}
+		return read(p, text)
+	}
+	return f
 }
 
 func duration(name, about string, in func(*scope.Policy) *time.Duration) field {

@@ -29,6 +29,7 @@ func other() scope.Policy {
 		Probation: 11, Surety: 12, SuretyEpochs: 13,
 	}
 	p.Limits.Anchors, p.Limits.ValidFor = 99, 7*time.Hour
+	p.Children = scope.Bound{Depth: 3, BFT: true, Finalize: quorum.Rule{Num: 5, Den: 6, MinAnchors: 7}}
 	key, err := votes.KeyFromSeed("ed25519", make([]byte, 32))
 	if err != nil {
 		panic(err)
@@ -64,7 +65,7 @@ func TestWhatIsWrittenIsReadBack(t *testing.T) {
 	for _, v := range []struct {
 		of   any
 		want int
-	}{{trust.Params{}, 17}, {quorum.Rules{}, 5}, {quorum.Rule{}, 4}, {scope.Policy{}, 9}, {action.Rule{}, 4}, {scope.Approval{}, 10}, {scope.Approver{}, 5}} {
+	}{{trust.Params{}, 17}, {quorum.Rules{}, 5}, {quorum.Rule{}, 4}, {scope.Policy{}, 9}, {action.Rule{}, 4}, {scope.Bound{}, 4}, {scope.Approval{}, 10}, {scope.Approver{}, 5}} {
 		if n := reflect.TypeOf(v.of).NumField(); n != v.want {
 			t.Errorf("%T has %d fields, and package policytext knows %d", v.of, n, v.want)
 		}
@@ -104,6 +105,7 @@ func TestMistakesAreNamed(t *testing.T) {
 		"actions:\n  pay: write\n  pay: read":             `line 3: pay stands twice`,
 		"- 1\n":                                           `made of fields`,
 		"a: b: c":                                         `not a policy`,
+		"children:\n  bft: 5":                             `"5" is neither true nor false`,
 	} {
 		_, err := policytext.Read([]byte(text), other())
 		if !errors.Is(err, policytext.ErrSyntax) || !strings.Contains(err.Error(), want) {
