@@ -6,8 +6,8 @@ import (
 	"sync"
 
 	"cel.dev/cel-go/cel"
-	"cel.dev/cel-go/checker"
 	"cel.dev/cel-go/common/ast"
+	"cel.dev/cel-go/common/cost"
 	"cel.dev/cel-go/common/operators"
 	"cel.dev/cel-go/common/overloads"
 	"cel.dev/cel-go/common/types"
@@ -86,18 +86,18 @@ func looksAt(tree *cel.Ast, name string) bool {
 // sizes tells how large variables can be.
 type sizes struct{}
 
-// EstimateSize implements checker.CostEstimator.
-func (sizes) EstimateSize(element checker.AstNode) *checker.SizeEstimate {
+// EstimateSize implements cost.Estimator.
+func (sizes) EstimateSize(element cost.AstNode) *cost.SizeEstimate {
 	name := strings.Join(element.Path(), ".")
 	for _, v := range variables {
 		if v.name == name {
-			return &checker.SizeEstimate{Min: 0, Max: v.most}
+			return &cost.SizeEstimate{Min: 0, Max: v.most}
 		}
 	}
 	return nil
 }
 
-// EstimateCallCost implements checker.CostEstimator.
-func (sizes) EstimateCallCost(string, string, *checker.AstNode, []checker.AstNode) *checker.CallEstimate {
+// EstimateCallCost implements cost.Estimator.
+func (sizes) EstimateCallCost(string, string, *cost.AstNode, []cost.AstNode) *cost.CallEstimate {
 	return nil
 }
