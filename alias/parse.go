@@ -77,6 +77,14 @@ func (p *parser) name() (n Name, ok bool) {
 	return n, ok
 }
 
+// CheckAction says whether a text is an action. Errors are of type *SyntaxError.
+func CheckAction(text string) error {
+	if at, reason := checkAction(text); reason != "" {
+		return &SyntaxError{Offset: at, Input: text, Reason: reason}
+	}
+	return nil
+}
+
 // checkAction = a–z { a–z | 0–9 | "-" | "_" }
 func checkAction(s string) (at int, reason string) {
 	if s == "" {

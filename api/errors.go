@@ -8,6 +8,7 @@ import (
 	"connectrpc.com/connect"
 
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/action"
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/scope"
@@ -27,6 +28,7 @@ const (
 	Invalid   = "invalid"
 	Busy      = "busy"
 	Stopped   = "stopped"
+	Denied    = "denied"
 )
 
 // problems is how errors are told, the most telling first.
@@ -42,6 +44,11 @@ var problems = []struct {
 	{node.ErrSeated, connect.CodeFailedPrecondition, Invalid},
 	{node.ErrNoMotion, connect.CodeNotFound, NotFound},
 	{node.ErrNoScope, connect.CodeNotFound, NotFound},
+	{scope.ErrDenied, connect.CodePermissionDenied, Denied},
+	{node.ErrVerdict, connect.CodeInvalidArgument, Invalid},
+	{action.ErrRule, connect.CodeInvalidArgument, Invalid},
+	{scope.ErrElsewhere, connect.CodeInvalidArgument, Invalid},
+	{scope.ErrSignal, connect.CodeInvalidArgument, Invalid},
 	{node.ErrSpans, connect.CodeInvalidArgument, Invalid},
 	{node.ErrManyMotions, connect.CodeInvalidArgument, Invalid},
 	{node.ErrContrary, connect.CodeFailedPrecondition, Failed},
@@ -111,8 +118,11 @@ func failure(r node.Receipt) error {
 		if r.Reason == "" {
 			return nil
 		}
-		return detailed(connect.CodeFailedPrecondition, scope.Failure(r.Reason),
-			&aweighv1.Problem{Reason: Failed, Mutation: bytesOf(r.Mutation)})
+		why, code, reason := scope.Failure(r.Reason), connect.CodeFailedPrecondition, Failed
+		if errors.Is(why, scope.ErrDenied) {
+			code, reason = connect.CodePermissionDenied, Denied
+		}
+		return detailed(code, why, &aweighv1.Problem{Reason: reason, Mutation: bytesOf(r.Mutation)})
 	case scope.Expired:
 		return detailed(connect.CodeAborted, errors.New("api: the request expired before it could be ordered; it changed nothing"),
 			&aweighv1.Problem{Reason: Failed, Mutation: bytesOf(r.Mutation)})

@@ -21,6 +21,7 @@ type Node interface {
 	Trusting
 	Names
 	Deciding
+	Acting
 	Txn(ctx context.Context, t scope.Txn, once node.Once) (node.Receipt, error)
 	Compact(ctx context.Context, revision int64, once node.Once) (node.Receipt, error)
 	Submit(ctx context.Context, bundle []byte) ([]node.Receipt, error)

@@ -29,6 +29,9 @@ var (
 	// ErrFailed means that a write was ordered but could not be executed. It
 	// changed nothing and never will.
 	ErrFailed = errors.New("client: the write failed")
+	// ErrDenied means that a scope's policy does not let the caller do that. Nothing was
+	// changed.
+	ErrDenied = errors.New("client: denied")
 	// ErrPending means that a write was ordered and waits for approval. See Pending.
 	ErrPending = errors.New("client: it waits for approval")
 	// ErrCompacted means that the revision was dropped by a compaction.
@@ -72,6 +75,7 @@ func (g *Gone) Unwrap() error { return g.Cause }
 var kinds = map[string]error{
 	"undecided": ErrUndecided, "failed": ErrFailed, "pending": ErrPending, "unread": ErrUnread, "compacted": ErrCompacted,
 	"future": ErrFuture, "not_found": ErrNotFound, "invalid": ErrInvalid, "busy": ErrBusy, "stopped": ErrUnreachable,
+	"denied": ErrDenied,
 }
 
 // failure is an error of a call, with what the node said of it.

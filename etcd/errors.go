@@ -24,6 +24,7 @@ var (
 	errStopped         = status.Error(codes.Unavailable, "etcdserver: server stopped")
 	errTimeout         = status.Error(codes.Unavailable, "etcdserver: request timed out")
 	errCorrupt         = status.Error(codes.DataLoss, "etcdserver: corrupt cluster")
+	errDenied          = status.Error(codes.PermissionDenied, "etcdserver: permission denied")
 	errSpans           = status.Error(codes.InvalidArgument, "aweigh: the keys belong to several scopes, and each decides for itself; send one transaction for each (aweigh scope tree shows them)")
 	errWatchCanceled   = status.Error(codes.Canceled, "etcdserver: watch canceled")
 )
@@ -54,6 +55,7 @@ var texts = []struct {
 
 // others are the errors that etcd has other words for.
 var others = []struct{ err, as error }{
+	{scope.ErrDenied, errDenied},
 	{scope.ErrTooMuch, errTooLarge},
 	{scope.ErrLeaseFull, errTooLarge},
 	{scope.ErrManyLeases, errTooManyRequests},

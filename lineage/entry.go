@@ -34,7 +34,7 @@ type Entry struct {
 	Policy        aweigh.Hash // policy that was in force
 	Roster        aweigh.Hash // roster that decided
 	Justification string      // the author's words; UTF-8
-	Reason        string      // why it failed, for Failed, or why an object went without a transaction that deletes it; UTF-8
+	Reason        string      // why it failed, for Failed, the verb, for Claim, or why an object went without a transaction that deletes it; UTF-8
 }
 
 // Encode is the entry's canonical encoding.

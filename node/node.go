@@ -36,6 +36,8 @@ type Node struct {
 	startErr error
 	growing  sync.Mutex // of those who open parts
 
+	signals signals
+
 	mu     sync.RWMutex
 	broken map[aweigh.ScopeID]error
 	parts  map[place]*Part

@@ -137,11 +137,8 @@ func motionOf(v *View, id votes.MotionID) (m Motion, err error) {
 // changes are what the transaction of a motion puts and deletes, what is there, and
 // what was there when it opened.
 func (m *Motion) changes(v *View) (all []MotionChange, err error) {
-	if m.Mutation.Class != scope.Write {
-		return nil, nil
-	}
-	var t scope.Txn
-	if err := canon.Decode(m.Mutation.Content, &t); err != nil {
+	t, err := m.Opening.Txn()
+	if err != nil || t == nil {
 		return nil, err
 	}
 	ops := t.Success

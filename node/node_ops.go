@@ -83,7 +83,7 @@ func (n *Part) filled(once Once) Once {
 	return once
 }
 
-// mutation is a request in this node's name.
+// mutation is a request of this node's, once filled in.
 func (n *Part) mutation(class scope.Class, content []byte, once Once) scope.Mutation {
 	return scope.Mutation{
 		Scope: n.id, Class: class, Author: n.author, Content: content,
@@ -117,6 +117,9 @@ func (n *Part) propose(ctx context.Context, class scope.Class, content []byte, o
 // mutations are final. The receipts are in the bundle's order.
 func (n *Part) Submit(ctx context.Context, raw []byte) ([]Receipt, error) {
 	b, err := scope.CheckBundle(raw, n.roll.checker().Limits, votes.Verify)
+	if err == nil && isSignal(b) {
+		err = scope.ErrSignal
+	}
 	if err != nil {
 		return nil, err
 	}

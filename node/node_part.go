@@ -271,6 +271,10 @@ func (n *Part) frame(from peer.ID, f []byte) {
 		n.refuse(from, err)
 		return
 	}
+	if b, ok := msg.(bundleIn); ok && isSignal(b.bundle) {
+		n.note(Dropped{From: p, Class: Invalid, Why: "a signal to be ordered"})
+		return
+	}
 	if proposal, ok := msg.(proposalIn); ok {
 		n.clock(p, proposal.Header)
 	}
@@ -321,6 +325,11 @@ func (n *Part) gossip(from peer.ID, data []byte) p2p.Verdict {
 		case bundleIn:
 			if b := msg.bundle; b.Scope() != n.id || b.ValidUntil() < n.runner.now() {
 				return p2p.Ignore
+			} else if isSignal(b) {
+				if !n.heard(b) {
+					return p2p.Ignore
+				}
+				return p2p.Accept
 			}
 		default:
 			err = fmt.Errorf("%w: gossip of another kind", ErrFrame)

@@ -182,7 +182,7 @@ func TestOneClockAheadSetsNoTime(t *testing.T) {
 // divided view after view. Once all is well again, blocks become final again.
 func TestManyOpenBlocksBecomeFinal(t *testing.T) {
 	k := 4
-	n := newDrill(t, "clock4", k, scope.DefaultPolicy(quorum.Crash))
+	n := newDrill(t, "clock4b", k, scope.DefaultPolicy(quorum.Crash))
 	var L int
 	for i := range n.m {
 		if n.m[0].engine.Leader(1) == n.m[i].self {

@@ -20,7 +20,12 @@ import (
 // waits until all nodes have the child.
 func (c *cluster) delegate(ctx context.Context, from, prefix string, mode quorum.Mode, anchors ...int) {
 	c.t.Helper()
-	child := scope.Child{Prefix: []byte(prefix), Policy: scope.DefaultPolicy(mode)}
+	c.delegateUnder(ctx, from, prefix, scope.DefaultPolicy(mode), anchors...)
+}
+
+func (c *cluster) delegateUnder(ctx context.Context, from, prefix string, policy scope.Policy, anchors ...int) {
+	c.t.Helper()
+	child := scope.Child{Prefix: []byte(prefix), Policy: policy}
 	for _, a := range c.nodes[0].Genesis().Anchors {
 		for _, i := range anchors {
 			if a.Name == fmt.Sprintf("n%d", i) {

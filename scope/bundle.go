@@ -34,11 +34,12 @@ type CheckedBundle struct {
 type CheckedMutation struct {
 	Mutation
 	ID       aweigh.Hash
-	Txn      *Txn           // for Write
+	Txn      *Txn           // for Write, and for an Act of class write
 	Comp     *Compaction    // for Compact
 	Decision *Decision      // for Govern
 	Lease    *LeaseRequest  // for Lease
 	Naming   *Naming        // for Name
+	Action   *Action        // for Act
 	Motion   votes.MotionID // for Withdraw
 	raw      []byte
 }
@@ -203,6 +204,13 @@ func (m *CheckedMutation) open(raw []byte, lim Limits) error {
 			return err
 		}
 		return m.Naming.check(lim)
+	case Act:
+		m.Action = new(Action)
+		if err := canon.Decode(m.Content, m.Action); err != nil {
+			return err
+		}
+		m.Txn = m.Action.txn()
+		return m.Action.check(lim)
 	case Withdraw:
 		var w Withdrawal
 		err := canon.Decode(m.Content, &w)

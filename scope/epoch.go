@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/action"
 	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/internal/must"
 	"github.com/aweigh/aweigh/quorum"
@@ -33,6 +34,8 @@ type Epoch struct {
 	voters  votes.KeySet
 	unfit   error       // why there are no voters: a key that is none
 	record  aweigh.Hash // epochDigest of Encode
+	rules   *action.Rules
+	authors map[aweigh.Hash]int // seats by the keys that anchors act with; none without rules
 }
 
 // settled computes once what is asked for often.
@@ -51,6 +54,10 @@ func (e Epoch) settled() *Epoch {
 		e.leaders = w
 	}
 	e.record = epochDigest(e.Encode())
+	e.rules = action.Prepare(e.Policy.Actions)
+	if len(e.Policy.Actions) > 0 {
+		e.authors = seated(e.Roster.Anchors)
+	}
 	return &e
 }
 

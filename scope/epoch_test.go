@@ -665,7 +665,7 @@ func TestRostersAreTheSameEverywhere(t *testing.T) {
 		r.turn()
 	}
 	e := r.epoch()
-	const want = "e723cdf8d999170d14fb6d64b6db5d9f445fa182c4a4b21d7a7e9411d5cebaa6"
+	const want = "48e85426e34b5c7cd72fba7d58e5f336605e9c1d74f9699f8c7c338cdae43cbc"
 	if got := aweigh.Sum(e.Encode()).String(); got != want || e.Roster.Weights.Len() != 5 {
 		t.Errorf("epoch %d with weights %v is %s, not %s", e.Number, e.Terms().Weights, got, want)
 	}

@@ -2,6 +2,7 @@ package scope
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 )
 
@@ -39,7 +40,7 @@ var (
 
 // failures are the errors that a Reason can stand for.
 var failures = []error{ErrKeyNotFound, ErrLeaseNotFound, ErrLeaseExists, ErrLeaseFull, ErrManyLeases, ErrCompacted, ErrFutureRevision, ErrTooMuch,
-	ErrUnnamed, ErrApproval, ErrNamed, ErrAliases, ErrRedirects, ErrUntil, ErrNoVersion, ErrElsewhere}
+	ErrUnnamed, ErrApproval, ErrNamed, ErrAliases, ErrRedirects, ErrUntil, ErrNoVersion, ErrElsewhere, ErrClass, ErrSignal}
 
 // reason is the text under which a failure stands on record.
 func reason(err error) string { return strings.TrimPrefix(err.Error(), "scope: ") }
@@ -55,6 +56,9 @@ func Failure(why string) error {
 		if reason(err) == why {
 			return err
 		}
+	}
+	if isDenial(why) {
+		return fmt.Errorf("%w%s", ErrDenied, strings.TrimPrefix(why, reason(ErrDenied)))
 	}
 	return errors.New("scope: " + why)
 }

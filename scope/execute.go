@@ -188,71 +188,69 @@ func (x *execution) apply(m *CheckedMutation) error {
 // execute does what a mutation asks for, or records why it cannot be done.
 func (x *execution) execute(m *CheckedMutation, out *Outcome) error {
 	x.begin(m)
-	var failure error
+	var failure, err error
+	var pending bool
 	switch m.Class {
 	case Write:
-		var p plan
-		var err error
-		if failure = x.next.own.ownsAll(m.Txn); failure == nil {
-			p, failure, err = x.plan(m.Txn)
-		}
-		if err != nil {
-			return err
-		}
-		var needed *Approval
-		if failure == nil {
-			all, err := x.spread(&p)
-			if err != nil {
-				return err
-			}
-			needed, failure = x.policy.approval(all)
-		}
-		if failure == nil && needed != nil {
-			if failure, err = x.propose(m, needed, &p); err != nil {
-				return err
-			}
-			out.Code = Pending
-		}
-		if failure != nil || needed != nil {
-			break
-		}
-		if out.Responses, err = x.run(p); err != nil {
-			return err
-		}
-		out.Succeeded = p.succeeded
-		x.next.head.Revision = x.revision()
+		failure, pending, err = x.transact(m, out)
+	case Act:
+		failure, pending, err = x.act(m, out)
 	case Compact:
 		failure = x.compact(m.Comp.Revision)
 	case Govern:
-		var err error
-		if failure, err = x.govern(m); err != nil {
-			return err
-		}
+		failure, err = x.govern(m)
 	case Lease:
-		var err error
-		if failure, err = x.leasing(m.Lease, out); err != nil {
-			return err
-		}
+		failure, err = x.leasing(m, out)
 	case Name:
-		var err error
-		if out.Responses, failure, err = x.name(m.Naming); err != nil {
-			return err
-		}
+		out.Responses, failure, err = x.name(m)
 		x.next.head.Revision = x.revision()
 	case Withdraw:
-		var err error
-		if failure, err = x.withdraw(m); err != nil {
-			return err
-		}
+		failure, err = x.withdraw(m)
 	}
-	if out.Revision = x.next.head.Revision; out.Code != Pending {
-		out.Code = Applied
+	if err != nil {
+		return err
 	}
-	if failure != nil {
+	out.Revision, out.Code = x.next.head.Revision, Applied
+	switch {
+	case failure != nil:
 		out.Code, out.Reason = Failed, reason(failure)
 		x.enter(lineage.Entry{Class: lineage.Failed, Reason: out.Reason})
+	case pending:
+		out.Code = Pending
 	}
 	return nil
+}
+
+// transact executes the transaction of a mutation, or opens a motion for it.
+func (x *execution) transact(m *CheckedMutation, out *Outcome) (failure error, pending bool, err error) {
+	var p plan
+	if failure = x.next.own.ownsAll(m.Txn); failure == nil {
+		p, failure, err = x.plan(m.Txn)
+	}
+	if failure != nil || err != nil {
+		return failure, false, err
+	}
+	all, err := x.spread(&p)
+	if err != nil {
+		return nil, false, err
+	}
+	if failure, err = x.permitted(m, all); failure != nil || err != nil {
+		return failure, false, err
+	}
+	needed, failure := x.policy.approval(all)
+	if failure != nil {
+		return failure, false, nil
+	}
+	if needed != nil {
+		failure, err = x.propose(m, needed, &p)
+		return failure, true, err
+	}
+	if out.Responses, err = x.run(p); err != nil {
+		return nil, false, err
+	}
+	out.Succeeded = p.succeeded
+	x.next.head.Revision = x.revision()
+	return nil, false, nil
 }
 
 // begin is where a mutation's changes begin.

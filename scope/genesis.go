@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/action"
 	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/trust"
@@ -19,8 +20,9 @@ type Policy struct {
 	EpochBlocks uint64        // after so many blocks, an epoch ends
 	EpochTime   time.Duration // after so long by the blocks' time, one that holds clockBlocks of them ends too; 0: never
 	Limits      Limits
-	Approvals   []Approval // what takes more than a quorum's vote (P28)
-	Children    Bound      // what binds the scopes below
+	Approvals   []Approval   // what takes more than a quorum's vote (P28)
+	Children    Bound        // what binds the scopes below
+	Actions     action.Table // what verbs do, and who may
 }
 
 // DefaultPolicy is the policy of a scope that names nothing but its mode.
@@ -157,6 +159,9 @@ func (p Policy) Check() error {
 		return err
 	}
 	if err := p.Trust.Check(); err != nil {
+		return fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	if err := p.Actions.Check(); err != nil {
 		return fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
 	return p.Children.check()

@@ -12,7 +12,8 @@ import (
 )
 
 // leasing executes a request for leases.
-func (x *execution) leasing(r *LeaseRequest, out *Outcome) (failure, err error) {
+func (x *execution) leasing(m *CheckedMutation, out *Outcome) (failure, err error) {
+	r := m.Lease
 	from := max(x.block.Header.Time, r.Asked)
 	if r.Kind == LeaseKeepAlive {
 		if failure = x.spend(len(r.IDs), 0); failure == nil {
@@ -31,7 +32,7 @@ func (x *execution) leasing(r *LeaseRequest, out *Outcome) (failure, err error) 
 		if failure := x.spend(int(l.keys), int(l.bytes)); failure != nil {
 			return failure, nil
 		}
-		if failure, err := x.revocable(id); failure != nil || err != nil {
+		if failure, err := x.revocable(m, id); failure != nil || err != nil {
 			return failure, err
 		}
 		return nil, x.end(id, &l, fmt.Sprintf("lease %x was revoked", uint64(id)))
@@ -51,17 +52,26 @@ func (x *execution) leasing(r *LeaseRequest, out *Outcome) (failure, err error) 
 var errGuarded = errors.New("scope: the policy asks for approval of the removal of keys that the lease holds; delete them, which can wait for it, or let the lease expire")
 
 // revocable says why a lease cannot be revoked.
-func (x *execution) revocable(id int64) (failure, err error) {
-	if len(x.policy.Approvals) == 0 {
+func (x *execution) revocable(m *CheckedMutation, id int64) (failure, err error) {
+	judged := x.epoch.rules.Has(writeVerb)
+	if len(x.policy.Approvals) == 0 && !judged {
 		return nil, nil
 	}
+	var p plan
 	err = x.attached(id, func(key []byte) bool {
-		if a, _ := x.policy.covering(&Op{Kind: OpDelete, Key: key}); a != nil {
+		op := Op{Kind: OpDelete, Key: key}
+		if a, _ := x.policy.covering(&op); a != nil {
 			failure = errGuarded
+		} else if judged {
+			op.Key = bytes.Clone(key)
+			p.ops = append(p.ops, op)
 		}
 		return failure == nil
 	})
-	return failure, err
+	if failure != nil || err != nil {
+		return failure, err
+	}
+	return x.permitted(m, &p)
 }
 
 // keepAlive lets leases last for their whole TTL from an instant on, never

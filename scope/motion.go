@@ -335,6 +335,9 @@ func (m *Motion) Subject() string {
 	if d := new(Decision); of.Class == Govern && canon.Decode(of.Content, d) == nil {
 		return d.subject()
 	}
+	if a := new(Action); of.Class == Act && canon.Decode(of.Content, a) == nil {
+		return fmt.Sprintf("%s %q", a.Verb, a.Key)
+	}
 	if of.Class != Write || t.decode(of.Content) != nil {
 		return of.Class.String()
 	}

@@ -117,6 +117,12 @@ func (m *Motion) content() (c CheckedMutation, err error) {
 	return c, nil
 }
 
+// Txn is the transaction that the motion is about, nil for one about a decision.
+func (m *Motion) Txn() (*Txn, error) {
+	c, err := m.content()
+	return c.Txn, err
+}
+
 // effects are the puts and deletions of the branch that was chosen; false if there
 // are transactions within, whose branches nobody notes.
 func (m *Motion) effects(t *Txn) (all []Effect, ok bool) {

@@ -26,6 +26,8 @@ const (
 	// Withdraw ends a motion by the will of the author whose mutation opened it: the
 	// content is a Withdrawal.
 	Withdraw Class = 6
+	// Act carries out a verb on what a key names: the content is an Action.
+	Act Class = 7
 )
 
 // String is the class in lower case.
@@ -43,6 +45,8 @@ func (c Class) String() string {
 		return "withdraw"
 	case Lease:
 		return "lease"
+	case Act:
+		return "act"
 	}
 	return fmt.Sprintf("class(%d)", uint8(c))
 }

@@ -13,7 +13,7 @@ var ErrApproval = errors.New("scope: the policy asks for approval of changes bel
 // the object. Who may change an object under one name may do so under no other
 // that asks for more. A put that keeps a lease names it here.
 func (x *execution) spread(p *plan) (*plan, error) {
-	if len(x.policy.Approvals) == 0 {
+	if len(x.policy.Approvals) == 0 && !x.epoch.rules.Has(writeVerb) {
 		return p, nil
 	}
 	all := &plan{succeeded: p.succeeded}
@@ -62,10 +62,11 @@ func (x *execution) others(key []byte) ([]held, error) {
 	return list.Held, nil
 }
 
-// approved says why a naming would have to be approved first: it changes keys just
-// as puts and deletions do.
-func (x *execution) approved(n *Naming) (failure, err error) {
-	if len(x.policy.Approvals) == 0 {
+// mayName says why a naming is not permitted, or would have to be approved first: it
+// changes keys just as puts and deletions do.
+func (x *execution) mayName(m *CheckedMutation) (failure, err error) {
+	n := m.Naming
+	if len(x.policy.Approvals) == 0 && !x.epoch.rules.Has(writeVerb) {
 		return nil, nil
 	}
 	var p plan
@@ -84,6 +85,9 @@ func (x *execution) approved(n *Naming) (failure, err error) {
 	all, err := x.spread(&p)
 	if err != nil {
 		return nil, err
+	}
+	if failure, err := x.permitted(m, all); failure != nil || err != nil {
+		return failure, err
 	}
 	needed, failure := x.policy.approval(all)
 	if needed != nil || failure != nil {

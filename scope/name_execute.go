@@ -9,7 +9,8 @@ import (
 
 // name executes a naming; failure says why it cannot be done. Whatever could fail
 // fails before anything is changed. The response names the object.
-func (x *execution) name(n *Naming) (_ []Response, failure, err error) {
+func (x *execution) name(m *CheckedMutation) (_ []Response, failure, err error) {
+	n := m.Naming
 	for _, key := range [][]byte{n.Key, n.To, n.From} {
 		if failure := x.next.own.owns(key, nil); failure != nil && len(key) > 0 {
 			return nil, failure, nil
@@ -25,7 +26,7 @@ func (x *execution) name(n *Naming) (_ []Response, failure, err error) {
 			return nil, ErrUnnamed, nil
 		}
 	}
-	if failure, err := x.approved(n); failure != nil || err != nil {
+	if failure, err := x.mayName(m); failure != nil || err != nil {
 		return nil, failure, err
 	}
 	resp := Response{Kind: OpPut, UID: v.UID}

@@ -128,7 +128,7 @@ func (p *KeyProof) verify(network aweigh.NetworkID) (Report, error) {
 		r.Approved, err = p.Assent.verify(&p.Ancestry, &p.Origin, &m, &p.Change, p.Kv, origin)
 	case !p.Origin.entered(e, &m):
 		err = errors.New("another mutation, author or block than the entry names")
-	case m.Class == Write && origin.Policy.guard(e, p.Kv) != nil:
+	case m.writes() && origin.Policy.guard(e, p.Kv) != nil:
 		err = errors.New("the policy asks for approval of the change, and the proof shows none")
 	}
 	return r, err

@@ -40,7 +40,7 @@ func (a *app) asking(c *cobra.Command, do func(ctx context.Context, s *session, 
 	settings := pflag.NewFlagSet("client", pflag.ContinueOnError)
 	settings.StringSlice("api", nil, "addresses of nodes, host:port (default: those that run on this machine)")
 	settings.Duration("timeout", 10*time.Second, "how long to wait for an answer")
-	valued := slices.Contains([]string{"put", "get", "del", "watch", "txn"}, c.Name())
+	valued := slices.Contains([]string{"put", "get", "do", "del", "watch", "txn"}, c.Name())
 	outputs := []string{"table", "json"}
 	if valued {
 		outputs = append(outputs, "value")

@@ -42,7 +42,8 @@ const exitHelp = `Exit codes:
   1  another error
   2  the command line, a setting or a request makes no sense
   3  there is no such key, object, motion, decision or anchor
-  4  a condition did not hold, or a write was ordered and failed: nothing changed
+  4  a condition did not hold, a rule of the policy denied it, or a write was ordered and
+     failed: nothing changed
   5  not committed yet, and may still commit: repeating with the same --nonce is safe
   6  no node, or too few anchors, can be reached
   7  a proof, a ballot or a replay does not hold
@@ -86,6 +87,7 @@ var codes = []struct {
 	{client.ErrPending, exitPending},
 	{errNotCarried, exitCompare},
 	{errRefused, exitCompare},
+	{client.ErrDenied, exitCompare},
 	{client.ErrCondition, exitCompare},
 	{client.ErrUndecided, exitUndecided},
 	{client.ErrNotFound, exitNotFound},
@@ -118,7 +120,7 @@ func exitCode(err error, started bool) int {
 
 // packages matches what errors begin with for those who program: the package that
 // made them, and the sentinel for the command line.
-var packages = regexp.MustCompile(`(?m)(^|: )(?:(?:alias|api|backup|ballotdir|bench|box|canon|client|config|daemon|devnet|founding|home|keyfile|kv|lineage|node|` +
+var packages = regexp.MustCompile(`(?m)(^|: )(?:(?:action|alias|api|backup|ballotdir|bench|box|canon|client|config|daemon|devnet|founding|home|keyfile|kv|lineage|node|` +
 	`p2p|policytext|quorum|replay|report|running|scope|show|signer|sim|store|txntext|usage|votes): )+`)
 
 // forPeople is the text of an error for people.

@@ -262,6 +262,9 @@ func (a *app) watch() *cobra.Command {
 	rev := c.Flags().Int64("rev", 0, "from this revision on, and not from now")
 	prev := c.Flags().Bool("prev", false, "show what was there")
 	count := c.Flags().Int("count", 0, "end after so many changes")
+	signals := c.Flags().Bool("signals", false, "follow signals (see aweigh do), and not changes: those that reach the node from now on")
+	c.MarkFlagsMutuallyExclusive("signals", "rev")
+	c.MarkFlagsMutuallyExclusive("signals", "prev")
 	bounds := rangeFlags(c)
 	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
 		key, err := keyOf(args[0], *raw, reads)
@@ -270,6 +273,9 @@ func (a *app) watch() *cobra.Command {
 		}
 		req := &aweighv1.WatchRequest{StartRevision: *rev, PrevKv: *prev}
 		req.Key, req.RangeEnd = bounds(key)
+		if *signals {
+			return a.signals(ctx, s, req.Key, req.RangeEnd, *count)
+		}
 		return s.Follow(ctx, req, *count, func(w *aweighv1.WatchResponse) error {
 			if w.Created && s.Format == "table" {
 				from := *rev

@@ -17,7 +17,7 @@ import (
 // errUnclaimed means that an alias names an object which does not claim it.
 var errUnclaimed = errors.New("the object does not claim the alias that names it: the node's store is damaged, or the node lies; ask another one with --api")
 
-// The actions that commands carry out; others have no meaning here yet.
+// The actions that commands carry out; others are for aweigh do.
 const (
 	reads  = "read"
 	writes = "write"
@@ -31,7 +31,7 @@ func nameOf(text string, raw bool, action string) (alias.Name, error) {
 	}
 	n, err := alias.Parse(text)
 	if err == nil && n.Action() != "" && n.Action() != action {
-		return n, fmt.Errorf("%w: this command does not carry out %q; get and history read, put and del write, and other actions are not taken yet", errUsage, n.Action())
+		return n, fmt.Errorf("%w: this command does not carry out %q; get and history read, put and del write, and aweigh do carries out all", errUsage, n.Action())
 	}
 	return n, err
 }

@@ -26,7 +26,7 @@ func (a *app) policy() *cobra.Command {
 		Example: "  aweigh policy show >policy.yaml     # edit it, then\n  aweigh policy diff policy.yaml\n" +
 			"  aweigh policy set policy.yaml -m \"slower epochs\"\n  aweigh policy approve 3f1a09cc      # at other anchors",
 	}
-	return a.under(c, a.policyShow(), a.policyDiff(), a.policySet(), a.policyApprove())
+	return a.under(c, a.policyShow(), a.policyDiff(), a.policySet(), a.policyAction(), a.policyApprove())
 }
 
 func (a *app) policyShow() *cobra.Command {

@@ -33,6 +33,7 @@ func Write(p scope.Policy, head string) string {
 		}
 		fmt.Fprintf(&b, "  %-28s # %s\n", key+": "+f.show(&p), f.about)
 	}
+	writeActions(&b, p.Actions)
 	fmt.Fprintf(&b, "\n# What takes more than a quorum's vote: such writes open a motion, which waits for ballots.\n"+
 		"# One a line, as in:  - prefix=/secrets/ threshold=3/4 min-anchors=3 window=72h\n# %s\n",
 		strings.ReplaceAll(ApprovalHelp, "\n", "\n# "))
@@ -98,6 +99,11 @@ func Read(text []byte, base scope.Policy) (scope.Policy, error) {
 			p.Approvals, err = approvals(value)
 			return err
 		}
+		if name == "actions" {
+			var err error
+			p.Actions, err = actions(value)
+			return err
+		}
 		if sections[name] == "" {
 			return fmt.Errorf("%w: line %d: unknown section %q", ErrSyntax, at.Line, name)
 		}
@@ -154,6 +160,7 @@ func Diff(from, to scope.Policy) (all []Change) {
 			all = append(all, Change{f.name, a, b, f.about})
 		}
 	}
+	all = append(all, diffActions(from.Actions, to.Actions)...)
 	return append(all, diffApprovals(from.Approvals, to.Approvals)...)
 }
 
@@ -162,6 +169,9 @@ func Fields(p scope.Policy) map[string]string {
 	out := make(map[string]string, len(fields))
 	for _, f := range fields {
 		out[f.name] = f.show(&p)
+	}
+	for _, r := range p.Actions {
+		out["actions."+r.Verb] = WriteRule(r)
 	}
 	for i := range p.Approvals {
 		out[fieldOf(&p.Approvals[i])] = WriteApproval(p.Approvals[i])

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aweigh/aweigh/action"
 	"github.com/aweigh/aweigh/internal/policytext"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
@@ -40,6 +41,11 @@ func other() scope.Policy {
 			{Name: "bob", Key: key.Public(), Required: true},
 		}},
 	}
+	p.Actions = action.Table{
+		{Verb: "pay", Class: action.Write, When: "caller.anchor == 'a: \"b\" # c' &&\n  object.key != '\\x00'"},
+		{Verb: "wave", Class: action.Signal},
+		{Verb: "yes", Class: action.Claim, When: "true"},
+	}
 	return p
 }
 
@@ -52,14 +58,14 @@ func TestWhatIsWrittenIsReadBack(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(got, other()) {
 		t.Errorf("%v\n%+v\nwant\n%+v", err, got, other())
 	}
-	if diff := policytext.Diff(base, other()); len(diff) != 2+len(regexp.MustCompile("(?m)^  [a-z_]+: ").FindAllString(text, -1)) {
+	if diff := policytext.Diff(base, other()); len(diff) != 2+len(regexp.MustCompile(`(?m)^  "?[a-z_]+"?: `).FindAllString(text, -1)) {
 		t.Errorf("%d fields differ of\n%s", len(diff), text)
 	}
 	// A type that gains a field must gain a line here, or is changed without a word.
 	for _, v := range []struct {
 		of   any
 		want int
-	}{{trust.Params{}, 17}, {quorum.Rules{}, 5}, {quorum.Rule{}, 4}, {scope.Policy{}, 8}, {scope.Bound{}, 4}, {scope.Approval{}, 10}, {scope.Approver{}, 5}} {
+	}{{trust.Params{}, 17}, {quorum.Rules{}, 5}, {quorum.Rule{}, 4}, {scope.Policy{}, 9}, {action.Rule{}, 4}, {scope.Bound{}, 4}, {scope.Approval{}, 10}, {scope.Approver{}, 5}} {
 		if n := reflect.TypeOf(v.of).NumField(); n != v.want {
 			t.Errorf("%T has %d fields, and package policytext knows %d", v.of, n, v.want)
 		}
@@ -90,6 +96,13 @@ func TestMistakesAreNamed(t *testing.T) {
 		"approvals:\n  - prefix=/a":                       `it needs threshold=`,
 		"approvals:\n  - threshold=1/2 window=1h prefix":  `"prefix" is no word`,
 		"epoch:\n  blocks: 1\n  blocks: 2":                `stands twice`,
+		"actions: [pay]":                                  `line 1: actions is made of fields`,
+		"actions:\n  pay: fly":                            `line 2: policytext: not a policy: pay: action: not a rule: "fly" is no class of actions`,
+		"actions:\n  pay: write if true":                  `after the class stands "when" and a predicate, not "if true"`,
+		"actions:\n  pay: write whenever":                 `after the class stands "when"`,
+		"actions:\n  pay: write when":                     `after the class stands "when"`,
+		"actions:\n  pay: [write]":                        `line 2: pay is one value`,
+		"actions:\n  pay: write\n  pay: read":             `line 3: pay stands twice`,
 		"- 1\n":                                           `made of fields`,
 		"a: b: c":                                         `not a policy`,
 		"children:\n  bft: 5":                             `"5" is neither true nor false`,

@@ -10,7 +10,7 @@ const module = "github.com/aweigh/aweigh"
 // Packages are named by their folder; "" is the root.
 var (
 	base    = []string{"", "internal/canon", "internal/must", "kv"}
-	pure    = append(slices.Clip(base), "quorum", "trust", "votes", "lineage", "alias", "scope")
+	pure    = append(slices.Clip(base), "quorum", "trust", "votes", "lineage", "alias", "action", "scope")
 	surface = append(slices.Clip(pure), "node", "client", "api/aweigh")
 )
 
@@ -32,7 +32,8 @@ var directions = []struct {
 	{"votes/reconcile", base, "it reconciles sets of names, whatever they name"},
 	{"lineage", append(slices.Clip(base), "quorum", "trust", "votes"), "history stands above what it records"},
 	{"alias", append(slices.Clip(base), "quorum", "trust", "votes", "lineage"), "names know no scope, so that objects can move"},
-	{"scope", append(slices.Clip(base), "quorum", "trust", "votes", "lineage", "alias"), "replicated state uses everything pure"},
+	{"action", append(slices.Clip(base), "alias"), "rules about verbs know no state; what they are asked about is given"},
+	{"scope", append(slices.Clip(base), "quorum", "trust", "votes", "lineage", "alias", "action"), "replicated state uses everything pure"},
 	{"store", base, "storage keeps bytes for anyone, and knows no scope"},
 	{"p2p", []string{"", "internal/canon", "internal/must"}, "it moves frames, and knows nothing of votes"},
 	{"node", append(slices.Clip(pure), "store", "p2p"), "the machine and what drives it"},
@@ -96,6 +97,8 @@ var impureNames = []struct {
 // is no longer needed is an error.
 var exceptions = []struct{ file, path, reason string }{
 	{"internal/canon/append.go", "sync", "a cache of what types look like, for the goroutines around the core as well"},
+	{"action/language.go", "sync", "the language is built once, for the goroutines around the core as well"},
+	{"action/judge.go", "sync", "a cache of compiled tables, likewise"},
 }
 
 // maxLines bounds a source file; tests and generated code may be longer.

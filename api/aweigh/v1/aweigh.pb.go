@@ -6651,6 +6651,591 @@ func (x *Scope) GetKeysHanded() int64 {
 	return 0
 }
 
+// ActRequest is a verb to carry out. What it does is the policy's to say: value is for
+// those that write or signal, version for those that read.
+type ActRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Verb          string                 `protobuf:"bytes,1,opt,name=verb,proto3" json:"verb,omitempty"`
+	Key           []byte                 `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
+	Value         []byte                 `protobuf:"bytes,3,opt,name=value,proto3" json:"value,omitempty"`
+	HasValue      bool                   `protobuf:"varint,4,opt,name=has_value,json=hasValue,proto3" json:"has_value,omitempty"`
+	Uid           string                 `protobuf:"bytes,5,opt,name=uid,proto3" json:"uid,omitempty"` // the object that must have the key; empty: whichever has
+	Version       int64                  `protobuf:"varint,6,opt,name=version,proto3" json:"version,omitempty"`
+	Serializable  bool                   `protobuf:"varint,7,opt,name=serializable,proto3" json:"serializable,omitempty"`
+	Once          *Once                  `protobuf:"bytes,8,opt,name=once,proto3" json:"once,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ActRequest) Reset() {
+	*x = ActRequest{}
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[82]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ActRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ActRequest) ProtoMessage() {}
+
+func (x *ActRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[82]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ActRequest.ProtoReflect.Descriptor instead.
+func (*ActRequest) Descriptor() ([]byte, []int) {
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{82}
+}
+
+func (x *ActRequest) GetVerb() string {
+	if x != nil {
+		return x.Verb
+	}
+	return ""
+}
+
+func (x *ActRequest) GetKey() []byte {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
+func (x *ActRequest) GetValue() []byte {
+	if x != nil {
+		return x.Value
+	}
+	return nil
+}
+
+func (x *ActRequest) GetHasValue() bool {
+	if x != nil {
+		return x.HasValue
+	}
+	return false
+}
+
+func (x *ActRequest) GetUid() string {
+	if x != nil {
+		return x.Uid
+	}
+	return ""
+}
+
+func (x *ActRequest) GetVersion() int64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *ActRequest) GetSerializable() bool {
+	if x != nil {
+		return x.Serializable
+	}
+	return false
+}
+
+func (x *ActRequest) GetOnce() *Once {
+	if x != nil {
+		return x.Once
+	}
+	return nil
+}
+
+// Said is what one scope says to a verb.
+type Said struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Scope         []byte                 `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
+	Prefix        []byte                 `protobuf:"bytes,2,opt,name=prefix,proto3" json:"prefix,omitempty"`
+	Decides       bool                   `protobuf:"varint,3,opt,name=decides,proto3" json:"decides,omitempty"` // about the key; otherwise a scope below does
+	Allowed       bool                   `protobuf:"varint,4,opt,name=allowed,proto3" json:"allowed,omitempty"`
+	Class         string                 `protobuf:"bytes,5,opt,name=class,proto3" json:"class,omitempty"`   // read, write, signal or claim; empty if it has no rule
+	Rule          string                 `protobuf:"bytes,6,opt,name=rule,proto3" json:"rule,omitempty"`     // the one about the verb; empty if there is none
+	Why           string                 `protobuf:"bytes,7,opt,name=why,proto3" json:"why,omitempty"`       // it is denied
+	Detail        string                 `protobuf:"bytes,8,opt,name=detail,proto3" json:"detail,omitempty"` // why the rule cannot be worked out
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Said) Reset() {
+	*x = Said{}
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[83]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Said) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Said) ProtoMessage() {}
+
+func (x *Said) ProtoReflect() protoreflect.Message {
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[83]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Said.ProtoReflect.Descriptor instead.
+func (*Said) Descriptor() ([]byte, []int) {
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{83}
+}
+
+func (x *Said) GetScope() []byte {
+	if x != nil {
+		return x.Scope
+	}
+	return nil
+}
+
+func (x *Said) GetPrefix() []byte {
+	if x != nil {
+		return x.Prefix
+	}
+	return nil
+}
+
+func (x *Said) GetDecides() bool {
+	if x != nil {
+		return x.Decides
+	}
+	return false
+}
+
+func (x *Said) GetAllowed() bool {
+	if x != nil {
+		return x.Allowed
+	}
+	return false
+}
+
+func (x *Said) GetClass() string {
+	if x != nil {
+		return x.Class
+	}
+	return ""
+}
+
+func (x *Said) GetRule() string {
+	if x != nil {
+		return x.Rule
+	}
+	return ""
+}
+
+func (x *Said) GetWhy() string {
+	if x != nil {
+		return x.Why
+	}
+	return ""
+}
+
+func (x *Said) GetDetail() string {
+	if x != nil {
+		return x.Detail
+	}
+	return ""
+}
+
+type ActResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Header        *Header                `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
+	Class         string                 `protobuf:"bytes,2,opt,name=class,proto3" json:"class,omitempty"`
+	Resolved      *ResolveResponse       `protobuf:"bytes,3,opt,name=resolved,proto3" json:"resolved,omitempty"`  // of class read
+	Uid           string                 `protobuf:"bytes,4,opt,name=uid,proto3" json:"uid,omitempty"`            // of class write: the object written
+	Watchers      uint64                 `protobuf:"varint,5,opt,name=watchers,proto3" json:"watchers,omitempty"` // of class signal: who were given it by this node
+	Repeated      bool                   `protobuf:"varint,6,opt,name=repeated,proto3" json:"repeated,omitempty"` // as in PutResponse
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ActResponse) Reset() {
+	*x = ActResponse{}
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[84]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ActResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ActResponse) ProtoMessage() {}
+
+func (x *ActResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[84]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ActResponse.ProtoReflect.Descriptor instead.
+func (*ActResponse) Descriptor() ([]byte, []int) {
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{84}
+}
+
+func (x *ActResponse) GetHeader() *Header {
+	if x != nil {
+		return x.Header
+	}
+	return nil
+}
+
+func (x *ActResponse) GetClass() string {
+	if x != nil {
+		return x.Class
+	}
+	return ""
+}
+
+func (x *ActResponse) GetResolved() *ResolveResponse {
+	if x != nil {
+		return x.Resolved
+	}
+	return nil
+}
+
+func (x *ActResponse) GetUid() string {
+	if x != nil {
+		return x.Uid
+	}
+	return ""
+}
+
+func (x *ActResponse) GetWatchers() uint64 {
+	if x != nil {
+		return x.Watchers
+	}
+	return 0
+}
+
+func (x *ActResponse) GetRepeated() bool {
+	if x != nil {
+		return x.Repeated
+	}
+	return false
+}
+
+// JudgeRequest asks about a verb, or tries a rule about it in place of the one of the
+// scope that decides.
+type JudgeRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Verb          string                 `protobuf:"bytes,1,opt,name=verb,proto3" json:"verb,omitempty"`
+	Key           []byte                 `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
+	Caller        []byte                 `protobuf:"bytes,3,opt,name=caller,proto3" json:"caller,omitempty"` // the hash of a key; empty: the node's
+	Class         string                 `protobuf:"bytes,4,opt,name=class,proto3" json:"class,omitempty"`   // of the rule to try; empty: those in force
+	When          string                 `protobuf:"bytes,5,opt,name=when,proto3" json:"when,omitempty"`     // its predicate
+	Serializable  bool                   `protobuf:"varint,6,opt,name=serializable,proto3" json:"serializable,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *JudgeRequest) Reset() {
+	*x = JudgeRequest{}
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[85]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *JudgeRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*JudgeRequest) ProtoMessage() {}
+
+func (x *JudgeRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[85]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use JudgeRequest.ProtoReflect.Descriptor instead.
+func (*JudgeRequest) Descriptor() ([]byte, []int) {
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{85}
+}
+
+func (x *JudgeRequest) GetVerb() string {
+	if x != nil {
+		return x.Verb
+	}
+	return ""
+}
+
+func (x *JudgeRequest) GetKey() []byte {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
+func (x *JudgeRequest) GetCaller() []byte {
+	if x != nil {
+		return x.Caller
+	}
+	return nil
+}
+
+func (x *JudgeRequest) GetClass() string {
+	if x != nil {
+		return x.Class
+	}
+	return ""
+}
+
+func (x *JudgeRequest) GetWhen() string {
+	if x != nil {
+		return x.When
+	}
+	return ""
+}
+
+func (x *JudgeRequest) GetSerializable() bool {
+	if x != nil {
+		return x.Serializable
+	}
+	return false
+}
+
+type JudgeResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Said          []*Said                `protobuf:"bytes,1,rep,name=said,proto3" json:"said,omitempty"` // broadest first; the last decides about the key
+	Caller        []byte                 `protobuf:"bytes,2,opt,name=caller,proto3" json:"caller,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *JudgeResponse) Reset() {
+	*x = JudgeResponse{}
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[86]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *JudgeResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*JudgeResponse) ProtoMessage() {}
+
+func (x *JudgeResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[86]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use JudgeResponse.ProtoReflect.Descriptor instead.
+func (*JudgeResponse) Descriptor() ([]byte, []int) {
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{86}
+}
+
+func (x *JudgeResponse) GetSaid() []*Said {
+	if x != nil {
+		return x.Said
+	}
+	return nil
+}
+
+func (x *JudgeResponse) GetCaller() []byte {
+	if x != nil {
+		return x.Caller
+	}
+	return nil
+}
+
+type SignalsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Key           []byte                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	RangeEnd      []byte                 `protobuf:"bytes,2,opt,name=range_end,json=rangeEnd,proto3" json:"range_end,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SignalsRequest) Reset() {
+	*x = SignalsRequest{}
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[87]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SignalsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SignalsRequest) ProtoMessage() {}
+
+func (x *SignalsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[87]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SignalsRequest.ProtoReflect.Descriptor instead.
+func (*SignalsRequest) Descriptor() ([]byte, []int) {
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{87}
+}
+
+func (x *SignalsRequest) GetKey() []byte {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
+func (x *SignalsRequest) GetRangeEnd() []byte {
+	if x != nil {
+		return x.RangeEnd
+	}
+	return nil
+}
+
+type SignalsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Created       bool                   `protobuf:"varint,1,opt,name=created,proto3" json:"created,omitempty"` // the first response, which holds no signal
+	Verb          string                 `protobuf:"bytes,2,opt,name=verb,proto3" json:"verb,omitempty"`
+	Key           []byte                 `protobuf:"bytes,3,opt,name=key,proto3" json:"key,omitempty"`
+	Value         []byte                 `protobuf:"bytes,4,opt,name=value,proto3" json:"value,omitempty"`
+	Author        []byte                 `protobuf:"bytes,5,opt,name=author,proto3" json:"author,omitempty"`                           // the key of the node that took it
+	AuthorName    string                 `protobuf:"bytes,6,opt,name=author_name,json=authorName,proto3" json:"author_name,omitempty"` // of the node or anchor, where known
+	Scope         []byte                 `protobuf:"bytes,7,opt,name=scope,proto3" json:"scope,omitempty"`
+	TimeNs        int64                  `protobuf:"varint,8,opt,name=time_ns,json=timeNs,proto3" json:"time_ns,omitempty"` // when it came to this node
+	Lost          uint64                 `protobuf:"varint,9,opt,name=lost,proto3" json:"lost,omitempty"`                   // signals before it for which the watcher was too slow
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SignalsResponse) Reset() {
+	*x = SignalsResponse{}
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[88]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SignalsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SignalsResponse) ProtoMessage() {}
+
+func (x *SignalsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[88]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SignalsResponse.ProtoReflect.Descriptor instead.
+func (*SignalsResponse) Descriptor() ([]byte, []int) {
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{88}
+}
+
+func (x *SignalsResponse) GetCreated() bool {
+	if x != nil {
+		return x.Created
+	}
+	return false
+}
+
+func (x *SignalsResponse) GetVerb() string {
+	if x != nil {
+		return x.Verb
+	}
+	return ""
+}
+
+func (x *SignalsResponse) GetKey() []byte {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
+func (x *SignalsResponse) GetValue() []byte {
+	if x != nil {
+		return x.Value
+	}
+	return nil
+}
+
+func (x *SignalsResponse) GetAuthor() []byte {
+	if x != nil {
+		return x.Author
+	}
+	return nil
+}
+
+func (x *SignalsResponse) GetAuthorName() string {
+	if x != nil {
+		return x.AuthorName
+	}
+	return ""
+}
+
+func (x *SignalsResponse) GetScope() []byte {
+	if x != nil {
+		return x.Scope
+	}
+	return nil
+}
+
+func (x *SignalsResponse) GetTimeNs() int64 {
+	if x != nil {
+		return x.TimeNs
+	}
+	return 0
+}
+
+func (x *SignalsResponse) GetLost() uint64 {
+	if x != nil {
+		return x.Lost
+	}
+	return 0
+}
+
 var File_aweigh_v1_aweigh_proto protoreflect.FileDescriptor
 
 const file_aweigh_v1_aweigh_proto_rawDesc = "" +
@@ -7209,14 +7794,64 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\vcatching_up\x18\x0f \x01(\bR\n" +
 	"catchingUp\x12\x1f\n" +
 	"\vkeys_handed\x18\x10 \x01(\x03R\n" +
-	"keysHanded*~\n" +
+	"keysHanded\"\xda\x01\n" +
+	"\n" +
+	"ActRequest\x12\x12\n" +
+	"\x04verb\x18\x01 \x01(\tR\x04verb\x12\x10\n" +
+	"\x03key\x18\x02 \x01(\fR\x03key\x12\x14\n" +
+	"\x05value\x18\x03 \x01(\fR\x05value\x12\x1b\n" +
+	"\thas_value\x18\x04 \x01(\bR\bhasValue\x12\x10\n" +
+	"\x03uid\x18\x05 \x01(\tR\x03uid\x12\x18\n" +
+	"\aversion\x18\x06 \x01(\x03R\aversion\x12\"\n" +
+	"\fserializable\x18\a \x01(\bR\fserializable\x12#\n" +
+	"\x04once\x18\b \x01(\v2\x0f.aweigh.v1.OnceR\x04once\"\xbc\x01\n" +
+	"\x04Said\x12\x14\n" +
+	"\x05scope\x18\x01 \x01(\fR\x05scope\x12\x16\n" +
+	"\x06prefix\x18\x02 \x01(\fR\x06prefix\x12\x18\n" +
+	"\adecides\x18\x03 \x01(\bR\adecides\x12\x18\n" +
+	"\aallowed\x18\x04 \x01(\bR\aallowed\x12\x14\n" +
+	"\x05class\x18\x05 \x01(\tR\x05class\x12\x12\n" +
+	"\x04rule\x18\x06 \x01(\tR\x04rule\x12\x10\n" +
+	"\x03why\x18\a \x01(\tR\x03why\x12\x16\n" +
+	"\x06detail\x18\b \x01(\tR\x06detail\"\xd0\x01\n" +
+	"\vActResponse\x12)\n" +
+	"\x06header\x18\x01 \x01(\v2\x11.aweigh.v1.HeaderR\x06header\x12\x14\n" +
+	"\x05class\x18\x02 \x01(\tR\x05class\x126\n" +
+	"\bresolved\x18\x03 \x01(\v2\x1a.aweigh.v1.ResolveResponseR\bresolved\x12\x10\n" +
+	"\x03uid\x18\x04 \x01(\tR\x03uid\x12\x1a\n" +
+	"\bwatchers\x18\x05 \x01(\x04R\bwatchers\x12\x1a\n" +
+	"\brepeated\x18\x06 \x01(\bR\brepeated\"\x9a\x01\n" +
+	"\fJudgeRequest\x12\x12\n" +
+	"\x04verb\x18\x01 \x01(\tR\x04verb\x12\x10\n" +
+	"\x03key\x18\x02 \x01(\fR\x03key\x12\x16\n" +
+	"\x06caller\x18\x03 \x01(\fR\x06caller\x12\x14\n" +
+	"\x05class\x18\x04 \x01(\tR\x05class\x12\x12\n" +
+	"\x04when\x18\x05 \x01(\tR\x04when\x12\"\n" +
+	"\fserializable\x18\x06 \x01(\bR\fserializable\"L\n" +
+	"\rJudgeResponse\x12#\n" +
+	"\x04said\x18\x01 \x03(\v2\x0f.aweigh.v1.SaidR\x04said\x12\x16\n" +
+	"\x06caller\x18\x02 \x01(\fR\x06caller\"?\n" +
+	"\x0eSignalsRequest\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\fR\x03key\x12\x1b\n" +
+	"\trange_end\x18\x02 \x01(\fR\brangeEnd\"\xe3\x01\n" +
+	"\x0fSignalsResponse\x12\x18\n" +
+	"\acreated\x18\x01 \x01(\bR\acreated\x12\x12\n" +
+	"\x04verb\x18\x02 \x01(\tR\x04verb\x12\x10\n" +
+	"\x03key\x18\x03 \x01(\fR\x03key\x12\x14\n" +
+	"\x05value\x18\x04 \x01(\fR\x05value\x12\x16\n" +
+	"\x06author\x18\x05 \x01(\fR\x06author\x12\x1f\n" +
+	"\vauthor_name\x18\x06 \x01(\tR\n" +
+	"authorName\x12\x14\n" +
+	"\x05scope\x18\a \x01(\fR\x05scope\x12\x17\n" +
+	"\atime_ns\x18\b \x01(\x03R\x06timeNs\x12\x12\n" +
+	"\x04lost\x18\t \x01(\x04R\x04lost*~\n" +
 	"\n" +
 	"SortTarget\x12\x13\n" +
 	"\x0fSORT_TARGET_KEY\x10\x00\x12\x17\n" +
 	"\x13SORT_TARGET_VERSION\x10\x01\x12\x16\n" +
 	"\x12SORT_TARGET_CREATE\x10\x02\x12\x13\n" +
 	"\x0fSORT_TARGET_MOD\x10\x03\x12\x15\n" +
-	"\x11SORT_TARGET_VALUE\x10\x042\xc1\x0f\n" +
+	"\x11SORT_TARGET_VALUE\x10\x042\xf7\x10\n" +
 	"\x04Node\x124\n" +
 	"\x03Put\x12\x15.aweigh.v1.PutRequest\x1a\x16.aweigh.v1.PutResponse\x12=\n" +
 	"\x06Delete\x12\x18.aweigh.v1.DeleteRequest\x1a\x19.aweigh.v1.DeleteResponse\x12:\n" +
@@ -7228,7 +7863,10 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\x04Name\x12\x16.aweigh.v1.NameRequest\x1a\x17.aweigh.v1.NameResponse\x12@\n" +
 	"\aResolve\x12\x19.aweigh.v1.ResolveRequest\x1a\x1a.aweigh.v1.ResolveResponse\x12=\n" +
 	"\x06Object\x12\x18.aweigh.v1.ObjectRequest\x1a\x19.aweigh.v1.ObjectResponse\x12F\n" +
-	"\tRedirects\x12\x1b.aweigh.v1.RedirectsRequest\x1a\x1c.aweigh.v1.RedirectsResponse\x12@\n" +
+	"\tRedirects\x12\x1b.aweigh.v1.RedirectsRequest\x1a\x1c.aweigh.v1.RedirectsResponse\x124\n" +
+	"\x03Act\x12\x15.aweigh.v1.ActRequest\x1a\x16.aweigh.v1.ActResponse\x12:\n" +
+	"\x05Judge\x12\x17.aweigh.v1.JudgeRequest\x1a\x18.aweigh.v1.JudgeResponse\x12B\n" +
+	"\aSignals\x12\x19.aweigh.v1.SignalsRequest\x1a\x1a.aweigh.v1.SignalsResponse0\x01\x12@\n" +
 	"\aHistory\x12\x19.aweigh.v1.HistoryRequest\x1a\x1a.aweigh.v1.HistoryResponse\x12:\n" +
 	"\x05Prove\x12\x17.aweigh.v1.ProveRequest\x1a\x18.aweigh.v1.ProveResponse\x12=\n" +
 	"\x06Status\x12\x18.aweigh.v1.StatusRequest\x1a\x19.aweigh.v1.StatusResponse\x12=\n" +
@@ -7263,7 +7901,7 @@ func file_aweigh_v1_aweigh_proto_rawDescGZIP() []byte {
 }
 
 var file_aweigh_v1_aweigh_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_aweigh_v1_aweigh_proto_msgTypes = make([]protoimpl.MessageInfo, 82)
+var file_aweigh_v1_aweigh_proto_msgTypes = make([]protoimpl.MessageInfo, 89)
 var file_aweigh_v1_aweigh_proto_goTypes = []any{
 	(SortTarget)(0),              // 0: aweigh.v1.SortTarget
 	(Compare_Target)(0),          // 1: aweigh.v1.Compare.Target
@@ -7351,6 +7989,13 @@ var file_aweigh_v1_aweigh_proto_goTypes = []any{
 	(*ScopesRequest)(nil),        // 83: aweigh.v1.ScopesRequest
 	(*ScopesResponse)(nil),       // 84: aweigh.v1.ScopesResponse
 	(*Scope)(nil),                // 85: aweigh.v1.Scope
+	(*ActRequest)(nil),           // 86: aweigh.v1.ActRequest
+	(*Said)(nil),                 // 87: aweigh.v1.Said
+	(*ActResponse)(nil),          // 88: aweigh.v1.ActResponse
+	(*JudgeRequest)(nil),         // 89: aweigh.v1.JudgeRequest
+	(*JudgeResponse)(nil),        // 90: aweigh.v1.JudgeResponse
+	(*SignalsRequest)(nil),       // 91: aweigh.v1.SignalsRequest
+	(*SignalsResponse)(nil),      // 92: aweigh.v1.SignalsResponse
 }
 var file_aweigh_v1_aweigh_proto_depIdxs = []int32{
 	6,   // 0: aweigh.v1.PutRequest.once:type_name -> aweigh.v1.Once
@@ -7436,73 +8081,83 @@ var file_aweigh_v1_aweigh_proto_depIdxs = []int32{
 	4,   // 80: aweigh.v1.WithdrawResponse.header:type_name -> aweigh.v1.Header
 	4,   // 81: aweigh.v1.ScopesResponse.header:type_name -> aweigh.v1.Header
 	85,  // 82: aweigh.v1.ScopesResponse.scopes:type_name -> aweigh.v1.Scope
-	7,   // 83: aweigh.v1.Node.Put:input_type -> aweigh.v1.PutRequest
-	9,   // 84: aweigh.v1.Node.Delete:input_type -> aweigh.v1.DeleteRequest
-	11,  // 85: aweigh.v1.Node.Range:input_type -> aweigh.v1.RangeRequest
-	16,  // 86: aweigh.v1.Node.Txn:input_type -> aweigh.v1.TxnRequest
-	18,  // 87: aweigh.v1.Node.Submit:input_type -> aweigh.v1.SubmitRequest
-	21,  // 88: aweigh.v1.Node.Compact:input_type -> aweigh.v1.CompactRequest
-	23,  // 89: aweigh.v1.Node.Watch:input_type -> aweigh.v1.WatchRequest
-	55,  // 90: aweigh.v1.Node.Name:input_type -> aweigh.v1.NameRequest
-	58,  // 91: aweigh.v1.Node.Resolve:input_type -> aweigh.v1.ResolveRequest
-	61,  // 92: aweigh.v1.Node.Object:input_type -> aweigh.v1.ObjectRequest
-	63,  // 93: aweigh.v1.Node.Redirects:input_type -> aweigh.v1.RedirectsRequest
-	26,  // 94: aweigh.v1.Node.History:input_type -> aweigh.v1.HistoryRequest
-	29,  // 95: aweigh.v1.Node.Prove:input_type -> aweigh.v1.ProveRequest
-	31,  // 96: aweigh.v1.Node.Status:input_type -> aweigh.v1.StatusRequest
-	37,  // 97: aweigh.v1.Node.Invite:input_type -> aweigh.v1.InviteRequest
-	39,  // 98: aweigh.v1.Node.Genesis:input_type -> aweigh.v1.GenesisRequest
-	41,  // 99: aweigh.v1.Node.Backup:input_type -> aweigh.v1.BackupRequest
-	43,  // 100: aweigh.v1.Node.Trust:input_type -> aweigh.v1.TrustRequest
-	47,  // 101: aweigh.v1.Node.Explain:input_type -> aweigh.v1.ExplainRequest
-	50,  // 102: aweigh.v1.Node.Handovers:input_type -> aweigh.v1.HandoversRequest
-	52,  // 103: aweigh.v1.Node.Govern:input_type -> aweigh.v1.GovernRequest
-	54,  // 104: aweigh.v1.Node.Apply:input_type -> aweigh.v1.ApplyRequest
-	65,  // 105: aweigh.v1.Node.Motions:input_type -> aweigh.v1.MotionsRequest
-	71,  // 106: aweigh.v1.Node.Motion:input_type -> aweigh.v1.MotionRequest
-	71,  // 107: aweigh.v1.Node.WatchMotion:input_type -> aweigh.v1.MotionRequest
-	71,  // 108: aweigh.v1.Node.ExportMotion:input_type -> aweigh.v1.MotionRequest
-	74,  // 109: aweigh.v1.Node.Vote:input_type -> aweigh.v1.VoteRequest
-	76,  // 110: aweigh.v1.Node.HandIn:input_type -> aweigh.v1.HandInRequest
-	79,  // 111: aweigh.v1.Node.Withdraw:input_type -> aweigh.v1.WithdrawRequest
-	81,  // 112: aweigh.v1.Node.Ballots:input_type -> aweigh.v1.BallotsRequest
-	83,  // 113: aweigh.v1.Node.Scopes:input_type -> aweigh.v1.ScopesRequest
-	8,   // 114: aweigh.v1.Node.Put:output_type -> aweigh.v1.PutResponse
-	10,  // 115: aweigh.v1.Node.Delete:output_type -> aweigh.v1.DeleteResponse
-	12,  // 116: aweigh.v1.Node.Range:output_type -> aweigh.v1.RangeResponse
-	17,  // 117: aweigh.v1.Node.Txn:output_type -> aweigh.v1.TxnResponse
-	20,  // 118: aweigh.v1.Node.Submit:output_type -> aweigh.v1.SubmitResponse
-	22,  // 119: aweigh.v1.Node.Compact:output_type -> aweigh.v1.CompactResponse
-	25,  // 120: aweigh.v1.Node.Watch:output_type -> aweigh.v1.WatchResponse
-	57,  // 121: aweigh.v1.Node.Name:output_type -> aweigh.v1.NameResponse
-	60,  // 122: aweigh.v1.Node.Resolve:output_type -> aweigh.v1.ResolveResponse
-	62,  // 123: aweigh.v1.Node.Object:output_type -> aweigh.v1.ObjectResponse
-	64,  // 124: aweigh.v1.Node.Redirects:output_type -> aweigh.v1.RedirectsResponse
-	28,  // 125: aweigh.v1.Node.History:output_type -> aweigh.v1.HistoryResponse
-	30,  // 126: aweigh.v1.Node.Prove:output_type -> aweigh.v1.ProveResponse
-	34,  // 127: aweigh.v1.Node.Status:output_type -> aweigh.v1.StatusResponse
-	38,  // 128: aweigh.v1.Node.Invite:output_type -> aweigh.v1.InviteResponse
-	40,  // 129: aweigh.v1.Node.Genesis:output_type -> aweigh.v1.GenesisResponse
-	42,  // 130: aweigh.v1.Node.Backup:output_type -> aweigh.v1.BackupResponse
-	46,  // 131: aweigh.v1.Node.Trust:output_type -> aweigh.v1.TrustResponse
-	49,  // 132: aweigh.v1.Node.Explain:output_type -> aweigh.v1.ExplainResponse
-	51,  // 133: aweigh.v1.Node.Handovers:output_type -> aweigh.v1.HandoversResponse
-	53,  // 134: aweigh.v1.Node.Govern:output_type -> aweigh.v1.GovernResponse
-	53,  // 135: aweigh.v1.Node.Apply:output_type -> aweigh.v1.GovernResponse
-	66,  // 136: aweigh.v1.Node.Motions:output_type -> aweigh.v1.MotionsResponse
-	72,  // 137: aweigh.v1.Node.Motion:output_type -> aweigh.v1.MotionResponse
-	72,  // 138: aweigh.v1.Node.WatchMotion:output_type -> aweigh.v1.MotionResponse
-	73,  // 139: aweigh.v1.Node.ExportMotion:output_type -> aweigh.v1.ExportMotionResponse
-	75,  // 140: aweigh.v1.Node.Vote:output_type -> aweigh.v1.VoteResponse
-	77,  // 141: aweigh.v1.Node.HandIn:output_type -> aweigh.v1.HandInResponse
-	80,  // 142: aweigh.v1.Node.Withdraw:output_type -> aweigh.v1.WithdrawResponse
-	82,  // 143: aweigh.v1.Node.Ballots:output_type -> aweigh.v1.BallotsResponse
-	84,  // 144: aweigh.v1.Node.Scopes:output_type -> aweigh.v1.ScopesResponse
-	114, // [114:145] is the sub-list for method output_type
-	83,  // [83:114] is the sub-list for method input_type
-	83,  // [83:83] is the sub-list for extension type_name
-	83,  // [83:83] is the sub-list for extension extendee
-	0,   // [0:83] is the sub-list for field type_name
+	6,   // 83: aweigh.v1.ActRequest.once:type_name -> aweigh.v1.Once
+	4,   // 84: aweigh.v1.ActResponse.header:type_name -> aweigh.v1.Header
+	60,  // 85: aweigh.v1.ActResponse.resolved:type_name -> aweigh.v1.ResolveResponse
+	87,  // 86: aweigh.v1.JudgeResponse.said:type_name -> aweigh.v1.Said
+	7,   // 87: aweigh.v1.Node.Put:input_type -> aweigh.v1.PutRequest
+	9,   // 88: aweigh.v1.Node.Delete:input_type -> aweigh.v1.DeleteRequest
+	11,  // 89: aweigh.v1.Node.Range:input_type -> aweigh.v1.RangeRequest
+	16,  // 90: aweigh.v1.Node.Txn:input_type -> aweigh.v1.TxnRequest
+	18,  // 91: aweigh.v1.Node.Submit:input_type -> aweigh.v1.SubmitRequest
+	21,  // 92: aweigh.v1.Node.Compact:input_type -> aweigh.v1.CompactRequest
+	23,  // 93: aweigh.v1.Node.Watch:input_type -> aweigh.v1.WatchRequest
+	55,  // 94: aweigh.v1.Node.Name:input_type -> aweigh.v1.NameRequest
+	58,  // 95: aweigh.v1.Node.Resolve:input_type -> aweigh.v1.ResolveRequest
+	61,  // 96: aweigh.v1.Node.Object:input_type -> aweigh.v1.ObjectRequest
+	63,  // 97: aweigh.v1.Node.Redirects:input_type -> aweigh.v1.RedirectsRequest
+	86,  // 98: aweigh.v1.Node.Act:input_type -> aweigh.v1.ActRequest
+	89,  // 99: aweigh.v1.Node.Judge:input_type -> aweigh.v1.JudgeRequest
+	91,  // 100: aweigh.v1.Node.Signals:input_type -> aweigh.v1.SignalsRequest
+	26,  // 101: aweigh.v1.Node.History:input_type -> aweigh.v1.HistoryRequest
+	29,  // 102: aweigh.v1.Node.Prove:input_type -> aweigh.v1.ProveRequest
+	31,  // 103: aweigh.v1.Node.Status:input_type -> aweigh.v1.StatusRequest
+	37,  // 104: aweigh.v1.Node.Invite:input_type -> aweigh.v1.InviteRequest
+	39,  // 105: aweigh.v1.Node.Genesis:input_type -> aweigh.v1.GenesisRequest
+	41,  // 106: aweigh.v1.Node.Backup:input_type -> aweigh.v1.BackupRequest
+	43,  // 107: aweigh.v1.Node.Trust:input_type -> aweigh.v1.TrustRequest
+	47,  // 108: aweigh.v1.Node.Explain:input_type -> aweigh.v1.ExplainRequest
+	50,  // 109: aweigh.v1.Node.Handovers:input_type -> aweigh.v1.HandoversRequest
+	52,  // 110: aweigh.v1.Node.Govern:input_type -> aweigh.v1.GovernRequest
+	54,  // 111: aweigh.v1.Node.Apply:input_type -> aweigh.v1.ApplyRequest
+	65,  // 112: aweigh.v1.Node.Motions:input_type -> aweigh.v1.MotionsRequest
+	71,  // 113: aweigh.v1.Node.Motion:input_type -> aweigh.v1.MotionRequest
+	71,  // 114: aweigh.v1.Node.WatchMotion:input_type -> aweigh.v1.MotionRequest
+	71,  // 115: aweigh.v1.Node.ExportMotion:input_type -> aweigh.v1.MotionRequest
+	74,  // 116: aweigh.v1.Node.Vote:input_type -> aweigh.v1.VoteRequest
+	76,  // 117: aweigh.v1.Node.HandIn:input_type -> aweigh.v1.HandInRequest
+	79,  // 118: aweigh.v1.Node.Withdraw:input_type -> aweigh.v1.WithdrawRequest
+	81,  // 119: aweigh.v1.Node.Ballots:input_type -> aweigh.v1.BallotsRequest
+	83,  // 120: aweigh.v1.Node.Scopes:input_type -> aweigh.v1.ScopesRequest
+	8,   // 121: aweigh.v1.Node.Put:output_type -> aweigh.v1.PutResponse
+	10,  // 122: aweigh.v1.Node.Delete:output_type -> aweigh.v1.DeleteResponse
+	12,  // 123: aweigh.v1.Node.Range:output_type -> aweigh.v1.RangeResponse
+	17,  // 124: aweigh.v1.Node.Txn:output_type -> aweigh.v1.TxnResponse
+	20,  // 125: aweigh.v1.Node.Submit:output_type -> aweigh.v1.SubmitResponse
+	22,  // 126: aweigh.v1.Node.Compact:output_type -> aweigh.v1.CompactResponse
+	25,  // 127: aweigh.v1.Node.Watch:output_type -> aweigh.v1.WatchResponse
+	57,  // 128: aweigh.v1.Node.Name:output_type -> aweigh.v1.NameResponse
+	60,  // 129: aweigh.v1.Node.Resolve:output_type -> aweigh.v1.ResolveResponse
+	62,  // 130: aweigh.v1.Node.Object:output_type -> aweigh.v1.ObjectResponse
+	64,  // 131: aweigh.v1.Node.Redirects:output_type -> aweigh.v1.RedirectsResponse
+	88,  // 132: aweigh.v1.Node.Act:output_type -> aweigh.v1.ActResponse
+	90,  // 133: aweigh.v1.Node.Judge:output_type -> aweigh.v1.JudgeResponse
+	92,  // 134: aweigh.v1.Node.Signals:output_type -> aweigh.v1.SignalsResponse
+	28,  // 135: aweigh.v1.Node.History:output_type -> aweigh.v1.HistoryResponse
+	30,  // 136: aweigh.v1.Node.Prove:output_type -> aweigh.v1.ProveResponse
+	34,  // 137: aweigh.v1.Node.Status:output_type -> aweigh.v1.StatusResponse
+	38,  // 138: aweigh.v1.Node.Invite:output_type -> aweigh.v1.InviteResponse
+	40,  // 139: aweigh.v1.Node.Genesis:output_type -> aweigh.v1.GenesisResponse
+	42,  // 140: aweigh.v1.Node.Backup:output_type -> aweigh.v1.BackupResponse
+	46,  // 141: aweigh.v1.Node.Trust:output_type -> aweigh.v1.TrustResponse
+	49,  // 142: aweigh.v1.Node.Explain:output_type -> aweigh.v1.ExplainResponse
+	51,  // 143: aweigh.v1.Node.Handovers:output_type -> aweigh.v1.HandoversResponse
+	53,  // 144: aweigh.v1.Node.Govern:output_type -> aweigh.v1.GovernResponse
+	53,  // 145: aweigh.v1.Node.Apply:output_type -> aweigh.v1.GovernResponse
+	66,  // 146: aweigh.v1.Node.Motions:output_type -> aweigh.v1.MotionsResponse
+	72,  // 147: aweigh.v1.Node.Motion:output_type -> aweigh.v1.MotionResponse
+	72,  // 148: aweigh.v1.Node.WatchMotion:output_type -> aweigh.v1.MotionResponse
+	73,  // 149: aweigh.v1.Node.ExportMotion:output_type -> aweigh.v1.ExportMotionResponse
+	75,  // 150: aweigh.v1.Node.Vote:output_type -> aweigh.v1.VoteResponse
+	77,  // 151: aweigh.v1.Node.HandIn:output_type -> aweigh.v1.HandInResponse
+	80,  // 152: aweigh.v1.Node.Withdraw:output_type -> aweigh.v1.WithdrawResponse
+	82,  // 153: aweigh.v1.Node.Ballots:output_type -> aweigh.v1.BallotsResponse
+	84,  // 154: aweigh.v1.Node.Scopes:output_type -> aweigh.v1.ScopesResponse
+	121, // [121:155] is the sub-list for method output_type
+	87,  // [87:121] is the sub-list for method input_type
+	87,  // [87:87] is the sub-list for extension type_name
+	87,  // [87:87] is the sub-list for extension extendee
+	0,   // [0:87] is the sub-list for field type_name
 }
 
 func init() { file_aweigh_v1_aweigh_proto_init() }
@@ -7529,7 +8184,7 @@ func file_aweigh_v1_aweigh_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_aweigh_v1_aweigh_proto_rawDesc), len(file_aweigh_v1_aweigh_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   82,
+			NumMessages:   89,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -58,6 +58,12 @@ const (
 	NodeObjectProcedure = "/aweigh.v1.Node/Object"
 	// NodeRedirectsProcedure is the fully-qualified name of the Node's Redirects RPC.
 	NodeRedirectsProcedure = "/aweigh.v1.Node/Redirects"
+	// NodeActProcedure is the fully-qualified name of the Node's Act RPC.
+	NodeActProcedure = "/aweigh.v1.Node/Act"
+	// NodeJudgeProcedure is the fully-qualified name of the Node's Judge RPC.
+	NodeJudgeProcedure = "/aweigh.v1.Node/Judge"
+	// NodeSignalsProcedure is the fully-qualified name of the Node's Signals RPC.
+	NodeSignalsProcedure = "/aweigh.v1.Node/Signals"
 	// NodeHistoryProcedure is the fully-qualified name of the Node's History RPC.
 	NodeHistoryProcedure = "/aweigh.v1.Node/History"
 	// NodeProveProcedure is the fully-qualified name of the Node's Prove RPC.
@@ -127,6 +133,13 @@ type NodeClient interface {
 	Object(context.Context, *connect.Request[v1.ObjectRequest]) (*connect.Response[v1.ObjectResponse], error)
 	// Redirects lists moved aliases that still lead somewhere.
 	Redirects(context.Context, *connect.Request[v1.RedirectsRequest]) (*connect.Response[v1.RedirectsResponse], error)
+	// Act carries out a verb on what a key names, as the policies of the scopes on the
+	// way let it. The answer to one that writes or claims comes when that is final.
+	Act(context.Context, *connect.Request[v1.ActRequest]) (*connect.Response[v1.ActResponse], error)
+	// Judge tells what the scopes on the way would say to a verb, and does nothing.
+	Judge(context.Context, *connect.Request[v1.JudgeRequest]) (*connect.Response[v1.JudgeResponse], error)
+	// Signals streams the signals to a key or a range of keys, from now on.
+	Signals(context.Context, *connect.Request[v1.SignalsRequest]) (*connect.ServerStreamForClient[v1.SignalsResponse], error)
 	// History lists what happened to the object under a key, newest first.
 	History(context.Context, *connect.Request[v1.HistoryRequest]) (*connect.Response[v1.HistoryResponse], error)
 	// Prove gives a proof of a key's newest mutation that verifies offline.
@@ -251,6 +264,24 @@ func NewNodeClient(httpClient connect.HTTPClient, baseURL string, opts ...connec
 			httpClient,
 			baseURL+NodeRedirectsProcedure,
 			connect.WithSchema(nodeMethods.ByName("Redirects")),
+			connect.WithClientOptions(opts...),
+		),
+		act: connect.NewClient[v1.ActRequest, v1.ActResponse](
+			httpClient,
+			baseURL+NodeActProcedure,
+			connect.WithSchema(nodeMethods.ByName("Act")),
+			connect.WithClientOptions(opts...),
+		),
+		judge: connect.NewClient[v1.JudgeRequest, v1.JudgeResponse](
+			httpClient,
+			baseURL+NodeJudgeProcedure,
+			connect.WithSchema(nodeMethods.ByName("Judge")),
+			connect.WithClientOptions(opts...),
+		),
+		signals: connect.NewClient[v1.SignalsRequest, v1.SignalsResponse](
+			httpClient,
+			baseURL+NodeSignalsProcedure,
+			connect.WithSchema(nodeMethods.ByName("Signals")),
 			connect.WithClientOptions(opts...),
 		),
 		history: connect.NewClient[v1.HistoryRequest, v1.HistoryResponse](
@@ -389,6 +420,9 @@ type nodeClient struct {
 	resolve      *connect.Client[v1.ResolveRequest, v1.ResolveResponse]
 	object       *connect.Client[v1.ObjectRequest, v1.ObjectResponse]
 	redirects    *connect.Client[v1.RedirectsRequest, v1.RedirectsResponse]
+	act          *connect.Client[v1.ActRequest, v1.ActResponse]
+	judge        *connect.Client[v1.JudgeRequest, v1.JudgeResponse]
+	signals      *connect.Client[v1.SignalsRequest, v1.SignalsResponse]
 	history      *connect.Client[v1.HistoryRequest, v1.HistoryResponse]
 	prove        *connect.Client[v1.ProveRequest, v1.ProveResponse]
 	status       *connect.Client[v1.StatusRequest, v1.StatusResponse]
@@ -464,6 +498,21 @@ func (c *nodeClient) Object(ctx context.Context, req *connect.Request[v1.ObjectR
 // Redirects calls aweigh.v1.Node.Redirects.
 func (c *nodeClient) Redirects(ctx context.Context, req *connect.Request[v1.RedirectsRequest]) (*connect.Response[v1.RedirectsResponse], error) {
 	return c.redirects.CallUnary(ctx, req)
+}
+
+// Act calls aweigh.v1.Node.Act.
+func (c *nodeClient) Act(ctx context.Context, req *connect.Request[v1.ActRequest]) (*connect.Response[v1.ActResponse], error) {
+	return c.act.CallUnary(ctx, req)
+}
+
+// Judge calls aweigh.v1.Node.Judge.
+func (c *nodeClient) Judge(ctx context.Context, req *connect.Request[v1.JudgeRequest]) (*connect.Response[v1.JudgeResponse], error) {
+	return c.judge.CallUnary(ctx, req)
+}
+
+// Signals calls aweigh.v1.Node.Signals.
+func (c *nodeClient) Signals(ctx context.Context, req *connect.Request[v1.SignalsRequest]) (*connect.ServerStreamForClient[v1.SignalsResponse], error) {
+	return c.signals.CallServerStream(ctx, req)
 }
 
 // History calls aweigh.v1.Node.History.
@@ -593,6 +642,13 @@ type NodeHandler interface {
 	Object(context.Context, *connect.Request[v1.ObjectRequest]) (*connect.Response[v1.ObjectResponse], error)
 	// Redirects lists moved aliases that still lead somewhere.
 	Redirects(context.Context, *connect.Request[v1.RedirectsRequest]) (*connect.Response[v1.RedirectsResponse], error)
+	// Act carries out a verb on what a key names, as the policies of the scopes on the
+	// way let it. The answer to one that writes or claims comes when that is final.
+	Act(context.Context, *connect.Request[v1.ActRequest]) (*connect.Response[v1.ActResponse], error)
+	// Judge tells what the scopes on the way would say to a verb, and does nothing.
+	Judge(context.Context, *connect.Request[v1.JudgeRequest]) (*connect.Response[v1.JudgeResponse], error)
+	// Signals streams the signals to a key or a range of keys, from now on.
+	Signals(context.Context, *connect.Request[v1.SignalsRequest], *connect.ServerStream[v1.SignalsResponse]) error
 	// History lists what happened to the object under a key, newest first.
 	History(context.Context, *connect.Request[v1.HistoryRequest]) (*connect.Response[v1.HistoryResponse], error)
 	// Prove gives a proof of a key's newest mutation that verifies offline.
@@ -713,6 +769,24 @@ func NewNodeHandler(svc NodeHandler, opts ...connect.HandlerOption) (string, htt
 		NodeRedirectsProcedure,
 		svc.Redirects,
 		connect.WithSchema(nodeMethods.ByName("Redirects")),
+		connect.WithHandlerOptions(opts...),
+	)
+	nodeActHandler := connect.NewUnaryHandler(
+		NodeActProcedure,
+		svc.Act,
+		connect.WithSchema(nodeMethods.ByName("Act")),
+		connect.WithHandlerOptions(opts...),
+	)
+	nodeJudgeHandler := connect.NewUnaryHandler(
+		NodeJudgeProcedure,
+		svc.Judge,
+		connect.WithSchema(nodeMethods.ByName("Judge")),
+		connect.WithHandlerOptions(opts...),
+	)
+	nodeSignalsHandler := connect.NewServerStreamHandler(
+		NodeSignalsProcedure,
+		svc.Signals,
+		connect.WithSchema(nodeMethods.ByName("Signals")),
 		connect.WithHandlerOptions(opts...),
 	)
 	nodeHistoryHandler := connect.NewUnaryHandler(
@@ -859,6 +933,12 @@ func NewNodeHandler(svc NodeHandler, opts ...connect.HandlerOption) (string, htt
 			nodeObjectHandler.ServeHTTP(w, r)
 		case NodeRedirectsProcedure:
 			nodeRedirectsHandler.ServeHTTP(w, r)
+		case NodeActProcedure:
+			nodeActHandler.ServeHTTP(w, r)
+		case NodeJudgeProcedure:
+			nodeJudgeHandler.ServeHTTP(w, r)
+		case NodeSignalsProcedure:
+			nodeSignalsHandler.ServeHTTP(w, r)
 		case NodeHistoryProcedure:
 			nodeHistoryHandler.ServeHTTP(w, r)
 		case NodeProveProcedure:
@@ -950,6 +1030,18 @@ func (UnimplementedNodeHandler) Object(context.Context, *connect.Request[v1.Obje
 
 func (UnimplementedNodeHandler) Redirects(context.Context, *connect.Request[v1.RedirectsRequest]) (*connect.Response[v1.RedirectsResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("aweigh.v1.Node.Redirects is not implemented"))
+}
+
+func (UnimplementedNodeHandler) Act(context.Context, *connect.Request[v1.ActRequest]) (*connect.Response[v1.ActResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("aweigh.v1.Node.Act is not implemented"))
+}
+
+func (UnimplementedNodeHandler) Judge(context.Context, *connect.Request[v1.JudgeRequest]) (*connect.Response[v1.JudgeResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("aweigh.v1.Node.Judge is not implemented"))
+}
+
+func (UnimplementedNodeHandler) Signals(context.Context, *connect.Request[v1.SignalsRequest], *connect.ServerStream[v1.SignalsResponse]) error {
+	return connect.NewError(connect.CodeUnimplemented, errors.New("aweigh.v1.Node.Signals is not implemented"))
 }
 
 func (UnimplementedNodeHandler) History(context.Context, *connect.Request[v1.HistoryRequest]) (*connect.Response[v1.HistoryResponse], error) {

@@ -1,0 +1,12 @@
+// Package action is what a scope's policy says about verbs.
+//
+// A verb stands before a name (pay user@elizabeth). A Table maps verbs to one of
+// four classes, read, write, signal and claim, and to a predicate over who asks,
+// the scope, the object and the time. A verb never changes which object a name
+// gives.
+//
+// Predicates are expressions in CEL (https://cel.dev), in a part of it on which
+// all nodes agree to the last bit: no floating-point numbers, no maps, whose order
+// is nobody's, no time zones, no regular expressions, and a bound on the work. What
+// a Facts holds is all that they see.
+package action

@@ -1,0 +1,63 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"connectrpc.com/connect"
+
+	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
+	"github.com/aweigh/aweigh/api/aweigh/v1/aweighv1connect"
+)
+
+// Act carries out a verb on what a key names. A Once that is missing, or incomplete, is
+// filled in. The error wraps ErrDenied where a scope's policy does not let the node do it.
+func (c *Client) Act(ctx context.Context, req *aweighv1.ActRequest) (*aweighv1.ActResponse, error) {
+	req.Once = NewOnce(req.Once)
+	return write(ctx, c, func(n aweighv1connect.NodeClient) call[aweighv1.ActRequest, aweighv1.ActResponse] { return n.Act }, req, req.Once)
+}
+
+// Judge tells what scopes would say to a verb.
+func (c *Client) Judge(ctx context.Context, req *aweighv1.JudgeRequest) (*aweighv1.JudgeResponse, error) {
+	return read(ctx, c, func(n aweighv1connect.NodeClient) call[aweighv1.JudgeRequest, aweighv1.JudgeResponse] { return n.Judge }, req)
+}
+
+// Signals gives each the signals to a key or a range of keys, and first a response that
+// says that it watches, until each fails or ctx ends. When the node goes away the error
+// wraps ErrUnreachable: what was signalled meanwhile, nobody knows.
+func (c *Client) Signals(ctx context.Context, req *aweighv1.SignalsRequest, each func(*aweighv1.SignalsResponse) error) (err error) {
+	c.order(func(e *endpoint) bool {
+		begun := false
+		err = e.signals(ctx, req, func(x *aweighv1.SignalsResponse) error {
+			begun = true
+			return each(x)
+		})
+		return begun || !errors.Is(err, ErrUnreachable)
+	})
+	return errors.Join(err, ctx.Err())
+}
+
+func (e *endpoint) signals(ctx context.Context, req *aweighv1.SignalsRequest, each func(*aweighv1.SignalsResponse) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stream, err := e.node.Signals(ctx, connect.NewRequest(req))
+	if err != nil {
+		return translate(err)
+	}
+	defer stream.Close()
+	for stream.Receive() {
+		if err := each(stream.Msg()); err != nil {
+			return err
+		}
+	}
+	err = stream.Err()
+	if err != nil {
+		err = translate(err)
+	}
+	var f *failure
+	if ctx.Err() == nil && (err == nil || errors.As(err, &f) && f.problem == nil) {
+		err = fmt.Errorf("%w: it broke off; what was signalled meanwhile is lost", ErrUnreachable)
+	}
+	return err
+}

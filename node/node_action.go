@@ -1,0 +1,173 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/action"
+	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/scope"
+)
+
+// A verb is checked in every scope on the way from the root to the one that decides
+// about the key, broadest first (docs/namespace.md). What the others say binds the
+// nodes that carry requests, which are asked first; what the scope that decides says
+// binds its blocks.
+
+// ActionQuery is a verb that somebody wants to carry out on what a key names.
+type ActionQuery struct {
+	Verb   string
+	Key    []byte
+	Caller aweigh.Hash  // votes.PublicKey.ID; zero: this node
+	Try    *action.Rule // about Verb, in place of the one of the scope that decides; nil: that
+}
+
+// Said is what one scope says to an ActionQuery.
+type Said struct {
+	Scope   aweigh.ScopeID
+	Prefix  []byte
+	Decides bool // it decides about the key, and not one below it
+	action.Verdict
+}
+
+// Denied is the first of what scopes said that denies; nil if all allow.
+func Denied(said []Said) *Said {
+	for i := range said {
+		if !said[i].Allowed {
+			return &said[i]
+		}
+	}
+	return nil
+}
+
+// Denial tells who denied an action, and why. It wraps scope.ErrDenied.
+type Denial struct{ By Said }
+
+// Error implements error.
+func (d *Denial) Error() string {
+	return fmt.Sprintf("node: denied by the scope of %s (%s): %s", prefixText(d.By.Prefix), d.By.Scope.Short(), d.By.Why)
+}
+
+// Unwrap is scope.ErrDenied.
+func (d *Denial) Unwrap() error { return scope.ErrDenied }
+
+func prefixText(prefix []byte) string {
+	if len(prefix) == 0 {
+		return "all keys"
+	}
+	return strconv.Quote(string(prefix))
+}
+
+// ErrVerdict is wrapped where a verb is of a class that is carried out another way.
+var ErrVerdict = errors.New("node: not what that verb does")
+
+// Judge asks all scopes on the way what they say, broadest first; the last decides about
+// the key. The states are this node's own, unless linearizable.
+func (n *Node) Judge(ctx context.Context, q ActionQuery, linearizable bool) (said []Said, err error) {
+	err = n.on(ctx, Keys(), func(*Part) error {
+		said, err = n.judge(ctx, q, linearizable)
+		return err
+	})
+	return said, err
+}
+
+func (n *Node) judge(ctx context.Context, q ActionQuery, linearizable bool) (said []Said, err error) {
+	for p := n.Part; ; {
+		s, next, err := p.judge(ctx, q, linearizable)
+		if err != nil {
+			return said, err
+		}
+		said = append(said, s)
+		if next == nil {
+			return said, nil
+		}
+		if p, err = n.awaitPart(ctx, *next); err != nil {
+			return said, err
+		}
+	}
+}
+
+// Judge asks the part's scope alone.
+func (n *Part) Judge(ctx context.Context, q ActionQuery, linearizable bool) ([]Said, error) {
+	s, _, err := n.judge(ctx, q, linearizable)
+	if err != nil {
+		return nil, err
+	}
+	return []Said{s}, nil
+}
+
+// judge is what the part's scope says; next is where the key went, if it did.
+func (n *Part) judge(ctx context.Context, q ActionQuery, linearizable bool) (s Said, next *scope.Delegation, err error) {
+	v, err := n.Read(ctx, linearizable)
+	if err != nil {
+		return s, nil, err
+	}
+	defer func() { err = errors.Join(err, v.Close()) }()
+	touched, err := v.Touching(q.Key, nil)
+	if err == nil && !scope.Covers(n.prefix, q.Key, nil) {
+		err = fmt.Errorf("%w: %q is not below %q", scope.ErrElsewhere, q.Key, n.prefix)
+	}
+	if err != nil {
+		return s, nil, err
+	}
+	if len(touched) > 0 {
+		next = &touched[0]
+	}
+	s = Said{Scope: n.id, Prefix: n.prefix, Decides: next == nil}
+	asks := scope.Question{Verb: q.Verb, Key: q.Key, Caller: q.Caller, Now: n.runner.now(), Pass: next != nil}
+	if asks.Caller.IsZero() {
+		asks.Caller = n.author
+	}
+	if q.Try != nil && s.Decides {
+		asks.Rules = action.Prepare(action.Table{*q.Try})
+	}
+	s.Verdict, err = v.State.Verdict(asks)
+	return s, next, err
+}
+
+// Act carries out an action of class write or claim in the scope that decides about
+// its key, and waits until it is final. A scope on the way that denies it is told by a
+// Denial; what the scope that decides says, the receipt tells.
+func (n *Node) Act(ctx context.Context, a scope.Action, once Once) (r Receipt, err error) {
+	if a.Class != action.Write && a.Class != action.Claim {
+		return r, fmt.Errorf("%w: %s is of class %s, and nothing is ordered", ErrVerdict, a.Verb, a.Class)
+	}
+	once = n.filled(once)
+	err = n.on(ctx, Keys(a.Key), func(p *Part) error {
+		known, err := p.onRecord(ctx, scope.Act, canon.Encode(a), once)
+		if err != nil {
+			return err
+		}
+		if !known { // or it was allowed before
+			said, err := n.judge(ctx, ActionQuery{Verb: a.Verb, Key: a.Key}, false)
+			if err != nil {
+				return err
+			}
+			if d := Denied(said); d != nil && !d.Decides {
+				return &Denial{*d}
+			}
+		}
+		r, err = p.propose(ctx, scope.Act, canon.Encode(a), once)
+		return taken(r, err)
+	})
+	return r, err
+}
+
+// Act is that of the node: which scope decides is the key's to say.
+func (n *Part) Act(ctx context.Context, a scope.Action, once Once) (Receipt, error) {
+	return n.of.Act(ctx, a, once)
+}
+
+// onRecord reports whether a request is on record already.
+func (n *Part) onRecord(ctx context.Context, class scope.Class, content []byte, once Once) (ok bool, err error) {
+	v, err := n.Read(ctx, false)
+	if err != nil {
+		return false, err
+	}
+	m := n.mutation(class, content, once)
+	_, ok, err = v.Outcome(scope.ID(m.Encode()))
+	return ok, errors.Join(err, v.Close())
+}
