@@ -70,7 +70,11 @@ func (m *Machine) pledge() (a Answer, ok bool) {
 		}
 		return Answer{Header: k.block.Header, Certificate: c}, true
 	}
-	return Answer{Header: m.chain.head, Certificate: m.finality}, true
+	a = Answer{Header: m.chain.head, Certificate: m.finality}
+	if m.finality.IsZero() { // a block above made the last one of an epoch final: who is not there yet has to catch up
+		a.Epoch = m.term.epoch.Number
+	}
+	return a, true
 }
 
 // answer tells a reader this anchor's pledge. An anchor that cannot yet says
