@@ -36,7 +36,7 @@ func (n *Part) Overview() Overview {
 	s := n.Status()
 	o := Overview{
 		Status: s, Reach: n.reach(s), Name: n.Name(), Version: n.cfg.Version,
-		Network: n.cfg.Genesis.Name, Peer: n.Peer(), Addrs: n.Addrs(), Dropped: n.Dropped(),
+		Network: n.of.cfg.Genesis.Name, Peer: n.Peer(), Addrs: n.Addrs(), Dropped: n.Dropped(),
 	}
 	for _, p := range n.host.Peers() {
 		o.Neighbours = append(o.Neighbours, Neighbour{Peer: Peer(p.ID.String()), Address: p.Addr, Inbound: p.Inbound})

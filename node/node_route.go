@@ -89,7 +89,7 @@ func (n *Node) on(ctx context.Context, ranges Ranges, f func(*Part) error) error
 		ranges(func(key, end []byte) bool {
 			var q *Part
 			if q, err = n.governs(ctx, key, end); err == nil && p != nil && p != q {
-				err = fmt.Errorf("%w: %q and %q", ErrSpans, p.prefix, q.prefix)
+				err = fmt.Errorf("%w: %s and %s", ErrSpans, p.name(), q.name())
 			}
 			p = q
 			return err == nil
@@ -351,6 +351,14 @@ func (n *Node) Root() *Part { return n.Part }
 
 // Scope is the identity of the part's scope.
 func (n *Part) Scope() aweigh.ScopeID { return n.id }
+
+// name is what people call the scope.
+func (n *Part) name() string {
+	if len(n.prefix) == 0 {
+		return "/"
+	}
+	return fmt.Sprintf("%q", n.prefix)
+}
 
 // Prefix is that of all keys of the part's scope.
 func (n *Part) Prefix() []byte { return n.prefix }

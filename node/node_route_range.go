@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/aweigh/aweigh/scope"
 )
@@ -96,6 +97,9 @@ func (n *Node) rangeOf(ctx context.Context, key, end []byte, r scope.Range, line
 		v := views[piece.Part]
 		if v == nil {
 			if v, err = piece.Part.Read(ctx, linearizable); err != nil {
+				if len(all) > 1 {
+					err = fmt.Errorf("the scope of %s: %w", piece.Part.name(), err)
+				}
 				return res, head, err
 			}
 			views[piece.Part] = v

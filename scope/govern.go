@@ -226,7 +226,14 @@ func (x *execution) mayDelegate(c *Child) (failure, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return x.next.delegable(c, own, x.policy)
+	if failure, err = x.next.delegable(c, own, x.policy); failure != nil || err != nil {
+		return failure, err
+	}
+	var h handover // what could not go now shall be told now, and not when it is decided
+	if failure, err = h.gather(x, c.Prefix); failure == nil && err == nil {
+		failure = x.spend(len(h.keys), 0)
+	}
+	return failure, err
 }
 
 // takes says why a policy could not follow the one in force.

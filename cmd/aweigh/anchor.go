@@ -129,6 +129,9 @@ func (s *session) govern(ctx context.Context, r *aweighv1.TrustResponse, d scope
 	if err != nil {
 		return err
 	}
+	if s.in != "" {
+		next += " --scope " + shellWord(s.in)
+	}
 	return s.Printer.Governed(g, r, next)
 }
 

@@ -32,6 +32,7 @@ type session struct {
 	bounded bool            // timeout was given on the command line: it is for following a motion, too
 	until   context.Context // ends when the command is to end
 	network string          // as known on this machine; empty if it is not
+	in      string          // the scope that the command is about, as it was given; empty for the root's
 }
 
 // asking makes a command that talks to a node. Its settings also come from the
@@ -64,7 +65,7 @@ func (a *app) asking(c *cobra.Command, do func(ctx context.Context, s *session, 
 func (a *app) askingIn(c *cobra.Command, do func(ctx context.Context, s *session, args []string) error) *cobra.Command {
 	in := c.Flags().String("scope", "", "the scope that it is about: its prefix, or how its ID begins (default: the root scope)")
 	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
-		s.Client = s.Client.In(*in)
+		s.Client, s.in = s.Client.In(*in), *in
 		return do(ctx, s, args)
 	})
 }

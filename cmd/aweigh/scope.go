@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -112,6 +113,13 @@ func parentOf(all []*aweighv1.Scope, x *aweighv1.Scope) *aweighv1.Scope {
 
 // prefixOf is the prefix, or key, that an argument stands for: as it is, or as an alias.
 func prefixOf(text string) ([]byte, error) {
+	if strings.HasPrefix(text, `"`) { // as keys with odd bytes are written
+		key, err := strconv.Unquote(text)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %s is not quoted as in Go", errUsage, text)
+		}
+		return []byte(key), nil
+	}
 	if !strings.Contains(text, "@") {
 		return []byte(text), nil
 	}
@@ -119,7 +127,7 @@ func prefixOf(text string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return append(n.Key(), '/'), nil
+	return append(slices.Clip(n.Key()), '/'), nil
 }
 
 // inScope names a scope in a request; those without visible ASCII by their identity.

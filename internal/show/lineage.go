@@ -203,6 +203,9 @@ func (p Printer) Why(g scope.Genesis, r scope.Report, pinned bool) error {
 	rows := [][]string{
 		{"  change", fmt.Sprintf("%s in revision %d of object %s", r.Entry.Class, r.Entry.Revision, r.Entry.Object)},
 	}
+	if d := g.Descent; d != nil {
+		rows = append(rows, []string{"  scope", fmt.Sprintf("%s  %s, which block %d of %s delegated to it", Key(d.Prefix), g.Hash().Short(), d.Height, d.Parent.Short())})
+	}
 	if d := r.Taken; d != nil {
 		signed = r.Head
 		rows = append(rows, []string{"  from", fmt.Sprintf("scope %s, whose block %d delegated %s; \"aweigh history\" goes on there", d.Parent.Short(), d.Height, Key(d.Prefix))})

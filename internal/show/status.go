@@ -110,11 +110,15 @@ func (p Printer) Status(s *aweighv1.StatusResponse) error {
 			leader = a.Name
 		}
 	}
+	root := ""
+	if string(s.Header.GetScope()) == string(s.Header.GetNetwork()) {
+		root = " (root)"
+	}
 	rows := [][]string{
 		{"network", fmt.Sprintf("%s  %s", s.NetworkName, hex.EncodeToString(s.Header.GetNetwork()))},
 		{"node", fmt.Sprintf("%s, %s, version %s", s.NodeName, role, s.Version)},
-		{"scope", fmt.Sprintf("%s (root), mode %s, view %d led by %s",
-			short(s.Header.GetScope()), s.Mode, s.View, leader)},
+		{"scope", fmt.Sprintf("%s%s, mode %s, view %d led by %s",
+			short(s.Header.GetScope()), root, s.Mode, s.View, leader)},
 		{"height", fmt.Sprintf("%d  block %s  %s", s.Header.GetHeight(), short(s.Block), instant(s.BlockTimeNs))},
 		{"revision", fmt.Sprintf("%d, compacted %d, lineage of %d entries", s.Header.GetRevision(), s.Compacted, s.LineageSize)},
 		{"peers", fmt.Sprintf("%d connected, %d writes waiting", len(s.Peers), s.Waiting)},

@@ -36,8 +36,8 @@ func (p Printer) Way(key []byte, way []*aweighv1.Scope, r *aweighv1.ResolveRespo
 		out := resolvedJSON{Key: Key(key), Found: r != nil}
 		for _, x := range way {
 			out.Scopes = append(out.Scopes, visitJSON{
-				Prefix: Key(x.Prefix), ID: hex.EncodeToString(x.Id), Mode: x.Mode, Anchors: x.Anchors, Epoch: x.Epoch, Height: x.Height,
-				Left: Key(key[len(x.Prefix):]),
+				Prefix: string(x.Prefix), ID: hex.EncodeToString(x.Id), Mode: x.Mode, Anchors: x.Anchors, Epoch: x.Epoch, Height: x.Height,
+				Left: string(key[len(x.Prefix):]),
 			})
 		}
 		if r != nil {
@@ -52,7 +52,7 @@ func (p Printer) Way(key []byte, way []*aweighv1.Scope, r *aweighv1.ResolveRespo
 	rows := [][]string{{"SCOPE", "ID", "MODE", "ANCHORS", "EPOCH", "HEIGHT", "LEAVES"}}
 	for _, x := range way {
 		rows = append(rows, []string{
-			ScopeName(x), short(x.Id), x.Mode, fmt.Sprint(len(x.Anchors)), fmt.Sprint(x.Epoch), fmt.Sprint(x.Height), Key(key[len(x.Prefix):]),
+			ScopeName(x), short(x.Id), x.Mode, fmt.Sprint(len(x.Anchors)), fmt.Sprint(x.Epoch), fmt.Sprint(x.Height), Line(string(key[len(x.Prefix):])),
 		})
 	}
 	if err := p.table(rows...); err != nil || r == nil {
