@@ -68,38 +68,40 @@ func TestOnceWithALease(t *testing.T) {
 // TestAStoppedScopeHoldsUpNoPeer: a scope stopped to stay safe. What peers send
 // it must not wait for ever, or their frames for all other scopes wait behind it.
 func TestAStoppedScopeHoldsUpNoPeer(t *testing.T) {
-	c := startCluster(t, 1, quorum.BFT)
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	n := c.nodes[0]
-	c.delegate(ctx, "", "/b/", quorum.BFT, 0)
-	p, err := n.In("/b/")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := p.Txn(ctx, putTxn("/b/1", "v"), Once{}); err != nil {
-		t.Fatal(err)
-	}
-	p.runner.notes = func(Note) { must.Hold(false, "a broken invariant") }
-	_, _ = p.Txn(ctx, putTxn("/b/1", "v"), Once{})
-	select {
-	case <-p.runner.replies.done:
-	case <-ctx.Done():
-		t.Fatal("it goes on")
-	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for range peerEvents + 1 {
-			p.intake.put("a peer", Stepwise{}, 1)
+	l := newLives(t, ctx)
+	l.life(func(n *Node) { (&cluster{t: t, nodes: []*Node{n}}).delegate(ctx, "", "/b/", quorum.Crash, 0) })
+	var p *Part
+	l.life(func(n *Node) {
+		for {
+			if _, err := n.Txn(ctx, putTxn("/b/1", "v"), Once{}); errors.Is(err, ErrStopped) {
+				break
+			}
+			if ctx.Err() != nil {
+				t.Fatal("it goes on")
+			}
 		}
-	}()
-	select {
-	case <-done:
-	case <-time.After(3 * time.Second):
-		t.Error("a peer's goroutine waits for a scope that has stopped")
-		p.intake.close()
-	}
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			for range peerEvents + 1 {
+				p.intake.put("a peer", Stepwise{}, 1)
+			}
+		}()
+		select {
+		case <-done:
+		case <-time.After(3 * time.Second):
+			t.Error("a peer's goroutine waits for a scope that has stopped")
+			p.intake.close()
+		}
+	}, func(n *Node) {
+		var err error
+		if p, err = n.In("/b/"); err != nil {
+			t.Fatal(err)
+		}
+		p.runner.notes = func(Note) { must.Hold(false, "a broken invariant") }
+	})
 }
 
 // TestAScopeThatCannotDecideHoldsUpNothingElse: a prefix with keys is delegated to an
@@ -211,8 +213,9 @@ func TestStrangersOfOneScopeHoldUpNoAnchorOfAnother(t *testing.T) {
 		t.Fatal(err)
 	}
 	began := time.Now()
-	n.frame(anchor, ask)                                   // the p2p host reads the next frame after that
-	n.frame(anchor, p.address.on([]byte{tagBallot, 0, 0})) // of the child
+	n.frame(anchor, ask) // the p2p host reads the next frame after that
+	to := addressOf(p.id)
+	n.frame(anchor, to.on([]byte{tagBallot, 0, 0})) // of the child
 	if d := time.Since(began); d > time.Second {
 		t.Errorf("a ballot for the child was read after %v", d)
 	}
