@@ -314,6 +314,9 @@ func (n *Node) In(name string) (*Part, error) {
 			found = p
 		}
 	}
+	if found == nil && name == "/" { // which may be delegated, so it never means the root's
+		return nil, fmt.Errorf("%w: %q; the root scope is meant where none is named", ErrNoScope, name)
+	}
 	if found == nil {
 		return nil, fmt.Errorf("%w: %q; aweigh scope ls shows those that are", ErrNoScope, name)
 	}
