@@ -83,8 +83,10 @@ func (u *upgrades) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c := &upgraded{Conn: conn, of: u}
 	c.last.Store(time.Now().UnixNano())
 	_ = conn.SetDeadline(time.Time{})
-	_, err = c.Write([]byte("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: " + Upgrade + "\r\n\r\n"))
-	if err != nil || !u.add(c) {
+	if ok = u.add(c); ok { // it counts before the client knows, so that no later one comes first
+		_, err = c.Write([]byte("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: " + Upgrade + "\r\n\r\n"))
+	}
+	if !ok || err != nil {
 		_ = c.Close()
 		return
 	}
