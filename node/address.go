@@ -1,7 +1,7 @@
 package node
 
 import (
-	"bytes"
+	"slices"
 
 	"github.com/aweigh/aweigh"
 )
@@ -14,28 +14,20 @@ const tagScope = 'S'
 // as before its keys in the store, so that nobody can make two scopes share one.
 const addressBytes = 16
 
-// address puts a scope's frames apart from those of others. The zero value is the
-// root scope's, whose frames stand as they are.
-type address struct {
-	head []byte // of every frame; nil for the root scope
-	last []byte // the frame that was sent last
-	sent []byte // with its address: many get the same
-}
+// address puts a scope's frames apart from those of others, by what stands before each
+// of them: nothing for the root scope, whose frames stand as they are.
+type address []byte
 
 func addressOf(id aweigh.ScopeID) address {
-	return address{head: append([]byte{tagScope}, id[:addressBytes]...)}
+	return append(address{tagScope}, id[:addressBytes]...)
 }
 
-// on is a frame with the address. Not safe for concurrent use.
-func (a *address) on(frame []byte) []byte {
-	switch {
-	case a.head == nil:
+// on is a frame with the address.
+func (a address) on(frame []byte) []byte {
+	if a == nil {
 		return frame
-	case len(a.last) == len(frame) && len(frame) > 0 && &a.last[0] == &frame[0]:
-		return a.sent
 	}
-	a.last, a.sent = frame, append(bytes.Clone(a.head), frame...)
-	return a.sent
+	return slices.Concat(a, frame)
 }
 
 // place is the address as others find it on a frame.

@@ -6,6 +6,7 @@ import (
 	"encoding/base32"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/libp2p/go-libp2p/core/peer"
@@ -85,7 +86,7 @@ const maxGenesis = 4 << 20
 
 // ask asks a peer for something of this scope.
 func (n *Part) ask(ctx context.Context, p peer.ID, what string, content any, most int) ([]byte, error) {
-	req := append(append(bytes.Clone(n.address.head), what...), canon.Encode(content)...)
+	req := slices.Concat(n.address, []byte(what), canon.Encode(content))
 	return n.host.Request(ctx, p, req, most)
 }
 

@@ -30,28 +30,18 @@ var ErrNoScope = errors.New("node: no such scope here")
 func (n *Node) governs(ctx context.Context, key, end []byte) (*Part, error) {
 	p := n.Part
 	for {
-		d, spans := p.leads(key, end)
-		if spans {
-			return nil, fmt.Errorf("%w: %q has a scope of its own", ErrSpans, d.Prefix)
-		}
-		if len(d.Prefix) == 0 {
+		touched := scope.Touching(p.Delegations(), key, end)
+		if len(touched) == 0 {
 			return p, nil
 		}
+		if d := touched[0]; !scope.Covers(d.Prefix, key, end) {
+			return nil, fmt.Errorf("%w: %q has a scope of its own", ErrSpans, d.Prefix)
+		}
 		var err error
-		if p, err = n.awaitPart(ctx, d); err != nil {
+		if p, err = n.awaitPart(ctx, touched[0]); err != nil {
 			return nil, err
 		}
 	}
-}
-
-// leads is the delegation that [key, end) falls under as a whole, if it does; spans
-// says that it does in part.
-func (n *Part) leads(key, end []byte) (d scope.Delegation, spans bool) {
-	touched := scope.Touching(*n.given.Load(), key, end)
-	if len(touched) == 0 {
-		return d, false
-	}
-	return touched[0], !scope.Covers(touched[0].Prefix, key, end)
 }
 
 // Delegations are the prefixes that the part's scope has delegated, in order.

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/scope"
 )
 
@@ -75,8 +76,15 @@ func (n *Node) attached(ctx context.Context, p *Part, t scope.Txn, once Once) (R
 			return r, err
 		}
 	}
-	once.Nonce = append(slices.Clone(once.Nonce[:min(len(once.Nonce), 31)]), 'L') // another mutation: the first one is on record as failed
+	once.Nonce = nonceAgain(once.Nonce)
 	return p.Txn(ctx, t, once)
+}
+
+// nonceAgain is the nonce with which a request is made once more as another mutation,
+// where the first one is on record as failed; the same for the same request.
+func nonceAgain(nonce []byte) []byte {
+	h := aweigh.Sum([]byte("aweigh/again/1"), nonce)
+	return h[:]
 }
 
 // elsewhereWithin is how long what concerns a lease waits for other scopes than the

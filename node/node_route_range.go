@@ -1,7 +1,6 @@
 package node
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -16,52 +15,33 @@ type Piece struct {
 }
 
 // Pieces parts [key, end) by the scopes that decide about its keys, in order of key.
-func (n *Node) Pieces(ctx context.Context, key, end []byte) (all []Piece, err error) {
-	err = n.split(ctx, n.Part, key, end, func(p Piece) { all = append(all, p) })
-	return all, err
+func (n *Node) Pieces(ctx context.Context, key, end []byte) ([]Piece, error) {
+	return n.split(ctx, nil, n.Part, key, end)
 }
 
-func (n *Node) split(ctx context.Context, p *Part, key, end []byte, give func(Piece)) error {
-	if len(end) == 0 {
-		q, err := n.governs(ctx, key, end)
-		if err == nil {
-			give(Piece{q, key, end})
+func (n *Node) split(ctx context.Context, all []Piece, p *Part, key, end []byte) ([]Piece, error) {
+	for _, s := range scope.Segments(p.Delegations(), key, end) {
+		if s.Given == nil {
+			all = append(all, Piece{p, s.Key, s.End})
+			continue
 		}
-		return err
-	}
-	for _, d := range scope.Touching(*p.given.Load(), key, end) {
-		if bytes.Compare(key, d.Prefix) < 0 {
-			give(Piece{p, key, d.Prefix})
-			key = d.Prefix
-		}
-		last := scope.PrefixEnd(d.Prefix)
-		child, err := n.awaitPart(ctx, d)
+		child, err := n.awaitPart(ctx, *s.Given)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if reaches(end, last) {
-			return n.split(ctx, child, key, end, give)
+		if all, err = n.split(ctx, all, child, s.Key, s.End); err != nil {
+			return nil, err
 		}
-		if err := n.split(ctx, child, key, last, give); err != nil {
-			return err
-		}
-		key = last
 	}
-	give(Piece{p, key, end})
-	return nil
-}
-
-// reaches reports whether a range that ends at end has no keys beyond last.
-func reaches(end, last []byte) bool {
-	return scope.ToEnd(last) || !scope.ToEnd(end) && bytes.Compare(end, last) <= 0
+	return all, nil
 }
 
 // Range reads the keys [key, end), in the sense of scope.Op, whichever scopes decide
 // about them. What is of one scope is of one moment; what is of several is not: each
 // is as new as every write that was acknowledged before the call, if the read is
 // linearizable. The head is that of the only scope, or of the one that is closed up to
-// the least revision: a watch from there on misses nothing. Errors wrap ErrSpans where the range is of several scopes, and an older
-// revision is asked for.
+// the least revision: a watch from there on misses nothing. Errors wrap ErrSpans where
+// the range is of several scopes, and an older revision is asked for.
 func (n *Node) Range(ctx context.Context, key, end []byte, r scope.Range, linearizable bool) (res scope.RangeResult, head scope.Head, err error) {
 	if len(*n.given.Load()) == 0 {
 		if res, head, err = n.Part.Range(ctx, key, end, r, linearizable); err != nil || head.Delegated == 0 {

@@ -1,7 +1,6 @@
 package node
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -68,35 +67,20 @@ func (l *Leg) Done() int64 { return max(l.Closed, l.Next-1) }
 // scope delegated some of its keys; nil if it goes on as it is. The watch was asked for
 // from a revision on.
 func (n *Node) Follow(ctx context.Context, l *Leg, from int64) (legs []*Leg, err error) {
-	key := l.Key
-	for _, d := range scope.Touching(l.Part.Delegations(), l.Key, l.End) {
-		if d.Revision >= l.Next {
-			continue // what was read does not reach there yet
-		}
-		if bytes.Compare(key, d.Prefix) < 0 {
-			legs = append(legs, l.sub(key, d.Prefix))
-			key = d.Prefix
-		}
-		child, err := n.awaitPart(ctx, d)
-		if err != nil {
-			return nil, err
-		}
-		end, last := l.End, scope.PrefixEnd(d.Prefix)
-		inside := len(end) == 0 || scope.Covers(d.Prefix, key, end)
-		if !inside {
-			end = last
-		}
-		legs = append(legs, &Leg{Part: child, Key: key, End: end, Next: max(from, d.Revision+1), Bare: l.Bare})
-		if key = last; inside {
-			key = nil
-			break
-		}
-	}
-	if len(legs) == 0 {
+	reached := slices.DeleteFunc(slices.Clone(l.Part.Delegations()), func(d scope.Delegation) bool { return d.Revision >= l.Next })
+	parts := scope.Segments(reached, l.Key, l.End)
+	if len(parts) == 1 && parts[0].Given == nil {
 		return nil, nil
 	}
-	if key != nil {
-		legs = append(legs, l.sub(key, l.End))
+	for _, s := range parts {
+		leg := &Leg{Part: l.Part, Key: s.Key, End: s.End, Next: l.Next, Closed: l.Closed, Bare: l.Bare}
+		if s.Given != nil {
+			if leg.Part, err = n.awaitPart(ctx, *s.Given); err != nil {
+				return nil, err
+			}
+			leg.Next, leg.Closed = max(from, s.Given.Revision+1), 0
+		}
+		legs = append(legs, leg)
 	}
 	for i := range l.Read { // each leg's own stands in the order of revisions
 		for _, to := range legs {
@@ -107,11 +91,6 @@ func (n *Node) Follow(ctx context.Context, l *Leg, from int64) (legs []*Leg, err
 		}
 	}
 	return legs, nil
-}
-
-// sub is a part of a leg in the same scope.
-func (l *Leg) sub(key, end []byte) *Leg {
-	return &Leg{Part: l.Part, Key: key, End: end, Next: l.Next, Closed: l.Closed, Bare: l.Bare}
 }
 
 // Merge takes from legs what they have read up to where none can come with anything

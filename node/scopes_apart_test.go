@@ -1,6 +1,7 @@
 package node
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -275,5 +276,13 @@ func TestAChildLivesWithoutItsParent(t *testing.T) {
 	began := time.Now()
 	if _, _, err := n.Prove(short, []byte("/b/1")); err != nil {
 		t.Errorf("proving, after %v: %v", time.Since(began), err)
+	}
+}
+
+func TestRequestsMadeAgainStayApart(t *testing.T) {
+	one, other := make([]byte, 32), make([]byte, 32)
+	other[31] = 1
+	if a, b := nonceAgain(one), nonceAgain(other); bytes.Equal(a, b) || !bytes.Equal(a, nonceAgain(one)) || len(a) > 32 {
+		t.Errorf("%x and %x", a, b)
 	}
 }

@@ -110,7 +110,7 @@ func (x *execution) delegate(d *decided) error {
 	}
 	var h handover
 	if failure == nil {
-		if failure, err = h.gather(x, child.Prefix); err != nil {
+		if failure, err = h.gather(x, child.Prefix, func(int, int) error { return nil }); err != nil {
 			return err
 		}
 	}
@@ -157,10 +157,12 @@ func (x *execution) delegate(d *decided) error {
 // region is that of the scope as it is so far.
 func (x *execution) region() (*region, error) { return x.next.region() }
 
-// gather collects what goes with a prefix; failure says why it cannot go.
-func (h *handover) gather(x *execution, prefix []byte) (failure, err error) {
+// gather collects what goes with a prefix, and charges for each thing before it goes
+// on; failure says why it cannot go.
+func (h *handover) gather(x *execution, prefix []byte, charge func(visits, bytes int) error) (failure, err error) {
 	size := 0
 	end := PrefixEnd(prefix)
+	tooMuch := fmt.Errorf("%q holds more than the %d keys and %d MiB that can be handed over at once; delegate longer prefixes one by one", prefix, handKeys, handBytes>>20)
 	err = x.each(prefix, end, 1<<63-1, func(k, record []byte) error {
 		v, err := x.decode(k, record)
 		if err != nil {
@@ -169,11 +171,12 @@ func (h *handover) gather(x *execution, prefix []byte) (failure, err error) {
 		escaped, _, _ := x.space.splitVersion(k)
 		v.Key = bytes.Clone(keyOf(escaped))
 		if size += len(v.Key) + len(v.Value); len(h.keys) >= handKeys || size > handBytes {
-			failure = fmt.Errorf("%q holds more than the %d keys and %d MiB that can be handed over at once; delegate longer prefixes one by one", prefix, handKeys, handBytes>>20)
-			return errEnough
+			failure = tooMuch
+		} else if failure = charge(1, len(k)+len(record)); failure == nil {
+			h.keys = append(h.keys, v)
+			return nil
 		}
-		h.keys = append(h.keys, v)
-		return nil
+		return errEnough
 	})
 	if failure != nil || err != nil {
 		return failure, ignore(err, errEnough)
@@ -204,10 +207,17 @@ func (h *handover) gather(x *execution, prefix []byte) (failure, err error) {
 		h.lists[v.UID] = list
 		h.named = append(h.named, v.UID)
 	}
-	if x.names.Redirects > 0 {
-		h.redirects, err = x.redirects(prefix, end)
+	if x.names.Redirects == 0 {
+		return nil, nil
 	}
-	return nil, err
+	room := handKeys - len(h.keys)
+	if h.redirects, err = x.redirects(prefix, end, room+1); err != nil {
+		return nil, err
+	}
+	if len(h.redirects) > room {
+		return tooMuch, nil
+	}
+	return charge(len(h.redirects), 0), nil
 }
 
 // errEnough ends a visit.

@@ -1,6 +1,9 @@
 package scope
 
 import (
+	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -100,5 +103,39 @@ func TestChildrenDelegateOnlyWhatIsTheirs(t *testing.T) {
 	}
 	if err := forged.descends(r.g.Hash(), above); err == nil {
 		t.Errorf("a scope of %q descends from that of %q", forged.Prefix(), g.Prefix())
+	}
+}
+
+// TestProposalsOfDelegationsShareABlocksBudget: what a proposal would hand over is
+// looked at by all who execute it, so many in one block must not do together what a
+// block must not.
+func TestProposalsOfDelegationsShareABlocksBudget(t *testing.T) {
+	r := newRealm(t, nil)
+	r.skip = true
+	big := strings.Repeat("x", 1<<20)
+	for i := range 12 {
+		r.one(r.put(fmt.Sprintf("/big/%d", i), big))
+	}
+	var proposals []*CheckedBundle
+	for i, name := range []string{"a", "b", "c", "a", "b", "c", "a", "b", "c"} {
+		d := r.decision("/big/", quorum.BFT, "a", "b", "c", "d")
+		d.Child.Name = fmt.Sprint(i)
+		c, err := Sign(r.names[name], r.g.Policy.Limits, r.mutation(Govern, d))
+		if err != nil {
+			t.Fatal(err)
+		}
+		proposals = append(proposals, c)
+	}
+	looked := 0
+	for _, out := range r.add(r.next(nil, nil, proposals...)).Outcomes {
+		switch {
+		case out.Code == Applied:
+			looked++
+		case !errors.Is(Failure(out.Reason), ErrTooMuch):
+			t.Errorf("%s %q", out.Code, out.Reason)
+		}
+	}
+	if looked < 1 || looked*12<<20 > blockBytes {
+		t.Errorf("%d proposals looked at 12 MiB each", looked)
 	}
 }

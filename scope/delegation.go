@@ -73,6 +73,32 @@ func Touching(all []Delegation, key, end []byte) []Delegation {
 	return delegations(all).touching(key, end)
 }
 
+// Segment is a part of a range of keys, in the sense of Op.
+type Segment struct {
+	Key, End []byte
+	Given    *Delegation // that all of its keys fall under; nil if they are the scope's own
+}
+
+// Segments part [key, end), in the sense of Op, by some of a scope's delegations, in
+// order of key.
+func Segments(all []Delegation, key, end []byte) (parts []Segment) {
+	touched := Touching(all, key, end)
+	for i := range touched {
+		d := &touched[i]
+		if bytes.Compare(key, d.Prefix) < 0 {
+			parts = append(parts, Segment{Key: key, End: d.Prefix})
+			key = d.Prefix
+		}
+		if Covers(d.Prefix, key, end) {
+			return append(parts, Segment{Key: key, End: end, Given: d})
+		}
+		last := PrefixEnd(d.Prefix)
+		parts = append(parts, Segment{Key: key, End: last, Given: d})
+		key = last
+	}
+	return append(parts, Segment{Key: key, End: end})
+}
+
 // ErrElsewhere is wrapped by failures about keys that another scope decides on.
 var ErrElsewhere = errors.New("scope: another scope decides on these keys")
 

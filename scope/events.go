@@ -17,7 +17,8 @@ type Event struct {
 // Events reads the changes of the keys [key, end), in the sense of Op, in the
 // revisions from <= r <= to, in their order. It looks at about so many changes in
 // all, of any keys, and never splits a revision; next is the first revision that
-// it did not reach. That a key went to another scope is no change of it. The error is ErrCompacted if from cannot be read any more.
+// it did not reach. That a key went to another scope is no change of it. The error is
+// ErrCompacted if from cannot be read any more.
 func (s *State) Events(from, to int64, key, end []byte, most int) (events []Event, next int64, err error) {
 	if from < s.head.Compacted {
 		return nil, from, ErrCompacted

@@ -230,10 +230,7 @@ func (x *execution) mayDelegate(c *Child) (failure, err error) {
 		return failure, err
 	}
 	var h handover // what could not go now shall be told now, and not when it is decided
-	if failure, err = h.gather(x, c.Prefix); failure == nil && err == nil {
-		failure = x.spend(len(h.keys), 0)
-	}
-	return failure, err
+	return h.gather(x, c.Prefix, x.spend)
 }
 
 // takes says why a policy could not follow the one in force.

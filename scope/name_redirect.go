@@ -82,8 +82,8 @@ func (x *execution) dropLapsed(due int) error {
 	return nil
 }
 
-// redirects are those of the keys [key, end), in order.
-func (x *execution) redirects(key, end []byte) (found []Redirect, err error) {
+// redirects are those of the keys [key, end), in order: the first ones, so many at most.
+func (x *execution) redirects(key, end []byte, most int) (found []Redirect, err error) {
 	prefix := x.space.at(atRedirect)
 	var bad error
 	err = x.r.Scan(appendEscaped(bytes.Clone(prefix), key), kv.PrefixEnd(prefix), false, func(k, raw []byte) bool {
@@ -97,7 +97,7 @@ func (x *execution) redirects(key, end []byte) (found []Redirect, err error) {
 			return false
 		}
 		found = append(found, Redirect{Key: at, To: r.To, Object: r.Object, Until: r.Until})
-		return true
+		return len(found) < most
 	})
 	return found, cmp.Or(err, bad)
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/aweigh/aweigh/votes"
 )
 
-// Ancestry leads from a network's root, and from a scope's genesis, to a final block, whose header names
-// the lineage before it.
+// Ancestry leads from a network's root, and from a scope's genesis, to a final block,
+// whose header names the lineage before it.
 type Ancestry struct {
 	_         struct{} `cbor:",toarray"`
 	Genesis   Genesis
