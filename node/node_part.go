@@ -141,7 +141,7 @@ func newPart(of *Node, g scope.Genesis) (_ *Part, err error) {
 	n.views.vacant = &n.vacant
 	n.delegates(nil)
 	n.anchor.Store(of.anchor.Load())
-	if err := resumeInstall(cfg.Store, n.id); err != nil {
+	if err := resumeInstall(cfg.Store, g); err != nil {
 		return nil, fmt.Errorf("node: installing a snapshot that was fetched: %w", err)
 	}
 	vacant, err := isVacant(cfg.Store, n.id)

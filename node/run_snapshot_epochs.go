@@ -34,14 +34,20 @@ func (n *Part) serveHandovers(p Peer, ask handoversAsk) ([]byte, error) {
 
 // checkOffer verifies a peer's offer, in the epochs of its blocks, which the peer
 // proves if this node is not there yet.
-func (n *Part) checkOffer(ctx context.Context, p peer.ID, o *snapshotOffer) (*scope.Block, error) {
+func (n *Part) checkOffer(ctx context.Context, p peer.ID, o *snapshotOffer) error {
+	if n := o.parts(); n == 0 || n > maxParts || len(o.Sums)%len(aweigh.Hash{}) != 0 {
+		return fmt.Errorf("%w: of %d parts", ErrSnapshot, n)
+	}
+	if _, err := o.begin(n.cfg.Genesis); err != nil || o.first() {
+		return err
+	}
 	own, err := n.follow(ctx, p, n.roll.epoch(), o.Own.Header.Epoch)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	next, err := n.follow(ctx, p, own, o.Next.Header.Epoch)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	return o.check(own, next)
 }

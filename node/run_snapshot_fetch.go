@@ -14,7 +14,6 @@ import (
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/kv"
-	"github.com/aweigh/aweigh/scope"
 )
 
 // SnapshotProgress is how far a snapshot has been fetched.
@@ -93,11 +92,7 @@ func (n *Part) beginFetch(ctx context.Context, offer snapshotOffer, begun bool, 
 			return nil, nil, err
 		}
 	}
-	b, err := scope.DecodeBlock(offer.Block, scope.MostLimits(), nil)
-	if err != nil {
-		return nil, nil, err
-	}
-	f, err = newFetch(n, &offer, b)
+	f, err = newFetch(n, &offer)
 	return f, from, err
 }
 
@@ -149,7 +144,7 @@ func (n *Part) rank(p peer.ID) int {
 func (n *Part) beginSnapshot(ctx context.Context, have aweigh.Height) (o snapshotOffer, from []peer.ID, err error) {
 	peers := n.candidates()
 	at, from := n.commonHeight(ctx, peers[:min(len(peers), askedAtOnce)], have)
-	if at > 0 {
+	if len(from) > 0 {
 		o, from = n.agreedOffer(ctx, at, from)
 	}
 	if len(from) > 0 {
@@ -187,7 +182,7 @@ func (n *Part) commonHeight(ctx context.Context, peers []peer.ID, have aweigh.He
 	offers := make(map[aweigh.Height][]peer.ID)
 	for i, p := range peers {
 		for _, at := range found[i].All[:min(len(found[i].All), mostKept)] {
-			if at > have && !slices.Contains(offers[at], p) {
+			if (at > have || n.vacant.Load()) && !slices.Contains(offers[at], p) {
 				offers[at] = append(offers[at], p)
 			}
 		}
@@ -279,18 +274,17 @@ func (n *Part) askOffer(ctx context.Context, p peer.ID, at aweigh.Height, wait b
 			o.err = fmt.Errorf("%w: %w", ErrSnapshot, err)
 			return o
 		}
-		if len(o.offer.Block) > 0 {
+		if len(o.offer.Sums) > 0 {
 			break
 		}
 		if o.err = errNotMade; !wait || !n.pauseFor(ctx, time.Second) {
 			return o
 		}
 	}
-	b, err := n.checkOffer(ctx, p, &o.offer)
-	if err == nil && b.Header.Height != at {
-		err = fmt.Errorf("%w: of height %d, where %d was asked for", ErrSnapshot, b.Header.Height, at)
+	o.err = n.checkOffer(ctx, p, &o.offer)
+	if got := o.offer.height(); o.err == nil && got != at {
+		o.err = fmt.Errorf("%w: of height %d, where %d was asked for", ErrSnapshot, got, at)
 	}
-	o.err = err
 	return o
 }
 

@@ -20,14 +20,11 @@ const installBytes = 4 << 20
 // install replaces the state by the snapshot that was fetched, whose records
 // were all checked. Nothing else may write to the store meanwhile. If it is cut
 // off, resumeInstall begins again with the parts that stay until the end.
-func install(s store.Store, id aweigh.ScopeID) error {
+func install(s store.Store, g scope.Genesis) error {
+	id := g.Hash()
 	offer, ok, err := storedOffer(s, id)
 	if err != nil || !ok {
 		return errors.Join(err, ErrSnapshot)
-	}
-	b, err := scope.DecodeBlock(offer.Block, scope.MostLimits(), nil)
-	if err != nil {
-		return err
 	}
 	from, to, meta := scope.Clear(id)
 	if err := s.Commit([]kv.Op{kv.Set(keyInstalling(id), []byte{1}), kv.Del(meta)}, true); err != nil {
@@ -37,7 +34,7 @@ func install(s store.Store, id aweigh.ScopeID) error {
 	if err := w.clear(from, to); err != nil {
 		return err
 	}
-	in, err := scope.NewImport(b.Header, offer.Next.Header)
+	in, err := offer.begin(g)
 	if err != nil {
 		return err
 	}
@@ -53,16 +50,17 @@ func install(s store.Store, id aweigh.ScopeID) error {
 	if err := w.flush(); err != nil {
 		return err
 	}
-	h, hash := b.Header.Height, b.Hash()
 	open := record(id, 'c')
 	if err := w.clear(open, kv.PrefixEnd(open)); err != nil { // certificates of views long past
 		return err
 	}
-	last = append(last,
-		kv.Set(keyBlock(id, hash), offer.Block), kv.Set(keyHeight(id, h), hash[:]),
-		kv.Set(keyFinality(id, h), canon.Encode(offer.Own.Certificate)),
-		kv.Set(keyOldest(id), binary.BigEndian.AppendUint64(nil, uint64(h))),
-		kv.Del(keyInstalling(id)), kv.Del(keyJob(id)))
+	if h, hash := offer.height(), offer.Own.Header.Hash(); !offer.first() {
+		last = append(last,
+			kv.Set(keyBlock(id, hash), offer.Block), kv.Set(keyHeight(id, h), hash[:]),
+			kv.Set(keyFinality(id, h), canon.Encode(offer.Own.Certificate)),
+			kv.Set(keyOldest(id), binary.BigEndian.AppendUint64(nil, uint64(h))))
+	}
+	last = append(last, kv.Del(keyVacant(id)), kv.Del(keyInstalling(id)), kv.Del(keyJob(id)))
 	if err := s.Commit(last, true); err != nil {
 		return err
 	}
@@ -70,12 +68,12 @@ func install(s store.Store, id aweigh.ScopeID) error {
 }
 
 // resumeInstall finishes an installation that was cut off.
-func resumeInstall(s store.Store, id aweigh.ScopeID) error {
-	_, cut, err := s.Get(keyInstalling(id))
+func resumeInstall(s store.Store, g scope.Genesis) error {
+	_, cut, err := s.Get(keyInstalling(g.Hash()))
 	if err != nil || !cut {
 		return err
 	}
-	return install(s, id)
+	return install(s, g)
 }
 
 // dropOffer forgets what was fetched.

@@ -13,7 +13,6 @@ import (
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/kv"
 	"github.com/aweigh/aweigh/p2p"
-	"github.com/aweigh/aweigh/scope"
 )
 
 const (
@@ -31,7 +30,6 @@ const (
 type fetch struct {
 	n     *Part
 	offer *snapshotOffer
-	block *scope.Block
 	at    aweigh.Height
 
 	// Of the goroutine in run.
@@ -60,9 +58,9 @@ const (
 )
 
 // newFetch goes on with the parts that are stored.
-func newFetch(n *Part, o *snapshotOffer, b *scope.Block) (*fetch, error) {
+func newFetch(n *Part, o *snapshotOffer) (*fetch, error) {
 	f := &fetch{
-		n: n, offer: o, block: b, at: b.Header.Height,
+		n: n, offer: o, at: o.height(),
 		givers: make(map[peer.ID]context.CancelFunc), offered: make(map[peer.ID]bool),
 		strikes: make(map[peer.ID]int), denied: make(map[peer.ID]bool),
 		changed: make(chan struct{}), parts: make([]partState, o.parts()), paced: time.Now(),
@@ -333,9 +331,9 @@ func (f *fetch) await(ctx context.Context, no uint64) error {
 
 // check gives the parts to an import in their order, as they come.
 func (f *fetch) check(ctx context.Context) error {
-	in, err := scope.NewImport(f.block.Header, f.offer.Next.Header)
+	in, err := f.offer.begin(f.n.cfg.Genesis)
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrSnapshot, err)
+		return err
 	}
 	nothing := func([]kv.Op) error { return nil }
 	for no := range f.offer.parts() {

@@ -43,7 +43,7 @@ func (r *runner) replace(in installing) (links []Event, err error) {
 		return nil, err
 	}
 	old := r.machine
-	err = install(r.store, id)
+	err = install(r.store, r.machine.cfg.Network.Genesis())
 	if err == nil {
 		cfg := r.machine.cfg
 		cfg.Life, cfg.Awaited = rand.Uint64(), 0

@@ -31,21 +31,22 @@ const (
 // is taken: nodes of a network in which nothing happens all take the same.
 func (n *Part) serveHeights(ask heightsAsk) ([]byte, error) {
 	head, far := n.Status().Head.Height, n.cfg.SnapshotBehind
+	from := ask.Have + far/2 + 1
 	switch {
 	case ask.Any:
-		far = 0
+		from = 0
 	case head <= ask.Have || head-ask.Have <= far:
 		return nil, fmt.Errorf("node: height %d is too near to yours for a snapshot; ask for the blocks", head)
 	}
-	all := n.shelf.above(ask.Have + far/2)
+	all := n.shelf.from(from)
 	if len(all) == 0 && n.takeSnapshot(0) {
-		all = n.shelf.above(ask.Have + far/2)
+		all = n.shelf.from(from)
 	}
 	return canon.Encode(heights{All: all}), nil
 }
 
 // serveOffer answers with the offer of a snapshot. It is made when somebody asks
-// for it first; while that takes, the answer is an offer without a block.
+// for it first; while that takes, the answer is an offer without parts.
 func (n *Part) serveOffer(ctx context.Context, ask snapshotAsk) ([]byte, error) {
 	k := n.shelf.take(ask.Height)
 	if k == nil {
@@ -110,22 +111,12 @@ func (n *Part) makeOffer(ctx context.Context, at aweigh.Height) error {
 	if offer, _ := n.shelf.ready(k); offer != nil {
 		return nil
 	}
-	h := History{Reader: k.store, Scope: n.id}
 	var o snapshotOffer
 	var err error
-	if o.Block, err = h.Raw(at); err != nil {
-		return err
-	}
-	if _, err = n.History().Block(at + 1); errors.Is(err, ErrNoBlock) {
-		if _, err = n.Txn(ctx, scope.Txn{}, Once{Justification: "to prove a snapshot"}); err != nil {
+	if at > 0 {
+		if err = n.certify(ctx, History{Reader: k.store, Scope: n.id}, at, &o); err != nil {
 			return err
 		}
-	}
-	if o.Own, err = n.History().Finality(at); err != nil {
-		return err
-	}
-	if o.Next, err = n.History().Finality(at + 1); err != nil {
-		return err
 	}
 	var starts [][]byte
 	for more, after := true, []byte(nil); more && ctx.Err() == nil; {
@@ -148,6 +139,23 @@ func (n *Part) makeOffer(ctx context.Context, at aweigh.Height) error {
 	n.shelf.finished(k, canon.Encode(o), starts)
 	n.log.Info("offering a snapshot", "height", at, "parts", len(starts))
 	return nil
+}
+
+// certify puts into an offer what proves the state after a block, which h holds.
+func (n *Part) certify(ctx context.Context, h History, at aweigh.Height, o *snapshotOffer) (err error) {
+	if o.Block, err = h.Raw(at); err != nil {
+		return err
+	}
+	if _, err = n.History().Block(at + 1); errors.Is(err, ErrNoBlock) {
+		if _, err = n.Txn(ctx, scope.Txn{}, Once{Justification: "to prove a snapshot"}); err != nil {
+			return err
+		}
+	}
+	if o.Own, err = n.History().Finality(at); err != nil {
+		return err
+	}
+	o.Next, err = n.History().Finality(at + 1)
+	return err
 }
 
 // servePart answers with records of a snapshot that was offered.

@@ -109,14 +109,14 @@ func (k *shelved) close() {
 	}
 }
 
-// above is the heights that are there above one. Those whose offer is made come
+// from is the heights that are there from one on. Those whose offer is made come
 // alone: to make another is work.
-func (s *shelf) above(h aweigh.Height) (all []aweigh.Height) {
+func (s *shelf) from(h aweigh.Height) (all []aweigh.Height) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, made := range []bool{true, false} {
 		for _, k := range s.kept {
-			if k.at > h && (!made || k.offer != nil) {
+			if k.at >= h && (!made || k.offer != nil) {
 				all = append(all, k.at)
 			}
 		}
@@ -181,7 +181,8 @@ func (n *Part) takeSnapshot(at aweigh.Height) bool {
 	state, err := scope.Open(h.Reader, n.id)
 	if err == nil && (at == 0 || state.Height() == at) {
 		at = state.Height()
-		if own, err := h.Certificate(at); err == nil && !own.IsZero() {
+		own, err := h.Certificate(at)
+		if first := at == 0 && n.cfg.Genesis.Descent != nil; first || err == nil && !own.IsZero() {
 			n.shelf.put(kept, at)
 			return true
 		}

@@ -44,11 +44,7 @@ func prepare(s store.Store, g scope.Genesis) error {
 // isVacant reports whether this node has no state of a scope.
 func isVacant(s store.Store, id aweigh.ScopeID) (bool, error) {
 	_, marked, err := s.Get(keyVacant(id))
-	if err != nil || !marked {
-		return false, err
-	}
-	state, err := scope.Open(s, id)
-	return err == nil && state.Height() == 0, err // it may have been cut off before the mark was taken away
+	return marked, err
 }
 
 // settle fetches the state of a scope of which this node has none.
@@ -91,14 +87,11 @@ func (n *Part) fetchState(ctx context.Context) error {
 	if err := n.fetched(ctx, f, from); err != nil {
 		return err
 	}
-	return install(n.cfg.Store, n.id)
+	return install(n.cfg.Store, n.cfg.Genesis)
 }
 
 // moveIn begins anew with the state that was installed. Nothing runs yet.
 func (n *Part) moveIn() error {
-	if err := n.cfg.Store.Commit([]kv.Op{kv.Del(keyVacant(n.id))}, true); err != nil {
-		return err
-	}
 	cfg := n.runner.machine.cfg
 	cfg.Life, cfg.Awaited = rand.Uint64(), 0
 	m, err := NewMachine(cfg, n.cfg.Store)

@@ -33,6 +33,12 @@ func (c *cluster) delegateUnder(ctx context.Context, from, prefix string, policy
 			}
 		}
 	}
+	c.found(ctx, from, child)
+}
+
+// found decides to delegate to a child, and waits until all nodes know it.
+func (c *cluster) found(ctx context.Context, from string, child scope.Child) {
+	c.t.Helper()
 	d := scope.Decision{Kind: scope.Delegate, Child: &child}
 	for i := range c.nodes {
 		p, err := c.nodes[i].In(from)
@@ -52,11 +58,11 @@ func (c *cluster) delegateUnder(ctx context.Context, from, prefix string, policy
 	}
 	for _, n := range c.nodes {
 		for {
-			if _, err := n.In(prefix); err == nil {
+			if _, err := n.In(string(child.Prefix)); err == nil {
 				break
 			}
 			if ctx.Err() != nil {
-				c.t.Fatalf("%s has no part in %q", n.Name(), prefix)
+				c.t.Fatalf("%s has no part in %q", n.Name(), child.Prefix)
 			}
 			time.Sleep(10 * time.Millisecond)
 		}

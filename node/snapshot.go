@@ -41,7 +41,7 @@ func keyOldest(id aweigh.ScopeID) []byte { return record(id, 'o') }
 type heightsAsk struct {
 	_    struct{} `cbor:",toarray"`
 	Have aweigh.Height
-	Any  bool // blocks would be of no use: one of any height is
+	Any  bool // blocks would be of no use: one of any height is, also of 0
 }
 
 // heights are those of snapshots.
@@ -58,10 +58,10 @@ type snapshotAsk struct {
 
 // snapshotOffer proves what the state after a block must be, and names the parts
 // that make it. The names are a claim: they tell who gives something else than was
-// offered, and which peers offer the same. Without a block, the offer is not made yet.
+// offered, and which peers offer the same. Without parts, the offer is not made yet.
 type snapshotOffer struct {
-	_     struct{} `cbor:",toarray"`
-	Block []byte
+	_     struct{}       `cbor:",toarray"`
+	Block []byte         // empty if it is what the scope was founded with
 	Own   scope.Finality // of the block, by a certificate of its own
 	Next  scope.Finality // of its child, whose header claims the state
 	Sums  []byte         // of the parts, 32 bytes each
@@ -97,24 +97,41 @@ func (o *snapshotOffer) sum(n uint64) aweigh.Hash {
 var ErrSnapshot = fmt.Errorf("node: bad snapshot")
 
 // check verifies that the block and its child are final, each in its epoch.
-func (o *snapshotOffer) check(own, next *scope.Epoch) (*scope.Block, error) {
+func (o *snapshotOffer) check(own, next *scope.Epoch) error {
 	b, err := scope.DecodeBlock(o.Block, own.Policy.Limits, votes.Verify)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrSnapshot, err)
+		return fmt.Errorf("%w: %w", ErrSnapshot, err)
 	}
 	if o.Own.Header != b.Header || len(o.Own.Descendants) > 0 {
-		return nil, fmt.Errorf("%w: the finality of another block", ErrSnapshot)
+		return fmt.Errorf("%w: the finality of another block", ErrSnapshot)
 	}
 	if err := errors.Join(o.Own.CheckIn(own), o.Next.CheckIn(next)); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrSnapshot, err)
+		return fmt.Errorf("%w: %w", ErrSnapshot, err)
 	}
-	if _, err := scope.NewImport(b.Header, o.Next.Header); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrSnapshot, err)
+	return nil
+}
+
+// first reports whether the offer is of what the scope was founded with, which the
+// scope's genesis proves.
+func (o *snapshotOffer) first() bool { return len(o.Block) == 0 }
+
+// height is that of the block whose state is offered.
+func (o *snapshotOffer) height() aweigh.Height { return o.Own.Header.Height }
+
+// begin is an import of what is offered of the scope with a genesis.
+func (o *snapshotOffer) begin(g scope.Genesis) (in *scope.Import, err error) {
+	if o.first() {
+		in, err = scope.NewFirstImport(g)
+	} else {
+		in, err = scope.NewImport(o.Own.Header, o.Next.Header)
 	}
-	if n := o.parts(); n == 0 || n > maxParts || len(o.Sums)%len(aweigh.Hash{}) != 0 {
-		return nil, fmt.Errorf("%w: of %d parts", ErrSnapshot, n)
+	if err == nil && in.Scope() != g.Hash() {
+		err = errors.New("a snapshot of another scope")
 	}
-	return b, nil
+	if err != nil {
+		err = fmt.Errorf("%w: %w", ErrSnapshot, err)
+	}
+	return in, err
 }
 
 // take checks a part that follows what came before.
@@ -145,15 +162,8 @@ func storedOffer(r kv.Reader, id aweigh.ScopeID) (o snapshotOffer, ok bool, err 
 
 // awaitedHeight is that of the snapshot that is being fetched, 0 if none is.
 func awaitedHeight(r kv.Reader, id aweigh.ScopeID) (aweigh.Height, error) {
-	o, ok, err := storedOffer(r, id)
-	if err != nil || !ok {
-		return 0, err
-	}
-	b, err := scope.DecodeBlock(o.Block, scope.MostLimits(), nil)
-	if err != nil {
-		return 0, err
-	}
-	return b.Header.Height, nil
+	o, _, err := storedOffer(r, id)
+	return o.height(), err
 }
 
 // read gives a part that is stored to an import.

@@ -57,7 +57,7 @@ func newGivers(t *testing.T) (a *anchorage, parts uint64, bend *atomic.Pointer[f
 	defer cancel()
 	times := make(map[aweigh.Height]int)
 	for i := range 4 {
-		for _, at := range a.running[i].shelf.above(0) {
+		for _, at := range a.running[i].shelf.from(1) {
 			times[at]++
 		}
 	}

@@ -42,12 +42,11 @@ func TestInstallationCutOffIsFinished(t *testing.T) {
 		t.Fatal(err)
 	}
 	fetched = append(fetched, kv.Set(record(id, 'g'), []byte("stays")))
-	b, err := offer.check(a.running[0].roll.epoch(), a.running[0].roll.epoch())
-	if err != nil {
+	if err := offer.check(a.running[0].roll.epoch(), a.running[0].roll.epoch()); err != nil {
 		t.Fatal(err)
 	}
 	for no := range offer.parts() {
-		raw, err := a.running[0].servePart("", partAsk{Height: b.Header.Height, Number: no})
+		raw, err := a.running[0].servePart("", partAsk{Height: offer.height(), Number: no})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -60,7 +59,7 @@ func TestInstallationCutOffIsFinished(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.left = commits
-		err := install(s, id)
+		err := install(s, a.genesis)
 		if err != nil && !errors.Is(err, errStopped) {
 			t.Fatal(err)
 		}
@@ -70,7 +69,7 @@ func TestInstallationCutOffIsFinished(t *testing.T) {
 			}
 		}
 		s.left = 1 << 20
-		if err := resumeInstall(s, id); err != nil {
+		if err := resumeInstall(s, a.genesis); err != nil {
 			t.Fatalf("after %d commits: %v", commits, err)
 		}
 		if state, err2 := scope.Open(s, id); commits > 0 && (err2 != nil || state.Head().Digest != offer.Next.Header.State) {

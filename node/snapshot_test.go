@@ -172,11 +172,10 @@ func TestSnapshotIsResumed(t *testing.T) {
 	if err != nil || !ok {
 		t.Fatalf("after %d parts there is no offer: %v", o.snapshotParts.Load(), err)
 	}
-	b, err := offer.check(o.roll.epoch(), o.roll.epoch())
-	if err != nil {
+	if err := offer.check(o.roll.epoch(), o.roll.epoch()); err != nil {
 		t.Fatal(err)
 	}
-	f, err := newFetch(&Part{cfg: Config{Store: s}, id: o.id}, &offer, b)
+	f, err := newFetch(&Part{cfg: Config{Store: s}, id: o.id}, &offer)
 	if err != nil || f.count < 5 || f.whole() {
 		t.Fatalf("after %d parts there are %d of %d: %v", o.snapshotParts.Load(), f.count, offer.parts(), err)
 	}

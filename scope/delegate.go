@@ -296,6 +296,7 @@ func (h *handover) found(c *Child, at aweigh.Instant, d Descent, by *decided) (G
 			Class: class, Index: uint32(i), Mutation: aweigh.Hash(by.Motion), Author: by.By, Key: v.Key, Object: v.UID, Prev: prev,
 			Revision: d.Revision, Prior: priors[i], Posterior: b.put(b.space.version(v.Key, v.at()), v.record()),
 		}
+		b.enter(entries[i])
 	}
 	for _, u := range h.named {
 		list := *h.lists[u]
@@ -317,7 +318,7 @@ func (h *handover) found(c *Child, at aweigh.Instant, d Descent, by *decided) (G
 		b.ops = append(b.ops, kv.Set(b.space.leaseEnd(l.expires, id), nil))
 		due = aweigh.Earliest(due, l.expires)
 	}
-	d.Handed = handedDigest(&b.sum)
+	d.Handed = b.digest()
 	g := c.genesis(at, d)
 	id := g.Hash()
 	s, ops, err := begin(&g)
@@ -351,8 +352,8 @@ func (h *handover) found(c *Child, at aweigh.Instant, d Descent, by *decided) (G
 
 // founding makes records of a scope whose identity follows from them.
 type founding struct {
+	takeover
 	space   space
-	sum     accumulator
 	ops     []kv.Op
 	scratch []byte
 	lanes   lanes

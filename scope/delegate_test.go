@@ -223,6 +223,33 @@ func TestDelegatedBelowDelegated(t *testing.T) {
 	}
 }
 
+// restores fails unless a snapshot makes the world's state.
+func restores(t fataler, w *world, snapshot taken) {
+	t.Helper()
+	into, err := snapshot.restore()
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	from, to, _ := Clear(w.g.Hash())
+	was, is := make(map[string]string), make(map[string]string)
+	for all, r := range map[*map[string]string]kv.Reader{&was: w.r, &is: into} {
+		_ = r.Scan(from, to, false, func(k, v []byte) bool {
+			if kind := k[len(space{})]; kind != atLineage && kind != atChange { // stored in runs of other lengths
+				(*all)[string(k[len(space{}):])] = string(v)
+			}
+			return true
+		})
+	}
+	if !maps.Equal(was, is) {
+		for k := range was {
+			if was[k] != is[k] {
+				t.Fatalf("a snapshot of %q gives %d records, not %d; %.80q differs", w.g.Prefix(), len(is), len(was), k)
+			}
+		}
+		t.Fatalf("a snapshot of %q gives %d records, not %d", w.g.Prefix(), len(is), len(was))
+	}
+}
+
 // TestDelegationLosesNothing: whatever was done before, parent and child hold
 // together what the parent held; and both are what a snapshot of them gives.
 func TestDelegationLosesNothing(t *testing.T) {
@@ -285,6 +312,7 @@ func TestDelegationLosesNothing(t *testing.T) {
 				t.Fatalf("%q was %+v, is %+v", k, v, after[k])
 			}
 		}
+		restores(t, c, taken{first: &g, records: c.records(300)})
 		for _, w := range []*world{r.world, c} {
 			h := Header{}
 			for range 2 {
@@ -293,28 +321,7 @@ func TestDelegationLosesNothing(t *testing.T) {
 				w.execute(b)
 				h = b.Header
 			}
-			into, err := w.take(h, 300).restore()
-			if err != nil {
-				t.Fatal(err)
-			}
-			from, to, _ := Clear(w.g.Hash())
-			was, is := make(map[string]string), make(map[string]string)
-			for all, r := range map[*map[string]string]kv.Reader{&was: w.r, &is: into} {
-				_ = r.Scan(from, to, false, func(k, v []byte) bool {
-					if kind := k[len(space{})]; kind != atLineage && kind != atChange { // stored in runs of other lengths
-						(*all)[string(k[len(space{}):])] = string(v)
-					}
-					return true
-				})
-			}
-			if !maps.Equal(was, is) {
-				for k := range was {
-					if was[k] != is[k] {
-						t.Errorf("%.80q differs", k)
-					}
-				}
-				t.Fatalf("a snapshot of %q gives %d records, not %d", w.g.Prefix(), len(is), len(was))
-			}
+			restores(t, w, w.take(h, 300))
 		}
 	})
 }

@@ -2,11 +2,14 @@ package scope
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"hash"
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/kv"
+	"github.com/aweigh/aweigh/lineage"
 	"github.com/aweigh/aweigh/quorum"
 )
 
@@ -133,10 +136,31 @@ func (g *Genesis) bound() Bound {
 }
 
 // Empty reports whether nothing was handed over.
-func (d *Descent) Empty() bool { return d.Handed == handedDigest(new(accumulator)) }
+func (d *Descent) Empty() bool { return d.Keys == 0 && d.Handed == new(takeover).digest() }
 
-func handedDigest(sum *accumulator) aweigh.Hash {
-	return aweigh.Sum([]byte("aweigh/handed/1"), sum.bytes())
+// takeover sums up what a child takes over: the records of its first state, and the
+// entries that tell of them.
+type takeover struct {
+	sum     accumulator
+	entries hash.Hash // nil before the first
+}
+
+// enter takes the next entry. Its scope, policy and roster follow from the genesis,
+// which names the digest.
+func (h *takeover) enter(e lineage.Entry) {
+	if h.entries == nil {
+		h.entries = sha256.New()
+	}
+	e.Scope, e.Policy, e.Roster = aweigh.ScopeID{}, aweigh.Hash{}, aweigh.Hash{}
+	_, _ = h.entries.Write(e.Encode())
+}
+
+func (h *takeover) digest() aweigh.Hash {
+	var told []byte
+	if h.entries != nil {
+		told = h.entries.Sum(nil)
+	}
+	return aweigh.Sum([]byte("aweigh/handed/2"), h.sum.bytes(), told)
 }
 
 // check says whether a scope can descend so.

@@ -683,7 +683,7 @@ func TestSnapshotsCarryMotions(t *testing.T) {
 			bad := slices.Clone(good.records)
 			bad[i].Value = bytes.Clone(r.Value)
 			bad[i].Value[n%len(r.Value)] ^= 1
-			if _, err := (taken{good.h, good.child, bad}).restore(); !errors.Is(err, ErrInvalid) {
+			if _, err := (taken{h: good.h, child: good.child, records: bad}).restore(); !errors.Is(err, ErrInvalid) {
 				t.Errorf("a bent record %q: %v", r.Key, err)
 			}
 			n++

@@ -74,6 +74,7 @@ type Import struct {
 	begun bool
 
 	sum      accumulator // of what came
+	first    *founded    // set if what a scope was founded with is to come
 	versions int64
 	leases   int64
 	live     []byte // escaped key of the last version
@@ -193,13 +194,21 @@ func (i *Import) meta(rec SnapshotRecord) error {
 		return fmt.Errorf("%w: meta record of a snapshot", ErrInvalid)
 	}
 	s.head, s.cursor = m.Head, revision{m.Cursor, m.CursorSub}
-	want := i.want
-	want.Revision, want.Compacted, want.Ledger = m.Head.Revision, m.Head.Compacted, m.Head.Ledger
-	want.Under, want.Agenda, want.Docket = m.Head.Under, m.Head.Agenda, m.Head.Docket
-	want.Leases, want.LeaseDue, want.Resumed = m.Head.Leases, m.Head.LeaseDue, m.Head.Resumed
-	want.Swept = m.Head.Swept
-	want.Prefix, want.Clocked, want.Started, want.Delegated = m.Head.Prefix, m.Head.Clocked, m.Head.Started, m.Head.Delegated
+	var want Head
+	if i.first != nil {
+		want = i.first.head(m.Head)
+	} else {
+		want = i.want
+		want.Revision, want.Compacted, want.Ledger = m.Head.Revision, m.Head.Compacted, m.Head.Ledger
+		want.Under, want.Agenda, want.Docket = m.Head.Under, m.Head.Agenda, m.Head.Docket
+		want.Leases, want.LeaseDue, want.Resumed = m.Head.Leases, m.Head.LeaseDue, m.Head.Resumed
+		want.Swept = m.Head.Swept
+		want.Prefix, want.Clocked, want.Started, want.Delegated = m.Head.Prefix, m.Head.Clocked, m.Head.Started, m.Head.Delegated
+	}
 	s.tally = m.Tally
+	if i.first != nil && (s.cursor != i.first.state.cursor || !bytes.Equal(s.tally, i.first.state.tally)) {
+		return fmt.Errorf("%w: the counts of a snapshot of what a scope was founded with", ErrInvalid)
+	}
 	if s.head != want || s.digest() != want.Digest || !bytes.Equal(s.write().Value, rec.Value) {
 		return fmt.Errorf("%w: the snapshot's head is not what the header of block %d claims", ErrInvalid, want.Height+1)
 	}
@@ -238,6 +247,9 @@ func (i *Import) lease(k, record []byte) ([]kv.Op, error) {
 		return nil, fmt.Errorf("%w: lease %x", ErrInvalid, id)
 	}
 	i.element(k, record)
+	if i.first != nil {
+		i.first.due = aweigh.Earliest(i.first.due, l.expires)
+	}
 	end := i.state.space.leaseEnd(l.expires, int64(binary.BigEndian.Uint64(id)))
 	return []kv.Op{kv.Set(k, record), kv.Set(end, nil)}, nil
 }
@@ -251,6 +263,14 @@ func (i *Import) run(rec SnapshotRecord) ([]kv.Op, error) {
 	end := i.log.Size() + int64(len(i.entries)+len(entries))
 	if want := binary.BigEndian.AppendUint64([]byte{atLineage, 'e'}, uint64(end-1)); !bytes.Equal(rec.Key, want) || end > i.want.LineageSize {
 		return nil, fmt.Errorf("%w: a run of entries at %x, where %x is next", ErrInvalid, rec.Key, want)
+	}
+	for n := range entries {
+		if i.first == nil {
+			break
+		}
+		if err := i.first.enter(&entries[n]); err != nil {
+			return nil, err
+		}
 	}
 	i.entries = append(i.entries, entries...)
 	if len(i.entries) < entriesAtOnce {
@@ -350,12 +370,17 @@ func (i *Import) Finish() ([]kv.Op, error) {
 	switch h := &i.want; {
 	case !i.begun || !i.ledger || !i.epoch || !i.agenda || !i.genesis:
 		return nil, fmt.Errorf("%w: a snapshot without meta record, genesis, epoch, agenda or trust ledger", ErrInvalid)
-	case i.log.Size() != h.LineageSize || root != h.LineageRoot:
-		return nil, fmt.Errorf("%w: a lineage of %d entries, %s, where %d, %s are claimed", ErrInvalid, i.log.Size(), root.Short(), h.LineageSize, h.LineageRoot.Short())
+	case i.log.Size() != h.LineageSize || root != i.state.head.LineageRoot:
+		return nil, fmt.Errorf("%w: a lineage of %d entries, %s, where %d, %s are claimed", ErrInvalid, i.log.Size(), root.Short(), h.LineageSize, i.state.head.LineageRoot.Short())
 	case i.used != len(i.starts):
 		return nil, fmt.Errorf("%w: %d receipts, of which lists name %d", ErrInvalid, len(i.starts), i.used)
 	case i.sum != i.state.sum:
 		return nil, fmt.Errorf("%w: the records do not hash to the claimed state %s", ErrInvalid, h.Digest.Short())
+	}
+	if i.first != nil {
+		if err := i.first.check(i); err != nil {
+			return nil, err
+		}
 	}
 	return append(ops, i.state.write()), nil
 }

@@ -7,15 +7,19 @@ import (
 	"reflect"
 	"slices"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
 	"github.com/aweigh/aweigh/kv"
+	"github.com/aweigh/aweigh/lineage"
+	"github.com/aweigh/aweigh/quorum"
 )
 
 // taken is a snapshot with the headers that it is checked against.
 type taken struct {
 	h, child Header
+	first    *Genesis // set if it is what that founds instead
 	records  []SnapshotRecord
 }
 
@@ -23,16 +27,20 @@ type taken struct {
 func (w *world) take(h Header, most int) taken {
 	w.t.Helper()
 	w.now++
-	t := taken{h: h, child: w.block(nil).Header}
+	return taken{h: h, child: w.block(nil).Header, records: w.records(most)}
+}
+
+func (w *world) records(most int) (all []SnapshotRecord) {
+	w.t.Helper()
 	var after []byte
 	for {
 		records, more, err := ReadSnapshot(w.r, w.g.Hash(), after, most)
 		if err != nil {
 			w.t.Fatalf("reading a snapshot: %v", err)
 		}
-		t.records = append(t.records, records...)
+		all = append(all, records...)
 		if !more {
-			return t
+			return all
 		}
 		after = records[len(records)-1].Key
 	}
@@ -41,6 +49,9 @@ func (w *world) take(h Header, most int) taken {
 func (t taken) restore() (*kv.Overlay, error) {
 	into := kv.NewOverlay(nothing{})
 	i, err := NewImport(t.h, t.child)
+	if t.first != nil {
+		i, err = NewFirstImport(*t.first)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -154,12 +165,84 @@ func kept(r kv.Reader, prefix []byte) (all []string) {
 func TestSnapshotThatLiesIsRefused(t *testing.T) {
 	w, h := busy(t)
 	good := w.take(h, 1<<20)
+	refusesLies(t, good)
+	other := good
+	other.child.State[0] ^= 1
+	if _, err := other.restore(); !errors.Is(err, ErrInvalid) {
+		t.Errorf("another state was claimed: %v", err)
+	}
+	if _, err := NewImport(good.child, good.h); !errors.Is(err, ErrInvalid) {
+		t.Errorf("headers that do not follow: %v", err)
+	}
+}
+
+// TestFirstStateThatLiesIsRefused: the same of what a scope was founded with, which
+// no block of its own proves.
+func TestFirstStateThatLiesIsRefused(t *testing.T) {
+	r := newRealm(t, nil)
+	r.one(r.mutation(Lease, LeaseRequest{Kind: LeaseGrant, IDs: []int64{7}, TTL: 3600, Asked: r.now}))
+	r.one(r.ops(leased("/a/1", "leased", 7), put("/a/2", "two"), put("/b/1", "other")))
+	r.one(r.naming(Naming{Kind: Bind, Key: []byte("/a/2"), To: []byte("/a/3")}))
+	r.one(r.move("/a/3", "/a/4", r.now.Add(24*time.Hour)))
+	g := r.delegate(r.decision("/a/", quorum.BFT, "a", "b", "c", "d")).Founded[0]
+	if g.Descent.Keys != 3 || g.Descent.Empty() {
+		t.Fatalf("%d keys were handed over", g.Descent.Keys)
+	}
+	c := r.child(g)
+	good := taken{first: &g, records: c.records(1 << 20)}
+	refusesLies(t, good)
+	for what, lie := range map[string]func(*lineage.Entry){ // with all that follows from it
+		"what was before": func(e *lineage.Entry) { e.Prior[0] ^= 1 },
+		"by whom":         func(e *lineage.Entry) { e.Author[0] ^= 1 },
+		"under":           func(e *lineage.Entry) { e.Policy[0] ^= 1 },
+		"by":              func(e *lineage.Entry) { e.Roster[0] ^= 1 },
+		"nothing":         func(*lineage.Entry) {},
+	} {
+		bad := good
+		bad.records = slices.Clone(good.records)
+		s := *c.state
+		for i, rec := range bad.records {
+			if rec.Key[0] != atLineage {
+				continue
+			}
+			entries, err := lineage.DecodeRun(rec.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			lie(&entries[0])
+			log := lineage.Open(nil, s.space.at(atLineage), 0)
+			ops, err := log.Append(entries...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.head.LineageRoot, _ = log.Root()
+			for _, op := range ops {
+				if bytes.Equal(op.Key[len(s.space):], rec.Key) {
+					bad.records[i].Value = op.Value
+				}
+			}
+		}
+		s.head.Digest = s.digest()
+		bad.records[0].Value = s.write().Value
+		if _, err := bad.restore(); (err == nil) != (what == "nothing") || err != nil && !errors.Is(err, ErrInvalid) {
+			t.Errorf("a lie about %s: %v", what, err)
+		}
+	}
+	if _, err := NewFirstImport(r.g); !errors.Is(err, ErrInvalid) {
+		t.Errorf("of the root scope: %v", err)
+	}
+}
+
+func refusesLies(t *testing.T, good taken) {
+	t.Helper()
 	if _, err := good.restore(); err != nil {
 		t.Fatal(err)
 	}
 	refused := func(what string, records []SnapshotRecord) {
 		t.Helper()
-		if _, err := (taken{good.h, good.child, records}).restore(); !errors.Is(err, ErrInvalid) {
+		bad := good
+		bad.records = records
+		if _, err := bad.restore(); !errors.Is(err, ErrInvalid) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -195,14 +278,6 @@ func TestSnapshotThatLiesIsRefused(t *testing.T) {
 		all := append(slices.Clone(good.records), r)
 		slices.SortFunc(all, func(a, b SnapshotRecord) int { return bytes.Compare(a.Key, b.Key) })
 		refused(fmt.Sprintf("with %q", r.Key), all)
-	}
-	other := good
-	other.child.State[0] ^= 1
-	if _, err := other.restore(); !errors.Is(err, ErrInvalid) {
-		t.Errorf("another state was claimed: %v", err)
-	}
-	if _, err := NewImport(good.child, good.h); !errors.Is(err, ErrInvalid) {
-		t.Errorf("headers that do not follow: %v", err)
 	}
 }
 
