@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"slices"
 
 	"github.com/aweigh/aweigh/scope"
 )
@@ -16,11 +18,12 @@ type Piece struct {
 
 // Pieces parts [key, end) by the scopes that decide about its keys, in order of key.
 func (n *Node) Pieces(ctx context.Context, key, end []byte) ([]Piece, error) {
-	return n.split(ctx, nil, n.Part, key, end)
+	return n.split(ctx, nil, n.Part, key, end, math.MaxInt64)
 }
 
-func (n *Node) split(ctx context.Context, all []Piece, p *Part, key, end []byte) ([]Piece, error) {
-	for _, s := range scope.Segments(p.Delegations(), key, end) {
+// split parts a range by the delegations before a revision.
+func (n *Node) split(ctx context.Context, all []Piece, p *Part, key, end []byte, before int64) ([]Piece, error) {
+	for _, s := range scope.Segments(p.delegated(before), key, end) {
 		if s.Given == nil {
 			all = append(all, Piece{p, s.Key, s.End})
 			continue
@@ -29,11 +32,21 @@ func (n *Node) split(ctx context.Context, all []Piece, p *Part, key, end []byte)
 		if err != nil {
 			return nil, err
 		}
-		if all, err = n.split(ctx, all, child, s.Key, s.End); err != nil {
+		if all, err = n.split(ctx, all, child, s.Key, s.End, before); err != nil {
 			return nil, err
 		}
 	}
 	return all, nil
+}
+
+// delegated are the delegations of the part's scope before a revision.
+func (n *Part) delegated(before int64) []scope.Delegation {
+	all := n.Delegations()
+	late := func(d scope.Delegation) bool { return d.Revision >= before }
+	if !slices.ContainsFunc(all, late) {
+		return all
+	}
+	return slices.DeleteFunc(slices.Clone(all), late)
 }
 
 // Range reads the keys [key, end), in the sense of scope.Op, whichever scopes decide

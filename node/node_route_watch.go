@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -30,9 +31,14 @@ type Leg struct {
 
 // Legs are those of a watch of the keys [key, end), in the sense of scope.Op, from a
 // revision on, or from now on if it is 0; with the newest revision, and the one up to
-// which what is asked for was compacted.
+// which what is asked for was compacted. What a scope delegated later is in its own leg,
+// until Follow says otherwise.
 func (n *Node) Legs(ctx context.Context, key, end []byte, from int64) (legs []*Leg, newest, compacted int64, err error) {
-	pieces, err := n.Pieces(ctx, key, end)
+	before := from
+	if from == 0 {
+		before = math.MaxInt64
+	}
+	pieces, err := n.split(ctx, nil, n.Part, key, end, before)
 	if err != nil {
 		return nil, 0, 0, err
 	}
@@ -67,8 +73,7 @@ func (l *Leg) Done() int64 { return max(l.Closed, l.Next-1) }
 // scope delegated some of its keys; nil if it goes on as it is. The watch was asked for
 // from a revision on.
 func (n *Node) Follow(ctx context.Context, l *Leg, from int64) (legs []*Leg, err error) {
-	reached := slices.DeleteFunc(slices.Clone(l.Part.Delegations()), func(d scope.Delegation) bool { return d.Revision >= l.Next })
-	parts := scope.Segments(reached, l.Key, l.End)
+	parts := scope.Segments(l.Part.delegated(l.Next), l.Key, l.End)
 	if len(parts) == 1 && parts[0].Given == nil {
 		return nil, nil
 	}
