@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/must"
 	"github.com/aweigh/aweigh/lineage"
 )
 
@@ -29,6 +30,39 @@ func NewStep(a Ancestry, s *State, d *Descent) ([]Step, error) {
 		return nil, err
 	}
 	return append(slices.Clip(a.Above), Step{Genesis: a.Genesis, Handovers: a.Handovers, Head: a.Head, Gave: gave}), nil
+}
+
+// Visit is one scope on the way that a proof leads, and who stands behind it.
+type Visit struct {
+	Prefix    []byte
+	Scope     aweigh.ScopeID
+	Roster    aweigh.Hash // of Head's epoch
+	Handovers int         // from the scope's genesis to there
+	Head      Attestation // of the block by which it delegated what is next, or that covers the change
+}
+
+// Visits verifies the proof, and gives the scopes that it leads through, the root's
+// first. Errors wrap ErrProof.
+func (p *KeyProof) Visits(network aweigh.NetworkID) (visits []Visit, err error) {
+	if _, err := p.Verify(network); err != nil {
+		return nil, err
+	}
+	a := &p.Ancestry
+	for i := range a.Above {
+		s := &a.Above[i]
+		visits = append(visits, (&Ancestry{Genesis: s.Genesis, Handovers: s.Handovers, Head: s.Head}).visit())
+	}
+	return append(visits, a.visit()), nil
+}
+
+// visit is of an ancestry that was verified.
+func (a *Ancestry) visit() Visit {
+	_, last, err := a.epochs(0)
+	must.Hold(err == nil, "an ancestry that was verified does not hold: %v", err)
+	return Visit{
+		Prefix: a.Genesis.Prefix(), Scope: a.Genesis.Hash(), Roster: last.Roster.Hash(),
+		Handovers: len(a.Handovers), Head: a.Head.attestation(last.Roster),
+	}
 }
 
 // maxWay bounds the scopes that a proof leads through.

@@ -74,6 +74,19 @@ func TestProofsLeadFromTheRoot(t *testing.T) {
 	if rep, err := took.Verify(network); err != nil || string(rep.Kv.Value) != "before" || rep.Taken == nil || string(rep.Taken.Prefix) != "/a/b/" {
 		t.Fatalf("%+v, %v", rep, err)
 	}
+	visits, err := wrote.Visits(network)
+	if err != nil || len(visits) != 3 || visits[0].Scope != network || string(visits[1].Prefix) != "/a/" || string(visits[2].Prefix) != "/a/b/" ||
+		visits[2].Scope != wrote.Ancestry.Genesis.Hash() {
+		t.Errorf("it leads through %+v, %v", visits, err)
+	}
+	for i := range visits {
+		if v := &visits[i]; 3*v.Head.Weight <= v.Head.Total || v.Roster.IsZero() {
+			t.Errorf("%q: %+v", v.Prefix, v)
+		}
+	}
+	if _, err := wrote.Visits(wrote.Ancestry.Genesis.Hash()); !errors.Is(err, ErrProof) {
+		t.Errorf("in another network: %v", err)
+	}
 	other, _ := testGenesis(t, 3)
 	for name, spoil := range map[string]func(p *KeyProof){
 		"of another network":             func(p *KeyProof) { p.Ancestry.Genesis.Descent.Network[0] ^= 1 },

@@ -8,9 +8,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/aweigh/aweigh/alias"
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 	"github.com/aweigh/aweigh/client"
 	"github.com/aweigh/aweigh/internal/show"
+	"github.com/aweigh/aweigh/scope"
 )
 
 func (a *app) resolveCommand() *cobra.Command {
@@ -18,35 +20,128 @@ func (a *app) resolveCommand() *cobra.Command {
 		Use: "resolve NAME", Short: "Show which scopes lead to a name, and what it names", Args: cobra.ExactArgs(1),
 		Long: "Follows a name from the root scope to the one that decides about it, and shows what it\n" +
 			"names there. Where it names nothing, the last scope is shown, and what of the name it\n" +
-			"left over. It takes the word of the node that answers; \"aweigh why\" verifies.\n\n" + keyHelp,
-		Example: "  aweigh resolve org@wikipedia.en/articles/42\n  aweigh resolve /registry/secrets/default/token -o json",
+			"left over. Of a name with a verb before it, what each scope says to the verb is shown,\n" +
+			"too; one that is denied exits with 4.\n\n" +
+			"The node answers from what it has, and says how old that is. With --freshest it asks\n" +
+			"as many anchors of the scope as it takes to miss no write. With --trace and --proof it\n" +
+			"is asked for a proof, which is verified here: it leads from the network's identity,\n" +
+			"scope by scope, each with anchors that those above founded it with, or that they\n" +
+			"handed over to, to the change that made the name what it is.\n\n" + keyHelp,
+		Example: "  aweigh resolve org@wikipedia.en/articles/42\n  aweigh resolve /registry/secrets/default/token --trace\n" +
+			"  aweigh resolve pay:user@elizabeth --freshest\n  aweigh resolve /greeting --proof greeting.proof && aweigh verify greeting.proof",
 	}
 	raw := c.Flags().Bool("raw", false, "take NAME as it is")
-	serializable := c.Flags().Bool("serializable", false, "let the node answer alone, maybe with something old")
+	freshest := c.Flags().Bool("freshest", false, "ask enough anchors of the scope to miss no write")
+	trace := c.Flags().Bool("trace", false, "verify the way here, and show who stands behind each scope")
+	save := c.Flags().String("proof", "", "verify the way here, and write the proof to this file")
+	network := c.Flags().String("network", "", "identity of the network, for --trace and --proof (default: that of the one that runs here)")
 	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
-		name, err := nameOf(args[0], *raw, reads)
+		name, err := anyName(args[0], *raw)
 		if err != nil {
 			return err
+		}
+		if c.Flags().Changed("network") {
+			if _, err := networkOf(*network); err != nil {
+				return err
+			}
+		} else {
+			*network = s.network
+		}
+		var file *reserved
+		if *save != "" {
+			if file, err = reserve(*save); err != nil {
+				return err
+			}
+			defer file.release()
 		}
 		ctx, cancel := s.limited(ctx)
 		defer cancel()
-		all, err := s.Client.Scopes(ctx)
+		found, missing, err := s.way(ctx, name, *freshest)
 		if err != nil {
 			return err
 		}
-		way := wayTo(all, name.Key())
-		r, err := s.Client.Resolve(ctx, &aweighv1.ResolveRequest{Key: name.Key(), Version: int64(name.Version()), Serializable: *serializable})
-		if err != nil && !errors.Is(err, client.ErrNotFound) {
+		var proof *scope.KeyProof
+		if (*trace || *save != "") && missing == nil {
+			if proof, err = s.proven(ctx, &found, *network); err != nil {
+				return err
+			}
+		}
+		found.Traced = *trace
+		if err := s.Printer.Way(found); err != nil {
 			return err
 		}
-		if shown := s.Printer.Way(name.Key(), way, r); shown != nil {
-			return shown
-		}
-		if err == nil && !r.Claims {
+		switch r := found.Answer; {
+		case missing != nil:
+			return missing
+		case !r.Claims:
 			return fmt.Errorf("%w: %s of %s", errUnclaimed, show.Key(r.Key), r.Uid)
+		case file != nil:
+			if err := file.write(proof.Encode()); err != nil {
+				return err
+			}
 		}
-		return err
+		for _, x := range found.Said {
+			if !x.Allowed {
+				return errQuiet{client.ErrDenied}
+			}
+		}
+		return nil
 	})
+}
+
+// anyName reads a name, with any verb or none.
+func anyName(text string, raw bool) (alias.Name, error) {
+	if raw {
+		return alias.FromKey([]byte(text))
+	}
+	return alias.Parse(text)
+}
+
+// way asks for the scopes that lead to a name, and for what it names; missing says that
+// this is nothing.
+func (s *session) way(ctx context.Context, name alias.Name, freshest bool) (found show.Way, missing, err error) {
+	found = show.Way{Key: name.Key(), Verb: name.Action()}
+	all, err := s.Client.Scopes(ctx)
+	if err != nil {
+		return found, nil, err
+	}
+	found.Scopes = wayTo(all, found.Key)
+	found.Answer, err = s.Client.Resolve(ctx, &aweighv1.ResolveRequest{Key: found.Key, Version: int64(name.Version()), Serializable: !freshest})
+	if errors.Is(err, client.ErrNotFound) {
+		missing, err = err, nil
+	}
+	if err != nil || found.Verb == "" {
+		return found, missing, err
+	}
+	said, err := s.Client.Judge(ctx, &aweighv1.JudgeRequest{Verb: found.Verb, Key: found.Key, Serializable: !freshest})
+	if err == nil {
+		found.Said = said.Said
+	}
+	return found, missing, err
+}
+
+// proven asks for the proof of what was found, and verifies it.
+func (s *session) proven(ctx context.Context, found *show.Way, network string) (*scope.KeyProof, error) {
+	proof, err := s.Client.Prove(ctx, found.Answer.Key)
+	if err != nil {
+		return nil, err
+	}
+	found.Network = proof.Ancestry.Genesis.Network()
+	if found.Pinned = network != ""; found.Pinned {
+		if found.Network, err = networkOf(network); err != nil {
+			return nil, err
+		}
+	}
+	report, err := proof.Verify(found.Network)
+	if err != nil {
+		return nil, err
+	}
+	if e := &report.Entry; string(e.Key) != string(found.Answer.Key) || e.Object.String() != found.Answer.Uid {
+		return nil, fmt.Errorf("%w: the node says that %s names %s, and proves it of %s for %s; ask again, or ask another node",
+			scope.ErrProof, show.Key(found.Answer.Key), found.Answer.Uid, e.Object, show.Key(e.Key))
+	}
+	found.Visits, err = proof.Visits(found.Network)
+	return proof, err
 }
 
 // wayTo is the scopes that lead to a key, the root's first.

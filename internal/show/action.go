@@ -55,6 +55,30 @@ type saidJSON struct {
 	Detail  string `json:"detail,omitempty"`
 }
 
+func saidOf(x *aweighv1.Said) saidJSON {
+	return saidJSON{hex.EncodeToString(x.Scope), string(x.Prefix), x.Decides, x.Allowed, x.Class, x.Rule, x.Why, x.Detail}
+}
+
+// verdict is what a scope says, in words.
+func verdict(x *aweighv1.Said) (says, class, because string) {
+	says, because = "allowed", x.Rule
+	switch {
+	case !x.Allowed:
+		says, because = "denied", x.Why
+	case because == "" && x.Decides:
+		because = "every scope knows it"
+	case because == "":
+		because = "no rule about it, and a scope below decides"
+	}
+	if x.Detail != "" {
+		because += " (" + x.Detail + ")"
+	}
+	if class = x.Class; class == "" {
+		class = "-"
+	}
+	return says, class, because
+}
+
 // Judged writes what scopes say to a verb. tried says that the last rule is none in force.
 func (p Printer) Judged(verb string, key []byte, r *aweighv1.JudgeResponse, tried bool) error {
 	allowed := true
@@ -73,9 +97,7 @@ func (p Printer) Judged(verb string, key []byte, r *aweighv1.JudgeResponse, trie
 		}{Verb: verb, Caller: hex.EncodeToString(r.Caller), Allowed: allowed, Tried: tried}
 		out.Key, out.KeyBase64 = bytesField(key)
 		for _, x := range r.Said {
-			out.Scopes = append(out.Scopes, saidJSON{
-				hex.EncodeToString(x.Scope), string(x.Prefix), x.Decides, x.Allowed, x.Class, x.Rule, x.Why, x.Detail,
-			})
+			out.Scopes = append(out.Scopes, saidOf(x))
 		}
 		return p.JSON(out)
 	}
@@ -85,22 +107,7 @@ func (p Printer) Judged(verb string, key []byte, r *aweighv1.JudgeResponse, trie
 		if len(x.Prefix) > 0 {
 			name = Key(x.Prefix)
 		}
-		says, because := "allowed", x.Rule
-		switch {
-		case !x.Allowed:
-			says, because = "denied", x.Why
-		case because == "" && x.Decides:
-			because = "every scope knows it"
-		case because == "":
-			because = "no rule about it, and a scope below decides"
-		}
-		if x.Detail != "" {
-			because += " (" + x.Detail + ")"
-		}
-		class := x.Class
-		if class == "" {
-			class = "-"
-		}
+		says, class, because := verdict(x)
 		rows = append(rows, []string{name, says, class, because})
 	}
 	if err := p.table(rows...); err != nil {

@@ -3,65 +3,168 @@ package show
 import (
 	"encoding/hex"
 	"fmt"
+	"strings"
+	"time"
 
+	"github.com/aweigh/aweigh"
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
+	"github.com/aweigh/aweigh/scope"
 )
 
+// Way is how scopes lead to a key, and what the key names.
+type Way struct {
+	Key    []byte
+	Scopes []*aweighv1.Scope         // the root's first
+	Answer *aweighv1.ResolveResponse // nil if the key names nothing
+	Verb   string
+	Said   []*aweighv1.Said // by scope, to Verb
+
+	// If it was proven:
+	Visits  []scope.Visit
+	Network aweigh.NetworkID
+	Pinned  bool // Network is known from elsewhere
+	Traced  bool // and shall be shown
+}
+
 type visitJSON struct {
-	Prefix  string   `json:"prefix"`
-	ID      string   `json:"id"`
-	Mode    string   `json:"mode"`
-	Anchors []string `json:"anchors"`
-	Epoch   uint64   `json:"epoch"`
-	Height  uint64   `json:"height"`
-	Left    string   `json:"left"` // what of the key the scope leaves to be found below its prefix
+	Prefix  string     `json:"prefix"`
+	ID      string     `json:"id"`
+	Mode    string     `json:"mode"`
+	Anchors []string   `json:"anchors"`
+	Epoch   uint64     `json:"epoch"`
+	Height  uint64     `json:"height"`
+	Left    string     `json:"left"` // what of the key the scope leaves to be found below its prefix
+	Says    *saidJSON  `json:"says,omitempty"`
+	Proven  *traceJSON `json:"proven,omitempty"`
+}
+
+// traceJSON is who stands behind a scope, as was verified.
+type traceJSON struct {
+	Roster    string          `json:"roster"`    // its hash
+	Handovers int             `json:"handovers"` // epochs that lead to it, each proven by the one before
+	Head      attestationJSON `json:"head"`
 }
 
 type resolvedJSON struct {
-	Key    string      `json:"key"`
-	Scopes []visitJSON `json:"scopes"`
-	Found  bool        `json:"found"`
-	UID    string      `json:"uid,omitempty"`
-	Under  string      `json:"under,omitempty"` // the key that names the object, if another does
-	Number int64       `json:"version,omitempty"`
-	Bytes  int         `json:"bytes"`
-	Claims bool        `json:"claims"`
-	Header *header     `json:"header,omitempty"`
+	Key     string      `json:"key"`
+	Scopes  []visitJSON `json:"scopes"`
+	Found   bool        `json:"found"`
+	UID     string      `json:"uid,omitempty"`
+	Under   string      `json:"under,omitempty"` // the key that names the object, if another does
+	Number  int64       `json:"version,omitempty"`
+	Bytes   int         `json:"bytes"`
+	Claims  bool        `json:"claims"`
+	AgeMS   *int64      `json:"age_ms,omitempty"` // of the scope's last block that the node had, if it answered alone
+	Network string      `json:"network,omitempty"`
+	Pinned  bool        `json:"pinned,omitempty"` // Network is known from elsewhere than the proof
+	Header  *header     `json:"header,omitempty"`
 }
 
-// Way writes the scopes that lead to a key, the root's first, and what the key
-// names; r is nil if that is nothing.
-func (p Printer) Way(key []byte, way []*aweighv1.Scope, r *aweighv1.ResolveResponse) error {
+// Way writes it.
+func (p Printer) Way(w Way) error {
 	if p.Format == JSON {
-		out := resolvedJSON{Key: Key(key), Found: r != nil}
-		for _, x := range way {
-			out.Scopes = append(out.Scopes, visitJSON{
-				Prefix: string(x.Prefix), ID: hex.EncodeToString(x.Id), Mode: x.Mode, Anchors: x.Anchors, Epoch: x.Epoch, Height: x.Height,
-				Left: string(key[len(x.Prefix):]),
-			})
-		}
-		if r != nil {
-			h := headerJSON(r.Header)
-			out.UID, out.Number, out.Claims, out.Bytes, out.Header = r.Uid, r.Number, r.Claims, len(r.Kv.GetValue()), &h
-			if string(r.Key) != string(key) {
-				out.Under = Key(r.Key)
-			}
-		}
-		return p.JSON(out)
+		return p.JSON(w.json())
 	}
 	rows := [][]string{{"SCOPE", "ID", "MODE", "ANCHORS", "EPOCH", "HEIGHT", "LEAVES"}}
-	for _, x := range way {
-		rows = append(rows, []string{
-			ScopeName(x), short(x.Id), x.Mode, fmt.Sprint(len(x.Anchors)), fmt.Sprint(x.Epoch), fmt.Sprint(x.Height), Line(string(key[len(x.Prefix):])),
-		})
+	if w.Verb != "" {
+		rows[0] = append(rows[0], "SAYS TO "+w.Verb)
 	}
-	if err := p.table(rows...); err != nil || r == nil {
+	for i, x := range w.Scopes {
+		row := []string{
+			ScopeName(x), short(x.Id), x.Mode, fmt.Sprint(len(x.Anchors)), fmt.Sprint(x.Epoch), fmt.Sprint(x.Height), Line(string(w.Key[len(x.Prefix):])),
+		}
+		if i < len(w.Said) {
+			says, _, because := verdict(w.Said[i])
+			row = append(row, says+": "+because)
+		}
+		rows = append(rows, row)
+	}
+	if err := p.table(rows...); err != nil || w.Answer == nil {
 		return err
 	}
+	r := w.Answer
 	under := ""
-	if string(r.Key) != string(key) {
+	if string(r.Key) != string(w.Key) {
 		under = ", as " + Key(r.Key)
 	}
-	_, err := fmt.Fprintf(p.Out, "\n%s names %s%s, version %d, %d bytes, as of revision %d\n", Key(key), r.Uid, under, r.Number, len(r.Kv.GetValue()), r.Header.GetRevision())
+	fmt.Fprintf(p.Out, "\n%s names %s%s, version %d, %d bytes, as of revision %d", Key(w.Key), r.Uid, under, r.Number, len(r.Kv.GetValue()), r.Header.GetRevision())
+	if age, alone := w.age(); alone {
+		fmt.Fprintf(p.Out, "; the node answered alone, and the scope's last block that it has is %s old", age.Round(time.Millisecond))
+	}
+	if _, err := fmt.Fprintln(p.Out); err != nil || len(w.Visits) == 0 {
+		return err
+	}
+	if w.Traced {
+		fmt.Fprintln(p.Out)
+		rows = [][]string{{"PROVEN", "ROSTER", "HANDOVERS", "EPOCH", "BLOCK", "WEIGHT", "SIGNED BY"}}
+		for i := range w.Visits {
+			v := &w.Visits[i]
+			name := "/"
+			if len(v.Prefix) > 0 {
+				name = Key(v.Prefix)
+			}
+			var signers []string
+			for _, s := range v.Head.Signers {
+				signers = append(signers, s.Name)
+			}
+			rows = append(rows, []string{
+				name, v.Roster.Short(), fmt.Sprint(v.Handovers), fmt.Sprint(v.Head.Epoch), fmt.Sprint(v.Head.Height),
+				fmt.Sprintf("%d of %d", v.Head.Weight, v.Head.Total), strings.Join(signers, " "),
+			})
+		}
+		if err := p.table(rows...); err != nil {
+			return err
+		}
+	}
+	word := "verified here for network"
+	if !w.Pinned {
+		word = "consistent with itself; give --network to compare: network"
+	}
+	_, err := fmt.Fprintf(p.Out, "%s %s\n", word, w.Network)
 	return err
+}
+
+// age is that of the last block of the deciding scope that the node had; alone says that
+// it answered from there.
+func (w *Way) age() (age time.Duration, alone bool) {
+	if w.Answer == nil || w.Answer.Header.GetLinearizable() || len(w.Scopes) == 0 {
+		return 0, false
+	}
+	return max(time.Since(time.Unix(0, w.Scopes[len(w.Scopes)-1].BlockTimeNs)), 0), true
+}
+
+func (w *Way) json() resolvedJSON {
+	out := resolvedJSON{Key: Key(w.Key), Found: w.Answer != nil}
+	for i, x := range w.Scopes {
+		v := visitJSON{
+			Prefix: string(x.Prefix), ID: hex.EncodeToString(x.Id), Mode: x.Mode, Anchors: x.Anchors, Epoch: x.Epoch, Height: x.Height,
+			Left: string(w.Key[len(x.Prefix):]),
+		}
+		if i < len(w.Said) {
+			said := saidOf(w.Said[i])
+			v.Says = &said
+		}
+		if i < len(w.Visits) {
+			t := &w.Visits[i]
+			v.Proven = &traceJSON{Roster: t.Roster.String(), Handovers: t.Handovers, Head: attestation(t.Head)}
+		}
+		out.Scopes = append(out.Scopes, v)
+	}
+	r := w.Answer
+	if r == nil {
+		return out
+	}
+	h := headerJSON(r.Header)
+	out.UID, out.Number, out.Claims, out.Bytes, out.Header = r.Uid, r.Number, r.Claims, len(r.Kv.GetValue()), &h
+	if string(r.Key) != string(w.Key) {
+		out.Under = Key(r.Key)
+	}
+	if age, alone := w.age(); alone {
+		ms := age.Milliseconds()
+		out.AgeMS = &ms
+	}
+	if len(w.Visits) > 0 {
+		out.Network, out.Pinned = w.Network.String(), w.Pinned
+	}
+	return out
 }

@@ -104,6 +104,7 @@ func TestScopesGovernThemselves(t *testing.T) {
 	if len(tree.Scopes) != len(regions) {
 		t.Errorf("the tree: %+v", tree)
 	}
+	n.leadsTo("/a/b/c/traced", "/", "/a/", "/a/b/", "/a/b/c/")
 
 	lost := regions[3]
 	n.nodes[4].signal(sigKill)
@@ -147,5 +148,48 @@ func TestScopesGovernThemselves(t *testing.T) {
 			t.Errorf("%s: linearizable: %s; see %s", r.prefix, result, picture)
 		}
 		t.Logf("%s: %s", r.prefix, h.summary())
+	}
+}
+
+// leadsTo writes a key, and has the way to it proven and verified: by the command that
+// asks, and offline.
+func (n *network) leadsTo(key string, prefixes ...string) {
+	n.t.Helper()
+	api, file := n.nodes[1].api, filepath.Join(n.dir, "traced.proof")
+	n.must("put", key, "v", "--api", api)
+	genesis, err := n.dial(1).Genesis(n.t.Context())
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	network := genesis.Hash().String()
+	var found struct {
+		UID, Network string
+		Scopes       []struct {
+			Prefix string
+			Proven *struct {
+				Head struct {
+					Weight, Total_Weight uint64
+				}
+			}
+		}
+		Header struct{ Linearizable bool }
+	}
+	out := n.must("resolve", key, "--freshest", "--proof", file, "--network", network, "-o", "json", "--api", api)
+	if err := json.Unmarshal([]byte(out), &found); err != nil {
+		n.t.Fatal(err)
+	}
+	if found.Network != network || found.UID == "" || !found.Header.Linearizable || len(found.Scopes) != len(prefixes) {
+		n.t.Errorf("%s resolves to %s", key, out)
+	}
+	for i, x := range found.Scopes {
+		if "/"+strings.TrimPrefix(x.Prefix, "/") != prefixes[i] || x.Proven == nil || 2*x.Proven.Head.Weight <= x.Proven.Head.Total_Weight {
+			n.t.Errorf("on the way to %s: %+v, want %s", key, x, prefixes[i])
+		}
+	}
+	if out := n.must("verify", file, "--network", network); !strings.Contains(out, "verified here") || !strings.Contains(out, found.UID) {
+		n.t.Errorf("offline: %s", out)
+	}
+	if out, _, code := n.command("verify", file, "--network", strings.Repeat("0", 63)+"1"); code != 7 {
+		n.t.Errorf("in another network (%d): %s", code, out)
 	}
 }
