@@ -31,6 +31,7 @@ type Node interface {
 	Watch(ctx context.Context, key, end []byte, from int64, deliver func(node.Changes) error) error
 	Lineage(ctx context.Context, key []byte, limit int) ([]node.Deed, bool, scope.Head, error)
 	Prove(ctx context.Context, key []byte) (*scope.KeyProof, scope.Head, error)
+	Checkpoint(ctx context.Context, old int64, cosign bool) (node.Checkpoint, scope.Head, error)
 	Overview() node.Overview
 	CatchingUp() bool
 	Invite() node.Invite

@@ -79,3 +79,22 @@ func (s *service) Prove(ctx context.Context, req *connect.Request[aweighv1.Prove
 	}
 	return connect.NewResponse(&aweighv1.ProveResponse{Header: s.read(head, true), Proof: p.Encode()}), nil
 }
+
+// Checkpoint implements aweighv1connect.NodeHandler.
+func (s *service) Checkpoint(ctx context.Context, req *connect.Request[aweighv1.CheckpointRequest]) (*connect.Response[aweighv1.CheckpointResponse], error) {
+	ctx, cancel := patient(ctx)
+	defer cancel()
+	c, head, err := s.node.Checkpoint(ctx, req.Msg.Old, req.Msg.Cosign)
+	if err != nil {
+		return nil, problem(err)
+	}
+	resp := &aweighv1.CheckpointResponse{Header: s.read(head, true), Ancestry: c.Ancestry.Encode()}
+	for _, h := range c.Consistency.Path {
+		resp.Consistency = append(resp.Consistency, h[:])
+	}
+	for i := range c.Cosigned {
+		by := c.Cosigned[i].Key.ID()
+		resp.Cosignatures = append(resp.Cosignatures, &aweighv1.Cosignature{Anchor: by[:], Time: c.Cosigned[i].Time, Signature: c.Cosigned[i].Signature})
+	}
+	return connect.NewResponse(resp), nil
+}

@@ -8,6 +8,7 @@ import (
 
 	"connectrpc.com/connect"
 
+	"github.com/aweigh/aweigh"
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 	"github.com/aweigh/aweigh/api/aweigh/v1/aweighv1connect"
 	"github.com/aweigh/aweigh/scope"
@@ -48,6 +49,20 @@ func (c *Client) Prove(ctx context.Context, key []byte) (*scope.KeyProof, error)
 		return nil, err
 	}
 	return scope.DecodeKeyProof(resp.Proof)
+}
+
+// Checkpoint asks for the head of a scope's history; old are the entries of an older
+// head with which it is to be proven consistent, or 0. What it gives is verified: it
+// leads from the network's identity, and all cosignatures are of anchors of the scope, on
+// the text. Errors wrap scope.ErrProof where that does not hold.
+func (c *Client) Checkpoint(ctx context.Context, network aweigh.NetworkID, old int64, cosign bool) (*Checkpoint, error) {
+	resp, err := read(ctx, c, func(n aweighv1connect.NodeClient) call[aweighv1.CheckpointRequest, aweighv1.CheckpointResponse] {
+		return n.Checkpoint
+	}, &aweighv1.CheckpointRequest{Old: old, Cosign: cosign})
+	if err != nil {
+		return nil, err
+	}
+	return checkpoint(resp, network, old)
 }
 
 // Status tells what a node knows of itself, its scope and its peers.

@@ -123,6 +123,13 @@ func (n *Part) request(ctx context.Context, from peer.ID, req []byte) ([]byte, e
 		}
 		return n.serveHandovers(Peer(from.String()), ask)
 	}
+	if body, ok := bytes.CutPrefix(req, []byte(askCosign)); ok {
+		var ask cosignAsk
+		if err := canon.Decode(body, &ask); err != nil {
+			return nil, err
+		}
+		return n.serveCosign(ctx, Peer(from.String()), ask)
+	}
 	if string(req) != askGenesis {
 		return nil, fmt.Errorf("node: unknown request")
 	}

@@ -9,7 +9,7 @@ import (
 // Context separates the kinds of messages that one key signs, so that no
 // signature can be taken for one on a message of another kind. What is signed
 // under every scheme is the context, a zero byte, and the message; a context
-// contains no zero byte. In ContextCOSE the message alone is signed.
+// contains no zero byte. ContextCOSE and ContextCosignature differ.
 type Context string
 
 // The contexts in use.
@@ -23,14 +23,21 @@ const (
 	// MotionBallot, which other tools can check. They begin with the byte 0x84,
 	// with which no context begins, and with a context of their own.
 	ContextCOSE Context = ""
+	// ContextCosignature is for heads of logs. It ends with a line end instead of a
+	// zero byte, as C2SP's tlog-cosignature has it.
+	ContextCosignature Context = "cosignature/v1"
 )
 
 func (c Context) wrap(message []byte) []byte {
 	if c == ContextCOSE {
 		return message
 	}
+	end := byte(0)
+	if c == ContextCosignature {
+		end = '\n'
+	}
 	b := make([]byte, 0, len(c)+1+len(message))
-	return append(append(append(b, c...), 0), message...)
+	return append(append(append(b, c...), end), message...)
 }
 
 // Verifier says whether a signature is the key's own on a message in a context.

@@ -96,6 +96,7 @@ var codes = []struct {
 	{client.ErrInvalid, exitUsage},
 	{client.ErrUnread, exitUnreachable},
 	{client.ErrUnreachable, exitUnreachable},
+	{errFew, exitUnreachable},
 	{running.ErrNone, exitUnreachable},
 	{running.ErrMany, exitUsage},
 }

@@ -44,6 +44,9 @@ func (a *app) trustVerify() *cobra.Command {
 		if err != nil {
 			return err
 		}
+		if g.Descent != nil {
+			return s.verifyBelow(limited, g, *network)
+		}
 		if *network != "" && g.Hash() != id {
 			return fmt.Errorf("%w: the node's genesis is that of network %s", scope.ErrProof, g.Hash())
 		}
@@ -64,6 +67,20 @@ func (a *app) trustVerify() *cobra.Command {
 		}
 		return s.Printer.Roster(g, newest, count, time.Since(began), *network != "")
 	})
+}
+
+// verifyBelow verifies the roster of a scope below the root, from the network's identity.
+func (s *session) verifyBelow(ctx context.Context, g scope.Genesis, network string) error {
+	id, err := s.networkOf(ctx, network)
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	head, err := s.head(ctx, id, 0, false)
+	if err != nil {
+		return err
+	}
+	return s.Printer.Roster(head.Genesis, head.Epoch, head.Handovers, time.Since(began), network != "")
 }
 
 func (a *app) trustReplay() *cobra.Command {

@@ -3,6 +3,7 @@ package show
 import (
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/aweigh/aweigh/internal/replay"
@@ -44,6 +45,7 @@ func (p Printer) Roster(g scope.Genesis, e *scope.Epoch, handovers int, took tim
 	if p.Format == JSON {
 		return p.JSON(struct {
 			Network   string     `json:"network"`
+			Scope     string     `json:"scope"`
 			Name      string     `json:"network_name"`
 			Pinned    bool       `json:"pinned"`
 			Handovers int        `json:"handovers"`
@@ -54,15 +56,18 @@ func (p Printer) Roster(g scope.Genesis, e *scope.Epoch, handovers int, took tim
 			Total     uint64     `json:"total_weight"`
 			Finalize  uint64     `json:"finalize_threshold"`
 			Anchors   []seatJSON `json:"anchors"`
-		}{g.Hash().String(), g.Name, pinned, handovers, uint64(e.Number), uint64(e.Start), e.Roster.Hash().String(), e.Policy.Hash().String(),
+		}{g.Network().String(), g.Hash().String(), g.Name, pinned, handovers, uint64(e.Number), uint64(e.Start), e.Roster.Hash().String(), e.Policy.Hash().String(),
 			total, finalize, seats(e)})
 	}
 	rows := [][]string{
-		{"network", fmt.Sprintf("%s  %s", g.Name, g.Hash())},
+		{"network", fmt.Sprintf("%s  %s", g.Name, g.Network())},
 		{"chain", fmt.Sprintf("%d handovers since the genesis, each certified by the roster before; verified in %s", handovers, took.Round(time.Millisecond))},
 		{"epoch", fmt.Sprintf("%d, since block %d, %s", e.Number, e.Start, instant(int64(e.Time)))},
 		{"roster", fmt.Sprintf("%s, policy %s", e.Roster.Hash().Short(), e.Policy.Hash().Short())},
 		{"decides", fmt.Sprintf("weight %d of %d finalizes", finalize, total)},
+	}
+	if len(g.Prefix()) > 0 {
+		rows = slices.Insert(rows, 1, []string{"scope", fmt.Sprintf("%s  %s", Key(g.Prefix()), g.Hash())})
 	}
 	if err := p.table(rows...); err != nil {
 		return err

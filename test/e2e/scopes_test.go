@@ -105,6 +105,7 @@ func TestScopesGovernThemselves(t *testing.T) {
 		t.Errorf("the tree: %+v", tree)
 	}
 	n.leadsTo("/a/b/c/traced", "/", "/a/", "/a/b/", "/a/b/c/")
+	n.grows("/a/b/", "/a/b/more")
 
 	lost := regions[3]
 	n.nodes[4].signal(sigKill)
@@ -148,6 +149,34 @@ func TestScopesGovernThemselves(t *testing.T) {
 			t.Errorf("%s: linearizable: %s; see %s", r.prefix, result, picture)
 		}
 		t.Logf("%s: %s", r.prefix, h.summary())
+	}
+}
+
+// grows keeps a signed head of a scope's history, and later verifies that it only grew,
+// and that a head that was changed is found out.
+func (n *network) grows(prefix, key string) {
+	n.t.Helper()
+	words := []string{"checkpoint", "--scope", prefix, "--api", n.nodes[1].api}
+	note := n.must(words...)
+	file := filepath.Join(n.dir, "head.note")
+	keep := func(note string) {
+		if err := os.WriteFile(file, []byte(note), 0o600); err != nil {
+			n.t.Fatal(err)
+		}
+	}
+	keep(note)
+	n.must("put", key, "more", "--api", n.nodes[1].api)
+	if _, errs, code := n.command(append(words, "--since", file)...); code != 0 || !strings.Contains(errs, "nothing before was changed") {
+		n.t.Errorf("a head of %s, and one before it (%d): %s", prefix, code, errs)
+	}
+	lines := strings.Split(note, "\n")
+	lines[2] = "A" + lines[2][1:]
+	keep(strings.Join(lines, "\n"))
+	if _, errs, code := n.command(append(words, "--since", file)...); code != 7 {
+		n.t.Errorf("a head of %s, and one of another history (%d): %s", prefix, code, errs)
+	}
+	if out := n.must("trust", "verify", "--scope", prefix, "--api", n.nodes[1].api); !strings.Contains(out, prefix) {
+		n.t.Errorf("the roster of %s: %s", prefix, out)
 	}
 }
 

@@ -247,7 +247,7 @@ func (x NameRequest_Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use NameRequest_Kind.Descriptor instead.
 func (NameRequest_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{51, 0}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{54, 0}
 }
 
 // Header says what an answer was read at.
@@ -2287,6 +2287,187 @@ func (x *ProveResponse) GetProof() []byte {
 	return nil
 }
 
+type CheckpointRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Old           int64                  `protobuf:"varint,1,opt,name=old,proto3" json:"old,omitempty"`       // entries of an older head, with which consistency is to be proven; 0: none
+	Cosign        bool                   `protobuf:"varint,2,opt,name=cosign,proto3" json:"cosign,omitempty"` // the anchors shall sign
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CheckpointRequest) Reset() {
+	*x = CheckpointRequest{}
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CheckpointRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CheckpointRequest) ProtoMessage() {}
+
+func (x *CheckpointRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CheckpointRequest.ProtoReflect.Descriptor instead.
+func (*CheckpointRequest) Descriptor() ([]byte, []int) {
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *CheckpointRequest) GetOld() int64 {
+	if x != nil {
+		return x.Old
+	}
+	return 0
+}
+
+func (x *CheckpointRequest) GetCosign() bool {
+	if x != nil {
+		return x.Cosign
+	}
+	return false
+}
+
+type CheckpointResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Header        *Header                `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
+	Ancestry      []byte                 `protobuf:"bytes,2,opt,name=ancestry,proto3" json:"ancestry,omitempty"`       // canonical CBOR of a scope.Ancestry, to the block whose header names the head
+	Consistency   [][]byte               `protobuf:"bytes,3,rep,name=consistency,proto3" json:"consistency,omitempty"` // with the older head: RFC 6962, section 2.1.2
+	Cosignatures  []*Cosignature         `protobuf:"bytes,4,rep,name=cosignatures,proto3" json:"cosignatures,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CheckpointResponse) Reset() {
+	*x = CheckpointResponse{}
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CheckpointResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CheckpointResponse) ProtoMessage() {}
+
+func (x *CheckpointResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CheckpointResponse.ProtoReflect.Descriptor instead.
+func (*CheckpointResponse) Descriptor() ([]byte, []int) {
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *CheckpointResponse) GetHeader() *Header {
+	if x != nil {
+		return x.Header
+	}
+	return nil
+}
+
+func (x *CheckpointResponse) GetAncestry() []byte {
+	if x != nil {
+		return x.Ancestry
+	}
+	return nil
+}
+
+func (x *CheckpointResponse) GetConsistency() [][]byte {
+	if x != nil {
+		return x.Consistency
+	}
+	return nil
+}
+
+func (x *CheckpointResponse) GetCosignatures() []*Cosignature {
+	if x != nil {
+		return x.Cosignatures
+	}
+	return nil
+}
+
+// Cosignature is an anchor's on the checkpoint of the block that the ancestry ends with.
+type Cosignature struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Anchor        []byte                 `protobuf:"bytes,1,opt,name=anchor,proto3" json:"anchor,omitempty"` // its ID
+	Time          int64                  `protobuf:"varint,2,opt,name=time,proto3" json:"time,omitempty"`    // in seconds since 1970
+	Signature     []byte                 `protobuf:"bytes,3,opt,name=signature,proto3" json:"signature,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Cosignature) Reset() {
+	*x = Cosignature{}
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Cosignature) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Cosignature) ProtoMessage() {}
+
+func (x *Cosignature) ProtoReflect() protoreflect.Message {
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Cosignature.ProtoReflect.Descriptor instead.
+func (*Cosignature) Descriptor() ([]byte, []int) {
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *Cosignature) GetAnchor() []byte {
+	if x != nil {
+		return x.Anchor
+	}
+	return nil
+}
+
+func (x *Cosignature) GetTime() int64 {
+	if x != nil {
+		return x.Time
+	}
+	return 0
+}
+
+func (x *Cosignature) GetSignature() []byte {
+	if x != nil {
+		return x.Signature
+	}
+	return nil
+}
+
 type StatusRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -2295,7 +2476,7 @@ type StatusRequest struct {
 
 func (x *StatusRequest) Reset() {
 	*x = StatusRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[27]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2307,7 +2488,7 @@ func (x *StatusRequest) String() string {
 func (*StatusRequest) ProtoMessage() {}
 
 func (x *StatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[27]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2320,7 +2501,7 @@ func (x *StatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusRequest.ProtoReflect.Descriptor instead.
 func (*StatusRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{27}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{30}
 }
 
 type Anchor struct {
@@ -2339,7 +2520,7 @@ type Anchor struct {
 
 func (x *Anchor) Reset() {
 	*x = Anchor{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[28]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2351,7 +2532,7 @@ func (x *Anchor) String() string {
 func (*Anchor) ProtoMessage() {}
 
 func (x *Anchor) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[28]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2364,7 +2545,7 @@ func (x *Anchor) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Anchor.ProtoReflect.Descriptor instead.
 func (*Anchor) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{28}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Anchor) GetId() []byte {
@@ -2434,7 +2615,7 @@ type Peer struct {
 
 func (x *Peer) Reset() {
 	*x = Peer{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[29]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2446,7 +2627,7 @@ func (x *Peer) String() string {
 func (*Peer) ProtoMessage() {}
 
 func (x *Peer) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[29]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2459,7 +2640,7 @@ func (x *Peer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Peer.ProtoReflect.Descriptor instead.
 func (*Peer) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{29}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Peer) GetId() string {
@@ -2528,7 +2709,7 @@ type StatusResponse struct {
 
 func (x *StatusResponse) Reset() {
 	*x = StatusResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[30]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2540,7 +2721,7 @@ func (x *StatusResponse) String() string {
 func (*StatusResponse) ProtoMessage() {}
 
 func (x *StatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[30]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2553,7 +2734,7 @@ func (x *StatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusResponse.ProtoReflect.Descriptor instead.
 func (*StatusResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{30}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *StatusResponse) GetHeader() *Header {
@@ -2829,7 +3010,7 @@ type Snapshot struct {
 
 func (x *Snapshot) Reset() {
 	*x = Snapshot{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[31]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2841,7 +3022,7 @@ func (x *Snapshot) String() string {
 func (*Snapshot) ProtoMessage() {}
 
 func (x *Snapshot) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[31]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2854,7 +3035,7 @@ func (x *Snapshot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Snapshot.ProtoReflect.Descriptor instead.
 func (*Snapshot) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{31}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Snapshot) GetHeight() uint64 {
@@ -2918,7 +3099,7 @@ type Problem struct {
 
 func (x *Problem) Reset() {
 	*x = Problem{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[32]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2930,7 +3111,7 @@ func (x *Problem) String() string {
 func (*Problem) ProtoMessage() {}
 
 func (x *Problem) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[32]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2943,7 +3124,7 @@ func (x *Problem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Problem.ProtoReflect.Descriptor instead.
 func (*Problem) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{32}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Problem) GetReason() string {
@@ -2982,7 +3163,7 @@ type InviteRequest struct {
 
 func (x *InviteRequest) Reset() {
 	*x = InviteRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[33]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2994,7 +3175,7 @@ func (x *InviteRequest) String() string {
 func (*InviteRequest) ProtoMessage() {}
 
 func (x *InviteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[33]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3007,7 +3188,7 @@ func (x *InviteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InviteRequest.ProtoReflect.Descriptor instead.
 func (*InviteRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{33}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{36}
 }
 
 type InviteResponse struct {
@@ -3019,7 +3200,7 @@ type InviteResponse struct {
 
 func (x *InviteResponse) Reset() {
 	*x = InviteResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[34]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3031,7 +3212,7 @@ func (x *InviteResponse) String() string {
 func (*InviteResponse) ProtoMessage() {}
 
 func (x *InviteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[34]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3044,7 +3225,7 @@ func (x *InviteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InviteResponse.ProtoReflect.Descriptor instead.
 func (*InviteResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{34}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *InviteResponse) GetInvite() string {
@@ -3062,7 +3243,7 @@ type GenesisRequest struct {
 
 func (x *GenesisRequest) Reset() {
 	*x = GenesisRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[35]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3074,7 +3255,7 @@ func (x *GenesisRequest) String() string {
 func (*GenesisRequest) ProtoMessage() {}
 
 func (x *GenesisRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[35]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3087,7 +3268,7 @@ func (x *GenesisRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GenesisRequest.ProtoReflect.Descriptor instead.
 func (*GenesisRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{35}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{38}
 }
 
 type GenesisResponse struct {
@@ -3099,7 +3280,7 @@ type GenesisResponse struct {
 
 func (x *GenesisResponse) Reset() {
 	*x = GenesisResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[36]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3111,7 +3292,7 @@ func (x *GenesisResponse) String() string {
 func (*GenesisResponse) ProtoMessage() {}
 
 func (x *GenesisResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[36]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3124,7 +3305,7 @@ func (x *GenesisResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GenesisResponse.ProtoReflect.Descriptor instead.
 func (*GenesisResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{36}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *GenesisResponse) GetGenesis() []byte {
@@ -3142,7 +3323,7 @@ type BackupRequest struct {
 
 func (x *BackupRequest) Reset() {
 	*x = BackupRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[37]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3154,7 +3335,7 @@ func (x *BackupRequest) String() string {
 func (*BackupRequest) ProtoMessage() {}
 
 func (x *BackupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[37]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3167,7 +3348,7 @@ func (x *BackupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupRequest.ProtoReflect.Descriptor instead.
 func (*BackupRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{37}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{40}
 }
 
 // BackupResponse is, first, the size of all, and then a part of a file each.
@@ -3184,7 +3365,7 @@ type BackupResponse struct {
 
 func (x *BackupResponse) Reset() {
 	*x = BackupResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[38]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3196,7 +3377,7 @@ func (x *BackupResponse) String() string {
 func (*BackupResponse) ProtoMessage() {}
 
 func (x *BackupResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[38]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3209,7 +3390,7 @@ func (x *BackupResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupResponse.ProtoReflect.Descriptor instead.
 func (*BackupResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{38}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *BackupResponse) GetHeader() *Header {
@@ -3256,7 +3437,7 @@ type TrustRequest struct {
 
 func (x *TrustRequest) Reset() {
 	*x = TrustRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[39]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3268,7 +3449,7 @@ func (x *TrustRequest) String() string {
 func (*TrustRequest) ProtoMessage() {}
 
 func (x *TrustRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[39]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3281,7 +3462,7 @@ func (x *TrustRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrustRequest.ProtoReflect.Descriptor instead.
 func (*TrustRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{39}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *TrustRequest) GetPolicy() []byte {
@@ -3315,7 +3496,7 @@ type Standing struct {
 
 func (x *Standing) Reset() {
 	*x = Standing{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[40]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3327,7 +3508,7 @@ func (x *Standing) String() string {
 func (*Standing) ProtoMessage() {}
 
 func (x *Standing) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[40]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3340,7 +3521,7 @@ func (x *Standing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Standing.ProtoReflect.Descriptor instead.
 func (*Standing) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{40}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Standing) GetId() []byte {
@@ -3474,7 +3655,7 @@ type Proposal struct {
 
 func (x *Proposal) Reset() {
 	*x = Proposal{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[41]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3486,7 +3667,7 @@ func (x *Proposal) String() string {
 func (*Proposal) ProtoMessage() {}
 
 func (x *Proposal) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[41]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3499,7 +3680,7 @@ func (x *Proposal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Proposal.ProtoReflect.Descriptor instead.
 func (*Proposal) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{41}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Proposal) GetId() []byte {
@@ -3651,7 +3832,7 @@ type TrustResponse struct {
 
 func (x *TrustResponse) Reset() {
 	*x = TrustResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[42]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3663,7 +3844,7 @@ func (x *TrustResponse) String() string {
 func (*TrustResponse) ProtoMessage() {}
 
 func (x *TrustResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[42]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3676,7 +3857,7 @@ func (x *TrustResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrustResponse.ProtoReflect.Descriptor instead.
 func (*TrustResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{42}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *TrustResponse) GetHeader() *Header {
@@ -3843,7 +4024,7 @@ type ExplainRequest struct {
 
 func (x *ExplainRequest) Reset() {
 	*x = ExplainRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[43]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3855,7 +4036,7 @@ func (x *ExplainRequest) String() string {
 func (*ExplainRequest) ProtoMessage() {}
 
 func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[43]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3868,7 +4049,7 @@ func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainRequest.ProtoReflect.Descriptor instead.
 func (*ExplainRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{43}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *ExplainRequest) GetAnchor() []byte {
@@ -3903,7 +4084,7 @@ type Change struct {
 
 func (x *Change) Reset() {
 	*x = Change{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[44]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3915,7 +4096,7 @@ func (x *Change) String() string {
 func (*Change) ProtoMessage() {}
 
 func (x *Change) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[44]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3928,7 +4109,7 @@ func (x *Change) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Change.ProtoReflect.Descriptor instead.
 func (*Change) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{44}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Change) GetEpoch() uint64 {
@@ -4006,7 +4187,7 @@ type ExplainResponse struct {
 
 func (x *ExplainResponse) Reset() {
 	*x = ExplainResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[45]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4018,7 +4199,7 @@ func (x *ExplainResponse) String() string {
 func (*ExplainResponse) ProtoMessage() {}
 
 func (x *ExplainResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[45]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4031,7 +4212,7 @@ func (x *ExplainResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainResponse.ProtoReflect.Descriptor instead.
 func (*ExplainResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{45}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *ExplainResponse) GetHeader() *Header {
@@ -4072,7 +4253,7 @@ type HandoversRequest struct {
 
 func (x *HandoversRequest) Reset() {
 	*x = HandoversRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[46]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4084,7 +4265,7 @@ func (x *HandoversRequest) String() string {
 func (*HandoversRequest) ProtoMessage() {}
 
 func (x *HandoversRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[46]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4097,7 +4278,7 @@ func (x *HandoversRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HandoversRequest.ProtoReflect.Descriptor instead.
 func (*HandoversRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{46}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *HandoversRequest) GetAfter() uint64 {
@@ -4125,7 +4306,7 @@ type HandoversResponse struct {
 
 func (x *HandoversResponse) Reset() {
 	*x = HandoversResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[47]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4137,7 +4318,7 @@ func (x *HandoversResponse) String() string {
 func (*HandoversResponse) ProtoMessage() {}
 
 func (x *HandoversResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[47]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4150,7 +4331,7 @@ func (x *HandoversResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HandoversResponse.ProtoReflect.Descriptor instead.
 func (*HandoversResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{47}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *HandoversResponse) GetHeader() *Header {
@@ -4184,7 +4365,7 @@ type GovernRequest struct {
 
 func (x *GovernRequest) Reset() {
 	*x = GovernRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[48]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4196,7 +4377,7 @@ func (x *GovernRequest) String() string {
 func (*GovernRequest) ProtoMessage() {}
 
 func (x *GovernRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[48]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4209,7 +4390,7 @@ func (x *GovernRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GovernRequest.ProtoReflect.Descriptor instead.
 func (*GovernRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{48}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *GovernRequest) GetDecision() []byte {
@@ -4238,7 +4419,7 @@ type GovernResponse struct {
 
 func (x *GovernResponse) Reset() {
 	*x = GovernResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[49]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4250,7 +4431,7 @@ func (x *GovernResponse) String() string {
 func (*GovernResponse) ProtoMessage() {}
 
 func (x *GovernResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[49]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4263,7 +4444,7 @@ func (x *GovernResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GovernResponse.ProtoReflect.Descriptor instead.
 func (*GovernResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{49}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *GovernResponse) GetHeader() *Header {
@@ -4305,7 +4486,7 @@ type ApplyRequest struct {
 
 func (x *ApplyRequest) Reset() {
 	*x = ApplyRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[50]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4317,7 +4498,7 @@ func (x *ApplyRequest) String() string {
 func (*ApplyRequest) ProtoMessage() {}
 
 func (x *ApplyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[50]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4330,7 +4511,7 @@ func (x *ApplyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyRequest.ProtoReflect.Descriptor instead.
 func (*ApplyRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{50}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *ApplyRequest) GetSponsor() []byte {
@@ -4372,7 +4553,7 @@ type NameRequest struct {
 
 func (x *NameRequest) Reset() {
 	*x = NameRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[51]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4384,7 +4565,7 @@ func (x *NameRequest) String() string {
 func (*NameRequest) ProtoMessage() {}
 
 func (x *NameRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[51]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4397,7 +4578,7 @@ func (x *NameRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NameRequest.ProtoReflect.Descriptor instead.
 func (*NameRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{51}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *NameRequest) GetKind() NameRequest_Kind {
@@ -4461,7 +4642,7 @@ type Place struct {
 
 func (x *Place) Reset() {
 	*x = Place{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[52]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4473,7 +4654,7 @@ func (x *Place) String() string {
 func (*Place) ProtoMessage() {}
 
 func (x *Place) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[52]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4486,7 +4667,7 @@ func (x *Place) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Place.ProtoReflect.Descriptor instead.
 func (*Place) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{52}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *Place) GetKey() []byte {
@@ -4523,7 +4704,7 @@ type NameResponse struct {
 
 func (x *NameResponse) Reset() {
 	*x = NameResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[53]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4535,7 +4716,7 @@ func (x *NameResponse) String() string {
 func (*NameResponse) ProtoMessage() {}
 
 func (x *NameResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[53]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4548,7 +4729,7 @@ func (x *NameResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NameResponse.ProtoReflect.Descriptor instead.
 func (*NameResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{53}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *NameResponse) GetHeader() *Header {
@@ -4583,7 +4764,7 @@ type ResolveRequest struct {
 
 func (x *ResolveRequest) Reset() {
 	*x = ResolveRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[54]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4595,7 +4776,7 @@ func (x *ResolveRequest) String() string {
 func (*ResolveRequest) ProtoMessage() {}
 
 func (x *ResolveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[54]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4608,7 +4789,7 @@ func (x *ResolveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResolveRequest.ProtoReflect.Descriptor instead.
 func (*ResolveRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{54}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *ResolveRequest) GetKey() []byte {
@@ -4645,7 +4826,7 @@ type Moved struct {
 
 func (x *Moved) Reset() {
 	*x = Moved{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[55]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4657,7 +4838,7 @@ func (x *Moved) String() string {
 func (*Moved) ProtoMessage() {}
 
 func (x *Moved) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[55]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4670,7 +4851,7 @@ func (x *Moved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Moved.ProtoReflect.Descriptor instead.
 func (*Moved) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{55}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *Moved) GetKey() []byte {
@@ -4718,7 +4899,7 @@ type ResolveResponse struct {
 
 func (x *ResolveResponse) Reset() {
 	*x = ResolveResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[56]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4730,7 +4911,7 @@ func (x *ResolveResponse) String() string {
 func (*ResolveResponse) ProtoMessage() {}
 
 func (x *ResolveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[56]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4743,7 +4924,7 @@ func (x *ResolveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResolveResponse.ProtoReflect.Descriptor instead.
 func (*ResolveResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{56}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *ResolveResponse) GetHeader() *Header {
@@ -4820,7 +5001,7 @@ type ObjectRequest struct {
 
 func (x *ObjectRequest) Reset() {
 	*x = ObjectRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[57]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4832,7 +5013,7 @@ func (x *ObjectRequest) String() string {
 func (*ObjectRequest) ProtoMessage() {}
 
 func (x *ObjectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[57]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4845,7 +5026,7 @@ func (x *ObjectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ObjectRequest.ProtoReflect.Descriptor instead.
 func (*ObjectRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{57}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *ObjectRequest) GetUid() string {
@@ -4884,7 +5065,7 @@ type ObjectResponse struct {
 
 func (x *ObjectResponse) Reset() {
 	*x = ObjectResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[58]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4896,7 +5077,7 @@ func (x *ObjectResponse) String() string {
 func (*ObjectResponse) ProtoMessage() {}
 
 func (x *ObjectResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[58]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4909,7 +5090,7 @@ func (x *ObjectResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ObjectResponse.ProtoReflect.Descriptor instead.
 func (*ObjectResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{58}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *ObjectResponse) GetHeader() *Header {
@@ -4974,7 +5155,7 @@ type RedirectsRequest struct {
 
 func (x *RedirectsRequest) Reset() {
 	*x = RedirectsRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[59]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4986,7 +5167,7 @@ func (x *RedirectsRequest) String() string {
 func (*RedirectsRequest) ProtoMessage() {}
 
 func (x *RedirectsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[59]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4999,7 +5180,7 @@ func (x *RedirectsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedirectsRequest.ProtoReflect.Descriptor instead.
 func (*RedirectsRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{59}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *RedirectsRequest) GetKey() []byte {
@@ -5041,7 +5222,7 @@ type RedirectsResponse struct {
 
 func (x *RedirectsResponse) Reset() {
 	*x = RedirectsResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[60]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5053,7 +5234,7 @@ func (x *RedirectsResponse) String() string {
 func (*RedirectsResponse) ProtoMessage() {}
 
 func (x *RedirectsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[60]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5066,7 +5247,7 @@ func (x *RedirectsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedirectsResponse.ProtoReflect.Descriptor instead.
 func (*RedirectsResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{60}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *RedirectsResponse) GetHeader() *Header {
@@ -5099,7 +5280,7 @@ type MotionsRequest struct {
 
 func (x *MotionsRequest) Reset() {
 	*x = MotionsRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[61]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5111,7 +5292,7 @@ func (x *MotionsRequest) String() string {
 func (*MotionsRequest) ProtoMessage() {}
 
 func (x *MotionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[61]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5124,7 +5305,7 @@ func (x *MotionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MotionsRequest.ProtoReflect.Descriptor instead.
 func (*MotionsRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{61}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *MotionsRequest) GetClosed() bool {
@@ -5144,7 +5325,7 @@ type MotionsResponse struct {
 
 func (x *MotionsResponse) Reset() {
 	*x = MotionsResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[62]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5156,7 +5337,7 @@ func (x *MotionsResponse) String() string {
 func (*MotionsResponse) ProtoMessage() {}
 
 func (x *MotionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[62]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5169,7 +5350,7 @@ func (x *MotionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MotionsResponse.ProtoReflect.Descriptor instead.
 func (*MotionsResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{62}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *MotionsResponse) GetHeader() *Header {
@@ -5222,7 +5403,7 @@ type Motion struct {
 
 func (x *Motion) Reset() {
 	*x = Motion{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[63]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5234,7 +5415,7 @@ func (x *Motion) String() string {
 func (*Motion) ProtoMessage() {}
 
 func (x *Motion) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[63]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5247,7 +5428,7 @@ func (x *Motion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Motion.ProtoReflect.Descriptor instead.
 func (*Motion) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{63}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *Motion) GetId() []byte {
@@ -5454,7 +5635,7 @@ type Voter struct {
 
 func (x *Voter) Reset() {
 	*x = Voter{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[64]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5466,7 +5647,7 @@ func (x *Voter) String() string {
 func (*Voter) ProtoMessage() {}
 
 func (x *Voter) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[64]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5479,7 +5660,7 @@ func (x *Voter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Voter.ProtoReflect.Descriptor instead.
 func (*Voter) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{64}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *Voter) GetId() []byte {
@@ -5541,7 +5722,7 @@ type CastBallot struct {
 
 func (x *CastBallot) Reset() {
 	*x = CastBallot{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[65]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5553,7 +5734,7 @@ func (x *CastBallot) String() string {
 func (*CastBallot) ProtoMessage() {}
 
 func (x *CastBallot) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[65]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5566,7 +5747,7 @@ func (x *CastBallot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CastBallot.ProtoReflect.Descriptor instead.
 func (*CastBallot) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{65}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *CastBallot) GetChoice() string {
@@ -5641,7 +5822,7 @@ type MotionChange struct {
 
 func (x *MotionChange) Reset() {
 	*x = MotionChange{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[66]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5653,7 +5834,7 @@ func (x *MotionChange) String() string {
 func (*MotionChange) ProtoMessage() {}
 
 func (x *MotionChange) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[66]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5666,7 +5847,7 @@ func (x *MotionChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MotionChange.ProtoReflect.Descriptor instead.
 func (*MotionChange) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{66}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *MotionChange) GetDelete() bool {
@@ -5727,7 +5908,7 @@ type MotionRequest struct {
 
 func (x *MotionRequest) Reset() {
 	*x = MotionRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[67]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5739,7 +5920,7 @@ func (x *MotionRequest) String() string {
 func (*MotionRequest) ProtoMessage() {}
 
 func (x *MotionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[67]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5752,7 +5933,7 @@ func (x *MotionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MotionRequest.ProtoReflect.Descriptor instead.
 func (*MotionRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{67}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *MotionRequest) GetId() []byte {
@@ -5772,7 +5953,7 @@ type MotionResponse struct {
 
 func (x *MotionResponse) Reset() {
 	*x = MotionResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[68]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5784,7 +5965,7 @@ func (x *MotionResponse) String() string {
 func (*MotionResponse) ProtoMessage() {}
 
 func (x *MotionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[68]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5797,7 +5978,7 @@ func (x *MotionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MotionResponse.ProtoReflect.Descriptor instead.
 func (*MotionResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{68}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *MotionResponse) GetHeader() *Header {
@@ -5824,7 +6005,7 @@ type ExportMotionResponse struct {
 
 func (x *ExportMotionResponse) Reset() {
 	*x = ExportMotionResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[69]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5836,7 +6017,7 @@ func (x *ExportMotionResponse) String() string {
 func (*ExportMotionResponse) ProtoMessage() {}
 
 func (x *ExportMotionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[69]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5849,7 +6030,7 @@ func (x *ExportMotionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportMotionResponse.ProtoReflect.Descriptor instead.
 func (*ExportMotionResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{69}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *ExportMotionResponse) GetHeader() *Header {
@@ -5877,7 +6058,7 @@ type VoteRequest struct {
 
 func (x *VoteRequest) Reset() {
 	*x = VoteRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[70]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5889,7 +6070,7 @@ func (x *VoteRequest) String() string {
 func (*VoteRequest) ProtoMessage() {}
 
 func (x *VoteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[70]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5902,7 +6083,7 @@ func (x *VoteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VoteRequest.ProtoReflect.Descriptor instead.
 func (*VoteRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{70}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *VoteRequest) GetMotion() []byte {
@@ -5938,7 +6119,7 @@ type VoteResponse struct {
 
 func (x *VoteResponse) Reset() {
 	*x = VoteResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[71]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5950,7 +6131,7 @@ func (x *VoteResponse) String() string {
 func (*VoteResponse) ProtoMessage() {}
 
 func (x *VoteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[71]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5963,7 +6144,7 @@ func (x *VoteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VoteResponse.ProtoReflect.Descriptor instead.
 func (*VoteResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{71}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *VoteResponse) GetHeader() *Header {
@@ -6003,7 +6184,7 @@ type HandInRequest struct {
 
 func (x *HandInRequest) Reset() {
 	*x = HandInRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[72]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6015,7 +6196,7 @@ func (x *HandInRequest) String() string {
 func (*HandInRequest) ProtoMessage() {}
 
 func (x *HandInRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[72]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6028,7 +6209,7 @@ func (x *HandInRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HandInRequest.ProtoReflect.Descriptor instead.
 func (*HandInRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{72}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *HandInRequest) GetBundle() []byte {
@@ -6052,7 +6233,7 @@ type HandInResponse struct {
 
 func (x *HandInResponse) Reset() {
 	*x = HandInResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[73]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6064,7 +6245,7 @@ func (x *HandInResponse) String() string {
 func (*HandInResponse) ProtoMessage() {}
 
 func (x *HandInResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[73]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6077,7 +6258,7 @@ func (x *HandInResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HandInResponse.ProtoReflect.Descriptor instead.
 func (*HandInResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{73}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *HandInResponse) GetHeader() *Header {
@@ -6135,7 +6316,7 @@ type RefusedBallot struct {
 
 func (x *RefusedBallot) Reset() {
 	*x = RefusedBallot{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[74]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6147,7 +6328,7 @@ func (x *RefusedBallot) String() string {
 func (*RefusedBallot) ProtoMessage() {}
 
 func (x *RefusedBallot) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[74]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6160,7 +6341,7 @@ func (x *RefusedBallot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RefusedBallot.ProtoReflect.Descriptor instead.
 func (*RefusedBallot) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{74}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *RefusedBallot) GetBallot() uint64 {
@@ -6208,7 +6389,7 @@ type WithdrawRequest struct {
 
 func (x *WithdrawRequest) Reset() {
 	*x = WithdrawRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[75]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6220,7 +6401,7 @@ func (x *WithdrawRequest) String() string {
 func (*WithdrawRequest) ProtoMessage() {}
 
 func (x *WithdrawRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[75]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6233,7 +6414,7 @@ func (x *WithdrawRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WithdrawRequest.ProtoReflect.Descriptor instead.
 func (*WithdrawRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{75}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *WithdrawRequest) GetMotion() []byte {
@@ -6259,7 +6440,7 @@ type WithdrawResponse struct {
 
 func (x *WithdrawResponse) Reset() {
 	*x = WithdrawResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[76]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6271,7 +6452,7 @@ func (x *WithdrawResponse) String() string {
 func (*WithdrawResponse) ProtoMessage() {}
 
 func (x *WithdrawResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[76]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6284,7 +6465,7 @@ func (x *WithdrawResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WithdrawResponse.ProtoReflect.Descriptor instead.
 func (*WithdrawResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{76}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *WithdrawResponse) GetHeader() *Header {
@@ -6304,7 +6485,7 @@ type BallotsRequest struct {
 
 func (x *BallotsRequest) Reset() {
 	*x = BallotsRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[77]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6316,7 +6497,7 @@ func (x *BallotsRequest) String() string {
 func (*BallotsRequest) ProtoMessage() {}
 
 func (x *BallotsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[77]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6329,7 +6510,7 @@ func (x *BallotsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BallotsRequest.ProtoReflect.Descriptor instead.
 func (*BallotsRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{77}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *BallotsRequest) GetInventory() bool {
@@ -6356,7 +6537,7 @@ type BallotsResponse struct {
 
 func (x *BallotsResponse) Reset() {
 	*x = BallotsResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[78]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6368,7 +6549,7 @@ func (x *BallotsResponse) String() string {
 func (*BallotsResponse) ProtoMessage() {}
 
 func (x *BallotsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[78]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6381,7 +6562,7 @@ func (x *BallotsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BallotsResponse.ProtoReflect.Descriptor instead.
 func (*BallotsResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{78}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *BallotsResponse) GetBundle() []byte {
@@ -6406,7 +6587,7 @@ type ScopesRequest struct {
 
 func (x *ScopesRequest) Reset() {
 	*x = ScopesRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[79]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6418,7 +6599,7 @@ func (x *ScopesRequest) String() string {
 func (*ScopesRequest) ProtoMessage() {}
 
 func (x *ScopesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[79]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6431,7 +6612,7 @@ func (x *ScopesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScopesRequest.ProtoReflect.Descriptor instead.
 func (*ScopesRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{79}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{82}
 }
 
 type ScopesResponse struct {
@@ -6444,7 +6625,7 @@ type ScopesResponse struct {
 
 func (x *ScopesResponse) Reset() {
 	*x = ScopesResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[80]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6456,7 +6637,7 @@ func (x *ScopesResponse) String() string {
 func (*ScopesResponse) ProtoMessage() {}
 
 func (x *ScopesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[80]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6469,7 +6650,7 @@ func (x *ScopesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScopesResponse.ProtoReflect.Descriptor instead.
 func (*ScopesResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{80}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *ScopesResponse) GetHeader() *Header {
@@ -6511,7 +6692,7 @@ type Scope struct {
 
 func (x *Scope) Reset() {
 	*x = Scope{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[81]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6523,7 +6704,7 @@ func (x *Scope) String() string {
 func (*Scope) ProtoMessage() {}
 
 func (x *Scope) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[81]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6536,7 +6717,7 @@ func (x *Scope) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Scope.ProtoReflect.Descriptor instead.
 func (*Scope) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{81}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *Scope) GetId() []byte {
@@ -6669,7 +6850,7 @@ type ActRequest struct {
 
 func (x *ActRequest) Reset() {
 	*x = ActRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[82]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6681,7 +6862,7 @@ func (x *ActRequest) String() string {
 func (*ActRequest) ProtoMessage() {}
 
 func (x *ActRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[82]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6694,7 +6875,7 @@ func (x *ActRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActRequest.ProtoReflect.Descriptor instead.
 func (*ActRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{82}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *ActRequest) GetVerb() string {
@@ -6770,7 +6951,7 @@ type Said struct {
 
 func (x *Said) Reset() {
 	*x = Said{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[83]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6782,7 +6963,7 @@ func (x *Said) String() string {
 func (*Said) ProtoMessage() {}
 
 func (x *Said) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[83]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6795,7 +6976,7 @@ func (x *Said) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Said.ProtoReflect.Descriptor instead.
 func (*Said) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{83}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *Said) GetScope() []byte {
@@ -6868,7 +7049,7 @@ type ActResponse struct {
 
 func (x *ActResponse) Reset() {
 	*x = ActResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[84]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6880,7 +7061,7 @@ func (x *ActResponse) String() string {
 func (*ActResponse) ProtoMessage() {}
 
 func (x *ActResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[84]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6893,7 +7074,7 @@ func (x *ActResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActResponse.ProtoReflect.Descriptor instead.
 func (*ActResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{84}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *ActResponse) GetHeader() *Header {
@@ -6954,7 +7135,7 @@ type JudgeRequest struct {
 
 func (x *JudgeRequest) Reset() {
 	*x = JudgeRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[85]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6966,7 +7147,7 @@ func (x *JudgeRequest) String() string {
 func (*JudgeRequest) ProtoMessage() {}
 
 func (x *JudgeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[85]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6979,7 +7160,7 @@ func (x *JudgeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JudgeRequest.ProtoReflect.Descriptor instead.
 func (*JudgeRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{85}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *JudgeRequest) GetVerb() string {
@@ -7034,7 +7215,7 @@ type JudgeResponse struct {
 
 func (x *JudgeResponse) Reset() {
 	*x = JudgeResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[86]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7046,7 +7227,7 @@ func (x *JudgeResponse) String() string {
 func (*JudgeResponse) ProtoMessage() {}
 
 func (x *JudgeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[86]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7059,7 +7240,7 @@ func (x *JudgeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JudgeResponse.ProtoReflect.Descriptor instead.
 func (*JudgeResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{86}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *JudgeResponse) GetSaid() []*Said {
@@ -7086,7 +7267,7 @@ type SignalsRequest struct {
 
 func (x *SignalsRequest) Reset() {
 	*x = SignalsRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[87]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7098,7 +7279,7 @@ func (x *SignalsRequest) String() string {
 func (*SignalsRequest) ProtoMessage() {}
 
 func (x *SignalsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[87]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7111,7 +7292,7 @@ func (x *SignalsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SignalsRequest.ProtoReflect.Descriptor instead.
 func (*SignalsRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{87}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *SignalsRequest) GetKey() []byte {
@@ -7145,7 +7326,7 @@ type SignalsResponse struct {
 
 func (x *SignalsResponse) Reset() {
 	*x = SignalsResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[88]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7157,7 +7338,7 @@ func (x *SignalsResponse) String() string {
 func (*SignalsResponse) ProtoMessage() {}
 
 func (x *SignalsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[88]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7170,7 +7351,7 @@ func (x *SignalsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SignalsResponse.ProtoReflect.Descriptor instead.
 func (*SignalsResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{88}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *SignalsResponse) GetCreated() bool {
@@ -7415,7 +7596,19 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\x03key\x18\x01 \x01(\fR\x03key\"P\n" +
 	"\rProveResponse\x12)\n" +
 	"\x06header\x18\x01 \x01(\v2\x11.aweigh.v1.HeaderR\x06header\x12\x14\n" +
-	"\x05proof\x18\x02 \x01(\fR\x05proof\"\x0f\n" +
+	"\x05proof\x18\x02 \x01(\fR\x05proof\"=\n" +
+	"\x11CheckpointRequest\x12\x10\n" +
+	"\x03old\x18\x01 \x01(\x03R\x03old\x12\x16\n" +
+	"\x06cosign\x18\x02 \x01(\bR\x06cosign\"\xb9\x01\n" +
+	"\x12CheckpointResponse\x12)\n" +
+	"\x06header\x18\x01 \x01(\v2\x11.aweigh.v1.HeaderR\x06header\x12\x1a\n" +
+	"\bancestry\x18\x02 \x01(\fR\bancestry\x12 \n" +
+	"\vconsistency\x18\x03 \x03(\fR\vconsistency\x12:\n" +
+	"\fcosignatures\x18\x04 \x03(\v2\x16.aweigh.v1.CosignatureR\fcosignatures\"W\n" +
+	"\vCosignature\x12\x16\n" +
+	"\x06anchor\x18\x01 \x01(\fR\x06anchor\x12\x12\n" +
+	"\x04time\x18\x02 \x01(\x03R\x04time\x12\x1c\n" +
+	"\tsignature\x18\x03 \x01(\fR\tsignature\"\x0f\n" +
 	"\rStatusRequest\"\xc1\x01\n" +
 	"\x06Anchor\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x12\n" +
@@ -7851,7 +8044,7 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\x13SORT_TARGET_VERSION\x10\x01\x12\x16\n" +
 	"\x12SORT_TARGET_CREATE\x10\x02\x12\x13\n" +
 	"\x0fSORT_TARGET_MOD\x10\x03\x12\x15\n" +
-	"\x11SORT_TARGET_VALUE\x10\x042\xf7\x10\n" +
+	"\x11SORT_TARGET_VALUE\x10\x042\xc2\x11\n" +
 	"\x04Node\x124\n" +
 	"\x03Put\x12\x15.aweigh.v1.PutRequest\x1a\x16.aweigh.v1.PutResponse\x12=\n" +
 	"\x06Delete\x12\x18.aweigh.v1.DeleteRequest\x1a\x19.aweigh.v1.DeleteResponse\x12:\n" +
@@ -7868,7 +8061,9 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\x05Judge\x12\x17.aweigh.v1.JudgeRequest\x1a\x18.aweigh.v1.JudgeResponse\x12B\n" +
 	"\aSignals\x12\x19.aweigh.v1.SignalsRequest\x1a\x1a.aweigh.v1.SignalsResponse0\x01\x12@\n" +
 	"\aHistory\x12\x19.aweigh.v1.HistoryRequest\x1a\x1a.aweigh.v1.HistoryResponse\x12:\n" +
-	"\x05Prove\x12\x17.aweigh.v1.ProveRequest\x1a\x18.aweigh.v1.ProveResponse\x12=\n" +
+	"\x05Prove\x12\x17.aweigh.v1.ProveRequest\x1a\x18.aweigh.v1.ProveResponse\x12I\n" +
+	"\n" +
+	"Checkpoint\x12\x1c.aweigh.v1.CheckpointRequest\x1a\x1d.aweigh.v1.CheckpointResponse\x12=\n" +
 	"\x06Status\x12\x18.aweigh.v1.StatusRequest\x1a\x19.aweigh.v1.StatusResponse\x12=\n" +
 	"\x06Invite\x12\x18.aweigh.v1.InviteRequest\x1a\x19.aweigh.v1.InviteResponse\x12@\n" +
 	"\aGenesis\x12\x19.aweigh.v1.GenesisRequest\x1a\x1a.aweigh.v1.GenesisResponse\x12?\n" +
@@ -7901,7 +8096,7 @@ func file_aweigh_v1_aweigh_proto_rawDescGZIP() []byte {
 }
 
 var file_aweigh_v1_aweigh_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_aweigh_v1_aweigh_proto_msgTypes = make([]protoimpl.MessageInfo, 89)
+var file_aweigh_v1_aweigh_proto_msgTypes = make([]protoimpl.MessageInfo, 92)
 var file_aweigh_v1_aweigh_proto_goTypes = []any{
 	(SortTarget)(0),              // 0: aweigh.v1.SortTarget
 	(Compare_Target)(0),          // 1: aweigh.v1.Compare.Target
@@ -7934,68 +8129,71 @@ var file_aweigh_v1_aweigh_proto_goTypes = []any{
 	(*HistoryResponse)(nil),      // 28: aweigh.v1.HistoryResponse
 	(*ProveRequest)(nil),         // 29: aweigh.v1.ProveRequest
 	(*ProveResponse)(nil),        // 30: aweigh.v1.ProveResponse
-	(*StatusRequest)(nil),        // 31: aweigh.v1.StatusRequest
-	(*Anchor)(nil),               // 32: aweigh.v1.Anchor
-	(*Peer)(nil),                 // 33: aweigh.v1.Peer
-	(*StatusResponse)(nil),       // 34: aweigh.v1.StatusResponse
-	(*Snapshot)(nil),             // 35: aweigh.v1.Snapshot
-	(*Problem)(nil),              // 36: aweigh.v1.Problem
-	(*InviteRequest)(nil),        // 37: aweigh.v1.InviteRequest
-	(*InviteResponse)(nil),       // 38: aweigh.v1.InviteResponse
-	(*GenesisRequest)(nil),       // 39: aweigh.v1.GenesisRequest
-	(*GenesisResponse)(nil),      // 40: aweigh.v1.GenesisResponse
-	(*BackupRequest)(nil),        // 41: aweigh.v1.BackupRequest
-	(*BackupResponse)(nil),       // 42: aweigh.v1.BackupResponse
-	(*TrustRequest)(nil),         // 43: aweigh.v1.TrustRequest
-	(*Standing)(nil),             // 44: aweigh.v1.Standing
-	(*Proposal)(nil),             // 45: aweigh.v1.Proposal
-	(*TrustResponse)(nil),        // 46: aweigh.v1.TrustResponse
-	(*ExplainRequest)(nil),       // 47: aweigh.v1.ExplainRequest
-	(*Change)(nil),               // 48: aweigh.v1.Change
-	(*ExplainResponse)(nil),      // 49: aweigh.v1.ExplainResponse
-	(*HandoversRequest)(nil),     // 50: aweigh.v1.HandoversRequest
-	(*HandoversResponse)(nil),    // 51: aweigh.v1.HandoversResponse
-	(*GovernRequest)(nil),        // 52: aweigh.v1.GovernRequest
-	(*GovernResponse)(nil),       // 53: aweigh.v1.GovernResponse
-	(*ApplyRequest)(nil),         // 54: aweigh.v1.ApplyRequest
-	(*NameRequest)(nil),          // 55: aweigh.v1.NameRequest
-	(*Place)(nil),                // 56: aweigh.v1.Place
-	(*NameResponse)(nil),         // 57: aweigh.v1.NameResponse
-	(*ResolveRequest)(nil),       // 58: aweigh.v1.ResolveRequest
-	(*Moved)(nil),                // 59: aweigh.v1.Moved
-	(*ResolveResponse)(nil),      // 60: aweigh.v1.ResolveResponse
-	(*ObjectRequest)(nil),        // 61: aweigh.v1.ObjectRequest
-	(*ObjectResponse)(nil),       // 62: aweigh.v1.ObjectResponse
-	(*RedirectsRequest)(nil),     // 63: aweigh.v1.RedirectsRequest
-	(*RedirectsResponse)(nil),    // 64: aweigh.v1.RedirectsResponse
-	(*MotionsRequest)(nil),       // 65: aweigh.v1.MotionsRequest
-	(*MotionsResponse)(nil),      // 66: aweigh.v1.MotionsResponse
-	(*Motion)(nil),               // 67: aweigh.v1.Motion
-	(*Voter)(nil),                // 68: aweigh.v1.Voter
-	(*CastBallot)(nil),           // 69: aweigh.v1.CastBallot
-	(*MotionChange)(nil),         // 70: aweigh.v1.MotionChange
-	(*MotionRequest)(nil),        // 71: aweigh.v1.MotionRequest
-	(*MotionResponse)(nil),       // 72: aweigh.v1.MotionResponse
-	(*ExportMotionResponse)(nil), // 73: aweigh.v1.ExportMotionResponse
-	(*VoteRequest)(nil),          // 74: aweigh.v1.VoteRequest
-	(*VoteResponse)(nil),         // 75: aweigh.v1.VoteResponse
-	(*HandInRequest)(nil),        // 76: aweigh.v1.HandInRequest
-	(*HandInResponse)(nil),       // 77: aweigh.v1.HandInResponse
-	(*RefusedBallot)(nil),        // 78: aweigh.v1.RefusedBallot
-	(*WithdrawRequest)(nil),      // 79: aweigh.v1.WithdrawRequest
-	(*WithdrawResponse)(nil),     // 80: aweigh.v1.WithdrawResponse
-	(*BallotsRequest)(nil),       // 81: aweigh.v1.BallotsRequest
-	(*BallotsResponse)(nil),      // 82: aweigh.v1.BallotsResponse
-	(*ScopesRequest)(nil),        // 83: aweigh.v1.ScopesRequest
-	(*ScopesResponse)(nil),       // 84: aweigh.v1.ScopesResponse
-	(*Scope)(nil),                // 85: aweigh.v1.Scope
-	(*ActRequest)(nil),           // 86: aweigh.v1.ActRequest
-	(*Said)(nil),                 // 87: aweigh.v1.Said
-	(*ActResponse)(nil),          // 88: aweigh.v1.ActResponse
-	(*JudgeRequest)(nil),         // 89: aweigh.v1.JudgeRequest
-	(*JudgeResponse)(nil),        // 90: aweigh.v1.JudgeResponse
-	(*SignalsRequest)(nil),       // 91: aweigh.v1.SignalsRequest
-	(*SignalsResponse)(nil),      // 92: aweigh.v1.SignalsResponse
+	(*CheckpointRequest)(nil),    // 31: aweigh.v1.CheckpointRequest
+	(*CheckpointResponse)(nil),   // 32: aweigh.v1.CheckpointResponse
+	(*Cosignature)(nil),          // 33: aweigh.v1.Cosignature
+	(*StatusRequest)(nil),        // 34: aweigh.v1.StatusRequest
+	(*Anchor)(nil),               // 35: aweigh.v1.Anchor
+	(*Peer)(nil),                 // 36: aweigh.v1.Peer
+	(*StatusResponse)(nil),       // 37: aweigh.v1.StatusResponse
+	(*Snapshot)(nil),             // 38: aweigh.v1.Snapshot
+	(*Problem)(nil),              // 39: aweigh.v1.Problem
+	(*InviteRequest)(nil),        // 40: aweigh.v1.InviteRequest
+	(*InviteResponse)(nil),       // 41: aweigh.v1.InviteResponse
+	(*GenesisRequest)(nil),       // 42: aweigh.v1.GenesisRequest
+	(*GenesisResponse)(nil),      // 43: aweigh.v1.GenesisResponse
+	(*BackupRequest)(nil),        // 44: aweigh.v1.BackupRequest
+	(*BackupResponse)(nil),       // 45: aweigh.v1.BackupResponse
+	(*TrustRequest)(nil),         // 46: aweigh.v1.TrustRequest
+	(*Standing)(nil),             // 47: aweigh.v1.Standing
+	(*Proposal)(nil),             // 48: aweigh.v1.Proposal
+	(*TrustResponse)(nil),        // 49: aweigh.v1.TrustResponse
+	(*ExplainRequest)(nil),       // 50: aweigh.v1.ExplainRequest
+	(*Change)(nil),               // 51: aweigh.v1.Change
+	(*ExplainResponse)(nil),      // 52: aweigh.v1.ExplainResponse
+	(*HandoversRequest)(nil),     // 53: aweigh.v1.HandoversRequest
+	(*HandoversResponse)(nil),    // 54: aweigh.v1.HandoversResponse
+	(*GovernRequest)(nil),        // 55: aweigh.v1.GovernRequest
+	(*GovernResponse)(nil),       // 56: aweigh.v1.GovernResponse
+	(*ApplyRequest)(nil),         // 57: aweigh.v1.ApplyRequest
+	(*NameRequest)(nil),          // 58: aweigh.v1.NameRequest
+	(*Place)(nil),                // 59: aweigh.v1.Place
+	(*NameResponse)(nil),         // 60: aweigh.v1.NameResponse
+	(*ResolveRequest)(nil),       // 61: aweigh.v1.ResolveRequest
+	(*Moved)(nil),                // 62: aweigh.v1.Moved
+	(*ResolveResponse)(nil),      // 63: aweigh.v1.ResolveResponse
+	(*ObjectRequest)(nil),        // 64: aweigh.v1.ObjectRequest
+	(*ObjectResponse)(nil),       // 65: aweigh.v1.ObjectResponse
+	(*RedirectsRequest)(nil),     // 66: aweigh.v1.RedirectsRequest
+	(*RedirectsResponse)(nil),    // 67: aweigh.v1.RedirectsResponse
+	(*MotionsRequest)(nil),       // 68: aweigh.v1.MotionsRequest
+	(*MotionsResponse)(nil),      // 69: aweigh.v1.MotionsResponse
+	(*Motion)(nil),               // 70: aweigh.v1.Motion
+	(*Voter)(nil),                // 71: aweigh.v1.Voter
+	(*CastBallot)(nil),           // 72: aweigh.v1.CastBallot
+	(*MotionChange)(nil),         // 73: aweigh.v1.MotionChange
+	(*MotionRequest)(nil),        // 74: aweigh.v1.MotionRequest
+	(*MotionResponse)(nil),       // 75: aweigh.v1.MotionResponse
+	(*ExportMotionResponse)(nil), // 76: aweigh.v1.ExportMotionResponse
+	(*VoteRequest)(nil),          // 77: aweigh.v1.VoteRequest
+	(*VoteResponse)(nil),         // 78: aweigh.v1.VoteResponse
+	(*HandInRequest)(nil),        // 79: aweigh.v1.HandInRequest
+	(*HandInResponse)(nil),       // 80: aweigh.v1.HandInResponse
+	(*RefusedBallot)(nil),        // 81: aweigh.v1.RefusedBallot
+	(*WithdrawRequest)(nil),      // 82: aweigh.v1.WithdrawRequest
+	(*WithdrawResponse)(nil),     // 83: aweigh.v1.WithdrawResponse
+	(*BallotsRequest)(nil),       // 84: aweigh.v1.BallotsRequest
+	(*BallotsResponse)(nil),      // 85: aweigh.v1.BallotsResponse
+	(*ScopesRequest)(nil),        // 86: aweigh.v1.ScopesRequest
+	(*ScopesResponse)(nil),       // 87: aweigh.v1.ScopesResponse
+	(*Scope)(nil),                // 88: aweigh.v1.Scope
+	(*ActRequest)(nil),           // 89: aweigh.v1.ActRequest
+	(*Said)(nil),                 // 90: aweigh.v1.Said
+	(*ActResponse)(nil),          // 91: aweigh.v1.ActResponse
+	(*JudgeRequest)(nil),         // 92: aweigh.v1.JudgeRequest
+	(*JudgeResponse)(nil),        // 93: aweigh.v1.JudgeResponse
+	(*SignalsRequest)(nil),       // 94: aweigh.v1.SignalsRequest
+	(*SignalsResponse)(nil),      // 95: aweigh.v1.SignalsResponse
 }
 var file_aweigh_v1_aweigh_proto_depIdxs = []int32{
 	6,   // 0: aweigh.v1.PutRequest.once:type_name -> aweigh.v1.Once
@@ -8035,129 +8233,133 @@ var file_aweigh_v1_aweigh_proto_depIdxs = []int32{
 	4,   // 34: aweigh.v1.HistoryResponse.header:type_name -> aweigh.v1.Header
 	27,  // 35: aweigh.v1.HistoryResponse.entries:type_name -> aweigh.v1.Entry
 	4,   // 36: aweigh.v1.ProveResponse.header:type_name -> aweigh.v1.Header
-	4,   // 37: aweigh.v1.StatusResponse.header:type_name -> aweigh.v1.Header
-	32,  // 38: aweigh.v1.StatusResponse.anchors:type_name -> aweigh.v1.Anchor
-	33,  // 39: aweigh.v1.StatusResponse.peers:type_name -> aweigh.v1.Peer
-	35,  // 40: aweigh.v1.StatusResponse.snapshot:type_name -> aweigh.v1.Snapshot
-	4,   // 41: aweigh.v1.BackupResponse.header:type_name -> aweigh.v1.Header
-	4,   // 42: aweigh.v1.TrustResponse.header:type_name -> aweigh.v1.Header
-	44,  // 43: aweigh.v1.TrustResponse.anchors:type_name -> aweigh.v1.Standing
-	45,  // 44: aweigh.v1.TrustResponse.proposals:type_name -> aweigh.v1.Proposal
-	4,   // 45: aweigh.v1.ExplainResponse.header:type_name -> aweigh.v1.Header
-	48,  // 46: aweigh.v1.ExplainResponse.changes:type_name -> aweigh.v1.Change
-	4,   // 47: aweigh.v1.HandoversResponse.header:type_name -> aweigh.v1.Header
-	6,   // 48: aweigh.v1.GovernRequest.once:type_name -> aweigh.v1.Once
-	4,   // 49: aweigh.v1.GovernResponse.header:type_name -> aweigh.v1.Header
-	45,  // 50: aweigh.v1.GovernResponse.proposal:type_name -> aweigh.v1.Proposal
-	6,   // 51: aweigh.v1.ApplyRequest.once:type_name -> aweigh.v1.Once
-	3,   // 52: aweigh.v1.NameRequest.kind:type_name -> aweigh.v1.NameRequest.Kind
-	56,  // 53: aweigh.v1.NameRequest.place:type_name -> aweigh.v1.Place
-	6,   // 54: aweigh.v1.NameRequest.once:type_name -> aweigh.v1.Once
-	4,   // 55: aweigh.v1.NameResponse.header:type_name -> aweigh.v1.Header
-	4,   // 56: aweigh.v1.ResolveResponse.header:type_name -> aweigh.v1.Header
-	5,   // 57: aweigh.v1.ResolveResponse.kv:type_name -> aweigh.v1.KeyValue
-	56,  // 58: aweigh.v1.ResolveResponse.place:type_name -> aweigh.v1.Place
-	59,  // 59: aweigh.v1.ResolveResponse.moved:type_name -> aweigh.v1.Moved
-	4,   // 60: aweigh.v1.ObjectResponse.header:type_name -> aweigh.v1.Header
-	56,  // 61: aweigh.v1.ObjectResponse.place:type_name -> aweigh.v1.Place
-	27,  // 62: aweigh.v1.ObjectResponse.entries:type_name -> aweigh.v1.Entry
-	4,   // 63: aweigh.v1.RedirectsResponse.header:type_name -> aweigh.v1.Header
-	59,  // 64: aweigh.v1.RedirectsResponse.moved:type_name -> aweigh.v1.Moved
-	4,   // 65: aweigh.v1.MotionsResponse.header:type_name -> aweigh.v1.Header
-	67,  // 66: aweigh.v1.MotionsResponse.motions:type_name -> aweigh.v1.Motion
-	68,  // 67: aweigh.v1.Motion.voters:type_name -> aweigh.v1.Voter
-	70,  // 68: aweigh.v1.Motion.changes:type_name -> aweigh.v1.MotionChange
-	69,  // 69: aweigh.v1.Voter.ballots:type_name -> aweigh.v1.CastBallot
-	5,   // 70: aweigh.v1.MotionChange.now:type_name -> aweigh.v1.KeyValue
-	5,   // 71: aweigh.v1.MotionChange.was:type_name -> aweigh.v1.KeyValue
-	4,   // 72: aweigh.v1.MotionResponse.header:type_name -> aweigh.v1.Header
-	67,  // 73: aweigh.v1.MotionResponse.motion:type_name -> aweigh.v1.Motion
-	4,   // 74: aweigh.v1.ExportMotionResponse.header:type_name -> aweigh.v1.Header
-	4,   // 75: aweigh.v1.VoteResponse.header:type_name -> aweigh.v1.Header
-	67,  // 76: aweigh.v1.VoteResponse.motion:type_name -> aweigh.v1.Motion
-	4,   // 77: aweigh.v1.HandInResponse.header:type_name -> aweigh.v1.Header
-	78,  // 78: aweigh.v1.HandInResponse.refused:type_name -> aweigh.v1.RefusedBallot
-	6,   // 79: aweigh.v1.WithdrawRequest.once:type_name -> aweigh.v1.Once
-	4,   // 80: aweigh.v1.WithdrawResponse.header:type_name -> aweigh.v1.Header
-	4,   // 81: aweigh.v1.ScopesResponse.header:type_name -> aweigh.v1.Header
-	85,  // 82: aweigh.v1.ScopesResponse.scopes:type_name -> aweigh.v1.Scope
-	6,   // 83: aweigh.v1.ActRequest.once:type_name -> aweigh.v1.Once
-	4,   // 84: aweigh.v1.ActResponse.header:type_name -> aweigh.v1.Header
-	60,  // 85: aweigh.v1.ActResponse.resolved:type_name -> aweigh.v1.ResolveResponse
-	87,  // 86: aweigh.v1.JudgeResponse.said:type_name -> aweigh.v1.Said
-	7,   // 87: aweigh.v1.Node.Put:input_type -> aweigh.v1.PutRequest
-	9,   // 88: aweigh.v1.Node.Delete:input_type -> aweigh.v1.DeleteRequest
-	11,  // 89: aweigh.v1.Node.Range:input_type -> aweigh.v1.RangeRequest
-	16,  // 90: aweigh.v1.Node.Txn:input_type -> aweigh.v1.TxnRequest
-	18,  // 91: aweigh.v1.Node.Submit:input_type -> aweigh.v1.SubmitRequest
-	21,  // 92: aweigh.v1.Node.Compact:input_type -> aweigh.v1.CompactRequest
-	23,  // 93: aweigh.v1.Node.Watch:input_type -> aweigh.v1.WatchRequest
-	55,  // 94: aweigh.v1.Node.Name:input_type -> aweigh.v1.NameRequest
-	58,  // 95: aweigh.v1.Node.Resolve:input_type -> aweigh.v1.ResolveRequest
-	61,  // 96: aweigh.v1.Node.Object:input_type -> aweigh.v1.ObjectRequest
-	63,  // 97: aweigh.v1.Node.Redirects:input_type -> aweigh.v1.RedirectsRequest
-	86,  // 98: aweigh.v1.Node.Act:input_type -> aweigh.v1.ActRequest
-	89,  // 99: aweigh.v1.Node.Judge:input_type -> aweigh.v1.JudgeRequest
-	91,  // 100: aweigh.v1.Node.Signals:input_type -> aweigh.v1.SignalsRequest
-	26,  // 101: aweigh.v1.Node.History:input_type -> aweigh.v1.HistoryRequest
-	29,  // 102: aweigh.v1.Node.Prove:input_type -> aweigh.v1.ProveRequest
-	31,  // 103: aweigh.v1.Node.Status:input_type -> aweigh.v1.StatusRequest
-	37,  // 104: aweigh.v1.Node.Invite:input_type -> aweigh.v1.InviteRequest
-	39,  // 105: aweigh.v1.Node.Genesis:input_type -> aweigh.v1.GenesisRequest
-	41,  // 106: aweigh.v1.Node.Backup:input_type -> aweigh.v1.BackupRequest
-	43,  // 107: aweigh.v1.Node.Trust:input_type -> aweigh.v1.TrustRequest
-	47,  // 108: aweigh.v1.Node.Explain:input_type -> aweigh.v1.ExplainRequest
-	50,  // 109: aweigh.v1.Node.Handovers:input_type -> aweigh.v1.HandoversRequest
-	52,  // 110: aweigh.v1.Node.Govern:input_type -> aweigh.v1.GovernRequest
-	54,  // 111: aweigh.v1.Node.Apply:input_type -> aweigh.v1.ApplyRequest
-	65,  // 112: aweigh.v1.Node.Motions:input_type -> aweigh.v1.MotionsRequest
-	71,  // 113: aweigh.v1.Node.Motion:input_type -> aweigh.v1.MotionRequest
-	71,  // 114: aweigh.v1.Node.WatchMotion:input_type -> aweigh.v1.MotionRequest
-	71,  // 115: aweigh.v1.Node.ExportMotion:input_type -> aweigh.v1.MotionRequest
-	74,  // 116: aweigh.v1.Node.Vote:input_type -> aweigh.v1.VoteRequest
-	76,  // 117: aweigh.v1.Node.HandIn:input_type -> aweigh.v1.HandInRequest
-	79,  // 118: aweigh.v1.Node.Withdraw:input_type -> aweigh.v1.WithdrawRequest
-	81,  // 119: aweigh.v1.Node.Ballots:input_type -> aweigh.v1.BallotsRequest
-	83,  // 120: aweigh.v1.Node.Scopes:input_type -> aweigh.v1.ScopesRequest
-	8,   // 121: aweigh.v1.Node.Put:output_type -> aweigh.v1.PutResponse
-	10,  // 122: aweigh.v1.Node.Delete:output_type -> aweigh.v1.DeleteResponse
-	12,  // 123: aweigh.v1.Node.Range:output_type -> aweigh.v1.RangeResponse
-	17,  // 124: aweigh.v1.Node.Txn:output_type -> aweigh.v1.TxnResponse
-	20,  // 125: aweigh.v1.Node.Submit:output_type -> aweigh.v1.SubmitResponse
-	22,  // 126: aweigh.v1.Node.Compact:output_type -> aweigh.v1.CompactResponse
-	25,  // 127: aweigh.v1.Node.Watch:output_type -> aweigh.v1.WatchResponse
-	57,  // 128: aweigh.v1.Node.Name:output_type -> aweigh.v1.NameResponse
-	60,  // 129: aweigh.v1.Node.Resolve:output_type -> aweigh.v1.ResolveResponse
-	62,  // 130: aweigh.v1.Node.Object:output_type -> aweigh.v1.ObjectResponse
-	64,  // 131: aweigh.v1.Node.Redirects:output_type -> aweigh.v1.RedirectsResponse
-	88,  // 132: aweigh.v1.Node.Act:output_type -> aweigh.v1.ActResponse
-	90,  // 133: aweigh.v1.Node.Judge:output_type -> aweigh.v1.JudgeResponse
-	92,  // 134: aweigh.v1.Node.Signals:output_type -> aweigh.v1.SignalsResponse
-	28,  // 135: aweigh.v1.Node.History:output_type -> aweigh.v1.HistoryResponse
-	30,  // 136: aweigh.v1.Node.Prove:output_type -> aweigh.v1.ProveResponse
-	34,  // 137: aweigh.v1.Node.Status:output_type -> aweigh.v1.StatusResponse
-	38,  // 138: aweigh.v1.Node.Invite:output_type -> aweigh.v1.InviteResponse
-	40,  // 139: aweigh.v1.Node.Genesis:output_type -> aweigh.v1.GenesisResponse
-	42,  // 140: aweigh.v1.Node.Backup:output_type -> aweigh.v1.BackupResponse
-	46,  // 141: aweigh.v1.Node.Trust:output_type -> aweigh.v1.TrustResponse
-	49,  // 142: aweigh.v1.Node.Explain:output_type -> aweigh.v1.ExplainResponse
-	51,  // 143: aweigh.v1.Node.Handovers:output_type -> aweigh.v1.HandoversResponse
-	53,  // 144: aweigh.v1.Node.Govern:output_type -> aweigh.v1.GovernResponse
-	53,  // 145: aweigh.v1.Node.Apply:output_type -> aweigh.v1.GovernResponse
-	66,  // 146: aweigh.v1.Node.Motions:output_type -> aweigh.v1.MotionsResponse
-	72,  // 147: aweigh.v1.Node.Motion:output_type -> aweigh.v1.MotionResponse
-	72,  // 148: aweigh.v1.Node.WatchMotion:output_type -> aweigh.v1.MotionResponse
-	73,  // 149: aweigh.v1.Node.ExportMotion:output_type -> aweigh.v1.ExportMotionResponse
-	75,  // 150: aweigh.v1.Node.Vote:output_type -> aweigh.v1.VoteResponse
-	77,  // 151: aweigh.v1.Node.HandIn:output_type -> aweigh.v1.HandInResponse
-	80,  // 152: aweigh.v1.Node.Withdraw:output_type -> aweigh.v1.WithdrawResponse
-	82,  // 153: aweigh.v1.Node.Ballots:output_type -> aweigh.v1.BallotsResponse
-	84,  // 154: aweigh.v1.Node.Scopes:output_type -> aweigh.v1.ScopesResponse
-	121, // [121:155] is the sub-list for method output_type
-	87,  // [87:121] is the sub-list for method input_type
-	87,  // [87:87] is the sub-list for extension type_name
-	87,  // [87:87] is the sub-list for extension extendee
-	0,   // [0:87] is the sub-list for field type_name
+	4,   // 37: aweigh.v1.CheckpointResponse.header:type_name -> aweigh.v1.Header
+	33,  // 38: aweigh.v1.CheckpointResponse.cosignatures:type_name -> aweigh.v1.Cosignature
+	4,   // 39: aweigh.v1.StatusResponse.header:type_name -> aweigh.v1.Header
+	35,  // 40: aweigh.v1.StatusResponse.anchors:type_name -> aweigh.v1.Anchor
+	36,  // 41: aweigh.v1.StatusResponse.peers:type_name -> aweigh.v1.Peer
+	38,  // 42: aweigh.v1.StatusResponse.snapshot:type_name -> aweigh.v1.Snapshot
+	4,   // 43: aweigh.v1.BackupResponse.header:type_name -> aweigh.v1.Header
+	4,   // 44: aweigh.v1.TrustResponse.header:type_name -> aweigh.v1.Header
+	47,  // 45: aweigh.v1.TrustResponse.anchors:type_name -> aweigh.v1.Standing
+	48,  // 46: aweigh.v1.TrustResponse.proposals:type_name -> aweigh.v1.Proposal
+	4,   // 47: aweigh.v1.ExplainResponse.header:type_name -> aweigh.v1.Header
+	51,  // 48: aweigh.v1.ExplainResponse.changes:type_name -> aweigh.v1.Change
+	4,   // 49: aweigh.v1.HandoversResponse.header:type_name -> aweigh.v1.Header
+	6,   // 50: aweigh.v1.GovernRequest.once:type_name -> aweigh.v1.Once
+	4,   // 51: aweigh.v1.GovernResponse.header:type_name -> aweigh.v1.Header
+	48,  // 52: aweigh.v1.GovernResponse.proposal:type_name -> aweigh.v1.Proposal
+	6,   // 53: aweigh.v1.ApplyRequest.once:type_name -> aweigh.v1.Once
+	3,   // 54: aweigh.v1.NameRequest.kind:type_name -> aweigh.v1.NameRequest.Kind
+	59,  // 55: aweigh.v1.NameRequest.place:type_name -> aweigh.v1.Place
+	6,   // 56: aweigh.v1.NameRequest.once:type_name -> aweigh.v1.Once
+	4,   // 57: aweigh.v1.NameResponse.header:type_name -> aweigh.v1.Header
+	4,   // 58: aweigh.v1.ResolveResponse.header:type_name -> aweigh.v1.Header
+	5,   // 59: aweigh.v1.ResolveResponse.kv:type_name -> aweigh.v1.KeyValue
+	59,  // 60: aweigh.v1.ResolveResponse.place:type_name -> aweigh.v1.Place
+	62,  // 61: aweigh.v1.ResolveResponse.moved:type_name -> aweigh.v1.Moved
+	4,   // 62: aweigh.v1.ObjectResponse.header:type_name -> aweigh.v1.Header
+	59,  // 63: aweigh.v1.ObjectResponse.place:type_name -> aweigh.v1.Place
+	27,  // 64: aweigh.v1.ObjectResponse.entries:type_name -> aweigh.v1.Entry
+	4,   // 65: aweigh.v1.RedirectsResponse.header:type_name -> aweigh.v1.Header
+	62,  // 66: aweigh.v1.RedirectsResponse.moved:type_name -> aweigh.v1.Moved
+	4,   // 67: aweigh.v1.MotionsResponse.header:type_name -> aweigh.v1.Header
+	70,  // 68: aweigh.v1.MotionsResponse.motions:type_name -> aweigh.v1.Motion
+	71,  // 69: aweigh.v1.Motion.voters:type_name -> aweigh.v1.Voter
+	73,  // 70: aweigh.v1.Motion.changes:type_name -> aweigh.v1.MotionChange
+	72,  // 71: aweigh.v1.Voter.ballots:type_name -> aweigh.v1.CastBallot
+	5,   // 72: aweigh.v1.MotionChange.now:type_name -> aweigh.v1.KeyValue
+	5,   // 73: aweigh.v1.MotionChange.was:type_name -> aweigh.v1.KeyValue
+	4,   // 74: aweigh.v1.MotionResponse.header:type_name -> aweigh.v1.Header
+	70,  // 75: aweigh.v1.MotionResponse.motion:type_name -> aweigh.v1.Motion
+	4,   // 76: aweigh.v1.ExportMotionResponse.header:type_name -> aweigh.v1.Header
+	4,   // 77: aweigh.v1.VoteResponse.header:type_name -> aweigh.v1.Header
+	70,  // 78: aweigh.v1.VoteResponse.motion:type_name -> aweigh.v1.Motion
+	4,   // 79: aweigh.v1.HandInResponse.header:type_name -> aweigh.v1.Header
+	81,  // 80: aweigh.v1.HandInResponse.refused:type_name -> aweigh.v1.RefusedBallot
+	6,   // 81: aweigh.v1.WithdrawRequest.once:type_name -> aweigh.v1.Once
+	4,   // 82: aweigh.v1.WithdrawResponse.header:type_name -> aweigh.v1.Header
+	4,   // 83: aweigh.v1.ScopesResponse.header:type_name -> aweigh.v1.Header
+	88,  // 84: aweigh.v1.ScopesResponse.scopes:type_name -> aweigh.v1.Scope
+	6,   // 85: aweigh.v1.ActRequest.once:type_name -> aweigh.v1.Once
+	4,   // 86: aweigh.v1.ActResponse.header:type_name -> aweigh.v1.Header
+	63,  // 87: aweigh.v1.ActResponse.resolved:type_name -> aweigh.v1.ResolveResponse
+	90,  // 88: aweigh.v1.JudgeResponse.said:type_name -> aweigh.v1.Said
+	7,   // 89: aweigh.v1.Node.Put:input_type -> aweigh.v1.PutRequest
+	9,   // 90: aweigh.v1.Node.Delete:input_type -> aweigh.v1.DeleteRequest
+	11,  // 91: aweigh.v1.Node.Range:input_type -> aweigh.v1.RangeRequest
+	16,  // 92: aweigh.v1.Node.Txn:input_type -> aweigh.v1.TxnRequest
+	18,  // 93: aweigh.v1.Node.Submit:input_type -> aweigh.v1.SubmitRequest
+	21,  // 94: aweigh.v1.Node.Compact:input_type -> aweigh.v1.CompactRequest
+	23,  // 95: aweigh.v1.Node.Watch:input_type -> aweigh.v1.WatchRequest
+	58,  // 96: aweigh.v1.Node.Name:input_type -> aweigh.v1.NameRequest
+	61,  // 97: aweigh.v1.Node.Resolve:input_type -> aweigh.v1.ResolveRequest
+	64,  // 98: aweigh.v1.Node.Object:input_type -> aweigh.v1.ObjectRequest
+	66,  // 99: aweigh.v1.Node.Redirects:input_type -> aweigh.v1.RedirectsRequest
+	89,  // 100: aweigh.v1.Node.Act:input_type -> aweigh.v1.ActRequest
+	92,  // 101: aweigh.v1.Node.Judge:input_type -> aweigh.v1.JudgeRequest
+	94,  // 102: aweigh.v1.Node.Signals:input_type -> aweigh.v1.SignalsRequest
+	26,  // 103: aweigh.v1.Node.History:input_type -> aweigh.v1.HistoryRequest
+	29,  // 104: aweigh.v1.Node.Prove:input_type -> aweigh.v1.ProveRequest
+	31,  // 105: aweigh.v1.Node.Checkpoint:input_type -> aweigh.v1.CheckpointRequest
+	34,  // 106: aweigh.v1.Node.Status:input_type -> aweigh.v1.StatusRequest
+	40,  // 107: aweigh.v1.Node.Invite:input_type -> aweigh.v1.InviteRequest
+	42,  // 108: aweigh.v1.Node.Genesis:input_type -> aweigh.v1.GenesisRequest
+	44,  // 109: aweigh.v1.Node.Backup:input_type -> aweigh.v1.BackupRequest
+	46,  // 110: aweigh.v1.Node.Trust:input_type -> aweigh.v1.TrustRequest
+	50,  // 111: aweigh.v1.Node.Explain:input_type -> aweigh.v1.ExplainRequest
+	53,  // 112: aweigh.v1.Node.Handovers:input_type -> aweigh.v1.HandoversRequest
+	55,  // 113: aweigh.v1.Node.Govern:input_type -> aweigh.v1.GovernRequest
+	57,  // 114: aweigh.v1.Node.Apply:input_type -> aweigh.v1.ApplyRequest
+	68,  // 115: aweigh.v1.Node.Motions:input_type -> aweigh.v1.MotionsRequest
+	74,  // 116: aweigh.v1.Node.Motion:input_type -> aweigh.v1.MotionRequest
+	74,  // 117: aweigh.v1.Node.WatchMotion:input_type -> aweigh.v1.MotionRequest
+	74,  // 118: aweigh.v1.Node.ExportMotion:input_type -> aweigh.v1.MotionRequest
+	77,  // 119: aweigh.v1.Node.Vote:input_type -> aweigh.v1.VoteRequest
+	79,  // 120: aweigh.v1.Node.HandIn:input_type -> aweigh.v1.HandInRequest
+	82,  // 121: aweigh.v1.Node.Withdraw:input_type -> aweigh.v1.WithdrawRequest
+	84,  // 122: aweigh.v1.Node.Ballots:input_type -> aweigh.v1.BallotsRequest
+	86,  // 123: aweigh.v1.Node.Scopes:input_type -> aweigh.v1.ScopesRequest
+	8,   // 124: aweigh.v1.Node.Put:output_type -> aweigh.v1.PutResponse
+	10,  // 125: aweigh.v1.Node.Delete:output_type -> aweigh.v1.DeleteResponse
+	12,  // 126: aweigh.v1.Node.Range:output_type -> aweigh.v1.RangeResponse
+	17,  // 127: aweigh.v1.Node.Txn:output_type -> aweigh.v1.TxnResponse
+	20,  // 128: aweigh.v1.Node.Submit:output_type -> aweigh.v1.SubmitResponse
+	22,  // 129: aweigh.v1.Node.Compact:output_type -> aweigh.v1.CompactResponse
+	25,  // 130: aweigh.v1.Node.Watch:output_type -> aweigh.v1.WatchResponse
+	60,  // 131: aweigh.v1.Node.Name:output_type -> aweigh.v1.NameResponse
+	63,  // 132: aweigh.v1.Node.Resolve:output_type -> aweigh.v1.ResolveResponse
+	65,  // 133: aweigh.v1.Node.Object:output_type -> aweigh.v1.ObjectResponse
+	67,  // 134: aweigh.v1.Node.Redirects:output_type -> aweigh.v1.RedirectsResponse
+	91,  // 135: aweigh.v1.Node.Act:output_type -> aweigh.v1.ActResponse
+	93,  // 136: aweigh.v1.Node.Judge:output_type -> aweigh.v1.JudgeResponse
+	95,  // 137: aweigh.v1.Node.Signals:output_type -> aweigh.v1.SignalsResponse
+	28,  // 138: aweigh.v1.Node.History:output_type -> aweigh.v1.HistoryResponse
+	30,  // 139: aweigh.v1.Node.Prove:output_type -> aweigh.v1.ProveResponse
+	32,  // 140: aweigh.v1.Node.Checkpoint:output_type -> aweigh.v1.CheckpointResponse
+	37,  // 141: aweigh.v1.Node.Status:output_type -> aweigh.v1.StatusResponse
+	41,  // 142: aweigh.v1.Node.Invite:output_type -> aweigh.v1.InviteResponse
+	43,  // 143: aweigh.v1.Node.Genesis:output_type -> aweigh.v1.GenesisResponse
+	45,  // 144: aweigh.v1.Node.Backup:output_type -> aweigh.v1.BackupResponse
+	49,  // 145: aweigh.v1.Node.Trust:output_type -> aweigh.v1.TrustResponse
+	52,  // 146: aweigh.v1.Node.Explain:output_type -> aweigh.v1.ExplainResponse
+	54,  // 147: aweigh.v1.Node.Handovers:output_type -> aweigh.v1.HandoversResponse
+	56,  // 148: aweigh.v1.Node.Govern:output_type -> aweigh.v1.GovernResponse
+	56,  // 149: aweigh.v1.Node.Apply:output_type -> aweigh.v1.GovernResponse
+	69,  // 150: aweigh.v1.Node.Motions:output_type -> aweigh.v1.MotionsResponse
+	75,  // 151: aweigh.v1.Node.Motion:output_type -> aweigh.v1.MotionResponse
+	75,  // 152: aweigh.v1.Node.WatchMotion:output_type -> aweigh.v1.MotionResponse
+	76,  // 153: aweigh.v1.Node.ExportMotion:output_type -> aweigh.v1.ExportMotionResponse
+	78,  // 154: aweigh.v1.Node.Vote:output_type -> aweigh.v1.VoteResponse
+	80,  // 155: aweigh.v1.Node.HandIn:output_type -> aweigh.v1.HandInResponse
+	83,  // 156: aweigh.v1.Node.Withdraw:output_type -> aweigh.v1.WithdrawResponse
+	85,  // 157: aweigh.v1.Node.Ballots:output_type -> aweigh.v1.BallotsResponse
+	87,  // 158: aweigh.v1.Node.Scopes:output_type -> aweigh.v1.ScopesResponse
+	124, // [124:159] is the sub-list for method output_type
+	89,  // [89:124] is the sub-list for method input_type
+	89,  // [89:89] is the sub-list for extension type_name
+	89,  // [89:89] is the sub-list for extension extendee
+	0,   // [0:89] is the sub-list for field type_name
 }
 
 func init() { file_aweigh_v1_aweigh_proto_init() }
@@ -8177,14 +8379,14 @@ func file_aweigh_v1_aweigh_proto_init() {
 		(*OpResponse_Delete)(nil),
 		(*OpResponse_Txn)(nil),
 	}
-	file_aweigh_v1_aweigh_proto_msgTypes[40].OneofWrappers = []any{}
+	file_aweigh_v1_aweigh_proto_msgTypes[43].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_aweigh_v1_aweigh_proto_rawDesc), len(file_aweigh_v1_aweigh_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   89,
+			NumMessages:   92,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

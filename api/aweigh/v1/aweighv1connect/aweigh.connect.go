@@ -68,6 +68,8 @@ const (
 	NodeHistoryProcedure = "/aweigh.v1.Node/History"
 	// NodeProveProcedure is the fully-qualified name of the Node's Prove RPC.
 	NodeProveProcedure = "/aweigh.v1.Node/Prove"
+	// NodeCheckpointProcedure is the fully-qualified name of the Node's Checkpoint RPC.
+	NodeCheckpointProcedure = "/aweigh.v1.Node/Checkpoint"
 	// NodeStatusProcedure is the fully-qualified name of the Node's Status RPC.
 	NodeStatusProcedure = "/aweigh.v1.Node/Status"
 	// NodeInviteProcedure is the fully-qualified name of the Node's Invite RPC.
@@ -144,6 +146,8 @@ type NodeClient interface {
 	History(context.Context, *connect.Request[v1.HistoryRequest]) (*connect.Response[v1.HistoryResponse], error)
 	// Prove gives a proof of a key's newest mutation that verifies offline.
 	Prove(context.Context, *connect.Request[v1.ProveRequest]) (*connect.Response[v1.ProveResponse], error)
+	// Checkpoint gives the head of the scope's history as text that anchors sign, and what proves it.
+	Checkpoint(context.Context, *connect.Request[v1.CheckpointRequest]) (*connect.Response[v1.CheckpointResponse], error)
 	// Status tells what the node knows of itself, its scope and its peers.
 	Status(context.Context, *connect.Request[v1.StatusRequest]) (*connect.Response[v1.StatusResponse], error)
 	// Invite gives a string with which other nodes can join.
@@ -296,6 +300,12 @@ func NewNodeClient(httpClient connect.HTTPClient, baseURL string, opts ...connec
 			connect.WithSchema(nodeMethods.ByName("Prove")),
 			connect.WithClientOptions(opts...),
 		),
+		checkpoint: connect.NewClient[v1.CheckpointRequest, v1.CheckpointResponse](
+			httpClient,
+			baseURL+NodeCheckpointProcedure,
+			connect.WithSchema(nodeMethods.ByName("Checkpoint")),
+			connect.WithClientOptions(opts...),
+		),
 		status: connect.NewClient[v1.StatusRequest, v1.StatusResponse](
 			httpClient,
 			baseURL+NodeStatusProcedure,
@@ -425,6 +435,7 @@ type nodeClient struct {
 	signals      *connect.Client[v1.SignalsRequest, v1.SignalsResponse]
 	history      *connect.Client[v1.HistoryRequest, v1.HistoryResponse]
 	prove        *connect.Client[v1.ProveRequest, v1.ProveResponse]
+	checkpoint   *connect.Client[v1.CheckpointRequest, v1.CheckpointResponse]
 	status       *connect.Client[v1.StatusRequest, v1.StatusResponse]
 	invite       *connect.Client[v1.InviteRequest, v1.InviteResponse]
 	genesis      *connect.Client[v1.GenesisRequest, v1.GenesisResponse]
@@ -523,6 +534,11 @@ func (c *nodeClient) History(ctx context.Context, req *connect.Request[v1.Histor
 // Prove calls aweigh.v1.Node.Prove.
 func (c *nodeClient) Prove(ctx context.Context, req *connect.Request[v1.ProveRequest]) (*connect.Response[v1.ProveResponse], error) {
 	return c.prove.CallUnary(ctx, req)
+}
+
+// Checkpoint calls aweigh.v1.Node.Checkpoint.
+func (c *nodeClient) Checkpoint(ctx context.Context, req *connect.Request[v1.CheckpointRequest]) (*connect.Response[v1.CheckpointResponse], error) {
+	return c.checkpoint.CallUnary(ctx, req)
 }
 
 // Status calls aweigh.v1.Node.Status.
@@ -653,6 +669,8 @@ type NodeHandler interface {
 	History(context.Context, *connect.Request[v1.HistoryRequest]) (*connect.Response[v1.HistoryResponse], error)
 	// Prove gives a proof of a key's newest mutation that verifies offline.
 	Prove(context.Context, *connect.Request[v1.ProveRequest]) (*connect.Response[v1.ProveResponse], error)
+	// Checkpoint gives the head of the scope's history as text that anchors sign, and what proves it.
+	Checkpoint(context.Context, *connect.Request[v1.CheckpointRequest]) (*connect.Response[v1.CheckpointResponse], error)
 	// Status tells what the node knows of itself, its scope and its peers.
 	Status(context.Context, *connect.Request[v1.StatusRequest]) (*connect.Response[v1.StatusResponse], error)
 	// Invite gives a string with which other nodes can join.
@@ -801,6 +819,12 @@ func NewNodeHandler(svc NodeHandler, opts ...connect.HandlerOption) (string, htt
 		connect.WithSchema(nodeMethods.ByName("Prove")),
 		connect.WithHandlerOptions(opts...),
 	)
+	nodeCheckpointHandler := connect.NewUnaryHandler(
+		NodeCheckpointProcedure,
+		svc.Checkpoint,
+		connect.WithSchema(nodeMethods.ByName("Checkpoint")),
+		connect.WithHandlerOptions(opts...),
+	)
 	nodeStatusHandler := connect.NewUnaryHandler(
 		NodeStatusProcedure,
 		svc.Status,
@@ -943,6 +967,8 @@ func NewNodeHandler(svc NodeHandler, opts ...connect.HandlerOption) (string, htt
 			nodeHistoryHandler.ServeHTTP(w, r)
 		case NodeProveProcedure:
 			nodeProveHandler.ServeHTTP(w, r)
+		case NodeCheckpointProcedure:
+			nodeCheckpointHandler.ServeHTTP(w, r)
 		case NodeStatusProcedure:
 			nodeStatusHandler.ServeHTTP(w, r)
 		case NodeInviteProcedure:
@@ -1050,6 +1076,10 @@ func (UnimplementedNodeHandler) History(context.Context, *connect.Request[v1.His
 
 func (UnimplementedNodeHandler) Prove(context.Context, *connect.Request[v1.ProveRequest]) (*connect.Response[v1.ProveResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("aweigh.v1.Node.Prove is not implemented"))
+}
+
+func (UnimplementedNodeHandler) Checkpoint(context.Context, *connect.Request[v1.CheckpointRequest]) (*connect.Response[v1.CheckpointResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("aweigh.v1.Node.Checkpoint is not implemented"))
 }
 
 func (UnimplementedNodeHandler) Status(context.Context, *connect.Request[v1.StatusRequest]) (*connect.Response[v1.StatusResponse], error) {

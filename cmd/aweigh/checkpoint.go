@@ -1,0 +1,150 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/client"
+	"github.com/aweigh/aweigh/lineage"
+	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/votes"
+)
+
+// errFew is wrapped where too few anchors answered.
+var errFew = errors.New("too few anchors")
+
+func (a *app) checkpoint() *cobra.Command {
+	c := &cobra.Command{
+		Use: "checkpoint", Short: "Write the head of a scope's history, signed by its anchors", Args: cobra.NoArgs,
+		Long: "Asks for the size and the root hash of all that ever happened in a scope, and the anchors\n" +
+			"to sign it. It is verified here, from the network's identity, and written as a signed\n" +
+			"note, which witnesses and monitors of other transparency logs read, too (C2SP:\n" +
+			"tlog-checkpoint, tlog-cosignature). Whoever keeps one can tell later, with --since,\n" +
+			"that nothing before it was changed.\n\n" +
+			"Anchors whose keys are of another scheme than ed25519, or that do not answer within\n" +
+			"two seconds, are left out. The exit code is 6 if so few signed that all of them might\n" +
+			"lie.",
+		Example: "  aweigh checkpoint > head.note\n  aweigh checkpoint --since head.note\n  aweigh checkpoint --scope /registry/secrets/\n  aweigh checkpoint --keys > verifiers.txt",
+	}
+	since := c.Flags().String("since", "", "a file that this command wrote: verify that the history only grew since")
+	keys := c.Flags().Bool("keys", false, "write the anchors' keys instead, as tools for signed notes take them")
+	network := c.Flags().String("network", "", "identity of the network (default: that of the one that runs here, or else what the node says)")
+	return a.askingIn(c, func(ctx context.Context, s *session, _ []string) error {
+		if !c.Flags().Changed("network") {
+			*network = s.network
+		}
+		id, err := s.networkOf(ctx, *network)
+		if err != nil {
+			return err
+		}
+		var older lineage.Checkpoint
+		if *since != "" {
+			if older, err = readCheckpoint(*since); err != nil {
+				return err
+			}
+		}
+		ctx, cancel := s.limited(ctx)
+		defer cancel()
+		head, err := s.head(ctx, id, older.Head.Size, !*keys)
+		if err != nil {
+			return err
+		}
+		if *keys {
+			for _, x := range head.Epoch.Roster.Anchors {
+				if x.Key.Scheme != votes.Ed25519 {
+					fmt.Fprintf(a.err, "anchor %s has a key of the scheme %s, which signs no notes\n", x.Name, x.Key.Scheme)
+					continue
+				}
+				if _, err := fmt.Fprintln(a.out, votes.VerifierKey(x.Key)); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		if *since != "" {
+			if err := grew(&older, head); err != nil {
+				return err
+			}
+			fmt.Fprintf(a.err, "%d entries then, %d now: nothing before was changed\n", older.Head.Size, head.Head.Size)
+		}
+		return s.cosigned(a.err, head)
+	})
+}
+
+// head asks for the head of the history of the scope that --scope names.
+func (s *session) head(ctx context.Context, network aweigh.NetworkID, old int64, cosign bool) (*client.Checkpoint, error) {
+	c, err := s.Client.Checkpoint(ctx, network, old, cosign)
+	if err != nil {
+		return nil, err
+	}
+	g := &c.Genesis
+	if root := g.Descent == nil; root != (s.in == "") || !root && string(g.Prefix()) != s.in && !strings.HasPrefix(g.Hash().String(), s.in) {
+		return nil, fmt.Errorf("%w: the node tells of another scope, %s", scope.ErrProof, g.Hash())
+	}
+	return c, nil
+}
+
+// networkOf is the network that a word, or else the node's own, names.
+func (s *session) networkOf(ctx context.Context, text string) (aweigh.NetworkID, error) {
+	if text != "" {
+		return networkOf(text)
+	}
+	ctx, cancel := s.limited(ctx)
+	defer cancel()
+	g, err := s.Client.Genesis(ctx)
+	return g.Network(), err
+}
+
+// readCheckpoint reads the checkpoint of a signed note. Whoever kept the file knows
+// whose it is.
+func readCheckpoint(path string) (c lineage.Checkpoint, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return c, err
+	}
+	defer f.Close()
+	raw, err := io.ReadAll(io.LimitReader(f, 1<<20))
+	if err != nil {
+		return c, err
+	}
+	text, _, ok := strings.Cut(string(raw), "\n\n")
+	if !ok {
+		return c, fmt.Errorf("%w: %s is no signed note", errUsage, path)
+	}
+	if c, err = lineage.ParseCheckpoint(text + "\n"); err != nil {
+		err = fmt.Errorf("%w: %s: %w", errUsage, path, err)
+	}
+	return c, err
+}
+
+// grew says whether a history only grew.
+func grew(older *lineage.Checkpoint, newer *client.Checkpoint) error {
+	if older.Origin != newer.Origin {
+		return fmt.Errorf("%w: the file is of %s, and this is %s", errUsage, older.Origin, newer.Origin)
+	}
+	if err := newer.Consistency.Verify(older.Head, newer.Head); err != nil {
+		return fmt.Errorf("%w: the history is not what it was when the file was written: %w", scope.ErrProof, err)
+	}
+	return nil
+}
+
+// cosigned writes a checkpoint, and tells who signed it.
+func (s *session) cosigned(out io.Writer, c *client.Checkpoint) error {
+	if err := s.Printer.Checkpoint(c); err != nil {
+		return err
+	}
+	total := c.Epoch.Roster.Weights.Total()
+	faulty := c.Epoch.Policy.Rules.Mode.FaultBudget(total)
+	fmt.Fprintf(out, "%d of %d anchors signed, with weight %d of %d\n", len(c.Cosigned), len(c.Epoch.Roster.Anchors), c.Weight, total)
+	if c.Weight <= faulty {
+		return fmt.Errorf("%w: anchors of weight %d may lie together, and those that signed have no more", errFew, faulty)
+	}
+	return nil
+}

@@ -1,0 +1,51 @@
+package show
+
+import (
+	"github.com/aweigh/aweigh/client"
+	"github.com/aweigh/aweigh/votes"
+)
+
+type checkpointJSON struct {
+	Origin   string         `json:"origin"`
+	Size     int64          `json:"size"`
+	Root     string         `json:"root"` // hexadecimal, where the note has base64
+	Epoch    uint64         `json:"epoch"`
+	Roster   string         `json:"roster"`
+	Weight   uint64         `json:"weight"` // of those who signed
+	Total    uint64         `json:"total_weight"`
+	Cosigned []cosignedJSON `json:"cosigned"`
+	Note     string         `json:"note"`
+}
+
+type cosignedJSON struct {
+	Anchor string `json:"anchor"`
+	Name   string `json:"name"`
+	Weight uint64 `json:"weight"`
+	Time   int64  `json:"time"` // in seconds since 1970
+	Key    string `json:"key"`  // as tools for signed notes take it
+}
+
+// Checkpoint writes a checkpoint as a signed note, or as JSON with the note in it.
+func (p Printer) Checkpoint(c *client.Checkpoint) error {
+	note := votes.Note(c.Text(), c.Cosigned)
+	if p.Format != JSON {
+		_, err := p.Out.Write(note)
+		return err
+	}
+	out := checkpointJSON{
+		Origin: c.Origin, Size: c.Head.Size, Root: c.Head.Root.String(), Epoch: uint64(c.Epoch.Number), Roster: c.Epoch.Roster.Hash().String(),
+		Weight: c.Weight, Total: c.Epoch.Roster.Weights.Total(), Cosigned: []cosignedJSON{}, Note: string(note),
+	}
+	for i := range c.Cosigned {
+		by := &c.Cosigned[i]
+		id := by.Key.ID()
+		x := cosignedJSON{Anchor: id.String(), Weight: c.Epoch.Roster.Weights.Of(id), Time: by.Time, Key: votes.VerifierKey(by.Key)}
+		for _, a := range c.Epoch.Roster.Anchors {
+			if a.Key.ID() == id {
+				x.Name = a.Name
+			}
+		}
+		out.Cosigned = append(out.Cosigned, x)
+	}
+	return p.JSON(out)
+}
