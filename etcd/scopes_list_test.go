@@ -119,3 +119,40 @@ func TestProgressOfAWatchWhosePrefixWent(t *testing.T) {
 		t.Errorf("its progress is %d, and the change at %d was not delivered", x.next-1, first)
 	}
 }
+
+// TestProgressReachesLists: what a list claims to be as of, a watch that is asked for its
+// progress tells to have delivered, or who waits for that, as Kubernetes does, waits in
+// vain. The scope's newest block changes nothing here, and its time goes on.
+func TestProgressReachesLists(t *testing.T) {
+	for _, watches := range []int{1, fewWatches + 4} { // each for itself, and with a feed
+		w := newWorld(t, 1, Config{})
+		w.put(t, "/b/1", []byte("0"))
+		w.delegate(t, "", "/b/")
+		ctx, cancel := context.WithTimeout(w.ctx, 10*time.Second)
+		defer cancel()
+		stream := w.watching(t, ctx)
+		for range watches {
+			stream.create(&etcdpb.WatchCreateRequest{Key: []byte("/b/"), RangeEnd: []byte("/b0")})
+		}
+		for range 3 {
+			_, err := w.Txn(ctx, &etcdpb.TxnRequest{
+				Compare: []*etcdpb.Compare{{Key: []byte("/b/1"), Target: etcdpb.Compare_VERSION, TargetUnion: &etcdpb.Compare_Version{Version: 7}}},
+				Success: []*etcdpb.RequestOp{putInScope("/b/1", "x")},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, listed := w.all(t, "/b/", "/b0")
+			for told := int64(0); told < listed; {
+				stream.progress()
+				told = stream.next().Header.Revision
+			}
+		}
+		cancel()
+		for { // until the server has ended the stream
+			if _, err := stream.Recv(); err != nil {
+				break
+			}
+		}
+	}
+}

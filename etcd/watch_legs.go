@@ -57,7 +57,7 @@ func (r *reading) watch(x *watch) error {
 		l := x.legs[0]
 		events := l.Read
 		l.Read = nil
-		return r.give(x, events, max(x.next, l.Next))
+		return r.give(x, events, max(x.next, l.Done()+1)) // as far as a list goes: node.Range
 	}
 	events, done, held := node.Merge(r.ctx, x.legs)
 	r.held = r.held || held
