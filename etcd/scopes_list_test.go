@@ -3,6 +3,7 @@ package etcd
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -153,6 +154,48 @@ func TestProgressReachesLists(t *testing.T) {
 			if _, err := stream.Recv(); err != nil {
 				break
 			}
+		}
+	}
+}
+
+// TestRevisionsOfOneScopeCountInOthers: Kubernetes reads the newest revision with a key
+// that another scope has, waits for its watch to get there, and lists as of it. No change
+// in the scope of the watch does come.
+func TestRevisionsOfOneScopeCountInOthers(t *testing.T) {
+	w := newWorld(t, 1, Config{})
+	w.put(t, "/b/1", []byte("0"))
+	w.delegate(t, "", "/b/")
+	ctx, cancel := context.WithTimeout(w.ctx, 20*time.Second)
+	defer cancel()
+	_, listed := w.all(t, "/b/", "/b0")
+	stream := w.watching(t, ctx)
+	stream.create(&etcdpb.WatchCreateRequest{Key: []byte("/b/"), RangeEnd: []byte("/b0"), StartRevision: listed + 1})
+	for range 3 {
+		time.Sleep(2 * time.Millisecond) // so that the time of the blocks goes on
+		w.put(t, "/a", []byte("x"))
+		_, newest := w.all(t, "/b", "") // the root scope's
+		stream.progress()
+		if told := stream.next(); told.Header.Revision < newest || told.WatchId != noWatch {
+			t.Errorf("progress is told to %d, and %d was read before", told.Header.Revision, newest)
+		}
+	}
+	time.Sleep(2 * time.Millisecond)
+	newest := w.put(t, "/a", []byte("x"))
+	r, err := w.Range(ctx, &etcdpb.RangeRequest{Key: []byte("/b/"), RangeEnd: []byte("/b0"), Revision: newest})
+	if err != nil || len(r.Kvs) != 1 {
+		t.Errorf("at the revision of another scope: %v, %v", r, err)
+	}
+	_, err = w.Range(ctx, &etcdpb.RangeRequest{Key: []byte("/b/"), RangeEnd: []byte("/b0"), Revision: newest + 1<<40})
+	if err == nil || !strings.Contains(err.Error(), "future revision") {
+		t.Errorf("at a revision that no scope has: %v", err)
+	}
+	stream.create(&etcdpb.WatchCreateRequest{Key: []byte("/b/"), RangeEnd: []byte("/b0"), StartRevision: newest + 1<<40})
+	stream.progress() // which cannot be told
+	stream.create(&etcdpb.WatchCreateRequest{Key: []byte("/c")})
+	cancel()
+	for { // until the server has ended the stream
+		if _, err := stream.Recv(); err != nil {
+			return
 		}
 	}
 }

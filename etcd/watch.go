@@ -30,8 +30,8 @@ type watchStream struct {
 	byID   map[int64]*watch
 	all    []*watch // those that are delivered to, in the order in which they were created
 	nextID int64
-	asked  bool // for the progress of all watches
-	held   bool // a watch of several scopes waits for one of them to close
+	asked  question // for the progress of all watches
+	held   bool     // a watch waits for a scope to close
 }
 
 // Watch implements etcdpb.WatchServer.
@@ -91,7 +91,7 @@ func (w *watchStream) run(requests <-chan *etcdpb.WatchRequest, failed <-chan er
 		if err != nil && !errors.Is(err, node.ErrInstalling) { // then the state comes anew, and so does a change
 			return err
 		}
-		if w.asked && !more {
+		if w.asked.open && !more {
 			if err := w.progressAll(); err != nil {
 				return err
 			}
@@ -178,7 +178,7 @@ func (w *watchStream) request(r *etcdpb.WatchRequest) error {
 		w.watches.Add(-1)
 		return w.send(&etcdpb.WatchResponse{Header: w.header(x.next - 1), WatchId: x.id, Canceled: true})
 	case *etcdpb.WatchRequest_ProgressRequest:
-		w.asked = true
+		w.asked.ask(w.node.Closed(w.ctx))
 	}
 	return nil
 }
@@ -243,38 +243,4 @@ func (w *watchStream) compacted(x *watch, revision int64) error {
 // stop ends deliveries to a watch.
 func (w *watchStream) stop(x *watch) {
 	w.all = slices.DeleteFunc(w.all, func(y *watch) bool { return y == x })
-}
-
-// progressAll answers a request for the progress of the stream: all changes up to
-// the revision were delivered, to every watch. As in etcd, there is no answer while
-// a watch waits for a revision that does not exist yet; and none without watches.
-func (w *watchStream) progressAll() error {
-	w.asked = false
-	if len(w.all) == 0 {
-		return nil
-	}
-	revision := w.all[0].next - 1
-	for _, x := range w.all {
-		revision = min(revision, x.next-1)
-	}
-	for _, x := range w.all {
-		if x.start > revision {
-			return nil
-		}
-	}
-	return w.send(&etcdpb.WatchResponse{Header: w.header(revision), WatchId: noWatch})
-}
-
-// progressEach tells those that asked for it, and heard nothing since the last
-// time, how far they are.
-func (w *watchStream) progressEach() error {
-	for _, x := range w.all {
-		if x.progress && x.quiet && x.start < x.next {
-			if err := w.send(&etcdpb.WatchResponse{Header: w.header(x.next - 1), WatchId: x.id}); err != nil {
-				return err
-			}
-		}
-		x.quiet = true
-	}
-	return nil
 }

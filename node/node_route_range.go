@@ -89,6 +89,11 @@ func (n *Node) rangeOf(ctx context.Context, key, end []byte, r scope.Range, line
 	for _, piece := range all {
 		v := views[piece.Part]
 		if v == nil {
+			if r.Revision > 0 {
+				if err = n.closed(ctx, piece.Part, r.Revision); err != nil {
+					return res, head, err
+				}
+			}
 			if v, err = piece.Part.Read(ctx, linearizable); err != nil {
 				if len(all) > 1 {
 					err = fmt.Errorf("the scope of %s: %w", piece.Part.name(), err)

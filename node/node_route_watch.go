@@ -6,7 +6,6 @@ import (
 	"errors"
 	"math"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/aweigh/aweigh/scope"
@@ -119,36 +118,9 @@ func Merge(ctx context.Context, legs []*Leg) (events []scope.Event, done int64, 
 	}
 	slices.SortStableFunc(events, func(a, b scope.Event) int { return cmp.Compare(a.Kv.ModRevision, b.Kv.ModRevision) })
 	if held = newest > done; held {
-		for _, l := range legs {
-			if l.Done() < newest {
-				l.Part.closing.ask(ctx, l.Part)
-			}
-		}
+		Close(ctx, legs, newest)
 	}
 	return events, done, held
-}
-
-// CloseEvery is how often, at most, a scope is asked to close revisions.
-const CloseEvery = 50 * time.Millisecond
-
-// closing keeps those who ask a scope to close revisions from asking all at once.
-type closing struct{ asking atomic.Bool }
-
-// ask has the scope make a block, by whose time it is closed up to about now. It does
-// not wait.
-func (c *closing) ask(ctx context.Context, p *Part) {
-	if !c.asking.CompareAndSwap(false, true) {
-		return
-	}
-	go func() {
-		defer c.asking.Store(false)
-		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-		defer cancel()
-		_, err := p.Txn(ctx, scope.Txn{}, Once{Justification: "to close revisions for a watch of several scopes"})
-		if !errors.Is(err, context.Canceled) {
-			time.Sleep(CloseEvery)
-		}
-	}()
 }
 
 // Watch is that of a part, and goes over scopes: it goes on in a child's when keys go
