@@ -3,8 +3,10 @@ package etcd
 import (
 	"context"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -31,10 +33,20 @@ func (s *kvServer) approved(ctx context.Context, t scope.Txn, r node.Receipt) (n
 		return r, status.Errorf(codes.FailedPrecondition, "aweigh: it waits for approval as motion %s; see aweigh motion show", id)
 	}
 	var last node.Motion
-	err := s.node.AwaitMotion(ctx, r.Mutation[:], func(m node.Motion, _ scope.Head) error {
+	waiting, cancel := within(ctx)
+	defer cancel()
+	err := s.node.AwaitMotion(waiting, r.Mutation[:], func(m node.Motion, _ scope.Head) error {
 		last = m
 		return nil
 	})
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		until := ""
+		if last.Opening != nil {
+			until = fmt.Sprintf(" until %s", last.Opening.Deadline.Time().Format(time.RFC3339))
+		}
+		// Not DeadlineExceeded: the Go client of etcd would send the write once more.
+		return r, status.Errorf(codes.FailedPrecondition, "aweigh: it waits for approval as motion %s, and may apply%s; see aweigh motion show", id, until)
+	}
 	if err != nil {
 		return r, fmt.Errorf("waiting for motion %s: %w", id, err)
 	}
@@ -49,6 +61,19 @@ func (s *kvServer) approved(ctx context.Context, t scope.Txn, r node.Receipt) (n
 	}
 	r.Responses, err = s.reconstructed(ctx, ops, last.Opening, r.Revision)
 	return r, err
+}
+
+// tell is how long before a client's deadline it is told what its write waits for: later, it
+// would learn no more than that time is up.
+const tell = 500 * time.Millisecond
+
+// within is a context that ends in time to tell the client.
+func within(ctx context.Context) (context.Context, context.CancelFunc) {
+	at, ok := ctx.Deadline()
+	if !ok {
+		return ctx, func() {}
+	}
+	return context.WithDeadline(ctx, at.Add(-min(tell, time.Until(at)/4)))
 }
 
 // reconstructed is the responses of operations that a motion carried: it found what
