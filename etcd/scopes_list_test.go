@@ -199,3 +199,55 @@ func TestRevisionsOfOneScopeCountInOthers(t *testing.T) {
 		}
 	}
 }
+
+// TestRangesAsOfARevisionGoOverScopes: a list that comes page by page is as of the revision
+// of the first page, whichever scopes its keys are of and whatever is written meanwhile.
+func TestRangesAsOfARevisionGoOverScopes(t *testing.T) {
+	w := newWorld(t, 1, Config{})
+	keys := []string{"/a/1", "/a/2", "/b/1", "/b/2", "/c/1"}
+	for _, key := range keys {
+		w.put(t, key, []byte("0"))
+	}
+	before := w.put(t, "/d", []byte("0"))
+	w.delegate(t, "", "/b/")
+	at := func(revision int64) string {
+		t.Helper()
+		found := ""
+		for from := "/"; ; {
+			r, err := w.Range(w.ctx, &etcdpb.RangeRequest{Key: []byte(from), RangeEnd: []byte("0"), Revision: revision, Limit: 2})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, kv := range r.Kvs {
+				found += fmt.Sprintf("%s=%s ", kv.Key, kv.Value)
+				from = string(kv.Key) + "\x00"
+			}
+			if !r.More {
+				return found
+			}
+		}
+	}
+	for i := 1; i < 4; i++ {
+		want := ""
+		var last int64
+		for _, key := range keys {
+			last = max(last, w.put(t, key, []byte(fmt.Sprint(i))))
+			want += fmt.Sprintf("%s=%d ", key, i)
+		}
+		want += "/d=0 "
+		if got := at(last); got != want {
+			t.Errorf("at %d: %s, want %s", last, got, want)
+		}
+		time.Sleep(2 * time.Millisecond)
+		for _, key := range keys {
+			w.put(t, key, []byte("later"))
+		}
+		if got := at(last); got != want {
+			t.Errorf("later, at %d: %s, want %s", last, got, want)
+		}
+	}
+	_, err := w.Range(w.ctx, &etcdpb.RangeRequest{Key: []byte("/"), RangeEnd: []byte("0"), Revision: before})
+	if err == nil || !strings.Contains(err.Error(), "compacted") {
+		t.Errorf("as of before there were several: %v", err)
+	}
+}

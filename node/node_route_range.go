@@ -52,9 +52,9 @@ func (n *Part) delegated(before int64) []scope.Delegation {
 // Range reads the keys [key, end), in the sense of scope.Op, whichever scopes decide
 // about them. What is of one scope is of one moment; what is of several is not: each
 // is as new as every write that was acknowledged before the call, if the read is
-// linearizable. The head is that of the only scope, or of the one that is closed up to
-// the least revision: a watch from there on misses nothing. Errors wrap ErrSpans where
-// the range is of several scopes, and an older revision is asked for.
+// linearizable. As of a revision, all of it is of one moment, and scopes at rest are asked
+// to close up to there. The head is that of the only scope, or of the one that is closed
+// up to the least revision: a watch from there on misses nothing.
 func (n *Node) Range(ctx context.Context, key, end []byte, r scope.Range, linearizable bool) (res scope.RangeResult, head scope.Head, err error) {
 	if len(*n.given.Load()) == 0 {
 		if res, head, err = n.Part.Range(ctx, key, end, r, linearizable); err != nil || head.Delegated == 0 {
@@ -72,9 +72,6 @@ func (n *Node) rangeOf(ctx context.Context, key, end []byte, r scope.Range, line
 	all, err := n.Pieces(ctx, key, end)
 	if err != nil {
 		return res, head, err
-	}
-	if len(all) > 1 && r.Revision != 0 {
-		return res, head, ErrSpans
 	}
 	views := make(map[*Part]*View)
 	defer func() {
