@@ -76,7 +76,7 @@ func (c *closing) ask(ctx context.Context, p *Part) {
 		defer c.asking.Store(false)
 		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 		defer cancel()
-		_, err := p.Txn(ctx, scope.Txn{}, Once{Justification: "to close revisions for a watch of several scopes"})
+		_, err := p.Txn(ctx, scope.Txn{}, Once{Justification: "to close revisions for whoever heard of another scope's"})
 		if !errors.Is(err, context.Canceled) {
 			time.Sleep(CloseEvery)
 		}
