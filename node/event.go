@@ -79,6 +79,7 @@ type Effects struct {
 type Packet struct {
 	To    Peer
 	Frame []byte
+	Again bool // repeats what To may have heard (P17): the runner may leave it out, as if it were lost
 }
 
 // Reply answers a Submit, with the outcome of one mutation or the reason why

@@ -388,6 +388,7 @@ func (m *Machine) follow(out quorum.Output) {
 	}
 	m.checks = append(m.checks, out.Check...)
 	if out.Offer != nil {
+		first := len(m.fx.Send)
 		if m.guard != nil {
 			m.sendAround(frame(tagOffer, m.offer(*out.Offer, false)), &m.around)
 		}
@@ -395,6 +396,9 @@ func (m *Machine) follow(out quorum.Output) {
 			m.broadcastFrame(m.proposal)
 		}
 		m.reofferBundles()
+		for i := range m.fx.Send[first:] {
+			m.fx.Send[first+i].Again = true
+		}
 	}
 	m.engineWake = out.Wake
 }

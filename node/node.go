@@ -29,6 +29,7 @@ type Node struct {
 	anchor    atomic.Pointer[votes.PrivateKey] // of all parts
 	called    names
 	counted   inAll
+	repeats   repeats
 	refusals  *refusals // what the log says of them
 	strangers *strangers
 
@@ -70,7 +71,7 @@ func New(cfg Config) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &Node{cfg: cfg, peerID: string(own), refusals: newRefusals(), strangers: newStrangers(), parts: make(map[place]*Part), topics: make(map[p2p.Topic]*Part), opened: make(chan struct{}), moved: make(chan struct{})}
+	n := &Node{cfg: cfg, peerID: string(own), refusals: newRefusals(), strangers: newStrangers(), repeats: newRepeats(), parts: make(map[place]*Part), topics: make(map[p2p.Topic]*Part), opened: make(chan struct{}), moved: make(chan struct{})}
 	n.anchor.Store(cfg.Anchor)
 	if _, ok, err := StoredGenesis(cfg.Store); err != nil {
 		return nil, err
@@ -356,31 +357,20 @@ func (n *Part) childGenesis(d scope.Delegation) (scope.Genesis, error) {
 // delegates notes which prefixes the scope has delegated.
 func (n *Part) delegates(all []scope.Delegation) { n.given.Store(&all) }
 
-// seats reports whether a peer is an anchor's node in some scope.
-func (n *Node) seats(p Peer) bool {
-	n.mu.RLock()
-	defer n.mu.RUnlock()
-	for _, q := range n.parts {
-		if q.budgets.anchor(p) {
-			return true
-		}
-	}
-	return false
-}
-
 // meetMembers names those whom this node stays connected with: the anchors of all
 // its scopes.
 func (n *Node) meetMembers() {
-	seen := make(map[peer.ID]bool)
+	homes := make(map[Peer]*accounts)
 	var all []peer.ID
 	for _, p := range n.Parts() {
 		for _, id := range p.members() {
-			if !seen[id] {
-				seen[id] = true
+			if q := n.called.of(id); homes[q] == nil {
+				homes[q] = p.budgets
 				all = append(all, id)
 			}
 		}
 	}
+	n.strangers.homes.Store(&homes)
 	n.host.SetMembers(all)
 }
 

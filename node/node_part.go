@@ -172,7 +172,7 @@ func newPart(of *Node, g scope.Genesis) (_ *Part, err error) {
 	}
 	start := time.Now()
 	n.runner = &runner{
-		machine: m, roll: &n.roll, store: cfg.Store, carrier: n, key: cfg.Identity,
+		machine: m, roll: &n.roll, store: cfg.Store, carrier: n, repeats: &of.repeats, key: cfg.Identity,
 		notes: n.note, delegates: n.delegates, start: start, began: aweigh.InstantOf(start),
 		intake: n.intake, events: make(chan Event, waiting), submits: make(chan *submission, waiting), looks: make(chan look), installs: make(chan installing), replies: newReplies(),
 	}
@@ -185,11 +185,11 @@ func newPart(of *Node, g scope.Genesis) (_ *Part, err error) {
 // members are the nodes of the roster's other anchors.
 func (n *Part) members() (ids []peer.ID) {
 	for _, a := range n.roll.epoch().Roster.Anchors {
-		id, err := peer.Decode(a.Peer)
+		id, err := n.called.id(Peer(a.Peer))
 		switch {
 		case err != nil:
 			n.log.Warn("the roster names a bad peer", "anchor", a.Name, "peer", a.Peer, "error", err)
-		case id.String() != n.peerID:
+		case a.Peer != n.peerID:
 			ids = append(ids, id)
 		}
 	}
@@ -248,14 +248,13 @@ func (n *Part) frame(from peer.ID, f []byte) {
 	}
 	if !n.budgets.hear(p, f) {
 		n.note(Dropped{From: p, Class: Full, Why: "offers above their budget"})
-		if d := n.budgets.passed(p, f); d > 0 {
-			n.pause(d)
-		}
+		n.passed(p, f)
 		return
 	}
 	if d := n.budgets.wait(p, f); d > 0 {
-		if !n.budgets.anchor(p) && n.of.seats(p) { // what it sends as an anchor elsewhere must not wait behind this
+		if !n.budgets.anchor(p) && n.budgets.home(p) != nil { // what it sends as an anchor elsewhere must not wait behind this
 			n.note(Dropped{From: p, Class: Full, Why: "frames above their budget of an anchor of another scope"})
+			n.passed(p, f)
 			return
 		}
 		if !n.pause(d) {
@@ -279,6 +278,13 @@ func (n *Part) frame(from peer.ID, f []byte) {
 		n.clock(p, proposal.Header)
 	}
 	n.intake.put(p, Arrived{From: p, Message: msg}, len(f))
+}
+
+// passed waits after a frame that was not heard.
+func (n *Part) passed(p Peer, f []byte) {
+	if d := n.budgets.passed(p, f); d > 0 {
+		n.pause(d)
+	}
 }
 
 // refuse notes what a peer sent in vain, and blames it for what no honest node

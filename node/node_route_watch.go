@@ -42,6 +42,14 @@ func (n *Node) Legs(ctx context.Context, key, end []byte, from int64) (legs []*L
 		return nil, 0, 0, err
 	}
 	for _, p := range pieces {
+		if from > 0 && len(*n.given.Load()) > 0 { // else what is decided there next might have an earlier revision
+			closing, cancel := context.WithTimeout(ctx, closeWithin)
+			err := n.closed(closing, p.Part, from-1)
+			cancel()
+			if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+				return nil, 0, 0, err
+			}
+		}
 		h, err := p.Part.head(ctx)
 		if err != nil {
 			return nil, 0, 0, err
@@ -55,6 +63,10 @@ func (n *Node) Legs(ctx context.Context, key, end []byte, from int64) (legs []*L
 	}
 	return legs, newest, compacted, nil
 }
+
+// closeWithin is how long a watch that goes on from what was heard of another scope waits
+// for its own to close up to there.
+const closeWithin = time.Second
 
 // head is where this node's state of the scope stands.
 func (n *Part) head(ctx context.Context) (h scope.Head, err error) {

@@ -28,6 +28,7 @@ type runner struct {
 	roll      *roll // of the machine's epoch
 	store     store.Store
 	carrier   carrier
+	repeats   *repeats         // of the node; nil: without a bound
 	key       votes.PrivateKey // signs what clients of this node submit
 	notes     func(Note)
 	delegates func([]scope.Delegation)
@@ -183,7 +184,11 @@ func (r *runner) failed() <-chan struct{} {
 func (r *runner) Commit(ops []kv.Op, sync bool) error { return r.store.Commit(ops, sync) }
 
 // Send implements Host.
-func (r *runner) Send(p Packet) { r.carrier.Send(p.To, p.Frame) }
+func (r *runner) Send(p Packet) {
+	if !p.Again || r.repeats.may() {
+		r.carrier.Send(p.To, p.Frame)
+	}
+}
 
 // Gossip implements Host.
 func (r *runner) Gossip(frame []byte) { r.carrier.Gossip(frame) }

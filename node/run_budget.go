@@ -2,6 +2,7 @@ package node
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -26,6 +27,11 @@ const (
 	strangerWork = 10_000  // per second, of one other peer; bursts of two seconds
 	allStrangers = 25_000  // per second, of all others together; bursts of a second
 
+	// allNeighbours is what anchors of other scopes may spend together in those where
+	// they are none, per second; bursts of a second. They follow those, and pass on what
+	// their clients write there.
+	allNeighbours = 100_000
+
 	anchorBytes   = 32 << 20 // per second, of blocks and ballots that one anchor is given when it asks; bursts of two seconds
 	strangerBytes = 16 << 20 // and another peer; bursts of two seconds
 )
@@ -45,12 +51,27 @@ type accounts struct {
 
 // strangers is what all that are no anchors share, in all scopes of a node.
 type strangers struct {
-	limiter *rate.Limiter
-	turn    sync.Mutex // held while something of theirs is verified: one processor is enough
+	limiter    *rate.Limiter
+	neighbours *rate.Limiter                      // of those who are anchors in another scope
+	homes      atomic.Pointer[map[Peer]*accounts] // of a scope where a peer is an anchor, of each that is one anywhere
+	turn       sync.Mutex                         // held while something of theirs is verified: one processor is enough
 }
 
 func newStrangers() *strangers {
-	return &strangers{limiter: rate.NewLimiter(allStrangers, allStrangers)}
+	s := &strangers{limiter: rate.NewLimiter(allStrangers, allStrangers), neighbours: rate.NewLimiter(allNeighbours, allNeighbours)}
+	s.homes.Store(new(map[Peer]*accounts))
+	return s
+}
+
+// home is the accounts of a scope where a peer is an anchor, nil if it is none anywhere.
+func (s *strangers) home(p Peer) *accounts { return (*s.homes.Load())[p] }
+
+// shared is what a peer that is no anchor shares with others.
+func (s *strangers) shared(p Peer) *rate.Limiter {
+	if s.home(p) != nil {
+		return s.neighbours
+	}
+	return s.limiter
 }
 
 type account struct {
@@ -131,7 +152,7 @@ func (a *accounts) wait(p Peer, f []byte) time.Duration {
 	}
 	d := reserve(lim, now, work)
 	if !anchor {
-		d = max(d, reserve(a.strangers.limiter, now, work))
+		d = max(d, reserve(a.shared(p), now, work))
 	}
 	if isQuestion(f) {
 		d = max(d, reserve(x.given, now, 0))
@@ -148,18 +169,28 @@ func (a *accounts) hear(p Peer, f []byte) bool {
 	}
 	x, anchor, now := a.of(p), a.anchor(p), time.Now()
 	work := a.cost(f, anchor)
-	return x.talk.AllowN(now, min(work, x.talk.Burst())) &&
-		(anchor || a.strangers.limiter.AllowN(now, min(work, a.strangers.limiter.Burst())))
+	if !x.talk.AllowN(now, min(work, x.talk.Burst())) {
+		return false
+	}
+	if anchor {
+		return true
+	}
+	all := a.shared(p)
+	return all.AllowN(now, min(work, all.Burst()))
 }
 
-// passed is for how long to wait after an offer that was not heard: to receive it
-// was work, too.
+// passed is for how long to wait after a frame that was not heard: to receive it was
+// work, too. Who is an anchor in another scope pays there: were it to wait for what others
+// spend, what it sends as an anchor would wait behind this.
 func (a *accounts) passed(p Peer, f []byte) time.Duration {
 	x, now, work := a.of(p), time.Now(), frameCost+len(f)/bytesUnread
 	if a.anchor(p) {
 		return reserve(x.votes, now, work)
 	}
-	return max(reserve(x.work, now, work), reserve(a.strangers.limiter, now, work))
+	if home := a.home(p); home != nil {
+		return reserve(home.of(p).votes, now, work)
+	}
+	return max(reserve(x.work, now, work), reserve(a.limiter, now, work))
 }
 
 // afford is wait for gossip, whose receivers must not wait: false refuses. Whoever
@@ -171,7 +202,8 @@ func (a *accounts) afford(p Peer, f []byte) bool {
 	}
 	work := a.cost(f, !stranger)
 	if stranger {
-		return a.strangers.limiter.AllowN(now, min(work, a.strangers.limiter.Burst()))
+		all := a.shared(p)
+		return all.AllowN(now, min(work, all.Burst()))
 	}
 	x := a.of(p)
 	return x.work.AllowN(now, min(work, x.work.Burst()))

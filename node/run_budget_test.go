@@ -3,6 +3,7 @@ package node
 import (
 	"bytes"
 	"testing"
+	"time"
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/quorum"
@@ -36,5 +37,42 @@ func TestBallotsFarAheadAreNotVerified(t *testing.T) {
 		if got := n.distant(c.frame); got != c.distant {
 			t.Errorf("%s: passed over: %v", c.what, got)
 		}
+	}
+}
+
+// TestNeighboursWaitForNobody: strangers have spent all that they share. Who is an anchor
+// in another scope is heard all the same, and above its budget it pays in that scope, and
+// does not wait for what others spent: what it sends as an anchor waits behind this.
+func TestNeighboursWaitForNobody(t *testing.T) {
+	s := newStrangers()
+	here, there := newAccounts(rollOf(nil), s), newAccounts(rollOf(map[Peer]aweigh.AnchorID{"a": {}}), s)
+	s.homes.Store(&map[Peer]*accounts{"a": there})
+	offer, ask := append([]byte{tagOffer}, make([]byte, 1000)...), append([]byte{tagAsk}, make([]byte, 1000)...)
+	for range 1000 {
+		reserve(s.limiter, time.Now(), allStrangers)
+	}
+	if here.hear("b", offer) || here.passed("b", offer) < time.Minute || here.wait("c", ask) < time.Minute {
+		t.Error("strangers are heard beyond what they share")
+	}
+	if !here.hear("a", offer) || here.wait("a", ask) > 0 {
+		t.Error("a neighbour is not heard")
+	}
+	for range 1000 {
+		reserve(s.neighbours, time.Now(), allNeighbours)
+	}
+	if here.hear("a", offer) || here.wait("a", ask) == 0 {
+		t.Error("neighbours are heard beyond what they share")
+	}
+	if d := here.passed("a", offer); d > 0 {
+		t.Errorf("a neighbour waits %s for what others spent", d)
+	}
+	for range 100_000 {
+		here.passed("a", offer)
+	}
+	if d := here.passed("a", offer); d < time.Second {
+		t.Errorf("a neighbour that sends 100 MB in vain waits %s", d)
+	}
+	if d := there.wait("a", append([]byte{tagBundle}, offer...)); d > 0 {
+		t.Errorf("its clients' writes wait %s", d)
 	}
 }

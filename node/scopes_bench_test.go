@@ -5,11 +5,24 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/aweigh/aweigh/quorum"
+	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/store"
 )
+
+// spent is the processor time that this process has taken.
+func spent(t testing.TB) time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
 
 // BenchmarkQuietBesideFlood is how long a write to a quiet scope takes, alone and while
 // so many clients write to another scope, or to the same one, as fast as they can.
@@ -53,4 +66,95 @@ func BenchmarkQuietBesideFlood(b *testing.B) {
 			b.ReportMetric(float64(took[len(took)*99/100].Microseconds())/1000, "p99-ms")
 		})
 	}
+}
+
+// BenchmarkPutOverScopes is what a put costs, in processor time and syncs of all four
+// nodes, with more and more scopes to each of which so many clients write.
+func BenchmarkPutOverScopes(b *testing.B) {
+	c := startCluster(b, 4, quorum.BFT)
+	ctx := context.Background()
+	value := string(make([]byte, 256))
+	made := 0
+	for _, run := range []struct{ scopes, clients int }{{1, 1}, {1, 10}, {1, 100}, {16, 1}, {16, 10}, {16, 100}, {256, 1}} {
+		for ; made < run.scopes; made++ {
+			c.delegate(ctx, "", fmt.Sprintf("/s%d/", made), quorum.BFT, 0, 1, 2, 3)
+		}
+		b.Run(fmt.Sprintf("scopes=%d/clients=%d", run.scopes, run.clients), func(b *testing.B) {
+			syncs := func() (n uint64) {
+				for _, x := range c.nodes {
+					n += x.cfg.Store.(*store.Pebble).Metrics().Syncs
+				}
+				return n
+			}
+			cpu, synced := spent(b), syncs()
+			var next atomic.Int64
+			var writing sync.WaitGroup
+			for i := range run.scopes * run.clients {
+				writing.Go(func() {
+					for k := next.Add(1); k <= int64(b.N); k = next.Add(1) {
+						key := fmt.Sprintf("/s%d/%d", i%run.scopes, k%10_000)
+						if _, err := c.nodes[i/run.scopes%4].Txn(ctx, putTxn(key, value), Once{}); err != nil {
+							b.Error(err)
+							return
+						}
+					}
+				})
+			}
+			writing.Wait()
+			b.StopTimer()
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "puts/s")
+			b.ReportMetric(float64((spent(b)-cpu).Microseconds())/float64(b.N), "cpu-µs/put")
+			b.ReportMetric(float64(syncs()-synced)/float64(b.N), "syncs/put")
+		})
+	}
+}
+
+// BenchmarkResolve is how many of a million names a node resolves in a second, each from
+// the root scope on, through three scopes, with what it has; one caller at a time.
+func BenchmarkResolve(b *testing.B) {
+	c := startCluster(b, 1, quorum.Crash)
+	ctx := context.Background()
+	c.delegate(ctx, "", "/org/", quorum.Crash, 0)
+	c.delegate(ctx, "/org/", "/org/wiki/", quorum.Crash, 0)
+	const names, atOnce = 1_000_000, 100
+	name := func(k int) []byte {
+		prefix := []string{"/", "/org/", "/org/wiki/"}[k%3]
+		return fmt.Appendf(nil, "%s%03d/%d/leaf-%d", prefix, k%1000, k%97, k)
+	}
+	var filling sync.WaitGroup
+	for from := range 16 {
+		filling.Go(func() {
+			for k := from * atOnce; k < names; k += 16 * atOnce {
+				var in [3]scope.Txn
+				for j := range atOnce {
+					in[(k+j)%3].Success = append(in[(k+j)%3].Success, scope.Op{Kind: scope.OpPut, Key: name(k + j), Value: []byte("v")})
+				}
+				for i := range in {
+					if r, err := c.nodes[0].Txn(ctx, in[i], Once{}); err != nil || r.Code != scope.Applied {
+						b.Error(r, err)
+						return
+					}
+				}
+			}
+		})
+	}
+	filling.Wait()
+	k := 0
+	b.ResetTimer()
+	for b.Loop() {
+		k = (k + 7_919_993) % names
+		key := name(k)
+		v, err := c.nodes[0].ReadOf(ctx, Keys(key), false)
+		if err != nil {
+			b.Fatal(err)
+		}
+		r, ok, err := v.Resolve(key)
+		if err != nil || !ok || string(r.Kv.Key) != string(key) {
+			b.Fatalf("%s: %+v, %v", key, r, err)
+		}
+		if err := v.Close(); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "names/s")
 }

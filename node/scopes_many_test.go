@@ -7,8 +7,9 @@ import (
 	"os"
 	"runtime"
 	"runtime/pprof"
+	"slices"
 	"strconv"
-	"syscall"
+	"sync"
 	"testing"
 	"time"
 
@@ -33,13 +34,6 @@ func TestManyIdleScopes(t *testing.T) {
 		runtime.ReadMemStats(&m)
 		return m.HeapAlloc, runtime.NumGoroutine()
 	}
-	spent := func() time.Duration {
-		var u syscall.Rusage
-		if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-			t.Fatal(err)
-		}
-		return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-	}
 	sent := func() (frames uint64) {
 		for _, n := range c.nodes {
 			frames += n.NetworkStats().FramesSent
@@ -48,9 +42,9 @@ func TestManyIdleScopes(t *testing.T) {
 	}
 	idle := func(what string) (cpu time.Duration, frames uint64) {
 		time.Sleep(3 * time.Second)
-		before, beforeFrames := spent(), sent()
+		before, beforeFrames := spent(t), sent()
 		time.Sleep(10 * time.Second)
-		cpu, frames = spent()-before, sent()-beforeFrames
+		cpu, frames = spent(t)-before, sent()-beforeFrames
 		t.Logf("%s: in 10 s of rest %v of processor time, %d frames", what, cpu, frames)
 		return cpu, frames
 	}
@@ -81,4 +75,24 @@ func TestManyIdleScopes(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("a first write to one of them took %v", time.Since(began))
+
+	// And when 256 of them have something to do at once, what each repeats must not keep
+	// all from getting on.
+	awake := min(many, 256)
+	for round := range 5 {
+		var writing sync.WaitGroup
+		took := make([]time.Duration, awake)
+		began, cpu := time.Now(), spent(t)
+		for i := range awake {
+			writing.Go(func() {
+				if _, err := c.nodes[i%4].Txn(ctx, putTxn(fmt.Sprintf("/s%d/x", i), fmt.Sprint(round)), Once{}); err != nil {
+					t.Errorf("scope %d: %v", i, err)
+				}
+				took[i] = time.Since(began)
+			})
+		}
+		writing.Wait()
+		slices.Sort(took)
+		t.Logf("a write to each of %d at once: half took %v, the last %v; %v of processor time", awake, took[awake/2].Round(time.Millisecond), took[awake-1].Round(time.Millisecond), (spent(t) - cpu).Round(time.Millisecond))
+	}
 }

@@ -1,0 +1,43 @@
+package node
+
+import "testing"
+
+// sentTo keeps the frames that a runner sends.
+type sentTo struct{ frames [][]byte }
+
+func (s *sentTo) Send(_ Peer, f []byte) { s.frames = append(s.frames, f) }
+func (s *sentTo) Gossip(f []byte)       { s.frames = append(s.frames, f) }
+
+// TestRepeatsAreBounded: of what only repeats, a node sends so much and no more, however
+// many scopes there are; of all else, everything.
+func TestRepeatsAreBounded(t *testing.T) {
+	all := newRepeats()
+	to := new(sentTo)
+	var runners []*runner
+	for range 100 {
+		runners = append(runners, &runner{carrier: to, repeats: &all})
+	}
+	const each = 100
+	for range each {
+		for _, r := range runners {
+			r.Send(Packet{Frame: []byte("again"), Again: true})
+			r.Send(Packet{Frame: []byte("first")})
+		}
+	}
+	again, first := 0, 0
+	for _, f := range to.frames {
+		if string(f) == "again" {
+			again++
+		} else {
+			first++
+		}
+	}
+	if left := int(all.left.Load()); first != 100*each || again < repeatsAtOnce || again > 2*repeatsAtOnce || again+left != 100*each {
+		t.Errorf("%d were sent, %d repeated, %d left out", first, again, left)
+	}
+	alone := runner{carrier: to}
+	alone.Send(Packet{Frame: []byte("again"), Again: true})
+	if string(to.frames[len(to.frames)-1]) != "again" {
+		t.Error("without a bound, it was left out")
+	}
+}
