@@ -38,8 +38,14 @@ func (n *Part) checkOffer(ctx context.Context, p peer.ID, o *snapshotOffer) erro
 	if n := o.parts(); n == 0 || n > maxParts || len(o.Sums)%len(aweigh.Hash{}) != 0 {
 		return fmt.Errorf("%w: of %d parts", ErrSnapshot, n)
 	}
-	if _, err := o.begin(n.cfg.Genesis); err != nil || o.first() {
+	if _, err := o.begin(n.cfg.Genesis); err != nil {
 		return err
+	}
+	if o.first() {
+		if !n.vacant.Load() {
+			return fmt.Errorf("%w: the scope's first state, for a node that has a later one", ErrSnapshot)
+		}
+		return nil
 	}
 	own, err := n.follow(ctx, p, n.roll.epoch(), o.Own.Header.Epoch)
 	if err != nil {

@@ -3,12 +3,14 @@ package node
 import (
 	"bytes"
 	"context"
+	"errors"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
 )
@@ -72,6 +74,18 @@ func TestScopeBeginsWhenItsAnchorsComeLate(t *testing.T) {
 	for _, n := range c.nodes[3:] {
 		if p, err := n.In("/b/"); err != nil || p.snapshotParts.Load() == 0 {
 			t.Errorf("at %s, the first state came without a snapshot (%v)", n.Name(), err)
+		}
+	}
+	// Who has a later state is given back no first one, whatever height is claimed for it.
+	p, err := c.nodes[0].In("/b/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := snapshotOffer{Sums: make([]byte, 32)}
+	for _, at := range []aweigh.Height{0, 1, 1 << 20} {
+		again.Own.Header.Height = at
+		if err := p.checkOffer(ctx, "", &again); !errors.Is(err, ErrSnapshot) || again.height() != 0 {
+			t.Errorf("the first state, offered as that of block %d: %v", at, err)
 		}
 	}
 	o.halt(t)

@@ -115,8 +115,14 @@ func (o *snapshotOffer) check(own, next *scope.Epoch) error {
 // scope's genesis proves.
 func (o *snapshotOffer) first() bool { return len(o.Block) == 0 }
 
-// height is that of the block whose state is offered.
-func (o *snapshotOffer) height() aweigh.Height { return o.Own.Header.Height }
+// height is that of the block whose state is offered, 0 for the first state, whatever
+// else the offer says.
+func (o *snapshotOffer) height() aweigh.Height {
+	if o.first() {
+		return 0
+	}
+	return o.Own.Header.Height
+}
 
 // begin is an import of what is offered of the scope with a genesis.
 func (o *snapshotOffer) begin(g scope.Genesis) (in *scope.Import, err error) {
