@@ -139,7 +139,8 @@ func (a *accounts) of(p Peer) *account {
 	return x
 }
 
-// wait is for how long a frame of a peer must wait. It is charged.
+// wait is for how long a frame of a peer must wait. It is charged; but a neighbour's, which
+// is dropped instead of waiting, only if it need not wait: what is dropped leaves no debt.
 func (a *accounts) wait(p Peer, f []byte) time.Duration {
 	x, anchor, now := a.of(p), a.anchor(p), time.Now()
 	work := a.cost(f, anchor)
@@ -150,9 +151,14 @@ func (a *accounts) wait(p Peer, f []byte) time.Duration {
 	if anchor && isVote(f) { // no honest anchor needs as much for them as for what its clients write
 		lim = x.votes
 	}
-	d := reserve(lim, now, work)
-	if !anchor {
-		d = max(d, reserve(a.shared(p), now, work))
+	var d time.Duration
+	switch {
+	case anchor:
+		d = reserve(lim, now, work)
+	case a.home(p) == nil:
+		d = max(reserve(lim, now, work), reserve(a.limiter, now, work))
+	case !lim.AllowN(now, min(work, lim.Burst())) || !a.neighbours.AllowN(now, min(work, a.neighbours.Burst())):
+		return time.Second
 	}
 	if isQuestion(f) {
 		d = max(d, reserve(x.given, now, 0))

@@ -57,9 +57,18 @@ func TestNeighboursWaitForNobody(t *testing.T) {
 	if !here.hear("a", offer) || here.wait("a", ask) > 0 {
 		t.Error("a neighbour is not heard")
 	}
-	for range 1000 {
-		reserve(s.neighbours, time.Now(), allNeighbours)
+	for range 100_000 { // and what is dropped is no debt
+		here.wait("a", ask)
 	}
+	if here.wait("a", ask) == 0 {
+		t.Error("a neighbour is heard beyond its budget")
+	}
+	time.Sleep(100 * time.Millisecond)
+	if here.wait("a", ask) > 0 {
+		t.Error("a neighbour pays for what was dropped")
+	}
+	s.neighbours.ReserveN(time.Now(), allNeighbours)
+	s.neighbours.ReserveN(time.Now(), allNeighbours)
 	if here.hear("a", offer) || here.wait("a", ask) == 0 {
 		t.Error("neighbours are heard beyond what they share")
 	}
