@@ -1,6 +1,7 @@
 package show
 
 import (
+	"bytes"
 	"encoding/hex"
 	"fmt"
 	"strings"
@@ -69,12 +70,12 @@ func (p Printer) Way(w Way) error {
 	if w.Verb != "" {
 		rows[0] = append(rows[0], "SAYS TO "+w.Verb)
 	}
-	for i, x := range w.Scopes {
+	for _, x := range w.Scopes {
 		row := []string{
 			ScopeName(x), short(x.Id), x.Mode, fmt.Sprint(len(x.Anchors)), fmt.Sprint(x.Epoch), fmt.Sprint(x.Height), Line(string(w.Key[len(x.Prefix):])),
 		}
-		if i < len(w.Said) {
-			says, _, because := verdict(w.Said[i])
+		if said := w.said(x); said != nil {
+			says, _, because := verdict(said)
 			row = append(row, says+": "+because)
 		}
 		rows = append(rows, row)
@@ -124,6 +125,16 @@ func (p Printer) Way(w Way) error {
 	return err
 }
 
+// said is what a scope says to the verb, nil if nobody asked it.
+func (w *Way) said(x *aweighv1.Scope) *aweighv1.Said {
+	for _, s := range w.Said {
+		if bytes.Equal(s.Scope, x.Id) {
+			return s
+		}
+	}
+	return nil
+}
+
 // age is that of the last block of the deciding scope that the node had; alone says that
 // it answered from there.
 func (w *Way) age() (age time.Duration, alone bool) {
@@ -135,18 +146,19 @@ func (w *Way) age() (age time.Duration, alone bool) {
 
 func (w *Way) json() resolvedJSON {
 	out := resolvedJSON{Key: Key(w.Key), Found: w.Answer != nil}
-	for i, x := range w.Scopes {
+	for _, x := range w.Scopes {
 		v := visitJSON{
 			Prefix: string(x.Prefix), ID: hex.EncodeToString(x.Id), Mode: x.Mode, Anchors: x.Anchors, Epoch: x.Epoch, Height: x.Height,
 			Left: string(w.Key[len(x.Prefix):]),
 		}
-		if i < len(w.Said) {
-			said := saidOf(w.Said[i])
-			v.Says = &said
+		if said := w.said(x); said != nil {
+			says := saidOf(said)
+			v.Says = &says
 		}
-		if i < len(w.Visits) {
-			t := &w.Visits[i]
-			v.Proven = &traceJSON{Roster: t.Roster.String(), Handovers: t.Handovers, Head: attestation(t.Head)}
+		for i := range w.Visits {
+			if t := &w.Visits[i]; bytes.Equal(t.Scope[:], x.Id) { // the node may tell of others than it proves
+				v.Proven = &traceJSON{Roster: t.Roster.String(), Handovers: t.Handovers, Head: attestation(t.Head)}
+			}
 		}
 		out.Scopes = append(out.Scopes, v)
 	}
