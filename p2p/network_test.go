@@ -41,6 +41,23 @@ func TestAnotherNetworkIsRefused(t *testing.T) {
 	})
 }
 
+// TestPeersThatCameAgainAreNotJudgedEarly: the time that a peer had to prove that it
+// belongs here ends, and it went away and came again a moment ago.
+func TestPeersThatCameAgainAreNotJudgedEarly(t *testing.T) {
+	a := start(t, func(c *Config) { c.Grace = time.Hour })
+	b := start(t, func(c *Config) { c.Grace = time.Hour; c.Network = aweigh.Sum([]byte("another")) })
+	began := time.Now()
+	a.Hint(b.Info())
+	eventually(t, "they connect", func() bool { return a.host.Network().Connectedness(b.ID()) == network.Connected })
+	for range 2 { // when the second is taken, the first was judged
+		a.peers.expired <- expiry{b.ID(), time.Hour}
+	}
+	if n := a.Stats().Foreign; n > 0 && time.Since(began) < secondLook {
+		t.Error("a peer that is here for a moment was judged")
+	}
+	eventually(t, "its own time ends", func() bool { return a.Stats().Foreign+b.Stats().Foreign > 0 })
+}
+
 func TestPeerIsFoundAgainAfterItRestarts(t *testing.T) {
 	var in inbox
 	downs := make(chan peer.ID, 10)

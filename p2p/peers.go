@@ -51,7 +51,7 @@ type remote struct {
 type table struct {
 	h        *Host
 	arrivals chan arrival
-	expired  chan peer.ID // grace is over for these
+	expired  chan expiry
 
 	mu      sync.RWMutex
 	remotes map[peer.ID]*remote
@@ -65,7 +65,7 @@ type arrival struct {
 }
 
 func newTable(h *Host) *table {
-	return &table{h: h, arrivals: make(chan arrival), expired: make(chan peer.ID), remotes: make(map[peer.ID]*remote)}
+	return &table{h: h, arrivals: make(chan arrival), expired: make(chan expiry), remotes: make(map[peer.ID]*remote)}
 }
 
 // find is the remote of id, or nil.
@@ -125,8 +125,8 @@ func (t *table) watch() error {
 				t.follow(e)
 			case a := <-t.arrivals:
 				a.reply <- t.up(a.id)
-			case id := <-t.expired:
-				t.judge(id)
+			case e := <-t.expired:
+				t.judge(e)
 			case <-t.h.ctx.Done():
 				return
 			}
@@ -160,11 +160,19 @@ func (t *table) follow(e any) {
 	}
 }
 
+// expiry says that a peer has had so much time to prove that it belongs here.
+type expiry struct {
+	id  peer.ID
+	had time.Duration
+}
+
 // judgeAfter has a peer judged some time from now.
-func (t *table) judgeAfter(id peer.ID, d time.Duration) {
+func (t *table) judgeAfter(id peer.ID, d time.Duration) { t.judgeIn(d, expiry{id, d}) }
+
+func (t *table) judgeIn(d time.Duration, e expiry) {
 	time.AfterFunc(d, func() {
 		select {
-		case t.expired <- id:
+		case t.expired <- e:
 		case <-t.h.ctx.Done():
 		}
 	})
@@ -225,8 +233,13 @@ func (t *table) down(id peer.ID) {
 // judge closes the connections of a peer that has not proven to be of this
 // network. One that speaks other protocols is refused for a while; one that
 // said nothing may be slow, and may come again.
-func (t *table) judge(id peer.ID) {
+func (t *table) judge(e expiry) {
+	id := e.id
 	if t.find(id) != nil || t.h.host.Network().Connectedness(id) != network.Connected {
+		return
+	}
+	if left := e.had - t.connected(id); left > 0 { // it went away meanwhile, and came again
+		t.judgeIn(left, e)
 		return
 	}
 	t.h.count.Foreign.Add(1)
@@ -238,6 +251,14 @@ func (t *table) judge(id peer.ID) {
 		t.h.cfg.Log.Warn("disconnected a peer that did not identify itself in time", "peer", id, "time", t.h.cfg.Grace)
 	}
 	t.h.spawn(func() { _ = t.h.host.Network().ClosePeer(id) })
+}
+
+// connected is for how long there has been a connection with a peer.
+func (t *table) connected(id peer.ID) (oldest time.Duration) {
+	for _, c := range t.h.host.Network().ConnsToPeer(id) {
+		oldest = max(oldest, time.Since(c.Stat().Opened))
+	}
+	return oldest
 }
 
 // close lets go of every remote, when watch has ended.
