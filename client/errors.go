@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"time"
 
@@ -114,6 +115,10 @@ func translate(err error) error {
 				return f
 			}
 		}
+	}
+	if errors.Is(err, io.ErrUnexpectedEOF) { // it went away in the middle of an answer
+		f.kind, f.text = ErrUnreachable, "client: the node went away: "+f.text
+		return f
 	}
 	switch e.Code() {
 	case connect.CodeDeadlineExceeded:

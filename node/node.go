@@ -30,7 +30,8 @@ type Node struct {
 	called    names
 	counted   inAll
 	repeats   repeats
-	refusals  *refusals // what the log says of them
+	meeting   sync.Mutex // held by meetMembers: what is found last counts
+	refusals  *refusals  // what the log says of them
 	strangers *strangers
 
 	started  sync.Once
@@ -360,6 +361,8 @@ func (n *Part) delegates(all []scope.Delegation) { n.given.Store(&all) }
 // meetMembers names those whom this node stays connected with: the anchors of all
 // its scopes.
 func (n *Node) meetMembers() {
+	n.meeting.Lock()
+	defer n.meeting.Unlock()
 	homes := make(map[Peer]*accounts)
 	var all []peer.ID
 	for _, p := range n.Parts() {

@@ -106,8 +106,12 @@ func (n *Part) cosignatureOf(ctx context.Context, a *scope.Anchor, at aweigh.Hei
 // askCosign asks an anchor to cosign the lineage before a final block; a cosignAsk follows.
 const askCosign = "cosign/1"
 
-// maxCosigned bounds an answer, in bytes.
-const maxCosigned = 1 << 10
+// maxCosigned bounds an answer, in bytes; cosignCost is what a peer pays for one, in bytes
+// that it is given: a block has to be read.
+const (
+	maxCosigned = 1 << 10
+	cosignCost  = 256 << 10
+)
 
 type cosignAsk struct {
 	_      struct{} `cbor:",toarray"`
@@ -122,7 +126,7 @@ type cosigned struct {
 
 // serveCosign cosigns for a peer, from its budget.
 func (n *Part) serveCosign(ctx context.Context, p Peer, ask cosignAsk) ([]byte, error) {
-	if d := reserve(n.budgets.of(p).given, time.Now(), maxCosigned); d > 0 && !n.pause(d) {
+	if d := reserve(n.budgets.of(p).given, time.Now(), cosignCost); d > 0 && !n.pause(d) {
 		return nil, ErrStopped
 	}
 	ctx, cancel := context.WithTimeout(ctx, cosignWithin)
@@ -132,6 +136,50 @@ func (n *Part) serveCosign(ctx context.Context, p Peer, ask cosignAsk) ([]byte, 
 		return nil, err
 	}
 	return canon.Encode(cosigned{Time: c.Time, Signature: c.Signature}), nil
+}
+
+// superseded is for how long a later block than that at a height has been there.
+func (n *Part) superseded(at aweigh.Height) time.Duration {
+	if at >= n.Status().Head.Height {
+		return 0
+	}
+	b, err := n.History().Block(at + 1)
+	if err != nil {
+		return 0
+	}
+	return n.runner.now().Sub(b.Header.Time)
+}
+
+// signedHeads is what was cosigned last. A cosignature says that by its time there was
+// no longer history, so no shorter one is signed after it.
+type signedHeads struct {
+	mu   sync.Mutex
+	last votes.Cosignature
+	text string
+	size int64
+}
+
+// errSuperseded means that a head is not the newest any more.
+var errSuperseded = errors.New("node: this is not the head of the history any more; ask for that of a newer block")
+
+// cosign signs what a final header names, if it is the newest that was signed and not
+// superseded for longer than it takes to ask all anchors. Who asks again within a second
+// gets the same.
+func (s *signedHeads) cosign(key votes.PrivateKey, h *scope.Header, now time.Time, superseded time.Duration) (votes.Cosignature, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	text, at := h.Checkpoint().Text(), max(now.Unix(), s.last.Time)
+	switch {
+	case text == s.text && at == s.last.Time && s.last.Key.ID() == key.Public().ID():
+		return s.last, nil
+	case h.LineageSize < s.size || superseded > 2*cosignWithin:
+		return votes.Cosignature{}, errSuperseded
+	}
+	c, err := votes.Cosign(key, text, at)
+	if err == nil {
+		s.last, s.text, s.size = c, text, h.LineageSize
+	}
+	return c, err
 }
 
 // cosign signs with this node's anchor key what the block at a height names, once it is
@@ -148,7 +196,7 @@ func (n *Part) cosign(ctx context.Context, at aweigh.Height) (c votes.Cosignatur
 		changed, head := n.Changed(), n.Status().Head.Height
 		b, err := n.History().Block(at)
 		if err == nil {
-			return votes.Cosign(*key, b.Header.Checkpoint().Text(), time.Now().Unix())
+			return n.signed.cosign(*key, &b.Header, time.Now(), n.superseded(at))
 		}
 		if !errors.Is(err, ErrNoBlock) || at <= head {
 			return c, err

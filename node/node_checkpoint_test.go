@@ -1,6 +1,7 @@
 package node
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"testing"
@@ -62,6 +63,29 @@ func TestCheckpointsAreCosigned(t *testing.T) {
 			t.Errorf("with a longer head of another log: %+v, %v", got, err)
 		}
 	}
+	// A head that others came after long ago is nobody's to sign, and no shorter one after a
+	// longer.
+	var s signedHeads
+	key := newIdentity(t)
+	head := func(size int64) *scope.Header { return &scope.Header{Height: 7, LineageSize: size} }
+	now := time.Now()
+	first, err := s.cosign(key, head(5), now, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := s.cosign(key, head(5), now, 0); err != nil || !bytes.Equal(again.Signature, first.Signature) {
+		t.Errorf("asked again within a second: %v", err)
+	}
+	if _, err := s.cosign(key, head(4), now, 0); !errors.Is(err, errSuperseded) {
+		t.Errorf("a shorter one: %v", err)
+	}
+	if _, err := s.cosign(key, head(6), now, time.Minute); !errors.Is(err, errSuperseded) {
+		t.Errorf("one of a minute ago: %v", err)
+	}
+	if c, err := s.cosign(key, head(6), now.Add(-time.Hour), 0); err != nil || c.Time < first.Time {
+		t.Errorf("by a clock that went back: %d after %d, %v", c.Time, first.Time, err)
+	}
+
 	late, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
 	defer cancel()
 	if _, err := c.nodes[3].cosign(late, c.nodes[3].Status().Head.Height+1); err == nil {

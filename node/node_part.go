@@ -74,6 +74,7 @@ type Part struct {
 	vacant          atomic.Bool // there is no state of the scope yet
 	begun, catching atomic.Bool // a snapshot may have been begun to be fetched; is being fetched
 	closing         closing
+	signed          signedHeads
 	offers          atomic.Bool // makeOffers runs
 	address         address
 	log             *slog.Logger

@@ -14,14 +14,17 @@ import (
 // be said once it is closed up to there, and one at rest is asked for an empty block.
 
 // Closed is the highest revision up to which this node's state of any scope is closed, so
-// that no client heard of a later one here; 0 where there is one scope only.
+// that no client heard of a later one here; 0 where there is one scope only. A scope whose
+// anchors let its time run ahead of this node's clock counts up to now: no other could
+// close that far.
 func (n *Node) Closed(ctx context.Context) (highest int64) {
 	if len(*n.given.Load()) == 0 {
 		return 0
 	}
+	now := n.runner.now().Add(n.roll.epoch().Policy.Limits.Drift)
 	for _, p := range n.Parts() {
 		if h, err := p.head(ctx); err == nil { // otherwise it has no state to tell of
-			highest = max(highest, h.Closed())
+			highest = max(highest, min(h.Closed(), scope.ClockRevision(h.Started, now)))
 		}
 	}
 	return highest
@@ -47,7 +50,10 @@ func (n *Node) closed(ctx context.Context, p *Part, revision int64) error {
 		if err != nil || h.Closed() >= revision {
 			return err
 		}
-		if known = max(known, n.Closed(ctx)); known < revision {
+		if known < revision {
+			known = n.Closed(ctx)
+		}
+		if known < revision {
 			return nil
 		}
 		p.closing.ask(ctx, p)

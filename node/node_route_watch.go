@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/aweigh/aweigh/scope"
@@ -41,15 +42,16 @@ func (n *Node) Legs(ctx context.Context, key, end []byte, from int64) (legs []*L
 	if err != nil {
 		return nil, 0, 0, err
 	}
-	for _, p := range pieces {
-		if from > 0 && len(*n.given.Load()) > 0 { // else what is decided there next might have an earlier revision
-			closing, cancel := context.WithTimeout(ctx, closeWithin)
-			err := n.closed(closing, p.Part, from-1)
-			cancel()
-			if err != nil && !errors.Is(err, context.DeadlineExceeded) {
-				return nil, 0, 0, err
-			}
+	if from > 0 && len(*n.given.Load()) > 0 { // else what is decided there next might have an earlier revision
+		within, cancel := context.WithTimeout(ctx, closeWithin)
+		defer cancel()
+		var closing sync.WaitGroup
+		for _, p := range pieces {
+			closing.Go(func() { _ = n.closed(within, p.Part, from-1) }) // one that cannot decide keeps nobody from watching
 		}
+		closing.Wait()
+	}
+	for _, p := range pieces {
 		h, err := p.Part.head(ctx)
 		if err != nil {
 			return nil, 0, 0, err
@@ -65,7 +67,7 @@ func (n *Node) Legs(ctx context.Context, key, end []byte, from int64) (legs []*L
 }
 
 // closeWithin is how long a watch that goes on from what was heard of another scope waits
-// for its own to close up to there.
+// for all of its own to close up to there.
 const closeWithin = time.Second
 
 // head is where this node's state of the scope stands.

@@ -157,8 +157,8 @@ func (x *execution) delegate(d *decided) error {
 // region is that of the scope as it is so far.
 func (x *execution) region() (*region, error) { return x.next.region() }
 
-// gather collects what goes with a prefix, and charges for each thing before it goes
-// on; failure says why it cannot go.
+// gather collects what goes with a prefix, and charges for it as it goes on; failure says
+// why it cannot go.
 func (h *handover) gather(x *execution, prefix []byte, charge func(visits, bytes int) error) (failure, err error) {
 	size := 0
 	end := PrefixEnd(prefix)
@@ -211,13 +211,20 @@ func (h *handover) gather(x *execution, prefix []byte, charge func(visits, bytes
 		return nil, nil
 	}
 	room := handKeys - len(h.keys)
+	if failure := charge(1, 0); failure != nil {
+		return failure, nil
+	}
 	if h.redirects, err = x.redirects(prefix, end, room+1); err != nil {
 		return nil, err
 	}
-	if len(h.redirects) > room {
+	before := size
+	for i := range h.redirects {
+		size += len(h.redirects[i].Key) + len(h.redirects[i].To)
+	}
+	if len(h.redirects) > room || size > handBytes {
 		return tooMuch, nil
 	}
-	return charge(len(h.redirects), 0), nil
+	return charge(len(h.redirects), size-before), nil
 }
 
 // errEnough ends a visit.

@@ -133,13 +133,13 @@ func (i *Import) Add(rec SnapshotRecord) (ops []kv.Op, err error) {
 	case atVersion:
 		return i.version(k, rec.Value)
 	case atNames, atAliases, atRedirect:
-		if i.named++; i.named > i.want.LineageSize+1 {
+		if i.named++; i.named > i.want.LineageSize+handKeys+1 { // redirects are handed over without an entry
 			return nil, fmt.Errorf("%w: more records about names than entries in the lineage", ErrInvalid)
 		}
 		i.element(k, rec.Value)
 		return i.state.space.withLapse(set)
 	case atMotion, atVoted, atOpen, atClosed, atDelegated:
-		if i.named++; i.named > 4*i.want.LineageSize+1 { // each stands in the lineage, some twice
+		if i.named++; i.named > 4*i.want.LineageSize+handKeys+1 { // each stands in the lineage, some twice
 			return nil, fmt.Errorf("%w: more records about motions than the lineage tells of", ErrInvalid)
 		}
 		i.element(k, rec.Value)

@@ -233,6 +233,31 @@ func TestFirstStateThatLiesIsRefused(t *testing.T) {
 	}
 }
 
+// TestRedirectsAreHandedOverAlone: all keys of a prefix were moved away, and lead on. No
+// entry tells of them in the child, whose state can be fetched nevertheless.
+func TestRedirectsAreHandedOverAlone(t *testing.T) {
+	r := newRealm(t, nil)
+	for i := range 4 {
+		key := fmt.Sprintf("/a/%d", i)
+		r.one(r.put(key, "v"))
+		r.one(r.move(key, fmt.Sprintf("/c/%d", i), r.now.Add(24*time.Hour)))
+	}
+	g := r.delegate(r.decision("/a/", quorum.BFT, "a", "b", "c", "d")).Founded[0]
+	if g.Descent.Keys != 0 || g.Descent.Empty() {
+		t.Fatalf("%d keys were handed over", g.Descent.Keys)
+	}
+	c := r.child(g)
+	restores(t, c, taken{first: &g, records: c.records(300)})
+	var h Header
+	for range 2 {
+		c.now += 20e9
+		b := c.block(nil)
+		c.execute(b)
+		h = b.Header
+	}
+	restores(t, c, c.take(h, 300))
+}
+
 func refusesLies(t *testing.T, good taken) {
 	t.Helper()
 	if _, err := good.restore(); err != nil {

@@ -44,6 +44,9 @@ func (a *app) checkpoint() *cobra.Command {
 		if err != nil {
 			return err
 		}
+		if *keys && *since != "" {
+			return fmt.Errorf("%w: --keys writes keys alone; leave out --since", errUsage)
+		}
 		var older lineage.Checkpoint
 		if *since != "" {
 			if older, err = readCheckpoint(*since); err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -41,7 +42,7 @@ const exitHelp = `Exit codes:
   0  done
   1  another error
   2  the command line, a setting or a request makes no sense
-  3  there is no such key, object, motion, decision or anchor
+  3  there is no such key, object, scope, motion, decision or anchor
   4  a condition did not hold, a rule of the policy denied it, or a write was ordered and
      failed: nothing changed
   5  not committed yet, and may still commit: repeating with the same --nonce is safe
@@ -99,6 +100,7 @@ var codes = []struct {
 	{errFew, exitUnreachable},
 	{running.ErrNone, exitUnreachable},
 	{running.ErrMany, exitUsage},
+	{context.DeadlineExceeded, exitUnreachable},
 }
 
 // exitCode is the code for an error; one from before a command started is about

@@ -334,7 +334,9 @@ func (a *app) txn() *cobra.Command {
 func (a *app) compact() *cobra.Command {
 	c := &cobra.Command{
 		Use: "compact REVISION", Short: "Drop the content of old revisions", Args: cobra.ExactArgs(1),
-		Long:    "Drops content that a newer one had replaced before REVISION. Lineage is never dropped.",
+		Long: "Drops content that a newer one had replaced before REVISION, in the scope that --scope\n" +
+			"names; without it, in all scopes, whose revisions go by one clock. Lineage is never\n" +
+			"dropped.",
 		Example: "  aweigh compact 1000",
 	}
 	once := onceFlags(c)

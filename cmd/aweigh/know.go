@@ -122,7 +122,7 @@ func (a *app) why() *cobra.Command {
 func (a *app) verify() *cobra.Command {
 	c := &cobra.Command{
 		Use: "verify FILE", Short: "Verify a proof offline", Args: cobra.ExactArgs(1),
-		Long: "Verifies a proof that \"aweigh why --proof\" or \"aweigh trust explain --proof\" wrote,\n" +
+		Long: "Verifies a proof that --proof of \"aweigh why\", \"resolve\" or \"trust explain\" wrote,\n" +
 			"without any network, across all epochs since the genesis. Give the network's identity\n" +
 			"from a source that you trust: without it, the proof only shows that it holds in the\n" +
 			"network that it names. For the newest roster see \"aweigh trust verify\".",

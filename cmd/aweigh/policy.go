@@ -126,7 +126,7 @@ func (a *app) policySet() *cobra.Command {
 		Long: "Proposes, with the key of the anchor that answers, the policy of a FILE as \"aweigh\n" +
 			"policy show\" writes it, or approves it if it is proposed already. It says what would\n" +
 			"follow; \"aweigh policy diff\" says the same and proposes nothing.\n\n" +
-			"SCOPE is /, the root, and need not be given: there are no others yet.\n\n" +
+			"SCOPE is /, the root, and need not be given; for others there is --scope.\n\n" +
 			"--approve lets writes below a prefix wait for approval, or changes what that takes, and\n" +
 			"--no-approve ends it. An approval is made of words:\n" + policytext.ApprovalHelp,
 		Example: "  aweigh policy set policy.yaml\n" +

@@ -54,6 +54,9 @@ func (a *app) resolveCommand() *cobra.Command {
 			}
 			defer file.release()
 		}
+		if name.Version() != 0 && (*trace || *save != "") {
+			return fmt.Errorf("%w: what is proven is the newest version; leave out .v%d", errUsage, name.Version())
+		}
 		ctx, cancel := s.limited(ctx)
 		defer cancel()
 		found, missing, err := s.way(ctx, name, *freshest)
@@ -65,6 +68,9 @@ func (a *app) resolveCommand() *cobra.Command {
 			if proof, err = s.proven(ctx, &found, *network); err != nil {
 				return err
 			}
+		}
+		if proof == nil && *trace && missing != nil {
+			fmt.Fprintln(a.err, "aweigh: that there is nothing cannot be proven; the scopes are what the node tells of")
 		}
 		found.Traced = *trace
 		if err := s.Printer.Way(found); err != nil {
@@ -122,7 +128,11 @@ func (s *session) way(ctx context.Context, name alias.Name, freshest bool) (foun
 
 // proven asks for the proof of what was found, and verifies it.
 func (s *session) proven(ctx context.Context, found *show.Way, network string) (*scope.KeyProof, error) {
-	proof, err := s.Client.Prove(ctx, found.Answer.Key)
+	answer := found.Answer
+	if string(answer.Key) != string(found.Key) {
+		return nil, fmt.Errorf("%w: %s was moved to %s, by the word of the node; resolve that name", errUsage, show.Key(found.Key), show.Key(answer.Key))
+	}
+	proof, err := s.Client.Prove(ctx, found.Key)
 	if err != nil {
 		return nil, err
 	}
@@ -136,12 +146,21 @@ func (s *session) proven(ctx context.Context, found *show.Way, network string) (
 	if err != nil {
 		return nil, err
 	}
-	if e := &report.Entry; string(e.Key) != string(found.Answer.Key) || e.Object.String() != found.Answer.Uid {
-		return nil, fmt.Errorf("%w: the node says that %s names %s, and proves it of %s for %s; ask again, or ask another node",
-			scope.ErrProof, show.Key(found.Answer.Key), found.Answer.Uid, e.Object, show.Key(e.Key))
+	if found.Visits, err = proof.Visits(found.Network); err != nil {
+		return nil, err
 	}
-	found.Visits, err = proof.Visits(found.Network)
-	return proof, err
+	e, kv := &report.Entry, report.Kv
+	same := string(e.Key) == string(found.Key) && kv != nil && e.Object.String() == answer.Uid &&
+		kv.Version == answer.Kv.GetVersion() && string(kv.Value) == string(answer.Kv.GetValue()) && len(found.Visits) == len(found.Scopes)
+	for i := range found.Visits {
+		v := &found.Visits[i]
+		same = same && string(v.Prefix) == string(found.Scopes[i].Prefix) && string(v.Scope[:]) == string(found.Scopes[i].Id)
+	}
+	if !same {
+		return nil, fmt.Errorf("%w: the node says something else of %s than it proves; it may have changed meanwhile: ask again, or another node",
+			scope.ErrProof, show.Key(found.Key))
+	}
+	return proof, nil
 }
 
 // wayTo is the scopes that lead to a key, the root's first.

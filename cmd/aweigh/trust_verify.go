@@ -40,12 +40,15 @@ func (a *app) trustVerify() *cobra.Command {
 		}
 		limited, cancel := s.limited(ctx)
 		defer cancel()
+		if s.in != "" {
+			return s.verifyBelow(limited, *network)
+		}
 		g, err := s.Client.Genesis(limited)
 		if err != nil {
 			return err
 		}
 		if g.Descent != nil {
-			return s.verifyBelow(limited, g, *network)
+			return fmt.Errorf("%w: the node tells of another scope, %s", scope.ErrProof, g.Hash())
 		}
 		if *network != "" && g.Hash() != id {
 			return fmt.Errorf("%w: the node's genesis is that of network %s", scope.ErrProof, g.Hash())
@@ -70,7 +73,7 @@ func (a *app) trustVerify() *cobra.Command {
 }
 
 // verifyBelow verifies the roster of a scope below the root, from the network's identity.
-func (s *session) verifyBelow(ctx context.Context, g scope.Genesis, network string) error {
+func (s *session) verifyBelow(ctx context.Context, network string) error {
 	id, err := s.networkOf(ctx, network)
 	if err != nil {
 		return err

@@ -80,7 +80,7 @@ func (p Printer) Roster(g scope.Genesis, e *scope.Epoch, handovers int, took tim
 	if !pinned {
 		text = "consistent with itself, for network %s; give --network to compare\n"
 	}
-	_, err := fmt.Fprintf(p.Out, "\n"+text, g.Hash())
+	_, err := fmt.Fprintf(p.Out, "\n"+text, g.Network())
 	return err
 }
 

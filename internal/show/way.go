@@ -117,11 +117,11 @@ func (p Printer) Way(w Way) error {
 			return err
 		}
 	}
-	word := "verified here for network"
+	word := "the scopes, and the change that made it so, are verified here for network %s\n"
 	if !w.Pinned {
-		word = "consistent with itself; give --network to compare: network"
+		word = "the scopes, and the change that made it so, are consistent with each other, for network %s; give --network to compare\n"
 	}
-	_, err := fmt.Fprintf(p.Out, "%s %s\n", word, w.Network)
+	_, err := fmt.Fprintf(p.Out, word, w.Network)
 	return err
 }
 
