@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/peer"
+	"golang.org/x/time/rate"
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/p2p"
@@ -173,7 +174,7 @@ func newPart(of *Node, g scope.Genesis) (_ *Part, err error) {
 	}
 	start := time.Now()
 	n.runner = &runner{
-		machine: m, roll: &n.roll, store: cfg.Store, carrier: n, repeats: &of.repeats, key: cfg.Identity,
+		machine: m, roll: &n.roll, store: cfg.Store, carrier: n, repeats: &of.repeats, own: rate.NewLimiter(ownRepeats, 3*ownRepeats), key: cfg.Identity,
 		notes: n.note, delegates: n.delegates, start: start, began: aweigh.InstantOf(start),
 		intake: n.intake, events: make(chan Event, waiting), submits: make(chan *submission, waiting), looks: make(chan look), installs: make(chan installing), replies: newReplies(),
 	}

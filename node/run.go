@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/must"
 	"github.com/aweigh/aweigh/kv"
@@ -29,6 +31,7 @@ type runner struct {
 	store     store.Store
 	carrier   carrier
 	repeats   *repeats         // of the node; nil: without a bound
+	own       *rate.Limiter    // repeats of this scope alone
 	key       votes.PrivateKey // signs what clients of this node submit
 	notes     func(Note)
 	delegates func([]scope.Delegation)
@@ -185,7 +188,7 @@ func (r *runner) Commit(ops []kv.Op, sync bool) error { return r.store.Commit(op
 
 // Send implements Host.
 func (r *runner) Send(p Packet) {
-	if !p.Again || r.repeats.may() {
+	if !p.Again || r.repeats.may(r.own) {
 		r.carrier.Send(p.To, p.Frame)
 	}
 }

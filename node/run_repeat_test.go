@@ -1,6 +1,11 @@
 package node
 
-import "testing"
+import (
+	"testing"
+	"time"
+
+	"golang.org/x/time/rate"
+)
 
 // sentTo keeps the frames that a runner sends.
 type sentTo struct{ frames [][]byte }
@@ -15,7 +20,7 @@ func TestRepeatsAreBounded(t *testing.T) {
 	to := new(sentTo)
 	var runners []*runner
 	for range 100 {
-		runners = append(runners, &runner{carrier: to, repeats: &all})
+		runners = append(runners, &runner{carrier: to, repeats: &all, own: rate.NewLimiter(ownRepeats, 3*ownRepeats)})
 	}
 	const each = 100
 	for range each {
@@ -32,8 +37,16 @@ func TestRepeatsAreBounded(t *testing.T) {
 			first++
 		}
 	}
-	if left := int(all.left.Load()); first != 100*each || again < repeatsAtOnce || again > 2*repeatsAtOnce || again+left != 100*each {
+	if left := int(all.left.Load()); first != 100*each || again < repeatsAtOnce || again > 2*repeatsAtOnce+300 || again+left != 100*each {
 		t.Errorf("%d were sent, %d repeated, %d left out", first, again, left)
+	}
+	// A scope that repeats all the time leaves each other its own.
+	all.limit.ReserveN(time.Now(), repeatsAtOnce)
+	all.limit.ReserveN(time.Now(), repeatsAtOnce)
+	quiet := runner{carrier: to, repeats: &all, own: rate.NewLimiter(ownRepeats, 3*ownRepeats)}
+	quiet.Send(Packet{Frame: []byte("quiet"), Again: true})
+	if string(to.frames[len(to.frames)-1]) != "quiet" {
+		t.Error("a scope repeats nothing because others do")
 	}
 	alone := runner{carrier: to}
 	alone.Send(Packet{Frame: []byte("again"), Again: true})

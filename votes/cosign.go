@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -92,6 +93,31 @@ func Note(text string, by []Cosignature) []byte {
 		b.WriteString(by[i].Line())
 	}
 	return b.Bytes()
+}
+
+// CosignedBy are those of some keys that cosigned the checkpoint on a signed note.
+func CosignedBy(note []byte, keys ...PublicKey) (by []Cosignature) {
+	text, lines, ok := strings.Cut(string(note), "\n\n")
+	if !ok {
+		return nil
+	}
+	for _, k := range keys {
+		c := Cosignature{Key: k}
+		hash := keyHash(k)
+		for line := range strings.Lines(lines) {
+			rest, named := strings.CutPrefix(line, "— "+c.Name()+" ")
+			raw, err := base64.StdEncoding.DecodeString(strings.TrimSuffix(rest, "\n"))
+			if !named || err != nil || len(raw) < 12 || [4]byte(raw) != hash {
+				continue
+			}
+			c.Time, c.Signature = int64(binary.BigEndian.Uint64(raw[4:])), raw[12:]
+			if c.Check(text+"\n") == nil {
+				by = append(by, c)
+				break
+			}
+		}
+	}
+	return by
 }
 
 // When is the time of the cosignature.

@@ -85,6 +85,18 @@ func TestOthersReadCosignatures(t *testing.T) {
 			t.Errorf("of another text: %v", err)
 		}
 	}
+	keys := []votes.PublicKey{by[2].Key, by[0].Key}
+	if some := votes.CosignedBy(signed, keys...); len(some) != 2 || some[0].Key.ID() != by[2].Key.ID() || some[0].Time != at.Unix() {
+		t.Errorf("two of three keys signed it: %+v", some)
+	}
+	for _, bad := range [][]byte{
+		nil, []byte("\n\n"), []byte(c.Text()), bytes.Replace(signed, []byte("1234567"), []byte("1234568"), 1),
+		bytes.ReplaceAll(signed, []byte("— aweigh"), []byte("- aweigh")), bytes.ReplaceAll(signed, []byte(" "), nil),
+	} {
+		if some := votes.CosignedBy(bad, keys...); len(some) > 0 {
+			t.Errorf("%q is signed by %d", bad, len(some))
+		}
+	}
 	other, err := votes.GenerateKey(votes.Ed448, rand.Reader)
 	if err != nil {
 		t.Fatal(err)

@@ -48,8 +48,9 @@ func (a *app) checkpoint() *cobra.Command {
 			return fmt.Errorf("%w: --keys writes keys alone; leave out --since", errUsage)
 		}
 		var older lineage.Checkpoint
+		var kept []byte
 		if *since != "" {
-			if older, err = readCheckpoint(*since); err != nil {
+			if older, kept, err = readCheckpoint(*since); err != nil {
 				return err
 			}
 		}
@@ -72,7 +73,7 @@ func (a *app) checkpoint() *cobra.Command {
 			return nil
 		}
 		if *since != "" {
-			if err := grew(&older, head); err != nil {
+			if err := a.grew(&older, kept, head); err != nil {
 				return err
 			}
 			fmt.Fprintf(a.err, "%d entries then, %d now: nothing before was changed\n", older.Head.Size, head.Head.Size)
@@ -105,35 +106,45 @@ func (s *session) networkOf(ctx context.Context, text string) (aweigh.NetworkID,
 	return g.Network(), err
 }
 
-// readCheckpoint reads the checkpoint of a signed note. Whoever kept the file knows
-// whose it is.
-func readCheckpoint(path string) (c lineage.Checkpoint, err error) {
+// readCheckpoint reads the checkpoint of a signed note.
+func readCheckpoint(path string) (c lineage.Checkpoint, note []byte, err error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return c, err
+		return c, nil, err
 	}
 	defer f.Close()
-	raw, err := io.ReadAll(io.LimitReader(f, 1<<20))
-	if err != nil {
-		return c, err
+	if note, err = io.ReadAll(io.LimitReader(f, 1<<20)); err != nil {
+		return c, nil, err
 	}
-	text, _, ok := strings.Cut(string(raw), "\n\n")
+	text, _, ok := strings.Cut(string(note), "\n\n")
 	if !ok {
-		return c, fmt.Errorf("%w: %s is no signed note", errUsage, path)
+		return c, nil, fmt.Errorf("%w: %s is no signed note", errUsage, path)
 	}
 	if c, err = lineage.ParseCheckpoint(text + "\n"); err != nil {
 		err = fmt.Errorf("%w: %s: %w", errUsage, path, err)
 	}
-	return c, err
+	return c, note, err
 }
 
-// grew says whether a history only grew.
-func grew(older *lineage.Checkpoint, newer *client.Checkpoint) error {
+// grew says whether a history only grew since a note was written.
+func (a *app) grew(older *lineage.Checkpoint, note []byte, newer *client.Checkpoint) error {
 	if older.Origin != newer.Origin {
-		return fmt.Errorf("%w: the file is of %s, and this is %s", errUsage, older.Origin, newer.Origin)
+		return fmt.Errorf("%w: the file is of %s, and this is %s; see --scope", errUsage, older.Origin, newer.Origin)
 	}
-	if err := newer.Consistency.Verify(older.Head, newer.Head); err != nil {
-		return fmt.Errorf("%w: the history is not what it was when the file was written: %w", scope.ErrProof, err)
+	var keys []votes.PublicKey
+	for _, x := range newer.Epoch.Roster.Anchors {
+		keys = append(keys, x.Key)
+	}
+	signed := len(votes.CosignedBy(note, keys...))
+	err := newer.Consistency.Verify(older.Head, newer.Head)
+	switch {
+	case err != nil && signed == 0:
+		return fmt.Errorf("%w: the file bears no signature of an anchor of today, and is no beginning of the history: it may have been altered", scope.ErrProof)
+	case err != nil:
+		return fmt.Errorf("%w: the history of %d entries is not the beginning of that of %d, though %d anchors of today signed it: it was changed",
+			scope.ErrProof, older.Head.Size, newer.Head.Size, signed)
+	case signed == 0:
+		fmt.Fprintln(a.err, "aweigh: the file bears no signature of an anchor of today; that it was not altered is yours to know")
 	}
 	return nil
 }

@@ -89,10 +89,10 @@ func (s *session) verifyBelow(ctx context.Context, network string) error {
 func (a *app) trustReplay() *cobra.Command {
 	c := &cobra.Command{
 		Use: "replay", Short: "Compute all rosters again from the blocks alone", Args: cobra.NoArgs,
-		Long: "Executes every block of a data directory again, from the genesis on, in a store of its\n" +
-			"own, and compares: every certificate that ended an epoch, every next roster, every\n" +
-			"change of trust, the ledger and the state. It needs no network and trusts nothing but\n" +
-			"the genesis. The node must not run; of one that does, replay a backup.\n\n" +
+		Long: "Executes every block of the root scope in a data directory again, from the genesis on, in\n" +
+			"a store of its own, and compares: every certificate that ended an epoch, every next\n" +
+			"roster, every change of trust, the ledger and the state. It needs no network and trusts\n" +
+			"nothing but the genesis. The node must not run; of one that does, replay a backup.\n\n" +
 			"It ends with code 7 if anything differs.",
 		Example: "  aweigh backup --data-dir /var/lib/aweigh ./copy && aweigh trust replay --data-dir ./copy",
 	}

@@ -172,8 +172,8 @@ func (n *network) grows(prefix, key string) {
 	lines := strings.Split(note, "\n")
 	lines[2] = "A" + lines[2][1:]
 	keep(strings.Join(lines, "\n"))
-	if _, errs, code := n.command(append(words, "--since", file)...); code != 7 {
-		n.t.Errorf("a head of %s, and one of another history (%d): %s", prefix, code, errs)
+	if _, errs, code := n.command(append(words, "--since", file)...); code != 7 || !strings.Contains(errs, "altered") {
+		n.t.Errorf("a head of %s, and one that was altered (%d): %s", prefix, code, errs)
 	}
 	if out := n.must("trust", "verify", "--scope", prefix, "--api", n.nodes[1].api); !strings.Contains(out, prefix) {
 		n.t.Errorf("the roster of %s: %s", prefix, out)
