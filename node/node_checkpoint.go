@@ -6,8 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/libp2p/go-libp2p/core/peer"
-
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/lineage"
@@ -88,7 +86,7 @@ func (n *Part) cosignatureOf(ctx context.Context, a *scope.Anchor, at aweigh.Hei
 	if key := n.anchor.Load(); key != nil && key.Public().ID() == a.Key.ID() {
 		return n.cosign(ctx, at)
 	}
-	p, err := peer.Decode(a.Peer)
+	p, err := n.called.id(Peer(a.Peer))
 	if err != nil {
 		return c, err
 	}
@@ -138,48 +136,30 @@ func (n *Part) serveCosign(ctx context.Context, p Peer, ask cosignAsk) ([]byte, 
 	return canon.Encode(cosigned{Time: c.Time, Signature: c.Signature}), nil
 }
 
-// superseded is for how long a later block than that at a height has been there.
-func (n *Part) superseded(at aweigh.Height) time.Duration {
-	if at >= n.Status().Head.Height {
-		return 0
-	}
-	b, err := n.History().Block(at + 1)
-	if err != nil {
-		return 0
-	}
-	return n.runner.now().Sub(b.Header.Time)
-}
-
-// signedHeads is what was cosigned last. A cosignature says that by its time there was
-// no longer history, so no shorter one is signed after it.
-type signedHeads struct {
-	mu   sync.Mutex
-	last votes.Cosignature
-	text string
-	size int64
-}
-
-// errSuperseded means that a head is not the newest any more.
+// errSuperseded means that a head has not been the newest for long.
 var errSuperseded = errors.New("node: this is not the head of the history any more; ask for that of a newer block")
 
-// cosign signs what a final header names, if it is the newest that was signed and not
-// superseded for longer than it takes to ask all anchors. Who asks again within a second
-// gets the same.
-func (s *signedHeads) cosign(key votes.PrivateKey, h *scope.Header, now time.Time, superseded time.Duration) (votes.Cosignature, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	text, at := h.Checkpoint().Text(), max(now.Unix(), s.last.Time)
-	switch {
-	case text == s.text && at == s.last.Time && s.last.Key.ID() == key.Public().ID():
-		return s.last, nil
-	case h.LineageSize < s.size || superseded > 2*cosignWithin:
-		return votes.Cosignature{}, errSuperseded
+// wasHead is when the block at a height was the newest last, as far as this node knows: a
+// cosignature says that by its time there was no longer history. It is not kept who asked
+// for what, so that nobody who asks for a newer head keeps others from what they ask for.
+func (n *Part) wasHead(at aweigh.Height) (aweigh.Instant, error) {
+	now := n.runner.now()
+	if at >= n.Status().Head.Height {
+		return now, nil
 	}
-	c, err := votes.Cosign(key, text, at)
-	if err == nil {
-		s.last, s.text, s.size = c, text, h.LineageSize
+	next, err := n.History().Block(at + 1)
+	if err != nil {
+		return 0, err
 	}
-	return c, err
+	return headUntil(now, next.Header.Time)
+}
+
+// headUntil is wasHead where the next block has a time.
+func headUntil(now, next aweigh.Instant) (aweigh.Instant, error) {
+	if now.Sub(next) > 2*cosignWithin {
+		return 0, errSuperseded
+	}
+	return min(now, next), nil
 }
 
 // cosign signs with this node's anchor key what the block at a height names, once it is
@@ -196,7 +176,11 @@ func (n *Part) cosign(ctx context.Context, at aweigh.Height) (c votes.Cosignatur
 		changed, head := n.Changed(), n.Status().Head.Height
 		b, err := n.History().Block(at)
 		if err == nil {
-			return n.signed.cosign(*key, &b.Header, time.Now(), n.superseded(at))
+			then, err := n.wasHead(at)
+			if err != nil {
+				return c, err
+			}
+			return votes.Cosign(*key, b.Header.Checkpoint().Text(), then.Time().Unix())
 		}
 		if !errors.Is(err, ErrNoBlock) || at <= head {
 			return c, err

@@ -1,12 +1,12 @@
 package node
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"testing"
 	"time"
 
+	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/lineage"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
@@ -63,32 +63,41 @@ func TestCheckpointsAreCosigned(t *testing.T) {
 			t.Errorf("with a longer head of another log: %+v, %v", got, err)
 		}
 	}
-	// A head that others came after long ago is nobody's to sign, and no shorter one after a
-	// longer.
-	var s signedHeads
-	key := newIdentity(t)
-	head := func(size int64) *scope.Header { return &scope.Header{Height: 7, LineageSize: size} }
-	now := time.Now()
-	first, err := s.cosign(key, head(5), now, 0)
-	if err != nil {
-		t.Fatal(err)
+	// A head that another came after is signed as of then, whoever else asked for a newer one
+	// meanwhile; one of long ago is nobody's to sign.
+	n := c.nodes[3].Part
+	for range 3 {
+		put("/more")
 	}
-	if again, err := s.cosign(key, head(5), now, 0); err != nil || !bytes.Equal(again.Signature, first.Signature) {
-		t.Errorf("asked again within a second: %v", err)
+	until(t, "the blocks at the last node", func() bool { return n.Status().Head.Height >= c.nodes[0].Status().Head.Height })
+	head := n.Status().Head.Height
+	for _, at := range []aweigh.Height{head, head - 2, head - 1} {
+		got, err := n.cosign(ctx, at)
+		if err != nil {
+			t.Fatalf("block %d of %d: %v", at, head, err)
+		}
+		if at == head {
+			continue
+		}
+		next, err := n.History().Block(at + 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Time > next.Header.Time.Time().Unix() {
+			t.Errorf("block %d is said to have been the head at %d, and block %d was there at %s", at, got.Time, at+1, next.Header.Time.Time())
+		}
 	}
-	if _, err := s.cosign(key, head(4), now, 0); !errors.Is(err, errSuperseded) {
-		t.Errorf("a shorter one: %v", err)
-	}
-	if _, err := s.cosign(key, head(6), now, time.Minute); !errors.Is(err, errSuperseded) {
+	now := aweigh.InstantOf(time.Now())
+	if _, err := headUntil(now, now.Add(-time.Minute)); !errors.Is(err, errSuperseded) {
 		t.Errorf("one of a minute ago: %v", err)
 	}
-	if c, err := s.cosign(key, head(6), now.Add(-time.Hour), 0); err != nil || c.Time < first.Time {
-		t.Errorf("by a clock that went back: %d after %d, %v", c.Time, first.Time, err)
+	if at, err := headUntil(now, now.Add(time.Second)); err != nil || at != now {
+		t.Errorf("if the next block's time is ahead: %d, %v", at, err)
 	}
 
 	late, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
 	defer cancel()
-	if _, err := c.nodes[3].cosign(late, c.nodes[3].Status().Head.Height+1); err == nil {
+	if _, err := c.nodes[3].cosign(late, n.Status().Head.Height+1000); err == nil {
 		t.Error("a block that is not final was cosigned")
 	}
 	if p, err := c.nodes[3].In("/b/"); err != nil {

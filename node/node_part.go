@@ -75,7 +75,6 @@ type Part struct {
 	vacant          atomic.Bool // there is no state of the scope yet
 	begun, catching atomic.Bool // a snapshot may have been begun to be fetched; is being fetched
 	closing         closing
-	signed          signedHeads
 	offers          atomic.Bool // makeOffers runs
 	address         address
 	log             *slog.Logger
@@ -191,7 +190,7 @@ func (n *Part) members() (ids []peer.ID) {
 		switch {
 		case err != nil:
 			n.log.Warn("the roster names a bad peer", "anchor", a.Name, "peer", a.Peer, "error", err)
-		case a.Peer != n.peerID:
+		case string(n.called.of(id)) != n.peerID: // the roster may have it in another form
 			ids = append(ids, id)
 		}
 	}
