@@ -40,25 +40,35 @@ func TestMotionsDoNothingWhereTheKeysWent(t *testing.T) {
 	}
 }
 
-// TestChildrenProveNothingOfOthersKeys: the anchors of a child are bribed, all of
-// them. They govern /b/. What they sign must prove nothing about /a/.
-func TestChildrenProveNothingOfOthersKeys(t *testing.T) {
-	r := newRealm(t, nil)
+// bribed is a network with a key below /a/, and a child that governs /b/, whose anchors
+// are bribed, all of them: their program minds no prefix. above leads to the child.
+func bribed(t *testing.T) (r *realm, g Genesis, c *realm, above []Step) {
+	t.Helper()
+	r = newRealm(t, nil)
 	r.one(r.put("/a/secret", "true"))
-	g := r.delegate(r.decision("/b/", quorum.BFT, "a", "b", "c", "d")).Founded[0]
+	g = r.delegate(r.decision("/b/", quorum.BFT, "a", "b", "c", "d")).Founded[0]
 	for range 2 {
 		r.add(r.next(nil, nil))
 	}
-	final := func(r *realm, h Header) Finality {
-		return Finality{Header: h, Certificate: r.certificate(r.epoch(), h)}
-	}
-	above, err := NewStep(Ancestry{Genesis: r.g, Handovers: r.hands, Head: final(r, r.past[len(r.past)-1])}, r.state, g.Descent)
+	above, err := NewStep(Ancestry{Genesis: r.g, Handovers: r.hands, Head: r.final()}, r.state, g.Descent)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &realm{world: r.child(g), keys: r.keys, names: r.names, away: r.away}
+	c = &realm{world: r.child(g), keys: r.keys, names: r.names, away: r.away}
 	c.now = r.now
-	c.state.head.Prefix = "" // their program minds no prefix
+	c.state.head.Prefix = ""
+	return r, g, c, above
+}
+
+// final is the finality of a header by its own certificate.
+func final(r *realm, h Header) Finality {
+	return Finality{Header: h, Certificate: r.certificate(r.epoch(), h)}
+}
+
+// TestChildrenProveNothingOfOthersKeys: the anchors of a child are bribed, all of
+// them. They govern /b/. What they sign must prove nothing about /a/.
+func TestChildrenProveNothingOfOthersKeys(t *testing.T) {
+	r, g, c, above := bribed(t)
 	origin := c.next(nil, nil, c.world.sign(c.put("/a/secret", "forged"))...)
 	c.add(origin)
 	c.add(c.next(nil, nil))
@@ -77,27 +87,12 @@ func TestChildrenProveNothingOfOthersKeys(t *testing.T) {
 
 // TestChildrenDelegateOnlyWhatIsTheirs: the same anchors found a scope of /a/.
 func TestChildrenDelegateOnlyWhatIsTheirs(t *testing.T) {
-	r := newRealm(t, nil)
-	r.one(r.put("/a/secret", "true"))
-	g := r.delegate(r.decision("/b/", quorum.BFT, "a", "b", "c", "d")).Founded[0]
-	for range 2 {
-		r.add(r.next(nil, nil))
-	}
-	final := func(r *realm, h Header) Finality {
-		return Finality{Header: h, Certificate: r.certificate(r.epoch(), h)}
-	}
-	above, err := NewStep(Ancestry{Genesis: r.g, Handovers: r.hands, Head: final(r, r.past[len(r.past)-1])}, r.state, g.Descent)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := &realm{world: r.child(g), keys: r.keys, names: r.names, away: r.away}
-	c.now = r.now
-	c.state.head.Prefix = "" // their program minds no prefix
+	r, g, c, above := bribed(t)
 	forged := c.delegate(c.decision("/a/", quorum.Crash, "a")).Founded[0]
 	for range 2 {
 		c.add(c.next(nil, nil))
 	}
-	above, err = NewStep(Ancestry{Genesis: g, Handovers: c.hands, Head: final(c, c.past[len(c.past)-1]), Above: above}, c.state, forged.Descent)
+	above, err := NewStep(Ancestry{Genesis: g, Handovers: c.hands, Head: c.final(), Above: above}, c.state, forged.Descent)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,8 +13,7 @@ import (
 // final is the finality of the realm's newest block, by all its anchors.
 func (r *realm) final() Finality {
 	r.t.Helper()
-	h := r.past[len(r.past)-1]
-	return Finality{Header: h, Certificate: r.certificate(r.epoch(), h)}
+	return final(r, r.past[len(r.past)-1])
 }
 
 // below is the realm of a child, in whose blocks the parent's anchors sign.

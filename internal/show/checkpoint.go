@@ -40,10 +40,8 @@ func (p Printer) Checkpoint(c *client.Checkpoint) error {
 		by := &c.Cosigned[i]
 		id := by.Key.ID()
 		x := cosignedJSON{Anchor: id.String(), Weight: c.Epoch.Roster.Weights.Of(id), Time: by.Time, Key: votes.VerifierKey(by.Key)}
-		for _, a := range c.Epoch.Roster.Anchors {
-			if a.Key.ID() == id {
-				x.Name = a.Name
-			}
+		if seat, ok := c.Epoch.Roster.Seat(id); ok {
+			x.Name = c.Epoch.Roster.Anchors[seat].Name
 		}
 		out.Cosigned = append(out.Cosigned, x)
 	}
