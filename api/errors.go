@@ -49,6 +49,8 @@ var problems = []struct {
 	{action.ErrRule, connect.CodeInvalidArgument, Invalid},
 	{scope.ErrElsewhere, connect.CodeInvalidArgument, Invalid},
 	{scope.ErrSignal, connect.CodeInvalidArgument, Invalid},
+	{node.ErrNotHeld, connect.CodeFailedPrecondition, Invalid},
+	{node.ErrMute, connect.CodeUnavailable, Unread},
 	{node.ErrSpans, connect.CodeInvalidArgument, Invalid},
 	{node.ErrManyMotions, connect.CodeInvalidArgument, Invalid},
 	{node.ErrContrary, connect.CodeFailedPrecondition, Failed},

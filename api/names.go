@@ -1,7 +1,6 @@
 package api
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,6 +17,7 @@ import (
 type Names interface {
 	Naming(ctx context.Context, n scope.Naming, once node.Once) (node.Receipt, error)
 	Object(ctx context.Context, prefix string, limit int, linearizable bool) (node.Object, error)
+	Resolve(ctx context.Context, key []byte, version int64, linearizable bool) (node.Resolved, scope.Head, error)
 }
 
 // Name implements aweighv1connect.NodeHandler.
@@ -77,76 +77,20 @@ func (s *service) Resolve(ctx context.Context, req *connect.Request[aweighv1.Res
 	if m.Version < 0 {
 		return nil, problem(fmt.Errorf("%w: version %d; versions count from 1", errRequest, m.Version))
 	}
-	out := new(aweighv1.ResolveResponse)
-	var moved *scope.Redirect
-	header, err := s.viewing(ctx, m.Key, nil, m.Serializable, func(v *node.View) (err error) {
-		moved, err = resolve(ctx, v, m, out)
-		return err
-	})
-	if err != nil && moved != nil { // the object may live in another scope by now
-		to := &aweighv1.ResolveRequest{Key: moved.To, Version: m.Version, Serializable: m.Serializable}
-		there := new(aweighv1.ResolveResponse)
-		h, elsewhere := s.viewing(ctx, to.Key, nil, to.Serializable, func(v *node.View) error {
-			_, err := resolve(ctx, v, to, there)
-			return err
-		})
-		if elsewhere == nil && there.Uid == uidOf(moved.Object) {
-			out, header, err = there, h, nil
-			out.Moved = movedOf(moved)
-		}
-	}
+	ctx, cancel := patient(ctx)
+	defer cancel()
+	r, head, err := s.node.Resolve(ctx, m.Key, m.Version, !m.Serializable)
 	if err != nil {
-		return nil, err
+		return nil, problem(err)
 	}
-	out.Header = header
-	return connect.NewResponse(out), nil
-}
-
-// resolve fills in what a key stands for. Where its object is not found, but was moved,
-// it says where to.
-func resolve(ctx context.Context, v *node.View, m *aweighv1.ResolveRequest, out *aweighv1.ResolveResponse) (moved *scope.Redirect, err error) {
-	r, ok, err := v.Resolve(m.Key)
-	switch {
-	case err != nil:
-		return nil, err
-	case !ok && r.Moved != nil:
-		return r.Moved, fmt.Errorf("%w: %q was moved to %q, and its object %s is deleted since; see its history", scope.ErrKeyNotFound, m.Key, r.Moved.To, r.Moved.Object)
-	case !ok:
-		return nil, fmt.Errorf("%w: %q", scope.ErrKeyNotFound, m.Key)
+	out := &aweighv1.ResolveResponse{
+		Header: s.read(head, !m.Serializable), Key: r.Key, Uid: uidOf(r.Kv.UID), Claims: r.Claims, Newest: r.Newest, Number: r.Number,
+		Kv: kvOf(&r.Kv), Place: placeOf(r.Kv.Key, r.Kv.ModRevision, r.Kv.Sub),
 	}
-	out.Key, out.Uid, out.Claims, out.Newest, out.Number = r.Kv.Key, uidOf(r.Kv.UID), r.Claims, r.Number, r.Number
 	if r.Moved != nil {
 		out.Moved = movedOf(r.Moved)
 	}
-	kv := &r.Kv
-	if m.Version > 0 && m.Version != r.Number {
-		if kv, err = version(ctx, v, r.Kv.UID, m.Version, r.Number); err != nil {
-			return nil, err
-		}
-		out.Number = m.Version
-	}
-	out.Kv, out.Place = kvOf(kv), placeOf(kv.Key, kv.ModRevision, kv.Sub)
-	return nil, nil
-}
-
-// version is one of an object's, by its number.
-func version(ctx context.Context, v *node.View, u aweigh.UID, number, newest int64) (kv *scope.KeyValue, err error) {
-	if number > newest {
-		return nil, fmt.Errorf("%w: the newest version is %d", scope.ErrNoVersion, newest)
-	}
-	var found scope.Version
-	err = v.Versions(u, func(w scope.Version) bool {
-		found = w
-		return w.Number > number && ctx.Err() == nil
-	})
-	if err = cmp.Or(err, ctx.Err()); err != nil {
-		return nil, err
-	}
-	content, ok, err := v.Content(found)
-	if err == nil && !ok {
-		err = fmt.Errorf("%w: the content of version %d", scope.ErrCompacted, number)
-	}
-	return &content, err
+	return connect.NewResponse(out), nil
 }
 
 func placeOf(key []byte, revision int64, sub uint32) *aweighv1.Place {

@@ -26,6 +26,7 @@ var (
 	errCorrupt         = status.Error(codes.DataLoss, "etcdserver: corrupt cluster")
 	errDenied          = status.Error(codes.PermissionDenied, "etcdserver: permission denied")
 	errSpans           = status.Error(codes.InvalidArgument, "aweigh: the keys belong to several scopes, and each decides for itself; send one transaction for each (aweigh scope tree shows them)")
+	errNotHeld         = status.Error(codes.FailedPrecondition, "aweigh: this node does not hold the scope of these keys, and passes on only puts, deletes, transactions and ranges; connect to a node that holds it, or start this one with --follow and its prefix")
 	errWatchCanceled   = status.Error(codes.Canceled, "etcdserver: watch canceled")
 )
 
@@ -61,6 +62,8 @@ var others = []struct{ err, as error }{
 	{scope.ErrManyLeases, errTooManyRequests},
 	{node.ErrBusy, errTooManyRequests},
 	{node.ErrSpans, errSpans},
+	{node.ErrNotHeld, errNotHeld},
+	{node.ErrMute, errTimeout},
 	{scope.ErrElsewhere, errTimeout}, // it has just gone to a scope that this node is about to follow
 	{node.ErrStopped, errStopped},
 	{node.ErrInstalling, errNoLeader}, // this node is not in a state to answer; another is

@@ -119,13 +119,7 @@ func (s *kvServer) Txn(ctx context.Context, r *etcdpb.TxnRequest) (out *etcdpb.T
 		return nil, problem(ctx, err)
 	}
 	if readOnly(r) {
-		err = s.look(ctx, t.Ranges, !serializable(r), func(v *node.View) error {
-			out, err = readTxn(v, &t)
-			return err
-		})
-		if err == nil {
-			out.Header = s.header(out.Header.Revision)
-		}
+		out, err = s.readTxn(ctx, &t, !serializable(r))
 		return out, problem(ctx, err)
 	}
 	receipt, err := s.write(ctx, t)

@@ -1,8 +1,9 @@
 package etcd
 
 import (
+	"context"
+
 	"github.com/aweigh/aweigh/etcd/etcdpb"
-	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/scope"
 )
 
@@ -30,48 +31,13 @@ func all(r *etcdpb.TxnRequest, ok func(*etcdpb.RangeRequest) bool) bool {
 	return true
 }
 
-// readTxn answers a read-only transaction from a view, without the bounds of one
-// that all nodes must execute.
-func readTxn(v *node.View, t *scope.Txn) (*etcdpb.TxnResponse, error) {
-	succeeded, branch := true, t.Success
-	for i := range t.Compare {
-		ok, err := holds(v, &t.Compare[i])
-		if err != nil {
-			return nil, err
-		}
-		if !ok {
-			succeeded, branch = false, t.Failure
-			break
-		}
-	}
-	responses := make([]scope.Response, len(branch))
-	for i := range branch {
-		op := &branch[i]
-		res, err := v.Range(op.Key, op.End, *op.Range)
-		if err != nil {
-			return nil, err
-		}
-		responses[i] = scope.Response{Kind: scope.OpRange, Range: res}
-	}
-	out := txnResponse(succeeded, responses)
-	out.Header = at(v.Head().Revision)
-	return out, nil
-}
-
-// holds evaluates a compare as a transaction that writes does: for every key of
-// the range, or for an absent one if there is none.
-func holds(v *node.View, c *scope.Compare) (bool, error) {
-	res, err := v.Range(c.Key, c.End, scope.Range{KeysOnly: c.Target != scope.OnValue})
+// readTxn answers a read-only transaction.
+func (s *service) readTxn(ctx context.Context, t *scope.Txn, linearizable bool) (*etcdpb.TxnResponse, error) {
+	found, err := s.node.Look(ctx, t, linearizable)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
-	if len(res.Kvs) == 0 {
-		return c.Holds(&scope.KeyValue{}, false), nil
-	}
-	for i := range res.Kvs {
-		if !c.Holds(&res.Kvs[i], true) {
-			return false, nil
-		}
-	}
-	return true, nil
+	out := txnResponse(found.Succeeded, found.Responses)
+	out.Header = s.header(found.Revision)
+	return out, nil
 }

@@ -34,6 +34,7 @@ type Node interface {
 	Range(ctx context.Context, key, end []byte, r scope.Range, linearizable bool) (scope.RangeResult, scope.Head, error)
 	Read(ctx context.Context, linearizable bool) (*node.View, error)
 	ReadOf(ctx context.Context, ranges node.Ranges, linearizable bool) (*node.View, error)
+	Look(ctx context.Context, t *scope.Txn, linearizable bool) (node.Looked, error)
 	Root() *node.Part
 	Legs(ctx context.Context, key, end []byte, from int64) (legs []*node.Leg, newest, compacted int64, err error)
 	Follow(ctx context.Context, l *node.Leg, from int64) ([]*node.Leg, error)

@@ -218,11 +218,7 @@ func (m *Machine) Ahead() {
 func (c *chain) execute(k *candidate, reader kv.Reader, state *scope.State) {
 	result, err := state.Execute(k.block)
 	must.OK(err, "executing a block")
-	for i := range result.Outcomes {
-		if o := &result.Outcomes[i]; !c.pool.mine[o.Mutation] {
-			o.Responses = nil // nobody asked here: do not hold on to what was read
-		}
-	}
+	c.pool.told.strip(k.block, result.Outcomes, c.pool.mine)
 	k.result = result
 	k.over = kv.NewOverlay(reader)
 	k.over.Apply(result.Ops...)
@@ -302,6 +298,7 @@ func (c *chain) apply(m *Machine, k *candidate) {
 			m.fx.Reply = append(m.fx.Reply, Reply{Mutation: o.Mutation, Outcome: &outcome, Height: h.Height})
 		}
 	}
+	m.pool.told.apply(k.block, k.result.Outcomes, m.now)
 	m.pool.applied(k.block, h.Time)
 	m.proofs.applied(k.block.Proofs)
 	m.polled(k)

@@ -21,6 +21,7 @@ func (m *Machine) begin(e *scope.Epoch) error {
 		return fmt.Errorf("node: epoch %d: %w", e.Number, err)
 	}
 	m.term, m.roster, m.anchors, m.keyring = t, e.Roster, t.anchors, t.keyring
+	m.pool.told.anchors = t.authors
 	m.self, m.guard = aweigh.AnchorID{}, nil
 	if key := m.cfg.Key; key != nil {
 		if _, seated := m.roster.Seat(key.Public().ID()); seated {

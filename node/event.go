@@ -16,9 +16,13 @@ type Peer string
 // Met, Parted, Keyed or Stepwise.
 type Event interface{ event() }
 
-// Submit is a bundle admitted by this node. Each of its mutations is answered
-// by a Reply, unless it expires first.
-type Submit struct{ Bundle *scope.CheckedBundle }
+// Submit is a bundle admitted by this node, for a client of its own or for a peer that
+// does not hold the scope. Each of its mutations is answered by a Reply, unless it expires
+// first.
+type Submit struct {
+	Bundle *scope.CheckedBundle
+	From   Peer // "": its own client
+}
 
 // Read asks for a Reply once this node's state is as new as any write that was
 // acknowledged anywhere before the Read (P23).

@@ -219,7 +219,7 @@ func (m *Machine) Step(now aweigh.Instant, events ...Event) Effects {
 func (m *Machine) event(ev Event) {
 	switch ev := ev.(type) {
 	case Submit:
-		m.submit(ev.Bundle)
+		m.submit(ev)
 	case Read:
 		m.reads.add(m, ev.ID)
 	case HandIn:

@@ -25,6 +25,7 @@ type term struct {
 	electors votes.KeySet // who may vote on motions that open now
 	anchors  map[Peer]aweigh.AnchorID
 	peers    map[aweigh.AnchorID]Peer
+	authors  map[aweigh.Hash]bool // in whose name the anchors' nodes write
 }
 
 // NewNetwork prepares a genesis that a network can start from. Without a
@@ -54,6 +55,7 @@ func (n *Network) term(e *scope.Epoch) (*term, error) {
 		epoch:   e,
 		anchors: make(map[Peer]aweigh.AnchorID, len(e.Roster.Anchors)),
 		peers:   make(map[aweigh.AnchorID]Peer, len(e.Roster.Anchors)),
+		authors: make(map[aweigh.Hash]bool, len(e.Roster.Anchors)),
 	}
 	var err error
 	if t.keyring, err = e.Keyring(); err != nil {
@@ -61,7 +63,7 @@ func (n *Network) term(e *scope.Epoch) (*term, error) {
 	}
 	for _, a := range e.Roster.Anchors {
 		id := a.Key.ID()
-		t.anchors[Peer(a.Peer)], t.peers[id] = id, Peer(a.Peer)
+		t.anchors[Peer(a.Peer)], t.peers[id], t.authors[AuthorOf(Peer(a.Peer))] = id, Peer(a.Peer), true
 	}
 	if t.electors, err = e.Electors(); err != nil {
 		return nil, err

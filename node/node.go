@@ -22,17 +22,18 @@ import (
 // concerns no key, and no scope by name, is about the root scope, in which every node
 // takes part. Its methods are safe for concurrent use.
 type Node struct {
-	*Part     // in the root scope
-	cfg       Config
-	peerID    string
-	host      *p2p.Host
-	anchor    atomic.Pointer[votes.PrivateKey] // of all parts
-	called    names
-	counted   inAll
-	repeats   repeats
-	meeting   sync.Mutex // held by meetMembers: what is found last counts
-	refusals  *refusals  // what the log says of them
-	strangers *strangers
+	*Part      // in the root scope
+	cfg        Config
+	peerID     string
+	host       *p2p.Host
+	anchor     atomic.Pointer[votes.PrivateKey] // of all parts
+	called     names
+	counted    inAll
+	repeats    repeats
+	meeting    sync.Mutex // held by meetMembers: what is found last counts
+	refusals   *refusals  // what the log says of them
+	strangers  *strangers
+	foreigners foreigners // scopes that it does not hold
 
 	started  sync.Once
 	startErr error
@@ -297,7 +298,7 @@ func (n *Node) openBelow(p *Part) error {
 	for _, d := range *p.given.Load() {
 		c := n.part(d.Child)
 		if c == nil {
-			if n.forsaken(d.Child) != nil {
+			if n.forsaken(d.Child) != nil || n.foreign(d.Child) != nil {
 				continue
 			}
 			var err error
@@ -307,6 +308,9 @@ func (n *Node) openBelow(p *Part) error {
 			} else if err != nil {
 				return fmt.Errorf("node: scope %q: %w", d.Prefix, err)
 			}
+			if c == nil {
+				continue
+			}
 		}
 		if err := n.openBelow(c); err != nil {
 			return err
@@ -315,10 +319,21 @@ func (n *Node) openBelow(p *Part) error {
 	return nil
 }
 
-// open opens the part in a scope that a part's scope has delegated to.
+// open opens the part in a scope that a part's scope has delegated to, nil if this node
+// is not to hold it.
 func (n *Node) open(p *Part, d scope.Delegation) (*Part, error) {
 	g, err := p.childGenesis(d)
 	if err != nil {
+		return nil, err
+	}
+	if held, err := n.holds(&g); err != nil {
+		return nil, err
+	} else if !held {
+		_, err := n.refer(g)
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		close(n.opened)
+		n.opened = make(chan struct{})
 		return nil, err
 	}
 	if err := prepare(n.cfg.Store, g); err != nil {
@@ -374,7 +389,7 @@ func (n *Node) meetMembers() {
 		}
 	}
 	n.strangers.homes.Store(&homes)
-	n.host.SetMembers(all)
+	n.host.SetMembers(append(all, n.foreigners.inUse()...))
 }
 
 // addressee is whose a frame is, without its address; nil if this node has no part

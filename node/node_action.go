@@ -75,8 +75,18 @@ func (n *Node) Judge(ctx context.Context, q ActionQuery, linearizable bool) (sai
 }
 
 func (n *Node) judge(ctx context.Context, q ActionQuery, linearizable bool) (said []Said, err error) {
-	for p := n.Part; ; {
-		s, next, err := p.judge(ctx, q, linearizable)
+	if q.Caller.IsZero() {
+		q.Caller = n.author
+	}
+	at := decider{Part: n.Part}
+	for {
+		var s Said
+		var next *scope.Delegation
+		if at.foreign != nil {
+			s, next, err = at.foreign.judge(ctx, q, linearizable)
+		} else {
+			s, next, err = at.Part.judge(ctx, q, linearizable)
+		}
 		if err != nil {
 			return said, err
 		}
@@ -84,7 +94,7 @@ func (n *Node) judge(ctx context.Context, q ActionQuery, linearizable bool) (sai
 		if next == nil {
 			return said, nil
 		}
-		if p, err = n.awaitPart(ctx, *next); err != nil {
+		if at, err = n.awaitDecider(ctx, *next); err != nil {
 			return said, err
 		}
 	}
@@ -136,10 +146,12 @@ func (n *Node) Act(ctx context.Context, a scope.Action, once Once) (r Receipt, e
 		return r, fmt.Errorf("%w: %s is of class %s, and nothing is ordered", ErrVerdict, a.Verb, a.Class)
 	}
 	once = n.filled(once)
-	err = n.on(ctx, Keys(a.Key), func(p *Part) error {
-		known, err := p.onRecord(ctx, scope.Act, canon.Encode(a), once)
-		if err != nil {
-			return err
+	err = n.anywhere(ctx, Keys(a.Key), func(at decider) error {
+		known := false
+		if at.foreign == nil { // which answers for what is on record there itself
+			if known, err = at.onRecord(ctx, scope.Act, canon.Encode(a), once); err != nil {
+				return err
+			}
 		}
 		if !known { // or it was allowed before
 			said, err := n.judge(ctx, ActionQuery{Verb: a.Verb, Key: a.Key}, false)
@@ -150,7 +162,11 @@ func (n *Node) Act(ctx context.Context, a scope.Action, once Once) (r Receipt, e
 				return &Denial{*d}
 			}
 		}
-		r, err = p.propose(ctx, scope.Act, canon.Encode(a), once)
+		if at.foreign != nil {
+			r, err = at.foreign.propose(ctx, scope.Act, canon.Encode(a), once)
+		} else {
+			r, err = at.Part.propose(ctx, scope.Act, canon.Encode(a), once)
+		}
 		return taken(r, err)
 	})
 	return r, err

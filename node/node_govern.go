@@ -86,7 +86,7 @@ func (n *Part) decide(ctx context.Context, key votes.PrivateKey, d scope.Decisio
 	if err != nil {
 		return Receipt{}, err
 	}
-	receipts, err := n.submit(ctx, b)
+	receipts, err := n.submit(ctx, Submit{Bundle: b})
 	if err != nil {
 		return Receipt{}, err
 	}

@@ -130,6 +130,13 @@ func (n *Part) request(ctx context.Context, from peer.ID, req []byte) ([]byte, e
 		}
 		return n.serveCosign(ctx, Peer(from.String()), ask)
 	}
+	if body, ok := bytes.CutPrefix(req, []byte(askForeign)); ok {
+		var ask foreignAsk
+		if err := canon.Decode(body, &ask); err != nil {
+			return nil, err
+		}
+		return n.serveForeign(ctx, n.called.of(from), ask)
+	}
 	if string(req) != askGenesis {
 		return nil, fmt.Errorf("node: unknown request")
 	}

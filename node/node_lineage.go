@@ -28,19 +28,24 @@ func (n *Part) Lineage(ctx context.Context, key []byte, limit int) (deeds []Deed
 		return nil, false, head, err
 	}
 	defer func() { err = errors.Join(err, v.Close()) }()
-	head = v.Head()
+	deeds, more, err = n.past(ctx, v, key, limit)
+	return deeds, more, v.Head(), err
+}
+
+// past is Lineage in a view.
+func (n *Part) past(ctx context.Context, v *View, key []byte, limit int) (deeds []Deed, more bool, err error) {
 	kv, err := v.change(key)
 	if err != nil {
-		return nil, false, head, err
+		return nil, false, err
 	}
 	a, err := v.State.Aliases(kv.UID) // what happened under other names belongs to it
 	if err != nil {
-		return nil, false, head, err
+		return nil, false, err
 	}
 	if deeds, more, err = n.deeds(v, a.Last, limit); err != nil {
-		return nil, false, head, err
+		return nil, false, err
 	}
-	return deeds, more, head, v.number(ctx, kv.UID, deeds)
+	return deeds, more, v.number(ctx, kv.UID, deeds)
 }
 
 // change is the newest change of a key.

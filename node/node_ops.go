@@ -123,10 +123,11 @@ func (n *Part) Submit(ctx context.Context, raw []byte) ([]Receipt, error) {
 	if err != nil {
 		return nil, err
 	}
-	return n.submit(ctx, b)
+	return n.submit(ctx, Submit{Bundle: b})
 }
 
-func (n *Part) submit(ctx context.Context, b *scope.CheckedBundle) (_ []Receipt, err error) {
+func (n *Part) submit(ctx context.Context, ev Submit) (_ []Receipt, err error) {
+	b := ev.Bundle
 	ctx, cancel := n.deadline(ctx)
 	defer cancel()
 	begin := time.Now()
@@ -138,7 +139,7 @@ func (n *Part) submit(ctx context.Context, b *scope.CheckedBundle) (_ []Receipt,
 		defer n.runner.replies.forget(id, waiting[i])
 	}
 	select {
-	case n.runner.events <- Submit{Bundle: b}:
+	case n.runner.events <- ev:
 	case <-ctx.Done():
 		return nil, n.undecided(ctx.Err(), b.Mutations()[0].ID, b.ValidUntil())
 	case <-n.runner.replies.done:

@@ -32,7 +32,10 @@ type Config struct {
 	// a seat in the roster. A node without it cannot apply.
 	MakeAnchor func() (votes.PrivateKey, error)
 	Store      store.Store // owned by the caller
-	Timing     quorum.Timing
+	// Follow are prefixes: the node holds the scopes below and above them, beside the
+	// root scope and those in which it is an anchor. nil: all scopes.
+	Follow [][]byte
+	Timing quorum.Timing
 
 	Listen    []string // multiaddrs; see p2p.Config
 	Announce  []string

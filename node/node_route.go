@@ -1,7 +1,6 @@
 package node
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -25,21 +24,55 @@ var ErrSpans = errors.New("node: the keys belong to several scopes, and each dec
 // ErrNoScope is wrapped where a scope is asked for that this node does not know.
 var ErrNoScope = errors.New("node: no such scope here")
 
-// governs finds the part in the scope that decides about all keys of [key, end), in
-// the sense of scope.Op.
-func (n *Node) governs(ctx context.Context, key, end []byte) (*Part, error) {
-	p := n.Part
+// decider is a scope that decides about some keys: this node holds it, or it is foreign.
+type decider struct {
+	*Part
+	foreign *foreign
+}
+
+func (d decider) delegations() []scope.Delegation {
+	if d.foreign != nil {
+		return d.foreign.delegations()
+	}
+	return d.Delegations()
+}
+
+func (d decider) name() string {
+	if d.foreign != nil {
+		return fmt.Sprintf("%q", d.foreign.genesis.Prefix())
+	}
+	return d.Part.name()
+}
+
+func (d decider) genesis() scope.Genesis {
+	if d.foreign != nil {
+		return d.foreign.genesis
+	}
+	return d.Part.cfg.Genesis
+}
+
+// held is the part in it. Errors wrap ErrNotHeld.
+func (d decider) held() (*Part, error) {
+	if d.foreign != nil {
+		return nil, d.foreign.notHeld()
+	}
+	return d.Part, nil
+}
+
+// governs finds the scope that decides about all keys of [key, end), in the sense of
+// scope.Op.
+func (n *Node) governs(ctx context.Context, key, end []byte) (at decider, err error) {
+	at.Part = n.Part
 	for {
-		touched := scope.Touching(p.Delegations(), key, end)
+		touched := scope.Touching(at.delegations(), key, end)
 		if len(touched) == 0 {
-			return p, nil
+			return at, nil
 		}
 		if d := touched[0]; !scope.Covers(d.Prefix, key, end) {
-			return nil, fmt.Errorf("%w: %q has a scope of its own", ErrSpans, d.Prefix)
+			return at, fmt.Errorf("%w: %q has a scope of its own", ErrSpans, d.Prefix)
 		}
-		var err error
-		if p, err = n.awaitPart(ctx, touched[0]); err != nil {
-			return nil, err
+		if at, err = n.awaitDecider(ctx, touched[0]); err != nil {
+			return at, err
 		}
 	}
 }
@@ -47,51 +80,78 @@ func (n *Node) governs(ctx context.Context, key, end []byte) (*Part, error) {
 // Delegations are the prefixes that the part's scope has delegated, in order.
 func (n *Part) Delegations() []scope.Delegation { return *n.given.Load() }
 
-// awaitPart is the node's part in a scope that was delegated to, which may be about
-// to be opened.
-func (n *Node) awaitPart(ctx context.Context, d scope.Delegation) (*Part, error) {
+// awaitDecider is a scope that was delegated to, which may be about to be opened.
+func (n *Node) awaitDecider(ctx context.Context, d scope.Delegation) (decider, error) {
 	for {
 		n.mu.RLock()
 		p, opened, broken := n.parts[placeOf(d.Child)], n.opened, n.broken[d.Child]
 		n.mu.RUnlock()
 		if p != nil || broken != nil {
-			return p, broken
+			return decider{Part: p}, broken
+		}
+		if f := n.foreign(d.Child); f != nil {
+			return decider{foreign: f}, nil
 		}
 		select {
 		case <-opened:
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return decider{}, ctx.Err()
 		case <-n.runner.replies.done:
-			return nil, n.runner.replies.stopped
+			return decider{}, n.runner.replies.stopped
 		}
 	}
 }
 
+// awaitPart is awaitDecider for those who need a part. Errors wrap ErrNotHeld.
+func (n *Node) awaitPart(ctx context.Context, d scope.Delegation) (*Part, error) {
+	at, err := n.awaitDecider(ctx, d)
+	if err != nil {
+		return nil, err
+	}
+	return at.held()
+}
+
 // on has f ask the part that decides about some ranges of keys, and the child's if
-// the keys went there meanwhile.
+// the keys went there meanwhile. Errors wrap ErrNotHeld where this node has none.
 func (n *Node) on(ctx context.Context, ranges Ranges, f func(*Part) error) error {
+	return n.anywhere(ctx, ranges, func(d decider) error {
+		p, err := d.held()
+		if err != nil {
+			return err
+		}
+		return f(p)
+	})
+}
+
+// anywhere is on for those who ask scopes that are foreign as well.
+func (n *Node) anywhere(ctx context.Context, ranges Ranges, f func(decider) error) error {
 	ctx, cancel := n.deadline(ctx)
 	defer cancel()
 	again := time.Millisecond
 	for {
-		var p *Part
+		var at decider
 		var err error
 		ranges(func(key, end []byte) bool {
-			var q *Part
-			if q, err = n.governs(ctx, key, end); err == nil && p != nil && p != q {
-				err = fmt.Errorf("%w: %s and %s", ErrSpans, p.name(), q.name())
+			var q decider
+			if q, err = n.governs(ctx, key, end); err == nil && at != (decider{}) && at != q {
+				err = fmt.Errorf("%w: %s and %s", ErrSpans, at.name(), q.name())
 			}
-			p = q
+			at = q
 			return err == nil
 		})
 		if err != nil {
 			return err
 		}
-		if p == nil {
-			p = n.Part
+		if at == (decider{}) {
+			at.Part = n.Part
 		}
-		if err = f(p); !errors.Is(err, scope.ErrElsewhere) {
+		if err = f(at); !errors.Is(err, scope.ErrElsewhere) {
 			return err
+		}
+		if at.foreign != nil { // it has delegated some of them
+			if err := at.foreign.learn(ctx, ranges); err != nil {
+				return err
+			}
 		}
 		select {
 		case <-ctx.Done():
@@ -153,15 +213,19 @@ func (n *Node) Naming(ctx context.Context, c scope.Naming, once Once) (Receipt, 
 func (n *Node) route(ctx context.Context, keys Ranges, class scope.Class, content []byte, once Once, propose func(*Part, Once) (Receipt, error)) (r Receipt, err error) {
 	repeated := once.Nonce != nil
 	once = n.filled(once)
-	err = n.on(ctx, keys, func(p *Part) error {
+	err = n.anywhere(ctx, keys, func(at decider) error {
 		if repeated {
-			before, known, err := n.before(p, class, content, once)
+			before, known, err := n.before(at, class, content, once)
 			if known || err != nil {
 				r = before
 				return err
 			}
 		}
-		r, err = propose(p, once)
+		if at.foreign != nil {
+			r, err = at.foreign.propose(ctx, class, content, once)
+		} else {
+			r, err = propose(at.Part, once)
+		}
 		return taken(r, err)
 	})
 	return r, err
@@ -169,11 +233,22 @@ func (n *Node) route(ctx context.Context, keys Ranges, class scope.Class, conten
 
 // before is what became of a request in a scope above, if it was done there: all that
 // was ordered there about keys of this scope is in this node's state.
-func (n *Node) before(p *Part, class scope.Class, content []byte, once Once) (r Receipt, known bool, err error) {
-	for d := p.cfg.Genesis.Descent; d != nil; d = p.cfg.Genesis.Descent {
-		if p = n.part(d.Parent); p == nil || p.vacant.Load() {
+func (n *Node) before(at decider, class scope.Class, content []byte, once Once) (r Receipt, known bool, err error) {
+	d := at.genesis().Descent
+	for d != nil {
+		p := n.part(d.Parent)
+		if p == nil {
+			f := n.foreign(d.Parent)
+			if f == nil {
+				return r, false, nil
+			}
+			d = f.genesis.Descent
+			continue
+		}
+		if p.vacant.Load() {
 			return r, false, nil
 		}
+		d = p.cfg.Genesis.Descent
 		id := scope.ID(p.mutation(class, content, once).Encode())
 		s, err := p.views.open()
 		if err != nil {
@@ -214,18 +289,10 @@ func (n *Node) ReadOf(ctx context.Context, ranges Ranges, linearizable bool) (v 
 		if v, err = p.Read(ctx, linearizable); err != nil {
 			return err
 		}
-		var bad error
-		ranges(func(key, end []byte) bool {
-			touched, err := v.Touching(key, end)
-			if bad = err; err == nil && len(touched) > 0 {
-				bad = scope.ErrElsewhere
-			}
-			return bad == nil
-		})
-		if bad != nil {
-			bad = errors.Join(bad, v.Close())
+		if bad := v.owns(ranges); bad != nil {
+			return errors.Join(bad, v.Close())
 		}
-		return bad
+		return nil
 	})
 	return v, err
 }
@@ -233,27 +300,66 @@ func (n *Node) ReadOf(ctx context.Context, ranges Ranges, linearizable bool) (v 
 // Prove gives a proof of the newest change of a key, from the scope that decides about
 // it, and of how that descends from the network's root.
 func (n *Node) Prove(ctx context.Context, key []byte) (p *scope.KeyProof, head scope.Head, err error) {
-	err = n.on(ctx, Keys(key), func(q *Part) error {
-		p, head, err = q.Prove(ctx, key)
+	err = n.anywhere(ctx, Keys(key), func(at decider) error {
+		if at.foreign != nil {
+			p, head, err = at.foreign.prove(ctx, key)
+		} else {
+			p, head, err = at.Part.Prove(ctx, key)
+		}
 		return err
 	})
 	return p, head, err
 }
 
+// Look carries out a transaction that only reads in the scope that decides about its keys.
+// Errors wrap ErrSpans if there are several.
+func (n *Node) Look(ctx context.Context, t *scope.Txn, linearizable bool) (l Looked, err error) {
+	err = n.anywhere(ctx, t.Ranges, func(at decider) error {
+		if at.foreign != nil {
+			l, _, err = at.foreign.look(ctx, t, linearizable, 0)
+			return err
+		}
+		v, err := at.Part.Read(ctx, linearizable)
+		if err != nil {
+			return err
+		}
+		if err = v.owns(t.Ranges); err == nil {
+			l, err = v.Look(t)
+		}
+		return errors.Join(err, v.Close())
+	})
+	return l, err
+}
+
+// owns says why some of the keys are not the scope's own.
+func (v *View) owns(ranges Ranges) (err error) {
+	ranges(func(key, end []byte) bool {
+		var touched []scope.Delegation
+		if touched, err = v.Touching(key, end); err == nil && len(touched) > 0 {
+			err = scope.ErrElsewhere
+		}
+		return err == nil
+	})
+	return err
+}
+
 // Lineage lists what happened to the object that a key names, newest first: in the
 // scope that decides about the key, and in those where the object was before.
 func (n *Node) Lineage(ctx context.Context, key []byte, limit int) (deeds []Deed, more bool, head scope.Head, err error) {
-	err = n.on(ctx, Keys(key), func(p *Part) error {
-		deeds, more, head, err = p.Lineage(ctx, key, limit)
+	err = n.anywhere(ctx, Keys(key), func(at decider) error {
+		if at.foreign != nil {
+			deeds, more, head, err = at.foreign.lineage(ctx, key, limit)
+		} else {
+			deeds, more, head, err = at.Part.Lineage(ctx, key, limit)
+		}
 		return err
 	})
 	for err == nil && !more && len(deeds) > 0 && len(deeds) < limit {
 		oldest := &deeds[len(deeds)-1]
-		here := n.part(oldest.Scope)
-		if oldest.Class != lineage.TakenOver || here == nil {
+		if oldest.Class != lineage.TakenOver {
 			break
 		}
-		before := n.part(here.cfg.Genesis.Descent.Parent)
+		before := n.parent(oldest.Scope)
 		if before == nil {
 			break
 		}
@@ -263,6 +369,20 @@ func (n *Node) Lineage(ctx context.Context, key []byte, limit int) (deeds []Deed
 		}
 	}
 	return deeds, more, head, err
+}
+
+// parent is the part in the scope above another, nil if this node has none.
+func (n *Node) parent(id aweigh.ScopeID) *Part {
+	var d *scope.Descent
+	if p := n.part(id); p != nil {
+		d = p.cfg.Genesis.Descent
+	} else if f := n.foreign(id); f != nil {
+		d = f.genesis.Descent
+	}
+	if d == nil {
+		return nil
+	}
+	return n.part(d.Parent)
 }
 
 // Object finds an object in all scopes that this node follows: where, it knows by
@@ -289,69 +409,3 @@ func (n *Node) Object(ctx context.Context, prefix string, limit int, linearizabl
 	}
 	return found, err
 }
-
-// In is the part in a scope by its prefix, or by how its identity begins, in hex.
-func (n *Node) In(name string) (*Part, error) {
-	var found *Part
-	for _, p := range n.Parts() {
-		switch {
-		case string(p.prefix) == name:
-			return p, nil
-		case len(name) < leastPrefix || !bytes.HasPrefix([]byte(p.id.String()), []byte(name)):
-		case found != nil:
-			return nil, fmt.Errorf("%w: the identities of several begin with %s", ErrNoScope, name)
-		default:
-			found = p
-		}
-	}
-	if found == nil && name == "/" { // which may be delegated, so it never means the root's
-		return nil, fmt.Errorf("%w: %q; the root scope is meant where none is named", ErrNoScope, name)
-	}
-	if found == nil {
-		return nil, fmt.Errorf("%w: %q; aweigh scope ls shows those that are", ErrNoScope, name)
-	}
-	return found, nil
-}
-
-// ScopeInfo is a scope as this node sees it.
-type ScopeInfo struct {
-	Genesis  scope.Genesis
-	Head     scope.Head
-	Epoch    *scope.Epoch
-	Anchor   bool // this node holds an anchor there
-	Failures int  // see Reach
-	Behind   bool
-}
-
-// Scopes are those that this node follows, the root's first, and a child after its
-// parent.
-func (n *Node) Scopes() (all []ScopeInfo) {
-	for _, p := range n.Parts() {
-		s := p.Status()
-		all = append(all, ScopeInfo{
-			Genesis: p.cfg.Genesis, Head: s.Head, Epoch: p.roll.epoch(), Anchor: !s.Self.IsZero(),
-			Failures: p.reach(s).Failures, Behind: p.CatchingUp(),
-		})
-	}
-	return all
-}
-
-// network is the identity of the network that the scope is part of.
-func (n *Part) network() aweigh.NetworkID { return n.cfg.Genesis.Network() }
-
-// Root is the node's part in the root scope.
-func (n *Node) Root() *Part { return n.Part }
-
-// Scope is the identity of the part's scope.
-func (n *Part) Scope() aweigh.ScopeID { return n.id }
-
-// name is what people call the scope.
-func (n *Part) name() string {
-	if len(n.prefix) == 0 {
-		return "/"
-	}
-	return fmt.Sprintf("%q", n.prefix)
-}
-
-// Prefix is that of all keys of the part's scope.
-func (n *Part) Prefix() []byte { return n.prefix }

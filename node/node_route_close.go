@@ -27,6 +27,13 @@ func (n *Node) Closed(ctx context.Context) (highest int64) {
 			highest = max(highest, min(h.Closed(), scope.ClockRevision(h.Started, now)))
 		}
 	}
+	n.foreigners.mu.Lock()
+	defer n.foreigners.mu.Unlock()
+	for _, f := range n.foreigners.all {
+		f.mu.Lock()
+		highest = max(highest, min(f.newest, scope.ClockRevision(f.genesis.Descent.Started, now)))
+		f.mu.Unlock()
+	}
 	return highest
 }
 

@@ -10,25 +10,21 @@ import (
 	"github.com/aweigh/aweigh/scope"
 )
 
-// Piece is a range of keys, in the sense of scope.Op, of one scope.
-type Piece struct {
-	Part     *Part
+// piece is a range of keys, in the sense of scope.Op, of one scope.
+type piece struct {
+	decider
 	Key, End []byte
 }
 
-// Pieces parts [key, end) by the scopes that decide about its keys, in order of key.
-func (n *Node) Pieces(ctx context.Context, key, end []byte) ([]Piece, error) {
-	return n.split(ctx, nil, n.Part, key, end, math.MaxInt64)
-}
-
-// split parts a range by the delegations before a revision.
-func (n *Node) split(ctx context.Context, all []Piece, p *Part, key, end []byte, before int64) ([]Piece, error) {
-	for _, s := range scope.Segments(p.delegated(before), key, end) {
+// split parts a range by the scopes that decide about its keys, in order of key, by the
+// delegations before a revision.
+func (n *Node) split(ctx context.Context, all []piece, at decider, key, end []byte, before int64) ([]piece, error) {
+	for _, s := range scope.Segments(delegated(at.delegations(), before), key, end) {
 		if s.Given == nil {
-			all = append(all, Piece{p, s.Key, s.End})
+			all = append(all, piece{at, s.Key, s.End})
 			continue
 		}
-		child, err := n.awaitPart(ctx, *s.Given)
+		child, err := n.awaitDecider(ctx, *s.Given)
 		if err != nil {
 			return nil, err
 		}
@@ -39,9 +35,8 @@ func (n *Node) split(ctx context.Context, all []Piece, p *Part, key, end []byte,
 	return all, nil
 }
 
-// delegated are the delegations of the part's scope before a revision.
-func (n *Part) delegated(before int64) []scope.Delegation {
-	all := n.Delegations()
+// delegated are those delegations that were made before a revision.
+func delegated(all []scope.Delegation, before int64) []scope.Delegation {
 	late := func(d scope.Delegation) bool { return d.Revision >= before }
 	if !slices.ContainsFunc(all, late) {
 		return all
@@ -69,7 +64,7 @@ func (n *Node) Range(ctx context.Context, key, end []byte, r scope.Range, linear
 }
 
 func (n *Node) rangeOf(ctx context.Context, key, end []byte, r scope.Range, linearizable bool) (res scope.RangeResult, head scope.Head, err error) {
-	all, err := n.Pieces(ctx, key, end)
+	all, err := n.split(ctx, nil, decider{Part: n.Part}, key, end, math.MaxInt64)
 	if err != nil {
 		return res, head, err
 	}
@@ -83,32 +78,22 @@ func (n *Node) rangeOf(ctx context.Context, key, end []byte, r scope.Range, line
 	if len(all) > 1 && r.Sort != scope.ByKey { // what comes first is known when all is there
 		r.Limit = 0
 	}
-	for _, piece := range all {
-		v := views[piece.Part]
-		if v == nil {
-			if r.Revision > 0 {
-				if err = n.closed(ctx, piece.Part, r.Revision); err != nil {
-					return res, head, err
-				}
+	for _, p := range all {
+		got, at, err := n.rangePiece(ctx, p, r, linearizable, views)
+		if errors.Is(err, scope.ErrElsewhere) && p.foreign != nil { // it has delegated some of them
+			if bad := p.foreign.learn(ctx, Between(p.Key, p.End)); bad != nil {
+				return res, head, bad
 			}
-			if v, err = piece.Part.Read(ctx, linearizable); err != nil {
-				if len(all) > 1 {
-					err = fmt.Errorf("the scope of %s: %w", piece.Part.name(), err)
-				}
-				return res, head, err
-			}
-			views[piece.Part] = v
 		}
-		if touched, err := v.Touching(piece.Key, piece.End); err != nil || len(touched) > 0 {
-			return res, head, errors.Join(err, scope.ErrElsewhere)
-		}
-		got, err := v.Range(piece.Key, piece.End, r)
 		if err != nil {
+			if len(all) > 1 {
+				err = fmt.Errorf("the scope of %s: %w", p.name(), err)
+			}
 			return res, head, err
 		}
 		res.Kvs, res.Count, res.More = append(res.Kvs, got.Kvs...), res.Count+got.Count, res.More || got.More
-		if h := v.Head(); head.Scope.IsZero() || h.Closed() < head.Closed() { // all was read up to there, and some beyond
-			head, res.Revision = h, h.Closed()
+		if head.Scope.IsZero() || got.Revision < res.Revision { // all was read up to there, and some beyond
+			head, res.Revision = at, got.Revision
 		}
 	}
 	if len(all) > 1 {
@@ -117,6 +102,35 @@ func (n *Node) rangeOf(ctx context.Context, key, end []byte, r scope.Range, line
 			res.Kvs, res.More = res.Kvs[:limit], true
 		}
 	}
+	return res, head, nil
+}
+
+// rangePiece reads what is of one scope; its revision is the one up to which the scope is
+// closed.
+func (n *Node) rangePiece(ctx context.Context, p piece, r scope.Range, linearizable bool, views map[*Part]*View) (res scope.RangeResult, head scope.Head, err error) {
+	if p.foreign != nil {
+		return p.foreign.rangeOf(ctx, p.Key, p.End, r, linearizable)
+	}
+	v := views[p.Part]
+	if v == nil {
+		if r.Revision > 0 {
+			if err := n.closed(ctx, p.Part, r.Revision); err != nil {
+				return res, head, err
+			}
+		}
+		if v, err = p.Part.Read(ctx, linearizable); err != nil {
+			return res, head, err
+		}
+		views[p.Part] = v
+	}
+	if err := v.owns(Between(p.Key, p.End)); err != nil {
+		return res, head, err
+	}
+	if res, err = v.Range(p.Key, p.End, r); err != nil {
+		return res, head, err
+	}
+	head = v.Head()
+	res.Revision = head.Closed()
 	return res, head, nil
 }
 

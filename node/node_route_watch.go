@@ -38,9 +38,14 @@ func (n *Node) Legs(ctx context.Context, key, end []byte, from int64) (legs []*L
 	if from == 0 {
 		before = math.MaxInt64
 	}
-	pieces, err := n.split(ctx, nil, n.Part, key, end, before)
+	pieces, err := n.split(ctx, nil, decider{Part: n.Part}, key, end, before)
 	if err != nil {
 		return nil, 0, 0, err
+	}
+	for _, p := range pieces {
+		if _, err := p.held(); err != nil {
+			return nil, 0, 0, err
+		}
 	}
 	if from > 0 && len(*n.given.Load()) > 0 { // else what is decided there next might have an earlier revision
 		within, cancel := context.WithTimeout(ctx, closeWithin)
@@ -86,7 +91,7 @@ func (l *Leg) Done() int64 { return max(l.Closed, l.Next-1) }
 // scope delegated some of its keys; nil if it goes on as it is. The watch was asked for
 // from a revision on.
 func (n *Node) Follow(ctx context.Context, l *Leg, from int64) (legs []*Leg, err error) {
-	parts := scope.Segments(l.Part.delegated(l.Next), l.Key, l.End)
+	parts := scope.Segments(delegated(l.Part.Delegations(), l.Next), l.Key, l.End)
 	if len(parts) == 1 && parts[0].Given == nil {
 		return nil, nil
 	}

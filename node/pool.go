@@ -22,6 +22,7 @@ type pool struct {
 	local     int                  // those of them that were submitted here
 	own       int                  // entries that were submitted here, whether a proposal holds them or not
 	mine      map[aweigh.Hash]bool // mutations whose outcome is to be told
+	told      told
 	keepAt    aweigh.Instant       // when to look what has waited for long, 0: nothing does
 	kept      []aweigh.Hash        // bundles that are gone, and on disk still
 	durable   map[aweigh.Hash]bool // mutations of the bundles that wait and are on disk
@@ -212,17 +213,19 @@ func (p *pool) expire(now aweigh.Instant) {
 	}
 }
 
-// submit takes a bundle from this node's own clients.
-func (m *Machine) submit(b *scope.CheckedBundle) {
-	fresh := false
+// submit takes a bundle that somebody waits for.
+func (m *Machine) submit(ev Submit) {
+	b, fresh := ev.Bundle, false
 	for i := range b.Mutations() {
 		id := b.Mutations()[i].ID
 		o, ok, err := m.chain.state.Outcome(id)
 		must.OK(err, "reading the outcome of a mutation")
 		if ok { // a retry of something that was done: the first answer again
-			m.fx.Reply = append(m.fx.Reply, Reply{Mutation: id, Height: o.Height, Outcome: &scope.Outcome{
-				Mutation: id, Code: o.Code, Reason: o.Reason, Revision: o.Revision, Succeeded: o.Succeeded,
-			}})
+			outcome, ok := m.pool.told.all[id]
+			if !ok {
+				outcome = scope.Outcome{Mutation: id, Code: o.Code, Reason: o.Reason, Revision: o.Revision, Succeeded: o.Succeeded}
+			}
+			m.fx.Reply = append(m.fx.Reply, Reply{Mutation: id, Height: o.Height, Outcome: &outcome})
 			continue
 		}
 		fresh = true
@@ -230,7 +233,7 @@ func (m *Machine) submit(b *scope.CheckedBundle) {
 	if !fresh {
 		return
 	}
-	if err := m.admit(b, ""); err != nil {
+	if err := m.admit(b, ev.From); err != nil {
 		for i := range b.Mutations() {
 			// Of one that waits already, an earlier copy may still be applied.
 			if id := b.Mutations()[i].ID; !m.pool.mine[id] {

@@ -42,6 +42,17 @@ var (
 var failures = []error{ErrKeyNotFound, ErrLeaseNotFound, ErrLeaseExists, ErrLeaseFull, ErrManyLeases, ErrCompacted, ErrFutureRevision, ErrTooMuch,
 	ErrUnnamed, ErrApproval, ErrNamed, ErrAliases, ErrRedirects, ErrUntil, ErrNoVersion, ErrElsewhere, ErrClass, ErrSignal}
 
+// FailureIn is the reason of a failure that an error wraps, as Failure takes it; "" if it
+// wraps none.
+func FailureIn(err error) string {
+	for _, f := range failures {
+		if errors.Is(err, f) {
+			return reason(f)
+		}
+	}
+	return ""
+}
+
 // reason is the text under which a failure stands on record.
 func reason(err error) string { return strings.TrimPrefix(err.Error(), "scope: ") }
 

@@ -14,8 +14,9 @@ import (
 // Redirect is what is left of an alias that was moved: it leads to the object
 // wherever that is found now.
 type Redirect struct {
-	Key    []byte // the alias that was moved
-	To     []byte // the alias that took its place then
+	_      struct{} `cbor:",toarray"`
+	Key    []byte   // the alias that was moved
+	To     []byte   // the alias that took its place then
 	Object aweigh.UID
 	Until  aweigh.Instant // by the blocks' time
 }

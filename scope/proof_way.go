@@ -1,7 +1,6 @@
 package scope
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -100,16 +99,10 @@ func (g *Genesis) descends(network aweigh.NetworkID, above []Step) error {
 	if err := a.lists(&parent.Gave); err != nil {
 		return err
 	}
-	d, e := g.Descent, &parent.Gave.Entry
-	switch {
-	case !bytes.HasPrefix(d.Prefix, parent.Genesis.Prefix()) || len(d.Prefix) == len(parent.Genesis.Prefix()):
-		return fmt.Errorf("scope %q has no %q to delegate", parent.Genesis.Prefix(), d.Prefix)
-	case d.Network != network || d.Parent != parent.Genesis.Hash() || d.Parent != e.Scope:
-		return errors.New("a scope of another parent, or network")
-	case e.Class != lineage.Delegate || e.Posterior != g.Hash() || string(e.Key) != string(d.Prefix) || parent.Gave.Place.Index != d.Entry || e.Height != d.Height:
-		return fmt.Errorf("the parent did not delegate %q to this scope", d.Prefix)
+	if g.Descent.Network != network {
+		return errors.New("a scope of another network")
 	}
-	return nil
+	return g.given(&parent.Genesis, &parent.Gave)
 }
 
 // handed reports whether an entry tells of what a scope took over from its parent.

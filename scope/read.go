@@ -13,6 +13,7 @@ import (
 
 // RangeResult is what a Range read.
 type RangeResult struct {
+	_        struct{} `cbor:",toarray"`
 	Kvs      []KeyValue
 	More     bool  // the limit cut some off
 	Count    int64 // live keys in the range, whatever the limit and the bounds on revisions

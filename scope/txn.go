@@ -12,6 +12,7 @@ import (
 
 // Response is the answer to one Op, of the kind that the Op has.
 type Response struct {
+	_         struct{} `cbor:",toarray"`
 	Kind      OpKind
 	Revision  int64       // of the key space after the operation, within its transaction
 	Range     RangeResult // OpRange

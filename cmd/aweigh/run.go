@@ -228,6 +228,7 @@ func nodeFlags(api string, listen ...string) *pflag.FlagSet {
 	f.StringSlice("bootstrap", nil, "multiaddrs of nodes to ask first, ending in /p2p/ID")
 	f.Bool("relay", false, "carry connections to nodes of this network that nobody can dial")
 	f.StringSlice("relays", nil, "multiaddrs of nodes with --relay through which others reach this one, ending in /p2p/ID")
+	f.StringSlice("follow", nil, "prefixes: of the scopes below and above them the node keeps the state, and of those that it\nanchors; others it asks. none: of no other (default: of all)")
 	f.Int("conns-per-ip", 0, "connections that one IP address may hold (default 128)")
 	f.String("api-listen", api, "where clients reach this node, host:port")
 	f.String("etcd-listen", "", "serve etcd's API at this address too, host:port, to clients of etcd")

@@ -40,7 +40,7 @@ func (a *app) scopeCommand() *cobra.Command {
 }
 
 func (a *app) scopeLs() *cobra.Command {
-	c := &cobra.Command{Use: "ls", Short: "List the scopes that a node follows", Args: cobra.NoArgs}
+	c := &cobra.Command{Use: "ls", Short: "List the scopes that a node knows of", Args: cobra.NoArgs}
 	return a.asking(c, func(ctx context.Context, s *session, _ []string) error { return s.scopes(ctx, false) })
 }
 

@@ -52,12 +52,26 @@ func Open(dir home.Dir, s home.Settings, version string, log *slog.Logger) (*Dae
 	if err := d.open(dir, s, node.Config{
 		Name: s.Name, Version: version, Genesis: genesis, Identity: identity, Anchor: anchor,
 		Listen: s.Listen, Announce: s.Announce, Bootstrap: s.Bootstrap, Log: log,
-		Relay: s.Relay, Relays: s.Relays, PerIP: s.PerIP,
+		Relay: s.Relay, Relays: s.Relays, PerIP: s.PerIP, Follow: followed(s.Follow),
 		MakeAnchor: func() (votes.PrivateKey, error) { return dir.NewKey(dir.Anchor()) },
 	}, store.Options{}); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
 	return d, nil
+}
+
+// followed are the prefixes that a node follows, nil for all.
+func followed(settings []string) (prefixes [][]byte) {
+	if len(settings) == 0 {
+		return nil
+	}
+	prefixes = [][]byte{}
+	for _, s := range settings {
+		if s != "none" {
+			prefixes = append(prefixes, []byte(s))
+		}
+	}
+	return prefixes
 }
 
 // open opens the parts, and leaves to Close those that it opened before it failed.

@@ -3,6 +3,7 @@ package daemon
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -51,6 +52,9 @@ func Check(s home.Settings) error {
 	}
 	if len(s.Announce) > 0 && len(s.Relays) > 0 {
 		return fmt.Errorf("%w: announce and relays: a node that has an address to announce needs no relay", ErrSettings)
+	}
+	if slices.Contains(s.Follow, "") || len(s.Follow) > 1 && slices.Contains(s.Follow, "none") {
+		return fmt.Errorf("%w: follow: prefixes of scopes, such as /registry/, or none alone", ErrSettings)
 	}
 	if s.PerIP < 0 {
 		return fmt.Errorf("%w: conns-per-ip is %d; it is a number of connections, 0 for the default", ErrSettings, s.PerIP)

@@ -27,6 +27,7 @@ type scopeJSON struct {
 	FailuresLeft int64    `json:"failures_left"`
 	CatchingUp   bool     `json:"catching_up"`
 	KeysHanded   int64    `json:"keys_handed"`
+	Held         bool     `json:"held"`
 }
 
 // ScopeName is what people call a scope: its prefix, or / for the root scope.
@@ -40,6 +41,8 @@ func ScopeName(x *aweighv1.Scope) string {
 // health says in a word or two whether a scope can decide.
 func health(x *aweighv1.Scope) string {
 	switch {
+	case !x.Held:
+		return "not held here"
 	case x.CatchingUp:
 		return "catching up"
 	case x.FailuresLeft < 0:
@@ -58,7 +61,7 @@ func (p Printer) Scopes(all []*aweighv1.Scope, tree bool) error {
 			j := scopeJSON{
 				Prefix: string(x.Prefix), ID: hex.EncodeToString(x.Id), Parent: hex.EncodeToString(x.Parent), Depth: x.Depth, Name: x.Name,
 				Mode: x.Mode, Epoch: x.Epoch, Height: x.Height, Revision: x.Revision, BlockTimeNs: x.BlockTimeNs, Delegated: x.Delegated,
-				Anchors: x.Anchors, Anchor: x.Anchor, FailuresLeft: x.FailuresLeft, CatchingUp: x.CatchingUp, KeysHanded: x.KeysHanded,
+				Anchors: x.Anchors, Anchor: x.Anchor, FailuresLeft: x.FailuresLeft, CatchingUp: x.CatchingUp, KeysHanded: x.KeysHanded, Held: x.Held,
 			}
 			if Key(x.Prefix) != string(x.Prefix) {
 				j.PrefixHex = hex.EncodeToString(x.Prefix)
@@ -109,7 +112,10 @@ func (p Printer) Scope(x, parent *aweighv1.Scope) error {
 		from = fmt.Sprintf("delegated by %s, with %d keys", ScopeName(parent), x.KeysHanded)
 	}
 	part := "this node follows"
-	if x.Anchor {
+	switch {
+	case !x.Held:
+		part = "this node does not hold it, and asks its anchors"
+	case x.Anchor:
 		part = "this node is an anchor"
 	}
 	rows := [][]string{

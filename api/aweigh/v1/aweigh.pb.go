@@ -6686,6 +6686,7 @@ type Scope struct {
 	FailuresLeft  int64                  `protobuf:"varint,14,opt,name=failures_left,json=failuresLeft,proto3" json:"failures_left,omitempty"` // of anchors in reach that may stop, -1 if nothing can be decided now
 	CatchingUp    bool                   `protobuf:"varint,15,opt,name=catching_up,json=catchingUp,proto3" json:"catching_up,omitempty"`
 	KeysHanded    int64                  `protobuf:"varint,16,opt,name=keys_handed,json=keysHanded,proto3" json:"keys_handed,omitempty"` // with the prefix
+	Held          bool                   `protobuf:"varint,17,opt,name=held,proto3" json:"held,omitempty"`                               // this node has its state; of others it knows who governs them, as of epoch
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -6830,6 +6831,13 @@ func (x *Scope) GetKeysHanded() int64 {
 		return x.KeysHanded
 	}
 	return 0
+}
+
+func (x *Scope) GetHeld() bool {
+	if x != nil {
+		return x.Held
+	}
+	return false
 }
 
 // ActRequest is a verb to carry out. What it does is the policy's to say: value is for
@@ -7967,7 +7975,7 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\rScopesRequest\"e\n" +
 	"\x0eScopesResponse\x12)\n" +
 	"\x06header\x18\x01 \x01(\v2\x11.aweigh.v1.HeaderR\x06header\x12(\n" +
-	"\x06scopes\x18\x02 \x03(\v2\x10.aweigh.v1.ScopeR\x06scopes\"\xaa\x03\n" +
+	"\x06scopes\x18\x02 \x03(\v2\x10.aweigh.v1.ScopeR\x06scopes\"\xbe\x03\n" +
 	"\x05Scope\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x16\n" +
 	"\x06prefix\x18\x02 \x01(\fR\x06prefix\x12\x16\n" +
@@ -7987,7 +7995,8 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\vcatching_up\x18\x0f \x01(\bR\n" +
 	"catchingUp\x12\x1f\n" +
 	"\vkeys_handed\x18\x10 \x01(\x03R\n" +
-	"keysHanded\"\xda\x01\n" +
+	"keysHanded\x12\x12\n" +
+	"\x04held\x18\x11 \x01(\bR\x04held\"\xda\x01\n" +
 	"\n" +
 	"ActRequest\x12\x12\n" +
 	"\x04verb\x18\x01 \x01(\tR\x04verb\x12\x10\n" +

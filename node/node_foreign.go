@@ -1,0 +1,277 @@
+package node
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/peer"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/scope"
+)
+
+// A node holds the scopes that it anchors and those that it follows. Any other it reaches
+// by referral: the scope above says who governs it, and its own handovers who does now
+// (docs/scopes.md). What its anchors answer counts if more of their weight says so than
+// may lie, so that nobody's word is taken for it: not the scope's above, and not that of
+// whoever answers.
+
+// ErrNotHeld is wrapped where something is asked for that only a node does which holds
+// the scope.
+var ErrNotHeld = errors.New("node: this node does not hold the scope")
+
+// foreign is a scope that this node does not hold.
+type foreign struct {
+	of      *Node
+	genesis scope.Genesis
+	id      aweigh.ScopeID
+	address address
+
+	mu       sync.Mutex
+	epoch    *scope.Epoch               // the newest that is proven
+	given    []scope.Delegation         // those of its delegations that it referred to, in order
+	newest   int64                      // highest revision that more spoke of than may lie
+	seen     map[aweigh.AnchorID]manner // how its anchors answer
+	cache    map[aweigh.Hash]cached
+	used     time.Time
+	settling sync.Mutex // held while handovers are fetched
+}
+
+// foreigners are the scopes that a node does not hold and knows of.
+type foreigners struct {
+	mu  sync.Mutex
+	all map[place]*foreign
+}
+
+func (n *Node) foreign(id aweigh.ScopeID) *foreign {
+	n.foreigners.mu.Lock()
+	defer n.foreigners.mu.Unlock()
+	return n.foreigners.all[placeOf(id)]
+}
+
+// refer makes a scope known that this node does not hold. What it keeps of a scope's
+// epochs it goes on from.
+func (n *Node) refer(g scope.Genesis) (*foreign, error) {
+	n.foreigners.mu.Lock()
+	defer n.foreigners.mu.Unlock()
+	id := g.Hash()
+	if f := n.foreigners.all[placeOf(id)]; f != nil {
+		return f, nil
+	}
+	e, err := g.Epoch()
+	if err != nil {
+		return nil, err
+	}
+	f := &foreign{of: n, genesis: g, id: id, address: addressOf(id), epoch: e, seen: make(map[aweigh.AnchorID]manner), cache: make(map[aweigh.Hash]cached)}
+	if f.epoch, err = follow(context.Background(), n.cfg.Store, id, e, farthest, nil); err != nil {
+		return nil, err
+	}
+	if n.foreigners.all == nil {
+		n.foreigners.all = make(map[place]*foreign)
+	}
+	n.foreigners.all[placeOf(id)] = f
+	return f, nil
+}
+
+// holds reports whether this node is to have a part in a scope: it follows it, or
+// holds an anchor there, by all that it knows. A node that holds a scope holds those above.
+func (n *Node) holds(g *scope.Genesis) (bool, error) {
+	if n.cfg.Follow == nil {
+		return true, nil
+	}
+	prefix := g.Prefix()
+	for _, p := range n.cfg.Follow {
+		if len(p) > 0 && (scope.Covers(p, prefix, nil) || scope.Covers(prefix, p, nil)) {
+			return true, nil
+		}
+	}
+	key := n.anchor.Load()
+	if key == nil {
+		return false, nil
+	}
+	e, err := g.Epoch()
+	if err != nil {
+		return false, err
+	}
+	if _, first := e.Roster.Seat(key.Public().ID()); first {
+		return true, nil
+	}
+	_, _, meta := scope.Clear(g.Hash())
+	if _, stored, err := n.cfg.Store.Get(meta); err != nil || !stored {
+		return false, err
+	}
+	s, err := scope.Open(n.cfg.Store, g.Hash())
+	if err == nil {
+		e, err = s.Epoch()
+	}
+	if err != nil {
+		return false, err
+	}
+	_, since := e.Roster.Seat(key.Public().ID())
+	return since, nil
+}
+
+// notHeld says that only a node that holds the scope does what is asked for.
+func (f *foreign) notHeld() error {
+	return fmt.Errorf("%w of %q, which %d anchors govern: it passes reads and writes of single keys and ranges on to them, and nothing else; ask a node that holds it, or start this one with --follow %s",
+		ErrNotHeld, f.genesis.Prefix(), len(f.known().Roster.Anchors), f.genesis.Prefix())
+}
+
+// known is the newest epoch that is proven.
+func (f *foreign) known() *scope.Epoch {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.epoch
+}
+
+// delegations are those that are known.
+func (f *foreign) delegations() []scope.Delegation {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.given
+}
+
+// foreignIdle is how long after its last use this node stays connected with a scope's anchors.
+const foreignIdle = 10 * time.Minute
+
+// use notes that the scope is asked for something, so that its anchors are connected with.
+func (f *foreign) use() {
+	f.mu.Lock()
+	now := time.Now()
+	fresh := now.Sub(f.used) > foreignIdle
+	if fresh || now.Sub(f.used) > time.Second {
+		f.used = now
+	}
+	f.mu.Unlock()
+	if fresh {
+		f.of.meetMembers()
+	}
+}
+
+// members are the nodes of the scope's anchors, if it was used lately.
+func (f *foreign) members() (ids []peer.ID) {
+	f.mu.Lock()
+	e, idle := f.epoch, time.Since(f.used) > foreignIdle
+	f.mu.Unlock()
+	if idle {
+		return nil
+	}
+	for _, a := range e.Roster.Anchors {
+		if id, err := f.of.called.id(Peer(a.Peer)); err == nil && string(f.of.called.of(id)) != f.of.peerID {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// infos are what is known of the scopes.
+func (n *foreigners) infos() (all []ScopeInfo) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, f := range n.all {
+		all = append(all, ScopeInfo{Genesis: f.genesis, Head: f.head(&foreignAnswer{Epoch: f.known().Number}), Epoch: f.known()})
+	}
+	slices.SortFunc(all, func(a, b ScopeInfo) int { return bytes.Compare(a.Genesis.Prefix(), b.Genesis.Prefix()) })
+	return all
+}
+
+// inUse are the members of all scopes that were used lately.
+func (n *foreigners) inUse() (ids []peer.ID) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, f := range n.all {
+		ids = append(ids, f.members()...)
+	}
+	return ids
+}
+
+// settle moves on to the epoch that a peer says the scope is in, if it proves that.
+func (f *foreign) settle(ctx context.Context, p peer.ID, to aweigh.Epoch) error {
+	f.settling.Lock()
+	defer f.settling.Unlock()
+	e, err := follow(ctx, f.of.cfg.Store, f.id, f.known(), to, func(ctx context.Context, above aweigh.Height) ([]byte, error) {
+		return f.request(ctx, p, askHands, handoversAsk{Above: above}, maxPart)
+	})
+	if err != nil {
+		return err
+	}
+	f.mu.Lock()
+	f.epoch = e
+	clear(f.cache)
+	f.mu.Unlock()
+	f.of.meetMembers()
+	return nil
+}
+
+// learn takes the scope's referrals for some keys, and makes the scopes known to which they
+// lead.
+func (f *foreign) learn(ctx context.Context, ranges Ranges) error {
+	var keys foreignKeys
+	ranges(func(key, end []byte) bool {
+		keys.Ranges = append(keys.Ranges, foreignRange{Key: key, End: end})
+		return true
+	})
+	return f.first(ctx, foreignAsk{Kind: foreignRefer, Body: canon.Encode(keys)}, func(e *scope.Epoch, body []byte) error {
+		var all []scope.Referral
+		if err := canon.Decode(body, &all); err != nil {
+			return err
+		}
+		if len(all) == 0 {
+			return errors.New("a referral to nobody")
+		}
+		for i := range all {
+			if err := f.referred(ctx, e, &all[i], &keys); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// referred takes a referral for some keys, if it proves itself in an epoch that is known.
+func (f *foreign) referred(ctx context.Context, e *scope.Epoch, r *scope.Referral, keys *foreignKeys) error {
+	if at := r.Head.Header.Epoch; at < e.Number {
+		first, err := f.genesis.Epoch()
+		if err != nil {
+			return err
+		}
+		if e, err = follow(ctx, f.of.cfg.Store, f.id, first, at, nil); err != nil {
+			return err
+		}
+	}
+	d, err := r.Check(&f.genesis, e)
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(keys.Ranges, func(x foreignRange) bool { return len(scope.Touching([]scope.Delegation{d}, x.Key, x.End)) > 0 }) {
+		return fmt.Errorf("a referral to %q, which was not asked for", d.Prefix)
+	}
+	if _, err := f.of.refer(r.Child); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	at, known := slices.BinarySearchFunc(f.given, d.Prefix, func(x scope.Delegation, prefix []byte) int { return bytes.Compare(x.Prefix, prefix) })
+	if !known {
+		f.given = slices.Insert(slices.Clone(f.given), at, d)
+	}
+	return nil
+}
+
+// named is a scope by its prefix, nil if none that is foreign has it.
+func (n *foreigners) named(prefix string) *foreign {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, f := range n.all {
+		if string(f.genesis.Prefix()) == prefix {
+			return f
+		}
+	}
+	return nil
+}

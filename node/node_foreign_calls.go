@@ -1,0 +1,232 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/action"
+	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/lineage"
+	"github.com/aweigh/aweigh/scope"
+)
+
+// head is what is known of where the scope stands from an answer.
+func (f *foreign) head(a *foreignAnswer) scope.Head {
+	return scope.Head{
+		Network: f.genesis.Network(), Scope: f.id, Prefix: canon.Bytes(f.genesis.Prefix()), Epoch: a.Epoch, Height: a.Height,
+		Time: a.Time, Revision: a.Revision, Clocked: true, Started: f.genesis.Descent.Started,
+	}
+}
+
+// say is what enough anchors say to a question, decoded into out. Errors wrap what the
+// scope fails for.
+func (f *foreign) say(ctx context.Context, ask foreignAsk, out any) (scope.Head, error) {
+	a, err := f.agree(ctx, ask)
+	if err != nil {
+		return scope.Head{}, err
+	}
+	h := f.head(&a.foreignAnswer)
+	if len(a.Body) > 0 || a.Failure == "" {
+		if err := canon.Decode(a.Body, out); err != nil {
+			return h, fmt.Errorf("node: an answer of scope %q: %w", f.genesis.Prefix(), err)
+		}
+	}
+	return h, scope.Failure(a.Failure)
+}
+
+// look carries out a transaction that only reads, as of a revision; 0: the newest.
+func (f *foreign) look(ctx context.Context, t *scope.Txn, linearizable bool, at int64) (l Looked, head scope.Head, err error) {
+	head, err = f.say(ctx, foreignAsk{Kind: foreignLook, Newest: linearizable && at == 0, At: at, Body: canon.Encode(t)}, &l)
+	l.Revision = head.Revision
+	for i := range l.Responses {
+		l.Responses[i].Range.Revision = head.Revision
+	}
+	return l, head, err
+}
+
+// rangeOf reads the keys [key, end), in the sense of scope.Op.
+func (f *foreign) rangeOf(ctx context.Context, key, end []byte, r scope.Range, linearizable bool) (scope.RangeResult, scope.Head, error) {
+	t := scope.Txn{Success: []scope.Op{{Kind: scope.OpRange, Key: key, End: end, Range: &r}}}
+	l, head, err := f.look(ctx, &t, linearizable, r.Revision)
+	if err != nil || len(l.Responses) != 1 {
+		return scope.RangeResult{}, head, err
+	}
+	return l.Responses[0].Range, head, nil
+}
+
+// prove is a proof of the newest change of a key, which was verified.
+func (f *foreign) prove(ctx context.Context, key []byte) (p *scope.KeyProof, head scope.Head, err error) {
+	err = f.first(ctx, foreignAsk{Kind: foreignProve, Newest: true, Body: key}, func(e *scope.Epoch, body []byte) error {
+		got, err := scope.DecodeKeyProof(body)
+		if err != nil {
+			return err
+		}
+		if got.Ancestry.Genesis.Hash() != f.id || string(got.Change.Entry.Key) != string(key) {
+			return fmt.Errorf("%w: of another scope or key", scope.ErrProof)
+		}
+		if _, err := got.Verify(f.genesis.Network()); err != nil {
+			return err
+		}
+		h := &got.Ancestry.Head.Header
+		p, head = got, f.head(&foreignAnswer{Epoch: h.Epoch, Height: h.Height, Time: h.Time})
+		return nil
+	})
+	return p, head, err
+}
+
+// foreignName asks what a name stands for.
+type foreignName struct {
+	_       struct{} `cbor:",toarray"`
+	Key     []byte
+	Version int64 // 0: the newest
+}
+
+func (f *foreign) resolve(ctx context.Context, key []byte, version int64, linearizable bool) (r Resolved, head scope.Head, err error) {
+	head, err = f.say(ctx, foreignAsk{Kind: foreignResolve, Newest: linearizable, Body: canon.Encode(foreignName{Key: key, Version: version})}, &r)
+	return r, head, err
+}
+
+// foreignPast asks what happened to the object that a key names.
+type foreignPast struct {
+	_     struct{} `cbor:",toarray"`
+	Key   []byte
+	Limit int64
+}
+
+type foreignDeeds struct {
+	_    struct{} `cbor:",toarray"`
+	All  []foreignDeed
+	More bool
+}
+
+// foreignDeed is a Deed.
+type foreignDeed struct {
+	_       struct{} `cbor:",toarray"`
+	Entry   lineage.Entry
+	Index   int64
+	Block   aweigh.Hash
+	Time    aweigh.Instant
+	Version int64
+}
+
+// foreignEntries bounds the entries in one answer.
+const foreignEntries = 1000
+
+func (n *Part) historyForeign(ctx context.Context, v *View, x foreignPast) ([]byte, error) {
+	if x.Limit < 1 || x.Limit > foreignEntries {
+		return nil, errUnasked
+	}
+	deeds, more, err := n.past(ctx, v, x.Key, int(x.Limit))
+	if err != nil {
+		return nil, err
+	}
+	out := foreignDeeds{More: more}
+	for i := range deeds {
+		d := &deeds[i]
+		out.All = append(out.All, foreignDeed{Entry: d.Entry, Index: d.Index, Block: d.Block, Time: d.Time, Version: d.Version})
+	}
+	return canon.Encode(out), nil
+}
+
+func (f *foreign) lineage(ctx context.Context, key []byte, limit int) (deeds []Deed, more bool, head scope.Head, err error) {
+	var got foreignDeeds
+	head, err = f.say(ctx, foreignAsk{Kind: foreignHistory, Newest: true, Body: canon.Encode(foreignPast{Key: key, Limit: int64(min(limit, foreignEntries))})}, &got)
+	for i := range got.All {
+		d := &got.All[i]
+		deeds = append(deeds, Deed{Entry: d.Entry, Index: d.Index, Block: d.Block, Time: d.Time, Version: d.Version})
+	}
+	return deeds, got.More, head, err
+}
+
+// foreignQuery is an ActionQuery.
+type foreignQuery struct {
+	_      struct{} `cbor:",toarray"`
+	Verb   string
+	Key    []byte
+	Caller aweigh.Hash
+	Try    *action.Rule
+}
+
+// foreignSaid is a Said of the scope that is asked.
+type foreignSaid struct {
+	_                struct{} `cbor:",toarray"`
+	Decides, Allowed bool
+	Class            uint8
+	Rule, Why        string
+}
+
+func (n *Part) judgeForeign(ctx context.Context, ask foreignAsk) ([]byte, error) {
+	var q foreignQuery
+	err := canon.Decode(ask.Body, &q)
+	if err == nil {
+		err = action.CheckVerb(q.Verb)
+	}
+	if err == nil && q.Try != nil {
+		err = q.Try.Check()
+	}
+	if err != nil {
+		return nil, err
+	}
+	s, _, err := n.judge(ctx, ActionQuery{Verb: q.Verb, Key: q.Key, Caller: q.Caller, Try: q.Try}, ask.Newest)
+	return canon.Encode(foreignSaid{Decides: s.Decides, Allowed: s.Allowed, Class: uint8(s.Class), Rule: s.Rule, Why: s.Why}), err
+}
+
+// judge is what the scope says to a verb; next is where the key went, if it did.
+func (f *foreign) judge(ctx context.Context, q ActionQuery, linearizable bool) (s Said, next *scope.Delegation, err error) {
+	var got foreignSaid
+	ask := foreignAsk{Kind: foreignJudge, Newest: linearizable, Body: canon.Encode(foreignQuery{Verb: q.Verb, Key: q.Key, Caller: q.Caller, Try: q.Try})}
+	if _, err := f.say(ctx, ask, &got); err != nil {
+		return s, nil, err
+	}
+	s = Said{Scope: f.id, Prefix: f.genesis.Prefix(), Decides: got.Decides}
+	s.Allowed, s.Class, s.Rule, s.Why = got.Allowed, action.Class(got.Class), got.Rule, got.Why
+	if s.Decides {
+		return s, nil, nil
+	}
+	given := scope.Touching(f.delegations(), q.Key, nil)
+	if len(given) == 0 {
+		if err := f.learn(ctx, Keys(q.Key)); err != nil {
+			return s, nil, err
+		}
+		if given = scope.Touching(f.delegations(), q.Key, nil); len(given) == 0 {
+			return s, nil, scope.ErrElsewhere
+		}
+	}
+	return s, &given[0], nil
+}
+
+// propose has the scope decide on something in this node's name, and waits until enough of
+// its anchors say what became of it.
+func (f *foreign) propose(ctx context.Context, class scope.Class, content []byte, once Once) (r Receipt, err error) {
+	if class == scope.Write {
+		var t scope.Txn
+		if err := canon.Decode(content, &t); err != nil {
+			return r, err
+		}
+		if len(attaches(&t)) > 0 {
+			return r, fmt.Errorf("a key is to be attached to a lease: %w", f.notHeld())
+		}
+	}
+	m := scope.Mutation{
+		Scope: f.id, Class: class, Author: f.of.author, Content: content,
+		Justification: once.Justification, Nonce: once.Nonce, ValidUntil: once.ValidUntil,
+	}
+	b, err := scope.Sign(f.of.cfg.Identity, f.known().Policy.Limits, m)
+	if err != nil {
+		return r, err
+	}
+	id := b.Mutations()[0].ID
+	begin := time.Now()
+	a, err := f.agree(ctx, foreignAsk{Kind: foreignSubmit, Body: b.Raw()})
+	if err != nil {
+		return r, &UndecidedError{Mutation: id, ValidUntil: m.ValidUntil, Needed: 1, Reachable: 1, Cause: err}
+	}
+	var got []foreignReceipt
+	if err := canon.Decode(a.Body, &got); err != nil || len(got) != 1 || got[0].Mutation != id {
+		return r, fmt.Errorf("node: scope %q: a receipt for something else: %w", f.genesis.Prefix(), err)
+	}
+	f.of.measured.commits.since(begin)
+	return got[0].receipt(f.id), nil
+}

@@ -1,0 +1,108 @@
+package node
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/scope"
+)
+
+// Resolved is what a name stands for: an object, and one of its versions.
+type Resolved struct {
+	_              struct{}        `cbor:",toarray"`
+	Kv             scope.KeyValue  // of the version
+	Key            []byte          // an alias that names the object now
+	Number, Newest int64           // of the version, and of the newest one
+	Claims         bool            // the object, too, says that Key is an alias of it
+	Moved          *scope.Redirect // how it was found, if the key that was asked for does not name it itself
+}
+
+// Resolve says what a key stands for, or stood for until it was moved, and gives a version
+// of it, 0 for the newest. It asks the scope that decides about the key, and the one to
+// which the object was moved. Errors wrap scope.ErrKeyNotFound.
+func (n *Node) Resolve(ctx context.Context, key []byte, version int64, linearizable bool) (r Resolved, head scope.Head, err error) {
+	r, head, err = n.resolve(ctx, key, version, linearizable)
+	if err == nil || r.Moved == nil {
+		return r, head, err
+	}
+	there, at, elsewhere := n.resolve(ctx, r.Moved.To, version, linearizable)
+	if elsewhere != nil || there.Kv.UID != r.Moved.Object {
+		return r, head, err
+	}
+	there.Moved = r.Moved
+	return there, at, nil
+}
+
+func (n *Node) resolve(ctx context.Context, key []byte, version int64, linearizable bool) (r Resolved, head scope.Head, err error) {
+	err = n.anywhere(ctx, Keys(key), func(at decider) error {
+		if at.foreign != nil {
+			r, head, err = at.foreign.resolve(ctx, key, version, linearizable)
+			return err
+		}
+		r, head, err = at.Part.Resolve(ctx, key, version, linearizable)
+		return err
+	})
+	return r, head, err
+}
+
+// Resolve is that of the node, for keys that the part's scope decides about.
+func (n *Part) Resolve(ctx context.Context, key []byte, version int64, linearizable bool) (r Resolved, head scope.Head, err error) {
+	v, err := n.Read(ctx, linearizable)
+	if err != nil {
+		return r, head, err
+	}
+	defer func() { err = errors.Join(err, v.Close()) }()
+	head = v.Head()
+	if err := v.owns(Keys(key)); err != nil {
+		return r, head, err
+	}
+	r, err = v.resolved(ctx, key, version)
+	return r, head, err
+}
+
+// resolved is what a key stands for in the scope. Where its object is not found, but was
+// moved, it says where to.
+func (v *View) resolved(ctx context.Context, key []byte, version int64) (r Resolved, err error) {
+	found, ok, err := v.State.Resolve(key)
+	if err != nil {
+		return r, err
+	}
+	r.Moved = found.Moved
+	switch {
+	case !ok && r.Moved != nil:
+		return r, fmt.Errorf("%w: %q was moved to %q, and its object %s is deleted since; see its history", scope.ErrKeyNotFound, key, r.Moved.To, r.Moved.Object)
+	case !ok:
+		return r, fmt.Errorf("%w: %q", scope.ErrKeyNotFound, key)
+	}
+	r.Kv, r.Key, r.Claims, r.Newest, r.Number = found.Kv, found.Kv.Key, found.Claims, found.Number, found.Number
+	if version > 0 && version != r.Number {
+		if r.Kv, err = v.version(ctx, r.Kv.UID, version, r.Number); err != nil {
+			return r, err
+		}
+		r.Number = version
+	}
+	return r, nil
+}
+
+// version is one of an object's, by its number.
+func (v *View) version(ctx context.Context, u aweigh.UID, number, newest int64) (kv scope.KeyValue, err error) {
+	if number > newest {
+		return kv, fmt.Errorf("%w: the newest version is %d", scope.ErrNoVersion, newest)
+	}
+	var found scope.Version
+	err = v.Versions(u, func(w scope.Version) bool {
+		found = w
+		return w.Number > number && ctx.Err() == nil
+	})
+	if err = cmp.Or(err, ctx.Err()); err != nil {
+		return kv, err
+	}
+	content, ok, err := v.Content(found)
+	if err == nil && !ok {
+		err = fmt.Errorf("%w: the content of version %d", scope.ErrCompacted, number)
+	}
+	return content, err
+}
