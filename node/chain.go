@@ -274,6 +274,7 @@ func (c *chain) makeFinal(m *Machine, h aweigh.Hash, cert quorum.Certificate, be
 			}
 			final.Descendants = append(final.Descendants, below...)
 			c.handOver(m, scope.Handover{Final: final, Terms: k.result.Terms})
+			m.announceEnd(final)
 			m.succeed(next)
 			break
 		}

@@ -24,7 +24,7 @@ import (
 
 // anchorage is four anchors on loopback, whose disks are given.
 type anchorage struct {
-	t        *testing.T
+	t        testing.TB
 	genesis  scope.Genesis
 	identity [4]votes.PrivateKey
 	anchor   [4]votes.PrivateKey
@@ -40,7 +40,7 @@ type running struct {
 	ended chan error
 }
 
-func newAnchorage(t *testing.T) *anchorage {
+func newAnchorage(t testing.TB) *anchorage {
 	t.Helper()
 	a := &anchorage{t: t}
 	var founders []Founder

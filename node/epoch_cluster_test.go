@@ -54,3 +54,19 @@ func TestProofsReachAcrossEpochs(t *testing.T) {
 		}
 	}
 }
+
+// TestFollowersHearOfAnEpochsEnd: who follows a scope that has nothing more to decide
+// learns that an epoch ended, and who governs what was delegated with it, without asking.
+func TestFollowersHearOfAnEpochsEnd(t *testing.T) {
+	c := startCluster(t, 4, quorum.BFT)
+	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	defer cancel()
+	for prefix, anchors := range map[string][]int{"/one/": {1}, "/two/": {0, 1}, "/three/": {0, 1, 2}} {
+		c.delegate(ctx, "", prefix, quorum.Crash, anchors...)
+		begin := time.Now()
+		c.delegate(ctx, prefix, prefix+"below/", quorum.Crash, anchors...)
+		if took := time.Since(begin); took > pollEvery/2 {
+			t.Errorf("all nodes know of the scope below %s after %v", prefix, took)
+		}
+	}
+}

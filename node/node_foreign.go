@@ -36,6 +36,7 @@ type foreign struct {
 	mu       sync.Mutex
 	epoch    *scope.Epoch               // the newest that is proven
 	given    []scope.Delegation         // those of its delegations that it referred to, in order
+	last     foreignAnswer              // the latest that counted, without what it says
 	newest   int64                      // highest revision that more spoke of than may lie
 	seen     map[aweigh.AnchorID]manner // how its anchors answer
 	cache    map[aweigh.Hash]cached
@@ -170,12 +171,21 @@ func (f *foreign) members() (ids []peer.ID) {
 	return ids
 }
 
+// info is what is known of the scope: its epoch, and where it stood when it answered last.
+func (f *foreign) info() ScopeInfo {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	last := f.last
+	last.Epoch = f.epoch.Number
+	return ScopeInfo{Genesis: f.genesis, Head: f.head(&last), Epoch: f.epoch}
+}
+
 // infos are what is known of the scopes.
 func (n *foreigners) infos() (all []ScopeInfo) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, f := range n.all {
-		all = append(all, ScopeInfo{Genesis: f.genesis, Head: f.head(&foreignAnswer{Epoch: f.known().Number}), Epoch: f.known()})
+		all = append(all, f.info())
 	}
 	slices.SortFunc(all, func(a, b ScopeInfo) int { return bytes.Compare(a.Genesis.Prefix(), b.Genesis.Prefix()) })
 	return all

@@ -35,6 +35,9 @@ func (f *foreign) cached(key aweigh.Hash) (answered, bool) {
 func (f *foreign) keep(key aweigh.Hash, a answered) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if a.Height > f.last.Height {
+		f.last = foreignAnswer{Height: a.Height, Time: a.Time, Revision: a.Revision}
+	}
 	if a.Revision > f.newest {
 		f.newest = a.Revision
 		clear(f.cache)

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/scope"
@@ -33,16 +35,14 @@ func (n *Part) serveForeign(ctx context.Context, p Peer, ask foreignAsk) ([]byte
 	} else if _, seated := e.Roster.Seat(key.Public().ID()); !seated {
 		return nil, ErrUnseated
 	}
-	x, stranger := n.budgets.of(p), !n.budgets.anchor(p)
-	wait := reserve(x.given, time.Now(), foreignCostBytes+len(ask.Body))
-	if stranger {
-		wait = max(wait, reserve(n.budgets.shared(p), time.Now(), foreignCost))
+	x := n.budgets.of(p)
+	if err := n.turn(ctx, x.given, foreignCostBytes+len(ask.Body)); err != nil {
+		return nil, err
 	}
-	if wait > foreignWait {
-		return nil, ErrBusy
-	}
-	if wait > 0 && !n.pause(wait) {
-		return nil, ErrStopped
+	if !n.budgets.anchor(p) {
+		if err := n.turn(ctx, n.budgets.shared(p), foreignCost); err != nil {
+			return nil, err
+		}
 	}
 	ctx, cancel := n.deadline(ctx)
 	defer cancel()
@@ -58,6 +58,21 @@ func (n *Part) serveForeign(ctx context.Context, p Peer, ask foreignAsk) ([]byte
 	}
 	reserve(x.given, time.Now(), len(a.Body)+looked*foreignKeyCost)
 	return canon.Encode(a), nil
+}
+
+// turn takes from a budget, and waits for its turn. What would wait for long is refused,
+// and costs nothing.
+func (n *Part) turn(ctx context.Context, l *rate.Limiter, cost int) error {
+	r := l.ReserveN(time.Now(), min(cost, l.Burst()))
+	wait := r.Delay()
+	if wait > foreignWait {
+		r.Cancel()
+		return ErrBusy
+	}
+	if wait > 0 && !n.pauseFor(ctx, wait) {
+		return ErrStopped
+	}
+	return nil
 }
 
 // answerForeign answers a question, and says how many keys it took to look at.
@@ -242,6 +257,13 @@ func (n *Part) submitForeign(ctx context.Context, p Peer, raw []byte, a *foreign
 			Height: r.Height, Responses: r.Responses,
 		}
 		a.Height, a.Revision = r.Height, max(a.Revision, r.Revision)
+	}
+	if v, err := n.views.open(); err == nil { // when that was
+		h := v.Head()
+		a.Time = h.Time
+		if err := n.views.release(v); err != nil {
+			return nil, err
+		}
 	}
 	return canon.Encode(out), nil
 }

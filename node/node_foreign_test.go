@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -24,7 +25,7 @@ import (
 
 // newRegions are four anchors that hold a scope below the root's, and one below that, and a
 // node that holds the root's alone.
-func newRegions(t *testing.T, deepest quorum.Mode) (c *cluster, a *anchorage, o *Node) {
+func newRegions(t testing.TB, deepest quorum.Mode) (c *cluster, a *anchorage, o *Node) {
 	t.Helper()
 	a = newFar(t, nil)
 	c = &cluster{t: t}
@@ -46,7 +47,7 @@ func newRegions(t *testing.T, deepest quorum.Mode) (c *cluster, a *anchorage, o 
 	return c, a, r.Node
 }
 
-func got(t *testing.T, n *Node, key string, linearizable bool) string {
+func got(t testing.TB, n *Node, key string, linearizable bool) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
@@ -362,5 +363,100 @@ func TestLiarsAreOutvoted(t *testing.T) {
 		if told.Load() < before+8 {
 			t.Errorf("%s: the liar was asked %d times only", lies[i].name, told.Load()-before)
 		}
+	}
+}
+
+// TestNodesHoldWhatTheyFollow: a node has parts in the scopes that it anchors, follows, or
+// that lead to those, and in no others; and when it is told to follow all, it catches up.
+func TestNodesHoldWhatTheyFollow(t *testing.T) {
+	a := newFar(t, func(i int, cfg *Config) {
+		if i == 3 {
+			cfg.Follow = [][]byte{[]byte("/f/g/")}
+		}
+	})
+	disk := vfs.NewMem()
+	c := &cluster{t: t}
+	for i := range 3 {
+		a.start(i, vfs.NewMem())
+		c.nodes = append(c.nodes, a.running[i].Node)
+	}
+	a.start(3, disk)
+	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	defer cancel()
+	for _, x := range []struct {
+		prefix  string
+		from    string
+		anchors []int
+	}{{"/a/", "", []int{0, 3}}, {"/f/", "", []int{0, 1}}, {"/f/g/", "/f/", []int{1}}, {"/f/g/h/", "/f/g/", []int{1}}, {"/z/", "", []int{0, 1, 2}}} {
+		c.delegate(ctx, x.from, x.prefix, quorum.Crash, x.anchors...)
+	}
+	if _, err := c.nodes[0].Txn(ctx, putTxn("/z/1", "there"), Once{}); err != nil {
+		t.Fatal(err)
+	}
+	holds := func(want ...string) {
+		t.Helper()
+		until(t, fmt.Sprintf("the node holds %q", want), func() bool {
+			var held []string
+			for _, p := range a.running[3].Parts() {
+				held = append(held, string(p.prefix))
+			}
+			slices.Sort(held)
+			return slices.Equal(held, want)
+		})
+	}
+	holds("", "/a/", "/f/", "/f/g/", "/f/g/h/")
+	if v := got(t, a.running[3].Node, "/z/1", true); v != "there" {
+		t.Errorf("where it is not held, /z/1 is %q", v)
+	}
+	a.running[3].halt(t)
+	a.change = func(_ int, cfg *Config) { cfg.Follow = [][]byte{} }
+	a.start(3, disk)
+	holds("", "/a/")
+	if v := got(t, a.running[3].Node, "/f/g/h/1", true); v != "" {
+		t.Errorf("/f/g/h/1 is %q", v)
+	}
+	a.running[3].halt(t)
+	a.change = nil
+	a.start(3, disk)
+	holds("", "/a/", "/f/", "/f/g/", "/f/g/h/", "/z/")
+	if v := got(t, a.running[3].Node, "/z/1", true); v != "there" {
+		t.Errorf("where it is held now, /z/1 is %q", v)
+	}
+}
+
+// BenchmarkForeignRead reads a key of a scope that the node does not hold, which is two
+// scopes below the one that it holds: as one does again and again, and with the whole way.
+func BenchmarkForeignRead(b *testing.B) {
+	_, _, o := newRegions(b, quorum.BFT)
+	for _, x := range []struct {
+		name         string
+		linearizable bool
+		forget       bool
+	}{{"linearizable", true, false}, {"linearizable, by two referrals", true, true}, {"cached", false, false}} {
+		b.Run(x.name, func(b *testing.B) {
+			var took []time.Duration
+			for b.Loop() {
+				if x.linearizable {
+					time.Sleep(20 * time.Millisecond) // within what anchors do for strangers
+				}
+				if x.forget {
+					o.foreigners.mu.Lock()
+					for _, f := range o.foreigners.all {
+						f.mu.Lock()
+						f.given = nil
+						f.mu.Unlock()
+					}
+					o.foreigners.mu.Unlock()
+				}
+				begin := time.Now()
+				if v := got(b, o, "/b/c/1", x.linearizable); v != "first" {
+					b.Fatal(v)
+				}
+				took = append(took, time.Since(begin))
+			}
+			slices.Sort(took)
+			b.ReportMetric(float64(took[len(took)/2].Microseconds()), "µs/median")
+			b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "µs/p99")
+		})
 	}
 }

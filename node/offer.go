@@ -8,6 +8,7 @@ import (
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/quorum"
+	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/votes"
 )
 
@@ -176,6 +177,18 @@ func (m *Machine) announce() {
 	}
 	m.announced, m.known = m.now, m.chain.head.Height
 	m.fx.Gossip = append(m.fx.Gossip, frame(tagAnnounce, Announce{Header: m.chain.head, Certificate: m.finality}))
+}
+
+// announceEnd makes known that a block ended an epoch, in that epoch's words: who follows
+// may hear nothing in it any more, and cannot verify what is said in the next.
+func (m *Machine) announceEnd(f scope.Finality) {
+	last := f.Header
+	if n := len(f.Descendants); n > 0 {
+		last = f.Descendants[n-1]
+	}
+	if m.guard != nil && (f.Header.Proposer == m.self || last.Proposer == m.self) { // others hear of it by asking
+		m.fx.Gossip = append(m.fx.Gossip, frame(tagAnnounce, Announce{Header: last, Certificate: f.Certificate}))
+	}
 }
 
 // Check verifies an announcement.

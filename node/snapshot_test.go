@@ -30,7 +30,7 @@ func quickly(cfg *Config) {
 }
 
 // newFar is four anchors that offer and want snapshots early.
-func newFar(t *testing.T, change func(int, *Config)) *anchorage {
+func newFar(t testing.TB, change func(int, *Config)) *anchorage {
 	t.Helper()
 	a := newAnchorage(t)
 	a.change = func(i int, cfg *Config) {
@@ -81,7 +81,7 @@ func (a *anchorage) observeWith(key votes.PrivateKey, fs vfs.FS, change func(*Co
 	return r
 }
 
-func (r *running) halt(t *testing.T) {
+func (r *running) halt(t testing.TB) {
 	t.Helper()
 	r.stop()
 	if err := errors.Join(<-r.ended, r.store.Close()); err != nil {
@@ -89,7 +89,7 @@ func (r *running) halt(t *testing.T) {
 	}
 }
 
-func newIdentity(t *testing.T) votes.PrivateKey {
+func newIdentity(t testing.TB) votes.PrivateKey {
 	t.Helper()
 	k, err := votes.GenerateKey(votes.Ed25519, rand.Reader)
 	if err != nil {
@@ -98,7 +98,7 @@ func newIdentity(t *testing.T) votes.PrivateKey {
 	return k
 }
 
-func until(t *testing.T, what string, ok func() bool) {
+func until(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(40 * time.Second); !ok(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {

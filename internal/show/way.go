@@ -89,8 +89,10 @@ func (p Printer) Way(w Way) error {
 		under = ", as " + Key(r.Key)
 	}
 	fmt.Fprintf(p.Out, "\n%s names %s%s, version %d, %d bytes, as of revision %d", Key(w.Key), r.Uid, under, r.Number, len(r.Kv.GetValue()), r.Header.GetRevision())
-	if age, alone := w.age(); alone {
+	if age, alone := w.age(); alone && w.Scopes[len(w.Scopes)-1].Held {
 		fmt.Fprintf(p.Out, "; the node answered alone, and the scope's last block that it has is %s old", age.Round(time.Millisecond))
+	} else if alone {
+		fmt.Fprintf(p.Out, "; the node does not hold the scope: its anchors said so lately, as of a block that is %s old", age.Round(time.Millisecond))
 	}
 	if _, err := fmt.Fprintln(p.Out); err != nil || len(w.Visits) == 0 {
 		return err
