@@ -43,7 +43,7 @@ func (s *State) Resolve(key []byte) (r Resolution, ok bool, err error) {
 	if err != nil || !ok {
 		return r, false, err
 	}
-	a, err := s.Aliases(r.Kv.UID)
+	a, err := s.aliasesWith(r.Kv.UID, &r.Kv)
 	if err != nil {
 		return r, false, err
 	}
@@ -87,21 +87,39 @@ type Aliases struct {
 }
 
 // Aliases lists what names an object.
-func (s *State) Aliases(u aweigh.UID) (a Aliases, err error) {
+func (s *State) Aliases(u aweigh.UID) (a Aliases, err error) { return s.aliasesWith(u, nil) }
+
+// aliasesWith is Aliases for those who know the newest content under one of the keys; nil:
+// who do not.
+func (s *State) aliasesWith(u aweigh.UID, known *KeyValue) (a Aliases, err error) {
 	list, err := s.aliases(u)
 	if err != nil {
 		return a, err
 	}
 	if list == nil {
-		key, last, ok, err := s.Object(u)
+		raw, ok, err := s.r.Get(s.space.at(atObject, u[:]...))
 		if err != nil || !ok {
 			return a, err
 		}
-		a.Last = last
-		if v, ok, err := s.newest(key); err != nil || !ok || v.UID != u {
+		o, err := readObject(raw)
+		if err != nil {
 			return a, err
 		}
-		a.Keys, a.before = [][]byte{key}, []int64{0}
+		if a.Last = o.End; o.End != 0 {
+			return a, nil
+		}
+		v := known
+		if v == nil || !bytes.Equal(v.Key, o.Key) {
+			newest, ok, err := s.newest(o.Key)
+			if err == nil && (!ok || newest.UID != u) {
+				err = fmt.Errorf("%w: the key of object %s names another", ErrCorrupt, u)
+			}
+			if err != nil {
+				return a, err
+			}
+			v = &newest
+		}
+		a.Last, a.Keys, a.before = v.Entry+1, [][]byte{o.Key}, []int64{0}
 		return a, nil
 	}
 	a.Last, a.Parent = list.Last, list.Parent
