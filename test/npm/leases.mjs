@@ -42,10 +42,10 @@ export default function (t) {
     const alive = await once(kept, 'keepaliveSucceeded');
     await fired;
     assert.equal(alive.TTL, '2');
-    assert.equal((await left.keepaliveOnce()).TTL, '2');
     const again = Date.now();
+    assert.equal((await left.keepaliveOnce()).TTL, '2');
     await until('the lease that nobody keeps ends', async () => await c.get('left') === null);
-    assert.ok(Date.now() - again > 1500, 'it ended before its time');
+    assert.ok(Date.now() - again > 1900, 'it ended before its time');
     assert.equal(await c.get('kept'), '1');
     kept.release();
     await until('the lease that was released ends', async () => await c.get('kept') === null);
