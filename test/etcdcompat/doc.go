@@ -8,4 +8,8 @@
 //
 //	AWEIGH_ETCD=$(scripts/etcd) go -C test/etcdcompat test -v -programs 500
 //	AWEIGH_ETCD=$(scripts/etcd) go -C test/etcdcompat test -v -run Programs -seed 1234 -programs 1
+//
+// It also runs etcd's own tests of its API, with a binary of etcdctl; see package common.
+//
+//	AWEIGH_ETCDCTL=$(scripts/etcd etcdctl) go -C test/etcdcompat test -v -run CommonTests
 package etcdcompat
