@@ -25,6 +25,8 @@ const (
 	Voted                       // a ballot on a motion was counted
 	Closed                      // a motion was carried or not, for the reason given
 
+	Access Class = 31 // users or roles of the network changed
+
 	AliasUnbind Class = 32 // a name of an object went; it has others
 	AliasFollow Class = 33 // a further name of an object shows the object's new content
 	HandedOver  Class = 34 // an object went to a child scope, under this name
@@ -36,7 +38,7 @@ var classNames = [...]string{
 	AliasBind: "alias-bind", AliasMove: "alias-move", Policy: "policy",
 	Membership: "membership", Delegate: "delegate", Split: "split", Merge: "merge",
 	Reconcile: "reconcile", Compact: "compact", Failed: "failed",
-	Opened: "opened", Voted: "voted", Closed: "closed",
+	Opened: "opened", Voted: "voted", Closed: "closed", Access: "access",
 	AliasUnbind: "alias-unbind", AliasFollow: "alias-follow", HandedOver: "handed-over", TakenOver: "taken-over",
 }
 

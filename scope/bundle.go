@@ -41,6 +41,7 @@ type CheckedMutation struct {
 	Naming   *Naming        // for Name
 	Action   *Action        // for Act
 	Motion   votes.MotionID // for Withdraw
+	Access   *Access        // for Permit
 	raw      []byte
 }
 
@@ -211,6 +212,10 @@ func (m *CheckedMutation) open(raw []byte, lim Limits) error {
 		}
 		m.Txn = m.Action.txn()
 		return m.Action.check(lim)
+	case Permit:
+		var err error
+		m.Access, err = decodeAccess(m.Content)
+		return err
 	case Withdraw:
 		var w Withdrawal
 		err := canon.Decode(m.Content, &w)

@@ -665,7 +665,7 @@ func TestRostersAreTheSameEverywhere(t *testing.T) {
 		r.turn()
 	}
 	e := r.epoch()
-	const want = "48e85426e34b5c7cd72fba7d58e5f336605e9c1d74f9699f8c7c338cdae43cbc"
+	const want = "bd2d5c786622b57857e877741b1a3e28dfebb06f4b796099a983e77689e4406d"
 	if got := aweigh.Sum(e.Encode()).String(); got != want || e.Roster.Weights.Len() != 5 {
 		t.Errorf("epoch %d with weights %v is %s, not %s", e.Number, e.Terms().Weights, got, want)
 	}

@@ -206,6 +206,8 @@ func (x *execution) execute(m *CheckedMutation, out *Outcome) error {
 		x.next.head.Revision = x.revision()
 	case Withdraw:
 		failure, err = x.withdraw(m)
+	case Permit:
+		failure, err = x.reaccess(m.Access)
 	}
 	if err != nil {
 		return err

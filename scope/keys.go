@@ -28,6 +28,7 @@ const (
 	atMeta    = 'M' // the meta record
 
 	atNames     = 'N' // names: how many of the following two there are
+	atAccess    = 'b' // the Access
 	atAliases   = 'a' // UID -> aliases of an object that has, or had, several
 	atDelegated = 'z' // prefix -> delegated
 	atGenesis   = 'O' // what the scope started from

@@ -28,6 +28,9 @@ const (
 	Withdraw Class = 6
 	// Act carries out a verb on what a key names: the content is an Action.
 	Act Class = 7
+	// Permit changes who may do what through the network's nodes: the content is an
+	// Access.
+	Permit Class = 8
 )
 
 // String is the class in lower case.
@@ -47,6 +50,8 @@ func (c Class) String() string {
 		return "lease"
 	case Act:
 		return "act"
+	case Permit:
+		return "permit"
 	}
 	return fmt.Sprintf("class(%d)", uint8(c))
 }

@@ -26,7 +26,7 @@ type SnapshotRecord struct {
 // order of changes, or from the leases and versions, as what is attached to a
 // lease. So it is made anew, and nobody has to be believed about it.
 var carried = []string{
-	string(atMeta), string(atNames), string(atGenesis), string(atAliases), string(atEpoch), string(atAgenda), string(atLease), string(atVersion),
+	string(atMeta), string(atNames), string(atGenesis), string(atAliases), string(atAccess), string(atEpoch), string(atAgenda), string(atLease), string(atVersion),
 	string(atLineage) + "e", string(atReceipt), string(atRedirect), string(atMotion), string(atVoted), string(atOpen), string(atClosed),
 	string(atLedger), string(atExpiry), string(atDelegated),
 }
@@ -138,7 +138,7 @@ func (i *Import) Add(rec SnapshotRecord) (ops []kv.Op, err error) {
 		}
 		i.element(k, rec.Value)
 		return i.state.space.withLapse(set)
-	case atMotion, atVoted, atOpen, atClosed, atDelegated:
+	case atMotion, atVoted, atOpen, atClosed, atDelegated, atAccess:
 		if i.named++; i.named > 4*i.want.LineageSize+handKeys+1 { // each stands in the lineage, some twice
 			return nil, fmt.Errorf("%w: more records about motions than the lineage tells of", ErrInvalid)
 		}
@@ -202,7 +202,7 @@ func (i *Import) meta(rec SnapshotRecord) error {
 		want.Revision, want.Compacted, want.Ledger = m.Head.Revision, m.Head.Compacted, m.Head.Ledger
 		want.Under, want.Agenda, want.Docket = m.Head.Under, m.Head.Agenda, m.Head.Docket
 		want.Leases, want.LeaseDue, want.Resumed = m.Head.Leases, m.Head.LeaseDue, m.Head.Resumed
-		want.Swept = m.Head.Swept
+		want.Swept, want.Access = m.Head.Swept, m.Head.Access
 		want.Prefix, want.Clocked, want.Started, want.Delegated = m.Head.Prefix, m.Head.Clocked, m.Head.Started, m.Head.Delegated
 	}
 	s.tally = m.Tally

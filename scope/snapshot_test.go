@@ -75,6 +75,8 @@ func busy(t fataler) (*world, Header) {
 	w.one(w.ops(del("b", "d")))
 	w.one(w.compaction(w.state.Head().Revision - 1))
 	w.step(w.mutation(Lease, LeaseRequest{Kind: LeaseGrant, IDs: []int64{9}, TTL: 60}), w.ops(leased("d", "4", 9)), w.ops(leased("g", "8", 9)))
+	w.one(w.permit(2))
+	w.one(w.permit(3))
 	w.step(w.put("d", "5"), w.ops(Op{Kind: OpPut, Key: []byte("none"), IgnoreValue: true}), w.put("e", "6"))
 	w.now = w.now.Add(1)
 	b := w.block(w.sign(w.put("f", "7")))
@@ -134,7 +136,7 @@ func TestSnapshotContinuesAsTheOriginal(t *testing.T) {
 			if err1 != nil || err2 != nil || !reflect.DeepEqual(a, b) {
 				t.Fatalf("events from %d: %v %v\n%v %v", from, a, err1, b, err2)
 			}
-			for _, kind := range []byte{atVersion, atObject, atReceipt, atExpiry, atLedger, atLease, atLeaseKey, atLeaseEnd, atNames, atAliases, atRedirect, atLapse} {
+			for _, kind := range []byte{atVersion, atObject, atReceipt, atExpiry, atLedger, atLease, atLeaseKey, atLeaseEnd, atNames, atAliases, atAccess, atRedirect, atLapse} {
 				prefix := w.state.space.at(kind)
 				if a, b := kept(w.r, prefix), kept(o.r, prefix); !slices.Equal(a, b) {
 					t.Fatalf("after %d blocks, %q:\n%q\n%q", n, kind, a, b)

@@ -1,0 +1,182 @@
+package scope
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/lineage"
+)
+
+// Access is who may do what through the nodes of a network, in the terms of etcd: users,
+// and roles that permit ranges of keys. It is part of the root scope's state and the same
+// on all nodes, each of which holds its own clients to it; what is decided, it does not
+// bind. A change names all of it.
+type Access struct {
+	_        struct{} `cbor:",toarray"`
+	Revision int64    // counts changes, from 1: as it was before the first
+	Enabled  bool     // only users come in
+	Users    []User   // ordered by name
+	Roles    []Role   // ordered by name
+}
+
+// User is somebody who may come in.
+type User struct {
+	_        struct{} `cbor:",toarray"`
+	Name     string
+	Password []byte   // its bcrypt hash, which all nodes can read; empty: there is none, and a certificate says who it is
+	Roles    []string // ordered
+}
+
+// Role is a set of permissions.
+type Role struct {
+	_     struct{} `cbor:",toarray"`
+	Name  string
+	Grant []Permission // ordered by keys
+}
+
+// Permission lets a role read or write a range of keys, in the sense of Op.
+type Permission struct {
+	_           struct{} `cbor:",toarray"`
+	Read, Write bool
+	Key, End    []byte // an empty Key with an End: from the first key on
+}
+
+// RootName is the name of the user, and of the role, that may do everything. Nobody has
+// to define the role.
+const RootName = "root"
+
+// Bounds of an Access.
+const (
+	maxAccess     = 1 << 20 // bytes of its encoding
+	maxAccessName = 256     // bytes of a name
+)
+
+// ErrAccessChanged means that users and roles were changed since those that a change
+// is based on.
+var ErrAccessChanged = errors.New("scope: users or roles were changed meanwhile")
+
+// User finds a user by name, nil if there is none.
+func (a *Access) User(name string) *User {
+	i, ok := slices.BinarySearchFunc(a.Users, name, func(u User, name string) int { return compareText(u.Name, name) })
+	if !ok {
+		return nil
+	}
+	return &a.Users[i]
+}
+
+// Role finds a role by name, nil if there is none.
+func (a *Access) Role(name string) *Role {
+	i, ok := slices.BinarySearchFunc(a.Roles, name, func(r Role, name string) int { return compareText(r.Name, name) })
+	if !ok {
+		return nil
+	}
+	return &a.Roles[i]
+}
+
+// Has reports whether the user has a role.
+func (u *User) Has(role string) bool {
+	_, ok := slices.BinarySearch(u.Roles, role)
+	return ok
+}
+
+func compareText(a, b string) int { return bytes.Compare([]byte(a), []byte(b)) }
+
+// check says why it is not well-formed, or would lock everyone out.
+func (a *Access) check() error {
+	named := func(name string) bool { return len(name) > 0 && len(name) <= maxAccessName }
+	for i := range a.Users {
+		u := &a.Users[i]
+		if !named(u.Name) || i > 0 && a.Users[i-1].Name >= u.Name {
+			return fmt.Errorf("%w: users have names of up to %d bytes, and stand in order", ErrInvalid, maxAccessName)
+		}
+		for k, r := range u.Roles {
+			if !named(r) || k > 0 && u.Roles[k-1] >= r || r != RootName && a.Role(r) == nil {
+				return fmt.Errorf("%w: the roles of user %q are not there, or not in order", ErrInvalid, u.Name)
+			}
+		}
+	}
+	for i := range a.Roles {
+		r := &a.Roles[i]
+		if !named(r.Name) || i > 0 && a.Roles[i-1].Name >= r.Name {
+			return fmt.Errorf("%w: roles have names of up to %d bytes, and stand in order", ErrInvalid, maxAccessName)
+		}
+		for k := range r.Grant {
+			g := &r.Grant[k]
+			if !g.Read && !g.Write || k > 0 && r.Grant[k-1].compare(g) >= 0 {
+				return fmt.Errorf("%w: the permissions of role %q are empty, or not in order", ErrInvalid, r.Name)
+			}
+		}
+	}
+	if root := a.User(RootName); a.Enabled && (root == nil || !root.Has(RootName)) {
+		return fmt.Errorf("%w: without a user root that has the role root, nobody could come in any more", ErrInvalid)
+	}
+	return nil
+}
+
+func (g *Permission) compare(o *Permission) int {
+	if c := bytes.Compare(g.Key, o.Key); c != 0 {
+		return c
+	}
+	return bytes.Compare(g.End, o.End)
+}
+
+// decodeAccess reads the content of a mutation.
+func decodeAccess(content []byte) (*Access, error) {
+	if len(content) > maxAccess {
+		return nil, fmt.Errorf("%w: users and roles of %d bytes, at most %d are taken", ErrInvalid, len(content), maxAccess)
+	}
+	a := new(Access)
+	if err := canon.Decode(content, a); err != nil {
+		return nil, err
+	}
+	return a, a.check()
+}
+
+// Access is that of the network; only the root scope's state has it.
+func (s *State) Access() (Access, error) { return s.access(s.head.Access) }
+
+// access is the record of a revision.
+func (v *view) access(revision int64) (Access, error) {
+	a := Access{Revision: 1}
+	if revision == 0 {
+		return a, nil
+	}
+	raw, ok, err := v.r.Get(v.space.at(atAccess))
+	if err == nil && ok {
+		err = canon.Decode(raw, &a)
+	}
+	if err == nil && (!ok || a.Revision != revision) {
+		err = fmt.Errorf("%w: not the users and roles of revision %d", ErrCorrupt, revision)
+	}
+	return a, err
+}
+
+func accessDigest(a *Access) aweigh.Hash {
+	return aweigh.Sum([]byte("aweigh/access/1"), canon.Encode(*a))
+}
+
+// reaccess puts other users and roles in the place of those that they are based on.
+func (x *execution) reaccess(a *Access) (failure, err error) {
+	if x.next.head.Prefix != "" {
+		return ErrElsewhere, nil
+	}
+	before, err := x.access(x.next.head.Access)
+	if err != nil {
+		return nil, err
+	}
+	if a.Revision != before.Revision+1 {
+		return ErrAccessChanged, nil
+	}
+	e := lineage.Entry{Class: lineage.Access}
+	if before.Revision > 1 {
+		e.Prior = accessDigest(&before)
+	}
+	e.Posterior = accessDigest(a)
+	x.enter(e)
+	x.next.head.Access = a.Revision
+	return nil, x.replace(x.space.at(atAccess), *a)
+}
