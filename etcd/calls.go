@@ -13,7 +13,8 @@ import (
 )
 
 // admitted is a service whose calls are bounded, and refused where they require a
-// leader and no quorum is in reach, before their requests are read.
+// leader and no quorum is in reach, before their requests are read; and where they are not
+// permitted.
 func (s *service) admitted(d grpc.ServiceDesc) *grpc.ServiceDesc {
 	d.Methods = slices.Clone(d.Methods)
 	for i := range d.Methods {
@@ -23,7 +24,12 @@ func (s *service) admitted(d grpc.ServiceDesc) *grpc.ServiceDesc {
 			if err := s.admit(ctx); err != nil {
 				return nil, err
 			}
-			return handle(srv, ctx, func(request any) error { return s.arrivals.read(read, request) }, nil)
+			return handle(srv, ctx, func(request any) error {
+				if err := s.arrivals.read(read, request); err != nil {
+					return err
+				}
+				return s.permit(ctx, request)
+			}, nil)
 		}
 	}
 	return &d
@@ -64,7 +70,7 @@ func (s *service) stream(srv any, stream grpc.ServerStream, _ *grpc.StreamServer
 	if err := s.admit(stream.Context()); err != nil {
 		return err
 	}
-	return h(srv, stream)
+	return h(srv, permitted{stream, s})
 }
 
 func (s *service) admit(ctx context.Context) error {

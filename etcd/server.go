@@ -21,6 +21,7 @@ import (
 	"github.com/aweigh/aweigh/etcd/etcdpb"
 	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/votes"
 )
 
 // Node is what the API needs of a node; *node.Node is one.
@@ -54,8 +55,10 @@ type Config struct {
 	Listen string      // host:port
 	TLS    *tls.Config // nil: clients come as they are
 	Node   Node
-	Size   func() int64 // of the store's files in bytes; nil if nobody knows
-	Log    *slog.Logger
+	// Identity is the node's own: it signs the tokens of clients that it knows.
+	Identity votes.PrivateKey
+	Size     func() int64 // of the store's files in bytes; nil if nobody knows
+	Log      *slog.Logger
 	// Scratch is a directory for files of a moment, such as snapshots, on a disk with
 	// room for the content. Default: that of the system.
 	Scratch string
@@ -108,6 +111,10 @@ type service struct {
 	calls    atomic.Int64
 	arrivals arrivals
 	leader   leaderSense
+	guard    guard
+	tokens   tokens
+	identity votes.PrivateKey
+	hashes   chan struct{} // holds a token for each password that is looked at
 	hashing  chan struct{} // holds a token while a digest is computed
 	saving   chan struct{} // holds a token while a snapshot is made
 	scratch  string
@@ -138,6 +145,7 @@ func Listen(cfg Config) (*Server, error) {
 		node: cfg.Node, cluster: short(aweigh.Hash(g.Hash())), member: memberID(cfg.Node.LastStatus(), cfg.Node.Peer()),
 		size: cfg.Size, log: cfg.Log, progressEvery: cfg.ProgressEvery,
 		stopping: ctx.Done(), hashing: make(chan struct{}, 1), saving: make(chan struct{}, 1), scratch: cfg.Scratch, arrivals: arrivals{most: arrivalTime},
+		identity: cfg.Identity, hashes: make(chan struct{}, hashesAtOnce),
 	}
 	transport := insecure.NewCredentials()
 	if cfg.TLS != nil {
@@ -165,6 +173,7 @@ func Listen(cfg Config) (*Server, error) {
 		{etcdpb.Election_ServiceDesc, &electionServer{claims: claims}},
 		{etcdpb.Watch_ServiceDesc, &watchServer{service: s}},
 		{etcdpb.Cluster_ServiceDesc, &clusterServer{service: s, address: l.Addr().String(), secure: cfg.TLS != nil}},
+		{etcdpb.Auth_ServiceDesc, &authServer{service: s}},
 		{etcdpb.Maintenance_ServiceDesc, &maintenanceServer{service: s}},
 		{healthpb.Health_ServiceDesc, newHealth(s)},
 	} {

@@ -11,7 +11,6 @@ import (
 // instead says of the methods of etcd that are not served what to do instead. The
 // first prefix that fits applies.
 var instead = []struct{ prefix, text string }{
-	{"/etcdserverpb.Auth/", "etcd's users and roles are not served yet; listen on a loopback address, and let something in front decide who may connect"},
 	{"/etcdserverpb.Cluster/Member", "members are not added or removed here: \"aweigh join\" makes a node that serves what the network holds, and \"aweigh anchor\" lets anchors join and leave"},
 	{"/etcdserverpb.Maintenance/MoveLeader", "the leader changes with every view by itself; there is nothing to move"},
 	{"/etcdserverpb.Maintenance/Downgrade", "versions are not negotiated; stop the node and start the other program"},

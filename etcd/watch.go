@@ -189,7 +189,13 @@ const noWatch = -1
 func (w *watchStream) create(r *etcdpb.WatchCreateRequest) error {
 	x, why := newWatch(r)
 	var newest, compacted int64
-	var err error
+	who, err := w.caller(w.ctx)
+	if err == nil && who != nil {
+		err = who.mayRead(x.key, x.end)
+	}
+	if err != nil && (why == "" || who == nil) {
+		why = err.Error()
+	}
 	if why == "" {
 		x.legs, newest, compacted, err = w.node.Legs(w.ctx, x.key, x.end, x.start)
 	} else {

@@ -19,6 +19,9 @@ const (
 	// ContextConsent: a new anchor agrees to be admitted.
 	ContextConsent Context = "aweigh/consent/1"
 
+	// ContextToken: a node knows who its client is.
+	ContextToken Context = "aweigh/token/1"
+
 	// ContextCOSE is for the Sig_structures of RFC 9052, as SigningBytes of a
 	// MotionBallot, which other tools can check. They begin with the byte 0x84,
 	// with which no context begins, and with a context of their own.

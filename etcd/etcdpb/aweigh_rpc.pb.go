@@ -3431,11 +3431,1611 @@ func (x *SnapshotResponse) GetVersion() string {
 	return ""
 }
 
+type AuthEnableRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AuthEnableRequest) Reset() {
+	*x = AuthEnableRequest{}
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[47]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AuthEnableRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AuthEnableRequest) ProtoMessage() {}
+
+func (x *AuthEnableRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[47]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AuthEnableRequest.ProtoReflect.Descriptor instead.
+func (*AuthEnableRequest) Descriptor() ([]byte, []int) {
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{47}
+}
+
+type AuthDisableRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AuthDisableRequest) Reset() {
+	*x = AuthDisableRequest{}
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[48]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AuthDisableRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AuthDisableRequest) ProtoMessage() {}
+
+func (x *AuthDisableRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[48]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AuthDisableRequest.ProtoReflect.Descriptor instead.
+func (*AuthDisableRequest) Descriptor() ([]byte, []int) {
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{48}
+}
+
+type AuthStatusRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AuthStatusRequest) Reset() {
+	*x = AuthStatusRequest{}
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[49]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AuthStatusRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AuthStatusRequest) ProtoMessage() {}
+
+func (x *AuthStatusRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[49]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AuthStatusRequest.ProtoReflect.Descriptor instead.
+func (*AuthStatusRequest) Descriptor() ([]byte, []int) {
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{49}
+}
+
+type AuthenticateRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Password      string                 `protobuf:"bytes,2,opt,name=password,proto3" json:"password,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AuthenticateRequest) Reset() {
+	*x = AuthenticateRequest{}
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[50]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AuthenticateRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AuthenticateRequest) ProtoMessage() {}
+
+func (x *AuthenticateRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[50]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AuthenticateRequest.ProtoReflect.Descriptor instead.
+func (*AuthenticateRequest) Descriptor() ([]byte, []int) {
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{50}
+}
+
+func (x *AuthenticateRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *AuthenticateRequest) GetPassword() string {
+	if x != nil {
+		return x.Password
+	}
+	return ""
+}
+
+type AuthUserAddRequest struct {
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	Name           string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Password       string                 `protobuf:"bytes,2,opt,name=password,proto3" json:"password,omitempty"`
+	Options        *UserAddOptions        `protobuf:"bytes,3,opt,name=options,proto3" json:"options,omitempty"`
+	HashedPassword string                 `protobuf:"bytes,4,opt,name=hashedPassword,proto3" json:"hashedPassword,omitempty"` // base64 of what bcrypt makes of it, in place of the password
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *AuthUserAddRequest) Reset() {
+	*x = AuthUserAddRequest{}
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[51]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AuthUserAddRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AuthUserAddRequest) ProtoMessage() {}
+
+func (x *AuthUserAddRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[51]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AuthUserAddRequest.ProtoReflect.Descriptor instead.
+func (*AuthUserAddRequest) Descriptor() ([]byte, []int) {
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{51}
+}
+
+func (x *AuthUserAddRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *AuthUserAddRequest) GetPassword() string {
+	if x != nil {
+		return x.Password
+	}
+	return ""
+}
+
+func (x *AuthUserAddRequest) GetOptions() *UserAddOptions {
+	if x != nil {
+		return x.Options
+	}
+	return nil
+}
+
+func (x *AuthUserAddRequest) GetHashedPassword() string {
+	if x != nil {
+		return x.HashedPassword
+	}
+	return ""
+}
+
+type AuthUserGetRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AuthUserGetRequest) Reset() {
+	*x = AuthUserGetRequest{}
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[52]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AuthUserGetRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AuthUserGetRequest) ProtoMessage() {}
+
+func (x *AuthUserGetRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[52]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AuthUserGetRequest.ProtoReflect.Descriptor instead.
+func (*AuthUserGetRequest) Descriptor() ([]byte, []int) {
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{52}
+}
+
+func (x *AuthUserGetRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+type AuthUserListRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AuthUserListRequest) Reset() {
+	*x = AuthUserListRequest{}
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[53]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AuthUserListRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AuthUserListRequest) ProtoMessage() {}
+
+func (x *AuthUserListRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[53]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AuthUserListRequest.ProtoReflect.Descriptor instead.
+func (*AuthUserListRequest) Descriptor() ([]byte, []int) {
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{53}
+}
+
+type AuthUserDeleteRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AuthUserDeleteRequest) Reset() {
+	*x = AuthUserDeleteRequest{}
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[54]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AuthUserDeleteRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AuthUserDeleteRequest) ProtoMessage() {}
+
+func (x *AuthUserDeleteRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[54]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AuthUserDeleteRequest.ProtoReflect.Descriptor instead.
+func (*AuthUserDeleteRequest) Descriptor() ([]byte, []int) {
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{54}
+}
+
+func (x *AuthUserDeleteRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+type AuthUserChangePasswordRequest struct {
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	Name           string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Password       string                 `protobuf:"bytes,2,opt,name=password,proto3" json:"password,omitempty"`
+	HashedPassword string                 `protobuf:"bytes,3,opt,name=hashedPassword,proto3" json:"hashedPassword,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *AuthUserChangePasswordRequest) Reset() {
+	*x = AuthUserChangePasswordRequest{}
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[55]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AuthUserChangePasswordRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AuthUserChangePasswordRequest) ProtoMessage() {}
+
+func (x *AuthUserChangePasswordRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[55]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AuthUserChangePasswordRequest.ProtoReflect.Descriptor instead.
+func (*AuthUserChangePasswordRequest) Descriptor() ([]byte, []int) {
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{55}
+}
+
+func (x *AuthUserChangePasswordRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *AuthUserChangePasswordRequest) GetPassword() string {
+	if x != nil {
+		return x.Password
+	}
+	return ""
+}
+
+func (x *AuthUserChangePasswordRequest) GetHashedPassword() string {
+	if x != nil {
+		return x.HashedPassword
+	}
+	return ""
+}
+
+type AuthUserGrantRoleRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	User          string                 `protobuf:"bytes,1,opt,name=user,proto3" json:"user,omitempty"`
+	Role          string                 `protobuf:"bytes,2,opt,name=role,proto3" json:"role,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AuthUserGrantRoleRequest) Reset() {
+	*x = AuthUserGrantRoleRequest{}
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[56]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AuthUserGrantRoleRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AuthUserGrantRoleRequest) ProtoMessage() {}
+
+func (x *AuthUserGrantRoleRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[56]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AuthUserGrantRoleRequest.ProtoReflect.Descriptor instead.
+func (*AuthUserGrantRoleRequest) Descriptor() ([]byte, []int) {
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{56}
+}
+
+func (x *AuthUserGrantRoleRequest) GetUser() string {
+	if x != nil {
+		return x.User
+	}
+	return ""
+}
+
+func (x *AuthUserGrantRoleRequest) GetRole() string {
+	if x != nil {
+		return x.Role
+	}
+	return ""
+}
+
+type AuthUserRevokeRoleRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Role          string                 `protobuf:"bytes,2,opt,name=role,proto3" json:"role,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AuthUserRevokeRoleRequest) Reset() {
+	*x = AuthUserRevokeRoleRequest{}
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[57]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AuthUserRevokeRoleRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AuthUserRevokeRoleRequest) ProtoMessage() {}
+
+func (x *AuthUserRevokeRoleRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[57]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AuthUserRevokeRoleRequest.ProtoReflect.Descriptor instead.
+func (*AuthUserRevokeRoleRequest) Descriptor() ([]byte, []int) {
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{57}
+}
+
+func (x *AuthUserRevokeRoleRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *AuthUserRevokeRoleRequest) GetRole() string {
+	if x != nil {
+		return x.Role
+	}
+	return ""
+}
+
+type AuthRoleAddRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AuthRoleAddRequest) Reset() {
+	*x = AuthRoleAddRequest{}
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[58]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AuthRoleAddRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AuthRoleAddRequest) ProtoMessage() {}
+
+func (x *AuthRoleAddRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[58]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AuthRoleAddRequest.ProtoReflect.Descriptor instead.
+func (*AuthRoleAddRequest) Descriptor() ([]byte, []int) {
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{58}
+}
+
+func (x *AuthRoleAddRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+type AuthRoleGetRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Role          string                 `protobuf:"bytes,1,opt,name=role,proto3" json:"role,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AuthRoleGetRequest) Reset() {
+	*x = AuthRoleGetRequest{}
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[59]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AuthRoleGetRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AuthRoleGetRequest) ProtoMessage() {}
+
+func (x *AuthRoleGetRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[59]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AuthRoleGetRequest.ProtoReflect.Descriptor instead.
+func (*AuthRoleGetRequest) Descriptor() ([]byte, []int) {
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{59}
+}
+
+func (x *AuthRoleGetRequest) GetRole() string {
+	if x != nil {
+		return x.Role
+	}
+	return ""
+}
+
+type AuthRoleListRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AuthRoleListRequest) Reset() {
+	*x = AuthRoleListRequest{}
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[60]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AuthRoleListRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AuthRoleListRequest) ProtoMessage() {}
+
+func (x *AuthRoleListRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[60]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AuthRoleListRequest.ProtoReflect.Descriptor instead.
+func (*AuthRoleListRequest) Descriptor() ([]byte, []int) {
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{60}
+}
+
+type AuthRoleDeleteRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Role          string                 `protobuf:"bytes,1,opt,name=role,proto3" json:"role,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AuthRoleDeleteRequest) Reset() {
+	*x = AuthRoleDeleteRequest{}
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[61]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AuthRoleDeleteRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AuthRoleDeleteRequest) ProtoMessage() {}
+
+func (x *AuthRoleDeleteRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[61]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AuthRoleDeleteRequest.ProtoReflect.Descriptor instead.
+func (*AuthRoleDeleteRequest) Descriptor() ([]byte, []int) {
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{61}
+}
+
+func (x *AuthRoleDeleteRequest) GetRole() string {
+	if x != nil {
+		return x.Role
+	}
+	return ""
+}
+
+type AuthRoleGrantPermissionRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Perm          *Permission            `protobuf:"bytes,2,opt,name=perm,proto3" json:"perm,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AuthRoleGrantPermissionRequest) Reset() {
+	*x = AuthRoleGrantPermissionRequest{}
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[62]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AuthRoleGrantPermissionRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AuthRoleGrantPermissionRequest) ProtoMessage() {}
+
+func (x *AuthRoleGrantPermissionRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[62]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AuthRoleGrantPermissionRequest.ProtoReflect.Descriptor instead.
+func (*AuthRoleGrantPermissionRequest) Descriptor() ([]byte, []int) {
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{62}
+}
+
+func (x *AuthRoleGrantPermissionRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *AuthRoleGrantPermissionRequest) GetPerm() *Permission {
+	if x != nil {
+		return x.Perm
+	}
+	return nil
+}
+
+type AuthRoleRevokePermissionRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Role          string                 `protobuf:"bytes,1,opt,name=role,proto3" json:"role,omitempty"`
+	Key           []byte                 `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
+	RangeEnd      []byte                 `protobuf:"bytes,3,opt,name=range_end,json=rangeEnd,proto3" json:"range_end,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AuthRoleRevokePermissionRequest) Reset() {
+	*x = AuthRoleRevokePermissionRequest{}
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[63]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AuthRoleRevokePermissionRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AuthRoleRevokePermissionRequest) ProtoMessage() {}
+
+func (x *AuthRoleRevokePermissionRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[63]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AuthRoleRevokePermissionRequest.ProtoReflect.Descriptor instead.
+func (*AuthRoleRevokePermissionRequest) Descriptor() ([]byte, []int) {
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{63}
+}
+
+func (x *AuthRoleRevokePermissionRequest) GetRole() string {
+	if x != nil {
+		return x.Role
+	}
+	return ""
+}
+
+func (x *AuthRoleRevokePermissionRequest) GetKey() []byte {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
+func (x *AuthRoleRevokePermissionRequest) GetRangeEnd() []byte {
+	if x != nil {
+		return x.RangeEnd
+	}
+	return nil
+}
+
+type AuthEnableResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Header        *ResponseHeader        `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AuthEnableResponse) Reset() {
+	*x = AuthEnableResponse{}
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[64]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AuthEnableResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AuthEnableResponse) ProtoMessage() {}
+
+func (x *AuthEnableResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[64]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AuthEnableResponse.ProtoReflect.Descriptor instead.
+func (*AuthEnableResponse) Descriptor() ([]byte, []int) {
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{64}
+}
+
+func (x *AuthEnableResponse) GetHeader() *ResponseHeader {
+	if x != nil {
+		return x.Header
+	}
+	return nil
+}
+
+type AuthDisableResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Header        *ResponseHeader        `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AuthDisableResponse) Reset() {
+	*x = AuthDisableResponse{}
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[65]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AuthDisableResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AuthDisableResponse) ProtoMessage() {}
+
+func (x *AuthDisableResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[65]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AuthDisableResponse.ProtoReflect.Descriptor instead.
+func (*AuthDisableResponse) Descriptor() ([]byte, []int) {
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{65}
+}
+
+func (x *AuthDisableResponse) GetHeader() *ResponseHeader {
+	if x != nil {
+		return x.Header
+	}
+	return nil
+}
+
+type AuthUserAddResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Header        *ResponseHeader        `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AuthUserAddResponse) Reset() {
+	*x = AuthUserAddResponse{}
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[66]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AuthUserAddResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AuthUserAddResponse) ProtoMessage() {}
+
+func (x *AuthUserAddResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[66]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AuthUserAddResponse.ProtoReflect.Descriptor instead.
+func (*AuthUserAddResponse) Descriptor() ([]byte, []int) {
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{66}
+}
+
+func (x *AuthUserAddResponse) GetHeader() *ResponseHeader {
+	if x != nil {
+		return x.Header
+	}
+	return nil
+}
+
+type AuthUserDeleteResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Header        *ResponseHeader        `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AuthUserDeleteResponse) Reset() {
+	*x = AuthUserDeleteResponse{}
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[67]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AuthUserDeleteResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AuthUserDeleteResponse) ProtoMessage() {}
+
+func (x *AuthUserDeleteResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[67]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AuthUserDeleteResponse.ProtoReflect.Descriptor instead.
+func (*AuthUserDeleteResponse) Descriptor() ([]byte, []int) {
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{67}
+}
+
+func (x *AuthUserDeleteResponse) GetHeader() *ResponseHeader {
+	if x != nil {
+		return x.Header
+	}
+	return nil
+}
+
+type AuthUserChangePasswordResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Header        *ResponseHeader        `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AuthUserChangePasswordResponse) Reset() {
+	*x = AuthUserChangePasswordResponse{}
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[68]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AuthUserChangePasswordResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AuthUserChangePasswordResponse) ProtoMessage() {}
+
+func (x *AuthUserChangePasswordResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[68]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AuthUserChangePasswordResponse.ProtoReflect.Descriptor instead.
+func (*AuthUserChangePasswordResponse) Descriptor() ([]byte, []int) {
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{68}
+}
+
+func (x *AuthUserChangePasswordResponse) GetHeader() *ResponseHeader {
+	if x != nil {
+		return x.Header
+	}
+	return nil
+}
+
+type AuthUserGrantRoleResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Header        *ResponseHeader        `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AuthUserGrantRoleResponse) Reset() {
+	*x = AuthUserGrantRoleResponse{}
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[69]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AuthUserGrantRoleResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AuthUserGrantRoleResponse) ProtoMessage() {}
+
+func (x *AuthUserGrantRoleResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[69]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AuthUserGrantRoleResponse.ProtoReflect.Descriptor instead.
+func (*AuthUserGrantRoleResponse) Descriptor() ([]byte, []int) {
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{69}
+}
+
+func (x *AuthUserGrantRoleResponse) GetHeader() *ResponseHeader {
+	if x != nil {
+		return x.Header
+	}
+	return nil
+}
+
+type AuthUserRevokeRoleResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Header        *ResponseHeader        `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AuthUserRevokeRoleResponse) Reset() {
+	*x = AuthUserRevokeRoleResponse{}
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[70]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AuthUserRevokeRoleResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AuthUserRevokeRoleResponse) ProtoMessage() {}
+
+func (x *AuthUserRevokeRoleResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[70]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AuthUserRevokeRoleResponse.ProtoReflect.Descriptor instead.
+func (*AuthUserRevokeRoleResponse) Descriptor() ([]byte, []int) {
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{70}
+}
+
+func (x *AuthUserRevokeRoleResponse) GetHeader() *ResponseHeader {
+	if x != nil {
+		return x.Header
+	}
+	return nil
+}
+
+type AuthRoleAddResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Header        *ResponseHeader        `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AuthRoleAddResponse) Reset() {
+	*x = AuthRoleAddResponse{}
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[71]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AuthRoleAddResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AuthRoleAddResponse) ProtoMessage() {}
+
+func (x *AuthRoleAddResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[71]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AuthRoleAddResponse.ProtoReflect.Descriptor instead.
+func (*AuthRoleAddResponse) Descriptor() ([]byte, []int) {
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{71}
+}
+
+func (x *AuthRoleAddResponse) GetHeader() *ResponseHeader {
+	if x != nil {
+		return x.Header
+	}
+	return nil
+}
+
+type AuthRoleDeleteResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Header        *ResponseHeader        `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AuthRoleDeleteResponse) Reset() {
+	*x = AuthRoleDeleteResponse{}
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[72]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AuthRoleDeleteResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AuthRoleDeleteResponse) ProtoMessage() {}
+
+func (x *AuthRoleDeleteResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[72]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AuthRoleDeleteResponse.ProtoReflect.Descriptor instead.
+func (*AuthRoleDeleteResponse) Descriptor() ([]byte, []int) {
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{72}
+}
+
+func (x *AuthRoleDeleteResponse) GetHeader() *ResponseHeader {
+	if x != nil {
+		return x.Header
+	}
+	return nil
+}
+
+type AuthRoleGrantPermissionResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Header        *ResponseHeader        `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AuthRoleGrantPermissionResponse) Reset() {
+	*x = AuthRoleGrantPermissionResponse{}
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[73]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AuthRoleGrantPermissionResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AuthRoleGrantPermissionResponse) ProtoMessage() {}
+
+func (x *AuthRoleGrantPermissionResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[73]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AuthRoleGrantPermissionResponse.ProtoReflect.Descriptor instead.
+func (*AuthRoleGrantPermissionResponse) Descriptor() ([]byte, []int) {
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{73}
+}
+
+func (x *AuthRoleGrantPermissionResponse) GetHeader() *ResponseHeader {
+	if x != nil {
+		return x.Header
+	}
+	return nil
+}
+
+type AuthRoleRevokePermissionResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Header        *ResponseHeader        `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AuthRoleRevokePermissionResponse) Reset() {
+	*x = AuthRoleRevokePermissionResponse{}
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[74]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AuthRoleRevokePermissionResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AuthRoleRevokePermissionResponse) ProtoMessage() {}
+
+func (x *AuthRoleRevokePermissionResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[74]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AuthRoleRevokePermissionResponse.ProtoReflect.Descriptor instead.
+func (*AuthRoleRevokePermissionResponse) Descriptor() ([]byte, []int) {
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{74}
+}
+
+func (x *AuthRoleRevokePermissionResponse) GetHeader() *ResponseHeader {
+	if x != nil {
+		return x.Header
+	}
+	return nil
+}
+
+type AuthStatusResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Header        *ResponseHeader        `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
+	Enabled       bool                   `protobuf:"varint,2,opt,name=enabled,proto3" json:"enabled,omitempty"`
+	AuthRevision  uint64                 `protobuf:"varint,3,opt,name=authRevision,proto3" json:"authRevision,omitempty"` // counts changes of users and roles
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AuthStatusResponse) Reset() {
+	*x = AuthStatusResponse{}
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[75]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AuthStatusResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AuthStatusResponse) ProtoMessage() {}
+
+func (x *AuthStatusResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[75]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AuthStatusResponse.ProtoReflect.Descriptor instead.
+func (*AuthStatusResponse) Descriptor() ([]byte, []int) {
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{75}
+}
+
+func (x *AuthStatusResponse) GetHeader() *ResponseHeader {
+	if x != nil {
+		return x.Header
+	}
+	return nil
+}
+
+func (x *AuthStatusResponse) GetEnabled() bool {
+	if x != nil {
+		return x.Enabled
+	}
+	return false
+}
+
+func (x *AuthStatusResponse) GetAuthRevision() uint64 {
+	if x != nil {
+		return x.AuthRevision
+	}
+	return 0
+}
+
+type AuthenticateResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Header        *ResponseHeader        `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
+	Token         string                 `protobuf:"bytes,2,opt,name=token,proto3" json:"token,omitempty"` // to be sent as the metadata "token"
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AuthenticateResponse) Reset() {
+	*x = AuthenticateResponse{}
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[76]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AuthenticateResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AuthenticateResponse) ProtoMessage() {}
+
+func (x *AuthenticateResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[76]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AuthenticateResponse.ProtoReflect.Descriptor instead.
+func (*AuthenticateResponse) Descriptor() ([]byte, []int) {
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{76}
+}
+
+func (x *AuthenticateResponse) GetHeader() *ResponseHeader {
+	if x != nil {
+		return x.Header
+	}
+	return nil
+}
+
+func (x *AuthenticateResponse) GetToken() string {
+	if x != nil {
+		return x.Token
+	}
+	return ""
+}
+
+type AuthUserGetResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Header        *ResponseHeader        `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
+	Roles         []string               `protobuf:"bytes,2,rep,name=roles,proto3" json:"roles,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AuthUserGetResponse) Reset() {
+	*x = AuthUserGetResponse{}
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[77]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AuthUserGetResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AuthUserGetResponse) ProtoMessage() {}
+
+func (x *AuthUserGetResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[77]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AuthUserGetResponse.ProtoReflect.Descriptor instead.
+func (*AuthUserGetResponse) Descriptor() ([]byte, []int) {
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{77}
+}
+
+func (x *AuthUserGetResponse) GetHeader() *ResponseHeader {
+	if x != nil {
+		return x.Header
+	}
+	return nil
+}
+
+func (x *AuthUserGetResponse) GetRoles() []string {
+	if x != nil {
+		return x.Roles
+	}
+	return nil
+}
+
+type AuthUserListResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Header        *ResponseHeader        `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
+	Users         []string               `protobuf:"bytes,2,rep,name=users,proto3" json:"users,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AuthUserListResponse) Reset() {
+	*x = AuthUserListResponse{}
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[78]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AuthUserListResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AuthUserListResponse) ProtoMessage() {}
+
+func (x *AuthUserListResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[78]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AuthUserListResponse.ProtoReflect.Descriptor instead.
+func (*AuthUserListResponse) Descriptor() ([]byte, []int) {
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{78}
+}
+
+func (x *AuthUserListResponse) GetHeader() *ResponseHeader {
+	if x != nil {
+		return x.Header
+	}
+	return nil
+}
+
+func (x *AuthUserListResponse) GetUsers() []string {
+	if x != nil {
+		return x.Users
+	}
+	return nil
+}
+
+type AuthRoleGetResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Header        *ResponseHeader        `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
+	Perm          []*Permission          `protobuf:"bytes,2,rep,name=perm,proto3" json:"perm,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AuthRoleGetResponse) Reset() {
+	*x = AuthRoleGetResponse{}
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[79]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AuthRoleGetResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AuthRoleGetResponse) ProtoMessage() {}
+
+func (x *AuthRoleGetResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[79]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AuthRoleGetResponse.ProtoReflect.Descriptor instead.
+func (*AuthRoleGetResponse) Descriptor() ([]byte, []int) {
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{79}
+}
+
+func (x *AuthRoleGetResponse) GetHeader() *ResponseHeader {
+	if x != nil {
+		return x.Header
+	}
+	return nil
+}
+
+func (x *AuthRoleGetResponse) GetPerm() []*Permission {
+	if x != nil {
+		return x.Perm
+	}
+	return nil
+}
+
+type AuthRoleListResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Header        *ResponseHeader        `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
+	Roles         []string               `protobuf:"bytes,2,rep,name=roles,proto3" json:"roles,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AuthRoleListResponse) Reset() {
+	*x = AuthRoleListResponse{}
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[80]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AuthRoleListResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AuthRoleListResponse) ProtoMessage() {}
+
+func (x *AuthRoleListResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[80]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AuthRoleListResponse.ProtoReflect.Descriptor instead.
+func (*AuthRoleListResponse) Descriptor() ([]byte, []int) {
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{80}
+}
+
+func (x *AuthRoleListResponse) GetHeader() *ResponseHeader {
+	if x != nil {
+		return x.Header
+	}
+	return nil
+}
+
+func (x *AuthRoleListResponse) GetRoles() []string {
+	if x != nil {
+		return x.Roles
+	}
+	return nil
+}
+
 var File_etcdpb_aweigh_rpc_proto protoreflect.FileDescriptor
 
 const file_etcdpb_aweigh_rpc_proto_rawDesc = "" +
 	"\n" +
-	"\x17etcdpb/aweigh_rpc.proto\x12\fetcdserverpb\x1a\x16etcdpb/aweigh_kv.proto\"\x85\x01\n" +
+	"\x17etcdpb/aweigh_rpc.proto\x12\fetcdserverpb\x1a\x18etcdpb/aweigh_auth.proto\x1a\x16etcdpb/aweigh_kv.proto\"\x85\x01\n" +
 	"\x0eResponseHeader\x12\x1d\n" +
 	"\n" +
 	"cluster_id\x18\x01 \x01(\x04R\tclusterId\x12\x1b\n" +
@@ -3681,7 +5281,88 @@ const file_etcdpb_aweigh_rpc_proto_rawDesc = "" +
 	"\x06header\x18\x01 \x01(\v2\x1c.etcdserverpb.ResponseHeaderR\x06header\x12'\n" +
 	"\x0fremaining_bytes\x18\x02 \x01(\x04R\x0eremainingBytes\x12\x12\n" +
 	"\x04blob\x18\x03 \x01(\fR\x04blob\x12\x18\n" +
-	"\aversion\x18\x04 \x01(\tR\aversion*/\n" +
+	"\aversion\x18\x04 \x01(\tR\aversion\"\x13\n" +
+	"\x11AuthEnableRequest\"\x14\n" +
+	"\x12AuthDisableRequest\"\x13\n" +
+	"\x11AuthStatusRequest\"E\n" +
+	"\x13AuthenticateRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1a\n" +
+	"\bpassword\x18\x02 \x01(\tR\bpassword\"\x9e\x01\n" +
+	"\x12AuthUserAddRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1a\n" +
+	"\bpassword\x18\x02 \x01(\tR\bpassword\x120\n" +
+	"\aoptions\x18\x03 \x01(\v2\x16.authpb.UserAddOptionsR\aoptions\x12&\n" +
+	"\x0ehashedPassword\x18\x04 \x01(\tR\x0ehashedPassword\"(\n" +
+	"\x12AuthUserGetRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\"\x15\n" +
+	"\x13AuthUserListRequest\"+\n" +
+	"\x15AuthUserDeleteRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\"w\n" +
+	"\x1dAuthUserChangePasswordRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1a\n" +
+	"\bpassword\x18\x02 \x01(\tR\bpassword\x12&\n" +
+	"\x0ehashedPassword\x18\x03 \x01(\tR\x0ehashedPassword\"B\n" +
+	"\x18AuthUserGrantRoleRequest\x12\x12\n" +
+	"\x04user\x18\x01 \x01(\tR\x04user\x12\x12\n" +
+	"\x04role\x18\x02 \x01(\tR\x04role\"C\n" +
+	"\x19AuthUserRevokeRoleRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
+	"\x04role\x18\x02 \x01(\tR\x04role\"(\n" +
+	"\x12AuthRoleAddRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\"(\n" +
+	"\x12AuthRoleGetRequest\x12\x12\n" +
+	"\x04role\x18\x01 \x01(\tR\x04role\"\x15\n" +
+	"\x13AuthRoleListRequest\"+\n" +
+	"\x15AuthRoleDeleteRequest\x12\x12\n" +
+	"\x04role\x18\x01 \x01(\tR\x04role\"\\\n" +
+	"\x1eAuthRoleGrantPermissionRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12&\n" +
+	"\x04perm\x18\x02 \x01(\v2\x12.authpb.PermissionR\x04perm\"d\n" +
+	"\x1fAuthRoleRevokePermissionRequest\x12\x12\n" +
+	"\x04role\x18\x01 \x01(\tR\x04role\x12\x10\n" +
+	"\x03key\x18\x02 \x01(\fR\x03key\x12\x1b\n" +
+	"\trange_end\x18\x03 \x01(\fR\brangeEnd\"J\n" +
+	"\x12AuthEnableResponse\x124\n" +
+	"\x06header\x18\x01 \x01(\v2\x1c.etcdserverpb.ResponseHeaderR\x06header\"K\n" +
+	"\x13AuthDisableResponse\x124\n" +
+	"\x06header\x18\x01 \x01(\v2\x1c.etcdserverpb.ResponseHeaderR\x06header\"K\n" +
+	"\x13AuthUserAddResponse\x124\n" +
+	"\x06header\x18\x01 \x01(\v2\x1c.etcdserverpb.ResponseHeaderR\x06header\"N\n" +
+	"\x16AuthUserDeleteResponse\x124\n" +
+	"\x06header\x18\x01 \x01(\v2\x1c.etcdserverpb.ResponseHeaderR\x06header\"V\n" +
+	"\x1eAuthUserChangePasswordResponse\x124\n" +
+	"\x06header\x18\x01 \x01(\v2\x1c.etcdserverpb.ResponseHeaderR\x06header\"Q\n" +
+	"\x19AuthUserGrantRoleResponse\x124\n" +
+	"\x06header\x18\x01 \x01(\v2\x1c.etcdserverpb.ResponseHeaderR\x06header\"R\n" +
+	"\x1aAuthUserRevokeRoleResponse\x124\n" +
+	"\x06header\x18\x01 \x01(\v2\x1c.etcdserverpb.ResponseHeaderR\x06header\"K\n" +
+	"\x13AuthRoleAddResponse\x124\n" +
+	"\x06header\x18\x01 \x01(\v2\x1c.etcdserverpb.ResponseHeaderR\x06header\"N\n" +
+	"\x16AuthRoleDeleteResponse\x124\n" +
+	"\x06header\x18\x01 \x01(\v2\x1c.etcdserverpb.ResponseHeaderR\x06header\"W\n" +
+	"\x1fAuthRoleGrantPermissionResponse\x124\n" +
+	"\x06header\x18\x01 \x01(\v2\x1c.etcdserverpb.ResponseHeaderR\x06header\"X\n" +
+	" AuthRoleRevokePermissionResponse\x124\n" +
+	"\x06header\x18\x01 \x01(\v2\x1c.etcdserverpb.ResponseHeaderR\x06header\"\x88\x01\n" +
+	"\x12AuthStatusResponse\x124\n" +
+	"\x06header\x18\x01 \x01(\v2\x1c.etcdserverpb.ResponseHeaderR\x06header\x12\x18\n" +
+	"\aenabled\x18\x02 \x01(\bR\aenabled\x12\"\n" +
+	"\fauthRevision\x18\x03 \x01(\x04R\fauthRevision\"b\n" +
+	"\x14AuthenticateResponse\x124\n" +
+	"\x06header\x18\x01 \x01(\v2\x1c.etcdserverpb.ResponseHeaderR\x06header\x12\x14\n" +
+	"\x05token\x18\x02 \x01(\tR\x05token\"a\n" +
+	"\x13AuthUserGetResponse\x124\n" +
+	"\x06header\x18\x01 \x01(\v2\x1c.etcdserverpb.ResponseHeaderR\x06header\x12\x14\n" +
+	"\x05roles\x18\x02 \x03(\tR\x05roles\"b\n" +
+	"\x14AuthUserListResponse\x124\n" +
+	"\x06header\x18\x01 \x01(\v2\x1c.etcdserverpb.ResponseHeaderR\x06header\x12\x14\n" +
+	"\x05users\x18\x02 \x03(\tR\x05users\"s\n" +
+	"\x13AuthRoleGetResponse\x124\n" +
+	"\x06header\x18\x01 \x01(\v2\x1c.etcdserverpb.ResponseHeaderR\x06header\x12&\n" +
+	"\x04perm\x18\x02 \x03(\v2\x12.authpb.PermissionR\x04perm\"b\n" +
+	"\x14AuthRoleListResponse\x124\n" +
+	"\x06header\x18\x01 \x01(\v2\x1c.etcdserverpb.ResponseHeaderR\x06header\x12\x14\n" +
+	"\x05roles\x18\x02 \x03(\tR\x05roles*/\n" +
 	"\tAlarmType\x12\b\n" +
 	"\x04NONE\x10\x00\x12\v\n" +
 	"\aNOSPACE\x10\x01\x12\v\n" +
@@ -3711,7 +5392,29 @@ const file_etcdpb_aweigh_rpc_proto_rawDesc = "" +
 	"Defragment\x12\x1f.etcdserverpb.DefragmentRequest\x1a .etcdserverpb.DefragmentResponse\x12=\n" +
 	"\x04Hash\x12\x19.etcdserverpb.HashRequest\x1a\x1a.etcdserverpb.HashResponse\x12C\n" +
 	"\x06HashKV\x12\x1b.etcdserverpb.HashKVRequest\x1a\x1c.etcdserverpb.HashKVResponse\x12K\n" +
-	"\bSnapshot\x12\x1d.etcdserverpb.SnapshotRequest\x1a\x1e.etcdserverpb.SnapshotResponse0\x01B&Z$github.com/aweigh/aweigh/etcd/etcdpbb\x06proto3"
+	"\bSnapshot\x12\x1d.etcdserverpb.SnapshotRequest\x1a\x1e.etcdserverpb.SnapshotResponse0\x012\x8e\f\n" +
+	"\x04Auth\x12O\n" +
+	"\n" +
+	"AuthEnable\x12\x1f.etcdserverpb.AuthEnableRequest\x1a .etcdserverpb.AuthEnableResponse\x12R\n" +
+	"\vAuthDisable\x12 .etcdserverpb.AuthDisableRequest\x1a!.etcdserverpb.AuthDisableResponse\x12O\n" +
+	"\n" +
+	"AuthStatus\x12\x1f.etcdserverpb.AuthStatusRequest\x1a .etcdserverpb.AuthStatusResponse\x12U\n" +
+	"\fAuthenticate\x12!.etcdserverpb.AuthenticateRequest\x1a\".etcdserverpb.AuthenticateResponse\x12N\n" +
+	"\aUserAdd\x12 .etcdserverpb.AuthUserAddRequest\x1a!.etcdserverpb.AuthUserAddResponse\x12N\n" +
+	"\aUserGet\x12 .etcdserverpb.AuthUserGetRequest\x1a!.etcdserverpb.AuthUserGetResponse\x12Q\n" +
+	"\bUserList\x12!.etcdserverpb.AuthUserListRequest\x1a\".etcdserverpb.AuthUserListResponse\x12W\n" +
+	"\n" +
+	"UserDelete\x12#.etcdserverpb.AuthUserDeleteRequest\x1a$.etcdserverpb.AuthUserDeleteResponse\x12o\n" +
+	"\x12UserChangePassword\x12+.etcdserverpb.AuthUserChangePasswordRequest\x1a,.etcdserverpb.AuthUserChangePasswordResponse\x12`\n" +
+	"\rUserGrantRole\x12&.etcdserverpb.AuthUserGrantRoleRequest\x1a'.etcdserverpb.AuthUserGrantRoleResponse\x12c\n" +
+	"\x0eUserRevokeRole\x12'.etcdserverpb.AuthUserRevokeRoleRequest\x1a(.etcdserverpb.AuthUserRevokeRoleResponse\x12N\n" +
+	"\aRoleAdd\x12 .etcdserverpb.AuthRoleAddRequest\x1a!.etcdserverpb.AuthRoleAddResponse\x12N\n" +
+	"\aRoleGet\x12 .etcdserverpb.AuthRoleGetRequest\x1a!.etcdserverpb.AuthRoleGetResponse\x12Q\n" +
+	"\bRoleList\x12!.etcdserverpb.AuthRoleListRequest\x1a\".etcdserverpb.AuthRoleListResponse\x12W\n" +
+	"\n" +
+	"RoleDelete\x12#.etcdserverpb.AuthRoleDeleteRequest\x1a$.etcdserverpb.AuthRoleDeleteResponse\x12r\n" +
+	"\x13RoleGrantPermission\x12,.etcdserverpb.AuthRoleGrantPermissionRequest\x1a-.etcdserverpb.AuthRoleGrantPermissionResponse\x12u\n" +
+	"\x14RoleRevokePermission\x12-.etcdserverpb.AuthRoleRevokePermissionRequest\x1a..etcdserverpb.AuthRoleRevokePermissionResponseB&Z$github.com/aweigh/aweigh/etcd/etcdpbb\x06proto3"
 
 var (
 	file_etcdpb_aweigh_rpc_proto_rawDescOnce sync.Once
@@ -3726,156 +5429,246 @@ func file_etcdpb_aweigh_rpc_proto_rawDescGZIP() []byte {
 }
 
 var file_etcdpb_aweigh_rpc_proto_enumTypes = make([]protoimpl.EnumInfo, 7)
-var file_etcdpb_aweigh_rpc_proto_msgTypes = make([]protoimpl.MessageInfo, 47)
+var file_etcdpb_aweigh_rpc_proto_msgTypes = make([]protoimpl.MessageInfo, 81)
 var file_etcdpb_aweigh_rpc_proto_goTypes = []any{
-	(AlarmType)(0),                     // 0: etcdserverpb.AlarmType
-	(RangeRequest_SortOrder)(0),        // 1: etcdserverpb.RangeRequest.SortOrder
-	(RangeRequest_SortTarget)(0),       // 2: etcdserverpb.RangeRequest.SortTarget
-	(Compare_CompareResult)(0),         // 3: etcdserverpb.Compare.CompareResult
-	(Compare_CompareTarget)(0),         // 4: etcdserverpb.Compare.CompareTarget
-	(WatchCreateRequest_FilterType)(0), // 5: etcdserverpb.WatchCreateRequest.FilterType
-	(AlarmRequest_AlarmAction)(0),      // 6: etcdserverpb.AlarmRequest.AlarmAction
-	(*ResponseHeader)(nil),             // 7: etcdserverpb.ResponseHeader
-	(*RangeRequest)(nil),               // 8: etcdserverpb.RangeRequest
-	(*RangeResponse)(nil),              // 9: etcdserverpb.RangeResponse
-	(*PutRequest)(nil),                 // 10: etcdserverpb.PutRequest
-	(*PutResponse)(nil),                // 11: etcdserverpb.PutResponse
-	(*DeleteRangeRequest)(nil),         // 12: etcdserverpb.DeleteRangeRequest
-	(*DeleteRangeResponse)(nil),        // 13: etcdserverpb.DeleteRangeResponse
-	(*RequestOp)(nil),                  // 14: etcdserverpb.RequestOp
-	(*ResponseOp)(nil),                 // 15: etcdserverpb.ResponseOp
-	(*Compare)(nil),                    // 16: etcdserverpb.Compare
-	(*TxnRequest)(nil),                 // 17: etcdserverpb.TxnRequest
-	(*TxnResponse)(nil),                // 18: etcdserverpb.TxnResponse
-	(*CompactionRequest)(nil),          // 19: etcdserverpb.CompactionRequest
-	(*CompactionResponse)(nil),         // 20: etcdserverpb.CompactionResponse
-	(*WatchRequest)(nil),               // 21: etcdserverpb.WatchRequest
-	(*WatchCreateRequest)(nil),         // 22: etcdserverpb.WatchCreateRequest
-	(*WatchCancelRequest)(nil),         // 23: etcdserverpb.WatchCancelRequest
-	(*WatchProgressRequest)(nil),       // 24: etcdserverpb.WatchProgressRequest
-	(*WatchResponse)(nil),              // 25: etcdserverpb.WatchResponse
-	(*LeaseGrantRequest)(nil),          // 26: etcdserverpb.LeaseGrantRequest
-	(*LeaseGrantResponse)(nil),         // 27: etcdserverpb.LeaseGrantResponse
-	(*LeaseRevokeRequest)(nil),         // 28: etcdserverpb.LeaseRevokeRequest
-	(*LeaseRevokeResponse)(nil),        // 29: etcdserverpb.LeaseRevokeResponse
-	(*LeaseKeepAliveRequest)(nil),      // 30: etcdserverpb.LeaseKeepAliveRequest
-	(*LeaseKeepAliveResponse)(nil),     // 31: etcdserverpb.LeaseKeepAliveResponse
-	(*LeaseTimeToLiveRequest)(nil),     // 32: etcdserverpb.LeaseTimeToLiveRequest
-	(*LeaseTimeToLiveResponse)(nil),    // 33: etcdserverpb.LeaseTimeToLiveResponse
-	(*LeaseLeasesRequest)(nil),         // 34: etcdserverpb.LeaseLeasesRequest
-	(*LeaseStatus)(nil),                // 35: etcdserverpb.LeaseStatus
-	(*LeaseLeasesResponse)(nil),        // 36: etcdserverpb.LeaseLeasesResponse
-	(*Member)(nil),                     // 37: etcdserverpb.Member
-	(*MemberListRequest)(nil),          // 38: etcdserverpb.MemberListRequest
-	(*MemberListResponse)(nil),         // 39: etcdserverpb.MemberListResponse
-	(*AlarmRequest)(nil),               // 40: etcdserverpb.AlarmRequest
-	(*AlarmMember)(nil),                // 41: etcdserverpb.AlarmMember
-	(*AlarmResponse)(nil),              // 42: etcdserverpb.AlarmResponse
-	(*StatusRequest)(nil),              // 43: etcdserverpb.StatusRequest
-	(*DowngradeInfo)(nil),              // 44: etcdserverpb.DowngradeInfo
-	(*StatusResponse)(nil),             // 45: etcdserverpb.StatusResponse
-	(*DefragmentRequest)(nil),          // 46: etcdserverpb.DefragmentRequest
-	(*DefragmentResponse)(nil),         // 47: etcdserverpb.DefragmentResponse
-	(*HashRequest)(nil),                // 48: etcdserverpb.HashRequest
-	(*HashResponse)(nil),               // 49: etcdserverpb.HashResponse
-	(*HashKVRequest)(nil),              // 50: etcdserverpb.HashKVRequest
-	(*HashKVResponse)(nil),             // 51: etcdserverpb.HashKVResponse
-	(*SnapshotRequest)(nil),            // 52: etcdserverpb.SnapshotRequest
-	(*SnapshotResponse)(nil),           // 53: etcdserverpb.SnapshotResponse
-	(*KeyValue)(nil),                   // 54: mvccpb.KeyValue
-	(*Event)(nil),                      // 55: mvccpb.Event
+	(AlarmType)(0),                           // 0: etcdserverpb.AlarmType
+	(RangeRequest_SortOrder)(0),              // 1: etcdserverpb.RangeRequest.SortOrder
+	(RangeRequest_SortTarget)(0),             // 2: etcdserverpb.RangeRequest.SortTarget
+	(Compare_CompareResult)(0),               // 3: etcdserverpb.Compare.CompareResult
+	(Compare_CompareTarget)(0),               // 4: etcdserverpb.Compare.CompareTarget
+	(WatchCreateRequest_FilterType)(0),       // 5: etcdserverpb.WatchCreateRequest.FilterType
+	(AlarmRequest_AlarmAction)(0),            // 6: etcdserverpb.AlarmRequest.AlarmAction
+	(*ResponseHeader)(nil),                   // 7: etcdserverpb.ResponseHeader
+	(*RangeRequest)(nil),                     // 8: etcdserverpb.RangeRequest
+	(*RangeResponse)(nil),                    // 9: etcdserverpb.RangeResponse
+	(*PutRequest)(nil),                       // 10: etcdserverpb.PutRequest
+	(*PutResponse)(nil),                      // 11: etcdserverpb.PutResponse
+	(*DeleteRangeRequest)(nil),               // 12: etcdserverpb.DeleteRangeRequest
+	(*DeleteRangeResponse)(nil),              // 13: etcdserverpb.DeleteRangeResponse
+	(*RequestOp)(nil),                        // 14: etcdserverpb.RequestOp
+	(*ResponseOp)(nil),                       // 15: etcdserverpb.ResponseOp
+	(*Compare)(nil),                          // 16: etcdserverpb.Compare
+	(*TxnRequest)(nil),                       // 17: etcdserverpb.TxnRequest
+	(*TxnResponse)(nil),                      // 18: etcdserverpb.TxnResponse
+	(*CompactionRequest)(nil),                // 19: etcdserverpb.CompactionRequest
+	(*CompactionResponse)(nil),               // 20: etcdserverpb.CompactionResponse
+	(*WatchRequest)(nil),                     // 21: etcdserverpb.WatchRequest
+	(*WatchCreateRequest)(nil),               // 22: etcdserverpb.WatchCreateRequest
+	(*WatchCancelRequest)(nil),               // 23: etcdserverpb.WatchCancelRequest
+	(*WatchProgressRequest)(nil),             // 24: etcdserverpb.WatchProgressRequest
+	(*WatchResponse)(nil),                    // 25: etcdserverpb.WatchResponse
+	(*LeaseGrantRequest)(nil),                // 26: etcdserverpb.LeaseGrantRequest
+	(*LeaseGrantResponse)(nil),               // 27: etcdserverpb.LeaseGrantResponse
+	(*LeaseRevokeRequest)(nil),               // 28: etcdserverpb.LeaseRevokeRequest
+	(*LeaseRevokeResponse)(nil),              // 29: etcdserverpb.LeaseRevokeResponse
+	(*LeaseKeepAliveRequest)(nil),            // 30: etcdserverpb.LeaseKeepAliveRequest
+	(*LeaseKeepAliveResponse)(nil),           // 31: etcdserverpb.LeaseKeepAliveResponse
+	(*LeaseTimeToLiveRequest)(nil),           // 32: etcdserverpb.LeaseTimeToLiveRequest
+	(*LeaseTimeToLiveResponse)(nil),          // 33: etcdserverpb.LeaseTimeToLiveResponse
+	(*LeaseLeasesRequest)(nil),               // 34: etcdserverpb.LeaseLeasesRequest
+	(*LeaseStatus)(nil),                      // 35: etcdserverpb.LeaseStatus
+	(*LeaseLeasesResponse)(nil),              // 36: etcdserverpb.LeaseLeasesResponse
+	(*Member)(nil),                           // 37: etcdserverpb.Member
+	(*MemberListRequest)(nil),                // 38: etcdserverpb.MemberListRequest
+	(*MemberListResponse)(nil),               // 39: etcdserverpb.MemberListResponse
+	(*AlarmRequest)(nil),                     // 40: etcdserverpb.AlarmRequest
+	(*AlarmMember)(nil),                      // 41: etcdserverpb.AlarmMember
+	(*AlarmResponse)(nil),                    // 42: etcdserverpb.AlarmResponse
+	(*StatusRequest)(nil),                    // 43: etcdserverpb.StatusRequest
+	(*DowngradeInfo)(nil),                    // 44: etcdserverpb.DowngradeInfo
+	(*StatusResponse)(nil),                   // 45: etcdserverpb.StatusResponse
+	(*DefragmentRequest)(nil),                // 46: etcdserverpb.DefragmentRequest
+	(*DefragmentResponse)(nil),               // 47: etcdserverpb.DefragmentResponse
+	(*HashRequest)(nil),                      // 48: etcdserverpb.HashRequest
+	(*HashResponse)(nil),                     // 49: etcdserverpb.HashResponse
+	(*HashKVRequest)(nil),                    // 50: etcdserverpb.HashKVRequest
+	(*HashKVResponse)(nil),                   // 51: etcdserverpb.HashKVResponse
+	(*SnapshotRequest)(nil),                  // 52: etcdserverpb.SnapshotRequest
+	(*SnapshotResponse)(nil),                 // 53: etcdserverpb.SnapshotResponse
+	(*AuthEnableRequest)(nil),                // 54: etcdserverpb.AuthEnableRequest
+	(*AuthDisableRequest)(nil),               // 55: etcdserverpb.AuthDisableRequest
+	(*AuthStatusRequest)(nil),                // 56: etcdserverpb.AuthStatusRequest
+	(*AuthenticateRequest)(nil),              // 57: etcdserverpb.AuthenticateRequest
+	(*AuthUserAddRequest)(nil),               // 58: etcdserverpb.AuthUserAddRequest
+	(*AuthUserGetRequest)(nil),               // 59: etcdserverpb.AuthUserGetRequest
+	(*AuthUserListRequest)(nil),              // 60: etcdserverpb.AuthUserListRequest
+	(*AuthUserDeleteRequest)(nil),            // 61: etcdserverpb.AuthUserDeleteRequest
+	(*AuthUserChangePasswordRequest)(nil),    // 62: etcdserverpb.AuthUserChangePasswordRequest
+	(*AuthUserGrantRoleRequest)(nil),         // 63: etcdserverpb.AuthUserGrantRoleRequest
+	(*AuthUserRevokeRoleRequest)(nil),        // 64: etcdserverpb.AuthUserRevokeRoleRequest
+	(*AuthRoleAddRequest)(nil),               // 65: etcdserverpb.AuthRoleAddRequest
+	(*AuthRoleGetRequest)(nil),               // 66: etcdserverpb.AuthRoleGetRequest
+	(*AuthRoleListRequest)(nil),              // 67: etcdserverpb.AuthRoleListRequest
+	(*AuthRoleDeleteRequest)(nil),            // 68: etcdserverpb.AuthRoleDeleteRequest
+	(*AuthRoleGrantPermissionRequest)(nil),   // 69: etcdserverpb.AuthRoleGrantPermissionRequest
+	(*AuthRoleRevokePermissionRequest)(nil),  // 70: etcdserverpb.AuthRoleRevokePermissionRequest
+	(*AuthEnableResponse)(nil),               // 71: etcdserverpb.AuthEnableResponse
+	(*AuthDisableResponse)(nil),              // 72: etcdserverpb.AuthDisableResponse
+	(*AuthUserAddResponse)(nil),              // 73: etcdserverpb.AuthUserAddResponse
+	(*AuthUserDeleteResponse)(nil),           // 74: etcdserverpb.AuthUserDeleteResponse
+	(*AuthUserChangePasswordResponse)(nil),   // 75: etcdserverpb.AuthUserChangePasswordResponse
+	(*AuthUserGrantRoleResponse)(nil),        // 76: etcdserverpb.AuthUserGrantRoleResponse
+	(*AuthUserRevokeRoleResponse)(nil),       // 77: etcdserverpb.AuthUserRevokeRoleResponse
+	(*AuthRoleAddResponse)(nil),              // 78: etcdserverpb.AuthRoleAddResponse
+	(*AuthRoleDeleteResponse)(nil),           // 79: etcdserverpb.AuthRoleDeleteResponse
+	(*AuthRoleGrantPermissionResponse)(nil),  // 80: etcdserverpb.AuthRoleGrantPermissionResponse
+	(*AuthRoleRevokePermissionResponse)(nil), // 81: etcdserverpb.AuthRoleRevokePermissionResponse
+	(*AuthStatusResponse)(nil),               // 82: etcdserverpb.AuthStatusResponse
+	(*AuthenticateResponse)(nil),             // 83: etcdserverpb.AuthenticateResponse
+	(*AuthUserGetResponse)(nil),              // 84: etcdserverpb.AuthUserGetResponse
+	(*AuthUserListResponse)(nil),             // 85: etcdserverpb.AuthUserListResponse
+	(*AuthRoleGetResponse)(nil),              // 86: etcdserverpb.AuthRoleGetResponse
+	(*AuthRoleListResponse)(nil),             // 87: etcdserverpb.AuthRoleListResponse
+	(*KeyValue)(nil),                         // 88: mvccpb.KeyValue
+	(*Event)(nil),                            // 89: mvccpb.Event
+	(*UserAddOptions)(nil),                   // 90: authpb.UserAddOptions
+	(*Permission)(nil),                       // 91: authpb.Permission
 }
 var file_etcdpb_aweigh_rpc_proto_depIdxs = []int32{
-	1,  // 0: etcdserverpb.RangeRequest.sort_order:type_name -> etcdserverpb.RangeRequest.SortOrder
-	2,  // 1: etcdserverpb.RangeRequest.sort_target:type_name -> etcdserverpb.RangeRequest.SortTarget
-	7,  // 2: etcdserverpb.RangeResponse.header:type_name -> etcdserverpb.ResponseHeader
-	54, // 3: etcdserverpb.RangeResponse.kvs:type_name -> mvccpb.KeyValue
-	7,  // 4: etcdserverpb.PutResponse.header:type_name -> etcdserverpb.ResponseHeader
-	54, // 5: etcdserverpb.PutResponse.prev_kv:type_name -> mvccpb.KeyValue
-	7,  // 6: etcdserverpb.DeleteRangeResponse.header:type_name -> etcdserverpb.ResponseHeader
-	54, // 7: etcdserverpb.DeleteRangeResponse.prev_kvs:type_name -> mvccpb.KeyValue
-	8,  // 8: etcdserverpb.RequestOp.request_range:type_name -> etcdserverpb.RangeRequest
-	10, // 9: etcdserverpb.RequestOp.request_put:type_name -> etcdserverpb.PutRequest
-	12, // 10: etcdserverpb.RequestOp.request_delete_range:type_name -> etcdserverpb.DeleteRangeRequest
-	17, // 11: etcdserverpb.RequestOp.request_txn:type_name -> etcdserverpb.TxnRequest
-	9,  // 12: etcdserverpb.ResponseOp.response_range:type_name -> etcdserverpb.RangeResponse
-	11, // 13: etcdserverpb.ResponseOp.response_put:type_name -> etcdserverpb.PutResponse
-	13, // 14: etcdserverpb.ResponseOp.response_delete_range:type_name -> etcdserverpb.DeleteRangeResponse
-	18, // 15: etcdserverpb.ResponseOp.response_txn:type_name -> etcdserverpb.TxnResponse
-	3,  // 16: etcdserverpb.Compare.result:type_name -> etcdserverpb.Compare.CompareResult
-	4,  // 17: etcdserverpb.Compare.target:type_name -> etcdserverpb.Compare.CompareTarget
-	16, // 18: etcdserverpb.TxnRequest.compare:type_name -> etcdserverpb.Compare
-	14, // 19: etcdserverpb.TxnRequest.success:type_name -> etcdserverpb.RequestOp
-	14, // 20: etcdserverpb.TxnRequest.failure:type_name -> etcdserverpb.RequestOp
-	7,  // 21: etcdserverpb.TxnResponse.header:type_name -> etcdserverpb.ResponseHeader
-	15, // 22: etcdserverpb.TxnResponse.responses:type_name -> etcdserverpb.ResponseOp
-	7,  // 23: etcdserverpb.CompactionResponse.header:type_name -> etcdserverpb.ResponseHeader
-	22, // 24: etcdserverpb.WatchRequest.create_request:type_name -> etcdserverpb.WatchCreateRequest
-	23, // 25: etcdserverpb.WatchRequest.cancel_request:type_name -> etcdserverpb.WatchCancelRequest
-	24, // 26: etcdserverpb.WatchRequest.progress_request:type_name -> etcdserverpb.WatchProgressRequest
-	5,  // 27: etcdserverpb.WatchCreateRequest.filters:type_name -> etcdserverpb.WatchCreateRequest.FilterType
-	7,  // 28: etcdserverpb.WatchResponse.header:type_name -> etcdserverpb.ResponseHeader
-	55, // 29: etcdserverpb.WatchResponse.events:type_name -> mvccpb.Event
-	7,  // 30: etcdserverpb.LeaseGrantResponse.header:type_name -> etcdserverpb.ResponseHeader
-	7,  // 31: etcdserverpb.LeaseRevokeResponse.header:type_name -> etcdserverpb.ResponseHeader
-	7,  // 32: etcdserverpb.LeaseKeepAliveResponse.header:type_name -> etcdserverpb.ResponseHeader
-	7,  // 33: etcdserverpb.LeaseTimeToLiveResponse.header:type_name -> etcdserverpb.ResponseHeader
-	7,  // 34: etcdserverpb.LeaseLeasesResponse.header:type_name -> etcdserverpb.ResponseHeader
-	35, // 35: etcdserverpb.LeaseLeasesResponse.leases:type_name -> etcdserverpb.LeaseStatus
-	7,  // 36: etcdserverpb.MemberListResponse.header:type_name -> etcdserverpb.ResponseHeader
-	37, // 37: etcdserverpb.MemberListResponse.members:type_name -> etcdserverpb.Member
-	6,  // 38: etcdserverpb.AlarmRequest.action:type_name -> etcdserverpb.AlarmRequest.AlarmAction
-	0,  // 39: etcdserverpb.AlarmRequest.alarm:type_name -> etcdserverpb.AlarmType
-	0,  // 40: etcdserverpb.AlarmMember.alarm:type_name -> etcdserverpb.AlarmType
-	7,  // 41: etcdserverpb.AlarmResponse.header:type_name -> etcdserverpb.ResponseHeader
-	41, // 42: etcdserverpb.AlarmResponse.alarms:type_name -> etcdserverpb.AlarmMember
-	7,  // 43: etcdserverpb.StatusResponse.header:type_name -> etcdserverpb.ResponseHeader
-	44, // 44: etcdserverpb.StatusResponse.downgradeInfo:type_name -> etcdserverpb.DowngradeInfo
-	7,  // 45: etcdserverpb.DefragmentResponse.header:type_name -> etcdserverpb.ResponseHeader
-	7,  // 46: etcdserverpb.HashResponse.header:type_name -> etcdserverpb.ResponseHeader
-	7,  // 47: etcdserverpb.HashKVResponse.header:type_name -> etcdserverpb.ResponseHeader
-	7,  // 48: etcdserverpb.SnapshotResponse.header:type_name -> etcdserverpb.ResponseHeader
-	8,  // 49: etcdserverpb.KV.Range:input_type -> etcdserverpb.RangeRequest
-	10, // 50: etcdserverpb.KV.Put:input_type -> etcdserverpb.PutRequest
-	12, // 51: etcdserverpb.KV.DeleteRange:input_type -> etcdserverpb.DeleteRangeRequest
-	17, // 52: etcdserverpb.KV.Txn:input_type -> etcdserverpb.TxnRequest
-	19, // 53: etcdserverpb.KV.Compact:input_type -> etcdserverpb.CompactionRequest
-	21, // 54: etcdserverpb.Watch.Watch:input_type -> etcdserverpb.WatchRequest
-	26, // 55: etcdserverpb.Lease.LeaseGrant:input_type -> etcdserverpb.LeaseGrantRequest
-	28, // 56: etcdserverpb.Lease.LeaseRevoke:input_type -> etcdserverpb.LeaseRevokeRequest
-	30, // 57: etcdserverpb.Lease.LeaseKeepAlive:input_type -> etcdserverpb.LeaseKeepAliveRequest
-	32, // 58: etcdserverpb.Lease.LeaseTimeToLive:input_type -> etcdserverpb.LeaseTimeToLiveRequest
-	34, // 59: etcdserverpb.Lease.LeaseLeases:input_type -> etcdserverpb.LeaseLeasesRequest
-	38, // 60: etcdserverpb.Cluster.MemberList:input_type -> etcdserverpb.MemberListRequest
-	40, // 61: etcdserverpb.Maintenance.Alarm:input_type -> etcdserverpb.AlarmRequest
-	43, // 62: etcdserverpb.Maintenance.Status:input_type -> etcdserverpb.StatusRequest
-	46, // 63: etcdserverpb.Maintenance.Defragment:input_type -> etcdserverpb.DefragmentRequest
-	48, // 64: etcdserverpb.Maintenance.Hash:input_type -> etcdserverpb.HashRequest
-	50, // 65: etcdserverpb.Maintenance.HashKV:input_type -> etcdserverpb.HashKVRequest
-	52, // 66: etcdserverpb.Maintenance.Snapshot:input_type -> etcdserverpb.SnapshotRequest
-	9,  // 67: etcdserverpb.KV.Range:output_type -> etcdserverpb.RangeResponse
-	11, // 68: etcdserverpb.KV.Put:output_type -> etcdserverpb.PutResponse
-	13, // 69: etcdserverpb.KV.DeleteRange:output_type -> etcdserverpb.DeleteRangeResponse
-	18, // 70: etcdserverpb.KV.Txn:output_type -> etcdserverpb.TxnResponse
-	20, // 71: etcdserverpb.KV.Compact:output_type -> etcdserverpb.CompactionResponse
-	25, // 72: etcdserverpb.Watch.Watch:output_type -> etcdserverpb.WatchResponse
-	27, // 73: etcdserverpb.Lease.LeaseGrant:output_type -> etcdserverpb.LeaseGrantResponse
-	29, // 74: etcdserverpb.Lease.LeaseRevoke:output_type -> etcdserverpb.LeaseRevokeResponse
-	31, // 75: etcdserverpb.Lease.LeaseKeepAlive:output_type -> etcdserverpb.LeaseKeepAliveResponse
-	33, // 76: etcdserverpb.Lease.LeaseTimeToLive:output_type -> etcdserverpb.LeaseTimeToLiveResponse
-	36, // 77: etcdserverpb.Lease.LeaseLeases:output_type -> etcdserverpb.LeaseLeasesResponse
-	39, // 78: etcdserverpb.Cluster.MemberList:output_type -> etcdserverpb.MemberListResponse
-	42, // 79: etcdserverpb.Maintenance.Alarm:output_type -> etcdserverpb.AlarmResponse
-	45, // 80: etcdserverpb.Maintenance.Status:output_type -> etcdserverpb.StatusResponse
-	47, // 81: etcdserverpb.Maintenance.Defragment:output_type -> etcdserverpb.DefragmentResponse
-	49, // 82: etcdserverpb.Maintenance.Hash:output_type -> etcdserverpb.HashResponse
-	51, // 83: etcdserverpb.Maintenance.HashKV:output_type -> etcdserverpb.HashKVResponse
-	53, // 84: etcdserverpb.Maintenance.Snapshot:output_type -> etcdserverpb.SnapshotResponse
-	67, // [67:85] is the sub-list for method output_type
-	49, // [49:67] is the sub-list for method input_type
-	49, // [49:49] is the sub-list for extension type_name
-	49, // [49:49] is the sub-list for extension extendee
-	0,  // [0:49] is the sub-list for field type_name
+	1,   // 0: etcdserverpb.RangeRequest.sort_order:type_name -> etcdserverpb.RangeRequest.SortOrder
+	2,   // 1: etcdserverpb.RangeRequest.sort_target:type_name -> etcdserverpb.RangeRequest.SortTarget
+	7,   // 2: etcdserverpb.RangeResponse.header:type_name -> etcdserverpb.ResponseHeader
+	88,  // 3: etcdserverpb.RangeResponse.kvs:type_name -> mvccpb.KeyValue
+	7,   // 4: etcdserverpb.PutResponse.header:type_name -> etcdserverpb.ResponseHeader
+	88,  // 5: etcdserverpb.PutResponse.prev_kv:type_name -> mvccpb.KeyValue
+	7,   // 6: etcdserverpb.DeleteRangeResponse.header:type_name -> etcdserverpb.ResponseHeader
+	88,  // 7: etcdserverpb.DeleteRangeResponse.prev_kvs:type_name -> mvccpb.KeyValue
+	8,   // 8: etcdserverpb.RequestOp.request_range:type_name -> etcdserverpb.RangeRequest
+	10,  // 9: etcdserverpb.RequestOp.request_put:type_name -> etcdserverpb.PutRequest
+	12,  // 10: etcdserverpb.RequestOp.request_delete_range:type_name -> etcdserverpb.DeleteRangeRequest
+	17,  // 11: etcdserverpb.RequestOp.request_txn:type_name -> etcdserverpb.TxnRequest
+	9,   // 12: etcdserverpb.ResponseOp.response_range:type_name -> etcdserverpb.RangeResponse
+	11,  // 13: etcdserverpb.ResponseOp.response_put:type_name -> etcdserverpb.PutResponse
+	13,  // 14: etcdserverpb.ResponseOp.response_delete_range:type_name -> etcdserverpb.DeleteRangeResponse
+	18,  // 15: etcdserverpb.ResponseOp.response_txn:type_name -> etcdserverpb.TxnResponse
+	3,   // 16: etcdserverpb.Compare.result:type_name -> etcdserverpb.Compare.CompareResult
+	4,   // 17: etcdserverpb.Compare.target:type_name -> etcdserverpb.Compare.CompareTarget
+	16,  // 18: etcdserverpb.TxnRequest.compare:type_name -> etcdserverpb.Compare
+	14,  // 19: etcdserverpb.TxnRequest.success:type_name -> etcdserverpb.RequestOp
+	14,  // 20: etcdserverpb.TxnRequest.failure:type_name -> etcdserverpb.RequestOp
+	7,   // 21: etcdserverpb.TxnResponse.header:type_name -> etcdserverpb.ResponseHeader
+	15,  // 22: etcdserverpb.TxnResponse.responses:type_name -> etcdserverpb.ResponseOp
+	7,   // 23: etcdserverpb.CompactionResponse.header:type_name -> etcdserverpb.ResponseHeader
+	22,  // 24: etcdserverpb.WatchRequest.create_request:type_name -> etcdserverpb.WatchCreateRequest
+	23,  // 25: etcdserverpb.WatchRequest.cancel_request:type_name -> etcdserverpb.WatchCancelRequest
+	24,  // 26: etcdserverpb.WatchRequest.progress_request:type_name -> etcdserverpb.WatchProgressRequest
+	5,   // 27: etcdserverpb.WatchCreateRequest.filters:type_name -> etcdserverpb.WatchCreateRequest.FilterType
+	7,   // 28: etcdserverpb.WatchResponse.header:type_name -> etcdserverpb.ResponseHeader
+	89,  // 29: etcdserverpb.WatchResponse.events:type_name -> mvccpb.Event
+	7,   // 30: etcdserverpb.LeaseGrantResponse.header:type_name -> etcdserverpb.ResponseHeader
+	7,   // 31: etcdserverpb.LeaseRevokeResponse.header:type_name -> etcdserverpb.ResponseHeader
+	7,   // 32: etcdserverpb.LeaseKeepAliveResponse.header:type_name -> etcdserverpb.ResponseHeader
+	7,   // 33: etcdserverpb.LeaseTimeToLiveResponse.header:type_name -> etcdserverpb.ResponseHeader
+	7,   // 34: etcdserverpb.LeaseLeasesResponse.header:type_name -> etcdserverpb.ResponseHeader
+	35,  // 35: etcdserverpb.LeaseLeasesResponse.leases:type_name -> etcdserverpb.LeaseStatus
+	7,   // 36: etcdserverpb.MemberListResponse.header:type_name -> etcdserverpb.ResponseHeader
+	37,  // 37: etcdserverpb.MemberListResponse.members:type_name -> etcdserverpb.Member
+	6,   // 38: etcdserverpb.AlarmRequest.action:type_name -> etcdserverpb.AlarmRequest.AlarmAction
+	0,   // 39: etcdserverpb.AlarmRequest.alarm:type_name -> etcdserverpb.AlarmType
+	0,   // 40: etcdserverpb.AlarmMember.alarm:type_name -> etcdserverpb.AlarmType
+	7,   // 41: etcdserverpb.AlarmResponse.header:type_name -> etcdserverpb.ResponseHeader
+	41,  // 42: etcdserverpb.AlarmResponse.alarms:type_name -> etcdserverpb.AlarmMember
+	7,   // 43: etcdserverpb.StatusResponse.header:type_name -> etcdserverpb.ResponseHeader
+	44,  // 44: etcdserverpb.StatusResponse.downgradeInfo:type_name -> etcdserverpb.DowngradeInfo
+	7,   // 45: etcdserverpb.DefragmentResponse.header:type_name -> etcdserverpb.ResponseHeader
+	7,   // 46: etcdserverpb.HashResponse.header:type_name -> etcdserverpb.ResponseHeader
+	7,   // 47: etcdserverpb.HashKVResponse.header:type_name -> etcdserverpb.ResponseHeader
+	7,   // 48: etcdserverpb.SnapshotResponse.header:type_name -> etcdserverpb.ResponseHeader
+	90,  // 49: etcdserverpb.AuthUserAddRequest.options:type_name -> authpb.UserAddOptions
+	91,  // 50: etcdserverpb.AuthRoleGrantPermissionRequest.perm:type_name -> authpb.Permission
+	7,   // 51: etcdserverpb.AuthEnableResponse.header:type_name -> etcdserverpb.ResponseHeader
+	7,   // 52: etcdserverpb.AuthDisableResponse.header:type_name -> etcdserverpb.ResponseHeader
+	7,   // 53: etcdserverpb.AuthUserAddResponse.header:type_name -> etcdserverpb.ResponseHeader
+	7,   // 54: etcdserverpb.AuthUserDeleteResponse.header:type_name -> etcdserverpb.ResponseHeader
+	7,   // 55: etcdserverpb.AuthUserChangePasswordResponse.header:type_name -> etcdserverpb.ResponseHeader
+	7,   // 56: etcdserverpb.AuthUserGrantRoleResponse.header:type_name -> etcdserverpb.ResponseHeader
+	7,   // 57: etcdserverpb.AuthUserRevokeRoleResponse.header:type_name -> etcdserverpb.ResponseHeader
+	7,   // 58: etcdserverpb.AuthRoleAddResponse.header:type_name -> etcdserverpb.ResponseHeader
+	7,   // 59: etcdserverpb.AuthRoleDeleteResponse.header:type_name -> etcdserverpb.ResponseHeader
+	7,   // 60: etcdserverpb.AuthRoleGrantPermissionResponse.header:type_name -> etcdserverpb.ResponseHeader
+	7,   // 61: etcdserverpb.AuthRoleRevokePermissionResponse.header:type_name -> etcdserverpb.ResponseHeader
+	7,   // 62: etcdserverpb.AuthStatusResponse.header:type_name -> etcdserverpb.ResponseHeader
+	7,   // 63: etcdserverpb.AuthenticateResponse.header:type_name -> etcdserverpb.ResponseHeader
+	7,   // 64: etcdserverpb.AuthUserGetResponse.header:type_name -> etcdserverpb.ResponseHeader
+	7,   // 65: etcdserverpb.AuthUserListResponse.header:type_name -> etcdserverpb.ResponseHeader
+	7,   // 66: etcdserverpb.AuthRoleGetResponse.header:type_name -> etcdserverpb.ResponseHeader
+	91,  // 67: etcdserverpb.AuthRoleGetResponse.perm:type_name -> authpb.Permission
+	7,   // 68: etcdserverpb.AuthRoleListResponse.header:type_name -> etcdserverpb.ResponseHeader
+	8,   // 69: etcdserverpb.KV.Range:input_type -> etcdserverpb.RangeRequest
+	10,  // 70: etcdserverpb.KV.Put:input_type -> etcdserverpb.PutRequest
+	12,  // 71: etcdserverpb.KV.DeleteRange:input_type -> etcdserverpb.DeleteRangeRequest
+	17,  // 72: etcdserverpb.KV.Txn:input_type -> etcdserverpb.TxnRequest
+	19,  // 73: etcdserverpb.KV.Compact:input_type -> etcdserverpb.CompactionRequest
+	21,  // 74: etcdserverpb.Watch.Watch:input_type -> etcdserverpb.WatchRequest
+	26,  // 75: etcdserverpb.Lease.LeaseGrant:input_type -> etcdserverpb.LeaseGrantRequest
+	28,  // 76: etcdserverpb.Lease.LeaseRevoke:input_type -> etcdserverpb.LeaseRevokeRequest
+	30,  // 77: etcdserverpb.Lease.LeaseKeepAlive:input_type -> etcdserverpb.LeaseKeepAliveRequest
+	32,  // 78: etcdserverpb.Lease.LeaseTimeToLive:input_type -> etcdserverpb.LeaseTimeToLiveRequest
+	34,  // 79: etcdserverpb.Lease.LeaseLeases:input_type -> etcdserverpb.LeaseLeasesRequest
+	38,  // 80: etcdserverpb.Cluster.MemberList:input_type -> etcdserverpb.MemberListRequest
+	40,  // 81: etcdserverpb.Maintenance.Alarm:input_type -> etcdserverpb.AlarmRequest
+	43,  // 82: etcdserverpb.Maintenance.Status:input_type -> etcdserverpb.StatusRequest
+	46,  // 83: etcdserverpb.Maintenance.Defragment:input_type -> etcdserverpb.DefragmentRequest
+	48,  // 84: etcdserverpb.Maintenance.Hash:input_type -> etcdserverpb.HashRequest
+	50,  // 85: etcdserverpb.Maintenance.HashKV:input_type -> etcdserverpb.HashKVRequest
+	52,  // 86: etcdserverpb.Maintenance.Snapshot:input_type -> etcdserverpb.SnapshotRequest
+	54,  // 87: etcdserverpb.Auth.AuthEnable:input_type -> etcdserverpb.AuthEnableRequest
+	55,  // 88: etcdserverpb.Auth.AuthDisable:input_type -> etcdserverpb.AuthDisableRequest
+	56,  // 89: etcdserverpb.Auth.AuthStatus:input_type -> etcdserverpb.AuthStatusRequest
+	57,  // 90: etcdserverpb.Auth.Authenticate:input_type -> etcdserverpb.AuthenticateRequest
+	58,  // 91: etcdserverpb.Auth.UserAdd:input_type -> etcdserverpb.AuthUserAddRequest
+	59,  // 92: etcdserverpb.Auth.UserGet:input_type -> etcdserverpb.AuthUserGetRequest
+	60,  // 93: etcdserverpb.Auth.UserList:input_type -> etcdserverpb.AuthUserListRequest
+	61,  // 94: etcdserverpb.Auth.UserDelete:input_type -> etcdserverpb.AuthUserDeleteRequest
+	62,  // 95: etcdserverpb.Auth.UserChangePassword:input_type -> etcdserverpb.AuthUserChangePasswordRequest
+	63,  // 96: etcdserverpb.Auth.UserGrantRole:input_type -> etcdserverpb.AuthUserGrantRoleRequest
+	64,  // 97: etcdserverpb.Auth.UserRevokeRole:input_type -> etcdserverpb.AuthUserRevokeRoleRequest
+	65,  // 98: etcdserverpb.Auth.RoleAdd:input_type -> etcdserverpb.AuthRoleAddRequest
+	66,  // 99: etcdserverpb.Auth.RoleGet:input_type -> etcdserverpb.AuthRoleGetRequest
+	67,  // 100: etcdserverpb.Auth.RoleList:input_type -> etcdserverpb.AuthRoleListRequest
+	68,  // 101: etcdserverpb.Auth.RoleDelete:input_type -> etcdserverpb.AuthRoleDeleteRequest
+	69,  // 102: etcdserverpb.Auth.RoleGrantPermission:input_type -> etcdserverpb.AuthRoleGrantPermissionRequest
+	70,  // 103: etcdserverpb.Auth.RoleRevokePermission:input_type -> etcdserverpb.AuthRoleRevokePermissionRequest
+	9,   // 104: etcdserverpb.KV.Range:output_type -> etcdserverpb.RangeResponse
+	11,  // 105: etcdserverpb.KV.Put:output_type -> etcdserverpb.PutResponse
+	13,  // 106: etcdserverpb.KV.DeleteRange:output_type -> etcdserverpb.DeleteRangeResponse
+	18,  // 107: etcdserverpb.KV.Txn:output_type -> etcdserverpb.TxnResponse
+	20,  // 108: etcdserverpb.KV.Compact:output_type -> etcdserverpb.CompactionResponse
+	25,  // 109: etcdserverpb.Watch.Watch:output_type -> etcdserverpb.WatchResponse
+	27,  // 110: etcdserverpb.Lease.LeaseGrant:output_type -> etcdserverpb.LeaseGrantResponse
+	29,  // 111: etcdserverpb.Lease.LeaseRevoke:output_type -> etcdserverpb.LeaseRevokeResponse
+	31,  // 112: etcdserverpb.Lease.LeaseKeepAlive:output_type -> etcdserverpb.LeaseKeepAliveResponse
+	33,  // 113: etcdserverpb.Lease.LeaseTimeToLive:output_type -> etcdserverpb.LeaseTimeToLiveResponse
+	36,  // 114: etcdserverpb.Lease.LeaseLeases:output_type -> etcdserverpb.LeaseLeasesResponse
+	39,  // 115: etcdserverpb.Cluster.MemberList:output_type -> etcdserverpb.MemberListResponse
+	42,  // 116: etcdserverpb.Maintenance.Alarm:output_type -> etcdserverpb.AlarmResponse
+	45,  // 117: etcdserverpb.Maintenance.Status:output_type -> etcdserverpb.StatusResponse
+	47,  // 118: etcdserverpb.Maintenance.Defragment:output_type -> etcdserverpb.DefragmentResponse
+	49,  // 119: etcdserverpb.Maintenance.Hash:output_type -> etcdserverpb.HashResponse
+	51,  // 120: etcdserverpb.Maintenance.HashKV:output_type -> etcdserverpb.HashKVResponse
+	53,  // 121: etcdserverpb.Maintenance.Snapshot:output_type -> etcdserverpb.SnapshotResponse
+	71,  // 122: etcdserverpb.Auth.AuthEnable:output_type -> etcdserverpb.AuthEnableResponse
+	72,  // 123: etcdserverpb.Auth.AuthDisable:output_type -> etcdserverpb.AuthDisableResponse
+	82,  // 124: etcdserverpb.Auth.AuthStatus:output_type -> etcdserverpb.AuthStatusResponse
+	83,  // 125: etcdserverpb.Auth.Authenticate:output_type -> etcdserverpb.AuthenticateResponse
+	73,  // 126: etcdserverpb.Auth.UserAdd:output_type -> etcdserverpb.AuthUserAddResponse
+	84,  // 127: etcdserverpb.Auth.UserGet:output_type -> etcdserverpb.AuthUserGetResponse
+	85,  // 128: etcdserverpb.Auth.UserList:output_type -> etcdserverpb.AuthUserListResponse
+	74,  // 129: etcdserverpb.Auth.UserDelete:output_type -> etcdserverpb.AuthUserDeleteResponse
+	75,  // 130: etcdserverpb.Auth.UserChangePassword:output_type -> etcdserverpb.AuthUserChangePasswordResponse
+	76,  // 131: etcdserverpb.Auth.UserGrantRole:output_type -> etcdserverpb.AuthUserGrantRoleResponse
+	77,  // 132: etcdserverpb.Auth.UserRevokeRole:output_type -> etcdserverpb.AuthUserRevokeRoleResponse
+	78,  // 133: etcdserverpb.Auth.RoleAdd:output_type -> etcdserverpb.AuthRoleAddResponse
+	86,  // 134: etcdserverpb.Auth.RoleGet:output_type -> etcdserverpb.AuthRoleGetResponse
+	87,  // 135: etcdserverpb.Auth.RoleList:output_type -> etcdserverpb.AuthRoleListResponse
+	79,  // 136: etcdserverpb.Auth.RoleDelete:output_type -> etcdserverpb.AuthRoleDeleteResponse
+	80,  // 137: etcdserverpb.Auth.RoleGrantPermission:output_type -> etcdserverpb.AuthRoleGrantPermissionResponse
+	81,  // 138: etcdserverpb.Auth.RoleRevokePermission:output_type -> etcdserverpb.AuthRoleRevokePermissionResponse
+	104, // [104:139] is the sub-list for method output_type
+	69,  // [69:104] is the sub-list for method input_type
+	69,  // [69:69] is the sub-list for extension type_name
+	69,  // [69:69] is the sub-list for extension extendee
+	0,   // [0:69] is the sub-list for field type_name
 }
 
 func init() { file_etcdpb_aweigh_rpc_proto_init() }
@@ -3883,6 +5676,7 @@ func file_etcdpb_aweigh_rpc_proto_init() {
 	if File_etcdpb_aweigh_rpc_proto != nil {
 		return
 	}
+	file_etcdpb_aweigh_auth_proto_init()
 	file_etcdpb_aweigh_kv_proto_init()
 	file_etcdpb_aweigh_rpc_proto_msgTypes[7].OneofWrappers = []any{
 		(*RequestOp_RequestRange)(nil),
@@ -3914,9 +5708,9 @@ func file_etcdpb_aweigh_rpc_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_etcdpb_aweigh_rpc_proto_rawDesc), len(file_etcdpb_aweigh_rpc_proto_rawDesc)),
 			NumEnums:      7,
-			NumMessages:   47,
+			NumMessages:   81,
 			NumExtensions: 0,
-			NumServices:   5,
+			NumServices:   6,
 		},
 		GoTypes:           file_etcdpb_aweigh_rpc_proto_goTypes,
 		DependencyIndexes: file_etcdpb_aweigh_rpc_proto_depIdxs,

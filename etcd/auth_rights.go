@@ -1,0 +1,111 @@
+package etcd
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/aweigh/aweigh/scope"
+)
+
+// rights are what a user may do.
+type rights struct {
+	name        string
+	root        bool // everything
+	roles       []string
+	read, write []span
+}
+
+// span is a range of keys, from the first one on and without the last; nil: to the end.
+type span struct{ from, to []byte }
+
+// spanOf is a range in the sense of scope.Op.
+func spanOf(key, end []byte) span {
+	switch {
+	case len(end) == 0:
+		return span{key, append(bytes.Clone(key), 0)}
+	case scope.ToEnd(end):
+		return span{key, nil}
+	}
+	return span{key, end}
+}
+
+// rightsOf are those of a user, nil if there is none.
+func rightsOf(a *scope.Access, name string) *rights {
+	u := a.User(name)
+	if u == nil {
+		return nil
+	}
+	r := &rights{name: name, root: u.Has(scope.RootName), roles: u.Roles}
+	for _, role := range u.Roles {
+		x := a.Role(role)
+		if x == nil { // root, which nobody has to define
+			continue
+		}
+		for _, g := range x.Grant {
+			s := spanOf(g.Key, g.End)
+			if g.Read {
+				r.read = append(r.read, s)
+			}
+			if g.Write {
+				r.write = append(r.write, s)
+			}
+		}
+	}
+	r.read, r.write = merged(r.read), merged(r.write)
+	return r
+}
+
+// merged are the same keys in as few spans as there can be, in order.
+func merged(all []span) (out []span) {
+	slices.SortFunc(all, func(a, b span) int { return bytes.Compare(a.from, b.from) })
+	for _, s := range all {
+		if s.to != nil && bytes.Compare(s.from, s.to) >= 0 {
+			continue // of no key
+		}
+		if n := len(out); n > 0 && (out[n-1].to == nil || bytes.Compare(s.from, out[n-1].to) <= 0) {
+			if last := &out[n-1]; last.to != nil && (s.to == nil || bytes.Compare(s.to, last.to) > 0) {
+				last.to = s.to
+			}
+			continue
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// within reports whether all keys of a span are in one of some that were merged.
+func (s span) within(all []span) bool {
+	i, ok := slices.BinarySearchFunc(all, s.from, func(x span, from []byte) int { return bytes.Compare(x.from, from) })
+	if !ok {
+		i--
+	}
+	if i < 0 {
+		return false
+	}
+	to := all[i].to
+	return to == nil || s.to != nil && bytes.Compare(s.to, to) <= 0 && bytes.Compare(s.from, to) < 0
+}
+
+// mayRead says why the user may not read the keys [key, end), in the sense of scope.Op.
+func (r *rights) mayRead(key, end []byte) error {
+	if r.root || spanOf(key, end).within(r.read) {
+		return nil
+	}
+	return errDenied
+}
+
+// mayWrite is the same for writing.
+func (r *rights) mayWrite(key, end []byte) error {
+	if r.root || spanOf(key, end).within(r.write) {
+		return nil
+	}
+	return errDenied
+}
+
+// mayRule says why the user may not do what only root may.
+func (r *rights) mayRule() error {
+	if r.root {
+		return nil
+	}
+	return errDenied
+}
