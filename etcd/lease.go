@@ -66,10 +66,19 @@ func (s *leaseServer) LeaseTimeToLive(ctx context.Context, r *etcdpb.LeaseTimeTo
 // LeaseLeases implements etcdpb.LeaseServer. As in etcd, those that end first come
 // first.
 func (s *leaseServer) LeaseLeases(ctx context.Context, _ *etcdpb.LeaseLeasesRequest) (out *etcdpb.LeaseLeasesResponse, err error) {
+	who, err := s.caller(ctx)
+	if err != nil {
+		return nil, err
+	}
 	err = s.look(ctx, node.Keys(), true, func(v *node.View) error {
 		out = &etcdpb.LeaseLeasesResponse{Header: s.header(v.Head().Revision)}
 		ids, err := v.Leases()
 		for _, id := range ids {
+			if who != nil {
+				if err := s.permitsLease(ctx, who, id, who.mayRead); err != nil {
+					return err
+				}
+			}
 			out.Leases = append(out.Leases, &etcdpb.LeaseStatus{ID: id})
 		}
 		return err

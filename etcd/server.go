@@ -158,7 +158,7 @@ func Listen(cfg Config) (*Server, error) {
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: idlePing, Timeout: idlePing / 2}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPing}),
 		grpc.StreamInterceptor(s.stream),
-		grpc.UnknownServiceHandler(unimplemented), grpc.WaitForHandlers(true), grpc.NumStreamWorkers(workers),
+		grpc.UnknownServiceHandler(s.unimplemented), grpc.WaitForHandlers(true), grpc.NumStreamWorkers(workers),
 	)
 	keys := &kvServer{service: s}
 	leases := &leaseServer{service: s}

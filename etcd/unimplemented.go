@@ -18,9 +18,16 @@ var instead = []struct{ prefix, text string }{
 	{"", "this node serves the KV, Watch, Lease, Lock, Election, Cluster and Maintenance services of etcd 3.6; docs/etcd.md lists them"},
 }
 
-// unimplemented answers what no service knows.
-func unimplemented(_ any, stream grpc.ServerStream) error {
+// unimplemented answers what no service knows, to those who may do so much.
+func (s *service) unimplemented(_ any, stream grpc.ServerStream) error {
 	method, _ := grpc.MethodFromServerStream(stream)
+	who, err := s.caller(stream.Context())
+	if err == nil && who != nil {
+		err = who.mayRule()
+	}
+	if err != nil {
+		return err
+	}
 	return status.Error(codes.Unimplemented, insteadOf(method))
 }
 

@@ -122,7 +122,7 @@ func (m *member) await(ctx context.Context, how config.GetOptions) error {
 			_ = c.Close()
 			_, err = m.Client().Get(ctx, "none", how)
 		}
-		if err == nil {
+		if err == nil || strings.Contains(err.Error(), "user name is empty") { // it wants to know who asks: that is an answer
 			return nil
 		}
 		select {
