@@ -32,6 +32,7 @@ type world struct {
 	etcdpb.LeaseClient
 	etcdpb.LockClient
 	etcdpb.ElectionClient
+	etcdpb.AuthClient
 	conn   *grpc.ClientConn
 	node   *node.Node
 	server *Server
@@ -83,7 +84,7 @@ func newWorld(t *testing.T, anchors int, cfg Config, change ...func(*scope.Polic
 	}); err != nil {
 		t.Fatal(err)
 	}
-	cfg.Listen, cfg.Node = "127.0.0.1:0", w.node
+	cfg.Listen, cfg.Node, cfg.Identity = "127.0.0.1:0", w.node, first[0]
 	if w.server, err = Listen(cfg); err != nil {
 		t.Fatal(err)
 	}
@@ -94,6 +95,7 @@ func newWorld(t *testing.T, anchors int, cfg Config, change ...func(*scope.Polic
 	w.KVClient, w.WatchClient = etcdpb.NewKVClient(w.conn), etcdpb.NewWatchClient(w.conn)
 	w.MaintenanceClient, w.ClusterClient = etcdpb.NewMaintenanceClient(w.conn), etcdpb.NewClusterClient(w.conn)
 	w.LeaseClient, w.LockClient, w.ElectionClient = etcdpb.NewLeaseClient(w.conn), etcdpb.NewLockClient(w.conn), etcdpb.NewElectionClient(w.conn)
+	w.AuthClient = etcdpb.NewAuthClient(w.conn)
 	served, ran := make(chan error, 1), make(chan error, 1)
 	serveCtx, stopServing := context.WithCancel(context.Background())
 	runCtx, stopRunning := context.WithCancel(context.Background())

@@ -36,22 +36,23 @@ func (a *agreement) hear(w word) {
 	a.words = append(a.words, w)
 }
 
-// agreed is what enough anchors said, and the least revision as of which one of them did:
-// whoever goes on from there misses nothing.
+// agreed is what enough anchors said, and the greatest revision that as much of their
+// weight has reached as cannot all lie: what was said is true as of that or a later one, so
+// that who goes on from there misses nothing. Liars that say the same as of less can make it
+// less.
 func (a *agreement) agreed() (sum aweigh.Hash, revision int64, ok bool) {
 	for i := range a.words {
-		weight, least := uint64(0), a.words[i].revision
+		weight, at := uint64(0), a.words[i].revision
 		for j := range a.words {
-			if a.words[j].sum == a.words[i].sum {
+			if a.words[j].sum == a.words[i].sum && a.words[j].revision >= at {
 				weight += a.weights.Of(a.words[j].anchor)
-				least = min(least, a.words[j].revision)
 			}
 		}
-		if weight > a.budget {
-			return a.words[i].sum, least, true
+		if weight > a.budget && (!ok || at > revision) {
+			sum, revision, ok = a.words[i].sum, at, true
 		}
 	}
-	return sum, 0, false
+	return sum, revision, ok
 }
 
 // floor is the least revision that an honest anchor's word is as of, or an earlier one's,

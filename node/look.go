@@ -1,7 +1,6 @@
 package node
 
 import (
-	"bytes"
 	"fmt"
 
 	"github.com/aweigh/aweigh/scope"
@@ -15,17 +14,34 @@ type Looked struct {
 	Revision  int64 // of the key space that was read from
 }
 
+// onlyReads reports whether a transaction only reads, without transactions in it.
+func onlyReads(t *scope.Txn) bool {
+	for _, branch := range [][]scope.Op{t.Success, t.Failure} {
+		for i := range branch {
+			if branch[i].Kind != scope.OpRange {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// errWrites refuses a transaction where only reads are taken.
+var errWrites = fmt.Errorf("%w: a transaction that writes, where one only reads", scope.ErrInvalid)
+
 // Look carries out a transaction that only reads, without the bounds of one that all
 // nodes must execute. The scope must own its keys.
-func (v *View) Look(t *scope.Txn) (Looked, error) { return v.look(t, -1) }
+func (v *View) Look(t *scope.Txn) (Looked, error) { return v.look(t, 0) }
 
-// look is Look for an answer that has room for some bytes of keys and values; -1: for any.
-// The error is scope.ErrTooMuch if it has not.
-func (v *View) look(t *scope.Txn, room int) (l Looked, err error) {
+// look is Look as of a revision, 0 for the newest.
+func (v *View) look(t *scope.Txn, at int64) (l Looked, err error) {
+	if !onlyReads(t) {
+		return l, errWrites
+	}
 	l.Succeeded, l.Revision = true, v.Head().Revision
 	branch := t.Success
 	for i := range t.Compare {
-		ok, err := v.compare(&t.Compare[i])
+		ok, err := v.compare(&t.Compare[i], at)
 		if err != nil {
 			return l, err
 		}
@@ -36,18 +52,8 @@ func (v *View) look(t *scope.Txn, room int) (l Looked, err error) {
 	}
 	l.Responses = make([]scope.Response, len(branch))
 	for i := range branch {
-		op := &branch[i]
-		if op.Kind != scope.OpRange || op.Range == nil {
-			return l, fmt.Errorf("%w: an operation that writes, where one only reads", scope.ErrInvalid)
-		}
-		if room >= 0 {
-			size, err := v.measure(op.Key, op.End, *op.Range, room)
-			if err != nil {
-				return l, err
-			}
-			room -= size
-		}
-		res, err := v.Range(op.Key, op.End, *op.Range)
+		r := rangeAt(&branch[i], at)
+		res, err := v.Range(branch[i].Key, branch[i].End, r)
 		if err != nil {
 			return l, err
 		}
@@ -56,10 +62,21 @@ func (v *View) look(t *scope.Txn, room int) (l Looked, err error) {
 	return l, nil
 }
 
+// rangeAt is how an operation reads, as of a revision if it names none.
+func rangeAt(op *scope.Op, at int64) (r scope.Range) {
+	if op.Range != nil {
+		r = *op.Range
+	}
+	if r.Revision <= 0 {
+		r.Revision = at
+	}
+	return r
+}
+
 // compare evaluates a compare as a transaction that writes does: for every key of the
 // range, or for an absent one if there is none.
-func (v *View) compare(c *scope.Compare) (bool, error) {
-	res, err := v.Range(c.Key, c.End, scope.Range{KeysOnly: c.Target != scope.OnValue})
+func (v *View) compare(c *scope.Compare, at int64) (bool, error) {
+	res, err := v.Range(c.Key, c.End, scope.Range{Revision: at, KeysOnly: c.Target != scope.OnValue})
 	if err != nil {
 		return false, err
 	}
@@ -74,45 +91,27 @@ func (v *View) compare(c *scope.Compare) (bool, error) {
 	return true, nil
 }
 
-// measurePage is how many keys are read at a time to measure them: a value may have more
-// than a megabyte.
-const measurePage = 64
-
-// measure is how many bytes of keys and values a range reads. It stops at those that there
-// is no room for.
-func (v *View) measure(key, end []byte, r scope.Range, room int) (size int, err error) {
-	if r.CountOnly || len(end) == 0 {
-		return 0, nil
+// weigh says whether what a transaction looks at stays within some bytes, and versions of
+// keys, and takes them from there. The error is scope.ErrTooMuch if not.
+func (v *View) weigh(t *scope.Txn, at int64, room, visits *int) error {
+	var err error
+	take := func(key, end []byte, rev int64) bool {
+		var size, seen int
+		size, seen, err = v.Weigh(key, end, rev, *room, *visits)
+		*room, *visits = *room-size, *visits-seen
+		return err == nil
 	}
-	left := r.Limit
-	if r.Sort != scope.ByKey || r.Order == scope.Descending {
-		left = 0 // it looks at all of them
+	for i := range t.Compare {
+		if !take(t.Compare[i].Key, t.Compare[i].End, at) {
+			return err
+		}
 	}
-	page := r
-	page.Sort, page.Order = scope.ByKey, scope.Unordered
-	for {
-		page.Limit = measurePage
-		if left > 0 {
-			page.Limit = min(left, page.Limit)
-		}
-		res, err := v.Range(key, end, page)
-		if err != nil {
-			return size, err
-		}
-		for i := range res.Kvs {
-			size += len(res.Kvs[i].Key) + len(res.Kvs[i].Value) + 64
-		}
-		if size > room {
-			return size, scope.ErrTooMuch
-		}
-		if left > 0 {
-			if left -= int64(len(res.Kvs)); left <= 0 {
-				return size, nil
+	for _, branch := range [][]scope.Op{t.Success, t.Failure} {
+		for i := range branch {
+			if op := &branch[i]; !take(op.Key, op.End, rangeAt(op, at).Revision) {
+				return err
 			}
 		}
-		if !res.More || len(res.Kvs) == 0 {
-			return size, nil
-		}
-		key = append(bytes.Clone(res.Kvs[len(res.Kvs)-1].Key), 0)
 	}
+	return nil
 }

@@ -33,6 +33,7 @@ type Node struct {
 	meeting    sync.Mutex // held by meetMembers: what is found last counts
 	refusals   *refusals  // what the log says of them
 	strangers  *strangers
+	seats      [][]byte   // prefixes of scopes in which the anchor has a seat, as of the start
 	foreigners foreigners // scopes that it does not hold
 
 	started  sync.Once
@@ -91,7 +92,12 @@ func New(cfg Config) (*Node, error) {
 	}
 	if n.Part, err = newPart(n, cfg.Genesis); err == nil {
 		n.add(n.Part)
-		err = n.openChildren(n.Part)
+		if cfg.Follow != nil {
+			err = n.findSeats(n.Part.id)
+		}
+		if err == nil {
+			err = n.openChildren(n.Part)
+		}
 	}
 	if err != nil {
 		return nil, errors.Join(err, n.host.Close())

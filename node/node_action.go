@@ -145,13 +145,17 @@ func (n *Node) Act(ctx context.Context, a scope.Action, once Once) (r Receipt, e
 	if a.Class != action.Write && a.Class != action.Claim {
 		return r, fmt.Errorf("%w: %s is of class %s, and nothing is ordered", ErrVerdict, a.Verb, a.Class)
 	}
+	repeated := once.Nonce != nil
 	once = n.filled(once)
 	err = n.anywhere(ctx, Keys(a.Key), func(at decider) error {
 		known := false
-		if at.foreign == nil { // which answers for what is on record there itself
-			if known, err = at.onRecord(ctx, scope.Act, canon.Encode(a), once); err != nil {
-				return err
-			}
+		if at.foreign == nil {
+			known, err = at.onRecord(ctx, scope.Act, canon.Encode(a), once)
+		} else if repeated {
+			_, known, err = at.foreign.outcome(ctx, scope.ID(at.foreign.mutation(scope.Act, canon.Encode(a), once).Encode()))
+		}
+		if err != nil {
+			return err
 		}
 		if !known { // or it was allowed before
 			said, err := n.judge(ctx, ActionQuery{Verb: a.Verb, Key: a.Key}, false)

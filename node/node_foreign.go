@@ -41,7 +41,7 @@ type foreign struct {
 	seen     map[aweigh.AnchorID]manner // how its anchors answer
 	cache    map[aweigh.Hash]cached
 	used     time.Time
-	settling sync.Mutex // held while handovers are fetched
+	settling chan struct{} // holds a token while handovers are fetched
 }
 
 // foreigners are the scopes that a node does not hold and knows of.
@@ -56,25 +56,37 @@ func (n *Node) foreign(id aweigh.ScopeID) *foreign {
 	return n.foreigners.all[placeOf(id)]
 }
 
+// maxForeign bounds the scopes that a node knows of and does not hold.
+const maxForeign = 1 << 14
+
 // refer makes a scope known that this node does not hold. What it keeps of a scope's
 // epochs it goes on from.
 func (n *Node) refer(g scope.Genesis) (*foreign, error) {
-	n.foreigners.mu.Lock()
-	defer n.foreigners.mu.Unlock()
 	id := g.Hash()
-	if f := n.foreigners.all[placeOf(id)]; f != nil {
+	if f := n.foreign(id); f != nil {
 		return f, nil
 	}
 	e, err := g.Epoch()
 	if err != nil {
 		return nil, err
 	}
-	f := &foreign{of: n, genesis: g, id: id, address: addressOf(id), epoch: e, seen: make(map[aweigh.AnchorID]manner), cache: make(map[aweigh.Hash]cached)}
+	f := &foreign{
+		of: n, genesis: g, id: id, address: addressOf(id), seen: make(map[aweigh.AnchorID]manner), cache: make(map[aweigh.Hash]cached),
+		settling: make(chan struct{}, 1),
+	}
 	if f.epoch, err = follow(context.Background(), n.cfg.Store, id, e, farthest, nil); err != nil {
 		return nil, err
 	}
+	n.foreigners.mu.Lock()
+	defer n.foreigners.mu.Unlock()
+	if other := n.foreigners.all[placeOf(id)]; other != nil {
+		return other, nil
+	}
 	if n.foreigners.all == nil {
 		n.foreigners.all = make(map[place]*foreign)
+	}
+	if len(n.foreigners.all) >= maxForeign {
+		return nil, fmt.Errorf("node: scope %q: this node knows of %d scopes that it does not hold, and has no room for more; let it follow the one above", g.Prefix(), maxForeign)
 	}
 	n.foreigners.all[placeOf(id)] = f
 	return f, nil
@@ -92,6 +104,11 @@ func (n *Node) holds(g *scope.Genesis) (bool, error) {
 			return true, nil
 		}
 	}
+	for _, p := range n.seats {
+		if scope.Covers(prefix, p, nil) {
+			return true, nil
+		}
+	}
 	key := n.anchor.Load()
 	if key == nil {
 		return false, nil
@@ -103,19 +120,56 @@ func (n *Node) holds(g *scope.Genesis) (bool, error) {
 	if _, first := e.Roster.Seat(key.Public().ID()); first {
 		return true, nil
 	}
-	_, _, meta := scope.Clear(g.Hash())
-	if _, stored, err := n.cfg.Store.Get(meta); err != nil || !stored {
+	return n.sits(g.Hash())
+}
+
+// sits reports whether this node's anchor has a seat in a scope, by what the store has.
+func (n *Node) sits(id aweigh.ScopeID) (bool, error) {
+	key := n.anchor.Load()
+	_, _, meta := scope.Clear(id)
+	if _, stored, err := n.cfg.Store.Get(meta); err != nil || !stored || key == nil {
 		return false, err
 	}
-	s, err := scope.Open(n.cfg.Store, g.Hash())
-	if err == nil {
-		e, err = s.Epoch()
-	}
+	s, err := scope.Open(n.cfg.Store, id)
 	if err != nil {
 		return false, err
 	}
-	_, since := e.Roster.Seat(key.Public().ID())
-	return since, nil
+	e, err := s.Epoch()
+	if err != nil {
+		return false, err
+	}
+	_, ok := e.Roster.Seat(key.Public().ID())
+	return ok, nil
+}
+
+// findSeats finds the scopes below those that the store has in which this node's anchor has
+// a seat, so that it holds the way there, whatever it follows.
+func (n *Node) findSeats(id aweigh.ScopeID) error {
+	_, _, meta := scope.Clear(id)
+	if _, stored, err := n.cfg.Store.Get(meta); err != nil || !stored {
+		return err
+	}
+	s, err := scope.Open(n.cfg.Store, id)
+	if err != nil {
+		return err
+	}
+	all, err := s.Delegations()
+	if err != nil {
+		return err
+	}
+	for _, d := range all {
+		ok, err := n.sits(d.Child)
+		if err == nil && ok {
+			n.seats = append(n.seats, d.Prefix)
+		}
+		if err == nil {
+			err = n.findSeats(d.Child)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // notHeld says that only a node that holds the scope does what is asked for.
@@ -201,11 +255,24 @@ func (n *foreigners) inUse() (ids []peer.ID) {
 	return ids
 }
 
-// settle moves on to the epoch that a peer says the scope is in, if it proves that.
+// settleIn is how long a peer has to prove an epoch.
+const settleIn = 2 * time.Second
+
+// settle moves on to the epoch that a peer says the scope is in, if it proves that in time.
 func (f *foreign) settle(ctx context.Context, p peer.ID, to aweigh.Epoch) error {
-	f.settling.Lock()
-	defer f.settling.Unlock()
-	e, err := follow(ctx, f.of.cfg.Store, f.id, f.known(), to, func(ctx context.Context, above aweigh.Height) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, settleIn)
+	defer cancel()
+	select {
+	case f.settling <- struct{}{}:
+		defer func() { <-f.settling }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	known := f.known()
+	if known.Number >= to {
+		return nil // another did
+	}
+	e, err := follow(ctx, f.of.cfg.Store, f.id, known, to, func(ctx context.Context, above aweigh.Height) ([]byte, error) {
 		return f.request(ctx, p, askHands, handoversAsk{Above: above}, maxPart)
 	})
 	if err != nil {
@@ -232,8 +299,8 @@ func (f *foreign) learn(ctx context.Context, ranges Ranges) error {
 		if err := canon.Decode(body, &all); err != nil {
 			return err
 		}
-		if len(all) == 0 {
-			return errors.New("a referral to nobody")
+		if len(all) == 0 || len(all) > foreignReferrals {
+			return fmt.Errorf("%d referrals", len(all))
 		}
 		for i := range all {
 			if err := f.referred(ctx, e, &all[i], &keys); err != nil {

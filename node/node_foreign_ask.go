@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,6 +28,7 @@ const (
 	foreignProve   = 4 // the proof of a key's newest change: the key; a scope.KeyProof
 	foreignRefer   = 5 // who decides about keys that are delegated: foreignKeys; scope.Referrals
 	foreignHistory = 6 // what happened to an object: a foreignPast; foreignDeeds
+	foreignOutcome = 8 // what became of a mutation: its identity; a foreignReceipt, or nothing
 	foreignJudge   = 7 // what the scope says to a verb: a foreignQuery; a foreignSaid
 )
 
@@ -77,8 +79,11 @@ type answered struct {
 // errNewEpoch means that the scope went on to another epoch while it was asked.
 var errNewEpoch = errors.New("node: the scope began another epoch")
 
-// ErrMute means that too few anchors answered.
+// ErrMute means that too few anchors of a scope answered, or answered alike.
 var ErrMute = errors.New("node: too few anchors of a scope that this node does not hold answered alike")
+
+// errDiffer is why, where they answered.
+var errDiffer = errors.New("they say different things")
 
 // request asks one peer something of the scope.
 func (f *foreign) request(ctx context.Context, p peer.ID, what string, content any, most int) ([]byte, error) {
@@ -86,24 +91,32 @@ func (f *foreign) request(ctx context.Context, p peer.ID, what string, content a
 	return f.of.host.Request(ctx, p, req, most)
 }
 
+// asking is one question to a scope's anchors.
+type asking struct {
+	foreignAsk
+	begin func(*scope.Epoch)                // with the epoch in which it is asked; again if there is another
+	hear  func(*scope.Epoch, answered) bool // takes an answer, and reports whether it has enough
+	ripe  func() bool                       // it has enough if nothing better comes soon; nil: it has not
+}
+
 // ask asks anchors, as many at once as have more weight than may lie and one more
-// whenever one takes long or fails, until hear has enough. It begins again where the scope
+// whenever one takes long or fails, until there is enough. It begins again where the scope
 // goes on to another epoch.
-func (f *foreign) ask(ctx context.Context, ask foreignAsk, begin func(*scope.Epoch), hear func(*scope.Epoch, answered) (enough bool)) error {
+func (f *foreign) ask(ctx context.Context, q asking) error {
 	ctx, cancel := f.of.deadline(ctx)
 	defer cancel()
 	f.use()
 	for {
 		e := f.known()
-		begin(e)
-		err := f.askIn(ctx, e, ask, hear)
+		q.begin(e)
+		err := f.askIn(ctx, e, q)
 		if !errors.Is(err, errNewEpoch) {
 			return err
 		}
 	}
 }
 
-func (f *foreign) askIn(ctx context.Context, e *scope.Epoch, ask foreignAsk, hear func(*scope.Epoch, answered) (enough bool)) error {
+func (f *foreign) askIn(ctx context.Context, e *scope.Epoch, q asking) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	order := f.order(e)
@@ -115,7 +128,7 @@ func (f *foreign) askIn(ctx context.Context, e *scope.Epoch, ask foreignAsk, hea
 		if asked < len(order) {
 			a := order[asked]
 			asked, out, weight = asked+1, out+1, weight+e.Roster.Weights.Of(a.Key.ID())
-			go func() { answers <- f.askOne(ctx, a, ask) }()
+			go func() { answers <- f.askOne(ctx, e, a, q.foreignAsk) }()
 		}
 	}
 	for weight <= budget && asked < len(order) {
@@ -128,30 +141,26 @@ func (f *foreign) askIn(ctx context.Context, e *scope.Epoch, ask foreignAsk, hea
 		select {
 		case a := <-answers:
 			out--
-			if a.err == nil && a.Epoch > e.Number {
-				id, _ := f.of.called.id(Peer(a.anchor.Peer))
-				if a.err = f.settle(ctx, id, a.Epoch); a.err == nil {
-					return errNewEpoch
-				}
-			}
-			if a.err == nil && a.Epoch < e.Number {
-				a.err = fmt.Errorf("it is in epoch %d, and the scope in %d", a.Epoch, e.Number)
-			}
-			if a.err != nil {
+			switch {
+			case errors.Is(a.err, errNewEpoch):
+				return errNewEpoch
+			case a.err != nil:
 				last = fmt.Errorf("%s: %w", a.anchor.Name, a.err)
 				more()
 				continue
-			}
-			if hear(e, a) {
+			case q.hear(e, a):
 				return nil
 			}
-			if heard += e.Roster.Weights.Of(a.anchor.Key.ID()); heard >= total-budget && ask.Kind != foreignSubmit {
-				return fmt.Errorf("%w: scope %q: %w", ErrMute, f.genesis.Prefix(), errors.New("they say different things"))
+			if heard += e.Roster.Weights.Of(a.anchor.Key.ID()); heard >= total-budget && q.Kind != foreignSubmit {
+				return fmt.Errorf("%w: scope %q: %w", ErrMute, f.genesis.Prefix(), errDiffer)
 			}
 			if out == 0 {
 				more()
 			}
 		case <-hedge.C:
+			if q.ripe != nil && q.ripe() {
+				return nil
+			}
 			more()
 		case <-ctx.Done():
 			return fmt.Errorf("%w: scope %q: %w (%w)", ErrMute, f.genesis.Prefix(), last, ctx.Err())
@@ -160,33 +169,43 @@ func (f *foreign) askIn(ctx context.Context, e *scope.Epoch, ask foreignAsk, hea
 	return fmt.Errorf("%w: scope %q: %w", ErrMute, f.genesis.Prefix(), last)
 }
 
-// askOne asks one anchor, once it is connected.
-func (f *foreign) askOne(ctx context.Context, a *scope.Anchor, ask foreignAsk) answered {
-	out := answered{anchor: a}
-	id, err := f.of.called.id(Peer(a.Peer))
-	if err != nil {
-		out.err = err
-		return out
-	}
+// askOne asks one anchor, once it is connected. errNewEpoch says that it proved another
+// epoch.
+func (f *foreign) askOne(ctx context.Context, e *scope.Epoch, a *scope.Anchor, ask foreignAsk) answered {
 	begin := time.Now()
-	var raw []byte
-	for {
-		raw, err = f.request(ctx, id, askForeign, ask, maxPart)
-		if !errors.Is(err, p2p.ErrNotConnected) {
-			break
+	out := answered{anchor: a}
+	out.err = func() error {
+		id, err := f.of.called.id(Peer(a.Peer))
+		if err != nil {
+			return err
 		}
-		select {
-		case <-ctx.Done():
-			out.err = err
-			return out
-		case <-time.After(connectEvery):
+		raw, err := f.request(ctx, id, askForeign, ask, maxPart)
+		for errors.Is(err, p2p.ErrNotConnected) {
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(connectEvery):
+			}
+			raw, err = f.request(ctx, id, askForeign, ask, maxPart)
 		}
-	}
-	if err == nil {
-		err = canon.Decode(raw, &out.foreignAnswer)
-	}
-	out.err = err
-	f.noteManner(a.Key.ID(), time.Since(begin), err)
+		if err == nil {
+			err = canon.Decode(raw, &out.foreignAnswer)
+		}
+		if err != nil {
+			return err
+		}
+		switch {
+		case out.Epoch > e.Number:
+			if err := f.settle(ctx, id, out.Epoch); err != nil {
+				return err
+			}
+			return errNewEpoch
+		case out.Epoch < e.Number:
+			return fmt.Errorf("it is in epoch %d, and the scope in %d", out.Epoch, e.Number)
+		}
+		return nil
+	}()
+	f.noteManner(a.Key.ID(), time.Since(begin), out.err)
 	return out
 }
 
@@ -194,21 +213,29 @@ func (f *foreign) askOne(ctx context.Context, a *scope.Anchor, ask foreignAsk) a
 const connectEvery = 20 * time.Millisecond
 
 func (f *foreign) noteManner(id aweigh.AnchorID, took time.Duration, err error) {
-	if errors.Is(err, context.Canceled) {
+	late := errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+	if late && took < foreignHedge {
 		return // others were faster
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	m := f.seen[id]
-	if err != nil {
+	switch {
+	case late: // it may be dead
+		m.took = max(m.took, took)
+	case errors.Is(err, errNewEpoch):
+	case err != nil:
 		m.fails++
-	} else if m.fails = 0; m.took == 0 {
-		m.took = took
-	} else {
+	case m.fails > 0 || m.took == 0:
+		m.fails, m.took = 0, took
+	default:
 		m.took += (took - m.took) / 8
 	}
 	f.seen[id] = m
 }
+
+// outvoted notes that an anchor said what others did not.
+func (f *foreign) outvoted(id aweigh.AnchorID) { f.noteManner(id, 0, errDiffer) }
 
 // order is whom to ask first: those with weight that failed least and answered fastest,
 // those never asked before the slow ones.
@@ -224,22 +251,28 @@ func (f *foreign) order(e *scope.Epoch) (all []*scope.Anchor) {
 		m := f.seen[a.Key.ID()]
 		return m.took + time.Duration(min(m.fails, 16))*time.Second
 	}
-	slices.SortStableFunc(all, func(a, b *scope.Anchor) int { return int(rank(a) - rank(b)) })
+	slices.SortStableFunc(all, func(a, b *scope.Anchor) int { return cmp.Compare(rank(a), rank(b)) })
 	return all
 }
 
-// first asks anchors one by one, as it were, until check takes what one says: for what
-// proves itself.
+// first asks anchors until check takes what one says: for what proves itself.
 func (f *foreign) first(ctx context.Context, ask foreignAsk, check func(e *scope.Epoch, body []byte) error) error {
 	var bad error
-	err := f.ask(ctx, ask, func(*scope.Epoch) { bad = nil }, func(e *scope.Epoch, a answered) bool {
-		if bad = scope.Failure(a.Failure); bad == nil {
-			bad = check(e, a.Body)
-		}
-		if bad != nil {
-			f.of.log.Debug("an answer of a scope that is not held here does not hold", "scope", string(f.genesis.Prefix()), "anchor", a.anchor.Name, "error", bad)
-		}
-		return bad == nil
+	err := f.ask(ctx, asking{
+		foreignAsk: ask,
+		begin:      func(*scope.Epoch) { bad = nil },
+		hear: func(e *scope.Epoch, a answered) bool {
+			err := scope.Failure(a.Failure)
+			if err == nil {
+				if err = check(e, a.Body); err != nil { // no honest anchor says so
+					f.outvoted(a.anchor.Key.ID())
+				}
+			}
+			if bad == nil || err == nil {
+				bad = err
+			}
+			return err == nil
+		},
 	})
 	if err != nil && bad != nil {
 		return bad
@@ -248,50 +281,100 @@ func (f *foreign) first(ctx context.Context, ask foreignAsk, check func(e *scope
 }
 
 // agree asks for what anchors must say alike. What they say as of different moments may
-// differ because it changes; then they are asked once more, as of one that is late enough.
+// differ because it changes. Then they are asked once more: as of one moment that is late
+// enough if it can be said what was then, and else in the hope of a quieter one.
 func (f *foreign) agree(ctx context.Context, ask foreignAsk) (said answered, err error) {
 	key := aweigh.Sum([]byte("aweigh/foreign/1"), canon.Encode(ask))
-	if !ask.Newest && ask.Kind != foreignSubmit {
-		if said, ok := f.cached(key); ok {
+	cacheable := !ask.Newest && ask.Kind != foreignSubmit
+	if said, ok := f.cached(key); ok && cacheable {
+		return said, nil
+	}
+	for try := 1; ; try++ {
+		x := f.discuss(ask)
+		err := f.ask(ctx, x.asking)
+		if said, ok := x.outcome(); ok {
+			if cacheable {
+				f.keep(key, said)
+			}
+			f.heard(said)
 			return said, nil
 		}
-	}
-	for {
-		var all, bare *agreement // of bare receipts: an anchor may have lost the responses
-		var said map[aweigh.Hash]answered
-		hear := func(to *agreement, a answered) {
-			sum := aweigh.Sum([]byte(a.Failure), []byte{0}, a.Body)
-			to.hear(word{anchor: a.anchor.Key.ID(), sum: sum, revision: a.Revision})
-			if old, ok := said[sum]; !ok || a.Height < old.Height { // what it is as of at least
-				said[sum] = a
-			}
-		}
-		err := f.ask(ctx, ask, func(e *scope.Epoch) {
-			all, bare = newAgreement(e.Roster.Weights, e.Policy.Rules.Mode), newAgreement(e.Roster.Weights, e.Policy.Rules.Mode)
-			said = make(map[aweigh.Hash]answered)
-		}, func(_ *scope.Epoch, a answered) bool {
-			hear(all, a)
-			if ask.Kind == foreignSubmit {
-				a.Body = bareReceipts(a.Body)
-				hear(bare, a)
-			}
-			_, _, ok := all.agreed()
-			return ok
-		})
-		sum, revision, ok := all.agreed()
-		if !ok {
-			sum, revision, ok = bare.agreed()
-		}
-		if ok {
-			a := said[sum]
-			a.Revision = revision
-			f.keep(key, a)
-			return a, nil
-		}
-		at, ok := all.floor()
-		if !ok || ask.At != 0 || ask.Kind == foreignSubmit || ctx.Err() != nil {
+		if try == foreignTries || ask.Kind == foreignSubmit || !errors.Is(err, errDiffer) {
 			return answered{}, err
 		}
-		ask.At, ask.Newest = at, false
+		if at, ok := x.all.floor(); ok && at > 0 && ask.At == 0 && ask.Kind == foreignLook {
+			ask.At = at
+		}
 	}
+}
+
+// foreignTries is how often anchors are asked that say different things.
+const foreignTries = 4
+
+// discussion is what anchors say to one question.
+type discussion struct {
+	asking
+	of    *foreign
+	least int64      // a revision below which an answer is not as new as was asked for
+	all   *agreement // of what they say
+	bare  *agreement // of receipts alone: an anchor may have lost the responses
+	said  map[aweigh.Hash][]answered
+}
+
+func (f *foreign) discuss(ask foreignAsk) *discussion {
+	x := &discussion{of: f, least: f.genesis.Descent.Revision}
+	if ask.Newest {
+		f.mu.Lock()
+		x.least = max(x.least, f.newest)
+		f.mu.Unlock()
+	}
+	x.asking = asking{foreignAsk: ask, begin: x.begin, hear: x.hear, ripe: func() bool { _, _, ok := x.bare.agreed(); return ok }}
+	return x
+}
+
+func (x *discussion) begin(e *scope.Epoch) {
+	x.all, x.bare = newAgreement(e.Roster.Weights, e.Policy.Rules.Mode), newAgreement(e.Roster.Weights, e.Policy.Rules.Mode)
+	x.said = make(map[aweigh.Hash][]answered)
+}
+
+func (x *discussion) hear(_ *scope.Epoch, a answered) bool {
+	behind := x.At == 0 && a.Revision < x.least || x.At > 0 && scope.Failure(a.Failure) == scope.ErrFutureRevision
+	if behind && x.Kind != foreignSubmit {
+		return false
+	}
+	x.take(x.all, a)
+	if x.Kind == foreignSubmit {
+		a.Body = bareReceipts(a.Body)
+		x.take(x.bare, a)
+	}
+	_, _, ok := x.all.agreed()
+	return ok
+}
+
+func (x *discussion) take(to *agreement, a answered) {
+	sum := aweigh.Sum([]byte(a.Failure), []byte{0}, a.Body)
+	to.hear(word{anchor: a.anchor.Key.ID(), sum: sum, revision: a.Revision})
+	x.said[sum] = append(x.said[sum], a)
+}
+
+// outcome is what enough of them said, as of a moment that one of them named and no later
+// than that of an honest one.
+func (x *discussion) outcome() (a answered, ok bool) {
+	sum, revision, ok := x.all.agreed()
+	if !ok {
+		sum, revision, ok = x.bare.agreed()
+	}
+	for _, said := range x.said[sum] {
+		if ok && said.Revision == revision {
+			a = said
+		}
+	}
+	for other, all := range x.said { // order-free: each is noted
+		if ok && other != sum && x.Kind != foreignSubmit {
+			for i := range all {
+				x.of.outvoted(all[i].anchor.Key.ID())
+			}
+		}
+	}
+	return a, ok
 }

@@ -12,7 +12,7 @@ const foreignFresh = 5 * time.Second
 
 // maxCached bounds the answers that are kept of one scope, and maxCachedBytes one of them.
 const (
-	maxCached      = 1024
+	maxCached      = 256
 	maxCachedBytes = 64 << 10
 )
 
@@ -30,23 +30,39 @@ func (f *foreign) cached(key aweigh.Hash) (answered, bool) {
 	return c.answered, ok && time.Since(c.at) < foreignFresh
 }
 
-// keep notes what enough anchors said. What it shows to have happened since makes all that
-// was kept old.
-func (f *foreign) keep(key aweigh.Hash, a answered) {
+// heard notes what enough anchors said, as of when. What it shows to have happened since
+// makes all that was kept old.
+func (f *foreign) heard(a answered) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if a.Height > f.last.Height {
+	if a.Height > f.last.Height && a.Time <= f.of.runner.now().Add(f.epoch.Policy.Limits.Drift) {
 		f.last = foreignAnswer{Height: a.Height, Time: a.Time, Revision: a.Revision}
 	}
 	if a.Revision > f.newest {
 		f.newest = a.Revision
 		clear(f.cache)
 	}
-	if len(a.Body) > maxCachedBytes {
+}
+
+// keep keeps an answer, unless the scope is known to have gone on since.
+func (f *foreign) keep(key aweigh.Hash, a answered) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(a.Body) > maxCachedBytes || a.Revision < f.newest {
 		return
 	}
-	if len(f.cache) >= maxCached {
+	if a.Revision > f.newest {
 		clear(f.cache)
+	}
+	if len(f.cache) >= maxCached {
+		for k, c := range f.cache { // order-free: a filter
+			if time.Since(c.at) >= foreignFresh {
+				delete(f.cache, k)
+			}
+		}
+		if len(f.cache) >= maxCached {
+			clear(f.cache)
+		}
 	}
 	f.cache[key] = cached{a, time.Now()}
 }

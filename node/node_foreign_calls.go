@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -38,7 +39,7 @@ func (f *foreign) say(ctx context.Context, ask foreignAsk, out any) (scope.Head,
 
 // look carries out a transaction that only reads, as of a revision; 0: the newest.
 func (f *foreign) look(ctx context.Context, t *scope.Txn, linearizable bool, at int64) (l Looked, head scope.Head, err error) {
-	head, err = f.say(ctx, foreignAsk{Kind: foreignLook, Newest: linearizable && at == 0, At: at, Body: canon.Encode(t)}, &l)
+	head, err = f.say(ctx, foreignAsk{Kind: foreignLook, Newest: linearizable, At: at, Body: canon.Encode(t)}, &l)
 	l.Revision = head.Revision
 	for i := range l.Responses {
 		l.Responses[i].Range.Revision = head.Revision
@@ -112,12 +113,9 @@ type foreignDeed struct {
 }
 
 // foreignEntries bounds the entries in one answer.
-const foreignEntries = 1000
+const foreignEntries = 200
 
 func (n *Part) historyForeign(ctx context.Context, v *View, x foreignPast) ([]byte, error) {
-	if x.Limit < 1 || x.Limit > foreignEntries {
-		return nil, errUnasked
-	}
 	deeds, more, err := n.past(ctx, v, x.Key, int(x.Limit))
 	if err != nil {
 		return nil, err
@@ -157,7 +155,7 @@ type foreignSaid struct {
 	Rule, Why        string
 }
 
-func (n *Part) judgeForeign(ctx context.Context, ask foreignAsk) ([]byte, error) {
+func (n *Part) judgeForeign(ctx context.Context, ask foreignAsk, a *foreignAnswer) ([]byte, error) {
 	var q foreignQuery
 	err := canon.Decode(ask.Body, &q)
 	if err == nil {
@@ -169,6 +167,11 @@ func (n *Part) judgeForeign(ctx context.Context, ask foreignAsk) ([]byte, error)
 	if err != nil {
 		return nil, err
 	}
+	head, err := n.head(ctx)
+	if err != nil {
+		return nil, err
+	}
+	a.said(&head)
 	s, _, err := n.judge(ctx, ActionQuery{Verb: q.Verb, Key: q.Key, Caller: q.Caller, Try: q.Try}, ask.Newest)
 	return canon.Encode(foreignSaid{Decides: s.Decides, Allowed: s.Allowed, Class: uint8(s.Class), Rule: s.Rule, Why: s.Why}), err
 }
@@ -197,6 +200,41 @@ func (f *foreign) judge(ctx context.Context, q ActionQuery, linearizable bool) (
 	return s, &given[0], nil
 }
 
+// outcome is what became of a mutation in the scope, if that is on record.
+func (f *foreign) outcome(ctx context.Context, id aweigh.Hash) (r Receipt, known bool, err error) {
+	a, err := f.agree(ctx, foreignAsk{Kind: foreignOutcome, Newest: true, Body: id[:]})
+	if err != nil || len(a.Body) == 0 {
+		return r, false, err
+	}
+	var got []foreignReceipt
+	if err := canon.Decode(a.Body, &got); err != nil || len(got) != 1 || got[0].Mutation != id {
+		return r, false, fmt.Errorf("node: the record of scope %q: of something else (%w)", f.genesis.Prefix(), err)
+	}
+	return got[0].receipt(f.id), true, nil
+}
+
+// mutation is a request of this node's, once filled in.
+func (f *foreign) mutation(class scope.Class, content []byte, once Once) scope.Mutation {
+	return scope.Mutation{
+		Scope: f.id, Class: class, Author: f.of.author, Content: content,
+		Justification: once.Justification, Nonce: once.Nonce, ValidUntil: once.ValidUntil,
+	}
+}
+
+// reach is the weight of the anchors that this node is connected with, and what a decision
+// needs.
+func (f *foreign) reach() (weight, needed uint64) {
+	e := f.known()
+	for _, info := range f.of.host.Peers() {
+		for i := range e.Roster.Anchors {
+			if a := &e.Roster.Anchors[i]; a.Peer == string(f.of.called.of(info.ID)) {
+				weight += e.Roster.Weights.Of(a.Key.ID())
+			}
+		}
+	}
+	return weight, e.Policy.Rules.Finalize.Threshold(e.Roster.Weights.Total())
+}
+
 // propose has the scope decide on something in this node's name, and waits until enough of
 // its anchors say what became of it.
 func (f *foreign) propose(ctx context.Context, class scope.Class, content []byte, once Once) (r Receipt, err error) {
@@ -209,10 +247,7 @@ func (f *foreign) propose(ctx context.Context, class scope.Class, content []byte
 			return r, fmt.Errorf("a key is to be attached to a lease: %w", f.notHeld())
 		}
 	}
-	m := scope.Mutation{
-		Scope: f.id, Class: class, Author: f.of.author, Content: content,
-		Justification: once.Justification, Nonce: once.Nonce, ValidUntil: once.ValidUntil,
-	}
+	m := f.mutation(class, content, once)
 	b, err := scope.Sign(f.of.cfg.Identity, f.known().Policy.Limits, m)
 	if err != nil {
 		return r, err
@@ -221,11 +256,20 @@ func (f *foreign) propose(ctx context.Context, class scope.Class, content []byte
 	begin := time.Now()
 	a, err := f.agree(ctx, foreignAsk{Kind: foreignSubmit, Body: b.Raw()})
 	if err != nil {
-		return r, &UndecidedError{Mutation: id, ValidUntil: m.ValidUntil, Needed: 1, Reachable: 1, Cause: err}
+		u := &UndecidedError{Mutation: id, ValidUntil: m.ValidUntil, Cause: err}
+		u.Reachable, u.Needed = f.reach()
+		return r, u
+	}
+	if a.Failure != "" {
+		return r, fmt.Errorf("%w: %s", ErrNotTaken, a.Failure)
 	}
 	var got []foreignReceipt
-	if err := canon.Decode(a.Body, &got); err != nil || len(got) != 1 || got[0].Mutation != id {
-		return r, fmt.Errorf("node: scope %q: a receipt for something else: %w", f.genesis.Prefix(), err)
+	err = canon.Decode(a.Body, &got)
+	if err == nil && (len(got) != 1 || got[0].Mutation != id) {
+		err = errors.New("it is about something else")
+	}
+	if err != nil {
+		return r, fmt.Errorf("node: the receipt of scope %q: %w", f.genesis.Prefix(), err)
 	}
 	f.of.measured.commits.since(begin)
 	return got[0].receipt(f.id), nil

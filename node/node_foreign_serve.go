@@ -18,10 +18,13 @@ import (
 const (
 	foreignCost      = 100     // of an answer, in µs of one processor
 	foreignCostBytes = 8 << 10 // and in bytes given, besides its own
-	foreignKeyCost   = 64      // and for each key looked at
 	foreignWait      = 2 * time.Second
-	foreignBytes     = 6 << 20 // of keys and values in one answer
-	foreignOps       = 128     // of one question
+	foreignBytes     = 6 << 20  // of keys and values in one answer
+	foreignVisits    = 20_000   // versions of keys that one question may look at, at 1 µs each
+	foreignQuestion  = 64 << 10 // bytes of a question that is no bundle
+	foreignOps       = 128      // of one question
+	foreignBlock     = 2_000    // µs, for a question that may take a block
+	foreignEntry     = 20       // µs, of each entry of a history
 )
 
 // errUnasked answers questions in no known form.
@@ -35,20 +38,16 @@ func (n *Part) serveForeign(ctx context.Context, p Peer, ask foreignAsk) ([]byte
 	} else if _, seated := e.Roster.Seat(key.Public().ID()); !seated {
 		return nil, ErrUnseated
 	}
-	x := n.budgets.of(p)
-	if err := n.turn(ctx, x.given, foreignCostBytes+len(ask.Body)); err != nil {
-		return nil, err
+	if ask.Kind != foreignSubmit && len(ask.Body) > foreignQuestion {
+		return nil, errUnasked
 	}
-	if !n.budgets.anchor(p) {
-		if err := n.turn(ctx, n.budgets.shared(p), foreignCost); err != nil {
-			return nil, err
-		}
+	if err := n.pays(ctx, p, foreignCost, foreignCostBytes+len(ask.Body)); err != nil {
+		return nil, err
 	}
 	ctx, cancel := n.deadline(ctx)
 	defer cancel()
 	a := foreignAnswer{Epoch: e.Number}
-	looked, err := n.answerForeign(ctx, p, ask, &a)
-	if err != nil {
+	if err := n.answerForeign(ctx, p, ask, &a); err != nil {
 		if a.Failure = scope.FailureIn(err); a.Failure == "" {
 			return nil, err
 		}
@@ -56,12 +55,19 @@ func (n *Part) serveForeign(ctx context.Context, p Peer, ask foreignAsk) ([]byte
 	if len(a.Body) > foreignBytes+foreignBytes/8 {
 		return nil, scope.ErrTooMuch
 	}
-	reserve(x.given, time.Now(), len(a.Body)+looked*foreignKeyCost)
+	reserve(n.budgets.of(p).given, time.Now(), len(a.Body))
 	return canon.Encode(a), nil
 }
 
-// turn takes from a budget, and waits for its turn. What would wait for long is refused,
-// and costs nothing.
+// pays takes µs and bytes from a peer's budget, and waits for its turn. What would wait for
+// long is refused, and costs nothing.
+func (n *Part) pays(ctx context.Context, p Peer, work, bytes int) error {
+	if err := n.turn(ctx, n.budgets.of(p).given, bytes); err != nil || n.budgets.anchor(p) {
+		return err
+	}
+	return n.turn(ctx, n.budgets.shared(p), work)
+}
+
 func (n *Part) turn(ctx context.Context, l *rate.Limiter, cost int) error {
 	r := l.ReserveN(time.Now(), min(cost, l.Burst()))
 	wait := r.Delay()
@@ -75,47 +81,51 @@ func (n *Part) turn(ctx context.Context, l *rate.Limiter, cost int) error {
 	return nil
 }
 
-// answerForeign answers a question, and says how many keys it took to look at.
-func (n *Part) answerForeign(ctx context.Context, p Peer, ask foreignAsk, a *foreignAnswer) (looked int, err error) {
+// answerForeign answers a question.
+func (n *Part) answerForeign(ctx context.Context, p Peer, ask foreignAsk, a *foreignAnswer) (err error) {
 	switch ask.Kind {
 	case foreignSubmit:
 		a.Body, err = n.submitForeign(ctx, p, ask.Body, a)
-		return 0, err
-	case foreignProve:
-		proof, head, err := n.Prove(ctx, ask.Body)
-		if err == nil {
-			a.said(&head)
-			a.Body = proof.Encode()
+		return err
+	case foreignProve, foreignRefer:
+		if err := n.pays(ctx, p, foreignBlock, 0); err != nil {
+			return err
 		}
-		return 0, err
-	case foreignRefer:
-		a.Body, err = n.referForeign(ctx, ask.Body, a)
-		return 0, err
+		if ask.Kind == foreignRefer {
+			a.Body, err = n.referForeign(ctx, ask.Body, a)
+		} else {
+			a.Body, err = n.proveForeign(ctx, ask.Body, a)
+		}
+		return err
 	case foreignJudge:
-		a.Body, err = n.judgeForeign(ctx, ask)
-		return 0, err
-	case foreignLook, foreignResolve, foreignHistory:
+		a.Body, err = n.judgeForeign(ctx, ask, a)
+		return err
+	case foreignLook, foreignResolve, foreignHistory, foreignOutcome:
 	default:
-		return 0, errUnasked
+		return errUnasked
 	}
-	if ask.At > 0 {
-		if err := n.of.closed(ctx, n, ask.At); err != nil {
-			return 0, err
-		}
-	}
-	v, err := n.Read(ctx, ask.Newest)
+	v, err := n.viewForeign(ctx, p, ask)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	defer func() { err = errors.Join(err, v.Close()) }()
 	head := v.Head()
 	a.said(&head)
 	switch ask.Kind {
 	case foreignLook:
-		a.Body, looked, err = n.lookForeign(v, ask)
+		if ask.At > 0 {
+			a.Revision = ask.At
+		}
+		a.Body, err = n.lookForeign(ctx, p, v, ask)
 	case foreignResolve:
 		var x foreignName
 		if err = canon.Decode(ask.Body, &x); err == nil {
+			err = n.ownsForeign(v, Keys(x.Key))
+		}
+		if err == nil && x.Version > 0 { // its history is walked
+			err = n.pays(ctx, p, foreignBlock, 0)
+		}
+		if err == nil {
 			var r Resolved
 			r, err = v.resolved(ctx, x.Key, x.Version)
 			if err == nil || r.Moved != nil {
@@ -125,10 +135,60 @@ func (n *Part) answerForeign(ctx context.Context, p Peer, ask foreignAsk, a *for
 	case foreignHistory:
 		var x foreignPast
 		if err = canon.Decode(ask.Body, &x); err == nil {
+			err = n.ownsForeign(v, Keys(x.Key))
+		}
+		if err == nil && (x.Limit < 1 || x.Limit > foreignEntries) {
+			err = errUnasked
+		}
+		if err == nil {
+			err = n.pays(ctx, p, int(x.Limit)*foreignEntry, 0)
+		}
+		if err == nil {
 			a.Body, err = n.historyForeign(ctx, v, x)
 		}
+	case foreignOutcome:
+		a.Body, err = outcomeForeign(v, ask.Body)
 	}
-	return looked, err
+	return err
+}
+
+// viewForeign is the state that a question is about: one that is closed up to the revision
+// that it names.
+func (n *Part) viewForeign(ctx context.Context, p Peer, ask foreignAsk) (*View, error) {
+	v, err := n.Read(ctx, ask.Newest)
+	if err != nil || ask.At <= 0 {
+		return v, err
+	}
+	if h := v.Head(); h.Closed() >= ask.At {
+		return v, nil
+	}
+	if err := errors.Join(v.Close(), n.pays(ctx, p, foreignBlock, 0)); err != nil { // a block may have to close it
+		return nil, err
+	}
+	if err := n.of.closed(ctx, n, ask.At); err != nil {
+		return nil, err
+	}
+	if v, err = n.Read(ctx, false); err != nil {
+		return nil, err
+	}
+	if h := v.Head(); h.Closed() < ask.At {
+		return nil, errors.Join(scope.ErrFutureRevision, v.Close())
+	}
+	return v, nil
+}
+
+// ownsForeign says why some keys are not the scope's own.
+func (n *Part) ownsForeign(v *View, ranges Ranges) (err error) {
+	ranges(func(key, end []byte) bool {
+		if len(key) == 0 || !scope.Covers(n.prefix, key, end) {
+			err = errUnasked
+		}
+		return err == nil
+	})
+	if err == nil {
+		err = v.owns(ranges)
+	}
+	return err
 }
 
 // said notes as of when an answer is.
@@ -137,49 +197,70 @@ func (a *foreignAnswer) said(h *scope.Head) {
 }
 
 // lookForeign is what a transaction that only reads finds, in a bounded answer.
-func (n *Part) lookForeign(v *View, ask foreignAsk) (body []byte, looked int, err error) {
+func (n *Part) lookForeign(ctx context.Context, p Peer, v *View, ask foreignAsk) ([]byte, error) {
 	var t scope.Txn
 	if err := canon.Decode(ask.Body, &t); err != nil {
-		return nil, 0, err
+		return nil, err
 	}
-	if len(t.Compare)+len(t.Success)+len(t.Failure) > foreignOps {
-		return nil, 0, scope.ErrTooManyOps
+	if !onlyReads(&t) {
+		return nil, errWrites
 	}
-	t.Ranges(func(key, end []byte) bool {
-		if !scope.Covers(n.prefix, key, end) {
-			err = errUnasked
-		}
-		return err == nil
-	})
-	if err == nil {
-		err = v.owns(t.Ranges)
+	if err := t.Check(n.Limits()); err != nil {
+		return nil, err
+	}
+	if err := n.ownsForeign(v, t.Ranges); err != nil {
+		return nil, err
+	}
+	room, visits := foreignBytes, foreignVisits
+	err := v.weigh(&t, ask.At, &room, &visits)
+	if err := n.pays(ctx, p, foreignVisits-max(visits, 0), 0); err != nil {
+		return nil, err
 	}
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
-	if ask.At > 0 {
-		for _, branch := range [][]scope.Op{t.Success, t.Failure} {
-			for i := range branch {
-				if r := branch[i].Range; r != nil && r.Revision == 0 {
-					r.Revision = ask.At
-				}
-			}
-		}
-		if len(t.Compare) > 0 { // they are about the newest
-			return nil, 0, scope.ErrTooMuch
-		}
-	}
-	got, err := v.look(&t, foreignBytes)
+	got, err := v.look(&t, ask.At)
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
-	got.Revision = 0
+	got.Revision = 0 // which differs
 	for i := range got.Responses {
-		r := &got.Responses[i].Range
-		r.Revision = 0 // which differs
-		looked += int(r.Count)
+		got.Responses[i].Range.Revision = 0
 	}
-	return canon.Encode(got), looked, nil
+	return canon.Encode(got), nil
+}
+
+// proveForeign proves the newest change of a key.
+func (n *Part) proveForeign(ctx context.Context, key []byte, a *foreignAnswer) (body []byte, err error) {
+	err = n.covered(ctx, func(v *View) error {
+		if err := n.ownsForeign(v, Keys(key)); err != nil {
+			return err
+		}
+		p, err := n.proveKey(ctx, v, key)
+		if err != nil {
+			return err
+		}
+		head := v.Head()
+		a.said(&head)
+		body = p.Encode()
+		return nil
+	})
+	return body, err
+}
+
+// outcomeForeign is what became of a mutation, as a foreignReceipt without responses; nothing
+// if it is not on record.
+func outcomeForeign(v *View, id []byte) ([]byte, error) {
+	if len(id) != len(aweigh.Hash{}) {
+		return nil, errUnasked
+	}
+	was, ok, err := v.Outcome(aweigh.Hash(id))
+	if err != nil || !ok {
+		return nil, err
+	}
+	return canon.Encode([]foreignReceipt{{
+		Mutation: aweigh.Hash(id), Code: uint8(was.Code), Reason: was.Reason, Revision: was.Revision, Succeeded: was.Succeeded, Height: was.Height,
+	}}), nil
 }
 
 // referForeign are the referrals for keys that the scope has delegated.
@@ -243,7 +324,8 @@ func (n *Part) submitForeign(ctx context.Context, p Peer, raw []byte, a *foreign
 		err = fmt.Errorf("%w: a bundle for another scope", ErrNotTaken)
 	}
 	if err != nil {
-		return nil, err
+		a.Failure = err.Error() // all say so alike: it will never be taken
+		return nil, nil
 	}
 	receipts, err := n.submit(ctx, Submit{Bundle: b, From: p})
 	if err != nil {

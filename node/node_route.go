@@ -152,6 +152,7 @@ func (n *Node) anywhere(ctx context.Context, ranges Ranges, f func(decider) erro
 			if err := at.foreign.learn(ctx, ranges); err != nil {
 				return err
 			}
+			again = time.Millisecond
 		}
 		select {
 		case <-ctx.Done():
@@ -215,7 +216,7 @@ func (n *Node) route(ctx context.Context, keys Ranges, class scope.Class, conten
 	once = n.filled(once)
 	err = n.anywhere(ctx, keys, func(at decider) error {
 		if repeated {
-			before, known, err := n.before(at, class, content, once)
+			before, known, err := n.before(ctx, at, class, content, once)
 			if known || err != nil {
 				r = before
 				return err
@@ -232,40 +233,42 @@ func (n *Node) route(ctx context.Context, keys Ranges, class scope.Class, conten
 }
 
 // before is what became of a request in a scope above, if it was done there: all that
-// was ordered there about keys of this scope is in this node's state.
-func (n *Node) before(at decider, class scope.Class, content []byte, once Once) (r Receipt, known bool, err error) {
-	d := at.genesis().Descent
-	for d != nil {
-		p := n.part(d.Parent)
-		if p == nil {
-			f := n.foreign(d.Parent)
-			if f == nil {
-				return r, false, nil
-			}
+// was ordered there about keys of this scope is in this node's state, or in that of enough
+// anchors of one that it does not hold.
+func (n *Node) before(ctx context.Context, at decider, class scope.Class, content []byte, once Once) (r Receipt, known bool, err error) {
+	for d := at.genesis().Descent; d != nil; {
+		var was Receipt
+		var ok bool
+		if f := n.foreign(d.Parent); f != nil {
 			d = f.genesis.Descent
-			continue
-		}
-		if p.vacant.Load() {
+			was, ok, err = f.outcome(ctx, scope.ID(f.mutation(class, content, once).Encode()))
+		} else if p := n.part(d.Parent); p != nil && !p.vacant.Load() {
+			d = p.cfg.Genesis.Descent
+			was, ok, err = p.outcome(scope.ID(p.mutation(class, content, once).Encode()))
+		} else {
 			return r, false, nil
 		}
-		d = p.cfg.Genesis.Descent
-		id := scope.ID(p.mutation(class, content, once).Encode())
-		s, err := p.views.open()
 		if err != nil {
 			return r, false, err
 		}
-		was, ok, err := s.Outcome(id)
-		if err := errors.Join(err, p.views.release(s)); err != nil {
-			return r, false, err
-		}
 		if ok && was.Code == scope.Applied {
-			return Receipt{
-				Outcome: scope.Outcome{Mutation: id, Code: scope.Duplicate, Reason: was.Reason, Revision: was.Revision, Succeeded: was.Succeeded},
-				Height:  was.Height, Scope: p.id,
-			}, true, nil
+			was.Code = scope.Duplicate
+			return was, true, nil
 		}
 	}
 	return r, false, nil
+}
+
+// outcome is what became of a mutation, if that is on record here.
+func (n *Part) outcome(id aweigh.Hash) (r Receipt, known bool, err error) {
+	s, err := n.views.open()
+	if err != nil {
+		return r, false, err
+	}
+	was, known, err := s.Outcome(id)
+	r.Outcome = scope.Outcome{Mutation: id, Code: was.Code, Reason: was.Reason, Revision: was.Revision, Succeeded: was.Succeeded}
+	r.Height, r.Scope = was.Height, n.id
+	return r, known, errors.Join(err, n.views.release(s))
 }
 
 // Submit takes a bundle that its author signed, for the scope that it names, and
@@ -305,10 +308,20 @@ func (n *Node) Prove(ctx context.Context, key []byte) (p *scope.KeyProof, head s
 			p, head, err = at.foreign.prove(ctx, key)
 		} else {
 			p, head, err = at.Part.Prove(ctx, key)
+			err = at.stillOwns(key, err)
 		}
 		return err
 	})
 	return p, head, err
+}
+
+// stillOwns is the error of a read of a key, or that the key went to another scope before
+// the state that was read.
+func (n *Part) stillOwns(key []byte, err error) error {
+	if len(scope.Touching(n.Delegations(), key, nil)) > 0 {
+		return scope.ErrElsewhere
+	}
+	return err
 }
 
 // Look carries out a transaction that only reads in the scope that decides about its keys.
@@ -351,6 +364,7 @@ func (n *Node) Lineage(ctx context.Context, key []byte, limit int) (deeds []Deed
 			deeds, more, head, err = at.foreign.lineage(ctx, key, limit)
 		} else {
 			deeds, more, head, err = at.Part.Lineage(ctx, key, limit)
+			err = at.stillOwns(key, err)
 		}
 		return err
 	})
@@ -360,7 +374,8 @@ func (n *Node) Lineage(ctx context.Context, key []byte, limit int) (deeds []Deed
 			break
 		}
 		before := n.parent(oldest.Scope)
-		if before == nil {
+		if before == nil { // another node has it
+			more = true
 			break
 		}
 		var o Object

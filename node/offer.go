@@ -186,7 +186,7 @@ func (m *Machine) announceEnd(f scope.Finality) {
 	if n := len(f.Descendants); n > 0 {
 		last = f.Descendants[n-1]
 	}
-	if m.guard != nil && (f.Header.Proposer == m.self || last.Proposer == m.self) { // others hear of it by asking
+	if m.guard != nil && !m.fetched && (f.Header.Proposer == m.self || last.Proposer == m.self) { // others hear of it by asking
 		m.fx.Gossip = append(m.fx.Gossip, frame(tagAnnounce, Announce{Header: last, Certificate: f.Certificate}))
 	}
 }

@@ -148,7 +148,7 @@ func (t *Txn) Ranges(visit func(key, end []byte) bool) bool {
 	}
 	for _, branch := range [][]Op{t.Success, t.Failure} {
 		for i := range branch {
-			if op := &branch[i]; op.Kind == OpTxn && !op.Txn.Ranges(visit) || op.Kind != OpTxn && !visit(op.Key, op.End) {
+			if op := &branch[i]; op.Kind == OpTxn && op.Txn != nil && !op.Txn.Ranges(visit) || op.Kind != OpTxn && !visit(op.Key, op.End) {
 				return false
 			}
 		}

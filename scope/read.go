@@ -227,6 +227,29 @@ func (v *view) each(key, end []byte, rev int64, visit func(k, record []byte) err
 	return cmp.Or(err, bad)
 }
 
+// Weigh is how many bytes the records of the keys [key, end), in the sense of Op, have as of
+// a revision, 0 for the newest, and how many versions it takes to look at to say so. It
+// stops with ErrTooMuch where there are more than are given of either.
+func (s *State) Weigh(key, end []byte, rev int64, most, visits int) (size, seen int, err error) {
+	if rev <= 0 {
+		rev = math.MaxInt64
+	}
+	from, to := s.space.versions(key, end)
+	var done []byte
+	err = s.r.Scan(from, to, false, func(k, record []byte) bool {
+		escaped, at, ok := s.space.splitVersion(k)
+		if seen++; ok && at.main <= rev && !bytes.Equal(escaped, done) {
+			done = append(done[:0], escaped...)
+			size += len(k) + len(record)
+		}
+		return size <= most && seen <= visits
+	})
+	if err == nil && (size > most || seen > visits) {
+		err = ErrTooMuch
+	}
+	return size, seen, err
+}
+
 // rangeOf is Range on a view whose newest revision is current.
 func (v *view) rangeOf(key, end []byte, r Range, current int64) (RangeResult, error) {
 	res := RangeResult{Revision: current}

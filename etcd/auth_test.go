@@ -1,0 +1,331 @@
+package etcd
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"fmt"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"pgregory.net/rapid"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/etcd/etcdpb"
+	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/votes"
+)
+
+// TestRightsAreThoseOfKeys: a user may do with a range what it may do with each of its keys.
+func TestRightsAreThoseOfKeys(t *testing.T) {
+	var keys [][]byte // in order, and any range's ends are among them
+	for a := byte('a'); a <= 'd'; a++ {
+		keys = append(keys, []byte{a}, []byte{a, 0}, []byte{a, 'x'})
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		draw := func(name string) (key, end []byte) {
+			key = rapid.SampledFrom(keys).Draw(t, name)
+			switch rapid.IntRange(0, 3).Draw(t, name+" form") {
+			case 0:
+				return key, nil
+			case 1:
+				return key, []byte{0}
+			}
+			return key, rapid.SampledFrom(keys).Draw(t, name+" end")
+		}
+		a := &scope.Access{Users: []scope.User{{Name: "u", Roles: []string{"r"}}}, Roles: []scope.Role{{Name: "r"}}}
+		for i := range rapid.IntRange(0, 5).Draw(t, "grants") {
+			key, end := draw(fmt.Sprint("grant ", i))
+			a.Roles[0].Grant = append(a.Roles[0].Grant, scope.Permission{Read: true, Key: key, End: end})
+		}
+		r := rightsOf(a, "u")
+		key, end := draw("asked")
+		if len(end) > 0 && !scope.ToEnd(end) && bytes.Compare(key, end) >= 0 {
+			return // of no key
+		}
+		all := append(keys[:len(keys):len(keys)], []byte("zz")) // beyond all ends
+		want := true
+		for _, k := range all {
+			if !scope.Within(k, key, end) {
+				continue
+			}
+			may := false
+			for _, g := range a.Roles[0].Grant {
+				may = may || scope.Within(k, g.Key, g.End)
+			}
+			want = want && may
+		}
+		// A point takes no keys that sort right behind it, which these do not show.
+		if got := r.mayRead(key, end) == nil; got && !want {
+			t.Fatalf("[%q, %q) may be read under %+v", key, end, a.Roles[0].Grant)
+		} else if !got && want && len(end) == 0 {
+			t.Fatalf("%q may not be read under %+v", key, a.Roles[0].Grant)
+		}
+		if r.mayWrite(key, end) == nil {
+			t.Fatal("what may be read may be written")
+		}
+	})
+}
+
+// as is a context of somebody who has a token.
+func (w *world) as(t *testing.T, user string) context.Context {
+	t.Helper()
+	r, err := w.Authenticate(w.ctx, &etcdpb.AuthenticateRequest{Name: user, Password: "of " + user})
+	if err != nil {
+		t.Fatal(user, err)
+	}
+	return metadata.AppendToOutgoingContext(w.ctx, "token", r.Token)
+}
+
+// newUsers enables root, and reader and writer of /a/.
+func newUsers(t *testing.T) *world {
+	t.Helper()
+	w := newWorld(t, 1, Config{})
+	do := func(_ any, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for role, permission := range map[string]etcdpb.Permission_Type{"reader": etcdpb.Permission_READ, "writer": etcdpb.Permission_WRITE} {
+		do(w.RoleAdd(w.ctx, &etcdpb.AuthRoleAddRequest{Name: role}))
+		do(w.RoleGrantPermission(w.ctx, &etcdpb.AuthRoleGrantPermissionRequest{Name: role, Perm: &etcdpb.Permission{PermType: permission, Key: []byte("/a/"), RangeEnd: []byte("/a0")}}))
+		do(w.UserAdd(w.ctx, &etcdpb.AuthUserAddRequest{Name: role, Password: "of " + role}))
+		do(w.UserGrantRole(w.ctx, &etcdpb.AuthUserGrantRoleRequest{User: role, Role: role}))
+	}
+	says(t, "without root", second(w.AuthEnable(w.ctx, &etcdpb.AuthEnableRequest{})), codes.FailedPrecondition, "etcdserver: root user does not exist")
+	do(w.UserAdd(w.ctx, &etcdpb.AuthUserAddRequest{Name: "root", Password: "of root"}))
+	says(t, "without its role", second(w.AuthEnable(w.ctx, &etcdpb.AuthEnableRequest{})), codes.FailedPrecondition, "etcdserver: root user does not have root role")
+	do(w.UserGrantRole(w.ctx, &etcdpb.AuthUserGrantRoleRequest{User: "root", Role: "root"}))
+	do(w.AuthEnable(w.ctx, &etcdpb.AuthEnableRequest{}))
+	return w
+}
+
+// TestUsersAreHeldToTheirRoles: every call, by everybody.
+func TestUsersAreHeldToTheirRoles(t *testing.T) {
+	w := newUsers(t)
+	root, reader, writer := w.as(t, "root"), w.as(t, "reader"), w.as(t, "writer")
+	in, out := []byte("/a/1"), []byte("/b/1")
+	lease := func(key []byte) int64 {
+		g, err := w.LeaseGrant(root, &etcdpb.LeaseGrantRequest{TTL: 600})
+		if err == nil {
+			_, err = w.Put(root, &etcdpb.PutRequest{Key: key, Value: []byte("leased"), Lease: g.ID})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return g.ID
+	}
+	theirs, others := lease([]byte("/a/leased")), lease([]byte("/b/leased"))
+	reading := func(key []byte) *etcdpb.RequestOp {
+		return &etcdpb.RequestOp{Request: &etcdpb.RequestOp_RequestRange{RequestRange: &etcdpb.RangeRequest{Key: key}}}
+	}
+	for _, c := range []struct {
+		what    string
+		call    func(ctx context.Context) error
+		may     string // of r and w, and everybody who has a name: e
+		private bool   // it succeeds once only, so root is not asked
+	}{
+		{"range", func(ctx context.Context) error { return second(w.Range(ctx, &etcdpb.RangeRequest{Key: in})) }, "r", false},
+		{"range of all they have", func(ctx context.Context) error {
+			return second(w.Range(ctx, &etcdpb.RangeRequest{Key: []byte("/a/"), RangeEnd: []byte("/a0")}))
+		}, "r", false},
+		{"range beyond", func(ctx context.Context) error {
+			return second(w.Range(ctx, &etcdpb.RangeRequest{Key: []byte("/a/"), RangeEnd: []byte("/a1")}))
+		}, "", false},
+		{"range to the end", func(ctx context.Context) error {
+			return second(w.Range(ctx, &etcdpb.RangeRequest{Key: []byte("/a/"), RangeEnd: []byte{0}}))
+		}, "", false},
+		{"put", func(ctx context.Context) error { return second(w.Put(ctx, &etcdpb.PutRequest{Key: in})) }, "w", false},
+		{"put elsewhere", func(ctx context.Context) error { return second(w.Put(ctx, &etcdpb.PutRequest{Key: out})) }, "", false},
+		{"put that reads", func(ctx context.Context) error {
+			return second(w.Put(ctx, &etcdpb.PutRequest{Key: in, PrevKv: true}))
+		}, "", false},
+		{"put with a lease", func(ctx context.Context) error {
+			return second(w.Put(ctx, &etcdpb.PutRequest{Key: in, Lease: theirs}))
+		}, "w", false},
+		{"put with others' lease", func(ctx context.Context) error {
+			return second(w.Put(ctx, &etcdpb.PutRequest{Key: in, Lease: others}))
+		}, "", false},
+		{"delete", func(ctx context.Context) error {
+			return second(w.DeleteRange(ctx, &etcdpb.DeleteRangeRequest{Key: []byte("/a/x"), RangeEnd: []byte("/a0")}))
+		}, "w", false},
+		{"delete all", func(ctx context.Context) error {
+			return second(w.DeleteRange(ctx, &etcdpb.DeleteRangeRequest{Key: []byte("/c"), RangeEnd: []byte{0}}))
+		}, "", false},
+		{"txn that reads", func(ctx context.Context) error {
+			return second(w.Txn(ctx, &etcdpb.TxnRequest{Success: []*etcdpb.RequestOp{reading(in)}}))
+		}, "r", false},
+		{"txn that compares", func(ctx context.Context) error {
+			return second(w.Txn(ctx, &etcdpb.TxnRequest{Compare: []*etcdpb.Compare{createdAt(string(out), 0)}, Success: []*etcdpb.RequestOp{reading(in)}}))
+		}, "", false},
+		{"txn that writes", func(ctx context.Context) error {
+			return second(w.Txn(ctx, &etcdpb.TxnRequest{Success: []*etcdpb.RequestOp{putOp(string(in))}}))
+		}, "w", false},
+		{"txn that writes elsewhere, if not", func(ctx context.Context) error {
+			return second(w.Txn(ctx, &etcdpb.TxnRequest{Failure: []*etcdpb.RequestOp{putOp(string(out))}}))
+		}, "", false},
+		{"txn within", func(ctx context.Context) error {
+			return second(w.Txn(ctx, &etcdpb.TxnRequest{Success: []*etcdpb.RequestOp{{Request: &etcdpb.RequestOp_RequestTxn{
+				RequestTxn: &etcdpb.TxnRequest{Success: []*etcdpb.RequestOp{putOp(string(out))}},
+			}}}}))
+		}, "", false},
+		{"watch", func(ctx context.Context) error { return w.mayWatch(ctx, in) }, "r", false},
+		{"watch elsewhere", func(ctx context.Context) error { return w.mayWatch(ctx, out) }, "", false},
+		{"grant", func(ctx context.Context) error {
+			return second(w.LeaseGrant(ctx, &etcdpb.LeaseGrantRequest{TTL: 600}))
+		}, "rw", false},
+		{"keep alive", func(ctx context.Context) error { return w.mayKeep(ctx, theirs) }, "w", false},
+		{"keep others' alive", func(ctx context.Context) error { return w.mayKeep(ctx, others) }, "", false},
+		{"keys of a lease", func(ctx context.Context) error {
+			return second(w.LeaseTimeToLive(ctx, &etcdpb.LeaseTimeToLiveRequest{ID: theirs, Keys: true}))
+		}, "r", false},
+		{"keys of others' lease", func(ctx context.Context) error {
+			return second(w.LeaseTimeToLive(ctx, &etcdpb.LeaseTimeToLiveRequest{ID: others, Keys: true}))
+		}, "", false},
+		{"all leases", func(ctx context.Context) error {
+			return second(w.LeaseLeases(ctx, &etcdpb.LeaseLeasesRequest{}))
+		}, "", false},
+		{"revoke others'", func(ctx context.Context) error {
+			return second(w.LeaseRevoke(ctx, &etcdpb.LeaseRevokeRequest{ID: others}))
+		}, "", true},
+		{"lock", func(ctx context.Context) error {
+			return second(w.Lock(ctx, &etcdpb.LockRequest{Name: []byte("/a/lock"), Lease: theirs}))
+		}, "", false},
+		{"leader", func(ctx context.Context) error {
+			return second(w.Leader(ctx, &etcdpb.LeaderRequest{Name: []byte("/b/vote")}))
+		}, "", true},
+		{"compact", func(ctx context.Context) error {
+			return second(w.Compact(ctx, &etcdpb.CompactionRequest{Revision: 1}))
+		}, "", true},
+		{"status", func(ctx context.Context) error { return second(w.Status(ctx, &etcdpb.StatusRequest{})) }, "rw", false},
+		{"members", func(ctx context.Context) error { return second(w.MemberList(ctx, &etcdpb.MemberListRequest{})) }, "rw", false},
+		{"hash", func(ctx context.Context) error { return second(w.HashKV(ctx, &etcdpb.HashKVRequest{})) }, "", false},
+		{"snapshot", func(ctx context.Context) error {
+			s, err := w.Snapshot(ctx, &etcdpb.SnapshotRequest{})
+			if err == nil {
+				_, err = s.Recv()
+			}
+			return err
+		}, "", false},
+		{"users", func(ctx context.Context) error { return second(w.UserList(ctx, &etcdpb.AuthUserListRequest{})) }, "", false},
+		{"a user", func(ctx context.Context) error {
+			return second(w.UserGet(ctx, &etcdpb.AuthUserGetRequest{Name: "reader"}))
+		}, "r", false},
+		{"a role", func(ctx context.Context) error {
+			return second(w.RoleGet(ctx, &etcdpb.AuthRoleGetRequest{Role: "writer"}))
+		}, "w", false},
+		{"another's password", func(ctx context.Context) error {
+			return second(w.UserChangePassword(ctx, &etcdpb.AuthUserChangePasswordRequest{Name: "writer", Password: "other"}))
+		}, "", true},
+		{"disable", func(ctx context.Context) error { return second(w.AuthDisable(ctx, &etcdpb.AuthDisableRequest{})) }, "", true},
+	} {
+		says(t, c.what+" by nobody", c.call(w.ctx), codes.InvalidArgument, "etcdserver: user name is empty")
+		for who, ctx := range map[string]context.Context{"r": reader, "w": writer} {
+			if err := c.call(ctx); bytes.Contains([]byte(c.may), []byte(who)) {
+				if err != nil {
+					t.Errorf("%s by %s: %v", c.what, who, err)
+				}
+			} else {
+				says(t, c.what+" by "+who, err, codes.PermissionDenied, "etcdserver: permission denied")
+			}
+		}
+		if !c.private {
+			if err := c.call(root); err != nil {
+				t.Errorf("%s by root: %v", c.what, err)
+			}
+		}
+	}
+}
+
+// mayWatch creates a watch, and ends it.
+func (w *world) mayWatch(ctx context.Context, key []byte) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	s, err := w.Watch(ctx)
+	if err == nil {
+		err = s.Send(&etcdpb.WatchRequest{RequestUnion: &etcdpb.WatchRequest_CreateRequest{CreateRequest: &etcdpb.WatchCreateRequest{Key: key}}})
+	}
+	if err != nil {
+		return err
+	}
+	r, err := s.Recv()
+	if err == nil && r.Canceled {
+		for _, known := range []error{errDenied, errUserEmpty} {
+			if r.CancelReason == known.Error() {
+				return known
+			}
+		}
+		return fmt.Errorf("%s", r.CancelReason)
+	}
+	return err
+}
+
+func (w *world) mayKeep(ctx context.Context, id int64) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	s, err := w.LeaseKeepAlive(ctx)
+	if err == nil {
+		err = s.Send(&etcdpb.LeaseKeepAliveRequest{ID: id})
+	}
+	if err == nil {
+		_, err = s.Recv()
+	}
+	return err
+}
+
+// TestTokensThatAreNone: what no node of the network signed, or for another user, network
+// or time, lets nobody in; and a token is no good any more when users or roles have changed.
+func TestTokensThatAreNone(t *testing.T) {
+	w := newUsers(t)
+	read := func(text string) error {
+		return second(w.Range(metadata.AppendToOutgoingContext(w.ctx, "token", text), &etcdpb.RangeRequest{Key: []byte("/a/1")}))
+	}
+	good, err := w.Authenticate(w.ctx, &etcdpb.AuthenticateRequest{Name: "reader", Password: "of reader"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := read(good.Token); err != nil {
+		t.Fatal(err)
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(good.Token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := votes.KeyFromSeed("ed25519", bytes.Repeat([]byte{7}, 32))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resigned := func(key votes.PrivateKey, change func(*token)) string {
+		var x token
+		if err := canon.Decode(raw, &x); err != nil {
+			t.Fatal(err)
+		}
+		change(&x)
+		x.Signature = key.Sign(votes.ContextToken, x.signed())
+		return base64.RawURLEncoding.EncodeToString(canon.Encode(x))
+	}
+	own := w.server.service.identity
+	for name, text := range map[string]string{
+		"nothing":           "",
+		"noise":             "noise",
+		"another user":      resigned(other, func(x *token) { x.User = "root" }),
+		"a stranger's":      resigned(other, func(x *token) { x.Node = other.Public() }),
+		"another network's": resigned(own, func(x *token) { x.Network[0] ^= 1 }),
+		"an old one":        resigned(own, func(x *token) { x.Until = aweigh.InstantOf(time.Now().Add(-time.Second)) }),
+	} {
+		says(t, name, read(text), codes.Unauthenticated, "etcdserver: invalid auth token")
+	}
+	says(t, "a deleted user's", read(resigned(own, func(x *token) { x.User = "nobody" })), codes.PermissionDenied, "etcdserver: permission denied")
+	for _, who := range [][2]string{{"reader", "of writer"}, {"reader", ""}, {"nobody", ""}, {"", ""}} {
+		says(t, fmt.Sprint("a password of ", who), second(w.Authenticate(w.ctx, &etcdpb.AuthenticateRequest{Name: who[0], Password: who[1]})),
+			codes.InvalidArgument, "etcdserver: authentication failed, invalid user ID or password")
+	}
+	if _, err := w.RoleAdd(w.as(t, "root"), &etcdpb.AuthRoleAddRequest{Name: "another"}); err != nil {
+		t.Fatal(err)
+	}
+	says(t, "from before a change", read(good.Token), codes.InvalidArgument, "etcdserver: revision of auth store is old")
+}
