@@ -76,6 +76,7 @@ func (x *execution) drop(key []byte, at revision, gone bool) error {
 	err := x.r.Scan(from, to, false, func(k, record []byte) bool {
 		if _, rev, _ := x.space.splitVersion(k); rev != at || isTombstone(record) {
 			x.removeElement(k, record)
+			x.next.head.Bytes -= recordBytes(k, record)
 			drops = append(drops, kv.Del(slices.Clone(k)))
 		}
 		return true

@@ -279,6 +279,7 @@ func (h *handover) leave(x *execution) error {
 // found makes the child's genesis and the ops that make its state.
 func (h *handover) found(c *Child, at aweigh.Instant, d Descent, by *decided) (Genesis, []kv.Op, error) {
 	var b founding
+	var held int64
 	priors := make([]aweigh.Hash, len(h.keys))
 	chains := make(map[aweigh.UID]int64, len(h.lists)) // newest entry of an object with several names, plus one
 	entries := make([]lineage.Entry, len(h.keys))
@@ -299,9 +300,11 @@ func (h *handover) found(c *Child, at aweigh.Instant, d Descent, by *decided) (G
 		if v.Lease != 0 {
 			b.ops = append(b.ops, kv.Set(b.space.leaseKey(v.Lease, v.Key), nil))
 		}
+		k, record := b.space.version(v.Key, v.at()), v.record()
+		held += recordBytes(k, record)
 		entries[i] = lineage.Entry{
 			Class: class, Index: uint32(i), Mutation: aweigh.Hash(by.Motion), Author: by.By, Key: v.Key, Object: v.UID, Prev: prev,
-			Revision: d.Revision, Prior: priors[i], Posterior: b.put(b.space.version(v.Key, v.at()), v.record()),
+			Revision: d.Revision, Prior: priors[i], Posterior: b.put(k, record),
 		}
 		b.enter(entries[i])
 	}
@@ -348,7 +351,7 @@ func (h *handover) found(c *Child, at aweigh.Instant, d Descent, by *decided) (G
 		return g, nil, err
 	}
 	s.head.LineageSize, s.head.LineageRoot = log.Size(), root
-	s.head.Leases, s.head.LeaseDue = int64(len(h.order)), due
+	s.head.Leases, s.head.LeaseDue, s.head.Bytes = int64(len(h.order)), due, held
 	s.sum = b.sum
 	s.head.Digest = s.digest()
 	for i := range b.ops { // now that it is known whose they are

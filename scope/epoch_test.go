@@ -665,7 +665,7 @@ func TestRostersAreTheSameEverywhere(t *testing.T) {
 		r.turn()
 	}
 	e := r.epoch()
-	const want = "bd2d5c786622b57857e877741b1a3e28dfebb06f4b796099a983e77689e4406d"
+	const want = "a82e97c4891aa574c761665d8b236801e90a327187e354527711319bd481d855"
 	if got := aweigh.Sum(e.Encode()).String(); got != want || e.Roster.Weights.Len() != 5 {
 		t.Errorf("epoch %d with weights %v is %s, not %s", e.Number, e.Terms().Weights, got, want)
 	}

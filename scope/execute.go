@@ -236,6 +236,9 @@ func (x *execution) transact(m *CheckedMutation, out *Outcome) (failure error, p
 	if err != nil {
 		return nil, false, err
 	}
+	if failure = x.crowded(all); failure != nil {
+		return failure, false, nil
+	}
 	if failure, err = x.permitted(m, all); failure != nil || err != nil {
 		return failure, false, err
 	}
@@ -305,6 +308,7 @@ func (x *execution) store(v *KeyValue) aweigh.Hash {
 	x.versions.Apply(kv.Set(k, record))
 	x.changed = append(x.changed, change{v.at(), v.Key})
 	x.changes++
+	x.next.head.Bytes += recordBytes(k, record)
 	return x.addElement(k, record)
 }
 

@@ -38,6 +38,8 @@ func (x *execution) leasing(m *CheckedMutation, out *Outcome) (failure, err erro
 		return nil, x.end(id, &l, fmt.Sprintf("lease %x was revoked", uint64(id)))
 	case ok:
 		return ErrLeaseExists, nil
+	case x.next.head.Full(x.policy):
+		return ErrNoSpace, nil
 	case x.next.head.Leases >= maxLeases:
 		return ErrManyLeases, nil
 	}

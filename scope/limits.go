@@ -20,6 +20,7 @@ type Limits struct {
 	Drift              time.Duration // how far a block's time may run ahead of a clock
 	ValidFor           time.Duration // how far ahead of a block's time ValidUntil may lie
 	Anchors            int           // in a roster
+	ScopeBytes         int64         // of what the scope holds of keys (Head.Bytes), from which on nothing more is put; 0: any number
 }
 
 // DefaultLimits are the limits of a scope whose policy names none.
@@ -61,6 +62,9 @@ func MostLimits() Limits {
 
 // Check says whether a policy may have these limits. Errors wrap ErrInvalid.
 func (l Limits) Check() error {
+	if l.ScopeBytes < 0 {
+		return fmt.Errorf("%w: the limit ScopeBytes is %d; 0 is none", ErrInvalid, l.ScopeBytes)
+	}
 	for _, b := range []struct {
 		name        string
 		value, most int64

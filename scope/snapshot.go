@@ -79,6 +79,7 @@ type Import struct {
 	leases   int64
 	live     []byte // escaped key of the last version
 	named    int64  // records about names
+	bytes    int64  // of versions
 	log      *lineage.Log
 	entries  []lineage.Entry
 	place    revision // of the last change
@@ -203,6 +204,7 @@ func (i *Import) meta(rec SnapshotRecord) error {
 		want.Under, want.Agenda, want.Docket = m.Head.Under, m.Head.Agenda, m.Head.Docket
 		want.Leases, want.LeaseDue, want.Resumed = m.Head.Leases, m.Head.LeaseDue, m.Head.Resumed
 		want.Swept, want.Access = m.Head.Swept, m.Head.Access
+		want.Bytes = m.Head.Bytes // which is counted
 		want.Prefix, want.Clocked, want.Started, want.Delegated = m.Head.Prefix, m.Head.Clocked, m.Head.Started, m.Head.Delegated
 	}
 	s.tally = m.Tally
@@ -231,6 +233,7 @@ func (i *Import) version(k, record []byte) ([]kv.Op, error) {
 		return nil, fmt.Errorf("%w: version %x", ErrInvalid, k)
 	}
 	i.element(k, record)
+	i.bytes += recordBytes(k, record)
 	set := []kv.Op{kv.Set(k, record)}
 	if v.Lease != 0 && !bytes.Equal(escaped, i.live) { // the newest one of its key
 		set = append(set, kv.Set(s.leaseKey(v.Lease, keyOf(escaped)), nil))
@@ -374,6 +377,8 @@ func (i *Import) Finish() ([]kv.Op, error) {
 		return nil, fmt.Errorf("%w: a lineage of %d entries, %s, where %d, %s are claimed", ErrInvalid, i.log.Size(), root.Short(), h.LineageSize, i.state.head.LineageRoot.Short())
 	case i.used != len(i.starts):
 		return nil, fmt.Errorf("%w: %d receipts, of which lists name %d", ErrInvalid, len(i.starts), i.used)
+	case i.bytes != i.state.head.Bytes:
+		return nil, fmt.Errorf("%w: versions of %d bytes, where %d are claimed", ErrInvalid, i.bytes, i.state.head.Bytes)
 	case i.sum != i.state.sum:
 		return nil, fmt.Errorf("%w: the records do not hash to the claimed state %s", ErrInvalid, h.Digest.Short())
 	}

@@ -40,6 +40,7 @@ type Head struct {
 	LeaseDue aweigh.Instant // when the first of them is to be looked at; 0: there is none
 	Resumed  aweigh.Instant // of the last block before which the scope had stood still while a lease was over; 0: there was none
 
+	Bytes  int64 // of the records of all versions of keys that compaction has left
 	Access int64 // Revision of the Access; 0: there never were users or roles
 
 	Swept uint64 // minute before which nothing is left that was void by then
@@ -163,7 +164,7 @@ func (s *State) digest() aweigh.Hash {
 	b = append(b, "aweigh/state/1"...)
 	for _, n := range []int64{
 		s.head.Revision, s.head.Compacted, s.head.LineageSize, s.head.Leases, int64(s.head.LeaseDue), int64(s.head.Resumed), int64(s.head.Swept),
-		int64(s.head.Started), s.head.Delegated, s.head.Access,
+		int64(s.head.Started), s.head.Delegated, s.head.Access, s.head.Bytes,
 	} {
 		b = binary.BigEndian.AppendUint64(b, uint64(n))
 	}

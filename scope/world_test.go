@@ -234,6 +234,9 @@ func (w *world) checkDigest() {
 	if receipts != 0 {
 		w.t.Fatalf("%d receipts stand in no list", receipts)
 	}
+	if held := w.counted(); held != w.state.head.Bytes {
+		w.t.Fatalf("block %d: %d bytes of keys are there, and the head says %d", w.state.head.Height, held, w.state.head.Bytes)
+	}
 	if sum != w.state.sum {
 		w.t.Fatalf("block %d: the digest is not that of the store's records", w.state.head.Height)
 	}

@@ -58,6 +58,7 @@ var fields = []field{
 	number("trust.surety_epochs", "for so many epochs after the admission", func(p *scope.Policy) *uint32 { return &p.Trust.SuretyEpochs }),
 
 	duration("limits.valid_for", "how long a mutation may wait for a quorum, at most", func(p *scope.Policy) *time.Duration { return &p.Limits.ValidFor }),
+	number("limits.scope_bytes", "of all versions of keys that are kept, from which on nothing more is put; 0: any number", func(p *scope.Policy) *int64 { return &p.Limits.ScopeBytes }),
 	number("limits.anchors", "in a roster, at most", func(p *scope.Policy) *int { return &p.Limits.Anchors }),
 
 	number("children.depth", "levels of scopes below, at most; 0: any number", func(p *scope.Policy) *uint32 { return &p.Children.Depth }),
