@@ -47,6 +47,7 @@ var problems = []struct {
 	{scope.ErrDenied, connect.CodePermissionDenied, Denied},
 	{node.ErrVerdict, connect.CodeInvalidArgument, Invalid},
 	{action.ErrRule, connect.CodeInvalidArgument, Invalid},
+	{scope.ErrNoSpace, connect.CodeResourceExhausted, Failed},
 	{scope.ErrElsewhere, connect.CodeInvalidArgument, Invalid},
 	{scope.ErrSignal, connect.CodeInvalidArgument, Invalid},
 	{node.ErrNotHeld, connect.CodeFailedPrecondition, Invalid},

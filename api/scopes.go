@@ -81,7 +81,7 @@ func (s *service) Scopes(context.Context, *connect.Request[aweighv1.ScopesReques
 		if d := i.Genesis.Descent; d != nil {
 			x.Parent, x.Depth, x.KeysHanded = bytesOf(d.Parent), d.Depth, d.Keys
 		}
-		x.Held = i.Held
+		x.Held, x.Bytes, x.BytesAllowed = i.Held, i.Head.Bytes, i.Epoch.Policy.Limits.ScopeBytes
 		for _, a := range i.Epoch.Roster.Anchors {
 			x.Anchors = append(x.Anchors, a.Name)
 		}

@@ -52,6 +52,7 @@ var texts = []struct {
 	{scope.ErrLeaseTTL, codes.OutOfRange},
 	{scope.ErrCompacted, codes.OutOfRange},
 	{scope.ErrFutureRevision, codes.OutOfRange},
+	{scope.ErrNoSpace, codes.ResourceExhausted},
 }
 
 // others are the errors that etcd has other words for.

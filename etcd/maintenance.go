@@ -45,13 +45,30 @@ func (s *maintenanceServer) Status(ctx context.Context, _ *etcdpb.StatusRequest)
 	return out, nil
 }
 
-// Alarm implements etcdpb.MaintenanceServer. There are no alarms to list, and
-// none to take back.
-func (s *maintenanceServer) Alarm(ctx context.Context, r *etcdpb.AlarmRequest) (*etcdpb.AlarmResponse, error) {
-	if r.Action == etcdpb.AlarmRequest_ACTIVATE {
-		return nil, status.Error(codes.Unimplemented, "aweigh: alarms are not raised by hand; there is no quota yet")
+// Alarm implements etcdpb.MaintenanceServer. A scope that holds as much as its policy allows
+// is an alarm, of a member that is this node for the root scope, and the scope itself for
+// another. It ends when the scope holds less: to disarm it does nothing.
+func (s *maintenanceServer) Alarm(_ context.Context, r *etcdpb.AlarmRequest) (*etcdpb.AlarmResponse, error) {
+	out := &etcdpb.AlarmResponse{Header: s.now()}
+	switch {
+	case r.Action == etcdpb.AlarmRequest_ACTIVATE:
+		return nil, status.Error(codes.Unimplemented, "aweigh: alarms are not raised by hand; a scope's policy says how much it may hold (limits.scope_bytes)")
+	case r.Alarm != etcdpb.AlarmType_NONE && r.Alarm != etcdpb.AlarmType_NOSPACE:
+		return out, nil
 	}
-	return &etcdpb.AlarmResponse{Header: s.header(s.node.LastStatus().Head.Revision)}, nil
+	for _, i := range s.node.Scopes() {
+		if !i.Held || !i.Head.Full(&i.Epoch.Policy) {
+			continue
+		}
+		member := s.member
+		if i.Genesis.Descent != nil {
+			member = short(i.Head.Scope)
+		}
+		if r.MemberID == 0 || r.MemberID == member {
+			out.Alarms = append(out.Alarms, &etcdpb.AlarmMember{MemberID: member, Alarm: etcdpb.AlarmType_NOSPACE})
+		}
+	}
+	return out, nil
 }
 
 // Defragment implements etcdpb.MaintenanceServer.

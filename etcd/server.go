@@ -45,6 +45,7 @@ type Node interface {
 	LastStatus() *node.Status
 	Peer() node.Peer
 	Overview() node.Overview
+	Scopes() []node.ScopeInfo
 	Reach() node.Reach
 	Genesis() scope.Genesis
 	Limits() scope.Limits

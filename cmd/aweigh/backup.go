@@ -43,7 +43,7 @@ func (a *app) backup() *cobra.Command {
 			return err
 		}
 		fmt.Fprintf(a.out, "%s: %s in %d files, network %s, height %d at least\n",
-			args[0], size(m.Size()), len(m.Files), m.Network[:8], m.Height)
+			args[0], show.Size(m.Size()), len(m.Files), m.Network[:8], m.Height)
 		if m.Keys {
 			fmt.Fprintln(a.err, "aweigh: the backup holds the node's keys, readable by their owner alone: whoever has them votes as this anchor")
 		} else {
@@ -157,7 +157,7 @@ func (a *app) restore() *cobra.Command {
 			return err
 		}
 		fmt.Fprintf(a.out, "%s: %s in %d files, network %s, height %d at least, as of %s\n",
-			*dir, size(m.Size()), len(m.Files), m.Network[:min(8, len(m.Network))], m.Height, m.Made.Format(time.RFC3339))
+			*dir, show.Size(m.Size()), len(m.Files), m.Network[:min(8, len(m.Network))], m.Height, m.Made.Format(time.RFC3339))
 		if _, anchor, err := home.Dir(*dir).Keys(); err == nil && anchor != nil {
 			fmt.Fprintln(a.err, "aweigh: if this anchor signed anything since, it stays silent in this epoch; it must never run beside the node that was backed up")
 		}
@@ -173,18 +173,7 @@ func (a *app) copied() backup.Progress {
 	return func(done, total int64) {
 		if time.Since(last) >= time.Second {
 			last = time.Now()
-			fmt.Fprintf(a.err, "%s of %s\n", size(done), size(total))
+			fmt.Fprintf(a.err, "%s of %s\n", show.Size(done), show.Size(total))
 		}
 	}
-}
-
-// size is a number of bytes for people.
-func size(n int64) string {
-	switch {
-	case n >= 1<<30:
-		return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
-	case n >= 1<<20:
-		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
-	}
-	return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
 }

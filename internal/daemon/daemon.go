@@ -103,7 +103,7 @@ func (d *Daemon) open(dir home.Dir, s home.Settings, cfg node.Config, o store.Op
 		}
 		if d.etcd, err = etcd.Listen(etcd.Config{
 			Scratch: dir.Scratch(), Identity: cfg.Identity,
-			Listen:  s.Etcd, TLS: secure, Node: d.Node, Log: d.log, Size: func() int64 { return int64(disk.Metrics().Disk) },
+			Listen: s.Etcd, TLS: secure, Node: d.Node, Log: d.log, Size: func() int64 { return int64(disk.Metrics().Disk) },
 		}); err != nil {
 			return err
 		}

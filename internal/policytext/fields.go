@@ -2,6 +2,7 @@ package policytext
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -58,7 +59,7 @@ var fields = []field{
 	number("trust.surety_epochs", "for so many epochs after the admission", func(p *scope.Policy) *uint32 { return &p.Trust.SuretyEpochs }),
 
 	duration("limits.valid_for", "how long a mutation may wait for a quorum, at most", func(p *scope.Policy) *time.Duration { return &p.Limits.ValidFor }),
-	number("limits.scope_bytes", "of all versions of keys that are kept, from which on nothing more is put; 0: any number", func(p *scope.Policy) *int64 { return &p.Limits.ScopeBytes }),
+	size("limits.scope_bytes", "of all versions of keys that are kept (such as 500MiB), from which on nothing more is put; 0: any number", func(p *scope.Policy) *int64 { return &p.Limits.ScopeBytes }),
 	number("limits.anchors", "in a roster, at most", func(p *scope.Policy) *int { return &p.Limits.Anchors }),
 
 	number("children.depth", "levels of scopes below, at most; 0: any number", func(p *scope.Policy) *uint32 { return &p.Children.Depth }),
@@ -87,6 +88,42 @@ func number[N int | uint32 | uint64 | trust.Score](name, about string, in func(*
 				return fmt.Errorf("%q is not a whole number from 0 to %d", text, 1<<31-1)
 			}
 			*in(p) = N(n)
+			return nil
+		},
+	}
+}
+
+// units are those of sizes.
+var units = []struct {
+	name  string
+	bytes int64
+}{{"TiB", 1 << 40}, {"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}}
+
+// size is a field with a number of bytes.
+func size(name, about string, in func(*scope.Policy) *int64) field {
+	return field{
+		name: name, about: about,
+		show: func(p *scope.Policy) string {
+			n := *in(p)
+			for _, u := range units {
+				if n > 0 && n%u.bytes == 0 {
+					return fmt.Sprint(n/u.bytes, u.name)
+				}
+			}
+			return fmt.Sprint(n)
+		},
+		read: func(p *scope.Policy, text string) error {
+			digits, unit := text, int64(1)
+			for _, u := range units {
+				if rest, ok := strings.CutSuffix(text, u.name); ok {
+					digits, unit = strings.TrimSpace(rest), u.bytes
+				}
+			}
+			n, err := strconv.ParseInt(digits, 10, 64)
+			if err != nil || n < 0 || n > math.MaxInt64/unit {
+				return fmt.Errorf("%q is not a number of bytes, such as 500MiB or 8GiB", text)
+			}
+			*in(p) = n * unit
 			return nil
 		},
 	}

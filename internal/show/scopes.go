@@ -28,6 +28,8 @@ type scopeJSON struct {
 	CatchingUp   bool     `json:"catching_up"`
 	KeysHanded   int64    `json:"keys_handed"`
 	Held         bool     `json:"held"`
+	Bytes        int64    `json:"bytes"`
+	BytesAllowed int64    `json:"bytes_allowed"` // 0: any number
 }
 
 // ScopeName is what people call a scope: its prefix, or / for the root scope.
@@ -47,6 +49,8 @@ func health(x *aweighv1.Scope) string {
 		return "catching up"
 	case x.FailuresLeft < 0:
 		return "no quorum"
+	case x.BytesAllowed > 0 && x.Bytes >= x.BytesAllowed:
+		return "full"
 	case x.FailuresLeft == 0:
 		return "ok, none may fail"
 	}
@@ -62,6 +66,7 @@ func (p Printer) Scopes(all []*aweighv1.Scope, tree bool) error {
 				Prefix: string(x.Prefix), ID: hex.EncodeToString(x.Id), Parent: hex.EncodeToString(x.Parent), Depth: x.Depth, Name: x.Name,
 				Mode: x.Mode, Epoch: x.Epoch, Height: x.Height, Revision: x.Revision, BlockTimeNs: x.BlockTimeNs, Delegated: x.Delegated,
 				Anchors: x.Anchors, Anchor: x.Anchor, FailuresLeft: x.FailuresLeft, CatchingUp: x.CatchingUp, KeysHanded: x.KeysHanded, Held: x.Held,
+				Bytes: x.Bytes, BytesAllowed: x.BytesAllowed,
 			}
 			if Key(x.Prefix) != string(x.Prefix) {
 				j.PrefixHex = hex.EncodeToString(x.Prefix)
@@ -72,7 +77,7 @@ func (p Printer) Scopes(all []*aweighv1.Scope, tree bool) error {
 			Scopes []scopeJSON `json:"scopes"`
 		}{out})
 	}
-	rows := [][]string{{"SCOPE", "ID", "MODE", "ANCHORS", "EPOCH", "HEIGHT", "LAST BLOCK", "STATE"}}
+	rows := [][]string{{"SCOPE", "ID", "MODE", "ANCHORS", "EPOCH", "HEIGHT", "SIZE", "LAST BLOCK", "STATE"}}
 	for _, x := range all {
 		name := ScopeName(x)
 		if tree {
@@ -86,9 +91,31 @@ func (p Printer) Scopes(all []*aweighv1.Scope, tree bool) error {
 		if x.Height > 0 {
 			last = ago(time.Since(time.Unix(0, x.BlockTimeNs)))
 		}
-		rows = append(rows, []string{name, short(x.Id), x.Mode, who, fmt.Sprint(x.Epoch), fmt.Sprint(x.Height), last, health(x)})
+		rows = append(rows, []string{name, short(x.Id), x.Mode, who, fmt.Sprint(x.Epoch), fmt.Sprint(x.Height), scopeSize(x), last, health(x)})
 	}
 	return p.table(rows...)
+}
+
+// scopeSize is how much a scope holds, and may.
+func scopeSize(x *aweighv1.Scope) string {
+	switch {
+	case !x.Held:
+		return "-"
+	case x.BytesAllowed > 0:
+		return fmt.Sprintf("%s of %s", Size(x.Bytes), Size(x.BytesAllowed))
+	}
+	return Size(x.Bytes)
+}
+
+// Size is a number of bytes for people.
+func Size(n int64) string {
+	switch {
+	case n >= 1<<30:
+		return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
+	case n >= 1<<20:
+		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
+	}
+	return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
 }
 
 // ago is a time that passed, for people.
@@ -121,7 +148,7 @@ func (p Printer) Scope(x, parent *aweighv1.Scope) error {
 	rows := [][]string{
 		{"scope", ScopeName(x)}, {"id", hex.EncodeToString(x.Id)}, {"origin", from}, {"mode", x.Mode},
 		{"anchors", strings.Join(x.Anchors, ", ")}, {"here", part}, {"state", health(x)},
-		{"epoch", fmt.Sprint(x.Epoch)}, {"height", fmt.Sprint(x.Height)}, {"revision", fmt.Sprint(x.Revision)},
+		{"size", scopeSize(x)}, {"epoch", fmt.Sprint(x.Epoch)}, {"height", fmt.Sprint(x.Height)}, {"revision", fmt.Sprint(x.Revision)},
 		{"delegated", fmt.Sprint(x.Delegated)},
 	}
 	if x.Name != "" {

@@ -6685,8 +6685,10 @@ type Scope struct {
 	Anchor        bool                   `protobuf:"varint,13,opt,name=anchor,proto3" json:"anchor,omitempty"`                                 // this node holds an anchor there
 	FailuresLeft  int64                  `protobuf:"varint,14,opt,name=failures_left,json=failuresLeft,proto3" json:"failures_left,omitempty"` // of anchors in reach that may stop, -1 if nothing can be decided now
 	CatchingUp    bool                   `protobuf:"varint,15,opt,name=catching_up,json=catchingUp,proto3" json:"catching_up,omitempty"`
-	KeysHanded    int64                  `protobuf:"varint,16,opt,name=keys_handed,json=keysHanded,proto3" json:"keys_handed,omitempty"` // with the prefix
-	Held          bool                   `protobuf:"varint,17,opt,name=held,proto3" json:"held,omitempty"`                               // this node has its state; of others it knows who governs them, as of epoch
+	KeysHanded    int64                  `protobuf:"varint,16,opt,name=keys_handed,json=keysHanded,proto3" json:"keys_handed,omitempty"`       // with the prefix
+	Bytes         int64                  `protobuf:"varint,18,opt,name=bytes,proto3" json:"bytes,omitempty"`                                   // of all versions of keys that are kept
+	BytesAllowed  int64                  `protobuf:"varint,19,opt,name=bytes_allowed,json=bytesAllowed,proto3" json:"bytes_allowed,omitempty"` // by the policy, 0: any number
+	Held          bool                   `protobuf:"varint,17,opt,name=held,proto3" json:"held,omitempty"`                                     // this node has its state; of others it knows who governs them, as of epoch
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -6829,6 +6831,20 @@ func (x *Scope) GetCatchingUp() bool {
 func (x *Scope) GetKeysHanded() int64 {
 	if x != nil {
 		return x.KeysHanded
+	}
+	return 0
+}
+
+func (x *Scope) GetBytes() int64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+func (x *Scope) GetBytesAllowed() int64 {
+	if x != nil {
+		return x.BytesAllowed
 	}
 	return 0
 }
@@ -7975,7 +7991,7 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\rScopesRequest\"e\n" +
 	"\x0eScopesResponse\x12)\n" +
 	"\x06header\x18\x01 \x01(\v2\x11.aweigh.v1.HeaderR\x06header\x12(\n" +
-	"\x06scopes\x18\x02 \x03(\v2\x10.aweigh.v1.ScopeR\x06scopes\"\xbe\x03\n" +
+	"\x06scopes\x18\x02 \x03(\v2\x10.aweigh.v1.ScopeR\x06scopes\"\xf9\x03\n" +
 	"\x05Scope\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x16\n" +
 	"\x06prefix\x18\x02 \x01(\fR\x06prefix\x12\x16\n" +
@@ -7995,7 +8011,9 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\vcatching_up\x18\x0f \x01(\bR\n" +
 	"catchingUp\x12\x1f\n" +
 	"\vkeys_handed\x18\x10 \x01(\x03R\n" +
-	"keysHanded\x12\x12\n" +
+	"keysHanded\x12\x14\n" +
+	"\x05bytes\x18\x12 \x01(\x03R\x05bytes\x12#\n" +
+	"\rbytes_allowed\x18\x13 \x01(\x03R\fbytesAllowed\x12\x12\n" +
 	"\x04held\x18\x11 \x01(\bR\x04held\"\xda\x01\n" +
 	"\n" +
 	"ActRequest\x12\x12\n" +
