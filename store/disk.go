@@ -30,10 +30,7 @@ type diskFS struct {
 	dead  atomic.Bool // the log has failed; fault is set
 
 	mu    sync.Mutex
-	syncs uint64
-	total time.Duration
-	min   time.Duration
-	max   time.Duration
+	syncs syncs
 }
 
 // Unwrap implements vfs.FS.
@@ -102,12 +99,7 @@ func (d *diskFS) note(err error) {
 func (d *diskFS) synced(took time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.syncs == 0 || took < d.min {
-		d.min = took
-	}
-	d.max = max(d.max, took)
-	d.total += took
-	d.syncs++
+	d.syncs.add(took)
 }
 
 // dirFile is a directory. Its syncs go on after the log is dead, because tables

@@ -3,6 +3,8 @@ package store
 import (
 	"fmt"
 	"time"
+
+	"github.com/cockroachdb/pebble/v2"
 )
 
 // Metrics are counters since the store was opened, for commits that returned nil.
@@ -12,25 +14,71 @@ type Metrics struct {
 	Bytes   uint64 // of their keys and values
 	Syncs   uint64 // fsyncs of the log: fewer than commits, when these share one
 
-	Disk uint64 // bytes of the store's files now
+	Disk uint64 // bytes of the store's files now, without what the log reserves ahead
+	Live uint64 // those of them in tables and logs that are needed; the others go by themselves
 
 	SyncTotal, SyncMin, SyncMax time.Duration // how long the fsyncs took
+	// SyncAtMost is how many took at most so long, for each bound of a histogram.
+	SyncAtMost map[time.Duration]uint64
+}
+
+// syncs is what is counted of the fsyncs of the log.
+type syncs struct {
+	count           uint64
+	total, min, max time.Duration
+	buckets         [syncBounds + 1]uint64 // by how long they took; the last has those beyond the bounds
+}
+
+// The bounds are those in which etcd counts its own: from 1 ms to 8.192 s, each
+// twice the one before.
+const (
+	syncBounds   = 14
+	syncShortest = time.Millisecond
+)
+
+func (s *syncs) add(took time.Duration) {
+	if s.count == 0 || took < s.min {
+		s.min = took
+	}
+	s.max = max(s.max, took)
+	s.total += took
+	s.count++
+	i := 0
+	for i < syncBounds && took > syncShortest<<i {
+		i++
+	}
+	s.buckets[i]++
+}
+
+func (s *syncs) atMost() map[time.Duration]uint64 {
+	all, sum := make(map[time.Duration]uint64, syncBounds), uint64(0)
+	for i := range syncBounds {
+		sum += s.buckets[i]
+		all[syncShortest<<i] = sum
+	}
+	return all
 }
 
 // Metrics returns the counters.
 func (p *Pebble) Metrics() Metrics {
-	var disk uint64
+	m := Metrics{Commits: p.commits.Load(), Ops: p.ops.Load(), Bytes: p.bytes.Load()}
 	if !p.closed.Load() {
-		disk = p.db.Metrics().DiskSpaceUsage()
+		m.Disk, m.Live = space(p.db.Metrics())
 	}
 	d := p.fs
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return Metrics{
-		Disk:    disk,
-		Commits: p.commits.Load(), Ops: p.ops.Load(), Bytes: p.bytes.Load(),
-		Syncs: d.syncs, SyncTotal: d.total, SyncMin: d.min, SyncMax: d.max,
-	}
+	s := &d.syncs
+	m.Syncs, m.SyncTotal, m.SyncMin, m.SyncMax, m.SyncAtMost = s.count, s.total, s.min, s.max, s.atMost()
+	return m
+}
+
+// space is what the files take, and how much of it is needed. Pebble counts the log
+// that it writes to with the size that it had when it was opened: none, or that of
+// the old one in whose place it is written. What is in the logs may be more.
+func space(m *pebble.Metrics) (disk, live uint64) {
+	disk = m.DiskSpaceUsage() - m.WAL.PhysicalSize + max(m.WAL.PhysicalSize, m.WAL.Size)
+	return disk, m.Table.Local.LiveSize + m.BlobFiles.Local.LiveSize + m.WAL.Size
 }
 
 // Free is how many bytes the disk of the store has left for this process.
