@@ -12,15 +12,19 @@ import (
 	"google.golang.org/grpc/metadata"
 )
 
-// admitted is a service whose calls are bounded, and refused where they require a
-// leader and no quorum is in reach, before their requests are read; and where they are not
-// permitted.
+// admitted is a service whose calls are counted, bounded, and refused where they
+// require a leader and no quorum is in reach, before their requests are read; and where
+// they are not permitted.
 func (s *service) admitted(d grpc.ServiceDesc) *grpc.ServiceDesc {
 	d.Methods = slices.Clone(d.Methods)
 	for i := range d.Methods {
-		handle := d.Methods[i].Handler
-		d.Methods[i].Handler = func(srv any, ctx context.Context, read func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
-			defer s.calls.Add(-1)
+		handle, counted := d.Methods[i].Handler, s.counted.method(d.ServiceName, d.Methods[i].MethodName, unary)
+		d.Methods[i].Handler = func(srv any, ctx context.Context, read func(any) error, _ grpc.UnaryServerInterceptor) (answer any, err error) {
+			counted.start()
+			defer func() {
+				s.calls.Add(-1)
+				counted.end(err)
+			}()
 			if err := s.admit(ctx); err != nil {
 				return nil, err
 			}
@@ -31,6 +35,9 @@ func (s *service) admitted(d grpc.ServiceDesc) *grpc.ServiceDesc {
 				return s.permit(ctx, request)
 			}, nil)
 		}
+	}
+	for _, x := range d.Streams {
+		s.counted.method(d.ServiceName, x.StreamName, kindOf(x))
 	}
 	return &d
 }
@@ -64,9 +71,16 @@ func (a *arrivals) read(read func(any) error, request any) error {
 	}
 }
 
-// stream does the same for calls that are streams.
-func (s *service) stream(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, h grpc.StreamHandler) error {
-	defer s.calls.Add(-1)
+// stream does the same for calls that are streams. Those of methods that are not
+// served come here as well; they are not counted, as in etcd, for anybody can make up
+// their names.
+func (s *service) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, h grpc.StreamHandler) (err error) {
+	counted := s.counted.streams[info.FullMethod]
+	counted.start()
+	defer func() {
+		s.calls.Add(-1)
+		counted.end(err)
+	}()
 	if err := s.admit(stream.Context()); err != nil {
 		return err
 	}

@@ -35,7 +35,7 @@ func (s *clusterServer) MemberList(ctx context.Context, r *etcdpb.MemberListRequ
 	out := &etcdpb.MemberListResponse{Header: s.header(o.Head.Revision)}
 	for _, a := range o.Roster.Anchors {
 		out.Members = append(out.Members, s.memberOf(&o, &etcdpb.Member{
-			ID: short(aweigh.Hash(a.Key.ID())), Name: a.Name, PeerURLs: addresses[node.Peer(a.Peer)],
+			ID: MemberOf(a.Key.ID()), Name: a.Name, PeerURLs: addresses[node.Peer(a.Peer)],
 		}))
 	}
 	if o.Self == (aweigh.AnchorID{}) {

@@ -12,11 +12,14 @@ import (
 // short is a hash as one of etcd's numbers. It is never 0, which means "none".
 func short(h aweigh.Hash) uint64 { return max(1, binary.BigEndian.Uint64(h[:8])) }
 
+// MemberOf is etcd's number for an anchor.
+func MemberOf(a aweigh.AnchorID) uint64 { return short(aweigh.Hash(a)) }
+
 // memberID is etcd's number for a node: its anchor's, or for an observer the
 // author's that it is.
 func memberID(s *node.Status, self node.Peer) uint64 {
 	if s.Self != (aweigh.AnchorID{}) {
-		return short(aweigh.Hash(s.Self))
+		return MemberOf(s.Self)
 	}
 	return short(node.AuthorOf(self))
 }

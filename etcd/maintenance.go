@@ -21,6 +21,7 @@ type maintenanceServer struct {
 // What clients are told of etcd's versions: they choose by it what to ask for.
 const (
 	apiVersion     = "3.6.16"
+	clusterVersion = "3.6"
 	storageVersion = "3.6.0"
 )
 
@@ -28,14 +29,15 @@ const (
 // the node is in; raft's index is the height.
 func (s *maintenanceServer) Status(ctx context.Context, _ *etcdpb.StatusRequest) (*etcdpb.StatusResponse, error) {
 	o := s.node.Overview()
+	taken, live := s.size()
 	out := &etcdpb.StatusResponse{
 		Header: s.header(o.Head.Revision), Version: apiVersion, StorageVersion: storageVersion,
-		DbSize: s.size(), DbSizeInUse: s.size(),
+		DbSize: taken, DbSizeInUse: live,
 		RaftIndex: uint64(o.Known), RaftAppliedIndex: uint64(o.Head.Height), RaftTerm: term(&o.Head),
 		IsLearner: o.Self == (aweigh.AnchorID{}), DowngradeInfo: &etcdpb.DowngradeInfo{},
 	}
 	if o.Reach.Weight >= o.Reach.Needed {
-		out.Leader = short(aweigh.Hash(o.Leader))
+		out.Leader = MemberOf(o.Leader)
 	} else {
 		out.Errors = append(out.Errors, noLeader)
 	}

@@ -16,13 +16,13 @@ import (
 )
 
 func TestStatusAndMembersDescribeTheNode(t *testing.T) {
-	w := newWorld(t, 1, Config{Size: func() int64 { return 4711 }})
+	w := newWorld(t, 1, Config{Size: func() (int64, int64) { return 4711, 4242 }})
 	rev := w.put(t, "a", nil)
 	s, err := w.Status(w.ctx, &etcdpb.StatusRequest{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.Header.Revision != rev || s.DbSize != 4711 || s.Leader != s.Header.MemberId || s.RaftAppliedIndex != s.RaftIndex ||
+	if s.Header.Revision != rev || s.DbSize != 4711 || s.DbSizeInUse != 4242 || s.Leader != s.Header.MemberId || s.RaftAppliedIndex != s.RaftIndex ||
 		s.RaftIndex == 0 || s.IsLearner || len(s.Errors) > 0 || s.Version != apiVersion {
 		t.Errorf("status %v", s)
 	}

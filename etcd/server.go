@@ -58,7 +58,7 @@ type Config struct {
 	Node   Node
 	// Identity is the node's own: it signs the tokens of clients that it knows.
 	Identity votes.PrivateKey
-	Size     func() int64 // of the store's files in bytes; nil if nobody knows
+	Size     func() (taken, live int64) // bytes of the store's files, and of those that are needed; nil if nobody knows
 	Log      *slog.Logger
 	// Scratch is a directory for files of a moment, such as snapshots, on a disk with
 	// room for the content. Default: that of the system.
@@ -102,7 +102,7 @@ type Server struct {
 type service struct {
 	node            Node
 	cluster, member uint64
-	size            func() int64
+	size            func() (taken, live int64)
 	log             *slog.Logger
 	progressEvery   time.Duration
 	stopping        <-chan struct{}
@@ -110,6 +110,7 @@ type service struct {
 	sources  sources
 	watches  atomic.Int64
 	calls    atomic.Int64
+	counted  counted
 	arrivals arrivals
 	leader   leaderSense
 	guard    guard
@@ -131,7 +132,7 @@ func Listen(cfg Config) (*Server, error) {
 		cfg.ProgressEvery = 10 * time.Minute
 	}
 	if cfg.Size == nil {
-		cfg.Size = func() int64 { return 0 }
+		cfg.Size = func() (int64, int64) { return 0, 0 }
 	}
 	if cfg.Scratch == "" {
 		cfg.Scratch = os.TempDir()
@@ -146,7 +147,7 @@ func Listen(cfg Config) (*Server, error) {
 		node: cfg.Node, cluster: short(aweigh.Hash(g.Hash())), member: memberID(cfg.Node.LastStatus(), cfg.Node.Peer()),
 		size: cfg.Size, log: cfg.Log, progressEvery: cfg.ProgressEvery,
 		stopping: ctx.Done(), hashing: make(chan struct{}, 1), saving: make(chan struct{}, 1), scratch: cfg.Scratch, arrivals: arrivals{most: arrivalTime},
-		identity: cfg.Identity, hashes: make(chan struct{}, hashesAtOnce),
+		identity: cfg.Identity, hashes: make(chan struct{}, hashesAtOnce), counted: counted{streams: make(map[string]*methodCounts)},
 	}
 	transport := insecure.NewCredentials()
 	if cfg.TLS != nil {
@@ -158,7 +159,7 @@ func Listen(cfg Config) (*Server, error) {
 		grpc.StaticStreamWindowSize(unread), grpc.StaticConnWindowSize(8*unread),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: idlePing, Timeout: idlePing / 2}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPing}),
-		grpc.StreamInterceptor(s.stream),
+		grpc.StreamInterceptor(s.stream), grpc.ForceServerCodecV2(newCodec(&s.counted)),
 		grpc.UnknownServiceHandler(s.unimplemented), grpc.WaitForHandlers(true), grpc.NumStreamWorkers(workers),
 	)
 	keys := &kvServer{service: s}

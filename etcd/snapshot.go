@@ -41,10 +41,10 @@ func (s *maintenanceServer) Snapshot(_ *etcdpb.SnapshotRequest, stream grpc.Serv
 	if s.node.LastStatus().Head.Delegated > 0 {
 		return status.Error(codes.FailedPrecondition, "aweigh: the namespace has several scopes, and a snapshot in etcd's format could hold those of one; \"aweigh backup\" holds all")
 	}
-	// Values stand in the file once, those of older versions not at all.
-	if u, err := vfs.Default.GetDiskUsage(s.scratch); err == nil && u.AvailBytes < uint64(s.size())+spared {
+	taken, _ := s.size() // values stand in the file once, those of older versions not at all
+	if u, err := vfs.Default.GetDiskUsage(s.scratch); err == nil && u.AvailBytes < uint64(taken)+spared {
 		return status.Errorf(codes.ResourceExhausted, "aweigh: a snapshot may take %d MiB of the node's disk besides %d MiB to spare, and %d MiB are left; see \"aweigh backup\"",
-			s.size()>>20, spared>>20, u.AvailBytes>>20)
+			taken>>20, spared>>20, u.AvailBytes>>20)
 	}
 	f, err := os.CreateTemp(s.scratch, "snapshot-*.db")
 	if err != nil {

@@ -43,7 +43,7 @@ type world struct {
 
 // newWorld starts the first of so many anchors; alone, it decides nothing if there
 // are more.
-func newWorld(t *testing.T, anchors int, cfg Config, change ...func(*scope.Policy)) *world {
+func newWorld(t testing.TB, anchors int, cfg Config, change ...func(*scope.Policy)) *world {
 	t.Helper()
 	policy := scope.DefaultPolicy(quorum.BFT)
 	for _, c := range change {
@@ -115,7 +115,7 @@ func newWorld(t *testing.T, anchors int, cfg Config, change ...func(*scope.Polic
 	return w
 }
 
-func (w *world) put(t *testing.T, key string, value []byte) int64 {
+func (w *world) put(t testing.TB, key string, value []byte) int64 {
 	t.Helper()
 	r, err := w.Put(w.ctx, &etcdpb.PutRequest{Key: []byte(key), Value: value})
 	if err != nil {
