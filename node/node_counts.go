@@ -40,11 +40,12 @@ type AnchorCounts struct {
 // Traffic is what was handed to the network, or came from it.
 type Traffic struct{ Frames, Bytes uint64 }
 
-// measured is what is counted of one scope's anchors, and of the whole node. Nothing in
+// measured is what is counted of one scope and its anchors, and of the whole node. Nothing in
 // it needs a lock: it is touched for every frame.
 type measured struct {
 	*inAll
-	roster atomic.Pointer[anchorMeasures]
+	inScope atomic.Uint64 // mutations in final blocks of this scope
+	roster  atomic.Pointer[anchorMeasures]
 }
 
 // inAll is what a node counts in all scopes together.

@@ -401,6 +401,7 @@ func (n *Part) note(note Note) {
 	case Finalized:
 		n.measured.blocks.Add(1)
 		n.measured.mutations.Add(uint64(note.Mutations))
+		n.measured.inScope.Add(uint64(note.Mutations))
 		n.shelve(note.Height)
 		n.views.expire()
 		n.mu.Lock()

@@ -43,6 +43,8 @@ type ScopeInfo struct {
 	Failures int  // see Reach
 	Behind   bool
 	Held     bool // this node has a part there; of others, it knows what referrals and answers told
+	// Mutations is how many became final here since the start, failed ones included.
+	Mutations uint64
 }
 
 // Scopes are those that this node holds, the root's first, and a child after its
@@ -53,6 +55,7 @@ func (n *Node) Scopes() (all []ScopeInfo) {
 		all = append(all, ScopeInfo{
 			Genesis: p.cfg.Genesis, Head: s.Head, Epoch: p.roll.epoch(), Anchor: !s.Self.IsZero(),
 			Failures: p.reach(s).Failures, Behind: p.CatchingUp(), Held: true,
+			Mutations: p.measured.inScope.Load(),
 		})
 	}
 	return append(all, n.foreigners.infos()...)

@@ -88,10 +88,7 @@ func (d *Daemon) open(dir home.Dir, s home.Settings, cfg node.Config, o store.Op
 	if d.Node, err = node.New(cfg); err != nil {
 		return err
 	}
-	shown := metrics.Handler(cfg.Version, d.Node, disk)
-	if d.server, err = api.Listen(s.API, s.APIOpen, d.Node, shown); err != nil {
-		return err
-	}
+	var port metrics.Etcd // stays nil without one
 	if s.Etcd != "" {
 		secure, err := etcdTLS(dir, s, d.log)
 		if err != nil {
@@ -103,10 +100,18 @@ func (d *Daemon) open(dir home.Dir, s home.Settings, cfg node.Config, o store.Op
 		}
 		if d.etcd, err = etcd.Listen(etcd.Config{
 			Scratch: dir.Scratch(), Identity: cfg.Identity,
-			Listen: s.Etcd, TLS: secure, Node: d.Node, Log: d.log, Size: func() int64 { return int64(disk.Metrics().Disk) },
+			Listen: s.Etcd, TLS: secure, Node: d.Node, Log: d.log, Size: func() (taken, live int64) {
+				m := disk.Metrics()
+				return int64(m.Disk), int64(m.Live)
+			},
 		}); err != nil {
 			return err
 		}
+		port = d.etcd
+	}
+	shown := metrics.Handler(cfg.Version, d.Node, disk, port)
+	if d.server, err = api.Listen(s.API, s.APIOpen, d.Node, shown); err != nil {
+		return err
 	}
 	if s.Metrics != "" {
 		d.health, err = api.ListenHealth(s.Metrics, d.Node, shown)

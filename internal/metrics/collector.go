@@ -34,11 +34,20 @@ type metric struct {
 }
 
 func counter(name, help string, labels ...string) metric {
-	return metric{prometheus.NewDesc("aweigh_"+name, help, labels, nil), prometheus.CounterValue}
+	return foreignCounter("aweigh_"+name, help, labels...)
 }
 
 func gauge(name, help string, labels ...string) metric {
-	return metric{prometheus.NewDesc("aweigh_"+name, help, labels, nil), prometheus.GaugeValue}
+	return foreignGauge("aweigh_"+name, help, labels...)
+}
+
+// foreignCounter has a name that others gave.
+func foreignCounter(name, help string, labels ...string) metric {
+	return metric{prometheus.NewDesc(name, help, labels, nil), prometheus.CounterValue}
+}
+
+func foreignGauge(name, help string, labels ...string) metric {
+	return metric{prometheus.NewDesc(name, help, labels, nil), prometheus.GaugeValue}
 }
 
 // number is what counts are made of.

@@ -4,7 +4,9 @@
 // in one process.
 //
 // Labels have few values, none of them chosen by a stranger: names of anchors
-// from the genesis, kinds, and classes.
+// from the genesis, kinds, and classes. A metric
+// without the label "scope" is about the whole node, or says that it is about the root
+// scope.
 package metrics
 
 import (
@@ -16,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/aweigh/aweigh/etcd"
 	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/p2p"
 	"github.com/aweigh/aweigh/store"
@@ -36,6 +39,11 @@ type Store interface {
 	Err() error
 }
 
+// Etcd is what is asked of the port of etcd's API; *etcd.Server is one.
+type Etcd interface {
+	Counts() etcd.Counts
+}
+
 const (
 	// scrapesAtOnce bounds the scrapes in progress; further ones are refused.
 	scrapesAtOnce = 4
@@ -43,8 +51,9 @@ const (
 	scrapeWithin = 10 * time.Second
 )
 
-// Handler serves the metrics of a node and its store.
-func Handler(version string, n Node, s Store) http.Handler {
+// Handler serves the metrics of a node, its store, and its port of etcd's API, which
+// is nil if there is none.
+func Handler(version string, n Node, s Store, port Etcd) http.Handler {
 	r := prometheus.NewRegistry()
 	r.MustRegister(
 		collectors.NewGoCollector(),
@@ -53,7 +62,7 @@ func Handler(version string, n Node, s Store) http.Handler {
 			Name: "aweigh_build_info", Help: "1, with the version of the program.",
 			ConstLabels: prometheus.Labels{"version": version, "go": runtime.Version()},
 		}, func() float64 { return 1 }),
-		collector{ofNode(n), ofNetwork(n), ofStore(s)},
+		collector{ofNode(n, port), ofNetwork(n), ofStore(s)},
 	)
 	return promhttp.HandlerFor(r, promhttp.HandlerOpts{
 		MaxRequestsInFlight: scrapesAtOnce, Timeout: scrapeWithin, DisableCompression: true,

@@ -11,46 +11,48 @@ import (
 
 var (
 	info       = gauge("node_info", "1, with the names of the node and of its network.", "name", "network", "peer")
-	height     = gauge("height", "Height of the final block.")
-	known      = gauge("known_height", "Height of the highest block proven to be final, here or not.")
-	finalView  = gauge("final_view", "View of the final block.")
-	view       = gauge("view", "View in progress.")
-	revision   = gauge("revision", "Revision of the key space.")
-	epoch      = gauge("epoch", "Epoch of the scope.")
-	blockTime  = gauge("block_time_seconds", "Time of the final block, in seconds since 1970.")
-	catchingUp = gauge("catching_up", "1 while final blocks are fetched from others.")
-	lost       = gauge("lost_state", "1 if this anchor lost its record of ballots and signs nothing.")
-	faulty     = gauge("faulty_anchors", "Anchors proven to have broken the rules.")
-	proofs     = counter("equivocation_proofs_total", "Proofs known that an anchor broke the rules.")
+	height     = gauge("height", "Height of the root scope's final block.")
+	known      = gauge("known_height", "Height of the root scope's highest block proven to be final, here or not.")
+	finalView  = gauge("final_view", "View of the root scope's final block.")
+	view       = gauge("view", "View of the root scope in progress.")
+	revision   = gauge("revision", "Revision of the root scope's key space.")
+	epoch      = gauge("epoch", "Epoch of the root scope.")
+	blockTime  = gauge("block_time_seconds", "Time of the root scope's final block, in seconds since 1970.")
+	catchingUp = gauge("catching_up", "1 while final blocks of the root scope are fetched from others.")
+	lost       = gauge("lost_state", "1 if this anchor lost its record of ballots in the root scope and signs nothing there.")
+	faulty     = gauge("faulty_anchors", "Anchors of the root scope proven to have broken the rules.")
+	proofs     = counter("equivocation_proofs_total", "Proofs known that an anchor of the root scope broke the rules.")
 
 	scopeHeight   = gauge("scope_height", "Height of a scope's final block, by the scope's prefix.", "scope")
 	scopeRevision = gauge("scope_revision", "Revision of a scope's key space.", "scope")
+	scopeEpoch    = gauge("scope_epoch", "Epoch of a scope.", "scope")
+	scopeWrites   = counter("scope_mutations_final_total", "Mutations in a scope's blocks that became final here, failed ones included.", "scope")
 	scopeMayFail  = gauge("scope_anchor_failures_left", "Anchors of a scope in reach that may still stop before nothing can be decided there; -1 if nothing can.", "scope")
 	scopeAnchor   = gauge("scope_anchor", "1 if this node holds an anchor in the scope.", "scope")
 	scopeBehind   = gauge("scope_catching_up", "1 while final blocks of the scope are fetched from others.", "scope")
 
-	blocks    = counter("blocks_final_total", "Blocks that became final here.")
+	blocks    = counter("blocks_final_total", "Blocks of all scopes that became final here.")
 	mutations = counter("mutations_final_total", "Mutations in them, failed ones included.")
-	ballots   = counter("ballots_signed_total", "Ballots signed, by kind.", "kind")
-	nullified = counter("views_nullified_total", "Views that ended without a block, by their leader.", "leader")
+	ballots   = counter("ballots_signed_total", "Ballots signed in the root scope, by kind.", "kind")
+	nullified = counter("views_nullified_total", "Views of the root scope that ended without a block, by their leader.", "leader")
 
 	commits    = gauge("commit_seconds", "Time from a client's mutation to its outcome.")
 	undecided  = counter("commits_undecided_total", "Mutations whose clients stopped waiting for the outcome.")
 	reads      = gauge("linearizable_read_seconds", "Time of linearizable reads.")
 	unanswered = counter("linearizable_reads_unanswered_total", "Linearizable reads whose clients stopped waiting.")
 
-	poolBytes     = gauge("pool_bytes", "Mutations that wait to become final, in bytes.")
-	poolMutations = gauge("pool_mutations", "Mutations that wait to become final.")
-	poolWaiting   = gauge("pool_waiting_bundles", "Bundles in no open proposal.")
-	events        = gauge("event_queue_length", "Events that wait for the machine.")
-	submits       = gauge("submit_queue_length", "Mutations of clients that wait to be bundled.")
+	poolBytes     = gauge("pool_bytes", "Mutations that wait to become final in the root scope, in bytes.")
+	poolMutations = gauge("pool_mutations", "Mutations that wait to become final in the root scope.")
+	poolWaiting   = gauge("pool_waiting_bundles", "Bundles in no open proposal of the root scope.")
+	events        = gauge("event_queue_length", "Events that wait for the root scope's machine.")
+	submits       = gauge("submit_queue_length", "Mutations of clients to the root scope that wait to be bundled.")
 
-	weight    = gauge("reachable_weight", "Weight of the anchors in reach, this node included.")
-	needed    = gauge("needed_weight", "Weight that a decision needs.")
-	total     = gauge("total_weight", "Weight of all anchors.")
-	mayFail   = gauge("anchor_failures_left", "Anchors in reach that may still stop before nothing can be decided; -1 if nothing can.")
-	reachable = gauge("anchor_reachable", "1 if an anchor is in reach and signs.", "anchor")
-	ahead     = gauge("anchor_clock_ahead_seconds", "By how much an anchor's last proposal was ahead of this node's clock on arrival.", "anchor")
+	weight    = gauge("reachable_weight", "Weight of the root scope's anchors in reach, this node included.")
+	needed    = gauge("needed_weight", "Weight that a decision of the root scope needs.")
+	total     = gauge("total_weight", "Weight of all anchors of the root scope.")
+	mayFail   = gauge("anchor_failures_left", "Anchors of the root scope in reach that may still stop before nothing can be decided there; -1 if nothing can.")
+	reachable = gauge("anchor_reachable", "1 if an anchor of the root scope is in reach and signs.", "anchor")
+	ahead     = gauge("anchor_clock_ahead_seconds", "By how much the last proposal of an anchor of the root scope was ahead of this node's clock on arrival.", "anchor")
 
 	refused     = counter("input_refused_total", "Input of peers that was refused, by class.", "reason")
 	framesSent  = counter("frames_sent_total", "Frames handed to the network, by kind.", "kind")
@@ -59,7 +61,7 @@ var (
 	bytesTaken  = counter("frames_received_bytes_total", "Bytes of frames that arrived, by kind.", "kind")
 )
 
-func ofNode(n Node) source {
+func ofNode(n Node, port Etcd) source {
 	return func(to emit) {
 		o, c := n.Overview(), n.Counts()
 		position(to, o)
@@ -67,6 +69,10 @@ func ofNode(n Node) source {
 		work(to, o, c)
 		frames(to, c)
 		scopes(to, n.Scopes())
+		etcdOfNode(to, o, c)
+		if port != nil {
+			etcdOfPort(to, o, port.Counts())
+		}
 	}
 }
 
@@ -78,6 +84,10 @@ func scopes(to emit, all []node.ScopeInfo) {
 		}
 		send(to, scopeHeight, uint64(x.Head.Height), name)
 		send(to, scopeRevision, x.Head.Revision, name)
+		send(to, scopeEpoch, uint64(x.Epoch.Number), name)
+		if x.Held {
+			send(to, scopeWrites, x.Mutations, name)
+		}
 		send(to, scopeMayFail, x.Failures, name)
 		sendBool(to, scopeAnchor, x.Anchor, name)
 		sendBool(to, scopeBehind, x.Behind, name)

@@ -1,6 +1,6 @@
 package metrics
 
-import "github.com/prometheus/client_golang/prometheus"
+import "github.com/aweigh/aweigh/node"
 
 var (
 	storeCommits = counter("store_commits_total", "Commits to the store.")
@@ -9,7 +9,7 @@ var (
 	storeSyncs   = counter("store_syncs_total", "Times that the log was made durable.")
 	storeSync    = gauge("store_sync_seconds", "Time that this took.")
 	storeMax     = gauge("store_sync_max_seconds", "Longest time that this took since the start.")
-	storeDisk    = gauge("store_disk_bytes", "Bytes of the store's files.")
+	storeDisk    = gauge("store_disk_bytes", "Bytes of the store's files, without what its log reserves ahead.")
 	storeFree    = gauge("store_disk_free_bytes", "Bytes that the disk has left for this process.")
 	storeFailed  = gauge("store_failed", "1 if the store failed: nothing more is signed.")
 )
@@ -21,12 +21,14 @@ func ofStore(s Store) source {
 		send(to, storeOps, m.Ops)
 		send(to, storeBytes, m.Bytes)
 		send(to, storeSyncs, m.Syncs)
-		to(prometheus.MustNewConstSummary(storeSync.desc, m.Syncs, m.SyncTotal.Seconds(), nil))
+		syncs := node.Latencies{Count: m.Syncs, Sum: m.SyncTotal, AtMost: m.SyncAtMost}
+		sendLatencies(to, storeSync, syncs)
 		send(to, storeMax, m.SyncMax.Seconds())
 		send(to, storeDisk, m.Disk)
 		if free, err := s.Free(); err == nil {
 			send(to, storeFree, free)
 		}
 		sendBool(to, storeFailed, s.Err() != nil)
+		etcdOfStore(to, m, syncs)
 	}
 }
