@@ -2,6 +2,7 @@ package node
 
 import (
 	"bytes"
+	"context"
 	"crypto/rand"
 	"fmt"
 	"log/slog"
@@ -185,5 +186,48 @@ func TestNewsOfALaterEpochIsNoFault(t *testing.T) {
 		if refused > 0 {
 			t.Errorf("counted as %v", Refusal(class))
 		}
+	}
+}
+
+// TestMutationsAreCountedByScope: those of each scope, and together those of the node.
+func TestMutationsAreCountedByScope(t *testing.T) {
+	c := startCluster(t, 1, quorum.BFT)
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	c.delegate(ctx, "", "/s/", quorum.BFT, 0)
+	n := c.nodes[0]
+	counted := func() (root, child uint64) {
+		for _, s := range n.Scopes() {
+			if len(s.Genesis.Prefix()) == 0 {
+				root = s.Mutations
+			} else {
+				child = s.Mutations
+			}
+		}
+		return root, child
+	}
+	before, _ := counted()
+	var writing sync.WaitGroup
+	for i := range 50 { // blocks hold several
+		key := fmt.Sprintf("/s/%d", i)
+		if i < 3 {
+			key = fmt.Sprintf("/%d", i)
+		}
+		writing.Go(func() {
+			if _, err := n.Txn(ctx, putTxn(key, ""), Once{}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	writing.Wait()
+	for {
+		root, child := counted()
+		if root == before+3 && child == 47 && root+child == n.Counts().Mutations {
+			break
+		}
+		if ctx.Err() != nil {
+			t.Fatalf("%d mutations of the root scope after %d, %d of the other; %d of the node", root, before, child, n.Counts().Mutations)
+		}
+		time.Sleep(time.Millisecond)
 	}
 }
