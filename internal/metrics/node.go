@@ -29,6 +29,8 @@ var (
 	scopeWrites   = counter("scope_mutations_final_total", "Mutations in a scope's blocks that became final here, failed ones included.", "scope")
 	scopeMayFail  = gauge("scope_anchor_failures_left", "Anchors of a scope in reach that may still stop before nothing can be decided there; -1 if nothing can.", "scope")
 	scopeAnchor   = gauge("scope_anchor", "1 if this node holds an anchor in the scope.", "scope")
+	scopeBytes    = gauge("scope_bytes", "Bytes of all versions of keys that a scope keeps.", "scope")
+	scopeAllowed  = gauge("scope_bytes_allowed", "Bytes from which on a scope takes no more, by its policy; 0: any number.", "scope")
 	scopeBehind   = gauge("scope_catching_up", "1 while final blocks of the scope are fetched from others.", "scope")
 
 	blocks    = counter("blocks_final_total", "Blocks of all scopes that became final here.")
@@ -90,6 +92,8 @@ func scopes(to emit, all []node.ScopeInfo) {
 		}
 		send(to, scopeMayFail, x.Failures, name)
 		sendBool(to, scopeAnchor, x.Anchor, name)
+		send(to, scopeBytes, uint64(x.Head.Bytes), name)
+		send(to, scopeAllowed, uint64(x.Epoch.Policy.Limits.ScopeBytes), name)
 		sendBool(to, scopeBehind, x.Behind, name)
 	}
 }

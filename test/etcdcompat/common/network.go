@@ -50,11 +50,12 @@ func newNetwork(t testing.TB, c config.ClusterConfig) (*network, error) {
 	for i := range c.ClusterSize {
 		n.nodes = append(n.nodes, newMember(n, fmt.Sprintf("node%d", i+1), ports[2*i:], flags))
 	}
-	return n, n.found()
+	return n, n.found(c.QuotaBackendBytes)
 }
 
-// found makes the nodes' directories, and the genesis in them.
-func (n *network) found() error {
+// found makes the nodes' directories, and the genesis in them, with a bound on what is held;
+// 0: none.
+func (n *network) found(quota int64) error {
 	var lines strings.Builder
 	for _, m := range n.nodes {
 		line, err := m.init("--anchor-info")
@@ -67,8 +68,12 @@ func (n *network) found() error {
 	if err := os.WriteFile(founders, []byte(lines.String()), 0o600); err != nil {
 		return err
 	}
+	policy := filepath.Join(n.dir, "policy.yaml")
+	if err := os.WriteFile(policy, fmt.Appendf(nil, "limits:\n  scope_bytes: %d\n", quota), 0o600); err != nil {
+		return err
+	}
 	for i, m := range n.nodes {
-		genesis := []string{"--mode", "crash"}
+		genesis := []string{"--mode", "crash", "--policy", policy}
 		if i > 0 {
 			genesis = []string{"--genesis", filepath.Join(n.nodes[0].dir, "genesis.cbor")}
 		}
