@@ -22,6 +22,7 @@ type Node interface {
 	Names
 	Deciding
 	Acting
+	Permitting
 	Txn(ctx context.Context, t scope.Txn, once node.Once) (node.Receipt, error)
 	Compact(ctx context.Context, revision int64, once node.Once) (node.Receipt, error)
 	Submit(ctx context.Context, bundle []byte) ([]node.Receipt, error)

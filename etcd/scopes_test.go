@@ -257,6 +257,23 @@ func TestCompactionGoesOverScopes(t *testing.T) {
 	if _, err := w.Compact(w.ctx, &etcdpb.CompactionRequest{Revision: at}); err == nil || !strings.Contains(err.Error(), "has been compacted") {
 		t.Errorf("again: %v", err)
 	}
+	// The revision of an answer, up to which a scope is closed, may be later than any change.
+	w.put(t, "/b/1", []byte("4"))
+	time.Sleep(5 * time.Millisecond)
+	p, err := w.node.In("/b/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Txn(w.ctx, scope.Txn{}, node.Once{}); err != nil {
+		t.Fatal(err)
+	}
+	read, err := w.Range(w.ctx, &etcdpb.RangeRequest{Key: []byte("/b/1")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Compact(w.ctx, &etcdpb.CompactionRequest{Revision: read.Header.Revision}); err != nil {
+		t.Errorf("to the revision %d of an answer: %v", read.Header.Revision, err)
+	}
 	if _, err := w.Compact(w.ctx, &etcdpb.CompactionRequest{Revision: at << 2}); err == nil || !strings.Contains(err.Error(), "future revision") {
 		t.Errorf("later: %v", err)
 	}

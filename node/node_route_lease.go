@@ -210,7 +210,7 @@ func (n *Node) Compact(ctx context.Context, revision int64, once Once) (Receipt,
 		if err != nil {
 			continue // it has no state
 		}
-		heads[p], newest = h, max(newest, h.Revision)
+		heads[p], newest = h, max(newest, h.Closed()) // up to which clients may have heard
 	}
 	if own := heads[n.Part]; revision <= newest && revision > own.Revision {
 		at = own.Revision

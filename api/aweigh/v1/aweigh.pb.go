@@ -7441,6 +7441,389 @@ func (x *SignalsResponse) GetLost() uint64 {
 	return 0
 }
 
+type UsersRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UsersRequest) Reset() {
+	*x = UsersRequest{}
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[92]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UsersRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UsersRequest) ProtoMessage() {}
+
+func (x *UsersRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[92]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UsersRequest.ProtoReflect.Descriptor instead.
+func (*UsersRequest) Descriptor() ([]byte, []int) {
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{92}
+}
+
+type UsersResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Header        *Header                `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
+	Enabled       bool                   `protobuf:"varint,2,opt,name=enabled,proto3" json:"enabled,omitempty"`
+	Revision      int64                  `protobuf:"varint,3,opt,name=revision,proto3" json:"revision,omitempty"` // counts changes, from 1
+	Users         []*User                `protobuf:"bytes,4,rep,name=users,proto3" json:"users,omitempty"`
+	Roles         []*Role                `protobuf:"bytes,5,rep,name=roles,proto3" json:"roles,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UsersResponse) Reset() {
+	*x = UsersResponse{}
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[93]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UsersResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UsersResponse) ProtoMessage() {}
+
+func (x *UsersResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[93]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UsersResponse.ProtoReflect.Descriptor instead.
+func (*UsersResponse) Descriptor() ([]byte, []int) {
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{93}
+}
+
+func (x *UsersResponse) GetHeader() *Header {
+	if x != nil {
+		return x.Header
+	}
+	return nil
+}
+
+func (x *UsersResponse) GetEnabled() bool {
+	if x != nil {
+		return x.Enabled
+	}
+	return false
+}
+
+func (x *UsersResponse) GetRevision() int64 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
+func (x *UsersResponse) GetUsers() []*User {
+	if x != nil {
+		return x.Users
+	}
+	return nil
+}
+
+func (x *UsersResponse) GetRoles() []*Role {
+	if x != nil {
+		return x.Roles
+	}
+	return nil
+}
+
+// User is one of etcd's.
+type User struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Password      bool                   `protobuf:"varint,2,opt,name=password,proto3" json:"password,omitempty"` // it has one
+	Roles         []string               `protobuf:"bytes,3,rep,name=roles,proto3" json:"roles,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *User) Reset() {
+	*x = User{}
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[94]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *User) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*User) ProtoMessage() {}
+
+func (x *User) ProtoReflect() protoreflect.Message {
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[94]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use User.ProtoReflect.Descriptor instead.
+func (*User) Descriptor() ([]byte, []int) {
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{94}
+}
+
+func (x *User) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *User) GetPassword() bool {
+	if x != nil {
+		return x.Password
+	}
+	return false
+}
+
+func (x *User) GetRoles() []string {
+	if x != nil {
+		return x.Roles
+	}
+	return nil
+}
+
+// Role is one of etcd's; root, which may do everything, is none of them unless it was added.
+type Role struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Permissions   []*Permission          `protobuf:"bytes,2,rep,name=permissions,proto3" json:"permissions,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Role) Reset() {
+	*x = Role{}
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[95]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Role) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Role) ProtoMessage() {}
+
+func (x *Role) ProtoReflect() protoreflect.Message {
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[95]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Role.ProtoReflect.Descriptor instead.
+func (*Role) Descriptor() ([]byte, []int) {
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{95}
+}
+
+func (x *Role) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Role) GetPermissions() []*Permission {
+	if x != nil {
+		return x.Permissions
+	}
+	return nil
+}
+
+// Permission is of the keys [key, range_end), in the form of a RangeRequest's.
+type Permission struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Read          bool                   `protobuf:"varint,1,opt,name=read,proto3" json:"read,omitempty"`
+	Write         bool                   `protobuf:"varint,2,opt,name=write,proto3" json:"write,omitempty"`
+	Key           []byte                 `protobuf:"bytes,3,opt,name=key,proto3" json:"key,omitempty"`
+	RangeEnd      []byte                 `protobuf:"bytes,4,opt,name=range_end,json=rangeEnd,proto3" json:"range_end,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Permission) Reset() {
+	*x = Permission{}
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[96]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Permission) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Permission) ProtoMessage() {}
+
+func (x *Permission) ProtoReflect() protoreflect.Message {
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[96]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Permission.ProtoReflect.Descriptor instead.
+func (*Permission) Descriptor() ([]byte, []int) {
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{96}
+}
+
+func (x *Permission) GetRead() bool {
+	if x != nil {
+		return x.Read
+	}
+	return false
+}
+
+func (x *Permission) GetWrite() bool {
+	if x != nil {
+		return x.Write
+	}
+	return false
+}
+
+func (x *Permission) GetKey() []byte {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
+func (x *Permission) GetRangeEnd() []byte {
+	if x != nil {
+		return x.RangeEnd
+	}
+	return nil
+}
+
+type DisableUsersRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Once          *Once                  `protobuf:"bytes,1,opt,name=once,proto3" json:"once,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DisableUsersRequest) Reset() {
+	*x = DisableUsersRequest{}
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[97]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DisableUsersRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DisableUsersRequest) ProtoMessage() {}
+
+func (x *DisableUsersRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[97]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DisableUsersRequest.ProtoReflect.Descriptor instead.
+func (*DisableUsersRequest) Descriptor() ([]byte, []int) {
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{97}
+}
+
+func (x *DisableUsersRequest) GetOnce() *Once {
+	if x != nil {
+		return x.Once
+	}
+	return nil
+}
+
+type DisableUsersResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Header        *Header                `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DisableUsersResponse) Reset() {
+	*x = DisableUsersResponse{}
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[98]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DisableUsersResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DisableUsersResponse) ProtoMessage() {}
+
+func (x *DisableUsersResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[98]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DisableUsersResponse.ProtoReflect.Descriptor instead.
+func (*DisableUsersResponse) Descriptor() ([]byte, []int) {
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{98}
+}
+
+func (x *DisableUsersResponse) GetHeader() *Header {
+	if x != nil {
+		return x.Header
+	}
+	return nil
+}
+
 var File_aweigh_v1_aweigh_proto protoreflect.FileDescriptor
 
 const file_aweigh_v1_aweigh_proto_rawDesc = "" +
@@ -8064,14 +8447,38 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"authorName\x12\x14\n" +
 	"\x05scope\x18\a \x01(\fR\x05scope\x12\x17\n" +
 	"\atime_ns\x18\b \x01(\x03R\x06timeNs\x12\x12\n" +
-	"\x04lost\x18\t \x01(\x04R\x04lost*~\n" +
+	"\x04lost\x18\t \x01(\x04R\x04lost\"\x0e\n" +
+	"\fUsersRequest\"\xbe\x01\n" +
+	"\rUsersResponse\x12)\n" +
+	"\x06header\x18\x01 \x01(\v2\x11.aweigh.v1.HeaderR\x06header\x12\x18\n" +
+	"\aenabled\x18\x02 \x01(\bR\aenabled\x12\x1a\n" +
+	"\brevision\x18\x03 \x01(\x03R\brevision\x12%\n" +
+	"\x05users\x18\x04 \x03(\v2\x0f.aweigh.v1.UserR\x05users\x12%\n" +
+	"\x05roles\x18\x05 \x03(\v2\x0f.aweigh.v1.RoleR\x05roles\"L\n" +
+	"\x04User\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1a\n" +
+	"\bpassword\x18\x02 \x01(\bR\bpassword\x12\x14\n" +
+	"\x05roles\x18\x03 \x03(\tR\x05roles\"S\n" +
+	"\x04Role\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x127\n" +
+	"\vpermissions\x18\x02 \x03(\v2\x15.aweigh.v1.PermissionR\vpermissions\"e\n" +
+	"\n" +
+	"Permission\x12\x12\n" +
+	"\x04read\x18\x01 \x01(\bR\x04read\x12\x14\n" +
+	"\x05write\x18\x02 \x01(\bR\x05write\x12\x10\n" +
+	"\x03key\x18\x03 \x01(\fR\x03key\x12\x1b\n" +
+	"\trange_end\x18\x04 \x01(\fR\brangeEnd\":\n" +
+	"\x13DisableUsersRequest\x12#\n" +
+	"\x04once\x18\x01 \x01(\v2\x0f.aweigh.v1.OnceR\x04once\"A\n" +
+	"\x14DisableUsersResponse\x12)\n" +
+	"\x06header\x18\x01 \x01(\v2\x11.aweigh.v1.HeaderR\x06header*~\n" +
 	"\n" +
 	"SortTarget\x12\x13\n" +
 	"\x0fSORT_TARGET_KEY\x10\x00\x12\x17\n" +
 	"\x13SORT_TARGET_VERSION\x10\x01\x12\x16\n" +
 	"\x12SORT_TARGET_CREATE\x10\x02\x12\x13\n" +
 	"\x0fSORT_TARGET_MOD\x10\x03\x12\x15\n" +
-	"\x11SORT_TARGET_VALUE\x10\x042\xc2\x11\n" +
+	"\x11SORT_TARGET_VALUE\x10\x042\xcf\x12\n" +
 	"\x04Node\x124\n" +
 	"\x03Put\x12\x15.aweigh.v1.PutRequest\x1a\x16.aweigh.v1.PutResponse\x12=\n" +
 	"\x06Delete\x12\x18.aweigh.v1.DeleteRequest\x1a\x19.aweigh.v1.DeleteResponse\x12:\n" +
@@ -8108,7 +8515,9 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\x06HandIn\x12\x18.aweigh.v1.HandInRequest\x1a\x19.aweigh.v1.HandInResponse\x12C\n" +
 	"\bWithdraw\x12\x1a.aweigh.v1.WithdrawRequest\x1a\x1b.aweigh.v1.WithdrawResponse\x12B\n" +
 	"\aBallots\x12\x19.aweigh.v1.BallotsRequest\x1a\x1a.aweigh.v1.BallotsResponse0\x01\x12=\n" +
-	"\x06Scopes\x12\x18.aweigh.v1.ScopesRequest\x1a\x19.aweigh.v1.ScopesResponseB1Z/github.com/aweigh/aweigh/api/aweigh/v1;aweighv1b\x06proto3"
+	"\x06Scopes\x12\x18.aweigh.v1.ScopesRequest\x1a\x19.aweigh.v1.ScopesResponse\x12:\n" +
+	"\x05Users\x12\x17.aweigh.v1.UsersRequest\x1a\x18.aweigh.v1.UsersResponse\x12O\n" +
+	"\fDisableUsers\x12\x1e.aweigh.v1.DisableUsersRequest\x1a\x1f.aweigh.v1.DisableUsersResponseB1Z/github.com/aweigh/aweigh/api/aweigh/v1;aweighv1b\x06proto3"
 
 var (
 	file_aweigh_v1_aweigh_proto_rawDescOnce sync.Once
@@ -8123,7 +8532,7 @@ func file_aweigh_v1_aweigh_proto_rawDescGZIP() []byte {
 }
 
 var file_aweigh_v1_aweigh_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_aweigh_v1_aweigh_proto_msgTypes = make([]protoimpl.MessageInfo, 92)
+var file_aweigh_v1_aweigh_proto_msgTypes = make([]protoimpl.MessageInfo, 99)
 var file_aweigh_v1_aweigh_proto_goTypes = []any{
 	(SortTarget)(0),              // 0: aweigh.v1.SortTarget
 	(Compare_Target)(0),          // 1: aweigh.v1.Compare.Target
@@ -8221,6 +8630,13 @@ var file_aweigh_v1_aweigh_proto_goTypes = []any{
 	(*JudgeResponse)(nil),        // 93: aweigh.v1.JudgeResponse
 	(*SignalsRequest)(nil),       // 94: aweigh.v1.SignalsRequest
 	(*SignalsResponse)(nil),      // 95: aweigh.v1.SignalsResponse
+	(*UsersRequest)(nil),         // 96: aweigh.v1.UsersRequest
+	(*UsersResponse)(nil),        // 97: aweigh.v1.UsersResponse
+	(*User)(nil),                 // 98: aweigh.v1.User
+	(*Role)(nil),                 // 99: aweigh.v1.Role
+	(*Permission)(nil),           // 100: aweigh.v1.Permission
+	(*DisableUsersRequest)(nil),  // 101: aweigh.v1.DisableUsersRequest
+	(*DisableUsersResponse)(nil), // 102: aweigh.v1.DisableUsersResponse
 }
 var file_aweigh_v1_aweigh_proto_depIdxs = []int32{
 	6,   // 0: aweigh.v1.PutRequest.once:type_name -> aweigh.v1.Once
@@ -8312,81 +8728,91 @@ var file_aweigh_v1_aweigh_proto_depIdxs = []int32{
 	4,   // 86: aweigh.v1.ActResponse.header:type_name -> aweigh.v1.Header
 	63,  // 87: aweigh.v1.ActResponse.resolved:type_name -> aweigh.v1.ResolveResponse
 	90,  // 88: aweigh.v1.JudgeResponse.said:type_name -> aweigh.v1.Said
-	7,   // 89: aweigh.v1.Node.Put:input_type -> aweigh.v1.PutRequest
-	9,   // 90: aweigh.v1.Node.Delete:input_type -> aweigh.v1.DeleteRequest
-	11,  // 91: aweigh.v1.Node.Range:input_type -> aweigh.v1.RangeRequest
-	16,  // 92: aweigh.v1.Node.Txn:input_type -> aweigh.v1.TxnRequest
-	18,  // 93: aweigh.v1.Node.Submit:input_type -> aweigh.v1.SubmitRequest
-	21,  // 94: aweigh.v1.Node.Compact:input_type -> aweigh.v1.CompactRequest
-	23,  // 95: aweigh.v1.Node.Watch:input_type -> aweigh.v1.WatchRequest
-	58,  // 96: aweigh.v1.Node.Name:input_type -> aweigh.v1.NameRequest
-	61,  // 97: aweigh.v1.Node.Resolve:input_type -> aweigh.v1.ResolveRequest
-	64,  // 98: aweigh.v1.Node.Object:input_type -> aweigh.v1.ObjectRequest
-	66,  // 99: aweigh.v1.Node.Redirects:input_type -> aweigh.v1.RedirectsRequest
-	89,  // 100: aweigh.v1.Node.Act:input_type -> aweigh.v1.ActRequest
-	92,  // 101: aweigh.v1.Node.Judge:input_type -> aweigh.v1.JudgeRequest
-	94,  // 102: aweigh.v1.Node.Signals:input_type -> aweigh.v1.SignalsRequest
-	26,  // 103: aweigh.v1.Node.History:input_type -> aweigh.v1.HistoryRequest
-	29,  // 104: aweigh.v1.Node.Prove:input_type -> aweigh.v1.ProveRequest
-	31,  // 105: aweigh.v1.Node.Checkpoint:input_type -> aweigh.v1.CheckpointRequest
-	34,  // 106: aweigh.v1.Node.Status:input_type -> aweigh.v1.StatusRequest
-	40,  // 107: aweigh.v1.Node.Invite:input_type -> aweigh.v1.InviteRequest
-	42,  // 108: aweigh.v1.Node.Genesis:input_type -> aweigh.v1.GenesisRequest
-	44,  // 109: aweigh.v1.Node.Backup:input_type -> aweigh.v1.BackupRequest
-	46,  // 110: aweigh.v1.Node.Trust:input_type -> aweigh.v1.TrustRequest
-	50,  // 111: aweigh.v1.Node.Explain:input_type -> aweigh.v1.ExplainRequest
-	53,  // 112: aweigh.v1.Node.Handovers:input_type -> aweigh.v1.HandoversRequest
-	55,  // 113: aweigh.v1.Node.Govern:input_type -> aweigh.v1.GovernRequest
-	57,  // 114: aweigh.v1.Node.Apply:input_type -> aweigh.v1.ApplyRequest
-	68,  // 115: aweigh.v1.Node.Motions:input_type -> aweigh.v1.MotionsRequest
-	74,  // 116: aweigh.v1.Node.Motion:input_type -> aweigh.v1.MotionRequest
-	74,  // 117: aweigh.v1.Node.WatchMotion:input_type -> aweigh.v1.MotionRequest
-	74,  // 118: aweigh.v1.Node.ExportMotion:input_type -> aweigh.v1.MotionRequest
-	77,  // 119: aweigh.v1.Node.Vote:input_type -> aweigh.v1.VoteRequest
-	79,  // 120: aweigh.v1.Node.HandIn:input_type -> aweigh.v1.HandInRequest
-	82,  // 121: aweigh.v1.Node.Withdraw:input_type -> aweigh.v1.WithdrawRequest
-	84,  // 122: aweigh.v1.Node.Ballots:input_type -> aweigh.v1.BallotsRequest
-	86,  // 123: aweigh.v1.Node.Scopes:input_type -> aweigh.v1.ScopesRequest
-	8,   // 124: aweigh.v1.Node.Put:output_type -> aweigh.v1.PutResponse
-	10,  // 125: aweigh.v1.Node.Delete:output_type -> aweigh.v1.DeleteResponse
-	12,  // 126: aweigh.v1.Node.Range:output_type -> aweigh.v1.RangeResponse
-	17,  // 127: aweigh.v1.Node.Txn:output_type -> aweigh.v1.TxnResponse
-	20,  // 128: aweigh.v1.Node.Submit:output_type -> aweigh.v1.SubmitResponse
-	22,  // 129: aweigh.v1.Node.Compact:output_type -> aweigh.v1.CompactResponse
-	25,  // 130: aweigh.v1.Node.Watch:output_type -> aweigh.v1.WatchResponse
-	60,  // 131: aweigh.v1.Node.Name:output_type -> aweigh.v1.NameResponse
-	63,  // 132: aweigh.v1.Node.Resolve:output_type -> aweigh.v1.ResolveResponse
-	65,  // 133: aweigh.v1.Node.Object:output_type -> aweigh.v1.ObjectResponse
-	67,  // 134: aweigh.v1.Node.Redirects:output_type -> aweigh.v1.RedirectsResponse
-	91,  // 135: aweigh.v1.Node.Act:output_type -> aweigh.v1.ActResponse
-	93,  // 136: aweigh.v1.Node.Judge:output_type -> aweigh.v1.JudgeResponse
-	95,  // 137: aweigh.v1.Node.Signals:output_type -> aweigh.v1.SignalsResponse
-	28,  // 138: aweigh.v1.Node.History:output_type -> aweigh.v1.HistoryResponse
-	30,  // 139: aweigh.v1.Node.Prove:output_type -> aweigh.v1.ProveResponse
-	32,  // 140: aweigh.v1.Node.Checkpoint:output_type -> aweigh.v1.CheckpointResponse
-	37,  // 141: aweigh.v1.Node.Status:output_type -> aweigh.v1.StatusResponse
-	41,  // 142: aweigh.v1.Node.Invite:output_type -> aweigh.v1.InviteResponse
-	43,  // 143: aweigh.v1.Node.Genesis:output_type -> aweigh.v1.GenesisResponse
-	45,  // 144: aweigh.v1.Node.Backup:output_type -> aweigh.v1.BackupResponse
-	49,  // 145: aweigh.v1.Node.Trust:output_type -> aweigh.v1.TrustResponse
-	52,  // 146: aweigh.v1.Node.Explain:output_type -> aweigh.v1.ExplainResponse
-	54,  // 147: aweigh.v1.Node.Handovers:output_type -> aweigh.v1.HandoversResponse
-	56,  // 148: aweigh.v1.Node.Govern:output_type -> aweigh.v1.GovernResponse
-	56,  // 149: aweigh.v1.Node.Apply:output_type -> aweigh.v1.GovernResponse
-	69,  // 150: aweigh.v1.Node.Motions:output_type -> aweigh.v1.MotionsResponse
-	75,  // 151: aweigh.v1.Node.Motion:output_type -> aweigh.v1.MotionResponse
-	75,  // 152: aweigh.v1.Node.WatchMotion:output_type -> aweigh.v1.MotionResponse
-	76,  // 153: aweigh.v1.Node.ExportMotion:output_type -> aweigh.v1.ExportMotionResponse
-	78,  // 154: aweigh.v1.Node.Vote:output_type -> aweigh.v1.VoteResponse
-	80,  // 155: aweigh.v1.Node.HandIn:output_type -> aweigh.v1.HandInResponse
-	83,  // 156: aweigh.v1.Node.Withdraw:output_type -> aweigh.v1.WithdrawResponse
-	85,  // 157: aweigh.v1.Node.Ballots:output_type -> aweigh.v1.BallotsResponse
-	87,  // 158: aweigh.v1.Node.Scopes:output_type -> aweigh.v1.ScopesResponse
-	124, // [124:159] is the sub-list for method output_type
-	89,  // [89:124] is the sub-list for method input_type
-	89,  // [89:89] is the sub-list for extension type_name
-	89,  // [89:89] is the sub-list for extension extendee
-	0,   // [0:89] is the sub-list for field type_name
+	4,   // 89: aweigh.v1.UsersResponse.header:type_name -> aweigh.v1.Header
+	98,  // 90: aweigh.v1.UsersResponse.users:type_name -> aweigh.v1.User
+	99,  // 91: aweigh.v1.UsersResponse.roles:type_name -> aweigh.v1.Role
+	100, // 92: aweigh.v1.Role.permissions:type_name -> aweigh.v1.Permission
+	6,   // 93: aweigh.v1.DisableUsersRequest.once:type_name -> aweigh.v1.Once
+	4,   // 94: aweigh.v1.DisableUsersResponse.header:type_name -> aweigh.v1.Header
+	7,   // 95: aweigh.v1.Node.Put:input_type -> aweigh.v1.PutRequest
+	9,   // 96: aweigh.v1.Node.Delete:input_type -> aweigh.v1.DeleteRequest
+	11,  // 97: aweigh.v1.Node.Range:input_type -> aweigh.v1.RangeRequest
+	16,  // 98: aweigh.v1.Node.Txn:input_type -> aweigh.v1.TxnRequest
+	18,  // 99: aweigh.v1.Node.Submit:input_type -> aweigh.v1.SubmitRequest
+	21,  // 100: aweigh.v1.Node.Compact:input_type -> aweigh.v1.CompactRequest
+	23,  // 101: aweigh.v1.Node.Watch:input_type -> aweigh.v1.WatchRequest
+	58,  // 102: aweigh.v1.Node.Name:input_type -> aweigh.v1.NameRequest
+	61,  // 103: aweigh.v1.Node.Resolve:input_type -> aweigh.v1.ResolveRequest
+	64,  // 104: aweigh.v1.Node.Object:input_type -> aweigh.v1.ObjectRequest
+	66,  // 105: aweigh.v1.Node.Redirects:input_type -> aweigh.v1.RedirectsRequest
+	89,  // 106: aweigh.v1.Node.Act:input_type -> aweigh.v1.ActRequest
+	92,  // 107: aweigh.v1.Node.Judge:input_type -> aweigh.v1.JudgeRequest
+	94,  // 108: aweigh.v1.Node.Signals:input_type -> aweigh.v1.SignalsRequest
+	26,  // 109: aweigh.v1.Node.History:input_type -> aweigh.v1.HistoryRequest
+	29,  // 110: aweigh.v1.Node.Prove:input_type -> aweigh.v1.ProveRequest
+	31,  // 111: aweigh.v1.Node.Checkpoint:input_type -> aweigh.v1.CheckpointRequest
+	34,  // 112: aweigh.v1.Node.Status:input_type -> aweigh.v1.StatusRequest
+	40,  // 113: aweigh.v1.Node.Invite:input_type -> aweigh.v1.InviteRequest
+	42,  // 114: aweigh.v1.Node.Genesis:input_type -> aweigh.v1.GenesisRequest
+	44,  // 115: aweigh.v1.Node.Backup:input_type -> aweigh.v1.BackupRequest
+	46,  // 116: aweigh.v1.Node.Trust:input_type -> aweigh.v1.TrustRequest
+	50,  // 117: aweigh.v1.Node.Explain:input_type -> aweigh.v1.ExplainRequest
+	53,  // 118: aweigh.v1.Node.Handovers:input_type -> aweigh.v1.HandoversRequest
+	55,  // 119: aweigh.v1.Node.Govern:input_type -> aweigh.v1.GovernRequest
+	57,  // 120: aweigh.v1.Node.Apply:input_type -> aweigh.v1.ApplyRequest
+	68,  // 121: aweigh.v1.Node.Motions:input_type -> aweigh.v1.MotionsRequest
+	74,  // 122: aweigh.v1.Node.Motion:input_type -> aweigh.v1.MotionRequest
+	74,  // 123: aweigh.v1.Node.WatchMotion:input_type -> aweigh.v1.MotionRequest
+	74,  // 124: aweigh.v1.Node.ExportMotion:input_type -> aweigh.v1.MotionRequest
+	77,  // 125: aweigh.v1.Node.Vote:input_type -> aweigh.v1.VoteRequest
+	79,  // 126: aweigh.v1.Node.HandIn:input_type -> aweigh.v1.HandInRequest
+	82,  // 127: aweigh.v1.Node.Withdraw:input_type -> aweigh.v1.WithdrawRequest
+	84,  // 128: aweigh.v1.Node.Ballots:input_type -> aweigh.v1.BallotsRequest
+	86,  // 129: aweigh.v1.Node.Scopes:input_type -> aweigh.v1.ScopesRequest
+	96,  // 130: aweigh.v1.Node.Users:input_type -> aweigh.v1.UsersRequest
+	101, // 131: aweigh.v1.Node.DisableUsers:input_type -> aweigh.v1.DisableUsersRequest
+	8,   // 132: aweigh.v1.Node.Put:output_type -> aweigh.v1.PutResponse
+	10,  // 133: aweigh.v1.Node.Delete:output_type -> aweigh.v1.DeleteResponse
+	12,  // 134: aweigh.v1.Node.Range:output_type -> aweigh.v1.RangeResponse
+	17,  // 135: aweigh.v1.Node.Txn:output_type -> aweigh.v1.TxnResponse
+	20,  // 136: aweigh.v1.Node.Submit:output_type -> aweigh.v1.SubmitResponse
+	22,  // 137: aweigh.v1.Node.Compact:output_type -> aweigh.v1.CompactResponse
+	25,  // 138: aweigh.v1.Node.Watch:output_type -> aweigh.v1.WatchResponse
+	60,  // 139: aweigh.v1.Node.Name:output_type -> aweigh.v1.NameResponse
+	63,  // 140: aweigh.v1.Node.Resolve:output_type -> aweigh.v1.ResolveResponse
+	65,  // 141: aweigh.v1.Node.Object:output_type -> aweigh.v1.ObjectResponse
+	67,  // 142: aweigh.v1.Node.Redirects:output_type -> aweigh.v1.RedirectsResponse
+	91,  // 143: aweigh.v1.Node.Act:output_type -> aweigh.v1.ActResponse
+	93,  // 144: aweigh.v1.Node.Judge:output_type -> aweigh.v1.JudgeResponse
+	95,  // 145: aweigh.v1.Node.Signals:output_type -> aweigh.v1.SignalsResponse
+	28,  // 146: aweigh.v1.Node.History:output_type -> aweigh.v1.HistoryResponse
+	30,  // 147: aweigh.v1.Node.Prove:output_type -> aweigh.v1.ProveResponse
+	32,  // 148: aweigh.v1.Node.Checkpoint:output_type -> aweigh.v1.CheckpointResponse
+	37,  // 149: aweigh.v1.Node.Status:output_type -> aweigh.v1.StatusResponse
+	41,  // 150: aweigh.v1.Node.Invite:output_type -> aweigh.v1.InviteResponse
+	43,  // 151: aweigh.v1.Node.Genesis:output_type -> aweigh.v1.GenesisResponse
+	45,  // 152: aweigh.v1.Node.Backup:output_type -> aweigh.v1.BackupResponse
+	49,  // 153: aweigh.v1.Node.Trust:output_type -> aweigh.v1.TrustResponse
+	52,  // 154: aweigh.v1.Node.Explain:output_type -> aweigh.v1.ExplainResponse
+	54,  // 155: aweigh.v1.Node.Handovers:output_type -> aweigh.v1.HandoversResponse
+	56,  // 156: aweigh.v1.Node.Govern:output_type -> aweigh.v1.GovernResponse
+	56,  // 157: aweigh.v1.Node.Apply:output_type -> aweigh.v1.GovernResponse
+	69,  // 158: aweigh.v1.Node.Motions:output_type -> aweigh.v1.MotionsResponse
+	75,  // 159: aweigh.v1.Node.Motion:output_type -> aweigh.v1.MotionResponse
+	75,  // 160: aweigh.v1.Node.WatchMotion:output_type -> aweigh.v1.MotionResponse
+	76,  // 161: aweigh.v1.Node.ExportMotion:output_type -> aweigh.v1.ExportMotionResponse
+	78,  // 162: aweigh.v1.Node.Vote:output_type -> aweigh.v1.VoteResponse
+	80,  // 163: aweigh.v1.Node.HandIn:output_type -> aweigh.v1.HandInResponse
+	83,  // 164: aweigh.v1.Node.Withdraw:output_type -> aweigh.v1.WithdrawResponse
+	85,  // 165: aweigh.v1.Node.Ballots:output_type -> aweigh.v1.BallotsResponse
+	87,  // 166: aweigh.v1.Node.Scopes:output_type -> aweigh.v1.ScopesResponse
+	97,  // 167: aweigh.v1.Node.Users:output_type -> aweigh.v1.UsersResponse
+	102, // 168: aweigh.v1.Node.DisableUsers:output_type -> aweigh.v1.DisableUsersResponse
+	132, // [132:169] is the sub-list for method output_type
+	95,  // [95:132] is the sub-list for method input_type
+	95,  // [95:95] is the sub-list for extension type_name
+	95,  // [95:95] is the sub-list for extension extendee
+	0,   // [0:95] is the sub-list for field type_name
 }
 
 func init() { file_aweigh_v1_aweigh_proto_init() }
@@ -8413,7 +8839,7 @@ func file_aweigh_v1_aweigh_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_aweigh_v1_aweigh_proto_rawDesc), len(file_aweigh_v1_aweigh_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   92,
+			NumMessages:   99,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

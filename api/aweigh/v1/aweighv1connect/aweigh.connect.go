@@ -106,6 +106,10 @@ const (
 	NodeBallotsProcedure = "/aweigh.v1.Node/Ballots"
 	// NodeScopesProcedure is the fully-qualified name of the Node's Scopes RPC.
 	NodeScopesProcedure = "/aweigh.v1.Node/Scopes"
+	// NodeUsersProcedure is the fully-qualified name of the Node's Users RPC.
+	NodeUsersProcedure = "/aweigh.v1.Node/Users"
+	// NodeDisableUsersProcedure is the fully-qualified name of the Node's DisableUsers RPC.
+	NodeDisableUsersProcedure = "/aweigh.v1.Node/DisableUsers"
 )
 
 // NodeClient is a client for the aweigh.v1.Node service.
@@ -191,6 +195,11 @@ type NodeClient interface {
 	// Scopes lists the scopes that the node follows: the root's first, and a child after
 	// its parent.
 	Scopes(context.Context, *connect.Request[v1.ScopesRequest]) (*connect.Response[v1.ScopesResponse], error)
+	// Users tells who may do what at etcd's port.
+	Users(context.Context, *connect.Request[v1.UsersRequest]) (*connect.Response[v1.UsersResponse], error)
+	// DisableUsers lets everybody in again at etcd's port, as when the password of root is
+	// lost. It is taken from the node's own machine only.
+	DisableUsers(context.Context, *connect.Request[v1.DisableUsersRequest]) (*connect.Response[v1.DisableUsersResponse], error)
 }
 
 // NewNodeClient constructs a client for the aweigh.v1.Node service. By default, it uses the Connect
@@ -414,6 +423,18 @@ func NewNodeClient(httpClient connect.HTTPClient, baseURL string, opts ...connec
 			connect.WithSchema(nodeMethods.ByName("Scopes")),
 			connect.WithClientOptions(opts...),
 		),
+		users: connect.NewClient[v1.UsersRequest, v1.UsersResponse](
+			httpClient,
+			baseURL+NodeUsersProcedure,
+			connect.WithSchema(nodeMethods.ByName("Users")),
+			connect.WithClientOptions(opts...),
+		),
+		disableUsers: connect.NewClient[v1.DisableUsersRequest, v1.DisableUsersResponse](
+			httpClient,
+			baseURL+NodeDisableUsersProcedure,
+			connect.WithSchema(nodeMethods.ByName("DisableUsers")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
@@ -454,6 +475,8 @@ type nodeClient struct {
 	withdraw     *connect.Client[v1.WithdrawRequest, v1.WithdrawResponse]
 	ballots      *connect.Client[v1.BallotsRequest, v1.BallotsResponse]
 	scopes       *connect.Client[v1.ScopesRequest, v1.ScopesResponse]
+	users        *connect.Client[v1.UsersRequest, v1.UsersResponse]
+	disableUsers *connect.Client[v1.DisableUsersRequest, v1.DisableUsersResponse]
 }
 
 // Put calls aweigh.v1.Node.Put.
@@ -631,6 +654,16 @@ func (c *nodeClient) Scopes(ctx context.Context, req *connect.Request[v1.ScopesR
 	return c.scopes.CallUnary(ctx, req)
 }
 
+// Users calls aweigh.v1.Node.Users.
+func (c *nodeClient) Users(ctx context.Context, req *connect.Request[v1.UsersRequest]) (*connect.Response[v1.UsersResponse], error) {
+	return c.users.CallUnary(ctx, req)
+}
+
+// DisableUsers calls aweigh.v1.Node.DisableUsers.
+func (c *nodeClient) DisableUsers(ctx context.Context, req *connect.Request[v1.DisableUsersRequest]) (*connect.Response[v1.DisableUsersResponse], error) {
+	return c.disableUsers.CallUnary(ctx, req)
+}
+
 // NodeHandler is an implementation of the aweigh.v1.Node service.
 type NodeHandler interface {
 	// Put sets one key. The answer comes when the change is final.
@@ -714,6 +747,11 @@ type NodeHandler interface {
 	// Scopes lists the scopes that the node follows: the root's first, and a child after
 	// its parent.
 	Scopes(context.Context, *connect.Request[v1.ScopesRequest]) (*connect.Response[v1.ScopesResponse], error)
+	// Users tells who may do what at etcd's port.
+	Users(context.Context, *connect.Request[v1.UsersRequest]) (*connect.Response[v1.UsersResponse], error)
+	// DisableUsers lets everybody in again at etcd's port, as when the password of root is
+	// lost. It is taken from the node's own machine only.
+	DisableUsers(context.Context, *connect.Request[v1.DisableUsersRequest]) (*connect.Response[v1.DisableUsersResponse], error)
 }
 
 // NewNodeHandler builds an HTTP handler from the service implementation. It returns the path on
@@ -933,6 +971,18 @@ func NewNodeHandler(svc NodeHandler, opts ...connect.HandlerOption) (string, htt
 		connect.WithSchema(nodeMethods.ByName("Scopes")),
 		connect.WithHandlerOptions(opts...),
 	)
+	nodeUsersHandler := connect.NewUnaryHandler(
+		NodeUsersProcedure,
+		svc.Users,
+		connect.WithSchema(nodeMethods.ByName("Users")),
+		connect.WithHandlerOptions(opts...),
+	)
+	nodeDisableUsersHandler := connect.NewUnaryHandler(
+		NodeDisableUsersProcedure,
+		svc.DisableUsers,
+		connect.WithSchema(nodeMethods.ByName("DisableUsers")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/aweigh.v1.Node/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case NodePutProcedure:
@@ -1005,6 +1055,10 @@ func NewNodeHandler(svc NodeHandler, opts ...connect.HandlerOption) (string, htt
 			nodeBallotsHandler.ServeHTTP(w, r)
 		case NodeScopesProcedure:
 			nodeScopesHandler.ServeHTTP(w, r)
+		case NodeUsersProcedure:
+			nodeUsersHandler.ServeHTTP(w, r)
+		case NodeDisableUsersProcedure:
+			nodeDisableUsersHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -1152,4 +1206,12 @@ func (UnimplementedNodeHandler) Ballots(context.Context, *connect.Request[v1.Bal
 
 func (UnimplementedNodeHandler) Scopes(context.Context, *connect.Request[v1.ScopesRequest]) (*connect.Response[v1.ScopesResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("aweigh.v1.Node.Scopes is not implemented"))
+}
+
+func (UnimplementedNodeHandler) Users(context.Context, *connect.Request[v1.UsersRequest]) (*connect.Response[v1.UsersResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("aweigh.v1.Node.Users is not implemented"))
+}
+
+func (UnimplementedNodeHandler) DisableUsers(context.Context, *connect.Request[v1.DisableUsersRequest]) (*connect.Response[v1.DisableUsersResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("aweigh.v1.Node.DisableUsers is not implemented"))
 }

@@ -1,0 +1,74 @@
+package api
+
+import (
+	"context"
+	"errors"
+
+	"connectrpc.com/connect"
+
+	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
+	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/scope"
+)
+
+// Permitting is what the API needs to tell of users.
+type Permitting interface {
+	Access(ctx context.Context, linearizable bool) (scope.Access, error)
+	Permit(ctx context.Context, a scope.Access, once node.Once) (node.Receipt, error)
+}
+
+// Users implements aweighv1connect.NodeHandler.
+func (s *service) Users(ctx context.Context, _ *connect.Request[aweighv1.UsersRequest]) (*connect.Response[aweighv1.UsersResponse], error) {
+	ctx, cancel := patient(ctx)
+	defer cancel()
+	a, err := s.node.Access(ctx, true)
+	if err != nil {
+		return nil, problem(err)
+	}
+	out := &aweighv1.UsersResponse{Header: &aweighv1.Header{Network: s.id, Scope: bytesOf(s.scope), Linearizable: true}, Enabled: a.Enabled, Revision: a.Revision}
+	for i := range a.Users {
+		u := &a.Users[i]
+		out.Users = append(out.Users, &aweighv1.User{Name: u.Name, Password: len(u.Password) > 0, Roles: u.Roles})
+	}
+	for i := range a.Roles {
+		r := &aweighv1.Role{Name: a.Roles[i].Name}
+		for _, g := range a.Roles[i].Grant {
+			r.Permissions = append(r.Permissions, &aweighv1.Permission{Read: g.Read, Write: g.Write, Key: g.Key, RangeEnd: g.End})
+		}
+		out.Roles = append(out.Roles, r)
+	}
+	return connect.NewResponse(out), nil
+}
+
+// DisableUsers implements aweighv1connect.NodeHandler. Users who are not asked for already
+// stay so.
+func (s *service) DisableUsers(ctx context.Context, req *connect.Request[aweighv1.DisableUsersRequest]) (*connect.Response[aweighv1.DisableUsersResponse], error) {
+	if err := near(req.Peer().Addr); err != nil {
+		return nil, err
+	}
+	ctx, cancel := patient(ctx)
+	defer cancel()
+	for {
+		a, err := s.node.Access(ctx, true)
+		if err != nil {
+			return nil, problem(err)
+		}
+		if !a.Enabled {
+			return connect.NewResponse(&aweighv1.DisableUsersResponse{Header: &aweighv1.Header{Network: s.id, Scope: bytesOf(s.scope), Linearizable: true}}), nil
+		}
+		a.Enabled = false
+		a.Revision++
+		r, err := s.node.Permit(ctx, a, onceOf(req.Msg.Once))
+		if err != nil {
+			return nil, problem(err)
+		}
+		if why := scope.Failure(r.Reason); errors.Is(why, scope.ErrAccessChanged) && ctx.Err() == nil {
+			req.Msg.Once = nil // what is asked for now is another change
+			continue
+		}
+		if err := failure(r); err != nil {
+			return nil, err
+		}
+		return connect.NewResponse(&aweighv1.DisableUsersResponse{Header: s.written(r)}), nil
+	}
+}

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+)
+
+func (a *app) usersCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use: "users", Short: "Show who may do what at the port of etcd's API", Args: cobra.NoArgs,
+		Long: "Users and roles are etcd's, and are made with etcd's clients: \"etcdctl user\", \"role\" and\n" +
+			"\"auth\". They bind the clients of that port, at all nodes of the network.",
+		Example: "  aweigh users show\n  aweigh users disable -m \"root's password is lost\"",
+	}
+	return a.under(c, a.usersShow(), a.usersDisable())
+}
+
+func (a *app) usersShow() *cobra.Command {
+	c := &cobra.Command{Use: "show", Short: "Show users, roles and what they permit", Args: cobra.NoArgs}
+	return a.asking(c, func(ctx context.Context, s *session, _ []string) error {
+		ctx, cancel := s.limited(ctx)
+		defer cancel()
+		r, err := s.Client.Users(ctx)
+		if err != nil {
+			return err
+		}
+		return s.Printer.Users(r)
+	})
+}
+
+func (a *app) usersDisable() *cobra.Command {
+	c := &cobra.Command{
+		Use: "disable", Short: "Let everybody in again", Args: cobra.NoArgs,
+		Long: "Clients of etcd's port are not asked who they are any more, at all nodes. Users and roles\n" +
+			"stay: this is for when the password of root is lost. Set another one with\n" +
+			"\"etcdctl user passwd root\", and \"etcdctl auth enable\". The node must be on this machine.",
+	}
+	once := onceFlags(c)
+	return a.asking(c, func(ctx context.Context, s *session, _ []string) error {
+		o, err := once()
+		if err != nil {
+			return err
+		}
+		ctx, cancel := s.limited(ctx)
+		defer cancel()
+		if _, err := s.Client.DisableUsers(ctx, o); err != nil {
+			return err
+		}
+		r, err := s.Client.Users(ctx)
+		if err != nil {
+			return err
+		}
+		return s.Printer.Users(r)
+	})
+}
