@@ -83,7 +83,7 @@ func TestCallsAreCountedByTheirCode(t *testing.T) {
 	w.expect(t, "grpc.health.v1.Health", "Check", "unary", 1, byCode{codes.NotFound: 1})
 
 	methods := len(w.server.Counts().Methods)
-	for _, name := range []string{"/etcdserverpb.Auth/UserList", "/made.up/Name", "/etcdserverpb.KV/Name"} {
+	for _, name := range []string{"/etcdserverpb.Cluster/MemberAdd", "/made.up/Name", "/etcdserverpb.KV/Name"} {
 		if err := w.conn.Invoke(w.ctx, name, &etcdpb.AlarmRequest{}, &etcdpb.AlarmResponse{}); err == nil {
 			t.Fatalf("%s is served", name)
 		}

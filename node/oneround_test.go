@@ -199,7 +199,7 @@ func TestManyOpenBlocksBecomeFinal(t *testing.T) {
 	}
 	n.meet(who)
 	n.all(who, 4)
-	for w := range 400 {
+	for w := range 600 {
 		for _, i := range who {
 			if i != L && w%15 == 0 {
 				n.step(i, Submit{Bundle: n.bundle(i, fmt.Sprint("/k", w, i))})
