@@ -13,53 +13,46 @@ import (
 type clusterServer struct {
 	etcdpb.UnimplementedClusterServer
 	*service
-	address string // at which this node serves etcd's API
-	secure  bool   // by TLS
 }
 
 // MemberList implements etcdpb.ClusterServer: the roster's anchors, and this node
-// if it is none, as a learner. Where others serve etcd's API nobody tells this node,
-// so only its own client URL is known.
+// if it is none, as a learner. Where they are reached they say themselves.
 func (s *clusterServer) MemberList(ctx context.Context, r *etcdpb.MemberListRequest) (*etcdpb.MemberListResponse, error) {
 	err := s.look(ctx, node.Keys(), r.Linearizable, func(*node.View) error { return nil })
 	if err != nil {
 		return nil, problem(ctx, err)
 	}
 	o := s.node.Overview()
-	addresses := map[node.Peer][]string{o.Peer: o.Addrs}
-	for _, n := range o.Neighbours {
-		if !n.Inbound { // else the address is not one to dial
-			addresses[n.Peer] = append(addresses[n.Peer], n.Address+"/p2p/"+string(n.Peer))
-		}
+	peers := []node.Peer{o.Peer}
+	for _, a := range o.Roster.Anchors {
+		peers = append(peers, node.Peer(a.Peer))
 	}
+	at := s.node.Wheres(ctx, peers)
 	out := &etcdpb.MemberListResponse{Header: s.header(o.Head.Revision)}
 	for _, a := range o.Roster.Anchors {
-		out.Members = append(out.Members, s.memberOf(&o, &etcdpb.Member{
-			ID: MemberOf(a.Key.ID()), Name: a.Name, PeerURLs: addresses[node.Peer(a.Peer)],
-		}))
+		w := at[node.Peer(a.Peer)]
+		m := &etcdpb.Member{ID: MemberOf(a.Key.ID()), Name: a.Name, PeerURLs: w.Peers, ClientURLs: w.Clients}
+		if m.ID == s.member && o.Name != "" {
+			m.Name = o.Name
+		}
+		out.Members = append(out.Members, m)
 	}
 	if o.Self == (aweigh.AnchorID{}) {
-		out.Members = append(out.Members, s.memberOf(&o, &etcdpb.Member{
-			ID: s.member, Name: o.Name, PeerURLs: o.Addrs, IsLearner: true,
-		}))
+		w := at[o.Peer]
+		out.Members = append(out.Members, &etcdpb.Member{ID: s.member, Name: o.Name, PeerURLs: w.Peers, ClientURLs: w.Clients, IsLearner: true})
 	}
 	return out, nil
 }
 
-// memberOf adds what only this node knows of itself. One that listens on every
-// address does not know which of them its clients use.
-func (s *clusterServer) memberOf(o *node.Overview, m *etcdpb.Member) *etcdpb.Member {
-	if m.ID == s.member {
-		if a, err := netip.ParseAddrPort(s.address); err == nil && !a.Addr().IsUnspecified() {
-			scheme := "http"
-			if s.secure {
-				scheme = "https"
-			}
-			m.ClientURLs = []string{scheme + "://" + s.address}
-		}
-		if o.Name != "" {
-			m.Name = o.Name
-		}
+// announced are the URLs of an address at which etcd's API is served. One that listens on
+// every address does not know which of them its clients use.
+func announced(address string, secure bool) []string {
+	a, err := netip.ParseAddrPort(address)
+	if err != nil || a.Addr().IsUnspecified() {
+		return nil
 	}
-	return m
+	if secure {
+		return []string{"https://" + address}
+	}
+	return []string{"http://" + address}
 }

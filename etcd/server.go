@@ -45,6 +45,8 @@ type Node interface {
 	LastStatus() *node.Status
 	Peer() node.Peer
 	Overview() node.Overview
+	Wheres(ctx context.Context, peers []node.Peer) map[node.Peer]node.Where
+	ServeClients(urls []string)
 	Scopes() []node.ScopeInfo
 	Reach() node.Reach
 	Genesis() scope.Genesis
@@ -60,6 +62,9 @@ type Config struct {
 	Identity votes.PrivateKey
 	Size     func() (taken, live int64) // bytes of the store's files, and of those that are needed; nil if nobody knows
 	Log      *slog.Logger
+	// Announce are the URLs at which clients reach the server, for other nodes to tell.
+	// Default: the address listened on, unless that is every one.
+	Announce []string
 	// Scratch is a directory for files of a moment, such as snapshots, on a disk with
 	// room for the content. Default: that of the system.
 	Scratch string
@@ -174,13 +179,17 @@ func Listen(cfg Config) (*Server, error) {
 		{etcdpb.Lock_ServiceDesc, &lockServer{claims: claims}},
 		{etcdpb.Election_ServiceDesc, &electionServer{claims: claims}},
 		{etcdpb.Watch_ServiceDesc, &watchServer{service: s}},
-		{etcdpb.Cluster_ServiceDesc, &clusterServer{service: s, address: l.Addr().String(), secure: cfg.TLS != nil}},
+		{etcdpb.Cluster_ServiceDesc, &clusterServer{service: s}},
 		{etcdpb.Auth_ServiceDesc, &authServer{service: s}},
 		{etcdpb.Maintenance_ServiceDesc, &maintenanceServer{service: s}},
 		{healthpb.Health_ServiceDesc, newHealth(s)},
 	} {
 		server.RegisterService(s.admitted(x.desc), x.impl)
 	}
+	if len(cfg.Announce) == 0 {
+		cfg.Announce = announced(l.Addr().String(), cfg.TLS != nil)
+	}
+	cfg.Node.ServeClients(cfg.Announce)
 	return &Server{listener: bounded(l, maxConns), grpc: server, stop: stop, service: s}, nil
 }
 

@@ -33,6 +33,7 @@ type Node struct {
 	meeting    sync.Mutex // held by meetMembers: what is found last counts
 	refusals   *refusals  // what the log says of them
 	strangers  *strangers
+	wheres     wheres
 	seats      [][]byte   // prefixes of scopes in which the anchor has a seat, as of the start
 	foreigners foreigners // scopes that it does not hold
 

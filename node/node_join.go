@@ -137,6 +137,9 @@ func (n *Part) request(ctx context.Context, from peer.ID, req []byte) ([]byte, e
 		}
 		return n.serveForeign(ctx, n.called.of(from), ask)
 	}
+	if string(req) == askWhere {
+		return canon.Encode(n.of.where()), nil
+	}
 	if string(req) != askGenesis {
 		return nil, fmt.Errorf("node: unknown request")
 	}

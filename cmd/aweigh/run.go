@@ -232,6 +232,7 @@ func nodeFlags(api string, listen ...string) *pflag.FlagSet {
 	f.Int("conns-per-ip", 0, "connections that one IP address may hold (default 128)")
 	f.String("api-listen", api, "where clients reach this node, host:port")
 	f.String("etcd-listen", "", "serve etcd's API at this address too, host:port, to clients of etcd")
+	f.StringSlice("etcd-announce", nil, "URLs at which clients of etcd reach this node, for other nodes to tell (default: that of --etcd-listen)")
 	f.String("etcd-cert-file", "", "PEM file of the certificate that clients of etcd are shown: TLS; read again when it changes")
 	f.String("etcd-key-file", "", "PEM file of its key")
 	f.String("etcd-trusted-ca-file", "", "PEM file of the issuers of the certificates that clients of etcd must show (mutual TLS)")

@@ -99,7 +99,7 @@ func (d *Daemon) open(dir home.Dir, s home.Settings, cfg node.Config, o store.Op
 			return fmt.Errorf("daemon: %w", err)
 		}
 		if d.etcd, err = etcd.Listen(etcd.Config{
-			Scratch: dir.Scratch(), Identity: cfg.Identity,
+			Scratch: dir.Scratch(), Identity: cfg.Identity, Announce: s.EtcdURLs,
 			Listen: s.Etcd, TLS: secure, Node: d.Node, Log: d.log, Size: func() (taken, live int64) {
 				m := disk.Metrics()
 				return int64(m.Disk), int64(m.Live)

@@ -3,6 +3,7 @@ package daemon
 import (
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"unicode"
@@ -52,6 +53,11 @@ func Check(s home.Settings) error {
 	}
 	if len(s.Announce) > 0 && len(s.Relays) > 0 {
 		return fmt.Errorf("%w: announce and relays: a node that has an address to announce needs no relay", ErrSettings)
+	}
+	for _, text := range s.EtcdURLs {
+		if u, err := url.Parse(text); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.Path != "" {
+			return fmt.Errorf("%w: etcd-announce: %q; a URL such as https://db1.example.org:2379", ErrSettings, text)
+		}
 	}
 	if slices.Contains(s.Follow, "") || len(s.Follow) > 1 && slices.Contains(s.Follow, "none") {
 		return fmt.Errorf("%w: follow: prefixes of scopes, such as /registry/, or none alone", ErrSettings)

@@ -23,6 +23,7 @@ type Settings struct {
 	API       string   // host:port
 	APIOpen   bool     // the APIs may listen on other than loopback addresses
 	Etcd      string   // host:port for etcd's API; empty for none
+	EtcdURLs  []string // at which clients of etcd reach it, for other nodes to tell
 	EtcdCert  string   // file of the certificate that etcd's API shows; empty: no TLS
 	EtcdKey   string   // file of its key
 	EtcdCA    string   // file of the issuers of clients' certificates; empty: clients need none
@@ -88,6 +89,7 @@ func (s Settings) yaml() string {
 	}
 	one("Where clients reach this node.", "api-listen", s.API)
 	one("Where clients of etcd reach this node, host:port.", "etcd-listen", s.Etcd)
+	list("URLs at which clients of etcd reach this node, for other nodes to tell, if it listens on every address.", "etcd-announce", s.EtcdURLs)
 	one("Files (PEM) of the certificate and key that clients of etcd are shown: TLS. Changes are noticed.", "etcd-cert-file", s.EtcdCert)
 	one("", "etcd-key-file", s.EtcdKey)
 	one("File (PEM) of the issuers of the certificates that clients of etcd must show.", "etcd-trusted-ca-file", s.EtcdCA)
@@ -110,7 +112,7 @@ func SettingsOf(k *koanf.Koanf) Settings {
 		Name: k.String("name"), Listen: k.Strings("listen"), Announce: k.Strings("announce"),
 		Bootstrap: k.Strings("bootstrap"), Relay: k.Bool("relay"), Relays: k.Strings("relays"), Follow: k.Strings("follow"), PerIP: k.Int("conns-per-ip"),
 		API: k.String("api-listen"), APIOpen: k.Bool("api-open"), Metrics: k.String("metrics-listen"),
-		Etcd: k.String("etcd-listen"), EtcdCert: k.String("etcd-cert-file"), EtcdKey: k.String("etcd-key-file"),
+		Etcd: k.String("etcd-listen"), EtcdURLs: k.Strings("etcd-announce"), EtcdCert: k.String("etcd-cert-file"), EtcdKey: k.String("etcd-key-file"),
 		EtcdCA: k.String("etcd-trusted-ca-file"), EtcdAuto: k.Bool("etcd-auto-tls"),
 		LogLevel: k.String("log-level"), LogFormat: k.String("log-format"),
 	}
