@@ -34,7 +34,8 @@ func (s *maintenanceServer) Status(ctx context.Context, _ *etcdpb.StatusRequest)
 		Header: s.header(o.Head.Revision), Version: apiVersion, StorageVersion: storageVersion,
 		DbSize: taken, DbSizeInUse: live,
 		RaftIndex: uint64(o.Known), RaftAppliedIndex: uint64(o.Head.Height), RaftTerm: term(&o.Head),
-		IsLearner: o.Self == (aweigh.AnchorID{}), DowngradeInfo: &etcdpb.DowngradeInfo{},
+		DbSizeQuota: s.node.Limits().ScopeBytes,
+		IsLearner:   o.Self == (aweigh.AnchorID{}), DowngradeInfo: &etcdpb.DowngradeInfo{},
 	}
 	if o.Reach.Weight >= o.Reach.Needed {
 		out.Leader = MemberOf(o.Leader)
