@@ -3,10 +3,13 @@ package etcd
 import (
 	"context"
 	"errors"
+	"net"
+	"sync"
 	"time"
 
 	"golang.org/x/crypto/bcrypt"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
 	"github.com/aweigh/aweigh/etcd/etcdpb"
@@ -27,15 +30,53 @@ var (
 	errBadPassword = status.Error(codes.InvalidArgument, "aweigh: passwords have at most 72 bytes")
 )
 
-// hashesAtOnce bounds the passwords that are looked at at a time: each takes a processor
-// for a twentieth of a second, and anybody may ask.
-const hashesAtOnce = 1
+// Passwords are looked at one at a time: each takes a processor for a twentieth of a second,
+// and anybody may ask. So that nobody keeps others out, few wait from one address.
+const (
+	hashesWaiting = 64
+	hashesEach    = 4
+)
 
-// hashing waits for its turn to look at a password.
+// hashes is the queue of those whose passwords are to be looked at.
+type hashes struct {
+	turn    chan struct{} // holds a token while one is looked at
+	mu      sync.Mutex
+	waiting map[string]int // by address
+	all     int
+}
+
+// withHash looks at a password when it is its turn.
 func (s *service) withHash(ctx context.Context, do func() error) error {
+	from := ""
+	if p, ok := peer.FromContext(ctx); ok {
+		if from, _, _ = net.SplitHostPort(p.Addr.String()); net.ParseIP(from).IsLoopback() {
+			from = p.Addr.String() // these are of one machine, and behind one door
+		}
+	}
+	h := &s.hashes
+	h.mu.Lock()
+	if h.all >= hashesWaiting || h.waiting[from] >= hashesEach {
+		h.mu.Unlock()
+		return errTooManyRequests
+	}
+	if h.waiting == nil {
+		h.waiting = make(map[string]int)
+	}
+	h.all++
+	h.waiting[from]++
+	h.mu.Unlock()
+	defer func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if h.all--; h.waiting[from] > 1 {
+			h.waiting[from]--
+		} else {
+			delete(h.waiting, from)
+		}
+	}()
 	select {
-	case s.hashes <- struct{}{}:
-		defer func() { <-s.hashes }()
+	case h.turn <- struct{}{}:
+		defer func() { <-h.turn }()
 		return do()
 	case <-ctx.Done():
 		return status.FromContextError(ctx.Err()).Err()
@@ -91,6 +132,8 @@ func (s *authServer) change(ctx context.Context, edit func(*accessEdit) error) (
 		switch {
 		case errors.Is(err, scope.ErrAccessChanged):
 			continue
+		case errors.Is(err, scope.ErrAccessAuthor):
+			return nil, status.Error(codes.FailedPrecondition, "aweigh: users and roles are changed through nodes of anchors; this one is none")
 		case errors.Is(err, scope.ErrInvalid):
 			return nil, status.Error(codes.InvalidArgument, "aweigh: "+err.Error())
 		case err != nil:

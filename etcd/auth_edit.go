@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/crypto/bcrypt"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -25,7 +26,7 @@ var (
 	errPermNotGiven     = status.Error(codes.InvalidArgument, "etcdserver: permission not given")
 	errPermNotGranted   = status.Error(codes.FailedPrecondition, "etcdserver: permission is not granted to the role")
 	errManagement       = status.Error(codes.InvalidArgument, "etcdserver: invalid auth management")
-	errHashedPassword   = status.Error(codes.InvalidArgument, "aweigh: hashedPassword is not what bcrypt makes, in base64")
+	errHashedPassword   = status.Error(codes.InvalidArgument, "aweigh: hashedPassword is not what bcrypt makes at a cost of up to 12, in base64")
 	errUnknownPermTypes = status.Error(codes.InvalidArgument, "aweigh: a permission is to read, to write, or both")
 )
 
@@ -67,7 +68,7 @@ func (e *accessEdit) addUser(name string, password []byte) error {
 	if e.User(name) != nil {
 		return errUserExists
 	}
-	e.Users = append(slices.Clone(e.Users), scope.User{Name: name, Password: password})
+	e.Users = append(slices.Clone(e.Users), scope.User{Name: name, Password: password, Since: e.Revision + 1})
 	slices.SortFunc(e.Users, func(a, b scope.User) int { return strings.Compare(a.Name, b.Name) })
 	e.did("user", name, "added")
 	return nil
@@ -93,7 +94,7 @@ func (e *accessEdit) setPassword(name string, password []byte) error {
 	case len(u.Password) == 0: // it was added without one, and stays so
 		password = nil
 	}
-	u.Password = password
+	u.Password, u.Since = password, e.Revision+1
 	e.did("password of user", name, "changed")
 	return nil
 }
@@ -227,10 +228,13 @@ func permissionOf(g *scope.Permission) *etcdpb.Permission {
 	return p
 }
 
+// maxCost bounds the work of checking a password.
+const maxCost = 12
+
 // decodeHash reads a password that a client hashed itself.
 func decodeHash(text string) ([]byte, error) {
 	hash, err := base64.StdEncoding.DecodeString(text)
-	if err != nil || len(hash) != 60 {
+	if cost, bad := bcrypt.Cost(hash); err != nil || bad != nil || cost > maxCost {
 		return nil, errHashedPassword
 	}
 	return hash, nil

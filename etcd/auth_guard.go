@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -17,12 +18,13 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/aweigh/aweigh/etcd/etcdpb"
+	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/scope"
 )
 
 // A node asks its clients who they are, and holds them to what their roles permit, once
-// users are enabled. It goes by its own state of the root scope: what is taken from a user
-// is gone at a node when the node has the block. What a user may do at which call is as in
+// users are enabled. It goes by its own state of the root scope, which is some seconds old at
+// most when a write or a linearizable read passes. What a user may do at which call is as in
 // etcd 3.6.
 
 // What etcd says of users and roles.
@@ -38,6 +40,8 @@ type guard struct {
 	mu     sync.Mutex
 	access *scope.Access
 	rights map[string]*rights
+	// current is when this node knew for sure what was decided, in Unix nanoseconds; 0: never.
+	current atomic.Int64
 }
 
 // access are the users and roles as this node knows them, nil if nobody is asked who they
@@ -54,7 +58,7 @@ func (s *service) access(ctx context.Context) (*scope.Access, error) {
 	if a == nil || a.Revision < revision {
 		got, err := s.node.Root().Access(ctx, false)
 		if err != nil {
-			return nil, err
+			return nil, problem(ctx, err)
 		}
 		a = &got
 		g.mu.Lock()
@@ -67,6 +71,50 @@ func (s *service) access(ctx context.Context) (*scope.Access, error) {
 		return nil, nil
 	}
 	return a, nil
+}
+
+// currentFor is how old what a node knows of users may be when it lets a write or a
+// linearizable read pass.
+const currentFor = 5 * time.Second
+
+// current makes sure that this node knows the users and roles that were decided on some
+// seconds ago: one that begins, or was cut off, may know of none. Where there were never
+// any, it does so once.
+func (s *service) current(ctx context.Context) error {
+	g := &s.guard
+	at := g.current.Load()
+	if at != 0 && (s.node.LastStatus().Head.Access == 0 || time.Since(time.Unix(0, at)) < currentFor) {
+		return nil
+	}
+	if _, err := s.node.Root().Access(ctx, true); err != nil {
+		return problem(ctx, err)
+	}
+	g.current.Store(time.Now().UnixNano())
+	return nil
+}
+
+// serialized reports whether a request is answered from what this node has, however old.
+func serialized(request any) bool {
+	switch x := request.(type) {
+	case *etcdpb.RangeRequest:
+		return x.Serializable
+	case *etcdpb.TxnRequest:
+		return readOnly(x) && serializable(x)
+	case *etcdpb.StatusRequest, *etcdpb.AlarmRequest, *etcdpb.HashRequest, *etcdpb.HashKVRequest, *etcdpb.DefragmentRequest:
+		return true
+	case *etcdpb.MemberListRequest:
+		return !x.Linearizable
+	}
+	return false
+}
+
+// stillKnows says whether users and roles changed while something was read that was
+// permitted by those of a revision.
+func (s *service) stillKnows(revision int64) error {
+	if s.node.LastStatus().Head.Access != revision {
+		return errOldRevision
+	}
+	return nil
 }
 
 // caller is who makes a call; nil if nobody is asked. Errors are etcd's.
@@ -84,7 +132,7 @@ func (s *service) caller(ctx context.Context) (*rights, error) {
 			return nil, err
 		}
 	}
-	if revision < a.Revision {
+	if u := a.User(name); u != nil && revision < u.Since {
 		return nil, errOldRevision
 	}
 	g := &s.guard
@@ -151,17 +199,30 @@ func (s *service) presented(ctx context.Context, revision int64) (name string, o
 	return "", 0, errUserEmpty
 }
 
-// permit says why a caller may not make a request.
+// permit says why a caller may not make a request, unless it is about keys, which holds
+// looks at where they are.
 func (s *service) permit(ctx context.Context, request any) error {
 	switch request.(type) {
-	case *etcdpb.AuthenticateRequest, *healthpb.HealthCheckRequest:
+	case *etcdpb.AuthenticateRequest, *healthpb.HealthCheckRequest, *etcdpb.RangeRequest, *etcdpb.PutRequest, *etcdpb.DeleteRangeRequest, *etcdpb.TxnRequest:
 		return nil
 	}
+	_, err := s.holds(ctx, request)
+	return err
+}
+
+// holds says why a caller may not make a request; and as of which users and roles it may.
+func (s *service) holds(ctx context.Context, request any) (revision int64, err error) {
+	if !serialized(request) {
+		if err := s.current(ctx); err != nil {
+			return 0, err
+		}
+	}
+	revision = s.node.LastStatus().Head.Access
 	r, err := s.caller(ctx)
 	if r == nil || err != nil {
-		return err
+		return revision, err
 	}
-	return s.permits(ctx, r, request)
+	return revision, s.permits(ctx, r, request)
 }
 
 // permits says why a user may not make a request.
@@ -185,14 +246,10 @@ func (s *service) permits(ctx context.Context, r *rights, request any) error {
 		return s.permitsLease(ctx, r, x.ID, r.mayWrite)
 	case *etcdpb.LockRequest:
 		return permitsClaim(r, x.Name)
-	case *etcdpb.UnlockRequest:
-		return r.mayWrite(x.Key, nil)
 	case *etcdpb.CampaignRequest:
 		return permitsClaim(r, x.Name)
-	case *etcdpb.ProclaimRequest:
-		return permitsClaim(r, x.GetLeader().GetName())
-	case *etcdpb.ResignRequest:
-		return permitsClaim(r, x.GetLeader().GetName())
+	case *etcdpb.UnlockRequest, *etcdpb.ProclaimRequest, *etcdpb.ResignRequest: // the keys that they change say
+	case *etcdpb.LeaseGrantRequest, *etcdpb.LeaseLeasesRequest, *etcdpb.StatusRequest, *etcdpb.MemberListRequest:
 	case *etcdpb.LeaderRequest:
 		return r.mayRead(claimed(x.Name))
 	case *etcdpb.AlarmRequest:
@@ -207,12 +264,7 @@ func (s *service) permits(ctx context.Context, r *rights, request any) error {
 		if !slices.Contains(r.roles, x.Role) {
 			return r.mayRule()
 		}
-	case *etcdpb.CompactionRequest, *etcdpb.DefragmentRequest, *etcdpb.HashRequest, *etcdpb.HashKVRequest, *etcdpb.SnapshotRequest,
-		*etcdpb.AuthEnableRequest, *etcdpb.AuthDisableRequest, *etcdpb.AuthStatusRequest,
-		*etcdpb.AuthUserAddRequest, *etcdpb.AuthUserDeleteRequest, *etcdpb.AuthUserChangePasswordRequest,
-		*etcdpb.AuthUserGrantRoleRequest, *etcdpb.AuthUserRevokeRoleRequest, *etcdpb.AuthUserListRequest,
-		*etcdpb.AuthRoleAddRequest, *etcdpb.AuthRoleDeleteRequest, *etcdpb.AuthRoleListRequest,
-		*etcdpb.AuthRoleGrantPermissionRequest, *etcdpb.AuthRoleRevokePermissionRequest:
+	default: // what changes users, roles, or the whole
 		return r.mayRule()
 	}
 	return nil
@@ -277,6 +329,9 @@ func (s *service) permitsTxn(ctx context.Context, r *rights, x *etcdpb.TxnReques
 func (s *service) permitsLease(ctx context.Context, r *rights, id int64, may func(key, end []byte) error) error {
 	if r.root {
 		return nil
+	}
+	if slices.ContainsFunc(s.node.Scopes(), func(x node.ScopeInfo) bool { return !x.Held || x.Behind }) { // it may have keys there
+		return errDenied
 	}
 	_, keys, _, _, err := s.node.Lease(ctx, id, true)
 	if err != nil {

@@ -5,11 +5,14 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
+	"net"
+	"sync"
 	"testing"
 	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
 	"pgregory.net/rapid"
 
 	"github.com/aweigh/aweigh"
@@ -195,6 +198,30 @@ func TestUsersAreHeldToTheirRoles(t *testing.T) {
 		{"lock", func(ctx context.Context) error {
 			return second(w.Lock(ctx, &etcdpb.LockRequest{Name: []byte("/a/lock"), Lease: theirs}))
 		}, "", false},
+		{"lock with others' lease", func(ctx context.Context) error {
+			return second(w.Lock(ctx, &etcdpb.LockRequest{Name: []byte("/a/lock2"), Lease: others}))
+		}, "", false},
+		{"proclaim what is another's", func(ctx context.Context) error {
+			return second(w.Proclaim(ctx, &etcdpb.ProclaimRequest{Leader: &etcdpb.LeaderKey{Name: []byte("/a/x"), Key: []byte("/b/new"), Lease: theirs}, Value: []byte("mine")}))
+		}, "", true},
+		{"resign what is another's", func(ctx context.Context) error {
+			return second(w.Resign(ctx, &etcdpb.ResignRequest{Leader: &etcdpb.LeaderKey{Name: []byte("/a/x"), Key: out}}))
+		}, "", true},
+		{"unlock what is another's", func(ctx context.Context) error {
+			return second(w.Unlock(ctx, &etcdpb.UnlockRequest{Key: out}))
+		}, "", true},
+		{"campaign elsewhere", func(ctx context.Context) error {
+			return second(w.Campaign(ctx, &etcdpb.CampaignRequest{Name: []byte("/b/vote"), Lease: theirs}))
+		}, "", true},
+		{"add a user", func(ctx context.Context) error {
+			return second(w.UserAdd(ctx, &etcdpb.AuthUserAddRequest{Name: "x", Password: "x"}))
+		}, "", true},
+		{"take a role", func(ctx context.Context) error {
+			return second(w.UserGrantRole(ctx, &etcdpb.AuthUserGrantRoleRequest{User: "reader", Role: "root"}))
+		}, "", true},
+		{"defragment", func(ctx context.Context) error {
+			return second(w.Defragment(ctx, &etcdpb.DefragmentRequest{}))
+		}, "", false},
 		{"leader", func(ctx context.Context) error {
 			return second(w.Leader(ctx, &etcdpb.LeaderRequest{Name: []byte("/b/vote")}))
 		}, "", true},
@@ -315,6 +342,7 @@ func TestTokensThatAreNone(t *testing.T) {
 		"another user":      resigned(other, func(x *token) { x.User = "root" }),
 		"a stranger's":      resigned(other, func(x *token) { x.Node = other.Public() }),
 		"another network's": resigned(own, func(x *token) { x.Network[0] ^= 1 }),
+		"one for ever":      resigned(own, func(x *token) { x.Until = aweigh.InstantOf(time.Now().Add(time.Hour)) }),
 		"an old one":        resigned(own, func(x *token) { x.Until = aweigh.InstantOf(time.Now().Add(-time.Second)) }),
 	} {
 		says(t, name, read(text), codes.Unauthenticated, "etcdserver: invalid auth token")
@@ -324,8 +352,76 @@ func TestTokensThatAreNone(t *testing.T) {
 		says(t, fmt.Sprint("a password of ", who), second(w.Authenticate(w.ctx, &etcdpb.AuthenticateRequest{Name: who[0], Password: who[1]})),
 			codes.InvalidArgument, "etcdserver: authentication failed, invalid user ID or password")
 	}
-	if _, err := w.RoleAdd(w.as(t, "root"), &etcdpb.AuthRoleAddRequest{Name: "another"}); err != nil {
+	root := w.as(t, "root")
+	if _, err := w.RoleAdd(root, &etcdpb.AuthRoleAddRequest{Name: "another"}); err != nil {
 		t.Fatal(err)
 	}
-	says(t, "from before a change", read(good.Token), codes.InvalidArgument, "etcdserver: revision of auth store is old")
+	if err := read(good.Token); err != nil {
+		t.Errorf("after a change that is not about the user: %v", err)
+	}
+	if _, err := w.UserChangePassword(root, &etcdpb.AuthUserChangePasswordRequest{Name: "reader", Password: "another"}); err != nil {
+		t.Fatal(err)
+	}
+	says(t, "from before the password", read(good.Token), codes.InvalidArgument, "etcdserver: revision of auth store is old")
+}
+
+// TestMalformedWatchesOfUsers: what is no watch is refused as such, whoever asks.
+func TestMalformedWatchesOfUsers(t *testing.T) {
+	w := newUsers(t)
+	for _, ctx := range []context.Context{w.ctx, w.as(t, "reader"), w.as(t, "root")} {
+		for _, r := range []*etcdpb.WatchCreateRequest{{Key: []byte("b"), RangeEnd: []byte("a")}, {Key: []byte("/a/1"), StartRevision: -1}, {}} {
+			s, err := w.Watch(ctx)
+			if err == nil {
+				err = s.Send(&etcdpb.WatchRequest{RequestUnion: &etcdpb.WatchRequest_CreateRequest{CreateRequest: r}})
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, err := s.Recv(); err != nil || r.Key != nil && !got.Canceled {
+				t.Errorf("%v: %v, %v", r, got, err)
+			}
+		}
+	}
+}
+
+// TestPasswordsAreLookedAtInTurn: those who ask again and again keep others out of nothing
+// but their own address's turns.
+func TestPasswordsAreLookedAtInTurn(t *testing.T) {
+	s := &service{hashes: hashes{turn: make(chan struct{}, 1)}}
+	from := func(address string) context.Context {
+		return peer.NewContext(context.Background(), &peer.Peer{Addr: &net.TCPAddr{IP: net.ParseIP(address), Port: 1}})
+	}
+	hold, begun := make(chan struct{}), make(chan struct{}, 100)
+	var working sync.WaitGroup
+	refused := 0
+	for range hashesEach {
+		working.Go(func() {
+			if err := s.withHash(from("192.0.2.1"), func() error { begun <- struct{}{}; <-hold; return nil }); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	for <-begun; ; time.Sleep(time.Millisecond) {
+		s.hashes.mu.Lock()
+		all := s.hashes.all
+		s.hashes.mu.Unlock()
+		if all == hashesEach {
+			break
+		}
+	}
+	for range 10 {
+		if err := s.withHash(from("192.0.2.1"), func() error { return nil }); err == errTooManyRequests {
+			refused++
+		}
+	}
+	done := make(chan error, 1)
+	go func() { done <- s.withHash(from("192.0.2.2"), func() error { return nil }) }()
+	close(hold)
+	working.Wait()
+	if err := <-done; err != nil || refused != 10 {
+		t.Errorf("another: %v; %d refused", err, refused)
+	}
+	if s.hashes.all != 0 || len(s.hashes.waiting) != 0 {
+		t.Errorf("%d wait in the end", s.hashes.all)
+	}
 }

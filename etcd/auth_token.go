@@ -28,6 +28,9 @@ type token struct {
 // tokenFor is how long a token is good. Clients get another by themselves.
 const tokenFor = 5 * time.Minute
 
+// clocksApart is by how much the clocks of two nodes may differ.
+const clocksApart = time.Minute
+
 var errToken = errors.New("etcd: not a token of this network's")
 
 func (t *token) signed() []byte {
@@ -70,7 +73,8 @@ func (s *service) bearer(text string) (*token, error) {
 		s.tokens.all[text] = t
 		s.tokens.mu.Unlock()
 	}
-	if t.Until < aweigh.InstantOf(time.Now()) || !s.vouches(t.Node.ID()) {
+	now := aweigh.InstantOf(time.Now())
+	if t.Until < now || t.Until > now.Add(tokenFor+clocksApart) || !s.vouches(t.Node.ID()) {
 		return nil, errToken
 	}
 	return t, nil

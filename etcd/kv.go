@@ -23,9 +23,16 @@ func (s *kvServer) Range(ctx context.Context, r *etcdpb.RangeRequest) (*etcdpb.R
 	if err != nil {
 		return nil, problem(ctx, err)
 	}
+	known, err := s.holds(ctx, r)
+	if err != nil {
+		return nil, err
+	}
 	res, _, err := s.node.Range(ctx, r.Key, r.RangeEnd, how, !r.Serializable)
 	if err != nil {
 		return nil, problem(ctx, err)
+	}
+	if err := s.stillKnows(known); err != nil {
+		return nil, err
 	}
 	out := rangeResponse(&res)
 	out.Header = s.header(res.Revision)
@@ -57,6 +64,9 @@ func (s *kvServer) Put(ctx context.Context, r *etcdpb.PutRequest) (*etcdpb.PutRe
 	err := s.check(r, &t)
 	if err != nil {
 		return nil, problem(ctx, err)
+	}
+	if _, err := s.holds(ctx, r); err != nil {
+		return nil, err
 	}
 	receipt, err := s.write(ctx, t)
 	if errors.Is(err, scope.ErrKeyNotFound) && r.Lease != 0 {
@@ -97,6 +107,9 @@ func (s *kvServer) DeleteRange(ctx context.Context, r *etcdpb.DeleteRangeRequest
 	if err != nil {
 		return nil, problem(ctx, err)
 	}
+	if _, err := s.holds(ctx, r); err != nil {
+		return nil, err
+	}
 	receipt, err := s.write(ctx, t)
 	if err == nil && len(receipt.Responses) == 0 {
 		err = errTimeout
@@ -118,8 +131,15 @@ func (s *kvServer) Txn(ctx context.Context, r *etcdpb.TxnRequest) (out *etcdpb.T
 	if err != nil {
 		return nil, problem(ctx, err)
 	}
+	known, err := s.holds(ctx, r)
+	if err != nil {
+		return nil, err
+	}
 	if readOnly(r) {
 		out, err = s.readTxn(ctx, &t, !serializable(r))
+		if err == nil {
+			err = s.stillKnows(known)
+		}
 		return out, problem(ctx, err)
 	}
 	receipt, err := s.write(ctx, t)

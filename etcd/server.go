@@ -121,14 +121,14 @@ type service struct {
 	guard    guard
 	tokens   tokens
 	identity votes.PrivateKey
-	hashes   chan struct{} // holds a token for each password that is looked at
+	hashes   hashes
 	hashing  chan struct{} // holds a token while a digest is computed
 	saving   chan struct{} // holds a token while a snapshot is made
 	scratch  string
 }
 
 // Listen opens the server's address. Whoever reaches it can read and write: the
-// caller says which addresses are allowed.
+// caller says which addresses are allowed; users, if they are enabled, what may be done.
 func Listen(cfg Config) (*Server, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -152,7 +152,7 @@ func Listen(cfg Config) (*Server, error) {
 		node: cfg.Node, cluster: short(aweigh.Hash(g.Hash())), member: memberID(cfg.Node.LastStatus(), cfg.Node.Peer()),
 		size: cfg.Size, log: cfg.Log, progressEvery: cfg.ProgressEvery,
 		stopping: ctx.Done(), hashing: make(chan struct{}, 1), saving: make(chan struct{}, 1), scratch: cfg.Scratch, arrivals: arrivals{most: arrivalTime},
-		identity: cfg.Identity, hashes: make(chan struct{}, hashesAtOnce), counted: counted{streams: make(map[string]*methodCounts)},
+		identity: cfg.Identity, hashes: hashes{turn: make(chan struct{}, 1)}, counted: counted{streams: make(map[string]*methodCounts)},
 	}
 	transport := insecure.NewCredentials()
 	if cfg.TLS != nil {

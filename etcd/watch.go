@@ -189,11 +189,15 @@ const noWatch = -1
 func (w *watchStream) create(r *etcdpb.WatchCreateRequest) error {
 	x, why := newWatch(r)
 	var newest, compacted int64
-	who, err := w.caller(w.ctx)
-	if err == nil && who != nil {
+	err := w.current(w.ctx)
+	var who *rights
+	if err == nil {
+		who, err = w.caller(w.ctx)
+	}
+	if err == nil && who != nil && why == "" {
 		err = who.mayRead(x.key, x.end)
 	}
-	if err != nil && (why == "" || who == nil) {
+	if err != nil {
 		why = err.Error()
 	}
 	if why == "" {

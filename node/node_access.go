@@ -8,9 +8,9 @@ import (
 	"github.com/aweigh/aweigh/scope"
 )
 
-// Access are the users and roles of the network; the root scope's part has them.
+// Access are the users and roles of the network, which the root scope has.
 func (n *Part) Access(ctx context.Context, linearizable bool) (a scope.Access, err error) {
-	v, err := n.Read(ctx, linearizable)
+	v, err := n.of.Read(ctx, linearizable)
 	if err != nil {
 		return a, err
 	}
@@ -22,5 +22,5 @@ func (n *Part) Access(ctx context.Context, linearizable bool) (a scope.Access, e
 // final. They are based on those of the revision before theirs, or fail with
 // scope.ErrAccessChanged.
 func (n *Part) Permit(ctx context.Context, a scope.Access, once Once) (Receipt, error) {
-	return n.propose(ctx, scope.Permit, canon.Encode(a), once)
+	return n.of.propose(ctx, scope.Permit, canon.Encode(a), once)
 }

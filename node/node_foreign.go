@@ -260,14 +260,14 @@ const settleIn = 2 * time.Second
 
 // settle moves on to the epoch that a peer says the scope is in, if it proves that in time.
 func (f *foreign) settle(ctx context.Context, p peer.ID, to aweigh.Epoch) error {
-	ctx, cancel := context.WithTimeout(ctx, settleIn)
-	defer cancel()
 	select {
 	case f.settling <- struct{}{}:
 		defer func() { <-f.settling }()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+	ctx, cancel := context.WithTimeout(ctx, settleIn)
+	defer cancel()
 	known := f.known()
 	if known.Number >= to {
 		return nil // another did

@@ -289,8 +289,10 @@ func (f *foreign) agree(ctx context.Context, ask foreignAsk) (said answered, err
 	if said, ok := f.cached(key); ok && cacheable {
 		return said, nil
 	}
+	asked := ask.At
 	for try := 1; ; try++ {
 		x := f.discuss(ask)
+		x.pinned = ask.At != asked
 		err := f.ask(ctx, x.asking)
 		if said, ok := x.outcome(); ok {
 			if cacheable {
@@ -314,11 +316,12 @@ const foreignTries = 4
 // discussion is what anchors say to one question.
 type discussion struct {
 	asking
-	of    *foreign
-	least int64      // a revision below which an answer is not as new as was asked for
-	all   *agreement // of what they say
-	bare  *agreement // of receipts alone: an anchor may have lost the responses
-	said  map[aweigh.Hash][]answered
+	of     *foreign
+	pinned bool       // to a revision that anchors named, and not the one who asks
+	least  int64      // a revision below which an answer is not as new as was asked for
+	all    *agreement // of what they say
+	bare   *agreement // of receipts alone: an anchor may have lost the responses
+	said   map[aweigh.Hash][]answered
 }
 
 func (f *foreign) discuss(ask foreignAsk) *discussion {
@@ -338,7 +341,7 @@ func (x *discussion) begin(e *scope.Epoch) {
 }
 
 func (x *discussion) hear(_ *scope.Epoch, a answered) bool {
-	behind := x.At == 0 && a.Revision < x.least || x.At > 0 && scope.Failure(a.Failure) == scope.ErrFutureRevision
+	behind := x.At == 0 && a.Revision < x.least || x.pinned && scope.Failure(a.Failure) == scope.ErrFutureRevision
 	if behind && x.Kind != foreignSubmit {
 		return false
 	}
@@ -364,9 +367,19 @@ func (x *discussion) outcome() (a answered, ok bool) {
 	if !ok {
 		sum, revision, ok = x.bare.agreed()
 	}
+	var most uint64
 	for _, said := range x.said[sum] {
-		if ok && said.Revision == revision {
-			a = said
+		if !ok || said.Revision != revision {
+			continue
+		}
+		var weight uint64 // of those who say that it was so in the same block
+		for _, other := range x.said[sum] {
+			if other.Height == said.Height && other.Time == said.Time {
+				weight += x.all.weights.Of(other.anchor.Key.ID())
+			}
+		}
+		if weight > most || weight == most && said.Height < a.Height {
+			a, most = said, weight
 		}
 	}
 	for other, all := range x.said { // order-free: each is noted

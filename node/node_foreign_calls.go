@@ -167,12 +167,16 @@ func (n *Part) judgeForeign(ctx context.Context, ask foreignAsk, a *foreignAnswe
 	if err != nil {
 		return nil, err
 	}
-	head, err := n.head(ctx)
+	v, err := n.Read(ctx, ask.Newest)
 	if err != nil {
 		return nil, err
 	}
+	head := v.Head()
 	a.said(&head)
-	s, _, err := n.judge(ctx, ActionQuery{Verb: q.Verb, Key: q.Key, Caller: q.Caller, Try: q.Try}, ask.Newest)
+	if err := v.Close(); err != nil {
+		return nil, err
+	}
+	s, _, err := n.judge(ctx, ActionQuery{Verb: q.Verb, Key: q.Key, Caller: q.Caller, Try: q.Try}, false)
 	return canon.Encode(foreignSaid{Decides: s.Decides, Allowed: s.Allowed, Class: uint8(s.Class), Rule: s.Rule, Why: s.Why}), err
 }
 

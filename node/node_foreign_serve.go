@@ -53,7 +53,7 @@ func (n *Part) serveForeign(ctx context.Context, p Peer, ask foreignAsk) ([]byte
 		}
 	}
 	if len(a.Body) > foreignBytes+foreignBytes/8 {
-		return nil, scope.ErrTooMuch
+		a.Failure, a.Body = scope.FailureIn(scope.ErrTooMuch), nil
 	}
 	reserve(n.budgets.of(p).given, time.Now(), len(a.Body))
 	return canon.Encode(a), nil

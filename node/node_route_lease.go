@@ -145,7 +145,7 @@ func (n *Part) knows(ids []int64) (known []int64, err error) {
 // there go with the lease's time.
 func (n *Node) Revoke(ctx context.Context, id int64, once Once) (Receipt, error) {
 	r, err := n.Part.Revoke(ctx, id, once)
-	if err == nil {
+	if err == nil && r.Code != scope.Failed {
 		n.elsewhere(ctx, []int64{id}, func(ctx context.Context, p *Part, _ []int64) error {
 			_, err := p.Revoke(ctx, id, Once{Justification: once.Justification})
 			return err

@@ -14,7 +14,7 @@ import (
 // Access is who may do what through the nodes of a network, in the terms of etcd: users,
 // and roles that permit ranges of keys. It is part of the root scope's state and the same
 // on all nodes, each of which holds its own clients to it; what is decided, it does not
-// bind. A change names all of it.
+// bind. A change names all of it, and is one of an anchor's node.
 type Access struct {
 	_        struct{} `cbor:",toarray"`
 	Revision int64    // counts changes, from 1: as it was before the first
@@ -29,6 +29,7 @@ type User struct {
 	Name     string
 	Password []byte   // its bcrypt hash, which all nodes can read; empty: there is none, and a certificate says who it is
 	Roles    []string // ordered
+	Since    int64    // Revision of the Access since which it has this password, or is there
 }
 
 // Role is a set of permissions.
@@ -58,6 +59,9 @@ const (
 // ErrAccessChanged means that users and roles were changed since those that a change
 // is based on.
 var ErrAccessChanged = errors.New("scope: users or roles were changed meanwhile")
+
+// ErrAccessAuthor means that somebody else than an anchor, or its node, changes users or roles.
+var ErrAccessAuthor = errors.New("scope: only nodes of anchors change users and roles; ask one of those")
 
 // User finds a user by name, nil if there is none.
 func (a *Access) User(name string) *User {
@@ -93,6 +97,9 @@ func (a *Access) check() error {
 		if !named(u.Name) || i > 0 && a.Users[i-1].Name >= u.Name {
 			return fmt.Errorf("%w: users have names of up to %d bytes, and stand in order", ErrInvalid, maxAccessName)
 		}
+		if len(u.Password) > 0 && !isHash(u.Password) || u.Since < 0 || u.Since > a.Revision {
+			return fmt.Errorf("%w: user %q with a password that nobody can check, or of the future", ErrInvalid, u.Name)
+		}
 		for k, r := range u.Roles {
 			if !named(r) || k > 0 && u.Roles[k-1] >= r || r != RootName && a.Role(r) == nil {
 				return fmt.Errorf("%w: the roles of user %q are not there, or not in order", ErrInvalid, u.Name)
@@ -115,6 +122,18 @@ func (a *Access) check() error {
 		return fmt.Errorf("%w: without a user root that has the role root, nobody could come in any more", ErrInvalid)
 	}
 	return nil
+}
+
+// maxHashCost bounds the work of checking a password: 2 to the power of it.
+const maxHashCost = 12
+
+// isHash reports whether it is a bcrypt hash that takes no more than so much work to check.
+func isHash(hash []byte) bool {
+	if len(hash) != 60 || hash[0] != '$' || hash[1] != '2' || hash[3] != '$' || hash[6] != '$' {
+		return false
+	}
+	tens, ones := int(hash[4])-'0', int(hash[5])-'0'
+	return tens >= 0 && tens <= 9 && ones >= 0 && ones <= 9 && 10*tens+ones <= maxHashCost
 }
 
 func (g *Permission) compare(o *Permission) int {
@@ -163,6 +182,9 @@ func accessDigest(a *Access) aweigh.Hash {
 func (x *execution) reaccess(a *Access) (failure, err error) {
 	if x.next.head.Prefix != "" {
 		return ErrElsewhere, nil
+	}
+	if _, ok := seated(x.next.epoch.Roster.Anchors)[x.mutation.Author]; !ok {
+		return ErrAccessAuthor, nil
 	}
 	before, err := x.access(x.next.head.Access)
 	if err != nil {

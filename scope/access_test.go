@@ -14,7 +14,7 @@ import (
 func someAccess(revision int64) Access {
 	return Access{
 		Revision: revision, Enabled: true,
-		Users: []User{{Name: "alice", Password: []byte("hash"), Roles: []string{"reader"}}, {Name: RootName, Roles: []string{"reader", RootName}}},
+		Users: []User{{Name: "alice", Password: []byte("$2a$04$" + strings.Repeat("x", 53)), Roles: []string{"reader"}}, {Name: RootName, Roles: []string{"reader", RootName}}},
 		Roles: []Role{{Name: "reader", Grant: []Permission{{Read: true, Key: []byte("/a/"), End: []byte("/a0")}, {Read: true, Write: true, Key: fmt.Append(nil, "/b/", revision)}}}},
 	}
 }
@@ -25,6 +25,10 @@ func (w *world) permit(revision int64) Mutation { return w.mutation(Permit, some
 // author knew, and to no others; two of one block as well as two of two.
 func TestAccessIsChangedAsItIsKnown(t *testing.T) {
 	w := newWorld(t)
+	if o := w.step(w.permit(2)).Outcomes[0]; !errors.Is(Failure(o.Reason), ErrAccessAuthor) {
+		t.Errorf("by somebody: %s %s", o.Code, o.Reason)
+	}
+	w.author = testKey(t, 1) // of an anchor
 	if a, err := w.state.Access(); err != nil || !reflect.DeepEqual(a, Access{Revision: 1}) {
 		t.Fatalf("at first: %+v, %v", a, err)
 	}
@@ -60,15 +64,18 @@ func TestAccessIsChangedAsItIsKnown(t *testing.T) {
 // TestAccessThatCannotBe is refused before it is ordered.
 func TestAccessThatCannotBe(t *testing.T) {
 	for name, change := range map[string]func(*Access){
-		"locked out":            func(a *Access) { a.Users = a.Users[:1] },
-		"root without the role": func(a *Access) { a.Users[1].Roles = []string{"reader"} },
-		"users out of order":    func(a *Access) { a.Users[0], a.Users[1] = a.Users[1], a.Users[0] },
-		"a user twice":          func(a *Access) { a.Users[1].Name = "alice" },
-		"a role of nobody":      func(a *Access) { a.Users[0].Roles = []string{"writer"} },
-		"roles out of order":    func(a *Access) { a.Users[1].Roles = []string{RootName, "reader"} },
-		"an empty name":         func(a *Access) { a.Roles[0].Name = "" },
-		"a long name":           func(a *Access) { a.Users[0].Name = strings.Repeat("x", maxAccessName+1) },
-		"a permission twice":    func(a *Access) { a.Roles[0].Grant[1] = a.Roles[0].Grant[0] },
+		"locked out":                        func(a *Access) { a.Users = a.Users[:1] },
+		"root without the role":             func(a *Access) { a.Users[1].Roles = []string{"reader"} },
+		"users out of order":                func(a *Access) { a.Users[0], a.Users[1] = a.Users[1], a.Users[0] },
+		"a user twice":                      func(a *Access) { a.Users[1].Name = "alice" },
+		"a role of nobody":                  func(a *Access) { a.Users[0].Roles = []string{"writer"} },
+		"roles out of order":                func(a *Access) { a.Users[1].Roles = []string{RootName, "reader"} },
+		"an empty name":                     func(a *Access) { a.Roles[0].Name = "" },
+		"a long name":                       func(a *Access) { a.Users[0].Name = strings.Repeat("x", maxAccessName+1) },
+		"a password to be checked for days": func(a *Access) { a.Users[0].Password = []byte("$2a$31$" + strings.Repeat("x", 53)) },
+		"no hash":                           func(a *Access) { a.Users[0].Password = []byte("secret") },
+		"of the future":                     func(a *Access) { a.Users[0].Since = 3 },
+		"a permission twice":                func(a *Access) { a.Roles[0].Grant[1] = a.Roles[0].Grant[0] },
 		"a permission of nothing": func(a *Access) {
 			a.Roles[0].Grant[0].Read = false
 		},

@@ -95,6 +95,9 @@ func (x *execution) stands(mo *Motion, m *CheckedMutation) (p plan, failure, err
 	if err != nil {
 		return p, nil, err
 	}
+	if failure = x.crowded(all); failure != nil {
+		return p, failure, nil
+	}
 	if failure, err = x.permitted(m, all); failure != nil || err != nil {
 		return p, failure, err
 	}

@@ -29,7 +29,7 @@ func (x *execution) name(m *CheckedMutation) (_ []Response, failure, err error) 
 	if failure, err := x.mayName(m); failure != nil || err != nil {
 		return nil, failure, err
 	}
-	if n.Kind != Move && n.Kind != Unbind && x.next.head.Full(x.policy) {
+	if n.Kind != Unbind && x.next.head.Full(x.policy) {
 		return nil, ErrNoSpace, nil
 	}
 	resp := Response{Kind: OpPut, UID: v.UID}

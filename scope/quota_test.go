@@ -47,8 +47,8 @@ func TestFullScopesTakeNothingMore(t *testing.T) {
 	refused(w.txn(Txn{Success: []Op{{Kind: OpTxn, Txn: &Txn{Success: []Op{put("c", "")}}}}}))
 	w.one(w.ops(get("a", "")))
 	w.one(w.txn(Txn{Compare: []Compare{{Target: OnVersion, Relation: Equal, Key: []byte("none"), Number: 1}}, Success: []Op{put("c", "")}}))
-	w.one(w.move("a", "a3", 0))
-	w.one(w.ops(del("a3", "")))
+	refused(w.move("a", "a3", 0))
+	w.one(w.ops(del("a", "")))
 	w.one(w.compaction(w.state.Head().Revision))
 	for range 3 {
 		w.step()

@@ -75,8 +75,11 @@ func busy(t fataler) (*world, Header) {
 	w.one(w.ops(del("b", "d")))
 	w.one(w.compaction(w.state.Head().Revision - 1))
 	w.step(w.mutation(Lease, LeaseRequest{Kind: LeaseGrant, IDs: []int64{9}, TTL: 60}), w.ops(leased("d", "4", 9)), w.ops(leased("g", "8", 9)))
+	author := w.author
+	w.author = testKey(t, 1) // of an anchor
 	w.one(w.permit(2))
 	w.one(w.permit(3))
+	w.author = author
 	w.step(w.put("d", "5"), w.ops(Op{Kind: OpPut, Key: []byte("none"), IgnoreValue: true}), w.put("e", "6"))
 	w.now = w.now.Add(1)
 	b := w.block(w.sign(w.put("f", "7")))
