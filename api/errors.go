@@ -122,6 +122,9 @@ func failure(r node.Receipt) error {
 			return nil
 		}
 		why, code, reason := scope.Failure(r.Reason), connect.CodeFailedPrecondition, Failed
+		if errors.Is(why, scope.ErrNoSpace) {
+			code, why = connect.CodeResourceExhausted, fmt.Errorf("%w: the scope of these keys holds as much as its policy allows (aweigh scope ls); delete and compact, or raise limits.scope_bytes", why)
+		}
 		if errors.Is(why, scope.ErrDenied) {
 			code, reason = connect.CodePermissionDenied, Denied
 		}

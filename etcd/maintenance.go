@@ -48,9 +48,10 @@ func (s *maintenanceServer) Status(ctx context.Context, _ *etcdpb.StatusRequest)
 	return out, nil
 }
 
-// Alarm implements etcdpb.MaintenanceServer. A scope that holds as much as its policy allows
-// is an alarm, of a member that is this node for the root scope, and the scope itself for
-// another. It ends when the scope holds less: to disarm it does nothing.
+// Alarm implements etcdpb.MaintenanceServer. It is an alarm of this node's that the root scope
+// holds as much as its policy allows; and one of a member with a scope's identity, for those
+// who ask about that, that another does. It ends when the scope holds less: to disarm it does
+// nothing.
 func (s *maintenanceServer) Alarm(_ context.Context, r *etcdpb.AlarmRequest) (*etcdpb.AlarmResponse, error) {
 	out := &etcdpb.AlarmResponse{Header: s.now()}
 	switch {
@@ -67,7 +68,9 @@ func (s *maintenanceServer) Alarm(_ context.Context, r *etcdpb.AlarmRequest) (*e
 		if i.Genesis.Descent != nil {
 			member = short(i.Head.Scope)
 		}
-		if r.MemberID == 0 || r.MemberID == member {
+		// Who asks for all of them wants to know whether the member is well, as etcdctl's
+		// "endpoint health" does: a scope below that is full stops nobody else.
+		if r.MemberID == member || r.MemberID == 0 && i.Genesis.Descent == nil {
 			out.Alarms = append(out.Alarms, &etcdpb.AlarmMember{MemberID: member, Alarm: etcdpb.AlarmType_NOSPACE})
 		}
 	}

@@ -80,7 +80,7 @@ type answered struct {
 var errNewEpoch = errors.New("node: the scope began another epoch")
 
 // ErrMute means that too few anchors of a scope answered, or answered alike.
-var ErrMute = errors.New("node: too few anchors of a scope that this node does not hold answered alike")
+var ErrMute = errors.New("node: too few anchors of a scope that this node does not hold answered alike in time; it may lack a quorum (a serializable read may be answered all the same)")
 
 // errDiffer is why, where they answered.
 var errDiffer = errors.New("they say different things")

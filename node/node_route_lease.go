@@ -212,6 +212,7 @@ func (n *Node) Compact(ctx context.Context, revision int64, once Once) (Receipt,
 		}
 		heads[p], newest = h, max(newest, h.Closed()) // up to which clients may have heard
 	}
+	newest = max(newest, n.Closed(ctx)) // of scopes that it does not hold, too
 	if own := heads[n.Part]; revision <= newest && revision > own.Revision {
 		at = own.Revision
 	}

@@ -199,6 +199,11 @@ func (a *app) progress(ctx context.Context, n *node.Node) {
 		}
 		if shown > 0 && !o.Behind && len(o.Neighbours) > 0 {
 			fmt.Fprintln(a.out, "ready: this node has caught up and follows")
+			for _, x := range n.Scopes() {
+				if !x.Held {
+					fmt.Fprintf(a.out, "         not held, asked for: %s, and what is below\n", show.Key(x.Genesis.Prefix()))
+				}
+			}
 			return
 		}
 	}

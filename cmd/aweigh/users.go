@@ -2,8 +2,11 @@ package main
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/spf13/cobra"
+
+	"github.com/aweigh/aweigh/internal/show"
 )
 
 func (a *app) usersCommand() *cobra.Command {
@@ -47,10 +50,14 @@ func (a *app) usersDisable() *cobra.Command {
 		if _, err := s.Client.DisableUsers(ctx, o); err != nil {
 			return err
 		}
-		r, err := s.Client.Users(ctx)
-		if err != nil {
-			return err
+		if s.Printer.Format == show.JSON {
+			r, err := s.Client.Users(ctx)
+			if err != nil {
+				return err
+			}
+			return s.Printer.Users(r)
 		}
-		return s.Printer.Users(r)
+		fmt.Fprintln(a.out, "users are disabled: whoever reaches etcd's port comes in; to enable them again: etcdctl auth enable")
+		return nil
 	})
 }

@@ -59,6 +59,9 @@ func Check(s home.Settings) error {
 			return fmt.Errorf("%w: etcd-announce: %q; a URL such as https://db1.example.org:2379", ErrSettings, text)
 		}
 	}
+	if i := slices.IndexFunc(s.Follow, func(p string) bool { return p != "none" && !strings.HasPrefix(p, "/") }); i >= 0 {
+		return fmt.Errorf("%w: follow: %q; prefixes of scopes begin with /, or none alone", ErrSettings, s.Follow[i])
+	}
 	if slices.Contains(s.Follow, "") || len(s.Follow) > 1 && slices.Contains(s.Follow, "none") {
 		return fmt.Errorf("%w: follow: prefixes of scopes, such as /registry/, or none alone", ErrSettings)
 	}

@@ -84,12 +84,13 @@ func scopes(to emit, all []node.ScopeInfo) {
 		if p := x.Genesis.Prefix(); len(p) > 0 {
 			name = show.Key(p)
 		}
+		if !x.Held {
+			continue // what is known of it is hearsay, and old
+		}
 		send(to, scopeHeight, uint64(x.Head.Height), name)
 		send(to, scopeRevision, x.Head.Revision, name)
 		send(to, scopeEpoch, uint64(x.Epoch.Number), name)
-		if x.Held {
-			send(to, scopeWrites, x.Mutations, name)
-		}
+		send(to, scopeWrites, x.Mutations, name)
 		send(to, scopeMayFail, x.Failures, name)
 		sendBool(to, scopeAnchor, x.Anchor, name)
 		send(to, scopeBytes, uint64(x.Head.Bytes), name)

@@ -91,9 +91,17 @@ func (p Printer) Scopes(all []*aweighv1.Scope, tree bool) error {
 		if x.Height > 0 {
 			last = ago(time.Since(time.Unix(0, x.BlockTimeNs)))
 		}
-		rows = append(rows, []string{name, short(x.Id), x.Mode, who, fmt.Sprint(x.Epoch), fmt.Sprint(x.Height), scopeSize(x), last, health(x)})
+		rows = append(rows, []string{name, short(x.Id), x.Mode, who, known(x, x.Epoch), known(x, x.Height), scopeSize(x), last, health(x)})
 	}
 	return p.table(rows...)
+}
+
+// known is a number of a scope's, if the node knows it.
+func known(x *aweighv1.Scope, n uint64) string {
+	if !x.Held && n == 0 {
+		return "-"
+	}
+	return fmt.Sprint(n)
 }
 
 // scopeSize is how much a scope holds, and may.
@@ -148,8 +156,8 @@ func (p Printer) Scope(x, parent *aweighv1.Scope) error {
 	rows := [][]string{
 		{"scope", ScopeName(x)}, {"id", hex.EncodeToString(x.Id)}, {"origin", from}, {"mode", x.Mode},
 		{"anchors", strings.Join(x.Anchors, ", ")}, {"here", part}, {"state", health(x)},
-		{"size", scopeSize(x)}, {"epoch", fmt.Sprint(x.Epoch)}, {"height", fmt.Sprint(x.Height)}, {"revision", fmt.Sprint(x.Revision)},
-		{"delegated", fmt.Sprint(x.Delegated)},
+		{"size", scopeSize(x)}, {"epoch", known(x, x.Epoch)}, {"height", known(x, x.Height)}, {"revision", known(x, uint64(x.Revision))},
+		{"delegated", known(x, x.Delegated)},
 	}
 	if x.Name != "" {
 		rows = append(rows[:1], append([][]string{{"name", x.Name}}, rows[1:]...)...)

@@ -91,6 +91,10 @@ func (p Printer) Users(r *aweighv1.UsersResponse) error {
 	fmt.Fprintln(p.Out)
 	rows = [][]string{{"ROLE", "MAY", "KEYS"}}
 	for _, x := range r.Roles {
+		if x.Name == "root" {
+			rows = append(rows, []string{x.Name, "everything", "all"})
+			continue
+		}
 		if len(x.Permissions) == 0 {
 			rows = append(rows, []string{x.Name, "nothing", ""})
 		}

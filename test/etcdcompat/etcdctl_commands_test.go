@@ -82,7 +82,7 @@ func TestEtcdctlCommands(t *testing.T) {
 		"lease revoke 4711":                   "requested lease not found",
 		"put a x --lease=4711":                "requested lease not found",
 		"put new --ignore-value":              "key not found",
-		"auth enable":                         "is not served: etcd's users and roles",
+		"auth enable":                         "root user does not exist",
 		"member add x --peer-urls=http://x:1": "is not served: members are not added",
 	} {
 		if got, err := command("", strings.Fields(args)...); err == nil || !strings.Contains(got, want) {

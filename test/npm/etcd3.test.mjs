@@ -18,6 +18,7 @@ import leases from './leases.mjs';
 import maintenance from './maintenance.mjs';
 import tls from './tls.mjs';
 import transactions from './transactions.mjs';
+import users from './users.mjs';
 import watches from './watches.mjs';
 
 // t is what the tests use: a client of all nodes, the addresses, and kill.
@@ -42,6 +43,7 @@ describe('leases and locks', { timeout: 60_000 }, () => leases(t));
 describe('watches', { timeout: 60_000 }, () => watches(t));
 describe('elections', { timeout: 60_000 }, () => elections(t));
 describe('maintenance', { timeout: 60_000 }, () => maintenance(t));
+describe('users', { timeout: 60_000 }, () => users(t));
 describe('errors', { timeout: 60_000 }, () => errors(t));
 describe('TLS', { timeout: 60_000 }, () => tls());
 describe('a node is killed', { timeout: 90_000 }, () => kills(t)); // the last, for it does not come back

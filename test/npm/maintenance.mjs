@@ -104,11 +104,6 @@ export default function (t) {
       memberRemove: () => c.cluster.memberRemove({ ID: '1' }),
       memberUpdate: () => c.cluster.memberUpdate({ ID: '1', peerURLs: ['http://127.0.0.1:1'] }),
       memberPromote: () => c.cluster.memberPromote({ ID: '1' }),
-      authEnable: () => c.auth.authEnable(),
-      users: () => c.getUsers(),
-      roles: () => c.getRoles(),
-      addUser: () => c.user('ann').create('secret'),
-      addRole: () => c.role('mate').create(),
     })) {
       const err = await failed(call());
       assert.ok(err instanceof GRPCNotImplementedError, `${name}: ${err}`);
