@@ -19,7 +19,7 @@ func TestAgreementNeedsAnHonestAnchor(t *testing.T) {
 		var shares []quorum.Share
 		var total uint64
 		for i := range rapid.IntRange(1, 9).Draw(t, "anchors") {
-			w := rapid.Uint64Range(1, 100).Draw(t, "weight")
+			w := rapid.Uint64Range(1, 3).Draw(t, "weight") // so that liars often have all that they may
 			shares, total = append(shares, quorum.Share{Anchor: aweigh.AnchorID{byte(i + 1)}, Weight: w}), total+w
 		}
 		weights, err := quorum.NewWeights(shares...)
