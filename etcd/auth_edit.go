@@ -228,13 +228,10 @@ func permissionOf(g *scope.Permission) *etcdpb.Permission {
 	return p
 }
 
-// maxCost bounds the work of checking a password.
-const maxCost = 12
-
 // decodeHash reads a password that a client hashed itself.
 func decodeHash(text string) ([]byte, error) {
 	hash, err := base64.StdEncoding.DecodeString(text)
-	if cost, bad := bcrypt.Cost(hash); err != nil || bad != nil || cost > maxCost {
+	if cost, bad := bcrypt.Cost(hash); err != nil || bad != nil || cost > scope.MaxHashCost {
 		return nil, errHashedPassword
 	}
 	return hash, nil

@@ -124,8 +124,8 @@ func (a *Access) check() error {
 	return nil
 }
 
-// maxHashCost bounds the work of checking a password: 2 to the power of it.
-const maxHashCost = 12
+// MaxHashCost bounds the work of checking a password: bcrypt takes 2 to the power of it rounds.
+const MaxHashCost = 12
 
 // isHash reports whether it is a bcrypt hash that takes no more than so much work to check.
 func isHash(hash []byte) bool {
@@ -133,7 +133,7 @@ func isHash(hash []byte) bool {
 		return false
 	}
 	tens, ones := int(hash[4])-'0', int(hash[5])-'0'
-	return tens >= 0 && tens <= 9 && ones >= 0 && ones <= 9 && 10*tens+ones <= maxHashCost
+	return tens >= 0 && tens <= 9 && ones >= 0 && ones <= 9 && 10*tens+ones <= MaxHashCost
 }
 
 func (g *Permission) compare(o *Permission) int {

@@ -6667,7 +6667,7 @@ func (x *ScopesResponse) GetScopes() []*Scope {
 	return nil
 }
 
-// Scope is one that the node follows, as the node sees it.
+// Scope is one that the node knows of, as the node sees it.
 type Scope struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            []byte                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`

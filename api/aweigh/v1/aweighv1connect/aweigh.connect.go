@@ -192,8 +192,8 @@ type NodeClient interface {
 	Withdraw(context.Context, *connect.Request[v1.WithdrawRequest]) (*connect.Response[v1.WithdrawResponse], error)
 	// Ballots gives the ballots of the node's box, or tells which they are.
 	Ballots(context.Context, *connect.Request[v1.BallotsRequest]) (*connect.ServerStreamForClient[v1.BallotsResponse], error)
-	// Scopes lists the scopes that the node follows: the root's first, and a child after
-	// its parent.
+	// Scopes lists the scopes that the node knows of, held or not: the root's first, and a
+	// child after its parent.
 	Scopes(context.Context, *connect.Request[v1.ScopesRequest]) (*connect.Response[v1.ScopesResponse], error)
 	// Users tells who may do what at etcd's port.
 	Users(context.Context, *connect.Request[v1.UsersRequest]) (*connect.Response[v1.UsersResponse], error)
@@ -744,8 +744,8 @@ type NodeHandler interface {
 	Withdraw(context.Context, *connect.Request[v1.WithdrawRequest]) (*connect.Response[v1.WithdrawResponse], error)
 	// Ballots gives the ballots of the node's box, or tells which they are.
 	Ballots(context.Context, *connect.Request[v1.BallotsRequest], *connect.ServerStream[v1.BallotsResponse]) error
-	// Scopes lists the scopes that the node follows: the root's first, and a child after
-	// its parent.
+	// Scopes lists the scopes that the node knows of, held or not: the root's first, and a
+	// child after its parent.
 	Scopes(context.Context, *connect.Request[v1.ScopesRequest]) (*connect.Response[v1.ScopesResponse], error)
 	// Users tells who may do what at etcd's port.
 	Users(context.Context, *connect.Request[v1.UsersRequest]) (*connect.Response[v1.UsersResponse], error)
