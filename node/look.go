@@ -29,19 +29,16 @@ func onlyReads(t *scope.Txn) bool {
 // errWrites refuses a transaction where only reads are taken.
 var errWrites = fmt.Errorf("%w: a transaction that writes, where one only reads", scope.ErrInvalid)
 
-// Look carries out a transaction that only reads, without the bounds of one that all
-// nodes must execute. The scope must own its keys.
-func (v *View) Look(t *scope.Txn) (Looked, error) { return v.look(t, 0) }
-
-// look is Look as of a revision, 0 for the newest.
-func (v *View) look(t *scope.Txn, at int64) (l Looked, err error) {
+// lookAt carries out a transaction that only reads, without the bounds of one that all
+// nodes must execute, as of a revision, 0 for the newest. The scope must own its keys.
+func lookAt(s *scope.State, t *scope.Txn, at int64) (l Looked, err error) {
 	if !onlyReads(t) {
 		return l, errWrites
 	}
-	l.Succeeded, l.Revision = true, v.Head().Revision
+	l.Succeeded, l.Revision = true, s.Head().Revision
 	branch := t.Success
 	for i := range t.Compare {
-		ok, err := v.compare(&t.Compare[i], at)
+		ok, err := compare(s, &t.Compare[i], at)
 		if err != nil {
 			return l, err
 		}
@@ -53,7 +50,7 @@ func (v *View) look(t *scope.Txn, at int64) (l Looked, err error) {
 	l.Responses = make([]scope.Response, len(branch))
 	for i := range branch {
 		r := rangeAt(&branch[i], at)
-		res, err := v.Range(branch[i].Key, branch[i].End, r)
+		res, err := s.Range(branch[i].Key, branch[i].End, r)
 		if err != nil {
 			return l, err
 		}
@@ -75,8 +72,8 @@ func rangeAt(op *scope.Op, at int64) (r scope.Range) {
 
 // compare evaluates a compare as a transaction that writes does: for every key of the
 // range, or for an absent one if there is none.
-func (v *View) compare(c *scope.Compare, at int64) (bool, error) {
-	res, err := v.Range(c.Key, c.End, scope.Range{Revision: at, KeysOnly: c.Target != scope.OnValue})
+func compare(s *scope.State, c *scope.Compare, at int64) (bool, error) {
+	res, err := s.Range(c.Key, c.End, scope.Range{Revision: at, KeysOnly: c.Target != scope.OnValue})
 	if err != nil {
 		return false, err
 	}
@@ -93,11 +90,11 @@ func (v *View) compare(c *scope.Compare, at int64) (bool, error) {
 
 // weigh says whether what a transaction looks at stays within some bytes, and versions of
 // keys, and takes them from there. The error is scope.ErrTooMuch if not.
-func (v *View) weigh(t *scope.Txn, at int64, room, visits *int) error {
+func weigh(s *scope.State, t *scope.Txn, at int64, room, visits *int) error {
 	var err error
 	take := func(key, end []byte, rev int64) bool {
 		var size, seen int
-		size, seen, err = v.Weigh(key, end, rev, *room, *visits)
+		size, seen, err = s.Weigh(key, end, rev, *room, *visits)
 		*room, *visits = *room-size, *visits-seen
 		return err == nil
 	}

@@ -26,7 +26,7 @@ import (
 // the scope.
 var ErrNotHeld = errors.New("node: this node does not hold the scope")
 
-// foreign is a scope that this node does not hold.
+// foreign is a scope that this node does not hold, and asks.
 type foreign struct {
 	of      *Node
 	genesis scope.Genesis
@@ -34,12 +34,7 @@ type foreign struct {
 	address address
 
 	mu       sync.Mutex
-	epoch    *scope.Epoch               // the newest that is proven
-	given    []scope.Delegation         // those of its delegations that it referred to, in order
-	last     foreignAnswer              // the latest that counted, without what it says
-	newest   int64                      // highest revision that more spoke of than may lie
-	seen     map[aweigh.AnchorID]manner // how its anchors answer
-	cache    map[aweigh.Hash]cached
+	knows    *ForeignScope // guarded by mu, but for what never changes
 	used     time.Time
 	settling chan struct{} // holds a token while handovers are fetched
 }
@@ -66,17 +61,11 @@ func (n *Node) refer(g scope.Genesis) (*foreign, error) {
 	if f := n.foreign(id); f != nil {
 		return f, nil
 	}
-	e, err := g.Epoch()
+	knows, err := NewForeignScope(g, n.cfg.Store)
 	if err != nil {
 		return nil, err
 	}
-	f := &foreign{
-		of: n, genesis: g, id: id, address: addressOf(id), seen: make(map[aweigh.AnchorID]manner), cache: make(map[aweigh.Hash]cached),
-		settling: make(chan struct{}, 1),
-	}
-	if f.epoch, err = follow(context.Background(), n.cfg.Store, id, e, farthest, nil); err != nil {
-		return nil, err
-	}
+	f := &foreign{of: n, genesis: g, id: id, address: addressOf(id), knows: knows, settling: make(chan struct{}, 1)}
 	n.foreigners.mu.Lock()
 	defer n.foreigners.mu.Unlock()
 	if other := n.foreigners.all[placeOf(id)]; other != nil {
@@ -182,14 +171,14 @@ func (f *foreign) notHeld() error {
 func (f *foreign) known() *scope.Epoch {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.epoch
+	return f.knows.Epoch()
 }
 
 // delegations are those that are known.
 func (f *foreign) delegations() []scope.Delegation {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.given
+	return f.knows.Delegations()
 }
 
 // foreignIdle is how long after its last use this node stays connected with a scope's anchors.
@@ -212,7 +201,7 @@ func (f *foreign) use() {
 // members are the nodes of the scope's anchors, if it was used lately.
 func (f *foreign) members() (ids []peer.ID) {
 	f.mu.Lock()
-	e, idle := f.epoch, time.Since(f.used) > foreignIdle
+	e, idle := f.knows.Epoch(), time.Since(f.used) > foreignIdle
 	f.mu.Unlock()
 	if idle {
 		return nil
@@ -229,9 +218,9 @@ func (f *foreign) members() (ids []peer.ID) {
 func (f *foreign) info() ScopeInfo {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	last := f.last
-	last.Epoch = f.epoch.Number
-	return ScopeInfo{Genesis: f.genesis, Head: f.head(&last), Epoch: f.epoch}
+	last := f.knows.last
+	last.Epoch = f.knows.Epoch().Number
+	return ScopeInfo{Genesis: f.genesis, Head: f.knows.head(&last), Epoch: f.knows.Epoch()}
 }
 
 // infos are what is known of the scopes.
@@ -272,15 +261,14 @@ func (f *foreign) settle(ctx context.Context, p peer.ID, to aweigh.Epoch) error 
 	if known.Number >= to {
 		return nil // another did
 	}
-	e, err := follow(ctx, f.of.cfg.Store, f.id, known, to, func(ctx context.Context, above aweigh.Height) ([]byte, error) {
+	e, err := follow(f.of.cfg.Store, f.id, known, to, func(above aweigh.Height) ([]byte, error) {
 		return f.request(ctx, p, askHands, handoversAsk{Above: above}, maxPart)
 	})
 	if err != nil {
 		return err
 	}
 	f.mu.Lock()
-	f.epoch = e
-	clear(f.cache)
+	f.knows.Enter(e)
 	f.mu.Unlock()
 	f.of.meetMembers()
 	return nil
@@ -289,56 +277,31 @@ func (f *foreign) settle(ctx context.Context, p peer.ID, to aweigh.Epoch) error 
 // learn takes the scope's referrals for some keys, and makes the scopes known to which they
 // lead.
 func (f *foreign) learn(ctx context.Context, ranges Ranges) error {
-	var keys foreignKeys
-	ranges(func(key, end []byte) bool {
-		keys.Ranges = append(keys.Ranges, foreignRange{Key: key, End: end})
-		return true
-	})
-	return f.first(ctx, foreignAsk{Kind: foreignRefer, Body: canon.Encode(keys)}, func(e *scope.Epoch, body []byte) error {
-		var all []scope.Referral
-		if err := canon.Decode(body, &all); err != nil {
-			return err
-		}
-		if len(all) == 0 || len(all) > foreignReferrals {
-			return fmt.Errorf("%d referrals", len(all))
-		}
+	keys := foreignKeys(ranges)
+	_, err := f.ask(ctx, ForeignAsk{Kind: ForeignRefer, Body: canon.Encode(keys)}, func(body []byte) error {
+		all, err := decodeReferrals(body)
 		for i := range all {
-			if err := f.referred(ctx, e, &all[i], &keys); err != nil {
-				return err
+			if err == nil {
+				err = f.referred(&all[i], &keys)
 			}
 		}
-		return nil
+		return err
 	})
+	return err
 }
 
-// referred takes a referral for some keys, if it proves itself in an epoch that is known.
-func (f *foreign) referred(ctx context.Context, e *scope.Epoch, r *scope.Referral, keys *foreignKeys) error {
-	if at := r.Head.Header.Epoch; at < e.Number {
-		first, err := f.genesis.Epoch()
-		if err != nil {
-			return err
-		}
-		if e, err = follow(ctx, f.of.cfg.Store, f.id, first, at, nil); err != nil {
-			return err
-		}
-	}
-	d, err := r.Check(&f.genesis, e)
-	if err != nil {
-		return err
-	}
-	if !slices.ContainsFunc(keys.Ranges, func(x foreignRange) bool { return len(scope.Touching([]scope.Delegation{d}, x.Key, x.End)) > 0 }) {
-		return fmt.Errorf("a referral to %q, which was not asked for", d.Prefix)
-	}
-	if _, err := f.of.refer(r.Child); err != nil {
-		return err
-	}
+// referred takes a referral for some keys, if it proves itself.
+func (f *foreign) referred(r *scope.Referral, keys *ForeignKeys) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	at, known := slices.BinarySearchFunc(f.given, d.Prefix, func(x scope.Delegation, prefix []byte) int { return bytes.Compare(x.Prefix, prefix) })
-	if !known {
-		f.given = slices.Insert(slices.Clone(f.given), at, d)
+	d, err := f.knows.Check(f.of.cfg.Store, r, keys)
+	if err == nil {
+		_, err = f.of.refer(r.Child)
 	}
-	return nil
+	if err == nil {
+		f.knows.Learn(d)
+	}
+	return err
 }
 
 // named is a scope by its prefix, nil if none that is foreign has it.

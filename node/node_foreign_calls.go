@@ -13,22 +13,14 @@ import (
 	"github.com/aweigh/aweigh/scope"
 )
 
-// head is what is known of where the scope stands from an answer.
-func (f *foreign) head(a *foreignAnswer) scope.Head {
-	return scope.Head{
-		Network: f.genesis.Network(), Scope: f.id, Prefix: canon.Bytes(f.genesis.Prefix()), Epoch: a.Epoch, Height: a.Height,
-		Time: a.Time, Revision: a.Revision, Clocked: true, Started: f.genesis.Descent.Started,
-	}
-}
-
 // say is what enough anchors say to a question, decoded into out. Errors wrap what the
 // scope fails for.
-func (f *foreign) say(ctx context.Context, ask foreignAsk, out any) (scope.Head, error) {
-	a, err := f.agree(ctx, ask)
+func (f *foreign) say(ctx context.Context, ask ForeignAsk, out any) (scope.Head, error) {
+	a, err := f.ask(ctx, ask, nil)
 	if err != nil {
 		return scope.Head{}, err
 	}
-	h := f.head(&a.foreignAnswer)
+	h := f.knows.head(&a)
 	if len(a.Body) > 0 || a.Failure == "" {
 		if err := canon.Decode(a.Body, out); err != nil {
 			return h, fmt.Errorf("node: an answer of scope %q: %w", f.genesis.Prefix(), err)
@@ -39,7 +31,7 @@ func (f *foreign) say(ctx context.Context, ask foreignAsk, out any) (scope.Head,
 
 // look carries out a transaction that only reads, as of a revision; 0: the newest.
 func (f *foreign) look(ctx context.Context, t *scope.Txn, linearizable bool, at int64) (l Looked, head scope.Head, err error) {
-	head, err = f.say(ctx, foreignAsk{Kind: foreignLook, Newest: linearizable, At: at, Body: canon.Encode(t)}, &l)
+	head, err = f.say(ctx, ForeignAsk{Kind: ForeignLook, Newest: linearizable, At: at, Body: canon.Encode(t)}, &l)
 	l.Revision = head.Revision
 	for i := range l.Responses {
 		l.Responses[i].Range.Revision = head.Revision
@@ -59,7 +51,7 @@ func (f *foreign) rangeOf(ctx context.Context, key, end []byte, r scope.Range, l
 
 // prove is a proof of the newest change of a key, which was verified.
 func (f *foreign) prove(ctx context.Context, key []byte) (p *scope.KeyProof, head scope.Head, err error) {
-	err = f.first(ctx, foreignAsk{Kind: foreignProve, Newest: true, Body: key}, func(e *scope.Epoch, body []byte) error {
+	_, err = f.ask(ctx, ForeignAsk{Kind: ForeignProve, Newest: true, Body: key}, func(body []byte) error {
 		got, err := scope.DecodeKeyProof(body)
 		if err != nil {
 			return err
@@ -71,21 +63,14 @@ func (f *foreign) prove(ctx context.Context, key []byte) (p *scope.KeyProof, hea
 			return err
 		}
 		h := &got.Ancestry.Head.Header
-		p, head = got, f.head(&foreignAnswer{Epoch: h.Epoch, Height: h.Height, Time: h.Time})
+		p, head = got, f.knows.head(&ForeignAnswer{Epoch: h.Epoch, Height: h.Height, Time: h.Time})
 		return nil
 	})
 	return p, head, err
 }
 
-// foreignName asks what a name stands for.
-type foreignName struct {
-	_       struct{} `cbor:",toarray"`
-	Key     []byte
-	Version int64 // 0: the newest
-}
-
 func (f *foreign) resolve(ctx context.Context, key []byte, version int64, linearizable bool) (r Resolved, head scope.Head, err error) {
-	head, err = f.say(ctx, foreignAsk{Kind: foreignResolve, Newest: linearizable, Body: canon.Encode(foreignName{Key: key, Version: version})}, &r)
+	head, err = f.say(ctx, ForeignAsk{Kind: ForeignResolve, Newest: linearizable, Body: canon.Encode(ForeignName{Key: key, Version: version})}, &r)
 	return r, head, err
 }
 
@@ -130,7 +115,7 @@ func (n *Part) historyForeign(ctx context.Context, v *View, x foreignPast) ([]by
 
 func (f *foreign) lineage(ctx context.Context, key []byte, limit int) (deeds []Deed, more bool, head scope.Head, err error) {
 	var got foreignDeeds
-	head, err = f.say(ctx, foreignAsk{Kind: foreignHistory, Newest: true, Body: canon.Encode(foreignPast{Key: key, Limit: int64(min(limit, foreignEntries))})}, &got)
+	head, err = f.say(ctx, ForeignAsk{Kind: ForeignHistory, Newest: true, Body: canon.Encode(foreignPast{Key: key, Limit: int64(min(limit, foreignEntries))})}, &got)
 	for i := range got.All {
 		d := &got.All[i]
 		deeds = append(deeds, Deed{Entry: d.Entry, Index: d.Index, Block: d.Block, Time: d.Time, Version: d.Version})
@@ -155,7 +140,7 @@ type foreignSaid struct {
 	Rule, Why        string
 }
 
-func (n *Part) judgeForeign(ctx context.Context, ask foreignAsk, a *foreignAnswer) ([]byte, error) {
+func (n *Part) judgeForeign(ctx context.Context, ask ForeignAsk, a *ForeignAnswer) ([]byte, error) {
 	var q foreignQuery
 	err := canon.Decode(ask.Body, &q)
 	if err == nil {
@@ -183,7 +168,7 @@ func (n *Part) judgeForeign(ctx context.Context, ask foreignAsk, a *foreignAnswe
 // judge is what the scope says to a verb; next is where the key went, if it did.
 func (f *foreign) judge(ctx context.Context, q ActionQuery, linearizable bool) (s Said, next *scope.Delegation, err error) {
 	var got foreignSaid
-	ask := foreignAsk{Kind: foreignJudge, Newest: linearizable, Body: canon.Encode(foreignQuery{Verb: q.Verb, Key: q.Key, Caller: q.Caller, Try: q.Try})}
+	ask := ForeignAsk{Kind: ForeignJudge, Newest: linearizable, Body: canon.Encode(foreignQuery{Verb: q.Verb, Key: q.Key, Caller: q.Caller, Try: q.Try})}
 	if _, err := f.say(ctx, ask, &got); err != nil {
 		return s, nil, err
 	}
@@ -206,7 +191,7 @@ func (f *foreign) judge(ctx context.Context, q ActionQuery, linearizable bool) (
 
 // outcome is what became of a mutation in the scope, if that is on record.
 func (f *foreign) outcome(ctx context.Context, id aweigh.Hash) (r Receipt, known bool, err error) {
-	a, err := f.agree(ctx, foreignAsk{Kind: foreignOutcome, Newest: true, Body: id[:]})
+	a, err := f.ask(ctx, ForeignAsk{Kind: ForeignOutcome, Newest: true, Body: id[:]}, nil)
 	if err != nil || len(a.Body) == 0 {
 		return r, false, err
 	}
@@ -258,7 +243,7 @@ func (f *foreign) propose(ctx context.Context, class scope.Class, content []byte
 	}
 	id := b.Mutations()[0].ID
 	begin := time.Now()
-	a, err := f.agree(ctx, foreignAsk{Kind: foreignSubmit, Body: b.Raw()})
+	a, err := f.ask(ctx, ForeignAsk{Kind: ForeignSubmit, Body: b.Raw()}, nil)
 	if err != nil {
 		u := &UndecidedError{Mutation: id, ValidUntil: m.ValidUntil, Cause: err}
 		u.Reachable, u.Needed = f.reach()

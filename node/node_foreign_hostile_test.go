@@ -40,11 +40,11 @@ func TestHostileQuestionsAreRefused(t *testing.T) {
 		}
 		return ops
 	}
-	look := func(t scope.Txn) foreignAsk { return foreignAsk{Kind: foreignLook, Body: canon.Encode(t)} }
-	for name, ask := range map[string]foreignAsk{
+	look := func(t scope.Txn) ForeignAsk { return ForeignAsk{Kind: ForeignLook, Body: canon.Encode(t)} }
+	for name, ask := range map[string]ForeignAsk{
 		"nothing":                     {},
 		"no kind that there is":       {Kind: 99},
-		"no content":                  {Kind: foreignLook},
+		"no content":                  {Kind: ForeignLook},
 		"a transaction of none":       look(scope.Txn{Success: []scope.Op{{Kind: scope.OpTxn}}}),
 		"a transaction within":        look(scope.Txn{Failure: []scope.Op{{Kind: scope.OpTxn, Txn: &scope.Txn{Success: putTxn("/b/1", "x").Success}}}}),
 		"a write":                     look(putTxn("/b/1", "x")),
@@ -56,16 +56,16 @@ func TestHostileQuestionsAreRefused(t *testing.T) {
 		"more than fits, bounded":     look(scope.Txn{Success: all(1, &scope.Range{MinMod: 1, Limit: 1})}),
 		"more than fits, in compares": look(scope.Txn{Compare: []scope.Compare{{Target: scope.OnVersion, Relation: scope.Greater, Key: []byte("/b/big/"), End: []byte("/b/big0")}}}),
 		"one key again and again":     look(scope.Txn{Success: []scope.Op{{Kind: scope.OpRange, Key: []byte("/b/big/1")}, {Kind: scope.OpRange, Key: []byte("/b/big/1")}, {Kind: scope.OpRange, Key: []byte("/b/big/1")}, {Kind: scope.OpRange, Key: []byte("/b/big/1")}, {Kind: scope.OpRange, Key: []byte("/b/big/1")}, {Kind: scope.OpRange, Key: []byte("/b/big/1")}}}),
-		"a name of the parent":        {Kind: foreignResolve, Body: canon.Encode(foreignName{Key: []byte("/a")})},
-		"a history without end":       {Kind: foreignHistory, Body: canon.Encode(foreignPast{Key: []byte("/b/1"), Limit: math.MaxInt64})},
-		"a revision of the future":    {Kind: foreignLook, At: 1 << 62, Body: canon.Encode(scope.Txn{Success: []scope.Op{{Kind: scope.OpRange, Key: []byte("/b/1")}}})},
-		"no mutation":                 {Kind: foreignOutcome, Body: []byte("?")},
-		"a bundle that is none":       {Kind: foreignSubmit, Body: []byte("?")},
-		"a verb that is none":         {Kind: foreignJudge, Body: canon.Encode(foreignQuery{Verb: "\x00", Key: []byte("/b/1")})},
-		"a long question":             {Kind: foreignProve, Body: make([]byte, foreignQuestion+1)},
+		"a name of the parent":        {Kind: ForeignResolve, Body: canon.Encode(ForeignName{Key: []byte("/a")})},
+		"a history without end":       {Kind: ForeignHistory, Body: canon.Encode(foreignPast{Key: []byte("/b/1"), Limit: math.MaxInt64})},
+		"a revision of the future":    {Kind: ForeignLook, At: 1 << 62, Body: canon.Encode(scope.Txn{Success: []scope.Op{{Kind: scope.OpRange, Key: []byte("/b/1")}}})},
+		"no mutation":                 {Kind: ForeignOutcome, Body: []byte("?")},
+		"a bundle that is none":       {Kind: ForeignSubmit, Body: []byte("?")},
+		"a verb that is none":         {Kind: ForeignJudge, Body: canon.Encode(foreignQuery{Verb: "\x00", Key: []byte("/b/1")})},
+		"a long question":             {Kind: ForeignProve, Body: make([]byte, foreignQuestion+1)},
 	} {
 		raw, err := p.serveForeign(ctx, "stranger", ask)
-		var a foreignAnswer
+		var a ForeignAnswer
 		if err == nil {
 			err = canon.Decode(raw, &a)
 		}
@@ -90,14 +90,14 @@ func FuzzForeign(f *testing.F) {
 		f.Add(kind, int64(0), []byte("/a"))
 		f.Add(kind, int64(1), canon.Encode(scope.Txn{Success: []scope.Op{{Kind: scope.OpTxn}}}))
 		f.Add(kind, int64(-1), canon.Encode(scope.Txn{Success: []scope.Op{{Kind: scope.OpRange, Key: []byte("/"), End: []byte{0}}}}))
-		f.Add(kind, int64(2), canon.Encode(foreignName{Key: []byte("/a"), Version: 1}))
+		f.Add(kind, int64(2), canon.Encode(ForeignName{Key: []byte("/a"), Version: 1}))
 	}
 	f.Fuzz(func(t *testing.T, kind uint8, at int64, body []byte) {
 		ctx, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
 		defer cancel()
 		p := c.nodes[0].Part
-		a := foreignAnswer{}
-		if err := p.answerForeign(ctx, p.Peer(), foreignAsk{Kind: kind, At: at, Body: body}, &a); err == nil && kind == 0 {
+		a := ForeignAnswer{}
+		if err := p.answerForeign(ctx, p.Peer(), ForeignAsk{Kind: kind, At: at, Body: body}, &a); err == nil && kind == 0 {
 			t.Error("no question is answered")
 		}
 	})
@@ -218,19 +218,19 @@ func TestLiarsMoveNoClocks(t *testing.T) {
 	f := at.foreign
 	a.running[3].halt(t)
 	a.running[3] = nil
-	lie := func(_ foreignAsk, x foreignAnswer) ([]byte, bool) { return canon.Encode(x), true }
+	lie := func(_ ForeignAsk, x ForeignAnswer) ([]byte, bool) { return canon.Encode(x), true }
 	var mu sync.Mutex
-	a.liar(3, func(ask foreignAsk, x foreignAnswer) ([]byte, bool) {
+	a.liar(3, func(ask ForeignAsk, x ForeignAnswer) ([]byte, bool) {
 		mu.Lock()
 		defer mu.Unlock()
 		return lie(ask, x)
 	}, c.nodes[0])
-	for name, next := range map[string]func(foreignAsk, foreignAnswer) ([]byte, bool){
-		"the truth, as of before all time": func(_ foreignAsk, x foreignAnswer) ([]byte, bool) {
+	for name, next := range map[string]func(ForeignAsk, ForeignAnswer) ([]byte, bool){
+		"the truth, as of before all time": func(_ ForeignAsk, x ForeignAnswer) ([]byte, bool) {
 			x.Revision, x.Height, x.Time = -1, 0, math.MaxInt64
 			return canon.Encode(x), true
 		},
-		"an epoch that it does not prove": func(_ foreignAsk, x foreignAnswer) ([]byte, bool) {
+		"an epoch that it does not prove": func(_ ForeignAsk, x ForeignAnswer) ([]byte, bool) {
 			x.Epoch++
 			return canon.Encode(x), true
 		},
@@ -240,10 +240,10 @@ func TestLiarsMoveNoClocks(t *testing.T) {
 		mu.Unlock()
 		for k := range 5 {
 			f.mu.Lock()
-			for _, x := range f.epoch.Roster.Anchors {
-				f.seen[x.Key.ID()] = manner{took: time.Second}
+			for _, x := range f.knows.epoch.Roster.Anchors {
+				f.knows.seen[x.Key.ID()] = manner{took: time.Second}
 				if x.Name == "n3" { // the liar is asked first
-					f.seen[x.Key.ID()] = manner{took: time.Millisecond}
+					f.knows.seen[x.Key.ID()] = manner{took: time.Millisecond}
 				}
 			}
 			f.mu.Unlock()
@@ -259,7 +259,7 @@ func TestLiarsMoveNoClocks(t *testing.T) {
 			if head.Revision < r.Revision || head.Height == 0 || head.Time > aweigh.InstantOf(time.Now().Add(time.Second)) {
 				t.Errorf("%s: read as of revision %d, block %d, %v after a write at %d", name, head.Revision, head.Height, head.Time.Time(), r.Revision)
 			}
-			if took := time.Since(begin); took > 4*foreignHedge {
+			if took := time.Since(begin); took > 4*ForeignHedge {
 				t.Errorf("%s: the answer took %v", name, took)
 			}
 		}

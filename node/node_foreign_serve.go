@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -31,14 +30,14 @@ const (
 var errUnasked = errors.New("node: no question that is known")
 
 // serveForeign answers for the scope to a peer that does not hold it, from the peer's budget.
-func (n *Part) serveForeign(ctx context.Context, p Peer, ask foreignAsk) ([]byte, error) {
+func (n *Part) serveForeign(ctx context.Context, p Peer, ask ForeignAsk) ([]byte, error) {
 	e := n.roll.epoch()
 	if key := n.anchor.Load(); key == nil {
 		return nil, ErrNoAnchor
 	} else if _, seated := e.Roster.Seat(key.Public().ID()); !seated {
 		return nil, ErrUnseated
 	}
-	if ask.Kind != foreignSubmit && len(ask.Body) > foreignQuestion {
+	if ask.Kind != ForeignSubmit && len(ask.Body) > foreignQuestion {
 		return nil, errUnasked
 	}
 	if err := n.pays(ctx, p, foreignCost, foreignCostBytes+len(ask.Body)); err != nil {
@@ -46,7 +45,7 @@ func (n *Part) serveForeign(ctx context.Context, p Peer, ask foreignAsk) ([]byte
 	}
 	ctx, cancel := n.deadline(ctx)
 	defer cancel()
-	a := foreignAnswer{Epoch: e.Number}
+	a := ForeignAnswer{Epoch: e.Number}
 	if err := n.answerForeign(ctx, p, ask, &a); err != nil {
 		if a.Failure = scope.FailureIn(err); a.Failure == "" {
 			return nil, err
@@ -82,25 +81,25 @@ func (n *Part) turn(ctx context.Context, l *rate.Limiter, cost int) error {
 }
 
 // answerForeign answers a question.
-func (n *Part) answerForeign(ctx context.Context, p Peer, ask foreignAsk, a *foreignAnswer) (err error) {
+func (n *Part) answerForeign(ctx context.Context, p Peer, ask ForeignAsk, a *ForeignAnswer) (err error) {
 	switch ask.Kind {
-	case foreignSubmit:
+	case ForeignSubmit:
 		a.Body, err = n.submitForeign(ctx, p, ask.Body, a)
 		return err
-	case foreignProve, foreignRefer:
+	case ForeignProve, ForeignRefer:
 		if err := n.pays(ctx, p, foreignBlock, 0); err != nil {
 			return err
 		}
-		if ask.Kind == foreignRefer {
+		if ask.Kind == ForeignRefer {
 			a.Body, err = n.referForeign(ctx, ask.Body, a)
 		} else {
 			a.Body, err = n.proveForeign(ctx, ask.Body, a)
 		}
 		return err
-	case foreignJudge:
+	case ForeignJudge:
 		a.Body, err = n.judgeForeign(ctx, ask, a)
 		return err
-	case foreignLook, foreignResolve, foreignHistory, foreignOutcome:
+	case ForeignLook, ForeignResolve, ForeignHistory, ForeignOutcome:
 	default:
 		return errUnasked
 	}
@@ -112,13 +111,13 @@ func (n *Part) answerForeign(ctx context.Context, p Peer, ask foreignAsk, a *for
 	head := v.Head()
 	a.said(&head)
 	switch ask.Kind {
-	case foreignLook:
+	case ForeignLook:
 		if ask.At > 0 {
 			a.Revision = ask.At
 		}
 		a.Body, err = n.lookForeign(ctx, p, v, ask)
-	case foreignResolve:
-		var x foreignName
+	case ForeignResolve:
+		var x ForeignName
 		if err = canon.Decode(ask.Body, &x); err == nil {
 			err = n.ownsForeign(v, Keys(x.Key))
 		}
@@ -132,7 +131,7 @@ func (n *Part) answerForeign(ctx context.Context, p Peer, ask foreignAsk, a *for
 				a.Body = canon.Encode(r)
 			}
 		}
-	case foreignHistory:
+	case ForeignHistory:
 		var x foreignPast
 		if err = canon.Decode(ask.Body, &x); err == nil {
 			err = n.ownsForeign(v, Keys(x.Key))
@@ -146,15 +145,15 @@ func (n *Part) answerForeign(ctx context.Context, p Peer, ask foreignAsk, a *for
 		if err == nil {
 			a.Body, err = n.historyForeign(ctx, v, x)
 		}
-	case foreignOutcome:
-		a.Body, err = outcomeForeign(v, ask.Body)
+	case ForeignOutcome:
+		a.Body, err = tellOutcome(v.State, ask.Body)
 	}
 	return err
 }
 
 // viewForeign is the state that a question is about: one that is closed up to the revision
 // that it names.
-func (n *Part) viewForeign(ctx context.Context, p Peer, ask foreignAsk) (*View, error) {
+func (n *Part) viewForeign(ctx context.Context, p Peer, ask ForeignAsk) (*View, error) {
 	v, err := n.Read(ctx, ask.Newest)
 	if err != nil || ask.At <= 0 {
 		return v, err
@@ -191,13 +190,8 @@ func (n *Part) ownsForeign(v *View, ranges Ranges) (err error) {
 	return err
 }
 
-// said notes as of when an answer is.
-func (a *foreignAnswer) said(h *scope.Head) {
-	a.Height, a.Time, a.Revision = h.Height, h.Time, h.Closed()
-}
-
 // lookForeign is what a transaction that only reads finds, in a bounded answer.
-func (n *Part) lookForeign(ctx context.Context, p Peer, v *View, ask foreignAsk) ([]byte, error) {
+func (n *Part) lookForeign(ctx context.Context, p Peer, v *View, ask ForeignAsk) ([]byte, error) {
 	var t scope.Txn
 	if err := canon.Decode(ask.Body, &t); err != nil {
 		return nil, err
@@ -212,26 +206,18 @@ func (n *Part) lookForeign(ctx context.Context, p Peer, v *View, ask foreignAsk)
 		return nil, err
 	}
 	room, visits := foreignBytes, foreignVisits
-	err := v.weigh(&t, ask.At, &room, &visits)
+	err := weigh(v.State, &t, ask.At, &room, &visits)
 	if err := n.pays(ctx, p, foreignVisits-max(visits, 0), 0); err != nil {
 		return nil, err
 	}
 	if err != nil {
 		return nil, err
 	}
-	got, err := v.look(&t, ask.At)
-	if err != nil {
-		return nil, err
-	}
-	got.Revision = 0 // which differs
-	for i := range got.Responses {
-		got.Responses[i].Range.Revision = 0
-	}
-	return canon.Encode(got), nil
+	return tellLook(v.State, &t, ask.At)
 }
 
 // proveForeign proves the newest change of a key.
-func (n *Part) proveForeign(ctx context.Context, key []byte, a *foreignAnswer) (body []byte, err error) {
+func (n *Part) proveForeign(ctx context.Context, key []byte, a *ForeignAnswer) (body []byte, err error) {
 	err = n.covered(ctx, func(v *View) error {
 		if err := n.ownsForeign(v, Keys(key)); err != nil {
 			return err
@@ -248,24 +234,9 @@ func (n *Part) proveForeign(ctx context.Context, key []byte, a *foreignAnswer) (
 	return body, err
 }
 
-// outcomeForeign is what became of a mutation, as a foreignReceipt without responses; nothing
-// if it is not on record.
-func outcomeForeign(v *View, id []byte) ([]byte, error) {
-	if len(id) != len(aweigh.Hash{}) {
-		return nil, errUnasked
-	}
-	was, ok, err := v.Outcome(aweigh.Hash(id))
-	if err != nil || !ok {
-		return nil, err
-	}
-	return canon.Encode([]foreignReceipt{{
-		Mutation: aweigh.Hash(id), Code: uint8(was.Code), Reason: was.Reason, Revision: was.Revision, Succeeded: was.Succeeded, Height: was.Height,
-	}}), nil
-}
-
 // referForeign are the referrals for keys that the scope has delegated.
-func (n *Part) referForeign(ctx context.Context, body []byte, a *foreignAnswer) ([]byte, error) {
-	var keys foreignKeys
+func (n *Part) referForeign(ctx context.Context, body []byte, a *ForeignAnswer) ([]byte, error) {
+	var keys ForeignKeys
 	if err := canon.Decode(body, &keys); err != nil {
 		return nil, err
 	}
@@ -273,44 +244,19 @@ func (n *Part) referForeign(ctx context.Context, body []byte, a *foreignAnswer) 
 		return nil, scope.ErrTooManyOps
 	}
 	var all []scope.Referral
-	err := n.coveredFrom(ctx, false, func(v *View) error {
-		all = nil
-		var touched []scope.Delegation
-		for _, x := range keys.Ranges {
-			some, err := v.Touching(x.Key, x.End)
-			if err != nil {
-				return err
-			}
-			for _, d := range some {
-				if !slices.ContainsFunc(touched, func(x scope.Delegation) bool { return x.Child == d.Child }) && len(touched) < foreignReferrals {
-					touched = append(touched, d)
-				}
-			}
+	err := n.coveredFrom(ctx, false, func(v *View) (err error) {
+		if all, err = tellReferrals(v.State, n.History(), &keys); err == nil {
+			h := v.Head()
+			a.said(&h)
 		}
-		for _, d := range touched {
-			head, err := n.cover(v.Head().Height, d.Height)
-			if err != nil {
-				return err
-			}
-			r, err := scope.NewReferral(head, v.State, d.Prefix)
-			if err != nil {
-				return err
-			}
-			all = append(all, r)
-		}
-		h := v.Head()
-		a.said(&h)
-		return nil
+		return err
 	})
 	return canon.Encode(all), err
 }
 
-// foreignReferrals bounds the referrals in one answer. A range over more is asked for again.
-const foreignReferrals = 64
-
 // submitForeign hands a peer's bundle in, as one of the peer's and not of this node's clients,
 // and tells what became of it.
-func (n *Part) submitForeign(ctx context.Context, p Peer, raw []byte, a *foreignAnswer) ([]byte, error) {
+func (n *Part) submitForeign(ctx context.Context, p Peer, raw []byte, a *ForeignAnswer) ([]byte, error) {
 	if d := n.budgets.wait(p, rawFrame(tagBundle, raw)); d > foreignWait {
 		return nil, ErrBusy
 	} else if d > 0 && !n.pause(d) {

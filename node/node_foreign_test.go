@@ -194,7 +194,7 @@ func TestForeignReadsAreLinearizable(t *testing.T) {
 }
 
 // liar answers as an anchor whatever lie says.
-func (a *anchorage) liar(i int, lie func(ask foreignAsk, honest foreignAnswer) (answer []byte, ok bool), honest *Node) {
+func (a *anchorage) liar(i int, lie func(ask ForeignAsk, honest ForeignAnswer) (answer []byte, ok bool), honest *Node) {
 	a.t.Helper()
 	key, err := libp2pKey(a.identity[i])
 	if err != nil {
@@ -215,12 +215,12 @@ func (a *anchorage) liar(i int, lie func(ask foreignAsk, honest foreignAnswer) (
 		Handler: p2p.Handler{Request: func(ctx context.Context, from peer.ID, req []byte) ([]byte, error) {
 			p, rest := honest.addressee(req)
 			body, ok := strings.CutPrefix(string(rest), askForeign)
-			var ask foreignAsk
+			var ask ForeignAsk
 			if !ok || p == nil || canon.Decode([]byte(body), &ask) != nil {
 				return nil, errors.New("no")
 			}
 			raw, err := p.serveForeign(ctx, Peer(from.String()), ask)
-			var truth foreignAnswer
+			var truth ForeignAnswer
 			if err == nil {
 				err = canon.Decode(raw, &truth)
 			}
@@ -251,20 +251,20 @@ func TestLiarsAreOutvoted(t *testing.T) {
 	a.running[3].halt(t)
 	a.running[3] = nil
 
-	forged := func(ask foreignAsk, truth foreignAnswer) []byte {
+	forged := func(ask ForeignAsk, truth ForeignAnswer) []byte {
 		switch ask.Kind {
-		case foreignLook:
+		case ForeignLook:
 			return canon.Encode(Looked{Succeeded: true, Responses: []scope.Response{{Kind: scope.OpRange, Range: scope.RangeResult{Count: 1, Kvs: []scope.KeyValue{{Key: []byte("/b/1"), Value: []byte("forged"), Version: 1}}}}}})
-		case foreignResolve:
+		case ForeignResolve:
 			return canon.Encode(Resolved{Kv: scope.KeyValue{Value: []byte("forged"), Version: 1}, Claims: true})
-		case foreignSubmit:
+		case ForeignSubmit:
 			b, err := scope.CheckBundle(ask.Body, scope.MostLimits(), votes.Verify)
 			if err != nil {
 				t.Error(err)
 				return nil
 			}
 			return canon.Encode([]foreignReceipt{{Mutation: b.Mutations()[0].ID, Code: uint8(scope.Failed), Reason: "forged"}})
-		case foreignRefer: // to a scope that only this anchor governs
+		case ForeignRefer: // to a scope that only this anchor governs
 			var all []scope.Referral
 			if err := canon.Decode(truth.Body, &all); err != nil || len(all) != 1 {
 				t.Errorf("%d referrals, %v", len(all), err)
@@ -288,37 +288,37 @@ func TestLiarsAreOutvoted(t *testing.T) {
 	var told atomic.Int64
 	lies := []struct {
 		name string
-		lie  func(ask foreignAsk, x foreignAnswer) ([]byte, bool)
+		lie  func(ask ForeignAsk, x ForeignAnswer) ([]byte, bool)
 	}{
-		{"another content", func(ask foreignAsk, x foreignAnswer) ([]byte, bool) {
+		{"another content", func(ask ForeignAsk, x ForeignAnswer) ([]byte, bool) {
 			x.Body = forged(ask, x)
 			return canon.Encode(x), true
 		}},
-		{"another content, as of the far future", func(ask foreignAsk, x foreignAnswer) ([]byte, bool) {
+		{"another content, as of the far future", func(ask ForeignAsk, x ForeignAnswer) ([]byte, bool) {
 			x.Body, x.Revision, x.Height = forged(ask, x), 1<<60, 1<<60
 			return canon.Encode(x), true
 		}},
-		{"the truth as of the far future", func(_ foreignAsk, x foreignAnswer) ([]byte, bool) {
+		{"the truth as of the far future", func(_ ForeignAsk, x ForeignAnswer) ([]byte, bool) {
 			x.Revision, x.Height = 1<<60, 1<<60
 			return canon.Encode(x), true
 		}},
-		{"a later epoch", func(ask foreignAsk, x foreignAnswer) ([]byte, bool) {
+		{"a later epoch", func(ask ForeignAsk, x ForeignAnswer) ([]byte, bool) {
 			x.Body, x.Epoch = forged(ask, x), x.Epoch+7
 			return canon.Encode(x), true
 		}},
-		{"an epoch of long ago", func(ask foreignAsk, x foreignAnswer) ([]byte, bool) {
+		{"an epoch of long ago", func(ask ForeignAsk, x ForeignAnswer) ([]byte, bool) {
 			x.Body, x.Epoch = forged(ask, x), 0
 			return canon.Encode(x), true
 		}},
-		{"that the keys went elsewhere", func(_ foreignAsk, x foreignAnswer) ([]byte, bool) {
+		{"that the keys went elsewhere", func(_ ForeignAsk, x ForeignAnswer) ([]byte, bool) {
 			x.Body, x.Failure = nil, scope.FailureIn(scope.ErrElsewhere)
 			return canon.Encode(x), true
 		}},
-		{"nothing that can be read", func(foreignAsk, foreignAnswer) ([]byte, bool) { return []byte("?"), true }},
-		{"nothing", func(foreignAsk, foreignAnswer) ([]byte, bool) { return nil, false }},
+		{"nothing that can be read", func(ForeignAsk, ForeignAnswer) ([]byte, bool) { return []byte("?"), true }},
+		{"nothing", func(ForeignAsk, ForeignAnswer) ([]byte, bool) { return nil, false }},
 	}
-	a.liar(3, func(ask foreignAsk, honest foreignAnswer) ([]byte, bool) {
-		if told.Add(1); ask.Kind == foreignLook && !ask.Newest && ask.At == 0 {
+	a.liar(3, func(ask ForeignAsk, honest ForeignAnswer) ([]byte, bool) {
+		if told.Add(1); ask.Kind == ForeignLook && !ask.Newest && ask.At == 0 {
 			t.Error("a linearizable read asks for what may be old")
 		}
 		return lies[kind.Load()].lie(ask, honest)
@@ -335,11 +335,11 @@ func TestLiarsAreOutvoted(t *testing.T) {
 		before := told.Load()
 		for k := 0; k < 100 && told.Load() < before+8; k++ { // the order in which anchors are asked varies
 			f.mu.Lock()
-			f.given = nil // it is to be referred to again
-			for _, x := range f.epoch.Roster.Anchors {
-				f.seen[x.Key.ID()] = manner{took: time.Second}
+			f.knows.given = nil // it is to be referred to again
+			for _, x := range f.knows.epoch.Roster.Anchors {
+				f.knows.seen[x.Key.ID()] = manner{took: time.Second}
 				if x.Name == "n3" { // the liar is asked first
-					f.seen[x.Key.ID()] = manner{took: time.Millisecond}
+					f.knows.seen[x.Key.ID()] = manner{took: time.Millisecond}
 				}
 			}
 			f.mu.Unlock()
@@ -443,7 +443,7 @@ func BenchmarkForeignRead(b *testing.B) {
 					o.foreigners.mu.Lock()
 					for _, f := range o.foreigners.all {
 						f.mu.Lock()
-						f.given = nil
+						f.knows.given = nil
 						f.mu.Unlock()
 					}
 					o.foreigners.mu.Unlock()

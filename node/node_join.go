@@ -131,7 +131,7 @@ func (n *Part) request(ctx context.Context, from peer.ID, req []byte) ([]byte, e
 		return n.serveCosign(ctx, Peer(from.String()), ask)
 	}
 	if body, ok := bytes.CutPrefix(req, []byte(askForeign)); ok {
-		var ask foreignAsk
+		var ask ForeignAsk
 		if err := canon.Decode(body, &ask); err != nil {
 			return nil, err
 		}

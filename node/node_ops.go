@@ -194,6 +194,10 @@ type View struct {
 // Close releases the view, once.
 func (v *View) Close() error { return v.of.release(v.shared) }
 
+// Look carries out a transaction that only reads, without the bounds of one that all
+// nodes must execute. The scope must own its keys.
+func (v *View) Look(t *scope.Txn) (Looked, error) { return lookAt(v.State, t, 0) }
+
 // Read gives a view of the state. A linearizable one asks a quorum of anchors
 // first (P23); the other is what this node has, however old.
 func (n *Part) Read(ctx context.Context, linearizable bool) (*View, error) {

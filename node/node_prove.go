@@ -34,9 +34,6 @@ func (n *Part) ProveMotion(ctx context.Context, id votes.MotionID) (p *scope.Mot
 	return p, head, err
 }
 
-// errUncovered means that no final block after the change can be proven yet.
-var errUncovered = errors.New("node: no block covers the change yet")
-
 // covered proves something of the newest state, once a later block covers it.
 func (n *Part) covered(ctx context.Context, prove func(*View) error) error {
 	return n.coveredFrom(ctx, true, prove)
@@ -130,7 +127,7 @@ func (n *Part) minutes(v *View, id votes.MotionID) (*scope.Minutes, error) {
 // ancestry leads to a final block above a height.
 func (n *Part) ancestry(ctx context.Context, v *View, above aweigh.Height) (a scope.Ancestry, err error) {
 	a.Genesis = n.cfg.Genesis
-	if a.Head, err = n.cover(v.Head().Height, above); err != nil {
+	if a.Head, err = n.History().cover(v.Head().Height, above); err != nil {
 		return a, err
 	}
 	if d := a.Genesis.Descent; d != nil {
@@ -170,16 +167,4 @@ func (n *Part) origin(at aweigh.Height) (*scope.Block, scope.Finality, error) {
 	}
 	final, err := n.History().Finality(at)
 	return b, final, err
-}
-
-// cover is the finality of the newest block up to a height, and above another,
-// that can be proven final.
-func (n *Part) cover(newest, above aweigh.Height) (scope.Finality, error) {
-	for at := newest; at > above; at-- {
-		f, err := n.History().Finality(at)
-		if !errors.Is(err, ErrNoBlock) {
-			return f, err
-		}
-	}
-	return scope.Finality{}, errUncovered
 }

@@ -10,16 +10,6 @@ import (
 	"github.com/aweigh/aweigh/scope"
 )
 
-// Resolved is what a name stands for: an object, and one of its versions.
-type Resolved struct {
-	_              struct{}        `cbor:",toarray"`
-	Kv             scope.KeyValue  // of the version
-	Key            []byte          // an alias that names the object now
-	Number, Newest int64           // of the version, and of the newest one
-	Claims         bool            // the object, too, says that Key is an alias of it
-	Moved          *scope.Redirect // how it was found, if the key that was asked for does not name it itself
-}
-
 // Resolve says what a key stands for, or stood for until it was moved, and gives a version
 // of it, 0 for the newest. It asks the scope that decides about the key, and the one to
 // which the object was moved. Errors wrap scope.ErrKeyNotFound.
@@ -66,24 +56,13 @@ func (n *Part) Resolve(ctx context.Context, key []byte, version int64, lineariza
 // resolved is what a key stands for in the scope. Where its object is not found, but was
 // moved, it says where to.
 func (v *View) resolved(ctx context.Context, key []byte, version int64) (r Resolved, err error) {
-	found, ok, err := v.State.Resolve(key)
-	if err != nil {
+	if r, err = named(v.State, key); err != nil || version <= 0 || version == r.Number {
 		return r, err
 	}
-	r.Moved = found.Moved
-	switch {
-	case !ok && r.Moved != nil:
-		return r, fmt.Errorf("%w: %q was moved to %q, and its object %s is deleted since; see its history", scope.ErrKeyNotFound, key, r.Moved.To, r.Moved.Object)
-	case !ok:
-		return r, fmt.Errorf("%w: %q", scope.ErrKeyNotFound, key)
+	if r.Kv, err = v.version(ctx, r.Kv.UID, version, r.Number); err != nil {
+		return r, err
 	}
-	r.Kv, r.Key, r.Claims, r.Newest, r.Number = found.Kv, found.Kv.Key, found.Claims, found.Number, found.Number
-	if version > 0 && version != r.Number {
-		if r.Kv, err = v.version(ctx, r.Kv.UID, version, r.Number); err != nil {
-			return r, err
-		}
-		r.Number = version
-	}
+	r.Number = version
 	return r, nil
 }
 

@@ -345,16 +345,7 @@ func (n *Node) Look(ctx context.Context, t *scope.Txn, linearizable bool) (l Loo
 }
 
 // owns says why some of the keys are not the scope's own.
-func (v *View) owns(ranges Ranges) (err error) {
-	ranges(func(key, end []byte) bool {
-		var touched []scope.Delegation
-		if touched, err = v.Touching(key, end); err == nil && len(touched) > 0 {
-			err = scope.ErrElsewhere
-		}
-		return err == nil
-	})
-	return err
-}
+func (v *View) owns(ranges Ranges) error { return owns(v.State, ranges) }
 
 // Lineage lists what happened to the object that a key names, newest first: in the
 // scope that decides about the key, and in those where the object was before.

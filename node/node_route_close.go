@@ -31,7 +31,7 @@ func (n *Node) Closed(ctx context.Context) (highest int64) {
 	defer n.foreigners.mu.Unlock()
 	for _, f := range n.foreigners.all {
 		f.mu.Lock()
-		highest = max(highest, min(f.newest, scope.ClockRevision(f.genesis.Descent.Started, now)))
+		highest = max(highest, min(f.knows.newest, scope.ClockRevision(f.genesis.Descent.Started, now)))
 		f.mu.Unlock()
 	}
 	return highest

@@ -131,6 +131,21 @@ func (h History) Finality(at aweigh.Height) (scope.Finality, error) {
 	}
 }
 
+// errUncovered means that no final block after the change can be proven yet.
+var errUncovered = errors.New("node: no block covers the change yet")
+
+// cover is the finality of the newest block up to a height, and above another,
+// that can be proven final.
+func (h History) cover(newest, above aweigh.Height) (scope.Finality, error) {
+	for at := newest; at > above; at-- {
+		f, err := h.Finality(at)
+		if !errors.Is(err, ErrNoBlock) {
+			return f, err
+		}
+	}
+	return scope.Finality{}, errUncovered
+}
+
 // Handover is what the block at a height hands over, which ends an epoch. Errors
 // wrap ErrNoBlock if it ends none here.
 func (h History) Handover(at aweigh.Height) (hand scope.Handover, err error) {

@@ -21,6 +21,7 @@ type Limits struct {
 	ValidFor           time.Duration // how far ahead of a block's time ValidUntil may lie
 	Anchors            int           // in a roster
 	ScopeBytes         int64         // of what the scope holds of keys (Head.Bytes), from which on nothing more is put; 0: any number
+	TTL                time.Duration // for which those who do not hold the scope may give an answer of its anchors again; 0: not at all
 }
 
 // DefaultLimits are the limits of a scope whose policy names none.
@@ -37,6 +38,7 @@ func DefaultLimits() Limits {
 		Drift:              500 * time.Millisecond,
 		ValidFor:           10 * time.Minute,
 		Anchors:            128,
+		TTL:                5 * time.Second,
 	}
 }
 
@@ -56,7 +58,7 @@ func MostLimits() Limits {
 	return Limits{
 		KeyBytes: mostBlockBytes, ValueBytes: mostBlockBytes, JustificationBytes: mostBlockBytes, MutationBytes: mostBlockBytes,
 		BundleBytes: mostBlockBytes, BlockBytes: mostBlockBytes, BlockMutations: mostBlockMutations, TxnOps: mostTxnOps,
-		Drift: mostPeriod, ValidFor: mostPeriod, Anchors: mostAnchors,
+		Drift: mostPeriod, ValidFor: mostPeriod, Anchors: mostAnchors, TTL: mostPeriod,
 	}
 }
 
@@ -64,6 +66,9 @@ func MostLimits() Limits {
 func (l Limits) Check() error {
 	if l.ScopeBytes < 0 {
 		return fmt.Errorf("%w: the limit ScopeBytes is %d; 0 is none", ErrInvalid, l.ScopeBytes)
+	}
+	if l.TTL < 0 || l.TTL > mostPeriod {
+		return fmt.Errorf("%w: limit TTL is %v, it must lie between 0 and %v", ErrInvalid, l.TTL, mostPeriod)
 	}
 	for _, b := range []struct {
 		name        string

@@ -60,6 +60,7 @@ var fields = []field{
 
 	duration("limits.valid_for", "how long a mutation may wait for a quorum, at most", func(p *scope.Policy) *time.Duration { return &p.Limits.ValidFor }),
 	size("limits.scope_bytes", "of all versions of keys that are kept (such as 500MiB), from which on nothing more is put; 0: any number", func(p *scope.Policy) *int64 { return &p.Limits.ScopeBytes }),
+	duration("limits.ttl", "for which nodes that do not hold the scope may give an answer of its anchors again; 0s: not at all", func(p *scope.Policy) *time.Duration { return &p.Limits.TTL }),
 	number("limits.anchors", "in a roster, at most", func(p *scope.Policy) *int { return &p.Limits.Anchors }),
 
 	number("children.depth", "levels of scopes below, at most; 0: any number", func(p *scope.Policy) *uint32 { return &p.Children.Depth }),
