@@ -18,7 +18,7 @@ const farthest = ^aweigh.Epoch(0)
 // is kept, since it is proven.
 func follow(s store.Store, id aweigh.ScopeID, e *scope.Epoch, to aweigh.Epoch, ask func(above aweigh.Height) ([]byte, error)) (*scope.Epoch, error) {
 	for e.Number < to {
-		hands, err := History{Reader: s, Scope: id}.Handovers(e.Start, handoversAtOnce)
+		hands, err := History{Reader: s, Scope: id}.Handovers(e.Start, HandoversAtOnce)
 		if err != nil {
 			return nil, err
 		}
@@ -34,7 +34,7 @@ func follow(s store.Store, id aweigh.ScopeID, e *scope.Epoch, to aweigh.Epoch, a
 			if err := canon.Decode(raw, &hands); err != nil {
 				return nil, fmt.Errorf("%w: handovers: %w", ErrSnapshot, err)
 			}
-			if len(hands) == 0 || len(hands) > handoversAtOnce {
+			if len(hands) == 0 || len(hands) > HandoversAtOnce {
 				return nil, fmt.Errorf("%w: %d handovers that lead to epoch %d", ErrSnapshot, len(hands), to)
 			}
 		}

@@ -102,8 +102,8 @@ func (f *ForeignScope) Learn(d scope.Delegation) {
 // Delegations are those that the scope referred to, in order.
 func (f *ForeignScope) Delegations() []scope.Delegation { return f.given }
 
-// decodeReferrals are those in an answer.
-func decodeReferrals(body []byte) (all []scope.Referral, err error) {
+// DecodeReferrals are those in an answer.
+func DecodeReferrals(body []byte) (all []scope.Referral, err error) {
 	if err := canon.Decode(body, &all); err != nil {
 		return nil, err
 	}

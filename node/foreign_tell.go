@@ -12,8 +12,12 @@ import (
 // version), ForeignRefer and ForeignOutcome, once it may: what a node does around it is to hold
 // those who ask to their budgets, and to make the state new enough. The error is why it answers nothing.
 func Tell(s *scope.State, h History, ask *ForeignAsk) (a ForeignAnswer, err error) {
+	e, err := s.Epoch()
+	if err != nil {
+		return a, err
+	}
 	head := s.Head()
-	a.Epoch = head.Epoch
+	a.Epoch = e.Number
 	a.said(&head)
 	a.Body, err = tell(s, h, ask)
 	if ask.Kind == ForeignLook && ask.At > 0 {
@@ -119,8 +123,8 @@ func tellOutcome(s *scope.State, id []byte) ([]byte, error) {
 	if err != nil || !ok {
 		return nil, err
 	}
-	return canon.Encode([]foreignReceipt{{
-		Mutation: aweigh.Hash(id), Code: uint8(was.Code), Reason: was.Reason, Revision: was.Revision, Succeeded: was.Succeeded, Height: was.Height,
+	return EncodeReceipts([]Receipt{{
+		Outcome: scope.Outcome{Mutation: aweigh.Hash(id), Code: was.Code, Reason: was.Reason, Revision: was.Revision, Succeeded: was.Succeeded}, Height: was.Height,
 	}}), nil
 }
 

@@ -42,9 +42,10 @@ type Inquiry struct {
 	last error // why somebody's answer did not count
 	bad  error // why nothing that was said proved itself, or what the scope fails for
 
-	said  ForeignAnswer
-	err   error
-	ended bool
+	said     ForeignAnswer
+	outvoted int
+	err      error
+	ended    bool
 }
 
 // Query is what one anchor is to be asked.
@@ -208,7 +209,7 @@ func (q *Inquiry) conclude(err error) {
 		q.err = err
 		return
 	}
-	q.said = said
+	q.said, q.outvoted = said, len(liars)
 	if q.ask.Kind != ForeignSubmit {
 		for _, id := range liars {
 			q.of.met(id, 0, errDiffer)
@@ -225,3 +226,9 @@ func (q *Inquiry) conclude(err error) {
 func (q *Inquiry) Result() (a ForeignAnswer, err error, ended bool) {
 	return q.said, q.err, q.ended
 }
+
+// Outvoted is how many anchors said something else than what counts.
+func (q *Inquiry) Outvoted() int { return q.outvoted }
+
+// Pinned reports whether anchors were asked as of a revision that they named themselves.
+func (q *Inquiry) Pinned() bool { return q.pinned }

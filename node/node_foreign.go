@@ -279,7 +279,7 @@ func (f *foreign) settle(ctx context.Context, p peer.ID, to aweigh.Epoch) error 
 func (f *foreign) learn(ctx context.Context, ranges Ranges) error {
 	keys := foreignKeys(ranges)
 	_, err := f.ask(ctx, ForeignAsk{Kind: ForeignRefer, Body: canon.Encode(keys)}, func(body []byte) error {
-		all, err := decodeReferrals(body)
+		all, err := DecodeReferrals(body)
 		for i := range all {
 			if err == nil {
 				err = f.referred(&all[i], &keys)

@@ -195,11 +195,8 @@ func (f *foreign) outcome(ctx context.Context, id aweigh.Hash) (r Receipt, known
 	if err != nil || len(a.Body) == 0 {
 		return r, false, err
 	}
-	var got []foreignReceipt
-	if err := canon.Decode(a.Body, &got); err != nil || len(got) != 1 || got[0].Mutation != id {
-		return r, false, fmt.Errorf("node: the record of scope %q: of something else (%w)", f.genesis.Prefix(), err)
-	}
-	return got[0].receipt(f.id), true, nil
+	r, err = f.receipt(a.Body, id)
+	return r, err == nil, err
 }
 
 // mutation is a request of this node's, once filled in.
@@ -252,14 +249,18 @@ func (f *foreign) propose(ctx context.Context, class scope.Class, content []byte
 	if a.Failure != "" {
 		return r, fmt.Errorf("%w: %s", ErrNotTaken, a.Failure)
 	}
-	var got []foreignReceipt
-	err = canon.Decode(a.Body, &got)
-	if err == nil && (len(got) != 1 || got[0].Mutation != id) {
+	f.of.measured.commits.since(begin)
+	return f.receipt(a.Body, id)
+}
+
+// receipt is that of a mutation, in an answer.
+func (f *foreign) receipt(body []byte, id aweigh.Hash) (r Receipt, err error) {
+	all, err := DecodeReceipts(body, f.id)
+	if err == nil && (len(all) != 1 || all[0].Mutation != id) {
 		err = errors.New("it is about something else")
 	}
 	if err != nil {
 		return r, fmt.Errorf("node: the receipt of scope %q: %w", f.genesis.Prefix(), err)
 	}
-	f.of.measured.commits.since(begin)
-	return got[0].receipt(f.id), nil
+	return all[0], nil
 }

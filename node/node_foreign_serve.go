@@ -8,7 +8,6 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/votes"
@@ -277,14 +276,8 @@ func (n *Part) submitForeign(ctx context.Context, p Peer, raw []byte, a *Foreign
 	if err != nil {
 		return nil, err
 	}
-	out := make([]foreignReceipt, len(receipts))
 	for i := range receipts {
-		r := &receipts[i]
-		out[i] = foreignReceipt{
-			Mutation: r.Mutation, Code: uint8(r.Code), Reason: r.Reason, Revision: r.Revision, Succeeded: r.Succeeded,
-			Height: r.Height, Responses: r.Responses,
-		}
-		a.Height, a.Revision = r.Height, max(a.Revision, r.Revision)
+		a.Height, a.Revision = receipts[i].Height, max(a.Revision, receipts[i].Revision)
 	}
 	if v, err := n.views.open(); err == nil { // when that was
 		h := v.Head()
@@ -293,38 +286,5 @@ func (n *Part) submitForeign(ctx context.Context, p Peer, raw []byte, a *Foreign
 			return nil, err
 		}
 	}
-	return canon.Encode(out), nil
-}
-
-// foreignReceipt is a Receipt.
-type foreignReceipt struct {
-	_         struct{} `cbor:",toarray"`
-	Mutation  aweigh.Hash
-	Code      uint8
-	Reason    string
-	Revision  int64
-	Succeeded bool
-	Height    aweigh.Height
-	Responses []scope.Response
-}
-
-// bareReceipts are receipts without responses; what is no such thing stays as it is.
-func bareReceipts(body []byte) []byte {
-	var all []foreignReceipt
-	if canon.Decode(body, &all) != nil {
-		return body
-	}
-	for i := range all {
-		all[i].Responses = nil
-	}
-	return canon.Encode(all)
-}
-
-func (r *foreignReceipt) receipt(id aweigh.ScopeID) Receipt {
-	return Receipt{
-		Outcome: scope.Outcome{
-			Mutation: r.Mutation, Code: scope.Code(r.Code), Reason: r.Reason, Revision: r.Revision, Succeeded: r.Succeeded, Responses: r.Responses,
-		},
-		Height: r.Height, Scope: id,
-	}
+	return EncodeReceipts(receipts), nil
 }

@@ -14,7 +14,7 @@ import (
 
 // serveHandovers answers with the proofs of epochs, from a peer's budget.
 func (n *Part) serveHandovers(p Peer, ask handoversAsk) ([]byte, error) {
-	all, err := n.History().Handovers(ask.Above, handoversAtOnce)
+	all, err := n.History().Handovers(ask.Above, HandoversAtOnce)
 	if err != nil {
 		return nil, err
 	}

@@ -194,5 +194,5 @@ type handoversAsk struct {
 	Above aweigh.Height
 }
 
-// handoversAtOnce bounds the handovers in one answer.
-const handoversAtOnce = 256
+// HandoversAtOnce bounds the handovers in one answer.
+const HandoversAtOnce = 256

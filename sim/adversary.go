@@ -43,9 +43,10 @@ type plan struct {
 	members []*Node
 	plays   []play
 	names   []string
-	victims []*Node                        // aimed at by name
-	sides   map[aweigh.View]int            // seed of the split of the honest in a view
-	twoFor  map[aweigh.View][2]aweigh.Hash // blocks proposed twice over by a member
+	victims []*Node                            // aimed at by name
+	sides   map[aweigh.View]int                // seed of the split of the honest in a view
+	twoFor  map[aweigh.View][2]aweigh.Hash     // blocks proposed twice over by a member
+	answers map[aweigh.Hash]node.ForeignAnswer // the first to each question of visitors
 }
 
 // parcel is a frame for one node, perhaps held back for a while.

@@ -42,6 +42,9 @@ var controls = []struct {
 		Network: Network{Anchors: 3, Mode: "crash"}, Load: Load{Writes: 100},
 		Faults: Faults{Timed: []Fault{{Kind: "forgetful", At: time.Second, For: 4 * time.Second, Nodes: []int{0, 1, 2}}}},
 	}, []int{Durable}},
+	{"visitors among liars", Scenario{
+		Network: Network{Anchors: 4}, Cast: []Role{{Play: []string{"replay"}, Anchors: []int{2, 3}, Rate: Whole}}, Load: Load{Visits: 200, Under: []string{"/a/"}},
+	}, []int{Referred}},
 	{"too much waits", Scenario{
 		Cast: []Role{{Play: []string{"flood"}, Weight: "budget"}}, Bounds: Bounds{Waiting: 100},
 	}, []int{Bounded}},

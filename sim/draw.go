@@ -46,6 +46,9 @@ func Draw(seed uint64) Scenario {
 	if d.one(7) {
 		d.nested(&s)
 	}
+	if s.nests() || d.one(6) {
+		s.Load.Visits = 10 + d.IntN(100)
+	}
 	return s
 }
 

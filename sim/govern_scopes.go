@@ -46,6 +46,7 @@ func (w *World) descendant(m Motion) *scope.Child {
 	must.OK(err, "a mode that was checked")
 	p := scope.DefaultPolicy(mode)
 	p.Limits.Anchors = max(p.Limits.Anchors, n.Anchors)
+	p.Limits.TTL = w.Genesis.Policy.Limits.TTL
 	p.Trust.Whole = uint32(n.Whole)
 	p.EpochBlocks, p.EpochTime = uint64(n.EpochBlocks), n.EpochTime
 	c := &scope.Child{Prefix: []byte(m.Prefix), Name: m.Prefix, Policy: p}

@@ -94,6 +94,7 @@ var Invariants = []Named{
 	{"boxes", "a ballot that was taken is in the chain, in time or late, or waits where it was taken (P30, P34, P35)"},
 	{"isolation", "a scope writes, holds and decides about nothing but what it governs, whoever lies in it"},
 	{"handover", "a prefix that goes to another scope takes along all that was written, and each write is done once, in one scope"},
+	{"referred", "what a node that holds no scope is referred to and told is so, and is given again no longer than it may (P41)"},
 }
 
 // GoalNames are what runs are meant to reach: a sweep that never did has proven
@@ -145,5 +146,14 @@ var GoalNames = []Named{
 	{"hostile scope", "a scope was founded in which more lie than may"},
 	{"scope stopped alone", "a node stopped in a hostile scope, and went on in the others"},
 	{"scope founded under fire", "a scope was founded while liars lied or faults lasted"},
+	{"visit", "a node that holds no scope was answered by anchors"},
+	{"visitor's write", "one wrote, through several anchors at once"},
+	{"referral", "one was referred from a scope to another"},
+	{"visit over two referrals", "and from there to a third, and answered"},
+	{"epoch proven to a visitor", "one learned that a scope had other anchors by now"},
+	{"answer from a cache", "one gave an answer again"},
+	{"asked as of one revision", "one asked again because a key changed while anchors answered"},
+	{"answer outvoted", "an anchor told one something else than the others"},
+	{"forged referral", "an anchor referred one to a scope that nobody founded"},
 	{"healed", "progress was possible after the faults, and came"},
 }

@@ -127,6 +127,7 @@ type Load struct {
 	Writes  int           `yaml:"writes,omitempty"`  // in all; 30
 	Reads   int           `yaml:"reads,omitempty"`   // linearizable, in all; 15
 	Names   int           `yaml:"names,omitempty"`   // changes of aliases, in all
+	Visits  int           `yaml:"visits,omitempty"`  // requests, in all, of two nodes that hold no scope and go by referrals; none
 	Keys    int           `yaml:"keys,omitempty"`    // 4
 	Under   []string      `yaml:"under,omitempty"`   // prefixes of the keys, in turn; /
 	Value   int           `yaml:"value,omitempty"`   // bytes; 16

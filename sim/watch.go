@@ -141,6 +141,7 @@ const (
 	Boxes
 	Isolation
 	Handover
+	Referred
 )
 
 // breach records that an invariant broke, at a node or, if n is nil, in the

@@ -175,6 +175,7 @@ func (w *World) found(r *rand.Rand, memory *votes.Memory) error {
 	policy := scope.DefaultPolicy(mode)
 	policy.Approvals = w.Scenario.Approval.policy(w.polls.voters)
 	policy.Limits.Anchors = max(policy.Limits.Anchors, n.Anchors)
+	policy.Limits.TTL = 300 * time.Millisecond // so that visitors come to the end of it
 	policy.Trust.Whole = uint32(n.Whole)
 	policy.EpochBlocks, policy.EpochTime = uint64(n.EpochBlocks), n.EpochTime
 	if n.Finalize != 0 {

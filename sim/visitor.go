@@ -1,0 +1,287 @@
+package sim
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/internal/must"
+	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/store"
+	"github.com/aweigh/aweigh/votes"
+)
+
+// visitor is a node that holds no scope, and knows the network's genesis alone. It reaches all by
+// referral, as package node does (node.ForeignScope, node.Inquiry), through the links of an
+// honest node beside which it stands. Nobody crashes it.
+type visitor struct {
+	w      *World // of the root scope
+	id     int
+	beside int // index of the node
+	author votes.PrivateKey
+	store  *store.Mem
+	known  map[aweigh.ScopeID]*node.ForeignScope
+	rand   *rand.Rand
+	told   map[string]time.Duration // when it last asked for what may be old and was answered, by scope and what it was
+	heard  map[aweigh.ScopeID]int64 // highest revision of what it was answered
+	open   int                      // errands
+}
+
+// visitors are how many there are, if there is something for them to do, and visitsAtOnce how many
+// errands each has open: more would make the order in time that is looked for hard to find.
+const (
+	visitors     = 2
+	visitsAtOnce = 2
+)
+
+// visitation lets visitors ask what the scenario says, until Stop.
+func (w *World) visitation(hosts []*Node) {
+	load := w.Scenario.Load
+	if load.Visits == 0 {
+		return
+	}
+	var all []*visitor
+	for i := range visitors {
+		v := &visitor{
+			w: w, id: i, beside: hosts[i%len(hosts)].Index, store: store.NewMem(), known: make(map[aweigh.ScopeID]*node.ForeignScope),
+			rand: rand.New(rand.NewPCG(w.Scenario.Seed, uint64(50+i))), told: make(map[string]time.Duration), heard: make(map[aweigh.ScopeID]int64),
+		}
+		seed := make([]byte, 32)
+		binary.BigEndian.PutUint64(seed, v.rand.Uint64())
+		var err error
+		v.author, err = votes.KeyFromSeed(votes.Ed25519, seed)
+		must.OK(err, "making a key")
+		root, err := node.NewForeignScope(w.Genesis, v.store)
+		must.OK(err, "reading the genesis")
+		v.known[w.id] = root
+		all = append(all, v)
+	}
+	for i := range load.Visits {
+		v := all[i%len(all)]
+		w.At(time.Duration(v.rand.Int64N(int64(w.Scenario.Stop))), v.visit)
+	}
+}
+
+// visit asks for something.
+func (v *visitor) visit() {
+	w := v.w
+	if !w.firing || v.open == visitsAtOnce {
+		return
+	}
+	key := w.keyName(v.rand.IntN(w.Scenario.Load.Keys))
+	switch v.rand.IntN(8) {
+	case 0, 1, 2:
+		v.read(key)
+	case 3, 4:
+		v.glance(key)
+	case 5:
+		v.resolve(w.aliasName(v.rand.IntN(aliasCount)))
+	default:
+		v.write(key)
+	}
+}
+
+// errand is one thing that a visitor wants, of the scope that decides about a key.
+type errand struct {
+	*visitor
+	key   string
+	until aweigh.Instant
+	ask   func(*node.ForeignScope) node.ForeignAsk
+	moved func(node.ForeignAnswer) bool // the answer says that another scope decides
+	done  func(f *node.ForeignScope, a node.ForeignAnswer, cached bool)
+}
+
+// begin begins an errand.
+func (e errand) begin() {
+	open, done := true, e.done
+	end := func() {
+		if open {
+			open = false
+			e.open--
+		}
+	}
+	e.open++
+	e.done = func(f *node.ForeignScope, a node.ForeignAnswer, cached bool) {
+		end()
+		done(f, a, cached)
+	}
+	e.w.At(e.until.Sub(e.w.now), end)
+	e.run()
+}
+
+// run asks the scope that decides as far as is known, and goes on where it is referred to. What is not done in good time is
+// given up.
+func (e errand) run() {
+	f := e.deciding(e.key)
+	if e.w.now >= e.until {
+		return
+	}
+	e.inquire(f, e.ask(f), e.until, nil, func(a node.ForeignAnswer, cached bool, err error) {
+		switch {
+		case err != nil:
+		case errors.Is(scope.Failure(a.Failure), scope.ErrElsewhere) || e.moved != nil && e.moved(a):
+			e.learn(f, e)
+		default:
+			e.done(f, a, cached)
+		}
+	})
+}
+
+// deciding is the deepest scope that the visitor knows to have a key.
+func (v *visitor) deciding(key string) *node.ForeignScope {
+	f := v.known[v.w.id]
+	for {
+		at := scope.Touching(f.Delegations(), []byte(key), nil)
+		if len(at) == 0 {
+			return f
+		}
+		f = v.known[at[0].Child]
+	}
+}
+
+// learn asks a scope for the referral for an errand's key, and lets the errand go on there.
+func (v *visitor) learn(f *node.ForeignScope, e errand) {
+	keys := node.ForeignKeys{Ranges: []node.ForeignRange{{Key: []byte(e.key)}}}
+	ask := node.ForeignAsk{Kind: node.ForeignRefer, Body: canon.Encode(keys)}
+	v.inquire(f, ask, e.until, func(body []byte) error { return v.referred(f, body, &keys) }, func(_ node.ForeignAnswer, _ bool, err error) {
+		wait := time.Millisecond
+		if err != nil { // nobody can prove it yet
+			wait = 50 * time.Millisecond
+		}
+		v.w.At(wait, e.run)
+	})
+}
+
+// referred takes the referrals in an answer, if they prove themselves.
+func (v *visitor) referred(f *node.ForeignScope, body []byte, keys *node.ForeignKeys) error {
+	all, err := node.DecodeReferrals(body)
+	if err != nil {
+		return err
+	}
+	for i := range all {
+		d, err := f.Check(v.store, &all[i], keys)
+		if err != nil {
+			return err
+		}
+		v.w.referral(v, f, d)
+		if v.known[d.Child] == nil {
+			if v.known[d.Child], err = node.NewForeignScope(all[i].Child, v.store); err != nil {
+				return err
+			}
+		}
+		f.Learn(d)
+	}
+	return nil
+}
+
+// looking is the question what stands under a key.
+func looking(key string, newest bool) func(*node.ForeignScope) node.ForeignAsk {
+	t := scope.Txn{Success: []scope.Op{{Kind: scope.OpRange, Key: []byte(key)}}}
+	return func(*node.ForeignScope) node.ForeignAsk {
+		return node.ForeignAsk{Kind: node.ForeignLook, Newest: newest, Body: canon.Encode(t)}
+	}
+}
+
+// looked is what an answer to that says.
+func looked(a *node.ForeignAnswer) (kv scope.KeyValue, ok bool) {
+	var l node.Looked
+	if a.Failure != "" || canon.Decode(a.Body, &l) != nil || len(l.Responses) != 1 || len(l.Responses[0].Range.Kvs) != 1 {
+		return kv, false
+	}
+	return l.Responses[0].Range.Kvs[0], true
+}
+
+// give is until when something is worth waiting for.
+func (v *visitor) give() aweigh.Instant { return v.w.now.Add(v.w.Scenario.Load.Give) }
+
+// read asks for a linearizable read.
+func (v *visitor) read(key string) {
+	d := &deed{client: -1 - v.id, kind: "read", key: key}
+	v.w.watch.asked(d)
+	errand{visitor: v, key: key, until: v.give(), ask: looking(key, true), done: func(f *node.ForeignScope, a node.ForeignAnswer, _ bool) {
+		kv, _ := looked(&a)
+		d.got = string(kv.Value)
+		v.w.watch.readDone(v.w.Nodes[v.beside], d)
+		v.w.visited(v, f, &a, key)
+		v.w.truth(v, f, key, kv, a.Revision)
+	}}.begin()
+}
+
+// glance asks for a read that may be old.
+func (v *visitor) glance(key string) {
+	errand{visitor: v, key: key, until: v.give(), ask: looking(key, false), done: func(f *node.ForeignScope, a node.ForeignAnswer, cached bool) {
+		kv, _ := looked(&a)
+		v.w.aged(v, f, &a, key, cached)
+		v.w.visited(v, f, &a, key)
+		v.w.truth(v, f, key, kv, a.Revision)
+		if v.rand.IntN(2) == 0 && v.w.firing {
+			v.w.At(time.Duration(v.rand.Int64N(int64(2*time.Second))), func() { v.glance(key) })
+		}
+	}}.begin()
+}
+
+// resolve asks what an alias stands for.
+func (v *visitor) resolve(alias string) {
+	newest := v.rand.IntN(2) == 0
+	ask := func(*node.ForeignScope) node.ForeignAsk {
+		return node.ForeignAsk{Kind: node.ForeignResolve, Newest: newest, Body: canon.Encode(node.ForeignName{Key: []byte(alias)})}
+	}
+	errand{visitor: v, key: alias, until: v.give(), ask: ask, done: func(f *node.ForeignScope, a node.ForeignAnswer, cached bool) {
+		if !newest {
+			v.w.aged(v, f, &a, "alias "+alias, cached)
+		}
+		v.w.visited(v, f, &a, alias)
+		var r node.Resolved
+		if a.Failure == "" && canon.Decode(a.Body, &r) == nil && r.Moved == nil {
+			v.w.truth(v, f, alias, r.Kv, a.Revision)
+		}
+	}}.begin()
+}
+
+// write puts a value of its own, through several anchors at once.
+func (v *visitor) write(key string) {
+	w := v.w
+	nonce := binary.BigEndian.AppendUint64(nil, v.rand.Uint64())
+	d := &deed{client: -1 - v.id, kind: "write", key: key, value: fmt.Sprintf("%0*x", w.Scenario.Load.Value, nonce)}
+	m := w.mutation(scope.Txn{Success: []scope.Op{{Kind: scope.OpPut, Key: []byte(key), Value: []byte(d.value)}}}, nonce)
+	said := func(a *node.ForeignAnswer) (r node.Receipt, ok bool) {
+		all, err := node.DecodeReceipts(a.Body, aweigh.ScopeID{})
+		if err != nil || len(all) != 1 || a.Failure != "" || all[0].Mutation != d.mutation {
+			return r, false
+		}
+		return all[0], true
+	}
+	errand{
+		visitor: v, key: key, until: v.give(),
+		ask: func(f *node.ForeignScope) node.ForeignAsk {
+			at := w.find(f.ID())
+			m.Scope = f.ID()
+			b, err := scope.Sign(v.author, f.Epoch().Policy.Limits, m)
+			must.OK(err, "signing a bundle")
+			if id := b.Mutations()[0].ID; id != d.mutation {
+				d.mutation, d.until, d.in = id, m.ValidUntil, at
+				d.tried = append(d.tried, attempt{at, id})
+				at.watch.asked(d)
+			}
+			return node.ForeignAsk{Kind: node.ForeignSubmit, Body: b.Raw()}
+		},
+		moved: func(a node.ForeignAnswer) bool {
+			r, ok := said(&a)
+			return ok && handedOn(&r.Outcome)
+		},
+		done: func(f *node.ForeignScope, a node.ForeignAnswer, _ bool) {
+			r, ok := said(&a)
+			at := w.find(f.ID())
+			at.holds(Referred, nil, ok, "a receipt of scope %q that cannot be read: %s", f.Genesis().Prefix(), a.Failure)
+			if ok {
+				at.watch.answered(at.Nodes[v.beside], d, node.Reply{Mutation: r.Mutation, Outcome: &r.Outcome, Height: r.Height})
+				w.watch.reach("visitor's write")
+			}
+		},
+	}.begin()
+}

@@ -1,0 +1,217 @@
+package sim
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/scope"
+)
+
+var (
+	errRefused = errors.New("sim: the connection is refused")
+	errGiveUp  = errors.New("sim: no answer in time")
+)
+
+// inquire asks the anchors of a scope, until done is told what they say. What proves itself does
+// so to check.
+func (v *visitor) inquire(f *node.ForeignScope, ask node.ForeignAsk, until aweigh.Instant, check func([]byte) error, done func(a node.ForeignAnswer, cached bool, err error)) {
+	w := v.w
+	q := f.Inquire(ask, w.now)
+	if a, err, ended := q.Result(); ended {
+		done(a, true, err)
+		return
+	}
+	over := false
+	var step func()
+	step = func() {
+		for x, ok := q.Next(); ok; x, ok = q.Next() {
+			begun := w.now
+			v.put(f, x, check, func(a node.ForeignAnswer, err error) {
+				q.Hear(x, w.now.Sub(begun), a, err)
+				step()
+			})
+		}
+		if a, err, ended := q.Result(); ended && !over {
+			over = true
+			if q.Outvoted() > 0 {
+				w.watch.reach("answer outvoted")
+			}
+			if q.Pinned() {
+				w.watch.reach("asked as of one revision")
+			}
+			done(a, false, err)
+		}
+	}
+	var hedge func()
+	hedge = func() {
+		if !over {
+			q.Hedge()
+			step()
+			w.At(node.ForeignHedge, hedge)
+		}
+	}
+	w.At(node.ForeignHedge, hedge)
+	w.At(until.Sub(w.now), func() {
+		q.GiveUp(errGiveUp)
+		step()
+	})
+	step()
+}
+
+// put asks one anchor, has it prove another epoch, and verifies what proves itself.
+func (v *visitor) put(f *node.ForeignScope, x node.Query, check func([]byte) error, hear func(node.ForeignAnswer, error)) {
+	at := v.anchor(f, x.Anchor)
+	if at == nil {
+		hear(node.ForeignAnswer{}, errRefused)
+		return
+	}
+	v.travel(at, func() {
+		v.serve(at, x.Ask, func(a node.ForeignAnswer, err error) {
+			v.travel(at, func() {
+				v.settle(f, at, a, err, func(err error) {
+					if err == nil && a.Failure == "" && check != nil {
+						if err = check(a.Body); err != nil {
+							err = fmt.Errorf("%w: %w", scope.ErrProof, err)
+						}
+					}
+					hear(a, err)
+				})
+			})
+		})
+	})
+}
+
+// anchor is the part of the node that a scope's anchor runs on.
+func (v *visitor) anchor(f *node.ForeignScope, a *scope.Anchor) *Node {
+	c := v.w.find(f.ID())
+	i, known := v.w.anchors[a.Key.ID()]
+	if c == nil || !known {
+		return nil
+	}
+	n := c.Nodes[i]
+	if n.twin != nil && v.rand.IntN(2) == 0 {
+		n = n.twin
+	}
+	return n
+}
+
+// travel lets something happen at the other end of the link with a node, unless that is cut
+// or loses it.
+func (v *visitor) travel(with *Node, do func()) {
+	w, l := v.w, &v.w.wires
+	if w.firing && l.loss > 0 && v.rand.Int64N(million) < l.loss {
+		return
+	}
+	w.At(l.model.delay(v.rand, v.beside, with.number()), func() {
+		here, there := v.beside, with.root().Index
+		if l.cut[pair{here, there}] == 0 && l.cut[pair{there, here}] == 0 && l.clogged[here] == 0 && l.clogged[there] == 0 {
+			do()
+		}
+	})
+}
+
+// settle goes on to the epoch that an answer names, if its anchor proves that.
+func (v *visitor) settle(f *node.ForeignScope, at *Node, a node.ForeignAnswer, err error, then func(error)) {
+	if err != nil || a.Epoch <= f.Epoch().Number {
+		then(err)
+		return
+	}
+	from := f.Epoch().Start
+	v.travel(at, func() {
+		var raw []byte
+		if !at.disk.failing() {
+			raw = at.handovers(from)
+		}
+		v.travel(at, func() {
+			fresh := true
+			e, err := f.Follow(v.store, f.Epoch(), a.Epoch, func(above aweigh.Height) ([]byte, error) {
+				if above != from || !fresh {
+					return nil, errors.New("sim: handovers of another height")
+				}
+				fresh = false
+				return raw, nil
+			})
+			if err == nil && e.Number > f.Epoch().Number {
+				v.w.proven(v, f, e)
+				f.Enter(e)
+			}
+			then(err)
+		})
+	})
+}
+
+// handovers are what a node gives of those above a height.
+func (n *Node) handovers(above aweigh.Height) []byte {
+	all, err := node.History{Reader: n.Disk, Scope: n.world.id}.Handovers(above, node.HandoversAtOnce)
+	if err != nil {
+		return nil
+	}
+	return canon.Encode(all)
+}
+
+// serve answers a question as a node does, or as a liar likes to.
+func (v *visitor) serve(at *Node, ask node.ForeignAsk, answer func(node.ForeignAnswer, error)) {
+	if at.liar != nil && at.liar.on() {
+		honest := answer
+		answer = func(a node.ForeignAnswer, err error) { at.liar.mislead(v, &ask, a, err, honest) }
+	}
+	if at.machine == nil || at.disk.failing() || !at.seated() {
+		answer(node.ForeignAnswer{}, errRefused)
+		return
+	}
+	switch {
+	case ask.Kind == node.ForeignSubmit:
+		v.hand(at, ask.Body, answer)
+	case ask.Newest:
+		at.Read(func(r node.Reply) {
+			if r.Refused != nil {
+				answer(node.ForeignAnswer{}, r.Refused)
+				return
+			}
+			answer(at.tell(&ask))
+		})
+	default:
+		answer(at.tell(&ask))
+	}
+}
+
+// seated reports whether the node's anchor has a seat now.
+func (n *Node) seated() bool {
+	if n.key == nil {
+		return false
+	}
+	_, ok := n.machine.Epoch().Roster.Seat(n.key.Public().ID())
+	return ok
+}
+
+func (n *Node) tell(ask *node.ForeignAsk) (node.ForeignAnswer, error) {
+	if n.disk.failing() { // since it was asked
+		return node.ForeignAnswer{}, errRefused
+	}
+	return node.Tell(n.state(), node.History{Reader: n.Disk, Scope: n.world.id}, ask)
+}
+
+// hand gives a bundle to a node, and tells what became of it.
+func (v *visitor) hand(at *Node, raw []byte, answer func(node.ForeignAnswer, error)) {
+	b, err := scope.CheckBundle(bytes.Clone(raw), at.machine.Epoch().Policy.Limits, v.w.verify)
+	if err != nil || b.Scope() != at.world.id {
+		answer(node.ForeignAnswer{}, fmt.Errorf("sim: no bundle for this scope (%w)", err))
+		return
+	}
+	id := b.Mutations()[0].ID
+	at.replies[id] = func(r node.Reply) {
+		a := node.ForeignAnswer{Epoch: at.machine.Epoch().Number, Height: r.Height}
+		if r.Refused != nil {
+			answer(a, r.Refused)
+			return
+		}
+		a.Revision = r.Outcome.Revision
+		a.Body = node.EncodeReceipts([]node.Receipt{{Outcome: *r.Outcome, Height: r.Height}})
+		answer(a, nil)
+	}
+	at.soon(node.Submit{Bundle: b, From: "visitor"})
+}

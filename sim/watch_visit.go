@@ -1,0 +1,98 @@
+package sim
+
+import (
+	"bytes"
+
+	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/scope"
+)
+
+// forsaken reports whether more lie than may, in a scope or in one above it.
+func (w *World) forsaken() bool {
+	for c := w; ; c = c.find(c.Genesis.Descent.Parent) {
+		if c.watch.lost {
+			return true
+		}
+		if c.Genesis.Descent == nil {
+			return false
+		}
+	}
+}
+
+// referral holds what refers a visitor to another scope to one that was founded there.
+func (w *World) referral(v *visitor, f *node.ForeignScope, d scope.Delegation) {
+	if w.find(f.ID()).forsaken() {
+		return
+	}
+	w.watch.reach("referral")
+	c := w.find(d.Child)
+	ok := c != nil && c.Genesis.Descent.Parent == f.ID() && bytes.Equal(c.Genesis.Prefix(), d.Prefix)
+	w.holds(Referred, nil, ok, "visitor %d is referred from %q to a scope for %q that nobody founded", v.id, f.Genesis().Prefix(), d.Prefix)
+}
+
+// proven holds an epoch that is proven to a visitor to the one in which the scope was.
+func (w *World) proven(v *visitor, f *node.ForeignScope, e *scope.Epoch) {
+	c := w.find(f.ID())
+	if c.forsaken() || int(e.Number) >= len(c.epochs) {
+		return
+	}
+	w.watch.reach("epoch proven to a visitor")
+	c.holds(Referred, nil, c.epochs[e.Number].Domain() == e.Domain(), "visitor %d takes other anchors for those of epoch %d in %q", v.id, e.Number, f.Genesis().Prefix())
+}
+
+// visited notes that a visitor was answered.
+func (w *World) visited(v *visitor, f *node.ForeignScope, a *node.ForeignAnswer, what string) {
+	w.watch.reach("visit")
+	if d := f.Genesis().Descent; d != nil && d.Depth > 1 {
+		w.watch.reach("visit over two referrals")
+	}
+	v.heard[f.ID()] = max(v.heard[f.ID()], a.Revision)
+	w.log(w.Nodes[v.beside], "visit", "visitor %d: %s in %q as of revision %d", v.id, what, f.Genesis().Prefix(), a.Revision)
+}
+
+// aged holds an answer that a visitor gives again to what may be kept: not for longer than the
+// scope's policy says, and nothing that is older than what the visitor knows.
+func (w *World) aged(v *visitor, f *node.ForeignScope, a *node.ForeignAnswer, what string, cached bool) {
+	id := f.ID()
+	about := string(id[:]) + what
+	if !cached {
+		v.told[about] = w.Now()
+		return
+	}
+	w.watch.reach("answer from a cache")
+	c, ttl := w.find(id), f.Epoch().Policy.Limits.TTL
+	age := w.Now() - v.told[about]
+	c.holds(Referred, nil, age < ttl, "visitor %d gives an answer of %q about %s again after %v, more than %v", v.id, f.Genesis().Prefix(), what, age, ttl)
+	c.holds(Referred, nil, a.Revision >= v.heard[id], "visitor %d gives an answer of %q about %s again as of revision %d, and knows of %d", v.id, f.Genesis().Prefix(), what, a.Revision, v.heard[id])
+}
+
+// truth holds what a visitor was told of a key to what a scope's state was at the revision that
+// it was told, or at a later one. Keys that are told not to be there never were until then.
+func (w *World) truth(v *visitor, f *node.ForeignScope, key string, kv scope.KeyValue, revision int64) {
+	c := w.find(f.ID())
+	if c.forsaken() {
+		return
+	}
+	at := max(revision, kv.ModRevision)
+	for _, n := range c.Nodes {
+		if !n.honest() || n.machine == nil || n.disk.failing() || n.gave(key) {
+			continue
+		}
+		s := n.state()
+		if h := s.Head(); h.Closed() < at {
+			continue
+		}
+		r, err := s.Range([]byte(key), nil, scope.Range{Revision: at})
+		if err != nil { // compacted since
+			continue
+		}
+		var is scope.KeyValue
+		if len(r.Kvs) == 1 {
+			is = r.Kvs[0]
+		}
+		c.holds(Referred, nil, bytes.Equal(canon.Encode(is), canon.Encode(kv)), "visitor %d was told version %d of %s, %q, as of revision %d; %s says version %d, %q",
+			v.id, kv.Version, key, kv.Value, revision, n, is.Version, is.Value)
+		return
+	}
+}
