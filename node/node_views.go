@@ -46,13 +46,16 @@ func (v *views) open() (*shared, error) {
 	}
 	snapshot := v.store.Snapshot()
 	state, err := scope.Open(snapshot, v.scope)
+	if err == nil {
+		state, err = state.Knowing(v.given()).Naming()
+	}
 	if err != nil {
 		if _, replacing, _ := snapshot.Get(keyInstalling(v.scope)); replacing {
 			err = ErrInstalling
 		}
 		return nil, errors.Join(err, snapshot.Close())
 	}
-	s := &shared{State: state.Knowing(v.given()), snapshot: snapshot, commits: commits, uses: 1}
+	s := &shared{State: state, snapshot: snapshot, commits: commits, uses: 1}
 	if !v.closed {
 		err = v.let()
 		v.newest = s

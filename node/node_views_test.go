@@ -77,6 +77,58 @@ func TestReadsBetweenCommitsShareAState(t *testing.T) {
 	})
 }
 
+// TestResolvingKnowsTheNamesOfItsState: how many names there are to look for is read once
+// for each state. A view tells what was there when it was opened, whatever others tell.
+func TestResolvingKnowsTheNamesOfItsState(t *testing.T) {
+	n := startCluster(t, 1, quorum.BFT).nodes[0]
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	want := func(v *View, key string, number int64) {
+		t.Helper()
+		r, ok, err := v.Resolve([]byte(key))
+		if err != nil || ok != (number > 0) || r.Number != number || r.Claims != ok {
+			t.Errorf("%s is %+v, %v, want version %d", key, r, err, number)
+		}
+	}
+	read := func() *View {
+		t.Helper()
+		v, err := n.Read(ctx, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	applied := func(r Receipt, err error) {
+		t.Helper()
+		if err != nil || r.Code != scope.Applied {
+			t.Fatal(r, err)
+		}
+	}
+	applied(n.Txn(ctx, putTxn("a", "1"), Once{}))
+	applied(n.Txn(ctx, putTxn("a", "2"), Once{}))
+	before := read()
+	want(before, "a", 2)
+	applied(n.Naming(ctx, scope.Naming{Kind: scope.Bind, Key: []byte("a"), To: []byte("b")}, Once{}))
+	applied(n.Txn(ctx, putTxn("b", "3"), Once{}))
+	bound := read()
+	applied(n.Txn(ctx, scope.Txn{Success: []scope.Op{{Kind: scope.OpDelete, Key: []byte("a"), End: []byte("c")}}}, Once{}))
+	applied(n.Txn(ctx, putTxn("b", "1"), Once{}))
+	after := read()
+	for range 2 {
+		want(before, "a", 2)
+		want(before, "b", 0)
+		want(bound, "a", 3)
+		want(bound, "b", 3)
+		want(after, "a", 0)
+		want(after, "b", 1)
+	}
+	for _, v := range []*View{before, bound, after} {
+		if err := v.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // A node that says that a write is final shows it to whoever reads from then on,
 // also while others write and read.
 func TestReadsSeeWhatWasWrittenBefore(t *testing.T) {

@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -110,7 +111,8 @@ func BenchmarkPutOverScopes(b *testing.B) {
 }
 
 // BenchmarkResolve is how many of a million names a node resolves in a second, each from
-// the root scope on, through three scopes, with what it has; one caller at a time.
+// the root scope on, through three scopes, with what it has: one caller at a time, two, and
+// one where an object of each scope has an alias.
 func BenchmarkResolve(b *testing.B) {
 	c := startCluster(b, 1, quorum.Crash)
 	ctx := context.Background()
@@ -139,22 +141,45 @@ func BenchmarkResolve(b *testing.B) {
 		})
 	}
 	filling.Wait()
-	k := 0
-	b.ResetTimer()
-	for b.Loop() {
-		k = (k + 7_919_993) % names
-		key := name(k)
+	resolve := func(key []byte) error {
 		v, err := c.nodes[0].ReadOf(ctx, Keys(key), false)
 		if err != nil {
-			b.Fatal(err)
+			return err
 		}
 		r, ok, err := v.Resolve(key)
 		if err != nil || !ok || string(r.Kv.Key) != string(key) {
-			b.Fatalf("%s: %+v, %v", key, r, err)
+			return fmt.Errorf("%s: %+v, %w", key, r, errors.Join(err, v.Close()))
 		}
-		if err := v.Close(); err != nil {
-			b.Fatal(err)
+		return v.Close()
+	}
+	run := func(what string, callers int) {
+		b.Run(what, func(b *testing.B) {
+			cpu := spent(b)
+			var resolving sync.WaitGroup
+			for i := range callers {
+				resolving.Go(func() {
+					k := i * names / callers
+					for range b.N / callers {
+						k = (k + 7_919_993) % names
+						if err := resolve(name(k)); err != nil {
+							b.Error(err)
+							return
+						}
+					}
+				})
+			}
+			resolving.Wait()
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "names/s")
+			b.ReportMetric(float64((spent(b)-cpu).Nanoseconds())/float64(b.N)/1000, "cpu-µs/name")
+		})
+	}
+	run("callers=1", 1)
+	run("callers=2", 2)
+	for k := range 3 {
+		n := scope.Naming{Kind: scope.Bind, Key: name(k), To: append(name(k), "-too"...)}
+		if r, err := c.nodes[0].Naming(ctx, n, Once{}); err != nil || r.Code != scope.Applied {
+			b.Fatal(r, err)
 		}
 	}
-	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "names/s")
+	run("aliases", 1)
 }

@@ -1,6 +1,7 @@
 package scope
 
 import (
+	"bytes"
 	"slices"
 	"time"
 
@@ -199,8 +200,28 @@ func (m *nameModel) checkResolve(t *rapid.T, w *world, key string) {
 	if want := o != nil && len(o.aliases) > 0; ok != want {
 		t.Fatalf("%q resolves: %v, want %v", key, ok, want)
 	}
+	if ok {
+		m.checkClaim(t, w, &r)
+	}
 	if ok && (r.Kv.UID != u || !r.Claims || r.Number != int64(len(o.contents)) || !slices.Contains(o.aliases, string(r.Kv.Key))) {
 		t.Fatalf("%q stands for %+v, want version %d of %s", key, r, len(o.contents), u)
+	}
+}
+
+// checkClaim holds a resolution against the object's own records, and against that of a
+// state that has read nothing before.
+func (m *nameModel) checkClaim(t *rapid.T, w *world, r *Resolution) {
+	t.Helper()
+	a, err := w.state.Aliases(r.Kv.UID)
+	if err != nil || slices.ContainsFunc(a.Keys, func(k []byte) bool { return bytes.Equal(k, r.Kv.Key) }) != r.Claims {
+		t.Fatalf("%q claims: %v, where %s has %q (%v)", r.Kv.Key, r.Claims, r.Kv.UID, a.Keys, err)
+	}
+	fresh, err := Open(w.r, w.g.Hash())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, ok, err := fresh.Resolve(r.Kv.Key); err != nil || !ok || again.Kv.UID != r.Kv.UID || again.Number != r.Number || again.Claims != r.Claims {
+		t.Fatalf("%q resolves to %+v anew, was %+v (%v)", r.Kv.Key, again, *r, err)
 	}
 }
 

@@ -25,7 +25,7 @@ type Redirect struct {
 type Resolution struct {
 	Kv     KeyValue  // newest content, under an alias that names the object
 	Number int64     // of this version of the object, from 1
-	Claims bool      // the object, too, says that Kv.Key is an alias of it
+	Claims bool      // the object, too, says that Kv.Key is an alias of it, if objects of the scope have lists of them
 	Moved  *Redirect // how the object was found, if the key that was asked for does not name it itself
 }
 
@@ -42,6 +42,14 @@ func (s *State) Resolve(key []byte) (r Resolution, ok bool, err error) {
 	}
 	if err != nil || !ok {
 		return r, false, err
+	}
+	n, err := s.names()
+	if err != nil {
+		return r, false, err
+	}
+	if n.Objects == 0 { // every object has the key alone that its versions stand under
+		r.Claims, r.Number = true, r.Kv.Version
+		return r, true, nil
 	}
 	a, err := s.aliasesWith(r.Kv.UID, &r.Kv)
 	if err != nil {

@@ -141,6 +141,18 @@ func (s *State) names() (n names, err error) {
 	return n, err
 }
 
+// Naming is the state, which reads at once how many names there are to look for, and
+// not again for each that it resolves.
+func (s *State) Naming() (*State, error) {
+	n, err := s.names()
+	if err != nil {
+		return nil, err
+	}
+	knows := *s
+	knows.named = &n
+	return &knows, nil
+}
+
 // replace puts a record about names in the place of the one under its key, or
 // takes that away if what is nil.
 func (x *execution) replace(k []byte, what any) error {

@@ -18,7 +18,9 @@ type Options struct {
 	// FS is the file system; nil means the operating system's. Tests give one
 	// that crashes or fails.
 	FS vfs.FS
-	// CacheBytes bounds the cache of uncompressed blocks; 0 means 64 MiB.
+	// CacheBytes bounds the cache of uncompressed blocks together with two tables in
+	// memory, which Pebble takes out of it; 0 means 128 MiB. A store that is not read
+	// takes none of it.
 	CacheBytes int64
 	// MemTableBytes is how much is gathered in memory before it is written out
 	// as a table; 0 means 16 MiB. Small stores take less: it starts at 256 KiB.
@@ -114,7 +116,7 @@ func (p *Pebble) check(known bool) (err error) {
 // does other work, with several stores in one process.
 func tuned(o Options, fs *diskFS) *pebble.Options {
 	if o.CacheBytes == 0 {
-		o.CacheBytes = 64 << 20
+		o.CacheBytes = 128 << 20
 	}
 	if o.MemTableBytes == 0 {
 		o.MemTableBytes = 16 << 20
@@ -143,6 +145,7 @@ func tuned(o Options, fs *diskFS) *pebble.Options {
 		}
 	}
 	for i := range p.Levels {
+		p.Levels[i].IndexBlockSize = 256 << 10            // one step leads to a block, not two, where a table's index is no longer
 		p.Levels[i].FilterPolicy = bloom.FilterPolicy(10) // 1 % of reads of absent keys touch a block
 	}
 	return p
