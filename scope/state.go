@@ -213,6 +213,9 @@ func (s *State) Lean() *State {
 	return &lean
 }
 
+// IsLean reports whether the state is as Lean leaves it.
+func (s *State) IsLean() bool { return s.sum == nil }
+
 // single is the content of a record that every scope has.
 func (s *State) single(kind byte, what string) ([]byte, error) {
 	raw, ok, err := s.r.Get(s.space.at(kind))
