@@ -107,7 +107,7 @@ func (s *authServer) Authenticate(ctx context.Context, r *etcdpb.AuthenticateReq
 }
 
 // now is a header as of what this node knows.
-func (s *service) now() *etcdpb.ResponseHeader { return s.header(s.node.LastStatus().Head.Revision) }
+func (s *service) now() *etcdpb.ResponseHeader { return s.header(s.node.LastHead().Revision) }
 
 // change has users and roles changed, as often as somebody else does so meanwhile. What
 // edit leaves as it is changes nothing.
@@ -140,7 +140,7 @@ func (s *authServer) change(ctx context.Context, edit func(*accessEdit) error) (
 			return nil, problem(ctx, err)
 		}
 		// Calls that come from now on are held to it, at this node.
-		for s.node.LastStatus().Head.Access < e.Revision && ctx.Err() == nil {
+		for s.node.LastHead().Access < e.Revision && ctx.Err() == nil {
 			time.Sleep(time.Millisecond)
 		}
 		return s.header(receipt.Revision), nil

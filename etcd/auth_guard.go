@@ -47,7 +47,7 @@ type guard struct {
 // access are the users and roles as this node knows them, nil if nobody is asked who they
 // are.
 func (s *service) access(ctx context.Context) (*scope.Access, error) {
-	revision := s.node.LastStatus().Head.Access
+	revision := s.node.LastHead().Access
 	if revision == 0 {
 		return nil, nil
 	}
@@ -83,7 +83,7 @@ const currentFor = 5 * time.Second
 func (s *service) current(ctx context.Context) error {
 	g := &s.guard
 	at := g.current.Load()
-	if at != 0 && (s.node.LastStatus().Head.Access == 0 || time.Since(time.Unix(0, at)) < currentFor) {
+	if at != 0 && (s.node.LastHead().Access == 0 || time.Since(time.Unix(0, at)) < currentFor) {
 		return nil
 	}
 	if _, err := s.node.Root().Access(ctx, true); err != nil {
@@ -111,7 +111,7 @@ func serialized(request any) bool {
 // stillKnows says whether users and roles changed while something was read that was
 // permitted by those of a revision.
 func (s *service) stillKnows(revision int64) error {
-	if s.node.LastStatus().Head.Access != revision {
+	if s.node.LastHead().Access != revision {
 		return errOldRevision
 	}
 	return nil
@@ -163,7 +163,7 @@ func (s *service) awaitAccess(ctx context.Context, revision int64) (*scope.Acces
 	defer cancel()
 	for {
 		changed := s.node.Changed()
-		if s.node.LastStatus().Head.Access >= revision {
+		if s.node.LastHead().Access >= revision {
 			return s.access(ctx)
 		}
 		select {
@@ -217,7 +217,7 @@ func (s *service) holds(ctx context.Context, request any) (revision int64, err e
 			return 0, err
 		}
 	}
-	revision = s.node.LastStatus().Head.Access
+	revision = s.node.LastHead().Access
 	r, err := s.caller(ctx)
 	if r == nil || err != nil {
 		return revision, err

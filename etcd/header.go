@@ -34,7 +34,8 @@ func term(h *scope.Head) uint64 {
 
 // header is the header of an answer as of a revision.
 func (s *service) header(revision int64) *etcdpb.ResponseHeader {
+	head := s.node.LastHead()
 	return &etcdpb.ResponseHeader{
-		ClusterId: s.cluster, MemberId: s.member, Revision: revision, RaftTerm: term(&s.node.LastStatus().Head),
+		ClusterId: s.cluster, MemberId: s.member, Revision: revision, RaftTerm: term(&head),
 	}
 }

@@ -80,7 +80,7 @@ func (s *maintenanceServer) Alarm(_ context.Context, r *etcdpb.AlarmRequest) (*e
 // Defragment implements etcdpb.MaintenanceServer.
 func (s *maintenanceServer) Defragment(context.Context, *etcdpb.DefragmentRequest) (*etcdpb.DefragmentResponse, error) {
 	s.log.Info("asked to defragment: the store gives space back by itself, nothing was done")
-	return &etcdpb.DefragmentResponse{Header: s.header(s.node.LastStatus().Head.Revision)}, nil
+	return &etcdpb.DefragmentResponse{Header: s.header(s.node.LastHead().Revision)}, nil
 }
 
 // Hash implements etcdpb.MaintenanceServer: the start of the state's digest, on

@@ -42,7 +42,8 @@ type Node interface {
 	Closed(ctx context.Context) int64
 	Lease(ctx context.Context, id int64, keys bool) (scope.Granted, [][]byte, bool, scope.Head, error)
 	Changed() <-chan struct{}
-	LastStatus() *node.Status
+	LastHead() scope.Head
+	LastStatus() node.Status
 	Peer() node.Peer
 	Overview() node.Overview
 	Wheres(ctx context.Context, peers []node.Peer) map[node.Peer]node.Where
@@ -147,9 +148,9 @@ func Listen(cfg Config) (*Server, error) {
 		return nil, fmt.Errorf("etcd: %w", err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	g := cfg.Node.Genesis()
+	g, last := cfg.Node.Genesis(), cfg.Node.LastStatus()
 	s := &service{
-		node: cfg.Node, cluster: short(aweigh.Hash(g.Hash())), member: memberID(cfg.Node.LastStatus(), cfg.Node.Peer()),
+		node: cfg.Node, cluster: short(aweigh.Hash(g.Hash())), member: memberID(&last, cfg.Node.Peer()),
 		size: cfg.Size, log: cfg.Log, progressEvery: cfg.ProgressEvery,
 		stopping: ctx.Done(), hashing: make(chan struct{}, 1), saving: make(chan struct{}, 1), scratch: cfg.Scratch, arrivals: arrivals{most: arrivalTime},
 		identity: cfg.Identity, hashes: hashes{turn: make(chan struct{}, 1)}, counted: counted{streams: make(map[string]*methodCounts)},

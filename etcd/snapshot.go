@@ -38,7 +38,7 @@ func (s *maintenanceServer) Snapshot(_ *etcdpb.SnapshotRequest, stream grpc.Serv
 	case <-s.stopping:
 		return node.ErrStopped
 	}
-	if s.node.LastStatus().Head.Delegated > 0 {
+	if s.node.LastHead().Delegated > 0 {
 		return status.Error(codes.FailedPrecondition, "aweigh: the namespace has several scopes, and a snapshot in etcd's format could hold those of one; \"aweigh backup\" holds all")
 	}
 	taken, _ := s.size() // values stand in the file once, those of older versions not at all

@@ -27,7 +27,7 @@ type candidate struct {
 type chain struct {
 	id         aweigh.ScopeID
 	pool       *pool
-	policy     scope.Policy // of the epoch
+	policy     *scope.Policy // of the epoch
 	epoch      aweigh.Epoch
 	store      *scope.Cache
 	applied    []kv.Op   // made final in this step, of which store does not know yet
@@ -46,7 +46,6 @@ func (c *chain) open(m *Machine) (err error) {
 		return err
 	}
 	c.reader, c.pool = c.store, &m.pool
-	c.candidates = make(map[aweigh.Hash]*candidate)
 	if c.state, err = scope.Open(c.reader, c.id); err != nil {
 		return err
 	}
@@ -70,7 +69,7 @@ func (c *chain) open(m *Machine) (err error) {
 func (c *chain) enter() error {
 	e, err := c.state.Epoch()
 	if err == nil {
-		c.epoch, c.policy = e.Number, e.Policy
+		c.epoch, c.policy = e.Number, &e.Policy
 	}
 	return err
 }
@@ -120,6 +119,9 @@ func (c *chain) add(b *scope.Block) *candidate {
 		return k
 	}
 	k := &candidate{block: b}
+	if c.candidates == nil {
+		c.candidates = make(map[aweigh.Hash]*candidate)
+	}
 	c.candidates[b.Hash()] = k
 	c.order = append(c.order, b.Hash())
 	c.ahead = false

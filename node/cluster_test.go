@@ -161,7 +161,7 @@ func BenchmarkPut(b *testing.B) {
 					x := p.Metrics()
 					b.Logf("%s: commits %d, %d bytes, syncs %d, sync time %v", n.Name(), x.Commits, x.Bytes, x.Syncs, x.SyncTotal)
 				}
-				b.Logf("%s: height %d view %d steps %d events %d bundles %d mutations %d dropped %d", n.Name(), x.status.Load().Head.Height, x.status.Load().View,
+				b.Logf("%s: height %d view %d steps %d events %d bundles %d mutations %d dropped %d", n.Name(), x.stand.Load().state.Height(), x.stand.Load().view,
 					x.counts.steps.Load(), x.counts.events.Load(), x.counts.bundles.Load(), x.counts.mutations.Load(), n.Dropped())
 			}
 		})

@@ -25,6 +25,8 @@ type drill struct {
 	disk  []*store.Mem
 	out   [][]Packet
 	reply [][]Reply
+	did   [][]Effects
+	rests bool // after every step
 	now   aweigh.Instant
 	life  uint64
 	off   map[int]time.Duration
@@ -56,7 +58,7 @@ func newDrill(t *testing.T, name string, k int, policy scope.Policy) *drill {
 		t.Fatal(err)
 	}
 	n.m, n.disk = make([]*Machine, k), make([]*store.Mem, k)
-	n.out, n.reply = make([][]Packet, k), make([][]Reply, k)
+	n.out, n.reply, n.did = make([][]Packet, k), make([][]Reply, k), make([][]Effects, k)
 	for i := range k {
 		n.disk[i] = store.NewMem()
 		if err := n.disk[i].Commit(ops, true); err != nil {
@@ -81,6 +83,10 @@ func (n *drill) step(i int, ev ...Event) {
 	fx := n.m[i].Step(n.now.Add(n.off[i]), ev...)
 	if err := n.disk[i].Commit(fx.Write, fx.Sync); err != nil {
 		n.t.Fatal(err)
+	}
+	n.did[i] = append(n.did[i], fx)
+	if n.rests {
+		n.m[i].Rest()
 	}
 	n.out[i] = append(n.out[i], fx.Send...)
 	n.reply[i] = append(n.reply[i], fx.Reply...)

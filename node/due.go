@@ -70,6 +70,9 @@ func (m *Machine) hold(b votes.MotionBallot) bool {
 	if len(p.due) >= p.room {
 		return false
 	}
+	if p.due == nil {
+		p.due = make(map[aweigh.Hash]*dueBallot)
+	}
 	p.due[id] = &dueBallot{MotionBallot: b}
 	p.idle++
 	return true

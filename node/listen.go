@@ -132,7 +132,7 @@ func (l *listening) due(m *Machine) {
 	}
 	l.asked(m.now)
 	l.at = m.now.Add(retryIn)
-	f := m.lastOffer.of(m.offer(m.engine.Holdings(), false))
+	f := m.framed(m.offer(m.engine.Holdings(), false))
 	for _, p := range l.missing(m) {
 		m.fx.Send = append(m.fx.Send, Packet{To: p, Frame: f})
 	}

@@ -82,9 +82,9 @@ type Machine struct {
 	announced    aweigh.Instant     // when this node announced last
 	announceAt   aweigh.Instant     // when it shall announce, 0: no need
 	pollAt       aweigh.Instant     // when an observer asks an anchor for news again
-	lastOffer    framedOffer
-	helped       nextHelp // answers to peers' offers
-	served       nextHelp // final blocks sent to peers that asked for them
+	lastOffer    *framedOffer       // nil: none lately
+	helped       nextHelp           // answers to peers' offers
+	served       nextHelp           // final blocks sent to peers that asked for them
 	reportedLost bool
 	signed       [quorum.Finalize + 1]uint64 // ballots by kind, in this life
 
@@ -125,8 +125,7 @@ func NewMachine(cfg MachineConfig, store kv.Reader) (*Machine, error) {
 	net := cfg.Network
 	m := &Machine{
 		cfg: cfg, id: net.id, store: store,
-		away: make(map[Peer]bool), silent: make(map[aweigh.AnchorID]bool),
-		helped: make(nextHelp), served: make(nextHelp),
+		away: make(map[Peer]bool),
 	}
 	if stored, ok, err := store.Get(keyGenesis()); err != nil {
 		return nil, fmt.Errorf("node: reading the genesis: %w", err)

@@ -1,6 +1,9 @@
 package node
 
 import (
+	"bytes"
+	"slices"
+
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/votes"
@@ -10,7 +13,6 @@ import (
 // newest epochs, so machines that share one must be stepped in turn.
 type Network struct {
 	genesis scope.Genesis
-	stored  []byte // the genesis as every store of this network holds it
 	id      aweigh.ScopeID
 	verify  votes.Verifier // nil: directly
 	terms   []*term        // the last few, newest last
@@ -24,14 +26,13 @@ type term struct {
 	checker  *Checker
 	electors votes.KeySet // who may vote on motions that open now
 	anchors  map[Peer]aweigh.AnchorID
-	peers    map[aweigh.AnchorID]Peer
-	authors  map[aweigh.Hash]bool // in whose name the anchors' nodes write
+	authors  authors
 }
 
 // NewNetwork prepares a genesis that a network can start from. Without a
 // Verifier, signatures are verified directly (votes.Keyring.With).
 func NewNetwork(g scope.Genesis, verify votes.Verifier) (*Network, error) {
-	n := &Network{genesis: g, stored: g.Encode(), id: g.Hash(), verify: verify}
+	n := &Network{genesis: g, id: g.Hash(), verify: verify}
 	e, err := g.Epoch()
 	if err != nil {
 		return nil, err
@@ -54,17 +55,15 @@ func (n *Network) term(e *scope.Epoch) (*term, error) {
 	t := &term{
 		epoch:   e,
 		anchors: make(map[Peer]aweigh.AnchorID, len(e.Roster.Anchors)),
-		peers:   make(map[aweigh.AnchorID]Peer, len(e.Roster.Anchors)),
-		authors: make(map[aweigh.Hash]bool, len(e.Roster.Anchors)),
 	}
 	var err error
 	if t.keyring, err = e.Keyring(); err != nil {
 		return nil, err
 	}
 	for _, a := range e.Roster.Anchors {
-		id := a.Key.ID()
-		t.anchors[Peer(a.Peer)], t.peers[id], t.authors[AuthorOf(Peer(a.Peer))] = id, Peer(a.Peer), true
+		t.anchors[Peer(a.Peer)] = a.Key.ID()
 	}
+	t.authors = authorsOf(e.Roster.Anchors)
 	if t.electors, err = e.Electors(); err != nil {
 		return nil, err
 	}
@@ -95,11 +94,38 @@ func (n *Network) Genesis() scope.Genesis { return n.genesis }
 
 // others are the peers of all anchors but one, in the order of anchors.
 func (t *term) others(self aweigh.AnchorID) []Peer {
-	peers := make([]Peer, 0, len(t.epoch.Roster.Anchors))
+	peers, own := make([]Peer, 0, len(t.epoch.Roster.Anchors)), t.peer(self)
 	for _, a := range t.epoch.Roster.Anchors {
-		if p := Peer(a.Peer); p != t.peers[self] {
+		if p := Peer(a.Peer); p != own {
 			peers = append(peers, p)
 		}
 	}
 	return peers
 }
+
+// peer is the node of an anchor, "" if it has no seat.
+func (t *term) peer(a aweigh.AnchorID) Peer {
+	if seat, ok := t.epoch.Roster.Seat(a); ok {
+		return Peer(t.epoch.Roster.Anchors[seat].Peer)
+	}
+	return ""
+}
+
+// authors are those in whose name the anchors' nodes write, in order.
+type authors []aweigh.Hash
+
+func authorsOf(anchors []scope.Anchor) authors {
+	all := make(authors, len(anchors))
+	for i := range anchors {
+		all[i] = AuthorOf(Peer(anchors[i].Peer))
+	}
+	slices.SortFunc(all, compareHashes)
+	return all
+}
+
+func (a authors) has(author aweigh.Hash) bool {
+	_, ok := slices.BinarySearchFunc(a, author, compareHashes)
+	return ok
+}
+
+func compareHashes(a, b aweigh.Hash) int { return bytes.Compare(a[:], b[:]) }

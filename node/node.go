@@ -333,6 +333,7 @@ func (n *Node) open(p *Part, d scope.Delegation) (*Part, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.share(g.Anchors)
 	if held, err := n.holds(&g); err != nil {
 		return nil, err
 	} else if !held {
@@ -362,19 +363,6 @@ func (n *Node) open(p *Part, d scope.Delegation) (*Part, error) {
 		c.peer(info.ID, true)
 	}
 	return c, n.host.Join(c.topic())
-}
-
-// childGenesis is what a delegation founded.
-func (n *Part) childGenesis(d scope.Delegation) (scope.Genesis, error) {
-	s, err := n.views.open()
-	if err != nil {
-		return scope.Genesis{}, err
-	}
-	_, g, ok, err := s.Delegated(d.Prefix)
-	if err == nil && !ok {
-		err = fmt.Errorf("%w: nothing of the delegation of %q", scope.ErrCorrupt, d.Prefix)
-	}
-	return g, errors.Join(err, n.views.release(s))
 }
 
 // delegates notes which prefixes the scope has delegated.

@@ -59,8 +59,19 @@ type inAll struct {
 
 // anchorMeasures are those of one roster.
 type anchorMeasures struct {
-	all  []*anchorMeasure // in the order of the roster
-	byID map[aweigh.AnchorID]*anchorMeasure
+	of  *scope.Roster
+	all []*anchorMeasure // in the order of the roster
+}
+
+// by is what is counted about an anchor, nil if it has no seat.
+func (m *anchorMeasures) by(a aweigh.AnchorID) *anchorMeasure {
+	if m == nil {
+		return nil
+	}
+	if seat, ok := m.of.Seat(a); ok {
+		return m.all[seat]
+	}
+	return nil
 }
 
 type traffic struct{ frames, bytes atomic.Uint64 }
@@ -84,18 +95,18 @@ type anchorMeasure struct {
 	clock     clockOf
 }
 
-// newMeasured makes room for a roster.
-func newMeasured(r scope.Roster, all *inAll) *measured {
+// newMeasured makes room for the roster of an epoch.
+func newMeasured(e *scope.Epoch, all *inAll) *measured {
 	m := &measured{inAll: all}
-	m.reseat(r)
+	m.reseat(e)
 	return m
 }
 
-// reseat makes room for every anchor of a roster, under a name of its own, since
+// reseat makes room for every anchor of an epoch, under a name of its own, since
 // people may have given two the same. Those who stay keep what was counted.
-func (m *measured) reseat(r scope.Roster) {
-	old := m.roster.Load()
-	now := &anchorMeasures{byID: make(map[aweigh.AnchorID]*anchorMeasure, len(r.Anchors))}
+func (m *measured) reseat(e *scope.Epoch) {
+	r, old := &e.Roster, m.roster.Load()
+	now := &anchorMeasures{of: &e.Roster, all: make([]*anchorMeasure, 0, len(r.Anchors))}
 	taken := make(map[string]bool, len(r.Anchors))
 	for _, x := range r.Anchors {
 		a := &anchorMeasure{id: x.Key.ID(), peer: Peer(x.Peer), name: x.Name}
@@ -106,16 +117,16 @@ func (m *measured) reseat(r scope.Roster) {
 			a.name += " " + a.id.Short()
 		}
 		taken[a.name] = true
-		if old != nil && old.byID[a.id] != nil && old.byID[a.id].name == a.name {
-			a = old.byID[a.id]
+		if was := old.by(a.id); was != nil && was.name == a.name {
+			a = was
 		}
-		now.all, now.byID[a.id] = append(now.all, a), a
+		now.all = append(now.all, a)
 	}
 	m.roster.Store(now)
 }
 
 // of is what is counted about an anchor, nil if it has no seat.
-func (m *measured) of(a aweigh.AnchorID) *anchorMeasure { return m.roster.Load().byID[a] }
+func (m *measured) of(a aweigh.AnchorID) *anchorMeasure { return m.roster.Load().by(a) }
 
 // name is an anchor's name, or its short ID.
 func (m *measured) name(a aweigh.AnchorID) string {

@@ -163,7 +163,7 @@ func (n *Part) Absence(a aweigh.AnchorID) (why string, err error) {
 // roster, zero if there is none.
 func (n *Part) Unseated() aweigh.AnchorID {
 	key := n.anchor.Load()
-	if key == nil || n.cfg.Genesis.Descent != nil { // in a scope below the root's, most nodes hold no anchor and are to hold none
+	if key == nil || n.genesis.Descent != nil { // in a scope below the root's, most nodes hold no anchor and are to hold none
 		return aweigh.AnchorID{}
 	}
 	id := key.Public().ID()

@@ -100,7 +100,7 @@ func TestFarBehindIsToldOnceAndNotReady(t *testing.T) {
 	n, log := stillNode(t, "n0", "n1")
 	w := notice{n: n.Part, began: time.Now()}
 	at := func(height, known aweigh.Height, behind bool) Status {
-		s := *n.runner.status.Load()
+		s := n.runner.stand.Load().status()
 		s.Head.Height, s.Known, s.Behind = height, known, behind
 		return s
 	}

@@ -75,7 +75,7 @@ func ParseInvite(text string) (Invite, error) {
 
 // Invite is an invite to this node's network, naming this node.
 func (n *Part) Invite() Invite {
-	return Invite{Network: n.network(), Name: n.cfg.Genesis.Name, Peers: n.Addrs()}
+	return Invite{Network: n.network(), Name: n.genesis.Name, Peers: n.Addrs()}
 }
 
 // askGenesis is the request that is answered with the genesis.
@@ -143,7 +143,7 @@ func (n *Part) request(ctx context.Context, from peer.ID, req []byte) ([]byte, e
 	if string(req) != askGenesis {
 		return nil, fmt.Errorf("node: unknown request")
 	}
-	return n.cfg.Genesis.Encode(), nil
+	return n.genesis.Encode(), nil
 }
 
 // FetchGenesis asks the peers that an invite names for the network's genesis,

@@ -114,7 +114,7 @@ func (n *Part) deeds(v *View, last int64, limit int) (deeds []Deed, more bool, e
 	for i := range deeds {
 		d := &deeds[i]
 		if d.Height == 0 { // taken over, as the scope was founded
-			d.Block, d.Time = n.id, n.cfg.Genesis.Time
+			d.Block, d.Time = n.id, n.genesis.Time
 			continue
 		}
 		if i > 0 && deeds[i-1].Height == d.Height {

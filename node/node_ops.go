@@ -254,4 +254,4 @@ func (n *Part) History() History {
 func (n *Part) Limits() scope.Limits { return n.roll.checker().Limits }
 
 // Genesis is the network's.
-func (n *Part) Genesis() scope.Genesis { return n.cfg.Genesis }
+func (n *Part) Genesis() scope.Genesis { return *n.genesis }

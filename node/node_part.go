@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/peer"
-	"golang.org/x/time/rate"
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/p2p"
@@ -52,6 +51,7 @@ type Config struct {
 	// them one by one, instead of a snapshot. Default 5,000.
 	SnapshotBehind aweigh.Height
 	snapshotEvery  time.Duration // how often a node looks whether it needs one
+	restAfter      time.Duration // how long a scope has nothing to do before it rests
 	partBytes      int           // of the parts that it gives
 	partTimeout    time.Duration // for a part that it asked for
 
@@ -61,7 +61,8 @@ type Config struct {
 // Part is a node's part in one scope: its machine, and what surrounds it. Its methods
 // are safe for concurrent use.
 type Part struct {
-	cfg             Config // Genesis is the scope's
+	cfg             *Config // of the node
+	genesis         *scope.Genesis
 	id              aweigh.ScopeID
 	prefix          []byte // of all keys of the scope
 	of              *Node
@@ -84,7 +85,7 @@ type Part struct {
 
 	measured      *measured
 	behindSince   atomic.Pointer[time.Time] // nil while this node fetches nothing
-	stirred       chan struct{}             // holds a token while there is something to notice
+	stirred       chan struct{}             // holds a token while there is something to notice; nil where nobody does
 	refusals      *refusals                 // what the log says of them
 	expected      expected                  // catch-up answers
 	shelf         shelf
@@ -114,6 +115,9 @@ func (cfg Config) withDefaults() Config {
 	if cfg.partTimeout <= 0 {
 		cfg.partTimeout = partTimeout
 	}
+	if cfg.restAfter <= 0 {
+		cfg.restAfter = restAfter
+	}
 	if cfg.snapshotEvery <= 0 {
 		cfg.snapshotEvery = time.Second
 	}
@@ -129,16 +133,17 @@ func (cfg Config) withDefaults() Config {
 // newPart makes the part in a scope whose state the store has.
 func newPart(of *Node, g scope.Genesis) (_ *Part, err error) {
 	defer brokenAlone(g, &err)
-	cfg := of.cfg
-	cfg.Genesis = g
+	cfg := &of.cfg
 	n := &Part{
 		cfg: cfg, id: g.Hash(), prefix: g.Prefix(), of: of, host: of.host, author: cfg.Identity.Public().ID(), peerID: of.peerID,
 		changed: make(chan struct{}), log: cfg.Log, excluded: make(map[peer.ID]bool),
-		refusals: of.refusals, called: &of.called, stirred: make(chan struct{}, 1), shelf: newShelf(),
+		refusals: of.refusals, called: &of.called, shelf: newShelf(),
 	}
 	if g.Descent != nil {
 		n.address = addressOf(n.id)
 		n.log = cfg.Log.With("scope", string(n.prefix))
+	} else {
+		n.stirred = make(chan struct{}, 1)
 	}
 	n.views.store, n.views.scope = cfg.Store, n.id
 	n.views.given = func() []scope.Delegation { return *n.given.Load() }
@@ -158,6 +163,7 @@ func newPart(of *Node, g scope.Genesis) (_ *Part, err error) {
 	if err != nil {
 		return nil, err
 	}
+	n.genesis = &network.genesis
 	awaited, err := awaitedHeight(cfg.Store, n.id)
 	if err != nil {
 		return nil, err
@@ -167,21 +173,20 @@ func newPart(of *Node, g scope.Genesis) (_ *Part, err error) {
 		return nil, err
 	}
 	n.roll.call(m.term)
-	n.measured = newMeasured(m.roster, &of.counted)
+	n.measured = newMeasured(m.Epoch(), &of.counted)
 	n.intake = newIntake(&n.roll)
 	n.budgets = newAccounts(&n.roll, of.strangers)
 	waiting := 4096 // events and submissions of clients, before they wait themselves
 	if g.Descent != nil {
-		waiting = 64 // there may be thousands of scopes
+		waiting = 4 // there may be thousands of scopes
 	}
 	start := time.Now()
 	n.runner = &runner{
-		machine: m, roll: &n.roll, store: cfg.Store, carrier: n, repeats: &of.repeats, own: rate.NewLimiter(ownRepeats, 3*ownRepeats), key: cfg.Identity,
-		notes: n.note, delegates: n.delegates, start: start, began: aweigh.InstantOf(start),
+		machine: m, roll: &n.roll, store: cfg.Store, carrier: n, repeats: &of.repeats, key: cfg.Identity,
+		notes: n.note, delegates: n.delegates, restAfter: cfg.restAfter, rests: n.rest, start: start, began: aweigh.InstantOf(start),
 		intake: n.intake, events: make(chan Event, waiting), submits: make(chan *submission, waiting), looks: make(chan look), installs: make(chan installing), replies: newReplies(),
 	}
-	status := m.Status()
-	n.runner.status.Store(&status)
+	n.runner.tell()
 	n.delegates(m.Delegations())
 	return n, nil
 }
@@ -203,7 +208,7 @@ func (n *Part) members() (ids []peer.ID) {
 // reseat lets all around the machine know of another epoch's roster.
 func (n *Part) reseat(note EpochBegan) {
 	r := note.Epoch.Roster
-	n.measured.reseat(r)
+	n.measured.reseat(note.Epoch)
 	n.budgets.reseat()
 	n.of.meetMembers()
 	n.log.Info("epoch began", "epoch", note.Epoch.Number, "anchors", len(r.Anchors), "weight", r.Weights.Total(),
@@ -300,18 +305,6 @@ func (n *Part) refuse(from peer.ID, err error) {
 	}
 }
 
-// pause waits, and reports false if the node stops meanwhile.
-func (n *Part) pause(d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-n.runner.replies.done:
-		return false
-	}
-}
-
 // gossip judges what is passed on from node to node: announcements, and
 // mutations that wait for too long. What there is no room or budget for is not
 // passed on.
@@ -362,7 +355,7 @@ func (n *Part) peer(id peer.ID, up bool) {
 	if n.vacant.Load() {
 		return // whoever is there is met when it moves in
 	}
-	p := Peer(id.String())
+	p := n.called.of(id)
 	var ev Event = Met{Peer: p}
 	if !up {
 		ev = Parted{Peer: p}

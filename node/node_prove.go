@@ -126,7 +126,7 @@ func (n *Part) minutes(v *View, id votes.MotionID) (*scope.Minutes, error) {
 
 // ancestry leads to a final block above a height.
 func (n *Part) ancestry(ctx context.Context, v *View, above aweigh.Height) (a scope.Ancestry, err error) {
-	a.Genesis = n.cfg.Genesis
+	a.Genesis = *n.genesis
 	if a.Head, err = n.History().cover(v.Head().Height, above); err != nil {
 		return a, err
 	}

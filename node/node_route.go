@@ -48,7 +48,7 @@ func (d decider) genesis() scope.Genesis {
 	if d.foreign != nil {
 		return d.foreign.genesis
 	}
-	return d.Part.cfg.Genesis
+	return *d.Part.genesis
 }
 
 // held is the part in it. Errors wrap ErrNotHeld.
@@ -243,7 +243,7 @@ func (n *Node) before(ctx context.Context, at decider, class scope.Class, conten
 			d = f.genesis.Descent
 			was, ok, err = f.outcome(ctx, scope.ID(f.mutation(class, content, once).Encode()))
 		} else if p := n.part(d.Parent); p != nil && !p.vacant.Load() {
-			d = p.cfg.Genesis.Descent
+			d = p.genesis.Descent
 			was, ok, err = p.outcome(scope.ID(p.mutation(class, content, once).Encode()))
 		} else {
 			return r, false, nil
@@ -381,7 +381,7 @@ func (n *Node) Lineage(ctx context.Context, key []byte, limit int) (deeds []Deed
 func (n *Node) parent(id aweigh.ScopeID) *Part {
 	var d *scope.Descent
 	if p := n.part(id); p != nil {
-		d = p.cfg.Genesis.Descent
+		d = p.genesis.Descent
 	} else if f := n.foreign(id); f != nil {
 		d = f.genesis.Descent
 	}

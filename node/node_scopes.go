@@ -53,7 +53,7 @@ func (n *Node) Scopes() (all []ScopeInfo) {
 	for _, p := range n.Parts() {
 		s := p.Status()
 		all = append(all, ScopeInfo{
-			Genesis: p.cfg.Genesis, Head: s.Head, Epoch: p.roll.epoch(), Anchor: !s.Self.IsZero(),
+			Genesis: *p.genesis, Head: s.Head, Epoch: p.roll.epoch(), Anchor: !s.Self.IsZero(),
 			Failures: p.reach(s).Failures, Behind: p.CatchingUp(), Held: true,
 			Mutations: p.measured.inScope.Load(),
 		})
@@ -62,7 +62,7 @@ func (n *Node) Scopes() (all []ScopeInfo) {
 }
 
 // network is the identity of the network that the scope is part of.
-func (n *Part) network() aweigh.NetworkID { return n.cfg.Genesis.Network() }
+func (n *Part) network() aweigh.NetworkID { return n.genesis.Network() }
 
 // Root is the node's part in the root scope.
 func (n *Node) Root() *Part { return n.Part }

@@ -23,8 +23,8 @@ func (n *Part) Status() Status { return n.statusWithin(time.Second) }
 // CatchingUp reports whether this node knows that its state is old. It costs
 // nothing, and may be a step late.
 func (n *Part) CatchingUp() bool {
-	s := n.runner.status.Load()
-	return s.Far || s.Known > s.Head.Height || n.fetching.Load() != nil
+	s := n.runner.stand.Load()
+	return s.far || s.known > s.state.Height() || n.fetching.Load() != nil
 }
 
 func (n *Part) statusWithin(d time.Duration) Status { return n.seenWithin(d, aweigh.Hash{}).Status }
@@ -36,7 +36,7 @@ func (n *Part) seenWithin(d time.Duration, mutation aweigh.Hash) seen {
 	defer cancel()
 	s, err := n.see(ctx, mutation)
 	if err != nil {
-		return seen{Status: *n.runner.status.Load()}
+		return seen{Status: n.runner.stand.Load().status()}
 	}
 	return s
 }

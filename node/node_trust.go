@@ -86,7 +86,7 @@ func (n *Part) Government(under *scope.Policy) (g Government, err error) {
 	if err := g.forecast(v.State, under); err != nil {
 		return g, err
 	}
-	return g, g.standings(n.cfg.Genesis, v.State, h)
+	return g, g.standings(*n.genesis, v.State, h)
 }
 
 // forecast fills in what would follow.
@@ -336,12 +336,12 @@ func (n *Part) Explain(a aweigh.AnchorID, limit int) (all []Explained, more bool
 			return nil, false, 0, head, err
 		}
 	}
-	for _, x := range n.cfg.Genesis.Anchors {
+	for _, x := range n.genesis.Anchors {
 		if x.Key.ID() != a || more {
 			continue
 		}
 		if more = len(all) == limit; !more {
-			_, founded := trust.Ledger{}.ApplyExplained(n.cfg.Genesis.Policy.Trust,
+			_, founded := trust.Ledger{}.ApplyExplained(n.genesis.Policy.Trust,
 				trust.Evidence{Anchor: a, Kind: trust.Founded, Score: x.Score})
 			all = append(all, Explained{Change: founded[0]})
 		}

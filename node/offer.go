@@ -58,6 +58,13 @@ func (f *framedOffer) of(o Offer) []byte {
 	return f.frame
 }
 
+func (m *Machine) framed(o Offer) []byte {
+	if m.lastOffer == nil {
+		m.lastOffer = new(framedOffer)
+	}
+	return m.lastOffer.of(o)
+}
+
 func (o *Offer) equal(p *Offer) bool {
 	signature := func(a, b quorum.Signature) bool { return a.Anchor == b.Anchor && bytes.Equal(a.Bytes, b.Bytes) }
 	return o.Domain == p.Domain && o.View == p.View && o.Final == p.Final && o.Height == p.Height &&
@@ -77,7 +84,7 @@ func (m *Machine) greet() {
 		return
 	}
 	m.listen.asked(m.now)
-	f := m.lastOffer.of(m.offer(m.engine.Holdings(), false))
+	f := m.framed(m.offer(m.engine.Holdings(), false))
 	for _, p := range m.met {
 		m.fx.Send = append(m.fx.Send, Packet{To: p, Frame: f})
 	}
@@ -101,6 +108,9 @@ func (m *Machine) sendAround(f []byte, last *int) {
 func (m *Machine) offered(from Peer, o offerIn) {
 	a, anchor := m.anchors[from]
 	if anchor && m.silent[a] != o.Silent {
+		if m.silent == nil {
+			m.silent = make(map[aweigh.AnchorID]bool)
+		}
 		m.silent[a] = o.Silent
 		m.linked(from, true)
 	}
@@ -124,7 +134,7 @@ func (m *Machine) offered(from Peer, o offerIn) {
 		if o.View == 0 { // it listens: for what it signed itself above all
 			holds.Votes = append(holds.Votes, m.engine.Cast(a)...)
 		}
-		m.fx.Send = append(m.fx.Send, Packet{To: from, Frame: m.lastOffer.of(m.offer(holds, true))})
+		m.fx.Send = append(m.fx.Send, Packet{To: from, Frame: m.framed(m.offer(holds, true))})
 	}
 	if anchor && o.Answer && same { // a greeting need not hold what this anchor signed
 		m.listen.hear(m, a, o.Height)
@@ -141,14 +151,14 @@ type nextHelp map[Peer]aweigh.Instant
 // may reports whether a peer may be answered now, and notes that it is. One kind
 // of help has a nextHelp of its own: a peer that learns by one answer that it is
 // behind asks for blocks at once.
-func (l nextHelp) may(p Peer, now aweigh.Instant) bool {
-	if now < l[p] {
+func (l *nextHelp) may(p Peer, now aweigh.Instant) bool {
+	if now < (*l)[p] {
 		return false
 	}
-	if len(l) >= maxHelped {
-		clear(l)
+	if *l == nil || len(*l) >= maxHelped {
+		*l = make(nextHelp)
 	}
-	l[p] = now.Add(helpGap)
+	(*l)[p] = now.Add(helpGap)
 	return true
 }
 

@@ -46,6 +46,9 @@ func (m *Machine) keep() {
 // onDisk notes that an entry is on disk, or will be with this step.
 func (p *pool) onDisk(e *pooled) {
 	e.kept = true
+	if p.durable == nil {
+		p.durable = make(map[aweigh.Hash]bool)
+	}
 	for i := range e.bundle.Mutations() {
 		p.durable[e.bundle.Mutations()[i].ID] = true
 	}

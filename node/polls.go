@@ -13,8 +13,8 @@ import (
 // them the chain has yet to record.
 type polls struct {
 	box     *box.Box
-	opening []kv.Op // what opening the box found to be over; written with the first step
-	known   map[votes.MotionID]box.Motion
+	opening []kv.Op                        // what opening the box found to be over; written with the first step
+	known   map[votes.MotionID]box.Motion  // of those asked for lately
 	due     map[aweigh.Hash]*dueBallot     // on motions that are on record, and not recorded themselves
 	room    int                            // for so many
 	idle    int                            // those of due in no open proposal
@@ -28,7 +28,7 @@ type polls struct {
 // openBox reads the box, and what of it the chain has not recorded.
 func (m *Machine) openBox() error {
 	p := &m.polls
-	p.known, p.due, p.room = make(map[votes.MotionID]box.Motion), make(map[aweigh.Hash]*dueBallot), maxDue
+	p.room = maxDue
 	p.rest, p.lateRest = make(map[votes.MotionID]aweigh.Hash), true
 	b, over, err := box.New(m.network(), m.id, box.Limits{}, m.store, m)
 	if err != nil {
@@ -74,9 +74,15 @@ func (m *Machine) Motion(id votes.MotionID) box.Motion {
 	if end != nil {
 		known.State = box.Closed
 	}
+	if m.polls.known == nil || len(m.polls.known) >= maxKnown {
+		m.polls.known = make(map[votes.MotionID]box.Motion)
+	}
 	m.polls.known[id] = known
 	return known
 }
+
+// maxKnown bounds the motions of which what is known is held: it is read again.
+const maxKnown = 1024
 
 // polled takes note of what a final block did to motions and ballots.
 func (m *Machine) polled(k *candidate) {

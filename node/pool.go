@@ -42,12 +42,7 @@ type pooled struct {
 	around int            // peer that heard it last, of those who hear it in turn
 }
 
-func newPool(limit int) pool {
-	return pool{
-		limit: limit, entries: make(map[aweigh.Hash]*pooled),
-		mine: make(map[aweigh.Hash]bool), durable: make(map[aweigh.Hash]bool),
-	}
-}
+func newPool(limit int) pool { return pool{limit: limit} }
 
 // add takes a bundle, unless there is no room. One that is there stays. There is
 // always room for one that a proposal waits for: others could fill the pools of
@@ -63,6 +58,9 @@ func (p *pool) add(b *scope.CheckedBundle, local, scarce, wanted bool, now aweig
 		return ErrBusy
 	}
 	e := &pooled{bundle: b, local: local, scarce: scarce, came: now, since: now}
+	if p.entries == nil {
+		p.entries = make(map[aweigh.Hash]*pooled)
+	}
 	p.entries[b.ID()] = e
 	p.order = append(p.order, e)
 	p.bytes += len(b.Raw())
@@ -176,6 +174,9 @@ func (p *pool) hurry() {
 
 // expect notes that a mutation's outcome is to be told.
 func (p *pool) expect(b *scope.CheckedBundle) {
+	if p.mine == nil {
+		p.mine = make(map[aweigh.Hash]bool)
+	}
 	for i := range b.Mutations() {
 		p.mine[b.Mutations()[i].ID] = true
 	}

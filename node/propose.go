@@ -258,7 +258,7 @@ func (m *Machine) release(from, to aweigh.View) {
 // leaderPeer is the peer of a view's leader, "" if that is this node.
 func (m *Machine) leaderPeer(v aweigh.View) Peer {
 	if leader := m.engine.Leader(v); leader != m.self {
-		return m.term.peers[leader]
+		return m.term.peer(leader)
 	}
 	return ""
 }

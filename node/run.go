@@ -31,10 +31,12 @@ type runner struct {
 	store     store.Store
 	carrier   carrier
 	repeats   *repeats         // of the node; nil: without a bound
-	own       *rate.Limiter    // repeats of this scope alone
+	own       *rate.Limiter    // repeats of this scope alone; nil: none lately
 	key       votes.PrivateKey // signs what clients of this node submit
 	notes     func(Note)
 	delegates func([]scope.Delegation)
+	rests     func() // once there has been nothing to do for restAfter
+	restAfter time.Duration
 	start     time.Time      // by the monotonic clock
 	began     aweigh.Instant // the same, by the wall clock
 
@@ -42,7 +44,7 @@ type runner struct {
 	events   chan Event
 	submits  chan *submission
 	replies  *replies
-	status   atomic.Pointer[Status]
+	stand    atomic.Pointer[stand] // of the machine, when it last had something to tell
 	looks    chan look
 	installs chan installing
 	counts   counts
@@ -85,11 +87,12 @@ func (r *runner) run(ctx context.Context) (err error) {
 		}
 		r.replies.close(errors.Join(ErrStopped, err))
 	}()
-	alarm := time.NewTimer(0)
+	alarm := time.AfterFunc(0, r.intake.wake)
 	defer alarm.Stop()
 	var batch []Event
 	var held gathering
 	wake := aweigh.Instant(1) // when the machine wants to be stepped again; 0: never
+	var rest aweigh.Instant   // when to rest if nothing happens; 0: it does
 	for {
 		select {
 		case <-ctx.Done():
@@ -109,7 +112,6 @@ func (r *runner) run(ctx context.Context) (err error) {
 			batch, wake = append(batch, links...), 1
 		case <-r.failed():
 			return fmt.Errorf("node: the store failed, nothing more is signed: %w", r.store.Commit(nil, true))
-		case <-alarm.C:
 		}
 		batch = r.drain(batch)
 		held.drain(r.submits)
@@ -122,15 +124,19 @@ func (r *runner) run(ctx context.Context) (err error) {
 			}
 			clear(batch)
 			batch = batch[:0]
+			rest = r.now().Add(r.restAfter)
+		} else if rest != 0 && r.now() >= rest {
+			rest, batch = 0, nil
+			r.rest()
 		}
 		alarm.Stop()
-		if wait, ok := r.sleep(wake, &held); ok {
+		if wait, ok := r.sleep(aweigh.Earliest(wake, rest), &held); ok {
 			alarm.Reset(max(0, wait))
 		}
 	}
 }
 
-// sleep is how long nothing is due: no wish of the machine's, no bundle.
+// sleep is how long nothing is due: no wish of the machine's or to rest, no bundle.
 func (r *runner) sleep(wake aweigh.Instant, held *gathering) (wait time.Duration, ok bool) {
 	wait, ok = held.due(r.machine)
 	if wake != 0 {
@@ -169,10 +175,15 @@ func (r *runner) step(batch []Event) (wake aweigh.Instant, err error) {
 	}
 	r.machine.Ahead()
 	if len(fx.Notes) > 0 {
-		s := r.machine.Status()
-		r.status.Store(&s)
+		r.tell()
 	}
 	return fx.Wake, nil
+}
+
+// tell lets all around the machine know where it stands.
+func (r *runner) tell() {
+	s := r.machine.stand()
+	r.stand.Store(&s)
 }
 
 // failed is closed when the store fails on its own, nil if it cannot tell.
@@ -188,6 +199,9 @@ func (r *runner) Commit(ops []kv.Op, sync bool) error { return r.store.Commit(op
 
 // Send implements Host.
 func (r *runner) Send(p Packet) {
+	if p.Again && r.own == nil {
+		r.own = rate.NewLimiter(ownRepeats, 3*ownRepeats)
+	}
 	if !p.Again || r.repeats.may(r.own) {
 		r.carrier.Send(p.To, p.Frame)
 	}

@@ -82,8 +82,30 @@ type account struct {
 	given  *rate.Limiter // bytes; in debt after a large answer
 }
 
-func newAccounts(roll *roll, s *strangers) *accounts {
-	return &accounts{roll: roll, strangers: s, peers: make(map[Peer]*account)}
+// untouched reports whether an account is as good as none.
+func (x *account) untouched() bool {
+	for _, l := range []*rate.Limiter{x.work, x.votes, x.talk, x.given} {
+		if l.Tokens() < float64(l.Burst()) {
+			return false
+		}
+	}
+	return true
+}
+
+func newAccounts(roll *roll, s *strangers) *accounts { return &accounts{roll: roll, strangers: s} }
+
+// rest forgets the accounts of which nothing has been spent that is not earned again.
+func (a *accounts) rest() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for p, x := range a.peers {
+		if x.untouched() {
+			delete(a.peers, p)
+		}
+	}
+	if len(a.peers) == 0 {
+		a.peers = nil
+	}
 }
 
 func (a *accounts) anchor(p Peer) bool {
@@ -134,6 +156,9 @@ func (a *accounts) of(p Peer) *account {
 			talk:   rate.NewLimiter(anchorTalk, 4*anchorTalk),
 			given:  rate.NewLimiter(anchorBytes, 2*anchorBytes),
 		}
+	}
+	if a.peers == nil {
+		a.peers = make(map[Peer]*account)
 	}
 	a.peers[p] = x
 	return x
@@ -282,8 +307,20 @@ func (n *Part) distant(f []byte) bool {
 		return false
 	}
 	b, err := votes.DecodeBallot(f[1:])
-	s := n.runner.status.Load() // of the last step that had something to tell
-	return err == nil && b.Anchor != s.Self && b.Subject.View > s.View+2*quorum.Ahead
+	s := n.runner.stand.Load() // of the last step that had something to tell
+	return err == nil && b.Anchor != s.self && b.Subject.View > s.view+2*quorum.Ahead
+}
+
+// pause waits, and reports false if the node stops meanwhile.
+func (n *Part) pause(d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-n.runner.replies.done:
+		return false
+	}
 }
 
 // isVote reports whether an anchor says something of one view.

@@ -15,7 +15,7 @@ import (
 func TestBallotsFarAheadAreNotVerified(t *testing.T) {
 	self, other := aweigh.AnchorID{1}, aweigh.AnchorID{2}
 	n := &Part{runner: &runner{}}
-	n.runner.status.Store(&Status{Self: self, View: 1000})
+	n.runner.stand.Store(&stand{self: self, view: 1000})
 	ballot := func(a aweigh.AnchorID, v aweigh.View) []byte {
 		b := votes.Ballot{Format: votes.Format, Anchor: a, Subject: quorum.Subject{Kind: quorum.Nullify, View: v}, Signature: bytes.Repeat([]byte{1}, 64)}
 		return rawFrame(tagBallot, b.Encode())

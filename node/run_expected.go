@@ -21,6 +21,15 @@ func (e *expected) add(p Peer) {
 	e.peers[p] = min(e.peers[p]+1, maxExpected)
 }
 
+// rest gives back the room in which nothing is expected.
+func (e *expected) rest() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.peers) == 0 {
+		e.peers = nil
+	}
+}
+
 // take reports whether an answer of the peer is expected, and counts it.
 func (e *expected) take(p Peer) bool {
 	e.mu.Lock()

@@ -50,9 +50,6 @@ type sized struct {
 func newIntake(roll *roll) *intake {
 	in := &intake{ready: make(chan struct{}, 1), roll: roll}
 	in.room.L = &in.mu
-	for i := range in.lanes {
-		in.lanes[i].queues = make(map[Peer]*queue)
-	}
 	return in
 }
 
@@ -114,6 +111,9 @@ func (in *intake) add(p Peer, ev Event, bytes int) {
 	q := l.queues[p]
 	if q == nil {
 		q = &queue{peer: p}
+		if l.queues == nil {
+			l.queues = make(map[Peer]*queue)
+		}
 		l.queues[p] = q
 		l.turns = append(l.turns, q)
 	}
@@ -169,6 +169,17 @@ func (l *lane) take(batch []Event, most int) []Event {
 		}
 	}
 	return batch
+}
+
+// rest gives back the room in which nothing waits.
+func (in *intake) rest() {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	for i := range in.lanes {
+		if l := &in.lanes[i]; len(l.turns) == 0 {
+			l.queues, l.turns = nil, nil
+		}
+	}
 }
 
 // close lets all who wait go.

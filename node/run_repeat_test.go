@@ -3,8 +3,6 @@ package node
 import (
 	"testing"
 	"time"
-
-	"golang.org/x/time/rate"
 )
 
 // sentTo keeps the frames that a runner sends.
@@ -20,7 +18,7 @@ func TestRepeatsAreBounded(t *testing.T) {
 	to := new(sentTo)
 	var runners []*runner
 	for range 100 {
-		runners = append(runners, &runner{carrier: to, repeats: &all, own: rate.NewLimiter(ownRepeats, 3*ownRepeats)})
+		runners = append(runners, &runner{carrier: to, repeats: &all})
 	}
 	const each = 100
 	for range each {
@@ -43,7 +41,7 @@ func TestRepeatsAreBounded(t *testing.T) {
 	// A scope that repeats all the time leaves each other its own.
 	all.limit.ReserveN(time.Now(), repeatsAtOnce)
 	all.limit.ReserveN(time.Now(), repeatsAtOnce)
-	quiet := runner{carrier: to, repeats: &all, own: rate.NewLimiter(ownRepeats, 3*ownRepeats)}
+	quiet := runner{carrier: to, repeats: &all}
 	quiet.Send(Packet{Frame: []byte("quiet"), Again: true})
 	if string(to.frames[len(to.frames)-1]) != "quiet" {
 		t.Error("a scope repeats nothing because others do")

@@ -22,10 +22,18 @@ type replies struct {
 }
 
 func newReplies() *replies {
-	return &replies{
-		mutations: make(map[aweigh.Hash][]chan Reply),
-		reads:     make(map[uint64]chan Reply),
-		done:      make(chan struct{}),
+	return &replies{done: make(chan struct{})}
+}
+
+// rest gives back the room in which nobody waits.
+func (r *replies) rest() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.mutations) == 0 {
+		r.mutations = nil
+	}
+	if len(r.reads) == 0 {
+		r.reads = nil
 	}
 }
 
@@ -36,6 +44,9 @@ func (r *replies) expect(ctx context.Context, mutation aweigh.Hash, done chan Re
 	defer r.mu.Unlock()
 	if ctx.Err() != nil {
 		return
+	}
+	if r.mutations == nil {
+		r.mutations = make(map[aweigh.Hash][]chan Reply)
 	}
 	r.mutations[mutation] = append(r.mutations[mutation], done)
 }
@@ -63,6 +74,9 @@ func (r *replies) read() (id uint64, done chan Reply) {
 	defer r.mu.Unlock()
 	r.next++
 	done = make(chan Reply, 1)
+	if r.reads == nil {
+		r.reads = make(map[uint64]chan Reply)
+	}
 	r.reads[r.next] = done
 	return r.next, done
 }

@@ -37,7 +37,7 @@ func (n *Part) checkOffer(ctx context.Context, p peer.ID, o *snapshotOffer) erro
 	if n := o.parts(); n == 0 || n > maxParts || len(o.Sums)%len(aweigh.Hash{}) != 0 {
 		return fmt.Errorf("%w: of %d parts", ErrSnapshot, n)
 	}
-	if _, err := o.begin(n.cfg.Genesis); err != nil {
+	if _, err := o.begin(*n.genesis); err != nil {
 		return err
 	}
 	if o.first() {

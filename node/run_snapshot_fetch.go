@@ -49,7 +49,7 @@ func (n *Node) watchLag(ctx context.Context) {
 		n.mu.RLock()
 		for _, p := range n.parts {
 			p.shelf.sweep()
-			if (p.begun.Load() || p.runner.status.Load().Far) && !p.vacant.Load() && p.catching.CompareAndSwap(false, true) {
+			if (p.begun.Load() || p.runner.stand.Load().far) && !p.vacant.Load() && p.catching.CompareAndSwap(false, true) {
 				fetching.Go(func() { p.catchUpBySnapshot(ctx) })
 			}
 		}

@@ -331,7 +331,7 @@ func (f *fetch) await(ctx context.Context, no uint64) error {
 
 // check gives the parts to an import in their order, as they come.
 func (f *fetch) check(ctx context.Context) error {
-	in, err := f.offer.begin(f.n.cfg.Genesis)
+	in, err := f.offer.begin(*f.n.genesis)
 	if err != nil {
 		return err
 	}

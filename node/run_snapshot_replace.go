@@ -56,9 +56,8 @@ func (r *runner) replace(in installing) (links []Event, err error) {
 	if r.roll.call(r.machine.term) {
 		r.notes(EpochBegan{Epoch: r.machine.term.epoch, Seated: r.machine.guard != nil})
 	}
-	status := r.machine.Status()
-	r.status.Store(&status)
-	r.notes(Installed{Height: status.Head.Height})
+	r.tell()
+	r.notes(Installed{Height: r.machine.chain.state.Height()})
 	in.done <- nil
 	for _, p := range old.peers {
 		if old.away[p] {

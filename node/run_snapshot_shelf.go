@@ -182,7 +182,7 @@ func (n *Part) takeSnapshot(at aweigh.Height) bool {
 	if err == nil && (at == 0 || state.Height() == at) {
 		at = state.Height()
 		own, err := h.Certificate(at)
-		if first := at == 0 && n.cfg.Genesis.Descent != nil; first || err == nil && !own.IsZero() {
+		if first := at == 0 && n.genesis.Descent != nil; first || err == nil && !own.IsZero() {
 			n.shelf.put(kept, at)
 			return true
 		}

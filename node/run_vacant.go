@@ -87,7 +87,7 @@ func (n *Part) fetchState(ctx context.Context) error {
 	if err := n.fetched(ctx, f, from); err != nil {
 		return err
 	}
-	return install(n.cfg.Store, n.cfg.Genesis)
+	return install(n.cfg.Store, *n.genesis)
 }
 
 // moveIn begins anew with the state that was installed. Nothing runs yet.
@@ -100,14 +100,13 @@ func (n *Part) moveIn() error {
 	}
 	n.runner.machine = m
 	n.roll.call(m.term)
-	n.measured.reseat(m.roster)
+	n.measured.reseat(m.Epoch())
 	n.budgets.reseat()
 	n.delegates(m.Delegations())
-	status := m.Status()
-	n.runner.status.Store(&status)
+	n.runner.tell()
 	n.vacant.Store(false)
 	n.of.meetMembers()
-	n.note(Installed{Height: status.Head.Height})
+	n.note(Installed{Height: m.chain.state.Height()})
 	for _, info := range n.host.Peers() {
 		n.peer(info.ID, true)
 	}

@@ -24,8 +24,9 @@ import (
 // farBlocks is more than one answer of blocks, so that a snapshot is wanted.
 const farBlocks = maxBlocks + 100
 
-// quickly makes a node offer and want snapshots after few blocks.
+// quickly makes a node offer and want snapshots after few blocks, and its scopes rest often.
 func quickly(cfg *Config) {
+	cfg.restAfter = 5 * time.Millisecond
 	cfg.SnapshotBehind, cfg.snapshotEvery, cfg.partBytes = 40, 10*time.Millisecond, 2000
 }
 
@@ -175,7 +176,7 @@ func TestSnapshotIsResumed(t *testing.T) {
 	if err := offer.check(o.roll.epoch(), o.roll.epoch()); err != nil {
 		t.Fatal(err)
 	}
-	f, err := newFetch(&Part{cfg: Config{Store: s}, id: o.id}, &offer)
+	f, err := newFetch(&Part{cfg: &Config{Store: s}, id: o.id}, &offer)
 	if err != nil || f.count < 5 || f.whole() {
 		t.Fatalf("after %d parts there are %d of %d: %v", o.snapshotParts.Load(), f.count, offer.parts(), err)
 	}

@@ -43,29 +43,74 @@ type Status struct {
 
 // Status is a copy of what the machine knows of itself.
 func (m *Machine) Status() Status {
-	s := Status{
-		Network: m.network(), Scope: m.id, Self: m.self,
-		Epoch: m.term.epoch.Number, Began: m.term.epoch.Start, EpochBlocks: m.term.epoch.Policy.EpochBlocks, View: m.engine.View(), Leader: m.engine.Leader(m.engine.View()),
-		Head: m.chain.state.Head(), Rules: m.keyring.Rules(), Roster: m.roster,
-		Known: max(m.known, m.chain.state.Height()),
-		Pool:  m.pool.mutations, PoolSize: m.pool.bytes, Waiting: m.pool.waiting,
-		Signed: m.signed,
-		Lost:   m.guard != nil && m.guard.Lost(), Listening: m.guard != nil && !m.listen.over, Behind: m.sync.at != 0,
-		Far:    m.sync.far(m),
-		Faults: slices.Clone(m.proofs.known),
-		Heard:  make(map[aweigh.AnchorID]aweigh.View), Silent: maps.Clone(m.silent),
+	s := m.stand()
+	return s.status()
+}
+
+// stand is what a Status is made of: of most it names where it stands, so that it is
+// soon made, and held, in every scope.
+type stand struct {
+	term             *term
+	state            *scope.State // of which nothing is read but its head
+	self             aweigh.AnchorID
+	view             aweigh.View
+	heard            []aweigh.View // by seat
+	silent           map[aweigh.AnchorID]bool
+	agenda           int
+	known, told      aweigh.Height
+	pool, size, wait int
+	signed           [quorum.Finalize + 1]uint64
+	unheard          time.Duration
+	faults           []votes.Equivocation
+	lost, listening  bool
+	behind, far      bool
+}
+
+func (m *Machine) stand() stand {
+	s := stand{
+		term: m.term, state: m.chain.state, self: m.self, view: m.engine.View(),
+		heard: make([]aweigh.View, m.roster.Weights.Len()),
+		known: max(m.known, m.chain.state.Height()),
+		pool:  m.pool.mutations, size: m.pool.bytes, wait: m.pool.waiting,
+		signed: m.signed,
+		lost:   m.guard != nil && m.guard.Lost(), listening: m.guard != nil && !m.listen.over, behind: m.sync.at != 0,
+		far:    m.sync.far(m),
+		faults: slices.Clone(m.proofs.known),
 	}
-	if s.Behind {
-		s.Told = m.sync.told
+	if len(m.silent) > 0 {
+		s.silent = maps.Clone(m.silent)
 	}
-	if s.Listening && !s.Lost {
-		s.Unheard = m.listen.unheard(m.now)
+	if s.behind {
+		s.told = m.sync.told
+	}
+	if s.listening && !s.lost {
+		s.unheard = m.listen.unheard(m.now)
 	}
 	if open, err := m.chain.state.Agenda(); err == nil {
-		s.Agenda = len(open)
+		s.agenda = len(open)
 	}
-	for share := range m.roster.Weights.All() {
-		s.Heard[share.Anchor] = m.engine.Heard(share.Anchor)
+	for seat := range s.heard {
+		s.heard[seat] = m.engine.Heard(m.roster.Weights.At(seat).Anchor)
 	}
 	return s
+}
+
+func (s *stand) status() Status {
+	e, head := s.term.epoch, s.state.Head()
+	status := Status{
+		Network: e.Network, Scope: e.Scope, Self: s.self,
+		Epoch: e.Number, Began: e.Start, EpochBlocks: e.Policy.EpochBlocks,
+		View: s.view, Leader: quorum.Leader(e.Leaders(), e.Seed(), s.view),
+		Head: head, Rules: s.term.keyring.Rules(), Roster: e.Roster,
+		Known: s.known, Told: s.told,
+		Pool: s.pool, PoolSize: s.size, Waiting: s.wait,
+		Signed: s.signed, Agenda: s.agenda,
+		Lost: s.lost, Listening: s.listening, Unheard: s.unheard, Behind: s.behind, Far: s.far,
+		Faults: s.faults, Silent: s.silent,
+		Heard: make(map[aweigh.AnchorID]aweigh.View, len(s.heard)),
+	}
+	for seat, view := range s.heard {
+		status.Heard[e.Roster.Weights.At(seat).Anchor] = view
+	}
+	return status
 }

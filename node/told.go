@@ -11,8 +11,8 @@ import (
 // nodes. One that does not hold the scope hands a bundle to several anchors, and the block
 // may come to one of them before the bundle does.
 type told struct {
-	anchors map[aweigh.Hash]bool // in whose name the anchors' nodes write
-	until   aweigh.Instant       // 0: there are none
+	anchors authors        // in whose name the anchors' nodes write
+	until   aweigh.Instant // 0: there are none
 	all     map[aweigh.Hash]scope.Outcome
 	bytes   int
 }
@@ -27,7 +27,7 @@ func (t *told) each(b *scope.Block, outcomes []scope.Outcome, visit func(o *scop
 	at := 0
 	for _, c := range b.Bundles {
 		mutations := c.Mutations()
-		strange := !t.anchors[mutations[0].Author]
+		strange := !t.anchors.has(mutations[0].Author)
 		for range mutations {
 			visit(&outcomes[at], strange)
 			at++

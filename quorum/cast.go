@@ -14,7 +14,7 @@ func (e *Engine) Cast(a aweigh.AnchorID) (votes []Vote) {
 		r := e.rounds[v]
 		for k := Notarize; k <= Finalize; k++ {
 			if s := r.held(k, seat); s.View != 0 {
-				votes = append(votes, Vote{s, Signature{Anchor: a, Bytes: r.votes[k][seat].signature}})
+				votes = append(votes, Vote{s, Signature{Anchor: a, Bytes: r.votes[k].casts[seat].signature}})
 			}
 		}
 	}

@@ -31,7 +31,7 @@ type Engine struct {
 	floor aweigh.View // views below are closed, save for finalizations
 
 	fresh    []aweigh.View // notarized since the last step
-	restored Output        // what came of Restore
+	restored *Output       // what came of Restore; nil after the first step
 
 	now      aweigh.Instant // of the step
 	lag      time.Duration  // from the notarization of the last final view to its finalization
@@ -80,6 +80,7 @@ func NewEngine(cfg Config) *Engine {
 // could not answer for its Pledge.
 func (e *Engine) Restore(own []Vote, certs []Certificate) {
 	var known Output
+	e.restored = new(Output)
 	for _, c := range certs {
 		e.certificate(c, &known)
 	}
@@ -88,7 +89,7 @@ func (e *Engine) Restore(own []Vote, certs []Certificate) {
 		e.view = max(e.view, v.View)
 	}
 	for _, v := range own {
-		e.vote(&v, &e.restored)
+		e.vote(&v, e.restored)
 		if v.Kind == Finalize {
 			i := slices.IndexFunc(certs, func(c Certificate) bool {
 				return c.Subject == Subject{Kind: Notarize, View: v.View, Block: v.Block}
@@ -151,8 +152,11 @@ func (e *Engine) pledged(c Certificate) {
 // Step takes inputs, in order, and returns what follows. Without inputs it only
 // looks at the time. Instants must not decrease from call to call.
 func (e *Engine) Step(now aweigh.Instant, inputs ...Input) Output {
-	out := e.restored
-	e.restored, e.now = Output{}, now
+	var out Output
+	if e.restored != nil {
+		out, e.restored = *e.restored, nil
+	}
+	e.now = now
 	for _, in := range inputs {
 		switch in := in.(type) {
 		case Proposal:

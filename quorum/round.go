@@ -15,10 +15,9 @@ type round struct {
 	proposal *Proposal // what the leader's first vote to notarize stands for
 	check    check
 
-	votes   [Finalize + 1][]cast   // by kind and seat: the first of each anchor; nil while there is none
-	voted   [Finalize + 1][]uint64 // by kind: a bit for each seat that has a vote among votes
-	counts  []count                // of votes, by subject
-	certs   [Finalize + 1]Certificate
+	votes   [Finalize + 1]*votes // by kind; nil while there is none
+	counts  []count              // of votes, by subject
+	certs   [Finalize + 1]*Certificate
 	ended   aweigh.Instant // when the first certificate came
 	accused []bool         // by seat: a fault was reported
 
@@ -36,6 +35,12 @@ const (
 	invalid
 )
 
+// votes are those of one kind, the first of each anchor.
+type votes struct {
+	casts []cast   // by seat
+	voted []uint64 // a bit for each seat that has one
+}
+
 // cast is the vote of a seat, without what its place tells: a roster of a
 // thousand casts millions of them.
 type cast struct {
@@ -51,9 +56,15 @@ type count struct {
 	anchors int
 }
 
-func (r *round) cert(k Kind) Certificate { return r.certs[k] }
+// cert is the certificate of a kind, zero if there is none.
+func (r *round) cert(k Kind) Certificate {
+	if c := r.certs[k]; c != nil {
+		return *c
+	}
+	return Certificate{}
+}
 
-func (r *round) has(k Kind) bool { return !r.certs[k].IsZero() }
+func (r *round) has(k Kind) bool { return r.certs[k] != nil }
 
 // over reports whether the view ended, so that the next can be entered (P11).
 func (r *round) over() bool { return r.has(Notarize) || r.has(Nullify) || r.has(Finalize) }
@@ -61,9 +72,9 @@ func (r *round) over() bool { return r.has(Notarize) || r.has(Nullify) || r.has(
 // block is the certificate that names the block that the view gave, if any did.
 func (r *round) block() (Certificate, bool) {
 	if r.has(Notarize) {
-		return r.certs[Notarize], true
+		return r.cert(Notarize), true
 	}
-	return r.certs[Finalize], r.has(Finalize)
+	return r.cert(Finalize), r.has(Finalize)
 }
 
 // quiet reports whether nobody said anything in the view.
@@ -72,7 +83,7 @@ func (r *round) quiet() bool { return len(r.counts) == 0 }
 // hasVote reports whether an anchor's vote of a kind is there. It looks at the
 // bits: of a large roster they stay in the processor's cache, and votes do not.
 func (r *round) hasVote(k Kind, seat int) bool {
-	return r.voted[k] != nil && r.voted[k][seat/64]>>(seat%64)&1 != 0
+	return r.votes[k] != nil && r.votes[k].voted[seat/64]>>(seat%64)&1 != 0
 }
 
 // held is the subject of an anchor's vote of a kind, the zero Subject if there
@@ -81,7 +92,7 @@ func (r *round) held(k Kind, seat int) Subject {
 	if !r.hasVote(k, seat) {
 		return Subject{}
 	}
-	return r.counts[r.votes[k][seat].count-1].subject
+	return r.counts[r.votes[k].casts[seat].count-1].subject
 }
 
 // rival is the kind of a vote held that its signer may not have cast beside v (P36).
@@ -115,7 +126,7 @@ func (r *round) fault(v *Vote, seat, seats int) (Fault, bool) {
 		r.accused = make([]bool, seats)
 	}
 	r.accused[seat] = true
-	old := Vote{r.held(k, seat), Signature{Anchor: v.Anchor, Bytes: r.votes[k][seat].signature}}
+	old := Vote{r.held(k, seat), Signature{Anchor: v.Anchor, Bytes: r.votes[k].casts[seat].signature}}
 	return Fault{First: old, Second: *v}, true
 }
 
@@ -123,15 +134,15 @@ func (r *round) fault(v *Vote, seat, seats int) (Fault, bool) {
 // brought its subject to the weight that the rule asks.
 func (r *round) add(v *Vote, seat int, w *Weights, rule Rule) (met bool) {
 	if r.votes[v.Kind] == nil {
-		r.votes[v.Kind] = make([]cast, w.Len())
-		r.voted[v.Kind] = make([]uint64, (w.Len()+63)/64)
+		r.votes[v.Kind] = &votes{make([]cast, w.Len()), make([]uint64, (w.Len()+63)/64)}
 	}
 	if r.hasVote(v.Kind, seat) {
 		return false
 	}
 	place := r.place(&v.Subject)
-	r.votes[v.Kind][seat] = cast{count: place, signature: v.Bytes}
-	r.voted[v.Kind][seat/64] |= 1 << (seat % 64)
+	all := r.votes[v.Kind]
+	all.casts[seat] = cast{count: place, signature: v.Bytes}
+	all.voted[seat/64] |= 1 << (seat % 64)
 	c := &r.counts[place-1]
 	c.weight += w.At(seat).Weight
 	c.anchors++
@@ -153,9 +164,11 @@ func (r *round) place(s *Subject) int {
 func (r *round) certificate(s Subject, w *Weights) Certificate {
 	place := r.place(&s)
 	sigs := make([]Signature, 0, r.counts[place-1].anchors)
-	for seat, v := range r.votes[s.Kind] {
-		if v.count == place {
-			sigs = append(sigs, Signature{Anchor: w.At(seat).Anchor, Bytes: v.signature})
+	if all := r.votes[s.Kind]; all != nil {
+		for seat, v := range all.casts {
+			if v.count == place {
+				sigs = append(sigs, Signature{Anchor: w.At(seat).Anchor, Bytes: v.signature})
+			}
 		}
 	}
 	return Certificate{Subject: s, Signatures: sigs}
@@ -164,16 +177,17 @@ func (r *round) certificate(s Subject, w *Weights) Certificate {
 // offer adds to o the certificate of a kind or, without one, the votes for it if they are asked for.
 func (r *round) offer(o *Offer, k Kind, w *Weights, votes bool) {
 	if r.has(k) {
-		o.Certificates = append(o.Certificates, r.certs[k])
+		o.Certificates = append(o.Certificates, r.cert(k))
 		return
 	}
-	if !votes {
+	all := r.votes[k]
+	if !votes || all == nil {
 		return
 	}
-	for i, word := range r.voted[k] { // few may have voted, and many may ask who did
+	for i, word := range all.voted { // few may have voted, and many may ask who did
 		for ; word != 0; word &= word - 1 {
 			seat := 64*i + bits.TrailingZeros64(word)
-			v := &r.votes[k][seat]
+			v := &all.casts[seat]
 			signature := Signature{Anchor: w.At(seat).Anchor, Bytes: v.signature}
 			o.Votes = append(o.Votes, Vote{r.counts[v.count-1].subject, signature})
 		}

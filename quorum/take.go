@@ -76,7 +76,7 @@ func (e *Engine) certificate(c Certificate, out *Output) {
 			}
 		}
 	}
-	r.certs[s.Kind] = c
+	r.certs[s.Kind] = &c
 	out.Certified = append(out.Certified, c)
 	must.Hold(!r.has(Finalize) || !r.has(Nullify), "view %d: finalized and nullified: more than the fault budget lies", s.View)
 	must.Hold(!r.has(Finalize) || !r.has(Notarize) || r.cert(Finalize).Subject.Block == r.cert(Notarize).Subject.Block,

@@ -30,10 +30,14 @@ type Share struct {
 // the empty set, under which no rule is ever met.
 type Weights struct {
 	shares []Share
-	seats  map[aweigh.AnchorID]int // places in shares: every vote asks for one
+	seats  map[aweigh.AnchorID]int // places in shares: every vote asks for one; nil if they are few
 	total  uint64
 	hash   aweigh.Hash
 }
+
+// fewSeats are found without a map, as fast and in a third of the memory: there may be
+// thousands of scopes.
+const fewSeats = 8
 
 // NewWeights makes Weights of the shares, in any order. Anchors must be
 // distinct and weights positive. Without shares it makes the zero value.
@@ -41,7 +45,10 @@ func NewWeights(shares ...Share) (Weights, error) {
 	if len(shares) == 0 {
 		return Weights{}, nil
 	}
-	w := Weights{shares: slices.Clone(shares), seats: make(map[aweigh.AnchorID]int, len(shares))}
+	w := Weights{shares: slices.Clone(shares)}
+	if len(shares) > fewSeats {
+		w.seats = make(map[aweigh.AnchorID]int, len(shares))
+	}
 	slices.SortFunc(w.shares, func(a, b Share) int { return bytes.Compare(a.Anchor[:], b.Anchor[:]) })
 	for i, s := range w.shares {
 		switch {
@@ -53,7 +60,9 @@ func NewWeights(shares ...Share) (Weights, error) {
 			return Weights{}, fmt.Errorf("%w: the sum exceeds %d", ErrWeights, uint64(MaxTotal))
 		}
 		w.total += s.Weight
-		w.seats[s.Anchor] = i
+		if w.seats != nil {
+			w.seats[s.Anchor] = i
+		}
 	}
 	w.hash = aweigh.Sum([]byte("aweigh/weights/1"), canon.Encode(w.shares))
 	return w, nil
@@ -78,8 +87,16 @@ func (w Weights) Of(a aweigh.AnchorID) uint64 {
 
 // Seat is an anchor's place in the order of anchors, from 0.
 func (w Weights) Seat(a aweigh.AnchorID) (int, bool) {
-	seat, ok := w.seats[a]
-	return seat, ok
+	if len(w.shares) > fewSeats {
+		seat, ok := w.seats[a]
+		return seat, ok
+	}
+	for i := range w.shares {
+		if w.shares[i].Anchor == a {
+			return i, true
+		}
+	}
+	return 0, false
 }
 
 // Total is the sum W of all weights.

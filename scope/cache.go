@@ -16,10 +16,11 @@ type Cache struct {
 	kv.Reader
 	space space
 
-	young    map[string]newestVersion // by the prefix of a key's versions
+	young    map[string]newestVersion // by the prefix of a key's versions; nil while there are none
 	old      map[string]newestVersion // those before; together they are an approximate LRU
 	bytes    int                      // of young
 	receipts map[aweigh.Hash]struct{} // on record; nil if there are too many
+	unread   bool                     // the receipts are in the store alone
 }
 
 // newestVersion is the first pair under a prefix; there is none if record is nil.
@@ -29,17 +30,25 @@ const (
 	cacheBytes    = 8 << 20 // of each generation
 	cacheRecord   = 4 << 10 // the longest record that is kept
 	cacheReceipts = 1 << 19 // beyond them the store is asked
+	fewReceipts   = 64      // so many are soon read
 )
 
 // NewCache is a cache of a scope's state in r.
 func NewCache(r kv.Reader, id aweigh.ScopeID) (*Cache, error) {
-	c := &Cache{Reader: r, space: spaceOf(id), young: make(map[string]newestVersion), receipts: make(map[aweigh.Hash]struct{})}
+	c := &Cache{Reader: r, space: spaceOf(id)}
+	return c, c.read()
+}
+
+// read reads which receipts are on record.
+func (c *Cache) read() error {
+	c.receipts = make(map[aweigh.Hash]struct{})
 	prefix := c.space.at(atReceipt)
-	err := r.Scan(prefix, kv.PrefixEnd(prefix), false, func(k, _ []byte) bool {
+	err := c.Reader.Scan(prefix, kv.PrefixEnd(prefix), false, func(k, _ []byte) bool {
 		c.record(k)
 		return c.receipts != nil
 	})
-	return c, err
+	c.unread = err != nil
+	return err
 }
 
 // Applied tells the cache what the store shows from now on.
@@ -50,6 +59,7 @@ func (c *Cache) Applied(ops []kv.Op) {
 			continue
 		}
 		switch kind := op.Key[len(c.space)]; {
+		case kind == atReceipt && c.unread:
 		case kind == atReceipt && op.Delete:
 			delete(c.receipts, receiptID(op.Key))
 		case kind == atReceipt:
@@ -87,6 +97,9 @@ func (c *Cache) keep(prefix string, v newestVersion) {
 	if c.bytes > cacheBytes {
 		c.old, c.young, c.bytes = c.young, make(map[string]newestVersion), 0
 	}
+	if c.young == nil {
+		c.young = make(map[string]newestVersion)
+	}
 	c.young[prefix] = v
 	c.bytes += v.size(prefix)
 }
@@ -99,12 +112,25 @@ func (c *Cache) forget(prefix string) {
 	delete(c.old, prefix)
 }
 
+// Rest forgets what is soon read again.
+func (c *Cache) Rest() {
+	c.young, c.old, c.bytes = nil, nil, 0
+	if c.receipts != nil && len(c.receipts) <= fewReceipts {
+		c.receipts, c.unread = nil, true
+	}
+}
+
 // size is about what an entry takes in memory.
 func (v newestVersion) size(prefix string) int { return 2*len(prefix) + len(v.record) + 128 }
 
 // Get implements kv.Reader.
 func (c *Cache) Get(key []byte) ([]byte, bool, error) {
 	if len(key) > len(c.space) && key[len(c.space)] == atReceipt && bytes.HasPrefix(key, c.space[:]) {
+		if c.unread {
+			if err := c.read(); err != nil {
+				return nil, false, err
+			}
+		}
 		if _, there := c.receipts[receiptID(key)]; c.receipts != nil && !there {
 			return nil, false, nil
 		}

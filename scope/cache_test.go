@@ -15,6 +15,10 @@ func TestCacheTellsWhatTheStoreTells(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	rested, err := NewCache(base, w.g.Hash())
+	if err != nil {
+		t.Fatal(err)
+	}
 	var muts []Mutation
 	keys := []string{"a", "b", "a\x00", "c"}
 	compare := func(when string, c *Cache) {
@@ -49,6 +53,8 @@ func TestCacheTellsWhatTheStoreTells(t *testing.T) {
 		ops := w.step(m...).Ops
 		base.Apply(ops...)
 		early.Applied(ops)
+		rested.Rest()
+		rested.Applied(ops)
 		muts = append(muts, m...)
 	}
 	for i, m := range []Mutation{
@@ -56,6 +62,7 @@ func TestCacheTellsWhatTheStoreTells(t *testing.T) {
 	} {
 		apply(m)
 		compare("early", early)
+		compare("rested", rested)
 		late, err := NewCache(base, w.g.Hash())
 		if err != nil {
 			t.Fatal(err)

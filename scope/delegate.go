@@ -352,7 +352,7 @@ func (h *handover) found(c *Child, at aweigh.Instant, d Descent, by *decided) (G
 	}
 	s.head.LineageSize, s.head.LineageRoot = log.Size(), root
 	s.head.Leases, s.head.LeaseDue, s.head.Bytes = int64(len(h.order)), due, held
-	s.sum = b.sum
+	s.sum = &b.sum
 	s.head.Digest = s.digest()
 	for i := range b.ops { // now that it is known whose they are
 		copy(b.ops[i].Key, s.space[:])

@@ -30,7 +30,7 @@ type Epoch struct {
 	Before  votes.Domain      // of the epoch before, whose faults can still be proven; zero in epoch 0
 	Gone    []votes.PublicKey // of those who had a seat under Before and have none now
 	domain  votes.Domain
-	leaders quorum.Weights
+	leaders *quorum.Weights // nil: all anchors with weight
 	voters  votes.KeySet
 	unfit   error       // why there are no voters: a key that is none
 	record  aweigh.Hash // epochDigest of Encode
@@ -42,7 +42,6 @@ type Epoch struct {
 func (e Epoch) settled() *Epoch {
 	e.domain = votes.Domain{Network: e.Network, Scope: e.Scope, Epoch: e.Number, Roster: e.Roster.Hash(), Policy: e.Policy.Hash()}
 	e.voters, e.unfit = e.electors()
-	e.leaders = e.Roster.Weights
 	if slices.Contains(e.Rests, true) {
 		lead := slices.Collect(e.Roster.Weights.All())
 		lead = slices.DeleteFunc(lead, func(s quorum.Share) bool {
@@ -51,7 +50,7 @@ func (e Epoch) settled() *Epoch {
 		})
 		w, err := quorum.NewWeights(lead...)
 		must.OK(err, "weighing those who lead")
-		e.leaders = w
+		e.leaders = &w
 	}
 	e.record = epochDigest(e.Encode())
 	e.rules = action.Prepare(e.Policy.Actions)
@@ -76,7 +75,12 @@ func (e *Epoch) electors() (votes.KeySet, error) {
 
 // Leaders are the weights in proportion to which anchors lead views: those of the
 // roster, but for anchors that rest.
-func (e *Epoch) Leaders() quorum.Weights { return e.leaders }
+func (e *Epoch) Leaders() quorum.Weights {
+	if e.leaders != nil {
+		return *e.leaders
+	}
+	return e.Roster.Weights
+}
 
 // wireEpoch is an Epoch's encoding.
 type wireEpoch struct {
@@ -159,6 +163,9 @@ func (e *Epoch) Seed() aweigh.Hash {
 
 // Keyring checks the ballots of the epoch.
 func (e *Epoch) Keyring() (*votes.Keyring, error) {
+	if n := len(e.Roster.Anchors); e.unfit == nil && n == e.Roster.Weights.Len() && n == e.voters.Len() { // nobody but anchors votes on motions
+		return e.voters.Keyring(e.Domain(), e.Policy.Rules, e.Roster.Weights)
+	}
 	keys := make([]votes.PublicKey, len(e.Roster.Anchors))
 	for i, a := range e.Roster.Anchors {
 		keys[i] = a.Key
@@ -168,6 +175,9 @@ func (e *Epoch) Keyring() (*votes.Keyring, error) {
 
 // Seat is the place of an anchor in the roster of an Epoch.
 func (r Roster) Seat(a aweigh.AnchorID) (int, bool) {
+	if r.seats == nil {
+		return r.Weights.Seat(a)
+	}
 	seat, ok := r.seats[a]
 	return seat, ok
 }

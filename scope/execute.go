@@ -147,6 +147,8 @@ func newExecution(s *State, b *Block) *execution {
 		changed:  make([]change, 0, b.Len()),
 		recorded: make(map[aweigh.Hash]Receipt, b.Len()),
 	}
+	sum := *s.sum // to be changed
+	x.next.sum = &sum
 	x.all = budget{blockVisits, blockBytes}
 	x.view = view{r: x.versions, space: s.space}
 	x.result.Outcomes = make([]Outcome, 0, b.Len())

@@ -88,15 +88,20 @@ func DecodeGenesis(data []byte) (Genesis, error) {
 type Roster struct {
 	Anchors []Anchor // ordered by the IDs of their keys, those on probation included
 	Weights quorum.Weights
-	seats   map[aweigh.AnchorID]int // places in Anchors
+	seats   map[aweigh.AnchorID]int // places in Anchors; nil if they are those in Weights
 }
 
 func newRoster(anchors []Anchor, w quorum.Weights) Roster {
-	r := Roster{Anchors: anchors, Weights: w, seats: make(map[aweigh.AnchorID]int, len(anchors))}
+	seats, same := make(map[aweigh.AnchorID]int, len(anchors)), len(anchors) == w.Len()
 	for i := range anchors {
-		r.seats[anchors[i].Key.ID()] = i
+		id := anchors[i].Key.ID()
+		seats[id] = i
+		same = same && id == w.At(i).Anchor
 	}
-	return r
+	if same { // all have weight
+		seats = nil
+	}
+	return Roster{Anchors: anchors, Weights: w, seats: seats}
 }
 
 // Hash names the roster, keys and weights.

@@ -191,6 +191,7 @@ func (i *Import) Add(rec SnapshotRecord) (ops []kv.Op, err error) {
 func (i *Import) meta(rec SnapshotRecord) error {
 	var m meta
 	s := &i.state
+	s.sum = new(accumulator)
 	if err := canon.Decode(rec.Value, &m); err != nil || len(rec.Key) != 1 || m.Format != Format || !s.sum.setBytes(m.Sum) || !validTally(m.Tally) {
 		return fmt.Errorf("%w: meta record of a snapshot", ErrInvalid)
 	}
@@ -379,7 +380,7 @@ func (i *Import) Finish() ([]kv.Op, error) {
 		return nil, fmt.Errorf("%w: %d receipts, of which lists name %d", ErrInvalid, len(i.starts), i.used)
 	case i.bytes != i.state.head.Bytes:
 		return nil, fmt.Errorf("%w: versions of %d bytes, where %d are claimed", ErrInvalid, i.bytes, i.state.head.Bytes)
-	case i.sum != i.state.sum:
+	case i.sum != *i.state.sum:
 		return nil, fmt.Errorf("%w: the records do not hash to the claimed state %s", ErrInvalid, h.Digest.Short())
 	}
 	if i.first != nil {

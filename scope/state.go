@@ -57,10 +57,10 @@ type State struct {
 	head   Head
 	log    *lineage.Log // as of head, if known: to be forked only
 	cursor revision     // next change that compaction looks at; above Compacted: none
-	sum    accumulator
-	tally  []byte // of the epoch so far, encoded
+	tally  []byte       // of the epoch so far, encoded
 
-	// What was read already; nil if it was not.
+	// What was read already; nil if it was not. Other states may hold it, too.
+	sum     *accumulator
 	counted *tally  // as tally
 	epoch   *Epoch  // as head.Under
 	pending *agenda // as head.Agenda
@@ -117,6 +117,7 @@ func begin(g *Genesis) (*State, []kv.Op, error) {
 		},
 		cursor: first(1),
 		tally:  tally.encode(),
+		sum:    new(accumulator),
 		epoch:  epoch,
 	}
 	if d := g.Descent; d != nil { // what was before is the parent's history
@@ -133,22 +134,31 @@ func begin(g *Genesis) (*State, []kv.Op, error) {
 // Open is the state of a scope in r. The error wraps ErrCorrupt if r holds none.
 func Open(r kv.Reader, id aweigh.ScopeID) (*State, error) {
 	s := &State{view: view{r: r, space: spaceOf(id)}}
-	raw, ok, err := r.Get(s.space.at(atMeta))
+	m, sum, err := s.stored(id)
 	if err != nil {
 		return nil, err
 	}
-	if !ok {
-		return nil, fmt.Errorf("%w: nothing is there for scope %s", ErrCorrupt, id.Short())
-	}
-	var m meta
-	if err := canon.Decode(raw, &m); err != nil {
-		return nil, fmt.Errorf("%w: meta record: %w", ErrCorrupt, err)
-	}
-	if m.Format != Format || m.Head.Scope != id || !s.sum.setBytes(m.Sum) {
-		return nil, fmt.Errorf("%w: meta record of format %d for scope %s", ErrCorrupt, m.Format, m.Head.Scope.Short())
-	}
-	s.head, s.cursor, s.tally = m.Head, revision{m.Cursor, m.CursorSub}, m.Tally
+	s.head, s.cursor, s.tally, s.sum = m.Head, revision{m.Cursor, m.CursorSub}, m.Tally, sum
 	return s, nil
+}
+
+// stored is the meta record in the store.
+func (v *view) stored(id aweigh.ScopeID) (m meta, sum *accumulator, err error) {
+	raw, ok, err := v.r.Get(v.space.at(atMeta))
+	if err != nil {
+		return m, nil, err
+	}
+	if !ok {
+		return m, nil, fmt.Errorf("%w: nothing is there for scope %s", ErrCorrupt, id.Short())
+	}
+	if err := canon.Decode(raw, &m); err != nil {
+		return m, nil, fmt.Errorf("%w: meta record: %w", ErrCorrupt, err)
+	}
+	sum = new(accumulator)
+	if m.Format != Format || m.Head.Scope != id || !sum.setBytes(m.Sum) {
+		return m, nil, fmt.Errorf("%w: meta record of format %d for scope %s", ErrCorrupt, m.Format, m.Head.Scope.Short())
+	}
+	return m, sum, nil
 }
 
 // write is the op that stores the meta record.
@@ -194,6 +204,17 @@ func (s *State) Over(r kv.Reader) *State {
 	over.r = r
 	return &over
 }
+
+// Lean is the state without what is at hand only because the next block needs it:
+// executing that reads it again, and so does whoever asks for it.
+func (s *State) Lean() *State {
+	lean := *s
+	lean.sum, lean.log, lean.counted, lean.pending, lean.named = nil, nil, nil, nil, nil
+	return &lean
+}
+
+// IsLean reports whether the state is as Lean leaves it.
+func (s *State) IsLean() bool { return s.sum == nil }
 
 // single is the content of a record that every scope has.
 func (s *State) single(kind byte, what string) ([]byte, error) {
@@ -255,6 +276,16 @@ func (s *State) Begin(known ...*Epoch) (*State, error) {
 	own, err := s.region()
 	if err != nil {
 		return nil, err
+	}
+	if c.sum == nil {
+		m, sum, err := s.stored(s.head.Scope)
+		if err == nil && m.Head.Digest != s.head.Digest {
+			err = fmt.Errorf("%w: meta record of another state than that after block %d", ErrCorrupt, s.head.Height)
+		}
+		if err != nil {
+			return nil, err
+		}
+		c.sum = sum
 	}
 	c.epoch, c.pending, c.counted, c.named, c.own = e, &open, t, &named, own
 	return &c, nil

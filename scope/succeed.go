@@ -37,12 +37,12 @@ func (s *State) Due(at aweigh.Instant) (bool, error) {
 	if s.head.Epoch != e.Number && s.head.Block != e.Root { // waits for the end of the epoch before
 		return false, nil
 	}
-	t, err := s.count()
+	blocks, early, err := tallied(s.tally)
 	if err != nil {
 		return false, err
 	}
 	p := &e.Policy
-	return t.early || t.blocks >= p.EpochBlocks || t.blocks >= clockBlocks && p.EpochTime > 0 && at >= e.Time.Add(p.EpochTime), nil
+	return early || blocks >= p.EpochBlocks || blocks >= clockBlocks && p.EpochTime > 0 && at >= e.Time.Add(p.EpochTime), nil
 }
 
 // Deadline is when the clock ends the epoch, 0 if it does not.
@@ -51,8 +51,8 @@ func (s *State) Deadline() (aweigh.Instant, error) {
 	if err != nil || e.Policy.EpochTime == 0 {
 		return 0, err
 	}
-	t, err := s.count()
-	if err != nil || t.blocks < clockBlocks {
+	blocks, _, err := tallied(s.tally)
+	if err != nil || blocks < clockBlocks {
 		return 0, err
 	}
 	return e.Time.Add(e.Policy.EpochTime), nil

@@ -144,10 +144,9 @@ func (t *tally) encode() []byte {
 // decodeTally reads what encode wrote. Errors wrap ErrCorrupt.
 func decodeTally(b []byte) (t tally, err error) {
 	bad := fmt.Errorf("%w: a tally of %d bytes", ErrCorrupt, len(b))
-	if len(b) < 11 || b[8] > 1 {
-		return t, bad
+	if t.blocks, t.early, err = tallied(b); err != nil {
+		return t, err
 	}
-	t.blocks, t.early = binary.BigEndian.Uint64(b), b[8] == 1
 	seats := int(binary.BigEndian.Uint16(b[9:]))
 	width := (seats + 7) / 8
 	if b = b[11:]; len(b) < 16*seats+2 {
@@ -173,6 +172,14 @@ func decodeTally(b []byte) (t tally, err error) {
 		b = b[40+width:]
 	}
 	return t, nil
+}
+
+// tallied is what a tally's encoding begins with. Errors wrap ErrCorrupt.
+func tallied(b []byte) (blocks uint64, early bool, err error) {
+	if len(b) < 11 || b[8] > 1 {
+		return 0, false, fmt.Errorf("%w: a tally of %d bytes", ErrCorrupt, len(b))
+	}
+	return binary.BigEndian.Uint64(b), b[8] == 1, nil
 }
 
 func validTally(b []byte) bool {

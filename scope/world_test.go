@@ -161,6 +161,11 @@ func (w *world) execute(b *Block) *Result {
 	if err != nil {
 		w.t.Fatalf("execute: %v", err)
 	}
+	if lean, err := w.state.Lean().Execute(b); err != nil {
+		w.t.Fatalf("execute with nothing at hand: %v", err)
+	} else if lean.Head != res.Head {
+		w.t.Fatalf("with nothing at hand the state comes out as %+v, want %+v", lean.Head, res.Head)
+	}
 	if w.flat != nil {
 		w.flat.Apply(res.Ops...)
 	} else {
@@ -237,7 +242,7 @@ func (w *world) checkDigest() {
 	if held := w.counted(); held != w.state.head.Bytes {
 		w.t.Fatalf("block %d: %d bytes of keys are there, and the head says %d", w.state.head.Height, held, w.state.head.Bytes)
 	}
-	if sum != w.state.sum {
+	if sum != *w.state.sum {
 		w.t.Fatalf("block %d: the digest is not that of the store's records", w.state.head.Height)
 	}
 	if w.state.digest() != w.state.head.Digest {

@@ -195,6 +195,9 @@ func (n *Node) finish(fx node.Effects) {
 		if w.events%2 == 0 { // it must make no difference
 			n.machine.Ahead()
 		}
+		if w.events%7 == 0 { // nor this
+			n.machine.Rest()
+		}
 		n.sleep(fx.Wake)
 		n.grow()
 	}

@@ -3,9 +3,6 @@ package votes
 import (
 	"bytes"
 	"fmt"
-	"maps"
-
-	"github.com/cloudflare/circl/sign"
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/quorum"
@@ -17,14 +14,9 @@ type Keyring struct {
 	domain  Domain
 	rules   quorum.Rules
 	weights quorum.Weights
-	keys    map[aweigh.AnchorID]member
+	keys    members
 	prefix  []byte   // what all signed messages begin with: context, format, domain
 	verify  Verifier // nil: directly, with the parsed keys
-}
-
-type member struct {
-	key    PublicKey
-	parsed sign.PublicKey
 }
 
 // NewKeyring makes the keyring of a domain, whose Roster and Policy it takes
@@ -33,24 +25,27 @@ type member struct {
 // whose ballots are checked but count nothing. The rules must be safe for the
 // weights (quorum.ErrUnsafe), or certificates would prove nothing.
 func NewKeyring(d Domain, rules quorum.Rules, w quorum.Weights, keys ...PublicKey) (*Keyring, error) {
-	if _, err := rules.Check(w); err != nil {
-		return nil, fmt.Errorf("votes: keyring of %s: %w", d, err)
-	}
-	k := &Keyring{domain: d, rules: rules, weights: w, keys: make(map[aweigh.AnchorID]member, len(keys))}
-	k.prefix = domainPrefix(&d)
+	all := newMembers(len(keys))
 	for _, key := range keys {
-		parsed, err := key.parse()
+		fresh, err := all.add(key)
+		if err == nil && !fresh {
+			err = fmt.Errorf("%w: %s stands twice", ErrKey, key)
+		}
 		if err != nil {
 			return nil, err
 		}
-		id := key.ID()
-		if _, ok := k.keys[id]; ok {
-			return nil, fmt.Errorf("%w: %s stands twice", ErrKey, key)
-		}
-		k.keys[id] = member{key: key, parsed: parsed}
 	}
+	return KeySet{all}.Keyring(d, rules, w)
+}
+
+// Keyring is NewKeyring with the keys of the set, which are shared and not copied.
+func (s KeySet) Keyring(d Domain, rules quorum.Rules, w quorum.Weights) (*Keyring, error) {
+	if _, err := rules.Check(w); err != nil {
+		return nil, fmt.Errorf("votes: keyring of %s: %w", d, err)
+	}
+	k := &Keyring{domain: d, rules: rules, weights: w, keys: s.keys, prefix: domainPrefix(&d)}
 	for s := range w.All() {
-		if _, ok := k.keys[s.Anchor]; !ok {
+		if k.keys.get(s.Anchor) == nil {
 			return nil, fmt.Errorf("%w: none for anchor %s of weight %d", ErrKey, s.Anchor.Short(), s.Weight)
 		}
 	}
@@ -76,12 +71,7 @@ func (k *Keyring) With(v Verifier) *Keyring {
 // certificates.
 func (k *Keyring) Under(d Domain, more ...PublicKey) *Keyring {
 	c := *k
-	c.keys = maps.Clone(k.keys)
-	for _, key := range more {
-		if parsed, err := key.parse(); err == nil { // it had a seat, so it does
-			c.keys[key.ID()] = member{key: key, parsed: parsed}
-		}
-	}
+	c.keys = k.keys.with(more)
 	c.domain = d
 	c.prefix = domainPrefix(&d)
 	return &c
@@ -97,10 +87,7 @@ func (k *Keyring) Rules() quorum.Rules { return k.rules }
 func (k *Keyring) Weights() quorum.Weights { return k.weights }
 
 // Key is the key of an anchor, if it is in the roster.
-func (k *Keyring) Key(a aweigh.AnchorID) (PublicKey, bool) {
-	m, ok := k.keys[a]
-	return m.key, ok
-}
+func (k *Keyring) Key(a aweigh.AnchorID) (PublicKey, bool) { return k.keys.key(a) }
 
 // Check verifies a ballot. The error wraps ErrMalformed, ErrForeign,
 // ErrOtherScope, ErrStale, ErrAhead, ErrStranger or ErrForged.
@@ -173,8 +160,8 @@ func (k *Keyring) statement(s *quorum.Subject) []byte {
 
 // signed verifies one anchor's signature on a statement.
 func (k *Keyring) signed(statement []byte, s *quorum.Signature) error {
-	m, ok := k.keys[s.Anchor]
-	if !ok {
+	m := k.keys.get(s.Anchor)
+	if m == nil {
 		return fmt.Errorf("%w: %s", ErrStranger, s.Anchor.Short())
 	}
 	wrapped := appendHash(statement, &s.Anchor)

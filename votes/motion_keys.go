@@ -10,30 +10,25 @@ import (
 
 // KeySet is Voters made of keys: of anchors, approvers, or both. Immutable. The
 // zero value has none.
-type KeySet struct{ keys map[aweigh.Hash]member }
+type KeySet struct{ keys members }
 
 // NewKeySet makes a set of keys; one that stands twice, as that of an anchor
 // that is an approver too, is taken once. Errors wrap ErrKey.
 func NewKeySet(keys ...PublicKey) (KeySet, error) {
-	s := KeySet{make(map[aweigh.Hash]member, len(keys))}
+	s := KeySet{newMembers(len(keys))}
 	for _, k := range keys {
-		parsed, err := k.parse()
-		if err != nil {
+		if _, err := s.keys.add(k); err != nil {
 			return KeySet{}, fmt.Errorf("votes: voter %s: %w", k.ID().Short(), err)
 		}
-		s.keys[k.ID()] = member{k, parsed}
 	}
 	return s, nil
 }
 
 // Key implements Voters.
-func (s KeySet) Key(voter aweigh.Hash) (PublicKey, bool) {
-	m, ok := s.keys[voter]
-	return m.key, ok
-}
+func (s KeySet) Key(voter aweigh.Hash) (PublicKey, bool) { return s.keys.key(voter) }
 
 // Len is the number of keys.
-func (s KeySet) Len() int { return len(s.keys) }
+func (s KeySet) Len() int { return len(s.keys.list) }
 
 // ready are Voters who have parsed the keys, which for some schemes takes
 // longer than to verify with them.
@@ -41,8 +36,8 @@ type ready interface {
 	parsed(voter aweigh.Hash) sign.PublicKey
 }
 
-func (s KeySet) parsed(voter aweigh.Hash) sign.PublicKey   { return s.keys[voter].parsed }
-func (k *Keyring) parsed(voter aweigh.Hash) sign.PublicKey { return k.keys[voter].parsed }
+func (s KeySet) parsed(voter aweigh.Hash) sign.PublicKey   { return s.keys.parsed(voter) }
+func (k *Keyring) parsed(voter aweigh.Hash) sign.PublicKey { return k.keys.parsed(voter) }
 
 // signedBy verifies a ballot's signature with the key of its voter.
 func (b MotionBallot) signedBy(key PublicKey, voters Voters, v Verifier) error {

@@ -1,0 +1,87 @@
+package node
+
+import (
+	"fmt"
+	"reflect"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/aweigh/aweigh/quorum"
+	"github.com/aweigh/aweigh/scope"
+)
+
+// busied is a drill of anchors that have each written a few times. Those who rest do
+// so after every step.
+func busied(t *testing.T, name string, k int, mode quorum.Mode, rests bool) *drill {
+	t.Helper()
+	n := newDrill(t, name, k, scope.DefaultPolicy(mode))
+	n.rests = rests
+	var who []int
+	for i := range k {
+		who = append(who, i)
+	}
+	n.meet(who)
+	n.all(who, 4)
+	for round := range 3 {
+		for _, i := range who {
+			n.step(i, Submit{Bundle: n.bundle(i, fmt.Sprint("/k", round, i))})
+			n.all(who, 8)
+		}
+	}
+	n.now = n.now.Add(time.Minute)
+	n.all(who, 8)
+	return n
+}
+
+// TestRestChangesNothing: who rests after every step says, writes and answers the same.
+func TestRestChangesNothing(t *testing.T) {
+	for _, mode := range []quorum.Mode{quorum.BFT, quorum.Crash} {
+		awake, rested := busied(t, "rest", 4, mode, false), busied(t, "rest", 4, mode, true)
+		for i := range awake.m {
+			if !reflect.DeepEqual(awake.did[i], rested.did[i]) {
+				t.Errorf("%v: anchor %d does something else if it rests", mode, i)
+			}
+			a, b := awake.m[i].Status(), rested.m[i].Status()
+			if !reflect.DeepEqual(a, b) {
+				t.Errorf("%v: anchor %d stands at %+v if it rests, and else at %+v", mode, i, b, a)
+			}
+			if a.Head.Height < 3 || !rested.m[i].chain.state.IsLean() {
+				t.Fatalf("%v: anchor %d is at height %d; does it rest? %v", mode, i, a.Head.Height, rested.m[i].chain.state.IsLean())
+			}
+		}
+	}
+}
+
+// TestRestingMachinesAreSmall bounds what a machine holds that has nothing to do, with all
+// that follows from its genesis. TestManyIdleScopes measures what is around it, too.
+func TestRestingMachinesAreSmall(t *testing.T) {
+	const drills, anchors, most = 30, 3, 11 << 10
+	var all []*drill
+	for i := range drills {
+		n := busied(t, fmt.Sprint("small", i), anchors, quorum.Crash, false)
+		for j, m := range n.m {
+			m.Rest()
+			n.out[j], n.reply[j], n.did[j] = nil, nil, nil
+		}
+		all = append(all, n)
+	}
+	heap := func() uint64 {
+		runtime.GC()
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	with := heap()
+	for _, n := range all {
+		n.m, n.net = nil, nil
+	}
+	without := heap()
+	runtime.KeepAlive(all)
+	if each := int64(with-without) / (drills * anchors); each > most {
+		t.Errorf("a machine at rest holds %d bytes, more than %d", each, most)
+	} else {
+		t.Logf("a machine at rest holds %d bytes", each)
+	}
+}

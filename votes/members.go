@@ -1,0 +1,96 @@
+package votes
+
+import (
+	"github.com/cloudflare/circl/sign"
+
+	"github.com/aweigh/aweigh"
+)
+
+// members are keys, by their IDs. There are thousands of sets of a few, one for each
+// scope, and a list of a few is as fast as a map and a third of its size.
+type members struct {
+	list []member
+	byID map[aweigh.Hash]int // places in list; nil if they are few
+}
+
+type member struct {
+	id     aweigh.Hash
+	key    PublicKey
+	parsed sign.PublicKey
+}
+
+// fewMembers are found without a map.
+const fewMembers = 8
+
+func newMembers(room int) members {
+	m := members{list: make([]member, 0, room)}
+	if room > fewMembers {
+		m.byID = make(map[aweigh.Hash]int, room)
+	}
+	return m
+}
+
+// get is a member, nil if it is none. It must not be changed.
+func (m *members) get(id aweigh.Hash) *member {
+	if m.byID != nil {
+		if at, ok := m.byID[id]; ok {
+			return &m.list[at]
+		}
+		return nil
+	}
+	for i := range m.list {
+		if m.list[i].id == id {
+			return &m.list[i]
+		}
+	}
+	return nil
+}
+
+// add parses a key and adds it. One that is there is left, and fresh is false.
+func (m *members) add(key PublicKey) (fresh bool, err error) {
+	parsed, err := key.parse()
+	if err != nil {
+		return false, err
+	}
+	id := key.ID()
+	if m.get(id) != nil {
+		return false, nil
+	}
+	m.put(member{id, key, parsed})
+	return true, nil
+}
+
+func (m *members) put(x member) {
+	if m.byID != nil {
+		m.byID[x.id] = len(m.list)
+	}
+	m.list = append(m.list, x)
+}
+
+// with is a copy with more keys, without those that are none.
+func (m *members) with(more []PublicKey) members {
+	all := newMembers(len(m.list) + len(more))
+	for _, x := range m.list {
+		all.put(x)
+	}
+	for _, key := range more {
+		_, _ = all.add(key) // it had a seat, so it is one
+	}
+	return all
+}
+
+// key is the key of a member, if it is one.
+func (m *members) key(id aweigh.Hash) (PublicKey, bool) {
+	if x := m.get(id); x != nil {
+		return x.key, true
+	}
+	return PublicKey{}, false
+}
+
+// parsed is the parsed key of a member, nil if it is none.
+func (m *members) parsed(id aweigh.Hash) sign.PublicKey {
+	if x := m.get(id); x != nil {
+		return x.parsed
+	}
+	return nil
+}
