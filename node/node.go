@@ -30,6 +30,7 @@ type Node struct {
 	called     names
 	counted    inAll
 	repeats    repeats
+	announces  *announcements
 	meeting    sync.Mutex // held by meetMembers: what is found last counts
 	refusals   *refusals  // what the log says of them
 	strangers  *strangers
@@ -75,7 +76,7 @@ func New(cfg Config) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &Node{cfg: cfg, peerID: string(own), refusals: newRefusals(), strangers: newStrangers(), repeats: newRepeats(), parts: make(map[place]*Part), topics: make(map[p2p.Topic]*Part), opened: make(chan struct{}), moved: make(chan struct{})}
+	n := &Node{cfg: cfg, peerID: string(own), refusals: newRefusals(), strangers: newStrangers(), repeats: newRepeats(), announces: newAnnouncements(), parts: make(map[place]*Part), topics: make(map[p2p.Topic]*Part), opened: make(chan struct{}), moved: make(chan struct{})}
 	n.anchor.Store(cfg.Anchor)
 	if _, ok, err := StoredGenesis(cfg.Store); err != nil {
 		return nil, err
@@ -166,6 +167,7 @@ func (n *Node) Run(ctx context.Context) error {
 		p.intake.close()
 		p.runner.replies.close(ErrStopped)
 	}
+	n.announces.close()
 	err = errors.Join(err, n.host.Close())
 	for _, p := range parts {
 		err = errors.Join(err, p.release())
@@ -384,6 +386,7 @@ func (n *Node) meetMembers() {
 		}
 	}
 	n.strangers.homes.Store(&homes)
+	n.announces.among(len(homes) + 1)
 	n.host.SetMembers(append(all, n.foreigners.inUse()...))
 }
 

@@ -182,7 +182,7 @@ func newPart(of *Node, g scope.Genesis) (_ *Part, err error) {
 	}
 	start := time.Now()
 	n.runner = &runner{
-		machine: m, roll: &n.roll, store: cfg.Store, carrier: n, repeats: &of.repeats, key: cfg.Identity,
+		machine: m, roll: &n.roll, store: cfg.Store, carrier: n, repeats: &of.repeats, announces: of.announces, key: cfg.Identity,
 		notes: n.note, delegates: n.delegates, restAfter: cfg.restAfter, rests: n.rest, start: start, began: aweigh.InstantOf(start),
 		intake: n.intake, events: make(chan Event, waiting), submits: make(chan *submission, waiting), looks: make(chan look), installs: make(chan installing), replies: newReplies(),
 	}

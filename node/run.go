@@ -32,6 +32,7 @@ type runner struct {
 	carrier   carrier
 	repeats   *repeats         // of the node; nil: without a bound
 	own       *rate.Limiter    // repeats of this scope alone; nil: none lately
+	announces *announcements   // of the node; nil: without a bound
 	key       votes.PrivateKey // signs what clients of this node submit
 	notes     func(Note)
 	delegates func([]scope.Delegation)
@@ -208,7 +209,13 @@ func (r *runner) Send(p Packet) {
 }
 
 // Gossip implements Host.
-func (r *runner) Gossip(frame []byte) { r.carrier.Gossip(frame) }
+func (r *runner) Gossip(frame []byte) {
+	if r.announces == nil || frame[0] != tagAnnounce {
+		r.carrier.Gossip(frame)
+		return
+	}
+	r.announces.put(r.carrier, frame)
+}
 
 // Reply implements Host.
 func (r *runner) Reply(reply Reply) { r.replies.deliver(reply) }

@@ -17,3 +17,16 @@ func TestSilentMemberIsLetGo(t *testing.T) {
 		return a.Stats().Silent > 0
 	})
 }
+
+// TestBusyMemberIsKept: a member that sends frames is alive, though it answers no ping.
+func TestBusyMemberIsKept(t *testing.T) {
+	a, b := start(t, nil), start(t, nil)
+	join(t, a, b)
+	b.host.RemoveStreamHandler("/ipfs/ping/1.0.0")
+	before := a.Stats().FramesReceived
+	b.Send(a.ID(), []byte("frame"))
+	eventually(t, "a frame", func() bool { return a.Stats().FramesReceived > before })
+	if a.checkAlive(b.ID()); a.Stats().Silent > 0 || !connected(a, b) {
+		t.Error("a member that sends frames was let go")
+	}
+}

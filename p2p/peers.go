@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/event"
@@ -27,7 +28,8 @@ const secondLook = time.Second
 type remote struct {
 	id    peer.ID
 	since time.Time
-	link  *link // frames to the peer
+	heard atomic.Int64 // when its last frame came, in ns since 1970
+	link  *link        // frames to the peer
 
 	rates   rates         // of a member
 	modest  rates         // of a stranger
