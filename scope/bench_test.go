@@ -155,3 +155,22 @@ func BenchmarkDecodeHeader(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkVerifyProof verifies what a scope two levels below the root's wrote, from the network's
+// identity alone: the way through three scopes of four anchors.
+func BenchmarkVerifyProof(b *testing.B) {
+	r, wrote, _ := proveBelow(b)
+	network, raw := r.g.Hash(), wrote.Encode()
+	b.ReportAllocs()
+	for b.Loop() {
+		p, err := DecodeKeyProof(raw)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if _, err := p.Verify(network); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/3, "µs/scope")
+	b.ReportMetric(float64(len(raw)), "bytes")
+}

@@ -26,7 +26,7 @@ func (r *realm) below(g Genesis) *realm {
 
 // proveBelow makes proofs of a key that a grandchild wrote, and of one that it took
 // over, with the way there.
-func proveBelow(t *testing.T) (r *realm, wrote, took *KeyProof) {
+func proveBelow(t testing.TB) (r *realm, wrote, took *KeyProof) {
 	t.Helper()
 	r = newRealm(t, nil)
 	r.one(r.ops(put("/a/b/old", "before"), put("/a/x", "y")))

@@ -31,7 +31,7 @@ func (a *aweigh) start(ctx context.Context, dir string) (*cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &cluster{processes: []*process{p}, syncs: []string{"aweigh_store_syncs_total"}}
+	c := &cluster{processes: []*process{p}, syncs: []string{"aweigh_store_syncs_total"}, state: state}
 	err = until(ctx, func(context.Context) error {
 		if err := p.alive(); err != nil {
 			return err

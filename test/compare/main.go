@@ -52,6 +52,7 @@ type options struct {
 	plans       []plan
 	spread      bool
 	keep, write bool
+	isolation   bool
 	dir, out    string
 }
 
@@ -66,6 +67,7 @@ func parse(args []string) (options, error) {
 	f.BoolVar(&o.spread, "spread", false, "spread the clients over all members (default all on one; for etcd the leader)")
 	f.StringVar(&o.dir, "dir", "", "where members keep their data while it runs: a real disk (default below the cache)")
 	f.StringVar(&o.out, "out", "", "directory for compare.json, compare.md and compare.svg (default below the cache)")
+	f.BoolVar(&o.isolation, "isolation", false, "measure instead what one client notices of a hundred that flood another prefix (not for CometBFT)")
 	f.BoolVar(&o.keep, "keep", false, "keep the members' data and logs")
 	f.BoolVar(&o.write, "write", false, "write docs/img/compare.{json,svg} and the section of docs/performance.md")
 	f.SetOutput(io.Discard) // errors are told in one line
@@ -148,6 +150,13 @@ func compare(ctx context.Context, args []string) (err error) {
 	}
 	report.Machine = lookAround(ctx, r.dir)
 	warn(report.Machine)
+	if o.isolation {
+		var titles []string
+		for _, s := range report.Systems {
+			titles = append(titles, s.Title)
+		}
+		return isolation(ctx, o, r.systems, titles, r.dir)
+	}
 	if err := r.run(ctx); err != nil {
 		return err
 	}

@@ -61,6 +61,7 @@ type cluster struct {
 	pids      []int    // of the members
 	metrics   []string // URLs, one a member; nil if there are none
 	syncs     []string // names of the counters of syncs in them
+	state     string   // of a devnet, by which its commands find it
 }
 
 // stop ends all processes, last started first.
