@@ -36,6 +36,7 @@ type foreign struct {
 	mu       sync.Mutex
 	knows    *ForeignScope // guarded by mu, but for what never changes
 	used     time.Time
+	pace     pace
 	settling chan struct{} // holds a token while handovers are fetched
 }
 

@@ -233,8 +233,14 @@ func (f *foreign) propose(ctx context.Context, class scope.Class, content []byte
 			return r, fmt.Errorf("a key is to be attached to a lease: %w", f.notHeld())
 		}
 	}
+	ctx, cancel := f.of.deadline(ctx)
+	defer cancel()
+	policy := &f.known().Policy
+	if err := f.pace.wait(ctx, class, 1, policy, f.genesis.Prefix()); err != nil {
+		return r, err
+	}
 	m := f.mutation(class, content, once)
-	b, err := scope.Sign(f.of.cfg.Identity, f.known().Policy.Limits, m)
+	b, err := scope.Sign(f.of.cfg.Identity, policy.Limits, m)
 	if err != nil {
 		return r, err
 	}

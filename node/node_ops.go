@@ -96,6 +96,9 @@ func (n *Part) propose(ctx context.Context, class scope.Class, content []byte, o
 	ctx, cancel := n.deadline(ctx)
 	defer cancel()
 	begin := time.Now()
+	if err := n.pace.wait(ctx, class, 1, &n.roll.epoch().Policy, n.prefix); err != nil {
+		return Receipt{}, err
+	}
 	s := &submission{ctx: ctx, mutation: m, done: make(chan Reply, 1)}
 	id := scope.ID(m.Encode())
 	defer n.runner.replies.forget(id, s.done)
@@ -121,6 +124,11 @@ func (n *Part) Submit(ctx context.Context, raw []byte) ([]Receipt, error) {
 		err = scope.ErrSignal
 	}
 	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := n.deadline(ctx)
+	defer cancel()
+	if err := n.pace.wait(ctx, scope.Write, len(b.Mutations()), &n.roll.epoch().Policy, n.prefix); err != nil {
 		return nil, err
 	}
 	return n.submit(ctx, Submit{Bundle: b})

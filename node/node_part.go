@@ -87,6 +87,7 @@ type Part struct {
 	behindSince   atomic.Pointer[time.Time] // nil while this node fetches nothing
 	stirred       chan struct{}             // holds a token while there is something to notice; nil where nobody does
 	refusals      *refusals                 // what the log says of them
+	pace          pace                      // of this node's clients
 	expected      expected                  // catch-up answers
 	shelf         shelf
 	views         views

@@ -22,6 +22,7 @@ type Limits struct {
 	Anchors            int           // in a roster
 	ScopeBytes         int64         // of what the scope holds of keys (Head.Bytes), from which on nothing more is put; 0: any number
 	TTL                time.Duration // for which those who do not hold the scope may give an answer of its anchors again; 0: not at all
+	Rate               int64         // changes a second that a node takes of its own clients, in writes, names and actions; 0: any number
 }
 
 // DefaultLimits are the limits of a scope whose policy names none.
@@ -64,8 +65,8 @@ func MostLimits() Limits {
 
 // Check says whether a policy may have these limits. Errors wrap ErrInvalid.
 func (l Limits) Check() error {
-	if l.ScopeBytes < 0 {
-		return fmt.Errorf("%w: the limit ScopeBytes is %d; 0 is none", ErrInvalid, l.ScopeBytes)
+	if l.ScopeBytes < 0 || l.Rate < 0 {
+		return fmt.Errorf("%w: the limits ScopeBytes and Rate are %d and %d; 0 is none", ErrInvalid, l.ScopeBytes, l.Rate)
 	}
 	if l.TTL < 0 || l.TTL > mostPeriod {
 		return fmt.Errorf("%w: limit TTL is %v, it must lie between 0 and %v", ErrInvalid, l.TTL, mostPeriod)

@@ -60,6 +60,7 @@ var fields = []field{
 
 	duration("limits.valid_for", "how long a mutation may wait for a quorum, at most", func(p *scope.Policy) *time.Duration { return &p.Limits.ValidFor }),
 	size("limits.scope_bytes", "of all versions of keys that are kept (such as 500MiB), from which on nothing more is put; 0: any number", func(p *scope.Policy) *int64 { return &p.Limits.ScopeBytes }),
+	number("limits.rate", "changes a second that a node takes of its own clients, more wait for their turn; 0: any number", func(p *scope.Policy) *int64 { return &p.Limits.Rate }),
 	duration("limits.ttl", "for which nodes that do not hold the scope may give an answer of its anchors again; 0s: not at all", func(p *scope.Policy) *time.Duration { return &p.Limits.TTL }),
 	number("limits.anchors", "in a roster, at most", func(p *scope.Policy) *int { return &p.Limits.Anchors }),
 
@@ -79,7 +80,7 @@ func find(name string) *field {
 }
 
 // number is a field with a whole number of at least 0.
-func number[N int | uint32 | uint64 | trust.Score](name, about string, in func(*scope.Policy) *N) field {
+func number[N int | int64 | uint32 | uint64 | trust.Score](name, about string, in func(*scope.Policy) *N) field {
 	return field{
 		name: name, about: about,
 		show: func(p *scope.Policy) string { return fmt.Sprint(*in(p)) },

@@ -28,7 +28,7 @@ func other() scope.Policy {
 		Share: trust.Ratio{Num: 1, Den: 7}, Sponsored: trust.Ratio{Num: 1, Den: 8}, Churn: trust.Ratio{Num: 1, Den: 9},
 		Probation: 11, Surety: 12, SuretyEpochs: 13,
 	}
-	p.Limits.Anchors, p.Limits.ValidFor, p.Limits.ScopeBytes, p.Limits.TTL = 99, 7*time.Hour, 1500<<20, 90*time.Second
+	p.Limits.Anchors, p.Limits.ValidFor, p.Limits.ScopeBytes, p.Limits.TTL, p.Limits.Rate = 99, 7*time.Hour, 1500<<20, 90*time.Second, 1234
 	p.Children = scope.Bound{Depth: 3, BFT: true, Finalize: quorum.Rule{Num: 5, Den: 6, MinAnchors: 7}}
 	key, err := votes.KeyFromSeed("ed25519", make([]byte, 32))
 	if err != nil {

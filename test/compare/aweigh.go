@@ -17,11 +17,12 @@ type aweigh struct {
 	program, mode string
 	anchors       int
 	spread        bool
+	rate          int // of the scope that is flooded, see isolation
 }
 
 func newAweigh(p programs, spread bool, mode string, anchors int) (*aweigh, error) {
 	program, err := p.find("aweigh")
-	return &aweigh{program, mode, anchors, spread}, err
+	return &aweigh{program: program, mode: mode, anchors: anchors, spread: spread}, err
 }
 
 func (a *aweigh) start(ctx context.Context, dir string) (*cluster, error) {

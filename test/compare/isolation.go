@@ -45,7 +45,15 @@ type isolated interface {
 func (a *aweigh) dial(ctx context.Context, c *cluster, connections int) (all []putter, hangUp func(), err error) {
 	for _, prefix := range []string{quietPrefix, floodPrefix} {
 		template := map[string]string{"bft": "standard", "crash": "light"}[a.mode]
-		if _, err := output(ctx, []string{"XDG_RUNTIME_DIR=" + c.state}, a.program, "scope", "create", prefix, "--template", template, "--here"); err != nil {
+		args := []string{"scope", "create", prefix, "--template", template, "--here"}
+		if prefix == floodPrefix && a.rate > 0 {
+			policy := filepath.Join(c.state, "rate.yaml")
+			if err := os.WriteFile(policy, fmt.Appendf(nil, "limits:\n  rate: %d\n", a.rate), 0o600); err != nil {
+				return nil, nil, err
+			}
+			args = append(args, "--policy", policy)
+		}
+		if _, err := output(ctx, []string{"XDG_RUNTIME_DIR=" + c.state}, a.program, args...); err != nil {
 			return nil, nil, err
 		}
 	}

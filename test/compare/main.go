@@ -53,6 +53,7 @@ type options struct {
 	spread      bool
 	keep, write bool
 	isolation   bool
+	rate        int // of the flooded scope; 0: any
 	dir, out    string
 }
 
@@ -68,6 +69,7 @@ func parse(args []string) (options, error) {
 	f.StringVar(&o.dir, "dir", "", "where members keep their data while it runs: a real disk (default below the cache)")
 	f.StringVar(&o.out, "out", "", "directory for compare.json, compare.md and compare.svg (default below the cache)")
 	f.BoolVar(&o.isolation, "isolation", false, "measure instead what one client notices of a hundred that flood another prefix (not for CometBFT)")
+	f.IntVar(&o.rate, "rate", 0, "with --isolation: the limits.rate of the flooded scope, which etcd has not; 0 is none")
 	f.BoolVar(&o.keep, "keep", false, "keep the members' data and logs")
 	f.BoolVar(&o.write, "write", false, "write docs/img/compare.{json,svg} and the section of docs/performance.md")
 	f.SetOutput(io.Discard) // errors are told in one line
@@ -154,6 +156,11 @@ func compare(ctx context.Context, args []string) (err error) {
 		var titles []string
 		for _, s := range report.Systems {
 			titles = append(titles, s.Title)
+		}
+		for _, s := range r.systems {
+			if a, ok := s.(*aweigh); ok {
+				a.rate = o.rate
+			}
 		}
 		return isolation(ctx, o, r.systems, titles, r.dir)
 	}
