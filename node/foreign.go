@@ -70,25 +70,37 @@ func (f *ForeignScope) Follow(s store.Store, from *scope.Epoch, to aweigh.Epoch,
 	return follow(s, f.id, from, to, ask)
 }
 
-// Check verifies a referral for some keys, in the epoch of its head, which must be proven, and
-// gives the delegation. Errors wrap scope.ErrProof.
-func (f *ForeignScope) Check(s store.Store, r *scope.Referral, keys *ForeignKeys) (d scope.Delegation, err error) {
-	e := f.epoch
-	if at := r.Head.Header.Epoch; at < e.Number {
-		if e, err = f.genesis.Epoch(); err == nil {
-			e, err = follow(s, f.id, e, at, nil)
+// Check verifies referrals for some keys, when e is the newest epoch that is proven, and gives the
+// delegations. Each is held to the epoch of its head. It changes nothing, and needs no guard.
+// Errors wrap scope.ErrProof.
+func (f *ForeignScope) Check(s store.Store, e *scope.Epoch, all []scope.Referral, keys *ForeignKeys) (given []scope.Delegation, err error) {
+	past := map[aweigh.Epoch]*scope.Epoch{e.Number: e}
+	for i := range all {
+		r := &all[i]
+		at := r.Head.Header.Epoch
+		if past[at] == nil && at < e.Number {
+			first, err := f.genesis.Epoch()
+			if err == nil {
+				past[at], err = follow(s, f.id, first, at, nil)
+			}
+			if err != nil {
+				return nil, err
+			}
 		}
+		in := past[at]
+		if in == nil { // it fails there, and says why
+			in = e
+		}
+		d, err := r.Check(&f.genesis, in)
 		if err != nil {
-			return d, err
+			return nil, err
 		}
+		if !slices.ContainsFunc(keys.Ranges, func(x ForeignRange) bool { return len(scope.Touching([]scope.Delegation{d}, x.Key, x.End)) > 0 }) {
+			return nil, fmt.Errorf("%w: a referral to %q, which was not asked for", scope.ErrProof, d.Prefix)
+		}
+		given = append(given, d)
 	}
-	if d, err = r.Check(&f.genesis, e); err != nil {
-		return d, err
-	}
-	if !slices.ContainsFunc(keys.Ranges, func(x ForeignRange) bool { return len(scope.Touching([]scope.Delegation{d}, x.Key, x.End)) > 0 }) {
-		return d, fmt.Errorf("%w: a referral to %q, which was not asked for", scope.ErrProof, d.Prefix)
-	}
-	return d, nil
+	return given, nil
 }
 
 // Learn notes a delegation of the scope.

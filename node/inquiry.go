@@ -53,6 +53,7 @@ type Query struct {
 	Anchor *scope.Anchor
 	Ask    ForeignAsk
 	round  int
+	epoch  aweigh.Epoch // in which it is asked
 }
 
 // Inquire begins to ask something.
@@ -96,7 +97,7 @@ func (q *Inquiry) Next() (x Query, ok bool) {
 	}
 	q.asked++
 	q.out++
-	return Query{Anchor: q.order[q.asked-1], Ask: q.ask, round: q.round}, true
+	return Query{Anchor: q.order[q.asked-1], Ask: q.ask, round: q.round, epoch: q.epoch.Number}, true
 }
 
 // Round tells one round from others: what was asked in an earlier one is no longer of interest.
@@ -106,8 +107,8 @@ func (q *Inquiry) Round() int { return q.round }
 // has verified what proves itself, and before that had the scope enter the epoch that the
 // answer names.
 func (q *Inquiry) Hear(x Query, took time.Duration, a ForeignAnswer, err error) {
-	if err == nil && a.Epoch != q.of.epoch.Number {
-		err = fmt.Errorf("it is in epoch %d, and the scope in %d", a.Epoch, q.of.epoch.Number)
+	if err == nil && a.Epoch != x.epoch && q.of.epoch.Number == x.epoch { // it has not proven another
+		err = fmt.Errorf("it is in epoch %d, and the scope in %d", a.Epoch, x.epoch)
 	}
 	q.of.met(x.Anchor.Key.ID(), took, err)
 	if q.ended || x.round != q.round {
@@ -120,7 +121,9 @@ func (q *Inquiry) Hear(x Query, took time.Duration, a ForeignAnswer, err error) 
 	q.out--
 	switch {
 	case err != nil:
-		q.last = fmt.Errorf("%s: %w", x.Anchor.Name, err)
+		if !errors.Is(err, ErrOutrun) {
+			q.last = fmt.Errorf("%s: %w", x.Anchor.Name, err)
+		}
 		if q.ask.proves() && errors.Is(err, scope.ErrProof) && q.bad == nil {
 			q.bad = err
 		}

@@ -281,27 +281,25 @@ func (f *foreign) learn(ctx context.Context, ranges Ranges) error {
 	keys := foreignKeys(ranges)
 	_, err := f.ask(ctx, ForeignAsk{Kind: ForeignRefer, Body: canon.Encode(keys)}, func(body []byte) error {
 		all, err := DecodeReferrals(body)
+		if err != nil {
+			return err
+		}
+		given, err := f.knows.Check(f.of.cfg.Store, f.known(), all, &keys)
+		if err != nil {
+			return err
+		}
 		for i := range all {
-			if err == nil {
-				err = f.referred(&all[i], &keys)
+			if _, err := f.of.refer(all[i].Child); err != nil {
+				return err
 			}
 		}
-		return err
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		for _, d := range given {
+			f.knows.Learn(d)
+		}
+		return nil
 	})
-	return err
-}
-
-// referred takes a referral for some keys, if it proves itself.
-func (f *foreign) referred(r *scope.Referral, keys *ForeignKeys) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	d, err := f.knows.Check(f.of.cfg.Store, r, keys)
-	if err == nil {
-		_, err = f.of.refer(r.Child)
-	}
-	if err == nil {
-		f.knows.Learn(d)
-	}
 	return err
 }
 

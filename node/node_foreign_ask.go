@@ -24,43 +24,51 @@ func (f *foreign) request(ctx context.Context, p peer.ID, what string, content a
 	return f.of.host.Request(ctx, p, req, most)
 }
 
-// ask carries out an inquiry. What proves itself does so to check.
+// answered is what came of asking one anchor.
+type answered struct {
+	Query
+	ForeignAnswer
+	took time.Duration
+	err  error
+}
+
+// ask carries out an inquiry. What proves itself does so to check, which is called for one
+// answer after another: the last one that it took is the one that counts.
 func (f *foreign) ask(ctx context.Context, ask ForeignAsk, check func(body []byte) error) (ForeignAnswer, error) {
 	ctx, cancel := f.of.deadline(ctx)
 	defer cancel()
+	asking, stop := context.WithCancel(ctx) // whoever is still asked in the end
+	defer stop()
 	f.use()
 	f.mu.Lock()
 	q := f.knows.Inquire(ask, f.of.runner.now())
 	f.mu.Unlock()
 	hedge := time.NewTicker(ForeignHedge)
 	defer hedge.Stop()
-	heard := make(chan struct{}, 1)
-	var put []Query
+	answers := make(chan answered)
 	for {
 		f.mu.Lock()
-		put = put[:0]
 		for x, ok := q.Next(); ok; x, ok = q.Next() {
-			put = append(put, x)
+			go f.put(asking, q, x, answers)
 		}
 		a, err, ended := q.Result()
-		if ended && err == nil {
+		if ended && err == nil && !ask.proves() {
 			f.knows.stood(&a, f.of.runner.now())
 		}
 		f.mu.Unlock()
 		if ended {
 			return a, err
 		}
-		for _, x := range put {
-			go func() {
-				f.put(ctx, q, x, check)
-				select {
-				case heard <- struct{}{}:
-				default:
-				}
-			}()
-		}
 		select {
-		case <-heard:
+		case a := <-answers:
+			if a.err == nil && a.Failure == "" && check != nil {
+				if err := check(a.Body); err != nil { // no honest anchor says so
+					a.err = fmt.Errorf("%w: %w", scope.ErrProof, err)
+				}
+			}
+			f.mu.Lock()
+			q.Hear(a.Query, a.took, a.ForeignAnswer, a.err)
+			f.mu.Unlock()
 		case <-hedge.C:
 			f.mu.Lock()
 			q.Hedge()
@@ -73,22 +81,22 @@ func (f *foreign) ask(ctx context.Context, ask ForeignAsk, check func(body []byt
 	}
 }
 
-// put asks one anchor for an inquiry, once it is connected, and has it prove another epoch
-// and what proves itself.
-func (f *foreign) put(ctx context.Context, q *Inquiry, x Query, check func(body []byte) error) {
+// put asks one anchor for an inquiry, and has it prove another epoch. Where others were
+// faster, or the time was over, only that is noted.
+func (f *foreign) put(ctx context.Context, q *Inquiry, x Query, answers chan<- answered) {
 	begin := time.Now()
 	a, err := f.askOne(ctx, x)
-	if err == nil && a.Failure == "" && check != nil {
-		if err = check(a.Body); err != nil { // no honest anchor says so
-			err = fmt.Errorf("%w: %w", scope.ErrProof, err)
+	took := time.Since(begin)
+	if ctx.Err() == nil {
+		select {
+		case answers <- answered{x, a, took, err}:
+			return
+		case <-ctx.Done():
 		}
-	}
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		err = ErrOutrun
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	q.Hear(x, time.Since(begin), a, err)
+	q.Hear(x, took, ForeignAnswer{}, ErrOutrun)
 }
 
 func (f *foreign) askOne(ctx context.Context, x Query) (a ForeignAnswer, err error) {

@@ -51,7 +51,7 @@ func (f *foreign) rangeOf(ctx context.Context, key, end []byte, r scope.Range, l
 
 // prove is a proof of the newest change of a key, which was verified.
 func (f *foreign) prove(ctx context.Context, key []byte) (p *scope.KeyProof, head scope.Head, err error) {
-	_, err = f.ask(ctx, ForeignAsk{Kind: ForeignProve, Newest: true, Body: key}, func(body []byte) error {
+	a, err := f.ask(ctx, ForeignAsk{Kind: ForeignProve, Newest: true, Body: key}, func(body []byte) error {
 		got, err := scope.DecodeKeyProof(body)
 		if err != nil {
 			return err
@@ -59,14 +59,17 @@ func (f *foreign) prove(ctx context.Context, key []byte) (p *scope.KeyProof, hea
 		if got.Ancestry.Genesis.Hash() != f.id || string(got.Change.Entry.Key) != string(key) {
 			return fmt.Errorf("%w: of another scope or key", scope.ErrProof)
 		}
-		if _, err := got.Verify(f.genesis.Network()); err != nil {
-			return err
-		}
-		h := &got.Ancestry.Head.Header
-		p, head = got, f.knows.head(&ForeignAnswer{Epoch: h.Epoch, Height: h.Height, Time: h.Time})
-		return nil
+		_, err = got.Verify(f.genesis.Network())
+		return err
 	})
-	return p, head, err
+	if err != nil {
+		return nil, head, err
+	}
+	if p, err = scope.DecodeKeyProof(a.Body); err != nil {
+		return nil, head, err
+	}
+	h := &p.Ancestry.Head.Header
+	return p, f.knows.head(&ForeignAnswer{Epoch: h.Epoch, Height: h.Height, Time: h.Time}), nil
 }
 
 func (f *foreign) resolve(ctx context.Context, key []byte, version int64, linearizable bool) (r Resolved, head scope.Head, err error) {

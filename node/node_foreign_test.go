@@ -460,3 +460,92 @@ func BenchmarkForeignRead(b *testing.B) {
 		})
 	}
 }
+
+// TestForeignScopesAreLookedAtMeanwhile: a node that is referred to scopes tells all the while which
+// it knows, and with whom it connects.
+func TestForeignScopesAreLookedAtMeanwhile(t *testing.T) {
+	_, _, o := newRegions(t, quorum.BFT)
+	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	defer cancel()
+	done := make(chan struct{})
+	var looking sync.WaitGroup
+	for _, look := range []func(){func() { o.foreigners.infos() }, func() { o.foreigners.inUse() }, func() { o.Closed(ctx) }, o.meetMembers} {
+		looking.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+					look()
+				}
+			}
+		})
+	}
+	for range 30 {
+		for _, id := range o.foreigners.ids() {
+			f := o.foreign(id)
+			f.mu.Lock()
+			f.knows.given = nil
+			f.mu.Unlock()
+		}
+		if v := got(t, o, "/b/c/1", true); v != "first" {
+			t.Fatal(v)
+		}
+		if _, _, err := o.Prove(ctx, []byte("/b/c/1")); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Millisecond) // within what anchors do for strangers
+	}
+	close(done)
+	looking.Wait()
+}
+
+func (n *foreigners) ids() (all []aweigh.ScopeID) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, f := range n.all {
+		all = append(all, f.id)
+	}
+	return all
+}
+
+// TestMuteAnchorsAreAskedLast: one anchor that answers nothing costs a node time once, and no
+// request to it outlives the question, though callers have time.
+func TestMuteAnchorsAreAskedLast(t *testing.T) {
+	c, a, o := newRegions(t, quorum.BFT)
+	a.running[3].halt(t)
+	a.running[3] = nil
+	release := make(chan struct{})
+	a.liar(3, func(ForeignAsk, ForeignAnswer) ([]byte, bool) {
+		<-release
+		return nil, false
+	}, c.nodes[0])
+	t.Cleanup(func() { close(release) })
+	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	defer cancel()
+	if v := got(t, o, "/b/1", true); v != "first" {
+		t.Fatal(v)
+	}
+	at, err := o.governs(ctx, []byte("/b/1"), nil)
+	if err != nil || at.foreign == nil {
+		t.Fatal(at, err)
+	}
+	f := at.foreign
+	f.mu.Lock()
+	for _, x := range f.knows.epoch.Roster.Anchors {
+		f.knows.seen[x.Key.ID()] = manner{took: 20 * time.Millisecond}
+		if x.Name == "n3" {
+			f.knows.seen[x.Key.ID()] = manner{took: time.Millisecond}
+		}
+	}
+	f.mu.Unlock()
+	begin := time.Now()
+	for range 20 {
+		if _, _, err := o.Resolve(ctx, []byte("/b/1"), 0, true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if took := time.Since(begin); took > 10*ForeignHedge {
+		t.Errorf("twenty answers took %v", took)
+	}
+}

@@ -214,7 +214,7 @@ func (r *runner) Gossip(frame []byte) {
 		r.carrier.Gossip(frame)
 		return
 	}
-	r.announces.put(r.carrier, frame)
+	r.announces.put(r.carrier, frame, r.machine.chain.head.Height)
 }
 
 // Reply implements Host.

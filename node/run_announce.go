@@ -1,10 +1,13 @@
 package node
 
 import (
+	"slices"
 	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
+
+	"github.com/aweigh/aweigh"
 )
 
 // announcements paces what a node's scopes make known of final blocks by gossip. Every peer takes a
@@ -13,51 +16,75 @@ import (
 // meanwhile the first and the newest is told: whoever hears of a block asks for those before,
 // and the first may be the last of its epoch.
 type announcements struct {
-	mu     sync.Mutex
-	limit  *rate.Limiter
-	wakes  bool // a timer runs
-	closed bool
-	order  []carrier
-	frames map[carrier][][]byte // of those in order
+	mu      sync.Mutex
+	limit   *rate.Limiter
+	wakes   bool // a timer runs
+	sending bool // somebody sends
+	closed  bool
+	order   []carrier
+	frames  map[carrier][]announced // of those in order
+}
+
+// announced is a frame about a block, or one below it.
+type announced struct {
+	frame  []byte
+	height aweigh.Height
 }
 
 const (
 	// announcesASecond is what all nodes together make known, about half of what each takes (p2p.Config.GossipMessages).
 	announcesASecond = 120
 	announcesAtOnce  = 40
+	announcesAtLeast = 2 // of one node, however many others a scope names
 )
 
 func newAnnouncements() *announcements {
-	return &announcements{limit: rate.NewLimiter(announcesASecond, announcesAtOnce), frames: make(map[carrier][][]byte)}
+	return &announcements{limit: rate.NewLimiter(announcesASecond, announcesAtOnce), frames: make(map[carrier][]announced)}
 }
 
 // among divides the rate among so many nodes.
 func (a *announcements) among(nodes int) {
-	a.limit.SetLimit(announcesASecond / rate.Limit(max(nodes, 1)))
+	a.limit.SetLimit(max(announcesASecond/rate.Limit(max(nodes, 1)), announcesAtLeast))
 }
 
-// put makes a frame known, soon.
-func (a *announcements) put(c carrier, frame []byte) {
+// put makes a frame known, soon, unless others do so before.
+func (a *announcements) put(c carrier, frame []byte, height aweigh.Height) {
 	a.mu.Lock()
+	x := announced{frame, height}
 	switch all := a.frames[c]; {
 	case a.closed:
 	case len(all) == 0:
 		a.order = append(a.order, c)
 		fallthrough
 	case len(all) == 1:
-		a.frames[c] = append(all, frame)
+		a.frames[c] = append(all, x)
 	default:
-		all[1] = frame
+		all[1] = x
 	}
 	a.mu.Unlock()
 	a.next()
+}
+
+// heard takes back what another node made known.
+func (a *announcements) heard(c carrier, height aweigh.Height) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	all := a.frames[c]
+	if len(all) == 0 {
+		return
+	}
+	a.frames[c] = slices.DeleteFunc(all, func(x announced) bool { return x.height <= height })
+	if len(a.frames[c]) == 0 {
+		delete(a.frames, c)
+		a.order = slices.DeleteFunc(a.order, func(o carrier) bool { return o == c })
+	}
 }
 
 // next sends what may be sent now.
 func (a *announcements) next() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for len(a.order) > 0 && !a.wakes {
+	for len(a.order) > 0 && !a.wakes && !a.sending {
 		r := a.limit.Reserve()
 		if wait := r.Delay(); wait > 0 {
 			r.Cancel()
@@ -72,13 +99,17 @@ func (a *announcements) next() {
 		}
 		c := a.order[0]
 		a.order = a.order[1:]
-		frame := a.frames[c][0]
+		x := a.frames[c][0]
 		if a.frames[c] = a.frames[c][1:]; len(a.frames[c]) == 0 {
 			delete(a.frames, c)
 		} else {
 			a.order = append(a.order, c)
 		}
-		c.Gossip(frame)
+		a.sending = true
+		a.mu.Unlock()
+		c.Gossip(x.frame)
+		a.mu.Lock()
+		a.sending = false
 	}
 }
 

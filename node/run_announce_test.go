@@ -5,6 +5,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/aweigh/aweigh"
 )
 
 // gossiped records what is gossiped.
@@ -43,7 +45,7 @@ func TestAnnouncementsTakeTurns(t *testing.T) {
 	begin := time.Now()
 	for k := range each {
 		for _, h := range all {
-			a.put(h, []byte(fmt.Sprint(k)))
+			a.put(h, []byte(fmt.Sprint(k)), aweigh.Height(k))
 		}
 	}
 	newest := fmt.Sprint(each - 1)
@@ -71,9 +73,26 @@ func TestAnnouncementsTakeTurns(t *testing.T) {
 			t.Errorf("a scope told %s first", h.all[0])
 		}
 	}
+	for range announcesAtOnce { // so that the next ones wait
+		a.put(all[1], []byte(newest), each)
+	}
+	a.put(all[0], []byte("told by another"), each+1)
+	a.heard(all[0], each+1)
+	for a.waits(all[1]) {
+		time.Sleep(time.Millisecond)
+	}
+	if last, _ := all[0].last(); last != newest {
+		t.Errorf("%q was told after another node told it", last)
+	}
 	a.close()
-	a.put(all[0], []byte("late"))
+	a.put(all[0], []byte("late"), each)
 	if last, _ := all[0].last(); last != newest {
 		t.Errorf("%q was told after the end", last)
 	}
+}
+
+func (a *announcements) waits(c carrier) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.frames[c]) > 0
 }

@@ -54,5 +54,5 @@ func (h *Host) checkAlive(id peer.ID) {
 // heardSince reports whether a frame of a peer came since then.
 func (h *Host) heardSince(id peer.ID, then time.Time) bool {
 	r := h.peers.find(id)
-	return r != nil && r.heard.Load() > then.UnixNano()
+	return r != nil && r.heard.Load() > int64(then.Sub(r.since))
 }

@@ -28,7 +28,7 @@ const secondLook = time.Second
 type remote struct {
 	id    peer.ID
 	since time.Time
-	heard atomic.Int64 // when its last frame came, in ns since 1970
+	heard atomic.Int64 // when its last frame came, in ns after since
 	link  *link        // frames to the peer
 
 	rates   rates         // of a member

@@ -66,7 +66,7 @@ func (h *Host) readOne(r *remote, s network.Stream, br *bufio.Reader, n int) err
 	if err != nil {
 		return err
 	}
-	r.heard.Store(time.Now().UnixNano())
+	r.heard.Store(int64(time.Since(r.since)))
 	h.count.FramesReceived.Add(1)
 	h.count.FrameBytesReceived.Add(uint64(n))
 	if err := h.slow(r, n); err != nil {

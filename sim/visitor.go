@@ -163,11 +163,11 @@ func (v *visitor) referred(f *node.ForeignScope, body []byte, keys *node.Foreign
 	if err != nil {
 		return err
 	}
-	for i := range all {
-		d, err := f.Check(v.store, &all[i], keys)
-		if err != nil {
-			return err
-		}
+	given, err := f.Check(v.store, f.Epoch(), all, keys)
+	if err != nil {
+		return err
+	}
+	for i, d := range given {
 		v.w.referral(v, f, d)
 		if v.known[d.Child] == nil {
 			if v.known[d.Child], err = node.NewForeignScope(all[i].Child, v.store); err != nil {

@@ -192,7 +192,11 @@ func (n *Node) tell(ask *node.ForeignAsk) (node.ForeignAnswer, error) {
 	if n.disk.failing() { // since it was asked
 		return node.ForeignAnswer{}, errRefused
 	}
-	return node.Tell(n.state(), node.History{Reader: n.Disk, Scope: n.world.id}, ask)
+	a, err := node.Tell(n.state(), node.History{Reader: n.Disk, Scope: n.world.id}, ask)
+	if n.honest() {
+		n.world.answered = max(n.world.answered, a.Revision)
+	}
+	return a, err
 }
 
 // hand gives a bundle to a node, and tells what became of it.

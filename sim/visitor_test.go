@@ -8,6 +8,7 @@ import (
 	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/store"
+	"github.com/aweigh/aweigh/votes"
 )
 
 // TestVisitorsGoByReferral: nodes that know a network's genesis and hold no scope read and write
@@ -64,7 +65,20 @@ func TestReferredCanBreak(t *testing.T) {
 			w.truth(v, f, "/a/k0", was.Kvs[0], kv.ModRevision)
 		}},
 		"that there is nothing": {breaks: true, change: func(w *World, v *visitor, f *node.ForeignScope) {
-			w.truth(v, f, "/a/k0", scope.KeyValue{}, w.Nodes[0].state().Head().Revision)
+			w.truth(v, f, "/a/k0", scope.KeyValue{}, w.answered)
+		}},
+		"the far future": {breaks: true, change: func(w *World, v *visitor, f *node.ForeignScope) {
+			kv, _ := w.Nodes[0].get("/a/k0")
+			w.truth(v, f, "/a/k0", kv, 1<<60)
+		}},
+		"an epoch that turns out another": {breaks: true, change: func(w *World, v *visitor, f *node.ForeignScope) {
+			e := *w.epochs[0]
+			e.Number = aweigh.Epoch(len(w.epochs))
+			w.proven(v, f, &e)
+			next := e
+			next.Policy.EpochBlocks++
+			w.shown[e.Number] = votes.Domain{}
+			w.enter(&next)
 		}},
 		"a scope that nobody founded": {breaks: true, change: func(w *World, v *visitor, f *node.ForeignScope) {
 			w.referral(v, f, scope.Delegation{Prefix: []byte("/x/"), Child: aweigh.ScopeID{1}})
@@ -89,6 +103,8 @@ func TestReferredCanBreak(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			head := w.Nodes[0].state().Head()
+			w.answered = head.Closed()
 			c.change(w, &visitor{w: w, told: make(map[string]time.Duration), heard: make(map[aweigh.ScopeID]int64)}, f)
 			if broke := w.findings.verdicts[Referred].Broken > 0; broke != c.breaks {
 				t.Errorf("broken: %v; %v", broke, w.findings.broken)

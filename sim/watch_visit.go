@@ -3,9 +3,11 @@ package sim
 import (
 	"bytes"
 
+	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/votes"
 )
 
 // forsaken reports whether more lie than may, in a scope or in one above it.
@@ -22,7 +24,7 @@ func (w *World) forsaken() bool {
 
 // referral holds what refers a visitor to another scope to one that was founded there.
 func (w *World) referral(v *visitor, f *node.ForeignScope, d scope.Delegation) {
-	if w.find(f.ID()).forsaken() {
+	if from := w.find(f.ID()); from == nil || from.forsaken() {
 		return
 	}
 	w.watch.reach("referral")
@@ -34,10 +36,17 @@ func (w *World) referral(v *visitor, f *node.ForeignScope, d scope.Delegation) {
 // proven holds an epoch that is proven to a visitor to the one in which the scope was.
 func (w *World) proven(v *visitor, f *node.ForeignScope, e *scope.Epoch) {
 	c := w.find(f.ID())
-	if c.forsaken() || int(e.Number) >= len(c.epochs) {
+	if c == nil || c.forsaken() {
 		return
 	}
 	w.watch.reach("epoch proven to a visitor")
+	if int(e.Number) >= len(c.epochs) { // no node is known to be there yet
+		if c.shown == nil {
+			c.shown = make(map[aweigh.Epoch]votes.Domain)
+		}
+		c.shown[e.Number] = e.Domain()
+		return
+	}
 	c.holds(Referred, nil, c.epochs[e.Number].Domain() == e.Domain(), "visitor %d takes other anchors for those of epoch %d in %q", v.id, e.Number, f.Genesis().Prefix())
 }
 
@@ -71,10 +80,11 @@ func (w *World) aged(v *visitor, f *node.ForeignScope, a *node.ForeignAnswer, wh
 // it was told, or at a later one. Keys that are told not to be there never were until then.
 func (w *World) truth(v *visitor, f *node.ForeignScope, key string, kv scope.KeyValue, revision int64) {
 	c := w.find(f.ID())
-	if c.forsaken() {
+	if c == nil || c.forsaken() {
 		return
 	}
 	at := max(revision, kv.ModRevision)
+	c.holds(Referred, nil, at <= c.answered, "visitor %d was told version %d of %s, %q, as of revision %d; no honest node has answered as of later than %d", v.id, kv.Version, key, kv.Value, at, c.answered)
 	for _, n := range c.Nodes {
 		if !n.honest() || n.machine == nil || n.disk.failing() || n.gave(key) {
 			continue

@@ -37,6 +37,9 @@ type World struct {
 	polls polls
 	watch watch
 
+	answered int64                         // the highest revision as of which an honest node answered visitors
+	shown    map[aweigh.Epoch]votes.Domain // epochs that visitors were shown before a node was seen there
+
 	motions  uint64 // approvals asked for
 	welcomed int    // liars' applications that the honest approved
 }
@@ -206,6 +209,9 @@ func (w *World) add(n *Node) {
 // enter makes an epoch known; the newest one's weights and rules are those that
 // faults and liars reckon with.
 func (w *World) enter(e *scope.Epoch) {
+	if d, shown := w.shown[e.Number]; shown {
+		w.holds(Referred, nil, d == e.Domain(), "a visitor took other anchors for those of epoch %d in %q", e.Number, w.Genesis.Prefix())
+	}
 	w.epochs = append(w.epochs, e)
 	w.weights, w.rules = e.Roster.Weights, e.Policy.Rules
 }
