@@ -26,6 +26,7 @@ const (
 	Future    = "future"
 	NotFound  = "not_found"
 	Invalid   = "invalid"
+	NotHeld   = "not_held" // this node does not hold the scope, and another may
 	Busy      = "busy"
 	Stopped   = "stopped"
 	Denied    = "denied"
@@ -50,7 +51,7 @@ var problems = []struct {
 	{scope.ErrNoSpace, connect.CodeResourceExhausted, Failed},
 	{scope.ErrElsewhere, connect.CodeInvalidArgument, Invalid},
 	{scope.ErrSignal, connect.CodeInvalidArgument, Invalid},
-	{node.ErrNotHeld, connect.CodeFailedPrecondition, Invalid},
+	{node.ErrNotHeld, connect.CodeFailedPrecondition, NotHeld},
 	{node.ErrMute, connect.CodeUnavailable, Unread},
 	{node.ErrSpans, connect.CodeInvalidArgument, Invalid},
 	{node.ErrManyMotions, connect.CodeInvalidArgument, Invalid},

@@ -152,5 +152,5 @@ func read[Req, Resp any](ctx context.Context, c *Client, method func(aweighv1con
 
 // elsewhere reports whether another node may be able to answer a read.
 func elsewhere(err error) bool {
-	return errors.Is(err, ErrUnreachable) || errors.Is(err, ErrBusy) || errors.Is(err, ErrUnread)
+	return errors.Is(err, ErrUnreachable) || errors.Is(err, ErrBusy) || errors.Is(err, ErrUnread) || errors.Is(err, ErrNotHeld)
 }

@@ -41,6 +41,8 @@ var (
 	ErrFuture = errors.New("client: the revision is in the future")
 	// ErrInvalid means that the request makes no sense or is out of limits.
 	ErrInvalid = errors.New("client: invalid request")
+	// ErrNotHeld means that the node does not hold the scope, and cannot pass on what was asked for.
+	ErrNotHeld = errors.New("client: the node does not hold the scope")
 )
 
 // Undecided tells what ErrUndecided, which it wraps, knows of the write.
@@ -75,7 +77,7 @@ func (g *Gone) Unwrap() error { return g.Cause }
 // kinds are the errors that a Problem's reason stands for.
 var kinds = map[string]error{
 	"undecided": ErrUndecided, "failed": ErrFailed, "pending": ErrPending, "unread": ErrUnread, "compacted": ErrCompacted,
-	"future": ErrFuture, "not_found": ErrNotFound, "invalid": ErrInvalid, "busy": ErrBusy, "stopped": ErrUnreachable,
+	"future": ErrFuture, "not_found": ErrNotFound, "invalid": ErrInvalid, "not_held": ErrNotHeld, "busy": ErrBusy, "stopped": ErrUnreachable,
 	"denied": ErrDenied,
 }
 

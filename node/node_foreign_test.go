@@ -47,6 +47,15 @@ func newRegions(t testing.TB, deepest quorum.Mode) (c *cluster, a *anchorage, o 
 	return c, a, r.Node
 }
 
+func uidOf(t testing.TB, n *Node, key string) aweigh.UID {
+	t.Helper()
+	r, _, err := n.Resolve(context.Background(), []byte(key), 0, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.Kv.UID
+}
+
 func got(t testing.TB, n *Node, key string, linearizable bool) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
@@ -117,6 +126,13 @@ func TestForeignScopesAreReached(t *testing.T) {
 	}
 	if err := o.Watch(ctx, []byte("/b/"), []byte("/b0"), 0, func(Changes) error { return nil }); !errors.Is(err, ErrNotHeld) {
 		t.Errorf("a watch: %v", err)
+	}
+	u := uidOf(t, c.nodes[0], "/b/1")
+	if at, err := c.nodes[0].Object(ctx, u.String(), 10, true); err != nil || len(at.Aliases) != 1 {
+		t.Errorf("an object at an anchor: %+v, %v", at, err)
+	}
+	if at, err := o.Object(ctx, u.String(), 10, true); !errors.Is(err, ErrNotHeld) {
+		t.Errorf("an object that was handed over: %+v, %v", at, err)
 	}
 	if _, err := o.In("/b/"); !errors.Is(err, ErrNotHeld) {
 		t.Errorf("a scope by name: %v", err)

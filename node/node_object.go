@@ -27,6 +27,11 @@ type Object struct {
 	Head    scope.Head    // as of which it was read
 }
 
+// went reports whether the object went to another scope, so that its end is not here.
+func (o *Object) went() bool {
+	return len(o.Aliases) == 0 && len(o.Deeds) > 0 && o.Deeds[0].Class == lineage.HandedOver
+}
+
 // ErrNoObject is wrapped where no object has a UID.
 var ErrNoObject = errors.New("node: no object has that UID")
 

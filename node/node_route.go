@@ -406,9 +406,13 @@ func (n *Node) Object(ctx context.Context, prefix string, limit int, linearizabl
 		case err == nil && o.UID != found.UID:
 			return o, fmt.Errorf("%w: %q may be %s, %s", ErrAmbiguous, prefix, found.UID, o.UID)
 		}
-		if err != nil || len(o.Aliases) > 0 { // it lives where it has a name; elsewhere it was
+		if err != nil || len(o.Aliases) > 0 || found.went() { // it lives where it has a name; elsewhere it was
 			found, at, err = o, p, nil
 		}
+	}
+	if err == nil && found.went() {
+		d := &found.Deeds[0]
+		return found, fmt.Errorf("%w of object %s, which was handed over with %q; ask by that name", ErrNotHeld, found.UID, d.Key)
 	}
 	if linearizable {
 		return at.Object(ctx, prefix, limit, true)

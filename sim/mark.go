@@ -46,9 +46,10 @@ func (m *marks) all() []Mark {
 	return all
 }
 
-// mark keeps a moment of now, if anybody wants it.
+// mark keeps a moment of now, if anybody wants it: of the root scope, whose blocks and views those
+// of others would be taken for.
 func (w *World) mark(m Mark) {
-	if w.marks.most > 0 {
+	if w.marks.most > 0 && w.number == 0 {
 		m.At = w.Now()
 		w.marks.add(m)
 	}

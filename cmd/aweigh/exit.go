@@ -95,6 +95,7 @@ var codes = []struct {
 	{errAbsent, exitNotFound},
 	{client.ErrFailed, exitCompare},
 	{client.ErrInvalid, exitUsage},
+	{client.ErrNotHeld, exitUsage},
 	{client.ErrUnread, exitUnreachable},
 	{client.ErrUnreachable, exitUnreachable},
 	{errFew, exitUnreachable},

@@ -350,7 +350,8 @@ func (a *app) approveHere(ctx context.Context, s *session, above *aweighv1.Scope
 	return nil
 }
 
-// awaitScope waits until a scope has decided something.
+// awaitScope waits until a scope has decided something; a node that does not hold it knows no more than
+// that it was founded.
 func (s *session) awaitScope(ctx context.Context, prefix []byte) error {
 	ctx, cancel := s.limited(ctx)
 	defer cancel()
@@ -360,7 +361,7 @@ func (s *session) awaitScope(ctx context.Context, prefix []byte) error {
 			return err
 		}
 		for _, x := range all {
-			if bytes.Equal(x.Prefix, prefix) && x.Height > 0 {
+			if bytes.Equal(x.Prefix, prefix) && (x.Height > 0 || !x.Held) {
 				return s.Printer.Scope(x, parentOf(all, x))
 			}
 		}
