@@ -58,7 +58,7 @@ func (a *app) aliasMove() *cobra.Command {
 			"leads to the object, with a warning, unless it comes to name another. Clients of keys\n" +
 			"see NAME deleted and NEW put, in one revision.\n\n" + keyHelp,
 	}
-	redirect := c.Flags().Duration("redirect", 30*24*time.Hour, "how long the old name leads to the object, 8784h at most")
+	redirect := c.Flags().Duration("redirect", 30*24*time.Hour, "how long the old name leads to the object, counted from when the move can take effect at the latest (--valid-for); 8784h at most")
 	none := c.Flags().Bool("no-redirect", false, "let the old name lead nowhere")
 	c.MarkFlagsMutuallyExclusive("redirect", "no-redirect")
 	once := onceFlags(c)
