@@ -63,7 +63,7 @@ func TestEpochsEndUnseen(t *testing.T) {
 // holds the proof.
 func TestTwoOnOneKeyAreBarredAtOnce(t *testing.T) {
 	barred := 0
-	for seed := uint64(1); seed <= 8; seed++ {
+	for seed := uint64(1); seed <= 16; seed++ {
 		r := mustRun(t, Scenario{
 			Seed: seed, Network: Network{Anchors: 7, EpochBlocks: 1000}, Cast: []Role{{Play: []string{"twins"}, Anchors: []int{6}}},
 			Faults: Faults{Loss: 50_000}, Load: Load{Writes: 60}, Stop: 6 * time.Second, Heal: &Heal{},
@@ -81,7 +81,7 @@ func TestTwoOnOneKeyAreBarredAtOnce(t *testing.T) {
 		barred++
 	}
 	if barred < 2 {
-		t.Errorf("twins were barred in %d of 8 worlds", barred)
+		t.Errorf("twins were barred in %d of 16 worlds", barred)
 	}
 }
 
