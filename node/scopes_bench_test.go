@@ -14,6 +14,7 @@ import (
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/store"
+	"golang.org/x/time/rate"
 )
 
 // spent is the processor time that this process has taken.
@@ -37,13 +38,18 @@ func BenchmarkQuietBesideFlood(b *testing.B) {
 		name    string
 		clients int
 		prefix  string
-	}{{"alone", 0, ""}, {"flood=elsewhere", 100, "/flood/"}, {"flood=here", 100, "/quiet/"}} {
+		rate    rate.Limit // of all of them
+	}{
+		{"alone", 0, "", 0}, {"steady=elsewhere", 100, "/flood/", 1000},
+		{"flood=elsewhere", 100, "/flood/", rate.Inf}, {"flood=here", 100, "/quiet/", rate.Inf},
+	} {
 		b.Run(run.name, func(b *testing.B) {
 			ctx, cancel := context.WithCancel(ctx)
 			var flooding sync.WaitGroup
+			pace := rate.NewLimiter(run.rate, 10)
 			for k := range run.clients {
 				flooding.Go(func() {
-					for ctx.Err() == nil {
+					for pace.Wait(ctx) == nil {
 						_, _ = c.nodes[k%4].Txn(ctx, putTxn(fmt.Sprint(run.prefix, k), value), Once{})
 					}
 				})
@@ -70,17 +76,24 @@ func BenchmarkQuietBesideFlood(b *testing.B) {
 }
 
 // BenchmarkPutOverScopes is what a put costs, in processor time and syncs of all four
-// nodes, with more and more scopes to each of which so many clients write.
+// nodes, with more and more scopes: so many clients write to each, or one writes to all in turn.
 func BenchmarkPutOverScopes(b *testing.B) {
 	c := startCluster(b, 4, quorum.BFT)
 	ctx := context.Background()
 	value := string(make([]byte, 256))
 	made := 0
-	for _, run := range []struct{ scopes, clients int }{{1, 1}, {1, 10}, {1, 100}, {16, 1}, {16, 10}, {16, 100}, {256, 1}} {
+	const inTurn = 0
+	for _, run := range []struct{ scopes, clients int }{
+		{1, inTurn}, {1, 1}, {1, 10}, {1, 100}, {16, inTurn}, {16, 1}, {16, 10}, {16, 100}, {256, inTurn}, {256, 1},
+	} {
 		for ; made < run.scopes; made++ {
 			c.delegate(ctx, "", fmt.Sprintf("/s%d/", made), quorum.BFT, 0, 1, 2, 3)
 		}
-		b.Run(fmt.Sprintf("scopes=%d/clients=%d", run.scopes, run.clients), func(b *testing.B) {
+		name := fmt.Sprintf("scopes=%d/clients=%d", run.scopes, run.clients)
+		if run.clients == inTurn {
+			name = fmt.Sprintf("scopes=%d/in turn", run.scopes)
+		}
+		b.Run(name, func(b *testing.B) {
 			syncs := func() (n uint64) {
 				for _, x := range c.nodes {
 					n += x.cfg.Store.(*store.Pebble).Metrics().Syncs
@@ -90,10 +103,14 @@ func BenchmarkPutOverScopes(b *testing.B) {
 			cpu, synced := spent(b), syncs()
 			var next atomic.Int64
 			var writing sync.WaitGroup
-			for i := range run.scopes * run.clients {
+			for i := range max(run.scopes*run.clients, 1) {
 				writing.Go(func() {
 					for k := next.Add(1); k <= int64(b.N); k = next.Add(1) {
-						key := fmt.Sprintf("/s%d/%d", i%run.scopes, k%10_000)
+						to := i
+						if run.clients == inTurn {
+							to = int(k)
+						}
+						key := fmt.Sprintf("/s%d/%d", to%run.scopes, k%10_000)
 						if _, err := c.nodes[i/run.scopes%4].Txn(ctx, putTxn(key, value), Once{}); err != nil {
 							b.Error(err)
 							return

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"path/filepath"
 	"sync/atomic"
 	"time"
@@ -23,7 +24,7 @@ type Options struct {
 	// takes none of it.
 	CacheBytes int64
 	// MemTableBytes is how much is gathered in memory before it is written out
-	// as a table; 0 means 16 MiB. Small stores take less: it starts at 256 KiB.
+	// as a table; 0 means 10 to 16 MiB. Small stores take less: it starts at 256 KiB.
 	// At most four times as much can be waiting, then commits wait too.
 	MemTableBytes uint64
 	// ReadOnly changes nothing in the directory: no log is replayed onto the
@@ -112,6 +113,11 @@ func (p *Pebble) check(known bool) (err error) {
 	return nil
 }
 
+// tableBytes is the most that a table in memory takes unless its user says otherwise. How much less it
+// takes is left to chance: anchors that take the same writes would write their tables out at the same moment
+// for ever, and whoever waits for a quorum would wait for that.
+const tableBytes = 16 << 20
+
 // tuned is made for many small writes and point reads on a machine that also
 // does other work, with several stores in one process.
 func tuned(o Options, fs *diskFS) *pebble.Options {
@@ -119,7 +125,7 @@ func tuned(o Options, fs *diskFS) *pebble.Options {
 		o.CacheBytes = 128 << 20
 	}
 	if o.MemTableBytes == 0 {
-		o.MemTableBytes = 16 << 20
+		o.MemTableBytes = tableBytes - rand.Uint64N(tableBytes*3/8)
 	}
 	p := &pebble.Options{
 		FS:                          fs,
