@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -20,8 +21,8 @@ import (
 // (docs/scopes.md). Nobody's word is taken for any of it: not the scope's above, and not that of
 // whoever answers.
 //
-// Like Machine it does no I/O, and is not safe for concurrent use. Its times are on a clock
-// of the caller's that never goes back.
+// Like Machine it does no I/O but through the store that it is given, and is not safe for concurrent
+// use. Its times are on a clock of the caller's that never goes back.
 type ForeignScope struct {
 	genesis scope.Genesis
 	id      aweigh.ScopeID
@@ -60,6 +61,7 @@ func (f *ForeignScope) Enter(e *scope.Epoch) {
 	if e.Number > f.epoch.Number {
 		f.epoch = e
 		clear(f.cache)
+		maps.DeleteFunc(f.seen, func(id aweigh.AnchorID, _ manner) bool { return e.Roster.Weights.Of(id) == 0 })
 	}
 }
 

@@ -323,7 +323,7 @@ func (n *Part) gossip(from peer.ID, data []byte) p2p.Verdict {
 	if err == nil {
 		switch msg := msg.(type) {
 		case Announce:
-			n.of.announces.heard(n, msg.Header.Height)
+			n.of.announces.heard(n, announced{epoch: msg.Header.Epoch, height: msg.Header.Height})
 		case aheadIn: // true or not, it is worth a question; others may know better
 			n.intake.offer(p, Arrived{From: p, Message: msg}, len(data))
 			return p2p.Ignore

@@ -214,7 +214,9 @@ func (r *runner) Gossip(frame []byte) {
 		r.carrier.Gossip(frame)
 		return
 	}
-	r.announces.put(r.carrier, frame, r.machine.chain.head.Height)
+	a, err := parse[Announce](frame[1:])
+	must.OK(err, "reading an announcement of one's own")
+	r.announces.put(r.carrier, announced{frame, a.Header.Epoch, a.Header.Height})
 }
 
 // Reply implements Host.

@@ -13,8 +13,8 @@ import (
 // announcements paces what a node's scopes make known of final blocks by gossip. Every peer takes a
 // limited number of messages from all others together, and thinks ill of those who send more; a
 // hundred busy scopes would have more to tell. So scopes take turns, and of what one wants to tell
-// meanwhile the first and the newest is told: whoever hears of a block asks for those before,
-// and the first may be the last of its epoch.
+// meanwhile the newest of each epoch is told: whoever hears of a block asks for those before, but
+// none who lacks an epoch's last can verify what is said in the next.
 type announcements struct {
 	mu      sync.Mutex
 	limit   *rate.Limiter
@@ -22,20 +22,25 @@ type announcements struct {
 	sending bool // somebody sends
 	closed  bool
 	order   []carrier
-	frames  map[carrier][]announced // of those in order
+	frames  map[carrier][]announced // of those in order: one an epoch
 }
 
-// announced is a frame about a block, or one below it.
+// announced is a frame about a block.
 type announced struct {
 	frame  []byte
+	epoch  aweigh.Epoch
 	height aweigh.Height
 }
+
+// covers reports whether nobody needs y who has x.
+func (x announced) covers(y announced) bool { return x.epoch == y.epoch && x.height >= y.height }
 
 const (
 	// announcesASecond is what all nodes together make known, about half of what each takes (p2p.Config.GossipMessages).
 	announcesASecond = 120
 	announcesAtOnce  = 40
 	announcesAtLeast = 2 // of one node, however many others a scope names
+	announcesWaiting = 4 // of one scope: so many epochs begin while it waits, if they are very short
 )
 
 func newAnnouncements() *announcements {
@@ -47,37 +52,35 @@ func (a *announcements) among(nodes int) {
 	a.limit.SetLimit(max(announcesASecond/rate.Limit(max(nodes, 1)), announcesAtLeast))
 }
 
-// put makes a frame known, soon, unless others do so before.
-func (a *announcements) put(c carrier, frame []byte, height aweigh.Height) {
+// put makes a block known, soon, unless others do so before.
+func (a *announcements) put(c carrier, x announced) {
 	a.mu.Lock()
-	x := announced{frame, height}
-	switch all := a.frames[c]; {
-	case a.closed:
-	case len(all) == 0:
-		a.order = append(a.order, c)
-		fallthrough
-	case len(all) == 1:
-		a.frames[c] = append(all, x)
-	default:
-		all[1] = x
+	if !a.closed {
+		all := slices.DeleteFunc(a.frames[c], x.covers)
+		if len(a.frames[c]) == 0 {
+			a.order = append(a.order, c)
+		}
+		if all = append(all, x); len(all) > announcesWaiting {
+			all = all[1:]
+		}
+		a.frames[c] = all
 	}
 	a.mu.Unlock()
 	a.next()
 }
 
 // heard takes back what another node made known.
-func (a *announcements) heard(c carrier, height aweigh.Height) {
+func (a *announcements) heard(c carrier, x announced) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	all := a.frames[c]
-	if len(all) == 0 {
+	if all := a.frames[c]; len(all) == 0 {
+		return
+	} else if all = slices.DeleteFunc(all, x.covers); len(all) > 0 {
+		a.frames[c] = all
 		return
 	}
-	a.frames[c] = slices.DeleteFunc(all, func(x announced) bool { return x.height <= height })
-	if len(a.frames[c]) == 0 {
-		delete(a.frames, c)
-		a.order = slices.DeleteFunc(a.order, func(o carrier) bool { return o == c })
-	}
+	delete(a.frames, c)
+	a.order = slices.DeleteFunc(a.order, func(o carrier) bool { return o == c })
 }
 
 // next sends what may be sent now.

@@ -1,7 +1,9 @@
 package node
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -33,7 +35,7 @@ func (h *gossiped) last() (frame string, n int) {
 }
 
 // TestAnnouncementsTakeTurns: however much scopes want to make known, a node gossips no more than
-// its share; of each the first is told that waited, and in the end the newest.
+// its share; of each scope it tells in the end the newest of every epoch, and no block after a newer one.
 func TestAnnouncementsTakeTurns(t *testing.T) {
 	a := newAnnouncements()
 	a.among(4)
@@ -45,7 +47,7 @@ func TestAnnouncementsTakeTurns(t *testing.T) {
 	begin := time.Now()
 	for k := range each {
 		for _, h := range all {
-			a.put(h, []byte(fmt.Sprint(k)), aweigh.Height(k))
+			a.put(h, announced{[]byte(fmt.Sprint(k)), aweigh.Epoch(k / (each / 2)), aweigh.Height(k)})
 		}
 	}
 	newest := fmt.Sprint(each - 1)
@@ -68,25 +70,27 @@ func TestAnnouncementsTakeTurns(t *testing.T) {
 		}
 		time.Sleep(time.Millisecond)
 	}
-	for _, h := range all {
-		if h.all[0] != "0" {
-			t.Errorf("a scope told %s first", h.all[0])
+	for i, h := range all {
+		if !slices.Contains(h.all, fmt.Sprint(each/2-1)) {
+			t.Errorf("scope %d did not tell the last of its first epoch: %v", i, h.all)
+		}
+		if !slices.IsSortedFunc(h.all, func(x, y string) int { return cmp.Or(cmp.Compare(len(x), len(y)), cmp.Compare(x, y)) }) {
+			t.Errorf("scope %d told %v", i, h.all)
 		}
 	}
-	for range announcesAtOnce { // so that the next ones wait
-		a.put(all[1], []byte(newest), each)
-	}
-	a.put(all[0], []byte("told by another"), each+1)
-	a.heard(all[0], each+1)
-	for a.waits(all[1]) {
+	a.put(all[1], announced{[]byte(newest), 2, each}) // so that the next ones wait
+	a.put(all[0], announced{[]byte("the last of its epoch"), 2, each + 1})
+	a.put(all[0], announced{[]byte("told by another"), 3, each + 2})
+	a.heard(all[0], announced{epoch: 3, height: each + 2})
+	for a.waits(all[0]) {
 		time.Sleep(time.Millisecond)
 	}
-	if last, _ := all[0].last(); last != newest {
-		t.Errorf("%q was told after another node told it", last)
+	if last, _ := all[0].last(); last != "the last of its epoch" {
+		t.Errorf("another node told the next epoch's first, and %q was told last", last)
 	}
 	a.close()
-	a.put(all[0], []byte("late"), each)
-	if last, _ := all[0].last(); last != newest {
+	a.put(all[0], announced{[]byte("late"), 4, each})
+	if last, _ := all[0].last(); last == "late" {
 		t.Errorf("%q was told after the end", last)
 	}
 }
