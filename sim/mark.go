@@ -8,12 +8,13 @@ import (
 
 // Mark is one moment for a space-time diagram.
 type Mark struct {
-	At   time.Duration
-	Node int
-	From int           // the sender of a message that arrives here, or -1
-	Sent time.Duration // if From is not -1
-	Kind string        // message, final, nullified, crash, up, cut, joined, lie, proof, broken, write, done, stopped
-	Text string
+	At    time.Duration
+	Scope int // 0: the root; else one more than its place in Result.Scopes
+	Node  int
+	From  int           // the sender of a message that arrives here, or -1
+	Sent  time.Duration // if From is not -1
+	Kind  string        // message, final, nullified, crash, up, cut, joined, lie, proof, broken, write, done, stopped
+	Text  string
 }
 
 // marks keeps what happened to nodes, from the start, and the newest messages:
@@ -46,11 +47,10 @@ func (m *marks) all() []Mark {
 	return all
 }
 
-// mark keeps a moment of now, if anybody wants it: of the root scope, whose blocks and views those
-// of others would be taken for.
+// mark keeps a moment of now, if anybody wants it.
 func (w *World) mark(m Mark) {
-	if w.marks.most > 0 && w.number == 0 {
-		m.At = w.Now()
+	if w.marks.most > 0 {
+		m.At, m.Scope = w.Now(), w.number
 		w.marks.add(m)
 	}
 }

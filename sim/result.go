@@ -79,7 +79,8 @@ type Verdict struct {
 type Breach struct {
 	Invariant string
 	At        time.Duration // since the start
-	Node      int           // -1: the network as a whole
+	Scope     int           // as in Mark
+	Node      int           // -1: all of the scope's
 	Text      string
 }
 

@@ -151,7 +151,7 @@ func (w *World) breach(invariant int, n *Node, format string, args ...any) {
 	if x.lost {
 		return
 	}
-	b := Breach{Invariant: Invariants[invariant].Name, At: w.Now(), Node: -1, Text: fmt.Sprintf(format, args...)}
+	b := Breach{Invariant: Invariants[invariant].Name, At: w.Now(), Scope: w.number, Node: -1, Text: fmt.Sprintf(format, args...)}
 	if n != nil {
 		b.Node = n.number()
 		w.log(n, "broken", "%s: %s", b.Invariant, b.Text)

@@ -249,3 +249,28 @@ func TestMarksOfRealRunsAreUnderstood(t *testing.T) {
 		t.Errorf("%s shows no ballots", f.Title)
 	}
 }
+
+// TestOneScopeIsDrawn: blocks of two scopes at one height are no fork; the scope of the breach is drawn.
+func TestOneScopeIsDrawn(t *testing.T) {
+	r := made(2, 4, 0, 100)
+	whole, _ := inOne(r)
+	height := heightsFigure(whole, nil).Drawing
+	for _, m := range r.Marks {
+		m.Scope = 1
+		if s, ok := sealedOf(m); ok {
+			m.Text = strings.ReplaceAll(m.Text, s.block, "another")
+		}
+		r.Marks = append(r.Marks, m)
+	}
+	r.Scopes = []sim.ScopeRecord{{Prefix: "/below/"}}
+	if page := runPageOf(t, r); strings.Contains(page, "How the fork happened") || !strings.Contains(page, "Only the root scope is drawn.") {
+		t.Error("the root scope is not drawn, or as if there were a fork")
+	}
+	if one, _ := inOne(r); heightsFigure(one, nil).Drawing != height {
+		t.Error("another scope's marks are drawn")
+	}
+	r.Broken = []sim.Breach{{Invariant: "durable", Scope: 1, At: time.Second}}
+	if !strings.Contains(runPageOf(t, r), "Only the scope of /below/ is drawn.") {
+		t.Error("the scope of the breach is not drawn")
+	}
+}

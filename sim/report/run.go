@@ -76,11 +76,13 @@ type bar struct {
 func Run(w io.Writer, r *sim.Result, v Info) error {
 	lying := liars(r)
 	s := r.Scenario
+	one, which := inOne(r)
+	of := func(f figure) figure { f.Caption += which; return f }
 	p := runPage{
 		Info: v, Title: or(s.Name, "A run") + fmt.Sprintf(", seed %d", s.Seed), Verdict: verdictOf(r), Sentence: sentence(s), About: s.About, YAML: string(s.Encode()),
 		Facts: facts(r), Weight: weightFigure(r), Cast: castTable(r), Faults: faultTable(s), Honest: len(s.Cast) == 0,
 		Checks: checks(r.Verdicts), Broken: brokenTable(r.Broken),
-		Closeup: closeupFigure("closeup", r, lying), Overview: overviewFigure(r, lying), Finality: finalityFigure(r.Finality), Heights: heightsFigure(r, lying), Trust: scoreFigure(r, lying),
+		Closeup: of(closeupFigure("closeup", one, lying)), Overview: of(overviewFigure(one, lying)), Finality: finalityFigure(r.Finality), Heights: of(heightsFigure(one, lying)), Trust: scoreFigure(r, lying),
 		Goals: goals(r.Goals), Attacks: bars(r.Attacks, sim.Plays), Refused: bars(r.Refused, nil), Proven: nodes(r.Proven), Trace: r.Trace.String(),
 	}
 	return write(w, "run.html", p)

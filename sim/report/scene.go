@@ -36,13 +36,7 @@ func sceneOf(r *sim.Result, lying map[int]bool) (s scene, ok bool) {
 	}
 	s.flight = max(flight(r.Marks), 100*time.Microsecond)
 	if len(r.Broken) > 0 {
-		s.breach = &r.Broken[0]
-		for i := range r.Broken {
-			if r.Broken[i].Invariant == sim.Invariants[sim.Agreement].Name {
-				s.breach = &r.Broken[i]
-				break
-			}
-		}
+		s.breach = gravest(r.Broken)
 	}
 	switch {
 	case s.fork(r.Marks, func(m sim.Mark) bool { return !lying[m.Node] }) || s.fork(r.Marks, anyone):

@@ -144,7 +144,9 @@ func Study(w io.Writer, s StudyData) error {
 		Checks:  tally(s.Tally), Goals: goals(s.Tally.Goals),
 	}
 	if r := s.Failure.Result; r != nil {
-		p.Failed = closeupFigure("failure", r, liars(r))
+		one, which := inOne(r)
+		p.Failed = closeupFigure("failure", one, liars(r))
+		p.Failed.Caption += which
 		p.Failed.Source = &s.Failure.Source
 	} else {
 		p.Failed = figure{ID: "failure", Title: "A failure, close up", Caption: "No failure was given to this study."}

@@ -83,7 +83,14 @@ func sentence(s sim.Scenario) string {
 		text += ", with " + list(wrong)
 	}
 	load := s.Load
-	text += fmt.Sprintf(". %s, %s and %s in %s", title(plural(load.Clients, "client")), plural(load.Writes, "write"), plural(load.Reads, "read"), brief(s.Stop))
+	asked := []string{plural(load.Writes, "write"), plural(load.Reads, "read")}
+	if load.Names > 0 {
+		asked = append(asked, plural(load.Names, "change")+" of names")
+	}
+	if load.Visits > 0 {
+		asked = append(asked, plural(load.Visits, "visit")+" by referral")
+	}
+	text += fmt.Sprintf(". %s, %s in %s", title(plural(load.Clients, "client")), list(asked), brief(s.Stop))
 	if s.Heal != nil {
 		text += "; then all faults end, and the honest must make progress"
 	}

@@ -1,0 +1,32 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/aweigh/aweigh/sim"
+)
+
+// inOne is a run with the marks of one scope only, whose blocks and views those of others would be
+// taken for: of that in which the gravest breach was found, or else the root. It says which, if there are several.
+func inOne(r *sim.Result) (one *sim.Result, which string) {
+	of, shallow := 0, *r
+	if len(r.Broken) > 0 {
+		of = gravest(r.Broken).Scope
+	}
+	shallow.Marks = slices.DeleteFunc(slices.Clone(r.Marks), func(m sim.Mark) bool { return m.Scope != of })
+	switch {
+	case len(r.Scopes) == 0:
+	case of == 0:
+		which = " Only the root scope is drawn."
+	default:
+		which = fmt.Sprintf(" Only the scope of %s is drawn.", r.Scopes[of-1].Prefix)
+	}
+	return &shallow, which
+}
+
+// gravest is the breach to look at: the first of agreement, or else the first.
+func gravest(all []sim.Breach) *sim.Breach {
+	agreement := func(b sim.Breach) bool { return b.Invariant == sim.Invariants[sim.Agreement].Name }
+	return &all[max(0, slices.IndexFunc(all, agreement))]
+}
