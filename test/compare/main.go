@@ -153,16 +153,16 @@ func compare(ctx context.Context, args []string) (err error) {
 	report.Machine = lookAround(ctx, r.dir)
 	warn(report.Machine)
 	if o.isolation {
-		var titles []string
-		for _, s := range report.Systems {
-			titles = append(titles, s.Title)
-		}
 		for _, s := range r.systems {
 			if a, ok := s.(*aweigh); ok {
 				a.rate = o.rate
 			}
 		}
-		return isolation(ctx, o, r.systems, titles, r.dir)
+		all, err := r.isolate(ctx)
+		if err == nil {
+			isolationTable(os.Stdout, report.Systems, all)
+		}
+		return err
 	}
 	if err := r.run(ctx); err != nil {
 		return err

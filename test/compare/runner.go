@@ -30,10 +30,16 @@ var operations = []string{put, get}
 // run measures until all is done or ctx ends. What failed stands in the samples.
 func (r *runner) run(ctx context.Context) error {
 	r.began, r.total = time.Now(), r.report.Repetitions*len(r.systems)*len(operations)*len(r.clients)
+	return r.turns(func(repetition, at int) error {
+		return r.with(ctx, repetition, at, func(c *cluster, err error) error { return r.cells(ctx, repetition, at, c, err) })
+	})
+}
+
+// turns has each system take its turn in every repetition.
+func (r *runner) turns(do func(repetition, at int) error) error {
 	for repetition := range r.report.Repetitions {
 		for i := range r.systems {
-			at := (i + repetition) % len(r.systems)
-			if err := r.one(ctx, repetition+1, at); err != nil {
+			if err := do(repetition+1, (i+repetition)%len(r.systems)); err != nil {
 				return err
 			}
 		}
@@ -41,14 +47,14 @@ func (r *runner) run(ctx context.Context) error {
 	return nil
 }
 
-// one starts a system alone, runs its cells, and stops it.
-func (r *runner) one(ctx context.Context, repetition, at int) (err error) {
-	name := r.report.Systems[at].Name
-	dir := filepath.Join(r.dir, fmt.Sprintf("%d-%s", repetition, name))
+// with starts a system alone, does something with it, or with the reason why it did not start, and stops it.
+func (r *runner) with(ctx context.Context, repetition, at int, do func(*cluster, error) error) (err error) {
+	system := r.report.Systems[at]
+	dir := filepath.Join(r.dir, fmt.Sprintf("%d-%s", repetition, system.Name))
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("compare: %w", err)
 	}
-	fmt.Fprintf(r.screen, "repetition %d of %d: starting %s\n", repetition, r.report.Repetitions, r.report.Systems[at].Title)
+	fmt.Fprintf(r.screen, "repetition %d of %d: starting %s\n", repetition, r.report.Repetitions, system.Title)
 	c, err := r.systems[at].start(ctx, dir)
 	defer func() {
 		if c != nil {
@@ -61,13 +67,22 @@ func (r *runner) one(ctx context.Context, repetition, at int) (err error) {
 	if err != nil && ctx.Err() != nil {
 		return ctx.Err()
 	}
+	if err = do(c, err); err != nil && ctx.Err() == nil {
+		err = fmt.Errorf("%s: %w", system.Title, err)
+	}
+	return err
+}
+
+// cells measures a system that runs, or that failed to start.
+func (r *runner) cells(ctx context.Context, repetition, at int, c *cluster, failed error) error {
+	name := r.report.Systems[at].Name
 	for _, operation := range operations {
 		for _, clients := range r.clients {
 			w := work{operation: operation, clients: clients, connections: min(clients, r.report.Connections), duration: r.duration}
 			sample := Sample{System: name, Repetition: repetition, Operation: operation, Clients: clients}
 			r.done++
 			fmt.Fprintf(r.screen, "[%d/%d] %-8s %s, %4d clients: ", r.done, r.total, name, operation, clients)
-			cellErr := err // it did not start
+			cellErr := failed
 			if cellErr == nil {
 				cellErr = r.cell(ctx, r.systems[at], c, w, &sample)
 			}
