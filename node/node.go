@@ -31,8 +31,8 @@ type Node struct {
 	counted    inAll
 	repeats    repeats
 	announces  *announcements
-	meeting    sync.Mutex // held by meetMembers: what is found last counts
-	refusals   *refusals  // what the log says of them
+	met        members
+	refusals   *refusals // what the log says of them
 	strangers  *strangers
 	wheres     wheres
 	seats      [][]byte   // prefixes of scopes in which the anchor has a seat, as of the start
@@ -76,7 +76,7 @@ func New(cfg Config) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &Node{cfg: cfg, peerID: string(own), refusals: newRefusals(), strangers: newStrangers(), repeats: newRepeats(), announces: newAnnouncements(), parts: make(map[place]*Part), topics: make(map[p2p.Topic]*Part), opened: make(chan struct{}), moved: make(chan struct{})}
+	n := &Node{cfg: cfg, peerID: string(own), refusals: newRefusals(), strangers: newStrangers(), repeats: newRepeats(), announces: newAnnouncements(), met: newMembers(), parts: make(map[place]*Part), topics: make(map[p2p.Topic]*Part), opened: make(chan struct{}), moved: make(chan struct{})}
 	n.anchor.Store(cfg.Anchor)
 	if _, ok, err := StoredGenesis(cfg.Store); err != nil {
 		return nil, err
@@ -142,7 +142,7 @@ func (n *Node) connect() error {
 // it was not done before.
 func (n *Node) Start() error {
 	n.started.Do(func() {
-		n.meetMembers()
+		n.meetMembers(n.Parts()...)
 		if n.startErr = n.host.Start(); n.startErr != nil {
 			return
 		}
@@ -305,24 +305,19 @@ func (n *Node) openChildren(p *Part) error {
 
 func (n *Node) openBelow(p *Part) error {
 	for _, d := range *p.given.Load() {
-		c := n.part(d.Child)
-		if c == nil {
-			if n.forsaken(d.Child) != nil || n.foreign(d.Child) != nil {
-				continue
-			}
-			var err error
-			if c, err = n.open(p, d); errors.Is(err, ErrStopped) {
-				n.forsake(d, err)
-				continue
-			} else if err != nil {
-				return fmt.Errorf("node: scope %q: %w", d.Prefix, err)
-			}
-			if c == nil {
-				continue
-			}
+		if n.part(d.Child) != nil || n.forsaken(d.Child) != nil || n.foreign(d.Child) != nil {
+			continue
 		}
-		if err := n.openBelow(c); err != nil {
-			return err
+		c, err := n.open(p, d)
+		if errors.Is(err, ErrStopped) {
+			n.forsake(d, err)
+			continue
+		}
+		if err == nil && c != nil {
+			err = n.openBelow(c)
+		}
+		if err != nil {
+			return fmt.Errorf("node: scope %q: %w", d.Prefix, err)
 		}
 	}
 	return nil
@@ -360,7 +355,7 @@ func (n *Node) open(p *Part, d scope.Delegation) (*Part, error) {
 	if !runs { // Start does the rest
 		return c, nil
 	}
-	n.meetMembers()
+	n.meetMembers(c)
 	for _, info := range n.host.Peers() {
 		c.peer(info.ID, true)
 	}
@@ -369,26 +364,6 @@ func (n *Node) open(p *Part, d scope.Delegation) (*Part, error) {
 
 // delegates notes which prefixes the scope has delegated.
 func (n *Part) delegates(all []scope.Delegation) { n.given.Store(&all) }
-
-// meetMembers names those whom this node stays connected with: the anchors of all
-// its scopes.
-func (n *Node) meetMembers() {
-	n.meeting.Lock()
-	defer n.meeting.Unlock()
-	homes := make(map[Peer]*accounts)
-	var all []peer.ID
-	for _, p := range n.Parts() {
-		for _, id := range p.members() {
-			if q := n.called.of(id); homes[q] == nil {
-				homes[q] = p.budgets
-				all = append(all, id)
-			}
-		}
-	}
-	n.strangers.homes.Store(&homes)
-	n.announces.among(len(homes) + 1)
-	n.host.SetMembers(append(all, n.foreigners.inUse()...))
-}
 
 // addressee is whose a frame is, without its address; nil if this node has no part
 // there.

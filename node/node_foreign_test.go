@@ -485,7 +485,7 @@ func TestForeignScopesAreLookedAtMeanwhile(t *testing.T) {
 	defer cancel()
 	done := make(chan struct{})
 	var looking sync.WaitGroup
-	for _, look := range []func(){func() { o.foreigners.infos() }, func() { o.foreigners.inUse() }, func() { o.Closed(ctx) }, o.meetMembers} {
+	for _, look := range []func(){func() { o.foreigners.infos() }, func() { o.foreigners.inUse() }, func() { o.Closed(ctx) }, func() { o.meetMembers(o.Parts()...) }} {
 		looking.Go(func() {
 			for {
 				select {

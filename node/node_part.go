@@ -211,7 +211,7 @@ func (n *Part) reseat(note EpochBegan) {
 	r := note.Epoch.Roster
 	n.measured.reseat(note.Epoch)
 	n.budgets.reseat()
-	n.of.meetMembers()
+	n.of.meetMembers(n)
 	n.log.Info("epoch began", "epoch", note.Epoch.Number, "anchors", len(r.Anchors), "weight", r.Weights.Total(),
 		"seated", note.Seated, "after_block", note.Epoch.Start)
 	n.stir()

@@ -105,7 +105,7 @@ func (n *Part) moveIn() error {
 	n.delegates(m.Delegations())
 	n.runner.tell()
 	n.vacant.Store(false)
-	n.of.meetMembers()
+	n.of.meetMembers(n)
 	n.note(Installed{Height: m.chain.state.Height()})
 	for _, info := range n.host.Peers() {
 		n.peer(info.ID, true)

@@ -84,7 +84,7 @@ func BenchmarkPutOverScopes(b *testing.B) {
 	made := 0
 	const inTurn = 0
 	for _, run := range []struct{ scopes, clients int }{
-		{1, inTurn}, {1, 1}, {1, 10}, {1, 100}, {16, inTurn}, {16, 1}, {16, 10}, {16, 100}, {256, inTurn}, {256, 1},
+		{1, inTurn}, {1, 1}, {1, 10}, {1, 100}, {16, inTurn}, {16, 1}, {16, 10}, {16, 100}, {256, inTurn}, {256, 1}, {1, inTurn},
 	} {
 		for ; made < run.scopes; made++ {
 			c.delegate(ctx, "", fmt.Sprintf("/s%d/", made), quorum.BFT, 0, 1, 2, 3)
