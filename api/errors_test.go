@@ -23,6 +23,7 @@ func TestErrorsOfTheNodeHaveCodesAndReasons(t *testing.T) {
 		{&node.UndecidedError{Reachable: 3, Needed: 3, Cause: context.DeadlineExceeded}, connect.CodeDeadlineExceeded, Undecided},
 		{fmt.Errorf("%w: %w", node.ErrUnread, context.DeadlineExceeded), connect.CodeUnavailable, Unread},
 		{errors.Join(node.ErrStopped, errors.New("disk")), connect.CodeUnavailable, Stopped},
+		{fmt.Errorf("%w: of /a/", node.ErrNotHeld), connect.CodeFailedPrecondition, NotHeld},
 		{node.ErrBusy, connect.CodeResourceExhausted, Busy},
 		{node.ErrNotTaken, connect.CodeInvalidArgument, Invalid},
 		{fmt.Errorf("put: %w", scope.ErrInvalid), connect.CodeInvalidArgument, Invalid},

@@ -119,6 +119,17 @@ func TestReadsPassOverNodesThatAreAway(t *testing.T) {
 	}
 }
 
+func TestReadsPassOverNodesThatDoNotHoldTheScope(t *testing.T) {
+	elsewhere := &fake{read: func(int) error { return told(connect.CodeFailedPrecondition, "not_held") }}
+	good := &fake{}
+	if _, err := dial(t, elsewhere.serve(t), good.serve(t)).Range(context.Background(), &aweighv1.RangeRequest{Key: []byte("/a")}); err != nil || good.reads != 1 {
+		t.Errorf("got %v, and the node that holds it was asked %d times", err, good.reads)
+	}
+	if _, err := dial(t, elsewhere.serve(t)).Range(context.Background(), &aweighv1.RangeRequest{Key: []byte("/a")}); !errors.Is(err, ErrNotHeld) {
+		t.Errorf("nobody holds it: got %v", err)
+	}
+}
+
 func TestReadsDoNotRepeatWhatIsTheCallersFault(t *testing.T) {
 	bad := &fake{read: func(int) error { return told(connect.CodeOutOfRange, "compacted") }}
 	other := &fake{}

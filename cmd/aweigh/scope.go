@@ -188,7 +188,8 @@ func (a *app) scopeCreate() *cobra.Command {
 	choices(c, "template", templateNames()...)
 	file := c.Flags().String("policy", "", "file of what else the policy shall be, as \"aweigh policy show\" writes it")
 	name := c.Flags().String("name", "", "for people")
-	here := c.Flags().Bool("here", false, "let all anchors on this machine approve")
+	here := c.Flags().Bool("here", false, "let all anchors on this machine approve; with --api, those at its addresses")
+	asIs := c.Flags().Bool("as-is", false, "PREFIX is meant as it stands, though it does not end with /")
 	once := onceFlags(c)
 	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
 		limited, cancel := s.limited(ctx)
@@ -196,6 +197,10 @@ func (a *app) scopeCreate() *cobra.Command {
 		prefix, err := prefixOf(args[0])
 		if err != nil {
 			return err
+		}
+		if len(prefix) > 0 && prefix[len(prefix)-1] != '/' && !*asIs {
+			below := append(slices.Clip(prefix), '/')
+			return fmt.Errorf("%w: %s would take along every key that begins so, as %s, for good; give %s for those below it, or --as-is", errUsage, show.Key(prefix), show.Key(append(slices.Clip(prefix), "x/y"...)), shellWord(string(below)))
 		}
 		all, err := s.Client.Scopes(limited)
 		if err != nil {
@@ -217,9 +222,6 @@ func (a *app) scopeCreate() *cobra.Command {
 		child, err := newChild(known, prefix, *name, *template, *file)
 		if err != nil {
 			return err
-		}
-		if last := prefix[len(prefix)-1]; last != '/' {
-			fmt.Fprintf(a.err, "aweigh: warning: %s takes along every key that begins so, as %s; a prefix that ends with / takes those below alone\n", show.Key(prefix), show.Key(append(slices.Clip(prefix), "x/y"...)))
 		}
 		d := scope.Decision{Kind: scope.Delegate, Child: child}
 		return a.delegate(ctx, s, above, d, once, *here)
@@ -251,6 +253,11 @@ func newChild(anchors []scope.Anchor, prefix []byte, name, template, file string
 // knownAnchors are those that are named, of the scope above or of those above it, or
 // else all of the scope above.
 func (s *session) knownAnchors(ctx context.Context, all []*aweighv1.Scope, above *aweighv1.Scope, named []string) (found []scope.Anchor, err error) {
+	for i, text := range named {
+		if slices.Contains(named[:i], text) {
+			return nil, fmt.Errorf("%w: --anchors names %s twice", errUsage, text)
+		}
+	}
 	seen, taken := make(map[string]bool), make(map[string]bool)
 	for x := above; x != nil; x = parentOf(all, x) {
 		r, err := rosterOf(ctx, s.Client.In(inScope(x)))
@@ -319,7 +326,8 @@ func (a *app) delegate(ctx context.Context, s *session, above *aweighv1.Scope, d
 	if len(above.Prefix) > 0 {
 		flag = " --scope " + shellWord(inScope(above))
 	}
-	return in.govern(limited, r, d, once, "next: at other anchors:  aweigh scope approve "+d.ID().Short()+flag)
+	return in.govern(limited, r, d, once, "next: at other anchors:   aweigh scope approve "+d.ID().Short()+flag+
+		"\n   or, against it, there: aweigh ballot reject "+d.ID().Short()+flag)
 }
 
 // approveHere has all anchors that answer approve.
