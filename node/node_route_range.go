@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -51,19 +52,36 @@ func delegated(all []scope.Delegation, before int64) []scope.Delegation {
 // to close up to there. The head is that of the only scope, or of the one that is closed
 // up to the least revision: a watch from there on misses nothing.
 func (n *Node) Range(ctx context.Context, key, end []byte, r scope.Range, linearizable bool) (res scope.RangeResult, head scope.Head, err error) {
+	return n.ranged(ctx, key, end, reading{Range: r, linearizable: linearizable})
+}
+
+// Page is Range from what this node has, but what lies beyond the limit is neither looked at nor counted
+// (scope.State.Page).
+func (n *Node) Page(ctx context.Context, key, end []byte, r scope.Range) (scope.RangeResult, error) {
+	res, _, err := n.ranged(ctx, key, end, reading{Range: r, page: true})
+	return res, err
+}
+
+// reading is how a range is read.
+type reading struct {
+	scope.Range
+	linearizable, page bool
+}
+
+func (n *Node) ranged(ctx context.Context, key, end []byte, r reading) (res scope.RangeResult, head scope.Head, err error) {
 	if len(*n.given.Load()) == 0 {
-		if res, head, err = n.Part.Range(ctx, key, end, r, linearizable); err != nil || head.Delegated == 0 {
+		if res, head, err = n.Part.ranged(ctx, key, end, r); err != nil || head.Delegated == 0 {
 			return res, head, err
 		}
 	}
 	err = n.on(ctx, Keys(), func(*Part) error {
-		res, head, err = n.rangeOf(ctx, key, end, r, linearizable)
+		res, head, err = n.rangeOf(ctx, key, end, r)
 		return err
 	})
 	return res, head, err
 }
 
-func (n *Node) rangeOf(ctx context.Context, key, end []byte, r scope.Range, linearizable bool) (res scope.RangeResult, head scope.Head, err error) {
+func (n *Node) rangeOf(ctx context.Context, key, end []byte, r reading) (res scope.RangeResult, head scope.Head, err error) {
 	all, err := n.split(ctx, nil, decider{Part: n.Part}, key, end, math.MaxInt64)
 	if err != nil {
 		return res, head, err
@@ -79,7 +97,7 @@ func (n *Node) rangeOf(ctx context.Context, key, end []byte, r scope.Range, line
 		r.Limit = 0
 	}
 	for _, p := range all {
-		got, at, err := n.rangePiece(ctx, p, r, linearizable, views)
+		got, at, err := n.rangePiece(ctx, p, r, views)
 		if errors.Is(err, scope.ErrElsewhere) && p.foreign != nil { // it has delegated some of them
 			if bad := p.foreign.learn(ctx, Between(p.Key, p.End)); bad != nil {
 				return res, head, bad
@@ -105,11 +123,29 @@ func (n *Node) rangeOf(ctx context.Context, key, end []byte, r scope.Range, line
 	return res, head, nil
 }
 
+// Latest is a revision as of which the keys [key, end), in the sense of scope.Op, have every change that was
+// acknowledged before the call: the highest that a scope of theirs is closed up to.
+func (n *Node) Latest(ctx context.Context, key, end []byte) (revision int64, err error) {
+	err = n.on(ctx, Keys(), func(*Part) error {
+		all, err := n.split(ctx, nil, decider{Part: n.Part}, key, end, math.MaxInt64)
+		views := make(map[*Part]*View)
+		for _, p := range all {
+			res, _, bad := n.rangePiece(ctx, p, reading{scope.Range{Limit: 1, KeysOnly: true}, true, true}, views)
+			revision, err = max(revision, res.Revision), cmp.Or(err, bad)
+		}
+		for _, v := range views {
+			err = errors.Join(err, v.Close())
+		}
+		return err
+	})
+	return revision, err
+}
+
 // rangePiece reads what is of one scope; its revision is the one up to which the scope is
 // closed.
-func (n *Node) rangePiece(ctx context.Context, p piece, r scope.Range, linearizable bool, views map[*Part]*View) (res scope.RangeResult, head scope.Head, err error) {
+func (n *Node) rangePiece(ctx context.Context, p piece, r reading, views map[*Part]*View) (res scope.RangeResult, head scope.Head, err error) {
 	if p.foreign != nil {
-		return p.foreign.rangeOf(ctx, p.Key, p.End, r, linearizable)
+		return p.foreign.rangeOf(ctx, p.Key, p.End, r.Range, r.linearizable)
 	}
 	v := views[p.Part]
 	if v == nil {
@@ -118,7 +154,7 @@ func (n *Node) rangePiece(ctx context.Context, p piece, r scope.Range, lineariza
 				return res, head, err
 			}
 		}
-		if v, err = p.Part.Read(ctx, linearizable); err != nil {
+		if v, err = p.Part.Read(ctx, r.linearizable); err != nil {
 			return res, head, err
 		}
 		views[p.Part] = v
@@ -126,7 +162,7 @@ func (n *Node) rangePiece(ctx context.Context, p piece, r scope.Range, lineariza
 	if err := v.owns(Between(p.Key, p.End)); err != nil {
 		return res, head, err
 	}
-	if res, err = v.Range(p.Key, p.End, r); err != nil {
+	if res, err = r.of(v, p.Key, p.End); err != nil {
 		return res, head, err
 	}
 	head = v.Head()
@@ -136,14 +172,26 @@ func (n *Node) rangePiece(ctx context.Context, p piece, r scope.Range, lineariza
 
 // Range reads the scope's own keys.
 func (n *Part) Range(ctx context.Context, key, end []byte, r scope.Range, linearizable bool) (res scope.RangeResult, head scope.Head, err error) {
-	v, err := n.Read(ctx, linearizable)
+	return n.ranged(ctx, key, end, reading{Range: r, linearizable: linearizable})
+}
+
+func (n *Part) ranged(ctx context.Context, key, end []byte, r reading) (res scope.RangeResult, head scope.Head, err error) {
+	v, err := n.Read(ctx, r.linearizable)
 	if err != nil {
 		return res, head, err
 	}
 	defer func() { err = errors.Join(err, v.Close()) }()
 	head = v.Head()
-	res, err = v.Range(key, end, r)
+	res, err = r.of(v, key, end)
 	return res, head, err
+}
+
+// of reads from a view.
+func (r *reading) of(v *View, key, end []byte) (scope.RangeResult, error) {
+	if r.page {
+		return v.Page(key, end, r.Range)
+	}
+	return v.Range(key, end, r.Range)
 }
 
 // ReadOf gives a view of the scope's state, whoever decides about the keys.

@@ -3,6 +3,7 @@ package scope
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -23,13 +24,20 @@ type RangeResult struct {
 // Range reads the keys [key, end) in the sense of Op. The error is ErrCompacted
 // or ErrFutureRevision if the revision asked for cannot be read.
 func (s *State) Range(key, end []byte, r Range) (RangeResult, error) {
+	return s.page(key, end, r, false)
+}
+
+// Page is Range, but what lies beyond the limit is neither looked at nor counted, save for one key.
+func (s *State) Page(key, end []byte, r Range) (RangeResult, error) { return s.page(key, end, r, true) }
+
+func (s *State) page(key, end []byte, r Range, alone bool) (RangeResult, error) {
 	if err := s.head.readable(r.Revision); err != nil {
 		return RangeResult{}, err
 	}
 	if len(end) == 0 {
 		return s.one(key, r)
 	}
-	return s.rangeOf(key, end, r, s.head.Revision)
+	return s.pageOf(key, end, r, s.head.Revision, alone)
 }
 
 // one is Range of one key, which passes no older versions: there may be thousands.
@@ -252,6 +260,10 @@ func (s *State) Weigh(key, end []byte, rev int64, most, visits int) (size, seen 
 
 // rangeOf is Range on a view whose newest revision is current.
 func (v *view) rangeOf(key, end []byte, r Range, current int64) (RangeResult, error) {
+	return v.pageOf(key, end, r, current, false)
+}
+
+func (v *view) pageOf(key, end []byte, r Range, current int64, alone bool) (RangeResult, error) {
 	res := RangeResult{Revision: current}
 	rev := r.Revision
 	if rev <= 0 {
@@ -264,8 +276,11 @@ func (v *view) rangeOf(key, end []byte, r Range, current int64) (RangeResult, er
 		room = r.Limit + 1 // one more shows that there is more
 	}
 	err := v.each(key, end, rev, func(k, record []byte) error {
-		res.Count++
-		if int64(len(res.Kvs)) >= room {
+		full := int64(len(res.Kvs)) >= room
+		if full && alone && !r.CountOnly {
+			return errEnough
+		}
+		if res.Count++; full {
 			return nil
 		}
 		kv, err := v.decode(k, record)
@@ -280,7 +295,7 @@ func (v *view) rangeOf(key, end []byte, r Range, current int64) (RangeResult, er
 		res.Kvs = append(res.Kvs, kv)
 		return nil
 	})
-	if err != nil {
+	if err != nil && !errors.Is(err, errEnough) {
 		return RangeResult{}, err
 	}
 	r.Arrange(res.Kvs)

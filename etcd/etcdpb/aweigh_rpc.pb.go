@@ -1,5 +1,5 @@
 // The part of etcd's client API that a node serves. Names and numbers are
-// etcd's, version 3.6, so that bytes and methods on the wire are the same; the
+// etcd's, version 3.7, so that bytes and methods on the wire are the same; the
 // file's own name is not, because a process can know each name only once. What
 // is not here is answered by package etcd's table of what is not served.
 
@@ -228,7 +228,7 @@ func (x Compare_CompareResult) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Compare_CompareResult.Descriptor instead.
 func (Compare_CompareResult) EnumDescriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{9, 0}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{10, 0}
 }
 
 type Compare_CompareTarget int32
@@ -283,7 +283,7 @@ func (x Compare_CompareTarget) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Compare_CompareTarget.Descriptor instead.
 func (Compare_CompareTarget) EnumDescriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{9, 1}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{10, 1}
 }
 
 type WatchCreateRequest_FilterType int32
@@ -329,7 +329,7 @@ func (x WatchCreateRequest_FilterType) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use WatchCreateRequest_FilterType.Descriptor instead.
 func (WatchCreateRequest_FilterType) EnumDescriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{15, 0}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{16, 0}
 }
 
 type AlarmRequest_AlarmAction int32
@@ -378,7 +378,7 @@ func (x AlarmRequest_AlarmAction) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use AlarmRequest_AlarmAction.Descriptor instead.
 func (AlarmRequest_AlarmAction) EnumDescriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{33, 0}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{34, 0}
 }
 
 // ResponseHeader says who answered, and as of when.
@@ -661,6 +661,50 @@ func (x *RangeResponse) GetCount() int64 {
 	return 0
 }
 
+type RangeStreamResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	RangeResponse *RangeResponse         `protobuf:"bytes,1,opt,name=range_response,json=rangeResponse,proto3" json:"range_response,omitempty"` // a part; those of a stream merge into that of Range
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RangeStreamResponse) Reset() {
+	*x = RangeStreamResponse{}
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RangeStreamResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RangeStreamResponse) ProtoMessage() {}
+
+func (x *RangeStreamResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RangeStreamResponse.ProtoReflect.Descriptor instead.
+func (*RangeStreamResponse) Descriptor() ([]byte, []int) {
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *RangeStreamResponse) GetRangeResponse() *RangeResponse {
+	if x != nil {
+		return x.RangeResponse
+	}
+	return nil
+}
+
 type PutRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Key           []byte                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
@@ -675,7 +719,7 @@ type PutRequest struct {
 
 func (x *PutRequest) Reset() {
 	*x = PutRequest{}
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[3]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -687,7 +731,7 @@ func (x *PutRequest) String() string {
 func (*PutRequest) ProtoMessage() {}
 
 func (x *PutRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[3]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -700,7 +744,7 @@ func (x *PutRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutRequest.ProtoReflect.Descriptor instead.
 func (*PutRequest) Descriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{3}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *PutRequest) GetKey() []byte {
@@ -755,7 +799,7 @@ type PutResponse struct {
 
 func (x *PutResponse) Reset() {
 	*x = PutResponse{}
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[4]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -767,7 +811,7 @@ func (x *PutResponse) String() string {
 func (*PutResponse) ProtoMessage() {}
 
 func (x *PutResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[4]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -780,7 +824,7 @@ func (x *PutResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutResponse.ProtoReflect.Descriptor instead.
 func (*PutResponse) Descriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{4}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *PutResponse) GetHeader() *ResponseHeader {
@@ -808,7 +852,7 @@ type DeleteRangeRequest struct {
 
 func (x *DeleteRangeRequest) Reset() {
 	*x = DeleteRangeRequest{}
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[5]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -820,7 +864,7 @@ func (x *DeleteRangeRequest) String() string {
 func (*DeleteRangeRequest) ProtoMessage() {}
 
 func (x *DeleteRangeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[5]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -833,7 +877,7 @@ func (x *DeleteRangeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRangeRequest.ProtoReflect.Descriptor instead.
 func (*DeleteRangeRequest) Descriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{5}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *DeleteRangeRequest) GetKey() []byte {
@@ -868,7 +912,7 @@ type DeleteRangeResponse struct {
 
 func (x *DeleteRangeResponse) Reset() {
 	*x = DeleteRangeResponse{}
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[6]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -880,7 +924,7 @@ func (x *DeleteRangeResponse) String() string {
 func (*DeleteRangeResponse) ProtoMessage() {}
 
 func (x *DeleteRangeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[6]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -893,7 +937,7 @@ func (x *DeleteRangeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRangeResponse.ProtoReflect.Descriptor instead.
 func (*DeleteRangeResponse) Descriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{6}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *DeleteRangeResponse) GetHeader() *ResponseHeader {
@@ -932,7 +976,7 @@ type RequestOp struct {
 
 func (x *RequestOp) Reset() {
 	*x = RequestOp{}
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[7]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -944,7 +988,7 @@ func (x *RequestOp) String() string {
 func (*RequestOp) ProtoMessage() {}
 
 func (x *RequestOp) ProtoReflect() protoreflect.Message {
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[7]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -957,7 +1001,7 @@ func (x *RequestOp) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RequestOp.ProtoReflect.Descriptor instead.
 func (*RequestOp) Descriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{7}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *RequestOp) GetRequest() isRequestOp_Request {
@@ -1046,7 +1090,7 @@ type ResponseOp struct {
 
 func (x *ResponseOp) Reset() {
 	*x = ResponseOp{}
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[8]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1058,7 +1102,7 @@ func (x *ResponseOp) String() string {
 func (*ResponseOp) ProtoMessage() {}
 
 func (x *ResponseOp) ProtoReflect() protoreflect.Message {
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[8]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1071,7 +1115,7 @@ func (x *ResponseOp) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResponseOp.ProtoReflect.Descriptor instead.
 func (*ResponseOp) Descriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{8}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ResponseOp) GetResponse() isResponseOp_Response {
@@ -1167,7 +1211,7 @@ type Compare struct {
 
 func (x *Compare) Reset() {
 	*x = Compare{}
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[9]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1179,7 +1223,7 @@ func (x *Compare) String() string {
 func (*Compare) ProtoMessage() {}
 
 func (x *Compare) ProtoReflect() protoreflect.Message {
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[9]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1192,7 +1236,7 @@ func (x *Compare) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Compare.ProtoReflect.Descriptor instead.
 func (*Compare) Descriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{9}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Compare) GetResult() Compare_CompareResult {
@@ -1322,7 +1366,7 @@ type TxnRequest struct {
 
 func (x *TxnRequest) Reset() {
 	*x = TxnRequest{}
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[10]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1334,7 +1378,7 @@ func (x *TxnRequest) String() string {
 func (*TxnRequest) ProtoMessage() {}
 
 func (x *TxnRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[10]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1347,7 +1391,7 @@ func (x *TxnRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TxnRequest.ProtoReflect.Descriptor instead.
 func (*TxnRequest) Descriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{10}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *TxnRequest) GetCompare() []*Compare {
@@ -1382,7 +1426,7 @@ type TxnResponse struct {
 
 func (x *TxnResponse) Reset() {
 	*x = TxnResponse{}
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[11]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1394,7 +1438,7 @@ func (x *TxnResponse) String() string {
 func (*TxnResponse) ProtoMessage() {}
 
 func (x *TxnResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[11]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1407,7 +1451,7 @@ func (x *TxnResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TxnResponse.ProtoReflect.Descriptor instead.
 func (*TxnResponse) Descriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{11}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *TxnResponse) GetHeader() *ResponseHeader {
@@ -1441,7 +1485,7 @@ type CompactionRequest struct {
 
 func (x *CompactionRequest) Reset() {
 	*x = CompactionRequest{}
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[12]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1453,7 +1497,7 @@ func (x *CompactionRequest) String() string {
 func (*CompactionRequest) ProtoMessage() {}
 
 func (x *CompactionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[12]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1466,7 +1510,7 @@ func (x *CompactionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompactionRequest.ProtoReflect.Descriptor instead.
 func (*CompactionRequest) Descriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{12}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *CompactionRequest) GetRevision() int64 {
@@ -1492,7 +1536,7 @@ type CompactionResponse struct {
 
 func (x *CompactionResponse) Reset() {
 	*x = CompactionResponse{}
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[13]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1504,7 +1548,7 @@ func (x *CompactionResponse) String() string {
 func (*CompactionResponse) ProtoMessage() {}
 
 func (x *CompactionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[13]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1517,7 +1561,7 @@ func (x *CompactionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompactionResponse.ProtoReflect.Descriptor instead.
 func (*CompactionResponse) Descriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{13}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *CompactionResponse) GetHeader() *ResponseHeader {
@@ -1541,7 +1585,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[14]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1553,7 +1597,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[14]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1566,7 +1610,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{14}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *WatchRequest) GetRequestUnion() isWatchRequest_RequestUnion {
@@ -1641,7 +1685,7 @@ type WatchCreateRequest struct {
 
 func (x *WatchCreateRequest) Reset() {
 	*x = WatchCreateRequest{}
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[15]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1653,7 +1697,7 @@ func (x *WatchCreateRequest) String() string {
 func (*WatchCreateRequest) ProtoMessage() {}
 
 func (x *WatchCreateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[15]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1666,7 +1710,7 @@ func (x *WatchCreateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchCreateRequest.ProtoReflect.Descriptor instead.
 func (*WatchCreateRequest) Descriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{15}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *WatchCreateRequest) GetKey() []byte {
@@ -1734,7 +1778,7 @@ type WatchCancelRequest struct {
 
 func (x *WatchCancelRequest) Reset() {
 	*x = WatchCancelRequest{}
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[16]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1746,7 +1790,7 @@ func (x *WatchCancelRequest) String() string {
 func (*WatchCancelRequest) ProtoMessage() {}
 
 func (x *WatchCancelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[16]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1759,7 +1803,7 @@ func (x *WatchCancelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchCancelRequest.ProtoReflect.Descriptor instead.
 func (*WatchCancelRequest) Descriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{16}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *WatchCancelRequest) GetWatchId() int64 {
@@ -1777,7 +1821,7 @@ type WatchProgressRequest struct {
 
 func (x *WatchProgressRequest) Reset() {
 	*x = WatchProgressRequest{}
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[17]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1789,7 +1833,7 @@ func (x *WatchProgressRequest) String() string {
 func (*WatchProgressRequest) ProtoMessage() {}
 
 func (x *WatchProgressRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[17]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1802,7 +1846,7 @@ func (x *WatchProgressRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchProgressRequest.ProtoReflect.Descriptor instead.
 func (*WatchProgressRequest) Descriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{17}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{18}
 }
 
 type WatchResponse struct {
@@ -1821,7 +1865,7 @@ type WatchResponse struct {
 
 func (x *WatchResponse) Reset() {
 	*x = WatchResponse{}
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[18]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1833,7 +1877,7 @@ func (x *WatchResponse) String() string {
 func (*WatchResponse) ProtoMessage() {}
 
 func (x *WatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[18]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1846,7 +1890,7 @@ func (x *WatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchResponse.ProtoReflect.Descriptor instead.
 func (*WatchResponse) Descriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{18}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *WatchResponse) GetHeader() *ResponseHeader {
@@ -1917,7 +1961,7 @@ type LeaseGrantRequest struct {
 
 func (x *LeaseGrantRequest) Reset() {
 	*x = LeaseGrantRequest{}
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[19]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1929,7 +1973,7 @@ func (x *LeaseGrantRequest) String() string {
 func (*LeaseGrantRequest) ProtoMessage() {}
 
 func (x *LeaseGrantRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[19]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1942,7 +1986,7 @@ func (x *LeaseGrantRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseGrantRequest.ProtoReflect.Descriptor instead.
 func (*LeaseGrantRequest) Descriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{19}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *LeaseGrantRequest) GetTTL() int64 {
@@ -1971,7 +2015,7 @@ type LeaseGrantResponse struct {
 
 func (x *LeaseGrantResponse) Reset() {
 	*x = LeaseGrantResponse{}
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[20]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1983,7 +2027,7 @@ func (x *LeaseGrantResponse) String() string {
 func (*LeaseGrantResponse) ProtoMessage() {}
 
 func (x *LeaseGrantResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[20]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1996,7 +2040,7 @@ func (x *LeaseGrantResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseGrantResponse.ProtoReflect.Descriptor instead.
 func (*LeaseGrantResponse) Descriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{20}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *LeaseGrantResponse) GetHeader() *ResponseHeader {
@@ -2036,7 +2080,7 @@ type LeaseRevokeRequest struct {
 
 func (x *LeaseRevokeRequest) Reset() {
 	*x = LeaseRevokeRequest{}
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[21]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2048,7 +2092,7 @@ func (x *LeaseRevokeRequest) String() string {
 func (*LeaseRevokeRequest) ProtoMessage() {}
 
 func (x *LeaseRevokeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[21]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2061,7 +2105,7 @@ func (x *LeaseRevokeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseRevokeRequest.ProtoReflect.Descriptor instead.
 func (*LeaseRevokeRequest) Descriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{21}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *LeaseRevokeRequest) GetID() int64 {
@@ -2080,7 +2124,7 @@ type LeaseRevokeResponse struct {
 
 func (x *LeaseRevokeResponse) Reset() {
 	*x = LeaseRevokeResponse{}
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[22]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2092,7 +2136,7 @@ func (x *LeaseRevokeResponse) String() string {
 func (*LeaseRevokeResponse) ProtoMessage() {}
 
 func (x *LeaseRevokeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[22]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2105,7 +2149,7 @@ func (x *LeaseRevokeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseRevokeResponse.ProtoReflect.Descriptor instead.
 func (*LeaseRevokeResponse) Descriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{22}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *LeaseRevokeResponse) GetHeader() *ResponseHeader {
@@ -2124,7 +2168,7 @@ type LeaseKeepAliveRequest struct {
 
 func (x *LeaseKeepAliveRequest) Reset() {
 	*x = LeaseKeepAliveRequest{}
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[23]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2136,7 +2180,7 @@ func (x *LeaseKeepAliveRequest) String() string {
 func (*LeaseKeepAliveRequest) ProtoMessage() {}
 
 func (x *LeaseKeepAliveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[23]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2149,7 +2193,7 @@ func (x *LeaseKeepAliveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseKeepAliveRequest.ProtoReflect.Descriptor instead.
 func (*LeaseKeepAliveRequest) Descriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{23}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *LeaseKeepAliveRequest) GetID() int64 {
@@ -2172,7 +2216,7 @@ type LeaseKeepAliveResponse struct {
 
 func (x *LeaseKeepAliveResponse) Reset() {
 	*x = LeaseKeepAliveResponse{}
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[24]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2184,7 +2228,7 @@ func (x *LeaseKeepAliveResponse) String() string {
 func (*LeaseKeepAliveResponse) ProtoMessage() {}
 
 func (x *LeaseKeepAliveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[24]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2197,7 +2241,7 @@ func (x *LeaseKeepAliveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseKeepAliveResponse.ProtoReflect.Descriptor instead.
 func (*LeaseKeepAliveResponse) Descriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{24}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *LeaseKeepAliveResponse) GetHeader() *ResponseHeader {
@@ -2231,7 +2275,7 @@ type LeaseTimeToLiveRequest struct {
 
 func (x *LeaseTimeToLiveRequest) Reset() {
 	*x = LeaseTimeToLiveRequest{}
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[25]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2243,7 +2287,7 @@ func (x *LeaseTimeToLiveRequest) String() string {
 func (*LeaseTimeToLiveRequest) ProtoMessage() {}
 
 func (x *LeaseTimeToLiveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[25]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2256,7 +2300,7 @@ func (x *LeaseTimeToLiveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseTimeToLiveRequest.ProtoReflect.Descriptor instead.
 func (*LeaseTimeToLiveRequest) Descriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{25}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *LeaseTimeToLiveRequest) GetID() int64 {
@@ -2288,7 +2332,7 @@ type LeaseTimeToLiveResponse struct {
 
 func (x *LeaseTimeToLiveResponse) Reset() {
 	*x = LeaseTimeToLiveResponse{}
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[26]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2300,7 +2344,7 @@ func (x *LeaseTimeToLiveResponse) String() string {
 func (*LeaseTimeToLiveResponse) ProtoMessage() {}
 
 func (x *LeaseTimeToLiveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[26]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2313,7 +2357,7 @@ func (x *LeaseTimeToLiveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseTimeToLiveResponse.ProtoReflect.Descriptor instead.
 func (*LeaseTimeToLiveResponse) Descriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{26}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *LeaseTimeToLiveResponse) GetHeader() *ResponseHeader {
@@ -2359,7 +2403,7 @@ type LeaseLeasesRequest struct {
 
 func (x *LeaseLeasesRequest) Reset() {
 	*x = LeaseLeasesRequest{}
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[27]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2371,7 +2415,7 @@ func (x *LeaseLeasesRequest) String() string {
 func (*LeaseLeasesRequest) ProtoMessage() {}
 
 func (x *LeaseLeasesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[27]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2384,7 +2428,7 @@ func (x *LeaseLeasesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseLeasesRequest.ProtoReflect.Descriptor instead.
 func (*LeaseLeasesRequest) Descriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{27}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{28}
 }
 
 type LeaseStatus struct {
@@ -2396,7 +2440,7 @@ type LeaseStatus struct {
 
 func (x *LeaseStatus) Reset() {
 	*x = LeaseStatus{}
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[28]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2408,7 +2452,7 @@ func (x *LeaseStatus) String() string {
 func (*LeaseStatus) ProtoMessage() {}
 
 func (x *LeaseStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[28]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2421,7 +2465,7 @@ func (x *LeaseStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseStatus.ProtoReflect.Descriptor instead.
 func (*LeaseStatus) Descriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{28}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *LeaseStatus) GetID() int64 {
@@ -2441,7 +2485,7 @@ type LeaseLeasesResponse struct {
 
 func (x *LeaseLeasesResponse) Reset() {
 	*x = LeaseLeasesResponse{}
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[29]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2453,7 +2497,7 @@ func (x *LeaseLeasesResponse) String() string {
 func (*LeaseLeasesResponse) ProtoMessage() {}
 
 func (x *LeaseLeasesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[29]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2466,7 +2510,7 @@ func (x *LeaseLeasesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseLeasesResponse.ProtoReflect.Descriptor instead.
 func (*LeaseLeasesResponse) Descriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{29}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *LeaseLeasesResponse) GetHeader() *ResponseHeader {
@@ -2496,7 +2540,7 @@ type Member struct {
 
 func (x *Member) Reset() {
 	*x = Member{}
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[30]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2508,7 +2552,7 @@ func (x *Member) String() string {
 func (*Member) ProtoMessage() {}
 
 func (x *Member) ProtoReflect() protoreflect.Message {
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[30]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2521,7 +2565,7 @@ func (x *Member) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Member.ProtoReflect.Descriptor instead.
 func (*Member) Descriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{30}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Member) GetID() uint64 {
@@ -2568,7 +2612,7 @@ type MemberListRequest struct {
 
 func (x *MemberListRequest) Reset() {
 	*x = MemberListRequest{}
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[31]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2580,7 +2624,7 @@ func (x *MemberListRequest) String() string {
 func (*MemberListRequest) ProtoMessage() {}
 
 func (x *MemberListRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[31]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2593,7 +2637,7 @@ func (x *MemberListRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MemberListRequest.ProtoReflect.Descriptor instead.
 func (*MemberListRequest) Descriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{31}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *MemberListRequest) GetLinearizable() bool {
@@ -2613,7 +2657,7 @@ type MemberListResponse struct {
 
 func (x *MemberListResponse) Reset() {
 	*x = MemberListResponse{}
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[32]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2625,7 +2669,7 @@ func (x *MemberListResponse) String() string {
 func (*MemberListResponse) ProtoMessage() {}
 
 func (x *MemberListResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[32]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2638,7 +2682,7 @@ func (x *MemberListResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MemberListResponse.ProtoReflect.Descriptor instead.
 func (*MemberListResponse) Descriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{32}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *MemberListResponse) GetHeader() *ResponseHeader {
@@ -2666,7 +2710,7 @@ type AlarmRequest struct {
 
 func (x *AlarmRequest) Reset() {
 	*x = AlarmRequest{}
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[33]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2678,7 +2722,7 @@ func (x *AlarmRequest) String() string {
 func (*AlarmRequest) ProtoMessage() {}
 
 func (x *AlarmRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[33]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2691,7 +2735,7 @@ func (x *AlarmRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AlarmRequest.ProtoReflect.Descriptor instead.
 func (*AlarmRequest) Descriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{33}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *AlarmRequest) GetAction() AlarmRequest_AlarmAction {
@@ -2725,7 +2769,7 @@ type AlarmMember struct {
 
 func (x *AlarmMember) Reset() {
 	*x = AlarmMember{}
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[34]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2737,7 +2781,7 @@ func (x *AlarmMember) String() string {
 func (*AlarmMember) ProtoMessage() {}
 
 func (x *AlarmMember) ProtoReflect() protoreflect.Message {
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[34]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2750,7 +2794,7 @@ func (x *AlarmMember) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AlarmMember.ProtoReflect.Descriptor instead.
 func (*AlarmMember) Descriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{34}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *AlarmMember) GetMemberID() uint64 {
@@ -2777,7 +2821,7 @@ type AlarmResponse struct {
 
 func (x *AlarmResponse) Reset() {
 	*x = AlarmResponse{}
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[35]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2789,7 +2833,7 @@ func (x *AlarmResponse) String() string {
 func (*AlarmResponse) ProtoMessage() {}
 
 func (x *AlarmResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[35]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2802,7 +2846,7 @@ func (x *AlarmResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AlarmResponse.ProtoReflect.Descriptor instead.
 func (*AlarmResponse) Descriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{35}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *AlarmResponse) GetHeader() *ResponseHeader {
@@ -2827,7 +2871,7 @@ type StatusRequest struct {
 
 func (x *StatusRequest) Reset() {
 	*x = StatusRequest{}
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[36]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2839,7 +2883,7 @@ func (x *StatusRequest) String() string {
 func (*StatusRequest) ProtoMessage() {}
 
 func (x *StatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[36]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2852,7 +2896,7 @@ func (x *StatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusRequest.ProtoReflect.Descriptor instead.
 func (*StatusRequest) Descriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{36}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{37}
 }
 
 type DowngradeInfo struct {
@@ -2865,7 +2909,7 @@ type DowngradeInfo struct {
 
 func (x *DowngradeInfo) Reset() {
 	*x = DowngradeInfo{}
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[37]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2877,7 +2921,7 @@ func (x *DowngradeInfo) String() string {
 func (*DowngradeInfo) ProtoMessage() {}
 
 func (x *DowngradeInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[37]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2890,7 +2934,7 @@ func (x *DowngradeInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DowngradeInfo.ProtoReflect.Descriptor instead.
 func (*DowngradeInfo) Descriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{37}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *DowngradeInfo) GetEnabled() bool {
@@ -2928,7 +2972,7 @@ type StatusResponse struct {
 
 func (x *StatusResponse) Reset() {
 	*x = StatusResponse{}
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[38]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2940,7 +2984,7 @@ func (x *StatusResponse) String() string {
 func (*StatusResponse) ProtoMessage() {}
 
 func (x *StatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[38]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2953,7 +2997,7 @@ func (x *StatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusResponse.ProtoReflect.Descriptor instead.
 func (*StatusResponse) Descriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{38}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *StatusResponse) GetHeader() *ResponseHeader {
@@ -3055,7 +3099,7 @@ type DefragmentRequest struct {
 
 func (x *DefragmentRequest) Reset() {
 	*x = DefragmentRequest{}
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[39]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3067,7 +3111,7 @@ func (x *DefragmentRequest) String() string {
 func (*DefragmentRequest) ProtoMessage() {}
 
 func (x *DefragmentRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[39]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3080,7 +3124,7 @@ func (x *DefragmentRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DefragmentRequest.ProtoReflect.Descriptor instead.
 func (*DefragmentRequest) Descriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{39}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{40}
 }
 
 type DefragmentResponse struct {
@@ -3092,7 +3136,7 @@ type DefragmentResponse struct {
 
 func (x *DefragmentResponse) Reset() {
 	*x = DefragmentResponse{}
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[40]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3104,7 +3148,7 @@ func (x *DefragmentResponse) String() string {
 func (*DefragmentResponse) ProtoMessage() {}
 
 func (x *DefragmentResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[40]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3117,7 +3161,7 @@ func (x *DefragmentResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DefragmentResponse.ProtoReflect.Descriptor instead.
 func (*DefragmentResponse) Descriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{40}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *DefragmentResponse) GetHeader() *ResponseHeader {
@@ -3135,7 +3179,7 @@ type HashRequest struct {
 
 func (x *HashRequest) Reset() {
 	*x = HashRequest{}
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[41]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3147,7 +3191,7 @@ func (x *HashRequest) String() string {
 func (*HashRequest) ProtoMessage() {}
 
 func (x *HashRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[41]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3160,7 +3204,7 @@ func (x *HashRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HashRequest.ProtoReflect.Descriptor instead.
 func (*HashRequest) Descriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{41}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{42}
 }
 
 type HashResponse struct {
@@ -3173,7 +3217,7 @@ type HashResponse struct {
 
 func (x *HashResponse) Reset() {
 	*x = HashResponse{}
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[42]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3185,7 +3229,7 @@ func (x *HashResponse) String() string {
 func (*HashResponse) ProtoMessage() {}
 
 func (x *HashResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[42]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3198,7 +3242,7 @@ func (x *HashResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HashResponse.ProtoReflect.Descriptor instead.
 func (*HashResponse) Descriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{42}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *HashResponse) GetHeader() *ResponseHeader {
@@ -3224,7 +3268,7 @@ type HashKVRequest struct {
 
 func (x *HashKVRequest) Reset() {
 	*x = HashKVRequest{}
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[43]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3236,7 +3280,7 @@ func (x *HashKVRequest) String() string {
 func (*HashKVRequest) ProtoMessage() {}
 
 func (x *HashKVRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[43]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3249,7 +3293,7 @@ func (x *HashKVRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HashKVRequest.ProtoReflect.Descriptor instead.
 func (*HashKVRequest) Descriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{43}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *HashKVRequest) GetRevision() int64 {
@@ -3271,7 +3315,7 @@ type HashKVResponse struct {
 
 func (x *HashKVResponse) Reset() {
 	*x = HashKVResponse{}
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[44]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3283,7 +3327,7 @@ func (x *HashKVResponse) String() string {
 func (*HashKVResponse) ProtoMessage() {}
 
 func (x *HashKVResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[44]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3296,7 +3340,7 @@ func (x *HashKVResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HashKVResponse.ProtoReflect.Descriptor instead.
 func (*HashKVResponse) Descriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{44}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *HashKVResponse) GetHeader() *ResponseHeader {
@@ -3335,7 +3379,7 @@ type SnapshotRequest struct {
 
 func (x *SnapshotRequest) Reset() {
 	*x = SnapshotRequest{}
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[45]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3347,7 +3391,7 @@ func (x *SnapshotRequest) String() string {
 func (*SnapshotRequest) ProtoMessage() {}
 
 func (x *SnapshotRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[45]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3360,7 +3404,7 @@ func (x *SnapshotRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotRequest.ProtoReflect.Descriptor instead.
 func (*SnapshotRequest) Descriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{45}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{46}
 }
 
 type SnapshotResponse struct {
@@ -3375,7 +3419,7 @@ type SnapshotResponse struct {
 
 func (x *SnapshotResponse) Reset() {
 	*x = SnapshotResponse{}
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[46]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3387,7 +3431,7 @@ func (x *SnapshotResponse) String() string {
 func (*SnapshotResponse) ProtoMessage() {}
 
 func (x *SnapshotResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[46]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3400,7 +3444,7 @@ func (x *SnapshotResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotResponse.ProtoReflect.Descriptor instead.
 func (*SnapshotResponse) Descriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{46}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *SnapshotResponse) GetHeader() *ResponseHeader {
@@ -3439,7 +3483,7 @@ type AuthEnableRequest struct {
 
 func (x *AuthEnableRequest) Reset() {
 	*x = AuthEnableRequest{}
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[47]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3451,7 +3495,7 @@ func (x *AuthEnableRequest) String() string {
 func (*AuthEnableRequest) ProtoMessage() {}
 
 func (x *AuthEnableRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[47]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3464,7 +3508,7 @@ func (x *AuthEnableRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuthEnableRequest.ProtoReflect.Descriptor instead.
 func (*AuthEnableRequest) Descriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{47}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{48}
 }
 
 type AuthDisableRequest struct {
@@ -3475,7 +3519,7 @@ type AuthDisableRequest struct {
 
 func (x *AuthDisableRequest) Reset() {
 	*x = AuthDisableRequest{}
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[48]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3487,7 +3531,7 @@ func (x *AuthDisableRequest) String() string {
 func (*AuthDisableRequest) ProtoMessage() {}
 
 func (x *AuthDisableRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[48]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3500,7 +3544,7 @@ func (x *AuthDisableRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuthDisableRequest.ProtoReflect.Descriptor instead.
 func (*AuthDisableRequest) Descriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{48}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{49}
 }
 
 type AuthStatusRequest struct {
@@ -3511,7 +3555,7 @@ type AuthStatusRequest struct {
 
 func (x *AuthStatusRequest) Reset() {
 	*x = AuthStatusRequest{}
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[49]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3523,7 +3567,7 @@ func (x *AuthStatusRequest) String() string {
 func (*AuthStatusRequest) ProtoMessage() {}
 
 func (x *AuthStatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[49]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3536,7 +3580,7 @@ func (x *AuthStatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuthStatusRequest.ProtoReflect.Descriptor instead.
 func (*AuthStatusRequest) Descriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{49}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{50}
 }
 
 type AuthenticateRequest struct {
@@ -3549,7 +3593,7 @@ type AuthenticateRequest struct {
 
 func (x *AuthenticateRequest) Reset() {
 	*x = AuthenticateRequest{}
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[50]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3561,7 +3605,7 @@ func (x *AuthenticateRequest) String() string {
 func (*AuthenticateRequest) ProtoMessage() {}
 
 func (x *AuthenticateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[50]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3574,7 +3618,7 @@ func (x *AuthenticateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuthenticateRequest.ProtoReflect.Descriptor instead.
 func (*AuthenticateRequest) Descriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{50}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *AuthenticateRequest) GetName() string {
@@ -3603,7 +3647,7 @@ type AuthUserAddRequest struct {
 
 func (x *AuthUserAddRequest) Reset() {
 	*x = AuthUserAddRequest{}
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[51]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3615,7 +3659,7 @@ func (x *AuthUserAddRequest) String() string {
 func (*AuthUserAddRequest) ProtoMessage() {}
 
 func (x *AuthUserAddRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[51]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3628,7 +3672,7 @@ func (x *AuthUserAddRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuthUserAddRequest.ProtoReflect.Descriptor instead.
 func (*AuthUserAddRequest) Descriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{51}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *AuthUserAddRequest) GetName() string {
@@ -3668,7 +3712,7 @@ type AuthUserGetRequest struct {
 
 func (x *AuthUserGetRequest) Reset() {
 	*x = AuthUserGetRequest{}
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[52]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3680,7 +3724,7 @@ func (x *AuthUserGetRequest) String() string {
 func (*AuthUserGetRequest) ProtoMessage() {}
 
 func (x *AuthUserGetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[52]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3693,7 +3737,7 @@ func (x *AuthUserGetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuthUserGetRequest.ProtoReflect.Descriptor instead.
 func (*AuthUserGetRequest) Descriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{52}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *AuthUserGetRequest) GetName() string {
@@ -3711,7 +3755,7 @@ type AuthUserListRequest struct {
 
 func (x *AuthUserListRequest) Reset() {
 	*x = AuthUserListRequest{}
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[53]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3723,7 +3767,7 @@ func (x *AuthUserListRequest) String() string {
 func (*AuthUserListRequest) ProtoMessage() {}
 
 func (x *AuthUserListRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[53]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3736,7 +3780,7 @@ func (x *AuthUserListRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuthUserListRequest.ProtoReflect.Descriptor instead.
 func (*AuthUserListRequest) Descriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{53}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{54}
 }
 
 type AuthUserDeleteRequest struct {
@@ -3748,7 +3792,7 @@ type AuthUserDeleteRequest struct {
 
 func (x *AuthUserDeleteRequest) Reset() {
 	*x = AuthUserDeleteRequest{}
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[54]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3760,7 +3804,7 @@ func (x *AuthUserDeleteRequest) String() string {
 func (*AuthUserDeleteRequest) ProtoMessage() {}
 
 func (x *AuthUserDeleteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[54]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3773,7 +3817,7 @@ func (x *AuthUserDeleteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuthUserDeleteRequest.ProtoReflect.Descriptor instead.
 func (*AuthUserDeleteRequest) Descriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{54}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *AuthUserDeleteRequest) GetName() string {
@@ -3794,7 +3838,7 @@ type AuthUserChangePasswordRequest struct {
 
 func (x *AuthUserChangePasswordRequest) Reset() {
 	*x = AuthUserChangePasswordRequest{}
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[55]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3806,7 +3850,7 @@ func (x *AuthUserChangePasswordRequest) String() string {
 func (*AuthUserChangePasswordRequest) ProtoMessage() {}
 
 func (x *AuthUserChangePasswordRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[55]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3819,7 +3863,7 @@ func (x *AuthUserChangePasswordRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuthUserChangePasswordRequest.ProtoReflect.Descriptor instead.
 func (*AuthUserChangePasswordRequest) Descriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{55}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *AuthUserChangePasswordRequest) GetName() string {
@@ -3853,7 +3897,7 @@ type AuthUserGrantRoleRequest struct {
 
 func (x *AuthUserGrantRoleRequest) Reset() {
 	*x = AuthUserGrantRoleRequest{}
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[56]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3865,7 +3909,7 @@ func (x *AuthUserGrantRoleRequest) String() string {
 func (*AuthUserGrantRoleRequest) ProtoMessage() {}
 
 func (x *AuthUserGrantRoleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[56]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3878,7 +3922,7 @@ func (x *AuthUserGrantRoleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuthUserGrantRoleRequest.ProtoReflect.Descriptor instead.
 func (*AuthUserGrantRoleRequest) Descriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{56}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *AuthUserGrantRoleRequest) GetUser() string {
@@ -3905,7 +3949,7 @@ type AuthUserRevokeRoleRequest struct {
 
 func (x *AuthUserRevokeRoleRequest) Reset() {
 	*x = AuthUserRevokeRoleRequest{}
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[57]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3917,7 +3961,7 @@ func (x *AuthUserRevokeRoleRequest) String() string {
 func (*AuthUserRevokeRoleRequest) ProtoMessage() {}
 
 func (x *AuthUserRevokeRoleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[57]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3930,7 +3974,7 @@ func (x *AuthUserRevokeRoleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuthUserRevokeRoleRequest.ProtoReflect.Descriptor instead.
 func (*AuthUserRevokeRoleRequest) Descriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{57}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *AuthUserRevokeRoleRequest) GetName() string {
@@ -3956,7 +4000,7 @@ type AuthRoleAddRequest struct {
 
 func (x *AuthRoleAddRequest) Reset() {
 	*x = AuthRoleAddRequest{}
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[58]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3968,7 +4012,7 @@ func (x *AuthRoleAddRequest) String() string {
 func (*AuthRoleAddRequest) ProtoMessage() {}
 
 func (x *AuthRoleAddRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[58]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3981,7 +4025,7 @@ func (x *AuthRoleAddRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuthRoleAddRequest.ProtoReflect.Descriptor instead.
 func (*AuthRoleAddRequest) Descriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{58}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *AuthRoleAddRequest) GetName() string {
@@ -4000,7 +4044,7 @@ type AuthRoleGetRequest struct {
 
 func (x *AuthRoleGetRequest) Reset() {
 	*x = AuthRoleGetRequest{}
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[59]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4012,7 +4056,7 @@ func (x *AuthRoleGetRequest) String() string {
 func (*AuthRoleGetRequest) ProtoMessage() {}
 
 func (x *AuthRoleGetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[59]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4025,7 +4069,7 @@ func (x *AuthRoleGetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuthRoleGetRequest.ProtoReflect.Descriptor instead.
 func (*AuthRoleGetRequest) Descriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{59}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *AuthRoleGetRequest) GetRole() string {
@@ -4043,7 +4087,7 @@ type AuthRoleListRequest struct {
 
 func (x *AuthRoleListRequest) Reset() {
 	*x = AuthRoleListRequest{}
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[60]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4055,7 +4099,7 @@ func (x *AuthRoleListRequest) String() string {
 func (*AuthRoleListRequest) ProtoMessage() {}
 
 func (x *AuthRoleListRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[60]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4068,7 +4112,7 @@ func (x *AuthRoleListRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuthRoleListRequest.ProtoReflect.Descriptor instead.
 func (*AuthRoleListRequest) Descriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{60}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{61}
 }
 
 type AuthRoleDeleteRequest struct {
@@ -4080,7 +4124,7 @@ type AuthRoleDeleteRequest struct {
 
 func (x *AuthRoleDeleteRequest) Reset() {
 	*x = AuthRoleDeleteRequest{}
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[61]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4092,7 +4136,7 @@ func (x *AuthRoleDeleteRequest) String() string {
 func (*AuthRoleDeleteRequest) ProtoMessage() {}
 
 func (x *AuthRoleDeleteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[61]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4105,7 +4149,7 @@ func (x *AuthRoleDeleteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuthRoleDeleteRequest.ProtoReflect.Descriptor instead.
 func (*AuthRoleDeleteRequest) Descriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{61}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *AuthRoleDeleteRequest) GetRole() string {
@@ -4125,7 +4169,7 @@ type AuthRoleGrantPermissionRequest struct {
 
 func (x *AuthRoleGrantPermissionRequest) Reset() {
 	*x = AuthRoleGrantPermissionRequest{}
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[62]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4137,7 +4181,7 @@ func (x *AuthRoleGrantPermissionRequest) String() string {
 func (*AuthRoleGrantPermissionRequest) ProtoMessage() {}
 
 func (x *AuthRoleGrantPermissionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[62]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4150,7 +4194,7 @@ func (x *AuthRoleGrantPermissionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuthRoleGrantPermissionRequest.ProtoReflect.Descriptor instead.
 func (*AuthRoleGrantPermissionRequest) Descriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{62}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *AuthRoleGrantPermissionRequest) GetName() string {
@@ -4178,7 +4222,7 @@ type AuthRoleRevokePermissionRequest struct {
 
 func (x *AuthRoleRevokePermissionRequest) Reset() {
 	*x = AuthRoleRevokePermissionRequest{}
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[63]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4190,7 +4234,7 @@ func (x *AuthRoleRevokePermissionRequest) String() string {
 func (*AuthRoleRevokePermissionRequest) ProtoMessage() {}
 
 func (x *AuthRoleRevokePermissionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[63]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4203,7 +4247,7 @@ func (x *AuthRoleRevokePermissionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuthRoleRevokePermissionRequest.ProtoReflect.Descriptor instead.
 func (*AuthRoleRevokePermissionRequest) Descriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{63}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *AuthRoleRevokePermissionRequest) GetRole() string {
@@ -4236,7 +4280,7 @@ type AuthEnableResponse struct {
 
 func (x *AuthEnableResponse) Reset() {
 	*x = AuthEnableResponse{}
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[64]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4248,7 +4292,7 @@ func (x *AuthEnableResponse) String() string {
 func (*AuthEnableResponse) ProtoMessage() {}
 
 func (x *AuthEnableResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[64]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4261,7 +4305,7 @@ func (x *AuthEnableResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuthEnableResponse.ProtoReflect.Descriptor instead.
 func (*AuthEnableResponse) Descriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{64}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *AuthEnableResponse) GetHeader() *ResponseHeader {
@@ -4280,7 +4324,7 @@ type AuthDisableResponse struct {
 
 func (x *AuthDisableResponse) Reset() {
 	*x = AuthDisableResponse{}
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[65]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4292,7 +4336,7 @@ func (x *AuthDisableResponse) String() string {
 func (*AuthDisableResponse) ProtoMessage() {}
 
 func (x *AuthDisableResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[65]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4305,7 +4349,7 @@ func (x *AuthDisableResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuthDisableResponse.ProtoReflect.Descriptor instead.
 func (*AuthDisableResponse) Descriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{65}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *AuthDisableResponse) GetHeader() *ResponseHeader {
@@ -4324,7 +4368,7 @@ type AuthUserAddResponse struct {
 
 func (x *AuthUserAddResponse) Reset() {
 	*x = AuthUserAddResponse{}
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[66]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4336,7 +4380,7 @@ func (x *AuthUserAddResponse) String() string {
 func (*AuthUserAddResponse) ProtoMessage() {}
 
 func (x *AuthUserAddResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[66]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4349,7 +4393,7 @@ func (x *AuthUserAddResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuthUserAddResponse.ProtoReflect.Descriptor instead.
 func (*AuthUserAddResponse) Descriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{66}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *AuthUserAddResponse) GetHeader() *ResponseHeader {
@@ -4368,7 +4412,7 @@ type AuthUserDeleteResponse struct {
 
 func (x *AuthUserDeleteResponse) Reset() {
 	*x = AuthUserDeleteResponse{}
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[67]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4380,7 +4424,7 @@ func (x *AuthUserDeleteResponse) String() string {
 func (*AuthUserDeleteResponse) ProtoMessage() {}
 
 func (x *AuthUserDeleteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[67]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4393,7 +4437,7 @@ func (x *AuthUserDeleteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuthUserDeleteResponse.ProtoReflect.Descriptor instead.
 func (*AuthUserDeleteResponse) Descriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{67}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *AuthUserDeleteResponse) GetHeader() *ResponseHeader {
@@ -4412,7 +4456,7 @@ type AuthUserChangePasswordResponse struct {
 
 func (x *AuthUserChangePasswordResponse) Reset() {
 	*x = AuthUserChangePasswordResponse{}
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[68]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4424,7 +4468,7 @@ func (x *AuthUserChangePasswordResponse) String() string {
 func (*AuthUserChangePasswordResponse) ProtoMessage() {}
 
 func (x *AuthUserChangePasswordResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[68]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4437,7 +4481,7 @@ func (x *AuthUserChangePasswordResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuthUserChangePasswordResponse.ProtoReflect.Descriptor instead.
 func (*AuthUserChangePasswordResponse) Descriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{68}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *AuthUserChangePasswordResponse) GetHeader() *ResponseHeader {
@@ -4456,7 +4500,7 @@ type AuthUserGrantRoleResponse struct {
 
 func (x *AuthUserGrantRoleResponse) Reset() {
 	*x = AuthUserGrantRoleResponse{}
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[69]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4468,7 +4512,7 @@ func (x *AuthUserGrantRoleResponse) String() string {
 func (*AuthUserGrantRoleResponse) ProtoMessage() {}
 
 func (x *AuthUserGrantRoleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[69]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4481,7 +4525,7 @@ func (x *AuthUserGrantRoleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuthUserGrantRoleResponse.ProtoReflect.Descriptor instead.
 func (*AuthUserGrantRoleResponse) Descriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{69}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *AuthUserGrantRoleResponse) GetHeader() *ResponseHeader {
@@ -4500,7 +4544,7 @@ type AuthUserRevokeRoleResponse struct {
 
 func (x *AuthUserRevokeRoleResponse) Reset() {
 	*x = AuthUserRevokeRoleResponse{}
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[70]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4512,7 +4556,7 @@ func (x *AuthUserRevokeRoleResponse) String() string {
 func (*AuthUserRevokeRoleResponse) ProtoMessage() {}
 
 func (x *AuthUserRevokeRoleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[70]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4525,7 +4569,7 @@ func (x *AuthUserRevokeRoleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuthUserRevokeRoleResponse.ProtoReflect.Descriptor instead.
 func (*AuthUserRevokeRoleResponse) Descriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{70}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *AuthUserRevokeRoleResponse) GetHeader() *ResponseHeader {
@@ -4544,7 +4588,7 @@ type AuthRoleAddResponse struct {
 
 func (x *AuthRoleAddResponse) Reset() {
 	*x = AuthRoleAddResponse{}
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[71]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4556,7 +4600,7 @@ func (x *AuthRoleAddResponse) String() string {
 func (*AuthRoleAddResponse) ProtoMessage() {}
 
 func (x *AuthRoleAddResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[71]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4569,7 +4613,7 @@ func (x *AuthRoleAddResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuthRoleAddResponse.ProtoReflect.Descriptor instead.
 func (*AuthRoleAddResponse) Descriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{71}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *AuthRoleAddResponse) GetHeader() *ResponseHeader {
@@ -4588,7 +4632,7 @@ type AuthRoleDeleteResponse struct {
 
 func (x *AuthRoleDeleteResponse) Reset() {
 	*x = AuthRoleDeleteResponse{}
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[72]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4600,7 +4644,7 @@ func (x *AuthRoleDeleteResponse) String() string {
 func (*AuthRoleDeleteResponse) ProtoMessage() {}
 
 func (x *AuthRoleDeleteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[72]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4613,7 +4657,7 @@ func (x *AuthRoleDeleteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuthRoleDeleteResponse.ProtoReflect.Descriptor instead.
 func (*AuthRoleDeleteResponse) Descriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{72}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *AuthRoleDeleteResponse) GetHeader() *ResponseHeader {
@@ -4632,7 +4676,7 @@ type AuthRoleGrantPermissionResponse struct {
 
 func (x *AuthRoleGrantPermissionResponse) Reset() {
 	*x = AuthRoleGrantPermissionResponse{}
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[73]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4644,7 +4688,7 @@ func (x *AuthRoleGrantPermissionResponse) String() string {
 func (*AuthRoleGrantPermissionResponse) ProtoMessage() {}
 
 func (x *AuthRoleGrantPermissionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[73]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4657,7 +4701,7 @@ func (x *AuthRoleGrantPermissionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuthRoleGrantPermissionResponse.ProtoReflect.Descriptor instead.
 func (*AuthRoleGrantPermissionResponse) Descriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{73}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *AuthRoleGrantPermissionResponse) GetHeader() *ResponseHeader {
@@ -4676,7 +4720,7 @@ type AuthRoleRevokePermissionResponse struct {
 
 func (x *AuthRoleRevokePermissionResponse) Reset() {
 	*x = AuthRoleRevokePermissionResponse{}
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[74]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4688,7 +4732,7 @@ func (x *AuthRoleRevokePermissionResponse) String() string {
 func (*AuthRoleRevokePermissionResponse) ProtoMessage() {}
 
 func (x *AuthRoleRevokePermissionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[74]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4701,7 +4745,7 @@ func (x *AuthRoleRevokePermissionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuthRoleRevokePermissionResponse.ProtoReflect.Descriptor instead.
 func (*AuthRoleRevokePermissionResponse) Descriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{74}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *AuthRoleRevokePermissionResponse) GetHeader() *ResponseHeader {
@@ -4722,7 +4766,7 @@ type AuthStatusResponse struct {
 
 func (x *AuthStatusResponse) Reset() {
 	*x = AuthStatusResponse{}
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[75]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4734,7 +4778,7 @@ func (x *AuthStatusResponse) String() string {
 func (*AuthStatusResponse) ProtoMessage() {}
 
 func (x *AuthStatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[75]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4747,7 +4791,7 @@ func (x *AuthStatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuthStatusResponse.ProtoReflect.Descriptor instead.
 func (*AuthStatusResponse) Descriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{75}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *AuthStatusResponse) GetHeader() *ResponseHeader {
@@ -4781,7 +4825,7 @@ type AuthenticateResponse struct {
 
 func (x *AuthenticateResponse) Reset() {
 	*x = AuthenticateResponse{}
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[76]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4793,7 +4837,7 @@ func (x *AuthenticateResponse) String() string {
 func (*AuthenticateResponse) ProtoMessage() {}
 
 func (x *AuthenticateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[76]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4806,7 +4850,7 @@ func (x *AuthenticateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuthenticateResponse.ProtoReflect.Descriptor instead.
 func (*AuthenticateResponse) Descriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{76}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *AuthenticateResponse) GetHeader() *ResponseHeader {
@@ -4833,7 +4877,7 @@ type AuthUserGetResponse struct {
 
 func (x *AuthUserGetResponse) Reset() {
 	*x = AuthUserGetResponse{}
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[77]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4845,7 +4889,7 @@ func (x *AuthUserGetResponse) String() string {
 func (*AuthUserGetResponse) ProtoMessage() {}
 
 func (x *AuthUserGetResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[77]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4858,7 +4902,7 @@ func (x *AuthUserGetResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuthUserGetResponse.ProtoReflect.Descriptor instead.
 func (*AuthUserGetResponse) Descriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{77}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *AuthUserGetResponse) GetHeader() *ResponseHeader {
@@ -4885,7 +4929,7 @@ type AuthUserListResponse struct {
 
 func (x *AuthUserListResponse) Reset() {
 	*x = AuthUserListResponse{}
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[78]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4897,7 +4941,7 @@ func (x *AuthUserListResponse) String() string {
 func (*AuthUserListResponse) ProtoMessage() {}
 
 func (x *AuthUserListResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[78]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4910,7 +4954,7 @@ func (x *AuthUserListResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuthUserListResponse.ProtoReflect.Descriptor instead.
 func (*AuthUserListResponse) Descriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{78}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *AuthUserListResponse) GetHeader() *ResponseHeader {
@@ -4937,7 +4981,7 @@ type AuthRoleGetResponse struct {
 
 func (x *AuthRoleGetResponse) Reset() {
 	*x = AuthRoleGetResponse{}
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[79]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4949,7 +4993,7 @@ func (x *AuthRoleGetResponse) String() string {
 func (*AuthRoleGetResponse) ProtoMessage() {}
 
 func (x *AuthRoleGetResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[79]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4962,7 +5006,7 @@ func (x *AuthRoleGetResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuthRoleGetResponse.ProtoReflect.Descriptor instead.
 func (*AuthRoleGetResponse) Descriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{79}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *AuthRoleGetResponse) GetHeader() *ResponseHeader {
@@ -4989,7 +5033,7 @@ type AuthRoleListResponse struct {
 
 func (x *AuthRoleListResponse) Reset() {
 	*x = AuthRoleListResponse{}
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[80]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5001,7 +5045,7 @@ func (x *AuthRoleListResponse) String() string {
 func (*AuthRoleListResponse) ProtoMessage() {}
 
 func (x *AuthRoleListResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[80]
+	mi := &file_etcdpb_aweigh_rpc_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5014,7 +5058,7 @@ func (x *AuthRoleListResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuthRoleListResponse.ProtoReflect.Descriptor instead.
 func (*AuthRoleListResponse) Descriptor() ([]byte, []int) {
-	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{80}
+	return file_etcdpb_aweigh_rpc_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *AuthRoleListResponse) GetHeader() *ResponseHeader {
@@ -5077,7 +5121,9 @@ const file_etcdpb_aweigh_rpc_proto_rawDesc = "" +
 	"\x06header\x18\x01 \x01(\v2\x1c.etcdserverpb.ResponseHeaderR\x06header\x12\"\n" +
 	"\x03kvs\x18\x02 \x03(\v2\x10.mvccpb.KeyValueR\x03kvs\x12\x12\n" +
 	"\x04more\x18\x03 \x01(\bR\x04more\x12\x14\n" +
-	"\x05count\x18\x04 \x01(\x03R\x05count\"\xa9\x01\n" +
+	"\x05count\x18\x04 \x01(\x03R\x05count\"Y\n" +
+	"\x13RangeStreamResponse\x12B\n" +
+	"\x0erange_response\x18\x01 \x01(\v2\x1b.etcdserverpb.RangeResponseR\rrangeResponse\"\xa9\x01\n" +
 	"\n" +
 	"PutRequest\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\fR\x03key\x12\x14\n" +
@@ -5366,9 +5412,10 @@ const file_etcdpb_aweigh_rpc_proto_rawDesc = "" +
 	"\tAlarmType\x12\b\n" +
 	"\x04NONE\x10\x00\x12\v\n" +
 	"\aNOSPACE\x10\x01\x12\v\n" +
-	"\aCORRUPT\x10\x022\xe0\x02\n" +
+	"\aCORRUPT\x10\x022\xb0\x03\n" +
 	"\x02KV\x12@\n" +
-	"\x05Range\x12\x1a.etcdserverpb.RangeRequest\x1a\x1b.etcdserverpb.RangeResponse\x12:\n" +
+	"\x05Range\x12\x1a.etcdserverpb.RangeRequest\x1a\x1b.etcdserverpb.RangeResponse\x12N\n" +
+	"\vRangeStream\x12\x1a.etcdserverpb.RangeRequest\x1a!.etcdserverpb.RangeStreamResponse0\x01\x12:\n" +
 	"\x03Put\x12\x18.etcdserverpb.PutRequest\x1a\x19.etcdserverpb.PutResponse\x12R\n" +
 	"\vDeleteRange\x12 .etcdserverpb.DeleteRangeRequest\x1a!.etcdserverpb.DeleteRangeResponse\x12:\n" +
 	"\x03Txn\x12\x18.etcdserverpb.TxnRequest\x1a\x19.etcdserverpb.TxnResponse\x12L\n" +
@@ -5429,7 +5476,7 @@ func file_etcdpb_aweigh_rpc_proto_rawDescGZIP() []byte {
 }
 
 var file_etcdpb_aweigh_rpc_proto_enumTypes = make([]protoimpl.EnumInfo, 7)
-var file_etcdpb_aweigh_rpc_proto_msgTypes = make([]protoimpl.MessageInfo, 81)
+var file_etcdpb_aweigh_rpc_proto_msgTypes = make([]protoimpl.MessageInfo, 82)
 var file_etcdpb_aweigh_rpc_proto_goTypes = []any{
 	(AlarmType)(0),                           // 0: etcdserverpb.AlarmType
 	(RangeRequest_SortOrder)(0),              // 1: etcdserverpb.RangeRequest.SortOrder
@@ -5441,234 +5488,238 @@ var file_etcdpb_aweigh_rpc_proto_goTypes = []any{
 	(*ResponseHeader)(nil),                   // 7: etcdserverpb.ResponseHeader
 	(*RangeRequest)(nil),                     // 8: etcdserverpb.RangeRequest
 	(*RangeResponse)(nil),                    // 9: etcdserverpb.RangeResponse
-	(*PutRequest)(nil),                       // 10: etcdserverpb.PutRequest
-	(*PutResponse)(nil),                      // 11: etcdserverpb.PutResponse
-	(*DeleteRangeRequest)(nil),               // 12: etcdserverpb.DeleteRangeRequest
-	(*DeleteRangeResponse)(nil),              // 13: etcdserverpb.DeleteRangeResponse
-	(*RequestOp)(nil),                        // 14: etcdserverpb.RequestOp
-	(*ResponseOp)(nil),                       // 15: etcdserverpb.ResponseOp
-	(*Compare)(nil),                          // 16: etcdserverpb.Compare
-	(*TxnRequest)(nil),                       // 17: etcdserverpb.TxnRequest
-	(*TxnResponse)(nil),                      // 18: etcdserverpb.TxnResponse
-	(*CompactionRequest)(nil),                // 19: etcdserverpb.CompactionRequest
-	(*CompactionResponse)(nil),               // 20: etcdserverpb.CompactionResponse
-	(*WatchRequest)(nil),                     // 21: etcdserverpb.WatchRequest
-	(*WatchCreateRequest)(nil),               // 22: etcdserverpb.WatchCreateRequest
-	(*WatchCancelRequest)(nil),               // 23: etcdserverpb.WatchCancelRequest
-	(*WatchProgressRequest)(nil),             // 24: etcdserverpb.WatchProgressRequest
-	(*WatchResponse)(nil),                    // 25: etcdserverpb.WatchResponse
-	(*LeaseGrantRequest)(nil),                // 26: etcdserverpb.LeaseGrantRequest
-	(*LeaseGrantResponse)(nil),               // 27: etcdserverpb.LeaseGrantResponse
-	(*LeaseRevokeRequest)(nil),               // 28: etcdserverpb.LeaseRevokeRequest
-	(*LeaseRevokeResponse)(nil),              // 29: etcdserverpb.LeaseRevokeResponse
-	(*LeaseKeepAliveRequest)(nil),            // 30: etcdserverpb.LeaseKeepAliveRequest
-	(*LeaseKeepAliveResponse)(nil),           // 31: etcdserverpb.LeaseKeepAliveResponse
-	(*LeaseTimeToLiveRequest)(nil),           // 32: etcdserverpb.LeaseTimeToLiveRequest
-	(*LeaseTimeToLiveResponse)(nil),          // 33: etcdserverpb.LeaseTimeToLiveResponse
-	(*LeaseLeasesRequest)(nil),               // 34: etcdserverpb.LeaseLeasesRequest
-	(*LeaseStatus)(nil),                      // 35: etcdserverpb.LeaseStatus
-	(*LeaseLeasesResponse)(nil),              // 36: etcdserverpb.LeaseLeasesResponse
-	(*Member)(nil),                           // 37: etcdserverpb.Member
-	(*MemberListRequest)(nil),                // 38: etcdserverpb.MemberListRequest
-	(*MemberListResponse)(nil),               // 39: etcdserverpb.MemberListResponse
-	(*AlarmRequest)(nil),                     // 40: etcdserverpb.AlarmRequest
-	(*AlarmMember)(nil),                      // 41: etcdserverpb.AlarmMember
-	(*AlarmResponse)(nil),                    // 42: etcdserverpb.AlarmResponse
-	(*StatusRequest)(nil),                    // 43: etcdserverpb.StatusRequest
-	(*DowngradeInfo)(nil),                    // 44: etcdserverpb.DowngradeInfo
-	(*StatusResponse)(nil),                   // 45: etcdserverpb.StatusResponse
-	(*DefragmentRequest)(nil),                // 46: etcdserverpb.DefragmentRequest
-	(*DefragmentResponse)(nil),               // 47: etcdserverpb.DefragmentResponse
-	(*HashRequest)(nil),                      // 48: etcdserverpb.HashRequest
-	(*HashResponse)(nil),                     // 49: etcdserverpb.HashResponse
-	(*HashKVRequest)(nil),                    // 50: etcdserverpb.HashKVRequest
-	(*HashKVResponse)(nil),                   // 51: etcdserverpb.HashKVResponse
-	(*SnapshotRequest)(nil),                  // 52: etcdserverpb.SnapshotRequest
-	(*SnapshotResponse)(nil),                 // 53: etcdserverpb.SnapshotResponse
-	(*AuthEnableRequest)(nil),                // 54: etcdserverpb.AuthEnableRequest
-	(*AuthDisableRequest)(nil),               // 55: etcdserverpb.AuthDisableRequest
-	(*AuthStatusRequest)(nil),                // 56: etcdserverpb.AuthStatusRequest
-	(*AuthenticateRequest)(nil),              // 57: etcdserverpb.AuthenticateRequest
-	(*AuthUserAddRequest)(nil),               // 58: etcdserverpb.AuthUserAddRequest
-	(*AuthUserGetRequest)(nil),               // 59: etcdserverpb.AuthUserGetRequest
-	(*AuthUserListRequest)(nil),              // 60: etcdserverpb.AuthUserListRequest
-	(*AuthUserDeleteRequest)(nil),            // 61: etcdserverpb.AuthUserDeleteRequest
-	(*AuthUserChangePasswordRequest)(nil),    // 62: etcdserverpb.AuthUserChangePasswordRequest
-	(*AuthUserGrantRoleRequest)(nil),         // 63: etcdserverpb.AuthUserGrantRoleRequest
-	(*AuthUserRevokeRoleRequest)(nil),        // 64: etcdserverpb.AuthUserRevokeRoleRequest
-	(*AuthRoleAddRequest)(nil),               // 65: etcdserverpb.AuthRoleAddRequest
-	(*AuthRoleGetRequest)(nil),               // 66: etcdserverpb.AuthRoleGetRequest
-	(*AuthRoleListRequest)(nil),              // 67: etcdserverpb.AuthRoleListRequest
-	(*AuthRoleDeleteRequest)(nil),            // 68: etcdserverpb.AuthRoleDeleteRequest
-	(*AuthRoleGrantPermissionRequest)(nil),   // 69: etcdserverpb.AuthRoleGrantPermissionRequest
-	(*AuthRoleRevokePermissionRequest)(nil),  // 70: etcdserverpb.AuthRoleRevokePermissionRequest
-	(*AuthEnableResponse)(nil),               // 71: etcdserverpb.AuthEnableResponse
-	(*AuthDisableResponse)(nil),              // 72: etcdserverpb.AuthDisableResponse
-	(*AuthUserAddResponse)(nil),              // 73: etcdserverpb.AuthUserAddResponse
-	(*AuthUserDeleteResponse)(nil),           // 74: etcdserverpb.AuthUserDeleteResponse
-	(*AuthUserChangePasswordResponse)(nil),   // 75: etcdserverpb.AuthUserChangePasswordResponse
-	(*AuthUserGrantRoleResponse)(nil),        // 76: etcdserverpb.AuthUserGrantRoleResponse
-	(*AuthUserRevokeRoleResponse)(nil),       // 77: etcdserverpb.AuthUserRevokeRoleResponse
-	(*AuthRoleAddResponse)(nil),              // 78: etcdserverpb.AuthRoleAddResponse
-	(*AuthRoleDeleteResponse)(nil),           // 79: etcdserverpb.AuthRoleDeleteResponse
-	(*AuthRoleGrantPermissionResponse)(nil),  // 80: etcdserverpb.AuthRoleGrantPermissionResponse
-	(*AuthRoleRevokePermissionResponse)(nil), // 81: etcdserverpb.AuthRoleRevokePermissionResponse
-	(*AuthStatusResponse)(nil),               // 82: etcdserverpb.AuthStatusResponse
-	(*AuthenticateResponse)(nil),             // 83: etcdserverpb.AuthenticateResponse
-	(*AuthUserGetResponse)(nil),              // 84: etcdserverpb.AuthUserGetResponse
-	(*AuthUserListResponse)(nil),             // 85: etcdserverpb.AuthUserListResponse
-	(*AuthRoleGetResponse)(nil),              // 86: etcdserverpb.AuthRoleGetResponse
-	(*AuthRoleListResponse)(nil),             // 87: etcdserverpb.AuthRoleListResponse
-	(*KeyValue)(nil),                         // 88: mvccpb.KeyValue
-	(*Event)(nil),                            // 89: mvccpb.Event
-	(*UserAddOptions)(nil),                   // 90: authpb.UserAddOptions
-	(*Permission)(nil),                       // 91: authpb.Permission
+	(*RangeStreamResponse)(nil),              // 10: etcdserverpb.RangeStreamResponse
+	(*PutRequest)(nil),                       // 11: etcdserverpb.PutRequest
+	(*PutResponse)(nil),                      // 12: etcdserverpb.PutResponse
+	(*DeleteRangeRequest)(nil),               // 13: etcdserverpb.DeleteRangeRequest
+	(*DeleteRangeResponse)(nil),              // 14: etcdserverpb.DeleteRangeResponse
+	(*RequestOp)(nil),                        // 15: etcdserverpb.RequestOp
+	(*ResponseOp)(nil),                       // 16: etcdserverpb.ResponseOp
+	(*Compare)(nil),                          // 17: etcdserverpb.Compare
+	(*TxnRequest)(nil),                       // 18: etcdserverpb.TxnRequest
+	(*TxnResponse)(nil),                      // 19: etcdserverpb.TxnResponse
+	(*CompactionRequest)(nil),                // 20: etcdserverpb.CompactionRequest
+	(*CompactionResponse)(nil),               // 21: etcdserverpb.CompactionResponse
+	(*WatchRequest)(nil),                     // 22: etcdserverpb.WatchRequest
+	(*WatchCreateRequest)(nil),               // 23: etcdserverpb.WatchCreateRequest
+	(*WatchCancelRequest)(nil),               // 24: etcdserverpb.WatchCancelRequest
+	(*WatchProgressRequest)(nil),             // 25: etcdserverpb.WatchProgressRequest
+	(*WatchResponse)(nil),                    // 26: etcdserverpb.WatchResponse
+	(*LeaseGrantRequest)(nil),                // 27: etcdserverpb.LeaseGrantRequest
+	(*LeaseGrantResponse)(nil),               // 28: etcdserverpb.LeaseGrantResponse
+	(*LeaseRevokeRequest)(nil),               // 29: etcdserverpb.LeaseRevokeRequest
+	(*LeaseRevokeResponse)(nil),              // 30: etcdserverpb.LeaseRevokeResponse
+	(*LeaseKeepAliveRequest)(nil),            // 31: etcdserverpb.LeaseKeepAliveRequest
+	(*LeaseKeepAliveResponse)(nil),           // 32: etcdserverpb.LeaseKeepAliveResponse
+	(*LeaseTimeToLiveRequest)(nil),           // 33: etcdserverpb.LeaseTimeToLiveRequest
+	(*LeaseTimeToLiveResponse)(nil),          // 34: etcdserverpb.LeaseTimeToLiveResponse
+	(*LeaseLeasesRequest)(nil),               // 35: etcdserverpb.LeaseLeasesRequest
+	(*LeaseStatus)(nil),                      // 36: etcdserverpb.LeaseStatus
+	(*LeaseLeasesResponse)(nil),              // 37: etcdserverpb.LeaseLeasesResponse
+	(*Member)(nil),                           // 38: etcdserverpb.Member
+	(*MemberListRequest)(nil),                // 39: etcdserverpb.MemberListRequest
+	(*MemberListResponse)(nil),               // 40: etcdserverpb.MemberListResponse
+	(*AlarmRequest)(nil),                     // 41: etcdserverpb.AlarmRequest
+	(*AlarmMember)(nil),                      // 42: etcdserverpb.AlarmMember
+	(*AlarmResponse)(nil),                    // 43: etcdserverpb.AlarmResponse
+	(*StatusRequest)(nil),                    // 44: etcdserverpb.StatusRequest
+	(*DowngradeInfo)(nil),                    // 45: etcdserverpb.DowngradeInfo
+	(*StatusResponse)(nil),                   // 46: etcdserverpb.StatusResponse
+	(*DefragmentRequest)(nil),                // 47: etcdserverpb.DefragmentRequest
+	(*DefragmentResponse)(nil),               // 48: etcdserverpb.DefragmentResponse
+	(*HashRequest)(nil),                      // 49: etcdserverpb.HashRequest
+	(*HashResponse)(nil),                     // 50: etcdserverpb.HashResponse
+	(*HashKVRequest)(nil),                    // 51: etcdserverpb.HashKVRequest
+	(*HashKVResponse)(nil),                   // 52: etcdserverpb.HashKVResponse
+	(*SnapshotRequest)(nil),                  // 53: etcdserverpb.SnapshotRequest
+	(*SnapshotResponse)(nil),                 // 54: etcdserverpb.SnapshotResponse
+	(*AuthEnableRequest)(nil),                // 55: etcdserverpb.AuthEnableRequest
+	(*AuthDisableRequest)(nil),               // 56: etcdserverpb.AuthDisableRequest
+	(*AuthStatusRequest)(nil),                // 57: etcdserverpb.AuthStatusRequest
+	(*AuthenticateRequest)(nil),              // 58: etcdserverpb.AuthenticateRequest
+	(*AuthUserAddRequest)(nil),               // 59: etcdserverpb.AuthUserAddRequest
+	(*AuthUserGetRequest)(nil),               // 60: etcdserverpb.AuthUserGetRequest
+	(*AuthUserListRequest)(nil),              // 61: etcdserverpb.AuthUserListRequest
+	(*AuthUserDeleteRequest)(nil),            // 62: etcdserverpb.AuthUserDeleteRequest
+	(*AuthUserChangePasswordRequest)(nil),    // 63: etcdserverpb.AuthUserChangePasswordRequest
+	(*AuthUserGrantRoleRequest)(nil),         // 64: etcdserverpb.AuthUserGrantRoleRequest
+	(*AuthUserRevokeRoleRequest)(nil),        // 65: etcdserverpb.AuthUserRevokeRoleRequest
+	(*AuthRoleAddRequest)(nil),               // 66: etcdserverpb.AuthRoleAddRequest
+	(*AuthRoleGetRequest)(nil),               // 67: etcdserverpb.AuthRoleGetRequest
+	(*AuthRoleListRequest)(nil),              // 68: etcdserverpb.AuthRoleListRequest
+	(*AuthRoleDeleteRequest)(nil),            // 69: etcdserverpb.AuthRoleDeleteRequest
+	(*AuthRoleGrantPermissionRequest)(nil),   // 70: etcdserverpb.AuthRoleGrantPermissionRequest
+	(*AuthRoleRevokePermissionRequest)(nil),  // 71: etcdserverpb.AuthRoleRevokePermissionRequest
+	(*AuthEnableResponse)(nil),               // 72: etcdserverpb.AuthEnableResponse
+	(*AuthDisableResponse)(nil),              // 73: etcdserverpb.AuthDisableResponse
+	(*AuthUserAddResponse)(nil),              // 74: etcdserverpb.AuthUserAddResponse
+	(*AuthUserDeleteResponse)(nil),           // 75: etcdserverpb.AuthUserDeleteResponse
+	(*AuthUserChangePasswordResponse)(nil),   // 76: etcdserverpb.AuthUserChangePasswordResponse
+	(*AuthUserGrantRoleResponse)(nil),        // 77: etcdserverpb.AuthUserGrantRoleResponse
+	(*AuthUserRevokeRoleResponse)(nil),       // 78: etcdserverpb.AuthUserRevokeRoleResponse
+	(*AuthRoleAddResponse)(nil),              // 79: etcdserverpb.AuthRoleAddResponse
+	(*AuthRoleDeleteResponse)(nil),           // 80: etcdserverpb.AuthRoleDeleteResponse
+	(*AuthRoleGrantPermissionResponse)(nil),  // 81: etcdserverpb.AuthRoleGrantPermissionResponse
+	(*AuthRoleRevokePermissionResponse)(nil), // 82: etcdserverpb.AuthRoleRevokePermissionResponse
+	(*AuthStatusResponse)(nil),               // 83: etcdserverpb.AuthStatusResponse
+	(*AuthenticateResponse)(nil),             // 84: etcdserverpb.AuthenticateResponse
+	(*AuthUserGetResponse)(nil),              // 85: etcdserverpb.AuthUserGetResponse
+	(*AuthUserListResponse)(nil),             // 86: etcdserverpb.AuthUserListResponse
+	(*AuthRoleGetResponse)(nil),              // 87: etcdserverpb.AuthRoleGetResponse
+	(*AuthRoleListResponse)(nil),             // 88: etcdserverpb.AuthRoleListResponse
+	(*KeyValue)(nil),                         // 89: mvccpb.KeyValue
+	(*Event)(nil),                            // 90: mvccpb.Event
+	(*UserAddOptions)(nil),                   // 91: authpb.UserAddOptions
+	(*Permission)(nil),                       // 92: authpb.Permission
 }
 var file_etcdpb_aweigh_rpc_proto_depIdxs = []int32{
 	1,   // 0: etcdserverpb.RangeRequest.sort_order:type_name -> etcdserverpb.RangeRequest.SortOrder
 	2,   // 1: etcdserverpb.RangeRequest.sort_target:type_name -> etcdserverpb.RangeRequest.SortTarget
 	7,   // 2: etcdserverpb.RangeResponse.header:type_name -> etcdserverpb.ResponseHeader
-	88,  // 3: etcdserverpb.RangeResponse.kvs:type_name -> mvccpb.KeyValue
-	7,   // 4: etcdserverpb.PutResponse.header:type_name -> etcdserverpb.ResponseHeader
-	88,  // 5: etcdserverpb.PutResponse.prev_kv:type_name -> mvccpb.KeyValue
-	7,   // 6: etcdserverpb.DeleteRangeResponse.header:type_name -> etcdserverpb.ResponseHeader
-	88,  // 7: etcdserverpb.DeleteRangeResponse.prev_kvs:type_name -> mvccpb.KeyValue
-	8,   // 8: etcdserverpb.RequestOp.request_range:type_name -> etcdserverpb.RangeRequest
-	10,  // 9: etcdserverpb.RequestOp.request_put:type_name -> etcdserverpb.PutRequest
-	12,  // 10: etcdserverpb.RequestOp.request_delete_range:type_name -> etcdserverpb.DeleteRangeRequest
-	17,  // 11: etcdserverpb.RequestOp.request_txn:type_name -> etcdserverpb.TxnRequest
-	9,   // 12: etcdserverpb.ResponseOp.response_range:type_name -> etcdserverpb.RangeResponse
-	11,  // 13: etcdserverpb.ResponseOp.response_put:type_name -> etcdserverpb.PutResponse
-	13,  // 14: etcdserverpb.ResponseOp.response_delete_range:type_name -> etcdserverpb.DeleteRangeResponse
-	18,  // 15: etcdserverpb.ResponseOp.response_txn:type_name -> etcdserverpb.TxnResponse
-	3,   // 16: etcdserverpb.Compare.result:type_name -> etcdserverpb.Compare.CompareResult
-	4,   // 17: etcdserverpb.Compare.target:type_name -> etcdserverpb.Compare.CompareTarget
-	16,  // 18: etcdserverpb.TxnRequest.compare:type_name -> etcdserverpb.Compare
-	14,  // 19: etcdserverpb.TxnRequest.success:type_name -> etcdserverpb.RequestOp
-	14,  // 20: etcdserverpb.TxnRequest.failure:type_name -> etcdserverpb.RequestOp
-	7,   // 21: etcdserverpb.TxnResponse.header:type_name -> etcdserverpb.ResponseHeader
-	15,  // 22: etcdserverpb.TxnResponse.responses:type_name -> etcdserverpb.ResponseOp
-	7,   // 23: etcdserverpb.CompactionResponse.header:type_name -> etcdserverpb.ResponseHeader
-	22,  // 24: etcdserverpb.WatchRequest.create_request:type_name -> etcdserverpb.WatchCreateRequest
-	23,  // 25: etcdserverpb.WatchRequest.cancel_request:type_name -> etcdserverpb.WatchCancelRequest
-	24,  // 26: etcdserverpb.WatchRequest.progress_request:type_name -> etcdserverpb.WatchProgressRequest
-	5,   // 27: etcdserverpb.WatchCreateRequest.filters:type_name -> etcdserverpb.WatchCreateRequest.FilterType
-	7,   // 28: etcdserverpb.WatchResponse.header:type_name -> etcdserverpb.ResponseHeader
-	89,  // 29: etcdserverpb.WatchResponse.events:type_name -> mvccpb.Event
-	7,   // 30: etcdserverpb.LeaseGrantResponse.header:type_name -> etcdserverpb.ResponseHeader
-	7,   // 31: etcdserverpb.LeaseRevokeResponse.header:type_name -> etcdserverpb.ResponseHeader
-	7,   // 32: etcdserverpb.LeaseKeepAliveResponse.header:type_name -> etcdserverpb.ResponseHeader
-	7,   // 33: etcdserverpb.LeaseTimeToLiveResponse.header:type_name -> etcdserverpb.ResponseHeader
-	7,   // 34: etcdserverpb.LeaseLeasesResponse.header:type_name -> etcdserverpb.ResponseHeader
-	35,  // 35: etcdserverpb.LeaseLeasesResponse.leases:type_name -> etcdserverpb.LeaseStatus
-	7,   // 36: etcdserverpb.MemberListResponse.header:type_name -> etcdserverpb.ResponseHeader
-	37,  // 37: etcdserverpb.MemberListResponse.members:type_name -> etcdserverpb.Member
-	6,   // 38: etcdserverpb.AlarmRequest.action:type_name -> etcdserverpb.AlarmRequest.AlarmAction
-	0,   // 39: etcdserverpb.AlarmRequest.alarm:type_name -> etcdserverpb.AlarmType
-	0,   // 40: etcdserverpb.AlarmMember.alarm:type_name -> etcdserverpb.AlarmType
-	7,   // 41: etcdserverpb.AlarmResponse.header:type_name -> etcdserverpb.ResponseHeader
-	41,  // 42: etcdserverpb.AlarmResponse.alarms:type_name -> etcdserverpb.AlarmMember
-	7,   // 43: etcdserverpb.StatusResponse.header:type_name -> etcdserverpb.ResponseHeader
-	44,  // 44: etcdserverpb.StatusResponse.downgradeInfo:type_name -> etcdserverpb.DowngradeInfo
-	7,   // 45: etcdserverpb.DefragmentResponse.header:type_name -> etcdserverpb.ResponseHeader
-	7,   // 46: etcdserverpb.HashResponse.header:type_name -> etcdserverpb.ResponseHeader
-	7,   // 47: etcdserverpb.HashKVResponse.header:type_name -> etcdserverpb.ResponseHeader
-	7,   // 48: etcdserverpb.SnapshotResponse.header:type_name -> etcdserverpb.ResponseHeader
-	90,  // 49: etcdserverpb.AuthUserAddRequest.options:type_name -> authpb.UserAddOptions
-	91,  // 50: etcdserverpb.AuthRoleGrantPermissionRequest.perm:type_name -> authpb.Permission
-	7,   // 51: etcdserverpb.AuthEnableResponse.header:type_name -> etcdserverpb.ResponseHeader
-	7,   // 52: etcdserverpb.AuthDisableResponse.header:type_name -> etcdserverpb.ResponseHeader
-	7,   // 53: etcdserverpb.AuthUserAddResponse.header:type_name -> etcdserverpb.ResponseHeader
-	7,   // 54: etcdserverpb.AuthUserDeleteResponse.header:type_name -> etcdserverpb.ResponseHeader
-	7,   // 55: etcdserverpb.AuthUserChangePasswordResponse.header:type_name -> etcdserverpb.ResponseHeader
-	7,   // 56: etcdserverpb.AuthUserGrantRoleResponse.header:type_name -> etcdserverpb.ResponseHeader
-	7,   // 57: etcdserverpb.AuthUserRevokeRoleResponse.header:type_name -> etcdserverpb.ResponseHeader
-	7,   // 58: etcdserverpb.AuthRoleAddResponse.header:type_name -> etcdserverpb.ResponseHeader
-	7,   // 59: etcdserverpb.AuthRoleDeleteResponse.header:type_name -> etcdserverpb.ResponseHeader
-	7,   // 60: etcdserverpb.AuthRoleGrantPermissionResponse.header:type_name -> etcdserverpb.ResponseHeader
-	7,   // 61: etcdserverpb.AuthRoleRevokePermissionResponse.header:type_name -> etcdserverpb.ResponseHeader
-	7,   // 62: etcdserverpb.AuthStatusResponse.header:type_name -> etcdserverpb.ResponseHeader
-	7,   // 63: etcdserverpb.AuthenticateResponse.header:type_name -> etcdserverpb.ResponseHeader
-	7,   // 64: etcdserverpb.AuthUserGetResponse.header:type_name -> etcdserverpb.ResponseHeader
-	7,   // 65: etcdserverpb.AuthUserListResponse.header:type_name -> etcdserverpb.ResponseHeader
-	7,   // 66: etcdserverpb.AuthRoleGetResponse.header:type_name -> etcdserverpb.ResponseHeader
-	91,  // 67: etcdserverpb.AuthRoleGetResponse.perm:type_name -> authpb.Permission
-	7,   // 68: etcdserverpb.AuthRoleListResponse.header:type_name -> etcdserverpb.ResponseHeader
-	8,   // 69: etcdserverpb.KV.Range:input_type -> etcdserverpb.RangeRequest
-	10,  // 70: etcdserverpb.KV.Put:input_type -> etcdserverpb.PutRequest
-	12,  // 71: etcdserverpb.KV.DeleteRange:input_type -> etcdserverpb.DeleteRangeRequest
-	17,  // 72: etcdserverpb.KV.Txn:input_type -> etcdserverpb.TxnRequest
-	19,  // 73: etcdserverpb.KV.Compact:input_type -> etcdserverpb.CompactionRequest
-	21,  // 74: etcdserverpb.Watch.Watch:input_type -> etcdserverpb.WatchRequest
-	26,  // 75: etcdserverpb.Lease.LeaseGrant:input_type -> etcdserverpb.LeaseGrantRequest
-	28,  // 76: etcdserverpb.Lease.LeaseRevoke:input_type -> etcdserverpb.LeaseRevokeRequest
-	30,  // 77: etcdserverpb.Lease.LeaseKeepAlive:input_type -> etcdserverpb.LeaseKeepAliveRequest
-	32,  // 78: etcdserverpb.Lease.LeaseTimeToLive:input_type -> etcdserverpb.LeaseTimeToLiveRequest
-	34,  // 79: etcdserverpb.Lease.LeaseLeases:input_type -> etcdserverpb.LeaseLeasesRequest
-	38,  // 80: etcdserverpb.Cluster.MemberList:input_type -> etcdserverpb.MemberListRequest
-	40,  // 81: etcdserverpb.Maintenance.Alarm:input_type -> etcdserverpb.AlarmRequest
-	43,  // 82: etcdserverpb.Maintenance.Status:input_type -> etcdserverpb.StatusRequest
-	46,  // 83: etcdserverpb.Maintenance.Defragment:input_type -> etcdserverpb.DefragmentRequest
-	48,  // 84: etcdserverpb.Maintenance.Hash:input_type -> etcdserverpb.HashRequest
-	50,  // 85: etcdserverpb.Maintenance.HashKV:input_type -> etcdserverpb.HashKVRequest
-	52,  // 86: etcdserverpb.Maintenance.Snapshot:input_type -> etcdserverpb.SnapshotRequest
-	54,  // 87: etcdserverpb.Auth.AuthEnable:input_type -> etcdserverpb.AuthEnableRequest
-	55,  // 88: etcdserverpb.Auth.AuthDisable:input_type -> etcdserverpb.AuthDisableRequest
-	56,  // 89: etcdserverpb.Auth.AuthStatus:input_type -> etcdserverpb.AuthStatusRequest
-	57,  // 90: etcdserverpb.Auth.Authenticate:input_type -> etcdserverpb.AuthenticateRequest
-	58,  // 91: etcdserverpb.Auth.UserAdd:input_type -> etcdserverpb.AuthUserAddRequest
-	59,  // 92: etcdserverpb.Auth.UserGet:input_type -> etcdserverpb.AuthUserGetRequest
-	60,  // 93: etcdserverpb.Auth.UserList:input_type -> etcdserverpb.AuthUserListRequest
-	61,  // 94: etcdserverpb.Auth.UserDelete:input_type -> etcdserverpb.AuthUserDeleteRequest
-	62,  // 95: etcdserverpb.Auth.UserChangePassword:input_type -> etcdserverpb.AuthUserChangePasswordRequest
-	63,  // 96: etcdserverpb.Auth.UserGrantRole:input_type -> etcdserverpb.AuthUserGrantRoleRequest
-	64,  // 97: etcdserverpb.Auth.UserRevokeRole:input_type -> etcdserverpb.AuthUserRevokeRoleRequest
-	65,  // 98: etcdserverpb.Auth.RoleAdd:input_type -> etcdserverpb.AuthRoleAddRequest
-	66,  // 99: etcdserverpb.Auth.RoleGet:input_type -> etcdserverpb.AuthRoleGetRequest
-	67,  // 100: etcdserverpb.Auth.RoleList:input_type -> etcdserverpb.AuthRoleListRequest
-	68,  // 101: etcdserverpb.Auth.RoleDelete:input_type -> etcdserverpb.AuthRoleDeleteRequest
-	69,  // 102: etcdserverpb.Auth.RoleGrantPermission:input_type -> etcdserverpb.AuthRoleGrantPermissionRequest
-	70,  // 103: etcdserverpb.Auth.RoleRevokePermission:input_type -> etcdserverpb.AuthRoleRevokePermissionRequest
-	9,   // 104: etcdserverpb.KV.Range:output_type -> etcdserverpb.RangeResponse
-	11,  // 105: etcdserverpb.KV.Put:output_type -> etcdserverpb.PutResponse
-	13,  // 106: etcdserverpb.KV.DeleteRange:output_type -> etcdserverpb.DeleteRangeResponse
-	18,  // 107: etcdserverpb.KV.Txn:output_type -> etcdserverpb.TxnResponse
-	20,  // 108: etcdserverpb.KV.Compact:output_type -> etcdserverpb.CompactionResponse
-	25,  // 109: etcdserverpb.Watch.Watch:output_type -> etcdserverpb.WatchResponse
-	27,  // 110: etcdserverpb.Lease.LeaseGrant:output_type -> etcdserverpb.LeaseGrantResponse
-	29,  // 111: etcdserverpb.Lease.LeaseRevoke:output_type -> etcdserverpb.LeaseRevokeResponse
-	31,  // 112: etcdserverpb.Lease.LeaseKeepAlive:output_type -> etcdserverpb.LeaseKeepAliveResponse
-	33,  // 113: etcdserverpb.Lease.LeaseTimeToLive:output_type -> etcdserverpb.LeaseTimeToLiveResponse
-	36,  // 114: etcdserverpb.Lease.LeaseLeases:output_type -> etcdserverpb.LeaseLeasesResponse
-	39,  // 115: etcdserverpb.Cluster.MemberList:output_type -> etcdserverpb.MemberListResponse
-	42,  // 116: etcdserverpb.Maintenance.Alarm:output_type -> etcdserverpb.AlarmResponse
-	45,  // 117: etcdserverpb.Maintenance.Status:output_type -> etcdserverpb.StatusResponse
-	47,  // 118: etcdserverpb.Maintenance.Defragment:output_type -> etcdserverpb.DefragmentResponse
-	49,  // 119: etcdserverpb.Maintenance.Hash:output_type -> etcdserverpb.HashResponse
-	51,  // 120: etcdserverpb.Maintenance.HashKV:output_type -> etcdserverpb.HashKVResponse
-	53,  // 121: etcdserverpb.Maintenance.Snapshot:output_type -> etcdserverpb.SnapshotResponse
-	71,  // 122: etcdserverpb.Auth.AuthEnable:output_type -> etcdserverpb.AuthEnableResponse
-	72,  // 123: etcdserverpb.Auth.AuthDisable:output_type -> etcdserverpb.AuthDisableResponse
-	82,  // 124: etcdserverpb.Auth.AuthStatus:output_type -> etcdserverpb.AuthStatusResponse
-	83,  // 125: etcdserverpb.Auth.Authenticate:output_type -> etcdserverpb.AuthenticateResponse
-	73,  // 126: etcdserverpb.Auth.UserAdd:output_type -> etcdserverpb.AuthUserAddResponse
-	84,  // 127: etcdserverpb.Auth.UserGet:output_type -> etcdserverpb.AuthUserGetResponse
-	85,  // 128: etcdserverpb.Auth.UserList:output_type -> etcdserverpb.AuthUserListResponse
-	74,  // 129: etcdserverpb.Auth.UserDelete:output_type -> etcdserverpb.AuthUserDeleteResponse
-	75,  // 130: etcdserverpb.Auth.UserChangePassword:output_type -> etcdserverpb.AuthUserChangePasswordResponse
-	76,  // 131: etcdserverpb.Auth.UserGrantRole:output_type -> etcdserverpb.AuthUserGrantRoleResponse
-	77,  // 132: etcdserverpb.Auth.UserRevokeRole:output_type -> etcdserverpb.AuthUserRevokeRoleResponse
-	78,  // 133: etcdserverpb.Auth.RoleAdd:output_type -> etcdserverpb.AuthRoleAddResponse
-	86,  // 134: etcdserverpb.Auth.RoleGet:output_type -> etcdserverpb.AuthRoleGetResponse
-	87,  // 135: etcdserverpb.Auth.RoleList:output_type -> etcdserverpb.AuthRoleListResponse
-	79,  // 136: etcdserverpb.Auth.RoleDelete:output_type -> etcdserverpb.AuthRoleDeleteResponse
-	80,  // 137: etcdserverpb.Auth.RoleGrantPermission:output_type -> etcdserverpb.AuthRoleGrantPermissionResponse
-	81,  // 138: etcdserverpb.Auth.RoleRevokePermission:output_type -> etcdserverpb.AuthRoleRevokePermissionResponse
-	104, // [104:139] is the sub-list for method output_type
-	69,  // [69:104] is the sub-list for method input_type
-	69,  // [69:69] is the sub-list for extension type_name
-	69,  // [69:69] is the sub-list for extension extendee
-	0,   // [0:69] is the sub-list for field type_name
+	89,  // 3: etcdserverpb.RangeResponse.kvs:type_name -> mvccpb.KeyValue
+	9,   // 4: etcdserverpb.RangeStreamResponse.range_response:type_name -> etcdserverpb.RangeResponse
+	7,   // 5: etcdserverpb.PutResponse.header:type_name -> etcdserverpb.ResponseHeader
+	89,  // 6: etcdserverpb.PutResponse.prev_kv:type_name -> mvccpb.KeyValue
+	7,   // 7: etcdserverpb.DeleteRangeResponse.header:type_name -> etcdserverpb.ResponseHeader
+	89,  // 8: etcdserverpb.DeleteRangeResponse.prev_kvs:type_name -> mvccpb.KeyValue
+	8,   // 9: etcdserverpb.RequestOp.request_range:type_name -> etcdserverpb.RangeRequest
+	11,  // 10: etcdserverpb.RequestOp.request_put:type_name -> etcdserverpb.PutRequest
+	13,  // 11: etcdserverpb.RequestOp.request_delete_range:type_name -> etcdserverpb.DeleteRangeRequest
+	18,  // 12: etcdserverpb.RequestOp.request_txn:type_name -> etcdserverpb.TxnRequest
+	9,   // 13: etcdserverpb.ResponseOp.response_range:type_name -> etcdserverpb.RangeResponse
+	12,  // 14: etcdserverpb.ResponseOp.response_put:type_name -> etcdserverpb.PutResponse
+	14,  // 15: etcdserverpb.ResponseOp.response_delete_range:type_name -> etcdserverpb.DeleteRangeResponse
+	19,  // 16: etcdserverpb.ResponseOp.response_txn:type_name -> etcdserverpb.TxnResponse
+	3,   // 17: etcdserverpb.Compare.result:type_name -> etcdserverpb.Compare.CompareResult
+	4,   // 18: etcdserverpb.Compare.target:type_name -> etcdserverpb.Compare.CompareTarget
+	17,  // 19: etcdserverpb.TxnRequest.compare:type_name -> etcdserverpb.Compare
+	15,  // 20: etcdserverpb.TxnRequest.success:type_name -> etcdserverpb.RequestOp
+	15,  // 21: etcdserverpb.TxnRequest.failure:type_name -> etcdserverpb.RequestOp
+	7,   // 22: etcdserverpb.TxnResponse.header:type_name -> etcdserverpb.ResponseHeader
+	16,  // 23: etcdserverpb.TxnResponse.responses:type_name -> etcdserverpb.ResponseOp
+	7,   // 24: etcdserverpb.CompactionResponse.header:type_name -> etcdserverpb.ResponseHeader
+	23,  // 25: etcdserverpb.WatchRequest.create_request:type_name -> etcdserverpb.WatchCreateRequest
+	24,  // 26: etcdserverpb.WatchRequest.cancel_request:type_name -> etcdserverpb.WatchCancelRequest
+	25,  // 27: etcdserverpb.WatchRequest.progress_request:type_name -> etcdserverpb.WatchProgressRequest
+	5,   // 28: etcdserverpb.WatchCreateRequest.filters:type_name -> etcdserverpb.WatchCreateRequest.FilterType
+	7,   // 29: etcdserverpb.WatchResponse.header:type_name -> etcdserverpb.ResponseHeader
+	90,  // 30: etcdserverpb.WatchResponse.events:type_name -> mvccpb.Event
+	7,   // 31: etcdserverpb.LeaseGrantResponse.header:type_name -> etcdserverpb.ResponseHeader
+	7,   // 32: etcdserverpb.LeaseRevokeResponse.header:type_name -> etcdserverpb.ResponseHeader
+	7,   // 33: etcdserverpb.LeaseKeepAliveResponse.header:type_name -> etcdserverpb.ResponseHeader
+	7,   // 34: etcdserverpb.LeaseTimeToLiveResponse.header:type_name -> etcdserverpb.ResponseHeader
+	7,   // 35: etcdserverpb.LeaseLeasesResponse.header:type_name -> etcdserverpb.ResponseHeader
+	36,  // 36: etcdserverpb.LeaseLeasesResponse.leases:type_name -> etcdserverpb.LeaseStatus
+	7,   // 37: etcdserverpb.MemberListResponse.header:type_name -> etcdserverpb.ResponseHeader
+	38,  // 38: etcdserverpb.MemberListResponse.members:type_name -> etcdserverpb.Member
+	6,   // 39: etcdserverpb.AlarmRequest.action:type_name -> etcdserverpb.AlarmRequest.AlarmAction
+	0,   // 40: etcdserverpb.AlarmRequest.alarm:type_name -> etcdserverpb.AlarmType
+	0,   // 41: etcdserverpb.AlarmMember.alarm:type_name -> etcdserverpb.AlarmType
+	7,   // 42: etcdserverpb.AlarmResponse.header:type_name -> etcdserverpb.ResponseHeader
+	42,  // 43: etcdserverpb.AlarmResponse.alarms:type_name -> etcdserverpb.AlarmMember
+	7,   // 44: etcdserverpb.StatusResponse.header:type_name -> etcdserverpb.ResponseHeader
+	45,  // 45: etcdserverpb.StatusResponse.downgradeInfo:type_name -> etcdserverpb.DowngradeInfo
+	7,   // 46: etcdserverpb.DefragmentResponse.header:type_name -> etcdserverpb.ResponseHeader
+	7,   // 47: etcdserverpb.HashResponse.header:type_name -> etcdserverpb.ResponseHeader
+	7,   // 48: etcdserverpb.HashKVResponse.header:type_name -> etcdserverpb.ResponseHeader
+	7,   // 49: etcdserverpb.SnapshotResponse.header:type_name -> etcdserverpb.ResponseHeader
+	91,  // 50: etcdserverpb.AuthUserAddRequest.options:type_name -> authpb.UserAddOptions
+	92,  // 51: etcdserverpb.AuthRoleGrantPermissionRequest.perm:type_name -> authpb.Permission
+	7,   // 52: etcdserverpb.AuthEnableResponse.header:type_name -> etcdserverpb.ResponseHeader
+	7,   // 53: etcdserverpb.AuthDisableResponse.header:type_name -> etcdserverpb.ResponseHeader
+	7,   // 54: etcdserverpb.AuthUserAddResponse.header:type_name -> etcdserverpb.ResponseHeader
+	7,   // 55: etcdserverpb.AuthUserDeleteResponse.header:type_name -> etcdserverpb.ResponseHeader
+	7,   // 56: etcdserverpb.AuthUserChangePasswordResponse.header:type_name -> etcdserverpb.ResponseHeader
+	7,   // 57: etcdserverpb.AuthUserGrantRoleResponse.header:type_name -> etcdserverpb.ResponseHeader
+	7,   // 58: etcdserverpb.AuthUserRevokeRoleResponse.header:type_name -> etcdserverpb.ResponseHeader
+	7,   // 59: etcdserverpb.AuthRoleAddResponse.header:type_name -> etcdserverpb.ResponseHeader
+	7,   // 60: etcdserverpb.AuthRoleDeleteResponse.header:type_name -> etcdserverpb.ResponseHeader
+	7,   // 61: etcdserverpb.AuthRoleGrantPermissionResponse.header:type_name -> etcdserverpb.ResponseHeader
+	7,   // 62: etcdserverpb.AuthRoleRevokePermissionResponse.header:type_name -> etcdserverpb.ResponseHeader
+	7,   // 63: etcdserverpb.AuthStatusResponse.header:type_name -> etcdserverpb.ResponseHeader
+	7,   // 64: etcdserverpb.AuthenticateResponse.header:type_name -> etcdserverpb.ResponseHeader
+	7,   // 65: etcdserverpb.AuthUserGetResponse.header:type_name -> etcdserverpb.ResponseHeader
+	7,   // 66: etcdserverpb.AuthUserListResponse.header:type_name -> etcdserverpb.ResponseHeader
+	7,   // 67: etcdserverpb.AuthRoleGetResponse.header:type_name -> etcdserverpb.ResponseHeader
+	92,  // 68: etcdserverpb.AuthRoleGetResponse.perm:type_name -> authpb.Permission
+	7,   // 69: etcdserverpb.AuthRoleListResponse.header:type_name -> etcdserverpb.ResponseHeader
+	8,   // 70: etcdserverpb.KV.Range:input_type -> etcdserverpb.RangeRequest
+	8,   // 71: etcdserverpb.KV.RangeStream:input_type -> etcdserverpb.RangeRequest
+	11,  // 72: etcdserverpb.KV.Put:input_type -> etcdserverpb.PutRequest
+	13,  // 73: etcdserverpb.KV.DeleteRange:input_type -> etcdserverpb.DeleteRangeRequest
+	18,  // 74: etcdserverpb.KV.Txn:input_type -> etcdserverpb.TxnRequest
+	20,  // 75: etcdserverpb.KV.Compact:input_type -> etcdserverpb.CompactionRequest
+	22,  // 76: etcdserverpb.Watch.Watch:input_type -> etcdserverpb.WatchRequest
+	27,  // 77: etcdserverpb.Lease.LeaseGrant:input_type -> etcdserverpb.LeaseGrantRequest
+	29,  // 78: etcdserverpb.Lease.LeaseRevoke:input_type -> etcdserverpb.LeaseRevokeRequest
+	31,  // 79: etcdserverpb.Lease.LeaseKeepAlive:input_type -> etcdserverpb.LeaseKeepAliveRequest
+	33,  // 80: etcdserverpb.Lease.LeaseTimeToLive:input_type -> etcdserverpb.LeaseTimeToLiveRequest
+	35,  // 81: etcdserverpb.Lease.LeaseLeases:input_type -> etcdserverpb.LeaseLeasesRequest
+	39,  // 82: etcdserverpb.Cluster.MemberList:input_type -> etcdserverpb.MemberListRequest
+	41,  // 83: etcdserverpb.Maintenance.Alarm:input_type -> etcdserverpb.AlarmRequest
+	44,  // 84: etcdserverpb.Maintenance.Status:input_type -> etcdserverpb.StatusRequest
+	47,  // 85: etcdserverpb.Maintenance.Defragment:input_type -> etcdserverpb.DefragmentRequest
+	49,  // 86: etcdserverpb.Maintenance.Hash:input_type -> etcdserverpb.HashRequest
+	51,  // 87: etcdserverpb.Maintenance.HashKV:input_type -> etcdserverpb.HashKVRequest
+	53,  // 88: etcdserverpb.Maintenance.Snapshot:input_type -> etcdserverpb.SnapshotRequest
+	55,  // 89: etcdserverpb.Auth.AuthEnable:input_type -> etcdserverpb.AuthEnableRequest
+	56,  // 90: etcdserverpb.Auth.AuthDisable:input_type -> etcdserverpb.AuthDisableRequest
+	57,  // 91: etcdserverpb.Auth.AuthStatus:input_type -> etcdserverpb.AuthStatusRequest
+	58,  // 92: etcdserverpb.Auth.Authenticate:input_type -> etcdserverpb.AuthenticateRequest
+	59,  // 93: etcdserverpb.Auth.UserAdd:input_type -> etcdserverpb.AuthUserAddRequest
+	60,  // 94: etcdserverpb.Auth.UserGet:input_type -> etcdserverpb.AuthUserGetRequest
+	61,  // 95: etcdserverpb.Auth.UserList:input_type -> etcdserverpb.AuthUserListRequest
+	62,  // 96: etcdserverpb.Auth.UserDelete:input_type -> etcdserverpb.AuthUserDeleteRequest
+	63,  // 97: etcdserverpb.Auth.UserChangePassword:input_type -> etcdserverpb.AuthUserChangePasswordRequest
+	64,  // 98: etcdserverpb.Auth.UserGrantRole:input_type -> etcdserverpb.AuthUserGrantRoleRequest
+	65,  // 99: etcdserverpb.Auth.UserRevokeRole:input_type -> etcdserverpb.AuthUserRevokeRoleRequest
+	66,  // 100: etcdserverpb.Auth.RoleAdd:input_type -> etcdserverpb.AuthRoleAddRequest
+	67,  // 101: etcdserverpb.Auth.RoleGet:input_type -> etcdserverpb.AuthRoleGetRequest
+	68,  // 102: etcdserverpb.Auth.RoleList:input_type -> etcdserverpb.AuthRoleListRequest
+	69,  // 103: etcdserverpb.Auth.RoleDelete:input_type -> etcdserverpb.AuthRoleDeleteRequest
+	70,  // 104: etcdserverpb.Auth.RoleGrantPermission:input_type -> etcdserverpb.AuthRoleGrantPermissionRequest
+	71,  // 105: etcdserverpb.Auth.RoleRevokePermission:input_type -> etcdserverpb.AuthRoleRevokePermissionRequest
+	9,   // 106: etcdserverpb.KV.Range:output_type -> etcdserverpb.RangeResponse
+	10,  // 107: etcdserverpb.KV.RangeStream:output_type -> etcdserverpb.RangeStreamResponse
+	12,  // 108: etcdserverpb.KV.Put:output_type -> etcdserverpb.PutResponse
+	14,  // 109: etcdserverpb.KV.DeleteRange:output_type -> etcdserverpb.DeleteRangeResponse
+	19,  // 110: etcdserverpb.KV.Txn:output_type -> etcdserverpb.TxnResponse
+	21,  // 111: etcdserverpb.KV.Compact:output_type -> etcdserverpb.CompactionResponse
+	26,  // 112: etcdserverpb.Watch.Watch:output_type -> etcdserverpb.WatchResponse
+	28,  // 113: etcdserverpb.Lease.LeaseGrant:output_type -> etcdserverpb.LeaseGrantResponse
+	30,  // 114: etcdserverpb.Lease.LeaseRevoke:output_type -> etcdserverpb.LeaseRevokeResponse
+	32,  // 115: etcdserverpb.Lease.LeaseKeepAlive:output_type -> etcdserverpb.LeaseKeepAliveResponse
+	34,  // 116: etcdserverpb.Lease.LeaseTimeToLive:output_type -> etcdserverpb.LeaseTimeToLiveResponse
+	37,  // 117: etcdserverpb.Lease.LeaseLeases:output_type -> etcdserverpb.LeaseLeasesResponse
+	40,  // 118: etcdserverpb.Cluster.MemberList:output_type -> etcdserverpb.MemberListResponse
+	43,  // 119: etcdserverpb.Maintenance.Alarm:output_type -> etcdserverpb.AlarmResponse
+	46,  // 120: etcdserverpb.Maintenance.Status:output_type -> etcdserverpb.StatusResponse
+	48,  // 121: etcdserverpb.Maintenance.Defragment:output_type -> etcdserverpb.DefragmentResponse
+	50,  // 122: etcdserverpb.Maintenance.Hash:output_type -> etcdserverpb.HashResponse
+	52,  // 123: etcdserverpb.Maintenance.HashKV:output_type -> etcdserverpb.HashKVResponse
+	54,  // 124: etcdserverpb.Maintenance.Snapshot:output_type -> etcdserverpb.SnapshotResponse
+	72,  // 125: etcdserverpb.Auth.AuthEnable:output_type -> etcdserverpb.AuthEnableResponse
+	73,  // 126: etcdserverpb.Auth.AuthDisable:output_type -> etcdserverpb.AuthDisableResponse
+	83,  // 127: etcdserverpb.Auth.AuthStatus:output_type -> etcdserverpb.AuthStatusResponse
+	84,  // 128: etcdserverpb.Auth.Authenticate:output_type -> etcdserverpb.AuthenticateResponse
+	74,  // 129: etcdserverpb.Auth.UserAdd:output_type -> etcdserverpb.AuthUserAddResponse
+	85,  // 130: etcdserverpb.Auth.UserGet:output_type -> etcdserverpb.AuthUserGetResponse
+	86,  // 131: etcdserverpb.Auth.UserList:output_type -> etcdserverpb.AuthUserListResponse
+	75,  // 132: etcdserverpb.Auth.UserDelete:output_type -> etcdserverpb.AuthUserDeleteResponse
+	76,  // 133: etcdserverpb.Auth.UserChangePassword:output_type -> etcdserverpb.AuthUserChangePasswordResponse
+	77,  // 134: etcdserverpb.Auth.UserGrantRole:output_type -> etcdserverpb.AuthUserGrantRoleResponse
+	78,  // 135: etcdserverpb.Auth.UserRevokeRole:output_type -> etcdserverpb.AuthUserRevokeRoleResponse
+	79,  // 136: etcdserverpb.Auth.RoleAdd:output_type -> etcdserverpb.AuthRoleAddResponse
+	87,  // 137: etcdserverpb.Auth.RoleGet:output_type -> etcdserverpb.AuthRoleGetResponse
+	88,  // 138: etcdserverpb.Auth.RoleList:output_type -> etcdserverpb.AuthRoleListResponse
+	80,  // 139: etcdserverpb.Auth.RoleDelete:output_type -> etcdserverpb.AuthRoleDeleteResponse
+	81,  // 140: etcdserverpb.Auth.RoleGrantPermission:output_type -> etcdserverpb.AuthRoleGrantPermissionResponse
+	82,  // 141: etcdserverpb.Auth.RoleRevokePermission:output_type -> etcdserverpb.AuthRoleRevokePermissionResponse
+	106, // [106:142] is the sub-list for method output_type
+	70,  // [70:106] is the sub-list for method input_type
+	70,  // [70:70] is the sub-list for extension type_name
+	70,  // [70:70] is the sub-list for extension extendee
+	0,   // [0:70] is the sub-list for field type_name
 }
 
 func init() { file_etcdpb_aweigh_rpc_proto_init() }
@@ -5678,26 +5729,26 @@ func file_etcdpb_aweigh_rpc_proto_init() {
 	}
 	file_etcdpb_aweigh_auth_proto_init()
 	file_etcdpb_aweigh_kv_proto_init()
-	file_etcdpb_aweigh_rpc_proto_msgTypes[7].OneofWrappers = []any{
+	file_etcdpb_aweigh_rpc_proto_msgTypes[8].OneofWrappers = []any{
 		(*RequestOp_RequestRange)(nil),
 		(*RequestOp_RequestPut)(nil),
 		(*RequestOp_RequestDeleteRange)(nil),
 		(*RequestOp_RequestTxn)(nil),
 	}
-	file_etcdpb_aweigh_rpc_proto_msgTypes[8].OneofWrappers = []any{
+	file_etcdpb_aweigh_rpc_proto_msgTypes[9].OneofWrappers = []any{
 		(*ResponseOp_ResponseRange)(nil),
 		(*ResponseOp_ResponsePut)(nil),
 		(*ResponseOp_ResponseDeleteRange)(nil),
 		(*ResponseOp_ResponseTxn)(nil),
 	}
-	file_etcdpb_aweigh_rpc_proto_msgTypes[9].OneofWrappers = []any{
+	file_etcdpb_aweigh_rpc_proto_msgTypes[10].OneofWrappers = []any{
 		(*Compare_Version)(nil),
 		(*Compare_CreateRevision)(nil),
 		(*Compare_ModRevision)(nil),
 		(*Compare_Value)(nil),
 		(*Compare_Lease)(nil),
 	}
-	file_etcdpb_aweigh_rpc_proto_msgTypes[14].OneofWrappers = []any{
+	file_etcdpb_aweigh_rpc_proto_msgTypes[15].OneofWrappers = []any{
 		(*WatchRequest_CreateRequest)(nil),
 		(*WatchRequest_CancelRequest)(nil),
 		(*WatchRequest_ProgressRequest)(nil),
@@ -5708,7 +5759,7 @@ func file_etcdpb_aweigh_rpc_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_etcdpb_aweigh_rpc_proto_rawDesc), len(file_etcdpb_aweigh_rpc_proto_rawDesc)),
 			NumEnums:      7,
-			NumMessages:   81,
+			NumMessages:   82,
 			NumExtensions: 0,
 			NumServices:   6,
 		},

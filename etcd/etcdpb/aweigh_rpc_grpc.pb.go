@@ -1,5 +1,5 @@
 // The part of etcd's client API that a node serves. Names and numbers are
-// etcd's, version 3.6, so that bytes and methods on the wire are the same; the
+// etcd's, version 3.7, so that bytes and methods on the wire are the same; the
 // file's own name is not, because a process can know each name only once. What
 // is not here is answered by package etcd's table of what is not served.
 
@@ -25,6 +25,7 @@ const _ = grpc.SupportPackageIsVersion9
 
 const (
 	KV_Range_FullMethodName       = "/etcdserverpb.KV/Range"
+	KV_RangeStream_FullMethodName = "/etcdserverpb.KV/RangeStream"
 	KV_Put_FullMethodName         = "/etcdserverpb.KV/Put"
 	KV_DeleteRange_FullMethodName = "/etcdserverpb.KV/DeleteRange"
 	KV_Txn_FullMethodName         = "/etcdserverpb.KV/Txn"
@@ -36,6 +37,7 @@ const (
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 type KVClient interface {
 	Range(ctx context.Context, in *RangeRequest, opts ...grpc.CallOption) (*RangeResponse, error)
+	RangeStream(ctx context.Context, in *RangeRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[RangeStreamResponse], error)
 	Put(ctx context.Context, in *PutRequest, opts ...grpc.CallOption) (*PutResponse, error)
 	DeleteRange(ctx context.Context, in *DeleteRangeRequest, opts ...grpc.CallOption) (*DeleteRangeResponse, error)
 	Txn(ctx context.Context, in *TxnRequest, opts ...grpc.CallOption) (*TxnResponse, error)
@@ -59,6 +61,25 @@ func (c *kVClient) Range(ctx context.Context, in *RangeRequest, opts ...grpc.Cal
 	}
 	return out, nil
 }
+
+func (c *kVClient) RangeStream(ctx context.Context, in *RangeRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[RangeStreamResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &KV_ServiceDesc.Streams[0], KV_RangeStream_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[RangeRequest, RangeStreamResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type KV_RangeStreamClient = grpc.ServerStreamingClient[RangeStreamResponse]
 
 func (c *kVClient) Put(ctx context.Context, in *PutRequest, opts ...grpc.CallOption) (*PutResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
@@ -105,6 +126,7 @@ func (c *kVClient) Compact(ctx context.Context, in *CompactionRequest, opts ...g
 // for forward compatibility.
 type KVServer interface {
 	Range(context.Context, *RangeRequest) (*RangeResponse, error)
+	RangeStream(*RangeRequest, grpc.ServerStreamingServer[RangeStreamResponse]) error
 	Put(context.Context, *PutRequest) (*PutResponse, error)
 	DeleteRange(context.Context, *DeleteRangeRequest) (*DeleteRangeResponse, error)
 	Txn(context.Context, *TxnRequest) (*TxnResponse, error)
@@ -121,6 +143,9 @@ type UnimplementedKVServer struct{}
 
 func (UnimplementedKVServer) Range(context.Context, *RangeRequest) (*RangeResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Range not implemented")
+}
+func (UnimplementedKVServer) RangeStream(*RangeRequest, grpc.ServerStreamingServer[RangeStreamResponse]) error {
+	return status.Error(codes.Unimplemented, "method RangeStream not implemented")
 }
 func (UnimplementedKVServer) Put(context.Context, *PutRequest) (*PutResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Put not implemented")
@@ -172,6 +197,17 @@ func _KV_Range_Handler(srv interface{}, ctx context.Context, dec func(interface{
 	}
 	return interceptor(ctx, in, info, handler)
 }
+
+func _KV_RangeStream_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(RangeRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(KVServer).RangeStream(m, &grpc.GenericServerStream[RangeRequest, RangeStreamResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type KV_RangeStreamServer = grpc.ServerStreamingServer[RangeStreamResponse]
 
 func _KV_Put_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(PutRequest)
@@ -273,7 +309,13 @@ var KV_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _KV_Compact_Handler,
 		},
 	},
-	Streams:  []grpc.StreamDesc{},
+	Streams: []grpc.StreamDesc{
+		{
+			StreamName:    "RangeStream",
+			Handler:       _KV_RangeStream_Handler,
+			ServerStreams: true,
+		},
+	},
 	Metadata: "etcdpb/aweigh_rpc.proto",
 }
 
