@@ -133,6 +133,13 @@ func TestUsersAreHeldToTheirRoles(t *testing.T) {
 		private bool   // it succeeds once only, so root is not asked
 	}{
 		{"range", func(ctx context.Context) error { return second(w.Range(ctx, &etcdpb.RangeRequest{Key: in})) }, "r", false},
+		{"range in parts", func(ctx context.Context) error {
+			s, err := w.RangeStream(ctx, &etcdpb.RangeRequest{Key: in})
+			if err == nil {
+				_, err = s.Recv()
+			}
+			return err
+		}, "r", false},
 		{"range of all they have", func(ctx context.Context) error {
 			return second(w.Range(ctx, &etcdpb.RangeRequest{Key: []byte("/a/"), RangeEnd: []byte("/a0")}))
 		}, "r", false},

@@ -33,8 +33,8 @@ type Node interface {
 	KeepAlive(ctx context.Context, ids []int64) ([]int64, error)
 	AwaitMotion(ctx context.Context, id []byte, tell func(node.Motion, scope.Head) error) error
 	Range(ctx context.Context, key, end []byte, r scope.Range, linearizable bool) (scope.RangeResult, scope.Head, error)
-	Page(ctx context.Context, key, end []byte, r scope.Range) (scope.RangeResult, error)
-	Latest(ctx context.Context, key, end []byte) (int64, error)
+	Page(ctx context.Context, key, end []byte, r scope.Range, most int, sure bool) (scope.RangeResult, error)
+	Latest(ctx context.Context, key, end []byte, linearizable bool) (int64, error)
 	Read(ctx context.Context, linearizable bool) (*node.View, error)
 	ReadOf(ctx context.Context, ranges node.Ranges, linearizable bool) (*node.View, error)
 	Look(ctx context.Context, t *scope.Txn, linearizable bool) (node.Looked, error)

@@ -14,8 +14,8 @@ var instead = []struct{ prefix, text string }{
 	{"/etcdserverpb.Cluster/Member", "members are not added or removed here: \"aweigh join\" makes a node that serves what the network holds, and \"aweigh anchor\" lets anchors join and leave"},
 	{"/etcdserverpb.Maintenance/MoveLeader", "the leader changes with every view by itself; there is nothing to move"},
 	{"/etcdserverpb.Maintenance/Downgrade", "versions are not negotiated; stop the node and start the other program"},
-	{"/etcdserverpb.KV/", "the API served is that of etcd 3.7"},
-	{"", "this node serves the KV, Watch, Lease, Lock, Election, Auth, Cluster and Maintenance services of etcd 3.7; docs/etcd.md lists them"},
+	{"/etcdserverpb.KV/", "the API served is that of etcd 3.6, with RangeStream of 3.7"},
+	{"", "this node serves the KV, Watch, Lease, Lock, Election, Auth, Cluster and Maintenance services of etcd 3.6; docs/etcd.md lists them"},
 }
 
 // unimplemented answers what no service knows, to those who may do so much.

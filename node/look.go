@@ -1,7 +1,10 @@
 package node
 
 import (
+	"bytes"
+	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/aweigh/aweigh/scope"
 )
@@ -57,6 +60,34 @@ func lookAt(s *scope.State, t *scope.Txn, at int64) (l Looked, err error) {
 		l.Responses[i] = scope.Response{Kind: scope.OpRange, Range: res}
 	}
 	return l, nil
+}
+
+// wrong says what makes it no answer to a transaction that only reads, whoever gave it.
+func (l *Looked) wrong(t *scope.Txn) error {
+	branch := t.Success
+	if !l.Succeeded {
+		branch = t.Failure
+	}
+	if len(l.Responses) != len(branch) || !l.Succeeded && len(t.Compare) == 0 {
+		return fmt.Errorf("%w: %d responses where there are %d operations", ErrFrame, len(l.Responses), len(branch))
+	}
+	for i := range branch {
+		r, res := rangeAt(&branch[i], 0), &l.Responses[i].Range
+		inOrder := slices.IsSortedFunc(res.Kvs, func(a, b scope.KeyValue) int { return cmp.Or(bytes.Compare(a.Key, b.Key), -1) }) // none twice
+		switch {
+		case l.Responses[i].Kind != scope.OpRange:
+			return fmt.Errorf("%w: a response of another kind", ErrFrame)
+		case slices.ContainsFunc(res.Kvs, func(kv scope.KeyValue) bool { return !scope.Within(kv.Key, branch[i].Key, branch[i].End) }):
+			return fmt.Errorf("%w: keys that were not asked for", ErrFrame)
+		case r.Limit > 0 && int64(len(res.Kvs)) > r.Limit, r.CountOnly && len(res.Kvs) > 0, res.Count < int64(len(res.Kvs)):
+			return fmt.Errorf("%w: %d of %d keys, where at most %d were asked for", ErrFrame, len(res.Kvs), res.Count, r.Limit)
+		case res.More && (len(res.Kvs) == 0 || r.Limit == 0):
+			return fmt.Errorf("%w: more keys, after none or all", ErrFrame)
+		case r.Sort == scope.ByKey && r.Order != scope.Descending && !inOrder:
+			return fmt.Errorf("%w: keys in disorder", ErrFrame)
+		}
+	}
+	return nil
 }
 
 // rangeAt is how an operation reads, as of a revision if it names none.

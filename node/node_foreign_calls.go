@@ -32,6 +32,12 @@ func (f *foreign) say(ctx context.Context, ask ForeignAsk, out any) (scope.Head,
 // look carries out a transaction that only reads, as of a revision; 0: the newest.
 func (f *foreign) look(ctx context.Context, t *scope.Txn, linearizable bool, at int64) (l Looked, head scope.Head, err error) {
 	head, err = f.say(ctx, ForeignAsk{Kind: ForeignLook, Newest: linearizable, At: at, Body: canon.Encode(t)}, &l)
+	if err == nil {
+		err = l.wrong(t)
+	}
+	if err != nil {
+		return Looked{}, head, err
+	}
 	l.Revision = head.Revision
 	for i := range l.Responses {
 		l.Responses[i].Range.Revision = head.Revision
@@ -43,7 +49,7 @@ func (f *foreign) look(ctx context.Context, t *scope.Txn, linearizable bool, at 
 func (f *foreign) rangeOf(ctx context.Context, key, end []byte, r scope.Range, linearizable bool) (scope.RangeResult, scope.Head, error) {
 	t := scope.Txn{Success: []scope.Op{{Kind: scope.OpRange, Key: key, End: end, Range: &r}}}
 	l, head, err := f.look(ctx, &t, linearizable, r.Revision)
-	if err != nil || len(l.Responses) != 1 {
+	if err != nil {
 		return scope.RangeResult{}, head, err
 	}
 	return l.Responses[0].Range, head, nil

@@ -317,3 +317,78 @@ func TestAnchorsHoldTheWayToTheirSeats(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestHostileScopesAnswerWhatWasAsked: though all who answer for a scope lie, what they say is about the keys that were
+// asked for, and ends.
+func TestHostileScopesAnswerWhatWasAsked(t *testing.T) {
+	kv := func(keys ...string) (all []scope.KeyValue) {
+		for _, k := range keys {
+			all = append(all, scope.KeyValue{Key: []byte(k), Version: 1})
+		}
+		return all
+	}
+	all := scope.Range{}
+	for what, x := range map[string]struct {
+		asked scope.Range
+		said  Looked
+		well  bool
+	}{
+		"some":                 {all, Looked{Responses: []scope.Response{{Kind: scope.OpRange, Range: scope.RangeResult{Kvs: kv("/b/1", "/b/2"), Count: 2}}}}, true},
+		"none":                 {all, Looked{Responses: []scope.Response{{Kind: scope.OpRange}}}, true},
+		"a count":              {scope.Range{CountOnly: true}, Looked{Responses: []scope.Response{{Kind: scope.OpRange, Range: scope.RangeResult{Count: 9}}}}, true},
+		"as many as asked for": {scope.Range{Limit: 1}, Looked{Responses: []scope.Response{{Kind: scope.OpRange, Range: scope.RangeResult{Kvs: kv("/b/1"), Count: 2, More: true}}}}, true},
+		"no response":          {all, Looked{}, false},
+		"two responses":        {all, Looked{Responses: make([]scope.Response, 2)}, false},
+		"another kind":         {all, Looked{Responses: []scope.Response{{Kind: scope.OpPut}}}, false},
+		"keys elsewhere":       {all, Looked{Responses: []scope.Response{{Kind: scope.OpRange, Range: scope.RangeResult{Kvs: kv("/c"), Count: 1}}}}, false},
+		"disorder":             {all, Looked{Responses: []scope.Response{{Kind: scope.OpRange, Range: scope.RangeResult{Kvs: kv("/b/2", "/b/1"), Count: 2}}}}, false},
+		"a key twice":          {all, Looked{Responses: []scope.Response{{Kind: scope.OpRange, Range: scope.RangeResult{Kvs: kv("/b/1", "/b/1"), Count: 2}}}}, false},
+		"too many":             {scope.Range{Limit: 1}, Looked{Responses: []scope.Response{{Kind: scope.OpRange, Range: scope.RangeResult{Kvs: kv("/b/1", "/b/2"), Count: 2}}}}, false},
+		"more after none":      {scope.Range{Limit: 1}, Looked{Responses: []scope.Response{{Kind: scope.OpRange, Range: scope.RangeResult{More: true}}}}, false},
+		"more after all":       {all, Looked{Responses: []scope.Response{{Kind: scope.OpRange, Range: scope.RangeResult{Kvs: kv("/b/1"), Count: 1, More: true}}}}, false},
+		"keys for a count":     {scope.Range{CountOnly: true}, Looked{Responses: []scope.Response{{Kind: scope.OpRange, Range: scope.RangeResult{Kvs: kv("/b/1"), Count: 1}}}}, false},
+	} {
+		op := scope.Op{Kind: scope.OpRange, Key: []byte("/b/"), End: []byte("/b0"), Range: &x.asked}
+		x.said.Succeeded = true
+		if err := x.said.wrong(&scope.Txn{Success: []scope.Op{op}}); (err == nil) != x.well {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if (&Looked{}).wrong(&scope.Txn{}) == nil {
+		t.Error("a transaction without compares failed them")
+	}
+
+	c, a, o := newRegions(t, quorum.Crash)
+	ctx, cancel := context.WithTimeout(context.Background(), 40*time.Second)
+	defer cancel()
+	if _, err := o.Latest(ctx, []byte("/"), []byte("0"), true); err != nil { // by referrals that it did not know
+		t.Fatal(err)
+	}
+	a.running[3].halt(t)
+	a.running[3] = nil
+	a.liar(3, func(_ ForeignAsk, x ForeignAnswer) ([]byte, bool) {
+		x.Body = canon.Encode(Looked{Succeeded: true, Responses: []scope.Response{{Kind: scope.OpRange, Range: scope.RangeResult{More: true}}}})
+		return canon.Encode(x), true
+	}, c.nodes[0])
+	var f *foreign
+	for _, id := range o.foreigners.ids() {
+		if x := o.foreign(id); string(x.genesis.Prefix()) == "/b/c/" {
+			f = x
+		}
+	}
+	for refused := false; !refused; { // until the liar is who answers
+		f.mu.Lock()
+		for _, x := range f.knows.epoch.Roster.Anchors {
+			f.knows.seen[x.Key.ID()] = manner{took: time.Second}
+			if x.Name == "n3" {
+				f.knows.seen[x.Key.ID()] = manner{took: time.Millisecond}
+			}
+		}
+		clear(f.knows.cache)
+		f.mu.Unlock()
+		p, err := o.Page(ctx, []byte("/b/c/"), []byte("/b/c0"), scope.Range{Limit: 10}, 1<<20, false)
+		if refused = errors.Is(err, ErrFrame); !refused && (err != nil || p.More) {
+			t.Fatalf("%d keys, more %v, %v", len(p.Kvs), p.More, err)
+		}
+	}
+}

@@ -26,13 +26,18 @@ func (m *members) changed(p *Part) {
 		return
 	}
 	for _, id := range before {
-		at := slices.Index(m.in[id], p)
-		if m.in[id] = slices.Delete(m.in[id], at, at+1); len(m.in[id]) == 0 {
+		if slices.Contains(now, id) {
+			continue
+		}
+		m.in[id] = slices.DeleteFunc(m.in[id], func(o *Part) bool { return o == p })
+		if len(m.in[id]) == 0 {
 			delete(m.in, id)
 		}
 	}
 	for _, id := range now {
-		m.in[id] = append(m.in[id], p)
+		if !slices.Contains(before, id) && !slices.Contains(m.in[id], p) {
+			m.in[id] = append(m.in[id], p)
+		}
 	}
 	m.of[p] = now
 }

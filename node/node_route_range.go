@@ -55,17 +55,20 @@ func (n *Node) Range(ctx context.Context, key, end []byte, r scope.Range, linear
 	return n.ranged(ctx, key, end, reading{Range: r, linearizable: linearizable})
 }
 
-// Page is Range from what this node has, but what lies beyond the limit is neither looked at nor counted
-// (scope.State.Page).
-func (n *Node) Page(ctx context.Context, key, end []byte, r scope.Range) (scope.RangeResult, error) {
-	res, _, err := n.ranged(ctx, key, end, reading{Range: r, page: true})
+// Page is a part of what Range reads, in order of key and as of a revision: it ends after so many bytes, or the limit, and then says
+// More, though what follows may be nothing. Scopes that are not held give all that they have. If it is to be sure, it waits until
+// all scopes are known up to the revision; otherwise each is read as far as it is known.
+func (n *Node) Page(ctx context.Context, key, end []byte, r scope.Range, most int, sure bool) (scope.RangeResult, error) {
+	res, _, err := n.ranged(ctx, key, end, reading{Range: r, most: most, known: !sure})
 	return res, err
 }
 
 // reading is how a range is read.
 type reading struct {
 	scope.Range
-	linearizable, page bool
+	linearizable bool
+	most         int  // bytes of a Page; 0: no bound
+	known        bool // no further than is known, whatever the revision
 }
 
 func (n *Node) ranged(ctx context.Context, key, end []byte, r reading) (res scope.RangeResult, head scope.Head, err error) {
@@ -96,13 +99,8 @@ func (n *Node) rangeOf(ctx context.Context, key, end []byte, r reading) (res sco
 	if len(all) > 1 && r.Sort != scope.ByKey { // what comes first is known when all is there
 		r.Limit = 0
 	}
-	for _, p := range all {
+	for i, p := range all {
 		got, at, err := n.rangePiece(ctx, p, r, views)
-		if errors.Is(err, scope.ErrElsewhere) && p.foreign != nil { // it has delegated some of them
-			if bad := p.foreign.learn(ctx, Between(p.Key, p.End)); bad != nil {
-				return res, head, bad
-			}
-		}
 		if err != nil {
 			if len(all) > 1 {
 				err = fmt.Errorf("the scope of %s: %w", p.name(), err)
@@ -112,6 +110,10 @@ func (n *Node) rangeOf(ctx context.Context, key, end []byte, r reading) (res sco
 		res.Kvs, res.Count, res.More = append(res.Kvs, got.Kvs...), res.Count+got.Count, res.More || got.More
 		if head.Scope.IsZero() || got.Revision < res.Revision { // all was read up to there, and some beyond
 			head, res.Revision = at, got.Revision
+		}
+		if r.most > 0 && r.less(&got) {
+			res.More = res.More || i < len(all)-1
+			return res, head, nil
 		}
 	}
 	if len(all) > 1 {
@@ -123,18 +125,24 @@ func (n *Node) rangeOf(ctx context.Context, key, end []byte, r reading) (res sco
 	return res, head, nil
 }
 
-// Latest is a revision as of which the keys [key, end), in the sense of scope.Op, have every change that was
-// acknowledged before the call: the highest that a scope of theirs is closed up to.
-func (n *Node) Latest(ctx context.Context, key, end []byte) (revision int64, err error) {
-	err = n.on(ctx, Keys(), func(*Part) error {
+// Latest is the highest revision that a scope of the keys [key, end), in the sense of scope.Op, is known to be closed
+// up to: if the read is linearizable, one as of which there is every change that was acknowledged before the call.
+func (n *Node) Latest(ctx context.Context, key, end []byte, linearizable bool) (revision int64, err error) {
+	err = n.on(ctx, Keys(), func(*Part) (err error) {
 		all, err := n.split(ctx, nil, decider{Part: n.Part}, key, end, math.MaxInt64)
 		views := make(map[*Part]*View)
+		defer func() {
+			for _, v := range views {
+				err = errors.Join(err, v.Close())
+			}
+		}()
 		for _, p := range all {
-			res, _, bad := n.rangePiece(ctx, p, reading{scope.Range{Limit: 1, KeysOnly: true}, true, true}, views)
-			revision, err = max(revision, res.Revision), cmp.Or(err, bad)
-		}
-		for _, v := range views {
-			err = errors.Join(err, v.Close())
+			if err != nil {
+				return err
+			}
+			var res scope.RangeResult
+			res, _, err = n.rangePiece(ctx, p, reading{Range: scope.Range{Limit: 1, KeysOnly: true}, linearizable: linearizable, most: 1}, views)
+			revision = max(revision, res.Revision)
 		}
 		return err
 	})
@@ -145,11 +153,15 @@ func (n *Node) Latest(ctx context.Context, key, end []byte) (revision int64, err
 // closed.
 func (n *Node) rangePiece(ctx context.Context, p piece, r reading, views map[*Part]*View) (res scope.RangeResult, head scope.Head, err error) {
 	if p.foreign != nil {
-		return p.foreign.rangeOf(ctx, p.Key, p.End, r.Range, r.linearizable)
+		res, head, err = p.foreign.rangeOf(ctx, p.Key, p.End, r.Range, r.linearizable)
+		if errors.Is(err, scope.ErrElsewhere) { // it has delegated some of them
+			err = cmp.Or(p.foreign.learn(ctx, Between(p.Key, p.End)), err)
+		}
+		return res, head, err
 	}
 	v := views[p.Part]
 	if v == nil {
-		if r.Revision > 0 {
+		if r.Revision > 0 && !r.known {
 			if err := n.closed(ctx, p.Part, r.Revision); err != nil {
 				return res, head, err
 			}
@@ -162,10 +174,13 @@ func (n *Node) rangePiece(ctx context.Context, p piece, r reading, views map[*Pa
 	if err := v.owns(Between(p.Key, p.End)); err != nil {
 		return res, head, err
 	}
+	head = v.Head()
+	if r.known && r.Revision > head.Closed() {
+		r.Revision = head.Closed()
+	}
 	if res, err = r.of(v, p.Key, p.End); err != nil {
 		return res, head, err
 	}
-	head = v.Head()
 	res.Revision = head.Closed()
 	return res, head, nil
 }
@@ -188,10 +203,20 @@ func (n *Part) ranged(ctx context.Context, key, end []byte, r reading) (res scop
 
 // of reads from a view.
 func (r *reading) of(v *View, key, end []byte) (scope.RangeResult, error) {
-	if r.page {
-		return v.Page(key, end, r.Range)
+	return v.Page(key, end, r.Range, r.most)
+}
+
+// less takes what was read off what is left to read of a page. It reports whether that is nothing.
+func (r *reading) less(got *scope.RangeResult) bool {
+	for i := range got.Kvs {
+		r.most -= len(got.Kvs[i].Key) + len(got.Kvs[i].Value)
 	}
-	return v.Range(key, end, r.Range)
+	if r.Limit > 0 {
+		if r.Limit -= int64(len(got.Kvs)); r.Limit <= 0 {
+			return true
+		}
+	}
+	return got.More || r.most <= 0
 }
 
 // ReadOf gives a view of the scope's state, whoever decides about the keys.

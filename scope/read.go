@@ -23,21 +23,18 @@ type RangeResult struct {
 
 // Range reads the keys [key, end) in the sense of Op. The error is ErrCompacted
 // or ErrFutureRevision if the revision asked for cannot be read.
-func (s *State) Range(key, end []byte, r Range) (RangeResult, error) {
-	return s.page(key, end, r, false)
-}
+func (s *State) Range(key, end []byte, r Range) (RangeResult, error) { return s.Page(key, end, r, 0) }
 
-// Page is Range, but what lies beyond the limit is neither looked at nor counted, save for one key.
-func (s *State) Page(key, end []byte, r Range) (RangeResult, error) { return s.page(key, end, r, true) }
-
-func (s *State) page(key, end []byte, r Range, alone bool) (RangeResult, error) {
+// Page is Range in order of key, but it ends, with More, where there is more after so many bytes of keys and values
+// or after its limit, and counts no further. It gives one pair at least. With 0 it is Range.
+func (s *State) Page(key, end []byte, r Range, most int) (RangeResult, error) {
 	if err := s.head.readable(r.Revision); err != nil {
 		return RangeResult{}, err
 	}
 	if len(end) == 0 {
 		return s.one(key, r)
 	}
-	return s.pageOf(key, end, r, s.head.Revision, alone)
+	return s.pageOf(key, end, r, s.head.Revision, most)
 }
 
 // one is Range of one key, which passes no older versions: there may be thousands.
@@ -260,16 +257,16 @@ func (s *State) Weigh(key, end []byte, rev int64, most, visits int) (size, seen 
 
 // rangeOf is Range on a view whose newest revision is current.
 func (v *view) rangeOf(key, end []byte, r Range, current int64) (RangeResult, error) {
-	return v.pageOf(key, end, r, current, false)
+	return v.pageOf(key, end, r, current, 0)
 }
 
-func (v *view) pageOf(key, end []byte, r Range, current int64, alone bool) (RangeResult, error) {
+func (v *view) pageOf(key, end []byte, r Range, current int64, most int) (RangeResult, error) {
 	res := RangeResult{Revision: current}
 	rev := r.Revision
 	if rev <= 0 {
 		rev = math.MaxInt64 // so that a transaction sees its own changes
 	}
-	room := int64(math.MaxInt64)
+	room, size := int64(math.MaxInt64), 0
 	if r.CountOnly {
 		room = 0
 	} else if 0 < r.Limit && r.Limit < room && r.inOrder() && !r.bounded() {
@@ -277,7 +274,8 @@ func (v *view) pageOf(key, end []byte, r Range, current int64, alone bool) (Rang
 	}
 	err := v.each(key, end, rev, func(k, record []byte) error {
 		full := int64(len(res.Kvs)) >= room
-		if full && alone && !r.CountOnly {
+		if most > 0 && !r.CountOnly && (full || size >= most) {
+			res.More = true
 			return errEnough
 		}
 		if res.Count++; full {
@@ -292,7 +290,10 @@ func (v *view) pageOf(key, end []byte, r Range, current int64, alone bool) (Rang
 		}
 		escaped, _, _ := v.space.splitVersion(k)
 		kv.Key = bytes.Clone(keyOf(escaped))
-		res.Kvs = append(res.Kvs, kv)
+		if res.Kvs = append(res.Kvs, kv); !r.KeysOnly {
+			size += len(kv.Value)
+		}
+		size += len(kv.Key)
 		return nil
 	})
 	if err != nil && !errors.Is(err, errEnough) {

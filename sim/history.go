@@ -143,8 +143,8 @@ func (x *watch) linearizable() {
 		ops = append(ops, porcupine.Operation{ClientId: d.client, Input: d, Call: int64(d.begin), Return: end})
 	}
 	for _, of := range register.Partition(ops) {
-		why := zones(of)
-		x.w.holds(Linearizable, nil, why == "", "requests for %s fit no order in time: %s", of[0].Input.(*deed).key, why)
+		key, why := of[0].Input.(*deed).key, zones(of)
+		x.w.governing(key).holds(Linearizable, nil, why == "", "requests for %s fit no order in time: %s", key, why)
 	}
 	// Where dozens of requests were open at once, to find an order may take for ever.
 	if found := porcupine.CheckOperationsTimeout(register, ops, orderWithin); found == porcupine.Unknown {

@@ -40,9 +40,12 @@ func (m *marks) add(x Mark) {
 	}
 }
 
-// all is everything kept, in the order of time.
-func (m *marks) all() []Mark {
-	all := slices.Concat(m.events, m.messages[m.next:], m.messages[:m.next])
+// marked is everything kept of all scopes, in the order of time.
+func (s *stage) marked() (all []Mark) {
+	for _, w := range s.scopes {
+		m := &w.marks
+		all = slices.Concat(all, m.events, m.messages[m.next:], m.messages[:m.next])
+	}
 	slices.SortStableFunc(all, func(a, b Mark) int { return cmp.Compare(a.At, b.At) })
 	return all
 }

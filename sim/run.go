@@ -17,7 +17,7 @@ import (
 // Options say what to keep of a run besides its Result.
 type Options struct {
 	Trace    io.Writer      // one readable line per event; nil: none
-	Marks    int            // keep at most so many marks
+	Marks    int            // keep at most so many marks of events, and as many of messages, in each scope
 	Progress func(Progress) // called now and then
 }
 
@@ -232,7 +232,7 @@ func (w *World) result(healed Healing) *Result {
 		Faulty: x.faulty, Budget: x.budget, Total: x.total,
 		Reads: x.reads, Finality: x.finality,
 		Epochs: x.standing.epochs, Pauses: x.pauses.all, Outgrown: x.outgrown,
-		Messages: w.wires.messages, Bytes: w.wires.bytes, Nullified: w.nullified(), Marks: w.marks.all(),
+		Messages: w.wires.messages, Bytes: w.wires.bytes, Nullified: w.nullified(), Marks: w.marked(),
 	}
 	for _, c := range w.scopes {
 		r.Blocks += len(c.watch.final)

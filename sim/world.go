@@ -36,6 +36,7 @@ type World struct {
 	roles []*plan
 	polls polls
 	watch watch
+	marks marks
 
 	answered int64                         // the highest revision as of which an honest node answered visitors
 	shown    map[aweigh.Epoch]votes.Domain // epochs that visitors were shown before a node was seen there
@@ -64,7 +65,6 @@ type stage struct {
 	trace  hash.Hash
 	line   []byte // of the trace, the last
 	text   io.Writer
-	marks  marks
 	firing bool // faults and clients are still at it
 
 	founding []func() // faults that begin when a scope is founded
@@ -90,10 +90,10 @@ func NewWorld(s Scenario, o Options) (*World, error) {
 		return nil, err
 	}
 	stream := func(purpose uint64) *rand.Rand { return rand.New(rand.NewPCG(s.Seed, purpose)) }
-	w := &World{byPeer: make(map[node.Peer][]*Node), stage: &stage{
+	w := &World{byPeer: make(map[node.Peer][]*Node), marks: marks{most: o.Marks}, stage: &stage{
 		Scenario: s, now: Start, anchors: make(map[aweigh.AnchorID]int),
 		streams: streams{links: stream(1), chance: stream(2), ask: stream(4), naming: stream(5)},
-		trace:   sha256.New(), text: o.Trace, marks: marks{most: o.Marks}, firing: true,
+		trace:   sha256.New(), text: o.Trace, firing: true,
 	}}
 	w.scopes = []*World{w}
 	w.findings.open(s)

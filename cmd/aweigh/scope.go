@@ -266,10 +266,13 @@ func (s *session) knownAnchors(ctx context.Context, all []*aweighv1.Scope, above
 		}
 		for _, a := range r.Anchors {
 			id := a.Key.ID()
-			wanted := len(named) == 0 && x == above
+			wanted, by := len(named) == 0 && x == above, ""
 			for _, text := range named {
 				if a.Name == text && !seen[text] || len(text) >= 4 && strings.HasPrefix(id.String(), strings.ToLower(text)) {
-					wanted, seen[text] = true, true
+					if wanted {
+						return nil, fmt.Errorf("%w: --anchors names %s twice, as %s and %s", errUsage, a.Name, by, text)
+					}
+					wanted, seen[text], by = true, true, text
 				}
 			}
 			if wanted && !taken[id.String()] {

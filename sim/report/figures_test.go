@@ -269,7 +269,10 @@ func TestOneScopeIsDrawn(t *testing.T) {
 	if one, _ := inOne(r); heightsFigure(one, nil).Drawing != height {
 		t.Error("another scope's marks are drawn")
 	}
-	r.Broken = []sim.Breach{{Invariant: "durable", Scope: 1, At: time.Second}}
+	r.Broken = []sim.Breach{{Invariant: "durable", Scope: 1, At: time.Second}, {Invariant: "durable", At: time.Second}}
+	if one, _ := inOne(r); len(one.Broken) != 1 {
+		t.Error("another scope's breach is drawn")
+	}
 	if !strings.Contains(runPageOf(t, r), "Only the scope of /below/ is drawn.") {
 		t.Error("the scope of the breach is not drawn")
 	}

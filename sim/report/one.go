@@ -7,7 +7,7 @@ import (
 	"github.com/aweigh/aweigh/sim"
 )
 
-// inOne is a run with the marks of one scope only, whose blocks and views those of others would be
+// inOne is a run with the marks and breaches of one scope only, whose blocks and views those of others would be
 // taken for: of that in which the gravest breach was found, or else the root. It says which, if there are several.
 func inOne(r *sim.Result) (one *sim.Result, which string) {
 	of, shallow := 0, *r
@@ -15,6 +15,7 @@ func inOne(r *sim.Result) (one *sim.Result, which string) {
 		of = gravest(r.Broken).Scope
 	}
 	shallow.Marks = slices.DeleteFunc(slices.Clone(r.Marks), func(m sim.Mark) bool { return m.Scope != of })
+	shallow.Broken = slices.DeleteFunc(slices.Clone(r.Broken), func(b sim.Breach) bool { return b.Scope != of })
 	switch {
 	case len(r.Scopes) == 0:
 	case of == 0:
