@@ -88,6 +88,7 @@ func New(cfg Config) (*Host, error) {
 		h.cancel()
 		return nil, errors.Join(fmt.Errorf("p2p: start gossip: %w", err), h.host.Close())
 	}
+	h.SetMembers(cfg.Members)
 	return h, nil
 }
 
@@ -144,7 +145,6 @@ func (h *Host) Start() error {
 	h.book.load()
 	h.dialer.keep(h.cfg.Bootstrap)
 	h.dialer.keep(h.cfg.Relays)
-	h.SetMembers(h.cfg.Members)
 	h.spawn(h.dialer.run)
 	h.spawn(h.exchange)
 	h.spawn(h.watchMembers)

@@ -60,6 +60,23 @@ func start(t testing.TB, change func(*Config)) *Host {
 	return h
 }
 
+// TestMembersThatWereNamedBeforeTheStartCount: a host stays connected with them, and asks them for signs of life.
+func TestMembersThatWereNamedBeforeTheStartCount(t *testing.T) {
+	other := start(t, nil)
+	h, err := New(Config{Network: testNetwork, Listen: []string{"/ip4/127.0.0.1/tcp/0"}, Key: newKey(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	h.SetMembers([]peer.ID{other.ID()})
+	if err := h.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if !h.dialer.isMember(other.ID()) {
+		t.Error("the member was forgotten")
+	}
+}
+
 // eventually waits until ok holds.
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
