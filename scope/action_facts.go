@@ -43,7 +43,7 @@ func (e *Epoch) facts(q call, prefix string, key []byte, v *KeyValue, ok bool) *
 func seated(anchors []Anchor) map[aweigh.Hash]int {
 	seats := make(map[aweigh.Hash]int, 2*len(anchors))
 	for i := range anchors {
-		if key, ok := peerKey(anchors[i].Peer); ok {
+		if key, ok := PeerKey(anchors[i].Peer); ok {
 			seats[key.ID()] = i
 		}
 	}
@@ -53,9 +53,9 @@ func seated(anchors []Anchor) map[aweigh.Hash]int {
 	return seats
 }
 
-// peerKey is the key in a libp2p peer ID in its usual form: the base58 of an identity
+// PeerKey is the key in a libp2p peer ID in its usual form: the base58 of an identity
 // multihash of the protobuf of an Ed25519 key.
-func peerKey(peer string) (k votes.PublicKey, ok bool) {
+func PeerKey(peer string) (k votes.PublicKey, ok bool) {
 	const head = "\x00\x24\x08\x01\x12\x20"
 	if len(peer) > 64 {
 		return k, false

@@ -300,12 +300,12 @@ func TestPoliciesWithBadRulesAreNone(t *testing.T) {
 
 func TestPeersThatAreNoKeysAreNobody(t *testing.T) {
 	for _, peer := range []string{"", "peer-e", "12D3KooW", strings.Repeat("1", 52), strings.Repeat("z", 1<<20), base58.Encode(append([]byte("\x00\x24\x08\x02\x12\x20"), make([]byte, 32)...))} {
-		if k, ok := peerKey(peer); ok {
+		if k, ok := PeerKey(peer); ok {
 			t.Errorf("%.60q is %v", peer, k)
 		}
 	}
 	k := testKey(t, 5).Public()
-	if got, ok := peerKey(base58.Encode(append([]byte("\x00\x24\x08\x01\x12\x20"), k.Bytes...))); !ok || got.ID() != k.ID() || got.Scheme != votes.Ed25519 {
+	if got, ok := PeerKey(base58.Encode(append([]byte("\x00\x24\x08\x01\x12\x20"), k.Bytes...))); !ok || got.ID() != k.ID() || got.Scheme != votes.Ed25519 {
 		t.Errorf("%v, %v", got, ok)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 	"github.com/aweigh/aweigh/client"
 	"github.com/aweigh/aweigh/internal/policytext"
+	"github.com/aweigh/aweigh/scope"
 )
 
 // whenHelp says what predicates are.
@@ -100,7 +101,7 @@ func (a *app) policyActionTest() *cobra.Command {
 	raw := c.Flags().Bool("raw", false, "take NAME as it is")
 	class := c.Flags().String("class", "", "what the rule to try does: read, write, signal or claim (default: as the one in force)")
 	when := c.Flags().String("when", "", "a predicate in CEL to try")
-	as := c.Flags().String("as", "", "who asks: an anchor by name or ID, or the hash of a key (default: the node)")
+	as := c.Flags().String("as", "", "who asks: the node of an anchor, by its name or ID, or the hash of a key (default: the node)")
 	serializable := c.Flags().Bool("serializable", false, "let the node answer alone")
 	choices(c, "class", "read", "write", "signal", "claim")
 	return a.askingIn(c, func(ctx context.Context, s *session, args []string) error {
@@ -155,8 +156,8 @@ func (s *session) classOf(ctx context.Context, verb string, key []byte) (string,
 	return action.Write.String(), nil
 }
 
-// callerOf is who an argument means: an anchor, by its name or how its ID begins, or the
-// hash of a key. Nobody is the node that answers.
+// callerOf is who an argument means: the node of an anchor, whose own key signs what its clients ask for, by
+// the anchor's name or how its ID begins; or the hash of a key. Nobody is the node that answers.
 func (s *session) callerOf(ctx context.Context, text string) ([]byte, error) {
 	if text == "" {
 		return nil, nil
@@ -167,7 +168,12 @@ func (s *session) callerOf(ctx context.Context, text string) ([]byte, error) {
 	}
 	for _, x := range r.Anchors {
 		if x.Name == text || len(text) >= 8 && strings.HasPrefix(hex.EncodeToString(x.Id), strings.ToLower(text)) {
-			return x.Id, nil
+			k, ok := scope.PeerKey(x.Peer)
+			if !ok {
+				return nil, fmt.Errorf("%w: the node of anchor %s, %q, does not tell its key; give the hash of that", errAbsent, x.Name, x.Peer)
+			}
+			id := k.ID()
+			return id[:], nil
 		}
 	}
 	if id, err := hex.DecodeString(text); err == nil && len(id) == 32 {

@@ -189,7 +189,7 @@ func (a *app) scopeCreate() *cobra.Command {
 	file := c.Flags().String("policy", "", "file of what else the policy shall be, as \"aweigh policy show\" writes it")
 	name := c.Flags().String("name", "", "for people")
 	here := c.Flags().Bool("here", false, "let all anchors on this machine approve; with --api, those at its addresses")
-	asIs := c.Flags().Bool("as-is", false, "PREFIX is meant as it stands, though it does not end with /")
+	asIs := c.Flags().Bool("as-is", false, "PREFIX is meant as it stands, though it does not look so")
 	once := onceFlags(c)
 	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
 		limited, cancel := s.limited(ctx)
@@ -198,9 +198,8 @@ func (a *app) scopeCreate() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if len(prefix) > 0 && prefix[len(prefix)-1] != '/' && !*asIs {
-			below := append(slices.Clip(prefix), '/')
-			return fmt.Errorf("%w: %s would take along every key that begins so, as %s, for good; give %s for those below it, or --as-is", errUsage, show.Key(prefix), show.Key(append(slices.Clip(prefix), "x/y"...)), shellWord(string(below)))
+		if err := likely(args[0], prefix); err != nil && !*asIs {
+			return err
 		}
 		all, err := s.Client.Scopes(limited)
 		if err != nil {
@@ -226,6 +225,25 @@ func (a *app) scopeCreate() *cobra.Command {
 		d := scope.Decision{Kind: scope.Delegate, Child: child}
 		return a.delegate(ctx, s, above, d, once, *here)
 	})
+}
+
+// likely says why a prefix is likely not what was meant. What is delegated is so for good.
+func likely(text string, prefix []byte) error {
+	path := "/" + strings.Trim(string(prefix), "/") + "/"
+	switch {
+	case len(prefix) == 0: // said later
+		return nil
+	case prefix[0] != '/' && !strings.HasPrefix(text, `"`):
+		return fmt.Errorf("%w: a key starts with / or stands in quotes; give %s, or --as-is", errUsage, shellWord(path))
+	case string(prefix) == "/":
+		return fmt.Errorf("%w: / takes along every key that begins so, which may be all, for good; --as-is if that is meant", errUsage)
+	case prefix[len(prefix)-1] != '/':
+		return fmt.Errorf("%w: %s would take along every key that begins so, as %s, for good; give %s for those below it, or --as-is", errUsage,
+			show.Key(prefix), show.Key(append(slices.Clip(prefix), "x/y"...)), shellWord(string(prefix)+"/"))
+	case strings.Contains(string(prefix), "//"), strings.Contains(path, "/../"), strings.Contains(path, "/./"), strings.ContainsAny(path, "*?"):
+		return fmt.Errorf("%w: %s stands for itself, byte by byte, and for good; --as-is if that is meant", errUsage, show.Key(prefix))
+	}
+	return nil
 }
 
 // newChild is the scope that is asked for.
