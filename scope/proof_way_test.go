@@ -120,6 +120,7 @@ func TestProofsLeadFromTheRoot(t *testing.T) {
 		"of other content": func(p *KeyProof) { p.Kv.Value = []byte("other") },
 		"with an author":   func(p *KeyProof) { p.Origin = wrote.Origin },
 		"of another key":   func(p *KeyProof) { p.Kv.Key = []byte("/a/b/other") },
+		"with a block":     func(p *KeyProof) { p.Origin.Final.Header.Time = 1 },
 	} {
 		p, err := DecodeKeyProof(took.Encode())
 		if err != nil {
