@@ -143,7 +143,7 @@ func TestAScopeThatCannotDecideHoldsUpNothingElse(t *testing.T) {
 	until(t, "the child", func() bool { _, err := n.In("/b/"); return err == nil })
 	a.write(100)
 
-	short := func() (context.Context, context.CancelFunc) { return context.WithTimeout(ctx, 3*time.Second) }
+	short := func() (context.Context, context.CancelFunc) { return context.WithTimeout(ctx, 15*time.Second) }
 	t.Run("the others go on", func(t *testing.T) {
 		ctx, cancel := short()
 		defer cancel()
