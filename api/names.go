@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"connectrpc.com/connect"
@@ -18,6 +17,7 @@ type Names interface {
 	Naming(ctx context.Context, n scope.Naming, once node.Once) (node.Receipt, error)
 	Object(ctx context.Context, prefix string, limit int, linearizable bool) (node.Object, error)
 	Resolve(ctx context.Context, key []byte, version int64, linearizable bool) (node.Resolved, scope.Head, error)
+	Redirects(ctx context.Context, key, end []byte, most int, linearizable bool) ([]scope.Redirect, scope.Head, error)
 }
 
 // Name implements aweighv1connect.NodeHandler.
@@ -51,21 +51,6 @@ func (s *service) Name(ctx context.Context, req *connect.Request[aweighv1.NameRe
 		out.Uid = uidOf(r.Responses[0].UID)
 	}
 	return connect.NewResponse(out), nil
-}
-
-// viewing lets a handler look at a state, and closes it.
-func (s *service) viewing(ctx context.Context, key, end []byte, serializable bool, look func(v *node.View) error) (*aweighv1.Header, error) {
-	ctx, cancel := patient(ctx)
-	defer cancel()
-	v, err := s.node.ReadOf(ctx, node.Between(key, end), !serializable)
-	if err != nil {
-		return nil, problem(err)
-	}
-	header := s.read(v.Head(), v.Linearizable)
-	if err := errors.Join(look(v), v.Close()); err != nil {
-		return nil, problem(err)
-	}
-	return header, nil
 }
 
 // Resolve implements aweighv1connect.NodeHandler.
@@ -132,17 +117,15 @@ func (s *service) Redirects(ctx context.Context, req *connect.Request[aweighv1.R
 	if err != nil {
 		return nil, err
 	}
-	out := new(aweighv1.RedirectsResponse)
-	out.Header, err = s.viewing(ctx, m.Key, m.RangeEnd, m.Serializable, func(v *node.View) error {
-		all, err := v.Redirects(m.Key, m.RangeEnd, limit+1)
-		for i := range all[:min(len(all), limit)] {
-			out.Moved = append(out.Moved, movedOf(&all[i]))
-		}
-		out.More = len(all) > limit
-		return err
-	})
+	ctx, cancel := patient(ctx)
+	defer cancel()
+	all, head, err := s.node.Redirects(ctx, m.Key, m.RangeEnd, limit+1, !m.Serializable)
 	if err != nil {
-		return nil, err
+		return nil, problem(err)
+	}
+	out := &aweighv1.RedirectsResponse{Header: s.read(head, !m.Serializable), More: len(all) > limit}
+	for i := range all[:min(len(all), limit)] {
+		out.Moved = append(out.Moved, movedOf(&all[i]))
 	}
 	return connect.NewResponse(out), nil
 }
