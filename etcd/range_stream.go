@@ -31,8 +31,8 @@ func (s *kvServer) RangeStream(r *etcdpb.RangeRequest, stream grpc.ServerStreami
 	if err != nil {
 		return err
 	}
-	p := pages{kvServer: s, key: r.Key, end: r.RangeEnd, how: how, sure: !r.Serializable}
-	if err := p.begin(ctx); err != nil {
+	p := pages{kvServer: s, key: r.Key, end: r.RangeEnd, how: how, sure: !r.Serializable || r.Revision > 0}
+	if err := p.begin(ctx, !r.Serializable); err != nil {
 		return problem(ctx, err)
 	}
 	for {
@@ -54,15 +54,15 @@ type pages struct {
 	*kvServer
 	key, end []byte // what is left
 	how      scope.Range
-	sure     bool  // the read is linearizable
+	sure     bool  // all scopes must be known up to the revision
 	count    int64 // of keys read
 	revision int64 // that was the newest at the beginning
 }
 
 // begin finds the revision that all parts are read as of: if the read is linearizable, one as of which nothing
 // is missing that was acknowledged.
-func (p *pages) begin(ctx context.Context) (err error) {
-	if p.revision, err = p.node.Latest(ctx, p.key, p.end, p.sure); p.how.Revision <= 0 {
+func (p *pages) begin(ctx context.Context, linearizable bool) (err error) {
+	if p.revision, err = p.node.Latest(ctx, p.key, p.end, linearizable); p.how.Revision <= 0 {
 		p.how.Revision = p.revision
 	}
 	return err

@@ -162,6 +162,12 @@ func TestStreamsOfScopesAtRest(t *testing.T) {
 		if err != nil || len(got.Kvs) != 2 || string(got.Kvs[1].Value) != "new" {
 			t.Fatalf("%v, %v", got, err)
 		}
+		for _, serializable := range []bool{true, false} {
+			_, parts, err := w.stream(t, &etcdpb.RangeRequest{Key: r.Key, RangeEnd: r.RangeEnd, Serializable: serializable, Revision: 1 << 60})
+			if status.Code(err) != codes.OutOfRange || parts > 0 {
+				t.Errorf("as of a revision of the future, serializable %v: %d parts, %v", serializable, parts, err)
+			}
+		}
 		if i > 0 {
 			break
 		}
