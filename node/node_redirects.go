@@ -16,22 +16,23 @@ func (n *Node) Redirects(ctx context.Context, key, end []byte, most int, lineari
 	err = n.on(ctx, Keys(), func(*Part) error {
 		found, head = nil, scope.Head{}
 		all, err := n.split(ctx, nil, decider{Part: n.Part}, key, end, math.MaxInt64)
+		if err != nil {
+			return err
+		}
 		for _, p := range all {
+			part, err := p.held()
 			if err != nil {
 				return err
 			}
-			part, bad := p.held()
-			if bad != nil {
-				return bad
+			some, at, err := part.redirects(ctx, p.Key, p.End, most-len(found), linearizable, true)
+			if err != nil {
+				return err
 			}
-			var some []scope.Redirect
-			var at scope.Head
-			some, at, err = part.redirects(ctx, p.Key, p.End, most-len(found), linearizable, true)
 			if found = append(found, some...); head.Scope.IsZero() || at.Closed() < head.Closed() {
 				head = at
 			}
 		}
-		return err
+		return nil
 	})
 	return found, head, err
 }
