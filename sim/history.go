@@ -147,11 +147,11 @@ func (x *watch) linearizable() {
 		x.w.governing(key).holds(Linearizable, nil, why == "", "requests for %s fit no order in time: %s", key, why)
 	}
 	// Where dozens of requests were open at once, to find an order may take for ever.
-	if found := porcupine.CheckOperationsTimeout(register, ops, orderWithin); found == porcupine.Unknown {
+	found := porcupine.CheckOperationsTimeout(register, ops, orderWithin)
+	if found == porcupine.Unknown {
 		x.w.say("an order of all %d requests was looked for during %v, and neither found nor ruled out", len(ops), orderWithin)
-	} else {
-		x.w.holds(Linearizable, nil, found == porcupine.Ok, "the %d requests of all clients fit no order in time", len(ops))
 	}
+	x.w.holds(Linearizable, nil, found != porcupine.Illegal, "the %d requests of all clients fit no order in time", len(ops))
 }
 
 // orderWithin is how long an order of all requests is looked for, beyond what zones rule out. It is the one
