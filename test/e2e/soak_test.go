@@ -97,8 +97,8 @@ func TestSoak(t *testing.T) {
 	all.Wait()
 	n.agreed(30 * time.Second)
 	t.Logf("%d writes, %d failed", wrote.Load(), failed.Load())
-	if wrote.Load() == 0 {
-		t.Fatal("nothing was written")
+	if wrote.Load() == 0 || failed.Load() > wrote.Load()/1000 {
+		t.Fatalf("%d writes, and %d failed", wrote.Load(), failed.Load())
 	}
 	early, late := samples[len(samples)/4:len(samples)/2], samples[len(samples)*3/4:]
 	for _, x := range []struct {
