@@ -50,36 +50,44 @@ func newGivers(t *testing.T) (a *anchorage, parts uint64, bend *atomic.Pointer[f
 	})
 	startAll(a)
 	a.write(farBlocks)
-	for i := range 4 {
-		a.level(a.running[i])
-	}
+	at := a.commonSnapshot()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	times := make(map[aweigh.Height]int)
 	for i := range 4 {
-		for _, at := range a.running[i].shelf.from(1) {
-			times[at]++
+		raw, err := a.running[i].serveOffer(ctx, snapshotAsk{Height: at})
+		var o snapshotOffer
+		if err == nil {
+			err = canon.Decode(raw, &o)
 		}
+		if err != nil || parts != 0 && o.parts() != parts {
+			t.Fatalf("anchor %d offers %d parts of height %d, others %d: %v", i, o.parts(), at, parts, err)
+		}
+		parts = o.parts()
 	}
-	for at, n := range times {
-		if n < 4 {
-			continue
-		}
+	return a, parts, bend
+}
+
+// commonSnapshot is a height of which all have a snapshot. An anchor that hears
+// of several blocks at once takes none of those between, so it may be that more
+// must be written first.
+func (a *anchorage) commonSnapshot() (at aweigh.Height) {
+	a.t.Helper()
+	until(a.t, "a height of which all have a snapshot", func() bool {
+		times := make(map[aweigh.Height]int)
 		for i := range 4 {
-			raw, err := a.running[i].serveOffer(ctx, snapshotAsk{Height: at})
-			var o snapshotOffer
-			if err == nil {
-				err = canon.Decode(raw, &o)
+			a.level(a.running[i])
+			for _, h := range a.running[i].shelf.from(1) {
+				if times[h]++; times[h] == 4 {
+					at = h
+				}
 			}
-			if err != nil || parts != 0 && o.parts() != parts {
-				t.Fatalf("anchor %d offers %d parts of height %d, others %d: %v", i, o.parts(), at, parts, err)
-			}
-			parts = o.parts()
 		}
-		return a, parts, bend
-	}
-	t.Fatalf("no height at which all have a snapshot: %v", times)
-	return a, 0, bend
+		if at == 0 {
+			a.write(1)
+		}
+		return at != 0
+	})
+	return at
 }
 
 func (a *anchorage) given() (all [4]uint64, sum uint64) {
