@@ -291,7 +291,7 @@ func (c *chain) apply(m *Machine, k *candidate) {
 	c.keep(m, hash)
 	m.fx.Write = append(m.fx.Write, k.result.Ops...)
 	c.applied = append(c.applied, k.result.Ops...)
-	m.write(kv.Set(keyHeight(c.id, h.Height), hash[:]))
+	m.write(kv.Set(keyHeight(c.id, h.Height), canon.Encode(k.pillar())))
 	m.archive(c.state, k)
 	c.reader, c.state, c.head = k.over, k.state, h
 	m.finalAt, m.cycle = m.now, max(0, min(m.now.Sub(h.Time), gatherFew))
@@ -367,9 +367,12 @@ func (c *chain) drop(m *Machine, final aweigh.View) {
 
 // isFinal reports whether a candidate at or below the final height is final.
 func (m *Machine) isFinal(k *candidate) bool {
-	hash, ok, err := m.recent.Get(keyHeight(m.id, k.block.Header.Height))
+	p, err := m.history().pillar(k.block.Header.Height)
+	if errors.Is(err, ErrNoBlock) {
+		return false
+	}
 	must.OK(err, "reading the chain")
-	return ok && aweigh.Hash(hash) == k.block.Hash()
+	return p.Block == k.block.Hash()
 }
 
 // deliver takes the content of a block that was asked for.

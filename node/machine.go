@@ -22,6 +22,7 @@ type MachineConfig struct {
 	Timing         quorum.Timing
 	Pool           int           // bytes of mutations that may wait; default 64 MiB
 	SnapshotBehind aweigh.Height // lack more blocks than this, and a snapshot is waited for; 0: never
+	Newest         aweigh.Height // blocks that stay whatever was compacted; 0: all do
 	Awaited        aweigh.Height // of a snapshot that is being fetched, 0 if none is
 	Life           uint64        // unlike that of any earlier life of this node: random, or counted
 }
@@ -57,6 +58,7 @@ type Machine struct {
 	proofs proofs
 	polls  polls
 	listen listening
+	retain retention
 
 	attends  attends
 	early    early
@@ -144,6 +146,9 @@ func NewMachine(cfg MachineConfig, store kv.Reader) (*Machine, error) {
 	if err := m.openBox(); err != nil {
 		return nil, err
 	}
+	if err := m.retain.open(m.history(), cfg.Newest); err != nil {
+		return nil, err
+	}
 	return m, nil
 }
 
@@ -211,6 +216,7 @@ func (m *Machine) Step(now aweigh.Instant, events ...Event) Effects {
 	}
 	m.reads.serve(m)
 	m.keep()
+	m.retain.due(m)
 	m.fx.Wake = m.wake()
 	return m.fx
 }

@@ -122,15 +122,11 @@ func (n *Part) deeds(v *View, last int64, limit int) (deeds []Deed, more bool, e
 			d.Block, d.Time = n.id, n.genesis.Time
 			continue
 		}
-		if i > 0 && deeds[i-1].Height == d.Height {
-			d.Block, d.Time = deeds[i-1].Block, deeds[i-1].Time
-			continue
-		}
-		b, readErr := n.History().Block(d.Height)
+		p, readErr := n.History().pillar(d.Height)
 		if readErr != nil {
 			return nil, false, errors.Join(err, readErr)
 		}
-		d.Block, d.Time = b.Hash(), b.Header.Time
+		d.Block, d.Time = p.Block, p.Time
 	}
 	return deeds, more, err
 }

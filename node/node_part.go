@@ -50,10 +50,12 @@ type Config struct {
 	// SnapshotBehind is how many final blocks a node may lack and still fetch
 	// them one by one, instead of a snapshot. Default 5,000.
 	SnapshotBehind aweigh.Height
-	snapshotEvery  time.Duration // how often a node looks whether it needs one
-	restAfter      time.Duration // how long a scope has nothing to do before it rests
-	partBytes      int           // of the parts that it gives
-	partTimeout    time.Duration // for a part that it asked for
+	// Archive keeps the blocks that would be dropped because all their changes were compacted.
+	Archive       bool
+	snapshotEvery time.Duration // how often a node looks whether it needs one
+	restAfter     time.Duration // how long a scope has nothing to do before it rests
+	partBytes     int           // of the parts that it gives
+	partTimeout   time.Duration // for a part that it asked for
 
 	Log *slog.Logger
 }
@@ -169,7 +171,10 @@ func newPart(of *Node, g scope.Genesis) (_ *Part, err error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := NewMachine(MachineConfig{Awaited: awaited, Network: network, Key: n.anchor.Load(), Timing: cfg.Timing, SnapshotBehind: cfg.SnapshotBehind, Life: rand.Uint64()}, cfg.Store)
+	m, err := NewMachine(MachineConfig{
+		Network: network, Key: n.anchor.Load(), Timing: cfg.Timing,
+		SnapshotBehind: cfg.SnapshotBehind, Newest: cfg.newest(), Awaited: awaited, Life: rand.Uint64(),
+	}, cfg.Store)
 	if err != nil {
 		return nil, err
 	}

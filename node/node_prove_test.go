@@ -25,6 +25,8 @@ type polling struct {
 	nonce  uint64
 }
 
+const keptInPolling = 5 // blocks, once all others are compacted
+
 func startPolling(t *testing.T) *polling {
 	t.Helper()
 	p := &polling{t: t}
@@ -35,7 +37,10 @@ func startPolling(t *testing.T) *polling {
 	policy := scope.DefaultPolicy(quorum.BFT)
 	policy.Approvals = []scope.Approval{{Matter: scope.Changes, Prefix: []byte("/secrets/"), Num: 1, Den: 2, Window: time.Hour,
 		Approvers: []scope.Approver{{Name: "alice", Key: p.alice.Public(), Share: 500_000}}}}
-	c := startClusterUnder(t, 1, policy, func(_ int, n *Node) { p.anchor = *n.cfg.Anchor })
+	c := startClusterUnder(t, 1, policy, func(_ int, n *Node) {
+		p.anchor = *n.cfg.Anchor
+		n.runner.machine.retain.newest = keptInPolling
+	})
 	p.Node = c.nodes[0]
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
@@ -155,6 +160,20 @@ func TestProofsOutliveTheMotion(t *testing.T) {
 		return mo == nil && err == nil
 	})
 	check("forgotten")
+	head := p.Status().Head
+	if _, err := p.Compact(p.ctx, head.Revision, Once{}); err != nil {
+		t.Fatal(err)
+	}
+	for range keptInPolling + 10 {
+		p.mutations(scope.Write, putTxn("/c", "2"))
+	}
+	for p.ctx.Err() == nil && p.lowest(t) < head.Height {
+		p.mutations(scope.Write, putTxn("/c", "3"))
+	}
+	if err := p.ctx.Err(); err != nil {
+		t.Fatal("the blocks stay: ", err)
+	}
+	check("its neighbours dropped")
 	if again, _, err := p.ProveMotion(p.ctx, id); err != nil {
 		t.Error(err)
 	} else if _, err := again.Verify(p.id); err != nil {

@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 
 	"github.com/aweigh/aweigh"
@@ -322,8 +321,8 @@ func (n *Part) Explain(a aweigh.AnchorID, limit int) (all []Explained, more bool
 	defer func() { err = errors.Join(err, v.Close()) }()
 	head = v.Head()
 	h := History{Reader: v.snapshot, Scope: n.id}
-	if raw, ok, err := v.snapshot.Get(keyOldest(n.id)); err == nil && ok && len(raw) == 8 {
-		oldest = aweigh.Height(binary.BigEndian.Uint64(raw))
+	if oldest, err = h.mark(keyOldest(n.id)); err != nil {
+		return nil, false, 0, head, err
 	}
 	err = h.ChangesBack(a, func(c trust.Change) bool {
 		if more = len(all) == limit; !more {

@@ -18,8 +18,10 @@ import (
 // with 'n', the scope, and a letter:
 //
 //	b<block>         content of a block, final or notarized by this anchor
-//	h<height>        hash of the final block at a height
+//	h<height>        pillar of the final block at a height
 //	f<height>        finalization certificate of that block, where it has its own
+//	v<height>        scope.Finality of that block, if it is cited and those above were dropped
+//	d                height of the block from which on none was dropped
 //	c<view><kind>    certificate of a view of this epoch that is not final yet
 //	e<height>        scope.Handover of the block at a height, which ends an epoch
 //	l<ballot>        a ballot on a motion that closed before a block had it
@@ -46,6 +48,13 @@ func keyFinality(id aweigh.ScopeID, h aweigh.Height) []byte {
 	return record(id, 'f', binary.BigEndian.AppendUint64(nil, uint64(h))...)
 }
 
+// keyCited is where the finality of a block stands whose neighbours were dropped.
+func keyCited(id aweigh.ScopeID, h aweigh.Height) []byte {
+	return record(id, 'v', binary.BigEndian.AppendUint64(nil, uint64(h))...)
+}
+
+func keyDropped(id aweigh.ScopeID) []byte { return record(id, 'd') }
+
 func keyCertificate(id aweigh.ScopeID, s quorum.Subject) []byte {
 	return record(id, 'c', append(binary.BigEndian.AppendUint64(nil, uint64(s.View)), byte(s.Kind))...)
 }
@@ -66,24 +75,47 @@ type History struct {
 // ErrNoBlock is returned for heights that are not final here.
 var ErrNoBlock = fmt.Errorf("node: no such final block")
 
+// pillar is what stays of the final block at a height.
+func (h History) pillar(at aweigh.Height) (p pillar, err error) {
+	raw, ok, err := h.Reader.Get(keyHeight(h.Scope, at))
+	if err != nil {
+		return p, err
+	}
+	if ok {
+		return p, canon.Decode(raw, &p)
+	}
+	if oldest, err := h.mark(keyOldest(h.Scope)); err == nil && at < oldest {
+		return p, fmt.Errorf("%w: height %d; this node caught up by a snapshot and holds all blocks from height %d on: ask another node", ErrNoBlock, at, oldest)
+	}
+	return p, fmt.Errorf("%w: height %d", ErrNoBlock, at)
+}
+
+// mark is a height on record, 0 if there is none.
+func (h History) mark(key []byte) (aweigh.Height, error) {
+	raw, ok, err := h.Reader.Get(key)
+	if err != nil || !ok || len(raw) != 8 {
+		return 0, err
+	}
+	return aweigh.Height(binary.BigEndian.Uint64(raw)), nil
+}
+
+// dropped is the height of the block from which on none was dropped.
+func (h History) dropped() (aweigh.Height, error) { return h.mark(keyDropped(h.Scope)) }
+
 // Raw is the encoding of the final block at a height.
 func (h History) Raw(at aweigh.Height) ([]byte, error) {
-	hash, ok, err := h.Reader.Get(keyHeight(h.Scope, at))
+	p, err := h.pillar(at)
 	if err != nil {
 		return nil, err
 	}
-	if !ok || len(hash) != len(aweigh.Hash{}) {
-		if oldest, ok, _ := h.Reader.Get(keyOldest(h.Scope)); ok && len(oldest) == 8 && uint64(at) < binary.BigEndian.Uint64(oldest) {
-			return nil, fmt.Errorf("%w: height %d; this node caught up by a snapshot and holds all blocks from height %d on: ask another node",
-				ErrNoBlock, at, binary.BigEndian.Uint64(oldest))
-		}
-		return nil, fmt.Errorf("%w: height %d", ErrNoBlock, at)
+	raw, ok, err := h.Reader.Get(keyBlock(h.Scope, p.Block))
+	if err != nil || ok {
+		return raw, err
 	}
-	raw, ok, err := h.Reader.Get(keyBlock(h.Scope, aweigh.Hash(hash)))
-	if err == nil && !ok {
-		err = fmt.Errorf("%w: the content of height %d is missing", ErrNoBlock, at)
+	if kept, err := h.dropped(); err == nil && at < kept {
+		return nil, fmt.Errorf("%w: height %d; this node dropped what was compacted and holds all blocks from height %d on: ask a node that runs with --archive", ErrNoBlock, at, kept)
 	}
-	return raw, err
+	return nil, fmt.Errorf("%w: the content of height %d is missing", ErrNoBlock, at)
 }
 
 // Block is the final block at a height.
@@ -107,8 +139,19 @@ func (h History) Certificate(at aweigh.Height) (c quorum.Certificate, err error)
 
 // Finality is what makes the block at a height final: its own certificate, or
 // that of its nearest descendant that has one.
-func (h History) Finality(at aweigh.Height) (scope.Finality, error) {
-	var f scope.Finality
+func (h History) Finality(at aweigh.Height) (f scope.Finality, err error) {
+	if f, err = h.finality(at); !errors.Is(err, ErrNoBlock) {
+		return f, err
+	}
+	raw, ok, got := h.Reader.Get(keyCited(h.Scope, at))
+	if got != nil || !ok {
+		return f, errors.Join(err, got)
+	}
+	f = scope.Finality{}
+	return f, canon.Decode(raw, &f)
+}
+
+func (h History) finality(at aweigh.Height) (f scope.Finality, err error) {
 	for ; ; at++ {
 		b, err := h.Block(at)
 		if err != nil {

@@ -56,7 +56,7 @@ func install(s store.Store, g scope.Genesis) error {
 	}
 	if h, hash := offer.height(), offer.Own.Header.Hash(); !offer.first() {
 		last = append(last,
-			kv.Set(keyBlock(id, hash), offer.Block), kv.Set(keyHeight(id, h), hash[:]),
+			kv.Set(keyBlock(id, hash), offer.Block), kv.Set(keyHeight(id, h), canon.Encode(pillar{Block: hash, Time: offer.Own.Header.Time, Cited: true})),
 			kv.Set(keyFinality(id, h), canon.Encode(offer.Own.Certificate)),
 			kv.Set(keyOldest(id), binary.BigEndian.AppendUint64(nil, uint64(h))))
 	}

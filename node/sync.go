@@ -88,7 +88,7 @@ func (m *Machine) serveCatchUp(to Peer, ask CatchUp) {
 	if ask.From == 0 {
 		return
 	}
-	if ask.From > head || !m.served.may(to, m.now) { // nothing to give, or not yet: the asker shall not wait for it
+	if ask.From > head || ask.From < m.retain.below || !m.served.may(to, m.now) { // nothing to give, or not yet: the asker shall not wait for it
 		m.send(to, tagBlocks, msg)
 		return
 	}

@@ -14,7 +14,7 @@ func (m *Machine) wake() aweigh.Instant {
 	if m.guard != nil {
 		at = aweigh.Earliest(at, m.closing())
 	}
-	for _, t := range []aweigh.Instant{m.announceAt, m.pollAt, m.wants.next(), m.sync.at, m.reads.wake(m), m.listen.at, m.polls.at, m.pool.keepAt} {
+	for _, t := range []aweigh.Instant{m.announceAt, m.pollAt, m.wants.next(), m.sync.at, m.reads.wake(m), m.listen.at, m.polls.at, m.pool.keepAt, m.retain.wake()} {
 		at = aweigh.Earliest(at, t)
 	}
 	return at

@@ -198,6 +198,9 @@ func (s *State) Head() Head { return s.head }
 // Height is that of the last block, 0 for the genesis.
 func (s *State) Height() aweigh.Height { return s.head.Height }
 
+// Compacted is the revision below which none can be read, 0 before the first compaction.
+func (s *State) Compacted() int64 { return s.head.Compacted }
+
 // Over is the state read through r, which must show what the Reader of s shows.
 func (s *State) Over(r kv.Reader) *State {
 	over := *s

@@ -10,7 +10,7 @@ import (
 // format is the version of what stands in a directory: which keys there are,
 // and how their values read. It changes whenever an older program would
 // misread what a newer one wrote.
-const format = "1"
+const format = "2"
 
 // checkFormat writes the format into a new store and compares it in an old one.
 // known says that the directory was a store of this program.

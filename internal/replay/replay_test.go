@@ -3,6 +3,7 @@ package replay_test
 import (
 	"context"
 	"crypto/rand"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"testing"
@@ -168,16 +169,14 @@ func TestLiesInTheRecordShow(t *testing.T) {
 			return altered{s, key, canon.Encode(c)}
 		},
 		"another block": func() altered {
-			_, hash := last('h')
-			key := append(record('b'), hash...)
-			raw, _, err := s.Get(key)
+			key, _ := last('h')
+			at := aweigh.Height(binary.BigEndian.Uint64(key[len(key)-8:]))
+			b, err := node.History{Reader: s, Scope: id}.Block(at)
 			if err != nil {
 				t.Fatal(err)
 			}
-			b, err := scope.DecodeBlock(raw, scope.MostLimits(), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			hash := b.Hash()
+			key = append(record('b'), hash[:]...)
 			h := b.Header
 			h.State[0] ^= 1
 			return altered{s, key, scope.NewBlock(h, b.Bundles, b.Evidence).Encode()}
