@@ -75,10 +75,12 @@ func (p *Pebble) Metrics() Metrics {
 
 // space is what the files take, and how much of it is needed. Pebble counts the log
 // that it writes to with the size that it had when it was opened: none, or that of
-// the old one in whose place it is written. What is in the logs may be more.
+// the old one in whose place it is written; what is in the logs may be more. And of files of
+// values it counts as local what came and went since the store was opened: all are.
 func space(m *pebble.Metrics) (disk, live uint64) {
 	disk = m.DiskSpaceUsage() - m.WAL.PhysicalSize + max(m.WAL.PhysicalSize, m.WAL.Size)
-	return disk, m.Table.Local.LiveSize + m.BlobFiles.Local.LiveSize + m.WAL.Size
+	disk += m.BlobFiles.LiveSize - m.BlobFiles.Local.LiveSize // either may be the larger: it adds up
+	return disk, m.Table.Local.LiveSize + m.BlobFiles.LiveSize + m.WAL.Size
 }
 
 // Free is how many bytes the disk of the store has left for this process.

@@ -1,10 +1,15 @@
 package store
 
 import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/aweigh/aweigh/kv"
 )
 
 // TestDiskIsWhatTheFilesTake: the log that is being written to as well, and those
@@ -15,7 +20,7 @@ func TestDiskIsWhatTheFilesTake(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer closed(t, p)
+	defer func() { closed(t, p) }()
 	const each = 200 * 100 // the values of a commit alone
 	write := func(commits int) {
 		for i := range commits {
@@ -35,6 +40,31 @@ func TestDiskIsWhatTheFilesTake(t *testing.T) {
 				t.Fatal(err)
 			}
 			write(20)
+		}},
+		{"files of values, opened again", func() {
+			for i := range 100 {
+				value := make([]byte, 10_000)
+				rand.NewChaCha8([32]byte{byte(i)}).Read(value)
+				if err := p.Commit([]kv.Op{kv.Set(fmt.Appendf(nil, "long %d", i), value)}, true); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := errors.Join(p.db.Flush(), p.Close()); err != nil {
+				t.Fatal(err)
+			}
+			if p, err = OpenPebble(dir, Options{MemTableBytes: 1 << 20}); err != nil {
+				t.Fatal(err)
+			}
+		}},
+		{"files of values that went", func() {
+			for i := range 100 {
+				if err := p.Commit([]kv.Op{kv.Del(fmt.Appendf(nil, "long %d", i))}, true); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := p.db.Compact(t.Context(), []byte("long"), []byte("m"), false); err != nil {
+				t.Fatal(err)
+			}
 		}},
 	} {
 		stage.do()
