@@ -27,12 +27,17 @@ func newAweigh(p programs, spread bool, mode string, anchors int) (*aweigh, erro
 
 func (a *aweigh) start(ctx context.Context, dir string) (*cluster, error) {
 	state, data := filepath.Join(dir, "state"), filepath.Join(dir, "data")
-	p, err := launch(filepath.Join(dir, "devnet.log"), []string{"XDG_RUNTIME_DIR=" + state}, a.program,
-		"devnet", "--processes", "--data-dir", data, "--mode", a.mode, "--nodes", strconv.Itoa(a.anchors))
+	ports, err := freePorts(1)
 	if err != nil {
 		return nil, err
 	}
-	c := &cluster{processes: []*process{p}, syncs: []string{"aweigh_store_syncs_total"}, state: state}
+	etcd := "127.0.0.1:" + strconv.Itoa(ports[0])
+	p, err := launch(filepath.Join(dir, "devnet.log"), []string{"XDG_RUNTIME_DIR=" + state}, a.program,
+		"devnet", "--processes", "--data-dir", data, "--mode", a.mode, "--nodes", strconv.Itoa(a.anchors), "--etcd-listen", etcd)
+	if err != nil {
+		return nil, err
+	}
+	c := &cluster{processes: []*process{p}, syncs: []string{"aweigh_store_syncs_total"}, state: state, etcd: []string{etcd}}
 	err = until(ctx, func(context.Context) error {
 		if err := p.alive(); err != nil {
 			return err
@@ -84,6 +89,9 @@ func (a *aweigh) load(ctx context.Context, c *cluster, w work) (loaded, error) {
 	duration := w.duration
 	if w.expected == 0 {
 		duration = w.warmUp()
+	}
+	if w.operation != put && w.operation != get {
+		return loaded{}, errNone
 	}
 	addresses, keys := c.addresses, keySpace
 	if !a.spread {

@@ -20,13 +20,13 @@ type putter func(ctx context.Context, key string, value []byte) error
 // isolated is a system that is written to from here, so that its prefixes can be told apart.
 type isolated interface {
 	system
-	// dial makes connections to one member.
-	dial(ctx context.Context, c *cluster, connections int) (all []putter, hangUp func(), err error)
+	// dial makes connections to one member, once the prefixes have scopes where there are such.
+	dial(ctx context.Context, c *cluster, connections int, prefixes ...string) (all []putter, hangUp func(), err error)
 }
 
-// dial implements isolated, once both prefixes have scopes.
-func (a *aweigh) dial(ctx context.Context, c *cluster, connections int) (all []putter, hangUp func(), err error) {
-	for _, prefix := range []string{quietPrefix, floodPrefix} {
+// dial implements isolated.
+func (a *aweigh) dial(ctx context.Context, c *cluster, connections int, prefixes ...string) (all []putter, hangUp func(), err error) {
+	for _, prefix := range prefixes {
 		template := map[string]string{"bft": "standard", "crash": "light"}[a.mode]
 		args := []string{"scope", "create", prefix, "--template", template, "--here"}
 		if prefix == floodPrefix && a.rate > 0 {
@@ -62,7 +62,7 @@ func (a *aweigh) dial(ctx context.Context, c *cluster, connections int) (all []p
 }
 
 // dial implements isolated: all connections are to the leader.
-func (e *etcd) dial(ctx context.Context, c *cluster, connections int) (all []putter, hangUp func(), err error) {
+func (e *etcd) dial(ctx context.Context, c *cluster, connections int, _ ...string) (all []putter, hangUp func(), err error) {
 	var dialed []*grpc.ClientConn
 	hangUp = func() {
 		for _, d := range dialed {

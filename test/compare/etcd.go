@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -15,8 +14,9 @@ import (
 // etcd is three members with the defaults of the project. Clients talk to the
 // leader alone, which is faster here than to talk to all three, unless spread.
 type etcd struct {
-	server, bench string
-	spread        bool
+	server string
+	bench  generator
+	spread bool
 }
 
 func newEtcd(p programs, spread bool) (*etcd, error) {
@@ -25,7 +25,7 @@ func newEtcd(p programs, spread bool) (*etcd, error) {
 		return nil, err
 	}
 	bench, err := p.find("benchmark")
-	return &etcd{server, bench, spread}, err
+	return &etcd{server, generator(bench), spread}, err
 }
 
 func (e *etcd) start(ctx context.Context, dir string) (*cluster, error) {
@@ -56,6 +56,7 @@ func (e *etcd) start(ctx context.Context, dir string) (*cluster, error) {
 		c.processes = append(c.processes, p)
 		c.pids = append(c.pids, p.pid())
 		c.addresses = append(c.addresses, address(i))
+		c.etcd = append(c.etcd, address(i))
 		c.metrics = append(c.metrics, client+"/metrics")
 	}
 	err = until(ctx, func(ctx context.Context) error {
@@ -72,49 +73,11 @@ func (e *etcd) start(ctx context.Context, dir string) (*cluster, error) {
 	if err != nil {
 		return c, err
 	}
-	return c, e.write(ctx, c.addresses[0])
+	return c, nil
 }
 
-// readKey is the one key that gets read.
-const readKey = "compare"
-
-// write puts readKey.
-func (e *etcd) write(ctx context.Context, address string) error {
-	encode := base64.StdEncoding.EncodeToString
-	body := fmt.Sprintf(`{"key":%q,"value":%q}`, encode([]byte(readKey)), encode(make([]byte, valueSize)))
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+address+"/v3/kv/put", strings.NewReader(body))
-	if err != nil {
-		return err
-	}
-	_, err = answer(req)
-	return err
-}
-
-// load runs etcd's own load generator. It takes a number of requests, not a
-// time: the warm-up tells how many fit.
 func (e *etcd) load(ctx context.Context, c *cluster, w work) (loaded, error) {
-	total := max(500, 10*w.clients)
-	if w.expected > 0 {
-		total = max(w.clients, int(w.expected*w.duration.Seconds()))
-	}
-	args := []string{
-		"--precise", "--endpoints", strings.Join(c.addresses, ","),
-		"--clients", strconv.Itoa(w.clients), "--conns", strconv.Itoa(w.connections),
-	}
-	if !e.spread {
-		args = append(args, "--target-leader")
-	}
-	if w.operation == put {
-		args = append(args, "put", "--key-size", strconv.Itoa(keySize), "--val-size", strconv.Itoa(valueSize),
-			"--key-space-size", strconv.Itoa(keySpace))
-	} else {
-		args = append(args, "range", readKey, "--consistency", "l")
-	}
-	text, err := output(ctx, nil, e.bench, append(args, "--total", strconv.Itoa(total))...)
-	if err != nil {
-		return loaded{}, err
-	}
-	return parseEtcd(text)
+	return e.bench.load(ctx, c.etcd, !e.spread, w)
 }
 
 // fetch is the text at a URL.

@@ -40,7 +40,7 @@ func (r *runner) isolate(ctx context.Context) ([]isolation, error) {
 			if err != nil {
 				return err
 			}
-			putters, hangUp, err := s.dial(ctx, c, r.report.Connections+1)
+			putters, hangUp, err := s.dial(ctx, c, r.report.Connections+1, quietPrefix, floodPrefix)
 			if err != nil {
 				return err
 			}

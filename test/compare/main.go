@@ -43,6 +43,12 @@ func main() {
 	os.Exit(exitFailed)
 }
 
+// What --tool says.
+const (
+	toolOwn  = "own"
+	toolEtcd = "etcd"
+)
+
 // options are what the command line says.
 type options struct {
 	duration    time.Duration
@@ -51,8 +57,10 @@ type options struct {
 	connections int
 	plans       []plan
 	spread      bool
+	tool        string // toolOwn or toolEtcd
 	keep, write bool
 	isolation   bool
+	scopes      int // 0: not that
 	rate        int // of the flooded scope; 0: any
 	dir, out    string
 }
@@ -66,12 +74,14 @@ func parse(args []string) (options, error) {
 	f.IntVar(&o.connections, "connections", 8, "connections that the clients share, at most; 8 suits etcd best")
 	systems := f.String("systems", "etcd,crash,bft,cometbft", "which systems")
 	f.BoolVar(&o.spread, "spread", false, "spread the clients over all members (default all on one; for etcd the leader)")
+	f.StringVar(&o.tool, "tool", toolOwn, "own: each system's load generator; etcd: etcd's, through etcd's API, for transactions, leases and watches too (not for CometBFT)")
 	f.StringVar(&o.dir, "dir", "", "where members keep their data while it runs: a real disk (default below the cache)")
 	f.StringVar(&o.out, "out", "", "directory for compare.json, compare.md and compare.svg (default below the cache)")
 	f.BoolVar(&o.isolation, "isolation", false, "measure instead what one client notices of a hundred that flood another prefix (not for CometBFT)")
+	f.IntVar(&o.scopes, "scopes", 0, "measure instead what a hundred clients write to one prefix, and to so many (not for CometBFT)")
 	f.IntVar(&o.rate, "rate", 0, "with --isolation: the limits.rate of the flooded scope, which etcd has not; 0 is none")
 	f.BoolVar(&o.keep, "keep", false, "keep the members' data and logs")
-	f.BoolVar(&o.write, "write", false, "write docs/img/compare.{json,svg} and the section of docs/performance.md")
+	f.BoolVar(&o.write, "write", false, "write docs/img/compare.{json,svg}, or compare-etcd.json, and the section of docs/performance.md")
 	f.SetOutput(io.Discard) // errors are told in one line
 	if err := f.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
@@ -92,6 +102,10 @@ func parse(args []string) (options, error) {
 	switch {
 	case f.NArg() > 0:
 		return o, fmt.Errorf("%w: %q is no option", errUsage, f.Arg(0))
+	case o.scopes < 0 || o.scopes == 1 || o.scopes > 256:
+		return o, fmt.Errorf("%w: --scopes is 2 to 256", errUsage)
+	case o.tool != toolOwn && o.tool != toolEtcd:
+		return o, fmt.Errorf("%w: --tool is %s or %s", errUsage, toolOwn, toolEtcd)
 	case o.duration < time.Second:
 		return o, fmt.Errorf("%w: --duration is %s, at least 1s is needed", errUsage, o.duration)
 	case o.repetitions < 1 || o.connections < 1:
@@ -124,8 +138,17 @@ func compare(ctx context.Context, args []string) (err error) {
 		Command: strings.Join(append([]string{"scripts/compare"}, args...), " "), Seconds: o.duration.Seconds(),
 		Repetitions: o.repetitions, Clients: o.clients, Connections: o.connections, Spread: o.spread,
 	}
-	r := &runner{report: report, clients: o.clients, duration: o.duration, keep: o.keep, screen: os.Stderr}
+	r := &runner{report: report, does: []string{put, get}, duration: o.duration, keep: o.keep, screen: os.Stderr}
+	if o.tool == toolEtcd {
+		report.Tool, r.does = toolEtcd, nil
+		for _, t := range titles {
+			r.does = append(r.does, t.operation)
+		}
+	}
 	for _, p := range o.plans {
+		if o.tool == toolEtcd && p.name == "cometbft" {
+			continue
+		}
 		s, err := p.make(programs, o.spread)
 		if err != nil && p.name == "cometbft" { // of others' programs, only etcd must be there
 			report.Skipped = append(report.Skipped, fmt.Sprintf("%s: %v", p.title, err))
@@ -134,6 +157,11 @@ func compare(ctx context.Context, args []string) (err error) {
 		}
 		if err != nil {
 			return err
+		}
+		if o.tool == toolEtcd {
+			if s, err = newThroughEtcd(programs, s, o.spread); err != nil {
+				return err
+			}
 		}
 		r.systems = append(r.systems, s)
 		report.Systems = append(report.Systems, System{Name: p.name, Title: p.title})
@@ -161,6 +189,13 @@ func compare(ctx context.Context, args []string) (err error) {
 		all, err := r.isolate(ctx)
 		if err == nil {
 			isolationTable(os.Stdout, report.Systems, all)
+		}
+		return err
+	}
+	if o.scopes > 0 {
+		all, err := r.overScopes(ctx, o.scopes)
+		if err == nil {
+			scopesTable(os.Stdout, o.scopes, report.Systems, all)
 		}
 		return err
 	}
@@ -215,8 +250,14 @@ func (o options) save(r *Report, cache string) error {
 		if err != nil {
 			return fmt.Errorf("compare: --write: %w", err)
 		}
-		files["docs/img/compare.json"], files["docs/img/compare.svg"] = string(text), r.svg()
-		if files[page], err = replaceSection(string(old), r.markdown("img/compare.svg")); err != nil {
+		name, picture := "compare", "img/compare.svg"
+		if r.Tool == toolEtcd {
+			name, picture = "compare-etcd", ""
+		} else {
+			files["docs/img/compare.svg"] = r.svg()
+		}
+		files["docs/img/"+name+".json"] = string(text)
+		if files[page], err = replaceSection(string(old), name, r.markdown(picture)); err != nil {
 			return fmt.Errorf("compare: %s: %w", page, err)
 		}
 	}
@@ -233,18 +274,13 @@ func (o options) save(r *Report, cache string) error {
 	return nil
 }
 
-// The lines between which a document holds the report.
-const (
-	sectionBegin = "<!-- compare:begin -->\n"
-	sectionEnd   = "<!-- compare:end -->"
-)
-
-// replaceSection puts a text between the marks of a document, in place of what is there.
-func replaceSection(document, text string) (string, error) {
-	before, rest, ok := strings.Cut(document, sectionBegin)
-	_, after, ok2 := strings.Cut(rest, sectionEnd)
+// replaceSection puts a text between two lines of a document, in place of what is there.
+func replaceSection(document, name, text string) (string, error) {
+	begin, end := "<!-- "+name+":begin -->\n", "<!-- "+name+":end -->"
+	before, rest, ok := strings.Cut(document, begin)
+	_, after, ok2 := strings.Cut(rest, end)
 	if !ok || !ok2 {
-		return "", errors.New("the marks compare:begin and compare:end are not there")
+		return "", fmt.Errorf("the marks %s:begin and %[1]s:end are not there", name)
 	}
-	return before + sectionBegin + text + sectionEnd + after, nil
+	return before + begin + text + end + after, nil
 }

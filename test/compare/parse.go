@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -47,8 +48,12 @@ var (
 )
 
 // parseEtcd reads what etcd's "benchmark --precise put" and "range" print. It
-// counts no requests, so that what was done follows from time and rate.
+// counts no requests, so that what was done follows from time and rate. Of "watch-latency",
+// what it says of the events is read, which comes last.
 func parseEtcd(text []byte) (loaded, error) {
+	if _, events, ok := bytes.Cut(text, []byte("Watch events summary:")); ok {
+		text = events
+	}
 	var numbers [4]float64
 	for i, pattern := range []*regexp.Regexp{etcdTotal, etcdRate, etcdP50, etcdP99} {
 		found := pattern.FindSubmatch(text)

@@ -12,8 +12,9 @@ type Report struct {
 	Seconds     float64  `json:"seconds_per_cell"`
 	Repetitions int      `json:"repetitions"`
 	Clients     []int    `json:"clients"`
-	Connections int      `json:"connections"` // that the clients share, at most
-	Spread      bool     `json:"spread"`      // over all members, or all clients on one
+	Tool        string   `json:"tool,omitempty"` // toolEtcd, or each system's own
+	Connections int      `json:"connections"`    // that the clients share, at most
+	Spread      bool     `json:"spread"`         // over all members, or all clients on one
 	Systems     []System `json:"systems"`
 	Skipped     []string `json:"skipped,omitempty"` // and why
 	Samples     []Sample `json:"samples"`
@@ -70,6 +71,14 @@ func spanOf(values []float64) span {
 	slices.SortFunc(values, cmp.Compare)
 	n := len(values)
 	return span{median: (values[(n-1)/2] + values[n/2]) / 2, low: values[0], high: values[n-1], n: n}
+}
+
+// crowds is the numbers of clients that an operation is measured with.
+func (r *Report) crowds(operation string) []int {
+	if operation == watch { // its load generator has one, always
+		return r.Clients[:1]
+	}
+	return r.Clients
 }
 
 // span is a metric of a system in one cell, over the repetitions.

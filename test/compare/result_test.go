@@ -117,19 +117,19 @@ func TestNumbersHaveThreeDigits(t *testing.T) {
 
 func TestSectionIsReplacedBetweenItsMarks(t *testing.T) {
 	const document = "# A\n\n<!-- compare:begin -->\nold\n<!-- compare:end -->\n\nmore\n"
-	got, err := replaceSection(document, "new\n")
+	got, err := replaceSection(document, "compare", "new\n")
 	if want := strings.Replace(document, "old", "new", 1); err != nil || got != want {
 		t.Errorf("got %q, %v", got, err)
 	}
 	for _, document := range []string{"", "<!-- compare:begin -->\n", "<!-- compare:end -->"} {
-		if _, err := replaceSection(document, "new"); err == nil {
+		if _, err := replaceSection(document, "compare", "new"); err == nil {
 			t.Errorf("%q has no marks", document)
 		}
 	}
 }
 
 func TestWrongUseIsRefused(t *testing.T) {
-	for _, line := range []string{"--clients 0", "--clients x", "--systems mysql", "--duration 10ms", "--repetitions 0", "more", "--unknown"} {
+	for _, line := range []string{"--clients 0", "--clients x", "--systems mysql", "--duration 10ms", "--repetitions 0", "more", "--unknown", "--tool x", "--scopes 1"} {
 		if _, err := parse(strings.Fields(line)); !errors.Is(err, errUsage) {
 			t.Errorf("%s: %v", line, err)
 		}

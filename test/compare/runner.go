@@ -15,7 +15,7 @@ import (
 type runner struct {
 	report   *Report
 	systems  []system // as in the report
-	clients  []int
+	does     []string // operations
 	duration time.Duration
 	dir      string // for the members' directories
 	keep     bool   // those directories
@@ -25,14 +25,20 @@ type runner struct {
 	done, total int // cells
 }
 
-var operations = []string{put, get}
-
 // run measures until all is done or ctx ends. What failed stands in the samples.
 func (r *runner) run(ctx context.Context) error {
-	r.began, r.total = time.Now(), r.report.Repetitions*len(r.systems)*len(operations)*len(r.clients)
+	r.began, r.total = time.Now(), r.report.Repetitions*len(r.systems)*r.each()
 	return r.turns(func(repetition, at int) error {
 		return r.with(ctx, repetition, at, func(c *cluster, err error) error { return r.cells(ctx, repetition, at, c, err) })
 	})
+}
+
+// each is the number of cells of one system in one repetition.
+func (r *runner) each() (n int) {
+	for _, operation := range r.does {
+		n += len(r.report.crowds(operation))
+	}
+	return n
 }
 
 // turns has each system take its turn in every repetition.
@@ -76,8 +82,8 @@ func (r *runner) with(ctx context.Context, repetition, at int, do func(*cluster,
 // cells measures a system that runs, or that failed to start.
 func (r *runner) cells(ctx context.Context, repetition, at int, c *cluster, failed error) error {
 	name := r.report.Systems[at].Name
-	for _, operation := range operations {
-		for _, clients := range r.clients {
+	for _, operation := range r.does {
+		for _, clients := range r.report.crowds(operation) {
 			w := work{operation: operation, clients: clients, connections: min(clients, r.report.Connections), duration: r.duration}
 			sample := Sample{System: name, Repetition: repetition, Operation: operation, Clients: clients}
 			r.done++

@@ -39,8 +39,8 @@ func (r recorder) load(_ context.Context, _ *cluster, w work) (loaded, error) {
 func recorders(t *testing.T, fails error) (r *runner, log *[]string, expects *[]float64) {
 	log, expects = new([]string), new([]float64)
 	r = &runner{
-		report:  &Report{Repetitions: 4, Clients: []int{1, 10}, Connections: 8},
-		clients: []int{1, 10}, duration: time.Second, dir: t.TempDir(), screen: io.Discard,
+		report: &Report{Repetitions: 4, Clients: []int{1, 10}, Connections: 8},
+		does:   []string{put, get}, duration: time.Second, dir: t.TempDir(), screen: io.Discard,
 	}
 	for _, name := range []string{"a", "b", "c"} {
 		r.systems = append(r.systems, recorder{name, log, fails, expects})

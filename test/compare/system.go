@@ -11,11 +11,22 @@ import (
 	"time"
 )
 
-// The operations. A get is linearizable.
+// The operations.
 const (
 	put = "put"
-	get = "get"
+	get = "get" // linearizable
+	// With etcd's load generator only:
+	stale = "serializable get"
+	txn   = "transaction of one put"
+	alive = "lease keep-alive"
+	watch = "watch latency" // of 100 watchers of a key that one client puts; counted are events
 )
+
+// titles are those of the operations' tables, in their order.
+var titles = []struct{ operation, title string }{
+	{put, "Puts"}, {get, "Linearizable gets"}, {stale, "Serializable gets"}, {txn, "Transactions of one put"},
+	{alive, "Lease keep-alives"}, {watch, "Watches: events for 100 watchers of one key"},
+}
 
 // What every system is given alike.
 const (
@@ -37,9 +48,9 @@ var errNone = errors.New("compare: it has no such operation")
 
 // work is one cell: what a load generator is asked to do.
 type work struct {
-	operation   string // put or get
-	clients     int    // requests in flight
-	connections int    // that they share
+	operation   string
+	clients     int // requests in flight
+	connections int // that they share
 	duration    time.Duration
 	expected    float64 // requests per second, as a warm-up had them; 0 in the warm-up
 }
@@ -58,6 +69,7 @@ type loaded struct {
 type cluster struct {
 	processes []*process
 	addresses []string // of clients' ports, the first is the one that all clients use, if not spread
+	etcd      []string // of those that serve etcd's API, likewise
 	pids      []int    // of the members
 	metrics   []string // URLs, one a member; nil if there are none
 	syncs     []string // names of the counters of syncs in them

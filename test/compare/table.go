@@ -15,9 +15,9 @@ func (r *Report) markdown(picture string) string {
 	if picture != "" {
 		fmt.Fprintf(&b, "![%s](%s)\n\n", pictureTitle, picture)
 	}
-	for _, o := range []struct{ operation, title string }{{put, "Puts"}, {get, "Linearizable gets"}} {
+	for _, o := range titles {
 		rows := [][]string{{"clients", "system", rate.name, p50.name, p99.name, cpu.name, syncs.name}}
-		for _, clients := range r.Clients {
+		for _, clients := range r.crowds(o.operation) {
 			for _, s := range r.Systems {
 				if !r.has(s.Name, o.operation) {
 					continue
@@ -52,18 +52,23 @@ func (r *Report) about() string {
 	if r.Spread {
 		clients = "clients spread over all members (CometBFT: on one)"
 	}
+	generators := "each system's load generator runs beside them"
+	if r.Tool == toolEtcd {
+		generators = "etcd's load generator runs beside them, against the etcd API of all"
+	}
 	return fmt.Sprintf("Measured on %s.\n\n    %s\n\n"+
 		"Values of %d bytes, %d random keys; gets read one key. Every member is a process of its own and syncs to the same disk, "+
-		"the load generator runs beside them; %s, on at most %d connections; %g s a cell; %s. "+
+		"%s; %s, on at most %d connections; %g s a cell; %s. "+
 		"CPU and syncs are summed over the members.\n\n",
-		r.Machine.text(), r.Command, valueSize, keySpace, clients, r.Connections, r.Seconds, repetitions)
+		r.Machine.text(), r.Command, valueSize, keySpace, generators, clients, r.Connections, r.Seconds, repetitions)
 }
 
 // ratios is empty without a baseline and something to compare it with.
 func (r *Report) ratios() string {
 	rows := [][]string{{"operation", "clients", "system", rate.name, p50.name, p99.name, cpu.name, syncs.name}}
-	for _, operation := range []string{put, get} {
-		for _, clients := range r.Clients {
+	for _, o := range titles {
+		operation := o.operation
+		for _, clients := range r.crowds(operation) {
 			for _, s := range r.Systems {
 				if s.Name == baseline || r.ratio(rate, s.Name, operation, clients).n == 0 {
 					continue
