@@ -181,18 +181,8 @@ func agendaDigest(encoded []byte) aweigh.Hash {
 // Agenda is the decisions that are open, by deadline, and then those that wait for
 // the next epoch.
 func (s *State) Agenda() ([]Proposed, error) {
-	var all []Proposed
-	var bad error
-	err := s.eachOpen(func(_ aweigh.Instant, id votes.MotionID, line docketed) bool {
-		if line.Decision.IsZero() {
-			return true
-		}
-		var p Proposed
-		p, bad = s.proposed(id)
-		all = append(all, p)
-		return bad == nil
-	})
-	if err = errors.Join(err, bad); err != nil {
+	all, err := s.openDecisions()
+	if err != nil {
 		return nil, err
 	}
 	carried, err := s.agenda()
@@ -201,6 +191,24 @@ func (s *State) Agenda() ([]Proposed, error) {
 		all = append(all, Proposed{ID: d.Decision.ID(), Motion: d.Motion, Decision: d.Decision, By: d.By, Opened: d.Opened, Carried: d.Carried})
 	}
 	return all, err
+}
+
+// openDecisions is those among the open motions, by deadline.
+func (s *State) openDecisions() (all []Proposed, err error) {
+	if s.head.Docket.Open == 0 { // as after almost every block
+		return nil, nil
+	}
+	var bad error
+	err = s.eachOpen(func(_ aweigh.Instant, id votes.MotionID, line docketed) bool {
+		if line.Decision.IsZero() {
+			return true
+		}
+		var p Proposed
+		p, bad = s.proposed(id)
+		all = append(all, p)
+		return bad == nil
+	})
+	return all, errors.Join(err, bad)
 }
 
 // proposed is an open decision.
