@@ -3,6 +3,7 @@ package etcd
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -276,5 +277,67 @@ func TestCompactionGoesOverScopes(t *testing.T) {
 	}
 	if _, err := w.Compact(w.ctx, &etcdpb.CompactionRequest{Revision: at << 2}); err == nil || !strings.Contains(err.Error(), "future revision") {
 		t.Errorf("later: %v", err)
+	}
+}
+
+// TestWatchesReachScopesThatAreNotHeld: a node that holds the root scope alone delivers all changes in order, also while the scope
+// that it asks delegates keys.
+func TestWatchesReachScopesThatAreNotHeld(t *testing.T) {
+	w := newWorld(t, 1, Config{})
+	w.put(t, "/b/0", []byte("v")) // it listens now
+	light := w.light(t)
+	w.delegate(t, "", "/b/")
+	stream := light.watching(t, w.ctx)
+	id := stream.create(&etcdpb.WatchCreateRequest{Key: []byte("/"), RangeEnd: []byte("0"), StartRevision: 1, PrevKv: true}).WatchId
+	const each = 20
+	var want []string
+	for i := range each {
+		for _, key := range []string{"/a", "/b/1", "/b/c/1"} {
+			value := fmt.Sprint(i)
+			w.put(t, key, []byte(value))
+			want = append(want, key+"="+value)
+		}
+		if i == each/2 {
+			w.delegate(t, "/b/", "/b/c/")
+		}
+	}
+	var got []string
+	last := int64(0)
+	for len(got) < len(want) {
+		r := stream.next()
+		if r.WatchId != id || r.Canceled {
+			t.Fatalf("after %d of %d: %v", len(got), len(want), r)
+		}
+		for _, e := range r.Events {
+			if e.Kv.ModRevision < last || e.Kv.ModRevision > r.Header.Revision {
+				t.Fatalf("%s at revision %d, after %d; header %d", e.Kv.Key, e.Kv.ModRevision, last, r.Header.Revision)
+			}
+			if last = e.Kv.ModRevision; string(e.Kv.Key) != "/b/0" && string(e.Kv.Key) != "/greeting" {
+				got = append(got, fmt.Sprintf("%s=%s", e.Kv.Key, e.Kv.Value))
+			}
+			if e.Kv.Version > 1 && e.PrevKv == nil {
+				t.Errorf("%s version %d, and nothing before", e.Kv.Key, e.Kv.Version)
+			}
+		}
+	}
+	ofKeys := func(a, b string) int { return strings.Compare(a[:strings.Index(a, "=")], b[:strings.Index(b, "=")]) }
+	slices.SortStableFunc(got, ofKeys) // between scopes, revisions within a millisecond are in any order
+	slices.SortStableFunc(want, ofKeys)
+	if !slices.Equal(got, want) {
+		t.Errorf("got %v", got)
+	}
+	if err := stream.Send(&etcdpb.WatchRequest{RequestUnion: &etcdpb.WatchRequest_CancelRequest{CancelRequest: &etcdpb.WatchCancelRequest{WatchId: id}}}); err != nil {
+		t.Fatal(err)
+	}
+	if r := stream.next(); !r.Canceled {
+		t.Fatalf("%v", r)
+	}
+	w.put(t, "/b/1", []byte("unheard"))
+	if now := stream.create(&etcdpb.WatchCreateRequest{Key: []byte("/b/1")}); now.Header.Revision <= last {
+		t.Errorf("a watch from now on begins at %d", now.Header.Revision)
+	}
+	w.put(t, "/b/1", []byte("heard"))
+	if r := stream.next(); len(r.Events) != 1 || string(r.Events[0].Kv.Value) != "heard" {
+		t.Errorf("%v", r)
 	}
 }

@@ -202,6 +202,9 @@ func (w *watchStream) create(r *etcdpb.WatchCreateRequest) error {
 	}
 	if why == "" {
 		x.legs, newest, compacted, err = w.node.Legs(w.ctx, x.key, x.end, x.start)
+		if errors.Is(err, node.ErrMute) { // the stream's other watches go on
+			why, err = err.Error(), nil
+		}
 	} else {
 		err = w.sources.of(w.node.Root()).look(w.ctx, func(v *node.View) error {
 			newest = v.Head().Revision
@@ -222,6 +225,9 @@ func (w *watchStream) create(r *etcdpb.WatchCreateRequest) error {
 		why = "etcdserver: too many requests"
 	}
 	if why != "" {
+		if x != nil {
+			node.Stop(x.legs)
+		}
 		return w.send(&etcdpb.WatchResponse{
 			Header: w.header(newest), WatchId: noWatch, Created: true, Canceled: true, CancelReason: why,
 		})
@@ -252,5 +258,6 @@ func (w *watchStream) compacted(x *watch, revision int64) error {
 
 // stop ends deliveries to a watch.
 func (w *watchStream) stop(x *watch) {
+	node.Stop(x.legs)
 	w.all = slices.DeleteFunc(w.all, func(y *watch) bool { return y == x })
 }

@@ -67,6 +67,12 @@ func (r *reading) watch(x *watch) error {
 // leg reads what is next for a leg; gone says that the watch ended, because that was
 // compacted.
 func (r *reading) leg(x *watch, l *node.Leg) (gone bool, err error) {
+	if l.Part == nil { // this node does not hold the scope
+		if compacted := l.Pull(); compacted > 0 {
+			return true, r.compacted(x, compacted)
+		}
+		return false, nil
+	}
 	of := r.sources.of(l.Part)
 	if r.shared {
 		recent, ok := r.recent[of]

@@ -73,18 +73,32 @@ func newWorld(t testing.TB, anchors int, cfg Config, change ...func(*scope.Polic
 	if err != nil {
 		t.Fatal(err)
 	}
+	return serve(t, cfg, node.Config{Name: "a", Genesis: g, Identity: first[0], Anchor: &first[1]})
+}
+
+// light starts a node beside a world's, which holds the root scope alone.
+func (w *world) light(t testing.TB) *world {
+	t.Helper()
+	identity, err := votes.GenerateKey(votes.Ed25519, rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return serve(t, Config{}, node.Config{Name: "light", Genesis: w.node.Genesis(), Identity: identity, Bootstrap: w.node.Addrs(), Follow: [][]byte{}})
+}
+
+// serve starts a node in memory, and a client of its etcd API.
+func serve(t testing.TB, cfg Config, n node.Config) *world {
+	t.Helper()
 	disk, err := store.OpenPebble("store", store.Options{FS: vfs.NewMem()})
 	if err != nil {
 		t.Fatal(err)
 	}
+	n.Store, n.Listen, n.Timeout = disk, []string{"/ip4/127.0.0.1/tcp/0"}, 2*time.Second
 	w := &world{}
-	if w.node, err = node.New(node.Config{
-		Name: "a", Genesis: g, Identity: first[0], Anchor: &first[1], Store: disk,
-		Listen: []string{"/ip4/127.0.0.1/tcp/0"}, Timeout: 2 * time.Second,
-	}); err != nil {
+	if w.node, err = node.New(n); err != nil {
 		t.Fatal(err)
 	}
-	cfg.Listen, cfg.Node, cfg.Identity = "127.0.0.1:0", w.node, first[0]
+	cfg.Listen, cfg.Node, cfg.Identity = "127.0.0.1:0", w.node, n.Identity
 	if w.server, err = Listen(cfg); err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 // Tell is what an honest anchor whose state is s answers to ForeignLook, ForeignResolve (of the newest
-// version), ForeignRefer and ForeignOutcome, once it may: what a node does around it is to hold
+// version), ForeignRefer, ForeignEvents and ForeignOutcome, once it may: what a node does around it is to hold
 // those who ask to their budgets, and to make the state new enough. The error is why it answers nothing.
 func Tell(s *scope.State, h History, ask *ForeignAsk) (a ForeignAnswer, err error) {
 	e, err := s.Epoch()
@@ -20,7 +20,7 @@ func Tell(s *scope.State, h History, ask *ForeignAsk) (a ForeignAnswer, err erro
 	a.Epoch = e.Number
 	a.said(&head)
 	a.Body, err = tell(s, h, ask)
-	if ask.Kind == ForeignLook && ask.At > 0 {
+	if ask.pins() && ask.At > 0 {
 		a.Revision = ask.At
 		if head.Closed() < ask.At {
 			err = scope.ErrFutureRevision
@@ -65,6 +65,12 @@ func tell(s *scope.State, h History, ask *ForeignAsk) ([]byte, error) {
 		}
 		all, err := tellReferrals(s, h, &keys)
 		return canon.Encode(all), err
+	case ForeignEvents:
+		var x foreignWatch
+		if err := canon.Decode(ask.Body, &x); err != nil {
+			return nil, err
+		}
+		return tellEvents(s, &x, ask.At)
 	case ForeignOutcome:
 		return tellOutcome(s, ask.Body)
 	}

@@ -15,6 +15,7 @@ const (
 	ForeignHistory = 6 // what happened to an object: a foreignPast; foreignDeeds
 	ForeignJudge   = 7 // what the scope says to a verb: a foreignQuery; a foreignSaid
 	ForeignOutcome = 8 // what became of a mutation: its identity; a foreignReceipt, or nothing
+	ForeignEvents  = 9 // what changed since a revision: a foreignWatch; foreignEvents
 )
 
 // ForeignAsk is a question to an anchor of a scope from one who does not hold it.
@@ -70,11 +71,14 @@ type ForeignName struct {
 	Version int64 // 0: the newest
 }
 
+// pins reports whether the question may be asked as of a revision that anchors named.
+func (a *ForeignAsk) pins() bool { return a.Kind == ForeignLook || a.Kind == ForeignEvents }
+
 // proves reports whether what is answered to the question proves itself, so that one answer is
 // enough.
 func (a *ForeignAsk) proves() bool { return a.Kind == ForeignProve || a.Kind == ForeignRefer }
 
 // cacheable reports whether an answer may be given again for a while.
 func (a *ForeignAsk) cacheable() bool {
-	return !a.Newest && a.Kind != ForeignSubmit && !a.proves()
+	return !a.Newest && a.Kind != ForeignSubmit && a.Kind != ForeignEvents && !a.proves()
 }

@@ -172,7 +172,7 @@ func (q *Inquiry) differ() {
 		q.conclude(fmt.Errorf("%w: scope %q: %w", ErrMute, q.of.genesis.Prefix(), errDiffer))
 		return
 	}
-	if at, ok := q.all.floor(); ok && at > 0 && q.ask.At == 0 && q.ask.Kind == ForeignLook {
+	if at, ok := q.all.floor(); ok && at > 0 && q.ask.At == 0 && q.ask.pins() {
 		q.ask.At, q.pinned = at, true
 	}
 	q.begin()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -98,7 +99,7 @@ func (n *Part) answerForeign(ctx context.Context, p Peer, ask ForeignAsk, a *For
 	case ForeignJudge:
 		a.Body, err = n.judgeForeign(ctx, ask, a)
 		return err
-	case ForeignLook, ForeignResolve, ForeignHistory, ForeignOutcome:
+	case ForeignLook, ForeignResolve, ForeignHistory, ForeignOutcome, ForeignEvents:
 	default:
 		return errUnasked
 	}
@@ -109,11 +110,11 @@ func (n *Part) answerForeign(ctx context.Context, p Peer, ask ForeignAsk, a *For
 	defer func() { err = errors.Join(err, v.Close()) }()
 	head := v.Head()
 	a.said(&head)
+	if ask.pins() && ask.At > 0 {
+		a.Revision = ask.At
+	}
 	switch ask.Kind {
 	case ForeignLook:
-		if ask.At > 0 {
-			a.Revision = ask.At
-		}
 		a.Body, err = n.lookForeign(ctx, p, v, ask)
 	case ForeignResolve:
 		var x ForeignName
@@ -143,6 +144,17 @@ func (n *Part) answerForeign(ctx context.Context, p Peer, ask ForeignAsk, a *For
 		}
 		if err == nil {
 			a.Body, err = n.historyForeign(ctx, v, x)
+		}
+	case ForeignEvents:
+		var x foreignWatch
+		if err = canon.Decode(ask.Body, &x); err == nil && (len(x.Key) == 0 || !scope.Covers(n.prefix, x.Key, x.End)) {
+			err = errUnasked
+		}
+		if err == nil && x.From < math.MaxInt64 {
+			err = n.pays(ctx, p, foreignChanges, 0)
+		}
+		if err == nil {
+			a.Body, err = tellEvents(v.State, &x, ask.At)
 		}
 	case ForeignOutcome:
 		a.Body, err = tellOutcome(v.State, ask.Body)

@@ -124,9 +124,6 @@ func TestForeignScopesAreReached(t *testing.T) {
 	if _, err := o.Txn(ctx, scope.Txn{Success: append(putTxn("/b/1", "x").Success, putTxn("/b/c/3", "x").Success...)}, Once{}); !errors.Is(err, ErrSpans) {
 		t.Errorf("a transaction in two scopes: %v", err)
 	}
-	if err := o.Watch(ctx, []byte("/b/"), []byte("/b0"), 0, func(Changes) error { return nil }); !errors.Is(err, ErrNotHeld) {
-		t.Errorf("a watch: %v", err)
-	}
 	u := uidOf(t, c.nodes[0], "/b/1")
 	if at, err := c.nodes[0].Object(ctx, u.String(), 10, true); err != nil || len(at.Aliases) != 1 {
 		t.Errorf("an object at an anchor: %+v, %v", at, err)

@@ -102,15 +102,6 @@ func (n *Node) awaitDecider(ctx context.Context, d scope.Delegation) (decider, e
 	}
 }
 
-// awaitPart is awaitDecider for those who need a part. Errors wrap ErrNotHeld.
-func (n *Node) awaitPart(ctx context.Context, d scope.Delegation) (*Part, error) {
-	at, err := n.awaitDecider(ctx, d)
-	if err != nil {
-		return nil, err
-	}
-	return at.held()
-}
-
 // on has f ask the part that decides about some ranges of keys, and the child's if
 // the keys went there meanwhile. Errors wrap ErrNotHeld where this node has none.
 func (n *Node) on(ctx context.Context, ranges Ranges, f func(*Part) error) error {

@@ -41,7 +41,11 @@ func (n *Node) Closed(ctx context.Context) (highest int64) {
 // does not wait.
 func Close(ctx context.Context, legs []*Leg, revision int64) {
 	for _, l := range legs {
-		if l.Done() < revision {
+		switch {
+		case l.Done() >= revision:
+		case l.tap != nil:
+			l.tap.close(revision)
+		default:
 			l.Part.closing.ask(ctx, l.Part)
 		}
 	}

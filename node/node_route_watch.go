@@ -21,7 +21,8 @@ import (
 
 // Leg is a watch's part in one scope.
 type Leg struct {
-	Part     *Part
+	Part     *Part // nil if this node does not hold the scope
+	tap      *tap  // that brings what is read there, if Part is nil
 	Key, End []byte
 	Next     int64 // nothing was read from here on
 	Closed   int64 // the scope has nothing else up to here
@@ -32,43 +33,89 @@ type Leg struct {
 // Legs are those of a watch of the keys [key, end), in the sense of scope.Op, from a
 // revision on, or from now on if it is 0; with the newest revision, and the one up to
 // which what is asked for was compacted. What a scope delegated later is in its own leg,
-// until Follow says otherwise.
+// until Follow says otherwise. They are to be stopped; ctx ends those in scopes that are not held.
 func (n *Node) Legs(ctx context.Context, key, end []byte, from int64) (legs []*Leg, newest, compacted int64, err error) {
 	before := from
 	if from == 0 {
 		before = math.MaxInt64
 	}
-	pieces, err := n.split(ctx, nil, decider{Part: n.Part}, key, end, before)
-	if err != nil {
-		return nil, 0, 0, err
-	}
-	for _, p := range pieces {
-		if _, err := p.held(); err != nil {
+	for range legsTries {
+		pieces, err := n.split(ctx, nil, decider{Part: n.Part}, key, end, before)
+		if err != nil {
 			return nil, 0, 0, err
 		}
+		legs, newest, compacted, err = n.legsOf(ctx, pieces, from)
+		if !errors.Is(err, scope.ErrElsewhere) { // else a scope that is not held has delegated some of them, as is known now
+			return legs, newest, compacted, err
+		}
 	}
+	return nil, 0, 0, err
+}
+
+// legsTries bounds how many delegations of scopes that are not held are learned one after the other.
+const legsTries = 64
+
+func (n *Node) legsOf(ctx context.Context, pieces []piece, from int64) (legs []*Leg, newest, compacted int64, err error) {
 	if from > 0 && len(*n.given.Load()) > 0 { // else what is decided there next might have an earlier revision
 		within, cancel := context.WithTimeout(ctx, closeWithin)
 		defer cancel()
 		var closing sync.WaitGroup
 		for _, p := range pieces {
-			closing.Go(func() { _ = n.closed(within, p.Part, from-1) }) // one that cannot decide keeps nobody from watching
+			closing.Go(func() { // one that cannot decide keeps nobody from watching
+				if p.foreign != nil {
+					_, _, _ = p.foreign.events(within, aboutNow(p.foreign.genesis.Prefix()), false, from-1)
+				} else {
+					_ = n.closed(within, p.Part, from-1)
+				}
+			})
 		}
 		closing.Wait()
 	}
 	for _, p := range pieces {
-		h, err := p.Part.head(ctx)
+		var at scope.Head
+		if p.foreign != nil {
+			at, err = p.foreign.stands(ctx, p.Key, p.End)
+		} else {
+			at, err = p.Part.head(ctx)
+		}
 		if err != nil {
+			Stop(legs)
 			return nil, 0, 0, err
 		}
-		l := &Leg{Part: p.Part, Key: p.Key, End: p.End, Next: from, Bare: h.Compacted}
+		next := from
 		if from == 0 {
-			l.Next = h.Revision + 1
+			next = at.Revision + 1
 		}
-		legs = append(legs, l)
-		newest, compacted = max(newest, h.Revision), max(compacted, h.Compacted)
+		legs = append(legs, n.leg(ctx, p, next, at.Compacted))
+		newest, compacted = max(newest, at.Revision), max(compacted, at.Compacted)
 	}
 	return legs, newest, compacted, nil
+}
+
+// leg is one from a revision on. If its scope is not held, it ends with ctx, or is to be stopped.
+func (n *Node) leg(ctx context.Context, p piece, next, bare int64) *Leg {
+	l := &Leg{Part: p.Part, Key: p.Key, End: p.End, Next: next, Bare: bare}
+	if p.foreign != nil {
+		l.tap = openTap(ctx, p.foreign, p.Key, p.End, next)
+	}
+	return l
+}
+
+// of is the leg's scope.
+func (l *Leg) of() decider {
+	if l.tap != nil {
+		return decider{foreign: l.tap.of}
+	}
+	return decider{Part: l.Part}
+}
+
+// Stop ends legs.
+func Stop(legs []*Leg) {
+	for _, l := range legs {
+		if l.tap != nil {
+			l.tap.stop()
+		}
+	}
 }
 
 // closeWithin is how long a watch that goes on from what was heard of another scope waits
@@ -91,20 +138,24 @@ func (l *Leg) Done() int64 { return max(l.Closed, l.Next-1) }
 // scope delegated some of its keys; nil if it goes on as it is. The watch was asked for
 // from a revision on.
 func (n *Node) Follow(ctx context.Context, l *Leg, from int64) (legs []*Leg, err error) {
-	parts := scope.Segments(delegated(l.Part.Delegations(), l.Next), l.Key, l.End)
+	parts := scope.Segments(delegated(l.of().delegations(), l.Next), l.Key, l.End)
 	if len(parts) == 1 && parts[0].Given == nil {
 		return nil, nil
 	}
 	for _, s := range parts {
-		leg := &Leg{Part: l.Part, Key: s.Key, End: s.End, Next: l.Next, Closed: l.Closed, Bare: l.Bare}
+		at, next, closed := l.of(), l.Next, l.Closed
 		if s.Given != nil {
-			if leg.Part, err = n.awaitPart(ctx, *s.Given); err != nil {
+			next, closed = max(from, s.Given.Revision+1), 0
+			if at, err = n.awaitDecider(ctx, *s.Given); err != nil {
+				Stop(legs)
 				return nil, err
 			}
-			leg.Next, leg.Closed = max(from, s.Given.Revision+1), 0
 		}
+		leg := n.leg(ctx, piece{at, s.Key, s.End}, next, l.Bare)
+		leg.Closed = closed
 		legs = append(legs, leg)
 	}
+	Stop([]*Leg{l})
 	for i := range l.Read { // each leg's own stands in the order of revisions
 		for _, to := range legs {
 			if scope.Within(l.Read[i].Kv.Key, to.Key, to.End) {
@@ -147,6 +198,7 @@ func Merge(ctx context.Context, legs []*Leg) (events []scope.Event, done int64, 
 // what it delivers is that of the first scope.
 func (n *Node) Watch(ctx context.Context, key, end []byte, from int64, deliver func(Changes) error) error {
 	legs, _, compacted, err := n.Legs(ctx, key, end, from)
+	defer func() { Stop(legs) }()
 	if err == nil && from != 0 && from < compacted {
 		err = scope.ErrCompacted
 	}
@@ -208,6 +260,12 @@ func (l *Leg) read(ctx context.Context) (h scope.Head, more bool, err error) {
 	if len(l.Read) >= watchMost {
 		return h, false, nil // the others are to come first
 	}
+	if l.tap != nil {
+		if l.Pull() > 0 {
+			err = scope.ErrCompacted
+		}
+		return l.tap.of.info().Head, false, err
+	}
 	v, err := l.Part.Read(ctx, false)
 	if err != nil {
 		return h, false, err
@@ -225,3 +283,7 @@ func (l *Leg) read(ctx context.Context) (h scope.Head, more bool, err error) {
 	}
 	return h, more, nil
 }
+
+// Pull takes what has come of a scope that this node does not hold, as far as it was read ahead. compacted is not 0
+// if the leg cannot go on, since what is below was compacted.
+func (l *Leg) Pull() (compacted int64) { return l.tap.give(l) }

@@ -1,0 +1,126 @@
+package node
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/lineage"
+	"github.com/aweigh/aweigh/scope"
+)
+
+// foreignChanges bounds the changes that one question about them looks at, of whatever keys.
+const foreignChanges = 1000
+
+// foreignWatch asks for the changes of a range of keys, from a revision on.
+type foreignWatch struct {
+	_        struct{} `cbor:",toarray"`
+	Key, End []byte
+	From     int64
+}
+
+// aboutNow asks for no change, and so only how far a scope is.
+func aboutNow(prefix []byte) foreignWatch {
+	return foreignWatch{Key: prefix, From: math.MaxInt64}
+}
+
+// foreignEvents are changes, in their order, also of keys that went to other scopes later.
+type foreignEvents struct {
+	_         struct{} `cbor:",toarray"`
+	Compacted int64    // revisions below cannot be read; nothing else is told of those
+	Given     int64    // prefixes in the range that the scope has delegated
+	Next      int64    // where to go on; 0: up to the revision of the answer these are all
+	All       []foreignEvent
+}
+
+// foreignEvent is a scope.Event.
+type foreignEvent struct {
+	_     struct{} `cbor:",toarray"`
+	Class lineage.Class
+	Kv    scope.KeyValue
+	Prev  []scope.KeyValue // one or none
+}
+
+func (e *foreignEvent) event() scope.Event {
+	out := scope.Event{Class: e.Class, Kv: e.Kv}
+	if len(e.Prev) > 0 {
+		out.Prev = &e.Prev[0]
+	}
+	return out
+}
+
+// tellEvents is what an honest anchor says of changes up to a revision, 0 for the newest.
+func tellEvents(s *scope.State, x *foreignWatch, at int64) ([]byte, error) {
+	given, err := s.Touching(x.Key, x.End)
+	if err != nil {
+		return nil, err
+	}
+	h := s.Head()
+	to := h.Revision
+	if at > 0 {
+		to = min(to, at)
+	}
+	out := foreignEvents{Compacted: h.Compacted, Given: int64(len(given))}
+	if x.From < h.Compacted || x.From > to {
+		return canon.Encode(out), nil
+	}
+	events, next, err := s.Events(x.From, to, x.Key, x.End, foreignChanges)
+	if err != nil {
+		return nil, err
+	}
+	room := foreignBytes
+	for i := range events {
+		e := &events[i]
+		told := foreignEvent{Class: e.Class, Kv: e.Kv}
+		room -= len(e.Kv.Key) + len(e.Kv.Value)
+		if e.Prev != nil {
+			told.Prev = []scope.KeyValue{*e.Prev}
+			room -= len(e.Prev.Value)
+		}
+		if first := out.All; room < 0 && first != nil && first[0].Kv.ModRevision < e.Kv.ModRevision { // a revision is never split
+			next = e.Kv.ModRevision
+			out.All = slices.DeleteFunc(out.All, func(e foreignEvent) bool { return e.Kv.ModRevision >= next })
+			break
+		}
+		out.All = append(out.All, told)
+	}
+	if next <= to {
+		out.Next = next
+	}
+	return canon.Encode(out), nil
+}
+
+// wrong says what makes it no answer to a question, whoever gave it.
+func (w *foreignEvents) wrong(x *foreignWatch) error {
+	last := x.From
+	for i := range w.All {
+		e := &w.All[i]
+		at := e.Kv.ModRevision
+		switch {
+		case at < last || w.Next > 0 && at >= w.Next || w.Compacted > x.From:
+			return fmt.Errorf("%w: changes in disorder", ErrFrame)
+		case !scope.Within(e.Kv.Key, x.Key, x.End) || len(e.Prev) > 1 || len(e.Prev) == 1 && string(e.Prev[0].Key) != string(e.Kv.Key):
+			return fmt.Errorf("%w: changes that were not asked for", ErrFrame)
+		case e.Class != lineage.Insert && e.Class != lineage.Update && e.Class != lineage.Delete:
+			return fmt.Errorf("%w: a change of class %d", ErrFrame, e.Class)
+		}
+		last = at
+	}
+	if w.Next != 0 && w.Next <= x.From {
+		return fmt.Errorf("%w: changes that lead nowhere", ErrFrame)
+	}
+	return nil
+}
+
+// through is up to where nothing is left to be read of the answer's range, if the anchors that
+// said so were as far as a revision. What they said of later ones is so as well: it was said of all up to there.
+func (w *foreignEvents) through(revision int64) int64 {
+	if w.Next > 0 {
+		return w.Next - 1
+	}
+	if n := len(w.All); n > 0 {
+		revision = max(revision, w.All[n-1].Kv.ModRevision)
+	}
+	return revision
+}

@@ -1,0 +1,195 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/aweigh/aweigh/lineage"
+	"github.com/aweigh/aweigh/quorum"
+	"github.com/aweigh/aweigh/scope"
+)
+
+// watched gives what a watch at a node delivers, until the test ends it.
+func watched(t *testing.T, n *Node, key, end string, from int64) (events <-chan scope.Event, ended <-chan error, stop context.CancelFunc) {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	all, done := make(chan scope.Event, 1000), make(chan error, 1)
+	started := make(chan struct{})
+	go func() {
+		first := true
+		done <- n.Watch(ctx, []byte(key), []byte(end), from, func(c Changes) error {
+			for _, e := range c.Events {
+				all <- e
+			}
+			if first {
+				close(started)
+				first = false
+			}
+			return nil
+		})
+	}()
+	select {
+	case <-started:
+	case err := <-done:
+		done <- err
+	case <-time.After(20 * time.Second):
+		t.Fatal("no watch begins")
+	}
+	return all, done, stop
+}
+
+// TestForeignScopesAreWatched: a node that holds the root scope alone delivers every change of all scopes
+// once, in the order of revisions, from now on and from a revision on, and neither loses nor repeats what comes
+// while anchors stop.
+func TestForeignScopesAreWatched(t *testing.T) {
+	c, a, o := newRegions(t, quorum.Crash)
+	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Second)
+	defer cancel()
+	first := got(t, o, "/b/1", true)
+	if first != "first" {
+		t.Fatal(first)
+	}
+	events, ended, stop := watched(t, o, "/", "0", 0)
+	keys := []string{"/a", "/b/1", "/b/c/1"}
+	const rounds = 20
+	var start int64
+	for i := range rounds {
+		for _, key := range keys {
+			r, err := c.nodes[i%3].Txn(ctx, putTxn(key, fmt.Sprint(i)), Once{})
+			if err != nil || r.Code != scope.Applied {
+				t.Fatal(r, err)
+			}
+			if start == 0 {
+				start = r.Revision
+			}
+		}
+		if i == rounds/2 {
+			if err := a.end(3); err != nil { // one of four, which it may be asking
+				t.Fatal(err)
+			}
+		}
+	}
+	if _, err := c.nodes[0].Txn(ctx, scope.Txn{Success: []scope.Op{{Kind: scope.OpDelete, Key: []byte("/b/c/1")}}}, Once{}); err != nil {
+		t.Fatal(err)
+	}
+	check := func(what string, events <-chan scope.Event, ended <-chan error) {
+		t.Helper()
+		next, last := make(map[string]int), int64(0)
+		for range rounds*len(keys) + 1 {
+			select {
+			case e := <-events:
+				key := string(e.Kv.Key)
+				if e.Class == lineage.Delete {
+					if key != "/b/c/1" || next[key] != rounds {
+						t.Fatalf("%s: %s is deleted after %d puts", what, key, next[key])
+					}
+					break
+				}
+				if string(e.Kv.Value) != fmt.Sprint(next[key]) || e.Kv.ModRevision < last || e.Prev == nil {
+					t.Fatalf("%s: %s is %q at revision %d, where %d comes next after %d; before: %v", what, key, e.Kv.Value, e.Kv.ModRevision, next[key], last, e.Prev)
+				}
+				next[key]++
+				last = e.Kv.ModRevision
+			case err := <-ended:
+				t.Fatalf("%s: %v after %v", what, err, next)
+			case <-ctx.Done():
+				t.Fatalf("%s: in vain after %v", what, next)
+			}
+		}
+		select {
+		case e := <-events:
+			t.Fatalf("%s: once more: %+v", what, e)
+		case <-time.After(3 * pulseEvery):
+		}
+	}
+	check("from now on", events, ended)
+	again, endedToo, stopToo := watched(t, o, "/", "0", start)
+	check("from a revision on", again, endedToo)
+	stop()
+	stopToo()
+	for _, e := range []<-chan error{ended, endedToo} {
+		if err := <-e; !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	}
+	until(t, "nobody asks any more", func() bool {
+		for _, f := range o.foreigners.all {
+			f.pulse.mu.Lock()
+			taps := f.pulse.taps
+			f.pulse.mu.Unlock()
+			if taps > 0 {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// TestForeignWatchesAreTold: that what they ask for is compacted, and from which revision on they may go on.
+func TestForeignWatchesAreTold(t *testing.T) {
+	c, _, o := newRegions(t, quorum.BFT)
+	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	defer cancel()
+	var revisions []int64
+	for i := range 5 {
+		r, err := c.nodes[0].Txn(ctx, putTxn("/b/1", fmt.Sprint(i)), Once{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		revisions = append(revisions, r.Revision)
+	}
+	if _, err := c.nodes[0].Compact(ctx, revisions[3], Once{}); err != nil {
+		t.Fatal(err)
+	}
+	err := o.Watch(ctx, []byte("/b/1"), nil, revisions[1], func(Changes) error { return nil })
+	if !errors.Is(err, scope.ErrCompacted) {
+		t.Errorf("from a compacted revision on: %v", err)
+	}
+	events, ended, _ := watched(t, o, "/b/1", "", revisions[3])
+	for i := 3; i < 5; i++ {
+		select {
+		case e := <-events:
+			if string(e.Kv.Value) != fmt.Sprint(i) {
+				t.Errorf("%q instead of %d", e.Kv.Value, i)
+			}
+		case err := <-ended:
+			t.Fatal(err)
+		case <-ctx.Done():
+			t.Fatal("in vain")
+		}
+	}
+}
+
+// TestHostileScopesMoveNoWatches: what anchors of a scope say of changes is held to what was asked, and to the clock.
+func TestHostileScopesMoveNoWatches(t *testing.T) {
+	kv := func(key string, at int64) scope.KeyValue {
+		return scope.KeyValue{Key: []byte(key), ModRevision: at, CreateRevision: 1, Version: 2}
+	}
+	x := foreignWatch{Key: []byte("/b/"), End: []byte("/b0"), From: 10}
+	for what, w := range map[string]foreignEvents{
+		"before what was asked":      {All: []foreignEvent{{Class: lineage.Update, Kv: kv("/b/1", 9)}}},
+		"in disorder":                {All: []foreignEvent{{Class: lineage.Update, Kv: kv("/b/1", 12)}, {Class: lineage.Update, Kv: kv("/b/1", 11)}}},
+		"of another scope's key":     {All: []foreignEvent{{Class: lineage.Update, Kv: kv("/c/1", 11)}}},
+		"of no class":                {All: []foreignEvent{{Kv: kv("/b/1", 11)}}},
+		"after another key":          {All: []foreignEvent{{Class: lineage.Update, Kv: kv("/b/1", 11), Prev: []scope.KeyValue{kv("/b/2", 9)}}}},
+		"after two":                  {All: []foreignEvent{{Class: lineage.Update, Kv: kv("/b/1", 11), Prev: []scope.KeyValue{kv("/b/1", 9), kv("/b/1", 8)}}}},
+		"beyond what comes next":     {Next: 11, All: []foreignEvent{{Class: lineage.Update, Kv: kv("/b/1", 11)}}},
+		"and nothing more, for ever": {Next: 10},
+		"of what it says it dropped": {Compacted: 11, All: []foreignEvent{{Class: lineage.Update, Kv: kv("/b/1", 11)}}},
+	} {
+		if err := w.wrong(&x); !errors.Is(err, ErrFrame) {
+			t.Errorf("changes %s are taken: %v", what, err)
+		}
+	}
+	good := foreignEvents{Compacted: 3, Next: 13, All: []foreignEvent{{Class: lineage.Update, Kv: kv("/b/1", 11), Prev: []scope.KeyValue{kv("/b/1", 9)}}}}
+	if err := good.wrong(&x); err != nil || good.through(100) != 12 {
+		t.Error(err, good.through(100))
+	}
+	good.Next = 0
+	if good.through(5) != 11 || good.through(15) != 15 {
+		t.Error("what was said of later revisions is so as well")
+	}
+}
