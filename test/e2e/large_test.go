@@ -22,7 +22,7 @@ import (
 const (
 	largeValue   = 16 << 10 // does not compress
 	largeWriters = 32
-	largeRoom    = 2.4 // free bytes on the disk for each of the database
+	largeRoom    = 1.6 // free bytes on the disk for each of the database
 )
 
 // TestLargeDatabase fills one anchor with as many GiB of keys as AWEIGH_LARGE says, such as 20, and
