@@ -204,8 +204,6 @@ func FrameKind(f []byte) string {
 	return kinds[f[0]]
 }
 
-func isCatchUp(f []byte) bool { return len(f) > 0 && f[0] == tagCatchUp }
-
 func isBlocks(f []byte) bool { return len(f) > 0 && f[0] == tagBlocks }
 
 func frame(tag byte, content any) []byte { return append([]byte{tag}, canon.Encode(content)...) }

@@ -91,6 +91,7 @@ type Part struct {
 	refusals      *refusals                 // what the log says of them
 	pace          pace                      // of this node's clients
 	expected      expected                  // catch-up answers
+	pledges       expected                  // answers to linearizable reads
 	shelf         shelf
 	views         views
 	fetching      atomic.Pointer[SnapshotProgress] // nil while no snapshot is fetched
@@ -266,7 +267,7 @@ func (n *Part) frame(from peer.ID, f []byte) {
 		n.passed(p, f)
 		return
 	}
-	if d := n.budgets.wait(p, f); d > 0 {
+	if d := n.budgets.charge(p, f, n.workOf(p, f)); d > 0 {
 		if !n.budgets.anchor(p) && n.budgets.home(p) != nil { // what it sends as an anchor elsewhere must not wait behind this
 			n.note(Dropped{From: p, Class: Full, Why: "frames above their budget of an anchor of another scope"})
 			n.passed(p, f)
@@ -377,9 +378,7 @@ func (n *Part) peer(id peer.ID, up bool) {
 
 // Send implements carrier.
 func (n *Part) Send(to Peer, frame []byte) {
-	if isCatchUp(frame) {
-		n.expected.add(to)
-	}
+	n.expect(to, frame)
 	n.budgets.gave(to, frame)
 	if id, err := n.called.id(to); err == nil {
 		count(&n.measured.sent, frame)

@@ -167,8 +167,12 @@ func (a *accounts) of(p Peer) *account {
 // wait is for how long a frame of a peer must wait. It is charged; but a neighbour's, which
 // is dropped instead of waiting, only if it need not wait: what is dropped leaves no debt.
 func (a *accounts) wait(p Peer, f []byte) time.Duration {
+	return a.charge(p, f, a.cost(f, a.anchor(p)))
+}
+
+// charge is wait for a frame that makes so much work.
+func (a *accounts) charge(p Peer, f []byte, work int) time.Duration {
 	x, anchor, now := a.of(p), a.anchor(p), time.Now()
-	work := a.cost(f, anchor)
 	if isOffer(f) {
 		return 0 // see hear
 	}
@@ -274,7 +278,9 @@ func (a *accounts) cost(f []byte, anchor bool) int {
 		if signatures = 1; !anchor {
 			return frameCost + min(a.roll.seats(), 8)*signatureCost + len(f)/mutationBytes*mutationCost
 		}
-	case tagBallot, tagAsk:
+	case tagAsk: // its answer is at hand
+		return 2 * frameCost
+	case tagBallot:
 		signatures = 1
 	case tagCast:
 		signatures = 1 + len(f)/256
@@ -297,6 +303,15 @@ func (a *accounts) cost(f []byte, anchor bool) int {
 		signatures = 1 + len(f)/4096
 	}
 	return frameCost + signatures*signatureCost
+}
+
+// workOf is what a peer's frame costs. Answers to a linearizable read that were asked for are no flood, however many
+// there are, and of one round at most one is looked at.
+func (n *Part) workOf(p Peer, f []byte) int {
+	if isPledge(f) && n.pledges.take(p) {
+		return frameCost
+	}
+	return n.budgets.cost(f, n.budgets.anchor(p))
 }
 
 // distant reports whether a frame is a ballot that the engine would not look at,
@@ -329,6 +344,9 @@ func isVote(f []byte) bool {
 }
 
 func isOffer(f []byte) bool { return len(f) > 0 && f[0] == tagOffer }
+
+// isPledge reports whether a frame answers a linearizable read.
+func isPledge(f []byte) bool { return len(f) > 0 && f[0] == tagAnswer }
 
 // isQuestion reports whether a frame asks for blocks, or for ballots: in a meeting of
 // boxes all do.

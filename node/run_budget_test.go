@@ -85,3 +85,26 @@ func TestNeighboursWaitForNobody(t *testing.T) {
 		t.Errorf("its clients' writes wait %s", d)
 	}
 }
+
+// TestReadsAreNoFlood: an anchor that answers each of thousands of linearizable reads a second is heard at once, and one
+// that answers what nobody asked is not.
+func TestReadsAreNoFlood(t *testing.T) {
+	const reads = 10_000
+	accounts := newAccounts(rollOf(map[Peer]aweigh.AnchorID{"a": {1}, "b": {2}}), newStrangers())
+	n := &Part{budgets: accounts}
+	answer, ask := append([]byte{tagAnswer}, make([]byte, 700)...), append([]byte{tagAsk}, make([]byte, 10)...)
+	heard := func(p Peer) time.Duration { return accounts.charge(p, answer, n.workOf(p, answer)) }
+	for range reads {
+		n.expect("a", ask)
+		if d := max(heard("a"), accounts.wait("a", ask)); d > 0 { // both ways
+			t.Fatalf("an anchor that was asked waits %v", d)
+		}
+	}
+	var most time.Duration
+	for range reads {
+		most = max(most, heard("b"))
+	}
+	if most < time.Second {
+		t.Errorf("an anchor that nobody asks waits %v at most", most)
+	}
+}

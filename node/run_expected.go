@@ -2,8 +2,8 @@ package node
 
 import "sync"
 
-// expected counts the catch-up questions that peers may still answer, so that
-// nobody can make this node verify blocks that it did not ask for.
+// expected counts the questions that peers may still answer, so that nobody can make this node verify
+// blocks that it did not ask for, and what it asks for many times a second counts as no flood.
 type expected struct {
 	mu    sync.Mutex
 	peers map[Peer]int
@@ -19,6 +19,19 @@ func (e *expected) add(p Peer) {
 		e.peers = make(map[Peer]int)
 	}
 	e.peers[p] = min(e.peers[p]+1, maxExpected)
+}
+
+// expect notes that a peer is asked something.
+func (n *Part) expect(of Peer, f []byte) {
+	if len(f) == 0 {
+		return
+	}
+	switch f[0] {
+	case tagCatchUp:
+		n.expected.add(of)
+	case tagAsk:
+		n.pledges.add(of)
+	}
 }
 
 // rest gives back the room in which nothing is expected.

@@ -23,4 +23,5 @@ func (r *runner) rest() {
 func (n *Part) rest() {
 	n.budgets.rest()
 	n.expected.rest()
+	n.pledges.rest()
 }

@@ -239,11 +239,11 @@ func TestStrangersHaveOneBudget(t *testing.T) {
 	for i := range 4 {
 		c.delegate(ctx, "", fmt.Sprintf("/%d/", i), quorum.BFT, 0)
 	}
-	free := 0
+	free, ask := 0, []byte{tagAsk}
 	for _, p := range n.Parts() {
 		for i := range 5 { // each spends what the peer and all strangers have at once
-			for p.budgets.wait(Peer(fmt.Sprint("stranger ", i)), []byte{tagAsk}) == 0 {
-				free += frameCost + signatureCost
+			for p.budgets.wait(Peer(fmt.Sprint("stranger ", i)), ask) == 0 {
+				free += p.budgets.cost(ask, false)
 			}
 		}
 	}
