@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -58,22 +59,21 @@ func (r *runner) overScopes(ctx context.Context, n int) ([]scoped, error) {
 
 // writeTo has clients put as fast as they can, each to one of the prefixes.
 func writeTo(ctx context.Context, all []putter, prefixes []string, d time.Duration) (loaded, error) {
-	ctx, cancel := context.WithTimeout(ctx, work{duration: d}.warmUp()+d)
-	defer cancel()
 	var mu sync.Mutex
 	var took []time.Duration
 	var failed atomic.Uint64
 	var clients sync.WaitGroup
 	from := time.Now().Add(work{duration: d}.warmUp())
+	until := from.Add(d)
 	value := make([]byte, valueSize)
 	for k := range scopedClients {
 		clients.Go(func() {
 			var mine []time.Duration
-			for i := 0; ctx.Err() == nil; i++ {
+			for i := 0; ctx.Err() == nil && time.Now().Before(until); i++ {
 				start := time.Now()
 				err := all[k%len(all)](ctx, fmt.Sprint(prefixes[k%len(prefixes)], k, "-", i%100), value)
 				switch {
-				case err != nil && ctx.Err() == nil:
+				case err != nil:
 					failed.Add(1)
 				case err == nil && start.After(from):
 					mine = append(mine, time.Since(start))
@@ -87,7 +87,7 @@ func writeTo(ctx context.Context, all []putter, prefixes []string, d time.Durati
 	clients.Wait()
 	l, err := summarize(took, d)
 	l.errors = failed.Load()
-	return l, err
+	return l, cmp.Or(err, ctx.Err())
 }
 
 // scopesTable has a row for each system.
