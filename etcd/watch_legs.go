@@ -68,10 +68,11 @@ func (r *reading) watch(x *watch) error {
 // compacted.
 func (r *reading) leg(x *watch, l *node.Leg) (gone bool, err error) {
 	if l.Part == nil { // this node does not hold the scope
-		if compacted := l.Pull(); compacted > 0 {
+		compacted, err := l.Pull()
+		if err == nil && compacted > 0 {
 			return true, r.compacted(x, compacted)
 		}
-		return false, nil
+		return false, err
 	}
 	of := r.sources.of(l.Part)
 	if r.shared {

@@ -29,7 +29,8 @@ func (d *discussion) begin(e *scope.Epoch) {
 // hear takes an answer, and reports whether enough say so. One that is not as new as was
 // asked for does not count.
 func (d *discussion) hear(ask *ForeignAsk, by *scope.Anchor, a ForeignAnswer) bool {
-	behind := ask.At == 0 && a.Revision < d.least || d.pinned && scope.Failure(a.Failure) == scope.ErrFutureRevision
+	behind := ask.At == 0 && a.Revision < d.least || d.pinned && scope.Failure(a.Failure) == scope.ErrFutureRevision ||
+		ask.pins() && ask.At > 0 && a.Failure == "" && a.Revision != ask.At // honest anchors are as far as they were asked to be
 	if behind && ask.Kind != ForeignSubmit {
 		return false
 	}

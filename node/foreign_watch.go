@@ -3,7 +3,6 @@ package node
 import (
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/lineage"
@@ -28,7 +27,7 @@ func aboutNow(prefix []byte) foreignWatch {
 // foreignEvents are changes, in their order, also of keys that went to other scopes later.
 type foreignEvents struct {
 	_         struct{} `cbor:",toarray"`
-	Compacted int64    // revisions below cannot be read; nothing else is told of those
+	Compacted int64    // revisions below cannot be read, if that is of interest; nothing else is told of those
 	Given     int64    // prefixes in the range that the scope has delegated
 	Next      int64    // where to go on; 0: up to the revision of the answer these are all
 	All       []foreignEvent
@@ -39,7 +38,7 @@ type foreignEvent struct {
 	_     struct{} `cbor:",toarray"`
 	Class lineage.Class
 	Kv    scope.KeyValue
-	Prev  []scope.KeyValue // one or none
+	Prev  []scope.KeyValue // one or none; none if what a transaction replaced is more than an answer holds
 }
 
 func (e *foreignEvent) event() scope.Event {
@@ -61,7 +60,10 @@ func tellEvents(s *scope.State, x *foreignWatch, at int64) ([]byte, error) {
 	if at > 0 {
 		to = min(to, at)
 	}
-	out := foreignEvents{Compacted: h.Compacted, Given: int64(len(given))}
+	out := foreignEvents{Given: int64(len(given))}
+	if x.From < h.Compacted || x.From == math.MaxInt64 { // else it is nothing to who asks, and anchors may differ in it
+		out.Compacted = h.Compacted
+	}
 	if x.From < h.Compacted || x.From > to {
 		return canon.Encode(out), nil
 	}
@@ -70,25 +72,41 @@ func tellEvents(s *scope.State, x *foreignWatch, at int64) ([]byte, error) {
 		return nil, err
 	}
 	room := foreignBytes
-	for i := range events {
-		e := &events[i]
-		told := foreignEvent{Class: e.Class, Kv: e.Kv}
-		room -= len(e.Kv.Key) + len(e.Kv.Value)
-		if e.Prev != nil {
-			told.Prev = []scope.KeyValue{*e.Prev}
-			room -= len(e.Prev.Value)
+	for len(events) > 0 { // revision by revision: none is split
+		n := 1
+		for n < len(events) && events[n].Kv.ModRevision == events[0].Kv.ModRevision {
+			n++
 		}
-		if first := out.All; room < 0 && first != nil && first[0].Kv.ModRevision < e.Kv.ModRevision { // a revision is never split
-			next = e.Kv.ModRevision
-			out.All = slices.DeleteFunc(out.All, func(e foreignEvent) bool { return e.Kv.ModRevision >= next })
+		one, size := wireEvents(events[:n], true)
+		if size > foreignBytes { // what it replaced is more than an answer holds
+			one, size = wireEvents(events[:n], false)
+		}
+		if room -= size; room < 0 && len(out.All) > 0 {
+			next = events[0].Kv.ModRevision
 			break
 		}
-		out.All = append(out.All, told)
+		out.All, events = append(out.All, one...), events[n:]
 	}
 	if next <= to {
 		out.Next = next
 	}
 	return canon.Encode(out), nil
+}
+
+// wireEvents are events as they are told, and how many bytes they take at most.
+func wireEvents(events []scope.Event, prev bool) (out []foreignEvent, size int) {
+	const fixed = 128 // of a version, besides its key and value
+	for i := range events {
+		e := &events[i]
+		told := foreignEvent{Class: e.Class, Kv: e.Kv}
+		size += fixed + len(e.Kv.Key) + len(e.Kv.Value)
+		if prev && e.Prev != nil {
+			told.Prev = []scope.KeyValue{*e.Prev}
+			size += fixed + len(e.Prev.Key) + len(e.Prev.Value)
+		}
+		out = append(out, told)
+	}
+	return out, size
 }
 
 // wrong says what makes it no answer to a question, whoever gave it.

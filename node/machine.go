@@ -22,7 +22,7 @@ type MachineConfig struct {
 	Timing         quorum.Timing
 	Pool           int           // bytes of mutations that may wait; default 64 MiB
 	SnapshotBehind aweigh.Height // lack more blocks than this, and a snapshot is waited for; 0: never
-	Newest         aweigh.Height // blocks that stay whatever was compacted; 0: all do
+	Keep           aweigh.Height // so many of the newest blocks stay whatever was compacted; 0: all blocks do
 	Awaited        aweigh.Height // of a snapshot that is being fetched, 0 if none is
 	Life           uint64        // unlike that of any earlier life of this node: random, or counted
 }
@@ -146,7 +146,7 @@ func NewMachine(cfg MachineConfig, store kv.Reader) (*Machine, error) {
 	if err := m.openBox(); err != nil {
 		return nil, err
 	}
-	if err := m.retain.open(m.history(), cfg.Newest); err != nil {
+	if err := m.retain.open(m.history(), cfg.Keep); err != nil {
 		return nil, err
 	}
 	return m, nil

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/peer"
@@ -43,6 +44,8 @@ type foreign struct {
 
 // foreigners are the scopes that a node does not hold and knows of.
 type foreigners struct {
+	taps atomic.Int64 // that are open
+
 	mu  sync.Mutex
 	all map[place]*foreign
 }

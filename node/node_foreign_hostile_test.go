@@ -86,7 +86,7 @@ func FuzzForeign(f *testing.F) {
 	if _, err := c.nodes[0].Txn(ctx, putTxn("/a", "1"), Once{}); err != nil {
 		f.Fatal(err)
 	}
-	for kind := range uint8(9) {
+	for kind := range uint8(10) {
 		f.Add(kind, int64(0), []byte("/a"))
 		f.Add(kind, int64(1), canon.Encode(scope.Txn{Success: []scope.Op{{Kind: scope.OpTxn}}}))
 		f.Add(kind, int64(-1), canon.Encode(scope.Txn{Success: []scope.Op{{Kind: scope.OpRange, Key: []byte("/"), End: []byte{0}}}}))

@@ -151,7 +151,7 @@ func (n *Part) answerForeign(ctx context.Context, p Peer, ask ForeignAsk, a *For
 			err = errUnasked
 		}
 		if err == nil && x.From < math.MaxInt64 {
-			err = n.pays(ctx, p, foreignChanges, 0)
+			err = n.pays(ctx, p, foreignChanges/4, 0)
 		}
 		if err == nil {
 			a.Body, err = tellEvents(v.State, &x, ask.At)
@@ -175,7 +175,10 @@ func (n *Part) viewForeign(ctx context.Context, p Peer, ask ForeignAsk) (*View, 
 	if err := errors.Join(v.Close(), n.pays(ctx, p, foreignBlock, 0)); err != nil { // a block may have to close it
 		return nil, err
 	}
-	if err := n.of.closed(ctx, n, ask.At); err != nil {
+	// Who asks may have heard of scopes that this node knows nothing of.
+	head := n.LastHead()
+	possible := scope.ClockRevision(head.Started, n.runner.now())
+	if err := n.of.closedKnowing(ctx, n, ask.At, possible); err != nil {
 		return nil, err
 	}
 	if v, err = n.Read(ctx, false); err != nil {

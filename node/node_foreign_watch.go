@@ -3,7 +3,9 @@ package node
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -17,6 +19,9 @@ import (
 
 const (
 	pulseEvery   = 250 * time.Millisecond
+	tapAnyway    = 2 * time.Second       // though nothing is known to have happened: who answers first may be behind, or lie
+	maxTaps      = 4096                  // of a node
+	tapRoom      = 1 << 20               // bytes that wait for the leg, and one answer more
 	tapAgain     = time.Second           // after a question that was not answered
 	standsWithin = 3 * time.Second       // for its anchors to say where a scope stands
 	tapSoon      = 50 * time.Millisecond // after an answer of anchors that were behind others
@@ -105,9 +110,9 @@ func (f *foreign) events(ctx context.Context, x foreignWatch, newest bool, at in
 	if err != nil {
 		return foreignEvents{}, 0, err
 	}
-	now := f.of.runner.now().Add(f.known().Policy.Limits.Drift)
+	now := f.of.runner.now().Add(f.of.roll.epoch().Policy.Limits.Drift) // the root's: the scope sets its own
 	most := scope.ClockRevision(f.genesis.Descent.Started, now)
-	if n := len(got.All); n > 0 && got.All[n-1].Kv.ModRevision > most || got.Next > most {
+	if n := len(got.All); n > 0 && got.All[n-1].Kv.ModRevision > most || got.Next > most || got.Compacted > most {
 		return foreignEvents{}, 0, scope.ErrFutureRevision
 	}
 	return got, min(head.Revision, most), nil
@@ -125,6 +130,7 @@ type tap struct {
 	bytes     int           // of their values, about
 	next      int64         // nothing was read from here on
 	compacted int64         // it cannot go on from next: what is below was compacted
+	err       error         // why nothing more can be read
 	closing   int64         // the scope is to be closed up to here
 }
 
@@ -133,7 +139,9 @@ func openTap(ctx context.Context, f *foreign, key, end []byte, next int64) *tap 
 	ctx, stop := context.WithCancel(ctx)
 	t := &tap{of: f, key: key, end: end, stop: stop, next: next, stirred: make(chan struct{}, 1)}
 	f.join()
+	f.of.foreigners.taps.Add(1)
 	go func() {
+		defer f.of.foreigners.taps.Add(-1)
 		defer f.leave()
 		t.run(ctx)
 	}()
@@ -144,7 +152,7 @@ func openTap(ctx context.Context, f *foreign, key, end []byte, next int64) *tap 
 func (t *tap) run(ctx context.Context) {
 	for {
 		t.mu.Lock()
-		from, full, at := t.next, len(t.read) >= watchMost || t.bytes >= foreignBytes, t.closing
+		from, full, at := t.next, len(t.read) >= watchMost || t.bytes >= tapRoom, t.closing
 		t.mu.Unlock()
 		if at < from {
 			at = 0
@@ -163,13 +171,21 @@ func (t *tap) run(ctx context.Context) {
 				t.of.of.hasChanged()
 			}
 			switch {
+			case errors.Is(err, scope.ErrTooMuch):
+				t.ends(err)
+				t.of.of.hasChanged()
+				return
 			case err != nil:
+				t.giveUpClosing(at) // what can be read without is not to wait for it
 				again = time.After(tapAgain)
 			case got.Compacted > from:
 				return
-			case got.Next > 0:
+			case got.Next > 0 && len(got.All) > 0:
 				continue
+			case got.Next > 0:
+				again = time.After(tapSoon)
 			default:
+				again = time.After(tapAnyway)
 				var behind bool
 				if beat, behind = t.of.pulse.beyond(revision); behind { // the anchors that answered were late
 					again = time.After(tapSoon)
@@ -212,17 +228,34 @@ func (t *tap) took(got *foreignEvents, revision int64) bool {
 	return true
 }
 
-// give moves what was read to the leg. compacted is not 0 where it cannot go on because of that.
-func (t *tap) give(l *Leg) (compacted int64) {
+// ends notes why nothing more can be read.
+func (t *tap) ends(why error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.err = why
+}
+
+func (t *tap) giveUpClosing(at int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closing == at {
+		t.closing = 0
+	}
+}
+
+// give moves what was read to the leg. compacted is not 0 where it cannot go on because of that; the error is another reason.
+func (t *tap) give(l *Leg) (compacted int64, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.read) > 0 {
 		l.Read = append(l.Read, t.read...)
+		if len(t.read) >= watchMost || t.bytes >= tapRoom { // it waits for that
+			t.stir()
+		}
 		t.read, t.bytes = nil, 0
-		t.stir()
 	}
 	l.Next, l.Closed = t.next, t.next-1
-	return t.compacted
+	return t.compacted, t.err
 }
 
 // close asks the scope to close up to a revision. It does not wait.
@@ -251,7 +284,7 @@ func (f *foreign) stands(ctx context.Context, key, end []byte) (h scope.Head, er
 	x.End = end
 	got, revision, err := f.events(ctx, x, true, 0)
 	if err != nil {
-		return h, err
+		return h, fmt.Errorf("%w: scope %q: %w", ErrMute, f.genesis.Prefix(), err)
 	}
 	if news, err := f.learnGiven(ctx, key, end, got.Given); err != nil || news {
 		return h, cmp.Or(err, error(scope.ErrElsewhere))
@@ -262,15 +295,22 @@ func (f *foreign) stands(ctx context.Context, key, end []byte) (h scope.Head, er
 
 // learnGiven takes the scope's referrals for a range, if it has delegated more prefixes in it than are known.
 func (f *foreign) learnGiven(ctx context.Context, key, end []byte, given int64) (news bool, err error) {
+	parts := scope.Segments(f.delegations(), key, end)
 	known := len(scope.Touching(f.delegations(), key, end))
 	if int64(known) >= given {
 		return false, nil
 	}
-	if err := f.learn(ctx, Between(key, end)); err != nil {
-		return false, err
+	parts = slices.DeleteFunc(parts, func(s scope.Segment) bool { return s.Given != nil }) // as is known
+	for some := range slices.Chunk(parts, foreignOps) {
+		err := f.learn(ctx, func(visit func(key, end []byte) bool) bool {
+			return !slices.ContainsFunc(some, func(s scope.Segment) bool { return !visit(s.Key, s.End) })
+		})
+		if err != nil {
+			return false, err
+		}
+		if len(scope.Touching(f.delegations(), key, end)) > known {
+			return true, nil
+		}
 	}
-	if len(scope.Touching(f.delegations(), key, end)) == known {
-		return false, fmt.Errorf("%w: scope %q speaks of %d delegations, and refers to %d", ErrMute, f.genesis.Prefix(), given, known)
-	}
-	return true, nil
+	return false, fmt.Errorf("%w: scope %q speaks of %d delegations, and refers to %d", ErrMute, f.genesis.Prefix(), given, known)
 }

@@ -1,12 +1,17 @@
 package node
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/lineage"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
@@ -191,5 +196,179 @@ func TestHostileScopesMoveNoWatches(t *testing.T) {
 	good.Next = 0
 	if good.through(5) != 11 || good.through(15) != 15 {
 		t.Error("what was said of later revisions is so as well")
+	}
+}
+
+// TestWatchedTransactionsMayBeLarge: one that replaced more than an answer holds is told without what it replaced.
+func TestWatchedTransactionsMayBeLarge(t *testing.T) {
+	c, _, o := newRegions(t, quorum.BFT)
+	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	defer cancel()
+	big := bytes.Repeat([]byte("x"), 1<<20)
+	for i := range 8 {
+		if _, err := c.nodes[0].Txn(ctx, scope.Txn{Success: []scope.Op{{Kind: scope.OpPut, Key: fmt.Append(nil, "/b/big/", i), Value: big}}}, Once{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got(t, o, "/b/1", true)
+	events, ended, _ := watched(t, o, "/b/", "/b0", 0)
+	if r, err := c.nodes[0].Txn(ctx, scope.Txn{Success: []scope.Op{{Kind: scope.OpDelete, Key: []byte("/b/big/"), End: []byte("/b/big0")}}}, Once{}); err != nil || r.Code != scope.Applied {
+		t.Fatal(r, err)
+	}
+	if _, err := c.nodes[0].Txn(ctx, putTxn("/b/1", "after"), Once{}); err != nil {
+		t.Fatal(err)
+	}
+	for n := 0; ; n++ {
+		select {
+		case e := <-events:
+			if string(e.Kv.Value) == "after" {
+				if n != 8 {
+					t.Errorf("%d events before", n)
+				}
+				return
+			}
+		case err := <-ended:
+			t.Fatal(err)
+		case <-time.After(10 * time.Second):
+			t.Fatal("stalled after events: ", n)
+		}
+	}
+}
+
+// TestScopesAtRestHoldNoWatchUp: a change in one of two scopes that the node does not hold is heard though the other decides
+// nothing, and its anchors have heard nothing of the first.
+func TestScopesAtRestHoldNoWatchUp(t *testing.T) {
+	a := newFar(t, func(i int, cfg *Config) {
+		if cfg.Follow = [][]byte{}; i == 3 {
+			cfg.Follow = [][]byte{[]byte("/b/")}
+		}
+	})
+	c := &cluster{t: t}
+	for i := range 4 {
+		a.start(i, vfs.NewMem())
+		c.nodes = append(c.nodes, a.running[i].Node)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Second)
+	defer cancel()
+	for _, key := range []string{"/a", "/b/1", "/b/c/1"} {
+		if r, err := c.nodes[0].Txn(ctx, putTxn(key, "first"), Once{}); err != nil || r.Code != scope.Applied {
+			t.Fatal(r, err)
+		}
+	}
+	found := func(from, prefix string, by []int, anchors ...int) {
+		child := scope.Child{Prefix: []byte(prefix), Policy: scope.DefaultPolicy(quorum.Crash)}
+		for _, x := range c.nodes[0].Genesis().Anchors {
+			for _, i := range anchors {
+				if x.Name == fmt.Sprintf("n%d", i) {
+					child.Anchors = append(child.Anchors, x)
+				}
+			}
+		}
+		for _, i := range by {
+			p, err := c.nodes[i].In(from)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := p.Govern(ctx, scope.Decision{Kind: scope.Delegate, Child: &child}, Once{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, i := range anchors {
+			until(t, "it is held", func() bool { _, err := c.nodes[i].In(prefix); return err == nil })
+		}
+	}
+	found("", "/b/", []int{0, 1, 2, 3}, 0, 1, 2)
+	found("/b/", "/b/c/", []int{0, 1, 2}, 3)
+	r := a.observeWith(newIdentity(t), vfs.NewMem(), func(cfg *Config) { cfg.Follow = [][]byte{} })
+	t.Cleanup(func() { r.halt(t) })
+	o := r.Node
+	got(t, o, "/b/1", true)
+	got(t, o, "/b/c/1", true)
+	events, ended, _ := watched(t, o, "/b/", "/b0", 0)
+	if r, err := c.nodes[3].Txn(ctx, putTxn("/b/c/1", "new"), Once{}); err != nil || r.Code != scope.Applied {
+		t.Fatal(r, err)
+	}
+	select {
+	case e := <-events:
+		if string(e.Kv.Value) != "new" {
+			t.Errorf("%q", e.Kv.Value)
+		}
+	case err := <-ended:
+		t.Fatal(err)
+	case <-ctx.Done():
+		t.Fatal("in vain, while /b/ decides nothing")
+	}
+}
+
+// TestLiarsHoldNoWatchUp: one of four anchors, which is asked first, lies about what changed or how far the scope is. Every change is
+// delivered once all the same, and nothing else.
+func TestLiarsHoldNoWatchUp(t *testing.T) {
+	c, a, o := newRegions(t, quorum.BFT)
+	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Second)
+	defer cancel()
+	a.running[3].halt(t)
+	a.running[3] = nil
+	begin := c.nodes[0].part(c.nodes[0].Delegations()[0].Child).genesis.Descent.Revision
+	lies := []struct {
+		name string
+		lie  func(x *ForeignAnswer)
+	}{
+		{"the truth as of long ago", func(x *ForeignAnswer) { x.Revision = begin }},
+		{"the truth as of the far future", func(x *ForeignAnswer) { x.Revision = 1 << 60 }},
+		{"that nothing changed", func(x *ForeignAnswer) { x.Body = canon.Encode(foreignEvents{}) }},
+		{"that nothing changed, as of long ago", func(x *ForeignAnswer) { x.Body, x.Revision = canon.Encode(foreignEvents{}), begin }},
+		{"what is not so", func(x *ForeignAnswer) {
+			x.Body = canon.Encode(foreignEvents{All: []foreignEvent{{Class: lineage.Update, Kv: scope.KeyValue{Key: []byte("/b/1"), Value: []byte("forged"), ModRevision: x.Revision, Version: 9}}}})
+		}},
+		{"that all was compacted", func(x *ForeignAnswer) { x.Body = canon.Encode(foreignEvents{Compacted: x.Revision + 1}) }},
+		{"that there is more, for ever", func(x *ForeignAnswer) { x.Body = canon.Encode(foreignEvents{Next: x.Revision}) }},
+		{"that keys went elsewhere", func(x *ForeignAnswer) { x.Body = canon.Encode(foreignEvents{Given: 1000}) }},
+	}
+	var now atomic.Int32
+	var told atomic.Int64
+	a.liar(3, func(ask ForeignAsk, honest ForeignAnswer) ([]byte, bool) {
+		if ask.Kind == ForeignEvents {
+			told.Add(1)
+			lies[now.Load()].lie(&honest)
+		}
+		return canon.Encode(honest), true
+	}, c.nodes[0])
+	got(t, o, "/b/1", true)
+	at, err := o.awaitDecider(ctx, o.Delegations()[0])
+	if err != nil || at.foreign == nil {
+		t.Fatal(at, err)
+	}
+	events, ended, _ := watched(t, o, "/b/1", "", 0)
+	for i := range lies {
+		now.Store(int32(i))
+		before := told.Load()
+		for k := 0; k < 2 || k < 20 && told.Load() < before+3; k++ {
+			f := at.foreign
+			f.mu.Lock()
+			for _, x := range f.knows.epoch.Roster.Anchors {
+				f.knows.seen[x.Key.ID()] = manner{took: time.Second}
+				if x.Name == "n3" {
+					f.knows.seen[x.Key.ID()] = manner{took: time.Millisecond}
+				}
+			}
+			f.mu.Unlock()
+			want := fmt.Sprintf("%d-%d", i, k)
+			if _, err := c.nodes[0].Txn(ctx, putTxn("/b/1", want), Once{}); err != nil {
+				t.Fatal(err)
+			}
+			select {
+			case e := <-events:
+				if string(e.Kv.Value) != want {
+					t.Fatalf("%s: %q instead of %q", lies[i].name, e.Kv.Value, want)
+				}
+			case err := <-ended:
+				t.Fatalf("%s: %v", lies[i].name, err)
+			case <-ctx.Done():
+				t.Fatalf("%s: in vain", lies[i].name)
+			}
+		}
+		if told.Load() == before {
+			t.Errorf("%s: the liar was not asked", lies[i].name)
+		}
 	}
 }

@@ -50,8 +50,9 @@ type Config struct {
 	// SnapshotBehind is how many final blocks a node may lack and still fetch
 	// them one by one, instead of a snapshot. Default 5,000.
 	SnapshotBehind aweigh.Height
-	// Archive keeps the blocks that would be dropped because all their changes were compacted.
-	Archive       bool
+	// Prune drops blocks all of whose changes were compacted, but for the newest 2 × SnapshotBehind
+	// and those that opened motions or have proofs of faults.
+	Prune         bool
 	snapshotEvery time.Duration // how often a node looks whether it needs one
 	restAfter     time.Duration // how long a scope has nothing to do before it rests
 	partBytes     int           // of the parts that it gives
@@ -174,7 +175,7 @@ func newPart(of *Node, g scope.Genesis) (_ *Part, err error) {
 	}
 	m, err := NewMachine(MachineConfig{
 		Network: network, Key: n.anchor.Load(), Timing: cfg.Timing,
-		SnapshotBehind: cfg.SnapshotBehind, Newest: cfg.newest(), Awaited: awaited, Life: rand.Uint64(),
+		SnapshotBehind: cfg.SnapshotBehind, Keep: cfg.keep(), Awaited: awaited, Life: rand.Uint64(),
 	}, cfg.Store)
 	if err != nil {
 		return nil, err

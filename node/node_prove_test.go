@@ -39,7 +39,7 @@ func startPolling(t *testing.T) *polling {
 		Approvers: []scope.Approver{{Name: "alice", Key: p.alice.Public(), Share: 500_000}}}}
 	c := startClusterUnder(t, 1, policy, func(_ int, n *Node) {
 		p.anchor = *n.cfg.Anchor
-		n.runner.machine.retain.newest = keptInPolling
+		n.runner.machine.retain.keep = keptInPolling
 	})
 	p.Node = c.nodes[0]
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

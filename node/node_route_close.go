@@ -54,7 +54,11 @@ func Close(ctx context.Context, legs []*Leg, revision int64) {
 // closed waits until the scope is closed up to a revision of the network's. One that is
 // later than all that this node knows of is for the caller to refuse.
 func (n *Node) closed(ctx context.Context, p *Part, revision int64) error {
-	known := int64(0)
+	return n.closedKnowing(ctx, p, revision, 0)
+}
+
+// closedKnowing is closed where it is known that a scope is closed up to some revision.
+func (n *Node) closedKnowing(ctx context.Context, p *Part, revision, known int64) error {
 	for {
 		changed := n.Changed() // before reading, so that nothing falls in between
 		h, err := p.head(ctx)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"sync"
@@ -49,7 +50,7 @@ func (n *Node) Legs(ctx context.Context, key, end []byte, from int64) (legs []*L
 			return legs, newest, compacted, err
 		}
 	}
-	return nil, 0, 0, err
+	return nil, 0, 0, fmt.Errorf("%w: it delegates without end: %w", ErrMute, err)
 }
 
 // legsTries bounds how many delegations of scopes that are not held are learned one after the other.
@@ -71,23 +72,36 @@ func (n *Node) legsOf(ctx context.Context, pieces []piece, from int64) (legs []*
 		}
 		closing.Wait()
 	}
-	for _, p := range pieces {
-		var at scope.Head
-		if p.foreign != nil {
-			at, err = p.foreign.stands(ctx, p.Key, p.End)
-		} else {
-			at, err = p.Part.head(ctx)
+	heads, errs := make([]scope.Head, len(pieces)), make([]error, len(pieces))
+	var asking sync.WaitGroup
+	for i, p := range pieces {
+		asking.Go(func() {
+			if p.foreign != nil {
+				heads[i], errs[i] = p.foreign.stands(ctx, p.Key, p.End)
+			} else {
+				heads[i], errs[i] = p.Part.head(ctx)
+			}
+		})
+	}
+	asking.Wait()
+	for _, bad := range errs {
+		if bad != nil && (err == nil || errors.Is(bad, scope.ErrElsewhere)) { // which tells more
+			err = bad
 		}
-		if err != nil {
-			Stop(legs)
-			return nil, 0, 0, err
-		}
+	}
+	if err != nil {
+		return nil, 0, 0, err
+	}
+	if n.foreigners.taps.Load()+int64(len(pieces)) > maxTaps && slices.ContainsFunc(pieces, func(p piece) bool { return p.foreign != nil }) {
+		return nil, 0, 0, fmt.Errorf("%w: this node watches scopes that it does not hold %d times, and has no room for more", ErrMute, maxTaps)
+	}
+	for i, p := range pieces {
 		next := from
 		if from == 0 {
-			next = at.Revision + 1
+			next = heads[i].Revision + 1
 		}
-		legs = append(legs, n.leg(ctx, p, next, at.Compacted))
-		newest, compacted = max(newest, at.Revision), max(compacted, at.Compacted)
+		legs = append(legs, n.leg(ctx, p, next, heads[i].Compacted))
+		newest, compacted = max(newest, heads[i].Revision), max(compacted, heads[i].Compacted)
 	}
 	return legs, newest, compacted, nil
 }
@@ -261,7 +275,8 @@ func (l *Leg) read(ctx context.Context) (h scope.Head, more bool, err error) {
 		return h, false, nil // the others are to come first
 	}
 	if l.tap != nil {
-		if l.Pull() > 0 {
+		compacted, err := l.Pull()
+		if err == nil && compacted > 0 {
 			err = scope.ErrCompacted
 		}
 		return l.tap.of.info().Head, false, err
@@ -286,4 +301,10 @@ func (l *Leg) read(ctx context.Context) (h scope.Head, more bool, err error) {
 
 // Pull takes what has come of a scope that this node does not hold, as far as it was read ahead. compacted is not 0
 // if the leg cannot go on, since what is below was compacted.
-func (l *Leg) Pull() (compacted int64) { return l.tap.give(l) }
+func (l *Leg) Pull() (compacted int64, err error) {
+	compacted, err = l.tap.give(l)
+	if err != nil {
+		err = fmt.Errorf("%w: from revision %d on, watch at a node that holds the scope: %w", ErrNotHeld, l.Next, err)
+	}
+	return compacted, err
+}

@@ -113,7 +113,7 @@ func (h History) Raw(at aweigh.Height) ([]byte, error) {
 		return raw, err
 	}
 	if kept, err := h.dropped(); err == nil && at < kept {
-		return nil, fmt.Errorf("%w: height %d; this node dropped what was compacted and holds all blocks from height %d on: ask a node that runs with --archive", ErrNoBlock, at, kept)
+		return nil, fmt.Errorf("%w: height %d; this node dropped what was compacted and holds all blocks from height %d on: ask a node that runs without --prune", ErrNoBlock, at, kept)
 	}
 	return nil, fmt.Errorf("%w: the content of height %d is missing", ErrNoBlock, at)
 }

@@ -13,6 +13,7 @@ import (
 
 const (
 	dropsAtOnce = 500 // blocks whose content one step drops
+	citedWork   = 50  // of those, for one whose proof is collected
 	dropAgain   = 50 * time.Millisecond
 	dropLater   = time.Second
 )
@@ -30,23 +31,23 @@ type pillar struct {
 // retention is which final blocks a machine drops the content of: those all of whose
 // changes were compacted, but for the newest.
 type retention struct {
-	newest    aweigh.Height // how many stay in any case; 0: all blocks stay
+	keep      aweigh.Height // how many of the newest stay in any case; 0: all blocks stay
 	below     aweigh.Height // what is below was looked at
 	compacted int64         // when they were looked at last
 	at        aweigh.Instant
 	more      bool // there may be more to drop, at that time
 }
 
-// newest is how many: whoever lacks more takes a snapshot.
-func (cfg *Config) newest() aweigh.Height {
-	if cfg.Archive {
+// keep is how many: whoever lacks more takes a snapshot.
+func (cfg *Config) keep() aweigh.Height {
+	if !cfg.Prune {
 		return 0
 	}
 	return 2 * cfg.SnapshotBehind
 }
 
-func (r *retention) open(h History, newest aweigh.Height) (err error) {
-	r.newest = newest
+func (r *retention) open(h History, keep aweigh.Height) (err error) {
+	r.keep = keep
 	r.below, err = h.dropped()
 	return err
 }
@@ -54,12 +55,13 @@ func (r *retention) open(h History, newest aweigh.Height) (err error) {
 // due drops some blocks, if there are any to drop.
 func (r *retention) due(m *Machine) {
 	s := m.chain.state
+	r.more = false
 	switch compacted := s.Compacted(); {
-	case r.newest == 0 || compacted == 0 || s.Height() <= r.newest+r.below:
+	case r.keep == 0 || compacted == 0 || s.Height() <= r.keep+r.below:
 	case m.now < r.at && compacted == r.compacted:
 		r.more = true
 	default:
-		r.sweep(m, compacted, s.Height()-r.newest)
+		r.sweep(m, compacted, s.Height()-r.keep)
 	}
 }
 
@@ -71,11 +73,13 @@ func (r *retention) sweep(m *Machine, compacted int64, to aweigh.Height) {
 		var p pillar
 		must.OK(canon.Decode(raw, &p), "reading a block")
 		at := aweigh.Height(binary.BigEndian.Uint64(k[len(all):]))
-		if seen == dropsAtOnce || p.Revision >= compacted {
+		if seen >= dropsAtOnce || p.Revision >= compacted {
 			to = at
 			return false
 		}
-		seen++
+		if seen++; p.Cited {
+			seen += citedWork
+		}
 		ops = append(ops, h.drop(at, &p)...)
 		return true
 	})
@@ -84,7 +88,7 @@ func (r *retention) sweep(m *Machine, compacted int64, to aweigh.Height) {
 		r.below = to
 		m.write(append(ops, kv.Set(keyDropped(m.id), binary.BigEndian.AppendUint64(nil, uint64(to))))...)
 	}
-	r.compacted, r.more = compacted, seen == dropsAtOnce
+	r.compacted, r.more = compacted, seen >= dropsAtOnce
 	if r.at = m.now.Add(dropLater); r.more {
 		r.at = m.now.Add(dropAgain)
 	}

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -10,7 +11,10 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/kv"
+	"github.com/aweigh/aweigh/quorum"
+	"github.com/aweigh/aweigh/scope"
 )
 
 // lowest is the height from which on a node holds all blocks.
@@ -45,7 +49,7 @@ func first(t *testing.T, n *running, key string) Deed {
 func TestCompactedBlocksAreDropped(t *testing.T) {
 	const newest = 80 // 2 × SnapshotBehind
 	const archive = 3
-	a := newFar(t, func(i int, cfg *Config) { cfg.Archive = i == archive })
+	a := newFar(t, func(i int, cfg *Config) { cfg.Prune = i != archive })
 	fs := [4]vfs.FS{vfs.NewMem(), vfs.NewMem(), vfs.NewMem(), vfs.NewMem()}
 	for i := range fs {
 		a.start(i, fs[i])
@@ -79,7 +83,7 @@ func TestCompactedBlocksAreDropped(t *testing.T) {
 			t.Errorf("anchor %d tells %+v of what it told before: %+v", i, d, told)
 		}
 	}
-	if _, err := a.running[1].History().Block(told.Height); !strings.Contains(err.Error(), "--archive") {
+	if _, err := a.running[1].History().Block(told.Height); !strings.Contains(err.Error(), "--prune") {
 		t.Error(err)
 	}
 
@@ -117,5 +121,39 @@ func TestCompactedBlocksAreDropped(t *testing.T) {
 	a.level(o)
 	if o.snapshotParts.Load() == 0 {
 		t.Error("an observer came to the head without a snapshot")
+	}
+}
+
+// TestPruningRests: a machine that has dropped as many blocks as one step does, and has no more to drop, is not to be
+// stepped again for that.
+func TestPruningRests(t *testing.T) {
+	n := newLone(t, scope.DefaultPolicy(quorum.Crash), true)
+	decide := func(nonce int, class scope.Class, content any) {
+		t.Helper()
+		m := n.write("/k", "v")
+		m.Class, m.Content, m.Nonce = class, canon.Encode(content), fmt.Appendf(nil, "%08d", nonce)
+		before := n.chain.state.Height()
+		n.step(Submit{Bundle: n.sign(m)})
+		for range 1000 {
+			if n.chain.state.Height() > before {
+				return
+			}
+			n.step()
+		}
+		t.Fatal("it is not decided")
+	}
+	for i := range dropsAtOnce + 20 {
+		decide(i, scope.Write, putTxn("/k", "v"))
+	}
+	decide(-1, scope.Compact, scope.Compaction{Revision: n.chain.state.Head().Revision})
+	n.retain.keep = n.chain.state.Height() - dropsAtOnce - 1 // the first height is 1
+	atOnce := 0
+	for range 1000 {
+		if fx := n.step(); fx.Wake != 0 && fx.Wake <= n.now {
+			atOnce++
+		}
+	}
+	if at := n.retain.below; at != dropsAtOnce+1 || atOnce > 10 {
+		t.Errorf("blocks below %d were dropped, and %d of 1000 steps want to be stepped at once", at, atOnce)
 	}
 }

@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -146,7 +145,7 @@ func (n *Part) certify(ctx context.Context, h History, at aweigh.Height, o *snap
 	if o.Block, err = h.Raw(at); err != nil {
 		return err
 	}
-	if _, err = n.History().Block(at + 1); errors.Is(err, ErrNoBlock) {
+	if n.Status().Head.Height == at {
 		if _, err = n.Txn(ctx, scope.Txn{}, Once{Justification: "to prove a snapshot"}); err != nil {
 			return err
 		}

@@ -335,8 +335,8 @@ func (a *app) compact() *cobra.Command {
 	c := &cobra.Command{
 		Use: "compact REVISION", Short: "Drop the content of old revisions", Args: cobra.ExactArgs(1),
 		Long: "Drops content that a newer one had replaced before REVISION, in the scope that --scope\n" +
-			"names; without it, in all scopes, whose revisions go by one clock. Nodes without\n" +
-			"--archive then drop the blocks that brought it, but for the newest. Lineage is never\n" +
+			"names; without it, in all scopes, whose revisions go by one clock. Nodes with\n" +
+			"--prune then drop the blocks that brought it, but for the newest. Lineage is never\n" +
 			"dropped.",
 		Example: "  aweigh compact 1000",
 	}

@@ -37,6 +37,7 @@ func TestLargeDatabase(t *testing.T) {
 	if disk, err := vfs.Default.GetDiskUsage(n.dir); err != nil || float64(disk.AvailBytes) < largeRoom*float64(gib<<30) {
 		t.Fatalf("there is no room below TMPDIR, %s, for %d GiB %.1f times over (%v)", n.dir, gib, largeRoom, err)
 	}
+	n.prune()
 	n.start()
 	l := &large{t: t, n: n, c: n.dial(0)}
 	l.fill(1 << 30)

@@ -67,6 +67,13 @@ func newNetwork(t *testing.T, size int, linked bool, founding ...string) *networ
 	return n
 }
 
+// prune has the nodes drop what was compacted, from their next start on.
+func (n *network) prune() {
+	for _, p := range n.nodes {
+		p.extra = append(p.extra, "--prune")
+	}
+}
+
 // environment is that of this process without what would steer the program.
 func environment(dir string) []string {
 	env := []string{

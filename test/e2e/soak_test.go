@@ -43,6 +43,7 @@ func TestSoak(t *testing.T) {
 		t.Skip("AWEIGH_SOAK is not set to a duration")
 	}
 	n := newNetwork(t, 4, false)
+	n.prune()
 	n.start()
 	done := make(chan struct{})
 	var all sync.WaitGroup
