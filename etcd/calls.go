@@ -5,11 +5,11 @@ import (
 	"net"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
 )
 
 // admitted is a service whose calls are counted, bounded, and refused where they
@@ -29,7 +29,7 @@ func (s *service) admitted(d grpc.ServiceDesc) *grpc.ServiceDesc {
 				return nil, err
 			}
 			return handle(srv, ctx, func(request any) error {
-				if err := s.arrivals.read(read, request); err != nil {
+				if err := s.arrivals.read(ctx, read, request); err != nil {
 					return err
 				}
 				return s.permit(ctx, request)
@@ -42,21 +42,20 @@ func (s *service) admitted(d grpc.ServiceDesc) *grpc.ServiceDesc {
 	return &d
 }
 
-// arrivals counts requests that are being read, which is what they may hold of
+// arrivals bounds the requests that are being read, which is what they may hold of
 // memory. While there are few, each may take its time; of more, each must be there
-// soon.
+// soon. Those above the bound wait as long for a place: a burst of many clients is read at once.
 type arrivals struct {
-	n    atomic.Int64
-	most time.Duration // that each may take then
+	places chan struct{}
+	most   time.Duration // that each may take then
 }
 
-func (a *arrivals) read(read func(any) error, request any) error {
-	n := a.n.Add(1)
-	defer a.n.Add(-1)
-	switch {
-	case n > maxArrivals:
-		return errTooManyRequests
-	case n <= maxArrivals/2:
+func (a *arrivals) read(ctx context.Context, read func(any) error, request any) error {
+	if err := a.enter(ctx); err != nil {
+		return err
+	}
+	defer func() { <-a.places }()
+	if len(a.places) <= maxArrivals/2 {
 		return read(request)
 	}
 	done := make(chan error, 1)
@@ -68,6 +67,24 @@ func (a *arrivals) read(read func(any) error, request any) error {
 		return err
 	case <-timer.C:
 		return errSlowRequest
+	}
+}
+
+func (a *arrivals) enter(ctx context.Context) error {
+	select {
+	case a.places <- struct{}{}:
+		return nil
+	default:
+	}
+	timer := time.NewTimer(a.most)
+	defer timer.Stop()
+	select {
+	case a.places <- struct{}{}:
+		return nil
+	case <-timer.C:
+		return errTooManyRequests
+	case <-ctx.Done():
+		return status.FromContextError(ctx.Err()).Err()
 	}
 }
 

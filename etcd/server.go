@@ -154,7 +154,7 @@ func Listen(cfg Config) (*Server, error) {
 	s := &service{
 		node: cfg.Node, cluster: short(aweigh.Hash(g.Hash())), member: memberID(&last, cfg.Node.Peer()),
 		size: cfg.Size, log: cfg.Log, progressEvery: cfg.ProgressEvery,
-		stopping: ctx.Done(), hashing: make(chan struct{}, 1), saving: make(chan struct{}, 1), scratch: cfg.Scratch, arrivals: arrivals{most: arrivalTime},
+		stopping: ctx.Done(), hashing: make(chan struct{}, 1), saving: make(chan struct{}, 1), scratch: cfg.Scratch, arrivals: arrivals{places: make(chan struct{}, maxArrivals), most: arrivalTime},
 		identity: cfg.Identity, hashes: hashes{turn: make(chan struct{}, 1)}, counted: counted{streams: make(map[string]*methodCounts)},
 	}
 	transport := insecure.NewCredentials()

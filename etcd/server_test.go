@@ -60,14 +60,26 @@ func TestCallsAreRefusedBeforeTheirRequestsAreRead(t *testing.T) {
 
 	arrivals := &w.server.service.arrivals
 	arrivals.most = 20 * time.Millisecond
-	arrivals.n.Add(maxArrivals)
+	for range maxArrivals {
+		arrivals.places <- struct{}{}
+	}
 	says(t, "a request too many", unread(ctx), codes.ResourceExhausted, "etcdserver: too many requests")
-	arrivals.n.Add(-maxArrivals / 2)
+	arrivals.most = 5 * time.Second
+	go func() { <-arrivals.places }()
+	if _, err := w.Range(ctx, &etcdpb.RangeRequest{Key: []byte("a"), Serializable: true}); err != nil {
+		t.Errorf("one of a burst, which finds a place: %v", err)
+	}
+	arrivals.most = 20 * time.Millisecond
+	for range maxArrivals/2 - 1 {
+		<-arrivals.places
+	}
 	says(t, "one that takes its time among many", unread(ctx), codes.DeadlineExceeded, "aweigh: many requests arrive at once, and this one did not in time; try again")
 	if _, err := w.Range(ctx, &etcdpb.RangeRequest{Key: []byte("a"), Serializable: true}); err != nil {
 		t.Errorf("one that comes at once: %v", err)
 	}
-	arrivals.n.Add(-maxArrivals / 2)
+	for range maxArrivals / 2 {
+		<-arrivals.places
+	}
 	short, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
 	defer cancel()
 	if err := unread(short); status.Code(err) != codes.DeadlineExceeded {
