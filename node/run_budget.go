@@ -20,11 +20,14 @@ const (
 	mutationCost  = 5   // to decode and execute a small mutation
 	mutationBytes = 200 // of it, in a bundle
 	bytesUnread   = 128 // per µs: to receive what is then passed over
+	blockRead     = 72  // bytes per µs, of blocks read for a peer
+	mostRead      = 2_250
 
 	anchorWork   = 500_000 // per second, of one anchor, whose clients may write 20,000 mutations in it; bursts of a second
 	anchorVotes  = 100_000 // per second, for ballots, proposals and announcements, of which a view takes 250; bursts of a second
 	anchorTalk   = 25_000  // per second, for its offers; bursts of four seconds
 	strangerWork = 10_000  // per second, of one other peer; bursts of two seconds
+	nearWork     = 40_000  // per second, of one who is an anchor in another scope, and follows this one; likewise
 	allStrangers = 25_000  // per second, of all others together; bursts of a second
 
 	// allNeighbours is what anchors of other scopes may spend together in those where
@@ -157,6 +160,9 @@ func (a *accounts) of(p Peer) *account {
 			given:  rate.NewLimiter(anchorBytes, 2*anchorBytes),
 		}
 	}
+	if !x.anchor && a.home(p) != nil {
+		x.work = rate.NewLimiter(nearWork, 2*nearWork)
+	}
 	if a.peers == nil {
 		a.peers = make(map[Peer]*account)
 	}
@@ -258,6 +264,18 @@ func (a *accounts) gave(p Peer, f []byte) {
 	if isAnswer(f) {
 		reserve(a.of(p).given, time.Now(), len(f))
 	}
+	if isBlocks(f) {
+		a.read(p, min(len(f)/blockRead, mostRead))
+	}
+}
+
+// read charges a peer for blocks that were read for it. A peer that follows a scope asks for each of its blocks.
+func (a *accounts) read(p Peer, work int) {
+	now := time.Now()
+	reserve(a.of(p).work, now, work)
+	if !a.anchor(p) {
+		reserve(a.shared(p), now, work)
+	}
 }
 
 // reserve takes n, or as much as fits in a burst, and returns how long to wait.
@@ -287,7 +305,7 @@ func (a *accounts) cost(f []byte, anchor bool) int {
 	case tagMeet:
 		signatures = 10 + len(f)/256 // some hundred ballots may be read for the answer
 	case tagCatchUp:
-		signatures = 50 // up to maxBlocks are read
+		signatures = 5 // and what is given is charged when it is known: see gave
 	case tagWant:
 		signatures = 1 + len(f)/512 // 16 names
 	case tagProposal:

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -273,6 +274,9 @@ func (a *app) watch() *cobra.Command {
 		}
 		req := &aweighv1.WatchRequest{StartRevision: *rev, PrevKv: *prev}
 		req.Key, req.RangeEnd = bounds(key)
+		if end := req.RangeEnd; len(end) > 0 && !scope.ToEnd(end) && bytes.Compare(req.Key, end) >= 0 {
+			return fmt.Errorf("%w: the range from %q to %q is empty", errUsage, req.Key, end)
+		}
 		if *signals {
 			return a.signals(ctx, s, req.Key, req.RangeEnd, *count)
 		}

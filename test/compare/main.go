@@ -104,6 +104,12 @@ func parse(args []string) (options, error) {
 		return o, fmt.Errorf("%w: %q is no option", errUsage, f.Arg(0))
 	case o.scopes < 0 || o.scopes == 1 || o.scopes > 256:
 		return o, fmt.Errorf("%w: --scopes is 2 to 256", errUsage)
+	case o.scopes > 0 && o.isolation || o.tool != toolOwn && (o.scopes > 0 || o.isolation):
+		return o, fmt.Errorf("%w: --tool etcd, --isolation and --scopes are three measurements: choose one", errUsage)
+	case o.rate > 0 && !o.isolation:
+		return o, fmt.Errorf("%w: --rate goes with --isolation", errUsage)
+	case o.tool != toolOwn && len(o.plans) == 1 && o.plans[0].name == "cometbft":
+		return o, fmt.Errorf("%w: CometBFT has no API of etcd", errUsage)
 	case o.tool != toolOwn && o.tool != toolEtcd:
 		return o, fmt.Errorf("%w: --tool is %s or %s", errUsage, toolOwn, toolEtcd)
 	case o.duration < time.Second:

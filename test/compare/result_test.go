@@ -129,7 +129,7 @@ func TestSectionIsReplacedBetweenItsMarks(t *testing.T) {
 }
 
 func TestWrongUseIsRefused(t *testing.T) {
-	for _, line := range []string{"--clients 0", "--clients x", "--systems mysql", "--duration 10ms", "--repetitions 0", "more", "--unknown", "--tool x", "--scopes 1"} {
+	for _, line := range []string{"--clients 0", "--clients x", "--systems mysql", "--duration 10ms", "--repetitions 0", "more", "--unknown", "--tool x", "--scopes 1", "--tool etcd --scopes 4", "--isolation --scopes 4", "--rate 5", "--tool etcd --systems cometbft"} {
 		if _, err := parse(strings.Fields(line)); !errors.Is(err, errUsage) {
 			t.Errorf("%s: %v", line, err)
 		}

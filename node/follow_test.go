@@ -1,0 +1,43 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/aweigh/aweigh/quorum"
+	"github.com/aweigh/aweigh/scope"
+)
+
+// TestFollowersHearOfEachWrite: a node that holds a scope and anchors it not is told at once of what it had decided there,
+// though it asks for each block: it took two seconds each eighth time, when the anchor's budget for it was spent.
+func TestFollowersHearOfEachWrite(t *testing.T) {
+	a := newFar(t, func(_ int, cfg *Config) { cfg.restAfter = 0 })
+	c := &cluster{t: t}
+	for i := range 4 {
+		a.start(i, vfs.NewMem())
+		c.nodes = append(c.nodes, a.running[i].Node)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	defer cancel()
+	if _, err := c.nodes[0].Txn(ctx, putTxn("/b/1", "first"), Once{}); err != nil {
+		t.Fatal(err)
+	}
+	c.delegate(ctx, "", "/b/", quorum.Crash, 1)
+	slow := 0
+	for i := range 100 {
+		began := time.Now()
+		if r, err := c.nodes[0].Txn(ctx, putTxn("/b/1", fmt.Sprint(i)), Once{}); err != nil || r.Code != scope.Applied {
+			t.Fatal(r, err)
+		}
+		if time.Since(began) > 1500*time.Millisecond {
+			slow++
+		}
+	}
+	if slow > 2 { // a machine may be busy
+		t.Errorf("%d of 100 writes took longer than 1.5 s", slow)
+	}
+}
