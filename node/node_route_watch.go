@@ -41,8 +41,8 @@ func (n *Node) Legs(ctx context.Context, key, end []byte, from int64) (legs []*L
 		before = math.MaxInt64
 	}
 	for range legsTries {
-		pieces, err := n.split(ctx, nil, decider{Part: n.Part}, key, end, before)
-		if err != nil {
+		var pieces []piece
+		if pieces, err = n.split(ctx, nil, decider{Part: n.Part}, key, end, before); err != nil {
 			return nil, 0, 0, err
 		}
 		legs, newest, compacted, err = n.legsOf(ctx, pieces, from)

@@ -21,7 +21,7 @@ const (
 	mutationBytes = 200 // of it, in a bundle
 	bytesUnread   = 128 // per µs: to receive what is then passed over
 	blockRead     = 72  // bytes per µs, of blocks read for a peer
-	mostRead      = 2_250
+	mostRead      = 2_250 // µs, for one answer
 
 	anchorWork   = 500_000 // per second, of one anchor, whose clients may write 20,000 mutations in it; bursts of a second
 	anchorVotes  = 100_000 // per second, for ballots, proposals and announcements, of which a view takes 250; bursts of a second
