@@ -168,6 +168,66 @@ func TestForeignWatchesAreTold(t *testing.T) {
 	}
 }
 
+// TestHostileScopesMoveNoRevisions: whatever all who answer for a scope say of how far it is, no watch begins, is compacted or
+// goes on beyond the present.
+func TestHostileScopesMoveNoRevisions(t *testing.T) {
+	c, a, o := newRegions(t, quorum.Crash) // whose word is taken
+	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	defer cancel()
+	got(t, o, "/b/c/1", true)
+	a.running[3].halt(t)
+	a.running[3] = nil
+	var f *foreign
+	for _, id := range o.foreigners.ids() {
+		if x := o.foreign(id); string(x.genesis.Prefix()) == "/b/c/" {
+			f = x
+		}
+	}
+	const far = 1 << 61
+	var lie atomic.Pointer[func(*ForeignAnswer)]
+	a.liar(3, func(_ ForeignAsk, x ForeignAnswer) ([]byte, bool) {
+		(*lie.Load())(&x)
+		return canon.Encode(x), true
+	}, c.nodes[0])
+	for what, x := range map[string]struct {
+		says  func(*ForeignAnswer)
+		taken bool // though not as it was said
+	}{
+		"it is far in the future":           {func(x *ForeignAnswer) { x.Revision = far }, true},
+		"all was compacted, and will be":    {func(x *ForeignAnswer) { x.Body = canon.Encode(foreignEvents{Compacted: far}) }, false},
+		"there is more, from the future on": {func(x *ForeignAnswer) { x.Body = canon.Encode(foreignEvents{Next: far}) }, false},
+		"what it will be": {func(x *ForeignAnswer) {
+			x.Body = canon.Encode(foreignEvents{All: []foreignEvent{{Class: lineage.Update, Kv: scope.KeyValue{Key: []byte("/b/c/1"), ModRevision: far}}}})
+		}, false},
+	} {
+		lie.Store(&x.says)
+		for told := false; !told; { // until the liar is who answers
+			f.mu.Lock()
+			for _, x := range f.knows.epoch.Roster.Anchors {
+				f.knows.seen[x.Key.ID()] = manner{took: time.Second}
+				if x.Name == "n3" {
+					f.knows.seen[x.Key.ID()] = manner{took: time.Millisecond}
+				}
+			}
+			f.knows.newest = 0
+			f.mu.Unlock()
+			_, revision, err := f.events(ctx, foreignWatch{Key: []byte("/b/c/1"), From: 1}, false, 0)
+			if ctx.Err() != nil {
+				t.Fatal(ctx.Err())
+			}
+			f.mu.Lock()
+			told = err != nil || f.knows.newest == far
+			f.mu.Unlock()
+			if now := scope.ClockRevision(f.genesis.Descent.Started, o.runner.now().Add(time.Second)); revision > now {
+				t.Errorf("%s: revision %d, where it is %d now", what, revision, now)
+			}
+			if told && (err == nil) != x.taken {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+	}
+}
+
 // TestHostileScopesMoveNoWatches: what anchors of a scope say of changes is held to what was asked, and to the clock.
 func TestHostileScopesMoveNoWatches(t *testing.T) {
 	kv := func(key string, at int64) scope.KeyValue {

@@ -17,10 +17,10 @@ import (
 const (
 	frameCost     = 10 // decoding, and the machine's part
 	signatureCost = 50
-	mutationCost  = 5   // to decode and execute a small mutation
-	mutationBytes = 200 // of it, in a bundle
-	bytesUnread   = 128 // per µs: to receive what is then passed over
-	blockRead     = 72  // bytes per µs, of blocks read for a peer
+	mutationCost  = 5     // to decode and execute a small mutation
+	mutationBytes = 200   // of it, in a bundle
+	bytesUnread   = 128   // per µs: to receive what is then passed over
+	blockRead     = 72    // bytes per µs, of blocks read for a peer
 	mostRead      = 2_250 // µs, for one answer
 
 	anchorWork   = 500_000 // per second, of one anchor, whose clients may write 20,000 mutations in it; bursts of a second
