@@ -124,6 +124,27 @@ func TestClusterCommitsAndReadsEverywhere(t *testing.T) {
 	}
 }
 
+// BenchmarkLinearizableRead is of one client.
+func BenchmarkLinearizableRead(b *testing.B) {
+	for _, mode := range []quorum.Mode{quorum.Crash, quorum.BFT} {
+		b.Run(mode.String(), func(b *testing.B) {
+			c := startCluster(b, 4, mode)
+			if _, err := c.nodes[0].Txn(b.Context(), putTxn("/warm", "v"), Once{}); err != nil {
+				b.Fatal(err)
+			}
+			for b.Loop() {
+				v, err := c.nodes[0].Read(b.Context(), true)
+				if err != nil {
+					b.Fatal(err)
+				}
+				if err := v.Close(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
 func BenchmarkPut(b *testing.B) {
 	for _, clients := range []int{1, 100, 1000} {
 		b.Run(fmt.Sprint(clients), func(b *testing.B) {

@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
 )
@@ -15,12 +13,7 @@ import (
 // TestFollowersHearOfEachWrite: a node that holds a scope and anchors it not is told at once of what it had decided there,
 // though it asks for each block: it took two seconds each eighth time, when the anchor's budget for it was spent.
 func TestFollowersHearOfEachWrite(t *testing.T) {
-	a := newFar(t, func(_ int, cfg *Config) { cfg.restAfter = 0 })
-	c := &cluster{t: t}
-	for i := range 4 {
-		a.start(i, vfs.NewMem())
-		c.nodes = append(c.nodes, a.running[i].Node)
-	}
+	_, c := newHolders(t, func(_ int, cfg *Config) { cfg.restAfter = 0 })
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 	defer cancel()
 	if _, err := c.nodes[0].Txn(ctx, putTxn("/b/1", "first"), Once{}); err != nil {

@@ -23,16 +23,22 @@ import (
 	"github.com/aweigh/aweigh/votes"
 )
 
-// newRegions are four anchors that hold a scope below the root's, and one below that, and a
-// node that holds the root's alone.
-func newRegions(t testing.TB, deepest quorum.Mode) (c *cluster, a *anchorage, o *Node) {
+// newHolders are four anchors that run, in whose network scopes are to be founded.
+func newHolders(t testing.TB, change func(int, *Config)) (a *anchorage, c *cluster) {
 	t.Helper()
-	a = newFar(t, nil)
-	c = &cluster{t: t}
+	a, c = newFar(t, change), &cluster{t: t}
 	for i := range 4 {
 		a.start(i, vfs.NewMem())
 		c.nodes = append(c.nodes, a.running[i].Node)
 	}
+	return a, c
+}
+
+// newRegions are four anchors that hold a scope below the root's, and one below that, and a
+// node that holds the root's alone.
+func newRegions(t testing.TB, deepest quorum.Mode) (c *cluster, a *anchorage, o *Node) {
+	t.Helper()
+	a, c = newHolders(t, nil)
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 	defer cancel()
 	for _, key := range []string{"/a", "/b/1", "/b/c/1"} {

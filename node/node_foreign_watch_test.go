@@ -298,16 +298,11 @@ func TestWatchedTransactionsMayBeLarge(t *testing.T) {
 // TestScopesAtRestHoldNoWatchUp: a change in one of two scopes that the node does not hold is heard though the other decides
 // nothing, and its anchors have heard nothing of the first.
 func TestScopesAtRestHoldNoWatchUp(t *testing.T) {
-	a := newFar(t, func(i int, cfg *Config) {
+	a, c := newHolders(t, func(i int, cfg *Config) {
 		if cfg.Follow = [][]byte{}; i == 3 {
 			cfg.Follow = [][]byte{[]byte("/b/")}
 		}
 	})
-	c := &cluster{t: t}
-	for i := range 4 {
-		a.start(i, vfs.NewMem())
-		c.nodes = append(c.nodes, a.running[i].Node)
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Second)
 	defer cancel()
 	for _, key := range []string{"/a", "/b/1", "/b/c/1"} {

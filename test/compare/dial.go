@@ -24,6 +24,27 @@ type isolated interface {
 	dial(ctx context.Context, c *cluster, connections int, prefixes ...string) (all []putter, hangUp func(), err error)
 }
 
+// eachIsolated does something with every system that can be isolated, in turn: with putters of connections to one member.
+func (r *runner) eachIsolated(ctx context.Context, connections int, prefixes []string, do func(at int, all []putter) error) error {
+	return r.turns(func(repetition, at int) error {
+		s, ok := r.systems[at].(isolated)
+		if !ok {
+			return nil
+		}
+		return r.with(ctx, repetition, at, func(c *cluster, err error) error {
+			if err != nil {
+				return err
+			}
+			putters, hangUp, err := s.dial(ctx, c, connections, prefixes...)
+			if err != nil {
+				return err
+			}
+			defer hangUp()
+			return do(at, putters)
+		})
+	})
+}
+
 // dial implements isolated.
 func (a *aweigh) dial(ctx context.Context, c *cluster, connections int, prefixes ...string) (all []putter, hangUp func(), err error) {
 	for _, prefix := range prefixes {

@@ -31,22 +31,8 @@ type beside struct {
 // isolate measures all systems that can be, in turn.
 func (r *runner) isolate(ctx context.Context) ([]isolation, error) {
 	all := make([]isolation, len(r.systems))
-	return all, r.turns(func(repetition, at int) error {
-		s, ok := r.systems[at].(isolated)
-		if !ok {
-			return nil
-		}
-		return r.with(ctx, repetition, at, func(c *cluster, err error) error {
-			if err != nil {
-				return err
-			}
-			putters, hangUp, err := s.dial(ctx, c, r.report.Connections+1, quietPrefix, floodPrefix)
-			if err != nil {
-				return err
-			}
-			defer hangUp()
-			return all[at].measure(ctx, putters, r.duration)
-		})
+	return all, r.eachIsolated(ctx, r.report.Connections+1, []string{quietPrefix, floodPrefix}, func(at int, putters []putter) error {
+		return all[at].measure(ctx, putters, r.duration)
 	})
 }
 

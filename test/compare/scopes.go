@@ -18,42 +18,26 @@ const scopedClients = 100
 // scoped is how a system fared, once for each repetition.
 type scoped struct{ one, several []loaded }
 
-func scopePrefix(i int) string { return fmt.Sprintf("/s%d/", i) }
-
 // overScopes measures all systems that can be, in turn.
 func (r *runner) overScopes(ctx context.Context, n int) ([]scoped, error) {
 	prefixes := make([]string, n)
 	for i := range prefixes {
-		prefixes[i] = scopePrefix(i)
+		prefixes[i] = fmt.Sprintf("/s%d/", i)
 	}
 	all := make([]scoped, len(r.systems))
-	return all, r.turns(func(repetition, at int) error {
-		s, ok := r.systems[at].(isolated)
-		if !ok {
-			return nil
+	return all, r.eachIsolated(ctx, r.report.Connections, prefixes, func(at int, putters []putter) error {
+		x := &all[at]
+		for _, part := range []struct {
+			prefixes []string
+			to       *[]loaded
+		}{{prefixes[:1], &x.one}, {prefixes, &x.several}} {
+			l, err := writeTo(ctx, putters, part.prefixes, r.duration)
+			if err != nil {
+				return err
+			}
+			*part.to = append(*part.to, l)
 		}
-		return r.with(ctx, repetition, at, func(c *cluster, err error) error {
-			if err != nil {
-				return err
-			}
-			putters, hangUp, err := s.dial(ctx, c, r.report.Connections, prefixes...)
-			if err != nil {
-				return err
-			}
-			defer hangUp()
-			x := &all[at]
-			for _, part := range []struct {
-				prefixes []string
-				to       *[]loaded
-			}{{prefixes[:1], &x.one}, {prefixes, &x.several}} {
-				l, err := writeTo(ctx, putters, part.prefixes, r.duration)
-				if err != nil {
-					return err
-				}
-				*part.to = append(*part.to, l)
-			}
-			return nil
-		})
+		return nil
 	})
 }
 
