@@ -34,6 +34,23 @@ type Reader interface {
 	Scan(from, to []byte, reverse bool, visit func(key, value []byte) bool) error
 }
 
+// Sifter is a Reader that can pass over pairs without reading their values.
+type Sifter interface {
+	Reader
+
+	// Sift is Scan of the pairs whose keys are wanted. It asks for each key once,
+	// in order, after the wanted ones before it were visited.
+	Sift(from, to []byte, want func(key []byte) bool, visit func(key, value []byte) bool) error
+}
+
+// Sift is Sifter.Sift of any Reader.
+func Sift(r Reader, from, to []byte, want func(key []byte) bool, visit func(key, value []byte) bool) error {
+	if s, ok := r.(Sifter); ok {
+		return s.Sift(from, to, want, visit)
+	}
+	return r.Scan(from, to, false, func(k, v []byte) bool { return !want(k) || visit(k, v) })
+}
+
 // PrefixEnd is the first key after all keys with the given prefix, nil if
 // there is none (the prefix is empty or all 0xff).
 func PrefixEnd(prefix []byte) []byte {

@@ -214,17 +214,20 @@ func (v *view) each(key, end []byte, rev int64, visit func(k, record []byte) err
 	from, to := v.space.versions(key, end)
 	var done []byte // escaped key that was decided
 	var bad error
-	err := v.r.Scan(from, to, false, func(k, record []byte) bool {
+	want := func(k []byte) bool {
 		escaped, at, ok := v.space.splitVersion(k)
 		if !ok {
 			bad = fmt.Errorf("%w: a version under a key of %d bytes", ErrCorrupt, len(k))
-			return false
-		}
-		if at.main > rev || bytes.Equal(escaped, done) {
 			return true
 		}
+		if at.main > rev || bytes.Equal(escaped, done) {
+			return false
+		}
 		done = append(done[:0], escaped...)
-		if !isTombstone(record) {
+		return true
+	}
+	err := kv.Sift(v.r, from, to, want, func(k, record []byte) bool {
+		if bad == nil && !isTombstone(record) {
 			bad = visit(k, record)
 		}
 		return bad == nil

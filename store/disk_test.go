@@ -18,7 +18,7 @@ func TestFailedLogStaysAPrefix(t *testing.T) {
 		}
 		return nil
 	})
-	d := &diskFS{FS: errorfs.Wrap(mem, &toggle), fault: newFault()}
+	d := &diskFS{FS: errorfs.Wrap(mem, &toggle), fault: newFault("")}
 	f, err := d.Create("1.log", "")
 	if err != nil {
 		t.Fatal(err)

@@ -14,12 +14,13 @@ import (
 // success without having written them (Rebello et al., "Can Applications
 // Recover from fsync Failures?", USENIX ATC 2020). So there is no trying again.
 type fault struct {
+	dir    string // of the store
 	once   sync.Once
 	failed chan struct{} // closed once err is set
 	err    error
 }
 
-func newFault() *fault { return &fault{failed: make(chan struct{})} }
+func newFault(dir string) *fault { return &fault{dir: dir, failed: make(chan struct{})} }
 
 func (f *fault) set(err error) {
 	f.once.Do(func() {
@@ -35,6 +36,15 @@ func (f *fault) get() error {
 	default:
 		return nil
 	}
+}
+
+// read is err, what reading failed with. Damage is remembered: of values that are kept apart from their keys
+// Pebble tells no listener.
+func (f *fault) read(err error) error {
+	if pebble.IsCorruptionError(err) {
+		f.set(fmt.Errorf("%w: %s: %w", ErrDamaged, f.dir, err))
+	}
+	return err
 }
 
 // Failed is closed when the store fails, also in the background, as when a

@@ -33,7 +33,7 @@ func checkFormat(db *pebble.DB, dir string, known bool) error {
 		return fmt.Errorf("%w: %s holds no format, and once did", ErrDamaged, dir)
 	}
 	empty := true
-	err = scan(db, nil, nil, false, func(_, _ []byte) bool { empty = false; return false })
+	err = scan(db, newFault(dir), nil, nil, false, nil, func(_, _ []byte) bool { empty = false; return false })
 	if err != nil {
 		return err
 	}

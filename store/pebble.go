@@ -53,7 +53,7 @@ type Pebble struct {
 // ErrLocked, ErrFormat, ErrNoRoom, ErrFailed, ErrDamaged if it lacks anything that was synced, as far as
 // its files show, and whatever the disk says.
 func OpenPebble(dir string, o Options) (*Pebble, error) {
-	fs := &diskFS{FS: o.FS, fault: newFault()}
+	fs := &diskFS{FS: o.FS, fault: newFault(dir)}
 	if o.FS == nil {
 		abs, err := filepath.Abs(dir) // locks know paths by their spelling
 		if err != nil {
@@ -76,7 +76,9 @@ func OpenPebble(dir string, o Options) (*Pebble, error) {
 		return nil, fmt.Errorf("store: open %s: %w", dir, damaged(err, known))
 	}
 	p := &Pebble{db: db, fs: fs, dir: dir, fault: fs.fault}
+	err = checkBlobs(fs, db, dir)
 	switch {
+	case err != nil:
 	case !o.ReadOnly:
 		err = p.check(known)
 	case known:
@@ -116,7 +118,11 @@ func (p *Pebble) check(known bool) (err error) {
 // tableBytes is the most that a table in memory takes unless its user says otherwise. How much less it
 // takes is left to chance: anchors that take the same writes would write their tables out at the same moment
 // for ever, and whoever waits for a quorum would wait for that.
-const tableBytes = 16 << 20
+const tableBytes = 32 << 20
+
+// fileBytes is how long the files are that tables and merges are written to, at most. Each file costs a sync
+// and later a removal, either of which the log's syncs wait for in the journal of the file system.
+const fileBytes = 32 << 20
 
 // tuned is made for many small writes and point reads on a machine that also
 // does other work, with several stores in one process.
@@ -133,6 +139,8 @@ func tuned(o Options, fs *diskFS) *pebble.Options {
 		CacheSize:                   o.CacheBytes,
 		MemTableSize:                o.MemTableBytes,
 		MemTableStopWritesThreshold: 4,
+		FlushSplitBytes:             2 * fileBytes,
+		L0CompactionThreshold:       8, // merges of more tables at a time are fewer
 		MaxOpenFiles:                256,
 		CompactionConcurrencyRange:  func() (int, int) { return 1, 2 },
 		// Fixed, not "newest": an upgrade of the library must not by itself
@@ -142,15 +150,16 @@ func tuned(o Options, fs *diskFS) *pebble.Options {
 		EventListener:      listener(fs.fault),
 	}
 	p.Experimental.FileCacheShards = 1
-	// Blocks are long and stand under hashes: kept apart from their keys, they are
-	// not written again by every compaction.
+	// Blocks are long and stand under hashes, and so are most versions longer than
+	// their keys: kept apart from them, they are not written again by every compaction.
 	p.Experimental.ValueSeparationPolicy = func() pebble.ValueSeparationPolicy {
 		return pebble.ValueSeparationPolicy{
-			Enabled: true, MinimumSize: 2 << 10, MaxBlobReferenceDepth: 10,
+			Enabled: true, MinimumSize: 256, MaxBlobReferenceDepth: 10,
 			RewriteMinimumAge: 5 * time.Minute, TargetGarbageRatio: 0.3,
 		}
 	}
 	for i := range p.Levels {
+		p.TargetFileSizes[i] = fileBytes
 		p.Levels[i].IndexBlockSize = 256 << 10            // one step leads to a block, not two, where a table's index is no longer
 		p.Levels[i].FilterPolicy = bloom.FilterPolicy(10) // 1 % of reads of absent keys touch a block
 	}
@@ -162,7 +171,7 @@ func (p *Pebble) Get(key []byte) (value []byte, ok bool, err error) {
 	if p.closed.Load() {
 		return nil, false, ErrClosed
 	}
-	return get(p.db, key)
+	return get(p.db, p.fault, key)
 }
 
 // Scan implements kv.Reader. It sees one moment, whatever is committed meanwhile.
@@ -170,14 +179,22 @@ func (p *Pebble) Scan(from, to []byte, reverse bool, visit func(key, value []byt
 	if p.closed.Load() {
 		return ErrClosed
 	}
-	return scan(p.db, from, to, reverse, visit)
+	return scan(p.db, p.fault, from, to, reverse, nil, visit)
+}
+
+// Sift implements kv.Sifter.
+func (p *Pebble) Sift(from, to []byte, want func(key []byte) bool, visit func(key, value []byte) bool) error {
+	if p.closed.Load() {
+		return ErrClosed
+	}
+	return scan(p.db, p.fault, from, to, false, want, visit)
 }
 
 // Commits implements Store.
 func (p *Pebble) Commits() uint64 { return p.commits.Load() }
 
 // Snapshot implements Store.
-func (p *Pebble) Snapshot() Snapshot { return pebbleSnapshot{p.db.NewSnapshot()} }
+func (p *Pebble) Snapshot() Snapshot { return pebbleSnapshot{p.db.NewSnapshot(), p.fault} }
 
 // Close implements Store. Closing twice is harmless.
 func (p *Pebble) Close() error {
@@ -194,17 +211,24 @@ func (p *Pebble) Close() error {
 	return p.fault.get() // then what was not synced may be lost
 }
 
-type pebbleSnapshot struct{ s *pebble.Snapshot }
+type pebbleSnapshot struct {
+	s     *pebble.Snapshot
+	fault *fault
+}
 
-func (s pebbleSnapshot) Get(key []byte) ([]byte, bool, error) { return get(s.s, key) }
+func (s pebbleSnapshot) Get(key []byte) ([]byte, bool, error) { return get(s.s, s.fault, key) }
 
 func (s pebbleSnapshot) Scan(from, to []byte, reverse bool, visit func(key, value []byte) bool) error {
-	return scan(s.s, from, to, reverse, visit)
+	return scan(s.s, s.fault, from, to, reverse, nil, visit)
+}
+
+func (s pebbleSnapshot) Sift(from, to []byte, want func(key []byte) bool, visit func(key, value []byte) bool) error {
+	return scan(s.s, s.fault, from, to, false, want, visit)
 }
 
 func (s pebbleSnapshot) Close() error { return s.s.Close() }
 
-func get(r pebble.Reader, key []byte) ([]byte, bool, error) {
+func get(r pebble.Reader, f *fault, key []byte) ([]byte, bool, error) {
 	if reserved(key) {
 		return nil, false, nil
 	}
@@ -213,7 +237,7 @@ func get(r pebble.Reader, key []byte) ([]byte, bool, error) {
 		if errors.Is(err, pebble.ErrNotFound) {
 			return nil, false, nil
 		}
-		return nil, false, fmt.Errorf("store: get %q: %w", key, err)
+		return nil, false, fmt.Errorf("store: get %q: %w", key, f.read(err))
 	}
 	value := bytes.Clone(v)
 	if err := release.Close(); err != nil {
@@ -222,7 +246,8 @@ func get(r pebble.Reader, key []byte) ([]byte, bool, error) {
 	return value, true, nil
 }
 
-func scan(r pebble.Reader, from, to []byte, reverse bool, visit func(key, value []byte) bool) (err error) {
+// scan visits what is wanted; a nil want wants all.
+func scan(r pebble.Reader, f *fault, from, to []byte, reverse bool, want func(key []byte) bool, visit func(key, value []byte) bool) (err error) {
 	lower, some := bounds(from, to)
 	if !some {
 		return nil
@@ -241,9 +266,12 @@ func scan(r pebble.Reader, from, to []byte, reverse bool, visit func(key, value 
 		first, next = it.Last, it.Prev
 	}
 	for ok := first(); ok; ok = next() {
+		if want != nil && !want(it.Key()) {
+			continue
+		}
 		value, err := it.ValueAndErr()
 		if err != nil {
-			return fmt.Errorf("store: scan from %q: %w", from, err)
+			return fmt.Errorf("store: scan from %q: %w", from, f.read(err))
 		}
 		if !visit(it.Key(), value) {
 			return nil

@@ -87,7 +87,7 @@ func TestUnknownFormatIsRefused(t *testing.T) {
 	for name, key := range map[string]string{"newer format": "\x00", "other program": "theirs"} {
 		t.Run(name, func(t *testing.T) {
 			fs := vfs.NewMem()
-			db, err := pebble.Open("data", &pebble.Options{FS: fs, Logger: logger{newFault()}})
+			db, err := pebble.Open("data", &pebble.Options{FS: fs, Logger: logger{newFault("")}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -216,7 +216,7 @@ func TestBackgroundFailureIsNoticed(t *testing.T) {
 }
 
 func TestBrokenInvariantOfPebblePanics(t *testing.T) {
-	f := newFault()
+	f := newFault("")
 	defer func() {
 		if _, ok := recover().(must.Violation); !ok || f.get() == nil {
 			t.Errorf("went on after a broken invariant; fault %v", f.get())
