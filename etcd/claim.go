@@ -90,40 +90,60 @@ func createdAt(key string, rev int64) *etcdpb.Compare {
 	}
 }
 
+// claimPoll is how often it is looked whether a claim is first, in a scope that the node does not hold: nothing
+// says there that something changed.
+const claimPoll = 250 * time.Millisecond
+
 // wait returns when no claim older than m is left.
 func (c *claims) wait(ctx context.Context, m *claim) error {
+	prefix, end := []byte(m.prefix), kv.PrefixEnd([]byte(m.prefix))
+	held, err := c.node.Holds(ctx, node.Between(prefix, end))
+	if err != nil {
+		return told(ctx, err)
+	}
+	var poll <-chan time.Time
+	if !held {
+		tick := time.NewTicker(claimPoll)
+		defer tick.Stop()
+		poll = tick.C
+	}
 	var before scope.KeyValue // the youngest of those that are older
-	for linearizable := true; ; linearizable = false {
+	for linearizable := true; ; linearizable = !held {
 		changed := c.node.Changed() // before reading, so that nothing falls in between
-		first := false
-		err := c.look(ctx, node.Between([]byte(m.prefix), kv.PrefixEnd([]byte(m.prefix))), linearizable, func(v *node.View) error {
-			if before.Key != nil {
-				r, err := v.Range(before.Key, nil, scope.Range{})
-				if err != nil || len(r.Kvs) > 0 && r.Kvs[0].CreateRevision == before.CreateRevision {
-					return err
-				}
-			}
-			r, err := v.Range([]byte(m.prefix), kv.PrefixEnd([]byte(m.prefix)), scope.Range{
-				MaxCreate: m.rev - 1, Sort: scope.ByCreate, Order: scope.Descending, Limit: 1, KeysOnly: true,
-			})
-			if first = err == nil && len(r.Kvs) == 0; err == nil && !first {
-				before = r.Kvs[0]
-			}
-			return err
-		})
+		first, err := c.first(ctx, m, &before, linearizable)
 		if first || err != nil {
 			return told(ctx, err)
 		}
-		if err := c.rest(ctx, changed); err != nil {
+		if err := c.rest(ctx, changed, poll); err != nil {
 			return err
 		}
 	}
 }
 
-// rest waits until something changed.
-func (s *service) rest(ctx context.Context, changed <-chan struct{}) error {
+// first is whether no claim older than m is left. before is the youngest of those that are older, and nil at first.
+func (c *claims) first(ctx context.Context, m *claim, before *scope.KeyValue, linearizable bool) (bool, error) {
+	if before.Key != nil {
+		r, _, err := c.node.Range(ctx, before.Key, nil, scope.Range{KeysOnly: true}, linearizable)
+		if err != nil || len(r.Kvs) > 0 && r.Kvs[0].CreateRevision == before.CreateRevision {
+			return false, err
+		}
+	}
+	r, _, err := c.node.Range(ctx, []byte(m.prefix), kv.PrefixEnd([]byte(m.prefix)), scope.Range{
+		MaxCreate: m.rev - 1, Sort: scope.ByCreate, Order: scope.Descending, Limit: 1, KeysOnly: true,
+	}, linearizable)
+	if err != nil || len(r.Kvs) == 0 {
+		return err == nil, err
+	}
+	*before = r.Kvs[0]
+	return false, nil
+}
+
+// rest waits until something changed, or it is time to look.
+func (s *service) rest(ctx context.Context, changed <-chan struct{}, poll <-chan time.Time) error {
 	select {
 	case <-changed:
+		return nil
+	case <-poll:
 		return nil
 	case <-ctx.Done():
 		return told(ctx, ctx.Err())
@@ -132,14 +152,8 @@ func (s *service) rest(ctx context.Context, changed <-chan struct{}) error {
 	}
 }
 
-// first is the oldest key under a prefix, if there is any, as of a revision.
-func first(v *node.View, prefix []byte) (*scope.KeyValue, error) {
-	r, err := v.Range(prefix, kv.PrefixEnd(prefix), scope.Range{Sort: scope.ByCreate, Order: scope.Ascending, Limit: 1})
-	if err != nil || len(r.Kvs) == 0 {
-		return nil, err
-	}
-	return &r.Kvs[0], nil
-}
+// oldest asks for the oldest of some keys.
+var oldest = scope.Range{Sort: scope.ByCreate, Order: scope.Ascending, Limit: 1}
 
 // cleanup is how long it is tried to take a claim back whose client has gone. Its
 // lease does it in the end.

@@ -86,18 +86,16 @@ func (s *electionServer) Resign(ctx context.Context, r *etcdpb.ResignRequest) (*
 }
 
 // Leader implements etcdpb.ElectionServer.
-func (s *electionServer) Leader(ctx context.Context, r *etcdpb.LeaderRequest) (out *etcdpb.LeaderResponse, err error) {
-	err = s.look(ctx, node.Keys(append(bytes.Clone(r.Name), '/')), true, func(v *node.View) error {
-		kv, err := first(v, append(bytes.Clone(r.Name), '/'))
-		if err == nil && kv == nil {
-			err = errNobodyLeads
-		}
-		if err == nil {
-			out = &etcdpb.LeaderResponse{Header: s.header(v.Head().Revision), Kv: kvOf(kv)}
-		}
-		return err
-	})
-	return out, problem(ctx, err)
+func (s *electionServer) Leader(ctx context.Context, r *etcdpb.LeaderRequest) (*etcdpb.LeaderResponse, error) {
+	prefix := append(bytes.Clone(r.Name), '/')
+	res, head, err := s.node.Range(ctx, prefix, kv.PrefixEnd(prefix), oldest, true)
+	if err == nil && len(res.Kvs) == 0 {
+		err = errNobodyLeads
+	}
+	if err != nil {
+		return nil, problem(ctx, err)
+	}
+	return &etcdpb.LeaderResponse{Header: s.header(head.Revision), Kv: kvOf(&res.Kvs[0])}, nil
 }
 
 // Observe implements etcdpb.ElectionServer: it tells who leads, each word of its,
@@ -112,7 +110,7 @@ func (s *electionServer) Observe(r *etcdpb.LeaderRequest, stream grpc.ServerStre
 			err = stream.Send(o.news[i])
 		}
 		if err == nil && !o.more {
-			err = s.rest(ctx, changed)
+			err = s.rest(ctx, changed, nil)
 		}
 		if err != nil {
 			return told(ctx, err)
@@ -137,14 +135,13 @@ const observeMost = 1000
 func (o *observer) look(v *node.View) error {
 	o.more, o.news = false, nil
 	if o.next == 0 {
-		kv, err := first(v, o.prefix)
+		r, err := v.Range(o.prefix, kv.PrefixEnd(o.prefix), oldest)
 		if err != nil {
 			return err
 		}
-		if o.next = v.Head().Revision + 1; kv == nil {
-			return nil
+		if o.next = v.Head().Revision + 1; len(r.Kvs) > 0 {
+			o.follow(v.Head().Revision, &r.Kvs[0])
 		}
-		o.follow(v.Head().Revision, kv)
 		return nil
 	}
 	key, end := o.leader, []byte(nil)

@@ -26,7 +26,7 @@ var (
 	errCorrupt         = status.Error(codes.DataLoss, "etcdserver: corrupt cluster")
 	errDenied          = status.Error(codes.PermissionDenied, "etcdserver: permission denied")
 	errSpans           = status.Error(codes.InvalidArgument, "aweigh: the keys belong to several scopes, and each decides for itself; send one transaction for each (aweigh scope tree shows them)")
-	errNotHeld         = status.Error(codes.FailedPrecondition, "aweigh: this node does not hold the scope of these keys, and passes on ranges, deletes, transactions and puts without leases; connect to a node that holds it, or start this one with --follow and its prefix")
+	errNotHeld         = status.Error(codes.FailedPrecondition, "aweigh: this node does not hold the scope of these keys, and passes on ranges, deletes, transactions, puts and watches; connect to a node that holds it, or start this one with --follow and its prefix")
 	errWatchCanceled   = status.Error(codes.Canceled, "etcdserver: watch canceled")
 )
 

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/aweigh/aweigh/etcd/etcdpb"
-	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/scope"
 )
 
 // lockServer implements etcd's Lock.
@@ -23,19 +23,15 @@ func (s *lockServer) Lock(ctx context.Context, r *etcdpb.LockRequest) (*etcdpb.L
 		s.abandon(ctx, m)
 		return nil, err
 	}
-	err = s.look(ctx, node.Keys([]byte(m.key)), true, func(v *node.View) error { // the lease may have ended meanwhile
-		res, err := v.Range([]byte(m.key), nil, rangeOf(&etcdpb.RangeRequest{KeysOnly: true}))
-		if err == nil && (len(res.Kvs) == 0 || res.Kvs[0].CreateRevision != m.rev) {
-			err = errSessionExpired
-		}
-		m.header = s.header(res.Revision)
-		return err
-	})
+	res, head, err := s.node.Range(ctx, []byte(m.key), nil, scope.Range{KeysOnly: true}, true) // the lease may have ended meanwhile
+	if err == nil && (len(res.Kvs) == 0 || res.Kvs[0].CreateRevision != m.rev) {
+		err = errSessionExpired
+	}
 	if err != nil {
 		s.abandon(ctx, m)
 		return nil, problem(ctx, err)
 	}
-	return &etcdpb.LockResponse{Header: m.header, Key: []byte(m.key)}, nil
+	return &etcdpb.LockResponse{Header: s.header(head.Revision), Key: []byte(m.key)}, nil
 }
 
 // Unlock implements etcdpb.LockServer.

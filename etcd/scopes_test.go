@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -339,5 +340,66 @@ func TestWatchesReachScopesThatAreNotHeld(t *testing.T) {
 	w.put(t, "/b/1", []byte("heard"))
 	if r := stream.next(); len(r.Events) != 1 || string(r.Events[0].Kv.Value) != "heard" {
 		t.Errorf("%v", r)
+	}
+}
+
+// TestLocksReachScopesThatAreNotHeld: one who waits at a node that holds the root scope alone gets a lock of another scope when it is let go, and
+// when its holder's lease ends.
+func TestLocksReachScopesThatAreNotHeld(t *testing.T) {
+	w := newWorld(t, 1, Config{})
+	w.put(t, "/b/0", []byte("v")) // it listens now
+	light := w.light(t)
+	w.delegate(t, "", "/b/")
+	holder, waiter := etcdpb.NewLockClient(w.conn), etcdpb.NewLockClient(light.conn)
+	lease := func() int64 {
+		t.Helper()
+		r, err := light.LeaseGrant(w.ctx, &etcdpb.LeaseGrantRequest{TTL: 60})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.ID
+	}
+	for round, letGo := range []func(key []byte, lease int64) error{
+		func(key []byte, _ int64) error {
+			_, err := holder.Unlock(w.ctx, &etcdpb.UnlockRequest{Key: key})
+			return err
+		},
+		func(_ []byte, lease int64) error {
+			_, err := w.LeaseRevoke(w.ctx, &etcdpb.LeaseRevokeRequest{ID: lease})
+			return err
+		},
+	} {
+		name, first, second := fmt.Appendf(nil, "/b/lock%d", round), lease(), lease()
+		held, err := holder.Lock(w.ctx, &etcdpb.LockRequest{Name: name, Lease: first})
+		if err != nil {
+			t.Fatal(err)
+		}
+		short, cancel := context.WithTimeout(w.ctx, time.Second)
+		if r, err := waiter.Lock(short, &etcdpb.LockRequest{Name: name, Lease: lease()}); err == nil {
+			t.Fatalf("both have %q and %q", held.Key, r.Key)
+		}
+		cancel()
+		got := make(chan error, 1)
+		go func() {
+			r, err := waiter.Lock(w.ctx, &etcdpb.LockRequest{Name: name, Lease: second})
+			if err == nil && len(r.Key) == 0 {
+				err = errors.New("no key")
+			}
+			got <- err
+		}()
+		time.Sleep(100 * time.Millisecond)
+		if err := letGo(held.Key, first); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-got; err != nil {
+			t.Fatalf("round %d: %v", round, err)
+		}
+	}
+	campaigner := etcdpb.NewElectionClient(light.conn)
+	if _, err := campaigner.Campaign(w.ctx, &etcdpb.CampaignRequest{Name: []byte("/b/vote"), Lease: lease(), Value: []byte("me")}); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := campaigner.Leader(w.ctx, &etcdpb.LeaderRequest{Name: []byte("/b/vote")}); err != nil || string(r.Kv.Value) != "me" {
+		t.Errorf("%v, %v", r, err)
 	}
 }

@@ -37,6 +37,7 @@ type Node interface {
 	Latest(ctx context.Context, key, end []byte, linearizable bool) (int64, error)
 	Read(ctx context.Context, linearizable bool) (*node.View, error)
 	ReadOf(ctx context.Context, ranges node.Ranges, linearizable bool) (*node.View, error)
+	Holds(ctx context.Context, ranges node.Ranges) (bool, error)
 	Look(ctx context.Context, t *scope.Txn, linearizable bool) (node.Looked, error)
 	Root() *node.Part
 	Legs(ctx context.Context, key, end []byte, from int64) (legs []*node.Leg, newest, compacted int64, err error)

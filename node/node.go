@@ -43,6 +43,7 @@ type Node struct {
 	growing  sync.Mutex // of those who open parts
 
 	signals signals
+	afar    afar
 
 	mu     sync.RWMutex
 	broken map[aweigh.ScopeID]error
@@ -186,6 +187,7 @@ func (n *Node) live(ctx context.Context) error {
 		n.start(p)
 	}
 	l.running.Go(func() { n.watchLag(ctx) })
+	l.running.Go(func() { n.followLeases(ctx) })
 	n.mu.Unlock()
 	var err error
 	select {

@@ -233,15 +233,6 @@ func (f *foreign) reach() (weight, needed uint64) {
 // propose has the scope decide on something in this node's name, and waits until enough of
 // its anchors say what became of it.
 func (f *foreign) propose(ctx context.Context, class scope.Class, content []byte, once Once) (r Receipt, err error) {
-	if class == scope.Write {
-		var t scope.Txn
-		if err := canon.Decode(content, &t); err != nil {
-			return r, err
-		}
-		if len(attaches(&t)) > 0 {
-			return r, fmt.Errorf("a key is to be attached to a lease: %w", f.notHeld())
-		}
-	}
 	ctx, cancel := f.of.deadline(ctx)
 	defer cancel()
 	policy := &f.known().Policy

@@ -34,7 +34,11 @@ func randomLease() int64 {
 
 // Revoke proposes to end a lease, and to delete the keys attached to it.
 func (n *Part) Revoke(ctx context.Context, id int64, once Once) (Receipt, error) {
-	return n.lease(ctx, scope.LeaseRequest{Kind: scope.LeaseRevoke, IDs: []int64{id}}, once)
+	return n.lease(ctx, revocation(id), once)
+}
+
+func revocation(id int64) scope.LeaseRequest {
+	return scope.LeaseRequest{Kind: scope.LeaseRevoke, IDs: []int64{id}}
 }
 
 func (n *Part) lease(ctx context.Context, r scope.LeaseRequest, once Once) (Receipt, error) {

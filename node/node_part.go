@@ -101,6 +101,7 @@ type Part struct {
 	snapshotGiven atomic.Uint64                    // parts given to others
 	snapshotLies  atomic.Uint64                    // snapshots that were not what was claimed
 	renewals      renewals
+	following     atomic.Bool // followLeases runs
 
 	mu      sync.Mutex
 	changed chan struct{} // closed and replaced when a block became final

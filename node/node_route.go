@@ -59,6 +59,18 @@ func (d decider) held() (*Part, error) {
 	return d.Part, nil
 }
 
+// proposer takes what a scope is to decide on.
+type proposer interface {
+	propose(ctx context.Context, class scope.Class, content []byte, once Once) (Receipt, error)
+}
+
+func (d decider) proposer() proposer {
+	if d.foreign != nil {
+		return d.foreign
+	}
+	return d.Part
+}
+
 // governs finds the scope that decides about all keys of [key, end), in the sense of
 // scope.Op.
 func (n *Node) governs(ctx context.Context, key, end []byte) (at decider, err error) {
@@ -112,6 +124,15 @@ func (n *Node) on(ctx context.Context, ranges Ranges, f func(*Part) error) error
 		}
 		return f(p)
 	})
+}
+
+// Holds is whether this node holds the scope that decides about some ranges of keys.
+func (n *Node) Holds(ctx context.Context, ranges Ranges) (bool, error) {
+	err := n.on(ctx, ranges, func(*Part) error { return nil })
+	if errors.Is(err, ErrNotHeld) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // anywhere is on for those who ask scopes that are foreign as well.
@@ -188,21 +209,17 @@ func taken(r Receipt, err error) error {
 // Txn proposes a transaction in this node's name, in the scope that decides about its
 // keys, and waits until it is final. Errors wrap ErrSpans if there are several.
 func (n *Node) Txn(ctx context.Context, t scope.Txn, once Once) (Receipt, error) {
-	return n.route(ctx, t.Ranges, scope.Write, canon.Encode(t), once, func(p *Part, once Once) (Receipt, error) {
-		return n.attached(ctx, p, t, once)
-	})
+	return n.route(ctx, t.Ranges, scope.Write, canon.Encode(t), once, attaches(&t))
 }
 
 // Naming proposes a change of names in the scope that decides about them.
 func (n *Node) Naming(ctx context.Context, c scope.Naming, once Once) (Receipt, error) {
-	return n.route(ctx, Keys(c.Key, c.To, c.From), scope.Name, canon.Encode(c), once, func(p *Part, once Once) (Receipt, error) {
-		return p.Naming(ctx, c, once)
-	})
+	return n.route(ctx, Keys(c.Key, c.To, c.From), scope.Name, canon.Encode(c), once, nil)
 }
 
-// route proposes something where some keys are decided about. What was done before
-// they went to another scope is not done there once more.
-func (n *Node) route(ctx context.Context, keys Ranges, class scope.Class, content []byte, once Once, propose func(*Part, Once) (Receipt, error)) (r Receipt, err error) {
+// route proposes something, with the leases that it names, where some keys are decided about. What was done
+// before they went to another scope is not done there once more.
+func (n *Node) route(ctx context.Context, keys Ranges, class scope.Class, content []byte, once Once, leases []int64) (r Receipt, err error) {
 	repeated := once.Nonce != nil
 	once = n.filled(once)
 	err = n.anywhere(ctx, keys, func(at decider) error {
@@ -213,11 +230,7 @@ func (n *Node) route(ctx context.Context, keys Ranges, class scope.Class, conten
 				return err
 			}
 		}
-		if at.foreign != nil {
-			r, err = at.foreign.propose(ctx, class, content, once)
-		} else {
-			r, err = propose(at.Part, once)
-		}
+		r, err = n.attached(ctx, at.proposer(), class, content, once, leases)
 		return taken(r, err)
 	})
 	return r, err

@@ -4,27 +4,31 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"iter"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/scope"
 )
 
 // A lease is granted in the root scope. A key of another scope that is to be attached
 // to it makes it known there, with the whole TTL from then on: each scope ends it by
 // its own blocks' time, and never before what was granted. What keeps it alive, or
-// revokes it, does so wherever it is known.
+// revokes it, does so wherever this node knows it; elsewhere the scope's anchors do
+// (node_lease_follow.go).
 
 // attach has a lease that the root scope knows known in another scope as well; known
 // says that the root scope knows it.
-func (n *Node) attach(ctx context.Context, p *Part, id int64) (known bool, err error) {
+func (n *Node) attach(ctx context.Context, to proposer, id int64) (known bool, err error) {
 	g, ok, err := n.Part.granted(ctx, id)
 	if err != nil || !ok {
 		return false, err
 	}
-	_, r, err := p.Grant(ctx, id, g.TTL, Once{Justification: "a key of this scope is attached to it"})
+	grant := scope.LeaseRequest{Kind: scope.LeaseGrant, IDs: []int64{id}, TTL: g.TTL, Asked: n.runner.now()}
+	r, err := to.propose(ctx, scope.Lease, canon.Encode(grant), n.filled(Once{Justification: "a key of this scope is attached to it"}))
 	if err == nil && r.Code == scope.Failed {
 		if err = scope.Failure(r.Reason); errors.Is(err, scope.ErrLeaseExists) { // another was faster
 			err = nil
@@ -33,11 +37,49 @@ func (n *Node) attach(ctx context.Context, p *Part, id int64) (known bool, err e
 	if err != nil {
 		return false, err
 	}
+	if f, ok := to.(*foreign); ok {
+		n.afar.add(id, f)
+	}
 	if _, ok, err := n.Part.granted(ctx, id); err != nil || ok {
 		return ok, err
 	}
-	_, err = p.Revoke(ctx, id, Once{Justification: "it was revoked meanwhile"})
+	_, err = to.propose(ctx, scope.Lease, canon.Encode(revocation(id)), n.filled(Once{Justification: "it was revoked meanwhile"}))
 	return false, err
+}
+
+// afar are scopes that this node does not hold, in which it made leases known: of the
+// latest so many. Where one is revoked that it has forgotten, it goes with its time.
+type afar struct {
+	mu sync.Mutex
+	of map[int64][]*foreign
+}
+
+// maxAfar bounds the leases in an afar.
+const maxAfar = 10_000
+
+func (a *afar) add(id int64, f *foreign) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.of == nil {
+		a.of = make(map[int64][]*foreign)
+	}
+	for old := range a.of {
+		if len(a.of) < maxAfar {
+			break
+		}
+		delete(a.of, old)
+	}
+	if !slices.Contains(a.of[id], f) {
+		a.of[id] = append(a.of[id], f)
+	}
+}
+
+func (a *afar) take(id int64) []*foreign {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	all := a.of[id]
+	delete(a.of, id)
+	return all
 }
 
 func (n *Part) granted(ctx context.Context, id int64) (g scope.Granted, ok bool, err error) {
@@ -64,20 +106,19 @@ func attaches(t *scope.Txn) (ids []int64) {
 	return ids
 }
 
-// attached is a transaction in a scope, with the leases that it names made known
-// there if need be.
-func (n *Node) attached(ctx context.Context, p *Part, t scope.Txn, once Once) (Receipt, error) {
-	r, err := p.Txn(ctx, t, once)
-	if p == n.Part || err != nil || r.Code != scope.Failed && r.Code != scope.Duplicate || !errors.Is(scope.Failure(r.Reason), scope.ErrLeaseNotFound) {
+// attached proposes something in a scope, with the leases that it names made known there if need be.
+func (n *Node) attached(ctx context.Context, to proposer, class scope.Class, content []byte, once Once, leases []int64) (Receipt, error) {
+	r, err := to.propose(ctx, class, content, once)
+	if len(leases) == 0 || to == n.Part || err != nil || r.Code != scope.Failed && r.Code != scope.Duplicate || !errors.Is(scope.Failure(r.Reason), scope.ErrLeaseNotFound) {
 		return r, err
 	}
-	for _, id := range attaches(&t) {
-		if known, err := n.attach(ctx, p, id); err != nil || !known {
+	for _, id := range leases {
+		if known, err := n.attach(ctx, to, id); err != nil || !known {
 			return r, err
 		}
 	}
 	once.Nonce = nonceAgain(once.Nonce)
-	return p.Txn(ctx, t, once)
+	return to.propose(ctx, class, content, once)
 }
 
 // nonceAgain is the nonce with which a request is made once more as another mutation,
@@ -91,23 +132,15 @@ func nonceAgain(nonce []byte) []byte {
 // root's: one that cannot decide must hold up nobody, and its leases do not end.
 const elsewhereWithin = time.Second
 
-// elsewhere does something in all other scopes that know leases of some, at once, and
-// waits a moment for them. What fails there is theirs.
-func (n *Node) elsewhere(ctx context.Context, ids []int64, do func(ctx context.Context, p *Part, known []int64) error) {
+// meanwhile does several things in other scopes at once, and waits a moment for them. What fails there is theirs.
+func (n *Node) meanwhile(ctx context.Context, all ...func(context.Context) error) {
 	var doing sync.WaitGroup
 	done := make(chan struct{})
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), n.cfg.Timeout)
-	for _, p := range n.Parts() {
-		if p == n.Part {
-			continue
-		}
-		known, err := p.knows(ids)
-		if err != nil || len(known) == 0 {
-			continue
-		}
+	for _, do := range all {
 		doing.Go(func() {
-			if err := do(ctx, p, known); err != nil {
-				p.log.Debug("a lease could not be changed here", "error", err)
+			if err := do(ctx); err != nil {
+				n.log.Debug("a lease could not be changed in another scope", "error", err)
 			}
 		})
 	}
@@ -121,6 +154,18 @@ func (n *Node) elsewhere(ctx context.Context, ids []int64, do func(ctx context.C
 	select {
 	case <-done:
 	case <-wait.C:
+	}
+}
+
+// elsewhere are the other scopes that know leases of some, and those that each knows, as
+// of this node's state.
+func (n *Node) elsewhere(ids []int64) iter.Seq2[*Part, []int64] {
+	return func(yield func(*Part, []int64) bool) {
+		for _, p := range n.Parts()[1:] {
+			if known, err := p.knows(ids); err == nil && len(known) > 0 && !yield(p, known) {
+				return
+			}
+		}
 	}
 }
 
@@ -145,25 +190,42 @@ func (n *Part) knows(ids []int64) (known []int64, err error) {
 // there go with the lease's time.
 func (n *Node) Revoke(ctx context.Context, id int64, once Once) (Receipt, error) {
 	r, err := n.Part.Revoke(ctx, id, once)
-	if err == nil && r.Code != scope.Failed {
-		n.elsewhere(ctx, []int64{id}, func(ctx context.Context, p *Part, _ []int64) error {
-			_, err := p.Revoke(ctx, id, Once{Justification: once.Justification})
+	if err != nil || r.Code == scope.Failed {
+		return r, err
+	}
+	once = Once{Justification: once.Justification}
+	var all []func(context.Context) error
+	for p := range n.elsewhere([]int64{id}) {
+		all = append(all, func(ctx context.Context) error {
+			_, err := p.Revoke(ctx, id, once)
 			return err
 		})
 	}
-	return r, err
+	for _, f := range n.afar.take(id) {
+		all = append(all, func(ctx context.Context) error {
+			_, err := f.propose(ctx, scope.Lease, canon.Encode(revocation(id)), n.filled(once))
+			return err
+		})
+	}
+	n.meanwhile(ctx, all...)
+	return r, nil
 }
 
 // KeepAlive lets leases last for their whole TTL again, in all scopes that know them.
 func (n *Node) KeepAlive(ctx context.Context, ids []int64) ([]int64, error) {
 	ttls, err := n.Part.KeepAlive(ctx, ids)
-	if err == nil {
-		n.elsewhere(ctx, ids, func(ctx context.Context, p *Part, known []int64) error {
+	if err != nil {
+		return nil, err
+	}
+	var all []func(context.Context) error
+	for p, known := range n.elsewhere(ids) {
+		all = append(all, func(ctx context.Context) error {
 			_, err := p.KeepAlive(ctx, known)
 			return err
 		})
 	}
-	return ttls, err
+	n.meanwhile(ctx, all...)
+	return ttls, nil
 }
 
 // Lease is a lease as the root scope knows it, as of a linearizable read, and the keys

@@ -113,12 +113,16 @@ func (s *State) LeaseDue() aweigh.Instant { return s.head.LeaseDue }
 
 // Leases are the IDs of all leases, those that are over first before the others.
 func (s *State) Leases() ([]int64, error) {
-	all := make([]int64, 0, s.head.Leases)
-	err := s.expiring(math.MaxInt64, func(_ aweigh.Instant, id int64) bool {
-		all = append(all, id)
+	return s.LeasesUntil(math.MaxInt64)
+}
+
+// LeasesUntil are the leases that may end up to an instant, by the blocks' time.
+func (s *State) LeasesUntil(at aweigh.Instant) (ids []int64, err error) {
+	err = s.expiring(at, func(_ aweigh.Instant, id int64) bool {
+		ids = append(ids, id)
 		return true
 	})
-	return all, err
+	return ids, err
 }
 
 // LeaseKeys are the keys attached to a lease, in ascending order.
