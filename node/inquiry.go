@@ -10,7 +10,7 @@ import (
 )
 
 // ErrMute means that too few anchors of a scope answered, or answered alike.
-var ErrMute = errors.New("node: too few anchors of a scope that this node does not hold answered alike in time; it may lack a quorum (a serializable read may be answered all the same)")
+var ErrMute = errors.New("node: too few anchors of a scope that this node does not hold answered alike in time; it may lack a quorum")
 
 // ForeignHedge is how long an anchor has to answer before one more is asked.
 const ForeignHedge = 150 * time.Millisecond

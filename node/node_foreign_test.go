@@ -137,8 +137,16 @@ func TestForeignScopesAreReached(t *testing.T) {
 	if at, err := o.Object(ctx, u.String(), 10, true); !errors.Is(err, ErrNotHeld) {
 		t.Errorf("an object that was handed over: %+v, %v", at, err)
 	}
-	if _, err := o.In("/b/"); !errors.Is(err, ErrNotHeld) {
-		t.Errorf("a scope by name: %v", err)
+	for _, name := range []string{"/b/", "/b"} {
+		if _, err := o.In(name); !errors.Is(err, ErrNotHeld) {
+			t.Errorf("scope %s by name, where it is not held: %v", name, err)
+		}
+		if p, err := c.nodes[0].In(name); err != nil || string(p.prefix) != "/b/" {
+			t.Errorf("scope %s by name: %v", name, err)
+		}
+	}
+	if _, err := c.nodes[0].In("/none"); !errors.Is(err, ErrNoScope) {
+		t.Errorf("no scope by name: %v", err)
 	}
 	if len(o.Parts()) != 1 {
 		t.Errorf("the node holds %d scopes", len(o.Parts()))

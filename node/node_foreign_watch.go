@@ -284,7 +284,10 @@ func (f *foreign) stands(ctx context.Context, key, end []byte) (h scope.Head, er
 	x.End = end
 	got, revision, err := f.events(ctx, x, true, 0)
 	if err != nil {
-		return h, fmt.Errorf("%w: scope %q: %w", ErrMute, f.genesis.Prefix(), err)
+		if !errors.Is(err, ErrMute) {
+			err = fmt.Errorf("%w: scope %q: %w", ErrMute, f.genesis.Prefix(), err)
+		}
+		return h, err
 	}
 	if news, err := f.learnGiven(ctx, key, end, got.Given); err != nil || news {
 		return h, cmp.Or(err, error(scope.ErrElsewhere))

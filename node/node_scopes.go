@@ -2,14 +2,27 @@ package node
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/scope"
 )
 
-// In is the part in a scope by its prefix, or by how its identity begins, in hex.
+// In is the part in a scope by its prefix, or by how its identity begins, in hex. Where there is none, the last slash of a prefix
+// may be left out.
 func (n *Node) In(name string) (*Part, error) {
+	p, err := n.in(name)
+	if errors.Is(err, ErrNoScope) && len(name) > 0 && !strings.HasSuffix(name, "/") {
+		if p, e := n.in(name + "/"); !errors.Is(e, ErrNoScope) {
+			return p, e
+		}
+	}
+	return p, err
+}
+
+func (n *Node) in(name string) (*Part, error) {
 	var found *Part
 	for _, p := range n.Parts() {
 		switch {

@@ -76,18 +76,21 @@ func (s Settings) yaml() string {
 			fmt.Fprintf(&b, "  - %q\n", v)
 		}
 	}
+	flag := func(comment, key string, value bool) {
+		off := "#"
+		if value {
+			off = ""
+		}
+		fmt.Fprintf(&b, "\n# %s\n%s%s: true\n", comment, off, key)
+	}
 	one("What people call this node.", "name", s.Name)
 	list("Multiaddrs on which other nodes reach this one.", "listen", s.Listen)
 	list("Multiaddrs told to other nodes instead, behind NAT.", "announce", s.Announce)
 	list("Nodes to ask first, ending in /p2p/ and their peer ID.", "bootstrap", s.Bootstrap)
-	if s.Relay {
-		b.WriteString("\n# Carry connections to nodes of this network that nobody can dial.\nrelay: true\n")
-	}
+	flag("Carry connections to nodes of this network that nobody can dial.", "relay", s.Relay)
 	list("Nodes with \"relay\" through which others reach this one, ending in /p2p/ and a peer ID.", "relays", s.Relays)
 	list("Prefixes of the scopes that this node holds, beside those that it anchors; \"none\": no others.", "follow", s.Follow)
-	if s.Prune {
-		b.WriteString("\n# Drop blocks all of whose changes were compacted.\nprune: true\n")
-	}
+	flag("Drop blocks all of whose changes were compacted.", "prune", s.Prune)
 	if s.PerIP != 0 {
 		fmt.Fprintf(&b, "\n# Connections that one IP address may hold.\nconns-per-ip: %d\n", s.PerIP)
 	}
@@ -97,12 +100,8 @@ func (s Settings) yaml() string {
 	one("Files (PEM) of the certificate and key that clients of etcd are shown: TLS. Changes are noticed.", "etcd-cert-file", s.EtcdCert)
 	one("", "etcd-key-file", s.EtcdKey)
 	one("File (PEM) of the issuers of the certificates that clients of etcd must show.", "etcd-trusted-ca-file", s.EtcdCA)
-	if s.EtcdAuto {
-		b.WriteString("\n# Show clients of etcd a certificate that the node makes itself.\netcd-auto-tls: true\n")
-	}
-	if s.APIOpen {
-		b.WriteString("\n# Whoever reaches the APIs can write: there is no authentication yet.\napi-open: true\n")
-	}
+	flag("Show clients of etcd a certificate that the node makes itself.", "etcd-auto-tls", s.EtcdAuto)
+	flag("Allow addresses other than loopback ones for APIs without client certificates: whoever reaches them can write.", "api-open", s.APIOpen)
 	one("Where metrics and health are served besides, to whoever reaches it, host:port.", "metrics-listen", s.Metrics)
 	one("debug, info, warn or error.", "log-level", s.LogLevel)
 	one("text or json.", "log-format", s.LogFormat)
