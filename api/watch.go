@@ -34,12 +34,12 @@ func (s *service) Watch(ctx context.Context, req *connect.Request[aweighv1.Watch
 				return nil
 			}
 		}
-		if len(c.Events) == 0 && !m.Progress {
+		if len(c.Events) == 0 && len(c.WaitsFor) == 0 && !m.Progress {
 			return nil
 		}
 		header := s.read(c.Head, false)
 		header.Revision = c.Revision
-		return out.Send(&aweighv1.WatchResponse{Header: header, Events: eventsOf(c.Events, m.PrevKv)})
+		return out.Send(&aweighv1.WatchResponse{Header: header, Events: eventsOf(c.Events, m.PrevKv), WaitsFor: c.WaitsFor})
 	})
 	return problem(err)
 }

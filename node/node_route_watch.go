@@ -1,6 +1,7 @@
 package node
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -219,6 +220,7 @@ func (n *Node) Watch(ctx context.Context, key, end []byte, from int64, deliver f
 	if err != nil {
 		return err
 	}
+	var wait heldUp
 	for delivered := from - 1; ; {
 		changed := n.Changed() // before reading, so that nothing falls in between
 		var head scope.Head
@@ -245,6 +247,7 @@ func (n *Node) Watch(ctx context.Context, key, end []byte, from int64, deliver f
 			c.Events, c.Revision, legs[0].Read = legs[0].Read, legs[0].Next-1, nil
 		} else {
 			c.Events, c.Revision, held = Merge(ctx, legs)
+			c.WaitsFor = wait.by(legs, c.Revision, held)
 		}
 		c.Revision = max(c.Revision, delivered)
 		delivered = c.Revision
@@ -267,6 +270,34 @@ func (n *Node) Watch(ctx context.Context, key, end []byte, from int64, deliver f
 			return n.runner.replies.stopped
 		}
 	}
+}
+
+// heldLong is how long changes wait for a scope before a watch says so.
+const heldLong = 3 * time.Second
+
+// heldUp is since when changes wait.
+type heldUp struct {
+	since time.Time
+	done  int64 // up to where all scopes were then
+	told  bool
+}
+
+// by is for which scopes changes have waited for long, if that was not told.
+func (h *heldUp) by(legs []*Leg, done int64, held bool) (prefixes [][]byte) {
+	if !held || h.since.IsZero() || done > h.done {
+		*h = heldUp{since: time.Now(), done: done}
+	}
+	if h.told || time.Since(h.since) < heldLong {
+		return nil
+	}
+	h.told = true
+	for _, l := range legs {
+		g := l.of().genesis()
+		if prefix := g.Prefix(); l.Done() <= done && !slices.ContainsFunc(prefixes, func(p []byte) bool { return bytes.Equal(p, prefix) }) {
+			prefixes = append(prefixes, prefix)
+		}
+	}
+	return prefixes
 }
 
 // read reads what is next for a leg.

@@ -13,7 +13,10 @@ type Changes struct {
 	Head     scope.Head // of the state that they were read from
 	Events   []scope.Event
 	Revision int64 // everything up to here has been delivered
-	went     bool  // keys of the range are another scope's now
+	// WaitsFor are the prefixes of scopes that have not decided for some seconds, while
+	// changes of others, which may be later than theirs, wait for them. It is said once.
+	WaitsFor [][]byte
+	went        bool  // keys of the range are another scope's now
 }
 
 // watchMost is about how many changes one delivery of a Watch looks at.

@@ -156,6 +156,29 @@ func TestAScopeThatCannotDecideHoldsUpNothingElse(t *testing.T) {
 			t.Errorf("looking at a lease of the root scope: %v", err)
 		}
 	})
+	t.Run("a watch says for whom it waits", func(t *testing.T) {
+		ctx, cancel := short()
+		defer cancel()
+		if _, err := n.Txn(ctx, putTxn("/a", "waits"), Once{}); err != nil {
+			t.Fatal(err)
+		}
+		told := errors.New("told")
+		err := n.Watch(ctx, []byte("/"), []byte("0"), n.Status().Head.Revision, func(c Changes) error {
+			if len(c.Events) > 0 {
+				t.Errorf("%s at revision %d, though %q may come with an earlier one", c.Events[0].Kv.Key, c.Revision, child.Prefix)
+			}
+			if len(c.WaitsFor) == 0 {
+				return nil
+			}
+			if len(c.WaitsFor) != 1 || string(c.WaitsFor[0]) != "/b/" {
+				t.Errorf("it waits for %q", c.WaitsFor)
+			}
+			return told
+		})
+		if !errors.Is(err, told) {
+			t.Error(err)
+		}
+	})
 	for i := range 4 { // and then nobody has the first state either
 		p, err := a.running[i].In("/b/")
 		if err != nil {

@@ -288,6 +288,9 @@ func (a *app) watch() *cobra.Command {
 				}
 				fmt.Fprintf(a.err, "watching from revision %d on\n", from)
 			}
+			for _, prefix := range w.WaitsFor {
+				fmt.Fprintf(a.err, "aweigh: %s has not decided for some seconds; later changes of other scopes wait for it\n", scopeCalled(prefix))
+			}
 			return s.Printer.Watch(w)
 		})
 	})

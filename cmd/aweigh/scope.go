@@ -428,3 +428,11 @@ func (a *app) scopeApprove() *cobra.Command {
 		return s.govern(ctx, r, d, once, "next: at other anchors:  aweigh scope approve "+d.ID().Short())
 	})
 }
+
+// scopeCalled is how people are told of a scope.
+func scopeCalled(prefix []byte) string {
+	if len(prefix) == 0 {
+		return "the root scope"
+	}
+	return "scope " + show.Key(prefix)
+}

@@ -1873,8 +1873,9 @@ func (x *Event) GetPrevKv() *KeyValue {
 type WatchResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Header        *Header                `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
-	Created       bool                   `protobuf:"varint,2,opt,name=created,proto3" json:"created,omitempty"` // the first response
-	Events        []*Event               `protobuf:"bytes,3,rep,name=events,proto3" json:"events,omitempty"`    // of whole revisions
+	Created       bool                   `protobuf:"varint,2,opt,name=created,proto3" json:"created,omitempty"`                  // the first response
+	Events        []*Event               `protobuf:"bytes,3,rep,name=events,proto3" json:"events,omitempty"`                     // of whole revisions
+	WaitsFor      [][]byte               `protobuf:"bytes,4,rep,name=waits_for,json=waitsFor,proto3" json:"waits_for,omitempty"` // prefixes of scopes that have not decided for some time, and for which changes of others wait
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1926,6 +1927,13 @@ func (x *WatchResponse) GetCreated() bool {
 func (x *WatchResponse) GetEvents() []*Event {
 	if x != nil {
 		return x.Events
+	}
+	return nil
+}
+
+func (x *WatchResponse) GetWaitsFor() [][]byte {
+	if x != nil {
+		return x.WaitsFor
 	}
 	return nil
 }
@@ -7970,11 +7978,12 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\x05Event\x12\x16\n" +
 	"\x06delete\x18\x01 \x01(\bR\x06delete\x12#\n" +
 	"\x02kv\x18\x02 \x01(\v2\x13.aweigh.v1.KeyValueR\x02kv\x12,\n" +
-	"\aprev_kv\x18\x03 \x01(\v2\x13.aweigh.v1.KeyValueR\x06prevKv\"~\n" +
+	"\aprev_kv\x18\x03 \x01(\v2\x13.aweigh.v1.KeyValueR\x06prevKv\"\x9b\x01\n" +
 	"\rWatchResponse\x12)\n" +
 	"\x06header\x18\x01 \x01(\v2\x11.aweigh.v1.HeaderR\x06header\x12\x18\n" +
 	"\acreated\x18\x02 \x01(\bR\acreated\x12(\n" +
-	"\x06events\x18\x03 \x03(\v2\x10.aweigh.v1.EventR\x06events\"8\n" +
+	"\x06events\x18\x03 \x03(\v2\x10.aweigh.v1.EventR\x06events\x12\x1b\n" +
+	"\twaits_for\x18\x04 \x03(\fR\bwaitsFor\"8\n" +
 	"\x0eHistoryRequest\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\fR\x03key\x12\x14\n" +
 	"\x05limit\x18\x02 \x01(\x03R\x05limit\"\xe7\x02\n" +
