@@ -16,7 +16,7 @@ type Changes struct {
 	// WaitsFor are the prefixes of scopes that have not decided for some seconds, while
 	// changes of others, which may be later than theirs, wait for them. It is said once.
 	WaitsFor [][]byte
-	went        bool  // keys of the range are another scope's now
+	went     bool // keys of the range are another scope's now
 }
 
 // watchMost is about how many changes one delivery of a Watch looks at.
