@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -90,29 +91,34 @@ func createdAt(key string, rev int64) *etcdpb.Compare {
 	}
 }
 
-// claimPoll is how often it is looked whether a claim is first, in a scope that the node does not hold: nothing
-// says there that something changed.
-const claimPoll = 250 * time.Millisecond
+// How often it is looked whether a claim is first, in a scope that the node does not hold: each look asks its anchors, and
+// so it is less often the longer it takes.
+const (
+	claimPoll = 250 * time.Millisecond
+	claimMost = 2 * time.Second
+)
 
 // wait returns when no claim older than m is left.
 func (c *claims) wait(ctx context.Context, m *claim) error {
-	prefix, end := []byte(m.prefix), kv.PrefixEnd([]byte(m.prefix))
-	held, err := c.node.Holds(ctx, node.Between(prefix, end))
-	if err != nil {
-		return told(ctx, err)
-	}
-	var poll <-chan time.Time
-	if !held {
-		tick := time.NewTicker(claimPoll)
-		defer tick.Stop()
-		poll = tick.C
-	}
+	about := node.Between([]byte(m.prefix), kv.PrefixEnd([]byte(m.prefix)))
 	var before scope.KeyValue // the youngest of those that are older
-	for linearizable := true; ; linearizable = !held {
+	pause := claimPoll
+	for linearizable := true; ; linearizable = false {
+		held, err := c.node.Holds(ctx, about)
+		if err != nil {
+			return told(ctx, err)
+		}
 		changed := c.node.Changed() // before reading, so that nothing falls in between
-		first, err := c.first(ctx, m, &before, linearizable)
+		first, err := c.first(ctx, m, &before, linearizable || !held)
+		if err != nil && !held && ctx.Err() == nil && errors.Is(err, node.ErrMute) {
+			err = nil // too few of its anchors are there: as for one who reads what the node holds, this is no reason to give up
+		}
 		if first || err != nil {
 			return told(ctx, err)
+		}
+		var poll <-chan time.Time
+		if !held {
+			changed, poll, pause = nil, time.After(pause), min(2*pause, claimMost)
 		}
 		if err := c.rest(ctx, changed, poll); err != nil {
 			return err

@@ -15,6 +15,8 @@ import (
 	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 )
 
 // delegate gives a prefix a scope of its own.
@@ -375,8 +377,8 @@ func TestLocksReachScopesThatAreNotHeld(t *testing.T) {
 			t.Fatal(err)
 		}
 		short, cancel := context.WithTimeout(w.ctx, time.Second)
-		if r, err := waiter.Lock(short, &etcdpb.LockRequest{Name: name, Lease: lease()}); err == nil {
-			t.Fatalf("both have %q and %q", held.Key, r.Key)
+		if r, err := waiter.Lock(short, &etcdpb.LockRequest{Name: name, Lease: lease()}); status.Code(err) != codes.DeadlineExceeded {
+			t.Fatalf("one holds %q, and another gets %q, %v", held.Key, r.GetKey(), err)
 		}
 		cancel()
 		got := make(chan error, 1)
@@ -387,7 +389,11 @@ func TestLocksReachScopesThatAreNotHeld(t *testing.T) {
 			}
 			got <- err
 		}()
-		time.Sleep(100 * time.Millisecond)
+		select {
+		case err := <-got:
+			t.Fatalf("while another holds the lock: %v", err)
+		case <-time.After(500 * time.Millisecond):
+		}
 		if err := letGo(held.Key, first); err != nil {
 			t.Fatal(err)
 		}

@@ -167,6 +167,7 @@ func TestForeignReadsNameTheirRevision(t *testing.T) {
 				if _, err := c.nodes[w].Txn(ctx, putTxn(fmt.Sprint("/b/hot/", w), fmt.Sprint(i)), Once{}); err != nil {
 					return
 				}
+				time.Sleep(2 * time.Millisecond) // else a slow machine's reads would find more versions than they may look at
 			}
 		})
 	}

@@ -60,12 +60,24 @@ func TestLeasesReachScopesThatAreNotHeld(t *testing.T) {
 	if there("/b/left") {
 		t.Error("a lease that nobody kept alive goes on")
 	}
-	if _, err := o.Revoke(ctx, 1, Once{}); err != nil {
-		t.Fatal(err)
+	const long = 5 // which another node made known in the scope
+	if _, r, err := o.Grant(ctx, long, 600, Once{}); err != nil || r.Code != scope.Applied {
+		t.Fatal(r, err)
 	}
-	for _, key := range []string{"/b/kept", "/b/c/kept"} {
-		if there(key) {
-			t.Errorf("%s outlives its lease", key)
+	txn := putTxn("/b/others", "v")
+	txn.Success[0].Lease = long
+	if r, err := c.nodes[1].Txn(ctx, txn, Once{}); err != nil || r.Code != scope.Applied {
+		t.Fatal(r, err)
+	}
+	if r := put("/b/long", long); r.Code != scope.Applied {
+		t.Fatal(r)
+	}
+	for _, id := range []int64{1, long} {
+		if _, err := o.Revoke(ctx, id, Once{}); err != nil {
+			t.Fatal(err)
 		}
+	}
+	for _, key := range []string{"/b/kept", "/b/c/kept", "/b/others", "/b/long"} {
+		until(t, key+" goes with its lease", func() bool { return !there(key) })
 	}
 }

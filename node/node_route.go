@@ -240,24 +240,33 @@ func (n *Node) route(ctx context.Context, keys Ranges, class scope.Class, conten
 // was ordered there about keys of this scope is in this node's state, or in that of enough
 // anchors of one that it does not hold.
 func (n *Node) before(ctx context.Context, at decider, class scope.Class, content []byte, once Once) (r Receipt, known bool, err error) {
+	again := once
+	again.Nonce = nonceAgain(once.Nonce)
 	for d := at.genesis().Descent; d != nil; {
-		var was Receipt
-		var ok bool
-		if f := n.foreign(d.Parent); f != nil {
+		f, p := n.foreign(d.Parent), n.part(d.Parent)
+		switch {
+		case f != nil:
 			d = f.genesis.Descent
-			was, ok, err = f.outcome(ctx, scope.ID(f.mutation(class, content, once).Encode()))
-		} else if p := n.part(d.Parent); p != nil && !p.vacant.Load() {
+		case p != nil && !p.vacant.Load():
 			d = p.genesis.Descent
-			was, ok, err = p.outcome(scope.ID(p.mutation(class, content, once).Encode()))
-		} else {
+		default:
 			return r, false, nil
 		}
-		if err != nil {
-			return r, false, err
-		}
-		if ok && was.Code == scope.Applied {
-			was.Code = scope.Duplicate
-			return was, true, nil
+		for _, once := range []Once{once, again} {
+			var was Receipt
+			var ok bool
+			if f != nil {
+				was, ok, err = f.outcome(ctx, scope.ID(f.mutation(class, content, once).Encode()))
+			} else {
+				was, ok, err = p.outcome(scope.ID(p.mutation(class, content, once).Encode()))
+			}
+			if err != nil {
+				return r, false, err
+			}
+			if ok && was.Code == scope.Applied {
+				was.Code = scope.Duplicate
+				return was, true, nil
+			}
 		}
 	}
 	return r, false, nil

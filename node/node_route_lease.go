@@ -4,19 +4,21 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"iter"
 	"slices"
 	"sync"
 	"time"
 
+	lru "github.com/hashicorp/golang-lru/v2"
+
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/internal/must"
 	"github.com/aweigh/aweigh/scope"
 )
 
 // A lease is granted in the root scope. A key of another scope that is to be attached
 // to it makes it known there, with the whole TTL from then on: each scope ends it by
-// its own blocks' time, and never before what was granted. What keeps it alive, or
+// its own blocks' time. What keeps it alive, or
 // revokes it, does so wherever this node knows it; elsewhere the scope's anchors do
 // (node_lease_follow.go).
 
@@ -34,11 +36,12 @@ func (n *Node) attach(ctx context.Context, to proposer, id int64) (known bool, e
 			err = nil
 		}
 	}
+	var u *UndecidedError
+	if errors.As(err, &u) { // it names the grant, and the caller's own was not even proposed
+		err = u.Cause
+	}
 	if err != nil {
 		return false, err
-	}
-	if f, ok := to.(*foreign); ok {
-		n.afar.add(id, f)
 	}
 	if _, ok, err := n.Part.granted(ctx, id); err != nil || ok {
 		return ok, err
@@ -47,38 +50,37 @@ func (n *Node) attach(ctx context.Context, to proposer, id int64) (known bool, e
 	return false, err
 }
 
-// afar are scopes that this node does not hold, in which it made leases known: of the
-// latest so many. Where one is revoked that it has forgotten, it goes with its time.
+// afar are the scopes that this node does not hold, in which it attached keys to leases: of
+// the latest maxAfar. Where one is revoked that it has forgotten, it goes with its time.
 type afar struct {
 	mu sync.Mutex
-	of map[int64][]*foreign
+	of *lru.Cache[int64, []*foreign]
 }
 
-// maxAfar bounds the leases in an afar.
 const maxAfar = 10_000
 
-func (a *afar) add(id int64, f *foreign) {
+func (a *afar) add(f *foreign, ids ...int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.of == nil {
-		a.of = make(map[int64][]*foreign)
+		var err error
+		a.of, err = lru.New[int64, []*foreign](maxAfar)
+		must.OK(err, "a cache of leases")
 	}
-	for old := range a.of {
-		if len(a.of) < maxAfar {
-			break
+	for _, id := range ids {
+		if all, _ := a.of.Get(id); !slices.Contains(all, f) {
+			a.of.Add(id, append(slices.Clip(all), f))
 		}
-		delete(a.of, old)
-	}
-	if !slices.Contains(a.of[id], f) {
-		a.of[id] = append(a.of[id], f)
 	}
 }
 
-func (a *afar) take(id int64) []*foreign {
+func (a *afar) take(id int64) (all []*foreign) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	all := a.of[id]
-	delete(a.of, id)
+	if a.of != nil {
+		all, _ = a.of.Get(id)
+		a.of.Remove(id)
+	}
 	return all
 }
 
@@ -108,6 +110,9 @@ func attaches(t *scope.Txn) (ids []int64) {
 
 // attached proposes something in a scope, with the leases that it names made known there if need be.
 func (n *Node) attached(ctx context.Context, to proposer, class scope.Class, content []byte, once Once, leases []int64) (Receipt, error) {
+	if f, ok := to.(*foreign); ok && len(leases) > 0 {
+		n.afar.add(f, leases...) // though it fails: it may be decided later
+	}
 	r, err := to.propose(ctx, class, content, once)
 	if len(leases) == 0 || to == n.Part || err != nil || r.Code != scope.Failed && r.Code != scope.Duplicate || !errors.Is(scope.Failure(r.Reason), scope.ErrLeaseNotFound) {
 		return r, err
@@ -133,7 +138,10 @@ func nonceAgain(nonce []byte) []byte {
 const elsewhereWithin = time.Second
 
 // meanwhile does several things in other scopes at once, and waits a moment for them. What fails there is theirs.
-func (n *Node) meanwhile(ctx context.Context, all ...func(context.Context) error) {
+func (n *Node) meanwhile(ctx context.Context, all []func(context.Context) error) {
+	if len(all) == 0 {
+		return
+	}
 	var doing sync.WaitGroup
 	done := make(chan struct{})
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), n.cfg.Timeout)
@@ -157,16 +165,15 @@ func (n *Node) meanwhile(ctx context.Context, all ...func(context.Context) error
 	}
 }
 
-// elsewhere are the other scopes that know leases of some, and those that each knows, as
-// of this node's state.
-func (n *Node) elsewhere(ids []int64) iter.Seq2[*Part, []int64] {
-	return func(yield func(*Part, []int64) bool) {
-		for _, p := range n.Parts()[1:] {
-			if known, err := p.knows(ids); err == nil && len(known) > 0 && !yield(p, known) {
-				return
-			}
+// elsewhere is something to do in each of the other scopes that know leases of some, as of
+// this node's state.
+func (n *Node) elsewhere(ids []int64, do func(ctx context.Context, p *Part, known []int64) error) (all []func(context.Context) error) {
+	for _, p := range n.Parts()[1:] {
+		if known, err := p.knows(ids); err == nil && len(known) > 0 {
+			all = append(all, func(ctx context.Context) error { return do(ctx, p, known) })
 		}
 	}
+	return all
 }
 
 // knows are those of some leases that the scope knows, as of this node's state.
@@ -190,24 +197,24 @@ func (n *Part) knows(ids []int64) (known []int64, err error) {
 // there go with the lease's time.
 func (n *Node) Revoke(ctx context.Context, id int64, once Once) (Receipt, error) {
 	r, err := n.Part.Revoke(ctx, id, once)
-	if err != nil || r.Code == scope.Failed {
+	if err != nil || r.Code == scope.Failed && !errors.Is(scope.Failure(r.Reason), scope.ErrLeaseNotFound) {
 		return r, err
 	}
-	once = Once{Justification: once.Justification}
-	var all []func(context.Context) error
-	for p := range n.elsewhere([]int64{id}) {
-		all = append(all, func(ctx context.Context) error {
-			_, err := p.Revoke(ctx, id, once)
-			return err
-		})
-	}
+	once = Once{Justification: once.Justification} // also if it is gone there: this may be asked again, as it was not done elsewhere
+	all := n.elsewhere([]int64{id}, func(ctx context.Context, p *Part, _ []int64) error {
+		_, err := p.Revoke(ctx, id, once)
+		return err
+	})
 	for _, f := range n.afar.take(id) {
 		all = append(all, func(ctx context.Context) error {
 			_, err := f.propose(ctx, scope.Lease, canon.Encode(revocation(id)), n.filled(once))
+			if err != nil {
+				n.afar.add(f, id)
+			}
 			return err
 		})
 	}
-	n.meanwhile(ctx, all...)
+	n.meanwhile(ctx, all)
 	return r, nil
 }
 
@@ -217,14 +224,10 @@ func (n *Node) KeepAlive(ctx context.Context, ids []int64) ([]int64, error) {
 	if err != nil {
 		return nil, err
 	}
-	var all []func(context.Context) error
-	for p, known := range n.elsewhere(ids) {
-		all = append(all, func(ctx context.Context) error {
-			_, err := p.KeepAlive(ctx, known)
-			return err
-		})
-	}
-	n.meanwhile(ctx, all...)
+	n.meanwhile(ctx, n.elsewhere(ids, func(ctx context.Context, p *Part, known []int64) error {
+		_, err := p.KeepAlive(ctx, known)
+		return err
+	}))
 	return ttls, nil
 }
 

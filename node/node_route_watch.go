@@ -284,7 +284,7 @@ type heldUp struct {
 
 // by is for which scopes changes have waited for long, if that was not told.
 func (h *heldUp) by(legs []*Leg, done int64, held bool) (prefixes [][]byte) {
-	if !held || h.since.IsZero() || done > h.done {
+	if !held || h.since.IsZero() || done != h.done {
 		*h = heldUp{since: time.Now(), done: done}
 	}
 	if h.told || time.Since(h.since) < heldLong {

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 
@@ -79,6 +80,11 @@ func (l logger) Fatalf(format string, args ...any) {
 // listener turns what fails in the background into a fault.
 func listener(f *fault) *pebble.EventListener {
 	return &pebble.EventListener{
+		BlobFileRewriteEnd: func(info pebble.BlobFileRewriteInfo) { // or it would be tried again at once, for ever
+			if info.Err != nil && !errors.Is(info.Err, pebble.ErrCancelledCompaction) {
+				f.set(fmt.Errorf("rewriting a file of values: %w", f.read(info.Err)))
+			}
+		},
 		BackgroundError: func(err error) { f.set(fmt.Errorf("background work: %w", err)) },
 		DataCorruption: func(info pebble.DataCorruptionInfo) {
 			f.set(fmt.Errorf("%w: corrupt file %s: %w", ErrDamaged, info.Path, info.Details))

@@ -20,11 +20,11 @@ type Options struct {
 	// that crashes or fails.
 	FS vfs.FS
 	// CacheBytes bounds the cache of uncompressed blocks together with two tables in
-	// memory, which Pebble takes out of it; 0 means 128 MiB. A store that is not read
+	// memory, which Pebble takes out of it; 0 means 160 MiB. A store that is not read
 	// takes none of it.
 	CacheBytes int64
 	// MemTableBytes is how much is gathered in memory before it is written out
-	// as a table; 0 means 10 to 16 MiB. Small stores take less: it starts at 256 KiB.
+	// as a table; 0 means 20 to 32 MiB. Small stores take less: it starts at 256 KiB.
 	// At most four times as much can be waiting, then commits wait too.
 	MemTableBytes uint64
 	// ReadOnly changes nothing in the directory: no log is replayed onto the
@@ -128,7 +128,7 @@ const fileBytes = 32 << 20
 // does other work, with several stores in one process.
 func tuned(o Options, fs *diskFS) *pebble.Options {
 	if o.CacheBytes == 0 {
-		o.CacheBytes = 128 << 20
+		o.CacheBytes = 160 << 20
 	}
 	if o.MemTableBytes == 0 {
 		o.MemTableBytes = tableBytes - rand.Uint64N(tableBytes*3/8)
@@ -140,7 +140,8 @@ func tuned(o Options, fs *diskFS) *pebble.Options {
 		MemTableSize:                o.MemTableBytes,
 		MemTableStopWritesThreshold: 4,
 		FlushSplitBytes:             2 * fileBytes,
-		L0CompactionThreshold:       8, // merges of more tables at a time are fewer
+		L0CompactionThreshold:       8, // twice what Pebble takes: merges of more at a time are fewer
+		L0StopWritesThreshold:       24,
 		MaxOpenFiles:                256,
 		CompactionConcurrencyRange:  func() (int, int) { return 1, 2 },
 		// Fixed, not "newest": an upgrade of the library must not by itself

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -322,4 +323,45 @@ func TestScanClosesItsIteratorWhenVisitPanics(t *testing.T) {
 		defer func() { _ = recover() }()
 		_ = p.Scan(nil, nil, false, func(_, _ []byte) bool { panic("visit") })
 	}()
+}
+
+// TestSiftIsScan: what is wanted comes, and nothing else, in order, whatever the store.
+func TestSiftIsScan(t *testing.T) {
+	dir := t.TempDir()
+	worn(t, dir) // values that stand apart from their keys, among others
+	p, err := OpenPebble(dir, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	snapshot := p.Snapshot()
+	defer snapshot.Close()
+	m := NewMem()
+	var ops []kv.Op
+	if err := p.Scan(nil, nil, false, func(k, v []byte) bool {
+		ops = append(ops, kv.Set(bytes.Clone(k), bytes.Clone(v)))
+		return true
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Commit(ops, true); err != nil {
+		t.Fatal(err)
+	}
+	want := func(k []byte) bool { return k[len(k)-1]%3 == 0 }
+	for name, r := range map[string]kv.Reader{"pebble": p, "snapshot": snapshot, "memory": m} {
+		i, most := 0, 50
+		err := kv.Sift(r, ops[3].Key, ops[200].Key, want, func(k, v []byte) bool {
+			for i = max(i, 3); !want(ops[i].Key); i++ {
+			}
+			if !bytes.Equal(k, ops[i].Key) || !bytes.Equal(v, ops[i].Value) {
+				t.Fatalf("%s: %q, want %q", name, k, ops[i].Key)
+			}
+			i++
+			most--
+			return most > 0
+		})
+		if err != nil || most != 0 {
+			t.Errorf("%s: %d are missing, %v", name, most, err)
+		}
+	}
 }
