@@ -15,7 +15,7 @@ import (
 
 var (
 	// ErrNoMotion is returned for a motion that is not on record here.
-	ErrNoMotion = errors.New("node: no such motion is on record; \"aweigh motion ls --all\" lists those that are")
+	ErrNoMotion = errors.New("node: no such motion is on record; \"aweigh motion ls --all\" lists those that are; those of a scope that this node does not hold are known to nodes that do")
 	// ErrManyMotions is returned for the start of an ID that several motions have.
 	ErrManyMotions = errors.New("node: several motions begin like that; give more of the ID")
 )

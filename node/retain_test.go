@@ -99,13 +99,14 @@ func TestCompactedBlocksAreDropped(t *testing.T) {
 			return from > told.Height+200
 		})
 	}
-	n, blocks, all := a.running[1], 0, record(a.running[1].id, 'b')
-	if err := n.store.Scan(all, kv.PrefixEnd(all), false, func(_, _ []byte) bool { blocks++; return true }); err != nil {
-		t.Fatal(err)
-	}
-	if most := int(n.Status().Head.Height-n.lowest(t)) + 1 + maxOpenBlocks; blocks > most {
-		t.Errorf("%d blocks are on the disk, at most %d should be", blocks, most)
-	}
+	n, all := a.running[1], record(a.running[1].id, 'b')
+	until(t, "no more blocks on the disk than are kept", func() bool { // some may go while they are counted
+		blocks := 0
+		if err := n.store.Scan(all, kv.PrefixEnd(all), false, func(_, _ []byte) bool { blocks++; return true }); err != nil {
+			t.Fatal(err)
+		}
+		return blocks <= int(n.Status().Head.Height-n.lowest(t))+1+maxOpenBlocks
+	})
 
 	if err := a.end(1); err != nil {
 		t.Fatal(err)

@@ -89,7 +89,9 @@ func (s *session) head(ctx context.Context, network aweigh.NetworkID, old int64,
 		return nil, err
 	}
 	g := &c.Genesis
-	if root := g.Descent == nil; root != (s.in == "") || !root && string(g.Prefix()) != s.in && !strings.HasPrefix(g.Hash().String(), s.in) {
+	prefix := string(g.Prefix())
+	named := prefix == s.in || prefix == s.in+"/" || strings.HasPrefix(g.Hash().String(), s.in)
+	if root := g.Descent == nil; root != (s.in == "") || !root && !named {
 		return nil, fmt.Errorf("%w: the node tells of another scope, %s", scope.ErrProof, g.Hash())
 	}
 	return c, nil

@@ -78,6 +78,11 @@ func (a *app) init() *cobra.Command {
 				return err
 			}
 		}
+		if !*info {
+			if err := founding.Vacant(dir); err != nil {
+				return err // and an observer gets no anchor's key
+			}
+		}
 		self, err := founding.Self(dir, s)
 		if err != nil {
 			return err

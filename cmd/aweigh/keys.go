@@ -342,9 +342,9 @@ func (a *app) compact() *cobra.Command {
 	c := &cobra.Command{
 		Use: "compact REVISION", Short: "Drop the content of old revisions", Args: cobra.ExactArgs(1),
 		Long: "Drops content that a newer one had replaced before REVISION, in the scope that --scope\n" +
-			"names; without it, in all scopes, whose revisions go by one clock. Nodes with\n" +
-			"--prune then drop the blocks that brought it, but for the newest. Lineage is never\n" +
-			"dropped.",
+			"names; without it, in all scopes that the node holds, whose revisions go by one\n" +
+			"clock. Nodes with --prune then drop the blocks that brought it, but for the newest.\n" +
+			"Lineage is never dropped.",
 		Example: "  aweigh compact 1000",
 	}
 	once := onceFlags(c)
@@ -363,6 +363,15 @@ func (a *app) compact() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return s.Printer.Compacted(resp, req.Revision)
+		if err := s.Printer.Compacted(resp, req.Revision); err != nil || s.in != "" {
+			return err
+		}
+		scopes, err := s.Client.Scopes(ctx)
+		for _, x := range scopes {
+			if err == nil && !x.Held {
+				fmt.Fprintf(a.err, "aweigh: not in %s, which this node does not hold: ask one that does\n", scopeCalled(x.Prefix))
+			}
+		}
+		return err
 	})
 }

@@ -28,6 +28,14 @@ type Anchor struct {
 	Addresses []string // multiaddrs without /p2p/; may be empty for all but one
 }
 
+// Vacant says why no node can be founded in a directory, if there is one.
+func Vacant(dir home.Dir) error {
+	if dir.Exists() {
+		return fmt.Errorf("%w: %s; a directory holds one node for good, use another --data-dir", home.ErrThere, dir.Genesis())
+	}
+	return nil
+}
+
 // Self makes the keys of a node that has none, and says who it is.
 func Self(dir home.Dir, s home.Settings) (Anchor, error) {
 	identity, err := dir.NewKey(dir.Identity())
@@ -186,8 +194,8 @@ func (p Plan) Found() (g scope.Genesis, err error) {
 			}
 		}
 	}
-	if p.Dir.Exists() {
-		return g, fmt.Errorf("%w: %s; a directory holds one node for good, use another --data-dir", home.ErrThere, p.Dir.Genesis())
+	if err := Vacant(p.Dir); err != nil {
+		return g, err
 	}
 	if err := p.Dir.SaveSettings(p.Settings); err != nil {
 		return g, err
