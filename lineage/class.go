@@ -31,6 +31,8 @@ const (
 	AliasFollow Class = 33 // a further name of an object shows the object's new content
 	HandedOver  Class = 34 // an object went to a child scope, under this name
 	TakenOver   Class = 35 // an object came from the parent scope, under this name
+	Revoked     Class = 36 // a child scope shall be governed by others
+	Yielded     Class = 37 // the parent scope's order that others shall govern was obeyed
 )
 
 var classNames = [...]string{
@@ -39,7 +41,7 @@ var classNames = [...]string{
 	Membership: "membership", Delegate: "delegate", Split: "split", Merge: "merge",
 	Reconcile: "reconcile", Compact: "compact", Failed: "failed",
 	Opened: "opened", Voted: "voted", Closed: "closed", Access: "access",
-	AliasUnbind: "alias-unbind", AliasFollow: "alias-follow", HandedOver: "handed-over", TakenOver: "taken-over",
+	AliasUnbind: "alias-unbind", AliasFollow: "alias-follow", HandedOver: "handed-over", TakenOver: "taken-over", Revoked: "revoked", Yielded: "yielded",
 }
 
 // Valid reports whether c is one of the classes.

@@ -306,6 +306,9 @@ func (c *chain) apply(m *Machine, k *candidate) {
 	m.proofs.applied(k.block.Proofs)
 	m.polled(k)
 	m.recordTrust(k)
+	if k.block.Revocation != nil {
+		m.order.look(m)
+	}
 	if k.result.Next == nil {
 		m.partake(&h, hash)
 	}

@@ -13,7 +13,7 @@ import (
 type Peer string
 
 // Event is one thing that happened to a node: Submit, Read, HandIn, Arrived,
-// Met, Parted, Keyed or Stepwise.
+// Met, Parted, Keyed, Ordered or Stepwise.
 type Event interface{ event() }
 
 // Submit is a bundle admitted by this node, for a client of its own or for a peer that

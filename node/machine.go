@@ -20,11 +20,12 @@ type MachineConfig struct {
 	Network        *Network          // shared by all machines of a process
 	Key            *votes.PrivateKey // the anchor's key; nil for an observer
 	Timing         quorum.Timing
-	Pool           int           // bytes of mutations that may wait; default 64 MiB
-	SnapshotBehind aweigh.Height // lack more blocks than this, and a snapshot is waited for; 0: never
-	Keep           aweigh.Height // so many of the newest blocks stay whatever was compacted; 0: all blocks do
-	Awaited        aweigh.Height // of a snapshot that is being fetched, 0 if none is
-	Life           uint64        // unlike that of any earlier life of this node: random, or counted
+	Pool           int               // bytes of mutations that may wait; default 64 MiB
+	SnapshotBehind aweigh.Height     // lack more blocks than this, and a snapshot is waited for; 0: never
+	Keep           aweigh.Height     // so many of the newest blocks stay whatever was compacted; 0: all blocks do
+	Awaited        aweigh.Height     // of a snapshot that is being fetched, 0 if none is
+	Order          *scope.Revocation // as Ordered says
+	Life           uint64            // unlike that of any earlier life of this node: random, or counted
 }
 
 // Machine is a whole node without sockets, disks, clocks and goroutines. It is
@@ -59,6 +60,7 @@ type Machine struct {
 	polls  polls
 	listen listening
 	retain retention
+	order  order
 
 	attends  attends
 	early    early
@@ -149,6 +151,7 @@ func NewMachine(cfg MachineConfig, store kv.Reader) (*Machine, error) {
 	if err := m.retain.open(m.history(), cfg.Keep); err != nil {
 		return nil, err
 	}
+	m.order.hear(m, cfg.Order)
 	return m, nil
 }
 
@@ -231,6 +234,9 @@ func (m *Machine) event(ev Event) {
 		m.handIn(ev)
 	case Keyed:
 		m.cfg.Key = &ev.Key
+	case Ordered:
+		m.cfg.Order = ev.Revocation
+		m.order.hear(m, ev.Revocation)
 	case Stepwise:
 		m.sync.step = true
 	case Parted:
@@ -348,13 +354,13 @@ func (m *Machine) drive() {
 
 // busy reports whether there is something to decide: mutations that no proposal
 // or ballots that no proposal carries, or the end of the epoch, of a motion or of a
-// lease.
+// lease, or an order of the scope above.
 func (m *Machine) busy() bool {
 	due, err := m.chain.state.Due(m.now)
 	must.OK(err, "reading the tally")
 	lease := m.chain.state.LeaseDue()
 	founded := m.chain.state.Height() == 0 && m.chain.state.Head().Prefix != "" // its first block shows that it decides
-	return founded || due || lease != 0 && lease <= m.now || m.pool.waiting > 0 || m.polls.idle > 0 || m.chain.state.DeadlinePassed(m.now)
+	return founded || due || lease != 0 && lease <= m.now || m.pool.waiting > 0 || m.polls.idle > 0 || m.chain.state.DeadlinePassed(m.now) || m.order.waits(m.now)
 }
 
 // resume goes on with what waited for content.
@@ -442,6 +448,3 @@ func (m *Machine) broadcastFrame(f []byte) {
 		m.fx.Send = append(m.fx.Send, Packet{To: p, Frame: f})
 	}
 }
-
-// retryIn is how long the machine waits for an answer before it asks another peer.
-const retryIn = 500 * time.Millisecond

@@ -298,7 +298,8 @@ func (n *Node) grow(p *Part) {
 	})
 }
 
-// openChildren opens the parts in all scopes below a part's that are not open.
+// openChildren opens the parts in all scopes below a part's that are not open, and tells
+// those that are what a part's scope has ordered.
 func (n *Node) openChildren(p *Part) error {
 	n.growing.Lock()
 	defer n.growing.Unlock()
@@ -307,7 +308,11 @@ func (n *Node) openChildren(p *Part) error {
 
 func (n *Node) openBelow(p *Part) error {
 	for _, d := range *p.given.Load() {
-		if n.part(d.Child) != nil || n.forsaken(d.Child) != nil || n.foreign(d.Child) != nil {
+		if c := n.part(d.Child); c != nil {
+			c.hearOrder(d.Revocation)
+			continue
+		}
+		if n.forsaken(d.Child) != nil || n.foreign(d.Child) != nil {
 			continue
 		}
 		c, err := n.open(p, d)
@@ -316,6 +321,7 @@ func (n *Node) openBelow(p *Part) error {
 			continue
 		}
 		if err == nil && c != nil {
+			c.hearOrder(d.Revocation)
 			err = n.openBelow(c)
 		}
 		if err != nil {

@@ -20,6 +20,19 @@ func (n *Part) childGenesis(d scope.Delegation) (scope.Genesis, error) {
 	return g, errors.Join(err, n.views.release(s))
 }
 
+// hearOrder tells the machine what the scope above has ordered, nil if nothing.
+func (n *Part) hearOrder(r *scope.Revocation) {
+	if r == nil || r.Equal(n.ordered.Load()) {
+		return
+	}
+	select {
+	case n.runner.events <- Ordered{Revocation: r}:
+		n.ordered.Store(r)
+		n.log.Warn("the scope above has ordered that others shall govern this one", "from", r.Time.Add(n.genesis.Notice()).Time(), "anchors", len(r.Child.Anchors))
+	case <-n.runner.replies.done:
+	}
+}
+
 // share gives anchors the texts of the part's own where they are equal: there may be
 // thousands of scopes, of the same few anchors.
 func (n *Part) share(anchors []scope.Anchor) {

@@ -101,7 +101,8 @@ type Part struct {
 	snapshotGiven atomic.Uint64                    // parts given to others
 	snapshotLies  atomic.Uint64                    // snapshots that were not what was claimed
 	renewals      renewals
-	following     atomic.Bool // followLeases runs
+	following     atomic.Bool                      // followLeases runs
+	ordered       atomic.Pointer[scope.Revocation] // newest that the scope above gave
 
 	mu      sync.Mutex
 	changed chan struct{} // closed and replaced when a block became final

@@ -82,7 +82,7 @@ func (m *Machine) build(slot quorum.Slot) bool {
 	b := scope.NewBlock(h, nil, scope.Evidence{}) // it ends the epoch, or waits with others for its end
 	if full && !crowded {
 		bundles := m.pick(path)
-		b = scope.NewBlock(h, bundles, scope.Evidence{Proofs: m.proofs.fresh(m.chain.state, path), Attended: m.unrecorded(state), Ballots: m.ballots(state, bundles)})
+		b = scope.NewBlock(h, bundles, scope.Evidence{Proofs: m.proofs.fresh(m.chain.state, path), Attended: m.unrecorded(state), Ballots: m.ballots(state, bundles), Revocation: m.order.on(state, h.Time)})
 	}
 	m.chain.add(b).valid = true
 	ballot, ok := m.vouch(quorum.Subject{Kind: m.keyring.Rules().Mode.Vouch(), View: slot.View, Block: b.Hash()})
@@ -201,7 +201,9 @@ func (m *Machine) retryChecks() {
 		}
 		err := fmt.Errorf("%w: the parent is invalid", scope.ErrInvalid)
 		if ok {
-			if err = m.check(state, k.block, p); !errors.Is(err, scope.ErrInvalid) {
+			if err = m.check(state, k.block, p); errors.Is(err, scope.ErrUnheard) {
+				return false // it may be heard of before the view runs out
+			} else if !errors.Is(err, scope.ErrInvalid) {
 				must.OK(err, "holding a block against the state")
 			}
 		}
@@ -237,6 +239,9 @@ func (m *Machine) check(parent *scope.State, b *scope.Block, p quorum.Proposal) 
 		return err
 	}
 	if err := parent.CheckBallots(b, m.hasBallot); err != nil {
+		return err
+	}
+	if err := parent.CheckRevocation(b, m.order.newest); err != nil {
 		return err
 	}
 	return parent.CheckAttended(b, m.keyring, m.knows)

@@ -20,12 +20,12 @@ func (m *Machine) wake() aweigh.Instant {
 	return at
 }
 
-// closing is when the clock ends the epoch, the next motion or the next lease, 0 if
-// it does not, or did.
+// closing is when the clock ends the epoch, the next motion or the next lease, or the
+// notice of an order, 0 if it does not, or did.
 func (m *Machine) closing() (next aweigh.Instant) {
 	at, err := m.chain.state.Deadline()
 	must.OK(err, "reading the tally")
-	for _, t := range []aweigh.Instant{at, m.chain.state.Head().Docket.Next, m.chain.state.LeaseDue()} {
+	for _, t := range []aweigh.Instant{at, m.chain.state.Head().Docket.Next, m.chain.state.LeaseDue(), m.order.due} {
 		if t > m.now {
 			next = aweigh.Earliest(next, t)
 		}

@@ -201,3 +201,6 @@ func (m *Machine) serveWant(to Peer, want Want) {
 		}
 	}
 }
+
+// retryIn is how long the machine waits for an answer before it asks another peer.
+const retryIn = 500 * time.Millisecond

@@ -50,10 +50,14 @@ type Evidence struct {
 	Proofs   []Proof
 	Attended []Attended
 	Ballots  [][]byte // on motions (P31): encodings of votes.MotionBallot, by motion, voter and choice
+	// Revocation is an order of the scope above that this block obeys, nil if it obeys none.
+	Revocation *Revocation
 }
 
 // Empty reports whether there is none.
-func (e *Evidence) Empty() bool { return len(e.Proofs)+len(e.Attended)+len(e.Ballots) == 0 }
+func (e *Evidence) Empty() bool {
+	return len(e.Proofs)+len(e.Attended)+len(e.Ballots) == 0 && e.Revocation == nil
+}
 
 // Block is a header with the content that it names.
 type Block struct {
@@ -111,7 +115,7 @@ func (b *Block) Encode() []byte {
 // DecodeBlock reads and checks the canonical encoding of a block: every bundle
 // in it is verified, unless verify is nil because the block comes from this
 // node's own store. Errors wrap ErrInvalid. The evidence is left to CheckProofs,
-// State.CheckAttended and State.CheckBallots.
+// State.CheckAttended, State.CheckBallots and State.CheckRevocation.
 func DecodeBlock(raw []byte, lim Limits, verify votes.Verifier) (*Block, error) {
 	var w wireBlock
 	if most := lim.BlockBytes + overhead; len(raw) > most {
@@ -143,8 +147,8 @@ const MaxProofs = 64
 
 // overhead is how much longer than its bundles a block's encoding may be: room
 // for the header, for MaxProofs proofs under the largest signatures, and for
-// ballots.
-const overhead = 1<<20 + 2*MaxAttendedBytes + 2*MaxBallotBytes
+// ballots and a revocation.
+const overhead = 1<<20 + 2*MaxAttendedBytes + 2*MaxBallotBytes + maxRevocation
 
 // Check says whether the block's content is within limits, and all of it for
 // the scope that the header names. Errors wrap ErrInvalid.

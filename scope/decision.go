@@ -21,8 +21,13 @@ const (
 	Evict DecisionKind = 3
 	// SetPolicy gives the scope another policy.
 	SetPolicy DecisionKind = 4
-	// Delegate hands a prefix to a scope of its own, for good.
+	// Delegate hands a prefix to a scope of its own.
 	Delegate DecisionKind = 5
+	// Revoke gives a scope that was delegated to another government, if its genesis names a
+	// notice after which that can be done.
+	Revoke DecisionKind = 6
+	// Yield is what a Revoke of the scope above makes of a scope's agenda. It cannot be proposed.
+	Yield DecisionKind = 7
 )
 
 // String is the kind in lower case.
@@ -38,6 +43,10 @@ func (k DecisionKind) String() string {
 		return "policy"
 	case Delegate:
 		return "delegate"
+	case Revoke:
+		return "revoke"
+	case Yield:
+		return "yield"
 	}
 	return fmt.Sprintf("decision(%d)", uint8(k))
 }
@@ -52,12 +61,12 @@ func (k DecisionKind) String() string {
 type Decision struct {
 	_       struct{} `cbor:",toarray"`
 	Kind    DecisionKind
-	Subject aweigh.AnchorID // whom it is about; zero for SetPolicy and Delegate
+	Subject aweigh.AnchorID // whom it is about; zero for SetPolicy, Delegate and Revoke
 	Anchor  *Anchor         // who it is, for Admit; its Score is 0
 	Sponsor aweigh.AnchorID // for Admit: the sitting anchor that stands surety, who must approve
 	Consent []byte          // for Admit: the new anchor's signature, see ConsentBytes
 	Policy  *Policy         // for SetPolicy
-	Child   *Child          // for Delegate
+	Child   *Child          // for Delegate and Revoke
 }
 
 // subject says in a few words what it is about.
@@ -67,6 +76,8 @@ func (d *Decision) subject() string {
 		return "set another policy"
 	case Delegate:
 		return fmt.Sprintf("delegate %q", d.Child.Prefix)
+	case Revoke, Yield:
+		return fmt.Sprintf("let others govern %q", d.Child.Prefix)
 	case Admit:
 		return fmt.Sprintf("admit %s (%s)", d.Anchor.Name, d.Subject.Short())
 	}
@@ -100,9 +111,9 @@ const (
 
 // check says whether the decision is well-formed.
 func (d *Decision) check() error {
-	admits, sets, gives := d.Kind == Admit, d.Kind == SetPolicy, d.Kind == Delegate
+	admits, sets, gives := d.Kind == Admit, d.Kind == SetPolicy, d.Kind == Delegate || d.Kind == Revoke
 	switch {
-	case d.Kind < Admit || d.Kind > Delegate:
+	case d.Kind < Admit || d.Kind > Revoke:
 		return fmt.Errorf("unknown decision %d", uint8(d.Kind))
 	case admits != (d.Anchor != nil) || !admits && (!d.Sponsor.IsZero() || len(d.Consent) > 0) || sets != (d.Policy != nil) || gives != (d.Child != nil):
 		return fmt.Errorf("a decision to %s with content of another kind", d.Kind)

@@ -18,15 +18,19 @@ type Delegation struct {
 	Child    aweigh.ScopeID
 	Revision int64         // of the key space, at which the keys went
 	Height   aweigh.Height // of the block
+	// Revocation is the newest order that the child shall have another government, nil if
+	// there was none.
+	Revocation *Revocation
 }
 
 // delegated is the record of a Delegation, under its prefix: with the child's
 // genesis, so that whoever holds the state can lead there.
 type delegated struct {
-	_        struct{} `cbor:",toarray"`
-	Genesis  []byte
-	Revision int64
-	Height   aweigh.Height
+	_          struct{} `cbor:",toarray"`
+	Genesis    []byte
+	Revision   int64
+	Height     aweigh.Height
+	Revocation *Revocation
 }
 
 // delegations are those of a scope, by prefix: none lies below another.
@@ -106,6 +110,17 @@ var ErrElsewhere = errors.New("scope: another scope decides on these keys")
 type region struct {
 	prefix []byte
 	given  delegations
+}
+
+// with is the region with an order to one of the scopes that others are.
+func (r *region) with(order *Revocation) *region {
+	given := slices.Clone(r.given)
+	for i := range given {
+		if bytes.Equal(given[i].Prefix, order.Child.Prefix) {
+			given[i].Revocation = order
+		}
+	}
+	return &region{prefix: r.prefix, given: given}
 }
 
 // owns says why [key, end), in the sense of Op, is not all a scope's own.
@@ -192,7 +207,7 @@ func (s *State) Given() []Delegation {
 }
 
 // Knowing is the state, which need not read its delegations if they are as many as
-// those given: none ever goes.
+// those given: none ever goes. Of revocations it knows those given.
 func (s *State) Knowing(given []Delegation) *State {
 	if s.own != nil || s.head.Delegated == 0 || int64(len(given)) != s.head.Delegated {
 		return s
@@ -213,7 +228,7 @@ func (s *State) Delegations() (all []Delegation, err error) {
 			return false
 		}
 		all = append(all, Delegation{
-			Prefix: bytes.Clone(k[len(prefix):]), Child: GenesisHash(rec.Genesis), Revision: rec.Revision, Height: rec.Height,
+			Prefix: bytes.Clone(k[len(prefix):]), Child: GenesisHash(rec.Genesis), Revision: rec.Revision, Height: rec.Height, Revocation: rec.Revocation,
 		})
 		return true
 	})

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"hash"
+	"time"
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/kv"
@@ -37,6 +38,9 @@ type Bound struct {
 	Depth    uint32      // levels of scopes that there may be, those that are bound first; 0: any number
 	BFT      bool        // none of them may take an anchor's word (mode crash)
 	Finalize quorum.Rule // they finalize by no less than this; zero: as they like
+	// Notice is after what notice the scope that delegated to one of them can give it another
+	// government (Revocation); 0: never. It is that scope's alone: it does not bind those further down.
+	Notice time.Duration
 }
 
 // ErrBound is wrapped where a policy does not meet what a scope above demands.
@@ -48,10 +52,20 @@ func (b *Bound) check() error {
 	if f.Den == 0 && f.Num != 0 || f.Num > f.Den || f.Den > quorum.MaxDen {
 		return fmt.Errorf("%w: scopes below shall finalize by %d/%d", ErrInvalid, f.Num, f.Den)
 	}
+	if b.Notice != 0 && (b.Notice < leastNotice || b.Notice > mostNotice) {
+		return fmt.Errorf("%w: a notice of %v; 0 means that what is delegated is so for good, otherwise %v is the least and %v the most",
+			ErrInvalid, b.Notice, leastNotice, mostNotice)
+	}
 	return nil
 }
 
-// with is what both bounds demand together.
+// The notice that scopes below can have.
+const (
+	leastNotice = time.Second
+	mostNotice  = 10 * 365 * 24 * time.Hour
+)
+
+// with is what both bounds demand together. The notice is that of o.
 func (b Bound) with(o Bound) Bound {
 	if b.Depth == 0 || o.Depth != 0 && o.Depth < b.Depth {
 		b.Depth = o.Depth
@@ -62,6 +76,7 @@ func (b Bound) with(o Bound) Bound {
 	if less(*f, g) {
 		f.Num, f.Den = g.Num, g.Den
 	}
+	b.Notice = o.Notice
 	return b
 }
 
@@ -99,6 +114,7 @@ func (b Bound) below() (Bound, error) {
 	if b.Depth > 1 {
 		b.Depth--
 	}
+	b.Notice = 0
 	return b, nil
 }
 

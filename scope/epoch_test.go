@@ -665,7 +665,7 @@ func TestRostersAreTheSameEverywhere(t *testing.T) {
 		r.turn()
 	}
 	e := r.epoch()
-	const want = "55e89b0c27d248734863aeb7eb7fa0280f5eca4785c0e7bdf99ad9268dfe0e3a"
+	const want = "6131a9572795617b593ffaaee7c5e0f5d311bda407e5800b12b0ab476143bba4"
 	if got := aweigh.Sum(e.Encode()).String(); got != want || e.Roster.Weights.Len() != 5 {
 		t.Errorf("epoch %d with weights %v is %s, not %s", e.Number, e.Terms().Weights, got, want)
 	}

@@ -50,8 +50,8 @@ type Outcome struct {
 // that have lapsed, each bounded in proportion to the block, and ending the leases
 // that are over. Then its proofs of fault reach the trust ledger and its ballots on
 // blocks the tally, motions whose deadline has come are closed, its mutations are
-// executed in order, its ballots on motions are counted, and if it ends the epoch,
-// the next one begins.
+// executed in order, its ballots on motions are counted, what the scope above orders
+// comes on the agenda, and if the block ends the epoch, the next one begins.
 func (s *State) Execute(b *Block) (*Result, error) {
 	h := &b.Header
 	must.Hold(h.Height == s.head.Height+1 && h.Parent == s.head.Block,
@@ -89,6 +89,9 @@ func (s *State) Execute(b *Block) (*Result, error) {
 		}
 	}
 	if err := x.vote(); err != nil {
+		return nil, err
+	}
+	if err := x.obey(b.Revocation); err != nil {
 		return nil, err
 	}
 	if err := x.succeed(s); err != nil {

@@ -118,7 +118,7 @@ func (x *execution) openDecision(id aweigh.Hash) (rec motionRecord, ok bool, err
 // decides is the approval that a decision takes.
 func (p *Policy) decides(d *Decision) *Approval {
 	a := Approval{Matter: Membership, Window: decideWithin}
-	if d.Kind == SetPolicy || d.Kind == Delegate {
+	if d.Kind == SetPolicy || d.Kind == Delegate || d.Kind == Revoke {
 		a.Matter = Policies
 	}
 	for i := range p.Approvals {
@@ -190,6 +190,8 @@ func (x *execution) admissible(d *Decision) (failure, err error) {
 		return x.next.takes(x.epoch, d.Policy)
 	case Delegate:
 		return x.mayDelegate(d.Child)
+	case Revoke:
+		return x.mayRevoke(d.Child)
 	case Admit:
 		if seated {
 			return fmt.Errorf("%s is an anchor already", r.Anchors[seat].Name), nil
@@ -217,10 +219,8 @@ func (x *execution) admissible(d *Decision) (failure, err error) {
 // mayDelegate says why a prefix cannot be delegated: as things stand, or because of
 // what is decided already.
 func (x *execution) mayDelegate(c *Child) (failure, err error) {
-	for i := range x.government.carried {
-		if o := x.government.carried[i].Decision.Child; o != nil && (bytes.HasPrefix(o.Prefix, c.Prefix) || bytes.HasPrefix(c.Prefix, o.Prefix)) {
-			return fmt.Errorf("%w: it is decided already to delegate %q", ErrElsewhere, o.Prefix), nil
-		}
+	if failure := x.undecided(c); failure != nil {
+		return failure, nil
 	}
 	own, err := x.region()
 	if err != nil {
@@ -231,6 +231,17 @@ func (x *execution) mayDelegate(c *Child) (failure, err error) {
 	}
 	var h handover // what could not go now shall be told now, and not when it is decided
 	return h.gather(x, c.Prefix, x.spend)
+}
+
+// undecided says which decision about the same keys stands on the agenda already.
+func (x *execution) undecided(c *Child) (failure error) {
+	for i := range x.government.carried {
+		d := &x.government.carried[i].Decision
+		if o := d.Child; o != nil && d.Kind != Yield && (bytes.HasPrefix(o.Prefix, c.Prefix) || bytes.HasPrefix(c.Prefix, o.Prefix)) {
+			return fmt.Errorf("%w: it is decided already to %s %q", ErrElsewhere, d.Kind, o.Prefix)
+		}
+	}
+	return nil
 }
 
 // takes says why a policy could not follow the one in force.

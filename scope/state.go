@@ -28,6 +28,7 @@ type Head struct {
 	Clocked     bool           // revisions go by the time, because the network has several scopes; see clock
 	Started     aweigh.Instant // of the network
 	Delegated   int64          // prefixes that other scopes govern
+	Obeyed      int64          // entries in the parent's lineage up to the last order that was obeyed; 0: none was
 	Compacted   int64          // revisions below cannot be read; 0 before the first compaction
 	LineageSize int64          // entries in the log
 	LineageRoot aweigh.Hash
@@ -174,7 +175,7 @@ func (s *State) digest() aweigh.Hash {
 	b = append(b, "aweigh/state/1"...)
 	for _, n := range []int64{
 		s.head.Revision, s.head.Compacted, s.head.LineageSize, s.head.Leases, int64(s.head.LeaseDue), int64(s.head.Resumed), int64(s.head.Swept),
-		int64(s.head.Started), s.head.Delegated, s.head.Access, s.head.Bytes,
+		int64(s.head.Started), s.head.Delegated, s.head.Access, s.head.Bytes, s.head.Obeyed,
 	} {
 		b = binary.BigEndian.AppendUint64(b, uint64(n))
 	}

@@ -19,7 +19,7 @@ type succession struct {
 	ledger trust.Ledger
 	trust  []trust.Change
 	left   agenda // what stays on the agenda
-	gives  agenda // decisions to delegate, which change no terms
+	gives  agenda // decisions about scopes below, which change no terms
 }
 
 // clockBlocks is how many blocks an epoch holds before the clock may end it: with
@@ -87,6 +87,11 @@ func (s *State) successor() (*succession, error) {
 	}
 	evidence := attendance(e, t, s.head.Height)
 	decided, gives, left := choose(open)
+	if c := open.yields(); c != nil {
+		if u, err := s.yield(e, c, ledger, evidence, gives); err == nil {
+			return u, nil
+		}
+	}
 	// What was decided one by one may not go together; then the last is left out.
 	for n := len(decided); n >= 0; n-- {
 		u := &succession{left: left, gives: gives}
@@ -122,14 +127,17 @@ func attendance(e *Epoch, t *tally, at aweigh.Height) (all []trust.Evidence) {
 	return all
 }
 
-// choose parts the carried decisions that take effect, those to delegate apart, from
+// choose parts the carried decisions that take effect, those about scopes below apart, from
 // what stays: no more than one anchor leaves at a time, so that the others' weights
 // can follow.
 func choose(open agenda) (takes, gives, left agenda) {
 	leaves := false
 	for _, p := range open {
-		if p.Decision.Kind == Delegate {
+		switch p.Decision.Kind {
+		case Delegate, Revoke:
 			gives = append(gives, p)
+			continue
+		case Yield:
 			continue
 		}
 		goes := p.Decision.Kind == Retire || p.Decision.Kind == Evict
@@ -254,7 +262,11 @@ func (x *execution) succeed(s *State) error {
 	x.tally = newTally(len(next.Roster.Anchors))
 	x.tally.early = len(u.left) > 0
 	for i := range u.gives {
-		if err := x.delegate(&u.gives[i]); err != nil {
+		give := x.delegate
+		if u.gives[i].Decision.Kind == Revoke {
+			give = x.revoke
+		}
+		if err := give(&u.gives[i]); err != nil {
 			return err
 		}
 	}

@@ -117,3 +117,11 @@ type Change struct {
 func (c Change) String() string {
 	return fmt.Sprintf("epoch %d: %s %d -> %d: %s", c.Epoch, c.Evidence.Anchor.Short(), c.Before, c.After, c.Reason)
 }
+
+// founder is what gives the score of a Founded.
+func (ev *Evidence) founder() string {
+	if ev.Height > 0 {
+		return "scope above"
+	}
+	return "genesis"
+}

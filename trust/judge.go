@@ -27,7 +27,7 @@ func (l *Ledger) judge(p Params, s Standing, known bool, ev Evidence) (Standing,
 		if known {
 			return ignored("the anchor has a standing already")
 		}
-		return Standing{Anchor: ev.Anchor, Score: score, Seated: true}, fmt.Sprintf("founded: the genesis gives %d", score)
+		return Standing{Anchor: ev.Anchor, Score: score, Seated: true}, fmt.Sprintf("founded: the %s gives %d", ev.founder(), score)
 	case Equivocated:
 		if s.Barred {
 			return ignored("the anchor is barred already")

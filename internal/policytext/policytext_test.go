@@ -29,7 +29,7 @@ func other() scope.Policy {
 		Probation: 11, Surety: 12, SuretyEpochs: 13,
 	}
 	p.Limits.Anchors, p.Limits.ValidFor, p.Limits.ScopeBytes, p.Limits.TTL, p.Limits.Rate = 99, 7*time.Hour, 1500<<20, 90*time.Second, 1234
-	p.Children = scope.Bound{Depth: 3, BFT: true, Finalize: quorum.Rule{Num: 5, Den: 6, MinAnchors: 7}}
+	p.Children = scope.Bound{Depth: 3, BFT: true, Finalize: quorum.Rule{Num: 5, Den: 6, MinAnchors: 7}, Notice: 72 * time.Hour}
 	key, err := votes.KeyFromSeed("ed25519", make([]byte, 32))
 	if err != nil {
 		panic(err)
@@ -65,7 +65,7 @@ func TestWhatIsWrittenIsReadBack(t *testing.T) {
 	for _, v := range []struct {
 		of   any
 		want int
-	}{{trust.Params{}, 17}, {quorum.Rules{}, 5}, {quorum.Rule{}, 4}, {scope.Policy{}, 9}, {action.Rule{}, 4}, {scope.Bound{}, 4}, {scope.Approval{}, 10}, {scope.Approver{}, 5}} {
+	}{{trust.Params{}, 17}, {quorum.Rules{}, 5}, {quorum.Rule{}, 4}, {scope.Policy{}, 9}, {action.Rule{}, 4}, {scope.Bound{}, 5}, {scope.Approval{}, 10}, {scope.Approver{}, 5}} {
 		if n := reflect.TypeOf(v.of).NumField(); n != v.want {
 			t.Errorf("%T has %d fields, and package policytext knows %d", v.of, n, v.want)
 		}

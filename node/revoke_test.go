@@ -1,0 +1,163 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aweigh/aweigh/quorum"
+	"github.com/aweigh/aweigh/scope"
+)
+
+// noticed is a cluster whose scopes can be given another government after a notice.
+func noticed(t *testing.T, n int, notice time.Duration) *cluster {
+	t.Helper()
+	p := scope.DefaultPolicy(quorum.BFT)
+	p.Children.Notice = notice
+	return startClusterUnder(t, n, p, func(int, *Node) {})
+}
+
+// revoke has the anchors of the root scope decide that others shall govern a prefix.
+func (c *cluster) revoke(ctx context.Context, prefix string, policy scope.Policy, anchors ...int) {
+	c.t.Helper()
+	child := scope.Child{Prefix: []byte(prefix), Policy: policy}
+	for _, a := range c.nodes[0].Genesis().Anchors {
+		for _, i := range anchors {
+			if a.Name == fmt.Sprintf("n%d", i) {
+				child.Anchors = append(child.Anchors, a)
+			}
+		}
+	}
+	for i, n := range c.nodes {
+		r, err := n.Govern(ctx, scope.Decision{Kind: scope.Revoke, Child: &child}, Once{})
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		if r.Code != scope.Applied && i == 0 {
+			c.t.Fatalf("the decision of anchor %d: %s %s", i, r.Code, r.Reason)
+		}
+	}
+}
+
+// governed waits until nodes agree that a scope has so many anchors, and gives the epoch.
+func (c *cluster) governed(ctx context.Context, prefix string, anchors int, nodes ...int) *scope.Epoch {
+	c.t.Helper()
+	var e *scope.Epoch
+	for _, i := range nodes {
+		p, err := c.nodes[i].In(prefix)
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		for e = p.roll.epoch(); len(e.Roster.Anchors) != anchors; e = p.roll.epoch() {
+			if ctx.Err() != nil {
+				c.t.Fatalf("node %d knows %d anchors of %s in epoch %d", i, len(e.Roster.Anchors), prefix, e.Number)
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+	}
+	return e
+}
+
+// TestRevokedScopesLoseNoWrite: clients write to a scope through all nodes while it is given
+// to other anchors, under another mode. No write is lost, refused or done twice, and those
+// who governed it before are not needed any more.
+func TestRevokedScopesLoseNoWrite(t *testing.T) {
+	c := noticed(t, 4, time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	defer cancel()
+	c.delegate(ctx, "", "/b/", quorum.BFT, 0)
+	const writers = 6
+	var counts [writers]atomic.Int64
+	var working sync.WaitGroup
+	stop := make(chan struct{})
+	for w := range writers {
+		working.Go(func() {
+			for i := int64(1); ; i++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				r, err := c.nodes[(w+int(i))%4].Txn(ctx, putTxn(fmt.Sprint("/b/", w), fmt.Sprint(i)), Once{})
+				if err != nil || r.Code != scope.Applied {
+					t.Errorf("write %d of %d: %s %s, %v", i, w, r.Code, r.Reason, err)
+					return
+				}
+				counts[w].Store(i)
+			}
+		})
+	}
+	began := time.Now()
+	c.revoke(ctx, "/b/", scope.DefaultPolicy(quorum.Crash), 1, 2, 3)
+	e := c.governed(ctx, "/b/", 3, 0, 1, 2, 3)
+	if took := time.Since(began); took < time.Second {
+		t.Errorf("the notice of a second took %v", took)
+	}
+	if e.Policy.Rules.Mode != quorum.Crash {
+		t.Errorf("the mode is %s", e.Policy.Rules.Mode)
+	}
+	time.Sleep(200 * time.Millisecond)
+	close(stop)
+	working.Wait()
+	total := int64(0)
+	for w := range writers {
+		n := counts[w].Load()
+		total += n
+		key := []byte(fmt.Sprint("/b/", w))
+		for i := range c.nodes {
+			if got := c.value(ctx, i, string(key)); got != fmt.Sprint(n) {
+				t.Errorf("node %d: %s is %q after %d writes", i, key, got, n)
+			}
+		}
+		v, err := c.nodes[3].ReadOf(ctx, Keys(key), true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if res, err := v.Range(key, nil, scope.Range{}); err != nil || len(res.Kvs) != 1 || res.Kvs[0].Version != n {
+			t.Errorf("%s after %d writes: %+v, %v", key, n, res.Kvs, err)
+		}
+		v.Close()
+	}
+	c.stop[0]() // who governed alone
+	if r, err := c.nodes[2].Txn(ctx, putTxn("/b/after", "there"), Once{}); err != nil || r.Code != scope.Applied {
+		t.Errorf("without the anchor of before: %s %s, %v", r.Code, r.Reason, err)
+	}
+	t.Logf("%d writes by %d clients", total, writers)
+}
+
+// TestScopesAtRestYield: nobody writes to the scope, so that the end of the notice alone
+// wakes it.
+func TestScopesAtRestYield(t *testing.T) {
+	c := noticed(t, 4, 3*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	defer cancel()
+	c.delegate(ctx, "", "/b/", quorum.BFT, 0)
+	if _, err := c.nodes[1].Txn(ctx, putTxn("/b/1", "there"), Once{}); err != nil {
+		t.Fatal(err)
+	}
+	p, err := c.nodes[0].In("/b/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := p.Status().Head
+	c.revoke(ctx, "/b/", scope.DefaultPolicy(quorum.BFT), 1, 2, 3)
+	for p.ordered.Load() == nil && ctx.Err() == nil {
+		time.Sleep(10 * time.Millisecond)
+	}
+	if h := p.Status().Head; h.Height != before.Height {
+		t.Errorf("the order alone took the scope from height %d to %d", before.Height, h.Height)
+	}
+	e := c.governed(ctx, "/b/", 3, 0, 1, 2, 3)
+	if e.Number != before.Epoch+1 {
+		t.Errorf("epoch %d follows epoch %d", e.Number, before.Epoch)
+	}
+	if got := c.value(ctx, 3, "/b/1"); got != "there" {
+		t.Errorf("read %q", got)
+	}
+	if r, err := c.nodes[0].Txn(ctx, putTxn("/b/2", "too"), Once{}); err != nil || r.Code != scope.Applied {
+		t.Errorf("a write through who governed before: %s %s, %v", r.Code, r.Reason, err)
+	}
+}

@@ -1,0 +1,211 @@
+package scope
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/internal/must"
+	"github.com/aweigh/aweigh/lineage"
+	"github.com/aweigh/aweigh/quorum"
+	"github.com/aweigh/aweigh/trust"
+)
+
+// Revocation is the order of a scope that one to which it delegated a prefix shall be
+// governed by others, after the notice that it was founded with (Bound.Notice). The child
+// obeys it with a block of its own (Evidence), and keeps keys, history and identity.
+type Revocation struct {
+	_      struct{}       `cbor:",toarray"`
+	Child  Child          // its prefix, and who shall govern it under which policy
+	Height aweigh.Height  // of the block that gave the order, in the scope that gave it
+	Time   aweigh.Instant // of that block
+	Entry  int64          // in the lineage of the scope that gave it
+}
+
+// Hash names the revocation, in the lineages of both scopes.
+func (r *Revocation) Hash() aweigh.Hash {
+	return aweigh.Sum([]byte("aweigh/revocation/1"), canon.Encode(*r))
+}
+
+// Equal reports whether two revocations are the same. One may be nil.
+func (r *Revocation) Equal(o *Revocation) bool {
+	return r == o || r != nil && o != nil && r.Entry == o.Entry && r.Hash() == o.Hash()
+}
+
+// maxRevocation bounds the encoding of a revocation.
+const maxRevocation = 1 << 20
+
+// Notice is after what notice the scope above may give the scope another government; 0 is
+// never.
+func (g *Genesis) Notice() time.Duration { return g.bound().Notice }
+
+// ErrUnheard is wrapped by CheckRevocation where a block obeys an order of which this node
+// has not heard.
+var ErrUnheard = errors.New("scope: an order of the scope above that is not known here")
+
+// Awaits reports whether the state is to obey a revocation that its parent has ordered, and
+// from when on by a block's time.
+func (s *State) Awaits(r *Revocation) (from aweigh.Instant, awaits bool, err error) {
+	if r == nil || r.Entry < s.head.Obeyed {
+		return 0, false, nil
+	}
+	g, err := s.Genesis()
+	if err != nil {
+		return 0, false, err
+	}
+	return r.Time.Add(g.Notice()), s.revocable(&g, r) == nil, nil
+}
+
+// revocable says why a revocation is none of the scope.
+func (s *State) revocable(g *Genesis, r *Revocation) error {
+	switch {
+	case g.Notice() == 0:
+		return errors.New("the scope was founded for good")
+	case r.Entry < s.head.Obeyed:
+		return errors.New("it was ordered before the one that was obeyed already")
+	case !bytes.Equal(r.Child.Prefix, g.Prefix()):
+		return fmt.Errorf("it is about %q", r.Child.Prefix)
+	case len(canon.Encode(*r)) > maxRevocation:
+		return fmt.Errorf("it has more than %d bytes", maxRevocation)
+	}
+	if err := r.Child.Check(); err != nil {
+		return err
+	}
+	return g.Descent.Bound.admits(&r.Child.Policy)
+}
+
+// CheckRevocation says whether the block may obey the order that it carries, given the one
+// that is known here. Errors wrap ErrInvalid, or ErrUnheard if that may change, or are
+// those of the store.
+func (s *State) CheckRevocation(b *Block, known *Revocation) error {
+	r := b.Revocation
+	if r == nil {
+		return nil
+	}
+	g, err := s.Genesis()
+	if err != nil {
+		return err
+	}
+	if err := s.revocable(&g, r); err != nil {
+		return fmt.Errorf("%w: a revocation: %w", ErrInvalid, err)
+	}
+	if from := r.Time.Add(g.Notice()); b.Header.Time < from {
+		return fmt.Errorf("%w: a revocation is obeyed %v before the notice ends", ErrInvalid, from.Sub(b.Header.Time))
+	}
+	if !r.Equal(known) {
+		return ErrUnheard
+	}
+	return nil
+}
+
+// obey puts what the block's order says on the agenda: the next epoch has another
+// government.
+func (x *execution) obey(r *Revocation) error {
+	if r == nil {
+		return nil
+	}
+	id := r.Hash()
+	x.begin(&CheckedMutation{ID: id, Mutation: Mutation{Class: Govern}})
+	if err := x.loadAgenda(); err != nil {
+		return err
+	}
+	x.next.head.Obeyed = r.Entry + 1
+	x.decide(decided{Decision: Decision{Kind: Yield, Child: &r.Child}, Opened: r.Time})
+	x.enter(lineage.Entry{Class: lineage.Yielded, Key: r.Child.Prefix, Posterior: id})
+	return nil
+}
+
+// yields is what the agenda says of another government, nil if nothing.
+func (a agenda) yields() (c *Child) {
+	for i := range a {
+		if a[i].Decision.Kind == Yield {
+			c = a[i].Decision.Child
+		}
+	}
+	return c
+}
+
+// yield is the succession of another government, which begins as one that founds a scope
+// does. What the old one had decided of itself is void.
+func (s *State) yield(e *Epoch, c *Child, ledger trust.Ledger, attended []trust.Evidence, gives agenda) (*succession, error) {
+	by := aweigh.Sum([]byte("aweigh/yield/1"), canon.Encode(*c))
+	leave := attended
+	for st := range ledger.Seated() {
+		leave = append(leave, trust.Evidence{Anchor: st.Anchor, Kind: trust.Evicted, Epoch: e.Number, Height: s.head.Height, Proof: by})
+	}
+	_, left := ledger.ApplyExplained(e.Policy.Trust, leave...)
+	begin := make([]trust.Evidence, len(c.Anchors))
+	for i, a := range c.Anchors {
+		begin[i] = trust.Evidence{Anchor: a.Key.ID(), Kind: trust.Founded, Score: a.Score, Epoch: e.Number, Height: s.head.Height, Proof: by}
+	}
+	u := &succession{gives: gives}
+	var came []trust.Change
+	u.ledger, came = trust.Ledger{}.ApplyExplained(c.Policy.Trust, begin...)
+	u.trust = append(left, came...)
+	w, err := u.ledger.Next(c.Policy.Trust, e.Number+1, quorum.Weights{})
+	if err != nil {
+		return nil, err
+	}
+	u.terms = newRoster(c.Anchors, w).terms(c.Policy)
+	return u, nil
+}
+
+// mayRevoke says why a scope to which a prefix was delegated cannot be given another
+// government: as things stand, or because of what is decided already.
+func (x *execution) mayRevoke(c *Child) (failure, err error) {
+	if failure := x.undecided(c); failure != nil {
+		return failure, nil
+	}
+	_, failure, err = x.revoked(c)
+	return failure, err
+}
+
+// revoked is the order that a decision to revoke gives; failure says why it cannot be given.
+func (x *execution) revoked(c *Child) (r *Revocation, failure, err error) {
+	d, g, ok, err := x.next.Delegated(c.Prefix)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case !ok || !bytes.Equal(d.Prefix, c.Prefix):
+		return nil, fmt.Errorf("%w: %q is no scope that this one delegated to", ErrElsewhere, c.Prefix), nil
+	case g.Notice() == 0:
+		return nil, fmt.Errorf("the scope %q was founded for good: the policy had no children.notice then", c.Prefix), nil
+	}
+	if failure := g.Descent.Bound.admits(&c.Policy); failure != nil {
+		return nil, failure, nil
+	}
+	r = &Revocation{Child: *c, Height: x.block.Header.Height, Time: x.block.Header.Time, Entry: x.nextEntry()}
+	if n := len(canon.Encode(*r)); n > maxRevocation {
+		return nil, fmt.Errorf("an order of %d bytes, and at most %d are taken", n, maxRevocation), nil
+	}
+	return r, nil, nil
+}
+
+// revoke orders that a scope below shall be governed by others, or records why it cannot be
+// done any more.
+func (x *execution) revoke(d *decided) error {
+	c := d.Decision.Child
+	x.begin(&CheckedMutation{ID: aweigh.Hash(d.Motion), Mutation: Mutation{Author: d.By, Class: Govern}})
+	r, failure, err := x.revoked(c)
+	if err != nil {
+		return err
+	}
+	if failure != nil {
+		x.enter(lineage.Entry{Class: lineage.Failed, Key: c.Prefix, Reason: reason(failure)})
+		return nil
+	}
+	k := x.space.at(atDelegated, c.Prefix...)
+	var rec delegated
+	ok, err := x.view.record(k, &rec)
+	if err != nil {
+		return err
+	}
+	must.Hold(ok, "the delegation of %q is gone", c.Prefix)
+	rec.Revocation = r
+	x.enter(lineage.Entry{Class: lineage.Revoked, Key: c.Prefix, Posterior: r.Hash()})
+	x.next.own = x.next.own.with(r)
+	return x.replace(k, rec)
+}
