@@ -81,6 +81,13 @@ func (s *service) Scopes(context.Context, *connect.Request[aweighv1.ScopesReques
 		if d := i.Genesis.Descent; d != nil {
 			x.Parent, x.Depth, x.KeysHanded = bytesOf(d.Parent), d.Depth, d.Keys
 		}
+		x.NoticeNs = int64(i.Genesis.Notice())
+		if o := i.Order; o != nil {
+			x.YieldsNs = int64(o.Time.Add(i.Genesis.Notice()))
+			for _, a := range o.Child.Anchors {
+				x.Successors = append(x.Successors, a.Name)
+			}
+		}
 		x.Held, x.Bytes, x.BytesAllowed = i.Held, i.Head.Bytes, i.Epoch.Policy.Limits.ScopeBytes
 		for _, a := range i.Epoch.Roster.Anchors {
 			x.Anchors = append(x.Anchors, a.Name)

@@ -33,6 +33,14 @@ func (n *Part) hearOrder(r *scope.Revocation) {
 	}
 }
 
+// order is what the scope above has ordered and a state has not obeyed, nil if nothing.
+func (n *Part) order(h scope.Head) *scope.Revocation {
+	if r := n.ordered.Load(); r != nil && r.Entry >= h.Obeyed {
+		return r
+	}
+	return nil
+}
+
 // share gives anchors the texts of the part's own where they are equal: there may be
 // thousands of scopes, of the same few anchors.
 func (n *Part) share(anchors []scope.Anchor) {

@@ -55,7 +55,8 @@ type ScopeInfo struct {
 	Anchor   bool // this node holds an anchor there
 	Failures int  // see Reach
 	Behind   bool
-	Held     bool // this node has a part there; of others, it knows what referrals and answers told
+	Held     bool              // this node has a part there; of others, it knows what referrals and answers told
+	Order    *scope.Revocation // of the scope above, that is to be obeyed yet; nil if there is none
 	// Mutations is how many became final here since the start, failed ones included.
 	Mutations uint64
 }
@@ -67,7 +68,7 @@ func (n *Node) Scopes() (all []ScopeInfo) {
 		s := p.Status()
 		all = append(all, ScopeInfo{
 			Genesis: *p.genesis, Head: s.Head, Epoch: p.roll.epoch(), Anchor: !s.Self.IsZero(),
-			Failures: p.reach(s).Failures, Behind: p.CatchingUp(), Held: true,
+			Failures: p.reach(s).Failures, Behind: p.CatchingUp(), Held: true, Order: p.order(s.Head),
 			Mutations: p.measured.inScope.Load(),
 		})
 	}

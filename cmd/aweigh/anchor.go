@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -107,7 +108,7 @@ func (a *app) approving(c *cobra.Command, kind, next string) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		x, err := proposalNamed(r, kind, args[0])
+		x, err := proposalNamed(r, args[0], kind)
 		if err != nil {
 			return err
 		}
@@ -135,15 +136,15 @@ func (s *session) govern(ctx context.Context, r *aweighv1.TrustResponse, d scope
 	return s.Printer.Governed(g, r, next)
 }
 
-// proposalNamed finds the open decision of a kind that people mean, by its ID, the
+// proposalNamed finds the open decision of one of some kinds that people mean, by its ID, the
 // ID or name of whom it is about, or the start of an ID.
-func proposalNamed(r *aweighv1.TrustResponse, kind, text string) (*aweighv1.Proposal, error) {
+func proposalNamed(r *aweighv1.TrustResponse, text string, kinds ...string) (*aweighv1.Proposal, error) {
 	var found []*aweighv1.Proposal
 	starts := func(id []byte) bool {
 		return len(text) >= 4 && strings.HasPrefix(hex.EncodeToString(id), strings.ToLower(text))
 	}
 	for _, x := range r.Proposals {
-		if x.Kind == kind && (x.Name == text && text != "" || starts(x.Id) || starts(x.Subject) || starts(x.Motion)) {
+		if slices.Contains(kinds, x.Kind) && (x.Name == text && text != "" || starts(x.Id) || starts(x.Subject) || starts(x.Motion)) {
 			found = append(found, x)
 		}
 	}
@@ -153,7 +154,7 @@ func proposalNamed(r *aweighv1.TrustResponse, kind, text string) (*aweighv1.Prop
 	case len(found) > 1:
 		return nil, fmt.Errorf("%w: %d open decisions fit %q; give the ID of one, as \"aweigh anchor ls\" shows it", errUsage, len(found), text)
 	}
-	return nil, fmt.Errorf("%w: no open decision (%s) fits %q; \"aweigh anchor ls\" lists them", errAbsent, kind, text)
+	return nil, fmt.Errorf("%w: no open decision (%s) fits %q; \"aweigh anchor ls\" lists them", errAbsent, strings.Join(kinds, " or "), text)
 }
 
 func (a *app) anchorRetire() *cobra.Command {

@@ -79,7 +79,7 @@ func (a *app) policyDiff() *cobra.Command {
 		}
 		p, err := policyFrom(args[0], old)
 		if errors.Is(err, fs.ErrNotExist) {
-			x, namedErr := proposalNamed(r, "policy", args[0])
+			x, namedErr := proposalNamed(r, args[0], "policy")
 			if namedErr != nil {
 				return errors.Join(err, namedErr)
 			}
@@ -199,7 +199,7 @@ func (a *app) policyApprove() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		x, err := proposalNamed(r, "policy", args[0])
+		x, err := proposalNamed(r, args[0], "policy")
 		if err != nil {
 			return err
 		}

@@ -30,13 +30,14 @@ func (a *app) scopeCommand() *cobra.Command {
 		Long: "A scope governs a prefix of the keys: with anchors, rules, trust and a history of its\n" +
 			"own. The root scope has all keys at first. Its anchors may delegate a prefix to a\n" +
 			"scope of its own, and that one's anchors a longer prefix, and so on. What is there\n" +
-			"goes along; clients need not know. It is for good: the parent cannot write there, or\n" +
-			"take it back.\n\n" +
+			"goes along; clients need not know. The parent cannot write there. It is for good,\n" +
+			"unless the parent's policy has a children.notice: then it can, after that notice, say\n" +
+			"who else shall govern there.\n\n" +
 			"Commands about keys find the scope that decides. Others take --scope PREFIX.",
 		Example: "  aweigh scope create /registry/secrets/ --template critical\n  aweigh scope tree\n" +
 			"  aweigh policy show --scope /registry/secrets/",
 	}
-	return a.under(c, a.scopeCreate(), a.scopeApprove(), a.scopeLs(), a.scopeTree(), a.scopeShow())
+	return a.under(c, a.scopeCreate(), a.scopeRevoke(), a.scopeApprove(), a.scopeLs(), a.scopeTree(), a.scopeShow())
 }
 
 func (a *app) scopeLs() *cobra.Command {
@@ -175,7 +176,7 @@ func (a *app) scopeCreate() *cobra.Command {
 		Use: "create PREFIX", Short: "Propose to delegate a prefix to a scope of its own", Args: cobra.ExactArgs(1),
 		Long: "Proposes, with the key of the anchor that answers, that the scope which decides about\n" +
 			"PREFIX now delegates it. Once anchors whose weight finalizes there have approved the\n" +
-			"same, the new scope takes over the keys, and decides by itself. It cannot be undone.\n\n" +
+			"same, the new scope takes over the keys, and decides by itself. The prefix stays a scope of its own for good.\n\n" +
 			"Templates are policies to start from:\n" + templateHelp() + "\n" +
 			"With --here, all anchors that run on this machine approve at once, and the command\n" +
 			"waits until the new scope has decided something.",
@@ -223,7 +224,7 @@ func (a *app) scopeCreate() *cobra.Command {
 			return err
 		}
 		d := scope.Decision{Kind: scope.Delegate, Child: child}
-		return a.delegate(ctx, s, above, d, once, *here)
+		return a.decideAbove(ctx, s, above, d, once, *here, func(ctx context.Context) error { return s.awaitScope(ctx, prefix) })
 	})
 }
 
@@ -246,15 +247,23 @@ func likely(text string, prefix []byte) error {
 	return nil
 }
 
-// newChild is the scope that is asked for.
-func newChild(anchors []scope.Anchor, prefix []byte, name, template, file string) (*scope.Child, error) {
+// policyOfTemplate is the policy that a template makes for a scope.
+func policyOfTemplate(template string, prefix []byte) (p scope.Policy, err error) {
 	at := slices.Index(templateNames(), template)
 	if at < 0 {
-		return nil, fmt.Errorf("%w: --template is %s, not %q", errUsage, strings.Join(templateNames(), ", "), template)
+		return p, fmt.Errorf("%w: --template is %s, not %q", errUsage, strings.Join(templateNames(), ", "), template)
 	}
-	child := &scope.Child{Prefix: prefix, Name: name, Policy: templates[at].make(prefix), Anchors: anchors}
+	return templates[at].make(prefix), nil
+}
+
+// newChild is the scope that is asked for.
+func newChild(anchors []scope.Anchor, prefix []byte, name, template, file string) (*scope.Child, error) {
+	policy, err := policyOfTemplate(template, prefix)
+	if err != nil {
+		return nil, err
+	}
+	child := &scope.Child{Prefix: prefix, Name: name, Policy: policy, Anchors: anchors}
 	if file != "" {
-		var err error
 		if child.Policy, err = policyFrom(file, child.Policy); err != nil {
 			return nil, err
 		}
@@ -327,15 +336,16 @@ func rosterOf(ctx context.Context, in *client.Client) (scope.Roster, error) {
 	return e.Roster, nil
 }
 
-// delegate proposes or approves a delegation, and tells what became of it.
-func (a *app) delegate(ctx context.Context, s *session, above *aweighv1.Scope, d scope.Decision, once func() (*aweighv1.Once, error), here bool) error {
+// decideAbove proposes or approves a decision about a scope below another, and tells what became of it; await
+// waits for that once all here have approved.
+func (a *app) decideAbove(ctx context.Context, s *session, above *aweighv1.Scope, d scope.Decision, once func() (*aweighv1.Once, error), here bool, await func(context.Context) error) error {
 	in := *s
 	in.Client = s.Client.In(inScope(above))
 	if here {
 		if err := a.approveHere(ctx, s, above, d, once); err != nil {
 			return err
 		}
-		return s.awaitScope(ctx, d.Child.Prefix)
+		return await(ctx)
 	}
 	limited, cancel := s.limited(ctx)
 	defer cancel()
@@ -404,9 +414,9 @@ func (s *session) awaitScope(ctx context.Context, prefix []byte) error {
 
 func (a *app) scopeApprove() *cobra.Command {
 	c := &cobra.Command{
-		Use: "approve DECISION", Short: "Approve a delegation that others proposed", Args: cobra.ExactArgs(1),
+		Use: "approve DECISION", Short: "Approve a delegation, or a revocation, that others proposed", Args: cobra.ExactArgs(1),
 		Long: "Approves, with the key of the anchor that answers, an open decision to delegate a\n" +
-			"prefix: its ID, or that of its motion, or the start of one, as \"aweigh anchor ls\"\n" +
+			"prefix or to let others govern it: its ID, or that of its motion, or the start of one, as \"aweigh anchor ls\"\n" +
 			"shows them.",
 	}
 	once := onceFlags(c)
@@ -417,13 +427,13 @@ func (a *app) scopeApprove() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		x, err := proposalNamed(r, "delegate", args[0])
+		x, err := proposalNamed(r, args[0], "delegate", "revoke")
 		if err != nil {
 			return err
 		}
 		var d scope.Decision
 		if err := canon.Decode(x.Decision, &d); err != nil || d.Child == nil {
-			return fmt.Errorf("the node sent no delegation: %w", err)
+			return fmt.Errorf("the node sent no decision about a scope: %w", err)
 		}
 		return s.govern(ctx, r, d, once, "next: at other anchors:  aweigh scope approve "+d.ID().Short())
 	})

@@ -72,6 +72,8 @@ func about(x *aweighv1.Proposal, names map[string]string) string {
 		return "set another policy"
 	case "delegate":
 		return "delegate " + x.Name
+	case "revoke", "yield":
+		return "let others govern " + x.Name
 	}
 	s := x.Kind + " " + nameOf(names, x.Subject)
 	if len(x.Sponsor) > 0 {

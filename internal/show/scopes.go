@@ -30,6 +30,9 @@ type scopeJSON struct {
 	Held         bool     `json:"held"`
 	Bytes        int64    `json:"bytes"`
 	BytesAllowed int64    `json:"bytes_allowed"` // 0: any number
+	NoticeNs     int64    `json:"notice_ns"`     // 0: it was founded for good
+	YieldsNs     int64    `json:"yields_ns,omitempty"`
+	Successors   []string `json:"successors,omitempty"`
 }
 
 // ScopeName is what people call a scope: its prefix, or / for the root scope.
@@ -49,6 +52,8 @@ func health(x *aweighv1.Scope) string {
 		return "catching up"
 	case x.FailuresLeft < 0:
 		return "no quorum"
+	case x.YieldsNs > 0:
+		return "others govern it soon"
 	case x.BytesAllowed > 0 && x.Bytes >= x.BytesAllowed:
 		return "full"
 	case x.FailuresLeft == 0:
@@ -66,7 +71,7 @@ func (p Printer) Scopes(all []*aweighv1.Scope, tree bool) error {
 				Prefix: string(x.Prefix), ID: hex.EncodeToString(x.Id), Parent: hex.EncodeToString(x.Parent), Depth: x.Depth, Name: x.Name,
 				Mode: x.Mode, Epoch: x.Epoch, Height: x.Height, Revision: x.Revision, BlockTimeNs: x.BlockTimeNs, Delegated: x.Delegated,
 				Anchors: x.Anchors, Anchor: x.Anchor, FailuresLeft: x.FailuresLeft, CatchingUp: x.CatchingUp, KeysHanded: x.KeysHanded, Held: x.Held,
-				Bytes: x.Bytes, BytesAllowed: x.BytesAllowed,
+				Bytes: x.Bytes, BytesAllowed: x.BytesAllowed, NoticeNs: x.NoticeNs, YieldsNs: x.YieldsNs, Successors: x.Successors,
 			}
 			if Key(x.Prefix) != string(x.Prefix) {
 				j.PrefixHex = hex.EncodeToString(x.Prefix)
@@ -137,6 +142,18 @@ func ago(d time.Duration) string {
 	return strings.TrimSuffix(d.Truncate(time.Minute).String(), "0s") + " ago"
 }
 
+// revocable is whether the scope above can say who governs a scope, and what it said.
+func revocable(x *aweighv1.Scope) string {
+	if x.NoticeNs == 0 {
+		return "no, it was founded for good"
+	}
+	s := fmt.Sprintf("by the scope above, %v after it says so", time.Duration(x.NoticeNs))
+	if x.YieldsNs > 0 {
+		s += fmt.Sprintf("; from %s on %s govern it", instant(x.YieldsNs), strings.Join(x.Successors, ", "))
+	}
+	return s
+}
+
 // Scope writes all that a node tells of one scope.
 func (p Printer) Scope(x, parent *aweighv1.Scope) error {
 	if p.Format == JSON {
@@ -158,6 +175,9 @@ func (p Printer) Scope(x, parent *aweighv1.Scope) error {
 		{"anchors", strings.Join(x.Anchors, ", ")}, {"here", part}, {"state", health(x)},
 		{"size", scopeSize(x)}, {"epoch", known(x, x.Epoch)}, {"height", known(x, x.Height)}, {"revision", known(x, uint64(x.Revision))},
 		{"delegated", known(x, x.Delegated)},
+	}
+	if parent != nil {
+		rows = append(rows, []string{"revocable", revocable(x)})
 	}
 	if x.Name != "" {
 		rows = append(rows[:1], append([][]string{{"name", x.Name}}, rows[1:]...)...)

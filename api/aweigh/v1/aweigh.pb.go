@@ -6697,6 +6697,9 @@ type Scope struct {
 	Bytes         int64                  `protobuf:"varint,18,opt,name=bytes,proto3" json:"bytes,omitempty"`                                   // of all versions of keys that are kept
 	BytesAllowed  int64                  `protobuf:"varint,19,opt,name=bytes_allowed,json=bytesAllowed,proto3" json:"bytes_allowed,omitempty"` // by the policy, 0: any number
 	Held          bool                   `protobuf:"varint,17,opt,name=held,proto3" json:"held,omitempty"`                                     // this node has its state; of others it knows who governs them, as of epoch
+	NoticeNs      int64                  `protobuf:"varint,20,opt,name=notice_ns,json=noticeNs,proto3" json:"notice_ns,omitempty"`             // after which the scope above can say who else shall govern it; 0: never
+	YieldsNs      int64                  `protobuf:"varint,21,opt,name=yields_ns,json=yieldsNs,proto3" json:"yields_ns,omitempty"`             // block time from which on it obeys an order of the scope above; 0: there is none to obey
+	Successors    []string               `protobuf:"bytes,22,rep,name=successors,proto3" json:"successors,omitempty"`                          // names of those who govern it then
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -6862,6 +6865,27 @@ func (x *Scope) GetHeld() bool {
 		return x.Held
 	}
 	return false
+}
+
+func (x *Scope) GetNoticeNs() int64 {
+	if x != nil {
+		return x.NoticeNs
+	}
+	return 0
+}
+
+func (x *Scope) GetYieldsNs() int64 {
+	if x != nil {
+		return x.YieldsNs
+	}
+	return 0
+}
+
+func (x *Scope) GetSuccessors() []string {
+	if x != nil {
+		return x.Successors
+	}
+	return nil
 }
 
 // ActRequest is a verb to carry out. What it does is the policy's to say: value is for
@@ -8383,7 +8407,7 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\rScopesRequest\"e\n" +
 	"\x0eScopesResponse\x12)\n" +
 	"\x06header\x18\x01 \x01(\v2\x11.aweigh.v1.HeaderR\x06header\x12(\n" +
-	"\x06scopes\x18\x02 \x03(\v2\x10.aweigh.v1.ScopeR\x06scopes\"\xf9\x03\n" +
+	"\x06scopes\x18\x02 \x03(\v2\x10.aweigh.v1.ScopeR\x06scopes\"\xd3\x04\n" +
 	"\x05Scope\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x16\n" +
 	"\x06prefix\x18\x02 \x01(\fR\x06prefix\x12\x16\n" +
@@ -8406,7 +8430,12 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"keysHanded\x12\x14\n" +
 	"\x05bytes\x18\x12 \x01(\x03R\x05bytes\x12#\n" +
 	"\rbytes_allowed\x18\x13 \x01(\x03R\fbytesAllowed\x12\x12\n" +
-	"\x04held\x18\x11 \x01(\bR\x04held\"\xda\x01\n" +
+	"\x04held\x18\x11 \x01(\bR\x04held\x12\x1b\n" +
+	"\tnotice_ns\x18\x14 \x01(\x03R\bnoticeNs\x12\x1b\n" +
+	"\tyields_ns\x18\x15 \x01(\x03R\byieldsNs\x12\x1e\n" +
+	"\n" +
+	"successors\x18\x16 \x03(\tR\n" +
+	"successors\"\xda\x01\n" +
 	"\n" +
 	"ActRequest\x12\x12\n" +
 	"\x04verb\x18\x01 \x01(\tR\x04verb\x12\x10\n" +
