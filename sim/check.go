@@ -198,6 +198,8 @@ func (c *checker) network(n Network) {
 	c.need(n.EpochTime >= leastEpoch, "network.epochtime", "%v is less than a second", n.EpochTime)
 	c.within("network.whole", n.Whole, 1, 1_000_000)
 	c.within("network.welcome", n.Welcome, 0, MaxObservers)
+	c.period("network.notice", n.Notice)
+	c.need(n.Notice == 0 || n.Notice >= time.Second, "network.notice", "%v is less than a second", n.Notice)
 	c.period("network.timing.view", n.Timing.View)
 	c.period("network.timing.maxview", n.Timing.MaxView)
 	c.period("network.timing.offer", n.Timing.Offer)

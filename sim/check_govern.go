@@ -17,8 +17,8 @@ func (c *checker) govern(s Scenario) {
 		for j, n := range m.By {
 			c.need(s.holdsKey(n), fmt.Sprintf("%s.by[%d]", path, j), "node %d never is an anchor", n)
 		}
-		c.need(m.Kind == "delegate" || m.Prefix == "" && len(m.Anchors) == 0 && m.Mode == "", path, "only a motion of kind delegate founds a scope")
-		if m.Kind == "delegate" {
+		c.need(m.about() || m.Prefix == "" && len(m.Anchors) == 0 && m.Mode == "", path, "only a motion of kind delegate or revoke says who governs a scope")
+		if m.about() {
 			c.founding(path, s, i)
 			continue
 		}

@@ -8,13 +8,20 @@ import (
 // maxPrefix bounds the prefixes of scopes and keys.
 const maxPrefix = 64
 
-// founding checks a motion that founds a scope.
+// about reports whether a motion says who governs a scope.
+func (m Motion) about() bool { return m.Kind == "delegate" || m.Kind == "revoke" }
+
+// founding checks a motion that founds a scope, or gives it to others.
 func (c *checker) founding(path string, s Scenario, i int) {
 	m := s.Govern[i]
+	if m.Kind == "revoke" {
+		c.need(s.Network.Notice > 0, path, "without network.notice, scopes are founded for good")
+		c.need(slices.ContainsFunc(s.Govern, func(o Motion) bool { return o.Kind == "delegate" && o.Prefix == m.Prefix }), path+".prefix", "no motion founds a scope for %q", m.Prefix)
+	}
 	c.need(0 < len(m.Prefix) && len(m.Prefix) <= maxPrefix, path+".prefix", "a prefix has between 1 and %d bytes", maxPrefix)
-	c.need(m.Node == 0 && m.Sponsor == 0 && m.EpochBlocks == 0 && m.EpochTime == 0 && m.Share == 0, path, "a motion to delegate says prefix, anchors and mode")
+	c.need(m.Node == 0 && m.Sponsor == 0 && m.EpochBlocks == 0 && m.EpochTime == 0 && m.Share == 0, path, "a motion about a scope says prefix, anchors and mode")
 	for _, o := range s.Govern[:i] {
-		c.need(o.Kind != "delegate" || o.Prefix != m.Prefix, path+".prefix", "%q is delegated already", m.Prefix)
+		c.need(m.Kind != "delegate" || o.Kind != "delegate" || o.Prefix != m.Prefix, path+".prefix", "%q is delegated already", m.Prefix)
 	}
 	c.known(path+".mode", m.Mode, modes)
 	c.numbers(path+".anchors", m.Anchors, s.Network.Anchors+s.Network.Observers, "node")

@@ -177,7 +177,7 @@ func (d drawing) cast(stop time.Duration) (cast []Role) {
 	}
 	for _, w := range weight {
 		r := Role{Weight: w, Rate: d.share(900_000) + 100_000}
-		for _, i := range d.Perm(len(Plays) - len(ballotPlays))[:1+d.IntN(3)] {
+		for _, i := range d.Perm(len(Plays) - len(ballotPlays) - len(scopePlays))[:1+d.IntN(3)] {
 			name := Plays[i].Name
 			if slices.Contains(alone, name) && len(r.Play) > 0 {
 				continue

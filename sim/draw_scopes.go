@@ -42,11 +42,32 @@ func (d drawing) nested(s *Scenario) {
 		}
 		s.Faults.Timed = append(s.Faults.Timed, f)
 	}
+	if d.one(2) {
+		d.revoked(s, founded)
+	}
+}
+
+// revoked draws orders to scopes that were founded, and who makes some up.
+func (d drawing) revoked(s *Scenario, founded []string) {
+	n := &s.Network
+	n.Notice = d.between(time.Second, 3*time.Second)
+	for _, prefix := range founded {
+		for range d.IntN(3) {
+			m := Motion{Kind: "revoke", Prefix: prefix, At: d.between(s.Stop/4, s.Stop*3/4), Anchors: d.Perm(n.Anchors)[:1+d.IntN(min(n.Anchors, 7))]}
+			if d.one(3) {
+				m.Mode = []string{"bft", "crash"}[d.IntN(2)]
+			}
+			s.Govern = append(s.Govern, m)
+		}
+	}
+	if d.one(2) {
+		s.Cast = append(slices.Clone(s.Cast), Role{Play: slices.Clone(scopePlays), In: founded[d.IntN(len(founded))], Anchors: []int{d.IntN(n.Anchors)}, From: d.between(0, s.Stop/2)})
+	}
 }
 
 // hostile is what the anchors of one scope play in it.
 func (d drawing) hostile() (plays []string) {
-	for _, i := range d.Perm(len(Plays) - len(ballotPlays))[:2+d.IntN(4)] {
+	for _, i := range d.Perm(len(Plays) - len(ballotPlays) - len(scopePlays))[:2+d.IntN(4)] {
 		if name := Plays[i].Name; !slices.Contains(everywhere, name) && !slices.Contains(plays, name) {
 			plays = append(plays, name)
 		}

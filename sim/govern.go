@@ -22,6 +22,10 @@ func (w *World) government() {
 			w.At(m.At, func() { w.delegate(m) })
 			continue
 		}
+		if m.Kind == "revoke" {
+			w.At(m.At, func() { w.revoke(m) })
+			continue
+		}
 		w.At(m.At, func() {
 			w.say("%s of n%d is asked for", m.Kind, m.Node)
 			w.carry(w.decision(m), w.approvers(m))

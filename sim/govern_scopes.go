@@ -49,6 +49,7 @@ func (w *World) descendant(m Motion) *scope.Child {
 	p.Limits.TTL = w.Genesis.Policy.Limits.TTL
 	p.Trust.Whole = uint32(n.Whole)
 	p.EpochBlocks, p.EpochTime = uint64(n.EpochBlocks), n.EpochTime
+	p.Children.Notice = n.Notice
 	c := &scope.Child{Prefix: []byte(m.Prefix), Name: m.Prefix, Policy: p}
 	for _, o := range w.Nodes {
 		if o.Face != 0 || o.key == nil || len(m.Anchors) > 0 && !slices.Contains(m.Anchors, o.Index) || len(m.Anchors) == 0 && o.Index >= n.Anchors {

@@ -33,6 +33,7 @@ var Plays = []Named{
 	{"stuff", "fills ballot boxes with votes on motions that nobody proposed"},
 	{"counterfeit", "hands on ballots of other networks, in others' names, of strangers, and cut short"},
 	{"heckle", "breaks meetings of ballot boxes with messages that are cut short, changed or not asked for"},
+	{"mutiny", "makes believe that the scope above has ordered that its members govern alone"},
 }
 
 // FaultKinds are the kinds of faults that befall a world, for Fault.Kind.
@@ -62,6 +63,7 @@ var MotionKinds = []Named{
 	{"evict", "the others let an anchor go"},
 	{"policy", "epochs become longer or shorter, or approvals ask for more or less"},
 	{"delegate", "a prefix goes to a scope of its own"},
+	{"revoke", "a scope that was delegated is given to other anchors"},
 }
 
 // Invariants are what is watched in every run. They hold of honest nodes, as
@@ -95,7 +97,11 @@ var Invariants = []Named{
 	{"isolation", "a scope writes, holds and decides about nothing but what it governs, whoever lies in it"},
 	{"handover", "a prefix that goes to another scope takes along all that was written, and each write is done once, in one scope"},
 	{"referred", "what a node that holds no scope is referred to and told is so, and is given again no longer than it may (P41)"},
+	{"obeyed", "a scope is given other anchors than it chose by an order of the scope above alone, after its notice (P42)"},
 }
+
+// scopePlays are those about scopes that can be revoked. They are drawn only where there are some.
+var scopePlays = []string{"mutiny"}
 
 // GoalNames are what runs are meant to reach: a sweep that never did has proven
 // less than it seems.
@@ -156,4 +162,6 @@ var GoalNames = []Named{
 	{"answer outvoted", "an anchor told one something else than the others"},
 	{"forged referral", "an anchor referred one to a scope that nobody founded"},
 	{"healed", "progress was possible after the faults, and came"},
+	{"order obeyed", "a scope was given to other anchors by an order of the scope above"},
+	{"order obeyed under fire", "and so while liars lied or faults lasted"},
 }

@@ -37,6 +37,7 @@ type Node struct {
 	liar    *liar             // nil: honest
 	gone    bool              // a machine stopped for good
 	opened  int               // of the scope's delegations, those to which this node went along
+	orders  int64             // entries of the lineage above up to the last order of which the machine heard
 
 	boundary int
 	dead     bool // in the middle of a step
@@ -111,7 +112,7 @@ func (n *Node) start() error {
 	n.life++
 	n.world.watch.onRecord(n)
 	n.boundary, n.dead, n.stopped = 0, false, ""
-	n.opened = 0
+	n.opened, n.orders = 0, 0
 	return nil
 }
 

@@ -36,6 +36,9 @@ func newPlay(name string) play {
 	case "defeat":
 		return &defeat{}
 	}
+	if name == "mutiny" {
+		return &mutiny{}
+	}
 	if p := newTrustPlay(name); p != nil {
 		return p
 	}

@@ -49,6 +49,7 @@ type Network struct {
 	EpochTime   time.Duration `yaml:"epochtime,omitempty"`   // after which an epoch ends that holds a block; 1h
 	Whole       int           `yaml:"whole,omitempty"`       // blocks that earn all that an epoch can, see trust.Params; 64
 	Welcome     int           `yaml:"welcome,omitempty"`     // applications of liars that honest anchors approve; 0
+	Notice      time.Duration `yaml:"notice,omitempty"`      // after which scopes that are founded can be revoked; 0: never
 }
 
 // Links says how frames travel. A frame takes the model's delay, which is drawn
@@ -86,11 +87,11 @@ type Motion struct {
 	Node    int           `yaml:"node,omitempty"`    // whom it is about; not for policy
 	Sponsor int           `yaml:"sponsor,omitempty"` // for admit: the anchor that stands surety
 	By      []int         `yaml:"by,omitempty"`      // who approves; all honest anchors. An anchor retires by itself
-	// For delegate: what goes to a scope of its own, and who governs it. The scope that
+	// For delegate and revoke: what goes to a scope of its own, and who governs it. The scope that
 	// has the prefix until then decides.
 	Prefix  string `yaml:"prefix,omitempty"`
-	Anchors []int  `yaml:"anchors,omitempty"` // of the new scope; all of the network
-	Mode    string `yaml:"mode,omitempty"`    // of the new scope; the network's
+	Anchors []int  `yaml:"anchors,omitempty"` // of the scope; all of the network
+	Mode    string `yaml:"mode,omitempty"`    // of the scope; the network's, or the one that it was founded with
 	// For policy: what changes; 0 leaves it as it is.
 	EpochBlocks int           `yaml:"epochblocks,omitempty"`
 	EpochTime   time.Duration `yaml:"epochtime,omitempty"`

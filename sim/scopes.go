@@ -11,25 +11,33 @@ import (
 )
 
 // grow opens the node's parts in the scopes that one of its own has founded since,
-// and in those below.
+// and in those below, and tells them what theirs has ordered.
 func (n *Node) grow() {
 	if n.machine == nil {
 		return
 	}
 	given := n.machine.Delegations()
-	if len(given) == n.opened {
+	told := len(given)
+	for i := range given {
+		if given[i].Revocation != nil {
+			told += 1 + int(given[i].Revocation.Entry)
+		}
+	}
+	if told == n.opened {
 		return
 	}
-	n.opened = len(given)
+	n.opened = told
 	for _, d := range given {
 		c := n.world.below(n, d).Nodes[n.Index]
 		if c.machine != nil || c.gone {
+			c.heard(d.Revocation)
 			continue
 		}
 		c.wake()
 		if c.machine == nil {
 			continue
 		}
+		c.heard(d.Revocation)
 		if c.world.watch.handed(c); !c.rising {
 			n.world.wires.greet(c)
 		}

@@ -39,6 +39,7 @@ type standing struct {
 	ledger trust.Ledger // at the start of the newest epoch
 	few    bool         // liars began below a quarter of weight and heads
 	scores map[int]trust.Score
+	obeyed int64 // as scope.Head says
 }
 
 func (x *standing) open(w *World) {
@@ -93,6 +94,9 @@ func (x *standing) enter(w *World, n *Node, e *scope.Epoch) {
 	must.OK(err, "reading the trust ledger")
 	before, was := x.ledger, w.epochs[e.Number-1]
 	x.record(w, e, l)
+	if x.yields(w, n, e) {
+		return
+	}
 	again := slices.Equal(e.Terms().Weights, was.Terms().Weights)
 	if !again { // where nobody can be weighed anew, weights stay, whatever they are
 		why := overCap(e, l)

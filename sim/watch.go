@@ -142,6 +142,7 @@ const (
 	Isolation
 	Handover
 	Referred
+	Obeyed
 )
 
 // breach records that an invariant broke, at a node or, if n is nil, in the

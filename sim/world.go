@@ -41,8 +41,9 @@ type World struct {
 	answered int64                         // the highest revision as of which an honest node answered visitors
 	shown    map[aweigh.Epoch]votes.Domain // epochs that visitors were shown before a node was seen there
 
-	motions  uint64 // approvals asked for
-	welcomed int    // liars' applications that the honest approved
+	motions  uint64              // approvals asked for
+	welcomed int                 // liars' applications that the honest approved
+	orders   []*scope.Revocation // that the scope gave to those below, as honest nodes know them
 }
 
 // stage is what the scopes of a world share.
@@ -181,6 +182,7 @@ func (w *World) found(r *rand.Rand, memory *votes.Memory) error {
 	policy.Limits.TTL = 300 * time.Millisecond // so that visitors come to the end of it
 	policy.Trust.Whole = uint32(n.Whole)
 	policy.EpochBlocks, policy.EpochTime = uint64(n.EpochBlocks), n.EpochTime
+	policy.Children.Notice = n.Notice
 	if n.Finalize != 0 {
 		policy.Rules.Finalize = quorum.Rule{Num: uint64(n.Finalize), Den: million}
 	}

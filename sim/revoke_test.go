@@ -1,0 +1,79 @@
+package sim
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/scope"
+)
+
+// TestRevokedScopesObey: scopes are given to other anchors while nodes crash and links break,
+// and one of their own makes believe that it governs alone.
+func TestRevokedScopesObey(t *testing.T) {
+	reached := make(map[string]uint64)
+	for seed := uint64(1); seed <= 6; seed++ {
+		r := mustRun(t, library(t, "revoked", seed))
+		if r.Failed() || !r.Healed.Reached {
+			t.Fatalf("seed %d: %s; scopes %+v", seed, r.Failure(), r.Scopes)
+		}
+		if !slices.ContainsFunc(r.Attacks, func(c Count) bool { return c.Name == "mutiny" && c.Count > 0 }) {
+			t.Errorf("seed %d: nobody mutinied", seed)
+		}
+		reachedGoals(r, reached)
+	}
+	if reached["order obeyed"] < 10 || reached["order obeyed under fire"] == 0 {
+		t.Errorf("orders obeyed: %d, under fire %d", reached["order obeyed"], reached["order obeyed under fire"])
+	}
+}
+
+// TestObeyedCanBreak has the machines of honest nodes told, by hand, of what was never ordered,
+// and the orders changed that they are held against.
+func TestObeyedCanBreak(t *testing.T) {
+	const notice = time.Second
+	for name, c := range map[string]struct {
+		change func(w, child *World)
+		breaks bool
+	}{
+		"nothing is changed": {change: func(*World, *World) {}},
+		"an order of nobody": {breaks: true, change: func(_, child *World) {
+			r := &scope.Revocation{Child: scope.Child{Prefix: []byte("/b/"), Policy: child.Genesis.Policy, Anchors: child.Genesis.Anchors[:1]}, Time: 1, Entry: 1 << 30}
+			for _, n := range child.Nodes {
+				n.soon(node.Ordered{Revocation: r})
+			}
+		}},
+		"the notice is longer": {breaks: true, change: func(w, _ *World) { w.orders[0].Time = w.orders[0].Time.Add(time.Minute) }},
+		"it was for others": {breaks: true, change: func(w, _ *World) {
+			w.orders[0].Child.Anchors = slices.Clone(w.orders[0].Child.Anchors[1:])
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, Scenario{
+				Network: Network{Anchors: 4, Notice: notice, EpochBlocks: 12}, Load: Load{Writes: 60, Under: []string{"/a/", "/b/"}},
+				Govern: []Motion{
+					{Kind: "delegate", Prefix: "/b/", Anchors: []int{0, 1, 2}},
+					{Kind: "revoke", At: time.Second, Prefix: "/b/", Anchors: []int{1, 2, 3}},
+				},
+			})
+			w.clientele()
+			w.government()
+			for w.Run(100*time.Millisecond, nil); len(w.orders) == 0; w.Run(100*time.Millisecond, nil) {
+				if w.Now() > w.Scenario.Stop {
+					t.Fatal("nothing was ordered")
+				}
+			}
+			for i, r := range w.orders { // the machines keep theirs
+				own := *r
+				w.orders[i] = &own
+			}
+			c.change(w, w.scopes[1])
+			w.Run(w.Scenario.Stop-w.Now(), nil)
+			w.audit()
+			v := w.watch.verdicts[Obeyed]
+			if v.Checks == 0 || (v.Broken > 0) != c.breaks {
+				t.Errorf("%+v, %v", v, w.findings.broken)
+			}
+		})
+	}
+}
