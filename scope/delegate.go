@@ -15,8 +15,8 @@ import (
 const (
 	// handKeys and handBytes bound what one delegation hands over: a block does it,
 	// and all who vote on the block.
-	handKeys  = 20_000
-	handBytes = 16 << 20
+	handKeys  = 50_000
+	handBytes = 32 << 20
 )
 
 // Child is the scope that a decision to delegate a prefix founds.
@@ -259,6 +259,8 @@ func (h *handover) lease(x *execution, v *KeyValue) error {
 
 // leave takes what was handed over out of the parent. Its history stays.
 func (h *handover) leave(x *execution) error {
+	x.entries = slices.Grow(x.entries, len(h.keys))
+	x.changed = slices.Grow(x.changed, len(h.keys))
 	for i := range h.keys {
 		if err := x.attach(&h.keys[i], &KeyValue{}); err != nil {
 			return err
@@ -335,8 +337,9 @@ func (h *handover) found(c *Child, at aweigh.Instant, d Descent, by *decided) (G
 	if err != nil {
 		return g, nil, err
 	}
+	policy, roster := g.Policy.Hash(), s.epoch.Roster.Hash()
 	for i := range entries {
-		entries[i].Scope, entries[i].Policy, entries[i].Roster = id, g.Policy.Hash(), s.epoch.Roster.Hash()
+		entries[i].Scope, entries[i].Policy, entries[i].Roster = id, policy, roster
 	}
 	log := lineage.Open(nil, s.space.at(atLineage), 0)
 	for part := range slices.Chunk(entries, entriesAtOnce) {

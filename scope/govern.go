@@ -229,8 +229,15 @@ func (x *execution) mayDelegate(c *Child) (failure, err error) {
 	if failure, err = x.next.delegable(c, own, x.policy); failure != nil || err != nil {
 		return failure, err
 	}
-	var h handover // what could not go now shall be told now, and not when it is decided
-	return h.gather(x, c.Prefix, x.spend)
+	var h handover // what could not go now shall be told now, as far as that can be seen for half of what may be looked at
+	look := budget{mutationVisits / 2, mutationBytes / 2}
+	failure, err = h.gather(x, c.Prefix, func(visits, bytes int) error {
+		if !look.take(visits, bytes) {
+			return errEnough
+		}
+		return x.spend(visits, bytes)
+	})
+	return ignore(failure, errEnough), err
 }
 
 // undecided says which decision about the same keys stands on the agenda already.
