@@ -119,7 +119,7 @@ func (h History) drop(at aweigh.Height, p *pillar) (ops []kv.Op) {
 // pillar is that of a block which was executed.
 func (k *candidate) pillar() pillar {
 	h := k.block.Header
-	cited := len(k.block.Proofs) > 0
+	cited := len(k.block.Proofs) > 0 || k.block.Revocation != nil
 	for _, id := range k.result.Motions {
 		mo, _, err := k.state.Motion(id)
 		must.OK(err, "reading a motion")
