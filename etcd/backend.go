@@ -1,7 +1,6 @@
 package etcd
 
 import (
-	"bytes"
 	"encoding/binary"
 	"fmt"
 	"time"
@@ -34,10 +33,10 @@ var (
 // holds them in memory.
 const backendTxn = 16 << 20
 
-// writeBackend writes the newest content of a state as the backend file of an etcd
-// that has just compacted at the state's revision. proceed is asked now and then, and
-// its error ends the work.
-func writeBackend(name string, v *node.View, proceed func() error) (err error) {
+// writeBackend writes all keys as the backend file of an etcd that has just compacted at their
+// revision, with the leases of a view of the root scope's state. proceed is asked now and then, and its
+// error ends the work.
+func writeBackend(name string, v *node.View, all keyspace, proceed func() error) (err error) {
 	db, err := bbolt.Open(name, 0o600, &bbolt.Options{NoSync: true, NoFreelistSync: true, Timeout: time.Second})
 	if err != nil {
 		return fmt.Errorf("etcd: %w", err)
@@ -47,10 +46,10 @@ func writeBackend(name string, v *node.View, proceed func() error) (err error) {
 			err = fmt.Errorf("etcd: %w", closeErr)
 		}
 	}()
-	if err := db.Update(func(tx *bbolt.Tx) error { return writeMeta(tx, v) }); err != nil {
+	if err := db.Update(func(tx *bbolt.Tx) error { return writeMeta(tx, v, all.revision) }); err != nil {
 		return fmt.Errorf("etcd: %w", err)
 	}
-	return eachPage(v, 0, proceed, func(kvs []scope.KeyValue) error {
+	return all.each(proceed, func(kvs []scope.KeyValue) error {
 		for len(kvs) > 0 {
 			n, size := 0, 0
 			for n < len(kvs) && size < backendTxn {
@@ -70,17 +69,21 @@ func writeBackend(name string, v *node.View, proceed func() error) (err error) {
 func writeKeys(b *bbolt.Bucket, kvs []scope.KeyValue) error {
 	for i := range kvs {
 		value, err := proto.Marshal(kvOf(&kvs[i]))
-		if err == nil {
-			err = b.Put(revisionKey(kvs[i].ModRevision, int64(kvs[i].Sub)), value)
-		}
 		if err != nil {
+			return err
+		}
+		k := revisionKey(kvs[i].ModRevision, int64(kvs[i].Sub))
+		for sub := int64(kvs[i].Sub); b.Get(k) != nil; k = revisionKey(kvs[i].ModRevision, sub) { // changes of other scopes at the same revision
+			sub++
+		}
+		if err := b.Put(k, value); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func writeMeta(tx *bbolt.Tx, v *node.View) error {
+func writeMeta(tx *bbolt.Tx, v *node.View, revision int64) error {
 	for _, name := range buckets {
 		if _, err := tx.CreateBucketIfNotExists(name); err != nil {
 			return err
@@ -88,7 +91,7 @@ func writeMeta(tx *bbolt.Tx, v *node.View) error {
 	}
 	h, meta := v.Head(), tx.Bucket(bucketMeta)
 	for _, m := range []struct{ key, value []byte }{
-		{metaCompacted, revisionKey(h.Revision, 0)},
+		{metaCompacted, revisionKey(revision, 0)},
 		{metaIndex, binary.BigEndian.AppendUint64(nil, uint64(h.Height))},
 		{metaTerm, binary.BigEndian.AppendUint64(nil, term(&h))},
 		{metaConf, []byte(`{"auto_leave":false}`)},
@@ -124,28 +127,4 @@ func writeMeta(tx *bbolt.Tx, v *node.View) error {
 func revisionKey(main, sub int64) []byte {
 	b := append(binary.BigEndian.AppendUint64(nil, uint64(main)), '_')
 	return binary.BigEndian.AppendUint64(b, uint64(sub))
-}
-
-// eachPage gives all keys as of a revision, 0 for the newest, in their order, about
-// pageBytes at a time.
-func eachPage(v *node.View, revision int64, proceed func() error, use func([]scope.KeyValue) error) error {
-	from, page := everything, int64(firstPage)
-	for {
-		if err := proceed(); err != nil {
-			return err
-		}
-		res, err := v.Range(from, everything, scope.Range{Revision: revision, Limit: page})
-		if err != nil {
-			return err
-		}
-		if err := use(res.Kvs); err != nil || !res.More {
-			return err
-		}
-		size := int64(1)
-		for i := range res.Kvs {
-			size += int64(len(res.Kvs[i].Key) + len(res.Kvs[i].Value))
-		}
-		from = append(bytes.Clone(res.Kvs[len(res.Kvs)-1].Key), 0) // the first key after it
-		page = max(1, min(page*4, page*pageBytes/size, mostPage))
-	}
 }

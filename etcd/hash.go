@@ -5,15 +5,7 @@ import (
 	"hash"
 	"hash/crc32"
 
-	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/scope"
-)
-
-// How many keys are read at a time, so that about pageBytes are held.
-const (
-	firstPage = 16
-	mostPage  = 1 << 16
-	pageBytes = 8 << 20
 )
 
 // hashKeys is the CRC-32C of all keys as of a revision, in their order: for each
@@ -21,9 +13,9 @@ const (
 // lengths before them, all numbers in 8 bytes, big-endian. So it is the same on
 // all nodes, whatever they compacted, and not the number that etcd computes from
 // its files. proceed is asked between pages, and its error ends the work.
-func hashKeys(v *node.View, revision int64, proceed func() error) (uint32, error) {
+func hashKeys(all keyspace, proceed func() error) (uint32, error) {
 	sum := crc32.New(crc32.MakeTable(crc32.Castagnoli))
-	err := eachPage(v, revision, proceed, func(kvs []scope.KeyValue) error {
+	err := all.each(proceed, func(kvs []scope.KeyValue) error {
 		for i := range kvs {
 			hashOne(sum, &kvs[i])
 		}

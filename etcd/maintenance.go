@@ -104,13 +104,13 @@ func (s *maintenanceServer) HashKV(ctx context.Context, r *etcdpb.HashKVRequest)
 	}
 	err = s.look(ctx, node.Keys(), false, func(v *node.View) error {
 		h := v.Head()
-		revision := r.Revision
-		if revision <= 0 {
-			revision = h.Revision
+		all, err := s.keyspaceOf(ctx, v, r.Revision, false)
+		if err != nil {
+			return err
 		}
-		sum, err := hashKeys(v, revision, func() error { return s.goesOn(ctx) })
+		sum, err := hashKeys(all, func() error { return s.goesOn(ctx) })
 		out = &etcdpb.HashKVResponse{
-			Header: s.header(h.Revision), Hash: sum, CompactRevision: h.Compacted, HashRevision: revision,
+			Header: s.header(max(h.Revision, all.revision)), Hash: sum, CompactRevision: h.Compacted, HashRevision: all.revision,
 		}
 		if h.Compacted == 0 {
 			out.CompactRevision = -1 // as etcd says of what was never compacted

@@ -38,9 +38,6 @@ func (s *maintenanceServer) Snapshot(_ *etcdpb.SnapshotRequest, stream grpc.Serv
 	case <-s.stopping:
 		return node.ErrStopped
 	}
-	if s.node.LastHead().Delegated > 0 {
-		return status.Error(codes.FailedPrecondition, "aweigh: the namespace has several scopes, and a snapshot in etcd's format could hold those of one; \"aweigh backup\" holds all")
-	}
 	taken, _ := s.size() // values stand in the file once, those of older versions not at all
 	if u, err := vfs.Default.GetDiskUsage(s.scratch); err == nil && u.AvailBytes < uint64(taken)+spared {
 		return status.Errorf(codes.ResourceExhausted, "aweigh: a snapshot may take %d MiB of the node's disk besides %d MiB to spare, and %d MiB are left; see \"aweigh backup\"",
@@ -56,8 +53,12 @@ func (s *maintenanceServer) Snapshot(_ *etcdpb.SnapshotRequest, stream grpc.Serv
 	}()
 	var revision int64
 	err = s.look(ctx, node.Keys(), true, func(v *node.View) error {
-		revision = v.Head().Revision
-		return writeBackend(f.Name(), v, func() error { return s.goesOn(ctx) })
+		all, err := s.keyspaceOf(ctx, v, 0, true)
+		if err != nil {
+			return err
+		}
+		revision = all.revision
+		return writeBackend(f.Name(), v, all, func() error { return s.goesOn(ctx) })
 	})
 	if err != nil {
 		return err
