@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 
@@ -101,19 +102,10 @@ func (s *electionServer) Leader(ctx context.Context, r *etcdpb.LeaderRequest) (*
 // Observe implements etcdpb.ElectionServer: it tells who leads, each word of its,
 // and who leads next.
 func (s *electionServer) Observe(r *etcdpb.LeaderRequest, stream grpc.ServerStreamingServer[etcdpb.LeaderResponse]) error {
-	o := observer{service: s.service, prefix: append(bytes.Clone(r.Name), '/')}
-	ctx := stream.Context()
-	for linearizable := true; ; linearizable = false {
-		changed := s.node.Changed() // before reading, so that nothing falls in between
-		err := s.look(ctx, node.Between(o.prefix, kv.PrefixEnd(o.prefix)), linearizable, o.look)
-		for i := 0; i < len(o.news) && err == nil; i++ { // after the view is closed: sending may take long
-			err = stream.Send(o.news[i])
-		}
-		if err == nil && !o.more {
-			err = s.rest(ctx, changed, nil)
-		}
-		if err != nil {
-			return told(ctx, err)
+	o := observer{service: s.service, prefix: append(bytes.Clone(r.Name), '/'), tell: stream.Send}
+	for {
+		if err := o.look(stream.Context()); err != nil {
+			return told(stream.Context(), err)
 		}
 	}
 }
@@ -122,61 +114,71 @@ func (s *electionServer) Observe(r *etcdpb.LeaderRequest, stream grpc.ServerStre
 type observer struct {
 	*service
 	prefix []byte
-	news   []*etcdpb.LeaderResponse // of one look
-	leader []byte                   // its key; nil while none is known
-	next   int64                    // revision to go on from; 0: look who leads
-	more   bool                     // can be read at once
+	tell   func(*etcdpb.LeaderResponse) error
+	leader []byte // its key; nil while none is known
+	last   int64  // revision of its last word
+	next   int64  // revision to go on from; 0: look who leads
 }
 
-// observeMost is about how many changes one look reads.
-const observeMost = 1000
+// errLeads ends a watch: somebody else leads, or nobody.
+var errLeads = errors.New("etcd: another leader")
 
-// look tells what one state has that is new.
-func (o *observer) look(v *node.View) error {
-	o.more, o.news = false, nil
+// look tells who leads, if that is not known, and then what it says until another does.
+func (o *observer) look(ctx context.Context) error {
+	key, end := o.prefix, kv.PrefixEnd(o.prefix)
 	if o.next == 0 {
-		r, err := v.Range(o.prefix, kv.PrefixEnd(o.prefix), oldest)
+		r, head, err := o.node.Range(ctx, key, end, oldest, true)
 		if err != nil {
 			return err
 		}
-		if o.next = v.Head().Revision + 1; len(r.Kvs) > 0 {
-			o.follow(v.Head().Revision, &r.Kvs[0])
-		}
-		return nil
-	}
-	key, end := o.leader, []byte(nil)
-	if key == nil {
-		key, end = o.prefix, kv.PrefixEnd(o.prefix)
-	}
-	events, next, err := v.Events(o.next, v.Head().Revision, key, end, observeMost)
-	if errors.Is(err, scope.ErrCompacted) {
-		o.leader, o.next, o.more = nil, 0, true
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	o.next, o.more = max(next, o.next), next <= v.Head().Revision
-	for i := range events {
-		e := &events[i]
-		switch {
-		case o.leader == nil && e.Class == lineage.Delete:
-		case e.Class == lineage.Delete: // who is next stood there before
-			o.leader, o.next, o.more = nil, 0, true
-			return nil
-		case o.leader == nil:
-			o.next, o.more = e.Kv.ModRevision+1, true // what follows concerns it alone
-			o.follow(e.Kv.ModRevision, &e.Kv)
-			return nil
-		default:
-			o.follow(e.Kv.ModRevision, &e.Kv)
+		if o.next = head.Revision + 1; len(r.Kvs) > 0 {
+			if err := o.said(head.Revision, &r.Kvs[0]); err != nil {
+				return err
+			}
 		}
 	}
-	return nil
+	if o.leader != nil {
+		key, end = o.leader, nil
+	}
+	err := o.node.Watch(ctx, key, end, o.next, func(c node.Changes) error {
+		for i := range c.Events {
+			if err := o.event(&c.Events[i]); err != nil {
+				return err
+			}
+		}
+		o.next = max(o.next, c.Revision+1)
+		return nil
+	})
+	switch {
+	case errors.Is(err, scope.ErrCompacted):
+		o.leader, o.next = nil, 0
+		return nil
+	case errors.Is(err, errLeads):
+		return nil
+	}
+	return err
 }
 
-// follow notes news of a leader.
-func (o *observer) follow(revision int64, kv *scope.KeyValue) {
-	o.leader = bytes.Clone(kv.Key)
-	o.news = append(o.news, &etcdpb.LeaderResponse{Header: o.header(revision), Kv: kvOf(kv)})
+// event takes what became of the leader's key, or of all while there is none.
+func (o *observer) event(e *scope.Event) error {
+	gone := e.Class == lineage.Delete
+	switch {
+	case e.Kv.ModRevision <= o.last:
+		return nil
+	case o.leader == nil && gone:
+		return nil
+	case gone: // who is next stood there before
+		o.leader, o.next = nil, 0
+		return errLeads
+	case o.leader == nil:
+		o.next = e.Kv.ModRevision + 1 // what follows concerns it alone
+		return cmp.Or(o.said(e.Kv.ModRevision, &e.Kv), errLeads)
+	}
+	return o.said(e.Kv.ModRevision, &e.Kv)
+}
+
+// said tells a word of a leader.
+func (o *observer) said(revision int64, kv *scope.KeyValue) error {
+	o.leader, o.last = bytes.Clone(kv.Key), kv.ModRevision
+	return o.tell(&etcdpb.LeaderResponse{Header: o.header(revision), Kv: kvOf(kv)})
 }

@@ -402,10 +402,29 @@ func TestLocksReachScopesThatAreNotHeld(t *testing.T) {
 		}
 	}
 	campaigner := etcdpb.NewElectionClient(light.conn)
-	if _, err := campaigner.Campaign(w.ctx, &etcdpb.CampaignRequest{Name: []byte("/b/vote"), Lease: lease(), Value: []byte("me")}); err != nil {
+	words, err := campaigner.Observe(w.ctx, &etcdpb.LeaderRequest{Name: []byte("/b/vote")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	leads, err := campaigner.Campaign(w.ctx, &etcdpb.CampaignRequest{Name: []byte("/b/vote"), Lease: lease(), Value: []byte("me")})
+	if err != nil {
 		t.Fatal(err)
 	}
 	if r, err := campaigner.Leader(w.ctx, &etcdpb.LeaderRequest{Name: []byte("/b/vote")}); err != nil || string(r.Kv.Value) != "me" {
 		t.Errorf("%v, %v", r, err)
+	}
+	if _, err := campaigner.Proclaim(w.ctx, &etcdpb.ProclaimRequest{Leader: leads.Leader, Value: []byte("again")}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := campaigner.Resign(w.ctx, &etcdpb.ResignRequest{Leader: leads.Leader}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := etcdpb.NewElectionClient(w.conn).Campaign(w.ctx, &etcdpb.CampaignRequest{Name: []byte("/b/vote"), Lease: lease(), Value: []byte("other")}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"me", "again", "other"} {
+		if r, err := words.Recv(); err != nil || string(r.Kv.Value) != want {
+			t.Fatalf("observed %q, want %q, %v", r.GetKv().GetValue(), want, err)
+		}
 	}
 }

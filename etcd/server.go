@@ -42,6 +42,7 @@ type Node interface {
 	Root() *node.Part
 	Legs(ctx context.Context, key, end []byte, from int64) (legs []*node.Leg, newest, compacted int64, err error)
 	Follow(ctx context.Context, l *node.Leg, from int64) ([]*node.Leg, error)
+	Watch(ctx context.Context, key, end []byte, from int64, deliver func(node.Changes) error) error
 	Closed(ctx context.Context) int64
 	Lease(ctx context.Context, id int64, keys bool) (scope.Granted, [][]byte, bool, scope.Head, error)
 	Changed() <-chan struct{}
