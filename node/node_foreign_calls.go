@@ -248,7 +248,7 @@ func (f *foreign) propose(ctx context.Context, class scope.Class, content []byte
 	begin := time.Now()
 	a, err := f.ask(ctx, ForeignAsk{Kind: ForeignSubmit, Body: b.Raw()}, nil)
 	if err != nil {
-		u := &UndecidedError{Mutation: id, ValidUntil: m.ValidUntil, Cause: err}
+		u := &UndecidedError{Mutation: id, Prefix: f.genesis.Prefix(), ValidUntil: m.ValidUntil, Cause: err}
 		u.Reachable, u.Needed = f.reach()
 		return r, u
 	}

@@ -34,6 +34,7 @@ type Receipt struct {
 // the same Once, to the same node is safe.
 type UndecidedError struct {
 	Mutation   aweigh.Hash
+	Prefix     []byte // of the scope; empty for the root scope
 	ValidUntil aweigh.Instant
 	Reachable  uint64 // weight of the anchors that this node is connected with, itself included
 	Needed     uint64 // weight that a decision needs
@@ -50,6 +51,9 @@ func (e *UndecidedError) Error() string {
 	pending := "may still commit"
 	if e.Kept {
 		pending = "is pending on this node's disk, and may still commit"
+	}
+	if len(e.Prefix) > 0 {
+		why += fmt.Sprintf(", in the scope of %q", e.Prefix)
 	}
 	return fmt.Sprintf("not committed yet: %s; mutation %s %s until %s, and repeating the request is safe",
 		why, e.Mutation.Short(), pending, e.ValidUntil.Time().Format(time.RFC3339))
@@ -189,7 +193,7 @@ func (n *Part) undecided(cause error, id aweigh.Hash, until aweigh.Instant) erro
 	n.measured.undecided.Add(1)
 	now := n.seenWithin(haste, id)
 	r := n.reach(now.Status)
-	return &UndecidedError{Mutation: id, ValidUntil: until, Reachable: r.Weight, Needed: r.Needed, Kept: now.kept, Cause: cause}
+	return &UndecidedError{Mutation: id, Prefix: n.prefix, ValidUntil: until, Reachable: r.Weight, Needed: r.Needed, Kept: now.kept, Cause: cause}
 }
 
 // View is a consistent state of the scope. Close it.

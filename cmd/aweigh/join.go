@@ -170,12 +170,16 @@ func (a *app) join() *cobra.Command {
 			return err
 		}
 		fmt.Fprintf(a.out, "joining %s, network %s\n", show.Line(invite.Name), invite.Network)
+		there := dir.Exists()
 		ctx, cancel := context.WithTimeout(cmd.Context(), *wait)
 		defer cancel()
 		if s, err = founding.Join(ctx, dir, s, invite); err != nil {
 			return err
 		}
 		fmt.Fprintf(a.out, "the genesis is the one that the invite names\ndata     %s\n", dir)
+		if there {
+			fmt.Fprintf(a.out, "         there already, and left as it is: flags hold for this run alone; %s has what stays\n", dir.Config())
+		}
 		if *stay {
 			fmt.Fprintf(a.out, "\nstart it:  aweigh node --data-dir %s\n", dir)
 			return nil
