@@ -184,7 +184,7 @@ func (n *network) end() error {
 // gets its own back.
 func freePorts(n int) (ports []int, err error) {
 	for try := 0; len(ports) < n; try++ {
-		port := 10_000 + rand.IntN(20_000)
+		port := 10_000 + rand.IntN(10_000)
 		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 		if err == nil {
 			defer l.Close() // at the end, so that they are distinct
