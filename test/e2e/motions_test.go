@@ -20,14 +20,20 @@ import (
 // approvals lets an approval become part of the policy, and waits until it is.
 func (n *network) approvals(text string) {
 	n.t.Helper()
-	n.must("policy", "set", "--api", n.nodes[0].api, "--approve", text)
+	n.decreed(strings.Fields(text)[0], "--approve", text)
+}
+
+// decreed changes the policy, and waits until it has a word that it did not have.
+func (n *network) decreed(word string, args ...string) {
+	n.t.Helper()
+	n.must(append([]string{"policy", "set", "--api", n.nodes[0].api}, args...)...)
 	id := n.motions(n.nodes[0])[0].ID
-	for _, p := range n.nodes[1:3] {
+	for _, p := range n.nodes[1 : 2*len(n.nodes)/3+1] {
 		n.must("ballot", "approve", id, "--api", p.api)
 	}
 	until(n.t, 20*time.Second, "the policy is in force", func(context.Context) error {
 		for _, p := range n.nodes {
-			if out, _, code := n.command("policy", "show", "--api", p.api); code != 0 || !strings.Contains(out, strings.Fields(text)[0]) {
+			if out, _, code := n.command("policy", "show", "--api", p.api); code != 0 || !strings.Contains(out, word) {
 				return fmt.Errorf("%s does not have it", p.name)
 			}
 		}

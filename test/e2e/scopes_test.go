@@ -132,24 +132,30 @@ func TestScopesGovernThemselves(t *testing.T) {
 	close(stop)
 	working.Wait()
 	for _, r := range regions {
-		h := r.history
-		var maybe []change // what is unknown may have happened
-		for i := range h.ops {
-			if h.ops[i].fate == unknown {
-				maybe = append(maybe, change{value: h.ops[i].value})
-			}
-		}
-		result, info := linearizable(h.ops, maybe, time.Minute)
-		if result != porcupine.Ok {
-			picture := filepath.Join(n.dir, strings.ReplaceAll("history"+r.prefix, "/", "-")+".html")
-			if f, err := os.Create(picture); err == nil {
-				_ = porcupine.Visualize(register, info, f)
-				_ = f.Close()
-			}
-			t.Errorf("%s: linearizable: %s; see %s", r.prefix, result, picture)
-		}
-		t.Logf("%s: %s", r.prefix, h.summary())
+		r.check(n)
 	}
+}
+
+// check holds what clients saw of a region's keys to be a register each.
+func (r *region) check(n *network) {
+	n.t.Helper()
+	h := r.history
+	var maybe []change // what is unknown may have happened
+	for i := range h.ops {
+		if h.ops[i].fate == unknown {
+			maybe = append(maybe, change{value: h.ops[i].value})
+		}
+	}
+	result, info := linearizable(h.ops, maybe, time.Minute)
+	if result != porcupine.Ok {
+		picture := filepath.Join(n.dir, strings.ReplaceAll("history"+r.prefix, "/", "-")+".html")
+		if f, err := os.Create(picture); err == nil {
+			_ = porcupine.Visualize(register, info, f)
+			_ = f.Close()
+		}
+		n.t.Errorf("%s: linearizable: %s; see %s", r.prefix, result, picture)
+	}
+	n.t.Logf("%s: %s", r.prefix, h.summary())
 }
 
 // grows keeps a signed head of a scope's history, and later verifies that it only grew,
