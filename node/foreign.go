@@ -160,6 +160,13 @@ var (
 	errDiffer = errors.New("they say different things")
 )
 
+// errGone is what one without a seat answers: no word of its counts, and it can prove a later epoch.
+var errGone = errors.New("node: no anchor of the scope any more")
+
+// Unseated is the answer of a node that was an anchor of the scope, and is none in the epoch in which it
+// knows it to be.
+func Unseated(in aweigh.Epoch) ForeignAnswer { return ForeignAnswer{Epoch: in, Failure: errGone.Error()} }
+
 // met notes how an anchor answered.
 func (f *ForeignScope) met(id aweigh.AnchorID, took time.Duration, err error) {
 	m := f.seen[id]

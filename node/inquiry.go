@@ -107,6 +107,9 @@ func (q *Inquiry) Round() int { return q.round }
 // has verified what proves itself, and before that had the scope enter the epoch that the
 // answer names.
 func (q *Inquiry) Hear(x Query, took time.Duration, a ForeignAnswer, err error) {
+	if err == nil && a.Failure == errGone.Error() {
+		err = errGone
+	}
 	if err == nil && a.Epoch != x.epoch && q.of.epoch.Number == x.epoch { // it has not proven another
 		err = fmt.Errorf("it is in epoch %d, and the scope in %d", a.Epoch, x.epoch)
 	}
@@ -142,6 +145,13 @@ func (q *Inquiry) Hear(x Query, took time.Duration, a ForeignAnswer, err error) 
 		}
 	}
 	q.exhausted()
+}
+
+// Renew begins again if the scope has gone on to another epoch, as somebody else has proven.
+func (q *Inquiry) Renew() {
+	if !q.ended && q.of.epoch != q.epoch {
+		q.begin()
+	}
 }
 
 // exhausted ends the inquiry if nobody is left to answer.

@@ -279,6 +279,29 @@ func (f *foreign) settle(ctx context.Context, p peer.ID, to aweigh.Epoch) error 
 	return nil
 }
 
+// giversAsked is how many peers are asked who governs a scope whose anchors are silent.
+const giversAsked = 8
+
+// catchUp asks other peers who governs the scope by now: those that hold it have its handovers, which
+// prove themselves, though they are no anchors of its. It reports whether the scope has gone on.
+func (f *foreign) catchUp(ctx context.Context) bool {
+	known := f.known()
+	peers := f.of.host.Peers()
+	for _, p := range peers[:min(len(peers), giversAsked)] {
+		if f.known().Number > known.Number {
+			break // another did
+		}
+		asking, cancel := context.WithTimeout(ctx, settleIn)
+		raw, err := f.request(asking, p.ID, askHands, handoversAsk{Above: known.Start}, maxPart)
+		cancel()
+		var hands []scope.Handover
+		if err == nil && canon.Decode(raw, &hands) == nil && len(hands) > 0 && len(hands) <= HandoversAtOnce {
+			_ = f.settle(ctx, p.ID, known.Number+aweigh.Epoch(len(hands))) // what it does not prove is nothing
+		}
+	}
+	return f.known().Number > known.Number
+}
+
 // learn takes the scope's referrals for some keys, and makes the scopes known to which they
 // lead.
 func (f *foreign) learn(ctx context.Context, ranges Ranges) error {

@@ -37,15 +37,32 @@ type answered struct {
 func (f *foreign) ask(ctx context.Context, ask ForeignAsk, check func(body []byte) error) (ForeignAnswer, error) {
 	ctx, cancel := f.of.deadline(ctx)
 	defer cancel()
+	f.use()
+	a, err := f.inquire(ctx, ask, check)
+	if errors.Is(err, ErrMute) && ctx.Err() == nil && f.catchUp(ctx) { // others govern it by now
+		return f.inquire(ctx, ask, check)
+	}
+	return a, err
+}
+
+// silence is for how long nobody may answer before others are asked who governs the scope by now.
+const silence = 4 * ForeignHedge
+
+func (f *foreign) inquire(ctx context.Context, ask ForeignAsk, check func(body []byte) error) (ForeignAnswer, error) {
 	asking, stop := context.WithCancel(ctx) // whoever is still asked in the end
 	defer stop()
-	f.use()
 	f.mu.Lock()
 	q := f.knows.Inquire(ask, f.of.runner.now())
 	f.mu.Unlock()
 	hedge := time.NewTicker(ForeignHedge)
 	defer hedge.Stop()
-	answers := make(chan answered)
+	answers, moved := make(chan answered), make(chan struct{}, 1)
+	quiet := time.AfterFunc(silence, func() {
+		if f.catchUp(asking) {
+			moved <- struct{}{}
+		}
+	})
+	defer quiet.Stop()
 	for {
 		f.mu.Lock()
 		for x, ok := q.Next(); ok; x, ok = q.Next() {
@@ -60,8 +77,12 @@ func (f *foreign) ask(ctx context.Context, ask ForeignAsk, check func(body []byt
 			return a, err
 		}
 		select {
+		case <-moved:
+			f.mu.Lock()
+			q.Renew()
+			f.mu.Unlock()
 		case a := <-answers:
-			if a.err == nil && a.Failure == "" && check != nil {
+			if quiet.Stop(); a.err == nil && a.Failure == "" && check != nil {
 				if err := check(a.Body); err != nil { // no honest anchor says so
 					a.err = fmt.Errorf("%w: %w", scope.ErrProof, err)
 				}

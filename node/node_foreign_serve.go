@@ -32,10 +32,9 @@ var errUnasked = errors.New("node: no question that is known")
 // serveForeign answers for the scope to a peer that does not hold it, from the peer's budget.
 func (n *Part) serveForeign(ctx context.Context, p Peer, ask ForeignAsk) ([]byte, error) {
 	e := n.roll.epoch()
-	if key := n.anchor.Load(); key == nil {
+	key := n.anchor.Load()
+	if key == nil {
 		return nil, ErrNoAnchor
-	} else if _, seated := e.Roster.Seat(key.Public().ID()); !seated {
-		return nil, ErrUnseated
 	}
 	if ask.Kind != ForeignSubmit && len(ask.Body) > foreignQuestion {
 		return nil, errUnasked
@@ -46,6 +45,9 @@ func (n *Part) serveForeign(ctx context.Context, p Peer, ask ForeignAsk) ([]byte
 	ctx, cancel := n.deadline(ctx)
 	defer cancel()
 	a := ForeignAnswer{Epoch: e.Number}
+	if _, seated := e.Roster.Seat(key.Public().ID()); !seated { // who asks knows an epoch in which it was
+		return canon.Encode(Unseated(e.Number)), nil
+	}
 	if err := n.answerForeign(ctx, p, ask, &a); err != nil {
 		if a.Failure = scope.FailureIn(err); a.Failure == "" {
 			return nil, err

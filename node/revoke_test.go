@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
 )
@@ -160,4 +162,57 @@ func TestScopesAtRestYield(t *testing.T) {
 	if r, err := c.nodes[0].Txn(ctx, putTxn("/b/2", "too"), Once{}); err != nil || r.Code != scope.Applied {
 		t.Errorf("a write through who governed before: %s %s, %v", r.Code, r.Reason, err)
 	}
+}
+
+// TestRevokedScopesAreFoundByReferral: nodes that hold the root scope alone know the anchors of
+// a scope, none of whom governs it any more. They find those who do: where the old ones are there to
+// say so, where they are gone, and also who comes later and knows those of the founding alone.
+func TestRevokedScopesAreFoundByReferral(t *testing.T) {
+	a, c := newHolders(t, nil)
+	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	defer cancel()
+	p := c.nodes[0].roll.epoch().Policy
+	p.Children.Notice = time.Second
+	for _, n := range c.nodes {
+		if _, err := n.Govern(ctx, scope.Decision{Kind: scope.SetPolicy, Policy: &p}, Once{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for c.nodes[0].roll.epoch().Policy.Children.Notice == 0 && ctx.Err() == nil {
+		time.Sleep(10 * time.Millisecond)
+	}
+	light := func() *Node {
+		r := a.observeWith(newIdentity(t), vfs.NewMem(), func(cfg *Config) { cfg.Follow = [][]byte{} })
+		t.Cleanup(func() { r.halt(t) })
+		return r.Node
+	}
+	use := func(what string, n *Node, key string) {
+		t.Helper()
+		if r, err := n.Txn(ctx, putTxn(key, what), Once{}); err != nil || r.Code != scope.Applied {
+			t.Fatalf("%s: %s %s, %v", what, r.Code, r.Reason, err)
+		}
+		if v := got(t, n, key, true); v != what {
+			t.Errorf("%s: read %q", what, v)
+		}
+	}
+	c.delegate(ctx, "", "/b/", quorum.BFT, 0)
+	c.delegate(ctx, "", "/c/", quorum.BFT, 0)
+	before, silent := light(), light()
+	use("before", before, "/b/1")
+	use("silent", silent, "/c/1")
+	for _, prefix := range []string{"/b/", "/c/"} {
+		c.revoke(ctx, prefix, scope.DefaultPolicy(quorum.BFT), 1, 2, 3)
+		c.governed(ctx, prefix, 3, 0, 1, 2, 3)
+	}
+	use("told by the old anchor", before, "/b/1")
+	use("came after", light(), "/b/2")
+	if c.revoke(ctx, "/b/", scope.DefaultPolicy(quorum.BFT), 2); c.governed(ctx, "/b/", 1, 0, 1, 2, 3).Number != 2 {
+		t.Error("it is not in its third epoch")
+	}
+	use("revoked again", before, "/b/1")
+	if err := a.end(0); err != nil {
+		t.Fatal(err)
+	}
+	use("the old anchor is gone", silent, "/c/1")
+	use("came when it was gone", light(), "/c/2")
 }

@@ -159,11 +159,13 @@ func (v *visitor) serve(at *Node, ask node.ForeignAsk, answer func(node.ForeignA
 		honest := answer
 		answer = func(a node.ForeignAnswer, err error) { at.liar.mislead(v, &ask, a, err, honest) }
 	}
-	if at.machine == nil || at.disk.failing() || !at.seated() {
+	if at.machine == nil || at.disk.failing() || at.key == nil {
 		answer(node.ForeignAnswer{}, errRefused)
 		return
 	}
 	switch {
+	case !at.seated():
+		answer(node.Unseated(at.machine.Epoch().Number), nil)
 	case ask.Kind == node.ForeignSubmit:
 		v.hand(at, ask.Body, answer)
 	case ask.Newest:
