@@ -56,7 +56,7 @@ func writeBackend(name string, v *node.View, all keyspace, proceed func() error)
 				size += len(kvs[n].Key) + len(kvs[n].Value)
 				n++
 			}
-			err := db.Update(func(tx *bbolt.Tx) error { return writeKeys(tx.Bucket(bucketKey), kvs[:n]) })
+			err := db.Update(func(tx *bbolt.Tx) error { return writeKeys(tx, kvs[:n]) })
 			if err != nil {
 				return fmt.Errorf("etcd: %w", err)
 			}
@@ -66,8 +66,14 @@ func writeBackend(name string, v *node.View, all keyspace, proceed func() error)
 	})
 }
 
-func writeKeys(b *bbolt.Bucket, kvs []scope.KeyValue) error {
+func writeKeys(tx *bbolt.Tx, kvs []scope.KeyValue) error {
+	b, leases := tx.Bucket(bucketKey), tx.Bucket(bucketLease)
 	for i := range kvs {
+		if id := kvs[i].Lease; id != 0 && leases.Get(leaseKey(id)) == nil { // it ended since, and shall end there
+			if err := writeLease(leases, id, 1); err != nil {
+				return err
+			}
+		}
 		value, err := proto.Marshal(kvOf(&kvs[i]))
 		if err != nil {
 			return err
@@ -110,18 +116,24 @@ func writeMeta(tx *bbolt.Tx, v *node.View, revision int64) error {
 		if err != nil || !ok {
 			return err
 		}
-		var record []byte
-		for n, x := range []int64{g.ID, g.TTL, 0} {
-			if x != 0 {
-				record = protowire.AppendVarint(protowire.AppendTag(record, protowire.Number(n+1), protowire.VarintType), uint64(x))
-			}
-		}
-		if err := tx.Bucket(bucketLease).Put(binary.BigEndian.AppendUint64(nil, uint64(id)), record); err != nil {
+		if err := writeLease(tx.Bucket(bucketLease), g.ID, g.TTL); err != nil {
 			return err
 		}
 	}
 	return nil
 }
+
+func writeLease(b *bbolt.Bucket, id, ttl int64) error {
+	var record []byte
+	for n, x := range []int64{id, ttl} {
+		if x != 0 {
+			record = protowire.AppendVarint(protowire.AppendTag(record, protowire.Number(n+1), protowire.VarintType), uint64(x))
+		}
+	}
+	return b.Put(leaseKey(id), record)
+}
+
+func leaseKey(id int64) []byte { return binary.BigEndian.AppendUint64(nil, uint64(id)) }
 
 // revisionKey is how etcd's backend names a revision.
 func revisionKey(main, sub int64) []byte {

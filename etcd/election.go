@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"time"
 
 	"google.golang.org/grpc"
 
@@ -103,9 +104,19 @@ func (s *electionServer) Leader(ctx context.Context, r *etcdpb.LeaderRequest) (*
 // and who leads next.
 func (s *electionServer) Observe(r *etcdpb.LeaderRequest, stream grpc.ServerStreamingServer[etcdpb.LeaderResponse]) error {
 	o := observer{service: s.service, prefix: append(bytes.Clone(r.Name), '/'), tell: stream.Send}
+	ctx, cancel := context.WithCancel(stream.Context())
+	defer cancel()
+	go func() {
+		_ = s.rest(ctx, nil, nil) // until the server stops, or the client goes
+		cancel()
+	}()
 	for {
-		if err := o.look(stream.Context()); err != nil {
-			return told(stream.Context(), err)
+		err := o.look(ctx)
+		if err != nil && ctx.Err() != nil {
+			return s.rest(stream.Context(), nil, nil) // which of them
+		}
+		if err != nil {
+			return told(ctx, err)
 		}
 	}
 }
@@ -152,7 +163,7 @@ func (o *observer) look(ctx context.Context) error {
 	switch {
 	case errors.Is(err, scope.ErrCompacted):
 		o.leader, o.next = nil, 0
-		return nil
+		return o.rest(ctx, nil, time.After(claimPoll)) // scopes may be compacted to different revisions
 	case errors.Is(err, errLeads):
 		return nil
 	}

@@ -52,8 +52,13 @@ func (s *maintenanceServer) Snapshot(_ *etcdpb.SnapshotRequest, stream grpc.Serv
 		_ = os.Remove(f.Name())
 	}()
 	var revision int64
+	if s.node.LastHead().Delegated > 0 { // before the leases are read: those of the keys are among them then
+		if revision, err = s.node.Latest(ctx, everything, everything, true); err != nil {
+			return err
+		}
+	}
 	err = s.look(ctx, node.Keys(), true, func(v *node.View) error {
-		all, err := s.keyspaceOf(ctx, v, 0, true)
+		all, err := s.keyspaceOf(ctx, v, revision, true)
 		if err != nil {
 			return err
 		}

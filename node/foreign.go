@@ -165,7 +165,9 @@ var errGone = errors.New("node: no anchor of the scope any more")
 
 // Unseated is the answer of a node that was an anchor of the scope, and is none in the epoch in which it
 // knows it to be.
-func Unseated(in aweigh.Epoch) ForeignAnswer { return ForeignAnswer{Epoch: in, Failure: errGone.Error()} }
+func Unseated(in aweigh.Epoch) ForeignAnswer {
+	return ForeignAnswer{Epoch: in, Failure: errGone.Error()}
+}
 
 // met notes how an anchor answered.
 func (f *ForeignScope) met(id aweigh.AnchorID, took time.Duration, err error) {

@@ -312,7 +312,7 @@ func (n *Node) openBelow(p *Part) error {
 			c.hearOrder(d.Revocation)
 			continue
 		}
-		if n.forsaken(d.Child) != nil || n.foreign(d.Child) != nil {
+		if n.forsaken(d.Child) != nil || n.foreign(d.Child) != nil && !n.named(d.Revocation) {
 			continue
 		}
 		c, err := n.open(p, d)
@@ -341,7 +341,7 @@ func (n *Node) open(p *Part, d scope.Delegation) (*Part, error) {
 	p.share(g.Anchors)
 	if held, err := n.holds(&g); err != nil {
 		return nil, err
-	} else if !held {
+	} else if !held && !n.named(d.Revocation) {
 		_, err := n.refer(g)
 		n.mu.Lock()
 		defer n.mu.Unlock()

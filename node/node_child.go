@@ -20,17 +20,29 @@ func (n *Part) childGenesis(d scope.Delegation) (scope.Genesis, error) {
 	return g, errors.Join(err, n.views.release(s))
 }
 
-// hearOrder tells the machine what the scope above has ordered, nil if nothing.
+// hearOrder tells the machine what the scope above has ordered, nil if nothing. It never waits, and is
+// called by one at a time (Node.growing).
 func (n *Part) hearOrder(r *scope.Revocation) {
 	if r == nil || r.Equal(n.ordered.Load()) {
 		return
 	}
+	n.ordered.Store(r)
 	select {
-	case n.runner.events <- Ordered{Revocation: r}:
-		n.ordered.Store(r)
-		n.log.Warn("the scope above has ordered that others shall govern this one", "from", r.Time.Add(n.genesis.Notice()).Time(), "anchors", len(r.Child.Anchors))
-	case <-n.runner.replies.done:
+	case <-n.runner.orders: // which it replaces
+	default:
 	}
+	n.runner.orders <- r // there is room: nobody else sends
+	if r.Entry >= n.runner.stand.Load().state.Head().Obeyed {
+		n.log.Warn("the scope above has ordered that others shall govern this one", "from", r.Time.Add(n.genesis.Notice()).Time(), "anchors", namesOf(r.Child.Anchors))
+	}
+}
+
+// namesOf are the names of anchors, for people.
+func namesOf(anchors []scope.Anchor) (names []string) {
+	for i := range anchors {
+		names = append(names, anchors[i].Name)
+	}
+	return names
 }
 
 // order is what the scope above has ordered and a state has not obeyed, nil if nothing.

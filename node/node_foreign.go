@@ -136,6 +136,17 @@ func (n *Node) sits(id aweigh.ScopeID) (bool, error) {
 	return ok, nil
 }
 
+// named reports whether an order of a scope that this node holds names its anchor: it is to hold the scope
+// that it is about, and fetches the state before the notice is over.
+func (n *Node) named(r *scope.Revocation) bool {
+	key := n.anchor.Load()
+	if r == nil || key == nil {
+		return false
+	}
+	id := key.Public().ID()
+	return slices.ContainsFunc(r.Child.Anchors, func(a scope.Anchor) bool { return a.Key.ID() == id })
+}
+
 // findSeats finds the scopes below those that the store has in which this node's anchor has
 // a seat, so that it holds the way there, whatever it follows.
 func (n *Node) findSeats(id aweigh.ScopeID) error {
@@ -153,7 +164,7 @@ func (n *Node) findSeats(id aweigh.ScopeID) error {
 	}
 	for _, d := range all {
 		ok, err := n.sits(d.Child)
-		if err == nil && ok {
+		if err == nil && (ok || n.named(d.Revocation)) {
 			n.seats = append(n.seats, d.Prefix)
 		}
 		if err == nil {

@@ -194,7 +194,7 @@ func newPart(of *Node, g scope.Genesis) (_ *Part, err error) {
 	n.runner = &runner{
 		machine: m, roll: &n.roll, store: cfg.Store, carrier: n, repeats: &of.repeats, announces: of.announces, key: cfg.Identity,
 		notes: n.note, delegates: n.delegates, restAfter: cfg.restAfter, rests: n.rest, start: start, began: aweigh.InstantOf(start),
-		intake: n.intake, events: make(chan Event, waiting), submits: make(chan *submission, waiting), looks: make(chan look), installs: make(chan installing), replies: newReplies(),
+		intake: n.intake, events: make(chan Event, waiting), submits: make(chan *submission, waiting), looks: make(chan look), installs: make(chan installing), orders: make(chan *scope.Revocation, 1), replies: newReplies(),
 	}
 	n.runner.tell()
 	n.delegates(m.Delegations())
@@ -221,6 +221,9 @@ func (n *Part) reseat(note EpochBegan) {
 	n.measured.reseat(note.Epoch)
 	n.budgets.reseat()
 	n.of.meetMembers(n)
+	if o := n.ordered.Load(); o != nil && note.Epoch.Number == n.runner.machine.chain.state.Head().Governed {
+		n.log.Warn("others govern this scope now, as the scope above has ordered", "anchors", namesOf(r.Anchors))
+	}
 	n.log.Info("epoch began", "epoch", note.Epoch.Number, "anchors", len(r.Anchors), "weight", r.Weights.Total(),
 		"seated", note.Seated, "after_block", note.Epoch.Start)
 	n.stir()

@@ -1,6 +1,8 @@
 package node
 
 import (
+	"time"
+
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/must"
 	"github.com/aweigh/aweigh/scope"
@@ -16,13 +18,14 @@ func (Ordered) event() {}
 // order is the newest one that the scope above gave, as far as this node knows.
 type order struct {
 	newest *scope.Revocation // nil: none
+	tried  int               // how often this anchor proposed to obey it
 	due    aweigh.Instant    // when it is to be obeyed, on top of the final state; 0: it is not
 }
 
 // hear takes an order, unless a newer one is known.
 func (o *order) hear(m *Machine, r *scope.Revocation) {
 	if r != nil && (o.newest == nil || r.Entry > o.newest.Entry) {
-		o.newest = r
+		o.newest, o.tried = r, 0
 		o.look(m)
 	}
 }
@@ -34,6 +37,23 @@ func (o *order) look(m *Machine) {
 	if o.due = 0; awaits {
 		o.due = max(1, from)
 	}
+}
+
+// patience is after how long an anchor proposes once more to obey an order, at first and at most. Others may
+// not know the order yet, and give each view up in which it is proposed.
+const (
+	leastPatience = 500 * time.Millisecond
+	mostPatience  = time.Minute
+)
+
+// propose is on, for a block that this anchor proposes: what nobody votes for shall not hold up all else.
+func (o *order) propose(s *scope.State, now, at aweigh.Instant) *scope.Revocation {
+	r := o.on(s, at)
+	if r != nil {
+		o.due = now.Add(min(leastPatience<<min(o.tried, 16), mostPatience))
+		o.tried++
+	}
+	return r
 }
 
 // waits reports whether it is time to obey.

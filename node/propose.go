@@ -82,7 +82,7 @@ func (m *Machine) build(slot quorum.Slot) bool {
 	b := scope.NewBlock(h, nil, scope.Evidence{}) // it ends the epoch, or waits with others for its end
 	if full && !crowded {
 		bundles := m.pick(path)
-		b = scope.NewBlock(h, bundles, scope.Evidence{Proofs: m.proofs.fresh(m.chain.state, path), Attended: m.unrecorded(state), Ballots: m.ballots(state, bundles), Revocation: m.order.on(state, h.Time)})
+		b = scope.NewBlock(h, bundles, scope.Evidence{Proofs: m.proofs.fresh(m.chain.state, path), Attended: m.unrecorded(state), Ballots: m.ballots(state, bundles), Revocation: m.order.propose(state, m.now, h.Time)})
 	}
 	m.chain.add(b).valid = true
 	ballot, ok := m.vouch(quorum.Subject{Kind: m.keyring.Rules().Mode.Vouch(), View: slot.View, Block: b.Hash()})

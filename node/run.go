@@ -48,6 +48,7 @@ type runner struct {
 	stand    atomic.Pointer[stand] // of the machine, when it last had something to tell
 	looks    chan look
 	installs chan installing
+	orders   chan *scope.Revocation // the newest of the scope above
 	counts   counts
 }
 
@@ -101,6 +102,8 @@ func (r *runner) run(ctx context.Context) (err error) {
 		case ev := <-r.events:
 			batch = append(batch, ev)
 		case <-r.intake.ready:
+		case o := <-r.orders:
+			batch = append(batch, Ordered{Revocation: o})
 		case s := <-r.submits:
 			held.add(s)
 		case l := <-r.looks:

@@ -3,6 +3,7 @@ package scope
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
@@ -69,19 +70,32 @@ type Decision struct {
 	Child   *Child          // for Delegate and Revoke
 }
 
-// subject says in a few words what it is about.
-func (d *Decision) subject() string {
+// About says in a few words what it would do.
+func (d *Decision) About() string {
 	switch d.Kind {
 	case SetPolicy:
 		return "set another policy"
 	case Delegate:
-		return fmt.Sprintf("delegate %q", d.Child.Prefix)
+		return fmt.Sprintf("delegate %q to %s", d.Child.Prefix, d.Child.who())
 	case Revoke, Yield:
-		return fmt.Sprintf("let others govern %q", d.Child.Prefix)
+		return fmt.Sprintf("let %q be governed by %s", d.Child.Prefix, d.Child.who())
 	case Admit:
 		return fmt.Sprintf("admit %s (%s)", d.Anchor.Name, d.Subject.Short())
 	}
 	return fmt.Sprintf("%s %s", d.Kind, d.Subject.Short())
+}
+
+// who is who governs the scope, and in which mode.
+func (c *Child) who() string {
+	var names []string
+	for i := range c.Anchors {
+		if i == 8 && len(c.Anchors) > 9 {
+			names = append(names, fmt.Sprintf("%d others", len(c.Anchors)-i))
+			break
+		}
+		names = append(names, c.Anchors[i].Name)
+	}
+	return fmt.Sprintf("%s (mode %s)", strings.Join(names, ", "), c.Policy.Rules.Mode)
 }
 
 // ID names the decision.

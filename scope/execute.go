@@ -91,7 +91,7 @@ func (s *State) Execute(b *Block) (*Result, error) {
 	if err := x.vote(); err != nil {
 		return nil, err
 	}
-	if err := x.obey(b.Revocation); err != nil {
+	if err := x.obey(s, b.Revocation); err != nil {
 		return nil, err
 	}
 	if err := x.succeed(s); err != nil {

@@ -333,7 +333,7 @@ func (m *Motion) Subject() string {
 		return "nothing"
 	}
 	if d := new(Decision); of.Class == Govern && canon.Decode(of.Content, d) == nil {
-		return d.subject()
+		return d.About()
 	}
 	if a := new(Action); of.Class == Act && canon.Decode(of.Content, a) == nil {
 		return fmt.Sprintf("%s %q", a.Verb, a.Key)

@@ -66,6 +66,9 @@ func (x *execution) enact(mo *Motion, m *CheckedMutation) (succeeded bool, failu
 // stands says why what a motion asks for cannot be done any more, and changes
 // nothing; p is the plan of its transaction.
 func (x *execution) stands(mo *Motion, m *CheckedMutation) (p plan, failure, err error) {
+	if mo.Epoch < x.next.head.Governed {
+		return p, errors.New("scope: others govern the scope since it opened; propose it again"), nil
+	}
 	if m.Class == Govern {
 		if err := x.loadAgenda(); err != nil {
 			return p, nil, err

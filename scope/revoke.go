@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/aweigh/aweigh"
@@ -35,8 +36,8 @@ func (r *Revocation) Equal(o *Revocation) bool {
 	return r == o || r != nil && o != nil && r.Entry == o.Entry && r.Hash() == o.Hash()
 }
 
-// maxRevocation bounds the encoding of a revocation.
-const maxRevocation = 1 << 20
+// maxRevocation bounds the encoding of a revocation: it has to fit beside all else into a block.
+const maxRevocation = 128 << 10
 
 // Notice is after what notice the scope above may give the scope another government; 0 is
 // never.
@@ -59,11 +60,28 @@ func (s *State) Awaits(r *Revocation) (from aweigh.Instant, awaits bool, err err
 	return r.Time.Add(g.Notice()), s.revocable(&g, r) == nil, nil
 }
 
+// obeyable says why a block of a time may not obey an order on top of the state, whoever gave it.
+func (s *State) obeyable(r *Revocation, at aweigh.Instant) (failure, err error) {
+	g, err := s.Genesis()
+	if err != nil {
+		return nil, err
+	}
+	if failure := s.revocable(&g, r); failure != nil {
+		return failure, nil
+	}
+	if past := at.Sub(r.Time); past < g.Notice() {
+		return fmt.Errorf("it is obeyed %v before the notice ends", g.Notice()-past), nil
+	}
+	return nil, nil
+}
+
 // revocable says why a revocation is none of the scope.
 func (s *State) revocable(g *Genesis, r *Revocation) error {
 	switch {
 	case g.Notice() == 0:
 		return errors.New("the scope was founded for good")
+	case r.Entry < 0 || r.Entry == math.MaxInt64 || r.Time <= 0 || r.Time > math.MaxInt64-aweigh.Instant(mostNotice):
+		return errors.New("it was ordered nowhere, or at no time")
 	case r.Entry < s.head.Obeyed:
 		return errors.New("it was ordered before the one that was obeyed already")
 	case !bytes.Equal(r.Child.Prefix, g.Prefix()):
@@ -85,30 +103,35 @@ func (s *State) CheckRevocation(b *Block, known *Revocation) error {
 	if r == nil {
 		return nil
 	}
-	g, err := s.Genesis()
-	if err != nil {
+	failure, err := s.obeyable(r, b.Header.Time)
+	switch {
+	case err != nil:
 		return err
-	}
-	if err := s.revocable(&g, r); err != nil {
-		return fmt.Errorf("%w: a revocation: %w", ErrInvalid, err)
-	}
-	if from := r.Time.Add(g.Notice()); b.Header.Time < from {
-		return fmt.Errorf("%w: a revocation is obeyed %v before the notice ends", ErrInvalid, from.Sub(b.Header.Time))
-	}
-	if !r.Equal(known) {
+	case failure != nil:
+		return fmt.Errorf("%w: a revocation: %w", ErrInvalid, failure)
+	case known != nil && r.Entry <= known.Entry && !r.Equal(known): // it never will be the newest
+		return fmt.Errorf("%w: a revocation that is none, or not the newest", ErrInvalid)
+	case !r.Equal(known):
 		return ErrUnheard
 	}
 	return nil
 }
 
 // obey puts what the block's order says on the agenda: the next epoch has another
-// government.
-func (x *execution) obey(r *Revocation) error {
+// government. What nobody may vote for changes nothing: a scope in which more lie than may cannot
+// give itself what no order could.
+func (x *execution) obey(s *State, r *Revocation) error {
 	if r == nil {
 		return nil
 	}
 	id := r.Hash()
 	x.begin(&CheckedMutation{ID: id, Mutation: Mutation{Class: Govern}})
+	if failure, err := s.obeyable(r, x.block.Header.Time); failure != nil || err != nil {
+		if err == nil {
+			x.enter(lineage.Entry{Class: lineage.Failed, Reason: reason(failure)})
+		}
+		return err
+	}
 	if err := x.loadAgenda(); err != nil {
 		return err
 	}
@@ -129,8 +152,8 @@ func (a agenda) yields() (c *Child) {
 }
 
 // yield is the succession of another government, which begins as one that founds a scope
-// does. What the old one had decided of itself is void.
-func (s *State) yield(e *Epoch, c *Child, ledger trust.Ledger, attended []trust.Evidence, gives agenda) (*succession, error) {
+// does. What the old one had decided is void.
+func (s *State) yield(e *Epoch, c *Child, ledger trust.Ledger, attended []trust.Evidence) (*succession, error) {
 	by := aweigh.Sum([]byte("aweigh/yield/1"), canon.Encode(*c))
 	leave := attended
 	for st := range ledger.Seated() {
@@ -141,7 +164,7 @@ func (s *State) yield(e *Epoch, c *Child, ledger trust.Ledger, attended []trust.
 	for i, a := range c.Anchors {
 		begin[i] = trust.Evidence{Anchor: a.Key.ID(), Kind: trust.Founded, Score: a.Score, Epoch: e.Number, Height: s.head.Height, Proof: by}
 	}
-	u := &succession{gives: gives}
+	u := &succession{yields: true}
 	var came []trust.Change
 	u.ledger, came = trust.Ledger{}.ApplyExplained(c.Policy.Trust, begin...)
 	u.trust = append(left, came...)
@@ -176,6 +199,9 @@ func (x *execution) revoked(c *Child) (r *Revocation, failure, err error) {
 	}
 	if failure := g.Descent.Bound.admits(&c.Policy); failure != nil {
 		return nil, failure, nil
+	}
+	if was := d.Revocation; was != nil && x.block.Header.Time < was.Time.Add(g.Notice()) && bytes.Equal(canon.Encode(was.Child), canon.Encode(*c)) {
+		return nil, errors.New("this is ordered already, and its notice is not over"), nil // as by an approval that came after it was carried
 	}
 	r = &Revocation{Child: *c, Height: x.block.Header.Height, Time: x.block.Header.Time, Entry: x.nextEntry()}
 	if n := len(canon.Encode(*r)); n > maxRevocation {

@@ -6,8 +6,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aweigh/aweigh/kv"
 	"github.com/aweigh/aweigh/lineage"
 	"github.com/aweigh/aweigh/quorum"
+	"github.com/aweigh/aweigh/votes"
 )
 
 // notices is a realm that takes back what it delegates after an hour, and a scope of its
@@ -72,10 +74,15 @@ func TestRevocationGivesAnotherGovernment(t *testing.T) {
 	if err := c.state.CheckRevocation(b, order); err != nil {
 		t.Fatalf("check: %v", err)
 	}
-	for _, known := range []*Revocation{nil, {Child: *above.decision("/b/", quorum.BFT, "a").Child, Height: order.Height, Time: order.Time, Entry: order.Entry}} {
-		if err := c.state.CheckRevocation(b, known); !errors.Is(err, ErrUnheard) {
-			t.Errorf("where %+v is known: %v", known, err)
-		}
+	other := &Revocation{Child: *above.decision("/b/", quorum.BFT, "a").Child, Height: order.Height, Time: order.Time, Entry: order.Entry}
+	if err := c.state.CheckRevocation(b, nil); !errors.Is(err, ErrUnheard) {
+		t.Errorf("where none is known: %v", err)
+	}
+	if err := c.state.CheckRevocation(b, other); !errors.Is(err, ErrInvalid) {
+		t.Errorf("where another is known: %v", err)
+	}
+	if other.Entry--; !errors.Is(c.state.CheckRevocation(b, other), ErrUnheard) {
+		t.Errorf("where an older one is known: %v", err)
 	}
 	c.add(b)
 	if due, err := c.state.Due(c.now); err != nil || !due {
@@ -195,5 +202,93 @@ func TestRevocationsThatCannotBe(t *testing.T) {
 	}
 	if e := (&Decision{Kind: Yield, Child: &order.Child}).check(); e == nil {
 		t.Error("a scope can be told to yield by its own anchors")
+	}
+}
+
+// TestImpossibleOrdersChangeNothing: all anchors of a scope lie, and make a block final that obeys what
+// nobody may vote for. Whoever executes it goes on under the government that there was.
+func TestImpossibleOrdersChangeNothing(t *testing.T) {
+	above, c := notices(t)
+	order := above.revokes(above.decision("/b/", quorum.BFT, "c", "d"))
+	for what, bend := range map[string]func(*Revocation){
+		"of another scope":           func(r *Revocation) { r.Child.Prefix = []byte("/c/") },
+		"with a policy that is none": func(r *Revocation) { r.Child.Policy.Limits.Anchors = -1 },
+		"for nobody":                 func(r *Revocation) { r.Child.Anchors = nil },
+		"for one anchor twice":       func(r *Revocation) { r.Child.Anchors = append(r.Child.Anchors[:1:1], r.Child.Anchors[0]) },
+		"before the notice is over":  func(r *Revocation) { r.Time = c.now.Add(-time.Minute) },
+		"of the end of time":         func(r *Revocation) { r.Time = 1<<63 - 1 },
+		"of before all time":         func(r *Revocation) { r.Time = -1 << 63 },
+		"of the last entry":          func(r *Revocation) { r.Entry = 1<<63 - 1 },
+		"of no entry":                func(r *Revocation) { r.Entry = -1 },
+		"too long":                   func(r *Revocation) { r.Child.Name = strings.Repeat("x", maxRevocation) },
+	} {
+		c = &realm{world: above.child(c.g), keys: above.keys, names: above.names, away: above.away}
+		c.world.r = kv.NewOverlay(c.world.r)
+		c.world.flat = c.world.r.(*kv.Overlay)
+		c.open()
+		c.now = order.Time.Add(2 * time.Hour)
+		r := *order
+		bend(&r)
+		b := c.obeying(&r)
+		if err := c.state.CheckRevocation(b, &r); !errors.Is(err, ErrInvalid) {
+			t.Errorf("%s: %v", what, err)
+		}
+		c.add(b)
+		if due, err := c.state.Due(c.now); err != nil || due || c.state.Head().Obeyed != 0 {
+			t.Errorf("%s: the epoch ends: %v, obeyed %d, %v", what, due, c.state.Head().Obeyed, err)
+		}
+	}
+}
+
+// TestFormerGovernmentsDecideNothing: what the anchors of before had proposed among themselves, and
+// decided already, is void when others govern, though those others have no vote on it.
+func TestFormerGovernmentsDecideNothing(t *testing.T) {
+	above, c := notices(t)
+	d := above.decision("/b/", quorum.BFT, "c", "d")
+	d.Child.Policy = c.epoch().Policy
+	order := above.revokes(d)
+	c.now = order.Time.Add(time.Hour)
+	held, err := Sign(c.names["a"], c.g.Policy.Limits, c.mutation(Govern, above.decision("/b/1", quorum.BFT, "a")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := c.obeying(order)
+	if out := c.add(c.next(nil, nil, held)).Outcomes[0]; out.Code != Applied {
+		t.Fatalf("%s %s", out.Code, out.Reason)
+	}
+	for _, name := range []string{"a", "b"} { // and one that is carried
+		c.approve(name, above.decision("/b/2", quorum.BFT, "b"))
+	}
+	if due, err := c.state.Due(c.now); err != nil || !due {
+		t.Fatalf("nothing was decided: %v", err)
+	}
+	first := c.turn()
+	if len(first.Founded) != 1 {
+		t.Fatalf("before the order is obeyed, %d scopes were founded", len(first.Founded))
+	}
+	b = c.obeying(order)
+	c.add(NewBlock(b.Header, b.Bundles, b.Evidence))
+	if res := c.turn(); len(res.Founded) > 0 || rosterNames(c.epoch().Roster) != "c d" {
+		t.Fatalf("governed by %s, founded %v", rosterNames(c.epoch().Roster), res.Founded)
+	}
+	id := votes.MotionID(held.Mutations()[0].ID)
+	v, err := votes.SignMotionBallot(c.names["b"].Signer(), votes.MotionVote{
+		Network: c.state.Head().Network, Scope: c.state.Head().Scope, Motion: id, Choice: votes.Approve,
+	}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b = c.next(nil, nil)
+	b = NewBlock(b.Header, nil, Evidence{Ballots: [][]byte{v.Encode()}})
+	if err := c.state.CheckBallots(b, func(votes.MotionBallot) bool { return false }); err != nil {
+		t.Fatalf("ballots: %v", err)
+	}
+	c.add(b)
+	_, end, err := c.state.Motion(id)
+	if err != nil || end == nil || end.Fate != Void {
+		t.Errorf("the motion of the former government: %v, %v", end, err)
+	}
+	if res := c.turn(); len(res.Founded) > 0 {
+		t.Errorf("those who governed before founded %v", res.Founded)
 	}
 }

@@ -207,7 +207,7 @@ func (i *Import) meta(rec SnapshotRecord) error {
 		want.Swept, want.Access = m.Head.Swept, m.Head.Access
 		want.Bytes = m.Head.Bytes // which is counted
 		want.Prefix, want.Clocked, want.Started, want.Delegated = m.Head.Prefix, m.Head.Clocked, m.Head.Started, m.Head.Delegated
-		want.Obeyed = m.Head.Obeyed
+		want.Obeyed, want.Governed = m.Head.Obeyed, m.Head.Governed
 	}
 	s.tally = m.Tally
 	if i.first != nil && (s.cursor != i.first.state.cursor || !bytes.Equal(s.tally, i.first.state.tally)) {

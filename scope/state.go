@@ -28,6 +28,7 @@ type Head struct {
 	Clocked     bool           // revisions go by the time, because the network has several scopes; see clock
 	Started     aweigh.Instant // of the network
 	Delegated   int64          // prefixes that other scopes govern
+	Governed    aweigh.Epoch   // the first of the present government; 0: that of the founding
 	Obeyed      int64          // entries in the parent's lineage up to the last order that was obeyed; 0: none was
 	Compacted   int64          // revisions below cannot be read; 0 before the first compaction
 	LineageSize int64          // entries in the log
@@ -175,7 +176,7 @@ func (s *State) digest() aweigh.Hash {
 	b = append(b, "aweigh/state/1"...)
 	for _, n := range []int64{
 		s.head.Revision, s.head.Compacted, s.head.LineageSize, s.head.Leases, int64(s.head.LeaseDue), int64(s.head.Resumed), int64(s.head.Swept),
-		int64(s.head.Started), s.head.Delegated, s.head.Access, s.head.Bytes, s.head.Obeyed,
+		int64(s.head.Started), s.head.Delegated, s.head.Access, s.head.Bytes, s.head.Obeyed, int64(s.head.Governed),
 	} {
 		b = binary.BigEndian.AppendUint64(b, uint64(n))
 	}

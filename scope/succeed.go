@@ -20,6 +20,7 @@ type succession struct {
 	trust  []trust.Change
 	left   agenda // what stays on the agenda
 	gives  agenda // decisions about scopes below, which change no terms
+	yields bool   // to others, as the scope above has ordered
 }
 
 // clockBlocks is how many blocks an epoch holds before the clock may end it: with
@@ -88,9 +89,7 @@ func (s *State) successor() (*succession, error) {
 	evidence := attendance(e, t, s.head.Height)
 	decided, gives, left := choose(open)
 	if c := open.yields(); c != nil {
-		if u, err := s.yield(e, c, ledger, evidence, gives); err == nil {
-			return u, nil
-		}
+		return s.yield(e, c, ledger, evidence)
 	}
 	// What was decided one by one may not go together; then the last is left out.
 	for n := len(decided); n >= 0; n-- {
@@ -259,6 +258,9 @@ func (x *execution) succeed(s *State) error {
 	x.government = government{carried: u.left, loaded: true, changed: true}
 	x.result.Trust = append(x.result.Trust, u.trust...)
 	x.result.Next, x.result.Terms = next, u.terms
+	if u.yields {
+		x.next.head.Governed = next.Number
+	}
 	x.tally = newTally(len(next.Roster.Anchors))
 	x.tally.early = len(u.left) > 0
 	for i := range u.gives {

@@ -178,7 +178,11 @@ func (a *app) join() *cobra.Command {
 		}
 		fmt.Fprintf(a.out, "the genesis is the one that the invite names\ndata     %s\n", dir)
 		if there {
-			fmt.Fprintf(a.out, "         there already, and left as it is: flags hold for this run alone; %s has what stays\n", dir.Config())
+			which := "flags hold for this run alone"
+			if *stay {
+				which = "flags change nothing"
+			}
+			fmt.Fprintf(a.out, "         there already, and left as it is: %s; %s has what stays\n", which, dir.Config())
 		}
 		if *stay {
 			fmt.Fprintf(a.out, "\nstart it:  aweigh node --data-dir %s\n", dir)

@@ -48,9 +48,13 @@ func (a *app) policyShow() *cobra.Command {
 				Fields map[string]string `json:"fields"`
 			}{p.Hash().String(), p.Rules.Mode.String(), r.Header.GetEpoch(), policytext.Fields(p)})
 		}
+		of := ""
+		if s.in != "" {
+			of = " --scope " + shellWord(s.in)
+		}
 		_, err = fmt.Fprint(a.out, policytext.Write(p, fmt.Sprintf("Policy %s of scope %s, mode %s, in force in epoch %d.\n"+
-			"Change what you want, leave out what stays, and propose it with: aweigh policy set FILE",
-			p.Hash().Short(), hex.EncodeToString(r.Header.GetScope()[:4]), p.Rules.Mode, r.Header.GetEpoch())))
+			"Change what you want, leave out what stays, and propose it with: aweigh policy set FILE%s",
+			p.Hash().Short(), hex.EncodeToString(r.Header.GetScope()[:4]), p.Rules.Mode, r.Header.GetEpoch(), of)))
 		return err
 	})
 }

@@ -176,7 +176,8 @@ func (a *app) scopeCreate() *cobra.Command {
 		Use: "create PREFIX", Short: "Propose to delegate a prefix to a scope of its own", Args: cobra.ExactArgs(1),
 		Long: "Proposes, with the key of the anchor that answers, that the scope which decides about\n" +
 			"PREFIX now delegates it. Once anchors whose weight finalizes there have approved the\n" +
-			"same, the new scope takes over the keys, and decides by itself. The prefix stays a scope of its own for good.\n\n" +
+			"same, the new scope takes over the keys, and decides by itself. The prefix stays a scope of its own for good. Who governs it can be\n" +
+			"changed from above only if the policy there has a children.notice now.\n\n" +
 			"Templates are policies to start from:\n" + templateHelp() + "\n" +
 			"With --here, all anchors that run on this machine approve at once, and the command\n" +
 			"waits until the new scope has decided something.",
@@ -367,19 +368,25 @@ func (a *app) approveHere(ctx context.Context, s *session, above *aweighv1.Scope
 	defer cancel()
 	approved := 0
 	var failed []error
-	for _, address := range s.Client.Addresses() {
+	addresses := slices.Clone(s.Client.Addresses())
+	slices.Sort(addresses)
+	for _, address := range slices.Compact(addresses) {
 		c, err := client.Dial(address)
 		if err != nil {
 			return err
 		}
 		o, err := once()
+		var g *aweighv1.GovernResponse
 		if err == nil {
-			_, err = c.In(inScope(above)).Govern(ctx, d, o)
+			g, err = c.In(inScope(above)).Govern(ctx, d, o)
 		}
 		if err = errors.Join(err, c.Close()); err != nil {
 			failed = append(failed, fmt.Errorf("%s: %w", address, err))
 		} else {
 			approved++
+		}
+		if p := g.GetProposal(); p.GetCarried() > 0 || err == nil && p.GetWeight() >= p.GetNeeded() {
+			break // what comes after is another proposal
 		}
 	}
 	if approved == 0 {

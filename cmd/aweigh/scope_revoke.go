@@ -70,8 +70,14 @@ func revocable(all []*aweighv1.Scope, prefix []byte) (x, above *aweighv1.Scope, 
 			x = s
 		}
 	}
+	if x == nil && string(prefix) == "/" {
+		x = deciding(all, nil, false)
+	}
 	switch {
 	case x == nil:
+		if in := deciding(all, prefix, false); in != nil && len(in.Prefix) > 0 {
+			return nil, nil, fmt.Errorf("%w: %s is a key of the scope of %s; give that prefix", errUsage, show.Key(prefix), show.Key(in.Prefix))
+		}
 		return nil, nil, fmt.Errorf("%w: no scope of %s is known here; \"aweigh scope ls\" shows those that are", errAbsent, show.Key(prefix))
 	case len(x.Prefix) == 0:
 		return nil, nil, fmt.Errorf("%w: no scope is above the root scope; \"aweigh anchor\" and \"aweigh policy\" change who governs it", errUsage)

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
+	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/scope"
 )
 
 type proposalJSON struct {
@@ -42,6 +44,9 @@ func proposalJSONOf(x *aweighv1.Proposal, names map[string]string) proposalJSON 
 
 // Missing says what a decision still takes.
 func Missing(x *aweighv1.Proposal, names map[string]string) string {
+	if x.Carried > 0 && x.Kind == "revoke" {
+		return fmt.Sprintf("carried in block %d, ordered with the next epoch, and obeyed after the scope's notice", x.Carried)
+	}
 	if x.Carried > 0 {
 		return fmt.Sprintf("carried in block %d, takes effect with the next epoch", x.Carried)
 	}
@@ -70,10 +75,12 @@ func about(x *aweighv1.Proposal, names map[string]string) string {
 	switch x.Kind {
 	case "policy":
 		return "set another policy"
-	case "delegate":
-		return "delegate " + x.Name
-	case "revoke", "yield":
-		return "let others govern " + x.Name
+	case "delegate", "revoke", "yield":
+		var d scope.Decision
+		if canon.Decode(x.Decision, &d) == nil && d.Child != nil {
+			return d.About()
+		}
+		return x.Kind + " " + x.Name
 	}
 	s := x.Kind + " " + nameOf(names, x.Subject)
 	if len(x.Sponsor) > 0 {

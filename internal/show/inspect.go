@@ -65,6 +65,16 @@ func (p Printer) decision(r *scope.MotionReport) {
 		}
 	case scope.Admit:
 		fmt.Fprintf(p.Out, "  key %s, node %s, sponsor %s\n", d.Anchor.Key, Line(d.Anchor.Peer), r.Motion.NameOf(d.Sponsor))
+	case scope.Delegate, scope.Revoke:
+		for i := range d.Child.Anchors {
+			a := &d.Child.Anchors[i]
+			fmt.Fprintf(p.Out, "  anchor %s %s, trust %d\n", Line(a.Name), a.Key.ID(), a.Score)
+		}
+		mode := d.Child.Policy.Rules.Mode
+		fmt.Fprintf(p.Out, "  policy that of mode %s, but for\n", mode)
+		for _, c := range policytext.Diff(scope.DefaultPolicy(mode), d.Child.Policy) {
+			fmt.Fprintf(p.Out, "  %s\n    - %s\n    + %s\n", Line(c.Field), Line(c.From), Line(c.To))
+		}
 	default:
 		fmt.Fprintf(p.Out, "  anchor %s %s\n", r.Motion.NameOf(d.Subject), d.Subject)
 	}

@@ -30,7 +30,8 @@ type scopeJSON struct {
 	Held         bool     `json:"held"`
 	Bytes        int64    `json:"bytes"`
 	BytesAllowed int64    `json:"bytes_allowed"` // 0: any number
-	NoticeNs     int64    `json:"notice_ns"`     // 0: it was founded for good
+	State        string   `json:"state"`
+	NoticeNs     int64    `json:"notice_ns"` // 0: it was founded for good
 	YieldsNs     int64    `json:"yields_ns,omitempty"`
 	Successors   []string `json:"successors,omitempty"`
 }
@@ -52,8 +53,6 @@ func health(x *aweighv1.Scope) string {
 		return "catching up"
 	case x.FailuresLeft < 0:
 		return "no quorum"
-	case x.YieldsNs > 0:
-		return "others govern it soon"
 	case x.BytesAllowed > 0 && x.Bytes >= x.BytesAllowed:
 		return "full"
 	case x.FailuresLeft == 0:
@@ -71,7 +70,7 @@ func (p Printer) Scopes(all []*aweighv1.Scope, tree bool) error {
 				Prefix: string(x.Prefix), ID: hex.EncodeToString(x.Id), Parent: hex.EncodeToString(x.Parent), Depth: x.Depth, Name: x.Name,
 				Mode: x.Mode, Epoch: x.Epoch, Height: x.Height, Revision: x.Revision, BlockTimeNs: x.BlockTimeNs, Delegated: x.Delegated,
 				Anchors: x.Anchors, Anchor: x.Anchor, FailuresLeft: x.FailuresLeft, CatchingUp: x.CatchingUp, KeysHanded: x.KeysHanded, Held: x.Held,
-				Bytes: x.Bytes, BytesAllowed: x.BytesAllowed, NoticeNs: x.NoticeNs, YieldsNs: x.YieldsNs, Successors: x.Successors,
+				Bytes: x.Bytes, BytesAllowed: x.BytesAllowed, State: health(x), NoticeNs: x.NoticeNs, YieldsNs: x.YieldsNs, Successors: x.Successors,
 			}
 			if Key(x.Prefix) != string(x.Prefix) {
 				j.PrefixHex = hex.EncodeToString(x.Prefix)
@@ -96,7 +95,7 @@ func (p Printer) Scopes(all []*aweighv1.Scope, tree bool) error {
 		if x.Height > 0 {
 			last = ago(time.Since(time.Unix(0, x.BlockTimeNs)))
 		}
-		rows = append(rows, []string{name, short(x.Id), x.Mode, who, known(x, x.Epoch), known(x, x.Height), scopeSize(x), last, health(x)})
+		rows = append(rows, []string{name, short(x.Id), x.Mode, who, known(x, x.Epoch), known(x, x.Height), scopeSize(x), last, health(x) + handing(x)})
 	}
 	return p.table(rows...)
 }
@@ -142,13 +141,25 @@ func ago(d time.Duration) string {
 	return strings.TrimSuffix(d.Truncate(time.Minute).String(), "0s") + " ago"
 }
 
+// handing says that others are to govern a scope.
+func handing(x *aweighv1.Scope) string {
+	if x.YieldsNs == 0 {
+		return ""
+	}
+	return ", revoked"
+}
+
 // revocable is whether the scope above can say who governs a scope, and what it said.
 func revocable(x *aweighv1.Scope) string {
 	if x.NoticeNs == 0 {
 		return "no, it was founded for good"
 	}
 	s := fmt.Sprintf("by the scope above, %v after it says so", time.Duration(x.NoticeNs))
-	if x.YieldsNs > 0 {
+	switch due := time.Unix(0, x.YieldsNs); {
+	case x.YieldsNs == 0:
+	case time.Now().After(due.Add(5 * time.Second)):
+		s += fmt.Sprintf("; due since %s: once a quorum of its anchors is there, it is handed over to %s", instant(x.YieldsNs), strings.Join(x.Successors, ", "))
+	default:
 		s += fmt.Sprintf("; from %s on %s govern it", instant(x.YieldsNs), strings.Join(x.Successors, ", "))
 	}
 	return s
