@@ -8,11 +8,14 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"go.etcd.io/bbolt"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/aweigh/aweigh/etcd/etcdpb"
+	"github.com/aweigh/aweigh/node"
 )
 
 // saved is a snapshot, without the hash at its end, as a file.
@@ -104,5 +107,67 @@ func TestSnapshotsHoldAllScopes(t *testing.T) {
 	w.put(t, "/b/c/1", []byte("another"))
 	if now, err := w.HashKV(w.ctx, &etcdpb.HashKVRequest{}); err != nil || now.Hash == before.Hash {
 		t.Errorf("another value two scopes below does not change the digest: %v, %v", now, err)
+	}
+}
+
+// TestSnapshotsHoldTheLeasesOfTheirKeys: a key of the snapshot's revision names a lease that is over by the time
+// that leases are read. It is there all the same, and ends soon: without it the key would stay for ever.
+func TestSnapshotsHoldTheLeasesOfTheirKeys(t *testing.T) {
+	w := newWorld(t, 1, Config{Scratch: t.TempDir()})
+	w.delegate(t, "", "/b/")
+	s := &service{node: w.node, stopping: make(chan struct{})}
+	lease, err := w.LeaseGrant(w.ctx, &etcdpb.LeaseGrantRequest{TTL: 600})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Put(w.ctx, &etcdpb.PutRequest{Key: []byte("/b/1"), Lease: lease.ID}); err != nil {
+		t.Fatal(err)
+	}
+	revision, err := w.node.Latest(w.ctx, everything, everything, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.LeaseRevoke(w.ctx, &etcdpb.LeaseRevokeRequest{ID: lease.ID}); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "snapshot.db")
+	err = s.look(w.ctx, node.Keys(), true, func(v *node.View) error {
+		all, err := s.keyspaceOf(w.ctx, v, revision, true)
+		if err != nil {
+			return err
+		}
+		return writeBackend(file, v, all, func() error { return nil })
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	db, err := bbolt.Open(file, 0o600, &bbolt.Options{ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	err = db.View(func(tx *bbolt.Tx) error {
+		if n, there := tx.Bucket(bucketKey).Stats().KeyN, tx.Bucket(bucketLease).Get(leaseKey(lease.ID)); n != 1 || there == nil {
+			t.Errorf("%d keys, and the lease is %x", n, there)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestObserveEndsWithTheServer: who watches an election is told at once that the server stops.
+func TestObserveEndsWithTheServer(t *testing.T) {
+	w := newWorld(t, 1, Config{})
+	stream, err := etcdpb.NewElectionClient(w.conn).Observe(w.ctx, &etcdpb.LeaderRequest{Name: []byte("e")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(200 * time.Millisecond) // it is there
+	began := time.Now()
+	go w.stopServing()
+	if _, err := stream.Recv(); status.Convert(err).Message() != "etcdserver: server stopped" || time.Since(began) > linger/2 {
+		t.Errorf("after %v: %v", time.Since(began), err)
 	}
 }

@@ -229,9 +229,6 @@ func (n *Part) reseat(note EpochBegan) {
 	n.stir()
 }
 
-// topic is where final blocks are announced.
-func (n *Part) topic() p2p.Topic { return p2p.Topic("final/" + n.id.String()) }
-
 // run runs the part until ctx ends or it must stop. It returns nil for the former.
 func (n *Part) run(ctx context.Context) error {
 	if err := n.settle(ctx); err != nil || ctx.Err() != nil {

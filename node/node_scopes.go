@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/p2p"
 	"github.com/aweigh/aweigh/scope"
 )
 
@@ -94,3 +95,6 @@ func (n *Part) name() string {
 
 // Prefix is that of all keys of the part's scope.
 func (n *Part) Prefix() []byte { return n.prefix }
+
+// topic is where final blocks are announced.
+func (n *Part) topic() p2p.Topic { return p2p.Topic("final/" + n.id.String()) }

@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
 )
@@ -215,4 +217,92 @@ func TestRevokedScopesAreFoundByReferral(t *testing.T) {
 	}
 	use("the old anchor is gone", silent, "/c/1")
 	use("came when it was gone", light(), "/c/2")
+}
+
+// TestFollowersHoldWhatTheyShallGovern: anchors of the scope above that hold nothing else are to govern a
+// scope: they fetch its state during the notice.
+func TestFollowersHoldWhatTheyShallGovern(t *testing.T) {
+	p := scope.DefaultPolicy(quorum.BFT)
+	p.Children.Notice = 2 * time.Second
+	c := startClusterUnder(t, 4, p, func(i int, n *Node) {
+		if i > 0 {
+			n.cfg.Follow = [][]byte{}
+		}
+	})
+	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	defer cancel()
+	child := scope.Child{Prefix: []byte("/b/"), Policy: scope.DefaultPolicy(quorum.BFT)}
+	for _, a := range c.nodes[0].Genesis().Anchors {
+		if a.Name == "n0" {
+			child.Anchors = append(child.Anchors, a)
+		}
+	}
+	for _, n := range c.nodes {
+		if _, err := n.Govern(ctx, scope.Decision{Kind: scope.Delegate, Child: &child}, Once{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if r, err := c.nodes[3].Txn(ctx, putTxn("/b/1", "before"), Once{}); err != nil || r.Code != scope.Applied {
+		t.Fatalf("%s %s, %v", r.Code, r.Reason, err)
+	}
+	if _, err := c.nodes[3].In("/b/"); !errors.Is(err, ErrNotHeld) {
+		t.Fatalf("it holds the scope: %v", err)
+	}
+	c.revoke(ctx, "/b/", scope.DefaultPolicy(quorum.BFT), 1, 2, 3)
+	for _, n := range c.nodes[1:] {
+		for ctx.Err() == nil {
+			if _, err := n.In("/b/"); err == nil {
+				break
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+	}
+	c.governed(ctx, "/b/", 3, 0, 1, 2, 3)
+	c.stop[0]()
+	if r, err := c.nodes[2].Txn(ctx, putTxn("/b/2", "after"), Once{}); err != nil || r.Code != scope.Applied {
+		t.Fatalf("%s %s, %v", r.Code, r.Reason, err)
+	}
+	if got := c.value(ctx, 3, "/b/1"); got != "before" {
+		t.Errorf("read %q", got)
+	}
+}
+
+// TestUnknownOrdersHoldNothingUp: two of four anchors know an order of which the others do not hear, and so do
+// not vote for what obeys it. The scope goes on all the same.
+func TestUnknownOrdersHoldNothingUp(t *testing.T) {
+	c := noticed(t, 4, time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	defer cancel()
+	c.delegate(ctx, "", "/b/", quorum.BFT, 0, 1, 2, 3)
+	order := &scope.Revocation{
+		Entry: 1 << 20, Height: 1, Time: aweigh.InstantOf(time.Now()).Add(-2 * time.Second),
+		Child: scope.Child{Prefix: []byte("/b/"), Policy: scope.DefaultPolicy(quorum.BFT), Anchors: c.nodes[0].Genesis().Anchors},
+	}
+	for _, n := range c.nodes[:2] {
+		p, err := n.In("/b/")
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.hearOrder(order)
+	}
+	const enough = 300 // where each view of the two was lost, 33 took 20 s
+	for i := range enough {
+		if _, err := c.nodes[i%4].Txn(ctx, putTxn("/b/1", fmt.Sprint(i)), Once{}); err != nil {
+			t.Fatalf("write %d: %v", i, err)
+		}
+	}
+}
+
+// TestOrdersWaitForNobody: a part that has no state takes no events, and whoever tells it of orders goes on.
+func TestOrdersWaitForNobody(t *testing.T) {
+	c := noticed(t, 1, time.Second)
+	p := c.nodes[0].Root()
+	idle := &Part{genesis: p.genesis, log: p.log, runner: &runner{orders: make(chan *scope.Revocation, 1)}}
+	idle.runner.stand.Store(p.runner.stand.Load())
+	for i := range int64(20) {
+		idle.hearOrder(&scope.Revocation{Entry: i, Time: 1})
+	}
+	if o := <-idle.runner.orders; o.Entry != 19 {
+		t.Errorf("it will hear of order %d", o.Entry)
+	}
 }

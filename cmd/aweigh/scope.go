@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -335,88 +334,6 @@ func rosterOf(ctx context.Context, in *client.Client) (scope.Roster, error) {
 		return scope.Roster{}, err
 	}
 	return e.Roster, nil
-}
-
-// decideAbove proposes or approves a decision about a scope below another, and tells what became of it; await
-// waits for that once all here have approved.
-func (a *app) decideAbove(ctx context.Context, s *session, above *aweighv1.Scope, d scope.Decision, once func() (*aweighv1.Once, error), here bool, await func(context.Context) error) error {
-	in := *s
-	in.Client = s.Client.In(inScope(above))
-	if here {
-		if err := a.approveHere(ctx, s, above, d, once); err != nil {
-			return err
-		}
-		return await(ctx)
-	}
-	limited, cancel := s.limited(ctx)
-	defer cancel()
-	r, err := in.Client.Trust(limited)
-	if err != nil {
-		return err
-	}
-	flag := ""
-	if len(above.Prefix) > 0 {
-		flag = " --scope " + shellWord(inScope(above))
-	}
-	return in.govern(limited, r, d, once, "next: at other anchors:   aweigh scope approve "+d.ID().Short()+flag+
-		"\n   or, against it, there: aweigh ballot reject "+d.ID().Short()+flag)
-}
-
-// approveHere has all anchors that answer approve.
-func (a *app) approveHere(ctx context.Context, s *session, above *aweighv1.Scope, d scope.Decision, once func() (*aweighv1.Once, error)) (err error) {
-	ctx, cancel := s.limited(ctx)
-	defer cancel()
-	approved := 0
-	var failed []error
-	addresses := slices.Clone(s.Client.Addresses())
-	slices.Sort(addresses)
-	for _, address := range slices.Compact(addresses) {
-		c, err := client.Dial(address)
-		if err != nil {
-			return err
-		}
-		o, err := once()
-		var g *aweighv1.GovernResponse
-		if err == nil {
-			g, err = c.In(inScope(above)).Govern(ctx, d, o)
-		}
-		if err = errors.Join(err, c.Close()); err != nil {
-			failed = append(failed, fmt.Errorf("%s: %w", address, err))
-		} else {
-			approved++
-		}
-		if p := g.GetProposal(); p.GetCarried() > 0 || err == nil && p.GetWeight() >= p.GetNeeded() {
-			break // what comes after is another proposal
-		}
-	}
-	if approved == 0 {
-		return errors.Join(failed...)
-	}
-	fmt.Fprintf(a.err, "approved by %d anchors on this machine\n", approved)
-	return nil
-}
-
-// awaitScope waits until a scope has decided something; a node that does not hold it knows no more than
-// that it was founded.
-func (s *session) awaitScope(ctx context.Context, prefix []byte) error {
-	ctx, cancel := s.limited(ctx)
-	defer cancel()
-	for {
-		all, err := s.Client.Scopes(ctx)
-		if err != nil {
-			return err
-		}
-		for _, x := range all {
-			if bytes.Equal(x.Prefix, prefix) && (x.Height > 0 || !x.Held) {
-				return s.Printer.Scope(x, parentOf(all, x))
-			}
-		}
-		select {
-		case <-time.After(50 * time.Millisecond):
-		case <-ctx.Done():
-			return fmt.Errorf("the scope has decided nothing yet: %w; \"aweigh anchor ls\" shows what its approval still takes, \"aweigh scope ls\" whether its anchors are there", ctx.Err())
-		}
-	}
 }
 
 func (a *app) scopeApprove() *cobra.Command {
