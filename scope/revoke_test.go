@@ -252,7 +252,6 @@ func TestFormerGovernmentsDecideNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := c.obeying(order)
 	if out := c.add(c.next(nil, nil, held)).Outcomes[0]; out.Code != Applied {
 		t.Fatalf("%s %s", out.Code, out.Reason)
 	}
@@ -266,8 +265,7 @@ func TestFormerGovernmentsDecideNothing(t *testing.T) {
 	if len(first.Founded) != 1 {
 		t.Fatalf("before the order is obeyed, %d scopes were founded", len(first.Founded))
 	}
-	b = c.obeying(order)
-	c.add(NewBlock(b.Header, b.Bundles, b.Evidence))
+	c.add(c.obeying(order))
 	if res := c.turn(); len(res.Founded) > 0 || rosterNames(c.epoch().Roster) != "c d" {
 		t.Fatalf("governed by %s, founded %v", rosterNames(c.epoch().Roster), res.Founded)
 	}
@@ -278,8 +276,7 @@ func TestFormerGovernmentsDecideNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b = c.next(nil, nil)
-	b = NewBlock(b.Header, nil, Evidence{Ballots: [][]byte{v.Encode()}})
+	b := NewBlock(c.next(nil, nil).Header, nil, Evidence{Ballots: [][]byte{v.Encode()}})
 	if err := c.state.CheckBallots(b, func(votes.MotionBallot) bool { return false }); err != nil {
 		t.Fatalf("ballots: %v", err)
 	}
