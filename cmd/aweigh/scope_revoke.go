@@ -58,6 +58,12 @@ func (a *app) scopeRevoke() *cobra.Command {
 		if err := child.Check(); err != nil {
 			return fmt.Errorf("%w: %w", errUsage, err)
 		}
+		if x.FailuresLeft < 0 && x.Held {
+			fmt.Fprintf(a.err, "aweigh: warning: too few anchors of %s are there to decide; it is handed over once they can\n", show.Key(x.Prefix))
+		}
+		if x.YieldsNs > 0 {
+			fmt.Fprintf(a.err, "aweigh: warning: this replaces the order that %s govern it, and its notice begins anew\n", strings.Join(x.Successors, ", "))
+		}
 		d := scope.Decision{Kind: scope.Revoke, Child: child}
 		return a.decideAbove(ctx, s, above, d, once, *here, func(ctx context.Context) error { return s.awaitOrder(ctx, x) })
 	})
