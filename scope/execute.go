@@ -43,7 +43,9 @@ type Outcome struct {
 // Execute is the state transition (P22): a pure function of the state and the
 // block, which must follow it (CheckHeader) and be well-formed, its bundles and
 // proofs checked. Nothing that a mutation says can spoil the block; an error
-// means that the store failed.
+// means that the store failed. Blocks come by finality as well, without a vote of
+// this node's: what only voters check (CheckAttended, CheckBallots, CheckRevocation)
+// may then be anything, where more lie than may.
 //
 // A block first does what its time has made due, forgetting the receipts of
 // mutations that are void by now, content that was compacted away and redirects
