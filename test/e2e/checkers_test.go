@@ -89,3 +89,53 @@ func TestCheckersFindWrongHistories(t *testing.T) {
 		})
 	}
 }
+
+// TestCheckersOfSetsAndLocks: each wrong history is found, and the right one is not objected to.
+func TestCheckersOfSetsAndLocks(t *testing.T) {
+	at := func(n int) time.Duration { return time.Duration(n) * time.Millisecond }
+	read := func(call, answer int, elements ...string) setRead {
+		r := setRead{call: at(call), answer: at(answer), elements: make(map[string]bool)}
+		for _, e := range elements {
+			r.elements[e] = true
+		}
+		return r
+	}
+	added := []addition{
+		{element: "a", call: at(1), answer: at(2)},
+		{element: "b", call: at(3), answer: at(9)},
+		{element: "c", call: at(4), answer: at(5), fate: unknown},
+		{element: "d", call: at(4), answer: at(5), fate: refused},
+	}
+	for what, c := range map[string]struct {
+		reads []setRead
+		wrong bool
+	}{
+		"right":                 {reads: []setRead{read(3, 4, "a"), read(5, 6, "a", "b"), read(10, 11, "a", "b", "c")}},
+		"one is lost":           {reads: []setRead{read(3, 4)}, wrong: true},
+		"one comes and goes":    {reads: []setRead{read(5, 6, "a", "b"), read(7, 8, "a")}, wrong: true},
+		"one was refused":       {reads: []setRead{read(10, 11, "a", "b", "d")}, wrong: true},
+		"one is of nobody":      {reads: []setRead{read(10, 11, "a", "b", "e")}, wrong: true},
+		"one before it was put": {reads: []setRead{read(1, 2, "b")}, wrong: true},
+		"nobody read":           {wrong: true},
+	} {
+		s := setHistory{added: added, reads: c.reads}
+		if wrong := s.wrong(); (len(wrong) > 0) != c.wrong {
+			t.Errorf("set, %s: %v", what, wrong)
+		}
+	}
+	for what, c := range map[string]struct {
+		history lockHistory
+		last    string
+		wrong   bool
+	}{
+		"right":              {history: lockHistory{done: map[int]string{1: "x", 2: "y"}}, last: "count 2"},
+		"right, one unknown": {history: lockHistory{done: map[int]string{1: "x", 3: "y"}, unknown: 1}, last: "count 3"},
+		"two did one":        {history: lockHistory{done: map[int]string{1: "x"}, twice: []string{"y"}}, last: "count 1", wrong: true},
+		"one is lost":        {history: lockHistory{done: map[int]string{1: "x", 2: "y"}}, last: "count 1", wrong: true},
+		"one too many":       {history: lockHistory{done: map[int]string{1: "x"}}, last: "count 2", wrong: true},
+	} {
+		if wrong := c.history.wrong(c.last); (len(wrong) > 0) != c.wrong {
+			t.Errorf("lock, %s: %v", what, wrong)
+		}
+	}
+}

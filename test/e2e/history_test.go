@@ -65,15 +65,31 @@ func newHistory() *history {
 	return &history{start: time.Now()}
 }
 
+// caller is how a client calls operations.
+type caller interface {
+	call(ctx context.Context, op *operation) error
+	fate(err error) fate // what an error tells of the operation's effect
+}
+
+// native calls them through the nodes' own API.
+type native struct{ *client.Client }
+
+func (c native) call(ctx context.Context, op *operation) error { return op.run(ctx, c.Client) }
+func (native) fate(err error) fate                             { return fateOf(err) }
+
 // do calls an operation, and records it.
 func (h *history) do(ctx context.Context, c *client.Client, op operation) operation {
+	return h.doBy(ctx, native{c}, op)
+}
+
+func (h *history) doBy(ctx context.Context, c caller, op operation) operation {
 	op.call = time.Since(h.start)
-	err := op.run(ctx, c)
+	err := c.call(ctx, &op)
 	now := time.Since(h.start)
 	op.answer = now
 	if err != nil {
 		op.why, op.answer = err, forever
-		op.fate = fateOf(err)
+		op.fate = c.fate(err)
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -19,6 +19,7 @@ type process struct {
 	name, dir string
 	listen    string // multiaddr
 	p2p, api  string // host:port
+	etcd      string // host:port, if it serves etcd's API
 	extra     []string
 	asked     *client.Client // for what the harness itself wants to know
 

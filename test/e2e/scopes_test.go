@@ -29,7 +29,7 @@ func (r *region) worked(n *network, rng *rand.Rand, first, clients int, stop <-c
 	r.history = newHistory()
 	for i := range clients {
 		w := &worker{
-			history: r.history, client: n.dial((first + i) % len(n.nodes)), id: first + i, rng: rand.New(rand.NewPCG(rng.Uint64(), rng.Uint64())),
+			history: r.history, caller: native{n.dial((first + i) % len(n.nodes))}, id: first + i, rng: rand.New(rand.NewPCG(rng.Uint64(), rng.Uint64())),
 			keys: 3, prefix: r.prefix + "k", seen: make(map[string]string),
 		}
 		all.Go(func() { w.run(stop) })

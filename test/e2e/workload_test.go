@@ -12,8 +12,6 @@ import (
 	"time"
 
 	"github.com/anishathalye/porcupine"
-
-	"github.com/aweigh/aweigh/client"
 )
 
 // patience is how long a client of a workload waits for one answer.
@@ -36,7 +34,7 @@ func (h *history) workAs(first int, n *network, rng *rand.Rand, clients, keys in
 			c = n.dial(mine, (mine+1)%len(n.nodes), (mine+2)%len(n.nodes), (mine+3)%len(n.nodes))
 		}
 		w := &worker{
-			history: h, client: c, id: first + i, rng: rand.New(rand.NewPCG(rng.Uint64(), rng.Uint64())),
+			history: h, caller: native{c}, id: first + i, rng: rand.New(rand.NewPCG(rng.Uint64(), rng.Uint64())),
 			keys: keys, prefix: "/key/", seen: make(map[string]string),
 		}
 		all.Go(func() { w.run(stop) })
@@ -47,7 +45,7 @@ func (h *history) workAs(first int, n *network, rng *rand.Rand, clients, keys in
 // worker is one client that works.
 type worker struct {
 	*history
-	client *client.Client
+	caller caller
 	id     int
 	rng    *rand.Rand
 	keys   int
@@ -67,7 +65,7 @@ func (w *worker) run(stop <-chan struct{}) {
 		}
 		op := w.next()
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		op = w.do(ctx, w.client, op)
+		op = w.doBy(ctx, w.caller, op)
 		cancel()
 		wait := time.Duration(w.rng.Int64N(int64(4 * time.Millisecond)))
 		if op.fate != done {
