@@ -124,15 +124,15 @@ func TestCheckersOfSetsAndLocks(t *testing.T) {
 		}
 	}
 	for what, c := range map[string]struct {
-		history lockHistory
+		history *lockHistory
 		last    string
 		wrong   bool
 	}{
-		"right":              {history: lockHistory{done: map[int]string{1: "x", 2: "y"}}, last: "count 2"},
-		"right, one unknown": {history: lockHistory{done: map[int]string{1: "x", 3: "y"}, unknown: 1}, last: "count 3"},
-		"two did one":        {history: lockHistory{done: map[int]string{1: "x"}, twice: []string{"y"}}, last: "count 1", wrong: true},
-		"one is lost":        {history: lockHistory{done: map[int]string{1: "x", 2: "y"}}, last: "count 1", wrong: true},
-		"one too many":       {history: lockHistory{done: map[int]string{1: "x"}}, last: "count 2", wrong: true},
+		"right":              {history: &lockHistory{done: map[int]string{1: "x", 2: "y"}}, last: "count 2"},
+		"right, one unknown": {history: &lockHistory{done: map[int]string{1: "x", 3: "y"}, unknown: 1}, last: "count 3"},
+		"two did one":        {history: &lockHistory{done: map[int]string{1: "x"}, twice: []string{"y"}}, last: "count 1", wrong: true},
+		"one is lost":        {history: &lockHistory{done: map[int]string{1: "x", 2: "y"}}, last: "count 1", wrong: true},
+		"one too many":       {history: &lockHistory{done: map[int]string{1: "x"}}, last: "count 2", wrong: true},
 	} {
 		if wrong := c.history.wrong(c.last); (len(wrong) > 0) != c.wrong {
 			t.Errorf("lock, %s: %v", what, wrong)
