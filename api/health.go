@@ -22,8 +22,47 @@ type Health interface {
 func Live(n Health) http.Handler { return &probe{name: "livez", ask: n.Live} }
 
 // Ready answers 200 if the node could answer a linearizable read now, and
-// otherwise 503, with one line for each reason.
-func Ready(n Health) http.Handler { return &probe{name: "readyz", ask: n.Ready} }
+// otherwise 503, with one line for each reason. With ?scope=PREFIX it does so for that
+// scope, by prefix or identity, and answers 404 if the node does not hold it; without, for the root scope.
+func Ready(n Health) http.Handler {
+	of, _ := n.(interface {
+		In(name string) (*node.Part, error)
+	})
+	return &readiness{root: &probe{name: "readyz", ask: n.Ready}, of: of, parts: make(map[*node.Part]*probe)}
+}
+
+// readiness is a probe for each scope that was asked about.
+type readiness struct {
+	root *probe
+	of   interface {
+		In(name string) (*node.Part, error)
+	}
+
+	mu    sync.Mutex
+	parts map[*node.Part]*probe
+}
+
+// ServeHTTP implements http.Handler.
+func (h *readiness) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	name := r.URL.Query().Get("scope")
+	if name == "" || h.of == nil {
+		h.root.ServeHTTP(w, r)
+		return
+	}
+	p, err := h.of.In(name)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusNotFound)
+		return
+	}
+	h.mu.Lock()
+	of := h.parts[p]
+	if of == nil {
+		of = &probe{name: "readyz", ask: p.Ready}
+		h.parts[p] = of // of no more scopes than the node holds
+	}
+	h.mu.Unlock()
+	of.ServeHTTP(w, r)
+}
 
 // fresh is for how long one look serves all who ask, so that asking often costs
 // the node nothing.

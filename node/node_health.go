@@ -41,6 +41,9 @@ func (n *Part) Live(ctx context.Context) []Check {
 // Ready says whether this node could answer a linearizable read, or order a
 // mutation, now.
 func (n *Part) Ready(ctx context.Context) []Check {
+	if n.vacant.Load() {
+		return []Check{{"store", n.storeErr()}, {"state", errVacant}}
+	}
 	checks := n.Live(ctx)
 	if checks[1].Err != nil { // then nothing newer is known
 		return checks

@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math/rand/v2"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -34,6 +36,23 @@ func (r *region) worked(n *network, rng *rand.Rand, first, clients int, stop <-c
 		}
 		all.Go(func() { w.run(stop) })
 	}
+}
+
+// answers objects if a node answers a probe with another code.
+func (p *process) answers(ctx context.Context, path string, want int) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.api+path, nil)
+	if err != nil {
+		return err
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if body, _ := io.ReadAll(resp.Body); resp.StatusCode != want {
+		return fmt.Errorf("%d: %s", resp.StatusCode, body)
+	}
+	return nil
 }
 
 // acknowledged is how many operations were done so far.
@@ -120,6 +139,9 @@ func TestScopesGovernThemselves(t *testing.T) {
 		if (r == lost) != (did == 0) {
 			t.Errorf("while all anchors of %s were dead, %s acknowledged %d operations", lost.prefix, r.prefix, did)
 		}
+	}
+	for query, want := range map[string]int{"": 200, "?scope=/a/b/c/": 503, "?scope=/a/b/": 200, "?scope=/d/": 200, "?scope=/none/": 404} {
+		until(t, backSoon, "readyz"+query, func(ctx context.Context) error { return n.nodes[1].answers(ctx, "/readyz"+query, want) })
 	}
 	n.nodes[4].start()
 	until(t, backSoon, "the scope is back", func(context.Context) error {
