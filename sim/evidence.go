@@ -19,7 +19,7 @@ type testimony struct {
 }
 
 // add takes in what a verified frame shows. Leaders propose by their vote of a kind.
-func (e evidence) add(f *frame, vouch quorum.Kind) {
+func (e evidence) add(f *frame, vouch func(aweigh.Epoch) quorum.Kind) {
 	cert := func(at aweigh.Epoch, c quorum.Certificate) {
 		for _, s := range c.Signatures {
 			e.sign(at, s.Anchor, c.Subject)
@@ -29,7 +29,7 @@ func (e evidence) add(f *frame, vouch quorum.Kind) {
 	case votes.Ballot:
 		e.sign(c.Domain.Epoch, c.Anchor, c.Subject)
 	case node.Proposal:
-		e.sign(c.Header.Epoch, c.Header.Proposer, quorum.Subject{Kind: vouch, View: c.Header.View, Block: c.Header.Hash()})
+		e.sign(c.Header.Epoch, c.Header.Proposer, quorum.Subject{Kind: vouch(c.Header.Epoch), View: c.Header.View, Block: c.Header.Hash()})
 	case node.Offer:
 		for _, v := range c.Votes {
 			e.sign(c.Domain.Epoch, v.Signature.Anchor, v.Subject)

@@ -161,7 +161,7 @@ func (s *slander) forged(l *liar) votes.Ballot {
 	v := l.view()
 	b := votes.Ballot{
 		Format: scope.Format, Domain: l.domain(), Anchor: victim.key.Public().ID(),
-		Subject: quorum.Subject{Kind: l.w.rules.Mode.Vouch(), View: v, Block: l.w.watch.proposals[place{l.domain().Epoch, v}]},
+		Subject: quorum.Subject{Kind: l.w.vouch(l.domain().Epoch), View: v, Block: l.w.watch.proposals[place{l.domain().Epoch, v}]},
 	}
 	if b.Subject.Block.IsZero() {
 		b.Subject = quorum.Subject{Kind: quorum.Nullify, View: v}

@@ -186,7 +186,7 @@ func (x *watch) said(n *Node, f *frame) {
 		}
 	case "proposal":
 		if p, ok := f.open().(node.Proposal); ok {
-			s := quorum.Subject{Kind: w.rules.Mode.Vouch(), View: p.Header.View, Block: p.Header.Hash()}
+			s := quorum.Subject{Kind: w.vouch(p.Header.Epoch), View: p.Header.View, Block: p.Header.Hash()}
 			at := place{p.Header.Epoch, s.View}
 			if b, ok := x.proposals[at]; ok && b != s.Block {
 				x.reach("two proposals")
@@ -415,7 +415,7 @@ func (n *Node) seats(o *Node) bool {
 func (x *watch) heard(to *Node, f *frame) {
 	x.verdicts[Acceptance].Checks++
 	if !x.within && !to.excused() {
-		x.evidence.add(f, x.w.rules.Mode.Vouch())
+		x.evidence.add(f, x.w.vouch)
 	}
 	if x.w.events%512 == 0 && !to.excused() {
 		x.bounded(to)
