@@ -21,7 +21,7 @@ func (a *app) motion() *cobra.Command {
 		Long: "A write that the scope's policy puts under approval opens a motion instead of applying.\n" +
 			"It applies once ballots of enough weight have approved it, within its window; the\n" +
 			"ballots may be signed anywhere, also without a network (see aweigh ballot).\n\n" +
-			"MOTION is the ID of one, or that of the open decision that it is about, or the first 8\n" +
+			"MOTION is the ID of one, or that of the decision that it is about, or the first 8\n" +
 			"digits of either, or more.",
 		Example: "  aweigh motion ls\n  aweigh motion show 4bf5122f\n  aweigh motion watch 4bf5122f",
 	}
@@ -37,8 +37,8 @@ func motionID(text string) ([]byte, error) {
 	return id, nil
 }
 
-// motionNamed finds the motion that people mean: by its ID, by that of an open decision
-// that it is about, or by the start of one.
+// motionNamed finds the motion that people mean: by its ID, by that of the decision that
+// it is about, or by the start of one.
 func (s *session) motionNamed(ctx context.Context, text string) (*aweighv1.MotionResponse, error) {
 	id, err := motionID(text)
 	if err != nil {
@@ -48,24 +48,24 @@ func (s *session) motionNamed(ctx context.Context, text string) (*aweighv1.Motio
 	if !errors.Is(err, client.ErrNotFound) {
 		return r, err
 	}
-	t, trustErr := s.Client.Trust(ctx)
-	if trustErr != nil {
+	all, listErr := s.Client.Motions(ctx, true)
+	if listErr != nil {
 		return nil, err
 	}
-	var found []byte
-	for _, x := range t.Proposals {
-		if !bytes.HasPrefix(x.Id, id) || len(x.Motion) == 0 {
+	var found *aweighv1.Motion // of several about one decision the open one, or else the newest: they come first
+	for _, x := range all.Motions {
+		if !bytes.HasPrefix(x.Decision, id) || found != nil && bytes.Equal(x.Decision, found.Decision) {
 			continue
 		}
 		if found != nil {
-			return nil, fmt.Errorf("%w: several decisions begin like %q; give more of the ID", errUsage, text)
+			return nil, fmt.Errorf("%w: several motions are about decisions that begin like %q; \"aweigh motion ls --all\" lists them", errUsage, text)
 		}
-		found = x.Motion
+		found = x
 	}
 	if found == nil {
 		return nil, err
 	}
-	return s.Client.Motion(ctx, found)
+	return s.Client.Motion(ctx, found.Id)
 }
 
 func (a *app) motionLs() *cobra.Command {

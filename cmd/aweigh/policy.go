@@ -105,7 +105,7 @@ func (a *app) policyDiff() *cobra.Command {
 func policyFrom(file string, old scope.Policy) (p scope.Policy, err error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
-		return p, err
+		return p, fmt.Errorf("%w: %w", errUsage, err)
 	}
 	if p, err = policytext.Read(text, old); err != nil {
 		return p, fmt.Errorf("%s: %w", file, err)

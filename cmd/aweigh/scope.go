@@ -223,6 +223,7 @@ func (a *app) scopeCreate() *cobra.Command {
 		if err != nil {
 			return err
 		}
+		a.warnAway(limited, s, above, known)
 		d := scope.Decision{Kind: scope.Delegate, Child: child}
 		return a.decideAbove(ctx, s, above, d, once, *here, func(ctx context.Context) error { return s.awaitScope(ctx, prefix) })
 	})
@@ -318,6 +319,20 @@ func (s *session) knownAnchors(ctx context.Context, all []*aweighv1.Scope, above
 		return bytes.Compare(x[:], y[:])
 	})
 	return found, nil
+}
+
+// warnAway tells which of those who shall govern the node that answers cannot reach, as far as
+// it knows them.
+func (a *app) warnAway(ctx context.Context, s *session, above *aweighv1.Scope, anchors []scope.Anchor) {
+	r, err := s.Client.In(inScope(above)).Status(ctx)
+	if err != nil {
+		return // what follows says why
+	}
+	for _, x := range r.Anchors {
+		if !x.Reachable && !x.Self && slices.ContainsFunc(anchors, func(n scope.Anchor) bool { id := n.Key.ID(); return bytes.Equal(id[:], x.Id) }) {
+			fmt.Fprintf(a.err, "aweigh: warning: %s, which shall govern it, cannot be reached from here\n", show.Line(x.Name))
+		}
+	}
 }
 
 // rosterOf is a scope's newest roster, verified from its genesis.

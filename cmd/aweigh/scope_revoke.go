@@ -64,6 +64,7 @@ func (a *app) scopeRevoke() *cobra.Command {
 		if x.YieldsNs > 0 {
 			fmt.Fprintf(a.err, "aweigh: warning: this replaces the order that %s govern it, and its notice begins anew\n", strings.Join(x.Successors, ", "))
 		}
+		a.warnAway(limited, s, above, child.Anchors)
 		d := scope.Decision{Kind: scope.Revoke, Child: child}
 		return a.decideAbove(ctx, s, above, d, once, *here, func(ctx context.Context) error { return s.awaitOrder(ctx, x) })
 	})
