@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -395,6 +396,15 @@ func (n *Part) Gossip(frame []byte) {
 	if err := n.host.Publish(n.topic(), frame); err != nil {
 		n.log.Debug("gossip not published", "error", err)
 	}
+}
+
+// Followed implements carrier.
+func (n *Part) Followed() bool {
+	anchors := n.roll.checker().Anchors
+	return slices.ContainsFunc(n.host.Hears(n.topic()), func(id peer.ID) bool {
+		_, ok := anchors[n.called.of(id)]
+		return !ok
+	})
 }
 
 // note turns what the machine says into logs, and wakes those who wait.

@@ -17,10 +17,14 @@ import (
 	"github.com/aweigh/aweigh/votes"
 )
 
-// carrier carries frames for a runner. Neither method may block.
+// carrier carries frames for a runner. Neither Send nor Gossip may block.
 type carrier interface {
 	Send(to Peer, frame []byte)
 	Gossip(frame []byte)
+
+	// Followed reports whether anybody hears the gossip but anchors of the scope, who know most of
+	// what is in it.
+	Followed() bool
 }
 
 // runner owns a Machine: one goroutine feeds it everything that waits, carries

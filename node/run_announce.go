@@ -14,7 +14,8 @@ import (
 // limited number of messages from all others together, and thinks ill of those who send more; a
 // hundred busy scopes would have more to tell. So scopes take turns, and of what one wants to tell
 // meanwhile the newest of each epoch is told: whoever hears of a block asks for those before, but
-// none who lacks an epoch's last can verify what is said in the next.
+// none who lacks an epoch's last can verify what is said in the next. Where only anchors of the scope
+// would hear it, who have voted for it, little is told: for those who missed how it ended.
 type announcements struct {
 	mu      sync.Mutex
 	limit   *rate.Limiter
@@ -39,8 +40,9 @@ const (
 	// announcesASecond is what all nodes together make known, about half of what each takes (p2p.Config.GossipMessages).
 	announcesASecond = 120
 	announcesAtOnce  = 40
-	announcesAtLeast = 2 // of one node, however many others a scope names
-	announcesWaiting = 4 // of one scope: so many epochs begin while it waits, if they are very short
+	announcesAtLeast = 2  // of one node, however many others a scope names
+	announcesIdly    = 10 // how many one counts for that only anchors of its scope hear
+	announcesWaiting = 4  // of one scope: so many epochs begin while it waits, if they are very short
 )
 
 func newAnnouncements() *announcements {
@@ -111,6 +113,9 @@ func (a *announcements) next() {
 		a.sending = true
 		a.mu.Unlock()
 		c.Gossip(x.frame)
+		if !c.Followed() {
+			a.limit.ReserveN(time.Now(), announcesIdly-1)
+		}
 		a.mu.Lock()
 		a.sending = false
 	}

@@ -13,11 +13,14 @@ import (
 
 // gossiped records what is gossiped.
 type gossiped struct {
-	mu  sync.Mutex
-	all []string
+	mu     sync.Mutex
+	all    []string
+	closed bool // only anchors of the scope hear it
 }
 
 func (h *gossiped) Send(Peer, []byte) {}
+
+func (h *gossiped) Followed() bool { return !h.closed }
 
 func (h *gossiped) Gossip(frame []byte) {
 	h.mu.Lock()
@@ -87,6 +90,16 @@ func TestAnnouncementsTakeTurns(t *testing.T) {
 	}
 	if last, _ := all[0].last(); last != "the last of its epoch" {
 		t.Errorf("another node told the next epoch's first, and %q was told last", last)
+	}
+	few := &gossiped{closed: true}
+	begin = time.Now()
+	for k := range aweigh.Height(1000) {
+		a.put(few, announced{[]byte("to anchors"), 5, k})
+		time.Sleep(time.Millisecond)
+	}
+	most := announcesAtOnce/announcesIdly + 1 + int(time.Since(begin).Seconds()*announcesASecond/4/announcesIdly)
+	if _, n := few.last(); n == 0 || n > most {
+		t.Errorf("%d were told that only anchors hear, at most %d need be", n, most)
 	}
 	a.close()
 	a.put(all[0], announced{[]byte("late"), 4, each})

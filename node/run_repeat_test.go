@@ -10,6 +10,7 @@ type sentTo struct{ frames [][]byte }
 
 func (s *sentTo) Send(_ Peer, f []byte) { s.frames = append(s.frames, f) }
 func (s *sentTo) Gossip(f []byte)       { s.frames = append(s.frames, f) }
+func (s *sentTo) Followed() bool        { return true }
 
 // TestRepeatsAreBounded: of what only repeats, a node sends so much and no more, however
 // many scopes there are; of all else, everything.

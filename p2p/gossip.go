@@ -190,6 +190,16 @@ func (h *Host) Publish(topic Topic, data []byte) error {
 	return nil
 }
 
+// Hears are the peers to which gossip of a topic may go, which need not have joined it: topics share buckets.
+// Through them it may reach others.
+func (h *Host) Hears(topic Topic) []peer.ID {
+	if !h.enter() {
+		return nil
+	}
+	defer h.leave()
+	return h.gossip.topics[bucket(topic)].ListPeers()
+}
+
 // deliver is pubsub's validator for every bucket.
 func (g *gossip) deliver(_ context.Context, from peer.ID, m *pubsub.Message) pubsub.ValidationResult {
 	h := g.h
