@@ -31,7 +31,7 @@ func Prepare(t Table) *Rules {
 	if len(t) == 0 {
 		return new(Rules)
 	}
-	id := aweigh.Sum([]byte("aweigh/actions/1"), canon.Encode(t))
+	id := canon.Hash("aweigh/actions/1", t)
 	prepared.Lock()
 	defer prepared.Unlock()
 	if r := prepared.of[id]; r != nil {

@@ -23,7 +23,7 @@ type cached struct {
 
 // cacheKey names what is kept as the answer to a question.
 func cacheKey(a *ForeignAsk) aweigh.Hash {
-	return aweigh.Sum([]byte("aweigh/foreign/1"), canon.Encode(*a))
+	return canon.Hash("aweigh/foreign/1", *a)
 }
 
 func (f *ForeignScope) ttl() time.Duration { return f.epoch.Policy.Limits.TTL }

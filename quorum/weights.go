@@ -64,7 +64,7 @@ func NewWeights(shares ...Share) (Weights, error) {
 			w.seats[s.Anchor] = i
 		}
 	}
-	w.hash = aweigh.Sum([]byte("aweigh/weights/1"), canon.Encode(w.shares))
+	w.hash = canon.Hash("aweigh/weights/1", w.shares)
 	return w, nil
 }
 

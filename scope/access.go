@@ -175,7 +175,7 @@ func (v *view) access(revision int64) (Access, error) {
 }
 
 func accessDigest(a *Access) aweigh.Hash {
-	return aweigh.Sum([]byte("aweigh/access/1"), canon.Encode(*a))
+	return canon.Hash("aweigh/access/1", *a)
 }
 
 // reaccess puts other users and roles in the place of those that they are based on.

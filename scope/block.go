@@ -39,7 +39,7 @@ type Header struct {
 }
 
 // Hash names the block.
-func (h Header) Hash() aweigh.Hash { return aweigh.Sum([]byte("aweigh/header/1"), canon.Encode(h)) }
+func (h Header) Hash() aweigh.Hash { return canon.Hash("aweigh/header/1", h) }
 
 // Proof is the evidence of one fault that a block carries (P36).
 type Proof = votes.Equivocation
@@ -199,7 +199,7 @@ func MutationsRoot(bundles []*CheckedBundle) aweigh.Hash {
 }
 
 func mutationsHash(h lineage.Head) aweigh.Hash {
-	return aweigh.Sum([]byte("aweigh/mutations/1"), canon.Encode(h))
+	return canon.Hash("aweigh/mutations/1", h)
 }
 
 func mutationLeaves(bundles []*CheckedBundle) (leaves []tlog.Hash) {
@@ -234,7 +234,7 @@ func (e Evidence) Hash() aweigh.Hash {
 	if e.Empty() {
 		return aweigh.Hash{}
 	}
-	return aweigh.Sum([]byte("aweigh/evidence/1"), canon.Encode(e))
+	return canon.Hash("aweigh/evidence/1", e)
 }
 
 // Domain is what the ballots on blocks under this header are bound to (P5).

@@ -100,7 +100,7 @@ func (c *Child) who() string {
 
 // ID names the decision.
 func (d *Decision) ID() aweigh.Hash {
-	return aweigh.Sum([]byte("aweigh/decision/1"), canon.Encode(*d))
+	return canon.Hash("aweigh/decision/1", *d)
 }
 
 // ConsentBytes is what a new anchor signs in votes.ContextConsent, so that nobody

@@ -74,8 +74,9 @@ func (l *lanes) expand(h *aweigh.Hash) {
 }
 
 // bytes is the accumulator as little-endian words.
-func (a *accumulator) bytes() []byte {
-	b := make([]byte, 0, accumulatorBytes)
+func (a *accumulator) bytes() []byte { return a.append(make([]byte, 0, accumulatorBytes)) }
+
+func (a *accumulator) append(b []byte) []byte {
 	for _, w := range a {
 		b = binary.LittleEndian.AppendUint64(b, w)
 	}

@@ -378,7 +378,7 @@ func (x *execution) convict(evidence ...trust.Evidence) error {
 }
 
 // ProofHash names a proof of fault, as the evidence of a change of trust does.
-func ProofHash(p *Proof) aweigh.Hash { return aweigh.Sum([]byte("aweigh/proof/1"), canon.Encode(*p)) }
+func ProofHash(p *Proof) aweigh.Hash { return canon.Hash("aweigh/proof/1", *p) }
 
 // storeLedger writes the trust ledger if the block changed it.
 func (x *execution) storeLedger() {

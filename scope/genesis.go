@@ -37,7 +37,7 @@ func DefaultPolicy(m quorum.Mode) Policy {
 }
 
 // Hash names the policy.
-func (p Policy) Hash() aweigh.Hash { return aweigh.Sum([]byte("aweigh/policy/1"), canon.Encode(p)) }
+func (p Policy) Hash() aweigh.Hash { return canon.Hash("aweigh/policy/1", p) }
 
 // Anchor is a member of a scope as its roster names it.
 type Anchor struct {

@@ -51,7 +51,7 @@ func (m *Motion) Found(n int) int64 {
 }
 
 // Hash names the motion as it opened; the lineage says so.
-func (m *Motion) Hash() aweigh.Hash { return aweigh.Sum([]byte("aweigh/motion/1"), canon.Encode(*m)) }
+func (m *Motion) Hash() aweigh.Hash { return canon.Hash("aweigh/motion/1", *m) }
 
 // ID is the motion's: that of its mutation.
 func (m *Motion) ID() votes.MotionID { return ID(m.Mutation) }

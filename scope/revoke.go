@@ -28,7 +28,7 @@ type Revocation struct {
 
 // Hash names the revocation, in the lineages of both scopes.
 func (r *Revocation) Hash() aweigh.Hash {
-	return aweigh.Sum([]byte("aweigh/revocation/1"), canon.Encode(*r))
+	return canon.Hash("aweigh/revocation/1", *r)
 }
 
 // Equal reports whether two revocations are the same. One may be nil.
@@ -154,7 +154,7 @@ func (a agenda) yields() (c *Child) {
 // yield is the succession of another government, which begins as one that founds a scope
 // does. What the old one had decided is void.
 func (s *State) yield(e *Epoch, c *Child, ledger trust.Ledger, attended []trust.Evidence) (*succession, error) {
-	by := aweigh.Sum([]byte("aweigh/yield/1"), canon.Encode(*c))
+	by := canon.Hash("aweigh/yield/1", *c)
 	leave := attended
 	for st := range ledger.Seated() {
 		leave = append(leave, trust.Evidence{Anchor: st.Anchor, Kind: trust.Evicted, Epoch: e.Number, Height: s.head.Height, Proof: by})

@@ -1,9 +1,11 @@
 package scope
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
@@ -172,8 +174,9 @@ func (s *State) write() kv.Op {
 
 // digest is the hash of all that the next blocks depend on.
 func (s *State) digest() aweigh.Hash {
-	b := make([]byte, 0, 256+accumulatorBytes)
-	b = append(b, "aweigh/state/1"...)
+	room := digests.Get().(*[]byte)
+	defer digests.Put(room)
+	b := append((*room)[:0], "aweigh/state/1"...)
 	for _, n := range []int64{
 		s.head.Revision, s.head.Compacted, s.head.LineageSize, s.head.Leases, int64(s.head.LeaseDue), int64(s.head.Resumed), int64(s.head.Swept),
 		int64(s.head.Started), s.head.Delegated, s.head.Access, s.head.Bytes, s.head.Obeyed, int64(s.head.Governed),
@@ -189,10 +192,13 @@ func (s *State) digest() aweigh.Hash {
 	b = append(b, s.head.Under[:]...)
 	b = append(b, s.head.Agenda[:]...)
 	b = s.head.Docket.append(b)
-	b = append(b, s.sum.bytes()...)
-	b = append(b, s.tally...)
-	return aweigh.Sum(b)
+	b = s.sum.append(b)
+	*room = append(b, s.tally...)
+	return sha256.Sum256(*room)
 }
+
+// digests has room for what a digest is of.
+var digests = sync.Pool{New: func() any { return new([]byte) }}
 
 // Head says where the state stands.
 func (s *State) Head() Head { return s.head }

@@ -88,7 +88,7 @@ type Evidence struct {
 
 // Hash names the evidence.
 func (e Evidence) Hash() aweigh.Hash {
-	return aweigh.Sum([]byte("aweigh/trust-evidence/1"), canon.Encode(e))
+	return canon.Hash("aweigh/trust-evidence/1", e)
 }
 
 // Attendance is an anchor's part in one epoch, counted over the final blocks for

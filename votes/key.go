@@ -47,7 +47,7 @@ type PublicKey struct {
 }
 
 // ID is the key's identity: an aweigh.AnchorID, or the author of mutations.
-func (k PublicKey) ID() aweigh.Hash { return aweigh.Sum([]byte("aweigh/key/1"), canon.Encode(k)) }
+func (k PublicKey) ID() aweigh.Hash { return canon.Hash("aweigh/key/1", k) }
 
 // keyText is RFC 4648, section 5, without padding and with zero trailing bits.
 // It is not hexadecimal so that the text of a private key, which is, never

@@ -9,11 +9,14 @@ package canon
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"reflect"
 
 	"github.com/fxamacker/cbor/v2"
+
+	"github.com/aweigh/aweigh"
 )
 
 // ErrNotCanonical is returned for input that is malformed or not in its one form.
@@ -47,6 +50,14 @@ func Encode(v any) []byte {
 	defer rooms.Put(room)
 	*room = appendValue((*room)[:0], reflect.ValueOf(v))
 	return bytes.Clone(*room)
+}
+
+// Hash is aweigh.Sum of a domain, which tells what is hashed, and the one encoding of v.
+func Hash(domain string, v any) aweigh.Hash {
+	room := rooms.Get().(*[]byte)
+	defer rooms.Put(room)
+	*room = appendValue(append((*room)[:0], domain...), reflect.ValueOf(v))
+	return sha256.Sum256(*room)
 }
 
 // Decode reads data into v, a pointer, and returns ErrNotCanonical, wrapped
