@@ -175,12 +175,15 @@ func (a *app) scopeCreate() *cobra.Command {
 		Use: "create PREFIX", Short: "Propose to delegate a prefix to a scope of its own", Args: cobra.ExactArgs(1),
 		Long: "Proposes, with the key of the anchor that answers, that the scope which decides about\n" +
 			"PREFIX now delegates it. Once anchors whose weight finalizes there have approved the\n" +
-			"same, the new scope takes over the keys, and decides by itself. The prefix stays a scope of its own for good. Who governs it can be\n" +
-			"changed from above only if the policy there has a children.notice now.\n\n" +
+			"same, the new scope takes over the keys, and decides by itself. The prefix stays a scope\n" +
+			"of its own for good. Who governs it can be changed from above only if the policy there\n" +
+			"has a children.notice now.\n\n" +
+			"A scope that anybody can flood, as with events, may slow the others on the same machines;\n" +
+			"--rate bounds it.\n\n" +
 			"Templates are policies to start from:\n" + templateHelp() + "\n" +
 			"With --here, all anchors that run on this machine approve at once, and the command\n" +
 			"waits until the new scope has decided something.",
-		Example: "  aweigh scope create /registry/events/ --template light --anchors node1,node2,node3\n" +
+		Example: "  aweigh scope create /registry/events/ --template light --rate 1000 --anchors node1,node2,node3\n" +
 			"  aweigh scope create /registry/secrets/ --policy secrets.yaml\n" +
 			"  aweigh scope create /site/lab/ --template local --anchors lab --here",
 	}
@@ -189,6 +192,7 @@ func (a *app) scopeCreate() *cobra.Command {
 	choices(c, "template", templateNames()...)
 	file := c.Flags().String("policy", "", "file of what else the policy shall be, as \"aweigh policy show\" writes it")
 	name := c.Flags().String("name", "", "for people")
+	rate := c.Flags().Int64("rate", 0, "changes a second that each node takes of its own clients there, more wait: limits.rate of the policy")
 	here := c.Flags().Bool("here", false, "let all anchors on this machine approve; with --api, those at its addresses")
 	asIs := c.Flags().Bool("as-is", false, "PREFIX is meant as it stands, though it does not look so")
 	once := onceFlags(c)
@@ -219,7 +223,17 @@ func (a *app) scopeCreate() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		child, err := newChild(known, prefix, *name, *template, *file)
+		policy, err := policyOfTemplate(*template, prefix)
+		if err == nil && *file != "" {
+			policy, err = policyFrom(*file, policy)
+		}
+		if err != nil {
+			return err
+		}
+		if c.Flags().Changed("rate") {
+			policy.Limits.Rate = *rate
+		}
+		child, err := newChild(known, prefix, *name, policy)
 		if err != nil {
 			return err
 		}
@@ -258,17 +272,8 @@ func policyOfTemplate(template string, prefix []byte) (p scope.Policy, err error
 }
 
 // newChild is the scope that is asked for.
-func newChild(anchors []scope.Anchor, prefix []byte, name, template, file string) (*scope.Child, error) {
-	policy, err := policyOfTemplate(template, prefix)
-	if err != nil {
-		return nil, err
-	}
+func newChild(anchors []scope.Anchor, prefix []byte, name string, policy scope.Policy) (*scope.Child, error) {
 	child := &scope.Child{Prefix: prefix, Name: name, Policy: policy, Anchors: anchors}
-	if file != "" {
-		if child.Policy, err = policyFrom(file, child.Policy); err != nil {
-			return nil, err
-		}
-	}
 	if err := child.Policy.Check(); err != nil {
 		return nil, fmt.Errorf("%w: %w", policytext.ErrSyntax, err)
 	}
