@@ -43,7 +43,11 @@ func (p *Pebble) Commit(ops []kv.Op, sync bool) error {
 	}
 	p.commits.Add(1)
 	p.ops.Add(uint64(len(ops)))
-	p.bytes.Add(uint64(size))
+	if was := p.bytes.Add(uint64(size)) - uint64(size); was < p.early && was+uint64(size) >= p.early {
+		if _, err := p.db.AsyncFlush(); err != nil {
+			return fmt.Errorf("store: writing a table out: %w", err)
+		}
+	}
 	if err := b.Close(); err != nil { // returns it to a pool
 		return fmt.Errorf("store: commit of %d ops: %w", len(ops), err)
 	}

@@ -46,6 +46,7 @@ type Pebble struct {
 	copying atomic.Bool
 	synced  *synced // nil if it is read only
 
+	early               uint64 // once so many bytes were committed, a table is written out before it is full
 	commits, ops, bytes atomic.Uint64
 }
 
@@ -76,6 +77,9 @@ func OpenPebble(dir string, o Options) (*Pebble, error) {
 		return nil, fmt.Errorf("store: open %s: %w", dir, damaged(err, known))
 	}
 	p := &Pebble{db: db, fs: fs, dir: dir, fault: fs.fault}
+	if o.MemTableBytes == 0 {
+		p.early = 1 + rand.Uint64N(tableBytes/2)
+	}
 	err = checkBlobs(fs, db, dir)
 	switch {
 	case err != nil:
@@ -117,7 +121,8 @@ func (p *Pebble) check(known bool) (err error) {
 
 // tableBytes is the most that a table in memory takes unless its user says otherwise. How much less it
 // takes is left to chance: anchors that take the same writes would write their tables out at the same moment
-// for ever, and whoever waits for a quorum would wait for that.
+// for ever, and whoever waits for a quorum would wait for that. Pebble's first tables grow by doubling, from the same
+// size in every store that was just opened; when the first is written out is left to chance as well.
 const tableBytes = 32 << 20
 
 // fileBytes is how long the files are that tables and merges are written to, at most. Each file costs a sync

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -364,4 +365,37 @@ func TestSiftIsScan(t *testing.T) {
 			t.Errorf("%s: %d are missing, %v", name, most, err)
 		}
 	}
+}
+
+// TestTablesAreWrittenOutApart: stores that take the same commits from the start, as anchors do, do not all write
+// their tables out at the same one.
+func TestTablesAreWrittenOutApart(t *testing.T) {
+	const stores, commits, each = 4, 400, 64 << 10 // more than the tables that grow
+	var when [stores]string
+	for i := range when {
+		p, err := OpenPebble("store", Options{FS: vfs.NewMem()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		value, written := make([]byte, each), int64(0)
+		for k := range commits {
+			if err := p.Commit([]kv.Op{kv.Set(fmt.Appendf(nil, "%d", k), value)}, false); err != nil {
+				t.Fatal(err)
+			}
+			for p.db.Metrics().Flush.NumInProgress > 0 {
+				time.Sleep(time.Millisecond)
+			}
+			if n := p.db.Metrics().Flush.Count; n > written {
+				written = n
+				when[i] += fmt.Sprint(k, " ")
+			}
+		}
+		if err := p.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if when[0] == "" || when[0] == when[1] && when[1] == when[2] && when[2] == when[3] {
+		t.Errorf("tables were written out after commits %v of all stores", when[0])
+	}
+	t.Log(strings.Join(when[:], "; "))
 }
