@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -32,5 +33,21 @@ func TestFollowersHearOfEachWrite(t *testing.T) {
 	}
 	if slow > 2 { // a machine may be busy
 		t.Errorf("%d of 100 writes took longer than 1.5 s", slow)
+	}
+}
+
+// TestOnlyFollowedScopesAreToldOften: a node knows which of its scopes somebody follows who is no anchor of it.
+func TestOnlyFollowedScopesAreToldOften(t *testing.T) {
+	_, c := newHolders(t, func(_ int, cfg *Config) { cfg.restAfter = 0 })
+	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	defer cancel()
+	c.delegate(ctx, "", "/b/", quorum.Crash, 1) // the others hold it, and are anchors of the root scope alone
+	below := c.nodes[1].Parts()[slices.IndexFunc(c.nodes[1].Parts(), func(p *Part) bool { return string(p.prefix) == "/b/" })]
+	for i := 0; c.nodes[1].followed.Load() || !below.followed.Load(); i++ {
+		for _, key := range []string{"/a", "/b/1"} {
+			if _, err := c.nodes[1].Txn(ctx, putTxn(key, fmt.Sprint(i)), Once{}); err != nil {
+				t.Fatalf("%v; the root scope is followed: %v, /b/: %v", err, c.nodes[1].followed.Load(), below.followed.Load())
+			}
+		}
 	}
 }

@@ -84,6 +84,8 @@ type Part struct {
 	begun, catching atomic.Bool // a snapshot may have been begun to be fetched; is being fetched
 	closing         closing
 	offers          atomic.Bool // makeOffers runs
+	asked           time.Time   // who hears the gossip, the last time; of the runner
+	followed        atomic.Bool // somebody who is no anchor does
 	address         address
 	log             *slog.Logger
 
@@ -400,11 +402,20 @@ func (n *Part) Gossip(frame []byte) {
 
 // Followed implements carrier.
 func (n *Part) Followed() bool {
-	anchors := n.roll.checker().Anchors
-	return slices.ContainsFunc(n.host.Hears(n.topic()), func(id peer.ID) bool {
-		_, ok := anchors[n.called.of(id)]
-		return !ok
-	})
+	if now := time.Now(); now.Sub(n.asked) > time.Second {
+		if now.Sub(n.asked) > 5*time.Second { // who knows
+			n.followed.Store(true)
+		}
+		n.asked = now
+		go func() {
+			anchors := n.roll.checker().Anchors
+			n.followed.Store(slices.ContainsFunc(n.host.Hears(n.topic()), func(id peer.ID) bool {
+				_, ok := anchors[n.called.of(id)]
+				return !ok
+			}))
+		}()
+	}
+	return n.followed.Load()
 }
 
 // note turns what the machine says into logs, and wakes those who wait.

@@ -17,13 +17,12 @@ import (
 	"github.com/aweigh/aweigh/votes"
 )
 
-// carrier carries frames for a runner. Neither Send nor Gossip may block.
+// carrier carries frames for a runner. No method may block.
 type carrier interface {
 	Send(to Peer, frame []byte)
 	Gossip(frame []byte)
 
-	// Followed reports whether anybody hears the gossip but anchors of the scope, who know most of
-	// what is in it.
+	// Followed reports whether anybody hears the gossip but anchors of the scope, as of the last second.
 	Followed() bool
 }
 

@@ -10,13 +10,20 @@ import (
 	"github.com/aweigh/aweigh"
 )
 
-// announcements paces what a node's scopes make known of final blocks by gossip. Every peer takes a
+// announcements paces what a node's scopes make known of final blocks by gossip: to those who follow,
+// and, rarely and without holding those up, what only anchors of its scope would hear. They know most
+// of it by what anchors send each other; it is for those who missed how it ended.
+type announcements struct{ followed, others *turns }
+
+// turns lets scopes announce in turn. Every peer takes a
 // limited number of messages from all others together, and thinks ill of those who send more; a
 // hundred busy scopes would have more to tell. So scopes take turns, and of what one wants to tell
 // meanwhile the newest of each epoch is told: whoever hears of a block asks for those before, but
-// none who lacks an epoch's last can verify what is said in the next. Where only anchors of the scope
-// would hear it, who have voted for it, little is told: for those who missed how it ended.
-type announcements struct {
+// none who lacks an epoch's last can verify what is said in the next.
+type turns struct {
+	share rate.Limit // announcements a second of all nodes together
+	least rate.Limit // of one node, however many others a scope names
+
 	mu      sync.Mutex
 	limit   *rate.Limiter
 	wakes   bool // a timer runs
@@ -40,91 +47,116 @@ const (
 	// announcesASecond is what all nodes together make known, about half of what each takes (p2p.Config.GossipMessages).
 	announcesASecond = 120
 	announcesAtOnce  = 40
-	announcesAtLeast = 2  // of one node, however many others a scope names
-	announcesIdly    = 10 // how many one counts for that only anchors of its scope hear
+	announcesAtLeast = 2.0
+	announcesRarely  = 10 // how many times less often what only anchors hear
 	announcesWaiting = 4  // of one scope: so many epochs begin while it waits, if they are very short
 )
 
 func newAnnouncements() *announcements {
-	return &announcements{limit: rate.NewLimiter(announcesASecond, announcesAtOnce), frames: make(map[carrier][]announced)}
+	return &announcements{
+		followed: newTurns(announcesASecond, announcesAtOnce, announcesAtLeast),
+		others:   newTurns(announcesASecond/announcesRarely, announcesAtOnce/announcesRarely, announcesAtLeast/announcesRarely),
+	}
 }
 
-// among divides the rate among so many nodes.
+func newTurns(share rate.Limit, atOnce int, least rate.Limit) *turns {
+	return &turns{share: share, least: least, limit: rate.NewLimiter(share, atOnce), frames: make(map[carrier][]announced)}
+}
+
+// among divides the rates among so many nodes.
 func (a *announcements) among(nodes int) {
-	a.limit.SetLimit(max(announcesASecond/rate.Limit(max(nodes, 1)), announcesAtLeast))
+	for _, t := range []*turns{a.followed, a.others} {
+		t.limit.SetLimit(max(t.share/rate.Limit(max(nodes, 1)), t.least))
+	}
 }
 
 // put makes a block known, soon, unless others do so before.
 func (a *announcements) put(c carrier, x announced) {
-	a.mu.Lock()
-	if !a.closed {
-		all := slices.DeleteFunc(a.frames[c], x.covers)
-		if len(a.frames[c]) == 0 {
-			a.order = append(a.order, c)
-		}
-		if all = append(all, x); len(all) > announcesWaiting {
-			all = all[1:]
-		}
-		a.frames[c] = all
+	to, from := a.followed, a.others
+	if !c.Followed() {
+		to, from = from, to
 	}
-	a.mu.Unlock()
-	a.next()
+	from.heard(c, x)
+	to.put(c, x)
 }
 
 // heard takes back what another node made known.
 func (a *announcements) heard(c carrier, x announced) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if all := a.frames[c]; len(all) == 0 {
-		return
-	} else if all = slices.DeleteFunc(all, x.covers); len(all) > 0 {
-		a.frames[c] = all
-		return
-	}
-	delete(a.frames, c)
-	a.order = slices.DeleteFunc(a.order, func(o carrier) bool { return o == c })
-}
-
-// next sends what may be sent now.
-func (a *announcements) next() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for len(a.order) > 0 && !a.wakes && !a.sending {
-		r := a.limit.Reserve()
-		if wait := r.Delay(); wait > 0 {
-			r.Cancel()
-			a.wakes = true
-			time.AfterFunc(wait, func() {
-				a.mu.Lock()
-				a.wakes = false
-				a.mu.Unlock()
-				a.next()
-			})
-			return
-		}
-		c := a.order[0]
-		a.order = a.order[1:]
-		x := a.frames[c][0]
-		if a.frames[c] = a.frames[c][1:]; len(a.frames[c]) == 0 {
-			delete(a.frames, c)
-		} else {
-			a.order = append(a.order, c)
-		}
-		a.sending = true
-		a.mu.Unlock()
-		c.Gossip(x.frame)
-		if !c.Followed() {
-			a.limit.ReserveN(time.Now(), announcesIdly-1)
-		}
-		a.mu.Lock()
-		a.sending = false
-	}
+	a.followed.heard(c, x)
+	a.others.heard(c, x)
 }
 
 // close forgets what waits.
 func (a *announcements) close() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.order, a.closed = nil, true
-	clear(a.frames)
+	a.followed.close()
+	a.others.close()
+}
+
+func (t *turns) put(c carrier, x announced) {
+	t.mu.Lock()
+	if !t.closed {
+		all := slices.DeleteFunc(t.frames[c], x.covers)
+		if len(t.frames[c]) == 0 {
+			t.order = append(t.order, c)
+		}
+		if all = append(all, x); len(all) > announcesWaiting {
+			all = all[1:]
+		}
+		t.frames[c] = all
+	}
+	t.mu.Unlock()
+	t.next()
+}
+
+func (t *turns) heard(c carrier, x announced) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if all := t.frames[c]; len(all) == 0 {
+		return
+	} else if all = slices.DeleteFunc(all, x.covers); len(all) > 0 {
+		t.frames[c] = all
+		return
+	}
+	delete(t.frames, c)
+	t.order = slices.DeleteFunc(t.order, func(o carrier) bool { return o == c })
+}
+
+// next sends what may be sent now.
+func (t *turns) next() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for len(t.order) > 0 && !t.wakes && !t.sending {
+		r := t.limit.Reserve()
+		if wait := r.Delay(); wait > 0 {
+			r.Cancel()
+			t.wakes = true
+			time.AfterFunc(wait, func() {
+				t.mu.Lock()
+				t.wakes = false
+				t.mu.Unlock()
+				t.next()
+			})
+			return
+		}
+		c := t.order[0]
+		t.order = t.order[1:]
+		x := t.frames[c][0]
+		if t.frames[c] = t.frames[c][1:]; len(t.frames[c]) == 0 {
+			delete(t.frames, c)
+		} else {
+			t.order = append(t.order, c)
+		}
+		t.sending = true
+		t.mu.Unlock()
+		c.Gossip(x.frame)
+		t.mu.Lock()
+		t.sending = false
+	}
+}
+
+func (t *turns) close() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.order, t.closed = nil, true
+	clear(t.frames)
 }

@@ -91,16 +91,6 @@ func TestAnnouncementsTakeTurns(t *testing.T) {
 	if last, _ := all[0].last(); last != "the last of its epoch" {
 		t.Errorf("another node told the next epoch's first, and %q was told last", last)
 	}
-	few := &gossiped{closed: true}
-	begin = time.Now()
-	for k := range aweigh.Height(1000) {
-		a.put(few, announced{[]byte("to anchors"), 5, k})
-		time.Sleep(time.Millisecond)
-	}
-	most := announcesAtOnce/announcesIdly + 1 + int(time.Since(begin).Seconds()*announcesASecond/4/announcesIdly)
-	if _, n := few.last(); n == 0 || n > most {
-		t.Errorf("%d were told that only anchors hear, at most %d need be", n, most)
-	}
 	a.close()
 	a.put(all[0], announced{[]byte("late"), 4, each})
 	if last, _ := all[0].last(); last == "late" {
@@ -109,7 +99,51 @@ func TestAnnouncementsTakeTurns(t *testing.T) {
 }
 
 func (a *announcements) waits(c carrier) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return len(a.frames[c]) > 0
+	a.followed.mu.Lock()
+	defer a.followed.mu.Unlock()
+	return len(a.followed.frames[c]) > 0
+}
+
+// TestFollowersWaitForNobodyElse: what only anchors hear is told a tenth as often, and holds up nobody who follows
+// another scope; who begins to follow hears at once.
+func TestFollowersWaitForNobodyElse(t *testing.T) {
+	a := newAnnouncements()
+	a.among(4)
+	defer a.close()
+	busy, one := make([]*gossiped, 50), new(gossiped)
+	for i := range busy {
+		busy[i] = &gossiped{closed: true}
+	}
+	begin, height, longest := time.Now(), aweigh.Height(0), time.Duration(0)
+	for last, seen := begin, 0; time.Since(begin) < 2*time.Second; height++ {
+		for _, h := range busy {
+			a.put(h, announced{[]byte("to anchors"), 0, height})
+		}
+		a.put(one, announced{[]byte("to who follows"), 0, height})
+		if _, n := one.last(); n > seen {
+			longest, last, seen = max(longest, time.Since(last)), time.Now(), n
+		}
+		time.Sleep(time.Millisecond)
+	}
+	if longest > 200*time.Millisecond {
+		t.Errorf("who follows heard nothing for %v", longest)
+	}
+	told := 0
+	for _, h := range busy {
+		_, n := h.last()
+		told += n
+	}
+	if most := announcesAtOnce/announcesRarely + 1 + int(time.Since(begin).Seconds()*announcesASecond/announcesRarely/4); told == 0 || told > most {
+		t.Errorf("%d were told that only anchors hear, at most %d need be", told, most)
+	}
+	at := slices.IndexFunc(busy, func(h *gossiped) bool { _, n := h.last(); return n == 0 })
+	busy[at].closed = false
+	a.put(busy[at], announced{[]byte("at once"), 0, height})
+	for wait := time.Now(); ; time.Sleep(time.Millisecond) {
+		if last, n := busy[at].last(); last == "at once" && n == 1 {
+			break
+		} else if time.Since(wait) > time.Second {
+			t.Fatalf("%d were told to one that is followed now, %q the last", n, last)
+		}
+	}
 }

@@ -45,7 +45,8 @@ func (p *Pebble) Commit(ops []kv.Op, sync bool) error {
 	p.ops.Add(uint64(len(ops)))
 	if was := p.bytes.Add(uint64(size)) - uint64(size); was < p.early && was+uint64(size) >= p.early {
 		if _, err := p.db.AsyncFlush(); err != nil {
-			return fmt.Errorf("store: writing a table out: %w", err)
+			p.fault.set(fmt.Errorf("writing a table out: %w", err))
+			return p.fault.get()
 		}
 	}
 	if err := b.Close(); err != nil { // returns it to a pool

@@ -21,8 +21,8 @@ func (a *app) motion() *cobra.Command {
 		Long: "A write that the scope's policy puts under approval opens a motion instead of applying.\n" +
 			"It applies once ballots of enough weight have approved it, within its window; the\n" +
 			"ballots may be signed anywhere, also without a network (see aweigh ballot).\n\n" +
-			"MOTION is the ID of one, or that of the decision that it is about, or the first 8\n" +
-			"digits of either, or more.",
+			"MOTION is the ID of one, or that of the open decision that it is about, or the first 8\n" +
+			"digits of either, or more. To show and watch take decisions that are closed, too.",
 		Example: "  aweigh motion ls\n  aweigh motion show 4bf5122f\n  aweigh motion watch 4bf5122f",
 	}
 	return a.under(c, a.motionLs(), a.motionShow(), a.motionWatch(), a.motionExport(), a.motionWithdraw())
@@ -37,8 +37,8 @@ func motionID(text string) ([]byte, error) {
 	return id, nil
 }
 
-// motionNamed finds the motion that people mean: by its ID, by that of the decision that
-// it is about, or by the start of one.
+// motionNamed finds the motion that people mean: by its ID, by that of the open decision
+// that it is about, or by the start of one.
 func (s *session) motionNamed(ctx context.Context, text string) (*aweighv1.MotionResponse, error) {
 	id, err := motionID(text)
 	if err != nil {
@@ -48,16 +48,43 @@ func (s *session) motionNamed(ctx context.Context, text string) (*aweighv1.Motio
 	if !errors.Is(err, client.ErrNotFound) {
 		return r, err
 	}
-	all, listErr := s.Client.Motions(ctx, true)
-	if listErr != nil {
+	t, trustErr := s.Client.Trust(ctx)
+	if trustErr != nil {
 		return nil, err
 	}
-	var found *aweighv1.Motion // of several about one decision the open one, or else the newest: they come first
-	for _, x := range all.Motions {
-		if !bytes.HasPrefix(x.Decision, id) || found != nil && bytes.Equal(x.Decision, found.Decision) {
+	var found []byte
+	for _, x := range t.Proposals {
+		if !bytes.HasPrefix(x.Id, id) || len(x.Motion) == 0 {
 			continue
 		}
 		if found != nil {
+			return nil, fmt.Errorf("%w: several decisions begin like %q; give more of the ID", errUsage, text)
+		}
+		found = x.Motion
+	}
+	if found == nil {
+		return nil, err
+	}
+	return s.Client.Motion(ctx, found)
+}
+
+// motionOnRecord does so for those who only look: it finds what is closed by its decision, too.
+func (s *session) motionOnRecord(ctx context.Context, text string) (*aweighv1.MotionResponse, error) {
+	r, err := s.motionNamed(ctx, text)
+	if !errors.Is(err, client.ErrNotFound) {
+		return r, err
+	}
+	id, _ := motionID(text)
+	all, listErr := s.Client.Motions(ctx, true)
+	if listErr != nil {
+		return nil, listErr
+	}
+	var found *aweighv1.Motion
+	for _, x := range all.Motions {
+		if !bytes.HasPrefix(x.Decision, id) {
+			continue
+		}
+		if found != nil { // of other scopes too: a decision's ID does not tell its scope
 			return nil, fmt.Errorf("%w: several motions are about decisions that begin like %q; \"aweigh motion ls --all\" lists them", errUsage, text)
 		}
 		found = x
@@ -97,7 +124,7 @@ func (a *app) motionShow() *cobra.Command {
 	return a.askingIn(c, func(ctx context.Context, s *session, args []string) error {
 		ctx, cancel := s.limited(ctx)
 		defer cancel()
-		r, err := s.motionNamed(ctx, args[0])
+		r, err := s.motionOnRecord(ctx, args[0])
 		if err != nil {
 			return err
 		}
@@ -115,7 +142,7 @@ func (a *app) motionWatch() *cobra.Command {
 	return a.askingIn(c, func(ctx context.Context, s *session, args []string) error {
 		limited, cancel := s.limited(ctx)
 		defer cancel()
-		r, err := s.motionNamed(limited, args[0])
+		r, err := s.motionOnRecord(limited, args[0])
 		if err != nil {
 			return err
 		}

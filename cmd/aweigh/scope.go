@@ -327,7 +327,7 @@ func (s *session) knownAnchors(ctx context.Context, all []*aweighv1.Scope, above
 }
 
 // warnAway tells which of those who shall govern the node that answers cannot reach, as far as
-// it knows them.
+// they are anchors of the scope above.
 func (a *app) warnAway(ctx context.Context, s *session, above *aweighv1.Scope, anchors []scope.Anchor) {
 	r, err := s.Client.In(inScope(above)).Status(ctx)
 	if err != nil {
@@ -335,7 +335,7 @@ func (a *app) warnAway(ctx context.Context, s *session, above *aweighv1.Scope, a
 	}
 	for _, x := range r.Anchors {
 		if !x.Reachable && !x.Self && slices.ContainsFunc(anchors, func(n scope.Anchor) bool { id := n.Key.ID(); return bytes.Equal(id[:], x.Id) }) {
-			fmt.Fprintf(a.err, "aweigh: warning: %s, which shall govern it, cannot be reached from here\n", show.Line(x.Name))
+			fmt.Fprintf(a.err, "aweigh: warning: %s, which shall govern it, cannot be reached from here, or signs nothing\n", show.Line(x.Name))
 		}
 	}
 }

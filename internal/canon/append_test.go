@@ -10,6 +10,7 @@ import (
 
 	"github.com/fxamacker/cbor/v2"
 
+	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/lineage"
 	"github.com/aweigh/aweigh/quorum"
@@ -148,5 +149,16 @@ func BenchmarkEncode(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+func TestHashIsThatOfTheEncoding(t *testing.T) {
+	v := struct {
+		_ struct{} `cbor:",toarray"`
+		A uint64
+		B []byte
+	}{A: 7, B: []byte("seven")}
+	if got, want := canon.Hash("test/1", v), aweigh.Sum([]byte("test/1"), canon.Encode(v)); got != want {
+		t.Errorf("%s, and %s by its parts", got, want)
 	}
 }
