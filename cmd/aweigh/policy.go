@@ -1,12 +1,14 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -159,8 +161,29 @@ func (a *app) policySet() *cobra.Command {
 		if err := withApprovals(&p, *approve, *free); err != nil {
 			return err
 		}
+		if err := a.warnElsewhere(ctx, s, r, old, p); err != nil {
+			return err
+		}
 		return a.setPolicy(ctx, s, r, old, p, once)
 	})
+}
+
+// warnElsewhere tells of new approvals that change nothing, since another scope decides about what they are for.
+func (a *app) warnElsewhere(ctx context.Context, s *session, r *aweighv1.TrustResponse, old, p scope.Policy) error {
+	all, err := s.Client.Scopes(ctx)
+	if err != nil {
+		return err
+	}
+	for _, x := range p.Approvals {
+		by := deciding(all, x.Prefix, false)
+		if x.Matter != scope.Changes && x.Matter != scope.Deletions || by == nil || bytes.Equal(by.Id, r.Header.Scope) ||
+			slices.ContainsFunc(old.Approvals, func(o scope.Approval) bool { return o.Matter == x.Matter && bytes.Equal(o.Prefix, x.Prefix) }) {
+			continue
+		}
+		fmt.Fprintf(a.err, "aweigh: warning: the scope of %s decides about %s, and its policy says what needs approval there: --scope %s\n",
+			show.Key(by.Prefix), show.Key(x.Prefix), shellWord(inScope(by)))
+	}
+	return nil
 }
 
 // withApprovals sets and drops approvals of a policy.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/hex"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -192,9 +193,9 @@ func (a *app) scopeCreate() *cobra.Command {
 	choices(c, "template", templateNames()...)
 	file := c.Flags().String("policy", "", "file of what else the policy shall be, as \"aweigh policy show\" writes it")
 	name := c.Flags().String("name", "", "for people")
-	rate := c.Flags().Int64("rate", 0, "changes a second that each node takes of its own clients there, more wait: limits.rate of the policy")
+	rate := c.Flags().Int64("rate", 0, "changes a second that each node takes of its own clients there, more wait; 0: any number (limits.rate of the policy)")
 	here := c.Flags().Bool("here", false, "let all anchors on this machine approve; with --api, those at its addresses")
-	asIs := c.Flags().Bool("as-is", false, "PREFIX is meant as it stands, though it does not look so")
+	asIs := c.Flags().Bool("as-is", false, "this is what is meant, though PREFIX looks like a mistake, or too few of the anchors are there")
 	once := onceFlags(c)
 	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
 		limited, cancel := s.limited(ctx)
@@ -231,13 +232,20 @@ func (a *app) scopeCreate() *cobra.Command {
 			return err
 		}
 		if c.Flags().Changed("rate") {
+			if *rate < 0 || *rate > math.MaxInt32 {
+				return fmt.Errorf("%w: --rate is a number from 0, for no limit, to %d", errUsage, math.MaxInt32)
+			}
 			policy.Limits.Rate = *rate
 		}
 		child, err := newChild(known, prefix, *name, policy)
 		if err != nil {
 			return err
 		}
-		a.warnAway(limited, s, above, known)
+		away := a.warnAway(limited, s, above, known)
+		if n := uint64(len(known)); n-away < policy.Rules.Finalize.Threshold(n) && !*asIs {
+			return fmt.Errorf("%w: %d of the %d anchors can be reached, too few to decide there, and %s would be theirs for good; start them first, or --as-is if that is meant",
+				errUsage, n-away, n, show.Key(prefix))
+		}
 		d := scope.Decision{Kind: scope.Delegate, Child: child}
 		return a.decideAbove(ctx, s, above, d, once, *here, func(ctx context.Context) error { return s.awaitScope(ctx, prefix) })
 	})
@@ -327,17 +335,19 @@ func (s *session) knownAnchors(ctx context.Context, all []*aweighv1.Scope, above
 }
 
 // warnAway tells which of those who shall govern the node that answers cannot reach, as far as
-// they are anchors of the scope above.
-func (a *app) warnAway(ctx context.Context, s *session, above *aweighv1.Scope, anchors []scope.Anchor) {
+// they are anchors of the scope above, and how many those are.
+func (a *app) warnAway(ctx context.Context, s *session, above *aweighv1.Scope, anchors []scope.Anchor) (away uint64) {
 	r, err := s.Client.In(inScope(above)).Status(ctx)
 	if err != nil {
-		return // what follows says why
+		return 0 // what follows says why
 	}
 	for _, x := range r.Anchors {
 		if !x.Reachable && !x.Self && slices.ContainsFunc(anchors, func(n scope.Anchor) bool { id := n.Key.ID(); return bytes.Equal(id[:], x.Id) }) {
 			fmt.Fprintf(a.err, "aweigh: warning: %s, which shall govern it, cannot be reached from here, or signs nothing\n", show.Line(x.Name))
+			away++
 		}
 	}
+	return away
 }
 
 // rosterOf is a scope's newest roster, verified from its genesis.

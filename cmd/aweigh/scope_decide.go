@@ -42,7 +42,7 @@ func (a *app) decideAbove(ctx context.Context, s *session, above *aweighv1.Scope
 func (a *app) approveHere(ctx context.Context, s *session, above *aweighv1.Scope, d scope.Decision, once func() (*aweighv1.Once, error)) (err error) {
 	ctx, cancel := s.limited(ctx)
 	defer cancel()
-	approved := 0
+	approved, enough := 0, ""
 	var failed []error
 	addresses := slices.Clone(s.Client.Addresses())
 	slices.Sort(addresses)
@@ -62,13 +62,14 @@ func (a *app) approveHere(ctx context.Context, s *session, above *aweighv1.Scope
 			approved++
 		}
 		if p := g.GetProposal(); p.GetCarried() > 0 || err == nil && p.GetWeight() >= p.GetNeeded() {
+			enough = ", which is enough"
 			break // what comes after is another proposal
 		}
 	}
 	if approved == 0 {
 		return errors.Join(failed...)
 	}
-	fmt.Fprintf(a.err, "approved by %d anchors on this machine\n", approved)
+	fmt.Fprintf(a.err, "approved by %d anchors on this machine%s\n", approved, enough)
 	return nil
 }
 

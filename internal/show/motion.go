@@ -7,6 +7,9 @@ import (
 	"time"
 
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
+	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/internal/policytext"
+	"github.com/aweigh/aweigh/scope"
 )
 
 type motionJSON struct {
@@ -37,6 +40,7 @@ type motionJSON struct {
 	Missing       string             `json:"missing,omitempty"` // in words
 	Voters        []voterJSON        `json:"voters"`
 	Changes       []motionChangeJSON `json:"changes,omitempty"`
+	Policy        map[string]string  `json:"policy,omitempty"` // that is to be in force, of a decision about one
 }
 
 type voterJSON struct {
@@ -58,6 +62,31 @@ type castJSON struct {
 	Offline bool   `json:"offline"` // signed away from any node, as its voter says
 }
 
+// decided is the policy that a motion's decision is about, if it is about one.
+func decided(m *aweighv1.Motion) *scope.Policy {
+	var of scope.Mutation
+	var d scope.Decision
+	if canon.Decode(m.Mutation, &of) != nil || of.Class != scope.Govern || canon.Decode(of.Content, &d) != nil {
+		return nil
+	}
+	if d.Child != nil {
+		return &d.Child.Policy
+	}
+	return d.Policy
+}
+
+// terms writes how a policy differs from the default one, which says the rest.
+func (p Printer) terms(to *scope.Policy) error {
+	mode := to.Rules.Mode
+	rows := [][]string{{"POLICY", "", "DEFAULT"}, {"rules.mode", mode.String(), ""}}
+	for _, x := range policytext.Diff(scope.DefaultPolicy(mode), *to) {
+		rows = append(rows, []string{x.Field, x.To, x.From})
+	}
+	err := p.table(rows...)
+	fmt.Fprintln(p.Out)
+	return err
+}
+
 func motionJSONOf(m *aweighv1.Motion) motionJSON {
 	out := motionJSON{
 		ID: hex.EncodeToString(m.Id), Fate: m.Fate, Reason: m.Reason, Doomed: m.Doomed, Subject: m.Subject, Decision: hex.EncodeToString(m.Decision),
@@ -66,6 +95,9 @@ func motionJSONOf(m *aweighv1.Motion) motionJSON {
 		ClosedHeight: m.ClosedHeight, ClosedNs: m.ClosedNs, Revision: m.Revision, Rule: m.Rule,
 		Approve: m.Approve, Reject: m.Reject, Void: m.Void, Total: m.Total, Needed: m.Needed,
 		Heads: m.Heads, HeadsNeeded: m.HeadsNeeded, Missing: Lacking(m), Voters: []voterJSON{},
+	}
+	if to := decided(m); to != nil {
+		out.Policy = policytext.Fields(*to)
 	}
 	for _, v := range m.Voters {
 		x := voterJSON{ID: hex.EncodeToString(v.Id), Name: v.Name, Weight: v.Weight, Anchor: v.Anchor, Required: v.Required, Ballots: []castJSON{}}
@@ -239,6 +271,11 @@ func (p Printer) Motion(r *aweighv1.MotionResponse) error {
 	fmt.Fprintln(p.Out)
 	if err := p.changes(m); err != nil {
 		return err
+	}
+	if to := decided(m); to != nil {
+		if err := p.terms(to); err != nil {
+			return err
+		}
 	}
 	return p.table(voterRows(m)...)
 }

@@ -91,7 +91,7 @@ func (p Printer) Named(req *aweighv1.NameRequest, r *aweighv1.NameResponse) erro
 	case aweighv1.NameRequest_KIND_UNBIND:
 		what = fmt.Sprintf("%s names %s no more", Key(req.Key), r.Uid)
 	case aweighv1.NameRequest_KIND_ROLLBACK:
-		what = fmt.Sprintf("%s shows the content of revision %d again", Key(req.Key), req.Place.GetRevision())
+		what = fmt.Sprintf("%s shows the content as of revision %d again", Key(req.Key), req.Place.GetRevision())
 	}
 	_, err := fmt.Fprintf(p.Out, "OK  %s; revision %d, final in block %d\n", what, r.Header.GetRevision(), r.Header.GetHeight())
 	return err
