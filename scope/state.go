@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
@@ -174,9 +173,8 @@ func (s *State) write() kv.Op {
 
 // digest is the hash of all that the next blocks depend on.
 func (s *State) digest() aweigh.Hash {
-	room := digests.Get().(*[]byte)
-	defer digests.Put(room)
-	b := append((*room)[:0], "aweigh/state/1"...)
+	b := make([]byte, 0, 512+accumulatorBytes+len(s.tally))
+	b = append(b, "aweigh/state/1"...)
 	for _, n := range []int64{
 		s.head.Revision, s.head.Compacted, s.head.LineageSize, s.head.Leases, int64(s.head.LeaseDue), int64(s.head.Resumed), int64(s.head.Swept),
 		int64(s.head.Started), s.head.Delegated, s.head.Access, s.head.Bytes, s.head.Obeyed, int64(s.head.Governed),
@@ -193,12 +191,9 @@ func (s *State) digest() aweigh.Hash {
 	b = append(b, s.head.Agenda[:]...)
 	b = s.head.Docket.append(b)
 	b = s.sum.append(b)
-	*room = append(b, s.tally...)
-	return sha256.Sum256(*room)
+	b = append(b, s.tally...)
+	return sha256.Sum256(b)
 }
-
-// digests has room for what a digest is of.
-var digests = sync.Pool{New: func() any { return new([]byte) }}
 
 // Head says where the state stands.
 func (s *State) Head() Head { return s.head }

@@ -15,8 +15,6 @@ import (
 	"reflect"
 
 	"github.com/fxamacker/cbor/v2"
-
-	"github.com/aweigh/aweigh"
 )
 
 // ErrNotCanonical is returned for input that is malformed or not in its one form.
@@ -52,8 +50,8 @@ func Encode(v any) []byte {
 	return bytes.Clone(*room)
 }
 
-// Hash is aweigh.Sum of a domain, which tells what is hashed, and the one encoding of v.
-func Hash(domain string, v any) aweigh.Hash {
+// Hash is SHA-256 over a domain, which tells what is hashed, and the one encoding of v.
+func Hash(domain string, v any) [sha256.Size]byte {
 	room := rooms.Get().(*[]byte)
 	defer rooms.Put(room)
 	*room = appendValue(append((*room)[:0], domain...), reflect.ValueOf(v))
