@@ -31,6 +31,7 @@ type Node struct {
 	counted    inAll
 	repeats    repeats
 	announces  *announcements
+	sharing    *sharing
 	met        members
 	refusals   *refusals // what the log says of them
 	strangers  *strangers
@@ -79,6 +80,9 @@ func New(cfg Config) (*Node, error) {
 	}
 	n := &Node{cfg: cfg, peerID: string(own), refusals: newRefusals(), strangers: newStrangers(), repeats: newRepeats(), announces: newAnnouncements(), met: newMembers(), parts: make(map[place]*Part), topics: make(map[p2p.Topic]*Part), opened: make(chan struct{}), moved: make(chan struct{})}
 	n.anchor.Store(cfg.Anchor)
+	if !cfg.FirstCome {
+		n.sharing = newSharing()
+	}
 	if _, ok, err := StoredGenesis(cfg.Store); err != nil {
 		return nil, err
 	} else if !ok {

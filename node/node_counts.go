@@ -17,6 +17,8 @@ type Counts struct {
 
 	Commits    Latencies // from a client's mutation to its outcome
 	Undecided  uint64    // mutations whose clients stopped waiting
+	GivingWay  float64   // changes a second that scopes which give way to others are held to now; 0: any number
+	GaveWay    uint64    // changes that waited for it
 	Reads      Latencies // linearizable
 	Unanswered uint64    // linearizable reads whose clients stopped waiting
 
@@ -146,6 +148,7 @@ func (n *Part) Counts() Counts {
 		Sent: totals(&m.sent), Received: totals(&m.received),
 		Events: len(n.runner.events) + n.intake.waiting(), Submits: len(n.runner.submits),
 	}
+	c.GivingWay, c.GaveWay = n.of.sharing.held()
 	for i := range c.Refused {
 		c.Refused[i] = m.refused[i].Load()
 	}

@@ -100,7 +100,7 @@ func (n *Part) propose(ctx context.Context, class scope.Class, content []byte, o
 	ctx, cancel := n.deadline(ctx)
 	defer cancel()
 	begin := time.Now()
-	if err := n.pace.wait(ctx, class, 1, &n.roll.epoch().Policy, n.prefix); err != nil {
+	if err := n.mayWrite(ctx, class, 1); err != nil {
 		return Receipt{}, err
 	}
 	s := &submission{ctx: ctx, mutation: m, done: make(chan Reply, 1)}
@@ -132,7 +132,7 @@ func (n *Part) Submit(ctx context.Context, raw []byte) ([]Receipt, error) {
 	}
 	ctx, cancel := n.deadline(ctx)
 	defer cancel()
-	if err := n.pace.wait(ctx, scope.Write, len(b.Mutations()), &n.roll.epoch().Policy, n.prefix); err != nil {
+	if err := n.mayWrite(ctx, scope.Write, len(b.Mutations())); err != nil {
 		return nil, err
 	}
 	return n.submit(ctx, Submit{Bundle: b})
@@ -166,6 +166,17 @@ func (n *Part) submit(ctx context.Context, ev Submit) (_ []Receipt, err error) {
 		n.measured.commits.since(begin)
 	}
 	return receipts, nil
+}
+
+// mayWrite waits until this node's clients may hand in so many changes. Errors wrap ErrBusy; nothing was done then.
+func (n *Part) mayWrite(ctx context.Context, class scope.Class, changes int) error {
+	if !paced(class) {
+		return nil
+	}
+	if err := n.pace.wait(ctx, changes, &n.roll.epoch().Policy, n.prefix); err != nil {
+		return err
+	}
+	return n.of.sharing.wait(ctx, n.id, changes, n.prefix)
 }
 
 func (n *Part) deadline(ctx context.Context) (context.Context, context.CancelFunc) {

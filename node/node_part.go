@@ -52,7 +52,10 @@ type Config struct {
 	SnapshotBehind aweigh.Height
 	// Prune drops blocks all of whose changes were compacted, but for the newest 2 × SnapshotBehind
 	// and those that opened motions or have proofs of faults.
-	Prune         bool
+	Prune bool
+	// FirstCome takes what clients hand in first come, first served. Otherwise scopes that are written
+	// to far more than others give way to them while processors are short.
+	FirstCome     bool
 	snapshotEvery time.Duration // how often a node looks whether it needs one
 	restAfter     time.Duration // how long a scope has nothing to do before it rests
 	partBytes     int           // of the parts that it gives
@@ -388,6 +391,7 @@ func (n *Part) note(note Note) {
 		n.measured.blocks.Add(1)
 		n.measured.mutations.Add(uint64(note.Mutations))
 		n.measured.inScope.Add(uint64(note.Mutations))
+		n.of.sharing.final(n.id, note.Mutations)
 		n.shelve(note.Height)
 		n.views.expire()
 		n.mu.Lock()

@@ -38,11 +38,16 @@ func (p *pace) at(perSecond int64) *rate.Limiter {
 	return p.limit
 }
 
+// paced reports whether rates count a class of mutations.
+func paced(class scope.Class) bool {
+	return class == scope.Write || class == scope.Name || class == scope.Act
+}
+
 // wait waits for the turn of so many changes under a policy. Errors wrap ErrBusy if that would take longer than ctx
 // lasts; nothing was done then.
-func (p *pace) wait(ctx context.Context, class scope.Class, changes int, policy *scope.Policy, prefix []byte) error {
+func (p *pace) wait(ctx context.Context, changes int, policy *scope.Policy, prefix []byte) error {
 	perSecond := policy.Limits.Rate
-	if perSecond <= 0 || class != scope.Write && class != scope.Name && class != scope.Act {
+	if perSecond <= 0 {
 		return nil
 	}
 	l := p.at(perSecond)

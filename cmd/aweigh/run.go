@@ -230,6 +230,7 @@ func nodeFlags(api string, listen ...string) *pflag.FlagSet {
 	f.StringSlice("relays", nil, "multiaddrs of nodes with --relay through which others reach this one, ending in /p2p/ID")
 	f.StringSlice("follow", nil, "prefixes: of the scopes below and above them the node keeps the state, and of those that it\nanchors; others it asks. none: of no other (default: of all)")
 	f.Bool("prune", false, "drop blocks all of whose changes were compacted, but for the newest 10,000;\nproofs of what stood in them take a node that keeps them")
+	f.Bool("first-come", false, "take clients' changes first come, first served: a scope that is written to far more than\nothers does not give way to them while processors are short")
 	f.Int("conns-per-ip", 0, "connections that one IP address may hold (default 128)")
 	f.String("api-listen", api, "where clients reach this node, host:port")
 	f.String("etcd-listen", "", "serve etcd's API at this address too, host:port, to clients of etcd")

@@ -52,7 +52,7 @@ func Open(dir home.Dir, s home.Settings, version string, log *slog.Logger) (*Dae
 	if err := d.open(dir, s, node.Config{
 		Name: s.Name, Version: version, Genesis: genesis, Identity: identity, Anchor: anchor,
 		Listen: s.Listen, Announce: s.Announce, Bootstrap: s.Bootstrap, Log: log,
-		Relay: s.Relay, Relays: s.Relays, PerIP: s.PerIP, Follow: followed(s.Follow), Prune: s.Prune,
+		Relay: s.Relay, Relays: s.Relays, PerIP: s.PerIP, Follow: followed(s.Follow), Prune: s.Prune, FirstCome: s.FirstCome,
 		MakeAnchor: func() (votes.PrivateKey, error) { return dir.NewKey(dir.Anchor()) },
 	}, store.Options{}); err != nil {
 		return nil, errors.Join(err, d.Close())

@@ -20,6 +20,7 @@ type Settings struct {
 	Relays    []string // multiaddrs of such relays, through which this node is reached
 	Follow    []string // prefixes of the scopes to hold; ["none"]: none but its own; empty: all
 	Prune     bool     // drop blocks whose changes were compacted
+	FirstCome bool     // no scope gives way to others
 	PerIP     int      // connections that one IP address may hold; 0 is the default
 	API       string   // host:port
 	APIOpen   bool     // the APIs may listen on other than loopback addresses
@@ -91,6 +92,7 @@ func (s Settings) yaml() string {
 	list("Nodes with \"relay\" through which others reach this one, ending in /p2p/ and a peer ID.", "relays", s.Relays)
 	list("Prefixes of the scopes that this node holds, beside those that it anchors; \"none\": no others.", "follow", s.Follow)
 	flag("Drop blocks all of whose changes were compacted.", "prune", s.Prune)
+	flag("Take clients' changes first come, first served: scopes that are written to far more than others do not give way to them.", "first-come", s.FirstCome)
 	if s.PerIP != 0 {
 		fmt.Fprintf(&b, "\n# Connections that one IP address may hold.\nconns-per-ip: %d\n", s.PerIP)
 	}
@@ -113,7 +115,7 @@ func (s Settings) yaml() string {
 func SettingsOf(k *koanf.Koanf) Settings {
 	return Settings{
 		Name: k.String("name"), Listen: k.Strings("listen"), Announce: k.Strings("announce"),
-		Bootstrap: k.Strings("bootstrap"), Relay: k.Bool("relay"), Relays: k.Strings("relays"), Follow: k.Strings("follow"), Prune: k.Bool("prune"), PerIP: k.Int("conns-per-ip"),
+		Bootstrap: k.Strings("bootstrap"), Relay: k.Bool("relay"), Relays: k.Strings("relays"), Follow: k.Strings("follow"), Prune: k.Bool("prune"), FirstCome: k.Bool("first-come"), PerIP: k.Int("conns-per-ip"),
 		API: k.String("api-listen"), APIOpen: k.Bool("api-open"), Metrics: k.String("metrics-listen"),
 		Etcd: k.String("etcd-listen"), EtcdURLs: k.Strings("etcd-announce"), EtcdCert: k.String("etcd-cert-file"), EtcdKey: k.String("etcd-key-file"),
 		EtcdCA: k.String("etcd-trusted-ca-file"), EtcdAuto: k.Bool("etcd-auto-tls"),

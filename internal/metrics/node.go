@@ -40,6 +40,8 @@ var (
 
 	commits    = gauge("commit_seconds", "Time from a client's mutation to its outcome.")
 	undecided  = counter("commits_undecided_total", "Mutations whose clients stopped waiting for the outcome.")
+	givingWay  = gauge("give_way_rate", "Changes a second that scopes which give way to others are held to here; 0: none is held.")
+	gaveWay    = counter("gave_way_total", "Changes that waited for scopes that are written to less.")
 	reads      = gauge("linearizable_read_seconds", "Time of linearizable reads.")
 	unanswered = counter("linearizable_reads_unanswered_total", "Linearizable reads whose clients stopped waiting.")
 
@@ -140,6 +142,8 @@ func work(to emit, o node.Overview, c node.Counts) {
 	}
 	sendLatencies(to, commits, c.Commits)
 	send(to, undecided, c.Undecided)
+	send(to, givingWay, c.GivingWay)
+	send(to, gaveWay, c.GaveWay)
 	sendLatencies(to, reads, c.Reads)
 	send(to, unanswered, c.Unanswered)
 	send(to, poolBytes, o.PoolSize)

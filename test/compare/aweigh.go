@@ -17,12 +17,20 @@ type aweigh struct {
 	program, mode string
 	anchors       int
 	spread        bool
-	rate          int // of the scope that is flooded, see isolation
+	rate          int      // of the scope that is flooded, see isolation
+	settings      []string // of nodes, as environment variables
 }
 
 func newAweigh(p programs, spread bool, mode string, anchors int) (*aweigh, error) {
 	program, err := p.find("aweigh")
 	return &aweigh{program: program, mode: mode, anchors: anchors, spread: spread}, err
+}
+
+// newFirstCome is Aweigh where no scope gives way to another.
+func newFirstCome(p programs, spread bool, mode string, anchors int) (*aweigh, error) {
+	a, err := newAweigh(p, spread, mode, anchors)
+	a.settings = []string{"AWEIGH_FIRST_COME=true"}
+	return a, err
 }
 
 func (a *aweigh) start(ctx context.Context, dir string) (*cluster, error) {
@@ -32,7 +40,7 @@ func (a *aweigh) start(ctx context.Context, dir string) (*cluster, error) {
 		return nil, err
 	}
 	etcd := "127.0.0.1:" + strconv.Itoa(ports[0])
-	p, err := launch(filepath.Join(dir, "devnet.log"), []string{"XDG_RUNTIME_DIR=" + state}, a.program,
+	p, err := launch(filepath.Join(dir, "devnet.log"), append(a.settings, "XDG_RUNTIME_DIR="+state), a.program,
 		"devnet", "--processes", "--data-dir", data, "--mode", a.mode, "--nodes", strconv.Itoa(a.anchors), "--etcd-listen", etcd)
 	if err != nil {
 		return nil, err
