@@ -89,6 +89,7 @@ func (s *service) Scopes(context.Context, *connect.Request[aweighv1.ScopesReques
 			}
 		}
 		x.Held, x.Bytes, x.BytesAllowed = i.Held, i.Head.Bytes, i.Epoch.Policy.Limits.ScopeBytes
+		x.Rate, x.RateAllowed = i.Rate, i.Epoch.Policy.Limits.Rate
 		for _, a := range i.Epoch.Roster.Anchors {
 			x.Anchors = append(x.Anchors, a.Name)
 		}

@@ -78,11 +78,8 @@ func New(cfg Config) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &Node{cfg: cfg, peerID: string(own), refusals: newRefusals(), strangers: newStrangers(), repeats: newRepeats(), announces: newAnnouncements(), met: newMembers(), parts: make(map[place]*Part), topics: make(map[p2p.Topic]*Part), opened: make(chan struct{}), moved: make(chan struct{})}
+	n := &Node{cfg: cfg, peerID: string(own), refusals: newRefusals(), strangers: newStrangers(), repeats: newRepeats(), announces: newAnnouncements(), sharing: newSharing(), met: newMembers(), parts: make(map[place]*Part), topics: make(map[p2p.Topic]*Part), opened: make(chan struct{}), moved: make(chan struct{})}
 	n.anchor.Store(cfg.Anchor)
-	if !cfg.FirstCome {
-		n.sharing = newSharing()
-	}
 	if _, ok, err := StoredGenesis(cfg.Store); err != nil {
 		return nil, err
 	} else if !ok {

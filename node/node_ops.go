@@ -176,6 +176,9 @@ func (n *Part) mayWrite(ctx context.Context, class scope.Class, changes int) err
 	if err := n.pace.wait(ctx, changes, &n.roll.epoch().Policy, n.prefix); err != nil {
 		return err
 	}
+	if n.cfg.FirstCome {
+		return nil
+	}
 	return n.of.sharing.wait(ctx, n.id, changes, n.prefix)
 }
 

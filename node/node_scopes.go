@@ -60,6 +60,8 @@ type ScopeInfo struct {
 	Order    *scope.Revocation // of the scope above, that is to be obeyed yet; nil if there is none
 	// Mutations is how many became final here since the start, failed ones included.
 	Mutations uint64
+	// Rate is how many became final here a second, over the last seconds.
+	Rate float64
 }
 
 // Scopes are those that this node holds, the root's first, and a child after its
@@ -70,7 +72,7 @@ func (n *Node) Scopes() (all []ScopeInfo) {
 		all = append(all, ScopeInfo{
 			Genesis: *p.genesis, Head: s.Head, Epoch: p.roll.epoch(), Anchor: !s.Self.IsZero(),
 			Failures: p.reach(s).Failures, Behind: p.CatchingUp(), Held: true, Order: p.order(s.Head),
-			Mutations: p.measured.inScope.Load(),
+			Mutations: p.measured.inScope.Load(), Rate: n.sharing.rate(p.id),
 		})
 	}
 	return append(all, n.foreigners.infos()...)

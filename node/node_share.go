@@ -23,7 +23,7 @@ import (
 // CockroachDB holds back
 // its elastic work in this way (I. Sharif, "Rubbing control theory on the Go scheduler", 2022); it goes by
 // the longest waits and not by how many wait, which says less where little is done. Like pace, it is what a node keeps with
-// its own clients, and no rule of the chain. Safe for concurrent use; nil does nothing.
+// its own clients, and no rule of the chain. Safe for concurrent use.
 type sharing struct {
 	now     func() time.Time
 	queue   func() float64 // how many goroutines waited for each processor, on average since the last call
@@ -59,7 +59,7 @@ func newSharing() *sharing {
 
 // final counts changes of a scope that became final.
 func (s *sharing) final(id aweigh.ScopeID, changes int) {
-	if s == nil || changes == 0 {
+	if changes == 0 {
 		return
 	}
 	s.mu.Lock()
@@ -72,10 +72,20 @@ func (s *sharing) final(id aweigh.ScopeID, changes int) {
 	f.add(changes, s.now())
 }
 
+// rate is how many changes of a scope became final a second, of late.
+func (s *sharing) rate(id aweigh.ScopeID) float64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if f := s.flows[id]; f != nil {
+		return f.of(s.now())
+	}
+	return 0
+}
+
 // wait lets a client hand in changes to a scope, at once unless others are to go first. Errors wrap ErrBusy if
 // that would take longer than ctx lasts; nothing was done then.
 func (s *sharing) wait(ctx context.Context, id aweigh.ScopeID, changes int, prefix []byte) error {
-	if s == nil || !s.busy(id) {
+	if !s.busy(id) {
 		return nil
 	}
 	s.taken.Add(int64(changes))
@@ -150,9 +160,6 @@ func (s *sharing) unequal(now time.Time) bool {
 
 // held tells how many changes a second busy scopes are held to, 0 for any number, and how many waited.
 func (s *sharing) held() (perSecond float64, waited uint64) {
-	if s == nil {
-		return 0, 0
-	}
 	if l := s.limiter.Limit(); l != rate.Inf {
 		perSecond = float64(l)
 	}

@@ -16,7 +16,7 @@ func (a *app) bench() *cobra.Command {
 	c := &cobra.Command{
 		Use: "bench put|get", Short: "Measure how fast nodes answer", Args: cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
 		ValidArgs: []string{"put", "get"},
-		Long: "Loads nodes with writes or reads of the keys below /bench/, and shows throughput and\n" +
+		Long: "Loads nodes with writes or reads of the keys below --prefix, and shows throughput and\n" +
 			"latency at the end, progress meanwhile. For reads it writes the keys first.",
 		Example: "  aweigh bench put --clients 256 --duration 10s\n  aweigh bench get --serializable -o json\n" +
 			"  aweigh bench put --api 127.0.0.1:7177 --total 100000 --distribution zipf",
@@ -25,7 +25,8 @@ func (a *app) bench() *cobra.Command {
 	defer choices(c, "distribution", "uniform", "zipf", "sequential")
 	f.IntVar(&cfg.Clients, "clients", 64, "requests in flight at the same time")
 	f.IntVar(&cfg.Connections, "connections", 8, "connections that they share, spread over the nodes")
-	f.IntVar(&cfg.KeySize, "key-size", 32, "bytes of a key")
+	f.StringVar(&cfg.Prefix, "prefix", "/bench/", "of all keys, which decides about the scope that is loaded")
+	f.IntVar(&cfg.KeySize, "key-size", 0, "bytes of a key (default 32, or what the prefix needs)")
 	f.IntVar(&cfg.ValueSize, "value-size", 256, "bytes of a value")
 	f.IntVar(&cfg.Keys, "keys", 10_000, "how many different keys")
 	f.DurationVar(&cfg.Duration, "duration", 0, "how long (default 10s, if there is no --total)")

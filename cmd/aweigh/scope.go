@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/hex"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -232,8 +231,8 @@ func (a *app) scopeCreate() *cobra.Command {
 			return err
 		}
 		if c.Flags().Changed("rate") {
-			if *rate < 0 || *rate > math.MaxInt32 {
-				return fmt.Errorf("%w: --rate is a number from 0, for no limit, to %d", errUsage, math.MaxInt32)
+			if *rate < 0 {
+				return fmt.Errorf("%w: --rate is a number of changes a second, 0 for any", errUsage)
 			}
 			policy.Limits.Rate = *rate
 		}

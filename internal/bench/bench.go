@@ -20,9 +20,10 @@ import (
 type Config struct {
 	Addresses    []string
 	Write        bool          // put; otherwise get
+	Prefix       string        // of all keys; /bench/
 	Clients      int           // requests in flight; 64
 	Connections  int           // that the clients share, spread over the addresses; 8
-	KeySize      int           // bytes, at least 24; 32
+	KeySize      int           // bytes, with room for the prefix and a number of 16 digits; 32, or more if the prefix is long
 	ValueSize    int           // bytes; 256
 	Keys         int           // how many different ones; 10,000
 	Duration     time.Duration // 10 s, if there is no Total either
@@ -46,16 +47,22 @@ const (
 // ErrConfig is wrapped by errors about a Config that makes no sense.
 var ErrConfig = errors.New("bench: invalid configuration")
 
-// minKey has room for the prefix and the number.
-const minKey = 24
+// numberSize is the size of the number with which keys end.
+const numberSize = 16
+
+// maxSize bounds keys and values, so that nothing is made that no scope would take.
+const maxKey, maxValue = 1024, 6 << 20
 
 func (c *Config) check() error {
+	if c.Prefix == "" {
+		c.Prefix = "/bench/"
+	}
 	for _, d := range []struct {
 		name  string
 		v     *int
 		value int
 	}{
-		{"clients", &c.Clients, 64}, {"connections", &c.Connections, 8}, {"key-size", &c.KeySize, 32},
+		{"clients", &c.Clients, 64}, {"connections", &c.Connections, 8}, {"key-size", &c.KeySize, max(32, len(c.Prefix)+numberSize)},
 		{"value-size", &c.ValueSize, 256}, {"keys", &c.Keys, 10_000},
 	} {
 		if *d.v == 0 {
@@ -75,8 +82,12 @@ func (c *Config) check() error {
 		c.Distribution = Uniform
 	}
 	switch {
-	case c.KeySize < minKey || c.KeySize > 1024:
-		return fmt.Errorf("%w: key-size is %d, between %d and 1024 is taken", ErrConfig, c.KeySize, minKey)
+	case len(c.Prefix)+numberSize > maxKey:
+		return fmt.Errorf("%w: the prefix has %d bytes, %d are taken", ErrConfig, len(c.Prefix), maxKey-numberSize)
+	case c.KeySize < len(c.Prefix)+numberSize || c.KeySize > maxKey:
+		return fmt.Errorf("%w: key-size is %d, between %d and %d is taken with this prefix", ErrConfig, c.KeySize, len(c.Prefix)+numberSize, maxKey)
+	case c.ValueSize > maxValue:
+		return fmt.Errorf("%w: value-size is %d, %d is the most that any scope takes", ErrConfig, c.ValueSize, maxValue)
 	case c.Duration < 0 || c.Timeout < 0:
 		return fmt.Errorf("%w: a negative time", ErrConfig)
 	case !slices.Contains([]Distribution{Uniform, Zipf, Sequential}, c.Distribution):
@@ -207,27 +218,23 @@ func newWorker(c Config, on *client.Client, i uint64, tickets *atomic.Uint64) *w
 	default:
 		w.next = func() uint64 { return random.Uint64N(keys) }
 	}
-	w.key, w.value = newKey(c.KeySize), make([]byte, c.ValueSize)
+	w.key, w.value = c.key(), make([]byte, c.ValueSize)
 	for i := range w.value {
 		w.value[i] = byte('a' + random.UintN(26))
 	}
 	return w
 }
 
-const keyPrefix = "/bench/"
-
-func newKey(size int) []byte {
-	key := make([]byte, size)
-	for i := range key {
-		key[i] = '0'
-	}
-	copy(key, keyPrefix)
+// key is a key without its number.
+func (c *Config) key() []byte {
+	key := make([]byte, c.KeySize)
+	copy(key, c.Prefix)
 	return key
 }
 
-// number writes a key's number at its end.
-func number(key []byte, n uint64) {
-	for i := len(key) - 1; i >= len(keyPrefix); i-- {
+// number writes a number behind a key's prefix, to the key's end.
+func (c *Config) number(key []byte, n uint64) {
+	for i := len(key) - 1; i >= len(c.Prefix); i-- {
 		key[i] = byte('0' + n%10)
 		n /= 10
 	}
@@ -236,7 +243,7 @@ func number(key []byte, n uint64) {
 // run makes requests until the time is up, or ctx ends.
 func (w *worker) run(ctx, until context.Context) {
 	for until.Err() == nil && (w.Total == 0 || w.tickets.Add(1) <= w.Total) {
-		number(w.key, w.next())
+		w.number(w.key, w.next())
 		start := time.Now()
 		err := w.request(ctx)
 		took := time.Since(start)
@@ -273,8 +280,8 @@ func fill(ctx context.Context, on *client.Client, c Config) error {
 	for from := 0; from < c.Keys; from += fillBatch {
 		req := new(aweighv1.TxnRequest)
 		for i := from; i < min(from+fillBatch, c.Keys); i++ {
-			key := newKey(c.KeySize)
-			number(key, uint64(i))
+			key := c.key()
+			c.number(key, uint64(i))
 			req.Success = append(req.Success, &aweighv1.Op{Op: &aweighv1.Op_Put{Put: &aweighv1.PutRequest{Key: key, Value: value}}})
 		}
 		if err := func() error {

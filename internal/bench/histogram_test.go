@@ -3,6 +3,7 @@ package bench
 import (
 	"math"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -52,6 +53,9 @@ func TestConfigsAreChecked(t *testing.T) {
 		"negative clients":     {Clients: -1},
 		"unknown distribution": {Distribution: "other"},
 		"negative time":        {Duration: -1},
+		"prefix too long":      {Prefix: strings.Repeat("p", 1010)},
+		"key without a number": {Prefix: strings.Repeat("p", 20), KeySize: 35},
+		"value too large":      {ValueSize: 1 << 30},
 	} {
 		if err := c.check(); err == nil {
 			t.Errorf("%s was taken", name)
@@ -64,13 +68,17 @@ func TestConfigsAreChecked(t *testing.T) {
 }
 
 func TestKeysAreDistinctAndOfTheirSize(t *testing.T) {
-	key := newKey(minKey)
+	c := Config{Prefix: "/other/", KeySize: 23}
+	if err := c.check(); err != nil {
+		t.Fatal(err)
+	}
+	key := c.key()
 	seen := make(map[string]bool)
 	for n := range uint64(1000) {
-		number(key, n*997)
+		c.number(key, n*997)
 		seen[string(key)] = true
 	}
-	if len(seen) != 1000 || len(key) != minKey || string(key[:7]) != keyPrefix {
+	if len(seen) != 1000 || len(key) != 23 || string(key[:7]) != "/other/" {
 		t.Errorf("%d keys like %q", len(seen), key)
 	}
 }

@@ -86,9 +86,9 @@ func number[N int | int64 | uint32 | uint64 | trust.Score](name, about string, i
 		name: name, about: about,
 		show: func(p *scope.Policy) string { return fmt.Sprint(*in(p)) },
 		read: func(p *scope.Policy, text string) error {
-			n, err := strconv.ParseUint(text, 10, 31)
-			if err != nil {
-				return fmt.Errorf("%q is not a whole number from 0 to %d", text, 1<<31-1)
+			n, err := strconv.ParseUint(text, 10, 63)
+			if err != nil || uint64(N(n)) != n || N(n) < 0 {
+				return fmt.Errorf("%q is not a whole number from 0 on, or too large", text)
 			}
 			*in(p) = N(n)
 			return nil

@@ -3,6 +3,7 @@ package show
 import (
 	"encoding/hex"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -30,6 +31,8 @@ type scopeJSON struct {
 	Held         bool     `json:"held"`
 	Bytes        int64    `json:"bytes"`
 	BytesAllowed int64    `json:"bytes_allowed"` // 0: any number
+	Rate         float64  `json:"rate"`          // changes a second, over the last seconds
+	RateAllowed  int64    `json:"rate_allowed"`  // of one node's clients; 0: any number
 	State        string   `json:"state"`
 	NoticeNs     int64    `json:"notice_ns"` // 0: it was founded for good
 	YieldsNs     int64    `json:"yields_ns,omitempty"`
@@ -70,7 +73,7 @@ func (p Printer) Scopes(all []*aweighv1.Scope, tree bool) error {
 				Prefix: string(x.Prefix), ID: hex.EncodeToString(x.Id), Parent: hex.EncodeToString(x.Parent), Depth: x.Depth, Name: x.Name,
 				Mode: x.Mode, Epoch: x.Epoch, Height: x.Height, Revision: x.Revision, BlockTimeNs: x.BlockTimeNs, Delegated: x.Delegated,
 				Anchors: x.Anchors, Anchor: x.Anchor, FailuresLeft: x.FailuresLeft, CatchingUp: x.CatchingUp, KeysHanded: x.KeysHanded, Held: x.Held,
-				Bytes: x.Bytes, BytesAllowed: x.BytesAllowed, State: health(x), NoticeNs: x.NoticeNs, YieldsNs: x.YieldsNs, Successors: x.Successors,
+				Bytes: x.Bytes, BytesAllowed: x.BytesAllowed, Rate: x.Rate, RateAllowed: x.RateAllowed, State: health(x), NoticeNs: x.NoticeNs, YieldsNs: x.YieldsNs, Successors: x.Successors,
 			}
 			if Key(x.Prefix) != string(x.Prefix) {
 				j.PrefixHex = hex.EncodeToString(x.Prefix)
@@ -81,7 +84,7 @@ func (p Printer) Scopes(all []*aweighv1.Scope, tree bool) error {
 			Scopes []scopeJSON `json:"scopes"`
 		}{out})
 	}
-	rows := [][]string{{"SCOPE", "ID", "MODE", "ANCHORS", "EPOCH", "HEIGHT", "SIZE", "LAST BLOCK", "STATE"}}
+	rows := [][]string{{"SCOPE", "ID", "MODE", "ANCHORS", "EPOCH", "HEIGHT", "RATE", "SIZE", "LAST BLOCK", "STATE"}}
 	for _, x := range all {
 		name := ScopeName(x)
 		if tree {
@@ -95,7 +98,7 @@ func (p Printer) Scopes(all []*aweighv1.Scope, tree bool) error {
 		if x.Height > 0 {
 			last = ago(time.Since(time.Unix(0, x.BlockTimeNs)))
 		}
-		rows = append(rows, []string{name, short(x.Id), x.Mode, who, known(x, x.Epoch), known(x, x.Height), scopeSize(x), last, health(x) + handing(x)})
+		rows = append(rows, []string{name, short(x.Id), x.Mode, who, known(x, x.Epoch), known(x, x.Height), scopeRate(x), scopeSize(x), last, health(x) + handing(x)})
 	}
 	return p.table(rows...)
 }
@@ -117,6 +120,22 @@ func scopeSize(x *aweighv1.Scope) string {
 		return fmt.Sprintf("%s of %s", Size(x.Bytes), Size(x.BytesAllowed))
 	}
 	return Size(x.Bytes)
+}
+
+// scopeRate is how many changes a scope takes a second, and may of each node's clients.
+func scopeRate(x *aweighv1.Scope) string {
+	if !x.Held {
+		return "-"
+	}
+	digits := 0
+	if x.Rate >= 0.05 && x.Rate < 10 {
+		digits = 1
+	}
+	s := strconv.FormatFloat(x.Rate, 'f', digits, 64) + "/s"
+	if x.RateAllowed > 0 {
+		s += fmt.Sprintf(" of %d", x.RateAllowed)
+	}
+	return s
 }
 
 // Size is a number of bytes for people.
@@ -184,7 +203,7 @@ func (p Printer) Scope(x, parent *aweighv1.Scope) error {
 	rows := [][]string{
 		{"scope", ScopeName(x)}, {"id", hex.EncodeToString(x.Id)}, {"origin", from}, {"mode", x.Mode},
 		{"anchors", strings.Join(x.Anchors, ", ")}, {"here", part}, {"state", health(x)},
-		{"size", scopeSize(x)}, {"epoch", known(x, x.Epoch)}, {"height", known(x, x.Height)}, {"revision", known(x, uint64(x.Revision))},
+		{"rate", scopeRate(x)}, {"size", scopeSize(x)}, {"epoch", known(x, x.Epoch)}, {"height", known(x, x.Height)}, {"revision", known(x, uint64(x.Revision))},
 		{"delegated", known(x, x.Delegated)},
 	}
 	if parent != nil {

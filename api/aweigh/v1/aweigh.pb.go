@@ -6700,6 +6700,8 @@ type Scope struct {
 	NoticeNs      int64                  `protobuf:"varint,20,opt,name=notice_ns,json=noticeNs,proto3" json:"notice_ns,omitempty"`             // after which the scope above can say who else shall govern it; 0: never
 	YieldsNs      int64                  `protobuf:"varint,21,opt,name=yields_ns,json=yieldsNs,proto3" json:"yields_ns,omitempty"`             // block time from which on it obeys an order of the scope above; 0: there is none to obey
 	Successors    []string               `protobuf:"bytes,22,rep,name=successors,proto3" json:"successors,omitempty"`                          // names of those who govern it then
+	Rate          float64                `protobuf:"fixed64,23,opt,name=rate,proto3" json:"rate,omitempty"`                                    // changes a second that became final here, over the last seconds
+	RateAllowed   int64                  `protobuf:"varint,24,opt,name=rate_allowed,json=rateAllowed,proto3" json:"rate_allowed,omitempty"`    // changes a second that a node takes of its own clients, by the policy, 0: any number
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -6886,6 +6888,20 @@ func (x *Scope) GetSuccessors() []string {
 		return x.Successors
 	}
 	return nil
+}
+
+func (x *Scope) GetRate() float64 {
+	if x != nil {
+		return x.Rate
+	}
+	return 0
+}
+
+func (x *Scope) GetRateAllowed() int64 {
+	if x != nil {
+		return x.RateAllowed
+	}
+	return 0
 }
 
 // ActRequest is a verb to carry out. What it does is the policy's to say: value is for
@@ -8407,7 +8423,7 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\rScopesRequest\"e\n" +
 	"\x0eScopesResponse\x12)\n" +
 	"\x06header\x18\x01 \x01(\v2\x11.aweigh.v1.HeaderR\x06header\x12(\n" +
-	"\x06scopes\x18\x02 \x03(\v2\x10.aweigh.v1.ScopeR\x06scopes\"\xd3\x04\n" +
+	"\x06scopes\x18\x02 \x03(\v2\x10.aweigh.v1.ScopeR\x06scopes\"\x8a\x05\n" +
 	"\x05Scope\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x16\n" +
 	"\x06prefix\x18\x02 \x01(\fR\x06prefix\x12\x16\n" +
@@ -8435,7 +8451,9 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\tyields_ns\x18\x15 \x01(\x03R\byieldsNs\x12\x1e\n" +
 	"\n" +
 	"successors\x18\x16 \x03(\tR\n" +
-	"successors\"\xda\x01\n" +
+	"successors\x12\x12\n" +
+	"\x04rate\x18\x17 \x01(\x01R\x04rate\x12!\n" +
+	"\frate_allowed\x18\x18 \x01(\x03R\vrateAllowed\"\xda\x01\n" +
 	"\n" +
 	"ActRequest\x12\x12\n" +
 	"\x04verb\x18\x01 \x01(\tR\x04verb\x12\x10\n" +
