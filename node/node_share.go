@@ -42,6 +42,7 @@ const (
 	shareLooks   = 100 * time.Millisecond // so often is a rate found, while there are writes
 	shareQueue   = 0.1                    // goroutines that wait for each processor: more are too many
 	shareFalls   = 0.9                    // times the rate, then
+	shareAtOnce  = 16                     // changes that may come without a wait; then one by one, so that they do not make large blocks
 	shareRises   = 1.03                   // times the rate, otherwise
 	shareLeast   = 0.25                   // of what was taken before, whatever else makes goroutines wait
 	shareBusy    = 200.0                  // changes a second: no scope with less takes a processor from anybody
@@ -53,7 +54,7 @@ const (
 func newSharing() *sharing {
 	return &sharing{
 		now: time.Now, queue: runQueue(time.Now),
-		limiter: rate.NewLimiter(rate.Inf, 1), flows: make(map[aweigh.ScopeID]*flow),
+		limiter: rate.NewLimiter(rate.Inf, shareAtOnce), flows: make(map[aweigh.ScopeID]*flow),
 	}
 }
 
@@ -94,7 +95,7 @@ func (s *sharing) wait(ctx context.Context, id aweigh.ScopeID, changes int, pref
 	}
 	s.waited.Add(uint64(changes))
 	for changes > 0 {
-		now := min(changes, s.limiter.Burst())
+		now := min(changes, shareAtOnce)
 		changes -= now
 		if err := s.limiter.WaitN(ctx, now); errors.Is(err, context.Canceled) {
 			return err
@@ -134,7 +135,6 @@ func (s *sharing) look(now time.Time, passed time.Duration) {
 		limit *= shareRises
 	}
 	s.limiter.SetLimitAt(now, limit)
-	s.limiter.SetBurstAt(now, int(max(1, min(limit/100, 1000))))
 }
 
 // unequal reports whether a scope is written to now, and another far more. It forgets those that were long ago.

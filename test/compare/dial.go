@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 
@@ -20,12 +22,21 @@ type putter func(ctx context.Context, key string, value []byte) error
 // isolated is a system that is written to from here, so that its prefixes can be told apart.
 type isolated interface {
 	system
-	// dial makes connections to one member, once the prefixes have scopes where there are such.
-	dial(ctx context.Context, c *cluster, connections int, prefixes ...string) (all []putter, hangUp func(), err error)
+	// divide gives each prefix a scope of its own, where there are such, and tells which member takes writes.
+	divide(ctx context.Context, c *cluster, prefixes ...string) (member, error)
 }
 
-// eachIsolated does something with every system that can be isolated, in turn: with putters of connections to one member.
-func (r *runner) eachIsolated(ctx context.Context, connections int, prefixes []string, do func(at int, all []putter) error) error {
+// member is one that takes writes.
+type member struct{ api, address string }
+
+// What a member's api is.
+const (
+	apiAweigh = "aweigh"
+	apiEtcd   = "etcd"
+)
+
+// eachIsolated does something with every system that can be isolated, in turn.
+func (r *runner) eachIsolated(ctx context.Context, prefixes []string, do func(at int, to member) error) error {
 	return r.turns(func(repetition, at int) error {
 		s, ok := r.systems[at].(isolated)
 		if !ok {
@@ -35,95 +46,99 @@ func (r *runner) eachIsolated(ctx context.Context, connections int, prefixes []s
 			if err != nil {
 				return err
 			}
-			putters, hangUp, err := s.dial(ctx, c, connections, prefixes...)
+			to, err := s.divide(ctx, c, prefixes...)
 			if err != nil {
 				return err
 			}
-			defer hangUp()
-			return do(at, putters)
+			return do(at, to)
 		})
 	})
 }
 
-// dial implements isolated.
-func (a *aweigh) dial(ctx context.Context, c *cluster, connections int, prefixes ...string) (all []putter, hangUp func(), err error) {
+// divide implements isolated.
+func (a *aweigh) divide(ctx context.Context, c *cluster, prefixes ...string) (member, error) {
 	for _, prefix := range prefixes {
 		template := map[string]string{"bft": "standard", "crash": "light"}[a.mode]
 		args := []string{"scope", "create", prefix, "--template", template, "--here"}
 		if prefix == floodPrefix && a.rate > 0 {
 			policy := filepath.Join(c.state, "rate.yaml")
 			if err := os.WriteFile(policy, fmt.Appendf(nil, "limits:\n  rate: %d\n", a.rate), 0o600); err != nil {
-				return nil, nil, err
+				return member{}, err
 			}
 			args = append(args, "--policy", policy)
 		}
 		if _, err := output(ctx, []string{"XDG_RUNTIME_DIR=" + c.state}, a.program, args...); err != nil {
-			return nil, nil, err
+			return member{}, err
 		}
 	}
-	var dialed []*client.Client
+	return member{apiAweigh, c.addresses[0]}, nil
+}
+
+// divide implements isolated: the leader takes writes.
+func (e *etcd) divide(ctx context.Context, c *cluster, _ ...string) (member, error) {
+	for _, address := range c.addresses {
+		leads, err := leader(ctx, address)
+		if err != nil {
+			return member{}, err
+		}
+		if leads {
+			return member{apiEtcd, address}, nil
+		}
+	}
+	return member{apiEtcd, c.addresses[0]}, nil
+}
+
+// leader reports whether a member of etcd leads.
+func leader(ctx context.Context, address string) (leads bool, err error) {
+	d, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, d.Close()) }()
+	s, err := etcdpb.NewMaintenanceClient(d).Status(ctx, &etcdpb.StatusRequest{})
+	if err != nil {
+		return false, err
+	}
+	return s.Leader == s.Header.MemberId, nil
+}
+
+// dial makes connections to a member.
+func (m member) dial(connections int) (all []putter, hangUp func(), err error) {
+	var dialed []io.Closer
 	hangUp = func() {
 		for _, d := range dialed {
 			_ = d.Close()
 		}
 	}
 	for range connections {
-		d, err := client.Dial(c.addresses[0])
+		put, d, err := m.connect()
 		if err != nil {
 			hangUp()
 			return nil, nil, err
 		}
-		dialed = append(dialed, d)
-		all = append(all, func(ctx context.Context, key string, value []byte) error {
-			_, err := d.Put(ctx, &aweighv1.PutRequest{Key: []byte(key), Value: value})
-			return err
-		})
+		dialed, all = append(dialed, d), append(all, put)
 	}
 	return all, hangUp, nil
 }
 
-// dial implements isolated: all connections are to the leader.
-func (e *etcd) dial(ctx context.Context, c *cluster, connections int, _ ...string) (all []putter, hangUp func(), err error) {
-	var dialed []*grpc.ClientConn
-	hangUp = func() {
-		for _, d := range dialed {
-			_ = d.Close()
-		}
-	}
-	connect := func(address string) (*grpc.ClientConn, error) {
-		d, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
-		if err == nil {
-			dialed = append(dialed, d)
-		}
-		return d, err
-	}
-	leader := c.addresses[0]
-	for _, address := range c.addresses {
-		d, err := connect(address)
+func (m member) connect() (putter, io.Closer, error) {
+	if m.api == apiEtcd {
+		d, err := grpc.NewClient(m.address, grpc.WithTransportCredentials(insecure.NewCredentials()))
 		if err != nil {
-			hangUp()
-			return nil, nil, err
-		}
-		s, err := etcdpb.NewMaintenanceClient(d).Status(ctx, &etcdpb.StatusRequest{})
-		if err != nil {
-			hangUp()
-			return nil, nil, err
-		}
-		if s.Leader == s.Header.MemberId {
-			leader = address
-		}
-	}
-	for range connections {
-		d, err := connect(leader)
-		if err != nil {
-			hangUp()
 			return nil, nil, err
 		}
 		kv := etcdpb.NewKVClient(d)
-		all = append(all, func(ctx context.Context, key string, value []byte) error {
+		return func(ctx context.Context, key string, value []byte) error {
 			_, err := kv.Put(ctx, &etcdpb.PutRequest{Key: []byte(key), Value: value})
 			return err
-		})
+		}, d, nil
 	}
-	return all, hangUp, nil
+	d, err := client.Dial(m.address)
+	if err != nil {
+		return nil, nil, err
+	}
+	return func(ctx context.Context, key string, value []byte) error {
+		_, err := d.Put(ctx, &aweighv1.PutRequest{Key: []byte(key), Value: value})
+		return err
+	}, d, nil
 }

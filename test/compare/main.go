@@ -133,6 +133,9 @@ func numbers(list string) (out []int, err error) {
 }
 
 func compare(ctx context.Context, args []string) (err error) {
+	if len(args) > 0 && args[0] == floodCommand {
+		return floodFor(ctx, os.Stdout, args[1:])
+	}
 	o, err := parse(args)
 	if err != nil {
 		return err

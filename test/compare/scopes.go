@@ -25,7 +25,12 @@ func (r *runner) overScopes(ctx context.Context, n int) ([]scoped, error) {
 		prefixes[i] = fmt.Sprintf("/s%d/", i)
 	}
 	all := make([]scoped, len(r.systems))
-	return all, r.eachIsolated(ctx, r.report.Connections, prefixes, func(at int, putters []putter) error {
+	return all, r.eachIsolated(ctx, prefixes, func(at int, to member) error {
+		putters, hangUp, err := to.dial(r.report.Connections)
+		if err != nil {
+			return err
+		}
+		defer hangUp()
 		x := &all[at]
 		for _, part := range []struct {
 			prefixes []string
