@@ -168,7 +168,7 @@ func (n *Part) submit(ctx context.Context, ev Submit) (_ []Receipt, err error) {
 	return receipts, nil
 }
 
-// mayWrite waits until this node's clients may hand in so many changes. Errors wrap ErrBusy; nothing was done then.
+// mayWrite waits until this node's clients may hand in so many changes. Errors wrap ErrBusy, or are those of ctx; nothing was done then.
 func (n *Part) mayWrite(ctx context.Context, class scope.Class, changes int) error {
 	if !paced(class) {
 		return nil

@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"runtime"
@@ -16,46 +15,126 @@ import (
 	"github.com/aweigh/aweigh"
 )
 
-// sharing has scopes that are written to much give way to those that are written to little, which
-// would wait behind them for a processor at every step of a write. It does nothing while one
-// scope alone is written to, or all as much as each other. Otherwise this node's clients of the busy ones
-// together are held to a rate, which falls while goroutines wait for processors and rises while they do not:
-// CockroachDB holds back
-// its elastic work in this way (I. Sharif, "Rubbing control theory on the Go scheduler", 2022); it goes by
-// the longest waits and not by how many wait, which says less where little is done. Like pace, it is what a node keeps with
-// its own clients, and no rule of the chain. Safe for concurrent use.
+// sharing has scopes whose clients write much give way to those that are written to little, which would
+// wait behind them for a processor at every step of a write. It does nothing while one scope alone is written to, or
+// all as much as each other. Otherwise this node's clients of the busy ones together are held to a rate, which falls
+// while goroutines wait for processors and rises while they do not. CockroachDB holds back its elastic work
+// in this way (I. Sharif, "Rubbing control theory on the Go scheduler", 2022); it goes by the longest waits and not
+// by how many wait, which says less where little is done. Like pace, it is what a node keeps with its own clients, and
+// no rule of the chain. Safe for concurrent use.
 type sharing struct {
 	now     func() time.Time
-	queue   func() float64 // how many goroutines waited for each processor, on average since the last call
-	taken   atomic.Int64   // changes that clients handed in to busy scopes, since the last look
-	waited  atomic.Uint64  // of these, those that had to wait, since the start
-	limiter *rate.Limiter
+	queue   func() float64 // see runQueue; of whoever looks
+	limiter *rate.Limiter  // of all busy scopes together
+	waited  atomic.Uint64  // changes that had to, since the start
+
+	looking sync.Mutex // held by whoever looks
+	looked  time.Time
 
 	mu      sync.Mutex
-	flows   map[aweigh.ScopeID]*flow // of changes that became final, whoever handed them in
-	busiest float64                  // of these, as of the last look
-	looked  time.Time
-	before  float64 // changes a second that clients handed in to busy scopes when they last were not held
+	scopes  map[aweigh.ScopeID]*written
+	busiest float64   // of what they want, as of the last look
+	before  float64   // what the busy ones took together, when they were not held yet
+	swept   time.Time // when scopes were forgotten that were written to long ago
+}
+
+// written is how much is written to a scope.
+type written struct {
+	handed flow      // changes that this node's clients hand in, or want to
+	final  flow      // changes that became final, whoever handed them in
+	wanted float64   // of handed, when the scope was not held yet; 0 if it is not held
+	much   time.Time // since when much is handed in; zero if it is not
 }
 
 const (
 	shareLooks   = 100 * time.Millisecond // so often is a rate found, while there are writes
-	shareQueue   = 0.1                    // goroutines that wait for each processor: more are too many
-	shareFalls   = 0.9                    // times the rate, then
-	shareAtOnce  = 16                     // changes that may come without a wait; then one by one, so that they do not make large blocks
+	shareQueue   = 0.8                    // goroutines that wait for each processor: more are too many
+	shareFirst   = 0.5                    // of what was taken before: the rate then
+	shareFalls   = 0.9                    // times the rate, if there are still too many
 	shareRises   = 1.03                   // times the rate, otherwise
 	shareLeast   = 0.25                   // of what was taken before, whatever else makes goroutines wait
-	shareBusy    = 200.0                  // changes a second: no scope with less takes a processor from anybody
-	shareUnequal = 4.0                    // times as many changes as another: that other goes first
-	shareFew     = 1.0                    // changes a second: who has fewer has hardly anything to wait for
-	shareRecent  = time.Second            // after which a scope without changes is no longer waited for
+	shareAtOnce  = 16                     // changes that may come without a wait; then one by one, since large blocks are what others wait behind
+	shareLongest = 2 * time.Second        // for a turn; then it is refused, so that no long line takes the place of other requests
+
+	shareMuch    = 200.0           // changes a second: a scope with fewer takes a processor from nobody
+	shareGrace   = time.Second     // for which a scope may take them without being held
+	shareUnequal = 4.0             // times as many as another: that other goes first
+	shareFew     = 0.5             // changes a second: who has fewer has hardly anything to wait for
+	shareRecent  = 2 * time.Second // after which a scope without changes is not waited for
+
+	handedMemory = time.Second
+	finalMemory  = 5 * time.Second
+	sharesSwept  = 10 * time.Second
 )
 
 func newSharing() *sharing {
 	return &sharing{
 		now: time.Now, queue: runQueue(time.Now),
-		limiter: rate.NewLimiter(rate.Inf, shareAtOnce), flows: make(map[aweigh.ScopeID]*flow),
+		limiter: rate.NewLimiter(rate.Inf, shareAtOnce), scopes: make(map[aweigh.ScopeID]*written),
 	}
+}
+
+// wait lets a client hand in changes to a scope, at once unless others are to go first. Errors wrap ErrBusy, or are
+// those of ctx; nothing was done then.
+func (s *sharing) wait(ctx context.Context, id aweigh.ScopeID, changes int, prefix []byte) error {
+	if !s.hand(id, changes) {
+		return nil
+	}
+	limit, now := s.limiter.Limit(), time.Now()
+	if limit == rate.Inf {
+		return nil
+	}
+	var turns []*rate.Reservation
+	for left := max(1, min(changes, int(limit))); left > 0; left -= shareAtOnce { // of a second's at most, so that any bundle gets its turn
+		turns = append(turns, s.limiter.ReserveN(now, min(left, shareAtOnce)))
+	}
+	giveUp := func() {
+		for i := range turns {
+			turns[len(turns)-1-i].CancelAt(now)
+		}
+	}
+	delay := turns[len(turns)-1].DelayFrom(now)
+	if delay == 0 {
+		return nil
+	}
+	longest := shareLongest
+	if at, ok := ctx.Deadline(); ok {
+		longest = min(longest, at.Sub(now))
+	}
+	if delay > longest {
+		giveUp()
+		return fmt.Errorf("%w: processors are short, and the scope of %q, which is written to far more than others, gives way", ErrBusy, prefix)
+	}
+	s.waited.Add(uint64(changes))
+	turn := time.NewTimer(delay)
+	defer turn.Stop()
+	select {
+	case <-turn.C:
+		return nil
+	case <-ctx.Done():
+		giveUp()
+		return ctx.Err()
+	}
+}
+
+// hand counts changes that a client wants to hand in, and reports whether their scope is one of those that give way.
+func (s *sharing) hand(id aweigh.ScopeID, changes int) bool {
+	now := s.now()
+	if s.looking.TryLock() {
+		if now.Sub(s.looked) >= shareLooks {
+			s.looked = now
+			s.look(now)
+		}
+		s.looking.Unlock()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w := s.of(id, now)
+	w.handed.add(changes, handedMemory, now)
+	if w.much.IsZero() && w.handed.of(handedMemory, now) >= shareMuch {
+		w.much = now
+	}
+	return s.busy(w, now)
 }
 
 // final counts changes of a scope that became final.
@@ -65,97 +144,102 @@ func (s *sharing) final(id aweigh.ScopeID, changes int) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	f := s.flows[id]
-	if f == nil {
-		f = &flow{}
-		s.flows[id] = f
+	now := s.now()
+	s.of(id, now).final.add(changes, finalMemory, now)
+}
+
+// of is what is known of a scope.
+func (s *sharing) of(id aweigh.ScopeID, now time.Time) *written {
+	w := s.scopes[id]
+	if w == nil {
+		if now.Sub(s.swept) >= sharesSwept {
+			s.swept = now
+			for id, w := range s.scopes {
+				if now.Sub(w.final.last) > 2*sharesSwept && now.Sub(w.handed.last) > 2*sharesSwept {
+					delete(s.scopes, id)
+				}
+			}
+		}
+		w = &written{}
+		s.scopes[id] = w
 	}
-	f.add(changes, s.now())
+	return w
+}
+
+// wants is how many changes a second are handed in to a scope, or were before it was held.
+func (w *written) wants(now time.Time) float64 {
+	return max(w.wanted, w.handed.of(handedMemory, now))
+}
+
+// busy reports whether a scope is one of those that give way.
+func (s *sharing) busy(w *written, now time.Time) bool {
+	return !w.much.IsZero() && now.Sub(w.much) >= shareGrace && w.wants(now) >= max(shareMuch, s.busiest/shareUnequal)
+}
+
+// look finds the rate until the next look.
+func (s *sharing) look(now time.Time) {
+	queue := s.queue()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	unequal, handed := s.survey(now)
+	limit := s.limiter.Limit()
+	switch {
+	case !unequal, limit != rate.Inf && handed < float64(limit)/2: // who wants less than half of it is not held by it
+		limit = rate.Inf
+	case limit == rate.Inf && queue > shareQueue:
+		s.before, limit = handed, rate.Limit(max(handed*shareFirst, shareMuch))
+	case limit == rate.Inf:
+	case queue > shareQueue:
+		limit = rate.Limit(max(float64(limit)*shareFalls, s.before*shareLeast, shareMuch))
+	default:
+		limit *= shareRises
+	}
+	for _, w := range s.scopes {
+		switch {
+		case limit == rate.Inf:
+			w.wanted = 0
+		case w.wanted == 0 && s.busy(w, now):
+			w.wanted = w.handed.of(handedMemory, now)
+		}
+	}
+	s.limiter.SetLimitAt(now, limit)
+}
+
+// survey reports whether a scope is written to now, and others far more, and how many changes a second are handed in to
+// those.
+func (s *sharing) survey(now time.Time) (unequal bool, handed float64) {
+	s.busiest = 0
+	for _, w := range s.scopes {
+		rate := w.handed.of(handedMemory, now)
+		if rate < shareMuch {
+			w.much = time.Time{}
+		}
+		if rate < w.wanted*shareLeast/5 { // it is over, and not held
+			w.wanted = 0
+		}
+		if !w.much.IsZero() {
+			s.busiest = max(s.busiest, w.wants(now))
+		}
+	}
+	for _, w := range s.scopes {
+		if s.busy(w, now) {
+			handed += w.handed.of(handedMemory, now)
+			continue
+		}
+		final := w.final.of(finalMemory, now)
+		unequal = unequal || final >= shareFew && now.Sub(w.final.last) < shareRecent && max(final, w.wants(now)) < s.busiest/shareUnequal
+	}
+	return unequal && handed > 0, handed
 }
 
 // rate is how many changes of a scope became final a second, of late.
 func (s *sharing) rate(id aweigh.ScopeID) float64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if f := s.flows[id]; f != nil {
-		return f.of(s.now())
+	if w := s.scopes[id]; w != nil {
+		return w.final.of(finalMemory, s.now())
 	}
 	return 0
-}
-
-// wait lets a client hand in changes to a scope, at once unless others are to go first. Errors wrap ErrBusy if
-// that would take longer than ctx lasts; nothing was done then.
-func (s *sharing) wait(ctx context.Context, id aweigh.ScopeID, changes int, prefix []byte) error {
-	if !s.busy(id) {
-		return nil
-	}
-	s.taken.Add(int64(changes))
-	if s.limiter.Limit() == rate.Inf {
-		return nil
-	}
-	s.waited.Add(uint64(changes))
-	for changes > 0 {
-		now := min(changes, shareAtOnce)
-		changes -= now
-		if err := s.limiter.WaitN(ctx, now); errors.Is(err, context.Canceled) {
-			return err
-		} else if err != nil {
-			return fmt.Errorf("%w: processors are short, and the scope of %q, which is written to far more than others, gives way", ErrBusy, prefix)
-		}
-	}
-	return nil
-}
-
-// busy reports whether a scope is one of those that give way.
-func (s *sharing) busy(id aweigh.ScopeID) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	now := s.now()
-	if passed := now.Sub(s.looked); passed >= shareLooks {
-		s.looked = now
-		s.look(now, passed)
-	}
-	f := s.flows[id]
-	return f != nil && f.of(now) >= max(shareBusy, s.busiest/shareUnequal)
-}
-
-// look finds the rate until the next look. So much time has passed since the last.
-func (s *sharing) look(now time.Time, passed time.Duration) {
-	queue, taken := s.queue(), float64(s.taken.Swap(0))/passed.Seconds()
-	limit := s.limiter.Limit()
-	switch {
-	case !s.unequal(now) || passed > shareRecent:
-		limit = rate.Inf
-	case queue > shareQueue:
-		if limit == rate.Inf {
-			s.before, limit = taken, rate.Limit(taken)
-		}
-		limit = max(limit*shareFalls, rate.Limit(max(s.before*shareLeast, shareBusy)))
-	case limit != rate.Inf && taken > float64(limit)/2: // who does not use it learns nothing of it
-		limit *= shareRises
-	}
-	s.limiter.SetLimitAt(now, limit)
-}
-
-// unequal reports whether a scope is written to now, and another far more. It forgets those that were long ago.
-func (s *sharing) unequal(now time.Time) bool {
-	s.busiest = 0
-	for id, f := range s.flows {
-		if of := f.of(now); of < shareFew/10 {
-			delete(s.flows, id)
-		} else {
-			s.busiest = max(s.busiest, of)
-		}
-	}
-	if s.busiest < shareBusy {
-		return false
-	}
-	for _, f := range s.flows {
-		if of := f.of(now); of >= shareFew && of < s.busiest/shareUnequal && now.Sub(f.last) < shareRecent {
-			return true
-		}
-	}
-	return false
 }
 
 // held tells how many changes a second busy scopes are held to, 0 for any number, and how many waited.
@@ -166,24 +250,26 @@ func (s *sharing) held() (perSecond float64, waited uint64) {
 	return perSecond, s.waited.Load()
 }
 
-// flow is how often something happens a second: an average in which what was long ago weighs little.
+// flow is how often something happens a second: an average in which what is as old as its memory weighs a third of
+// what happens now.
 type flow struct {
 	average float64
 	last    time.Time // that something happened
 }
 
-// flowMemory is the age at which something weighs a third of what it weighs when it happens.
-const flowMemory = 5 * time.Second
-
 // add counts n more.
-func (f *flow) add(n int, now time.Time) {
-	f.average, f.last = f.of(now)+float64(n)/flowMemory.Seconds(), now
+func (f *flow) add(n int, memory time.Duration, now time.Time) {
+	f.average, f.last = f.of(memory, now)+float64(n)/memory.Seconds(), now
 }
 
 // of is how often a second, as of now.
-func (f *flow) of(now time.Time) float64 {
-	return f.average * math.Exp(-now.Sub(f.last).Seconds()/flowMemory.Seconds())
+func (f *flow) of(memory time.Duration, now time.Time) float64 {
+	return f.average * math.Exp(-now.Sub(f.last).Seconds()/memory.Seconds())
 }
+
+// schedulerSamples is of how many times that a goroutine becomes ready to run the runtime measures one
+// (runtime.gTrackingPeriod).
+const schedulerSamples = 8
 
 // runQueue makes a function that tells how many goroutines waited for each processor on average since its last call, which
 // is how long all of them waited together by the time that passed (Little's law).
@@ -206,6 +292,6 @@ func runQueue(now func() time.Time) func() float64 {
 		passed := now().Sub(at)
 		at = now()
 		copy(before, h.Counts)
-		return waited / passed.Seconds() / float64(runtime.GOMAXPROCS(0))
+		return schedulerSamples * waited / passed.Seconds() / float64(runtime.GOMAXPROCS(0))
 	}
 }

@@ -50,7 +50,7 @@ var ErrConfig = errors.New("bench: invalid configuration")
 // numberSize is the size of the number with which keys end.
 const numberSize = 16
 
-// maxSize bounds keys and values, so that nothing is made that no scope would take.
+// No scope takes keys and values that are larger.
 const maxKey, maxValue = 1024, 6 << 20
 
 func (c *Config) check() error {
