@@ -56,11 +56,12 @@ const (
 	shareAtOnce  = 16                     // changes that may come without a wait; then one by one, since large blocks are what others wait behind
 	shareLongest = 2 * time.Second        // for a turn; then it is refused, so that no long line takes the place of other requests
 
-	shareMuch    = 200.0           // changes a second: a scope with fewer takes a processor from nobody
-	shareGrace   = time.Second     // for which a scope may take them without being held
-	shareUnequal = 4.0             // times as many as another: that other goes first
-	shareFew     = 0.5             // changes a second: who has fewer has hardly anything to wait for
-	shareRecent  = 2 * time.Second // after which a scope without changes is not waited for
+	shareMuch    = 200.0                  // changes a second: a scope with fewer takes a processor from nobody
+	shareGrace   = time.Second            // for which a scope may take them without being held
+	shareUnequal = 4.0                    // times as many as another: that other goes first
+	shareFew     = 0.5                    // changes a second: who has fewer has hardly anything to wait for
+	shareSilent  = 4.0                    // times as long as between two changes on average: then a scope is not waited for
+	sharePause   = 200 * time.Millisecond // that does not count as silence yet
 
 	handedMemory = time.Second
 	finalMemory  = 5 * time.Second
@@ -227,7 +228,8 @@ func (s *sharing) survey(now time.Time) (unequal bool, handed float64) {
 			continue
 		}
 		final := w.final.of(finalMemory, now)
-		unequal = unequal || final >= shareFew && now.Sub(w.final.last) < shareRecent && max(final, w.wants(now)) < s.busiest/shareUnequal
+		silent := now.Sub(w.final.last) > max(sharePause, time.Duration(shareSilent/final*float64(time.Second)))
+		unequal = unequal || final >= shareFew && !silent && max(final, w.wants(now)) < s.busiest/shareUnequal
 	}
 	return unequal && handed > 0, handed
 }

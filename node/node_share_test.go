@@ -24,10 +24,11 @@ type shop struct {
 	can   float64
 	wants map[aweigh.ScopeID]float64
 	done  map[aweigh.ScopeID]float64 // in the last step, a second
+	owed  map[aweigh.ScopeID]float64 // changes, parts of which were done in the steps before
 }
 
 func newShop(can float64) *shop {
-	s := &shop{clock: time.Unix(1e9, 0), can: can, wants: make(map[aweigh.ScopeID]float64), done: make(map[aweigh.ScopeID]float64)}
+	s := &shop{clock: time.Unix(1e9, 0), can: can, wants: make(map[aweigh.ScopeID]float64), done: make(map[aweigh.ScopeID]float64), owed: make(map[aweigh.ScopeID]float64)}
 	s.sharing = newSharing()
 	s.now = func() time.Time { return s.clock }
 	s.queue = func() float64 { return s.short }
@@ -62,7 +63,9 @@ func (s *shop) run(d time.Duration) {
 		}
 		for id, let := range let {
 			s.done[id] = let * slow
-			if n := int(math.Round(let * slow * shareLooks.Seconds())); n > 0 {
+			s.owed[id] += let * slow * shareLooks.Seconds()
+			if n := int(s.owed[id]); n > 0 {
+				s.owed[id] -= float64(n)
 				s.hand(id, n)
 				s.final(id, n)
 			}
@@ -119,6 +122,18 @@ func TestBusyScopesGiveWay(t *testing.T) {
 	s.run(3 * time.Second)
 	if _, most := s.between(10 * time.Second); most != 0 {
 		t.Errorf("beside one that floods as well it is held to %.0f", most)
+	}
+}
+
+// TestAFloodThatEndsIsNotWaitedFor: whoever floods after it has all there is.
+func TestAFloodThatEndsIsNotWaitedFor(t *testing.T) {
+	s := newShop(8000)
+	s.wants[flooded] = 2000
+	s.run(10 * time.Second)
+	clear(s.wants)
+	s.wants[other] = 20_000
+	if _, most := s.between(10 * time.Second); most != 0 {
+		t.Errorf("the next one is held to %.0f", most)
 	}
 }
 
