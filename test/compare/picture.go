@@ -25,9 +25,9 @@ const (
 // simulator do.
 const pictureStyle = `<style>
 .back{fill:#fff}.ink{fill:#1f2328}.soft{fill:#59636e}.axis{stroke:#8c959f}.mark{stroke:#1f2328}
-.s0{fill:#8c959f}.s1{fill:#2da44e}.s2{fill:#1f6fc4}.s3{fill:#d4853b}
+.s0{fill:#8c959f}.s1{fill:#2da44e}.s2{fill:#1f6fc4}.s3{fill:#d4853b}.s4{fill:#96d8a8}.s5{fill:#8fb7e1}
 @media (prefers-color-scheme:dark){.back{fill:#0d1117}.ink{fill:#e6edf3}.soft{fill:#9198a1}.axis{stroke:#656c76}.mark{stroke:#e6edf3}
-.s0{fill:#768390}.s1{fill:#3fb950}.s2{fill:#4493f8}.s3{fill:#db9a57}}
+.s0{fill:#768390}.s1{fill:#3fb950}.s2{fill:#4493f8}.s3{fill:#db9a57}.s4{fill:#245c33}.s5{fill:#254a78}}
 </style>
 `
 
