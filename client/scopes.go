@@ -37,7 +37,9 @@ type inScope string
 // WrapUnary implements connect.Interceptor.
 func (s inScope) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 	return func(ctx context.Context, req connect.AnyRequest) (connect.AnyResponse, error) {
-		req.Header().Set(scopeHeader, string(s))
+		if req.Spec().Procedure != aweighv1connect.NodeScopesProcedure { // which is about all
+			req.Header().Set(scopeHeader, string(s))
+		}
 		return next(ctx, req)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"golang.org/x/time/rate"
 
@@ -43,14 +44,19 @@ func paced(class scope.Class) bool {
 	return class == scope.Write || class == scope.Name || class == scope.Act
 }
 
-// wait waits for the turn of so many changes under a policy. Errors wrap ErrBusy if that would take longer than ctx
-// lasts; nothing was done then.
+// wait waits for the turn of so many changes under a policy. Errors wrap ErrBusy if that would take longer than three
+// quarters of what ctx lasts; nothing was done then.
 func (p *pace) wait(ctx context.Context, changes int, policy *scope.Policy, prefix []byte) error {
 	perSecond := policy.Limits.Rate
 	if perSecond <= 0 {
 		return nil
 	}
 	l := p.at(perSecond)
+	if at, ok := ctx.Deadline(); ok { // what is left is for the decision
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, at.Add(-time.Until(at)/4))
+		defer cancel()
+	}
 	err := l.WaitN(ctx, min(changes, l.Burst()))
 	if err != nil && !errors.Is(err, context.Canceled) {
 		return fmt.Errorf("%w: the scope of %q takes %d changes a second of the clients of a node (limits.rate of its policy)", ErrBusy, prefix, perSecond)

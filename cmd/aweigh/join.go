@@ -32,7 +32,7 @@ func (a *app) init() *cobra.Command {
 	settings := nodeFlags(defaultAPI, defaultListen...)
 	c.Flags().AddFlagSet(settings)
 	network := c.Flags().String("network-name", "aweigh", "what people call the network")
-	mode := c.Flags().String("mode", "bft", "bft: a third of the weight may lie; crash: nobody lies, a half may stop")
+	mode := c.Flags().String("mode", "bft", "bft: a third of the weight may lie; crash: nobody lies, less than a half may stop")
 	policy := c.Flags().String("policy", "", "file with what differs from the default policy, as \"aweigh policy show\" writes it")
 	blocks := c.Flags().Int64("epoch-blocks", 0, "end an epoch after so many blocks (default 10000)")
 	probation := c.Flags().Int64("probation", 0, "epochs in which a new anchor weighs nothing (default 4)")

@@ -46,7 +46,7 @@ func (a *app) devnet() *cobra.Command {
 	dir := c.Flags().String("data-dir", "", fmt.Sprintf("where to keep it (default %s)", stateDir("devnet")))
 	processes := c.Flags().Bool("processes", false, "run every node as a process of its own")
 	ephemeral := c.Flags().Bool("ephemeral", false, "use a new directory, and remove it at the end")
-	mode := c.Flags().String("mode", "", "bft: a third of the anchors may lie; crash: a half may stop (default bft)")
+	mode := c.Flags().String("mode", "", "bft: a third of the anchors may lie; crash: less than a half may stop (default bft)")
 	etcd := c.Flags().String("etcd-listen", defaultEtcd, "where the first node serves etcd's API, host:port, or another port if it is taken; the others\nat free ports; empty for none")
 	level := c.Flags().String("log-level", "warn", "debug, info, warn or error")
 	format := c.Flags().String("log-format", "text", "text or json")

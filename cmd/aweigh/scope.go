@@ -39,13 +39,17 @@ func (a *app) scopeCommand() *cobra.Command {
 	return a.under(c, a.scopeCreate(), a.scopeRevoke(), a.scopeApprove(), a.scopeLs(), a.scopeTree(), a.scopeShow())
 }
 
+const scopeColumns = "For each scope: RATE is how many changes a second became final in all of it, of late, \"of\" how many\n" +
+	"its policy has each node take of its own clients; SIZE is that of all versions of keys that it keeps;\n" +
+	"STATE says how many of its anchors may stop before nothing can be decided."
+
 func (a *app) scopeLs() *cobra.Command {
-	c := &cobra.Command{Use: "ls", Short: "List the scopes that a node knows of", Args: cobra.NoArgs}
+	c := &cobra.Command{Use: "ls", Short: "List the scopes that a node knows of", Args: cobra.NoArgs, Long: scopeColumns}
 	return a.asking(c, func(ctx context.Context, s *session, _ []string) error { return s.scopes(ctx, false) })
 }
 
 func (a *app) scopeTree() *cobra.Command {
-	c := &cobra.Command{Use: "tree", Short: "Show the scopes as a tree", Args: cobra.NoArgs}
+	c := &cobra.Command{Use: "tree", Short: "Show the scopes as a tree", Args: cobra.NoArgs, Long: scopeColumns}
 	return a.asking(c, func(ctx context.Context, s *session, _ []string) error { return s.scopes(ctx, true) })
 }
 

@@ -14,6 +14,7 @@ import (
 
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 	"github.com/aweigh/aweigh/client"
+	"github.com/aweigh/aweigh/scope"
 )
 
 // Config says what to do. Zero values of numbers mean the default given.
@@ -83,11 +84,11 @@ func (c *Config) check() error {
 	}
 	switch {
 	case len(c.Prefix)+numberSize > maxKey:
-		return fmt.Errorf("%w: the prefix has %d bytes, %d are taken", ErrConfig, len(c.Prefix), maxKey-numberSize)
+		return fmt.Errorf("%w: the prefix has %d bytes; with the number behind it, %d is the most", ErrConfig, len(c.Prefix), maxKey-numberSize)
 	case c.KeySize < len(c.Prefix)+numberSize || c.KeySize > maxKey:
 		return fmt.Errorf("%w: key-size is %d, between %d and %d is taken with this prefix", ErrConfig, c.KeySize, len(c.Prefix)+numberSize, maxKey)
 	case c.ValueSize > maxValue:
-		return fmt.Errorf("%w: value-size is %d, %d is the most that any scope takes", ErrConfig, c.ValueSize, maxValue)
+		return fmt.Errorf("%w: value-size is %d; scopes take %d by default, and %d with the widest policy", ErrConfig, c.ValueSize, scope.DefaultLimits().ValueBytes, maxValue)
 	case c.Duration < 0 || c.Timeout < 0:
 		return fmt.Errorf("%w: a negative time", ErrConfig)
 	case !slices.Contains([]Distribution{Uniform, Zipf, Sequential}, c.Distribution):
@@ -256,6 +257,9 @@ func (w *worker) run(ctx, until context.Context) {
 		default:
 			w.failed.Add(1)
 			w.errors[kindOf(err)]++
+			if errors.Is(err, client.ErrPending) { // each opens a motion, and there are few to go round
+				return
+			}
 		}
 	}
 }
@@ -301,7 +305,7 @@ var kinds = []struct {
 	err  error
 	name string
 }{
-	{client.ErrUndecided, "undecided"}, {client.ErrUnread, "no quorum to read"}, {client.ErrBusy, "busy"},
+	{client.ErrPending, "waits for approval, where nothing can be measured"}, {client.ErrUndecided, "undecided"}, {client.ErrUnread, "no quorum to read"}, {client.ErrBusy, "busy"},
 	{client.ErrUnreachable, "unreachable"}, {client.ErrInvalid, "invalid"}, {client.ErrFailed, "failed"},
 	{context.DeadlineExceeded, "timeout"},
 }
