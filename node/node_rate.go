@@ -39,6 +39,9 @@ func (p *pace) at(perSecond int64) *rate.Limiter {
 	return p.limit
 }
 
+// turnTime is how long a request with a deadline may wait for its turn. What is left is for the decision.
+func turnTime(deadline time.Time) time.Duration { return time.Until(deadline) * 3 / 4 }
+
 // paced reports whether rates count a class of mutations.
 func paced(class scope.Class) bool {
 	return class == scope.Write || class == scope.Name || class == scope.Act
@@ -52,9 +55,9 @@ func (p *pace) wait(ctx context.Context, changes int, policy *scope.Policy, pref
 		return nil
 	}
 	l := p.at(perSecond)
-	if at, ok := ctx.Deadline(); ok { // what is left is for the decision
+	if at, ok := ctx.Deadline(); ok {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadline(ctx, at.Add(-time.Until(at)/4))
+		ctx, cancel = context.WithTimeout(ctx, turnTime(at))
 		defer cancel()
 	}
 	err := l.WaitN(ctx, min(changes, l.Burst()))

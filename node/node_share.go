@@ -28,6 +28,8 @@ type sharing struct {
 	limiter *rate.Limiter  // of all busy scopes together
 	waited  atomic.Uint64  // changes that had to, since the start
 
+	line sync.Mutex // held by whoever takes a place in it: what is given back is whole only if nobody took one behind it
+
 	looking sync.Mutex // held by whoever looks
 	looked  time.Time
 
@@ -60,7 +62,7 @@ const (
 	shareGrace   = time.Second            // for which a scope may take them without being held
 	shareUnequal = 4.0                    // times as many as another: that other goes first
 	shareFew     = 0.5                    // changes a second: who has fewer has hardly anything to wait for
-	shareSilent  = 4.0                    // times as long as between two changes on average: then a scope is not waited for
+	shareSilent  = 4                      // times as long as between two changes on average: then a scope is not waited for
 	sharePause   = 200 * time.Millisecond // that does not count as silence yet
 
 	handedMemory = time.Second
@@ -81,30 +83,16 @@ func (s *sharing) wait(ctx context.Context, id aweigh.ScopeID, changes int, pref
 	if !s.hand(id, changes) {
 		return nil
 	}
-	limit, now := s.limiter.Limit(), time.Now()
-	if limit == rate.Inf {
-		return nil
-	}
-	var turns []*rate.Reservation
-	for left := max(1, min(changes, int(limit))); left > 0; left -= shareAtOnce { // of a second's at most, so that any bundle gets its turn
-		turns = append(turns, s.limiter.ReserveN(now, min(left, shareAtOnce)))
-	}
-	giveUp := func() {
-		for i := range turns {
-			turns[len(turns)-1-i].CancelAt(now)
-		}
-	}
-	delay := turns[len(turns)-1].DelayFrom(now)
-	if delay == 0 {
-		return nil
-	}
 	longest := shareLongest
 	if at, ok := ctx.Deadline(); ok {
-		longest = min(longest, at.Sub(now))
+		longest = min(longest, turnTime(at))
 	}
-	if delay > longest {
-		giveUp()
+	delay, giveUp, ok := s.reserve(changes, longest)
+	if !ok {
 		return fmt.Errorf("%w: processors are short, and the scope of %q, which is written to far more than others, gives way", ErrBusy, prefix)
+	}
+	if delay == 0 {
+		return nil
 	}
 	s.waited.Add(uint64(changes))
 	turn := time.NewTimer(delay)
@@ -116,6 +104,30 @@ func (s *sharing) wait(ctx context.Context, id aweigh.ScopeID, changes int, pref
 		giveUp()
 		return ctx.Err()
 	}
+}
+
+// reserve takes a place in the line, unless the wait were too long. giveUp leaves it.
+func (s *sharing) reserve(changes int, longest time.Duration) (delay time.Duration, giveUp func(), ok bool) {
+	s.line.Lock()
+	defer s.line.Unlock()
+	now, limit := time.Now(), s.limiter.Limit()
+	if limit == rate.Inf {
+		return 0, nil, true
+	}
+	var turns []*rate.Reservation
+	for left := max(1, min(changes, int(limit))); left > 0; left -= shareAtOnce { // of a second's at most, so that any bundle gets its turn
+		turns = append(turns, s.limiter.ReserveN(now, min(left, shareAtOnce)))
+	}
+	giveUp = func() {
+		for i := range turns {
+			turns[len(turns)-1-i].CancelAt(now)
+		}
+	}
+	if delay = turns[len(turns)-1].DelayFrom(now); delay > longest {
+		giveUp()
+		return 0, nil, false
+	}
+	return delay, giveUp, true
 }
 
 // hand counts changes that a client wants to hand in, and reports whether their scope is one of those that give way.
@@ -228,8 +240,11 @@ func (s *sharing) survey(now time.Time) (unequal bool, handed float64) {
 			continue
 		}
 		final := w.final.of(finalMemory, now)
-		silent := now.Sub(w.final.last) > max(sharePause, time.Duration(shareSilent/final*float64(time.Second)))
-		unequal = unequal || final >= shareFew && !silent && max(final, w.wants(now)) < s.busiest/shareUnequal
+		if final < shareFew || max(final, w.wants(now)) >= s.busiest/shareUnequal {
+			continue
+		}
+		usual := time.Duration(float64(time.Second) / final) // between two changes
+		unequal = unequal || now.Sub(w.final.last) <= max(sharePause, shareSilent*usual)
 	}
 	return unequal && handed > 0, handed
 }

@@ -223,6 +223,38 @@ func TestTurnsAreBounded(t *testing.T) {
 	}
 }
 
+// TestThoseRefusedLeaveNoDebt: however many are refused at the same time, the line is as long as before.
+func TestThoseRefusedLeaveNoDebt(t *testing.T) {
+	s := newSharing()
+	begin := time.Now()
+	s.now = func() time.Time { return begin }
+	s.scopes[flooded] = &written{handed: flow{1000, begin}, much: begin.Add(-time.Minute)}
+	s.limiter.SetLimit(400)
+	s.looked = begin
+	soon, stop := context.WithTimeout(context.Background(), time.Minute)
+	defer stop()
+	s.limiter.ReserveN(begin, shareAtOnce) // what may come at once
+	for s.limiter.TokensAt(begin) > -3*400 {
+		s.limiter.ReserveN(begin, shareAtOnce) // more than anybody waits for
+	}
+	before := s.limiter.TokensAt(begin)
+	var asking sync.WaitGroup
+	for range 16 {
+		asking.Go(func() {
+			for range 2000 {
+				if err := s.wait(soon, flooded, 1, nil); !errors.Is(err, ErrBusy) {
+					t.Errorf("it was let in: %v", err)
+					return
+				}
+			}
+		})
+	}
+	asking.Wait()
+	if after := s.limiter.TokensAt(begin); after < before-1 {
+		t.Errorf("the line has %.0f changes, and had %.0f", -after, -before)
+	}
+}
+
 // TestOnlyTheFloodedScopeWaits: on a real node whose processors are short, clients of the flooded scope wait for
 // their turn, and those of another never do.
 func TestOnlyTheFloodedScopeWaits(t *testing.T) {
