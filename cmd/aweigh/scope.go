@@ -235,9 +235,6 @@ func (a *app) scopeCreate() *cobra.Command {
 			return err
 		}
 		if c.Flags().Changed("rate") {
-			if *rate < 0 {
-				return fmt.Errorf("%w: --rate is a number of changes a second, 0 for any", errUsage)
-			}
 			policy.Limits.Rate = *rate
 		}
 		child, err := newChild(known, prefix, *name, policy)
