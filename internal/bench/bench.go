@@ -51,8 +51,8 @@ var ErrConfig = errors.New("bench: invalid configuration")
 // numberSize is the size of the number with which keys end.
 const numberSize = 16
 
-// No scope takes keys and values that are larger.
-const maxKey, maxValue = 1024, 6 << 20
+// Larger keys no scope takes by default, and larger values none at all.
+var maxKey, maxValue = scope.DefaultLimits().KeyBytes, scope.MostLimits().ValueBytes
 
 func (c *Config) check() error {
 	if c.Prefix == "" {
