@@ -99,7 +99,7 @@ func verbAndName(args []string, raw bool) (verb string, n alias.Name, rest []str
 
 // valueOf is the value that an argument or a file holds.
 func (a *app) valueOf(args []string, file string) (value []byte, ok bool, err error) {
-	in := a.in
+	in, most := a.in, scope.DefaultLimits().ValueBytes
 	switch {
 	case len(args) > 0 && file != "":
 		return nil, false, fmt.Errorf("%w: a value, and a file with one", errUsage)
@@ -116,40 +116,12 @@ func (a *app) valueOf(args []string, file string) (value []byte, ok bool, err er
 		in = f
 		fallthrough
 	default:
-		if value, err = io.ReadAll(io.LimitReader(in, 4<<20)); err != nil {
+		if value, err = io.ReadAll(io.LimitReader(in, int64(most)+1)); err != nil {
 			return nil, false, err
 		}
 	}
-	if most := scope.DefaultLimits().ValueBytes; len(value) > most {
+	if len(value) > most {
 		return nil, false, fmt.Errorf("%w: a value has at most %d bytes", errUsage, most)
 	}
 	return value, true, nil
 }
-
-// signals prints the signals to a key or a range of keys, so many of them if count is
-// not 0.
-func (a *app) signals(ctx context.Context, s *session, key, end []byte, count int) error {
-	seen := 0
-	err := s.Client.Signals(ctx, &aweighv1.SignalsRequest{Key: key, RangeEnd: end}, func(x *aweighv1.SignalsResponse) error {
-		if x.Created {
-			if s.Format == "table" {
-				fmt.Fprintln(a.err, "watching signals from now on")
-			}
-			return nil
-		}
-		if err := s.Printer.Signal(x); err != nil {
-			return err
-		}
-		if seen++; count > 0 && seen >= count {
-			return errEnough
-		}
-		return nil
-	})
-	if errors.Is(err, errEnough) {
-		return nil
-	}
-	return err
-}
-
-// errEnough ends a watch.
-var errEnough = errors.New("enough")

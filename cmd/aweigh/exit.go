@@ -36,12 +36,13 @@ const (
 	exitStore       = 8
 	exitUnwell      = 9
 	exitPending     = 10
+	exitBusy        = 11
 )
 
 const exitHelp = `Exit codes:
   0  done
   1  another error
-  2  the command line, a setting or a request makes no sense
+  2  the command line, a setting or a request makes no sense, or a file is not there
   3  there is no such key, object, scope, motion, decision or anchor
   4  a condition did not hold, a rule of the policy denied it, or a write was ordered and
      failed: nothing changed
@@ -50,7 +51,8 @@ const exitHelp = `Exit codes:
   7  a proof, a ballot or a replay does not hold
   8  the node's disk failed, or its store is damaged
   9  "doctor" found something that fails
-  10 ordered, and it waits for approval as a motion: nothing changed yet`
+  10 ordered, and it waits for approval as a motion: nothing changed yet
+  11 a node takes no more at the moment: nothing changed; try again later`
 
 // errUsage is wrapped by errors about the command line.
 var errUsage = errors.New("usage")
@@ -86,11 +88,13 @@ var codes = []struct {
 	{replay.ErrMismatch, exitUnverified},
 	{errUnclaimed, exitUnverified},
 	{client.ErrPending, exitPending},
+	{errFewer, exitCompare},
 	{errNotCarried, exitCompare},
 	{errRefused, exitCompare},
 	{client.ErrDenied, exitCompare},
 	{client.ErrCondition, exitCompare},
 	{client.ErrUndecided, exitUndecided},
+	{client.ErrBusy, exitBusy},
 	{client.ErrNotFound, exitNotFound},
 	{errAbsent, exitNotFound},
 	{client.ErrFailed, exitCompare},
@@ -102,6 +106,7 @@ var codes = []struct {
 	{running.ErrNone, exitUnreachable},
 	{running.ErrMany, exitUsage},
 	{context.DeadlineExceeded, exitUnreachable},
+	{fs.ErrNotExist, exitUsage},
 }
 
 // exitCode is the code for an error; one from before a command started is about

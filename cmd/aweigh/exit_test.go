@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"reflect"
 	"runtime"
@@ -15,6 +16,7 @@ import (
 	"github.com/aweigh/aweigh/client"
 	"github.com/aweigh/aweigh/internal/config"
 	"github.com/aweigh/aweigh/internal/running"
+	"github.com/aweigh/aweigh/store"
 )
 
 func TestMessagesNameNoPackages(t *testing.T) {
@@ -74,6 +76,24 @@ func TestLibrariesAreQuietBelowWarnings(t *testing.T) {
 		r := slog.NewRecord(time.Time{}, c.level, "m", c.pc)
 		if err := log.With("a", 1).Handler().Handle(t.Context(), r); err != nil || (out.Len() > 0) != c.want {
 			t.Errorf("%+v: logged %q, %v", c, out.String(), err)
+		}
+	}
+}
+
+func TestExitCodes(t *testing.T) {
+	none := &fs.PathError{Op: "open", Path: "x", Err: fs.ErrNotExist}
+	for _, c := range []struct {
+		err  error
+		want int
+	}{
+		{fmt.Errorf("a write: %w", client.ErrBusy), exitBusy},
+		{fmt.Errorf("%w: %w", client.ErrUndecided, client.ErrBusy), exitUndecided},
+		{fmt.Errorf("a policy: %w", none), exitUsage},
+		{fmt.Errorf("%w: %w", store.ErrDamaged, none), exitStore},
+		{errors.New("another"), exitError},
+	} {
+		if got := exitCode(c.err, true); got != c.want {
+			t.Errorf("%v ends with %d, want %d", c.err, got, c.want)
 		}
 	}
 }

@@ -1,11 +1,9 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strconv"
 
@@ -16,7 +14,6 @@ import (
 	"github.com/aweigh/aweigh/internal/show"
 	"github.com/aweigh/aweigh/internal/txntext"
 	"github.com/aweigh/aweigh/kv"
-	"github.com/aweigh/aweigh/scope"
 )
 
 // keyHelp says how keys are written.
@@ -47,14 +44,9 @@ func (a *app) put() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		value := []byte(args[1])
-		if args[1] == "-" {
-			if value, err = io.ReadAll(io.LimitReader(a.in, 4<<20)); err != nil {
-				return err
-			}
-		}
-		if most := scope.DefaultLimits().ValueBytes; len(value) > most {
-			return fmt.Errorf("%w: a value has at most %d bytes", errUsage, most)
+		value, _, err := a.valueOf(args[1:], "")
+		if err != nil {
+			return err
 		}
 		req := &aweighv1.PutRequest{Key: name.Key(), Value: value, PrevKv: *prev}
 		if req.Once, err = once(); err != nil {
@@ -251,49 +243,6 @@ func (a *app) more(r *aweighv1.RangeResponse, f show.Format) {
 	if r.More && f != show.JSON {
 		fmt.Fprintf(a.err, "aweigh: the first %d of %d keys; there are more, see --limit\n", len(r.Kvs), r.Count)
 	}
-}
-
-func (a *app) watch() *cobra.Command {
-	c := &cobra.Command{
-		Use: "watch KEY", Short: "Follow the changes of a key, or of a range of keys", Args: cobra.ExactArgs(1),
-		Long:    "Prints every change when it is final, until interrupted. With -o json, one object on a line.\n\n" + keyHelp,
-		Example: "  aweigh watch / --prefix\n  aweigh watch /greeting --rev 2 --count 1 -o json",
-	}
-	raw := c.Flags().Bool("raw", false, "take KEY as it is")
-	rev := c.Flags().Int64("rev", 0, "from this revision on, and not from now")
-	prev := c.Flags().Bool("prev", false, "show what was there")
-	count := c.Flags().Int("count", 0, "end after so many changes")
-	signals := c.Flags().Bool("signals", false, "follow signals (see aweigh do), and not changes: those that reach the node from now on")
-	c.MarkFlagsMutuallyExclusive("signals", "rev")
-	c.MarkFlagsMutuallyExclusive("signals", "prev")
-	bounds := rangeFlags(c)
-	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
-		key, err := keyOf(args[0], *raw, reads)
-		if err != nil {
-			return err
-		}
-		req := &aweighv1.WatchRequest{StartRevision: *rev, PrevKv: *prev}
-		req.Key, req.RangeEnd = bounds(key)
-		if end := req.RangeEnd; len(end) > 0 && !scope.ToEnd(end) && bytes.Compare(req.Key, end) >= 0 {
-			return fmt.Errorf("%w: the range from %q to %q is empty", errUsage, req.Key, end)
-		}
-		if *signals {
-			return a.signals(ctx, s, req.Key, req.RangeEnd, *count)
-		}
-		return s.Follow(ctx, req, *count, func(w *aweighv1.WatchResponse) error {
-			if w.Created && s.Format == "table" {
-				from := *rev
-				if from == 0 {
-					from = w.Header.GetRevision() + 1
-				}
-				fmt.Fprintf(a.err, "watching from revision %d on\n", from)
-			}
-			for _, prefix := range w.WaitsFor {
-				fmt.Fprintf(a.err, "aweigh: %s has not decided for some seconds; later changes of other scopes wait for it\n", scopeCalled(prefix))
-			}
-			return s.Printer.Watch(w)
-		})
-	})
 }
 
 func (a *app) txn() *cobra.Command {

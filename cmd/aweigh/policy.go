@@ -107,7 +107,7 @@ func (a *app) policyDiff() *cobra.Command {
 func policyFrom(file string, old scope.Policy) (p scope.Policy, err error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
-		return p, fmt.Errorf("%w: %w", errUsage, err)
+		return p, err
 	}
 	if p, err = policytext.Read(text, old); err != nil {
 		return p, fmt.Errorf("%s: %w", file, err)
