@@ -36,7 +36,8 @@ type sharing struct {
 	mu      sync.Mutex
 	scopes  map[aweigh.ScopeID]*written
 	busiest float64   // of what they want, as of the last look
-	before  float64   // what the busy ones took together, when they were not held yet
+	before  float64   // what clients of the busy ones handed in together, when they were not held yet
+	lastly  time.Time // that they were held
 	swept   time.Time // when scopes were forgotten that were written to long ago
 }
 
@@ -55,6 +56,7 @@ const (
 	shareFalls   = 0.9                    // times the rate, if there are still too many
 	shareRises   = 1.03                   // times the rate, otherwise
 	shareLeast   = 0.25                   // of what was taken before, whatever else makes goroutines wait
+	shareAgain   = 5 * time.Second        // who was held so shortly ago has not taken what it can since
 	shareAtOnce  = 16                     // changes that may come without a wait; then one by one, since large blocks are what others wait behind
 	shareLongest = 2 * time.Second        // for a turn; then it is refused, so that no long line takes the place of other requests
 
@@ -62,6 +64,7 @@ const (
 	shareGrace   = time.Second            // for which a scope may take them without being held
 	shareUnequal = 4.0                    // times as many as another: that other goes first
 	shareFew     = 0.5                    // changes a second: who has fewer has hardly anything to wait for
+	shareFewer   = 0.3                    // the same, of those who others give way to already
 	shareSilent  = 4                      // times as long as between two changes on average: then a scope is not waited for
 	sharePause   = 200 * time.Millisecond // that does not count as silence yet
 
@@ -83,11 +86,11 @@ func (s *sharing) wait(ctx context.Context, id aweigh.ScopeID, changes int, pref
 	if !s.hand(id, changes) {
 		return nil
 	}
-	longest := shareLongest
+	last := shareLongest + time.Second
 	if at, ok := ctx.Deadline(); ok {
-		longest = min(longest, turnTime(at))
+		last = min(last, turnTime(at))
 	}
-	delay, giveUp, ok := s.reserve(changes, longest)
+	delay, giveUp, ok := s.reserve(changes, last)
 	if !ok {
 		return fmt.Errorf("%w: processors are short, and the scope of %q, which is written to far more than others, gives way", ErrBusy, prefix)
 	}
@@ -101,30 +104,34 @@ func (s *sharing) wait(ctx context.Context, id aweigh.ScopeID, changes int, pref
 	case <-turn.C:
 		return nil
 	case <-ctx.Done():
-		giveUp()
+		s.line.Lock()
+		defer s.line.Unlock()
+		giveUp(time.Now())
 		return ctx.Err()
 	}
 }
 
-// reserve takes a place in the line, unless the wait were too long. giveUp leaves it.
-func (s *sharing) reserve(changes int, longest time.Duration) (delay time.Duration, giveUp func(), ok bool) {
+// reserve takes a place in the line, unless its beginning is too far off, or its end, which may last is the most. giveUp
+// leaves it, for who holds the line.
+func (s *sharing) reserve(changes int, last time.Duration) (delay time.Duration, giveUp func(now time.Time), ok bool) {
 	s.line.Lock()
 	defer s.line.Unlock()
 	now, limit := time.Now(), s.limiter.Limit()
 	if limit == rate.Inf {
 		return 0, nil, true
 	}
-	var turns []*rate.Reservation
-	for left := max(1, min(changes, int(limit))); left > 0; left -= shareAtOnce { // of a second's at most, so that any bundle gets its turn
+	var turns []*rate.Reservation                                                 // of a bundle, several: it waits for its end, and is refused by its beginning, or none would pass where single changes do
+	for left := max(1, min(changes, int(limit))); left > 0; left -= shareAtOnce { // of a second's at most
 		turns = append(turns, s.limiter.ReserveN(now, min(left, shareAtOnce)))
 	}
-	giveUp = func() {
+	giveUp = func(now time.Time) {
 		for i := range turns {
 			turns[len(turns)-1-i].CancelAt(now)
 		}
 	}
-	if delay = turns[len(turns)-1].DelayFrom(now); delay > longest {
-		giveUp()
+	delay = turns[len(turns)-1].DelayFrom(now)
+	if turns[0].DelayFrom(now) > shareLongest || delay > last {
+		giveUp(now)
 		return 0, nil, false
 	}
 	return delay, giveUp, true
@@ -200,12 +207,19 @@ func (s *sharing) look(now time.Time) {
 	case !unequal, limit != rate.Inf && handed < float64(limit)/2: // who wants less than half of it is not held by it
 		limit = rate.Inf
 	case limit == rate.Inf && queue > shareQueue:
-		s.before, limit = handed, rate.Limit(max(handed*shareFirst, shareMuch))
+		if now.Sub(s.lastly) > shareAgain {
+			s.before = 0
+		}
+		s.before = max(s.before, handed)
+		limit = rate.Limit(max(handed*shareFirst, s.before*shareLeast, shareMuch))
 	case limit == rate.Inf:
 	case queue > shareQueue:
 		limit = rate.Limit(max(float64(limit)*shareFalls, s.before*shareLeast, shareMuch))
 	default:
 		limit *= shareRises
+	}
+	if limit != rate.Inf {
+		s.lastly = now
 	}
 	for _, w := range s.scopes {
 		switch {
@@ -215,20 +229,21 @@ func (s *sharing) look(now time.Time) {
 			w.wanted = w.handed.of(handedMemory, now)
 		}
 	}
-	s.limiter.SetLimitAt(now, limit)
+	s.limiter.SetLimit(limit)
 }
 
 // survey reports whether a scope is written to now, and others far more, and how many changes a second are handed in to
 // those.
 func (s *sharing) survey(now time.Time) (unequal bool, handed float64) {
 	s.busiest = 0
+	few := shareFew
+	if s.limiter.Limit() != rate.Inf {
+		few = shareFewer
+	}
 	for _, w := range s.scopes {
 		rate := w.handed.of(handedMemory, now)
-		if rate < shareMuch {
-			w.much = time.Time{}
-		}
-		if rate < w.wanted*shareLeast/5 { // it is over, and not held
-			w.wanted = 0
+		if w.wanted == 0 && rate < shareMuch || rate < min(shareMuch, w.wanted*shareLeast/5) { // it is over, and not held
+			w.much, w.wanted = time.Time{}, 0
 		}
 		if !w.much.IsZero() {
 			s.busiest = max(s.busiest, w.wants(now))
@@ -240,7 +255,7 @@ func (s *sharing) survey(now time.Time) (unequal bool, handed float64) {
 			continue
 		}
 		final := w.final.of(finalMemory, now)
-		if final < shareFew || max(final, w.wants(now)) >= s.busiest/shareUnequal {
+		if final < few || max(final, w.wants(now)) >= s.busiest/shareUnequal {
 			continue
 		}
 		usual := time.Duration(float64(time.Second) / final) // between two changes

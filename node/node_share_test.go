@@ -164,6 +164,44 @@ func TestAHeldFloodStaysOne(t *testing.T) {
 	}
 }
 
+// TestAPauseOfTheQuietLowersNothing: a flood that is held again soon after is held by what it took before the first time.
+func TestAPauseOfTheQuietLowersNothing(t *testing.T) {
+	s := newShop(8000)
+	s.wants[flooded], s.wants[quiet] = 8000, 20
+	s.queue = func() float64 { return 5 }
+	s.run(20 * time.Second)
+	floor := s.held()
+	for range 10 {
+		s.wants[quiet] = 0
+		s.run(300 * time.Millisecond)
+		s.wants[quiet] = 20
+		s.run(10 * time.Second)
+	}
+	if least, _ := s.between(10 * time.Second); floor < 1000 || least < 0.9*floor {
+		t.Errorf("it is held to %.0f, and was to %.0f before the pauses", least, floor)
+	}
+}
+
+// TestAllThatAreHeldStayIt: of two floods neither ceases to be one because little of it is let in.
+func TestAllThatAreHeldStayIt(t *testing.T) {
+	s := newShop(20_000)
+	s.wants[flooded], s.wants[other], s.wants[quiet] = 10_000, 3500, 5
+	s.run(5 * time.Second)
+	s.can = 1500
+	s.queue = func() float64 { return 5 }
+	for s.limiter.Limit() > 700 {
+		s.limiter.SetLimit(700) // one of two that wait in one line as long as the other
+		s.before = 700 / shareLeast
+		s.run(shareLooks)
+	}
+	for range 20 * time.Second / shareLooks {
+		s.run(shareLooks)
+		if s.held() == 0 || !s.hand(flooded, 0) || !s.hand(other, 0) {
+			t.Fatalf("held to %.0f, and both were held before", s.held())
+		}
+	}
+}
+
 // TestScopesThatTakeLittleAreNotHeld: neither those with few changes, nor any while processors are free.
 func TestScopesThatTakeLittleAreNotHeld(t *testing.T) {
 	s := newShop(8000)
@@ -252,6 +290,46 @@ func TestThoseRefusedLeaveNoDebt(t *testing.T) {
 	asking.Wait()
 	if after := s.limiter.TokensAt(begin); after < before-1 {
 		t.Errorf("the line has %.0f changes, and had %.0f", -after, -before)
+	}
+}
+
+// TestBundlesHaveTurnsLikeOthers: what has a beginning in the line is let in, as long as it may be.
+func TestBundlesHaveTurnsLikeOthers(t *testing.T) {
+	s := newSharing()
+	s.limiter.SetLimit(400)
+	for now := time.Now(); s.limiter.TokensAt(now) > -600; {
+		s.limiter.ReserveN(now, shareAtOnce)
+	}
+	if _, _, ok := s.reserve(1, shareLongest+time.Second); !ok {
+		t.Error("one change is refused in a line of a second and a half")
+	}
+	if _, _, ok := s.reserve(400, shareLongest+time.Second); !ok {
+		t.Error("400 changes are refused where one is let in")
+	}
+	if _, _, ok := s.reserve(1, shareLongest+time.Second); ok {
+		t.Error("one change is let in behind a line of two seconds and a half")
+	}
+}
+
+// TestWhoGivesUpReturnsNoMore than the place in the line, though the rate was set meanwhile.
+func TestWhoGivesUpReturnsNoMore(t *testing.T) {
+	s := newSharing()
+	s.limiter.SetLimit(500)
+	begin := time.Now()
+	for s.limiter.TokensAt(begin) > -500 {
+		s.limiter.ReserveN(begin, shareAtOnce)
+	}
+	_, giveUp, ok := s.reserve(10, shareLongest)
+	if !ok {
+		t.Fatal("refused")
+	}
+	time.Sleep(300 * time.Millisecond)
+	s.limiter.SetLimit(500)
+	now := time.Now()
+	before := s.limiter.TokensAt(now)
+	giveUp(now)
+	if back := s.limiter.TokensAt(now) - before; back > 10.5 {
+		t.Errorf("%.0f changes came back of 10", back)
 	}
 }
 
