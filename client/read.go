@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -94,11 +95,12 @@ func (c *Client) Genesis(ctx context.Context) (scope.Genesis, error) {
 // Watch calls each for every response of a watch, until it returns an error,
 // which Watch returns, or ctx ends. When a node goes away it continues at
 // another, from the revision after the last one delivered; when all stay away
-// for a while, the error is a *Gone.
+// for a while, or when ctx ends, the error is a *Gone.
 func (c *Client) Watch(ctx context.Context, req *aweighv1.WatchRequest, each func(*aweighv1.WatchResponse) error) error {
 	next := req.StartRevision
 	created := false
 	seen := time.Now() // when a node was there last
+	var away error     // why none is there, once one was
 	for {
 		var err, stop error
 		c.order(func(e *endpoint) bool {
@@ -107,7 +109,7 @@ func (c *Client) Watch(ctx context.Context, req *aweighv1.WatchRequest, each fun
 			}
 			received := false
 			err = e.watch(ctx, again, func(w *aweighv1.WatchResponse) error {
-				received, seen = true, time.Now()
+				received, seen, away = true, time.Now(), nil
 				if w.Created {
 					if next == 0 {
 						next = w.Header.Revision + 1
@@ -130,14 +132,11 @@ func (c *Client) Watch(ctx context.Context, req *aweighv1.WatchRequest, each fun
 		switch {
 		case stop != nil:
 			return stop
-		case ctx.Err() != nil:
+		case ctx.Err() != nil && away == nil:
 			return ctx.Err()
-		case created && errors.Is(err, ErrUnreachable):
-			if time.Since(seen) > patience {
-				return &Gone{Next: next, Cause: err}
-			}
-			if err := sleep(ctx, lastPause/4); err != nil {
-				return err
+		case created && errors.Is(err, ErrUnreachable), away != nil && ctx.Err() != nil:
+			if away = cmp.Or(away, err); time.Since(seen) > patience || sleep(ctx, lastPause/4) != nil {
+				return &Gone{Next: next, Cause: away}
 			}
 		default:
 			return err

@@ -52,7 +52,7 @@ func write[Req, Resp any](ctx context.Context, c *Client, method func(aweighv1co
 			taker = e
 			return true
 		})
-		if taker != nil || !errors.Is(err, ErrBusy) || try == busyTries || sleep(ctx, pause) != nil {
+		if taker != nil || !errors.Is(errors.Join(failed...), ErrBusy) || try == busyTries || sleep(ctx, pause) != nil {
 			break
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/aweigh/aweigh/alias"
 	"github.com/aweigh/aweigh/client"
+	"github.com/aweigh/aweigh/internal/backup"
 	"github.com/aweigh/aweigh/internal/config"
 	"github.com/aweigh/aweigh/internal/daemon"
 	"github.com/aweigh/aweigh/internal/founding"
@@ -52,7 +53,7 @@ const exitHelp = `Exit codes:
   8  the node's disk failed, or its store is damaged
   9  "doctor" found something that fails
   10 ordered, and it waits for approval as a motion: nothing changed yet
-  11 a node takes no more at the moment: nothing changed; try again later`
+  11 a node takes no more at the moment, and did nothing; try again later`
 
 // errUsage is wrapped by errors about the command line.
 var errUsage = errors.New("usage")
@@ -69,6 +70,7 @@ var codes = []struct {
 	{store.ErrFailed, exitStore},
 	{store.ErrNoRoom, exitStore},
 	{votes.ErrRecord, exitStore},
+	{backup.ErrBroken, exitError},
 	{errUnwell, exitUnwell},
 	{errUsage, exitUsage},
 	{config.ErrConfig, exitUsage},

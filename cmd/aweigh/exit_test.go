@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/aweigh/aweigh/client"
+	"github.com/aweigh/aweigh/internal/backup"
 	"github.com/aweigh/aweigh/internal/config"
 	"github.com/aweigh/aweigh/internal/running"
 	"github.com/aweigh/aweigh/store"
@@ -90,6 +91,7 @@ func TestExitCodes(t *testing.T) {
 		{fmt.Errorf("%w: %w", client.ErrUndecided, client.ErrBusy), exitUndecided},
 		{fmt.Errorf("a policy: %w", none), exitUsage},
 		{fmt.Errorf("%w: %w", store.ErrDamaged, none), exitStore},
+		{fmt.Errorf("%w: %w", backup.ErrBroken, none), exitError},
 		{errors.New("another"), exitError},
 	} {
 		if got := exitCode(c.err, true); got != c.want {

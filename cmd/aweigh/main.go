@@ -42,6 +42,9 @@ func (a *app) run(ctx context.Context, args []string) int {
 	root.SetErr(a.err)
 	command, err := root.ExecuteContextC(ctx)
 	code := exitCode(err, a.started)
+	if code == exitBusy && command.Flags().Changed("nonce") { // what is repeated may be on its way
+		code = exitUndecided
+	}
 	if ctx.Err() != nil && code == exitError && errors.Is(err, context.Canceled) {
 		return exitOK // interrupted, and ended well
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
+	"github.com/aweigh/aweigh/client"
 	"github.com/aweigh/aweigh/scope"
 )
 
@@ -120,7 +121,7 @@ func (w *watching) tell(format string, args ...any) {
 // ended is what the end of a watch means, which --timeout may have brought.
 func (w *watching) ended(ctx context.Context, err error) error {
 	switch timeout := context.Cause(ctx); {
-	case err == nil || !errors.Is(timeout, context.DeadlineExceeded):
+	case err == nil || errors.As(err, new(*client.Gone)) || !errors.Is(timeout, context.DeadlineExceeded):
 		return err
 	case !w.began:
 		return fmt.Errorf("%w: no node answers in %s", timeout, w.timeout)
