@@ -125,6 +125,9 @@ func (s *service) order(ctx context.Context, m *aweighv1.ActRequest, by *node.Sa
 		denied.Why = denialOf(why)
 		return detailed(connect.CodePermissionDenied, &node.Denial{By: denied}, &aweighv1.Problem{Reason: Denied, Mutation: bytesOf(r.Mutation)})
 	}
+	if m.Uid == "" && errors.Is(scope.Failure(r.Reason), scope.ErrUnnamed) { // what was named by nothing but the key
+		return detailed(connect.CodeNotFound, scope.ErrKeyNotFound, &aweighv1.Problem{Reason: NotFound, Mutation: bytesOf(r.Mutation)})
+	}
 	if err := failure(r); err != nil {
 		return err
 	}

@@ -63,7 +63,7 @@ func TestActionsOverTheAPI(t *testing.T) {
 		"no value":          {"pay", "/other", nil, api.Invalid, "takes a value"},
 		"a value":           {"own", "/k", []string{"1"}, api.Invalid, "takes no value"},
 		"a value to read":   {"read", "/k", []string{"1"}, api.Invalid, "takes no value"},
-		"a claim of none":   {"own", "/none", nil, api.Failed, "does not name"},
+		"a claim of none":   {"own", "/none", nil, api.NotFound, "key not found"},
 		"no verb":           {"Pay", "/k", nil, api.Invalid, "lower-case word"},
 		"no key":            {"pay", "", nil, api.Invalid, "key is not provided"},
 	} {

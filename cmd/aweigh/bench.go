@@ -25,7 +25,7 @@ func (a *app) bench() *cobra.Command {
 	defer choices(c, "distribution", "uniform", "zipf", "sequential")
 	f.IntVar(&cfg.Clients, "clients", 64, "requests in flight at the same time")
 	f.IntVar(&cfg.Connections, "connections", 8, "connections that they share, spread over the nodes")
-	f.StringVar(&cfg.Prefix, "prefix", "/bench/", "of all keys, which decides about the scope that is loaded")
+	f.StringVar(&cfg.Prefix, "prefix", "/bench/", "of all keys, which decides about the scope that is loaded: one that starts with a slash, or an alias")
 	f.IntVar(&cfg.KeySize, "key-size", 0, "bytes of a key (default 32, or what the prefix needs)")
 	f.IntVar(&cfg.ValueSize, "value-size", 256, "bytes of a value")
 	f.IntVar(&cfg.Keys, "keys", 10_000, "how many different keys")
@@ -37,6 +37,14 @@ func (a *app) bench() *cobra.Command {
 	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
 		cfg.Addresses, cfg.Timeout, cfg.Write = s.Addresses(), s.timeout, args[0] == "put"
 		cfg.Distribution = bench.Distribution(*distribution)
+		prefix, err := prefixOf(cfg.Prefix)
+		if err == nil {
+			err = rooted(cfg.Prefix, prefix)
+		}
+		if err != nil {
+			return err
+		}
+		cfg.Prefix = string(prefix)
 		if !f.Changed("seed") {
 			cfg.Seed = rand.Uint64()
 		}

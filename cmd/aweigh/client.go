@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/aweigh/aweigh/alias"
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 	"github.com/aweigh/aweigh/client"
 	"github.com/aweigh/aweigh/internal/config"
@@ -154,11 +155,17 @@ func (s *session) following(ctx context.Context) context.Context {
 
 // keyOf is the key that an argument names, for an action as in nameOf.
 func keyOf(text string, raw bool, action string) ([]byte, error) {
+	n, err := newest(text, raw, action)
+	return n.Key(), err
+}
+
+// newest is a name as of nameOf, without a version.
+func newest(text string, raw bool, action string) (alias.Name, error) {
 	n, err := nameOf(text, raw, action)
 	if err == nil && n.Version() != 0 {
 		err = fmt.Errorf("%w: this command takes no version; \"aweigh get\" reads .v%d", errUsage, n.Version())
 	}
-	return n.Key(), err
+	return n, err
 }
 
 // onceFlags adds what makes a write repeatable.

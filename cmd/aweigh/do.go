@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/aweigh/aweigh/alias"
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
-	"github.com/aweigh/aweigh/client"
 	"github.com/aweigh/aweigh/scope"
 )
 
@@ -52,15 +50,12 @@ func (a *app) do() *cobra.Command {
 		}
 		ctx, cancel := s.limited(ctx)
 		defer cancel()
-		if !name.Raw() {
-			r, err := a.resolve(ctx, s, req.Key, 0, *serializable)
-			switch {
-			case errors.Is(err, client.ErrNotFound): // and may come to be
-			case err != nil:
-				return err
-			case r.Moved != nil: // nobody else may have it meanwhile
-				req.Key, req.Uid = r.Key, r.Uid
-			}
+		key, r, err := a.led(ctx, s, name, *serializable)
+		if err != nil {
+			return err
+		}
+		if r != nil && r.Moved != nil { // nobody else may have it meanwhile
+			req.Key, req.Uid = key, r.Uid
 		}
 		resp, err := s.Client.Act(ctx, req)
 		if err != nil {

@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"github.com/aweigh/aweigh/alias"
 	"github.com/aweigh/aweigh/client"
 	"github.com/aweigh/aweigh/internal/backup"
@@ -136,6 +138,17 @@ var packages = regexp.MustCompile(`(?m)(^|: )(?:(?:action|alias|api|backup|ballo
 
 // forPeople is the text of an error for people.
 func forPeople(text string) string { return packages.ReplaceAllString(text, "$1") }
+
+// staleHint is what errors of reads without a quorum end with; for commands that can be told to.
+const staleHint = "; a serializable read is answered by this node alone, and may be old"
+
+// about is the text of an error of a command, without hints that it cannot follow.
+func about(c *cobra.Command, text string) string {
+	if c.Flags().Lookup("serializable") == nil {
+		text = strings.ReplaceAll(text, staleHint, "")
+	}
+	return text
+}
 
 // message is an error for people. What others wrote into it stays on its line.
 func message(err error) string {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -19,6 +18,10 @@ import (
 // keyHelp says how keys are written.
 const keyHelp = "KEY is a key that starts with a slash (/org/wikipedia), a quoted one (\"\\x00\\xff\"), or an\n" +
 	"alias (org@wikipedia.en/articles); with --raw its bytes are taken as they are."
+
+// nameHelp says how names are written.
+const nameHelp = "NAME and NEW are keys that start with a slash (/org/wikipedia), quoted ones (\"\\x00\\xff\"), or\n" +
+	"aliases (org@wikipedia.en/articles)."
 
 func (a *app) put() *cobra.Command {
 	c := &cobra.Command{
@@ -55,17 +58,18 @@ func (a *app) put() *cobra.Command {
 		ctx, cancel := s.limited(ctx)
 		defer cancel()
 		conditional := *absent || c.Flags().Changed("if-rev")
-		if !name.Raw() && !*absent {
-			r, err := a.resolve(ctx, s, req.Key, 0, false)
-			switch {
-			case errors.Is(err, client.ErrNotFound): // and comes to be
-			case err != nil:
-				return err
-			case r.Moved != nil:
-				req.Key = r.Key
-				if !conditional { // what was found may be moved again meanwhile
-					conditional, *rev = true, r.Kv.ModRevision
-				}
+		key, r, err := a.led(ctx, s, name, false)
+		switch {
+		case err != nil:
+			return err
+		case r == nil || r.Moved == nil:
+		case *absent && len(req.Once.Nonce) > 0: // a repetition: what it made may have been moved since
+		case *absent:
+			return fmt.Errorf("%w: %s leads to %s; put the key %s to make another object", client.ErrCondition, args[0], show.Key(key), show.Key(req.Key))
+		default:
+			req.Key = key
+			if !conditional { // what was found may be moved again meanwhile
+				conditional, *rev = true, r.Kv.ModRevision
 			}
 		}
 		if !conditional {
@@ -178,12 +182,12 @@ func (a *app) del() *cobra.Command {
 	wait := waitFlag(c)
 	bounds := rangeFlags(c)
 	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
-		key, err := keyOf(args[0], *raw, writes)
+		name, err := newest(args[0], *raw, writes)
 		if err != nil {
 			return err
 		}
 		req := &aweighv1.DeleteRequest{PrevKv: *prev}
-		req.Key, req.RangeEnd = bounds(key)
+		req.Key, req.RangeEnd = bounds(name.Key())
 		if req.Once, err = once(); err != nil {
 			return err
 		}
@@ -197,6 +201,7 @@ func (a *app) del() *cobra.Command {
 			return err
 		}
 		if resp.Deleted == 0 && req.RangeEnd == nil && !resp.Repeated {
+			_, _, _ = a.led(ctx, s, name, false) // tells where it leads, if it was moved
 			return fmt.Errorf("%w: %s", client.ErrNotFound, args[0])
 		}
 		return nil

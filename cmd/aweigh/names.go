@@ -11,6 +11,7 @@ import (
 
 	"github.com/aweigh/aweigh/alias"
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
+	"github.com/aweigh/aweigh/client"
 	"github.com/aweigh/aweigh/internal/show"
 )
 
@@ -61,6 +62,22 @@ func (a *app) resolve(ctx context.Context, s *session, key []byte, version int64
 			show.Key(m.Key), show.Key(r.Key), time.Unix(0, m.UntilNs).UTC().Format(time.RFC3339))
 	}
 	return r, nil
+}
+
+// led is the key that an alias leads to, which is another than its own if it was moved; r is nil if it names nothing, or is
+// no alias but a key, which stays what it is.
+func (a *app) led(ctx context.Context, s *session, n alias.Name, serializable bool) (key []byte, r *aweighv1.ResolveResponse, err error) {
+	if n.Raw() {
+		return n.Key(), nil, nil
+	}
+	r, err = a.resolve(ctx, s, n.Key(), 0, serializable)
+	if errors.Is(err, client.ErrNotFound) { // and may come to be
+		return n.Key(), nil, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return r.Key, r, nil
 }
 
 // object finds the object that an argument means: a name, or a UID or how one

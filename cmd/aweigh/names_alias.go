@@ -9,6 +9,7 @@ import (
 
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 	"github.com/aweigh/aweigh/internal/show"
+	"github.com/aweigh/aweigh/scope"
 )
 
 func (a *app) alias() *cobra.Command {
@@ -28,7 +29,7 @@ func (a *app) aliasBind() *cobra.Command {
 	c := &cobra.Command{
 		Use: "bind NEW NAME|UID", Short: "Give an object a further alias", Args: cobra.ExactArgs(2),
 		Long: "NEW becomes an alias of the object that NAME names, or that has a UID, of which four\n" +
-			"characters are enough if no other begins so. An object has 16 aliases at most.\n\n" + keyHelp,
+			"characters are enough if no other begins so. An object has 16 aliases at most.\n\n" + nameHelp,
 	}
 	once := onceFlags(c)
 	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
@@ -56,9 +57,9 @@ func (a *app) aliasMove() *cobra.Command {
 		Use: "move NAME NEW", Short: "Rename: put one alias in the place of another", Args: cobra.ExactArgs(2),
 		Long: "NEW takes the place of NAME in one change that is final or not. For a while NAME still\n" +
 			"leads to the object, with a warning, unless it comes to name another. Clients of keys\n" +
-			"see NAME deleted and NEW put, in one revision.\n\n" + keyHelp,
+			"see NAME deleted and NEW put, in one revision.\n\n" + nameHelp,
 	}
-	redirect := c.Flags().Duration("redirect", 30*24*time.Hour, "how long the old name leads to the object, counted from when the move can take effect at the latest (--valid-for); 8784h at most")
+	redirect := c.Flags().Duration("redirect", 30*24*time.Hour, "how long the old name leads to the object, counted from when the move can take effect at the latest (--valid-for); 8760h at most")
 	none := c.Flags().Bool("no-redirect", false, "let the old name lead nowhere")
 	c.MarkFlagsMutuallyExclusive("redirect", "no-redirect")
 	once := onceFlags(c)
@@ -79,6 +80,9 @@ func (a *app) aliasMove() *cobra.Command {
 		}
 		ctx, cancel := s.limited(ctx)
 		defer cancel()
+		if *redirect <= 0 || *redirect > mostRedirect {
+			return fmt.Errorf("%w: --redirect is more than 0 and %s at most, not %s", errUsage, mostRedirect, *redirect)
+		}
 		if !*none {
 			req.UntilNs = until(*redirect, req.Once)
 		}
@@ -95,6 +99,9 @@ func (a *app) aliasMove() *cobra.Command {
 		return naming(ctx, s, req)
 	})
 }
+
+// mostRedirect leaves a day of scope.MaxRedirect for the move to take effect.
+const mostRedirect = scope.MaxRedirect - 24*time.Hour
 
 // until is when a redirect ends. A request that is repeated means the same instant:
 // it counts from the one that its Once names.
@@ -113,7 +120,7 @@ func (a *app) aliasUnbind() *cobra.Command {
 	c := &cobra.Command{
 		Use: "unbind NAME", Short: "Take an alias from an object that has others", Args: cobra.ExactArgs(1),
 		Long: "NAME names nothing any more. An object's only alias stays: \"aweigh del\" retires the\n" +
-			"object.\n\n" + keyHelp,
+			"object.\n\n" + nameHelp,
 	}
 	once := onceFlags(c)
 	return a.asking(c, func(ctx context.Context, s *session, args []string) error {

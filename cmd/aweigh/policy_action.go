@@ -118,12 +118,15 @@ func (a *app) policyActionTest() *cobra.Command {
 		ctx, cancel := s.limited(ctx)
 		defer cancel()
 		req := &aweighv1.JudgeRequest{Verb: verb, Key: name.Key(), Class: *class, When: *when, Serializable: *serializable}
+		if req.Key, _, err = a.led(ctx, s, name, *serializable); err != nil {
+			return err
+		}
 		tried := c.Flags().Changed("when") || *class != ""
 		if req.Caller, err = s.callerOf(ctx, *as); err != nil {
 			return err
 		}
 		if tried && *class == "" {
-			if req.Class, err = s.classOf(ctx, verb, name.Key()); err != nil {
+			if req.Class, err = s.classOf(ctx, verb, req.Key); err != nil {
 				return err
 			}
 		}

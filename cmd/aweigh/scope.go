@@ -83,7 +83,10 @@ func (a *app) scopeShow() *cobra.Command {
 		}
 		var key []byte
 		if len(args) > 0 {
-			if key, err = prefixOf(args[0]); err != nil {
+			if key, err = prefixOf(args[0]); err == nil {
+				err = rooted(args[0], key)
+			}
+			if err != nil {
 				return err
 			}
 		}
@@ -251,14 +254,22 @@ func (a *app) scopeCreate() *cobra.Command {
 	})
 }
 
+// rooted says what is wrong with a key or a prefix that begins with no slash.
+func rooted(text string, key []byte) error {
+	if len(key) == 0 || key[0] == '/' || strings.HasPrefix(text, `"`) {
+		return nil
+	}
+	return fmt.Errorf("%w: a key starts with / or stands in quotes; give %s", errUsage, shellWord("/"+strings.Trim(string(key), "/")+"/"))
+}
+
 // likely says why a prefix is likely not what was meant. What is delegated is so for good.
 func likely(text string, prefix []byte) error {
 	path := "/" + strings.Trim(string(prefix), "/") + "/"
 	switch {
 	case len(prefix) == 0: // said later
 		return nil
-	case prefix[0] != '/' && !strings.HasPrefix(text, `"`):
-		return fmt.Errorf("%w: a key starts with / or stands in quotes; give %s, or --as-is", errUsage, shellWord(path))
+	case rooted(text, prefix) != nil:
+		return fmt.Errorf("%w, or --as-is", rooted(text, prefix))
 	case string(prefix) == "/":
 		return fmt.Errorf("%w: / takes along every key that begins so, which may be all, for good; --as-is if that is meant", errUsage)
 	case prefix[len(prefix)-1] != '/':

@@ -119,7 +119,11 @@ func (s *session) way(ctx context.Context, name alias.Name, freshest bool) (foun
 	if err != nil || found.Verb == "" {
 		return found, missing, err
 	}
-	said, err := s.Client.Judge(ctx, &aweighv1.JudgeRequest{Verb: found.Verb, Key: found.Key, Serializable: !freshest})
+	key := found.Key
+	if missing == nil && !name.Raw() { // what was moved, "do" finds where it is now
+		key = found.Answer.Key
+	}
+	said, err := s.Client.Judge(ctx, &aweighv1.JudgeRequest{Verb: found.Verb, Key: key, Serializable: !freshest})
 	if err == nil {
 		found.Said = said.Said
 	}

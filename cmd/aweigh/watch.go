@@ -29,13 +29,13 @@ func (a *app) watch() *cobra.Command {
 	c.MarkFlagsMutuallyExclusive("signals", "rev")
 	c.MarkFlagsMutuallyExclusive("signals", "prev")
 	bounds := rangeFlags(c)
-	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
-		key, err := keyOf(args[0], *raw, reads)
+	return watched(a.asking(c, func(ctx context.Context, s *session, args []string) error {
+		name, err := newest(args[0], *raw, reads)
 		if err != nil {
 			return err
 		}
 		req := &aweighv1.WatchRequest{StartRevision: *rev, PrevKv: *prev}
-		req.Key, req.RangeEnd = bounds(key)
+		req.Key, req.RangeEnd = bounds(name.Key())
 		if end := req.RangeEnd; len(end) > 0 && !scope.ToEnd(end) && bytes.Compare(req.Key, end) >= 0 {
 			return fmt.Errorf("%w: the range from %q to %q is empty", errUsage, req.Key, end)
 		}
@@ -44,6 +44,13 @@ func (a *app) watch() *cobra.Command {
 		if s.bounded { // not by a deadline: the node would be told, and might end the watch before that is here
 			defer time.AfterFunc(s.timeout, func() { cancel(context.DeadlineExceeded) }).Stop()
 		}
+		if len(req.RangeEnd) == 0 {
+			limited, cancel := s.limited(ctx)
+			defer cancel()
+			if req.Key, _, err = a.led(limited, s, name, true); err != nil {
+				return err
+			}
+		}
 		w := watching{app: a, session: s, count: *count}
 		if *signals {
 			err = w.signals(ctx, req)
@@ -51,7 +58,14 @@ func (a *app) watch() *cobra.Command {
 			err = w.changes(ctx, req)
 		}
 		return w.ended(ctx, err)
-	})
+	}))
+}
+
+// watched is a command that watches: until when, its help says.
+func watched(c *cobra.Command) *cobra.Command {
+	timeout := c.Flags().Lookup("timeout")
+	timeout.Usage, timeout.DefValue = "how long to watch (default: until interrupted)", "0s"
+	return c
 }
 
 // watching is a watch that goes on.

@@ -3,6 +3,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -105,6 +106,7 @@ type Result struct {
 	Active  time.Duration // to the last answer without an error; what waits in vain comes after
 	Done    uint64        // answered without an error
 	Errors  map[string]uint64
+	Sample  error     // one of those errors; nil if there was none
 	Latency Histogram // of those answered
 }
 
@@ -165,6 +167,7 @@ func Run(ctx context.Context, c Config, progress func(Progress)) (*Result, error
 		for kind, n := range w.errors {
 			r.Errors[kind] += n
 		}
+		r.Sample = cmp.Or(r.Sample, w.sample)
 	}
 	return r, nil
 }
@@ -204,6 +207,7 @@ type worker struct {
 	latency      Histogram
 	last         time.Time // of the answers without an error
 	errors       map[string]uint64
+	sample       error
 }
 
 func newWorker(c Config, on *client.Client, i uint64, tickets *atomic.Uint64) *worker {
@@ -257,6 +261,7 @@ func (w *worker) run(ctx, until context.Context) {
 		default:
 			w.failed.Add(1)
 			w.errors[kindOf(err)]++
+			w.sample = err
 			if errors.Is(err, client.ErrPending) { // each opens a motion, and there are few to go round
 				return
 			}
@@ -281,9 +286,10 @@ const fillBatch = 100
 // fill sets all keys.
 func fill(ctx context.Context, on *client.Client, c Config) error {
 	value := make([]byte, c.ValueSize)
-	for from := 0; from < c.Keys; from += fillBatch {
+	batch := max(1, min(fillBatch, scope.DefaultLimits().MutationBytes/2/(c.KeySize+c.ValueSize)))
+	for from := 0; from < c.Keys; from += batch {
 		req := new(aweighv1.TxnRequest)
-		for i := from; i < min(from+fillBatch, c.Keys); i++ {
+		for i := from; i < min(from+batch, c.Keys); i++ {
 			key := c.key()
 			c.number(key, uint64(i))
 			req.Success = append(req.Success, &aweighv1.Op{Op: &aweighv1.Op_Put{Put: &aweighv1.PutRequest{Key: key, Value: value}}})
@@ -317,6 +323,9 @@ func (r *Result) Err() error {
 	}
 	for _, k := range kinds {
 		if r.Errors[k.name] > 0 {
+			if errors.Is(r.Sample, k.err) {
+				return fmt.Errorf("bench: not one request was answered within %s: %w", r.Took.Round(time.Millisecond), r.Sample)
+			}
 			return fmt.Errorf("bench: not one request was answered within %s: %w", r.Took.Round(time.Millisecond), k.err)
 		}
 	}
