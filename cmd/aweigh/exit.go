@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io/fs"
 	"regexp"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -142,10 +144,17 @@ func forPeople(text string) string { return packages.ReplaceAllString(text, "$1"
 // staleHint is what errors of reads without a quorum end with; for commands that can be told to.
 const staleHint = "; a serializable read is answered by this node alone, and may be old"
 
-// about is the text of an error of a command, without hints that it cannot follow.
-func about(c *cobra.Command, text string) string {
+// about is the text of an error of a command, without hints that it cannot follow, and with what its flags explain.
+func about(c *cobra.Command, text string, err error) string {
 	if c.Flags().Lookup("serializable") == nil {
 		text = strings.ReplaceAll(text, staleHint, "")
+	}
+	if f := c.Flags().Lookup("nonce"); f != nil && f.Changed && errors.Is(err, client.ErrInvalid) {
+		_, until, _ := strings.Cut(f.Value.String(), "@")
+		if ns, err := strconv.ParseInt(until, 10, 64); err == nil && ns < time.Now().UnixNano() {
+			text += fmt.Sprintf("\nThe time of that write ended at %s: it was committed by then, or never will be. See what is there, and write anew without --nonce.",
+				time.Unix(0, ns).UTC().Format(time.RFC3339))
+		}
 	}
 	return text
 }

@@ -50,7 +50,7 @@ func (a *app) run(ctx context.Context, args []string) int {
 	}
 	if err != nil {
 		if !errors.As(err, new(errQuiet)) {
-			fmt.Fprintf(a.err, "aweigh: %s\n", about(command, message(err)))
+			fmt.Fprintf(a.err, "aweigh: %s\n", about(command, message(err), err))
 		}
 	}
 	switch {
