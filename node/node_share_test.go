@@ -373,11 +373,15 @@ func TestOnlyTheFloodedScopeWaits(t *testing.T) {
 func TestFirstComeHoldsNobody(t *testing.T) {
 	c := startCluster(t, 1, quorum.Crash)
 	n := c.nodes[0]
+	n.sharing.looking.Lock() // the node runs
+	n.sharing.looked = time.Now().Add(time.Hour)
+	n.sharing.looking.Unlock()
+	n.sharing.mu.Lock()
 	n.sharing.scopes[n.id] = &written{handed: flow{1e6, time.Now()}, much: time.Now().Add(-time.Minute)}
+	n.sharing.mu.Unlock()
 	n.sharing.limiter.SetLimit(1)
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	n.sharing.looked = time.Now().Add(time.Hour)
 	n.cfg.FirstCome, n.Part.cfg.FirstCome = true, true
 	for range 50 {
 		if err := n.mayWrite(ctx, scope.Write, 1); err != nil {
