@@ -10,10 +10,6 @@ import (
 	"github.com/aweigh/aweigh/scope"
 )
 
-// maxNesting bounds transactions within transactions while they are converted;
-// scope.Txn.Check says what is allowed.
-const maxNesting = 8
-
 // errRequest is wrapped by errors about requests that make no sense.
 var errRequest = errors.New("api: invalid request")
 
@@ -59,21 +55,22 @@ func compareOf(c *aweighv1.Compare) scope.Compare {
 	}
 }
 
-func txnOf(r *aweighv1.TxnRequest, depth int) (t scope.Txn, err error) {
-	if depth > maxNesting {
-		return t, fmt.Errorf("%w: transactions nested deeper than %d", errRequest, maxNesting)
+// txnOf is a transaction at a level, from 0, if it is nested no deeper than the limits say.
+func txnOf(r *aweighv1.TxnRequest, lim *scope.Limits, depth int) (t scope.Txn, err error) {
+	if depth > lim.TxnDepth {
+		return t, fmt.Errorf("%w: %w", errRequest, lim.TooDeep())
 	}
 	for _, c := range r.Compare {
 		t.Compare = append(t.Compare, compareOf(c))
 	}
-	if t.Success, err = opsOf(r.Success, depth); err != nil {
+	if t.Success, err = opsOf(r.Success, lim, depth); err != nil {
 		return t, err
 	}
-	t.Failure, err = opsOf(r.Failure, depth)
+	t.Failure, err = opsOf(r.Failure, lim, depth)
 	return t, err
 }
 
-func opsOf(ops []*aweighv1.Op, depth int) (out []scope.Op, err error) {
+func opsOf(ops []*aweighv1.Op, lim *scope.Limits, depth int) (out []scope.Op, err error) {
 	for i, op := range ops {
 		switch op := op.Op.(type) {
 		case *aweighv1.Op_Put:
@@ -84,7 +81,7 @@ func opsOf(ops []*aweighv1.Op, depth int) (out []scope.Op, err error) {
 			r := rangeOf(op.Range)
 			out = append(out, scope.Op{Kind: scope.OpRange, Key: op.Range.Key, End: op.Range.RangeEnd, Range: &r})
 		case *aweighv1.Op_Txn:
-			inner, err := txnOf(op.Txn, depth+1)
+			inner, err := txnOf(op.Txn, lim, depth+1)
 			if err != nil {
 				return nil, err
 			}

@@ -42,18 +42,19 @@ func FuzzTxnRequest(f *testing.F) {
 		f.Add(raw)
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
+		lim := scope.DefaultLimits()
 		var r aweighv1.TxnRequest
 		if proto.Unmarshal(data, &r) != nil {
 			return
 		}
-		txn, err := txnOf(&r, 0)
+		txn, err := txnOf(&r, &lim, 0)
 		if err != nil {
 			if !errors.Is(err, errRequest) {
 				t.Fatalf("not a fault of the request: %v", err)
 			}
 			return
 		}
-		if d := depthOf(txn); d > maxNesting {
+		if d := depthOf(txn); d > lim.TxnDepth {
 			t.Fatalf("%d deep", d)
 		}
 		if len(txn.Success) != len(r.Success) || len(txn.Failure) != len(r.Failure) || len(txn.Compare) != len(r.Compare) {

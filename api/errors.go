@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"connectrpc.com/connect"
 
@@ -26,6 +27,7 @@ const (
 	Future    = "future"
 	NotFound  = "not_found"
 	Invalid   = "invalid"
+	Expired   = "expired"
 	NotHeld   = "not_held" // this node does not hold the scope, and another may
 	Busy      = "busy"
 	Stopped   = "stopped"
@@ -94,6 +96,11 @@ func problem(err error) error {
 			Reason: Undecided, Mutation: u.Mutation[:], ValidUntilNs: int64(u.ValidUntil),
 		})
 	}
+	var x *node.ExpiredError
+	if errors.As(err, &x) {
+		return detailed(connect.CodeInvalidArgument, fmt.Errorf("%w: the newest block of the scope is of %s", err, x.Time.Time().Format(time.RFC3339)),
+			&aweighv1.Problem{Reason: Expired, ValidUntilNs: int64(x.Time)})
+	}
 	for _, p := range problems {
 		if errors.Is(err, p.err) {
 			return detailed(p.code, err, &aweighv1.Problem{Reason: p.reason})
@@ -130,6 +137,9 @@ func failure(r node.Receipt) error {
 			code, reason = connect.CodePermissionDenied, Denied
 		}
 		return detailed(code, why, &aweighv1.Problem{Reason: reason, Mutation: bytesOf(r.Mutation)})
+	case scope.Exceeded:
+		return detailed(connect.CodeAborted, fmt.Errorf("api: the bundle reserves less than the mutation costs; it changed nothing: %w", scope.ErrTooMuch),
+			&aweighv1.Problem{Reason: Failed, Mutation: bytesOf(r.Mutation)})
 	case scope.Expired:
 		return detailed(connect.CodeAborted, errors.New("api: the request expired before it could be ordered; it changed nothing"),
 			&aweighv1.Problem{Reason: Failed, Mutation: bytesOf(r.Mutation)})

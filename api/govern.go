@@ -80,7 +80,14 @@ func (s *service) governed(d *scope.Decision, r node.Receipt, err error) (*conne
 	if err != nil {
 		return nil, problem(err)
 	}
-	out := &aweighv1.GovernResponse{Header: s.written(r), Id: bytesOf(d.ID()), Kind: d.Kind.String()}
+	out := &aweighv1.GovernResponse{Header: s.named(s.written(r)), Id: bytesOf(d.ID()), Kind: d.Kind.String()}
+	if p == nil && d.Kind == scope.Retire { // it needs no motion, which would tell its end
+		end := scope.Ending{Fate: scope.Carried, Height: r.Height}
+		if _, seated := s.node.Overview().Roster.Seat(d.Subject); seated {
+			end = scope.Ending{Fate: scope.Void, Height: r.Height, Reason: "it could not take effect with what was decided before"}
+		}
+		p = &node.Pending{Proposed: scope.Proposed{ID: d.ID(), Decision: *d}, Sponsored: true, Ending: &end}
+	}
 	if p != nil {
 		out.Proposal = proposalOf(p, nil)
 	}
@@ -101,7 +108,13 @@ func proposalOf(p *node.Pending, names map[aweigh.AnchorID]string) *aweighv1.Pro
 		Id: p.ID[:], Kind: d.Kind.String(), Subject: bytesOrNone(d.Subject), Name: names[d.Subject],
 		Sponsor: bytesOrNone(d.Sponsor), Sponsored: p.Sponsored, Weight: p.Tally.Approve, Needed: p.Tally.Threshold,
 		Heads: uint32(p.Tally.Anchors), HeadsNeeded: p.Tally.Least, OpenedNs: int64(p.Opened), LapsesNs: int64(p.Deadline),
-		Carried: uint64(p.Carried), By: p.By[:], Decision: canon.Encode(*d), Motion: bytesOrNone(p.Motion),
+		Carried: uint64(p.Carried), By: p.By[:], Decision: canon.Encode(*d), Motion: bytesOrNone(p.Motion), Fate: p.Fate(),
+	}
+	if e := p.Ending; e != nil {
+		out.Reason, out.Effective = e.Reason, uint64(e.Effective)
+		if e.Fate == scope.Carried {
+			out.Carried = uint64(e.Height)
+		}
 	}
 	switch {
 	case d.Anchor != nil:

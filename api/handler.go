@@ -24,6 +24,7 @@ type Node interface {
 	Acting
 	Permitting
 	Txn(ctx context.Context, t scope.Txn, once node.Once) (node.Receipt, error)
+	Limits() scope.Limits
 	Compact(ctx context.Context, revision int64, once node.Once) (node.Receipt, error)
 	Submit(ctx context.Context, bundle []byte) ([]node.Receipt, error)
 	Range(ctx context.Context, key, end []byte, r scope.Range, linearizable bool) (scope.RangeResult, scope.Head, error)
@@ -34,6 +35,7 @@ type Node interface {
 	Prove(ctx context.Context, key []byte) (*scope.KeyProof, scope.Head, error)
 	Checkpoint(ctx context.Context, old int64, cosign bool) (node.Checkpoint, scope.Head, error)
 	Overview() node.Overview
+	AskAnchors(ctx context.Context)
 	CatchingUp() bool
 	Invite() node.Invite
 	Genesis() scope.Genesis
@@ -101,9 +103,31 @@ func (s *service) written(r node.Receipt) *aweighv1.Header {
 // read is the header of an answer read from a state.
 func (s *service) read(h scope.Head, linearizable bool) *aweighv1.Header {
 	return &aweighv1.Header{
-		Network: s.id, Scope: h.Scope[:], Epoch: uint64(h.Epoch), Height: uint64(h.Height),
+		Network: s.id, Scope: bytesOrNone(h.Scope), Epoch: uint64(h.Epoch), Height: uint64(h.Height),
 		Revision: h.Revision, Linearizable: linearizable, CatchingUp: !linearizable && s.node.CatchingUp(),
 	}
+}
+
+// named adds the name of the node.
+func (s *service) named(h *aweighv1.Header) *aweighv1.Header {
+	h.Node = s.node.Overview().Name
+	return h
+}
+
+// hearWithin bounds how long a question about government waits for a quorum.
+const hearWithin = 2 * time.Second
+
+// hear waits until the node's state is as new as a quorum's, if that is wanted. It is false
+// where none answered in time: the node then answers alone, as people need its answer to
+// find out why.
+func (s *service) hear(ctx context.Context, wanted bool) bool {
+	if !wanted {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, hearWithin)
+	defer cancel()
+	v, err := s.node.Read(ctx, true)
+	return err == nil && v.Close() == nil
 }
 
 // margin is how much earlier than its caller this side gives up, so that the

@@ -91,7 +91,11 @@ func (p *probe) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			bad++
 			fmt.Fprintf(&body, "[-]%s failed: %s\n", c.Name, strings.ReplaceAll(c.Err.Error(), "\n", "; "))
 		case verbose:
-			fmt.Fprintf(&body, "[+]%s ok\n", c.Name)
+			fmt.Fprintf(&body, "[+]%s ok", c.Name)
+			if c.Note != "" {
+				fmt.Fprintf(&body, ": %s", strings.ReplaceAll(c.Note, "\n", "; "))
+			}
+			body.WriteByte('\n')
 		}
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")

@@ -67,7 +67,8 @@ func (s *service) Delete(ctx context.Context, req *connect.Request[aweighv1.Dele
 
 // Txn implements aweighv1connect.NodeHandler.
 func (s *service) Txn(ctx context.Context, req *connect.Request[aweighv1.TxnRequest]) (*connect.Response[aweighv1.TxnResponse], error) {
-	t, err := txnOf(req.Msg, 0)
+	lim := s.node.Limits()
+	t, err := txnOf(req.Msg, &lim, 0)
 	if err != nil {
 		return nil, problem(err)
 	}

@@ -54,16 +54,17 @@ func (s *service) people() map[aweigh.Hash]string {
 }
 
 // Motions implements aweighv1connect.NodeHandler.
-func (s *service) Motions(_ context.Context, req *connect.Request[aweighv1.MotionsRequest]) (*connect.Response[aweighv1.MotionsResponse], error) {
+func (s *service) Motions(ctx context.Context, req *connect.Request[aweighv1.MotionsRequest]) (*connect.Response[aweighv1.MotionsResponse], error) {
+	heard := s.hear(ctx, req.Msg.Linearizable)
 	all, head, err := s.node.Motions(req.Msg.Closed)
 	if err != nil {
 		return nil, problem(err)
 	}
 	names := s.people()
-	out := &aweighv1.MotionsResponse{Header: s.read(head, false)}
+	out := &aweighv1.MotionsResponse{Header: s.named(s.read(head, heard))}
 	for i := range all {
 		m := motionOf(&all[i], names)
-		m.Mutation, m.Changes = nil, nil
+		m.Mutation, m.Opening, m.Changes = nil, nil, nil
 		for _, v := range m.Voters {
 			for _, b := range v.Ballots {
 				b.Ballot = nil
@@ -75,12 +76,13 @@ func (s *service) Motions(_ context.Context, req *connect.Request[aweighv1.Motio
 }
 
 // Motion implements aweighv1connect.NodeHandler.
-func (s *service) Motion(_ context.Context, req *connect.Request[aweighv1.MotionRequest]) (*connect.Response[aweighv1.MotionResponse], error) {
+func (s *service) Motion(ctx context.Context, req *connect.Request[aweighv1.MotionRequest]) (*connect.Response[aweighv1.MotionResponse], error) {
+	heard := s.hear(ctx, req.Msg.Linearizable)
 	m, head, err := s.motion(req.Msg.Id)
 	if err != nil {
 		return nil, err
 	}
-	return connect.NewResponse(&aweighv1.MotionResponse{Header: s.read(head, false), Motion: motionOf(&m, s.people())}), nil
+	return connect.NewResponse(&aweighv1.MotionResponse{Header: s.named(s.read(head, heard && bytes.Equal(head.Scope[:], s.scope[:]))), Motion: motionOf(&m, s.people())}), nil
 }
 
 func (s *service) motion(id []byte) (node.Motion, scope.Head, error) {
@@ -99,7 +101,7 @@ func (s *service) WatchMotion(ctx context.Context, req *connect.Request[aweighv1
 		return problem(err)
 	}
 	return problem(s.node.AwaitMotion(ctx, id, func(m node.Motion, head scope.Head) error {
-		return out.Send(&aweighv1.MotionResponse{Header: s.read(head, false), Motion: motionOf(&m, s.people())})
+		return out.Send(&aweighv1.MotionResponse{Header: s.named(s.read(head, false)), Motion: motionOf(&m, s.people())})
 	}))
 }
 
@@ -142,7 +144,7 @@ func (s *service) Vote(ctx context.Context, req *connect.Request[aweighv1.VoteRe
 		return nil, err
 	}
 	return connect.NewResponse(&aweighv1.VoteResponse{
-		Header: s.read(head, false), Motion: motionOf(&m, s.people()), Outcome: c.Outcome.String(), Late: c.Late,
+		Header: s.named(s.read(head, false)), Motion: motionOf(&m, s.people()), Outcome: c.Outcome.String(), Late: c.Late,
 	}), nil
 }
 
@@ -253,6 +255,7 @@ func motionOf(m *node.Motion, names map[aweigh.Hash]string) *aweighv1.Motion {
 		Approve: m.Tally.Approve, Reject: m.Tally.Reject, Void: m.Tally.Void, Total: m.Tally.Total, Needed: m.Tally.Threshold,
 		Heads: uint32(m.Tally.Anchors), HeadsNeeded: o.Rule.MinAnchors, Doomed: m.Doomed,
 	}
+	out.Opening = canon.Encode(*o)
 	if d := decisionOf(m); d != nil {
 		out.Decision = bytesOf(d.ID())
 		if name := names[d.Subject]; name != "" && d.Anchor == nil {
@@ -261,6 +264,7 @@ func motionOf(m *node.Motion, names map[aweigh.Hash]string) *aweighv1.Motion {
 	}
 	if e := m.Ending; e != nil {
 		out.Fate, out.Reason, out.ClosedHeight, out.ClosedNs, out.Revision = e.Fate.String(), e.Reason, uint64(e.Height), int64(e.Time), e.Revision
+		out.Effective = uint64(e.Effective)
 	}
 	voters := make(map[aweigh.Hash]*aweighv1.Voter)
 	for i := range o.Voters {
@@ -296,6 +300,8 @@ func motionOf(m *node.Motion, names map[aweigh.Hash]string) *aweighv1.Motion {
 		c := &m.Changes[i]
 		out.Changes = append(out.Changes, &aweighv1.MotionChange{
 			Delete: c.Op.Kind == scope.OpDelete, Key: c.Op.Key, RangeEnd: c.Op.End, Value: c.Op.Value, Now: kvsOf(c.Now), Was: kvsOf(c.Was), Lost: c.Lost,
+			Lease: c.Op.Lease, Ttl: c.Found.TTL, Keeper: bytesOrNone(c.Found.Keeper), KeeperName: names[c.Found.Keeper],
+			KeepsValue: c.Op.IgnoreValue, KeepsLease: c.Op.IgnoreLease,
 		})
 	}
 	return out

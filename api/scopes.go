@@ -62,12 +62,13 @@ func (s *scoped) part(p *node.Part) http.Handler {
 }
 
 // Scopes implements aweighv1connect.NodeHandler.
-func (s *service) Scopes(context.Context, *connect.Request[aweighv1.ScopesRequest]) (*connect.Response[aweighv1.ScopesResponse], error) {
+func (s *service) Scopes(ctx context.Context, _ *connect.Request[aweighv1.ScopesRequest]) (*connect.Response[aweighv1.ScopesResponse], error) {
 	of, ok := s.node.(Namespace)
 	if !ok { // of one scope, which has no others to tell of
 		return nil, problem(fmt.Errorf("%w: scopes are listed without %s", errRequest, ScopeHeader))
 	}
 	out := new(aweighv1.ScopesResponse)
+	s.node.AskAnchors(ctx)
 	for _, i := range of.Scopes() {
 		id := i.Head.Scope
 		if out.Header == nil {

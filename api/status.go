@@ -13,7 +13,8 @@ import (
 )
 
 // Status implements aweighv1connect.NodeHandler.
-func (s *service) Status(context.Context, *connect.Request[aweighv1.StatusRequest]) (*connect.Response[aweighv1.StatusResponse], error) {
+func (s *service) Status(ctx context.Context, _ *connect.Request[aweighv1.StatusRequest]) (*connect.Response[aweighv1.StatusResponse], error) {
+	s.node.AskAnchors(ctx)
 	o := s.node.Overview()
 	total := o.Roster.Weights.Total()
 	out := &aweighv1.StatusResponse{
@@ -57,6 +58,7 @@ func (s *service) Status(context.Context, *connect.Request[aweighv1.StatusReques
 		out.Anchors = append(out.Anchors, &aweighv1.Anchor{
 			Id: id[:], Name: a.Name, Peer: a.Peer, Weight: o.Roster.Weights.Of(id), Self: id == o.Self,
 			Reachable: slices.Contains(o.Reach.Anchors, id), Address: addresses[a.Peer], LastView: uint64(o.Heard[id]),
+			State: o.Reach.Says[id].State.String(), SilentUntil: uint64(o.Reach.Says[id].Until),
 		})
 	}
 	return connect.NewResponse(out), nil

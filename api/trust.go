@@ -23,7 +23,7 @@ type Trusting interface {
 }
 
 // Trust implements aweighv1connect.NodeHandler.
-func (s *service) Trust(_ context.Context, req *connect.Request[aweighv1.TrustRequest]) (*connect.Response[aweighv1.TrustResponse], error) {
+func (s *service) Trust(ctx context.Context, req *connect.Request[aweighv1.TrustRequest]) (*connect.Response[aweighv1.TrustResponse], error) {
 	var under *scope.Policy
 	if raw := req.Msg.Policy; len(raw) > 0 {
 		under = new(scope.Policy)
@@ -31,6 +31,7 @@ func (s *service) Trust(_ context.Context, req *connect.Request[aweighv1.TrustRe
 			return nil, problem(fmt.Errorf("%w: policy: %w", errRequest, err))
 		}
 	}
+	heard := s.hear(ctx, req.Msg.Linearizable)
 	g, err := s.node.Government(under)
 	if err != nil {
 		return nil, problem(err)
@@ -38,7 +39,7 @@ func (s *service) Trust(_ context.Context, req *connect.Request[aweighv1.TrustRe
 	e, total := g.Epoch, g.Epoch.Roster.Weights.Total()
 	rules := e.Policy.Rules
 	out := &aweighv1.TrustResponse{
-		Header: s.read(g.Head, false), Age: g.Age, EpochBlocks: e.Policy.EpochBlocks,
+		Header: s.named(s.read(g.Head, heard)), Age: g.Age, EpochBlocks: e.Policy.EpochBlocks,
 		BeganNs: int64(e.Time), EndsNs: int64(g.Ends), Due: g.Due,
 		Mode: rules.Mode.String(), TotalWeight: total, FaultBudget: rules.Mode.FaultBudget(total),
 		Notarize: rules.For(quorum.Notarize).Threshold(total), Finalize: rules.For(quorum.Finalize).Threshold(total),

@@ -44,10 +44,9 @@ func (s *service) Watch(ctx context.Context, req *connect.Request[aweighv1.Watch
 	return problem(err)
 }
 
-func eventsOf(events []scope.Event, prev bool) []*aweighv1.Event {
+func eventsOf(events []*scope.Event, prev bool) []*aweighv1.Event {
 	out := make([]*aweighv1.Event, len(events))
-	for i := range events {
-		e := &events[i]
+	for i, e := range events {
 		out[i] = &aweighv1.Event{Delete: e.Class == lineage.Delete, Kv: kvOf(&e.Kv)}
 		if prev && e.Prev != nil {
 			out[i].PrevKv = kvOf(e.Prev)

@@ -14,8 +14,8 @@ import (
 // Act carries out a verb on what a key names. A Once that is missing, or incomplete, is
 // filled in. The error wraps ErrDenied where a scope's policy does not let the node do it.
 func (c *Client) Act(ctx context.Context, req *aweighv1.ActRequest) (*aweighv1.ActResponse, error) {
-	req.Once = NewOnce(req.Once)
-	return write(ctx, c, func(n aweighv1connect.NodeClient) call[aweighv1.ActRequest, aweighv1.ActResponse] { return n.Act }, req, req.Once)
+	fresh := fill(&req.Once)
+	return write(ctx, c, func(n aweighv1connect.NodeClient) call[aweighv1.ActRequest, aweighv1.ActResponse] { return n.Act }, req, req.Once, fresh)
 }
 
 // Judge tells what scopes would say to a verb.

@@ -15,8 +15,9 @@ import (
 type Checkpoint struct {
 	lineage.Checkpoint
 	Genesis     scope.Genesis
-	Epoch       *scope.Epoch // of the block that the checkpoint names
-	Handovers   int          // that lead to it
+	Ancestry    scope.Ancestry // that was verified
+	Epoch       *scope.Epoch   // of the block that the checkpoint names
+	Handovers   int            // that lead to it
 	Cosigned    []votes.Cosignature
 	Weight      uint64 // of those who cosigned
 	Consistency lineage.Consistency
@@ -28,7 +29,7 @@ func checkpoint(resp *aweighv1.CheckpointResponse, network aweigh.NetworkID, old
 	if err != nil {
 		return nil, err
 	}
-	c := &Checkpoint{Genesis: a.Genesis, Checkpoint: a.Head.Header.Checkpoint(), Handovers: len(a.Handovers)}
+	c := &Checkpoint{Genesis: a.Genesis, Ancestry: a, Checkpoint: a.Head.Header.Checkpoint(), Handovers: len(a.Handovers)}
 	if c.Epoch, err = a.Verify(network); err != nil {
 		return nil, err
 	}

@@ -15,7 +15,6 @@ var ErrCondition = errors.New("client: the condition did not hold; nothing was c
 // revision 0, if there is no such key. Otherwise the error wraps ErrCondition,
 // and says what is there.
 func (c *Client) PutIf(ctx context.Context, req *aweighv1.PutRequest, revision int64) (*aweighv1.PutResponse, error) {
-	once := NewOnce(req.Once)
 	op := &aweighv1.PutRequest{
 		Key: req.Key, Value: req.Value, Lease: req.Lease, PrevKv: req.PrevKv,
 		IgnoreValue: req.IgnoreValue, IgnoreLease: req.IgnoreLease,
@@ -26,7 +25,7 @@ func (c *Client) PutIf(ctx context.Context, req *aweighv1.PutRequest, revision i
 		}},
 		Success: []*aweighv1.Op{{Op: &aweighv1.Op_Put{Put: op}}},
 		Failure: []*aweighv1.Op{{Op: &aweighv1.Op_Range{Range: &aweighv1.RangeRequest{Key: req.Key, KeysOnly: true}}}},
-		Once:    once,
+		Once:    req.Once,
 	})
 	if err != nil {
 		return nil, err

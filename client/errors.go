@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"regexp"
 	"time"
 
 	"connectrpc.com/connect"
@@ -77,7 +78,7 @@ func (g *Gone) Unwrap() error { return g.Cause }
 // kinds are the errors that a Problem's reason stands for.
 var kinds = map[string]error{
 	"undecided": ErrUndecided, "failed": ErrFailed, "pending": ErrPending, "unread": ErrUnread, "compacted": ErrCompacted,
-	"future": ErrFuture, "not_found": ErrNotFound, "invalid": ErrInvalid, "not_held": ErrNotHeld, "busy": ErrBusy, "stopped": ErrUnreachable,
+	"future": ErrFuture, "not_found": ErrNotFound, "invalid": ErrInvalid, "expired": ErrInvalid, "not_held": ErrNotHeld, "busy": ErrBusy, "stopped": ErrUnreachable,
 	"denied": ErrDenied,
 }
 
@@ -102,6 +103,9 @@ func (f *failure) Unwrap() []error {
 	return []error{f.kind, f.cause}
 }
 
+// strange is the status of what serves HTTP, and not the API of a node.
+var strange = regexp.MustCompile(`\b(404|405|415|501)\b`)
+
 // translate gives an error of a call its kind.
 func translate(err error) error {
 	f := &failure{text: err.Error(), sent: true, cause: err}
@@ -120,6 +124,11 @@ func translate(err error) error {
 	}
 	if errors.Is(err, io.ErrUnexpectedEOF) { // it went away in the middle of an answer
 		f.kind, f.text = ErrUnreachable, "client: the node went away: "+f.text
+		return f
+	}
+	if status := strange.FindString(f.text); status != "" && !connect.IsWireError(err) {
+		f.kind, f.refused = ErrUnreachable, true
+		f.text = fmt.Sprintf("client: no node's API is at this address, which answers with HTTP %s; a node's port for clients of etcd is another one (api-listen, not etcd-listen)", status)
 		return f
 	}
 	switch e.Code() {

@@ -14,7 +14,7 @@ import (
 func (c *Client) Trust(ctx context.Context) (*aweighv1.TrustResponse, error) {
 	return read(ctx, c, func(n aweighv1connect.NodeClient) call[aweighv1.TrustRequest, aweighv1.TrustResponse] {
 		return n.Trust
-	}, &aweighv1.TrustRequest{})
+	}, &aweighv1.TrustRequest{Linearizable: true})
 }
 
 // TrustUnder is Trust with what would follow under a policy. The error wraps
@@ -22,7 +22,7 @@ func (c *Client) Trust(ctx context.Context) (*aweighv1.TrustResponse, error) {
 func (c *Client) TrustUnder(ctx context.Context, p scope.Policy) (*aweighv1.TrustResponse, error) {
 	return read(ctx, c, func(n aweighv1connect.NodeClient) call[aweighv1.TrustRequest, aweighv1.TrustResponse] {
 		return n.Trust
-	}, &aweighv1.TrustRequest{Policy: canon.Encode(p)})
+	}, &aweighv1.TrustRequest{Policy: canon.Encode(p), Linearizable: true})
 }
 
 // Explain lists what moved an anchor's trust, newest first.
@@ -66,17 +66,18 @@ func (c *Client) FollowEpochs(ctx context.Context, e *scope.Epoch, each func(sco
 // Govern proposes or approves a decision with the anchor's key of a node, which
 // must run on this machine. A Once that is missing, or incomplete, is filled in.
 func (c *Client) Govern(ctx context.Context, d scope.Decision, once *aweighv1.Once) (*aweighv1.GovernResponse, error) {
-	req := &aweighv1.GovernRequest{Decision: canon.Encode(d), Once: NewOnce(once)}
+	req := &aweighv1.GovernRequest{Decision: canon.Encode(d), Once: once}
+	fresh := fill(&req.Once)
 	return write(ctx, c, func(n aweighv1connect.NodeClient) call[aweighv1.GovernRequest, aweighv1.GovernResponse] {
 		return n.Govern
-	}, req, req.Once)
+	}, req, req.Once, fresh)
 }
 
 // Apply asks the anchors to admit a node, which must run on this machine. A Once
 // that is missing, or incomplete, is filled in.
 func (c *Client) Apply(ctx context.Context, req *aweighv1.ApplyRequest) (*aweighv1.GovernResponse, error) {
-	req.Once = NewOnce(req.Once)
+	fresh := fill(&req.Once)
 	return write(ctx, c, func(n aweighv1connect.NodeClient) call[aweighv1.ApplyRequest, aweighv1.GovernResponse] {
 		return n.Apply
-	}, req, req.Once)
+	}, req, req.Once, fresh)
 }

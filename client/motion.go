@@ -40,14 +40,14 @@ func pending(err error) error {
 func (c *Client) Motions(ctx context.Context, closed bool) (*aweighv1.MotionsResponse, error) {
 	return read(ctx, c, func(n aweighv1connect.NodeClient) call[aweighv1.MotionsRequest, aweighv1.MotionsResponse] {
 		return n.Motions
-	}, &aweighv1.MotionsRequest{Closed: closed})
+	}, &aweighv1.MotionsRequest{Closed: closed, Linearizable: true})
 }
 
 // Motion tells how a motion stands. Its ID may be cut short.
 func (c *Client) Motion(ctx context.Context, id []byte) (*aweighv1.MotionResponse, error) {
 	return read(ctx, c, func(n aweighv1connect.NodeClient) call[aweighv1.MotionRequest, aweighv1.MotionResponse] {
 		return n.Motion
-	}, &aweighv1.MotionRequest{Id: id})
+	}, &aweighv1.MotionRequest{Id: id, Linearizable: true})
 }
 
 // ExportMotion asks for the proof of a motion, for voters without a network. It is
@@ -129,10 +129,11 @@ func (c *Client) HandIn(ctx context.Context, bundle []byte) (*aweighv1.HandInRes
 
 // Withdraw ends a motion that was proposed through the node.
 func (c *Client) Withdraw(ctx context.Context, motion []byte, once *aweighv1.Once) (*aweighv1.WithdrawResponse, error) {
-	req := &aweighv1.WithdrawRequest{Motion: motion, Once: NewOnce(once)}
+	req := &aweighv1.WithdrawRequest{Motion: motion, Once: once}
+	fresh := fill(&req.Once)
 	return write(ctx, c, func(n aweighv1connect.NodeClient) call[aweighv1.WithdrawRequest, aweighv1.WithdrawResponse] {
 		return n.Withdraw
-	}, req, req.Once)
+	}, req, req.Once, fresh)
 }
 
 // Ballots gives the ballots of a node's box to each, in bundles: those of the

@@ -32,6 +32,6 @@ func (c *Client) Redirects(ctx context.Context, req *aweighv1.RedirectsRequest) 
 // Name changes which keys name an object. A Once that is missing, or incomplete,
 // is filled in.
 func (c *Client) Name(ctx context.Context, req *aweighv1.NameRequest) (*aweighv1.NameResponse, error) {
-	req.Once = NewOnce(req.Once)
-	return write(ctx, c, func(n aweighv1connect.NodeClient) call[aweighv1.NameRequest, aweighv1.NameResponse] { return n.Name }, req, req.Once)
+	fresh := fill(&req.Once)
+	return write(ctx, c, func(n aweighv1connect.NodeClient) call[aweighv1.NameRequest, aweighv1.NameResponse] { return n.Name }, req, req.Once, fresh)
 }

@@ -239,3 +239,49 @@ func TestAddressesAreChecked(t *testing.T) {
 		}
 	}
 }
+
+// TestRequestsAreDatedByTheScopesTime: a request that no node has seen is dated anew where the scope's time is ahead, and
+// lasts as long from there; one that may have been taken before is not.
+func TestRequestsAreDatedByTheScopesTime(t *testing.T) {
+	ahead := time.Now().Add(23 * time.Hour).UnixNano()
+	expired := func() error {
+		e := connect.NewError(connect.CodeInvalidArgument, errors.New("as told"))
+		d, err := connect.NewErrorDetail(&aweighv1.Problem{Reason: "expired", ValidUntilNs: ahead})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.AddDetail(d)
+		return e
+	}
+	f := &fake{}
+	f.put = func(int) error {
+		if f.puts[len(f.puts)-1].ValidUntilNs < ahead {
+			return expired()
+		}
+		return nil
+	}
+	c := dial(t, f.serve(t))
+	if err := put(t, c); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(f.puts); n != 2 || string(f.puts[0].Nonce) != string(f.puts[1].Nonce) {
+		t.Fatalf("%d tries", n)
+	}
+	if left := time.Duration(f.puts[1].ValidUntilNs - ahead); left < 50*time.Second || left > validity {
+		t.Errorf("it lasts %v from the scope's time on", left)
+	}
+	for name, once := range map[string]*aweighv1.Once{ // order-free: each is tried alone
+		"a repeated request":              {Nonce: []byte("12345678")},
+		"one that is repeated as a whole": {Nonce: []byte("12345678"), ValidUntilNs: 5},
+		"one that is over by all clocks":  {ValidUntilNs: 5},
+	} {
+		f.puts = nil
+		if _, err := c.Put(t.Context(), &aweighv1.PutRequest{Key: []byte("/a"), Once: once}); !errors.Is(err, ErrInvalid) || len(f.puts) != 1 {
+			t.Errorf("%s: %v after %d tries", name, err, len(f.puts))
+		}
+	}
+	f.puts, f.put = nil, func(int) error { return expired() }
+	if err := put(t, c); !errors.Is(err, ErrInvalid) || len(f.puts) != 2 {
+		t.Errorf("a node that always says so: %v after %d tries", err, len(f.puts))
+	}
+}

@@ -16,8 +16,9 @@ func (c *Client) Users(ctx context.Context) (*aweighv1.UsersResponse, error) {
 
 // DisableUsers lets everybody in there again. The node must be on this machine.
 func (c *Client) DisableUsers(ctx context.Context, once *aweighv1.Once) (*aweighv1.DisableUsersResponse, error) {
-	req := &aweighv1.DisableUsersRequest{Once: NewOnce(once)}
+	req := &aweighv1.DisableUsersRequest{Once: once}
+	fresh := fill(&req.Once)
 	return write(ctx, c, func(n aweighv1connect.NodeClient) call[aweighv1.DisableUsersRequest, aweighv1.DisableUsersResponse] {
 		return n.DisableUsers
-	}, req, req.Once)
+	}, req, req.Once, fresh)
 }

@@ -34,17 +34,42 @@ func NewOnce(o *aweighv1.Once) *aweighv1.Once {
 	return once
 }
 
+// fill fills in what is empty. The request is fresh if its nonce was drawn here: no node has seen it.
+func fill(o **aweighv1.Once) (fresh bool) {
+	fresh = len((*o).GetNonce()) == 0
+	*o = NewOnce(*o)
+	return fresh
+}
+
+// redate lets a fresh request that was refused, as its time is over by that of the scope but not by this clock, last as
+// long from there as it was to last from now. A scope's time can be ahead of all clocks for a while.
+func redate(err error, once *aweighv1.Once) bool {
+	var f *failure
+	if !errors.As(err, &f) || f.problem == nil || f.problem.Reason != "expired" || f.problem.ValidUntilNs < once.ValidUntilNs {
+		return false
+	}
+	left := time.Duration(once.ValidUntilNs - time.Now().UnixNano())
+	if left <= 0 { // it is over by this clock, too
+		return false
+	}
+	once.ValidUntilNs = f.problem.ValidUntilNs + int64(max(left, time.Second))
+	return true
+}
+
 // write makes a request that changes something, at most once. While nothing
 // has been sent the nodes are tried in turn; then the one that may have taken
 // the request is asked, again and again until it answers, ctx ends, or it stays
 // away for patience.
-func write[Req, Resp any](ctx context.Context, c *Client, method func(aweighv1connect.NodeClient) call[Req, Resp], req *Req, once *aweighv1.Once) (resp *Resp, err error) {
+func write[Req, Resp any](ctx context.Context, c *Client, method func(aweighv1connect.NodeClient) call[Req, Resp], req *Req, once *aweighv1.Once, fresh bool) (resp *Resp, err error) {
 	var taker *endpoint
 	var failed []error
 	for try, pause := 0, firstPause; ; try, pause = try+1, min(2*pause, lastPause) {
 		failed = failed[:0]
 		c.order(func(e *endpoint) bool {
 			resp, err = method(e.node).to(ctx, req)
+			if fresh && err != nil && redate(err, once) {
+				resp, err = method(e.node).to(ctx, req)
+			}
 			if err != nil && notTaken(err) {
 				failed = append(failed, err)
 				return false
@@ -100,31 +125,31 @@ func sleep(ctx context.Context, d time.Duration) error {
 
 // Put sets one key. A Once that is missing, or incomplete, is filled in.
 func (c *Client) Put(ctx context.Context, req *aweighv1.PutRequest) (*aweighv1.PutResponse, error) {
-	req.Once = NewOnce(req.Once)
-	return write(ctx, c, func(n aweighv1connect.NodeClient) call[aweighv1.PutRequest, aweighv1.PutResponse] { return n.Put }, req, req.Once)
+	fresh := fill(&req.Once)
+	return write(ctx, c, func(n aweighv1connect.NodeClient) call[aweighv1.PutRequest, aweighv1.PutResponse] { return n.Put }, req, req.Once, fresh)
 }
 
 // Delete removes keys. A Once that is missing, or incomplete, is filled in.
 func (c *Client) Delete(ctx context.Context, req *aweighv1.DeleteRequest) (*aweighv1.DeleteResponse, error) {
-	req.Once = NewOnce(req.Once)
+	fresh := fill(&req.Once)
 	return write(ctx, c, func(n aweighv1connect.NodeClient) call[aweighv1.DeleteRequest, aweighv1.DeleteResponse] {
 		return n.Delete
-	}, req, req.Once)
+	}, req, req.Once, fresh)
 }
 
 // Txn compares and changes several keys, all or none. A Once that is missing,
 // or incomplete, is filled in. Where a request had to be repeated after it had
 // become final, the answer holds no responses.
 func (c *Client) Txn(ctx context.Context, req *aweighv1.TxnRequest) (*aweighv1.TxnResponse, error) {
-	req.Once = NewOnce(req.Once)
-	return write(ctx, c, func(n aweighv1connect.NodeClient) call[aweighv1.TxnRequest, aweighv1.TxnResponse] { return n.Txn }, req, req.Once)
+	fresh := fill(&req.Once)
+	return write(ctx, c, func(n aweighv1connect.NodeClient) call[aweighv1.TxnRequest, aweighv1.TxnResponse] { return n.Txn }, req, req.Once, fresh)
 }
 
 // Compact drops the content of revisions below one. A Once that is missing, or
 // incomplete, is filled in.
 func (c *Client) Compact(ctx context.Context, req *aweighv1.CompactRequest) (*aweighv1.CompactResponse, error) {
-	req.Once = NewOnce(req.Once)
+	fresh := fill(&req.Once)
 	return write(ctx, c, func(n aweighv1connect.NodeClient) call[aweighv1.CompactRequest, aweighv1.CompactResponse] {
 		return n.Compact
-	}, req, req.Once)
+	}, req, req.Once, fresh)
 }

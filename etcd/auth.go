@@ -9,7 +9,6 @@ import (
 
 	"golang.org/x/crypto/bcrypt"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
 	"github.com/aweigh/aweigh/etcd/etcdpb"
@@ -47,11 +46,10 @@ type hashes struct {
 
 // withHash looks at a password when it is its turn.
 func (s *service) withHash(ctx context.Context, do func() error) error {
-	from := ""
-	if p, ok := peer.FromContext(ctx); ok {
-		if from, _, _ = net.SplitHostPort(p.Addr.String()); net.ParseIP(from).IsLoopback() {
-			from = p.Addr.String() // these are of one machine, and behind one door
-		}
+	door := peerOf(ctx)
+	from, _, _ := net.SplitHostPort(door)
+	if net.ParseIP(from).IsLoopback() {
+		from = door // these are of one machine, and behind one door
 	}
 	h := &s.hashes
 	h.mu.Lock()

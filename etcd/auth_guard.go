@@ -109,9 +109,9 @@ func serialized(request any) bool {
 }
 
 // stillKnows says whether users and roles changed while something was read that was
-// permitted by those of a revision.
-func (s *service) stillKnows(revision int64) error {
-	if s.node.LastHead().Access != revision {
+// permitted by those of before.
+func (s *service) stillKnows(g grant) error {
+	if s.node.LastHead().Access != g.revision {
 		return errOldRevision
 	}
 	return nil
@@ -123,7 +123,7 @@ func (s *service) caller(ctx context.Context) (*rights, error) {
 	if a == nil || err != nil {
 		return nil, err
 	}
-	name, revision, err := s.presented(ctx, a.Revision)
+	name, revision, byToken, err := s.presented(ctx, a.Revision)
 	if err != nil {
 		return nil, err
 	}
@@ -132,8 +132,8 @@ func (s *service) caller(ctx context.Context) (*rights, error) {
 			return nil, err
 		}
 	}
-	if u := a.User(name); u != nil && revision < u.Since {
-		return nil, errOldRevision
+	if u := a.User(name); byToken && (u == nil || revision < u.Since) { // deleted, or given another password: as in etcd, its tokens went with that
+		return nil, errInvalidToken
 	}
 	g := &s.guard
 	g.mu.Lock()
@@ -177,26 +177,26 @@ func (s *service) awaitAccess(ctx context.Context, revision int64) (*scope.Acces
 
 // presented is the user that a call names: by a token, or by the certificate that the
 // client showed.
-func (s *service) presented(ctx context.Context, revision int64) (name string, of int64, err error) {
+func (s *service) presented(ctx context.Context, revision int64) (name string, of int64, byToken bool, err error) {
 	for _, key := range []string{"token", "authorization"} {
 		if v := metadata.ValueFromIncomingContext(ctx, key); len(v) > 0 {
 			t, err := s.bearer(strings.TrimPrefix(v[0], "Bearer "))
 			if err != nil {
-				return "", 0, errInvalidToken
+				return "", 0, true, errInvalidToken
 			}
-			return t.User, t.Revision, nil
+			return t.User, t.Revision, true, nil
 		}
 	}
 	if p, ok := peer.FromContext(ctx); ok {
 		if tls, ok := p.AuthInfo.(credentials.TLSInfo); ok {
 			for _, chain := range tls.State.VerifiedChains {
 				if len(chain) > 0 && chain[0].Subject.CommonName != "" {
-					return chain[0].Subject.CommonName, revision, nil
+					return chain[0].Subject.CommonName, revision, false, nil
 				}
 			}
 		}
 	}
-	return "", 0, errUserEmpty
+	return "", 0, false, errUserEmpty
 }
 
 // permit says why a caller may not make a request, unless it is about keys, which holds
@@ -210,19 +210,24 @@ func (s *service) permit(ctx context.Context, request any) error {
 	return err
 }
 
-// holds says why a caller may not make a request; and as of which users and roles it may.
-func (s *service) holds(ctx context.Context, request any) (revision int64, err error) {
+// grant is what a caller was permitted a request by.
+type grant struct {
+	revision int64   // of users and roles
+	by       *rights // nil: nobody is asked
+}
+
+// holds says why a caller may not make a request, and by what it may.
+func (s *service) holds(ctx context.Context, request any) (g grant, err error) {
 	if !serialized(request) {
 		if err := s.current(ctx); err != nil {
-			return 0, err
+			return g, err
 		}
 	}
-	revision = s.node.LastHead().Access
-	r, err := s.caller(ctx)
-	if r == nil || err != nil {
-		return revision, err
+	g.revision = s.node.LastHead().Access
+	if g.by, err = s.caller(ctx); g.by == nil || err != nil {
+		return g, err
 	}
-	return revision, s.permits(ctx, r, request)
+	return g, s.permits(ctx, g.by, request)
 }
 
 // permits says why a user may not make a request.

@@ -354,7 +354,7 @@ func TestTokensThatAreNone(t *testing.T) {
 	} {
 		says(t, name, read(text), codes.Unauthenticated, "etcdserver: invalid auth token")
 	}
-	says(t, "a deleted user's", read(resigned(own, func(x *token) { x.User = "nobody" })), codes.PermissionDenied, "etcdserver: permission denied")
+	says(t, "a deleted user's", read(resigned(own, func(x *token) { x.User = "nobody" })), codes.Unauthenticated, "etcdserver: invalid auth token")
 	for _, who := range [][2]string{{"reader", "of writer"}, {"reader", ""}, {"nobody", ""}, {"", ""}} {
 		says(t, fmt.Sprint("a password of ", who), second(w.Authenticate(w.ctx, &etcdpb.AuthenticateRequest{Name: who[0], Password: who[1]})),
 			codes.InvalidArgument, "etcdserver: authentication failed, invalid user ID or password")
@@ -369,7 +369,7 @@ func TestTokensThatAreNone(t *testing.T) {
 	if _, err := w.UserChangePassword(root, &etcdpb.AuthUserChangePasswordRequest{Name: "reader", Password: "another"}); err != nil {
 		t.Fatal(err)
 	}
-	says(t, "from before the password", read(good.Token), codes.InvalidArgument, "etcdserver: revision of auth store is old")
+	says(t, "from before the password", read(good.Token), codes.Unauthenticated, "etcdserver: invalid auth token")
 }
 
 // TestMalformedWatchesOfUsers: what is no watch is refused as such, whoever asks.

@@ -143,13 +143,16 @@ type leaderSense struct {
 
 // bounded is a listener with at most so many connections; those above are closed
 // at once, so that their clients hear of it.
-func bounded(l net.Listener, most int) net.Listener {
-	return &boundedListener{Listener: l, slots: make(chan struct{}, most)}
+func bounded(l net.Listener, most int) *boundedListener {
+	return &boundedListener{Listener: l, slots: make(chan struct{}, most), open: make(map[string]*boundedConn)}
 }
 
 type boundedListener struct {
 	net.Listener
 	slots chan struct{}
+
+	mu   sync.Mutex
+	open map[string]*boundedConn // by the client's address
 }
 
 // Accept implements net.Listener.
@@ -161,10 +164,37 @@ func (l *boundedListener) Accept() (net.Conn, error) {
 		}
 		select {
 		case l.slots <- struct{}{}:
-			return &boundedConn{Conn: c, release: sync.OnceFunc(func() { <-l.slots })}, nil
+			return l.opened(c), nil
 		default:
 			_ = c.Close()
 		}
+	}
+}
+
+func (l *boundedListener) opened(c net.Conn) net.Conn {
+	name := c.RemoteAddr().String()
+	b := &boundedConn{Conn: c}
+	b.release = sync.OnceFunc(func() {
+		l.mu.Lock()
+		if l.open[name] == b {
+			delete(l.open, name)
+		}
+		l.mu.Unlock()
+		<-l.slots
+	})
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.open[name] = b
+	return b
+}
+
+// cut closes the connection of a client's address, if it is open.
+func (l *boundedListener) cut(address string) {
+	l.mu.Lock()
+	c := l.open[address]
+	l.mu.Unlock()
+	if c != nil {
+		_ = c.Close()
 	}
 }
 

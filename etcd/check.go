@@ -11,7 +11,7 @@ import (
 // check says whether a request may be proposed as a transaction. Its errors are
 // those of etcd where etcd has one.
 func (s *service) check(r proto.Message, t *scope.Txn) error {
-	if proto.Size(r) > maxRequest {
+	if proto.Size(r) > min(s.maxRequest, s.node.Limits().MutationBytes) {
 		return errTooLarge
 	}
 	if err := wellFormed(t, s.node.Limits().TxnOps); err != nil {

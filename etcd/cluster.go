@@ -28,7 +28,7 @@ func (s *clusterServer) MemberList(ctx context.Context, r *etcdpb.MemberListRequ
 		peers = append(peers, node.Peer(a.Peer))
 	}
 	at := s.node.Wheres(ctx, peers)
-	out := &etcdpb.MemberListResponse{Header: s.header(o.Head.Revision)}
+	out := &etcdpb.MemberListResponse{Header: s.header(0)} // without a revision, as in etcd
 	for _, a := range o.Roster.Anchors {
 		w := at[node.Peer(a.Peer)]
 		m := &etcdpb.Member{ID: MemberOf(a.Key.ID()), Name: a.Name, PeerURLs: w.Peers, ClientURLs: w.Clients}

@@ -10,10 +10,6 @@ import (
 	"github.com/aweigh/aweigh/scope"
 )
 
-// maxNesting bounds transactions within transactions while they are converted;
-// scope.Txn.Check says what is allowed.
-const maxNesting = 8
-
 // rangeOf leaves out of range what is, for wellFormed to refuse.
 func rangeOf(r *etcdpb.RangeRequest) scope.Range {
 	return scope.Range{
@@ -44,9 +40,10 @@ func deleteOf(r *etcdpb.DeleteRangeRequest) scope.Op {
 	return scope.Op{Kind: scope.OpDelete, Key: r.Key, End: r.RangeEnd, Prev: r.PrevKv}
 }
 
-func txnOf(r *etcdpb.TxnRequest, depth int) (t scope.Txn, err error) {
-	if depth > maxNesting {
-		return t, status.Errorf(codes.InvalidArgument, "aweigh: transactions nested deeper than %d", maxNesting)
+// txnOf is a transaction at a level, from 0, if it is nested no deeper than the limits say.
+func txnOf(r *etcdpb.TxnRequest, lim *scope.Limits, depth int) (t scope.Txn, err error) {
+	if depth > lim.TxnDepth {
+		return t, status.Error(codes.InvalidArgument, "aweigh: "+lim.TooDeep().Error())
 	}
 	for _, c := range r.Compare {
 		compare, err := compareOf(c)
@@ -55,14 +52,14 @@ func txnOf(r *etcdpb.TxnRequest, depth int) (t scope.Txn, err error) {
 		}
 		t.Compare = append(t.Compare, compare)
 	}
-	if t.Success, err = opsOf(r.Success, depth); err != nil {
+	if t.Success, err = opsOf(r.Success, lim, depth); err != nil {
 		return t, err
 	}
-	t.Failure, err = opsOf(r.Failure, depth)
+	t.Failure, err = opsOf(r.Failure, lim, depth)
 	return t, err
 }
 
-func opsOf(ops []*etcdpb.RequestOp, depth int) (out []scope.Op, err error) {
+func opsOf(ops []*etcdpb.RequestOp, lim *scope.Limits, depth int) (out []scope.Op, err error) {
 	for _, op := range ops {
 		switch op := op.GetRequest().(type) {
 		case *etcdpb.RequestOp_RequestPut:
@@ -73,7 +70,7 @@ func opsOf(ops []*etcdpb.RequestOp, depth int) (out []scope.Op, err error) {
 			r := rangeOf(op.RequestRange)
 			out = append(out, scope.Op{Kind: scope.OpRange, Key: op.RequestRange.Key, End: op.RequestRange.RangeEnd, Range: &r})
 		case *etcdpb.RequestOp_RequestTxn:
-			inner, err := txnOf(op.RequestTxn, depth+1)
+			inner, err := txnOf(op.RequestTxn, lim, depth+1)
 			if err != nil {
 				return nil, err
 			}

@@ -113,7 +113,13 @@ func newCodec(c *counted) codec { return codec{encoding.GetCodecV2(proto.Name), 
 
 // Marshal implements encoding.CodecV2.
 func (c codec) Marshal(message any) (mem.BufferSlice, error) {
-	out, err := c.CodecV2.Marshal(message)
+	var out mem.BufferSlice
+	var err error
+	if d, ok := message.(*delivery); ok {
+		out, err = d.encode()
+	} else {
+		out, err = c.CodecV2.Marshal(message)
+	}
 	c.sent.Add(uint64(out.Len()))
 	return out, err
 }

@@ -103,9 +103,9 @@ func (s *electionServer) Leader(ctx context.Context, r *etcdpb.LeaderRequest) (*
 // Observe implements etcdpb.ElectionServer: it tells who leads, each word of its,
 // and who leads next.
 func (s *electionServer) Observe(r *etcdpb.LeaderRequest, stream grpc.ServerStreamingServer[etcdpb.LeaderResponse]) error {
-	o := observer{service: s.service, prefix: append(bytes.Clone(r.Name), '/'), tell: stream.Send}
 	ctx, cancel := context.WithCancel(stream.Context())
 	defer cancel()
+	o := observer{service: s.service, prefix: append(bytes.Clone(r.Name), '/'), tell: sender(ctx, stream.Send, observerSlow)}
 	go func() {
 		_ = s.rest(ctx, nil, nil) // until the server stops, or the client goes
 		cancel()
@@ -153,7 +153,7 @@ func (o *observer) look(ctx context.Context) error {
 	}
 	err := o.node.Watch(ctx, key, end, o.next, func(c node.Changes) error {
 		for i := range c.Events {
-			if err := o.event(&c.Events[i]); err != nil {
+			if err := o.event(c.Events[i]); err != nil {
 				return err
 			}
 		}

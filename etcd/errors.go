@@ -58,6 +58,7 @@ var texts = []struct {
 // others are the errors that etcd has other words for.
 var others = []struct{ err, as error }{
 	{scope.ErrDenied, errDenied},
+	{scope.ErrReach, errDenied},
 	{scope.ErrTooMuch, errTooLarge},
 	{scope.ErrLeaseFull, errTooLarge},
 	{scope.ErrManyLeases, errTooManyRequests},
@@ -128,6 +129,8 @@ func failure(r node.Receipt) error {
 		return nil
 	case scope.Duplicate, scope.Failed:
 		return scope.Failure(r.Reason)
+	case scope.Exceeded:
+		return scope.ErrTooMuch
 	}
 	return errTimeout // it came too late to be executed
 }

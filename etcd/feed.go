@@ -7,31 +7,30 @@ import (
 	"sync"
 
 	"github.com/aweigh/aweigh/node"
-	"github.com/aweigh/aweigh/scope"
 )
 
-// A feed keeps the newest changes of all keys, read once for all watches that are
+// A feed keeps where the newest changes of all keys stand, read once for all watches that are
 // up to date. Every watch knows the revision that it needs next; one that the
 // feed no longer holds reads the store instead. So nothing waits for slow
 // watchers, and nothing grows with them. The zero value is ready.
 type feed struct {
 	mu sync.Mutex
 	window
-	bytes int // of the events
+	bytes int // of the keys
 }
 
 // window is the changes of the revisions from <= r < next, in their order.
 type window struct {
-	events     []scope.Event
+	events     []node.Change
 	from, next int64
 	closed     int64 // the scope has no other changes up to here; 0 if next is not the newest
 }
 
 const (
-	feedEvents = 8192    // kept at most
-	feedBytes  = 4 << 20 // kept at most
-	feedRead   = 1000    // changes read at a time, about
-	feedBehind = 4096    // revisions that are worth to be read after a pause
+	feedEvents = 4096      // kept at most
+	feedBytes  = 256 << 10 // of their keys
+	feedRead   = 1000      // changes read at a time, about
+	feedBehind = 4096      // revisions that are worth to be read after a pause
 )
 
 // everything is the range of all keys.
@@ -53,11 +52,15 @@ func (s *source) pull(ctx context.Context) (w window, more bool, err error) {
 			f.closed = h.Closed()
 			return nil
 		}
-		events, next, err := v.Events(f.next, h.Revision, everything, everything, feedRead)
+		places, next, err := v.Places(f.next, h.Revision, everything, everything, feedRead)
 		if err != nil {
 			return err
 		}
-		f.add(events, next)
+		changes := make([]node.Change, len(places))
+		for i, p := range places {
+			changes[i] = node.Change{Place: p, Part: s.part}
+		}
+		f.add(changes, next)
 		if more = next <= h.Revision; !more {
 			f.closed = h.Closed()
 		}
@@ -69,19 +72,19 @@ func (s *source) pull(ctx context.Context) (w window, more bool, err error) {
 // add appends, and forgets the oldest revisions where that is too much. Windows
 // given away before keep what they show: what lies behind them is written, and
 // what goes is not.
-func (f *feed) add(events []scope.Event, next int64) {
+func (f *feed) add(events []node.Change, next int64) {
 	f.events, f.next = append(f.events, events...), next
 	for i := range events {
-		f.bytes += sizeOf(&events[i])
+		f.bytes += len(events[i].Key)
 	}
 	if len(f.events) <= feedEvents && f.bytes <= feedBytes {
 		return
 	}
 	gone := 0 // and some more, so that this is rare
 	for len(f.events)-gone > feedEvents*3/4 || f.bytes > feedBytes*3/4 {
-		f.from = f.events[gone].Kv.ModRevision + 1
-		for gone < len(f.events) && f.events[gone].Kv.ModRevision < f.from {
-			f.bytes -= sizeOf(&f.events[gone])
+		f.from = f.events[gone].Revision + 1
+		for gone < len(f.events) && f.events[gone].Revision < f.from {
+			f.bytes -= len(f.events[gone].Key)
 			gone++
 		}
 	}
@@ -90,19 +93,10 @@ func (f *feed) add(events []scope.Event, next int64) {
 
 // since is the events from a revision on, false if the window does not reach back
 // to it.
-func (w *window) since(revision int64) ([]scope.Event, bool) {
+func (w *window) since(revision int64) ([]node.Change, bool) {
 	if revision < w.from {
 		return nil, false
 	}
-	i := sort.Search(len(w.events), func(i int) bool { return w.events[i].Kv.ModRevision >= revision })
+	i := sort.Search(len(w.events), func(i int) bool { return w.events[i].Revision >= revision })
 	return slices.Clip(w.events[i:]), true // whoever appends to it gets an array of its own
-}
-
-// sizeOf is about what an event takes, in bytes.
-func sizeOf(e *scope.Event) int {
-	n := 256 + len(e.Kv.Key) + len(e.Kv.Value)
-	if e.Prev != nil {
-		n += 128 + len(e.Prev.Value)
-	}
-	return n
 }

@@ -65,9 +65,11 @@ func (s *kvServer) Put(ctx context.Context, r *etcdpb.PutRequest) (*etcdpb.PutRe
 	if err != nil {
 		return nil, problem(ctx, err)
 	}
-	if _, err := s.holds(ctx, r); err != nil {
+	known, err := s.holds(ctx, r)
+	if err != nil {
 		return nil, err
 	}
+	known.by.bound(&t)
 	receipt, err := s.write(ctx, t)
 	if errors.Is(err, scope.ErrKeyNotFound) && r.Lease != 0 {
 		err = s.whichNotFound(ctx, r.Lease)
@@ -124,7 +126,8 @@ func (s *kvServer) DeleteRange(ctx context.Context, r *etcdpb.DeleteRangeRequest
 
 // Txn implements etcdpb.KVServer. As in etcd, one that can only read is a read.
 func (s *kvServer) Txn(ctx context.Context, r *etcdpb.TxnRequest) (out *etcdpb.TxnResponse, err error) {
-	t, err := txnOf(r, 0)
+	lim := s.node.Limits()
+	t, err := txnOf(r, &lim, 0)
 	if err == nil {
 		err = s.check(r, &t)
 	}
@@ -142,6 +145,7 @@ func (s *kvServer) Txn(ctx context.Context, r *etcdpb.TxnRequest) (out *etcdpb.T
 		}
 		return out, problem(ctx, err)
 	}
+	known.by.bound(&t)
 	receipt, err := s.write(ctx, t)
 	branch := t.Failure
 	if receipt.Succeeded {

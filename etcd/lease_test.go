@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/aweigh/aweigh/etcd/etcdpb"
+	"github.com/aweigh/aweigh/internal/testshort"
 )
 
 func (w *world) grant(t *testing.T, id, ttl int64) int64 {
@@ -141,6 +142,7 @@ func TestKeepAlivesComeInOrder(t *testing.T) {
 
 // TestKeepAliveKeepsAlive: a lease lasts while it is kept alive, and no longer.
 func TestKeepAliveKeepsAlive(t *testing.T) {
+	testshort.Skip(t)
 	w := newWorld(t, 1, Config{})
 	w.grant(t, 3, 2)
 	w.leased(t, "a", 3)

@@ -35,7 +35,7 @@ func (s *maintenanceServer) Status(ctx context.Context, _ *etcdpb.StatusRequest)
 		DbSize: taken, DbSizeInUse: live,
 		RaftIndex: uint64(o.Known), RaftAppliedIndex: uint64(o.Head.Height), RaftTerm: term(&o.Head),
 		DbSizeQuota: s.node.Limits().ScopeBytes,
-		IsLearner:   o.Self == (aweigh.AnchorID{}), DowngradeInfo: &etcdpb.DowngradeInfo{},
+		IsLearner:   s.learner(), DowngradeInfo: &etcdpb.DowngradeInfo{},
 	}
 	if o.Reach.Weight >= o.Reach.Needed {
 		out.Leader = MemberOf(o.Leader)
@@ -47,6 +47,9 @@ func (s *maintenanceServer) Status(ctx context.Context, _ *etcdpb.StatusRequest)
 	}
 	return out, nil
 }
+
+// learner reports whether this node is an observer.
+func (s *service) learner() bool { return s.node.Overview().Self == (aweigh.AnchorID{}) }
 
 // Alarm implements etcdpb.MaintenanceServer. It is an alarm of this node's that the root scope
 // holds as much as its policy allows; and one of a member with a scope's identity, for those
@@ -60,27 +63,14 @@ func (s *maintenanceServer) Alarm(_ context.Context, r *etcdpb.AlarmRequest) (*e
 	case r.Alarm != etcdpb.AlarmType_NONE && r.Alarm != etcdpb.AlarmType_NOSPACE:
 		return out, nil
 	}
-	for _, i := range s.node.Scopes() {
-		if !i.Held || !i.Head.Full(&i.Epoch.Policy) {
-			continue
-		}
-		member := s.member
-		if i.Genesis.Descent != nil {
-			member = short(i.Head.Scope)
-		}
-		// Who asks for all of them wants to know whether the member is well, as etcdctl's
-		// "endpoint health" does: a scope below that is full stops nobody else.
-		if r.MemberID == member || r.MemberID == 0 && i.Genesis.Descent == nil {
-			out.Alarms = append(out.Alarms, &etcdpb.AlarmMember{MemberID: member, Alarm: etcdpb.AlarmType_NOSPACE})
-		}
-	}
+	out.Alarms = s.alarms(r.MemberID)
 	return out, nil
 }
 
 // Defragment implements etcdpb.MaintenanceServer.
 func (s *maintenanceServer) Defragment(context.Context, *etcdpb.DefragmentRequest) (*etcdpb.DefragmentResponse, error) {
 	s.log.Info("asked to defragment: the store gives space back by itself, nothing was done")
-	return &etcdpb.DefragmentResponse{Header: s.header(s.node.LastHead().Revision)}, nil
+	return &etcdpb.DefragmentResponse{}, nil // without a header, as in etcd
 }
 
 // Hash implements etcdpb.MaintenanceServer: the start of the state's digest, on

@@ -70,7 +70,7 @@ func (p *pages) begin(ctx context.Context, linearizable bool) (err error) {
 
 // next reads a part.
 func (p *pages) next(ctx context.Context) (out *etcdpb.RangeResponse, last bool, err error) {
-	res, err := p.node.Page(ctx, p.key, p.end, p.how, maxRequest, p.sure)
+	res, err := p.node.Page(ctx, p.key, p.end, p.how, p.maxRequest, p.sure)
 	if err != nil {
 		return nil, false, err
 	}
@@ -92,7 +92,7 @@ func (p *pages) next(ctx context.Context) (out *etcdpb.RangeResponse, last bool,
 		out.Count = res.Count
 	case res.More: // what lies beyond the client's limit counts
 		rest := scope.Range{Revision: p.how.Revision, CountOnly: true}
-		res, err := p.node.Page(ctx, p.key, p.end, rest, maxRequest, p.sure)
+		res, err := p.node.Page(ctx, p.key, p.end, rest, p.maxRequest, p.sure)
 		if err != nil {
 			return nil, false, err
 		}

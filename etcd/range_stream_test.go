@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/aweigh/aweigh/etcd/etcdpb"
+	"github.com/aweigh/aweigh/internal/testshort"
 )
 
 // stream reads a range in parts, and merges them.
@@ -47,6 +48,7 @@ func (w *world) stream(t *testing.T, r *etcdpb.RangeRequest) (whole *etcdpb.Rang
 
 // TestStreamsMergeToTheRange: whatever is asked for, in one scope or several, in parts or at once.
 func TestStreamsMergeToTheRange(t *testing.T) {
+	testshort.Skip(t)
 	w := newWorld(t, 1, Config{})
 	for i := range 60 {
 		size := 1 + i

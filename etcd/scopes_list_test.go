@@ -2,11 +2,14 @@ package etcd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"google.golang.org/protobuf/proto"
 
 	"github.com/aweigh/aweigh/etcd/etcdpb"
 )
@@ -81,14 +84,22 @@ func TestProgressOfAWatchWhosePrefixWent(t *testing.T) {
 	w := newWorld(t, 1, Config{})
 	start := w.put(t, "/b/1", []byte("0"))
 	var sent []*etcdpb.WatchResponse
-	ws := &watchStream{service: w.server.service, ctx: w.ctx, byID: make(map[int64]*watch), send: func(r *etcdpb.WatchResponse) error {
+	send := func(r *etcdpb.WatchResponse) error {
 		sent = append(sent, r)
 		return nil
-	}}
+	}
+	ws := w.server.service.newStream(w.ctx, send, func(d *delivery) error {
+		raw, err := d.encode()
+		r := new(etcdpb.WatchResponse)
+		if err == nil {
+			err = proto.Unmarshal(raw.Materialize(), r)
+		}
+		return errors.Join(err, send(r))
+	})
+	defer ws.close()
 	if err := ws.create(&etcdpb.WatchCreateRequest{Key: []byte("/b/"), RangeEnd: []byte("0"), StartRevision: start + 1}); err != nil {
 		t.Fatal(err)
 	}
-	defer func() { ws.watches.Add(-1) }()
 	if _, err := ws.deliver(); err != nil {
 		t.Fatal(err)
 	}
@@ -105,8 +116,8 @@ func TestProgressOfAWatchWhosePrefixWent(t *testing.T) {
 	x := ws.all[0]
 	for _, l := range x.legs {
 		for i := 1; i < len(l.Read); i++ {
-			if l.Read[i].Kv.ModRevision < l.Read[i-1].Kv.ModRevision {
-				t.Errorf("a leg of %q holds %s at %d before %s at %d", l.Key, l.Read[i-1].Kv.Key, l.Read[i-1].Kv.ModRevision, l.Read[i].Kv.Key, l.Read[i].Kv.ModRevision)
+			if l.Read[i].Revision < l.Read[i-1].Revision {
+				t.Errorf("a leg of %q holds %s at %d before %s at %d", l.Key, l.Read[i-1].Key, l.Read[i-1].Revision, l.Read[i].Key, l.Read[i].Revision)
 			}
 		}
 	}

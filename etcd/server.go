@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
 	"os"
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/credentials/insecure"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
 
@@ -43,6 +43,8 @@ type Node interface {
 	Legs(ctx context.Context, key, end []byte, from int64) (legs []*node.Leg, newest, compacted int64, err error)
 	Follow(ctx context.Context, l *node.Leg, from int64) ([]*node.Leg, error)
 	Watch(ctx context.Context, key, end []byte, from int64, deliver func(node.Changes) error) error
+	Borrower(cut func()) *node.Borrower
+	Load(ctx context.Context, b *node.Borrower, changes []node.Change, prev, split bool) (*node.Loan, error)
 	Closed(ctx context.Context) int64
 	Lease(ctx context.Context, id int64, keys bool) (scope.Granted, [][]byte, bool, scope.Head, error)
 	Changed() <-chan struct{}
@@ -74,6 +76,12 @@ type Config struct {
 	// room for the content. Default: that of the system.
 	Scratch string
 
+	// Metrics answers GET /metrics; nil: nothing does.
+	Metrics http.Handler
+
+	// MaxRequest bounds a request, in bytes, up to LargestRequest. Default 1.5 MiB, as in etcd.
+	MaxRequest int
+
 	// ProgressEvery is how often a watch that asked for it hears how far it is
 	// while nothing happens. Default 10 minutes, as in etcd.
 	ProgressEvery time.Duration
@@ -82,8 +90,8 @@ type Config struct {
 // Limits of one server. They keep clients that are broken or hostile from taking
 // what others need.
 const (
-	maxRequest  = 3 << 19                // bytes of a request, 1.5 MiB, as in etcd
-	maxReceived = maxRequest + 512<<10   // above it, gRPC does not even read one
+	maxRequest  = 3 << 19                // bytes of a request by default, 1.5 MiB, as in etcd
+	received    = 512 << 10              // bytes above those, from which on gRPC does not even read a request
 	maxAnswer   = 1<<31 - 1              // a range may be large, as in etcd
 	maxConns    = 2048                   // connections at once
 	maxStreams  = 4096                   // calls at once of one connection
@@ -100,12 +108,17 @@ const (
 	leaderFresh = 500 * time.Millisecond // for how long one look for a quorum is good
 )
 
+// LargestRequest bounds Config.MaxRequest: no scope takes a larger mutation.
+const LargestRequest = 6 << 20
+
 // Server serves the API on one address.
 type Server struct {
-	listener net.Listener
-	grpc     *grpc.Server
-	stop     context.CancelFunc // ends the watches
-	service  *service
+	port    *port
+	grpc    *grpc.Server
+	http    *http.Server
+	gateway *gateway
+	stop    context.CancelFunc // ends the watches
+	service *service
 }
 
 // service is what the services share.
@@ -115,8 +128,10 @@ type service struct {
 	size            func() (taken, live int64)
 	log             *slog.Logger
 	progressEvery   time.Duration
+	maxRequest      int // bytes
 	stopping        <-chan struct{}
 
+	conns    *boundedListener
 	sources  sources
 	watches  atomic.Int64
 	calls    atomic.Int64
@@ -141,6 +156,12 @@ func Listen(cfg Config) (*Server, error) {
 	if cfg.ProgressEvery <= 0 {
 		cfg.ProgressEvery = 10 * time.Minute
 	}
+	if cfg.MaxRequest <= 0 {
+		cfg.MaxRequest = maxRequest
+	}
+	if cfg.MaxRequest > LargestRequest {
+		return nil, fmt.Errorf("etcd: requests of %d bytes; at most %d can be taken", cfg.MaxRequest, LargestRequest)
+	}
 	if cfg.Size == nil {
 		cfg.Size = func() (int64, int64) { return 0, 0 }
 	}
@@ -155,17 +176,14 @@ func Listen(cfg Config) (*Server, error) {
 	g, last := cfg.Node.Genesis(), cfg.Node.LastStatus()
 	s := &service{
 		node: cfg.Node, cluster: short(aweigh.Hash(g.Hash())), member: memberID(&last, cfg.Node.Peer()),
-		size: cfg.Size, log: cfg.Log, progressEvery: cfg.ProgressEvery,
+		size: cfg.Size, log: cfg.Log, progressEvery: cfg.ProgressEvery, maxRequest: cfg.MaxRequest,
 		stopping: ctx.Done(), hashing: make(chan struct{}, 1), saving: make(chan struct{}, 1), scratch: cfg.Scratch, arrivals: arrivals{places: make(chan struct{}, maxArrivals), most: arrivalTime},
 		identity: cfg.Identity, hashes: hashes{turn: make(chan struct{}, 1)}, counted: counted{streams: make(map[string]*methodCounts)},
 	}
-	transport := insecure.NewCredentials()
-	if cfg.TLS != nil {
-		transport = credentials.NewTLS(cfg.TLS)
-	}
+	s.conns = bounded(l, maxConns)
 	server := grpc.NewServer(
-		grpc.Creds(transport), grpc.ConnectionTimeout(greeting),
-		grpc.MaxRecvMsgSize(maxReceived), grpc.MaxSendMsgSize(maxAnswer), grpc.MaxConcurrentStreams(maxStreams),
+		grpc.Creds(newGreeted()), grpc.ConnectionTimeout(greeting),
+		grpc.MaxRecvMsgSize(s.maxRequest+received), grpc.MaxSendMsgSize(maxAnswer), grpc.MaxConcurrentStreams(maxStreams),
 		grpc.StaticStreamWindowSize(unread), grpc.StaticConnWindowSize(8*unread),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: idlePing, Timeout: idlePing / 2}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPing}),
@@ -194,12 +212,36 @@ func Listen(cfg Config) (*Server, error) {
 	if len(cfg.Announce) == 0 {
 		cfg.Announce = announced(l.Addr().String(), cfg.TLS != nil)
 	}
+	out := &Server{port: newPort(ctx, s.conns, cfg.TLS), grpc: server, stop: stop, service: s}
+	if err := out.serveHTTP(ctx, &cfg); err != nil {
+		stop()
+		return nil, errors.Join(fmt.Errorf("etcd: %w", err), l.Close())
+	}
 	cfg.Node.ServeClients(cfg.Announce)
-	return &Server{listener: bounded(l, maxConns), grpc: server, stop: stop, service: s}, nil
+	return out, nil
+}
+
+// serveHTTP makes what answers HTTP/1.
+func (s *Server) serveHTTP(ctx context.Context, cfg *Config) (err error) {
+	if s.gateway, err = newGateway(cfg.MaxRequest); err != nil {
+		return err
+	}
+	translator, err := s.gateway.translator(ctx)
+	if err != nil {
+		s.gateway.close()
+		return err
+	}
+	mux := s.service.probes(cfg.Metrics)
+	mux.Handle("/v3/", s.service.arrived(translator))
+	s.http = &http.Server{
+		Handler: fenced(cfg.Listen, cfg.Announce, cfg.TLS != nil, mux), MaxHeaderBytes: httpHeader, ReadHeaderTimeout: greeting, IdleTimeout: httpIdle,
+		ErrorLog: slog.NewLogLogger(cfg.Log.Handler(), slog.LevelDebug),
+	}
+	return nil
 }
 
 // Addr is the address listened on, with the port that was chosen.
-func (s *Server) Addr() string { return s.listener.Addr().String() }
+func (s *Server) Addr() string { return s.port.Addr().String() }
 
 // Run serves until ctx ends; then calls in progress get a moment to finish. When
 // it returns, nothing of it reads the store any more.
@@ -208,23 +250,50 @@ func (s *Server) Run(ctx context.Context) error {
 	end := context.AfterFunc(ctx, func() {
 		defer close(stopped)
 		s.stop()
-		last := time.AfterFunc(linger, s.grpc.Stop)
+		_ = s.port.Close()
+		last := time.AfterFunc(linger, func() { _ = s.http.Close(); s.grpc.Stop() })
 		defer last.Stop()
+		_ = s.http.Shutdown(context.Background()) // which ends with its last request, or with Close
+		s.gateway.close()
 		s.grpc.GracefulStop()
 	})
-	err := s.grpc.Serve(s.listener)
+	var all errgroup.Group
+	serve := func(run func() error) {
+		all.Go(func() error {
+			err := run()
+			_ = s.port.Close() // one without the others serves nobody
+			if errors.Is(err, net.ErrClosed) || errors.Is(err, http.ErrServerClosed) || errors.Is(err, grpc.ErrServerStopped) {
+				return nil
+			}
+			return err
+		})
+	}
+	serve(s.port.run)
+	serve(func() error { return s.grpc.Serve(s.port.grpc) })
+	serve(func() error { return s.http.Serve(s.port.http) })
+	served := make(chan struct{})
+	go func() { // ends with the gateway's pipe
+		defer close(served)
+		_ = s.grpc.Serve(s.gateway.pipe)
+	}()
+	err := all.Wait()
 	if end() {
-		return errors.Join(err, s.Close())
+		err = errors.Join(err, s.Close())
+		<-served
+		return err
 	}
 	<-stopped
+	<-served
 	return nil
 }
 
 // Close ends a server that does not Run.
 func (s *Server) Close() error {
 	s.stop()
+	_ = s.http.Close()
+	s.gateway.close()
 	s.grpc.Stop()
-	if err := s.listener.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+	if err := s.port.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
 		return fmt.Errorf("etcd: %w", err)
 	}
 	return nil

@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -25,25 +26,41 @@ type watchServer struct {
 // second one only receives.
 type watchStream struct {
 	*service
-	ctx    context.Context
-	send   func(*etcdpb.WatchResponse) error
-	byID   map[int64]*watch
-	all    []*watch // those that are delivered to, in the order in which they were created
-	nextID int64
-	asked  question // for the progress of all watches
-	held   bool     // a watch waits for a scope to close
+	ctx      context.Context
+	send     func(*etcdpb.WatchResponse) error
+	lend     func(*delivery) error // sends what is on loan
+	borrower *node.Borrower
+	byID     map[int64]*watch
+	all      []*watch // those that are delivered to, in the order in which they were created
+	nextID   int64
+	asked    question // for the progress of all watches
+	held     bool     // a watch waits for a scope to close
 }
 
 // Watch implements etcdpb.WatchServer.
 func (s *watchServer) Watch(stream grpc.BidiStreamingServer[etcdpb.WatchRequest, etcdpb.WatchResponse]) error {
-	w := &watchStream{service: s.service, ctx: stream.Context(), send: stream.Send, byID: make(map[int64]*watch)}
-	defer func() { s.watches.Add(int64(-len(w.byID))) }()
+	w := s.newStream(stream.Context(), stream.Send, func(d *delivery) error { return stream.SendMsg(d) })
+	defer w.close()
 	requests, failed := receive(stream)
 	err := w.run(requests, failed)
 	if errors.Is(err, context.Canceled) {
 		return errWatchCanceled
 	}
 	return told(w.ctx, err)
+}
+
+// newStream is a stream that sends what it says and what it has on loan. It is to be closed.
+func (s *service) newStream(ctx context.Context, send func(*etcdpb.WatchResponse) error, lend func(*delivery) error) *watchStream {
+	return &watchStream{service: s, ctx: ctx, send: send, lend: lend, borrower: s.node.Borrower(s.cutter(ctx)), byID: make(map[int64]*watch)}
+}
+
+// close ends the watches, and returns what is on loan.
+func (w *watchStream) close() {
+	w.watches.Add(int64(-len(w.byID)))
+	for _, x := range slices.Clone(w.all) {
+		w.stop(x)
+	}
+	w.borrower.Close()
 }
 
 // receive hands over the requests of a stream. It ends with the stream's context,
@@ -152,16 +169,56 @@ func (w *watchStream) deliver() (more bool, err error) {
 	return r.more, nil
 }
 
-// give sends a watch those of the events that it wants, and moves it on.
-func (w *watchStream) give(x *watch, events []scope.Event, next int64) error {
-	x.next = next
-	out := x.pick(events)
-	if len(out) == 0 {
-		return nil
+// give sends a watch a loan of what was found for it, those that it wants, and moves it on. more
+// says that something is left.
+func (w *watchStream) give(x *watch) (more bool, err error) {
+	if len(x.found) == 0 {
+		x.next = x.after
+		return false, nil
 	}
-	x.quiet = false
-	return x.sendParts(&etcdpb.WatchResponse{Header: w.header(next - 1), WatchId: x.id, Events: out}, w.send)
+	l, err := w.node.Load(w.ctx, w.borrower, x.found, x.prev, x.parts)
+	if errors.Is(err, scope.ErrCompacted) {
+		compacted, err := w.bottom(x)
+		return false, cmp.Or(err, w.compacted(x, compacted))
+	}
+	if err != nil {
+		return false, err
+	}
+	n := len(l.Events)
+	last, rest := x.found[n-1].Revision, x.found[n:]
+	x.adapt(len(x.found), n)
+	d := &delivery{loan: l, prev: x.prev, bare: x.bare(), events: slices.DeleteFunc(l.Events, func(e *scope.Event) bool { return !x.wants(e) })}
+	through, part := last, false
+	switch x.found = rest; {
+	case len(rest) == 0:
+		x.found = nil
+		x.next, through = x.after, x.after-1
+	case rest[0].Revision == last:
+		x.next, part = last, true
+	default:
+		x.next = last + 1
+	}
+	if len(d.events) == 0 && (part || !x.within) { // a fragment is followed by another one in any case
+		l.Return()
+		return len(rest) > 0, nil
+	}
+	x.quiet, x.within = false, part
+	d.head = &etcdpb.WatchResponse{Header: w.header(w.newest(through)), WatchId: x.id, Fragment: part}
+	return len(rest) > 0, w.lendOut(d)
 }
+
+// bottom is up to which revision the changes are gone that a watch was to deliver.
+func (w *watchStream) bottom(x *watch) (compacted int64, err error) {
+	err = w.sources.of(x.found[0].Part).look(w.ctx, func(v *node.View) error {
+		compacted = v.Head().Compacted
+		return nil
+	})
+	return compacted, err
+}
+
+// newest is the store's revision, as far as this node knows it, for the header of an answer that tells of no more than a
+// revision: as in etcd, also while a watch catches up. What tells of progress has that revision itself.
+func (w *watchStream) newest(revision int64) int64 { return max(revision, w.node.LastHead().Revision) }
 
 // request does what a client asks for.
 func (w *watchStream) request(r *etcdpb.WatchRequest) error {
@@ -176,7 +233,7 @@ func (w *watchStream) request(r *etcdpb.WatchRequest) error {
 		w.stop(x)
 		delete(w.byID, x.id)
 		w.watches.Add(-1)
-		return w.send(&etcdpb.WatchResponse{Header: w.header(x.next - 1), WatchId: x.id, Canceled: true})
+		return w.send(&etcdpb.WatchResponse{Header: w.header(w.newest(x.next - 1)), WatchId: x.id, Canceled: true})
 	case *etcdpb.WatchRequest_ProgressRequest:
 		w.asked.ask(w.node.Closed(w.ctx))
 	}
@@ -259,5 +316,7 @@ func (w *watchStream) compacted(x *watch, revision int64) error {
 // stop ends deliveries to a watch.
 func (w *watchStream) stop(x *watch) {
 	node.Stop(x.legs)
+	node.Drop(x.found)
+	x.found = nil
 	w.all = slices.DeleteFunc(w.all, func(y *watch) bool { return y == x })
 }

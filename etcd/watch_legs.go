@@ -8,21 +8,6 @@ import (
 	"github.com/aweigh/aweigh/scope"
 )
 
-// Bounds of what a leg reads ahead of the others.
-const (
-	legEvents = 4096
-	legBytes  = 4 << 20
-)
-
-// ahead reports whether a leg has read enough.
-func ahead(l *node.Leg) bool {
-	size := 0
-	for i := range l.Read {
-		size += sizeOf(&l.Read[i])
-	}
-	return len(l.Read) >= legEvents || size >= legBytes
-}
-
 // reading is one round of deliveries.
 type reading struct {
 	*watchStream
@@ -31,11 +16,16 @@ type reading struct {
 	more   bool               // there is more to read at once
 }
 
-// watch reads and delivers what is new for one watch.
+// watch reads and delivers what is new for one watch: one loan of it at a time, so that
+// nothing but that is held while the client takes it.
 func (r *reading) watch(x *watch) error {
+	if len(x.found) > 0 {
+		r.more = true // what came since was not looked for
+		return r.give(x)
+	}
 	for i := 0; i < len(x.legs); i++ {
 		l := x.legs[i]
-		if !ahead(l) {
+		if !l.Ahead() {
 			gone, err := r.leg(x, l)
 			if errors.Is(err, node.ErrInstalling) { // its state comes, and the other watches need not wait for it
 				r.held = true
@@ -55,13 +45,25 @@ func (r *reading) watch(x *watch) error {
 	}
 	if len(x.legs) == 1 {
 		l := x.legs[0]
-		events := l.Read
+		x.found, x.after = l.Read, max(x.next, l.Done()+1) // as far as a list goes: node.Range
 		l.Read = nil
-		return r.give(x, events, max(x.next, l.Done()+1)) // as far as a list goes: node.Range
+		return r.give(x)
 	}
-	events, done, held := node.Merge(r.ctx, x.legs)
+	found, done, held := node.Merge(r.ctx, x.legs)
 	r.held = r.held || held
-	return r.give(x, events, max(x.next, done+1))
+	x.found, x.after = found, max(x.next, done+1)
+	return r.give(x)
+}
+
+// give delivers a loan of what was found.
+func (r *reading) give(x *watch) error {
+	more, err := r.watchStream.give(x)
+	if errors.Is(err, node.ErrInstalling) {
+		r.held = true
+		return nil
+	}
+	r.more = r.more || more
+	return err
 }
 
 // leg reads what is next for a leg; gone says that the watch ended, because that was
@@ -84,46 +86,32 @@ func (r *reading) leg(x *watch, l *node.Leg) (gone bool, err error) {
 			}
 			r.recent[of], r.more = recent, r.more || more
 		}
-		if events, ok := recent.since(l.Next); ok {
+		if changes, ok := recent.since(l.Next); ok {
 			if l.Closed = max(l.Closed, recent.closed); recent.next > l.Next {
 				l.Next = recent.next
 			}
-			x.take(l, events)
+			take(l, changes)
 			return false, nil
 		}
 	}
-	var events []scope.Event
 	var compacted int64
-	err = of.look(r.ctx, func(v *node.View) (err error) {
-		h := v.Head()
-		compacted = h.Compacted
-		if l.Next <= h.Revision {
-			events, l.Next, err = v.Events(l.Next, h.Revision, l.Key, l.End, x.most)
-		}
-		if l.Next > h.Revision {
-			l.Closed = h.Closed()
-		} else {
-			r.more = true
-		}
+	err = of.look(r.ctx, func(v *node.View) error {
+		compacted = v.Head().Compacted
+		more, err := l.Find(v, x.most)
+		r.more = r.more || more
 		return err
 	})
 	if errors.Is(err, scope.ErrCompacted) {
 		return true, r.compacted(x, compacted)
 	}
-	x.adapt(events)
-	x.take(l, events)
 	return false, err
 }
 
-// take keeps those of the events that are a leg's.
-func (x *watch) take(l *node.Leg, events []scope.Event) {
-	if len(x.legs) == 1 && len(l.Read) == 0 { // the usual case: pick looks at the keys
-		l.Read = events
-		return
-	}
-	for i := range events {
-		if scope.Within(events[i].Kv.Key, l.Key, l.End) {
-			l.Read = append(l.Read, events[i])
+// take keeps those of the changes that are a leg's.
+func take(l *node.Leg, changes []node.Change) {
+	for i := range changes {
+		if scope.Within(changes[i].Key, l.Key, l.End) {
+			l.Read = append(l.Read, changes[i])
 		}
 	}
 }

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"slices"
 
-	"google.golang.org/protobuf/proto"
-
 	"github.com/aweigh/aweigh/etcd/etcdpb"
 	"github.com/aweigh/aweigh/lineage"
 	"github.com/aweigh/aweigh/node"
@@ -23,17 +21,18 @@ type watch struct {
 	prev, parts     bool
 	noPut, noDelete bool
 	progress        bool
-	quiet           bool // nothing was sent since progress was told last
-	most            int  // changes that it reads from the store at a time, about
+	quiet           bool          // nothing was sent since progress was told last
+	most            int           // changes that it finds in the store at a time, about
+	found           []node.Change // that are to be delivered
+	after           int64         // nothing was found from here on
+	within          bool          // a part of a revision was delivered, and more follows
 }
 
-// How many changes a watch that lags reads at a time: from few to many, so that
-// large values do not fill the memory and small ones do not take long.
+// How many changes a watch that lags finds at a time: from few to many, so that what a loan has no
+// room for is not looked for again and again.
 const (
-	firstMost  = 64
-	highMost   = 4096
-	smallBatch = 1 << 20 // bytes, below which it reads more the next time
-	largeBatch = 4 << 20 // bytes, above which it reads less
+	firstMost = 64
+	highMost  = 1024
 )
 
 // newWatch is the watch that a request asks for, without legs yet, or why there can be
@@ -57,25 +56,10 @@ func newWatch(r *etcdpb.WatchCreateRequest) (x *watch, why string) {
 	return x, ""
 }
 
-// pick is those of the events that the watch wants, in etcd's form.
-func (x *watch) pick(events []scope.Event) (out []*etcdpb.Event) {
-	for i := range events {
-		e := &events[i]
-		gone := e.Class == lineage.Delete
-		if gone && x.noDelete || !gone && x.noPut || !scope.Within(e.Kv.Key, x.key, x.end) {
-			continue
-		}
-		event := &etcdpb.Event{Kv: kvOf(&e.Kv)}
-		if gone {
-			event.Type = etcdpb.Event_DELETE
-			event.Kv = &etcdpb.KeyValue{Key: e.Kv.Key, ModRevision: e.Kv.ModRevision}
-		}
-		if x.prev && e.Prev != nil && e.Kv.ModRevision > x.bare() {
-			event.PrevKv = kvOf(e.Prev)
-		}
-		out = append(out, event)
-	}
-	return out
+// wants reports whether the watch is to hear of an event.
+func (x *watch) wants(e *scope.Event) bool {
+	gone := e.Class == lineage.Delete
+	return !(gone && x.noDelete || !gone && x.noPut)
 }
 
 // bare is up to where what was there before was compacted when the watch was opened.
@@ -86,42 +70,11 @@ func (x *watch) bare() (at int64) {
 	return at
 }
 
-// adapt chooses how many changes to read at a time, by what the last ones took.
-func (x *watch) adapt(events []scope.Event) {
-	size := 0
-	for i := range events {
-		size += sizeOf(&events[i])
-	}
-	switch {
-	case size > largeBatch:
+// adapt chooses how many changes to find at a time, by how many of the last ones a loan held.
+func (x *watch) adapt(found, lent int) {
+	if lent < found {
 		x.most = max(1, x.most/4)
-	case size < smallBatch:
+	} else {
 		x.most = min(highMost, x.most*4)
 	}
 }
-
-// sendParts sends an answer, in parts if it is large and the watch asked for that.
-func (x *watch) sendParts(r *etcdpb.WatchResponse, send func(*etcdpb.WatchResponse) error) error {
-	if !x.parts || len(r.Events) < 2 || proto.Size(r) < maxReceived {
-		return send(r)
-	}
-	for rest := r.Events; len(rest) > 0; {
-		n, size := 0, 0
-		for n < len(rest) && (n == 0 || size+proto.Size(rest[n]) < maxReceived-partSlack) {
-			size += proto.Size(rest[n]) + partEach
-			n++
-		}
-		part := &etcdpb.WatchResponse{Header: r.Header, WatchId: r.WatchId, Events: rest[:n], Fragment: n < len(rest)}
-		if err := send(part); err != nil {
-			return err
-		}
-		rest = rest[n:]
-	}
-	return nil
-}
-
-// What a part takes besides its events, and each event besides itself, in bytes.
-const (
-	partSlack = 1 << 10
-	partEach  = 8
-)

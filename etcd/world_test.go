@@ -45,6 +45,12 @@ type world struct {
 // are more.
 func newWorld(t testing.TB, anchors int, cfg Config, change ...func(*scope.Policy)) *world {
 	t.Helper()
+	return newWorldOf(t, anchors, cfg, node.Config{}, change...)
+}
+
+// newWorldOf is newWorld with what else is to be said of the node.
+func newWorldOf(t testing.TB, anchors int, cfg Config, n node.Config, change ...func(*scope.Policy)) *world {
+	t.Helper()
 	policy := scope.DefaultPolicy(quorum.BFT)
 	for _, c := range change {
 		c(&policy)
@@ -73,7 +79,8 @@ func newWorld(t testing.TB, anchors int, cfg Config, change ...func(*scope.Polic
 	if err != nil {
 		t.Fatal(err)
 	}
-	return serve(t, cfg, node.Config{Name: "a", Genesis: g, Identity: first[0], Anchor: &first[1]})
+	n.Name, n.Genesis, n.Identity, n.Anchor = "a", g, first[0], &first[1]
+	return serve(t, cfg, n)
 }
 
 // light starts a node beside a world's, which holds the root scope alone.
@@ -185,4 +192,20 @@ func (w watching) progress() {
 	if err := w.Send(&etcdpb.WatchRequest{RequestUnion: &etcdpb.WatchRequest_ProgressRequest{ProgressRequest: &etcdpb.WatchProgressRequest{}}}); err != nil {
 		w.t.Fatal(err)
 	}
+}
+
+// again is another connection of a client to a world's server.
+func (w *world) again(t testing.TB) *world {
+	t.Helper()
+	conn, err := grpc.NewClient(w.server.Addr(), grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := conn.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return &world{WatchClient: etcdpb.NewWatchClient(conn), KVClient: etcdpb.NewKVClient(conn), conn: conn, node: w.node, server: w.server, ctx: w.ctx}
 }

@@ -218,9 +218,12 @@ func (m *Machine) Ahead() {
 }
 
 func (c *chain) execute(k *candidate, reader kv.Reader, state *scope.State) {
-	result, err := state.Execute(k.block)
+	repeated := c.repeatable(k.block)
+	result, err := state.ExecuteFor(k.block, func(mutation, _ aweigh.Hash) bool {
+		return c.pool.awaits(mutation) || repeated[mutation]
+	})
 	must.OK(err, "executing a block")
-	c.pool.told.strip(k.block, result.Outcomes, c.pool.mine)
+	c.pool.told.strip(k.block, result.Outcomes, c.pool.awaits)
 	k.result = result
 	k.over = kv.NewOverlay(reader)
 	k.over.Apply(result.Ops...)
@@ -268,6 +271,9 @@ func (c *chain) makeFinal(m *Machine, h aweigh.Hash, cert quorum.Certificate, be
 	_, _, ok = c.after(h)
 	must.Hold(ok, "block %s is final, but does not follow from this node's state: the store is corrupt or the programs differ", h.Short())
 	for i, k := range path {
+		if i == len(path)-1 || k.result.Next != nil {
+			c.vouch(m, k)
+		}
 		c.apply(m, k)
 		if next := k.result.Next; next != nil {
 			final := scope.Finality{Header: k.block.Header, Certificate: cert}
@@ -295,12 +301,7 @@ func (c *chain) apply(m *Machine, k *candidate) {
 	m.archive(c.state, k)
 	c.reader, c.state, c.head = k.over, k.state, h
 	m.finalAt, m.cycle = m.now, max(0, min(m.now.Sub(h.Time), gatherFew))
-	for _, o := range k.result.Outcomes {
-		if m.pool.answer(o.Mutation) {
-			outcome := o
-			m.fx.Reply = append(m.fx.Reply, Reply{Mutation: o.Mutation, Outcome: &outcome, Height: h.Height})
-		}
-	}
+	m.answerAll(k)
 	m.pool.told.apply(k.block, k.result.Outcomes, m.now)
 	m.pool.applied(k.block, h.Time)
 	m.proofs.applied(k.block.Proofs)

@@ -85,6 +85,8 @@ func startClusterUnder(t testing.TB, n int, policy scope.Policy, change func(int
 			defer c.done.Done()
 			if err := node.Run(ctx); err != nil {
 				t.Errorf("node %d: %v", i, err)
+			} else if _, err := Audit(s, g, nil); err != nil && !t.Failed() {
+				t.Errorf("node %d: its store ends as one of which the audit says: %v", i, err)
 			}
 			s.Close()
 		}()

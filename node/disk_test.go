@@ -16,6 +16,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/testshort"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/store"
@@ -181,6 +182,8 @@ func (b *broken) begin(f func(errorfs.Op) error) { b.fail.Store(&f) }
 // others go on; and after a crash it comes back on what its disk kept, holds
 // everything that was acknowledged, and votes.
 func TestFailingDiskStopsOneAnchorAndLosesNothing(t *testing.T) {
+	testshort.Skip(t)
+	t.Parallel()
 	full := &os.PathError{Op: "write", Path: "data", Err: syscall.ENOSPC}
 	eio := &os.PathError{Op: "sync", Path: "data", Err: syscall.EIO}
 	for name, fault := range map[string]struct {
@@ -282,6 +285,7 @@ func TestFailingDiskStopsOneAnchorAndLosesNothing(t *testing.T) {
 // TestSlowDiskDelaysAndStopsNobody: one anchor of four takes a second for each
 // sync. The others do not wait for it, and it follows.
 func TestSlowDiskDelaysAndStopsNobody(t *testing.T) {
+	testshort.Skip(t)
 	a := newAnchorage(t)
 	slow := newBroken()
 	for i := range 3 {

@@ -148,7 +148,8 @@ func (n *drill) meet(who []int) {
 func (n *drill) drop(i int) { n.out[i] = nil }
 
 func (n *drill) bundle(i int, key string) *scope.CheckedBundle {
-	mu := scope.Mutation{Scope: n.m[0].id, Class: scope.Write, Content: canon.Encode(putTxn(key, "v")), Nonce: []byte("12345678"), ValidUntil: n.now.Add(9 * time.Minute)}
+	now := max(n.now.Add(n.off[i]), n.m[i].chain.state.Head().Time)
+	mu := scope.Mutation{Scope: n.m[0].id, Class: scope.Write, Content: canon.Encode(putTxn(key, "v")), Nonce: []byte("12345678"), ValidUntil: now.Add(9 * time.Minute)}
 	b, err := scope.Sign(n.auth[i], n.m[0].chain.policy.Limits, mu)
 	if err != nil {
 		n.t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 // TestProofsReachAcrossEpochs: real nodes write through many epochs, and what was
 // written in the first is proven with the rosters of all that followed.
 func TestProofsReachAcrossEpochs(t *testing.T) {
+	t.Parallel()
 	policy := scope.DefaultPolicy(quorum.BFT)
 	policy.EpochBlocks = 5
 	c := startClusterUnder(t, 4, policy, func(int, *Node) {})
@@ -58,6 +59,7 @@ func TestProofsReachAcrossEpochs(t *testing.T) {
 // TestFollowersHearOfAnEpochsEnd: who follows a scope that has nothing more to decide
 // learns that an epoch ended, and who governs what was delegated with it, without asking.
 func TestFollowersHearOfAnEpochsEnd(t *testing.T) {
+	t.Parallel()
 	c := startCluster(t, 4, quorum.BFT)
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 	defer cancel()

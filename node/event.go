@@ -103,6 +103,17 @@ var ErrBusy = errors.New("node: too many requests are waiting; try again later")
 // ErrNotTaken refuses mutations that could not be applied.
 var ErrNotTaken = errors.New("node: the mutation has expired, is valid for too long, or belongs to another scope")
 
+// ExpiredError refuses a mutation whose ValidUntil has passed. It wraps ErrNotTaken.
+type ExpiredError struct {
+	Time aweigh.Instant // of the scope's newest block that is known here
+}
+
+// Error says the same at every node, so that those who compare answers find them alike.
+func (e *ExpiredError) Error() string { return ErrNotTaken.Error() }
+
+// Unwrap is ErrNotTaken.
+func (e *ExpiredError) Unwrap() error { return ErrNotTaken }
+
 // Note is something that people or metrics may want to know of: the only voice
 // of the core. The edges turn Notes into logs, metrics and events.
 type Note interface{ note() }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aweigh/aweigh/internal/testshort"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
 )
@@ -14,6 +15,8 @@ import (
 // TestFollowersHearOfEachWrite: a node that holds a scope and anchors it not is told at once of what it had decided there,
 // though it asks for each block: it took two seconds each eighth time, when the anchor's budget for it was spent.
 func TestFollowersHearOfEachWrite(t *testing.T) {
+	testshort.Skip(t)
+	t.Parallel()
 	_, c := newHolders(t, func(_ int, cfg *Config) { cfg.restAfter = 0 })
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 	defer cancel()

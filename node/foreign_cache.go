@@ -5,6 +5,7 @@ import (
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/scope"
 )
 
 // maxCached bounds the answers that are kept of one scope, and maxCachedBytes one of them.
@@ -41,6 +42,14 @@ func (f *ForeignScope) heard(a *ForeignAnswer) {
 		f.newest = a.Revision
 		clear(f.cache)
 	}
+}
+
+// time is what the scope's time has reached, by the highest revision that more of its anchors' weight spoke of than may lie.
+func (f *ForeignScope) time() aweigh.Instant {
+	if f.newest == 0 || f.genesis.Descent == nil {
+		return 0
+	}
+	return scope.RevisionTime(f.genesis.Descent.Started, f.newest)
 }
 
 // stood notes where the scope stood when it answered, if that is not later than by now.

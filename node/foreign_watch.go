@@ -67,25 +67,31 @@ func tellEvents(s *scope.State, x *foreignWatch, at int64) ([]byte, error) {
 	if x.From < h.Compacted || x.From > to {
 		return canon.Encode(out), nil
 	}
-	events, next, err := s.Events(x.From, to, x.Key, x.End, foreignChanges)
+	places, next, err := s.Places(x.From, to, x.Key, x.End, foreignChanges)
 	if err != nil {
 		return nil, err
 	}
 	room := foreignBytes
-	for len(events) > 0 { // revision by revision: none is split
+	for len(places) > 0 { // revision by revision: none is split
 		n := 1
-		for n < len(events) && events[n].Kv.ModRevision == events[0].Kv.ModRevision {
+		for n < len(places) && places[n].Revision == places[0].Revision {
 			n++
 		}
-		one, size := wireEvents(events[:n], true)
-		if size > foreignBytes { // what it replaced is more than an answer holds
-			one, size = wireEvents(events[:n], false)
+		one, size, err := wireEvents(s, places[:n], true, foreignBytes)
+		if err == nil && size > foreignBytes { // what it replaced is more than an answer holds
+			one, size, err = wireEvents(s, places[:n], false, 4*foreignBytes)
+		}
+		if err == nil && size > 4*foreignBytes {
+			err = scope.ErrTooMuch
+		}
+		if err != nil {
+			return nil, err
 		}
 		if room -= size; room < 0 && len(out.All) > 0 {
-			next = events[0].Kv.ModRevision
+			next = places[0].Revision
 			break
 		}
-		out.All, events = append(out.All, one...), events[n:]
+		out.All, places = append(out.All, one...), places[n:]
 	}
 	if next <= to {
 		out.Next = next
@@ -93,20 +99,26 @@ func tellEvents(s *scope.State, x *foreignWatch, at int64) ([]byte, error) {
 	return canon.Encode(out), nil
 }
 
-// wireEvents are events as they are told, and how many bytes they take at most.
-func wireEvents(events []scope.Event, prev bool) (out []foreignEvent, size int) {
+// wireEvents reads the changes at places, as they are told, and how many bytes they take at most. It reads no further
+// where these are more than most.
+func wireEvents(s *scope.State, places []scope.Place, prev bool, most int) (out []foreignEvent, size int, err error) {
 	const fixed = 128 // of a version, besides its key and value
-	for i := range events {
-		e := &events[i]
+	for _, p := range places {
+		e, err := s.Event(p, prev)
+		if err != nil {
+			return nil, 0, err
+		}
 		told := foreignEvent{Class: e.Class, Kv: e.Kv}
 		size += fixed + len(e.Kv.Key) + len(e.Kv.Value)
-		if prev && e.Prev != nil {
+		if e.Prev != nil {
 			told.Prev = []scope.KeyValue{*e.Prev}
 			size += fixed + len(e.Prev.Key) + len(e.Prev.Value)
 		}
-		out = append(out, told)
+		if out = append(out, told); size > most {
+			break
+		}
 	}
-	return out, size
+	return out, size, nil
 }
 
 // wrong says what makes it no answer to a question, whoever gave it.

@@ -36,6 +36,8 @@ type ForeignAnswer struct {
 	Revision int64          // up to which the scope is closed there
 	Failure  string         // scope.FailureIn; "" if there is none
 	Body     []byte
+
+	paid int // bytes of Body that the asker has paid for; not on the wire
 }
 
 // said notes as of when an answer is.

@@ -121,6 +121,9 @@ func (l *listening) unheard(now aweigh.Instant) time.Duration {
 	return now.Sub(l.first)
 }
 
+// Listens reports whether this anchor signs nothing yet (P9).
+func (m *Machine) Listens() bool { return m.guard != nil && !m.listen.over && !m.guard.Lost() }
+
 // due asks, and asks again, while there is something to sign.
 func (l *listening) due(m *Machine) {
 	if m.guard != nil && m.guard.Lost() { // whatever they say, it signs nothing

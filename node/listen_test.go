@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aweigh/aweigh/internal/testshort"
 	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/store"
@@ -245,6 +246,8 @@ func TestTheOneThatRemembersIsWaitedFor(t *testing.T) {
 // anchor that was away for long. Those that made a block final stand beside it,
 // of a quorum at least. Whom none names votes on, in views that it never saw.
 func TestBlocksRemindOfWhatNobodyRemembers(t *testing.T) {
+	testshort.Skip(t)
+	t.Parallel()
 	lost := 0
 	for i := range 4 {
 		n := newNetwork(t, "long ago")

@@ -33,13 +33,16 @@ type Node struct {
 	announces  *announcements
 	sharing    *sharing
 	met        members
+	states     *states   // of anchors
 	refusals   *refusals // what the log says of them
 	strangers  *strangers
 	wheres     wheres
 	seats      [][]byte   // prefixes of scopes in which the anchor has a seat, as of the start
 	foreigners foreigners // scopes that it does not hold
+	memory     *Memory    // of its watches
 
 	started  sync.Once
+	shut     sync.Once
 	startErr error
 	growing  sync.Mutex // of those who open parts
 
@@ -78,7 +81,7 @@ func New(cfg Config) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &Node{cfg: cfg, peerID: string(own), refusals: newRefusals(), strangers: newStrangers(), repeats: newRepeats(), announces: newAnnouncements(), sharing: newSharing(), met: newMembers(), parts: make(map[place]*Part), topics: make(map[p2p.Topic]*Part), opened: make(chan struct{}), moved: make(chan struct{})}
+	n := &Node{cfg: cfg, peerID: string(own), memory: newMemory(cfg.WatchMemory, cfg.WatchSlow), refusals: newRefusals(), strangers: newStrangers(), repeats: newRepeats(), announces: newAnnouncements(), sharing: newSharing(), met: newMembers(), states: newStates(), parts: make(map[place]*Part), topics: make(map[p2p.Topic]*Part), opened: make(chan struct{}), moved: make(chan struct{})}
 	n.anchor.Store(cfg.Anchor)
 	if _, ok, err := StoredGenesis(cfg.Store); err != nil {
 		return nil, err
@@ -170,10 +173,17 @@ func (n *Node) Run(ctx context.Context) error {
 		p.runner.replies.close(ErrStopped)
 	}
 	n.announces.close()
-	err = errors.Join(err, n.host.Close())
-	for _, p := range parts {
-		err = errors.Join(err, p.release())
-	}
+	return errors.Join(err, n.Close())
+}
+
+// Close releases what a node holds. Run does it; it is for one that was not run.
+func (n *Node) Close() (err error) {
+	n.shut.Do(func() {
+		err = n.host.Close()
+		for _, p := range n.Parts() {
+			err = errors.Join(err, p.release())
+		}
+	})
 	return err
 }
 
@@ -188,6 +198,7 @@ func (n *Node) live(ctx context.Context) error {
 		n.start(p)
 	}
 	l.running.Go(func() { n.watchLag(ctx) })
+	l.running.Go(func() { n.watchStates(ctx) })
 	l.running.Go(func() { n.followLeases(ctx) })
 	n.mu.Unlock()
 	var err error
@@ -400,6 +411,9 @@ func (n *Node) frame(from peer.ID, frame []byte) {
 var errNoPart = errors.New("node: no part in this scope here")
 
 func (n *Node) request(ctx context.Context, from peer.ID, req []byte) ([]byte, error) {
+	if body, ok := stateRequest(req); ok {
+		return n.serveStates(ctx, body)
+	}
 	p, rest := n.addressee(req)
 	if p == nil {
 		return nil, errNoPart
@@ -418,6 +432,7 @@ func (n *Node) gossip(from peer.ID, topic p2p.Topic, data []byte) p2p.Verdict {
 }
 
 func (n *Node) peer(id peer.ID, up bool) {
+	n.states.linked(id, up)
 	for _, p := range n.Parts() {
 		p.peer(id, up)
 	}

@@ -146,8 +146,9 @@ func (n *Node) Act(ctx context.Context, a scope.Action, once Once) (r Receipt, e
 		return r, fmt.Errorf("%w: %s is of class %s, and nothing is ordered", ErrVerdict, a.Verb, a.Class)
 	}
 	repeated := once.Nonce != nil
-	once = n.filled(once)
+	once.draw()
 	err = n.anywhere(ctx, Keys(a.Key), func(at decider) error {
+		once := once.dated(at.time())
 		known := false
 		if at.foreign == nil {
 			known, err = at.onRecord(ctx, scope.Act, canon.Encode(a), once)

@@ -16,6 +16,7 @@ import (
 // of the history, with all that was acknowledged; an older head is shown to be its
 // beginning; what is not final, nobody signs.
 func TestCheckpointsAreCosigned(t *testing.T) {
+	t.Parallel()
 	c := startCluster(t, 4, quorum.BFT)
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()

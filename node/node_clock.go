@@ -82,8 +82,11 @@ func (n *Part) clock(from Peer, h scope.Header) {
 	if a == nil || a.peer != from {
 		return // passed on by another: it may be old
 	}
-	ahead := h.Time.Sub(n.runner.now())
-	bound := n.roll.epoch().Policy.Limits.Drift
+	now, bound := n.runner.now(), n.roll.epoch().Policy.Limits.Drift
+	ahead := h.Time.Sub(now)
+	if ahead > bound && h.Time.Sub(n.LastHead().Time) < time.Millisecond {
+		return // the scope's time is ahead, and goes on by the smallest steps: that says nothing of a leader's clock
+	}
 	off, changed := a.clock.arrived(h.View, ahead, bound, time.Now())
 	switch {
 	case !changed:

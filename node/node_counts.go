@@ -24,6 +24,8 @@ type Counts struct {
 
 	Sent, Received map[string]Traffic // by kind of frame
 
+	Watches MemoryCounts // what they hold
+
 	Events, Submits int // waiting for the machine now
 }
 
@@ -146,7 +148,7 @@ func (n *Part) Counts() Counts {
 		Commits: m.commits.snapshot(), Undecided: m.undecided.Load(),
 		Reads: m.reads.snapshot(), Unanswered: m.unanswered.Load(),
 		Sent: totals(&m.sent), Received: totals(&m.received),
-		Events: len(n.runner.events) + n.intake.waiting(), Submits: len(n.runner.submits),
+		Events: len(n.runner.events) + n.intake.waiting(), Submits: len(n.runner.submits), Watches: n.of.WatchMemory(),
 	}
 	c.GivingWay, c.GaveWay = n.of.sharing.held()
 	for i := range c.Refused {

@@ -143,7 +143,7 @@ func TestRefusalsAreSortedAndSaidOnce(t *testing.T) {
 		Format: scope.Format, Domain: domain, Anchor: n.measured.roster.Load().all[1].id, Signature: make([]byte, 64),
 		Subject: quorum.Subject{Kind: quorum.Nullify, View: 1},
 	}.Encode()))
-	if early := fmt.Errorf("%w: %w, by 1h", scope.ErrInvalid, errEarly); refusalOf(early) != Early || Early.Blame() {
+	if early := fmt.Errorf("%w: %w, by 1h", scope.ErrInvalid, scope.ErrEarly); refusalOf(early) != Early || Early.Blame() {
 		t.Error("an anchor is blamed for a clock that may be this node's")
 	}
 	for range 10_000 {

@@ -190,6 +190,13 @@ func (f *foreign) known() *scope.Epoch {
 	return f.knows.Epoch()
 }
 
+// time is the node's clock, or the scope's time if that is ahead, by what more of its anchors' weight said than may lie.
+func (f *foreign) time() aweigh.Instant {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return max(f.of.runner.now(), f.knows.time())
+}
+
 // delegations are those that are known.
 func (f *foreign) delegations() []scope.Delegation {
 	f.mu.Lock()

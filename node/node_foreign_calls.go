@@ -149,11 +149,14 @@ type foreignSaid struct {
 	Rule, Why        string
 }
 
-func (n *Part) judgeForeign(ctx context.Context, ask ForeignAsk, a *ForeignAnswer) ([]byte, error) {
+func (n *Part) judgeForeign(ctx context.Context, p Peer, ask ForeignAsk, a *ForeignAnswer) ([]byte, error) {
 	var q foreignQuery
 	err := canon.Decode(ask.Body, &q)
 	if err == nil {
 		err = action.CheckVerb(q.Verb)
+	}
+	if err == nil && q.Try != nil { // rules of the asker's, which are compiled
+		err = n.pays(ctx, p, foreignBlock, 0)
 	}
 	if err == nil && q.Try != nil {
 		err = q.Try.Check()
@@ -230,6 +233,10 @@ func (f *foreign) reach() (weight, needed uint64) {
 	return weight, e.Policy.Rules.Finalize.Threshold(e.Roster.Weights.Total())
 }
 
+// foreignReserve is the most that a node reserves in a scope that it does not hold: anchors take no more of a stranger at
+// once, the mutation's form included.
+const foreignReserve = 18_000
+
 // propose has the scope decide on something in this node's name, and waits until enough of
 // its anchors say what became of it.
 func (f *foreign) propose(ctx context.Context, class scope.Class, content []byte, once Once) (r Receipt, err error) {
@@ -242,7 +249,19 @@ func (f *foreign) propose(ctx context.Context, class scope.Class, content []byte
 		}
 	}
 	m := f.mutation(class, content, once)
-	b, err := scope.Sign(f.of.cfg.Identity, policy.Limits, m)
+	for reserve := int64(0); ; reserve = max(4*reserve, 1024) { // this node does not know what the scope holds
+		if r, err = f.attempt(ctx, m, reserve); err != nil || r.Code != scope.Exceeded {
+			return r, err
+		}
+		if max(4*reserve, 1024) > foreignReserve {
+			return r, scope.ErrTooMuch
+		}
+	}
+}
+
+// attempt hands a mutation in with a reserve, and waits for what becomes of it.
+func (f *foreign) attempt(ctx context.Context, m scope.Mutation, reserve int64) (r Receipt, err error) {
+	b, err := scope.SignReserving(reserve, f.of.cfg.Identity, f.known().Policy.Limits, m)
 	if err != nil {
 		return r, err
 	}
@@ -254,7 +273,10 @@ func (f *foreign) propose(ctx context.Context, class scope.Class, content []byte
 		u.Reachable, u.Needed = f.reach()
 		return r, u
 	}
-	if a.Failure != "" {
+	switch {
+	case a.Failure == new(ExpiredError).Error():
+		return r, &ExpiredError{Time: f.time()}
+	case a.Failure != "":
 		return r, fmt.Errorf("%w: %s", ErrNotTaken, a.Failure)
 	}
 	f.of.measured.commits.since(begin)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/internal/testshort"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
 )
@@ -21,6 +22,8 @@ import (
 // TestHostileQuestionsAreRefused: what no honest node asks is refused, within what the
 // peer may make an anchor do.
 func TestHostileQuestionsAreRefused(t *testing.T) {
+	testshort.Skip(t)
+	t.Parallel()
 	c, _, _ := newRegions(t, quorum.BFT)
 	p, err := c.nodes[0].In("/b/")
 	if err != nil {
@@ -106,6 +109,7 @@ func FuzzForeign(f *testing.F) {
 // TestFirstQuestionsFindTheScope: whatever a node that knows of no scope is asked first, it
 // finds the scope that decides, and not what a scope above has kept of the key.
 func TestFirstQuestionsFindTheScope(t *testing.T) {
+	t.Parallel()
 	for name, ask := range map[string]func(ctx context.Context, o *Node) (string, error){
 		"resolve": func(ctx context.Context, o *Node) (string, error) {
 			r, _, err := o.Resolve(ctx, []byte("/b/c/1"), 0, true)
@@ -151,6 +155,7 @@ func TestFirstQuestionsFindTheScope(t *testing.T) {
 // TestForeignReadsNameTheirRevision: what was read as of the revision that an answer names
 // is what it says, while clients write.
 func TestForeignReadsNameTheirRevision(t *testing.T) {
+	t.Parallel()
 	c, _, o := newRegions(t, quorum.BFT)
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 	defer cancel()
@@ -208,6 +213,8 @@ func TestForeignReadsNameTheirRevision(t *testing.T) {
 // TestLiarsMoveNoClocks: a liar that says the truth as of another moment, or claims an epoch
 // that it does not prove, neither moves what an answer is as of nor holds it up.
 func TestLiarsMoveNoClocks(t *testing.T) {
+	testshort.Skip(t)
+	t.Parallel()
 	c, a, o := newRegions(t, quorum.BFT)
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 	defer cancel()
@@ -270,6 +277,7 @@ func TestLiarsMoveNoClocks(t *testing.T) {
 // TestForeignWritesAreDoneOnce: a write that was done in a scope that the node does not hold
 // is not done again in the one that its key went to, though it is asked for again.
 func TestForeignWritesAreDoneOnce(t *testing.T) {
+	t.Parallel()
 	c, _, o := newRegions(t, quorum.BFT)
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 	defer cancel()
@@ -322,6 +330,7 @@ func TestAnchorsHoldTheWayToTheirSeats(t *testing.T) {
 // TestHostileScopesAnswerWhatWasAsked: though all who answer for a scope lie, what they say is about the keys that were
 // asked for, and ends.
 func TestHostileScopesAnswerWhatWasAsked(t *testing.T) {
+	t.Parallel()
 	kv := func(keys ...string) (all []scope.KeyValue) {
 		for _, k := range keys {
 			all = append(all, scope.KeyValue{Key: []byte(k), Version: 1})

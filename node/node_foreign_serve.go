@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -19,6 +18,7 @@ const (
 	foreignCostBytes = 8 << 10 // and in bytes given, besides its own
 	foreignWait      = 2 * time.Second
 	foreignBytes     = 6 << 20  // of keys and values in one answer
+	foreignFew       = 500      // of the versions below, which most questions do with
 	foreignVisits    = 20_000   // versions of keys that one question may look at, at 1 µs each
 	foreignQuestion  = 64 << 10 // bytes of a question that is no bundle
 	foreignOps       = 128      // of one question
@@ -45,6 +45,7 @@ func (n *Part) serveForeign(ctx context.Context, p Peer, ask ForeignAsk) ([]byte
 	ctx, cancel := n.deadline(ctx)
 	defer cancel()
 	a := ForeignAnswer{Epoch: e.Number}
+	defer func() { refund(n.budgets.of(p).given, a.paid-len(a.Body)) }()
 	if _, seated := e.Roster.Seat(key.Public().ID()); !seated { // who asks knows an epoch in which it was
 		return canon.Encode(Unseated(e.Number)), nil
 	}
@@ -56,7 +57,6 @@ func (n *Part) serveForeign(ctx context.Context, p Peer, ask ForeignAsk) ([]byte
 	if len(a.Body) > foreignBytes+foreignBytes/8 {
 		a.Failure, a.Body = scope.FailureIn(scope.ErrTooMuch), nil
 	}
-	reserve(n.budgets.of(p).given, time.Now(), len(a.Body))
 	return canon.Encode(a), nil
 }
 
@@ -67,6 +67,18 @@ func (n *Part) pays(ctx context.Context, p Peer, work, bytes int) error {
 		return err
 	}
 	return n.turn(ctx, n.budgets.shared(p), work)
+}
+
+// refund gives back what was paid and not used, or takes what was used beyond it.
+func refund(l *rate.Limiter, unused int) {
+	l.ReserveN(time.Now(), max(-unused, -l.Burst()))
+}
+
+// unspent gives a peer back µs that it paid for and that were not used.
+func (n *Part) unspent(p Peer, work int) {
+	if !n.budgets.anchor(p) {
+		refund(n.budgets.shared(p), work)
+	}
 }
 
 func (n *Part) turn(ctx context.Context, l *rate.Limiter, cost int) error {
@@ -99,7 +111,7 @@ func (n *Part) answerForeign(ctx context.Context, p Peer, ask ForeignAsk, a *For
 		}
 		return err
 	case ForeignJudge:
-		a.Body, err = n.judgeForeign(ctx, ask, a)
+		a.Body, err = n.judgeForeign(ctx, p, ask, a)
 		return err
 	case ForeignLook, ForeignResolve, ForeignHistory, ForeignOutcome, ForeignEvents:
 	default:
@@ -117,7 +129,7 @@ func (n *Part) answerForeign(ctx context.Context, p Peer, ask ForeignAsk, a *For
 	}
 	switch ask.Kind {
 	case ForeignLook:
-		a.Body, err = n.lookForeign(ctx, p, v, ask)
+		a.Body, err = n.lookForeign(ctx, p, v, ask, a)
 	case ForeignResolve:
 		var x ForeignName
 		if err = canon.Decode(ask.Body, &x); err == nil {
@@ -152,8 +164,10 @@ func (n *Part) answerForeign(ctx context.Context, p Peer, ask ForeignAsk, a *For
 		if err = canon.Decode(ask.Body, &x); err == nil && (len(x.Key) == 0 || !scope.Covers(n.prefix, x.Key, x.End)) {
 			err = errUnasked
 		}
-		if err == nil && x.From < math.MaxInt64 {
-			err = n.pays(ctx, p, foreignChanges/4, 0)
+		if h := v.Head(); err == nil && x.From <= h.Revision { // there may be changes
+			if err = n.pays(ctx, p, foreignChanges/4, foreignBytes); err == nil {
+				a.paid = foreignBytes
+			}
 		}
 		if err == nil {
 			a.Body, err = tellEvents(v.State, &x, ask.At)
@@ -207,7 +221,7 @@ func (n *Part) ownsForeign(v *View, ranges Ranges) (err error) {
 }
 
 // lookForeign is what a transaction that only reads finds, in a bounded answer.
-func (n *Part) lookForeign(ctx context.Context, p Peer, v *View, ask ForeignAsk) ([]byte, error) {
+func (n *Part) lookForeign(ctx context.Context, p Peer, v *View, ask ForeignAsk, a *ForeignAnswer) ([]byte, error) {
 	var t scope.Txn
 	if err := canon.Decode(ask.Body, &t); err != nil {
 		return nil, err
@@ -221,15 +235,32 @@ func (n *Part) lookForeign(ctx context.Context, p Peer, v *View, ask ForeignAsk)
 	if err := n.ownsForeign(v, t.Ranges); err != nil {
 		return nil, err
 	}
-	room, visits := foreignBytes, foreignVisits
-	err := weigh(v.State, &t, ask.At, &room, &visits)
-	if err := n.pays(ctx, p, foreignVisits-max(visits, 0), 0); err != nil {
-		return nil, err
-	}
+	size, err := n.weighForeign(ctx, p, v, &t, ask.At)
 	if err != nil {
 		return nil, err
 	}
+	if err := n.pays(ctx, p, 0, size); err != nil {
+		return nil, err
+	}
+	a.paid = size
 	return tellLook(v.State, &t, ask.At)
+}
+
+// weighForeign is how many bytes of records a transaction reads. The peer pays for a few visits before they are made, and
+// where these do not do, for as many as a question may make; what is left is given back.
+func (n *Part) weighForeign(ctx context.Context, p Peer, v *View, t *scope.Txn, at int64) (size int, err error) {
+	for _, most := range []int{foreignFew, foreignVisits} {
+		if err := n.pays(ctx, p, most, 0); err != nil {
+			return 0, err
+		}
+		room, visits := foreignBytes, most
+		err = weigh(v.State, t, at, &room, &visits)
+		n.unspent(p, max(visits, 0))
+		if size = foreignBytes - room; err == nil || visits >= 0 && room < 0 {
+			break
+		}
+	}
+	return size, err
 }
 
 // proveForeign proves the newest change of a key.
@@ -289,7 +320,18 @@ func (n *Part) submitForeign(ctx context.Context, p Peer, raw []byte, a *Foreign
 		a.Failure = err.Error() // all say so alike: it will never be taken
 		return nil, nil
 	}
+	if b.Looks() > int64(n.budgets.of(p).work.Burst()) {
+		return nil, ErrBusy
+	} else if !n.paid(p, b) {
+		return nil, ErrStopped
+	}
 	receipts, err := n.submit(ctx, Submit{Bundle: b, From: p})
+	if errors.As(err, new(*ExpiredError)) {
+		a.Failure = err.Error() // likewise
+		h := n.LastHead()
+		a.said(&h)
+		return nil, nil
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/action"
 	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/internal/testshort"
 	"github.com/aweigh/aweigh/p2p"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
@@ -79,6 +80,7 @@ func got(t testing.TB, n *Node, key string, linearizable bool) string {
 // TestForeignScopesAreReached: a node that holds the root scope alone answers for all
 // names, by two referrals, and what it says is as new as every write before.
 func TestForeignScopesAreReached(t *testing.T) {
+	t.Parallel()
 	c, _, o := newRegions(t, quorum.Crash)
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 	defer cancel()
@@ -272,6 +274,8 @@ func (a *anchorage) liar(i int, lie func(ask ForeignAsk, honest ForeignAnswer) (
 // TestLiarsAreOutvoted: one of four anchors lies about all that it is asked. Nothing that
 // it says is taken.
 func TestLiarsAreOutvoted(t *testing.T) {
+	testshort.Skip(t)
+	t.Parallel()
 	c, a, o := newRegions(t, quorum.BFT)
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 	defer cancel()
@@ -491,6 +495,8 @@ func BenchmarkForeignRead(b *testing.B) {
 // TestForeignScopesAreLookedAtMeanwhile: a node that is referred to scopes tells all the while which
 // it knows, and with whom it connects.
 func TestForeignScopesAreLookedAtMeanwhile(t *testing.T) {
+	testshort.Skip(t)
+	t.Parallel()
 	_, _, o := newRegions(t, quorum.BFT)
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 	defer cancel()

@@ -126,12 +126,22 @@ type tap struct {
 	stirred  chan struct{} // holds a token when the leg took what was read, or asks for closing
 
 	mu        sync.Mutex
-	read      []scope.Event // that the leg has not taken
-	bytes     int           // of their values, about
-	next      int64         // nothing was read from here on
-	compacted int64         // it cannot go on from next: what is below was compacted
-	err       error         // why nothing more can be read
-	closing   int64         // the scope is to be closed up to here
+	read      []Change // that the leg has not taken
+	bytes     int64    // that they hold
+	next      int64    // nothing was read from here on
+	compacted int64    // it cannot go on from next: what is below was compacted
+	err       error    // why nothing more can be read
+	closing   int64    // the scope is to be closed up to here
+	dropped   bool     // nobody takes what is read
+}
+
+// drop gives back what was read, and what will be.
+func (t *tap) drop() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.dropped = true
+	Drop(t.read)
+	t.read, t.bytes = nil, 0
 }
 
 // openTap begins to read the changes of the keys [key, end) from a revision on.
@@ -140,6 +150,7 @@ func openTap(ctx context.Context, f *foreign, key, end []byte, next int64) *tap 
 	t := &tap{of: f, key: key, end: end, stop: stop, next: next, stirred: make(chan struct{}, 1)}
 	f.join()
 	f.of.foreigners.taps.Add(1)
+	context.AfterFunc(ctx, t.drop)
 	go func() {
 		defer f.of.foreigners.taps.Add(-1)
 		defer f.leave()
@@ -152,8 +163,9 @@ func openTap(ctx context.Context, f *foreign, key, end []byte, next int64) *tap 
 func (t *tap) run(ctx context.Context) {
 	for {
 		t.mu.Lock()
-		from, full, at := t.next, len(t.read) >= watchMost || t.bytes >= tapRoom, t.closing
+		from, some, full, at := t.next, len(t.read) > 0, len(t.read) >= watchMost || t.bytes >= tapRoom, t.closing
 		t.mu.Unlock()
+		full = full || !t.room(ctx, some)
 		if at < from {
 			at = 0
 		}
@@ -204,21 +216,37 @@ func (t *tap) run(ctx context.Context) {
 	}
 }
 
+// room waits until there is room in the node's memory for watches. A tap that has brought something lately
+// does without, and reports false; another goes on after a while, so that no watch waits for good for what others hold.
+func (t *tap) room(ctx context.Context, some bool) bool {
+	m := t.of.of.memory
+	if some {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		return m.room()
+	}
+	ctx, cancel := context.WithTimeout(ctx, tapAgain)
+	defer cancel()
+	_ = m.await(ctx, m.room)
+	return true
+}
+
 // took keeps what was read, and reports whether it is something new.
 func (t *tap) took(got *foreignEvents, revision int64) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.dropped {
+		return false
+	}
 	if got.Compacted > t.next {
 		t.compacted = got.Compacted
 		return true
 	}
 	for i := range got.All {
 		e := got.All[i].event()
-		t.bytes += len(e.Kv.Key) + len(e.Kv.Value)
-		if e.Prev != nil {
-			t.bytes += len(e.Prev.Value)
-		}
-		t.read = append(t.read, e)
+		h := t.of.of.memory.keep(heldKey{}, e)
+		t.bytes += h.size
+		t.read = append(t.read, Change{Place: scope.Place{Key: e.Kv.Key, Revision: e.Kv.ModRevision, Sub: e.Kv.Sub}, held: h})
 	}
 	to := got.through(revision)
 	if to < t.next {
@@ -249,9 +277,7 @@ func (t *tap) give(l *Leg) (compacted int64, err error) {
 	defer t.mu.Unlock()
 	if len(t.read) > 0 {
 		l.Read = append(l.Read, t.read...)
-		if len(t.read) >= watchMost || t.bytes >= tapRoom { // it waits for that
-			t.stir()
-		}
+		t.stir() // it may wait for that
 		t.read, t.bytes = nil, 0
 	}
 	l.Next, l.Closed = t.next, t.next-1

@@ -23,7 +23,21 @@ var (
 // Pending is a decision on the agenda and what it still takes.
 type Pending struct {
 	scope.Proposed
-	Sponsored bool // the sponsor, if there is one, has approved
+	Sponsored bool          // the sponsor, if there is one, has approved
+	Ending    *scope.Ending // of one whose motion is closed, and that waits for no epoch
+}
+
+// Fate is what became of it, in one word: open, carried, effective, void, rejected, expired or superseded.
+func (p *Pending) Fate() string {
+	switch {
+	case p.Ending == nil && p.Carried > 0:
+		return scope.Carried.String()
+	case p.Ending == nil:
+		return "open"
+	case p.Ending.Fate == scope.Carried:
+		return "effective"
+	}
+	return p.Ending.Fate.String()
 }
 
 // pending is the agenda of a state.
@@ -34,31 +48,34 @@ func pending(s *scope.State) ([]Pending, error) {
 	}
 	all := make([]Pending, len(open))
 	for i, p := range open {
-		all[i] = Pending{Proposed: p, Sponsored: true}
-		for _, id := range p.Tally.Waiting {
-			if id == p.Decision.Sponsor {
-				all[i].Sponsored = false
-			}
-		}
+		all[i] = pendingOf(p, nil)
 	}
 	return all, nil
 }
 
-// Decision is how a decision stands, as far as this node knows; nil if it is not
-// on the agenda: nobody proposed it, it lapsed, or it is in effect.
+func pendingOf(p scope.Proposed, end *scope.Ending) Pending {
+	x := Pending{Proposed: p, Sponsored: true, Ending: end}
+	for _, id := range p.Tally.Waiting {
+		if id == p.Decision.Sponsor {
+			x.Sponsored = false
+		}
+	}
+	return x
+}
+
+// Decision is how a decision stands, as far as this node knows; nil if nothing is on record of it.
 func (n *Part) Decision(decision aweigh.Hash) (_ *Pending, _ scope.Head, err error) {
 	v, err := n.Read(context.Background(), false)
 	if err != nil {
 		return nil, scope.Head{}, err
 	}
 	defer func() { err = errors.Join(err, v.Close()) }()
-	all, err := pending(v.State)
-	for i := range all {
-		if all[i].ID == decision {
-			return &all[i], v.Head(), err
-		}
+	p, end, err := v.State.Decision(decision)
+	if err != nil || p == nil {
+		return nil, v.Head(), err
 	}
-	return nil, v.Head(), err
+	x := pendingOf(*p, end)
+	return &x, v.Head(), nil
 }
 
 // Govern proposes or approves a decision with this node's anchor key and waits
@@ -133,7 +150,7 @@ func (n *Part) Apply(ctx context.Context, sponsor aweigh.AnchorID, name string, 
 		return scope.Decision{}, Receipt{}, n.runner.replies.stopped
 	}
 	d := scope.Admission(n.id, *key, name, string(n.Peer()), sponsor)
-	if p, head, err := n.Decision(d.ID()); err != nil || p != nil {
+	if p, head, err := n.Decision(d.ID()); err != nil || p != nil && p.Ending == nil {
 		return d, Receipt{Outcome: scope.Outcome{Code: scope.Applied, Revision: head.Revision}, Height: head.Height}, err
 	}
 	r, err := n.decide(ctx, *key, d, once)

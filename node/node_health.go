@@ -2,19 +2,20 @@ package node
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/quorum"
 )
 
 // Check is one thing that health depends on.
 type Check struct {
 	Name string
-	Err  error // nil if all is well; its text tells people what is missing
+	Err  error  // nil if all is well; its text tells people what is missing
+	Note string // what else is worth to know while all is well, "" for nothing
 }
 
 const (
@@ -35,14 +36,14 @@ const (
 // Live says whether this process can still do its work, whatever the others do:
 // if not, only a restart can help.
 func (n *Part) Live(ctx context.Context) []Check {
-	return []Check{{"store", n.storeErr()}, {"machine", n.turns(ctx)}}
+	return []Check{{Name: "store", Err: n.storeErr()}, {Name: "machine", Err: n.turns(ctx)}}
 }
 
 // Ready says whether this node could answer a linearizable read, or order a
 // mutation, now.
 func (n *Part) Ready(ctx context.Context) []Check {
 	if n.vacant.Load() {
-		return []Check{{"store", n.storeErr()}, {"state", errVacant}}
+		return []Check{{Name: "store", Err: n.storeErr()}, {Name: "state", Err: errVacant}}
 	}
 	checks := n.Live(ctx)
 	if checks[1].Err != nil { // then nothing newer is known
@@ -51,8 +52,8 @@ func (n *Part) Ready(ctx context.Context) []Check {
 	s := n.Status()
 	r := n.reach(s)
 	return append(checks,
-		Check{"quorum", n.quorumErr(r)}, Check{"reads", n.readsErr(r)},
-		Check{"listening", unheardErr(s)}, Check{"caught-up", n.behindErr(s)}, Check{"record", lostErr(s)})
+		Check{Name: "quorum", Err: n.quorumErr(r), Note: n.quorumNote(r)}, Check{Name: "reads", Err: n.readsErr(r)},
+		Check{Name: "listening", Err: unheardErr(s)}, Check{Name: "caught-up", Err: n.behindErr(s)}, Check{Name: "record", Err: lostErr(s)})
 }
 
 func (n *Part) storeErr() error {
@@ -103,16 +104,49 @@ func (n *Part) quorumErr(r Reach) error {
 	if r.Failures >= 0 {
 		return nil
 	}
-	return fmt.Errorf("anchors of weight %d of %d are in reach, %d is needed to decide; missing: %s",
-		r.Weight, r.Total, r.Needed, strings.Join(n.names(r.Missing), ", "))
+	return fmt.Errorf("anchors of weight %d of %d sign, %d is needed to decide; missing: %s",
+		r.Weight, r.Total, r.Needed, n.absent(r))
 }
 
 func (n *Part) readsErr(r Reach) error {
 	if r.Weight >= r.Reads {
 		return nil
 	}
-	return fmt.Errorf("anchors of weight %d of %d are in reach, answers of %d are needed for a linearizable read; missing: %s",
-		r.Weight, r.Total, r.Reads, strings.Join(n.names(r.Missing), ", "))
+	return fmt.Errorf("anchors of weight %d of %d sign, answers of %d are needed for a linearizable read; missing: %s",
+		r.Weight, r.Total, r.Reads, n.absent(r))
+}
+
+// quorumNote says how many anchors may still fail, and names those that do not sign.
+func (n *Part) quorumNote(r Reach) string {
+	text := fmt.Sprintf("anchors of weight %d of %d sign, %d is needed; ", r.Weight, r.Total, r.Needed)
+	switch {
+	case r.Failures == 0:
+		text += "none may fail"
+	case r.Failures == 1:
+		text += "1 more may fail"
+	default:
+		text += fmt.Sprintf("%d more may fail", r.Failures)
+	}
+	if len(r.Missing) > 0 {
+		text += "; missing: " + n.absent(r)
+	}
+	return text
+}
+
+// absentNamed bounds the anchors that are named in one message.
+const absentNamed = 8
+
+// absent names the anchors that do not sign, with the reason.
+func (n *Part) absent(r Reach) string {
+	words := make([]string, len(r.Missing))
+	for i, a := range r.Missing {
+		words[i] = fmt.Sprintf("%s (%v)", n.measured.name(a), r.Says[a])
+	}
+	slices.Sort(words)
+	if more := len(words) - absentNamed; more > 0 {
+		words = append(words[:absentNamed], fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(words, ", ")
 }
 
 func (n *Part) behindErr(s Status) error {
@@ -137,22 +171,14 @@ func unheardErr(s Status) error {
 	return fmt.Errorf("this anchor signs nothing until it has heard of a quorum, and has asked for %v", s.Unheard.Round(time.Second))
 }
 
-// errLost is why an anchor that lost its record is not ready.
-var errLost = errors.New("this anchor's record is older than ballots that it signed: it signs nothing more in this epoch; run it as an observer, without anchor.key")
-
+// lostErr is why an anchor that lost its record is not ready.
 func lostErr(s Status) error {
-	if s.Lost {
-		return errLost
+	switch {
+	case !s.Lost:
+		return nil
+	case s.Rules.Mode == quorum.Crash: // nobody may lie there, not even by accident
+		return fmt.Errorf("this anchor's record is older than ballots that it signed: it signs nothing more in this epoch; "+
+			"run it as an observer, without anchor.key, until epoch %d", s.Epoch+1)
 	}
-	return nil
-}
-
-// names are those of anchors, in order.
-func (n *Part) names(anchors []aweigh.AnchorID) []string {
-	out := make([]string, len(anchors))
-	for i, a := range anchors {
-		out[i] = n.measured.name(a)
-	}
-	slices.Sort(out)
-	return out
+	return fmt.Errorf("this anchor's record is older than ballots that it signed: it signs nothing more in this epoch, and signs again with epoch %d", s.Epoch+1)
 }

@@ -45,7 +45,7 @@ func (n *Part) lease(ctx context.Context, r scope.LeaseRequest, once Once) (Rece
 	if err := r.Check(); err != nil {
 		return Receipt{}, err
 	}
-	return n.propose(ctx, scope.Lease, canon.Encode(r), once)
+	return n.proposeAt(ctx, scope.Lease, canon.Encode(r), once, r.Kind == scope.LeaseRevoke)
 }
 
 // KeepAlive lets leases, at most scope.MaxKeepAlives, last for their whole TTL again

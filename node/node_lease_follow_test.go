@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aweigh/aweigh/internal/testshort"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
 )
@@ -12,6 +13,8 @@ import (
 // TestLeasesReachScopesThatAreNotHeld: a node that holds the root scope alone attaches keys of others to
 // leases and keeps one alive. Its key outlives the TTL, the other's does not; a revocation reaches it at once.
 func TestLeasesReachScopesThatAreNotHeld(t *testing.T) {
+	testshort.Skip(t)
+	t.Parallel()
 	c, _, o := newRegions(t, quorum.BFT)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aweigh/aweigh/internal/testshort"
 	"github.com/aweigh/aweigh/lineage"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
@@ -73,6 +74,8 @@ func TestNodeChoosesLeases(t *testing.T) {
 // TestEndOfALeaseIsProven: that nobody asked for the end of a key, and why it went,
 // is proven offline like any other change.
 func TestEndOfALeaseIsProven(t *testing.T) {
+	testshort.Skip(t)
+	t.Parallel()
 	c := startCluster(t, 4, quorum.BFT)
 	n, ctx := c.nodes[0], t.Context()
 	if _, _, err := n.Grant(ctx, 0x2b, 1, Once{}); err != nil {

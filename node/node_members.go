@@ -60,4 +60,5 @@ func (n *Node) meetMembers(changed ...*Part) {
 	n.announces.among(len(homes) + 1)
 	slices.Sort(all)
 	n.host.SetMembers(slices.Compact(all))
+	n.states.ask()
 }

@@ -39,6 +39,8 @@ type MotionChange struct {
 	Now  []scope.KeyValue // what is there now, up to maxShown keys
 	Was  []scope.KeyValue // what was there when the motion opened, likewise
 	Lost bool             // Was is not known any more: it was compacted away
+
+	Found scope.Found // by the operation, when the motion opened
 }
 
 // maxShown bounds the keys that are shown of a range.
@@ -154,6 +156,9 @@ func (m *Motion) changes(v *View) (all []MotionChange, err error) {
 			return nil, err
 		}
 		c := MotionChange{Op: op, Now: r.Kvs}
+		if n := len(all); n < len(m.Opening.Basis) {
+			c.Found = m.Opening.Basis[n]
+		}
 		was, err := v.Range(op.Key, op.End, scope.Range{Limit: maxShown, Revision: m.Opening.Revision})
 		if c.Lost = errors.Is(err, scope.ErrCompacted); err != nil && !c.Lost {
 			return nil, err

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/aweigh/aweigh"
@@ -85,11 +84,7 @@ func (w *notice) anchors(s Status, r Reach) {
 	}
 	for _, a := range w.reach {
 		if !slices.Contains(r.Anchors, a) && a != s.Self {
-			why := "not connected"
-			if s.Silent[a] {
-				why = "signs nothing: it runs without its key, or lost its record"
-			}
-			w.n.log.Info("anchor out of reach", "anchor", w.n.measured.name(a), "why", why, "weight", r.Weight, "needed", r.Needed)
+			w.n.log.Info("anchor out of reach", "anchor", w.n.measured.name(a), "why", "it "+r.Says[a].Words(), "weight", r.Weight, "needed", r.Needed)
 		}
 	}
 	w.reach = r.Anchors
@@ -105,7 +100,7 @@ func (w *notice) decides(r Reach) {
 	case w.told || time.Since(w.began) > noticeStart:
 		w.told = true
 		w.n.log.Warn("no quorum in reach: nothing can be decided until anchors return",
-			"weight", r.Weight, "needed", r.Needed, "missing", strings.Join(w.n.names(r.Missing), ", "))
+			"weight", r.Weight, "needed", r.Needed, "missing", w.n.absent(r))
 	}
 	w.quorum = quorum
 }

@@ -67,7 +67,7 @@ const defaultValidity = time.Minute
 
 // Txn proposes a transaction in this node's name and waits until it is final.
 func (n *Part) Txn(ctx context.Context, t scope.Txn, once Once) (Receipt, error) {
-	return n.propose(ctx, scope.Write, canon.Encode(t), once)
+	return n.proposeAt(ctx, scope.Write, canon.Encode(t), once, n.costs.dear(n.roll.epoch(), &t))
 }
 
 // Compact proposes to drop the content of old revisions.
@@ -77,14 +77,33 @@ func (n *Part) Compact(ctx context.Context, revision int64, once Once) (Receipt,
 
 // filled is a Once whose empty fields are filled in.
 func (n *Part) filled(once Once) Once {
-	if once.Nonce == nil {
-		once.Nonce = make([]byte, 16)
-		rand.Read(once.Nonce)
+	once.draw()
+	return once.dated(n.time())
+}
+
+// draw fills in the nonce.
+func (o *Once) draw() {
+	if o.Nonce == nil {
+		o.Nonce = make([]byte, 16)
+		rand.Read(o.Nonce)
 	}
-	if once.ValidUntil == 0 {
-		once.ValidUntil = n.runner.now().Add(defaultValidity)
+}
+
+// dated fills in ValidUntil, counted from an instant.
+func (o Once) dated(from aweigh.Instant) Once {
+	if o.ValidUntil == 0 {
+		o.ValidUntil = from.Add(defaultValidity)
 	}
-	return once
+	return o
+}
+
+// time is from when on this node dates what is for the scope: its clock, or the scope's time if that is ahead.
+func (n *Part) time() aweigh.Instant {
+	now := n.runner.now()
+	if s := n.runner.stand.Load(); s != nil && s.state != nil {
+		now = max(now, s.state.Head().Time)
+	}
+	return now
 }
 
 // mutation is a request of this node's, once filled in.
@@ -96,6 +115,11 @@ func (n *Part) mutation(class scope.Class, content []byte, once Once) scope.Muta
 }
 
 func (n *Part) propose(ctx context.Context, class scope.Class, content []byte, once Once) (Receipt, error) {
+	return n.proposeAt(ctx, class, content, once, class == scope.Act || class == scope.Name)
+}
+
+// proposeAt is propose of what is priced first, if it is dear.
+func (n *Part) proposeAt(ctx context.Context, class scope.Class, content []byte, once Once, dear bool) (r Receipt, err error) {
 	m := n.mutation(class, content, n.filled(once))
 	ctx, cancel := n.deadline(ctx)
 	defer cancel()
@@ -103,7 +127,34 @@ func (n *Part) propose(ctx context.Context, class scope.Class, content []byte, o
 	if err := n.mayWrite(ctx, class, 1); err != nil {
 		return Receipt{}, err
 	}
-	s := &submission{ctx: ctx, mutation: m, done: make(chan Reply, 1)}
+	var reserve int64
+	if dear {
+		if reserve, err = n.price(m, 0); err != nil {
+			return Receipt{}, err
+		}
+	}
+	for tried := false; ; tried = true {
+		if err := n.costs.wait(ctx, reserve, n.prefix); err != nil {
+			return Receipt{}, err
+		}
+		s := &submission{ctx: ctx, mutation: m, reserve: reserve, alone: tried, done: make(chan Reply, 1)}
+		if r, err = n.attempt(ctx, s); err != nil || r.Code != scope.Exceeded {
+			break
+		}
+		n.costs.surprised()
+		if reserve, err = n.price(m, reserve); err != nil { // what was signed before may still be ordered until its time is over
+			return Receipt{}, n.undecided(err, scope.ID(m.Encode()), m.ValidUntil)
+		}
+	}
+	if err == nil {
+		n.measured.commits.since(begin)
+	}
+	return r, err
+}
+
+// attempt hands a submission in, and waits for what becomes of it.
+func (n *Part) attempt(ctx context.Context, s *submission) (Receipt, error) {
+	m := s.mutation
 	id := scope.ID(m.Encode())
 	defer n.runner.replies.forget(id, s.done)
 	select {
@@ -113,11 +164,7 @@ func (n *Part) propose(ctx context.Context, class scope.Class, content []byte, o
 	case <-n.runner.replies.done:
 		return Receipt{}, n.runner.replies.stopped
 	}
-	r, err := n.receipt(ctx, id, s.done, m.ValidUntil)
-	if err == nil {
-		n.measured.commits.since(begin)
-	}
-	return r, err
+	return n.receipt(ctx, id, s.done, m.ValidUntil)
 }
 
 // Submit takes a bundle that its author signed and waits until all of its
@@ -133,6 +180,9 @@ func (n *Part) Submit(ctx context.Context, raw []byte) ([]Receipt, error) {
 	ctx, cancel := n.deadline(ctx)
 	defer cancel()
 	if err := n.mayWrite(ctx, scope.Write, len(b.Mutations())); err != nil {
+		return nil, err
+	}
+	if err := n.costs.wait(ctx, b.Looks(), n.prefix); err != nil {
 		return nil, err
 	}
 	return n.submit(ctx, Submit{Bundle: b})

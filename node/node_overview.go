@@ -47,7 +47,8 @@ func (n *Part) Overview() Overview {
 }
 
 // AuthorOf is the author of what the node with a peer ID admits: the identity
-// of its Ed25519 key, which the peer ID holds. It is zero for other peer IDs.
+// of its Ed25519 key, which the peer ID holds. It is zero for other peer IDs, and for
+// keys that votes.PublicKey.Check refuses.
 func AuthorOf(p Peer) aweigh.Hash {
 	id, err := peer.Decode(string(p))
 	if err != nil {
@@ -61,5 +62,9 @@ func AuthorOf(p Peer) aweigh.Hash {
 	if err != nil {
 		return aweigh.Hash{}
 	}
-	return votes.PublicKey{Scheme: votes.Ed25519, Bytes: raw}.ID()
+	author := votes.PublicKey{Scheme: votes.Ed25519, Bytes: raw}
+	if author.Check() != nil {
+		return aweigh.Hash{}
+	}
+	return author.ID()
 }

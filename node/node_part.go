@@ -55,7 +55,12 @@ type Config struct {
 	Prune bool
 	// FirstCome takes what clients hand in first come, first served. Otherwise scopes that are written
 	// to far more than others give way to them while processors are short.
-	FirstCome     bool
+	FirstCome bool
+	// WatchMemory is how many bytes of the content of changes all watches of the node may hold. Default DefaultWatchMemory.
+	WatchMemory int64
+	// WatchSlow is how long a client of watches may take nothing of what was read for it while others
+	// wait for room, before it is cut off. Default 10 s.
+	WatchSlow     time.Duration
 	snapshotEvery time.Duration // how often a node looks whether it needs one
 	restAfter     time.Duration // how long a scope has nothing to do before it rests
 	partBytes     int           // of the parts that it gives
@@ -80,6 +85,7 @@ type Part struct {
 	called          *names // of the node
 	intake          *intake
 	budgets         *accounts
+	costs           costs
 	host            *p2p.Host // of the node
 	given           atomic.Pointer[[]scope.Delegation]
 	vacant          atomic.Bool // there is no state of the scope yet
@@ -117,6 +123,12 @@ type Part struct {
 func (cfg Config) withDefaults() Config {
 	if cfg.Timeout <= 0 {
 		cfg.Timeout = 10 * time.Second
+	}
+	if cfg.WatchMemory <= 0 {
+		cfg.WatchMemory = DefaultWatchMemory
+	}
+	if cfg.WatchSlow <= 0 {
+		cfg.WatchSlow = 10 * time.Second
 	}
 	if cfg.SnapshotBehind == 0 {
 		cfg.SnapshotBehind = 5000
@@ -298,6 +310,9 @@ func (n *Part) frame(from peer.ID, f []byte) {
 		n.note(Dropped{From: p, Class: Invalid, Why: "a signal to be ordered"})
 		return
 	}
+	if b, ok := msg.(bundleIn); ok && !n.paid(p, b.bundle) {
+		return
+	}
 	if proposal, ok := msg.(proposalIn); ok {
 		n.clock(p, proposal.Header)
 	}
@@ -308,15 +323,6 @@ func (n *Part) frame(from peer.ID, f []byte) {
 func (n *Part) passed(p Peer, f []byte) {
 	if d := n.budgets.passed(p, f); d > 0 {
 		n.pause(d)
-	}
-}
-
-// refuse notes what a peer sent in vain, and blames it for what no honest node
-// sends.
-func (n *Part) refuse(from peer.ID, err error) {
-	n.note(dropped(Peer(from.String()), err))
-	if refusalOf(err).Blame() {
-		n.host.Blame(from)
 	}
 }
 
@@ -349,6 +355,9 @@ func (n *Part) gossip(from peer.ID, data []byte) p2p.Verdict {
 					return p2p.Ignore
 				}
 				return p2p.Accept
+			} else if !n.budgets.affordLooks(p, b) {
+				n.note(Dropped{From: p, Class: Full, Why: "gossip of mutations above its budget"})
+				return p2p.Ignore
 			}
 		default:
 			err = fmt.Errorf("%w: gossip of another kind", ErrFrame)

@@ -26,7 +26,7 @@ func (n *Part) Prove(ctx context.Context, key []byte) (p *scope.KeyProof, head s
 // offline from the network's identity alone; see Prove. The error wraps ErrNoMotion
 // for a motion that is not known.
 func (n *Part) ProveMotion(ctx context.Context, id votes.MotionID) (p *scope.MotionProof, head scope.Head, err error) {
-	err = n.covered(ctx, func(v *View) error {
+	err = n.coveredFrom(ctx, false, func(v *View) error { // a motion that is known here needs no quorum
 		head = v.Head()
 		p, err = n.proveMotion(ctx, v, id)
 		return err

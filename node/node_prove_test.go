@@ -57,7 +57,7 @@ func (p *polling) mutations(class scope.Class, contents ...any) (ids []aweigh.Ha
 		muts = append(muts, scope.Mutation{Scope: p.id, Class: class, Content: canon.Encode(c),
 			Nonce: binary.BigEndian.AppendUint64(nil, p.nonce), ValidUntil: aweigh.InstantOf(time.Now().Add(time.Minute))})
 	}
-	b, err := scope.Sign(p.alice, scope.MostLimits(), muts...)
+	b, err := scope.SignReserving(100_000, p.alice, scope.MostLimits(), muts...) // each looks through the docket
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -111,6 +111,7 @@ func (p *polling) ballots(id votes.MotionID, n int) func(*View) bool {
 // TestProofsOutliveTheMotion: who approved a key is proven while its motion is on
 // record, and after the state has forgotten it.
 func TestProofsOutliveTheMotion(t *testing.T) {
+	t.Parallel()
 	p := startPolling(t)
 	id := p.mutations(scope.Write, putTxn("/secrets/a", "1"))[0]
 	early, _, err := p.ProveMotion(p.ctx, id)

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/libp2p/go-libp2p/core/peer"
 	"golang.org/x/time/rate"
 )
 
@@ -41,5 +42,14 @@ func (r *refusals) log(log *slog.Logger, d Dropped) {
 	if now-last >= int64(refusalsEvery) && c.last.CompareAndSwap(last, now) {
 		log.Warn("input refused that no honest node sends", "class", d.Class, "times", c.since.Swap(0),
 			"last-peer", d.From, "last-why", d.Why)
+	}
+}
+
+// refuse notes what a peer sent in vain, and blames it for what no honest node
+// sends.
+func (n *Part) refuse(from peer.ID, err error) {
+	n.note(dropped(Peer(from.String()), err))
+	if refusalOf(err).Blame() {
+		n.host.Blame(from)
 	}
 }

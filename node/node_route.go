@@ -37,6 +37,15 @@ func (d decider) delegations() []scope.Delegation {
 	return d.Delegations()
 }
 
+// time is from when on this node dates what is for the scope. The revisions of a scope that it does not
+// hold tell its time.
+func (d decider) time() aweigh.Instant {
+	if d.foreign != nil {
+		return d.foreign.time()
+	}
+	return d.Part.time()
+}
+
 func (d decider) name() string {
 	if d.foreign != nil {
 		return fmt.Sprintf("%q", d.foreign.genesis.Prefix())
@@ -221,8 +230,10 @@ func (n *Node) Naming(ctx context.Context, c scope.Naming, once Once) (Receipt, 
 // before they went to another scope is not done there once more.
 func (n *Node) route(ctx context.Context, keys Ranges, class scope.Class, content []byte, once Once, leases []int64) (r Receipt, err error) {
 	repeated := once.Nonce != nil
-	once = n.filled(once)
+	once.draw()
 	err = n.anywhere(ctx, keys, func(at decider) error {
+		undated := once
+		once := once.dated(at.time())
 		if repeated {
 			before, known, err := n.before(ctx, at, class, content, once)
 			if known || err != nil {
@@ -231,6 +242,9 @@ func (n *Node) route(ctx context.Context, keys Ranges, class scope.Class, conten
 			}
 		}
 		r, err = n.attached(ctx, at.proposer(), class, content, once, leases)
+		if once.ValidUntil != undated.ValidUntil && errors.As(err, new(*ExpiredError)) { // the scope's time is known better now
+			r, err = n.attached(ctx, at.proposer(), class, content, undated.dated(at.time()), leases)
+		}
 		return taken(r, err)
 	})
 	return r, err

@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/scope"
 )
 
@@ -50,7 +51,7 @@ func delegated(all []scope.Delegation, before int64) []scope.Delegation {
 // is as new as every write that was acknowledged before the call, if the read is
 // linearizable. As of a revision, all of it is of one moment, and scopes at rest are asked
 // to close up to there. The head is that of the only scope, or of the one that is closed
-// up to the least revision: a watch from there on misses nothing.
+// up to the least revision, and then names no scope: a watch from there on misses nothing.
 func (n *Node) Range(ctx context.Context, key, end []byte, r scope.Range, linearizable bool) (res scope.RangeResult, head scope.Head, err error) {
 	return n.ranged(ctx, key, end, reading{Range: r, linearizable: linearizable})
 }
@@ -117,6 +118,9 @@ func (n *Node) rangeOf(ctx context.Context, key, end []byte, r reading) (res sco
 		}
 	}
 	if len(all) > 1 {
+		if slices.ContainsFunc(all, func(p piece) bool { return p.name() != all[0].name() }) {
+			head.Scope = aweigh.ScopeID{} // it is of no single one
+		}
 		r.Arrange(res.Kvs)
 		if limit > 0 && int64(len(res.Kvs)) > limit {
 			res.Kvs, res.More = res.Kvs[:limit], true

@@ -29,7 +29,7 @@ type Leg struct {
 	Next     int64 // nothing was read from here on
 	Closed   int64 // the scope has nothing else up to here
 	Bare     int64 // up to here, what was there before was compacted when it was opened
-	Read     []scope.Event
+	Read     []Change
 }
 
 // Legs are those of a watch of the keys [key, end), in the sense of scope.Op, from a
@@ -129,6 +129,17 @@ func Stop(legs []*Leg) {
 	for _, l := range legs {
 		if l.tap != nil {
 			l.tap.stop()
+			Drop(l.Read)
+		}
+	}
+}
+
+// Drop gives back what changes hold that are not to be loaded any more.
+func Drop(changes []Change) {
+	for i := range changes {
+		if h := changes[i].held; h != nil {
+			changes[i].held = nil
+			h.of.free(h)
 		}
 	}
 }
@@ -170,42 +181,43 @@ func (n *Node) Follow(ctx context.Context, l *Leg, from int64) (legs []*Leg, err
 		leg.Closed = closed
 		legs = append(legs, leg)
 	}
-	Stop([]*Leg{l})
 	for i := range l.Read { // each leg's own stands in the order of revisions
 		for _, to := range legs {
-			if scope.Within(l.Read[i].Kv.Key, to.Key, to.End) {
+			if scope.Within(l.Read[i].Key, to.Key, to.End) {
 				to.Read = append(to.Read, l.Read[i])
+				l.Read[i].held = nil
 				break
 			}
 		}
 	}
+	Stop([]*Leg{l})
 	return legs, nil
 }
 
 // Merge takes from legs what they have read up to where none can come with anything
 // older, in the order of revisions, and says how far that is. held says that something
 // is left: those that hold it up are asked to close.
-func Merge(ctx context.Context, legs []*Leg) (events []scope.Event, done int64, held bool) {
+func Merge(ctx context.Context, legs []*Leg) (changes []Change, done int64, held bool) {
 	done = int64(1) << 62
 	newest := int64(0)
 	for _, l := range legs {
 		done = min(done, l.Done())
 		if n := len(l.Read); n > 0 {
-			newest = max(newest, l.Read[n-1].Kv.ModRevision)
+			newest = max(newest, l.Read[n-1].Revision)
 		}
 	}
 	for _, l := range legs {
-		n, _ := slices.BinarySearchFunc(l.Read, done+1, func(e scope.Event, at int64) int { return cmp.Compare(e.Kv.ModRevision, at) })
-		events = append(events, l.Read[:n]...)
+		n, _ := slices.BinarySearchFunc(l.Read, done+1, func(c Change, at int64) int { return cmp.Compare(c.Revision, at) })
+		changes = append(changes, l.Read[:n]...)
 		if l.Read = l.Read[n:]; len(l.Read) == 0 {
 			l.Read = nil
 		}
 	}
-	slices.SortStableFunc(events, func(a, b scope.Event) int { return cmp.Compare(a.Kv.ModRevision, b.Kv.ModRevision) })
+	slices.SortStableFunc(changes, func(a, b Change) int { return cmp.Compare(a.Revision, b.Revision) })
 	if held = newest > done; held {
 		Close(ctx, legs, newest)
 	}
-	return events, done, held
+	return changes, done, held
 }
 
 // Watch is that of a part, and goes over scopes: it goes on in a child's when keys go
@@ -214,6 +226,8 @@ func Merge(ctx context.Context, legs []*Leg) (events []scope.Event, done int64, 
 func (n *Node) Watch(ctx context.Context, key, end []byte, from int64, deliver func(Changes) error) error {
 	legs, _, compacted, err := n.Legs(ctx, key, end, from)
 	defer func() { Stop(legs) }()
+	b := n.Borrower(nil)
+	defer b.Close()
 	if err == nil && from != 0 && from < compacted {
 		err = scope.ErrCompacted
 	}
@@ -243,15 +257,16 @@ func (n *Node) Watch(ctx context.Context, key, end []byte, from int64, deliver f
 		}
 		c := Changes{Head: head}
 		held := false
+		var found []Change
 		if len(legs) == 1 { // the usual case, and dense revisions
-			c.Events, c.Revision, legs[0].Read = legs[0].Read, legs[0].Next-1, nil
+			found, c.Revision, legs[0].Read = legs[0].Read, legs[0].Next-1, nil
 		} else {
-			c.Events, c.Revision, held = Merge(ctx, legs)
+			found, c.Revision, held = Merge(ctx, legs)
 			c.WaitsFor = wait.by(legs, c.Revision, held)
 		}
 		c.Revision = max(c.Revision, delivered)
 		delivered = c.Revision
-		if err := deliver(c); err != nil {
+		if err := n.deliver(ctx, b, c, found, deliver); err != nil {
 			return err
 		}
 		if more {
@@ -270,6 +285,29 @@ func (n *Node) Watch(ctx context.Context, key, end []byte, from int64, deliver f
 			return n.runner.replies.stopped
 		}
 	}
+}
+
+// deliver loads what was found and delivers it, in several parts if it is large.
+func (n *Node) deliver(ctx context.Context, b *Borrower, c Changes, found []Change, deliver func(Changes) error) error {
+	defer func() { Drop(found) }()
+	for len(found) > 0 {
+		l, err := n.Load(ctx, b, found, true, false)
+		if err != nil {
+			return err
+		}
+		part := c
+		part.Events = l.Events
+		if found = found[len(l.Events):]; len(found) > 0 {
+			part.Revision, c.WaitsFor = found[0].Revision-1, nil
+		}
+		l.double() // for what deliver makes of it
+		err = deliver(part)
+		l.Return()
+		if err != nil || len(found) == 0 {
+			return err
+		}
+	}
+	return deliver(c)
 }
 
 // heldLong is how long changes wait for a scope before a watch says so.
@@ -302,7 +340,7 @@ func (h *heldUp) by(legs []*Leg, done int64, held bool) (prefixes [][]byte) {
 
 // read reads what is next for a leg.
 func (l *Leg) read(ctx context.Context) (h scope.Head, more bool, err error) {
-	if len(l.Read) >= watchMost {
+	if l.Ahead() {
 		return h, false, nil // the others are to come first
 	}
 	if l.tap != nil {
@@ -317,17 +355,8 @@ func (l *Leg) read(ctx context.Context) (h scope.Head, more bool, err error) {
 		return h, false, err
 	}
 	defer func() { err = errors.Join(err, v.Close()) }()
-	if h = v.Head(); l.Next <= h.Revision {
-		var events []scope.Event
-		if events, l.Next, err = v.Events(l.Next, h.Revision, l.Key, l.End, watchMost); err != nil {
-			return h, false, err
-		}
-		l.Read = append(l.Read, events...)
-	}
-	if more = l.Next <= h.Revision; !more {
-		l.Closed = h.Closed()
-	}
-	return h, more, nil
+	more, err = l.Find(v, watchMost)
+	return v.Head(), more, err
 }
 
 // Pull takes what has come of a scope that this node does not hold, as far as it was read ahead. compacted is not 0

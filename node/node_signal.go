@@ -157,7 +157,7 @@ func (n *Part) WatchSignals(ctx context.Context, key, end []byte, begun func() e
 // Whether other nodes hear of it, and who watches there, nobody can tell. A scope that
 // denies it is told by a Denial. The same request again is delivered once.
 func (n *Node) Signal(ctx context.Context, verb string, key, value []byte, once Once) (to int, err error) {
-	once = n.filled(once)
+	once.draw()
 	err = n.on(ctx, Keys(key), func(p *Part) error {
 		said, err := n.judge(ctx, ActionQuery{Verb: verb, Key: key}, false)
 		if err != nil {
@@ -188,7 +188,8 @@ func (n *Part) signal(said []Said, verb string, key, value []byte, once Once) (t
 		return 0, fmt.Errorf("%w: a signal of %d bytes, at most %d are taken", scope.ErrInvalid, len(value), MaxSignal)
 	}
 	now := n.runner.now()
-	once = n.filled(once)
+	once.draw()
+	once = once.dated(now) // it is not ordered: the scope's time is nothing to it
 	if once.ValidUntil > now.Add(signalFor) {
 		return 0, fmt.Errorf("%w: a signal is valid for %v at most", scope.ErrInvalid, signalFor)
 	}

@@ -56,15 +56,16 @@ func (n *Part) Peers() []p2p.PeerInfo { return n.host.Peers() }
 // NetworkStats are the network's counters since the start.
 func (n *Part) NetworkStats() p2p.Stats { return n.host.Stats() }
 
-// Reach says which anchors are reachable from here, and what that allows.
+// Reach says which anchors take part in deciding, as seen from here, and what that allows.
 type Reach struct {
-	Anchors []aweigh.AnchorID // reachable, this node included if it is one
-	Missing []aweigh.AnchorID // the others
-	Weight  uint64            // of those in reach
-	Needed  uint64            // the largest threshold that a decision has to meet
-	Reads   uint64            // weight of the answers that a linearizable read needs
+	Anchors []aweigh.AnchorID              // that sign, this node included if it is one
+	Missing []aweigh.AnchorID              // the others
+	Says    map[aweigh.AnchorID]AnchorSays // of all
+	Weight  uint64                         // of those that sign
+	Needed  uint64                         // the largest threshold that a decision has to meet
+	Reads   uint64                         // weight of the answers that a linearizable read needs
 	Total   uint64
-	// Failures is how many of the reachable anchors may still stop, the
+	// Failures is how many of those that sign may still stop, the
 	// heaviest first, before nothing can be decided; -1 if nothing can be now.
 	Failures int
 }
@@ -72,17 +73,47 @@ type Reach struct {
 // Reach is how this node sees the anchors now.
 func (n *Part) Reach() Reach { return n.reach(n.Status()) }
 
+// reach counts the anchors that are connected and say that they sign. Those that listen
+// (P9) wait for a quorum: they count while those that sign are none without them.
 func (n *Part) reach(s Status) Reach {
-	connected := map[Peer]bool{n.Peer(): true}
-	for _, p := range n.host.Peers() {
-		connected[Peer(p.ID.String())] = true
+	says := n.said(s)
+	r := reachOf(&s, says, false)
+	if r.Failures < 0 {
+		r = reachOf(&s, says, true)
 	}
+	return r
+}
+
+// said is what each anchor says of itself, or is found to be.
+func (n *Part) said(s Status) map[aweigh.AnchorID]AnchorSays {
+	connected := make(map[peer.ID]bool)
+	for _, p := range n.host.Peers() {
+		connected[p.ID] = true
+	}
+	now, all := time.Now(), make(map[aweigh.AnchorID]AnchorSays, len(s.Roster.Anchors))
+	for _, a := range s.Roster.Anchors {
+		id, peer := a.Key.ID(), Peer(a.Peer)
+		says := AnchorSays{State: AnchorAway}
+		if at, err := n.called.id(peer); err != nil {
+		} else if n.called.of(at) == n.Peer() {
+			if says = n.says(&s); s.Self != id && says.State != AnchorUnseated {
+				says = AnchorSays{State: AnchorKeyless}
+			}
+		} else if connected[at] {
+			says = n.of.states.says(at, n.id, now)
+		}
+		all[id] = says
+	}
+	return all
+}
+
+// reachOf is the reach that follows from what the anchors say.
+func reachOf(s *Status, says map[aweigh.AnchorID]AnchorSays, listeners bool) Reach {
 	var shares []quorum.Share
-	r := Reach{Total: s.Roster.Weights.Total()}
+	r := Reach{Total: s.Roster.Weights.Total(), Says: says}
 	for _, a := range s.Roster.Anchors {
 		id := a.Key.ID()
-		own := Peer(a.Peer) == n.Peer()
-		if !connected[Peer(a.Peer)] || s.Silent[id] || own && (s.Self != id || s.Lost) {
+		if at := says[id].State; at != AnchorSigns && !(listeners && at == AnchorListens) {
 			r.Missing = append(r.Missing, id)
 			continue
 		}
@@ -125,6 +156,19 @@ func libp2pKey(k votes.PrivateKey) (crypto.PrivKey, error) {
 		return nil, fmt.Errorf("node: a node's identity is an ed25519 key, not %s", name)
 	}
 	return crypto.UnmarshalEd25519PrivateKey(append(seed, k.Public().Bytes...))
+}
+
+// PeerOfKey is the libp2p peer ID of an Ed25519 key.
+func PeerOfKey(k votes.PublicKey) (Peer, error) {
+	if err := k.Check(); err != nil || k.Scheme != votes.Ed25519 {
+		return "", fmt.Errorf("node: a node's identity is an ed25519 key, not %s: %w", k.Scheme, err)
+	}
+	key, err := crypto.UnmarshalEd25519PublicKey(k.Bytes)
+	if err != nil {
+		return "", err
+	}
+	id, err := peer.IDFromPublicKey(key)
+	return Peer(id.String()), err
 }
 
 // PeerOf is the libp2p peer ID that belongs to an identity.

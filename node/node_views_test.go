@@ -171,7 +171,7 @@ func TestNoStateIsOlderThanACommit(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		key := fmt.Appendf(nil, "zzz%d", i)
+		key := fmt.Appendf(nil, "pzz%d", i)
 		if err := n.cfg.Store.Commit([]kv.Op{kv.Set(key, nil)}, false); err != nil {
 			t.Fatal(err)
 		}

@@ -10,17 +10,67 @@ import (
 
 // Changes are what a Watch delivers: the changes of whole revisions, in order.
 type Changes struct {
-	Head     scope.Head // of the state that they were read from
-	Events   []scope.Event
-	Revision int64 // everything up to here has been delivered
+	Head     scope.Head     // of the state that they were read from
+	Events   []*scope.Event // valid until deliver returns
+	Revision int64          // everything up to here has been delivered
 	// WaitsFor are the prefixes of scopes that have not decided for some seconds, while
 	// changes of others, which may be later than theirs, wait for them. It is said once.
 	WaitsFor [][]byte
-	went     bool // keys of the range are another scope's now
 }
 
-// watchMost is about how many changes one delivery of a Watch looks at.
-const watchMost = 1000
+// Change is a change that a watch found, and has not read yet if this node holds its scope.
+type Change struct {
+	scope.Place
+	Part *Part       // nil if this node does not hold the scope
+	held *heldChange // then, what it is
+}
+
+const (
+	watchMost  = 1000     // changes that one delivery of a Watch looks at, about
+	aheadMost  = 1024     // changes that a leg finds ahead of others
+	aheadBytes = 64 << 10 // of their keys
+)
+
+// Ahead reports whether a leg has found enough for now.
+func (l *Leg) Ahead() bool {
+	if len(l.Read) >= aheadMost {
+		return true
+	}
+	keys := 0
+	for i := range l.Read {
+		keys += len(l.Read[i].Key)
+	}
+	return keys >= aheadBytes || len(l.Read) > 0 && l.tap != nil && l.heldBytes() >= tapRoom
+}
+
+// heldBytes is what a leg of a scope that is not held has been brought.
+func (l *Leg) heldBytes() (n int64) {
+	for i := range l.Read {
+		if h := l.Read[i].held; h != nil { // not of a scope that it was part of, and that is held
+			n += h.size
+		}
+	}
+	return n
+}
+
+// Find reads what is next for a leg of a scope that this node holds, without content: it looks at
+// about so many changes. more says that there is more.
+func (l *Leg) Find(v *View, most int) (more bool, err error) {
+	h := v.Head()
+	if l.Next <= h.Revision {
+		var places []scope.Place
+		if places, l.Next, err = v.Places(l.Next, h.Revision, l.Key, l.End, most); err != nil {
+			return false, err
+		}
+		for _, p := range places {
+			l.Read = append(l.Read, Change{Place: p, Part: l.Part})
+		}
+	}
+	if more = l.Next <= h.Revision; !more {
+		l.Closed = h.Closed()
+	}
+	return more, nil
+}
 
 // Watch delivers the changes of the keys [key, end), in the sense of scope.Op,
 // from a revision on, or from now on if it is 0. The first delivery comes at
@@ -31,20 +81,24 @@ const watchMost = 1000
 // to another scope. deliver is called from one goroutine, and
 // while it works changes are not lost but wait in the store.
 func (n *Part) Watch(ctx context.Context, key, end []byte, from int64, deliver func(Changes) error) error {
+	b := n.of.Borrower(nil)
+	defer b.Close()
+	l := &Leg{Part: n, Key: key, End: end, Next: from}
 	for {
 		changed := n.Changed() // before reading, so that nothing falls in between
-		c, next, more, err := n.changes(ctx, key, end, from)
+		c, went, more, err := n.changes(ctx, l)
 		if err != nil {
 			return err
 		}
-		from = next
-		if err := deliver(c); err != nil {
+		found := l.Read
+		l.Read = nil
+		if err := n.of.deliver(ctx, b, c, found, deliver); err != nil {
 			return err
 		}
 		if more {
 			continue
 		}
-		if c.went {
+		if went {
 			return fmt.Errorf("node: %w from here on", scope.ErrElsewhere)
 		}
 		select {
@@ -57,26 +111,23 @@ func (n *Part) Watch(ctx context.Context, key, end []byte, from int64, deliver f
 	}
 }
 
-// changes reads one delivery; more says that the next can be read at once.
-func (n *Part) changes(ctx context.Context, key, end []byte, from int64) (c Changes, next int64, more bool, err error) {
+// changes finds what is next for a leg; went says that keys of its range are another scope's now, and
+// more that the next can be read at once.
+func (n *Part) changes(ctx context.Context, l *Leg) (c Changes, went, more bool, err error) {
 	v, err := n.Read(ctx, false)
 	if err != nil {
-		return c, from, false, err
+		return c, false, false, err
 	}
 	defer func() { err = errors.Join(err, v.Close()) }()
 	c.Head = v.Head()
-	touched, err := v.Touching(key, end)
-	if c.went = len(touched) > 0; err != nil {
-		return c, from, false, err
+	touched, err := v.Touching(l.Key, l.End)
+	if err != nil {
+		return c, false, false, err
 	}
-	if from == 0 {
-		from = c.Head.Revision + 1
+	if l.Next == 0 {
+		l.Next = c.Head.Revision + 1
 	}
-	if from > c.Head.Revision {
-		c.Revision = c.Head.Revision
-		return c, from, false, nil
-	}
-	c.Events, next, err = v.Events(from, c.Head.Revision, key, end, watchMost)
-	c.Revision = next - 1
-	return c, next, next <= c.Head.Revision, err
+	more, err = l.Find(v, watchMost)
+	c.Revision = min(l.Next-1, c.Head.Revision)
+	return c, len(touched) > 0, more, err
 }

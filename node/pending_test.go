@@ -8,12 +8,14 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/aweigh/aweigh/internal/testshort"
 	"github.com/aweigh/aweigh/kv"
 )
 
 // TestUndecidedSaysWhatIsOnDisk (P35): a client without a quorum is told that its write
 // is on disk if it is, and only then.
 func TestUndecidedSaysWhatIsOnDisk(t *testing.T) {
+	testshort.Skip(t)
 	t.Parallel()
 	a := newAnchorage(t)
 	a.start(0, vfs.NewMem())

@@ -18,10 +18,10 @@ type pool struct {
 	entries   map[aweigh.Hash]*pooled
 	order     []*pooled // entries in order; those with gone set are skipped
 	gone      int
-	waiting   int                  // entries in no open proposal
-	local     int                  // those of them that were submitted here
-	own       int                  // entries that were submitted here, whether a proposal holds them or not
-	mine      map[aweigh.Hash]bool // mutations whose outcome is to be told
+	waiting   int                         // entries in no open proposal
+	local     int                         // those of them that were submitted here
+	own       int                         // entries that were submitted here, whether a proposal holds them or not
+	mine      map[aweigh.Hash]aweigh.Hash // mutations whose outcome is to be told, and the bundle that carried each here last
 	told      told
 	keepAt    aweigh.Instant       // when to look what has waited for long, 0: nothing does
 	kept      []aweigh.Hash        // bundles that are gone, and on disk still
@@ -175,20 +175,26 @@ func (p *pool) hurry() {
 // expect notes that a mutation's outcome is to be told.
 func (p *pool) expect(b *scope.CheckedBundle) {
 	if p.mine == nil {
-		p.mine = make(map[aweigh.Hash]bool)
+		p.mine = make(map[aweigh.Hash]aweigh.Hash)
 	}
 	for i := range b.Mutations() {
-		p.mine[b.Mutations()[i].ID] = true
+		p.mine[b.Mutations()[i].ID] = b.ID()
 	}
 }
 
 // answer reports whether an outcome is to be told, once.
 func (p *pool) answer(mutation aweigh.Hash) bool {
-	if !p.mine[mutation] {
+	if _, ok := p.mine[mutation]; !ok {
 		return false
 	}
 	delete(p.mine, mutation)
 	return true
+}
+
+// awaits reports whether the outcome of a mutation is to be told.
+func (p *pool) awaits(mutation aweigh.Hash) bool {
+	_, ok := p.mine[mutation]
+	return ok
 }
 
 // applied removes the bundles of a final block, and what its time made too old.
@@ -237,7 +243,7 @@ func (m *Machine) submit(ev Submit) {
 	if err := m.admit(b, ev.From); err != nil {
 		for i := range b.Mutations() {
 			// Of one that waits already, an earlier copy may still be applied.
-			if id := b.Mutations()[i].ID; !m.pool.mine[id] {
+			if id := b.Mutations()[i].ID; !m.pool.awaits(id) {
 				m.fx.Reply = append(m.fx.Reply, Reply{Mutation: id, Refused: err})
 			}
 		}
@@ -250,12 +256,18 @@ func (m *Machine) submit(ev Submit) {
 // admit puts a bundle into the pool. It came from a peer, or from this node's own
 // clients, "".
 func (m *Machine) admit(b *scope.CheckedBundle, from Peer) error {
-	lim := m.chain.policy.Limits
-	if b.Scope() != m.id || b.ValidUntil() < m.now || b.ValidUntil() > m.now.Add(lim.ValidFor+lim.Drift) {
+	lim, head := m.chain.policy.Limits, m.chain.state.Head().Time
+	switch at := max(m.now, head); {
+	case b.Scope() != m.id || b.ValidUntil() > at.Add(lim.ValidFor+lim.Drift):
 		return ErrNotTaken
+	case b.ValidUntil() < at:
+		return &ExpiredError{Time: head}
 	}
 	if len(b.Raw()) > lim.BundleBytes { // it was checked under another policy
 		return fmt.Errorf("%w: a bundle of %d bytes, at most %d are taken", scope.ErrInvalid, len(b.Raw()), lim.BundleBytes)
+	}
+	if b.Cost() > lim.BlockCost {
+		return fmt.Errorf("%w: a bundle that costs up to %d units, at most %d are taken", scope.ErrInvalid, b.Cost(), lim.BlockCost)
 	}
 	if m.applied(b) {
 		return nil // it came late, or again

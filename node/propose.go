@@ -71,17 +71,16 @@ func (m *Machine) build(slot quorum.Slot) bool {
 	// Where one round decides, only a block above them makes open ones final: if many
 	// are open, an empty one.
 	crowded := len(path) >= maxOpenBlocks
-	ahead := len(path) > 0 && state.Head().Time.Sub(m.now) >= m.chain.policy.Limits.Drift // of a block that others may find bad
-	if crowded && !oneRound || ahead && oneRound {
+	if crowded && !oneRound || oneRound && m.premature(path) {
 		return true // the view shall run out
 	}
 	h, full, err := state.Claim(scope.Header{
-		Epoch: m.chain.epoch, View: slot.View, Time: max(m.now, state.Head().Time+1), Proposer: m.self,
+		Epoch: m.chain.epoch, View: slot.View, Time: state.NextTime(m.now), Proposer: m.self,
 	})
 	must.OK(err, "claiming what a block shall say of the state")
 	b := scope.NewBlock(h, nil, scope.Evidence{}) // it ends the epoch, or waits with others for its end
 	if full && !crowded {
-		bundles := m.pick(path)
+		bundles := m.pick(path, h.Time)
 		b = scope.NewBlock(h, bundles, scope.Evidence{Proofs: m.proofs.fresh(m.chain.state, path), Attended: m.unrecorded(state), Ballots: m.ballots(state, bundles), Revocation: m.order.propose(state, m.now, h.Time)})
 	}
 	m.chain.add(b).valid = true
@@ -100,6 +99,19 @@ func (m *Machine) build(slot quorum.Slot) bool {
 	m.carries(b)
 	m.inputs = append(m.inputs, quorum.Proposal{Vote: ballot.Vote(), Parent: slot.Parent, ParentView: slot.ParentView})
 	return true
+}
+
+// premature reports whether the open blocks on path hold one whose time others may find too far ahead of their clocks,
+// and that may still be passed over (P15). One that cannot be has set the scope's time already.
+func (m *Machine) premature(path []*candidate) (early bool) {
+	most := m.now.Add(m.chain.policy.Limits.Drift - 1)
+	parent := m.chain.state.Head().Time
+	for _, k := range path {
+		h := &k.block.Header
+		early = (early || scope.Early(h.Time, parent, most)) && !m.engine.Stands(h.View)
+		parent = h.Time
+	}
+	return early
 }
 
 // handOut sends what came from peers that are no anchors ahead of the proposal
@@ -123,38 +135,6 @@ func (m *Machine) handOut(b *scope.Block) {
 
 // maxHandOut bounds the bundles that go ahead of a proposal.
 const maxHandOut = 64
-
-// pick chooses bundles for a block on top of path: those of this node's own
-// clients first, so that nobody else can keep them out, and the oldest first.
-// There are no more than others can ask for with one question, should they have none.
-func (m *Machine) pick(path []*candidate) (bundles []*scope.CheckedBundle) {
-	inside := make(map[aweigh.Hash]bool)
-	for _, k := range path {
-		for _, c := range k.block.Bundles {
-			inside[c.ID()] = true
-		}
-	}
-	lim := m.chain.policy.Limits
-	bytes, count := 0, 0
-	for _, local := range []bool{true, false} {
-		for _, e := range m.pool.order {
-			if e.gone || e.local != local || inside[e.bundle.ID()] || e.bundle.ValidUntil() < m.now {
-				continue
-			}
-			if m.applied(e.bundle) { // by another bundle: those who know will not ask for this one
-				m.pool.drop(e)
-				continue
-			}
-			bytes += len(e.bundle.Raw())
-			count += len(e.bundle.Mutations())
-			if bytes > lim.BlockBytes || count > lim.BlockMutations || len(bundles) == maxNames-1 {
-				return bundles
-			}
-			bundles = append(bundles, e.bundle)
-		}
-	}
-	return bundles
-}
 
 // propose takes a leader's announcement of a block.
 func (m *Machine) propose(from Peer, p proposalIn) {
@@ -226,8 +206,9 @@ func (m *Machine) check(parent *scope.State, b *scope.Block, p quorum.Proposal) 
 		return fmt.Errorf("%w: a block of another scope or epoch", scope.ErrInvalid)
 	case h.View != p.Vote.View || h.Proposer != p.Vote.Anchor || h.Parent != p.Parent:
 		return fmt.Errorf("%w: a block for another slot", scope.ErrInvalid)
-	case h.Time > m.now.Add(lim.Drift):
-		return fmt.Errorf("%w: %w, by %v", scope.ErrInvalid, errEarly, h.Time.Sub(m.now))
+	}
+	if err := parent.CheckTime(h.Time, m.now, &lim); err != nil {
+		return err
 	}
 	if err := b.Check(lim); err != nil {
 		return err
@@ -243,6 +224,13 @@ func (m *Machine) check(parent *scope.State, b *scope.Block, p quorum.Proposal) 
 	}
 	if err := parent.CheckRevocation(b, m.order.newest); err != nil {
 		return err
+	}
+	if r := b.Revocation; r != nil {
+		from, awaits, err := parent.Awaits(r)
+		must.OK(err, "reading the genesis")
+		if awaits && from > m.now.Add(lim.Drift) { // the scope's time has run ahead: it shall not cut the notice short
+			return fmt.Errorf("%w: %w: a notice that ends in %v", scope.ErrInvalid, scope.ErrEarly, from.Sub(m.now))
+		}
 	}
 	return parent.CheckAttended(b, m.keyring, m.knows)
 }

@@ -27,6 +27,7 @@ import (
 //	l<ballot>        a ballot on a motion that closed before a block had it
 //	m<motion>        scope.Minutes of a motion that the state has forgotten
 //	p<bundle>        a bundle of this node's clients that waits for a quorum
+//	u                vouched: by what the newest state can be checked
 //	t<anchor><height><n>  trust.Change of an anchor that the block at a height made
 func record(id aweigh.ScopeID, letter byte, rest ...byte) []byte {
 	k := make([]byte, 0, 1+len(id)+1+len(rest))

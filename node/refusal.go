@@ -39,9 +39,6 @@ func (r Refusal) Blame() bool { return r <= Foreign }
 // ErrOversized is returned for frames that hold more items than is taken.
 var ErrOversized = errors.New("node: oversized")
 
-// errEarly refuses a block whose time is beyond the drift bound.
-var errEarly = errors.New("a block ahead of this node's clock")
-
 // dropped is the note that input of a peer was refused for a reason.
 func dropped(from Peer, err error) Dropped {
 	return Dropped{From: from, Class: refusalOf(err), Why: err.Error()}
@@ -54,7 +51,7 @@ func refusalOf(err error) Refusal {
 		err   error
 		class Refusal
 	}{
-		{ErrOversized, Oversized}, {errEarly, Early},
+		{ErrOversized, Oversized}, {scope.ErrEarly, Early},
 		{votes.ErrForged, Forged}, {votes.ErrTooLight, Forged}, {votes.ErrStranger, Forged},
 		{votes.ErrForeign, Foreign}, {votes.ErrOtherScope, Foreign},
 		{votes.ErrStale, Stale}, {votes.ErrAhead, Stale}, {ErrNotTaken, Stale},

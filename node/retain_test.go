@@ -12,6 +12,7 @@ import (
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/internal/testshort"
 	"github.com/aweigh/aweigh/kv"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
@@ -47,6 +48,8 @@ func first(t *testing.T, n *running, key string) Deed {
 // the newest. What is told of those changes stays, archives keep all, and who lacks the
 // blocks gets a snapshot.
 func TestCompactedBlocksAreDropped(t *testing.T) {
+	testshort.Skip(t)
+	t.Parallel()
 	const newest = 80 // 2 × SnapshotBehind
 	const archive = 3
 	a := newFar(t, func(i int, cfg *Config) { cfg.Prune = i != archive })

@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/testshort"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
 )
@@ -69,6 +70,7 @@ func (c *cluster) governed(ctx context.Context, prefix string, anchors int, node
 // to other anchors, under another mode. No write is lost, refused or done twice, and those
 // who governed it before are not needed any more.
 func TestRevokedScopesLoseNoWrite(t *testing.T) {
+	t.Parallel()
 	c := noticed(t, 4, time.Second)
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 	defer cancel()
@@ -135,6 +137,7 @@ func TestRevokedScopesLoseNoWrite(t *testing.T) {
 // TestScopesAtRestYield: nobody writes to the scope, so that the end of the notice alone
 // wakes it.
 func TestScopesAtRestYield(t *testing.T) {
+	testshort.Skip(t)
 	c := noticed(t, 4, 3*time.Second)
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 	defer cancel()
@@ -170,6 +173,8 @@ func TestScopesAtRestYield(t *testing.T) {
 // a scope, none of whom governs it any more. They find those who do: where the old ones are there to
 // say so, where they are gone, and also who comes later and knows those of the founding alone.
 func TestRevokedScopesAreFoundByReferral(t *testing.T) {
+	testshort.Skip(t)
+	t.Parallel()
 	a, c := newHolders(t, nil)
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 	defer cancel()
@@ -222,6 +227,7 @@ func TestRevokedScopesAreFoundByReferral(t *testing.T) {
 // TestFollowersHoldWhatTheyShallGovern: anchors of the scope above that hold nothing else are to govern a
 // scope: they fetch its state during the notice.
 func TestFollowersHoldWhatTheyShallGovern(t *testing.T) {
+	t.Parallel()
 	p := scope.DefaultPolicy(quorum.BFT)
 	p.Children.Notice = 2 * time.Second
 	c := startClusterUnder(t, 4, p, func(i int, n *Node) {
@@ -270,6 +276,8 @@ func TestFollowersHoldWhatTheyShallGovern(t *testing.T) {
 // TestUnknownOrdersHoldNothingUp: two of four anchors know an order of which the others do not hear, and so do
 // not vote for what obeys it. The scope goes on all the same.
 func TestUnknownOrdersHoldNothingUp(t *testing.T) {
+	testshort.Skip(t)
+	t.Parallel()
 	c := noticed(t, 4, time.Second)
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 	defer cancel()

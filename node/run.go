@@ -110,6 +110,11 @@ func (r *runner) run(ctx context.Context) (err error) {
 		case s := <-r.submits:
 			held.add(s)
 		case l := <-r.looks:
+			if r.machine.Listens() { // nothing else wakes it, in an idle scope, once it has waited for everyone
+				if wake, err = r.step(nil); err != nil {
+					return err
+				}
+			}
 			l.seen <- seen{r.machine.Status(), r.machine.Kept(l.mutation)}
 		case in := <-r.installs:
 			links, err := r.replace(in)

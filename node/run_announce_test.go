@@ -40,6 +40,7 @@ func (h *gossiped) last() (frame string, n int) {
 // TestAnnouncementsTakeTurns: however much scopes want to make known, a node gossips no more than
 // its share; of each scope it tells in the end the newest of every epoch, and no block after a newer one.
 func TestAnnouncementsTakeTurns(t *testing.T) {
+	t.Parallel()
 	a := newAnnouncements()
 	a.among(4)
 	const scopes, each = 20, 50
@@ -107,6 +108,7 @@ func (a *announcements) waits(c carrier) bool {
 // TestFollowersWaitForNobodyElse: what only anchors hear is told a tenth as often, and holds up nobody who follows
 // another scope; who begins to follow hears at once.
 func TestFollowersWaitForNobodyElse(t *testing.T) {
+	t.Parallel()
 	a := newAnnouncements()
 	a.among(4)
 	defer a.close()

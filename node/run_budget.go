@@ -8,6 +8,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/aweigh/aweigh/quorum"
+	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/votes"
 )
 
@@ -199,6 +200,33 @@ func (a *accounts) charge(p Peer, f []byte, work int) time.Duration {
 		d = max(d, reserve(x.given, now, 0))
 	}
 	return d
+}
+
+// looks is for how long a peer must wait that makes all nodes do so many units of work, no more than
+// its burst.
+func (a *accounts) looks(p Peer, units int) time.Duration {
+	x, now := a.of(p), time.Now()
+	d := reserve(x.work, now, units)
+	if !a.anchor(p) {
+		d = max(d, reserve(a.shared(p), now, units))
+	}
+	return d
+}
+
+// neighbourLooks is looks for an anchor of another scope: false refuses, and leaves no debt.
+func (a *accounts) neighbourLooks(p Peer, units int64) bool {
+	x, now := a.of(p), time.Now()
+	if units == 0 {
+		return true
+	}
+	return units <= int64(min(x.work.Burst(), a.neighbours.Burst())) && x.work.AllowN(now, int(units)) && a.neighbours.AllowN(now, int(units))
+}
+
+// affordLooks is looks for gossip, whose receivers must not wait: false refuses. It is charged to
+// strangers, as in afford.
+func (a *accounts) affordLooks(p Peer, b *scope.CheckedBundle) bool {
+	all, units := a.shared(p), b.Looks()
+	return units == 0 || units <= int64(all.Burst()) && all.AllowN(time.Now(), int(units))
 }
 
 // hear reports whether a peer may make an offer now. Offers are repeated, and long

@@ -11,6 +11,8 @@ import (
 type submission struct {
 	ctx      context.Context // of the client that waits
 	mutation scope.Mutation
+	reserve  int64      // units of cost; see scope.Bundle
+	alone    bool       // in a bundle of its own: what others of one cost has been misjudged
 	done     chan Reply // buffered
 }
 
@@ -86,17 +88,25 @@ func (g *gathering) take() []*submission {
 	return held
 }
 
+// bundleShare bounds what the mutations of one bundle reserve together: one in so many units of a
+// block's cost, so that what one misjudges does not hold up many.
+const bundleShare = 8
+
 // bundle signs submissions together, in as few bundles as the limits allow.
 func (r *runner) bundle(held []*submission) (events []Event) {
 	limits := r.roll.checker().Limits
 	for len(held) > 0 {
-		n, size := 0, 0
+		n, size, cost := 0, 0, int64(0)
 		for n < len(held) && n < limits.BlockMutations {
-			size += len(held[n].mutation.Content) + 256
-			if n > 0 && size > limits.BundleBytes/2 {
+			s := held[n]
+			size += len(s.mutation.Content) + 256
+			cost += s.reserve
+			if n > 0 && (size > limits.BundleBytes/2 || cost > limits.BlockCost/bundleShare || s.alone) {
 				break
 			}
-			n++
+			if n++; s.alone {
+				break
+			}
 		}
 		events = append(events, r.sign(held[:n])...)
 		held = held[n:]
@@ -107,11 +117,12 @@ func (r *runner) bundle(held []*submission) (events []Event) {
 // sign makes one bundle of submissions. If one of them is bad, each gets a
 // bundle of its own, so that it spoils nobody else's.
 func (r *runner) sign(held []*submission) (events []Event) {
-	mutations := make([]scope.Mutation, len(held))
+	mutations, reserve := make([]scope.Mutation, len(held)), int64(0)
 	for i, s := range held {
 		mutations[i] = s.mutation
+		reserve += s.reserve
 	}
-	b, err := scope.Sign(r.key, r.roll.checker().Limits, mutations...)
+	b, err := scope.SignReserving(reserve, r.key, r.roll.checker().Limits, mutations...)
 	switch {
 	case err == nil:
 		for i, s := range held {

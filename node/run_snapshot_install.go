@@ -58,6 +58,7 @@ func install(s store.Store, g scope.Genesis) error {
 		last = append(last,
 			kv.Set(keyBlock(id, hash), offer.Block), kv.Set(keyHeight(id, h), canon.Encode(pillar{Block: hash, Time: offer.Own.Header.Time, Cited: true})),
 			kv.Set(keyFinality(id, h), canon.Encode(offer.Own.Certificate)),
+			kv.Set(keyVouched(id), canon.Encode(vouched{Next: &offer.Next})),
 			kv.Set(keyOldest(id), binary.BigEndian.AppendUint64(nil, uint64(h))))
 	}
 	last = append(last, kv.Del(keyVacant(id)), kv.Del(keyInstalling(id)), kv.Del(keyJob(id)))

@@ -12,6 +12,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/peer"
 
 	"github.com/aweigh/aweigh/internal/must"
+	"github.com/aweigh/aweigh/internal/testshort"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
 )
@@ -109,6 +110,8 @@ func TestAStoppedScopeHoldsUpNoPeer(t *testing.T) {
 // anchor that comes when the parent's blocks are too far ahead for it, so that it takes a
 // snapshot of the parent. All others have the child's first state.
 func TestAScopeThatCannotDecideHoldsUpNothingElse(t *testing.T) {
+	testshort.Skip(t)
+	t.Parallel()
 	a := newFar(t, nil)
 	startAll(a)
 	defer func() {
@@ -278,6 +281,7 @@ func TestStrangersHaveOneBudget(t *testing.T) {
 // TestAChildLivesWithoutItsParent: the root scope lost its quorum. A child whose
 // anchors are there goes on, proofs of its keys included: what leads to it is final.
 func TestAChildLivesWithoutItsParent(t *testing.T) {
+	t.Parallel()
 	c := startCluster(t, 4, quorum.BFT)
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 	defer cancel()

@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/testshort"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
 )
@@ -19,6 +20,8 @@ import (
 // founded, and have the state of its parent from a snapshot since. What they were to
 // take over, the one that was there gives them, and the scope begins.
 func TestScopeBeginsWhenItsAnchorsComeLate(t *testing.T) {
+	testshort.Skip(t)
+	t.Parallel()
 	a := newFar(t, nil)
 	away := vfs.NewMem()
 	for i := range 3 {

@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/testshort"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
 )
@@ -90,6 +91,7 @@ func (c *cluster) value(ctx context.Context, node int, key string) string {
 // it, while it gets a scope of its own, and that one a child. No write is lost, refused
 // or done twice, and the watch tells of each once.
 func TestBusyPrefixIsHandedOver(t *testing.T) {
+	t.Parallel()
 	c := startCluster(t, 4, quorum.BFT)
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 	defer cancel()
@@ -225,6 +227,8 @@ func TestScopesComeBackAfterARestart(t *testing.T) {
 // prefixes were delegated long ago, with keys and without; it has them all, starts
 // again, and follows.
 func TestObserverComesAfterADelegation(t *testing.T) {
+	testshort.Skip(t)
+	t.Parallel()
 	a := newFar(t, nil)
 	startAll(a)
 	defer func() {

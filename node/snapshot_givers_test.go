@@ -12,6 +12,7 @@ import (
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/internal/testshort"
 	"github.com/aweigh/aweigh/store"
 )
 
@@ -100,6 +101,7 @@ func (a *anchorage) given() (all [4]uint64, sum uint64) {
 
 // TestSnapshotComesFromSeveralPeers: each gives a share, and no part is given twice.
 func TestSnapshotComesFromSeveralPeers(t *testing.T) {
+	t.Parallel()
 	a, parts, _ := newGivers(t)
 	o := a.observe(newIdentity(t), vfs.NewMem())
 	defer o.halt(t)
@@ -128,6 +130,7 @@ func TestSnapshotComesFromSeveralPeers(t *testing.T) {
 // TestPartThatWasNotOfferedIsFoundOut: the peer that gives it is found out at
 // once, and nothing of what others gave is lost.
 func TestPartThatWasNotOfferedIsFoundOut(t *testing.T) {
+	t.Parallel()
 	a, parts, bend := newGivers(t)
 	lie := func(_, v []byte) []byte { return append(bytes.Clone(v), 'x') }
 	bend.Store(&lie)
@@ -141,6 +144,7 @@ func TestPartThatWasNotOfferedIsFoundOut(t *testing.T) {
 
 // TestGiverThatHangsIsReplaced: others give the part that it was asked for.
 func TestGiverThatHangsIsReplaced(t *testing.T) {
+	t.Parallel()
 	a, parts, bend := newGivers(t)
 	free := make(chan struct{})
 	var hangs atomic.Int64
@@ -162,6 +166,8 @@ func TestGiverThatHangsIsReplaced(t *testing.T) {
 
 // TestGiverThatDiesIsReplaced: an anchor stops in the middle.
 func TestGiverThatDiesIsReplaced(t *testing.T) {
+	testshort.Skip(t)
+	t.Parallel()
 	a, parts, bend := newGivers(t)
 	free := make(chan struct{})
 	var read atomic.Int64
@@ -187,6 +193,8 @@ func TestGiverThatDiesIsReplaced(t *testing.T) {
 
 // TestLoneSlowGiverIsLeft: but only if it is alone, slow, and others are there.
 func TestLoneSlowGiverIsLeft(t *testing.T) {
+	testshort.Skip(t)
+	t.Parallel()
 	a, _, _ := newGivers(t)
 	o := a.observe(newIdentity(t), vfs.NewMem())
 	defer o.halt(t)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/internal/testshort"
 	"github.com/aweigh/aweigh/kv"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/store"
@@ -126,6 +127,8 @@ func startAll(a *anchorage) {
 // TestObserverCatchesUpBySnapshot: it reaches the others' state, follows them, says
 // what it lacks, and starts again.
 func TestObserverCatchesUpBySnapshot(t *testing.T) {
+	testshort.Skip(t)
+	t.Parallel()
 	a := newFar(t, nil)
 	startAll(a)
 	a.write(farBlocks)
@@ -158,6 +161,8 @@ func TestObserverCatchesUpBySnapshot(t *testing.T) {
 
 // TestSnapshotIsResumed: after a restart no part is fetched twice.
 func TestSnapshotIsResumed(t *testing.T) {
+	testshort.Skip(t)
+	t.Parallel()
 	a := newFar(t, func(_ int, cfg *Config) { cfg.partBytes = 1200 })
 	startAll(a)
 	a.write(farBlocks)
@@ -249,6 +254,8 @@ func (l lyingSnapshot) Scan(from, to []byte, reverse bool, visit func(k, v []byt
 // TestLyingSnapshotsAreFoundOut: changed, missing and endless records are never
 // installed, and whoever is honest, or the blocks, are used instead.
 func TestLyingSnapshotsAreFoundOut(t *testing.T) {
+	testshort.Skip(t)
+	t.Parallel()
 	var lie atomic.Bool
 	lie.Store(true)
 	a := newFar(t, func(i int, cfg *Config) { cfg.Store = lying{cfg.Store, &lie, i % 3} })
@@ -269,6 +276,7 @@ func TestLyingSnapshotsAreFoundOut(t *testing.T) {
 
 // TestAnchorThatWasAwayCatchesUpBySnapshot: and signs again, with its record.
 func TestAnchorThatWasAwayCatchesUpBySnapshot(t *testing.T) {
+	t.Parallel()
 	a := newFar(t, nil)
 	var disks [4]vfs.FS
 	for i := range disks {

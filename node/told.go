@@ -36,9 +36,9 @@ func (t *told) each(b *scope.Block, outcomes []scope.Outcome, visit func(o *scop
 }
 
 // strip drops the responses that nobody here asked for and that will not be kept.
-func (t *told) strip(b *scope.Block, outcomes []scope.Outcome, mine map[aweigh.Hash]bool) {
+func (t *told) strip(b *scope.Block, outcomes []scope.Outcome, awaits func(aweigh.Hash) bool) {
 	t.each(b, outcomes, func(o *scope.Outcome, strange bool) {
-		if !mine[o.Mutation] && (!strange || responseBytes(o.Responses) > toldBytes/16) { // who needs more reads
+		if !awaits(o.Mutation) && (!strange || responseBytes(o.Responses) > toldBytes/16) { // who needs more reads
 			o.Responses = nil
 		}
 	})

@@ -7,10 +7,13 @@ import (
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/control"
+	"github.com/libp2p/go-libp2p/core/crypto"
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/peer"
 	ma "github.com/multiformats/go-multiaddr"
 	manet "github.com/multiformats/go-multiaddr/net"
+
+	"github.com/aweigh/aweigh/internal/curve"
 )
 
 // maxBlocked bounds how many peers are blocked at once. An attacker can mint
@@ -146,5 +149,20 @@ func (g *gate) InterceptSecured(dir network.Direction, id peer.ID, c network.Con
 		g.refusals.Add(1)
 		return false
 	}
+	if !binding(id) {
+		g.refusals.Add(1)
+		return false
+	}
 	return g.admit(id)
+}
+
+// binding reports whether only one can have authenticated itself as a peer: an
+// Ed25519 key of small order is everybody's.
+func binding(id peer.ID) bool {
+	key, err := id.ExtractPublicKey()
+	if err != nil || key.Type() != crypto.Ed25519 { // not an Edwards curve: RSA, ECDSA, secp256k1
+		return true
+	}
+	raw, err := key.Raw()
+	return err == nil && curve.Ed25519(raw) == nil
 }

@@ -112,9 +112,9 @@ func newGossip(h *Host) (*gossip, error) {
 	return g, nil
 }
 
-// bucketName is the pubsub topic of a bucket. It names the network.
+// bucketName is the pubsub topic of a bucket, which no other network has.
 func (g *gossip) bucketName(i int) string {
-	return fmt.Sprintf("/aweigh/%s/gossip/1/%d", g.h.cfg.Network.String()[:16], i)
+	return fmt.Sprintf("%s/gossip/1/%d", Protocols(g.h.cfg.Network), i)
 }
 
 // bucket is where a topic belongs.

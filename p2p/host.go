@@ -21,6 +21,8 @@ import (
 	quic "github.com/libp2p/go-libp2p/p2p/transport/quic"
 	"github.com/libp2p/go-libp2p/p2p/transport/tcp"
 	ma "github.com/multiformats/go-multiaddr"
+
+	"github.com/aweigh/aweigh"
 )
 
 var (
@@ -66,7 +68,7 @@ func New(cfg Config) (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	prefix := "/aweigh/" + cfg.Network.String()[:16]
+	prefix := Protocols(cfg.Network)
 	h := &Host{
 		cfg:      cfg,
 		framesID: protocol.ID(prefix + "/frames/1"),
@@ -137,7 +139,7 @@ func (h *Host) Start() error {
 	}
 	h.refuseCircuits()
 	h.host.SetStreamHandler(h.framesID, h.receiveFrames)
-	h.host.SetStreamHandler(h.pullID, h.answer(h.cfg.MaxFrame, h.cfg.Handler.Request))
+	h.host.SetStreamHandler(h.pullID, h.answer(h.cfg.MaxFrame+len(aweigh.Hash{}), h.knowing(h.cfg.Handler.Request)))
 	h.host.SetStreamHandler(h.peersID, h.answer(maxPeersRequest, h.answerPeers))
 	if err := h.host.Network().Listen(listen...); err != nil {
 		return fmt.Errorf("p2p: listen on %s: %w", strings.Join(h.cfg.Listen, ", "), err)

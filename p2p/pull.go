@@ -33,7 +33,8 @@ const maxReason = 256
 // most. Errors: ErrNotConnected, ErrRefused, ErrBusy, ErrFrame for an answer
 // that is too long, or of the transport and ctx.
 func (h *Host) Request(ctx context.Context, to peer.ID, req []byte, max int) ([]byte, error) {
-	return h.ask(ctx, h.pullID, to, req, max)
+	shown := knows(h.cfg.Network, h.host.ID(), to)
+	return h.ask(ctx, h.pullID, to, append(shown[:], req...), max)
 }
 
 // ask sends one request over a stream of its own.

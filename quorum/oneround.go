@@ -69,6 +69,25 @@ func (e *Engine) base(r *round) (block aweigh.Hash, ok bool) {
 	return aweigh.Hash{}, false
 }
 
+// Stands reports whether the block of a view cannot be passed over any more, by the votes that are held here: this
+// anchor voted to finalize it, or others of so much weight that the rest cannot nullify the view.
+func (e *Engine) Stands(v aweigh.View) bool {
+	r := e.rounds[v]
+	if r == nil {
+		return false
+	}
+	if r.signed[Finalize] || r.has(Finalize) {
+		return true
+	}
+	total, anchors := e.cfg.Weights.Total(), e.cfg.Weights.Len()
+	for i := range r.counts {
+		if c := &r.counts[i]; c.subject.Kind == Finalize && !e.cfg.Rules.Nullify.Met(total-c.weight, total, anchors-c.anchors) {
+			return true
+		}
+	}
+	return false
+}
+
 // Undecided is the highest view with a block that is not final and may become so, for
 // all that is known here; the last final view if there is none. Where one round
 // decides, it is what an anchor answers to a linearizable read (P23).

@@ -165,6 +165,15 @@ func TestP3AcceptsOnlyRulesWhoseQuorumsShareMoreThanMayLie(t *testing.T) {
 			Finalize: someRule().Draw(t, "finalize"),
 			Nullify:  someRule().Draw(t, "nullify"),
 		}
+		if differ := rapid.IntRange(0, 2).Draw(t, "none, one or all differ from the default"); differ < 2 { // few free ones are safe
+			free := r
+			r = quorum.DefaultRules(r.Mode)
+			if differ == 1 {
+				rapid.SampledFrom([]func(){
+					func() { r.Notarize = free.Notarize }, func() { r.Finalize = free.Finalize }, func() { r.Nullify = free.Nullify },
+				}).Draw(t, "which")()
+			}
+		}
 		_, err := r.Check(weigh(t, weights...))
 		if err == nil {
 			safe++

@@ -1,6 +1,8 @@
 package scope
 
 import (
+	"bytes"
+
 	"github.com/aweigh/aweigh/action"
 	"github.com/aweigh/aweigh/lineage"
 )
@@ -22,10 +24,32 @@ func (x *execution) act(m *CheckedMutation, out *Outcome) (failure error, pendin
 		return x.transact(m, out)
 	}
 	v, failure, err := x.actable(m)
+	if failure == nil && err == nil {
+		failure, err = x.underAliases(m)
+	}
 	if failure != nil || err != nil {
 		return failure, false, err
 	}
 	return nil, false, x.claim(a, v)
+}
+
+// underAliases asks the rule of an action's verb under the other aliases of the object: it changes what all of them show, or
+// the history that they share.
+func (x *execution) underAliases(m *CheckedMutation) (failure, err error) {
+	a := m.Action
+	others, err := x.others(a.Key)
+	for i := 0; i < len(others) && failure == nil && err == nil; i++ {
+		key := others[i].Key
+		if bytes.Equal(key, a.Key) {
+			continue
+		}
+		var v KeyValue
+		var ok bool
+		if v, ok, err = x.newest(key); err == nil {
+			_, failure = x.verdict(m, a.Verb, key, &v, ok)
+		}
+	}
+	return failure, err
 }
 
 // actable says why the policy, or what is there, does not let an action be done now;
@@ -52,7 +76,7 @@ func (x *execution) actable(m *CheckedMutation) (v *KeyValue, failure, err error
 // verdict asks the policy in force about a verb, and charges the mutation for it.
 func (x *execution) verdict(m *CheckedMutation, verb string, key []byte, v *KeyValue, ok bool) (said action.Verdict, failure error) {
 	rules := x.epoch.rules
-	if failure := x.spend(1+int(rules.Cost(verb)/stepsAVisit), len(v.Value)); failure != nil {
+	if failure := x.spend(looked(len(v.Value)) + int64(rules.Cost(verb)/stepsAVisit)); failure != nil {
 		return said, failure
 	}
 	h := &x.block.Header
@@ -70,8 +94,10 @@ const stepsAVisit = 100
 // plan puts and deletes, its aliases spread. An action was judged by its own verb.
 func (x *execution) permitted(m *CheckedMutation, p *plan) (failure, err error) {
 	if m.Class == Act {
-		_, failure, err = x.actable(m)
-		return failure, err
+		if _, failure, err = x.actable(m); failure != nil || err != nil {
+			return failure, err
+		}
+		return x.underAliases(m)
 	}
 	if !x.epoch.rules.Has(writeVerb) {
 		return nil, nil

@@ -1,6 +1,8 @@
 package scope
 
 import (
+	"bytes"
+	"fmt"
 	"time"
 
 	"github.com/mr-tron/base58"
@@ -54,7 +56,8 @@ func seated(anchors []Anchor) map[aweigh.Hash]int {
 }
 
 // PeerKey is the key in a libp2p peer ID in its usual form: the base58 of an identity
-// multihash of the protobuf of an Ed25519 key.
+// multihash of the protobuf of an Ed25519 key. ok is false for a key that
+// votes.PublicKey.Check refuses.
 func PeerKey(peer string) (k votes.PublicKey, ok bool) {
 	const head = "\x00\x24\x08\x01\x12\x20"
 	if len(peer) > 64 {
@@ -64,7 +67,16 @@ func PeerKey(peer string) (k votes.PublicKey, ok bool) {
 	if err != nil || len(raw) != len(head)+32 || string(raw[:len(head)]) != head {
 		return k, false
 	}
-	return votes.PublicKey{Scheme: votes.Ed25519, Bytes: raw[len(head):]}, true
+	k = votes.PublicKey{Scheme: votes.Ed25519, Bytes: raw[len(head):]}
+	return k, k.Check() == nil
+}
+
+// checkPeer refuses an anchor whose node has a key that binds nobody.
+func (a *Anchor) checkPeer() error {
+	if k, ok := PeerKey(a.Peer); !ok && len(k.Bytes) > 0 {
+		return fmt.Errorf("the peer ID of anchor %q: %w", a.Name, k.Check())
+	}
+	return nil
 }
 
 // Question asks what a scope says to a verb.
@@ -77,7 +89,7 @@ type Question struct {
 	Rules  *action.Rules // instead of those in force; nil: those
 }
 
-// Verdict is what the scope would say in the next block.
+// Verdict is what the scope would say in the next block: of a verb that writes or claims, under every alias of the object.
 func (s *State) Verdict(q Question) (action.Verdict, error) {
 	e, err := s.Epoch()
 	if err != nil {
@@ -90,22 +102,31 @@ func (s *State) Verdict(q Question) (action.Verdict, error) {
 	if q.Pass && !rules.Has(q.Verb) {
 		return action.Verdict{Allowed: true}, nil
 	}
-	var v KeyValue
-	var ok bool
-	if !q.Pass {
-		if v, ok, err = s.newest(q.Key); err != nil {
-			return action.Verdict{}, err
-		}
-	}
-	authors := e
 	if len(e.authors) == 0 { // of a policy without rules, tried with some
 		with := *e
 		with.authors = seated(e.Roster.Anchors)
-		authors = &with
+		e = &with
 	}
-	f := authors.facts(call{q.Verb, q.Caller, max(q.Now, s.head.Time), s.head.Height + 1}, string(s.head.Prefix), q.Key, &v, ok)
+	asked := call{q.Verb, q.Caller, max(q.Now, s.head.Time), s.head.Height + 1}
 	if q.Pass {
-		return rules.Pass(f), nil
+		return rules.Pass(e.facts(asked, string(s.head.Prefix), q.Key, &KeyValue{}, false)), nil
 	}
-	return rules.Judge(f), nil
+	v, ok, err := s.newest(q.Key)
+	if err != nil {
+		return action.Verdict{}, err
+	}
+	said := rules.Judge(e.facts(asked, string(s.head.Prefix), q.Key, &v, ok))
+	if !ok || !said.Allowed || said.Class != action.Write && said.Class != action.Claim {
+		return said, nil
+	}
+	a, err := s.aliasesWith(v.UID, &v)
+	for i := 0; i < len(a.Keys) && said.Allowed && err == nil; i++ {
+		if bytes.Equal(a.Keys[i], q.Key) {
+			continue
+		}
+		if v, ok, err = s.newest(a.Keys[i]); err == nil {
+			said = rules.Judge(e.facts(asked, string(s.head.Prefix), a.Keys[i], &v, ok))
+		}
+	}
+	return said, err
 }

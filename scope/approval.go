@@ -121,7 +121,11 @@ func (p *Policy) checkApprovals() error {
 	}
 	for i := range p.Approvals {
 		a := &p.Approvals[i]
-		if err := a.check(); err != nil {
+		err := a.check()
+		if err == nil {
+			err = p.Limits.outlasts("motions that are open for", a.Window)
+		}
+		if err != nil {
 			return fmt.Errorf("%w: approval of %s: %w", ErrInvalid, a.name(), err)
 		}
 		if len(a.Prefix) > p.Limits.KeyBytes {
@@ -225,7 +229,10 @@ func (a *Approval) carriable(r Roster) error {
 }
 
 // errManyApprovals refuses what two approvals would have to be asked for.
-var errManyApprovals = errors.New("scope: it takes several approvals of the policy at once, of several keys or of a change and of the deletion by a lease; send one mutation for each, or name no lease")
+var errManyApprovals = errors.New("scope: it takes several approvals of the policy at once, of several keys; send one mutation for each")
+
+// errLeased refuses a put whose lease would be a deletion that nobody approved.
+var errLeased = errors.New("scope: the policy asks for approval of the deletion of this key, and a lease would delete it without; put it without a lease")
 
 // approval is the one that a planned transaction needs, nil if it needs none: that
 // of the longest prefix of each key that it puts or deletes.
@@ -257,21 +264,13 @@ func (p *Policy) approval(pl *plan) (needed *Approval, failure error) {
 	return needed, nil
 }
 
-// covering is the approval that one put or deletion needs. A put that names a lease
-// needs that of a deletion as well: the lease deletes when it ends.
+// covering is the approval that one put or deletion needs. A put that names a lease is
+// refused where the deletion of its key takes approval.
 func (p *Policy) covering(op *Op) (needed *Approval, failure error) {
-	needed, failure = p.longest(op, op.Kind == OpDelete)
-	if failure != nil || op.Kind != OpPut || op.Lease == 0 {
-		return needed, failure
+	if op.Kind == OpPut && op.Lease != 0 && p.guards(op.Key) {
+		return nil, errLeased
 	}
-	ends, failure := p.longest(op, true)
-	switch {
-	case needed == nil || failure != nil:
-		return ends, failure
-	case ends != needed:
-		return nil, errManyApprovals
-	}
-	return needed, nil
+	return p.longest(op, op.Kind == OpDelete)
 }
 
 // longest is the approval with the longest prefix of those that cover an operation,

@@ -29,7 +29,7 @@ type Header struct {
 	Roster    aweigh.Hash
 	Policy    aweigh.Hash
 	Mutations aweigh.Hash // MutationsRoot of the content
-	Evidence  aweigh.Hash // hash of the block's Evidence, zero if there is none
+	Evidence  aweigh.Hash // hash of the block's Evidence and of the reserves of its bundles, zero if there are none
 	Next      aweigh.Hash // Terms.Hash of the next epoch if the block ends this one (P24), otherwise zero
 
 	// As of the parent, that is before this block is executed:
@@ -77,7 +77,7 @@ type wireBlock struct {
 
 // NewBlock fills the header's Mutations and Evidence from the content.
 func NewBlock(h Header, bundles []*CheckedBundle, e Evidence) *Block {
-	h.Mutations, h.Evidence = MutationsRoot(bundles), e.Hash()
+	h.Mutations, h.Evidence = MutationsRoot(bundles), e.with(bundles)
 	return &Block{Header: h, Bundles: bundles, Evidence: e, hash: h.Hash()}
 }
 
@@ -153,9 +153,10 @@ const overhead = 1<<20 + 2*MaxAttendedBytes + 2*MaxBallotBytes + maxRevocation
 // Check says whether the block's content is within limits, and all of it for
 // the scope that the header names. Errors wrap ErrInvalid.
 func (b *Block) Check(lim Limits) error {
-	size := 0
+	size, cost := 0, int64(0)
 	for _, c := range b.Bundles {
 		size += len(c.raw)
+		cost += c.cost
 		if c.Scope() != b.Header.Scope {
 			return fmt.Errorf("%w: a bundle for scope %s in a block of scope %s", ErrInvalid, c.Scope().Short(), b.Header.Scope.Short())
 		}
@@ -163,6 +164,8 @@ func (b *Block) Check(lim Limits) error {
 	switch {
 	case size > lim.BlockBytes:
 		return fmt.Errorf("%w: bundles of %d bytes, at most %d are taken", ErrInvalid, size, lim.BlockBytes)
+	case cost > lim.BlockCost:
+		return fmt.Errorf("%w: bundles that cost up to %d units, at most %d are taken", ErrInvalid, cost, lim.BlockCost)
 	case b.Len() > lim.BlockMutations:
 		return fmt.Errorf("%w: %d mutations, at most %d are taken", ErrInvalid, b.Len(), lim.BlockMutations)
 	case len(b.Proofs) > MaxProofs:
@@ -237,7 +240,48 @@ func (e Evidence) Hash() aweigh.Hash {
 	return canon.Hash("aweigh/evidence/1", e)
 }
 
+// with names the evidence together with the reserves of the bundles beside it, which execution goes by;
+// without any reserve it is Hash. MutationsRoot names the mutations alone.
+func (e Evidence) with(bundles []*CheckedBundle) aweigh.Hash {
+	var reserves []reserve
+	at := int64(0)
+	for _, c := range bundles {
+		if c.reserve != 0 {
+			reserves = append(reserves, reserve{First: at, Mutations: int64(len(c.mutations)), Units: c.reserve})
+		}
+		at += int64(len(c.mutations))
+	}
+	if len(reserves) == 0 {
+		return e.Hash()
+	}
+	return canon.Hash("aweigh/reserves/1", struct {
+		_        struct{} `cbor:",toarray"`
+		Evidence aweigh.Hash
+		Reserves []reserve
+	}{Evidence: e.Hash(), Reserves: reserves})
+}
+
+// reserve is that of a bundle in a block.
+type reserve struct {
+	_         struct{} `cbor:",toarray"`
+	First     int64    // place of its first mutation among those of the block
+	Mutations int64    // that it is for
+	Units     int64
+}
+
 // Domain is what the ballots on blocks under this header are bound to (P5).
 func (h Header) Domain() votes.Domain {
 	return votes.Domain{Network: h.Network, Scope: h.Scope, Epoch: h.Epoch, Roster: h.Roster, Policy: h.Policy}
+}
+
+// Opens reports whether a mutation of the block is the one that a motion is about.
+func (b *Block) Opens(id votes.MotionID) bool {
+	for _, c := range b.Bundles {
+		for i := range c.mutations {
+			if votes.MotionID(c.mutations[i].ID) == id {
+				return true
+			}
+		}
+	}
+	return false
 }

@@ -1,6 +1,7 @@
 package scope
 
 import (
+	"encoding/binary"
 	"fmt"
 
 	"github.com/aweigh/aweigh"
@@ -15,6 +16,7 @@ type Bundle struct {
 	_         struct{} `cbor:",toarray"`
 	Author    votes.PublicKey
 	Mutations [][]byte // canonical encodings of Mutation
+	Reserve   int64    // units of cost that the mutations may take together beyond what the form of each allows; see CheckedBundle.Cost
 	Signature []byte   // over the bundle's identity
 }
 
@@ -28,6 +30,9 @@ type CheckedBundle struct {
 	author    votes.PublicKey
 	signature []byte
 	until     aweigh.Instant
+	reserve   int64
+	cost      int64
+	looks     int64
 }
 
 // CheckedMutation is one mutation of a CheckedBundle with its content decoded.
@@ -43,9 +48,10 @@ type CheckedMutation struct {
 	Motion   votes.MotionID // for Withdraw
 	Access   *Access        // for Permit
 	raw      []byte
+	allowed  int64 // units of cost, by its form
 }
 
-// ID names the bundle: the hash over its author and its mutations.
+// ID names the bundle: the hash over its author, its reserve and its mutations.
 func (c *CheckedBundle) ID() aweigh.Hash { return c.id }
 
 // Raw is the bundle's canonical encoding.
@@ -63,18 +69,33 @@ func (c *CheckedBundle) Mutations() []CheckedMutation { return c.mutations }
 // ValidUntil is the last instant at which any of its mutations may apply.
 func (c *CheckedBundle) ValidUntil() aweigh.Instant { return c.until }
 
-func bundleID(author aweigh.Hash, ids []aweigh.Hash) aweigh.Hash {
-	parts := make([][]byte, 0, len(ids)+2)
-	parts = append(parts, []byte("aweigh/bundle/1"), author[:])
+// Reserve is what its author declares that the mutations may cost beyond what their form allows.
+func (c *CheckedBundle) Reserve() int64 { return c.reserve }
+
+// Cost is the most units of work that executing the bundle may take: what the form of its mutations
+// allows, and its reserve. A unit is about a microsecond of one processor; see budget.go.
+func (c *CheckedBundle) Cost() int64 { return c.cost }
+
+// Looks is what of the cost is not for what is put, and so is not in proportion to the bundle's bytes.
+func (c *CheckedBundle) Looks() int64 { return c.looks }
+
+func bundleID(author aweigh.Hash, reserve int64, ids []aweigh.Hash) aweigh.Hash {
+	parts := make([][]byte, 0, len(ids)+3)
+	parts = append(parts, []byte("aweigh/bundle/2"), author[:], binary.BigEndian.AppendUint64(nil, uint64(reserve)))
 	for i := range ids {
 		parts = append(parts, ids[i][:])
 	}
 	return aweigh.Sum(parts...)
 }
 
-// Sign makes a bundle of mutations, whose Author is set to the signer's.
+// Sign makes a bundle of mutations, whose Author is set to the signer's, without a reserve.
 func Sign(key votes.PrivateKey, lim Limits, mutations ...Mutation) (*CheckedBundle, error) {
-	b := Bundle{Author: key.Public()}
+	return SignReserving(0, key, lim, mutations...)
+}
+
+// SignReserving is Sign with a reserve, as State.Price names it.
+func SignReserving(reserve int64, key votes.PrivateKey, lim Limits, mutations ...Mutation) (*CheckedBundle, error) {
+	b := Bundle{Author: key.Public(), Reserve: reserve}
 	author := b.Author.ID()
 	for _, m := range mutations {
 		m.Author = author
@@ -149,6 +170,10 @@ func (b Bundle) open(lim Limits) (*CheckedBundle, error) {
 	}
 	author := b.Author.ID()
 	c := &CheckedBundle{author: b.Author, signature: b.Signature, mutations: make([]CheckedMutation, len(b.Mutations))}
+	if b.Reserve < 0 || b.Reserve > lim.BlockCost {
+		return nil, fmt.Errorf("%w: a bundle that reserves %d units of cost, at most %d are taken", ErrInvalid, b.Reserve, lim.BlockCost)
+	}
+	c.reserve, c.cost, c.looks = b.Reserve, b.Reserve, b.Reserve
 	ids := make([]aweigh.Hash, len(b.Mutations))
 	for i, raw := range b.Mutations {
 		m := &c.mutations[i]
@@ -163,12 +188,32 @@ func (b Bundle) open(lim Limits) (*CheckedBundle, error) {
 		}
 		ids[i] = m.ID
 		c.until = max(c.until, m.ValidUntil)
+		c.cost += m.allowed
+		c.looks += m.allowed - m.plain()
 	}
-	c.id = bundleID(author, ids)
+	if c.cost > lim.BlockCost {
+		return nil, fmt.Errorf("%w: a bundle that costs up to %d units, at most %d are taken", ErrInvalid, c.cost, lim.BlockCost)
+	}
+	c.id = bundleID(author, b.Reserve, ids)
 	return c, nil
 }
 
+// OpenMutation reads a mutation with its content, and checks it within the widest limits
+// that a policy may have.
+func OpenMutation(raw []byte) (m CheckedMutation, err error) {
+	err = m.open(raw, MostLimits())
+	return m, err
+}
+
 func (m *CheckedMutation) open(raw []byte, lim Limits) error {
+	err := m.read(raw, lim)
+	if err == nil {
+		m.allowed = m.allowance()
+	}
+	return err
+}
+
+func (m *CheckedMutation) read(raw []byte, lim Limits) error {
 	if len(raw) > lim.MutationBytes {
 		return fmt.Errorf("%d bytes, at most %d are taken", len(raw), lim.MutationBytes)
 	}
@@ -198,7 +243,7 @@ func (m *CheckedMutation) open(raw []byte, lim Limits) error {
 		if err := canon.Decode(m.Content, m.Decision); err != nil {
 			return err
 		}
-		return m.Decision.check()
+		return m.Decision.Check()
 	case Name:
 		m.Naming = new(Naming)
 		if err := canon.Decode(m.Content, m.Naming); err != nil {

@@ -85,7 +85,7 @@ func TestBundleSpeaksForItsAuthorOnly(t *testing.T) {
 	m := w.put("a", "1")
 	m.Author = aweigh.Sum([]byte("somebody else"))
 	b := Bundle{Author: w.author.Public(), Mutations: [][]byte{m.Encode()}}
-	id := bundleID(b.Author.ID(), []aweigh.Hash{ID(m.Encode())})
+	id := bundleID(b.Author.ID(), 0, []aweigh.Hash{ID(m.Encode())})
 	b.Signature = w.author.Sign(votes.ContextBundle, id[:])
 	if _, err := CheckBundle(canon.Encode(b), DefaultLimits(), votes.Verify); !errors.Is(err, ErrInvalid) {
 		t.Fatal(err)

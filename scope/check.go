@@ -3,9 +3,6 @@ package scope
 import "fmt"
 
 const (
-	// maxTxnDepth bounds transactions within transactions. etcd bounds them only
-	// by the operations that each level leaves to the next.
-	maxTxnDepth = 3
 	// maxTxnFactor times Limits.TxnOps is how many operations a transaction may
 	// have, those of inner transactions included.
 	maxTxnFactor = 8
@@ -24,6 +21,9 @@ func (t *Txn) Check(lim Limits) error {
 	}
 	if c.ops > maxTxnFactor*lim.TxnOps {
 		return ErrTooManyOps
+	}
+	if err := t.checkReach(c.ops); err != nil {
+		return err
 	}
 	if c.keeps && c.toEnd { // the put might find nothing to keep when its turn comes
 		return ErrDuplicateKey
@@ -47,8 +47,8 @@ type txnCheck struct {
 }
 
 func (c *txnCheck) txn(t *Txn, budget, depth int) error {
-	if depth > maxTxnDepth {
-		return fmt.Errorf("transactions nested deeper than %d", maxTxnDepth)
+	if depth > c.lim.TxnDepth {
+		return c.lim.TooDeep()
 	}
 	most := max(len(t.Compare), len(t.Success), len(t.Failure))
 	if most > budget {
@@ -69,6 +69,9 @@ func (c *txnCheck) txn(t *Txn, budget, depth int) error {
 			c.keeps = c.keeps || op.IgnoreValue || op.IgnoreLease
 			c.toEnd = c.toEnd || op.Kind == OpDelete && ToEnd(op.End)
 			if op.Kind == OpTxn {
+				if len(op.Txn.Reach) > 0 {
+					return fmt.Errorf("a transaction within another, with a reach of its own")
+				}
 				if err := c.txn(op.Txn, budget-most, depth+1); err != nil {
 					return err
 				}

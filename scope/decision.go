@@ -7,6 +7,7 @@ import (
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/kv"
 	"github.com/aweigh/aweigh/votes"
 )
 
@@ -123,8 +124,8 @@ const (
 	maxPeerName   = 128
 )
 
-// check says whether the decision is well-formed.
-func (d *Decision) check() error {
+// Check says whether the decision is well-formed.
+func (d *Decision) Check() error {
 	admits, sets, gives := d.Kind == Admit, d.Kind == SetPolicy, d.Kind == Delegate || d.Kind == Revoke
 	switch {
 	case d.Kind < Admit || d.Kind > Revoke:
@@ -150,7 +151,7 @@ func (d *Decision) check() error {
 	case d.Sponsor.IsZero() || d.Sponsor == d.Subject:
 		return fmt.Errorf("an anchor is admitted on another anchor's surety")
 	}
-	return nil
+	return d.Anchor.checkPeer()
 }
 
 // consent verifies that the new anchor agrees.
@@ -212,10 +213,76 @@ func (s *State) Agenda() ([]Proposed, error) {
 	}
 	carried, err := s.agenda()
 	for i := range carried {
-		d := &carried[i]
-		all = append(all, Proposed{ID: d.Decision.ID(), Motion: d.Motion, Decision: d.Decision, By: d.By, Opened: d.Opened, Carried: d.Carried})
+		p, err := s.carried(&carried[i])
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, p)
 	}
 	return all, err
+}
+
+// carried is a decision that waits for the next epoch, with its support as far as its motion
+// is on record.
+func (s *State) carried(d *decided) (p Proposed, err error) {
+	p = Proposed{ID: d.Decision.ID(), Motion: d.Motion, Decision: d.Decision, By: d.By, Opened: d.Opened, Carried: d.Carried}
+	if d.Motion.IsZero() {
+		return p, nil
+	}
+	rec, ok, err := s.motion(d.Motion)
+	if err == nil && ok {
+		p.Deadline = rec.Motion.Deadline
+		err = s.supported(&p, &rec.Motion)
+	}
+	return p, err
+}
+
+// supported fills in who approved a decision.
+func (s *State) supported(p *Proposed, mo *Motion) (err error) {
+	if p.Tally, err = s.view.tally(mo); err != nil {
+		return err
+	}
+	ballots, err := s.Ballots(p.Motion)
+	for i := range ballots {
+		if v, err := ballots[i].Vote(p.Motion); err == nil && !ballots[i].Late && v.Ballot().Choice == votes.Approve {
+			p.Approvals = append(p.Approvals, aweigh.AnchorID(v.Ballot().Voter))
+		}
+	}
+	return err
+}
+
+// Decision is how a decision stands: open, carried, or closed, of which the ending tells. Of
+// several motions about it, the one that is open counts, and else the one that closed last. It
+// is nil if none is on record.
+func (s *State) Decision(id aweigh.Hash) (p *Proposed, end *Ending, err error) {
+	all, err := s.Agenda()
+	if err != nil {
+		return nil, nil, err
+	}
+	for i := range all {
+		if all[i].ID == id {
+			return &all[i], nil, nil
+		}
+	}
+	var motion votes.MotionID
+	var bad error
+	prefix := s.space.at(atClosed)
+	err = s.r.Scan(prefix, kv.PrefixEnd(prefix), true, func(k, raw []byte) bool {
+		var line docketed
+		if bad = canon.Decode(raw, &line); bad == nil && line.Decision == id {
+			motion = votes.MotionID(k[len(prefix)+8:])
+		}
+		return bad == nil && motion.IsZero()
+	})
+	if err = errors.Join(err, bad); err != nil || motion.IsZero() {
+		return nil, nil, err
+	}
+	rec, err := s.mustMotion(motion)
+	if err != nil {
+		return nil, nil, err
+	}
+	closed, err := s.proposed(motion)
+	return &closed, rec.Ending, err
 }
 
 // openDecisions is those among the open motions, by deadline.
@@ -236,7 +303,7 @@ func (s *State) openDecisions() (all []Proposed, err error) {
 	return all, errors.Join(err, bad)
 }
 
-// proposed is an open decision.
+// proposed is a decision that is, or was, open as a motion.
 func (s *State) proposed(id votes.MotionID) (p Proposed, err error) {
 	rec, err := s.mustMotion(id)
 	if err != nil {
@@ -247,14 +314,5 @@ func (s *State) proposed(id votes.MotionID) (p Proposed, err error) {
 		return p, fmt.Errorf("%w: the decision of motion %s: %w", ErrCorrupt, id.Short(), err)
 	}
 	p = Proposed{ID: m.Decision.ID(), Motion: id, Decision: *m.Decision, By: m.Author, Opened: rec.Motion.Opened, Deadline: rec.Motion.Deadline}
-	if p.Tally, err = s.view.tally(&rec.Motion); err != nil {
-		return p, err
-	}
-	ballots, err := s.Ballots(id)
-	for i := range ballots {
-		if v, err := ballots[i].Vote(id); err == nil && v.Ballot().Choice == votes.Approve {
-			p.Approvals = append(p.Approvals, aweigh.AnchorID(v.Ballot().Voter))
-		}
-	}
-	return p, err
+	return p, s.supported(&p, &rec.Motion)
 }

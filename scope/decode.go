@@ -14,14 +14,14 @@ import (
 
 func decodeBundle(raw []byte) (b Bundle, err error) {
 	r := canon.NewReader(raw)
-	r.Array(3)
+	r.Array(4)
 	r.Array(2)
 	b.Author.Scheme, b.Author.Bytes = r.Text(), r.Bytes()
 	b.Mutations = make([][]byte, r.Elements(1))
 	for i := range b.Mutations {
 		b.Mutations[i] = r.Bytes()
 	}
-	b.Signature = r.Bytes()
+	b.Reserve, b.Signature = r.Int(), r.Bytes()
 	return b, r.Close()
 }
 
@@ -42,10 +42,11 @@ func (t *Txn) decode(raw []byte) error {
 	return r.Close()
 }
 
-// The fewest bytes that a Compare and an Op take: a head, and one for each field.
+// The fewest bytes that a Compare, an Op and a Reach take: a head, and one for each field.
 const (
 	leastCompare = 7
 	leastOp      = 11
+	leastReach   = 3
 )
 
 // read reads a transaction that is an array at a level, counted from 1.
@@ -54,13 +55,18 @@ func (t *Txn) read(r *canon.Reader, level int) {
 		r.Fail()
 		return
 	}
-	r.Array(3)
+	r.Array(4)
 	t.Compare = make([]Compare, r.Elements(leastCompare))
 	for i := range t.Compare {
 		t.Compare[i].read(r)
 	}
 	t.Success = readOps(r, level+2)
 	t.Failure = readOps(r, level+2)
+	t.Reach = make([]Reach, r.Elements(leastReach))
+	for i := range t.Reach {
+		r.Array(2)
+		t.Reach[i].Key, t.Reach[i].End = r.Bytes(), r.Bytes()
+	}
 }
 
 func (c *Compare) read(r *canon.Reader) {

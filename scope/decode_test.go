@@ -59,10 +59,14 @@ func encodings(t testing.TB) (all [][]byte) {
 			Failure: []Op{{Kind: OpPut, Key: []byte("k"), Value: []byte("v"), Lease: n, Prev: true, IgnoreLease: true}, {Kind: OpDelete}},
 		}))
 	}
+	all = append(all, canon.Encode(Txn{Reach: []Reach{{Key: []byte("a"), End: []byte("b")}, {Key: []byte("c"), End: []byte{0}}}}))
 	deep := &Txn{}
+	reaching := &Txn{Reach: []Reach{{Key: []byte("a"), End: []byte("b")}}}
 	for range canon.MaxLevels/3 + 1 {
 		all = append(all, canon.Encode(*deep))
 		deep = &Txn{Success: []Op{{Kind: OpTxn, Txn: deep}}}
+		all = append(all, canon.Encode(*reaching))
+		reaching = &Txn{Success: []Op{{Kind: OpTxn, Txn: reaching}}}
 	}
 	return append(all, canon.Encode(*deep))
 }

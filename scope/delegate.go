@@ -115,8 +115,7 @@ func (x *execution) delegate(d *decided) error {
 		}
 	}
 	if failure != nil {
-		x.enter(lineage.Entry{Class: lineage.Failed, Key: child.Prefix, Reason: reason(failure)})
-		return nil
+		return x.dismiss(d, child.Prefix, failure)
 	}
 	parent, err := x.next.Genesis()
 	if err != nil {
@@ -248,7 +247,7 @@ func (h *handover) lease(x *execution, v *KeyValue) error {
 		if err != nil {
 			return err
 		}
-		l = &lease{ttl: was.ttl, expires: was.until(x.next.head.Resumed)}
+		l = &lease{ttl: was.ttl, expires: was.until(x.next.head.Resumed), keeper: was.keeper}
 		h.leases[v.Lease] = l
 		h.order = append(h.order, v.Lease)
 	}

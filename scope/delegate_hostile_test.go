@@ -57,6 +57,7 @@ func bribed(t *testing.T) (r *realm, g Genesis, c *realm, above []Step) {
 	c = &realm{world: r.child(g), keys: r.keys, names: r.names, away: r.away}
 	c.now = r.now
 	c.state.head.Prefix = ""
+	c.bribed = true
 	return r, g, c, above
 }
 
@@ -121,16 +122,20 @@ func TestProposalsOfDelegationsShareABlocksBudget(t *testing.T) {
 		}
 		proposals = append(proposals, c)
 	}
-	looked := 0
-	for _, out := range r.add(r.next(nil, nil, proposals...)).Outcomes {
-		switch {
-		case out.Code == Applied:
-			looked++
-		case !errors.Is(Failure(out.Reason), ErrTooMuch):
-			t.Errorf("%s %q", out.Code, out.Reason)
+	b := r.next(nil, nil, proposals...)
+	lim, cost := r.g.Policy.Limits, int64(0)
+	for _, c := range proposals {
+		if cost += c.Cost(); c.Cost() < delegateUnits {
+			t.Errorf("a proposal declares %d units", c.Cost())
 		}
 	}
-	if looked < 1 || looked == len(proposals) || looked*7<<20 > blockBytes {
-		t.Errorf("%d of %d proposals looked at 7 MiB each", looked, len(proposals))
+	lim.BlockCost = cost - 1
+	if err := b.Check(lim); !errors.Is(err, ErrInvalid) {
+		t.Errorf("together they cost more than a block may: %v", err)
+	}
+	for _, out := range r.add(b).Outcomes {
+		if out.Code != Applied {
+			t.Errorf("%s %q", out.Code, out.Reason)
+		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/testshort"
 	"github.com/aweigh/aweigh/kv"
 	"github.com/aweigh/aweigh/quorum"
 )
@@ -253,6 +254,7 @@ func restores(t fataler, w *world, snapshot taken) {
 // TestDelegationLosesNothing: whatever was done before, parent and child hold
 // together what the parent held; and both are what a snapshot of them gives.
 func TestDelegationLosesNothing(t *testing.T) {
+	testshort.Skip(t)
 	rapid.Check(t, func(t *rapid.T) {
 		r := newRealm(t, func(p *Policy) { p.EpochBlocks = 8 })
 		r.skip = true

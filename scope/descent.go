@@ -103,7 +103,7 @@ func (b *Bound) admits(p *Policy) error {
 	case f.MinAnchors < b.Finalize.MinAnchors:
 		return fmt.Errorf("%w: at least %d anchors to finalize, and not %d", ErrBound, b.Finalize.MinAnchors, f.MinAnchors)
 	}
-	return nil
+	return p.Limits.outlasts("a notice of", b.Notice)
 }
 
 // below is what is left for the children of a scope that is bound: one level less.

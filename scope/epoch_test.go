@@ -665,7 +665,7 @@ func TestRostersAreTheSameEverywhere(t *testing.T) {
 		r.turn()
 	}
 	e := r.epoch()
-	const want = "3640990a69632d0fc0764308668b3a7d0d2f3eeb4b835249303b55d7d79d5394"
+	const want = "b90e088bb158d84b502f4b72e3d681810269a789906ad72dfcf134d85832fff1"
 	if got := aweigh.Sum(e.Encode()).String(); got != want || e.Roster.Weights.Len() != 5 {
 		t.Errorf("epoch %d with weights %v is %s, not %s", e.Number, e.Terms().Weights, got, want)
 	}

@@ -14,12 +14,19 @@ type Event struct {
 	Prev  *KeyValue     // what an update or a deletion replaced, as of the revision before; nil if that is compacted
 }
 
-// Events reads the changes of the keys [key, end), in the sense of Op, in the
-// revisions from <= r <= to, in their order. It looks at about so many changes in
-// all, of any keys, and never splits a revision; next is the first revision that
-// it did not reach. That a key went to another scope is no change of it. The error is
-// ErrCompacted if from cannot be read any more.
-func (s *State) Events(from, to int64, key, end []byte, most int) (events []Event, next int64, err error) {
+// Place says where one change of a key stands in the order of changes.
+type Place struct {
+	Key      []byte
+	Revision int64
+	Sub      uint32 // within the revision
+}
+
+// Places finds the changes of the keys [key, end), in the sense of Op, in the
+// revisions from <= r <= to, in their order, without their content. It looks at about
+// so many changes in all, of any keys, and never splits a revision; next is the first
+// revision that it did not reach. That a key went to another scope is no change of it.
+// The error is ErrCompacted if from cannot be read any more.
+func (s *State) Places(from, to int64, key, end []byte, most int) (places []Place, next int64, err error) {
 	if from < s.head.Compacted {
 		return nil, from, ErrCompacted
 	}
@@ -28,7 +35,6 @@ func (s *State) Events(from, to int64, key, end []byte, most int) (events []Even
 	if err != nil {
 		return nil, from, err
 	}
-	var changes []change
 	looked, next := 0, max(from, to+1)
 	err = s.changes(first(from), func(c change, _ bool) bool {
 		if c.at.main > to {
@@ -40,29 +46,43 @@ func (s *State) Events(from, to int64, key, end []byte, most int) (events []Even
 		}
 		looked++
 		if Within(c.key, key, end) && !own.went(c) {
-			changes = append(changes, change{c.at, bytes.Clone(c.key)})
+			places = append(places, Place{bytes.Clone(c.key), c.at.main, c.at.sub})
 		}
 		return true
 	})
 	if err != nil {
 		return nil, from, err
 	}
-	events = make([]Event, len(changes))
-	for i, c := range changes {
-		if events[i], err = s.event(c.key, c.at); err != nil {
+	return places, next, nil
+}
+
+// Events is Places with the content of all of them, whatever it takes.
+func (s *State) Events(from, to int64, key, end []byte, most int) (events []Event, next int64, err error) {
+	places, next, err := s.Places(from, to, key, end, most)
+	if err != nil {
+		return nil, from, err
+	}
+	events = make([]Event, len(places))
+	for i, p := range places {
+		if events[i], err = s.Event(p, true); err != nil {
 			return nil, from, err
 		}
 	}
 	return events, next, nil
 }
 
-func (s *State) event(key []byte, at revision) (e Event, err error) {
-	v, ok, err := s.exactly(key, at)
+// Event reads the content of the change at a place, with what it replaced if prev is set. The
+// error is ErrCompacted if it was compacted since the place was found.
+func (s *State) Event(p Place, prev bool) (e Event, err error) {
+	v, ok, err := s.exactly(p.Key, revision{p.Revision, p.Sub})
 	if err != nil {
 		return e, err
 	}
 	if !ok {
-		return e, fmt.Errorf("%w: no version of %q at revision %d", ErrCorrupt, key, at.main)
+		if p.Revision <= s.head.Compacted {
+			return e, ErrCompacted
+		}
+		return e, fmt.Errorf("%w: no version of %q at revision %d", ErrCorrupt, p.Key, p.Revision)
 	}
 	e.Kv = v
 	switch {
@@ -74,8 +94,8 @@ func (s *State) event(key []byte, at revision) (e Event, err error) {
 	default:
 		e.Class = lineage.Update
 	}
-	if at.main > s.head.Compacted {
-		prev, ok, err := s.before(key, at.main-1)
+	if prev && p.Revision > s.head.Compacted {
+		prev, ok, err := s.before(p.Key, p.Revision-1)
 		if err != nil {
 			return e, err
 		}

@@ -54,7 +54,14 @@ type Outcome struct {
 // blocks the tally, motions whose deadline has come are closed, its mutations are
 // executed in order, its ballots on motions are counted, what the scope above orders
 // comes on the agenda, and if the block ends the epoch, the next one begins.
-func (s *State) Execute(b *Block) (*Result, error) {
+func (s *State) Execute(b *Block) (*Result, error) { return s.ExecuteFor(b, nil) }
+
+// Wanted reports whether somebody here waits for the responses of a mutation.
+type Wanted func(mutation aweigh.Hash, author aweigh.Hash) bool
+
+// ExecuteFor is Execute, but leaves out of responses that nobody wants what is only
+// read for them: values before a change, and ranges. All else is the same.
+func (s *State) ExecuteFor(b *Block, wanted Wanted) (*Result, error) {
 	h := &b.Header
 	must.Hold(h.Height == s.head.Height+1 && h.Parent == s.head.Block,
 		"block %d is executed on the state of block %d", h.Height, s.head.Height)
@@ -63,6 +70,7 @@ func (s *State) Execute(b *Block) (*Result, error) {
 		return nil, err
 	}
 	x := newExecution(s, b)
+	x.wanted = wanted
 	due := dueLeast + 2*b.Len()
 	if err := x.forget(due); err != nil {
 		return nil, err
@@ -84,6 +92,7 @@ func (s *State) Execute(b *Block) (*Result, error) {
 		return nil, err
 	}
 	for _, c := range b.Bundles {
+		x.purse.reserve = c.reserve
 		for i := range c.mutations {
 			if err := x.apply(&c.mutations[i]); err != nil {
 				return nil, err
@@ -116,8 +125,9 @@ type execution struct {
 	tally  tally
 	ledger *trust.Ledger // as it is so far, if it was read
 	government
-	log   *lineage.Log
-	names names // as they are so far
+	log       *lineage.Log
+	names     names                // as they are so far
+	proposers map[aweigh.Hash]bool // see admitted; nil until it is asked for
 
 	versions *kv.Overlay // on the parent's state: writes of versions, and of records of motions and names
 	ops      []kv.Op     // all other writes
@@ -128,10 +138,13 @@ type execution struct {
 	recorded map[aweigh.Hash]Receipt // of mutations, by this block
 	expiries expiries
 	mutation *CheckedMutation // being executed
-	mine     budget           // what it may still look at
-	all      budget           // what the block may
+	purse    purse            // what it may still cost
+	gives    int64            // bytes that it would hold in memory, see givenMost
+	priced   bool             // the mutation is not to be executed: only what it would cost is asked for
+	wanted   Wanted           // nil: all responses are
 	changes  uint32           // that it made so far
-	room     map[int64]budget // that the transaction being planned leaves in leases
+	grows    int64            // what the puts planned so far take, in bytes, at most
+	room     map[int64]volume // that the transaction being planned leaves in leases
 	leased   bool             // the order in which leases end changed
 	scratch  []byte           // for elements
 	lanes    lanes            // likewise
@@ -154,7 +167,6 @@ func newExecution(s *State, b *Block) *execution {
 	}
 	sum := *s.sum // to be changed
 	x.next.sum = &sum
-	x.all = budget{blockVisits, blockBytes}
 	x.view = view{r: x.versions, space: s.space}
 	x.result.Outcomes = make([]Outcome, 0, b.Len())
 	return x
@@ -186,7 +198,9 @@ func (x *execution) apply(m *CheckedMutation) error {
 		if err := x.execute(m, &out); err != nil {
 			return err
 		}
-		x.remember(m, &out)
+		if out.Code != Exceeded {
+			x.remember(m, &out)
+		}
 	}
 	x.result.Outcomes = append(x.result.Outcomes, out)
 	return nil
@@ -221,6 +235,9 @@ func (x *execution) execute(m *CheckedMutation, out *Outcome) error {
 	}
 	out.Revision, out.Code = x.next.head.Revision, Applied
 	switch {
+	case failure != nil && x.purse.empty:
+		must.Hold(x.changes == 0, "a mutation that exceeds its cost changed something")
+		out.Code, out.Reason = Exceeded, reason(ErrTooMuch)
 	case failure != nil:
 		out.Code, out.Reason = Failed, reason(failure)
 		x.enter(lineage.Entry{Class: lineage.Failed, Reason: out.Reason})
@@ -257,6 +274,9 @@ func (x *execution) transact(m *CheckedMutation, out *Outcome) (failure error, p
 		failure, err = x.propose(m, needed, &p)
 		return failure, true, err
 	}
+	if x.priced {
+		return nil, false, nil
+	}
 	if out.Responses, err = x.run(p); err != nil {
 		return nil, false, err
 	}
@@ -267,8 +287,8 @@ func (x *execution) transact(m *CheckedMutation, out *Outcome) (failure error, p
 
 // begin is where a mutation's changes begin.
 func (x *execution) begin(m *CheckedMutation) {
-	x.mutation, x.changes, x.room = m, 0, nil
-	x.mine = budget{mutationVisits, mutationBytes}
+	x.mutation, x.changes, x.room, x.grows, x.gives = m, 0, nil, 0, 0
+	x.purse.allowed, x.purse.empty = m.allowed, false
 }
 
 // revision is the key space's revision as the transaction sees it: one more
@@ -304,6 +324,12 @@ func (h *Head) Closed() int64 {
 // network of several scopes.
 func ClockRevision(started, at aweigh.Instant) int64 {
 	return int64(at.Sub(started)/time.Millisecond) << 20
+}
+
+// RevisionTime is the latest time, in whole milliseconds, whose blocks give a revision or one before it, in a network
+// of several scopes: ClockRevision the other way.
+func RevisionTime(started aweigh.Instant, revision int64) aweigh.Instant {
+	return started.Add(time.Duration(revision>>20) * time.Millisecond)
 }
 
 // place is where the transaction's next change stands in the order of changes.

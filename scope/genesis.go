@@ -160,6 +160,9 @@ func (p Policy) Check() error {
 	if p.EpochTime < 0 || p.EpochTime > 0 && p.EpochTime < leastEpoch {
 		return fmt.Errorf("%w: epochs of %v; 0 means that the clock ends none, otherwise %v is the least", ErrInvalid, p.EpochTime, leastEpoch)
 	}
+	if err := p.Limits.outlasts("epochs of", p.EpochTime); err != nil {
+		return err
+	}
 	if err := p.checkApprovals(); err != nil {
 		return err
 	}
@@ -208,6 +211,9 @@ func (g Genesis) Check() (stoppable bool, err error) {
 	for _, a := range g.Anchors {
 		if a.Score > trust.MaxScore {
 			return false, fmt.Errorf("%w: anchor %q starts with a score of %d, above %d", ErrInvalid, a.Name, a.Score, trust.MaxScore)
+		}
+		if err := a.checkPeer(); err != nil {
+			return false, fmt.Errorf("%w: %w", ErrInvalid, err)
 		}
 	}
 	k, err := g.Keyring()

@@ -62,30 +62,28 @@ func (x *execution) govern(m *CheckedMutation) (failure, err error) {
 	if err := x.loadAgenda(); err != nil {
 		return nil, err
 	}
-	if failure, err := x.admissible(d); failure != nil || err != nil {
-		return failure, err
-	}
-	id := d.ID()
-	for i := range g.carried {
-		if g.carried[i].Decision.ID() == id {
-			return errors.New("this is decided already, and takes effect with the next epoch"), nil
-		}
-	}
 	if d.Kind == Retire {
+		if failure, err := x.admissible(d); failure != nil || err != nil {
+			return failure, err
+		}
 		x.decide(decided{Decision: *d, By: m.Author, Opened: x.block.Header.Time})
 		return nil, nil
 	}
-	if failure := x.spend(int(x.next.head.Docket.Open), 0); failure != nil { // they are looked through
+	if failure := x.spend(x.next.head.Docket.Open / linesAUnit); failure != nil { // they are looked through
 		return failure, nil
 	}
+	id := d.ID()
 	rec, known, err := x.openDecision(id)
 	switch {
 	case err != nil:
 		return nil, err
 	case known && !weighs:
 		return errors.New("this is proposed already; only anchors with weight can approve it"), nil
-	case known:
+	case known: // if it cannot take effect any more, it will be void and say so
 		return x.approve(&rec, m)
+	}
+	if failure, err := x.admissible(d); failure != nil || err != nil {
+		return failure, err
 	}
 	if failure, err := x.mayPropose(m, weighs); failure != nil || err != nil {
 		return failure, err
@@ -182,6 +180,9 @@ func (x *execution) mayPropose(m *CheckedMutation, weighs bool) (failure, err er
 func (x *execution) admissible(d *Decision) (failure, err error) {
 	r := x.epoch.Roster
 	seat, seated := r.Seat(d.Subject)
+	if failure := x.government.carried.clash(d, len(r.Anchors), x.policy.Limits.Anchors); failure != nil {
+		return failure, nil
+	}
 	switch d.Kind {
 	case SetPolicy:
 		if d.Policy.Hash() == x.policy.Hash() {
@@ -205,6 +206,9 @@ func (x *execution) admissible(d *Decision) (failure, err error) {
 		for _, a := range r.Anchors {
 			if a.Peer == d.Anchor.Peer {
 				return fmt.Errorf("the node %s holds the anchor %s already", a.Peer, a.Name), nil
+			}
+			if a.Name == d.Anchor.Name {
+				return fmt.Errorf("an anchor is called %s already; apply with another name", a.Name), nil
 			}
 		}
 	case Retire, Evict:
@@ -230,12 +234,13 @@ func (x *execution) mayDelegate(c *Child) (failure, err error) {
 		return failure, err
 	}
 	var h handover // what could not go now shall be told now, as far as that can be seen for half of what may be looked at
-	look := budget{mutationVisits / 2, mutationBytes / 2}
+	look := purse{allowed: delegateUnits - governUnits}
 	failure, err = h.gather(x, c.Prefix, func(visits, bytes int) error {
-		if !look.take(visits, bytes) {
+		if units := int64(visits) + int64(bytes)/givenBytes; !look.take(units) {
 			return errEnough
+		} else {
+			return x.spend(units)
 		}
-		return x.spend(visits, bytes)
 	})
 	return ignore(failure, errEnough), err
 }

@@ -59,6 +59,15 @@ const (
 	expireBytes  = maxLeaseBytes
 )
 
+// volume is room for so many keys and bytes.
+type volume struct{ keys, bytes int64 }
+
+func (v *volume) take(keys, bytes int64) bool {
+	v.keys -= keys
+	v.bytes -= bytes
+	return v.keys >= 0 && v.bytes >= 0
+}
+
 // leaseHalt is by how much a block may be late for a lease that is over. If it is
 // later than that, the scope stood still: nobody could keep a lease alive.
 const leaseHalt = 5 * time.Second
@@ -96,6 +105,7 @@ type Granted struct {
 	TTL     int64          // seconds
 	Expires aweigh.Instant // by the blocks' time; the first block from then on ends it
 	Keys    int            // attached
+	Keeper  aweigh.Hash    // author of the request that granted it
 }
 
 // Lease is a lease, if it is there.
@@ -104,7 +114,7 @@ func (s *State) Lease(id int64) (g Granted, ok bool, err error) {
 	if err != nil || !ok {
 		return g, false, err
 	}
-	return Granted{ID: id, TTL: l.ttl, Expires: l.until(s.head.Resumed), Keys: int(l.keys)}, true, nil
+	return Granted{ID: id, TTL: l.ttl, Expires: l.until(s.head.Resumed), Keys: int(l.keys), Keeper: l.keeper}, true, nil
 }
 
 // LeaseDue is when the first lease is to be looked at: a block from then on ends

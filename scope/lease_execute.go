@@ -9,6 +9,7 @@ import (
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/must"
 	"github.com/aweigh/aweigh/kv"
+	"github.com/aweigh/aweigh/lineage"
 )
 
 // leasing executes a request for leases.
@@ -16,7 +17,7 @@ func (x *execution) leasing(m *CheckedMutation, out *Outcome) (failure, err erro
 	r := m.Lease
 	from := max(x.block.Header.Time, r.Asked)
 	if r.Kind == LeaseKeepAlive {
-		if failure = x.spend(len(r.IDs), 0); failure == nil {
+		if failure = x.spend(lookUnits * int64(len(r.IDs))); failure == nil {
 			out.TTLs, err = x.keepAlive(r.IDs, from)
 		}
 		return failure, err
@@ -29,7 +30,7 @@ func (x *execution) leasing(m *CheckedMutation, out *Outcome) (failure, err erro
 	case r.Kind == LeaseRevoke && !ok:
 		return ErrLeaseNotFound, nil
 	case r.Kind == LeaseRevoke:
-		if failure := x.spend(int(l.keys), int(l.bytes)); failure != nil {
+		if failure := x.spend(l.keys*deleted(0) + l.bytes/readBytes); failure != nil {
 			return failure, nil
 		}
 		if failure, err := x.revocable(m, id); failure != nil || err != nil {
@@ -44,14 +45,14 @@ func (x *execution) leasing(m *CheckedMutation, out *Outcome) (failure, err erro
 		return ErrManyLeases, nil
 	}
 	ttl := max(r.TTL, MinLeaseTTL)
-	x.setLease(id, nil, &lease{ttl: ttl, expires: after(from, ttl)})
+	x.setLease(id, nil, &lease{ttl: ttl, expires: after(from, ttl), keeper: m.Author})
 	x.next.head.Leases++
 	out.TTLs = []int64{ttl}
 	return nil, nil
 }
 
 // errGuarded refuses to revoke a lease whose keys only approval can remove.
-var errGuarded = errors.New("scope: the policy asks for approval of the removal of keys that the lease holds; delete them, which can wait for it, or let the lease expire")
+var errGuarded = errors.New("scope: the policy asks for approval of the deletion of keys that the lease holds; delete them, which can wait for it. When the lease expires, they stay without it")
 
 // revocable says why a lease cannot be revoked.
 func (x *execution) revocable(m *CheckedMutation, id int64) (failure, err error) {
@@ -62,7 +63,7 @@ func (x *execution) revocable(m *CheckedMutation, id int64) (failure, err error)
 	var p plan
 	err = x.attached(id, func(key []byte) bool {
 		op := Op{Kind: OpDelete, Key: key}
-		if a, _ := x.policy.covering(&op); a != nil {
+		if x.policy.guards(key) {
 			failure = errGuarded
 		} else if judged {
 			op.Key = bytes.Clone(key)
@@ -122,7 +123,8 @@ func (x *execution) setLease(id int64, was, is *lease) {
 	}
 }
 
-// end takes a lease away, and its keys with it.
+// end takes a lease away, and its keys with it, but for those whose deletion takes approval:
+// they stay, without a lease.
 func (x *execution) end(id int64, l *lease, why string) error {
 	keys := make([][]byte, 0, l.keys)
 	if err := x.attached(id, func(key []byte) bool { keys = append(keys, bytes.Clone(key)); return true }); err != nil {
@@ -139,12 +141,40 @@ func (x *execution) end(id int64, l *lease, why string) error {
 			return err
 		}
 		must.Hold(ok && v.Lease == id, "%q is attached to lease %x, which it does not name", key, uint64(id))
-		if err := x.bury(&v, why); err != nil {
+		if x.policy.guards(key) {
+			err = x.detach(&v, why)
+		} else {
+			err = x.bury(&v, why)
+		}
+		if err != nil {
 			return err
 		}
 	}
 	x.next.head.Revision = x.revision()
 	return nil
+}
+
+// guards reports whether the deletion of a key takes approval, or more than one.
+func (p *Policy) guards(key []byte) bool {
+	a, failure := p.longest(&Op{Kind: OpDelete, Key: key}, true)
+	return a != nil || failure != nil
+}
+
+// detach writes a key again, as it is, without the lease that ends.
+func (x *execution) detach(prev *KeyValue, why string) error {
+	list, last, err := x.chain(prev)
+	if err != nil {
+		return err
+	}
+	at, v := x.place(), *prev
+	v.Lease, v.ModRevision, v.Sub, v.Version, v.Entry = 0, at.main, at.sub, prev.Version+1, x.nextEntry()
+	e := lineage.Entry{
+		Class: lineage.Update, Key: v.Key, Object: v.UID, Prev: last, Prior: prev.Digest(),
+		Reason: why + "; the policy asks for approval of this key's deletion, so it stays, without a lease",
+	}
+	e.Posterior = x.store(&v)
+	x.enter(e)
+	return x.follow(list, &v)
 }
 
 // expireLeases ends the leases whose time the block's time has passed, the first
@@ -166,7 +196,7 @@ func (x *execution) expireLeases() error {
 		return err
 	}
 	x.mutation = &CheckedMutation{} // nobody's
-	room := budget{expireKeys, expireBytes}
+	room := volume{expireKeys, expireBytes}
 	for i, id := range due {
 		l, ok, err := x.lease(id)
 		if err == nil && !ok {
@@ -181,10 +211,9 @@ func (x *execution) expireLeases() error {
 			x.setLease(id, &l, &longer)
 			continue
 		}
-		if !room.take(int(l.keys), int(l.bytes)) && i > 0 {
+		if !room.take(l.keys, l.bytes) && i > 0 {
 			break
 		}
-		x.all.take(int(l.keys), int(l.bytes))
 		if err := x.end(id, &l, fmt.Sprintf("lease %x expired", uint64(id))); err != nil {
 			return err
 		}
@@ -213,17 +242,24 @@ func (x *execution) attach(prev, v *KeyValue) error {
 	if prev.Lease == v.Lease {
 		return x.resize(v.Lease, 0, v.size()-prev.size())
 	}
-	if id := prev.Lease; id != 0 {
-		x.versions.Apply(kv.Del(x.space.leaseKey(id, prev.Key)))
-		if err := x.resize(id, -1, -prev.size()); err != nil {
-			return err
-		}
+	if err := x.unattach(prev, prev.size()); err != nil {
+		return err
 	}
 	if id := v.Lease; id != 0 {
 		x.versions.Apply(kv.Set(x.space.leaseKey(id, v.Key), nil))
 		return x.resize(id, +1, v.size())
 	}
 	return nil
+}
+
+// unattach takes a key from the lease of its newest version, if it has one; size is that
+// version's.
+func (x *execution) unattach(v *KeyValue, size int64) error {
+	if v.Lease == 0 {
+		return nil
+	}
+	x.versions.Apply(kv.Del(x.space.leaseKey(v.Lease, v.Key)))
+	return x.resize(v.Lease, -1, -size)
 }
 
 // resize changes what is attached to a lease.
@@ -264,14 +300,14 @@ func (x *execution) leasable(op *Op, prev *KeyValue) (failure, err error) {
 		if err != nil || !ok {
 			return ErrLeaseNotFound, err
 		}
-		room = budget{int(maxLeaseKeys - l.keys), int(maxLeaseBytes - l.bytes)}
+		room = volume{maxLeaseKeys - l.keys, maxLeaseBytes - l.bytes}
 		if x.room == nil {
-			x.room = make(map[int64]budget)
+			x.room = make(map[int64]volume)
 		}
 	}
-	keys, size := 1, int(v.size())
+	keys, size := int64(1), v.size()
 	if prev.Lease == v.Lease {
-		keys, size = 0, size-int(prev.size())
+		keys, size = 0, size-prev.size()
 	}
 	fits := room.take(keys, size)
 	x.room[v.Lease] = room

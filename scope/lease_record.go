@@ -19,22 +19,23 @@ type lease struct {
 	expires aweigh.Instant // by the blocks' time; see until
 	keys    int64          // attached
 	bytes   int64          // of them and their values
+	keeper  aweigh.Hash    // author of the request that granted it
 }
 
-// record is TTL, expiry, keys and bytes as unsigned LEB128.
+// record is TTL, expiry, keys and bytes as unsigned LEB128, and the keeper.
 func (l *lease) record() []byte {
-	b := make([]byte, 0, 4*binary.MaxVarintLen64)
+	b := make([]byte, 0, 4*binary.MaxVarintLen64+len(l.keeper))
 	for _, n := range []int64{l.ttl, int64(l.expires), l.keys, l.bytes} {
 		b = binary.AppendUvarint(b, uint64(n))
 	}
-	return b
+	return append(b, l.keeper[:]...)
 }
 
 // readLease reads what record wrote. Errors wrap ErrCorrupt.
 func readLease(data []byte) (l lease, err error) {
 	r := reader{data: data}
 	l.ttl, l.expires = r.int64(), aweigh.Instant(r.int64())
-	if l.keys, l.bytes = r.int64(), r.int64(); r.bad || len(r.data) > 0 {
+	if l.keys, l.bytes = r.int64(), r.int64(); r.bad || copy(l.keeper[:], r.data) != len(r.data) || len(r.data) != len(l.keeper) {
 		err = fmt.Errorf("%w: a lease of %d bytes", ErrCorrupt, len(data))
 	}
 	return l, err

@@ -17,12 +17,14 @@ type Limits struct {
 	BlockMutations     int
 	TxnOps             int // compares, or operations of one branch; see Txn.Check
 	JustificationBytes int
-	Drift              time.Duration // how far a block's time may run ahead of a clock
+	Drift              time.Duration // how far a block's time may run ahead of a clock; at most a second, see outlasts
 	ValidFor           time.Duration // how far ahead of a block's time ValidUntil may lie
 	Anchors            int           // in a roster
 	ScopeBytes         int64         // of what the scope holds of keys (Head.Bytes), from which on nothing more is put; 0: any number
 	TTL                time.Duration // for which those who do not hold the scope may give an answer of its anchors again; 0: not at all
 	Rate               int64         // changes a second that a node takes of its own clients, in writes, names and actions; 0: any number
+	TxnDepth           int           // levels of transactions within a transaction; see Txn.Check
+	BlockCost          int64         // that the bundles of a block declare together, in the units of CheckedBundle.Cost
 }
 
 // DefaultLimits are the limits of a scope whose policy names none.
@@ -40,6 +42,8 @@ func DefaultLimits() Limits {
 		ValidFor:           10 * time.Minute,
 		Anchors:            128,
 		TTL:                5 * time.Second,
+		TxnDepth:           3,
+		BlockCost:          2_000_000,
 	}
 }
 
@@ -49,8 +53,17 @@ const (
 	mostBlockBytes     = 6 << 20
 	mostBlockMutations = 100_000
 	mostTxnOps         = 10_000
+	mostTxnDepth       = 8 // canon.MaxLevels takes one more
 	mostPeriod         = 24 * time.Hour
 	mostAnchors        = 4096
+	mostBlockCost      = 100_000_000
+	leastBlockCost     = 100_000 // any decision, and the smallest transactions, fit into it
+
+	// mostDrift is half of the shortest lease. The time of a scope is as good as
+	// the clocks of its anchors, and a larger bound would let a leader end what counts in it.
+	mostDrift = MinLeaseTTL * time.Second / driftFactor
+	// driftFactor is how many times the drift bound everything lasts at least that a scope's time ends.
+	driftFactor = 2
 )
 
 // MostLimits are limits that hold for whatever was within a policy's limits once:
@@ -59,7 +72,8 @@ func MostLimits() Limits {
 	return Limits{
 		KeyBytes: mostBlockBytes, ValueBytes: mostBlockBytes, JustificationBytes: mostBlockBytes, MutationBytes: mostBlockBytes,
 		BundleBytes: mostBlockBytes, BlockBytes: mostBlockBytes, BlockMutations: mostBlockMutations, TxnOps: mostTxnOps,
-		Drift: mostPeriod, ValidFor: mostPeriod, Anchors: mostAnchors, TTL: mostPeriod,
+		Drift: mostDrift, ValidFor: mostPeriod, Anchors: mostAnchors, TTL: mostPeriod, TxnDepth: mostTxnDepth,
+		BlockCost: mostBlockCost,
 	}
 }
 
@@ -70,6 +84,9 @@ func (l Limits) Check() error {
 	}
 	if l.TTL < 0 || l.TTL > mostPeriod {
 		return fmt.Errorf("%w: limit TTL is %v, it must lie between 0 and %v", ErrInvalid, l.TTL, mostPeriod)
+	}
+	if l.BlockCost < leastBlockCost || l.BlockCost > mostBlockCost {
+		return fmt.Errorf("%w: limit BlockCost is %d, it must lie between %d and %d", ErrInvalid, l.BlockCost, leastBlockCost, mostBlockCost)
 	}
 	for _, b := range []struct {
 		name        string
@@ -83,7 +100,8 @@ func (l Limits) Check() error {
 		{"BlockBytes", int64(l.BlockBytes), mostBlockBytes},
 		{"BlockMutations", int64(l.BlockMutations), mostBlockMutations},
 		{"TxnOps", int64(l.TxnOps), mostTxnOps},
-		{"Drift", int64(l.Drift), int64(mostPeriod)},
+		{"TxnDepth", int64(l.TxnDepth), mostTxnDepth},
+		{"Drift", int64(l.Drift), int64(mostDrift)},
 		{"ValidFor", int64(l.ValidFor), int64(mostPeriod)},
 		{"Anchors", int64(l.Anchors), mostAnchors},
 	} {
@@ -91,7 +109,21 @@ func (l Limits) Check() error {
 			return fmt.Errorf("%w: limit %s is %d, it must lie between 1 and %d", ErrInvalid, b.name, b.value, b.most)
 		}
 	}
+	return l.outlasts("mutations that are valid for at most", l.ValidFor)
+}
+
+// outlasts says why the drift bound is too large beside something that a scope's time ends. A duration of 0 is none.
+func (l Limits) outlasts(what string, d time.Duration) error {
+	if d != 0 && d < driftFactor*l.Drift {
+		return fmt.Errorf("%w: limit Drift is %v, too large for %s %v; the least is %d times the drift", ErrInvalid, l.Drift, what, d, driftFactor)
+	}
 	return nil
+}
+
+// TooDeep is the error for transactions within a transaction on more levels than TxnDepth. etcd bounds them by the operations alone that each
+// level leaves to the next.
+func (l Limits) TooDeep() error {
+	return fmt.Errorf("transactions nested deeper than %d, which is the policy's limits.txn_depth", l.TxnDepth)
 }
 
 func (l Limits) checkKey(key []byte) error {

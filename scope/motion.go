@@ -28,7 +28,7 @@ type Motion struct {
 	Rule     quorum.Rule // what carries it, among the voters
 	Voters   []Elector
 	Success  bool    // the branch of the transaction that was chosen
-	Basis    []found // what its puts and deletions found
+	Basis    []Found // what its puts and deletions found
 }
 
 // Elector may vote on a motion. One key may stand as an anchor's and as an
@@ -97,6 +97,8 @@ const (
 	Lapsed    Fate = 3 // its deadline came first
 	Void      Fate = 4 // it had the approvals, and could not be applied as it was approved
 	Withdrawn Fate = 5 // by its author
+	// Superseded is a policy that was proposed from one that is not in force any more.
+	Superseded Fate = 6
 )
 
 // Ending is how a motion ended.
@@ -105,9 +107,13 @@ type Ending struct {
 	Fate      Fate
 	Height    aweigh.Height
 	Time      aweigh.Instant
-	Reason    string // for Void
+	Reason    string // for Void and Superseded
 	Revision  int64  // of the key space after it, if it was carried
 	Succeeded bool   // likewise: the compares held
+	// Effective is, of a decision that was carried, the first epoch under it; 0 before that
+	// begins. What could not take effect with what was decided before it becomes Void as the
+	// epoch ends.
+	Effective aweigh.Epoch
 }
 
 // motionRecord is what stands in the store of a motion.
@@ -321,6 +327,8 @@ func (f Fate) String() string {
 		return "void"
 	case Withdrawn:
 		return "withdrawn"
+	case Superseded:
+		return "superseded"
 	}
 	return fmt.Sprintf("fate(%d)", uint8(f))
 }

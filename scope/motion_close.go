@@ -30,9 +30,9 @@ func (x *execution) carry(rec *motionRecord) error {
 	if err := m.open(mo.Mutation, MostLimits()); err != nil {
 		return fmt.Errorf("%w: the mutation of motion %s: %w", ErrCorrupt, mo.ID().Short(), err)
 	}
-	all := x.all
+	rest := x.purse.reserve
 	x.begin(m)
-	x.all = x.mine // no other mutation can use up what this may look at
+	x.purse.reserve = x.policy.Limits.BlockCost // what its bundle reserved when it opened need not be enough by now
 	succeeded, failure, err := x.enact(mo, m)
 	if err != nil {
 		return err
@@ -42,7 +42,7 @@ func (x *execution) carry(rec *motionRecord) error {
 		end = Ending{Fate: Void, Reason: reason(failure)}
 	}
 	x.begin(m)
-	x.all = all
+	x.purse.reserve = rest
 	return x.close(rec, end)
 }
 
@@ -310,7 +310,7 @@ func (x *execution) withdraw(m *CheckedMutation) (failure, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if failure := x.spend(1, len(raw)); failure != nil { // before it is looked at
+	if failure := x.spend(looked(len(raw))); failure != nil { // before it is looked at
 		return failure, nil
 	}
 	rec, ok, err := x.motion(m.Motion)

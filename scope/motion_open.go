@@ -8,33 +8,24 @@ import (
 	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/kv"
 	"github.com/aweigh/aweigh/lineage"
-	"github.com/aweigh/aweigh/votes"
 )
 
-// Bounds on motions, of one scope. What one author fills is its own share alone.
-const (
-	motionsOpen    = 1000
-	motionsOfOne   = 250      // open ones of one author
-	motionsKept    = 1000     // closed ones, for ballots that come late and for those who ask
-	motionBytes    = 64 << 20 // of the records of all on keys
-	motionBytesOne = 16 << 20 // of the open ones of one author
-)
-
-// found is what one put or deletion of a motion found when that opened: how many
+// Found is what one put or deletion of a motion found when that opened: how many
 // keys, and the newest revision among them. If anything was changed since, one of
 // the two differs, or a deletion shows it.
-type found struct {
+type Found struct {
 	_      struct{} `cbor:",toarray"`
 	Keys   int64
 	Newest int64
-	TTL    int64 // of the lease that a put names
+	TTL    int64       // of the lease that a put names, in seconds
+	Keeper aweigh.Hash // of that lease: the author of the request that granted it
 }
 
 // opening is what else is known of a motion that opens.
 type opening struct {
 	line  docketed
 	chose bool    // the branch of a transaction
-	basis []found // what it found
+	basis []Found // what it found
 }
 
 // propose opens a motion for the transaction being executed.
@@ -68,8 +59,14 @@ func (x *execution) openMotion(m *CheckedMutation, a *Approval, o opening) (fail
 	record := canon.Encode(motionRecord{Motion: mo})
 	if a.ofKeys() { // decisions have bounds of their own, so that nobody keeps them out
 		o.line.Bytes = int64(len(record))
-		if failure, err := x.motionRoom(o.line); failure != nil || err != nil {
+		given, failure, err := x.motionRoom(o.line)
+		if failure != nil || err != nil {
 			return failure, err
+		}
+		if given { // which is in the lineage before this one
+			mo.Entry = x.nextEntry()
+			record = canon.Encode(motionRecord{Motion: mo})
+			o.line.Bytes = int64(len(record))
 		}
 	}
 	x.enter(lineage.Entry{Class: lineage.Opened, Posterior: mo.Hash()})
@@ -83,45 +80,8 @@ func (x *execution) openMotion(m *CheckedMutation, a *Approval, o opening) (fail
 	return nil, nil
 }
 
-// motionRoom makes room for another motion on keys, or says why there is none.
-// Motions that are closed give way.
-func (x *execution) motionRoom(of docketed) (failure, err error) {
-	d := &x.next.head.Docket
-	if failure := x.spend(int(d.Open), 0); failure != nil {
-		return failure, nil
-	}
-	open, n, size := 0, 0, of.Bytes
-	err = x.eachOpen(func(_ aweigh.Instant, _ votes.MotionID, line docketed) bool {
-		if !line.Decision.IsZero() {
-			return true
-		}
-		if open++; line.Author == of.Author {
-			n++
-			size += line.Bytes
-		}
-		return true
-	})
-	switch {
-	case err != nil:
-		return nil, err
-	case open >= motionsOpen:
-		return fmt.Errorf("scope: %d motions are open already; some must close first", open), nil
-	case n >= motionsOfOne || size > motionBytesOne:
-		return fmt.Errorf("scope: %d motions of this author, of %d bytes, are open already; at most %d, of %d bytes, may be", n, size-of.Bytes, motionsOfOne, motionBytesOne), nil
-	}
-	for d.Closed > 0 && d.Bytes+of.Bytes > motionBytes {
-		if err := x.forgetOldest(); err != nil {
-			return nil, err
-		}
-	}
-	if d.Bytes+of.Bytes > motionBytes {
-		return fmt.Errorf("scope: open motions hold %d bytes, and %d are the most; some must close first", d.Bytes, motionBytes), nil
-	}
-	return nil, nil
-}
-
 // basis is what the puts and deletions of a planned transaction find, in order.
-func (x *execution) basis(p *plan) (all []found, err error) {
+func (x *execution) basis(p *plan) (all []Found, err error) {
 	for _, op := range p.writes() {
 		f, err := x.finds(op)
 		if err != nil {
@@ -132,13 +92,13 @@ func (x *execution) basis(p *plan) (all []found, err error) {
 	return all, nil
 }
 
-func (x *execution) finds(op *Op) (t found, err error) {
+func (x *execution) finds(op *Op) (t Found, err error) {
 	if op.Lease != 0 {
 		l, _, err := x.lease(op.Lease)
 		if err != nil {
 			return t, err
 		}
-		t.TTL = l.ttl
+		t.TTL, t.Keeper = l.ttl, l.keeper
 	}
 	if len(op.End) == 0 {
 		v, ok, err := x.newest(op.Key)

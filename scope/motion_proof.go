@@ -51,6 +51,8 @@ type MotionReport struct {
 type Effect struct {
 	Op   *Op
 	Keys int64 // how many it found when the motion opened; if this is not so any more, the motion will be void
+	// Found is all that it found, with the lease that a put names.
+	Found Found
 	// Held is what they held, by key, or less where that was not at hand.
 	Held []KeyValue
 	// Proven says that the one key of the operation held just this, or nothing, when
@@ -138,7 +140,7 @@ func (m *Motion) effects(t *Txn) (all []Effect, ok bool) {
 			if len(all) == len(m.Basis) {
 				return nil, false
 			}
-			all = append(all, Effect{Op: op, Keys: m.Basis[len(all)].Keys})
+			all = append(all, Effect{Op: op, Keys: m.Basis[len(all)].Keys, Found: m.Basis[len(all)]})
 		}
 	}
 	return all, len(all) == len(m.Basis)

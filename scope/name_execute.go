@@ -56,7 +56,7 @@ func (x *execution) free(key []byte, size int) (failure, err error) {
 	if ok {
 		return ErrNamed, err
 	}
-	return x.spend(1, size), err
+	return x.spend(given(size)), err
 }
 
 // bind executes a Bind or a Move.
@@ -114,7 +114,7 @@ func (x *execution) version(n *Naming) (v KeyValue, failure, err error) {
 			return v, ErrNoVersion, err
 		}
 	}
-	return v, x.spend(1, len(v.Value)), nil
+	return v, x.spend(given(len(v.Value))), nil
 }
 
 func (x *execution) fork(n *Naming, resp *Response) (failure, err error) {

@@ -38,22 +38,29 @@ func (x *execution) affordAliases(op *Op) (failure, err error) {
 	if err != nil || list == nil {
 		return nil, err
 	}
+	if m := x.mutation.Txn; m != nil && !m.reachesAll(list) {
+		return ErrReach, nil
+	}
 	others := len(list.Held) - 1
-	if failure := x.spend(others, others*max(len(op.Value), len(v.Value))); failure != nil {
+	if failure := x.spend(int64(others) * given(max(len(op.Value), len(v.Value)))); failure != nil {
 		return failure, nil
 	}
 	for i := range list.Held {
 		key := list.Held[i].Key
+		if string(key) == string(op.Key) {
+			continue
+		}
 		prev, ok, err := x.newest(key)
 		if err != nil {
 			return nil, err
 		}
-		if !ok || prev.Lease == 0 || string(key) == string(op.Key) {
-			continue
-		}
 		shown := Op{Kind: OpPut, Key: key, Value: op.Value, Lease: prev.Lease}
 		if op.IgnoreValue {
 			shown.Value = v.Value
+		}
+		x.grows += putBytes(key, shown.Value)
+		if !ok || prev.Lease == 0 {
+			continue
 		}
 		if failure, err := x.leasable(&shown, &prev); failure != nil || err != nil {
 			return failure, err
@@ -111,7 +118,7 @@ func (x *execution) show(list *aliases, v KeyValue, class lineage.Class, prior a
 // object: no key will ever name it again. why is the reason that stands in the
 // lineage, if nobody's mutation asked for it.
 func (x *execution) unname(prev *KeyValue, why string) error {
-	if err := x.attach(prev, &KeyValue{}); err != nil {
+	if err := x.unattach(prev, prev.size()); err != nil {
 		return err
 	}
 	return x.bury(prev, why)
@@ -125,13 +132,18 @@ func (x *execution) bury(prev *KeyValue, why string) error {
 // retire ends that a key names an object, with an entry of the one class if it is
 // the object's last key here, and of the other if not.
 func (x *execution) retire(prev *KeyValue, end, unbind lineage.Class, why string) error {
+	return x.retireAs(prev, prev.Digest(), end, unbind, why)
+}
+
+// retireAs is retire of a version with a digest, whose value need not be at hand.
+func (x *execution) retireAs(prev *KeyValue, digest aweigh.Hash, end, unbind lineage.Class, why string) error {
 	list, last, err := x.chain(prev)
 	if err != nil {
 		return err
 	}
 	at := x.place()
 	v := KeyValue{Key: prev.Key, ModRevision: at.main, Sub: at.sub, UID: prev.UID, Entry: x.nextEntry()}
-	e := lineage.Entry{Class: end, Key: prev.Key, Object: prev.UID, Prev: last, Prior: prev.Digest(), Reason: why}
+	e := lineage.Entry{Class: end, Key: prev.Key, Object: prev.UID, Prev: last, Prior: digest, Reason: why}
 	others := list != nil && len(list.Held) > 1
 	if others {
 		e.Class = unbind

@@ -128,21 +128,17 @@ func (p *KeyProof) verify(network aweigh.NetworkID) (Report, error) {
 		r.Approved, err = p.Assent.verify(&p.Ancestry, &p.Origin, &m, &p.Change, p.Kv, origin)
 	case !p.Origin.entered(e, &m):
 		err = errors.New("another mutation, author or block than the entry names")
-	case m.writes() && origin.Policy.guard(e, p.Kv) != nil:
+	case m.writes() && origin.Policy.guard(e) != nil:
 		err = errors.New("the policy asks for approval of the change, and the proof shows none")
 	}
 	return r, err
 }
 
-// guard is the approval that the change of an entry to some content takes, nil if it
-// takes none.
-func (p *Policy) guard(e *lineage.Entry, v *KeyValue) *Approval {
+// guard is the approval that the change of an entry takes, nil if it takes none.
+func (p *Policy) guard(e *lineage.Entry) *Approval {
 	op := Op{Kind: OpPut, Key: e.Key}
-	switch {
-	case e.Class.Clears():
+	if e.Class.Clears() {
 		op.Kind = OpDelete
-	case v != nil && e.Class != lineage.AliasFollow: // which keeps the lease that it had
-		op.Lease = v.Lease
 	}
 	needed, _ := p.covering(&op) // of one key it never fails
 	return needed

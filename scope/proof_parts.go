@@ -82,6 +82,7 @@ type Origin struct {
 	Place     lineage.Inclusion // of the mutation in Mutations
 	Author    votes.PublicKey
 	Bundle    []aweigh.Hash // the identities of all mutations that Author signed with it
+	Reserve   int64         // of that bundle
 	Bundled   uint32        // its place among them
 	Signed    []byte        // Author's signature on the bundle
 }
@@ -93,7 +94,7 @@ func originOf(id aweigh.Hash, b *Block, final Finality) (Origin, error) {
 	for _, c := range b.Bundles {
 		for i := range c.mutations {
 			if m := &c.mutations[i]; m.ID == id {
-				o := Origin{Final: final, Mutation: m.raw, Author: c.author, Signed: c.signature, Bundled: uint32(i)}
+				o := Origin{Final: final, Mutation: m.raw, Author: c.author, Signed: c.signature, Reserve: c.reserve, Bundled: uint32(i)}
 				for j := range c.mutations {
 					o.Bundle = append(o.Bundle, c.mutations[j].ID)
 				}
@@ -136,7 +137,7 @@ func (o *Origin) verify(in *Epoch) (m Mutation, err error) {
 	case int(o.Bundled) >= len(o.Bundle) || o.Bundle[o.Bundled] != id:
 		return m, errors.New("the author's bundle does not hold the mutation")
 	}
-	bundle := bundleID(m.Author, o.Bundle)
+	bundle := bundleID(m.Author, o.Reserve, o.Bundle)
 	if err := votes.Verify(o.Author, votes.ContextBundle, bundle[:], o.Signed); err != nil {
 		return m, err
 	}
@@ -156,10 +157,10 @@ func (o *Origin) nobodys(e *lineage.Entry, in *Epoch) error {
 	switch {
 	case e.Scope != h.Scope || e.Height != h.Height || e.Policy != h.Policy || e.Roster != h.Roster:
 		return errors.New("another block than the entry names")
-	case !e.Class.Clears() || !e.Author.IsZero() || e.Reason == "":
+	case !e.Class.Clears() && e.Class != lineage.Update || !e.Author.IsZero() || e.Reason == "":
 		return errors.New("a change that nobody asked for, without a reason")
 	case len(o.Mutation)+len(o.Author.Bytes)+len(o.Author.Scheme)+len(o.Bundle)+len(o.Signed)+len(o.Place.Path) > 0,
-		o.Bundled != 0, o.Mutations != lineage.Head{}, o.Place.Index != 0, o.Place.Size != 0:
+		o.Bundled != 0, o.Reserve != 0, o.Mutations != lineage.Head{}, o.Place.Index != 0, o.Place.Size != 0:
 		return errors.New("an author of a change that nobody asked for")
 	}
 	return nil

@@ -21,7 +21,7 @@ func (w *world) counted() (bytes int64) {
 // leases, and nothing else, until it holds less.
 func TestFullScopesTakeNothingMore(t *testing.T) {
 	g, _ := testGenesis(t, 4)
-	g.Policy.Limits.ScopeBytes = 2000
+	g.Policy.Limits.ScopeBytes = 4000
 	w := newWorldOf(t, g)
 	refused := func(m Mutation) {
 		t.Helper()
@@ -38,8 +38,22 @@ func TestFullScopesTakeNothingMore(t *testing.T) {
 		}
 	}
 	h := w.state.Head()
-	if h.Bytes < 2000 || h.Bytes > 2600 || puts < 3 || !h.Full(&g.Policy) {
-		t.Fatalf("full with %d bytes after %d puts", h.Bytes, puts)
+	if h.Bytes > 4000 || puts < 2 || h.Full(&g.Policy) {
+		t.Fatalf("%d bytes after %d puts, full: %v", h.Bytes, puts, h.Full(&g.Policy))
+	}
+	refused(w.put("b", value)) // which would cross the bound
+	w.one(w.put("d", ""))      // a smaller one does not
+	w.one(w.bind("d", "d2"))
+	before := w.state.Head().Bytes
+	refused(w.put("d", value[:(4000-before)/2])) // it counts under both
+	for range 20 {                               // a put takes less than it must find room for
+		if h = w.state.Head(); h.Full(&g.Policy) {
+			break
+		}
+		w.step(w.put("e", ""), w.ops(del("e", "")), w.ops(del("d", ""), put("f", "")), w.put("d", ""))
+	}
+	if h = w.state.Head(); !h.Full(&g.Policy) {
+		t.Fatalf("%d bytes, and not full", h.Bytes)
 	}
 	refused(w.put("c", ""))
 	refused(w.grant(7, 60))

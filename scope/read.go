@@ -32,31 +32,31 @@ func (s *State) Page(key, end []byte, r Range, most int) (RangeResult, error) {
 		return RangeResult{}, err
 	}
 	if len(end) == 0 {
-		return s.one(key, r)
+		return s.one(key, r, s.head.Revision)
 	}
 	return s.pageOf(key, end, r, s.head.Revision, most)
 }
 
 // one is Range of one key, which passes no older versions: there may be thousands.
-func (s *State) one(key []byte, r Range) (RangeResult, error) {
-	res := RangeResult{Revision: s.head.Revision}
+func (v *view) one(key []byte, r Range, current int64) (RangeResult, error) {
+	res := RangeResult{Revision: current}
 	rev := r.Revision
 	if rev <= 0 {
 		rev = math.MaxInt64
 	}
-	v, ok, err := s.before(key, rev)
+	is, ok, err := v.asOf(key, rev)
 	if err != nil || !ok {
 		return res, err
 	}
 	res.Count = 1
-	if r.CountOnly || !r.admits(&v) {
+	if r.CountOnly || !r.admits(&is) {
 		return res, nil
 	}
-	v.Key = bytes.Clone(key)
+	is.Key = bytes.Clone(key)
 	if r.KeysOnly {
-		v.Value = nil
+		is.Value = nil
 	}
-	res.Kvs = []KeyValue{v}
+	res.Kvs = []KeyValue{is}
 	return res, nil
 }
 

@@ -26,6 +26,9 @@ const (
 	// or its ValidUntil lies further ahead than the policy allows. It leaves no
 	// trace.
 	Refused Code = 5
+	// Exceeded means that it would have cost more than its bundle declares. Nothing
+	// was done and it leaves no trace: a bundle that reserves more may carry it.
+	Exceeded Code = 7
 	// Pending means that it waits for approval, and applies once it has it (P28):
 	// State.Motion tells how that went. It is on record.
 	Pending Code = 6
@@ -46,6 +49,8 @@ func (c Code) String() string {
 		return "refused"
 	case Pending:
 		return "pending"
+	case Exceeded:
+		return "exceeded"
 	}
 	return fmt.Sprintf("code(%d)", uint8(c))
 }

@@ -153,7 +153,7 @@ func (a agenda) yields() (c *Child) {
 
 // yield is the succession of another government, which begins as one that founds a scope
 // does. What the old one had decided is void.
-func (s *State) yield(e *Epoch, c *Child, ledger trust.Ledger, attended []trust.Evidence) (*succession, error) {
+func (s *State) yield(e *Epoch, c *Child, carried agenda, ledger trust.Ledger, attended []trust.Evidence) (*succession, error) {
 	by := canon.Hash("aweigh/yield/1", *c)
 	leave := attended
 	for st := range ledger.Seated() {
@@ -165,6 +165,11 @@ func (s *State) yield(e *Epoch, c *Child, ledger trust.Ledger, attended []trust.
 		begin[i] = trust.Evidence{Anchor: a.Key.ID(), Kind: trust.Founded, Score: a.Score, Epoch: e.Number, Height: s.head.Height, Proof: by}
 	}
 	u := &succession{yields: true}
+	for i := range carried {
+		if carried[i].Decision.Kind != Yield {
+			u.dropped = append(u.dropped, dropped{carried[i], errors.New("the scope above has ordered that others govern")})
+		}
+	}
 	var came []trust.Change
 	u.ledger, came = trust.Ledger{}.ApplyExplained(c.Policy.Trust, begin...)
 	u.trust = append(left, came...)
@@ -220,8 +225,7 @@ func (x *execution) revoke(d *decided) error {
 		return err
 	}
 	if failure != nil {
-		x.enter(lineage.Entry{Class: lineage.Failed, Key: c.Prefix, Reason: reason(failure)})
-		return nil
+		return x.dismiss(d, c.Prefix, failure)
 	}
 	k := x.space.at(atDelegated, c.Prefix...)
 	var rec delegated

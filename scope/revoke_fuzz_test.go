@@ -58,7 +58,7 @@ func FuzzRevocation(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		u, err := next.yield(e, &order.Child, ledger, nil)
+		u, err := next.yield(e, &order.Child, nil, ledger, nil)
 		if err != nil {
 			t.Fatalf("nobody can be weighed: %v", err)
 		}

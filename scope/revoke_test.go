@@ -200,7 +200,7 @@ func TestRevocationsThatCannotBe(t *testing.T) {
 	if err := c.state.CheckRevocation(c.obeying(&other), &other); !errors.Is(err, ErrInvalid) {
 		t.Errorf("one about another scope: %v", err)
 	}
-	if e := (&Decision{Kind: Yield, Child: &order.Child}).check(); e == nil {
+	if e := (&Decision{Kind: Yield, Child: &order.Child}).Check(); e == nil {
 		t.Error("a scope can be told to yield by its own anchors")
 	}
 }

@@ -82,7 +82,8 @@ type Import struct {
 	bytes    int64  // of versions
 	log      *lineage.Log
 	entries  []lineage.Entry
-	place    revision // of the last change
+	place    revision  // of the last change
+	since    *revision // the oldest change to give; nil: the oldest that is needed
 	changed  []change
 	ledger   bool
 	epoch    bool
@@ -103,15 +104,15 @@ func NewImport(h, child Header) (*Import, error) {
 	if child.Parent != h.Hash() || child.Height != h.Height+1 || child.Scope != h.Scope {
 		return nil, fmt.Errorf("%w: block %d does not follow block %d", ErrInvalid, child.Height, h.Height)
 	}
-	s := spaceOf(h.Scope)
-	return &Import{
-		want: Head{
-			Network: h.Network, Scope: h.Scope, Epoch: h.Epoch, View: h.View, Height: h.Height, Block: h.Hash(), Time: h.Time,
-			LineageSize: child.LineageSize, LineageRoot: child.LineageRoot, Digest: child.State,
-		},
-		state: State{view: view{space: s}},
-		log:   lineage.Open(nil, s.at(atLineage), 0),
-	}, nil
+	return newImport(Head{
+		Network: h.Network, Scope: h.Scope, Epoch: h.Epoch, View: h.View, Height: h.Height, Block: h.Hash(), Time: h.Time,
+		LineageSize: child.LineageSize, LineageRoot: child.LineageRoot, Digest: child.State,
+	}), nil
+}
+
+func newImport(want Head) *Import {
+	s := spaceOf(want.Scope)
+	return &Import{want: want, state: State{view: view{space: s}}, log: lineage.Open(nil, s.at(atLineage), 0)}
 }
 
 // Add takes the next record. Errors wrap ErrInvalid: the snapshot is not what
@@ -303,6 +304,9 @@ func (i *Import) enter() ([]kv.Op, error) {
 	oldest := first(s.head.Compacted)
 	if s.cursor.before(oldest) {
 		oldest = s.cursor
+	}
+	if i.since != nil && i.since.before(oldest) {
+		oldest = *i.since
 	}
 	for n := range i.entries {
 		e := &i.entries[n]

@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/aweigh/aweigh/internal/testshort"
 	"github.com/aweigh/aweigh/kv"
 	"github.com/aweigh/aweigh/lineage"
 	"github.com/aweigh/aweigh/quorum"
@@ -168,6 +169,7 @@ func kept(r kv.Reader, prefix []byte) (all []string) {
 // TestSnapshotThatLiesIsRefused: any byte changed, any record left out, repeated,
 // added or moved.
 func TestSnapshotThatLiesIsRefused(t *testing.T) {
+	testshort.Skip(t)
 	w, h := busy(t)
 	good := w.take(h, 1<<20)
 	refusesLies(t, good)

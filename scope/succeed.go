@@ -18,9 +18,12 @@ type succession struct {
 	terms  Terms
 	ledger trust.Ledger
 	trust  []trust.Change
+	takes  agenda // decisions that take effect
 	left   agenda // what stays on the agenda
 	gives  agenda // decisions about scopes below, which change no terms
 	yields bool   // to others, as the scope above has ordered
+
+	dropped []dropped // decisions that could not take effect
 }
 
 // clockBlocks is how many blocks an epoch holds before the clock may end it: with
@@ -87,30 +90,31 @@ func (s *State) successor() (*succession, error) {
 		return nil, err
 	}
 	evidence := attendance(e, t, s.head.Height)
-	decided, gives, left := choose(open)
+	due, gives, left := choose(open)
 	if c := open.yields(); c != nil {
-		return s.yield(e, c, ledger, evidence)
+		return s.yield(e, c, open, ledger, evidence)
 	}
-	// What was decided one by one may not go together; then the last is left out.
-	for n := len(decided); n >= 0; n-- {
-		u := &succession{left: left, gives: gives}
+	u, takes, without := combine(due, func(some agenda) (*succession, error) {
+		u := new(succession)
 		policy := e.Policy
 		all := slices.Clone(evidence)
-		for i := range decided[:n] {
-			if d := &decided[i].Decision; d.Kind == SetPolicy {
+		for i := range some {
+			if d := &some[i].Decision; d.Kind == SetPolicy {
 				policy = *d.Policy
 			} else {
-				all = append(all, verdict(&decided[i], e.Number))
+				all = append(all, verdict(&some[i], e.Number))
 			}
 		}
 		u.ledger, u.trust = ledger.ApplyExplained(e.Policy.Trust, all...)
-		if u.terms, err = e.terms(policy, u.ledger, decided[:n]); err == nil {
-			e.rest(&u.terms, t)
-			return u, nil
-		}
+		u.terms, err = e.terms(policy, u.ledger, some)
+		return u, err
+	})
+	if u == nil { // nobody can be weighed anew: things stay as they are, and so does who lied
+		u = &succession{ledger: ledger, terms: e.Terms()}
+	} else {
+		e.rest(&u.terms, t)
 	}
-	// Nobody can be weighed anew: things stay as they are, and so does who lied.
-	u := &succession{ledger: ledger, left: left, gives: gives, terms: e.Terms()}
+	u.takes, u.dropped, u.gives, u.left = takes, without, gives, left
 	return u, nil
 }
 
@@ -179,7 +183,7 @@ func (e *Epoch) terms(p Policy, l trust.Ledger, decided agenda) (Terms, error) {
 	for st := range l.Seated() {
 		a, ok := e.identity(st.Anchor, decided)
 		must.Hold(ok, "anchor %s has a seat, and nobody knows who it is", st.Anchor.Short())
-		if a.Peer != "" && peers[a.Peer] || len(peers) >= p.Limits.Anchors {
+		if a.Peer != "" && peers[a.Peer] || len(r.Anchors) >= p.Limits.Anchors {
 			return Terms{}, fmt.Errorf("%w: more anchors than the policy takes, or two of one node", ErrInvalid)
 		}
 		peers[a.Peer] = true
@@ -272,7 +276,10 @@ func (x *execution) succeed(s *State) error {
 			return err
 		}
 	}
-	return nil
+	if err := x.conclude(u, next.Number); err != nil {
+		return err
+	}
+	return x.supersede(x.epoch.Domain().Policy, next.Domain().Policy)
 }
 
 // Weight is what an anchor of the terms weighs, 0 if it is none.
@@ -321,12 +328,7 @@ func (s *State) ForecastUnder(p Policy) (r Roster, stoppable bool, err error) {
 	if err != nil {
 		return r, false, err
 	}
-	open, err := s.agenda()
-	if err != nil {
-		return r, false, err
-	}
-	decided, _, _ := choose(open)
-	t, err := e.terms(p, u.ledger, decided)
+	t, err := e.terms(p, u.ledger, u.takes)
 	if err != nil {
 		return r, false, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}

@@ -3,6 +3,7 @@ package scope
 import (
 	"bytes"
 	"cmp"
+	"math"
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/must"
@@ -46,13 +47,14 @@ func (x *execution) plan(t *Txn) (p plan, failure, err error) {
 	}
 	for i := range p.ops {
 		op := &p.ops[i]
-		if op.Kind == OpRange || op.Kind == OpDelete || op.Kind == OpPut && op.Prev {
-			if failure == nil {
-				failure, err = x.afford(op.Key, op.End)
+		if price, rev := op.price(); price != nil && failure == nil {
+			if op.gives() {
+				price = x.giving(price)
 			}
-			if err != nil {
+			if failure, err = x.afford(op.Key, op.End, rev, price); err != nil {
 				return p, nil, err
 			}
+			failure = cmp.Or(failure, x.tooLarge())
 		}
 		switch op.Kind {
 		case OpTxn:
@@ -77,6 +79,39 @@ func (x *execution) plan(t *Txn) (p plan, failure, err error) {
 	return p, failure, nil
 }
 
+// gives reports whether the response has the values that the operation finds.
+func (op *Op) gives() bool {
+	switch op.Kind {
+	case OpRange:
+		return op.Range == nil || !op.Range.KeysOnly && !op.Range.CountOnly
+	case OpPut, OpDelete:
+		return op.Prev
+	}
+	return false
+}
+
+// price is the cost of each version that the operation finds, by its bytes, and the
+// revision as of which it looks; nil: it looks at none, or others charge for it.
+func (op *Op) price() (price func(bytes int) int64, rev int64) {
+	switch rev = math.MaxInt64; {
+	case op.Kind == OpRange && op.Range != nil:
+		if r := op.Range; r.Revision > 0 {
+			rev = r.Revision
+		}
+		if op.Range.KeysOnly || op.Range.CountOnly {
+			return looked, rev
+		}
+		return given, rev
+	case op.Kind == OpRange, op.Kind == OpPut && op.Prev:
+		return given, rev
+	case op.Kind == OpDelete && op.Prev:
+		return func(bytes int) int64 { return deleteUnits + given(bytes) }, rev
+	case op.Kind == OpDelete:
+		return deleted, rev
+	}
+	return nil, rev
+}
+
 func (x *execution) checkPut(op *Op) (failure, err error) {
 	if keeps := op.IgnoreValue || op.IgnoreLease; keeps || op.Lease != 0 {
 		prev, ok, err := x.newest(op.Key)
@@ -86,7 +121,12 @@ func (x *execution) checkPut(op *Op) (failure, err error) {
 		if failure, err := x.leasable(op, &prev); failure != nil || err != nil {
 			return failure, err
 		}
+		if op.IgnoreValue {
+			x.grows += putBytes(op.Key, prev.Value)
+			return x.affordAliases(op)
+		}
 	}
+	x.grows += putBytes(op.Key, op.Value)
 	return x.affordAliases(op)
 }
 
@@ -94,9 +134,10 @@ func (x *execution) checkPut(op *Op) (failure, err error) {
 func (x *execution) holds(c *Compare) (holds bool, failure, err error) {
 	if len(c.End) == 0 {
 		v, ok, err := x.newest(c.Key)
-		return err == nil && c.Holds(&v, ok), x.spend(1, len(v.Value)), err
+		return err == nil && c.Holds(&v, ok), x.spend(looked(len(v.Key) + len(v.Value))), err
 	}
-	if failure, err = x.afford(c.Key, c.End); failure != nil || err != nil {
+	failure, err = x.afford(c.Key, c.End, math.MaxInt64, x.giving(looked))
+	if failure = cmp.Or(failure, x.tooLarge()); failure != nil || err != nil {
 		return false, failure, err
 	}
 	res, err := x.rangeOf(c.Key, c.End, Range{}, 0)
@@ -169,12 +210,24 @@ func (x *execution) run(p plan) ([]Response, error) {
 }
 
 func (x *execution) read(op *Op, resp *Response) (err error) {
+	if !x.wants() {
+		return nil
+	}
 	var r Range
 	if op.Range != nil {
 		r = *op.Range
 	}
-	resp.Range, err = x.rangeOf(op.Key, op.End, r, x.revision())
+	if len(op.End) == 0 {
+		resp.Range, err = x.one(op.Key, r, x.revision())
+	} else {
+		resp.Range, err = x.rangeOf(op.Key, op.End, r, x.revision())
+	}
 	return err
+}
+
+// wants reports whether somebody here waits for the responses of the mutation.
+func (x *execution) wants() bool {
+	return x.wanted == nil || x.wanted(x.mutation.ID, x.mutation.Author)
 }
 
 func (x *execution) put(op *Op, resp *Response) error {
@@ -209,7 +262,7 @@ func (x *execution) put(op *Op, resp *Response) error {
 	if op.IgnoreLease {
 		v.Lease = prev.Lease
 	}
-	if op.Prev && existed {
+	if op.Prev && existed && x.wants() {
 		resp.Prev = []KeyValue{prev}
 	}
 	resp.UID = v.UID
@@ -222,30 +275,20 @@ func (x *execution) put(op *Op, resp *Response) error {
 }
 
 func (x *execution) delete(op *Op, resp *Response) error {
-	var gone []KeyValue
-	if len(op.End) == 0 {
-		prev, ok, err := x.newest(op.Key)
-		if err != nil {
-			return err
-		}
-		if ok {
-			gone = []KeyValue{prev}
-		}
-	} else {
-		res, err := x.rangeOf(op.Key, op.End, Range{}, 0)
-		if err != nil {
-			return err
-		}
-		gone = res.Kvs
-	}
-	for i := range gone {
-		if err := x.unname(&gone[i], ""); err != nil {
-			return err
-		}
+	gone, err := x.doom(op.Key, op.End)
+	if err != nil {
+		return err
 	}
 	resp.Deleted = int64(len(gone))
-	if op.Prev {
-		resp.Prev = gone
+	if op.Prev && x.wants() {
+		if resp.Prev, err = x.values(op.Key, op.End, len(gone)); err != nil {
+			return err
+		}
+	}
+	for i := range gone {
+		if err := x.erase(&gone[i], ""); err != nil {
+			return err
+		}
 	}
 	return nil
 }

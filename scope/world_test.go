@@ -63,6 +63,8 @@ type world struct {
 	nonce  uint64
 	flat   *kv.Overlay // where blocks are applied; nil: every block is an overlay of its own
 	skip   bool        // skip the slow checks
+	head   *Header     // of the last block, nil before the first
+	bribed bool        // it executes what no honest program does
 	ttls   []int64     // that leases are drawn with; nil: long ones
 }
 
@@ -115,16 +117,25 @@ func del(key, end string) Op {
 }
 func get(key, end string) Op { return Op{Kind: OpRange, Key: []byte(key), End: []byte(end)} }
 
+// enough is what bundles of tests reserve that are not about their cost.
+const enough = 200_000
+
 func (w *world) sign(muts ...Mutation) []*CheckedBundle {
 	w.t.Helper()
 	if len(muts) == 0 {
 		return nil
 	}
-	c, err := Sign(w.author, w.g.Policy.Limits, muts...)
+	return []*CheckedBundle{w.reserving(enough, muts...)}
+}
+
+// reserving is a bundle with a reserve.
+func (w *world) reserving(units int64, muts ...Mutation) *CheckedBundle {
+	w.t.Helper()
+	c, err := SignReserving(units, w.author, w.g.Policy.Limits, muts...)
 	if err != nil {
 		w.t.Fatalf("sign: %v", err)
 	}
-	return []*CheckedBundle{c}
+	return c
 }
 
 func (w *world) block(bundles []*CheckedBundle, proofs ...Proof) *Block {
@@ -166,6 +177,10 @@ func (w *world) execute(b *Block) *Result {
 	} else if lean.Head != res.Head {
 		w.t.Fatalf("with nothing at hand the state comes out as %+v, want %+v", lean.Head, res.Head)
 	}
+	before, undo := w.head, Undo{}
+	if undo, err = w.state.Undo(b.Hash(), res.Ops, 1<<30); err != nil {
+		w.t.Fatalf("undo: %v", err)
+	}
 	if w.flat != nil {
 		w.flat.Apply(res.Ops...)
 	} else {
@@ -190,7 +205,13 @@ func (w *world) execute(b *Block) *Result {
 	}
 	if !w.skip {
 		w.checkDigest()
+		if h := b.Header.Height; w.bribed || h > 2 && h%8 != 0 {
+			// not audited: its program is another, or for want of time
+		} else if err := (Audit{Reader: w.r, Genesis: &w.g}).Newest(before, b, undo); err != nil {
+			w.t.Fatalf("block %d: the audit ends with %v", b.Header.Height, err)
+		}
 	}
+	w.head = &b.Header
 	return res
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/testshort"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/votes"
@@ -236,6 +237,7 @@ func TestRecountAgreesWithTheCount(t *testing.T) {
 // TestMotionScenariosShowWhatTheySay looks for what the scenarios of the library are
 // about, under a few seeds.
 func TestMotionScenariosShowWhatTheySay(t *testing.T) {
+	testshort.Skip(t)
 	for name, goals := range map[string][]string{
 		"motions":               {"motion carried", "motion rejected", "motion void", "motion withdrawn"},
 		"offline-voters":        {"early ballot", "late ballot", "motion carried"},

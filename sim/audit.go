@@ -67,8 +67,10 @@ func (w *World) auditScope() {
 	for _, n := range held {
 		head := n.state().Head()
 		same, known := heads[head.Height]
-		w.holds(Validity, n, !known || same.Digest == head.Digest, "height %d leads to state %s here, and to %s elsewhere",
-			head.Height, head.Digest.Short(), same.Digest.Short())
+		if known {
+			w.holds(Validity, n, same.Digest == head.Digest, "height %d leads to state %s here, and to %s elsewhere",
+				head.Height, head.Digest.Short(), same.Digest.Short())
+		}
 		heads[head.Height] = head
 		x.names(n)
 		x.lineage(n, best, longest.Lineage())
@@ -113,7 +115,7 @@ func (x *watch) chain(n *Node) {
 		if err != nil {
 			return
 		}
-		if want, known := x.final[at]; known {
+		if want, known := x.seen[at]; known && n.liar == nil {
 			w.holds(Agreement, n, want == b.Hash(), "height %d is %s in the end, and was %s", at, b.Hash().Short(), want.Short())
 		}
 		x.ending.chained(w, n, before, b)
@@ -158,7 +160,7 @@ func (x *watch) lineage(n, best *Node, longest *lineage.Log) {
 	must.OK(err, "reading the lineage")
 	whole, err := longest.Head()
 	must.OK(err, "reading the lineage")
-	if head.Size == 0 || head.Size > whole.Size {
+	if head.Size == 0 || head.Size > whole.Size || n == best {
 		return
 	}
 	p, err := longest.ProveConsistency(head.Size, whole.Size)
@@ -205,10 +207,16 @@ func (x *watch) accountable() {
 	if x.verdicts[Agreement].Broken == 0 {
 		return
 	}
-	var weight uint64
-	for a := range x.evidence.guilty() {
-		weight += x.w.weights.Of(a)
-		x.proven[x.w.anchors[a]] = true
+	var weight uint64 // of those who contradicted themselves in one epoch, where that is most
+	for epoch, guilty := range x.evidence.guilty() {
+		var of uint64
+		for a := range guilty {
+			if int(epoch) < len(x.w.epochs) {
+				of += x.w.epochs[epoch].Roster.Weights.Of(a)
+			}
+			x.proven[x.w.anchors[a]] = true
+		}
+		weight = max(weight, of)
 	}
 	x.w.holds(Accountability, nil, weight > x.budget, "agreement broke, but the ballots on hand prove only a weight of %d at fault, of a budget of %d", weight, x.budget)
 }

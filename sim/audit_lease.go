@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"bytes"
 	"fmt"
 	"time"
 
@@ -28,7 +29,7 @@ func (x *watch) leases(n *Node) {
 	}
 	state := n.state()
 	head := state.Head()
-	gone, lasts := leaseEnds(state), make(promised)
+	gone, lasts := x.leaseEnds(n, state), make(promised)
 	history := node.History{Reader: n.Disk, Scope: x.w.Genesis.Hash()}
 	for at := aweigh.Height(1); at <= head.Height; at++ {
 		b, err := history.Block(at)
@@ -91,8 +92,10 @@ type end struct {
 	lease  int64
 }
 
-// leaseEnds is the revisions at which the keys of leases that expired went.
-func leaseEnds(s *scope.State) map[end][]int64 {
+// leaseEnds is the revisions at which the keys of leases that expired went. None went whose deletion
+// takes approval by the policy of the world, which none changes.
+func (x *watch) leaseEnds(of *Node, s *scope.State) map[end][]int64 {
+	approvals := x.w.Genesis.Policy.Approvals
 	out := make(map[end][]int64)
 	log := s.Lineage()
 	for i := range s.Head().LineageSize {
@@ -101,6 +104,11 @@ func leaseEnds(s *scope.State) map[end][]int64 {
 		var id int64
 		if n, _ := fmt.Sscanf(e.Reason, "lease %x expired", &id); n == 1 && e.Class == lineage.Delete {
 			out[end{e.Height, id}] = append(out[end{e.Height, id}], e.Revision)
+			for i := range approvals {
+				a := &approvals[i]
+				x.w.holds(Leases, of, !bytes.HasPrefix(e.Key, a.Prefix) || a.Matter != scope.Changes && a.Matter != scope.Deletions,
+					"lease %d deleted %q at height %d, which takes approval", id, e.Key, e.Height)
+			}
 		}
 	}
 	return out

@@ -33,7 +33,9 @@ func (x *watch) names(n *Node) {
 		at := called{s.Height(), key}
 		was, known := x.called[at]
 		x.called[at] = u
-		x.w.holds(Identity, n, !known || was == u, "%s names %s at height %d here, and %s elsewhere", key, u, at.height, was)
+		if known {
+			x.w.holds(Identity, n, was == u, "%s names %s at height %d here, and %s elsewhere", key, u, at.height, was)
+		}
 		if !ok || seen[u] {
 			continue
 		}

@@ -249,7 +249,9 @@ func (s *slip) handIn(n *Node) {
 				w.watch.reach("early ballot")
 			}
 		}
-		w.holds(Boxes, n, c.Outcome != box.Equivocated || s.by.fickle || n.excused(), "takes the only ballot of %s on motion %s for the second", s.by.name, s.on.id.Short())
+		if c.Err == nil && !s.by.fickle && !n.excused() {
+			w.holds(Boxes, n, c.Outcome != box.Equivocated, "takes the only ballot of %s on motion %s for the second", s.by.name, s.on.id.Short())
+		}
 	})
 }
 

@@ -102,6 +102,9 @@ func (s Scenario) checkNames() error {
 	for i, e := range s.Expect {
 		c.name(fmt.Sprintf("expect[%d]", i), e, invariants)
 	}
+	for i, g := range s.Shows {
+		c.name(fmt.Sprintf("shows[%d]", i), g, names(GoalNames))
+	}
 	return c.err()
 }
 
@@ -242,6 +245,10 @@ func (c *checker) load(l Load) {
 func (c *checker) outcome(s Scenario) {
 	for i, e := range s.Expect {
 		c.need(!slices.Contains(s.Expect[:i], e), fmt.Sprintf("expect[%d]", i), "%q is there twice", e)
+	}
+	for i, g := range s.Shows {
+		c.need(!slices.Contains(s.Shows[:i], g), fmt.Sprintf("shows[%d]", i), "%q is there twice", g)
+		c.need(g != "healed" || s.Heal != nil, fmt.Sprintf("shows[%d]", i), "nothing heals: say heal")
 	}
 	if len(s.Expect) > 0 {
 		lying := func(f Fault) bool { return f.Kind == "rollback" || f.Kind == "forgetful" }

@@ -130,7 +130,7 @@ func (w *World) keyName(i int) string {
 // mutation is a transaction as a client asks for it; sent again, it is the same.
 func (w *World) mutation(t scope.Txn, nonce []byte) scope.Mutation {
 	return scope.Mutation{
-		Scope: w.id, Class: scope.Write, Content: canon.Encode(t), Nonce: nonce, ValidUntil: w.now.Add(5 * time.Minute),
+		Scope: w.id, Class: scope.Write, Content: canon.Encode(t), Nonce: nonce, ValidUntil: w.watch.time.from(w.now).Add(5 * time.Minute),
 	}
 }
 
@@ -254,7 +254,9 @@ func (c *client) look(at *Node, d *deed, end func()) {
 			return
 		}
 		end()
-		w.holds(Linearizable, at, r.Height >= floor, "a linearizable read at height %d, after a write was acknowledged at %d", r.Height, floor)
+		if floor > 0 {
+			w.holds(Linearizable, at, r.Height >= floor, "a linearizable read at height %d, after a write was acknowledged at %d", r.Height, floor)
+		}
 		if w.firing {
 			w.watch.reach("read under fire")
 		}
@@ -303,7 +305,9 @@ func (x *watch) uid(n *Node, kv scope.KeyValue) {
 	b := born{string(kv.Key), kv.CreateRevision}
 	u, known := x.uids[b]
 	x.uids[b] = kv.UID
-	x.w.holds(Identity, n, !known || u == kv.UID, "%s, created at revision %d, is %s here and was %s", b.key, b.revision, kv.UID, u)
+	if known {
+		x.w.holds(Identity, n, u == kv.UID, "%s, created at revision %d, is %s here and was %s", b.key, b.revision, kv.UID, u)
+	}
 }
 
 // pending reports whether a request waits for its answer.

@@ -6,12 +6,14 @@ import (
 	"time"
 
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/testshort"
 	"github.com/aweigh/aweigh/trust"
 )
 
 // TestEpochsEndUnderFire runs worlds whose epochs hold few blocks: all stay in
 // agreement on every roster, and go on.
 func TestEpochsEndUnderFire(t *testing.T) {
+	testshort.Skip(t)
 	changes := 0
 	for seed := range uint64(20) {
 		s := Draw(seed)
@@ -62,6 +64,7 @@ func TestEpochsEndUnseen(t *testing.T) {
 // are proven to, and neither has a weight in the epoch after the one whose block
 // holds the proof.
 func TestTwoOnOneKeyAreBarredAtOnce(t *testing.T) {
+	testshort.Skip(t)
 	barred := 0
 	for seed := uint64(1); seed <= 16; seed++ {
 		r := mustRun(t, Scenario{
@@ -205,6 +208,7 @@ func TestWeightsFollowTrustSlowly(t *testing.T) {
 // TestUnreadableDisksAreCalledSo lets reads fail while blocks end epochs, which takes
 // reading the ledger: a node stops because of its disk, and blames nothing else.
 func TestUnreadableDisksAreCalledSo(t *testing.T) {
+	testshort.Skip(t)
 	stopped := uint64(0)
 	for seed := uint64(1); seed <= 25; seed++ {
 		s := Scenario{Seed: seed, Network: Network{Anchors: 4, EpochBlocks: 3}, Load: Load{Clients: 4, Writes: 60, Reads: 1}, Stop: 6 * time.Second, Heal: &Heal{}}

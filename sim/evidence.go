@@ -51,14 +51,17 @@ func (e evidence) sign(at aweigh.Epoch, a aweigh.AnchorID, s quorum.Subject) {
 	e[k] = append(e[k], s)
 }
 
-// guilty is the anchors that contradicted themselves.
-func (e evidence) guilty() map[aweigh.AnchorID]bool {
-	guilty := make(map[aweigh.AnchorID]bool)
+// guilty is the anchors that contradicted themselves, by epoch.
+func (e evidence) guilty() map[aweigh.Epoch]map[aweigh.AnchorID]bool {
+	guilty := make(map[aweigh.Epoch]map[aweigh.AnchorID]bool)
 	for k, subjects := range e {
 		for i, s := range subjects {
 			for _, o := range subjects[:i] {
 				if s.Conflicts(o) {
-					guilty[k.anchor] = true
+					if guilty[k.epoch] == nil {
+						guilty[k.epoch] = make(map[aweigh.AnchorID]bool)
+					}
+					guilty[k.epoch][k.anchor] = true
 				}
 			}
 		}

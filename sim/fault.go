@@ -213,6 +213,7 @@ func up(nodes []*Node) {
 func (w *World) tick(f Fault, nodes []*Node) (end func()) {
 	set := func(n *Node, offset time.Duration, drift int64) {
 		w.log(n, "clock", "off by %v, drifts by %d in a million", offset, drift)
+		w.watch.time.look(w)
 		n.clock.set(w.now, offset, drift)
 		n.rewind()
 	}

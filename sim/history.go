@@ -142,6 +142,9 @@ func (x *watch) linearizable() {
 		}
 		ops = append(ops, porcupine.Operation{ClientId: d.client, Input: d, Call: int64(d.begin), Return: end})
 	}
+	if len(ops) == 0 {
+		return
+	}
 	for _, of := range register.Partition(ops) {
 		key, why := of[0].Input.(*deed).key, zones(of)
 		x.w.governing(key).holds(Linearizable, nil, why == "", "requests for %s fit no order in time: %s", key, why)
@@ -150,10 +153,11 @@ func (x *watch) linearizable() {
 	found := porcupine.CheckOperationsTimeout(register, ops, orderWithin)
 	if found == porcupine.Unknown {
 		x.w.say("an order of all %d requests was looked for during %v, and neither found nor ruled out", len(ops), orderWithin)
+		return
 	}
 	x.w.holds(Linearizable, nil, found != porcupine.Illegal, "the %d requests of all clients fit no order in time", len(ops))
 }
 
 // orderWithin is how long an order of all requests is looked for, beyond what zones rule out. It is the one
-// clock of the real world in a run: what takes longer counts as an order.
+// clock of the real world in a run: what takes longer counts as no look.
 const orderWithin = 20 * time.Second

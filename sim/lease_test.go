@@ -108,7 +108,7 @@ func TestLeasesSurviveRestartsAndHalts(t *testing.T) {
 
 // TestLeasesAreWatched runs clients that hold leases, and looks at each end.
 func TestLeasesAreWatched(t *testing.T) {
-	r := mustRun(t, Scenario{Network: Network{Anchors: 4}, Load: Load{Leases: 4, Writes: 5}, Stop: 15 * time.Second})
+	r := mustRun(t, Scenario{Network: Network{Anchors: 4}, Load: Load{Leases: 4, Writes: 5}, Stop: 20 * time.Second})
 	if v := r.Verdicts[Leases]; v.Broken > 0 || v.Checks < 6 {
 		t.Errorf("%+v", v)
 	}

@@ -111,7 +111,7 @@ func (w *World) arrive(e event) {
 	if w.marks.most > 0 {
 		w.mark(Mark{Node: to.number(), From: from.number(), Sent: e.sent.Sub(Start), Kind: "message", Text: describe(e.frame)})
 	}
-	w.watch.heard(to, e.frame)
+	w.watch.heard(from, to, e.frame)
 	to.take(node.Arrived{From: from.Peer, Message: msg})
 }
 

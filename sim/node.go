@@ -166,7 +166,9 @@ func (n *Node) take(events ...node.Event) {
 // step steps the machine and carries out what follows.
 func (n *Node) step(events ...node.Event) {
 	defer n.caught()
-	n.world.watch.verdicts[Sound].Checks++
+	if !n.excused() && !n.world.watch.lost {
+		n.world.watch.verdicts[Sound].Checks++
+	}
 	fx := n.machine.Step(n.local(), events...)
 	if n.disk.slow > 0 && fx.Sync {
 		n.finishLater(fx)

@@ -11,23 +11,31 @@ import (
 
 // equivocate tells each half of the others something else: of two blocks that
 // members propose in one view, each half gets one, and each gets the coalition's
-// votes for its own.
+// votes for its own. In views of others it contradicts its votes as well, but for a
+// coalition that is cast to be too heavy (Role.Weight "over"): that one gives nothing
+// away, and keeps to the story once there are two blocks, see tale.
 type equivocate struct{ plain }
 
 func (e *equivocate) bend(l *liar, out []parcel) []parcel {
+	if l.tells() {
+		return l.tale(e, out)
+	}
 	if !l.may() {
 		return out
 	}
 	other := make(map[*frame]*frame) // what the victims get in its place
-	return slices.DeleteFunc(out, func(x parcel) bool {
-		v, lie := e.lie(l, x.frame, other)
-		if lie == nil || !l.victim(x.to, v) {
-			return false
-		}
-		l.told("equivocate", "%s hears %s, others %s", x.to, describe(lie), describe(x.frame))
-		l.w.send(l.n, x.to, lie, x.wait)
-		return true
-	})
+	return slices.DeleteFunc(out, func(x parcel) bool { return e.instead(l, x, other) })
+}
+
+// instead sends a victim the contradiction to a frame, and reports whether it did.
+func (e *equivocate) instead(l *liar, x parcel, other map[*frame]*frame) bool {
+	v, lie := e.lie(l, x.frame, other)
+	if lie == nil || !l.victim(x.to, v) {
+		return false
+	}
+	l.told("equivocate", "%s hears %s, others %s", x.to, describe(lie), describe(x.frame))
+	l.w.send(l.n, x.to, lie, x.wait)
+	return true
 }
 
 // lie is the contradiction to a frame, nil if there is none to tell.
@@ -92,6 +100,9 @@ func (l *liar) propose(p node.Proposal) node.Proposal {
 // hear keeps from the machine what was signed behind its back, which would
 // silence it (P9).
 func (e *equivocate) hear(l *liar, _ *Node, f *frame) bool {
+	if l.tells() && l.behind(f) {
+		return false
+	}
 	b, ok := f.open().(votes.Ballot)
 	return !ok || b.Anchor != l.n.key.Public().ID()
 }
@@ -110,6 +121,18 @@ func (*fork) bend(l *liar, out []parcel) []parcel {
 }
 
 func (*fork) hear(l *liar, from *Node, _ *frame) bool { return l.sameSide(from) }
+
+// twins bend nothing: to run twice is all. A lie is what the second face signs.
+type twins struct{ plain }
+
+func (*twins) bend(l *liar, out []parcel) []parcel {
+	for _, x := range out {
+		if _, ok := viewOf(x.frame); ok && l.n.Face == 1 {
+			l.told("twins", "%s hears it from the second face: %s", x.to, describe(x.frame))
+		}
+	}
+	return out
+}
 
 // sameSide reports whether a node is on the side of this face: that of the
 // victims is the second.

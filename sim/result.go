@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/aweigh/aweigh"
@@ -43,36 +44,98 @@ type Result struct {
 }
 
 // Failed reports whether the run is one to look at: an invariant broke that the
-// scenario does not expect to break, none broke of those expected, or progress
-// was possible and did not come.
+// scenario does not expect to break, one did not that it does expect to break,
+// progress was possible and did not come, or the run does not show what it was made
+// to show.
 func (r *Result) Failed() bool { return r.Failure() != "" }
 
 // Failure is why the run failed, in one line; "" if it did not.
 func (r *Result) Failure() string {
-	expected := false
+	expect := r.Scenario.Expect
 	for _, b := range r.Broken {
-		if !slices.Contains(r.Scenario.Expect, b.Invariant) {
-			if len(r.Scenario.Expect) == 0 {
-				return b.String()
-			}
-			continue // what follows from a broken promise is not held against the run
+		// What follows from a broken promise is not held against the run, but that it can
+		// be told who broke it is promised in that case above all.
+		if len(expect) == 0 || b.Invariant == Invariants[Accountability].Name && !slices.Contains(expect, b.Invariant) {
+			return b.String()
 		}
-		expected = true
 	}
-	switch {
-	case len(r.Scenario.Expect) > 0 && !expected:
-		return fmt.Sprintf("none of %v broke, although the cast is over the budget", r.Scenario.Expect)
-	case len(r.Scenario.Expect) == 0 && r.Healed.Possible && !r.Healed.Reached:
+	if whole := r.unbroken(); len(whole) > 0 {
+		return fmt.Sprintf("the scenario expects %s to break, and %s did not", strings.Join(expect, ", "), strings.Join(whole, ", "))
+	}
+	if len(expect) == 0 && r.stuck() {
 		return "no progress after healing: " + r.Healed.Why
 	}
+	if missing := r.missing(); len(missing) > 0 {
+		return fmt.Sprintf("the run does not show what it was made to show: %s; try another seed, a longer stop, or --set shows=null",
+			strings.Join(missing, ", "))
+	}
 	return ""
+}
+
+// unbroken are the invariants that the scenario expects to break, and that did not.
+func (r *Result) unbroken() (names []string) {
+	for _, e := range r.Scenario.Expect {
+		if !slices.ContainsFunc(r.Verdicts, func(v Verdict) bool { return v.Invariant == e && v.Broken > 0 }) &&
+			!slices.ContainsFunc(r.Broken, func(b Breach) bool { return b.Invariant == e }) {
+			names = append(names, e)
+		}
+	}
+	return names
+}
+
+// stuck reports whether progress was possible, and did not come.
+func (r *Result) stuck() bool { return r.Healed.Possible && !r.Healed.Reached }
+
+// missing are the goals that the scenario names and that were not reached, and the
+// plays of its cast that told no lie. A scenario that names no goals shows what it shows.
+func (r *Result) missing() (what []string) {
+	if len(r.Scenario.Shows) == 0 {
+		return nil
+	}
+	for _, g := range r.Scenario.Shows {
+		if count(r.Goals, g) == 0 {
+			what = append(what, fmt.Sprintf("%q was never reached", g))
+		}
+	}
+	for _, role := range r.Scenario.Cast {
+		for _, p := range role.Play {
+			if text := p + " told no lie"; count(r.Attacks, p) == 0 && !slices.Contains(what, text) {
+				what = append(what, text)
+			}
+		}
+	}
+	return what
+}
+
+// count is the one of a name, 0 if there is none.
+func count(all []Count, name string) uint64 {
+	for _, c := range all {
+		if c.Name == name {
+			return c.Count
+		}
+	}
+	return 0
 }
 
 // Verdict is how one invariant fared.
 type Verdict struct {
 	Invariant string
-	Checks    uint64 // how often it was looked at
+	Checks    uint64 // how often there was something to look at, and it was looked at
 	Broken    uint64
+}
+
+// Looked reports whether the run says anything of the invariant.
+func (v Verdict) Looked() bool { return v.Checks > 0 || v.Broken > 0 }
+
+// Unlooked are the invariants of which a run says nothing, in their order: nothing in it
+// could have broken them.
+func Unlooked(all []Verdict) (names []string) {
+	for _, v := range all {
+		if !v.Looked() {
+			names = append(names, v.Invariant)
+		}
+	}
+	return names
 }
 
 // Breach is one moment at which an invariant broke.

@@ -31,9 +31,12 @@ type Scenario struct {
 	// Heal says what follows after Stop. Without it the run ends there.
 	Heal *Heal `yaml:"heal,omitempty"`
 	// Expect names the invariants that this scenario breaks, which only one whose
-	// faulty anchors weigh more than the fault budget may do. The run passes if at
-	// least one breaks.
+	// faulty anchors weigh more than the fault budget may do. The run goes on until
+	// all of them have broken, and fails if one has not.
 	Expect []string `yaml:"expect,omitempty"`
+	// Shows names goals, of GoalNames. If there are some, the run fails unless each
+	// is reached and each play of the cast has told a lie: it would show nothing.
+	Shows []string `yaml:"shows,omitempty"`
 }
 
 // Network is the nodes of a scope and its policy.

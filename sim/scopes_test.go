@@ -9,6 +9,7 @@ import (
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/must"
+	"github.com/aweigh/aweigh/internal/testshort"
 	"github.com/aweigh/aweigh/kv"
 	"github.com/aweigh/aweigh/scope"
 )
@@ -32,6 +33,7 @@ func reachedGoals(r *Result, into map[string]uint64) {
 // TestBusyPrefixesAreHandedOver: two levels of scopes come to be under load, while nodes
 // die and are cut off, and nothing is lost or done twice.
 func TestBusyPrefixesAreHandedOver(t *testing.T) {
+	testshort.Skip(t)
 	reached := make(map[string]uint64)
 	for seed := uint64(1); seed <= 8; seed++ {
 		r := mustRun(t, library(t, "nested", seed))
@@ -59,11 +61,12 @@ func TestBusyPrefixesAreHandedOver(t *testing.T) {
 // TestHostileScopesHarmNobodyElse: whatever all anchors of a scope play in it, the scopes
 // above and beside it hold, and go on.
 func TestHostileScopesHarmNobodyElse(t *testing.T) {
+	testshort.Skip(t)
 	reached := make(map[string]uint64)
 	for i, plays := range []string{"equivocate rival replay", "mute", "garbage slander", "rewrite usurp", "defeat delay", "withhold stale censor flood"} {
 		for seed := uint64(1); seed <= 2; seed++ {
 			s := library(t, "hostile-scope", seed+uint64(10*i))
-			s.Cast[0].Play = strings.Fields(plays)
+			s.Cast[0].Play, s.Shows = strings.Fields(plays), nil
 			r := mustRun(t, s)
 			if r.Failed() || !r.Healed.Reached || len(r.Scopes) != 2 {
 				t.Fatalf("%s, seed %d: %s; scopes %+v", plays, s.Seed, r.Failure(), r.Scopes)

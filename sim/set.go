@@ -187,7 +187,13 @@ func keys(t reflect.Type) []string {
 // unknownKey says what a key that t lacks may stand for, and which it has.
 func unknownKey(key string, t reflect.Type) string {
 	known := keys(t)
-	near := elsewhere(key, reflect.TypeFor[Scenario](), "")
+	meant := key
+	if other, ok := alike[key]; ok {
+		if meant = other; slices.Contains(known, meant) {
+			return fmt.Sprintf("%q is unknown; did you mean %q? Known here are %s", key, meant, strings.Join(known, ", "))
+		}
+	}
+	near := elsewhere(meant, reflect.TypeFor[Scenario](), "")
 	if near == "" {
 		near = nearest(key, known)
 	}
@@ -196,6 +202,9 @@ func unknownKey(key string, t reflect.Type) string {
 	}
 	return fmt.Sprintf("%q is unknown; did you mean %q? Known here are %s", key, near, strings.Join(known, ", "))
 }
+
+// alike are words that people use for another one.
+var alike = map[string]string{"nodes": "anchors", "replicas": "anchors", "size": "anchors", "members": "anchors"}
 
 // elsewhere is a path below t that ends with a key; "" if there is none.
 func elsewhere(key string, t reflect.Type, path string) string {

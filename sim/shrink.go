@@ -34,15 +34,31 @@ func Fails(ctx context.Context, s Scenario) (way string, fails bool) {
 	return r.way()
 }
 
+// FailsBy is Fails of one invariant alone: a scenario that breaks another first, or has
+// other expectations, does not fail. s is what is to be tried, with that invariant alone
+// in place of what it expects to break.
+func FailsBy(invariant string, s Scenario) (Scenario, func(context.Context, Scenario) (way string, fails bool)) {
+	if len(s.Expect) > 0 {
+		s.Expect = []string{invariant}
+	}
+	return s, func(ctx context.Context, s Scenario) (string, bool) {
+		way, fails := Fails(ctx, s)
+		return way, fails && (way == invariant || way == invariant+beyondBudget)
+	}
+}
+
+// beyondBudget ends the name of a way to fail that the fault budget does not rule out.
+const beyondBudget = ", beyond the fault budget"
+
 func (r *Result) way() (way string, fails bool) {
 	b := r.Culprit()
 	switch {
 	case b == nil && len(r.Scenario.Expect) > 0:
 		return "", false
 	case b == nil:
-		return "no progress", r.Failed()
+		return "no progress", r.stuck()
 	case r.Faulty > r.Budget:
-		return b.Invariant + ", beyond the fault budget", true
+		return b.Invariant + beyondBudget, true
 	}
 	return b.Invariant, true
 }

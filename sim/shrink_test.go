@@ -171,3 +171,42 @@ func TestFailuresBeyondTheBudgetAreOthers(t *testing.T) {
 		}
 	}
 }
+
+// TestShrinkKeepsToTheInvariantNamed: what breaks another, first or in its place, is not
+// taken; what a scenario expects besides is forgotten.
+func TestShrinkKeepsToTheInvariantNamed(t *testing.T) {
+	s, err := FromLibrary("over-fork")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Load.Writes, s.Stop = 20, 10*time.Second
+	for _, name := range []string{"agreement", "certificates"} {
+		aimed, fails := FailsBy(name, s)
+		tried := 0
+		small, err := Shrink(t.Context(), aimed, func(ctx context.Context, s Scenario) (string, bool) {
+			if tried++; tried > 60 {
+				return "", false
+			}
+			return fails(ctx, s)
+		}, nil)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		r := mustRun(t, small)
+		if !slices.Equal(small.Expect, []string{name}) || r.Failed() || r.Culprit() == nil || r.Culprit().Invariant != name {
+			t.Errorf("%s: what is left expects %v, breaks %v and fails by %q", name, small.Expect, r.Culprit(), r.Failure())
+		}
+	}
+	breaks := func(first string) Scenario { // what others would make of it
+		return Scenario{Network: Network{Anchors: 4}, Cast: []Role{{Play: []string{"garbage"}, Anchors: []int{2, 3}}}, Name: first}
+	}
+	within, fails := FailsBy("agreement", breaks("garbage"))
+	if way, ok := fails(t.Context(), within); ok {
+		t.Errorf("a scenario that breaks no agreement counts as one, by %q", way)
+	}
+	if _, acceptance := FailsBy("acceptance", within); acceptance == nil {
+		t.Error("no judge")
+	} else if way, ok := acceptance(t.Context(), within); !ok {
+		t.Errorf("a scenario that breaks acceptance first does not count: %q", way)
+	}
+}

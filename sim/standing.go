@@ -115,7 +115,7 @@ func (x *standing) enter(w *World, n *Node, e *scope.Epoch) {
 		x.goals(w, old, known, s, was, e)
 	}
 	r := x.epochs[len(x.epochs)-1]
-	if x.few {
+	if x.few && len(w.roles) > 0 {
 		w.holds(Third, nil, r.Liars*3 < r.Total, "epoch %d: liars weigh %d of %d, and began with less than a quarter", e.Number, r.Liars, r.Total)
 	}
 }

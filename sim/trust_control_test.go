@@ -139,8 +139,8 @@ func TestContentAfterTheEndIsSeen(t *testing.T) {
 		w.At(time.Duration(i)*50*time.Millisecond, func() { w.Nodes[i%4].submit(string(rune('a'+i)), new(node.Reply)) })
 	}
 	w.Run(500*time.Millisecond, nil)
-	if w.watch.verdicts[Ending].Broken > 0 || w.watch.verdicts[Ending].Checks == 0 {
-		t.Fatalf("%+v before", w.watch.verdicts[Ending])
+	if v := w.watch.verdicts[Ending]; v.Broken > 0 || v.Checks > 0 {
+		t.Fatalf("no epoch ends, and %+v", v)
 	}
 	for _, b := range w.watch.proposals { // order-free: all of them
 		w.watch.ending.after[b] = 0

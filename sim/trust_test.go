@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aweigh/aweigh/internal/testshort"
 	"github.com/aweigh/aweigh/trust"
 )
 
@@ -160,12 +161,14 @@ func above(share, bound int) string {
 // TestTrustHoldsUnderAttack plays each attack on trust with some seeds, or with
 // many: go test ./sim -run TestTrustHoldsUnderAttack -trustseeds 1000 -timeout 10h -v
 func TestTrustHoldsUnderAttack(t *testing.T) {
+	testshort.Skip(t)
 	for _, p := range trustPlays {
 		t.Run(p.name, func(t *testing.T) {
 			s, err := FromLibrary(p.name)
 			if err != nil {
 				t.Fatal(err)
 			}
+			s.Shows = nil // TestLibraryShowsWhatItSays looks at that; here a world may be one in which the faulty came to nothing
 			var sum study
 			for r := range each(t, s, *trustSeeds) {
 				why := r.Failure()

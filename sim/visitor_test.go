@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/testshort"
 	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/store"
@@ -15,6 +16,7 @@ import (
 // in a chain of scopes, while that comes to be, keys and aliases move, epochs end, and an anchor lies
 // to them.
 func TestVisitorsGoByReferral(t *testing.T) {
+	testshort.Skip(t)
 	reached := make(map[string]uint64)
 	deepest := 0
 	for seed := uint64(1); seed <= 4; seed++ {

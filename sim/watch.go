@@ -17,7 +17,8 @@ import (
 
 // watch sees everything that happens in a world, and holds it to the invariants.
 type watch struct {
-	w *World
+	time blockTime
+	w    *World
 	*findings
 	within bool   // the faulty weigh no more than the budget
 	lost   bool   // they weigh more, in a scope below the root's: nothing is promised there
@@ -25,7 +26,8 @@ type watch struct {
 	total  uint64
 	budget uint64
 
-	final     map[aweigh.Height]aweigh.Hash
+	final     map[aweigh.Height]aweigh.Hash   // at the first node, which may lie once nobody is excused
+	seen      map[aweigh.Height]aweigh.Hash   // at the first node that does not lie
 	finalAt   map[aweigh.Height]time.Duration // first
 	ballots   map[said]*tally                 // raw, as signed
 	first     []func()                        // ballots of the next epoch, signed in the step that began it
@@ -78,7 +80,7 @@ const mostBreaches = 64
 
 func (x *watch) open(w *World) {
 	*x = watch{
-		w: w, findings: &w.findings, final: make(map[aweigh.Height]aweigh.Hash), finalAt: make(map[aweigh.Height]time.Duration), ballots: make(map[said]*tally), highest: make(map[aweigh.Epoch]aweigh.View),
+		w: w, findings: &w.findings, final: make(map[aweigh.Height]aweigh.Hash), seen: make(map[aweigh.Height]aweigh.Hash), finalAt: make(map[aweigh.Height]time.Duration), ballots: make(map[said]*tally), highest: make(map[aweigh.Epoch]aweigh.View),
 		signed: make(map[cast]quorum.Subject), proposals: make(map[place]aweigh.Hash), called: make(map[called]aweigh.UID),
 		nullified: make(map[place]bool), evidence: make(evidence),
 		history: history{outcomes: make(map[aweigh.Hash]scope.Receipt)},
@@ -254,10 +256,13 @@ func (x *watch) ballot(n *Node, epoch aweigh.Epoch, s quorum.Subject) {
 	if n.excused() {
 		return
 	}
+	var against quorum.Subject // on record, and in conflict with this one
 	for _, k := range []quorum.Kind{s.Kind, quorum.Nullify, quorum.Finalize} {
-		old, ok := x.signed[cast{who, place{epoch, s.View}, k}]
-		w.holds(Ballots, n, !ok || !old.Conflicts(s), "signed %v and %v", old, s)
+		if old, ok := x.signed[cast{who, place{epoch, s.View}, k}]; ok && old.Conflicts(s) {
+			against = old
+		}
 	}
+	w.holds(Ballots, n, against == quorum.Subject{}, "signed %v and %v", against, s)
 	x.signed[cast{who, place{epoch, s.View}, s.Kind}] = s
 }
 
@@ -295,7 +300,9 @@ func (x *watch) noted(n *Node, note node.Note) {
 		if n.liar != nil {
 			n.liar.clean()
 		} else {
-			w.holds(Durable, n, n.excused(), "lost the record of what it signed, though its disk is whole")
+			if !n.excused() {
+				w.breach(Durable, n, "lost the record of what it signed, though its disk is whole")
+			}
 			x.reach("lost record")
 		}
 	case node.Behind:
@@ -304,12 +311,12 @@ func (x *watch) noted(n *Node, note node.Note) {
 		}
 	case node.Dropped:
 		w.log(n, "dropped", "%s", note.Why)
-		if from := w.byPeer[note.From]; len(from) > 0 && !n.excused() {
-			w.holds(Acceptance, n, !note.Class.Blame() || from[0].excused() || from[0].crosses, "drops what %s sent, as no honest node would send it: %s", from[0], note.Why)
+		if from := w.byPeer[note.From]; len(from) > 0 && !n.excused() && note.Class.Blame() && !from[0].excused() && !from[0].crosses {
+			w.breach(Acceptance, n, "drops what %s sent, as no honest node would send it: %s", from[0], note.Why)
 		}
 		switch {
 		case n.excused():
-		case strings.Contains(note.Why, "ahead of this node's clock"):
+		case strings.Contains(note.Why, scope.ErrEarly.Error()):
 			x.reach("skewed clock")
 			x.reach("refused proposal")
 		case strings.HasPrefix(note.Why, "scope: invalid"):
@@ -347,55 +354,15 @@ func (x *watch) epoch(n *Node, e *scope.Epoch) {
 	w.holds(Rosters, n, int(e.Number) < len(w.epochs) && e.Domain() == w.epochs[e.Number].Domain(), "another roster or policy in epoch %d", e.Number)
 }
 
-// finalized holds a block that became final to agreement, and counts afresh the
-// ballots behind it.
-func (x *watch) finalized(n *Node, note node.Finalized) {
-	w := x.w
-	other, known := x.final[note.Height]
-	w.holds(Agreement, n, !known || other == note.Block, "height %d is %s here and %s elsewhere",
-		note.Height, note.Block.Short(), other.Short())
-	x.names(n)
-	if known {
-		return
-	}
-	if w.now.Sub(x.lastFinal) > 3*w.Scenario.Network.Timing.View && x.lastFinal != 0 && w.pending() {
-		x.reach("no quorum")
-	}
-	x.pauses.final(w, note)
-	x.settle(n)
-	x.ending.final(w, n, note)
-	x.final[note.Height], x.finalAt[note.Height], x.lastFinal = note.Block, w.Now(), w.now
-	if int(note.Epoch) >= len(w.epochs) {
-		w.breach(Rosters, n, "a block of epoch %d, which nobody began", note.Epoch)
-		return
-	}
-	x.follow(n, note.Height)
-	x.count(n, note.Height)
-	e := w.epochs[note.Epoch]
-	total := e.Roster.Weights.Total()
-	need := e.Policy.Rules.Finalize.Threshold(total)
-	w.holds(Certificates, n, x.highest[note.Epoch] >= note.View, "height %d is final, but the ballots signed for view %d or later do not weigh %d of %d",
-		note.Height, note.View, need, total)
-	t := x.ballots[said{note.Epoch, quorum.Subject{Kind: quorum.Finalize, View: note.View, Block: note.Block}}]
-	switch {
-	case t == nil || t.weight < need:
-		x.reach("chained finality")
-	default:
-		w.holds(Certificates, n, t.honest+e.Policy.Rules.Mode.FaultBudget(total) >= need, "height %d is final by %d of honest weight, where %d to finalize less %d that may lie are %d",
-			note.Height, t.honest, need, x.budget, need-x.budget)
-		if t.weight-t.least < need {
-			x.reach("minimal certificate")
-		}
-	}
-}
-
 // refused looks at a frame that its receiver refused.
 func (x *watch) refused(from, to *Node, f *frame, err error) {
 	if to.excused() {
 		return
 	}
 	other := errors.Is(err, votes.ErrStale) || errors.Is(err, votes.ErrAhead) || !to.seats(from) // of another epoch than the receiver's
-	x.w.holds(Acceptance, to, other || from.excused() || from.crosses, "an honest %s from %s is refused: %v", node.FrameKind(f.raw), from, err)
+	if !other && !from.excused() && !from.crosses {
+		x.w.breach(Acceptance, to, "an honest %s from %s is refused: %v", node.FrameKind(f.raw), from, err)
+	}
 	x.refusal[reason(err)]++
 	x.reach("refused frame")
 	x.w.say("%s refuses %s from %s: %v", to, describe(f), from, err)
@@ -412,8 +379,10 @@ func (n *Node) seats(o *Node) bool {
 }
 
 // heard looks at a frame that a node took in.
-func (x *watch) heard(to *Node, f *frame) {
-	x.verdicts[Acceptance].Checks++
+func (x *watch) heard(from, to *Node, f *frame) {
+	if !from.excused() && !to.excused() && !x.lost {
+		x.verdicts[Acceptance].Checks++
+	}
 	if !x.within && !to.excused() {
 		x.evidence.add(f, x.w.vouch)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"github.com/aweigh/aweigh/internal/testshort"
 	"github.com/aweigh/aweigh/kv"
 )
 
@@ -85,6 +86,7 @@ func fate(t *testing.T, what, dir, want string) string {
 // many places, cut off, missing. Either everything is still there, or the store
 // says that it is damaged.
 func TestNoDamageIsSilent(t *testing.T) {
+	testshort.Skip(t)
 	src := filepath.Join(t.TempDir(), "src")
 	holds := worn(t, src)
 	entries, err := os.ReadDir(src)

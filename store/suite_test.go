@@ -5,9 +5,12 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	dstest "github.com/ipfs/go-datastore/test"
+
+	"github.com/aweigh/aweigh/internal/testshort"
 )
 
 func TestDatastorePassesTheCommonSuite(t *testing.T) {
+	testshort.Skip(t)
 	p := openMem(t, vfs.NewMem())
 	defer closed(t, p)
 	for name, s := range map[string]Store{"pebble": p, "mem": NewMem()} {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/internal/curve"
 )
 
 // The signature schemes that a key may have.
@@ -86,11 +87,30 @@ func (k *PublicKey) UnmarshalText(text []byte) error {
 	return err
 }
 
-// parse is the key ready for verifying, which for some schemes takes long.
+// Check says whether the key may enter: a known scheme, the right length, and on an
+// Edwards curve a point that is canonically encoded and not of small order, for which
+// everybody could sign. Errors wrap ErrKey.
+func (k PublicKey) Check() error {
+	_, err := k.parse()
+	return err
+}
+
+// parse is the key ready for verifying, which for some schemes takes long. Every
+// key that verifies anything comes from here.
 func (k PublicKey) parse() (sign.PublicKey, error) {
 	s, err := scheme(k.Scheme)
 	if err != nil {
 		return nil, err
+	}
+	switch {
+	case len(k.Bytes) != s.PublicKeySize(): // as it says below
+	case k.Scheme == Ed25519:
+		err = curve.Ed25519(k.Bytes)
+	case k.Scheme == Ed448:
+		err = curve.Ed448(k.Bytes)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", ErrKey, k.Scheme, err)
 	}
 	p, err := s.UnmarshalBinaryPublicKey(k.Bytes)
 	if err != nil {

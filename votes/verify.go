@@ -19,6 +19,9 @@ const (
 	// ContextConsent: a new anchor agrees to be admitted.
 	ContextConsent Context = "aweigh/consent/1"
 
+	// ContextBackup: a node made a backup.
+	ContextBackup Context = "aweigh/backup/1"
+
 	// ContextToken: a node knows who its client is.
 	ContextToken Context = "aweigh/token/1"
 

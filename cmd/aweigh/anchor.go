@@ -14,6 +14,8 @@ import (
 	"github.com/aweigh/aweigh"
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/internal/show"
+	"github.com/aweigh/aweigh/internal/wysiwys"
 	"github.com/aweigh/aweigh/scope"
 )
 
@@ -83,6 +85,21 @@ func (a *app) anchorApply() *cobra.Command {
 		if err != nil {
 			return err
 		}
+		if g.Proposal != nil { // the node made it, with its own key
+			d, err := decisionOf(g.Proposal)
+			if err != nil {
+				return err
+			}
+			_, shown, err := wysiwys.Decision(canon.Encode(d), nil)
+			if err != nil {
+				return err
+			}
+			if s.Format == show.Table {
+				if err := (show.Printer{Out: s.told, Format: show.Table}).ToSign("the application, which "+nodeOf(g.Header)+" signed", shown.Text); err != nil {
+					return err
+				}
+			}
+		}
 		return s.Printer.Governed(g, r, fmt.Sprintf("next: at %s, and then at other anchors:  aweigh anchor admit %s", who.Name, g.Proposal.GetName()))
 	})
 }
@@ -110,18 +127,21 @@ func (a *app) approving(c *cobra.Command, kind, next string) *cobra.Command {
 		}
 		x, err := proposalNamed(r, args[0], kind)
 		if err != nil {
-			return err
+			return s.closed(ctx, args[0], err)
 		}
-		var d scope.Decision
-		if err := canon.Decode(x.Decision, &d); err != nil {
+		d, err := decisionOf(x)
+		if err != nil {
 			return err
 		}
 		return s.govern(ctx, r, d, once, "next: "+next+shellWord(args[0]))
 	})
 }
 
-// govern proposes or approves a decision, and tells what became of it.
+// govern shows a decision, proposes or approves it, and tells what became of it.
 func (s *session) govern(ctx context.Context, r *aweighv1.TrustResponse, d scope.Decision, once func() (*aweighv1.Once, error), next string) error {
+	if _, err := s.signs(ctx, r, d, false); err != nil {
+		return err
+	}
 	o, err := once()
 	if err != nil {
 		return err
@@ -133,7 +153,10 @@ func (s *session) govern(ctx context.Context, r *aweighv1.TrustResponse, d scope
 	if s.in != "" {
 		next += " --scope " + shellWord(s.in)
 	}
-	return s.Printer.Governed(g, r, next)
+	if err := s.Printer.Governed(g, r, next); err != nil {
+		return err
+	}
+	return fate(g)
 }
 
 // proposalNamed finds the open decision of one of some kinds that people mean, by its ID, the

@@ -16,6 +16,7 @@ import (
 	"github.com/aweigh/aweigh/internal/show"
 	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/store"
+	"github.com/aweigh/aweigh/votes"
 )
 
 func (a *app) backup() *cobra.Command {
@@ -26,49 +27,50 @@ func (a *app) backup() *cobra.Command {
 			"are copied with --with-keys only: whoever has them votes as this anchor.\n\n" +
 			"The backup of an anchor is old as soon as the anchor signs again. One that starts\n" +
 			"from it and has forgotten ballots stays silent in this epoch.",
-		Example: "  aweigh backup --data-dir /var/lib/aweigh /backup/monday\n  aweigh restore /backup/monday --data-dir ./again",
+		Example: "  aweigh backup --data-dir /var/lib/aweigh /backup/monday\n  aweigh restore /backup/monday --from 12D3KooW... --data-dir ./again",
 	}
 	dir := c.Flags().String("data-dir", stateDir("node"), "the node's directory")
 	api := c.Flags().String("api", "", "address of the node, if it runs, host:port (default: as its settings say)")
 	keys := c.Flags().Bool("with-keys", false, "copy the node's keys as well")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		d := home.Dir(*dir)
-		m, err := manifestOf(d)
+		m, signer, err := manifestOf(d)
 		if err != nil {
 			return err
 		}
-		maker := backup.Maker{From: d, Keys: *keys, Progress: a.copied()}
+		maker := backup.Maker{From: d, Keys: *keys, Progress: a.copied(), Signer: signer}
 		m, err = a.makeBackup(cmd.Context(), maker, args[0], m, *api)
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(a.out, "%s: %s in %d files, network %s, height %d at least\n",
-			args[0], show.Size(m.Size()), len(m.Files), m.Network[:8], m.Height)
+		fmt.Fprintf(a.out, "%s: %s in %s, network %s, height %d at least\n",
+			args[0], show.Size(m.Size()), show.Count(len(m.Files), "file"), m.Network[:8], m.Height)
 		if m.Keys {
 			fmt.Fprintln(a.err, "aweigh: the backup holds the node's keys, readable by their owner alone: whoever has them votes as this anchor")
 		} else {
 			fmt.Fprintln(a.err, "aweigh: the keys are not in it (--with-keys); keep identity.key and anchor.key elsewhere")
 		}
+		fmt.Fprintf(a.out, "signed by node %s; to make a node of it:\n  aweigh restore %s --from %s --data-dir NEW\n", m.Node, show.Text(args[0]), m.Node)
 		return nil
 	}
 	return c
 }
 
 // manifestOf is what is known of a node before it is copied.
-func manifestOf(d home.Dir) (m backup.Manifest, err error) {
+func manifestOf(d home.Dir) (m backup.Manifest, signer votes.PrivateKey, err error) {
 	g, err := d.ReadGenesis()
 	if err != nil {
-		return m, err
+		return m, signer, err
 	}
-	_, anchor, err := d.Keys()
+	signer, anchor, err := d.Keys()
 	if err != nil {
-		return m, err
+		return m, signer, err
 	}
 	m = backup.Manifest{Made: time.Now().UTC(), Version: version(), Network: g.Hash().String(), Anchor: anchor != nil}
 	if s, err := d.ReadSettings(); err == nil {
 		m.Name = s.Name
 	}
-	return m, nil
+	return m, signer, nil
 }
 
 // makeBackup asks the node for its store if it runs, and reads it otherwise.
@@ -140,24 +142,35 @@ func isNode(ctx context.Context, c *client.Client, d home.Dir, network string) e
 func (a *app) restore() *cobra.Command {
 	c := &cobra.Command{
 		Use: "restore BACKUP", Short: "Make a node of a backup", Args: cobra.ExactArgs(1),
-		Long: "Makes a node of what \"aweigh backup\" copied, in a directory that holds none. Every\n" +
-			"file is checked. Keys that are in the directory already are kept, and so are\n" +
-			"settings.\n\n" +
+		Long: "Makes a node of what \"aweigh backup\" copied, in a directory that holds none. The backup\n" +
+			"must be signed by the node that --from names, by the peer ID that \"aweigh backup\" and\n" +
+			"\"aweigh status\" print, or by the identity that is in the directory already. Its store is\n" +
+			"checked against what the network made final: every roster, block and record. Keys that are in\n" +
+			"the directory already are kept, and so are settings. A restore that is interrupted leaves nothing.\n\n" +
 			"An anchor that starts from a backup hears the others before it signs. If it signed\n" +
 			"anything after the backup was made it stays silent in this epoch, and \"aweigh\n" +
 			"status\" and its log say so. Never let it run beside the node that was backed up.",
-		Example: "  aweigh restore /backup/monday --data-dir ./again && aweigh node --data-dir ./again\n" +
-			"  aweigh restore /backup/monday --data-dir ./look --as-observer",
+		Example: "  aweigh restore /backup/monday --from 12D3KooW... --data-dir ./again && aweigh node --data-dir ./again\n" +
+			"  aweigh restore /backup/monday --from 12D3KooW... --data-dir ./look --as-observer",
 	}
 	dir := c.Flags().String("data-dir", stateDir("node"), "the directory to make")
-	observer := c.Flags().Bool("as-observer", false, "leave the keys out, and make a new identity: the node does not vote")
-	c.RunE = func(_ *cobra.Command, args []string) error {
-		m, err := backup.Restore(args[0], home.Dir(*dir), *observer, a.copied())
+	observer := c.Flags().Bool("as-observer", false, "leave the keys out, and make a new identity and settings with free ports: the node does\nnot vote, and may run beside the original")
+	signer := c.Flags().String("from", "", "peer ID or key of the node whose backup it must be; \"any\" takes that of an unknown node")
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		r, err := backup.Restorer{
+			To: home.Dir(*dir), Observer: *observer, Signer: *signer, Copied: a.copied(), Checked: a.audited(),
+		}.Restore(cmd.Context(), args[0])
+		if errors.Is(err, context.Canceled) {
+			return fmt.Errorf("interrupted: nothing was restored, and nothing is left in %s", show.Text(*dir))
+		}
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(a.out, "%s: %s in %d files, network %s, height %d at least, as of %s\n",
-			*dir, show.Size(m.Size()), len(m.Files), m.Network[:min(8, len(m.Network))], m.Height, m.Made.Format(time.RFC3339))
+		m := r.Manifest
+		fmt.Fprintf(a.out, "%s: %s in %s, network %s, height %d, as of %s\n",
+			*dir, show.Size(m.Size()), show.Count(len(m.Files), "file"), m.Network[:min(8, len(m.Network))], r.Report.Scopes[0].Head.Height, m.Made.Format(time.RFC3339))
+		fmt.Fprintf(a.out, "signed by node %s %s\n", m.Node, show.Text(m.Name))
+		a.checked(r.Report)
 		if _, anchor, err := home.Dir(*dir).Keys(); err == nil && anchor != nil {
 			fmt.Fprintln(a.err, "aweigh: if this anchor signed anything since, it stays silent in this epoch; it must never run beside the node that was backed up")
 		}
@@ -165,6 +178,37 @@ func (a *app) restore() *cobra.Command {
 		return nil
 	}
 	return c
+}
+
+// checked tells what an audit found to be so.
+func (a *app) checked(r *node.AuditReport) {
+	for _, s := range r.Scopes {
+		name := "root scope"
+		if s.Prefix != "" {
+			name = "scope " + show.Text(s.Prefix)
+		}
+		if s.Vacant {
+			fmt.Fprintf(a.out, "%s: its state is not here; the node fetches it\n", name)
+			continue
+		}
+		fmt.Fprintf(a.out, "%s: state %s after block %d is final, in epoch %d (roster %d:%s)\n", name, s.Head.Digest.Short(), s.Head.Height, s.Epoch, s.Epoch, s.Roster)
+	}
+}
+
+// audited shows on standard error how far an audit is, once a second.
+func (a *app) audited() func(node.AuditProgress) {
+	last := time.Now()
+	return func(p node.AuditProgress) {
+		if time.Since(last) < time.Second {
+			return
+		}
+		last = time.Now()
+		of := ""
+		if p.Of > 0 {
+			of = fmt.Sprintf(" of %d", p.Of)
+		}
+		fmt.Fprintf(a.err, "checked %d%s %s of scope %s; %s in all\n", p.Done, of, p.What, p.Scope.Short(), show.Size(p.Bytes))
+	}
 }
 
 // copied shows on standard error how far something large is, once a second.

@@ -27,14 +27,21 @@ func (a *app) ballotVote(choice votes.Choice) *cobra.Command {
 		Example: "  aweigh ballot " + word + " 4bf5122f --comment \"as discussed\"",
 	}
 	comment := c.Flags().String("comment", "", "words for everyone to read, up to 1024 bytes")
+	anyway := c.Flags().Bool("anyway", false, "sign though the motion is closed, or would be void as things stand")
 	return a.askingIn(c, func(ctx context.Context, s *session, args []string) error {
 		if len(*comment) > votes.MaxComment {
 			return fmt.Errorf("%w: a comment has at most %d bytes, not %d", errUsage, votes.MaxComment, len(*comment))
 		}
 		ctx, cancel := s.limited(ctx)
 		defer cancel()
-		m, err := s.motionNamed(ctx, args[0])
+		m, err := s.motionOnRecord(ctx, args[0])
 		if err != nil {
+			return err
+		}
+		if err := votable(m.Motion); err != nil && !*anyway {
+			return fmt.Errorf("%w; --anyway signs a ballot all the same", err)
+		}
+		if err := s.mayVote(ctx, m.Motion, word); err != nil {
 			return err
 		}
 		r, err := s.Client.Vote(ctx, m.Motion.Id, word, *comment)

@@ -43,7 +43,7 @@ func (a *app) ballotInspect() *cobra.Command {
 			"when. It does not know whether the motion is still open.\n\n" + motionFileHelp,
 		Example: "  aweigh ballot inspect m.motion --network 3f1a…",
 	}
-	network := networkFlag(c)
+	network := a.networkFlag(c)
 	output := c.Flags().StringP("output", "o", "table", "table or json")
 	choices(c, "output", "table", "json")
 	c.RunE = func(_ *cobra.Command, args []string) error {
@@ -65,7 +65,9 @@ func (a *app) ballotInspect() *cobra.Command {
 	return c
 }
 
-func networkFlag(c *cobra.Command) *string {
+// networkFlag adds --network, and the flags of a roster that is trusted.
+func (a *app) networkFlag(c *cobra.Command) *string {
+	a.trustingFlags(c)
 	return c.Flags().String("network", "", "identity of the network, 64 hexadecimal digits")
 }
 
@@ -103,6 +105,9 @@ func (a *app) motionFile(name, network string) (r *scope.MotionReport, pinned bo
 		return nil, false, fmt.Errorf("%w: %s is of network %s, and not of %s", scope.ErrProof, name, claimed, id)
 	}
 	report, err := proof.Verify(id)
+	if err == nil {
+		err = a.trusts.check(proof.Ancestry.Root())
+	}
 	if err != nil {
 		return nil, false, fmt.Errorf("%s: %w", name, err)
 	}
@@ -137,7 +142,7 @@ func (a *app) ballotShow() *cobra.Command {
 		Example: "  aweigh ballot show m.ballot\n  aweigh ballot show *.ballot --motion m.motion --network 3f1a…",
 	}
 	motion := c.Flags().String("motion", "", "file of the motion that they are about")
-	network := networkFlag(c)
+	network := a.networkFlag(c)
 	output := c.Flags().StringP("output", "o", "table", "table or json")
 	choices(c, "output", "table", "json")
 	c.RunE = func(_ *cobra.Command, args []string) error {

@@ -84,7 +84,7 @@ func (a *app) moved(s *session, peer string, given, taken *show.HandedIn) error 
 	if s.Format == show.JSON {
 		return s.Printer.JSON(map[string]uint64{"given": given.Added, "taken": taken.Added, "refused_there": uint64(len(given.Refused)), "refused_here": uint64(len(taken.Refused))})
 	}
-	fmt.Fprintf(a.out, "%d ballots given, %d taken\n", given.Added, taken.Added)
+	fmt.Fprintf(a.out, "%s given, %d taken\n", show.Count(given.Added, "ballot"), taken.Added)
 	for _, side := range []struct {
 		name string
 		done *show.HandedIn
@@ -104,7 +104,7 @@ func (a *app) wouldMove(s *session, here, there, give, take int) error {
 	if s.Format == show.JSON {
 		return s.Printer.JSON(map[string]int{"here": here, "there": there, "would_give": give, "would_take": take})
 	}
-	_, err := fmt.Fprintf(a.out, "here %d ballots, there %d: %d would go there, %d would come here\n", here, there, give, take)
+	_, err := fmt.Fprintf(a.out, "here %s, there %d: %d would go there, %d would come here\n", show.Count(here, "ballot"), there, give, take)
 	return err
 }
 

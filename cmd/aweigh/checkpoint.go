@@ -12,6 +12,7 @@ import (
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/client"
+	"github.com/aweigh/aweigh/internal/show"
 	"github.com/aweigh/aweigh/lineage"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/votes"
@@ -36,6 +37,7 @@ func (a *app) checkpoint() *cobra.Command {
 	since := c.Flags().String("since", "", "a file that this command wrote: verify that the history only grew since")
 	keys := c.Flags().Bool("keys", false, "write the anchors' keys instead, as tools for signed notes take them")
 	network := c.Flags().String("network", "", "identity of the network (default: that of the one that runs here, or else what the node says)")
+	a.trustingFlags(c)
 	return a.askingIn(c, func(ctx context.Context, s *session, _ []string) error {
 		if !c.Flags().Changed("network") {
 			*network = s.network
@@ -57,6 +59,9 @@ func (a *app) checkpoint() *cobra.Command {
 		ctx, cancel := s.limited(ctx)
 		defer cancel()
 		head, err := s.head(ctx, id, older.Head.Size, !*keys)
+		if err == nil {
+			err = a.trusts.check(head.Ancestry.Root())
+		}
 		if err != nil {
 			return err
 		}
@@ -76,7 +81,7 @@ func (a *app) checkpoint() *cobra.Command {
 			if err := a.grew(&older, kept, head); err != nil {
 				return err
 			}
-			fmt.Fprintf(a.err, "%d entries then, %d now: nothing before was changed\n", older.Head.Size, head.Head.Size)
+			fmt.Fprintf(a.err, "%s then, %d now: nothing before was changed\n", show.Count(older.Head.Size, "entry"), head.Head.Size)
 		}
 		return s.cosigned(a.err, head)
 	})
@@ -158,7 +163,7 @@ func (s *session) cosigned(out io.Writer, c *client.Checkpoint) error {
 	}
 	total := c.Epoch.Roster.Weights.Total()
 	faulty := c.Epoch.Policy.Rules.Mode.FaultBudget(total)
-	fmt.Fprintf(out, "%d of %d anchors signed, with weight %d of %d\n", len(c.Cosigned), len(c.Epoch.Roster.Anchors), c.Weight, total)
+	fmt.Fprintf(out, "%d of %s signed, with weight %d of %d\n", len(c.Cosigned), show.Count(len(c.Epoch.Roster.Anchors), "anchor"), c.Weight, total)
 	if c.Weight <= faulty {
 		return fmt.Errorf("%w: anchors of weight %d may lie together, and those that signed have no more", errFew, faulty)
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -29,6 +30,7 @@ import (
 type session struct {
 	*client.Client
 	show.Printer
+	told    io.Writer // standard error
 	timeout time.Duration
 	bounded bool            // timeout was given on the command line: it is for following a motion, too
 	until   context.Context // ends when the command is to end
@@ -113,7 +115,7 @@ func (a *app) session(settings *pflag.FlagSet, valued bool) (*session, error) {
 	if k.Duration("timeout") <= 0 {
 		return nil, fmt.Errorf("%w: timeout is more than 0, not %s", errUsage, k.Duration("timeout"))
 	}
-	s := &session{Printer: show.Printer{Out: a.out, Format: format}, timeout: k.Duration("timeout"), bounded: settings.Changed("timeout")}
+	s := &session{Printer: show.Printer{Out: a.out, Format: format}, told: a.err, timeout: k.Duration("timeout"), bounded: settings.Changed("timeout")}
 	addresses := k.Strings("api")
 	if len(addresses) == 0 {
 		found, err := running.Find()

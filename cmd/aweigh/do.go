@@ -27,7 +27,7 @@ func (a *app) do() *cobra.Command {
 			"Every scope on the way to it is asked, the root first: one with a rule about the verb\n" +
 			"may deny it. All scopes know read and write. A verb that the scope that decides does not\n" +
 			"know is denied. Denials exit with 4, and name the scope and the rule.\n\n" +
-			"The caller that rules see is the node that answers.\n\n" + keyHelp,
+			"The caller that rules see is the node that answers.\n\n" + oneNameHelp,
 		Example: "  aweigh do pay user@elizabeth 10\n  aweigh do pay:user@elizabeth 10\n  aweigh do own /house -m \"bought\"\n" +
 			"  aweigh policy action set pay --class write --when \"caller.anchor == 'treasury'\"",
 	}

@@ -21,12 +21,15 @@ func (a *app) doctor() *cobra.Command {
 			"genesis and store, other processes, limits, disk, ports, clock, and its health. Each line\n" +
 			"says what was found, and what to do. It takes a few seconds, in which it writes to the disk\n" +
 			"up to 200 times. Run it as the node's user, with the flags and variables of the node.\n\n" +
-			"It changes nothing, but with --fix the permissions of the directory and of the keys.",
-		Example: "  aweigh doctor --data-dir /var/lib/aweigh\n  aweigh doctor --ntp pool.ntp.org\n  aweigh doctor -o json",
+			"It changes nothing, but with --fix the permissions of the directory and of the keys.\n\n" +
+			"With --state it reads the whole store of a node that is stopped, and checks all of it against\n" +
+			"what the network made final, as \"aweigh restore\" does with a backup. It shows how far it is.",
+		Example: "  aweigh doctor --data-dir /var/lib/aweigh --state\n  aweigh doctor --data-dir /var/lib/aweigh\n  aweigh doctor --ntp pool.ntp.org\n  aweigh doctor -o json",
 	}
 	file := c.Flags().String("config", "", "settings, YAML (default: config.yaml in the data directory)")
 	ntp := c.Flags().String("ntp", "", "time server to compare the clock with, HOST or HOST:PORT")
 	fix := c.Flags().Bool("fix", false, "correct permissions")
+	state := c.Flags().Bool("state", false, "read the whole store, and check it against what is final")
 	output := c.Flags().StringP("output", "o", "table", "table or json")
 	choices(c, "output", "table", "json")
 	settings := nodeFlags(defaultAPI, defaultListen...)
@@ -45,7 +48,7 @@ func (a *app) doctor() *cobra.Command {
 			dir = home.Dir(name)
 		}
 		findings := doctor.Examine(cmd.Context(), doctor.Subject{
-			Dir: dir, Settings: s, Problem: err, Version: version(), NTP: *ntp, Fix: *fix,
+			Dir: dir, Settings: s, Problem: err, Version: version(), NTP: *ntp, Fix: *fix, State: *state, Audited: a.audited(),
 		})
 		if err := a.findings(findings, format); err != nil {
 			return err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -22,6 +23,8 @@ import (
 	"github.com/aweigh/aweigh/internal/replay"
 	"github.com/aweigh/aweigh/internal/running"
 	"github.com/aweigh/aweigh/internal/show"
+	"github.com/aweigh/aweigh/internal/wysiwys"
+	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/store"
 	"github.com/aweigh/aweigh/votes"
@@ -42,6 +45,7 @@ const (
 	exitUnwell      = 9
 	exitPending     = 10
 	exitBusy        = 11
+	exitHidden      = 12
 )
 
 const exitHelp = `Exit codes:
@@ -49,15 +53,16 @@ const exitHelp = `Exit codes:
   1  another error
   2  the command line, a setting or a request makes no sense, or a file is not there
   3  there is no such key, object, scope, motion, decision or anchor
-  4  a condition did not hold, a rule of the policy denied it, or a write was ordered and
-     failed: nothing changed
+  4  a condition did not hold, a rule of the policy denied it, a write was ordered and
+     failed, or a decision is void, superseded, rejected or expired: nothing changed
   5  not committed yet, and may still commit: repeating with the same --nonce is safe
   6  no node, or too few anchors, can be reached
-  7  a proof, a ballot or a replay does not hold
+  7  a proof, a ballot, a replay, a backup or a store does not hold
   8  the node's disk failed, or its store is damaged
   9  "doctor" found something that fails
   10 ordered, and it waits for approval as a motion: nothing changed yet
-  11 a node takes no more at the moment, and did nothing; try again later`
+  11 a node takes no more at the moment, and did nothing; try again later
+  12 what was to be signed has something in it that this version cannot show: nothing was signed`
 
 // errUsage is wrapped by errors about the command line.
 var errUsage = errors.New("usage")
@@ -74,8 +79,14 @@ var codes = []struct {
 	{store.ErrFailed, exitStore},
 	{store.ErrNoRoom, exitStore},
 	{votes.ErrRecord, exitStore},
+	{backup.ErrSigner, exitUnverified},
+	{errOld, exitUnverified},
+	{node.ErrForged, exitUnverified},
+	{node.ErrUnvouched, exitUnverified},
 	{backup.ErrBroken, exitError},
 	{errUnwell, exitUnwell},
+	{wysiwys.ErrHidden, exitHidden},
+	{errPointless, exitCompare},
 	{errUsage, exitUsage},
 	{config.ErrConfig, exitUsage},
 	{daemon.ErrSettings, exitUsage},
@@ -133,19 +144,33 @@ func exitCode(err error, started bool) int {
 	return exitError
 }
 
+// usageHelps reports whether it helps to read how to use a command that failed. What the node, a file or the network
+// made of it stands in no help text.
+func usageHelps(err error) bool {
+	var syntax *alias.SyntaxError
+	return errors.Is(err, errUsage) || errors.Is(err, config.ErrConfig) || errors.As(err, &syntax)
+}
+
 // packages matches what errors begin with for those who program: the package that
 // made them, and the sentinel for the command line.
-var packages = regexp.MustCompile(`(?m)(^|: )(?:(?:action|alias|api|backup|ballotdir|bench|box|canon|client|config|daemon|devnet|founding|home|keyfile|kv|lineage|node|` +
-	`p2p|policytext|quorum|replay|report|running|scope|show|signer|sim|store|txntext|usage|votes): )+`)
+var packages = regexp.MustCompile(`(?m)(^|: )(?:(?:action|alias|api|autocompact|aweigh|backup|ballotdir|bench|box|canon|certs|client|config|daemon|devnet|etcd|founding|home|keyfile|kv|lineage|node|` +
+	`p2p|policytext|quorum|reconcile|replay|report|running|scope|show|signer|sim|store|txntext|usage|votes|wysiwys): )+`)
 
-// forPeople is the text of an error for people.
-func forPeople(text string) string { return packages.ReplaceAllString(text, "$1") }
+// forPeople is the text of an error for people. What two layers of an error say alike is said once.
+func forPeople(text string) string {
+	parts := strings.Split(packages.ReplaceAllString(text, "$1"), ": ")
+	return strings.Join(slices.Compact(parts), ": ")
+}
 
 // staleHint is what errors of reads without a quorum end with; for commands that can be told to.
 const staleHint = "; a serializable read is answered by this node alone, and may be old"
 
 // about is the text of an error of a command, without hints that it cannot follow, and with what its flags explain.
 func about(c *cobra.Command, text string, err error) string {
+	var syntax *alias.SyntaxError
+	if f := c.Flags().Lookup("raw"); f != nil && !f.Changed && errors.As(err, &syntax) {
+		text += "; --raw takes a key as it is"
+	}
 	if c.Flags().Lookup("serializable") == nil {
 		text = strings.ReplaceAll(text, staleHint, "")
 	}

@@ -110,8 +110,8 @@ func (a *app) init() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(a.out, "network  %s, %d anchors, mode %s\nidentity %s\npeer     %s\ndata     %s\n\nstart it:  aweigh node --data-dir %s\n",
-			show.Line(g.Name), len(g.Anchors), g.Policy.Rules.Mode, g.Hash(), self.Peer, dir, dir)
+		fmt.Fprintf(a.out, "network  %s, %s, mode %s\nidentity %s\npeer     %s\ndata     %s\n\nstart it:  aweigh node --data-dir %s\n",
+			show.Line(g.Name), show.Count(len(g.Anchors), "anchor"), g.Policy.Rules.Mode, g.Hash(), self.Peer, dir, dir)
 		if stoppable, err := g.Check(); err == nil && stoppable && len(g.Anchors) > 1 {
 			fmt.Fprintf(a.err, "warning: with %d anchors in mode %s, one that fails can stop this network; bft wants 4 or more, crash 3 or more\n",
 				len(g.Anchors), g.Policy.Rules.Mode)
@@ -208,7 +208,7 @@ func (a *app) progress(ctx context.Context, n *node.Node) {
 		o := n.Overview()
 		if o.Head.Height != shown {
 			shown = o.Head.Height
-			fmt.Fprintf(a.out, "synced   block %d, revision %d, %d peers\n", shown, o.Head.Revision, len(o.Neighbours))
+			fmt.Fprintf(a.out, "synced   block %d, revision %d, %s\n", shown, o.Head.Revision, show.Count(len(o.Neighbours), "peer"))
 		}
 		if shown > 0 && !o.Behind && len(o.Neighbours) > 0 {
 			fmt.Fprintln(a.out, "ready: this node has caught up and follows")

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -18,6 +19,12 @@ import (
 // keyHelp says how keys are written.
 const keyHelp = "KEY is a key that starts with a slash (/org/wikipedia), a quoted one (\"\\x00\\xff\"), or an\n" +
 	"alias (org@wikipedia.en/articles); with --raw its bytes are taken as they are."
+
+// oneNameHelp is keyHelp for commands whose argument is a NAME: what is looked up, and not the key as such.
+var oneNameHelp = strings.Replace(keyHelp, "KEY", "NAME", 1)
+
+// prefixHelp is keyHelp for a PREFIX.
+var prefixHelp = strings.Replace(keyHelp, "KEY is a key", "PREFIX is the beginning of a key", 1)
 
 // nameHelp says how names are written.
 const nameHelp = "NAME and NEW are keys that start with a slash (/org/wikipedia), quoted ones (\"\\x00\\xff\"), or\n" +
@@ -211,7 +218,7 @@ func (a *app) del() *cobra.Command {
 func (a *app) ls() *cobra.Command {
 	c := &cobra.Command{
 		Use: "ls [PREFIX]", Short: "List keys", Args: cobra.MaximumNArgs(1),
-		Long:    "Lists the keys that start with PREFIX, or all keys.\n\n" + keyHelp,
+		Long:    "Lists the keys that start with PREFIX, or all keys.\n\n" + prefixHelp,
 		Example: "  aweigh ls\n  aweigh ls /org/",
 	}
 	raw := c.Flags().Bool("raw", false, "take PREFIX as it is")

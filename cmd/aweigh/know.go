@@ -83,6 +83,7 @@ func (a *app) why() *cobra.Command {
 	raw := c.Flags().Bool("raw", false, "take KEY as it is")
 	save := c.Flags().String("proof", "", "also write the proof to this file")
 	network := c.Flags().String("network", "", "identity of the network (default: that of the one that runs here)")
+	a.trustingFlags(c)
 	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
 		key, err := keyOf(args[0], *raw, reads)
 		if err != nil {
@@ -126,9 +127,10 @@ func (a *app) verify() *cobra.Command {
 			"without any network, across all epochs since the genesis. Give the network's identity\n" +
 			"from a source that you trust: without it, the proof only shows that it holds in the\n" +
 			"network that it names. For the newest roster see \"aweigh trust verify\".",
-		Example: "  aweigh verify greeting.proof --network 3f1a…",
+		Example: "  aweigh verify greeting.proof --network 3f1a…\n  aweigh verify greeting.proof --network 3f1a… --trusted 12:9c56…",
 	}
 	network := c.Flags().String("network", "", "identity of the network, 64 hexadecimal digits")
+	a.trustingFlags(c)
 	output := c.Flags().StringP("output", "o", "table", "table or json")
 	c.RunE = func(_ *cobra.Command, args []string) error {
 		format, err := formatOf(*output, false)
@@ -153,7 +155,7 @@ func (a *app) verify() *cobra.Command {
 		proof, err := scope.DecodeKeyProof(raw)
 		if err != nil {
 			if fault, other := scope.DecodeFaultProof(raw); other == nil {
-				return verifiedFault(show.Printer{Out: a.out, Format: format}, fault, *network, pinned)
+				return a.verifiedFault(show.Printer{Out: a.out, Format: format}, fault, *network, pinned)
 			}
 			if _, other := scope.DecodeMotionProof(raw); other == nil {
 				return fmt.Errorf("%w: %s is the file of a motion; see it with: aweigh ballot inspect %s", errUsage, args[0], args[0])
@@ -186,6 +188,9 @@ func (a *app) verified(p show.Printer, proof *scope.KeyProof, network string, pi
 		}
 	}
 	report, err := proof.Verify(id)
+	if err == nil {
+		err = a.trusts.check(proof.Ancestry.Root())
+	}
 	if err != nil {
 		return err
 	}
@@ -204,7 +209,7 @@ func (a *app) verified(p show.Printer, proof *scope.KeyProof, network string, pi
 }
 
 // verifiedFault verifies that an anchor lied, and shows how.
-func verifiedFault(p show.Printer, proof *scope.FaultProof, network string, pinned bool) error {
+func (a *app) verifiedFault(p show.Printer, proof *scope.FaultProof, network string, pinned bool) error {
 	id := proof.Genesis.Hash()
 	if pinned {
 		var err error
@@ -213,6 +218,9 @@ func verifiedFault(p show.Printer, proof *scope.FaultProof, network string, pinn
 		}
 	}
 	e, who, err := proof.Verify(id)
+	if err == nil {
+		err = a.trusts.check(proof.Root())
+	}
 	if err != nil {
 		return err
 	}

@@ -32,6 +32,7 @@ type app struct {
 	in       io.Reader
 	out, err io.Writer
 	started  bool // the command line was understood
+	trusts   trusting
 }
 
 func (a *app) run(ctx context.Context, args []string) int {
@@ -54,7 +55,7 @@ func (a *app) run(ctx context.Context, args []string) int {
 		}
 	}
 	switch {
-	case code != exitUsage:
+	case code != exitUsage || a.started && !usageHelps(err):
 	case a.started || !command.HasParent():
 		fmt.Fprintln(a.err, `Run "aweigh help" or add --help to a command for how to use it.`)
 	default: // words or flags that it does not take
@@ -75,6 +76,7 @@ func (a *app) root() *cobra.Command {
 		SilenceErrors: true, SilenceUsage: true,
 	}
 	root.SetVersionTemplate(versionLine())
+	root.SetFlagErrorFunc(flagMeant)
 	root.AddGroup(
 		&cobra.Group{ID: "run", Title: "Run:"},
 		&cobra.Group{ID: "keys", Title: "Read and write:"},

@@ -139,18 +139,31 @@ func naming(ctx context.Context, s *session, req *aweighv1.NameRequest) error {
 
 func (a *app) uid() *cobra.Command {
 	c := &cobra.Command{
-		Use: "uid UID", Short: "Show an object: its aliases, versions and changes", Args: cobra.ExactArgs(1),
-		Long: "Shows what is known of the object with a UID, which no change of names alters. UID may\n" +
+		Use: "uid UID|NAME", Short: "Show an object: its aliases, versions and changes", Args: cobra.ExactArgs(1),
+		Long: "Shows what is known of the object with a UID, which no change of names alters, or of the one that NAME names. UID may\n" +
 			"be how it begins, four characters at least, if no other does. Objects without any\n" +
-			"alias are retired: their history stays.",
-		Example: "  aweigh uid l6d3en7r\n  aweigh uid l6d3en7r3np3tlozmlmux72kwrlissa7s7uhlyish4ezlc2ungfq -o json",
+			"alias are retired: their history stays.\n\n" + oneNameHelp,
+		Example: "  aweigh uid l6d3en7r\n  aweigh uid org@wikipedia.en/articles/42\n  aweigh uid l6d3en7r3np3tlozmlmux72kwrlissa7s7uhlyish4ezlc2ungfq -o json",
 	}
+	raw := c.Flags().Bool("raw", false, "take NAME as it is")
 	limit := c.Flags().Int64("limit", 100, "at most so many changes")
 	serializable := c.Flags().Bool("serializable", false, "let the node answer alone")
 	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
 		ctx, cancel := s.limited(ctx)
 		defer cancel()
-		resp, err := s.Client.Object(ctx, &aweighv1.ObjectRequest{Uid: args[0], Limit: *limit, Serializable: *serializable})
+		uid := args[0]
+		if *raw || strings.ContainsAny(uid, "/@\"") {
+			key, err := keyOf(uid, *raw, reads)
+			if err != nil {
+				return err
+			}
+			r, err := a.resolve(ctx, s, key, 0, *serializable)
+			if err != nil {
+				return err
+			}
+			uid = r.Uid
+		}
+		resp, err := s.Client.Object(ctx, &aweighv1.ObjectRequest{Uid: uid, Limit: *limit, Serializable: *serializable})
 		if err != nil {
 			return err
 		}
@@ -162,7 +175,7 @@ func (a *app) rollback() *cobra.Command {
 	c := &cobra.Command{
 		Use: "rollback NAME", Short: "Give an object the content of an old version again", Args: cobra.ExactArgs(1),
 		Long: "Writes a new version that equals an old one, which NAME or --version names, and waits\n" +
-			"until that is final. Nothing is lost: \"aweigh history\" lists all versions.\n\n" + keyHelp,
+			"until that is final. Nothing is lost: \"aweigh history\" lists all versions.\n\n" + oneNameHelp,
 		Example: "  aweigh rollback org@wikipedia.en/articles/42.v3\n  aweigh rollback /greeting --version 1 -m \"typo\"",
 	}
 	raw := c.Flags().Bool("raw", false, "take NAME as it is")
@@ -200,7 +213,7 @@ func (a *app) fork() *cobra.Command {
 		Use: "fork NAME|UID NEW", Short: "Make a new object from a version of another", Args: cobra.ExactArgs(2),
 		Long: "Makes an object named NEW that begins with the content of another: of its newest\n" +
 			"version, or of the one that NAME or --version names. It has a UID of its own, and\n" +
-			"keeps on record what it was forked from.\n\n" + keyHelp,
+			"keeps on record what it was forked from.\n\n" + oneNameHelp,
 		Example: "  aweigh fork org@wikipedia.en/articles/42.v3 org@wikipedia.en/drafts/42",
 	}
 	raw := c.Flags().Bool("raw", false, "take NAME as it is")

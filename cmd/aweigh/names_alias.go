@@ -162,7 +162,7 @@ func (a *app) aliasLs() *cobra.Command {
 	c := &cobra.Command{
 		Use: "ls [PREFIX]", Short: "List aliases with the objects that they name", Args: cobra.MaximumNArgs(1),
 		Long: "Lists the aliases that start with PREFIX, or all, with the UIDs that they name, and\n" +
-			"those that were moved and still lead somewhere.\n\n" + keyHelp,
+			"those that were moved and still lead somewhere.\n\n" + prefixHelp,
 	}
 	raw := c.Flags().Bool("raw", false, "take PREFIX as it is")
 	limit := c.Flags().Int64("limit", 1000, "at most so many, and as many that were moved")

@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
-	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/internal/policytext"
 	"github.com/aweigh/aweigh/internal/show"
 	"github.com/aweigh/aweigh/scope"
@@ -44,19 +43,22 @@ func (a *app) policyShow() *cobra.Command {
 		}
 		if s.Format == show.JSON {
 			return s.Printer.JSON(struct {
+				Node   string            `json:"node"`
+				Exact  bool              `json:"linearizable"`
 				Policy string            `json:"policy"`
 				Mode   string            `json:"mode"`
 				Epoch  uint64            `json:"epoch"`
 				Fields map[string]string `json:"fields"`
-			}{p.Hash().String(), p.Rules.Mode.String(), r.Header.GetEpoch(), policytext.Fields(p)})
+			}{r.Header.GetNode(), r.Header.GetLinearizable(), p.Hash().String(), p.Rules.Mode.String(), r.Header.GetEpoch(), policytext.Fields(p)})
 		}
 		of := ""
 		if s.in != "" {
 			of = " --scope " + shellWord(s.in)
 		}
 		_, err = fmt.Fprint(a.out, policytext.Write(p, fmt.Sprintf("Policy %s of scope %s, mode %s, in force in epoch %d.\n"+
+			"%s.\n"+
 			"Change what you want, leave out what stays, and propose it with: aweigh policy set FILE%s",
-			p.Hash().Short(), hex.EncodeToString(r.Header.GetScope()[:4]), p.Rules.Mode, r.Header.GetEpoch(), of)))
+			p.Hash().Short(), hex.EncodeToString(r.Header.GetScope()[:4]), p.Rules.Mode, r.Header.GetEpoch(), show.Told(r.Header), of)))
 		return err
 	})
 }
@@ -64,7 +66,7 @@ func (a *app) policyShow() *cobra.Command {
 // policy is what is in force.
 func (s *session) policy(ctx context.Context) (r *aweighv1.TrustResponse, p scope.Policy, err error) {
 	if r, err = s.Client.Trust(ctx); err == nil {
-		err = canon.Decode(r.Policy, &p)
+		p, err = inForce(r)
 	}
 	return r, p, err
 }
@@ -89,6 +91,7 @@ func (a *app) policyDiff() *cobra.Command {
 			if namedErr != nil {
 				return errors.Join(err, namedErr)
 			}
+			fmt.Fprintln(a.err, show.Told(r.Header))
 			p, err = policyOf(x)
 		}
 		if err != nil {
@@ -119,9 +122,12 @@ func policyFrom(file string, old scope.Policy) (p scope.Policy, err error) {
 }
 
 func policyOf(x *aweighv1.Proposal) (p scope.Policy, err error) {
-	var d scope.Decision
-	if err := canon.Decode(x.Decision, &d); err != nil || d.Policy == nil {
-		return p, fmt.Errorf("the node sent no policy: %w", err)
+	d, err := decisionOf(x)
+	if err == nil && d.Policy == nil {
+		err = fmt.Errorf("the node sent no policy")
+	}
+	if err != nil {
+		return p, err
 	}
 	return *d.Policy, nil
 }
@@ -164,7 +170,7 @@ func (a *app) policySet() *cobra.Command {
 		if err := a.warnElsewhere(ctx, s, r, old, p); err != nil {
 			return err
 		}
-		return a.setPolicy(ctx, s, r, old, p, once)
+		return a.setPolicy(ctx, s, r, old, p, once, false)
 	})
 }
 
@@ -215,10 +221,10 @@ func withApprovals(p *scope.Policy, approve, free []string) error {
 func (a *app) policyApprove() *cobra.Command {
 	c := &cobra.Command{
 		Use: "approve DECISION", Short: "Approve a policy that others proposed", Args: cobra.ExactArgs(1),
-		Long: "Approves, with the key of the anchor that answers, an open decision on the policy:\n" +
+		Long: "Approves, with the key of the anchor that answers, or with --here of all on this machine, an open decision on the policy:\n" +
 			"its ID, or that of its motion, or the start of one, as \"aweigh anchor ls\" shows them.",
 	}
-	once := onceFlags(c)
+	once, here := onceFlags(c), hereFlag(c)
 	return a.askingIn(c, func(ctx context.Context, s *session, args []string) error {
 		ctx, cancel := s.limited(ctx)
 		defer cancel()
@@ -228,13 +234,13 @@ func (a *app) policyApprove() *cobra.Command {
 		}
 		x, err := proposalNamed(r, args[0], "policy")
 		if err != nil {
-			return err
+			return s.closed(ctx, args[0], err)
 		}
 		p, err := policyOf(x)
 		if err != nil {
 			return err
 		}
-		return a.setPolicy(ctx, s, r, old, p, once)
+		return a.setPolicy(ctx, s, r, old, p, once, *here)
 	})
 }
 
@@ -246,7 +252,7 @@ func (a *app) warnOf(old, p scope.Policy) {
 }
 
 // setPolicy says what a policy would change and proposes it.
-func (a *app) setPolicy(ctx context.Context, s *session, r *aweighv1.TrustResponse, old, p scope.Policy, once func() (*aweighv1.Once, error)) error {
+func (a *app) setPolicy(ctx context.Context, s *session, r *aweighv1.TrustResponse, old, p scope.Policy, once func() (*aweighv1.Once, error), here bool) error {
 	diff := policytext.Diff(old, p)
 	if len(diff) == 0 {
 		return fmt.Errorf("%w: this is the policy in force; there is nothing to decide", errUsage)
@@ -263,5 +269,11 @@ func (a *app) setPolicy(ctx context.Context, s *session, r *aweighv1.TrustRespon
 		fmt.Fprintln(a.out)
 	}
 	d := scope.Decision{Kind: scope.SetPolicy, Policy: &p}
+	if here {
+		if err := s.signsHere(ctx, d); err != nil {
+			return err
+		}
+		return a.approveHere(ctx, s, s.in, d, once)
+	}
 	return s.govern(ctx, r, d, once, "next: at other anchors:  aweigh policy approve "+d.ID().Short())
 }

@@ -85,7 +85,7 @@ func (a *app) policyActionSet() *cobra.Command {
 		if err := p.Check(); err != nil {
 			return fmt.Errorf("%w: %w", policytext.ErrSyntax, err)
 		}
-		return a.setPolicy(ctx, s, r, old, p, once)
+		return a.setPolicy(ctx, s, r, old, p, once, false)
 	})
 }
 

@@ -47,7 +47,7 @@ func (a *app) devnet() *cobra.Command {
 	processes := c.Flags().Bool("processes", false, "run every node as a process of its own")
 	ephemeral := c.Flags().Bool("ephemeral", false, "use a new directory, and remove it at the end")
 	mode := c.Flags().String("mode", "", "bft: a third of the anchors may lie; crash: less than a half may stop (default bft)")
-	etcd := c.Flags().String("etcd-listen", defaultEtcd, "where the first node serves etcd's API, host:port, or another port if it is taken; the others\nat free ports; empty for none")
+	etcd := c.Flags().String("etcd-listen", defaultEtcd, "where the first node serves etcd's API, host:port (default: this, or a free port if it is taken); the others\nat free ports; empty for none")
 	level := c.Flags().String("log-level", "warn", "debug, info, warn or error")
 	format := c.Flags().String("log-format", "text", "text or json")
 	c.MarkFlagsMutuallyExclusive("ephemeral", "data-dir")
@@ -86,8 +86,8 @@ func (a *app) devnet() *cobra.Command {
 			if err := api.CheckOpen(*etcd, false); err != nil {
 				return fmt.Errorf("%w: --etcd-listen: %w", errUsage, err)
 			}
-			if err := n.ServeEtcd(*etcd); err != nil {
-				return err
+			if err := n.ServeEtcd(*etcd, cmd.Flags().Changed("etcd-listen")); err != nil {
+				return daemon.Taken("etcd-listen", *etcd, err)
 			}
 		}
 		var ready atomic.Bool
@@ -132,7 +132,7 @@ const greetTime = 30 * time.Second
 func (a *app) runDevnet(ctx context.Context, n *devnet.Network, processes bool, run func(context.Context) error, ready *atomic.Bool) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	fmt.Fprintf(a.out, "devnet of %d anchors, mode %s, network %s\nin %s\n", len(n.Nodes), n.Genesis.Policy.Rules.Mode, n.Genesis.Hash(), n.Dir)
+	fmt.Fprintf(a.out, "devnet of %s, mode %s, network %s\nin %s\n", show.Count(len(n.Nodes), "anchor"), n.Genesis.Policy.Rules.Mode, n.Genesis.Hash(), n.Dir)
 	ended := make(chan error, 1)
 	go func() { ended <- run(ctx) }()
 	greeted := make(chan error, 1)
@@ -166,7 +166,7 @@ func (a *app) runDevnet(ctx context.Context, n *devnet.Network, processes bool, 
 	for i, x := range n.Nodes {
 		rows[i] = show.Member{Name: x.Name, Peer: string(x.Peer), API: x.API, Etcd: x.Etcd, Dir: string(x.Home)}
 		if processes {
-			rows[i].Log = x.LogFile()
+			rows[i].Log, rows[i].PID = x.LogFile(), x.PID()
 		}
 	}
 	if err := (show.Printer{Out: a.out}).Members(rows, height, devnet.GreetingKey); err != nil {
@@ -232,6 +232,7 @@ func nodeFlags(api string, listen ...string) *pflag.FlagSet {
 	f.Bool("prune", false, "drop blocks all of whose changes were compacted, but for the newest 10,000;\nproofs of what stood in them take a node that keeps them")
 	f.Bool("first-come", false, "take clients' changes first come, first served: a scope that is written to far more than\nothers does not give way to them while processors are short")
 	f.Int("conns-per-ip", 0, "connections that one IP address may hold (default 128)")
+	f.Int("watch-memory", 0, "MiB of changes that all watches of clients may hold together (default 64)")
 	f.String("api-listen", api, "where clients reach this node, host:port")
 	f.String("etcd-listen", "", "serve etcd's API at this address too, host:port, to clients of etcd")
 	f.StringSlice("etcd-announce", nil, "URLs at which clients of etcd reach this node, for other nodes to tell (default: that of --etcd-listen)")
@@ -239,6 +240,11 @@ func nodeFlags(api string, listen ...string) *pflag.FlagSet {
 	f.String("etcd-key-file", "", "PEM file of its key")
 	f.String("etcd-trusted-ca-file", "", "PEM file of the issuers of the certificates that clients of etcd must show (mutual TLS)")
 	f.Bool("etcd-auto-tls", false, "show clients of etcd a certificate that the node makes itself, DIR/tls/auto.crt")
+	f.String("client-crl-file", "", "file of the lists of certificates that the issuers in --etcd-trusted-ca-file revoked, PEM or DER")
+	f.Int("max-request-bytes", 0, "largest request of a client of etcd (default 1572864, at most 6291456); the policy's limits bound it too")
+	f.String("watch-progress-notify-interval", "", "how often a watch of etcd's that asked for it hears how far it is (default 10m)")
+	f.String("auto-compaction-mode", "", "periodic or revision: how --auto-compaction-retention is read (default periodic)")
+	f.String("auto-compaction-retention", "", "compact the history by itself, and keep so much: a duration, or a number of hours; in mode\nrevision a number of revisions (default: keep all). Nodes with the same setting do it once")
 	f.Bool("api-open", false, "allow --api-listen, and --etcd-listen without --etcd-trusted-ca-file, on other than loopback addresses:\nwhoever reaches them can write")
 	f.String("metrics-listen", "", "serve metrics and health at this address too, host:port, to whoever reaches it")
 	f.String("log-level", "info", "debug, info, warn or error")

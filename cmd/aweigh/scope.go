@@ -15,7 +15,6 @@ import (
 	"github.com/aweigh/aweigh/alias"
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 	"github.com/aweigh/aweigh/client"
-	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/internal/policytext"
 	"github.com/aweigh/aweigh/internal/show"
 	"github.com/aweigh/aweigh/node"
@@ -200,7 +199,7 @@ func (a *app) scopeCreate() *cobra.Command {
 	file := c.Flags().String("policy", "", "file of what else the policy shall be, as \"aweigh policy show\" writes it")
 	name := c.Flags().String("name", "", "for people")
 	rate := c.Flags().Int64("rate", 0, "changes a second that each node takes of its own clients there, more wait; 0: any number (limits.rate of the policy)")
-	here := c.Flags().Bool("here", false, "let all anchors on this machine approve; with --api, those at its addresses")
+	here := hereFlag(c)
 	asIs := c.Flags().Bool("as-is", false, "this is what is meant, though PREFIX looks like a mistake, or too few of the anchors are there")
 	once := onceFlags(c)
 	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
@@ -246,8 +245,8 @@ func (a *app) scopeCreate() *cobra.Command {
 		}
 		away := a.warnAway(limited, s, above, known)
 		if n := uint64(len(known)); n-away < policy.Rules.Finalize.Threshold(n) && !*asIs {
-			return fmt.Errorf("%w: %d of the %d anchors can be reached, too few to decide there, and %s would be theirs for good; start them first, or --as-is if that is meant",
-				errUsage, n-away, n, show.Key(prefix))
+			return fmt.Errorf("%w: %d of %s can be reached, too few to decide there, and %s would be theirs for good; start them first, or --as-is if that is meant",
+				errUsage, n-away, show.Count(n, "anchor"), show.Key(prefix))
 		}
 		d := scope.Decision{Kind: scope.Delegate, Child: child}
 		return a.decideAbove(ctx, s, above, d, once, *here, func(ctx context.Context) error { return s.awaitScope(ctx, prefix) })
@@ -380,11 +379,11 @@ func rosterOf(ctx context.Context, in *client.Client) (scope.Roster, error) {
 func (a *app) scopeApprove() *cobra.Command {
 	c := &cobra.Command{
 		Use: "approve DECISION", Short: "Approve a delegation, or a revocation, that others proposed", Args: cobra.ExactArgs(1),
-		Long: "Approves, with the key of the anchor that answers, an open decision to delegate a\n" +
+		Long: "Approves, with the key of the anchor that answers, or with --here of all on this machine, an open decision to delegate a\n" +
 			"prefix or to let others govern it: its ID, or that of its motion, or the start of one, as \"aweigh anchor ls\"\n" +
 			"shows them.",
 	}
-	once := onceFlags(c)
+	once, here := onceFlags(c), hereFlag(c)
 	return a.askingIn(c, func(ctx context.Context, s *session, args []string) error {
 		ctx, cancel := s.limited(ctx)
 		defer cancel()
@@ -394,11 +393,17 @@ func (a *app) scopeApprove() *cobra.Command {
 		}
 		x, err := proposalNamed(r, args[0], "delegate", "revoke")
 		if err != nil {
+			return s.closed(ctx, args[0], err)
+		}
+		d, err := decisionOf(x)
+		if err != nil {
 			return err
 		}
-		var d scope.Decision
-		if err := canon.Decode(x.Decision, &d); err != nil || d.Child == nil {
-			return fmt.Errorf("the node sent no decision about a scope: %w", err)
+		if *here {
+			if err := s.signsHere(ctx, d); err != nil {
+				return err
+			}
+			return a.approveHere(ctx, s, s.in, d, once)
 		}
 		return s.govern(ctx, r, d, once, "next: at other anchors:  aweigh scope approve "+d.ID().Short())
 	})

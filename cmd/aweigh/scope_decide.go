@@ -8,8 +8,11 @@ import (
 	"slices"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 	"github.com/aweigh/aweigh/client"
+	"github.com/aweigh/aweigh/internal/show"
 	"github.com/aweigh/aweigh/scope"
 )
 
@@ -19,7 +22,10 @@ func (a *app) decideAbove(ctx context.Context, s *session, above *aweighv1.Scope
 	in := *s
 	in.Client = s.Client.In(inScope(above))
 	if here {
-		if err := a.approveHere(ctx, s, above, d, once); err != nil {
+		if err := in.signsHere(ctx, d); err != nil {
+			return err
+		}
+		if err := a.approveHere(ctx, s, inScope(above), d, once); err != nil {
 			return err
 		}
 		return await(ctx)
@@ -38,8 +44,24 @@ func (a *app) decideAbove(ctx context.Context, s *session, above *aweighv1.Scope
 		"\n   or, against it, there: aweigh ballot reject "+d.ID().Short()+flag)
 }
 
+// signsHere shows what all anchors that answer are to sign.
+func (s *session) signsHere(ctx context.Context, d scope.Decision) error {
+	ctx, cancel := s.limited(ctx)
+	defer cancel()
+	r, err := s.Client.Trust(ctx)
+	if err == nil {
+		_, err = s.signs(ctx, r, d, true)
+	}
+	return err
+}
+
+// hereFlag adds the wish to have all anchors on this machine approve.
+func hereFlag(c *cobra.Command) *bool {
+	return c.Flags().Bool("here", false, "let all anchors on this machine approve; with --api, those at its addresses")
+}
+
 // approveHere has all anchors that answer approve.
-func (a *app) approveHere(ctx context.Context, s *session, above *aweighv1.Scope, d scope.Decision, once func() (*aweighv1.Once, error)) (err error) {
+func (a *app) approveHere(ctx context.Context, s *session, in string, d scope.Decision, once func() (*aweighv1.Once, error)) (err error) {
 	ctx, cancel := s.limited(ctx)
 	defer cancel()
 	approved, enough := 0, ""
@@ -54,12 +76,15 @@ func (a *app) approveHere(ctx context.Context, s *session, above *aweighv1.Scope
 		o, err := once()
 		var g *aweighv1.GovernResponse
 		if err == nil {
-			g, err = c.In(inScope(above)).Govern(ctx, d, o)
+			g, err = c.In(in).Govern(ctx, d, o)
 		}
 		if err = errors.Join(err, c.Close()); err != nil {
 			failed = append(failed, fmt.Errorf("%s: %w", address, err))
 		} else {
 			approved++
+		}
+		if err := fate(g); err != nil {
+			return fmt.Errorf("%w: %s", errNotCarried, show.Missing(g.Proposal, nil))
 		}
 		if p := g.GetProposal(); p.GetCarried() > 0 || err == nil && p.GetWeight() >= p.GetNeeded() {
 			enough = ", which is enough"
@@ -69,7 +94,7 @@ func (a *app) approveHere(ctx context.Context, s *session, above *aweighv1.Scope
 	if approved == 0 {
 		return errors.Join(failed...)
 	}
-	fmt.Fprintf(a.err, "approved by %d anchors on this machine%s\n", approved, enough)
+	fmt.Fprintf(a.err, "approved by %s on this machine%s\n", show.Count(approved, "anchor"), enough)
 	return nil
 }
 

@@ -26,7 +26,7 @@ func (a *app) resolveCommand() *cobra.Command {
 			"as many anchors of the scope as it takes to miss no write. With --trace and --proof it\n" +
 			"is asked for a proof, which is verified here: it leads from the network's identity,\n" +
 			"scope by scope, each with anchors that those above founded it with, or that they\n" +
-			"handed over to, to the change that made the name what it is.\n\n" + keyHelp,
+			"handed over to, to the change that made the name what it is.\n\n" + oneNameHelp,
 		Example: "  aweigh resolve org@wikipedia.en/articles/42\n  aweigh resolve /registry/secrets/default/token --trace\n" +
 			"  aweigh resolve pay:user@elizabeth --freshest\n  aweigh resolve /greeting --proof greeting.proof && aweigh verify greeting.proof",
 	}

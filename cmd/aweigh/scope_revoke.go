@@ -31,7 +31,7 @@ func (a *app) scopeRevoke() *cobra.Command {
 	template := c.Flags().String("template", "", "policy to start from: "+strings.Join(templateNames(), ", ")+" (default: the one in force there)")
 	choices(c, "template", templateNames()...)
 	file := c.Flags().String("policy", "", "file of what else the policy shall be, as \"aweigh policy show\" writes it")
-	here := c.Flags().Bool("here", false, "let all anchors on this machine approve; with --api, those at its addresses")
+	here := hereFlag(c)
 	once := onceFlags(c)
 	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
 		limited, cancel := s.limited(ctx)

@@ -15,8 +15,9 @@ const simHelp = "What is run is a scenario: a FILE of YAML or JSON, the NAME of 
 	"one value of it, such as --set faults.loss=5% or --set 'cast[0].count=2'; null takes\n" +
 	"out what is there."
 
-const simCodes = "Exit codes: 0 all held; 1 something broke, did not come right, or differs, or another\n" +
-	"error; 2 the command line or a scenario makes no sense."
+const simCodes = "Exit codes: 0 all held, or broke as expected; 1 something broke, did not come right, differs,\n" +
+	"or did not show what the scenario says (expect, shows), or another error; 2 the command\n" +
+	"line or a scenario makes no sense."
 
 func (a *app) sim() *cobra.Command {
 	c := &cobra.Command{

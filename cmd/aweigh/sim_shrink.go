@@ -5,10 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/aweigh/aweigh/internal/show"
 	"github.com/aweigh/aweigh/sim"
 )
 
@@ -18,16 +20,24 @@ func (a *app) simShrink() *cobra.Command {
 		Long: "Takes out of a scenario that fails whatever it fails without, in the same way: liars,\n" +
 			"faults, nodes, requests and time; and writes what is left as YAML. A scenario that is\n" +
 			"expected to break something is made small as well. One that does not fail makes no\n" +
-			"sense here. Interrupted, it writes the smallest so far.\n\n" + simHelp + "\n\n" + simCodes,
-		Example:           "  aweigh sim shrink 17 --out small.yaml\n  aweigh sim run small.yaml",
+			"sense here. With --invariant, what is left breaks that invariant, first of all or as\n" +
+			"expected; a smaller scenario that breaks another is not taken. Interrupted, it writes\n" +
+			"the smallest so far.\n\n" + simHelp + "\n\n" + simCodes,
+		Example: "  aweigh sim shrink 17 --out small.yaml\n  aweigh sim run small.yaml\n" +
+			"  aweigh sim shrink over-fork --invariant certificates",
 		ValidArgsFunction: completeScenario,
 	}
 	ch := setFlag(c, "one value of the scenario")
 	out := c.Flags().String("out", "", "write to this file (default standard output)")
+	invariant := c.Flags().String("invariant", "", "the invariant that what is left must break (default the one that breaks first, or that the scenario expects first)")
+	choices(c, "invariant", invariants()...)
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		s, err := ch.scenario(args[0])
 		if err != nil {
 			return err
+		}
+		if *invariant != "" && !slices.Contains(invariants(), *invariant) {
+			return fmt.Errorf("%w: --invariant %q is unknown; known are %s", errUsage, *invariant, strings.Join(invariants(), ", "))
 		}
 		var file *reserved
 		if *out != "" {
@@ -39,14 +49,18 @@ func (a *app) simShrink() *cobra.Command {
 			}
 			defer file.release()
 		}
-		small, err := a.shrink(cmd, s, args[0])
+		small, err := a.shrink(cmd, s, args[0], *invariant)
 		if err != nil {
 			return err
 		}
 		if cmd.Context().Err() != nil {
 			defer fmt.Fprintln(a.err, "aweigh: stopped before the end: it may shrink further")
 		}
-		text := annotated(context.WithoutCancel(cmd.Context()), small, ch.command("shrink", args[0]))
+		again := ch.command("shrink", args[0])
+		if *invariant != "" {
+			again += " --invariant " + *invariant
+		}
+		text := annotated(context.WithoutCancel(cmd.Context()), small, again)
 		if file != nil {
 			return file.write(text)
 		}
@@ -56,18 +70,30 @@ func (a *app) simShrink() *cobra.Command {
 	return c
 }
 
-// shrink makes a scenario small, and tells how far it is. Interrupted, it is
-// content with the smallest so far.
-func (a *app) shrink(c *cobra.Command, s sim.Scenario, name string) (sim.Scenario, error) {
+// invariants are the names of what is watched.
+func invariants() (names []string) {
+	for _, i := range sim.Invariants {
+		names = append(names, i.Name)
+	}
+	return names
+}
+
+// shrink makes a scenario small that breaks an invariant, if one is named, and tells
+// how far it is. Interrupted, it is content with the smallest so far.
+func (a *app) shrink(c *cobra.Command, s sim.Scenario, name, invariant string) (sim.Scenario, error) {
 	told := a.meter(c)
 	if _, err := world(c.Context(), s, sim.Options{Progress: told.run}); errors.Is(err, sim.ErrScenario) {
 		return s, refused(name, err)
 	}
-	small, err := sim.Shrink(c.Context(), s, sim.Fails, func(tried int, best sim.Scenario) {
+	fails := sim.Fails
+	if invariant != "" {
+		s, fails = sim.FailsBy(invariant, s)
+	}
+	small, err := sim.Shrink(c.Context(), s, fails, func(tried int, best sim.Scenario) {
 		told.tell(func() string {
 			full := best.WithDefaults()
-			return fmt.Sprintf("%d tried: %d anchors, %d roles, %d timed faults, %d writes, %s are left", tried,
-				full.Network.Anchors, len(full.Cast), len(full.Faults.Timed), full.Load.Writes, full.Stop)
+			return fmt.Sprintf("%d tried: %s, %s, %s, %s, %s are left", tried, show.Count(full.Network.Anchors, "anchor"), show.Count(len(full.Cast), "role"),
+				show.Count(len(full.Faults.Timed), "timed fault"), show.Count(full.Load.Writes, "write"), full.Stop)
 		})
 	})
 	told.stay()
@@ -76,6 +102,12 @@ func (a *app) shrink(c *cobra.Command, s sim.Scenario, name string) (sim.Scenari
 		why := "it does not fail"
 		if len(s.Expect) > 0 {
 			why = "it breaks nothing that it expects"
+		}
+		if invariant != "" {
+			why = "it does not break " + invariant
+			if way, fails := sim.Fails(c.Context(), s); fails && len(s.Expect) == 0 {
+				why += " first, but fails by " + way
+			}
 		}
 		return s, fmt.Errorf("%w: there is nothing to shrink in %s: %s", errUsage, name, why)
 	case err != nil && !errors.Is(err, context.Canceled):

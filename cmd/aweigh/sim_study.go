@@ -71,7 +71,7 @@ func (a *app) study(c *cobra.Command, plan report.Plan, failure, out string) err
 	}
 	defer file.release()
 	began := time.Now()
-	small, err := a.shrink(c, *plan.Failure, failure)
+	small, err := a.shrink(c, *plan.Failure, failure, "")
 	if err != nil {
 		return err
 	}

@@ -21,12 +21,14 @@ func (a *app) trustVerify() *cobra.Command {
 	c := &cobra.Command{
 		Use: "verify", Short: "Verify the newest roster from the network's identity", Args: cobra.NoArgs,
 		Long: "Asks a node for what led from the genesis to its newest roster, and verifies it here:\n" +
-			"one certificate for each epoch, each by the roster before. Neither the node nor its\n" +
-			"store need be trusted; all that it can do is keep newer epochs back. Give the\n" +
-			"network's identity from a source that you trust.",
-		Example: "  aweigh trust verify --network 3f1a…",
+			"one certificate for each epoch, each by the roster before. The node and its store need not be\n" +
+			"trusted, but it can keep newer epochs back, and whoever has the keys of a quorum of anchors that\n" +
+			"left can sign another history from then on. So give the network's identity and a recent\n" +
+			"roster from sources that you trust: at a node of yours, this prints what --trusted takes.",
+		Example: "  aweigh trust verify --network 3f1a…\n  aweigh trust verify --network 3f1a… --trusted 12:9c56…",
 	}
 	network := c.Flags().String("network", "", "identity of the network (default: that of the one that runs here)")
+	a.trustingFlags(c)
 	return a.askingIn(c, func(ctx context.Context, s *session, _ []string) error {
 		if !c.Flags().Changed("network") {
 			*network = s.network
@@ -41,7 +43,7 @@ func (a *app) trustVerify() *cobra.Command {
 		limited, cancel := s.limited(ctx)
 		defer cancel()
 		if s.in != "" {
-			return s.verifyBelow(limited, *network)
+			return a.verifyBelow(limited, s, *network)
 		}
 		g, err := s.Client.Genesis(limited)
 		if err != nil {
@@ -57,33 +59,56 @@ func (a *app) trustVerify() *cobra.Command {
 		if err != nil {
 			return err
 		}
+		trusted, pinned, err := a.trusts.pin()
+		if err == nil && !pinned {
+			err = a.trusts.young(g)
+		}
+		if err == nil && pinned {
+			err = trusted.Is(first)
+		}
+		if err != nil {
+			return err
+		}
 		began, told, count := time.Now(), time.Now(), 0
+		var other error
 		newest, err := s.Client.FollowEpochs(ctx, first, func(_ scope.Handover, e *scope.Epoch) {
 			count++
+			if pinned && other == nil {
+				other = trusted.Is(e)
+			}
 			if time.Since(told) > time.Second {
 				told = time.Now()
 				fmt.Fprintf(a.err, "verified epoch %d\n", e.Number)
 			}
 		})
+		if err == nil {
+			err = other
+		}
+		if err == nil && pinned && newest.Number < trusted.Epoch {
+			err = fmt.Errorf("%w: the node's newest epoch is %d, and the trusted roster is of epoch %d: it keeps newer ones back, or is behind", scope.ErrProof, newest.Number, trusted.Epoch)
+		}
 		if err != nil {
 			return err
 		}
-		return s.Printer.Roster(g, newest, count, time.Since(began), *network != "")
+		return s.Printer.Roster(g, newest, count, time.Since(began), *network != "", a.trusts.roster)
 	})
 }
 
 // verifyBelow verifies the roster of a scope below the root, from the network's identity.
-func (s *session) verifyBelow(ctx context.Context, network string) error {
+func (a *app) verifyBelow(ctx context.Context, s *session, network string) error {
 	id, err := s.networkOf(ctx, network)
 	if err != nil {
 		return err
 	}
 	began := time.Now()
 	head, err := s.head(ctx, id, 0, false)
+	if err == nil {
+		err = a.trusts.check(head.Ancestry.Root())
+	}
 	if err != nil {
 		return err
 	}
-	return s.Printer.Roster(head.Genesis, head.Epoch, head.Handovers, time.Since(began), network != "")
+	return s.Printer.Roster(head.Genesis, head.Epoch, head.Handovers, time.Since(began), network != "", a.trusts.roster)
 }
 
 func (a *app) trustReplay() *cobra.Command {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -62,12 +63,47 @@ func (a *app) voterNew() *cobra.Command {
 		if err != nil {
 			return err
 		}
+		if err := writeNew(args[0]+publicFile, []byte(key.Public().String()+"\n"), 0o644); err != nil {
+			return err
+		}
 		if err := writeNew(args[0], file, 0o600); err != nil {
 			return err
 		}
 		return show.Printer{Out: a.out, Format: format}.Voter(key.Public(), true, args[0])
 	}
 	return c
+}
+
+// publicFile is what the name of a key file's public part ends in.
+const publicFile = ".pub"
+
+// publicOf reads the public part that stands beside an encrypted key file, if it does.
+func publicOf(name string) (key votes.PublicKey, there bool, err error) {
+	file, err := readSome(name)
+	if err != nil || !keyfile.IsEncrypted(file) {
+		return key, false, err
+	}
+	data, err := readSome(name + publicFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return key, false, nil
+	}
+	if err == nil {
+		key, err = votes.ParsePublicKey(strings.TrimSpace(string(data)))
+	}
+	if err != nil {
+		err = fmt.Errorf("%s%s: %w", name, publicFile, err)
+	}
+	return key, err == nil, err
+}
+
+// readSome reads a file of a key, which is short.
+func readSome(name string) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, maxKeyFile))
 }
 
 // writeNew writes a file that must not be there.
@@ -86,7 +122,9 @@ func writeNew(name string, data []byte, mode fs.FileMode) error {
 func (a *app) voterShow() *cobra.Command {
 	c := &cobra.Command{
 		Use: "show FILE", Short: "Show the public part of a voter's key", Args: cobra.ExactArgs(1),
-		Long:    "Opens a key file and shows the public key, in the form that policies take for approvers.",
+		Long: "Shows the public key of a key file, in the form that policies take for approvers. It is read from\n" +
+			"FILE.pub, which \"aweigh voter new\" wrote beside it, and needs no passphrase. Without that file,\n" +
+			"or with --passphrase-file, the key file itself is opened, and must agree.",
 		Example: "  aweigh voter show alice.key",
 	}
 	from := passphraseFlag(c)
@@ -97,9 +135,19 @@ func (a *app) voterShow() *cobra.Command {
 		if err != nil {
 			return err
 		}
+		public, there, err := publicOf(args[0])
+		if err != nil {
+			return err
+		}
+		if there && *from == "" {
+			return show.Printer{Out: a.out, Format: format}.Voter(public, true, args[0])
+		}
 		key, encrypted, err := a.openKey(cmd.Context(), args[0], *from)
 		if err != nil {
 			return err
+		}
+		if there && public.ID() != key.Public().ID() {
+			return fmt.Errorf("%s%s holds the public key of another file: remove it", args[0], publicFile)
 		}
 		return show.Printer{Out: a.out, Format: format}.Voter(key.Public(), encrypted, args[0])
 	}

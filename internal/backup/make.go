@@ -17,8 +17,10 @@ import (
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 	"github.com/aweigh/aweigh/client"
 	"github.com/aweigh/aweigh/internal/home"
+	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/store"
+	"github.com/aweigh/aweigh/votes"
 )
 
 // Progress is told how many bytes of how many are copied.
@@ -29,6 +31,7 @@ type Maker struct {
 	From     home.Dir
 	Keys     bool // copy the keys as well
 	Progress Progress
+	Signer   votes.PrivateKey // the node's identity
 }
 
 // Running backs up a node that runs, into a directory that must not exist. It
@@ -71,6 +74,16 @@ func (k Maker) Stopped(to string, m Manifest) (_ Manifest, err error) {
 	}
 	return k.into(to, m, func(w *writer) error {
 		w.m.Height = uint64(state.Height())
+		w.m.Scopes = append(w.m.Scopes, Scope{Scope: g.Hash().String(), Height: w.m.Height})
+		begun, err := state.Begin()
+		if err != nil {
+			return err
+		}
+		for _, d := range begun.Given() {
+			if child, err := scope.Open(s, d.Child); err == nil {
+				w.m.Scopes = append(w.m.Scopes, Scope{Prefix: string(d.Prefix), Scope: d.Child.String(), Height: uint64(child.Height())})
+			}
+		}
 		return s.Copy(func(files []store.CopyFile) error {
 			for _, f := range files {
 				w.total += f.Size
@@ -102,7 +115,11 @@ func (k Maker) into(to string, m Manifest, fill func(*writer) error) (_ Manifest
 			err = errors.Join(err, os.RemoveAll(partial))
 		}
 	}()
-	m.Format, m.Keys = format, k.Keys
+	peer, err := node.PeerOf(k.Signer)
+	if err != nil {
+		return m, err
+	}
+	m.Format, m.Keys, m.Key, m.Node = format, k.Keys, k.Signer.Public(), string(peer)
 	w := &writer{dir: partial, m: m, progress: k.Progress}
 	if err := os.Mkdir(filepath.Join(partial, "store"), 0o700); err != nil {
 		return m, fmt.Errorf("backup: %w", err)
@@ -124,7 +141,8 @@ func (k Maker) into(to string, m Manifest, fill func(*writer) error) (_ Manifest
 	if err != nil {
 		return m, err
 	}
-	if err := durable(filepath.Join(partial, manifestName), raw); err != nil {
+	signature := k.Signer.Sign(votes.ContextBackup, raw)
+	if err := errors.Join(durable(filepath.Join(partial, manifestName), raw), durable(filepath.Join(partial, signatureName), signature)); err != nil {
 		return m, err
 	}
 	if err := errors.Join(syncDir(filepath.Join(partial, "store")), syncDir(partial)); err != nil {

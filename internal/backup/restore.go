@@ -1,6 +1,7 @@
 package backup
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -12,35 +13,61 @@ import (
 	"strings"
 
 	"github.com/aweigh/aweigh/internal/home"
+	"github.com/aweigh/aweigh/kv"
 	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/store"
+	"github.com/aweigh/aweigh/votes"
 )
+
+// Restorer makes a node of a backup.
+type Restorer struct {
+	To       home.Dir
+	Observer bool     // make a new identity where there is none, for a node that does not vote
+	Signer   string   // peer ID or key of the node that the backup must be of; Anyone: whichever
+	Copied   Progress // of files
+	Checked  func(node.AuditProgress)
+}
+
+// Anyone as a Signer takes a backup of any node: what it holds is checked against its
+// genesis, and nothing vouches for that.
+const Anyone = "any"
+
+// Restored is what a restore found and made.
+type Restored struct {
+	Manifest
+	Report *node.AuditReport
+}
 
 // Restore makes a node of a backup in a directory that holds none; keys and
 // settings that are there stay. The files are checked on the way, and the store
-// is opened once before it gets its name. observer makes a new identity where
-// there is none, for a node that does not vote.
-func Restore(from string, to home.Dir, observer bool, progress Progress) (m Manifest, err error) {
-	if m, err = ReadManifest(from); err != nil {
-		return m, err
+// is audited before it gets its name. If ctx ends, nothing is left. Errors wrap
+// ErrThere, ErrBroken, ErrKeys, ErrSigner, node.ErrForged, node.ErrUnvouched, or are
+// that of ctx. An observer gets settings with which it runs beside the original.
+func (k Restorer) Restore(ctx context.Context, from string) (r Restored, err error) {
+	to, m := k.To, &r.Manifest
+	if *m, err = ReadManifest(from); err != nil {
+		return r, err
+	}
+	if err := k.knows(m); err != nil {
+		return r, err
 	}
 	for _, name := range []string{to.Genesis(), to.Store()} {
 		if _, err := os.Lstat(name); err == nil {
-			return m, fmt.Errorf("%w: %s: choose another directory, or move it away", ErrThere, name)
+			return r, fmt.Errorf("%w: %s: choose another directory, or move it away", ErrThere, name)
 		}
 	}
-	if observer && is(to.Anchor()) {
-		return m, fmt.Errorf("%w: %s: with it, the node is no observer", ErrThere, to.Anchor())
+	if k.Observer && is(to.Anchor()) {
+		return r, fmt.Errorf("%w: %s: with it, the node is no observer", ErrThere, to.Anchor())
 	}
-	if !m.Keys && !observer && !is(to.Identity()) {
-		return m, fmt.Errorf("%w in the backup, nor in %s: put identity.key there, and anchor.key for an anchor, or restore --as-observer", ErrKeys, to)
+	if !m.Keys && !k.Observer && !is(to.Identity()) {
+		return r, fmt.Errorf("%w in the backup, nor in %s: put identity.key there, and anchor.key for an anchor, or restore --as-observer", ErrKeys, to)
 	}
 	fresh := to.Store() + ".restoring"
 	if err := os.MkdirAll(string(to), 0o700); err != nil {
-		return m, fmt.Errorf("backup: %w", err)
+		return r, fmt.Errorf("backup: %w", err)
 	}
 	if err := os.Mkdir(fresh, 0o700); err != nil {
-		return m, fmt.Errorf("backup: %w: remove it if an interrupted restore left it", err)
+		return r, fmt.Errorf("backup: %w: remove it if an interrupted restore left it", err)
 	}
 	made := []string{fresh}
 	defer func() {
@@ -50,47 +77,79 @@ func Restore(from string, to home.Dir, observer bool, progress Progress) (m Mani
 			}
 		}
 	}()
-	done := int64(0)
+	genesis := to.Genesis() + ".restoring" // last: it makes the directory a node
+	done, brought := int64(0), false       // the settings
 	for _, f := range m.Files {
 		target := filepath.Join(string(to), f.Name)
 		switch base, inStore := strings.CutPrefix(f.Name, "store/"); {
 		case inStore:
 			target = filepath.Join(fresh, base)
-		case observer && target == to.Anchor() || observer && target == to.Identity():
+		case k.Observer && (target == to.Anchor() || target == to.Identity()):
 			continue // what runs beside the anchor must not be it
-		case f.Name == filepath.Base(to.Genesis()):
-			target = to.Genesis() + ".restoring" // last: it makes the directory a node
+		case target == to.Genesis():
+			target = genesis
 		case is(target):
 			if same(target, f.SHA256) || target == to.Config() {
 				continue
 			}
-			return m, fmt.Errorf("%w: %s, and it differs from the backup's", ErrThere, target)
+			return r, fmt.Errorf("%w: %s, and it differs from the backup's", ErrThere, target)
 		}
 		if !strings.HasPrefix(target, fresh) {
+			if is(target) {
+				return r, fmt.Errorf("%w: %s: remove it if an interrupted restore left it", ErrThere, target)
+			}
 			made = append(made, target)
 		}
-		if err := fetch(filepath.Join(from, filepath.FromSlash(f.Name)), target, f); err != nil {
-			return m, err
+		brought = brought || target == to.Config()
+		if err := k.fetch(ctx, from, target, f, done, m.Size()); err != nil {
+			return r, err
 		}
-		if done += f.Size; progress != nil {
-			progress(done, m.Size())
-		}
+		done += f.Size
 	}
-	if observer && !is(to.Identity()) {
+	if k.Observer && !is(to.Identity()) {
+		made = append(made, to.Identity())
 		if _, err := to.NewKey(to.Identity()); err != nil {
-			return m, err
+			return r, err
 		}
 	}
-	if err := opens(fresh, to.Genesis()+".restoring"); err != nil {
-		return m, err
+	if r.Report, err = k.audit(ctx, fresh, genesis, m); err != nil {
+		return r, err
 	}
 	if err := os.Rename(fresh, to.Store()); err != nil {
-		return m, fmt.Errorf("backup: %w", err)
+		return r, fmt.Errorf("backup: %w", err)
 	}
-	if err := os.Rename(to.Genesis()+".restoring", to.Genesis()); err != nil {
-		return m, fmt.Errorf("backup: %w", err)
+	made = append(made, to.Store())
+	if err := os.Rename(genesis, to.Genesis()); err != nil {
+		return r, fmt.Errorf("backup: %w", err)
 	}
-	return m, errors.Join(syncDir(to.Store()), syncDir(string(to)))
+	made = append(made, to.Genesis())
+	if k.Observer && brought {
+		if err := beside(to); err != nil {
+			return r, err
+		}
+	}
+	made = nil
+	return r, errors.Join(syncDir(to.Store()), syncDir(string(to)))
+}
+
+// knows says whether the caller expects a backup of this node: by name, or as the node
+// whose identity is in the directory.
+func (k Restorer) knows(m *Manifest) error {
+	peer, err := node.PeerOfKey(m.Key)
+	if err != nil || string(peer) != m.Node {
+		return fmt.Errorf("%w: it names node %s, and the key of another", ErrBroken, m.Node)
+	}
+	switch k.Signer {
+	case Anyone, m.Node, m.Key.String():
+		return nil
+	case "":
+		raw, err := os.ReadFile(k.To.Identity())
+		if own, bad := votes.ParsePrivateKey(string(raw)); err == nil && bad == nil && own.Public().ID() == m.Key.ID() {
+			return nil
+		}
+		return fmt.Errorf("%w: it is of node %s (%q) of network %.8s; if that is the one that you mean, add --from %s", ErrSigner, m.Node, m.Name, m.Network, m.Node)
+	}
+	return fmt.Errorf("%w: it is of node %s (%q), not of %s", ErrSigner, m.Node, m.Name, k.Signer)
 }
 
 func is(name string) bool {
@@ -105,45 +164,72 @@ func same(name, sum string) bool {
 	return err == nil && hex.EncodeToString(got[:]) == sum
 }
 
-// fetch copies a file of a backup, if it is what the manifest says.
-func fetch(from, to string, f File) error {
-	in, err := os.Open(from)
-	if err != nil {
+// fetch copies a file of a backup, if it is what the manifest says, and no more of it.
+func (k Restorer) fetch(ctx context.Context, from, to string, f File, done, all int64) error {
+	in, err := plain(from, f.Name)
+	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%w: %w", ErrBroken, err)
+	}
+	if err != nil {
+		return err
 	}
 	defer in.Close()
 	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return fmt.Errorf("backup: %w", err)
 	}
-	sum := sha256.New()
-	n, err := io.Copy(io.MultiWriter(out, sum), in)
+	sum, n := sha256.New(), int64(0)
+	limited := io.LimitReader(in, f.Size)
+	for err == nil {
+		var more int64
+		if err = ctx.Err(); err == nil {
+			more, err = io.CopyN(io.MultiWriter(out, sum), limited, 1<<20)
+			n += more
+		}
+		if k.Copied != nil && more > 0 {
+			k.Copied(done+n, all)
+		}
+	}
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
 	if err := errors.Join(err, out.Sync(), out.Close()); err != nil {
 		return fmt.Errorf("backup: %s: %w", f.Name, err)
 	}
-	if n != f.Size || hex.EncodeToString(sum.Sum(nil)) != f.SHA256 {
-		return fmt.Errorf("%w: %s is not what was backed up; take another backup", ErrBroken, from)
+	info, err := in.Stat()
+	if err != nil || n != f.Size || info.Size() != f.Size || hex.EncodeToString(sum.Sum(nil)) != f.SHA256 {
+		return fmt.Errorf("%w: %s is not what was backed up; take another backup", ErrBroken, filepath.Join(from, filepath.FromSlash(f.Name)))
 	}
 	return nil
 }
 
-// opens makes sure that a node could start from a store.
-func opens(dir, genesis string) (err error) {
+// audit makes sure that a store is what its network made final, and leaves out what
+// cannot be checked and is found again.
+func (k Restorer) audit(ctx context.Context, dir, genesis string, m *Manifest) (rep *node.AuditReport, err error) {
 	want, err := os.ReadFile(genesis)
 	if err != nil {
-		return fmt.Errorf("%w: it has no genesis: %w", ErrBroken, err)
+		return nil, fmt.Errorf("%w: it has no genesis: %w", ErrBroken, err)
 	}
 	s, err := store.OpenPebble(dir, store.Options{})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
 	g, ok, err := node.StoredGenesis(s)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if !ok || string(g.Encode()) != string(want) {
-		return fmt.Errorf("%w: its store belongs to another network than its genesis", ErrBroken)
+	if !ok || string(g.Encode()) != string(want) || g.Hash().String() != m.Network {
+		return nil, fmt.Errorf("%w: its store belongs to another network than its genesis", ErrBroken)
 	}
-	return nil
+	rep, err = node.Audit(s, g, func(p node.AuditProgress) error {
+		if k.Checked != nil {
+			k.Checked(p)
+		}
+		return ctx.Err()
+	})
+	if err != nil {
+		return nil, err
+	}
+	return rep, node.Unhint(s, func(ops []kv.Op) error { return s.Commit(ops, true) })
 }

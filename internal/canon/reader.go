@@ -16,8 +16,8 @@ type Reader struct {
 	bad  bool
 }
 
-// MaxLevels bounds how deep arrays may lie in each other.
-const MaxLevels = 16
+// MaxLevels bounds how deep arrays may lie in each other. A transaction within a transaction takes three levels.
+const MaxLevels = 31
 
 // NewReader reads data, which must stay as it is for as long as what was read.
 func NewReader(data []byte) *Reader { return &Reader{rest: data} }

@@ -13,6 +13,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 )
 
@@ -49,10 +50,10 @@ func Auto(dir string, hosts ...string) (Files, error) {
 		c.DNSNames = append(c.DNSNames, name)
 	}
 	for _, host := range hosts {
-		if ip := net.ParseIP(host); ip != nil {
-			c.IPAddresses = append(c.IPAddresses, ip)
-		} else {
+		if ip := net.ParseIP(host); ip == nil && !slices.Contains(c.DNSNames, host) {
 			c.DNSNames = append(c.DNSNames, host)
+		} else if ip != nil && !slices.ContainsFunc(c.IPAddresses, ip.Equal) {
+			c.IPAddresses = append(c.IPAddresses, ip)
 		}
 	}
 	der, err := x509.CreateCertificate(rand.Reader, &c, &c, key.Public(), key)

@@ -19,6 +19,7 @@ type Files struct {
 	Cert     string // the server's certificate, followed by those of its issuers
 	Key      string // of the certificate
 	ClientCA string // issuers of clients' certificates, which are asked for then; empty: nobody is
+	Revoked  string // revocation lists of those issuers (RFC 5280, section 5), as PEM or one as DER; empty: none
 }
 
 // IsZero reports whether there shall be no TLS.
@@ -47,7 +48,7 @@ type reloading struct {
 	log   *slog.Logger
 
 	mu     sync.Mutex
-	stamps [3]stamp
+	stamps [4]stamp
 	config *tls.Config
 }
 
@@ -71,8 +72,8 @@ func (r *reloading) current() *tls.Config {
 	return r.config
 }
 
-func (r *reloading) look() (all [3]stamp) {
-	for i, name := range []string{r.files.Cert, r.files.Key, r.files.ClientCA} {
+func (r *reloading) look() (all [4]stamp) {
+	for i, name := range []string{r.files.Cert, r.files.Key, r.files.ClientCA, r.files.Revoked} {
 		if info, err := os.Stat(name); err == nil {
 			all[i] = stamp{info.ModTime(), info.Size()}
 		}
@@ -83,6 +84,9 @@ func (r *reloading) look() (all [3]stamp) {
 func (r *reloading) load() error {
 	stamps := r.look() // before reading, so that a change meanwhile is one
 	f := r.files
+	if f.Revoked != "" && f.ClientCA == "" {
+		return fmt.Errorf("%w: a list of revoked certificates without the issuers of clients' certificates", ErrFiles)
+	}
 	if f.Cert == "" || f.Key == "" {
 		return fmt.Errorf("%w: a certificate takes its key, and a key its certificate; clients can be asked for theirs only with both", ErrFiles)
 	}
@@ -103,6 +107,13 @@ func (r *reloading) load() error {
 			return fmt.Errorf("%w: %s holds no certificate", ErrFiles, f.ClientCA)
 		}
 		c.ClientAuth = tls.RequireAndVerifyClientCert
+		if f.Revoked != "" {
+			lists, err := readRevoked(f.Revoked, data)
+			if err != nil {
+				return err
+			}
+			c.VerifyConnection = lists.check // of resumed sessions too
+		}
 	}
 	r.stamps, r.config = stamps, c
 	return nil

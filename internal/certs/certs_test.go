@@ -30,7 +30,7 @@ type issuer struct {
 
 func newIssuer(t *testing.T) *issuer {
 	i := &issuer{t: t}
-	i.cert, i.key = i.issue(x509.Certificate{IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign})
+	i.cert, i.key = i.issue(x509.Certificate{IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign})
 	return i
 }
 

@@ -9,7 +9,9 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/http"
 	"os"
+	"syscall"
 
 	ma "github.com/multiformats/go-multiaddr"
 	manet "github.com/multiformats/go-multiaddr/net"
@@ -17,6 +19,7 @@ import (
 
 	"github.com/aweigh/aweigh/api"
 	"github.com/aweigh/aweigh/etcd"
+	"github.com/aweigh/aweigh/internal/autocompact"
 	"github.com/aweigh/aweigh/internal/home"
 	"github.com/aweigh/aweigh/internal/metrics"
 	"github.com/aweigh/aweigh/node"
@@ -33,6 +36,8 @@ type Daemon struct {
 	etcd   *etcd.Server // nil without etcd-listen
 	anchor bool         // it has a key to sign with
 	log    *slog.Logger
+
+	compact autocompact.Setting
 }
 
 // Open opens the node of a directory. Close it, or let Run do that.
@@ -52,7 +57,7 @@ func Open(dir home.Dir, s home.Settings, version string, log *slog.Logger) (*Dae
 	if err := d.open(dir, s, node.Config{
 		Name: s.Name, Version: version, Genesis: genesis, Identity: identity, Anchor: anchor,
 		Listen: s.Listen, Announce: s.Announce, Bootstrap: s.Bootstrap, Log: log,
-		Relay: s.Relay, Relays: s.Relays, PerIP: s.PerIP, Follow: followed(s.Follow), Prune: s.Prune, FirstCome: s.FirstCome,
+		Relay: s.Relay, Relays: s.Relays, PerIP: s.PerIP, WatchMemory: int64(s.WatchMemory) << 20, Follow: followed(s.Follow), Prune: s.Prune, FirstCome: s.FirstCome,
 		MakeAnchor: func() (votes.PrivateKey, error) { return dir.NewKey(dir.Anchor()) },
 	}, store.Options{}); err != nil {
 		return nil, errors.Join(err, d.Close())
@@ -81,6 +86,9 @@ func (d *Daemon) open(dir home.Dir, s home.Settings, cfg node.Config, o store.Op
 		return err // and d.store stays nil, which a nil *Pebble in it is not
 	}
 	d.store = disk
+	if d.compact, err = autocompact.Parse(s.Compact[0], s.Compact[1]); err != nil {
+		return fmt.Errorf("%w: %w", ErrSettings, err)
+	}
 	if err := bindable(s.Listen); err != nil {
 		return err
 	}
@@ -88,9 +96,14 @@ func (d *Daemon) open(dir home.Dir, s home.Settings, cfg node.Config, o store.Op
 	if d.Node, err = node.New(cfg); err != nil {
 		return err
 	}
-	var port metrics.Etcd // stays nil without one
+	var port metrics.Etcd  // stays nil without one
+	var shown http.Handler // is there before anything is served
 	if s.Etcd != "" {
 		secure, err := etcdTLS(dir, s, d.log)
+		if err != nil {
+			return err
+		}
+		every, err := progressEvery(s)
 		if err != nil {
 			return err
 		}
@@ -99,22 +112,43 @@ func (d *Daemon) open(dir home.Dir, s home.Settings, cfg node.Config, o store.Op
 			return fmt.Errorf("daemon: %w", err)
 		}
 		if d.etcd, err = etcd.Listen(etcd.Config{
-			Scratch: dir.Scratch(), Identity: cfg.Identity, Announce: s.EtcdURLs,
-			Listen: s.Etcd, TLS: secure, Node: d.Node, Log: d.log, Size: func() (taken, live int64) {
+			Scratch: dir.Scratch(), Identity: cfg.Identity, Announce: s.EtcdURLs, MaxRequest: s.EtcdMost, ProgressEvery: every,
+			Metrics: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { shown.ServeHTTP(w, r) }),
+			Listen:  s.Etcd, TLS: secure, Node: d.Node, Log: d.log, Size: func() (taken, live int64) {
 				m := disk.Metrics()
 				return int64(m.Disk), int64(m.Live)
 			},
 		}); err != nil {
-			return err
+			return Taken("etcd-listen", s.Etcd, err)
 		}
 		port = d.etcd
 	}
-	shown := metrics.Handler(cfg.Version, d.Node, disk, port)
+	shown = metrics.Handler(cfg.Version, d.Node, disk, port)
 	if d.server, err = api.Listen(s.API, s.APIOpen, d.Node, shown); err != nil {
-		return err
+		return Taken("api-listen", s.API, err)
 	}
 	if s.Metrics != "" {
-		d.health, err = api.ListenHealth(s.Metrics, d.Node, shown)
+		if d.health, err = api.ListenHealth(s.Metrics, d.Node, shown); err != nil {
+			return Taken("metrics-listen", s.Metrics, err)
+		}
+	}
+	return nil
+}
+
+// Taken explains why an address that a setting names cannot be listened on, and what to do; other
+// errors it returns as they are.
+func Taken(setting, address string, err error) error {
+	for _, known := range []struct {
+		errno syscall.Errno
+		do    string
+	}{
+		{syscall.EADDRINUSE, "stop the process that listens there (on Linux, ss -lntup names it), or choose another address"},
+		{syscall.EACCES, "choose a port above 1023"},
+		{syscall.EADDRNOTAVAIL, "choose an address of this machine"},
+	} {
+		if errors.Is(err, known.errno) {
+			return fmt.Errorf("daemon: %s %s: %w; %s with --%s", setting, address, known.errno, known.do, setting)
+		}
 	}
 	return err
 }
@@ -139,6 +173,9 @@ func bindable(listen []string) error {
 			port, err = net.Listen(network, address)
 		}
 		if err != nil {
+			if known := Taken("listen", text, err); known != err {
+				return known
+			}
 			return fmt.Errorf("--listen %q: %w", text, err)
 		}
 		if err := port.Close(); err != nil {
@@ -187,6 +224,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 		defer close(served)
 		all, ctx := errgroup.WithContext(ctx)
 		all.Go(func() error { return d.server.Run(ctx) })
+		all.Go(func() error { return autocompact.Run(ctx, d.compact, d.Node, d.log) })
 		if d.etcd != nil {
 			all.Go(func() error { return d.etcd.Run(ctx) })
 		}
@@ -225,6 +263,9 @@ func (d *Daemon) Close() (err error) {
 	}
 	if d.health != nil {
 		err = errors.Join(err, d.health.Close())
+	}
+	if d.Node != nil {
+		err = errors.Join(err, d.Node.Close())
 	}
 	if d.store != nil {
 		err = errors.Join(err, d.store.Close())

@@ -6,12 +6,15 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 	"unicode"
 
 	ma "github.com/multiformats/go-multiaddr"
 	manet "github.com/multiformats/go-multiaddr/net"
 
 	"github.com/aweigh/aweigh/api"
+	"github.com/aweigh/aweigh/etcd"
+	"github.com/aweigh/aweigh/internal/autocompact"
 	"github.com/aweigh/aweigh/internal/certs"
 	"github.com/aweigh/aweigh/internal/home"
 	"github.com/aweigh/aweigh/p2p"
@@ -68,12 +71,28 @@ func Check(s home.Settings) error {
 	if s.PerIP < 0 {
 		return fmt.Errorf("%w: conns-per-ip is %d; it is a number of connections, 0 for the default", ErrSettings, s.PerIP)
 	}
+	if s.WatchMemory < 0 || s.WatchMemory > maxWatchMemory {
+		return fmt.Errorf("%w: watch-memory is %d; it is a number of MiB from 1 to %d, 0 for the default", ErrSettings, s.WatchMemory, maxWatchMemory)
+	}
 	if err := api.CheckOpen(s.API, s.APIOpen); err != nil {
 		return fmt.Errorf("%w: api-listen: %w", ErrSettings, err)
 	}
-	switch files := (certs.Files{Cert: s.EtcdCert, Key: s.EtcdKey, ClientCA: s.EtcdCA}); {
+	if _, err := autocompact.Parse(s.Compact[0], s.Compact[1]); err != nil {
+		return fmt.Errorf("%w: %w", ErrSettings, err)
+	}
+	if s.EtcdMost != 0 && (s.EtcdMost < 1024 || s.EtcdMost > etcd.LargestRequest) {
+		return fmt.Errorf("%w: max-request-bytes is %d; it is a number of bytes from 1024 to %d, or 0 for the default", ErrSettings, s.EtcdMost, etcd.LargestRequest)
+	}
+	if _, err := progressEvery(s); err != nil {
+		return err
+	}
+	switch files := (certs.Files{Cert: s.EtcdCert, Key: s.EtcdKey, ClientCA: s.EtcdCA, Revoked: s.EtcdCRL}); {
 	case s.Etcd == "" && (s.EtcdAuto || !files.IsZero()):
 		return fmt.Errorf("%w: settings of TLS for clients of etcd, and no etcd-listen", ErrSettings)
+	case s.Etcd == "" && (s.EtcdMost != 0 || s.EtcdTells != ""):
+		return fmt.Errorf("%w: max-request-bytes or watch-progress-notify-interval, which are about clients of etcd, and no etcd-listen", ErrSettings)
+	case files.Revoked != "" && files.ClientCA == "":
+		return fmt.Errorf("%w: client-crl-file, and no etcd-trusted-ca-file with the issuers of what it revokes", ErrSettings)
 	case s.EtcdAuto && !files.IsZero():
 		return fmt.Errorf("%w: etcd-auto-tls makes a certificate; it does not go with etcd-cert-file, etcd-key-file and etcd-trusted-ca-file", ErrSettings)
 	case !files.IsZero() && (files.Cert == "" || files.Key == ""):
@@ -90,6 +109,21 @@ func Check(s home.Settings) error {
 		}
 	}
 	return nil
+}
+
+// leastProgress bounds how often each watch is told of its progress.
+const leastProgress = 100 * time.Millisecond
+
+// progressEvery is the interval of watches' progress, 0 for the default.
+func progressEvery(s home.Settings) (time.Duration, error) {
+	if s.EtcdTells == "" {
+		return 0, nil
+	}
+	d, err := time.ParseDuration(s.EtcdTells)
+	if err != nil || d < leastProgress {
+		return 0, fmt.Errorf("%w: watch-progress-notify-interval is %q; it is a duration of at least %v such as 10m", ErrSettings, s.EtcdTells, leastProgress)
+	}
+	return d, nil
 }
 
 // CheckName says whether people can be shown a name. Errors wrap ErrSettings.
@@ -119,3 +153,6 @@ func checkListen(text string) error {
 	}
 	return nil
 }
+
+// maxWatchMemory bounds the setting, in MiB.
+const maxWatchMemory = 1 << 20

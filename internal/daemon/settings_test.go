@@ -23,6 +23,16 @@ func TestSettingsOfTLSGoTogether(t *testing.T) {
 		"certificate without key":     {func(s *home.Settings) { s.EtcdCert = "a" }, false},
 		"issuers alone":               {func(s *home.Settings) { s.EtcdCA = "a" }, false},
 		"made by itself and a file":   {func(s *home.Settings) { s.EtcdAuto, s.EtcdCert, s.EtcdKey = true, "a", "b" }, false},
+		"revoked, of issuers":         {func(s *home.Settings) { s.EtcdCert, s.EtcdKey, s.EtcdCA, s.EtcdCRL = "a", "b", "c", "d" }, true},
+		"revoked, of nobody":          {func(s *home.Settings) { s.EtcdCert, s.EtcdKey, s.EtcdCRL = "a", "b", "d" }, false},
+		"larger requests":             {func(s *home.Settings) { s.EtcdMost = 4 << 20 }, true},
+		"too large requests":          {func(s *home.Settings) { s.EtcdMost = 8 << 20 }, false},
+		"requests of nobody":          {func(s *home.Settings) { s.Etcd, s.EtcdMost = "", 4<<20 }, false},
+		"frequent progress":           {func(s *home.Settings) { s.EtcdTells = "1s" }, true},
+		"progress all the time":       {func(s *home.Settings) { s.EtcdTells = "1ms" }, false},
+		"progress at no time":         {func(s *home.Settings) { s.EtcdTells = "soon" }, false},
+		"compaction by time":          {func(s *home.Settings) { s.Etcd, s.Compact = "", [2]string{"periodic", "24h"} }, true},
+		"compaction by nothing":       {func(s *home.Settings) { s.Compact = [2]string{"daily", "24h"} }, false},
 		"TLS where nothing is served": {func(s *home.Settings) { s.Etcd, s.EtcdAuto = "", true }, false},
 	} {
 		s := good

@@ -16,7 +16,7 @@ import (
 // etcdTLS is what clients of etcd are shown, nil for no TLS. Errors about the files
 // wrap ErrSettings.
 func etcdTLS(dir home.Dir, s home.Settings, log *slog.Logger) (*tls.Config, error) {
-	files := certs.Files{Cert: s.EtcdCert, Key: s.EtcdKey, ClientCA: s.EtcdCA}
+	files := certs.Files{Cert: s.EtcdCert, Key: s.EtcdKey, ClientCA: s.EtcdCA, Revoked: s.EtcdCRL}
 	if s.EtcdAuto {
 		var hosts []string
 		host, _, err := net.SplitHostPort(s.Etcd)

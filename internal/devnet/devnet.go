@@ -201,8 +201,9 @@ func (n *Network) APIs() []string {
 }
 
 // ServeEtcd lets every node serve etcd's API, for this run: the first at the
-// address, or at another port where that is taken, the others at free ports.
-func (n *Network) ServeEtcd(address string) error {
+// address, the others at free ports. An address that is taken is an error if it was
+// chosen; otherwise the first node, too, gets a free port.
+func (n *Network) ServeEtcd(address string, chosen bool) error {
 	ports, err := freePorts(len(n.Nodes))
 	if err != nil {
 		return err
@@ -210,7 +211,11 @@ func (n *Network) ServeEtcd(address string) error {
 	for i := range n.Nodes {
 		n.Nodes[i].Etcd = fmt.Sprintf("127.0.0.1:%d", ports[i])
 	}
-	if l, err := net.Listen("tcp", address); err == nil {
+	l, err := net.Listen("tcp", address)
+	if err != nil && chosen {
+		return fmt.Errorf("devnet: %w", err)
+	}
+	if err == nil {
 		n.Nodes[0].Etcd = l.Addr().String()
 		return l.Close()
 	}

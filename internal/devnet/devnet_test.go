@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/aweigh/aweigh/quorum"
@@ -83,7 +84,10 @@ func TestEtcdIsServedElsewhereWhereItsPortIsTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	taken := l.Addr().String()
-	if err := n.ServeEtcd(taken); err != nil {
+	if err := n.ServeEtcd(taken, true); !errors.Is(err, syscall.EADDRINUSE) {
+		t.Errorf("an address that was chosen and is taken: %v", err)
+	}
+	if err := n.ServeEtcd(taken, false); err != nil {
 		t.Fatal(err)
 	}
 	if a, b := n.Nodes[0].Etcd, n.Nodes[1].Etcd; a == taken || b == taken || a == b || a == "" || b == "" {
@@ -92,7 +96,7 @@ func TestEtcdIsServedElsewhereWhereItsPortIsTaken(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := n.ServeEtcd(taken); err != nil {
+	if err := n.ServeEtcd(taken, true); err != nil {
 		t.Fatal(err)
 	}
 	if n.Nodes[0].Etcd != taken {

@@ -50,7 +50,7 @@ func BenchmarkSurfaces(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	if err := n.ServeEtcd("127.0.0.1:0"); err != nil {
+	if err := n.ServeEtcd("127.0.0.1:0", false); err != nil {
 		b.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())

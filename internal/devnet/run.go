@@ -54,6 +54,19 @@ func (x Node) LogFile() string { return filepath.Join(string(x.Home), "node.log"
 // it runs.
 func (x Node) PIDFile() string { return filepath.Join(string(x.Home), "node.pid") }
 
+// PID is the number of the node's process, 0 if it has none of its own.
+func (x Node) PID() int {
+	raw, err := os.ReadFile(x.PIDFile())
+	if err != nil {
+		return 0
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(raw)))
+	if err != nil {
+		return 0
+	}
+	return pid
+}
+
 // RunProcesses runs every node as a process of its own until ctx ends. When one
 // of them ends before, it asks ended whether the others go on. A child notices
 // the end of its parent by its standard input, which nobody else holds open,

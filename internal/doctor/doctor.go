@@ -15,6 +15,8 @@ import (
 
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 	"github.com/aweigh/aweigh/internal/home"
+	"github.com/aweigh/aweigh/internal/show"
+	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/votes"
 )
@@ -47,6 +49,8 @@ type Subject struct {
 	Version  string // of this program
 	NTP      string // a time server, host or host:port, to compare the clock with; empty for none
 	Fix      bool   // correct permissions
+	State    bool   // check the whole store against what is final
+	Audited  func(node.AuditProgress)
 }
 
 // exam is one examination.
@@ -158,12 +162,7 @@ func ago(t time.Time) string {
 }
 
 // nodes is a number of nodes in words.
-func nodes(n int) string {
-	if n == 1 {
-		return "1 node"
-	}
-	return fmt.Sprintf("%d nodes", n)
-}
+func nodes(n int) string { return show.Count(n, "node") }
 
 // size is a number of bytes in words.
 func size(n uint64) string {

@@ -207,7 +207,7 @@ func TestHealthInWords(t *testing.T) {
 		verdict     Verdict
 	}{
 		"no quorum":    {&aweighv1.StatusResponse{FailuresLeft: -1, Anchors: anchors}, "quorum", "0 of 0", Fail},
-		"one missing":  {&aweighv1.StatusResponse{Anchors: anchors}, "quorum", "0 more may stop", Warn},
+		"one missing":  {&aweighv1.StatusResponse{Anchors: anchors}, "quorum", "none may stop", Warn},
 		"alone":        {&aweighv1.StatusResponse{Anchors: anchors}, "peers", "nobody", Fail},
 		"other":        {&aweighv1.StatusResponse{Version: "x"}, "version", "x", Warn},
 		"lost state":   {&aweighv1.StatusResponse{LostState: true}, "standing", "signs nothing more", Fail},

@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/aweigh/aweigh/internal/show"
+	"github.com/aweigh/aweigh/quorum"
 )
 
 // moveTime is how long writes that wait may leave the height where it is.
@@ -27,18 +30,18 @@ func (e *exam) checkHealth() {
 	var missing []string
 	for _, a := range s.Anchors {
 		if !a.Reachable {
-			missing = append(missing, a.Name)
+			missing = append(missing, fmt.Sprintf("%s (%s)", a.Name, show.AnchorState(a)))
 		}
 	}
 	needed := max(s.Notarize, s.Finalize)
-	weighs := fmt.Sprintf("anchors of weight %d of %d are reachable, %d is needed", s.ReachableWeight, s.TotalWeight, needed)
+	weighs := fmt.Sprintf("anchors of weight %d of %d sign, %d is needed", s.ReachableWeight, s.TotalWeight, needed)
 	switch {
 	case s.FailuresLeft < 0:
-		e.fail("quorum", weighs, "writes wait: bring back "+strings.Join(missing, ", "))
+		e.fail("quorum", weighs, "writes wait: see to "+strings.Join(missing, ", "))
 	case len(missing) > 0:
-		e.warn("quorum", fmt.Sprintf("%s; %d more may stop", weighs, s.FailuresLeft), "bring back "+strings.Join(missing, ", "))
+		e.warn("quorum", weighs+"; "+mayStop(s.FailuresLeft, "more "), "see to "+strings.Join(missing, ", "))
 	default:
-		e.ok("quorum", fmt.Sprintf("%s; %d may stop", weighs, s.FailuresLeft))
+		e.ok("quorum", weighs+"; "+mayStop(s.FailuresLeft, ""))
 	}
 	if len(s.Peers) == 0 && (len(s.Anchors) > 1 || len(s.Anchor) == 0) {
 		e.fail("peers", "the node is connected with nobody", "see that bootstrap names nodes that run, and that the firewall lets it out")
@@ -46,6 +49,14 @@ func (e *exam) checkHealth() {
 		e.ok("peers", "connected with "+nodes(len(s.Peers)))
 	}
 	e.checkHeight()
+}
+
+// mayStop says how many anchors may stop before writes wait.
+func mayStop(n int64, more string) string {
+	if n == 0 {
+		return "none may stop"
+	}
+	return fmt.Sprintf("%d %smay stop", n, more)
 }
 
 // checkStanding says whether the anchor may still sign.
@@ -60,11 +71,18 @@ func (e *exam) checkStanding() {
 	}
 	switch {
 	case s.LostState:
-		e.fail("standing", "this anchor's record is older than ballots that it signed: it signs nothing more", backups)
+		epoch := s.Header.GetEpoch() + 1
+		do := fmt.Sprintf("let it run: it follows and serves, and signs again with epoch %d; find out how it lost its record; %s", epoch, backups)
+		if s.Mode == quorum.Crash.String() { // nobody may lie there, not even by accident
+			do = fmt.Sprintf("stop it, move anchor.key out of its directory, and start it as an observer; put the key back when epoch %d has begun; %s", epoch, backups)
+		}
+		e.fail("standing", fmt.Sprintf("this anchor's record is older than ballots that it signed: it signs nothing more in epoch %d", s.Header.GetEpoch()), do)
 	case len(s.Anchor) == 0:
 		e.ok("standing", "an observer: it signs no ballots")
 	case len(s.Faulty) > 0:
-		e.warn("standing", fmt.Sprintf("%d other anchors are proven at fault", len(s.Faulty)), "\"aweigh status\" names them; ask their operators")
+		e.warn("standing", fmt.Sprintf("proven at fault: %s", show.Count(len(s.Faulty), "other anchor")), "\"aweigh status\" names them; ask their operators")
+	case s.Listening:
+		e.warn("standing", "this anchor signs nothing until it has heard of a quorum", "see \"quorum\" and \"peers\"")
 	default:
 		e.ok("standing", "this anchor signs")
 	}
@@ -91,7 +109,7 @@ func (e *exam) checkHeight() {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			e.fail("height", fmt.Sprintf("%d, and does not move in %s, although %d writes wait or others are ahead", height, moveTime, now.Waiting),
+			e.fail("height", fmt.Sprintf("%d, and does not move in %s, although others are ahead, or writes wait: %d", height, moveTime, now.Waiting),
 				"see the other findings; the log with --log-level debug shows every view")
 			return
 		}

@@ -1,6 +1,10 @@
 package doctor
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/aweigh/aweigh/internal/show"
+)
 
 const (
 	fewFiles  = 512       // open files with which a node cannot do: its store alone takes 256
@@ -31,7 +35,7 @@ func (e *exam) checkLimits() {
 	case err != nil:
 		e.skip("memory", err.Error())
 	case m.killed > 0:
-		e.warn("memory", fmt.Sprintf("%d processes of its group were killed for lack of memory; the limit is %s", m.killed, size(m.limit)),
+		e.warn("memory", fmt.Sprintf("killed in its group for lack of memory: %s; the limit is %s", show.Count(m.killed, "process"), size(m.limit)),
 			"raise the limit of the container, or MemoryMax of the systemd unit")
 	case m.limit < tinyBytes:
 		e.fail("memory", fmt.Sprintf("%s may use %s", whose, size(m.limit)), fmt.Sprintf("give it %s or more", size(fewBytes)))

@@ -26,7 +26,13 @@ func (e *exam) checkPorts() {
 	}
 	busy := 0
 	bad := false
-	for _, text := range append(e.listens(), "tcp "+e.Settings.API) {
+	all := append(e.listens(), "tcp "+e.Settings.API)
+	for _, address := range []string{e.Settings.Etcd, e.Settings.Metrics} {
+		if address != "" {
+			all = append(all, "tcp "+address)
+		}
+	}
+	for _, text := range all {
 		network, address, _ := strings.Cut(text, " ")
 		err := bind(network, address)
 		_, port, _ := net.SplitHostPort(address)

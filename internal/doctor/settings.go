@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/aweigh/aweigh/internal/daemon"
+	"github.com/aweigh/aweigh/internal/show"
 	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/store"
@@ -59,7 +60,7 @@ func (e *exam) checkGenesis() {
 		return
 	}
 	e.genesis = &g
-	found := fmt.Sprintf("network %s %s, %d anchors", g.Name, g.Hash().Short(), len(g.Anchors))
+	found := fmt.Sprintf("network %s %s, %s", g.Name, g.Hash().Short(), show.Count(len(g.Anchors), "anchor"))
 	if e.anchor == nil || e.identity == nil {
 		e.ok("genesis", found)
 		return
@@ -97,10 +98,12 @@ func (e *exam) checkStore() {
 			return
 		}
 		e.ok("store", "the running node is of the same network as genesis.cbor")
+		e.inUse()
 		return
 	}
 	if e.pid != 0 {
 		e.skip("store", fmt.Sprintf("process %d uses it", e.pid))
+		e.inUse()
 		return
 	}
 	if _, err := os.Stat(e.Dir.Store()); errors.Is(err, fs.ErrNotExist) {
@@ -130,6 +133,7 @@ func (e *exam) checkStore() {
 			"genesis and store of one directory belong together: check --data-dir, and what was copied")
 	default:
 		e.ok("store", "belongs to the genesis")
+		e.checkState(s, g)
 	}
 }
 

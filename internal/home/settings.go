@@ -12,27 +12,32 @@ import (
 
 // Settings are what a node's configuration file says.
 type Settings struct {
-	Name      string   // for people
-	Listen    []string // multiaddrs
-	Announce  []string // multiaddrs
-	Bootstrap []string // multiaddrs ending in /p2p/ and a peer ID
-	Relay     bool     // carry connections to nodes that nobody can dial
-	Relays    []string // multiaddrs of such relays, through which this node is reached
-	Follow    []string // prefixes of the scopes to hold; ["none"]: none but its own; empty: all
-	Prune     bool     // drop blocks whose changes were compacted
-	FirstCome bool     // no scope gives way to others
-	PerIP     int      // connections that one IP address may hold; 0 is the default
-	API       string   // host:port
-	APIOpen   bool     // the APIs may listen on other than loopback addresses
-	Etcd      string   // host:port for etcd's API; empty for none
-	EtcdURLs  []string // at which clients of etcd reach it, for other nodes to tell
-	EtcdCert  string   // file of the certificate that etcd's API shows; empty: no TLS
-	EtcdKey   string   // file of its key
-	EtcdCA    string   // file of the issuers of clients' certificates; empty: clients need none
-	EtcdAuto  bool     // show a certificate that the node makes itself
-	Metrics   string   // host:port for metrics and health alone; empty for none
-	LogLevel  string   // debug, info, warn, error
-	LogFormat string   // text, json
+	Name        string    // for people
+	Listen      []string  // multiaddrs
+	Announce    []string  // multiaddrs
+	Bootstrap   []string  // multiaddrs ending in /p2p/ and a peer ID
+	Relay       bool      // carry connections to nodes that nobody can dial
+	Relays      []string  // multiaddrs of such relays, through which this node is reached
+	Follow      []string  // prefixes of the scopes to hold; ["none"]: none but its own; empty: all
+	Prune       bool      // drop blocks whose changes were compacted
+	FirstCome   bool      // no scope gives way to others
+	PerIP       int       // connections that one IP address may hold; 0 is the default
+	WatchMemory int       // MiB that the watches of clients may hold; 0 is the default
+	API         string    // host:port
+	APIOpen     bool      // the APIs may listen on other than loopback addresses
+	Etcd        string    // host:port for etcd's API; empty for none
+	EtcdURLs    []string  // at which clients of etcd reach it, for other nodes to tell
+	EtcdCert    string    // file of the certificate that etcd's API shows; empty: no TLS
+	EtcdKey     string    // file of its key
+	EtcdCA      string    // file of the issuers of clients' certificates; empty: clients need none
+	EtcdAuto    bool      // show a certificate that the node makes itself
+	EtcdCRL     string    // file of revoked certificates of clients; empty: none
+	EtcdMost    int       // bytes of a request of clients of etcd; 0 is the default
+	EtcdTells   string    // how often a watch that asked for it hears how far it is, a duration; empty is the default
+	Compact     [2]string // mode and retention of compactions by themselves, as in etcd; empty: none
+	Metrics     string    // host:port for metrics and health alone; empty for none
+	LogLevel    string    // debug, info, warn, error
+	LogFormat   string    // text, json
 }
 
 // SaveSettings writes the configuration file, over one that is there.
@@ -96,6 +101,9 @@ func (s Settings) yaml() string {
 	if s.PerIP != 0 {
 		fmt.Fprintf(&b, "\n# Connections that one IP address may hold.\nconns-per-ip: %d\n", s.PerIP)
 	}
+	if s.WatchMemory != 0 {
+		fmt.Fprintf(&b, "\n# MiB of changes that all watches of clients may hold together.\nwatch-memory: %d\n", s.WatchMemory)
+	}
 	one("Where clients reach this node.", "api-listen", s.API)
 	one("Where clients of etcd reach this node, host:port.", "etcd-listen", s.Etcd)
 	list("URLs at which clients of etcd reach this node, for other nodes to tell, if it listens on every address.", "etcd-announce", s.EtcdURLs)
@@ -103,6 +111,13 @@ func (s Settings) yaml() string {
 	one("", "etcd-key-file", s.EtcdKey)
 	one("File (PEM) of the issuers of the certificates that clients of etcd must show.", "etcd-trusted-ca-file", s.EtcdCA)
 	flag("Show clients of etcd a certificate that the node makes itself.", "etcd-auto-tls", s.EtcdAuto)
+	one("File (PEM) of the lists of certificates that those issuers revoked.", "client-crl-file", s.EtcdCRL)
+	if s.EtcdMost != 0 {
+		fmt.Fprintf(&b, "\n# The largest request of a client of etcd, in bytes.\nmax-request-bytes: %d\n", s.EtcdMost)
+	}
+	one("How often a watch of etcd's that asked for it hears how far it is, while nothing happens.", "watch-progress-notify-interval", s.EtcdTells)
+	one("Compact the history by itself: periodic or revision, and how much of it is kept, such as 24h or 10000.", "auto-compaction-mode", s.Compact[0])
+	one("", "auto-compaction-retention", s.Compact[1])
 	flag("Allow addresses other than loopback ones for APIs without client certificates: whoever reaches them can write.", "api-open", s.APIOpen)
 	one("Where metrics and health are served besides, to whoever reaches it, host:port.", "metrics-listen", s.Metrics)
 	one("debug, info, warn or error.", "log-level", s.LogLevel)
@@ -115,10 +130,12 @@ func (s Settings) yaml() string {
 func SettingsOf(k *koanf.Koanf) Settings {
 	return Settings{
 		Name: k.String("name"), Listen: k.Strings("listen"), Announce: k.Strings("announce"),
-		Bootstrap: k.Strings("bootstrap"), Relay: k.Bool("relay"), Relays: k.Strings("relays"), Follow: k.Strings("follow"), Prune: k.Bool("prune"), FirstCome: k.Bool("first-come"), PerIP: k.Int("conns-per-ip"),
+		Bootstrap: k.Strings("bootstrap"), Relay: k.Bool("relay"), Relays: k.Strings("relays"), Follow: k.Strings("follow"), Prune: k.Bool("prune"), FirstCome: k.Bool("first-come"), PerIP: k.Int("conns-per-ip"), WatchMemory: k.Int("watch-memory"),
 		API: k.String("api-listen"), APIOpen: k.Bool("api-open"), Metrics: k.String("metrics-listen"),
 		Etcd: k.String("etcd-listen"), EtcdURLs: k.Strings("etcd-announce"), EtcdCert: k.String("etcd-cert-file"), EtcdKey: k.String("etcd-key-file"),
 		EtcdCA: k.String("etcd-trusted-ca-file"), EtcdAuto: k.Bool("etcd-auto-tls"),
+		EtcdCRL: k.String("client-crl-file"), EtcdMost: k.Int("max-request-bytes"), EtcdTells: k.String("watch-progress-notify-interval"),
+		Compact:  [2]string{k.String("auto-compaction-mode"), k.String("auto-compaction-retention")},
 		LogLevel: k.String("log-level"), LogFormat: k.String("log-format"),
 	}
 }

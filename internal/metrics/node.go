@@ -38,12 +38,16 @@ var (
 	ballots   = counter("ballots_signed_total", "Ballots signed in the root scope, by kind.", "kind")
 	nullified = counter("views_nullified_total", "Views of the root scope that ended without a block, by their leader.", "leader")
 
-	commits    = gauge("commit_seconds", "Time from a client's mutation to its outcome.")
-	undecided  = counter("commits_undecided_total", "Mutations whose clients stopped waiting for the outcome.")
-	givingWay  = gauge("give_way_rate", "Changes a second that scopes which give way to others are held to here; 0: none is held.")
-	gaveWay    = counter("gave_way_total", "Changes that waited for scopes that are written to less.")
-	reads      = gauge("linearizable_read_seconds", "Time of linearizable reads.")
-	unanswered = counter("linearizable_reads_unanswered_total", "Linearizable reads whose clients stopped waiting.")
+	commits      = gauge("commit_seconds", "Time from a client's mutation to its outcome.")
+	undecided    = counter("commits_undecided_total", "Mutations whose clients stopped waiting for the outcome.")
+	givingWay    = gauge("give_way_rate", "Changes a second that scopes which give way to others are held to here; 0: none is held.")
+	gaveWay      = counter("gave_way_total", "Changes that waited for scopes that are written to less.")
+	watchBytes   = gauge("watch_bytes", "Bytes of changes that watches hold, with those kept for the next watch.")
+	watchAllowed = gauge("watch_bytes_allowed", "Bytes of changes that watches may hold.")
+	watchWaits   = counter("watch_waits_total", "Deliveries to watches that waited for room.")
+	watchCut     = counter("watch_cut_total", "Clients of etcd that were disconnected, since they took nothing of their watches while others waited.")
+	reads        = gauge("linearizable_read_seconds", "Time of linearizable reads.")
+	unanswered   = counter("linearizable_reads_unanswered_total", "Linearizable reads whose clients stopped waiting.")
 
 	poolBytes     = gauge("pool_bytes", "Mutations that wait to become final in the root scope, in bytes.")
 	poolMutations = gauge("pool_mutations", "Mutations that wait to become final in the root scope.")
@@ -56,6 +60,7 @@ var (
 	total     = gauge("total_weight", "Weight of all anchors of the root scope.")
 	mayFail   = gauge("anchor_failures_left", "Anchors of the root scope in reach that may still stop before nothing can be decided there; -1 if nothing can.")
 	reachable = gauge("anchor_reachable", "1 if an anchor of the root scope is in reach and signs.", "anchor")
+	state     = gauge("anchor_state", "1 for the state that an anchor of the root scope is in, by what it says of itself.", "anchor", "state")
 	ahead     = gauge("anchor_clock_ahead_seconds", "By how much the last proposal of an anchor of the root scope was ahead of this node's clock on arrival.", "anchor")
 
 	refused     = counter("input_refused_total", "Input of peers that was refused, by class.", "reason")
@@ -127,6 +132,7 @@ func quorums(to emit, o node.Overview, c node.Counts) {
 	send(to, faulty, len(liars))
 	for _, a := range c.Anchors {
 		sendBool(to, reachable, slices.Contains(o.Reach.Anchors, a.ID), a.Name)
+		send(to, state, 1, a.Name, o.Reach.Says[a.ID].State.String())
 		send(to, nullified, a.Nullified, a.Name)
 		if a.Heard {
 			send(to, ahead, a.Ahead.Seconds(), a.Name)
@@ -151,6 +157,10 @@ func work(to emit, o node.Overview, c node.Counts) {
 	send(to, poolWaiting, o.Waiting)
 	send(to, events, c.Events)
 	send(to, submits, c.Submits)
+	send(to, watchBytes, c.Watches.Used)
+	send(to, watchAllowed, c.Watches.Limit)
+	send(to, watchWaits, c.Watches.Waited)
+	send(to, watchCut, c.Watches.Cut)
 }
 
 func frames(to emit, c node.Counts) {

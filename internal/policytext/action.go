@@ -75,7 +75,7 @@ func diffActions(from, to action.Table) (changes []Change) {
 		if r, ok := t.Find(verb); ok {
 			return WriteRule(r)
 		}
-		return "none"
+		return absent
 	}
 	var both action.Table
 	for _, r := range from {

@@ -188,7 +188,7 @@ func diffApprovals(from, to []scope.Approval) (changes []Change) {
 				return WriteApproval(all[i])
 			}
 		}
-		return "none"
+		return absent
 	}
 	add := func(a *scope.Approval) {
 		x, y := find(from, a), find(to, a)
@@ -200,9 +200,23 @@ func diffApprovals(from, to []scope.Approval) (changes []Change) {
 		add(&from[i])
 	}
 	for i := range to {
-		if find(from, &to[i]) == "none" {
+		if find(from, &to[i]) == absent {
 			add(&to[i])
 		}
 	}
+	if a, b := order(from, to), order(to, from); a != b {
+		changes = append(changes, Change{"approvals", a, b, "their order, which changes nothing but the policy's identity"})
+	}
 	return changes
+}
+
+// order names those of a policy's approvals that another has, too, as they stand.
+func order(of, other []scope.Approval) string {
+	var names []string
+	for i := range of {
+		if slices.ContainsFunc(other, func(a scope.Approval) bool { return same(&a, &of[i]) }) {
+			names = append(names, fieldOf(&of[i]))
+		}
+	}
+	return strings.Join(names, "; ")
 }

@@ -31,6 +31,14 @@ var sections = map[string]string{
 }
 
 var fields = []field{
+	{
+		name: "quorum.mode", about: "bft: less than a third of the weight may lie; crash: none lies. A scope keeps its mode",
+		show: func(p *scope.Policy) string { return p.Rules.Mode.String() },
+		read: func(p *scope.Policy, text string) (err error) {
+			p.Rules.Mode, err = quorum.ParseMode(text)
+			return err
+		},
+	},
 	share("quorum.notarize", "to extend the chain", func(p *scope.Policy) *quorum.Rule { return &p.Rules.Notarize }),
 	share("quorum.finalize", "to make a block final, and to carry a decision", func(p *scope.Policy) *quorum.Rule { return &p.Rules.Finalize }),
 	share("quorum.nullify", "to give up a view whose leader is silent", func(p *scope.Policy) *quorum.Rule { return &p.Rules.Nullify }),
@@ -62,7 +70,18 @@ var fields = []field{
 	size("limits.scope_bytes", "of all versions of keys that are kept (such as 500MiB), from which on nothing more is put; 0: any number", func(p *scope.Policy) *int64 { return &p.Limits.ScopeBytes }),
 	number("limits.rate", "changes a second that a node takes of its own clients, more wait for their turn; 0: any number", func(p *scope.Policy) *int64 { return &p.Limits.Rate }),
 	duration("limits.ttl", "for which nodes that do not hold the scope may give an answer of its anchors again; 0s: not at all", func(p *scope.Policy) *time.Duration { return &p.Limits.TTL }),
+	number("limits.block_cost", "units of work, of about a microsecond each, that the requests of a block declare together, at most; one alone may declare as much", func(p *scope.Policy) *int64 { return &p.Limits.BlockCost }),
 	number("limits.anchors", "in a roster, at most", func(p *scope.Policy) *int { return &p.Limits.Anchors }),
+	duration("limits.drift", "how far a block's time may be ahead of the clock of an anchor that votes for it", func(p *scope.Policy) *time.Duration { return &p.Limits.Drift }),
+	size("limits.key_bytes", "of a key, at most", func(p *scope.Policy) *int { return &p.Limits.KeyBytes }),
+	size("limits.value_bytes", "of a value, at most", func(p *scope.Policy) *int { return &p.Limits.ValueBytes }),
+	size("limits.mutation_bytes", "of one request to change something, at most", func(p *scope.Policy) *int { return &p.Limits.MutationBytes }),
+	size("limits.bundle_bytes", "of the requests that one author signs together, at most", func(p *scope.Policy) *int { return &p.Limits.BundleBytes }),
+	size("limits.block_bytes", "of all requests of a block, at most", func(p *scope.Policy) *int { return &p.Limits.BlockBytes }),
+	number("limits.block_mutations", "requests in a block, at most", func(p *scope.Policy) *int { return &p.Limits.BlockMutations }),
+	number("limits.txn_ops", "compares of a transaction, and operations of each of its branches, at most", func(p *scope.Policy) *int { return &p.Limits.TxnOps }),
+	number("limits.txn_depth", "levels of transactions within a transaction, at most", func(p *scope.Policy) *int { return &p.Limits.TxnDepth }),
+	size("limits.justification_bytes", "of the reason that a request gives, at most", func(p *scope.Policy) *int { return &p.Limits.JustificationBytes }),
 
 	number("children.depth", "levels of scopes below, at most; 0: any number", func(p *scope.Policy) *uint32 { return &p.Children.Depth }),
 	truth("children.bft", "whether none of them may be of mode crash, which takes an anchor's word", func(p *scope.Policy) *bool { return &p.Children.BFT }),
@@ -103,11 +122,11 @@ var units = []struct {
 }{{"TiB", 1 << 40}, {"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}}
 
 // size is a field with a number of bytes.
-func size(name, about string, in func(*scope.Policy) *int64) field {
+func size[N int | int64](name, about string, in func(*scope.Policy) *N) field {
 	return field{
 		name: name, about: about,
 		show: func(p *scope.Policy) string {
-			n := *in(p)
+			n := int64(*in(p))
 			for _, u := range units {
 				if n > 0 && n%u.bytes == 0 {
 					return fmt.Sprint(n/u.bytes, u.name)
@@ -123,10 +142,10 @@ func size(name, about string, in func(*scope.Policy) *int64) field {
 				}
 			}
 			n, err := strconv.ParseInt(digits, 10, 64)
-			if err != nil || n < 0 || n > math.MaxInt64/unit {
-				return fmt.Errorf("%q is not a number of bytes, such as 500MiB or 8GiB", text)
+			if err != nil || n < 0 || n > math.MaxInt64/unit || int64(N(n*unit)) != n*unit {
+				return fmt.Errorf("%q is not a number of bytes, such as 500MiB or 8GiB, or too large", text)
 			}
-			*in(p) = n * unit
+			*in(p) = N(n * unit)
 			return nil
 		},
 	}

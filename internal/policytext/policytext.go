@@ -153,7 +153,48 @@ type Change struct {
 	About    string
 }
 
-// Diff lists what differs between two policies, as far as they can be written.
+// Patch is a policy after changes, as Diff lists them. It reads their text alone: what it
+// gives is what the text says. Errors wrap ErrSyntax.
+func Patch(base scope.Policy, changes []Change) (p scope.Policy, err error) {
+	p = base
+	for _, c := range changes {
+		if err := c.apply(&p); err != nil {
+			return p, fmt.Errorf("%w: %s: %w", ErrSyntax, c.Field, err)
+		}
+	}
+	return p, nil
+}
+
+// absent stands for an action or an approval that a policy has not.
+const absent = "none"
+
+func (c *Change) apply(p *scope.Policy) error {
+	if f := find(c.Field); f != nil {
+		return f.read(p, c.To)
+	}
+	verb, isAction := strings.CutPrefix(c.Field, "actions.")
+	switch {
+	case isAction && c.To == absent:
+		p.Actions, _ = p.Actions.Without(verb)
+		return nil
+	case isAction:
+		r, err := ParseRule(verb, c.To)
+		p.Actions = p.Actions.With(r)
+		return err
+	case strings.HasPrefix(c.Field, "approvals of ") && c.To == absent:
+		a, err := ParseApproval(c.From)
+		p.Approvals, _ = DropApproval(p.Approvals, a)
+		return err
+	case strings.HasPrefix(c.Field, "approvals of "):
+		a, err := ParseApproval(c.To)
+		p.Approvals = SetApproval(p.Approvals, a)
+		return err
+	}
+	return errors.New("a policy has no such field")
+}
+
+// Diff lists what differs between two policies: Patch makes the one of the other with
+// it, unless approvals stand in another order. From the zero policy it lists all.
 func Diff(from, to scope.Policy) (all []Change) {
 	for _, f := range fields {
 		if a, b := f.show(&from), f.show(&to); a != b {

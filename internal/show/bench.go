@@ -54,8 +54,8 @@ func (p Printer) Bench(r *bench.Result) error {
 			LatencyNs: latency, Errors: r.Errors,
 		})
 	}
-	fmt.Fprintf(p.Out, "%s: %d in %s with %d clients on %d connections: %.0f per second\n",
-		operation, r.Done, r.Active.Round(time.Millisecond), r.Config.Clients, r.Config.Connections, r.PerSecond())
+	fmt.Fprintf(p.Out, "%s: %d in %s with %s on %s: %.0f per second\n",
+		operation, r.Done, r.Active.Round(time.Millisecond), Count(r.Config.Clients, "client"), Count(r.Config.Connections, "connection"), r.PerSecond())
 	if n := r.Undecided(); n > 0 {
 		fmt.Fprintf(p.Out, "undecided: %d, after %s in all; they may still commit\n", n, r.Took.Round(time.Millisecond))
 	}

@@ -7,6 +7,7 @@ import (
 
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/internal/wysiwys"
 	"github.com/aweigh/aweigh/scope"
 )
 
@@ -26,7 +27,12 @@ type proposalJSON struct {
 	OpenedNs    int64    `json:"opened_ns"`
 	LapsesNs    int64    `json:"lapses_ns"`
 	Carried     uint64   `json:"carried,omitempty"` // block
-	State       string   `json:"state"`             // in words
+	Fate        string   `json:"fate"`              // open, carried, effective, void, rejected, expired, superseded
+	Reason      string   `json:"reason,omitempty"`  // for void and superseded
+	Effective   uint64   `json:"effective_epoch,omitempty"`
+	State       string   `json:"state"` // in words
+
+	Decision *wysiwys.Form `json:"decision,omitempty"` // in full; missing if this program cannot show all of it
 }
 
 func proposalJSONOf(x *aweighv1.Proposal, names map[string]string) proposalJSON {
@@ -34,7 +40,10 @@ func proposalJSONOf(x *aweighv1.Proposal, names map[string]string) proposalJSON 
 		ID: hex.EncodeToString(x.Id), Motion: hex.EncodeToString(x.Motion), Kind: x.Kind, Subject: hex.EncodeToString(x.Subject), Name: x.Name,
 		Sponsor: hex.EncodeToString(x.Sponsor), Sponsored: x.Sponsored, Approvals: []string{}, Weight: x.Weight, Needed: x.Needed,
 		Heads: x.Heads, HeadsNeeded: x.HeadsNeeded, OpenedNs: x.OpenedNs, LapsesNs: x.LapsesNs, Carried: x.Carried,
-		State: Missing(x, names),
+		Fate: x.Fate, Reason: x.Reason, Effective: x.Effective, State: Missing(x, names),
+	}
+	if _, shown, err := wysiwys.Decision(x.Decision, nil); err == nil {
+		out.Decision = &shown.Full
 	}
 	for _, a := range x.Approvals {
 		out.Approvals = append(out.Approvals, hex.EncodeToString(a))
@@ -42,8 +51,18 @@ func proposalJSONOf(x *aweighv1.Proposal, names map[string]string) proposalJSON 
 	return out
 }
 
-// Missing says what a decision still takes.
+// Missing says what a decision still takes, or what became of it.
 func Missing(x *aweighv1.Proposal, names map[string]string) string {
+	switch x.Fate {
+	case "effective":
+		return effective(x)
+	case "void", "superseded", "rejected", "expired", "withdrawn":
+		s := x.Fate + ", nothing changed"
+		if x.Reason != "" {
+			s += ": " + x.Reason
+		}
+		return s
+	}
 	if x.Carried > 0 && x.Kind == "revoke" {
 		return fmt.Sprintf("carried in block %d, ordered with the next epoch, and obeyed after the scope's notice", x.Carried)
 	}
@@ -55,12 +74,27 @@ func Missing(x *aweighv1.Proposal, names map[string]string) string {
 		words = append(words, fmt.Sprintf("weight %d more", x.Needed-x.Weight))
 	}
 	if x.Heads < x.HeadsNeeded {
-		words = append(words, fmt.Sprintf("%d anchors more", x.HeadsNeeded-x.Heads))
+		words = append(words, Count(x.HeadsNeeded-x.Heads, "more anchor"))
 	}
 	if !x.Sponsored {
 		words = append(words, "the sponsor "+nameOf(names, x.Sponsor))
 	}
 	return "needs the approval of " + strings.Join(words, ", and of ")
+}
+
+// effective says what a decision in effect did.
+func effective(x *aweighv1.Proposal) string {
+	since := ""
+	if x.Effective > 0 {
+		since = fmt.Sprintf(" since epoch %d", x.Effective)
+	}
+	switch x.Kind {
+	case "revoke":
+		return "carried, and ordered" + since + "; it is obeyed after the scope's notice"
+	case "delegate":
+		return "carried, and the scope is founded" + since
+	}
+	return "carried, and in effect" + since
 }
 
 func nameOf(names map[string]string, id []byte) string {
@@ -107,7 +141,7 @@ func (p Printer) Anchors(r *aweighv1.TrustResponse) error {
 		return err
 	}
 	if len(r.Proposals) == 0 {
-		_, err := fmt.Fprintln(p.Out, "\nno decisions are open")
+		_, err := fmt.Fprintf(p.Out, "\nno decisions are open; %s\n", Told(r.Header))
 		return err
 	}
 	fmt.Fprintln(p.Out)
@@ -127,7 +161,11 @@ func (p Printer) Anchors(r *aweighv1.TrustResponse) error {
 		}
 		rows = append(rows, []string{short(x.Id), orNone(short(x.Motion)), about(x, names), by, fmt.Sprintf("%d of %d", x.Weight, x.Needed), Missing(x, names), lapses})
 	}
-	return p.table(rows...)
+	if err := p.table(rows...); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(p.Out, "\n%s\n", Told(r.Header))
+	return err
 }
 
 // Governed writes what became of a decision; next says what must happen now, if
@@ -145,7 +183,7 @@ func (p Printer) Governed(g *aweighv1.GovernResponse, r *aweighv1.TrustResponse,
 			Header   header        `json:"header"`
 			Decision string        `json:"decision"`
 			Kind     string        `json:"kind"`
-			Proposal *proposalJSON `json:"proposal,omitempty"` // missing if it is in effect
+			Proposal *proposalJSON `json:"proposal,omitempty"` // missing if nothing is on record of it
 		}{headerJSON(g.Header), hex.EncodeToString(g.Id), g.Kind, nil}
 		if g.Proposal != nil {
 			x := proposalJSONOf(g.Proposal, names)
@@ -157,14 +195,35 @@ func (p Printer) Governed(g *aweighv1.GovernResponse, r *aweighv1.TrustResponse,
 	if len(g.Proposal.GetMotion()) > 0 {
 		motion = ", motion " + short(g.Proposal.Motion)
 	}
-	fmt.Fprintf(p.Out, "OK  decision %s (%s)%s, final in block %d\n", short(g.Id), g.Kind, motion, g.Header.GetHeight())
+	by := ""
+	if n := g.Header.GetNode(); n != "" {
+		by = ", told by " + Line(n)
+	}
+	fmt.Fprintf(p.Out, "%s  decision %s (%s)%s, final in block %d%s\n", word(g.Proposal), short(g.Id), g.Kind, motion, g.Header.GetHeight(), by)
 	if g.Proposal == nil {
-		_, err := fmt.Fprintln(p.Out, "it is carried, and in effect")
+		_, err := fmt.Fprintln(p.Out, "nothing is on record of it any more; \"aweigh log\" tells its history")
 		return err
 	}
 	fmt.Fprintf(p.Out, "%s: %s\n", Line(about(g.Proposal, names)), Line(Missing(g.Proposal, names)))
-	if g.Proposal.Carried == 0 && next != "" {
+	if g.Proposal.Fate == "open" && next != "" {
 		fmt.Fprintln(p.Out, next)
 	}
 	return nil
+}
+
+// word begins a line about a decision.
+func word(x *aweighv1.Proposal) string {
+	if Failed(x) {
+		return strings.ToUpper(x.Fate)
+	}
+	return "OK"
+}
+
+// Failed reports whether a decision ended without effect.
+func Failed(x *aweighv1.Proposal) bool {
+	switch x.GetFate() {
+	case "void", "superseded", "rejected", "expired", "withdrawn":
+		return true
+	}
+	return false
 }

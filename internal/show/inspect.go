@@ -7,6 +7,7 @@ import (
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/policytext"
+	"github.com/aweigh/aweigh/internal/wysiwys"
 	"github.com/aweigh/aweigh/lineage"
 	"github.com/aweigh/aweigh/scope"
 )
@@ -23,6 +24,10 @@ func (p Printer) Inspection(r *scope.MotionReport, pinned bool, now aweigh.Insta
 		return p.JSON(out)
 	}
 	mo := &r.Motion
+	shown, err := wysiwys.Motion(mo, &r.Under.Policy)
+	if err != nil {
+		return err
+	}
 	author := proposer(r)
 	if author == "" {
 		author = r.Author.ID().Short()
@@ -32,7 +37,7 @@ func (p Printer) Inspection(r *scope.MotionReport, pinned bool, now aweigh.Insta
 		because = "(no reason given)"
 	}
 	fmt.Fprintf(p.Out, "motion %s\n", mo.ID())
-	err := p.table(
+	err = p.table(
 		[]string{"  network", r.Name + "  " + r.Network.String()},
 		[]string{"  proposed by", author + "  " + r.Author.String()},
 		[]string{"  because", because},
@@ -53,7 +58,11 @@ func (p Printer) Inspection(r *scope.MotionReport, pinned bool, now aweigh.Insta
 		p.intended(r)
 	}
 	fmt.Fprintln(p.Out, "\nwho may vote:")
-	return p.voters(r)
+	if err := p.voters(r); err != nil {
+		return err
+	}
+	fmt.Fprintln(p.Out)
+	return p.ToSign("the motion as it opened, whose mutation a ballot names", shown.Text)
 }
 
 // decision writes what a decision is about in full.
@@ -110,7 +119,7 @@ func takes(r *scope.MotionReport) string {
 	}
 	s := fmt.Sprintf("approvals of weight %d of %d", r.Motion.Rule.Threshold(total), total)
 	if n := r.Motion.Rule.MinAnchors; n > 0 {
-		s += fmt.Sprintf(", by %d anchors or more", n)
+		s += ", by " + Count(n, "anchor") + " or more"
 	}
 	if len(must) > 0 {
 		s += ", and of " + strings.Join(must, " and ")
@@ -143,6 +152,12 @@ func shortKey(key string) string {
 
 // conditions writes what the transaction compares.
 func (p Printer) conditions(r *scope.MotionReport) {
+	if len(r.Txn.Reach) > 0 {
+		fmt.Fprintln(p.Out, "\nthe author may change these keys alone; if an object has an alias elsewhere by then, the motion is void:")
+		for i := range r.Txn.Reach {
+			fmt.Fprintf(p.Out, "  %s\n", keyRange(r.Txn.Reach[i].Key, r.Txn.Reach[i].End))
+		}
+	}
 	if len(r.Txn.Compare) == 0 {
 		return
 	}
@@ -217,6 +232,12 @@ func (p Printer) effect(e *scope.Effect) {
 	} else {
 		p.content(e)
 	}
+	if e.Op.Lease != 0 {
+		fmt.Fprintf(p.Out, "    %s\n", leaseText(e.Op.Lease, e.Found.TTL, e.Found.Keeper[:], ""))
+	}
+	if e.Op.IgnoreLease {
+		fmt.Fprintln(p.Out, "    keeps its lease, if it has one")
+	}
 	if int64(len(e.Held)) < e.Keys {
 		fmt.Fprintln(p.Out, "    (what it held is not in the file)")
 	}
@@ -253,6 +274,9 @@ func (p Printer) operations(ops []scope.Op, indent string) {
 			fmt.Fprintf(p.Out, "%sdelete %s\n", indent, Line(keyRange(op.Key, op.End)))
 		case scope.OpPut:
 			fmt.Fprintf(p.Out, "%sput %s\n", indent, Line(Key(op.Key)))
+			if op.Lease != 0 {
+				fmt.Fprintf(p.Out, "%s  with lease %x\n", indent, uint64(op.Lease))
+			}
 			for _, l := range Difference(nil, append([]byte{}, op.Value...)) {
 				fmt.Fprintf(p.Out, "%s  %s\n", indent, l)
 			}

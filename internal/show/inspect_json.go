@@ -3,6 +3,7 @@ package show
 import (
 	"github.com/aweigh/aweigh"
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
+	"github.com/aweigh/aweigh/internal/wysiwys"
 	"github.com/aweigh/aweigh/scope"
 )
 
@@ -16,17 +17,27 @@ type electorJSON struct {
 }
 
 type operationJSON struct {
-	Kind        string           `json:"kind"` // put, delete, read, txn
-	Key         *string          `json:"key,omitempty"`
-	KeyBase64   []byte           `json:"key_base64,omitempty"`
-	End         *string          `json:"end,omitempty"`
-	EndBase64   []byte           `json:"end_base64,omitempty"`
-	Value       *string          `json:"value,omitempty"`
-	ValueBase64 []byte           `json:"value_base64,omitempty"`
-	KeepsValue  bool             `json:"keeps_value,omitempty"`
-	Conditions  []string         `json:"conditions,omitempty"` // of a txn
-	Then        []*operationJSON `json:"then,omitempty"`
-	Else        []*operationJSON `json:"else,omitempty"`
+	Kind        string  `json:"kind"` // put, delete, read, txn
+	Key         *string `json:"key,omitempty"`
+	KeyBase64   []byte  `json:"key_base64,omitempty"`
+	End         *string `json:"end,omitempty"`
+	EndBase64   []byte  `json:"end_base64,omitempty"`
+	Value       *string `json:"value,omitempty"`
+	ValueBase64 []byte  `json:"value_base64,omitempty"`
+	KeepsValue  bool    `json:"keeps_value,omitempty"`
+	KeepsLease  bool    `json:"keeps_lease,omitempty"`
+	leaseJSON
+	Conditions []string         `json:"conditions,omitempty"` // of a txn
+	Then       []*operationJSON `json:"then,omitempty"`
+	Else       []*operationJSON `json:"else,omitempty"`
+}
+
+// reachJSON is a range of keys, from the first one up to the end, or the end of all keys if that is one byte 0.
+type reachJSON struct {
+	Key       *string `json:"key,omitempty"`
+	KeyBase64 []byte  `json:"key_base64,omitempty"`
+	End       *string `json:"end,omitempty"`
+	EndBase64 []byte  `json:"end_base64,omitempty"`
 }
 
 type effectJSON struct {
@@ -59,10 +70,12 @@ type inspectionJSON struct {
 	Subject       string           `json:"subject"` // what it is about, in words
 	Conditions    []string         `json:"conditions"`
 	Held          bool             `json:"conditions_held"`
+	Reach         []reachJSON      `json:"reach,omitempty"` // ranges of keys that the author may change; none: all
 	Operations    []*operationJSON `json:"operations"`
 	Effects       []effectJSON     `json:"effects"` // of operations without transactions within
 	Origin        attestationJSON  `json:"origin"`  // the block that opened it
 	Head          attestationJSON  `json:"head"`    // a later one, whose lineage includes that
+	Opening       wysiwys.Form     `json:"opening"` // all of the motion as it opened, with its mutation
 }
 
 func inspectionOf(r *scope.MotionReport, pinned bool, now aweigh.Instant) (*inspectionJSON, error) {
@@ -71,7 +84,12 @@ func inspectionOf(r *scope.MotionReport, pinned bool, now aweigh.Instant) (*insp
 	if err != nil {
 		return nil, err
 	}
+	shown, err := wysiwys.Motion(mo, nil)
+	if err != nil {
+		return nil, err
+	}
 	out := &inspectionJSON{
+		Opening: shown.Full,
 		Network: r.Network.String(), NetworkName: r.Name, Pinned: pinned, Scope: r.Mutation.Scope.String(), Motion: mo.ID().String(),
 		Author: r.Author.String(), AuthorID: r.Author.ID().String(), AuthorName: proposer(r), Justification: r.Mutation.Justification,
 		OpenedNs: int64(mo.Opened), DeadlineNs: int64(mo.Deadline), Passed: mo.Deadline <= now,
@@ -85,6 +103,12 @@ func inspectionOf(r *scope.MotionReport, pinned bool, now aweigh.Instant) (*insp
 	for i := range r.Txn.Compare {
 		out.Conditions = append(out.Conditions, condition(&r.Txn.Compare[i]))
 	}
+	for i := range r.Txn.Reach {
+		var x reachJSON
+		x.Key, x.KeyBase64 = bytesField(r.Txn.Reach[i].Key)
+		x.End, x.EndBase64 = bytesField(r.Txn.Reach[i].End)
+		out.Reach = append(out.Reach, x)
+	}
 	ops := r.Txn.Success
 	if !mo.Success {
 		ops = r.Txn.Failure
@@ -93,9 +117,12 @@ func inspectionOf(r *scope.MotionReport, pinned bool, now aweigh.Instant) (*insp
 	for i := range r.Effects {
 		x := &r.Effects[i]
 		effect := effectJSON{Class: x.Class().String(), Keys: x.Keys, Held: []*keyValue{}, Proven: x.Proven, operationJSON: operationOf(x.Op)}
+		if x.Op.Lease != 0 {
+			effect.leaseJSON = leaseJSONOf(x.Op.Lease, x.Found.TTL, x.Found.Keeper[:], "")
+		}
 		for _, v := range x.Held {
 			effect.Held = append(effect.Held, kvJSON(&aweighv1.KeyValue{
-				Key: v.Key, Value: v.Value, CreateRevision: v.CreateRevision, ModRevision: v.ModRevision, Version: v.Version, Uid: v.UID.String(),
+				Key: v.Key, Value: v.Value, CreateRevision: v.CreateRevision, ModRevision: v.ModRevision, Version: v.Version, Lease: v.Lease, Uid: v.UID.String(),
 			}))
 		}
 		out.Effects = append(out.Effects, effect)
@@ -113,7 +140,7 @@ func operationsOf(ops []scope.Op) []*operationJSON {
 
 func operationOf(op *scope.Op) *operationJSON {
 	kinds := map[scope.OpKind]string{scope.OpRange: "read", scope.OpPut: "put", scope.OpDelete: "delete", scope.OpTxn: "txn"}
-	out := &operationJSON{Kind: kinds[op.Kind], KeepsValue: op.IgnoreValue}
+	out := &operationJSON{Kind: kinds[op.Kind], KeepsValue: op.IgnoreValue, KeepsLease: op.IgnoreLease, leaseJSON: leaseJSONOf(op.Lease, 0, nil, "")}
 	if op.Txn != nil {
 		for i := range op.Txn.Compare {
 			out.Conditions = append(out.Conditions, condition(&op.Txn.Compare[i]))

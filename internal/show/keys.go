@@ -99,7 +99,11 @@ func (p Printer) Range(r *aweighv1.RangeResponse, single bool) error {
 // Keys writes the keys of a range alone.
 func (p Printer) Keys(r *aweighv1.RangeResponse) error {
 	if p.Format == JSON {
-		return p.JSON(rangeOf(r))
+		out := rangeOf(r)
+		for _, kv := range out.Kvs { // values were not read
+			kv.Value, kv.ValueBase64 = nil, nil
+		}
+		return p.JSON(out)
 	}
 	for _, kv := range r.Kvs {
 		if _, err := fmt.Fprintln(p.Out, Key(kv.Key)); err != nil {

@@ -247,7 +247,7 @@ func (p Printer) Why(g scope.Genesis, r scope.Report, pinned bool) error {
 func ruleWords(r quorum.Rule) string {
 	s := fmt.Sprintf("more than %d/%d", r.Num, r.Den)
 	if r.MinAnchors > 0 {
-		s += fmt.Sprintf(" and at least %d anchors", r.MinAnchors)
+		s += " and at least " + Count(r.MinAnchors, "anchor")
 	}
 	return s
 }

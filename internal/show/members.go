@@ -7,6 +7,7 @@ type Member struct {
 	Name, Peer, API, Dir string
 	Etcd                 string // where etcd's API is served, if it is
 	Log                  string // file, if it has one
+	PID                  int    // its process, 0 for this one
 }
 
 // Members writes the nodes of a network whose first block since the start is
@@ -31,6 +32,7 @@ func (p Printer) Members(members []Member, height uint64, key string) error {
 	}
 	column(first.Etcd != "", "ETCD", func(m Member) string { return m.Etcd })
 	column(true, "API", func(m Member) string { return m.API })
+	column(first.PID != 0, "PID", func(m Member) string { return fmt.Sprint(m.PID) })
 	column(true, "DATA", func(m Member) string { return m.Dir })
 	column(first.Log != "", "LOG", func(m Member) string { return m.Log })
 	fmt.Fprintln(p.Out)

@@ -9,6 +9,7 @@ import (
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/internal/policytext"
+	"github.com/aweigh/aweigh/internal/wysiwys"
 	"github.com/aweigh/aweigh/scope"
 )
 
@@ -40,7 +41,10 @@ type motionJSON struct {
 	Missing       string             `json:"missing,omitempty"` // in words
 	Voters        []voterJSON        `json:"voters"`
 	Changes       []motionChangeJSON `json:"changes,omitempty"`
-	Policy        map[string]string  `json:"policy,omitempty"` // that is to be in force, of a decision about one
+	Policy        map[string]string  `json:"policy,omitempty"`          // that is to be in force, of a decision about one
+	Effective     uint64             `json:"effective_epoch,omitempty"` // first one under the decision that it is about
+	Opening       *wysiwys.Form      `json:"opening,omitempty"`         // all of it as it opened, with its mutation; of one motion asked for alone
+	Hidden        string             `json:"hidden,omitempty"`          // why this program cannot show all of it
 }
 
 type voterJSON struct {
@@ -95,6 +99,14 @@ func motionJSONOf(m *aweighv1.Motion) motionJSON {
 		ClosedHeight: m.ClosedHeight, ClosedNs: m.ClosedNs, Revision: m.Revision, Rule: m.Rule,
 		Approve: m.Approve, Reject: m.Reject, Void: m.Void, Total: m.Total, Needed: m.Needed,
 		Heads: m.Heads, HeadsNeeded: m.HeadsNeeded, Missing: Lacking(m), Voters: []voterJSON{},
+		Effective: m.Effective,
+	}
+	if len(m.Opening) > 0 {
+		if shown, err := openingOf(m, nil); err != nil {
+			out.Hidden = err.Error()
+		} else {
+			out.Opening = &shown.Full
+		}
 	}
 	if to := decided(m); to != nil {
 		out.Policy = policytext.Fields(*to)
@@ -122,7 +134,7 @@ func Lacking(m *aweighv1.Motion) string {
 		words = append(words, fmt.Sprintf("approvals of weight %d more", m.Needed-m.Approve))
 	}
 	if m.Heads < m.HeadsNeeded {
-		words = append(words, fmt.Sprintf("%d more anchors", m.HeadsNeeded-m.Heads))
+		words = append(words, Count(m.HeadsNeeded-m.Heads, "more anchor"))
 	}
 	for _, v := range m.Voters {
 		if v.Required && !counts(v, "approve") {
@@ -246,6 +258,7 @@ func (p Printer) Motion(r *aweighv1.MotionResponse) error {
 	}
 	rows := [][]string{
 		{"motion", hex.EncodeToString(m.Id)},
+		{"told", Told(r.Header)},
 		{"about", aboutMotion(m)},
 		{"proposed by", fmt.Sprintf("%s, in block %d (epoch %d), %s", authorOf(m), m.Height, m.Epoch, instant(m.OpenedNs))},
 	}
@@ -256,6 +269,12 @@ func (p Printer) Motion(r *aweighv1.MotionResponse) error {
 	switch {
 	case m.Fate == "open":
 		rows = append(rows, []string{"needs", orNone(Lacking(m))}, []string{"until", instant(m.DeadlineNs) + in(m.DeadlineNs)})
+	case m.Fate == "carried" && len(m.Decision) > 0:
+		when := "takes effect with the next epoch"
+		if m.Effective > 0 {
+			when = fmt.Sprintf("in effect since epoch %d", m.Effective)
+		}
+		rows = append(rows, []string{"carried", fmt.Sprintf("in block %d, %s; %s", m.ClosedHeight, instant(m.ClosedNs), when)})
 	case m.Fate == "carried":
 		rows = append(rows, []string{"applied", fmt.Sprintf("in block %d, revision %d, %s", m.ClosedHeight, m.Revision, instant(m.ClosedNs))})
 	default:
@@ -277,7 +296,15 @@ func (p Printer) Motion(r *aweighv1.MotionResponse) error {
 			return err
 		}
 	}
-	return p.table(voterRows(m)...)
+	if err := p.table(voterRows(m)...); err != nil || len(m.Opening) == 0 {
+		return err
+	}
+	shown, err := openingOf(m, nil)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(p.Out)
+	return p.ToSign("the motion as it opened", shown.Text)
 }
 
 func voterRows(m *aweighv1.Motion) [][]string {

@@ -2,7 +2,9 @@ package show
 
 import (
 	"bytes"
+	"encoding/hex"
 	"fmt"
+	"time"
 
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 )
@@ -16,11 +18,42 @@ type motionChangeJSON struct {
 	Value64  []byte      `json:"value_base64,omitempty"`
 	Was      []*keyValue `json:"was"`            // when it opened
 	Lost     bool        `json:"lost,omitempty"` // was is not known: it was compacted away
-	Now      []*keyValue `json:"now"`
+	leaseJSON
+	KeepsValue bool        `json:"keeps_value,omitempty"`
+	KeepsLease bool        `json:"keeps_lease,omitempty"`
+	Now        []*keyValue `json:"now"`
+}
+
+// leaseJSON is a lease that a put names.
+type leaseJSON struct {
+	Lease      string `json:"lease,omitempty"`        // in hexadecimal digits, as in etcd
+	TTL        int64  `json:"lease_ttl,omitempty"`    // in seconds, when the motion opened
+	Keeper     string `json:"lease_keeper,omitempty"` // author of the request that granted it
+	KeeperName string `json:"lease_keeper_name,omitempty"`
+}
+
+func leaseJSONOf(id, ttl int64, keeper []byte, name string) (x leaseJSON) {
+	if id == 0 {
+		return x
+	}
+	return leaseJSON{fmt.Sprintf("%x", uint64(id)), ttl, hex.EncodeToString(keeper), name}
+}
+
+// leaseText says what a put with a lease means.
+func leaseText(id, ttl int64, keeper []byte, name string) string {
+	who := "unknown, as the lease is not there"
+	if len(keeper) > 0 {
+		if who = short(keeper); name != "" {
+			who = Line(name) + " (" + who + ")"
+		}
+	}
+	return fmt.Sprintf("with lease %x, of %v: it is deleted when the lease ends, which its keeper can put off: %s", uint64(id), time.Duration(ttl)*time.Second, who)
 }
 
 func motionChangeJSONOf(c *aweighv1.MotionChange) motionChangeJSON {
 	x := motionChangeJSON{Delete: c.Delete, RangeEnd: c.RangeEnd, Was: kvsJSON(c.Was), Lost: c.Lost, Now: kvsJSON(c.Now)}
+	x.leaseJSON = leaseJSONOf(c.Lease, c.Ttl, c.Keeper, c.KeeperName)
+	x.KeepsValue, x.KeepsLease = c.KeepsValue, c.KeepsLease
 	x.Key, x.Key64 = bytesField(c.Key)
 	if !c.Delete {
 		x.Value, x.Value64 = bytesField(c.Value)
@@ -49,10 +82,19 @@ func (p Printer) changes(m *aweighv1.Motion) error {
 		}
 		fmt.Fprintf(p.Out, "  %s\n", Line(name))
 		p.before(m, c)
-		if c.Delete {
+		switch {
+		case c.Delete:
 			fmt.Fprintln(p.Out, "    + (nothing)")
-		} else {
+		case c.KeepsValue:
+			fmt.Fprintln(p.Out, "    + (the value that it has)")
+		default:
 			fmt.Fprintf(p.Out, "    + %s\n", text(c.Value))
+		}
+		if c.Lease != 0 {
+			fmt.Fprintf(p.Out, "      %s\n", leaseText(c.Lease, c.Ttl, c.Keeper, c.KeeperName))
+		}
+		if c.KeepsLease {
+			fmt.Fprintln(p.Out, "      with the lease that it has")
 		}
 		if m.Fate == "open" {
 			p.since(c)
@@ -115,5 +157,9 @@ func held(c *aweighv1.MotionChange, kv *aweighv1.KeyValue) string {
 	if len(c.RangeEnd) > 0 {
 		name = Key(kv.Key) + " = "
 	}
-	return fmt.Sprintf("%s%s  (revision %d)", Line(name), text(kv.Value), kv.ModRevision)
+	lease := ""
+	if kv.Lease != 0 {
+		lease = fmt.Sprintf(", lease %x", uint64(kv.Lease))
+	}
+	return fmt.Sprintf("%s%s  (revision %d%s)", Line(name), text(kv.Value), kv.ModRevision, lease)
 }

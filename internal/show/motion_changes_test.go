@@ -61,3 +61,26 @@ func TestMotionsAreShownAsTheyOpened(t *testing.T) {
 		}
 	}
 }
+
+// TestLeasesOfPutsAreShown: voters see that a key will be deleted with a lease, which, after
+// how long without renewal, and who can put that off.
+func TestLeasesOfPutsAreShown(t *testing.T) {
+	m := &aweighv1.Motion{Fate: "open", Changes: []*aweighv1.MotionChange{{
+		Key: []byte("/free"), Value: []byte("1"), Lease: 0x1f, Ttl: 15, Keeper: []byte{0xab, 0xcd, 0xef, 0x01, 2}, KeeperName: "node3",
+		Was: []*aweighv1.KeyValue{{Key: []byte("/free"), Value: []byte("0"), Lease: 0x2e, Version: 1}},
+	}}}
+	for format, want := range map[Format][]string{
+		Table: {"with lease 1f, of 15s", "node3 (abcdef01)", "lease 2e"},
+		JSON:  {`"lease": "1f"`, `"lease_ttl": 15`, `"lease_keeper": "abcdef0102"`, `"lease_keeper_name": "node3"`, `"lease": "2e"`},
+	} {
+		var out bytes.Buffer
+		if err := (Printer{Out: &out, Format: format}).Motion(&aweighv1.MotionResponse{Motion: m}); err != nil {
+			t.Fatal(err)
+		}
+		for _, w := range want {
+			if !strings.Contains(out.String(), w) {
+				t.Errorf("%s lacks %q:\n%s", format, w, out.String())
+			}
+		}
+	}
+}

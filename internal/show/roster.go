@@ -39,7 +39,7 @@ func (p Printer) seatTable(e *scope.Epoch) error {
 
 // Roster writes the newest roster that was verified, by so many handovers; pinned
 // says whether the network was compared with one known from elsewhere.
-func (p Printer) Roster(g scope.Genesis, e *scope.Epoch, handovers int, took time.Duration, pinned bool) error {
+func (p Printer) Roster(g scope.Genesis, e *scope.Epoch, handovers int, took time.Duration, pinned bool, trusted string) error {
 	total := e.Roster.Weights.Total()
 	finalize := e.Policy.Rules.For(quorum.Finalize).Threshold(total)
 	if p.Format == JSON {
@@ -52,16 +52,18 @@ func (p Printer) Roster(g scope.Genesis, e *scope.Epoch, handovers int, took tim
 			Epoch     uint64     `json:"epoch"`
 			Start     uint64     `json:"start_height"`
 			Roster    string     `json:"roster"`
+			Pin       string     `json:"pin"`     // of the roster, as --trusted takes it
+			Trusted   string     `json:"trusted"` // that was given, and is in the chain
 			Policy    string     `json:"policy"`
 			Total     uint64     `json:"total_weight"`
 			Finalize  uint64     `json:"finalize_threshold"`
 			Anchors   []seatJSON `json:"anchors"`
-		}{g.Network().String(), g.Hash().String(), g.Name, pinned, handovers, uint64(e.Number), uint64(e.Start), e.Roster.Hash().String(), e.Policy.Hash().String(),
+		}{g.Network().String(), g.Hash().String(), g.Name, pinned, handovers, uint64(e.Number), uint64(e.Start), e.Roster.Hash().String(), scope.TrustedOf(e).String(), trusted, e.Policy.Hash().String(),
 			total, finalize, seats(e)})
 	}
 	rows := [][]string{
 		{"network", fmt.Sprintf("%s  %s", g.Name, g.Network())},
-		{"chain", fmt.Sprintf("%d handovers since the genesis, each certified by the roster before; verified in %s", handovers, took.Round(time.Millisecond))},
+		{"chain", fmt.Sprintf("%s since the genesis, each certified by the roster before; verified in %s", Count(handovers, "handover"), took.Round(time.Millisecond))},
 		{"epoch", fmt.Sprintf("%d, since block %d, %s", e.Number, e.Start, instant(int64(e.Time)))},
 		{"roster", fmt.Sprintf("%s, policy %s", e.Roster.Hash().Short(), e.Policy.Hash().Short())},
 		{"decides", fmt.Sprintf("weight %d of %d finalizes", finalize, total)},
@@ -80,7 +82,17 @@ func (p Printer) Roster(g scope.Genesis, e *scope.Epoch, handovers int, took tim
 	if !pinned {
 		text = "consistent with itself, for network %s; give --network to compare\n"
 	}
-	_, err := fmt.Fprintf(p.Out, "\n"+text, g.Network())
+	if _, err := fmt.Fprintf(p.Out, "\n"+text, g.Network()); err != nil {
+		return err
+	}
+	text = "no recent roster was given by --trusted: old keys of anchors could have signed this\n"
+	if trusted != "" {
+		text = fmt.Sprintf("the chain contains the trusted roster %s\n", trusted)
+	}
+	if g.Descent == nil {
+		text += fmt.Sprintf("pin this roster elsewhere:  --trusted %s\n", scope.TrustedOf(e))
+	}
+	_, err := fmt.Fprint(p.Out, text)
 	return err
 }
 
@@ -103,9 +115,9 @@ func (p Printer) Replay(r replay.Report, took time.Duration) error {
 	}
 	rows := [][]string{
 		{"network", fmt.Sprintf("%s  %s", r.Genesis.Name, r.Genesis.Hash())},
-		{"replayed", fmt.Sprintf("%d blocks with %d mutations, %d epochs ended, in %s", r.Head.Height, r.Mutations, r.Epoch.Number, took.Round(time.Millisecond))},
-		{"verified", fmt.Sprintf("%d certificates; final up to block %d", r.Certificates, r.Proven)},
-		{"trust", fmt.Sprintf("%d changes, ledger %s", r.Changes, r.Head.Ledger.Short())},
+		{"replayed", fmt.Sprintf("%s with %s, %s ended, in %s", Count(uint64(r.Head.Height), "block"), Count(r.Mutations, "mutation"), Count(uint64(r.Epoch.Number), "epoch"), took.Round(time.Millisecond))},
+		{"verified", fmt.Sprintf("%s; final up to block %d", Count(r.Certificates, "certificate"), r.Proven)},
+		{"trust", fmt.Sprintf("%s, ledger %s", Count(r.Changes, "change"), r.Head.Ledger.Short())},
 		{"state", fmt.Sprintf("%s, revision %d", r.Head.Digest.Short(), r.Head.Revision)},
 	}
 	if err := p.table(rows...); err != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
+	"github.com/aweigh/aweigh/scope"
 )
 
 type scopeJSON struct {
@@ -56,7 +57,7 @@ func health(x *aweighv1.Scope) string {
 		return "catching up"
 	case x.FailuresLeft < 0:
 		return "no quorum"
-	case x.BytesAllowed > 0 && x.Bytes >= x.BytesAllowed:
+	case scope.FullAt(x.Bytes, x.BytesAllowed):
 		return "full"
 	case x.FailuresLeft == 0:
 		return "ok, none may fail"
@@ -92,7 +93,7 @@ func (p Printer) Scopes(all []*aweighv1.Scope, tree bool) error {
 		}
 		who := strings.Join(x.Anchors, ", ")
 		if len(x.Anchors) > 6 {
-			who = fmt.Sprintf("%s and %d others", strings.Join(x.Anchors[:5], ", "), len(x.Anchors)-5)
+			who = fmt.Sprintf("%s and %s", strings.Join(x.Anchors[:5], ", "), Count(len(x.Anchors)-5, "other"))
 		}
 		last := "-"
 		if x.Height > 0 {
@@ -191,7 +192,7 @@ func (p Printer) Scope(x, parent *aweighv1.Scope) error {
 	}
 	from := "the root scope"
 	if parent != nil {
-		from = fmt.Sprintf("delegated by %s, with %d keys", ScopeName(parent), x.KeysHanded)
+		from = fmt.Sprintf("delegated by %s, with %s", ScopeName(parent), Count(x.KeysHanded, "key"))
 	}
 	part := "this node follows"
 	switch {

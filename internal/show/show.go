@@ -102,6 +102,7 @@ type keyValue struct {
 	CreateRevision int64   `json:"create_revision,omitempty"`
 	ModRevision    int64   `json:"mod_revision,omitempty"`
 	Version        int64   `json:"version,omitempty"`
+	Lease          string  `json:"lease,omitempty"` // in hexadecimal digits, as in etcd
 	UID            string  `json:"uid,omitempty"`
 }
 
@@ -111,6 +112,9 @@ func kvJSON(kv *aweighv1.KeyValue) *keyValue {
 	}
 	out := &keyValue{
 		CreateRevision: kv.CreateRevision, ModRevision: kv.ModRevision, Version: kv.Version, UID: kv.Uid,
+	}
+	if kv.Lease != 0 {
+		out.Lease = strconv.FormatUint(uint64(kv.Lease), 16)
 	}
 	out.Key, out.KeyBase64 = bytesField(kv.Key)
 	if kv.Version > 0 {
@@ -130,19 +134,20 @@ func kvsJSON(kvs []*aweighv1.KeyValue) []*keyValue {
 // header is the JSON form of where an answer stands.
 type header struct {
 	Network      string `json:"network"`
-	Scope        string `json:"scope"`
+	Scope        string `json:"scope,omitempty"` // empty for an answer of several scopes
 	Epoch        uint64 `json:"epoch"`
 	Height       uint64 `json:"height"`
 	Revision     int64  `json:"revision"`
 	Linearizable bool   `json:"linearizable"`
 	CatchingUp   bool   `json:"catching_up,omitempty"`
+	Node         string `json:"node,omitempty"` // that answered, where it is told
 }
 
 func headerJSON(h *aweighv1.Header) header {
 	return header{
 		Network: hex.EncodeToString(h.GetNetwork()), Scope: hex.EncodeToString(h.GetScope()),
 		Epoch: h.GetEpoch(), Height: h.GetHeight(), Revision: h.GetRevision(), Linearizable: h.GetLinearizable(),
-		CatchingUp: h.GetCatchingUp(),
+		CatchingUp: h.GetCatchingUp(), Node: h.GetNode(),
 	}
 }
 

@@ -67,6 +67,7 @@ type verdictJSON struct {
 	Invariant string `json:"invariant"`
 	Checks    uint64 `json:"checks"`
 	Broken    uint64 `json:"broken"`
+	Verdict   string `json:"verdict"` // held, broken or not looked at
 }
 
 type breachJSON struct {
@@ -157,7 +158,7 @@ func (p Printer) Simulation(s Simulation) error {
 	if s.Failed() {
 		return nil // the error says why
 	}
-	conclusion := "all held"
+	conclusion := looked(s.Verdicts)
 	switch {
 	case s.Blocks == 0:
 		conclusion = "nothing broke, but nothing became final either: this shows little"
@@ -201,12 +202,12 @@ func healing(r *sim.Result) string {
 func (p Printer) verdicts(all []sim.Verdict) error {
 	rows := [][]string{{"INVARIANT", "CHECKS", "VERDICT", "MEANING"}}
 	for _, v := range all {
+		if !v.Looked() {
+			continue
+		}
 		verdict := "held"
-		switch {
-		case v.Broken > 0:
+		if v.Broken > 0 {
 			verdict = "BROKEN"
-		case v.Checks == 0:
-			verdict = "not reached"
 		}
 		i := slices.IndexFunc(sim.Invariants, func(n sim.Named) bool { return n.Name == v.Invariant })
 		about := ""
@@ -215,7 +216,22 @@ func (p Printer) verdicts(all []sim.Verdict) error {
 		}
 		rows = append(rows, []string{v.Invariant, Grouped(v.Checks), verdict, about})
 	}
-	return p.table(rows...)
+	if err := p.table(rows...); err != nil {
+		return err
+	}
+	if unlooked := sim.Unlooked(all); len(unlooked) > 0 {
+		return p.table([]string{"not looked at", strings.Join(unlooked, ", ")})
+	}
+	return nil
+}
+
+// looked says what a run without a failure came to.
+func looked(all []sim.Verdict) string {
+	looked := len(all) - len(sim.Unlooked(all))
+	if looked == len(all) {
+		return fmt.Sprintf("all %d invariants held", looked)
+	}
+	return fmt.Sprintf("the %d invariants that were looked at held, of %d", looked, len(all))
 }
 
 // finality sums up how long writes took until they were acknowledged.
@@ -257,7 +273,13 @@ func breachOf(b sim.Breach) breachJSON { return breachJSON{b.Invariant, b.At, b.
 func verdictsJSON(all []sim.Verdict) []verdictJSON {
 	out := make([]verdictJSON, len(all))
 	for i, v := range all {
-		out[i] = verdictJSON(v)
+		out[i] = verdictJSON{v.Invariant, v.Checks, v.Broken, "held"}
+		switch {
+		case v.Broken > 0:
+			out[i].Verdict = "broken"
+		case !v.Looked():
+			out[i].Verdict = "not looked at"
+		}
 	}
 	return out
 }
@@ -291,6 +313,20 @@ func Grouped(n uint64) string {
 		s = s[:i] + "," + s[i:]
 	}
 	return s
+}
+
+// Count is a number of things in words, "1 entry" or "12 entries"; what is the singular.
+func Count[N int | int64 | uint64 | uint32](n N, what string) string {
+	switch {
+	case n == 1:
+	case strings.HasSuffix(what, "s"):
+		what += "es"
+	case strings.HasSuffix(what, "y"):
+		what = strings.TrimSuffix(what, "y") + "ies"
+	default:
+		what += "s"
+	}
+	return fmt.Sprintf("%d %s", n, what)
 }
 
 func plural(n int, what string) string {

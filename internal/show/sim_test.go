@@ -55,7 +55,7 @@ func TestVerdictsSayWhatWasNeverLookedAt(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := strings.Split(out.String(), "\n")
-	for i, want := range []string{"INVARIANT", "12,345  held ", "not reached", "BROKEN"} {
+	for i, want := range []string{"INVARIANT", "12,345  held ", "BROKEN", "not looked at  honour"} {
 		if !strings.Contains(lines[i], want) {
 			t.Errorf("line %d: %q, want %q", i, lines[i], want)
 		}

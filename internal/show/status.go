@@ -5,8 +5,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/aweigh/aweigh"
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
+	"github.com/aweigh/aweigh/node"
 )
 
 type anchorJSON struct {
@@ -16,8 +19,12 @@ type anchorJSON struct {
 	Weight    uint64 `json:"weight"`
 	Self      bool   `json:"self"`
 	Reachable bool   `json:"reachable"`
-	Address   string `json:"address,omitempty"`
-	LastView  uint64 `json:"last_view,omitempty"`
+	// State is what the anchor says of itself, or what is found from the node: signing, listening, silenced,
+	// catching-up, keyless, unseated, stopped, unknown, mute or away.
+	State       string `json:"state"`
+	SilentUntil uint64 `json:"silent_until,omitempty"` // of a silenced one: the epoch from which on it signs again
+	Address     string `json:"address,omitempty"`
+	LastView    uint64 `json:"last_view,omitempty"`
 }
 
 type statusJSON struct {
@@ -81,10 +88,8 @@ func progressOf(s *aweighv1.Snapshot) *progress {
 
 func (p *progress) String() string {
 	peers := "no peer at present"
-	if n := len(p.Peers); n == 1 {
-		peers = "1 peer"
-	} else if n > 1 {
-		peers = fmt.Sprintf("%d peers", n)
+	if n := len(p.Peers); n > 0 {
+		peers = Count(n, "peer")
 	}
 	return fmt.Sprintf("%.1f %% of the state of height %d from %s, %d MiB", p.Percent, p.Height, peers, p.Bytes>>20)
 }
@@ -120,37 +125,57 @@ func (p Printer) Status(s *aweighv1.StatusResponse) error {
 		{"scope", fmt.Sprintf("%s%s, mode %s, view %d led by %s",
 			short(s.Header.GetScope()), root, s.Mode, s.View, leader)},
 		{"height", fmt.Sprintf("%d  block %s  %s", s.Header.GetHeight(), short(s.Block), instant(s.BlockTimeNs))},
-		{"revision", fmt.Sprintf("%d, compacted %d, lineage of %d entries", s.Header.GetRevision(), s.Compacted, s.LineageSize)},
-		{"peers", fmt.Sprintf("%d connected, %d writes waiting", len(s.Peers), s.Waiting)},
+		{"time", timeAhead(s)},
+		{"revision", fmt.Sprintf("%d, compacted %d, lineage of %s", s.Header.GetRevision(), s.Compacted, Count(s.LineageSize, "entry"))},
+		{"peers", fmt.Sprintf("%d connected, %s waiting", len(s.Peers), Count(s.Waiting, "write"))},
 		{"epoch", fmt.Sprintf("%d, %d of %d blocks; %s", s.Header.GetEpoch(), s.EpochAge, s.EpochBlocks, decisions(s.OpenDecisions))},
-		{"decides", fmt.Sprintf("weight %d of %d finalizes; %d is reachable", s.Finalize, s.TotalWeight, s.ReachableWeight)},
+		{"decides", fmt.Sprintf("weight %d of %d finalizes; anchors of %d sign", s.Finalize, s.TotalWeight, s.ReachableWeight)},
 		{"health", Health(s)},
 	}
+	rows = slices.DeleteFunc(rows, func(row []string) bool { return row[1] == "" })
 	if err := p.table(rows...); err != nil {
 		return err
 	}
 	fmt.Fprintln(p.Out)
-	rows = [][]string{{"ANCHOR", "ID", "WEIGHT", "REACHABLE", "ADDRESS"}}
+	rows = [][]string{{"ANCHOR", "ID", "WEIGHT", "STATE", "ADDRESS"}}
 	for _, a := range s.Anchors {
-		reachable, address := "no", a.Address
-		switch {
-		case a.Self:
-			reachable, address = "this node", "-"
-		case a.Reachable:
-			reachable = "yes"
-		case address != "":
-			reachable = "no, but connected" // without the key that it votes with
-		default:
+		state, address := AnchorState(a), a.Address
+		if a.Self {
+			address = "this node"
+		} else if address == "" {
 			address = "-"
 		}
 		for _, f := range s.Faulty {
 			if string(f) == string(a.Id) {
-				reachable += ", PROVEN AT FAULT"
+				state += ", PROVEN AT FAULT"
 			}
 		}
-		rows = append(rows, []string{a.Name, short(a.Id), fmt.Sprint(a.Weight), reachable, address})
+		rows = append(rows, []string{a.Name, short(a.Id), fmt.Sprint(a.Weight), state, address})
 	}
 	return p.table(rows...)
+}
+
+// AnchorState is an anchor's state in a cell of a table.
+func AnchorState(a *aweighv1.Anchor) string {
+	return saysOf(a).String()
+}
+
+func saysOf(a *aweighv1.Anchor) node.AnchorSays {
+	return node.AnchorSays{State: node.ParseAnchorState(a.State), Until: aweigh.Epoch(a.SilentUntil)}
+}
+
+// aheadBound is by how much more than that a scope's time must be ahead of this machine's clock for people to be told:
+// the largest drift bound.
+const aheadBound = time.Second
+
+// timeAhead says by how much the scope's time is ahead of this machine's clock, "" if it is not.
+func timeAhead(s *aweighv1.StatusResponse) string {
+	ahead := time.Until(time.Unix(0, s.BlockTimeNs))
+	if ahead <= aheadBound {
+		return ""
+	}
+	return fmt.Sprintf("THE SCOPE'S TIME IS AHEAD of this machine's clock by %s; writes go on, leases and deadlines wait: compare the clocks of all anchors (aweigh doctor --ntp HOST)",
+		ahead.Round(time.Second))
 }
 
 func decisions(n uint64) string {
@@ -163,22 +188,41 @@ func decisions(n uint64) string {
 	return fmt.Sprintf("%d decisions open (aweigh anchor ls)", n)
 }
 
-// Health says in words how many anchors may fail.
+// Health says in words how many anchors may fail, and which do not sign.
 func Health(s *aweighv1.StatusResponse) string {
-	total, now := len(s.Anchors), s.FailuresLeft
+	total, weightless := 0, 0
+	var absent []string
+	for _, a := range s.Anchors {
+		if a.Weight == 0 {
+			weightless++
+			continue
+		}
+		total++
+		if !a.Reachable && !a.Self {
+			absent = append(absent, a.Name+" "+saysOf(a).Words())
+		}
+	}
+	now := s.FailuresLeft
 	var words []string
 	switch may := mayFail(s); {
 	case now < 0:
-		words = append(words, fmt.Sprintf("NO QUORUM: weight %d is reachable, %d is needed; writes wait",
+		words = append(words, fmt.Sprintf("NO QUORUM: anchors of weight %d sign, %d is needed; writes wait",
 			s.ReachableWeight, max(s.Notarize, s.Finalize)))
-	case may == 0:
-		words = append(words, fmt.Sprintf("ok; none of %d anchors may fail", total))
+	case int64(may) == now && may == 0:
+		words = append(words, fmt.Sprintf("ok; none of %s may fail", anchors(total)))
 	case int64(may) == now:
-		words = append(words, fmt.Sprintf("ok; %d of %d anchors may fail", may, total))
+		words = append(words, fmt.Sprintf("ok; %d of %s may fail", may, anchors(total)))
 	case now == 0:
-		words = append(words, fmt.Sprintf("degraded; %d of %d anchors may fail; none may now", may, total))
+		words = append(words, fmt.Sprintf("degraded; %d of %s may fail; none may now", may, anchors(total)))
 	default:
-		words = append(words, fmt.Sprintf("degraded; %d of %d anchors may fail; %d more now", may, total, now))
+		words = append(words, fmt.Sprintf("degraded; %d of %s may fail; %d more now", may, anchors(total), now))
+	}
+	if more := len(absent) - absentNamed; more > 0 {
+		absent = append(absent[:absentNamed], fmt.Sprintf("%d more do not sign", more))
+	}
+	words = append(words, absent...)
+	if weightless > 0 {
+		words = append(words, anchors(weightless)+" of weight 0 not counted")
 	}
 	if s.LostState {
 		words = append(words, "THIS ANCHOR LOST STATE and signs nothing in this epoch")
@@ -192,6 +236,12 @@ func Health(s *aweighv1.StatusResponse) string {
 	}
 	return strings.Join(words, "; ")
 }
+
+// absentNamed bounds the anchors that are named in one line.
+const absentNamed = 4
+
+// anchors counts anchors in words.
+func anchors(n int) string { return plural(n, "anchor") }
 
 // mayFail is how many anchors, the heaviest first, may fail if all are there.
 func mayFail(s *aweighv1.StatusResponse) (n int) {
@@ -227,7 +277,7 @@ func statusOf(s *aweighv1.StatusResponse) statusJSON {
 	for _, a := range s.Anchors {
 		out.Anchors = append(out.Anchors, anchorJSON{
 			ID: hex.EncodeToString(a.Id), Name: a.Name, Peer: a.Peer, Weight: a.Weight, Self: a.Self,
-			Reachable: a.Reachable, Address: a.Address, LastView: a.LastView,
+			Reachable: a.Reachable, State: a.State, SilentUntil: a.SilentUntil, Address: a.Address, LastView: a.LastView,
 		})
 	}
 	for _, f := range s.Faulty {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 )
@@ -41,6 +42,44 @@ func TestStatusShowsHowFarASnapshotIs(t *testing.T) {
 		}
 		if (got.Snapshot == nil) != (c.of == nil) || c.of != nil && got.Snapshot.Percent != c.percent {
 			t.Errorf("%v: %+v", c.of, got.Snapshot)
+		}
+	}
+}
+
+// TestHealthCountsAnchorsThatSign: it names the others, and counts none without weight.
+func TestHealthCountsAnchorsThatSign(t *testing.T) {
+	anchor := func(name string, weight uint64, state string) *aweighv1.Anchor {
+		return &aweighv1.Anchor{Id: []byte(name), Name: name, Weight: weight, State: state, SilentUntil: 3, Reachable: state == "signing"}
+	}
+	status := func(left int64, last *aweighv1.Anchor) *aweighv1.StatusResponse {
+		return &aweighv1.StatusResponse{FailuresLeft: left, Notarize: 267, Finalize: 267, TotalWeight: 400, ReachableWeight: 300, Anchors: []*aweighv1.Anchor{
+			anchor("a", 100, "signing"), anchor("b", 100, "signing"), anchor("c", 100, "signing"), last,
+		}}
+	}
+	for want, s := range map[string]*aweighv1.StatusResponse{
+		"ok; 1 of 4 anchors may fail": status(1, anchor("d", 100, "signing")),
+		"degraded; 1 of 4 anchors may fail; none may now; d lost its record, and signs nothing before epoch 3":         status(0, anchor("d", 100, "silenced")),
+		"degraded; 1 of 4 anchors may fail; none may now; d is not connected":                                          status(0, anchor("d", 100, "away")),
+		"degraded; 1 of 4 anchors may fail; none may now; d has not said yet whether it signs":                         status(0, anchor("d", 100, "of a later version")),
+		"NO QUORUM: anchors of weight 300 sign, 267 is needed; writes wait; d runs without the key that it votes with": status(-1, anchor("d", 100, "keyless")),
+		"ok; none of 3 anchors may fail; 1 anchor of weight 0 not counted":                                             status(0, anchor("d", 0, "signing")),
+	} {
+		if got := Health(s); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// TestStatusTellsOfATimeAhead, and is silent otherwise.
+func TestStatusTellsOfATimeAhead(t *testing.T) {
+	for by, told := range map[time.Duration]bool{23 * time.Hour: true, 0: false, -time.Hour: false} { // order-free: each alone
+		var text bytes.Buffer
+		s := &aweighv1.StatusResponse{BlockTimeNs: time.Now().Add(by).UnixNano()}
+		if err := (Printer{Out: &text, Format: Table}).Status(s); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(text.String(), "AHEAD of this machine's clock by 23h0m0s"); got != told {
+			t.Errorf("%v ahead: it says\n%s", by, &text)
 		}
 	}
 }

@@ -68,7 +68,7 @@ func (p Printer) Trust(r *aweighv1.TrustResponse) error {
 		{"epoch", fmt.Sprintf("%d, since %s, %s", r.Header.GetEpoch(), instant(r.BeganNs), end)},
 		{"decides", fmt.Sprintf("weight %d of %d finalizes; weight %d may lie (mode %s)", r.Finalize, r.TotalWeight, r.FaultBudget, r.Mode)},
 		{"fewest", Fewest(r.FewestStop, r.FewestBreak, seats)},
-		{"next", fmt.Sprintf("weight %d, if the epoch ended now; %d decisions open", r.NextTotal, len(r.Proposals))},
+		{"next", fmt.Sprintf("weight %d, if the epoch ended now; %s open", r.NextTotal, Count(len(r.Proposals), "decision"))},
 	}
 	if err := p.table(rows...); err != nil {
 		return err
@@ -96,11 +96,9 @@ func Fewest(stop, breaks uint32, of int) string {
 	some := func(n uint32) string {
 		switch {
 		case int(n) > of:
-			return fmt.Sprintf("not even all %d anchors", of)
-		case n == 1:
-			return fmt.Sprintf("1 of %d anchors", of)
+			return "not even all " + Count(of, "anchor")
 		}
-		return fmt.Sprintf("%d of %d anchors", n, of)
+		return fmt.Sprintf("%d of %s", n, Count(of, "anchor"))
 	}
 	return fmt.Sprintf("%s could stop this scope, %s could break it by lying together", some(stop), some(breaks))
 }

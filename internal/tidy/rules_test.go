@@ -9,9 +9,9 @@ const module = "github.com/aweigh/aweigh"
 
 // Packages are named by their folder; "" is the root.
 var (
-	base    = []string{"", "internal/canon", "internal/must", "kv"}
+	base    = []string{"", "internal/canon", "internal/curve", "internal/must", "kv"}
 	pure    = append(slices.Clip(base), "quorum", "trust", "votes", "lineage", "alias", "action", "scope")
-	surface = append(slices.Clip(pure), "node", "client", "api/aweigh")
+	surface = append(slices.Clip(pure), "node", "client", "api/aweigh", "internal/fence")
 )
 
 // directions says what the packages in and below a folder may import of this
@@ -25,6 +25,8 @@ var directions = []struct {
 	{"", nil, "the shared vocabulary stands on the standard library alone"},
 	{"internal/canon", nil, "the encoding knows nothing of what it encodes"},
 	{"internal/must", nil, "a helper for everyone imports no one"},
+	{"internal/curve", []string{"internal/must"}, "it looks at encodings of points, and knows no keys"},
+	{"internal/fence", nil, "it looks at requests of HTTP, whatever they ask for"},
 	{"kv", []string{""}, "storage as a vocabulary, below all who store"},
 	{"quorum", base, "weights and consensus are the lowest decision"},
 	{"trust", append(slices.Clip(base), "quorum"), "trust gives weights, and knows no ballots"},
@@ -35,7 +37,7 @@ var directions = []struct {
 	{"action", append(slices.Clip(base), "alias"), "rules about verbs know no state; what they are asked about is given"},
 	{"scope", append(slices.Clip(base), "quorum", "trust", "votes", "lineage", "alias", "action"), "replicated state uses everything pure"},
 	{"store", base, "storage keeps bytes for anyone, and knows no scope"},
-	{"p2p", []string{"", "internal/canon", "internal/must"}, "it moves frames, and knows nothing of votes"},
+	{"p2p", []string{"", "internal/canon", "internal/curve", "internal/must"}, "it moves frames, and knows nothing of votes"},
 	{"node", append(slices.Clip(pure), "store", "p2p"), "the machine and what drives it"},
 	{"api/aweigh", nil, "generated messages, which clients share with nodes"},
 	{"api", surface, "a surface: it uses nodes, and nothing below knows it"},

@@ -84,3 +84,13 @@ func (s *state) canonical(weights []uint64) {
 		from = to
 	}
 }
+
+// sortStates puts states into an order that does not hang on how they were found.
+func sortStates(all []state) {
+	slices.SortFunc(all, func(a, b state) int {
+		if c := slices.Compare(a.votes[:], b.votes[:]); c != 0 {
+			return c
+		}
+		return slices.Compare(a.parents[:], b.parents[:])
+	})
+}

@@ -13,6 +13,8 @@ type world struct {
 
 	oneRound bool // anchors finalize what is proposed, as where nobody lies
 
+	named bool // anchors are told apart by name: none stands for others alike
+
 	noExclusion bool // an anchor may both nullify and finalize a view
 	twoBlocks   bool // leaders of one round propose twice
 	noSkipProof bool // the views between a block and its parent need no nullification
@@ -102,7 +104,7 @@ func (w *world) next(s state, c *certs, visit func(state)) {
 		visit(t)
 	}
 	for i := range w.honest {
-		if i > 0 && w.honest[i] == w.honest[i-1] && s.votes[i] == s.votes[i-1] {
+		if !w.named && i > 0 && w.honest[i] == w.honest[i-1] && s.votes[i] == s.votes[i-1] {
 			continue // the same by another name
 		}
 		x := s.votes[i]

@@ -197,9 +197,11 @@ func TestVerdictsSayWhatCameOut(t *testing.T) {
 	defect.Broken = over.Broken
 	kept := made(9, 4, 2, 10)
 	kept.Scenario.Heal, kept.Scenario.Expect = nil, []string{"agreement"}
+	idle := made(9, 4, 1, 10)
+	idle.Scenario.Shows, idle.Goals = []string{"failed disk"}, nil
 	for want, r := range map[string]*sim.Result{
 		"Held": all["small"], "Broken, as expected": all["fork"], "No progress": all["stuck"],
-		"Broken, beyond the fault budget": over, "Broken": defect, "Nothing broke that was expected to": kept,
+		"Broken, beyond the fault budget": over, "Broken": defect, "Not broken as expected": kept, "Shows too little": idle,
 	} {
 		if got := verdictOf(r).Word; got != want {
 			t.Errorf("%q, not %q", got, want)

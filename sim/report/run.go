@@ -39,6 +39,7 @@ type runPage struct {
 	Faults   table
 	Honest   bool
 	Checks   []check
+	Unlooked string // the invariants that were not looked at
 	Broken   table
 	Closeup  figure
 	Overview figure
@@ -81,7 +82,7 @@ func Run(w io.Writer, r *sim.Result, v Info) error {
 	p := runPage{
 		Info: v, Title: or(s.Name, "A run") + fmt.Sprintf(", seed %d", s.Seed), Verdict: verdictOf(r), Sentence: sentence(s), About: s.About, YAML: string(s.Encode()),
 		Facts: facts(r), Weight: weightFigure(r), Cast: castTable(r), Faults: faultTable(s), Honest: len(s.Cast) == 0,
-		Checks: checks(r.Verdicts), Broken: brokenTable(r.Broken),
+		Checks: checks(r.Verdicts), Unlooked: list(sim.Unlooked(r.Verdicts)), Broken: brokenTable(r.Broken),
 		Closeup: of(closeupFigure("closeup", one, lying)), Overview: of(overviewFigure(one, lying)), Finality: finalityFigure(r.Finality), Heights: of(heightsFigure(one, lying)), Trust: scoreFigure(r, lying),
 		Goals: goals(r.Goals), Attacks: bars(r.Attacks, sim.Plays), Refused: bars(r.Refused, nil), Proven: nodes(r.Proven), Trace: r.Trace.String(),
 	}
@@ -101,14 +102,15 @@ func facts(r *sim.Result) []fact {
 	return append(f, fact{brief(r.Virtual), "of virtual time"}, fact{grouped(r.Events), "events"})
 }
 
+// checks are the invariants that were looked at.
 func checks(all []sim.Verdict) (rows []check) {
 	for _, v := range all {
+		if !v.Looked() {
+			continue
+		}
 		c := check{Name: v.Invariant, About: about(sim.Invariants, v.Invariant), Checks: grouped(v.Checks), Verdict: "held", Class: "held"}
-		switch {
-		case v.Broken > 0:
+		if v.Broken > 0 {
 			c.Verdict, c.Class = "broken "+times(v.Broken), "broken"
-		case v.Checks == 0:
-			c.Verdict, c.Class = "not looked at", "none"
 		}
 		rows = append(rows, c)
 	}

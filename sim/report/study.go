@@ -118,13 +118,14 @@ type Tally struct {
 // studyPage is what study.html shows.
 type studyPage struct {
 	StudyData
-	Title   string
-	Verdict verdict
-	Facts   []fact
-	Figures []figure
-	Failed  figure
-	Checks  []tallied
-	Goals   []goal
+	Title    string
+	Verdict  verdict
+	Facts    []fact
+	Figures  []figure
+	Failed   figure
+	Checks   []tallied
+	Unlooked string // the invariants that no network within the budget was held to
+	Goals    []goal
 }
 
 // tallied is one invariant over all runs.
@@ -141,7 +142,7 @@ func Study(w io.Writer, s StudyData) error {
 			{grouped(checksOf(s.Tally.Within)), "checks within the budget"},
 		},
 		Figures: []figure{heatFigure(s.Heat), latencyFigure(s.Latency), costFigure(s.Cost), paceFigure(s.Throughput), conductFigure(s.Conducts), shareFigure(s.Shares)},
-		Checks:  tally(s.Tally), Goals: goals(s.Tally.Goals),
+		Checks:  tally(s.Tally), Unlooked: list(sim.Unlooked(s.Tally.Within)), Goals: goals(s.Tally.Goals),
 	}
 	if r := s.Failure.Result; r != nil {
 		one, which := inOne(r)

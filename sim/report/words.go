@@ -26,8 +26,8 @@ func verdictOf(r *sim.Result) verdict {
 		return verdict{"broken", "Broken, as expected", breach(r.Broken[max(0, i)]),
 			[]string{"This scenario lets more lie than the fault budget allows, to show that the check can fail. " + beyond(r)}}
 	case expect:
-		return verdict{"stuck", "Nothing broke that was expected to", "The scenario expects " + list(r.Scenario.Expect) + " to break.",
-			[]string{"Those who lie found no way, or the check does not see it.", beyond(r)}}
+		return verdict{"stuck", "Not broken as expected", title(r.Failure()) + ".",
+			[]string{"Those who lie found no way with this seed, or the check does not see it.", beyond(r)}}
 	case len(r.Broken) > 0 && over:
 		return verdict{"broken", "Broken, beyond the fault budget", breach(r.Broken[0]), []string{beyond(r)}}
 	case len(r.Broken) > 0:
@@ -37,7 +37,10 @@ func verdictOf(r *sim.Result) verdict {
 		return verdict{"stuck", "No progress", "Nothing that is promised broke, but the network did not come back.",
 			[]string{fmt.Sprintf("%s after all faults had ended, %s. The honest anchors have the weight to go on.", brief(r.Healed.After), or(r.Healed.Why, "it was still not done"))}}
 	}
-	v := verdict{"held", "Held", "Everything that is promised held.", nil}
+	if r.Failed() {
+		return verdict{"stuck", "Shows too little", title(r.Failure()) + ".", nil}
+	}
+	v := verdict{"held", "Held", "Everything that was looked at held: " + looked(r.Verdicts) + ".", nil}
 	switch h := r.Healed; {
 	case h.Reached:
 		v.More = append(v.More, fmt.Sprintf("After the faults ended, the honest nodes made writes of their own final within %s, and all reached the same state.", brief(h.After)))
@@ -45,6 +48,11 @@ func verdictOf(r *sim.Result) verdict {
 		v.More = append(v.More, "Progress after the faults was not demanded: the honest nodes that were left have not the weight for it.")
 	}
 	return v
+}
+
+// looked counts the invariants that were looked at.
+func looked(all []sim.Verdict) string {
+	return fmt.Sprintf("%d of %d invariants", len(all)-len(sim.Unlooked(all)), len(all))
 }
 
 func breach(b sim.Breach) string {

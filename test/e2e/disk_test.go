@@ -3,9 +3,12 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"io"
 	"math/rand/v2"
+	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -282,7 +285,7 @@ func TestRestoredAnchorIsSilent(t *testing.T) {
 	n.agreed(20 * time.Second)
 	p.signal(sigKill)
 	must(t, os.Rename(p.dir, p.dir+".lost"))
-	n.must("restore", to, "--data-dir", p.dir)
+	n.must("restore", to, "--data-dir", p.dir, "--from", "any")
 	p.start()
 	until(t, 30*time.Second, "the anchor sees that it forgot", p.silenced)
 	n.put(1, "/through/it")
@@ -291,6 +294,85 @@ func TestRestoredAnchorIsSilent(t *testing.T) {
 		t.Errorf("its status does not say so:\n%s", out)
 	}
 	n.nobodyIsAtFault()
+}
+
+// TestLostAnchorIsShownByAll: of five anchors that have nothing to do, one loses its store. Every
+// node, an observer too, says soon that it signs nothing and that no other may fail (P9).
+func TestLostAnchorIsShownByAll(t *testing.T) {
+	n := newNetwork(t, 5, false)
+	n.start()
+	for i := range 10 {
+		n.put(i%5, fmt.Sprint("/k/", i))
+	}
+	n.agreed(20 * time.Second)
+	ports := freePorts(t, 2)
+	o := newProcess(n, "observer", ports[0], ports[1])
+	must(t, os.Mkdir(o.dir, 0o700))
+	o.startAs("join", strings.TrimSpace(n.must("invite", "--api", n.nodes[0].api)), "--data-dir", o.dir, "--name", o.name,
+		"--listen", o.listen, "--api-listen", o.api, "--log-level", *level)
+	t.Cleanup(func() { o.signal(sigKill) })
+	all := append(slices.Clone(n.nodes), o)
+	shown := func(failures int64, state string) func(context.Context) error {
+		return func(ctx context.Context) error {
+			for _, p := range all {
+				s, err := p.status(ctx)
+				if err != nil {
+					return err
+				}
+				for _, a := range s.Anchors {
+					if want := a.Name != "node5" || state == "signing"; s.FailuresLeft != failures || a.Reachable != want || a.Name == "node5" && a.State != state {
+						return fmt.Errorf("%s says of %s that it is %s, and that %d may fail", p.name, a.Name, a.State, s.FailuresLeft)
+					}
+				}
+			}
+			return nil
+		}
+	}
+	until(t, 30*time.Second, "all are well", shown(1, "signing"))
+
+	lost := n.nodes[4]
+	lost.signal(sigKill)
+	must(t, os.Rename(filepath.Join(lost.dir, "store"), filepath.Join(lost.dir, "store.lost")))
+	lost.start()
+	until(t, 30*time.Second, "the anchor sees that it forgot", lost.silenced)
+	began := time.Now()
+	until(t, 10*time.Second, "all show it", shown(0, "silenced"))
+	t.Logf("all showed it after %s", time.Since(began).Round(time.Millisecond))
+	for _, p := range all {
+		if out := n.must("status", "--api", p.api); !strings.Contains(out, "none may now") || !strings.Contains(out, "silenced until epoch 1") {
+			t.Errorf("the status of %s does not say so:\n%s", p.name, out)
+		}
+	}
+	until(t, 10*time.Second, "metrics and probes show it", func(ctx context.Context) error {
+		for _, p := range all {
+			for path, want := range map[string]string{
+				"/metrics": `aweigh_anchor_state{anchor="node5",state="silenced"} 1`, "/readyz?verbose": "none may fail; missing: node5 (silenced until epoch 1)",
+			} {
+				if body := fetched(ctx, "http://"+p.api+path); !strings.Contains(body, want) {
+					return fmt.Errorf("%s of %s does not say %q:\n%s", path, p.name, want, body)
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// fetched is what a URL shows.
+func fetched(ctx context.Context, url string) string {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err.Error()
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err.Error()
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return err.Error()
+	}
+	return string(body)
 }
 
 func must(t *testing.T, err error) {

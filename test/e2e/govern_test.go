@@ -143,6 +143,7 @@ func (w *writers) end(t *testing.T, what string) {
 // weighs; one that runs twice on one key is barred, with a proof; one that is
 // killed for good loses trust. Meanwhile clients write.
 func TestAnchorsComeAndGo(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	policy := filepath.Join(dir, "policy.yaml")
 	must(t, os.WriteFile(policy, []byte("trust: {whole: 60, absence: 4, churn: 1/2}\n"), 0o600))
@@ -335,7 +336,7 @@ func (n *network) twice(t *testing.T, p *process) (epoch uint64) {
 		clone := newProcess(n, fmt.Sprintf("clone%d", try), ports[0], ports[1])
 		copied := filepath.Join(n.dir, "copied", fmt.Sprint(try))
 		n.must("backup", copied, "--data-dir", p.dir)
-		n.must("restore", copied, "--data-dir", clone.dir, "--as-observer")
+		n.must("restore", copied, "--data-dir", clone.dir, "--as-observer", "--from", "any")
 		key, err := os.ReadFile(filepath.Join(p.dir, "anchor.key"))
 		must(t, err)
 		must(t, os.WriteFile(filepath.Join(clone.dir, "anchor.key"), key, 0o600))

@@ -13,11 +13,14 @@ import (
 )
 
 var (
-	length = flag.Duration("e2e.for", 20*time.Second, "how long TestKillsLoseNothing disturbs the network")
+	length = flag.Duration("e2e.for", 4*time.Second, "how long the tests that kill nodes disturb the network; from 20s on, other tests have more rounds, too")
 	seed   = flag.Uint64("e2e.seed", 0, "of what TestKillsLoseNothing does; 0 draws one. Real processes do not replay: it is a hint")
 	level  = flag.String("e2e.log", "info", "log level of the nodes")
 	keep   = flag.Bool("e2e.keep", false, "keep the directories of tests that pass, too")
 )
+
+// thorough says that the tests were asked to take their time.
+func thorough() bool { return *length >= 20*time.Second }
 
 // program is the path of the program under test.
 var program string

@@ -89,6 +89,7 @@ func isIt(want string) func(*motionJSON) error {
 // keys that never touch a network, and the ballots come back through a directory
 // from a node that nobody else reaches.
 func TestMotionsCrossByDirectory(t *testing.T) {
+	t.Parallel()
 	n := newNetwork(t, 4, true)
 	n.start()
 	pass, stick := filepath.Join(n.dir, "pass"), filepath.Join(n.dir, "stick")
@@ -179,6 +180,7 @@ func TestMotionsCrossByDirectory(t *testing.T) {
 // are pending, nobody is told otherwise, and both survive the death of their nodes;
 // once there is a quorum, the first block carries them.
 func TestPendingOutlivesAllButDisks(t *testing.T) {
+	t.Parallel()
 	n := newNetwork(t, 4, false)
 	n.start()
 	alice, err := votes.GenerateKey(votes.Ed25519, rand.Reader)
@@ -239,6 +241,7 @@ func TestPendingOutlivesAllButDisks(t *testing.T) {
 // other by itself; and where nodes do not reach each other, by way of whoever reaches
 // both.
 func TestBoxesMeet(t *testing.T) {
+	t.Parallel()
 	n := newNetwork(t, 4, true)
 	n.start()
 	n.approvals("prefix=/s/ threshold=1/1 window=1h")

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -92,21 +93,34 @@ func environment(dir string) []string {
 // freePorts finds ports of 127.0.0.1 that nobody listens on, below those that
 // the system hands out to outgoing connections, so that a node that was killed
 // gets its own back.
+//
+// No two tests of one run get the same port.
 func freePorts(t *testing.T, n int) []int {
 	t.Helper()
+	taken.Lock()
+	defer taken.Unlock()
 	var ports []int
 	for try := 0; len(ports) < n; try++ {
 		if try == 1000*n {
 			t.Fatal("no free ports")
 		}
 		port := 10_000 + rand.IntN(20_000)
+		if taken.ports[port] {
+			continue
+		}
 		if l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
 			defer l.Close() // at the end, so that they are distinct
-			ports = append(ports, port)
+			ports, taken.ports[port] = append(ports, port), true
 		}
 	}
 	return ports
 }
+
+// taken is every port that freePorts gave to a test.
+var taken = struct {
+	sync.Mutex
+	ports map[int]bool
+}{ports: make(map[int]bool)}
 
 // cleanup ends all processes, and removes what they wrote if all went well.
 func (n *network) cleanup() {

@@ -18,6 +18,7 @@ import (
 // TestObserverFollows: a node that nobody admitted joins with an invite, gets
 // all that was written, follows, reads and passes writes on.
 func TestObserverFollows(t *testing.T) {
+	t.Parallel()
 	const writes = 3000
 	n := newNetwork(t, 4, false)
 	n.start()

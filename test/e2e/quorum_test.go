@@ -28,6 +28,7 @@ func putOf(key, value string) *aweighv1.PutRequest {
 // TestNoQuorumSaysSo: with half of the weight gone nothing is promised, callers
 // hear why and what to do, and what they did do happens once.
 func TestNoQuorumSaysSo(t *testing.T) {
+	t.Parallel()
 	n := newNetwork(t, 4, false)
 	n.start()
 	c := n.dial(0)

@@ -9,6 +9,7 @@ import (
 // TestRestartContinues: all nodes at once are stopped, or killed, while clients
 // write, and everything acknowledged is there afterwards.
 func TestRestartContinues(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name   string
 		rounds int
@@ -21,7 +22,11 @@ func TestRestartContinues(t *testing.T) {
 			n := newNetwork(t, 4, false)
 			n.start()
 			h := newHistory()
-			for round := range c.rounds {
+			rounds := c.rounds
+			if !thorough() {
+				rounds = (rounds + 1) / 2
+			}
+			for round := range rounds {
 				stop := make(chan struct{})
 				clients := h.workAs(round*8, n, rand.New(rand.NewPCG(uint64(round), 2)), 8, 5, stop)
 				timer := time.NewTimer(time.Second + time.Duration(round)*100*time.Millisecond)

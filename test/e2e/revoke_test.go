@@ -17,6 +17,7 @@ import (
 // gives it to three others. That anchor is killed during the notice, and comes back when it is over;
 // it hands over, and is killed for good. To each client every key was one register all the time.
 func TestRevokedScopeComesThroughAKill(t *testing.T) {
+	t.Parallel()
 	n := newNetwork(t, 5, false)
 	n.start()
 	notice := filepath.Join(n.dir, "notice.yaml")

@@ -85,6 +85,7 @@ func (n *network) delegate(r *region) {
 // and all others go on; when they come back, so does it. To each client, every key
 // was one register all the time.
 func TestScopesGovernThemselves(t *testing.T) {
+	t.Parallel()
 	n := newNetwork(t, 5, false)
 	n.start()
 	s := *seed

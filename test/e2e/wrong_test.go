@@ -27,6 +27,7 @@ import (
 // TestWrongInput: nothing that strangers send to a node's ports stops it, or
 // the network.
 func TestWrongInput(t *testing.T) {
+	t.Parallel()
 	n := newNetwork(t, 4, false)
 	n.start()
 	victim := n.nodes[0]

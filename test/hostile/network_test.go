@@ -53,6 +53,7 @@ func eventually(t testing.TB, what string, ok func() bool) {
 type net4 struct {
 	*devnet.Network
 	daemons []*daemon.Daemon
+	policy  scope.Policy // in force
 	written atomic.Int64
 }
 
@@ -64,7 +65,7 @@ func newNetwork(t testing.TB, n int) *net4 {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x := &net4{Network: made}
+	x := &net4{Network: made, policy: made.Genesis.Policy}
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	t.Cleanup(func() {

@@ -22,6 +22,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/p2p"
 	"github.com/aweigh/aweigh/votes"
 )
 
@@ -70,7 +71,7 @@ func (p *Peer) Close() error { return p.Host.Close() }
 
 // protocol is the ID of one of package p2p's protocols: frames, pull or peers.
 func (p *Peer) protocol(name string) protocol.ID {
-	return protocol.ID("/aweigh/" + p.Network.String()[:16] + "/" + name + "/1")
+	return protocol.ID(p2p.Protocols(p.Network) + "/" + name + "/1")
 }
 
 // Connect dials a node at a multiaddr that ends in its peer ID.
@@ -117,7 +118,7 @@ func (p *Peer) Gossip(ctx context.Context, to peer.ID) (network.Stream, error) {
 // Topic is the pubsub topic of the bucket that a topic falls into.
 func (p *Peer) Topic(topic string) string {
 	sum := sha256.Sum256([]byte(topic))
-	return fmt.Sprintf("/aweigh/%s/gossip/1/%d", p.Network.String()[:16], int(sum[0])%64)
+	return fmt.Sprintf("%s/gossip/1/%d", p2p.Protocols(p.Network), int(sum[0])%64)
 }
 
 // Packet is one packet of pubsub with messages for a topic, as it goes over a stream.

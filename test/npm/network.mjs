@@ -101,14 +101,13 @@ async function devnet() {
     if (early !== undefined) throw new Error(`the devnet ended: ${early}\n${said()}`);
     return /^ready:/m.test(said());
   }, 60_000);
-  // NODE PEER ETCD API DATA LOG
-  const rows = [...said().matchAll(/^node\d+ +\S+ +(\S+) +\S+ +(\S+) /gm)];
+  // NODE PEER ETCD API PID DATA LOG
+  const rows = [...said().matchAll(/^node\d+ +\S+ +(\S+) +\S+ +(\d+) /gm)];
   const hosts = rows.map(r => r[1]);
   return {
     hosts,
     kill(host) {
-      const home = rows[hosts.indexOf(host)][2];
-      process.kill(Number(readFileSync(join(home, 'node.pid'), 'utf8')), 'SIGKILL');
+      process.kill(Number(rows[hosts.indexOf(host)][2]), 'SIGKILL');
     },
     close: () => stop(p),
   };

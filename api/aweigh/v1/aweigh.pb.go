@@ -254,12 +254,13 @@ func (NameRequest_Kind) EnumDescriptor() ([]byte, []int) {
 type Header struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Network       []byte                 `protobuf:"bytes,1,opt,name=network,proto3" json:"network,omitempty"`
-	Scope         []byte                 `protobuf:"bytes,2,opt,name=scope,proto3" json:"scope,omitempty"`
+	Scope         []byte                 `protobuf:"bytes,2,opt,name=scope,proto3" json:"scope,omitempty"`  // empty for an answer of several scopes
 	Epoch         uint64                 `protobuf:"varint,3,opt,name=epoch,proto3" json:"epoch,omitempty"` // of the state that was read; 0 in answers to writes
 	Height        uint64                 `protobuf:"varint,4,opt,name=height,proto3" json:"height,omitempty"`
 	Revision      int64                  `protobuf:"varint,5,opt,name=revision,proto3" json:"revision,omitempty"`
 	Linearizable  bool                   `protobuf:"varint,6,opt,name=linearizable,proto3" json:"linearizable,omitempty"`
 	CatchingUp    bool                   `protobuf:"varint,7,opt,name=catching_up,json=catchingUp,proto3" json:"catching_up,omitempty"` // the node knows that the state it answers from is old
+	Node          string                 `protobuf:"bytes,8,opt,name=node,proto3" json:"node,omitempty"`                                // name of the node that answered, in answers about government and motions
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -341,6 +342,13 @@ func (x *Header) GetCatchingUp() bool {
 		return x.CatchingUp
 	}
 	return false
+}
+
+func (x *Header) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
 }
 
 type KeyValue struct {
@@ -2513,15 +2521,20 @@ func (*StatusRequest) Descriptor() ([]byte, []int) {
 }
 
 type Anchor struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Id            []byte                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	Peer          string                 `protobuf:"bytes,3,opt,name=peer,proto3" json:"peer,omitempty"`
-	Weight        uint64                 `protobuf:"varint,4,opt,name=weight,proto3" json:"weight,omitempty"`
-	Self          bool                   `protobuf:"varint,5,opt,name=self,proto3" json:"self,omitempty"`
-	Reachable     bool                   `protobuf:"varint,6,opt,name=reachable,proto3" json:"reachable,omitempty"`
-	Address       string                 `protobuf:"bytes,7,opt,name=address,proto3" json:"address,omitempty"`                    // where it is connected
-	LastView      uint64                 `protobuf:"varint,8,opt,name=last_view,json=lastView,proto3" json:"last_view,omitempty"` // the last view in which it was heard of
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Id        []byte                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Name      string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Peer      string                 `protobuf:"bytes,3,opt,name=peer,proto3" json:"peer,omitempty"`
+	Weight    uint64                 `protobuf:"varint,4,opt,name=weight,proto3" json:"weight,omitempty"`
+	Self      bool                   `protobuf:"varint,5,opt,name=self,proto3" json:"self,omitempty"`
+	Reachable bool                   `protobuf:"varint,6,opt,name=reachable,proto3" json:"reachable,omitempty"`               // it is connected, and says that it signs
+	Address   string                 `protobuf:"bytes,7,opt,name=address,proto3" json:"address,omitempty"`                    // where it is connected
+	LastView  uint64                 `protobuf:"varint,8,opt,name=last_view,json=lastView,proto3" json:"last_view,omitempty"` // the last view in which it was heard of
+	// What it says of itself: signing, listening (it has not heard of a quorum since its
+	// start), silenced (it lost its record), catching-up, keyless, unseated or stopped; or
+	// what is found from here: unknown (it has not said yet), mute (it does not answer), away.
+	State         string `protobuf:"bytes,9,opt,name=state,proto3" json:"state,omitempty"`
+	SilentUntil   uint64 `protobuf:"varint,10,opt,name=silent_until,json=silentUntil,proto3" json:"silent_until,omitempty"` // of silenced: the epoch from which on it signs again
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2608,6 +2621,20 @@ func (x *Anchor) GetAddress() string {
 func (x *Anchor) GetLastView() uint64 {
 	if x != nil {
 		return x.LastView
+	}
+	return 0
+}
+
+func (x *Anchor) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
+}
+
+func (x *Anchor) GetSilentUntil() uint64 {
+	if x != nil {
+		return x.SilentUntil
 	}
 	return 0
 }
@@ -3096,6 +3123,10 @@ type Problem struct {
 	//
 	// unread: too few anchors answered a linearizable read
 	// compacted, future: the revision asked for cannot be read
+	// expired: refused, as the time of the request is over; valid_until_ns is that of the
+	//
+	//	scope's newest block, from which on it can be dated anew
+	//
 	// not_found, invalid, busy, stopped: as they say
 	Reason        string `protobuf:"bytes,1,opt,name=reason,proto3" json:"reason,omitempty"`
 	Mutation      []byte `protobuf:"bytes,2,opt,name=mutation,proto3" json:"mutation,omitempty"`
@@ -3438,7 +3469,8 @@ func (x *BackupResponse) GetDone() bool {
 
 type TrustRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Policy        []byte                 `protobuf:"bytes,1,opt,name=policy,proto3" json:"policy,omitempty"` // canonical CBOR of a scope.Policy: what would follow if it were in force with the next epoch
+	Policy        []byte                 `protobuf:"bytes,1,opt,name=policy,proto3" json:"policy,omitempty"`              // canonical CBOR of a scope.Policy: what would follow if it were in force with the next epoch
+	Linearizable  bool                   `protobuf:"varint,2,opt,name=linearizable,proto3" json:"linearizable,omitempty"` // hear a quorum first; where none answers in time, the node answers alone, and the header says so
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3478,6 +3510,13 @@ func (x *TrustRequest) GetPolicy() []byte {
 		return x.Policy
 	}
 	return nil
+}
+
+func (x *TrustRequest) GetLinearizable() bool {
+	if x != nil {
+		return x.Linearizable
+	}
+	return false
 }
 
 // Standing is what the scope knows of one anchor.
@@ -3653,10 +3692,13 @@ type Proposal struct {
 	HeadsNeeded   uint32                 `protobuf:"varint,11,opt,name=heads_needed,json=headsNeeded,proto3" json:"heads_needed,omitempty"`
 	OpenedNs      int64                  `protobuf:"varint,12,opt,name=opened_ns,json=openedNs,proto3" json:"opened_ns,omitempty"`
 	LapsesNs      int64                  `protobuf:"varint,13,opt,name=lapses_ns,json=lapsesNs,proto3" json:"lapses_ns,omitempty"`
-	Carried       uint64                 `protobuf:"varint,14,opt,name=carried,proto3" json:"carried,omitempty"`  // block in which it was carried; 0: it is open
-	By            []byte                 `protobuf:"bytes,15,opt,name=by,proto3" json:"by,omitempty"`             // author of the mutation that proposed it
-	Decision      []byte                 `protobuf:"bytes,16,opt,name=decision,proto3" json:"decision,omitempty"` // canonical CBOR of a scope.Decision
-	Motion        []byte                 `protobuf:"bytes,17,opt,name=motion,proto3" json:"motion,omitempty"`     // as which it is open
+	Carried       uint64                 `protobuf:"varint,14,opt,name=carried,proto3" json:"carried,omitempty"`     // block in which it was carried; 0: it is open
+	By            []byte                 `protobuf:"bytes,15,opt,name=by,proto3" json:"by,omitempty"`                // author of the mutation that proposed it
+	Decision      []byte                 `protobuf:"bytes,16,opt,name=decision,proto3" json:"decision,omitempty"`    // canonical CBOR of a scope.Decision
+	Motion        []byte                 `protobuf:"bytes,17,opt,name=motion,proto3" json:"motion,omitempty"`        // as which it is, or was, open
+	Fate          string                 `protobuf:"bytes,18,opt,name=fate,proto3" json:"fate,omitempty"`            // open, carried (takes effect with the next epoch), effective, void, rejected, expired, superseded
+	Reason        string                 `protobuf:"bytes,19,opt,name=reason,proto3" json:"reason,omitempty"`        // for void and superseded
+	Effective     uint64                 `protobuf:"varint,20,opt,name=effective,proto3" json:"effective,omitempty"` // first epoch under it, if known
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3808,6 +3850,27 @@ func (x *Proposal) GetMotion() []byte {
 		return x.Motion
 	}
 	return nil
+}
+
+func (x *Proposal) GetFate() string {
+	if x != nil {
+		return x.Fate
+	}
+	return ""
+}
+
+func (x *Proposal) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *Proposal) GetEffective() uint64 {
+	if x != nil {
+		return x.Effective
+	}
+	return 0
 }
 
 type TrustResponse struct {
@@ -4418,7 +4481,7 @@ func (x *GovernRequest) GetOnce() *Once {
 type GovernResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Header        *Header                `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
-	Proposal      *Proposal              `protobuf:"bytes,2,opt,name=proposal,proto3" json:"proposal,omitempty"` // as it stands now; missing if it is in effect already
+	Proposal      *Proposal              `protobuf:"bytes,2,opt,name=proposal,proto3" json:"proposal,omitempty"` // as it stands now; missing if nothing is on record of it
 	Id            []byte                 `protobuf:"bytes,3,opt,name=id,proto3" json:"id,omitempty"`             // of the decision
 	Kind          string                 `protobuf:"bytes,4,opt,name=kind,proto3" json:"kind,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -5281,7 +5344,8 @@ func (x *RedirectsResponse) GetMore() bool {
 
 type MotionsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Closed        bool                   `protobuf:"varint,1,opt,name=closed,proto3" json:"closed,omitempty"` // those that are closed, too
+	Closed        bool                   `protobuf:"varint,1,opt,name=closed,proto3" json:"closed,omitempty"`             // those that are closed, too
+	Linearizable  bool                   `protobuf:"varint,2,opt,name=linearizable,proto3" json:"linearizable,omitempty"` // as in TrustRequest
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5319,6 +5383,13 @@ func (*MotionsRequest) Descriptor() ([]byte, []int) {
 func (x *MotionsRequest) GetClosed() bool {
 	if x != nil {
 		return x.Closed
+	}
+	return false
+}
+
+func (x *MotionsRequest) GetLinearizable() bool {
+	if x != nil {
+		return x.Linearizable
 	}
 	return false
 }
@@ -5402,9 +5473,11 @@ type Motion struct {
 	HeadsNeeded   uint32                 `protobuf:"varint,22,opt,name=heads_needed,json=headsNeeded,proto3" json:"heads_needed,omitempty"`
 	Voters        []*Voter               `protobuf:"bytes,23,rep,name=voters,proto3" json:"voters,omitempty"`
 	Changes       []*MotionChange        `protobuf:"bytes,24,rep,name=changes,proto3" json:"changes,omitempty"`
-	Mutation      []byte                 `protobuf:"bytes,25,opt,name=mutation,proto3" json:"mutation,omitempty"` // canonical CBOR of the scope.Mutation
-	Doomed        string                 `protobuf:"bytes,26,opt,name=doomed,proto3" json:"doomed,omitempty"`     // why an open one would be void as things stand; of one motion asked for alone
-	Decision      []byte                 `protobuf:"bytes,27,opt,name=decision,proto3" json:"decision,omitempty"` // ID of the decision that it is about, if it is about one
+	Mutation      []byte                 `protobuf:"bytes,25,opt,name=mutation,proto3" json:"mutation,omitempty"`    // canonical CBOR of the scope.Mutation
+	Doomed        string                 `protobuf:"bytes,26,opt,name=doomed,proto3" json:"doomed,omitempty"`        // why an open one would be void as things stand; of one motion asked for alone
+	Decision      []byte                 `protobuf:"bytes,27,opt,name=decision,proto3" json:"decision,omitempty"`    // ID of the decision that it is about, if it is about one
+	Opening       []byte                 `protobuf:"bytes,28,opt,name=opening,proto3" json:"opening,omitempty"`      // canonical CBOR of the scope.Motion, of one motion asked for alone
+	Effective     uint64                 `protobuf:"varint,29,opt,name=effective,proto3" json:"effective,omitempty"` // first epoch under its decision; 0: none yet, or it is about none
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5628,6 +5701,20 @@ func (x *Motion) GetDecision() []byte {
 	return nil
 }
 
+func (x *Motion) GetOpening() []byte {
+	if x != nil {
+		return x.Opening
+	}
+	return nil
+}
+
+func (x *Motion) GetEffective() uint64 {
+	if x != nil {
+		return x.Effective
+	}
+	return 0
+}
+
 // Voter may vote on a motion.
 type Voter struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -5821,9 +5908,15 @@ type MotionChange struct {
 	Key           []byte                 `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
 	RangeEnd      []byte                 `protobuf:"bytes,3,opt,name=range_end,json=rangeEnd,proto3" json:"range_end,omitempty"`
 	Value         []byte                 `protobuf:"bytes,4,opt,name=value,proto3" json:"value,omitempty"`
-	Now           []*KeyValue            `protobuf:"bytes,5,rep,name=now,proto3" json:"now,omitempty"`    // what is there now: the first 100 keys
-	Was           []*KeyValue            `protobuf:"bytes,6,rep,name=was,proto3" json:"was,omitempty"`    // what was there when the motion opened: likewise
-	Lost          bool                   `protobuf:"varint,7,opt,name=lost,proto3" json:"lost,omitempty"` // was is not known any more: it was compacted away
+	Now           []*KeyValue            `protobuf:"bytes,5,rep,name=now,proto3" json:"now,omitempty"`                                   // what is there now: the first 100 keys
+	Was           []*KeyValue            `protobuf:"bytes,6,rep,name=was,proto3" json:"was,omitempty"`                                   // what was there when the motion opened: likewise
+	Lost          bool                   `protobuf:"varint,7,opt,name=lost,proto3" json:"lost,omitempty"`                                // was is not known any more: it was compacted away
+	Lease         int64                  `protobuf:"varint,8,opt,name=lease,proto3" json:"lease,omitempty"`                              // that a put names; 0: none
+	Ttl           int64                  `protobuf:"varint,9,opt,name=ttl,proto3" json:"ttl,omitempty"`                                  // of it when the motion opened, in seconds
+	Keeper        []byte                 `protobuf:"bytes,10,opt,name=keeper,proto3" json:"keeper,omitempty"`                            // author of the request that granted it
+	KeeperName    string                 `protobuf:"bytes,11,opt,name=keeper_name,json=keeperName,proto3" json:"keeper_name,omitempty"`  // of the node or anchor, where known
+	KeepsValue    bool                   `protobuf:"varint,12,opt,name=keeps_value,json=keepsValue,proto3" json:"keeps_value,omitempty"` // a put changes the lease alone
+	KeepsLease    bool                   `protobuf:"varint,13,opt,name=keeps_lease,json=keepsLease,proto3" json:"keeps_lease,omitempty"` // a put keeps the lease that there is
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5907,9 +6000,52 @@ func (x *MotionChange) GetLost() bool {
 	return false
 }
 
+func (x *MotionChange) GetLease() int64 {
+	if x != nil {
+		return x.Lease
+	}
+	return 0
+}
+
+func (x *MotionChange) GetTtl() int64 {
+	if x != nil {
+		return x.Ttl
+	}
+	return 0
+}
+
+func (x *MotionChange) GetKeeper() []byte {
+	if x != nil {
+		return x.Keeper
+	}
+	return nil
+}
+
+func (x *MotionChange) GetKeeperName() string {
+	if x != nil {
+		return x.KeeperName
+	}
+	return ""
+}
+
+func (x *MotionChange) GetKeepsValue() bool {
+	if x != nil {
+		return x.KeepsValue
+	}
+	return false
+}
+
+func (x *MotionChange) GetKeepsLease() bool {
+	if x != nil {
+		return x.KeepsLease
+	}
+	return false
+}
+
 type MotionRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Id            []byte                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"` // or the start of it
+	Id            []byte                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`                      // or the start of it
+	Linearizable  bool                   `protobuf:"varint,2,opt,name=linearizable,proto3" json:"linearizable,omitempty"` // as in TrustRequest
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5949,6 +6085,13 @@ func (x *MotionRequest) GetId() []byte {
 		return x.Id
 	}
 	return nil
+}
+
+func (x *MotionRequest) GetLinearizable() bool {
+	if x != nil {
+		return x.Linearizable
+	}
+	return false
 }
 
 type MotionResponse struct {
@@ -7876,7 +8019,7 @@ var File_aweigh_v1_aweigh_proto protoreflect.FileDescriptor
 
 const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\n" +
-	"\x16aweigh/v1/aweigh.proto\x12\taweigh.v1\"\xc7\x01\n" +
+	"\x16aweigh/v1/aweigh.proto\x12\taweigh.v1\"\xdb\x01\n" +
 	"\x06Header\x12\x18\n" +
 	"\anetwork\x18\x01 \x01(\fR\anetwork\x12\x14\n" +
 	"\x05scope\x18\x02 \x01(\fR\x05scope\x12\x14\n" +
@@ -7885,7 +8028,8 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\brevision\x18\x05 \x01(\x03R\brevision\x12\"\n" +
 	"\flinearizable\x18\x06 \x01(\bR\flinearizable\x12\x1f\n" +
 	"\vcatching_up\x18\a \x01(\bR\n" +
-	"catchingUp\"\xc0\x01\n" +
+	"catchingUp\x12\x12\n" +
+	"\x04node\x18\b \x01(\tR\x04node\"\xc0\x01\n" +
 	"\bKeyValue\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\fR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\fR\x05value\x12'\n" +
@@ -8065,7 +8209,7 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\x06anchor\x18\x01 \x01(\fR\x06anchor\x12\x12\n" +
 	"\x04time\x18\x02 \x01(\x03R\x04time\x12\x1c\n" +
 	"\tsignature\x18\x03 \x01(\fR\tsignature\"\x0f\n" +
-	"\rStatusRequest\"\xc1\x01\n" +
+	"\rStatusRequest\"\xfa\x01\n" +
 	"\x06Anchor\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x12\n" +
@@ -8074,7 +8218,10 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\x04self\x18\x05 \x01(\bR\x04self\x12\x1c\n" +
 	"\treachable\x18\x06 \x01(\bR\treachable\x12\x18\n" +
 	"\aaddress\x18\a \x01(\tR\aaddress\x12\x1b\n" +
-	"\tlast_view\x18\b \x01(\x04R\blastView\"J\n" +
+	"\tlast_view\x18\b \x01(\x04R\blastView\x12\x14\n" +
+	"\x05state\x18\t \x01(\tR\x05state\x12!\n" +
+	"\fsilent_until\x18\n" +
+	" \x01(\x04R\vsilentUntil\"J\n" +
 	"\x04Peer\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
 	"\aaddress\x18\x02 \x01(\tR\aaddress\x12\x18\n" +
@@ -8144,9 +8291,10 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"totalBytes\x12\x12\n" +
 	"\x04file\x18\x03 \x01(\tR\x04file\x12\x12\n" +
 	"\x04data\x18\x04 \x01(\fR\x04data\x12\x12\n" +
-	"\x04done\x18\x05 \x01(\bR\x04done\"&\n" +
+	"\x04done\x18\x05 \x01(\bR\x04done\"J\n" +
 	"\fTrustRequest\x12\x16\n" +
-	"\x06policy\x18\x01 \x01(\fR\x06policy\"\x89\x03\n" +
+	"\x06policy\x18\x01 \x01(\fR\x06policy\x12\"\n" +
+	"\flinearizable\x18\x02 \x01(\bR\flinearizable\"\x89\x03\n" +
 	"\bStanding\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x12\n" +
@@ -8168,7 +8316,7 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\vnext_seated\x18\x0e \x01(\bR\n" +
 	"nextSeated\x12\x10\n" +
 	"\x03why\x18\x0f \x01(\tR\x03whyB\b\n" +
-	"\x06_trend\"\xb3\x03\n" +
+	"\x06_trend\"\xfd\x03\n" +
 	"\bProposal\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x18\n" +
@@ -8187,7 +8335,10 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\acarried\x18\x0e \x01(\x04R\acarried\x12\x0e\n" +
 	"\x02by\x18\x0f \x01(\fR\x02by\x12\x1a\n" +
 	"\bdecision\x18\x10 \x01(\fR\bdecision\x12\x16\n" +
-	"\x06motion\x18\x11 \x01(\fR\x06motion\"\xc0\x05\n" +
+	"\x06motion\x18\x11 \x01(\fR\x06motion\x12\x12\n" +
+	"\x04fate\x18\x12 \x01(\tR\x04fate\x12\x16\n" +
+	"\x06reason\x18\x13 \x01(\tR\x06reason\x12\x1c\n" +
+	"\teffective\x18\x14 \x01(\x04R\teffective\"\xc0\x05\n" +
 	"\rTrustResponse\x12)\n" +
 	"\x06header\x18\x01 \x01(\v2\x11.aweigh.v1.HeaderR\x06header\x12\x10\n" +
 	"\x03age\x18\x02 \x01(\x04R\x03age\x12!\n" +
@@ -8315,12 +8466,13 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\x11RedirectsResponse\x12)\n" +
 	"\x06header\x18\x01 \x01(\v2\x11.aweigh.v1.HeaderR\x06header\x12&\n" +
 	"\x05moved\x18\x02 \x03(\v2\x10.aweigh.v1.MovedR\x05moved\x12\x12\n" +
-	"\x04more\x18\x03 \x01(\bR\x04more\"(\n" +
+	"\x04more\x18\x03 \x01(\bR\x04more\"L\n" +
 	"\x0eMotionsRequest\x12\x16\n" +
-	"\x06closed\x18\x01 \x01(\bR\x06closed\"i\n" +
+	"\x06closed\x18\x01 \x01(\bR\x06closed\x12\"\n" +
+	"\flinearizable\x18\x02 \x01(\bR\flinearizable\"i\n" +
 	"\x0fMotionsResponse\x12)\n" +
 	"\x06header\x18\x01 \x01(\v2\x11.aweigh.v1.HeaderR\x06header\x12+\n" +
-	"\amotions\x18\x02 \x03(\v2\x11.aweigh.v1.MotionR\amotions\"\xf5\x05\n" +
+	"\amotions\x18\x02 \x03(\v2\x11.aweigh.v1.MotionR\amotions\"\xad\x06\n" +
 	"\x06Motion\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x12\n" +
 	"\x04fate\x18\x02 \x01(\tR\x04fate\x12\x16\n" +
@@ -8351,7 +8503,9 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\achanges\x18\x18 \x03(\v2\x17.aweigh.v1.MotionChangeR\achanges\x12\x1a\n" +
 	"\bmutation\x18\x19 \x01(\fR\bmutation\x12\x16\n" +
 	"\x06doomed\x18\x1a \x01(\tR\x06doomed\x12\x1a\n" +
-	"\bdecision\x18\x1b \x01(\fR\bdecision\"\xa8\x01\n" +
+	"\bdecision\x18\x1b \x01(\fR\bdecision\x12\x18\n" +
+	"\aopening\x18\x1c \x01(\fR\aopening\x12\x1c\n" +
+	"\teffective\x18\x1d \x01(\x04R\teffective\"\xa8\x01\n" +
 	"\x05Voter\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x16\n" +
@@ -8368,7 +8522,7 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\x05early\x18\x05 \x01(\bR\x05early\x12\x18\n" +
 	"\acomment\x18\x06 \x01(\tR\acomment\x12\x16\n" +
 	"\x06ballot\x18\a \x01(\fR\x06ballot\x12\x18\n" +
-	"\aoffline\x18\b \x01(\bR\aoffline\"\xcd\x01\n" +
+	"\aoffline\x18\b \x01(\bR\aoffline\"\xf0\x02\n" +
 	"\fMotionChange\x12\x16\n" +
 	"\x06delete\x18\x01 \x01(\bR\x06delete\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\fR\x03key\x12\x1b\n" +
@@ -8376,9 +8530,20 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\x05value\x18\x04 \x01(\fR\x05value\x12%\n" +
 	"\x03now\x18\x05 \x03(\v2\x13.aweigh.v1.KeyValueR\x03now\x12%\n" +
 	"\x03was\x18\x06 \x03(\v2\x13.aweigh.v1.KeyValueR\x03was\x12\x12\n" +
-	"\x04lost\x18\a \x01(\bR\x04lost\"\x1f\n" +
+	"\x04lost\x18\a \x01(\bR\x04lost\x12\x14\n" +
+	"\x05lease\x18\b \x01(\x03R\x05lease\x12\x10\n" +
+	"\x03ttl\x18\t \x01(\x03R\x03ttl\x12\x16\n" +
+	"\x06keeper\x18\n" +
+	" \x01(\fR\x06keeper\x12\x1f\n" +
+	"\vkeeper_name\x18\v \x01(\tR\n" +
+	"keeperName\x12\x1f\n" +
+	"\vkeeps_value\x18\f \x01(\bR\n" +
+	"keepsValue\x12\x1f\n" +
+	"\vkeeps_lease\x18\r \x01(\bR\n" +
+	"keepsLease\"C\n" +
 	"\rMotionRequest\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\fR\x02id\"f\n" +
+	"\x02id\x18\x01 \x01(\fR\x02id\x12\"\n" +
+	"\flinearizable\x18\x02 \x01(\bR\flinearizable\"f\n" +
 	"\x0eMotionResponse\x12)\n" +
 	"\x06header\x18\x01 \x01(\v2\x11.aweigh.v1.HeaderR\x06header\x12)\n" +
 	"\x06motion\x18\x02 \x01(\v2\x11.aweigh.v1.MotionR\x06motion\"W\n" +

@@ -1,0 +1,21 @@
+package api
+
+import (
+	"testing"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/scope"
+)
+
+// TestMotionsTellOfLeases: lease, TTL and keeper of a put reach those who ask for its motion.
+func TestMotionsTellOfLeases(t *testing.T) {
+	keeper := aweigh.Sum([]byte("keeper"))
+	m := node.Motion{Opening: &scope.Motion{}, Changes: []node.MotionChange{{
+		Op: scope.Op{Kind: scope.OpPut, Key: []byte("/k"), Lease: 7, IgnoreValue: true}, Found: scope.Found{TTL: 15, Keeper: keeper},
+	}}}
+	c := motionOf(&m, map[aweigh.Hash]string{keeper: "node3"}).Changes[0]
+	if c.Lease != 7 || c.Ttl != 15 || c.KeeperName != "node3" || aweigh.Hash(c.Keeper) != keeper || !c.KeepsValue || c.KeepsLease {
+		t.Errorf("%+v", c)
+	}
+}

@@ -1,0 +1,159 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+
+	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
+	"github.com/aweigh/aweigh/client"
+	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/internal/show"
+	"github.com/aweigh/aweigh/internal/wysiwys"
+	"github.com/aweigh/aweigh/scope"
+)
+
+// Every command that has something signed comes through here first: it shows all of what it
+// has signed, and refuses what it cannot show, or what a signature would not help any more.
+
+// errPointless is wrapped where a signature would change nothing.
+var errPointless = errors.New("nothing was signed, as it would change nothing")
+
+// decisionOf is the decision that a node tells of.
+func decisionOf(x *aweighv1.Proposal) (d scope.Decision, err error) {
+	read, _, err := wysiwys.Decision(x.Decision, nil)
+	if err != nil {
+		return d, err
+	}
+	if id := read.ID(); !bytes.Equal(id[:], x.Id) {
+		return d, fmt.Errorf("%w: the node calls decision %s %s", wysiwys.ErrHidden, id.Short(), hex.EncodeToString(x.Id[:min(4, len(x.Id))]))
+	}
+	return *read, nil
+}
+
+// inForce is the policy that a node tells of.
+func inForce(r *aweighv1.TrustResponse) (p scope.Policy, err error) {
+	if err = canon.Decode(r.Policy, &p); err != nil {
+		err = fmt.Errorf("%w: the policy in force: %w", wysiwys.ErrHidden, err)
+	}
+	return p, err
+}
+
+// signs shows a decision that is to be signed, in full, on standard error. It refuses one of
+// which this program does not know all, and one that is carried already or would be void. Where several anchors are to
+// sign, here is true, and it is shown in every format: their answers are not printed.
+func (s *session) signs(ctx context.Context, r *aweighv1.TrustResponse, d scope.Decision, here bool) (*wysiwys.Shown, error) {
+	p, err := inForce(r)
+	if err != nil {
+		return nil, err
+	}
+	_, shown, err := wysiwys.Decision(canon.Encode(d), &p)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.stillOpen(ctx, r, d); err != nil {
+		return nil, err
+	}
+	signer := nodeOf(r.Header)
+	if here {
+		signer = "each anchor on this machine"
+	}
+	if s.Format == show.Table || here {
+		err = show.Printer{Out: s.told, Format: show.Table}.ToSign(fmt.Sprintf("decision %s, which %s signs", d.ID().Short(), signer), shown.Text)
+	}
+	return shown, err
+}
+
+func nodeOf(h *aweighv1.Header) string {
+	if h.GetNode() == "" {
+		return "the anchor that answers"
+	}
+	return show.Line(h.Node)
+}
+
+// stillOpen says why it is pointless to approve a decision. One that nobody has proposed yet
+// passes.
+func (s *session) stillOpen(ctx context.Context, r *aweighv1.TrustResponse, d scope.Decision) error {
+	id := d.ID()
+	for _, x := range r.Proposals {
+		switch {
+		case !bytes.Equal(x.Id, id[:]):
+			continue
+		case x.Carried > 0:
+			return fmt.Errorf("%w: decision %s is %s", errPointless, id.Short(), show.Missing(x, nil))
+		case len(x.Motion) == 0:
+			return nil
+		}
+		m, err := s.Client.Motion(ctx, x.Motion)
+		if err != nil {
+			return err
+		}
+		return votable(m.Motion)
+	}
+	return nil
+}
+
+// votable says why it is pointless to vote on a motion.
+func votable(m *aweighv1.Motion) error {
+	switch {
+	case m.Fate != "open":
+		s := m.Fate
+		if m.Reason != "" {
+			s += ": " + m.Reason
+		}
+		return fmt.Errorf("%w: motion %x is closed: %s", errPointless, m.Id[:4], show.Line(s))
+	case m.Doomed != "":
+		return fmt.Errorf("%w: as things stand, motion %x would be void: %s", errPointless, m.Id[:4], show.Line(m.Doomed))
+	}
+	return nil
+}
+
+// closed says what became of a decision that is not open any more, if people named one; else
+// it is the error given.
+func (s *session) closed(ctx context.Context, text string, absent error) error {
+	if !errors.Is(absent, errAbsent) {
+		return absent
+	}
+	r, err := s.motionOnRecord(ctx, text)
+	if errors.Is(err, errUsage) || errors.Is(err, client.ErrNotFound) || err == nil && r.Motion.Fate == "open" {
+		return absent
+	}
+	if err != nil {
+		return err
+	}
+	return votable(r.Motion)
+}
+
+// mayVote shows a motion on which an anchor is to vote, in full, on standard error.
+func (s *session) mayVote(ctx context.Context, m *aweighv1.Motion, choice string) error {
+	var known *scope.Policy
+	if len(m.Decision) > 0 { // as a difference, if its base is still in force
+		if r, err := s.Client.Trust(ctx); err == nil {
+			if p, err := inForce(r); err == nil {
+				known = &p
+			}
+		}
+	}
+	_, shown, err := wysiwys.Mutation(m.Mutation, known)
+	if err != nil {
+		return err
+	}
+	if id := scope.ID(m.Mutation); !bytes.Equal(id[:], m.Id) {
+		return fmt.Errorf("%w: the node sent motion %s for %x", wysiwys.ErrHidden, id.Short(), m.Id[:4])
+	}
+	if s.Format != show.Table {
+		return nil
+	}
+	return show.Printer{Out: s.told, Format: show.Table}.ToSign(fmt.Sprintf("motion %x, on which is signed: %s", m.Id[:4], strings.ToLower(choice)), shown.Text)
+}
+
+// fate is the error that a decision ended with, nil if it is open, carried or in effect.
+func fate(g *aweighv1.GovernResponse) error {
+	if x := g.GetProposal(); show.Failed(x) {
+		return errQuiet{fmt.Errorf("%w: %s", errNotCarried, x.Fate)}
+	}
+	return nil
+}

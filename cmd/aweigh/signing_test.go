@@ -1,0 +1,48 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+
+	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
+	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/internal/vary"
+	"github.com/aweigh/aweigh/internal/wysiwys"
+	"github.com/aweigh/aweigh/quorum"
+	"github.com/aweigh/aweigh/scope"
+)
+
+// TestNewerDecisionsAreNotSigned: a decision, a policy or a motion with a field that this
+// version does not know is refused with an exit code of its own, and so is one that a node
+// gives under the name of another.
+func TestNewerDecisionsAreNotSigned(t *testing.T) {
+	p := scope.DefaultPolicy(quorum.BFT)
+	p.EpochBlocks++
+	d := scope.Decision{Kind: scope.SetPolicy, Policy: &p}
+	id := d.ID()
+	raw, limits := canon.Encode(d), canon.Encode(p.Limits)
+	if _, err := decisionOf(&aweighv1.Proposal{Id: id[:], Decision: raw}); err != nil {
+		t.Fatal(err)
+	}
+	more := append(append([]byte{limits[0] + 1}, limits[1:]...), 7) // one more field
+	newer := func(raw []byte) []byte { return bytes.Replace(raw, limits, more, 1) }
+	m := vary.Mutation(scope.Govern, d)
+	for name, do := range map[string]func() error{
+		"a decision": func() error { _, err := decisionOf(&aweighv1.Proposal{Id: id[:], Decision: newer(raw)}); return err },
+		"another decision": func() error {
+			_, err := decisionOf(&aweighv1.Proposal{Id: make([]byte, 32), Decision: raw})
+			return err
+		},
+		"the policy in force":    func() error { _, err := inForce(&aweighv1.TrustResponse{Policy: newer(canon.Encode(p))}); return err },
+		"a mutation of a motion": func() error { _, _, err := wysiwys.Mutation(newer(m.Encode()), nil); return err },
+		"another motion": func() error {
+			return new(session).mayVote(t.Context(), &aweighv1.Motion{Id: make([]byte, 32), Mutation: m.Encode()}, "approve")
+		},
+	} {
+		err := do()
+		if !errors.Is(err, wysiwys.ErrHidden) || exitCode(err, true) != exitHidden {
+			t.Errorf("%s: %v, exit code %d", name, err, exitCode(err, true))
+		}
+	}
+}

@@ -1,0 +1,47 @@
+// Package fence tells requests of web pages from those of programs. A browser reaches what listens on its machine, so a port
+// that acts for every request must not answer a page of another host: neither one whose name was made to point to the
+// port's address (DNS rebinding), which the Host header shows, nor one that sends a request to another site, which the
+// Origin header shows (Fetch Standard, section 3.2).
+package fence
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+)
+
+// Known reports whether a request may name the host: a loopback one, the one
+// that is listened on, or, where that is every address, any address. No name can
+// be rebound to pass for an address.
+func Known(host, own string) bool {
+	if host == own || host == "localhost" {
+		return true
+	}
+	a, err := netip.ParseAddr(host)
+	if err != nil {
+		return false
+	}
+	listened, err := netip.ParseAddr(own)
+	return a.Unmap().IsLoopback() || own == "" || err == nil && listened.IsUnspecified()
+}
+
+// Foreign reports whether a web page of another host sent the request.
+func Foreign(r *http.Request) bool {
+	for _, origin := range r.Header.Values("Origin") {
+		if u, err := url.Parse(origin); err != nil || u.Host == "" || !strings.EqualFold(u.Host, r.Host) {
+			return true
+		}
+	}
+	return false
+}
+
+// Hostname is the host of host:port, or of a host alone, in lower case.
+func Hostname(address string) string {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		host = strings.Trim(address, "[]")
+	}
+	return strings.ToLower(strings.TrimSuffix(host, "."))
+}

@@ -1,0 +1,106 @@
+package vary
+
+import (
+	"bytes"
+	"slices"
+	"time"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/action"
+	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/internal/must"
+	"github.com/aweigh/aweigh/quorum"
+	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/trust"
+	"github.com/aweigh/aweigh/votes"
+)
+
+// Key is one that a number makes.
+func Key(n byte) votes.PrivateKey {
+	seed := make([]byte, 32)
+	seed[0] = n
+	k, err := votes.KeyFromSeed(votes.Ed25519, seed)
+	must.OK(err, "making a key")
+	return k
+}
+
+// Policy is one in which every field has a value that is not the default.
+func Policy() scope.Policy {
+	p := scope.DefaultPolicy(quorum.BFT)
+	p.Rules = quorum.Rules{
+		Mode: quorum.BFT, Notarize: quorum.Rule{Num: 3, Den: 4, MinAnchors: 1}, Finalize: quorum.Rule{Num: 4, Den: 5, MinAnchors: 2},
+		Nullify: quorum.Rule{Num: 5, Den: 6, MinAnchors: 3},
+	}
+	p.EpochBlocks, p.EpochTime = 17, 90*time.Second
+	p.Trust.Gain++
+	p.Trust.Share, p.Trust.Sponsored, p.Trust.Churn = trust.Ratio{Num: 1, Den: 7}, trust.Ratio{Num: 1, Den: 8}, trust.Ratio{Num: 1, Den: 9}
+	p.Limits.ScopeBytes, p.Limits.Rate, p.Limits.TTL = 1500<<20, 1234, 7*time.Second
+	p.Children = scope.Bound{Depth: 3, BFT: true, Finalize: quorum.Rule{Num: 5, Den: 6, MinAnchors: 7}, Notice: 72 * time.Hour}
+	p.Approvals = []scope.Approval{{
+		Matter: scope.Changes, Prefix: []byte("/a \x00,\"/"), Num: 3, Den: 4, Anchors: 3, Window: 72 * time.Hour,
+		Approvers: []scope.Approver{{Name: "alice, of \"accounts\"", Key: Key(9).Public(), Share: 333_333, Required: true}},
+	}}
+	p.Actions = action.Table{{Verb: "pay", Class: action.Write, When: "caller.anchor == 'a: \"b\" # c' &&\n  object.exists"}}
+	return p
+}
+
+// Anchor is one with all fields.
+func Anchor(n byte) scope.Anchor {
+	return scope.Anchor{Name: "anchor " + string('a'+rune(n)), Key: Key(n).Public(), Peer: "12D3KooW" + string('a'+rune(n)), Score: trust.Score(n) + 1}
+}
+
+// Child is a scope with all fields.
+func Child() scope.Child {
+	anchors := []scope.Anchor{Anchor(1), Anchor(2), Anchor(4), Anchor(5)}
+	slices.SortFunc(anchors, func(a, b scope.Anchor) int {
+		x, y := a.Key.ID(), b.Key.ID()
+		return bytes.Compare(x[:], y[:])
+	})
+	return scope.Child{Prefix: []byte("/site/"), Name: "the site", Policy: Policy(), Anchors: anchors}
+}
+
+// Decision has every field, which none has that can be decided.
+func Decision() scope.Decision {
+	p, c, a := Policy(), Child(), Anchor(3)
+	return scope.Decision{
+		Kind: scope.Admit, Subject: aweigh.Sum([]byte("subject")), Anchor: &a, Sponsor: aweigh.Sum([]byte("sponsor")),
+		Consent: []byte{0xff, 0, 7}, Policy: &p, Child: &c,
+	}
+}
+
+// Txn is a transaction with all fields.
+func Txn() scope.Txn {
+	read := scope.Range{Revision: 1, Limit: 2, Sort: scope.ByVersion, Order: scope.Ascending, KeysOnly: true, CountOnly: true, MinMod: 3, MaxMod: 4, MinCreate: 5, MaxCreate: 6}
+	compare := scope.Compare{Target: scope.OnVersion, Relation: scope.Equal, Key: []byte("/k"), End: []byte("/l"), Number: 7, Value: []byte("v")}
+	op := scope.Op{
+		Kind: scope.OpPut, Key: []byte("/k"), End: []byte{0}, Value: []byte("two\nlines"), Lease: 8, Prev: true, IgnoreValue: true, IgnoreLease: true, Range: &read,
+	}
+	inner := op
+	reach := []scope.Reach{{Key: []byte("/k"), End: []byte("/l")}}
+	within := scope.Txn{Compare: []scope.Compare{compare}, Success: []scope.Op{op}, Failure: []scope.Op{op}, Reach: reach}
+	inner.Txn = &within
+	return scope.Txn{Compare: []scope.Compare{compare}, Success: []scope.Op{inner}, Failure: []scope.Op{inner}, Reach: reach}
+}
+
+// Mutation has all fields, and a content of a class.
+func Mutation(c scope.Class, content any) scope.Mutation {
+	return scope.Mutation{
+		Scope: aweigh.Sum([]byte("scope")), Class: c, Author: aweigh.Sum([]byte("author")), Content: canon.Encode(content),
+		Justification: "because: it -> was\tso", Nonce: []byte("0123456789"), ValidUntil: 1_700_000_000_123_456_789,
+	}
+}
+
+// Motion has all fields.
+func Motion() scope.Motion {
+	m := Mutation(scope.Write, Txn())
+	return scope.Motion{
+		Mutation: m.Encode(), Height: 3, Opened: 1_700_000_000_000_000_000, Epoch: 1, Entry: 4, Revision: 5, Deadline: 1_700_000_100_000_000_000,
+		Policy: aweigh.Sum([]byte("policy")), Rule: quorum.Rule{Num: 2, Den: 3, MinAnchors: 4}, Success: true,
+		Approval: scope.Approval{
+			Matter: scope.Changes, Prefix: []byte("/k"), Num: 2, Den: 3, Anchors: 4, Window: time.Hour, Approvers: Policy().Approvals[0].Approvers,
+			Finalize: quorum.Rule{Num: 2, Den: 3, MinAnchors: 1}, Sponsor: aweigh.Sum([]byte("sponsor")),
+		},
+		Voters: []scope.Elector{{Name: "a", Key: Key(1).Public(), Weight: 5, Anchor: true, Required: true}},
+		Basis:  []scope.Found{{Keys: 6, Newest: 7, TTL: 8, Keeper: aweigh.Sum([]byte("keeper"))}},
+	}
+}

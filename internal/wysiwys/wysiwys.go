@@ -1,0 +1,115 @@
+// Package wysiwys renders what is to be signed, so that what you see is what you sign
+// (WYSIWYS: Landrock and Pedersen, 1998). A form has every field of a value, because it is
+// made by reflection; a zero field is left out, and reads back as zero. Before a tool
+// signs or approves, it renders what it will sign, reads the text back, and compares the
+// encodings: a program that cannot show a part of a value refuses to sign it.
+package wysiwys
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/scope"
+)
+
+// ErrHidden is wrapped where something is to be signed that this program cannot show in
+// full, such as a field that a newer version has.
+var ErrHidden = errors.New("wysiwys: what is to be signed cannot be shown in full by this version of aweigh, so it is not signed; " +
+	"use the version that proposed it, or ask who proposed it")
+
+// Shown is a value that was rendered, and whose renderings give the value back.
+type Shown struct {
+	// Text is for people: policies stand in it as differences to one that is known.
+	Text Form
+	// Full is for programs: policies stand in it with all that they have.
+	Full Form
+}
+
+// Decision reads the encoding of a decision and renders it. A policy that it sets is
+// rendered as its difference to the one in force, if that is given.
+func Decision(raw []byte, inForce *scope.Policy) (*scope.Decision, *Shown, error) {
+	d := new(scope.Decision)
+	if err := canon.Decode(raw, d); err != nil {
+		return nil, nil, fmt.Errorf("%w: a decision: %w", ErrHidden, err)
+	}
+	if err := d.Check(); err != nil {
+		return nil, nil, fmt.Errorf("%w: a decision: %w", ErrHidden, err)
+	}
+	shown, err := check(raw, d, inForce, func() any { return new(scope.Decision) })
+	return d, shown, err
+}
+
+// Mutation reads the encoding of a mutation and renders it with its content.
+func Mutation(raw []byte, inForce *scope.Policy) (*scope.Mutation, *Shown, error) {
+	m, err := scope.OpenMutation(raw)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w: a mutation: %w", ErrHidden, err)
+	}
+	shown, err := check(raw, &m.Mutation, inForce, func() any { return new(scope.Mutation) })
+	return &m.Mutation, shown, err
+}
+
+// Motion renders a motion as it opened, with its mutation.
+func Motion(mo *scope.Motion, inForce *scope.Policy) (*Shown, error) {
+	if _, err := scope.OpenMutation(mo.Mutation); err != nil {
+		return nil, fmt.Errorf("%w: a mutation: %w", ErrHidden, err)
+	}
+	return check(canon.Encode(*mo), mo, inForce, func() any { return new(scope.Motion) })
+}
+
+// Opening reads the encoding of a motion as it opened, and renders it.
+func Opening(raw []byte, inForce *scope.Policy) (*scope.Motion, *Shown, error) {
+	mo := new(scope.Motion)
+	if err := canon.Decode(raw, mo); err != nil {
+		return nil, nil, fmt.Errorf("%w: a motion: %w", ErrHidden, err)
+	}
+	shown, err := Motion(mo, inForce)
+	return mo, shown, err
+}
+
+// check renders a value in all forms, and reads each back.
+func check(raw []byte, v any, inForce *scope.Policy, empty func() any) (*Shown, error) {
+	out := new(Shown)
+	for _, x := range []struct {
+		form *Form
+		base *scope.Policy
+	}{{&out.Text, inForce}, {&out.Full, nil}} {
+		r := renderer{inForce: x.base, full: x.form == &out.Full}
+		form, err := r.render(v)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrHidden, err)
+		}
+		*x.form = form
+		text, err := ParseText(form.Text(0))
+		if err == nil {
+			err = same(raw, text, x.base, empty())
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%w: its text does not give it back: %w", ErrHidden, err)
+		}
+	}
+	data, err := out.Full.MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	var read Form
+	if err = read.UnmarshalJSON(data); err == nil {
+		err = same(raw, read, nil, empty())
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: its JSON does not give it back: %w", ErrHidden, err)
+	}
+	return out, nil
+}
+
+func same(raw []byte, f Form, inForce *scope.Policy, into any) error {
+	if err := f.Read(into, inForce); err != nil {
+		return err
+	}
+	if !bytes.Equal(canon.Encode(into), raw) {
+		return errors.New("it stands for something else")
+	}
+	return nil
+}

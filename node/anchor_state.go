@@ -1,0 +1,124 @@
+package node
+
+import (
+	"fmt"
+
+	"github.com/aweigh/aweigh"
+)
+
+// AnchorState says whether an anchor signs in a scope, and if not, why. Values up to
+// AnchorStopped are what an anchor says of itself; the others are what those who ask
+// find. Their numbers do not change.
+type AnchorState uint8
+
+const (
+	AnchorUnknown  AnchorState = 0 // it has said nothing yet
+	AnchorSigns    AnchorState = 1
+	AnchorListens  AnchorState = 2 // P9: it has not heard of a quorum since its start
+	AnchorSilenced AnchorState = 3 // P9: it lost its record, and signs nothing in this epoch
+	AnchorBehind   AnchorState = 4 // it fetches final blocks, or a snapshot
+	AnchorKeyless  AnchorState = 5 // its node runs without the key that it votes with
+	AnchorUnseated AnchorState = 6 // its node does not know of its seat yet
+	AnchorStopped  AnchorState = 7 // its node does not run the scope: the state or the disk is broken
+	AnchorMute     AnchorState = 8 // it is connected, and does not answer
+	AnchorAway     AnchorState = 9 // it is not connected
+)
+
+// anchorStateNames are the states for programs.
+var anchorStateNames = [...]string{
+	"unknown", "signing", "listening", "silenced", "catching-up", "keyless", "unseated", "stopped", "mute", "away",
+}
+
+// String is one word, for programs: it does not change.
+func (s AnchorState) String() string {
+	if int(s) < len(anchorStateNames) {
+		return anchorStateNames[s]
+	}
+	return fmt.Sprintf("state-%d", uint8(s))
+}
+
+// ParseAnchorState is the inverse of String; words of later versions are AnchorUnknown.
+func ParseAnchorState(text string) AnchorState {
+	for i, name := range anchorStateNames {
+		if name == text {
+			return AnchorState(i)
+		}
+	}
+	return AnchorUnknown
+}
+
+// AnchorSays is what an anchor says of itself in a scope.
+type AnchorSays struct {
+	_     struct{} `cbor:",toarray"`
+	State AnchorState
+	Until aweigh.Epoch // of AnchorSilenced: it signs again from this epoch on
+}
+
+// String is short, for tables and lists.
+func (s AnchorSays) String() string {
+	if s.State == AnchorSilenced {
+		return fmt.Sprintf("silenced until epoch %d", s.Until)
+	}
+	return s.State.String()
+}
+
+// Words says it to people, as the end of a sentence that begins with the anchor's name.
+func (s AnchorSays) Words() string {
+	switch s.State {
+	case AnchorSigns:
+		return "signs"
+	case AnchorListens:
+		return "listens: it signs nothing until it has heard of a quorum"
+	case AnchorSilenced:
+		return fmt.Sprintf("lost its record, and signs nothing before epoch %d", s.Until)
+	case AnchorBehind:
+		return "is catching up"
+	case AnchorKeyless:
+		return "runs without the key that it votes with"
+	case AnchorUnseated:
+		return "does not know of its seat yet"
+	case AnchorStopped:
+		return "does not run this scope: see its log"
+	case AnchorMute:
+		return "is connected, and does not answer"
+	case AnchorAway:
+		return "is not connected"
+	}
+	return "has not said yet whether it signs"
+}
+
+// A node is asked how its anchor stands in scopes, and answers in their order.
+type (
+	stateAsk struct {
+		_      struct{} `cbor:",toarray"`
+		Scopes []aweigh.ScopeID
+	}
+	stateAnswer struct {
+		_   struct{} `cbor:",toarray"`
+		All []AnchorSays
+	}
+)
+
+// askState begins the request, before a stateAsk.
+const askState = "anchor-state/1"
+
+const (
+	maxStates      = 256     // scopes of one question
+	maxStateAnswer = 8 << 10 // bytes
+)
+
+// says is the state of this node's anchor, by its status alone; behind says that it lacks
+// blocks for too long.
+func (s *Status) says(behind bool) AnchorSays {
+	switch {
+	case s.Self.IsZero():
+		return AnchorSays{State: AnchorKeyless}
+	case s.Lost:
+		return AnchorSays{State: AnchorSilenced, Until: s.Epoch + 1}
+	case behind:
+		return AnchorSays{State: AnchorBehind}
+	case s.Listening:
+		return AnchorSays{State: AnchorListens}
+	}
+	return AnchorSays{State: AnchorSigns}
+}

@@ -1,0 +1,161 @@
+package scope
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/votes"
+)
+
+// Bounds on motions, of one scope. Authors that the scope knows are its anchors, their nodes, and the approvers that its
+// policy names; all others are strangers, and have their bounds together, since keys cost nothing.
+const (
+	motionsOpen        = 1000
+	motionsOfOne       = 250      // open ones of one known author, and of all strangers together
+	motionsKept        = 1000     // closed ones, for ballots that come late and for those who ask
+	motionBytes        = 64 << 20 // of the records of all on keys
+	motionBytesOne     = 16 << 20 // of the open ones of one known author, and of all strangers together
+	strangerMotionStay = 10 * time.Minute
+)
+
+// gaveWay is the reason of the ending of a motion that was closed to make room.
+const gaveWay = "it gave way to others, as there was no room for more open motions; propose it again"
+
+// admitted reports whether an author is an anchor, an anchor's node, or an approver that the policy names.
+func (x *execution) admitted(author aweigh.Hash) bool {
+	if x.proposers == nil {
+		x.proposers = make(map[aweigh.Hash]bool)
+		for key := range seated(x.epoch.Roster.Anchors) { // order-free: a set
+			x.proposers[key] = true
+		}
+		for i := range x.policy.Approvals {
+			for _, a := range x.policy.Approvals[i].Approvers {
+				x.proposers[a.Key.ID()] = true
+			}
+		}
+	}
+	return x.proposers[author]
+}
+
+// motionShare is how many motions are open, and the bytes of their records.
+type motionShare struct{ motions, bytes int64 }
+
+func (h motionShare) with(line *docketed) motionShare {
+	return motionShare{h.motions + 1, h.bytes + line.Bytes}
+}
+
+func (h motionShare) above(motions, bytes int64) bool { return h.motions > motions || h.bytes > bytes }
+
+// openLine is an open motion on keys, as the docket has it.
+type openLine struct {
+	docketed
+	until    aweigh.Instant
+	id       votes.MotionID
+	stranger bool
+}
+
+// motionRoom makes room for another motion on keys, or says why there is none. Closed motions
+// are forgotten for it. When the open ones of strangers are too many, the one whose deadline comes first gives way to another
+// stranger's if it has been open for strangerMotionStay. When those of all are, strangers' give way to known authors',
+// whatever their age, and then those of the author with the most, if that is more than the new one's has. given
+// reports whether one gave way.
+func (x *execution) motionRoom(of docketed) (given bool, failure, err error) {
+	d := &x.next.head.Docket
+	if failure := x.spend(d.Open / linesAUnit); failure != nil {
+		return false, failure, nil
+	}
+	var open []openLine // in the order of deadlines
+	err = x.eachOpen(func(until aweigh.Instant, id votes.MotionID, line docketed) bool {
+		if line.Decision.IsZero() { // decisions have bounds of their own
+			open = append(open, openLine{line, until, id, !x.admitted(line.Author)})
+		}
+		return true
+	})
+	if err != nil {
+		return false, nil, err
+	}
+	for {
+		i, failure, err := x.giveWay(open, &of)
+		if failure != nil || err != nil {
+			return given, failure, err
+		}
+		if i < 0 {
+			break
+		}
+		if err := x.closeFor(open[i].id); err != nil {
+			return given, nil, err
+		}
+		open, given = append(open[:i:i], open[i+1:]...), true
+	}
+	for d.Closed > 0 && d.Bytes+of.Bytes > motionBytes {
+		if err := x.forgetOldest(); err != nil {
+			return given, nil, err
+		}
+	}
+	return given, nil, nil
+}
+
+// giveWay chooses which of the open motions gives way to a new one: none, −1, if there is room.
+func (x *execution) giveWay(open []openLine, of *docketed) (i int, failure, err error) {
+	stranger := !x.admitted(of.Author)
+	all, strangers := motionShare{}.with(of), motionShare{}
+	by := make(map[aweigh.Hash]motionShare)
+	first := -1 // the first of a stranger
+	for i := range open {
+		l := &open[i]
+		all, by[l.Author] = all.with(&l.docketed), by[l.Author].with(&l.docketed)
+		if l.stranger {
+			if strangers = strangers.with(&l.docketed); first < 0 {
+				first = i
+			}
+		}
+	}
+	mine := by[of.Author].with(of)
+	switch {
+	case stranger && strangers.with(of).above(motionsOfOne, motionBytesOne):
+		if first < 0 {
+			return -1, fmt.Errorf("scope: a motion of %d bytes; those of authors that the scope does not know may have %d together", of.Bytes, motionBytesOne), nil
+		}
+		rec, err := x.mustMotion(open[first].id)
+		if err != nil {
+			return -1, nil, err
+		}
+		if x.block.Header.Time.Sub(rec.Motion.Opened) < strangerMotionStay {
+			return -1, fmt.Errorf("scope: %d motions of authors that the scope does not know, of %d bytes, are open already; at most %d, of %d bytes, may be. Try again later, or write through an anchor's node",
+				strangers.motions, strangers.bytes, motionsOfOne, motionBytesOne), nil
+		}
+		return first, nil, nil
+	case !stranger && mine.above(motionsOfOne, motionBytesOne):
+		return -1, fmt.Errorf("scope: %d motions of this author, of %d bytes, are open already; at most %d, of %d bytes, may be",
+			mine.motions-1, mine.bytes-of.Bytes, motionsOfOne, motionBytesOne), nil
+	case !all.above(motionsOpen, motionBytes):
+		return -1, nil, nil
+	case first >= 0 && !stranger:
+		return first, nil, nil
+	}
+	most, at := mine, -1
+	for i := range open { // the first of those with as many
+		if h := by[open[i].Author]; !stranger && (all.bytes > motionBytes && h.bytes > most.bytes || all.motions > motionsOpen && h.motions > most.motions) {
+			most, at = h, i
+		}
+	}
+	if at < 0 {
+		return -1, fmt.Errorf("scope: %d motions, of %d bytes, are open already; some must close first", len(open), all.bytes-of.Bytes), nil
+	}
+	return at, nil, nil
+}
+
+// closeFor closes an open motion so that there is room for another.
+func (x *execution) closeFor(id votes.MotionID) error {
+	rec, err := x.mustMotion(id)
+	if err != nil {
+		return err
+	}
+	mutation, changes, room, purse := x.mutation, x.changes, x.room, x.purse
+	defer func() { x.mutation, x.changes, x.room, x.purse = mutation, changes, room, purse }()
+	if err := x.about(&rec.Motion); err != nil {
+		return err
+	}
+	return x.close(&rec, Ending{Fate: Lapsed, Reason: gaveWay})
+}

@@ -1,0 +1,63 @@
+package scope
+
+import (
+	"fmt"
+
+	"github.com/aweigh/aweigh"
+)
+
+// Price is what the bundle of a mutation must reserve, so that it could be executed on
+// the state now: what it would cost beyond what its form allows, counted by the code
+// that charges for it; most is what it may reserve at all. The error wraps ErrTooMuch if no block of the policy may cost as
+// much, and ErrInvalid if the mutation is not well-formed.
+func (s *State) Price(m Mutation, now aweigh.Instant) (units, most int64, err error) {
+	s, err = s.Begin()
+	if err != nil {
+		return 0, 0, err
+	}
+	lim := s.epoch.Policy.Limits
+	var c CheckedMutation
+	if err := c.open(m.Encode(), lim); err != nil {
+		return 0, 0, fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	if most = lim.BlockCost - c.allowed; most < 0 {
+		return 0, 0, ErrTooMuch
+	}
+	x := newExecution(s, &Block{Header: Header{
+		Scope: s.head.Scope, Height: s.head.Height + 1, Time: max(now, s.head.Time+1), Policy: s.epoch.Policy.Hash(),
+	}})
+	x.priced = true
+	x.purse.reserve = most
+	var out Outcome
+	if err := x.execute(&c, &out); err != nil {
+		return 0, 0, err
+	}
+	if out.Code == Exceeded {
+		return 0, 0, ErrTooMuch
+	}
+	return most - x.purse.reserve, most, nil
+}
+
+// Plain reports whether a transaction costs no more than its form allows, whatever the
+// state holds, but for values of many KiB that a compare, a deletion or a read of one key
+// meets, and for aliases: then it need not be priced before it is tried.
+func (e *Epoch) Plain(t *Txn) bool {
+	return !e.rules.Has(writeVerb) && len(e.Policy.Approvals) == 0 && t.ofKeys()
+}
+
+// ofKeys reports whether no operation and no compare is about a range of keys.
+func (t *Txn) ofKeys() bool {
+	for i := range t.Compare {
+		if len(t.Compare[i].End) > 0 {
+			return false
+		}
+	}
+	for _, branch := range [][]Op{t.Success, t.Failure} {
+		for i := range branch {
+			if op := &branch[i]; len(op.End) > 0 || op.Txn != nil && !op.Txn.ofKeys() {
+				return false
+			}
+		}
+	}
+	return true
+}

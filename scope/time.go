@@ -1,0 +1,41 @@
+package scope
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/aweigh/aweigh"
+)
+
+// The time of a scope is that of its newest block. It grows with every block, and what
+// the scope dates (validity, leases, motions, notices, revisions) goes by it alone. An
+// honest leader takes its clock; where the scope's time is ahead of that, as after
+// all clocks were wrong for a while, blocks go on by the smallest step until the clocks
+// have caught up. See docs/decisions/0037-block-time.md.
+
+// timeStep is by how much a block's time exceeds its parent's at least.
+const timeStep = time.Nanosecond
+
+// ErrEarly is wrapped where a block's time is ahead of a clock, and not the next after its parent's.
+var ErrEarly = errors.New("scope: a block of a time to come")
+
+// NextTime is the time of a block on top of the state, for a leader whose clock shows now.
+func (s *State) NextTime(now aweigh.Instant) aweigh.Instant {
+	return max(now, s.head.Time.Add(timeStep))
+}
+
+// CheckTime says whether a block on top of the state may have a time, for a node whose clock shows
+// now (P13). That it is past the parent's is for CheckHeader to say. Errors wrap ErrInvalid and ErrEarly.
+func (s *State) CheckTime(at, now aweigh.Instant, lim *Limits) error {
+	if Early(at, s.head.Time, now.Add(lim.Drift)) {
+		return fmt.Errorf("%w: %w, by %v", ErrInvalid, ErrEarly, at.Sub(now))
+	}
+	return nil
+}
+
+// Early reports whether a block's time is beyond an instant, and by more than the smallest
+// step past its parent's.
+func Early(at, parent, most aweigh.Instant) bool {
+	return at > most && at > parent.Add(timeStep)
+}

@@ -1,0 +1,191 @@
+package sim
+
+import (
+	"flag"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+var librarySeeds = flag.Int("library-seeds", 2, "seeds with which TestLibraryShowsWhatItSays runs each scenario")
+
+// TestLibraryShowsWhatItSays runs each scenario of the library with several seeds:
+// nothing breaks that it does not expect to break, and it comes to what it says. Chance
+// may keep one seed of two from that.
+func TestLibraryShowsWhatItSays(t *testing.T) {
+	seeds := uint64(max(1, *librarySeeds))
+	if testing.Short() {
+		seeds = 1
+	}
+	for _, name := range libraryNames() {
+		if name == "thousand" { // TestManyAnchorsCostNoMoreThanTheirMessages runs as many
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, err := FromLibrary(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(s.Shows) == 0 && len(s.Expect) == 0 {
+				t.Fatal("it shows nothing and expects nothing")
+			}
+			var short []string
+			for i := range seeds {
+				s.Seed = max(1, s.Seed) + min(1, i)
+				r := mustRun(t, s)
+				why := r.Failure()
+				switch {
+				case why == "":
+				case len(r.unbroken()) > 0 || len(r.missing()) > 0 && !r.stuck() && len(r.Broken) == 0:
+					short = append(short, why)
+				default:
+					t.Errorf("seed %d: %s", s.Seed, why)
+				}
+			}
+			if len(short) > int(seeds)/2 {
+				t.Errorf("in %d of %d seeds: %s", len(short), seeds, strings.Join(short, "; "))
+			}
+		})
+	}
+}
+
+// TestEquivocatorsBeyondTheBudgetForkTheChain: the scenario does what its text says.
+func TestEquivocatorsBeyondTheBudgetForkTheChain(t *testing.T) {
+	s, err := FromLibrary("over-equivocation")
+	if err != nil {
+		t.Fatal(err)
+	}
+	forked, seeds := 0, uint64(12)
+	for s.Seed = 1; s.Seed <= seeds; s.Seed++ {
+		r := mustRun(t, s)
+		if r.Verdicts[Agreement].Broken == 0 {
+			continue
+		}
+		forked++
+		if v := r.Verdicts[Accountability]; v.Checks == 0 || v.Broken > 0 {
+			t.Errorf("seed %d: those who forked the chain are not named: %+v", s.Seed, v)
+		}
+	}
+	if forked < 8 {
+		t.Errorf("the chain is forked in %d of %d seeds", forked, seeds)
+	}
+}
+
+// TestForksAreSeenByTheHonest: a breach of agreement stands at a node that does not lie,
+// and another such node holds another block at that height.
+func TestForksAreSeenByTheHonest(t *testing.T) {
+	for _, name := range []string{"over-fork", "over-equivocation"} {
+		s, err := FromLibrary(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen := 0
+		for s.Seed = 1; s.Seed <= 4; s.Seed++ {
+			w := newWorld(t, s)
+			w.clientele()
+			w.plant()
+			w.Run(w.Scenario.Stop, nil)
+			for _, b := range w.findings.broken {
+				if b.Invariant != Invariants[Agreement].Name {
+					continue
+				}
+				seen++
+				blocks := make(map[string]bool)
+				for _, n := range w.Nodes {
+					if n.liar == nil && n.Height > 0 {
+						blocks[n.state().Head().Digest.String()] = true
+					}
+				}
+				if slices.Contains([]int{4, 5, 6}, b.Node) || len(blocks) < 2 {
+					t.Errorf("%s, seed %d: %v, and the honest hold %d states", name, s.Seed, b, len(blocks))
+				}
+			}
+		}
+		if seen == 0 {
+			t.Errorf("%s: no fork in four seeds", name)
+		}
+	}
+}
+
+// TestExpectationsAreEnforced: a run that does not break all that its scenario expects,
+// or that does not show what it was made to show, fails and says what is missing.
+func TestExpectationsAreEnforced(t *testing.T) {
+	lying := Scenario{Network: Network{Anchors: 4}, Cast: []Role{{Play: []string{"mute"}, Anchors: []int{2, 3}}}, Stop: 3 * time.Second}
+	quiet := Scenario{Network: Network{Anchors: 4}, Stop: 3 * time.Second}
+	with := func(s Scenario, change func(*Scenario)) Scenario {
+		change(&s)
+		return s
+	}
+	for _, c := range []struct {
+		s   Scenario
+		why string
+	}{
+		{with(lying, func(s *Scenario) { s.Expect = []string{"agreement"} }), "expects agreement to break, and agreement did not"},
+		{with(lying, func(s *Scenario) {
+			s.Cast[0].Play = []string{"garbage"}
+			s.Expect = []string{"acceptance", "leases"}
+		}), "expects acceptance, leases to break, and leases did not"},
+		{with(quiet, func(s *Scenario) { s.Shows = []string{"read under fire", "failed disk"} }), `"failed disk" was never reached`},
+		{with(quiet, func(s *Scenario) { s.Shows = []string{"read under fire"} }), ""},
+		{with(quiet, func(s *Scenario) {
+			s.Shows = []string{"read under fire"}
+			s.Cast = []Role{{Play: []string{"mute"}, Anchors: []int{3}, Above: Whole}}
+		}), "mute told no lie"},
+		{with(quiet, func(s *Scenario) {
+			s.Cast = []Role{{Play: []string{"mute"}, Anchors: []int{3}, Above: Whole}}
+		}), ""},
+	} {
+		s := c.s
+		s.Cast = slices.Clone(s.Cast)
+		r := mustRun(t, s)
+		if why := r.Failure(); (why == "") != (c.why == "") || !strings.Contains(why, c.why) || r.Failed() != (why != "") {
+			t.Errorf("%s: fails by %q, want %q", s.Encode(), why, c.why)
+		}
+	}
+}
+
+// TestDefaultLiesAllAlong: lies are told in each tenth of the default run.
+func TestDefaultLiesAllAlong(t *testing.T) {
+	s, err := FromLibrary("default")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := NewWorld(s, Options{Marks: 1 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.clientele()
+	w.plant()
+	var lies [10]int
+	w.Run(w.Scenario.Stop, nil)
+	for _, m := range w.marked() {
+		if m.Kind == "lie" && m.At < w.Scenario.Stop {
+			lies[10*m.At/w.Scenario.Stop]++
+		}
+	}
+	if slices.Min(lies[:]) == 0 {
+		t.Errorf("lies in the tenths of the run: %v", lies)
+	}
+}
+
+// TestNothingIsCountedThatHadNothingToLookAt: what a quiet world cannot break was not
+// looked at, and one node alone has no log to compare and no frame to refuse.
+func TestNothingIsCountedThatHadNothingToLookAt(t *testing.T) {
+	r := mustRun(t, Scenario{Network: Network{Anchors: 4}, Stop: 3 * time.Second})
+	want := []int{Honour, Accountability, Churn, Standings, Third, Ending, Leases, Motions, Conflicts, Closed, Boxes, Isolation, Handover, Referred, Obeyed}
+	var names []string
+	for _, i := range want {
+		names = append(names, Invariants[i].Name)
+	}
+	if got := Unlooked(r.Verdicts); !slices.Equal(got, names) {
+		t.Errorf("in a quiet world were not looked at %v, want %v", got, names)
+	}
+	alone := mustRun(t, Scenario{Network: Network{Anchors: 1}, Stop: 3 * time.Second})
+	for _, i := range []int{Lineage, Acceptance} {
+		if v := alone.Verdicts[i]; v.Checks > 0 {
+			t.Errorf("one node alone: %+v", v)
+		}
+	}
+}

@@ -1,0 +1,41 @@
+package sim
+
+import (
+	"testing"
+	"time"
+)
+
+// TestTimeAheadHoldsNothingUp: the clocks of a quorum, or of all, are hours ahead for a while, and right again after a restart.
+// What is asked for then becomes final at once, and no block's time exceeds what clocks and parents allow.
+func TestTimeAheadHoldsNothingUp(t *testing.T) {
+	const ahead = 6 * time.Hour
+	for _, mode := range []string{"bft", "crash"} {
+		for wrong := 3; wrong <= 4; wrong++ {
+			for seed := uint64(1); seed <= 3; seed++ {
+				w := newWorld(t, Scenario{Seed: seed, Network: Network{Anchors: 4, Mode: mode}})
+				for _, n := range w.Nodes[:wrong] {
+					n.restart(ahead)
+				}
+				w.Run(time.Second, nil)
+				w.watch.time.block = w.now.Add(ahead) // clients whose clocks are wrong as well
+				w.writes(t, "wrong", 5, w.Nodes[:wrong]...)
+				if by := w.Nodes[0].Status().Head.Time.Sub(w.now); by < ahead-time.Minute {
+					t.Fatalf("%s, seed %d: the scope's time is %v ahead: the test did not reach what it is meant to", mode, seed, by)
+				}
+				w.watch.time.look(w)
+				for _, n := range w.Nodes[:wrong] {
+					n.restart(0)
+				}
+				w.Run(5*time.Second, nil)
+				if took := w.writes(t, "right", 20, w.Nodes...); took > 10*time.Second {
+					t.Errorf("%s, seed %d: 20 writes took %v", mode, seed, took)
+				}
+				w.Nodes[3].Crash(0) // all others are needed
+				w.writes(t, "needed", 5, w.Nodes[:3]...)
+				if len(w.watch.broken) > 0 {
+					t.Errorf("%s, seed %d: %v", mode, seed, w.watch.broken)
+				}
+			}
+		}
+	}
+}
