@@ -31,12 +31,7 @@ func TestKillsThroughEtcdsAPI(t *testing.T) {
 		n.nodes[i].extra = append(n.nodes[i].extra, "--etcd-listen", n.nodes[i].etcd)
 	}
 	n.start()
-	s := *seed
-	if s == 0 {
-		s = rand.Uint64()
-	}
-	t.Logf("-e2e.seed=%d", s)
-	rng := rand.New(rand.NewPCG(s, 11))
+	rng := drawn(t, 11)
 
 	h, set, lock := newHistory(), &setHistory{start: time.Now()}, &lockHistory{done: make(map[int]string)}
 	stop := make(chan struct{})

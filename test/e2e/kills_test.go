@@ -26,12 +26,7 @@ func TestKillsLoseNothing(t *testing.T) {
 
 func killsLoseNothing(t *testing.T, n *network) {
 	n.start()
-	s := *seed
-	if s == 0 {
-		s = rand.Uint64()
-	}
-	t.Logf("-e2e.seed=%d", s)
-	rng := rand.New(rand.NewPCG(s, 1))
+	rng := drawn(t, 1)
 
 	h := newHistory()
 	stop := make(chan struct{})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,13 +15,25 @@ import (
 
 var (
 	length = flag.Duration("e2e.for", 4*time.Second, "how long the tests that kill nodes disturb the network; from 20s on, other tests have more rounds, too")
-	seed   = flag.Uint64("e2e.seed", 0, "of what TestKillsLoseNothing does; 0 draws one. Real processes do not replay: it is a hint")
+	seed   = flag.Uint64("e2e.seed", 0, "of what tests draw; 0 draws one. Real processes do not replay: it is a hint")
 	level  = flag.String("e2e.log", "info", "log level of the nodes")
 	keep   = flag.Bool("e2e.keep", false, "keep the directories of tests that pass, too")
 )
 
 // thorough says that the tests were asked to take their time.
 func thorough() bool { return *length >= 20*time.Second }
+
+// drawn is the randomness of a test, by the seed of the command line or one that it logs.
+// Tests with one seed have streams of their own.
+func drawn(t *testing.T, stream uint64) *rand.Rand {
+	t.Helper()
+	s := *seed
+	if s == 0 {
+		s = rand.Uint64()
+	}
+	t.Logf("-e2e.seed=%d", s)
+	return rand.New(rand.NewPCG(s, stream))
+}
 
 // program is the path of the program under test.
 var program string

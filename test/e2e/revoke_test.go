@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -29,7 +28,7 @@ func TestRevokedScopeComesThroughAKill(t *testing.T) {
 	n.delegate(r)
 	stop := make(chan struct{})
 	var working sync.WaitGroup
-	r.worked(n, rand.New(rand.NewPCG(rand.Uint64(), 9)), 0, 4, stop, &working)
+	r.worked(n, drawn(t, 9), 0, 4, stop, &working)
 	time.Sleep(500 * time.Millisecond)
 
 	var apis []string

@@ -88,12 +88,7 @@ func TestScopesGovernThemselves(t *testing.T) {
 	t.Parallel()
 	n := newNetwork(t, 5, false)
 	n.start()
-	s := *seed
-	if s == 0 {
-		s = rand.Uint64()
-	}
-	t.Logf("-e2e.seed=%d", s)
-	rng := rand.New(rand.NewPCG(s, 7))
+	rng := drawn(t, 7)
 	regions := []*region{
 		{prefix: "/"},
 		{prefix: "/a/", template: "standard", anchors: []int{0, 1, 2, 3}},
