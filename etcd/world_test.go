@@ -109,8 +109,10 @@ func serve(t testing.TB, cfg Config, n node.Config) *world {
 	if w.server, err = Listen(cfg); err != nil {
 		t.Fatal(err)
 	}
+	// Windows of one size: those that grow would hold 16 MiB for each stream of the client.
 	if w.conn, err = grpc.NewClient(w.server.Addr(), grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer))); err != nil {
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)),
+		grpc.WithStaticStreamWindowSize(1<<16), grpc.WithStaticConnWindowSize(1<<20)); err != nil {
 		t.Fatal(err)
 	}
 	w.KVClient, w.WatchClient = etcdpb.NewKVClient(w.conn), etcdpb.NewWatchClient(w.conn)

@@ -194,7 +194,11 @@ func (n *network) grows(prefix, key string) {
 		n.t.Errorf("a head of %s, and one before it (%d): %s", prefix, code, errs)
 	}
 	lines := strings.Split(note, "\n")
-	lines[2] = "A" + lines[2][1:]
+	first := "A"
+	if strings.HasPrefix(lines[2], first) {
+		first = "B"
+	}
+	lines[2] = first + lines[2][1:]
 	keep(strings.Join(lines, "\n"))
 	if _, errs, code := n.command(append(words, "--since", file)...); code != 7 || !strings.Contains(errs, "altered") {
 		n.t.Errorf("a head of %s, and one that was altered (%d): %s", prefix, code, errs)
