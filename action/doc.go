@@ -7,6 +7,6 @@
 //
 // Predicates are expressions in CEL (https://cel.dev), in a part of it on which
 // all nodes agree to the last bit: no floating-point numbers, no maps, whose order
-// is nobody's, no time zones, no regular expressions, and a bound on the work. What
-// a Facts holds is all that they see.
+// is nobody's, no time zones, no regular expressions, and bounds of this package's own on
+// their size and work. What a Facts holds is all that they see.
 package action

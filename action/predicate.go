@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/types"
@@ -12,9 +13,9 @@ import (
 // ErrPredicate is wrapped by errors about expressions that are no predicates.
 var ErrPredicate = errors.New("action: not a predicate")
 
-// MaxCost bounds the work of a predicate, in the steps that CEL counts: about one for
-// each operation, and one for every ten bytes of text looked at.
-const MaxCost = 2000
+// allowance bounds the steps of the library when a predicate is asked, by the library's own
+// count. It stops what should not be; nothing that was taken comes near to it.
+const allowance = 100 * MaxCost
 
 // Predicate is an expression that can be asked. Safe for concurrent use.
 type Predicate struct {
@@ -33,29 +34,62 @@ func Compile(when string) (*Predicate, error) {
 	if err != nil {
 		return nil, err
 	}
-	tree, issues := env.Compile(when)
-	if issues != nil && len(issues.Errors()) > 0 {
-		first := issues.Errors()[0]
-		return nil, wrong(first.Location.Line(), first.Location.Column(), "%s", strings.TrimSpace(first.Message))
-	}
-	if err := settled(tree); err != nil {
+	tree, err := read(env, when)
+	if err != nil {
 		return nil, err
 	}
-	if tree.OutputType() != cel.BoolType {
+	gives, cost, err := reckon(tree.NativeRep())
+	switch {
+	case err != nil:
+		return nil, err
+	case gives != types.BoolKind:
 		return nil, wrong(1, 0, "it gives %s, and a predicate gives true or false", tree.OutputType())
+	case cost > MaxCost:
+		return nil, fmt.Errorf("%w: it may take up to %d steps, and %d are the most: compare less text, or fewer values", ErrPredicate, cost, MaxCost)
 	}
-	cost, err := env.EstimateCost(tree, sizes{})
+	program, err := env.Program(tree, cel.CostLimit(allowance))
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrPredicate, err)
 	}
-	if cost.Max > MaxCost {
-		return nil, fmt.Errorf("%w: it may take up to %d steps, and %d are the most: compare less text, or nest fewer lists", ErrPredicate, cost.Max, MaxCost)
+	return &Predicate{program: program, cost: cost, value: looksAt(tree, valueName)}, nil
+}
+
+// read reads an expression of the shape that predicates have, and finds its types.
+func read(env *cel.Env, when string) (*cel.Ast, error) {
+	if len(when) > MaxWhen || !utf8.ValidString(when) {
+		return nil, fmt.Errorf("%w: %d bytes, and %d of UTF-8 are the most", ErrPredicate, len(when), MaxWhen)
 	}
-	program, err := env.Program(tree, cel.CostLimit(MaxCost))
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrPredicate, err)
+	if line, column, ok := deepest(when); ok {
+		return nil, wrong(line, column, "brackets stand more than %d deep in each other", MaxDepth)
 	}
-	return &Predicate{program: program, cost: cost.Max, value: looksAt(tree, valueName)}, nil
+	tree, issues := env.Parse(when)
+	if err := first(issues); err != nil {
+		return nil, err
+	}
+	if err := shaped(tree.NativeRep()); err != nil {
+		return nil, err
+	}
+	tree, issues = env.Check(tree)
+	return tree, first(issues)
+}
+
+// first is the first of the library's complaints.
+func first(issues *cel.Issues) error {
+	if issues == nil || len(issues.Errors()) == 0 {
+		return nil
+	}
+	e := issues.Errors()[0]
+	return wrong(e.Location.Line(), max(e.Location.Column(), 0), "%s", strings.TrimSpace(e.Message))
+}
+
+// looksAt reports whether an expression has a variable.
+func looksAt(tree *cel.Ast, name string) bool {
+	for _, r := range tree.NativeRep().ReferenceMap() {
+		if r.Name == name {
+			return true
+		}
+	}
+	return false
 }
 
 // wrong is an error at a place of an expression; columns count from 0.
