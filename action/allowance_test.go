@@ -12,8 +12,9 @@ import (
 
 // largest are facts with the longest values that predicates see.
 func largest() *Facts {
-	f := &Facts{Object: Object{Value: []byte(strings.Repeat("v", MaxValue)), Key: strings.Repeat("k", 1024), UID: strings.Repeat("u", 64)}}
-	f.Verb, f.Caller = strings.Repeat("a", 64), Caller{ID: strings.Repeat("c", 64), Anchor: strings.Repeat("n", 256), Weight: 1 << 40}
+	f := &Facts{Verb: strings.Repeat("a", 64)}
+	f.Object = Object{Key: strings.Repeat("k", 1024), UID: strings.Repeat("u", 64), Value: make([]byte, MaxValue)}
+	f.Caller = Caller{ID: strings.Repeat("c", 64), Anchor: strings.Repeat("n", 256), Weight: 1 << 40}
 	f.Scope = Scope{Prefix: strings.Repeat("p", 512), Mode: "crash", Epoch: 1 << 40, Height: 1 << 40}
 	return f
 }
@@ -70,7 +71,9 @@ func TestTheLibrarysCountDecidesNothing(t *testing.T) {
 // takes seconds for a text of 512 bytes.
 func TestBoundsComeBeforeTheWork(t *testing.T) {
 	deep := func(n int) string { return strings.Repeat("[", n) + "1" + strings.Repeat("]", n) }
-	for _, when := range []string{deep(254) + " == 1", deep(127) + "==" + deep(127), strings.Repeat("1+", 255) + "1", strings.Repeat("(", 512)} {
+	for _, when := range []string{
+		deep(254) + " == 1", deep(127) + "==" + deep(127), strings.Repeat("1+", 255) + "1", strings.Repeat("(", 512),
+	} {
 		start := time.Now()
 		if _, err := Compile(when); err == nil {
 			t.Errorf("%.40s... is taken", when)

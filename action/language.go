@@ -13,7 +13,8 @@ import (
 // the ones of the library stand where no text that it is given reaches them.
 var language = sync.OnceValues(func() (*cel.Env, error) {
 	options := []cel.EnvOption{
-		cel.StdLib(), cel.EnableMacroCallTracking(), cel.ParserExpressionSizeLimit(2 * MaxWhen), cel.ParserRecursionLimit(1000 * MaxWhen),
+		cel.StdLib(), cel.EnableMacroCallTracking(),
+		cel.ParserExpressionSizeLimit(2 * MaxWhen), cel.ParserRecursionLimit(1000 * MaxWhen),
 	}
 	for _, v := range variables {
 		options = append(options, cel.Variable(v.name, v.kind))

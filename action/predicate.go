@@ -45,7 +45,8 @@ func Compile(when string) (*Predicate, error) {
 	case gives != types.BoolKind:
 		return nil, wrong(1, 0, "it gives %s, and a predicate gives true or false", tree.OutputType())
 	case cost > MaxCost:
-		return nil, fmt.Errorf("%w: it may take up to %d steps, and %d are the most: compare less text, or fewer values", ErrPredicate, cost, MaxCost)
+		return nil, fmt.Errorf("%w: it may take up to %d steps, and %d are the most: compare less text, or fewer values",
+			ErrPredicate, cost, MaxCost)
 	}
 	program, err := env.Program(tree, cel.CostLimit(allowance))
 	if err != nil {

@@ -145,7 +145,7 @@ func (s *shape) check(e ast.Expr, depth int) error {
 		return at(s.source, e, "%s", p.wrong)
 	case p.each != "":
 		return s.loop(e, p, depth)
-	case p.name != "" && e.Kind() != ast.CallKind && !slices.Contains(s.each, p.name) && !slices.Contains(VariableNames(), p.name):
+	case p.name != "" && e.Kind() != ast.CallKind && !slices.Contains(append(VariableNames(), s.each...), p.name):
 		return at(s.source, e, "predicates do not know %s", p.name)
 	}
 	return s.all(p.parts, depth)

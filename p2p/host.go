@@ -21,8 +21,6 @@ import (
 	quic "github.com/libp2p/go-libp2p/p2p/transport/quic"
 	"github.com/libp2p/go-libp2p/p2p/transport/tcp"
 	ma "github.com/multiformats/go-multiaddr"
-
-	"github.com/aweigh/aweigh"
 )
 
 var (
@@ -139,7 +137,7 @@ func (h *Host) Start() error {
 	}
 	h.refuseCircuits()
 	h.host.SetStreamHandler(h.framesID, h.receiveFrames)
-	h.host.SetStreamHandler(h.pullID, h.answer(h.cfg.MaxFrame+len(aweigh.Hash{}), h.knowing(h.cfg.Handler.Request)))
+	h.host.SetStreamHandler(h.pullID, h.answer(h.cfg.MaxFrame, h.cfg.Handler.Request))
 	h.host.SetStreamHandler(h.peersID, h.answer(maxPeersRequest, h.answerPeers))
 	if err := h.host.Network().Listen(listen...); err != nil {
 		return fmt.Errorf("p2p: listen on %s: %w", strings.Join(h.cfg.Listen, ", "), err)

@@ -1,12 +1,16 @@
 package p2p
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/libp2p/go-libp2p"
 	"github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/protocol"
+
+	"github.com/aweigh/aweigh/internal/canon"
 )
 
 // TestStrangersLearnNoNetwork: a libp2p host that knows no network's identity connects,
@@ -37,24 +41,34 @@ func TestStrangersLearnNoNetwork(t *testing.T) {
 			t.Fatalf("nothing was told: %v", err)
 		}
 	}
-	other := knows(h.cfg.Network, h.ID(), h.ID()) // what another peer may show
-	for what, req := range map[string][]byte{"nothing": nil, "a question": []byte("genesis"), "what another shows": append(other[:], "genesis"...)} {
-		s, err := stranger.NewStream(t.Context(), h.ID(), h.pullID)
-		if err != nil {
-			t.Fatal(err)
+	friend := start(t, nil)
+	join(t, h, friend)
+	eventually(t, "the host has the record of its friend", func() bool { return len(h.book.addrs(friend.ID())) > 0 })
+	for _, c := range []struct {
+		proto       protocol.ID
+		ask, answer string
+	}{
+		{h.pullID, "genesis", "genesis"},
+		{h.peersID, string(canon.Encode(peersRequest{Wanted: [][]byte{[]byte(friend.ID())}})), string(friend.ID())},
+	} {
+		ask := func(req string) (string, error) {
+			s, err := stranger.NewStream(t.Context(), h.ID(), c.proto)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := exchangeOn(s, []byte(req), maxPeersAnswer)
+			return string(got), err
 		}
-		got, err := exchangeOn(s, req, 1000)
-		if err == nil || strings.Contains(string(got), "genesis") {
-			t.Errorf("%s: answered with %q, %v", what, got, err)
+		other := knows(h.cfg.Network, h.ID(), h.ID()) // what another peer may show
+		for what, shown := range map[string]string{"nothing": "", "what another shows": string(other[:]), "zeros": string(make([]byte, len(other)))} {
+			if got, err := ask(shown + c.ask); !errors.Is(err, ErrRefused) || strings.Contains(got, c.answer) {
+				t.Errorf("%s: %s is answered with %q, %v", c.proto, what, got, err)
+			}
 		}
-	}
-	mine := knows(h.cfg.Network, stranger.ID(), h.ID())
-	s, err := stranger.NewStream(t.Context(), h.ID(), h.pullID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got, err := exchangeOn(s, append(mine[:], "genesis"...), 1000); err != nil || string(got) != "genesis" {
-		t.Errorf("who knows the network is answered with %q, %v", got, err)
+		mine := knows(h.cfg.Network, stranger.ID(), h.ID())
+		if got, err := ask(string(mine[:]) + c.ask); err != nil || !strings.Contains(got, c.answer) {
+			t.Errorf("%s: who knows the network is answered with %q, %v", c.proto, got, err)
+		}
 	}
 }
 

@@ -10,6 +10,8 @@ import (
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/core/protocol"
+
+	"github.com/aweigh/aweigh"
 )
 
 var (
@@ -33,11 +35,11 @@ const maxReason = 256
 // most. Errors: ErrNotConnected, ErrRefused, ErrBusy, ErrFrame for an answer
 // that is too long, or of the transport and ctx.
 func (h *Host) Request(ctx context.Context, to peer.ID, req []byte, max int) ([]byte, error) {
-	shown := knows(h.cfg.Network, h.host.ID(), to)
-	return h.ask(ctx, h.pullID, to, append(shown[:], req...), max)
+	return h.ask(ctx, h.pullID, to, req, max)
 }
 
-// ask sends one request over a stream of its own.
+// ask sends one request over a stream of its own, behind what shows that this host knows the
+// network.
 func (h *Host) ask(ctx context.Context, proto protocol.ID, to peer.ID, req []byte, limit int) (answer []byte, err error) {
 	if !h.enter() {
 		return nil, ErrClosed
@@ -70,7 +72,8 @@ func (h *Host) ask(ctx context.Context, proto protocol.ID, to peer.ID, req []byt
 	defer s.Reset()
 	stop := context.AfterFunc(ctx, func() { _ = s.Reset() }) // the only way to interrupt a read
 	defer stop()
-	if answer, err = exchangeOn(s, req, limit); err != nil {
+	shown := knows(h.cfg.Network, h.host.ID(), to)
+	if answer, err = exchangeOn(s, append(shown[:], req...), limit); err != nil {
 		if ctx.Err() != nil {
 			err = ctx.Err()
 		}
@@ -109,9 +112,10 @@ func exchangeOn(s network.Stream, req []byte, limit int) ([]byte, error) {
 	return nil, fmt.Errorf("%w: answer of kind %d", ErrFrame, status)
 }
 
-// answer makes a stream handler that reads one request and writes what f
-// answers. A nil f refuses.
+// answer makes a stream handler that reads one request of at most limit bytes, from a peer
+// that shows that it knows the network, and writes what f answers. A nil f refuses.
 func (h *Host) answer(limit int, f func(context.Context, peer.ID, []byte) ([]byte, error)) network.StreamHandler {
+	known := h.knowing(f)
 	return func(s network.Stream) {
 		defer s.Close()
 		if !h.enter() {
@@ -128,7 +132,7 @@ func (h *Host) answer(limit int, f func(context.Context, peer.ID, []byte) ([]byt
 			_ = s.Reset()
 			return
 		}
-		if err := h.serve(r, s, limit, f); err != nil {
+		if err := h.serve(r, s, limit+len(aweigh.Hash{}), known); err != nil {
 			h.count.RequestsRefused.Add(1)
 			h.cfg.Log.Debug("request not served", "peer", r.id, "error", err)
 			_ = s.Reset()
