@@ -138,7 +138,7 @@ func failure(r node.Receipt) error {
 		}
 		return detailed(code, why, &aweighv1.Problem{Reason: reason, Mutation: bytesOf(r.Mutation)})
 	case scope.Exceeded:
-		return detailed(connect.CodeAborted, fmt.Errorf("api: the bundle reserves less than the mutation costs; it changed nothing: %w", scope.ErrTooMuch),
+		return detailed(connect.CodeAborted, fmt.Errorf("api: the bundle reserves less than the mutation costs; it changed nothing, and never will: %w", scope.ErrTooMuch),
 			&aweighv1.Problem{Reason: Failed, Mutation: bytesOf(r.Mutation)})
 	case scope.Expired:
 		return detailed(connect.CodeAborted, errors.New("api: the request expired before it could be ordered; it changed nothing"),

@@ -90,6 +90,7 @@ type Packet struct {
 // it was not taken, a Read, or a HandIn.
 type Reply struct {
 	Mutation aweigh.Hash
+	Bundle   aweigh.Hash // that exceeded, for those alone who wait for this one; zero for other outcomes
 	Outcome  *scope.Outcome
 	Refused  error
 	Height   aweigh.Height // the block of the mutation, or the height that a Read waited for

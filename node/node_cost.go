@@ -57,8 +57,12 @@ func (c *costs) wait(ctx context.Context, units int64, prefix []byte) error {
 	return err
 }
 
+// never is what a mutation exceeded that was not tried yet.
+const never = -1
+
 // price is what a mutation shall reserve: what it would cost on the state that this node has, and some more for what
-// others write meanwhile; and more than failed, if it is not 0. The error is scope.ErrTooMuch if no block may cost as much.
+// others write meanwhile; and more than failed, which it exceeded before: the same bundle is not executed again. The
+// error is scope.ErrTooMuch if no block may cost as much.
 func (n *Part) price(m scope.Mutation, failed int64) (int64, error) {
 	n.costs.pricing.Lock() // it is work that no client has paid for yet: one processor is enough
 	defer n.costs.pricing.Unlock()
@@ -73,7 +77,7 @@ func (n *Part) price(m scope.Mutation, failed int64) (int64, error) {
 	switch {
 	case failed >= most:
 		return 0, scope.ErrTooMuch
-	case units == 0 && failed == 0:
+	case units == 0 && failed == never:
 		return 0, nil
 	}
 	return min(max(units+units/4, 4*failed)+priceOver, most), nil

@@ -38,6 +38,14 @@ func TestDearBundlesHoldNoAnchorUp(t *testing.T) {
 		t.Errorf("an anchor waited for %v behind bundles that it handed on", took)
 	}
 
+	m := n.mutation(scope.Write, canon.Encode(putTxn("/cheap", "v")), n.filled(Once{}))
+	if units, err := n.price(m, never); units != 0 || err != nil {
+		t.Errorf("a put reserves %d, %v", units, err)
+	}
+	if units, err := n.price(m, 0); units == 0 || err != nil { // the same bundle would not be executed
+		t.Errorf("a put that exceeded its form reserves %d, %v", units, err)
+	}
+
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
 	var err error

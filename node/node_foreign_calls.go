@@ -253,9 +253,13 @@ func (f *foreign) propose(ctx context.Context, class scope.Class, content []byte
 		if r, err = f.attempt(ctx, m, reserve); err != nil || r.Code != scope.Exceeded {
 			return r, err
 		}
-		if max(4*reserve, 1024) > foreignReserve {
-			return r, scope.ErrTooMuch
+		if max(4*reserve, 1024) <= foreignReserve {
+			continue
 		}
+		if !once.drawn { // as Part.proposeAt
+			return r, f.undecided(scope.ErrTooMuch, &m)
+		}
+		return r, scope.ErrTooMuch
 	}
 }
 
@@ -269,9 +273,7 @@ func (f *foreign) attempt(ctx context.Context, m scope.Mutation, reserve int64) 
 	begin := time.Now()
 	a, err := f.ask(ctx, ForeignAsk{Kind: ForeignSubmit, Body: b.Raw()}, nil)
 	if err != nil {
-		u := &UndecidedError{Mutation: id, Prefix: f.genesis.Prefix(), ValidUntil: m.ValidUntil, Cause: err}
-		u.Reachable, u.Needed = f.reach()
-		return r, u
+		return r, f.undecided(err, &b.Mutations()[0].Mutation)
 	}
 	switch {
 	case a.Failure == new(ExpiredError).Error():
@@ -281,6 +283,12 @@ func (f *foreign) attempt(ctx context.Context, m scope.Mutation, reserve int64) 
 	}
 	f.of.measured.commits.since(begin)
 	return f.receipt(a.Body, id)
+}
+
+func (f *foreign) undecided(cause error, m *scope.Mutation) error {
+	u := &UndecidedError{Mutation: scope.ID(m.Encode()), Prefix: f.genesis.Prefix(), ValidUntil: m.ValidUntil, Cause: cause}
+	u.Reachable, u.Needed = f.reach()
+	return u
 }
 
 // receipt is that of a mutation, in an answer.

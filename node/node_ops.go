@@ -20,6 +20,7 @@ type Once struct {
 	Nonce         []byte         // 8 to 32 bytes
 	ValidUntil    aweigh.Instant // the mutation is void afterwards
 	Justification string         // kept in the lineage
+	drawn         bool           // for this request: nothing with this nonce was signed before
 }
 
 // Receipt is the answer to a mutation that is final.
@@ -84,7 +85,7 @@ func (n *Part) filled(once Once) Once {
 // draw fills in the nonce.
 func (o *Once) draw() {
 	if o.Nonce == nil {
-		o.Nonce = make([]byte, 16)
+		o.Nonce, o.drawn = make([]byte, 16), true
 		rand.Read(o.Nonce)
 	}
 }
@@ -120,7 +121,8 @@ func (n *Part) propose(ctx context.Context, class scope.Class, content []byte, o
 
 // proposeAt is propose of what is priced first, if it is dear.
 func (n *Part) proposeAt(ctx context.Context, class scope.Class, content []byte, once Once, dear bool) (r Receipt, err error) {
-	m := n.mutation(class, content, n.filled(once))
+	once = n.filled(once)
+	m := n.mutation(class, content, once)
 	ctx, cancel := n.deadline(ctx)
 	defer cancel()
 	begin := time.Now()
@@ -129,7 +131,7 @@ func (n *Part) proposeAt(ctx context.Context, class scope.Class, content []byte,
 	}
 	var reserve int64
 	if dear {
-		if reserve, err = n.price(m, 0); err != nil {
+		if reserve, err = n.price(m, never); err != nil {
 			return Receipt{}, err
 		}
 	}
@@ -142,8 +144,11 @@ func (n *Part) proposeAt(ctx context.Context, class scope.Class, content []byte,
 			break
 		}
 		n.costs.surprised()
-		if reserve, err = n.price(m, reserve); err != nil { // what was signed before may still be ordered until its time is over
-			return Receipt{}, n.undecided(err, scope.ID(m.Encode()), m.ValidUntil)
+		if reserve, err = n.price(m, reserve); err != nil {
+			if !once.drawn { // what was signed for an earlier request may still be ordered until its time is over
+				err = n.undecided(err, scope.ID(m.Encode()), m.ValidUntil)
+			}
+			return Receipt{}, err
 		}
 	}
 	if err == nil {
@@ -197,7 +202,7 @@ func (n *Part) submit(ctx context.Context, ev Submit) (_ []Receipt, err error) {
 	for i := range waiting {
 		waiting[i] = make(chan Reply, 1)
 		id := b.Mutations()[i].ID
-		n.runner.replies.expect(ctx, id, waiting[i])
+		n.runner.replies.expect(ctx, b.ID(), id, waiting[i])
 		defer n.runner.replies.forget(id, waiting[i])
 	}
 	select {
@@ -247,8 +252,15 @@ func (n *Part) receipt(ctx context.Context, id aweigh.Hash, done chan Reply, unt
 	if err != nil {
 		return Receipt{}, err
 	}
+	if reply.Outcome.Code == scope.Refused {
+		return Receipt{}, n.undecided(errEarly, id, until)
+	}
 	return Receipt{Outcome: *reply.Outcome, Height: reply.Height, Scope: n.id}, nil
 }
+
+// errEarly is why a mutation is undecided that was ordered when it was valid for longer than the policy allows: this is not on record, and
+// it may be ordered again.
+var errEarly = errors.New("node: it was ordered too long before its time is over")
 
 // haste is how long one whose time is up already waits to learn why.
 const haste = 50 * time.Millisecond

@@ -49,7 +49,7 @@ type picking struct {
 // this node's own clients first, so that nobody else can keep them out, then those of
 // anchors, then all others, who have a share of their own. What does not fit waits.
 // There are no more than others can ask for with one question, should they have none.
-// Those whose time is over by the time of the block are left out.
+// Those whose time is over by the time of the block are left out, and wait while it is too far ahead.
 func (m *Machine) pick(path []*candidate, at aweigh.Instant) []*scope.CheckedBundle {
 	inside := make(map[aweigh.Hash]bool)
 	for _, k := range path {
@@ -81,8 +81,9 @@ func (m *Machine) pick(path []*candidate, at aweigh.Instant) []*scope.CheckedBun
 func (m *Machine) lines(inside map[aweigh.Hash]bool, at aweigh.Instant) (seats, strangers []*line) {
 	var local line
 	by := make(map[aweigh.Hash]*line)
+	latest := at.Add(m.chain.policy.Limits.ValidFor)
 	for _, e := range m.pool.order {
-		if e.gone || inside[e.bundle.ID()] || e.bundle.ValidUntil() < at {
+		if e.gone || inside[e.bundle.ID()] || e.bundle.ValidUntil() < at || e.bundle.ValidUntil() > latest {
 			continue
 		}
 		if e.local {

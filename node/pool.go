@@ -137,7 +137,9 @@ func (p *pool) remove(e *pooled) {
 // another bundle: nobody is told anything more of them.
 func (p *pool) drop(e *pooled) {
 	for i := range e.bundle.Mutations() {
-		delete(p.mine, e.bundle.Mutations()[i].ID)
+		if id := e.bundle.Mutations()[i].ID; p.mine[id] == e.bundle.ID() {
+			delete(p.mine, id)
+		}
 	}
 	p.remove(e)
 }
@@ -225,14 +227,14 @@ func (m *Machine) submit(ev Submit) {
 	b, fresh := ev.Bundle, false
 	for i := range b.Mutations() {
 		id := b.Mutations()[i].ID
-		o, ok, err := m.chain.state.Outcome(id)
+		o, ok, err := m.chain.state.OutcomeIn(b.ID(), id)
 		must.OK(err, "reading the outcome of a mutation")
 		if ok { // a retry of something that was done: the first answer again
 			outcome, ok := m.pool.told.all[id]
 			if !ok {
 				outcome = scope.Outcome{Mutation: id, Code: o.Code, Reason: o.Reason, Revision: o.Revision, Succeeded: o.Succeeded}
 			}
-			m.fx.Reply = append(m.fx.Reply, Reply{Mutation: id, Height: o.Height, Outcome: &outcome})
+			m.fx.Reply = append(m.fx.Reply, replyIn(b.ID(), o.Height, &outcome))
 			continue
 		}
 		fresh = true
@@ -280,10 +282,10 @@ func (m *Machine) admit(b *scope.CheckedBundle, from Peer) error {
 	return nil
 }
 
-// applied reports whether all mutations of a bundle are on record.
+// applied reports whether all mutations of a bundle are on record, or that it exceeded what it declares.
 func (m *Machine) applied(b *scope.CheckedBundle) bool {
 	for i := range b.Mutations() {
-		_, ok, err := m.chain.state.Outcome(b.Mutations()[i].ID)
+		_, ok, err := m.chain.state.OutcomeIn(b.ID(), b.Mutations()[i].ID)
 		must.OK(err, "reading the outcome of a mutation")
 		if !ok {
 			return false
@@ -349,7 +351,8 @@ func (m *Machine) reofferBundles() {
 }
 
 // refit drops the bundles that are not within the limits of another policy. Those who
-// wait for what no other bundle holds are told so.
+// wait for what no other bundle holds are told so. What is valid for longer than the policy
+// allows may be taken later, by others that have it, so of this nothing is told.
 func (m *Machine) refit(lim scope.Limits) {
 	type unfit struct {
 		*pooled
@@ -358,8 +361,13 @@ func (m *Machine) refit(lim scope.Limits) {
 	p := &m.pool
 	var all []unfit
 	held := make(map[aweigh.Hash]bool)
+	latest := max(m.now, m.chain.state.Head().Time).Add(lim.ValidFor + lim.Drift)
 	for _, e := range p.order {
 		if e.gone {
+			continue
+		}
+		if e.bundle.ValidUntil() > latest {
+			p.drop(e)
 			continue
 		}
 		if _, err := verified(e.bundle.Raw(), lim); err != nil {

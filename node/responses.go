@@ -28,20 +28,29 @@ func (c *chain) repeatable(b *scope.Block) map[aweigh.Hash]bool {
 	return all
 }
 
-// answerAll tells those who wait what became of the mutations of a final block. What exceeds
-// its reserve may have been handed in again since, with more.
+// answerAll tells those who wait what became of the mutations of a final block. Where a bundle exceeds
+// its reserve, another one may carry the mutation, and who waits for that one waits on.
 func (m *Machine) answerAll(k *candidate) {
 	at := 0
 	for _, c := range k.block.Bundles {
 		for range c.Mutations() {
 			outcome := k.result.Outcomes[at]
 			at++
-			if outcome.Code == scope.Exceeded && m.pool.mine[outcome.Mutation] != c.ID() {
-				continue
-			}
-			if m.pool.answer(outcome.Mutation) {
-				m.fx.Reply = append(m.fx.Reply, Reply{Mutation: outcome.Mutation, Outcome: &outcome, Height: k.block.Header.Height})
+			if carrier, awaited := m.pool.mine[outcome.Mutation]; awaited {
+				m.fx.Reply = append(m.fx.Reply, replyIn(c.ID(), k.block.Header.Height, &outcome))
+				if outcome.Code != scope.Exceeded || carrier == c.ID() {
+					delete(m.pool.mine, outcome.Mutation)
+				}
 			}
 		}
 	}
+}
+
+// replyIn is the reply on a mutation as a bundle carried it.
+func replyIn(bundle aweigh.Hash, at aweigh.Height, outcome *scope.Outcome) Reply {
+	r := Reply{Mutation: outcome.Mutation, Outcome: outcome, Height: at}
+	if outcome.Code == scope.Exceeded {
+		r.Bundle = bundle
+	}
+	return r
 }

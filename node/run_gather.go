@@ -126,7 +126,7 @@ func (r *runner) sign(held []*submission) (events []Event) {
 	switch {
 	case err == nil:
 		for i, s := range held {
-			r.replies.expect(s.ctx, b.Mutations()[i].ID, s.done)
+			r.replies.expect(s.ctx, b.ID(), b.Mutations()[i].ID, s.done)
 		}
 		r.counts.bundles.Add(1)
 		r.counts.mutations.Add(uint64(len(held)))

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 
 	"github.com/aweigh/aweigh"
@@ -14,11 +15,17 @@ var ErrStopped = errors.New("node: stopped")
 // replies carries the machine's Replies to the goroutines that wait for them.
 type replies struct {
 	mu        sync.Mutex
-	mutations map[aweigh.Hash][]chan Reply
+	mutations map[aweigh.Hash][]waiter
 	reads     map[uint64]chan Reply
 	next      uint64
 	stopped   error
 	done      chan struct{}
+}
+
+// waiter waits for what becomes of a mutation in a bundle, or in any other.
+type waiter struct {
+	bundle aweigh.Hash
+	done   chan Reply
 }
 
 func newReplies() *replies {
@@ -37,31 +44,29 @@ func (r *replies) rest() {
 	}
 }
 
-// expect lets done, which must be buffered, get the reply on a mutation. One who
+// expect lets done, which must be buffered, get the reply on a mutation that a bundle carries. One who
 // has stopped waiting by then has called forget already, and gets nothing.
-func (r *replies) expect(ctx context.Context, mutation aweigh.Hash, done chan Reply) {
+func (r *replies) expect(ctx context.Context, bundle, mutation aweigh.Hash, done chan Reply) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if ctx.Err() != nil {
 		return
 	}
 	if r.mutations == nil {
-		r.mutations = make(map[aweigh.Hash][]chan Reply)
+		r.mutations = make(map[aweigh.Hash][]waiter)
 	}
-	r.mutations[mutation] = append(r.mutations[mutation], done)
+	r.mutations[mutation] = append(r.mutations[mutation], waiter{bundle, done})
 }
 
 // forget is for one who no longer waits.
 func (r *replies) forget(mutation aweigh.Hash, done chan Reply) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	waiting := r.mutations[mutation]
-	for i, c := range waiting {
-		if c == done {
-			waiting = append(waiting[:i:i], waiting[i+1:]...)
-			break
-		}
-	}
+	r.leave(mutation, slices.DeleteFunc(r.mutations[mutation], func(w waiter) bool { return w.done == done }))
+}
+
+// leave lets these wait on for a mutation, and no others.
+func (r *replies) leave(mutation aweigh.Hash, waiting []waiter) {
 	if len(waiting) == 0 {
 		delete(r.mutations, mutation)
 	} else {
@@ -97,10 +102,13 @@ func (r *replies) deliver(reply Reply) {
 		}
 		return
 	}
-	for _, done := range r.mutations[reply.Mutation] {
-		done <- reply
-	}
-	delete(r.mutations, reply.Mutation)
+	r.leave(reply.Mutation, slices.DeleteFunc(r.mutations[reply.Mutation], func(w waiter) bool {
+		theirs := reply.Bundle.IsZero() || reply.Bundle == w.bundle
+		if theirs {
+			w.done <- reply
+		}
+		return theirs
+	}))
 }
 
 func (r *replies) close(err error) {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/kv"
 	"github.com/aweigh/aweigh/votes"
 )
 
@@ -50,7 +51,7 @@ func (w *world) run(bundles ...*CheckedBundle) *Result {
 }
 
 // TestWhatExceedsItsReserveIsNotDone: a mutation takes no more than was declared for it.
-// What would, leaves no trace, and the same mutation is done by a bundle that reserves
+// What would, changes nothing, and the same mutation is done by a bundle that reserves
 // what State.Price names, and not by one that reserves a unit less.
 func TestWhatExceedsItsReserveIsNotDone(t *testing.T) {
 	for name := range dear(newWorld(t)) {
@@ -71,13 +72,71 @@ func TestWhatExceedsItsReserveIsNotDone(t *testing.T) {
 				}
 				after := w.state.Head()
 				if _, known, err := w.state.Outcome(out.Mutation); known || err != nil || after.Revision != before.Revision || after.LineageSize != before.LineageSize {
-					t.Fatalf("it left a trace: %v, %v, %+v", known, err, after)
+					t.Fatalf("it changed something: %v, %v, %+v", known, err, after)
 				}
 			}
 			if out := w.run(w.reserving(price, m)).Outcomes[0]; out.Code != Applied {
 				t.Fatalf("with its price of %d: %s %q", price, out.Code, out.Reason)
 			}
 		})
+	}
+}
+
+// TestWhatExceededStaysUndone: the author of a bundle that exceeded hears that it changed nothing, and gives up. So the bundle is
+// never executed, also when it would fit; another bundle may carry the mutation. Snapshots keep that, until the mutation is void.
+func TestWhatExceededStaysUndone(t *testing.T) {
+	w := newWorld(t)
+	w.one(w.put("/big", strings.Repeat("x", 100<<10)))
+	drop := w.ops(Op{Kind: OpDelete, Key: []byte("/big"), Prev: true}, put("/dropped", "v"))
+	other := w.put("/other", "v")
+	small, large := w.reserving(3, drop, other), w.reserving(1000, drop)
+	exceeds := func(when string, b *CheckedBundle) {
+		t.Helper()
+		before := w.state.Head().Revision
+		for _, out := range w.run(b, b).Outcomes {
+			if out.Mutation == b.Mutations()[0].ID && (out.Code != Exceeded || !errors.Is(Failure(out.Reason), ErrTooMuch)) {
+				t.Fatalf("%s: %s %q", when, out.Code, out.Reason)
+			}
+		}
+		if v, ok, err := w.state.newest([]byte("/dropped")); ok || err != nil {
+			t.Fatalf("%s: it was executed: %+v, %v", when, v, err)
+		}
+		if now := w.state.Head().Revision; when != "at first" && now != before {
+			t.Fatalf("%s: revision %d after %d", when, now, before)
+		}
+	}
+	exceeds("at first", small)
+	w.one(w.put("/big", "small"))
+	exceeds("when it would fit", small)
+	if c, ok, err := w.state.OutcomeIn(small.ID(), small.Mutations()[0].ID); !ok || c.Code != Exceeded || err != nil {
+		t.Fatalf("on record: %v %+v, %v", ok, c, err)
+	}
+	if c, ok, err := w.state.OutcomeIn(small.ID(), small.Mutations()[1].ID); !ok || c.Code != Applied || err != nil {
+		t.Fatalf("on record of the other mutation: %v %+v, %v", ok, c, err)
+	}
+	if _, ok, err := w.state.OutcomeIn(large.ID(), large.Mutations()[0].ID); ok || err != nil {
+		t.Fatalf("on record of another bundle: %v, %v", ok, err)
+	}
+	there, err := w.take(*w.head, 1<<20).restore()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.flat, w.r = there, there
+	w.open()
+	w.head = nil
+	exceeds("after a snapshot", small)
+	if out := w.run(large).Outcomes[0]; out.Code != Applied {
+		t.Fatalf("another bundle: %s %q", out.Code, out.Reason)
+	}
+	if out := w.run(small).Outcomes[0]; out.Code != Duplicate {
+		t.Fatalf("the first bundle then: %s %q", out.Code, out.Reason)
+	}
+	w.now = drop.ValidUntil.Add(2 * time.Minute)
+	w.step()
+	left := 0
+	prefix := w.state.space.at(atReceipt)
+	if err := w.r.Scan(prefix, kv.PrefixEnd(prefix), false, func(_, _ []byte) bool { left++; return true }); err != nil || left > 0 {
+		t.Fatalf("%d receipts of void mutations are left, %v", left, err)
 	}
 }
 

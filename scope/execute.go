@@ -92,11 +92,8 @@ func (s *State) ExecuteFor(b *Block, wanted Wanted) (*Result, error) {
 		return nil, err
 	}
 	for _, c := range b.Bundles {
-		x.purse.reserve = c.reserve
-		for i := range c.mutations {
-			if err := x.apply(&c.mutations[i]); err != nil {
-				return nil, err
-			}
+		if err := x.bundle(c); err != nil {
+			return nil, err
 		}
 	}
 	if err := x.vote(); err != nil {
@@ -135,7 +132,7 @@ type execution struct {
 	changed  []change
 	result   Result
 
-	recorded map[aweigh.Hash]Receipt // of mutations, by this block
+	recorded map[aweigh.Hash]Receipt // by this block
 	expiries expiries
 	mutation *CheckedMutation // being executed
 	purse    purse            // what it may still cost
@@ -170,40 +167,6 @@ func newExecution(s *State, b *Block) *execution {
 	x.view = view{r: x.versions, space: s.space}
 	x.result.Outcomes = make([]Outcome, 0, b.Len())
 	return x
-}
-
-// apply executes one mutation.
-func (x *execution) apply(m *CheckedMutation) error {
-	out := Outcome{Mutation: m.ID, Revision: x.next.head.Revision}
-	now := x.block.Header.Time
-	switch {
-	case m.Scope != x.next.head.Scope:
-		out.Code = Refused
-	case m.ValidUntil < now:
-		out.Code = Expired
-	case m.ValidUntil.Sub(now) > x.policy.Limits.ValidFor:
-		out.Code = Refused
-	default:
-		before, recorded, err := x.known(m.ID)
-		if err != nil {
-			return err
-		}
-		if recorded {
-			out.Code, out.Reason, out.Revision, out.Succeeded = Duplicate, before.Reason, before.Revision, before.Succeeded
-			if before.Code == Pending {
-				out.Code = Pending
-			}
-			break
-		}
-		if err := x.execute(m, &out); err != nil {
-			return err
-		}
-		if out.Code != Exceeded {
-			x.remember(m, &out)
-		}
-	}
-	x.result.Outcomes = append(x.result.Outcomes, out)
-	return nil
 }
 
 // execute does what a mutation asks for, or records why it cannot be done.

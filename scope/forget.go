@@ -11,24 +11,20 @@ import (
 	"github.com/aweigh/aweigh/kv"
 )
 
-// known is the receipt of a mutation that is on record.
-func (x *execution) known(id aweigh.Hash) (Receipt, bool, error) {
+// receipt is one that is on record.
+func (x *execution) receipt(id aweigh.Hash) (Receipt, bool, error) {
 	if c, ok := x.recorded[id]; ok {
 		return c, true, nil
 	}
 	return x.next.Outcome(id)
 }
 
-// remember puts a mutation on record until it is void.
-func (x *execution) remember(m *CheckedMutation, out *Outcome) {
-	c := Receipt{
-		Code: out.Code, Succeeded: out.Succeeded, Height: x.block.Header.Height,
-		Index: uint32(len(x.result.Outcomes)), Revision: out.Revision, Reason: out.Reason,
-	}
+// remember puts a receipt on record until what it is about is void.
+func (x *execution) remember(id aweigh.Hash, until aweigh.Instant, c Receipt) {
 	record := c.record()
-	x.ops = append(x.ops, kv.Set(x.space.at(atReceipt, m.ID[:]...), record))
-	x.recorded[m.ID] = c
-	x.expiries.add(minute(m.ValidUntil), m.ID, record)
+	x.ops = append(x.ops, kv.Set(x.space.at(atReceipt, id[:]...), record))
+	x.recorded[id] = c
+	x.expiries.add(minute(until), id, record)
 }
 
 // minute is the minute in which an instant lies.

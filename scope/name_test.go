@@ -211,7 +211,7 @@ func TestNamingsAreBounded(t *testing.T) {
 	fails(w.bind("k0", "more"), ErrAliases)
 	big := w.put("k3", strings.Repeat("x", 1<<20))
 	need := (MaxAliases-1)*given(1<<20) - mutationUnit - opUnits
-	for reserve, want := range map[int64]Code{need - 1: Exceeded, need: Applied} { // order-free: what exceeds leaves no trace
+	for reserve, want := range map[int64]Code{need - 1: Exceeded, need: Applied} { // order-free: what exceeds changes nothing
 		w.now = w.now.Add(time.Second)
 		b := w.block([]*CheckedBundle{w.reserving(reserve, big)})
 		if res, err := w.state.Execute(b); err != nil || res.Outcomes[0].Code != want {

@@ -27,7 +27,8 @@ const (
 	// trace.
 	Refused Code = 5
 	// Exceeded means that it would have cost more than its bundle declares. Nothing
-	// was done and it leaves no trace: a bundle that reserves more may carry it.
+	// was done, and that is on record: this bundle will never carry it, and one that
+	// reserves more may.
 	Exceeded Code = 7
 	// Pending means that it waits for approval, and applies once it has it (P28):
 	// State.Motion tells how that went. It is on record.
@@ -56,14 +57,15 @@ func (c Code) String() string {
 }
 
 // Receipt is what a scope keeps of a mutation until its ValidUntil has passed,
-// so that it never applies twice and whoever asks again learns how it went.
+// so that it never applies twice and whoever asks again learns how it went. One of
+// code Exceeded is of a bundle.
 type Receipt struct {
-	Code      Code // Applied, Failed or Pending
+	Code      Code // Applied, Failed, Pending or Exceeded
 	Succeeded bool // a transaction's compares held
 	Height    aweigh.Height
 	Index     uint32 // place among the block's mutations, from 0
 	Revision  int64  // of the key space after it
-	Reason    string // why it failed; see Failure
+	Reason    string // why it failed or exceeded; see Failure
 }
 
 // record is the receipt's one encoding: code, succeeded, then height, index and
@@ -93,8 +95,9 @@ func readReceipt(data []byte) (Receipt, error) {
 		Revision:  rev,
 		Reason:    string(r.data),
 	}
-	if r.bad || succeeded > 1 || c.Code != Applied && c.Code != Failed && c.Code != Pending || index>>32 != 0 ||
-		(c.Code == Failed) != (c.Reason != "") {
+	undone := c.Code == Failed || c.Code == Exceeded
+	if r.bad || succeeded > 1 || c.Code != Applied && c.Code != Pending && !undone || index>>32 != 0 ||
+		undone != (c.Reason != "") {
 		return Receipt{}, fmt.Errorf("%w: a receipt of %d bytes", ErrCorrupt, len(data))
 	}
 	return c, nil
@@ -108,4 +111,13 @@ func (s *State) Outcome(mutation aweigh.Hash) (Receipt, bool, error) {
 	}
 	c, err := readReceipt(raw)
 	return c, err == nil, err
+}
+
+// OutcomeIn is the receipt of a mutation, if it is still on record, or that of a bundle which exceeded what it
+// declares, and so carries the mutation no more. Another bundle may: Outcome knows nothing of that.
+func (s *State) OutcomeIn(bundle, mutation aweigh.Hash) (Receipt, bool, error) {
+	if c, ok, err := s.Outcome(mutation); ok || err != nil {
+		return c, ok, err
+	}
+	return s.Outcome(exceeding(bundle))
 }

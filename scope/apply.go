@@ -1,0 +1,81 @@
+package scope
+
+import "github.com/aweigh/aweigh"
+
+// exceeding names what is on record of a bundle of which a mutation cost more than it declares.
+func exceeding(bundle aweigh.Hash) aweigh.Hash {
+	return aweigh.Sum([]byte("aweigh/exceeded/1"), bundle[:])
+}
+
+// bundle executes the mutations of a bundle. If one of them costs more than is declared, that goes on record until it
+// is void, and what of the bundle is not on record then is never executed: the author heard that it changed
+// nothing, and may have given up. Another bundle may carry it.
+func (x *execution) bundle(c *CheckedBundle) error {
+	x.purse.reserve = c.reserve
+	id, first := exceeding(c.id), uint32(len(x.result.Outcomes))
+	was, known, err := x.receipt(id)
+	if err != nil {
+		return err
+	}
+	var spent *Receipt
+	if known {
+		spent = &was
+	}
+	var until aweigh.Instant
+	for i := range c.mutations {
+		m := &c.mutations[i]
+		out, err := x.apply(m, spent)
+		if err != nil {
+			return err
+		}
+		if out.Code == Exceeded {
+			until = max(until, m.ValidUntil)
+		}
+		x.result.Outcomes = append(x.result.Outcomes, out)
+	}
+	if until > 0 && !known {
+		x.remember(id, until, Receipt{
+			Code: Exceeded, Height: x.block.Header.Height, Index: first, Revision: x.next.head.Revision, Reason: reason(ErrTooMuch),
+		})
+	}
+	return nil
+}
+
+// apply executes one mutation of a bundle; spent is the bundle's receipt, if it has one.
+func (x *execution) apply(m *CheckedMutation, spent *Receipt) (Outcome, error) {
+	out := Outcome{Mutation: m.ID, Revision: x.next.head.Revision}
+	now := x.block.Header.Time
+	switch {
+	case m.Scope != x.next.head.Scope:
+		out.Code = Refused
+		return out, nil
+	case m.ValidUntil < now:
+		out.Code = Expired
+		return out, nil
+	case m.ValidUntil.Sub(now) > x.policy.Limits.ValidFor:
+		out.Code = Refused
+		return out, nil
+	}
+	before, recorded, err := x.receipt(m.ID)
+	switch {
+	case err != nil:
+		return out, err
+	case recorded:
+		out.Code, out.Reason, out.Revision, out.Succeeded = Duplicate, before.Reason, before.Revision, before.Succeeded
+		if before.Code == Pending {
+			out.Code = Pending
+		}
+		return out, nil
+	case spent != nil:
+		out.Code, out.Reason, out.Revision = Exceeded, spent.Reason, spent.Revision
+		return out, nil
+	}
+	if err := x.execute(m, &out); err != nil || out.Code == Exceeded {
+		return out, err
+	}
+	x.remember(m.ID, m.ValidUntil, Receipt{
+		Code: out.Code, Succeeded: out.Succeeded, Height: x.block.Header.Height,
+		Index: uint32(len(x.result.Outcomes)), Revision: out.Revision, Reason: out.Reason,
+	})
+	return out, nil
+}
