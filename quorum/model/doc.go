@@ -1,12 +1,13 @@
-// Package model checks the rules of consensus (docs/protocol.md, P3 to P16)
+// Package model checks the rules of consensus (docs/protocol.md, P3 to P16 and P25)
 // exhaustively in small worlds: a few anchors, two blocks for each of two or
-// three views. It has no code but its tests.
+// three views, one epoch or two. It has no code but its tests.
 //
 // The model knows only abstract votes. A certificate exists as soon as votes
 // of enough weight do, and every honest anchor may hold it or not; so every
 // order, delay and loss of messages is among the runs. Liars are taken to have
-// signed everything from the start. Timers may run out at any time, and leaders
-// propose whatever P12 lets pass.
+// signed everything from the start. One anchor may lose its record, or a part of it,
+// at any time (P9), and any anchor may forget what it voted in views that it closed.
+// Timers may run out at any time, and leaders propose whatever P12 lets pass.
 //
 // Rules that are believed safe must show no fork in any reachable state. Each
 // broken variant must fork: a checker that has never found anything proves

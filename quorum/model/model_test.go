@@ -38,7 +38,6 @@ func sum(weights []uint64) (total uint64) {
 
 // TestNoForkWithinTheFaultBudget explores every state of each world.
 func TestNoForkWithinTheFaultBudget(t *testing.T) {
-	bft, crash := quorum.DefaultRules(quorum.BFT), quorum.DefaultRules(quorum.Crash)
 	for _, c := range []struct {
 		name          string
 		rules         quorum.Rules
@@ -70,10 +69,10 @@ func TestNoForkWithinTheFaultBudget(t *testing.T) {
 				t.Fatal(err)
 			}
 			w := newWorld(c.rules, c.honest, sum(c.liars), c.views)
-			if f := c.rules.Mode.FaultBudget(sum(c.honest) + w.liars); w.liars > f {
-				t.Fatalf("weight %d lies, the budget is %d", w.liars, f)
+			if f := c.rules.Mode.FaultBudget(sum(c.honest) + sum(c.liars)); sum(c.liars) > f {
+				t.Fatalf("weight %d lies, the budget is %d", sum(c.liars), f)
 			}
-			states, fork := w.explore()
+			states, fork := w.explore(w.forked, w.contradicted)
 			t.Logf("%d states", states)
 			if fork != nil {
 				t.Errorf("fork: %v", *fork)
@@ -84,34 +83,34 @@ func TestNoForkWithinTheFaultBudget(t *testing.T) {
 
 // TestEveryBrokenRuleForks breaks one rule at a time.
 func TestEveryBrokenRuleForks(t *testing.T) {
-	bft := quorum.DefaultRules(quorum.BFT)
-	alike := newWorld(bft, []uint64{1, 1, 1}, 1, 2)
+	four := newWorld(bft, alike, 1, 2)
 
-	noExclusion := alike
+	noExclusion := four
 	noExclusion.noExclusion = true
 
-	noSkipProof := alike
+	noSkipProof := four
 	noSkipProof.noSkipProof = true
 
 	// Two of four count themselves alone: ⌊2·2/3⌋ + 1 = 2 is now enough.
 	reduced := newWorld(bft, []uint64{1, 1, 1, 1}, 0, 2)
 	left := bft.Notarize.Threshold(2)
-	reduced.notarize, reduced.nullify, reduced.finalize = left, left, left
+	reduced.epochs[0].notarize, reduced.epochs[0].nullify, reduced.epochs[0].finalize = left, left, left
 
 	// W = 6, the liar holds exactly a third, ⌈2W/3⌉ = 4.
 	third := newWorld(bft, []uint64{2, 1, 1}, 2, 2)
-	third.notarize, third.nullify, third.finalize = 4, 4, 4
+	third.epochs[0].notarize, third.epochs[0].nullify, third.epochs[0].finalize = 4, 4, 4
 
 	easyNotarize := rules(quorum.BFT, above(1, 4), above(2, 3), above(2, 3))
 	easyNullify := rules(quorum.BFT, above(2, 3), above(2, 3), above(1, 4))
 
 	// One round of votes, where nobody lies.
 	oneRound := newWorld(quorum.DefaultRules(quorum.Crash), []uint64{1, 1, 1}, 0, 2)
-	bothVotes, bare, twice, light := oneRound, oneRound, oneRound, oneRound
+	bothVotes, bare, twice := oneRound, oneRound, oneRound
 	bothVotes.noExclusion = true
 	bare.noSkipProof = true
 	twice.twoBlocks = true
-	light.nullify = 1
+	light := newWorld(quorum.DefaultRules(quorum.Crash), []uint64{1, 1, 1}, 0, 2)
+	light.epochs[0].nullify = 1
 
 	for _, c := range []struct {
 		name  string
@@ -130,7 +129,7 @@ func TestEveryBrokenRuleForks(t *testing.T) {
 		{"more lies than the budget", newWorld(bft, []uint64{1, 1}, 2, 2)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			states, fork := c.world.explore()
+			states, fork := c.world.explore(c.world.forked)
 			if fork == nil {
 				t.Fatalf("no fork in %d states: the checker is blind", states)
 			}

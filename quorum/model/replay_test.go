@@ -114,7 +114,7 @@ func (x votes) has(s quorum.Subject) bool {
 // own are the votes that an anchor has on record.
 func (r *replay) own(s *state, i int) (all []quorum.Vote) {
 	for _, x := range r.subjects() {
-		if s.votes[i].has(x) {
+		if s.anchors[i].votes.has(x) {
 			all = append(all, r.vote(i, x))
 		}
 	}
@@ -127,7 +127,7 @@ func (r *replay) certificate(s *state, x quorum.Subject) (c quorum.Certificate, 
 	c.Subject = x
 	for seat := range r.all.Len() {
 		i := int(r.all.At(seat).Anchor[0]) - 1
-		if i >= len(r.world.honest) || s.votes[i].has(x) {
+		if i >= r.world.honest || s.anchors[i].votes.has(x) {
 			v := r.vote(i, x)
 			c.Signatures = append(c.Signatures, v.Signature)
 			weight += r.all.At(seat).Weight
@@ -210,11 +210,11 @@ func (r *replay) moves(s *state, i int) map[move]state {
 	all := make(map[move]state)
 	c := r.world.certs(s)
 	r.world.next(*s, &c, func(t state) {
-		if t.votes[i] == s.votes[i] {
+		if t.anchors[i].votes == s.anchors[i].votes {
 			return
 		}
 		for _, x := range r.subjects() {
-			if t.votes[i].has(x) && !s.votes[i].has(x) {
+			if t.anchors[i].votes.has(x) && !s.anchors[i].votes.has(x) {
 				all[move{x, t.parents[blockOf(x.Block)]}] = t
 			}
 		}
@@ -234,7 +234,7 @@ func (r *replay) tell(s *state, i int, p probe, certs []quorum.Certificate, v, l
 	var record []quorum.Certificate
 	var in []quorum.Input
 	for n, c := range certs {
-		under := c.Subject.Kind == quorum.Notarize && s.votes[i].finalized(int(c.Subject.View)) == blockOf(c.Subject.Block)
+		under := c.Subject.Kind == quorum.Notarize && s.anchors[i].votes.finalized(int(c.Subject.View)) == blockOf(c.Subject.Block)
 		if under {
 			record = append(record, c) // P8
 		} else if p.certs>>n&1 == 1 {
@@ -273,7 +273,7 @@ func (r *replay) run(e *quorum.Engine, i int, patient bool, in []quorum.Input, o
 			v := int(b.View)
 			m := move{subject(r.rules.Mode.Vouch(), v, block(2*v)), blockOf(b.Parent)}
 			if s.parents[2*v] != 0 {
-				if s.votes[i]&(31<<(5*(v-1))) == 0 {
+				if s.anchors[i].votes.in(v) == 0 {
 					return signed // another leads the view in this trace
 				}
 				m.subject = subject(r.rules.Mode.Vouch(), v, block(2*v+1)) // a second block of one leader
@@ -312,7 +312,7 @@ func (r *replay) held(s *state, i int, signed []move, did map[move]bool, how str
 // compare holds the engine of an anchor against the model in one state. It returns the steps that the model lets pass.
 func (r *replay) compare(s *state, i int, certs []quorum.Certificate) map[move]state {
 	did := make(map[move]bool)
-	liar, views := len(r.world.honest), 0
+	liar, views := r.world.honest, 0
 	if r.world.oneRound {
 		views = r.world.views
 	}
@@ -322,7 +322,7 @@ func (r *replay) compare(s *state, i int, certs []quorum.Certificate) map[move]s
 			how := fmt.Sprintf("certificates %b of %d and votes %b", c, len(certs), p.votes)
 			for v := 1; v <= r.world.views; v++ {
 				for _, leader := range []int{i, (i + 1) % r.all.Len()} {
-					for p.from = -1; p.from < len(r.world.honest); p.from++ {
+					for p.from = -1; p.from < r.world.honest; p.from++ {
 						e, in := r.tell(s, i, p, certs, v, leader)
 						r.held(s, i, r.run(e, i, false, in, nil, s), did, fmt.Sprintf("%s from %d, %d led by %d", how, p.from, v, leader))
 						if votes == 0 {
@@ -337,7 +337,7 @@ func (r *replay) compare(s *state, i int, certs []quorum.Certificate) map[move]s
 						leader = liar
 					}
 					for j := range r.world.honest {
-						if j != i && s.votes[j].has(subject(r.rules.Mode.Vouch(), v, b)) && leader < 0 {
+						if j != i && s.anchors[j].votes.has(subject(r.rules.Mode.Vouch(), v, b)) && leader < 0 {
 							leader = j
 						}
 					}
@@ -369,13 +369,13 @@ func (r *replay) compare(s *state, i int, certs []quorum.Certificate) map[move]s
 func (r *replay) offerable(s *state, i int, m move, v int) bool {
 	b := blockOf(m.subject.Block)
 	switch {
-	case m.subject.Kind != r.rules.Mode.Vouch() || r.all.Len() > len(r.world.honest):
+	case m.subject.Kind != r.rules.Mode.Vouch() || r.all.Len() > r.world.honest:
 		return true
 	case s.parents[b] == 0: // as leader, on the parent that the engine chooses
 		return false
 	}
 	for j := range r.world.honest {
-		if j != i && s.votes[j].has(m.subject) {
+		if j != i && s.anchors[j].votes.has(m.subject) {
 			return true
 		}
 	}
@@ -388,7 +388,6 @@ const mostCerts = 6
 // TestTracesOfTheModelAreTheEngines replays random traces: a bounded number of them, or a hundred times as many with
 // AWEIGH_MODEL=large.
 func TestTracesOfTheModelAreTheEngines(t *testing.T) {
-	bft, crash := quorum.DefaultRules(quorum.BFT), quorum.DefaultRules(quorum.Crash)
 	for _, c := range []struct {
 		name          string
 		rules         quorum.Rules

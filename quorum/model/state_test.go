@@ -1,6 +1,9 @@
 package model
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 const (
 	maxAnchors = 5
@@ -15,17 +18,25 @@ const root block = 1
 
 func (b block) view() int { return int(b) / 2 }
 
-// votes are the votes of one anchor: for each view five bits. Bits 0 and 1:
-// which block it notarized, 0 none. Bit 2: nullified. Bits 3 and 4: finalized.
+// votes are the votes of one anchor: for each view five bits, of which each says that it voted so: it notarized the
+// first block, or the second, nullified, finalized the first, or the second. Views are counted through all epochs.
 type votes uint32
 
 func (x votes) notarized(v int) block { return named(x>>(5*(v-1))&3, v) }
 func (x votes) nullified(v int) bool  { return x>>(5*(v-1)+2)&1 == 1 }
 func (x votes) finalized(v int) block { return named(x>>(5*(v-1)+3)&3, v) }
 
+// notarizes and finalizes report whether an anchor voted so, though it may have voted otherwise as well.
+func (x votes) notarizes(b block) bool { return x&votes(0).notarize(b) != 0 }
+func (x votes) finalizes(b block) bool { return x&votes(0).finalize(b) != 0 }
+
 func (x votes) notarize(b block) votes { return x | bits(b)<<(5*(b.view()-1)) }
 func (x votes) nullify(v int) votes    { return x | 1<<(5*(v-1)+2) }
 func (x votes) finalize(b block) votes { return x | bits(b)<<(5*(b.view()-1)+3) }
+
+// in are the votes in one view, and from those in it and later ones.
+func (x votes) in(v int) votes   { return x & (31 << (5 * (v - 1))) }
+func (x votes) from(v int) votes { return x &^ (1<<(5*(max(v, 1)-1)) - 1) }
 
 func named(bits votes, v int) block {
 	if bits == 0 {
@@ -36,29 +47,46 @@ func named(bits votes, v int) block {
 
 func bits(b block) votes { return votes(b&1) + 1 }
 
-// position is the lowest view that the anchor can still be in, by what it
-// signed: whoever finalizes what was notarized has left its view.
-func (x votes) position(w *world) int {
-	at := 1
-	for v := 1; v <= w.views; v++ {
-		if x.notarized(v) != 0 || x.nullified(v) {
+// anchor is one that does not lie: the votes that it cast, and those of them that stand on its record.
+type anchor struct {
+	votes, record votes
+	floor         uint8 // it closed the views below, and forgot what it voted there, as quorum.Engine and votes.Guard do
+	since         uint8 // it forgot, listened, and was in this view then (P9); 0: it never forgot
+}
+
+// vote casts one more.
+func (a anchor) vote(x votes) anchor {
+	a.votes |= x
+	a.record |= x
+	return a
+}
+
+// position is the lowest view of an epoch that the anchor can still be in, by what is on record: an anchor that
+// finalizes what was notarized has left its view.
+func (a anchor) position(w *world, e int) int {
+	at := w.epochs[e].from
+	if !w.signsClosed {
+		at = max(at, int(a.floor))
+	}
+	if !w.noSince {
+		at = max(at, int(a.since))
+	}
+	for v := w.epochs[e].from; v <= w.epochs[e].to; v++ {
+		x := a.record
+		if x.in(v) != 0 {
 			at = max(at, v)
 		}
-		switch {
-		case x.finalized(v) == 0:
-		case w.oneRound:
-			at = max(at, v)
-		default:
+		if x.finalized(v) != 0 && !w.oneRound {
 			at = max(at, v+1)
 		}
 	}
 	return at
 }
 
-// state is one state of a world: all votes of honest anchors, and the parents
-// of the blocks proposed so far, by block.
+// state is one state of a world: the honest anchors, and the parents of the blocks
+// proposed so far, by block.
 type state struct {
-	votes   [maxAnchors]votes
+	anchors [maxAnchors]anchor
 	parents [2*maxViews + 2]block
 }
 
@@ -72,15 +100,19 @@ func (s *state) descends(b, a block) bool {
 	return true
 }
 
-// canonical orders anchors of one weight by their votes: their names do not
-// matter, and one state then stands for all that differ by names alone.
-func (s *state) canonical(weights []uint64) {
-	for from := 0; from < len(weights); {
+func compareAnchors(a, b anchor) int {
+	return cmp.Or(cmp.Compare(a.votes, b.votes), cmp.Compare(a.record, b.record), cmp.Compare(a.floor, b.floor), cmp.Compare(a.since, b.since))
+}
+
+// canonical orders anchors that are alike: their names do not matter, and one
+// state then stands for all that differ by names alone.
+func (s *state) canonical(w *world) {
+	for from := 0; from < w.honest; {
 		to := from + 1
-		for to < len(weights) && weights[to] == weights[from] {
+		for to < w.honest && w.alike(from, to) {
 			to++
 		}
-		slices.Sort(s.votes[from:to])
+		slices.SortFunc(s.anchors[from:to], compareAnchors)
 		from = to
 	}
 }
@@ -88,7 +120,7 @@ func (s *state) canonical(weights []uint64) {
 // sortStates puts states into an order that does not hang on how they were found.
 func sortStates(all []state) {
 	slices.SortFunc(all, func(a, b state) int {
-		if c := slices.Compare(a.votes[:], b.votes[:]); c != 0 {
+		if c := slices.CompareFunc(a.anchors[:], b.anchors[:], compareAnchors); c != 0 {
 			return c
 		}
 		return slices.Compare(a.parents[:], b.parents[:])

@@ -2,35 +2,90 @@ package model
 
 import "github.com/aweigh/aweigh/quorum"
 
+// epoch is who votes in one, and by which thresholds.
+type epoch struct {
+	honest                      []uint64 // weights; 0: the anchor has no seat
+	liars                       uint64   // the weight of all liars together
+	from, to                    int      // its views
+	notarize, nullify, finalize uint64   // thresholds
+}
+
 // world is what does not change during a run: who weighs what, and the rules,
 // whole or broken.
 type world struct {
-	honest []uint64 // weights, descending
-	liars  uint64   // the weight of all liars together
-	views  int
-
-	notarize, nullify, finalize uint64 // thresholds
+	epochs []epoch
+	honest int // anchors
+	views  int // of all epochs together
 
 	oneRound bool // anchors finalize what is proposed, as where nobody lies
+	named    bool // anchors are told apart by name: none stands for others alike
+	closes   bool // anchors close views below one that gave a block
+	forgets  bool // the first anchor may lose its record, any part of it, any number of times (P9)
 
-	named bool // anchors are told apart by name: none stands for others alike
+	broken
+}
 
+// broken are the rules that do not hold.
+type broken struct {
 	noExclusion bool // an anchor may both nullify and finalize a view
 	twoBlocks   bool // leaders of one round propose twice
 	noSkipProof bool // the views between a block and its parent need no nullification
+
+	signsClosed bool // an anchor votes in views that it closed, whose votes it forgot
+
+	noListening bool // an anchor that starts again signs at once
+	deaf        bool // an anchor that is reminded of votes that it forgot signs all the same
+	noQuorum    bool // it listens to anyone, however few
+	noSince     bool // and votes in views before the one that it is in then
+	listensOnce bool // having listened in one epoch, it does not in the next
+
+	notFinal   bool // an epoch begins where the last block of the one before is not final
+	applied    bool // what stands above the last block of an epoch is applied
+	mixed      bool // votes of one epoch count in another
+	oldWeights bool // who knows of no new weights counts by those of the epoch before
 }
 
 // newWorld takes the thresholds from the rules, as the engine does.
 func newWorld(r quorum.Rules, honest []uint64, liars uint64, views int) world {
-	total := liars
-	for _, x := range honest {
-		total += x
-	}
-	return world{
-		honest: honest, liars: liars, views: views,
-		oneRound: r.Mode == quorum.Crash,
+	w := world{honest: len(honest), oneRound: r.Mode == quorum.Crash}
+	return w.then(r, honest, liars, views)
+}
+
+// then adds one more epoch.
+func (w world) then(r quorum.Rules, honest []uint64, liars uint64, views int) world {
+	total := liars + sum(honest)
+	w.epochs = append(w.epochs[:len(w.epochs):len(w.epochs)], epoch{
+		honest: honest, liars: liars, from: w.views + 1, to: w.views + views,
 		notarize: r.Notarize.Threshold(total), nullify: r.Nullify.Threshold(total), finalize: r.Finalize.Threshold(total),
+	})
+	w.views += views
+	return w
+}
+
+// of is the number of the epoch of a view.
+func (w *world) of(v int) int {
+	for e := range w.epochs {
+		if v <= w.epochs[e].to {
+			return e
+		}
 	}
+	return len(w.epochs) - 1
+}
+
+// alike reports whether two anchors differ by name alone.
+func (w *world) alike(i, j int) bool {
+	for e := range w.epochs {
+		if w.epochs[e].honest[i] != w.epochs[e].honest[j] {
+			return false
+		}
+	}
+	return !w.named && (!w.forgets || i > 0)
+}
+
+// ends reports whether a block ends its epoch: the first one does. What stands above is empty, and is never applied
+// (P25).
+func (w *world) ends(s *state, b block) bool {
+	return b > root && w.of(b.view()) < len(w.epochs)-1 && (s.parents[b] == root || w.of(s.parents[b].view()) != w.of(b.view()))
 }
 
 // certs says which certificates the votes of a state can make.
@@ -38,44 +93,97 @@ type certs struct {
 	notarized, finalized [2*maxViews + 2]bool
 	nullified            [maxViews + 1]bool
 	divided              [maxViews + 1]bool // of one round: whoever is left may have voted
+	final                [2*maxViews + 2]bool
 }
 
 func (w *world) certs(s *state) (c certs) {
-	var n, f [2*maxViews + 2]uint64
 	for v := 1; v <= w.views; v++ {
-		nulls, voted := w.liars, w.liars
-		for i, x := range w.honest {
-			if s.votes[i].nullified(v) || s.votes[i].finalized(v) != 0 {
-				voted += x
-			}
-			n[s.votes[i].notarized(v)] += x
-			f[s.votes[i].finalized(v)] += x
-			if s.votes[i].nullified(v) {
-				nulls += x
-			}
+		e := w.of(v)
+		w.count(s, v, &w.epochs[e], &c)
+		if w.oldWeights && e > 0 {
+			old := w.epochs[e-1]
+			old.from = w.epochs[e].from
+			w.count(s, v, &old, &c)
 		}
-		c.nullified[v] = nulls >= w.nullify
-		c.divided[v] = w.oneRound && voted >= w.nullify && voted >= w.finalize
-		for b := block(2 * v); b <= block(2*v+1); b++ {
-			if s.parents[b] != 0 {
-				c.notarized[b] = n[b]+w.liars >= w.notarize
-				c.finalized[b] = f[b]+w.liars >= w.finalize
-			}
+	}
+	for b := block(2); b <= block(2*w.views+1); b++ {
+		for a := b; c.finalized[b] && a > root && w.of(a.view()) == w.of(b.view()); a = s.parents[a] {
+			c.final[a] = true
 		}
 	}
 	return c
 }
 
-// ended reports whether a view can be left (P11).
-func (c *certs) ended(v int) bool {
-	return v == 0 || c.nullified[v] || c.notarized[2*v] || c.notarized[2*v+1] || c.divided[v]
+// count adds the certificates of a view, by the weights and thresholds of an epoch.
+func (w *world) count(s *state, v int, e *epoch, c *certs) {
+	var n, f [2]uint64
+	nulls, voted := e.liars, e.liars
+	for i, x := range e.honest {
+		at := s.anchors[i].votes
+		null := at.nullified(v) || w.mixed && w.of(v) > 0 && at.nullified(w.epochs[w.of(v)-1].from+v-e.from)
+		if null {
+			nulls += x
+		}
+		if null || at.finalized(v) != 0 {
+			voted += x
+		}
+		for k := range n {
+			if b := block(2*v + k); at.notarizes(b) {
+				n[k] += x
+			}
+			if b := block(2*v + k); at.finalizes(b) {
+				f[k] += x
+			}
+		}
+	}
+	c.nullified[v] = c.nullified[v] || nulls >= e.nullify
+	c.divided[v] = c.divided[v] || w.oneRound && voted >= e.nullify && voted >= e.finalize
+	for k := range n {
+		if b := 2*v + k; s.parents[b] != 0 {
+			c.notarized[b] = c.notarized[b] || n[k]+e.liars >= e.notarize
+			c.finalized[b] = c.finalized[b] || f[k]+e.liars >= e.finalize
+		}
+	}
 }
 
-// forked reports whether two final blocks stand on different branches.
+// ended reports whether a view can be left (P11).
+func (c *certs) ended(v int) bool {
+	return c.nullified[v] || c.notarized[2*v] || c.notarized[2*v+1] || c.divided[v]
+}
+
+// entered reports whether an anchor can be in a view: the one before was left, or the epoch begins.
+func (w *world) entered(s *state, c *certs, v int) bool {
+	e := w.of(v)
+	return v > w.epochs[e].from && c.ended(v-1) || v == w.epochs[e].from && w.begun(s, c, e)
+}
+
+// begun reports whether an anchor can be in an epoch: it holds the finality of the last block of the one before
+// (P25).
+func (w *world) begun(s *state, c *certs, e int) bool {
+	for b := root; b <= block(2*w.views+1); b++ {
+		if w.begins(s, c, e, b) {
+			return true
+		}
+	}
+	return false
+}
+
+// begins reports whether an epoch begins with a block.
+func (w *world) begins(s *state, c *certs, e int, b block) bool {
+	if e == 0 || b == root {
+		return e == 0 && b == root
+	}
+	return w.of(b.view()) == e-1 && w.ends(s, b) && (c.final[b] || w.notFinal && s.parents[b] != 0 && (c.notarized[b] || w.oneRound))
+}
+
+// forked reports whether two blocks that are applied stand on different branches.
 func (w *world) forked(s *state, c *certs) bool {
-	for a := block(2); a <= block(2*w.views+1); a++ {
-		for b := a + 1; b <= block(2*w.views+1); b++ {
-			if c.finalized[a] && c.finalized[b] && !s.descends(b, a) {
+	for x := block(2); x <= block(2*w.views+1); x++ {
+		for y := x + 1; y <= block(2*w.views+1) && c.finalized[x]; y++ {
+			if !c.finalized[y] {
+				continue
+			}
+			if a, b := w.tip(s, x), w.tip(s, y); !s.descends(b, a) && !s.descends(a, b) {
 				return true
 			}
 		}
@@ -83,12 +191,35 @@ func (w *world) forked(s *state, c *certs) bool {
 	return false
 }
 
+// tip is the last block that is applied when one is final.
+func (w *world) tip(s *state, b block) block {
+	for w.of(b.view()) < len(w.epochs)-1 && !w.ends(s, b) && !w.applied {
+		b = s.parents[b]
+	}
+	return b
+}
+
+// contradicted reports whether certificates of one view contradict each other, at which engines stop (lemma 1).
+func (w *world) contradicted(_ *state, c *certs) bool {
+	for v := 1; v <= w.views; v++ {
+		a, b := 2*v, 2*v+1
+		if c.notarized[a] && c.notarized[b] && !w.oneRound || c.finalized[a] && c.finalized[b] || c.nullified[v] && (c.finalized[a] || c.finalized[b]) {
+			return true
+		}
+	}
+	return false
+}
+
 // linked reports whether P12 lets b be proposed on a parent.
-func (w *world) linked(c *certs, b, parent block) bool {
-	if parent != root && !c.notarized[parent] && !w.oneRound {
+func (w *world) linked(s *state, c *certs, b, parent block) bool {
+	e, above := w.of(b.view()), parent.view()
+	switch {
+	case w.begins(s, c, e, parent):
+		above = w.epochs[e].from - 1
+	case parent == root || w.of(above) != e || !c.notarized[parent] && !w.oneRound:
 		return false
 	}
-	for v := parent.view() + 1; v < b.view() && !w.noSkipProof; v++ {
+	for v := above + 1; v < b.view() && !w.noSkipProof; v++ {
 		if !c.nullified[v] {
 			return false
 		}
@@ -96,50 +227,96 @@ func (w *world) linked(c *certs, b, parent block) bool {
 	return true
 }
 
-// next calls visit with every state that one more vote leads to.
-func (w *world) next(s state, c *certs, visit func(state)) {
-	cast := func(i int, x votes) {
-		t := s
-		t.votes[i] = x
-		visit(t)
+// may reports whether an anchor may vote in a view at all, or nullify it.
+func (w *world) may(i int, a anchor, v int, nullify bool) bool {
+	e := w.of(v)
+	if w.epochs[e].honest[i] == 0 || v < int(a.floor) && !w.signsClosed {
+		return false
 	}
+	if a.since == 0 { // it never forgot
+		return true
+	}
+	if e > w.of(int(a.since)) && !w.listensOnce {
+		return false
+	}
+	return v >= int(a.since) || w.noSince || w.oneRound && nullify
+}
+
+// closed is an anchor that closed the views below one, and forgot what it voted there.
+func (a anchor) closed(v int) anchor {
+	if v > int(a.floor) {
+		a.floor = uint8(v)
+		a.record = a.record.from(v)
+	}
+	return a
+}
+
+// next calls visit with every state that one more step leads to.
+func (w *world) next(s state, c *certs, visit func(state)) {
 	for i := range w.honest {
-		if !w.named && i > 0 && w.honest[i] == w.honest[i-1] && s.votes[i] == s.votes[i-1] {
+		if i > 0 && w.alike(i-1, i) && s.anchors[i] == s.anchors[i-1] {
 			continue // the same by another name
 		}
-		x := s.votes[i]
-		for v := 1; v < x.position(w) && w.oneRound; v++ {
-			if !x.nullified(v) && (x.finalized(v) == 0 || w.noExclusion) {
-				cast(i, x.nullify(v)) // left without a vote
+		cast := func(t state, v int, x votes) {
+			a := t.anchors[i]
+			if e := w.of(v); e > 0 {
+				a = a.closed(w.epochs[e].from) // it is in this epoch now
+			}
+			t.anchors[i] = a.vote(x)
+			visit(t)
+		}
+		for e := range w.epochs {
+			w.votes(s, c, i, e, cast)
+		}
+		if w.closes {
+			w.close(s, c, i, visit)
+		}
+		if w.forgets && i == 0 {
+			w.restart(s, c, visit)
+		}
+	}
+}
+
+// votes calls cast with each vote that an anchor may cast in an epoch.
+func (w *world) votes(s state, c *certs, i, e int, cast func(state, int, votes)) {
+	a := s.anchors[i]
+	x, at := a.record, a.position(w, e)
+	for v := w.epochs[e].from; v < at && w.oneRound; v++ {
+		if !x.nullified(v) && (x.finalized(v) == 0 || w.noExclusion) && w.may(i, a, v, true) {
+			cast(s, v, votes(0).nullify(v)) // left without a vote
+		}
+	}
+	for v := at; v <= w.epochs[e].to && w.entered(&s, c, v); v++ {
+		if x.nullified(v) && !(w.oneRound && w.noExclusion) || !w.may(i, a, v, false) {
+			continue
+		}
+		if (x.finalized(v) == 0 || w.noExclusion) && !x.nullified(v) {
+			cast(s, v, votes(0).nullify(v)) // P15
+		}
+		if w.oneRound && x.finalized(v) == 0 {
+			w.propose(s, c, v, func(t state, b block) { cast(t, v, votes(0).finalize(b)) }) // P13
+		}
+		if !w.oneRound && x.notarized(v) == 0 {
+			w.propose(s, c, v, func(t state, b block) { cast(t, v, votes(0).notarize(b)) }) // P13
+		}
+	}
+	for v := w.epochs[e].from; v <= w.epochs[e].to && !w.oneRound; v++ { // P14
+		for b := block(2 * v); b <= block(2*v+1); b++ {
+			if c.notarized[b] && x.finalized(v) == 0 && (!x.nullified(v) || w.noExclusion) && w.may(i, a, v, false) {
+				cast(s, v, votes(0).finalize(b))
 			}
 		}
-		for v := x.position(w); v <= w.views && c.ended(v-1); v++ {
-			if x.nullified(v) && !(w.oneRound && w.noExclusion) {
-				continue
-			}
-			if x.finalized(v) == 0 || w.noExclusion {
-				cast(i, x.nullify(v)) // P15
-			}
-			if w.oneRound {
-				if x.finalized(v) == 0 {
-					w.propose(s, c, v, func(t state, b block) { // P13
-						t.votes[i] = x.finalize(b)
-						visit(t)
-					})
-				}
-				continue
-			}
-			if x.notarized(v) == 0 {
-				w.propose(s, c, v, func(t state, b block) { // P13
-					t.votes[i] = x.notarize(b)
-					visit(t)
-				})
-			}
-		}
-		for b := block(2); b <= block(2*w.views+1) && !w.oneRound; b++ { // P14
-			if v := b.view(); c.notarized[b] && x.finalized(v) == 0 && (!x.nullified(v) || w.noExclusion) {
-				cast(i, x.finalize(b))
-			}
+	}
+}
+
+// close visits the states in which an anchor closed the views below one that gave a block.
+func (w *world) close(s state, c *certs, i int, visit func(state)) {
+	for b := block(2); b <= block(2*w.views+1); b++ {
+		v := b.view()
+		if (c.finalized[b] || c.notarized[b] && !w.oneRound) && v > int(s.anchors[i].floor) && w.of(v) >= w.of(int(s.anchors[i].floor)) {
+			t := s
+			t.anchors[i] = t.anchors[i].closed(v)
+			visit(t)
 		}
 	}
 }
@@ -156,7 +333,7 @@ func (w *world) propose(s state, c *certs, v int, use func(state, block)) {
 			continue
 		}
 		for parent := root; parent < block(2*v); parent++ {
-			if (parent == root || s.parents[parent] != 0) && w.linked(c, b, parent) {
+			if (parent == root || s.parents[parent] != 0) && w.linked(&s, c, b, parent) {
 				t := s
 				t.parents[b] = parent
 				use(t, b)
@@ -166,19 +343,21 @@ func (w *world) propose(s state, c *certs, v int, use func(state, block)) {
 	}
 }
 
-// explore visits every reachable state, breadth first, until it finds a fork
-// or has seen them all. It returns how many states it saw.
-func (w *world) explore() (states int, fork *state) {
+// explore visits every reachable state, breadth first, until one breaks what must
+// hold, or it has seen them all. It returns how many states it saw.
+func (w *world) explore(breaks ...func(*state, *certs) bool) (states int, found *state) {
 	seen := map[state]struct{}{{}: {}}
 	for frontier := []state{{}}; len(frontier) > 0; {
 		var later []state
 		for _, s := range frontier {
 			c := w.certs(&s)
-			if w.forked(&s, &c) {
-				return len(seen), &s
+			for _, b := range breaks {
+				if b(&s, &c) {
+					return len(seen), &s
+				}
 			}
 			w.next(s, &c, func(t state) {
-				t.canonical(w.honest)
+				t.canonical(w)
 				if _, ok := seen[t]; !ok {
 					seen[t] = struct{}{}
 					later = append(later, t)
