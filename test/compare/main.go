@@ -60,6 +60,7 @@ type options struct {
 	tool        string // toolOwn or toolEtcd
 	keep, write bool
 	isolation   bool
+	corners     bool
 	scopes      int // 0: not that
 	rate        int // of the flooded scope; 0: any
 	dir, out    string
@@ -79,6 +80,7 @@ func parse(args []string) (options, error) {
 	f.StringVar(&o.out, "out", "", "directory for compare.json, compare.md and compare.svg (default below the cache)")
 	f.BoolVar(&o.isolation, "isolation", false, "measure instead what one client notices of a hundred that flood another prefix (not for CometBFT)")
 	f.IntVar(&o.scopes, "scopes", 0, "measure instead what a hundred clients write to one prefix, and to so many (not for CometBFT)")
+	f.BoolVar(&o.corners, "corners", false, "measure instead long lists, creates one after another, counts, watches beside reads, and memory (not for CometBFT)")
 	f.IntVar(&o.rate, "rate", 0, "with --isolation: the limits.rate of the flooded scope, which etcd has not; 0 is none")
 	f.BoolVar(&o.keep, "keep", false, "keep the members' data and logs")
 	f.BoolVar(&o.write, "write", false, "write docs/img/compare.{json,svg}, or compare-etcd.json, and the section of docs/performance.md")
@@ -104,8 +106,8 @@ func parse(args []string) (options, error) {
 		return o, fmt.Errorf("%w: %q is no option", errUsage, f.Arg(0))
 	case o.scopes < 0 || o.scopes == 1 || o.scopes > 256:
 		return o, fmt.Errorf("%w: --scopes is 2 to 256", errUsage)
-	case o.scopes > 0 && o.isolation || o.tool != toolOwn && (o.scopes > 0 || o.isolation):
-		return o, fmt.Errorf("%w: --tool etcd, --isolation and --scopes are three measurements: choose one", errUsage)
+	case moreThanOne(o.scopes > 0, o.isolation, o.corners, o.tool != toolOwn):
+		return o, fmt.Errorf("%w: --tool etcd, --isolation, --scopes and --corners are four measurements: choose one", errUsage)
 	case o.rate > 0 && !o.isolation:
 		return o, fmt.Errorf("%w: --rate goes with --isolation", errUsage)
 	case o.tool != toolOwn && len(o.plans) == 1 && o.plans[0].name == "cometbft":
@@ -118,6 +120,16 @@ func parse(args []string) (options, error) {
 		return o, fmt.Errorf("%w: --repetitions and --connections are at least 1", errUsage)
 	}
 	return o, nil
+}
+
+func moreThanOne(all ...bool) bool {
+	n := 0
+	for _, is := range all {
+		if is {
+			n++
+		}
+	}
+	return n > 1
 }
 
 // numbers are those of a list like 1,100.
@@ -133,8 +145,11 @@ func numbers(list string) (out []int, err error) {
 }
 
 func compare(ctx context.Context, args []string) (err error) {
-	if len(args) > 0 && args[0] == floodCommand {
+	switch {
+	case len(args) > 0 && args[0] == floodCommand:
 		return floodFor(ctx, os.Stdout, args[1:])
+	case len(args) > 0 && args[0] == readCommand:
+		return readFor(ctx, os.Stdout, args[1:])
 	}
 	o, err := parse(args)
 	if err != nil {
@@ -198,6 +213,13 @@ func compare(ctx context.Context, args []string) (err error) {
 		all, err := r.isolate(ctx)
 		if err == nil {
 			isolationTable(os.Stdout, report.Systems, all)
+		}
+		return err
+	}
+	if o.corners {
+		all, err := r.corners(ctx)
+		if err == nil {
+			cornersTable(os.Stdout, report.Systems, all)
 		}
 		return err
 	}
