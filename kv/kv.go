@@ -38,17 +38,17 @@ type Reader interface {
 type Sifter interface {
 	Reader
 
-	// Sift is Scan of the pairs whose keys are wanted. It asks for each key once,
-	// in order, after the wanted ones before it were visited.
-	Sift(from, to []byte, want func(key []byte) bool, visit func(key, value []byte) bool) error
+	// Sift is Scan of the pairs that are wanted, by their keys and the lengths of their values in bytes. It asks for
+	// each pair once, in order, after the wanted ones before it were visited.
+	Sift(from, to []byte, want func(key []byte, size int) bool, visit func(key, value []byte) bool) error
 }
 
 // Sift is Sifter.Sift of any Reader.
-func Sift(r Reader, from, to []byte, want func(key []byte) bool, visit func(key, value []byte) bool) error {
+func Sift(r Reader, from, to []byte, want func(key []byte, size int) bool, visit func(key, value []byte) bool) error {
 	if s, ok := r.(Sifter); ok {
 		return s.Sift(from, to, want, visit)
 	}
-	return r.Scan(from, to, false, func(k, v []byte) bool { return !want(k) || visit(k, v) })
+	return r.Scan(from, to, false, func(k, v []byte) bool { return !want(k, len(v)) || visit(k, v) })
 }
 
 // PrefixEnd is the first key after all keys with the given prefix, nil if

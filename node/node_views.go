@@ -18,6 +18,7 @@ type views struct {
 	scope  aweigh.ScopeID
 	given  func() []scope.Delegation // that are known
 	vacant *atomic.Bool              // there is no state yet
+	tails  tails
 
 	mu     sync.Mutex
 	newest *shared // held for the next who asks; nil if nobody did since the last block

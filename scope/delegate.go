@@ -162,7 +162,7 @@ func (h *handover) gather(x *execution, prefix []byte, charge func(visits, bytes
 	size := 0
 	end := PrefixEnd(prefix)
 	tooMuch := fmt.Errorf("%q holds more than the %d keys and %d MiB that can be handed over at once; delegate longer prefixes one by one", prefix, handKeys, handBytes>>20)
-	err = x.each(prefix, end, 1<<63-1, func(k, record []byte) error {
+	err = x.each(prefix, end, 1<<63-1, nil, func(k, record []byte) error {
 		v, err := x.decode(k, record)
 		if err != nil {
 			return err

@@ -31,7 +31,7 @@ func (x *execution) doom(key, end []byte) (gone []doomed, err error) {
 		}
 		return []doomed{{v, v.Digest(), v.size()}}, nil
 	}
-	err = x.each(key, end, math.MaxInt64, func(k, record []byte) error {
+	err = x.each(key, end, math.MaxInt64, nil, func(k, record []byte) error {
 		escaped, at, _ := x.space.splitVersion(k)
 		d := doomed{KeyValue: KeyValue{ModRevision: at.main, Sub: at.sub}}
 		if err := d.readRecord(record); err != nil {

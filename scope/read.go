@@ -198,23 +198,30 @@ func (v *view) exactly(key []byte, at revision) (KeyValue, bool, error) {
 
 // decode reads a version, with a value of its own, without its key.
 func (v *view) decode(k, record []byte) (kv KeyValue, err error) {
+	kv, err = v.peek(k, record)
+	kv.Value = bytes.Clone(kv.Value)
+	return kv, err
+}
+
+// peek is decode with a value that shares the record's memory.
+func (v *view) peek(k, record []byte) (kv KeyValue, err error) {
 	_, at, ok := v.space.splitVersion(k)
 	if !ok {
 		return kv, fmt.Errorf("%w: a version under a key of %d bytes", ErrCorrupt, len(k))
 	}
 	kv.ModRevision, kv.Sub = at.main, at.sub
-	err = kv.readRecord(record)
-	kv.Value = bytes.Clone(kv.Value)
-	return kv, err
+	return kv, kv.readRecord(record)
 }
 
-// each visits the live versions as of a revision of all keys [key, end), in
-// order of key. The slices given to visit are valid until it returns.
-func (v *view) each(key, end []byte, rev int64, visit func(k, record []byte) error) error {
+// each visits the live versions as of a revision of all keys [key, end), in order of key, but those that pass, if there
+// is one, takes upon itself: their records are not read where their length shows that they live. The slices given to
+// visit are valid until it returns.
+func (v *view) each(key, end []byte, rev int64, pass func(at revision) bool, visit func(k, record []byte) error) error {
 	from, to := v.space.versions(key, end)
 	var done []byte // escaped key that was decided
+	var of revision // its version
 	var bad error
-	want := func(k []byte) bool {
+	want := func(k []byte, size int) bool {
 		escaped, at, ok := v.space.splitVersion(k)
 		if !ok {
 			bad = fmt.Errorf("%w: a version under a key of %d bytes", ErrCorrupt, len(k))
@@ -223,11 +230,11 @@ func (v *view) each(key, end []byte, rev int64, visit func(k, record []byte) err
 		if at.main > rev || bytes.Equal(escaped, done) {
 			return false
 		}
-		done = append(done[:0], escaped...)
-		return true
+		done, of = append(done[:0], escaped...), at
+		return pass == nil || size <= longestTombstone || !pass(at)
 	}
 	err := kv.Sift(v.r, from, to, want, func(k, record []byte) bool {
-		if bad == nil && !isTombstone(record) {
+		if bad == nil && !isTombstone(record) && (pass == nil || len(record) > longestTombstone || !pass(of)) {
 			bad = visit(k, record)
 		}
 		return bad == nil
@@ -272,25 +279,32 @@ func (v *view) pageOf(key, end []byte, r Range, current int64, most int) (RangeR
 	room, size := int64(math.MaxInt64), 0
 	if r.CountOnly {
 		room = 0
-	} else if 0 < r.Limit && r.Limit < room && r.inOrder() && !r.bounded() {
+	} else if r.Limit < room && r.Heads() {
 		room = r.Limit + 1 // one more shows that there is more
 	}
-	err := v.each(key, end, rev, func(k, record []byte) error {
-		full := int64(len(res.Kvs)) >= room
-		if most > 0 && !r.CountOnly && (full || size >= most) {
+	full := func() bool { return int64(len(res.Kvs)) >= room }
+	enough := func() bool { return most > 0 && !r.CountOnly && (full() || size >= most) }
+	counted := func(at revision) bool { // it is nothing but counted
+		if enough() || !full() && r.admitsMod(at.main) {
+			return false
+		}
+		res.Count++
+		return true
+	}
+	err := v.each(key, end, rev, counted, func(k, record []byte) error {
+		if enough() {
 			res.More = true
 			return errEnough
 		}
-		if res.Count++; full {
-			return nil
-		}
-		kv, err := v.decode(k, record)
-		if err != nil {
+		res.Count++
+		kv, err := v.peek(k, record)
+		if err != nil || !r.admits(&kv) {
 			return err
 		}
-		if !r.admits(&kv) {
-			return nil
+		if r.KeysOnly && r.Sort != ByValue {
+			kv.Value = nil
 		}
+		kv.Value = bytes.Clone(kv.Value)
 		escaped, _, _ := v.space.splitVersion(k)
 		kv.Key = bytes.Clone(keyOf(escaped))
 		if res.Kvs = append(res.Kvs, kv); !r.KeysOnly {
@@ -344,6 +358,9 @@ func (r *Range) Arrange(kvs []KeyValue) {
 	}
 }
 
+// Heads reports whether there is a limit that leaves the first keys of the range.
+func (r *Range) Heads() bool { return r.Limit > 0 && !r.CountOnly && r.inOrder() && !r.bounded() }
+
 // inOrder reports whether a limit applies to the order of keys.
 func (r *Range) inOrder() bool {
 	return r.Order == Unordered || r.Order == Ascending && r.Sort == ByKey
@@ -353,7 +370,10 @@ func (r *Range) bounded() bool {
 	return r.MinMod != 0 || r.MaxMod != 0 || r.MinCreate != 0 || r.MaxCreate != 0
 }
 
+func (r *Range) admitsMod(rev int64) bool {
+	return (r.MinMod == 0 || rev >= r.MinMod) && (r.MaxMod == 0 || rev <= r.MaxMod)
+}
+
 func (r *Range) admits(v *KeyValue) bool {
-	return (r.MinMod == 0 || v.ModRevision >= r.MinMod) && (r.MaxMod == 0 || v.ModRevision <= r.MaxMod) &&
-		(r.MinCreate == 0 || v.CreateRevision >= r.MinCreate) && (r.MaxCreate == 0 || v.CreateRevision <= r.MaxCreate)
+	return r.admitsMod(v.ModRevision) && (r.MinCreate == 0 || v.CreateRevision >= r.MinCreate) && (r.MaxCreate == 0 || v.CreateRevision <= r.MaxCreate)
 }

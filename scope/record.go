@@ -55,6 +55,9 @@ func (v *KeyValue) Digest() aweigh.Hash {
 // isTombstone reports whether a version record marks a deletion.
 func isTombstone(record []byte) bool { return len(record) > 0 && record[0] == 0 }
 
+// longestTombstone is how many bytes the record of a deletion has at most: a longer one is of a version that lives.
+const longestTombstone = 1 + 9 + len(aweigh.UID{})
+
 // readRecord reads what appendRecord wrote; the value shares data's memory.
 // Exactly one input gives each result. Errors wrap ErrCorrupt.
 func (v *KeyValue) readRecord(data []byte) error {

@@ -348,11 +348,18 @@ func TestSiftIsScan(t *testing.T) {
 	if err := m.Commit(ops, true); err != nil {
 		t.Fatal(err)
 	}
-	want := func(k []byte) bool { return k[len(k)-1]%3 == 0 }
+	want := func(k []byte, _ int) bool { return k[len(k)-1]%3 == 0 }
 	for name, r := range map[string]kv.Reader{"pebble": p, "snapshot": snapshot, "memory": m} {
-		i, most := 0, 50
-		err := kv.Sift(r, ops[3].Key, ops[200].Key, want, func(k, v []byte) bool {
-			for i = max(i, 3); !want(ops[i].Key); i++ {
+		i, most, asked := 0, 50, 3
+		sized := func(k []byte, size int) bool {
+			if size != len(ops[asked].Value) {
+				t.Fatalf("%s: a value of %d bytes under %q, want %d", name, size, k, len(ops[asked].Value))
+			}
+			asked++
+			return want(k, size)
+		}
+		err := kv.Sift(r, ops[3].Key, ops[200].Key, sized, func(k, v []byte) bool {
+			for i = max(i, 3); !want(ops[i].Key, 0); i++ {
 			}
 			if !bytes.Equal(k, ops[i].Key) || !bytes.Equal(v, ops[i].Value) {
 				t.Fatalf("%s: %q, want %q", name, k, ops[i].Key)
