@@ -665,7 +665,7 @@ func TestRostersAreTheSameEverywhere(t *testing.T) {
 		r.turn()
 	}
 	e := r.epoch()
-	const want = "b90e088bb158d84b502f4b72e3d681810269a789906ad72dfcf134d85832fff1"
+	const want = "ee7b4a03e33c74fef2de5bf365c61dd2a1cfccda0036eba6ee9f0d8d0adbc977"
 	if got := aweigh.Sum(e.Encode()).String(); got != want || e.Roster.Weights.Len() != 5 {
 		t.Errorf("epoch %d with weights %v is %s, not %s", e.Number, e.Terms().Weights, got, want)
 	}

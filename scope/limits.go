@@ -41,6 +41,7 @@ func DefaultLimits() Limits {
 		Drift:              500 * time.Millisecond,
 		ValidFor:           10 * time.Minute,
 		Anchors:            128,
+		ScopeBytes:         8 << 30, // the most that etcd advises
 		TTL:                5 * time.Second,
 		TxnDepth:           3,
 		BlockCost:          2_000_000,

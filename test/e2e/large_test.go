@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"sync"
@@ -33,7 +34,11 @@ func TestLargeDatabase(t *testing.T) {
 	if err != nil || gib < 2 {
 		t.Skip("AWEIGH_LARGE is not set to a number of GiB from 2 on")
 	}
-	n := newNetwork(t, 1, false, "--mode", "crash")
+	policy := filepath.Join(t.TempDir(), "policy.yaml")
+	if err := os.WriteFile(policy, []byte("limits:\n  scope_bytes: 0\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	n := newNetwork(t, 1, false, "--mode", "crash", "--policy", policy)
 	if disk, err := vfs.Default.GetDiskUsage(n.dir); err != nil || float64(disk.AvailBytes) < largeRoom*float64(gib<<30) {
 		t.Fatalf("there is no room below TMPDIR, %s, for %d GiB %.1f times over (%v)", n.dir, gib, largeRoom, err)
 	}
