@@ -106,6 +106,9 @@ func problem(err error) error {
 			return detailed(p.code, err, &aweighv1.Problem{Reason: p.reason})
 		}
 	}
+	if scope.FailureIn(err) != "" { // what is there, or the policy, is against it
+		return detailed(connect.CodeFailedPrecondition, err, &aweighv1.Problem{Reason: Failed})
+	}
 	return connect.NewError(connect.CodeInternal, err)
 }
 

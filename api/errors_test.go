@@ -34,6 +34,7 @@ func TestErrorsOfTheNodeHaveCodesAndReasons(t *testing.T) {
 		{fmt.Errorf("%w: /a", scope.ErrKeyNotFound), connect.CodeNotFound, NotFound},
 		{context.Canceled, connect.CodeCanceled, ""},
 		{context.DeadlineExceeded, connect.CodeDeadlineExceeded, ""},
+		{scope.ErrLeased, connect.CodeFailedPrecondition, Failed},
 		{scope.ErrCorrupt, connect.CodeInternal, ""},
 	} {
 		checkProblem(t, problem(c.err), c.code, c.reason)

@@ -119,6 +119,9 @@ func told(ctx context.Context, err error) error {
 			return o.as
 		}
 	}
+	if why := scope.FailureIn(err); why != "" { // etcd has no word for it: what is there, or the policy, is against it
+		return status.Error(codes.FailedPrecondition, "aweigh: "+why)
+	}
 	return status.Error(codes.Unknown, "aweigh: "+err.Error())
 }
 

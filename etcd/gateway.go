@@ -63,13 +63,22 @@ func (g *gateway) close() { _, _ = g.conn.Close(), g.pipe.Close() }
 // gatewayPeer is the metadata in which the gateway names the address of its client.
 const gatewayPeer = "aweigh-gateway-peer"
 
+// byGateway reports whether a call comes by the gateway.
+func byGateway(ctx context.Context) bool {
+	p, ok := peer.FromContext(ctx)
+	if ok {
+		_, ok = p.AuthInfo.(gatewayInfo)
+	}
+	return ok
+}
+
 // peerOf is the address that a call comes from, as text.
 func peerOf(ctx context.Context) string {
 	p, ok := peer.FromContext(ctx)
-	if !ok || p.Addr == nil {
+	switch {
+	case !ok || p.Addr == nil:
 		return ""
-	}
-	if _, ok := p.AuthInfo.(gatewayInfo); ok {
+	case byGateway(ctx):
 		return strings.Join(metadata.ValueFromIncomingContext(ctx, gatewayPeer), "")
 	}
 	return p.Addr.String()

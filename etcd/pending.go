@@ -67,10 +67,17 @@ func (s *kvServer) approved(ctx context.Context, t scope.Txn, r node.Receipt) (n
 // would learn no more than that time is up.
 const tell = 500 * time.Millisecond
 
+// gatewayWaits is how long a call by the JSON gateway waits whose client named no time (by Grpc-Timeout): HTTP/1 has no
+// header before the answer that could name the motion.
+const gatewayWaits = 5 * time.Second
+
 // within is a context that ends in time to tell the client.
 func within(ctx context.Context) (context.Context, context.CancelFunc) {
 	at, ok := ctx.Deadline()
-	if !ok {
+	switch {
+	case !ok && byGateway(ctx):
+		return context.WithTimeout(ctx, gatewayWaits)
+	case !ok:
 		return ctx, func() {}
 	}
 	return context.WithDeadline(ctx, at.Add(-min(tell, time.Until(at)/4)))

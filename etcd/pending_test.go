@@ -3,6 +3,9 @@ package etcd
 import (
 	"context"
 	"encoding/hex"
+	"fmt"
+	"io"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -162,5 +165,45 @@ func TestMotionsExpireForTheirClients(t *testing.T) {
 	_, err := w.Put(w.ctx, &etcdpb.PutRequest{Key: []byte("secret/a")})
 	if status.Code(err) != codes.FailedPrecondition || !strings.Contains(err.Error(), "expired") {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestGatewaysClientsHearOfMotions: HTTP/1 has one header, with the answer. A client of the gateway that names no time hears within a
+// bound that its write waits, and for which motion.
+func TestGatewaysClientsHearOfMotions(t *testing.T) {
+	t.Parallel()
+	w := guarded(t, time.Hour)
+	ctx, cancel := context.WithTimeout(w.ctx, 2*gatewayWaits)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, "POST", "http://"+w.server.Addr()+"/v3/kv/put", strings.NewReader(`{"key":"c2VjcmV0L2E="}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := browser(t, nil).Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	m := w.opened(t)
+	id := hex.EncodeToString(m.ID[:])
+	if err != nil || resp.StatusCode != 400 || !strings.Contains(string(text), "waits for approval as motion "+id) || resp.Header.Get("Grpc-Metadata-"+motionHeader) != id {
+		t.Errorf("%v, %s, %v: %s", err, resp.Status, resp.Header, text)
+	}
+}
+
+// TestLeasesUnderApprovalAreRefusedInWords: a put whose lease would delete without approval is the caller's to mend, and no unknown fault.
+func TestLeasesUnderApprovalAreRefusedInWords(t *testing.T) {
+	w := guarded(t, time.Hour)
+	l, err := w.LeaseGrant(w.ctx, &etcdpb.LeaseGrantRequest{TTL: 60})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = w.Put(w.ctx, &etcdpb.PutRequest{Key: []byte("secret/a"), Lease: l.ID})
+	if status.Code(err) != codes.FailedPrecondition || !strings.Contains(err.Error(), "put it without a lease") {
+		t.Errorf("%v", err)
+	}
+	if code, text := ask(t, browser(t, nil), "POST", "http://"+w.server.Addr()+"/v3/kv/put", fmt.Sprintf(`{"key":"c2VjcmV0L2E=","lease":%d}`, l.ID)); code != 400 {
+		t.Errorf("by the gateway: %d %s", code, text)
 	}
 }

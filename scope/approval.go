@@ -228,11 +228,11 @@ func (a *Approval) carriable(r Roster) error {
 	return nil
 }
 
-// errManyApprovals refuses what two approvals would have to be asked for.
-var errManyApprovals = errors.New("scope: it takes several approvals of the policy at once, of several keys; send one mutation for each")
+// ErrManyApprovals refuses what two approvals would have to be asked for.
+var ErrManyApprovals = errors.New("scope: it takes several approvals of the policy at once, of several keys; send one mutation for each")
 
-// errLeased refuses a put whose lease would be a deletion that nobody approved.
-var errLeased = errors.New("scope: the policy asks for approval of the deletion of this key, and a lease would delete it without; put it without a lease")
+// ErrLeased refuses a put whose lease would be a deletion that nobody approved.
+var ErrLeased = errors.New("scope: the policy asks for approval of the deletion of this key, and a lease would delete it without; put it without a lease")
 
 // approval is the one that a planned transaction needs, nil if it needs none: that
 // of the longest prefix of each key that it puts or deletes.
@@ -252,7 +252,7 @@ func (p *Policy) approval(pl *plan) (needed *Approval, failure error) {
 			rest = rest[1:]
 		}
 		if failure == nil && a != nil && needed != nil && a != needed {
-			failure = errManyApprovals
+			failure = ErrManyApprovals
 		}
 		if failure != nil {
 			return nil, failure
@@ -268,7 +268,7 @@ func (p *Policy) approval(pl *plan) (needed *Approval, failure error) {
 // refused where the deletion of its key takes approval.
 func (p *Policy) covering(op *Op) (needed *Approval, failure error) {
 	if op.Kind == OpPut && op.Lease != 0 && p.guards(op.Key) {
-		return nil, errLeased
+		return nil, ErrLeased
 	}
 	return p.longest(op, op.Kind == OpDelete)
 }
@@ -288,7 +288,7 @@ func (p *Policy) longest(op *Op, deletes bool) (needed *Approval, failure error)
 		}
 	}
 	if touched > 1 && !inside(op, needed.Prefix) {
-		return nil, errManyApprovals
+		return nil, ErrManyApprovals
 	}
 	return needed, nil
 }

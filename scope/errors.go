@@ -40,7 +40,8 @@ var (
 
 // failures are the errors that a Reason can stand for.
 var failures = []error{ErrKeyNotFound, ErrLeaseNotFound, ErrLeaseExists, ErrLeaseFull, ErrManyLeases, ErrCompacted, ErrFutureRevision, ErrTooMuch,
-	ErrUnnamed, ErrApproval, ErrNamed, ErrAliases, ErrRedirects, ErrUntil, ErrNoVersion, ErrElsewhere, ErrClass, ErrSignal, ErrAccessChanged, ErrAccessAuthor, ErrNoSpace, ErrReach}
+	ErrUnnamed, ErrApproval, ErrNamed, ErrAliases, ErrRedirects, ErrUntil, ErrNoVersion, ErrElsewhere, ErrClass, ErrSignal, ErrAccessChanged, ErrAccessAuthor, ErrNoSpace, ErrReach,
+	ErrManyApprovals, ErrLeased, ErrGuarded}
 
 // FailureIn is the reason of a failure that an error wraps, as Failure takes it; "" if it
 // wraps none.

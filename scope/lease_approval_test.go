@@ -22,7 +22,7 @@ func TestLeasesAreNoWayAroundApproval(t *testing.T) {
 				"in a branch within":  {{Kind: OpTxn, Txn: &Txn{Success: []Op{{Kind: OpPut, Key: []byte("/secrets/a"), Value: []byte("1"), Lease: 7}}}}},
 				"the end of a prefix": {{Kind: OpPut, Key: []byte("/secrets/"), Value: []byte("1"), Lease: 7}},
 			} {
-				if out := w.step(w.ops(ops...)).Outcomes[0]; out.Code != Failed || Failure(out.Reason).Error() != errLeased.Error() {
+				if out := w.step(w.ops(ops...)).Outcomes[0]; out.Code != Failed || Failure(out.Reason) != ErrLeased {
 					t.Errorf("%s: %s: %s", name, out.Code, out.Reason)
 				}
 			}
@@ -86,10 +86,10 @@ func (w *assembly) expire(id int64) {
 // refused.
 func TestGuardedKeysOutliveTheirLease(t *testing.T) {
 	w := guarding(t, 600)
-	if out := w.step(w.mutation(Lease, LeaseRequest{Kind: LeaseRevoke, IDs: []int64{7}})).Outcomes[0]; out.Code != Failed || Failure(out.Reason).Error() != errGuarded.Error() {
+	if out := w.step(w.mutation(Lease, LeaseRequest{Kind: LeaseRevoke, IDs: []int64{7}})).Outcomes[0]; out.Code != Failed || Failure(out.Reason) != ErrGuarded {
 		t.Fatalf("revoked: %s: %s", out.Code, out.Reason)
 	}
-	if out := w.step(w.ops(Op{Kind: OpPut, Key: []byte("/secrets/a"), Value: []byte("2"), IgnoreLease: true})).Outcomes[0]; out.Code != Failed || Failure(out.Reason).Error() != errLeased.Error() {
+	if out := w.step(w.ops(Op{Kind: OpPut, Key: []byte("/secrets/a"), Value: []byte("2"), IgnoreLease: true})).Outcomes[0]; out.Code != Failed || Failure(out.Reason) != ErrLeased {
 		t.Errorf("a put that keeps the lease: %s: %s", out.Code, out.Reason)
 	}
 	w.expire(7)

@@ -51,8 +51,8 @@ func (x *execution) leasing(m *CheckedMutation, out *Outcome) (failure, err erro
 	return nil, nil
 }
 
-// errGuarded refuses to revoke a lease whose keys only approval can remove.
-var errGuarded = errors.New("scope: the policy asks for approval of the deletion of keys that the lease holds; delete them, which can wait for it. When the lease expires, they stay without it")
+// ErrGuarded refuses to revoke a lease whose keys only approval can remove.
+var ErrGuarded = errors.New("scope: the policy asks for approval of the deletion of keys that the lease holds; delete them, which can wait for it. When the lease expires, they stay without it")
 
 // revocable says why a lease cannot be revoked.
 func (x *execution) revocable(m *CheckedMutation, id int64) (failure, err error) {
@@ -64,7 +64,7 @@ func (x *execution) revocable(m *CheckedMutation, id int64) (failure, err error)
 	err = x.attached(id, func(key []byte) bool {
 		op := Op{Kind: OpDelete, Key: key}
 		if x.policy.guards(key) {
-			failure = errGuarded
+			failure = ErrGuarded
 		} else if judged {
 			op.Key = bytes.Clone(key)
 			p.ops = append(p.ops, op)

@@ -598,7 +598,7 @@ func TestApprovalIsThatOfTheLongestPrefix(t *testing.T) {
 		got, failure := p.approval(&plan{ops: []Op{op}})
 		switch {
 		case op.Lease != 0 && guarded: // what a lease ends, nobody approved
-			if failure != errLeased {
+			if failure != ErrLeased {
 				t.Fatalf("a lease for %q under %v: %v", op.Key, p.Approvals, failure)
 			}
 		case len(needs) == 0:
