@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -368,3 +369,22 @@ func TestStrangersCannotReachTheAPIByMistake(t *testing.T) {
 type unused struct{ api.Node }
 
 func (unused) Genesis() scope.Genesis { return scope.Genesis{} }
+
+// TestAnswersToWritesNameTheirEpoch: in epochs of one block, every write has another.
+func TestAnswersToWritesNameTheirEpoch(t *testing.T) {
+	p := scope.DefaultPolicy(quorum.BFT)
+	p.EpochBlocks = 1
+	w := newWorldUnder(t, p)
+	var last uint64
+	for i := range 3 {
+		h := w.put(t, "/a", fmt.Sprint(i)).Header
+		if i > 0 && h.Epoch <= last || h.Epoch > h.Height {
+			t.Errorf("write %d: epoch %d after %d, height %d", i, h.Epoch, last, h.Height)
+		}
+		last = h.Epoch
+	}
+	del, err := w.Delete(w.ctx, connect.NewRequest(&aweighv1.DeleteRequest{Key: []byte("/a")}))
+	if err != nil || del.Msg.Header.Epoch <= last {
+		t.Errorf("a deletion in epoch %d after %d, %v", del.Msg.GetHeader().GetEpoch(), last, err)
+	}
+}

@@ -96,7 +96,7 @@ func newService(n Node) *service {
 // written is the header of an answer to a mutation.
 func (s *service) written(r node.Receipt) *aweighv1.Header {
 	return &aweighv1.Header{
-		Network: s.id, Scope: r.Scope[:], Height: uint64(r.Height), Revision: r.Revision, Linearizable: true,
+		Network: s.id, Scope: r.Scope[:], Epoch: uint64(r.Epoch), Height: uint64(r.Height), Revision: r.Revision, Linearizable: true,
 	}
 }
 

@@ -94,6 +94,7 @@ type Reply struct {
 	Outcome  *scope.Outcome
 	Refused  error
 	Height   aweigh.Height // the block of the mutation, or the height that a Read waited for
+	Epoch    aweigh.Epoch  // of the mutation's block; of one that was done before, the newest
 	Read     uint64
 	Cast     []Casting // of a HandIn
 }

@@ -15,6 +15,7 @@ type foreignReceipt struct {
 	Revision  int64
 	Succeeded bool
 	Height    aweigh.Height
+	Epoch     aweigh.Epoch
 	Responses []scope.Response
 }
 
@@ -25,7 +26,7 @@ func EncodeReceipts(all []Receipt) []byte {
 		r := &all[i]
 		out[i] = foreignReceipt{
 			Mutation: r.Mutation, Code: uint8(r.Code), Reason: r.Reason, Revision: r.Revision, Succeeded: r.Succeeded,
-			Height: r.Height, Responses: r.Responses,
+			Height: r.Height, Epoch: r.Epoch, Responses: r.Responses,
 		}
 	}
 	return canon.Encode(out)
@@ -44,7 +45,7 @@ func DecodeReceipts(body []byte, id aweigh.ScopeID) ([]Receipt, error) {
 			Outcome: scope.Outcome{
 				Mutation: r.Mutation, Code: scope.Code(r.Code), Reason: r.Reason, Revision: r.Revision, Succeeded: r.Succeeded, Responses: r.Responses,
 			},
-			Height: r.Height, Scope: id,
+			Height: r.Height, Epoch: r.Epoch, Scope: id,
 		}
 	}
 	return out, nil

@@ -130,7 +130,8 @@ func tellOutcome(s *scope.State, id []byte) ([]byte, error) {
 		return nil, err
 	}
 	return EncodeReceipts([]Receipt{{
-		Outcome: scope.Outcome{Mutation: aweigh.Hash(id), Code: was.Code, Reason: was.Reason, Revision: was.Revision, Succeeded: was.Succeeded}, Height: was.Height,
+		Outcome: scope.Outcome{Mutation: aweigh.Hash(id), Code: was.Code, Reason: was.Reason, Revision: was.Revision, Succeeded: was.Succeeded},
+		Height:  was.Height, Epoch: s.Head().Epoch,
 	}}), nil
 }
 

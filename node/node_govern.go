@@ -151,7 +151,7 @@ func (n *Part) Apply(ctx context.Context, sponsor aweigh.AnchorID, name string, 
 	}
 	d := scope.Admission(n.id, *key, name, string(n.Peer()), sponsor)
 	if p, head, err := n.Decision(d.ID()); err != nil || p != nil && p.Ending == nil {
-		return d, Receipt{Outcome: scope.Outcome{Code: scope.Applied, Revision: head.Revision}, Height: head.Height}, err
+		return d, Receipt{Outcome: scope.Outcome{Code: scope.Applied, Revision: head.Revision}, Height: head.Height, Epoch: head.Epoch, Scope: head.Scope}, err
 	}
 	r, err := n.decide(ctx, *key, d, once)
 	return d, r, err

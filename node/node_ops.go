@@ -27,6 +27,7 @@ type Once struct {
 type Receipt struct {
 	scope.Outcome
 	Height aweigh.Height
+	Epoch  aweigh.Epoch // of the block; of a mutation that was done before, the newest that the node knows
 	Scope  aweigh.ScopeID
 }
 
@@ -255,7 +256,7 @@ func (n *Part) receipt(ctx context.Context, id aweigh.Hash, done chan Reply, unt
 	if reply.Outcome.Code == scope.Refused {
 		return Receipt{}, n.undecided(errEarly, id, until)
 	}
-	return Receipt{Outcome: *reply.Outcome, Height: reply.Height, Scope: n.id}, nil
+	return Receipt{Outcome: *reply.Outcome, Height: reply.Height, Epoch: reply.Epoch, Scope: n.id}, nil
 }
 
 // errEarly is why a mutation is undecided that was ordered when it was valid for longer than the policy allows: this is not on record, and

@@ -234,7 +234,7 @@ func (m *Machine) submit(ev Submit) {
 			if !ok {
 				outcome = scope.Outcome{Mutation: id, Code: o.Code, Reason: o.Reason, Revision: o.Revision, Succeeded: o.Succeeded}
 			}
-			m.fx.Reply = append(m.fx.Reply, replyIn(b.ID(), o.Height, &outcome))
+			m.fx.Reply = append(m.fx.Reply, replyIn(b.ID(), o.Height, m.chain.epoch, &outcome))
 			continue
 		}
 		fresh = true

@@ -37,7 +37,7 @@ func (m *Machine) answerAll(k *candidate) {
 			outcome := k.result.Outcomes[at]
 			at++
 			if carrier, awaited := m.pool.mine[outcome.Mutation]; awaited {
-				m.fx.Reply = append(m.fx.Reply, replyIn(c.ID(), k.block.Header.Height, &outcome))
+				m.fx.Reply = append(m.fx.Reply, replyIn(c.ID(), k.block.Header.Height, k.block.Header.Epoch, &outcome))
 				if outcome.Code != scope.Exceeded || carrier == c.ID() {
 					delete(m.pool.mine, outcome.Mutation)
 				}
@@ -47,8 +47,8 @@ func (m *Machine) answerAll(k *candidate) {
 }
 
 // replyIn is the reply on a mutation as a bundle carried it.
-func replyIn(bundle aweigh.Hash, at aweigh.Height, outcome *scope.Outcome) Reply {
-	r := Reply{Mutation: outcome.Mutation, Outcome: outcome, Height: at}
+func replyIn(bundle aweigh.Hash, at aweigh.Height, in aweigh.Epoch, outcome *scope.Outcome) Reply {
+	r := Reply{Mutation: outcome.Mutation, Outcome: outcome, Height: at, Epoch: in}
 	if outcome.Code == scope.Exceeded {
 		r.Bundle = bundle
 	}

@@ -255,7 +255,7 @@ type Header struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Network       []byte                 `protobuf:"bytes,1,opt,name=network,proto3" json:"network,omitempty"`
 	Scope         []byte                 `protobuf:"bytes,2,opt,name=scope,proto3" json:"scope,omitempty"`  // empty for an answer of several scopes
-	Epoch         uint64                 `protobuf:"varint,3,opt,name=epoch,proto3" json:"epoch,omitempty"` // of the state that was read; 0 in answers to writes
+	Epoch         uint64                 `protobuf:"varint,3,opt,name=epoch,proto3" json:"epoch,omitempty"` // of the state that was read, or of the block of a write
 	Height        uint64                 `protobuf:"varint,4,opt,name=height,proto3" json:"height,omitempty"`
 	Revision      int64                  `protobuf:"varint,5,opt,name=revision,proto3" json:"revision,omitempty"`
 	Linearizable  bool                   `protobuf:"varint,6,opt,name=linearizable,proto3" json:"linearizable,omitempty"`
