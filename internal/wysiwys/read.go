@@ -77,6 +77,10 @@ func (r reading) fields(v reflect.Value, f Form) error {
 			err = r.encoded(v.Field(i), x, content)
 		case t == motionType && name == "Mutation":
 			err = r.encoded(v.Field(i), x, new(scope.Mutation))
+		case inHex(t, name):
+			var b []byte
+			b, err = hex.DecodeString(x.Value)
+			v.Field(i).SetBytes(b)
 		default:
 			err = r.fill(v.Field(i), x)
 		}

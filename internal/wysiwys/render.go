@@ -133,6 +133,9 @@ func (r renderer) fields(v reflect.Value) (f Form, err error) {
 		if err != nil {
 			return nil, err
 		}
+		if inHex(v.Type(), t.Name) {
+			x.Value = hex.EncodeToString(of.Bytes())
+		}
 		if x.Group && len(x.Form) == 0 && of.Kind() == reflect.Struct {
 			continue
 		}
@@ -204,6 +207,9 @@ func leaf(v reflect.Value) string {
 	}
 	return fmt.Sprint(v.Interface())
 }
+
+// inHex reports whether a field of a struct holds random bytes, which are no text even where they are UTF-8.
+func inHex(t reflect.Type, name string) bool { return t == mutationType && name == "Nonce" }
 
 // octets is a byte string: as it is if it is UTF-8, and otherwise quoted as in Go.
 func octets(s string) string {

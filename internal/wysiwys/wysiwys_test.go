@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -159,4 +160,16 @@ func FuzzText(f *testing.F) {
 			t.Fatalf("%q: %v\n%+v", text, err, back)
 		}
 	})
+}
+
+// TestNoncesAreHexadecimal: sixteen random bytes are no text, also where they happen to be one.
+func TestNoncesAreHexadecimal(t *testing.T) {
+	for _, nonce := range []string{"\x00\xff\x1b[2J\x80abc", "eight is"} {
+		m := vary.Mutation(scope.Write, vary.Txn())
+		m.Nonce = []byte(nonce)
+		text, _, _ := forms(t, "", &m, func() any { return new(scope.Mutation) }, nil)
+		if want := fmt.Sprintf("nonce: %x\n", nonce); !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
 }
