@@ -139,6 +139,11 @@ func failure(r node.Receipt) error {
 		if errors.Is(why, scope.ErrDenied) {
 			code, reason = connect.CodePermissionDenied, Denied
 		}
+		for err, of := range map[error]string{scope.ErrCompacted: Compacted, scope.ErrFutureRevision: Future} { // as of reads
+			if errors.Is(why, err) {
+				code, reason = connect.CodeOutOfRange, of
+			}
+		}
 		return detailed(code, why, &aweighv1.Problem{Reason: reason, Mutation: bytesOf(r.Mutation)})
 	case scope.Exceeded:
 		return detailed(connect.CodeAborted, fmt.Errorf("api: the bundle reserves less than the mutation costs; it changed nothing, and never will: %w", scope.ErrTooMuch),

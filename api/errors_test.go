@@ -55,6 +55,7 @@ func TestOutcomesThatDidNotApplyAreErrors(t *testing.T) {
 	}
 	checkProblem(t, failure(receipt(scope.Failed, "key not found")), connect.CodeFailedPrecondition, Failed)
 	checkProblem(t, failure(receipt(scope.Duplicate, "key not found")), connect.CodeFailedPrecondition, Failed)
+	checkProblem(t, failure(receipt(scope.Failed, "mvcc: required revision is a future revision")), connect.CodeOutOfRange, Future)
 	checkProblem(t, failure(receipt(scope.Expired, "")), connect.CodeAborted, Failed)
 	checkProblem(t, failure(receipt(scope.Refused, "")), connect.CodeInvalidArgument, Invalid)
 }

@@ -2,6 +2,7 @@ package scope
 
 import (
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -80,34 +81,38 @@ func MostLimits() Limits {
 
 // Check says whether a policy may have these limits. Errors wrap ErrInvalid.
 func (l Limits) Check() error {
-	if l.ScopeBytes < 0 || l.Rate < 0 {
-		return fmt.Errorf("%w: the limits ScopeBytes and Rate are %d and %d; 0 is none", ErrInvalid, l.ScopeBytes, l.Rate)
-	}
-	if l.TTL < 0 || l.TTL > mostPeriod {
-		return fmt.Errorf("%w: limit TTL is %v, it must lie between 0 and %v", ErrInvalid, l.TTL, mostPeriod)
-	}
-	if l.BlockCost < leastBlockCost || l.BlockCost > mostBlockCost {
-		return fmt.Errorf("%w: limit BlockCost is %d, it must lie between %d and %d", ErrInvalid, l.BlockCost, leastBlockCost, mostBlockCost)
+	for _, b := range []struct {
+		name               string
+		value, least, most int64
+	}{
+		{"scope_bytes", l.ScopeBytes, 0, math.MaxInt64},
+		{"rate", l.Rate, 0, math.MaxInt64},
+		{"block_cost", l.BlockCost, leastBlockCost, mostBlockCost},
+		{"key_bytes", int64(l.KeyBytes), 1, int64(l.MutationBytes)},
+		{"value_bytes", int64(l.ValueBytes), 1, int64(l.MutationBytes)},
+		{"justification_bytes", int64(l.JustificationBytes), 1, int64(l.MutationBytes)},
+		{"mutation_bytes", int64(l.MutationBytes), 1, int64(l.BundleBytes)},
+		{"bundle_bytes", int64(l.BundleBytes), 1, int64(l.BlockBytes)},
+		{"block_bytes", int64(l.BlockBytes), 1, mostBlockBytes},
+		{"block_mutations", int64(l.BlockMutations), 1, mostBlockMutations},
+		{"txn_ops", int64(l.TxnOps), 1, mostTxnOps},
+		{"txn_depth", int64(l.TxnDepth), 1, mostTxnDepth},
+		{"anchors", int64(l.Anchors), 1, mostAnchors},
+	} {
+		if b.value < b.least || b.value > b.most {
+			return fmt.Errorf("%w: limits.%s is %d; it must lie between %d and %d", ErrInvalid, b.name, b.value, b.least, b.most)
+		}
 	}
 	for _, b := range []struct {
-		name        string
-		value, most int64
+		name               string
+		value, least, most time.Duration
 	}{
-		{"KeyBytes", int64(l.KeyBytes), int64(l.MutationBytes)},
-		{"ValueBytes", int64(l.ValueBytes), int64(l.MutationBytes)},
-		{"JustificationBytes", int64(l.JustificationBytes), int64(l.MutationBytes)},
-		{"MutationBytes", int64(l.MutationBytes), int64(l.BundleBytes)},
-		{"BundleBytes", int64(l.BundleBytes), int64(l.BlockBytes)},
-		{"BlockBytes", int64(l.BlockBytes), mostBlockBytes},
-		{"BlockMutations", int64(l.BlockMutations), mostBlockMutations},
-		{"TxnOps", int64(l.TxnOps), mostTxnOps},
-		{"TxnDepth", int64(l.TxnDepth), mostTxnDepth},
-		{"Drift", int64(l.Drift), int64(mostDrift)},
-		{"ValidFor", int64(l.ValidFor), int64(mostPeriod)},
-		{"Anchors", int64(l.Anchors), mostAnchors},
+		{"ttl", l.TTL, 0, mostPeriod},
+		{"drift", l.Drift, 1, mostDrift},
+		{"valid_for", l.ValidFor, 1, mostPeriod},
 	} {
-		if b.value < 1 || b.value > b.most {
-			return fmt.Errorf("%w: limit %s is %d, it must lie between 1 and %d", ErrInvalid, b.name, b.value, b.most)
+		if b.value < b.least || b.value > b.most {
+			return fmt.Errorf("%w: limits.%s is %v; it must lie between %v and %v", ErrInvalid, b.name, b.value, b.least, b.most)
 		}
 	}
 	return l.outlasts("mutations that are valid for at most", l.ValidFor)
@@ -116,7 +121,7 @@ func (l Limits) Check() error {
 // outlasts says why the drift bound is too large beside something that a scope's time ends. A duration of 0 is none.
 func (l Limits) outlasts(what string, d time.Duration) error {
 	if d != 0 && d < driftFactor*l.Drift {
-		return fmt.Errorf("%w: limit Drift is %v, too large for %s %v; the least is %d times the drift", ErrInvalid, l.Drift, what, d, driftFactor)
+		return fmt.Errorf("%w: limits.drift is %v, too large for %s %v; the least is %d times the drift", ErrInvalid, l.Drift, what, d, driftFactor)
 	}
 	return nil
 }

@@ -1,10 +1,12 @@
 package sim
 
 import (
+	"cmp"
 	"embed"
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/aweigh/aweigh/internal/must"
@@ -13,15 +15,34 @@ import (
 //go:embed scenarios/*.yaml
 var scenarios embed.FS
 
-// Library lists the scenarios that come with this program, by name.
+// Library lists the scenarios that come with this program: the general ones, those for one attack or fault each, and
+// those that break something on purpose; by name within each.
 func Library() []Named {
 	var list []Named
-	for _, name := range libraryNames() {
+	names := libraryNames()
+	slices.SortStableFunc(names, func(a, b string) int {
+		return cmp.Or(cmp.Compare(listedAt(a), listedAt(b)), strings.Compare(a, b)) // files come otherwise: "sybil-" before "sybil."
+	})
+	for _, name := range names {
 		s, err := FromLibrary(name)
 		must.OK(err, "reading scenario "+name)
 		list = append(list, Named{Name: name, About: s.About})
 	}
 	return list
+}
+
+// general are the scenarios to begin with.
+var general = []string{"default", "quiet", "everything", "thousand"}
+
+// listedAt is where a scenario stands in the list.
+func listedAt(name string) int {
+	switch i := slices.Index(general, name); {
+	case i >= 0:
+		return i
+	case strings.HasPrefix(name, "over-"):
+		return len(general) + 1
+	}
+	return len(general)
 }
 
 // FromLibrary is a scenario of the library.

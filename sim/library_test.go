@@ -47,6 +47,19 @@ func TestLibraryIsSound(t *testing.T) {
 	}
 }
 
+// TestLibraryBeginsWithWhatToRunFirst: then one scenario for each attack and fault, by name, and those that break something last.
+func TestLibraryBeginsWithWhatToRunFirst(t *testing.T) {
+	var names []string
+	for _, n := range Library() {
+		names = append(names, n.Name)
+	}
+	rest, ok := names[len(general):], slices.Equal(names[:len(general)], general)
+	over := slices.IndexFunc(rest, func(n string) bool { return strings.HasPrefix(n, "over-") })
+	if !ok || over < 40 || !slices.IsSorted(rest[:over]) || !slices.IsSorted(rest[over:]) || slices.ContainsFunc(rest[over:], func(n string) bool { return !strings.HasPrefix(n, "over-") }) {
+		t.Errorf("the library is listed as %q", names)
+	}
+}
+
 func TestLibraryShowsEveryPlayAndFault(t *testing.T) {
 	seen := make(map[string]bool)
 	for _, name := range libraryNames() {

@@ -84,8 +84,12 @@ func choices(c *cobra.Command, flag string, values ...string) {
 // alone.
 func formatOf(text string, valued bool) (show.Format, error) {
 	f, err := show.ParseFormat(text)
-	if err == nil && f == show.Value && !valued {
+	switch {
+	case valued:
+	case err == nil && f == show.Value:
 		err = errors.New("this command has no values to show; the output is table or json")
+	case err != nil:
+		err = fmt.Errorf("the output is table or json, not %q", text)
 	}
 	if err != nil {
 		return "", fmt.Errorf("%w: %w", errUsage, err)
@@ -195,7 +199,7 @@ func onceFlags(c *cobra.Command) func() (*aweighv1.Once, error) {
 			once.ValidUntilNs, err = strconv.ParseInt(until, 10, 64)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%w: --nonce %q: %w", errUsage, *nonce, err)
+			return nil, fmt.Errorf("%w: --nonce is HEX@NANOSECONDS, as an undecided write names it, not %q", errUsage, *nonce)
 		}
 		return once, nil
 	}

@@ -52,7 +52,7 @@ const exitHelp = `Exit codes:
   0  done
   1  another error
   2  the command line, a setting or a request makes no sense, or a file is not there
-  3  there is no such key, object, scope, motion, decision or anchor
+  3  there is no such key, object, scope, motion, decision, anchor or revision
   4  a condition did not hold, a rule of the policy denied it, a write was ordered and
      failed, or a decision is void, superseded, rejected or expired: nothing changed
   5  not committed yet, and may still commit: repeating with the same --nonce is safe
@@ -83,7 +83,8 @@ var codes = []struct {
 	{errOld, exitUnverified},
 	{node.ErrForged, exitUnverified},
 	{node.ErrUnvouched, exitUnverified},
-	{backup.ErrBroken, exitError},
+	{backup.ErrBroken, exitUnverified},
+	{backup.ErrName, exitUsage},
 	{errUnwell, exitUnwell},
 	{wysiwys.ErrHidden, exitHidden},
 	{errPointless, exitCompare},
@@ -113,6 +114,8 @@ var codes = []struct {
 	{client.ErrUndecided, exitUndecided},
 	{client.ErrBusy, exitBusy},
 	{client.ErrNotFound, exitNotFound},
+	{client.ErrCompacted, exitNotFound},
+	{client.ErrFuture, exitNotFound},
 	{errAbsent, exitNotFound},
 	{client.ErrFailed, exitCompare},
 	{client.ErrInvalid, exitUsage},

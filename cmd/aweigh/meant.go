@@ -1,12 +1,15 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/aweigh/aweigh/internal/config"
 )
 
 // sameFlags are flags that are taken for each other, by what people call them elsewhere.
@@ -18,8 +21,15 @@ var sameFlags = [][]string{
 	{"if-rev", "revision", "mod-revision"}, {"rev", "revision"}, {"serializable", "consistency", "local"},
 }
 
-// flagMeant says which flag of a command an unknown one may stand for.
+// flagMeant says which flag of a command an unknown one may stand for, and what one holds whose value cannot be read.
 func flagMeant(c *cobra.Command, err error) error {
+	var value *pflag.InvalidValueError
+	if errors.As(err, &value) {
+		if plain := config.CheckText(value.GetFlag(), value.GetValue()); plain != nil {
+			return fmt.Errorf("--%w", plain)
+		}
+		return err
+	}
 	_, name, ok := strings.Cut(err.Error(), "unknown flag: --")
 	if !ok {
 		return err

@@ -75,18 +75,26 @@ func (a *app) devnet() *cobra.Command {
 		case *dir == "":
 			*dir = stateDir("devnet")
 		}
-		n, err := devnet.Make(*dir, *nodes, m)
-		if err != nil {
+		if err := unused(*dir); err != nil {
 			return err
 		}
-		if err := unused(n.Dir); err != nil {
-			return err
-		}
+		chosen := cmd.Flags().Changed("etcd-listen") && *etcd != ""
 		if *etcd != "" {
 			if err := api.CheckOpen(*etcd, false); err != nil {
 				return fmt.Errorf("%w: --etcd-listen: %w", errUsage, err)
 			}
-			if err := n.ServeEtcd(*etcd, cmd.Flags().Changed("etcd-listen")); err != nil {
+		}
+		if chosen { // before anything is made
+			if err := devnet.Free(*etcd); err != nil {
+				return daemon.Taken("etcd-listen", *etcd, err)
+			}
+		}
+		n, err := devnet.Make(*dir, *nodes, m)
+		if err != nil {
+			return err
+		}
+		if *etcd != "" {
+			if err := n.ServeEtcd(*etcd, chosen); err != nil {
 				return daemon.Taken("etcd-listen", *etcd, err)
 			}
 		}
@@ -113,6 +121,10 @@ func (a *app) devnet() *cobra.Command {
 
 // unused makes sure that nothing runs in a directory.
 func unused(dir string) error {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return err
+	}
 	entries, err := running.List()
 	if err != nil {
 		return err

@@ -38,7 +38,7 @@ func (a *app) simRun() *cobra.Command {
 	output := outputFlag(c)
 	c.MarkFlagsMutuallyExclusive("report", "no-report")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
-		format, err := formatOf(*output, false)
+		format, err := simFormat(*output)
 		if err != nil {
 			return err
 		}
@@ -58,6 +58,15 @@ func (a *app) simRun() *cobra.Command {
 		return a.play(cmd, p)
 	}
 	return c
+}
+
+// simFormat reads the format of a run's verdicts.
+func simFormat(text string) (show.Format, error) {
+	f, err := formatOf(text, false)
+	if err != nil && text == "yaml" {
+		err = fmt.Errorf("%w; \"aweigh sim show NAME\" writes a scenario as YAML", err)
+	}
+	return f, err
 }
 
 // unfit matches what is not taken over into the name of a file.
@@ -83,7 +92,7 @@ func (a *app) simReplay() *cobra.Command {
 	c.Flags().Lookup("trace").NoOptDefVal = "-"
 	output := outputFlag(c)
 	c.RunE = func(cmd *cobra.Command, args []string) error {
-		format, err := formatOf(*output, false)
+		format, err := simFormat(*output)
 		if err != nil {
 			return err
 		}

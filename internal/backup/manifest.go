@@ -82,6 +82,8 @@ var (
 	ErrBroken = errors.New("backup: the backup is damaged")
 	// ErrKeys means that a node cannot start for want of keys.
 	ErrKeys = errors.New("backup: there are no keys")
+	// ErrName means that what was given as a backup's signer is neither a peer ID nor a key.
+	ErrName = errors.New("backup: not a node's name")
 	// ErrSigner means that a backup is signed by a node that the caller did not name.
 	ErrSigner = errors.New("backup: signed by a node that was not named")
 )

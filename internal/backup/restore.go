@@ -60,6 +60,9 @@ func (k Restorer) Restore(ctx context.Context, from string) (r Restored, err err
 		return r, fmt.Errorf("%w: %s: with it, the node is no observer", ErrThere, to.Anchor())
 	}
 	if !m.Keys && !k.Observer && !is(to.Identity()) {
+		if err := k.whole(ctx, from, m); err != nil { // else keys are fetched for nothing
+			return r, err
+		}
 		return r, fmt.Errorf("%w in the backup, nor in %s: put identity.key there, and anchor.key for an anchor, or restore --as-observer", ErrKeys, to)
 	}
 	fresh := to.Store() + ".restoring"
@@ -135,6 +138,9 @@ func (k Restorer) Restore(ctx context.Context, from string) (r Restored, err err
 // knows says whether the caller expects a backup of this node: by name, or as the node
 // whose identity is in the directory.
 func (k Restorer) knows(m *Manifest) error {
+	if _, err := votes.ParsePublicKey(k.Signer); k.Signer != "" && k.Signer != Anyone && err != nil && node.AuthorOf(node.Peer(k.Signer)).IsZero() {
+		return fmt.Errorf("%w: %q; a peer ID, like 12D3KooW..., or a key, as \"aweigh status\" and \"aweigh backup\" print them, or %q", ErrName, k.Signer, Anyone)
+	}
 	peer, err := node.PeerOfKey(m.Key)
 	if err != nil || string(peer) != m.Node {
 		return fmt.Errorf("%w: it names node %s, and the key of another", ErrBroken, m.Node)
@@ -164,8 +170,33 @@ func same(name, sum string) bool {
 	return err == nil && hex.EncodeToString(got[:]) == sum
 }
 
+// whole checks all files of a backup, and makes nothing.
+func (k Restorer) whole(ctx context.Context, from string, m *Manifest) error {
+	done := int64(0)
+	for _, f := range m.Files {
+		if err := k.copy(ctx, from, io.Discard, f, done, m.Size()); err != nil {
+			return err
+		}
+		done += f.Size
+	}
+	return nil
+}
+
 // fetch copies a file of a backup, if it is what the manifest says, and no more of it.
 func (k Restorer) fetch(ctx context.Context, from, to string, f File, done, all int64) error {
+	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return fmt.Errorf("backup: %w", err)
+	}
+	err = k.copy(ctx, from, out, f, done, all)
+	if later := errors.Join(out.Sync(), out.Close()); err == nil && later != nil {
+		err = fmt.Errorf("backup: %s: %w", f.Name, later)
+	}
+	return err
+}
+
+// copy writes a file of a backup to out, and says whether it is what the manifest says.
+func (k Restorer) copy(ctx context.Context, from string, out io.Writer, f File, done, all int64) error {
 	in, err := plain(from, f.Name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%w: %w", ErrBroken, err)
@@ -174,10 +205,6 @@ func (k Restorer) fetch(ctx context.Context, from, to string, f File, done, all 
 		return err
 	}
 	defer in.Close()
-	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return fmt.Errorf("backup: %w", err)
-	}
 	sum, n := sha256.New(), int64(0)
 	limited := io.LimitReader(in, f.Size)
 	for err == nil {
@@ -190,10 +217,7 @@ func (k Restorer) fetch(ctx context.Context, from, to string, f File, done, all 
 			k.Copied(done+n, all)
 		}
 	}
-	if errors.Is(err, io.EOF) {
-		err = nil
-	}
-	if err := errors.Join(err, out.Sync(), out.Close()); err != nil {
+	if !errors.Is(err, io.EOF) {
 		return fmt.Errorf("backup: %s: %w", f.Name, err)
 	}
 	info, err := in.Stat()

@@ -161,7 +161,7 @@ func TestBackupsAreThoseOfTheirNode(t *testing.T) {
 	if len(m.Scopes) != 1 || m.Scopes[0].Height != m.Height || m.Height == 0 {
 		t.Errorf("the manifest says %+v", m.Scopes)
 	}
-	for signer, want := range map[string]error{"": ErrSigner, "12D3KooWother": ErrSigner, m.Node: nil, m.Key.String(): nil, Anyone: nil} {
+	for signer, want := range map[string]error{"": ErrSigner, "12D3KooWGzxzKZYveHXtpG6AsrUJBcWxHBFS2HsEoGTxrMLvKXtf": ErrSigner, "garbage": ErrName, m.Node: nil, m.Key.String(): nil, Anyone: nil} {
 		to := t.TempDir()
 		r, err := Restorer{To: home.Dir(to), Signer: signer}.Restore(t.Context(), dir)
 		if !errors.Is(err, want) {

@@ -116,7 +116,7 @@ func checkVariable(v string, flags *pflag.FlagSet, known []string) error {
 	}
 	key := keyOf(name)
 	if f := flags.Lookup(key); f != nil {
-		if err := checkText(f, value); err != nil {
+		if err := CheckText(f, value); err != nil {
 			return fmt.Errorf("%w: %s: %w", ErrConfig, name, err)
 		}
 		return nil

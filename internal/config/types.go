@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -21,9 +22,9 @@ func checkValue(f *pflag.Flag, value any) error {
 		}
 	case "duration":
 		if !isText {
-			return fmt.Errorf("%s is a duration such as 10s or 1m30s, not %s", f.Name, shown(value))
+			return fmt.Errorf("%s is %s, not %s", f.Name, durations, shown(value))
 		}
-		return checkText(f, text)
+		return CheckText(f, text)
 	case "int":
 		if _, ok := value.(int); !ok {
 			return fmt.Errorf("%s is a whole number, not %s", f.Name, shown(value))
@@ -46,22 +47,39 @@ func checkValue(f *pflag.Flag, value any) error {
 	return nil
 }
 
-// checkText says whether text, of a variable or of a file, can be read as what a
-// flag holds.
-func checkText(f *pflag.Flag, text string) error {
+// durations says how lengths of time are written.
+const durations = "a length of time such as 10s, 1h30m or 2160h"
+
+// days matches a length of time in days, which has no unit of its own: days differ.
+var days = regexp.MustCompile(`^([0-9]{1,5})d$`)
+
+// CheckText says whether text, of the command line, a variable or a file, can be read as what a
+// flag holds, in words of its own: those of the libraries are for people who program.
+func CheckText(f *pflag.Flag, text string) (err error) {
+	what := ""
 	switch f.Value.Type() {
 	case "bool":
-		if _, err := strconv.ParseBool(text); err != nil {
-			return fmt.Errorf("%s is true or false, not %q", f.Name, text)
-		}
-	case "int":
-		if _, err := strconv.Atoi(text); err != nil {
-			return fmt.Errorf("%s is a whole number, not %q", f.Name, text)
-		}
+		what = "true or false"
+		_, err = strconv.ParseBool(text)
+	case "int", "int64":
+		what = "a whole number"
+		_, err = strconv.ParseInt(text, 10, 64)
+	case "uint64":
+		what = "a whole number from 0 on"
+		_, err = strconv.ParseUint(text, 10, 64)
 	case "duration":
-		if _, err := time.ParseDuration(text); err != nil {
-			return fmt.Errorf("%s is a duration such as 10s or 1m30s, not %q", f.Name, text)
+		what = durations
+		if in := days.FindStringSubmatch(text); in != nil {
+			n, _ := strconv.Atoi(in[1])
+			return fmt.Errorf("%s is %s; write %dh for %s", f.Name, durations, n*24, text)
 		}
+		_, err = time.ParseDuration(text)
+	}
+	switch {
+	case errors.Is(err, strconv.ErrRange):
+		return fmt.Errorf("%s is too large: %s", f.Name, text)
+	case err != nil:
+		return fmt.Errorf("%s is %s, not %q", f.Name, what, text)
 	}
 	return nil
 }

@@ -222,6 +222,15 @@ func (n *Network) ServeEtcd(address string, chosen bool) error {
 	return nil
 }
 
+// Free says why nothing can listen on an address, host:port.
+func Free(address string) error {
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return fmt.Errorf("devnet: %w", err)
+	}
+	return l.Close()
+}
+
 // freePorts finds ports that are free for TCP and for UDP on 127.0.0.1. They
 // are all held until the last is found, so that they are distinct. They lie below
 // those from which systems take the near ends of connections, so that none is

@@ -108,7 +108,9 @@ func approvalWord(a *scope.Approval, key, value string) (err error) {
 		a.Num, a.Den, err = part(value)
 	case "min-anchors":
 		n, numErr := strconv.ParseUint(value, 10, 31)
-		a.Anchors, err = uint32(n), numErr
+		if a.Anchors = uint32(n); numErr != nil {
+			return fmt.Errorf("%q is not a whole number from 0 on, or too large", value)
+		}
 	case "window":
 		a.Window, err = span(value)
 	case "approver":

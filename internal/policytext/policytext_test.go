@@ -140,3 +140,22 @@ func TestMistakesAreNamed(t *testing.T) {
 		}
 	}
 }
+
+// TestErrorsNameFieldsAsTheTextDoes: people look for limits.drift, with a unit, and not for a field of a program in nanoseconds.
+func TestErrorsNameFieldsAsTheTextDoes(t *testing.T) {
+	for text, want := range map[string]string{
+		"limits:\n  drift: 5s":                  "limits.drift is 5s; it must lie between 1ns and 1s",
+		"limits:\n  valid_for: 48h":             "limits.valid_for is 48h0m0s; it must lie between 1ns and 24h0m0s",
+		"limits:\n  key_bytes: 0":               "limits.key_bytes is 0; it must lie between 1 and ",
+		"limits:\n  block_cost: 1":              "limits.block_cost is 1; it must lie between 100000 and ",
+		"limits:\n  drift: 1s\n  valid_for: 1s": "limits.drift is 1s, too large for mutations that are valid for at most 1s",
+	} {
+		p, err := policytext.Read([]byte(text), scope.DefaultPolicy(quorum.BFT))
+		if err == nil {
+			err = p.Check()
+		}
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+}

@@ -82,7 +82,7 @@ func decided(m *aweighv1.Motion) *scope.Policy {
 // terms writes how a policy differs from the default one, which says the rest.
 func (p Printer) terms(to *scope.Policy) error {
 	mode := to.Rules.Mode
-	rows := [][]string{{"POLICY", "", "DEFAULT"}, {"rules.mode", mode.String(), ""}}
+	rows := [][]string{{"POLICY", "", "DEFAULT"}, {"quorum.mode", mode.String(), ""}}
 	for _, x := range policytext.Diff(scope.DefaultPolicy(mode), *to) {
 		rows = append(rows, []string{x.Field, x.To, x.From})
 	}
