@@ -264,7 +264,9 @@ func motionOf(m *node.Motion, names map[aweigh.Hash]string) *aweighv1.Motion {
 	}
 	if e := m.Ending; e != nil {
 		out.Fate, out.Reason, out.ClosedHeight, out.ClosedNs, out.Revision = e.Fate.String(), e.Reason, uint64(e.Height), int64(e.Time), e.Revision
-		out.Effective = uint64(e.Effective)
+		if out.Effective = uint64(e.Effective); e.Effective > 0 {
+			out.Fate = "effective" // as a Proposal has it
+		}
 	}
 	voters := make(map[aweigh.Hash]*aweighv1.Voter)
 	for i := range o.Voters {

@@ -2,10 +2,12 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -79,20 +81,27 @@ func (s *session) motionOnRecord(ctx context.Context, text string) (*aweighv1.Mo
 	if listErr != nil {
 		return nil, listErr
 	}
-	var found *aweighv1.Motion
+	var found []*aweighv1.Motion
 	for _, x := range all.Motions {
-		if !bytes.HasPrefix(x.Decision, id) {
-			continue
+		if len(x.Decision) > 0 && bytes.HasPrefix(x.Decision, id) {
+			found = append(found, x)
 		}
-		if found != nil { // of other scopes too: a decision's ID does not tell its scope
-			return nil, fmt.Errorf("%w: several motions are about decisions that begin like %q; \"aweigh motion ls --all\" lists them", errUsage, text)
-		}
-		found = x
 	}
-	if found == nil {
+	if len(found) == 0 {
 		return nil, err
 	}
-	return s.Client.Motion(ctx, found.Id)
+	slices.SortStableFunc(found, func(a, b *aweighv1.Motion) int { return cmp.Compare(b.OpenedNs, a.OpenedNs) })
+	var others []string
+	for _, x := range found[1:] { // of other scopes too: a decision's ID does not tell its scope
+		others = append(others, fmt.Sprintf("%x (%s)", x.Id[:4], show.Line(x.Fate)))
+		if !bytes.Equal(x.Decision, found[0].Decision) {
+			return nil, fmt.Errorf("%w: several decisions begin like %q; give more of the ID, which \"aweigh motion ls --all\" tells", errUsage, text)
+		}
+	}
+	if len(others) > 0 {
+		fmt.Fprintf(s.told, "decision %x was proposed %d times: this is motion %x, the newest; before it: %s\n", found[0].Decision[:4], len(found), found[0].Id[:4], strings.Join(others, ", "))
+	}
+	return s.Client.Motion(ctx, found[0].Id)
 }
 
 func (a *app) motionLs() *cobra.Command {
@@ -176,7 +185,7 @@ func (a *app) ended(s *session, last *aweighv1.MotionResponse) error {
 		}
 	}
 	switch m := last.Motion; m.Fate {
-	case "carried":
+	case "carried", "effective":
 		if s.Format == show.Table {
 			fmt.Fprintf(a.out, "OK  carried in block %d, revision %d\n", m.ClosedHeight, m.Revision)
 		}

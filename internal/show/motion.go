@@ -269,7 +269,7 @@ func (p Printer) Motion(r *aweighv1.MotionResponse) error {
 	switch {
 	case m.Fate == "open":
 		rows = append(rows, []string{"needs", orNone(Lacking(m))}, []string{"until", instant(m.DeadlineNs) + in(m.DeadlineNs)})
-	case m.Fate == "carried" && len(m.Decision) > 0:
+	case m.Fate == "effective" || m.Fate == "carried" && len(m.Decision) > 0:
 		when := "takes effect with the next epoch"
 		if m.Effective > 0 {
 			when = fmt.Sprintf("in effect since epoch %d", m.Effective)

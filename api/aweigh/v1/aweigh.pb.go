@@ -5450,7 +5450,7 @@ func (x *MotionsResponse) GetMotions() []*Motion {
 type Motion struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            []byte                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`         // that of the mutation
-	Fate          string                 `protobuf:"bytes,2,opt,name=fate,proto3" json:"fate,omitempty"`     // open, carried, rejected, expired, void, withdrawn
+	Fate          string                 `protobuf:"bytes,2,opt,name=fate,proto3" json:"fate,omitempty"`     // open, carried, effective (of a decision, after carried), rejected, expired, void, superseded, withdrawn
 	Reason        string                 `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"` // for void
 	Author        []byte                 `protobuf:"bytes,4,opt,name=author,proto3" json:"author,omitempty"`
 	AuthorName    string                 `protobuf:"bytes,5,opt,name=author_name,json=authorName,proto3" json:"author_name,omitempty"` // of the node or anchor, where known
