@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/aweigh/aweigh"
@@ -232,105 +233,113 @@ func TestWhatIsIdleIsForgotten(t *testing.T) {
 // TestTurnsAreBounded: whoever would wait for long is refused at once and takes nothing, a large bundle is let in, and
 // who gives up is forgotten.
 func TestTurnsAreBounded(t *testing.T) {
-	s := newSharing()
-	ctx := context.Background()
-	s.queue = func() float64 { return 5 }
-	begin := time.Now()
-	s.now = func() time.Time { return begin }
-	s.scopes[flooded] = &written{handed: flow{1000, begin}, much: begin.Add(-time.Minute)}
-	s.scopes[quiet] = &written{final: flow{10, begin}}
-	s.hand(flooded, 1) // looks
-	if held, _ := s.held(); held < 200 || held > 1000 {
-		t.Fatalf("held to %.0f", held)
-	}
-	if err := s.wait(ctx, quiet, 1e6, nil); err != nil {
-		t.Errorf("a million changes of the quiet scope: %v", err)
-	}
-	soon, stop := context.WithTimeout(ctx, 400*time.Millisecond)
-	defer stop()
-	if err := s.wait(soon, flooded, 500, nil); !errors.Is(err, ErrBusy) || soon.Err() != nil {
-		t.Errorf("500 changes that have 400 ms: %v", err)
-	}
-	if err := s.wait(ctx, flooded, 1e6, nil); err != nil {
-		t.Errorf("a million changes at once: %v", err)
-	}
-	left, leave := context.WithCancel(ctx)
-	time.AfterFunc(50*time.Millisecond, leave)
-	if err := s.wait(left, flooded, 500, nil); !errors.Is(err, context.Canceled) {
-		t.Errorf("500 changes of a client that leaves: %v", err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		s := newSharing()
+		ctx := context.Background()
+		s.queue = func() float64 { return 5 }
+		begin := time.Now()
+		s.now = func() time.Time { return begin }
+		s.scopes[flooded] = &written{handed: flow{1000, begin}, much: begin.Add(-time.Minute)}
+		s.scopes[quiet] = &written{final: flow{10, begin}}
+		s.hand(flooded, 1) // looks
+		if held, _ := s.held(); held < 200 || held > 1000 {
+			t.Fatalf("held to %.0f", held)
+		}
+		if err := s.wait(ctx, quiet, 1e6, nil); err != nil {
+			t.Errorf("a million changes of the quiet scope: %v", err)
+		}
+		soon, stop := context.WithTimeout(ctx, 400*time.Millisecond)
+		defer stop()
+		if err := s.wait(soon, flooded, 500, nil); !errors.Is(err, ErrBusy) || soon.Err() != nil {
+			t.Errorf("500 changes that have 400 ms: %v", err)
+		}
+		if err := s.wait(ctx, flooded, 1e6, nil); err != nil {
+			t.Errorf("a million changes at once: %v", err)
+		}
+		left, leave := context.WithCancel(ctx)
+		time.AfterFunc(50*time.Millisecond, leave)
+		if err := s.wait(left, flooded, 500, nil); !errors.Is(err, context.Canceled) {
+			t.Errorf("500 changes of a client that leaves: %v", err)
+		}
+	})
 }
 
 // TestThoseRefusedLeaveNoDebt: however many are refused at the same time, the line is as long as before.
 func TestThoseRefusedLeaveNoDebt(t *testing.T) {
-	s := newSharing()
-	begin := time.Now()
-	s.now = func() time.Time { return begin }
-	s.scopes[flooded] = &written{handed: flow{1000, begin}, much: begin.Add(-time.Minute)}
-	s.limiter.SetLimit(400)
-	s.looked = begin
-	soon, stop := context.WithTimeout(context.Background(), time.Minute)
-	defer stop()
-	s.limiter.ReserveN(begin, shareAtOnce) // what may come at once
-	for s.limiter.TokensAt(begin) > -3*400 {
-		s.limiter.ReserveN(begin, shareAtOnce) // more than anybody waits for
-	}
-	before := s.limiter.TokensAt(begin)
-	var asking sync.WaitGroup
-	for range 16 {
-		asking.Go(func() {
-			for range 2000 {
-				if err := s.wait(soon, flooded, 1, nil); !errors.Is(err, ErrBusy) {
-					t.Errorf("it was let in: %v", err)
-					return
+	synctest.Test(t, func(t *testing.T) {
+		s := newSharing()
+		begin := time.Now()
+		s.now = func() time.Time { return begin }
+		s.scopes[flooded] = &written{handed: flow{1000, begin}, much: begin.Add(-time.Minute)}
+		s.limiter.SetLimit(400)
+		s.looked = begin
+		soon, stop := context.WithTimeout(context.Background(), time.Minute)
+		defer stop()
+		s.limiter.ReserveN(begin, shareAtOnce) // what may come at once
+		for s.limiter.TokensAt(begin) > -3*400 {
+			s.limiter.ReserveN(begin, shareAtOnce) // more than anybody waits for
+		}
+		before := s.limiter.TokensAt(begin)
+		var asking sync.WaitGroup
+		for range 16 {
+			asking.Go(func() {
+				for range 2000 {
+					if err := s.wait(soon, flooded, 1, nil); !errors.Is(err, ErrBusy) {
+						t.Errorf("it was let in: %v", err)
+						return
+					}
 				}
-			}
-		})
-	}
-	asking.Wait()
-	if after := s.limiter.TokensAt(begin); after < before-1 {
-		t.Errorf("the line has %.0f changes, and had %.0f", -after, -before)
-	}
+			})
+		}
+		asking.Wait()
+		if after := s.limiter.TokensAt(begin); after < before-1 {
+			t.Errorf("the line has %.0f changes, and had %.0f", -after, -before)
+		}
+	})
 }
 
 // TestBundlesHaveTurnsLikeOthers: what has a beginning in the line is let in, as long as it may be.
 func TestBundlesHaveTurnsLikeOthers(t *testing.T) {
-	s := newSharing()
-	s.limiter.SetLimit(400)
-	for now := time.Now(); s.limiter.TokensAt(now) > -600; {
-		s.limiter.ReserveN(now, shareAtOnce)
-	}
-	if _, _, ok := s.reserve(1, shareLongest+time.Second); !ok {
-		t.Error("one change is refused in a line of a second and a half")
-	}
-	if _, _, ok := s.reserve(400, shareLongest+time.Second); !ok {
-		t.Error("400 changes are refused where one is let in")
-	}
-	if _, _, ok := s.reserve(1, shareLongest+time.Second); ok {
-		t.Error("one change is let in behind a line of two seconds and a half")
-	}
+	synctest.Test(t, func(t *testing.T) {
+		s := newSharing()
+		s.limiter.SetLimit(400)
+		for now := time.Now(); s.limiter.TokensAt(now) > -600; {
+			s.limiter.ReserveN(now, shareAtOnce)
+		}
+		if _, _, ok := s.reserve(1, shareLongest+time.Second); !ok {
+			t.Error("one change is refused in a line of a second and a half")
+		}
+		if _, _, ok := s.reserve(400, shareLongest+time.Second); !ok {
+			t.Error("400 changes are refused where one is let in")
+		}
+		if _, _, ok := s.reserve(1, shareLongest+time.Second); ok {
+			t.Error("one change is let in behind a line of two seconds and a half")
+		}
+	})
 }
 
 // TestWhoGivesUpReturnsNoMore than the place in the line, though the rate was set meanwhile.
 func TestWhoGivesUpReturnsNoMore(t *testing.T) {
-	s := newSharing()
-	s.limiter.SetLimit(500)
-	begin := time.Now()
-	for s.limiter.TokensAt(begin) > -500 {
-		s.limiter.ReserveN(begin, shareAtOnce)
-	}
-	_, giveUp, ok := s.reserve(10, shareLongest)
-	if !ok {
-		t.Fatal("refused")
-	}
-	time.Sleep(300 * time.Millisecond)
-	s.limiter.SetLimit(500)
-	now := time.Now()
-	before := s.limiter.TokensAt(now)
-	giveUp(now)
-	if back := s.limiter.TokensAt(now) - before; back > 10.5 {
-		t.Errorf("%.0f changes came back of 10", back)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		s := newSharing()
+		s.limiter.SetLimit(500)
+		begin := time.Now()
+		for s.limiter.TokensAt(begin) > -500 {
+			s.limiter.ReserveN(begin, shareAtOnce)
+		}
+		_, giveUp, ok := s.reserve(10, shareLongest)
+		if !ok {
+			t.Fatal("refused")
+		}
+		time.Sleep(300 * time.Millisecond)
+		s.limiter.SetLimit(500)
+		now := time.Now()
+		before := s.limiter.TokensAt(now)
+		giveUp(now)
+		if back := s.limiter.TokensAt(now) - before; back > 10.5 {
+			t.Errorf("%.0f changes came back of 10", back)
+		}
+	})
 }
 
 // TestOnlyTheFloodedScopeWaits: on a real node whose processors are short, clients of the flooded scope wait for

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/aweigh/aweigh"
@@ -110,50 +111,54 @@ func TestIntakeLosesNothing(t *testing.T) {
 // TestStrangersShareOneBudget: many identities get no more than the budget of all
 // strangers, and anchors do not wait for them.
 func TestStrangersShareOneBudget(t *testing.T) {
-	anchors := map[Peer]aweigh.AnchorID{"a": {}, "b": {}, "c": {}, "d": {}}
-	a := newAccounts(rollOf(anchors), newStrangers())
-	bundle := append([]byte{tagBundle}, make([]byte, 300)...)
-	let := 0
-	for k := range 10_000 {
-		if a.wait(Peer(fmt.Sprint("stranger", k%500)), bundle) == 0 {
-			let++
+	synctest.Test(t, func(t *testing.T) {
+		anchors := map[Peer]aweigh.AnchorID{"a": {}, "b": {}, "c": {}, "d": {}}
+		a := newAccounts(rollOf(anchors), newStrangers())
+		bundle := append([]byte{tagBundle}, make([]byte, 300)...)
+		let := 0
+		for k := range 10_000 {
+			if a.wait(Peer(fmt.Sprint("stranger", k%500)), bundle) == 0 {
+				let++
+			}
 		}
-	}
-	if most := allStrangers/(len(anchors)*signatureCost) + 50; let > most {
-		t.Errorf("%d bundles of strangers at once, at most %d should be", let, most)
-	}
-	if d := a.wait("a", bundle); d > 0 {
-		t.Errorf("an anchor waits %v for strangers", d)
-	}
-	for range 20_000 {
-		a.wait("b", bundle)
-	}
-	if a.wait("b", bundle) == 0 || a.wait("c", bundle) > 0 {
-		t.Error("a flooding anchor does not wait, or another waits for it")
-	}
+		if most := allStrangers/(len(anchors)*signatureCost) + 50; let > most {
+			t.Errorf("%d bundles of strangers at once, at most %d should be", let, most)
+		}
+		if d := a.wait("a", bundle); d > 0 {
+			t.Errorf("an anchor waits %v for strangers", d)
+		}
+		for range 20_000 {
+			a.wait("b", bundle)
+		}
+		if a.wait("b", bundle) == 0 || a.wait("c", bundle) > 0 {
+			t.Error("a flooding anchor does not wait, or another waits for it")
+		}
+	})
 }
 
 // TestAnswersAreOwed: whoever asks for blocks or ballots waits until what it got
 // before is within its rate.
 func TestAnswersAreOwed(t *testing.T) {
-	for tag, question := range map[byte][]byte{
-		tagBlocks: frame(tagCatchUp, CatchUp{From: 1}),
-		tagMeet:   frame(tagMeet, Meeting{Part: GoesOn}),
-	} {
-		a := newAccounts(rollOf(nil), newStrangers())
-		if d := a.wait("p", question); d > 0 {
-			t.Fatalf("%s: the first question waits %v", kinds[tag], d)
+	synctest.Test(t, func(t *testing.T) {
+		for tag, question := range map[byte][]byte{
+			tagBlocks: frame(tagCatchUp, CatchUp{From: 1}),
+			tagMeet:   frame(tagMeet, Meeting{Part: GoesOn}),
+		} {
+			a := newAccounts(rollOf(nil), newStrangers())
+			if d := a.wait("p", question); d > 0 {
+				t.Fatalf("%s: the first question waits %v", kinds[tag], d)
+			}
+			for range 10 {
+				a.gave("p", append([]byte{tag}, make([]byte, 6<<20)...))
+			}
+			if d := a.wait("p", question); d < time.Second {
+				t.Errorf("%s: after 60 MiB the next question waits %v", kinds[tag], d)
+			}
+			if d := a.wait("q", question); d > 0 {
+				t.Errorf("%s: another peer waits %v", kinds[tag], d)
+			}
 		}
-		for range 10 {
-			a.gave("p", append([]byte{tag}, make([]byte, 6<<20)...))
-		}
-		if d := a.wait("p", question); d < time.Second {
-			t.Errorf("%s: after 60 MiB the next question waits %v", kinds[tag], d)
-		}
-		if d := a.wait("q", question); d > 0 {
-			t.Errorf("%s: another peer waits %v", kinds[tag], d)
-		}
-	}
+	})
 }
 
 // TestEveryFrameHasACost: a frame costs at least its decoding, and one that holds
@@ -184,21 +189,23 @@ func rollOf(anchors map[Peer]aweigh.AnchorID) *roll {
 // offers that are passed over, waits long before it has taken what the writes of
 // its clients may take.
 func TestVotesHaveABudgetOfTheirOwn(t *testing.T) {
-	a := newAccounts(rollOf(map[Peer]aweigh.AnchorID{"a": {}, "b": {}}), newStrangers())
-	ballot, offer := append([]byte{tagBallot}, make([]byte, 300)...), append([]byte{tagOffer}, make([]byte, 140_000)...)
-	let := 0
-	for let < 10_000 && a.wait("a", ballot) == 0 {
-		let++
-	}
-	if most := anchorVotes/signatureCost + 50; let > most || let < most/2 {
-		t.Errorf("%d ballots at once, %d may be", let, most)
-	}
-	if d := a.wait("a", append([]byte{tagBundle}, make([]byte, 300)...)); d > 0 {
-		t.Errorf("what its clients write waits %v for its ballots", d)
-	}
-	for let = 0; let < 10_000 && a.passed("b", offer) == 0; let++ {
-	}
-	if let > 2*anchorVotes*bytesUnread/len(offer) {
-		t.Errorf("%d offers of %d bytes are passed over at once", let, len(offer))
-	}
+	synctest.Test(t, func(t *testing.T) {
+		a := newAccounts(rollOf(map[Peer]aweigh.AnchorID{"a": {}, "b": {}}), newStrangers())
+		ballot, offer := append([]byte{tagBallot}, make([]byte, 300)...), append([]byte{tagOffer}, make([]byte, 140_000)...)
+		let := 0
+		for let < 10_000 && a.wait("a", ballot) == 0 {
+			let++
+		}
+		if most := anchorVotes/signatureCost + 50; let > most || let < most/2 {
+			t.Errorf("%d ballots at once, %d may be", let, most)
+		}
+		if d := a.wait("a", append([]byte{tagBundle}, make([]byte, 300)...)); d > 0 {
+			t.Errorf("what its clients write waits %v for its ballots", d)
+		}
+		for let = 0; let < 10_000 && a.passed("b", offer) == 0; let++ {
+		}
+		if let > 2*anchorVotes*bytesUnread/len(offer) {
+			t.Errorf("%d offers of %d bytes are passed over at once", let, len(offer))
+		}
+	})
 }
