@@ -71,7 +71,7 @@ func (s *service) Apply(ctx context.Context, req *connect.Request[aweighv1.Apply
 // governed is the answer to a decision that was submitted.
 func (s *service) governed(d *scope.Decision, r node.Receipt, err error) (*connect.Response[aweighv1.GovernResponse], error) {
 	if err != nil {
-		return nil, problem(err)
+		return nil, problem(s.saying(err))
 	}
 	if err := failure(r); err != nil {
 		return nil, err
@@ -92,6 +92,14 @@ func (s *service) governed(d *scope.Decision, r node.Receipt, err error) (*conne
 		out.Proposal = proposalOf(p, nil)
 	}
 	return connect.NewResponse(out), nil
+}
+
+// saying adds to an error about this node's key which node it is: among several on one machine it may be another than was meant.
+func (s *service) saying(err error) error {
+	if errors.Is(err, node.ErrNoAnchor) || errors.Is(err, node.ErrUnseated) {
+		return fmt.Errorf("%w (told by %s)", err, s.node.Overview().Name)
+	}
+	return err
 }
 
 func anchorOf(b []byte) (a aweigh.AnchorID, err error) {

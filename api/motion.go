@@ -137,7 +137,7 @@ func (s *service) Vote(ctx context.Context, req *connect.Request[aweighv1.VoteRe
 	defer cancel()
 	c, err := s.node.Vote(ctx, id, choice, req.Msg.Comment)
 	if err != nil {
-		return nil, problem(err)
+		return nil, problem(s.saying(err))
 	}
 	m, head, err := s.motion(id)
 	if err != nil {

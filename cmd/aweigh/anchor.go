@@ -150,13 +150,18 @@ func (s *session) govern(ctx context.Context, r *aweighv1.TrustResponse, d scope
 	if err != nil {
 		return err
 	}
-	if s.in != "" {
-		next += " --scope " + shellWord(s.in)
-	}
-	if err := s.Printer.Governed(g, r, next); err != nil {
+	if err := s.Printer.Governed(g, r, next+s.flagIn()); err != nil {
 		return err
 	}
 	return fate(g)
+}
+
+// flagIn is the flag for a scope that is not the root, to add to a command that is advised.
+func (s *session) flagIn() string {
+	if s.in == "" {
+		return ""
+	}
+	return " --scope " + shellWord(s.in)
 }
 
 // proposalNamed finds the open decision of one of some kinds that people mean, by its ID, the

@@ -269,11 +269,9 @@ func (a *app) setPolicy(ctx context.Context, s *session, r *aweighv1.TrustRespon
 		fmt.Fprintln(a.out)
 	}
 	d := scope.Decision{Kind: scope.SetPolicy, Policy: &p}
+	next := "next: at other anchors:  aweigh policy approve " + d.ID().Short()
 	if here {
-		if err := s.signsHere(ctx, d); err != nil {
-			return err
-		}
-		return a.approveHere(ctx, s, s.in, d, once)
+		return a.decideHere(ctx, s, d, once, next)
 	}
-	return s.govern(ctx, r, d, once, "next: at other anchors:  aweigh policy approve "+d.ID().Short())
+	return s.govern(ctx, r, d, once, next)
 }

@@ -166,7 +166,7 @@ func (a *app) runDevnet(ctx context.Context, n *devnet.Network, processes bool, 
 		}
 	}
 	remove, err := running.Add(running.Entry{
-		Kind: "devnet", DataDir: n.Dir, Network: n.Genesis.Hash().String(), APIs: n.APIs(),
+		Kind: "devnet", DataDir: n.Dir, Network: n.Genesis.Hash().String(), APIs: n.APIs(), Anchors: true,
 	})
 	if err != nil {
 		cancel()
@@ -300,8 +300,12 @@ func (a *app) runNode(ctx context.Context, dir home.Dir, s home.Settings, list b
 		if err != nil {
 			return errors.Join(err, d.Close())
 		}
+		_, anchor, err := dir.Keys()
+		if err != nil {
+			return errors.Join(err, d.Close())
+		}
 		remove, err := running.Add(running.Entry{
-			Kind: "node", DataDir: abs, Network: d.Node.Genesis().Hash().String(), APIs: []string{d.API()},
+			Kind: "node", DataDir: abs, Network: d.Node.Genesis().Hash().String(), APIs: []string{d.API()}, Anchors: anchor != nil,
 		})
 		if err != nil {
 			return errors.Join(err, d.Close())

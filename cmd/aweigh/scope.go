@@ -399,13 +399,11 @@ func (a *app) scopeApprove() *cobra.Command {
 		if err != nil {
 			return err
 		}
+		next := "next: at other anchors:  aweigh scope approve " + d.ID().Short()
 		if *here {
-			if err := s.signsHere(ctx, d); err != nil {
-				return err
-			}
-			return a.approveHere(ctx, s, s.in, d, once)
+			return a.decideHere(ctx, s, d, once, next)
 		}
-		return s.govern(ctx, r, d, once, "next: at other anchors:  aweigh scope approve "+d.ID().Short())
+		return s.govern(ctx, r, d, once, next)
 	})
 }
 

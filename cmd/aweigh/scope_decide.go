@@ -22,10 +22,10 @@ func (a *app) decideAbove(ctx context.Context, s *session, above *aweighv1.Scope
 	in := *s
 	in.Client = s.Client.In(inScope(above))
 	if here {
-		if err := in.signsHere(ctx, d); err != nil {
+		if _, err := in.signsHere(ctx, d); err != nil {
 			return err
 		}
-		if err := a.approveHere(ctx, s, inScope(above), d, once); err != nil {
+		if _, err := a.approveHere(ctx, s, inScope(above), d, once); err != nil {
 			return err
 		}
 		return await(ctx)
@@ -45,14 +45,14 @@ func (a *app) decideAbove(ctx context.Context, s *session, above *aweighv1.Scope
 }
 
 // signsHere shows what all anchors that answer are to sign.
-func (s *session) signsHere(ctx context.Context, d scope.Decision) error {
+func (s *session) signsHere(ctx context.Context, d scope.Decision) (*aweighv1.TrustResponse, error) {
 	ctx, cancel := s.limited(ctx)
 	defer cancel()
 	r, err := s.Client.Trust(ctx)
 	if err == nil {
 		_, err = s.signs(ctx, r, d, true)
 	}
-	return err
+	return r, err
 }
 
 // hereFlag adds the wish to have all anchors on this machine approve.
@@ -60,8 +60,9 @@ func hereFlag(c *cobra.Command) *bool {
 	return c.Flags().Bool("here", false, "let all anchors on this machine approve; with --api, those at its addresses")
 }
 
-// approveHere has all anchors that answer approve.
-func (a *app) approveHere(ctx context.Context, s *session, in string, d scope.Decision, once func() (*aweighv1.Once, error)) (err error) {
+// approveHere has all anchors that answer approve, tells what each did, and gives the last answer, with the fate that
+// the decision then had as an error.
+func (a *app) approveHere(ctx context.Context, s *session, in string, d scope.Decision, once func() (*aweighv1.Once, error)) (last *aweighv1.GovernResponse, err error) {
 	ctx, cancel := s.limited(ctx)
 	defer cancel()
 	approved, enough := 0, ""
@@ -71,31 +72,71 @@ func (a *app) approveHere(ctx context.Context, s *session, in string, d scope.De
 	for _, address := range slices.Compact(addresses) {
 		c, err := client.Dial(address)
 		if err != nil {
-			return err
+			return last, err
 		}
 		o, err := once()
-		var g *aweighv1.GovernResponse
+		g, did := (*aweighv1.GovernResponse)(nil), "approved"
 		if err == nil {
 			g, err = c.In(in).Govern(ctx, d, o)
 		}
+		if errors.Is(err, client.ErrFailed) {
+			if was := approvedAlready(ctx, c.In(in), d); was != nil {
+				g, did, err = was, "had approved already", nil
+			}
+		}
 		if err = errors.Join(err, c.Close()); err != nil {
 			failed = append(failed, fmt.Errorf("%s: %w", address, err))
-		} else {
-			approved++
+			fmt.Fprintf(a.err, "%s: did not approve: %s\n", address, show.Line(forPeople(err.Error())))
+			continue
 		}
-		if err := fate(g); err != nil {
-			return fmt.Errorf("%w: %s", errNotCarried, show.Missing(g.Proposal, nil))
-		}
-		if p := g.GetProposal(); p.GetCarried() > 0 || err == nil && p.GetWeight() >= p.GetNeeded() {
+		approved, last = approved+1, g
+		fmt.Fprintf(a.err, "%s: %s %s\n", address, show.Line(g.Header.GetNode()), did)
+		if g.GetProposal().GetFate() != "open" {
 			enough = ", which is enough"
 			break // what comes after is another proposal
 		}
 	}
 	if approved == 0 {
-		return errors.Join(failed...)
+		return last, errQuiet{errors.Join(failed...)}
+	}
+	if err := fate(last); err != nil {
+		return last, fmt.Errorf("%w: %s", errNotCarried, show.Missing(last.Proposal, nil))
 	}
 	fmt.Fprintf(a.err, "approved by %s on this machine%s\n", show.Count(approved, "anchor"), enough)
+	return last, nil
+}
+
+// approvedAlready is how an open decision stands that the anchor of a node has approved; nil if it has not.
+func approvedAlready(ctx context.Context, c *client.Client, d scope.Decision) *aweighv1.GovernResponse {
+	r, err := c.Trust(ctx)
+	if err != nil {
+		return nil
+	}
+	id := d.ID()
+	for _, x := range r.Proposals {
+		if bytes.Equal(x.Id, id[:]) && slices.ContainsFunc(r.Anchors, func(a *aweighv1.Standing) bool {
+			return a.Self && slices.ContainsFunc(x.Approvals, func(by []byte) bool { return bytes.Equal(by, a.Id) })
+		}) {
+			return &aweighv1.GovernResponse{Header: r.Header, Id: x.Id, Kind: x.Kind, Proposal: x}
+		}
+	}
 	return nil
+}
+
+// decideHere has all anchors that answer approve, and tells what became of the decision.
+func (a *app) decideHere(ctx context.Context, s *session, d scope.Decision, once func() (*aweighv1.Once, error), next string) error {
+	r, err := s.signsHere(ctx, d)
+	if err != nil {
+		return err
+	}
+	g, err := a.approveHere(ctx, s, s.in, d, once)
+	if g == nil {
+		return err
+	}
+	if err := s.Printer.Governed(g, r, next+s.flagIn()); err != nil {
+		return err
+	}
+	return fate(g)
 }
 
 // awaitScope waits until a scope has decided something; a node that does not hold it knows no more than

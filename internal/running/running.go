@@ -22,6 +22,7 @@ type Entry struct {
 	DataDir string   `json:"data_dir"`
 	Network string   `json:"network"` // its ID in hexadecimal
 	APIs    []string `json:"apis"`    // addresses
+	Anchors bool     `json:"anchors"` // they held the keys of anchors when they started
 }
 
 // ErrNone means that nothing runs here.
@@ -105,7 +106,8 @@ func List() ([]Entry, error) {
 	return entries, nil
 }
 
-// Find is the one network that runs, with the addresses of all its nodes.
+// Find is the one network that runs, with the addresses of all its nodes: those of anchors first, since the first
+// that answers signs, governs and takes writes.
 func Find() (Entry, error) {
 	entries, err := List()
 	if err != nil {
@@ -114,6 +116,7 @@ func Find() (Entry, error) {
 	if len(entries) == 0 {
 		return Entry{}, ErrNone
 	}
+	sort.SliceStable(entries, func(i, j int) bool { return entries[i].Anchors && !entries[j].Anchors })
 	found := entries[0]
 	for _, e := range entries[1:] {
 		if e.Network != found.Network {

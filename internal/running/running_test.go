@@ -26,13 +26,17 @@ func TestNetworksThatRunAreFound(t *testing.T) {
 	if e, err := Find(); err != nil || len(e.APIs) != 3 || e.APIs[0] != "1" || e.PID != os.Getpid() {
 		t.Errorf("got %+v, %v", e, err)
 	}
+	add(t, Entry{Kind: "node", DataDir: "/c0", Network: "n1", APIs: []string{"an anchor"}, Anchors: true})
+	if e, err := Find(); err != nil || len(e.APIs) != 4 || e.APIs[0] != "an anchor" {
+		t.Errorf("anchors come first: %+v, %v", e, err)
+	}
 	forget := add(t, Entry{Kind: "devnet", DataDir: "/c", Network: "n2", APIs: []string{"4"}})
 	if _, err := Find(); !errors.Is(err, ErrMany) {
 		t.Errorf("two networks: %v", err)
 	}
 	forget()
 	remove()
-	if e, err := Find(); err != nil || len(e.APIs) != 1 {
+	if e, err := Find(); err != nil || len(e.APIs) != 2 {
 		t.Errorf("got %+v, %v", e, err)
 	}
 }
