@@ -123,7 +123,6 @@ func TestWhatExceededStaysUndone(t *testing.T) {
 	}
 	w.flat, w.r = there, there
 	w.open()
-	w.head = nil
 	exceeds("after a snapshot", small)
 	if out := w.run(large).Outcomes[0]; out.Code != Applied {
 		t.Fatalf("another bundle: %s %q", out.Code, out.Reason)

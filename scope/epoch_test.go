@@ -665,7 +665,7 @@ func TestRostersAreTheSameEverywhere(t *testing.T) {
 		r.turn()
 	}
 	e := r.epoch()
-	const want = "ee7b4a03e33c74fef2de5bf365c61dd2a1cfccda0036eba6ee9f0d8d0adbc977"
+	const want = "046419237d836afa549f7b6a09a69df876f568831ecb8eb7f92d26962c275fc5"
 	if got := aweigh.Sum(e.Encode()).String(); got != want || e.Roster.Weights.Len() != 5 {
 		t.Errorf("epoch %d with weights %v is %s, not %s", e.Number, e.Terms().Weights, got, want)
 	}

@@ -136,6 +136,7 @@ type execution struct {
 	expiries expiries
 	mutation *CheckedMutation // being executed
 	purse    purse            // what it may still cost
+	carries  int64            // units that the motions which the block carries may still cost
 	gives    int64            // bytes that it would hold in memory, see givenMost
 	priced   bool             // the mutation is not to be executed: only what it would cost is asked for
 	wanted   Wanted           // nil: all responses are
@@ -161,6 +162,7 @@ func newExecution(s *State, b *Block) *execution {
 		entries:  make([]lineage.Entry, 0, b.Len()),
 		changed:  make([]change, 0, b.Len()),
 		recorded: make(map[aweigh.Hash]Receipt, b.Len()),
+		carries:  s.epoch.Policy.Limits.BlockCost,
 	}
 	sum := *s.sum // to be changed
 	x.next.sum = &sum

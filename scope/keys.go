@@ -21,6 +21,7 @@ const (
 	atMotion  = 'o' // motion -> Motion and how it ended
 	atVoted   = 'p' // motion, voter, choice(1) -> Recorded ballot
 	atOpen    = 'q' // deadline(8), motion -> docketed: an open motion
+	atDue     = 'v' // height(8) at which it was carried, motion -> docketed: an open motion that waits for its turn
 	atClosed  = 'r' // when it closed(8), motion -> docketed: a closed motion
 	atLedger  = 't' // the trust ledger
 	atEpoch   = 'c' // the Epoch that the next block belongs to

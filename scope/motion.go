@@ -120,8 +120,11 @@ type Ending struct {
 type motionRecord struct {
 	_      struct{} `cbor:",toarray"`
 	Motion Motion
-	Ending *Ending // nil while it is open
+	Due    aweigh.Height // of the block whose ballots carried it, if it waited for its turn; otherwise 0
+	Ending *Ending       // nil while it is open
 }
+
+func (r *motionRecord) encode() []byte { return canon.Encode(*r) }
 
 // Recorded is a ballot on a motion as a block recorded it.
 type Recorded struct {
@@ -130,7 +133,7 @@ type Recorded struct {
 	Height aweigh.Height
 	Time   aweigh.Instant
 	Entry  int64       // in the lineage
-	Late   bool        // the motion was closed before (P34)
+	Late   bool        // the motion was closed before, or carried (P34)
 	By     aweigh.Hash // who approves by a mutation, without a Ballot
 }
 
@@ -150,13 +153,14 @@ func (r *Recorded) Vote(id votes.MotionID) (votes.CheckedMotionBallot, error) {
 type Docket struct {
 	_      struct{} `cbor:",toarray"`
 	Open   int64
+	Due    int64          // of the open ones: that are carried, and wait for their turn
 	Closed int64          // of those on record
 	Bytes  int64          // of the records of those on keys
 	Next   aweigh.Instant // the earliest deadline of one that is open; 0: none is
 }
 
 func (d *Docket) append(b []byte) []byte {
-	for _, n := range []int64{d.Open, d.Closed, d.Bytes, int64(d.Next)} {
+	for _, n := range []int64{d.Open, d.Due, d.Closed, d.Bytes, int64(d.Next)} {
 		b = binary.BigEndian.AppendUint64(b, uint64(n))
 	}
 	return b
@@ -171,10 +175,15 @@ type docketed struct {
 	Outside  bool        // no anchor proposed it
 }
 
-// eachOpen visits the docket of open motions, by deadline.
+// eachOpen visits the docket of open motions, by deadline, without those that wait for their turn.
 func (v *view) eachOpen(visit func(until aweigh.Instant, id votes.MotionID, line docketed) bool) error {
+	return v.eachLine(atOpen, visit)
+}
+
+// eachLine visits a docket.
+func (v *view) eachLine(kind byte, visit func(at aweigh.Instant, id votes.MotionID, line docketed) bool) error {
 	var bad error
-	err := v.scanDocket(atOpen, func(at aweigh.Instant, id votes.MotionID, raw []byte) bool {
+	err := v.scanDocket(kind, func(at aweigh.Instant, id votes.MotionID, raw []byte) bool {
 		var line docketed
 		if bad = canon.Decode(raw, &line); bad != nil {
 			return false
@@ -240,13 +249,14 @@ func (s *State) Motion(id votes.MotionID) (m *Motion, end *Ending, err error) {
 }
 
 // Motions visits the motions on record until visit returns false: those that are
-// open by deadline, then those that are closed, the one that closed last first.
+// open, of which those that wait for their turn come first and the others by deadline, then those
+// that are closed, the one that closed last first.
 func (s *State) Motions(visit func(id votes.MotionID, open bool) bool) error {
 	more := true
-	for _, kind := range []byte{atOpen, atClosed} {
+	for _, kind := range []byte{atDue, atOpen, atClosed} {
 		prefix := s.space.at(kind)
 		err := s.r.Scan(prefix, kv.PrefixEnd(prefix), kind == atClosed, func(k, _ []byte) bool {
-			more = visit(votes.MotionID(k[len(prefix)+8:]), kind == atOpen)
+			more = visit(votes.MotionID(k[len(prefix)+8:]), kind != atClosed)
 			return more
 		})
 		if err != nil || !more {

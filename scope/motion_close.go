@@ -22,30 +22,6 @@ const (
 	forgottenAtOnce = 64
 )
 
-// carry applies a motion that has the approvals, if all is still as it was when it
-// opened; otherwise it is void (P32). So of two motions that conflict, one applies.
-func (x *execution) carry(rec *motionRecord) error {
-	mo := &rec.Motion
-	m := new(CheckedMutation)
-	if err := m.open(mo.Mutation, MostLimits()); err != nil {
-		return fmt.Errorf("%w: the mutation of motion %s: %w", ErrCorrupt, mo.ID().Short(), err)
-	}
-	rest := x.purse.reserve
-	x.begin(m)
-	x.purse.reserve = x.policy.Limits.BlockCost // what its bundle reserved when it opened need not be enough by now
-	succeeded, failure, err := x.enact(mo, m)
-	if err != nil {
-		return err
-	}
-	end := Ending{Fate: Carried, Revision: x.next.head.Revision, Succeeded: succeeded}
-	if failure != nil {
-		end = Ending{Fate: Void, Reason: reason(failure)}
-	}
-	x.begin(m)
-	x.purse.reserve = rest
-	return x.close(rec, end)
-}
-
 // enact does what a motion asks for; failure says why it cannot be done any more.
 func (x *execution) enact(mo *Motion, m *CheckedMutation) (succeeded bool, failure, err error) {
 	p, failure, err := x.stands(mo, m)
@@ -176,7 +152,7 @@ func (x *execution) close(rec *motionRecord, end Ending) error {
 	end.Height, end.Time = h.Height, h.Time
 	x.enter(lineage.Entry{Class: lineage.Closed, Reason: end.String(), Prior: mo.Hash()})
 
-	k := x.space.docket(atOpen, mo.Deadline, id)
+	k := x.linePlace(rec)
 	line, _, err := x.r.Get(k)
 	if err != nil {
 		return err
@@ -185,9 +161,12 @@ func (x *execution) close(rec *motionRecord, end Ending) error {
 		return err
 	}
 	rec.Ending = &end
-	x.setRecord(x.space.motion(id), canon.Encode(*rec))
+	x.setRecord(x.space.motion(id), rec.encode())
 	x.setRecord(x.space.docket(atClosed, h.Time, id), line)
 	x.next.head.Docket.Open--
+	if rec.Due > 0 {
+		x.next.head.Docket.Due--
+	}
 	x.next.head.Docket.Closed++
 	x.result.Motions = append(x.result.Motions, id)
 	if x.next.head.Docket.Closed > motionsKept {
@@ -336,8 +315,9 @@ func (x *execution) withdraw(m *CheckedMutation) (failure, err error) {
 	return nil, x.close(&rec, Ending{Fate: Withdrawn})
 }
 
-// DeadlinePassed reports whether an open motion is due to be closed at an instant.
+// DeadlinePassed reports whether an open motion is due to be closed at an instant, as its deadline has come
+// or as it waits for its turn.
 func (s *State) DeadlinePassed(at aweigh.Instant) bool {
-	next := s.head.Docket.Next
-	return next != 0 && next <= at
+	d := &s.head.Docket
+	return d.Due > 0 || d.Next != 0 && d.Next <= at
 }

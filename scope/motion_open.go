@@ -56,7 +56,7 @@ func (x *execution) openMotion(m *CheckedMutation, a *Approval, o opening) (fail
 	if mo.Rule = a.rule(e.Total()); !e.Carriable(mo.Rule) {
 		return errors.New("scope: the policy asks for more approval than all voters together can give"), nil
 	}
-	record := canon.Encode(motionRecord{Motion: mo})
+	record := (&motionRecord{Motion: mo}).encode()
 	if a.ofKeys() { // decisions have bounds of their own, so that nobody keeps them out
 		o.line.Bytes = int64(len(record))
 		given, failure, err := x.motionRoom(o.line)
@@ -65,7 +65,7 @@ func (x *execution) openMotion(m *CheckedMutation, a *Approval, o opening) (fail
 		}
 		if given { // which is in the lineage before this one
 			mo.Entry = x.nextEntry()
-			record = canon.Encode(motionRecord{Motion: mo})
+			record = (&motionRecord{Motion: mo}).encode()
 			o.line.Bytes = int64(len(record))
 		}
 	}

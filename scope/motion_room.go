@@ -53,6 +53,7 @@ type openLine struct {
 	until    aweigh.Instant
 	id       votes.MotionID
 	stranger bool
+	due      bool // it has the approvals, and gives way to none
 }
 
 // motionRoom makes room for another motion on keys, or says why there is none. Closed motions
@@ -66,14 +67,16 @@ func (x *execution) motionRoom(of docketed) (given bool, failure, err error) {
 		return false, failure, nil
 	}
 	var open []openLine // in the order of deadlines
-	err = x.eachOpen(func(until aweigh.Instant, id votes.MotionID, line docketed) bool {
-		if line.Decision.IsZero() { // decisions have bounds of their own
-			open = append(open, openLine{line, until, id, !x.admitted(line.Author)})
+	for _, kind := range []byte{atDue, atOpen} {
+		err := x.eachLine(kind, func(until aweigh.Instant, id votes.MotionID, line docketed) bool {
+			if line.Decision.IsZero() { // decisions have bounds of their own
+				open = append(open, openLine{line, until, id, !x.admitted(line.Author), kind == atDue})
+			}
+			return true
+		})
+		if err != nil {
+			return false, nil, err
 		}
-		return true
-	})
-	if err != nil {
-		return false, nil, err
 	}
 	for {
 		i, failure, err := x.giveWay(open, &of)
@@ -106,7 +109,7 @@ func (x *execution) giveWay(open []openLine, of *docketed) (i int, failure, err 
 		l := &open[i]
 		all, by[l.Author] = all.with(&l.docketed), by[l.Author].with(&l.docketed)
 		if l.stranger {
-			if strangers = strangers.with(&l.docketed); first < 0 {
+			if strangers = strangers.with(&l.docketed); first < 0 && !l.due {
 				first = i
 			}
 		}
@@ -114,14 +117,18 @@ func (x *execution) giveWay(open []openLine, of *docketed) (i int, failure, err 
 	mine := by[of.Author].with(of)
 	switch {
 	case stranger && strangers.with(of).above(motionsOfOne, motionBytesOne):
-		if first < 0 {
+		if strangers.motions == 0 {
 			return -1, fmt.Errorf("scope: a motion of %d bytes; those of authors that the scope does not know may have %d together", of.Bytes, motionBytesOne), nil
 		}
-		rec, err := x.mustMotion(open[first].id)
-		if err != nil {
-			return -1, nil, err
+		young := first < 0
+		if !young {
+			rec, err := x.mustMotion(open[first].id)
+			if err != nil {
+				return -1, nil, err
+			}
+			young = x.block.Header.Time.Sub(rec.Motion.Opened) < strangerMotionStay
 		}
-		if x.block.Header.Time.Sub(rec.Motion.Opened) < strangerMotionStay {
+		if young {
 			return -1, fmt.Errorf("scope: %d motions of authors that the scope does not know, of %d bytes, are open already; at most %d, of %d bytes, may be. Try again later, or write through an anchor's node",
 				strangers.motions, strangers.bytes, motionsOfOne, motionBytesOne), nil
 		}
@@ -136,7 +143,7 @@ func (x *execution) giveWay(open []openLine, of *docketed) (i int, failure, err 
 	}
 	most, at := mine, -1
 	for i := range open { // the first of those with as many
-		if h := by[open[i].Author]; !stranger && (all.bytes > motionBytes && h.bytes > most.bytes || all.motions > motionsOpen && h.motions > most.motions) {
+		if h := by[open[i].Author]; !stranger && !open[i].due && (all.bytes > motionBytes && h.bytes > most.bytes || all.motions > motionsOpen && h.motions > most.motions) {
 			most, at = h, i
 		}
 	}

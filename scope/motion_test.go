@@ -519,7 +519,7 @@ func TestMotionsAreBounded(t *testing.T) {
 	if d := w.state.Head().Docket; d != (Docket{}) {
 		t.Fatalf("docket %+v", d)
 	}
-	for _, kind := range []byte{atMotion, atVoted, atOpen, atClosed} {
+	for _, kind := range []byte{atMotion, atVoted, atOpen, atDue, atClosed} {
 		prefix := w.state.space.at(kind)
 		_ = w.r.Scan(prefix, kv.PrefixEnd(prefix), false, func(k, _ []byte) bool {
 			t.Errorf("%q is left", k)

@@ -89,9 +89,12 @@ func (s *State) Voters(id votes.MotionID) (votes.KeySet, error) {
 	return e.Electors()
 }
 
-// vote records the block's ballots on motions, and closes those that they decide
-// (P31). All ballots of a block on one motion count together.
+// vote closes motions that were carried before and had to wait, records the block's ballots on motions, and
+// closes those that they decide (P31). All ballots of a block on one motion count together.
 func (x *execution) vote() error {
+	if err := x.carryDue(); err != nil {
+		return err
+	}
 	for rest := x.block.Ballots; len(rest) > 0; {
 		var on []votes.CheckedMotionBallot
 		for len(rest) > 0 {
@@ -122,7 +125,7 @@ func (x *execution) voteOn(on []votes.CheckedMotionBallot) error {
 	if err != nil {
 		return err
 	}
-	if rec.Ending == nil && rec.Motion.Deadline <= x.block.Header.Time { // lapse closes so many in a block
+	if rec.Ending == nil && rec.Due == 0 && rec.Motion.Deadline <= x.block.Header.Time { // lapse closes so many in a block
 		err := x.about(&rec.Motion)
 		if err == nil {
 			err = x.close(&rec, Ending{Fate: Lapsed})
@@ -131,7 +134,7 @@ func (x *execution) voteOn(on []votes.CheckedMotionBallot) error {
 			return err
 		}
 	}
-	late, fresh := rec.Ending != nil, false
+	late, fresh := rec.Ending != nil || rec.Due > 0, false
 	for i := range on {
 		v := on[i].Ballot()
 		if _, voter := e.Of(v.Voter); !voter {
@@ -167,7 +170,16 @@ func (x *execution) settle(rec *motionRecord) error {
 	}
 	switch t.Verdict {
 	case votes.Carried:
-		return x.carry(rec)
+		waits := x.next.head.Docket.Due > 0 && rec.Motion.Approval.ofKeys() // behind those before it
+		if !waits {
+			if waits, err = x.carry(rec); err != nil {
+				return err
+			}
+		}
+		if waits {
+			return x.await(rec)
+		}
+		return nil
 	case votes.Rejected:
 		return x.close(rec, Ending{Fate: Rejected})
 	}

@@ -28,7 +28,7 @@ type SnapshotRecord struct {
 var carried = []string{
 	string(atMeta), string(atNames), string(atGenesis), string(atAliases), string(atAccess), string(atEpoch), string(atAgenda), string(atLease), string(atVersion),
 	string(atLineage) + "e", string(atReceipt), string(atRedirect), string(atMotion), string(atVoted), string(atOpen), string(atClosed),
-	string(atLedger), string(atExpiry), string(atDelegated),
+	string(atLedger), string(atDue), string(atExpiry), string(atDelegated),
 }
 
 // ReadSnapshot is the records of a snapshot that follow the one at after (nil:
@@ -140,7 +140,7 @@ func (i *Import) Add(rec SnapshotRecord) (ops []kv.Op, err error) {
 		}
 		i.element(k, rec.Value)
 		return i.state.space.withLapse(set)
-	case atMotion, atVoted, atOpen, atClosed, atDelegated, atAccess:
+	case atMotion, atVoted, atOpen, atDue, atClosed, atDelegated, atAccess:
 		if i.named++; i.named > 4*i.want.LineageSize+handKeys+1 { // each stands in the lineage, some twice
 			return nil, fmt.Errorf("%w: more records about motions than the lineage tells of", ErrInvalid)
 		}

@@ -239,7 +239,7 @@ func (w *world) checkDigest() {
 		h, _ := element(nil, k, v)
 		sum.add(h, new(lanes))
 	}
-	for _, kind := range []byte{atVersion, atLease, atMotion, atVoted, atOpen, atClosed, atNames, atAliases, atAccess, atRedirect, atDelegated} {
+	for _, kind := range []byte{atVersion, atLease, atMotion, atVoted, atOpen, atDue, atClosed, atNames, atAliases, atAccess, atRedirect, atDelegated} {
 		scan(kind, add)
 	}
 	w.checkLeases()
