@@ -12,5 +12,6 @@
 // Rules that are believed safe must show no fork in any reachable state. Each
 // broken variant must fork: a checker that has never found anything proves
 // nothing. The real engine is held against the model, so that neither can drift
-// from the other (docs/decisions/0038-model-and-engine.md). With AWEIGH_MODEL=large in the environment the bounds are wider.
+// from the other (docs/decisions/0038-model-and-engine.md). With AWEIGH_MODEL=large
+// in the environment the bounds are wider.
 package model

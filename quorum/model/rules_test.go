@@ -35,14 +35,20 @@ func TestClosingForgettingAndEpochsDoNotFork(t *testing.T) {
 		{"crash, three alike, one forgets", forgetful(newWorld(crash, alike, 0, 3)), false},
 		{"crash, three alike, one forgets, views are closed", closing(forgetful(newWorld(crash, alike, 0, 2))), false},
 		{"crash, three alike, two epochs", newWorld(crash, alike, 0, 2).then(crash, alike, 0, 1), false},
-		{"crash, three alike, then 2 1 and 1 that is new", newWorld(crash, []uint64{1, 1, 1, 0}, 0, 2).then(crash, []uint64{2, 1, 0, 1}, 0, 1), false},
-		{"bft, 3 2 1 1, both 1 lie, then 3 2 and 2 that lies", newWorld(bft, []uint64{3, 2}, 2, 2).then(bft, []uint64{3, 2}, 2, 1), false},
-		{"crash, three alike, two epochs, one forgets", forgetful(newWorld(crash, alike, 0, 2).then(crash, alike, 0, 1)), false},
+		{"crash, three alike, then 2 1 and 1 that is new",
+			newWorld(crash, []uint64{1, 1, 1, 0}, 0, 2).then(crash, []uint64{2, 1, 0, 1}, 0, 1), false},
+		{"bft, 3 2 1 1, both 1 lie, then 3 2 and 2 that lies",
+			newWorld(bft, []uint64{3, 2}, 2, 2).then(bft, []uint64{3, 2}, 2, 1), false},
+		{"crash, three alike, two epochs, one forgets",
+			forgetful(newWorld(crash, alike, 0, 2).then(crash, alike, 0, 1)), false},
 		{"crash, three alike, two epochs of two views", newWorld(crash, alike, 0, 2).then(crash, alike, 0, 2), true},
-		{"crash, three alike, two epochs of two views, one forgets", forgetful(newWorld(crash, alike, 0, 2).then(crash, alike, 0, 2)), true},
-		{"bft, four alike, one lies, two epochs, of two views and one", newWorld(bft, alike, 1, 2).then(bft, alike, 1, 1), true},
+		{"crash, three alike, two epochs of two views, one forgets",
+			forgetful(newWorld(crash, alike, 0, 2).then(crash, alike, 0, 2)), true},
+		{"bft, four alike, one lies, two epochs, of two views and one",
+			newWorld(bft, alike, 1, 2).then(bft, alike, 1, 1), true},
 		{"bft, four alike, one lies, two epochs", newWorld(bft, alike, 1, 1).then(bft, alike, 1, 1), false},
-		{"bft, four alike, one lies, two epochs, one forgets", forgetful(newWorld(bft, alike, 1, 1).then(bft, alike, 1, 1)), false},
+		{"bft, four alike, one lies, two epochs, one forgets",
+			forgetful(newWorld(bft, alike, 1, 1).then(bft, alike, 1, 1)), false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.large && os.Getenv("AWEIGH_MODEL") != "large" {
@@ -80,7 +86,8 @@ func TestEveryBrokenRuleOfClosingForgettingAndEpochsForks(t *testing.T) {
 		{"crash, an epoch begins before the last one's end is final", breaking(epochs, broken{notFinal: true}), false},
 		{"crash, what stands above the end of an epoch is applied", breaking(epochs, broken{applied: true}), false},
 		{"crash, votes of one epoch count in another", breaking(epochs, broken{mixed: true}), false},
-		{"bft, the weights of the epoch before count", breaking(newWorld(bft, []uint64{1, 1, 1}, 1, 1).then(bft, []uint64{4, 1, 1}, 1, 2), broken{oldWeights: true}), false},
+		{"bft, the weights of the epoch before count",
+			breaking(newWorld(bft, []uint64{1, 1, 1}, 1, 1).then(bft, []uint64{4, 1, 1}, 1, 2), broken{oldWeights: true}), false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.long {

@@ -101,7 +101,8 @@ func (s *state) descends(b, a block) bool {
 }
 
 func compareAnchors(a, b anchor) int {
-	return cmp.Or(cmp.Compare(a.votes, b.votes), cmp.Compare(a.record, b.record), cmp.Compare(a.floor, b.floor), cmp.Compare(a.since, b.since))
+	return cmp.Or(cmp.Compare(a.votes, b.votes), cmp.Compare(a.record, b.record),
+		cmp.Compare(a.floor, b.floor), cmp.Compare(a.since, b.since))
 }
 
 // canonical orders anchors that are alike: their names do not matter, and one

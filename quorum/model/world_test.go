@@ -85,7 +85,10 @@ func (w *world) alike(i, j int) bool {
 // ends reports whether a block ends its epoch: the first one does. What stands above is empty, and is never applied
 // (P25).
 func (w *world) ends(s *state, b block) bool {
-	return b > root && w.of(b.view()) < len(w.epochs)-1 && (s.parents[b] == root || w.of(s.parents[b].view()) != w.of(b.view()))
+	if b <= root || w.of(b.view()) == len(w.epochs)-1 {
+		return false
+	}
+	return s.parents[b] == root || w.of(s.parents[b].view()) != w.of(b.view())
 }
 
 // certs says which certificates the votes of a state can make.
@@ -173,7 +176,8 @@ func (w *world) begins(s *state, c *certs, e int, b block) bool {
 	if e == 0 || b == root {
 		return e == 0 && b == root
 	}
-	return w.of(b.view()) == e-1 && w.ends(s, b) && (c.final[b] || w.notFinal && s.parents[b] != 0 && (c.notarized[b] || w.oneRound))
+	final := c.final[b] || w.notFinal && s.parents[b] != 0 && (c.notarized[b] || w.oneRound)
+	return final && w.of(b.view()) == e-1 && w.ends(s, b)
 }
 
 // forked reports whether two blocks that are applied stand on different branches.
@@ -203,7 +207,8 @@ func (w *world) tip(s *state, b block) block {
 func (w *world) contradicted(_ *state, c *certs) bool {
 	for v := 1; v <= w.views; v++ {
 		a, b := 2*v, 2*v+1
-		if c.notarized[a] && c.notarized[b] && !w.oneRound || c.finalized[a] && c.finalized[b] || c.nullified[v] && (c.finalized[a] || c.finalized[b]) {
+		blocks := c.notarized[a] && c.notarized[b] && !w.oneRound || c.finalized[a] && c.finalized[b]
+		if blocks || c.nullified[v] && (c.finalized[a] || c.finalized[b]) {
 			return true
 		}
 	}
@@ -257,16 +262,8 @@ func (w *world) next(s state, c *certs, visit func(state)) {
 		if i > 0 && w.alike(i-1, i) && s.anchors[i] == s.anchors[i-1] {
 			continue // the same by another name
 		}
-		cast := func(t state, v int, x votes) {
-			a := t.anchors[i]
-			if e := w.of(v); e > 0 {
-				a = a.closed(w.epochs[e].from) // it is in this epoch now
-			}
-			t.anchors[i] = a.vote(x)
-			visit(t)
-		}
 		for e := range w.epochs {
-			w.votes(s, c, i, e, cast)
+			w.votes(s, c, i, e, visit)
 		}
 		if w.closes {
 			w.close(s, c, i, visit)
@@ -277,13 +274,21 @@ func (w *world) next(s state, c *certs, visit func(state)) {
 	}
 }
 
-// votes calls cast with each vote that an anchor may cast in an epoch.
-func (w *world) votes(s state, c *certs, i, e int, cast func(state, int, votes)) {
+// votes visits the states in which an anchor cast one more vote in an epoch.
+func (w *world) votes(s state, c *certs, i, e int, visit func(state)) {
 	a := s.anchors[i]
+	cast := func(t state, x votes) {
+		b := a
+		if e > 0 {
+			b = b.closed(w.epochs[e].from) // it is in this epoch now
+		}
+		t.anchors[i] = b.vote(x)
+		visit(t)
+	}
 	x, at := a.record, a.position(w, e)
 	for v := w.epochs[e].from; v < at && w.oneRound; v++ {
 		if !x.nullified(v) && (x.finalized(v) == 0 || w.noExclusion) && w.may(i, a, v, true) {
-			cast(s, v, votes(0).nullify(v)) // left without a vote
+			cast(s, votes(0).nullify(v)) // left without a vote
 		}
 	}
 	for v := at; v <= w.epochs[e].to && w.entered(&s, c, v); v++ {
@@ -291,19 +296,19 @@ func (w *world) votes(s state, c *certs, i, e int, cast func(state, int, votes))
 			continue
 		}
 		if (x.finalized(v) == 0 || w.noExclusion) && !x.nullified(v) {
-			cast(s, v, votes(0).nullify(v)) // P15
+			cast(s, votes(0).nullify(v)) // P15
 		}
 		if w.oneRound && x.finalized(v) == 0 {
-			w.propose(s, c, v, func(t state, b block) { cast(t, v, votes(0).finalize(b)) }) // P13
+			w.propose(s, c, v, func(t state, b block) { cast(t, votes(0).finalize(b)) }) // P13
 		}
 		if !w.oneRound && x.notarized(v) == 0 {
-			w.propose(s, c, v, func(t state, b block) { cast(t, v, votes(0).notarize(b)) }) // P13
+			w.propose(s, c, v, func(t state, b block) { cast(t, votes(0).notarize(b)) }) // P13
 		}
 	}
 	for v := w.epochs[e].from; v <= w.epochs[e].to && !w.oneRound; v++ { // P14
 		for b := block(2 * v); b <= block(2*v+1); b++ {
 			if c.notarized[b] && x.finalized(v) == 0 && (!x.nullified(v) || w.noExclusion) && w.may(i, a, v, false) {
-				cast(s, v, votes(0).finalize(b))
+				cast(s, votes(0).finalize(b))
 			}
 		}
 	}
@@ -312,8 +317,8 @@ func (w *world) votes(s state, c *certs, i, e int, cast func(state, int, votes))
 // close visits the states in which an anchor closed the views below one that gave a block.
 func (w *world) close(s state, c *certs, i int, visit func(state)) {
 	for b := block(2); b <= block(2*w.views+1); b++ {
-		v := b.view()
-		if (c.finalized[b] || c.notarized[b] && !w.oneRound) && v > int(s.anchors[i].floor) && w.of(v) >= w.of(int(s.anchors[i].floor)) {
+		v, floor := b.view(), int(s.anchors[i].floor)
+		if (c.finalized[b] || c.notarized[b] && !w.oneRound) && v > floor {
 			t := s
 			t.anchors[i] = t.anchors[i].closed(v)
 			visit(t)
