@@ -1,9 +1,11 @@
 package api
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -74,7 +76,8 @@ func (l *limits) limited(h http.Handler) http.Handler {
 			http.Error(w, errCrowded.Error(), http.StatusTooManyRequests)
 			return
 		}
-		h.ServeHTTP(&timedWriter{ResponseWriter: w, control: control}, r)
+		timed := &timedWriter{ResponseWriter: w, control: control}
+		h.ServeHTTP(timed, r.WithContext(context.WithValue(r.Context(), writerKey{}, timed)))
 	})
 }
 
@@ -107,6 +110,22 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 type timedWriter struct {
 	http.ResponseWriter
 	control *http.ResponseController
+
+	mu  sync.Mutex
+	cut bool
+}
+
+// writerKey finds the timedWriter of a request in its context.
+type writerKey struct{}
+
+// cutOff ends the writes of a request, the one in progress as well.
+func cutOff(ctx context.Context) {
+	if w, ok := ctx.Value(writerKey{}).(*timedWriter); ok {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.cut = true
+		_ = w.control.SetWriteDeadline(time.Unix(1, 0))
+	}
 }
 
 // Write implements io.Writer.
@@ -129,8 +148,16 @@ func (w *timedWriter) Flush() {
 	_ = w.control.Flush()
 }
 
-func (w *timedWriter) timed()   { _ = w.control.SetWriteDeadline(time.Now().Add(writeTime)) }
-func (w *timedWriter) untimed() { _ = w.control.SetWriteDeadline(time.Time{}) }
+func (w *timedWriter) timed()   { w.until(time.Now().Add(writeTime)) }
+func (w *timedWriter) untimed() { w.until(time.Time{}) }
+
+func (w *timedWriter) until(t time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.cut {
+		_ = w.control.SetWriteDeadline(t)
+	}
+}
 
 // Unwrap is for http.ResponseController.
 func (w *timedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }

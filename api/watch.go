@@ -24,9 +24,22 @@ func (s *service) Watch(ctx context.Context, req *connect.Request[aweighv1.Watch
 		return problem(fmt.Errorf("%w: a start revision of %d", errRequest, m.StartRevision))
 	}
 	created := false
+	ended := make(chan struct{})
+	defer close(ended)
 	err := s.node.Watch(ctx, m.Key, m.RangeEnd, m.StartRevision, func(c node.Changes) error {
 		if !created {
 			created = true
+			go func() {
+				select {
+				case <-c.Late:
+					select {
+					case <-ended:
+					default:
+						cutOff(ctx)
+					}
+				case <-ended:
+				}
+			}()
 			if err := out.Send(&aweighv1.WatchResponse{Header: s.read(c.Head, false), Created: true}); err != nil {
 				return err
 			}

@@ -3,6 +3,7 @@ package etcd
 import (
 	"bytes"
 	"fmt"
+	"net"
 	"runtime"
 	"testing"
 	"time"
@@ -259,5 +260,39 @@ func TestDeliveriesAreWhatProtobufWrites(t *testing.T) {
 	d.Put(nil)
 	if left := w.node.WatchMemory().Used; held == 0 || left != 0 {
 		t.Errorf("%d bytes were held for it, and %d are when it was written", held, left)
+	}
+}
+
+// TestClientsOfTheGatewayThatTakeNothingAreCutOff: their streams come from within the process, and what is closed is their
+// own connection.
+func TestClientsOfTheGatewayThatTakeNothingAreCutOff(t *testing.T) {
+	w := newWorldOf(t, 1, Config{}, node.Config{WatchMemory: 1 << 20, WatchSlow: 200 * time.Millisecond})
+	const puts = 24 // more than sockets hold
+	for i := range puts {
+		w.put(t, "k", value(i, 1<<20))
+	}
+	const body = `{"create_request":{"key":"aw==","start_revision":"1"}}`
+	for range 2 {
+		c, err := net.Dial("tcp", w.server.Addr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if _, err := fmt.Fprintf(c, "POST /v3/watch HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", len(body), body); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for deadline := time.Now().Add(10 * time.Second); w.node.WatchMemory().Used < 1<<20; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the gateway's watches hold nothing")
+		}
+	}
+	s, began := w.watching(t, w.ctx), time.Now()
+	s.create(everyKey(1))
+	if err := s.hears(puts, 1<<20); err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(began); took > httpTaken/2 {
+		t.Errorf("another watch heard all after %v: it waited for clients that take nothing", took)
 	}
 }

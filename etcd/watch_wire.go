@@ -5,7 +5,6 @@ import (
 	"sync/atomic"
 
 	"google.golang.org/grpc/mem"
-	"google.golang.org/grpc/peer"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
@@ -211,11 +210,8 @@ func sizeOfPair(v *scope.KeyValue) (n int) {
 	return n
 }
 
-// cutter ends the connection of a stream's client.
+// cutter ends the connection of a stream's client, or of a client of the gateway.
 func (s *service) cutter(ctx context.Context) func() {
-	p, ok := peer.FromContext(ctx)
-	if !ok {
-		return nil
-	}
-	return func() { s.conns.cut(p.Addr.String()) }
+	address := peerOf(ctx)
+	return func() { s.conns.cut(address) }
 }

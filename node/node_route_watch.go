@@ -224,10 +224,17 @@ func Merge(ctx context.Context, legs []*Leg) (changes []Change, done int64, held
 // there, and delivers the changes of several in the order of revisions. The head of
 // what it delivers is that of the first scope.
 func (n *Node) Watch(ctx context.Context, key, end []byte, from int64, deliver func(Changes) error) error {
+	return n.patiently(ctx, func(ctx context.Context, b *Borrower, late <-chan struct{}) error {
+		return n.watch(ctx, b, key, end, from, func(c Changes) error {
+			c.Late = late
+			return deliver(c)
+		})
+	})
+}
+
+func (n *Node) watch(ctx context.Context, b *Borrower, key, end []byte, from int64, deliver func(Changes) error) error {
 	legs, _, compacted, err := n.Legs(ctx, key, end, from)
 	defer func() { Stop(legs) }()
-	b := n.Borrower(nil)
-	defer b.Close()
 	if err == nil && from != 0 && from < compacted {
 		err = scope.ErrCompacted
 	}

@@ -16,6 +16,9 @@ type Changes struct {
 	// WaitsFor are the prefixes of scopes that have not decided for some seconds, while
 	// changes of others, which may be later than theirs, wait for them. It is said once.
 	WaitsFor [][]byte
+	// Late is closed when others wait for the room that the events take, and these were not
+	// taken for long: deliver is to return then, and the watch ends.
+	Late <-chan struct{}
 }
 
 // Change is a change that a watch found, and has not read yet if this node holds its scope.
@@ -81,9 +84,15 @@ func (l *Leg) Find(v *View, most int) (more bool, err error) {
 // to another scope. deliver is called from one goroutine, and
 // while it works changes are not lost but wait in the store.
 func (n *Part) Watch(ctx context.Context, key, end []byte, from int64, deliver func(Changes) error) error {
-	b := n.of.Borrower(nil)
-	defer b.Close()
-	l := &Leg{Part: n, Key: key, End: end, Next: from}
+	return n.of.patiently(ctx, func(ctx context.Context, b *Borrower, late <-chan struct{}) error {
+		return n.watch(ctx, b, &Leg{Part: n, Key: key, End: end, Next: from}, func(c Changes) error {
+			c.Late = late
+			return deliver(c)
+		})
+	})
+}
+
+func (n *Part) watch(ctx context.Context, b *Borrower, l *Leg, deliver func(Changes) error) error {
 	for {
 		changed := n.Changed() // before reading, so that nothing falls in between
 		c, went, more, err := n.changes(ctx, l)

@@ -3,7 +3,6 @@ package node
 import (
 	"container/list"
 	"context"
-	"errors"
 	"sync"
 	"time"
 
@@ -203,12 +202,34 @@ func (m *Memory) await(ctx context.Context, ok func() bool) error {
 // room says that there is room for something. Under mu.
 func (m *Memory) room() bool { return m.used-m.rests < m.limit }
 
+// turn waits until ok, and for a turn to load, which it takes: what waits for room leaves its
+// turn to others. The error is ctx's; then there is no turn.
+func (m *Memory) turn(ctx context.Context, ok func() bool) error {
+	for {
+		select {
+		case m.loading <- struct{}{}:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		m.mu.Lock()
+		now := ok()
+		m.mu.Unlock()
+		if now {
+			return nil
+		}
+		<-m.loading
+		if err := m.await(ctx, ok); err != nil {
+			return err
+		}
+	}
+}
+
 // cutSlow cuts off those who took nothing for long of what was read for them.
 func (m *Memory) cutSlow(now time.Time) {
 	var slow []*Borrower
 	m.mu.Lock()
 	for b := range m.borrowers {
-		if b.cut != nil && !b.wasCut && len(b.loans) > 0 && now.Sub(b.moved) > m.slow {
+		if b.cut != nil && !b.wasCut && b.out > 0 && now.Sub(b.moved) > m.slow {
 			b.wasCut = true
 			m.cut++
 			slow = append(slow, b)
@@ -218,217 +239,4 @@ func (m *Memory) cutSlow(now time.Time) {
 	for _, b := range slow {
 		b.cut()
 	}
-}
-
-// Borrower is a client that takes the content of changes. Its methods are safe for
-// concurrent use.
-type Borrower struct {
-	memory *Memory
-	cut    func()
-
-	// Guarded by the memory's mu.
-	loans  map[*Loan]struct{}
-	moved  time.Time
-	wasCut bool
-}
-
-// Borrower opens an account for a client, which is to be closed. cut ends a client that takes
-// nothing for long while others wait; nil if it ends by itself.
-func (n *Node) Borrower(cut func()) *Borrower {
-	b := &Borrower{memory: n.memory, cut: cut, loans: make(map[*Loan]struct{})}
-	b.memory.mu.Lock()
-	defer b.memory.mu.Unlock()
-	b.memory.borrowers[b] = struct{}{}
-	return b
-}
-
-// Close returns all loans.
-func (b *Borrower) Close() {
-	m := b.memory
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for l := range b.loans {
-		l.giveBack()
-	}
-	delete(m.borrowers, b)
-	m.stir()
-}
-
-// Loan is the content of some changes, until it is returned.
-type Loan struct {
-	Events []*scope.Event
-	of     *Borrower
-	held   []*heldChange
-	own    int64 // bytes besides
-	large  bool
-}
-
-// Take counts more bytes in, such as those of an encoding.
-func (l *Loan) Take(n int) {
-	m := l.of.memory
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if _, out := l.of.loans[l]; out {
-		l.own += int64(n)
-		m.take(int64(n))
-	}
-}
-
-// Moved notes that the client took some of it.
-func (l *Loan) Moved() {
-	m := l.of.memory
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	l.of.moved = time.Now()
-}
-
-// Return gives everything back. A second call does nothing.
-func (l *Loan) Return() {
-	m := l.of.memory
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	l.giveBack()
-	m.stir()
-}
-
-func (l *Loan) giveBack() {
-	m := l.of.memory
-	if _, out := l.of.loans[l]; !out {
-		return
-	}
-	delete(l.of.loans, l)
-	m.loans--
-	l.of.moved = time.Now()
-	m.used -= l.own
-	for _, h := range l.held {
-		m.unuse(h)
-	}
-	if l.large {
-		m.large = false
-	}
-}
-
-// Load reads the content of changes, from the first one on: as many as go into a loan, and
-// the whole of each revision, or, with split, at least one change. What a change replaced
-// is read if prev is set. It waits for room. Errors wrap scope.ErrCompacted if a change
-// cannot be read any more, and ErrInstalling if the state of its scope is on its way.
-func (n *Node) Load(ctx context.Context, b *Borrower, changes []Change, prev, split bool) (l *Loan, err error) {
-	m := b.memory
-	select {
-	case m.loading <- struct{}{}:
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	defer func() { <-m.loading }()
-	if err := m.await(ctx, m.room); err != nil {
-		return nil, err
-	}
-	l = &Loan{of: b}
-	m.mu.Lock()
-	if len(b.loans) == 0 {
-		b.moved = time.Now()
-	}
-	b.loans[l] = struct{}{}
-	m.loans++
-	most := max(leastLoan, min(loanBytes, m.limit/2/m.loans)) // many that take nothing leave room for others
-	m.mu.Unlock()
-	open := make(map[*Part]*View, 1)
-	defer func() {
-		for _, v := range open {
-			err = errors.Join(err, v.Close())
-		}
-		if err != nil {
-			l.lose(changes)
-			l = nil
-			return
-		}
-		for i := range l.Events {
-			changes[i].held = nil // it is the loan's
-		}
-	}()
-	size := int64(0)
-	for i := range changes {
-		c := &changes[i]
-		apart := i > 0 && (split || c.Revision != changes[i-1].Revision)
-		if apart && size >= most {
-			return l, nil
-		}
-		if !apart && size >= most {
-			if err := m.enlarge(ctx, l); err != nil {
-				return l, err
-			}
-		}
-		h := c.held
-		if h == nil {
-			if h, err = n.content(ctx, m, c, prev, open); err != nil {
-				return l, err
-			}
-		}
-		if apart && size+h.size > most {
-			if c.held == nil {
-				m.free(h)
-			}
-			return l, nil
-		}
-		size += h.size
-		l.held, l.Events = append(l.held, h), append(l.Events, &h.Event)
-	}
-	return l, nil
-}
-
-// lose returns a loan that came to nothing: what the changes held themselves stays theirs.
-func (l *Loan) lose(changes []Change) {
-	m := l.of.memory
-	m.mu.Lock()
-	for i, h := range l.held {
-		if changes[i].held == h {
-			h.uses++
-		}
-	}
-	m.mu.Unlock()
-	l.Return()
-}
-
-// enlarge waits until a loan may become larger.
-func (m *Memory) enlarge(ctx context.Context, l *Loan) error {
-	return m.await(ctx, func() bool {
-		if l.large || m.room() {
-			return true
-		}
-		if m.large {
-			return false
-		}
-		m.large, l.large = true, true
-		return true
-	})
-}
-
-// content is that of one change.
-func (n *Node) content(ctx context.Context, m *Memory, c *Change, prev bool, open map[*Part]*View) (*heldChange, error) {
-	k := heldKey{scope: c.Part.id, revision: c.Revision, sub: c.Sub, prev: prev}
-	if h := m.find(k); h != nil {
-		return h, nil
-	}
-	v := open[c.Part]
-	if v == nil {
-		var err error
-		if v, err = c.Part.Read(ctx, false); err != nil {
-			return nil, err
-		}
-		open[c.Part] = v
-	}
-	e, err := v.Event(c.Place, prev)
-	if err != nil {
-		return nil, err
-	}
-	return m.keep(k, e), nil
-}
-
-// double counts what a loan holds once more.
-func (l *Loan) double() {
-	size := int64(0)
-	for _, h := range l.held {
-		size += h.size
-	}
-	l.Take(int(size))
 }

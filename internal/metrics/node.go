@@ -45,7 +45,7 @@ var (
 	watchBytes   = gauge("watch_bytes", "Bytes of changes that watches hold, with those kept for the next watch.")
 	watchAllowed = gauge("watch_bytes_allowed", "Bytes of changes that watches may hold.")
 	watchWaits   = counter("watch_waits_total", "Deliveries to watches that waited for room.")
-	watchCut     = counter("watch_cut_total", "Clients of etcd that were disconnected, since they took nothing of their watches while others waited.")
+	watchCut     = counter("watch_cut_total", "Clients that were disconnected, since they took nothing of their watches while others waited.")
 	reads        = gauge("linearizable_read_seconds", "Time of linearizable reads.")
 	unanswered   = counter("linearizable_reads_unanswered_total", "Linearizable reads whose clients stopped waiting.")
 

@@ -1,0 +1,141 @@
+package node
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/aweigh/aweigh/scope"
+)
+
+// lender is a node that is nothing but the memory of its watches.
+func lender(limit int64) *Node { return &Node{memory: newMemory(limit, 20*time.Millisecond)} }
+
+// found is a change of a revision whose content the node holds for all, without a use of it.
+func (n *Node) found(p *Part, revision int64, sub uint32, size int) (Change, int64) {
+	k := heldKey{revision: revision, sub: sub}
+	h := n.memory.keep(k, scope.Event{Kv: scope.KeyValue{Value: bytes.Repeat([]byte{1}, size)}})
+	n.memory.free(h)
+	return Change{Part: p, Place: scope.Place{Revision: revision, Sub: sub}}, h.size
+}
+
+// waiting waits until so many loads had to wait for room.
+func (n *Node) waiting(t *testing.T, count uint64) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); n.WatchMemory().Waited < count; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d loads wait, not %d", n.WatchMemory().Waited, count)
+		}
+	}
+}
+
+// TestWhatIsStillReadIsNotSlow: a watch whose loan waits for room in the midst of a revision is not cut off for it, has no
+// turn to load meanwhile, and goes on when there is room; what took nothing is cut off.
+func TestWhatIsStillReadIsNotSlow(t *testing.T) {
+	n, p := lender(2<<20), new(Part)
+	m := n.memory
+	first, size := n.found(p, 7, 0, 5<<18)
+	second := Change{Part: p, Place: scope.Place{Revision: 7, Sub: 1}, held: nil}
+
+	var cut [2]bool
+	taker := n.Borrower(nil) // ends by itself
+	defer taker.Close()
+	took, err := n.Load(t.Context(), taker, nil, false, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	took.Take(int(m.limit - size)) // there is room for the first change, and then none
+	m.large = true                 // and somebody has the one loan that may be larger
+
+	waits := n.Borrower(func() { cut[0] = true })
+	defer waits.Close()
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	done := make(chan error, 1)
+	go func() {
+		_, err := n.Load(ctx, waits, []Change{first, second}, false, false)
+		done <- err
+	}()
+	n.waiting(t, 1)
+	time.Sleep(10 * m.slow)
+	if cut[0] {
+		t.Error("a watch whose loan is still read was cut off")
+	}
+	if len(m.loading) != 0 {
+		t.Errorf("what waits for room keeps %d turns to load", len(m.loading))
+	}
+	stop()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Errorf("the load that was given up: %v", err)
+	}
+	if len(m.loading) != 0 || n.WatchMemory().Cut != 0 {
+		t.Errorf("%d turns are kept, %d were cut off", len(m.loading), n.WatchMemory().Cut)
+	}
+}
+
+// TestLoadsThatWaitLeaveTheirTurn: as many loads as there are turns wait for room, with none of them.
+func TestLoadsThatWaitLeaveTheirTurn(t *testing.T) {
+	n := lender(1 << 20)
+	taker := n.Borrower(nil)
+	defer taker.Close()
+	took, err := n.Load(t.Context(), taker, nil, false, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	took.Take(1 << 20)
+	done := make(chan error, loadsAtOnce)
+	for range loadsAtOnce {
+		b := n.Borrower(nil)
+		defer b.Close()
+		go func() {
+			_, err := n.Load(t.Context(), b, nil, false, false)
+			done <- err
+		}()
+	}
+	n.waiting(t, loadsAtOnce)
+	if kept := len(n.memory.loading); kept != 0 {
+		t.Errorf("loads that wait for room keep %d turns", kept)
+	}
+	took.Return()
+	for range loadsAtOnce {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestWatchesThatDeliverSlowlyAreCutOff: one that delivers to a function, which does not return while others wait for room.
+func TestWatchesThatDeliverSlowlyAreCutOff(t *testing.T) {
+	n := lender(1 << 20)
+	has := make(chan struct{})
+	ended := make(chan error, 1)
+	go func() {
+		ended <- n.patiently(t.Context(), func(ctx context.Context, b *Borrower, late <-chan struct{}) error {
+			l, err := n.Load(ctx, b, nil, false, false)
+			if err != nil {
+				return err
+			}
+			defer l.Return()
+			l.Take(1 << 20)
+			close(has)
+			select {
+			case <-late:
+			case <-time.After(10 * time.Second):
+				t.Error("it does not hear that others wait")
+			}
+			<-ctx.Done()
+			return ctx.Err()
+		})
+	}()
+	<-has
+	other := n.Borrower(nil)
+	defer other.Close()
+	if _, err := n.Load(t.Context(), other, nil, false, false); err != nil {
+		t.Error(err)
+	}
+	if err := <-ended; !errors.Is(err, ErrBusy) || n.WatchMemory().Cut != 1 {
+		t.Errorf("it ends with %v", err)
+	}
+}
