@@ -161,7 +161,10 @@ func (l *life) write(ops []kv.Op) { l.disk = append(l.disk, ops...) }
 // step gives an engine inputs, and does what it asks for.
 func (x *living) step(l *life, in ...quorum.Input) {
 	in = append(in, quorum.Work(true))
-	for len(in) > 0 {
+	for n := 0; len(in) > 0; n++ {
+		if n > 100 {
+			x.t.Fatalf("%v: the engine of anchor %d never rests", x.state, l.i)
+		}
 		engine := l.engine
 		out := engine.Step(l.now, in...)
 		in = nil
