@@ -228,13 +228,20 @@ func (n *Part) AwaitMotion(ctx context.Context, prefix []byte, tell func(Motion,
 	}
 }
 
-// ExportMotion proves a motion to those who know the network alone.
+// ExportMotion proves a motion to those who know the network alone. Where no block after it becomes final, as without a
+// quorum, the proof is bare (scope.MotionReport).
 func (n *Part) ExportMotion(ctx context.Context, prefix []byte) (*scope.MotionProof, scope.Head, error) {
 	m, head, err := n.Motion(prefix)
 	if err != nil {
 		return nil, head, err
 	}
-	return n.ProveMotion(ctx, m.ID)
+	within, cancel := context.WithTimeout(ctx, coverWithin)
+	defer cancel()
+	p, head, err := n.ProveMotion(within, m.ID)
+	if err != nil && within.Err() != nil && ctx.Err() == nil {
+		return n.bareMotion(ctx, m.ID)
+	}
+	return p, head, err
 }
 
 // HandIn puts ballots into this node's box, which makes them known to the anchors.

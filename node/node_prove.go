@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/scope"
@@ -96,7 +97,25 @@ func (n *Part) proveKey(ctx context.Context, v *View, key []byte) (*scope.KeyPro
 	return scope.NewKeyProof(a, v.State, key, origin, final, m)
 }
 
+// coverWithin bounds how long the export of a motion waits for a later block.
+const coverWithin = 2 * time.Second
+
+// bareMotion proves a motion as far as its own block does, which is final: for voters who are to be heard while there is no quorum.
+func (n *Part) bareMotion(ctx context.Context, id votes.MotionID) (p *scope.MotionProof, head scope.Head, err error) {
+	v, err := n.Read(ctx, false)
+	if err != nil {
+		return nil, head, err
+	}
+	p, err = n.motionAbove(ctx, v, id, 1)
+	return p, v.Head(), errors.Join(err, v.Close())
+}
+
 func (n *Part) proveMotion(ctx context.Context, v *View, id votes.MotionID) (*scope.MotionProof, error) {
+	return n.motionAbove(ctx, v, id, 0)
+}
+
+// motionAbove proves a motion by a block that stands above the one that is so much below its own.
+func (n *Part) motionAbove(ctx context.Context, v *View, id votes.MotionID, below aweigh.Height) (*scope.MotionProof, error) {
 	m, err := n.minutes(v, id)
 	if err != nil {
 		return nil, err
@@ -104,7 +123,7 @@ func (n *Part) proveMotion(ctx context.Context, v *View, id votes.MotionID) (*sc
 	if m == nil {
 		return nil, fmt.Errorf("%w: %s", ErrNoMotion, id.Short())
 	}
-	a, err := n.ancestry(ctx, v, m.Motion.Height)
+	a, err := n.ancestry(ctx, v, m.Motion.Height-below)
 	if err != nil {
 		return nil, err
 	}

@@ -201,19 +201,25 @@ func (a *Assent) count(out *Approved, to *Ancestry, mo *Motion) error {
 
 // opened checks that a motion, given without its mutation, is the one that the
 // mutation opened in an epoch: all of it is computed again but what the mutation
-// found, which the entry's hash covers.
+// found, which the entry's hash covers. Without an entry, l, that stays open.
 func (o *Origin) opened(mo Motion, m *Mutation, to *Ancestry, l *Listed, in *Epoch) (*Motion, error) {
 	if len(mo.Mutation) > 0 {
 		return nil, errors.New("a motion that repeats its mutation")
 	}
 	mo.Mutation = o.Mutation
-	if err := to.lists(l); err != nil {
-		return nil, err
+	if l == nil && to.Head.Header.Height != o.Final.Header.Height {
+		return nil, errors.New("a later block, and not the entry of the opening in its lineage")
 	}
-	h, e := &o.Final.Header, &l.Entry
+	if l != nil {
+		if err := to.lists(l); err != nil {
+			return nil, err
+		}
+		if e := &l.Entry; !o.entered(e, m) || e.Class != lineage.Opened || e.Posterior != mo.Hash() || l.Place.Index != mo.Entry || e.Revision != mo.Revision {
+			return nil, errors.New("the motion is not the one that the entry says was opened")
+		}
+	}
+	h := &o.Final.Header
 	switch {
-	case !o.entered(e, m) || e.Class != lineage.Opened || e.Posterior != mo.Hash() || l.Place.Index != mo.Entry || e.Revision != mo.Revision:
-		return nil, errors.New("the motion is not the one that the entry says was opened")
 	case mo.Policy != h.Policy:
 		return nil, errors.New("another policy than that of the block which opened it")
 	case mo.Height != h.Height || mo.Opened != h.Time || mo.Epoch != h.Epoch:

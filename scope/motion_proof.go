@@ -18,10 +18,10 @@ import (
 // is still open.
 type MotionProof struct {
 	_        struct{} `cbor:",toarray"`
-	Ancestry Ancestry // to any block after the opening
+	Ancestry Ancestry // to any block after the opening, or to that block itself
 	Origin   Origin   // of the mutation: the block that opened the motion
 	Motion   Motion   // without its Mutation, which Origin has
-	Opened   Listed   // the entry of the opening
+	Opened   *Listed  // the entry of the opening; nil if no later block is final yet, which would name it
 	Held     []Held   // what keys that it would change held then, as far as that was at hand
 }
 
@@ -45,6 +45,9 @@ type MotionReport struct {
 	Head     Attestation // of the block whose lineage includes the opening
 	Under    *Epoch      // of Origin
 	Effects  []Effect    // of the branch that was chosen; none of a transaction with transactions within
+	// Bare says that no block after the opening is known. Then the mutation, its author, the block, its anchors and the policy are proven; but
+	// which of the policy's approvals it takes, whether its conditions held, and what it found stand on the word of the node that exported it.
+	Bare bool
 }
 
 // Effect is one put or deletion of a motion.
@@ -68,18 +71,20 @@ const (
 
 // NewMotionProof collects the proof for a motion. Origin is the block that opened
 // it, and final its finality; the head of the ancestry is that of a later block,
-// which s must include or be the parent of.
+// which s must include or be the parent of, or of that block, for a proof that is bare.
 func NewMotionProof(a Ancestry, s *State, mo *Motion, origin *Block, final Finality) (*MotionProof, error) {
 	p := &MotionProof{Ancestry: a, Motion: *mo}
 	p.Motion.Mutation = nil
 	log := s.Lineage()
 	var err error
-	if p.Opened, err = a.list(log, mo.Entry); err != nil {
+	if p.Origin, err = originOf(mo.ID(), origin, final); err != nil || a.Head.Header.Height == mo.Height {
+		return p, err
+	}
+	opened, err := a.list(log, mo.Entry)
+	if err != nil {
 		return nil, err
 	}
-	if p.Origin, err = originOf(mo.ID(), origin, final); err != nil {
-		return nil, err
-	}
+	p.Opened = &opened
 	c, err := mo.content()
 	if err != nil || c.Txn == nil {
 		return p, err
@@ -175,7 +180,7 @@ func (p *MotionProof) verify(network aweigh.NetworkID) (r MotionReport, err erro
 	if err != nil {
 		return r, err
 	}
-	mo, err := p.Origin.opened(p.Motion, &m, &p.Ancestry, &p.Opened, in)
+	mo, err := p.Origin.opened(p.Motion, &m, &p.Ancestry, p.Opened, in)
 	if err != nil {
 		return r, err
 	}
@@ -185,7 +190,7 @@ func (p *MotionProof) verify(network aweigh.NetworkID) (r MotionReport, err erro
 	}
 	r = MotionReport{
 		Network: network, Name: p.Ancestry.Genesis.Name, Motion: *mo, Mutation: m, Decision: c.Decision, Author: p.Origin.Author,
-		Origin: p.Origin.Final.attestation(in.Roster), Head: p.Ancestry.Head.attestation(last.Roster), Under: in,
+		Origin: p.Origin.Final.attestation(in.Roster), Head: p.Ancestry.Head.attestation(last.Roster), Under: in, Bare: p.Opened == nil,
 	}
 	var effects []Effect
 	ok := false
@@ -193,7 +198,7 @@ func (p *MotionProof) verify(network aweigh.NetworkID) (r MotionReport, err erro
 		r.Txn = *c.Txn
 		effects, ok = mo.effects(c.Txn)
 	}
-	if !ok && len(p.Held) > 0 {
+	if (!ok || r.Bare) && len(p.Held) > 0 {
 		return r, errors.New("content of keys that cannot be told from the motion")
 	}
 	r.Effects = effects
@@ -223,7 +228,7 @@ func (p *MotionProof) fill(effects []Effect, mo *Motion) error {
 			before, rest = v.Key, rest[1:]
 			e.Held = append(e.Held, *v)
 		}
-		e.Proven = len(e.Op.End) == 0 && int64(len(e.Held)) == f.Keys
+		e.Proven = len(e.Op.End) == 0 && int64(len(e.Held)) == f.Keys && p.Opened != nil
 	}
 	if len(rest) > 0 {
 		return errors.New("content of keys that the motion does not change")

@@ -152,6 +152,50 @@ func TestMotionProofConvincesWhoKnowsOnlyTheNetwork(t *testing.T) {
 	}
 }
 
+// TestBareMotionProofs: the newest final block proves a motion that it ordered, and what only a later one can prove is not said to be.
+func TestBareMotionProofs(t *testing.T) {
+	c, id := contested(t)
+	raw := c.proveMotion(t, id).Encode()
+	bent := func(bend func(*MotionProof)) (MotionReport, error) {
+		p, err := DecodeMotionProof(raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		bend(p)
+		return p.Verify(c.g.Hash())
+	}
+	r, err := bent(func(*MotionProof) {})
+	if err != nil || !r.Bare || r.Motion.ID() != id || r.Head.Height != r.Origin.Height || len(r.Effects) != 4 {
+		t.Fatalf("%v, %+v", err, r)
+	}
+	for i := range r.Effects {
+		if r.Effects[i].Proven || len(r.Effects[i].Held) > 0 {
+			t.Errorf("effect %d is said to be proven: %+v", i, r.Effects[i])
+		}
+	}
+	c.add(nil)
+	full := c.proveMotion(t, id)
+	if r, err := full.Verify(c.g.Hash()); err != nil || r.Bare {
+		t.Errorf("with a later block: %v, bare %v", err, r.Bare)
+	}
+	for name, bend := range map[string]func(*MotionProof){
+		"a later head without the entry": func(p *MotionProof) { p.Ancestry.Head = full.Ancestry.Head },
+		"content":                        func(p *MotionProof) { p.Held = full.Held },
+		"another's mutation":             func(p *MotionProof) { p.Origin.Mutation = c.put("/secrets/db/a", "other").Encode() },
+		"another approval":               func(p *MotionProof) { p.Motion.Approval.Num = 0 },
+		"another rule":                   func(p *MotionProof) { p.Motion.Rule.Num = 0 },
+		"other voters":                   func(p *MotionProof) { p.Motion.Voters = p.Motion.Voters[1:] },
+		"another deadline":               func(p *MotionProof) { p.Motion.Deadline++ },
+		"not final": func(p *MotionProof) {
+			p.Origin.Final.Certificate.Signatures = p.Origin.Final.Certificate.Signatures[:2]
+		},
+	} {
+		if _, err := bent(bend); !errors.Is(err, ErrProof) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // TestMotionProofTellsWhatWasThere: not what came later, nor what compaction took.
 func TestMotionProofTellsWhatWasThere(t *testing.T) {
 	c, id := contested(t)

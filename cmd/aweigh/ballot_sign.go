@@ -152,8 +152,11 @@ func isTerminal(w io.Writer) bool {
 	return err != nil || !os.SameFile(info, null)
 }
 
-// warn says what may be wrong with the time.
+// warn says what may be wrong with the time, and what is not proven.
 func (s *signing) warn(r *scope.MotionReport, now aweigh.Instant) {
+	if r.Bare {
+		fmt.Fprintln(s.err, "aweigh: no block after the one that ordered the motion was final when this file was written: the ballot\nis on the mutation above, which is proven; what it found when it opened, and what it takes, are not.")
+	}
 	switch mo := &r.Motion; {
 	case mo.Deadline <= now:
 		fmt.Fprintln(s.err, "aweigh: by the clock of this machine the motion's deadline has passed. If that is so, this\nballot will be recorded as late and change nothing; it is signed all the same.")

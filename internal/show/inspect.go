@@ -43,6 +43,7 @@ func (p Printer) Inspection(r *scope.MotionReport, pinned bool, now aweigh.Insta
 		[]string{"  because", because},
 		[]string{"  opened", fmt.Sprintf("%s, block %d of epoch %d, which anchors of weight %d of %d made final",
 			instant(int64(mo.Opened)), mo.Height, mo.Epoch, r.Origin.Weight, r.Origin.Total)},
+		[]string{"  proven", provenBy(r)},
 		[]string{"  deadline", instant(int64(mo.Deadline)) + ", " + remaining(mo.Deadline, now)},
 		[]string{"  asked for", mo.Approval.String()},
 		[]string{"  takes", takes(r)},
@@ -63,6 +64,17 @@ func (p Printer) Inspection(r *scope.MotionReport, pinned bool, now aweigh.Insta
 	}
 	fmt.Fprintln(p.Out)
 	return p.ToSign("the motion as it opened, whose mutation a ballot names", shown.Text)
+}
+
+// provenBy says how much of an opening is proven.
+func provenBy(r *scope.MotionReport) string {
+	switch {
+	case !r.Bare:
+		return fmt.Sprintf("by block %d, which names what opened", r.Head.Height)
+	case r.Decision != nil:
+		return "as ordered; that it opened is the word of the node that wrote this file, as no later block was final"
+	}
+	return "as ordered; that it opened, under which approval, and what it found are the word of the node that wrote this file, as no later block was final"
 }
 
 // decision writes what a decision is about in full.

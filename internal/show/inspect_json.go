@@ -74,7 +74,8 @@ type inspectionJSON struct {
 	Operations    []*operationJSON `json:"operations"`
 	Effects       []effectJSON     `json:"effects"` // of operations without transactions within
 	Origin        attestationJSON  `json:"origin"`  // the block that opened it
-	Head          attestationJSON  `json:"head"`    // a later one, whose lineage includes that
+	Head          attestationJSON  `json:"head"`    // a later one, whose lineage includes that, or the same if it is bare
+	Bare          bool             `json:"bare"`    // the opening, and what it found, stand on the word of the node that exported it
 	Opening       wysiwys.Form     `json:"opening"` // all of the motion as it opened, with its mutation
 }
 
@@ -95,7 +96,7 @@ func inspectionOf(r *scope.MotionReport, pinned bool, now aweigh.Instant) (*insp
 		OpenedNs: int64(mo.Opened), DeadlineNs: int64(mo.Deadline), Passed: mo.Deadline <= now,
 		Asked: mo.Approval.String(), Takes: takes(r), Needed: mo.Rule.Threshold(e.Total()), Anchors: mo.Rule.MinAnchors, Total: e.Total(),
 		Subject: mo.Subject(), Conditions: []string{}, Held: mo.Success, Effects: []effectJSON{},
-		Origin: attestation(r.Origin), Head: attestation(r.Head),
+		Origin: attestation(r.Origin), Head: attestation(r.Head), Bare: r.Bare,
 	}
 	for _, v := range mo.Voters {
 		out.Voters = append(out.Voters, electorJSON{v.Name, v.Key.ID().String(), v.Key.String(), v.Weight, v.Anchor, v.Required})

@@ -85,6 +85,52 @@ func isIt(want string) func(*motionJSON) error {
 	}
 }
 
+// TestMotionsLeaveWithoutAQuorum: the quorum is gone as soon as a motion is open, so that no block comes after it. Its file is
+// written all the same, verifies offline, and what is signed from it counts once the others are back.
+func TestMotionsLeaveWithoutAQuorum(t *testing.T) {
+	t.Parallel()
+	n := newNetwork(t, 4, false)
+	n.start()
+	pass, key := filepath.Join(n.dir, "pass"), filepath.Join(n.dir, "alice.key")
+	if err := os.WriteFile(pass, []byte("correct horse\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	n.must("voter", "new", key, "--passphrase-file", pass)
+	var shown struct{ Key string }
+	n.tells(&shown, "voter", "show", key, "-o", "json")
+	n.approvals("prefix=/secrets/ threshold=3/4 window=1h approver=alice," + shown.Key + ",required")
+	var status struct{ Header struct{ Network string } }
+	n.tells(&status, "status", "--api", n.nodes[0].api, "-o", "json")
+
+	if out, errs, code := n.command("put", "/secrets/db", "s3cret", "--api", n.nodes[0].api); code != 10 {
+		t.Fatalf("exit code %d\n%s%s", code, out, errs)
+	}
+	n.nodes[2].signal(sigKill)
+	n.nodes[3].signal(sigKill)
+	id, file, ballot := n.motions(n.nodes[0])[0].ID, filepath.Join(n.dir, "m.motion"), filepath.Join(n.dir, "alice.ballot")
+	n.must("motion", "export", id, "--api", n.nodes[0].api, "--write", file)
+	var seen struct{ Bare bool }
+	n.tells(&seen, "ballot", "inspect", file, "--network", status.Header.Network, "-o", "json")
+	out := n.must("ballot", "inspect", file, "--network", status.Header.Network)
+	if !seen.Bare || !strings.Contains(out, "s3cret") || !strings.Contains(out, "as no later block was final") {
+		t.Errorf("bare: %v; a voter sees\n%s", seen.Bare, out)
+	}
+	if _, errs, code := n.command("ballot", "sign", file, "--network", status.Header.Network, "--choice", "approve", "--key", key, "--passphrase-file", pass,
+		"--write", ballot); code != 0 || !strings.Contains(errs, "no block after the one that ordered the motion") {
+		t.Fatalf("exit code %d\n%s", code, errs)
+	}
+	n.must("ballot", "import", ballot, "--api", n.nodes[0].api)
+	n.start()
+	for _, p := range n.nodes[:3] {
+		n.must("ballot", "approve", id, "--api", p.api)
+	}
+	n.motion(n.nodes[1], id, 30*time.Second, "the motion is carried", isIt("carried"))
+	n.must("motion", "export", id, "--api", n.nodes[0].api, "--write", file+"2")
+	if n.tells(&seen, "ballot", "inspect", file+"2", "--network", status.Header.Network, "-o", "json"); seen.Bare {
+		t.Error("it is bare with later blocks")
+	}
+}
+
 // TestMotionsCrossByDirectory: a motion opens on one side of a cut, is signed by
 // keys that never touch a network, and the ballots come back through a directory
 // from a node that nobody else reaches.
