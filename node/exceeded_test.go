@@ -10,8 +10,8 @@ import (
 	"github.com/aweigh/aweigh/scope"
 )
 
-// TestExceededBundlesAreDone: a bundle that exceeded what it declares waits nowhere any more, and who hands it in again hears at
-// once what became of it. Who waits for the same mutation in another bundle waits on.
+// TestExceededBundlesAreDone: a bundle that exceeded what it declares waits nowhere any more, and who hands it in
+// again hears at once what became of it. Who waits for the same mutation in another bundle waits on.
 func TestExceededBundlesAreDone(t *testing.T) {
 	n := newLone(t, scope.DefaultPolicy(quorum.BFT), true)
 	n.step(Submit{Bundle: n.reserving(n.author, 0, 1, putTxn("/big", strings.Repeat("x", 100<<10)))})
@@ -56,7 +56,8 @@ func TestExceededBundlesAreDone(t *testing.T) {
 	replies.expect(context.Background(), small.ID(), id, one)
 	replies.expect(context.Background(), large.ID(), id, other)
 	again := hear(n.step(Submit{Bundle: large}, Submit{Bundle: small}))
-	if len(again) == 0 || again[0].Bundle != small.ID() || again[0].Outcome.Code != scope.Exceeded || again[0].Height != first.Height {
+	if len(again) == 0 || again[0].Bundle != small.ID() || again[0].Outcome.Code != scope.Exceeded ||
+		again[0].Height != first.Height {
 		t.Fatalf("again: %+v", again)
 	}
 	replies.deliver(again[0])
@@ -74,8 +75,8 @@ func TestExceededBundlesAreDone(t *testing.T) {
 	}
 }
 
-// TestBundlesWaitUntilTheyAreTaken: what is valid for longer than the policy allows would be refused without a record, and its
-// author could not tell whether it is executed later. So honest leaders let it wait.
+// TestBundlesWaitUntilTheyAreTaken: what is valid for longer than the policy allows would be refused without a
+// record, and its author could not tell whether it is executed later. So honest leaders let it wait.
 func TestBundlesWaitUntilTheyAreTaken(t *testing.T) {
 	n := newLone(t, scope.DefaultPolicy(quorum.BFT), true)
 	at, lim := n.now, n.chain.policy.Limits

@@ -412,7 +412,7 @@ var errNoPart = errors.New("node: no part in this scope here")
 
 func (n *Node) request(ctx context.Context, from peer.ID, req []byte) ([]byte, error) {
 	if body, ok := stateRequest(req); ok {
-		return n.serveStates(ctx, body)
+		return n.serveStates(ctx, n.called.of(from), body)
 	}
 	p, rest := n.addressee(req)
 	if p == nil {

@@ -265,16 +265,26 @@ func (n *Part) AskAnchors(ctx context.Context) {
 	n.of.askStates(ctx, stateFresh)
 }
 
-var errStates = errors.New("node: more scopes than one question may name")
+var errStates = errors.New("node: more scopes than one question may name, or one of them twice")
 
-// serveStates answers in what state this node's anchor is.
-func (n *Node) serveStates(ctx context.Context, body []byte) ([]byte, error) {
+// serveStates answers in what state this node's anchor is, from the peer's budget.
+func (n *Node) serveStates(ctx context.Context, p Peer, body []byte) ([]byte, error) {
+	if err := n.pays(ctx, p, foreignCost+len(body)/len(aweigh.ScopeID{}), maxStateAnswer+len(body)); err != nil {
+		return nil, err
+	}
 	var ask stateAsk
 	if err := canon.Decode(body, &ask); err != nil {
 		return nil, err
 	}
 	if len(ask.Scopes) > maxStates {
 		return nil, errStates
+	}
+	named := make(map[aweigh.ScopeID]bool, len(ask.Scopes))
+	for _, id := range ask.Scopes {
+		if named[id] {
+			return nil, errStates
+		}
+		named[id] = true
 	}
 	a := stateAnswer{All: make([]AnchorSays, len(ask.Scopes))}
 	for i, id := range ask.Scopes {

@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -111,6 +112,15 @@ func TestAnchorsSpeakOfThemselvesAlone(t *testing.T) {
 	}
 }
 
+// some are the IDs of scopes that there are not.
+func some(count int) []aweigh.ScopeID {
+	all := make([]aweigh.ScopeID, count)
+	for i := range all {
+		all[i] = aweigh.ScopeID{byte(i), byte(i >> 8), 1}
+	}
+	return all
+}
+
 // TestQuestionsAboutStatesAreBounded: in scopes that one question names, and in answers.
 func TestQuestionsAboutStatesAreBounded(t *testing.T) {
 	n, _ := stillNode(t, "n0")
@@ -126,7 +136,8 @@ func TestQuestionsAboutStatesAreBounded(t *testing.T) {
 		t.Errorf("%v, %v", a, err)
 	}
 	for name, req := range map[string][]byte{
-		"too many": canon.Encode(stateAsk{Scopes: make([]aweigh.ScopeID, maxStates+1)}),
+		"too many": canon.Encode(stateAsk{Scopes: some(maxStates + 1)}),
+		"twice":    canon.Encode(stateAsk{Scopes: []aweigh.ScopeID{n.id, {9}, n.id}}),
 		"garbage":  []byte("x"),
 		"nothing":  nil,
 	} {
@@ -134,11 +145,15 @@ func TestQuestionsAboutStatesAreBounded(t *testing.T) {
 			t.Errorf("%s: answered", name)
 		}
 	}
-	s, many := newStates(), make([]aweigh.ScopeID, 3*maxStates/2)
-	seen := make(map[aweigh.ScopeID]bool)
-	for i := range many {
-		many[i] = aweigh.ScopeID{byte(i), byte(i >> 8), 1}
+	l := n.budgets.shared("x")
+	for range 4 {
+		l.ReserveN(time.Now(), l.Burst())
 	}
+	if _, err := n.request(ctx, "x", append([]byte(askState), canon.Encode(stateAsk{})...)); !errors.Is(err, ErrBusy) {
+		t.Errorf("a peer that has spent what strangers have together hears %v", err)
+	}
+	s, many := newStates(), some(3*maxStates/2)
+	seen := make(map[aweigh.ScopeID]bool)
 	for range 2 {
 		turn := s.begin("x", many, 0, time.Now())
 		if len(turn) != maxStates {

@@ -16,7 +16,8 @@ import (
 // costs hold the clients of a node to what all nodes may be made to do for them, in units of cost
 // (scope.CheckedBundle.Cost). What takes no reserve has no part in it. The zero value is ready.
 type costs struct {
-	limit   atomic.Pointer[rate.Limiter]
+	limit   atomic.Pointer[rate.Limiter] // of what is reserved
+	vain    atomic.Pointer[rate.Limiter] // of what was priced and cannot be reserved
 	pricing sync.Mutex
 	until   atomic.Int64 // wall clock in ns: until then all is priced, as something cost more than its form allows
 }
@@ -35,16 +36,46 @@ func (c *costs) dear(e *scope.Epoch, t *scope.Txn) bool {
 // surprised notes that something cost more than its form allows.
 func (c *costs) surprised() { c.until.Store(time.Now().Add(wariness).UnixNano()) }
 
+// limiter is one of them.
+func limiter(p *atomic.Pointer[rate.Limiter]) *rate.Limiter {
+	if p.Load() == nil {
+		p.CompareAndSwap(nil, rate.NewLimiter(ownUnits, 8*ownUnits))
+	}
+	return p.Load()
+}
+
 // wait waits for the turn of a mutation that reserves so many units. Errors wrap ErrBusy, or are those of ctx.
 func (c *costs) wait(ctx context.Context, units int64, prefix []byte) error {
 	if units == 0 {
 		return nil
 	}
-	l := c.limit.Load()
-	if l == nil {
-		c.limit.CompareAndSwap(nil, rate.NewLimiter(ownUnits, 8*ownUnits))
-		l = c.limit.Load()
+	return turn(ctx, limiter(&c.limit), units, prefix)
+}
+
+// begin waits until something may be priced: what was priced in vain must be paid first. It holds pricing then:
+// this is work that no client has paid for yet, so one processor is enough. Errors are those of wait.
+func (c *costs) begin(ctx context.Context, prefix []byte) error {
+	for {
+		if l := c.vain.Load(); l != nil && l.Tokens() < 1 {
+			if err := turn(ctx, l, 1, prefix); err != nil {
+				return err
+			}
+		}
+		c.pricing.Lock()
+		if l := c.vain.Load(); l == nil || l.Tokens() >= 0 {
+			return nil
+		}
+		c.pricing.Unlock()
 	}
+}
+
+// lost charges for what was priced in vain.
+func (c *costs) lost(units int64) {
+	limiter(&c.vain).ReserveN(time.Now(), int(min(units, 8*ownUnits)))
+}
+
+// turn waits for so many units, for three quarters of what ctx lasts at most.
+func turn(ctx context.Context, l *rate.Limiter, units int64, prefix []byte) error {
 	if at, ok := ctx.Deadline(); ok {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, turnTime(at))
@@ -62,22 +93,27 @@ const never = -1
 
 // price is what a mutation shall reserve: what it would cost on the state that this node has, and some more for what
 // others write meanwhile; and more than failed, which it exceeded before: the same bundle is not executed again. The
-// error is scope.ErrTooMuch if no block may cost as much.
-func (n *Part) price(m scope.Mutation, failed int64) (int64, error) {
-	n.costs.pricing.Lock() // it is work that no client has paid for yet: one processor is enough
+// error is scope.ErrTooMuch if no block may cost as much: that is paid by all who ask for a price after it.
+func (n *Part) price(ctx context.Context, m scope.Mutation, failed int64) (int64, error) {
+	if err := n.costs.begin(ctx, n.prefix); err != nil {
+		return 0, err
+	}
 	defer n.costs.pricing.Unlock()
 	v, err := n.views.open()
 	if err != nil {
 		return 0, err
 	}
 	units, most, err := v.Price(m, n.runner.now())
+	if err == nil && failed >= most {
+		err = scope.ErrTooMuch
+	}
+	if errors.Is(err, scope.ErrTooMuch) {
+		n.costs.lost(units)
+	}
 	if err := errors.Join(err, n.views.release(v)); err != nil {
 		return 0, err
 	}
-	switch {
-	case failed >= most:
-		return 0, scope.ErrTooMuch
-	case units == 0 && failed == never:
+	if units == 0 && failed == never {
 		return 0, nil
 	}
 	return min(max(units+units/4, 4*failed)+priceOver, most), nil

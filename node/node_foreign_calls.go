@@ -286,7 +286,9 @@ func (f *foreign) attempt(ctx context.Context, m scope.Mutation, reserve int64) 
 }
 
 func (f *foreign) undecided(cause error, m *scope.Mutation) error {
-	u := &UndecidedError{Mutation: scope.ID(m.Encode()), Prefix: f.genesis.Prefix(), ValidUntil: m.ValidUntil, Cause: cause}
+	u := &UndecidedError{
+		Mutation: scope.ID(m.Encode()), Prefix: f.genesis.Prefix(), ValidUntil: m.ValidUntil, Cause: cause,
+	}
 	u.Reachable, u.Needed = f.reach()
 	return u
 }

@@ -132,7 +132,7 @@ func (n *Part) proposeAt(ctx context.Context, class scope.Class, content []byte,
 	}
 	var reserve int64
 	if dear {
-		if reserve, err = n.price(m, never); err != nil {
+		if reserve, err = n.price(ctx, m, never); err != nil {
 			return Receipt{}, err
 		}
 	}
@@ -145,7 +145,7 @@ func (n *Part) proposeAt(ctx context.Context, class scope.Class, content []byte,
 			break
 		}
 		n.costs.surprised()
-		if reserve, err = n.price(m, reserve); err != nil {
+		if reserve, err = n.price(ctx, m, reserve); err != nil {
 			if !once.drawn { // what was signed for an earlier request may still be ordered until its time is over
 				err = n.undecided(err, scope.ID(m.Encode()), m.ValidUntil)
 			}
@@ -259,8 +259,8 @@ func (n *Part) receipt(ctx context.Context, id aweigh.Hash, done chan Reply, unt
 	return Receipt{Outcome: *reply.Outcome, Height: reply.Height, Epoch: reply.Epoch, Scope: n.id}, nil
 }
 
-// errEarly is why a mutation is undecided that was ordered when it was valid for longer than the policy allows: this is not on record, and
-// it may be ordered again.
+// errEarly is why a mutation is undecided that was ordered when it was valid for longer than the policy allows:
+// this is not on record, and it may be ordered again.
 var errEarly = errors.New("node: it was ordered too long before its time is over")
 
 // haste is how long one whose time is up already waits to learn why.

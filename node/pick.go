@@ -1,6 +1,10 @@
 package node
 
 import (
+	"cmp"
+	"maps"
+	"slices"
+
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/scope"
 )
@@ -35,8 +39,35 @@ func (r room) part(one int) room {
 	return room{r.bytes / one, r.mutations / one, r.bundles / one, r.cost / int64(one)}
 }
 
-// line is what waits of one author, oldest first.
-type line struct{ entries []*pooled }
+// line is what waits of one author, oldest first; the author is zero for what this node's clients handed in.
+type line struct {
+	author  aweigh.Hash
+	entries []*pooled
+}
+
+// firsts say in which of this node's blocks the line of each seat came first last. A bundle
+// that needs a whole block would wait for ever behind others that always find room.
+type firsts struct {
+	blocks uint64
+	last   map[aweigh.Hash]uint64
+}
+
+// next is the line that came first least lately, and of several such the first one.
+func (t *firsts) next(lines []*line) *line {
+	return slices.MinFunc(lines, func(a, b *line) int { return cmp.Compare(t.last[a.author], t.last[b.author]) })
+}
+
+// had notes that a line came first; others are forgotten that have no seat any more.
+func (t *firsts) had(l *line, m *Machine) {
+	if len(t.last) > 2*len(m.roster.Anchors) { // an anchor's key, its node's, and this node's clients
+		maps.DeleteFunc(t.last, func(author aweigh.Hash, _ uint64) bool { return !author.IsZero() && !m.sits(author) })
+	}
+	if t.last == nil {
+		t.last = make(map[aweigh.Hash]uint64)
+	}
+	t.blocks++
+	t.last[l.author] = t.blocks
+}
 
 // picking fills a block.
 type picking struct {
@@ -47,7 +78,8 @@ type picking struct {
 
 // pick chooses bundles for a block on top of path. Authors have turns, of one bundle each:
 // this node's own clients first, so that nobody else can keep them out, then those of
-// anchors, then all others, who have a share of their own. What does not fit waits.
+// anchors, then all others, who have a share of their own. What does not fit waits. Before all that,
+// a bundle of one of them has all room: of another one with each block.
 // There are no more than others can ask for with one question, should they have none.
 // Those whose time is over by the time of the block are left out, and wait while it is too far ahead.
 func (m *Machine) pick(path []*candidate, at aweigh.Instant) []*scope.CheckedBundle {
@@ -61,11 +93,11 @@ func (m *Machine) pick(path []*candidate, at aweigh.Instant) []*scope.CheckedBun
 	lim := m.chain.policy.Limits
 	p := picking{m: m, room: room{lim.BlockBytes, lim.BlockMutations, maxNames - 1, lim.BlockCost}}
 	share := p.room.part(strangersShare)
+	p.first(seats)
 	if len(strangers) == 0 {
 		p.fill(seats, p.room)
 		return p.bundles
 	}
-	p.first(seats) // which may need the whole block, and would wait for ever
 	seats = p.fill(seats, p.room.less(share))
 	if len(seats) > 0 {
 		p.fill(strangers, share)
@@ -93,7 +125,7 @@ func (m *Machine) lines(inside map[aweigh.Hash]bool, at aweigh.Instant) (seats, 
 		author := e.bundle.Mutations()[0].Author
 		l := by[author]
 		if l == nil {
-			l = new(line)
+			l = &line{author: author}
 			by[author] = l
 			if m.sits(author) {
 				seats = append(seats, l)
@@ -115,10 +147,14 @@ func (m *Machine) sits(author aweigh.Hash) bool {
 	return anchor || m.pool.told.anchors.has(author)
 }
 
-// first takes the oldest bundle of the first line.
+// first takes the oldest bundle of the line whose turn it is.
 func (p *picking) first(lines []*line) {
-	if len(lines) > 0 {
-		p.next(lines[0], &p.room)
+	if len(lines) == 0 {
+		return
+	}
+	firsts := &p.m.pool.firsts
+	if l := firsts.next(lines); p.next(l, &p.room) {
+		firsts.had(l, p.m)
 	}
 }
 

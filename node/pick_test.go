@@ -82,6 +82,52 @@ func TestAuthorsHaveTurnsInABlock(t *testing.T) {
 	}
 }
 
+// TestDearBundlesHaveTheirTurn: a bundle that needs a whole block gets one though small ones of others always wait,
+// those of this node's clients among them, and strangers' or none beside them; and nobody has more than a turn.
+func TestDearBundlesHaveTheirTurn(t *testing.T) {
+	for _, strangers := range []bool{false, true} {
+		n := newLone(t, scope.DefaultPolicy(quorum.BFT), true)
+		lim, number := n.chain.policy.Limits, 0
+		add := func(by votes.PrivateKey, from Peer, units int64) {
+			t.Helper()
+			number++
+			if err := n.admit(n.reserving(by, units-100, number, putTxn(fmt.Sprint("/k", number), "v")), from); err != nil {
+				t.Fatal(err)
+			}
+		}
+		anchor, other, stranger := loneKey(t, 1), loneKey(t, 2), loneKey(t, 10)
+		n.pool.told.anchors = authors{other.Public().ID()} // as the node of an anchor
+		for range 2 {
+			add(anchor, "anchor", lim.BlockCost)
+			add(other, "other", lim.BlockCost)
+		}
+		whole := make(map[aweigh.Hash]int)
+		mine := 0
+		for block := range 6 {
+			for range 3 {
+				add(n.author, "", lim.BlockCost/8)
+				if strangers {
+					add(stranger, "stranger", lim.BlockCost/8)
+				}
+			}
+			for _, b := range n.pick(nil, n.now) {
+				if b.Cost() > lim.BlockCost*3/4 {
+					whole[b.Author().ID()]++
+				} else if b.Author().ID() == n.author.Public().ID() {
+					mine++
+				}
+				n.pool.remove(n.pool.entries[b.ID()])
+			}
+			if a, o := whole[anchor.Public().ID()], whole[other.Public().ID()]; a > block/3+1 || o > block/3+1 {
+				t.Errorf("strangers %v: after %d blocks, %d and %d were for one author alone", strangers, block+1, a, o)
+			}
+		}
+		if whole[anchor.Public().ID()] != 2 || whole[other.Public().ID()] != 2 || mine < 8 {
+			t.Errorf("strangers %v: whole blocks for %v, and %d bundles of this node's clients", strangers, whole, mine)
+		}
+	}
+}
+
 // TestDearMutationsOfStrangersFailNobody: strangers send transactions that cost far more than they reserve, and far
 // more than a block takes together. All honest ones are applied at once, those that look at many keys, too.
 func TestDearMutationsOfStrangersFailNobody(t *testing.T) {

@@ -23,6 +23,7 @@ type pool struct {
 	own       int                         // entries that were submitted here, whether a proposal holds them or not
 	mine      map[aweigh.Hash]aweigh.Hash // mutations whose outcome is to be told, and the bundle that carried each here last
 	told      told
+	firsts    firsts
 	keepAt    aweigh.Instant       // when to look what has waited for long, 0: nothing does
 	kept      []aweigh.Hash        // bundles that are gone, and on disk still
 	durable   map[aweigh.Hash]bool // mutations of the bundles that wait and are on disk

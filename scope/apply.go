@@ -35,7 +35,8 @@ func (x *execution) bundle(c *CheckedBundle) error {
 	}
 	if until > 0 && !known {
 		x.remember(id, until, Receipt{
-			Code: Exceeded, Height: x.block.Header.Height, Index: first, Revision: x.next.head.Revision, Reason: reason(ErrTooMuch),
+			Code: Exceeded, Height: x.block.Header.Height, Index: first, Revision: x.next.head.Revision,
+			Reason: reason(ErrTooMuch),
 		})
 	}
 	return nil

@@ -82,8 +82,9 @@ func TestWhatExceedsItsReserveIsNotDone(t *testing.T) {
 	}
 }
 
-// TestWhatExceededStaysUndone: the author of a bundle that exceeded hears that it changed nothing, and gives up. So the bundle is
-// never executed, also when it would fit; another bundle may carry the mutation. Snapshots keep that, until the mutation is void.
+// TestWhatExceededStaysUndone: the author of a bundle that exceeded hears that it changed nothing, and gives up. So
+// the bundle is never executed, also when it would fit; another bundle may carry the mutation. Snapshots keep that,
+// until the mutation is void.
 func TestWhatExceededStaysUndone(t *testing.T) {
 	w := newWorld(t)
 	w.one(w.put("/big", strings.Repeat("x", 100<<10)))
@@ -94,7 +95,8 @@ func TestWhatExceededStaysUndone(t *testing.T) {
 		t.Helper()
 		before := w.state.Head().Revision
 		for _, out := range w.run(b, b).Outcomes {
-			if out.Mutation == b.Mutations()[0].ID && (out.Code != Exceeded || !errors.Is(Failure(out.Reason), ErrTooMuch)) {
+			of := out.Mutation == b.Mutations()[0].ID
+			if of && (out.Code != Exceeded || !errors.Is(Failure(out.Reason), ErrTooMuch)) {
 				t.Fatalf("%s: %s %q", when, out.Code, out.Reason)
 			}
 		}
@@ -134,7 +136,8 @@ func TestWhatExceededStaysUndone(t *testing.T) {
 	w.step()
 	left := 0
 	prefix := w.state.space.at(atReceipt)
-	if err := w.r.Scan(prefix, kv.PrefixEnd(prefix), false, func(_, _ []byte) bool { left++; return true }); err != nil || left > 0 {
+	err = w.r.Scan(prefix, kv.PrefixEnd(prefix), false, func(_, _ []byte) bool { left++; return true })
+	if err != nil || left > 0 {
 		t.Fatalf("%d receipts of void mutations are left, %v", left, err)
 	}
 }

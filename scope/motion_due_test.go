@@ -26,7 +26,8 @@ func (w *assembly) costs(t fataler, id votes.MotionID) int64 {
 	if err != nil {
 		t.Fatalf("beginning: %v", err)
 	}
-	x := newExecution(s, &Block{Header: Header{Height: s.head.Height + 1, Time: s.head.Time, Policy: s.epoch.Domain().Policy}})
+	h := Header{Height: s.head.Height + 1, Time: s.head.Time, Policy: s.epoch.Domain().Policy}
+	x := newExecution(s, &Block{Header: h})
 	x.begin(m)
 	const most = 1 << 40
 	x.purse = purse{reserve: most}
@@ -36,9 +37,10 @@ func (w *assembly) costs(t fataler, id votes.MotionID) int64 {
 	return most - x.purse.reserve + mutationUnit + looked(len(mo.Mutation))
 }
 
-// TestCarriedMotionsShareOnePurse draws motions that look at much, and has many of them get their approvals at once. No block
-// works more for them than its policy allows a block; those that have to wait are carried by the next ones in the order of their
-// approvals, though their deadlines come meanwhile; and one that no block could carry is void.
+// TestCarriedMotionsShareOnePurse draws motions that look at much, and has many of them get their approvals at
+// once. No block works more for them than its policy allows a block; those that have to wait are carried by the
+// next ones in the order of their approvals, though their deadlines come meanwhile; and one that no block could
+// carry is void.
 func TestCarriedMotionsShareOnePurse(t *testing.T) {
 	waited, voided := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -64,10 +66,10 @@ func TestCarriedMotionsShareOnePurse(t *testing.T) {
 			for range rapid.SampledFrom([]int{0, 10, 30, 60, 100}).Draw(t, "looks") {
 				ops = append(ops, get("/k/", "/k0"))
 			}
-			if out := w.run(w.reserving(leastBlockCost-mutationUnit-opUnits*int64(len(ops)), w.ops(ops...))).Outcomes[0]; out.Code != Pending {
+			b := w.reserving(leastBlockCost-mutationUnit-opUnits*int64(len(ops)), w.ops(ops...))
+			out := w.run(b).Outcomes[0]
+			if ids[i] = out.Mutation; out.Code != Pending {
 				t.Fatalf("proposing: %s %s", out.Code, out.Reason)
-			} else {
-				ids[i] = out.Mutation
 			}
 		}
 		fill("b", rapid.SampledFrom([]int{0, 300, 1000}).Draw(t, "more"))

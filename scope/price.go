@@ -8,8 +8,9 @@ import (
 
 // Price is what the bundle of a mutation must reserve, so that it could be executed on
 // the state now: what it would cost beyond what its form allows, counted by the code
-// that charges for it; most is what it may reserve at all. The error wraps ErrTooMuch if no block of the policy may cost as
-// much, and ErrInvalid if the mutation is not well-formed.
+// that charges for it; most is what it may reserve at all. The error wraps ErrTooMuch if no
+// block of the policy may cost as much, with the units of work that it took to find out, and
+// ErrInvalid if the mutation is not well-formed.
 func (s *State) Price(m Mutation, now aweigh.Instant) (units, most int64, err error) {
 	s, err = s.Begin()
 	if err != nil {
@@ -32,10 +33,11 @@ func (s *State) Price(m Mutation, now aweigh.Instant) (units, most int64, err er
 	if err := x.execute(&c, &out); err != nil {
 		return 0, 0, err
 	}
+	units = most - x.purse.reserve
 	if out.Code == Exceeded {
-		return 0, 0, ErrTooMuch
+		return units, most, ErrTooMuch
 	}
-	return most - x.purse.reserve, most, nil
+	return units, most, nil
 }
 
 // Plain reports whether a transaction costs no more than its form allows, whatever the
