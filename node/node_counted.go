@@ -8,7 +8,7 @@ import (
 	"github.com/aweigh/aweigh/scope"
 )
 
-// tails remember how many keys there are after pages that were read. A page tells how many keys its range holds, and who
+// tails remember, for all who read, how many keys there are after pages that were read. A page tells how many keys its range holds, and who
 // reads a range in pages, all as of one revision, would have them counted again with every page: with the
 // square of their number. What a scope holds as of a revision never changes, so a count stays right.
 // The zero value is ready; safe for concurrent use.
