@@ -3,76 +3,125 @@ package node
 import (
 	"bytes"
 	"math"
+	"slices"
 	"sync"
 
 	"github.com/aweigh/aweigh/scope"
 )
 
-// tails remember, for all who read, how many keys there are after pages that were read. A page tells how many keys its range holds, and who
-// reads a range in pages, all as of one revision, would have them counted again with every page: with the
-// square of their number. What a scope holds as of a revision never changes, so a count stays right.
+// rangeCounts remember how many keys there are in ranges that were counted, and after pages that were read. A page tells how
+// many keys its range holds, and who reads a range in pages, all as of one revision, would have them counted again with
+// every page: with the square of their number. What a scope holds as of a revision never changes, so a count stays
+// right, and what changed since tells that as of a later one.
 // The zero value is ready; safe for concurrent use.
-type tails struct {
+type rangeCounts struct {
 	mu   sync.Mutex
-	kept []tail // a ring, once it is full
+	kept []countedRange // a ring, once it is full
 	next int
 }
 
-// tail is the number of keys in [from, end) as of a revision.
-type tail struct {
+// countedRange is the number of keys in [from, end) as of a revision.
+type countedRange struct {
 	revision  int64
 	from, end []byte
 	count     int64
 }
 
 const (
-	tailsKept = 64      // readers that go on from where they were
-	tailBytes = 4 << 10 // of both ends of a range that is remembered, at most
+	countsKept = 64      // of ranges, and of readers that go on from where they were
+	countBytes = 4 << 10 // of both ends of a range that is remembered, at most
+	countFrom  = 256     // keys in a range that is remembered, at least: fewer are soon counted
+	countSince = 256     // changes since a count that are looked at, about
+	countWorth = 64      // keys that are passed in the time that it takes to look for one
 )
 
-// find is how many keys there are in [from, end) as of a revision, if that is known.
-func (t *tails) find(revision int64, from, end []byte) (count int64, ok bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for i := range t.kept {
-		if k := &t.kept[i]; k.revision == revision && bytes.Equal(k.from, from) && bytes.Equal(k.end, end) {
-			return k.count, true
+// find is the newest count of [from, end) as of the revisions oldest to newest.
+func (c *rangeCounts) find(oldest, newest int64, from, end []byte) (found countedRange, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := range c.kept {
+		k := &c.kept[i]
+		if oldest <= k.revision && k.revision <= newest && bytes.Equal(k.from, from) && bytes.Equal(k.end, end) {
+			found, oldest, ok = *k, k.revision+1, true
 		}
 	}
-	return 0, false
+	return found, ok
 }
 
-// keep remembers how many there are after a key.
-func (t *tails) keep(revision int64, after, end []byte, count int64) {
-	if len(after)+len(end) > tailBytes {
+func (c *rangeCounts) keep(revision int64, from, end []byte, count int64) {
+	if count < countFrom || len(from)+len(end) > countBytes {
 		return
 	}
-	k := tail{revision, append(bytes.Clone(after), 0), bytes.Clone(end), count}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if len(t.kept) < tailsKept {
-		t.kept = append(t.kept, k)
+	k := countedRange{revision, bytes.Clone(from), bytes.Clone(end), count}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.kept) < countsKept {
+		c.kept = append(c.kept, k)
 		return
 	}
-	t.kept[t.next] = k
-	t.next = (t.next + 1) % tailsKept
+	c.kept[c.next] = k
+	c.next = (c.next + 1) % countsKept
 }
 
-// page is Range with a limit in order of key, which does not count what was counted before.
-func (v *View) page(key, end []byte, r scope.Range) (res scope.RangeResult, err error) {
-	at, tails := r.Revision, &v.of.tails
+// counting is Range of several keys that only counts them, or has a limit in order of key: it does not count what was
+// counted before.
+func (v *View) counting(key, end []byte, r scope.Range) (res scope.RangeResult, err error) {
+	at := r.Revision
 	if at <= 0 {
 		at = v.Head().Revision
 	}
-	count, known := tails.find(at, key, end)
-	if known {
+	count, known, err := v.count(at, key, end)
+	switch {
+	case err != nil:
+		return res, err
+	case !known:
+		res, err = v.Range(key, end, r)
+	case r.CountOnly:
+		res = scope.RangeResult{Count: count, Revision: v.Head().Revision}
+	default:
 		res, err = v.Page(key, end, r, math.MaxInt)
 		res.Count = count
-	} else {
-		res, err = v.Range(key, end, r)
 	}
-	if n := len(res.Kvs); err == nil && res.More {
-		tails.keep(at, res.Kvs[n-1].Key, end, res.Count-int64(n))
+	if err != nil {
+		return res, err
 	}
-	return res, err
+	v.of.counted.keep(at, key, end, res.Count)
+	if n := len(res.Kvs); res.More {
+		v.of.counted.keep(at, append(bytes.Clone(res.Kvs[n-1].Key), 0), end, res.Count-int64(n))
+	}
+	return res, nil
+}
+
+// count is how many keys there are in [key, end) as of a revision, if that follows from an earlier count.
+func (v *View) count(at int64, key, end []byte) (count int64, known bool, err error) {
+	was, ok := v.of.counted.find(max(v.Head().Compacted, 1), at, key, end)
+	if !ok || was.revision == at {
+		return was.count, ok, nil
+	}
+	touched, err := v.Touching(key, end) // what went to another scope is no change
+	if err != nil || len(touched) > 0 {
+		return 0, false, err
+	}
+	places, next, err := v.Places(was.revision+1, at, key, end, countSince)
+	if err != nil || next <= at {
+		return 0, false, err
+	}
+	slices.SortFunc(places, func(a, b scope.Place) int { return bytes.Compare(a.Key, b.Key) })
+	places = slices.CompactFunc(places, func(a, b scope.Place) bool { return bytes.Equal(a.Key, b.Key) })
+	if int64(len(places))*countWorth > was.count {
+		return 0, false, nil
+	}
+	count = was.count
+	for _, p := range places {
+		before, err := v.Range(p.Key, nil, scope.Range{Revision: was.revision, CountOnly: true})
+		if err != nil {
+			return 0, false, err
+		}
+		after, err := v.Range(p.Key, nil, scope.Range{Revision: at, CountOnly: true})
+		if err != nil {
+			return 0, false, err
+		}
+		count += after.Count - before.Count
+	}
+	return count, true, nil
 }

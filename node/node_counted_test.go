@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -12,31 +13,47 @@ import (
 	"github.com/aweigh/aweigh/scope"
 )
 
-// TestPagesCountAsOneRange: whoever reads in pages, from whatever key, of whatever length and revision, hears of each
-// page what a read of all of its range says, whatever is written meanwhile.
-func TestPagesCountAsOneRange(t *testing.T) {
+// TestCountsAreThoseOfAllKeys: whoever counts, or reads in pages, from whatever key, of whatever length and revision, hears
+// what a read of all of the range says, whatever was counted before and is written meanwhile.
+func TestCountsAreThoseOfAllKeys(t *testing.T) {
 	n := startCluster(t, 1, quorum.BFT).nodes[0]
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 	defer cancel()
 	seed := rand.Uint64()
 	random := rand.New(rand.NewPCG(seed, 0))
-	key := func() []byte { return fmt.Appendf(nil, "k%02d", random.IntN(40)) }
-	write := func() int64 {
+	const keys = 900
+	key := func(i int) []byte { return fmt.Appendf(nil, "k%03d", i) }
+	write := func(ops ...scope.Op) int64 {
 		t.Helper()
-		txn := putTxn(string(key()), "v")
-		if random.IntN(3) == 0 {
-			txn = scope.Txn{Success: []scope.Op{{Kind: scope.OpDelete, Key: key()}}}
-		}
-		r, err := n.Txn(ctx, txn, Once{})
-		if err != nil {
-			t.Fatal(err)
+		r, err := n.Txn(ctx, scope.Txn{Success: ops}, Once{})
+		if err != nil || r.Code != scope.Applied {
+			t.Fatalf("seed %d: %+v, %v", seed, r, err)
 		}
 		return r.Revision
 	}
-	var newest int64
-	for range 60 {
-		newest = write()
+	change := func() int64 {
+		i := random.IntN(keys)
+		if random.IntN(2) == 0 { // some come and go all the time
+			i = 300 + random.IntN(3)
+		}
+		k := key(i)
+		switch random.IntN(4) {
+		case 0, 3:
+			return write(scope.Op{Kind: scope.OpDelete, Key: k})
+		case 1: // and another, in one revision
+			return write(scope.Op{Kind: scope.OpDelete, Key: k, End: append(k, '0')}, scope.Op{Kind: scope.OpPut, Key: key((i + 1) % keys), Value: k})
+		}
+		return write(scope.Op{Kind: scope.OpPut, Key: k, Value: k})
 	}
+	var newest int64
+	for i := 0; i < keys; i += 100 {
+		var ops []scope.Op
+		for j := i; j < i+100; j++ {
+			ops = append(ops, scope.Op{Kind: scope.OpPut, Key: key(j), Value: []byte("v")})
+		}
+		newest = write(ops...)
+	}
+	oldest := newest
 	read := func(from, end []byte, r scope.Range) scope.RangeResult {
 		t.Helper()
 		res, _, err := n.Range(ctx, from, end, r, false)
@@ -45,21 +62,54 @@ func TestPagesCountAsOneRange(t *testing.T) {
 		}
 		return res
 	}
-	remembered := 0
-	for range 60 {
-		from, end := key(), fmt.Appendf(nil, "k%02d", 30+random.IntN(10))
-		r := scope.Range{Revision: newest - random.Int64N(20), Limit: 1 + random.Int64N(9)}
+	put, del := scope.Op{Kind: scope.OpPut, Key: key(7)}, scope.Op{Kind: scope.OpDelete, Key: key(7)}
+	for _, c := range []struct {
+		ops  []scope.Op // that change one key, one after another
+		gone int64
+	}{{nil, 0}, {[]scope.Op{del, put, del}, 1}, {[]scope.Op{put, del, put}, 0}} {
+		for _, op := range c.ops {
+			newest = write(op)
+		}
+		if got := read(key(0), key(keys), scope.Range{CountOnly: true}).Count; got != keys-c.gone {
+			t.Fatalf("%d keys, want %d", got, keys-c.gone)
+		}
+	}
+	known := 0
+	for range 40 {
+		from, end := key(100*random.IntN(3)), key(keys-100*random.IntN(3))
+		r := scope.Range{Revision: max(oldest, newest-random.Int64N(20)), Limit: 40 + random.Int64N(200)}
 		if random.IntN(4) == 0 {
 			r.Revision = 0
 		}
+		r.CountOnly = random.IntN(2) == 0
 		for more := true; more; {
-			if random.IntN(4) == 0 {
-				newest = write()
+			for range random.IntN(10) {
+				newest = change()
+			}
+			v, err := n.Read(ctx, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			at := r.Revision
+			if at == 0 {
+				at = v.Head().Revision
+			}
+			if _, ok, err := v.count(at, from, end); err != nil {
+				t.Fatal(err)
+			} else if ok {
+				known++
+			}
+			if err := v.Close(); err != nil {
+				t.Fatal(err)
 			}
 			whole := read(from, end, scope.Range{Revision: r.Revision})
 			got := read(from, end, r)
 			want := min(len(whole.Kvs), int(r.Limit))
-			if got.Count != whole.Count || len(got.Kvs) != want || got.More != (len(whole.Kvs) > want) {
+			if r.CountOnly {
+				want = 0
+			}
+			if got.Count != whole.Count || got.Count != int64(len(whole.Kvs)) || len(got.Kvs) != want || got.Revision != whole.Revision ||
+				got.More != (!r.CountOnly && len(whole.Kvs) > want) {
 				t.Fatalf("seed %d: %d keys from %q to %q as of %d, %d in all, more: %t; want %d of %d",
 					seed, len(got.Kvs), from, end, r.Revision, got.Count, got.More, want, whole.Count)
 			}
@@ -73,30 +123,40 @@ func TestPagesCountAsOneRange(t *testing.T) {
 				if r.Revision == 0 {
 					r.Revision = got.Revision
 				}
-				if count, ok := n.views.tails.find(r.Revision, from, end); ok && count == whole.Count-int64(want) {
-					remembered++
-				}
 			}
 		}
 	}
-	if remembered < 60 {
-		t.Errorf("seed %d: what follows a page was remembered %d times", seed, remembered)
+	if known < 20 {
+		t.Errorf("seed %d: %d counts followed from earlier ones", seed, known)
+	}
+	read(key(0), key(keys), scope.Range{CountOnly: true, Revision: oldest})
+	if _, err := n.Compact(ctx, newest, Once{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, revision := range []int64{oldest, newest + 1000} {
+		for _, how := range []scope.Range{{CountOnly: true}, {Limit: 1}} {
+			how.Revision = revision
+			if res, _, err := n.Range(ctx, key(0), key(keys), how, false); err == nil {
+				t.Errorf("seed %d: %d keys as of %d, which is compacted or to come", seed, res.Count, revision)
+			}
+		}
 	}
 }
 
-func TestLongTailsAreNotKept(t *testing.T) {
-	var all tails
-	all.keep(1, make([]byte, tailBytes), []byte{1}, 1)
+func TestFewCountsAreKept(t *testing.T) {
+	var all rangeCounts
+	all.keep(1, make([]byte, countBytes), []byte{1}, countFrom)
+	all.keep(1, nil, []byte{1}, countFrom-1)
 	if len(all.kept) != 0 {
-		t.Error("the ends of a range are kept, however long")
+		t.Error("the ends of a range are kept however long, or the count of a few keys is")
 	}
-	for i := range int64(3 * tailsKept) {
-		all.keep(i, nil, nil, i)
+	for i := range int64(3 * countsKept) {
+		all.keep(i, nil, nil, countFrom+i)
 	}
-	if _, ok := all.find(2*tailsKept-1, []byte{0}, nil); ok || len(all.kept) != tailsKept {
-		t.Errorf("%d are kept", len(all.kept))
+	if k, ok := all.find(0, 2*countsKept-1, nil, nil); ok || len(all.kept) != countsKept {
+		t.Errorf("%d are kept, %+v among them", len(all.kept), k)
 	}
-	if n, ok := all.find(3*tailsKept-1, []byte{0}, nil); !ok || n != 3*tailsKept-1 {
-		t.Errorf("the newest is %d, %t", n, ok)
+	if k, ok := all.find(0, math.MaxInt64, nil, nil); !ok || k.revision != 3*countsKept-1 || k.count != countFrom+k.revision {
+		t.Errorf("the newest is %+v, %t", k, ok)
 	}
 }

@@ -207,8 +207,8 @@ func (n *Part) ranged(ctx context.Context, key, end []byte, r reading) (res scop
 
 // of reads from a view.
 func (r *reading) of(v *View, key, end []byte) (scope.RangeResult, error) {
-	if r.most == 0 && len(end) > 0 && r.Sort == scope.ByKey && r.Heads() {
-		return v.page(key, end, r.Range)
+	if r.most == 0 && len(end) > 0 && (r.CountOnly || r.Sort == scope.ByKey && r.Heads()) {
+		return v.counting(key, end, r.Range)
 	}
 	return v.Page(key, end, r.Range, r.most)
 }

@@ -14,11 +14,11 @@ import (
 // in it: to take one, to decode its head and to close it costs more than to
 // read a key.
 type views struct {
-	store  store.Store
-	scope  aweigh.ScopeID
-	given  func() []scope.Delegation // that are known
-	vacant *atomic.Bool              // there is no state yet
-	tails  tails
+	store   store.Store
+	scope   aweigh.ScopeID
+	given   func() []scope.Delegation // that are known
+	vacant  *atomic.Bool              // there is no state yet
+	counted rangeCounts
 
 	mu     sync.Mutex
 	newest *shared // held for the next who asks; nil if nobody did since the last block

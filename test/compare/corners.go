@@ -53,6 +53,8 @@ const (
 	aloneP99
 	besideP50
 	besideP99
+	besidePut50
+	besidePut99
 	besideRead
 	memoryNow
 	memoryMost
@@ -71,6 +73,8 @@ var cornerNames = [cornersAll]string{
 	aloneP99:    "p99 ms",
 	besideP50:   "beside reads: p50 ms",
 	besideP99:   "p99 ms",
+	besidePut50: "the put alone: p50 ms",
+	besidePut99: "p99 ms",
 	besideRead:  "these reads: MB/s",
 	memoryNow:   "memory of the member: MiB",
 	memoryMost:  "at most: MiB",
@@ -140,8 +144,9 @@ func measureCorners(ctx context.Context, address string, pid int, d time.Duratio
 	k := &cornerClient{etcdpb.NewKVClient(conn), etcdpb.NewWatchClient(conn), address, screen}
 	steps := []func(context.Context, *cornered) error{
 		k.create, k.list, k.count,
-		func(ctx context.Context, x *cornered) (err error) {
-			x[aloneP50], x[aloneP99], err = k.watched(ctx, d)
+		func(ctx context.Context, x *cornered) error {
+			event, _, err := k.watched(ctx, d)
+			x[aloneP50], x[aloneP99] = event.p50, event.p99
 			return err
 		},
 		func(ctx context.Context, x *cornered) error { return k.besideReads(ctx, x, d) },

@@ -17,18 +17,19 @@ import (
 	"github.com/aweigh/aweigh/etcd/etcdpb"
 )
 
-// watched is how long it takes from the moment that a client sends a put to that at which another hears of it.
-func (k *cornerClient) watched(ctx context.Context, d time.Duration) (p50, p99 float64, err error) {
+// watched is how long it takes from the moment that a client sends a put to that at which another hears of it, and to that
+// at which the put is answered.
+func (k *cornerClient) watched(ctx context.Context, d time.Duration) (event, put loaded, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	conn, err := dialEtcd(k.address) // of its own, as another client's
 	if err != nil {
-		return 0, 0, err
+		return event, put, err
 	}
 	defer func() { err = errors.Join(err, conn.Close()) }()
 	stream, err := etcdpb.NewWatchClient(conn).Watch(ctx)
 	if err != nil {
-		return 0, 0, err
+		return event, put, err
 	}
 	err = stream.Send(&etcdpb.WatchRequest{RequestUnion: &etcdpb.WatchRequest_CreateRequest{
 		CreateRequest: &etcdpb.WatchCreateRequest{Key: []byte(watchedPrefix), RangeEnd: prefixEnd(watchedPrefix)},
@@ -37,9 +38,9 @@ func (k *cornerClient) watched(ctx context.Context, d time.Duration) (p50, p99 f
 		_, err = stream.Recv() // that it is made
 	}
 	if err != nil {
-		return 0, 0, err
+		return event, put, err
 	}
-	var took []time.Duration
+	var took, answered []time.Duration
 	begin, value := time.Now(), make([]byte, valueSize)
 	for i := 0; time.Since(begin) < d; i++ {
 		start := time.Now()
@@ -56,15 +57,18 @@ func (k *cornerClient) watched(ctx context.Context, d time.Duration) (p50, p99 f
 		}()
 		_, err := k.Put(ctx, &etcdpb.PutRequest{Key: fmt.Appendf(nil, "%s%d", watchedPrefix, i%100), Value: value})
 		if err != nil {
-			return 0, 0, err
+			return event, put, err
 		}
+		answered = append(answered, time.Since(start))
 		if err := <-heard; err != nil {
-			return 0, 0, err
+			return event, put, err
 		}
 		time.Sleep(watchPause)
 	}
-	l, err := summarize(took, time.Since(begin))
-	return l.p50, l.p99, err
+	if event, err = summarize(took, time.Since(begin)); err == nil {
+		put, err = summarize(answered, time.Since(begin))
+	}
+	return event, put, err
 }
 
 // readCommand is how this program is called to read, in a process of its own: what it takes to read much must not keep
@@ -90,10 +94,11 @@ func (k *cornerClient) besideReads(ctx context.Context, x *cornered, d time.Dura
 	case <-time.After(warmUp):
 	case <-ctx.Done():
 	}
-	x[besideP50], x[besideP99], err = k.watched(ctx, d)
+	event, put, err := k.watched(ctx, d)
+	x[besideP50], x[besideP99], x[besidePut50], x[besidePut99] = event.p50, event.p99, put.p50, put.p99
 	err = errors.Join(err, reading.Wait())
-	fmt.Fprintf(k.screen, "  watch alone: %.2f, %.2f ms, beside %.0f MB/s: %.2f, %.2f ms\n",
-		x[aloneP50], x[aloneP99], x[besideRead], x[besideP50], x[besideP99])
+	fmt.Fprintf(k.screen, "  watch alone: %.2f, %.2f ms, beside %.0f MB/s: %.2f, %.2f ms, of which the put %.2f, %.2f\n",
+		x[aloneP50], x[aloneP99], x[besideRead], x[besideP50], x[besideP99], x[besidePut50], x[besidePut99])
 	return err
 }
 
