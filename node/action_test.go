@@ -201,8 +201,11 @@ func TestSlowWatchersLoseSignalsAndKnow(t *testing.T) {
 	if _, err := s.give(Signal{Mutation: aweigh.Hash{1}, Key: []byte("k")}, 10); !errors.Is(err, errHeard) {
 		t.Error("delivered twice")
 	}
-	if got := s.losses(l); got != 3 || s.losses(l) != 0 {
-		t.Errorf("lost %d", got)
+	for want := uint64(3); len(l.waiting) > 0; want = 0 {
+		x := <-l.waiting
+		if got := s.took(l, &x); got != want {
+			t.Errorf("lost %d, not %d", got, want)
+		}
 	}
 	for i := range signalsSeen {
 		s.give(Signal{Mutation: aweigh.Hash{9, byte(i), byte(i >> 8)}}, 10)
@@ -217,5 +220,57 @@ func TestSlowWatchersLoseSignalsAndKnow(t *testing.T) {
 		if err = s.add(&listener{}); err != nil && (!errors.Is(err, ErrBusy) || len(s.listeners) != maxListeners) {
 			t.Errorf("%d watch: %v", len(s.listeners), err)
 		}
+	}
+}
+
+// TestSignalsThatWaitAreBoundedInBytes: watchers that take nothing do not make a node hold more than its bound, and what they
+// take, or leave behind, is free again.
+func TestSignalsThatWaitAreBoundedInBytes(t *testing.T) {
+	var s signals
+	var all []*listener
+	for range 1024 {
+		l := &listener{key: []byte("k"), waiting: make(chan Signal, signalsWait)}
+		if err := s.add(l); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, l)
+	}
+	given := 0
+	give := func() int {
+		given++
+		to, err := s.give(Signal{Mutation: aweigh.Hash{byte(given), byte(given >> 8)}, Key: []byte("k"), Value: make([]byte, MaxSignal)}, 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return to
+	}
+	waits := func() (bytes int) {
+		for _, l := range all {
+			bytes += len(l.waiting) * MaxSignal
+		}
+		return bytes
+	}
+	for range 10 {
+		give()
+	}
+	if held := waits(); held > signalsBytes || held < signalsBytes/2 {
+		t.Errorf("%d MiB wait for watchers", held>>20)
+	}
+	first := all[0]
+	if len(first.waiting) == 0 {
+		first = all[1]
+	}
+	for len(first.waiting) > 0 {
+		x := <-first.waiting
+		s.took(first, &x)
+	}
+	if to := give(); to == 0 {
+		t.Error("there is no room after a watcher took what waited for it")
+	}
+	for _, l := range all {
+		s.drop(l)
+	}
+	if all = nil; s.bytes != 0 {
+		t.Errorf("%d bytes are counted when all are gone", s.bytes)
 	}
 }

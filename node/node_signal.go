@@ -37,8 +37,12 @@ const (
 	signalFor = 2 * time.Minute
 	// signalsSeen bounds the signals that are remembered so as not to be delivered twice.
 	signalsSeen = 1 << 16
-	// signalsWait bounds those that wait for one watcher.
-	signalsWait = 256
+	// signalsWait bounds those that wait for one watcher, and signalsBytes those that wait for
+	// all watchers of a node: a signal counts for each of them, with signalCounts bytes besides
+	// its key and value.
+	signalsWait  = 256
+	signalsBytes = 64 << 20
+	signalCounts = 256
 	// maxListeners bounds the watchers of signals.
 	maxListeners = 1024
 )
@@ -58,7 +62,11 @@ type signals struct {
 	mu        sync.Mutex
 	listeners map[*listener]struct{}
 	seen      map[aweigh.Hash]aweigh.Instant // valid until
+	bytes     int                            // that wait for watchers
 }
+
+// counts is what a signal that waits takes, in bytes.
+func (x *Signal) counts() int { return signalCounts + len(x.Key) + len(x.Value) }
 
 // errHeard is for a signal that came before.
 var errHeard = errors.New("node: the signal was delivered before")
@@ -89,8 +97,13 @@ func (s *signals) give(x Signal, until aweigh.Instant) (to int, err error) {
 		if !scope.Within(x.Key, l.key, l.end) {
 			continue
 		}
+		if s.bytes+x.counts() > signalsBytes {
+			l.lost++
+			continue
+		}
 		select {
 		case l.waiting <- x:
+			s.bytes += x.counts()
 			to++
 		default:
 			l.lost++
@@ -116,14 +129,24 @@ func (s *signals) drop(l *listener) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.listeners, l)
+	for {
+		select {
+		case x := <-l.waiting:
+			s.bytes -= x.counts()
+		default:
+			return
+		}
+	}
 }
 
-// losses are how many signals a watcher lost since it was asked last.
-func (s *signals) losses(l *listener) (n uint64) {
+// took notes that a watcher has a signal that waited for it, and gives how many it lost since
+// the last one.
+func (s *signals) took(l *listener, x *Signal) (lost uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n, l.lost = l.lost, 0
-	return n
+	s.bytes -= x.counts()
+	lost, l.lost = l.lost, 0
+	return lost
 }
 
 // WatchSignals delivers the signals to the keys [key, end), in the sense of scope.Op,
@@ -142,7 +165,7 @@ func (n *Part) WatchSignals(ctx context.Context, key, end []byte, begun func() e
 	for {
 		select {
 		case x := <-l.waiting:
-			if err := deliver(x, n.of.signals.losses(l)); err != nil {
+			if err := deliver(x, n.of.signals.took(l, &x)); err != nil {
 				return err
 			}
 		case <-ctx.Done():

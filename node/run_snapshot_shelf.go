@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 	"time"
@@ -49,7 +50,7 @@ func newShelf() shelf { return shelf{orders: make(chan *shelved, 1)} }
 func (s *shelf) put(kept store.Snapshot, at aweigh.Height) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	i, there := slices.BinarySearchFunc(s.kept, at, func(k *shelved, at aweigh.Height) int { return int(int64(k.at) - int64(at)) })
+	i, there := slices.BinarySearchFunc(s.kept, at, func(k *shelved, at aweigh.Height) int { return cmp.Compare(k.at, at) })
 	k := &shelved{at: at, store: kept, used: time.Now(), made: make(chan struct{})}
 	if there {
 		k.gone = true
