@@ -91,6 +91,28 @@ func sum(open []countedMotion, of func(*countedMotion) bool) (n, bytes int64) {
 	return n, bytes
 }
 
+// ready lets an epoch end that is due: its last block is empty.
+func (o *roomOracle) ready() {
+	for {
+		e, err := o.state.Epoch()
+		if err != nil {
+			o.t.Fatalf("reading the epoch: %v", err)
+		}
+		h := Header{Epoch: e.Number, View: o.state.Head().View + 1, Time: o.now.Add(time.Second)}
+		if o.state.Head().Epoch != e.Number {
+			h.View = 1
+		}
+		_, full, err := o.state.Claim(h)
+		if err != nil {
+			o.t.Fatalf("claim: %v", err)
+		}
+		if full {
+			return
+		}
+		o.step()
+	}
+}
+
 func (o *roomOracle) stranger(m *countedMotion) bool { return !o.known[m.author] }
 
 // bounded holds the open motions to the bounds of each share.
@@ -176,6 +198,7 @@ func TestRoomOfMotionsIsRecounted(t *testing.T) {
 		number := 0
 		open := func(by votes.PrivateKey, count, size int) {
 			w.author = by
+			o.ready()
 			w.now = w.now.Add(time.Second)
 			var muts []Mutation
 			for range count {
@@ -232,6 +255,7 @@ func TestRoomOfMotionsIsRecounted(t *testing.T) {
 		for range rapid.IntRange(3, 12).Draw(t, "steps") {
 			switch rapid.IntRange(0, 6).Draw(t, "step") {
 			case 0: // some get their approvals, or cannot have them any more
+				o.ready()
 				var ballots []votes.MotionBallot
 				all := o.recount()
 				for _, m := range all[:min(len(all), 5)] {
@@ -245,6 +269,7 @@ func TestRoomOfMotionsIsRecounted(t *testing.T) {
 			case 1:
 				if all := o.recount(); len(all) > 0 {
 					m := all[rapid.IntRange(0, len(all)-1).Draw(t, "withdrawn")]
+					o.ready()
 					for _, k := range authors {
 						if w.author = k; k.Public().ID() == m.author {
 							w.step(w.mutation(Withdraw, Withdrawal{Motion: m.id}))
