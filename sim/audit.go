@@ -192,6 +192,11 @@ func (x *watch) durable(best *Node) {
 			}
 			r, ok, err := n.state().Outcome(t.mutation)
 			must.OK(err, "reading an outcome")
+			if t.outcome.Code == scope.Exceeded {
+				x.w.holds(Durable, n, !ok, "%s was told that mutation %s exceeded its cost; in the end it stands at height %d",
+					t.at, t.mutation.Short(), r.Height)
+				continue
+			}
 			if !ok && t.until < n.state().Head().Time { // forgotten since
 				r, ok = x.outcomes[t.mutation]
 			}

@@ -233,6 +233,7 @@ func (c *checker) load(l Load) {
 	c.within("load.writes", l.Writes, 1, maxRequests)
 	c.within("load.reads", l.Reads, 1, maxRequests)
 	c.within("load.names", l.Names, 0, maxRequests)
+	c.within("load.dear", l.Dear, 0, maxRequests)
 	c.within("load.visits", l.Visits, 0, maxRequests)
 	c.within("load.keys", l.Keys, 1, maxKeys)
 	c.within("load.leases", l.Leases, 0, maxClients)

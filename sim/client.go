@@ -43,6 +43,7 @@ type deed struct {
 	begin, end time.Duration
 	unknown    bool // no answer came
 	failed     bool // a swap that found another value
+	exceeded   bool // it was told that nothing was done, and that its bundle never will be
 	learn      func(scope.Outcome)
 }
 
@@ -80,6 +81,9 @@ func (w *World) clientele() {
 		}
 		for range mine(load.Names) {
 			w.At(time.Duration(w.naming.Int64N(int64(w.Scenario.Stop))), func() { c.queue(c.name) })
+		}
+		for range mine(load.Dear) {
+			w.At(time.Duration(w.dear.Int64N(int64(w.Scenario.Stop))), func() { c.queue(c.dear) })
 		}
 		// Now and then a client goes to another node.
 		if w.ask.IntN(2) == 0 {

@@ -49,6 +49,9 @@ func Draw(seed uint64) Scenario {
 	if s.nests() || d.one(6) {
 		s.Load.Visits = 10 + d.IntN(100)
 	}
+	if d.one(5) {
+		s.Load.Dear = 1 + d.IntN(20)
+	}
 	return s
 }
 

@@ -50,6 +50,7 @@ func (x *watch) answered(at *Node, d *deed, r node.Reply) {
 	d.end, d.unknown = w.Now(), false
 	d.failed = d.kind == "swap" && !r.Outcome.Succeeded
 	d.refused = r.Outcome.Code != scope.Applied
+	d.exceeded = r.Outcome.Code == scope.Exceeded
 	if d.failed {
 		x.reach("compare failed")
 	}
@@ -124,6 +125,9 @@ func (x *watch) settle(n *Node) {
 func (x *watch) linearizable() {
 	var ops []porcupine.Operation
 	for _, d := range x.deeds {
+		if d.exceeded { // nothing was done, whoever orders it again
+			continue
+		}
 		if d.kind == "name" || x.w.governing(d.key).watch.lost { // no register: see watch.names
 			continue
 		}

@@ -130,6 +130,7 @@ var GoalNames = []Named{
 	{"compare failed", "a compare-and-swap lost against another"},
 	{"further alias", "an object had several aliases"},
 	{"moved alias", "an alias that was moved led to its object"},
+	{"exceeded", "a write exceeded what it declares, and would have fitted later"},
 	{"late again", "a client asked again for what had been done, and got the first answer"},
 	{"lease ended", "a lease was over, and its keys went"},
 	{"skewed clock", "a block was refused, or waited, because clocks disagree"},

@@ -131,6 +131,7 @@ type Load struct {
 	Writes  int           `yaml:"writes,omitempty"`  // in all; 30
 	Reads   int           `yaml:"reads,omitempty"`   // linearizable, in all; 15
 	Names   int           `yaml:"names,omitempty"`   // changes of aliases, in all
+	Dear    int           `yaml:"dear,omitempty"`    // writes, in all, that exceed the cost they declare; none
 	Visits  int           `yaml:"visits,omitempty"`  // requests, in all, of two nodes that hold no scope and go by referrals; none
 	Keys    int           `yaml:"keys,omitempty"`    // 4
 	Under   []string      `yaml:"under,omitempty"`   // prefixes of the keys, in turn; /
