@@ -13,8 +13,8 @@ import (
 	"github.com/aweigh/aweigh/scope"
 )
 
-// TestCountsAreThoseOfAllKeys: whoever counts, or reads in pages, from whatever key, of whatever length and revision, hears
-// what a read of all of the range says, whatever was counted before and is written meanwhile.
+// TestCountsAreThoseOfAllKeys: counts, and pages from any key, of any length and as of any revision, say what a read of all
+// of the range says, whatever was counted before and is written meanwhile.
 func TestCountsAreThoseOfAllKeys(t *testing.T) {
 	n := startCluster(t, 1, quorum.BFT).nodes[0]
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
@@ -41,7 +41,8 @@ func TestCountsAreThoseOfAllKeys(t *testing.T) {
 		case 0, 3:
 			return write(scope.Op{Kind: scope.OpDelete, Key: k})
 		case 1: // and another, in one revision
-			return write(scope.Op{Kind: scope.OpDelete, Key: k, End: append(k, '0')}, scope.Op{Kind: scope.OpPut, Key: key((i + 1) % keys), Value: k})
+			gone := scope.Op{Kind: scope.OpDelete, Key: k, End: append(k, '0')}
+			return write(gone, scope.Op{Kind: scope.OpPut, Key: key((i + 1) % keys), Value: k})
 		}
 		return write(scope.Op{Kind: scope.OpPut, Key: k, Value: k})
 	}
@@ -108,8 +109,8 @@ func TestCountsAreThoseOfAllKeys(t *testing.T) {
 			if r.CountOnly {
 				want = 0
 			}
-			if got.Count != whole.Count || got.Count != int64(len(whole.Kvs)) || len(got.Kvs) != want || got.Revision != whole.Revision ||
-				got.More != (!r.CountOnly && len(whole.Kvs) > want) {
+			if got.Count != whole.Count || got.Count != int64(len(whole.Kvs)) || len(got.Kvs) != want ||
+				got.Revision != whole.Revision || got.More != (!r.CountOnly && len(whole.Kvs) > want) {
 				t.Fatalf("seed %d: %d keys from %q to %q as of %d, %d in all, more: %t; want %d of %d",
 					seed, len(got.Kvs), from, end, r.Revision, got.Count, got.More, want, whole.Count)
 			}

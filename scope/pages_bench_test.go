@@ -57,7 +57,8 @@ func BenchmarkLists(b *testing.B) {
 		return res
 	}
 	for name, r := range map[string]Range{
-		"count": {CountOnly: true}, "page": {Limit: page}, "changed": {MinMod: newest - 10, Limit: page}, "names": {KeysOnly: true},
+		"count": {CountOnly: true}, "page": {Limit: page}, "names": {KeysOnly: true},
+		"changed": {MinMod: newest - 10, Limit: page},
 	} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()

@@ -21,8 +21,8 @@ func (f frugal) Sift(from, to []byte, want func([]byte, int) bool, visit func(k,
 	})
 }
 
-// TestValuesAreReadWhereTheyAreAskedFor: counts, what lies beyond a limit, and what revisions leave out, cost no value. A store keeps
-// long ones apart.
+// TestValuesAreReadWhereTheyAreAskedFor: counts, what lies beyond a limit, and what revisions leave out, cost no value.
+// A store keeps long ones apart.
 func TestValuesAreReadWhereTheyAreAskedFor(t *testing.T) {
 	w := newWorld(t)
 	value := strings.Repeat("v", 100)

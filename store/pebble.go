@@ -189,7 +189,8 @@ func (p *Pebble) Scan(from, to []byte, reverse bool, visit func(key, value []byt
 }
 
 // Sift implements kv.Sifter.
-func (p *Pebble) Sift(from, to []byte, want func(key []byte, size int) bool, visit func(key, value []byte) bool) error {
+func (p *Pebble) Sift(from, to []byte, want func(key []byte, size int) bool,
+	visit func(key, value []byte) bool) error {
 	if p.closed.Load() {
 		return ErrClosed
 	}
@@ -228,7 +229,8 @@ func (s pebbleSnapshot) Scan(from, to []byte, reverse bool, visit func(key, valu
 	return scan(s.s, s.fault, from, to, reverse, nil, visit)
 }
 
-func (s pebbleSnapshot) Sift(from, to []byte, want func(key []byte, size int) bool, visit func(key, value []byte) bool) error {
+func (s pebbleSnapshot) Sift(from, to []byte, want func(key []byte, size int) bool,
+	visit func(key, value []byte) bool) error {
 	return scan(s.s, s.fault, from, to, false, want, visit)
 }
 
@@ -253,7 +255,8 @@ func get(r pebble.Reader, f *fault, key []byte) ([]byte, bool, error) {
 }
 
 // scan visits what is wanted; a nil want wants all.
-func scan(r pebble.Reader, f *fault, from, to []byte, reverse bool, want func(key []byte, size int) bool, visit func(key, value []byte) bool) (err error) {
+func scan(r pebble.Reader, f *fault, from, to []byte, reverse bool, want func(key []byte, size int) bool,
+	visit func(key, value []byte) bool) (err error) {
 	lower, some := bounds(from, to)
 	if !some {
 		return nil

@@ -172,7 +172,7 @@ func (k *cornerClient) create(ctx context.Context, x *cornered) error {
 	for i := range took {
 		start, key := time.Now(), createdKey(i)
 		out, err := k.Txn(ctx, &etcdpb.TxnRequest{
-			Compare: []*etcdpb.Compare{{Key: key, Target: etcdpb.Compare_MOD, TargetUnion: &etcdpb.Compare_ModRevision{ModRevision: 0}}},
+			Compare: []*etcdpb.Compare{{Key: key, Target: etcdpb.Compare_MOD, TargetUnion: &etcdpb.Compare_ModRevision{}}},
 			Success: []*etcdpb.RequestOp{putOp(key, value)},
 		})
 		if err == nil && !out.Succeeded {
@@ -195,7 +195,8 @@ func listedKey(i int) []byte  { return fmt.Appendf(nil, "%s%08d", listedPrefix, 
 
 // putOp is a put in a transaction.
 func putOp(key, value []byte) *etcdpb.RequestOp {
-	return &etcdpb.RequestOp{Request: &etcdpb.RequestOp_RequestPut{RequestPut: &etcdpb.PutRequest{Key: key, Value: value}}}
+	put := &etcdpb.PutRequest{Key: key, Value: value}
+	return &etcdpb.RequestOp{Request: &etcdpb.RequestOp_RequestPut{RequestPut: put}}
 }
 
 // prefixEnd is the end of the range of all keys with a prefix that ends with a slash.
@@ -290,7 +291,9 @@ func (k *cornerClient) count(ctx context.Context, x *cornered) error {
 			return err
 		}
 		start := time.Now()
-		out, err := k.Range(ctx, &etcdpb.RangeRequest{Key: []byte(createdPrefix), RangeEnd: prefixEnd(createdPrefix), CountOnly: true})
+		out, err := k.Range(ctx, &etcdpb.RangeRequest{
+			Key: []byte(createdPrefix), RangeEnd: prefixEnd(createdPrefix), CountOnly: true,
+		})
 		if err != nil {
 			return err
 		}

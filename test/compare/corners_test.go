@@ -7,13 +7,14 @@ import (
 	"testing"
 )
 
-// TestCornersAreMultiplesOfTheSameRepetition: each repetition is held against etcd's own, and only then the median is taken.
+// TestCornersAreMultiplesOfTheSameRepetition: each repetition is held against etcd's own, and only then the median is
+// taken.
 func TestCornersAreMultiplesOfTheSameRepetition(t *testing.T) {
 	var slow, fast, ours cornered
 	slow[countP50], fast[countP50], ours[countP50] = 10, 2, 20
 	var out strings.Builder
-	cornersTable(&out, []System{{Name: "crash", Title: "C"}, {Name: baseline, Title: "E"}, {Name: "cometbft", Title: "none"}},
-		[][]cornered{{ours, ours, ours}, {slow, fast, slow}, nil})
+	systems := []System{{Name: "crash", Title: "C"}, {Name: baseline, Title: "E"}, {Name: "cometbft", Title: "none"}}
+	cornersTable(&out, systems, [][]cornered{{ours, ours, ours}, {slow, fast, slow}, nil})
 	lines := strings.Split(out.String(), "\n")
 	if want := "| | C | times etcd | E |"; lines[0] != want {
 		t.Errorf("the head is %q, want %q", lines[0], want)
@@ -28,7 +29,9 @@ func TestCornersAreMultiplesOfTheSameRepetition(t *testing.T) {
 }
 
 func TestOneMeasurementAtATime(t *testing.T) {
-	for _, args := range []string{"--corners --isolation", "--corners --scopes 2", "--tool etcd --corners", "--isolation --scopes 3"} {
+	for _, args := range []string{
+		"--corners --isolation", "--corners --scopes 2", "--tool etcd --corners", "--isolation --scopes 3",
+	} {
 		if _, err := parse(strings.Fields(args)); !errors.Is(err, errUsage) {
 			t.Errorf("%s: %v, want %v", args, err, errUsage)
 		}

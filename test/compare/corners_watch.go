@@ -17,8 +17,8 @@ import (
 	"github.com/aweigh/aweigh/etcd/etcdpb"
 )
 
-// watched is how long it takes from the moment that a client sends a put to that at which another hears of it, and to that
-// at which the put is answered.
+// watched is how long it takes from the moment that a client sends a put to that at which another hears of it, and to
+// that at which the put is answered.
 func (k *cornerClient) watched(ctx context.Context, d time.Duration) (event, put loaded, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

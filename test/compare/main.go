@@ -219,6 +219,7 @@ func compare(ctx context.Context, args []string) (err error) {
 	if o.corners {
 		all, err := r.corners(ctx)
 		if err == nil {
+			fmt.Printf("Measured on %s.\n\n", report.Machine.text())
 			cornersTable(os.Stdout, report.Systems, all)
 		}
 		return err
