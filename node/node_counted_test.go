@@ -13,8 +13,8 @@ import (
 	"github.com/aweigh/aweigh/scope"
 )
 
-// TestCountsAreThoseOfAllKeys: counts, and pages from any key, of any length and as of any revision, say what a read of all
-// of the range says, whatever was counted before and is written meanwhile.
+// TestCountsAreThoseOfAllKeys: counts, and pages from any key, of any length and as of any revision, say what a read of
+// all of the range says, whatever was counted before and is written meanwhile.
 func TestCountsAreThoseOfAllKeys(t *testing.T) {
 	n := startCluster(t, 1, quorum.BFT).nodes[0]
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
@@ -157,7 +157,8 @@ func TestFewCountsAreKept(t *testing.T) {
 	if k, ok := all.find(0, 2*countsKept-1, nil, nil); ok || len(all.kept) != countsKept {
 		t.Errorf("%d are kept, %+v among them", len(all.kept), k)
 	}
-	if k, ok := all.find(0, math.MaxInt64, nil, nil); !ok || k.revision != 3*countsKept-1 || k.count != countFrom+k.revision {
+	k, ok := all.find(0, math.MaxInt64, nil, nil)
+	if !ok || k.revision != 3*countsKept-1 || k.count != countFrom+k.revision {
 		t.Errorf("the newest is %+v, %t", k, ok)
 	}
 }

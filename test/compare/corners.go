@@ -135,7 +135,9 @@ type cornerClient struct {
 	screen  io.Writer
 }
 
-func measureCorners(ctx context.Context, address string, pid int, d time.Duration, screen io.Writer) (x cornered, err error) {
+func measureCorners(
+	ctx context.Context, address string, pid int, d time.Duration, screen io.Writer,
+) (x cornered, err error) {
 	conn, err := dialEtcd(address)
 	if err != nil {
 		return x, err
