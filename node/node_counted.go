@@ -10,8 +10,8 @@ import (
 )
 
 // rangeCounts remember how many keys there are in ranges that were counted, and after pages that were read. A page
-// tells how many keys its range holds: a reader of many pages, all as of one revision, would have them counted again with
-// every page, with the square of their number. What a scope holds as of a revision never changes, so a count stays
+// tells how many keys its range holds: a reader of many pages, all as of one revision, would have them counted again
+// with every page, with the square of their number. What a scope holds as of a revision never changes, so a count stays
 // right, and what changed since tells that as of a later one.
 // The zero value is ready; safe for concurrent use.
 type rangeCounts struct {
