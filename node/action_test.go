@@ -223,8 +223,8 @@ func TestSlowWatchersLoseSignalsAndKnow(t *testing.T) {
 	}
 }
 
-// TestSignalsThatWaitAreBoundedInBytes: watchers that take nothing do not make a node hold more than its bound, and what they
-// take, or leave behind, is free again.
+// TestSignalsThatWaitAreBoundedInBytes: watchers that take nothing do not make a node hold more
+// than its bound, and what they take, or leave behind, is free again.
 func TestSignalsThatWaitAreBoundedInBytes(t *testing.T) {
 	var s signals
 	var all []*listener
