@@ -91,7 +91,7 @@ func TestExitCodes(t *testing.T) {
 		{fmt.Errorf("%w: %w", client.ErrUndecided, client.ErrBusy), exitUndecided},
 		{fmt.Errorf("a policy: %w", none), exitUsage},
 		{fmt.Errorf("%w: %w", store.ErrDamaged, none), exitStore},
-		{fmt.Errorf("%w: %w", backup.ErrBroken, none), exitError},
+		{fmt.Errorf("%w: %w", backup.ErrBroken, none), exitUnverified},
 		{errors.New("another"), exitError},
 	} {
 		if got := exitCode(c.err, true); got != c.want {
