@@ -36,10 +36,10 @@ func (c *costs) dear(e *scope.Epoch, t *scope.Txn) bool {
 // surprised notes that something cost more than its form allows.
 func (c *costs) surprised() { c.until.Store(time.Now().Add(wariness).UnixNano()) }
 
-// limiter is one of them.
-func limiter(p *atomic.Pointer[rate.Limiter]) *rate.Limiter {
+// limiter is one of them, which lets so many units go at once.
+func limiter(p *atomic.Pointer[rate.Limiter], burst int) *rate.Limiter {
 	if p.Load() == nil {
-		p.CompareAndSwap(nil, rate.NewLimiter(ownUnits, 8*ownUnits))
+		p.CompareAndSwap(nil, rate.NewLimiter(ownUnits, burst))
 	}
 	return p.Load()
 }
@@ -49,7 +49,7 @@ func (c *costs) wait(ctx context.Context, units int64, prefix []byte) error {
 	if units == 0 {
 		return nil
 	}
-	return turn(ctx, limiter(&c.limit), units, prefix)
+	return turn(ctx, limiter(&c.limit, 8*ownUnits), units, prefix)
 }
 
 // begin waits until something may be priced: what was priced in vain must be paid first. It holds pricing then:
@@ -69,9 +69,9 @@ func (c *costs) begin(ctx context.Context, prefix []byte) error {
 	}
 }
 
-// lost charges for what was priced in vain.
+// lost charges for what was priced in vain: a second's units at most, as other clients wait for them too.
 func (c *costs) lost(units int64) {
-	limiter(&c.vain).ReserveN(time.Now(), int(min(units, 8*ownUnits)))
+	limiter(&c.vain, ownUnits).ReserveN(time.Now(), int(min(units, ownUnits)))
 }
 
 // turn waits for so many units, for three quarters of what ctx lasts at most.

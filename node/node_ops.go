@@ -131,6 +131,13 @@ func (n *Part) proposeAt(ctx context.Context, class scope.Class, content []byte,
 		return Receipt{}, err
 	}
 	var reserve int64
+	if dear && !once.drawn { // what was done costs nothing again, whatever it would cost by now
+		if _, known, err := n.outcome(scope.ID(m.Encode())); err != nil {
+			return Receipt{}, err
+		} else if known {
+			dear = false
+		}
+	}
 	if dear {
 		if reserve, err = n.price(ctx, m, never); err != nil {
 			return Receipt{}, err
