@@ -139,8 +139,9 @@ func (w *World) question(author *Node) *question {
 		}
 	}
 	m := w.mutation(t, binary.BigEndian.AppendUint64([]byte("question"), uint64(len(p.questions))))
-	m.ValidUntil = w.now.Add(w.Scenario.Stop + 5*time.Minute)
-	if most := w.now.Add(w.Genesis.Policy.Limits.ValidFor); m.ValidUntil > most {
+	now := w.watch.time.from(w.now)
+	m.ValidUntil = now.Add(w.Scenario.Stop + 5*time.Minute)
+	if most := now.Add(w.Genesis.Policy.Limits.ValidFor); m.ValidUntil > most {
 		m.ValidUntil = most
 	}
 	var err error

@@ -92,7 +92,7 @@ func (n *Node) down(keep int) {
 
 // halt ends one part.
 func (n *Node) halt() {
-	n.machine, n.alarm = nil, 0
+	n.machine, n.alarm, n.shown = nil, 0, 0
 	n.busy, n.inbox = false, nil
 	clear(n.replies)
 	clear(n.reads)

@@ -402,6 +402,8 @@ func (c *checker) fault(path string, f Fault, nodes int) {
 	switch f.Kind {
 	case "slow":
 		c.period(path+".by", f.By)
+	case "ahead":
+		c.period(path+".by", f.By)
 	case "offset", "step":
 		c.need(-MaxTime <= f.By && f.By <= MaxTime, path+".by", "%v is not within %v and %v", f.By, -MaxTime, MaxTime)
 	case "drift":

@@ -228,6 +228,8 @@ func drawValid(t *rapid.T) Scenario {
 			f.Groups, f.OneWay = [][]int{{0}}, yes()
 		case "rollback", "forgetful":
 			f.Nodes = []int{0}
+		case "ahead":
+			f.By = span()
 		case "offset", "step":
 			f.By = span() - MaxTime/2
 		case "drift":

@@ -52,6 +52,9 @@ func Draw(seed uint64) Scenario {
 	if d.one(5) {
 		s.Load.Dear = 1 + d.IntN(20)
 	}
+	if d.one(8) && !s.nests() && s.Load.Dear == 0 { // beside dear writes progress is not shown yet
+		d.ahead(&s)
+	}
 	return s
 }
 
@@ -201,6 +204,18 @@ func (d drawing) cast(stop time.Duration) (cast []Role) {
 	return cast
 }
 
+// ahead draws clocks of a quorum, or of all, that run ahead by seconds to hours, and come back.
+func (d drawing) ahead(s *Scenario) {
+	n := s.Network.Anchors
+	f := Fault{Kind: "ahead", At: d.between(0, s.Stop/2), Nodes: d.Perm(n)[:n-d.IntN((n-1)/3+1)]}
+	f.For = d.between(500*time.Millisecond, s.Stop-f.At)
+	f.By = d.between(time.Second, time.Minute)
+	if d.one(2) {
+		f.By = d.between(time.Minute, 12*time.Hour)
+	}
+	s.Faults.Timed = append(s.Faults.Timed, f)
+}
+
 func (d drawing) faults(s Scenario) (f Faults) {
 	if d.one(2) {
 		f.Loss = d.share(200_000)
@@ -216,7 +231,7 @@ func (d drawing) faults(s Scenario) (f Faults) {
 	}
 	nodes := s.Network.Anchors + s.Network.Observers
 	for range d.IntN(5) {
-		x := Fault{Kind: FaultKinds[d.IntN(len(FaultKinds))].Name, At: d.between(0, s.Stop-time.Second)}
+		x := Fault{Kind: FaultKinds[d.IntN(len(FaultKinds)-1)].Name, At: d.between(0, s.Stop-time.Second)}
 		x.For = d.between(100*time.Millisecond, s.Stop-x.At)
 		x.By = d.between(time.Millisecond, 2*time.Second)
 		switch x.Kind {

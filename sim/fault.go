@@ -75,6 +75,8 @@ func (w *World) begin(f Fault, lasts time.Duration) (end func()) {
 		return w.churn(nodes, lasts, max(1, int(f.Rate)))
 	case "offset", "drift", "step":
 		return w.tick(f, nodes)
+	case "ahead":
+		return w.ahead(f, nodes)
 	}
 	return w.diskFault(f, nodes)
 }
@@ -216,6 +218,7 @@ func (w *World) tick(f Fault, nodes []*Node) (end func()) {
 		w.watch.time.look(w)
 		n.clock.set(w.now, offset, drift)
 		n.rewind()
+		w.watch.time.look(w)
 	}
 	for i, n := range nodes {
 		by, drift := f.By, f.Rate
@@ -233,6 +236,29 @@ func (w *World) tick(f Fault, nodes []*Node) (end func()) {
 		for _, n := range nodes {
 			set(n, 0, 0)
 		}
+	}
+}
+
+// ahead lets nodes restart with clocks that are ahead, and with right ones in the end. What clients ask for meanwhile
+// is dated by such clocks.
+func (w *World) ahead(f Fault, nodes []*Node) (end func()) {
+	set := func(by time.Duration) {
+		w.watch.time.lead = by
+		for _, n := range nodes {
+			if n.liar == nil {
+				w.log(n, "clock", "ahead by %v after a restart", by)
+				n.Crash(n.Disk.Unsynced())
+				n.clock.set(w.now, by, 0)
+				n.Up()
+			}
+		}
+		w.watch.time.look(w)
+	}
+	w.watch.time.look(w)
+	set(f.By)
+	return func() {
+		w.watch.time.look(w)
+		set(0)
 	}
 }
 

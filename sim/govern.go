@@ -108,7 +108,7 @@ func (n *Node) approve(d scope.Decision) {
 	w.motions++
 	m := scope.Mutation{
 		Scope: w.id, Class: scope.Govern, Content: canon.Encode(d),
-		Nonce: binary.BigEndian.AppendUint64(nil, w.motions), ValidUntil: w.now.Add(5 * time.Minute),
+		Nonce: binary.BigEndian.AppendUint64(nil, w.motions), ValidUntil: w.watch.time.from(w.now).Add(5 * time.Minute),
 	}
 	b, err := scope.Sign(*n.key, w.Genesis.Policy.Limits, m)
 	must.OK(err, "signing an approval")

@@ -54,6 +54,7 @@ var FaultKinds = []Named{
 	{"offset", "clocks are off by a constant"},
 	{"drift", "clocks run too fast or too slowly"},
 	{"step", "clocks jump, and jump back"},
+	{"ahead", "nodes restart with clocks that are ahead, all alike, and with right ones when the fault ends: where they are a quorum, the scope's time runs ahead"},
 }
 
 // MotionKinds are the changes of membership and policy, for Motion.Kind.
@@ -134,6 +135,7 @@ var GoalNames = []Named{
 	{"late again", "a client asked again for what had been done, and got the first answer"},
 	{"lease ended", "a lease was over, and its keys went"},
 	{"skewed clock", "a block was refused, or waited, because clocks disagree"},
+	{"time ahead", "the scope's time was ahead of all clocks by more than the drift bound, and blocks became final"},
 	{"motion opened", "a change waited for approval"},
 	{"motion carried", "a motion had the approvals, and was applied"},
 	{"motion rejected", "a motion could not have the approvals any more"},

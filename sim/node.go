@@ -30,6 +30,7 @@ type Node struct {
 	machine *node.Machine     // nil while down, and before the scope is founded here
 	life    int               // counts starts, so that alarms of a past life are ignored
 	alarm   aweigh.Instant    // by its own clock
+	shown   aweigh.Instant    // by its clock, the latest since it started
 	rang    aweigh.Instant    // when it woke last, by the world's
 	rings   int               // how often then
 	busy    bool              // a slow sync is under way
@@ -169,6 +170,7 @@ func (n *Node) step(events ...node.Event) {
 	if !n.excused() && !n.world.watch.lost {
 		n.world.watch.verdicts[Sound].Checks++
 	}
+	n.shown = max(n.shown, n.local())
 	fx := n.machine.Step(n.local(), events...)
 	if n.disk.slow > 0 && fx.Sync {
 		n.finishLater(fx)

@@ -120,7 +120,7 @@ type Fault struct {
 	Groups [][]int       `yaml:"groups,omitempty"`
 	OneWay bool          `yaml:"oneway,omitempty"` // of a partition: the first side still hears the others
 	During string        `yaml:"during,omitempty"` // "ending": it begins each time that an epoch ends, from At on, and lasts For, or 500ms; "handover": each time that a scope is founded
-	By     time.Duration `yaml:"by,omitempty"`     // clock offset or step, or time of a slow disk's sync; 1s
+	By     time.Duration `yaml:"by,omitempty"`     // clock offset, step or lead, or time of a slow disk's sync; 1s
 	Rate   int64         `yaml:"rate,omitempty"`   // clock drift in parts per million; of churn: restarts
 	Keep   string        `yaml:"keep,omitempty"`   // of a crash: how much of what was not synced survives: none, some, all; some
 }

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"testing"
 	"time"
 )
@@ -37,5 +38,27 @@ func TestTimeAheadHoldsNothingUp(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestDrawnTimesAheadHoldNothingUp runs the first drawn worlds in which the clocks of a quorum run ahead and come back: each
+// heals, and in most of them the scope's time was ahead of all clocks.
+func TestDrawnTimesAheadHoldNothingUp(t *testing.T) {
+	const worlds = 10
+	reached := make(map[string]uint64)
+	for n, seed := 0, uint64(1); n < worlds; seed++ {
+		s := Draw(seed)
+		if !slices.ContainsFunc(s.Faults.Timed, func(f Fault) bool { return f.Kind == "ahead" }) {
+			continue
+		}
+		n++
+		r := mustRun(t, s)
+		reachedGoals(r, reached)
+		if r.Failed() {
+			t.Errorf("seed %d: %s", seed, r.Failure())
+		}
+	}
+	if reached["time ahead"] < worlds/2 || reached["healed"] != worlds {
+		t.Errorf("%d blocks of a time ahead, %d of %d worlds healed", reached["time ahead"], reached["healed"], worlds)
 	}
 }

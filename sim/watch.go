@@ -196,6 +196,7 @@ func (x *watch) said(n *Node, f *frame) {
 			x.proposals[at] = s.Block
 			x.ballot(n, at.epoch, s)
 			x.ending.proposed(w, n, p)
+			x.time.sees(w, p)
 		}
 	}
 }

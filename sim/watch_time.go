@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"time"
 
 	"github.com/aweigh/aweigh"
@@ -11,21 +12,63 @@ import (
 
 // blockTime watches the time of a scope.
 type blockTime struct {
-	clock aweigh.Instant // the highest that a clock of those who do not lie has shown
-	block aweigh.Instant // of the newest final block
+	looks    []look
+	proposed map[aweigh.Hash]aweigh.Instant // when blocks were seen first
+	block    aweigh.Instant                 // of the newest final block
+	lead     time.Duration                  // by which clients' clocks are ahead
 }
 
-// look notes what the clocks show.
+// look is how far the clocks of those who do not lie were ahead, at most, at a time of the world.
+type look struct {
+	at    aweigh.Instant
+	ahead time.Duration
+}
+
+// look notes what the clocks show. A machine's clock never goes back but by a restart.
 func (x *blockTime) look(w *World) {
+	l, some := look{at: w.now}, false
 	for _, n := range w.Nodes {
-		if n.liar == nil && n.machine != nil {
-			x.clock = max(x.clock, n.local())
+		if n.liar != nil {
+			continue
 		}
+		if by := max(n.local(), n.shown).Sub(w.now); !some || by > l.ahead {
+			l.ahead, some = by, true
+		}
+	}
+	x.looks = append(x.looks, l)
+}
+
+// ahead is how far clocks were ahead at most since an instant.
+func (x *blockTime) ahead(since aweigh.Instant) (most time.Duration) {
+	for i := len(x.looks) - 1; i >= 0; i-- {
+		if most = max(most, x.looks[i].ahead); x.looks[i].at < since {
+			break // what clocks showed before, they may have shown until then
+		}
+	}
+	return most
+}
+
+// slack is how long a proposal may have been on its way before it is seen: on a slow disk, or if its node died.
+func slack(f Faults) time.Duration {
+	late := []string{"slow", "syncfail", "readfail", "full", "crash", "churn", "rollback", "forgetful"}
+	if f.Crash > 0 || slices.ContainsFunc(f.Timed, func(t Fault) bool { return slices.Contains(late, t.Kind) }) {
+		return 5 * time.Second
+	}
+	return 0
+}
+
+// sees notes a block that is proposed.
+func (x *blockTime) sees(w *World, p node.Proposal) {
+	if x.proposed == nil {
+		x.proposed = make(map[aweigh.Hash]aweigh.Instant)
+	}
+	if h := p.Header.Hash(); x.proposed[h] == 0 {
+		x.proposed[h] = w.now
 	}
 }
 
-// final holds a final block's time to the clocks: it is no further ahead than the drift bound, or the smallest
-// step past its parent's.
+// final holds a final block's time to the clocks since it was proposed: it is no further ahead than the drift bound, or
+// the smallest step past its parent's.
 func (x *blockTime) final(w *World, n *Node, h aweigh.Height) {
 	x.look(w)
 	history := node.History{Reader: n.Disk, Scope: w.id}
@@ -41,13 +84,19 @@ func (x *blockTime) final(w *World, n *Node, h aweigh.Height) {
 	}
 	at := b.Header.Time
 	x.block = max(x.block, at)
-	most := x.clock.Add(w.Genesis.Policy.Limits.Drift)
-	w.holds(Validity, n, !scope.Early(at, parent, most), "the block at height %d is %v ahead of the highest clock, and %v past its parent", h, at.Sub(x.clock), at.Sub(parent))
+	since := x.proposed[b.Header.Hash()].Add(-slack(w.Scenario.Faults))
+	by, drift := x.ahead(since), w.Genesis.Policy.Limits.Drift
+	w.holds(Validity, n, at > parent && !scope.Early(at, parent, w.now.Add(by+drift)),
+		"the block at height %d is %v ahead of the world's time, where clocks were %v, and %v past its parent",
+		h, at.Sub(w.now), by, at.Sub(parent))
+	if at > w.now.Add(x.looks[len(x.looks)-1].ahead+drift) {
+		w.watch.reach("time ahead")
+	}
 }
 
 // from is from when on clients date what they ask for: the world's time, or the scope's where that is far ahead.
 func (x *blockTime) from(now aweigh.Instant) aweigh.Instant {
-	if x.block > now.Add(time.Minute) {
+	if now = now.Add(x.lead); x.block > now.Add(time.Minute) {
 		return x.block
 	}
 	return now
