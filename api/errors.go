@@ -42,6 +42,7 @@ var problems = []struct {
 }{
 	{node.ErrStopped, connect.CodeUnavailable, Stopped},
 	{node.ErrUnread, connect.CodeUnavailable, Unread},
+	{node.ErrInstalling, connect.CodeUnavailable, Unread}, // another node may answer
 	{node.ErrNoAnchor, connect.CodeFailedPrecondition, Invalid},
 	{node.ErrUnseated, connect.CodeFailedPrecondition, Invalid},
 	{node.ErrSeated, connect.CodeFailedPrecondition, Invalid},

@@ -40,6 +40,7 @@ type Node struct {
 	seats      [][]byte   // prefixes of scopes in which the anchor has a seat, as of the start
 	foreigners foreigners // scopes that it does not hold
 	memory     *Memory    // of its watches
+	pin        pinned
 
 	started  sync.Once
 	shut     sync.Once
@@ -65,6 +66,15 @@ type life struct {
 	failed  chan error // holds why the node must stop
 }
 
+// stop has the node stop for an error, if it runs.
+func (n *Node) stop(err error) {
+	n.mu.RLock()
+	defer n.mu.RUnlock()
+	if n.life != nil {
+		n.life.fail(err)
+	}
+}
+
 // fail has the node stop.
 func (l *life) fail(err error) {
 	select {
@@ -83,6 +93,7 @@ func New(cfg Config) (*Node, error) {
 	}
 	n := &Node{cfg: cfg, peerID: string(own), memory: newMemory(cfg.WatchMemory, cfg.WatchSlow), refusals: newRefusals(), strangers: newStrangers(), repeats: newRepeats(), announces: newAnnouncements(), sharing: newSharing(), met: newMembers(), states: newStates(), parts: make(map[place]*Part), topics: make(map[p2p.Topic]*Part), opened: make(chan struct{}), moved: make(chan struct{})}
 	n.anchor.Store(cfg.Anchor)
+	n.pin.want = cfg.Trusted
 	if _, ok, err := StoredGenesis(cfg.Store); err != nil {
 		return nil, err
 	} else if !ok {

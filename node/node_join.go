@@ -26,6 +26,21 @@ type Invite struct {
 	Network aweigh.NetworkID
 	Name    string   // of the network, for people
 	Peers   []string // multiaddrs ending in /p2p/ and a peer ID
+	Recent  string   // the roster that was in force, a scope.Trusted; empty: the genesis is all that is known
+}
+
+// oldInvite is an Invite without a roster, as it was made once.
+type oldInvite struct {
+	_       struct{} `cbor:",toarray"`
+	Network aweigh.NetworkID
+	Name    string
+	Peers   []string
+}
+
+// Trusted is the roster that the invite carries, if it does.
+func (i Invite) Trusted() (t scope.Trusted) {
+	t, _ = scope.ParseTrusted(i.Recent) // ParseInvite has looked
+	return t
 }
 
 // invitePrefix begins the text of an invite; its digit is the format.
@@ -40,6 +55,9 @@ var inviteText = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadd
 // lower-case base32 (RFC 4648, section 6, without padding).
 func (i Invite) String() string {
 	raw := canon.Encode(i)
+	if len(i.Recent) == 0 {
+		raw = canon.Encode(oldInvite{Network: i.Network, Name: i.Name, Peers: i.Peers})
+	}
 	sum := aweigh.Sum([]byte("aweigh/invite/1"), raw)
 	return invitePrefix + inviteText.EncodeToString(append(raw, sum[:4]...))
 }
@@ -65,7 +83,13 @@ func ParseInvite(text string) (Invite, error) {
 		return i, fmt.Errorf("%w: a character is wrong or missing", ErrInvite)
 	}
 	if err := canon.Decode(raw, &i); err != nil {
-		return Invite{}, fmt.Errorf("%w: %w", ErrInvite, err)
+		var old oldInvite
+		if again := canon.Decode(raw, &old); again != nil {
+			return Invite{}, fmt.Errorf("%w: %w", ErrInvite, err)
+		}
+		i = Invite{Network: old.Network, Name: old.Name, Peers: old.Peers}
+	} else if _, err := scope.ParseTrusted(i.Recent); err != nil {
+		return Invite{}, fmt.Errorf("%w: its roster: %w", ErrInvite, err)
 	}
 	if _, err := p2p.ParsePeers(i.Peers); err != nil || len(i.Peers) == 0 {
 		return Invite{}, fmt.Errorf("%w: it names no peer to ask: %w", ErrInvite, err)
@@ -73,9 +97,9 @@ func ParseInvite(text string) (Invite, error) {
 	return i, nil
 }
 
-// Invite is an invite to this node's network, naming this node.
+// Invite is an invite to this node's network, naming this node and the roster in force.
 func (n *Part) Invite() Invite {
-	return Invite{Network: n.network(), Name: n.genesis.Name, Peers: n.Addrs()}
+	return Invite{Network: n.network(), Name: n.genesis.Name, Peers: n.Addrs(), Recent: n.of.recent()}
 }
 
 // askGenesis is the request that is answered with the genesis.

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/scope"
 )
 
 var someInvite = Invite{
@@ -19,6 +21,31 @@ func TestInvitesSurviveTheirText(t *testing.T) {
 		got, err := ParseInvite(form)
 		if err != nil || got.Network != someInvite.Network || got.Name != someInvite.Name || got.Peers[0] != someInvite.Peers[0] {
 			t.Errorf("%q: got %+v, %v", form, got, err)
+		}
+	}
+}
+
+// TestInvitesCarryARoster: and those of before, which carry none, are read and written as they were.
+func TestInvitesCarryARoster(t *testing.T) {
+	const before = "aweigh1"
+	old := someInvite.String()
+	if got, err := ParseInvite(old); err != nil || got.Recent != "" || !got.Trusted().Roster.IsZero() || !strings.HasPrefix(old, before) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	raw := canon.Encode(oldInvite{Network: someInvite.Network, Name: someInvite.Name, Peers: someInvite.Peers})
+	if sum := aweigh.Sum([]byte("aweigh/invite/1"), raw); old != before+inviteText.EncodeToString(append(raw, sum[:4]...)) {
+		t.Error("an invite without a roster has another form than before")
+	}
+	i := someInvite
+	want := scope.Trusted{Epoch: 7, Roster: aweigh.Sum([]byte("roster"))}
+	i.Recent = want.String()
+	if got, err := ParseInvite(i.String()); err != nil || got.Trusted() != want || got.Network != i.Network {
+		t.Errorf("%+v, %v", got, err)
+	}
+	for _, bad := range []string{"7", "x:" + want.Roster.String(), "07:" + want.Roster.String()} {
+		i.Recent = bad
+		if _, err := ParseInvite(i.String()); !errors.Is(err, ErrInvite) {
+			t.Errorf("%q: %v", bad, err)
 		}
 	}
 }

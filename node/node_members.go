@@ -62,3 +62,17 @@ func (n *Node) meetMembers(changed ...*Part) {
 	n.host.SetMembers(slices.Compact(all))
 	n.states.ask()
 }
+
+// members are the nodes of the roster's other anchors.
+func (n *Part) members() (ids []peer.ID) {
+	for _, a := range n.roll.epoch().Roster.Anchors {
+		id, err := n.called.id(Peer(a.Peer))
+		switch {
+		case err != nil:
+			n.log.Warn("the roster names a bad peer", "anchor", a.Name, "peer", a.Peer, "error", err)
+		case string(n.called.of(id)) != n.peerID: // the roster may have it in another form
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}

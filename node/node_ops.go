@@ -202,6 +202,9 @@ func (n *Part) Submit(ctx context.Context, raw []byte) ([]Receipt, error) {
 }
 
 func (n *Part) submit(ctx context.Context, ev Submit) (_ []Receipt, err error) {
+	if err := n.of.pin.holds(); err != nil {
+		return nil, err
+	}
 	b := ev.Bundle
 	ctx, cancel := n.deadline(ctx)
 	defer cancel()
@@ -233,8 +236,8 @@ func (n *Part) submit(ctx context.Context, ev Submit) (_ []Receipt, err error) {
 
 // mayWrite waits until this node's clients may hand in so many changes. Errors wrap ErrBusy, or are those of ctx; nothing was done then.
 func (n *Part) mayWrite(ctx context.Context, class scope.Class, changes int) error {
-	if !paced(class) {
-		return nil
+	if err := n.of.pin.holds(); err != nil || !paced(class) {
+		return err
 	}
 	if err := n.pace.wait(ctx, changes, &n.roll.epoch().Policy, n.prefix); err != nil {
 		return err
@@ -297,6 +300,9 @@ func (v *View) Look(t *scope.Txn) (Looked, error) { return lookAt(v.State, t, 0)
 // Read gives a view of the state. A linearizable one asks a quorum of anchors
 // first (P23); the other is what this node has, however old.
 func (n *Part) Read(ctx context.Context, linearizable bool) (*View, error) {
+	if err := n.of.pin.holds(); err != nil {
+		return nil, err
+	}
 	if linearizable {
 		ctx, cancel := n.deadline(ctx)
 		defer cancel()

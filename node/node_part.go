@@ -43,6 +43,7 @@ type Config struct {
 	Relays    []string // multiaddrs with /p2p/
 	PerIP     int      // p2p.Config.PerAddressConns
 
+	Trusted scope.Trusted // of the root scope: see Pin
 	// Timeout is how long a request waits to become final when its caller
 	// set no deadline. Default 10 s.
 	Timeout time.Duration
@@ -171,7 +172,7 @@ func newPart(of *Node, g scope.Genesis) (_ *Part, err error) {
 	}
 	n.views.store, n.views.scope = cfg.Store, n.id
 	n.views.given = func() []scope.Delegation { return *n.given.Load() }
-	n.views.vacant = &n.vacant
+	n.views.vacant, n.views.pin = &n.vacant, &of.pin
 	n.delegates(nil)
 	n.anchor.Store(of.anchor.Load())
 	if err := resumeInstall(cfg.Store, g); err != nil {
@@ -200,6 +201,9 @@ func newPart(of *Node, g scope.Genesis) (_ *Part, err error) {
 		return nil, err
 	}
 	n.roll.call(m.term)
+	if err := n.trusts(m.term.epoch); err != nil {
+		return nil, err
+	}
 	n.measured = newMeasured(m.Epoch(), &of.counted)
 	n.intake = newIntake(&n.roll)
 	n.budgets = newAccounts(&n.roll, of.strangers)
@@ -216,20 +220,6 @@ func newPart(of *Node, g scope.Genesis) (_ *Part, err error) {
 	n.runner.tell()
 	n.delegates(m.Delegations())
 	return n, nil
-}
-
-// members are the nodes of the roster's other anchors.
-func (n *Part) members() (ids []peer.ID) {
-	for _, a := range n.roll.epoch().Roster.Anchors {
-		id, err := n.called.id(Peer(a.Peer))
-		switch {
-		case err != nil:
-			n.log.Warn("the roster names a bad peer", "anchor", a.Name, "peer", a.Peer, "error", err)
-		case string(n.called.of(id)) != n.peerID: // the roster may have it in another form
-			ids = append(ids, id)
-		}
-	}
-	return ids
 }
 
 // reseat lets all around the machine know of another epoch's roster.
@@ -421,6 +411,10 @@ func (n *Part) note(note Note) {
 		n.log.Info("caught up by snapshot", "height", note.Height)
 		n.of.grow(n)
 	case EpochBegan:
+		if err := n.trusts(note.Epoch); err != nil {
+			n.of.stop(err)
+			return
+		}
 		n.reseat(note)
 		n.of.grow(n)
 	case Nullified:

@@ -18,6 +18,7 @@ type views struct {
 	scope   aweigh.ScopeID
 	given   func() []scope.Delegation // that are known
 	vacant  *atomic.Bool              // there is no state yet
+	pin     *pinned                   // what is to come first
 	counted rangeCounts
 
 	mu     sync.Mutex
@@ -38,6 +39,11 @@ func (v *views) open() (*shared, error) {
 	commits := v.store.Commits() // before the snapshot, so that it cannot promise too much
 	if v.vacant != nil && v.vacant.Load() {
 		return nil, ErrInstalling
+	}
+	if v.pin != nil {
+		if err := v.pin.holds(); err != nil {
+			return nil, err
+		}
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -63,7 +63,11 @@ func (n *Part) follow(ctx context.Context, p peer.ID, e *scope.Epoch, to aweigh.
 	if to < e.Number {
 		return nil, fmt.Errorf("node: a snapshot of epoch %d, where this node is in %d", to, e.Number)
 	}
-	return follow(n.cfg.Store, n.id, e, to, func(above aweigh.Height) ([]byte, error) {
+	way := follow
+	if n.genesis.Descent == nil {
+		way = n.of.pin.way
+	}
+	return way(n.cfg.Store, n.id, e, to, func(above aweigh.Height) ([]byte, error) {
 		return n.ask(ctx, p, askHands, handoversAsk{Above: above}, maxPart)
 	})
 }

@@ -82,6 +82,7 @@ var codes = []struct {
 	{backup.ErrSigner, exitUnverified},
 	{errOld, exitUnverified},
 	{node.ErrForged, exitUnverified},
+	{node.ErrOtherHistory, exitUnverified},
 	{node.ErrUnvouched, exitUnverified},
 	{backup.ErrBroken, exitUnverified},
 	{backup.ErrName, exitUsage},

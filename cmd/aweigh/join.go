@@ -150,7 +150,10 @@ func (a *app) join() *cobra.Command {
 	c := &cobra.Command{
 		Use: "join INVITE", Short: "Join a network as an observer", Args: cobra.ExactArgs(1),
 		Long: "Makes a node that follows a network, checking everything, and runs it. The genesis\n" +
-			"comes from the nodes that the invite names and is checked against it.",
+			"comes from the nodes that the invite names and is checked against it. The invite also\n" +
+			"carries the roster that was in force where it was made, unless the network was in its first\n" +
+			"epoch; --trusted names another. A history that does not come by that roster is refused, as\n" +
+			"keys of anchors that left can sign one, and nothing is served before it has come so far.",
 		Example: "  aweigh join aweigh1…\n  aweigh join aweigh1… --data-dir ./observer --api-listen 127.0.0.1:7200",
 	}
 	settings := nodeFlags("127.0.0.1:0", "/ip4/0.0.0.0/tcp/0")
@@ -169,6 +172,9 @@ func (a *app) join() *cobra.Command {
 		if err := daemon.Check(s); err != nil {
 			return err
 		}
+		if s.Trusted == "" { // what is said here, or in the directory's settings, is known from nearer
+			s.Trusted = invite.Recent
+		}
 		fmt.Fprintf(a.out, "joining %s, network %s\n", show.Line(invite.Name), invite.Network)
 		there := dir.Exists()
 		ctx, cancel := context.WithTimeout(cmd.Context(), *wait)
@@ -177,6 +183,9 @@ func (a *app) join() *cobra.Command {
 			return err
 		}
 		fmt.Fprintf(a.out, "the genesis is the one that the invite names\ndata     %s\n", dir)
+		if s.Trusted != "" {
+			fmt.Fprintf(a.out, "trusted  roster %s; another history is refused\n", show.Line(s.Trusted))
+		}
 		if there {
 			which := "flags hold for this run alone"
 			if *stay {

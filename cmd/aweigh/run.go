@@ -240,6 +240,7 @@ func nodeFlags(api string, listen ...string) *pflag.FlagSet {
 	f.StringSlice("bootstrap", nil, "multiaddrs of nodes to ask first, ending in /p2p/ID")
 	f.Bool("relay", false, "carry connections to nodes of this network that nobody can dial")
 	f.StringSlice("relays", nil, "multiaddrs of nodes with --relay through which others reach this one, ending in /p2p/ID")
+	f.String("trusted", "", "a recent roster, EPOCH:HASH, as \"aweigh trust verify\" prints it at a node that you trust: a history by another\nis refused, and nothing is served before")
 	f.StringSlice("follow", nil, "prefixes: of the scopes below and above them the node keeps the state, and of those that it\nanchors; others it asks. none: of no other (default: of all)")
 	f.Bool("prune", false, "drop blocks all of whose changes were compacted, but for the newest 10,000;\nproofs of what stood in them take a node that keeps them")
 	f.Bool("first-come", false, "take clients' changes first come, first served: a scope that is written to far more than\nothers does not give way to them while processors are short")

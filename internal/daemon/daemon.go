@@ -53,9 +53,14 @@ func Open(dir home.Dir, s home.Settings, version string, log *slog.Logger) (*Dae
 	if err := Check(s); err != nil {
 		return nil, err
 	}
+	trusted, err := pinOf(s)
+	if err != nil {
+		return nil, err
+	}
 	d := &Daemon{log: log}
 	if err := d.open(dir, s, node.Config{
-		Name: s.Name, Version: version, Genesis: genesis, Identity: identity, Anchor: anchor,
+		Trusted: trusted,
+		Name:    s.Name, Version: version, Genesis: genesis, Identity: identity, Anchor: anchor,
 		Listen: s.Listen, Announce: s.Announce, Bootstrap: s.Bootstrap, Log: log,
 		Relay: s.Relay, Relays: s.Relays, PerIP: s.PerIP, WatchMemory: int64(s.WatchMemory) << 20, Follow: followed(s.Follow), Prune: s.Prune, FirstCome: s.FirstCome,
 		MakeAnchor: func() (votes.PrivateKey, error) { return dir.NewKey(dir.Anchor()) },

@@ -18,6 +18,7 @@ import (
 	"github.com/aweigh/aweigh/internal/certs"
 	"github.com/aweigh/aweigh/internal/home"
 	"github.com/aweigh/aweigh/p2p"
+	"github.com/aweigh/aweigh/scope"
 )
 
 // ErrSettings is wrapped by errors about settings that no node can run with.
@@ -29,6 +30,9 @@ const MaxName = 64
 // Check says whether a node can run with the settings, as far as they show it.
 // Errors wrap ErrSettings.
 func Check(s home.Settings) error {
+	if _, err := pinOf(s); err != nil {
+		return err
+	}
 	if err := CheckName("name", s.Name); err != nil {
 		return err
 	}
@@ -124,6 +128,17 @@ func progressEvery(s home.Settings) (time.Duration, error) {
 		return 0, fmt.Errorf("%w: watch-progress-notify-interval is %q; it is a duration of at least %v such as 10m", ErrSettings, s.EtcdTells, leastProgress)
 	}
 	return d, nil
+}
+
+// pinOf is the roster that the settings trust, or none.
+func pinOf(s home.Settings) (t scope.Trusted, err error) {
+	if s.Trusted == "" {
+		return t, nil
+	}
+	if t, err = scope.ParseTrusted(s.Trusted); err != nil {
+		err = fmt.Errorf("%w: trusted: %w", ErrSettings, err)
+	}
+	return t, err
 }
 
 // CheckName says whether people can be shown a name. Errors wrap ErrSettings.

@@ -20,6 +20,7 @@ type Settings struct {
 	Relays      []string  // multiaddrs of such relays, through which this node is reached
 	Follow      []string  // prefixes of the scopes to hold; ["none"]: none but its own; empty: all
 	Prune       bool      // drop blocks whose changes were compacted
+	Trusted     string    // a roster of the root scope that is known to be recent, EPOCH:HASH; empty: the genesis is enough
 	FirstCome   bool      // no scope gives way to others
 	PerIP       int       // connections that one IP address may hold; 0 is the default
 	WatchMemory int       // MiB that the watches of clients may hold; 0 is the default
@@ -95,6 +96,7 @@ func (s Settings) yaml() string {
 	list("Nodes to ask first, ending in /p2p/ and their peer ID.", "bootstrap", s.Bootstrap)
 	flag("Carry connections to nodes of this network that nobody can dial.", "relay", s.Relay)
 	list("Nodes with \"relay\" through which others reach this one, ending in /p2p/ and a peer ID.", "relays", s.Relays)
+	one("A roster of the network that is known to be recent, EPOCH:HASH: another history is refused, and nothing is served before.", "trusted", s.Trusted)
 	list("Prefixes of the scopes that this node holds, beside those that it anchors; \"none\": no others.", "follow", s.Follow)
 	flag("Drop blocks all of whose changes were compacted.", "prune", s.Prune)
 	flag("Take clients' changes first come, first served: scopes that are written to far more than others do not give way to them.", "first-come", s.FirstCome)
@@ -130,7 +132,7 @@ func (s Settings) yaml() string {
 func SettingsOf(k *koanf.Koanf) Settings {
 	return Settings{
 		Name: k.String("name"), Listen: k.Strings("listen"), Announce: k.Strings("announce"),
-		Bootstrap: k.Strings("bootstrap"), Relay: k.Bool("relay"), Relays: k.Strings("relays"), Follow: k.Strings("follow"), Prune: k.Bool("prune"), FirstCome: k.Bool("first-come"), PerIP: k.Int("conns-per-ip"), WatchMemory: k.Int("watch-memory"),
+		Bootstrap: k.Strings("bootstrap"), Relay: k.Bool("relay"), Relays: k.Strings("relays"), Follow: k.Strings("follow"), Prune: k.Bool("prune"), Trusted: k.String("trusted"), FirstCome: k.Bool("first-come"), PerIP: k.Int("conns-per-ip"), WatchMemory: k.Int("watch-memory"),
 		API: k.String("api-listen"), APIOpen: k.Bool("api-open"), Metrics: k.String("metrics-listen"),
 		Etcd: k.String("etcd-listen"), EtcdURLs: k.Strings("etcd-announce"), EtcdCert: k.String("etcd-cert-file"), EtcdKey: k.String("etcd-key-file"),
 		EtcdCA: k.String("etcd-trusted-ca-file"), EtcdAuto: k.Bool("etcd-auto-tls"),
