@@ -140,10 +140,11 @@ func failure(r node.Receipt) error {
 		if errors.Is(why, scope.ErrDenied) {
 			code, reason = connect.CodePermissionDenied, Denied
 		}
-		for err, of := range map[error]string{scope.ErrCompacted: Compacted, scope.ErrFutureRevision: Future} { // as of reads
-			if errors.Is(why, err) {
-				code, reason = connect.CodeOutOfRange, of
-			}
+		switch { // as of reads
+		case errors.Is(why, scope.ErrCompacted):
+			code, reason = connect.CodeOutOfRange, Compacted
+		case errors.Is(why, scope.ErrFutureRevision):
+			code, reason = connect.CodeOutOfRange, Future
 		}
 		return detailed(code, why, &aweighv1.Problem{Reason: reason, Mutation: bytesOf(r.Mutation)})
 	case scope.Exceeded:

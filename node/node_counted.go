@@ -3,7 +3,6 @@ package node
 import (
 	"bytes"
 	"math"
-	"slices"
 	"sync"
 
 	"github.com/aweigh/aweigh/scope"
@@ -31,7 +30,7 @@ const (
 	countsKept = 64      // of ranges, and of readers that go on from where they were
 	countBytes = 4 << 10 // of both ends of a range that is remembered, at most
 	countFrom  = 256     // keys in a range that is remembered, at least: fewer are soon counted
-	countSince = 256     // changes since a count that are looked at, about
+	countSince = 256     // changes since a count that are looked at, at most
 	countWorth = 64      // keys that are passed in the time that it takes to look for one
 )
 
@@ -52,9 +51,14 @@ func (c *rangeCounts) keep(revision int64, from, end []byte, count int64) {
 	if count < countFrom || len(from)+len(end) > countBytes {
 		return
 	}
-	k := countedRange{revision, bytes.Clone(from), bytes.Clone(end), count}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	for i := range c.kept {
+		if k := &c.kept[i]; k.revision == revision && bytes.Equal(k.from, from) && bytes.Equal(k.end, end) {
+			return
+		}
+	}
+	k := countedRange{revision, bytes.Clone(from), bytes.Clone(end), count}
 	if len(c.kept) < countsKept {
 		c.kept = append(c.kept, k)
 		return
@@ -102,22 +106,17 @@ func (v *View) count(at int64, key, end []byte) (count int64, known bool, err er
 	if err != nil || len(touched) > 0 {
 		return 0, false, err
 	}
-	places, next, err := v.Places(was.revision+1, at, key, end, countSince)
-	if err != nil || next <= at {
+	changed, ok, err := v.Changed(was.revision+1, at, key, end, countSince)
+	if err != nil || !ok || int64(len(changed))*countWorth > was.count {
 		return 0, false, err
 	}
-	slices.SortFunc(places, func(a, b scope.Place) int { return bytes.Compare(a.Key, b.Key) })
-	places = slices.CompactFunc(places, func(a, b scope.Place) bool { return bytes.Equal(a.Key, b.Key) })
-	if int64(len(places))*countWorth > was.count {
-		return 0, false, nil
-	}
 	count = was.count
-	for _, p := range places {
-		before, err := v.Range(p.Key, nil, scope.Range{Revision: was.revision, CountOnly: true})
+	for _, one := range changed {
+		before, err := v.Range(one, nil, scope.Range{Revision: was.revision, CountOnly: true})
 		if err != nil {
 			return 0, false, err
 		}
-		after, err := v.Range(p.Key, nil, scope.Range{Revision: at, CountOnly: true})
+		after, err := v.Range(one, nil, scope.Range{Revision: at, CountOnly: true})
 		if err != nil {
 			return 0, false, err
 		}

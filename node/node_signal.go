@@ -37,9 +37,9 @@ const (
 	signalFor = 2 * time.Minute
 	// signalsSeen bounds the signals that are remembered so as not to be delivered twice.
 	signalsSeen = 1 << 16
-	// signalsWait bounds those that wait for one watcher, and signalsBytes those that wait for
-	// all watchers of a node: a signal counts for each of them, with signalCounts bytes besides
-	// its key and value.
+	// signalsWait bounds those that wait for one watcher. Once signalsBytes wait for all watchers of a
+	// node, each may have its share of as many again: a signal counts for each of them, with
+	// signalCounts bytes besides its key and value.
 	signalsWait  = 256
 	signalsBytes = 64 << 20
 	signalCounts = 256
@@ -55,6 +55,7 @@ type listener struct {
 	key, end []byte
 	waiting  chan Signal
 	lost     uint64 // since the last that it took
+	bytes    int    // that wait for it
 }
 
 // signals are those who watch signals, and what came lately. The zero value is ready.
@@ -97,13 +98,14 @@ func (s *signals) give(x Signal, until aweigh.Instant) (to int, err error) {
 		if !scope.Within(x.Key, l.key, l.end) {
 			continue
 		}
-		if s.bytes+x.counts() > signalsBytes {
+		if s.bytes+x.counts() > signalsBytes && l.bytes+x.counts() > signalsBytes/len(s.listeners) {
 			l.lost++
 			continue
 		}
 		select {
 		case l.waiting <- x:
 			s.bytes += x.counts()
+			l.bytes += x.counts()
 			to++
 		default:
 			l.lost++
@@ -145,6 +147,7 @@ func (s *signals) took(l *listener, x *Signal) (lost uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.bytes -= x.counts()
+	l.bytes -= x.counts()
 	lost, l.lost = l.lost, 0
 	return lost
 }

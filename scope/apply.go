@@ -7,9 +7,10 @@ func exceeding(bundle aweigh.Hash) aweigh.Hash {
 	return aweigh.Sum([]byte("aweigh/exceeded/1"), bundle[:])
 }
 
-// bundle executes the mutations of a bundle. If one of them costs more than is declared, that goes on record until it
-// is void, and what of the bundle is not on record then is never executed: the author heard that it changed
-// nothing, and may have given up. Another bundle may carry it.
+// bundle executes the mutations of a bundle. If one of them costs more than is declared, that goes on record until all
+// of them are void, and what of the bundle is not on record then is never executed: the author heard that it changed
+// nothing, and may have given up. Another bundle may carry it. A bundle is refused whole while one of its
+// mutations is valid for longer than the policy allows, so that the record is no longer kept than others.
 func (x *execution) bundle(c *CheckedBundle) error {
 	x.purse.reserve = c.reserve
 	id, first := exceeding(c.id), uint32(len(x.result.Outcomes))
@@ -21,20 +22,18 @@ func (x *execution) bundle(c *CheckedBundle) error {
 	if known {
 		spent = &was
 	}
-	var until aweigh.Instant
+	early := c.until.Sub(x.block.Header.Time) > x.policy.Limits.ValidFor
+	exceeded := false
 	for i := range c.mutations {
-		m := &c.mutations[i]
-		out, err := x.apply(m, spent)
+		out, err := x.apply(&c.mutations[i], early, spent)
 		if err != nil {
 			return err
 		}
-		if out.Code == Exceeded {
-			until = max(until, m.ValidUntil)
-		}
+		exceeded = exceeded || out.Code == Exceeded
 		x.result.Outcomes = append(x.result.Outcomes, out)
 	}
-	if until > 0 && !known {
-		x.remember(id, until, Receipt{
+	if exceeded && !known {
+		x.remember(id, c.until, Receipt{
 			Code: Exceeded, Height: x.block.Header.Height, Index: first, Revision: x.next.head.Revision,
 			Reason: reason(ErrTooMuch),
 		})
@@ -42,8 +41,9 @@ func (x *execution) bundle(c *CheckedBundle) error {
 	return nil
 }
 
-// apply executes one mutation of a bundle; spent is the bundle's receipt, if it has one.
-func (x *execution) apply(m *CheckedMutation, spent *Receipt) (Outcome, error) {
+// apply executes one mutation of a bundle, which is refused if the bundle is early; spent is the bundle's receipt, if
+// it has one.
+func (x *execution) apply(m *CheckedMutation, early bool, spent *Receipt) (Outcome, error) {
 	out := Outcome{Mutation: m.ID, Revision: x.next.head.Revision}
 	now := x.block.Header.Time
 	switch {
@@ -53,7 +53,7 @@ func (x *execution) apply(m *CheckedMutation, spent *Receipt) (Outcome, error) {
 	case m.ValidUntil < now:
 		out.Code = Expired
 		return out, nil
-	case m.ValidUntil.Sub(now) > x.policy.Limits.ValidFor:
+	case early:
 		out.Code = Refused
 		return out, nil
 	}

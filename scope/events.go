@@ -3,6 +3,7 @@ package scope
 import (
 	"bytes"
 	"fmt"
+	"slices"
 
 	"github.com/aweigh/aweigh/lineage"
 )
@@ -54,6 +55,27 @@ func (s *State) Places(from, to int64, key, end []byte, most int) (places []Plac
 		return nil, from, err
 	}
 	return places, next, nil
+}
+
+// Changed are the keys [key, end), in the sense of Op, that changed in the revisions from <= r <= to, in order; ok is
+// false if there are more than so many changes in these revisions, of any keys, or later revisions than the newest.
+// That a key went to another scope is a change of it. The error is ErrCompacted if from cannot be read any more.
+func (s *State) Changed(from, to int64, key, end []byte, most int) (keys [][]byte, ok bool, err error) {
+	if from < s.head.Compacted {
+		return nil, false, ErrCompacted
+	}
+	looked := 0
+	err = s.changes(first(from), func(c change, _ bool) bool {
+		if c.at.main > to || looked > most {
+			return false
+		}
+		if looked++; Within(c.key, key, end) {
+			keys = append(keys, bytes.Clone(c.key))
+		}
+		return true
+	})
+	slices.SortFunc(keys, bytes.Compare)
+	return slices.CompactFunc(keys, bytes.Equal), looked <= most && to <= s.head.Revision, err
 }
 
 // Events is Places with the content of all of them, whatever it takes.

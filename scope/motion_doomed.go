@@ -17,10 +17,13 @@ func (s *State) Doomed(mo *Motion) (why string, err error) {
 	h := Header{Height: s.head.Height + 1, Time: s.head.Time, Policy: s.epoch.Domain().Policy}
 	x := newExecution(s, &Block{Header: h})
 	x.begin(m)
+	var failure error
 	if m.Class != Govern {
-		x.purse = purse{reserve: x.carries}
+		failure = x.begun(mo, m)
 	}
-	_, failure, err := x.stands(mo, m)
+	if failure == nil {
+		_, failure, err = x.stands(mo, m)
+	}
 	if err != nil || failure == nil {
 		return "", err
 	}

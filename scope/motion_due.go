@@ -48,8 +48,7 @@ func (x *execution) carry(rec *motionRecord) (waits bool, err error) {
 	if m.Class == Govern {
 		x.purse = purse{allowed: m.allowed} // its form allows enough
 	} else {
-		x.purse = purse{reserve: left}
-		failure = x.spend(mutationUnit + looked(len(mo.Mutation)))
+		failure = x.begun(mo, m)
 	}
 	if failure == nil {
 		succeeded, failure, err = x.enact(mo, m)
@@ -70,6 +69,14 @@ func (x *execution) carry(rec *motionRecord) (waits bool, err error) {
 		return true, nil
 	}
 	return false, x.close(rec, end)
+}
+
+// begun has what carries a motion pay for its form, as a bundle does before it is ordered, and for reading it.
+func (x *execution) begun(mo *Motion, m *CheckedMutation) error {
+	x.purse = purse{reserve: x.carries}
+	failure := x.spend(m.allowed + looked(len(mo.Mutation)))
+	x.purse.allowed = m.allowed
+	return failure
 }
 
 // await lets a motion that has the approvals wait for its turn, until which it is open. Its deadline is
