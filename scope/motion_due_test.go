@@ -30,7 +30,7 @@ func (w *assembly) costs(t fataler, id votes.MotionID) int64 {
 	x := newExecution(s, &Block{Header: h})
 	x.begin(m)
 	const most = 1 << 40
-	x.purse = purse{reserve: most}
+	x.purse = purse{allowed: m.allowed, reserve: most}
 	if _, _, err := x.stands(mo, m); err != nil {
 		t.Fatalf("pricing a motion: %v", err)
 	}
