@@ -52,7 +52,7 @@ func Draw(seed uint64) Scenario {
 	if d.one(5) {
 		s.Load.Dear = 1 + d.IntN(20)
 	}
-	if d.one(8) && !s.nests() && s.Load.Dear == 0 { // beside dear writes progress is not shown yet
+	if d.one(8) && !s.nests() {
 		d.ahead(&s)
 	}
 	return s

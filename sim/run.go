@@ -96,6 +96,9 @@ type wishes struct {
 // mostWishes bounds the nodes through which a healed network is asked to write.
 const mostWishes = 8
 
+// wishAgain is after how long a node is asked again for a write that is not final.
+const wishAgain = 10 * time.Second
+
 // core is the honest nodes; lacks names a kind of vote for which they have not
 // the weight that its rule asks, 0 if there is none.
 func (w *World) core() (core []*Node, lacks quorum.Kind) {
@@ -127,17 +130,28 @@ func (w *World) wish() *wishes {
 	}
 	x := &wishes{w: w, core: core, open: make(map[*Node]bool)}
 	for _, i := range w.ask.Perm(len(x.core))[:min(len(x.core), mostWishes)] {
-		n := x.core[i]
-		t := scope.Txn{Success: []scope.Op{{Kind: scope.OpPut, Key: []byte(w.key("healed")), Value: []byte(n.root().String())}}}
-		m := w.mutation(t, []byte(fmt.Sprintf("healed %04d", n.Index)))
-		x.open[n] = true
-		n.Submit(m, func(r node.Reply) {
-			if r.Outcome != nil {
-				delete(x.open, n)
-			}
-		})
+		x.open[x.core[i]] = true
+		x.ask(x.core[i])
 	}
 	return x
+}
+
+// ask asks a node for a write, and for another one while none is final, as clients do. Where the scope's time is ahead, a
+// write may have been dated before that was known, or the node may not know it yet: one is never ordered, and
+// the other is refused.
+func (x *wishes) ask(n *Node) {
+	w := x.w
+	t := scope.Txn{Success: []scope.Op{{Kind: scope.OpPut, Key: []byte(w.key("healed")), Value: []byte(n.root().String())}}}
+	n.Submit(w.mutation(t, []byte(fmt.Sprintf("healed %04d", n.Index))), func(r node.Reply) {
+		if r.Outcome != nil {
+			delete(x.open, n)
+		}
+	})
+	w.At(wishAgain, func() {
+		if x.open[n] {
+			x.ask(n)
+		}
+	})
 }
 
 // met reports whether all are final, and all nodes have come as far as that.
