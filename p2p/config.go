@@ -44,7 +44,7 @@ type Config struct {
 	MaxRequests  int           // requests in progress with one peer in each direction; 16
 	WriteTimeout time.Duration // a peer that takes 64 KiB slower than this loses its stream; 10 s
 	PullTimeout  time.Duration // longest time a request may take; 30 s
-	Grace        time.Duration // in which a new peer must prove to be of this network; 10 s
+	Grace        time.Duration // in which a new peer must prove that it knows the network; 10 s
 
 	PeerMessages int // messages accepted from one peer per second; 20,000, with bursts of two seconds
 	PeerBytes    int // bytes accepted from one peer per second; 64 MiB, with bursts of two seconds

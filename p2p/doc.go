@@ -11,9 +11,10 @@
 //   - Gossip spreads a message to every host that has joined its topic. It
 //     loses messages by design; nothing may depend on gossip alone.
 //
-// A host speaks to one network only. The network's identity is part of every
-// protocol and topic name, so a peer of another network fails at negotiation
-// and is disconnected.
+// A host speaks to one network only. Names of protocols and topics are derived
+// from the network's identity, so a peer of another network fails at negotiation
+// and is disconnected. Names are public: a peer proves that it knows the
+// identity before it gets or sends anything else.
 //
 // Everything here is bounded: queues, streams, connections, rates, remembered
 // addresses. Every drop is a counter in Stats.

@@ -76,7 +76,7 @@ func newGossip(h *Host) (*gossip, error) {
 	params.HeartbeatInterval = heartbeat
 	params.HistoryLength, params.HistoryGossip = historyKept, historyTold
 	var err error
-	g.pubsub, err = pubsub.NewGossipSub(h.ctx, h.host,
+	g.pubsub, err = pubsub.NewGossipSub(h.ctx, provenOnly{h.host, h},
 		pubsub.WithLogger(h.cfg.Log),
 		pubsub.WithGossipSubParams(params),
 		pubsub.WithMessageSignaturePolicy(pubsub.StrictNoSign), // what is worth signing is signed inside

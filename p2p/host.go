@@ -45,7 +45,7 @@ type Host struct {
 
 	strangers *strangers
 
-	framesID, pullID, peersID protocol.ID
+	proofID, framesID, pullID, peersID protocol.ID
 
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -69,6 +69,7 @@ func New(cfg Config) (*Host, error) {
 	prefix := Protocols(cfg.Network)
 	h := &Host{
 		cfg:      cfg,
+		proofID:  protocol.ID(prefix + "/proof/1"),
 		framesID: protocol.ID(prefix + "/frames/1"),
 		pullID:   protocol.ID(prefix + "/pull/1"),
 		peersID:  protocol.ID(prefix + "/peers/1"),
@@ -136,6 +137,7 @@ func (h *Host) Start() error {
 		return fmt.Errorf("p2p: watch connections: %w", err)
 	}
 	h.refuseCircuits()
+	h.host.SetStreamHandler(h.proofID, h.answerProof)
 	h.host.SetStreamHandler(h.framesID, h.receiveFrames)
 	h.host.SetStreamHandler(h.pullID, h.answer(h.cfg.MaxFrame, h.cfg.Handler.Request))
 	h.host.SetStreamHandler(h.peersID, h.answer(maxPeersRequest, h.answerPeers))
@@ -198,7 +200,7 @@ func (h *Host) spawn(f func()) {
 // ID is the host's identity.
 func (h *Host) ID() peer.ID { return h.host.ID() }
 
-// knows reports whether a peer is connected and of this network.
+// knows reports whether a peer is connected and has proved to be of this network.
 func (h *Host) knows(id peer.ID) bool { return h.peers.find(id) != nil }
 
 // Addrs are the host's full addresses, ending in /p2p/ and its ID, as

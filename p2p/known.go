@@ -1,10 +1,7 @@
 package p2p
 
 import (
-	"context"
-	"crypto/subtle"
 	"encoding/hex"
-	"errors"
 
 	"github.com/libp2p/go-libp2p/core/peer"
 
@@ -21,25 +18,8 @@ func Protocols(network aweigh.NetworkID) string {
 	return "/aweigh/" + hex.EncodeToString(sum[:8])
 }
 
-// errUnknowing refuses requests of those who do not know the network's identity.
-var errUnknowing = errors.New("p2p: a request that does not show that its peer knows the network")
-
-// knows is what a request begins with: it shows that the asker knows the network's
-// identity, to one peer alone, who learns nothing from it and cannot hand it on.
-func knows(network aweigh.NetworkID, asker, asked peer.ID) aweigh.Hash {
-	return aweigh.Sum([]byte("aweigh/knows/1"), network[:], []byte{byte(len(asker))}, []byte(asker), []byte(asked))
-}
-
-// knowing is a handler of requests that begin with what knows gives.
-func (h *Host) knowing(f func(context.Context, peer.ID, []byte) ([]byte, error)) func(context.Context, peer.ID, []byte) ([]byte, error) {
-	if f == nil {
-		return nil
-	}
-	return func(ctx context.Context, from peer.ID, req []byte) ([]byte, error) {
-		want := knows(h.cfg.Network, from, h.host.ID())
-		if len(req) < len(want) || subtle.ConstantTimeCompare(req[:len(want)], want[:]) != 1 {
-			return nil, errUnknowing
-		}
-		return f(ctx, from, req[len(want):])
-	}
+// Proof shows a peer that its giver knows a network's identity. It holds between these two alone: the taker learns
+// nothing from it, and cannot hand it on or give it back.
+func Proof(network aweigh.NetworkID, giver, taker peer.ID) aweigh.Hash {
+	return aweigh.Sum([]byte("aweigh/knows/1"), network[:], []byte{byte(len(giver))}, []byte(giver), []byte(taker))
 }

@@ -1,27 +1,30 @@
 package p2p
 
 import (
-	"errors"
+	"io"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/libp2p/go-libp2p"
+	"github.com/libp2p/go-libp2p/core/host"
+	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/peer"
-	"github.com/libp2p/go-libp2p/core/protocol"
 
-	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh"
 )
 
 // TestStrangersLearnNoNetwork: a libp2p host that knows no network's identity connects,
-// reads all that the host tells of itself, and asks by the names that it finds there.
+// reads all that the host tells of itself, and shows what is no proof.
 func TestStrangersLearnNoNetwork(t *testing.T) {
-	h := start(t, func(c *Config) { c.Handler.Request = echo })
+	h := start(t, nil)
 	stranger, err := libp2p.New(libp2p.NoListenAddrs)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer stranger.Close()
+	// It names the protocol, so that the host leaves it the whole time.
+	stranger.SetStreamHandler(h.proofID, func(s network.Stream) { _ = s.Reset() })
 	if err := stranger.Connect(t.Context(), peer.AddrInfo{ID: h.ID(), Addrs: h.host.Addrs()}); err != nil {
 		t.Fatal(err)
 	}
@@ -41,35 +44,39 @@ func TestStrangersLearnNoNetwork(t *testing.T) {
 			t.Fatalf("nothing was told: %v", err)
 		}
 	}
-	friend := start(t, nil)
-	join(t, h, friend)
-	eventually(t, "the host has the record of its friend", func() bool { return len(h.book.addrs(friend.ID())) > 0 })
-	for _, c := range []struct {
-		proto       protocol.ID
-		ask, answer string
-	}{
-		{h.pullID, "genesis", "genesis"},
-		{h.peersID, string(canon.Encode(peersRequest{Wanted: [][]byte{[]byte(friend.ID())}})), string(friend.ID())},
+	// What shows nothing: what the host showed, which comes back, what others may show, and what was made up.
+	for what, shown := range map[string]aweigh.Hash{
+		"zeros":                      {},
+		"what the host shows":        Proof(testNetwork, h.ID(), stranger.ID()),
+		"what shows another host":    Proof(testNetwork, stranger.ID(), stranger.ID()),
+		"what another host shows":    Proof(testNetwork, h.ID(), h.ID()),
+		"what shows another network": Proof(aweigh.Sum([]byte("another")), stranger.ID(), h.ID()),
 	} {
-		ask := func(req string) (string, error) {
-			s, err := stranger.NewStream(t.Context(), h.ID(), c.proto)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got, err := exchangeOn(s, []byte(req), maxPeersAnswer)
-			return string(got), err
-		}
-		other := knows(h.cfg.Network, h.ID(), h.ID()) // what another peer may show
-		for what, shown := range map[string]string{"nothing": "", "what another shows": string(other[:]), "zeros": string(make([]byte, len(other)))} {
-			if got, err := ask(shown + c.ask); !errors.Is(err, ErrRefused) || strings.Contains(got, c.answer) {
-				t.Errorf("%s: %s is answered with %q, %v", c.proto, what, got, err)
-			}
-		}
-		mine := knows(h.cfg.Network, stranger.ID(), h.ID())
-		if got, err := ask(string(mine[:]) + c.ask); err != nil || !strings.Contains(got, c.answer) {
-			t.Errorf("%s: who knows the network is answered with %q, %v", c.proto, got, err)
+		if got, err := prove(t, stranger, h, shown); len(got) > 0 || err == nil {
+			t.Errorf("%s is answered by %x, %v", what, got, err)
 		}
 	}
+	if h.knows(stranger.ID()) || h.Stats().Unproven != 5 || h.Stats().Blamed != 5 {
+		t.Errorf("a stranger is believed, or not counted: %+v", h.Stats())
+	}
+	got, err := prove(t, stranger, h, Proof(testNetwork, stranger.ID(), h.ID()))
+	if err != nil || len(got) == 0 || !h.knows(stranger.ID()) {
+		t.Errorf("a peer that knows the network is answered by %x, %v", got, err)
+	}
+}
+
+// prove gives a host a proof, and returns the host's.
+func prove(t *testing.T, giver host.Host, taker *Host, proof aweigh.Hash) ([]byte, error) {
+	t.Helper()
+	s, err := giver.NewStream(t.Context(), taker.ID(), taker.proofID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Reset()
+	if _, err := s.Write(proof[:]); err != nil {
+		t.Fatal(err)
+	}
+	return io.ReadAll(s)
 }
 
 func asText[T ~string](all []T) (text []string) {

@@ -10,7 +10,6 @@ import (
 	"github.com/libp2p/go-libp2p/core/event"
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/peer"
-	"github.com/libp2p/go-libp2p/core/peerstore"
 	"github.com/libp2p/go-libp2p/p2p/host/eventbus"
 	"golang.org/x/time/rate"
 )
@@ -24,7 +23,7 @@ const foreignBlock = 30 * time.Second
 // lacks the last ones added, and pushes the rest later.
 const secondLook = time.Second
 
-// remote is a connected peer of this network.
+// remote is a connected peer that has proved to be of this network.
 type remote struct {
 	id    peer.ID
 	since time.Time
@@ -57,6 +56,7 @@ type table struct {
 
 	mu      sync.RWMutex
 	remotes map[peer.ID]*remote
+	claims  map[peer.ID]*claim // of peers that have not proved
 }
 
 // arrival says that a peer has proven to be of this network, and waits for the
@@ -67,7 +67,10 @@ type arrival struct {
 }
 
 func newTable(h *Host) *table {
-	return &table{h: h, arrivals: make(chan arrival), expired: make(chan expiry), remotes: make(map[peer.ID]*remote)}
+	return &table{
+		h: h, arrivals: make(chan arrival), expired: make(chan expiry),
+		remotes: make(map[peer.ID]*remote), claims: make(map[peer.ID]*claim),
+	}
 }
 
 // find is the remote of id, or nil.
@@ -94,9 +97,8 @@ func (t *table) all() []*remote {
 	return all
 }
 
-// prove is find for a peer that has just opened a stream of this network's
-// protocols, which proves that it belongs here even before identify says so.
-func (t *table) prove(id peer.ID) *remote {
+// proved is find for a peer that has just proved that it knows the network.
+func (t *table) proved(id peer.ID) *remote {
 	if r := t.find(id); r != nil {
 		return r
 	}
@@ -149,15 +151,19 @@ func (t *table) follow(e any) {
 		}
 		t.h.dialer.connectedness(e.Peer, e.Connectedness == network.Connected)
 	case event.EvtPeerIdentificationCompleted:
-		if slices.Contains(e.Protocols, t.h.framesID) {
-			t.up(e.Peer)
-			t.h.book.record(e.Peer, e.SignedPeerRecord)
+		if t.find(e.Peer) == nil && !slices.Contains(e.Protocols, t.h.proofID) {
+			t.judgeAfter(e.Peer, min(secondLook, t.h.cfg.Grace))
 			return
 		}
-		t.judgeAfter(e.Peer, min(secondLook, t.h.cfg.Grace))
+		t.h.spawn(func() { t.h.askProof(e.Peer) })
+		t.h.spawn(func() {
+			if t.await(e.Peer) != nil {
+				t.h.book.record(e.Peer, e.SignedPeerRecord)
+			}
+		})
 	case event.EvtPeerProtocolsUpdated:
-		if slices.Contains(e.Added, t.h.framesID) {
-			t.up(e.Peer)
+		if slices.Contains(e.Added, t.h.proofID) {
+			t.h.spawn(func() { t.h.askProof(e.Peer) })
 		}
 	}
 }
@@ -203,10 +209,8 @@ func (t *table) up(id peer.ID) *remote {
 	r.link = newLink(h, id, r.ctx)
 	t.mu.Lock()
 	t.remotes[id] = r
+	t.settle(id)
 	t.mu.Unlock()
-	if signed, ok := peerstore.GetCertifiedAddrBook(h.host.Peerstore()); ok {
-		h.book.record(id, signed.GetPeerRecord(id))
-	}
 	h.cfg.Log.Debug("peer up", "peer", id)
 	if h.cfg.Handler.Peer != nil {
 		h.cfg.Handler.Peer(id, true)
@@ -218,13 +222,17 @@ func (t *table) up(id peer.ID) *remote {
 
 // down forgets a peer that is no longer connected.
 func (t *table) down(id peer.ID) {
-	r := t.find(id)
-	if r == nil || t.h.host.Network().Connectedness(id) == network.Connected {
+	if t.h.host.Network().Connectedness(id) == network.Connected {
 		return
 	}
 	t.mu.Lock()
+	r := t.remotes[id]
 	delete(t.remotes, id)
+	t.settle(id)
 	t.mu.Unlock()
+	if r == nil {
+		return
+	}
 	r.close()
 	t.h.cfg.Log.Debug("peer down", "peer", id)
 	if t.h.cfg.Handler.Peer != nil {
@@ -244,8 +252,13 @@ func (t *table) judge(e expiry) {
 		t.judgeIn(left, e)
 		return
 	}
+	spoken, _ := t.h.host.Peerstore().GetProtocols(id)
+	named := slices.Contains(spoken, t.h.proofID)
+	if named && e.had < t.h.cfg.Grace { // it corrected its list, and has the whole time
+		return
+	}
 	t.h.count.Foreign.Add(1)
-	if spoken, _ := t.h.host.Peerstore().GetProtocols(id); len(spoken) > 0 {
+	if len(spoken) > 0 && !(named && t.h.dialer.isMember(id)) {
 		t.h.gate.block(id, foreignBlock)
 		t.h.cfg.Log.Warn("disconnected a peer that does not belong to this network: wrong network id, or not an aweigh node",
 			"peer", id, "network", t.h.cfg.Network, "protocol", t.h.framesID)

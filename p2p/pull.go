@@ -10,8 +10,6 @@ import (
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/core/protocol"
-
-	"github.com/aweigh/aweigh"
 )
 
 var (
@@ -38,8 +36,7 @@ func (h *Host) Request(ctx context.Context, to peer.ID, req []byte, max int) ([]
 	return h.ask(ctx, h.pullID, to, req, max)
 }
 
-// ask sends one request over a stream of its own, behind what shows that this host knows the
-// network.
+// ask sends one request over a stream of its own.
 func (h *Host) ask(ctx context.Context, proto protocol.ID, to peer.ID, req []byte, limit int) (answer []byte, err error) {
 	if !h.enter() {
 		return nil, ErrClosed
@@ -72,8 +69,7 @@ func (h *Host) ask(ctx context.Context, proto protocol.ID, to peer.ID, req []byt
 	defer s.Reset()
 	stop := context.AfterFunc(ctx, func() { _ = s.Reset() }) // the only way to interrupt a read
 	defer stop()
-	shown := knows(h.cfg.Network, h.host.ID(), to)
-	if answer, err = exchangeOn(s, append(shown[:], req...), limit); err != nil {
+	if answer, err = exchangeOn(s, req, limit); err != nil {
 		if ctx.Err() != nil {
 			err = ctx.Err()
 		}
@@ -112,10 +108,9 @@ func exchangeOn(s network.Stream, req []byte, limit int) ([]byte, error) {
 	return nil, fmt.Errorf("%w: answer of kind %d", ErrFrame, status)
 }
 
-// answer makes a stream handler that reads one request of at most limit bytes, from a peer
-// that shows that it knows the network, and writes what f answers. A nil f refuses.
+// answer makes a stream handler that reads one request of at most limit bytes, from a peer that has proved, and writes
+// what f answers. A nil f refuses.
 func (h *Host) answer(limit int, f func(context.Context, peer.ID, []byte) ([]byte, error)) network.StreamHandler {
-	known := h.knowing(f)
 	return func(s network.Stream) {
 		defer s.Close()
 		if !h.enter() {
@@ -123,16 +118,12 @@ func (h *Host) answer(limit int, f func(context.Context, peer.ID, []byte) ([]byt
 			return
 		}
 		defer h.leave()
-		r := h.peers.prove(s.Conn().RemotePeer())
-		if r == nil {
+		r := h.opener(s)
+		if r == nil || !h.maySend(r) {
 			_ = s.Reset()
 			return
 		}
-		if !h.maySend(r) {
-			_ = s.Reset()
-			return
-		}
-		if err := h.serve(r, s, limit+len(aweigh.Hash{}), known); err != nil {
+		if err := h.serve(r, s, limit, f); err != nil {
 			h.count.RequestsRefused.Add(1)
 			h.cfg.Log.Debug("request not served", "peer", r.id, "error", err)
 			_ = s.Reset()

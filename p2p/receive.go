@@ -17,11 +17,8 @@ func (h *Host) receiveFrames(s network.Stream) {
 		return
 	}
 	defer h.leave()
-	r := h.peers.prove(s.Conn().RemotePeer())
-	if r == nil {
-		return
-	}
-	if !h.maySend(r) {
+	r := h.opener(s)
+	if r == nil || !h.maySend(r) {
 		return
 	}
 	r.inMu.Lock()

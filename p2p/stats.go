@@ -24,6 +24,7 @@ type Tally[T any] struct {
 	FramesLost         T // queued, then lost with a stream or a peer
 	StreamsBroken      T // outgoing frame streams that failed
 	StreamsRefused     T // incoming streams of peers that open too many
+	Unproven           T // incoming streams of peers that did not prove that they know the network
 	BadFrames          T // incoming streams cut for a frame too long or malformed
 	Slowed             T // times a peer exceeded its rates and its reader waited
 

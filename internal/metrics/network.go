@@ -19,6 +19,10 @@ var totals = []struct {
 	{counter("p2p_frames_lost_total", "Frames queued, then lost with a stream or a peer."), func(s p2p.Stats) uint64 { return s.FramesLost }},
 	{counter("p2p_streams_broken_total", "Outgoing frame streams that failed."), func(s p2p.Stats) uint64 { return s.StreamsBroken }},
 	{counter("p2p_streams_refused_total", "Incoming streams refused, of peers that open too many."), func(s p2p.Stats) uint64 { return s.StreamsRefused }},
+	{
+		counter("p2p_streams_unproven_total", "Incoming streams of peers that did not prove to know the network."),
+		func(s p2p.Stats) uint64 { return s.Unproven },
+	},
 	{counter("p2p_bad_frames_total", "Incoming streams cut for a frame too long or malformed."), func(s p2p.Stats) uint64 { return s.BadFrames }},
 	{counter("p2p_slowed_total", "Times that a peer exceeded its rates and had to wait."), func(s p2p.Stats) uint64 { return s.Slowed }},
 	{counter("p2p_requests_sent_total", "Requests to peers."), func(s p2p.Stats) uint64 { return s.RequestsSent }},

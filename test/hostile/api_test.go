@@ -56,6 +56,7 @@ func (x *net4) answers(t testing.TB) {
 // TestBadRequestsAreRefused: each is answered with an error that says so, and
 // never with one of the server's own.
 func TestBadRequestsAreRefused(t *testing.T) {
+	t.Parallel()
 	testshort.Skip(t)
 	x := newNetwork(t, 4)
 	c := x.api(0)
@@ -161,6 +162,7 @@ func (c Client) idle(t *testing.T, n int, beginning string) []net.Conn {
 // TestIdleConnectionsKeepNobodyOut: more connections than the server keeps, which
 // say nothing, half of a header, or half of a body.
 func TestIdleConnectionsKeepNobodyOut(t *testing.T) {
+	t.Parallel()
 	testshort.Skip(t)
 	x := newNetwork(t, 4)
 	before := inUse()
@@ -291,7 +293,7 @@ func TestHugeRangesHoldNothingUp(t *testing.T) {
 		flood.Add(1)
 		go func() {
 			defer flood.Done()
-			for range 10 {
+			for range 4 {
 				if status, answer, err := x.api(0).Call("Range", protoType, rang); err != nil || status != 200 {
 					t.Errorf("range: status %d, %v: %.200s", status, err, answer)
 				}

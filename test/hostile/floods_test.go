@@ -69,7 +69,7 @@ func TestFloodsStopNobody(t *testing.T) {
 			received := x.arrived()
 			stop := x.newPlan(t, flood, 10_000).start(t)
 			eventually(t, "the flood arrives", func() bool { return x.arrived() > received+5 }) // long offers wait for seconds
-			for range 10 {
+			for range 5 {
 				x.commits(t)
 			}
 			held := inUse()
@@ -82,9 +82,10 @@ func TestFloodsStopNobody(t *testing.T) {
 			}
 			stop()
 			x.commits(t)
-			if r := x.node(0).Reach(); len(r.Anchors) < len(x.daemons) {
-				t.Errorf("%d anchors are reached after the flood", len(r.Anchors))
-			}
+			// One may have said last that it listens.
+			eventually(t, "all anchors are reached after the flood", func() bool {
+				return len(x.node(0).Reach().Anchors) >= len(x.daemons)
+			})
 		})
 	}
 }

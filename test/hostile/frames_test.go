@@ -138,6 +138,7 @@ func TestStaleFramesAreDroppedWithoutBlame(t *testing.T) {
 // TestReplayedFramesChangeNothing: what was valid once may come any number of
 // times, and is no fault of whoever passes it on.
 func TestReplayedFramesChangeNothing(t *testing.T) {
+	t.Parallel()
 	testshort.Skip(t)
 	x := newNetwork(t, 4)
 	f := x.forge(t)

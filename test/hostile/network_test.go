@@ -18,6 +18,7 @@ import (
 
 	"github.com/aweigh/aweigh/internal/daemon"
 	"github.com/aweigh/aweigh/internal/devnet"
+	"github.com/aweigh/aweigh/internal/testparallel"
 	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/p2p"
 	"github.com/aweigh/aweigh/quorum"
@@ -28,6 +29,7 @@ func TestMain(m *testing.M) {
 	if plan := os.Getenv(attackerEnv); plan != "" {
 		os.Exit(attack(plan))
 	}
+	testparallel.Waiting()
 	goleak.VerifyTestMain(m)
 }
 

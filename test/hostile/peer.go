@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
@@ -53,6 +54,7 @@ func NewPeer(id aweigh.NetworkID, identity *votes.PrivateKey) (*Peer, error) {
 	p := &Peer{Host: h, Network: id}
 	// What a node sends here is not read: its windows fill, and stay full.
 	h.SetStreamHandler(p.protocol("frames"), func(network.Stream) {})
+	h.SetStreamHandler(p.protocol("proof"), func(s network.Stream) { _ = p.prove(s) })
 	return p, nil
 }
 
@@ -69,18 +71,39 @@ func libp2pKey(k votes.PrivateKey) (crypto.PrivKey, error) {
 // Close closes all connections.
 func (p *Peer) Close() error { return p.Host.Close() }
 
-// protocol is the ID of one of package p2p's protocols: frames, pull or peers.
+// protocol is the ID of one of package p2p's protocols: proof, frames, pull or peers.
 func (p *Peer) protocol(name string) protocol.ID {
 	return protocol.ID(p2p.Protocols(p.Network) + "/" + name + "/1")
 }
 
-// Connect dials a node at a multiaddr that ends in its peer ID.
+// Connect dials a node at a multiaddr that ends in its peer ID, and proves that it knows the network.
 func (p *Peer) Connect(ctx context.Context, addr string) (peer.ID, error) {
 	info, err := peer.AddrInfoFromString(addr)
 	if err != nil {
 		return "", err
 	}
-	return info.ID, p.Host.Connect(ctx, *info)
+	if err := p.Host.Connect(ctx, *info); err != nil {
+		return info.ID, err
+	}
+	s, err := p.Open(ctx, info.ID, "proof")
+	if err != nil {
+		return info.ID, err
+	}
+	return info.ID, p.prove(s)
+}
+
+// prove exchanges proofs of knowing the network, as nodes do before anything else.
+func (p *Peer) prove(s network.Stream) error {
+	defer s.Close()
+	mine := p2p.Proof(p.Network, p.Host.ID(), s.Conn().RemotePeer())
+	if err := Write(s, mine[:], 5*time.Second); err != nil {
+		return err
+	}
+	if err := s.SetReadDeadline(time.Now().Add(5 * time.Second)); err != nil {
+		return err
+	}
+	_, err := io.ReadFull(s, mine[:])
+	return err
 }
 
 // Connected reports whether a node has not hung up.

@@ -15,7 +15,6 @@ import (
 
 	"github.com/libp2p/go-libp2p/core/peer"
 
-	"github.com/aweigh/aweigh"
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/node"
@@ -33,9 +32,7 @@ func (p *Peer) Ask(ctx context.Context, to peer.ID, req []byte) (status byte, si
 	if err := s.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
 		return 0, 0, err
 	}
-	asker := p.Host.ID()
-	knows := aweigh.Sum([]byte("aweigh/knows/1"), p.Network[:], []byte{byte(len(asker))}, []byte(asker), []byte(to)) // as p2p asks for it
-	if err := Write(s, Frame(append(knows[:], req...)), 5*time.Second); err != nil {
+	if err := Write(s, Frame(req), 5*time.Second); err != nil {
 		return 0, 0, err
 	}
 	r := bufio.NewReader(s)

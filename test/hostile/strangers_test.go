@@ -113,6 +113,7 @@ func (x *net4) govern(t testing.TB, change func(*scope.Policy)) {
 // TestStrangersLeaveRoomForMotions: throwaway keys open motions without end. Each anchor
 // still has room for motions of its own, and what anchors govern is carried.
 func TestStrangersLeaveRoomForMotions(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("floods take a while")
 	}

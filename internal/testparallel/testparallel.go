@@ -1,0 +1,22 @@
+// Package testparallel holds what packages share whose tests wait for most of their time.
+package testparallel
+
+import (
+	"flag"
+	"runtime"
+	"strconv"
+)
+
+// Waiting lets two tests run for each processor at a time, as the tests of the package wait for most of their time.
+// A TestMain calls it first. The flag -parallel, if given, holds.
+func Waiting() {
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if given {
+		return
+	}
+	if err := flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0))); err != nil {
+		panic(err) // no test binary
+	}
+}
