@@ -25,18 +25,23 @@ var (
 	ErrDamaged = errors.New("box: stored ballots are damaged")
 )
 
-// Limits bound a box, in ballots. Zero values stand for those of DefaultLimits.
+// Limits bound a box, in ballots and in the bytes of their encodings. Early ballots take a quarter of the bytes at
+// most, of the box and of each voter. Zero values stand for those of DefaultLimits.
 type Limits struct {
 	Ballots       int // in all
 	PerVoter      int
 	Early         int // for motions that nobody knows yet
 	EarlyPerVoter int
+	Bytes         int // in all
+	VoterBytes    int
 }
 
 // DefaultLimits leave each voter room for two ballots on each of 1,000 open
-// motions, and the early ballots of 128 anchors fit side by side, so that none
-// crowds out another.
-var DefaultLimits = Limits{Ballots: 1_000_000, PerVoter: 4096, Early: 100_000, EarlyPerVoter: 512}
+// motions, with the longest comments, and the ballots of 128 anchors fit side by side, early ones too,
+// so that none crowds out another. Without comments, 1,000,000 fit.
+var DefaultLimits = Limits{
+	Ballots: 1_000_000, PerVoter: 4096, Early: 100_000, EarlyPerVoter: 512, Bytes: 384 << 20, VoterBytes: 3 << 20,
+}
 
 func (l Limits) orDefault() Limits {
 	d := DefaultLimits
@@ -51,6 +56,12 @@ func (l Limits) orDefault() Limits {
 	}
 	if l.EarlyPerVoter != 0 {
 		d.EarlyPerVoter = l.EarlyPerVoter
+	}
+	if l.Bytes != 0 {
+		d.Bytes = l.Bytes
+	}
+	if l.VoterBytes != 0 {
+		d.VoterBytes = l.VoterBytes
 	}
 	return d
 }
@@ -81,14 +92,22 @@ type Box struct {
 	scope   aweigh.ScopeID
 	limits  Limits
 	tree    reconcile.Tree // of the identities
-	early   int
+	load    load
 	voters  map[aweigh.Hash]load
 	motions map[votes.MotionID]load
 }
 
-// load is how many ballots there are of a voter, or on a motion. Those on one
+// load is the ballots that there are in all, of a voter, or on a motion. Those on one
 // motion are all early or none.
-type load struct{ all, early int }
+type load struct{ all, early sum }
+
+// sum is how many ballots there are, and the bytes of their encodings.
+type sum struct{ ballots, bytes int }
+
+func (s *sum) add(n, size int) {
+	s.ballots += n
+	s.bytes += n * size
+}
 
 // Outcome is what became of a ballot that a box did not refuse.
 type Outcome uint8
@@ -108,13 +127,16 @@ func (o Outcome) String() string {
 func (b *Box) Len() int { return b.tree.Len() }
 
 // Early is how many of them are for motions that nobody knows yet.
-func (b *Box) Early() int { return b.early }
+func (b *Box) Early() int { return b.load.early.ballots }
+
+// Bytes is how many the encodings of all ballots have.
+func (b *Box) Bytes() int { return b.load.all.bytes }
 
 // Has reports whether a ballot is in the box.
 func (b *Box) Has(id aweigh.Hash) bool { return b.tree.Has(id) }
 
 // On is how many of them are on a motion.
-func (b *Box) On(id votes.MotionID) int { return b.motions[id].all }
+func (b *Box) On(id votes.MotionID) int { return b.motions[id].all.ballots }
 
 // Set is the identities of all ballots, as they are now.
 func (b *Box) Set() reconcile.Set { return b.tree.Snapshot() }
@@ -152,24 +174,37 @@ func (b *Box) Examine(v votes.MotionBallot, m Motion) (known bool, err error) {
 		return true, nil
 	}
 	of, l := b.voters[v.Voter], &b.limits
-	switch {
-	case b.Len() >= l.Ballots:
-		return false, fmt.Errorf("%w: %d ballots", ErrFull, b.Len())
-	case of.all >= l.PerVoter:
-		return false, fmt.Errorf("%w: %d of %s", ErrVoterFull, of.all, v.Voter.Short())
-	case !b.isEarly(v.Motion, m.State):
-	case b.early >= l.Early:
-		return false, fmt.Errorf("%w: %d ballots for motions that are not known yet", ErrFull, b.early)
-	case of.early >= l.EarlyPerVoter:
-		return false, fmt.Errorf("%w: %d of %s for motions that are not known yet", ErrVoterFull, of.early, v.Voter.Short())
+	if b.load.all.full(l.Ballots, l.Bytes) {
+		return false, fmt.Errorf("%w: %v", ErrFull, b.load.all)
+	}
+	if of.all.full(l.PerVoter, l.VoterBytes) {
+		return false, fmt.Errorf("%w: %v of %s", ErrVoterFull, of.all, v.Voter.Short())
+	}
+	if !b.isEarly(v.Motion, m.State) {
+		return false, nil
+	}
+	if b.load.early.full(l.Early, l.Bytes/4) {
+		return false, fmt.Errorf("%w: %v for motions that are not known yet", ErrFull, b.load.early)
+	}
+	if of.early.full(l.EarlyPerVoter, l.VoterBytes/4) {
+		return false, fmt.Errorf("%w: %v of %s for motions that are not known yet", ErrVoterFull, of.early,
+			v.Voter.Short())
 	}
 	return false, nil
 }
 
+// full reports whether there is no room for one more, however long.
+func (s sum) full(ballots, bytes int) bool {
+	return s.ballots >= ballots || s.bytes+votes.MaxMotionBallot > bytes
+}
+
+// String says it for people.
+func (s sum) String() string { return fmt.Sprintf("%d ballots of %d bytes", s.ballots, s.bytes) }
+
 // isEarly: ballots on a motion count as early until Opened is called for it.
 func (b *Box) isEarly(id votes.MotionID, s State) bool {
 	on, ok := b.motions[id]
-	return ok && on.early > 0 || !ok && s == Unknown
+	return ok && on.early.ballots > 0 || !ok && s == Unknown
 }
 
 // Offer examines a ballot, verifies it and adds it. The verifier may be nil.
@@ -200,10 +235,11 @@ func (b *Box) Add(c votes.CheckedMotionBallot, m Motion) (Outcome, []kv.Op, erro
 		return Repeated, nil, nil
 	}
 	p := placeOf(&v)
-	b.count(p, b.isEarly(v.Motion, m.State), 1)
+	raw := v.Encode()
+	b.count(p, b.isEarly(v.Motion, m.State), 1, len(raw))
 	must.Hold(b.tree.Add(v.ID()), "box: a ballot that is not there is there")
 	ops := []kv.Op{
-		kv.Set(b.ballotKey(p), v.Encode()),
+		kv.Set(b.ballotKey(p), raw),
 		kv.Set(b.indexKey(v.ID()), p[:]),
 	}
 	v.Choice = v.Choice.Other()
@@ -213,23 +249,26 @@ func (b *Box) Add(c votes.CheckedMotionBallot, m Motion) (Outcome, []kv.Op, erro
 	return Added, ops, nil
 }
 
-// count adds n, 1 or -1, to the loads of a ballot's voter and motion.
-func (b *Box) count(p place, early bool, n int) {
-	e := 0
-	if early {
-		e = n
-	}
-	b.early += e
-	bump(b.voters, p.voter(), n, e)
-	bump(b.motions, p.motion(), n, e)
+// count adds n ballots, 1 or -1, of so many bytes to the loads of the box, of a voter and of a motion.
+func (b *Box) count(p place, early bool, n, size int) {
+	b.load.add(early, n, size)
+	bump(b.voters, p.voter(), early, n, size)
+	bump(b.motions, p.motion(), early, n, size)
 }
 
-func bump(m map[aweigh.Hash]load, id aweigh.Hash, all, early int) {
+func (l *load) add(early bool, n, size int) {
+	if l.all.add(n, size); early {
+		l.early.add(n, size)
+	}
+}
+
+func bump(m map[aweigh.Hash]load, id aweigh.Hash, early bool, n, size int) {
 	l := m[id]
-	l.all += all
-	l.early += early
-	must.Hold(l.all >= l.early && l.early >= 0, "box: %s has %d ballots, %d of them early", id.Short(), l.all, l.early)
-	if l.all == 0 {
+	l.add(early, n, size)
+	must.Hold(l.all.ballots >= l.early.ballots && l.early.ballots >= 0 && l.early.bytes >= 0,
+		"box: %s has %v, %v early", id.Short(), l.all, l.early)
+	if l.all.ballots == 0 {
+		must.Hold(l.all.bytes == 0, "box: %s has %v", id.Short(), l.all)
 		delete(m, id)
 	} else {
 		m[id] = l

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -238,6 +239,59 @@ func TestBallotsAreRefusedForAReason(t *testing.T) {
 	}
 }
 
+// TestBoxesAreBoundedInBytes: long comments fill a box before the number of ballots does, early ones a quarter of it,
+// and none that is there has to go. What closes gives its bytes back, and a restart counts the same.
+func TestBoxesAreBoundedInBytes(t *testing.T) {
+	p := newPeople(t, 3)
+	commented := func(voter, motion int) votes.MotionBallot {
+		v := votes.MotionVote{Network: network, Scope: scope, Motion: motionID(motion), Choice: votes.Approve}
+		b, err := votes.SignMotionBallot(p[voter].Signer(), v, strings.Repeat("c", 1000))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	size := len(commented(0, 0).Encode())
+	if most := DefaultLimits; most.Bytes/most.Ballots < len(p.ballot(t, 0, 0, votes.Approve).Encode()) {
+		t.Errorf("ballots without a comment have %d bytes", len(p.ballot(t, 0, 0, votes.Approve).Encode()))
+	}
+	s := newShip(t, p, Limits{Bytes: 40 * size, VoterBytes: 30 * size})
+	fits := func(bytes int) int { return (bytes-votes.MaxMotionBallot)/size + 1 }
+	// takes offers ballots of a voter until one is refused, which is to be after so many.
+	takes := func(voter, motion, many int, want error) {
+		t.Helper()
+		var err error
+		n := 0
+		for ; err == nil && n <= many; n++ {
+			_, err = s.offer(commented(voter, motion+n))
+		}
+		if n--; n != many || !errors.Is(err, want) {
+			t.Errorf("%d ballots of voter %d are taken, %d are to be: %v", n, voter, many, err)
+		}
+		before := fmt.Sprint(s.box.voters, s.box.motions, s.box.load)
+		if s.reopen(); fmt.Sprint(s.box.voters, s.box.motions, s.box.load) != before {
+			t.Errorf("a box made anew counts %v, not %s", s.box.load, before)
+		}
+	}
+	early, ofOne := fits(10*size), fits(30*size/4)
+	takes(0, 100, ofOne, ErrVoterFull)
+	takes(1, 200, early-ofOne, ErrFull)
+	s.close(100)
+	takes(1, 300, 1, ErrFull)
+	for m := range 40 {
+		s.open(m, p.keys())
+	}
+	ofOne, all := fits(30*size)-(ofOne-1), fits(40*size)
+	takes(0, 0, ofOne, ErrVoterFull)
+	takes(1, 0, all-early-ofOne, ErrFull)
+	if s.box.Bytes() != all*size {
+		t.Errorf("%d bytes are counted, of %d", s.box.Bytes(), all*size)
+	}
+	s.sameAsDisk()
+	s.close(0) // two are on it
+	takes(2, 1, 2, ErrFull)
+}
+
 // TestNothingAcknowledgedIsEvicted: a box that is full, or full of a voter's
 // ballots, keeps what it has, through restarts, until motions close.
 func TestNothingAcknowledgedIsEvicted(t *testing.T) {
@@ -389,8 +443,9 @@ func TestBoxesDoNotDependOnThePath(t *testing.T) {
 		}
 		old := s.box
 		s.reopen()
-		if fmt.Sprint(old.voters, old.motions, old.early) != fmt.Sprint(s.box.voters, s.box.motions, s.box.early) {
-			t.Fatalf("%v %v %d, made anew %v %v %d", old.voters, old.motions, old.early, s.box.voters, s.box.motions, s.box.early)
+		if fmt.Sprint(old.voters, old.motions, old.load) != fmt.Sprint(s.box.voters, s.box.motions, s.box.load) {
+			t.Fatalf("%v %v %v, made anew %v %v %v",
+				old.voters, old.motions, old.load, s.box.voters, s.box.motions, s.box.load)
 		}
 		if old.Set().Fingerprint() != s.box.Set().Fingerprint() {
 			t.Fatal("another set when made anew")

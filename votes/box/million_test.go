@@ -31,7 +31,7 @@ func newFleet(t testing.TB, n, differ int) *fleet {
 	shared := newShip(t, p, Limits{})
 	unknown := Motion{Unknown, shared.known.all}
 	most := n + differ
-	loose := Limits{Ballots: most, PerVoter: most, Early: most, EarlyPerVoter: most}
+	loose := Limits{Ballots: most, PerVoter: most, Early: most, EarlyPerVoter: most, Bytes: 1 << 40, VoterBytes: 1 << 40}
 	shared.limits = loose
 	shared.reopen()
 	signature := make([]byte, 64)
@@ -210,7 +210,10 @@ func fork(s *ship) *ship {
 
 func BenchmarkAdd(b *testing.B) {
 	p := newPeople(b, 1)
-	s := newShip(b, p, Limits{Ballots: 1 << 30, PerVoter: 1 << 30, Early: 1 << 30, EarlyPerVoter: 1 << 30})
+	const most = 1 << 40
+	s := newShip(b, p, Limits{
+		Ballots: most, PerVoter: most, Early: most, EarlyPerVoter: most, Bytes: most, VoterBytes: most,
+	})
 	voter := p[0].Public().ID()
 	n := 0
 	for b.Loop() {

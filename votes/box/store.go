@@ -63,6 +63,14 @@ func New(network aweigh.NetworkID, scope aweigh.ScopeID, limits Limits, r kv.Rea
 	var ops []kv.Op
 	var bad error
 	known := make(map[votes.MotionID]Motion)
+	over := func(p *place) (early, over bool) { // whether it can no longer count
+		m, ok := known[p.motion()]
+		if !ok {
+			m = motions.Motion(p.motion())
+			known[p.motion()] = m
+		}
+		return m.State == Unknown, m.State == Closed || m.State == Open && !mayVote(m.Voters, p.voter())
+	}
 	prefix := b.prefix(atIndex)
 	err := r.Scan(prefix, kv.PrefixEnd(prefix), false, func(key, value []byte) bool {
 		var p place
@@ -76,19 +84,28 @@ func New(network aweigh.NetworkID, scope aweigh.ScopeID, limits Limits, r kv.Rea
 			bad = fmt.Errorf("%w: ballot %s is not what it says", ErrDamaged, id.Short())
 			return false
 		}
-		m, ok := known[p.motion()]
-		if !ok {
-			m = motions.Motion(p.motion())
-			known[p.motion()] = m
-		}
-		if m.State == Closed || m.State == Open && !mayVote(m.Voters, p.voter()) {
+		if _, over := over(&p); over {
 			ops = append(ops, kv.Del(b.ballotKey(p)), kv.Del(b.indexKey(id)))
 			return true
 		}
 		b.tree.Add(id)
-		b.count(p, m.State == Unknown, 1)
 		return true
 	})
+	prefix = b.prefix(atBallot)
+	if err == nil && bad == nil {
+		err = kv.Sift(r, prefix, kv.PrefixEnd(prefix), func(key []byte, size int) bool {
+			var p place
+			if len(key) != len(prefix)+copy(p[:], key[len(prefix):]) {
+				bad = fmt.Errorf("%w: key %x", ErrDamaged, key)
+			} else if early, over := over(&p); !over {
+				b.count(p, early, 1, size)
+			}
+			return false
+		}, nil)
+	}
+	if bad == nil && err == nil && b.load.all.ballots != b.tree.Len() {
+		bad = fmt.Errorf("%w: %d ballots, %d in the index", ErrDamaged, b.load.all.ballots, b.tree.Len())
+	}
 	if err == nil {
 		err = bad
 	}
@@ -107,7 +124,7 @@ func mayVote(voters votes.Voters, voter aweigh.Hash) bool {
 // The ops take away those of voters who are not in its electorate. r must show
 // all writes that the box has handed out.
 func (b *Box) Opened(r kv.Reader, id votes.MotionID, electorate votes.Voters) ([]kv.Op, error) {
-	if b.motions[id].early == 0 {
+	if b.motions[id].early.ballots == 0 {
 		return nil, nil
 	}
 	return b.revise(r, id, func(p *place) bool { return mayVote(electorate, p.voter()) })
@@ -116,7 +133,7 @@ func (b *Box) Opened(r kv.Reader, id votes.MotionID, electorate votes.Voters) ([
 // Closed takes note that a motion has closed: the ops take all its ballots away.
 // r must show all writes that the box has handed out.
 func (b *Box) Closed(r kv.Reader, id votes.MotionID) ([]kv.Op, error) {
-	if b.motions[id].all == 0 {
+	if b.motions[id].all.ballots == 0 {
 		return nil, nil
 	}
 	return b.revise(r, id, func(*place) bool { return false })
@@ -126,10 +143,14 @@ func (b *Box) Closed(r kv.Reader, id votes.MotionID) ([]kv.Op, error) {
 // the others as known.
 func (b *Box) revise(r kv.Reader, id votes.MotionID, keep func(*place) bool) (ops []kv.Op, err error) {
 	prefix := motionKey(b.scope, id)
-	var places []place
-	err = r.Scan(prefix, kv.PrefixEnd(prefix), false, func(key, _ []byte) bool {
-		var p place
-		copy(p[:], key[len(prefix)-len(id):])
+	type stored struct {
+		place
+		size int
+	}
+	var places []stored
+	err = r.Scan(prefix, kv.PrefixEnd(prefix), false, func(key, raw []byte) bool {
+		p := stored{size: len(raw)}
+		copy(p.place[:], key[len(prefix)-len(id):])
 		places = append(places, p)
 		return true
 	})
@@ -137,16 +158,17 @@ func (b *Box) revise(r kv.Reader, id votes.MotionID, keep func(*place) bool) (op
 		return nil, fmt.Errorf("box: motion %s: %w", id.Short(), err)
 	}
 	before := b.motions[id]
-	must.Hold(len(places) == before.all, "box: the reader shows %d ballots of motion %s, %d are there", len(places), id.Short(), before.all)
+	must.Hold(len(places) == before.all.ballots,
+		"box: the reader shows %d ballots of motion %s, %d are there", len(places), id.Short(), before.all.ballots)
 	for _, p := range places {
-		b.count(p, before.early > 0, -1)
-		if keep(&p) {
-			b.count(p, false, 1)
+		b.count(p.place, before.early.ballots > 0, -1, p.size)
+		if keep(&p.place) {
+			b.count(p.place, false, 1, p.size)
 			continue
 		}
-		name := b.id(&p)
+		name := b.id(&p.place)
 		must.Hold(b.tree.Remove(name), "box: ballot %s is stored, and not there", name.Short())
-		ops = append(ops, kv.Del(b.ballotKey(p)), kv.Del(b.indexKey(name)))
+		ops = append(ops, kv.Del(b.ballotKey(p.place)), kv.Del(b.indexKey(name)))
 	}
 	return ops, nil
 }
