@@ -44,7 +44,8 @@ type Node interface {
 	Follow(ctx context.Context, l *node.Leg, from int64) ([]*node.Leg, error)
 	Watch(ctx context.Context, key, end []byte, from int64, deliver func(node.Changes) error) error
 	Borrower(cut func()) *node.Borrower
-	Load(ctx context.Context, b *node.Borrower, changes []node.Change, prev, split bool) (*node.Loan, error)
+	Load(ctx context.Context, b *node.Borrower, changes []node.Change, prev, split bool) (
+		l *node.Loan, rest []node.Change, err error)
 	Closed(ctx context.Context) int64
 	Lease(ctx context.Context, id int64, keys bool) (scope.Granted, [][]byte, bool, scope.Head, error)
 	Changed() <-chan struct{}

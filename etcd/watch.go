@@ -176,7 +176,7 @@ func (w *watchStream) give(x *watch) (more bool, err error) {
 		x.next = x.after
 		return false, nil
 	}
-	l, err := w.node.Load(w.ctx, w.borrower, x.found, x.prev, x.parts)
+	l, rest, err := w.node.Load(w.ctx, w.borrower, x.found, x.prev, x.parts)
 	if errors.Is(err, scope.ErrCompacted) {
 		compacted, err := w.bottom(x)
 		return false, cmp.Or(err, w.compacted(x, compacted))
@@ -184,9 +184,11 @@ func (w *watchStream) give(x *watch) (more bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	n := len(l.Events)
-	last, rest := x.found[n-1].Revision, x.found[n:]
-	x.adapt(len(x.found), n)
+	last := int64(0) // if it has no event, nothing is left either
+	if n := len(l.Events); n > 0 {
+		last = l.Events[n-1].Kv.ModRevision
+	}
+	x.adapt(len(rest) > 0)
 	d := &delivery{loan: l, prev: x.prev, bare: x.bare(), events: slices.DeleteFunc(l.Events, func(e *scope.Event) bool { return !x.wants(e) })}
 	through, part := last, false
 	switch x.found = rest; {

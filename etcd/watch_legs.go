@@ -90,7 +90,7 @@ func (r *reading) leg(x *watch, l *node.Leg) (gone bool, err error) {
 			if l.Closed = max(l.Closed, recent.closed); recent.next > l.Next {
 				l.Next = recent.next
 			}
-			take(l, changes)
+			l.Take(changes...)
 			return false, nil
 		}
 	}
@@ -105,13 +105,4 @@ func (r *reading) leg(x *watch, l *node.Leg) (gone bool, err error) {
 		return true, r.compacted(x, compacted)
 	}
 	return false, err
-}
-
-// take keeps those of the changes that are a leg's.
-func take(l *node.Leg, changes []node.Change) {
-	for i := range changes {
-		if scope.Within(changes[i].Key, l.Key, l.End) {
-			l.Read = append(l.Read, changes[i])
-		}
-	}
 }

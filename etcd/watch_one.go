@@ -70,9 +70,9 @@ func (x *watch) bare() (at int64) {
 	return at
 }
 
-// adapt chooses how many changes to find at a time, by how many of the last ones a loan held.
-func (x *watch) adapt(found, lent int) {
-	if lent < found {
+// adapt chooses how many changes to find at a time, by whether a loan left some of the last ones.
+func (x *watch) adapt(left bool) {
+	if left {
 		x.most = max(1, x.most/4)
 	} else {
 		x.most = min(highMost, x.most*4)

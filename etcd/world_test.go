@@ -14,6 +14,7 @@ import (
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/etcd/etcdpb"
+	"github.com/aweigh/aweigh/internal/testparallel"
 	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
@@ -21,7 +22,10 @@ import (
 	"github.com/aweigh/aweigh/votes"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	testparallel.Waiting()
+	goleak.VerifyTestMain(m)
+}
 
 // world is a node that serves etcd's API, and a client of it.
 type world struct {
@@ -105,7 +109,12 @@ func serve(t testing.TB, cfg Config, n node.Config) *world {
 	if w.node, err = node.New(n); err != nil {
 		t.Fatal(err)
 	}
-	cfg.Listen, cfg.Node, cfg.Identity = "127.0.0.1:0", w.node, n.Identity
+	if spy, ok := cfg.Node.(*loadSpy); ok {
+		spy.Node = w.node
+	} else {
+		cfg.Node = w.node
+	}
+	cfg.Listen, cfg.Identity = "127.0.0.1:0", n.Identity
 	if w.server, err = Listen(cfg); err != nil {
 		t.Fatal(err)
 	}

@@ -77,9 +77,9 @@ func tellEvents(s *scope.State, x *foreignWatch, at int64) ([]byte, error) {
 		for n < len(places) && places[n].Revision == places[0].Revision {
 			n++
 		}
-		one, size, err := wireEvents(s, places[:n], true, foreignBytes)
+		one, size, err := wireEvents(s, x, places[:n], true, foreignBytes)
 		if err == nil && size > foreignBytes { // what it replaced is more than an answer holds
-			one, size, err = wireEvents(s, places[:n], false, 4*foreignBytes)
+			one, size, err = wireEvents(s, x, places[:n], false, 4*foreignBytes)
 		}
 		if err == nil && size > 4*foreignBytes {
 			err = scope.ErrTooMuch
@@ -99,11 +99,19 @@ func tellEvents(s *scope.State, x *foreignWatch, at int64) ([]byte, error) {
 	return canon.Encode(out), nil
 }
 
-// wireEvents reads the changes at places, as they are told, and how many bytes they take at most. It reads no further
-// where these are more than most.
-func wireEvents(s *scope.State, places []scope.Place, prev bool, most int) (out []foreignEvent, size int, err error) {
+// wireEvents reads the changes at the places of a revision, as they are told, and how many bytes they take at most. It
+// reads no further where these are more than most.
+func wireEvents(s *scope.State, x *foreignWatch, places []scope.Place, prev bool, most int) (
+	out []foreignEvent, size int, err error) {
 	const fixed = 128 // of a version, besides its key and value
-	for _, p := range places {
+	for len(places) > 0 {
+		p := places[0]
+		if places = places[1:]; p.Rest { // it is the last one
+			if places, err = s.Rest(p, x.Key, x.End); err != nil {
+				return nil, 0, err
+			}
+			continue
+		}
 		e, err := s.Event(p, prev)
 		if err != nil {
 			return nil, 0, err

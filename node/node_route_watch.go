@@ -181,15 +181,10 @@ func (n *Node) Follow(ctx context.Context, l *Leg, from int64) (legs []*Leg, err
 		leg.Closed = closed
 		legs = append(legs, leg)
 	}
-	for i := range l.Read { // each leg's own stands in the order of revisions
-		for _, to := range legs {
-			if scope.Within(l.Read[i].Key, to.Key, to.End) {
-				to.Read = append(to.Read, l.Read[i])
-				l.Read[i].held = nil
-				break
-			}
-		}
+	for _, to := range legs { // each leg's own stands in the order of revisions
+		to.Take(l.Read...)
 	}
+	l.Read = nil
 	Stop([]*Leg{l})
 	return legs, nil
 }
@@ -298,13 +293,13 @@ func (n *Node) watch(ctx context.Context, b *Borrower, key, end []byte, from int
 func (n *Node) deliver(ctx context.Context, b *Borrower, c Changes, found []Change, deliver func(Changes) error) error {
 	defer func() { Drop(found) }()
 	for len(found) > 0 {
-		l, err := n.Load(ctx, b, found, true, false)
+		l, rest, err := n.Load(ctx, b, found, true, false)
 		if err != nil {
 			return err
 		}
 		part := c
 		part.Events = l.Events
-		if found = found[len(l.Events):]; len(found) > 0 {
+		if found = rest; len(found) > 0 {
 			part.Revision, c.WaitsFor = found[0].Revision-1, nil
 		}
 		l.double() // for what deliver makes of it

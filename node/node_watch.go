@@ -26,7 +26,11 @@ type Change struct {
 	scope.Place
 	Part *Part       // nil if this node does not hold the scope
 	held *heldChange // then, what it is
+	of   *span       // of a place that stands for the rest of a revision: the keys that are asked for
 }
+
+// span is a range of keys, in the sense of scope.Op.
+type span struct{ key, end []byte }
 
 const (
 	watchMost  = 1000     // changes that one delivery of a Watch looks at, about
@@ -56,6 +60,17 @@ func (l *Leg) heldBytes() (n int64) {
 	return n
 }
 
+// Take keeps those of the changes that are the leg's, in their order.
+func (l *Leg) Take(changes ...Change) {
+	for i := range changes {
+		if c := &changes[i]; c.Rest {
+			l.Read = append(l.Read, Change{Place: c.Place, Part: c.Part, of: &span{l.Key, l.End}})
+		} else if scope.Within(c.Key, l.Key, l.End) {
+			l.Read = append(l.Read, *c)
+		}
+	}
+}
+
 // Find reads what is next for a leg of a scope that this node holds, without content: it looks at
 // about so many changes. more says that there is more.
 func (l *Leg) Find(v *View, most int) (more bool, err error) {
@@ -66,7 +81,7 @@ func (l *Leg) Find(v *View, most int) (more bool, err error) {
 			return false, err
 		}
 		for _, p := range places {
-			l.Read = append(l.Read, Change{Place: p, Part: l.Part})
+			l.Take(Change{Place: p, Part: l.Part})
 		}
 	}
 	if more = l.Next <= h.Revision; !more {

@@ -75,14 +75,15 @@ type Loan struct {
 	read   bool // the client has it
 }
 
-// Take counts more bytes in, such as those of an encoding.
+// Take counts n bytes in that are held besides the content, such as those of an encoding, if that is more than was
+// counted before.
 func (l *Loan) Take(n int) {
 	m := l.of.memory
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if _, out := l.of.loans[l]; out {
-		l.own += int64(n)
-		m.take(int64(n))
+	if _, out := l.of.loans[l]; out && int64(n) > l.own {
+		m.take(int64(n) - l.own)
+		l.own = int64(n)
 	}
 }
 
@@ -124,13 +125,15 @@ func (l *Loan) giveBack() {
 }
 
 // Load reads the content of changes, from the first one on: as many as go into a loan, and
-// the whole of each revision, or, with split, at least one change. What a change replaced
-// is read if prev is set. It waits for room. Errors wrap scope.ErrCompacted if a change
-// cannot be read any more, and ErrInstalling if the state of its scope is on its way.
-func (n *Node) Load(ctx context.Context, b *Borrower, changes []Change, prev, split bool) (l *Loan, err error) {
+// the whole of each revision, or, with split, at least one change. rest are those that are left; where the loan has
+// no event, there are none. What a change replaced is read if prev is set. It waits for room. Errors wrap
+// scope.ErrCompacted if a change cannot be read any more, and ErrInstalling if the state of its scope is on its way;
+// the changes stay what they were then.
+func (n *Node) Load(ctx context.Context, b *Borrower, changes []Change, prev, split bool) (
+	l *Loan, rest []Change, err error) {
 	m := b.memory
 	if err := m.turn(ctx, m.room); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	turn := true
 	defer func() {
@@ -144,60 +147,75 @@ func (n *Node) Load(ctx context.Context, b *Borrower, changes []Change, prev, sp
 	m.loans++
 	most := max(leastLoan, min(loanBytes, m.limit/2/m.loans)) // many that take nothing leave room for others
 	m.mu.Unlock()
-	open := make(map[*Part]*View, 1)
+	open := make(opened, 1)
+	var brought []*heldChange // by the changes themselves
+	size, aside, revision := int64(0), 0, int64(0)
 	defer func() {
-		for _, v := range open {
-			err = errors.Join(err, v.Close())
-		}
-		if err != nil {
-			l.lose(changes)
-			l = nil
+		if err = errors.Join(err, open.close()); err != nil {
+			l.lose(brought)
+			l, rest = nil, nil
 			return
 		}
-		for i := range l.Events {
-			changes[i].held = nil // it is the loan's
-		}
+		l.Take(aside)
 		l.lent()
 	}()
-	size := int64(0)
-	for i := range changes {
-		c := &changes[i]
-		apart := i > 0 && (split || c.Revision != changes[i-1].Revision)
+	for rest = changes; len(rest) > 0; {
+		c := &rest[0]
+		apart := len(l.held) > 0 && (split || c.Revision != revision)
 		if apart && size >= most {
-			return l, nil
+			return l, rest, nil
+		}
+		if c.Rest {
+			if rest, err = open.expand(ctx, rest); err != nil {
+				return l, nil, err
+			}
+			continue
 		}
 		if !apart && size >= most {
+			l.Take(aside)
 			if err := m.enlarge(ctx, l); err != nil {
 				turn = false
-				return l, err
+				return l, nil, err
 			}
 		}
 		h := c.held
 		if h == nil {
-			if h, err = n.content(ctx, m, c, prev, open); err != nil {
-				return l, err
+			if h, err = m.content(ctx, c, prev, open); err != nil {
+				return l, nil, err
 			}
 		}
 		if apart && size+h.size > most {
 			if c.held == nil {
 				m.free(h)
 			}
-			return l, nil
+			return l, rest, nil
 		}
-		size += h.size
+		if c.held != nil {
+			brought = append(brought, h)
+		}
+		size, aside, revision, rest = size+h.size, aside+besides(&h.Event), c.Revision, rest[1:]
 		l.held, l.Events = append(l.held, h), append(l.Events, &h.Event)
 	}
-	return l, nil
+	return l, nil, nil
 }
 
-// lose returns a loan that came to nothing: what the changes held themselves stays theirs.
-func (l *Loan) lose(changes []Change) {
+// besides is about how many bytes a loan takes for an event besides its content: its place in lists, and its encoding,
+// which copies all but large values.
+func besides(e *scope.Event) int {
+	const fixed, large = 64, 4 << 10
+	n := fixed + len(e.Kv.Key) + min(len(e.Kv.Value), large)
+	if e.Prev != nil {
+		n += fixed + len(e.Prev.Key) + min(len(e.Prev.Value), large)
+	}
+	return n
+}
+
+// lose returns a loan that came to nothing: what the changes brought stays theirs.
+func (l *Loan) lose(brought []*heldChange) {
 	m := l.of.memory
 	m.mu.Lock()
-	for i, h := range l.held {
-		if changes[i].held == h {
-			h.uses++
-		}
+	for _, h := range brought {
+		h.uses++
 	}
 	m.mu.Unlock()
 	l.Return()
@@ -242,24 +260,57 @@ func (m *Memory) enlarge(ctx context.Context, l *Loan) error {
 }
 
 // content is that of one change.
-func (n *Node) content(ctx context.Context, m *Memory, c *Change, prev bool, open map[*Part]*View) (*heldChange, error) {
+func (m *Memory) content(ctx context.Context, c *Change, prev bool, open opened) (*heldChange, error) {
 	k := heldKey{scope: c.Part.id, revision: c.Revision, sub: c.Sub, prev: prev}
 	if h := m.find(k); h != nil {
 		return h, nil
 	}
-	v := open[c.Part]
-	if v == nil {
-		var err error
-		if v, err = c.Part.Read(ctx, false); err != nil {
-			return nil, err
-		}
-		open[c.Part] = v
+	v, err := open.view(ctx, c.Part)
+	if err != nil {
+		return nil, err
 	}
 	e, err := v.Event(c.Place, prev)
 	if err != nil {
 		return nil, err
 	}
 	return m.keep(k, e), nil
+}
+
+// opened are the views that a load reads from. They are to be closed.
+type opened map[*Part]*View
+
+func (o opened) view(ctx context.Context, p *Part) (v *View, err error) {
+	if v = o[p]; v == nil {
+		if v, err = p.Read(ctx, false); err == nil {
+			o[p] = v
+		}
+	}
+	return v, err
+}
+
+func (o opened) close() (err error) {
+	for _, v := range o {
+		err = errors.Join(err, v.Close())
+	}
+	return err
+}
+
+// expand puts what is next in the place of the first change, which stands for the rest of its revision.
+func (o opened) expand(ctx context.Context, changes []Change) ([]Change, error) {
+	c := &changes[0]
+	v, err := o.view(ctx, c.Part)
+	if err != nil {
+		return nil, err
+	}
+	places, err := v.State.Rest(c.Place, c.of.key, c.of.end)
+	if err != nil {
+		return nil, err
+	}
+	next := make([]Change, len(places), len(places)+len(changes)-1)
+	for i, p := range places {
+		next[i] = Change{Place: p, Part: c.Part, of: c.of}
+	}
+	return append(next, changes[1:]...), nil
 }
 
 // double counts what a loan holds once more.

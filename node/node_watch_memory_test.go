@@ -32,46 +32,86 @@ func (n *Node) waiting(t *testing.T, count uint64) {
 }
 
 // TestWhatIsStillReadIsNotSlow: a watch whose loan waits for room in the midst of a revision is not cut off for it, has no
-// turn to load meanwhile, and goes on when there is room; what took nothing is cut off.
+// turn to load meanwhile, and ends its load when there is room, or gives it up; what took nothing since is cut off.
 func TestWhatIsStillReadIsNotSlow(t *testing.T) {
-	n, p := lender(2<<20), new(Part)
-	m := n.memory
-	first, size := n.found(p, 7, 0, 5<<18)
-	second := Change{Part: p, Place: scope.Place{Revision: 7, Sub: 1}, held: nil}
+	for _, givenUp := range []bool{false, true} {
+		n, p := lender(2<<20), new(Part)
+		m := n.memory
+		first, size := n.found(p, 7, 0, 5<<18)
+		brought := m.keep(heldKey{}, scope.Event{})
+		second := Change{Part: p, Place: scope.Place{Revision: 7, Sub: 1}, held: brought}
 
-	var cut [2]bool
-	taker := n.Borrower(nil) // ends by itself
-	defer taker.Close()
-	took, err := n.Load(t.Context(), taker, nil, false, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	took.Take(int(m.limit - size)) // there is room for the first change, and then none
-	m.large = true                 // and somebody has the one loan that may be larger
+		slow, cut := make(chan struct{}), make(chan struct{})
+		taker := n.Borrower(func() { close(slow) })
+		defer taker.Close()
+		took, _, err := n.Load(t.Context(), taker, nil, false, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		took.Take(int(m.limit - size - brought.size)) // there is room for the first change, and then none
+		m.large = true                                // and somebody has the one loan that may be larger
 
-	waits := n.Borrower(func() { cut[0] = true })
-	defer waits.Close()
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
-	done := make(chan error, 1)
-	go func() {
-		_, err := n.Load(ctx, waits, []Change{first, second}, false, false)
-		done <- err
-	}()
-	n.waiting(t, 1)
-	time.Sleep(10 * m.slow)
-	if cut[0] {
-		t.Error("a watch whose loan is still read was cut off")
+		waits := n.Borrower(func() { close(cut) })
+		defer waits.Close()
+		ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
+		defer stop()
+		var loan *Loan
+		var rest []Change
+		done := make(chan error, 1)
+		go func() {
+			var err error
+			loan, rest, err = n.Load(ctx, waits, []Change{first, second}, false, false)
+			done <- err
+		}()
+		n.waiting(t, 1)
+		took.Moved() // later than the other began, so that one would be cut off first
+		select {
+		case <-slow:
+		case <-cut:
+			t.Fatal("a watch whose loan is still read was cut off")
+		case <-time.After(10 * time.Second):
+			t.Fatal("what takes nothing is not cut off")
+		}
+		if kept, cut := len(m.loading), n.WatchMemory().Cut; kept != 0 || cut != 1 {
+			t.Errorf("what waits for room keeps %d turns to load; %d were cut off", kept, cut)
+		}
+		if givenUp {
+			stop()
+		} else {
+			taker.Close()
+		}
+		switch err := <-done; {
+		case givenUp && !errors.Is(err, context.Canceled):
+			t.Errorf("the load that was given up: %v", err)
+		case !givenUp && (err != nil || len(loan.Events) != 2 || len(rest) != 0):
+			t.Errorf("the load ends with %v; %d changes are left", err, len(rest))
+		}
+		if kept, cut := len(m.loading), n.WatchMemory().Cut; kept != 0 || cut != 1 {
+			t.Errorf("%d turns are kept, %d were cut off", kept, cut)
+		}
 	}
-	if len(m.loading) != 0 {
-		t.Errorf("what waits for room keeps %d turns to load", len(m.loading))
+}
+
+// TestLoansCountWhatTheyTakeBesides lends one revision of small changes twice: the content is counted once, and for
+// each loan its lists and an encoding.
+func TestLoansCountWhatTheyTakeBesides(t *testing.T) {
+	const many = 1000
+	n, p := lender(1<<20), new(Part)
+	b := n.Borrower(nil)
+	defer b.Close()
+	var changes []Change
+	content := int64(0)
+	for i := range uint32(many) {
+		c, size := n.found(p, 7, i, 1)
+		changes, content = append(changes, c), content+size
 	}
-	stop()
-	if err := <-done; !errors.Is(err, context.Canceled) {
-		t.Errorf("the load that was given up: %v", err)
+	for range 2 {
+		if l, rest, err := n.Load(t.Context(), b, changes, false, false); err != nil || len(l.Events) != many || len(rest) > 0 {
+			t.Fatalf("%d are left: %v", len(rest), err)
+		}
 	}
-	if len(m.loading) != 0 || n.WatchMemory().Cut != 0 {
-		t.Errorf("%d turns are kept, %d were cut off", len(m.loading), n.WatchMemory().Cut)
+	if used := n.WatchMemory().Used; used < content+2*64*many || used > 2*content {
+		t.Errorf("%d bytes are counted for two loans of %d", used, content)
 	}
 }
 
@@ -80,7 +120,7 @@ func TestLoadsThatWaitLeaveTheirTurn(t *testing.T) {
 	n := lender(1 << 20)
 	taker := n.Borrower(nil)
 	defer taker.Close()
-	took, err := n.Load(t.Context(), taker, nil, false, false)
+	took, _, err := n.Load(t.Context(), taker, nil, false, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +130,7 @@ func TestLoadsThatWaitLeaveTheirTurn(t *testing.T) {
 		b := n.Borrower(nil)
 		defer b.Close()
 		go func() {
-			_, err := n.Load(t.Context(), b, nil, false, false)
+			_, _, err := n.Load(t.Context(), b, nil, false, false)
 			done <- err
 		}()
 	}
@@ -113,7 +153,7 @@ func TestWatchesThatDeliverSlowlyAreCutOff(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() {
 		ended <- n.patiently(t.Context(), func(ctx context.Context, b *Borrower, late <-chan struct{}) error {
-			l, err := n.Load(ctx, b, nil, false, false)
+			l, _, err := n.Load(ctx, b, nil, false, false)
 			if err != nil {
 				return err
 			}
@@ -132,7 +172,7 @@ func TestWatchesThatDeliverSlowlyAreCutOff(t *testing.T) {
 	<-has
 	other := n.Borrower(nil)
 	defer other.Close()
-	if _, err := n.Load(t.Context(), other, nil, false, false); err != nil {
+	if _, _, err := n.Load(t.Context(), other, nil, false, false); err != nil {
 		t.Error(err)
 	}
 	if err := <-ended; !errors.Is(err, ErrBusy) || n.WatchMemory().Cut != 1 {

@@ -27,8 +27,12 @@ func (x *execution) compact(rev int64) (failure error) {
 	return nil
 }
 
+// collectBytes is how many bytes of versions a block removes of what was compacted, up to one change more. It is twice
+// what the bundles of a block hold at most, so that the work does not pile up where aliases do not multiply it.
+const collectBytes = 2 * mostBlockBytes
+
 // collect removes content that no reader can reach any more: it takes the next
-// due changes up to the revision compacted to, in their order, and for each
+// due changes up to the revision compacted to, in their order, or fewer if their content is large, and for each
 // removes the versions of its key that it replaced; the version itself if it
 // marks a deletion; and the change. The changes of the very revision compacted
 // to stay, as they do in etcd: it can be read, and watched from.
@@ -38,13 +42,14 @@ func (x *execution) collect(due int) error {
 		return nil
 	}
 	var changes []change
+	var runs []revision // that end with one of them
 	err := s.changes(s.cursor, func(c change, ends bool) bool {
 		if c.at.main > s.head.Compacted {
 			return false
 		}
 		changes = append(changes, change{c.at, slices.Clone(c.key)})
 		if ends && c.at.main < s.head.Compacted {
-			x.ops = append(x.ops, kv.Del(x.space.change(c.at)))
+			runs = append(runs, c.at)
 		}
 		return len(changes) < due
 	})
@@ -52,12 +57,19 @@ func (x *execution) collect(due int) error {
 		return err
 	}
 	s.cursor = first(s.head.Compacted + 1)
-	if len(changes) == due {
-		s.cursor = changes[due-1].at.next()
-	}
-	for _, c := range changes {
+	before := s.head.Bytes
+	for i, c := range changes {
 		if err := x.drop(c.key, c.at, c.at.main < s.head.Compacted); err != nil {
 			return err
+		}
+		if i+1 == due || before-s.head.Bytes >= collectBytes {
+			s.cursor = c.at.next()
+			break
+		}
+	}
+	for _, at := range runs {
+		if at.before(s.cursor) {
+			x.ops = append(x.ops, kv.Del(x.space.change(at)))
 		}
 	}
 	return nil

@@ -3,6 +3,7 @@ package scope
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/aweigh/aweigh/lineage"
@@ -20,24 +21,41 @@ type Place struct {
 	Key      []byte
 	Revision int64
 	Sub      uint32 // within the revision
+	Rest     bool   // it stands for all changes of the revision from Sub on, and Key is empty
 }
+
+// placesBytes bounds the places of one revision that are given at a time, in bytes of about what they take.
+const placesBytes = 64 << 10
 
 // Places finds the changes of the keys [key, end), in the sense of Op, in the
 // revisions from <= r <= to, in their order, without their content. It looks at about
 // so many changes in all, of any keys, and never splits a revision; next is the first
-// revision that it did not reach. That a key went to another scope is no change of it.
+// revision that it did not reach. One place stands for the rest of a revision with more than
+// placesBytes of them. That a key went to another scope is no change of it.
 // The error is ErrCompacted if from cannot be read any more.
 func (s *State) Places(from, to int64, key, end []byte, most int) (places []Place, next int64, err error) {
-	if from < s.head.Compacted {
-		return nil, from, ErrCompacted
+	return s.places(first(from), to, key, end, most)
+}
+
+// Rest finds the changes that a place stands for, of the keys [key, end): none, or as many as Places gives of a
+// revision, and a place for the rest of them. The error is ErrCompacted if the revision cannot be read any more.
+func (s *State) Rest(p Place, key, end []byte) (places []Place, err error) {
+	places, _, err = s.places(revision{p.Revision, p.Sub}, p.Revision, key, end, math.MaxInt)
+	return places, err
+}
+
+func (s *State) places(from revision, to int64, key, end []byte, most int) (places []Place, next int64, err error) {
+	if from.main < s.head.Compacted {
+		return nil, from.main, ErrCompacted
 	}
 	to = min(to, s.head.Revision)
 	own, err := s.region()
 	if err != nil {
-		return nil, from, err
+		return nil, from.main, err
 	}
-	looked, next := 0, max(from, to+1)
-	err = s.changes(first(from), func(c change, _ bool) bool {
+	looked, next := 0, max(from.main, to+1)
+	at, size := from.main, 0 // of the places in a revision
+	err = s.changes(from, func(c change, _ bool) bool {
 		if c.at.main > to {
 			return false
 		}
@@ -46,13 +64,23 @@ func (s *State) Places(from, to int64, key, end []byte, most int) (places []Plac
 			return false
 		}
 		looked++
-		if Within(c.key, key, end) && !own.went(c) {
-			places = append(places, Place{bytes.Clone(c.key), c.at.main, c.at.sub})
+		if !Within(c.key, key, end) || own.went(c) {
+			return true
 		}
+		if c.at.main > at {
+			at, size = c.at.main, 0
+		}
+		if size >= placesBytes {
+			places = append(places, Place{Revision: at, Sub: c.at.sub, Rest: true})
+			next = at + 1
+			return false
+		}
+		size += 64 + len(c.key)
+		places = append(places, Place{Key: bytes.Clone(c.key), Revision: at, Sub: c.at.sub})
 		return true
 	})
 	if err != nil {
-		return nil, from, err
+		return nil, from.main, err
 	}
 	return places, next, nil
 }
@@ -84,11 +112,21 @@ func (s *State) Events(from, to int64, key, end []byte, most int) (events []Even
 	if err != nil {
 		return nil, from, err
 	}
-	events = make([]Event, len(places))
-	for i, p := range places {
-		if events[i], err = s.Event(p, true); err != nil {
+	events = make([]Event, 0, len(places))
+	for i := 0; i < len(places); i++ {
+		if p := places[i]; p.Rest {
+			rest, err := s.Rest(p, key, end)
+			if err != nil {
+				return nil, from, err
+			}
+			places, i = slices.Replace(places, i, i+1, rest...), i-1
+			continue
+		}
+		e, err := s.Event(places[i], true)
+		if err != nil {
 			return nil, from, err
 		}
+		events = append(events, e)
 	}
 	return events, next, nil
 }
