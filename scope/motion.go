@@ -248,6 +248,19 @@ func (s *State) Motion(id votes.MotionID) (m *Motion, end *Ending, err error) {
 	return &rec.Motion, rec.Ending, nil
 }
 
+// ApprovedAt is the height of the block whose ballots approved an open motion that waits for its turn to be
+// carried; 0 of every other.
+func (s *State) ApprovedAt(id votes.MotionID) (aweigh.Height, error) {
+	if s.head.Docket.Due == 0 {
+		return 0, nil
+	}
+	rec, _, err := s.motion(id)
+	if err != nil || rec.Ending != nil {
+		return 0, err
+	}
+	return rec.Due, nil
+}
+
 // Motions visits the motions on record until visit returns false: those that are
 // open, of which those that wait for their turn come first and the others by deadline, then those
 // that are closed, the one that closed last first.

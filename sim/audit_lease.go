@@ -1,8 +1,10 @@
 package sim
 
 import (
-	"bytes"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/aweigh/aweigh"
@@ -12,6 +14,75 @@ import (
 	"github.com/aweigh/aweigh/scope"
 )
 
+// leases reads the final blocks and the lineage of a node: no lease ends before what the blocks promised is
+// over, its keys go together, at one revision, but for those whose deletion takes approval then, and what is
+// over in the end is gone.
+func (x *watch) leases(n *Node) {
+	if x.w.Scenario.Load.Leases == 0 || x.w.number > 0 {
+		return
+	}
+	state := n.state()
+	head, log := state.Head(), state.Lineage()
+	t := tenure{
+		n: n, asked: make(map[aweigh.Hash]asking), keys: make(map[string]held),
+		lasts: make(promised), over: make(map[int64]bool),
+	}
+	history, next := node.History{Reader: n.Disk, Scope: x.w.Genesis.Hash()}, int64(0)
+	for at := aweigh.Height(1); at <= head.Height; at++ {
+		b, err := history.Block(at)
+		must.OK(err, "reading a block")
+		if int(b.Header.Epoch) >= len(x.w.epochs) {
+			return // nobody began that epoch, which is a breach already
+		}
+		t.policy = &x.w.epochs[b.Header.Epoch].Policy
+		t.block(state, b)
+		for ; next < head.LineageSize; next++ {
+			e, _, err := log.Entry(next)
+			must.OK(err, "reading an entry")
+			if e.Height > at {
+				break
+			}
+			t.entry(&b.Header, &e)
+		}
+		t.close(&b.Header)
+		t.promise(state, b)
+	}
+	t.left(state)
+}
+
+// tenure follows through the final blocks which keys leases hold, and how long they last at least. It goes by
+// what blocks ask for, by the policy that was in force, and by the lineage alone as to when a mutation took
+// effect and when a key went.
+type tenure struct {
+	n      *Node
+	policy *scope.Policy // of the block's epoch
+	asked  map[aweigh.Hash]asking
+	keys   map[string]held // that a lease has held at some time
+	lasts  promised
+	over   map[int64]bool // leases that ended and were not granted since
+	ending *lastEnd       // whose entries are being read
+}
+
+// asking is a transaction, and the height of its block.
+type asking struct {
+	*scope.Txn
+	height aweigh.Height
+}
+
+// held is a key as it was written last.
+type held struct {
+	lease int64 // that holds it; 0: none
+	value string
+	there bool
+}
+
+// lastEnd is the end of a lease, and the revisions at which it changed keys.
+type lastEnd struct {
+	lease   int64
+	revoked bool
+	at      []int64
+}
+
 // promised is what the blocks so far promise of leases.
 type promised map[int64]promise
 
@@ -20,53 +91,152 @@ type promise struct {
 	until aweigh.Instant // it lasts at least
 }
 
-// leases reads the final blocks and the lineage of a node: no lease ends before
-// what the blocks promised is over, its keys go together, at one revision, and what
-// is over in the end is gone.
-func (x *watch) leases(n *Node) {
-	if x.w.Scenario.Load.Leases == 0 || x.w.number > 0 {
-		return
-	}
-	state := n.state()
-	head := state.Head()
-	gone, lasts := x.leaseEnds(n, state), make(promised)
-	history := node.History{Reader: n.Disk, Scope: x.w.Genesis.Hash()}
-	for at := aweigh.Height(1); at <= head.Height; at++ {
-		b, err := history.Block(at)
-		must.OK(err, "reading a block")
-		for id := range int64(x.w.Scenario.Load.Leases + 1) {
-			keys := gone[end{at, id}]
-			p, known := lasts[id]
-			if len(keys) == 0 || !known {
+func (t *tenure) holds(ok bool, format string, args ...any) {
+	t.n.world.holds(Leases, t.n, ok, format, args...)
+}
+
+func (t *tenure) reach(goal string) { t.n.world.watch.reach(goal) }
+
+// guards reports whether the deletion of a key takes approval.
+func (t *tenure) guards(key string) bool { return takes(t.policy, key, true) }
+
+// block notes what a block asks for. A lease that holds no key under approval when the block begins can be
+// revoked: none is attached while it is.
+func (t *tenure) block(s *scope.State, b *scope.Block) {
+	at := b.Header.Height
+	for _, c := range b.Bundles {
+		for i := range c.Mutations() {
+			m := &c.Mutations()[i]
+			if m.Class == scope.Write {
+				t.asked[m.ID] = asking{m.Txn, at}
+			}
+			if m.Lease == nil || m.Lease.Kind != scope.LeaseRevoke {
 				continue
 			}
-			x.leaseEnded(n, end{at, id}, b.Header.Time, p, keys)
-			delete(lasts, id)
+			r, there, err := s.Outcome(m.ID)
+			must.OK(err, "reading an outcome")
+			if there && r.Height == at && errors.Is(scope.Failure(r.Reason), scope.ErrGuarded) {
+				id := m.Lease.IDs[0]
+				keys := t.of(id)
+				some := slices.ContainsFunc(keys, t.guards)
+				t.holds(some, "lease %d was not revoked at height %d, and holds %q", id, at, keys)
+				t.reach("revocation refused")
+			}
 		}
-		for _, c := range b.Bundles {
-			for i := range c.Mutations() {
-				if m := &c.Mutations()[i]; m.Lease != nil {
-					r, there, err := state.Outcome(m.ID)
-					must.OK(err, "reading an outcome")
-					lasts.hear(m.Lease, b.Header.Time, there && r.Code == scope.Applied && r.Height == at, !there)
+	}
+}
+
+// of is the keys of a lease.
+func (t *tenure) of(lease int64) (keys []string) {
+	for _, key := range slices.Sorted(maps.Keys(t.keys)) {
+		if t.keys[key].lease == lease {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// entry takes up what happened to a key.
+func (t *tenure) entry(h *scope.Header, e *lineage.Entry) {
+	id, revoked := endOf(e.Reason)
+	if t.ending != nil && (t.ending.lease != id || t.ending.revoked != revoked) {
+		t.close(h)
+	}
+	key := string(e.Key)
+	was, known := t.keys[key]
+	switch {
+	case id != 0:
+		if t.ending == nil {
+			t.ending = &lastEnd{lease: id, revoked: revoked}
+		}
+		gone, guarded := e.Class == lineage.Delete, t.guards(key)
+		stays := guarded && !revoked
+		t.holds(was.lease == id, "at height %d lease %d ended and took %q of lease %d", h.Height, id, key, was.lease)
+		t.holds(!gone || !guarded, "at height %d lease %d deleted %q, which takes approval", h.Height, id, key)
+		t.holds(gone || stays, "at height %d lease %d ended and left %q, which is to go", h.Height, id, key)
+		t.ending.at = append(t.ending.at, e.Revision)
+		if t.keys[key] = (held{}); !gone {
+			t.keys[key] = held{value: was.value, there: true}
+			t.reach("key outlived its lease")
+		}
+	case e.Class == lineage.Delete && known:
+		t.keys[key] = held{}
+	case e.Class == lineage.Insert || e.Class == lineage.Update:
+		by := t.asked[e.Mutation]
+		op := by.put(key)
+		if op == nil || op.Lease == 0 && !known {
+			return
+		}
+		t.keys[key] = held{op.Lease, string(op.Value), true}
+		may := op.Lease == 0 || !t.guards(key)
+		t.holds(may, "at height %d lease %d got %q, whose deletion takes approval", h.Height, op.Lease, key)
+		if op.Lease != 0 && by.height < h.Height {
+			t.reach("motion attached a key")
+		}
+	}
+}
+
+// put is what a transaction puts under a key, nil if nothing. Tenants' have no conditions.
+func (a asking) put(key string) *scope.Op {
+	if a.Txn == nil {
+		return nil
+	}
+	i := slices.IndexFunc(a.Success, func(op scope.Op) bool { return op.Kind == scope.OpPut && string(op.Key) == key })
+	if i < 0 {
+		return nil
+	}
+	return &a.Success[i]
+}
+
+// endOf is the lease by whose end a key went or stayed, as the lineage has it; 0: by none.
+func endOf(reason string) (lease int64, revoked bool) {
+	if _, err := fmt.Sscanf(reason, "lease %x expired", &lease); err == nil {
+		return lease, false
+	}
+	if _, err := fmt.Sscanf(reason, "lease %x was revoked", &lease); err == nil {
+		return lease, true
+	}
+	return 0, false
+}
+
+// close looks at the end of a lease whose entries were read.
+func (t *tenure) close(h *scope.Header) {
+	e := t.ending
+	if t.ending = nil; e == nil {
+		return
+	}
+	left, once := t.of(e.lease), slices.Min(e.at) == slices.Max(e.at)
+	t.holds(len(left) == 0, "lease %d ended at height %d, and still holds %q", e.lease, h.Height, left)
+	t.holds(once, "lease %d ended at height %d, and its keys went at the revisions %v", e.lease, h.Height, e.at)
+	p, known := t.lasts[e.lease]
+	delete(t.lasts, e.lease)
+	t.over[e.lease] = true
+	if e.revoked {
+		t.reach("lease revoked")
+		return
+	}
+	t.reach("lease ended")
+	if known {
+		early := p.until.Sub(h.Time)
+		t.holds(early <= 0, "lease %d ended %v before its time, at height %d", e.lease, early, h.Height)
+	}
+}
+
+// promise takes up what a block promises of leases.
+func (t *tenure) promise(s *scope.State, b *scope.Block) {
+	for _, c := range b.Bundles {
+		for i := range c.Mutations() {
+			if m := &c.Mutations()[i]; m.Lease != nil {
+				r, there, err := s.Outcome(m.ID)
+				must.OK(err, "reading an outcome")
+				applied := there && r.Code == scope.Applied && r.Height == b.Header.Height
+				t.lasts.hear(m.Lease, b.Header.Time, applied, !there)
+				if m.Lease.Kind == scope.LeaseGrant && (applied || !there) {
+					delete(t.over, m.Lease.IDs[0])
 				}
 			}
 		}
 	}
-	left, err := state.Leases()
-	must.OK(err, "reading the leases")
-	for _, id := range left {
-		g, _, err := state.Lease(id)
-		must.OK(err, "reading a lease")
-		x.w.holds(Leases, n, g.Expires > head.Time, "lease %d is there %v after its time", id, head.Time.Sub(g.Expires))
-	}
-}
-
-// leaseEnded looks at the end of a lease, whose keys went at these revisions.
-func (x *watch) leaseEnded(n *Node, e end, at aweigh.Instant, p promise, keys []int64) {
-	x.reach("lease ended")
-	x.w.holds(Leases, n, at >= p.until, "lease %d ended %v before its time, at height %d", e.lease, p.until.Sub(at), e.height)
-	x.w.holds(Leases, n, len(keys) == 2 && keys[0] == keys[1], "lease %d ended at height %d, and its keys went at the revisions %v", e.lease, e.height, keys)
 }
 
 // hear takes the promise of a request that applied, or of which nobody knows any
@@ -76,7 +246,7 @@ func (p promised) hear(r *scope.LeaseRequest, at aweigh.Instant, applied, unknow
 	id, from := r.IDs[0], max(at, r.Asked)
 	was, known := p[id]
 	switch {
-	case unknown:
+	case unknown || applied && r.Kind == scope.LeaseRevoke:
 		delete(p, id)
 	case applied && r.Kind == scope.LeaseGrant:
 		ttl := time.Duration(r.TTL) * time.Second
@@ -86,30 +256,23 @@ func (p promised) hear(r *scope.LeaseRequest, at aweigh.Instant, applied, unknow
 	}
 }
 
-// end names the end of a lease by the block that made it.
-type end struct {
-	height aweigh.Height
-	lease  int64
-}
-
-// leaseEnds is the revisions at which the keys of leases that expired went. None went whose deletion
-// takes approval by the policy of the world, which none changes.
-func (x *watch) leaseEnds(of *Node, s *scope.State) map[end][]int64 {
-	approvals := x.w.Genesis.Policy.Approvals
-	out := make(map[end][]int64)
-	log := s.Lineage()
-	for i := range s.Head().LineageSize {
-		e, _, err := log.Entry(i)
-		must.OK(err, "reading an entry")
-		var id int64
-		if n, _ := fmt.Sscanf(e.Reason, "lease %x expired", &id); n == 1 && e.Class == lineage.Delete {
-			out[end{e.Height, id}] = append(out[end{e.Height, id}], e.Revision)
-			for i := range approvals {
-				a := &approvals[i]
-				x.w.holds(Leases, of, !bytes.HasPrefix(e.Key, a.Prefix) || a.Matter != scope.Changes && a.Matter != scope.Deletions,
-					"lease %d deleted %q at height %d, which takes approval", id, e.Key, e.Height)
-			}
-		}
+// left looks at what is there in the end: no lease whose time is over or that ended, and the keys as they
+// were written last.
+func (t *tenure) left(s *scope.State) {
+	all, err := s.Leases()
+	must.OK(err, "reading the leases")
+	for _, id := range all {
+		g, _, err := s.Lease(id)
+		must.OK(err, "reading a lease")
+		now := s.Head().Time
+		t.holds(g.Expires > now, "lease %d is there %v after its time", id, now.Sub(g.Expires))
+		t.holds(!t.over[id], "lease %d is there after its end", id)
 	}
-	return out
+	for _, key := range slices.Sorted(maps.Keys(t.keys)) {
+		want := t.keys[key]
+		v, there := t.n.get(key)
+		is := held{v.Lease, string(v.Value), there}
+		t.holds(is == want, "%q is %+v in the end, and by the blocks %+v", key, is, want)
+		t.holds(want.lease == 0 || slices.Contains(all, want.lease), "lease %d is gone, and holds %q", want.lease, key)
+	}
 }

@@ -60,7 +60,7 @@ type taken struct {
 // assembly lets questions be asked and ballots be signed, as the scenario says.
 func (w *World) assembly() {
 	p, a := &w.polls, &w.Scenario.Approval
-	if a.Motions == 0 {
+	if a.Motions == 0 && !w.Scenario.guarded() {
 		return
 	}
 	var hosts []*Node

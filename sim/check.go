@@ -77,6 +77,7 @@ func (s Scenario) Check() error {
 func (s Scenario) checkNames() error {
 	var c checker
 	c.known("network.mode", s.Network.Mode, modes)
+	c.known("network.guard", s.Network.Guard, guards)
 	c.known("links.model", s.Links.Model, models)
 	for i, r := range s.Links.Regions {
 		c.name(fmt.Sprintf("links.regions[%d]", i), r, Regions)
@@ -84,6 +85,7 @@ func (s Scenario) checkNames() error {
 	plays, kinds, invariants := names(Plays), names(FaultKinds), names(Invariants)
 	for i, m := range s.Govern {
 		c.name(fmt.Sprintf("govern[%d].kind", i), m.Kind, names(MotionKinds))
+		c.known(fmt.Sprintf("govern[%d].guard", i), m.Guard, guards)
 	}
 	for i, r := range s.Cast {
 		path := fmt.Sprintf("cast[%d]", i)

@@ -181,9 +181,15 @@ func drawValid(t *rapid.T) Scenario {
 	}
 	s := Scenario{
 		Name: text(), About: text(), Seed: rapid.Uint64().Draw(t, "seed"), Stop: span(),
-		Network: Network{Anchors: number(1, 50), Observers: number(0, MaxObservers), Mode: one([]string{"", "bft", "crash"})},
-		Load:    Load{Clients: number(0, maxClients), Writes: number(0, 100), Keys: number(0, 5), Leases: number(0, 3), Value: number(0, maxValue), Swap: share(), Give: span()},
-		Bounds:  Bounds{Waiting: number(0, maxWaiting)},
+		Network: Network{
+			Anchors: number(1, 50), Observers: number(0, MaxObservers), Mode: one([]string{"", "bft", "crash"}),
+			Guard: one(append([]string{""}, guards...)),
+		},
+		Load: Load{
+			Clients: number(0, maxClients), Writes: number(0, 100), Keys: number(0, 5), Leases: number(0, 3),
+			Value: number(0, maxValue), Swap: share(), Give: span(),
+		},
+		Bounds: Bounds{Waiting: number(0, maxWaiting)},
 	}
 	n := &s.Network
 	for range number(0, 3) {

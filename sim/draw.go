@@ -55,6 +55,9 @@ func Draw(seed uint64) Scenario {
 	if d.one(8) && !s.nests() {
 		d.ahead(&s)
 	}
+	if s.Load.Leases > 0 && d.one(4) {
+		d.guard(&s)
+	}
 	return s
 }
 
@@ -202,6 +205,22 @@ func (d drawing) cast(stop time.Duration) (cast []Role) {
 		cast = append(cast, r)
 	}
 	return cast
+}
+
+// guard draws when what takes approval of some keys that leases hold, and time for leases to end.
+func (d drawing) guard(s *Scenario) {
+	s.Network.EpochBlocks = 3 + d.IntN(10)
+	change := func(to string, from, until time.Duration) {
+		s.Govern = append(s.Govern, Motion{Kind: "policy", At: d.between(from, until), Guard: to})
+	}
+	what := guards[d.IntN(2)]
+	if d.one(2) {
+		s.Network.Guard = guards[d.IntN(2)]
+		change("nothing", 0, s.Stop/4)
+	}
+	change(what, s.Stop/3, s.Stop*2/3)
+	s.Load.Leases += 2
+	s.Stop += 3 * time.Second
 }
 
 // ahead draws clocks of a quorum, or of all, that run ahead by seconds to hours, and come back.

@@ -152,17 +152,11 @@ func TestDefaultLiesAllAlong(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := NewWorld(s, Options{Marks: 1 << 20})
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.clientele()
-	w.plant()
 	var lies [10]int
-	w.Run(w.Scenario.Stop, nil)
-	for _, m := range w.marked() {
-		if m.Kind == "lie" && m.At < w.Scenario.Stop {
-			lies[10*m.At/w.Scenario.Stop]++
+	r := mustRun(t, s)
+	for _, m := range r.Marks {
+		if m.Kind == "lie" && m.At < r.Scenario.Stop {
+			lies[10*m.At/r.Scenario.Stop]++
 		}
 	}
 	if slices.Min(lies[:]) == 0 {

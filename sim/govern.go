@@ -63,6 +63,7 @@ func (w *World) decision(m Motion) scope.Decision {
 		p.Approvals = slices.Clone(p.Approvals)
 		p.Approvals[0].Num = uint32(m.Share)
 	}
+	p.Approvals = guard(p.Approvals, m.Guard)
 	return scope.Decision{Kind: scope.SetPolicy, Policy: &p}
 }
 

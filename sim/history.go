@@ -8,6 +8,7 @@ import (
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/must"
+	"github.com/aweigh/aweigh/lineage"
 	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/scope"
 )
@@ -107,16 +108,36 @@ var register = porcupine.Model{
 
 // settle notes what a block that is final for the first time did for clients:
 // receipts are forgotten once a mutation can no longer be applied.
-func (x *watch) settle(n *Node) {
+func (x *watch) settle(n *Node, height aweigh.Height) {
 	state := n.state()
 	x.undecided = slices.DeleteFunc(x.undecided, func(d *deed) bool {
 		r, ok, err := state.Outcome(d.mutation)
 		must.OK(err, "reading an outcome")
+		over := d.until < state.Head().Time
+		if !ok && over {
+			r, ok = retraced(state, d.mutation, height)
+		}
 		if ok {
 			x.outcomes[d.mutation] = r
 		}
-		return ok || d.until < state.Head().Time
+		return ok || over
 	})
+}
+
+// retraced is the receipt of a mutation that changed a key in a block from a height on, where a later block,
+// final in the same step, forgot it: the lineage forgets nothing.
+func retraced(s *scope.State, mutation aweigh.Hash, height aweigh.Height) (scope.Receipt, bool) {
+	for i := s.Head().LineageSize - 1; i >= 0; i-- {
+		e, _, err := s.Lineage().Entry(i)
+		must.OK(err, "reading an entry")
+		if e.Height < height {
+			break
+		}
+		if e.Mutation == mutation && (e.Class == lineage.Insert || e.Class == lineage.Update) {
+			return scope.Receipt{Code: scope.Applied, Succeeded: true, Height: e.Height, Revision: e.Revision}, true
+		}
+	}
+	return scope.Receipt{}, false
 }
 
 // linearizable looks whether all that clients were told fits one order in time

@@ -1,11 +1,13 @@
 package sim
 
 import (
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/lineage"
 	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/scope"
 )
@@ -114,23 +116,89 @@ func TestLeasesAreWatched(t *testing.T) {
 	}
 }
 
-// TestALeaseThatEndsWrongIsSeen tells the watch of ends that are not as promised.
+// TestALeaseThatEndsWrongIsSeen tells the watch of ends that are not as promised: lease 1 holds /a, /b and a key
+// whose deletion takes approval, or does not.
 func TestALeaseThatEndsWrongIsSeen(t *testing.T) {
+	const guardedKey = guardedPrefix + "1"
+	ends := func(how string, went ...string) (all []lineage.Entry) {
+		for _, key := range went {
+			e := lineage.Entry{Class: lineage.Delete, Key: []byte(key), Reason: "lease 1 " + how, Revision: 5}
+			if key[0] == '+' {
+				e.Key, e.Class, e.Reason = []byte(key[1:]), lineage.Update, e.Reason+"; it stays"
+			}
+			all = append(all, e)
+		}
+		return all
+	}
+	attached := lineage.Entry{Class: lineage.Insert, Key: []byte(guardedKey), Mutation: aweigh.Hash{1}}
+	apart := ends("expired", "/a", "/b", guardedKey)
+	apart[2].Revision++
 	for _, c := range []struct {
-		what   string
-		at     aweigh.Instant
-		keys   []int64
-		broken uint64
+		what    string
+		at      aweigh.Instant
+		guard   string
+		entries []lineage.Entry
+		broken  uint64
 	}{
-		{"in time", 10, []int64{5, 5}, 0},
-		{"early", 9, []int64{5, 5}, 1},
-		{"apart", 10, []int64{5, 6}, 1},
-		{"half", 10, []int64{5}, 1},
+		{"in time", 10, "", ends("expired", "/a", "/b", guardedKey), 0},
+		{"early", 9, "", ends("expired", "/a", "/b", guardedKey), 1},
+		{"apart", 10, "", apart, 1},
+		{"half", 10, "", ends("expired", "/a", guardedKey), 1},
+		{"another's", 10, "", ends("expired", "/a", "/b", "/c", guardedKey), 1},
+		{"kept", 10, "deletions", ends("expired", "/a", "/b", "+"+guardedKey), 0},
+		{"kept, as changes take approval", 10, "changes", ends("expired", "/a", "/b", "+"+guardedKey), 0},
+		{"gone without approval", 10, "deletions", ends("expired", "/a", "/b", guardedKey), 1},
+		{"kept without need", 10, "nothing", ends("expired", "/a", "/b", "+"+guardedKey), 1},
+		{"kept with the others", 10, "changes", ends("expired", "+/a", "/b", "+"+guardedKey), 1},
+		{"revoked", 1, "", ends("was revoked", "/a", "/b", guardedKey), 0},
+		{"revoked without approval", 1, "changes", ends("was revoked", "/a", "/b", guardedKey), 1},
+		{"revoked and kept", 1, "deletions", ends("was revoked", "/a", "/b", "+"+guardedKey), 1},
+		{"attached without approval", 1, "deletions", []lineage.Entry{attached}, 1},
+		{"attached", 1, "nothing", []lineage.Entry{attached}, 0},
 	} {
-		w := newWorld(t, Scenario{})
-		w.watch.leaseEnded(w.Nodes[0], end{3, 1}, c.at, promise{until: 10}, c.keys)
-		if v := w.watch.verdicts[Leases]; uint64(v.Broken) != c.broken {
-			t.Errorf("%s: %+v", c.what, v)
+		w, one := newWorld(t, Scenario{}), held{lease: 1, there: true}
+		put := scope.Op{Kind: scope.OpPut, Key: []byte(guardedKey), Lease: 1}
+		x := tenure{
+			n: w.Nodes[0], policy: &scope.Policy{Approvals: guard(nil, c.guard)}, lasts: promised{1: {until: 10}},
+			asked: map[aweigh.Hash]asking{{1}: {Txn: &scope.Txn{Success: []scope.Op{put}}}},
+			keys:  map[string]held{"/a": one, "/b": one, guardedKey: one}, over: make(map[int64]bool),
+		}
+		h := scope.Header{Height: 3, Time: c.at}
+		for i := range c.entries {
+			x.entry(&h, &c.entries[i])
+		}
+		x.close(&h)
+		if v := w.watch.verdicts[Leases]; v.Broken != c.broken {
+			t.Errorf("%s: %+v, %v", c.what, v, w.watch.broken)
+		}
+	}
+}
+
+// TestLeasesUnderApprovalAreWatched runs clients whose leases come to hold keys that approval protects: such keys
+// stay, revocation is refused, and approved puts attach others.
+func TestLeasesUnderApprovalAreWatched(t *testing.T) {
+	goals := []string{
+		"lease ended", "key outlived its lease", "lease revoked", "revocation refused", "motion attached a key",
+	}
+	reached := make(map[string]uint64)
+	missing := func(g string) bool { return reached[g] == 0 }
+	for seed := uint64(1); seed <= 8 && slices.ContainsFunc(goals, missing); seed++ {
+		r := mustRun(t, Scenario{
+			Seed: seed, Network: Network{Anchors: 4, EpochBlocks: 8}, Load: Load{Leases: 6, Writes: 40, Reads: 1},
+			Stop: 12 * time.Second, Heal: &Heal{},
+			Govern: []Motion{
+				{Kind: "policy", At: 4 * time.Second, Guard: "changes"},
+				{Kind: "policy", At: 8 * time.Second, Guard: "nothing"},
+			},
+		})
+		if r.Failed() {
+			t.Fatalf("seed %d: %s", seed, r.Failure())
+		}
+		reachedGoals(r, reached)
+	}
+	for _, g := range goals {
+		if missing(g) {
+			t.Errorf("never %s", g)
 		}
 	}
 }

@@ -123,7 +123,12 @@ func (n *Node) local() aweigh.Instant { return n.clock.read(n.world.now) }
 // Submit lets a client of this node propose a mutation; done is told its outcome,
 // unless the node dies first. It reports false if the node is down.
 func (n *Node) Submit(m scope.Mutation, done func(node.Reply)) (id aweigh.Hash, ok bool) {
-	b, err := scope.Sign(n.author, n.world.Genesis.Policy.Limits, m)
+	return n.reserve(0, m, done)
+}
+
+// reserve is Submit of a mutation that may cost more than its form allows, by what it reserves.
+func (n *Node) reserve(units int64, m scope.Mutation, done func(node.Reply)) (id aweigh.Hash, ok bool) {
+	b, err := scope.SignReserving(units, n.author, n.world.Genesis.Policy.Limits, m)
 	must.OK(err, "signing a bundle")
 	id = b.Mutations()[0].ID
 	if n.machine == nil {

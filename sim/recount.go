@@ -126,13 +126,13 @@ func (x *watch) opens(n *Node, state *scope.State, m *scope.CheckedMutation, cod
 			puts = append(puts, string(op.Key))
 		}
 	}
-	below := func(key string) bool { return strings.HasPrefix(key, prefix) }
-	asked := slices.ContainsFunc(puts, below) || slices.ContainsFunc(drops, below)
+	e := w.epochs[h.Epoch]
+	asked := slices.ContainsFunc(puts, func(key string) bool { return takes(&e.Policy, key, false) }) ||
+		slices.ContainsFunc(drops, func(key string) bool { return takes(&e.Policy, key, true) })
 	w.holds(Motions, n, asked == (code == scope.Pending), "a write to %q and %q at height %d is %s", puts, drops, h.Height, code)
-	if !asked {
+	if !asked || !strings.HasPrefix(slices.Concat(puts, drops)[0], prefix) { // tenants' motions are not counted afresh
 		return
 	}
-	e := w.epochs[h.Epoch]
 	a := &e.Policy.Approvals[0]
 	p := &poll{
 		id: m.ID, opened: h.Height, deadline: h.Time.Add(a.Window), author: m.Author, asked: w.asked(h), puts: puts, drops: drops,

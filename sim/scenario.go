@@ -52,6 +52,7 @@ type Network struct {
 	EpochTime   time.Duration `yaml:"epochtime,omitempty"`   // after which an epoch ends that holds a block; 1h
 	Whole       int           `yaml:"whole,omitempty"`       // blocks that earn all that an epoch can, see trust.Params; 64
 	Welcome     int           `yaml:"welcome,omitempty"`     // applications of liars that honest anchors approve; 0
+	Guard       string        `yaml:"guard,omitempty"`       // of keys below /kept/, see guards; nothing
 	Notice      time.Duration `yaml:"notice,omitempty"`      // after which scopes that are founded can be revoked; 0: never
 }
 
@@ -99,6 +100,7 @@ type Motion struct {
 	EpochBlocks int           `yaml:"epochblocks,omitempty"`
 	EpochTime   time.Duration `yaml:"epochtime,omitempty"`
 	Share       Share         `yaml:"share,omitempty"` // as Approval has it
+	Guard       string        `yaml:"guard,omitempty"` // as Network has it; or "nothing"
 }
 
 // Faults are what goes wrong without anybody's will, until Stop.
@@ -136,7 +138,7 @@ type Load struct {
 	Keys    int           `yaml:"keys,omitempty"`    // 4
 	Under   []string      `yaml:"under,omitempty"`   // prefixes of the keys, in turn; /
 	Value   int           `yaml:"value,omitempty"`   // bytes; 16
-	Leases  int           `yaml:"leases,omitempty"`  // clients that hold a lease with two keys and keep it alive for a while; none
+	Leases  int           `yaml:"leases,omitempty"`  // clients that hold a lease, see tenant, for a while; none
 	Swap    Share         `yaml:"swap,omitempty"`    // of the writes that compare first; 1/4
 	Give    time.Duration `yaml:"give,omitempty"`    // a client gives up after so long, and does not know; 4s
 }

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"time"
 
@@ -11,7 +12,8 @@ import (
 )
 
 // tenant is a client that holds a lease with two keys, keeps it alive for a while,
-// and then leaves it, or begins anew with one that is gone.
+// and then leaves it, or begins anew with one that is gone. Where a policy guards some
+// keys, it attaches one of them as well, if it may, and revokes the lease now and then.
 type tenant struct {
 	w    *World
 	id   int64
@@ -34,7 +36,11 @@ func (t *tenant) ask(class scope.Class, content any, then func(node.Reply)) {
 	nonce := binary.BigEndian.AppendUint64(fmt.Appendf(nil, "lease %d/", t.id), t.made)
 	m := t.w.mutation(scope.Txn{}, nonce)
 	m.Class, m.Content = class, canon.Encode(content)
-	t.at.Submit(m, func(r node.Reply) {
+	var units int64
+	if r, ok := content.(scope.LeaseRequest); ok && r.Kind == scope.LeaseRevoke {
+		units = 100 // its keys are deleted
+	}
+	t.at.reserve(units, m, func(r node.Reply) {
 		if r.Refused == nil && then != nil {
 			then(r)
 		}
@@ -46,11 +52,34 @@ func (t *tenant) grant() {
 		return
 	}
 	t.ask(scope.Lease, scope.LeaseRequest{Kind: scope.LeaseGrant, IDs: []int64{t.id}, TTL: t.ttl, Asked: t.at.local()}, nil)
-	put := func(name string) scope.Op {
-		return scope.Op{Kind: scope.OpPut, Key: fmt.Appendf(nil, "/lease%d/%s", t.id, name), Lease: t.id}
+	t.ask(scope.Write, scope.Txn{Success: []scope.Op{t.put("a"), t.put("b")}}, nil)
+	if t.w.Scenario.guarded() {
+		t.keep()
 	}
-	t.ask(scope.Write, scope.Txn{Success: []scope.Op{put("a"), put("b")}}, nil)
 	t.later()
+}
+
+// put attaches a key of the tenant's own.
+func (t *tenant) put(name string) scope.Op {
+	return scope.Op{Kind: scope.OpPut, Key: fmt.Appendf(nil, "/lease%d/%s", t.id, name), Lease: t.id}
+}
+
+// keep attaches a key that is guarded at some time. If it is now, the tenant puts it without the lease, and
+// attaches another instead: where that takes approval, it is given.
+func (t *tenant) keep() {
+	key, value := fmt.Appendf(nil, "%s%d", guardedPrefix, t.id), fmt.Appendf(nil, "%d", t.made)
+	op := scope.Op{Kind: scope.OpPut, Key: key, Value: value, Lease: t.id}
+	t.ask(scope.Write, scope.Txn{Success: []scope.Op{op}}, func(r node.Reply) {
+		if !t.w.firing || !errors.Is(scope.Failure(r.Outcome.Reason), scope.ErrLeased) {
+			return
+		}
+		op.Lease = 0
+		t.ask(scope.Write, scope.Txn{Success: []scope.Op{op, t.put("c")}}, func(r node.Reply) {
+			if r.Outcome.Code == scope.Pending {
+				t.w.approve(r.Mutation)
+			}
+		})
+	})
 }
 
 // later keeps the lease alive when a third of its time is over, mostly.
@@ -61,6 +90,10 @@ func (t *tenant) later() {
 		w.At(3*wait+time.Duration(w.ask.Int64N(int64(2*time.Second))), t.grant)
 		return
 	}
+	if w.Scenario.guarded() && w.ask.IntN(3) == 0 {
+		w.At(wait, t.revoke)
+		return
+	}
 	w.At(wait, func() {
 		if !w.firing {
 			return
@@ -68,4 +101,12 @@ func (t *tenant) later() {
 		t.ask(scope.Lease, scope.LeaseRequest{Kind: scope.LeaseKeepAlive, IDs: []int64{t.id}, Asked: t.at.local()}, nil)
 		t.later()
 	})
+}
+
+// revoke ends the lease before its time, if that may be, and begins anew.
+func (t *tenant) revoke() {
+	if t.w.firing {
+		t.ask(scope.Lease, scope.LeaseRequest{Kind: scope.LeaseRevoke, IDs: []int64{t.id}}, nil)
+		t.w.At(time.Duration(t.w.ask.Int64N(int64(4*time.Second))), t.grant)
+	}
 }

@@ -198,7 +198,7 @@ func each(t *testing.T, s Scenario, seeds int) func(func(*Result) bool) {
 			for i := from; i < seeds; i += 2 {
 				s := s
 				s.Seed = uint64(i + 1)
-				r, err := Run(context.Background(), s, Options{})
+				r, err := shared(context.Background(), s, Options{})
 				if err != nil {
 					t.Error(err)
 					continue

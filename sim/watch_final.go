@@ -34,7 +34,7 @@ func (x *watch) finalized(n *Node, note node.Finalized) {
 		x.reach("no quorum")
 	}
 	x.pauses.final(w, note)
-	x.settle(n)
+	x.settle(n, note.Height)
 	x.ending.final(w, n, note)
 	x.final[note.Height], x.finalAt[note.Height], x.lastFinal = note.Block, w.Now(), w.now
 	if int(note.Epoch) >= len(w.epochs) {

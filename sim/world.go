@@ -178,7 +178,7 @@ func (w *World) found(r *rand.Rand, memory *votes.Memory) error {
 		return err
 	}
 	policy := scope.DefaultPolicy(mode)
-	policy.Approvals = w.Scenario.Approval.policy(w.polls.voters)
+	policy.Approvals = guard(w.Scenario.Approval.policy(w.polls.voters), n.Guard)
 	policy.Limits.Anchors = max(policy.Limits.Anchors, n.Anchors)
 	policy.Limits.TTL = 300 * time.Millisecond // so that visitors come to the end of it
 	policy.Trust.Whole = uint32(n.Whole)

@@ -1,0 +1,52 @@
+package sim
+
+import (
+	"bytes"
+	"slices"
+	"time"
+
+	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/votes"
+)
+
+// guardedPrefix is the prefix of the keys that a guard protects: leases hold some of them as well.
+const guardedPrefix = "/kept/"
+
+// guards are what of keys below guardedPrefix a policy can ask approval for.
+var guards = []string{"deletions", "changes", "nothing"}
+
+// guarded reports whether a policy of the scenario guards keys, at some time.
+func (s Scenario) guarded() bool {
+	return s.Network.Guard != "" || slices.ContainsFunc(s.Govern, func(m Motion) bool { return m.Guard != "" })
+}
+
+// guard puts a guard in the place of the one that a policy's approvals have, if they have one.
+func guard(all []scope.Approval, what string) []scope.Approval {
+	if what == "" {
+		return all
+	}
+	all = slices.DeleteFunc(slices.Clone(all), func(a scope.Approval) bool { return string(a.Prefix) == guardedPrefix })
+	if what == "nothing" {
+		return all
+	}
+	a := scope.Approval{Matter: scope.Deletions, Prefix: []byte(guardedPrefix), Num: 1, Den: 2, Window: time.Hour}
+	if what == "changes" {
+		a.Matter = scope.Changes
+	}
+	return append(all, a)
+}
+
+// takes reports whether a policy asks for approval of the deletion of a key, or of a put.
+func takes(p *scope.Policy, key string, deletion bool) bool {
+	return slices.ContainsFunc(p.Approvals, func(a scope.Approval) bool {
+		return bytes.HasPrefix([]byte(key), a.Prefix) && (a.Matter == scope.Changes || a.Matter == scope.Deletions && deletion)
+	})
+}
+
+// approve lets the honest anchors approve a motion, each at its own node.
+func (w *World) approve(m votes.MotionID) {
+	for _, n := range w.sitting() {
+		n.handIn(w.ballotOn(m, votes.Approve, *n.key), true, func(node.Casting) {})
+	}
+}

@@ -1,0 +1,74 @@
+package sim
+
+import (
+	"context"
+	"os"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+// TestMain lets worlds, which are small and make much garbage, fill more memory before it is collected, as the
+// program's own runs may.
+func TestMain(m *testing.M) {
+	debug.SetGCPercent(400)
+	debug.SetMemoryLimit(1 << 30)
+	os.Exit(m.Run())
+}
+
+// runs are what came of scenarios, by their text without what they are to show; started is how many there are, of
+// which mostShared at most stay in memory.
+var (
+	runs    sync.Map
+	started atomic.Int64
+)
+
+const mostShared = 2000
+
+// shared is Run, but runs a scenario once for all tests: a run is a function of its scenario
+// (TestSameScenarioSameTrace).
+func shared(ctx context.Context, s Scenario, _ Options) (*Result, error) {
+	if err := s.Check(); err != nil {
+		return nil, err
+	}
+	if started.Load() >= mostShared {
+		return withLies(ctx, s)
+	}
+	shows := s.Shows
+	s.Shows = nil
+	once, _ := runs.LoadOrStore(string(s.Encode()), sync.OnceValues(func() (*Result, error) {
+		started.Add(1)
+		return withLies(context.Background(), s)
+	}))
+	r, err := once.(func() (*Result, error))()
+	if err != nil {
+		return nil, err
+	}
+	mine := *r
+	mine.Scenario.Shows = shows
+	return &mine, nil
+}
+
+// withLies is Run, with marks of lies alone, and of the library's default alone.
+func withLies(ctx context.Context, s Scenario) (*Result, error) {
+	var o Options
+	if s.Name == "default" {
+		o.Marks = 1 << 20
+	}
+	r, err := Run(ctx, s, o)
+	if err == nil {
+		r.Marks = slices.Clone(slices.DeleteFunc(r.Marks, func(m Mark) bool { return m.Kind != "lie" }))
+	}
+	return r, err
+}
+
+func mustRun(t *testing.T, s Scenario) *Result {
+	t.Helper()
+	r, err := shared(t.Context(), s, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
