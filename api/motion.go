@@ -255,6 +255,9 @@ func motionOf(m *node.Motion, names map[aweigh.Hash]string) *aweighv1.Motion {
 		Approve: m.Tally.Approve, Reject: m.Tally.Reject, Void: m.Tally.Void, Total: m.Tally.Total, Needed: m.Tally.Threshold,
 		Heads: uint32(m.Tally.Anchors), HeadsNeeded: o.Rule.MinAnchors, Doomed: m.Doomed,
 	}
+	if out.ApprovedHeight = uint64(m.Approved); m.Approved > 0 {
+		out.Fate = "approved"
+	}
 	out.Opening = canon.Encode(*o)
 	if d := decisionOf(m); d != nil {
 		out.Decision = bytesOf(d.ID())

@@ -19,6 +19,7 @@ type Trusting interface {
 	Explain(a aweigh.AnchorID, limit int) (all []node.Explained, more bool, oldest aweigh.Height, head scope.Head, err error)
 	HandoversAfter(at aweigh.Height, most, bytes int) (all [][]byte, more bool, err error)
 	Unseated() aweigh.AnchorID
+	Pin() node.Pin
 	Absence(aweigh.AnchorID) (why string, err error)
 }
 

@@ -96,7 +96,7 @@ func (e *endpoint) watchMotion(ctx context.Context, id []byte, each func(*aweigh
 	}
 	defer stream.Close()
 	for stream.Receive() {
-		closed = stream.Msg().Motion.Fate != "open"
+		closed = stream.Msg().Motion.ClosedHeight > 0
 		if err := each(stream.Msg()); err != nil {
 			return closed, err
 		}

@@ -159,6 +159,7 @@ func TestHeadersNameClusterMemberAndTerm(t *testing.T) {
 // Without a quorum clients of etcd hear what they know: that there is no leader, or
 // that time is up. What could be written stays told in our words.
 func TestWithoutQuorumThereIsNoLeader(t *testing.T) {
+	t.Parallel()
 	testshort.Skip(t)
 	w := newWorld(t, 2, Config{})
 	ctx, end := context.WithCancel(context.Background()) // without a deadline, the node's own applies

@@ -47,6 +47,7 @@ func until(t *testing.T, what string, within time.Duration, ok func() bool) {
 }
 
 func TestLeaseTakesItsKeysAlong(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, 1, Config{})
 	begin := time.Now()
 	id := w.grant(t, 0, 1)
@@ -142,6 +143,7 @@ func TestKeepAlivesComeInOrder(t *testing.T) {
 
 // TestKeepAliveKeepsAlive: a lease lasts while it is kept alive, and no longer.
 func TestKeepAliveKeepsAlive(t *testing.T) {
+	t.Parallel()
 	testshort.Skip(t)
 	w := newWorld(t, 1, Config{})
 	w.grant(t, 3, 2)

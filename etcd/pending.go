@@ -40,12 +40,8 @@ func (s *kvServer) approved(ctx context.Context, t scope.Txn, r node.Receipt) (n
 		return nil
 	})
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		until := ""
-		if last.Opening != nil {
-			until = fmt.Sprintf(" until %s", last.Opening.Deadline.Time().Format(time.RFC3339))
-		}
 		// Not DeadlineExceeded: the Go client of etcd would send the write once more.
-		return r, status.Errorf(codes.FailedPrecondition, "aweigh: it waits for approval as motion %s, and may apply%s; see aweigh motion show", id, until)
+		return r, status.Error(codes.FailedPrecondition, waits(id, &last))
 	}
 	if err != nil {
 		return r, fmt.Errorf("waiting for motion %s: %w", id, err)
@@ -61,6 +57,18 @@ func (s *kvServer) approved(ctx context.Context, t scope.Txn, r node.Receipt) (n
 	}
 	r.Responses, err = s.reconstructed(ctx, ops, last.Opening, r.Revision)
 	return r, err
+}
+
+// waits tells a client what its write waits for. m is its motion, without an opening if that is not known yet.
+func waits(id string, m *node.Motion) string {
+	until := ""
+	switch {
+	case m.Approved > 0: // whatever its deadline
+		return fmt.Sprintf("aweigh: it is approved as motion %s, and waits for its turn; see aweigh motion show", id)
+	case m.Opening != nil:
+		until = fmt.Sprintf(" until %s", m.Opening.Deadline.Time().Format(time.RFC3339))
+	}
+	return fmt.Sprintf("aweigh: it waits for approval as motion %s, and may apply%s; see aweigh motion show", id, until)
 }
 
 // tell is how long before a client's deadline it is told what its write waits for: later, it

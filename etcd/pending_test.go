@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/etcd/etcdpb"
 	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/scope"
@@ -51,6 +52,7 @@ func (w *world) opened(t *testing.T) node.Motion {
 // TestWritesWaitForApproval: to a client of etcd a write that takes approval is
 // only slow, and is answered as if it had applied at once.
 func TestWritesWaitForApproval(t *testing.T) {
+	t.Parallel()
 	w := guarded(t, time.Hour)
 	decide := func(c votes.Choice) {
 		t.Helper()
@@ -146,6 +148,22 @@ func TestWritesWaitForApproval(t *testing.T) {
 	w.put(t, "plain", nil)
 }
 
+// TestClientsHearWhatTheirWritesWaitFor: of a motion that is approved the deadline says nothing any more.
+func TestClientsHearWhatTheirWritesWaitFor(t *testing.T) {
+	m := node.Motion{Opening: &scope.Motion{Deadline: aweigh.InstantOf(time.Unix(1795238989, 0))}}
+	const until = "and may apply until 2026-11-21T05:29:49Z"
+	if s := waits("id", &m); !strings.Contains(s, "waits for approval as motion id, "+until) {
+		t.Error(s)
+	}
+	if s := waits("id", &node.Motion{}); !strings.Contains(s, "and may apply; see") {
+		t.Error(s)
+	}
+	m.Approved = 17
+	if s := waits("id", &m); !strings.Contains(s, "approved as motion id, and waits for its turn") || strings.Contains(s, "until") {
+		t.Error(s)
+	}
+}
+
 // reset puts the value back that a key had.
 func reset(t *testing.T, w *world, key []byte, decide func(votes.Choice), done chan error) {
 	t.Helper()
@@ -161,6 +179,7 @@ func reset(t *testing.T, w *world, key []byte, decide func(votes.Choice), done c
 
 // TestMotionsExpireForTheirClients: who waits hears that the time is over.
 func TestMotionsExpireForTheirClients(t *testing.T) {
+	t.Parallel()
 	w := guarded(t, time.Second)
 	_, err := w.Put(w.ctx, &etcdpb.PutRequest{Key: []byte("secret/a")})
 	if status.Code(err) != codes.FailedPrecondition || !strings.Contains(err.Error(), "expired") {

@@ -119,6 +119,7 @@ func putInScope(key, value string) *etcdpb.RequestOp {
 // get scopes of their own, a watch of all tells of every change once, in the order of
 // revisions; and so does one that goes on from anywhere after.
 func TestWatchesGoOverScopes(t *testing.T) {
+	t.Parallel()
 	for _, watches := range []int{1, fewWatches + 4} { // each for itself, and with a feed
 		w := newWorld(t, 1, Config{})
 		ctx, cancel := context.WithCancel(w.ctx)
@@ -349,6 +350,7 @@ func TestWatchesReachScopesThatAreNotHeld(t *testing.T) {
 // TestLocksReachScopesThatAreNotHeld: one who waits at a node that holds the root scope alone gets a lock of another scope when it is let go, and
 // when its holder's lease ends.
 func TestLocksReachScopesThatAreNotHeld(t *testing.T) {
+	t.Parallel()
 	testshort.Skip(t)
 	w := newWorld(t, 1, Config{})
 	w.put(t, "/b/0", []byte("v")) // it listens now

@@ -16,6 +16,7 @@ import (
 
 // TestHistoryIsCompactedByItself: what is older than the retention goes, and the network compacts no more often than the setting says.
 func TestHistoryIsCompactedByItself(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, 1, Config{})
 	first := w.put(t, "k", []byte("1"))
 	ctx, stop := context.WithCancel(w.ctx)

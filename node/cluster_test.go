@@ -11,11 +11,17 @@ import (
 	"time"
 
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/testparallel"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/store"
 	"github.com/aweigh/aweigh/votes"
 )
+
+func TestMain(m *testing.M) {
+	testparallel.Waiting()
+	m.Run()
+}
 
 // cluster is real nodes on loopback, each with its own Pebble directory.
 type cluster struct {

@@ -285,6 +285,7 @@ func TestFailingDiskStopsOneAnchorAndLosesNothing(t *testing.T) {
 // TestSlowDiskDelaysAndStopsNobody: one anchor of four takes a second for each
 // sync. The others do not wait for it, and it follows.
 func TestSlowDiskDelaysAndStopsNobody(t *testing.T) {
+	t.Parallel()
 	testshort.Skip(t)
 	a := newAnchorage(t)
 	slow := newBroken()

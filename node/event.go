@@ -2,6 +2,7 @@ package node
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/kv"
@@ -102,8 +103,13 @@ type Reply struct {
 // ErrBusy refuses what there is no room for.
 var ErrBusy = errors.New("node: too many requests are waiting; try again later")
 
-// ErrNotTaken refuses mutations that could not be applied.
-var ErrNotTaken = errors.New("node: the mutation has expired, is valid for too long, or belongs to another scope")
+// ErrNotTaken refuses mutations that could not be applied, and is wrapped with why.
+var ErrNotTaken = errors.New("node: the mutation is not taken")
+
+var (
+	errOtherScope = fmt.Errorf("%w: it belongs to another scope", ErrNotTaken)
+	errTooLong    = fmt.Errorf("%w: it is valid for longer than the policy's limits.valid_for", ErrNotTaken)
+)
 
 // ExpiredError refuses a mutation whose ValidUntil has passed. It wraps ErrNotTaken.
 type ExpiredError struct {
@@ -111,7 +117,7 @@ type ExpiredError struct {
 }
 
 // Error says the same at every node, so that those who compare answers find them alike.
-func (e *ExpiredError) Error() string { return ErrNotTaken.Error() }
+func (e *ExpiredError) Error() string { return ErrNotTaken.Error() + ": it has expired" }
 
 // Unwrap is ErrNotTaken.
 func (e *ExpiredError) Unwrap() error { return ErrNotTaken }

@@ -42,13 +42,13 @@ type Node struct {
 	memory     *Memory    // of its watches
 	pin        pinned
 
-	started  sync.Once
-	shut     sync.Once
-	startErr error
-	growing  sync.Mutex // of those who open parts
+	started, shut sync.Once
+	startErr      error
+	growing       sync.Mutex // of those who open parts
 
-	signals signals
-	afar    afar
+	signals  signals
+	afar     afar
+	silences silences // of the node's own anchor
 
 	mu     sync.RWMutex
 	broken map[aweigh.ScopeID]error

@@ -3,7 +3,6 @@ package node
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -35,6 +34,9 @@ func (n *Part) serveForeign(ctx context.Context, p Peer, ask ForeignAsk) ([]byte
 	key := n.anchor.Load()
 	if key == nil {
 		return nil, ErrNoAnchor
+	}
+	if err := n.of.pin.holds(); err != nil {
+		return nil, err
 	}
 	if ask.Kind != ForeignSubmit && len(ask.Body) > foreignQuestion {
 		return nil, errUnasked
@@ -314,7 +316,7 @@ func (n *Part) submitForeign(ctx context.Context, p Peer, raw []byte, a *Foreign
 		err = scope.ErrSignal
 	}
 	if err == nil && b.Scope() != n.id {
-		err = fmt.Errorf("%w: a bundle for another scope", ErrNotTaken)
+		err = errOtherScope
 	}
 	if err != nil {
 		a.Failure = err.Error() // all say so alike: it will never be taken

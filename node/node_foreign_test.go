@@ -158,6 +158,7 @@ func TestForeignScopesAreReached(t *testing.T) {
 // TestForeignVerbsAreJudged: a verb on a key of a scope that a node does not hold is judged
 // by all scopes on the way, and carried out once.
 func TestForeignVerbsAreJudged(t *testing.T) {
+	t.Parallel()
 	c, _, o := newRegions(t, quorum.BFT)
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 	defer cancel()
@@ -400,6 +401,7 @@ func TestLiarsAreOutvoted(t *testing.T) {
 // TestNodesHoldWhatTheyFollow: a node has parts in the scopes that it anchors, follows, or
 // that lead to those, and in no others; and when it is told to follow all, it catches up.
 func TestNodesHoldWhatTheyFollow(t *testing.T) {
+	t.Parallel()
 	a := newFar(t, func(i int, cfg *Config) {
 		if i == 3 {
 			cfg.Follow = [][]byte{[]byte("/f/g/")}

@@ -73,8 +73,16 @@ func TestAnchorsThatLostTheirRecordAreNotReady(t *testing.T) {
 	if bad := failed(n.Live(ctx)); bad != nil {
 		t.Errorf("a restart is asked for: %v", bad)
 	}
-	if text := log.take(); !strings.Contains(text, "level=ERROR msg=\"this anchor's record is older") {
-		t.Errorf("the log says\n%s", text)
+	text := log.take()
+	for ; !strings.Contains(text, "level=ERROR msg=\"this anchor's record is older"); text += log.take() {
+		select {
+		case <-ctx.Done():
+			t.Fatalf("the log says\n%s", text)
+		case <-time.After(time.Millisecond):
+		}
+	}
+	if !strings.Contains(text, "it signs again by itself") || !strings.Contains(text, `until="epoch 1 of /"`) {
+		t.Errorf("it does not say until when, and what to do:\n%s", text)
 	}
 }
 

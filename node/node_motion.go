@@ -25,6 +25,7 @@ type Motion struct {
 	ID       votes.MotionID
 	Opening  *scope.Motion
 	Ending   *scope.Ending // nil while it is open
+	Approved aweigh.Height // of the block whose ballots approved it, while it waits for its turn; otherwise 0
 	Mutation scope.Mutation
 	Tally    votes.MotionTally
 	Recorded []scope.Recorded
@@ -126,6 +127,9 @@ func motionOf(v *View, id votes.MotionID) (m Motion, err error) {
 	if m.Opening == nil {
 		return m, fmt.Errorf("%w: %s", ErrNoMotion, id.Short())
 	}
+	if m.Approved, err = v.ApprovedAt(id); err != nil {
+		return m, err
+	}
 	if err := canon.Decode(m.Opening.Mutation, &m.Mutation); err != nil {
 		return m, err
 	}
@@ -191,7 +195,7 @@ const awaitEvery = 50 * time.Millisecond
 func (n *Part) AwaitMotion(ctx context.Context, prefix []byte, tell func(Motion, scope.Head) error) error {
 	type stand struct {
 		recorded, waiting int
-		closed            bool
+		approved, closed  bool
 		doomed            string
 	}
 	last := stand{recorded: -1}
@@ -202,7 +206,7 @@ func (n *Part) AwaitMotion(ctx context.Context, prefix []byte, tell func(Motion,
 			return err
 		}
 		prefix = m.ID[:]
-		if now := (stand{len(m.Recorded), len(m.Waiting), m.Ending != nil, m.Doomed}); now != last {
+		if now := (stand{len(m.Recorded), len(m.Waiting), m.Approved > 0, m.Ending != nil, m.Doomed}); now != last {
 			if err := tell(m, head); err != nil {
 				return err
 			}

@@ -61,7 +61,7 @@ func (n *Part) watchSelf(ctx context.Context) {
 			continue
 		}
 		again := noticeLate
-		if w.look(s) {
+		if silent := w.n.of.silent(ctx); w.look(s) || silent { // of all scopes: the root's part alone watches
 			again = noticeSoon
 		}
 		timer.Reset(again)

@@ -269,8 +269,9 @@ func (n *Part) receipt(ctx context.Context, id aweigh.Hash, done chan Reply, unt
 	return Receipt{Outcome: *reply.Outcome, Height: reply.Height, Epoch: reply.Epoch, Scope: n.id}, nil
 }
 
-// errEarly is why a mutation is undecided that was ordered when it was valid for longer than the policy allows:
-// this is not on record, and it may be ordered again.
+// errEarly is why a mutation is undecided that was ordered when it was valid for longer than the policy allows. It is
+// not of another scope, which is not taken, and so waits for no block. This is not on record, and it may be ordered
+// again.
 var errEarly = errors.New("node: it was ordered too long before its time is over")
 
 // haste is how long one whose time is up already waits to learn why.

@@ -434,8 +434,8 @@ func (n *Part) note(note Note) {
 	case Listened:
 		n.log.Info("heard of a quorum: this anchor signs", "from_view", note.View)
 	case LostState:
-		n.stir()
-		n.log.Error("this anchor's record is older than ballots that it signed: it signs nothing more in this epoch. "+
-			"A restored backup or a second process on the same key does this", "view", note.View)
+		n.of.silences.met(n)
+		n.of.stir()
+		n.log.Debug("a ballot that this anchor signed is not on its record", "view", note.View)
 	}
 }

@@ -18,14 +18,18 @@ var ErrOtherHistory = errors.New("node: another history than that of the trusted
 
 // Pin is the roster of the root scope that a node's operator trusts, and whether the node has come to it.
 type Pin struct {
-	Trusted scope.Trusted // zero: none is trusted, and the genesis is enough
-	Reached bool          // or there is none; until then the node serves nothing
+	Trusted scope.Trusted  // zero: none is trusted, and the genesis is enough
+	Reached bool           // or there is none; until then the node serves nothing
+	Since   aweigh.Instant // when the roster's epoch began, once it is reached
 }
+
+// None means that the operator trusts no roster.
+func (p Pin) None() bool { return p.Trusted.Roster.IsZero() }
 
 // pinned holds back what a node serves until its root scope has come to a roster that is trusted.
 type pinned struct {
 	want    scope.Trusted
-	reached atomic.Bool
+	reached atomic.Pointer[scope.Epoch] // the epoch of the roster
 }
 
 func (p *pinned) set() bool { return !p.want.Roster.IsZero() }
@@ -41,7 +45,7 @@ func (awaitsPin) Is(target error) bool { return target == ErrInstalling }
 
 // holds is an error while nothing may be served.
 func (p *pinned) holds() error {
-	if p.set() && !p.reached.Load() {
+	if p.set() && p.reached.Load() == nil {
 		return awaitsPin{p.want}
 	}
 	return nil
@@ -67,7 +71,7 @@ func (p *pinned) meet(s store.Store, g scope.Genesis, e *scope.Epoch) error {
 	if err := p.want.Is(e); err != nil {
 		return fmt.Errorf("%w: %w", ErrOtherHistory, err)
 	}
-	p.reached.Store(true)
+	p.reached.Store(e)
 	return nil
 }
 
@@ -111,7 +115,14 @@ func forget(s store.Store, id aweigh.ScopeID, from, to *scope.Epoch) error {
 }
 
 // Pin is what is trusted beside the genesis.
-func (n *Node) Pin() Pin { return Pin{Trusted: n.pin.want, Reached: n.pin.holds() == nil} }
+func (n *Part) Pin() Pin {
+	pin := &n.of.pin
+	p := Pin{Trusted: pin.want, Reached: pin.holds() == nil}
+	if e := pin.reached.Load(); e != nil {
+		p.Since = e.Time
+	}
+	return p
+}
 
 // recent is the roster of the epoch that the node is in, for those who join; none of the first epoch, which the genesis
 // names, or while the node serves nothing.

@@ -98,8 +98,19 @@ func TestHistoriesOfOldKeysAreRefused(t *testing.T) {
 		return errLeave
 	}
 	for name, trusted := range map[string]scope.Trusted{"none": {}, "its own": scope.TrustedOf(epochOf(t, feeds, 3))} {
-		if looked, ended := observed(t, feeds, trusted, arrives); !errors.Is(looked, errLeave) || ended != nil {
+		var pin Pin
+		if looked, ended := observed(t, feeds, trusted, func(ctx context.Context, o *Node) error {
+			defer func() { pin = o.Pin() }()
+			return arrives(ctx, o)
+		}); !errors.Is(looked, errLeave) || ended != nil {
 			t.Errorf("trusting %s: %v, ended %v", name, looked, ended)
+		}
+		want := Pin{Trusted: trusted, Reached: true}
+		if !want.None() {
+			want.Since = epochOf(t, feeds, 3).Time
+		}
+		if pin != want {
+			t.Errorf("trusting %s: the pin is %+v, want %+v", name, pin, want)
 		}
 	}
 	other := scope.Trusted{Epoch: 3, Roster: aweigh.Sum([]byte("of those who are anchors now"))}
@@ -163,5 +174,19 @@ func TestSnapshotsComeByTheTrustedRoster(t *testing.T) {
 	p = &pinned{want: scope.Trusted{Epoch: 2, Roster: aweigh.Sum([]byte("other"))}}
 	if err := p.meet(s, *from.genesis, epochOf(t, from, 4)); !errors.Is(err, ErrOtherHistory) || p.holds() == nil {
 		t.Errorf("a store that is past another roster: %v", err)
+	}
+}
+
+// TestForeignQuestionsWaitForThePin: an anchor that has not come to the trusted roster answers for nothing.
+func TestForeignQuestionsWaitForThePin(t *testing.T) {
+	later := scope.Trusted{Epoch: 1 << 40, Roster: aweigh.Sum([]byte("to come"))}
+	n := startClusterWith(t, 1, quorum.BFT, func(_ int, n *Node) { n.pin.want = later }).nodes[0]
+	for _, kind := range []uint8{ForeignSubmit, ForeignProve, ForeignRefer, ForeignJudge, ForeignLook} {
+		if _, err := n.serveForeign(t.Context(), "stranger", ForeignAsk{Kind: kind}); !errors.Is(err, ErrInstalling) {
+			t.Errorf("question %d: %v", kind, err)
+		}
+	}
+	if p := n.Pin(); p.Reached || p.Trusted != later || p.Since != 0 {
+		t.Errorf("the pin is %+v", p)
 	}
 }

@@ -182,6 +182,7 @@ func TestOneClockAheadSetsNoTime(t *testing.T) {
 // TestManyOpenBlocksBecomeFinal: with one anchor away and a clock hours ahead, votes are
 // divided view after view. Once all is well again, blocks become final again.
 func TestManyOpenBlocksBecomeFinal(t *testing.T) {
+	t.Parallel()
 	testshort.Skip(t)
 	k := 4
 	n := newDrill(t, "clock4b", k, scope.DefaultPolicy(quorum.Crash))

@@ -261,8 +261,10 @@ func (m *Machine) submit(ev Submit) {
 func (m *Machine) admit(b *scope.CheckedBundle, from Peer) error {
 	lim, head := m.chain.policy.Limits, m.chain.state.Head().Time
 	switch at := max(m.now, head); {
-	case b.Scope() != m.id || b.ValidUntil() > at.Add(lim.ValidFor+lim.Drift):
-		return ErrNotTaken
+	case b.Scope() != m.id:
+		return errOtherScope
+	case b.ValidUntil() > at.Add(lim.ValidFor+lim.Drift):
+		return errTooLong
 	case b.ValidUntil() < at:
 		return &ExpiredError{Time: head}
 	}

@@ -137,6 +137,7 @@ func TestRevokedScopesLoseNoWrite(t *testing.T) {
 // TestScopesAtRestYield: nobody writes to the scope, so that the end of the notice alone
 // wakes it.
 func TestScopesAtRestYield(t *testing.T) {
+	t.Parallel()
 	testshort.Skip(t)
 	c := noticed(t, 4, 3*time.Second)
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/aweigh/aweigh"
@@ -41,6 +42,10 @@ func (h *gossiped) last() (frame string, n int) {
 // its share; of each scope it tells in the end the newest of every epoch, and no block after a newer one.
 func TestAnnouncementsTakeTurns(t *testing.T) {
 	t.Parallel()
+	synctest.Test(t, announcementsTakeTurns)
+}
+
+func announcementsTakeTurns(t *testing.T) {
 	a := newAnnouncements()
 	a.among(4)
 	const scopes, each = 20, 50
@@ -109,6 +114,10 @@ func (a *announcements) waits(c carrier) bool {
 // another scope; who begins to follow hears at once.
 func TestFollowersWaitForNobodyElse(t *testing.T) {
 	t.Parallel()
+	synctest.Test(t, followersWaitForNobodyElse)
+}
+
+func followersWaitForNobodyElse(t *testing.T) {
 	a := newAnnouncements()
 	a.among(4)
 	defer a.close()

@@ -53,7 +53,8 @@ func (a *app) ballotVote(choice votes.Choice) *cobra.Command {
 		}
 		switch {
 		case r.Late:
-			fmt.Fprintf(a.out, "the motion is closed: %s; the ballot will be recorded as late, and changes nothing\n", show.Line(r.Motion.Fate))
+			fmt.Fprintf(a.out, "the motion is decided: %s; the ballot will be recorded as late, and changes nothing\n",
+				show.Line(r.Motion.Fate))
 		case r.Outcome == "repeated":
 			fmt.Fprintln(a.out, "the ballot is there already; nothing changed")
 		default:

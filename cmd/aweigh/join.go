@@ -153,11 +153,13 @@ func (a *app) join() *cobra.Command {
 			"comes from the nodes that the invite names and is checked against it. The invite also\n" +
 			"carries the roster that was in force where it was made, unless the network was in its first\n" +
 			"epoch; --trusted names another. A history that does not come by that roster is refused, as\n" +
-			"keys of anchors that left can sign one, and nothing is served before it has come so far.",
+			"keys of anchors that left can sign one, and nothing is served before it has come so far.\n" +
+			"Without a roster, a genesis that is older than --trusting-period is refused.",
 		Example: "  aweigh join aweigh1…\n  aweigh join aweigh1… --data-dir ./observer --api-listen 127.0.0.1:7200",
 	}
 	settings := nodeFlags("127.0.0.1:0", "/ip4/0.0.0.0/tcp/0")
 	wait := settings.Duration("timeout", 30*time.Second, "how long to wait for a node that knows the genesis")
+	a.periodFlag(c)
 	stay := c.Flags().Bool("no-run", false, "make the node, and do not run it")
 	c.Flags().AddFlagSet(settings)
 	c.RunE = func(cmd *cobra.Command, args []string) error {
@@ -179,7 +181,12 @@ func (a *app) join() *cobra.Command {
 		there := dir.Exists()
 		ctx, cancel := context.WithTimeout(cmd.Context(), *wait)
 		defer cancel()
-		if s, err = founding.Join(ctx, dir, s, invite); err != nil {
+		if s, err = founding.Join(ctx, dir, s, invite, func(g scope.Genesis) error {
+			if s.Trusted != "" {
+				return nil
+			}
+			return a.trusts.young(g)
+		}); err != nil {
 			return err
 		}
 		fmt.Fprintf(a.out, "the genesis is the one that the invite names\ndata     %s\n", dir)

@@ -190,8 +190,9 @@ func (a *app) ended(s *session, last *aweighv1.MotionResponse) error {
 			fmt.Fprintf(a.out, "OK  carried in block %d, revision %d\n", m.ClosedHeight, m.Revision)
 		}
 		return nil
-	case "open":
-		return fmt.Errorf("%w: motion %x is open still; to go on following it: aweigh motion watch %x", client.ErrPending, m.Id[:4], m.Id[:4])
+	case "open", "approved":
+		return fmt.Errorf("%w: motion %x is %s still; to go on following it: aweigh motion watch %x",
+			client.ErrPending, m.Id[:4], m.Fate, m.Id[:4])
 	default:
 		return fmt.Errorf("%w: %s", errNotCarried, show.Progress(m))
 	}
@@ -214,7 +215,7 @@ func (a *app) pended(ctx context.Context, s *session, err error, wait bool) erro
 	if motionErr != nil {
 		return err
 	}
-	if r.Motion.Fate != "open" { // it is a repetition
+	if r.Motion.ClosedHeight > 0 { // it is a repetition
 		return a.ended(s, r)
 	}
 	if err := s.Printer.Pending(r); err != nil {

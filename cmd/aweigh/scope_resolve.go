@@ -35,6 +35,7 @@ func (a *app) resolveCommand() *cobra.Command {
 	trace := c.Flags().Bool("trace", false, "verify the way here, and show who stands behind each scope")
 	save := c.Flags().String("proof", "", "verify the way here, and write the proof to this file")
 	network := c.Flags().String("network", "", "identity of the network, for --trace and --proof (default: that of the one that runs here)")
+	a.trustingFlags(c)
 	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
 		name, err := anyName(args[0], *raw)
 		if err != nil {
@@ -54,6 +55,9 @@ func (a *app) resolveCommand() *cobra.Command {
 			}
 			defer file.release()
 		}
+		if a.trusts.roster != "" && !*trace && *save == "" {
+			return fmt.Errorf("%w: --trusted is for what is verified: add --trace or --proof FILE", errUsage)
+		}
 		if name.Version() != 0 && (*trace || *save != "") {
 			return fmt.Errorf("%w: what is proven is the newest version; leave out .v%d", errUsage, name.Version())
 		}
@@ -65,7 +69,7 @@ func (a *app) resolveCommand() *cobra.Command {
 		}
 		var proof *scope.KeyProof
 		if (*trace || *save != "") && missing == nil {
-			if proof, err = s.proven(ctx, &found, *network); err != nil {
+			if proof, err = a.proven(ctx, s, &found, *network); err != nil {
 				return err
 			}
 		}
@@ -131,7 +135,7 @@ func (s *session) way(ctx context.Context, name alias.Name, freshest bool) (foun
 }
 
 // proven asks for the proof of what was found, and verifies it.
-func (s *session) proven(ctx context.Context, found *show.Way, network string) (*scope.KeyProof, error) {
+func (a *app) proven(ctx context.Context, s *session, found *show.Way, network string) (*scope.KeyProof, error) {
 	answer := found.Answer
 	if string(answer.Key) != string(found.Key) {
 		return nil, fmt.Errorf("%w: %s was moved to %s, by the word of the node; resolve that name", errUsage, show.Key(found.Key), show.Key(answer.Key))
@@ -147,6 +151,9 @@ func (s *session) proven(ctx context.Context, found *show.Way, network string) (
 		}
 	}
 	report, err := proof.Verify(found.Network)
+	if err == nil {
+		err = a.trusts.check(proof.Ancestry.Root())
+	}
 	if err != nil {
 		return nil, err
 	}

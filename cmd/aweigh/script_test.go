@@ -10,15 +10,25 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/aweigh/aweigh/internal/testparallel"
 )
 
 // TestMain lets the scripts start this program as "aweigh": a process of its
 // own, linked like the real one.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){
+	testscript.Main(waiting{m}, map[string]func(){
 		"aweigh":   func() { os.Exit(run()) },
 		"motioned": motioned,
 	})
+}
+
+// waiting runs the tests, and not the commands of the scripts, with the flags of tests.
+type waiting struct{ *testing.M }
+
+func (m waiting) Run() int {
+	testparallel.Waiting()
+	return m.M.Run()
 }
 
 // TestStories runs what users do, from testdata/script. In them

@@ -99,7 +99,9 @@ func (s *session) stillOpen(ctx context.Context, r *aweighv1.TrustResponse, d sc
 // votable says why it is pointless to vote on a motion.
 func votable(m *aweighv1.Motion) error {
 	switch {
-	case m.Fate != "open":
+	case m.ApprovedHeight > 0:
+		return fmt.Errorf("%w: motion %x is approved, and waits for its turn", errPointless, m.Id[:4])
+	case m.ClosedHeight > 0:
 		s := m.Fate
 		if m.Reason != "" {
 			s += ": " + m.Reason
@@ -118,7 +120,7 @@ func (s *session) closed(ctx context.Context, text string, absent error) error {
 		return absent
 	}
 	r, err := s.motionOnRecord(ctx, text)
-	if errors.Is(err, errUsage) || errors.Is(err, client.ErrNotFound) || err == nil && r.Motion.Fate == "open" {
+	if errors.Is(err, errUsage) || errors.Is(err, client.ErrNotFound) || err == nil && r.Motion.ClosedHeight == 0 {
 		return absent
 	}
 	if err != nil {

@@ -73,14 +73,21 @@ func (a *app) trustExplain() *cobra.Command {
 	c := &cobra.Command{
 		Use: "explain NAME", Short: "List what moved an anchor's trust", Args: cobra.ExactArgs(1),
 		Long: "Lists every change of an anchor's score, newest first: the block that carries the\n" +
-			"evidence, and the arithmetic. " + anchorHelp,
+			"evidence, and the arithmetic. With --trusted, the history that the node tells of must\n" +
+			"contain that roster. " + anchorHelp,
 		Example: "  aweigh trust explain oslo\n  aweigh trust explain 4bf5122f -o json",
 	}
 	limit := c.Flags().Int64("limit", 100, "at most so many changes")
+	a.trustingFlags(c)
 	save := c.Flags().String("proof", "", "write the proof that barred the anchor to this file, for \"aweigh verify\"")
 	return a.askingIn(c, func(ctx context.Context, s *session, args []string) error {
 		ctx, cancel := s.limited(ctx)
 		defer cancel()
+		if a.trusts.roster != "" {
+			if err := a.sameHistory(ctx, s); err != nil {
+				return err
+			}
+		}
 		r, err := s.Client.Trust(ctx)
 		if err != nil {
 			return err
@@ -109,6 +116,19 @@ func (a *app) trustExplain() *cobra.Command {
 		}
 		return s.Printer.Explain(who, x)
 	})
+}
+
+// sameHistory checks that the node's history contains the roster that is trusted.
+func (a *app) sameHistory(ctx context.Context, s *session) error {
+	id, err := s.networkOf(ctx, s.network)
+	if err != nil {
+		return err
+	}
+	head, err := s.head(ctx, id, 0, false)
+	if err != nil {
+		return err
+	}
+	return a.trusts.check(head.Ancestry.Root())
 }
 
 // faultProof brings together what shows to everyone that an anchor lied.

@@ -26,6 +26,11 @@ var errOld = errors.New("the network's first anchors are known from too long ago
 // trustingFlags add the flags of commands that follow rosters from the genesis.
 func (a *app) trustingFlags(c *cobra.Command) {
 	c.Flags().StringVar(&a.trusts.roster, "trusted", "", "a recent roster, EPOCH:HASH, as \"aweigh trust verify\" prints it at a node that you trust")
+	a.periodFlag(c)
+}
+
+// periodFlag adds the flag that says how old a genesis may be that no roster stands beside.
+func (a *app) periodFlag(c *cobra.Command) {
 	c.Flags().DurationVar(&a.trusts.period, "trusting-period", trustingPeriod, "how old the genesis may be where no roster is --trusted; 0: any age")
 }
 

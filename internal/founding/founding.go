@@ -229,8 +229,10 @@ func (p Plan) genesis(anchors []Anchor) (scope.Genesis, error) {
 // Join makes an observer of the network of an invite: its key, the genesis,
 // fetched from the peers that the invite names and checked, and the settings,
 // which it returns. A node that is there already is left as it is, if it
-// belongs to the same network.
-func Join(ctx context.Context, dir home.Dir, s home.Settings, invite node.Invite) (home.Settings, error) {
+// belongs to the same network. A genesis that fits refuses ends it, before anything but the key is written.
+func Join(
+	ctx context.Context, dir home.Dir, s home.Settings, invite node.Invite, fits func(scope.Genesis) error,
+) (home.Settings, error) {
 	if dir.Exists() {
 		g, err := dir.ReadGenesis()
 		if err == nil && g.Hash() != invite.Network {
@@ -243,6 +245,9 @@ func Join(ctx context.Context, dir home.Dir, s home.Settings, invite node.Invite
 		return s, err
 	}
 	g, err := node.FetchGenesis(ctx, identity, invite)
+	if err == nil {
+		err = fits(g)
+	}
 	if err != nil {
 		return s, err
 	}

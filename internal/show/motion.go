@@ -16,6 +16,7 @@ import (
 type motionJSON struct {
 	ID            string             `json:"id"`
 	Fate          string             `json:"fate"`
+	Approved      uint64             `json:"approved_height,omitempty"` // of a block, while it waits for its turn
 	Reason        string             `json:"reason,omitempty"`
 	Doomed        string             `json:"doomed,omitempty"` // why an open one would be void as things stand
 	Subject       string             `json:"subject"`
@@ -93,7 +94,8 @@ func (p Printer) terms(to *scope.Policy) error {
 
 func motionJSONOf(m *aweighv1.Motion) motionJSON {
 	out := motionJSON{
-		ID: hex.EncodeToString(m.Id), Fate: m.Fate, Reason: m.Reason, Doomed: m.Doomed, Subject: m.Subject, Decision: hex.EncodeToString(m.Decision),
+		ID: hex.EncodeToString(m.Id), Fate: m.Fate, Approved: m.ApprovedHeight, Reason: m.Reason, Doomed: m.Doomed,
+		Subject: m.Subject, Decision: hex.EncodeToString(m.Decision),
 		Author: hex.EncodeToString(m.Author), AuthorName: m.AuthorName, Justification: m.Justification,
 		Height: m.Height, Epoch: m.Epoch, OpenedNs: m.OpenedNs, DeadlineNs: m.DeadlineNs,
 		ClosedHeight: m.ClosedHeight, ClosedNs: m.ClosedNs, Revision: m.Revision, Rule: m.Rule,
@@ -188,8 +190,11 @@ func (p Printer) Motions(r *aweighv1.MotionsResponse) error {
 	rows := [][]string{{"MOTION", "ABOUT", "BY", "STATE", "TALLY", "NEEDS", "UNTIL"}}
 	for _, m := range r.Motions {
 		until := instant(m.DeadlineNs)
-		if m.ClosedNs > 0 {
+		switch {
+		case m.ClosedNs > 0:
 			until = "closed " + instant(m.ClosedNs)
+		case m.ApprovedHeight > 0:
+			until = approvedIn(m)
 		}
 		rows = append(rows, []string{short(m.Id), aboutMotion(m), authorOf(m), fateOf(m), bar(m, 20), orNone(Lacking(m)), until})
 	}
@@ -219,14 +224,26 @@ func authorOf(m *aweighv1.Motion) string {
 	return short(m.Author)
 }
 
+// stands reports whether a motion is not closed.
+func stands(m *aweighv1.Motion) bool { return m.Fate == "open" || m.Fate == "approved" }
+
+// approvedIn says since when a motion waits for its turn: its deadline does not matter any more.
+func approvedIn(m *aweighv1.Motion) string {
+	return fmt.Sprintf("approved in block %d", m.ApprovedHeight)
+}
+
 func fateOf(m *aweighv1.Motion) string {
+	fate := m.Fate
+	if m.ApprovedHeight > 0 {
+		fate += ", waits for its turn"
+	}
 	switch {
 	case m.Reason != "":
-		return m.Fate + ": " + m.Reason
+		return fate + ": " + m.Reason
 	case m.Doomed != "":
-		return m.Fate + ", but as things stand it would be void: " + m.Doomed
+		return fate + ", but as things stand it would be void: " + m.Doomed
 	}
-	return m.Fate
+	return fate
 }
 
 // bar draws the weights: approvals from the left, rejections from the right, and
@@ -269,6 +286,8 @@ func (p Printer) Motion(r *aweighv1.MotionResponse) error {
 	switch {
 	case m.Fate == "open":
 		rows = append(rows, []string{"needs", orNone(Lacking(m))}, []string{"until", instant(m.DeadlineNs) + in(m.DeadlineNs)})
+	case m.ApprovedHeight > 0:
+		rows = append(rows, []string{"turn", approvedIn(m) + "; a later block carries it, after those before it"})
 	case m.Fate == "effective" || m.Fate == "carried" && len(m.Decision) > 0:
 		when := "takes effect with the next epoch"
 		if m.Effective > 0 {
@@ -352,8 +371,12 @@ func (p Printer) Pending(r *aweighv1.MotionResponse) error {
 	if p.Format == JSON {
 		return p.Motion(r)
 	}
-	if m.Fate != "open" {
+	switch {
+	case !stands(m):
 		_, err := fmt.Fprintf(p.Out, "motion %s is closed: %s\n", short(m.Id), Line(fateOf(m)))
+		return err
+	case m.ApprovedHeight > 0:
+		_, err := fmt.Fprintf(p.Out, "PENDING  motion %s (%s): %s\n", short(m.Id), Line(m.Subject), Line(fateOf(m)))
 		return err
 	}
 	fmt.Fprintf(p.Out, "PENDING  motion %s (%s): it waits for %s\n", short(m.Id), Line(m.Subject), Line(orNone(Lacking(m))))

@@ -67,10 +67,10 @@ func (p Printer) changes(m *aweighv1.Motion) error {
 	if len(m.Changes) == 0 {
 		return nil
 	}
-	switch m.Fate {
-	case "open":
+	switch {
+	case stands(m):
 		fmt.Fprintln(p.Out, "it would change:")
-	case "carried":
+	case m.Fate == "carried":
 		fmt.Fprintln(p.Out, "it changed:")
 	default:
 		fmt.Fprintln(p.Out, "it would have changed:")
@@ -96,7 +96,7 @@ func (p Printer) changes(m *aweighv1.Motion) error {
 		if c.KeepsLease {
 			fmt.Fprintln(p.Out, "      with the lease that it has")
 		}
-		if m.Fate == "open" {
+		if stands(m) {
 			p.since(c)
 		}
 	}
@@ -107,7 +107,7 @@ func (p Printer) changes(m *aweighv1.Motion) error {
 // before writes what was there when a motion opened.
 func (p Printer) before(m *aweighv1.Motion, c *aweighv1.MotionChange) {
 	was := c.Was
-	if c.Lost && m.Fate == "open" && m.Doomed == "" {
+	if c.Lost && stands(m) && m.Doomed == "" {
 		was = c.Now // it is as it was
 	} else if c.Lost {
 		fmt.Fprintln(p.Out, "    - (compacted away)")

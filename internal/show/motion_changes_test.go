@@ -33,6 +33,7 @@ func TestMotionsAreShownAsTheyOpened(t *testing.T) {
 		want, not    []string
 	}{
 		"as it was":     {"open", "", same, []string{"- old  (revision 4)", "+ new"}, []string{"since"}},
+		"approved":      {"approved", "it was changed", put, []string{"it would change", "! changed since: other"}, nil},
 		"changed":       {"open", "it was changed", put, []string{"- old  (revision 4)", "+ new", "! changed since: other  (revision 6)"}, []string{"- other"}},
 		"deleted":       {"open", "it was changed", gone, []string{"- old  (revision 4)", "! deleted since: old"}, nil},
 		"a range":       {"open", "it was changed", span, []string{"- /d/1 = x", "- /d/2 = y", "! changed since: /d/3 = z", "! deleted since: /d/2 = y"}, []string{"since: /d/1"}},

@@ -63,6 +63,33 @@ type statusJSON struct {
 	LineageSize  int64        `json:"lineage_size"`
 	LineageRoot  string       `json:"lineage_root"`
 	Faulty       []string     `json:"faulty,omitempty"`
+	Trusted      *pinJSON     `json:"trusted,omitempty"` // none: the genesis is enough
+}
+
+// pinJSON is the roster that a node's operator trusts.
+type pinJSON struct {
+	Roster  string `json:"roster"`             // EPOCH:HASH, as --trusted takes it
+	Reached bool   `json:"reached"`            // until then the node serves nothing
+	SinceNs int64  `json:"since_ns,omitempty"` // when its epoch began, once it is reached
+}
+
+func pinOf(p *aweighv1.Pin) *pinJSON {
+	if p == nil {
+		return nil
+	}
+	return &pinJSON{p.Roster, p.Reached, p.SinceNs}
+}
+
+// trustedRow says which roster a node's operator trusts, and its age; "" if there is none.
+func trustedRow(p *aweighv1.Pin) string {
+	switch {
+	case p == nil:
+		return ""
+	case !p.Reached:
+		return "roster " + p.Roster + ", NOT REACHED: this node serves nothing until a peer shows it the way there"
+	}
+	since := time.Unix(0, p.SinceNs)
+	return fmt.Sprintf("roster %s, whose epoch began at %s, %s", p.Roster, instant(p.SinceNs), ago(time.Since(since)))
 }
 
 // progress is how far a snapshot was fetched.
@@ -130,6 +157,7 @@ func (p Printer) Status(s *aweighv1.StatusResponse) error {
 		{"peers", fmt.Sprintf("%d connected, %s waiting", len(s.Peers), Count(s.Waiting, "write"))},
 		{"epoch", fmt.Sprintf("%d, %d of %d blocks; %s", s.Header.GetEpoch(), s.EpochAge, s.EpochBlocks, decisions(s.OpenDecisions))},
 		{"decides", fmt.Sprintf("weight %d of %d finalizes; anchors of %d sign", s.Finalize, s.TotalWeight, s.ReachableWeight)},
+		{"trusted", trustedRow(s.Pin)},
 		{"health", Health(s)},
 	}
 	rows = slices.DeleteFunc(rows, func(row []string) bool { return row[1] == "" })
@@ -272,7 +300,7 @@ func statusOf(s *aweighv1.StatusResponse) statusJSON {
 		Peers: len(s.Peers), Waiting: s.Waiting, LostState: s.LostState, Listening: s.Listening, CatchingUp: s.CatchingUp, Snapshot: progressOf(s.Snapshot),
 		Compacted: s.Compacted, Block: hex.EncodeToString(s.Block), BlockTimeNs: s.BlockTimeNs,
 		StateDigest: hex.EncodeToString(s.StateDigest), LineageSize: s.LineageSize,
-		LineageRoot: hex.EncodeToString(s.LineageRoot), Anchors: []anchorJSON{},
+		LineageRoot: hex.EncodeToString(s.LineageRoot), Anchors: []anchorJSON{}, Trusted: pinOf(s.Pin),
 	}
 	for _, a := range s.Anchors {
 		out.Anchors = append(out.Anchors, anchorJSON{

@@ -247,7 +247,7 @@ func (x NameRequest_Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use NameRequest_Kind.Descriptor instead.
 func (NameRequest_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{54, 0}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{55, 0}
 }
 
 // Header says what an answer was read at.
@@ -2738,6 +2738,7 @@ type StatusResponse struct {
 	OpenDecisions   uint64                 `protobuf:"varint,42,opt,name=open_decisions,json=openDecisions,proto3" json:"open_decisions,omitempty"` // open, or carried and not yet in effect
 	Unseated        []byte                 `protobuf:"bytes,43,opt,name=unseated,proto3" json:"unseated,omitempty"`                                 // the anchor key that the node holds without a seat in the roster
 	UnseatedWhy     string                 `protobuf:"bytes,44,opt,name=unseated_why,json=unseatedWhy,proto3" json:"unseated_why,omitempty"`        // barred, retired or evicted; empty if it never had a seat
+	Pin             *Pin                   `protobuf:"bytes,45,opt,name=pin,proto3" json:"pin,omitempty"`                                           // the roster that the operator trusts, if any
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -3031,6 +3032,74 @@ func (x *StatusResponse) GetUnseatedWhy() string {
 	return ""
 }
 
+func (x *StatusResponse) GetPin() *Pin {
+	if x != nil {
+		return x.Pin
+	}
+	return nil
+}
+
+// Pin is a roster of the root scope that a node's operator trusts.
+type Pin struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Roster        string                 `protobuf:"bytes,1,opt,name=roster,proto3" json:"roster,omitempty"`                   // EPOCH:HASH, as --trusted takes it
+	Reached       bool                   `protobuf:"varint,2,opt,name=reached,proto3" json:"reached,omitempty"`                // until then the node serves nothing
+	SinceNs       int64                  `protobuf:"varint,3,opt,name=since_ns,json=sinceNs,proto3" json:"since_ns,omitempty"` // when the roster's epoch began, once it is reached
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Pin) Reset() {
+	*x = Pin{}
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Pin) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Pin) ProtoMessage() {}
+
+func (x *Pin) ProtoReflect() protoreflect.Message {
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Pin.ProtoReflect.Descriptor instead.
+func (*Pin) Descriptor() ([]byte, []int) {
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{34}
+}
+
+func (x *Pin) GetRoster() string {
+	if x != nil {
+		return x.Roster
+	}
+	return ""
+}
+
+func (x *Pin) GetReached() bool {
+	if x != nil {
+		return x.Reached
+	}
+	return false
+}
+
+func (x *Pin) GetSinceNs() int64 {
+	if x != nil {
+		return x.SinceNs
+	}
+	return 0
+}
+
 // Snapshot is how far a state is fetched from other nodes.
 type Snapshot struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -3045,7 +3114,7 @@ type Snapshot struct {
 
 func (x *Snapshot) Reset() {
 	*x = Snapshot{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[34]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3057,7 +3126,7 @@ func (x *Snapshot) String() string {
 func (*Snapshot) ProtoMessage() {}
 
 func (x *Snapshot) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[34]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3070,7 +3139,7 @@ func (x *Snapshot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Snapshot.ProtoReflect.Descriptor instead.
 func (*Snapshot) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{34}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Snapshot) GetHeight() uint64 {
@@ -3138,7 +3207,7 @@ type Problem struct {
 
 func (x *Problem) Reset() {
 	*x = Problem{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[35]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3150,7 +3219,7 @@ func (x *Problem) String() string {
 func (*Problem) ProtoMessage() {}
 
 func (x *Problem) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[35]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3163,7 +3232,7 @@ func (x *Problem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Problem.ProtoReflect.Descriptor instead.
 func (*Problem) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{35}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Problem) GetReason() string {
@@ -3202,7 +3271,7 @@ type InviteRequest struct {
 
 func (x *InviteRequest) Reset() {
 	*x = InviteRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[36]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3214,7 +3283,7 @@ func (x *InviteRequest) String() string {
 func (*InviteRequest) ProtoMessage() {}
 
 func (x *InviteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[36]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3227,7 +3296,7 @@ func (x *InviteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InviteRequest.ProtoReflect.Descriptor instead.
 func (*InviteRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{36}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{37}
 }
 
 type InviteResponse struct {
@@ -3239,7 +3308,7 @@ type InviteResponse struct {
 
 func (x *InviteResponse) Reset() {
 	*x = InviteResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[37]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3251,7 +3320,7 @@ func (x *InviteResponse) String() string {
 func (*InviteResponse) ProtoMessage() {}
 
 func (x *InviteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[37]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3264,7 +3333,7 @@ func (x *InviteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InviteResponse.ProtoReflect.Descriptor instead.
 func (*InviteResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{37}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *InviteResponse) GetInvite() string {
@@ -3282,7 +3351,7 @@ type GenesisRequest struct {
 
 func (x *GenesisRequest) Reset() {
 	*x = GenesisRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[38]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3294,7 +3363,7 @@ func (x *GenesisRequest) String() string {
 func (*GenesisRequest) ProtoMessage() {}
 
 func (x *GenesisRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[38]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3307,7 +3376,7 @@ func (x *GenesisRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GenesisRequest.ProtoReflect.Descriptor instead.
 func (*GenesisRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{38}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{39}
 }
 
 type GenesisResponse struct {
@@ -3319,7 +3388,7 @@ type GenesisResponse struct {
 
 func (x *GenesisResponse) Reset() {
 	*x = GenesisResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[39]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3331,7 +3400,7 @@ func (x *GenesisResponse) String() string {
 func (*GenesisResponse) ProtoMessage() {}
 
 func (x *GenesisResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[39]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3344,7 +3413,7 @@ func (x *GenesisResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GenesisResponse.ProtoReflect.Descriptor instead.
 func (*GenesisResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{39}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *GenesisResponse) GetGenesis() []byte {
@@ -3362,7 +3431,7 @@ type BackupRequest struct {
 
 func (x *BackupRequest) Reset() {
 	*x = BackupRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[40]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3374,7 +3443,7 @@ func (x *BackupRequest) String() string {
 func (*BackupRequest) ProtoMessage() {}
 
 func (x *BackupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[40]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3387,7 +3456,7 @@ func (x *BackupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupRequest.ProtoReflect.Descriptor instead.
 func (*BackupRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{40}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{41}
 }
 
 // BackupResponse is, first, the size of all, and then a part of a file each.
@@ -3404,7 +3473,7 @@ type BackupResponse struct {
 
 func (x *BackupResponse) Reset() {
 	*x = BackupResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[41]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3416,7 +3485,7 @@ func (x *BackupResponse) String() string {
 func (*BackupResponse) ProtoMessage() {}
 
 func (x *BackupResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[41]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3429,7 +3498,7 @@ func (x *BackupResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupResponse.ProtoReflect.Descriptor instead.
 func (*BackupResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{41}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *BackupResponse) GetHeader() *Header {
@@ -3477,7 +3546,7 @@ type TrustRequest struct {
 
 func (x *TrustRequest) Reset() {
 	*x = TrustRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[42]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3489,7 +3558,7 @@ func (x *TrustRequest) String() string {
 func (*TrustRequest) ProtoMessage() {}
 
 func (x *TrustRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[42]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3502,7 +3571,7 @@ func (x *TrustRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrustRequest.ProtoReflect.Descriptor instead.
 func (*TrustRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{42}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *TrustRequest) GetPolicy() []byte {
@@ -3543,7 +3612,7 @@ type Standing struct {
 
 func (x *Standing) Reset() {
 	*x = Standing{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[43]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3555,7 +3624,7 @@ func (x *Standing) String() string {
 func (*Standing) ProtoMessage() {}
 
 func (x *Standing) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[43]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3568,7 +3637,7 @@ func (x *Standing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Standing.ProtoReflect.Descriptor instead.
 func (*Standing) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{43}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Standing) GetId() []byte {
@@ -3705,7 +3774,7 @@ type Proposal struct {
 
 func (x *Proposal) Reset() {
 	*x = Proposal{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[44]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3717,7 +3786,7 @@ func (x *Proposal) String() string {
 func (*Proposal) ProtoMessage() {}
 
 func (x *Proposal) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[44]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3730,7 +3799,7 @@ func (x *Proposal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Proposal.ProtoReflect.Descriptor instead.
 func (*Proposal) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{44}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Proposal) GetId() []byte {
@@ -3903,7 +3972,7 @@ type TrustResponse struct {
 
 func (x *TrustResponse) Reset() {
 	*x = TrustResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[45]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3915,7 +3984,7 @@ func (x *TrustResponse) String() string {
 func (*TrustResponse) ProtoMessage() {}
 
 func (x *TrustResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[45]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3928,7 +3997,7 @@ func (x *TrustResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrustResponse.ProtoReflect.Descriptor instead.
 func (*TrustResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{45}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *TrustResponse) GetHeader() *Header {
@@ -4095,7 +4164,7 @@ type ExplainRequest struct {
 
 func (x *ExplainRequest) Reset() {
 	*x = ExplainRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[46]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4107,7 +4176,7 @@ func (x *ExplainRequest) String() string {
 func (*ExplainRequest) ProtoMessage() {}
 
 func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[46]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4120,7 +4189,7 @@ func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainRequest.ProtoReflect.Descriptor instead.
 func (*ExplainRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{46}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *ExplainRequest) GetAnchor() []byte {
@@ -4155,7 +4224,7 @@ type Change struct {
 
 func (x *Change) Reset() {
 	*x = Change{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[47]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4167,7 +4236,7 @@ func (x *Change) String() string {
 func (*Change) ProtoMessage() {}
 
 func (x *Change) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[47]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4180,7 +4249,7 @@ func (x *Change) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Change.ProtoReflect.Descriptor instead.
 func (*Change) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{47}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *Change) GetEpoch() uint64 {
@@ -4258,7 +4327,7 @@ type ExplainResponse struct {
 
 func (x *ExplainResponse) Reset() {
 	*x = ExplainResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[48]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4270,7 +4339,7 @@ func (x *ExplainResponse) String() string {
 func (*ExplainResponse) ProtoMessage() {}
 
 func (x *ExplainResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[48]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4283,7 +4352,7 @@ func (x *ExplainResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainResponse.ProtoReflect.Descriptor instead.
 func (*ExplainResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{48}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ExplainResponse) GetHeader() *Header {
@@ -4324,7 +4393,7 @@ type HandoversRequest struct {
 
 func (x *HandoversRequest) Reset() {
 	*x = HandoversRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[49]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4336,7 +4405,7 @@ func (x *HandoversRequest) String() string {
 func (*HandoversRequest) ProtoMessage() {}
 
 func (x *HandoversRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[49]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4349,7 +4418,7 @@ func (x *HandoversRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HandoversRequest.ProtoReflect.Descriptor instead.
 func (*HandoversRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{49}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *HandoversRequest) GetAfter() uint64 {
@@ -4377,7 +4446,7 @@ type HandoversResponse struct {
 
 func (x *HandoversResponse) Reset() {
 	*x = HandoversResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[50]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4389,7 +4458,7 @@ func (x *HandoversResponse) String() string {
 func (*HandoversResponse) ProtoMessage() {}
 
 func (x *HandoversResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[50]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4402,7 +4471,7 @@ func (x *HandoversResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HandoversResponse.ProtoReflect.Descriptor instead.
 func (*HandoversResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{50}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *HandoversResponse) GetHeader() *Header {
@@ -4436,7 +4505,7 @@ type GovernRequest struct {
 
 func (x *GovernRequest) Reset() {
 	*x = GovernRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[51]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4448,7 +4517,7 @@ func (x *GovernRequest) String() string {
 func (*GovernRequest) ProtoMessage() {}
 
 func (x *GovernRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[51]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4461,7 +4530,7 @@ func (x *GovernRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GovernRequest.ProtoReflect.Descriptor instead.
 func (*GovernRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{51}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *GovernRequest) GetDecision() []byte {
@@ -4490,7 +4559,7 @@ type GovernResponse struct {
 
 func (x *GovernResponse) Reset() {
 	*x = GovernResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[52]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4502,7 +4571,7 @@ func (x *GovernResponse) String() string {
 func (*GovernResponse) ProtoMessage() {}
 
 func (x *GovernResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[52]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4515,7 +4584,7 @@ func (x *GovernResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GovernResponse.ProtoReflect.Descriptor instead.
 func (*GovernResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{52}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *GovernResponse) GetHeader() *Header {
@@ -4557,7 +4626,7 @@ type ApplyRequest struct {
 
 func (x *ApplyRequest) Reset() {
 	*x = ApplyRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[53]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4569,7 +4638,7 @@ func (x *ApplyRequest) String() string {
 func (*ApplyRequest) ProtoMessage() {}
 
 func (x *ApplyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[53]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4582,7 +4651,7 @@ func (x *ApplyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyRequest.ProtoReflect.Descriptor instead.
 func (*ApplyRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{53}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *ApplyRequest) GetSponsor() []byte {
@@ -4624,7 +4693,7 @@ type NameRequest struct {
 
 func (x *NameRequest) Reset() {
 	*x = NameRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[54]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4636,7 +4705,7 @@ func (x *NameRequest) String() string {
 func (*NameRequest) ProtoMessage() {}
 
 func (x *NameRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[54]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4649,7 +4718,7 @@ func (x *NameRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NameRequest.ProtoReflect.Descriptor instead.
 func (*NameRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{54}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *NameRequest) GetKind() NameRequest_Kind {
@@ -4713,7 +4782,7 @@ type Place struct {
 
 func (x *Place) Reset() {
 	*x = Place{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[55]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4725,7 +4794,7 @@ func (x *Place) String() string {
 func (*Place) ProtoMessage() {}
 
 func (x *Place) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[55]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4738,7 +4807,7 @@ func (x *Place) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Place.ProtoReflect.Descriptor instead.
 func (*Place) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{55}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *Place) GetKey() []byte {
@@ -4775,7 +4844,7 @@ type NameResponse struct {
 
 func (x *NameResponse) Reset() {
 	*x = NameResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[56]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4787,7 +4856,7 @@ func (x *NameResponse) String() string {
 func (*NameResponse) ProtoMessage() {}
 
 func (x *NameResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[56]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4800,7 +4869,7 @@ func (x *NameResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NameResponse.ProtoReflect.Descriptor instead.
 func (*NameResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{56}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *NameResponse) GetHeader() *Header {
@@ -4835,7 +4904,7 @@ type ResolveRequest struct {
 
 func (x *ResolveRequest) Reset() {
 	*x = ResolveRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[57]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4847,7 +4916,7 @@ func (x *ResolveRequest) String() string {
 func (*ResolveRequest) ProtoMessage() {}
 
 func (x *ResolveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[57]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4860,7 +4929,7 @@ func (x *ResolveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResolveRequest.ProtoReflect.Descriptor instead.
 func (*ResolveRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{57}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *ResolveRequest) GetKey() []byte {
@@ -4897,7 +4966,7 @@ type Moved struct {
 
 func (x *Moved) Reset() {
 	*x = Moved{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[58]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4909,7 +4978,7 @@ func (x *Moved) String() string {
 func (*Moved) ProtoMessage() {}
 
 func (x *Moved) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[58]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4922,7 +4991,7 @@ func (x *Moved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Moved.ProtoReflect.Descriptor instead.
 func (*Moved) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{58}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *Moved) GetKey() []byte {
@@ -4970,7 +5039,7 @@ type ResolveResponse struct {
 
 func (x *ResolveResponse) Reset() {
 	*x = ResolveResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[59]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4982,7 +5051,7 @@ func (x *ResolveResponse) String() string {
 func (*ResolveResponse) ProtoMessage() {}
 
 func (x *ResolveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[59]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4995,7 +5064,7 @@ func (x *ResolveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResolveResponse.ProtoReflect.Descriptor instead.
 func (*ResolveResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{59}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *ResolveResponse) GetHeader() *Header {
@@ -5072,7 +5141,7 @@ type ObjectRequest struct {
 
 func (x *ObjectRequest) Reset() {
 	*x = ObjectRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[60]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5084,7 +5153,7 @@ func (x *ObjectRequest) String() string {
 func (*ObjectRequest) ProtoMessage() {}
 
 func (x *ObjectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[60]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5097,7 +5166,7 @@ func (x *ObjectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ObjectRequest.ProtoReflect.Descriptor instead.
 func (*ObjectRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{60}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *ObjectRequest) GetUid() string {
@@ -5136,7 +5205,7 @@ type ObjectResponse struct {
 
 func (x *ObjectResponse) Reset() {
 	*x = ObjectResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[61]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5148,7 +5217,7 @@ func (x *ObjectResponse) String() string {
 func (*ObjectResponse) ProtoMessage() {}
 
 func (x *ObjectResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[61]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5161,7 +5230,7 @@ func (x *ObjectResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ObjectResponse.ProtoReflect.Descriptor instead.
 func (*ObjectResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{61}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *ObjectResponse) GetHeader() *Header {
@@ -5226,7 +5295,7 @@ type RedirectsRequest struct {
 
 func (x *RedirectsRequest) Reset() {
 	*x = RedirectsRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[62]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5238,7 +5307,7 @@ func (x *RedirectsRequest) String() string {
 func (*RedirectsRequest) ProtoMessage() {}
 
 func (x *RedirectsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[62]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5251,7 +5320,7 @@ func (x *RedirectsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedirectsRequest.ProtoReflect.Descriptor instead.
 func (*RedirectsRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{62}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *RedirectsRequest) GetKey() []byte {
@@ -5293,7 +5362,7 @@ type RedirectsResponse struct {
 
 func (x *RedirectsResponse) Reset() {
 	*x = RedirectsResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[63]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5305,7 +5374,7 @@ func (x *RedirectsResponse) String() string {
 func (*RedirectsResponse) ProtoMessage() {}
 
 func (x *RedirectsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[63]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5318,7 +5387,7 @@ func (x *RedirectsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedirectsResponse.ProtoReflect.Descriptor instead.
 func (*RedirectsResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{63}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *RedirectsResponse) GetHeader() *Header {
@@ -5352,7 +5421,7 @@ type MotionsRequest struct {
 
 func (x *MotionsRequest) Reset() {
 	*x = MotionsRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[64]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5364,7 +5433,7 @@ func (x *MotionsRequest) String() string {
 func (*MotionsRequest) ProtoMessage() {}
 
 func (x *MotionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[64]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5377,7 +5446,7 @@ func (x *MotionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MotionsRequest.ProtoReflect.Descriptor instead.
 func (*MotionsRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{64}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *MotionsRequest) GetClosed() bool {
@@ -5404,7 +5473,7 @@ type MotionsResponse struct {
 
 func (x *MotionsResponse) Reset() {
 	*x = MotionsResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[65]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5416,7 +5485,7 @@ func (x *MotionsResponse) String() string {
 func (*MotionsResponse) ProtoMessage() {}
 
 func (x *MotionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[65]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5429,7 +5498,7 @@ func (x *MotionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MotionsResponse.ProtoReflect.Descriptor instead.
 func (*MotionsResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{65}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *MotionsResponse) GetHeader() *Header {
@@ -5448,43 +5517,44 @@ func (x *MotionsResponse) GetMotions() []*Motion {
 
 // Motion is a mutation that waits for approval, or waited.
 type Motion struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Id            []byte                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`         // that of the mutation
-	Fate          string                 `protobuf:"bytes,2,opt,name=fate,proto3" json:"fate,omitempty"`     // open, carried, effective (of a decision, after carried), rejected, expired, void, superseded, withdrawn
-	Reason        string                 `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"` // for void
-	Author        []byte                 `protobuf:"bytes,4,opt,name=author,proto3" json:"author,omitempty"`
-	AuthorName    string                 `protobuf:"bytes,5,opt,name=author_name,json=authorName,proto3" json:"author_name,omitempty"` // of the node or anchor, where known
-	Justification string                 `protobuf:"bytes,6,opt,name=justification,proto3" json:"justification,omitempty"`
-	Subject       string                 `protobuf:"bytes,7,opt,name=subject,proto3" json:"subject,omitempty"` // what it is about, in words
-	Height        uint64                 `protobuf:"varint,8,opt,name=height,proto3" json:"height,omitempty"`  // of the block that opened it
-	Epoch         uint64                 `protobuf:"varint,9,opt,name=epoch,proto3" json:"epoch,omitempty"`
-	OpenedNs      int64                  `protobuf:"varint,10,opt,name=opened_ns,json=openedNs,proto3" json:"opened_ns,omitempty"`
-	DeadlineNs    int64                  `protobuf:"varint,11,opt,name=deadline_ns,json=deadlineNs,proto3" json:"deadline_ns,omitempty"`
-	ClosedHeight  uint64                 `protobuf:"varint,12,opt,name=closed_height,json=closedHeight,proto3" json:"closed_height,omitempty"`
-	ClosedNs      int64                  `protobuf:"varint,13,opt,name=closed_ns,json=closedNs,proto3" json:"closed_ns,omitempty"`
-	Revision      int64                  `protobuf:"varint,14,opt,name=revision,proto3" json:"revision,omitempty"` // of the key space after it, if it was carried
-	Rule          string                 `protobuf:"bytes,15,opt,name=rule,proto3" json:"rule,omitempty"`          // what the policy asks, in words
-	Approve       uint64                 `protobuf:"varint,16,opt,name=approve,proto3" json:"approve,omitempty"`   // weights that were recorded in time
-	Reject        uint64                 `protobuf:"varint,17,opt,name=reject,proto3" json:"reject,omitempty"`
-	Void          uint64                 `protobuf:"varint,18,opt,name=void,proto3" json:"void,omitempty"` // of those who said both, and count on neither side
-	Total         uint64                 `protobuf:"varint,19,opt,name=total,proto3" json:"total,omitempty"`
-	Needed        uint64                 `protobuf:"varint,20,opt,name=needed,proto3" json:"needed,omitempty"`
-	Heads         uint32                 `protobuf:"varint,21,opt,name=heads,proto3" json:"heads,omitempty"` // anchors that approve
-	HeadsNeeded   uint32                 `protobuf:"varint,22,opt,name=heads_needed,json=headsNeeded,proto3" json:"heads_needed,omitempty"`
-	Voters        []*Voter               `protobuf:"bytes,23,rep,name=voters,proto3" json:"voters,omitempty"`
-	Changes       []*MotionChange        `protobuf:"bytes,24,rep,name=changes,proto3" json:"changes,omitempty"`
-	Mutation      []byte                 `protobuf:"bytes,25,opt,name=mutation,proto3" json:"mutation,omitempty"`    // canonical CBOR of the scope.Mutation
-	Doomed        string                 `protobuf:"bytes,26,opt,name=doomed,proto3" json:"doomed,omitempty"`        // why an open one would be void as things stand; of one motion asked for alone
-	Decision      []byte                 `protobuf:"bytes,27,opt,name=decision,proto3" json:"decision,omitempty"`    // ID of the decision that it is about, if it is about one
-	Opening       []byte                 `protobuf:"bytes,28,opt,name=opening,proto3" json:"opening,omitempty"`      // canonical CBOR of the scope.Motion, of one motion asked for alone
-	Effective     uint64                 `protobuf:"varint,29,opt,name=effective,proto3" json:"effective,omitempty"` // first epoch under its decision; 0: none yet, or it is about none
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	Id             []byte                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`         // that of the mutation
+	Fate           string                 `protobuf:"bytes,2,opt,name=fate,proto3" json:"fate,omitempty"`     // open, approved (it waits for its turn to be carried), carried, effective (of a decision, after carried), rejected, expired, void, superseded, withdrawn
+	Reason         string                 `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"` // for void
+	Author         []byte                 `protobuf:"bytes,4,opt,name=author,proto3" json:"author,omitempty"`
+	AuthorName     string                 `protobuf:"bytes,5,opt,name=author_name,json=authorName,proto3" json:"author_name,omitempty"` // of the node or anchor, where known
+	Justification  string                 `protobuf:"bytes,6,opt,name=justification,proto3" json:"justification,omitempty"`
+	Subject        string                 `protobuf:"bytes,7,opt,name=subject,proto3" json:"subject,omitempty"` // what it is about, in words
+	Height         uint64                 `protobuf:"varint,8,opt,name=height,proto3" json:"height,omitempty"`  // of the block that opened it
+	Epoch          uint64                 `protobuf:"varint,9,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	OpenedNs       int64                  `protobuf:"varint,10,opt,name=opened_ns,json=openedNs,proto3" json:"opened_ns,omitempty"`
+	DeadlineNs     int64                  `protobuf:"varint,11,opt,name=deadline_ns,json=deadlineNs,proto3" json:"deadline_ns,omitempty"`
+	ClosedHeight   uint64                 `protobuf:"varint,12,opt,name=closed_height,json=closedHeight,proto3" json:"closed_height,omitempty"`
+	ClosedNs       int64                  `protobuf:"varint,13,opt,name=closed_ns,json=closedNs,proto3" json:"closed_ns,omitempty"`
+	Revision       int64                  `protobuf:"varint,14,opt,name=revision,proto3" json:"revision,omitempty"` // of the key space after it, if it was carried
+	Rule           string                 `protobuf:"bytes,15,opt,name=rule,proto3" json:"rule,omitempty"`          // what the policy asks, in words
+	Approve        uint64                 `protobuf:"varint,16,opt,name=approve,proto3" json:"approve,omitempty"`   // weights that were recorded in time
+	Reject         uint64                 `protobuf:"varint,17,opt,name=reject,proto3" json:"reject,omitempty"`
+	Void           uint64                 `protobuf:"varint,18,opt,name=void,proto3" json:"void,omitempty"` // of those who said both, and count on neither side
+	Total          uint64                 `protobuf:"varint,19,opt,name=total,proto3" json:"total,omitempty"`
+	Needed         uint64                 `protobuf:"varint,20,opt,name=needed,proto3" json:"needed,omitempty"`
+	Heads          uint32                 `protobuf:"varint,21,opt,name=heads,proto3" json:"heads,omitempty"` // anchors that approve
+	HeadsNeeded    uint32                 `protobuf:"varint,22,opt,name=heads_needed,json=headsNeeded,proto3" json:"heads_needed,omitempty"`
+	Voters         []*Voter               `protobuf:"bytes,23,rep,name=voters,proto3" json:"voters,omitempty"`
+	Changes        []*MotionChange        `protobuf:"bytes,24,rep,name=changes,proto3" json:"changes,omitempty"`
+	Mutation       []byte                 `protobuf:"bytes,25,opt,name=mutation,proto3" json:"mutation,omitempty"`                                    // canonical CBOR of the scope.Mutation
+	Doomed         string                 `protobuf:"bytes,26,opt,name=doomed,proto3" json:"doomed,omitempty"`                                        // why an open one would be void as things stand; of one motion asked for alone
+	Decision       []byte                 `protobuf:"bytes,27,opt,name=decision,proto3" json:"decision,omitempty"`                                    // ID of the decision that it is about, if it is about one
+	Opening        []byte                 `protobuf:"bytes,28,opt,name=opening,proto3" json:"opening,omitempty"`                                      // canonical CBOR of the scope.Motion, of one motion asked for alone
+	Effective      uint64                 `protobuf:"varint,29,opt,name=effective,proto3" json:"effective,omitempty"`                                 // first epoch under its decision; 0: none yet, or it is about none
+	ApprovedHeight uint64                 `protobuf:"varint,30,opt,name=approved_height,json=approvedHeight,proto3" json:"approved_height,omitempty"` // of the block whose ballots approved it, while its fate is approved; otherwise 0
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *Motion) Reset() {
 	*x = Motion{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[66]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5496,7 +5566,7 @@ func (x *Motion) String() string {
 func (*Motion) ProtoMessage() {}
 
 func (x *Motion) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[66]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5509,7 +5579,7 @@ func (x *Motion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Motion.ProtoReflect.Descriptor instead.
 func (*Motion) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{66}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *Motion) GetId() []byte {
@@ -5715,6 +5785,13 @@ func (x *Motion) GetEffective() uint64 {
 	return 0
 }
 
+func (x *Motion) GetApprovedHeight() uint64 {
+	if x != nil {
+		return x.ApprovedHeight
+	}
+	return 0
+}
+
 // Voter may vote on a motion.
 type Voter struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -5730,7 +5807,7 @@ type Voter struct {
 
 func (x *Voter) Reset() {
 	*x = Voter{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[67]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5742,7 +5819,7 @@ func (x *Voter) String() string {
 func (*Voter) ProtoMessage() {}
 
 func (x *Voter) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[67]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5755,7 +5832,7 @@ func (x *Voter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Voter.ProtoReflect.Descriptor instead.
 func (*Voter) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{67}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *Voter) GetId() []byte {
@@ -5817,7 +5894,7 @@ type CastBallot struct {
 
 func (x *CastBallot) Reset() {
 	*x = CastBallot{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[68]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5829,7 +5906,7 @@ func (x *CastBallot) String() string {
 func (*CastBallot) ProtoMessage() {}
 
 func (x *CastBallot) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[68]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5842,7 +5919,7 @@ func (x *CastBallot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CastBallot.ProtoReflect.Descriptor instead.
 func (*CastBallot) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{68}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *CastBallot) GetChoice() string {
@@ -5923,7 +6000,7 @@ type MotionChange struct {
 
 func (x *MotionChange) Reset() {
 	*x = MotionChange{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[69]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5935,7 +6012,7 @@ func (x *MotionChange) String() string {
 func (*MotionChange) ProtoMessage() {}
 
 func (x *MotionChange) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[69]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5948,7 +6025,7 @@ func (x *MotionChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MotionChange.ProtoReflect.Descriptor instead.
 func (*MotionChange) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{69}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *MotionChange) GetDelete() bool {
@@ -6052,7 +6129,7 @@ type MotionRequest struct {
 
 func (x *MotionRequest) Reset() {
 	*x = MotionRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[70]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6064,7 +6141,7 @@ func (x *MotionRequest) String() string {
 func (*MotionRequest) ProtoMessage() {}
 
 func (x *MotionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[70]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6077,7 +6154,7 @@ func (x *MotionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MotionRequest.ProtoReflect.Descriptor instead.
 func (*MotionRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{70}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *MotionRequest) GetId() []byte {
@@ -6104,7 +6181,7 @@ type MotionResponse struct {
 
 func (x *MotionResponse) Reset() {
 	*x = MotionResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[71]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6116,7 +6193,7 @@ func (x *MotionResponse) String() string {
 func (*MotionResponse) ProtoMessage() {}
 
 func (x *MotionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[71]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6129,7 +6206,7 @@ func (x *MotionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MotionResponse.ProtoReflect.Descriptor instead.
 func (*MotionResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{71}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *MotionResponse) GetHeader() *Header {
@@ -6156,7 +6233,7 @@ type ExportMotionResponse struct {
 
 func (x *ExportMotionResponse) Reset() {
 	*x = ExportMotionResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[72]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6168,7 +6245,7 @@ func (x *ExportMotionResponse) String() string {
 func (*ExportMotionResponse) ProtoMessage() {}
 
 func (x *ExportMotionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[72]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6181,7 +6258,7 @@ func (x *ExportMotionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportMotionResponse.ProtoReflect.Descriptor instead.
 func (*ExportMotionResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{72}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *ExportMotionResponse) GetHeader() *Header {
@@ -6209,7 +6286,7 @@ type VoteRequest struct {
 
 func (x *VoteRequest) Reset() {
 	*x = VoteRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[73]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6221,7 +6298,7 @@ func (x *VoteRequest) String() string {
 func (*VoteRequest) ProtoMessage() {}
 
 func (x *VoteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[73]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6234,7 +6311,7 @@ func (x *VoteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VoteRequest.ProtoReflect.Descriptor instead.
 func (*VoteRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{73}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *VoteRequest) GetMotion() []byte {
@@ -6270,7 +6347,7 @@ type VoteResponse struct {
 
 func (x *VoteResponse) Reset() {
 	*x = VoteResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[74]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6282,7 +6359,7 @@ func (x *VoteResponse) String() string {
 func (*VoteResponse) ProtoMessage() {}
 
 func (x *VoteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[74]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6295,7 +6372,7 @@ func (x *VoteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VoteResponse.ProtoReflect.Descriptor instead.
 func (*VoteResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{74}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *VoteResponse) GetHeader() *Header {
@@ -6335,7 +6412,7 @@ type HandInRequest struct {
 
 func (x *HandInRequest) Reset() {
 	*x = HandInRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[75]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6347,7 +6424,7 @@ func (x *HandInRequest) String() string {
 func (*HandInRequest) ProtoMessage() {}
 
 func (x *HandInRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[75]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6360,7 +6437,7 @@ func (x *HandInRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HandInRequest.ProtoReflect.Descriptor instead.
 func (*HandInRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{75}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *HandInRequest) GetBundle() []byte {
@@ -6384,7 +6461,7 @@ type HandInResponse struct {
 
 func (x *HandInResponse) Reset() {
 	*x = HandInResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[76]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6396,7 +6473,7 @@ func (x *HandInResponse) String() string {
 func (*HandInResponse) ProtoMessage() {}
 
 func (x *HandInResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[76]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6409,7 +6486,7 @@ func (x *HandInResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HandInResponse.ProtoReflect.Descriptor instead.
 func (*HandInResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{76}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *HandInResponse) GetHeader() *Header {
@@ -6467,7 +6544,7 @@ type RefusedBallot struct {
 
 func (x *RefusedBallot) Reset() {
 	*x = RefusedBallot{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[77]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6479,7 +6556,7 @@ func (x *RefusedBallot) String() string {
 func (*RefusedBallot) ProtoMessage() {}
 
 func (x *RefusedBallot) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[77]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6492,7 +6569,7 @@ func (x *RefusedBallot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RefusedBallot.ProtoReflect.Descriptor instead.
 func (*RefusedBallot) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{77}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *RefusedBallot) GetBallot() uint64 {
@@ -6540,7 +6617,7 @@ type WithdrawRequest struct {
 
 func (x *WithdrawRequest) Reset() {
 	*x = WithdrawRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[78]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6552,7 +6629,7 @@ func (x *WithdrawRequest) String() string {
 func (*WithdrawRequest) ProtoMessage() {}
 
 func (x *WithdrawRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[78]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6565,7 +6642,7 @@ func (x *WithdrawRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WithdrawRequest.ProtoReflect.Descriptor instead.
 func (*WithdrawRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{78}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *WithdrawRequest) GetMotion() []byte {
@@ -6591,7 +6668,7 @@ type WithdrawResponse struct {
 
 func (x *WithdrawResponse) Reset() {
 	*x = WithdrawResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[79]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6603,7 +6680,7 @@ func (x *WithdrawResponse) String() string {
 func (*WithdrawResponse) ProtoMessage() {}
 
 func (x *WithdrawResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[79]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6616,7 +6693,7 @@ func (x *WithdrawResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WithdrawResponse.ProtoReflect.Descriptor instead.
 func (*WithdrawResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{79}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *WithdrawResponse) GetHeader() *Header {
@@ -6636,7 +6713,7 @@ type BallotsRequest struct {
 
 func (x *BallotsRequest) Reset() {
 	*x = BallotsRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[80]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6648,7 +6725,7 @@ func (x *BallotsRequest) String() string {
 func (*BallotsRequest) ProtoMessage() {}
 
 func (x *BallotsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[80]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6661,7 +6738,7 @@ func (x *BallotsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BallotsRequest.ProtoReflect.Descriptor instead.
 func (*BallotsRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{80}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *BallotsRequest) GetInventory() bool {
@@ -6688,7 +6765,7 @@ type BallotsResponse struct {
 
 func (x *BallotsResponse) Reset() {
 	*x = BallotsResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[81]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6700,7 +6777,7 @@ func (x *BallotsResponse) String() string {
 func (*BallotsResponse) ProtoMessage() {}
 
 func (x *BallotsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[81]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6713,7 +6790,7 @@ func (x *BallotsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BallotsResponse.ProtoReflect.Descriptor instead.
 func (*BallotsResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{81}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *BallotsResponse) GetBundle() []byte {
@@ -6738,7 +6815,7 @@ type ScopesRequest struct {
 
 func (x *ScopesRequest) Reset() {
 	*x = ScopesRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[82]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6750,7 +6827,7 @@ func (x *ScopesRequest) String() string {
 func (*ScopesRequest) ProtoMessage() {}
 
 func (x *ScopesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[82]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6763,7 +6840,7 @@ func (x *ScopesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScopesRequest.ProtoReflect.Descriptor instead.
 func (*ScopesRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{82}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{83}
 }
 
 type ScopesResponse struct {
@@ -6776,7 +6853,7 @@ type ScopesResponse struct {
 
 func (x *ScopesResponse) Reset() {
 	*x = ScopesResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[83]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6788,7 +6865,7 @@ func (x *ScopesResponse) String() string {
 func (*ScopesResponse) ProtoMessage() {}
 
 func (x *ScopesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[83]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6801,7 +6878,7 @@ func (x *ScopesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScopesResponse.ProtoReflect.Descriptor instead.
 func (*ScopesResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{83}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *ScopesResponse) GetHeader() *Header {
@@ -6851,7 +6928,7 @@ type Scope struct {
 
 func (x *Scope) Reset() {
 	*x = Scope{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[84]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6863,7 +6940,7 @@ func (x *Scope) String() string {
 func (*Scope) ProtoMessage() {}
 
 func (x *Scope) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[84]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6876,7 +6953,7 @@ func (x *Scope) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Scope.ProtoReflect.Descriptor instead.
 func (*Scope) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{84}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *Scope) GetId() []byte {
@@ -7065,7 +7142,7 @@ type ActRequest struct {
 
 func (x *ActRequest) Reset() {
 	*x = ActRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[85]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7077,7 +7154,7 @@ func (x *ActRequest) String() string {
 func (*ActRequest) ProtoMessage() {}
 
 func (x *ActRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[85]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7090,7 +7167,7 @@ func (x *ActRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActRequest.ProtoReflect.Descriptor instead.
 func (*ActRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{85}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *ActRequest) GetVerb() string {
@@ -7166,7 +7243,7 @@ type Said struct {
 
 func (x *Said) Reset() {
 	*x = Said{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[86]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7178,7 +7255,7 @@ func (x *Said) String() string {
 func (*Said) ProtoMessage() {}
 
 func (x *Said) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[86]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7191,7 +7268,7 @@ func (x *Said) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Said.ProtoReflect.Descriptor instead.
 func (*Said) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{86}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *Said) GetScope() []byte {
@@ -7264,7 +7341,7 @@ type ActResponse struct {
 
 func (x *ActResponse) Reset() {
 	*x = ActResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[87]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7276,7 +7353,7 @@ func (x *ActResponse) String() string {
 func (*ActResponse) ProtoMessage() {}
 
 func (x *ActResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[87]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7289,7 +7366,7 @@ func (x *ActResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActResponse.ProtoReflect.Descriptor instead.
 func (*ActResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{87}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *ActResponse) GetHeader() *Header {
@@ -7350,7 +7427,7 @@ type JudgeRequest struct {
 
 func (x *JudgeRequest) Reset() {
 	*x = JudgeRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[88]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7362,7 +7439,7 @@ func (x *JudgeRequest) String() string {
 func (*JudgeRequest) ProtoMessage() {}
 
 func (x *JudgeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[88]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7375,7 +7452,7 @@ func (x *JudgeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JudgeRequest.ProtoReflect.Descriptor instead.
 func (*JudgeRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{88}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *JudgeRequest) GetVerb() string {
@@ -7430,7 +7507,7 @@ type JudgeResponse struct {
 
 func (x *JudgeResponse) Reset() {
 	*x = JudgeResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[89]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7442,7 +7519,7 @@ func (x *JudgeResponse) String() string {
 func (*JudgeResponse) ProtoMessage() {}
 
 func (x *JudgeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[89]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7455,7 +7532,7 @@ func (x *JudgeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JudgeResponse.ProtoReflect.Descriptor instead.
 func (*JudgeResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{89}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *JudgeResponse) GetSaid() []*Said {
@@ -7482,7 +7559,7 @@ type SignalsRequest struct {
 
 func (x *SignalsRequest) Reset() {
 	*x = SignalsRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[90]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7494,7 +7571,7 @@ func (x *SignalsRequest) String() string {
 func (*SignalsRequest) ProtoMessage() {}
 
 func (x *SignalsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[90]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7507,7 +7584,7 @@ func (x *SignalsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SignalsRequest.ProtoReflect.Descriptor instead.
 func (*SignalsRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{90}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *SignalsRequest) GetKey() []byte {
@@ -7541,7 +7618,7 @@ type SignalsResponse struct {
 
 func (x *SignalsResponse) Reset() {
 	*x = SignalsResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[91]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7553,7 +7630,7 @@ func (x *SignalsResponse) String() string {
 func (*SignalsResponse) ProtoMessage() {}
 
 func (x *SignalsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[91]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7566,7 +7643,7 @@ func (x *SignalsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SignalsResponse.ProtoReflect.Descriptor instead.
 func (*SignalsResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{91}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *SignalsResponse) GetCreated() bool {
@@ -7640,7 +7717,7 @@ type UsersRequest struct {
 
 func (x *UsersRequest) Reset() {
 	*x = UsersRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[92]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7652,7 +7729,7 @@ func (x *UsersRequest) String() string {
 func (*UsersRequest) ProtoMessage() {}
 
 func (x *UsersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[92]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7665,7 +7742,7 @@ func (x *UsersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsersRequest.ProtoReflect.Descriptor instead.
 func (*UsersRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{92}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{93}
 }
 
 type UsersResponse struct {
@@ -7681,7 +7758,7 @@ type UsersResponse struct {
 
 func (x *UsersResponse) Reset() {
 	*x = UsersResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[93]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7693,7 +7770,7 @@ func (x *UsersResponse) String() string {
 func (*UsersResponse) ProtoMessage() {}
 
 func (x *UsersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[93]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7706,7 +7783,7 @@ func (x *UsersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsersResponse.ProtoReflect.Descriptor instead.
 func (*UsersResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{93}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *UsersResponse) GetHeader() *Header {
@@ -7756,7 +7833,7 @@ type User struct {
 
 func (x *User) Reset() {
 	*x = User{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[94]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7768,7 +7845,7 @@ func (x *User) String() string {
 func (*User) ProtoMessage() {}
 
 func (x *User) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[94]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7781,7 +7858,7 @@ func (x *User) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use User.ProtoReflect.Descriptor instead.
 func (*User) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{94}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *User) GetName() string {
@@ -7816,7 +7893,7 @@ type Role struct {
 
 func (x *Role) Reset() {
 	*x = Role{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[95]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7828,7 +7905,7 @@ func (x *Role) String() string {
 func (*Role) ProtoMessage() {}
 
 func (x *Role) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[95]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7841,7 +7918,7 @@ func (x *Role) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Role.ProtoReflect.Descriptor instead.
 func (*Role) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{95}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *Role) GetName() string {
@@ -7871,7 +7948,7 @@ type Permission struct {
 
 func (x *Permission) Reset() {
 	*x = Permission{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[96]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7883,7 +7960,7 @@ func (x *Permission) String() string {
 func (*Permission) ProtoMessage() {}
 
 func (x *Permission) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[96]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7896,7 +7973,7 @@ func (x *Permission) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Permission.ProtoReflect.Descriptor instead.
 func (*Permission) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{96}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{97}
 }
 
 func (x *Permission) GetRead() bool {
@@ -7936,7 +8013,7 @@ type DisableUsersRequest struct {
 
 func (x *DisableUsersRequest) Reset() {
 	*x = DisableUsersRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[97]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7948,7 +8025,7 @@ func (x *DisableUsersRequest) String() string {
 func (*DisableUsersRequest) ProtoMessage() {}
 
 func (x *DisableUsersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[97]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7961,7 +8038,7 @@ func (x *DisableUsersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DisableUsersRequest.ProtoReflect.Descriptor instead.
 func (*DisableUsersRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{97}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *DisableUsersRequest) GetOnce() *Once {
@@ -7980,7 +8057,7 @@ type DisableUsersResponse struct {
 
 func (x *DisableUsersResponse) Reset() {
 	*x = DisableUsersResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[98]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7992,7 +8069,7 @@ func (x *DisableUsersResponse) String() string {
 func (*DisableUsersResponse) ProtoMessage() {}
 
 func (x *DisableUsersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[98]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8005,7 +8082,7 @@ func (x *DisableUsersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DisableUsersResponse.ProtoReflect.Descriptor instead.
 func (*DisableUsersResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{98}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{99}
 }
 
 func (x *DisableUsersResponse) GetHeader() *Header {
@@ -8225,7 +8302,7 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\x04Peer\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
 	"\aaddress\x18\x02 \x01(\tR\aaddress\x12\x18\n" +
-	"\ainbound\x18\x03 \x01(\bR\ainbound\"\x9d\t\n" +
+	"\ainbound\x18\x03 \x01(\bR\ainbound\"\xbf\t\n" +
 	"\x0eStatusResponse\x12)\n" +
 	"\x06header\x18\x01 \x01(\v2\x11.aweigh.v1.HeaderR\x06header\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12!\n" +
@@ -8266,7 +8343,12 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\fepoch_blocks\x18) \x01(\x04R\vepochBlocks\x12%\n" +
 	"\x0eopen_decisions\x18* \x01(\x04R\ropenDecisions\x12\x1a\n" +
 	"\bunseated\x18+ \x01(\fR\bunseated\x12!\n" +
-	"\funseated_why\x18, \x01(\tR\vunseatedWhy\"t\n" +
+	"\funseated_why\x18, \x01(\tR\vunseatedWhy\x12 \n" +
+	"\x03pin\x18- \x01(\v2\x0e.aweigh.v1.PinR\x03pin\"R\n" +
+	"\x03Pin\x12\x16\n" +
+	"\x06roster\x18\x01 \x01(\tR\x06roster\x12\x18\n" +
+	"\areached\x18\x02 \x01(\bR\areached\x12\x19\n" +
+	"\bsince_ns\x18\x03 \x01(\x03R\asinceNs\"t\n" +
 	"\bSnapshot\x12\x16\n" +
 	"\x06height\x18\x01 \x01(\x04R\x06height\x12\x14\n" +
 	"\x05parts\x18\x02 \x01(\x04R\x05parts\x12\x0e\n" +
@@ -8472,7 +8554,7 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\flinearizable\x18\x02 \x01(\bR\flinearizable\"i\n" +
 	"\x0fMotionsResponse\x12)\n" +
 	"\x06header\x18\x01 \x01(\v2\x11.aweigh.v1.HeaderR\x06header\x12+\n" +
-	"\amotions\x18\x02 \x03(\v2\x11.aweigh.v1.MotionR\amotions\"\xad\x06\n" +
+	"\amotions\x18\x02 \x03(\v2\x11.aweigh.v1.MotionR\amotions\"\xd6\x06\n" +
 	"\x06Motion\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x12\n" +
 	"\x04fate\x18\x02 \x01(\tR\x04fate\x12\x16\n" +
@@ -8505,7 +8587,8 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\x06doomed\x18\x1a \x01(\tR\x06doomed\x12\x1a\n" +
 	"\bdecision\x18\x1b \x01(\fR\bdecision\x12\x18\n" +
 	"\aopening\x18\x1c \x01(\fR\aopening\x12\x1c\n" +
-	"\teffective\x18\x1d \x01(\x04R\teffective\"\xa8\x01\n" +
+	"\teffective\x18\x1d \x01(\x04R\teffective\x12'\n" +
+	"\x0fapproved_height\x18\x1e \x01(\x04R\x0eapprovedHeight\"\xa8\x01\n" +
 	"\x05Voter\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x16\n" +
@@ -8753,7 +8836,7 @@ func file_aweigh_v1_aweigh_proto_rawDescGZIP() []byte {
 }
 
 var file_aweigh_v1_aweigh_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_aweigh_v1_aweigh_proto_msgTypes = make([]protoimpl.MessageInfo, 99)
+var file_aweigh_v1_aweigh_proto_msgTypes = make([]protoimpl.MessageInfo, 100)
 var file_aweigh_v1_aweigh_proto_goTypes = []any{
 	(SortTarget)(0),              // 0: aweigh.v1.SortTarget
 	(Compare_Target)(0),          // 1: aweigh.v1.Compare.Target
@@ -8793,71 +8876,72 @@ var file_aweigh_v1_aweigh_proto_goTypes = []any{
 	(*Anchor)(nil),               // 35: aweigh.v1.Anchor
 	(*Peer)(nil),                 // 36: aweigh.v1.Peer
 	(*StatusResponse)(nil),       // 37: aweigh.v1.StatusResponse
-	(*Snapshot)(nil),             // 38: aweigh.v1.Snapshot
-	(*Problem)(nil),              // 39: aweigh.v1.Problem
-	(*InviteRequest)(nil),        // 40: aweigh.v1.InviteRequest
-	(*InviteResponse)(nil),       // 41: aweigh.v1.InviteResponse
-	(*GenesisRequest)(nil),       // 42: aweigh.v1.GenesisRequest
-	(*GenesisResponse)(nil),      // 43: aweigh.v1.GenesisResponse
-	(*BackupRequest)(nil),        // 44: aweigh.v1.BackupRequest
-	(*BackupResponse)(nil),       // 45: aweigh.v1.BackupResponse
-	(*TrustRequest)(nil),         // 46: aweigh.v1.TrustRequest
-	(*Standing)(nil),             // 47: aweigh.v1.Standing
-	(*Proposal)(nil),             // 48: aweigh.v1.Proposal
-	(*TrustResponse)(nil),        // 49: aweigh.v1.TrustResponse
-	(*ExplainRequest)(nil),       // 50: aweigh.v1.ExplainRequest
-	(*Change)(nil),               // 51: aweigh.v1.Change
-	(*ExplainResponse)(nil),      // 52: aweigh.v1.ExplainResponse
-	(*HandoversRequest)(nil),     // 53: aweigh.v1.HandoversRequest
-	(*HandoversResponse)(nil),    // 54: aweigh.v1.HandoversResponse
-	(*GovernRequest)(nil),        // 55: aweigh.v1.GovernRequest
-	(*GovernResponse)(nil),       // 56: aweigh.v1.GovernResponse
-	(*ApplyRequest)(nil),         // 57: aweigh.v1.ApplyRequest
-	(*NameRequest)(nil),          // 58: aweigh.v1.NameRequest
-	(*Place)(nil),                // 59: aweigh.v1.Place
-	(*NameResponse)(nil),         // 60: aweigh.v1.NameResponse
-	(*ResolveRequest)(nil),       // 61: aweigh.v1.ResolveRequest
-	(*Moved)(nil),                // 62: aweigh.v1.Moved
-	(*ResolveResponse)(nil),      // 63: aweigh.v1.ResolveResponse
-	(*ObjectRequest)(nil),        // 64: aweigh.v1.ObjectRequest
-	(*ObjectResponse)(nil),       // 65: aweigh.v1.ObjectResponse
-	(*RedirectsRequest)(nil),     // 66: aweigh.v1.RedirectsRequest
-	(*RedirectsResponse)(nil),    // 67: aweigh.v1.RedirectsResponse
-	(*MotionsRequest)(nil),       // 68: aweigh.v1.MotionsRequest
-	(*MotionsResponse)(nil),      // 69: aweigh.v1.MotionsResponse
-	(*Motion)(nil),               // 70: aweigh.v1.Motion
-	(*Voter)(nil),                // 71: aweigh.v1.Voter
-	(*CastBallot)(nil),           // 72: aweigh.v1.CastBallot
-	(*MotionChange)(nil),         // 73: aweigh.v1.MotionChange
-	(*MotionRequest)(nil),        // 74: aweigh.v1.MotionRequest
-	(*MotionResponse)(nil),       // 75: aweigh.v1.MotionResponse
-	(*ExportMotionResponse)(nil), // 76: aweigh.v1.ExportMotionResponse
-	(*VoteRequest)(nil),          // 77: aweigh.v1.VoteRequest
-	(*VoteResponse)(nil),         // 78: aweigh.v1.VoteResponse
-	(*HandInRequest)(nil),        // 79: aweigh.v1.HandInRequest
-	(*HandInResponse)(nil),       // 80: aweigh.v1.HandInResponse
-	(*RefusedBallot)(nil),        // 81: aweigh.v1.RefusedBallot
-	(*WithdrawRequest)(nil),      // 82: aweigh.v1.WithdrawRequest
-	(*WithdrawResponse)(nil),     // 83: aweigh.v1.WithdrawResponse
-	(*BallotsRequest)(nil),       // 84: aweigh.v1.BallotsRequest
-	(*BallotsResponse)(nil),      // 85: aweigh.v1.BallotsResponse
-	(*ScopesRequest)(nil),        // 86: aweigh.v1.ScopesRequest
-	(*ScopesResponse)(nil),       // 87: aweigh.v1.ScopesResponse
-	(*Scope)(nil),                // 88: aweigh.v1.Scope
-	(*ActRequest)(nil),           // 89: aweigh.v1.ActRequest
-	(*Said)(nil),                 // 90: aweigh.v1.Said
-	(*ActResponse)(nil),          // 91: aweigh.v1.ActResponse
-	(*JudgeRequest)(nil),         // 92: aweigh.v1.JudgeRequest
-	(*JudgeResponse)(nil),        // 93: aweigh.v1.JudgeResponse
-	(*SignalsRequest)(nil),       // 94: aweigh.v1.SignalsRequest
-	(*SignalsResponse)(nil),      // 95: aweigh.v1.SignalsResponse
-	(*UsersRequest)(nil),         // 96: aweigh.v1.UsersRequest
-	(*UsersResponse)(nil),        // 97: aweigh.v1.UsersResponse
-	(*User)(nil),                 // 98: aweigh.v1.User
-	(*Role)(nil),                 // 99: aweigh.v1.Role
-	(*Permission)(nil),           // 100: aweigh.v1.Permission
-	(*DisableUsersRequest)(nil),  // 101: aweigh.v1.DisableUsersRequest
-	(*DisableUsersResponse)(nil), // 102: aweigh.v1.DisableUsersResponse
+	(*Pin)(nil),                  // 38: aweigh.v1.Pin
+	(*Snapshot)(nil),             // 39: aweigh.v1.Snapshot
+	(*Problem)(nil),              // 40: aweigh.v1.Problem
+	(*InviteRequest)(nil),        // 41: aweigh.v1.InviteRequest
+	(*InviteResponse)(nil),       // 42: aweigh.v1.InviteResponse
+	(*GenesisRequest)(nil),       // 43: aweigh.v1.GenesisRequest
+	(*GenesisResponse)(nil),      // 44: aweigh.v1.GenesisResponse
+	(*BackupRequest)(nil),        // 45: aweigh.v1.BackupRequest
+	(*BackupResponse)(nil),       // 46: aweigh.v1.BackupResponse
+	(*TrustRequest)(nil),         // 47: aweigh.v1.TrustRequest
+	(*Standing)(nil),             // 48: aweigh.v1.Standing
+	(*Proposal)(nil),             // 49: aweigh.v1.Proposal
+	(*TrustResponse)(nil),        // 50: aweigh.v1.TrustResponse
+	(*ExplainRequest)(nil),       // 51: aweigh.v1.ExplainRequest
+	(*Change)(nil),               // 52: aweigh.v1.Change
+	(*ExplainResponse)(nil),      // 53: aweigh.v1.ExplainResponse
+	(*HandoversRequest)(nil),     // 54: aweigh.v1.HandoversRequest
+	(*HandoversResponse)(nil),    // 55: aweigh.v1.HandoversResponse
+	(*GovernRequest)(nil),        // 56: aweigh.v1.GovernRequest
+	(*GovernResponse)(nil),       // 57: aweigh.v1.GovernResponse
+	(*ApplyRequest)(nil),         // 58: aweigh.v1.ApplyRequest
+	(*NameRequest)(nil),          // 59: aweigh.v1.NameRequest
+	(*Place)(nil),                // 60: aweigh.v1.Place
+	(*NameResponse)(nil),         // 61: aweigh.v1.NameResponse
+	(*ResolveRequest)(nil),       // 62: aweigh.v1.ResolveRequest
+	(*Moved)(nil),                // 63: aweigh.v1.Moved
+	(*ResolveResponse)(nil),      // 64: aweigh.v1.ResolveResponse
+	(*ObjectRequest)(nil),        // 65: aweigh.v1.ObjectRequest
+	(*ObjectResponse)(nil),       // 66: aweigh.v1.ObjectResponse
+	(*RedirectsRequest)(nil),     // 67: aweigh.v1.RedirectsRequest
+	(*RedirectsResponse)(nil),    // 68: aweigh.v1.RedirectsResponse
+	(*MotionsRequest)(nil),       // 69: aweigh.v1.MotionsRequest
+	(*MotionsResponse)(nil),      // 70: aweigh.v1.MotionsResponse
+	(*Motion)(nil),               // 71: aweigh.v1.Motion
+	(*Voter)(nil),                // 72: aweigh.v1.Voter
+	(*CastBallot)(nil),           // 73: aweigh.v1.CastBallot
+	(*MotionChange)(nil),         // 74: aweigh.v1.MotionChange
+	(*MotionRequest)(nil),        // 75: aweigh.v1.MotionRequest
+	(*MotionResponse)(nil),       // 76: aweigh.v1.MotionResponse
+	(*ExportMotionResponse)(nil), // 77: aweigh.v1.ExportMotionResponse
+	(*VoteRequest)(nil),          // 78: aweigh.v1.VoteRequest
+	(*VoteResponse)(nil),         // 79: aweigh.v1.VoteResponse
+	(*HandInRequest)(nil),        // 80: aweigh.v1.HandInRequest
+	(*HandInResponse)(nil),       // 81: aweigh.v1.HandInResponse
+	(*RefusedBallot)(nil),        // 82: aweigh.v1.RefusedBallot
+	(*WithdrawRequest)(nil),      // 83: aweigh.v1.WithdrawRequest
+	(*WithdrawResponse)(nil),     // 84: aweigh.v1.WithdrawResponse
+	(*BallotsRequest)(nil),       // 85: aweigh.v1.BallotsRequest
+	(*BallotsResponse)(nil),      // 86: aweigh.v1.BallotsResponse
+	(*ScopesRequest)(nil),        // 87: aweigh.v1.ScopesRequest
+	(*ScopesResponse)(nil),       // 88: aweigh.v1.ScopesResponse
+	(*Scope)(nil),                // 89: aweigh.v1.Scope
+	(*ActRequest)(nil),           // 90: aweigh.v1.ActRequest
+	(*Said)(nil),                 // 91: aweigh.v1.Said
+	(*ActResponse)(nil),          // 92: aweigh.v1.ActResponse
+	(*JudgeRequest)(nil),         // 93: aweigh.v1.JudgeRequest
+	(*JudgeResponse)(nil),        // 94: aweigh.v1.JudgeResponse
+	(*SignalsRequest)(nil),       // 95: aweigh.v1.SignalsRequest
+	(*SignalsResponse)(nil),      // 96: aweigh.v1.SignalsResponse
+	(*UsersRequest)(nil),         // 97: aweigh.v1.UsersRequest
+	(*UsersResponse)(nil),        // 98: aweigh.v1.UsersResponse
+	(*User)(nil),                 // 99: aweigh.v1.User
+	(*Role)(nil),                 // 100: aweigh.v1.Role
+	(*Permission)(nil),           // 101: aweigh.v1.Permission
+	(*DisableUsersRequest)(nil),  // 102: aweigh.v1.DisableUsersRequest
+	(*DisableUsersResponse)(nil), // 103: aweigh.v1.DisableUsersResponse
 }
 var file_aweigh_v1_aweigh_proto_depIdxs = []int32{
 	6,   // 0: aweigh.v1.PutRequest.once:type_name -> aweigh.v1.Once
@@ -8902,138 +8986,139 @@ var file_aweigh_v1_aweigh_proto_depIdxs = []int32{
 	4,   // 39: aweigh.v1.StatusResponse.header:type_name -> aweigh.v1.Header
 	35,  // 40: aweigh.v1.StatusResponse.anchors:type_name -> aweigh.v1.Anchor
 	36,  // 41: aweigh.v1.StatusResponse.peers:type_name -> aweigh.v1.Peer
-	38,  // 42: aweigh.v1.StatusResponse.snapshot:type_name -> aweigh.v1.Snapshot
-	4,   // 43: aweigh.v1.BackupResponse.header:type_name -> aweigh.v1.Header
-	4,   // 44: aweigh.v1.TrustResponse.header:type_name -> aweigh.v1.Header
-	47,  // 45: aweigh.v1.TrustResponse.anchors:type_name -> aweigh.v1.Standing
-	48,  // 46: aweigh.v1.TrustResponse.proposals:type_name -> aweigh.v1.Proposal
-	4,   // 47: aweigh.v1.ExplainResponse.header:type_name -> aweigh.v1.Header
-	51,  // 48: aweigh.v1.ExplainResponse.changes:type_name -> aweigh.v1.Change
-	4,   // 49: aweigh.v1.HandoversResponse.header:type_name -> aweigh.v1.Header
-	6,   // 50: aweigh.v1.GovernRequest.once:type_name -> aweigh.v1.Once
-	4,   // 51: aweigh.v1.GovernResponse.header:type_name -> aweigh.v1.Header
-	48,  // 52: aweigh.v1.GovernResponse.proposal:type_name -> aweigh.v1.Proposal
-	6,   // 53: aweigh.v1.ApplyRequest.once:type_name -> aweigh.v1.Once
-	3,   // 54: aweigh.v1.NameRequest.kind:type_name -> aweigh.v1.NameRequest.Kind
-	59,  // 55: aweigh.v1.NameRequest.place:type_name -> aweigh.v1.Place
-	6,   // 56: aweigh.v1.NameRequest.once:type_name -> aweigh.v1.Once
-	4,   // 57: aweigh.v1.NameResponse.header:type_name -> aweigh.v1.Header
-	4,   // 58: aweigh.v1.ResolveResponse.header:type_name -> aweigh.v1.Header
-	5,   // 59: aweigh.v1.ResolveResponse.kv:type_name -> aweigh.v1.KeyValue
-	59,  // 60: aweigh.v1.ResolveResponse.place:type_name -> aweigh.v1.Place
-	62,  // 61: aweigh.v1.ResolveResponse.moved:type_name -> aweigh.v1.Moved
-	4,   // 62: aweigh.v1.ObjectResponse.header:type_name -> aweigh.v1.Header
-	59,  // 63: aweigh.v1.ObjectResponse.place:type_name -> aweigh.v1.Place
-	27,  // 64: aweigh.v1.ObjectResponse.entries:type_name -> aweigh.v1.Entry
-	4,   // 65: aweigh.v1.RedirectsResponse.header:type_name -> aweigh.v1.Header
-	62,  // 66: aweigh.v1.RedirectsResponse.moved:type_name -> aweigh.v1.Moved
-	4,   // 67: aweigh.v1.MotionsResponse.header:type_name -> aweigh.v1.Header
-	70,  // 68: aweigh.v1.MotionsResponse.motions:type_name -> aweigh.v1.Motion
-	71,  // 69: aweigh.v1.Motion.voters:type_name -> aweigh.v1.Voter
-	73,  // 70: aweigh.v1.Motion.changes:type_name -> aweigh.v1.MotionChange
-	72,  // 71: aweigh.v1.Voter.ballots:type_name -> aweigh.v1.CastBallot
-	5,   // 72: aweigh.v1.MotionChange.now:type_name -> aweigh.v1.KeyValue
-	5,   // 73: aweigh.v1.MotionChange.was:type_name -> aweigh.v1.KeyValue
-	4,   // 74: aweigh.v1.MotionResponse.header:type_name -> aweigh.v1.Header
-	70,  // 75: aweigh.v1.MotionResponse.motion:type_name -> aweigh.v1.Motion
-	4,   // 76: aweigh.v1.ExportMotionResponse.header:type_name -> aweigh.v1.Header
-	4,   // 77: aweigh.v1.VoteResponse.header:type_name -> aweigh.v1.Header
-	70,  // 78: aweigh.v1.VoteResponse.motion:type_name -> aweigh.v1.Motion
-	4,   // 79: aweigh.v1.HandInResponse.header:type_name -> aweigh.v1.Header
-	81,  // 80: aweigh.v1.HandInResponse.refused:type_name -> aweigh.v1.RefusedBallot
-	6,   // 81: aweigh.v1.WithdrawRequest.once:type_name -> aweigh.v1.Once
-	4,   // 82: aweigh.v1.WithdrawResponse.header:type_name -> aweigh.v1.Header
-	4,   // 83: aweigh.v1.ScopesResponse.header:type_name -> aweigh.v1.Header
-	88,  // 84: aweigh.v1.ScopesResponse.scopes:type_name -> aweigh.v1.Scope
-	6,   // 85: aweigh.v1.ActRequest.once:type_name -> aweigh.v1.Once
-	4,   // 86: aweigh.v1.ActResponse.header:type_name -> aweigh.v1.Header
-	63,  // 87: aweigh.v1.ActResponse.resolved:type_name -> aweigh.v1.ResolveResponse
-	90,  // 88: aweigh.v1.JudgeResponse.said:type_name -> aweigh.v1.Said
-	4,   // 89: aweigh.v1.UsersResponse.header:type_name -> aweigh.v1.Header
-	98,  // 90: aweigh.v1.UsersResponse.users:type_name -> aweigh.v1.User
-	99,  // 91: aweigh.v1.UsersResponse.roles:type_name -> aweigh.v1.Role
-	100, // 92: aweigh.v1.Role.permissions:type_name -> aweigh.v1.Permission
-	6,   // 93: aweigh.v1.DisableUsersRequest.once:type_name -> aweigh.v1.Once
-	4,   // 94: aweigh.v1.DisableUsersResponse.header:type_name -> aweigh.v1.Header
-	7,   // 95: aweigh.v1.Node.Put:input_type -> aweigh.v1.PutRequest
-	9,   // 96: aweigh.v1.Node.Delete:input_type -> aweigh.v1.DeleteRequest
-	11,  // 97: aweigh.v1.Node.Range:input_type -> aweigh.v1.RangeRequest
-	16,  // 98: aweigh.v1.Node.Txn:input_type -> aweigh.v1.TxnRequest
-	18,  // 99: aweigh.v1.Node.Submit:input_type -> aweigh.v1.SubmitRequest
-	21,  // 100: aweigh.v1.Node.Compact:input_type -> aweigh.v1.CompactRequest
-	23,  // 101: aweigh.v1.Node.Watch:input_type -> aweigh.v1.WatchRequest
-	58,  // 102: aweigh.v1.Node.Name:input_type -> aweigh.v1.NameRequest
-	61,  // 103: aweigh.v1.Node.Resolve:input_type -> aweigh.v1.ResolveRequest
-	64,  // 104: aweigh.v1.Node.Object:input_type -> aweigh.v1.ObjectRequest
-	66,  // 105: aweigh.v1.Node.Redirects:input_type -> aweigh.v1.RedirectsRequest
-	89,  // 106: aweigh.v1.Node.Act:input_type -> aweigh.v1.ActRequest
-	92,  // 107: aweigh.v1.Node.Judge:input_type -> aweigh.v1.JudgeRequest
-	94,  // 108: aweigh.v1.Node.Signals:input_type -> aweigh.v1.SignalsRequest
-	26,  // 109: aweigh.v1.Node.History:input_type -> aweigh.v1.HistoryRequest
-	29,  // 110: aweigh.v1.Node.Prove:input_type -> aweigh.v1.ProveRequest
-	31,  // 111: aweigh.v1.Node.Checkpoint:input_type -> aweigh.v1.CheckpointRequest
-	34,  // 112: aweigh.v1.Node.Status:input_type -> aweigh.v1.StatusRequest
-	40,  // 113: aweigh.v1.Node.Invite:input_type -> aweigh.v1.InviteRequest
-	42,  // 114: aweigh.v1.Node.Genesis:input_type -> aweigh.v1.GenesisRequest
-	44,  // 115: aweigh.v1.Node.Backup:input_type -> aweigh.v1.BackupRequest
-	46,  // 116: aweigh.v1.Node.Trust:input_type -> aweigh.v1.TrustRequest
-	50,  // 117: aweigh.v1.Node.Explain:input_type -> aweigh.v1.ExplainRequest
-	53,  // 118: aweigh.v1.Node.Handovers:input_type -> aweigh.v1.HandoversRequest
-	55,  // 119: aweigh.v1.Node.Govern:input_type -> aweigh.v1.GovernRequest
-	57,  // 120: aweigh.v1.Node.Apply:input_type -> aweigh.v1.ApplyRequest
-	68,  // 121: aweigh.v1.Node.Motions:input_type -> aweigh.v1.MotionsRequest
-	74,  // 122: aweigh.v1.Node.Motion:input_type -> aweigh.v1.MotionRequest
-	74,  // 123: aweigh.v1.Node.WatchMotion:input_type -> aweigh.v1.MotionRequest
-	74,  // 124: aweigh.v1.Node.ExportMotion:input_type -> aweigh.v1.MotionRequest
-	77,  // 125: aweigh.v1.Node.Vote:input_type -> aweigh.v1.VoteRequest
-	79,  // 126: aweigh.v1.Node.HandIn:input_type -> aweigh.v1.HandInRequest
-	82,  // 127: aweigh.v1.Node.Withdraw:input_type -> aweigh.v1.WithdrawRequest
-	84,  // 128: aweigh.v1.Node.Ballots:input_type -> aweigh.v1.BallotsRequest
-	86,  // 129: aweigh.v1.Node.Scopes:input_type -> aweigh.v1.ScopesRequest
-	96,  // 130: aweigh.v1.Node.Users:input_type -> aweigh.v1.UsersRequest
-	101, // 131: aweigh.v1.Node.DisableUsers:input_type -> aweigh.v1.DisableUsersRequest
-	8,   // 132: aweigh.v1.Node.Put:output_type -> aweigh.v1.PutResponse
-	10,  // 133: aweigh.v1.Node.Delete:output_type -> aweigh.v1.DeleteResponse
-	12,  // 134: aweigh.v1.Node.Range:output_type -> aweigh.v1.RangeResponse
-	17,  // 135: aweigh.v1.Node.Txn:output_type -> aweigh.v1.TxnResponse
-	20,  // 136: aweigh.v1.Node.Submit:output_type -> aweigh.v1.SubmitResponse
-	22,  // 137: aweigh.v1.Node.Compact:output_type -> aweigh.v1.CompactResponse
-	25,  // 138: aweigh.v1.Node.Watch:output_type -> aweigh.v1.WatchResponse
-	60,  // 139: aweigh.v1.Node.Name:output_type -> aweigh.v1.NameResponse
-	63,  // 140: aweigh.v1.Node.Resolve:output_type -> aweigh.v1.ResolveResponse
-	65,  // 141: aweigh.v1.Node.Object:output_type -> aweigh.v1.ObjectResponse
-	67,  // 142: aweigh.v1.Node.Redirects:output_type -> aweigh.v1.RedirectsResponse
-	91,  // 143: aweigh.v1.Node.Act:output_type -> aweigh.v1.ActResponse
-	93,  // 144: aweigh.v1.Node.Judge:output_type -> aweigh.v1.JudgeResponse
-	95,  // 145: aweigh.v1.Node.Signals:output_type -> aweigh.v1.SignalsResponse
-	28,  // 146: aweigh.v1.Node.History:output_type -> aweigh.v1.HistoryResponse
-	30,  // 147: aweigh.v1.Node.Prove:output_type -> aweigh.v1.ProveResponse
-	32,  // 148: aweigh.v1.Node.Checkpoint:output_type -> aweigh.v1.CheckpointResponse
-	37,  // 149: aweigh.v1.Node.Status:output_type -> aweigh.v1.StatusResponse
-	41,  // 150: aweigh.v1.Node.Invite:output_type -> aweigh.v1.InviteResponse
-	43,  // 151: aweigh.v1.Node.Genesis:output_type -> aweigh.v1.GenesisResponse
-	45,  // 152: aweigh.v1.Node.Backup:output_type -> aweigh.v1.BackupResponse
-	49,  // 153: aweigh.v1.Node.Trust:output_type -> aweigh.v1.TrustResponse
-	52,  // 154: aweigh.v1.Node.Explain:output_type -> aweigh.v1.ExplainResponse
-	54,  // 155: aweigh.v1.Node.Handovers:output_type -> aweigh.v1.HandoversResponse
-	56,  // 156: aweigh.v1.Node.Govern:output_type -> aweigh.v1.GovernResponse
-	56,  // 157: aweigh.v1.Node.Apply:output_type -> aweigh.v1.GovernResponse
-	69,  // 158: aweigh.v1.Node.Motions:output_type -> aweigh.v1.MotionsResponse
-	75,  // 159: aweigh.v1.Node.Motion:output_type -> aweigh.v1.MotionResponse
-	75,  // 160: aweigh.v1.Node.WatchMotion:output_type -> aweigh.v1.MotionResponse
-	76,  // 161: aweigh.v1.Node.ExportMotion:output_type -> aweigh.v1.ExportMotionResponse
-	78,  // 162: aweigh.v1.Node.Vote:output_type -> aweigh.v1.VoteResponse
-	80,  // 163: aweigh.v1.Node.HandIn:output_type -> aweigh.v1.HandInResponse
-	83,  // 164: aweigh.v1.Node.Withdraw:output_type -> aweigh.v1.WithdrawResponse
-	85,  // 165: aweigh.v1.Node.Ballots:output_type -> aweigh.v1.BallotsResponse
-	87,  // 166: aweigh.v1.Node.Scopes:output_type -> aweigh.v1.ScopesResponse
-	97,  // 167: aweigh.v1.Node.Users:output_type -> aweigh.v1.UsersResponse
-	102, // 168: aweigh.v1.Node.DisableUsers:output_type -> aweigh.v1.DisableUsersResponse
-	132, // [132:169] is the sub-list for method output_type
-	95,  // [95:132] is the sub-list for method input_type
-	95,  // [95:95] is the sub-list for extension type_name
-	95,  // [95:95] is the sub-list for extension extendee
-	0,   // [0:95] is the sub-list for field type_name
+	39,  // 42: aweigh.v1.StatusResponse.snapshot:type_name -> aweigh.v1.Snapshot
+	38,  // 43: aweigh.v1.StatusResponse.pin:type_name -> aweigh.v1.Pin
+	4,   // 44: aweigh.v1.BackupResponse.header:type_name -> aweigh.v1.Header
+	4,   // 45: aweigh.v1.TrustResponse.header:type_name -> aweigh.v1.Header
+	48,  // 46: aweigh.v1.TrustResponse.anchors:type_name -> aweigh.v1.Standing
+	49,  // 47: aweigh.v1.TrustResponse.proposals:type_name -> aweigh.v1.Proposal
+	4,   // 48: aweigh.v1.ExplainResponse.header:type_name -> aweigh.v1.Header
+	52,  // 49: aweigh.v1.ExplainResponse.changes:type_name -> aweigh.v1.Change
+	4,   // 50: aweigh.v1.HandoversResponse.header:type_name -> aweigh.v1.Header
+	6,   // 51: aweigh.v1.GovernRequest.once:type_name -> aweigh.v1.Once
+	4,   // 52: aweigh.v1.GovernResponse.header:type_name -> aweigh.v1.Header
+	49,  // 53: aweigh.v1.GovernResponse.proposal:type_name -> aweigh.v1.Proposal
+	6,   // 54: aweigh.v1.ApplyRequest.once:type_name -> aweigh.v1.Once
+	3,   // 55: aweigh.v1.NameRequest.kind:type_name -> aweigh.v1.NameRequest.Kind
+	60,  // 56: aweigh.v1.NameRequest.place:type_name -> aweigh.v1.Place
+	6,   // 57: aweigh.v1.NameRequest.once:type_name -> aweigh.v1.Once
+	4,   // 58: aweigh.v1.NameResponse.header:type_name -> aweigh.v1.Header
+	4,   // 59: aweigh.v1.ResolveResponse.header:type_name -> aweigh.v1.Header
+	5,   // 60: aweigh.v1.ResolveResponse.kv:type_name -> aweigh.v1.KeyValue
+	60,  // 61: aweigh.v1.ResolveResponse.place:type_name -> aweigh.v1.Place
+	63,  // 62: aweigh.v1.ResolveResponse.moved:type_name -> aweigh.v1.Moved
+	4,   // 63: aweigh.v1.ObjectResponse.header:type_name -> aweigh.v1.Header
+	60,  // 64: aweigh.v1.ObjectResponse.place:type_name -> aweigh.v1.Place
+	27,  // 65: aweigh.v1.ObjectResponse.entries:type_name -> aweigh.v1.Entry
+	4,   // 66: aweigh.v1.RedirectsResponse.header:type_name -> aweigh.v1.Header
+	63,  // 67: aweigh.v1.RedirectsResponse.moved:type_name -> aweigh.v1.Moved
+	4,   // 68: aweigh.v1.MotionsResponse.header:type_name -> aweigh.v1.Header
+	71,  // 69: aweigh.v1.MotionsResponse.motions:type_name -> aweigh.v1.Motion
+	72,  // 70: aweigh.v1.Motion.voters:type_name -> aweigh.v1.Voter
+	74,  // 71: aweigh.v1.Motion.changes:type_name -> aweigh.v1.MotionChange
+	73,  // 72: aweigh.v1.Voter.ballots:type_name -> aweigh.v1.CastBallot
+	5,   // 73: aweigh.v1.MotionChange.now:type_name -> aweigh.v1.KeyValue
+	5,   // 74: aweigh.v1.MotionChange.was:type_name -> aweigh.v1.KeyValue
+	4,   // 75: aweigh.v1.MotionResponse.header:type_name -> aweigh.v1.Header
+	71,  // 76: aweigh.v1.MotionResponse.motion:type_name -> aweigh.v1.Motion
+	4,   // 77: aweigh.v1.ExportMotionResponse.header:type_name -> aweigh.v1.Header
+	4,   // 78: aweigh.v1.VoteResponse.header:type_name -> aweigh.v1.Header
+	71,  // 79: aweigh.v1.VoteResponse.motion:type_name -> aweigh.v1.Motion
+	4,   // 80: aweigh.v1.HandInResponse.header:type_name -> aweigh.v1.Header
+	82,  // 81: aweigh.v1.HandInResponse.refused:type_name -> aweigh.v1.RefusedBallot
+	6,   // 82: aweigh.v1.WithdrawRequest.once:type_name -> aweigh.v1.Once
+	4,   // 83: aweigh.v1.WithdrawResponse.header:type_name -> aweigh.v1.Header
+	4,   // 84: aweigh.v1.ScopesResponse.header:type_name -> aweigh.v1.Header
+	89,  // 85: aweigh.v1.ScopesResponse.scopes:type_name -> aweigh.v1.Scope
+	6,   // 86: aweigh.v1.ActRequest.once:type_name -> aweigh.v1.Once
+	4,   // 87: aweigh.v1.ActResponse.header:type_name -> aweigh.v1.Header
+	64,  // 88: aweigh.v1.ActResponse.resolved:type_name -> aweigh.v1.ResolveResponse
+	91,  // 89: aweigh.v1.JudgeResponse.said:type_name -> aweigh.v1.Said
+	4,   // 90: aweigh.v1.UsersResponse.header:type_name -> aweigh.v1.Header
+	99,  // 91: aweigh.v1.UsersResponse.users:type_name -> aweigh.v1.User
+	100, // 92: aweigh.v1.UsersResponse.roles:type_name -> aweigh.v1.Role
+	101, // 93: aweigh.v1.Role.permissions:type_name -> aweigh.v1.Permission
+	6,   // 94: aweigh.v1.DisableUsersRequest.once:type_name -> aweigh.v1.Once
+	4,   // 95: aweigh.v1.DisableUsersResponse.header:type_name -> aweigh.v1.Header
+	7,   // 96: aweigh.v1.Node.Put:input_type -> aweigh.v1.PutRequest
+	9,   // 97: aweigh.v1.Node.Delete:input_type -> aweigh.v1.DeleteRequest
+	11,  // 98: aweigh.v1.Node.Range:input_type -> aweigh.v1.RangeRequest
+	16,  // 99: aweigh.v1.Node.Txn:input_type -> aweigh.v1.TxnRequest
+	18,  // 100: aweigh.v1.Node.Submit:input_type -> aweigh.v1.SubmitRequest
+	21,  // 101: aweigh.v1.Node.Compact:input_type -> aweigh.v1.CompactRequest
+	23,  // 102: aweigh.v1.Node.Watch:input_type -> aweigh.v1.WatchRequest
+	59,  // 103: aweigh.v1.Node.Name:input_type -> aweigh.v1.NameRequest
+	62,  // 104: aweigh.v1.Node.Resolve:input_type -> aweigh.v1.ResolveRequest
+	65,  // 105: aweigh.v1.Node.Object:input_type -> aweigh.v1.ObjectRequest
+	67,  // 106: aweigh.v1.Node.Redirects:input_type -> aweigh.v1.RedirectsRequest
+	90,  // 107: aweigh.v1.Node.Act:input_type -> aweigh.v1.ActRequest
+	93,  // 108: aweigh.v1.Node.Judge:input_type -> aweigh.v1.JudgeRequest
+	95,  // 109: aweigh.v1.Node.Signals:input_type -> aweigh.v1.SignalsRequest
+	26,  // 110: aweigh.v1.Node.History:input_type -> aweigh.v1.HistoryRequest
+	29,  // 111: aweigh.v1.Node.Prove:input_type -> aweigh.v1.ProveRequest
+	31,  // 112: aweigh.v1.Node.Checkpoint:input_type -> aweigh.v1.CheckpointRequest
+	34,  // 113: aweigh.v1.Node.Status:input_type -> aweigh.v1.StatusRequest
+	41,  // 114: aweigh.v1.Node.Invite:input_type -> aweigh.v1.InviteRequest
+	43,  // 115: aweigh.v1.Node.Genesis:input_type -> aweigh.v1.GenesisRequest
+	45,  // 116: aweigh.v1.Node.Backup:input_type -> aweigh.v1.BackupRequest
+	47,  // 117: aweigh.v1.Node.Trust:input_type -> aweigh.v1.TrustRequest
+	51,  // 118: aweigh.v1.Node.Explain:input_type -> aweigh.v1.ExplainRequest
+	54,  // 119: aweigh.v1.Node.Handovers:input_type -> aweigh.v1.HandoversRequest
+	56,  // 120: aweigh.v1.Node.Govern:input_type -> aweigh.v1.GovernRequest
+	58,  // 121: aweigh.v1.Node.Apply:input_type -> aweigh.v1.ApplyRequest
+	69,  // 122: aweigh.v1.Node.Motions:input_type -> aweigh.v1.MotionsRequest
+	75,  // 123: aweigh.v1.Node.Motion:input_type -> aweigh.v1.MotionRequest
+	75,  // 124: aweigh.v1.Node.WatchMotion:input_type -> aweigh.v1.MotionRequest
+	75,  // 125: aweigh.v1.Node.ExportMotion:input_type -> aweigh.v1.MotionRequest
+	78,  // 126: aweigh.v1.Node.Vote:input_type -> aweigh.v1.VoteRequest
+	80,  // 127: aweigh.v1.Node.HandIn:input_type -> aweigh.v1.HandInRequest
+	83,  // 128: aweigh.v1.Node.Withdraw:input_type -> aweigh.v1.WithdrawRequest
+	85,  // 129: aweigh.v1.Node.Ballots:input_type -> aweigh.v1.BallotsRequest
+	87,  // 130: aweigh.v1.Node.Scopes:input_type -> aweigh.v1.ScopesRequest
+	97,  // 131: aweigh.v1.Node.Users:input_type -> aweigh.v1.UsersRequest
+	102, // 132: aweigh.v1.Node.DisableUsers:input_type -> aweigh.v1.DisableUsersRequest
+	8,   // 133: aweigh.v1.Node.Put:output_type -> aweigh.v1.PutResponse
+	10,  // 134: aweigh.v1.Node.Delete:output_type -> aweigh.v1.DeleteResponse
+	12,  // 135: aweigh.v1.Node.Range:output_type -> aweigh.v1.RangeResponse
+	17,  // 136: aweigh.v1.Node.Txn:output_type -> aweigh.v1.TxnResponse
+	20,  // 137: aweigh.v1.Node.Submit:output_type -> aweigh.v1.SubmitResponse
+	22,  // 138: aweigh.v1.Node.Compact:output_type -> aweigh.v1.CompactResponse
+	25,  // 139: aweigh.v1.Node.Watch:output_type -> aweigh.v1.WatchResponse
+	61,  // 140: aweigh.v1.Node.Name:output_type -> aweigh.v1.NameResponse
+	64,  // 141: aweigh.v1.Node.Resolve:output_type -> aweigh.v1.ResolveResponse
+	66,  // 142: aweigh.v1.Node.Object:output_type -> aweigh.v1.ObjectResponse
+	68,  // 143: aweigh.v1.Node.Redirects:output_type -> aweigh.v1.RedirectsResponse
+	92,  // 144: aweigh.v1.Node.Act:output_type -> aweigh.v1.ActResponse
+	94,  // 145: aweigh.v1.Node.Judge:output_type -> aweigh.v1.JudgeResponse
+	96,  // 146: aweigh.v1.Node.Signals:output_type -> aweigh.v1.SignalsResponse
+	28,  // 147: aweigh.v1.Node.History:output_type -> aweigh.v1.HistoryResponse
+	30,  // 148: aweigh.v1.Node.Prove:output_type -> aweigh.v1.ProveResponse
+	32,  // 149: aweigh.v1.Node.Checkpoint:output_type -> aweigh.v1.CheckpointResponse
+	37,  // 150: aweigh.v1.Node.Status:output_type -> aweigh.v1.StatusResponse
+	42,  // 151: aweigh.v1.Node.Invite:output_type -> aweigh.v1.InviteResponse
+	44,  // 152: aweigh.v1.Node.Genesis:output_type -> aweigh.v1.GenesisResponse
+	46,  // 153: aweigh.v1.Node.Backup:output_type -> aweigh.v1.BackupResponse
+	50,  // 154: aweigh.v1.Node.Trust:output_type -> aweigh.v1.TrustResponse
+	53,  // 155: aweigh.v1.Node.Explain:output_type -> aweigh.v1.ExplainResponse
+	55,  // 156: aweigh.v1.Node.Handovers:output_type -> aweigh.v1.HandoversResponse
+	57,  // 157: aweigh.v1.Node.Govern:output_type -> aweigh.v1.GovernResponse
+	57,  // 158: aweigh.v1.Node.Apply:output_type -> aweigh.v1.GovernResponse
+	70,  // 159: aweigh.v1.Node.Motions:output_type -> aweigh.v1.MotionsResponse
+	76,  // 160: aweigh.v1.Node.Motion:output_type -> aweigh.v1.MotionResponse
+	76,  // 161: aweigh.v1.Node.WatchMotion:output_type -> aweigh.v1.MotionResponse
+	77,  // 162: aweigh.v1.Node.ExportMotion:output_type -> aweigh.v1.ExportMotionResponse
+	79,  // 163: aweigh.v1.Node.Vote:output_type -> aweigh.v1.VoteResponse
+	81,  // 164: aweigh.v1.Node.HandIn:output_type -> aweigh.v1.HandInResponse
+	84,  // 165: aweigh.v1.Node.Withdraw:output_type -> aweigh.v1.WithdrawResponse
+	86,  // 166: aweigh.v1.Node.Ballots:output_type -> aweigh.v1.BallotsResponse
+	88,  // 167: aweigh.v1.Node.Scopes:output_type -> aweigh.v1.ScopesResponse
+	98,  // 168: aweigh.v1.Node.Users:output_type -> aweigh.v1.UsersResponse
+	103, // 169: aweigh.v1.Node.DisableUsers:output_type -> aweigh.v1.DisableUsersResponse
+	133, // [133:170] is the sub-list for method output_type
+	96,  // [96:133] is the sub-list for method input_type
+	96,  // [96:96] is the sub-list for extension type_name
+	96,  // [96:96] is the sub-list for extension extendee
+	0,   // [0:96] is the sub-list for field type_name
 }
 
 func init() { file_aweigh_v1_aweigh_proto_init() }
@@ -9053,14 +9138,14 @@ func file_aweigh_v1_aweigh_proto_init() {
 		(*OpResponse_Delete)(nil),
 		(*OpResponse_Txn)(nil),
 	}
-	file_aweigh_v1_aweigh_proto_msgTypes[43].OneofWrappers = []any{}
+	file_aweigh_v1_aweigh_proto_msgTypes[44].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_aweigh_v1_aweigh_proto_rawDesc), len(file_aweigh_v1_aweigh_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   99,
+			NumMessages:   100,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -1,0 +1,119 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/quorum"
+)
+
+// silences are the scopes in which this node's anchor met ballots of its own that are not on its record (P9). One loss
+// of a store is told once, whatever scopes and epochs it is found in.
+type silences struct {
+	mu    sync.Mutex
+	since time.Time              // the last was met
+	until map[*Part]aweigh.Epoch // with which it signs again, as told; 0: not told
+}
+
+// met notes that the anchor met such a ballot in a scope.
+func (s *silences) met(p *Part) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.until == nil {
+		s.until = make(map[*Part]aweigh.Epoch)
+	}
+	if _, met := s.until[p]; !met {
+		s.until[p] = 0
+	}
+	s.since = time.Now()
+}
+
+// parts are those of the scopes, and how long nothing was met.
+func (s *silences) parts() (all []*Part, since time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for p := range s.until { // order-free: sorted below
+		all = append(all, p)
+	}
+	slices.SortFunc(all, func(a, b *Part) int { return strings.Compare(string(a.prefix), string(b.prefix)) })
+	return all, time.Since(s.since)
+}
+
+// tell notes until when the anchor is silent in scopes, and reports whether that is news, and whether nothing was told
+// before.
+func (s *silences) tell(until map[*Part]aweigh.Epoch) (news, first bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	first = true
+	for p, was := range s.until { // order-free
+		first = first && was == 0
+		if now, silent := until[p]; silent {
+			news = news || was != now
+			s.until[p] = now
+		}
+	}
+	return news, first
+}
+
+// end forgets a scope in which the anchor may sign.
+func (s *silences) end(p *Part) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.until, p)
+}
+
+// maxSilences bounds the scopes that one line names.
+const maxSilences = 20
+
+// silent tells in which scopes the anchor signs nothing, once that lasts: while the node catches up, it meets ballots
+// of epochs that are over, and those do not matter any more. It reports whether to look again soon.
+func (n *Node) silent(ctx context.Context) (soon bool) {
+	parts, since := n.silences.parts()
+	if len(parts) > 0 && since < noticeSoon {
+		return true
+	}
+	do := "Leave it running: it signs again by itself"
+	until, words := make(map[*Part]aweigh.Epoch), []string(nil)
+	for _, p := range parts {
+		s, err := p.look(ctx)
+		switch {
+		case err == nil && s.Behind:
+			soon = true
+			continue
+		case err != nil || !s.Lost:
+			n.silences.end(p)
+			continue
+		case s.Rules.Mode == quorum.Crash: // nobody may lie there, not even by accident
+			do = "Run it as an observer, without anchor.key, until then"
+		}
+		until[p] = s.Epoch + 1
+		words = append(words, fmt.Sprintf("epoch %d of %s", until[p], scopeName(p.prefix)))
+	}
+	news, first := n.silences.tell(until)
+	if len(words) > maxSilences {
+		words = append(words[:maxSilences], fmt.Sprintf("%d more", len(words)-maxSilences))
+	}
+	all := strings.Join(words, ", ")
+	switch {
+	case !news:
+	case first:
+		n.log.Error("this anchor's record is older than ballots that it signed: it signs nothing more in this epoch. "+
+			do+". If its store was neither lost nor restored, a second process has its key: stop that one", "until", all)
+	default:
+		n.log.Debug("this anchor signs nothing still", "until", all)
+	}
+	return soon
+}
+
+// scopeName is a scope's prefix, as people say it.
+func scopeName(prefix []byte) string {
+	if len(prefix) == 0 {
+		return "/"
+	}
+	return string(prefix)
+}
