@@ -86,6 +86,7 @@ func fate(t *testing.T, what, dir, want string) string {
 // many places, cut off, missing. Either everything is still there, or the store
 // says that it is damaged.
 func TestNoDamageIsSilent(t *testing.T) {
+	t.Parallel()
 	testshort.Skip(t)
 	src := filepath.Join(t.TempDir(), "src")
 	holds := worn(t, src)

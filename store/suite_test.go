@@ -10,6 +10,7 @@ import (
 )
 
 func TestDatastorePassesTheCommonSuite(t *testing.T) {
+	t.Parallel()
 	testshort.Skip(t)
 	p := openMem(t, vfs.NewMem())
 	defer closed(t, p)

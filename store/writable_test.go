@@ -49,6 +49,7 @@ func TestDirectoryThatCannotBeWrittenFails(t *testing.T) {
 // TestFullDiskIsRefused: where no byte can be written, and where there is room to
 // begin and none for what the log holds. Once there is room, all is there.
 func TestFullDiskIsRefused(t *testing.T) {
+	t.Parallel()
 	for name, hits := range map[string]func(path string) bool{
 		"no byte":  func(string) bool { return true },
 		"no table": func(path string) bool { return strings.HasSuffix(path, ".sst") },

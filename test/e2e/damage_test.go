@@ -11,6 +11,7 @@ import (
 // When it reads them it stops and says which, the others go on, and it does not
 // start again.
 func TestDamageMetAtRunTimeStopsANode(t *testing.T) {
+	t.Parallel()
 	n := newNetwork(t, 4, false)
 	n.start()
 	n.fill(0, 2000) // many blocks of tables, most of which a start does not read

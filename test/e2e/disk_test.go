@@ -62,6 +62,18 @@ func (p *process) said(from int64) string {
 	return string(raw[min(from, int64(len(raw))):])
 }
 
+// says objects until one line of the node's log has all words.
+func (p *process) says(words ...string) func(context.Context) error {
+	return func(context.Context) error {
+		for line := range strings.Lines(p.said(0)) {
+			if !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(line, w) }) {
+				return nil
+			}
+		}
+		return fmt.Errorf("no line of %s has all of %q", p.log(), words)
+	}
+}
+
 // put writes through a node, and fails if it is not acknowledged.
 func (n *network) put(i int, key string) {
 	n.t.Helper()
@@ -182,6 +194,7 @@ func TestReadOnlyDiskStopsANode(t *testing.T) {
 // ways. It does not start and says why; and when the store was moved away, as
 // the manual says, it follows without a vote, and contradicts nothing.
 func TestDamagedStoreIsNotStarted(t *testing.T) {
+	t.Parallel()
 	n := newNetwork(t, 4, false)
 	n.start()
 	for i := range 12 {
@@ -228,9 +241,7 @@ func TestDamagedStoreIsNotStarted(t *testing.T) {
 	until(t, 30*time.Second, "the anchor sees that it forgot", p.silenced)
 	n.put(3, "/through/it")
 	n.agreed(20 * time.Second)
-	if !strings.Contains(p.said(0), "signs nothing more in this epoch") {
-		t.Errorf("its log does not say so; see %s", p.log())
-	}
+	until(t, 10*time.Second, "its log says so", p.says("ERROR", "signs nothing more in this epoch", "epoch 1 of /"))
 	if out := n.must("status", "--api", p.api); !strings.Contains(out, "LOST STATE") {
 		t.Errorf("its status does not say so:\n%s", out)
 	}
@@ -240,6 +251,7 @@ func TestDamagedStoreIsNotStarted(t *testing.T) {
 // TestSecondProcessOnOneKeyEndsSilent: a copy of a node's directory is started
 // on other ports, while the original runs.
 func TestSecondProcessOnOneKeyEndsSilent(t *testing.T) {
+	t.Parallel()
 	n := newNetwork(t, 4, false)
 	n.start()
 	n.put(0, "/a")
@@ -270,6 +282,7 @@ func TestSecondProcessOnOneKeyEndsSilent(t *testing.T) {
 
 // TestRestoredAnchorIsSilent: what was signed after the backup is forgotten.
 func TestRestoredAnchorIsSilent(t *testing.T) {
+	t.Parallel()
 	n := newNetwork(t, 4, false)
 	n.start()
 	n.put(0, "/a")
@@ -296,9 +309,37 @@ func TestRestoredAnchorIsSilent(t *testing.T) {
 	n.nobodyIsAtFault()
 }
 
+// TestOneLossIsToldOnce: an anchor of several scopes loses its store. While it catches up, it meets ballots of its own
+// in each scope, and in each epoch of the root. One line tells until when it signs nothing, and what to do.
+func TestOneLossIsToldOnce(t *testing.T) {
+	n := newNetwork(t, 4, false)
+	n.start()
+	words := []string{"this anchor", "signs nothing"}
+	for i := range 3 {
+		r := &region{prefix: fmt.Sprintf("/s%d/", i), template: "standard", anchors: []int{0, 1, 2, 3}}
+		n.delegate(r)
+		for range 4 { // so that each of four anchors has led and voted
+			n.put(i, r.prefix+"a")
+		}
+		words = append(words, "epoch 1 of "+r.prefix)
+	}
+	n.agreed(20 * time.Second)
+	lost := n.nodes[3]
+	lost.signal(sigKill)
+	must(t, os.Rename(filepath.Join(lost.dir, "store"), filepath.Join(lost.dir, "store.lost")))
+	lost.extra = append(lost.extra, "--log-level", "debug")
+	lost.start()
+	until(t, 30*time.Second, "it tells of all scopes", lost.says(words...))
+	if told := strings.Count(lost.said(0), "level=ERROR"); told != 1 {
+		t.Errorf("%d lines of %s are errors", told, lost.log())
+	}
+	until(t, 10*time.Second, "it tells what to do", lost.says("ERROR", "it signs again by itself", "epoch 1 of /s"))
+}
+
 // TestLostAnchorIsShownByAll: of five anchors that have nothing to do, one loses its store. Every
 // node, an observer too, says soon that it signs nothing and that no other may fail (P9).
 func TestLostAnchorIsShownByAll(t *testing.T) {
+	t.Parallel()
 	n := newNetwork(t, 5, false)
 	n.start()
 	for i := range 10 {

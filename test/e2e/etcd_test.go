@@ -25,6 +25,7 @@ import (
 // protects is done once, and watches tell of each change once, in order, whichever node they go on at.
 // (A clock that steps, a real process cannot be given: the simulator does that.)
 func TestKillsThroughEtcdsAPI(t *testing.T) {
+	t.Parallel()
 	n := newNetwork(t, 4, true)
 	for i, port := range freePorts(t, len(n.nodes)) {
 		n.nodes[i].etcd = fmt.Sprintf("127.0.0.1:%d", port)

@@ -20,6 +20,7 @@ const (
 // TestKillsLoseNothing: while nodes are killed, paused and cut off, never more
 // at a time than may fail, clients are told the truth, and the network decides.
 func TestKillsLoseNothing(t *testing.T) {
+	t.Parallel()
 	t.Run("bft", func(t *testing.T) { killsLoseNothing(t, newNetwork(t, 4, true)) })
 	t.Run("crash", func(t *testing.T) { killsLoseNothing(t, newNetwork(t, 3, true, "--mode", "crash")) })
 }

@@ -11,6 +11,8 @@ import (
 	"runtime"
 	"testing"
 	"time"
+
+	"github.com/aweigh/aweigh/internal/testparallel"
 )
 
 var (
@@ -39,7 +41,7 @@ func drawn(t *testing.T, stream uint64) *rand.Rand {
 var program string
 
 func TestMain(m *testing.M) {
-	flag.Parse()
+	testparallel.Waiting()
 	os.Exit(run(m))
 }
 
