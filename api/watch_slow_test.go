@@ -27,10 +27,10 @@ func (impatient) CatchingUp() bool { return false }
 
 func (n impatient) Watch(_ context.Context, _, _ []byte, _ int64, deliver func(node.Changes) error) error {
 	large := &scope.Event{Class: lineage.Insert, Kv: scope.KeyValue{Key: []byte("/k"), Value: bytes.Repeat([]byte{1}, 1<<20)}}
-	late := make(chan struct{})
+	late, began := make(chan struct{}), time.Now()
 	timer := time.AfterFunc(300*time.Millisecond, func() { close(late) })
 	defer timer.Stop()
-	for began := time.Now(); ; {
+	for {
 		if err := deliver(node.Changes{Events: []*scope.Event{large}, Late: late}); err != nil {
 			n.ended <- time.Since(began)
 			return err

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aweigh/aweigh/internal/testshort"
 	"github.com/aweigh/aweigh/votes"
 )
 
@@ -37,6 +38,7 @@ func pending(out []Outcome) (n int) {
 // TestStrangersFillTheirOwnRoomAlone: motions of throwaway keys, however many, keep no anchor and no approver from
 // opening one.
 func TestStrangersFillTheirOwnRoomAlone(t *testing.T) {
+	testshort.Skip(t)
 	approver := testKey(t, 50)
 	w := newAssembly(t, 4, func(p *Policy) {
 		p.Approvals[0].Window = 24 * time.Hour
@@ -62,6 +64,7 @@ func TestStrangersFillTheirOwnRoomAlone(t *testing.T) {
 
 // TestMotionsGiveWayInTheirOrder fills a scope: strangers' motions go first, then those of the author with the most.
 func TestMotionsGiveWayInTheirOrder(t *testing.T) {
+	testshort.Skip(t)
 	w := newAssembly(t, 5, func(p *Policy) { p.Approvals[0].Window = 24 * time.Hour })
 	w.skip = true
 	stranger := w.flood(testKey(t, 60), "s", 250)

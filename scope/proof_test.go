@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/testshort"
 	"github.com/aweigh/aweigh/kv"
 	"github.com/aweigh/aweigh/lineage"
 	"github.com/aweigh/aweigh/quorum"
@@ -110,6 +111,7 @@ func TestProofConvincesWhoKnowsOnlyTheNetwork(t *testing.T) {
 
 // TestProofBearsNoChange flips bits in every byte of a proof.
 func TestProofBearsNoChange(t *testing.T) {
+	testshort.Skip(t)
 	w, blocks := history(t)
 	for _, raw := range [][]byte{prove(t, w, blocks, "b", 1).Encode(), prove(t, w, blocks, "e", 4).Encode()} {
 		for i := range raw {
