@@ -9,7 +9,7 @@ import (
 
 // childGenesis is what a delegation founded.
 func (n *Part) childGenesis(d scope.Delegation) (scope.Genesis, error) {
-	s, err := n.views.open()
+	s, err := n.views.own()
 	if err != nil {
 		return scope.Genesis{}, err
 	}

@@ -147,6 +147,43 @@ func TestHistoriesOfOldKeysAreRefused(t *testing.T) {
 	}
 }
 
+// TestScopesBelowAreFollowedToTheTrustedRoster: what a scope delegated before the trusted roster was in force is opened
+// on the way there, and serves nothing until then.
+func TestScopesBelowAreFollowedToTheTrustedRoster(t *testing.T) {
+	p := scope.DefaultPolicy(quorum.BFT)
+	p.EpochBlocks = 1
+	c := startClusterUnder(t, 1, p, func(int, *Node) {})
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	c.delegate(ctx, "", "/b/", quorum.Crash, 0)
+	feeds := c.nodes[0]
+	for feeds.roll.epoch().Number < 6 {
+		if r, err := feeds.Txn(ctx, putTxn("/a", "told"), Once{}); err != nil || r.Code != scope.Applied {
+			t.Fatalf("%v, %v", r, err)
+		}
+	}
+	early := false
+	trusted := scope.TrustedOf(epochOf(t, feeds, 6))
+	looked, ended := observed(t, feeds, trusted, func(ctx context.Context, o *Node) error {
+		for {
+			_, err := o.In("/b/")
+			_, _, unread := o.Range(ctx, []byte("/b/"), []byte("/c"), scope.Range{}, false)
+			if early = early || unread == nil && !o.Pin().Reached; err == nil && unread == nil {
+				return errLeave
+			}
+			select {
+			case <-o.Changed():
+			case <-time.After(10 * time.Millisecond):
+			case <-ctx.Done():
+				return errors.Join(err, unread)
+			}
+		}
+	})
+	if !errors.Is(looked, errLeave) || ended != nil || early {
+		t.Errorf("%v, ended %v, served before: %v", looked, ended, early)
+	}
+}
+
 // TestSnapshotsComeByTheTrustedRoster: handovers that lead past another roster are refused, and not kept.
 func TestSnapshotsComeByTheTrustedRoster(t *testing.T) {
 	c, _ := elsewhere(t)

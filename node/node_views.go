@@ -34,16 +34,21 @@ type shared struct {
 	uses     int
 }
 
-// open gives a state that shows every commit that has returned.
+// open gives a state that shows every commit that has returned, if the node may serve it.
 func (v *views) open() (*shared, error) {
-	commits := v.store.Commits() // before the snapshot, so that it cannot promise too much
-	if v.vacant != nil && v.vacant.Load() {
-		return nil, ErrInstalling
-	}
 	if v.pin != nil {
 		if err := v.pin.holds(); err != nil {
 			return nil, err
 		}
+	}
+	return v.own()
+}
+
+// own is open for the node's own use: it follows a history before it has come to the trusted roster.
+func (v *views) own() (*shared, error) {
+	commits := v.store.Commits() // before the snapshot, so that it cannot promise too much
+	if v.vacant != nil && v.vacant.Load() {
+		return nil, ErrInstalling
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()

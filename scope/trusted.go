@@ -31,6 +31,9 @@ func ParseTrusted(s string) (t Trusted, err error) {
 	if err == nil {
 		t.Roster, err = aweigh.ParseHash(digits)
 	}
+	if err == nil && t.Roster.IsZero() {
+		return Trusted{}, fmt.Errorf("%w: no roster has the hash 0", ErrInvalid)
+	}
 	if err != nil || strconv.FormatUint(n, 10) != number {
 		return Trusted{}, fmt.Errorf("%w: a roster is EPOCH:HASH, a number and 64 hexadecimal digits, not %q", ErrInvalid, s)
 	}

@@ -54,7 +54,7 @@ func TestOldKeysForkHistoryAndThePinShowsIt(t *testing.T) {
 	if err := TrustedOf(first).In(forged.Root()); err != nil { // which is why the pin must be recent
 		t.Errorf("pinned by the founders: %v", err)
 	}
-	for _, bad := range []string{"", ":", "1", "x:" + pin.Roster.String(), "01:" + pin.Roster.String(), "-1:" + pin.Roster.String(), "1:00", pin.String() + "0"} {
+	for _, bad := range []string{"", ":", "1", "x:" + pin.Roster.String(), "01:" + pin.Roster.String(), "-1:" + pin.Roster.String(), "1:00", pin.String() + "0", "1:" + strings.Repeat("0", 64)} {
 		if got, err := ParseTrusted(bad); err == nil {
 			t.Errorf("%q is read as %s", bad, got)
 		}

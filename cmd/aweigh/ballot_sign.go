@@ -44,8 +44,8 @@ func (a *app) ballotSign() *cobra.Command {
 			"  aweigh ballot sign m.motion --choice reject --comment \"not on a Friday\" --signer \"./card --slot 2\" --write m.ballot",
 	}
 	s := &signing{app: a}
+	network := a.networkFlag(c)
 	f := c.Flags()
-	f.StringVar(&s.network, "network", "", "identity of the network, 64 hexadecimal digits")
 	f.StringVar(&s.choice, "choice", "", "approve or reject")
 	f.StringVar(&s.comment, "comment", "", "why, in at most 1024 bytes")
 	f.StringVar(&s.key, "key", "", "file of the key, as \"aweigh voter new\" makes it, or a node's anchor.key")
@@ -60,7 +60,7 @@ func (a *app) ballotSign() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		s.passphraseFile = *from
+		s.network, s.passphraseFile = *network, *from
 		return s.run(cmd.Context(), args[0], format)
 	}
 	return c

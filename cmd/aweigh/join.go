@@ -226,7 +226,7 @@ func (a *app) progress(ctx context.Context, n *node.Node) {
 			shown = o.Head.Height
 			fmt.Fprintf(a.out, "synced   block %d, revision %d, %s\n", shown, o.Head.Revision, show.Count(len(o.Neighbours), "peer"))
 		}
-		if shown > 0 && !o.Behind && len(o.Neighbours) > 0 {
+		if shown > 0 && !o.Behind && len(o.Neighbours) > 0 && n.Pin().Reached {
 			fmt.Fprintln(a.out, "ready: this node has caught up and follows")
 			for _, x := range n.Scopes() {
 				if !x.Held {
