@@ -68,6 +68,9 @@ const tickEvery = 100 * time.Millisecond
 
 // cast gives the roles of the scenario to anchors.
 func (w *World) cast() error {
+	total := w.weights.Total()
+	budget := w.rules.Mode.FaultBudget(total)
+	lying := w.misfortune(budget)
 	free := make([]*Node, 0, len(w.Nodes))
 	named := make(map[int]bool)
 	for _, r := range w.Scenario.Cast {
@@ -76,13 +79,10 @@ func (w *World) cast() error {
 		}
 	}
 	for _, n := range w.Nodes[:w.Scenario.Network.Anchors] { // observers lie only if they are named
-		if !named[n.Index] {
+		if !named[n.Index] && !n.faulty {
 			free = append(free, n)
 		}
 	}
-	total := w.weights.Total()
-	budget := w.rules.Mode.FaultBudget(total)
-	var lying uint64
 	for i, r := range w.Scenario.Cast {
 		if r.In != "" { // its scope is to be founded yet
 			continue
@@ -131,13 +131,6 @@ func (w *World) cast() error {
 			}
 		}
 		p.begin()
-	}
-	for _, f := range w.Scenario.Faults.Timed {
-		if f.Kind == "rollback" || f.Kind == "forgetful" {
-			for _, i := range f.Nodes {
-				w.Nodes[i].faulty = true
-			}
-		}
 	}
 	return nil
 }
@@ -198,7 +191,7 @@ func (p *plan) has(name string) bool { return slices.Contains(p.names, name) }
 func (p *plan) on() bool {
 	at := p.w.Now()
 	switch {
-	case at < p.role.From || p.role.Until > 0 && at >= p.role.Until:
+	case at < p.role.From || p.role.Until > 0 && at >= p.role.Until || p.w.calm(at) > 0:
 		return false
 	case p.role.Every > 0:
 		return (at-p.role.From)%p.role.Every < p.role.Every/2
@@ -325,7 +318,7 @@ func (l *liar) tick() {
 			}
 		}
 	}
-	l.w.At(tickEvery+time.Duration(l.rand.Int64N(int64(tickEvery))), l.tick)
+	l.w.AtBusy(tickEvery+time.Duration(l.rand.Int64N(int64(tickEvery))), l.tick)
 }
 
 // forget keeps a liar's disk from remembering what it signed.

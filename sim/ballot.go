@@ -89,7 +89,7 @@ func (w *World) assembly() {
 		return
 	}
 	for range a.Motions {
-		at := time.Duration(p.rand.Int64N(int64(w.Scenario.Stop)))
+		at := w.moment(p.rand)
 		q := w.question(hosts[p.rand.IntN(len(hosts))])
 		p.questions = append(p.questions, q)
 		w.At(at, q.ask)

@@ -11,6 +11,8 @@ type body struct {
 	clock   clock
 	disk    disk
 	faulty  bool   // its disk forgets: it counts as faulty, though it means well
+	spoiled bool   // its disk has a wrong record: what it answers means nothing
+	paused  bool   // its process stands still
 	stopped string // why its disk stopped it
 	rising  bool   // its parts are about to be started
 	crosses bool   // sends frames of one scope as another's
@@ -54,7 +56,12 @@ func (n *Node) wake() {
 		return
 	}
 	if err != nil {
-		n.world.breach(Sound, n, "does not start: %v", err)
+		if n.spoiled {
+			n.world.watch.reach("wrong record")
+		} else {
+			n.world.breach(Sound, n, "does not start: %v", err)
+		}
+		n.world.log(n, "stopped", "does not start: %v", err)
 		n.gone = true
 		return
 	}
@@ -85,7 +92,11 @@ func (n *Node) down(keep int) {
 	for _, p := range n.parts {
 		p.halt()
 	}
-	n.Disk.Crash(keep)
+	if n.disk.torn {
+		n.Disk.Tear(keep, n.world.disks.IntN(8))
+	} else {
+		n.Disk.Crash(keep)
+	}
 	n.disk.crash()
 	n.world.wires.part(n.root())
 }

@@ -65,7 +65,7 @@ func (s Scenario) Check() error {
 	c.cast(s)
 	c.faults(s)
 	c.govern(s)
-	c.load(s.Load)
+	c.load(s.Load, s.Stop)
 	c.approval(s)
 	c.within("bounds.waiting", s.Bounds.Waiting, 0, maxWaiting)
 	c.period("stop", s.Stop)
@@ -230,7 +230,10 @@ func (c *checker) links(l Links) {
 	c.need(len(l.Regions) <= MaxAnchors, "links.regions", "has %d names, more than %d", len(l.Regions), MaxAnchors)
 }
 
-func (c *checker) load(l Load) {
+func (c *checker) load(l Load, stop time.Duration) {
+	c.within("load.bursts", l.Bursts, 0, maxTimed)
+	c.need(l.Bursts != 1, "load.bursts", "a burst follows on another: say 2 or more, or leave it out")
+	c.need(stop >= 2*burst*time.Duration(l.Bursts), "load.bursts", "%d bursts of %v do not fit within %v", l.Bursts, burst, stop)
 	c.within("load.clients", l.Clients, 1, maxClients)
 	c.within("load.writes", l.Writes, 1, maxRequests)
 	c.within("load.reads", l.Reads, 1, maxRequests)
@@ -254,8 +257,7 @@ func (c *checker) outcome(s Scenario) {
 		c.need(g != "healed" || s.Heal != nil, fmt.Sprintf("shows[%d]", i), "nothing heals: say heal")
 	}
 	if len(s.Expect) > 0 {
-		lying := func(f Fault) bool { return f.Kind == "rollback" || f.Kind == "forgetful" }
-		c.need(len(s.Cast) > 0 || slices.ContainsFunc(s.Faults.Timed, lying), "expect", "nothing may break, since nobody lies and no disk does")
+		c.need(len(s.Cast) > 0 || s.lyingDisk(), "expect", "nothing may break, since nobody lies and no disk does")
 		c.need(s.Heal == nil, "expect", "expect and heal: a network whose promise is broken has nothing to come back to")
 	}
 	if s.Heal != nil {
@@ -385,7 +387,6 @@ func (c *checker) fault(path string, f Fault, nodes int) {
 	only(f.Keep != "", "keep", "crash")
 	c.need(!parts || len(f.Nodes) == 0, path+".nodes", "a partition has sides: say groups: [[...], [...]]")
 	c.need(!parts || len(f.Groups) > 0, path+".groups", "is missing: a partition has sides")
-	c.need(f.Kind != "rollback" && f.Kind != "forgetful" || len(f.Nodes) > 0, path+".nodes", "is missing: the nodes count as faulty, so they are named")
 	c.numbers(path+".nodes", f.Nodes, nodes, "node")
 
 	side := make(map[int]int)

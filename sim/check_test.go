@@ -82,7 +82,6 @@ func TestCheckRefusesWithLineAndReason(t *testing.T) {
 		fault("{kind: partition, groups: [[0, 1], [2, 1]]}"):      `line 4: faults.timed[0].groups[1][1]: node 1 is in groups[0] already`,
 		fault("{kind: partition, groups: [[0], [9]]}"):            `line 4: faults.timed[0].groups[1][0]: there is no node 9`,
 		fault("{kind: partition, groups: [[0,1,2,3,4,5,6,7,8]]}"): `line 4: faults.timed[0].groups[0]: all nodes on one side part nobody`,
-		fault("{kind: rollback}"):                                 `line 4: faults.timed[0].nodes: is missing: the nodes count as faulty`,
 		fault("{kind: slow, by: -1s}"):                            `line 4: faults.timed[0].by: -1s is not within`,
 		fault("{kind: offset, by: -25h}"):                         `line 4: faults.timed[0].by: -25h0m0s is not within -24h0m0s and 24h0m0s`,
 		fault("{kind: drift}"):                                    `line 4: faults.timed[0].rate: 0 parts per million is not within -500000 and 500000, without 0`,

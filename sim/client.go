@@ -74,20 +74,20 @@ func (w *World) clientele() {
 		// Each has its share of the requests, spread over the time until Stop.
 		mine := func(all int) int { return (all + load.Clients - 1 - i) / load.Clients }
 		for range mine(writes) {
-			w.At(time.Duration(w.ask.Int64N(int64(w.Scenario.Stop))), func() { c.queue(c.write) })
+			w.At(w.moment(w.ask), func() { c.queue(c.write) })
 		}
 		for range mine(reads) {
-			w.At(time.Duration(w.ask.Int64N(int64(w.Scenario.Stop))), func() { c.queue(c.read) })
+			w.At(w.moment(w.ask), func() { c.queue(c.read) })
 		}
 		for range mine(load.Names) {
-			w.At(time.Duration(w.naming.Int64N(int64(w.Scenario.Stop))), func() { c.queue(c.name) })
+			w.At(w.moment(w.naming), func() { c.queue(c.name) })
 		}
 		for range mine(load.Dear) {
-			w.At(time.Duration(w.dear.Int64N(int64(w.Scenario.Stop))), func() { c.queue(c.dear) })
+			w.At(w.moment(w.dear), func() { c.queue(c.dear) })
 		}
 		// Now and then a client goes to another node.
 		if w.ask.IntN(2) == 0 {
-			w.At(time.Duration(w.ask.Int64N(int64(w.Scenario.Stop))), func() { c.at = hosts[w.ask.IntN(len(hosts))] })
+			w.At(w.moment(w.ask), func() { c.at = hosts[w.ask.IntN(len(hosts))] })
 		}
 	}
 }

@@ -232,8 +232,6 @@ func drawValid(t *rapid.T) Scenario {
 				continue
 			}
 			f.Groups, f.OneWay = [][]int{{0}}, yes()
-		case "rollback", "forgetful":
-			f.Nodes = []int{0}
 		case "ahead":
 			f.By = span()
 		case "offset", "step":

@@ -14,6 +14,7 @@ type disk struct {
 	slow      time.Duration // each sync takes so long
 	full      bool
 	forgetful bool // says that it synced, and did not
+	torn      bool // of the first commit that a crash takes back, it keeps a part
 	planted   bool // one read or sync is going to fail
 }
 
@@ -45,13 +46,15 @@ func (n *Node) finishLater(fx node.Effects) {
 		if n.life != life || n.machine == nil {
 			return
 		}
+		if n.paused {
+			n.finishLater(fx)
+			return
+		}
 		defer n.caught()
 		n.busy = false
-		inbox := n.inbox
-		n.inbox = nil
 		n.finish(fx)
-		if n.machine != nil && n.life == life {
-			n.take(inbox...)
+		if n.life == life {
+			n.resume()
 		}
 	})
 }

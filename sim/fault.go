@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/aweigh/aweigh/node"
-	"github.com/aweigh/aweigh/store"
 )
 
 // plant schedules the faults of the scenario. All are over at Stop.
@@ -77,6 +76,8 @@ func (w *World) begin(f Fault, lasts time.Duration) (end func()) {
 		return w.tick(f, nodes)
 	case "ahead":
 		return w.ahead(f, nodes)
+	case "pause":
+		return w.pause(nodes)
 	}
 	return w.diskFault(f, nodes)
 }
@@ -194,6 +195,23 @@ func (w *World) swizzle(nodes []*Node, lasts time.Duration) (end func()) {
 	}
 }
 
+// pause stops the processes of nodes. What arrives waits, and alarms ring late.
+func (w *World) pause(nodes []*Node) (end func()) {
+	for _, n := range nodes {
+		w.log(n, "paused", "its process stops")
+		n.paused = true
+	}
+	return func() {
+		for _, n := range nodes {
+			n.paused = false
+			w.log(n, "resumed", "its process goes on")
+			for _, p := range n.parts {
+				p.resume()
+			}
+		}
+	}
+}
+
 // churn lets nodes die and restart.
 func (w *World) churn(nodes []*Node, lasts time.Duration, times int) (end func()) {
 	for range times {
@@ -259,63 +277,6 @@ func (w *World) ahead(f Fault, nodes []*Node) (end func()) {
 	return func() {
 		w.watch.time.look(w)
 		set(0)
-	}
-}
-
-// diskFault lets nodes crash, or their disks fail.
-func (w *World) diskFault(f Fault, nodes []*Node) (end func()) {
-	keep := func(n *Node) int {
-		switch f.Keep {
-		case "none":
-			return 0
-		case "all":
-			return n.Disk.Unsynced()
-		}
-		return w.chance.IntN(n.Disk.Unsynced() + 1)
-	}
-	old := make(map[*Node]*store.Mem)
-	for _, n := range nodes {
-		w.log(n, "disk", "%s", f.Kind)
-		switch f.Kind {
-		case "crash":
-			n.Crash(keep(n))
-		case "rollback":
-			old[n] = n.Disk.Clone()
-			old[n].Crash(0)
-		case "full":
-			n.disk.full = true
-		case "slow":
-			n.disk.slow = f.By
-		case "readfail":
-			n.disk.planted = true
-			n.Disk.FailNext(store.FaultRead, errIO)
-		case "syncfail":
-			n.disk.planted = true
-			n.Disk.FailNext(store.FaultSync, errIO)
-		case "forgetful":
-			n.disk.forgetful = true
-		}
-	}
-	return func() {
-		for _, n := range nodes {
-			switch f.Kind {
-			case "full":
-				n.disk.full = false
-			case "slow":
-				n.disk.slow = 0
-			case "rollback":
-				n.Crash(0)
-				n.Disk = old[n]
-			case "forgetful":
-				n.Crash(0)
-				n.disk.forgetful = false
-			case "readfail", "syncfail":
-				n.Disk.FailNext(store.FaultRead, nil) // if it came to nothing
-				n.Disk.FailNext(store.FaultSync, nil)
-				n.disk.planted = false
-			}
-		}
-		up(nodes)
 	}
 }
 

@@ -128,7 +128,7 @@ func TestLibraryKeepsToTheBudget(t *testing.T) {
 			}
 		}
 		for _, f := range s.Faults.Timed {
-			if f.Kind == "rollback" || f.Kind == "forgetful" {
+			if f.lies() {
 				for _, a := range f.Nodes {
 					faulty[a] = true
 				}

@@ -162,11 +162,27 @@ func (n *Node) soon(events ...node.Event) {
 
 // take gives events to the machine, at once or when its disk is ready.
 func (n *Node) take(events ...node.Event) {
-	if n.busy {
+	switch {
+	case !n.busy && !n.paused:
+		n.step(events...)
+	case len(n.inbox) < mostHeld: // more is lost, as what no buffer takes
 		n.inbox = append(n.inbox, events...)
+	}
+}
+
+// mostHeld is how many events wait for a machine at most.
+const mostHeld = 1 << 12
+
+// resume gives the machine what waited for it.
+func (n *Node) resume() {
+	if n.machine == nil || n.busy || n.paused {
 		return
 	}
-	n.step(events...)
+	inbox, before := n.inbox, n.Height
+	n.inbox = nil
+	if n.step(inbox...); len(inbox) > 0 && n.Height > before {
+		n.world.watch.reach("late process")
+	}
 }
 
 // step steps the machine and carries out what follows.
@@ -230,6 +246,9 @@ func (n *Node) caught() {
 	}
 	if !n.excused() {
 		n.world.breach(Sound, n, "stopped: %v", v)
+	}
+	if n.spoiled {
+		n.world.watch.reach("wrong record")
 	}
 	n.world.log(n, "stopped", "%v", v)
 	if n.world.watch.lost { // what this scope comes to is its own affair
@@ -361,7 +380,7 @@ func (n *Node) frame(raw []byte) *frame {
 
 // Reply implements node.Host.
 func (n *Node) Reply(r node.Reply) {
-	if !n.alive() {
+	if !n.alive() || n.spoiled {
 		return
 	}
 	if r.Read != 0 {

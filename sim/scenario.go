@@ -114,10 +114,12 @@ type Faults struct {
 
 // Fault is one thing that breaks at one time.
 type Fault struct {
-	Kind  string        `yaml:"kind"`            // see FaultKinds
-	At    time.Duration `yaml:"at,omitempty"`    // when it begins
-	For   time.Duration `yaml:"for,omitempty"`   // how long it lasts; 0s: until Stop
-	Nodes []int         `yaml:"nodes,omitempty"` // to whom it happens; drawn, at most a third, if none are named
+	Kind string        `yaml:"kind"`          // see FaultKinds
+	At   time.Duration `yaml:"at,omitempty"`  // when it begins
+	For  time.Duration `yaml:"for,omitempty"` // how long it lasts; 0s: until Stop
+	// Nodes are those to which it happens. If none are named, at most a third is drawn; of disks that lie, one, if
+	// the fault budget has room for it.
+	Nodes []int `yaml:"nodes,omitempty"`
 	// Groups are the sides of a partition. Nodes named in none make one more side.
 	Groups [][]int       `yaml:"groups,omitempty"`
 	OneWay bool          `yaml:"oneway,omitempty"` // of a partition: the first side still hears the others
@@ -141,6 +143,7 @@ type Load struct {
 	Leases  int           `yaml:"leases,omitempty"`  // clients that hold a lease, see tenant, for a while; none
 	Swap    Share         `yaml:"swap,omitempty"`    // of the writes that compare first; 1/4
 	Give    time.Duration `yaml:"give,omitempty"`    // a client gives up after so long, and does not know; 4s
+	Bursts  int           `yaml:"bursts,omitempty"`  // clients and liars are busy in so many bursts of 3s, far apart; always
 }
 
 // Heal ends all faults: links are whole again, and every honest node is up and

@@ -26,7 +26,7 @@ type tenant struct {
 func (w *World) tenants(hosts []*Node) {
 	for i := range w.Scenario.Load.Leases {
 		t := &tenant{w: w, id: int64(i + 1), ttl: scope.MinLeaseTTL + w.ask.Int64N(3), at: hosts[i%len(hosts)]}
-		w.At(time.Duration(w.ask.Int64N(int64(w.Scenario.Stop))), t.grant)
+		w.At(w.moment(w.ask), t.grant)
 	}
 }
 
@@ -87,14 +87,14 @@ func (t *tenant) later() {
 	w := t.w
 	wait := time.Duration(t.ttl) * time.Second / 3
 	if w.ask.IntN(4) == 0 { // the lease will be over
-		w.At(3*wait+time.Duration(w.ask.Int64N(int64(2*time.Second))), t.grant)
+		w.AtBusy(3*wait+time.Duration(w.ask.Int64N(int64(2*time.Second))), t.grant)
 		return
 	}
 	if w.Scenario.guarded() && w.ask.IntN(3) == 0 {
-		w.At(wait, t.revoke)
+		w.AtBusy(wait, t.revoke)
 		return
 	}
-	w.At(wait, func() {
+	w.AtBusy(wait, func() {
 		if !w.firing {
 			return
 		}
@@ -107,6 +107,6 @@ func (t *tenant) later() {
 func (t *tenant) revoke() {
 	if t.w.firing {
 		t.ask(scope.Lease, scope.LeaseRequest{Kind: scope.LeaseRevoke, IDs: []int64{t.id}}, nil)
-		t.w.At(time.Duration(t.w.ask.Int64N(int64(4*time.Second))), t.grant)
+		t.w.AtBusy(time.Duration(t.w.ask.Int64N(int64(4*time.Second))), t.grant)
 	}
 }

@@ -63,7 +63,7 @@ func (w *World) visitation(hosts []*Node) {
 	}
 	for i := range load.Visits {
 		v := all[i%len(all)]
-		w.At(time.Duration(v.rand.Int64N(int64(w.Scenario.Stop))), v.visit)
+		w.At(w.moment(v.rand), v.visit)
 	}
 }
 

@@ -50,8 +50,8 @@ func (x *blockTime) ahead(since aweigh.Instant) (most time.Duration) {
 
 // slack is how long a proposal may have been on its way before it is seen: on a slow disk, or if its node died.
 func slack(f Faults) time.Duration {
-	late := []string{"slow", "syncfail", "readfail", "full", "crash", "churn", "rollback", "forgetful"}
-	if f.Crash > 0 || slices.ContainsFunc(f.Timed, func(t Fault) bool { return slices.Contains(late, t.Kind) }) {
+	late := []string{"slow", "syncfail", "readfail", "full", "crash", "churn", "pause"}
+	if f.Crash > 0 || slices.ContainsFunc(f.Timed, func(t Fault) bool { return slices.Contains(late, t.Kind) || t.lies() }) {
 		return 5 * time.Second
 	}
 	return 0

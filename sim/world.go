@@ -79,6 +79,7 @@ type streams struct {
 	ask    *rand.Rand // what clients do
 	naming *rand.Rand // what they do with aliases
 	dear   *rand.Rand // what they ask that exceeds its cost
+	disks  *rand.Rand // whose lie, and what becomes of their records
 }
 
 // Start is the instant at which every world begins.
@@ -94,7 +95,7 @@ func NewWorld(s Scenario, o Options) (*World, error) {
 	stream := func(purpose uint64) *rand.Rand { return rand.New(rand.NewPCG(s.Seed, purpose)) }
 	w := &World{byPeer: make(map[node.Peer][]*Node), marks: marks{most: o.Marks}, stage: &stage{
 		Scenario: s, now: Start, anchors: make(map[aweigh.AnchorID]int),
-		streams: streams{links: stream(1), chance: stream(2), ask: stream(4), naming: stream(5), dear: stream(6)},
+		streams: streams{links: stream(1), chance: stream(2), ask: stream(4), naming: stream(5), dear: stream(6), disks: stream(7)},
 		trace:   sha256.New(), text: o.Trace, firing: true,
 	}}
 	w.scopes = []*World{w}

@@ -121,6 +121,15 @@ func (m *Mem) Crash(keep int) {
 	*m = Mem{reader: m.reader}
 }
 
+// Tear is Crash on a disk that tears a commit: of the first one that is taken back, the first ops, at most part, stay.
+func (m *Mem) Tear(keep, part int) {
+	if keep = max(keep, 0); keep < len(m.undo) {
+		back := m.undo[keep] // the last op's is first
+		m.undo[keep] = back[:max(0, len(back)-part)]
+	}
+	m.Crash(keep)
+}
+
 // Clone is a copy as of now, faults left out: an old copy of the disk, when a
 // node is later started from it. Crash it first to leave out what was unsynced.
 func (m *Mem) Clone() *Mem {

@@ -245,6 +245,7 @@ var shapes = []struct {
 	{regexp.MustCompile(`127\.0\.0\.1:\d{4,5}\b`), "host:port"},
 	{regexp.MustCompile(`/ip4/127\.0\.0\.1/(tcp/\d{4,5}|udp/\d{4,5}/quic-v1)\b`), "multiaddr"},
 	{regexp.MustCompile(`view \d+ led by node[1-4]`), "view N led by nodeN"},
+	{regexp.MustCompile(`final in block \d+`), "final in block N"}, // an empty one may come before, when an anchor is slow
 }
 
 var (
