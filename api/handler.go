@@ -35,6 +35,7 @@ type Node interface {
 	Prove(ctx context.Context, key []byte) (*scope.KeyProof, scope.Head, error)
 	Checkpoint(ctx context.Context, old int64, cosign bool) (node.Checkpoint, scope.Head, error)
 	Overview() node.Overview
+	LostBelow() [][]byte
 	AskAnchors(ctx context.Context)
 	CatchingUp() bool
 	Invite() node.Invite

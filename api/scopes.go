@@ -77,7 +77,7 @@ func (s *service) Scopes(ctx context.Context, _ *connect.Request[aweighv1.Scopes
 		x := &aweighv1.Scope{
 			Id: bytesOf(id), Prefix: i.Genesis.Prefix(), Name: i.Genesis.Name, Mode: i.Epoch.Policy.Rules.Mode.String(),
 			Epoch: uint64(i.Epoch.Number), Height: uint64(i.Head.Height), Revision: i.Head.Revision, BlockTimeNs: int64(i.Head.Time),
-			Delegated: uint64(i.Head.Delegated), Anchor: i.Anchor, FailuresLeft: int64(i.Failures), CatchingUp: i.Behind,
+			Delegated: uint64(i.Head.Delegated), Anchor: i.Anchor, FailuresLeft: int64(i.Failures), CatchingUp: i.Behind, LostState: i.Lost,
 		}
 		if d := i.Genesis.Descent; d != nil {
 			x.Parent, x.Depth, x.KeysHanded = bytesOf(d.Parent), d.Depth, d.Keys

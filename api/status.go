@@ -40,6 +40,7 @@ func (s *service) Status(ctx context.Context, _ *connect.Request[aweighv1.Status
 	if p := s.node.Pin(); !p.None() {
 		out.Pin = &aweighv1.Pin{Roster: p.Trusted.String(), Reached: p.Reached, SinceNs: int64(p.Since)}
 	}
+	out.LostScopes = s.node.LostBelow()
 	if a := s.node.Unseated(); !a.IsZero() {
 		out.Unseated = a[:]
 		out.UnseatedWhy, _ = s.node.Absence(a) // while the state is replaced, nobody can say

@@ -57,6 +57,7 @@ type ScopeInfo struct {
 	Failures int  // see Reach
 	Behind   bool
 	Held     bool              // this node has a part there; of others, it knows what referrals and answers told
+	Lost     bool              // the anchor lost its record of ballots, and signs nothing in this epoch (P9)
 	Order    *scope.Revocation // of the scope above, that is to be obeyed yet; nil if there is none
 	// Mutations is how many became final here since the start, failed ones included.
 	Mutations uint64
@@ -71,7 +72,7 @@ func (n *Node) Scopes() (all []ScopeInfo) {
 		s := p.Status()
 		all = append(all, ScopeInfo{
 			Genesis: *p.genesis, Head: s.Head, Epoch: p.roll.epoch(), Anchor: !s.Self.IsZero(),
-			Failures: p.reach(s).Failures, Behind: p.CatchingUp(), Held: true, Order: p.order(s.Head),
+			Failures: p.reach(s).Failures, Behind: p.CatchingUp(), Held: true, Lost: s.Lost, Order: p.order(s.Head),
 			Mutations: p.measured.inScope.Load(), Rate: n.sharing.rate(p.id),
 		})
 	}

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"slices"
@@ -65,6 +66,18 @@ func (s *silences) end(p *Part) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.until, p)
+}
+
+// LostBelow are the prefixes of the scopes below this one in which the node's anchor lost its record of ballots, and
+// signs nothing in their epochs (P9). The node learns of a loss when it meets a ballot of its own.
+func (n *Part) LostBelow() (prefixes [][]byte) {
+	parts, _ := n.of.silences.parts()
+	for _, p := range parts {
+		if p != n && bytes.HasPrefix(p.prefix, n.prefix) && p.Status().Lost {
+			prefixes = append(prefixes, p.prefix)
+		}
+	}
+	return prefixes
 }
 
 // maxSilences bounds the scopes that one line names.

@@ -210,6 +210,7 @@ func TestHealthInWords(t *testing.T) {
 		"one missing":  {&aweighv1.StatusResponse{Anchors: anchors}, "quorum", "none may stop", Warn},
 		"alone":        {&aweighv1.StatusResponse{Anchors: anchors}, "peers", "nobody", Fail},
 		"other":        {&aweighv1.StatusResponse{Version: "x"}, "version", "x", Warn},
+		"lost below":   {&aweighv1.StatusResponse{LostScopes: [][]byte{[]byte("/a/")}}, "standing", "in 1 scope, and signs nothing there", Fail},
 		"lost state":   {&aweighv1.StatusResponse{LostState: true}, "standing", "signs nothing more", Fail},
 		"at fault":     {&aweighv1.StatusResponse{Anchor: []byte{1}, Faulty: [][]byte{{1}}}, "standing", "conflicting", Fail},
 		"fault beside": {&aweighv1.StatusResponse{Anchor: []byte{1}, Faulty: [][]byte{{2}}}, "standing", "1 other", Warn},

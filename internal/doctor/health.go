@@ -77,6 +77,12 @@ func (e *exam) checkStanding() {
 			do = fmt.Sprintf("stop it, move anchor.key out of its directory, and start it as an observer; put the key back when epoch %d has begun; %s", epoch, backups)
 		}
 		e.fail("standing", fmt.Sprintf("this anchor's record is older than ballots that it signed: it signs nothing more in epoch %d", s.Header.GetEpoch()), do)
+	case len(s.LostScopes) > 0:
+		p := show.Key(s.LostScopes[0])
+		e.fail("standing", fmt.Sprintf("this anchor lost its record of ballots in %s, and signs nothing there in this epoch",
+			show.Count(len(s.LostScopes), "scope")),
+			fmt.Sprintf("let it run; \"aweigh status --scope %s\" says until when, and \"aweigh scope ls\" lists all; find out how it "+
+				"lost its record; %s", p, backups))
 	case len(s.Anchor) == 0:
 		e.ok("standing", "an observer: it signs no ballots")
 	case len(s.Faulty) > 0:

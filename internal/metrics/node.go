@@ -31,6 +31,7 @@ var (
 	scopeAnchor   = gauge("scope_anchor", "1 if this node holds an anchor in the scope.", "scope")
 	scopeBytes    = gauge("scope_bytes", "Bytes of all versions of keys that a scope keeps.", "scope")
 	scopeAllowed  = gauge("scope_bytes_allowed", "Bytes from which on a scope takes no more, by its policy; 0: any number.", "scope")
+	scopeLost     = gauge("scope_lost_state", "1 if this anchor lost its record of ballots in the scope and signs nothing there.", "scope")
 	scopeBehind   = gauge("scope_catching_up", "1 while final blocks of the scope are fetched from others.", "scope")
 
 	blocks    = counter("blocks_final_total", "Blocks of all scopes that became final here.")
@@ -102,6 +103,7 @@ func scopes(to emit, all []node.ScopeInfo) {
 		sendBool(to, scopeAnchor, x.Anchor, name)
 		send(to, scopeBytes, uint64(x.Head.Bytes), name)
 		send(to, scopeAllowed, uint64(x.Epoch.Policy.Limits.ScopeBytes), name)
+		sendBool(to, scopeLost, x.Lost, name)
 		sendBool(to, scopeBehind, x.Behind, name)
 	}
 }

@@ -28,6 +28,7 @@ type scopeJSON struct {
 	Anchor       bool     `json:"anchor"`
 	FailuresLeft int64    `json:"failures_left"`
 	CatchingUp   bool     `json:"catching_up"`
+	LostState    bool     `json:"lost_state"`
 	KeysHanded   int64    `json:"keys_handed"`
 	Held         bool     `json:"held"`
 	Bytes        int64    `json:"bytes"`
@@ -55,6 +56,8 @@ func health(x *aweighv1.Scope) string {
 		return "not held here"
 	case x.CatchingUp:
 		return "catching up"
+	case x.LostState:
+		return "LOST STATE here"
 	case x.FailuresLeft < 0:
 		return "no quorum"
 	case scope.FullAt(x.Bytes, x.BytesAllowed):
@@ -73,7 +76,7 @@ func (p Printer) Scopes(all []*aweighv1.Scope, tree bool) error {
 			j := scopeJSON{
 				Prefix: string(x.Prefix), ID: hex.EncodeToString(x.Id), Parent: hex.EncodeToString(x.Parent), Depth: x.Depth, Name: x.Name,
 				Mode: x.Mode, Epoch: x.Epoch, Height: x.Height, Revision: x.Revision, BlockTimeNs: x.BlockTimeNs, Delegated: x.Delegated,
-				Anchors: x.Anchors, Anchor: x.Anchor, FailuresLeft: x.FailuresLeft, CatchingUp: x.CatchingUp, KeysHanded: x.KeysHanded, Held: x.Held,
+				Anchors: x.Anchors, Anchor: x.Anchor, FailuresLeft: x.FailuresLeft, CatchingUp: x.CatchingUp, LostState: x.LostState, KeysHanded: x.KeysHanded, Held: x.Held,
 				Bytes: x.Bytes, BytesAllowed: x.BytesAllowed, Rate: x.Rate, RateAllowed: x.RateAllowed, State: health(x), NoticeNs: x.NoticeNs, YieldsNs: x.YieldsNs, Successors: x.Successors,
 			}
 			if Key(x.Prefix) != string(x.Prefix) {

@@ -64,6 +64,7 @@ type statusJSON struct {
 	LineageRoot  string       `json:"lineage_root"`
 	Faulty       []string     `json:"faulty,omitempty"`
 	Trusted      *pinJSON     `json:"trusted,omitempty"` // none: the genesis is enough
+	LostScopes   []string     `json:"lost_scopes,omitempty"`
 }
 
 // pinJSON is the roster that a node's operator trusts.
@@ -254,6 +255,8 @@ func Health(s *aweighv1.StatusResponse) string {
 	}
 	if s.LostState {
 		words = append(words, "THIS ANCHOR LOST STATE and signs nothing in this epoch")
+	} else if len(s.LostScopes) > 0 {
+		words = append(words, "THIS ANCHOR LOST STATE in "+lostIn(s)+", and signs nothing there in this epoch")
 	} else if s.Listening {
 		words = append(words, "this anchor signs nothing until it has heard of a quorum")
 	}
@@ -263,6 +266,18 @@ func Health(s *aweighv1.StatusResponse) string {
 		words = append(words, "catching up")
 	}
 	return strings.Join(words, "; ")
+}
+
+// lostIn names the scopes below the root in which an anchor lost its record.
+func lostIn(s *aweighv1.StatusResponse) string {
+	var names []string
+	for _, p := range s.LostScopes {
+		names = append(names, Key(p))
+	}
+	if more := len(names) - absentNamed; more > 0 {
+		names = append(names[:absentNamed], fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(names, ", ")
 }
 
 // absentNamed bounds the anchors that are named in one line.
@@ -301,6 +316,9 @@ func statusOf(s *aweighv1.StatusResponse) statusJSON {
 		Compacted: s.Compacted, Block: hex.EncodeToString(s.Block), BlockTimeNs: s.BlockTimeNs,
 		StateDigest: hex.EncodeToString(s.StateDigest), LineageSize: s.LineageSize,
 		LineageRoot: hex.EncodeToString(s.LineageRoot), Anchors: []anchorJSON{}, Trusted: pinOf(s.Pin),
+	}
+	for _, p := range s.LostScopes {
+		out.LostScopes = append(out.LostScopes, Key(p))
 	}
 	for _, a := range s.Anchors {
 		out.Anchors = append(out.Anchors, anchorJSON{

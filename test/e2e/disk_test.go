@@ -333,6 +333,11 @@ func TestOneLossIsToldOnce(t *testing.T) {
 	if told := strings.Count(lost.said(0), "level=ERROR"); told != 1 {
 		t.Errorf("%d lines of %s are errors", told, lost.log())
 	}
+	for _, c := range [][]string{{"status", "LOST STATE in /s0/, /s1/, /s2/"}, {"scope", "ls", "LOST STATE here"}} {
+		if out := n.must(append(c[:len(c)-1], "--api", lost.api)...); !strings.Contains(out, c[len(c)-1]) {
+			t.Errorf("%s does not say %q:\n%s", c[0], c[len(c)-1], out)
+		}
+	}
 	until(t, 10*time.Second, "it tells what to do", lost.says("ERROR", "it signs again by itself", "epoch 1 of /s"))
 }
 

@@ -2739,6 +2739,7 @@ type StatusResponse struct {
 	Unseated        []byte                 `protobuf:"bytes,43,opt,name=unseated,proto3" json:"unseated,omitempty"`                                 // the anchor key that the node holds without a seat in the roster
 	UnseatedWhy     string                 `protobuf:"bytes,44,opt,name=unseated_why,json=unseatedWhy,proto3" json:"unseated_why,omitempty"`        // barred, retired or evicted; empty if it never had a seat
 	Pin             *Pin                   `protobuf:"bytes,45,opt,name=pin,proto3" json:"pin,omitempty"`                                           // the roster that the operator trusts, if any
+	LostScopes      [][]byte               `protobuf:"bytes,46,rep,name=lost_scopes,json=lostScopes,proto3" json:"lost_scopes,omitempty"`           // prefixes of scopes below the root in which this anchor lost its record
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -3035,6 +3036,13 @@ func (x *StatusResponse) GetUnseatedWhy() string {
 func (x *StatusResponse) GetPin() *Pin {
 	if x != nil {
 		return x.Pin
+	}
+	return nil
+}
+
+func (x *StatusResponse) GetLostScopes() [][]byte {
+	if x != nil {
+		return x.LostScopes
 	}
 	return nil
 }
@@ -6922,6 +6930,7 @@ type Scope struct {
 	Successors    []string               `protobuf:"bytes,22,rep,name=successors,proto3" json:"successors,omitempty"`                          // names of those who govern it then
 	Rate          float64                `protobuf:"fixed64,23,opt,name=rate,proto3" json:"rate,omitempty"`                                    // changes a second that became final here, over the last seconds
 	RateAllowed   int64                  `protobuf:"varint,24,opt,name=rate_allowed,json=rateAllowed,proto3" json:"rate_allowed,omitempty"`    // changes a second that a node takes of its own clients, by the policy, 0: any number
+	LostState     bool                   `protobuf:"varint,25,opt,name=lost_state,json=lostState,proto3" json:"lost_state,omitempty"`          // this node's anchor there lost its record of ballots, and signs nothing in this epoch
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -7122,6 +7131,13 @@ func (x *Scope) GetRateAllowed() int64 {
 		return x.RateAllowed
 	}
 	return 0
+}
+
+func (x *Scope) GetLostState() bool {
+	if x != nil {
+		return x.LostState
+	}
+	return false
 }
 
 // ActRequest is a verb to carry out. What it does is the policy's to say: value is for
@@ -8302,7 +8318,7 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\x04Peer\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
 	"\aaddress\x18\x02 \x01(\tR\aaddress\x12\x18\n" +
-	"\ainbound\x18\x03 \x01(\bR\ainbound\"\xbf\t\n" +
+	"\ainbound\x18\x03 \x01(\bR\ainbound\"\xe0\t\n" +
 	"\x0eStatusResponse\x12)\n" +
 	"\x06header\x18\x01 \x01(\v2\x11.aweigh.v1.HeaderR\x06header\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12!\n" +
@@ -8344,7 +8360,9 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\x0eopen_decisions\x18* \x01(\x04R\ropenDecisions\x12\x1a\n" +
 	"\bunseated\x18+ \x01(\fR\bunseated\x12!\n" +
 	"\funseated_why\x18, \x01(\tR\vunseatedWhy\x12 \n" +
-	"\x03pin\x18- \x01(\v2\x0e.aweigh.v1.PinR\x03pin\"R\n" +
+	"\x03pin\x18- \x01(\v2\x0e.aweigh.v1.PinR\x03pin\x12\x1f\n" +
+	"\vlost_scopes\x18. \x03(\fR\n" +
+	"lostScopes\"R\n" +
 	"\x03Pin\x12\x16\n" +
 	"\x06roster\x18\x01 \x01(\tR\x06roster\x12\x18\n" +
 	"\areached\x18\x02 \x01(\bR\areached\x12\x19\n" +
@@ -8671,7 +8689,7 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\rScopesRequest\"e\n" +
 	"\x0eScopesResponse\x12)\n" +
 	"\x06header\x18\x01 \x01(\v2\x11.aweigh.v1.HeaderR\x06header\x12(\n" +
-	"\x06scopes\x18\x02 \x03(\v2\x10.aweigh.v1.ScopeR\x06scopes\"\x8a\x05\n" +
+	"\x06scopes\x18\x02 \x03(\v2\x10.aweigh.v1.ScopeR\x06scopes\"\xa9\x05\n" +
 	"\x05Scope\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x16\n" +
 	"\x06prefix\x18\x02 \x01(\fR\x06prefix\x12\x16\n" +
@@ -8701,7 +8719,9 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"successors\x18\x16 \x03(\tR\n" +
 	"successors\x12\x12\n" +
 	"\x04rate\x18\x17 \x01(\x01R\x04rate\x12!\n" +
-	"\frate_allowed\x18\x18 \x01(\x03R\vrateAllowed\"\xda\x01\n" +
+	"\frate_allowed\x18\x18 \x01(\x03R\vrateAllowed\x12\x1d\n" +
+	"\n" +
+	"lost_state\x18\x19 \x01(\bR\tlostState\"\xda\x01\n" +
 	"\n" +
 	"ActRequest\x12\x12\n" +
 	"\x04verb\x18\x01 \x01(\tR\x04verb\x12\x10\n" +
