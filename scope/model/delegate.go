@@ -1,0 +1,101 @@
+package model
+
+import (
+	"bytes"
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/lineage"
+	"github.com/aweigh/aweigh/scope"
+)
+
+// delegate hands the prefixes that the block delegates to scopes of their own, as a node tells.
+func (m *Model) delegate() {
+	var founded []scope.Delegation
+	for _, d := range m.block.told.Delegations {
+		if d.Height == m.view.Height {
+			founded = append(founded, d)
+		}
+	}
+	slices.SortFunc(founded, func(a, b scope.Delegation) int { return cmp.Compare(a.Revision, b.Revision) })
+	for _, d := range founded {
+		m.unmodelled("delegation")
+		m.begin(m.decision(d))
+		m.founded[d.Child] = m.takeover(&d)
+		for _, v := range pairs(m.block.keys, d.Prefix, scope.PrefixEnd(d.Prefix)) {
+			m.unlist(v.UID, string(v.Key))
+			m.bury(v, lineage.Entry{Class: lineage.HandedOver}, true)
+		}
+		for _, key := range slices.Sorted(maps.Keys(m.view.redirects)) {
+			if bytes.HasPrefix([]byte(key), d.Prefix) {
+				delete(m.view.redirects, key)
+			}
+		}
+		next := m.next()
+		m.commit()
+		m.view.Revision, m.view.clocked = next, true // also where no key went
+		m.view.given = append(m.view.given, d)
+	}
+}
+
+// decision is the mutation of the motion by which a prefix went, as the lineage names it.
+func (m *Model) decision(d scope.Delegation) *scope.CheckedMutation {
+	mut := new(scope.CheckedMutation)
+	for i := range m.block.told.Log {
+		if e := &m.block.told.Log[i]; e.Class == lineage.Delegate && bytes.Equal(e.Key, d.Prefix) {
+			mut.ID, mut.Author, mut.Justification = e.Mutation, e.Author, e.Justification
+		}
+	}
+	return mut
+}
+
+// takeover is what a scope begins with.
+type takeover struct {
+	keys      []scope.KeyValue
+	leases    map[int64]Lease
+	objects   map[aweigh.UID]object
+	redirects map[string]scope.Redirect
+}
+
+func (m *Model) takeover(d *scope.Delegation) *takeover {
+	v := m.view
+	t := &takeover{leases: make(map[int64]Lease), objects: make(map[aweigh.UID]object), redirects: make(map[string]scope.Redirect)}
+	for _, kv := range pairs(m.block.keys, d.Prefix, scope.PrefixEnd(d.Prefix)) {
+		t.keys = append(t.keys, kv)
+		if o, ok := v.objects[kv.UID]; ok {
+			t.objects[kv.UID] = o
+		}
+		if l, ok := v.leases[kv.Lease]; ok {
+			t.leases[kv.Lease] = Lease{TTL: l.TTL, Expires: l.until(v.resumed), Keeper: l.Keeper}
+		}
+	}
+	for key, r := range v.redirects { // order-free: each for itself
+		if bytes.HasPrefix([]byte(key), d.Prefix) {
+			t.redirects[key] = r
+		}
+	}
+	return t
+}
+
+// Child is the model of a scope that the parent founded, with what was handed over to it; nil if the parent's has not
+// come as far.
+func Child(g scope.Genesis, parent *Model) *Model {
+	m, d := open(g), g.Descent
+	t, v := parent.founded[m.id], m.view
+	if t == nil {
+		return nil
+	}
+	v.clocked, v.Revision, v.Compacted, v.Lineage = true, d.Revision+1, d.Revision+1, d.Keys
+	v.leases, v.objects, v.redirects = t.leases, t.objects, t.redirects
+	keys := make(map[string]scope.KeyValue)
+	for i, kv := range t.keys {
+		kv.Entry = int64(i)
+		keys[string(kv.Key)] = kv
+		m.chains[kv.UID] = kv.Entry + 1
+	}
+	m.revisions = []revision{{number: v.Revision, keys: keys}}
+	m.versions = len(keys)
+	return m
+}

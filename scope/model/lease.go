@@ -1,0 +1,131 @@
+package model
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/lineage"
+	"github.com/aweigh/aweigh/scope"
+)
+
+// Lease is a lease as it stands on record.
+type Lease struct {
+	TTL     int64 // seconds
+	Expires aweigh.Instant
+	Keeper  aweigh.Hash
+}
+
+// until is when it ends: where the scope stood still, all leases last for their whole TTL from then on.
+func (l Lease) until(resumed aweigh.Instant) aweigh.Instant {
+	if resumed == 0 {
+		return l.Expires
+	}
+	return max(l.Expires, after(resumed, l.TTL))
+}
+
+// after is so many seconds after an instant, or the end of time.
+func after(t aweigh.Instant, seconds int64) aweigh.Instant {
+	if seconds > (math.MaxInt64-int64(t))/int64(time.Second) {
+		return math.MaxInt64
+	}
+	return t.Add(time.Duration(seconds) * time.Second)
+}
+
+// halt is by how much a block may be late for the first lease that is over before all leases last longer.
+const halt = 5 * time.Second
+
+// byEnd is the leases in the order in which they end.
+func (v *View) byEnd() []int64 {
+	return slices.SortedFunc(maps.Keys(v.leases), func(a, b int64) int {
+		return cmp.Or(cmp.Compare(v.leases[a].Expires, v.leases[b].Expires), cmp.Compare(uint64(a), uint64(b)))
+	})
+}
+
+// expireLeases ends the leases that are over, each at a revision of its own. parent is the time of the block before.
+func (m *Model) expireLeases(parent aweigh.Instant) {
+	v, now := m.view, m.block.Header.Time
+	ids := v.byEnd()
+	if len(ids) == 0 || v.leases[ids[0]].Expires > now {
+		return
+	}
+	if now.Sub(max(parent, v.leases[ids[0]].Expires)) > halt {
+		v.resumed = now
+	}
+	for _, id := range ids {
+		l := v.leases[id]
+		if l.Expires > now {
+			break
+		}
+		if later := l.until(v.resumed); later > now {
+			l.Expires = later
+			v.leases[id] = l
+			continue
+		}
+		m.begin(&scope.CheckedMutation{}) // nobody's
+		m.end(id, fmt.Sprintf("lease %x expired", uint64(id)))
+		m.commit()
+	}
+}
+
+// end takes a lease away, and its keys with it, but for those whose deletion takes approval: they stay without it.
+func (m *Model) end(id int64, why string) {
+	delete(m.view.leases, id)
+	for _, v := range pairs(m.block.keys, []byte{0}, []byte{0}) {
+		if v.Lease != id {
+			continue
+		}
+		v = m.block.keys[string(v.Key)] // it may have followed another name since
+		if !m.guards(v.Key) {
+			m.remove(v, why)
+			continue
+		}
+		e := lineage.Entry{
+			Class: lineage.Update, Prior: v.Digest(),
+			Reason: why + "; the policy asks for approval of this key's deletion, so it stays, without a lease",
+		}
+		v.Lease = 0
+		v.Version++
+		m.follow(m.write(v, e))
+	}
+}
+
+// leasing executes a request for leases.
+func (m *Model) leasing(mut *scope.CheckedMutation) (ttls []int64, failure error) {
+	r, all := mut.Lease, m.view.leases
+	from := max(m.block.Header.Time, r.Asked)
+	if r.Kind == scope.LeaseKeepAlive {
+		for _, id := range r.IDs {
+			l, ok := all[id]
+			ttls = append(ttls, l.TTL)
+			if ok {
+				l.Expires = max(l.Expires, after(from, l.TTL))
+				all[id] = l
+			}
+		}
+		return ttls, nil
+	}
+	id := r.IDs[0]
+	_, ok := all[id]
+	switch {
+	case r.Kind == scope.LeaseRevoke && !ok:
+		return nil, scope.ErrLeaseNotFound
+	case r.Kind == scope.LeaseRevoke:
+		for _, v := range pairs(m.keys(), []byte{0}, []byte{0}) {
+			if v.Lease == id && m.guards(v.Key) {
+				return nil, scope.ErrGuarded
+			}
+		}
+		m.end(id, fmt.Sprintf("lease %x was revoked", uint64(id)))
+		return nil, nil
+	case ok:
+		return nil, scope.ErrLeaseExists
+	}
+	ttl := max(r.TTL, scope.MinLeaseTTL)
+	all[id] = Lease{TTL: ttl, Expires: after(from, ttl), Keeper: mut.Author}
+	return []int64{ttl}, nil
+}

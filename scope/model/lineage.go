@@ -1,0 +1,67 @@
+package model
+
+import (
+	"fmt"
+	"reflect"
+
+	"github.com/aweigh/aweigh/lineage"
+)
+
+// compacted is the entry of a compaction.
+var compacted = lineage.Entry{Class: lineage.Compact}
+
+// reckoned are the classes of entries that the model makes itself.
+var reckoned = map[lineage.Class]bool{
+	lineage.Insert: true, lineage.Update: true, lineage.Delete: true, lineage.AliasBind: true, lineage.AliasMove: true,
+	lineage.AliasUnbind: true, lineage.AliasFollow: true, lineage.HandedOver: true, lineage.Compact: true, lineage.Failed: true,
+}
+
+// reckons reports whether the model makes an entry itself. A block without mutations enters failures of decisions that
+// were carried before.
+func (x *block) reckons(e *lineage.Entry) bool {
+	return reckoned[e.Class] && (e.Class != lineage.Failed || len(x.Bundles) > 0)
+}
+
+// entry enters what the mutation did, c if it changed a key, and compares with the next entry of the node's lineage
+// that is of a class which the model makes.
+func (m *Model) entry(e lineage.Entry, c *event) {
+	x := m.block
+	h, mut, log := &x.Header, x.mutation, x.told.Log
+	for x.entered < len(log) && !x.reckons(&log[x.entered]) {
+		x.entered++
+	}
+	e.Scope, e.Height, e.Index, e.Policy, e.Roster = h.Scope, h.Height, uint32(x.entered), h.Policy, h.Roster
+	e.Mutation, e.Author, e.Justification, e.Revision = mut.ID, mut.Author, mut.Justification, m.revision()
+	if c != nil {
+		e.Key, e.Object = c.kv.Key, c.kv.UID
+		at := x.told.First + int64(x.entered)
+		if c.kv.Entry = at; !c.deleted {
+			e.Posterior = c.kv.Digest()
+		}
+		e.Prev = m.chains[c.kv.UID]
+		m.chains[c.kv.UID] = at + 1
+	}
+	if x.entered >= len(log) {
+		x.differ = append(x.differ, fmt.Sprintf("the lineage lacks %s of %q at revision %d", e.Class, e.Key, e.Revision))
+	} else if is := log[x.entered]; !sameEntry(is, e) {
+		x.differ = append(x.differ, fmt.Sprintf("entry %d is %+v, and must be %+v", x.told.First+int64(x.entered), is, e))
+	}
+	x.entered++
+}
+
+func sameEntry(a, b lineage.Entry) bool {
+	if len(a.Key) == 0 && len(b.Key) == 0 {
+		a.Key, b.Key = nil, nil
+	}
+	return reflect.DeepEqual(a, b)
+}
+
+// entries looks for entries that nothing in the block leads to.
+func (m *Model) entries() {
+	x := m.block
+	for ; x.entered < len(x.told.Log); x.entered++ {
+		if e := &x.told.Log[x.entered]; x.reckons(e) {
+			x.differ = append(x.differ, fmt.Sprintf("entry %d, %s of %q, has no cause in block %d", x.told.First+int64(x.entered), e.Class, e.Key, x.Header.Height))
+		}
+	}
+}

@@ -1,0 +1,224 @@
+package model
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/lineage"
+	"github.com/aweigh/aweigh/scope"
+)
+
+// Model is a scope as its final blocks make it.
+type Model struct {
+	Unmodelled map[string]int // what was taken from a node, by its kind
+
+	genesis   scope.Genesis
+	id        aweigh.ScopeID
+	revisions []revision // in order; the first is what the scope began with
+	blocks    []*View    // by height; the first is the genesis
+	receipts  map[aweigh.Hash]*receipt
+	order     []aweigh.Hash // of receipts of mutations, as they came
+	lists     []list        // of receipts that are not forgotten
+	motions   map[aweigh.Hash]*scope.CheckedMutation
+	outcomes  map[aweigh.Hash]scope.Outcome // of mutations, as they were executed first
+	chains    map[aweigh.UID]int64          // the newest entry of each object, plus one
+	versions  int                           // that were ever written
+	founded   map[aweigh.ScopeID]*takeover  // what the scopes below began with
+
+	view  *View  // after the block that is being executed, or the last one
+	block *block // that is being executed
+}
+
+// revision is the key space after one transaction that changed it.
+type revision struct {
+	number int64
+	keys   map[string]scope.KeyValue
+	events []event
+}
+
+// event is one change of one key.
+type event struct {
+	kv      scope.KeyValue // of a deletion, its place and the object
+	deleted bool
+	handed  bool // the key went to another scope
+}
+
+// View is the scope as of one block.
+type View struct {
+	Height    aweigh.Height
+	Block     aweigh.Hash
+	Time      aweigh.Instant
+	Revision  int64
+	Compacted int64
+	Lineage   int64 // entries
+
+	model     *Model
+	clocked   bool
+	resumed   aweigh.Instant
+	leases    map[int64]Lease
+	objects   map[aweigh.UID]object
+	redirects map[string]scope.Redirect
+	given     []scope.Delegation
+}
+
+// New is the model of a root scope, which holds nothing at its genesis.
+func New(g scope.Genesis) *Model {
+	m := open(g)
+	m.view.Revision = 1
+	m.revisions = []revision{{number: 1, keys: make(map[string]scope.KeyValue)}}
+	return m
+}
+
+func open(g scope.Genesis) *Model {
+	m := &Model{
+		Unmodelled: make(map[string]int), genesis: g, id: g.Hash(),
+		receipts: make(map[aweigh.Hash]*receipt), motions: make(map[aweigh.Hash]*scope.CheckedMutation),
+		outcomes: make(map[aweigh.Hash]scope.Outcome), chains: make(map[aweigh.UID]int64),
+		founded: make(map[aweigh.ScopeID]*takeover),
+	}
+	m.view = &View{
+		Block: m.id, Time: g.Time, model: m, leases: make(map[int64]Lease), objects: make(map[aweigh.UID]object),
+		redirects: make(map[string]scope.Redirect),
+	}
+	m.blocks = []*View{m.view}
+	return m
+}
+
+// Height is that of the last block.
+func (m *Model) Height() aweigh.Height { return m.view.Height }
+
+// At is the scope as of a height, nil if the model has not come as far.
+func (m *Model) At(height aweigh.Height) *View {
+	if int(height) >= len(m.blocks) {
+		return nil
+	}
+	return m.blocks[height]
+}
+
+// Outcome is what became of a mutation in the block that executed it, if one did.
+func (m *Model) Outcome(id aweigh.Hash) (scope.Outcome, bool) {
+	out, ok := m.outcomes[id]
+	return out, ok
+}
+
+// Told is what a node says of a block, and is believed.
+type Told struct {
+	Policy *scope.Policy   // of the block's epoch
+	First  int64           // entries in the lineage before the block
+	Log    []lineage.Entry // that the block entered
+	// Outcome is the receipt of a mutation, or of the bundle that exceeded what it declares.
+	Outcome     func(bundle, mutation aweigh.Hash) (scope.Receipt, bool)
+	Delegations []scope.Delegation // all that the scope has given
+}
+
+// block is a block that is being executed.
+type block struct {
+	*scope.Block
+	told     Told
+	policy   *scope.Policy
+	mutation *scope.CheckedMutation // whose changes are made; nobody's where leases expire
+	changes  uint32                 // that it made so far
+	keys     map[string]scope.KeyValue
+	events   []event
+
+	entered int      // entries of told.Log that were looked at
+	differ  []string // what the lineage says otherwise
+}
+
+// Apply executes the next block and returns the outcomes of its mutations. Differences are what the lineage says
+// otherwise.
+func (m *Model) Apply(b *scope.Block, told Told) (outcomes []scope.Outcome, differences []string) {
+	before := m.view
+	m.view = before.after(b)
+	m.block = &block{Block: b, told: told, policy: told.Policy}
+	n := 0
+	for _, c := range b.Bundles {
+		n += len(c.Mutations())
+	}
+	m.forget(dueLeast + 2*n)
+	m.dropLapsed(dueLeast + 2*n)
+	m.expireLeases(before.Time)
+	for _, c := range b.Bundles {
+		outcomes = m.bundle(c, outcomes)
+	}
+	m.carried()
+	m.delegate()
+	m.entries()
+	m.view.Lineage = told.First + int64(len(told.Log))
+	m.blocks = append(m.blocks, m.view)
+	return outcomes, m.block.differ
+}
+
+// dueLeast is how many due receipts and redirects a block works off, besides two for each of its mutations.
+const dueLeast = 512
+
+// after is a copy for the next block.
+func (v *View) after(b *scope.Block) *View {
+	next := *v
+	h := &b.Header
+	next.Height, next.Block, next.Time = h.Height, b.Hash(), h.Time
+	next.leases, next.objects = maps.Clone(v.leases), maps.Clone(v.objects)
+	next.redirects, next.given = maps.Clone(v.redirects), slices.Clone(v.given)
+	return &next
+}
+
+// unmodelled counts something that is taken from a node.
+func (m *Model) unmodelled(kind string) { m.Unmodelled[kind]++ }
+
+// keys is the newest key space; it must not be changed.
+func (m *Model) keys() map[string]scope.KeyValue { return m.revisions[len(m.revisions)-1].keys }
+
+// asOf is the key space as of a revision; it must not be changed.
+func (m *Model) asOf(rev int64) map[string]scope.KeyValue {
+	for i := len(m.revisions) - 1; i > 0; i-- {
+		if m.revisions[i].number <= rev {
+			return m.revisions[i].keys
+		}
+	}
+	return m.revisions[0].keys
+}
+
+// next is the revision of the next transaction that changes something.
+func (m *Model) next() int64 {
+	next := m.view.Revision + 1
+	if m.view.clocked {
+		next = max(next, scope.ClockRevision(m.started(), m.block.Header.Time))
+	}
+	return next
+}
+
+func (m *Model) started() aweigh.Instant {
+	if d := m.genesis.Descent; d != nil {
+		return d.Started
+	}
+	return m.genesis.Time
+}
+
+// begin is where the changes of a mutation begin.
+func (m *Model) begin(mut *scope.CheckedMutation) {
+	x := m.block
+	x.mutation, x.changes, x.events, x.keys = mut, 0, nil, maps.Clone(m.keys())
+}
+
+// commit makes what was changed since begin one revision.
+func (m *Model) commit() {
+	x := m.block
+	if x.changes > 0 {
+		m.view.Revision = m.next()
+		m.revisions = append(m.revisions, revision{m.view.Revision, x.keys, x.events})
+	}
+	x.changes, x.events, x.keys = 0, nil, nil
+}
+
+// revision is that of the key space as the transaction sees it.
+func (m *Model) revision() int64 {
+	if m.block.changes > 0 {
+		return m.next()
+	}
+	return m.view.Revision
+}
+
+// reason is the text under which a failure stands on record.
+func reason(err error) string { return strings.TrimPrefix(err.Error(), "scope: ") }

@@ -1,0 +1,148 @@
+package model_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"testing"
+	"time"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/kv"
+	"github.com/aweigh/aweigh/quorum"
+	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/scope/model"
+	"github.com/aweigh/aweigh/votes"
+)
+
+// nothing is a Reader of an empty store.
+type nothing struct{}
+
+func (nothing) Get([]byte) ([]byte, bool, error)                               { return nil, false, nil }
+func (nothing) Scan(_, _ []byte, _ bool, _ func(key, value []byte) bool) error { return nil }
+
+type fataler interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}
+
+var _ fataler = (*testing.T)(nil)
+
+func testKey(t fataler, seed byte) votes.PrivateKey {
+	t.Helper()
+	k, err := votes.KeyFromSeed("ed25519", bytes.Repeat([]byte{seed}, 32))
+	must(t, err)
+	return k
+}
+
+func must(t fataler, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+}
+
+// world is a scope with its store beside the model of it, driven block by block.
+type world struct {
+	t      fataler
+	g      scope.Genesis
+	author votes.PrivateKey
+	store  *kv.Overlay
+	state  *scope.State
+	model  *model.Model
+	now    aweigh.Instant
+	nonce  uint64
+}
+
+func newWorld(t fataler, approvals ...scope.Approval) *world {
+	t.Helper()
+	g := scope.Genesis{Format: scope.Format, Name: "test", Time: aweigh.Instant(1_700_000_000 * time.Second), Policy: scope.DefaultPolicy(quorum.BFT)}
+	g.Policy.Approvals = approvals
+	g.Anchors = []scope.Anchor{{Name: "a", Key: testKey(t, 1).Public(), Score: 500_000}}
+	w := &world{t: t, g: g, author: testKey(t, 99), now: g.Time, store: kv.NewOverlay(nothing{}), model: model.New(g)}
+	ops, err := scope.Init(g)
+	must(t, err)
+	w.store.Apply(ops...)
+	w.open()
+	return w
+}
+
+func (w *world) open() {
+	w.t.Helper()
+	s, err := scope.Open(w.store, w.g.Hash())
+	must(w.t, err)
+	w.state = s
+}
+
+func (w *world) mutation(class scope.Class, content any) scope.Mutation {
+	w.nonce++
+	return scope.Mutation{
+		Scope: w.g.Hash(), Class: class, Content: canon.Encode(content),
+		Nonce: binary.BigEndian.AppendUint64(nil, w.nonce), ValidUntil: w.now.Add(time.Minute),
+	}
+}
+
+func put(key, value string) scope.Op {
+	return scope.Op{Kind: scope.OpPut, Key: []byte(key), Value: []byte(value)}
+}
+
+func (w *world) ops(ops ...scope.Op) scope.Mutation {
+	return w.mutation(scope.Write, scope.Txn{Success: ops})
+}
+
+// step executes mutations as one block, in bundles of their own, after so long, and compares what comes of it.
+func (w *world) step(after time.Duration, muts ...scope.Mutation) {
+	w.t.Helper()
+	w.now = w.now.Add(after)
+	var bundles []*scope.CheckedBundle
+	if len(muts) > 0 {
+		c, err := scope.SignReserving(200_000, w.author, w.g.Policy.Limits, muts...)
+		must(w.t, err)
+		bundles = append(bundles, c)
+	}
+	before := w.state.Head()
+	h, _, err := w.state.Claim(scope.Header{Epoch: before.Epoch, View: before.View + 1, Time: w.now})
+	must(w.t, err)
+	b := scope.NewBlock(h, bundles, scope.Evidence{})
+	res, err := w.state.Execute(b)
+	must(w.t, err)
+	w.store.Apply(res.Ops...)
+	w.open()
+	want, differ := w.model.Apply(b, w.told(before))
+	if len(differ) > 0 {
+		w.t.Fatalf("block %d: %s", h.Height, differ[0])
+	}
+	for i := range want {
+		if !model.Same(res.Outcomes[i], want[i]) {
+			w.t.Fatalf("mutation %d\n got %+v\nwant %+v", i, res.Outcomes[i], want[i])
+		}
+	}
+	d := append(w.model.At(h.Height).CompareHead(w.state.Head()), w.model.At(h.Height).CompareSince(w.state, before.Height)...)
+	if len(d) > 0 {
+		w.t.Fatalf("block %d: %s", h.Height, d[0])
+	}
+}
+
+// told is what the state says of the block that was executed on the state with a head.
+func (w *world) told(before scope.Head) model.Told {
+	w.t.Helper()
+	told := model.Told{Policy: &w.g.Policy, First: before.LineageSize, Outcome: func(bundle, mutation aweigh.Hash) (scope.Receipt, bool) {
+		r, ok, err := w.state.OutcomeIn(bundle, mutation)
+		must(w.t, err)
+		return r, ok
+	}}
+	for i := before.LineageSize; i < w.state.Head().LineageSize; i++ {
+		e, _, err := w.state.Lineage().Entry(i)
+		must(w.t, err)
+		told.Log = append(told.Log, e)
+	}
+	return told
+}
+
+// whole compares all that the state shows.
+func (w *world) whole(pick func(int) int) {
+	w.t.Helper()
+	if d := w.model.At(w.model.Height()).Compare(w.state, pick); len(d) > 0 {
+		w.t.Fatalf("after block %d: %s", w.model.Height(), d[0])
+	}
+}
