@@ -63,6 +63,7 @@ func (w *World) auditScope() {
 	x.leases(best)
 	x.once(best)
 	x.fates(held, best)
+	x.executions(held)
 	heads := make(map[aweigh.Height]scope.Head)
 	for _, n := range held {
 		head := n.state().Head()

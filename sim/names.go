@@ -104,6 +104,7 @@ var Invariants = []Named{
 	{"handover", "a prefix that goes to another scope takes along all that was written, and each write is done once, in one scope"},
 	{"referred", "what a node that holds no scope is referred to and told is so, and is given again no longer than it may (P41)"},
 	{"obeyed", "a scope is given other anchors than it chose by an order of the scope above alone, after its notice (P42)"},
+	{"execution", "outcomes, keys, leases, names, receipts, events and lineage are what a model makes of the final blocks (P22)"},
 }
 
 // scopePlays are those about scopes that can be revoked. They are drawn only where there are some.

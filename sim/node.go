@@ -390,6 +390,7 @@ func (n *Node) Reply(r node.Reply) {
 		}
 		return
 	}
+	n.world.watch.replied(n, r)
 	if done := n.replies[r.Mutation]; done != nil {
 		delete(n.replies, r.Mutation)
 		done(r)

@@ -45,6 +45,7 @@ type watch struct {
 	pauses   pauses
 	motions  recount
 	counted  aweigh.Height // up to which findings.written counts
+	exec     execution
 	outgrown bool          // the faulty came to weigh more than the budget
 	history
 }
@@ -90,6 +91,7 @@ func (x *watch) open(w *World) {
 	x.lost = !x.within && w.number > 0
 	x.standing.open(w)
 	x.motions.open()
+	x.openExecution()
 }
 
 // weigh is what the faulty weigh in the newest epoch. It keeps the largest part of
@@ -145,6 +147,7 @@ const (
 	Handover
 	Referred
 	Obeyed
+	Execution
 )
 
 // breach records that an invariant broke, at a node or, if n is nil, in the

@@ -27,6 +27,7 @@ func (x *watch) finalized(n *Node, note node.Finalized) {
 	_, known := x.final[note.Height]
 	x.agrees(n, note)
 	x.names(n)
+	x.executed(n, note.Height)
 	if known {
 		return
 	}

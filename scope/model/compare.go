@@ -158,7 +158,7 @@ func (v *View) compareRange(d *Differences, s *scope.State, key, end []byte, r s
 	got, err := s.Range(key, end, r)
 	want, wantErr := v.Range(key, end, r)
 	d.look(err == wantErr, "range %q %q %+v: %v, want %v", key, end, r, err, wantErr)
-	d.look(err != nil || same(got, want), "range %q %q %+v\n got %+v\nwant %+v", key, end, r, got, want)
+	d.look(err != nil || sameRange(&got, &want), "range %q %q %+v\n got %+v\nwant %+v", key, end, r, got, want)
 }
 
 // compareEvents reads the events from a revision on, so many at a time, as one does who watches.
@@ -178,7 +178,8 @@ func (v *View) compareEvents(d *Differences, s *scope.State, from int64, key, en
 	}
 	d.look(len(got) == len(want), "%d events from %d of %q %q, want %d", len(got), from, key, end, len(want))
 	for i := range min(len(got), len(want)) {
-		if d.look(same(got[i], want[i]), "event %d from %d of %q %q\n got %s\nwant %s", i, from, key, end, told(got[i]), told(want[i])); !same(got[i], want[i]) {
+		if !sameEvent(&got[i], &want[i]) {
+			d.look(false, "event %d from %d of %q %q\n got %s\nwant %s", i, from, key, end, told(got[i]), told(want[i]))
 			return
 		}
 	}
@@ -241,7 +242,7 @@ func (v *View) compareNames(d *Differences, s *scope.State) {
 			want, there = v.found(r)
 		}
 		d.look((got.Moved != nil) == moved && (!moved || same(*got.Moved, r)), "%q moved: %+v, want %v, %+v", key, got.Moved, moved, r)
-		d.look(ok == there && (!ok || same(got.Kv, want) && got.Claims && got.Number == v.number(want)),
+		d.look(ok == there && (!ok || sameKv(&got.Kv, &want) && got.Claims && got.Number == v.number(want)),
 			"%q stands for %+v; want %v, version %d of %+v", key, got, there, v.number(want), want)
 	}
 }
@@ -271,38 +272,4 @@ func (v *View) number(kv scope.KeyValue) int64 {
 		}
 	}
 	return kv.Version
-}
-
-// Same reports whether two outcomes are one.
-func Same(a, b scope.Outcome) bool { return same(a, b) }
-
-// same compares content; nil is the same as empty.
-func same(a, b any) bool { return equal(reflect.ValueOf(a), reflect.ValueOf(b)) }
-
-func equal(a, b reflect.Value) bool {
-	switch a.Kind() {
-	case reflect.Slice:
-		if a.Len() != b.Len() {
-			return false
-		}
-		for i := range a.Len() {
-			if !equal(a.Index(i), b.Index(i)) {
-				return false
-			}
-		}
-		return true
-	case reflect.Struct:
-		for i := range a.NumField() {
-			if !equal(a.Field(i), b.Field(i)) {
-				return false
-			}
-		}
-		return true
-	case reflect.Pointer:
-		if a.IsNil() || b.IsNil() {
-			return a.IsNil() && b.IsNil()
-		}
-		return equal(a.Elem(), b.Elem())
-	}
-	return a.Equal(b)
 }
