@@ -121,10 +121,12 @@ func (x *watch) chain(n *Node) {
 		}
 		x.ending.chained(w, n, before, b)
 		before = &b.Header
+		place := uint32(0)
 		for _, c := range b.Bundles {
 			for i := range c.Mutations() {
 				id := c.Mutations()[i].ID
-				if o, err := x.outcomeAt(n, id); err != nil || o != at {
+				r, done := x.outcomeOf(n, id)
+				if place++; !done || r.Height != at || r.Index != place-1 {
 					continue // a duplicate, which execution skipped
 				}
 				first, twice := applied[id]
@@ -145,13 +147,10 @@ func (x *watch) chain(n *Node) {
 	}
 }
 
-func (x *watch) outcomeAt(n *Node, id aweigh.Hash) (aweigh.Height, error) {
+func (x *watch) outcomeOf(n *Node, id aweigh.Hash) (scope.Receipt, bool) {
 	r, ok, err := n.state().Outcome(id)
 	must.OK(err, "reading an outcome")
-	if !ok {
-		return 0, scope.ErrInvalid
-	}
-	return r.Height, nil
+	return r, ok
 }
 
 // lineage holds a node's log to growing only, and to being a beginning of the

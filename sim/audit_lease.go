@@ -136,9 +136,12 @@ func (t *tenure) of(lease int64) (keys []string) {
 	return keys
 }
 
-// entry takes up what happened to a key.
+// entry takes up what happened to a key. Leases of programs are left to the model of execution.
 func (t *tenure) entry(h *scope.Header, e *lineage.Entry) {
 	id, revoked := endOf(e.Reason)
+	if id >= programLease {
+		return
+	}
 	if t.ending != nil && (t.ending.lease != id || t.ending.revoked != revoked) {
 		t.close(h)
 	}
@@ -164,7 +167,7 @@ func (t *tenure) entry(h *scope.Header, e *lineage.Entry) {
 	case e.Class == lineage.Insert || e.Class == lineage.Update:
 		by := t.asked[e.Mutation]
 		op := by.put(key)
-		if op == nil || op.Lease == 0 && !known {
+		if op == nil || op.Lease == 0 && !known || op.Lease >= programLease {
 			return
 		}
 		t.keys[key] = held{op.Lease, string(op.Value), true}

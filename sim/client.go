@@ -85,6 +85,7 @@ func (w *World) clientele() {
 		for range mine(load.Dear) {
 			w.At(w.moment(w.dear), func() { c.queue(c.dear) })
 		}
+		c.programming(mine(load.Programs))
 		// Now and then a client goes to another node.
 		if w.ask.IntN(2) == 0 {
 			w.At(w.moment(w.ask), func() { c.at = hosts[w.ask.IntN(len(hosts))] })

@@ -63,6 +63,9 @@ func Draw(seed uint64) Scenario {
 	if s.Load.Leases > 0 && d.one(4) {
 		d.guard(&s)
 	}
+	if !d.one(5) {
+		s.Load.Programs = 2 + d.IntN(max(2, 80/n))
+	}
 	return s
 }
 

@@ -131,19 +131,20 @@ type Fault struct {
 
 // Load is what clients ask. Each has one request open at a time.
 type Load struct {
-	Clients int           `yaml:"clients,omitempty"` // 3, at the nodes in turn
-	Writes  int           `yaml:"writes,omitempty"`  // in all; 30
-	Reads   int           `yaml:"reads,omitempty"`   // linearizable, in all; 15
-	Names   int           `yaml:"names,omitempty"`   // changes of aliases, in all
-	Dear    int           `yaml:"dear,omitempty"`    // writes, in all, that exceed the cost they declare; none
-	Visits  int           `yaml:"visits,omitempty"`  // requests, in all, of two nodes that hold no scope and go by referrals; none
-	Keys    int           `yaml:"keys,omitempty"`    // 4
-	Under   []string      `yaml:"under,omitempty"`   // prefixes of the keys, in turn; /
-	Value   int           `yaml:"value,omitempty"`   // bytes; 16
-	Leases  int           `yaml:"leases,omitempty"`  // clients that hold a lease, see tenant, for a while; none
-	Swap    Share         `yaml:"swap,omitempty"`    // of the writes that compare first; 1/4
-	Give    time.Duration `yaml:"give,omitempty"`    // a client gives up after so long, and does not know; 4s
-	Bursts  int           `yaml:"bursts,omitempty"`  // clients and liars are busy in so many bursts of 3s, far apart; always
+	Clients  int           `yaml:"clients,omitempty"`  // 3, at the nodes in turn
+	Writes   int           `yaml:"writes,omitempty"`   // in all; 30
+	Reads    int           `yaml:"reads,omitempty"`    // linearizable, in all; 15
+	Names    int           `yaml:"names,omitempty"`    // changes of aliases, in all
+	Dear     int           `yaml:"dear,omitempty"`     // writes, in all, that exceed the cost they declare; none
+	Programs int           `yaml:"programs,omitempty"` // bundles, in all, of mutations that conflict, see program; none
+	Visits   int           `yaml:"visits,omitempty"`   // requests, in all, of two nodes that hold no scope and go by referrals; none
+	Keys     int           `yaml:"keys,omitempty"`     // 4
+	Under    []string      `yaml:"under,omitempty"`    // prefixes of the keys, in turn; /
+	Value    int           `yaml:"value,omitempty"`    // bytes; 16
+	Leases   int           `yaml:"leases,omitempty"`   // clients that hold a lease, see tenant, for a while; none
+	Swap     Share         `yaml:"swap,omitempty"`     // of the writes that compare first; 1/4
+	Give     time.Duration `yaml:"give,omitempty"`     // a client gives up after so long, and does not know; 4s
+	Bursts   int           `yaml:"bursts,omitempty"`   // clients and liars are busy in so many bursts of 3s, far apart; always
 }
 
 // Heal ends all faults: links are whole again, and every honest node is up and

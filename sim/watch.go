@@ -46,7 +46,7 @@ type watch struct {
 	motions  recount
 	counted  aweigh.Height // up to which findings.written counts
 	exec     execution
-	outgrown bool          // the faulty came to weigh more than the budget
+	outgrown bool // the faulty came to weigh more than the budget
 	history
 }
 

@@ -74,12 +74,13 @@ type stage struct {
 // streams are the sources of chance, split by purpose, so that one more use of
 // one does not reshuffle another.
 type streams struct {
-	links  *rand.Rand // delays and losses
-	chance *rand.Rand // faults without a plan
-	ask    *rand.Rand // what clients do
-	naming *rand.Rand // what they do with aliases
-	dear   *rand.Rand // what they ask that exceeds its cost
-	disks  *rand.Rand // whose lie, and what becomes of their records
+	links    *rand.Rand // delays and losses
+	chance   *rand.Rand // faults without a plan
+	ask      *rand.Rand // what clients do
+	naming   *rand.Rand // what they do with aliases
+	dear     *rand.Rand // what they ask that exceeds its cost
+	disks    *rand.Rand // whose lie, and what becomes of their records
+	programs *rand.Rand // what their programs are
 }
 
 // Start is the instant at which every world begins.
@@ -95,7 +96,7 @@ func NewWorld(s Scenario, o Options) (*World, error) {
 	stream := func(purpose uint64) *rand.Rand { return rand.New(rand.NewPCG(s.Seed, purpose)) }
 	w := &World{byPeer: make(map[node.Peer][]*Node), marks: marks{most: o.Marks}, stage: &stage{
 		Scenario: s, now: Start, anchors: make(map[aweigh.AnchorID]int),
-		streams: streams{links: stream(1), chance: stream(2), ask: stream(4), naming: stream(5), dear: stream(6), disks: stream(7)},
+		streams: streams{links: stream(1), chance: stream(2), ask: stream(4), naming: stream(5), dear: stream(6), disks: stream(7), programs: stream(8)},
 		trace:   sha256.New(), text: o.Trace, firing: true,
 	}}
 	w.scopes = []*World{w}

@@ -1,0 +1,107 @@
+package sim
+
+import (
+	"encoding/binary"
+	"slices"
+	"time"
+
+	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/internal/must"
+	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/scope/model"
+)
+
+const (
+	programKeys  = 6
+	programUnits = 200_000 // that a program reserves: more than it can cost, so that it never exceeds that
+	programLease = 1000    // the leases of programs are numbered from here on, see tenant
+)
+
+// program asks for a bundle of mutations that conflict with each other and with those of other programs: transactions
+// with compares and transactions within, ranges, compactions, leases and names, all of a few keys, and some of them
+// twice. What they are about is drawn from what the model of the scope holds.
+func (c *client) program() {
+	w, r := c.w, c.w.programs
+	under := []string{"/"}
+	if all := w.Scenario.Load.Under; len(all) > 0 {
+		under = all
+	}
+	prefix := under[r.IntN(len(under))]
+	at := c.at.part(prefix + "x")
+	m := at.world.watch.modelled()
+	if at.liar != nil || m == nil {
+		return
+	}
+	d := model.Drawing{Pick: r.IntN, View: m.At(m.Height()), Leases: []int64{programLease, programLease + 1}}
+	for i := range programKeys {
+		d.Keys = append(d.Keys, append([]byte(prefix), "x\x00\x00y\xff\xff"[:1+i]...))
+	}
+	slices.SortFunc(d.Keys, slices.Compare)
+	if other := under[r.IntN(len(under))]; other != prefix {
+		d.Other = append([]byte(other), 'x')
+	}
+	var all []scope.Mutation
+	for range 4 + r.IntN(12) {
+		all = append(all, c.statement(&d, all))
+	}
+	at.ask(all, c.begin())
+}
+
+// statement is one mutation of a program.
+func (c *client) statement(d *model.Drawing, before []scope.Mutation) scope.Mutation {
+	w, r := c.w, c.w.programs
+	m := w.mutation(scope.Txn{}, binary.BigEndian.AppendUint64(nil, r.Uint64()))
+	set := func(class scope.Class, content any) { m.Class, m.Content = class, canon.Encode(content) }
+	switch n := r.IntN(20); {
+	case n == 0 && len(before) > 0:
+		return before[r.IntN(len(before))]
+	case n == 1 && w.Scenario.Approval.Motions == 0: // the recount of motions knows nothing of compactions
+		set(scope.Compact, d.Compaction())
+	case n < 4:
+		lease := d.Lease()
+		m.ValidUntil = max(m.ValidUntil, lease.Asked)
+		set(scope.Lease, lease)
+	case n < 7:
+		set(scope.Name, d.Naming())
+	default:
+		set(scope.Write, d.Txn(w.Genesis.Policy.Limits))
+	}
+	return m
+}
+
+// ask proposes mutations in one bundle; end is told when all are answered, or none will be.
+func (n *Node) ask(all []scope.Mutation, end func()) {
+	for i := range all {
+		all[i].Scope = n.world.id
+	}
+	b, err := scope.SignReserving(programUnits, n.author, n.world.Genesis.Policy.Limits, all...)
+	must.OK(err, "signing a program")
+	if n.machine == nil {
+		end()
+		return
+	}
+	open := 0
+	for i := range b.Mutations() {
+		id := b.Mutations()[i].ID
+		if _, twice := n.replies[id]; !twice {
+			open++
+		}
+		n.replies[id] = func(r node.Reply) {
+			if r.Refused == nil {
+				n.world.watch.reach("program")
+			}
+			if open--; open == 0 {
+				end()
+			}
+		}
+	}
+	n.soon(node.Submit{Bundle: b})
+}
+
+// programming spreads the programs of a client over the time until Stop.
+func (c *client) programming(mine int) {
+	for range mine {
+		c.w.At(time.Duration(c.w.programs.Int64N(int64(c.w.Scenario.Stop))), func() { c.queue(c.program) })
+	}
+}
