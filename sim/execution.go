@@ -174,3 +174,17 @@ func (x *watch) executions(held []*Node) {
 		}
 	}
 }
+
+// modelled is how many mutations the models of all scopes executed, and what they took from nodes.
+func (w *World) modelled() (executed uint64, unmodelled []Count) {
+	all := make(map[string]uint64)
+	for _, c := range w.scopes {
+		if m := c.watch.exec.model; m != nil {
+			executed += uint64(m.Executed)
+			for kind, n := range m.Unmodelled { // order-free: sums
+				all[kind] += uint64(n)
+			}
+		}
+	}
+	return executed, counts(all)
+}

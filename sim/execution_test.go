@@ -2,6 +2,7 @@ package sim
 
 import (
 	"bytes"
+	"slices"
 	"testing"
 
 	"github.com/aweigh/aweigh/internal/must"
@@ -32,5 +33,27 @@ func TestStatesAreComparedWithTheModel(t *testing.T) {
 		if v := w.watch.verdicts[Execution]; (v.Broken > 0) != (kind != 0) {
 			t.Errorf("without a record of kind %q: %+v: %v", kind, v, w.watch.broken)
 		}
+	}
+}
+
+// TestLittleIsUnmodelled bounds what the model takes from nodes: who governs, what ballots decide, and what exceeds its
+// cost.
+func TestLittleIsUnmodelled(t *testing.T) {
+	known := []string{"cost", "delegation", "motion carried", "motion not opened", "outcome of govern", "outcome of withdraw"}
+	var executed, unmodelled uint64
+	for seed := uint64(1); seed <= 30; seed++ {
+		r := mustRun(t, Draw(seed))
+		executed += r.Executed
+		for _, c := range r.Unmodelled {
+			if !slices.Contains(known, c.Name) {
+				t.Errorf("seed %d: %s: %d", seed, c.Name, c.Count)
+			}
+			if c.Name != "outcome of govern" { // anchors ask again and again
+				unmodelled += c.Count
+			}
+		}
+	}
+	if executed < 1000 || unmodelled > executed/20 {
+		t.Errorf("%d mutations are executed, and %d things taken from nodes", executed, unmodelled)
 	}
 }

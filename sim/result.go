@@ -22,11 +22,15 @@ type Result struct {
 	Goals    []Count // one for each of Goals: how often it was reached
 	Attacks  []Count // lies told, by play
 	Refused  []Count // frames that honest nodes refused, by reason
-	Proven   []int   // anchors whose faults stand proven in a final block
-	Liars    []int   // anchors that play a role
-	Faulty   uint64  // weight of those who lie or whose disks do, of Total, in the epoch in which it was most; Budget of it does no harm
-	Budget   uint64
-	Total    uint64
+
+	Executed   uint64  // mutations whose outcomes the model of execution reckoned, and compared
+	Unmodelled []Count // what it took from nodes instead, by kind
+
+	Proven []int  // anchors whose faults stand proven in a final block
+	Liars  []int  // anchors that play a role
+	Faulty uint64 // weight of those who lie or whose disks do, of Total, in the epoch in which it was most; Budget of it does no harm
+	Budget uint64
+	Total  uint64
 
 	Heights   []aweigh.Height // final, by node; what honest and lying machines hold
 	Blocks    int             // final

@@ -248,6 +248,7 @@ func (w *World) result(healed Healing) *Result {
 		Epochs: x.standing.epochs, Pauses: x.pauses.all, Outgrown: x.outgrown,
 		Messages: w.wires.messages, Bytes: w.wires.bytes, Nullified: w.nullified(), Marks: w.marked(),
 	}
+	r.Executed, r.Unmodelled = w.modelled()
 	for _, c := range w.scopes {
 		r.Blocks += len(c.watch.final)
 		r.Writes += len(c.watch.told)

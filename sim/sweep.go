@@ -44,6 +44,8 @@ type SweepResult struct {
 	Goals       []Count   // one for each of GoalNames, in their order
 	Attacks     []Count   // lies told, by play
 	Refused     []Count   // frames, by reason
+	Executed    uint64    // as in Result
+	Unmodelled  []Count   // likewise
 	Failures    []SweepFailure
 }
 
@@ -241,6 +243,8 @@ func (r *SweepResult) count(of *Result) {
 	r.Goals = sum(r.Goals, of.Goals)
 	r.Attacks = sum(r.Attacks, of.Attacks)
 	r.Refused = sum(r.Refused, of.Refused)
+	r.Executed += of.Executed
+	r.Unmodelled = sum(r.Unmodelled, of.Unmodelled)
 }
 
 // sum adds counts to those of the same name.

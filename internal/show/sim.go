@@ -19,36 +19,38 @@ type Simulation struct {
 }
 
 type runJSON struct {
-	Scenario  string        `json:"scenario"`
-	Seed      uint64        `json:"seed"`
-	Failure   string        `json:"failure"` // empty: what was promised held
-	Trace     string        `json:"trace"`
-	Events    uint64        `json:"events"`
-	VirtualNs time.Duration `json:"virtual_ns"`
-	Seconds   float64       `json:"seconds"`
-	Anchors   int           `json:"anchors"`
-	Observers int           `json:"observers"`
-	Faulty    uint64        `json:"faulty_weight"`
-	Budget    uint64        `json:"fault_budget"`
-	Total     uint64        `json:"total_weight"`
-	Verdicts  []verdictJSON `json:"verdicts"`
-	Broken    []breachJSON  `json:"broken"`
-	Healing   healingJSON   `json:"healing"`
-	Goals     []countJSON   `json:"goals"`
-	Attacks   []countJSON   `json:"attacks"`
-	Refused   []countJSON   `json:"refused"`
-	Proven    []int         `json:"proven"`
-	Heights   []uint64      `json:"heights"`
-	Blocks    int           `json:"blocks"`
-	Writes    int           `json:"writes"`
-	Reads     int           `json:"reads"`
-	Nullified int           `json:"nullified"`
-	Finality  finalityJSON  `json:"finality_ns"`
-	Messages  uint64        `json:"messages"`
-	Bytes     uint64        `json:"bytes"`
-	Scopes    []scopeRun    `json:"scopes,omitempty"`
-	Report    string        `json:"report,omitempty"`
-	Again     string        `json:"again"`
+	Scenario   string        `json:"scenario"`
+	Seed       uint64        `json:"seed"`
+	Failure    string        `json:"failure"` // empty: what was promised held
+	Trace      string        `json:"trace"`
+	Events     uint64        `json:"events"`
+	VirtualNs  time.Duration `json:"virtual_ns"`
+	Seconds    float64       `json:"seconds"`
+	Anchors    int           `json:"anchors"`
+	Observers  int           `json:"observers"`
+	Faulty     uint64        `json:"faulty_weight"`
+	Budget     uint64        `json:"fault_budget"`
+	Total      uint64        `json:"total_weight"`
+	Verdicts   []verdictJSON `json:"verdicts"`
+	Broken     []breachJSON  `json:"broken"`
+	Healing    healingJSON   `json:"healing"`
+	Goals      []countJSON   `json:"goals"`
+	Attacks    []countJSON   `json:"attacks"`
+	Refused    []countJSON   `json:"refused"`
+	Executed   uint64        `json:"executed"`
+	Unmodelled []countJSON   `json:"unmodelled"`
+	Proven     []int         `json:"proven"`
+	Heights    []uint64      `json:"heights"`
+	Blocks     int           `json:"blocks"`
+	Writes     int           `json:"writes"`
+	Reads      int           `json:"reads"`
+	Nullified  int           `json:"nullified"`
+	Finality   finalityJSON  `json:"finality_ns"`
+	Messages   uint64        `json:"messages"`
+	Bytes      uint64        `json:"bytes"`
+	Scopes     []scopeRun    `json:"scopes,omitempty"`
+	Report     string        `json:"report,omitempty"`
+	Again      string        `json:"again"`
 }
 
 // scopeRun is a scope that was founded in a run.
@@ -144,6 +146,7 @@ func (p Printer) Simulation(s Simulation) error {
 		[]string{"healing", healing(s.Result)},
 		[]string{"lies told", tally(s.Attacks)},
 		[]string{"refused", tally(s.Refused)},
+		[]string{"executed", Grouped(s.Executed) + " mutations, as a model does; taken from nodes: " + tally(s.Unmodelled)},
 		[]string{"proven at fault", proven},
 		[]string{"goals reached", tally(s.Goals)},
 		[]string{"trace", s.Trace.String()},
@@ -252,7 +255,7 @@ func runOf(s Simulation) runJSON {
 		Faulty: s.Faulty, Budget: s.Budget, Total: s.Total,
 		Verdicts: verdictsJSON(s.Verdicts), Broken: []breachJSON{},
 		Healing: healingJSON{s.Healed.Asked, s.Healed.Possible, s.Healed.Reached, s.Healed.After, s.Healed.Why},
-		Goals:   countsJSON(s.Goals), Attacks: countsJSON(s.Attacks), Refused: countsJSON(s.Refused),
+		Goals:   countsJSON(s.Goals), Attacks: countsJSON(s.Attacks), Refused: countsJSON(s.Refused), Executed: s.Executed, Unmodelled: countsJSON(s.Unmodelled),
 		Proven: append([]int{}, s.Proven...), Heights: make([]uint64, len(s.Heights)), Finality: finality(s.Finality), Blocks: s.Blocks, Writes: s.Writes, Reads: s.Reads, Nullified: s.Nullified,
 		Messages: s.Messages, Bytes: s.Bytes, Report: s.Report, Again: s.Again,
 	}

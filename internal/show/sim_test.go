@@ -16,7 +16,7 @@ func evilRun(evil string) *sim.Result {
 	counts := []sim.Count{{Name: evil, Count: 1234}}
 	return &sim.Result{
 		Scenario: sim.Scenario{Name: evil, About: evil}, Verdicts: []sim.Verdict{{Invariant: evil, Broken: 1}},
-		Broken: []sim.Breach{{Invariant: "agreement", At: time.Second, Node: 2, Text: evil}}, Goals: counts, Attacks: counts, Refused: counts,
+		Broken: []sim.Breach{{Invariant: "agreement", At: time.Second, Node: 2, Text: evil}}, Goals: counts, Attacks: counts, Refused: counts, Unmodelled: counts,
 		Healed: sim.Healing{Asked: true, Possible: true, Why: evil},
 	}
 }
@@ -30,7 +30,7 @@ func TestSimulationsShowNothingThatDoesNotPrint(t *testing.T) {
 	for _, err := range []error{
 		p.Simulation(Simulation{Result: r, Report: evil, Again: evil}),
 		p.Sweep(Sweep{Replay: func(uint64) string { return "again" }, SweepResult: &sim.SweepResult{
-			Worlds: 1, Verdicts: r.Verdicts, Goals: counts, Attacks: counts, Refused: counts, Failures: []sim.SweepFailure{{Seed: 1, Text: evil}},
+			Worlds: 1, Verdicts: r.Verdicts, Goals: counts, Attacks: counts, Refused: counts, Unmodelled: counts, Failures: []sim.SweepFailure{{Seed: 1, Text: evil}},
 		}}),
 		p.Diff(sim.TraceDiff{Line: 2, Common: []string{evil}, A: []string{evil}, B: []string{evil}}, evil, evil),
 		p.Scenarios([]sim.Named{{Name: evil, About: evil}}),

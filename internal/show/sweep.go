@@ -15,21 +15,23 @@ type Sweep struct {
 }
 
 type sweepJSON struct {
-	From      uint64        `json:"from"`
-	Seeds     uint64        `json:"seeds"`
-	Worlds    uint64        `json:"worlds"`
-	Next      uint64        `json:"next"`
-	Possible  uint64        `json:"healing_possible"`
-	Healed    uint64        `json:"healed"`
-	Events    uint64        `json:"events"`
-	VirtualNs time.Duration `json:"virtual_ns"`
-	Seconds   float64       `json:"seconds"`
-	Verdicts  []verdictJSON `json:"verdicts"`
-	Goals     []countJSON   `json:"goals"`
-	Missing   []string      `json:"missing"`
-	Attacks   []countJSON   `json:"attacks"`
-	Refused   []countJSON   `json:"refused"`
-	Failures  []failureJSON `json:"failures"`
+	From       uint64        `json:"from"`
+	Seeds      uint64        `json:"seeds"`
+	Worlds     uint64        `json:"worlds"`
+	Next       uint64        `json:"next"`
+	Possible   uint64        `json:"healing_possible"`
+	Healed     uint64        `json:"healed"`
+	Events     uint64        `json:"events"`
+	VirtualNs  time.Duration `json:"virtual_ns"`
+	Seconds    float64       `json:"seconds"`
+	Verdicts   []verdictJSON `json:"verdicts"`
+	Goals      []countJSON   `json:"goals"`
+	Missing    []string      `json:"missing"`
+	Attacks    []countJSON   `json:"attacks"`
+	Refused    []countJSON   `json:"refused"`
+	Executed   uint64        `json:"executed"`
+	Unmodelled []countJSON   `json:"unmodelled"`
+	Failures   []failureJSON `json:"failures"`
 }
 
 type failureJSON struct {
@@ -73,7 +75,8 @@ func (p Printer) Sweep(s Sweep) error {
 		return err
 	}
 	fmt.Fprintln(p.Out)
-	if err := p.table([]string{"lies told", tally(s.Attacks)}, []string{"refused", tally(s.Refused)}); err != nil {
+	if err := p.table([]string{"lies told", tally(s.Attacks)}, []string{"refused", tally(s.Refused)},
+		[]string{"executed", Grouped(s.Executed) + " mutations, as a model does; taken from nodes: " + tally(s.Unmodelled)}); err != nil {
 		return err
 	}
 	fmt.Fprintln(p.Out)
@@ -112,7 +115,7 @@ func sweepOf(s Sweep) sweepJSON {
 		From: s.From, Seeds: s.Seeds, Worlds: s.Worlds, Next: s.Next, Possible: s.Possible, Healed: s.Healed,
 		Events: s.Events, VirtualNs: s.Virtual, Seconds: s.Wall.Seconds(), Verdicts: verdictsJSON(s.Verdicts),
 		Goals: countsJSON(s.Goals), Missing: append([]string{}, s.Missing()...),
-		Attacks: countsJSON(s.Attacks), Refused: countsJSON(s.Refused), Failures: []failureJSON{},
+		Attacks: countsJSON(s.Attacks), Refused: countsJSON(s.Refused), Executed: s.Executed, Unmodelled: countsJSON(s.Unmodelled), Failures: []failureJSON{},
 	}
 	for _, f := range s.Failures {
 		j := failureJSON{Seed: f.Seed, Text: f.Text, Stack: f.Stack, Replay: s.Replay(f.Seed)}

@@ -55,6 +55,7 @@ func (m *Model) bundle(c *scope.CheckedBundle, outcomes []scope.Outcome) []scope
 // execute does what a mutation asks for.
 func (m *Model) execute(mut *scope.CheckedMutation, out *scope.Outcome) {
 	m.begin(mut)
+	m.Executed++
 	var failure error
 	out.Code = scope.Applied
 	switch mut.Class {
@@ -80,6 +81,7 @@ func (m *Model) execute(mut *scope.CheckedMutation, out *scope.Outcome) {
 
 // believe takes the outcome of a mutation that is not reckoned from a node; it changes no key.
 func (m *Model) believe(mut *scope.CheckedMutation, out *scope.Outcome) {
+	m.Executed--
 	m.unmodelled("outcome of " + mut.Class.String())
 	out.Revision = m.view.Revision
 	if r, ok := m.block.told.Outcome(mut.ID, mut.ID); ok {

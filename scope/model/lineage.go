@@ -44,9 +44,15 @@ func (m *Model) entry(e lineage.Entry, c *event) {
 	if x.entered >= len(log) {
 		x.differ = append(x.differ, fmt.Sprintf("the lineage lacks %s of %q at revision %d", e.Class, e.Key, e.Revision))
 	} else if is := log[x.entered]; !sameEntry(is, e) {
-		x.differ = append(x.differ, fmt.Sprintf("entry %d is %+v, and must be %+v", x.told.First+int64(x.entered), is, e))
+		x.differ = append(x.differ, fmt.Sprintf("entry %d is %s, and must be %s", x.told.First+int64(x.entered), say(&is), say(&e)))
 	}
 	x.entered++
+}
+
+// say is an entry in one line.
+func say(e *lineage.Entry) string {
+	return fmt.Sprintf("%s of %q, object %.8s, at revision %d by mutation %s, after entry %d, from %s to %s: %q",
+		e.Class, e.Key, e.Object.String(), e.Revision, e.Mutation.Short(), e.Prev-1, e.Prior.Short(), e.Posterior.Short(), e.Reason)
 }
 
 func sameEntry(a, b lineage.Entry) bool {

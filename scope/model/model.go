@@ -12,6 +12,7 @@ import (
 
 // Model is a scope as its final blocks make it.
 type Model struct {
+	Executed   int            // mutations whose outcomes were reckoned
 	Unmodelled map[string]int // what was taken from a node, by its kind
 
 	genesis   scope.Genesis
