@@ -25,6 +25,7 @@ func (w *World) audit() {
 		}
 	}
 	w.versions()
+	w.audited()
 }
 
 // held is the nodes that are held to the invariants, and the one of them that has the

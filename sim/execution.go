@@ -1,7 +1,9 @@
 package sim
 
 import (
+	"errors"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/must"
@@ -173,6 +175,28 @@ func (x *watch) executions(held []*Node) {
 			x.answers()
 		}
 	}
+}
+
+// audited lets one node's store be checked as an operator does: that the records of all its scopes are those that the
+// digests in final headers cover, and that what follows from them is there. It costs as much as all else that is looked
+// at in the end, so that only every other world has it.
+func (w *World) audited() {
+	for _, c := range w.scopes {
+		if c.watch.lost {
+			return
+		}
+	}
+	held, _ := w.held()
+	held = slices.DeleteFunc(held, func(n *Node) bool { return !n.honest() || n.machine == nil })
+	if len(held) == 0 {
+		return
+	}
+	if w.watch.exec.rand.IntN(2) == 0 {
+		return
+	}
+	n := held[w.watch.exec.rand.IntN(len(held))]
+	_, err := node.Audit(n.Disk, w.Genesis, nil)
+	w.holds(Execution, n, err == nil || errors.Is(err, node.ErrUnvouched), "the audit of its store says: %v", err)
 }
 
 // modelled is how many mutations the models of all scopes executed, and what they took from nodes.
