@@ -3,7 +3,6 @@ package sim
 import (
 	"encoding/binary"
 	"slices"
-	"time"
 
 	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/internal/must"
@@ -102,6 +101,6 @@ func (n *Node) ask(all []scope.Mutation, end func()) {
 // programming spreads the programs of a client over the time until Stop.
 func (c *client) programming(mine int) {
 	for range mine {
-		c.w.At(time.Duration(c.w.programs.Int64N(int64(c.w.Scenario.Stop))), func() { c.queue(c.program) })
+		c.w.At(c.w.moment(c.w.programs), func() { c.queue(c.program) })
 	}
 }
