@@ -1,0 +1,16 @@
+// Command mutants plants the bugs of its list, one at a time, and reports which
+// the simulator finds, and after how many worlds. It measures the simulator, and
+// not the program: a bug that is not found shows which check or load is missing.
+//
+// The list stands in list/*.diff, a file for each class. A bug is one small change
+// as people make it by mistake. It is built with go build -overlay, so that the
+// tree is never touched:
+//
+//	scripts/mutants                          # all of them: about an hour on two cores
+//	scripts/mutants -class leases            # one class
+//	scripts/mutants -name dropped-last-key   # one bug
+//	scripts/mutants -share 1/10              # a tenth, another one each day
+//	scripts/mutants -markdown                # the table of docs/simulation.md
+//
+// A bug that the list calls found and that is not found any more is an error.
+package main
