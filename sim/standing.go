@@ -95,8 +95,10 @@ func (x *standing) enter(w *World, n *Node, e *scope.Epoch) {
 	before, was := x.ledger, w.epochs[e.Number-1]
 	x.record(w, e, l)
 	if x.yields(w, n, e) {
+		w.watch.conduct.begin()
 		return
 	}
+	w.watch.judged(n, was, e, before, l)
 	again := slices.Equal(e.Terms().Weights, was.Terms().Weights)
 	if !again { // where nobody can be weighed anew, weights stay, whatever they are
 		why := overCap(e, l)

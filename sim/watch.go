@@ -41,6 +41,7 @@ type watch struct {
 	lastFinal aweigh.Instant
 
 	standing standing // of the anchors, by epoch
+	conduct  conduct  // of the anchors, in the newest epoch
 	ending   ends
 	pauses   pauses
 	motions  recount
