@@ -240,6 +240,7 @@ func (c *checker) load(l Load, stop time.Duration) {
 	c.within("load.names", l.Names, 0, maxRequests)
 	c.within("load.dear", l.Dear, 0, maxRequests)
 	c.within("load.programs", l.Programs, 0, maxRequests)
+	c.within("load.acts", l.Acts, 0, maxRequests)
 	c.within("load.visits", l.Visits, 0, maxRequests)
 	c.within("load.keys", l.Keys, 1, maxKeys)
 	c.within("load.leases", l.Leases, 0, maxClients)

@@ -67,6 +67,7 @@ func (w *World) clientele() {
 	}
 	w.tenants(hosts)
 	w.visitation(hosts)
+	w.actors(hosts)
 	writes, reads := load.Writes, load.Reads
 	for i := range load.Clients {
 		c := &client{w: w, id: i, at: hosts[i%len(hosts)], known: make(map[string]string)}

@@ -66,6 +66,9 @@ func Draw(seed uint64) Scenario {
 	if !d.one(5) {
 		s.Load.Programs = 2 + d.IntN(max(2, 80/n))
 	}
+	if d.one(3) && !s.nests() && !slices.ContainsFunc(s.Faults.Timed, func(f Fault) bool { return f.Kind == "ahead" }) {
+		s.Load.Acts = 20 + d.IntN(60)
+	}
 	return s
 }
 

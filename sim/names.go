@@ -90,9 +90,9 @@ var Invariants = []Named{
 	{"acceptance", "no honest frame is refused by the checks of an honest receiver"},
 	{"caps", "no anchor's weight, and no sponsor's anchors together, exceed their share (trust.Params)"},
 	{"churn", "the weights of one epoch differ from those of the one before by no more than policy allows"},
-	{"standing", "scores move within their bounds, and nobody honest is ever barred"},
+	{"standing", "scores follow from the final blocks, and nobody honest is ever barred"},
 	{"third", "liars that begin below a quarter of the weight and of the heads never reach a third"},
-	{"ending", "nothing but empty blocks follows in an epoch on the block that ends it (P25)"},
+	{"ending", "an epoch ends when it is due, and nothing but empty blocks follows in it (P25)"},
 	{"bounded", "no queue of a node exceeds its bound"},
 	{"sound", "no machine meets a state that must not be"},
 	{"leases", "no lease ends before its time, what is over is gone, and keys go together but for those under approval"},
@@ -105,6 +105,7 @@ var Invariants = []Named{
 	{"referred", "what a node that holds no scope is referred to and told is so, and is given again no longer than it may (P41)"},
 	{"obeyed", "a scope is given other anchors than it chose by an order of the scope above alone, after its notice (P42)"},
 	{"execution", "outcomes, keys, leases, names, receipts, events and lineage are what a model makes of the final blocks (P22)"},
+	{"access", "actions, writes and changes of users are done where the policy's rules allow them, and denied elsewhere"},
 }
 
 // scopePlays are those about scopes that can be revoked. They are drawn only where there are some.
@@ -180,4 +181,6 @@ var GoalNames = []Named{
 	{"healed", "progress was possible after the faults, and came"},
 	{"order obeyed", "a scope was given to other anchors by an order of the scope above"},
 	{"order obeyed under fire", "and so while liars lied or faults lasted"},
+	{"action done", "an action that the policy's rules allow was done"},
+	{"request denied", "the policy's rules denied an action, a write or a change of users"},
 }

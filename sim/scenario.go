@@ -145,6 +145,7 @@ type Load struct {
 	Swap     Share         `yaml:"swap,omitempty"`     // of the writes that compare first; 1/4
 	Give     time.Duration `yaml:"give,omitempty"`     // a client gives up after so long, and does not know; 4s
 	Bursts   int           `yaml:"bursts,omitempty"`   // clients and liars are busy in so many bursts of 3s, far apart; always
+	Acts     int           `yaml:"acts,omitempty"`     // actions, writes and names, in all, of which rules of the policy decide; none
 }
 
 // Heal ends all faults: links are whole again, and every honest node is up and

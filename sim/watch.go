@@ -42,6 +42,7 @@ type watch struct {
 
 	standing standing // of the anchors, by epoch
 	conduct  conduct  // of the anchors, in the newest epoch
+	decree   decree   // what the rules say of requests
 	ending   ends
 	pauses   pauses
 	motions  recount
@@ -149,6 +150,7 @@ const (
 	Referred
 	Obeyed
 	Execution
+	Access
 )
 
 // breach records that an invariant broke, at a node or, if n is nil, in the

@@ -44,6 +44,7 @@ func (x *watch) finalized(n *Node, note node.Finalized) {
 	}
 	x.follow(n, note.Height)
 	x.conducted(n, note.Height)
+	x.decreed(n, note.Height)
 	x.time.final(w, n, note.Height)
 	x.count(n, note.Height)
 	e := w.epochs[note.Epoch]

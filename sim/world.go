@@ -60,6 +60,7 @@ type stage struct {
 	streams  // of random numbers
 	wires    wires
 	clients  []*client
+	acting   []*actor
 	findings findings
 
 	events uint64
@@ -81,6 +82,7 @@ type streams struct {
 	dear     *rand.Rand // what they ask that exceeds its cost
 	disks    *rand.Rand // whose lie, and what becomes of their records
 	programs *rand.Rand // what their programs are
+	acts     *rand.Rand // what actors do
 }
 
 // Start is the instant at which every world begins.
@@ -96,7 +98,7 @@ func NewWorld(s Scenario, o Options) (*World, error) {
 	stream := func(purpose uint64) *rand.Rand { return rand.New(rand.NewPCG(s.Seed, purpose)) }
 	w := &World{byPeer: make(map[node.Peer][]*Node), marks: marks{most: o.Marks}, stage: &stage{
 		Scenario: s, now: Start, anchors: make(map[aweigh.AnchorID]int),
-		streams: streams{links: stream(1), chance: stream(2), ask: stream(4), naming: stream(5), dear: stream(6), disks: stream(7), programs: stream(8)},
+		streams: streams{links: stream(1), chance: stream(2), ask: stream(4), naming: stream(5), dear: stream(6), disks: stream(7), programs: stream(8), acts: stream(12)},
 		trace:   sha256.New(), text: o.Trace, firing: true,
 	}}
 	w.scopes = []*World{w}
@@ -186,6 +188,9 @@ func (w *World) found(r *rand.Rand, memory *votes.Memory) error {
 	policy.Trust.Whole = uint32(n.Whole)
 	policy.EpochBlocks, policy.EpochTime = uint64(n.EpochBlocks), n.EpochTime
 	policy.Children.Notice = n.Notice
+	if w.Scenario.Load.Acts > 0 {
+		policy.Actions = rules
+	}
 	if n.Finalize != 0 {
 		policy.Rules.Finalize = quorum.Rule{Num: uint64(n.Finalize), Den: million}
 	}

@@ -51,7 +51,8 @@ func (c *choice) of(all []Mutant, today int) (out []Mutant, err error) {
 	}
 	for i := range all {
 		m := &all[i]
-		if c.class != "" && m.Class != c.class || c.name != "" && !slices.Contains(strings.Split(c.name, ","), m.Name) || c.known && m.Within == 0 {
+		named := func(names, name string) bool { return names == "" || slices.Contains(strings.Split(names, ","), name) }
+		if !named(c.class, m.Class) || !named(c.name, m.Name) || c.known && m.Within == 0 {
 			continue
 		}
 		if i%parts == at%parts {
@@ -71,7 +72,7 @@ func mutants(ctx context.Context, args []string) error {
 	var workers int
 	var json, markdown, list bool
 	f := flag.NewFlagSet("mutants", flag.ContinueOnError)
-	f.StringVar(&c.class, "class", "", "only those of a class")
+	f.StringVar(&c.class, "class", "", "only those of these classes, with commas between")
 	f.StringVar(&c.name, "name", "", "only these, with commas between")
 	f.StringVar(&c.share, "share", "1/1", "1/N: every Nth of the list, beginning with another one each day")
 	f.IntVar(&c.offset, "offset", -1, "with -share: where to begin; -1: by the date")
