@@ -52,11 +52,12 @@ type Log struct {
 	size     int64
 	frontier []tlog.Hash // largest subtree first; valid if loaded
 	loaded   bool
+	bounds   Bounds
 }
 
 // Open is the log of the given size under prefix in r. It reads nothing yet.
 func Open(r kv.Reader, prefix []byte, size int64) *Log {
-	return &Log{r: r, prefix: bytes.Clone(prefix), size: size, loaded: size == 0}
+	return &Log{r: r, prefix: bytes.Clone(prefix), size: size, loaded: size == 0, bounds: DefaultBounds()}
 }
 
 // Fork is an independent log that continues from this one's size and frontier

@@ -23,7 +23,7 @@ const (
 // each, numbers as unsigned LEB128.
 func (l *Log) entryRuns(ops []kv.Op, raw [][]byte) []kv.Op {
 	for at := l.size - int64(len(raw)); len(raw) > 0; {
-		n := min(len(raw), entriesInRun)
+		n := min(len(raw), l.bounds.Entries)
 		size := binary.MaxVarintLen64
 		for _, e := range raw[:n] {
 			size += binary.MaxVarintLen32 + len(e)
@@ -41,7 +41,7 @@ func (l *Log) entryRuns(ops []kv.Op, raw [][]byte) []kv.Op {
 // hashRuns appends the ops that store hashes, the last of which is the log's last.
 func (l *Log) hashRuns(ops []kv.Op, hashes []byte) []kv.Op {
 	for at := tlog.StoredHashCount(l.size) - int64(len(hashes)/tlog.HashSize); len(hashes) > 0; {
-		n := min(len(hashes)/tlog.HashSize, hashesInRun)
+		n := min(len(hashes)/tlog.HashSize, l.bounds.Hashes)
 		run := hashes[: n*tlog.HashSize : n*tlog.HashSize]
 		at, hashes = at+int64(n), hashes[len(run):]
 		ops = append(ops, kv.Set(l.key('h', at-1), run))

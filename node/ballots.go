@@ -50,7 +50,7 @@ func (m *Machine) vouch(s quorum.Subject) (votes.Ballot, bool) {
 		return votes.Ballot{}, false
 	}
 	if !m.listen.over && !m.guard.Lost() {
-		m.listen.hold(s)
+		m.listen.hold(s, m.cfg.Bounds.Held)
 		return votes.Ballot{}, false
 	}
 	if s.View < m.listen.since && !m.forgone(s) {

@@ -97,7 +97,7 @@ func (m *Machine) handIn(ev HandIn) {
 	}
 	m.fx.Reply = append(m.fx.Reply, reply)
 	if len(fresh) > 0 {
-		m.polls.soon(m.now)
+		m.polls.soon(m.now, m.cfg.Bounds.MeetOften)
 		m.passOn(fresh)
 	}
 }
@@ -110,7 +110,7 @@ const maxCastBytes = 32 << 10
 func (m *Machine) passOn(fresh [][]byte) {
 	for len(fresh) > 0 {
 		n, size := 0, 0
-		for n < len(fresh) && (n == 0 || size+len(fresh[n]) <= maxCastBytes) {
+		for n < len(fresh) && (n == 0 || size+len(fresh[n]) <= m.cfg.Bounds.CastBytes) {
 			size += len(fresh[n])
 			n++
 		}

@@ -28,6 +28,7 @@ type chain struct {
 	id         aweigh.ScopeID
 	pool       *pool
 	policy     *scope.Policy // of the epoch
+	bounds     *Bounds
 	epoch      aweigh.Epoch
 	store      *scope.Cache
 	applied    []kv.Op   // made final in this step, of which store does not know yet
@@ -45,9 +46,17 @@ func (c *chain) open(m *Machine) (err error) {
 	if c.store, err = scope.NewCache(m.store, c.id); err != nil {
 		return err
 	}
+	c.bounds = m.cfg.Bounds
+	b := m.cfg.Network.bounds
+	if b != nil {
+		c.store.Within(b)
+	}
 	c.reader, c.pool = c.store, &m.pool
 	if c.state, err = scope.Open(c.reader, c.id); err != nil {
 		return err
+	}
+	if b != nil {
+		c.state = c.state.Within(b)
 	}
 	if c.state, err = c.state.Begin(m.cfg.Network.epochs()...); err != nil {
 		return err
@@ -106,9 +115,9 @@ func (c *chain) settle() {
 // plausible reports whether a block of this header can stand in the tree of
 // candidates, as far as the header alone tells.
 func (c *chain) plausible(h scope.Header) bool {
-	head, most := c.state.Height(), aweigh.Height(maxOpenBlocks+1)
+	head, most := c.state.Height(), aweigh.Height(c.bounds.OpenBlocks+1)
 	if c.policy.Rules.Mode.OneRound() {
-		most = maxOpenEmpty
+		most = aweigh.Height(c.bounds.OpenEmpty)
 	}
 	return h.Height > head && h.Height <= head+most && h.Epoch == c.epoch && h.View > c.view()
 }

@@ -143,7 +143,7 @@ func (m *Machine) ballots(s *scope.State, bundles []*scope.CheckedBundle) [][]by
 		if b.Motion != last {
 			motions, last = motions+1, b.Motion
 		}
-		if size += len(raw); size > scope.MaxBallotBytes || motions > scope.MaxBallotMotions {
+		if size += len(raw); size > s.Bounds().BallotBytes || motions > s.Bounds().BallotMotions {
 			break
 		}
 		raws = append(raws, raw)

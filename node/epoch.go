@@ -34,7 +34,7 @@ func (m *Machine) begin(e *scope.Epoch) error {
 	m.peers = t.others(m.self)
 	m.engine = quorum.NewEngine(quorum.Config{
 		Self: m.self, Weights: m.roster.Weights, Leaders: e.Leaders(), Rules: m.keyring.Rules(),
-		Seed: e.Seed(), Root: e.Root, Timing: m.cfg.Timing,
+		Seed: e.Seed(), Root: e.Root, Timing: m.cfg.Timing, Bounds: m.cfg.Bounds.Quorum,
 	})
 	m.attends = attends{}
 	return nil
@@ -102,8 +102,8 @@ const (
 )
 
 // keep holds a frame until the next epoch begins.
-func (y *early) keep(from Peer, f []byte) {
-	if y.bytes[from]+len(f) > maxEarlyBytes {
+func (y *early) keep(from Peer, f []byte, most int) {
+	if y.bytes[from]+len(f) > most {
 		return
 	}
 	if y.bytes == nil {
@@ -131,7 +131,7 @@ func (m *Machine) tooEarly(from Peer, f []byte) {
 		still = true
 	}
 	if still {
-		m.early.keep(from, f)
+		m.early.keep(from, f, m.cfg.Bounds.EarlyBytes)
 	} else if err == nil {
 		m.arrived(from, msg)
 	}
@@ -166,7 +166,7 @@ func (m *Machine) knows(v quorum.Vote) bool {
 
 // attend keeps a finalize ballot.
 func (m *Machine) attend(v *quorum.Vote) {
-	if v.Kind != quorum.Finalize || v.View > m.engine.View()+quorum.Ahead || v.View+maxAttends <= m.engine.View() {
+	if v.Kind != quorum.Finalize || v.View > m.engine.View()+m.cfg.Bounds.Quorum.Ahead || v.View+maxAttends <= m.engine.View() {
 		return
 	}
 	seat, ok := m.roster.Seat(v.Anchor)
@@ -186,12 +186,12 @@ const maxAttends = 256
 
 // unrecorded are the ballots to reconcile in a block on top of a state.
 func (m *Machine) unrecorded(s *scope.State) (all []scope.Attended) {
-	size := 0
+	size, most := 0, s.Bounds().AttendedBytes
 	err := s.Open(func(at aweigh.Height, subject quorum.Subject, lacks func(aweigh.AnchorID) bool) {
 		a := scope.Attended{Height: at}
 		for _, v := range m.attends[subject.View] {
 			s := v.signature
-			if v.block == subject.Block && lacks(s.Anchor) && size+len(s.Bytes) <= scope.MaxAttendedBytes {
+			if v.block == subject.Block && lacks(s.Anchor) && size+len(s.Bytes) <= most {
 				a.Signatures = append(a.Signatures, s)
 				size += len(s.Bytes)
 			}

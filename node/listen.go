@@ -165,9 +165,9 @@ func (l *listening) end(m *Machine) bool {
 }
 
 // hold keeps a subject until the listening is over.
-func (l *listening) hold(s quorum.Subject) {
+func (l *listening) hold(s quorum.Subject, most int) {
 	l.wanted = true
-	if l.held = append(l.held, s); len(l.held) > maxHeld {
+	if l.held = append(l.held, s); len(l.held) > most {
 		l.held = l.held[1:] // its view is long over
 	}
 }

@@ -15,19 +15,6 @@ import (
 	"github.com/aweigh/aweigh/votes"
 )
 
-// MachineConfig is all that a Machine starts from besides its store.
-type MachineConfig struct {
-	Network        *Network          // shared by all machines of a process
-	Key            *votes.PrivateKey // the anchor's key; nil for an observer
-	Timing         quorum.Timing
-	Pool           int               // bytes of mutations that may wait; default 64 MiB
-	SnapshotBehind aweigh.Height     // lack more blocks than this, and a snapshot is waited for; 0: never
-	Keep           aweigh.Height     // so many of the newest blocks stay whatever was compacted; 0: all blocks do
-	Awaited        aweigh.Height     // of a snapshot that is being fetched, 0 if none is
-	Order          *scope.Revocation // as Ordered says
-	Life           uint64            // unlike that of any earlier life of this node: random, or counted
-}
-
 // Machine is a whole node without sockets, disks, clocks and goroutines. It is
 // a function of its store and of the events given to Step.
 //
@@ -123,9 +110,7 @@ var ErrOtherNetwork = errors.New("node: the data directory belongs to another ne
 // NewMachine continues from what the store holds (P8). The store must have been
 // bootstrapped with the network's genesis.
 func NewMachine(cfg MachineConfig, store kv.Reader) (*Machine, error) {
-	if cfg.Pool <= 0 {
-		cfg.Pool = 64 << 20
-	}
+	cfg = cfg.withDefaults()
 	net := cfg.Network
 	m := &Machine{
 		cfg: cfg, id: net.id, store: store,

@@ -59,7 +59,7 @@ func (m *Machine) meet(p Peer) {
 	if k.mine == nil {
 		k.mine = make(map[Peer]*session)
 	}
-	k.mine[p] = &session{s, m.now.Add(meetPatience)}
+	k.mine[p] = &session{s, m.now.Add(m.cfg.Bounds.MeetPatience)}
 	m.send(p, tagMeet, Meeting{Part: Begins, Message: out})
 }
 
@@ -82,12 +82,12 @@ func (m *Machine) meetAgain() {
 		return
 	}
 	if k.at == 0 {
-		k.soon(m.now)
+		k.soon(m.now, m.cfg.Bounds.MeetOften)
 	}
 	if m.now < k.at {
 		return
 	}
-	k.wait = min(2*k.wait, meetSeldom)
+	k.wait = min(2*k.wait, m.cfg.Bounds.MeetSeldom)
 	k.at = m.now.Add(k.wait)
 	if p := m.next(&k.asked); p != "" {
 		m.meet(p)
@@ -95,9 +95,9 @@ func (m *Machine) meetAgain() {
 }
 
 // soon lets the next session begin before long: there is what others may lack.
-func (k *meets) soon(now aweigh.Instant) {
-	k.wait = meetOften
-	k.at = aweigh.Earliest(k.at, now.Add(meetOften))
+func (k *meets) soon(now aweigh.Instant, often time.Duration) {
+	k.wait = often
+	k.at = aweigh.Earliest(k.at, now.Add(often))
 }
 
 // meeting takes a message of a session.
@@ -126,13 +126,13 @@ func (m *Machine) meeting(from Peer, in Meeting) {
 	default:
 		must.OK(err, "reading the ballot box")
 	}
-	s.until = m.now.Add(meetPatience)
+	s.until = m.now.Add(m.cfg.Bounds.MeetPatience)
 	for _, raw := range items {
 		b, err := votes.DecodeMotionBallot(raw)
 		if err == nil {
 			c := m.castUnchecked(b)
 			if err = c.Err; err == nil && c.Outcome != box.Repeated {
-				k.soon(m.now)
+				k.soon(m.now, m.cfg.Bounds.MeetOften)
 			}
 		}
 		if m.heard(from, Casting{Err: err}); errors.Is(err, votes.ErrMalformed) || errors.Is(err, votes.ErrForged) {
@@ -156,13 +156,13 @@ func (m *Machine) respond(p Peer) *session {
 			delete(k.theirs, q)
 		}
 	}
-	if strangers := m.strangersMeet(); k.theirs[p] == nil && m.anchors[p] == (aweigh.AnchorID{}) && strangers >= maxSessions {
+	if strangers := m.strangersMeet(); k.theirs[p] == nil && m.anchors[p] == (aweigh.AnchorID{}) && strangers >= m.cfg.Bounds.Sessions {
 		return nil
 	}
 	if k.theirs == nil {
 		k.theirs = make(map[Peer]*session)
 	}
-	k.theirs[p] = &session{reconcile.Respond(m.side()), m.now.Add(meetPatience)}
+	k.theirs[p] = &session{reconcile.Respond(m.side()), m.now.Add(m.cfg.Bounds.MeetPatience)}
 	return k.theirs[p]
 }
 

@@ -16,6 +16,7 @@ type Network struct {
 	id      aweigh.ScopeID
 	verify  votes.Verifier // nil: directly
 	terms   []*term        // the last few, newest last
+	bounds  *scope.Bounds  // nil: the defaults
 }
 
 // term is what follows from an Epoch for those who take part in it: immutable,

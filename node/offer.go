@@ -97,7 +97,7 @@ const someAtATime = 8
 
 // sendAround sends a frame to those whose turn it is; last is who had it last.
 func (m *Machine) sendAround(f []byte, last *int) {
-	for range min(len(m.peers), someAtATime) {
+	for range min(len(m.peers), m.cfg.Bounds.SomeAtATime) {
 		*last = (*last + 1) % len(m.peers)
 		m.fx.Send = append(m.fx.Send, Packet{To: m.peers[*last], Frame: f})
 	}
@@ -129,7 +129,7 @@ func (m *Machine) offered(from Peer, o offerIn) {
 		}
 	}
 	behind := o.Domain.Epoch < here.Epoch || same && (o.View < m.engine.View() || o.Final < m.engine.Final() || o.Height < height)
-	if behind && !o.Answer && m.helped.may(from, m.now) {
+	if behind && !o.Answer && m.helped.may(from, m.now, m.cfg.Bounds.Helped) {
 		holds := m.engine.Holdings()
 		if o.View == 0 { // it listens: for what it signed itself above all
 			holds.Votes = append(holds.Votes, m.engine.Cast(a)...)
@@ -151,11 +151,11 @@ type nextHelp map[Peer]aweigh.Instant
 // may reports whether a peer may be answered now, and notes that it is. One kind
 // of help has a nextHelp of its own: a peer that learns by one answer that it is
 // behind asks for blocks at once.
-func (l *nextHelp) may(p Peer, now aweigh.Instant) bool {
+func (l *nextHelp) may(p Peer, now aweigh.Instant, most int) bool {
 	if now < (*l)[p] {
 		return false
 	}
-	if *l == nil || len(*l) >= maxHelped {
+	if *l == nil || len(*l) >= most {
 		*l = make(nextHelp)
 	}
 	(*l)[p] = now.Add(helpGap)
@@ -241,7 +241,7 @@ func (m *Machine) hinted() {
 }
 
 func (m *Machine) poll() {
-	m.pollAt = m.now.Add(pollEvery)
+	m.pollAt = m.now.Add(m.cfg.Bounds.PollEvery)
 	if p := m.turn(); p != "" {
 		m.send(p, tagOffer, m.offer(m.engine.Holdings(), false))
 	}

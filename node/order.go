@@ -48,10 +48,10 @@ const (
 
 // propose is on, for a block that this anchor proposes: what nobody votes for shall not hold up all else. The notice
 // is over by this node's clock as well: a scope whose time has run ahead does not cut it short.
-func (o *order) propose(s *scope.State, now, at aweigh.Instant) *scope.Revocation {
-	r := o.on(s, min(now, at))
+func (o *order) propose(m *Machine, s *scope.State, at aweigh.Instant) *scope.Revocation {
+	r := o.on(s, min(m.now, at))
 	if r != nil {
-		o.due = now.Add(min(leastPatience<<min(o.tried, 16), mostPatience))
+		o.due = m.now.Add(min(m.cfg.Bounds.OrderSoon<<min(o.tried, 16), m.cfg.Bounds.OrderLate))
 		o.tried++
 	}
 	return r

@@ -28,14 +28,14 @@ func (m *Machine) keep() {
 		return
 	}
 	if p.keepAt == 0 {
-		p.keepAt = m.now.Add(keepAfter)
+		p.keepAt = m.now.Add(m.cfg.Bounds.KeepAfter)
 	}
 	if m.now < p.keepAt {
 		return
 	}
-	p.keepAt = m.now.Add(keepAfter)
+	p.keepAt = m.now.Add(m.cfg.Bounds.KeepAfter)
 	for _, e := range p.order {
-		if !e.gone && e.local && !e.kept && m.now.Sub(e.came) >= keepAfter/2 {
+		if !e.gone && e.local && !e.kept && m.now.Sub(e.came) >= m.cfg.Bounds.KeepAfter/2 {
 			m.write(kv.Set(keyPending(m.id, e.bundle.ID()), e.bundle.Raw()))
 			m.fx.Sync = true
 			p.onDisk(e)

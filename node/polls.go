@@ -28,9 +28,9 @@ type polls struct {
 // openBox reads the box, and what of it the chain has not recorded.
 func (m *Machine) openBox() error {
 	p := &m.polls
-	p.room = maxDue
+	p.room = m.cfg.Bounds.Due
 	p.rest, p.lateRest = make(map[votes.MotionID]aweigh.Hash), true
-	b, over, err := box.New(m.network(), m.id, box.Limits{}, m.store, m)
+	b, over, err := box.New(m.network(), m.id, m.cfg.Bounds.Box, m.store, m)
 	if err != nil {
 		return err
 	}
@@ -74,7 +74,7 @@ func (m *Machine) Motion(id votes.MotionID) box.Motion {
 	if end != nil {
 		known.State = box.Closed
 	}
-	if m.polls.known == nil || len(m.polls.known) >= maxKnown {
+	if m.polls.known == nil || len(m.polls.known) >= m.cfg.Bounds.Known {
 		m.polls.known = make(map[votes.MotionID]box.Motion)
 	}
 	m.polls.known[id] = known
@@ -100,7 +100,7 @@ func (m *Machine) polled(k *candidate) {
 		case end == nil:
 			m.opened(id)
 		case m.closed(id):
-			p.soon(m.now)
+			p.soon(m.now, m.cfg.Bounds.MeetOften)
 		}
 	}
 	if (len(p.rest) > 0 || p.lateRest) && len(p.due) < p.room/2 {

@@ -309,6 +309,9 @@ func (m *Machine) Cycle() time.Duration { return m.cycle }
 // Flying is how many mutations submitted here are to be answered yet.
 func (m *Machine) Flying() int { return len(m.pool.mine) }
 
+// maxPool bounds the mutations that wait, in bytes.
+const maxPool = 64 << 20
+
 // maxReoffer bounds the bundles that are sent again at a time.
 const maxReoffer = 64
 
@@ -347,7 +350,7 @@ func (m *Machine) reofferBundles() {
 		e.since = m.now
 		e.sent++
 		e.wait++
-		if n++; n == maxReoffer {
+		if n++; n == m.cfg.Bounds.Reoffer {
 			return
 		}
 	}

@@ -37,7 +37,7 @@ func (p *proofs) stands(s *scope.State, a aweigh.AnchorID) bool {
 
 func (p *proofs) add(m *Machine, a, b votes.Ballot) {
 	e, err := votes.NewEquivocation(a, b)
-	if err != nil || len(p.known) >= maxProofs {
+	if err != nil || len(p.known) >= m.cfg.Bounds.Proofs {
 		return
 	}
 	for _, k := range p.known {

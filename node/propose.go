@@ -70,7 +70,7 @@ func (m *Machine) build(slot quorum.Slot) bool {
 	path, _, _ := m.chain.path(slot.Parent)
 	// Where one round decides, only a block above them makes open ones final: if many
 	// are open, an empty one.
-	crowded := len(path) >= maxOpenBlocks
+	crowded := len(path) >= m.cfg.Bounds.OpenBlocks
 	if crowded && !oneRound || oneRound && m.premature(path) {
 		return true // the view shall run out
 	}
@@ -81,7 +81,7 @@ func (m *Machine) build(slot quorum.Slot) bool {
 	b := scope.NewBlock(h, nil, scope.Evidence{}) // it ends the epoch, or waits with others for its end
 	if full && !crowded {
 		bundles := m.pick(path, h.Time)
-		b = scope.NewBlock(h, bundles, scope.Evidence{Proofs: m.proofs.fresh(m.chain.state, path), Attended: m.unrecorded(state), Ballots: m.ballots(state, bundles), Revocation: m.order.propose(state, m.now, h.Time)})
+		b = scope.NewBlock(h, bundles, scope.Evidence{Proofs: m.proofs.fresh(m.chain.state, path), Attended: m.unrecorded(state), Ballots: m.ballots(state, bundles), Revocation: m.order.propose(m, state, h.Time)})
 	}
 	m.chain.add(b).valid = true
 	ballot, ok := m.vouch(quorum.Subject{Kind: m.keyring.Rules().Mode.Vouch(), View: slot.View, Block: b.Hash()})
@@ -125,7 +125,7 @@ func (m *Machine) handOut(b *scope.Block) {
 			e.scarce = false
 		}
 	}
-	if len(scarce) > maxHandOut {
+	if len(scarce) > m.cfg.Bounds.HandOut {
 		return
 	}
 	for _, e := range scarce {
@@ -147,7 +147,7 @@ func (m *Machine) propose(from Peer, p proposalIn) {
 	m.inputs = append(m.inputs, quorum.Proposal{Vote: vote, Parent: p.Header.Parent, ParentView: p.ParentView})
 	// The leader's signature covers the header alone, so the names of the bundles
 	// are taken from nobody else.
-	if m.anchors[from] == vote.Anchor && v <= m.engine.View()+quorum.Ahead && m.chain.plausible(p.Header) && !m.proposedIn(v) {
+	if m.anchors[from] == vote.Anchor && v <= m.engine.View()+m.cfg.Bounds.Quorum.Ahead && m.chain.plausible(p.Header) && !m.proposedIn(v) {
 		m.wants.assemble(m, p, from)
 	}
 }

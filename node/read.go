@@ -23,7 +23,7 @@ type reads struct {
 const maxReads = 1 << 16
 
 func (r *reads) add(m *Machine, id uint64) {
-	if r.held >= maxReads {
+	if r.held >= m.cfg.Bounds.Reads {
 		m.fx.Reply = append(m.fx.Reply, Reply{Read: id, Refused: ErrBusy})
 		return
 	}

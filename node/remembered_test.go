@@ -17,7 +17,7 @@ func TestFewStrangersAreRemembered(t *testing.T) {
 		p := Peer(fmt.Sprint(i))
 		x := a.of(p)
 		x.work.AllowN(time.Now(), x.work.Burst()) // it owes something
-		help.may(p, 1)
+		help.may(p, 1, maxHelped)
 	}
 	if n := len(a.peers); n == 0 || n > maxAccounts {
 		t.Errorf("%d accounts, at most %d", n, maxAccounts)

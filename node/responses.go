@@ -12,7 +12,7 @@ const repeatableUnits = 16 << 10
 // since the author may ask this node next. A liar could fill the memory of all nodes with larger ones.
 func (c *chain) repeatable(b *scope.Block) map[aweigh.Hash]bool {
 	var all map[aweigh.Hash]bool
-	left := int64(repeatableUnits)
+	left := int64(c.bounds.Repeatable)
 	for _, x := range b.Bundles {
 		if c.pool.told.anchors.has(x.Mutations()[0].Author) || x.Looks() > left {
 			continue

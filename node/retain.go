@@ -73,7 +73,7 @@ func (r *retention) sweep(m *Machine, compacted int64, to aweigh.Height) {
 		var p pillar
 		must.OK(canon.Decode(raw, &p), "reading a block")
 		at := aweigh.Height(binary.BigEndian.Uint64(k[len(all):]))
-		if seen >= dropsAtOnce || p.Revision >= compacted {
+		if seen >= m.cfg.Bounds.DropsAtOnce || p.Revision >= compacted {
 			to = at
 			return false
 		}
@@ -88,9 +88,9 @@ func (r *retention) sweep(m *Machine, compacted int64, to aweigh.Height) {
 		r.below = to
 		m.write(append(ops, kv.Set(keyDropped(m.id), binary.BigEndian.AppendUint64(nil, uint64(to))))...)
 	}
-	r.compacted, r.more = compacted, seen >= dropsAtOnce
-	if r.at = m.now.Add(dropLater); r.more {
-		r.at = m.now.Add(dropAgain)
+	r.compacted, r.more = compacted, seen >= m.cfg.Bounds.DropsAtOnce
+	if r.at = m.now.Add(m.cfg.Bounds.DropLater); r.more {
+		r.at = m.now.Add(m.cfg.Bounds.DropAgain)
 	}
 }
 

@@ -88,7 +88,7 @@ func (m *Machine) serveCatchUp(to Peer, ask CatchUp) {
 	if ask.From == 0 {
 		return
 	}
-	if ask.From > head || ask.From < m.retain.below || !m.served.may(to, m.now) { // nothing to give, or not yet: the asker shall not wait for it
+	if ask.From > head || ask.From < m.retain.below || !m.served.may(to, m.now, m.cfg.Bounds.Helped) { // nothing to give, or not yet: the asker shall not wait for it
 		m.send(to, tagBlocks, msg)
 		return
 	}
@@ -101,7 +101,7 @@ func (m *Machine) serveCatchUp(to Peer, ask CatchUp) {
 	if !ends {
 		last = head
 	}
-	for at := ask.From; at <= last && len(msg.Blocks) < maxBlocks; at++ {
+	for at := ask.From; at <= last && len(msg.Blocks) < m.cfg.Bounds.Blocks; at++ {
 		raw, err := history.Raw(at)
 		if errors.Is(err, ErrNoBlock) && at == ask.From { // it lies before a snapshot: let the asker go on
 			m.send(to, tagBlocks, msg)
@@ -110,7 +110,7 @@ func (m *Machine) serveCatchUp(to Peer, ask CatchUp) {
 		if err != nil {
 			return
 		}
-		if size += len(raw); size > maxReply && len(msg.Blocks) > 0 {
+		if size += len(raw); size > m.cfg.Bounds.Reply && len(msg.Blocks) > 0 {
 			break
 		}
 		cert, err := history.Certificate(at)

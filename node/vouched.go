@@ -24,7 +24,7 @@ const maxUndo = 1 << 20
 
 // vouch keeps what the newest block replaces, which is about to be applied.
 func (c *chain) vouch(m *Machine, k *candidate) {
-	u, err := c.state.Undo(k.block.Hash(), k.result.Ops, maxUndo)
+	u, err := c.state.Undo(k.block.Hash(), k.result.Ops, m.cfg.Bounds.Undo)
 	must.OK(err, "reading what a block replaces")
 	m.write(kv.Set(keyVouched(c.id), canon.Encode(vouched{Undo: &u})))
 }

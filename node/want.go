@@ -46,7 +46,7 @@ func (m *Machine) wantBlock(h aweigh.Hash, from Peer) {
 	if slices.ContainsFunc(m.wants.blocks, func(w *wanted) bool { return w.hash == h }) {
 		return
 	}
-	if len(m.wants.blocks) >= maxWanted {
+	if len(m.wants.blocks) >= m.cfg.Bounds.Wanted {
 		m.wants.blocks = slices.Delete(m.wants.blocks, 0, 1)
 	}
 	m.wants.blocks = append(m.wants.blocks, &wanted{hash: h, from: from, at: m.now.Add(patience)})
@@ -59,7 +59,7 @@ func (w *wants) assemble(m *Machine, p proposalIn, from Peer) {
 	if q.try(m) {
 		return
 	}
-	if len(w.parts) >= maxWanted {
+	if len(w.parts) >= m.cfg.Bounds.Wanted {
 		w.parts = slices.Delete(w.parts, 0, 1)
 	}
 	w.parts = append(w.parts, q)
@@ -88,9 +88,10 @@ func (q *part) try(m *Machine) bool {
 
 // want asks for the block and for as many of its bundles as one question holds.
 func (q *part) want(m *Machine) {
-	ids := make([]aweigh.Hash, 0, min(len(q.lacks), maxNames-1))
+	most := m.cfg.Bounds.Names - 1
+	ids := make([]aweigh.Hash, 0, min(len(q.lacks), most))
 	for _, id := range q.Bundles {
-		if q.lacks[id] && len(ids) < maxNames-1 {
+		if q.lacks[id] && len(ids) < most {
 			ids = append(ids, id)
 		}
 	}
@@ -171,7 +172,7 @@ func (m *Machine) serveWant(to Peer, want Want) {
 	if m.anchors[to] == (aweigh.AnchorID{}) {
 		return
 	}
-	room := maxReply
+	room := m.cfg.Bounds.Reply
 	given := make(map[aweigh.Hash]bool)
 	reply := func(tag byte, name aweigh.Hash, raw []byte) {
 		if room -= len(raw); room >= 0 {

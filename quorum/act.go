@@ -17,8 +17,8 @@ func (e *Engine) advance(now aweigh.Instant) {
 	e.judge(e.round(e.ended))
 	e.view = e.ended + 1
 	e.entered, e.deadline = now, 0
-	if e.view > Ahead {
-		e.close(min(e.tip, e.view-Ahead)) // the tip's certificate stands for all before it
+	if e.view > e.cfg.Bounds.Ahead {
+		e.close(min(e.tip, e.view-e.cfg.Bounds.Ahead)) // the tip's certificate stands for all before it
 	}
 }
 

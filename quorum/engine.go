@@ -50,6 +50,9 @@ type Engine struct {
 // NewEngine starts an epoch at view 1.
 func NewEngine(cfg Config) *Engine {
 	cfg.Timing = cfg.Timing.withDefaults()
+	if cfg.Bounds == (Bounds{}) {
+		cfg.Bounds = DefaultBounds()
+	}
 	if cfg.Leaders.Len() == 0 {
 		cfg.Leaders = cfg.Weights
 	}

@@ -43,6 +43,7 @@ type Config struct {
 	Seed    aweigh.Hash // of the epoch, for Leader
 	Root    aweigh.Hash // the block that the epoch starts from; it counts as final at view 0
 	Timing  Timing
+	Bounds  Bounds // DefaultBounds by default
 }
 
 // Input is one thing that happened: Proposal, Vote, Certificate, Verdict,

@@ -8,7 +8,9 @@ import (
 )
 
 // open reports whether votes and proposals of a view are still of interest.
-func (e *Engine) open(v aweigh.View) bool { return v >= max(e.floor, 1) && v <= e.view+Ahead }
+func (e *Engine) open(v aweigh.View) bool {
+	return v >= max(e.floor, 1) && v <= e.view+e.cfg.Bounds.Ahead
+}
 
 func (e *Engine) propose(p Proposal, out *Output) {
 	v := &p.Vote

@@ -46,7 +46,7 @@ func (e *Engine) busy() bool {
 // heardLately reports whether the leader of a view is in reach and showed a sign
 // of life in recent views.
 func (e *Engine) heardLately(r *round) bool {
-	return len(e.heard) > 0 && (r.seat == e.seat || !e.away[r.seat] && e.heard[r.seat]+aweigh.View(skipAfter*len(e.heard)) >= r.view)
+	return len(e.heard) > 0 && (r.seat == e.seat || !e.away[r.seat] && e.heard[r.seat]+aweigh.View(e.cfg.Bounds.SkipAfter*len(e.heard)) >= r.view)
 }
 
 // link notes who is out of reach, and gives up at once on a view whose leader
@@ -70,9 +70,9 @@ func (e *Engine) patience(r *round) time.Duration {
 	if !e.heardLately(r) {
 		return 0
 	}
-	wasted := e.wasted[r.seat]
-	if r.seat == e.seat || wasted%fullTurn == 0 {
-		return doubled(e.cfg.Timing.View, e.fails+min(wasted/fullTurn, 2), e.cfg.Timing.MaxView)
+	wasted, turn := e.wasted[r.seat], e.cfg.Bounds.FullTurn
+	if r.seat == e.seat || wasted%turn == 0 {
+		return doubled(e.cfg.Timing.View, e.fails+min(wasted/turn, 2), e.cfg.Timing.MaxView)
 	}
 	return e.usual() >> min(wasted, 3)
 }
@@ -116,8 +116,8 @@ func doubled(d time.Duration, n int, limit time.Duration) time.Duration {
 // are, the newest decide.
 func (e *Engine) Holdings() Offer {
 	o, w := Offer{View: e.view, Final: e.final}, &e.cfg.Weights
-	undecided, oldest := 0, e.view
-	for i := len(e.order) - 1; i >= 0 && undecided < Ahead; i-- {
+	undecided, oldest := aweigh.View(0), e.view
+	for i := len(e.order) - 1; i >= 0 && undecided < e.cfg.Bounds.Ahead; i-- {
 		if v := e.order[i]; v <= e.view {
 			if oldest = v; !e.rounds[v].over() {
 				undecided++

@@ -79,8 +79,8 @@ func (s *State) CheckAttended(b *Block, k *votes.Keyring, known func(quorum.Vote
 			if !ok || r.has(seat) || j > 0 && bytes.Compare(a.Signatures[j-1].Anchor[:], sig.Anchor[:]) >= 0 {
 				return fmt.Errorf("%w: a ballot of %s on block %d, which is out of order, on record or of no anchor", ErrInvalid, sig.Anchor.Short(), a.Height)
 			}
-			if size += len(sig.Bytes); size > MaxAttendedBytes {
-				return fmt.Errorf("%w: more than %d bytes of ballots to reconcile", ErrInvalid, MaxAttendedBytes)
+			if size += len(sig.Bytes); size > s.bounds.AttendedBytes {
+				return fmt.Errorf("%w: more than %d bytes of ballots to reconcile", ErrInvalid, s.bounds.AttendedBytes)
 			}
 			v := quorum.Vote{Subject: quorum.Subject{Kind: quorum.Finalize, View: r.view, Block: r.block}, Signature: *sig}
 			if known(v) {
@@ -105,7 +105,7 @@ func (x *execution) attend() {
 		}
 		for j := range a.Signatures {
 			if seat, ok := x.epoch.Roster.Seat(a.Signatures[j].Anchor); ok && !r.has(seat) {
-				x.tally.record(seat, a.Height, head, x.block.Header.Height)
+				x.tally.record(x.bounds, seat, a.Height, head, x.block.Header.Height)
 				r = x.tally.at(a.Height, head)
 			}
 		}

@@ -217,7 +217,7 @@ type derived struct {
 
 // begin has the import give all changes that the store should still have.
 func (d *derived) begin(in *Import) error {
-	v := view{r: d.r, space: d.space}
+	v := view{r: d.r, space: d.space, bounds: &defaults}
 	err := v.changes(revision{}, func(c change, _ bool) bool {
 		at := c.at
 		in.since = &at

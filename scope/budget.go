@@ -138,7 +138,7 @@ func (x *execution) giving(price func(bytes int) int64) func(bytes int) int64 {
 
 // tooLarge says that a mutation would hold more than givenMost.
 func (x *execution) tooLarge() (failure error) {
-	if x.gives > givenMost {
+	if x.gives > x.bounds.GivenMost {
 		return ErrTooMuch
 	}
 	return nil

@@ -14,7 +14,8 @@ import (
 // Not safe for concurrent use.
 type Cache struct {
 	kv.Reader
-	space space
+	space  space
+	bounds *Bounds
 
 	young    map[string]newestVersion // by the prefix of a key's versions; nil while there are none
 	old      map[string]newestVersion // those before; together they are an approximate LRU
@@ -35,7 +36,7 @@ const (
 
 // NewCache is a cache of a scope's state in r.
 func NewCache(r kv.Reader, id aweigh.ScopeID) (*Cache, error) {
-	c := &Cache{Reader: r, space: spaceOf(id)}
+	c := &Cache{Reader: r, space: spaceOf(id), bounds: &defaults}
 	return c, c.read()
 }
 
@@ -78,7 +79,7 @@ func (c *Cache) record(key []byte) {
 	if c.receipts == nil {
 		return
 	}
-	if len(c.receipts) >= cacheReceipts {
+	if len(c.receipts) >= c.bounds.Receipts {
 		c.receipts = nil // until the node starts again
 		return
 	}
@@ -91,10 +92,10 @@ func receiptID(key []byte) (id aweigh.Hash) {
 }
 
 func (c *Cache) keep(prefix string, v newestVersion) {
-	if len(v.record) > cacheRecord {
+	if len(v.record) > c.bounds.CacheRecord {
 		return
 	}
-	if c.bytes > cacheBytes {
+	if c.bytes > c.bounds.CacheBytes {
 		c.old, c.young, c.bytes = c.young, make(map[string]newestVersion), 0
 	}
 	if c.young == nil {
@@ -115,7 +116,7 @@ func (c *Cache) forget(prefix string) {
 // Rest forgets what is soon read again.
 func (c *Cache) Rest() {
 	c.young, c.old, c.bytes = nil, nil, 0
-	if c.receipts != nil && len(c.receipts) <= fewReceipts {
+	if c.receipts != nil && len(c.receipts) <= c.bounds.FewReceipts {
 		c.receipts, c.unread = nil, true
 	}
 }

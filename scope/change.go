@@ -17,12 +17,12 @@ type change struct {
 // changesInRun bounds the changes stored as one pair.
 const changesInRun = 128
 
-// changeRuns is the ops that store a block's changes. A run is, for each of them:
+// changeRuns is the ops that store a block's changes, at most so many in one pair. A run is, for each of them:
 // the revision less that of the one before, the place within it, the length of
 // the key, all as unsigned LEB128, and the key.
-func (s *space) changeRuns(changes []change) (ops []kv.Op) {
+func (s *space) changeRuns(changes []change, most int) (ops []kv.Op) {
 	for len(changes) > 0 {
-		n := min(len(changes), changesInRun)
+		n := min(len(changes), most)
 		var run []byte
 		main := int64(0)
 		for _, c := range changes[:n] {

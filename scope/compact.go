@@ -62,7 +62,7 @@ func (x *execution) collect(due int) error {
 		if err := x.drop(c.key, c.at, c.at.main < s.head.Compacted); err != nil {
 			return err
 		}
-		if i+1 == due || before-s.head.Bytes >= collectBytes {
+		if i+1 == due || before-s.head.Bytes >= s.bounds.CollectBytes {
 			s.cursor = c.at.next()
 			break
 		}

@@ -161,7 +161,7 @@ func (x *execution) region() (*region, error) { return x.next.region() }
 func (h *handover) gather(x *execution, prefix []byte, charge func(visits, bytes int) error) (failure, err error) {
 	size := 0
 	end := PrefixEnd(prefix)
-	tooMuch := fmt.Errorf("%q holds more than the %d keys and %d MiB that can be handed over at once; delegate longer prefixes one by one", prefix, handKeys, handBytes>>20)
+	tooMuch := fmt.Errorf("%q holds more than the %d keys and %d MiB that can be handed over at once; delegate longer prefixes one by one", prefix, x.bounds.HandKeys, x.bounds.HandBytes>>20)
 	err = x.each(prefix, end, 1<<63-1, nil, func(k, record []byte) error {
 		v, err := x.decode(k, record)
 		if err != nil {
@@ -169,7 +169,7 @@ func (h *handover) gather(x *execution, prefix []byte, charge func(visits, bytes
 		}
 		escaped, _, _ := x.space.splitVersion(k)
 		v.Key = bytes.Clone(keyOf(escaped))
-		if size += len(v.Key) + len(v.Value); len(h.keys) >= handKeys || size > handBytes {
+		if size += len(v.Key) + len(v.Value); len(h.keys) >= x.bounds.HandKeys || size > x.bounds.HandBytes {
 			failure = tooMuch
 		} else if failure = charge(1, len(k)+len(record)); failure == nil {
 			h.keys = append(h.keys, v)
@@ -209,7 +209,7 @@ func (h *handover) gather(x *execution, prefix []byte, charge func(visits, bytes
 	if x.names.Redirects == 0 {
 		return nil, nil
 	}
-	room := handKeys - len(h.keys)
+	room := x.bounds.HandKeys - len(h.keys)
 	if failure := charge(1, 0); failure != nil {
 		return failure, nil
 	}
@@ -220,7 +220,7 @@ func (h *handover) gather(x *execution, prefix []byte, charge func(visits, bytes
 	for i := range h.redirects {
 		size += len(h.redirects[i].Key) + len(h.redirects[i].To)
 	}
-	if len(h.redirects) > room || size > handBytes {
+	if len(h.redirects) > room || size > x.bounds.HandBytes {
 		return tooMuch, nil
 	}
 	return charge(len(h.redirects), size-before), nil

@@ -208,7 +208,7 @@ func TestP24ClockEndsAnEpochThatHoldsBlocks(t *testing.T) {
 		t.Error("an epoch without blocks has a deadline")
 	}
 	r.now = r.now.Add(time.Hour)
-	for range clockBlocks {
+	for range defaults.clockBlocks() {
 		if b := r.next(nil, nil); !b.Header.Next.IsZero() {
 			t.Fatal("an epoch of few blocks ended")
 		} else {

@@ -70,7 +70,7 @@ func (s *State) places(from revision, to int64, key, end []byte, most int) (plac
 		if c.at.main > at {
 			at, size = c.at.main, 0
 		}
-		if size >= placesBytes {
+		if size >= s.bounds.PlacesBytes {
 			places = append(places, Place{Revision: at, Sub: c.at.sub, Rest: true})
 			next = at + 1
 			return false

@@ -71,7 +71,7 @@ func (s *State) ExecuteFor(b *Block, wanted Wanted) (*Result, error) {
 	}
 	x := newExecution(s, b)
 	x.wanted = wanted
-	due := dueLeast + 2*b.Len()
+	due := s.bounds.DueLeast + 2*b.Len()
 	if err := x.forget(due); err != nil {
 		return nil, err
 	}
@@ -166,7 +166,7 @@ func newExecution(s *State, b *Block) *execution {
 	}
 	sum := *s.sum // to be changed
 	x.next.sum = &sum
-	x.view = view{r: x.versions, space: s.space}
+	x.view = view{r: x.versions, space: s.space, bounds: s.bounds}
 	x.result.Outcomes = make([]Outcome, 0, b.Len())
 	return x
 }
@@ -393,7 +393,7 @@ func (x *execution) finish() (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	x.ops = append(append(x.ops, ops...), x.space.changeRuns(x.changed)...)
+	x.ops = append(append(x.ops, ops...), x.space.changeRuns(x.changed, x.bounds.ChangesInRun)...)
 
 	h, s := &x.block.Header, &x.next
 	s.head.Epoch, s.head.View, s.head.Height = h.Epoch, h.View, h.Height

@@ -18,7 +18,7 @@ type Policy struct {
 	Rules       quorum.Rules
 	Trust       trust.Params
 	EpochBlocks uint64        // after so many blocks, an epoch ends
-	EpochTime   time.Duration // after so long by the blocks' time, one that holds clockBlocks of them ends too; 0: never
+	EpochTime   time.Duration // after so long by the blocks' time, one that holds Bounds.clockBlocks of them ends too; 0: never
 	Limits      Limits
 	Approvals   []Approval   // what takes more than a quorum's vote (P28)
 	Children    Bound        // what binds the scopes below

@@ -48,7 +48,7 @@ func (x *execution) govern(m *CheckedMutation) (failure, err error) {
 		return errors.New("only the anchor itself can retire; to remove another, evict it"), nil
 	case d.Kind != Retire && d.Kind != Admit && !weighs:
 		return errors.New("only anchors with weight can propose or approve this"), nil
-	case seated && g.by[m.Author] >= governedByOne || !seated && g.outside >= governedOutside:
+	case seated && g.by[m.Author] >= x.bounds.GovernedByOne || !seated && g.outside >= x.bounds.GovernedOutside:
 		return errors.New("too many decisions in one block; try again"), nil
 	}
 	if g.by == nil {
@@ -164,13 +164,13 @@ func (x *execution) mayPropose(m *CheckedMutation, weighs bool) (failure, err er
 	switch {
 	case err != nil:
 		return nil, err
-	case weighs && mine >= proposedAtOnce:
+	case weighs && mine >= x.bounds.ProposedAtOnce:
 		return fmt.Errorf("%d decisions that this anchor proposed are open already; they must be carried, be rejected (aweigh ballot reject) or lapse first", mine), nil
 	case weighs:
 		return nil, nil
 	case mine > 0:
 		return errors.New("an application of this node is open already"), nil
-	case outside >= outsideAtOnce:
+	case outside >= x.bounds.OutsideAtOnce:
 		return fmt.Errorf("%d applications are open already; ask an anchor to propose this one", outside), nil
 	}
 	return nil, nil

@@ -41,7 +41,7 @@ func (x *execution) leasing(m *CheckedMutation, out *Outcome) (failure, err erro
 		return ErrLeaseExists, nil
 	case x.next.head.Full(x.policy):
 		return ErrNoSpace, nil
-	case x.next.head.Leases >= maxLeases:
+	case x.next.head.Leases >= x.bounds.Leases:
 		return ErrManyLeases, nil
 	}
 	ttl := max(r.TTL, MinLeaseTTL)
@@ -184,19 +184,19 @@ func (x *execution) expireLeases() error {
 	if h.LeaseDue == 0 || now < h.LeaseDue {
 		return nil
 	}
-	if now.Sub(max(h.LeaseDue, h.Time)) > leaseHalt {
+	if now.Sub(max(h.LeaseDue, h.Time)) > x.bounds.LeaseHalt {
 		h.Resumed = now
 	}
 	var due []int64
 	err := x.expiring(now, func(_ aweigh.Instant, id int64) bool {
 		due = append(due, id)
-		return len(due) < expireLeases
+		return len(due) < x.bounds.ExpireLeases
 	})
 	if err != nil {
 		return err
 	}
 	x.mutation = &CheckedMutation{} // nobody's
-	room := volume{expireKeys, expireBytes}
+	room := volume{x.bounds.ExpireKeys, x.bounds.ExpireBytes}
 	for i, id := range due {
 		l, ok, err := x.lease(id)
 		if err == nil && !ok {
@@ -300,7 +300,7 @@ func (x *execution) leasable(op *Op, prev *KeyValue) (failure, err error) {
 		if err != nil || !ok {
 			return ErrLeaseNotFound, err
 		}
-		room = volume{maxLeaseKeys - l.keys, maxLeaseBytes - l.bytes}
+		room = volume{x.bounds.LeaseKeys - l.keys, x.bounds.LeaseBytes - l.bytes}
 		if x.room == nil {
 			x.room = make(map[int64]volume)
 		}

@@ -169,7 +169,7 @@ func (x *execution) close(rec *motionRecord, end Ending) error {
 	}
 	x.next.head.Docket.Closed++
 	x.result.Motions = append(x.result.Motions, id)
-	if x.next.head.Docket.Closed > motionsKept {
+	if x.next.head.Docket.Closed > x.bounds.MotionsKept {
 		if err := x.forgetOldest(); err != nil {
 			return err
 		}
@@ -198,7 +198,7 @@ func (x *execution) nextDeadline() error {
 // old.
 func (x *execution) lapse() error {
 	now, d := x.block.Header.Time, &x.next.head.Docket
-	for n := 0; n < lapsedAtOnce && d.Next != 0 && d.Next <= now; n++ {
+	for n := 0; n < x.bounds.LapsedAtOnce && d.Next != 0 && d.Next <= now; n++ {
 		var id votes.MotionID
 		err := x.scanDocket(atOpen, func(_ aweigh.Instant, first votes.MotionID, _ []byte) bool {
 			id = first
@@ -218,10 +218,10 @@ func (x *execution) lapse() error {
 			return err
 		}
 	}
-	for n := 0; n < forgottenAtOnce && d.Closed > 0; n++ {
+	for n := 0; n < x.bounds.ForgottenAtOnce && d.Closed > 0; n++ {
 		old := false
 		err := x.scanDocket(atClosed, func(at aweigh.Instant, _ votes.MotionID, _ []byte) bool {
-			old = now.Sub(at) > keptFor
+			old = now.Sub(at) > x.bounds.KeptFor
 			return false
 		})
 		if err != nil {

@@ -91,7 +91,7 @@ func (x *execution) motionRoom(of docketed) (given bool, failure, err error) {
 		}
 		open, given = append(open[:i:i], open[i+1:]...), true
 	}
-	for d.Closed > 0 && d.Bytes+of.Bytes > motionBytes {
+	for d.Closed > 0 && d.Bytes+of.Bytes > x.bounds.MotionBytes {
 		if err := x.forgetOldest(); err != nil {
 			return given, nil, err
 		}
@@ -101,7 +101,7 @@ func (x *execution) motionRoom(of docketed) (given bool, failure, err error) {
 
 // giveWay chooses which of the open motions gives way to a new one: none, −1, if there is room.
 func (x *execution) giveWay(open []openLine, of *docketed) (i int, failure, err error) {
-	stranger := !x.admitted(of.Author)
+	b, stranger := x.bounds, !x.admitted(of.Author)
 	all, strangers := motionShare{}.with(of), motionShare{}
 	by := make(map[aweigh.Hash]motionShare)
 	first := -1 // the first of a stranger
@@ -116,9 +116,9 @@ func (x *execution) giveWay(open []openLine, of *docketed) (i int, failure, err 
 	}
 	mine := by[of.Author].with(of)
 	switch {
-	case stranger && strangers.with(of).above(motionsOfOne, motionBytesOne):
+	case stranger && strangers.with(of).above(b.MotionsOfOne, b.MotionBytesOne):
 		if strangers.motions == 0 {
-			return -1, fmt.Errorf("scope: a motion of %d bytes; those of authors that the scope does not know may have %d together", of.Bytes, motionBytesOne), nil
+			return -1, fmt.Errorf("scope: a motion of %d bytes; those of authors that the scope does not know may have %d together", of.Bytes, b.MotionBytesOne), nil
 		}
 		young := first < 0
 		if !young {
@@ -126,24 +126,24 @@ func (x *execution) giveWay(open []openLine, of *docketed) (i int, failure, err 
 			if err != nil {
 				return -1, nil, err
 			}
-			young = x.block.Header.Time.Sub(rec.Motion.Opened) < strangerMotionStay
+			young = x.block.Header.Time.Sub(rec.Motion.Opened) < b.StrangerMotionStay
 		}
 		if young {
 			return -1, fmt.Errorf("scope: %d motions of authors that the scope does not know, of %d bytes, are open already; at most %d, of %d bytes, may be. Try again later, or write through an anchor's node",
-				strangers.motions, strangers.bytes, motionsOfOne, motionBytesOne), nil
+				strangers.motions, strangers.bytes, b.MotionsOfOne, b.MotionBytesOne), nil
 		}
 		return first, nil, nil
-	case !stranger && mine.above(motionsOfOne, motionBytesOne):
+	case !stranger && mine.above(b.MotionsOfOne, b.MotionBytesOne):
 		return -1, fmt.Errorf("scope: %d motions of this author, of %d bytes, are open already; at most %d, of %d bytes, may be",
-			mine.motions-1, mine.bytes-of.Bytes, motionsOfOne, motionBytesOne), nil
-	case !all.above(motionsOpen, motionBytes):
+			mine.motions-1, mine.bytes-of.Bytes, b.MotionsOfOne, b.MotionBytesOne), nil
+	case !all.above(b.MotionsOpen, b.MotionBytes):
 		return -1, nil, nil
 	case first >= 0 && !stranger:
 		return first, nil, nil
 	}
 	most, at := mine, -1
 	for i := range open { // the first of those with as many
-		if h := by[open[i].Author]; !stranger && !open[i].due && (all.bytes > motionBytes && h.bytes > most.bytes || all.motions > motionsOpen && h.motions > most.motions) {
+		if h := by[open[i].Author]; !stranger && !open[i].due && (all.bytes > b.MotionBytes && h.bytes > most.bytes || all.motions > b.MotionsOpen && h.motions > most.motions) {
 			most, at = h, i
 		}
 	}

@@ -48,8 +48,8 @@ func (s *State) CheckBallots(b *Block, known func(votes.MotionBallot) bool) erro
 		switch {
 		case last != nil && bytes.Compare(last, place) >= 0:
 			return fmt.Errorf("%w: motion ballots out of order", ErrInvalid)
-		case size > MaxBallotBytes || motions > MaxBallotMotions:
-			return fmt.Errorf("%w: motion ballots of %d bytes or more, on %d motions or more, at most %d and %d are taken", ErrInvalid, size, motions, MaxBallotBytes, MaxBallotMotions)
+		case size > s.bounds.BallotBytes || motions > s.bounds.BallotMotions:
+			return fmt.Errorf("%w: motion ballots of %d bytes or more, on %d motions or more, at most %d and %d are taken", ErrInvalid, size, motions, s.bounds.BallotBytes, s.bounds.BallotMotions)
 		}
 		last = place
 		if first {

@@ -75,7 +75,7 @@ func (x *execution) bind(n *Naming, v *KeyValue) (failure, err error) {
 	class := lineage.AliasMove
 	if n.Kind == Bind {
 		class = lineage.AliasBind
-		if list != nil && len(list.Held) >= MaxAliases {
+		if list != nil && len(list.Held) >= x.bounds.Aliases {
 			return ErrAliases, nil
 		}
 	}

@@ -181,18 +181,18 @@ func (s *State) Versions(u aweigh.UID, visit func(Version) bool) error {
 			number++
 		}
 		walked++
-		return walked <= mostWalked
+		return walked <= s.bounds.Walked
 	}); err != nil {
 		return err
 	}
-	if walked > mostWalked {
+	if walked > s.bounds.Walked {
 		return ErrFar
 	}
 	walked = 0
 	var bad error
 	var under []shown // the version that comes next, under further keys
 	err = s.Lineage().Chain(a.Last, func(index int64, e lineage.Entry) bool {
-		if walked++; walked > mostWalked {
+		if walked++; walked > s.bounds.Walked {
 			bad = ErrFar
 			return false
 		}

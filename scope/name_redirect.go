@@ -20,7 +20,7 @@ func (x *execution) mayRedirect(until aweigh.Instant) error {
 	switch {
 	case until <= now || until.Sub(now) > MaxRedirect:
 		return ErrUntil
-	case x.names.Redirects >= maxRedirects:
+	case x.names.Redirects >= x.bounds.Redirects:
 		return ErrRedirects
 	}
 	return nil

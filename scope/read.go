@@ -104,8 +104,9 @@ func (s *State) Object(u aweigh.UID) (key []byte, last int64, ok bool, err error
 
 // view reads the versions of one scope's keys.
 type view struct {
-	r     kv.Reader
-	space space
+	r      kv.Reader
+	space  space
+	bounds *Bounds
 }
 
 // newest is the version of a key as of now, and whether it has one.

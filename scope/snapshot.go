@@ -112,7 +112,7 @@ func NewImport(h, child Header) (*Import, error) {
 
 func newImport(want Head) *Import {
 	s := spaceOf(want.Scope)
-	return &Import{want: want, state: State{view: view{space: s}}, log: lineage.Open(nil, s.at(atLineage), 0)}
+	return &Import{want: want, state: State{view: view{space: s, bounds: &defaults}}, log: lineage.Open(nil, s.at(atLineage), 0)}
 }
 
 // Add takes the next record. Errors wrap ErrInvalid: the snapshot is not what
@@ -135,13 +135,13 @@ func (i *Import) Add(rec SnapshotRecord) (ops []kv.Op, err error) {
 	case atVersion:
 		return i.version(k, rec.Value)
 	case atNames, atAliases, atRedirect:
-		if i.named++; i.named > i.want.LineageSize+handKeys+1 { // redirects are handed over without an entry
+		if i.named++; i.named > i.want.LineageSize+int64(i.state.bounds.HandKeys)+1 { // redirects are handed over without an entry
 			return nil, fmt.Errorf("%w: more records about names than entries in the lineage", ErrInvalid)
 		}
 		i.element(k, rec.Value)
 		return i.state.space.withLapse(set)
 	case atMotion, atVoted, atOpen, atDue, atClosed, atDelegated, atAccess:
-		if i.named++; i.named > 4*i.want.LineageSize+handKeys+1 { // each stands in the lineage, some twice
+		if i.named++; i.named > 4*i.want.LineageSize+int64(i.state.bounds.HandKeys)+1 { // each stands in the lineage, some twice
 			return nil, fmt.Errorf("%w: more records about motions than the lineage tells of", ErrInvalid)
 		}
 		i.element(k, rec.Value)
@@ -331,7 +331,7 @@ func (i *Import) enter() ([]kv.Op, error) {
 		}
 	}
 	i.entries = i.entries[:0]
-	return append(ops, s.space.changeRuns(i.changed)...), nil
+	return append(ops, s.space.changeRuns(i.changed, s.bounds.ChangesInRun)...), nil
 }
 
 // receipt is the record of a mutation that came.

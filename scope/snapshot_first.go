@@ -32,7 +32,7 @@ func NewFirstImport(g Genesis) (*Import, error) {
 	want := s.head
 	want.LineageSize = g.Descent.Keys
 	return &Import{
-		want: want, state: State{view: view{space: s.space}}, log: lineage.Open(nil, s.space.at(atLineage), 0),
+		want: want, state: State{view: view{space: s.space, bounds: &defaults}}, log: lineage.Open(nil, s.space.at(atLineage), 0),
 		first: &founded{genesis: g, state: s},
 	}, nil
 }

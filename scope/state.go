@@ -113,7 +113,7 @@ func begin(g *Genesis) (*State, []kv.Op, error) {
 		return nil, nil, err
 	}
 	s := &State{
-		view: view{space: spaceOf(id)},
+		view: view{space: spaceOf(id), bounds: &defaults},
 		head: Head{
 			Network: g.Network(), Scope: id, Prefix: canon.Bytes(g.Prefix()), Block: id, Time: g.Time, Revision: 1, Started: g.started(),
 			LineageRoot: root, Ledger: ledger.Digest(), Under: epochDigest(raw), Agenda: agendaDigest(none),
@@ -136,7 +136,7 @@ func begin(g *Genesis) (*State, []kv.Op, error) {
 
 // Open is the state of a scope in r. The error wraps ErrCorrupt if r holds none.
 func Open(r kv.Reader, id aweigh.ScopeID) (*State, error) {
-	s := &State{view: view{r: r, space: spaceOf(id)}}
+	s := &State{view: view{r: r, space: spaceOf(id), bounds: &defaults}}
 	m, sum, err := s.stored(id)
 	if err != nil {
 		return nil, err
@@ -342,7 +342,7 @@ func (s *State) Lineage() *lineage.Log {
 	if s.log != nil {
 		return s.log.Fork(s.r)
 	}
-	return lineage.Open(s.r, s.space.at(atLineage), s.head.LineageSize)
+	return lineage.Open(s.r, s.space.at(atLineage), s.head.LineageSize).Within(s.bounds.Lineage)
 }
 
 // CheckHeader says whether a block with this header can follow the state: its

@@ -28,7 +28,7 @@ type succession struct {
 
 // clockBlocks is how many blocks an epoch holds before the clock may end it: with
 // fewer, hardly any ballot could be recorded, and nobody would earn trust.
-const clockBlocks = 2 * timelyBlocks
+func (b *Bounds) clockBlocks() uint64 { return 2 * uint64(b.TimelyBlocks) }
 
 // Due reports whether a block of this time ends the epoch: it holds as many
 // blocks as the policy says, or is as old, or something was decided or proven
@@ -46,7 +46,7 @@ func (s *State) Due(at aweigh.Instant) (bool, error) {
 		return false, err
 	}
 	p := &e.Policy
-	return early || blocks >= p.EpochBlocks || blocks >= clockBlocks && p.EpochTime > 0 && at >= e.Time.Add(p.EpochTime), nil
+	return early || blocks >= p.EpochBlocks || blocks >= s.bounds.clockBlocks() && p.EpochTime > 0 && at >= e.Time.Add(p.EpochTime), nil
 }
 
 // Deadline is when the clock ends the epoch, 0 if it does not.
@@ -56,7 +56,7 @@ func (s *State) Deadline() (aweigh.Instant, error) {
 		return 0, err
 	}
 	blocks, _, err := tallied(s.tally)
-	if err != nil || blocks < clockBlocks {
+	if err != nil || blocks < s.bounds.clockBlocks() {
 		return 0, err
 	}
 	return e.Time.Add(e.Policy.EpochTime), nil
@@ -89,7 +89,7 @@ func (s *State) successor() (*succession, error) {
 	if err != nil {
 		return nil, err
 	}
-	evidence := attendance(e, t, s.head.Height)
+	evidence := attendance(s.bounds, e, t, s.head.Height)
 	due, gives, left := choose(open)
 	if c := open.yields(); c != nil {
 		return s.yield(e, c, open, ledger, evidence)
@@ -112,16 +112,16 @@ func (s *State) successor() (*succession, error) {
 	if u == nil { // nobody can be weighed anew: things stay as they are, and so does who lied
 		u = &succession{ledger: ledger, terms: e.Terms()}
 	} else {
-		e.rest(&u.terms, t)
+		e.rest(s.bounds, &u.terms, t)
 	}
 	u.takes, u.dropped, u.gives, u.left = takes, without, gives, left
 	return u, nil
 }
 
 // attendance is the evidence of an epoch's ballots, as it stands at a height.
-func attendance(e *Epoch, t *tally, at aweigh.Height) (all []trust.Evidence) {
+func attendance(b *Bounds, e *Epoch, t *tally, at aweigh.Height) (all []trust.Evidence) {
 	for seat, a := range e.Roster.Anchors {
-		if record := t.attendance(seat); record.Blocks > 0 {
+		if record := t.attendance(b, seat); record.Blocks > 0 {
 			all = append(all, trust.Evidence{
 				Anchor: a.Key.ID(), Kind: trust.Attended, Epoch: e.Number, Height: at, Record: record,
 			})
@@ -201,12 +201,12 @@ const restAfter = 4
 // rest lets those not lead whose views gave nothing in the epoch that ends, in the
 // order of the roster, as long as the others weigh more than half. It costs no
 // safety: who leads decides nothing. Trust is another matter; see trust.Attendance.
-func (e *Epoch) rest(t *Terms, c *tally) {
+func (e *Epoch) rest(b *Bounds, t *Terms, c *tally) {
 	var total, away uint64
 	var idle []int
 	for i, a := range t.Anchors {
 		total += t.Weights[i]
-		if seat, ok := e.Roster.Seat(a.Key.ID()); ok && t.Weights[i] > 0 && c.counts[seat].led == 0 && c.counts[seat].idle >= restAfter {
+		if seat, ok := e.Roster.Seat(a.Key.ID()); ok && t.Weights[i] > 0 && c.counts[seat].led == 0 && c.counts[seat].idle >= b.RestAfter {
 			idle = append(idle, i)
 		}
 	}
@@ -243,7 +243,7 @@ func (x *execution) succeed(s *State) error {
 		if s.head.Block == x.epoch.Root {
 			before = 0
 		}
-		x.tally.add(x.epoch, h, x.block.Hash(), before)
+		x.tally.add(x.bounds, x.epoch, h, x.block.Hash(), before)
 		return nil
 	}
 	u, err := s.successor()

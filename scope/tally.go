@@ -58,7 +58,7 @@ func newTally(seats int) tally { return tally{counts: make([]counts, seats)} }
 func (t *tally) clone() tally {
 	c := *t
 	c.counts = slices.Clone(t.counts)
-	c.recent = append(make([]recent, 0, recentBlocks+1), t.recent...) // a block is to come
+	c.recent = append(make([]recent, 0, len(t.recent)+1), t.recent...) // a block is to come
 	return c
 }
 
@@ -72,11 +72,11 @@ func (t *tally) at(h, head aweigh.Height) *recent {
 }
 
 // record notes that a ballot stands on the chain, carried by the block at a height.
-func (t *tally) record(seat int, of, head, by aweigh.Height) {
+func (t *tally) record(b *Bounds, seat int, of, head, by aweigh.Height) {
 	r := t.at(of, head)
 	r.recorded = slices.Clone(r.recorded) // other tallies may hold it
 	r.recorded[seat/8] |= 1 << (seat % 8)
-	if by-of <= timelyBlocks {
+	if by-of <= aweigh.Height(b.TimelyBlocks) {
 		t.counts[seat].timely++
 	} else {
 		t.counts[seat].late++
@@ -85,17 +85,17 @@ func (t *tally) record(seat int, of, head, by aweigh.Height) {
 
 // add counts a block of the epoch, and its view's leader and those of the views
 // that were skipped before it.
-func (t *tally) add(e *Epoch, h *Header, block aweigh.Hash, before aweigh.View) {
+func (t *tally) add(b *Bounds, e *Epoch, h *Header, block aweigh.Hash, before aweigh.View) {
 	t.blocks++
 	t.recent = append(t.recent, recent{view: h.View, block: block, recorded: make([]byte, (len(t.counts)+7)/8)})
-	if len(t.recent) > recentBlocks {
+	if len(t.recent) > b.RecentBlocks {
 		t.recent = slices.Delete(t.recent, 0, 1)
 	}
 	if seat, ok := e.Roster.Seat(h.Proposer); ok {
 		t.counts[seat].led++
 	}
-	if h.View-before > mostSkipped {
-		before = h.View - mostSkipped
+	if h.View-before > b.MostSkipped {
+		before = h.View - b.MostSkipped
 	}
 	for v := before + 1; v < h.View; v++ {
 		if seat, ok := e.Roster.Seat(quorum.Leader(e.Leaders(), e.Seed(), v)); ok {
@@ -106,10 +106,10 @@ func (t *tally) add(e *Epoch, h *Header, block aweigh.Hash, before aweigh.View) 
 
 // attendance is what the epoch says of the anchor at a place: of the blocks whose
 // ballots all had the time to be recorded.
-func (t *tally) attendance(seat int) trust.Attendance {
+func (t *tally) attendance(b *Bounds, seat int) trust.Attendance {
 	n := uint32(0)
-	if t.blocks > timelyBlocks {
-		n = uint32(min(t.blocks-timelyBlocks, 1<<31))
+	if t.blocks > uint64(b.TimelyBlocks) {
+		n = uint32(min(t.blocks-uint64(b.TimelyBlocks), 1<<31))
 	}
 	c := &t.counts[seat]
 	timely := min(c.timely, n)
@@ -160,7 +160,7 @@ func decodeTally(b []byte) (t tally, err error) {
 		b = b[16:]
 	}
 	n := int(binary.BigEndian.Uint16(b))
-	if b = b[2:]; n > recentBlocks || len(b) != n*(40+width) {
+	if b = b[2:]; n > defaults.RecentBlocks || len(b) != n*(40+width) {
 		return t, bad
 	}
 	b = slices.Clone(b)

@@ -98,7 +98,7 @@ func (u *Undo) before(r kv.Reader, s space, b *Block) (*kv.Overlay, error) {
 // hides names the records in r, which shows the state after a block, that the block
 // has added to s.
 func (s *State) hides(r kv.Reader, b *Block, hide func(key []byte)) error {
-	after := view{r: r, space: s.space}
+	after := view{r: r, space: s.space, bounds: s.bounds}
 	since := first(s.head.Revision + 1)
 	err := after.changes(since, func(c change, _ bool) bool {
 		hide(s.space.version(c.key, c.at))

@@ -28,12 +28,12 @@ var (
 // Limits bound a box, in ballots and in the bytes of their encodings. Early ballots take a quarter of the bytes at
 // most, of the box and of each voter. Zero values stand for those of DefaultLimits.
 type Limits struct {
-	Ballots       int // in all
-	PerVoter      int
-	Early         int // for motions that nobody knows yet
-	EarlyPerVoter int
-	Bytes         int // in all
-	VoterBytes    int
+	Ballots       int `least:"2"` // in all
+	PerVoter      int `least:"2"`
+	Early         int `least:"1"` // for motions that nobody knows yet
+	EarlyPerVoter int `least:"1"`
+	Bytes         int `least:"32768"` // in all
+	VoterBytes    int `least:"32768"`
 }
 
 // DefaultLimits leave each voter room for two ballots on each of 1,000 open

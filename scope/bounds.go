@@ -1,0 +1,114 @@
+package scope
+
+import (
+	"time"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/lineage"
+)
+
+// Bounds are the sizes, numbers and periods at which a scope forgets, refuses, divides or puts off. What follows from
+// a block depends on them, so all nodes of a scope must have the same. No policy sets them: production runs with
+// DefaultBounds, and simulations with smaller ones, so that what happens at a bound happens often.
+//
+// The tag of a field says which value is the least that makes sense. The reasons for the default values stand at the
+// constants.
+type Bounds struct {
+	// Of what an epoch counts.
+	RecentBlocks  int         `least:"4"`   // back from the head, of which ballots can be reconciled
+	TimelyBlocks  int         `least:"2"`   // in which a ballot counts as in time
+	MostSkipped   aweigh.View `least:"1"`   // before a block, whose leaders are counted
+	RestAfter     uint32      `least:"1"`   // views led in vain
+	AttendedBytes int         `least:"128"` // of signatures that a block reconciles
+
+	// Of how the state is stored.
+	ChangesInRun int `least:"1"`
+	Lineage      lineage.Bounds
+	CacheBytes   int `least:"1"`
+	CacheRecord  int `least:"1"`
+	Receipts     int `least:"1"` // that a cache knows of
+	FewReceipts  int `least:"1"` // that are read again after a rest
+	LongRecord   int `least:"1"` // from which on a digest is read from the lineage
+
+	// Of the work that a block does besides its mutations.
+	DueLeast     int   `least:"1"` // receipts, changes and redirects
+	CollectBytes int64 `least:"1"`
+
+	// Of decisions.
+	ProposedAtOnce  int `least:"1"`
+	OutsideAtOnce   int `least:"1"`
+	GovernedByOne   int `least:"1"`
+	GovernedOutside int `least:"1"`
+	HandKeys        int `least:"1"`
+	HandBytes       int `least:"256"`
+
+	// Of motions and ballots.
+	MotionsOpen        int64         `least:"1"`
+	MotionsOfOne       int64         `least:"1"`
+	MotionsKept        int64         `least:"1"`
+	MotionBytes        int64         `least:"4096"`
+	MotionBytesOne     int64         `least:"4096"`
+	StrangerMotionStay time.Duration `least:"1ms"`
+	LapsedAtOnce       int           `least:"1"`
+	ForgottenAtOnce    int           `least:"1"`
+	KeptFor            time.Duration `least:"1s"`
+	BallotBytes        int           `least:"5120"`
+	BallotMotions      int           `least:"1"`
+
+	// Of leases.
+	Leases       int64         `least:"1"`
+	LeaseKeys    int64         `least:"1"`
+	LeaseBytes   int64         `least:"64"`
+	ExpireLeases int           `least:"1"`
+	ExpireKeys   int64         `least:"1"`
+	ExpireBytes  int64         `least:"1"`
+	LeaseHalt    time.Duration `least:"1s"`
+
+	// Of names.
+	Aliases   int   `least:"2"`
+	Redirects int64 `least:"1"`
+	Walked    int   `least:"1"`
+
+	// Of answers.
+	PlacesBytes int   `least:"1"`
+	GivenMost   int64 `least:"65536"`
+}
+
+// DefaultBounds are those of production, and the largest that there may be.
+func DefaultBounds() Bounds {
+	return Bounds{
+		RecentBlocks: recentBlocks, TimelyBlocks: timelyBlocks, MostSkipped: mostSkipped, RestAfter: restAfter, AttendedBytes: MaxAttendedBytes,
+		ChangesInRun: changesInRun, Lineage: lineage.DefaultBounds(),
+		CacheBytes: cacheBytes, CacheRecord: cacheRecord, Receipts: cacheReceipts, FewReceipts: fewReceipts, LongRecord: longRecord,
+		DueLeast: dueLeast, CollectBytes: collectBytes,
+		ProposedAtOnce: proposedAtOnce, OutsideAtOnce: outsideAtOnce, GovernedByOne: governedByOne, GovernedOutside: governedOutside,
+		HandKeys: handKeys, HandBytes: handBytes,
+		MotionsOpen: motionsOpen, MotionsOfOne: motionsOfOne, MotionsKept: motionsKept, MotionBytes: motionBytes,
+		MotionBytesOne: motionBytesOne, StrangerMotionStay: strangerMotionStay,
+		LapsedAtOnce: lapsedAtOnce, ForgottenAtOnce: forgottenAtOnce, KeptFor: keptFor,
+		BallotBytes: MaxBallotBytes, BallotMotions: MaxBallotMotions,
+		Leases: maxLeases, LeaseKeys: maxLeaseKeys, LeaseBytes: maxLeaseBytes,
+		ExpireLeases: expireLeases, ExpireKeys: expireKeys, ExpireBytes: expireBytes, LeaseHalt: leaseHalt,
+		Aliases: MaxAliases, Redirects: maxRedirects, Walked: mostWalked,
+		PlacesBytes: placesBytes, GivenMost: givenMost,
+	}
+}
+
+// defaults are shared by all states that have no others. Nothing changes them.
+var defaults = DefaultBounds()
+
+// Within is the state under other bounds, which must not change any more.
+func (s *State) Within(b *Bounds) *State {
+	c := *s
+	c.bounds = b
+	return &c
+}
+
+// Bounds are those of the state. They must not be changed.
+func (s *State) Bounds() *Bounds { return s.bounds }
+
+// Within lets the cache keep other amounts. It returns the cache.
+func (c *Cache) Within(b *Bounds) *Cache {
+	c.bounds = b
+	return c
+}
