@@ -166,7 +166,7 @@ func (w *wants) next() (at aweigh.Instant) {
 // maxReply bounds the bytes that one question can make this node send.
 const maxReply = 6 << 20
 
-// serveWant answers with all that is held here, within maxReply. Strangers, who
+// serveWant answers with all that is held here, within Bounds.Reply, and the first in any case. Strangers, who
 // need blocks only when they catch up, get no answer.
 func (m *Machine) serveWant(to Peer, want Want) {
 	if m.anchors[to] == (aweigh.AnchorID{}) {
@@ -175,7 +175,7 @@ func (m *Machine) serveWant(to Peer, want Want) {
 	room := m.cfg.Bounds.Reply
 	given := make(map[aweigh.Hash]bool)
 	reply := func(tag byte, name aweigh.Hash, raw []byte) {
-		if room -= len(raw); room >= 0 {
+		if room -= len(raw); room >= 0 || len(given) == 0 { // a block may be longer than its bundles may be
 			given[name] = true
 			m.fx.Send = append(m.fx.Send, Packet{To: to, Frame: rawFrame(tag, raw)})
 		}
