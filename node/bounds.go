@@ -18,13 +18,13 @@ type Bounds struct {
 	Quorum quorum.Bounds
 
 	// Of blocks and proposals.
-	Wanted     int `least:"1"` // blocks, and proposals, whose content is missing
-	Names      int `least:"2"` // in one Want
-	Reply      int `least:"1"` // bytes that one question makes this node send, and one block more
-	Blocks     int `least:"1"` // in one answer to CatchUp
+	Wanted     int `least:"1"`    // blocks, and proposals, whose content is missing
+	Names      int `least:"16"`   // in one Want: fewer, and a view is over before the bundles of a block are there
+	Reply      int `least:"4096"` // bytes that one question makes this node send; likewise
+	Blocks     int `least:"1"`    // in one answer to CatchUp
 	OpenBlocks int `least:"2"`
-	OpenEmpty  int `least:"2"`
-	Undo       int `least:"1"` // bytes
+	OpenEmpty  int `least:"256"` // more than views pass while no quorum is there
+	Undo       int `least:"1"`   // bytes
 
 	// Of the pool.
 	Pool       int `least:"1024"` // bytes of mutations that may wait

@@ -67,7 +67,7 @@ func (s Scenario) Check() error {
 	c.govern(s)
 	c.load(s.Load, s.Stop)
 	c.approval(s)
-	c.within("bounds.waiting", s.Bounds.Waiting, 0, maxWaiting)
+	c.bounds(s)
 	c.period("stop", s.Stop)
 	c.outcome(s)
 	return c.err()

@@ -53,17 +53,26 @@ func (s Scenario) Encode() []byte {
 	return out.Bytes()
 }
 
+// sparse are the keys of structs of production, whose fields are left out where they are not set.
+var sparse = []string{"timing", "scope", "node"}
+
+// prune leaves out of a mapping what is zero.
+func prune(n *yaml.Node) {
+	for i := len(n.Content) - 2; i >= 0; i -= 2 {
+		v := n.Content[i+1]
+		if prune(v); v.Value == "0" || v.Value == "0s" || v.Kind == yaml.MappingNode && len(v.Content) == 0 {
+			n.Content = slices.Delete(n.Content, i, i+2)
+		}
+	}
+}
+
 // compact puts lists of plain values on one line, and reports whether n may
-// stand in one. It leaves out periods of quorum.Timing that are not set.
+// stand in one. It leaves out what is not set in structs of production.
 func compact(n *yaml.Node) bool {
 	plain := n.Kind != yaml.MappingNode
 	for i, c := range n.Content {
-		if !plain && i%2 == 1 && n.Content[i-1].Value == "timing" {
-			for j := len(c.Content) - 2; j >= 0; j -= 2 {
-				if c.Content[j+1].Value == "0s" {
-					c.Content = slices.Delete(c.Content, j, j+2)
-				}
-			}
+		if !plain && i%2 == 1 && slices.Contains(sparse, n.Content[i-1].Value) {
+			prune(c)
 		}
 		if !compact(c) {
 			plain = false
@@ -251,8 +260,8 @@ func scan(text string, v reflect.Value) error {
 			return refused
 		}
 		v.SetInt(i)
-	case reflect.Uint64:
-		u, err := strconv.ParseUint(text, 10, 64)
+	case reflect.Uint32, reflect.Uint64:
+		u, err := strconv.ParseUint(text, 10, v.Type().Bits())
 		if err != nil {
 			return refused
 		}

@@ -20,6 +20,9 @@ func (x *watch) fates(held []*Node, best *Node) {
 		for _, p := range x.motions.order {
 			mo, end, err := state.Motion(p.id)
 			must.OK(err, "reading a motion")
+			if mo == nil && x.forgettable(p) {
+				continue
+			}
 			w.holds(Closed, n, (mo != nil) == (p.opened <= head), "motion %s opened at height %d; at height %d it is on record: %v", p.id.Short(), p.opened, head, mo != nil)
 			same := end == nil && (p.fate == 0 || p.closed > head) || end != nil && end.Fate == p.fate && end.Height == p.closed
 			w.holds(Closed, n, same, "motion %s was %s at height %d; in the end, at height %d, it is %s", p.id.Short(), named(p.fate), p.closed, head, outcomeOf(end))
@@ -55,8 +58,11 @@ func (x *watch) applied(n *Node) {
 	}
 	ends := make([]*scope.Ending, len(r.order))
 	for i, p := range r.order {
-		_, end, err := n.state().Motion(p.id)
+		mo, end, err := n.state().Motion(p.id)
 		must.OK(err, "reading a motion")
+		if mo == nil && x.forgettable(p) {
+			return // some were forgotten, so that nobody can say what each of them did
+		}
 		ends[i] = end
 	}
 	for i, p := range r.order {
@@ -110,7 +116,7 @@ func (x *watch) lacks() string {
 	}
 	for _, s := range w.polls.slips {
 		p := x.motions.all[s.on.id]
-		if p == nil || !p.has(s.by) {
+		if p == nil || !p.has(s.by) || x.forgettable(p) {
 			continue
 		}
 		for _, t := range s.taken {
@@ -159,7 +165,7 @@ func (x *watch) kept(s *slip, at *Node) bool {
 		return true
 	}
 	p := x.motions.all[s.on.id]
-	return p != nil && !p.has(s.by)
+	return p != nil && (!p.has(s.by) || x.forgettable(p))
 }
 
 func (p *poll) has(v *voter) bool {

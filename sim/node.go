@@ -104,7 +104,7 @@ func (n *Node) Status() node.Status { return n.machine.Status() }
 // start makes a machine from what the disk holds.
 func (n *Node) start() error {
 	m, err := node.NewMachine(node.MachineConfig{
-		Network: n.world.network, Key: n.key, Timing: n.world.Scenario.Network.Timing, Life: uint64(n.life) << 32,
+		Network: n.world.network, Key: n.key, Timing: n.world.Scenario.Network.Timing, Life: uint64(n.life) << 32, Bounds: n.world.Scenario.Bounds.node(n.number()),
 	}, n.Disk)
 	if err != nil {
 		return fmt.Errorf("sim: %s: %w", n, err)

@@ -155,8 +155,3 @@ type Load struct {
 type Heal struct {
 	Within time.Duration `yaml:"within,omitempty"` // 3m
 }
-
-// Bounds are what no honest node may hold more of.
-type Bounds struct {
-	Waiting int `yaml:"waiting,omitempty"` // bytes of mutations that wait; the node's own limit
-}

@@ -58,6 +58,7 @@ func (w *World) below(n *Node, d scope.Delegation) *World {
 	c := &World{stage: w.stage, Genesis: g, id: d.Child, number: len(w.scopes), byPeer: make(map[node.Peer][]*Node), rules: g.Policy.Rules, began: w.Now(), marks: marks{most: w.marks.most}}
 	c.network, err = node.NewNetwork(g, w.verify)
 	must.OK(err, "reading the genesis of a scope")
+	c.network.Within(w.bounds)
 	first, err := g.Epoch()
 	must.OK(err, "reading the genesis of a scope")
 	c.enter(first)

@@ -272,6 +272,7 @@ func (s Scenario) without(from, size int) Scenario {
 	}
 	s.Network.Anchors = full.Anchors - anchors
 	s.Network.Observers = full.Observers - (size - anchors)
+	s.Bounds.At = kept(s.Bounds.At)
 	cast, timed := s.Cast, s.Faults.Timed
 	s.Cast, s.Faults.Timed = nil, nil
 	for _, r := range cast {

@@ -52,6 +52,7 @@ type stage struct {
 	scopes   []*World // the root scope's first, then as they were founded
 	verify   votes.Verifier
 	anchors  map[aweigh.AnchorID]int
+	bounds   *scope.Bounds
 
 	now   aweigh.Instant
 	queue queue
@@ -97,7 +98,7 @@ func NewWorld(s Scenario, o Options) (*World, error) {
 	}
 	stream := func(purpose uint64) *rand.Rand { return rand.New(rand.NewPCG(s.Seed, purpose)) }
 	w := &World{byPeer: make(map[node.Peer][]*Node), marks: marks{most: o.Marks}, stage: &stage{
-		Scenario: s, now: Start, anchors: make(map[aweigh.AnchorID]int),
+		Scenario: s, now: Start, anchors: make(map[aweigh.AnchorID]int), bounds: s.Bounds.scope(),
 		streams: streams{links: stream(1), chance: stream(2), ask: stream(4), naming: stream(5), dear: stream(6), disks: stream(7), programs: stream(8), acts: stream(12)},
 		trace:   sha256.New(), text: o.Trace, firing: true,
 	}}
@@ -201,6 +202,7 @@ func (w *World) found(r *rand.Rand, memory *votes.Memory) error {
 	if w.network, err = node.NewNetwork(w.Genesis, memory.Verify); err != nil {
 		return err
 	}
+	w.network.Within(w.bounds)
 	w.id = w.network.ID()
 	first, err := w.Genesis.Epoch()
 	if err != nil {
