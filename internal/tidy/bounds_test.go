@@ -1,0 +1,169 @@
+package tidy
+
+import (
+	"fmt"
+	"go/ast"
+	"go/token"
+	"go/types"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestBoundsStandInTables: a number or period that bounds what a node keeps, does or waits for stands in the table of its
+// package, where simulated worlds make it small, and nothing but the table reads it; or it has a reason to stand alone.
+func TestBoundsStandInTables(t *testing.T) {
+	holds(t, boundsInTables)
+	finds(t, boundsInTables, map[string]string{
+		"scope/bounds.go": `package scope
+			func DefaultBounds() Bounds { return Bounds{A: maxA, B: maxB} }`,
+		"scope/a.go": `package scope
+			const maxA, maxB, maxNew = 10, 20 << 10, 3*time.Second
+			const Name, Letter = "name", 'l'
+			type Kind uint8
+			const First Kind = 1
+			const (
+				Second Kind = iota
+				Third
+			)
+			func f(n int) bool { return n > maxA }`,
+		"node/run.go": `package node
+			const maxQueue = 10`,
+	},
+		"scope/a.go:2: maxNew is in no table of bounds",
+		"scope/a.go:10: maxA stands in the table of bounds, which is to be asked for it",
+	)
+}
+
+// bounded are the packages with tables of bounds, or whose bounds stand in those of others.
+var bounded = []string{"scope", "lineage", "quorum", "node", "votes", "votes/box", "votes/reconcile", "trust", "alias", "action"}
+
+// boundsInTables finds constants that look like bounds, and are neither in a table nor in boundsApart; and
+// those that are in a table and are read past it.
+func boundsInTables(t *tree) (offences []string) {
+	tabled, constants := make(map[string]bool), make(map[string]bool)
+	declared := make(map[*ast.Ident]bool)
+	var files []*file
+	for _, f := range t.files {
+		if !f.pure() || !slices.Contains(bounded, f.folder()) {
+			continue
+		}
+		table := path.Base(f.path) == "bounds.go"
+		if !table {
+			files = append(files, f)
+		}
+		for _, n := range quantities(f.syntax) {
+			constants[f.folder()+"."+n.Name], declared[n] = true, true
+		}
+		ast.Inspect(f.syntax, func(n ast.Node) bool {
+			if id, ok := n.(*ast.Ident); ok && table {
+				tabled[f.folder()+"."+id.Name] = true
+			}
+			return true
+		})
+	}
+	for _, f := range files {
+		ast.Inspect(f.syntax, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.SelectorExpr:
+				declared[n.Sel] = true // of something else
+			case *ast.FuncDecl:
+				declared[n.Name] = true
+			}
+			id, ok := n.(*ast.Ident)
+			if !ok {
+				return true
+			}
+			switch name := f.folder() + "." + id.Name; {
+			case declared[id] && constants[name] && !tabled[name] && boundsApart[name] == "":
+				offences = append(offences, fmt.Sprintf("%s: %s is in no table of bounds; put it there, or say in boundsApart why not", t.at(id.Pos()), id.Name))
+			case !declared[id] && constants[name] && tabled[name] && boundsRead[name] == "":
+				offences = append(offences, fmt.Sprintf("%s: %s stands in the table of bounds, which is to be asked for it", t.at(id.Pos()), id.Name))
+			}
+			return true
+		})
+	}
+	return offences
+}
+
+// quantities are the constants of a file that may be bounds: numbers and periods, but no letters, and no values of a
+// type of their own, which count up kinds.
+func quantities(f *ast.File) (names []*ast.Ident) {
+	for _, d := range f.Decls {
+		g, ok := d.(*ast.GenDecl)
+		if !ok || g.Tok != token.CONST {
+			continue
+		}
+		for _, s := range g.Specs {
+			v := s.(*ast.ValueSpec)
+			for i, n := range v.Names {
+				if i < len(v.Values) && quantity(v.Type, v.Values[i]) {
+					names = append(names, n)
+				}
+			}
+		}
+	}
+	return names
+}
+
+func quantity(kind, value ast.Expr) bool {
+	if id, ok := kind.(*ast.Ident); ok && id.Name != "int" && id.Name != "int64" && id.Name != "uint64" {
+		return false
+	}
+	if l, ok := value.(*ast.BasicLit); ok && (l.Kind == token.STRING || l.Kind == token.CHAR) {
+		return false
+	}
+	return !strings.Contains(types.ExprString(value), "iota")
+}
+
+// boundsRead are bounds that are read past their table, and why.
+var boundsRead = reasons(map[string]string{
+	"another bound is as large":                               "scope.maxLeaseKeys scope.maxLeaseBytes",
+	"a block's encoding has room for the largest":             "scope.MaxAttendedBytes scope.MaxBallotBytes",
+	"what is read back was stored with any bound up to this":  "lineage.entriesInRun",
+	"the checks of frames, which know no node's own bounds":   "node.maxNames node.maxBlocks node.maxCastBytes",
+	"an error that is compared names its value in production": "scope.MaxAliases scope.maxRedirects scope.mostWalked",
+})
+
+// boundsApart are constants that are in no table, and why.
+var boundsApart = reasons(map[string]string{
+	"format: encodings and hashes depend on it": "scope.Format scope.accumulatorBytes scope.laneTops scope.laneRest scope.scopeBytes scope.revBytes " +
+		"scope.escape scope.escapeZero scope.escapeEnd scope.longestTombstone scope.leastCompare scope.leastOp scope.leastReach scope.timeStep " +
+		"votes.Format votes.majorUint votes.majorBytes votes.majorArray votes.majorNegative votes.majorText votes.majorMap votes.simpleTrue votes.tagSign1 " +
+		"votes.labelAlgorithm votes.labelContentType votes.labelKeyID votes.EdDSA votes.COSEMLDSA65 votes.markFloor votes.markLost votes.cosigned " +
+		"votes/reconcile.format votes/reconcile.saltSize votes/reconcile.sumSize votes/reconcile.nameSize votes/reconcile.sizeEmpty votes/reconcile.sizeHeads " +
+		"votes/reconcile.sizeSplit votes/reconcile.sizeList votes/reconcile.fanout votes/reconcile.maxDepth votes/reconcile.leafSize node.addressBytes " +
+		"node.ForeignLook node.ForeignResolve node.ForeignSubmit node.ForeignProve node.ForeignRefer node.ForeignHistory node.ForeignJudge node.ForeignOutcome node.ForeignEvents",
+	"of what signatures, messages and files may hold, which is checked before a state is known": "scope.MaxProofs scope.overhead scope.maxRevocation " +
+		"scope.maxDecisions scope.maxAnchorName scope.maxPeerName scope.MaxDescendants scope.MaxProofBytes scope.maxWay scope.maxHeldKeys scope.maxHeldBytes " +
+		"scope.MaxReach scope.MaxKeepAlives scope.maxAccess scope.maxAccessName scope.MaxHashCost scope.maxTxnFactor scope.mostReserve scope.maxReceipts " +
+		"scope.MaxRedirect scope.MaxLeaseTTL scope.MinLeaseTTL " +
+		"votes.MaxBallot votes.MaxComment votes.MaxMotionBallot votes.maxSignature votes.MaxApprovers votes/box.MaxReasons votes/reconcile.MinMessage " +
+		"lineage.MaxSize lineage.maxPath alias.MaxKey alias.MaxSegments alias.MaxAction " +
+		"node.maxEarly node.maxOffered node.maxCast node.maxStates node.maxStateAnswer node.maxMeeting node.meetRounds node.maxParts node.HandoversAtOnce node.foreignReferrals",
+	"of what a policy or a genesis may say": "scope.maxApprovals scope.maxApprovers scope.maxShare scope.leastWindow scope.mostWindow scope.maxApprovalDen " +
+		"scope.leastNotice scope.mostNotice scope.maxPrefix scope.leastEpoch scope.mostEpoch scope.decideWithin scope.leastMutation scope.mostBlockBytes " +
+		"scope.mostBlockMutations scope.mostTxnOps scope.mostTxnDepth scope.mostPeriod scope.mostAnchors scope.mostBlockCost scope.leastBlockCost scope.mostDrift " +
+		"scope.driftFactor quorum.MaxDen quorum.MaxTotal trust.MaxDen trust.MaxScore trust.steps node.FoundingScore " +
+		"action.longestNumber action.MaxCost action.MaxValue action.allowance action.MaxRules action.MaxWhen action.MaxParts action.MaxDepth action.MaxLoops",
+	"a price, which authors reckon as well": "scope.stepsAVisit scope.lookUnits scope.readBytes scope.givenBytes scope.deleteUnits scope.mutationUnit scope.opUnits " +
+		"scope.linesAUnit scope.least scope.governUnits scope.delegateUnits scope.withdrawUnits scope.accessUnits node.citedWork",
+	"it changes how fast something is, and small values occur anyway": "quorum.fewSeats votes.fewMembers scope.auditBytes scope.entriesAtOnce action.maxPrepared node.keptTerms",
+	"of what nodes that hold no scope are told, and keep":             "node.maxCached node.maxCachedBytes node.foreignChanges node.ForeignHedge node.foreignTries",
+	"a gap of milliseconds that every world has":                      "node.announceGap node.helpGap node.blockGap node.gatherMost node.gatherFew node.patience node.retryIn node.everyone node.passOnAfter",
+	"it must exceed what the chain takes, whatever that is":           "node.maxAttends",
+	"no bound": "node.strangersShare node.farthest",
+	"of what the edge tells its own clients again": "node.tellFor node.toldBytes",
+})
+
+// reasons turns lists of names by their reason around.
+func reasons(lists map[string]string) map[string]string {
+	all := make(map[string]string)
+	for reason, names := range lists {
+		for name := range strings.FieldsSeq(names) {
+			all[name] = reason
+		}
+	}
+	return all
+}
