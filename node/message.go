@@ -3,6 +3,8 @@ package node
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
@@ -203,6 +205,9 @@ func FrameKind(f []byte) string {
 	}
 	return kinds[f[0]]
 }
+
+// FrameKinds are the kinds of frames, by name.
+func FrameKinds() []string { return slices.Sorted(maps.Values(kinds)) }
 
 func isBlocks(f []byte) bool { return len(f) > 0 && f[0] == tagBlocks }
 

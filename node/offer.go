@@ -44,6 +44,9 @@ func (m *Machine) offer(o quorum.Offer, answer bool) Offer {
 	return msg
 }
 
+// Holdings is what the machine holds of open views, as it would offer it now.
+func (m *Machine) Holdings() Offer { return m.offer(m.engine.Holdings(), false) }
+
 // framedOffer is the offer that was sent last, in its frame. When many ask at one
 // time, as when a network begins, most are told the same.
 type framedOffer struct {

@@ -75,6 +75,8 @@ func (w *World) auditScope() {
 		}
 		heads[head.Height] = head
 		x.names(n)
+		x.keeps(n)
+		x.recorded(n)
 		x.lineage(n, best, longest.Lineage())
 		for i := range w.Scenario.Load.Keys { // of all scopes: those of others are not there
 			if kv, ok := n.get(w.keyName(i)); ok {
@@ -131,7 +133,7 @@ func (x *watch) chain(n *Node) {
 					continue // a duplicate, which execution skipped
 				}
 				first, twice := applied[id]
-				w.holds(Validity, n, !twice, "mutation %s stands at heights %d and %d", id.Short(), first, at)
+				w.holds(Validity, n, !twice || first == at, "mutation %s stands at heights %d and %d", id.Short(), first, at)
 				applied[id] = at
 			}
 		}

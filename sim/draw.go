@@ -70,6 +70,7 @@ func Draw(seed uint64) Scenario {
 		s.Load.Acts = 20 + d.IntN(60)
 	}
 	drawing{Rand: rand.New(rand.NewPCG(seed, 0xb07d))}.bounds(&s)
+	drawing{rand.New(rand.NewPCG(seed, 0xf026e))}.forgers(&s)
 	return s
 }
 
@@ -82,6 +83,16 @@ func long(s *Scenario) (bursts int) {
 	}
 	s.Stop = d.between(10*time.Minute, 2*time.Hour)
 	return 2 + d.IntN(5)
+}
+
+// forgers lets half of the roles forge as well.
+func (d drawing) forgers(s *Scenario) {
+	for i := range s.Cast {
+		r := &s.Cast[i]
+		if d.one(2) {
+			r.Play = append(slices.Clone(r.Play), "forge")
+		}
+	}
 }
 
 // drawing is the stream of chance behind one scenario.
@@ -212,7 +223,7 @@ func (d drawing) cast(stop time.Duration) (cast []Role) {
 	}
 	for _, w := range weight {
 		r := Role{Weight: w, Rate: d.share(900_000) + 100_000}
-		for _, i := range d.Perm(len(Plays) - len(ballotPlays) - len(scopePlays))[:1+d.IntN(3)] {
+		for _, i := range d.Perm(len(usual()))[:1+d.IntN(3)] {
 			name := Plays[i].Name
 			if slices.Contains(alone, name) && len(r.Play) > 0 {
 				continue

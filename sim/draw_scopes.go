@@ -67,7 +67,7 @@ func (d drawing) revoked(s *Scenario, founded []string) {
 
 // hostile is what the anchors of one scope play in it.
 func (d drawing) hostile() (plays []string) {
-	for _, i := range d.Perm(len(Plays) - len(ballotPlays) - len(scopePlays))[:2+d.IntN(4)] {
+	for _, i := range d.Perm(len(usual()))[:2+d.IntN(4)] {
 		if name := Plays[i].Name; !slices.Contains(everywhere, name) && !slices.Contains(plays, name) {
 			plays = append(plays, name)
 		}

@@ -18,6 +18,7 @@ type frame struct {
 	checker *node.Checker // that gave msg and err
 	msg     node.Message
 	err     error
+	forged  bool // by a liar, on purpose
 	parsed  bool
 	content any // as node.Parse gives it, nil if it gives none
 }
@@ -34,7 +35,9 @@ func (f *frame) open() any {
 func (w *World) check(from, to *Node, f *frame) (node.Message, error) {
 	if c := to.machine.Checker(); f.checker != c {
 		f.checker = c
-		f.msg, f.err = c.Check(from.Peer, f.raw)
+		if f.msg, f.err = c.Check(from.Peer, f.raw); f.err == nil && from.liar != nil {
+			w.watch.passes(from, to, f)
+		}
 	}
 	return f.msg, f.err
 }
@@ -113,6 +116,9 @@ func (w *World) arrive(e event) {
 	}
 	w.watch.heard(from, to, e.frame)
 	to.take(node.Arrived{From: from.Peer, Message: msg})
+	if e.frame.forged {
+		w.watch.keeps(to)
+	}
 }
 
 // block cuts one direction between two nodes, or gives it back.

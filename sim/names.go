@@ -34,6 +34,7 @@ var Plays = []Named{
 	{"counterfeit", "hands on ballots of other networks, in others' names, of strangers, and cut short"},
 	{"heckle", "breaks meetings of ballot boxes with messages that are cut short, changed or not asked for"},
 	{"mutiny", "makes believe that the scope above has ordered that its members govern alone"},
+	{"forge", "sends every kind of message with signatures, certificates and proofs that are forged"},
 }
 
 // FaultKinds are the kinds of faults that befall a world, for Fault.Kind.
@@ -106,10 +107,17 @@ var Invariants = []Named{
 	{"obeyed", "a scope is given other anchors than it chose by an order of the scope above alone, after its notice (P42)"},
 	{"execution", "outcomes, keys, leases, names, receipts, events and lineage are what a model makes of the final blocks (P22)"},
 	{"access", "actions, writes and changes of users are done where the policy's rules allow them, and denied elsewhere"},
+	{"genuine", "what nodes take for genuine, hold, pass on and make final was signed by those in whose name it is (P5, P6)"},
 }
 
 // scopePlays are those about scopes that can be revoked. They are drawn only where there are some.
 var scopePlays = []string{"mutiny"}
+
+// besides are plays that are drawn by themselves, on top of the others of a role.
+var besides = []string{"forge"}
+
+// usual are the names of the plays that are drawn for any role.
+func usual() []Named { return Plays[:len(Plays)-len(ballotPlays)-len(scopePlays)-len(besides)] }
 
 // GoalNames are what runs are meant to reach: a sweep that never did has proven
 // less than it seems.
@@ -183,4 +191,6 @@ var GoalNames = []Named{
 	{"order obeyed under fire", "and so while liars lied or faults lasted"},
 	{"action done", "an action that the policy's rules allow was done"},
 	{"request denied", "the policy's rules denied an action, a write or a change of users"},
+	{"forgery refused", "an honest node refused a frame in which a liar had forged something"},
+	{"forged certificate dropped", "a machine found that a certificate in a frame of a liar does not hold"},
 }

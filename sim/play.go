@@ -36,8 +36,11 @@ func newPlay(name string) play {
 	case "defeat":
 		return &defeat{}
 	}
-	if name == "mutiny" {
+	switch name {
+	case "mutiny":
 		return &mutiny{}
+	case "forge":
+		return &forging{}
 	}
 	if p := newTrustPlay(name); p != nil {
 		return p

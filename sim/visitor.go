@@ -53,9 +53,9 @@ func (w *World) visitation(hosts []*Node) {
 		}
 		seed := make([]byte, 32)
 		binary.BigEndian.PutUint64(seed, v.rand.Uint64())
-		var err error
-		v.author, err = votes.KeyFromSeed(votes.Ed25519, seed)
+		key, err := votes.KeyFromSeed(votes.Ed25519, seed)
 		must.OK(err, "making a key")
+		v.author = key.Telling(w.made.add)
 		root, err := node.NewForeignScope(w.Genesis, v.store)
 		must.OK(err, "reading the genesis")
 		v.known[w.id] = root

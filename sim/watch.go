@@ -151,6 +151,7 @@ const (
 	Obeyed
 	Execution
 	Access
+	Genuine
 )
 
 // breach records that an invariant broke, at a node or, if n is nil, in the
@@ -187,6 +188,7 @@ func (w *World) holds(invariant int, n *Node, ok bool, format string, args ...an
 // said looks at a frame that a node's machine means to send.
 func (x *watch) said(n *Node, f *frame) {
 	w := x.w
+	x.tells(n, f)
 	switch node.FrameKind(f.raw) {
 	case "ballot":
 		if b, ok := f.open().(votes.Ballot); ok {
@@ -328,6 +330,8 @@ func (x *watch) noted(n *Node, note node.Note) {
 			x.reach("refused proposal")
 		case strings.HasPrefix(note.Why, "scope: invalid"):
 			x.reach("refused proposal")
+		case strings.HasPrefix(note.Why, "a certificate that does not hold"):
+			x.reach("forged certificate dropped")
 		case strings.Contains(note.Why, "may not vote on motion"):
 			x.reach("barred voter")
 		case strings.HasPrefix(note.Why, "box: full"):
@@ -372,6 +376,9 @@ func (x *watch) refused(from, to *Node, f *frame, err error) {
 	}
 	x.refusal[reason(err)]++
 	x.reach("refused frame")
+	if f.forged {
+		x.reach("forgery refused")
+	}
 	x.w.say("%s refuses %s from %s: %v", to, describe(f), from, err)
 }
 

@@ -42,6 +42,7 @@ func (x *watch) finalized(n *Node, note node.Finalized) {
 		w.breach(Rosters, n, "a block of epoch %d, which nobody began", note.Epoch)
 		return
 	}
+	x.genuine(n, note.Height)
 	x.follow(n, note.Height)
 	x.conducted(n, note.Height)
 	x.decreed(n, note.Height)

@@ -51,6 +51,7 @@ type stage struct {
 	Scenario Scenario
 	scopes   []*World // the root scope's first, then as they were founded
 	verify   votes.Verifier
+	made     signatures
 	anchors  map[aweigh.AnchorID]int
 	bounds   *scope.Bounds
 
@@ -100,7 +101,7 @@ func NewWorld(s Scenario, o Options) (*World, error) {
 	w := &World{byPeer: make(map[node.Peer][]*Node), marks: marks{most: o.Marks}, stage: &stage{
 		Scenario: s, now: Start, anchors: make(map[aweigh.AnchorID]int), bounds: s.Bounds.scope(),
 		streams: streams{links: stream(1), chance: stream(2), ask: stream(4), naming: stream(5), dear: stream(6), disks: stream(7), programs: stream(8), acts: stream(12)},
-		trace:   sha256.New(), text: o.Trace, firing: true,
+		trace:   sha256.New(), text: o.Trace, firing: true, made: newSignatures(),
 	}}
 	w.scopes = []*World{w}
 	w.findings.open(s)
@@ -146,7 +147,10 @@ func (w *World) found(r *rand.Rand, memory *votes.Memory) error {
 			binary.LittleEndian.PutUint64(b[i:], r.Uint64())
 		}
 		key, err := votes.KeyFromSeed(votes.Ed25519, b)
-		return key.Telling(memory.Signed), err
+		return key.Telling(func(key votes.PublicKey, ctx votes.Context, message, signature []byte) {
+			w.made.add(key, ctx, message, signature)
+			memory.Signed(key, ctx, message, signature)
+		}), err
 	}
 	n := w.Scenario.Network
 	mode, err := quorum.ParseMode(n.Mode)

@@ -1,0 +1,255 @@
+package sim
+
+import (
+	"encoding/binary"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/internal/forge"
+	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/quorum"
+	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/votes"
+)
+
+// forging spoils what proves something, in every kind of message: it keeps what passes by, and sends it changed by
+// the operators of package forge. It does so with what its members' machines send, in place of that or besides; with
+// what others said, to those that know the genuine message and to those that do not yet; with blocks of its own; and
+// as a client whose requests are not in order.
+type forging struct {
+	kit    forge.Kit
+	heard  map[string][]*frame    // by kind, the newest last
+	blocks map[aweigh.Hash][]byte // that were proposed, with content that is forged
+	loose  map[aweigh.Hash][]byte // bundles in them
+	sent   uint64
+}
+
+// mostHeard bounds the frames of one kind that a forger keeps.
+const mostHeard = 16
+
+// ready is the kit as it is of use to a member now.
+func (x *forging) ready(l *liar) *forge.Kit {
+	k := &x.kit
+	k.Rand, k.Weights, k.Rules, k.Outside = l.rand, l.w.weights, l.w.rules, &l.n.author
+	if len(k.Keys) == 0 {
+		for _, m := range l.members {
+			if m.Face == 0 && m.key != nil {
+				k.Keys = append(k.Keys, *m.key)
+			}
+		}
+		x.heard = make(map[string][]*frame)
+		x.blocks, x.loose = make(map[aweigh.Hash][]byte), make(map[aweigh.Hash][]byte)
+	}
+	return k
+}
+
+func (x *forging) hear(l *liar, from *Node, f *frame) bool {
+	k, c := x.ready(l), f.open()
+	if want, ok := c.(node.Want); ok {
+		x.serve(l, from, want)
+	}
+	kind := node.FrameKind(f.raw)
+	if c == nil || f.forged || len(k.Keys) == 0 || l.rand.IntN(4) > 0 {
+		return true
+	}
+	k.Harvest(forge.Open(c, l.vouch()))
+	all := append(x.heard[kind], f)
+	x.heard[kind] = all[max(0, len(all)-mostHeard):]
+	if l.may() && l.rand.IntN(8) == 0 { // ahead of the genuine one
+		x.spread(l, f)
+	}
+	return true
+}
+
+func (x *forging) bend(l *liar, out []parcel) []parcel {
+	k := x.ready(l)
+	if len(k.Keys) == 0 {
+		return out
+	}
+	bad := make(map[*frame]*frame)
+	for i := range out {
+		f := out[i].frame
+		if _, seen := bad[f]; !seen {
+			bad[f] = nil
+			if l.may() && l.rand.IntN(3) == 0 {
+				bad[f] = x.spoil(l, f)
+			}
+		}
+		switch lie := bad[f]; {
+		case lie == nil:
+		case l.rand.IntN(2) == 0:
+			out[i].frame = lie
+		default:
+			l.w.send(l.n, out[i].to, lie, out[i].wait)
+		}
+	}
+	return out
+}
+
+func (x *forging) tick(l *liar) {
+	k := x.ready(l)
+	if len(k.Keys) == 0 || !l.may() {
+		return
+	}
+	switch l.rand.IntN(6) {
+	case 0:
+		x.certify(l)
+	case 1:
+		x.ask(l)
+	default:
+		var kinds []string
+		for _, kind := range node.FrameKinds() {
+			if len(x.heard[kind]) > 0 {
+				kinds = append(kinds, kind)
+			}
+		}
+		if len(kinds) > 0 {
+			all := x.heard[kinds[l.rand.IntN(len(kinds))]]
+			x.spread(l, all[len(all)-1-l.rand.IntN(1+l.rand.IntN(len(all)))]) // new ones more often
+		}
+	}
+}
+
+// spread sends a forgery of a frame to one node, or to all.
+func (x *forging) spread(l *liar, f *frame) {
+	lie := x.spoil(l, f)
+	if lie == nil {
+		return
+	}
+	to := []*Node{l.someone()}
+	if l.rand.IntN(2) == 0 {
+		to = l.others()
+	}
+	for _, n := range to {
+		l.sendFrame(n, lie)
+	}
+}
+
+// spoil is a forgery of a frame, nil if there is nothing to forge. A member's own proposal is signed anew, unless the
+// signature is what is forged.
+func (x *forging) spoil(l *liar, f *frame) *frame {
+	c := f.open()
+	if c == nil {
+		return nil
+	}
+	if p, ok := c.(node.Proposal); ok && p.Header.Proposer == l.n.key.Public().ID() && l.rand.IntN(4) == 0 {
+		if lie := x.block(l, p); lie != nil {
+			return lie
+		}
+	}
+	m := forge.Open(c, l.vouch())
+	s, op, ok := x.kit.Any(m)
+	if !ok {
+		return nil
+	}
+	c = m.Content()
+	if p, ok := c.(node.Proposal); ok && p.Header.Proposer == l.n.key.Public().ID() && s.Path != "Signature" {
+		if s.Class != forge.Header {
+			p.Header.Evidence = p.Evidence.Hash()
+		}
+		c = l.propose(p)
+	}
+	l.told("forge", "%s: %s: %s", node.FrameKind(f.raw), s.Path, op.Name)
+	return &frame{raw: node.Frame(c), forged: true}
+}
+
+// block is a member's proposal with a forged bundle in it, which it hands out to those that ask.
+func (x *forging) block(l *liar, p node.Proposal) *frame {
+	all := x.heard["bundle"]
+	if len(all) == 0 {
+		return nil
+	}
+	m := forge.Open(all[l.rand.IntN(len(all))].open(), l.vouch())
+	if _, _, ok := x.kit.Any(m); !ok {
+		return nil
+	}
+	raw := []byte(m.Content().(node.RawBundle))
+	b, err := scope.CheckBundle(raw, scope.MostLimits(), forge.Trusting)
+	if err != nil {
+		return nil
+	}
+	made := scope.NewBlock(p.Header, []*scope.CheckedBundle{b}, p.Evidence)
+	p.Header, p.Bundles = made.Header, []aweigh.Hash{b.ID()}
+	p = l.propose(p)
+	made = scope.NewBlock(p.Header, made.Bundles, p.Evidence)
+	x.blocks[made.Hash()], x.loose[b.ID()] = made.Encode(), raw
+	l.told("forge", "view %d: a block with a forged bundle", p.Header.View)
+	return &frame{raw: node.Frame(p), forged: true}
+}
+
+// serve hands out what a member's blocks hold that nobody else has.
+func (x *forging) serve(l *liar, to *Node, want node.Want) {
+	give := func(content any) {
+		l.sendFrame(to, &frame{raw: node.Frame(content), forged: true})
+	}
+	for _, id := range want.Bundles {
+		if raw, ok := x.loose[id]; ok && l.rand.IntN(2) == 0 {
+			give(node.RawBundle(raw))
+		}
+	}
+	for _, id := range want.Blocks {
+		if raw, ok := x.blocks[id]; ok {
+			give(node.RawBlock(raw))
+		}
+	}
+}
+
+// certify sends a certificate that was made from nothing, about the view that the member is in.
+func (x *forging) certify(l *liar) {
+	k, d := &x.kit, l.domain()
+	v := l.view() + aweigh.View(l.rand.IntN(3))
+	s := quorum.Subject{Kind: quorum.Nullify, View: max(v, 1)}
+	if b := l.w.watch.proposals[place{d.Epoch, s.View}]; !b.IsZero() && l.rand.IntN(2) == 0 {
+		s.Kind, s.Block = []quorum.Kind{quorum.Notarize, quorum.Finalize}[l.rand.IntN(2)], b
+	}
+	m := forge.Open(node.Offer{Domain: d, View: v + 1, Height: l.n.Height, Certificates: []quorum.Certificate{{Subject: s}}}, l.vouch())
+	ops := forge.OperatorsOf(forge.Certificate)
+	for _, site := range m.Sites {
+		if op := ops[l.rand.IntN(len(ops))]; site.Class == forge.Certificate && k.Forge(m, site, op) {
+			l.told("forge", "an offer with a certificate of %v: %s", s, op.Name)
+			lie := &frame{raw: node.Frame(m.Content()), forged: true}
+			for _, to := range l.others() {
+				l.sendFrame(to, lie)
+			}
+			return
+		}
+	}
+}
+
+// ask submits, as a client, what is signed and not in order.
+func (x *forging) ask(l *liar) {
+	x.sent++
+	nonce := binary.BigEndian.AppendUint64(nil, x.sent)
+	m := l.w.mutation(scope.Txn{Success: []scope.Op{{Kind: scope.OpPut, Key: []byte(l.w.key("forged")), Value: nonce}}}, nonce)
+	m.Author = l.n.author.Public().ID()
+	b := scope.Bundle{Author: l.n.author.Public()}
+	what := ""
+	switch l.rand.IntN(7) {
+	case 0:
+		m.Scope, what = aweigh.Sum(m.Scope[:]), "for another scope"
+	case 1:
+		m.ValidUntil, what = l.w.now.Add(-1), "that is over"
+	case 2:
+		m.ValidUntil, what = l.w.now.Add(1<<50), "that is valid for ever"
+	case 3:
+		b.Reserve, what = scope.MostLimits().BlockCost, "that reserves more than a block has"
+	case 4:
+		m.Content = canon.Encode(scope.Txn{Success: []scope.Op{{Kind: scope.OpPut, Key: []byte(l.w.key("forged")), Value: make([]byte, l.w.Genesis.Policy.Limits.ValueBytes+1)}}})
+		what = "of too many bytes"
+	case 5:
+		m.Author, what = l.someone().author.Public().ID(), "of another author"
+	default:
+		b.Mutations, what = append(b.Mutations, m.Encode()), "that says all twice"
+	}
+	b.Mutations = append(b.Mutations, m.Encode())
+	id := forge.BundleID(b)
+	b.Signature = l.n.author.Sign(votes.ContextBundle, id[:])
+	l.told("forge", "a request %s", what)
+	lie := &frame{raw: node.Frame(node.RawBundle(canon.Encode(b))), forged: true}
+	for _, to := range l.others() {
+		l.sendFrame(to, lie)
+	}
+}
+
+// vouch is how anchors vote for a proposal of the epoch that the member is in.
+func (l *liar) vouch() quorum.Kind { return l.w.vouch(l.domain().Epoch) }

@@ -1,0 +1,203 @@
+package sim
+
+import (
+	"errors"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/forge"
+	"github.com/aweigh/aweigh/internal/must"
+	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/quorum"
+	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/votes"
+)
+
+// passes holds a node to what its checks let pass of a liar: what they verify is genuine. What they leave to the
+// machine, which verifies only what it does not hold, is looked at where it comes out, see keeps and tells.
+func (x *watch) passes(from, to *Node, f *frame) {
+	if to.excused() || x.lost {
+		return
+	}
+	w, e := x.w, to.machine.Epoch()
+	var err error
+	switch c := f.open().(type) {
+	case votes.Ballot:
+		if c.Domain == e.Domain() {
+			err = w.made.ballot(c)
+		}
+	case node.Proposal:
+		if c.Header.Domain() == e.Domain() {
+			err = w.proposed(c)
+		}
+	case node.Offer:
+		if _, anchor := to.machine.Checker().Anchors[from.Peer]; anchor && c.Domain == e.Domain() {
+			err = w.offered(c.Domain, c.Votes)
+		}
+	case node.Announce:
+		if c.Header.Domain() == e.Domain() {
+			err = w.certifies(quorum.Finalize, c.Header, c.Certificate)
+		}
+	case node.Blocks:
+		err = w.caughtUp(c)
+	case node.RawBundle:
+		err = w.made.bundle(c)
+	case node.RawBlock:
+		err = w.bundles(c)
+	case node.Cast:
+		for _, raw := range c.Ballots {
+			b, bad := votes.DecodeMotionBallot(raw)
+			if _, may := to.machine.Checker().Electors.Key(b.Voter); may || bad != nil {
+				err = errors.Join(err, bad, w.made.motionBallot(raw))
+			}
+		}
+	default:
+		return
+	}
+	w.holds(Genuine, to, err == nil, "takes a %s of %s for genuine: %v", node.FrameKind(f.raw), from, err)
+}
+
+// someTold is in how many frames that nodes often send the watch looks at one.
+const someTold = 4
+
+// tells holds a node to what it passes on. Its own ballots are held to others in watch.ballot.
+func (x *watch) tells(n *Node, f *frame) {
+	kind := node.FrameKind(f.raw)
+	if often := kind == "offer" || kind == "bundle"; n.excused() || x.lost || kind == "ballot" || often && x.w.events%someTold != 0 {
+		return
+	}
+	w := x.w
+	var err error
+	switch c := f.open().(type) {
+	case node.Proposal:
+		err = errors.Join(w.proposed(c), w.certificates(c.Header.Domain(), c.Proof), w.made.evidence(c.Evidence))
+	case node.Offer:
+		err = errors.Join(w.offered(c.Domain, c.Votes), w.certificates(c.Domain, c.Certificates))
+	case node.Answer:
+		if kind := c.Certificate.Subject.Kind; kind == quorum.Notarize || kind == quorum.Finalize {
+			err = w.certifies(kind, c.Header, c.Certificate)
+		}
+	case node.Announce:
+		err = w.certifies(quorum.Finalize, c.Header, c.Certificate)
+	case node.Blocks:
+		err = w.caughtUp(c)
+	case node.RawBundle:
+		err = w.made.bundle(c)
+	case node.RawBlock:
+		err = w.bundles(c)
+	case node.Cast:
+		err = w.motionBallots(c.Ballots)
+	case node.Meeting:
+		all, bad := forge.MeetingBallots(c.Message)
+		err = errors.Join(bad, w.motionBallots(all))
+	default:
+		return
+	}
+	w.holds(Genuine, n, err == nil, "sends a %s that is forged: %v", kind, err)
+}
+
+// keeps holds a node to what its machine holds of open views.
+func (x *watch) keeps(n *Node) {
+	if n.excused() || n.machine == nil || x.lost {
+		return
+	}
+	o := n.machine.Holdings()
+	err := errors.Join(x.w.offered(o.Domain, o.Votes), x.w.certificates(o.Domain, o.Certificates))
+	x.w.holds(Genuine, n, err == nil, "holds what is forged: %v", err)
+}
+
+// genuine holds a final block to what it carries.
+func (x *watch) genuine(n *Node, at aweigh.Height) {
+	w := x.w
+	history := node.History{Reader: n.Disk, Scope: w.id}
+	raw, err := history.Raw(at)
+	must.OK(err, "reading a final block")
+	b, err := forge.OpenBlock(raw)
+	must.OK(err, "decoding a final block")
+	for _, raw := range b.Bundles {
+		err = errors.Join(err, w.made.bundle(raw))
+	}
+	err = errors.Join(err, w.made.evidence(b.Evidence))
+	for _, a := range b.Evidence.Attended {
+		about, bad := history.Block(a.Height)
+		if err = errors.Join(err, bad); bad != nil {
+			break
+		}
+		h := about.Header
+		for _, s := range a.Signatures {
+			err = errors.Join(err, w.made.vote(h.Domain(), quorum.Subject{Kind: quorum.Finalize, View: h.View, Block: h.Hash()}, s))
+		}
+	}
+	w.holds(Genuine, n, err == nil, "what the final block at height %d carries is forged: %v", at, err)
+}
+
+// recorded holds a node to what it has on record as proof that its blocks are final.
+func (x *watch) recorded(n *Node) {
+	history := node.History{Reader: n.Disk, Scope: x.w.id}
+	for at := n.Height; at > 0 && at+4 > n.Height; at-- {
+		f, err := history.Finality(at)
+		if errors.Is(err, node.ErrNoBlock) {
+			continue
+		}
+		if err == nil {
+			err = x.w.finality(f)
+		}
+		x.w.holds(Genuine, n, err == nil, "the finality of height %d is forged: %v", at, err)
+	}
+}
+
+func (w *World) proposed(p node.Proposal) error {
+	h := p.Header
+	return w.made.vote(h.Domain(), quorum.Subject{Kind: w.vouch(h.Epoch), View: h.View, Block: h.Hash()},
+		quorum.Signature{Anchor: h.Proposer, Bytes: p.Signature})
+}
+
+func (w *World) offered(d votes.Domain, all []node.OfferedVote) (err error) {
+	for _, v := range all {
+		err = errors.Join(err, w.made.vote(d, v.Subject, v.Signature))
+	}
+	return err
+}
+
+func (w *World) certificates(d votes.Domain, all []quorum.Certificate) (err error) {
+	for _, c := range all {
+		err = errors.Join(err, w.certificate(d, c))
+	}
+	return err
+}
+
+func (w *World) motionBallots(all [][]byte) (err error) {
+	for _, raw := range all {
+		err = errors.Join(err, w.made.motionBallot(raw))
+	}
+	return err
+}
+
+func (w *World) bundles(block []byte) error {
+	b, err := forge.OpenBlock(block)
+	for _, raw := range b.Bundles {
+		err = errors.Join(err, w.made.bundle(raw))
+	}
+	return err
+}
+
+// caughtUp says what is wrong with final blocks that one gives another.
+func (w *World) caughtUp(c node.Blocks) (err error) {
+	var last scope.Header
+	for i, raw := range c.Blocks {
+		b, bad := forge.OpenBlock(raw)
+		if err = errors.Join(err, bad, w.bundles(raw)); bad != nil {
+			return err
+		}
+		last = b.Header
+		if cert := c.Certificates[i]; !cert.IsZero() && i < len(c.Blocks)-1 { // the last one's stands in the finality
+			err = errors.Join(err, w.certifies(quorum.Finalize, last, cert))
+		}
+	}
+	if len(c.Blocks) == 0 {
+		return nil
+	}
+	if last != c.Finality.Header {
+		err = errors.Join(err, errors.New("the finality of another block"))
+	}
+	return errors.Join(err, w.finality(c.Finality))
+}
