@@ -6,6 +6,7 @@ import (
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/internal/forge"
+	"github.com/aweigh/aweigh/internal/must"
 	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
@@ -77,7 +78,7 @@ func (x *forging) bend(l *liar, out []parcel) []parcel {
 		}
 		switch lie := bad[f]; {
 		case lie == nil:
-		case l.rand.IntN(2) == 0:
+		case node.FrameKind(f.raw) == "proposal" || l.rand.IntN(2) == 0: // two proposals would prove that the member lies
 			out[i].frame = lie
 		default:
 			l.w.send(l.n, out[i].to, lie, out[i].wait)
@@ -132,18 +133,29 @@ func (x *forging) spoil(l *liar, f *frame) *frame {
 	if c == nil {
 		return nil
 	}
-	if p, ok := c.(node.Proposal); ok && p.Header.Proposer == l.n.key.Public().ID() && l.rand.IntN(4) == 0 {
-		if lie := x.block(l, p); lie != nil {
-			return lie
+	m := forge.Open(c, l.vouch())
+	p, leads := c.(node.Proposal)
+	if leads = leads && p.Header.Proposer == l.n.key.Public().ID(); leads {
+		switch l.rand.IntN(4) {
+		case 0:
+			if lie := x.block(l, p); lie != nil {
+				return lie
+			}
+		case 1:
+			if lie := x.attendance(l, p); lie != nil {
+				return lie
+			}
+		case 2:
+			m.Only("Evidence")
 		}
 	}
-	m := forge.Open(c, l.vouch())
 	s, op, ok := x.kit.Any(m)
 	if !ok {
 		return nil
 	}
 	c = m.Content()
-	if p, ok := c.(node.Proposal); ok && p.Header.Proposer == l.n.key.Public().ID() && s.Path != "Signature" {
+	if leads && s.Path != "Signature" {
+		p = c.(node.Proposal)
 		if s.Class != forge.Header {
 			p.Header.Evidence = p.Evidence.Hash()
 		}
@@ -175,6 +187,26 @@ func (x *forging) block(l *liar, p node.Proposal) *frame {
 	x.blocks[made.Hash()], x.loose[b.ID()] = made.Encode(), raw
 	l.told("forge", "view %d: a block with a forged bundle", p.Header.View)
 	return &frame{raw: node.Frame(p), forged: true}
+}
+
+// attendance is a member's proposal that records a vote to finalize of one who is not known to have given it.
+func (x *forging) attendance(l *liar, p node.Proposal) *frame {
+	var some []scope.Attended
+	must.OK(l.n.state().Open(func(at aweigh.Height, about quorum.Subject, lacks func(aweigh.AnchorID) bool) {
+		for seat := range x.kit.Weights.All() {
+			if lacks(seat.Anchor) {
+				sig := quorum.Signature{Anchor: seat.Anchor, Bytes: x.kit.Pretend(p.Header.Domain(), about, seat.Anchor)}
+				some = append(some, scope.Attended{Height: at, Signatures: []quorum.Signature{sig}})
+			}
+		}
+	}), "reading who voted")
+	if len(some) == 0 {
+		return nil
+	}
+	p.Evidence.Attended = []scope.Attended{some[l.rand.IntN(len(some))]}
+	p.Header.Evidence = p.Evidence.Hash()
+	l.told("forge", "view %d: a block with a vote that was not given", p.Header.View)
+	return &frame{raw: node.Frame(l.propose(p)), forged: true}
 }
 
 // serve hands out what a member's blocks hold that nobody else has.

@@ -70,7 +70,7 @@ func repeated(k *Kit, s *Site) bool {
 func stuffed(k *Kit, s *Site) bool {
 	c := certificate(s)
 	k.shorten(c)
-	k.fill(c, func(a aweigh.AnchorID) []byte { return k.sign(s.claim.domain, c.Subject, a) })
+	k.fill(c, func(a aweigh.AnchorID) []byte { return k.Pretend(s.claim.domain, c.Subject, a) })
 	return true
 }
 
@@ -115,24 +115,34 @@ func strange(k *Kit, s *Site) bool {
 	return true
 }
 
-// alone has the signatures of the coalition, which are genuine, on a subject that the others did not sign.
+// alone has the signatures of the coalition, which are genuine, now and then on a subject that the others did not sign:
+// that may prove that they lie.
 func alone(k *Kit, s *Site) bool {
 	c := certificate(s)
-	if k.Rand.IntN(2) == 0 {
+	if k.Rand.IntN(4) > 0 {
+		return false
+	}
+	if k.Rand.IntN(4) == 0 {
 		c.Subject = k.otherSubject(c.Subject)
 	}
 	c.Signatures = nil
 	for _, key := range k.Keys {
 		id := key.Public().ID()
-		c.Signatures = append(c.Signatures, quorum.Signature{Anchor: id, Bytes: k.sign(s.claim.domain, c.Subject, id)})
+		b := votes.Ballot{Format: scope.Format, Domain: s.claim.domain, Subject: c.Subject, Anchor: id}
+		c.Signatures = append(c.Signatures, quorum.Signature{Anchor: id, Bytes: key.Sign(votes.ContextBallot, b.SigningBytes())})
 	}
 	inOrder(c)
 	return true
 }
 
-// sign is the coalition's signature on a subject in an anchor's name.
-func (k *Kit) sign(d votes.Domain, s quorum.Subject, name aweigh.AnchorID) []byte {
+// Pretend is a signature of the coalition under a subject and an anchor's name, which does not hold: in a member's own
+// name it is on something else, so that it proves nothing against it.
+func (k *Kit) Pretend(d votes.Domain, s quorum.Subject, name aweigh.AnchorID) []byte {
 	b := votes.Ballot{Format: scope.Format, Domain: d, Subject: s, Anchor: name}
-	key, _ := k.key(name)
-	return key.Sign(votes.ContextBallot, b.SigningBytes())
+	key, own := k.key(name)
+	message := b.SigningBytes()
+	if own {
+		message = append(message, 0)
+	}
+	return key.Sign(votes.ContextBallot, message)
 }

@@ -89,7 +89,7 @@ var Operators = []Operator{
 		case *votes.Domain:
 			*x = k.otherDomain(*x)
 		case *scope.Header:
-			x.Time++
+			*x = k.otherHeader(*x)
 		}
 		return true
 	}},
@@ -154,6 +154,9 @@ func copied(list reflect.Value) reflect.Value {
 	return reflect.AppendSlice(reflect.MakeSlice(list.Type(), 0, list.Len()+1), list)
 }
 
+// never is a view that no epoch comes to: what the coalition signs there contradicts nothing else that it signs.
+const never = 1 << 40
+
 // otherSubject is about another kind, view or block.
 func (k *Kit) otherSubject(s quorum.Subject) quorum.Subject {
 	switch k.Rand.IntN(3) {
@@ -193,6 +196,21 @@ func (k *Kit) otherDomain(d votes.Domain) votes.Domain {
 	return d
 }
 
+// otherHeader is of another time, height, view or state.
+func (k *Kit) otherHeader(h scope.Header) scope.Header {
+	switch k.Rand.IntN(4) {
+	case 0:
+		h.Time++
+	case 1:
+		h.Height += aweigh.Height(1 + k.Rand.IntN(50))
+	case 2:
+		h.View++
+	default:
+		h.State = aweigh.Sum(h.State[:])
+	}
+	return h
+}
+
 // fault is a proof against an anchor that did not contradict itself: of two statements of two anchors, or of one
 // statement twice, or under signatures of the coalition's own.
 func (k *Kit) fault(d votes.Domain) (f votes.Equivocation, ok bool) {
@@ -207,7 +225,7 @@ func (k *Kit) fault(d votes.Domain) (f votes.Equivocation, ok bool) {
 		b.Signature = as.Sign(votes.ContextBallot, b.SigningBytes())
 		return b
 	}
-	view := aweigh.View(1 + k.Rand.IntN(20))
+	view := aweigh.View(never + k.Rand.IntN(never))
 	yes, no := quorum.Subject{Kind: quorum.Finalize, View: view, Block: aweigh.Sum(nil)}, quorum.Subject{Kind: quorum.Nullify, View: view}
 	victim := k.Weights.At(seats[0]).Anchor
 	switch k.Rand.IntN(3) {

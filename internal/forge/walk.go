@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"reflect"
 	"regexp"
+	"slices"
+	"strings"
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
@@ -49,6 +51,11 @@ func Open(message any, vouch quorum.Kind) *Message {
 
 // Content is the message as it is now.
 func (m *Message) Content() any { return m.value.Interface() }
+
+// Only leaves the sites in one field of the message, and the field itself.
+func (m *Message) Only(field string) {
+	m.Sites = slices.DeleteFunc(m.Sites, func(s *Site) bool { return s.Path != field && !strings.HasPrefix(s.Path, field+".") })
+}
 
 var index = regexp.MustCompile(`\[\d+\]`)
 
