@@ -197,8 +197,8 @@ func report(start time.Time, workers []*worker, progress func(Progress), finishe
 type worker struct {
 	Config
 	client  *client.Client
-	tickets *atomic.Uint64 // requests begun by all
-	next    func() uint64  // number of the next key
+	tickets *atomic.Uint64             // requests begun by all
+	next    func(ticket uint64) uint64 // number of the key of a request
 	key     []byte
 	value   []byte
 
@@ -216,12 +216,12 @@ func newWorker(c Config, on *client.Client, i uint64, tickets *atomic.Uint64) *w
 	keys := uint64(c.Keys)
 	switch c.Distribution {
 	case Zipf:
-		w.next = rand.NewZipf(random, 1.1, 1, keys-1).Uint64
+		zipf := rand.NewZipf(random, 1.1, 1, keys-1)
+		w.next = func(uint64) uint64 { return zipf.Uint64() }
 	case Sequential:
-		at := i
-		w.next = func() uint64 { at += uint64(c.Clients); return at % keys }
+		w.next = func(ticket uint64) uint64 { return ticket % keys } // of all clients together: each key in its turn
 	default:
-		w.next = func() uint64 { return random.Uint64N(keys) }
+		w.next = func(uint64) uint64 { return random.Uint64N(keys) }
 	}
 	w.key, w.value = c.key(), make([]byte, c.ValueSize)
 	for i := range w.value {
@@ -247,8 +247,12 @@ func (c *Config) number(key []byte, n uint64) {
 
 // run makes requests until the time is up, or ctx ends.
 func (w *worker) run(ctx, until context.Context) {
-	for until.Err() == nil && (w.Total == 0 || w.tickets.Add(1) <= w.Total) {
-		w.number(w.key, w.next())
+	for until.Err() == nil {
+		ticket := w.tickets.Add(1)
+		if w.Total > 0 && ticket > w.Total {
+			return
+		}
+		w.number(w.key, w.next(ticket-1))
 		start := time.Now()
 		err := w.request(ctx)
 		took := time.Since(start)
