@@ -58,7 +58,11 @@ func FromLibrary(name string) (Scenario, error) {
 func LibrarySource(name string) ([]byte, error) {
 	source, err := scenarios.ReadFile("scenarios/" + name + ".yaml")
 	if err != nil {
-		return nil, fmt.Errorf("%w: the library has no such one: %s", ErrScenario, unknown(name, libraryNames()))
+		hint := `"aweigh sim scenarios" lists those that there are`
+		if near := nearest(name, libraryNames()); near != "" {
+			hint = fmt.Sprintf("did you mean %q?", near)
+		}
+		return nil, fmt.Errorf("%w: the library has no scenario %q; %s", ErrScenario, name, hint)
 	}
 	return source, nil
 }

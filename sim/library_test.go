@@ -150,7 +150,7 @@ func TestLibraryKeepsToTheBudget(t *testing.T) {
 }
 
 func TestUnknownScenarioSuggestsTheNearest(t *testing.T) {
-	for name, want := range map[string]string{"defualt": `"default"`, "over-frok": `"over-fork"`, "../scenarios/default": "known are amnesia, "} {
+	for name, want := range map[string]string{"defualt": `"default"`, "over-frok": `"over-fork"`, "../scenarios/default": `"aweigh sim scenarios" lists`} {
 		_, err := LibrarySource(name)
 		if !errors.Is(err, ErrScenario) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", name, err)

@@ -23,13 +23,9 @@ var isSeed = regexp.MustCompile(`^[0-9]+$`)
 func scenario(arg string) (sim.Scenario, error) {
 	switch {
 	case isSeed.MatchString(arg):
-		seed, err := strconv.ParseUint(arg, 10, 64)
-		if err != nil || seed == 0 {
-			return sim.Scenario{}, fmt.Errorf("%w: a seed is a number from 1 to 18446744073709551615, not %s", errUsage, arg)
-		}
-		s := sim.Draw(seed)
+		s, err := drawn(arg)
 		s.Name = "drawn"
-		return s, nil
+		return s, err
 	case isFile(arg):
 		return scenarioFile(arg)
 	}
@@ -38,6 +34,15 @@ func scenario(arg string) (sim.Scenario, error) {
 		return s, fmt.Errorf("%w: there is no such file, and %s", errUsage, reason(err))
 	}
 	return s, nil
+}
+
+// drawn is the world that an argument SEED stands for.
+func drawn(arg string) (sim.Scenario, error) {
+	seed, err := strconv.ParseUint(arg, 10, 64)
+	if err != nil || seed == 0 {
+		return sim.Scenario{}, fmt.Errorf("%w: a seed is a number from 1 to 18446744073709551615, not %s", errUsage, arg)
+	}
+	return sim.Draw(seed), nil
 }
 
 // isFile reports whether an argument is meant to be a file.

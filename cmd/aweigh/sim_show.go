@@ -28,27 +28,33 @@ func (a *app) simScenarios() *cobra.Command {
 
 func (a *app) simShow() *cobra.Command {
 	c := &cobra.Command{
-		Use: "show [NAME]", Short: "Write a scenario as YAML", Args: cobra.MaximumNArgs(1),
+		Use: "show [NAME|SEED]", Short: "Write a scenario as YAML", Args: cobra.MaximumNArgs(1),
 		Long: "Writes a scenario of the library with its comments, to be changed and run; or the world\n" +
-			"that is drawn from a seed.",
-		Example:           "  aweigh sim show default >mine.yaml\n  aweigh sim run mine.yaml\n  aweigh sim show --seed 17",
+			"that is drawn from a SEED.",
+		Example:           "  aweigh sim show default >mine.yaml\n  aweigh sim run mine.yaml\n  aweigh sim show 17",
 		ValidArgsFunction: completeScenario,
 	}
 	seed := c.Flags().Uint64("seed", 0, "of the drawn world to write")
-	c.RunE = func(_ *cobra.Command, args []string) error {
-		drawn := c.Flags().Changed("seed")
-		if drawn == (len(args) == 1) {
-			return fmt.Errorf("%w: either NAME or --seed says which scenario", errUsage)
-		}
-		source := []byte(nil)
-		var err error
-		if drawn {
+	c.RunE = func(_ *cobra.Command, args []string) (err error) {
+		var source []byte
+		switch named := c.Flags().Changed("seed"); {
+		case named == (len(args) == 1):
+			return fmt.Errorf("%w: either NAME, SEED or --seed says which scenario", errUsage)
+		case named:
 			if err := from1(c.Flags(), "seed"); err != nil {
 				return err
 			}
 			source = sim.Draw(*seed).Encode()
-		} else if source, err = sim.LibrarySource(args[0]); err != nil {
-			return fmt.Errorf("%w: %s", errUsage, reason(err))
+		case isSeed.MatchString(args[0]):
+			s, err := drawn(args[0])
+			if err != nil {
+				return err
+			}
+			source = s.Encode()
+		default:
+			if source, err = sim.LibrarySource(args[0]); err != nil {
+				return fmt.Errorf("%w: %s", errUsage, reason(err))
+			}
 		}
 		_, err = a.out.Write(source)
 		return err
