@@ -28,6 +28,7 @@ const (
 var (
 	policyType   = reflect.TypeFor[scope.Policy]()
 	mutationType = reflect.TypeFor[scope.Mutation]()
+	decisionType = reflect.TypeFor[scope.Decision]()
 	motionType   = reflect.TypeFor[scope.Motion]()
 	childType    = reflect.TypeFor[scope.Child]()
 	keyType      = reflect.TypeFor[votes.PublicKey]()
@@ -209,7 +210,9 @@ func leaf(v reflect.Value) string {
 }
 
 // inHex reports whether a field of a struct holds random bytes, which are no text even where they are UTF-8.
-func inHex(t reflect.Type, name string) bool { return t == mutationType && name == "Nonce" }
+func inHex(t reflect.Type, name string) bool {
+	return t == mutationType && name == "Nonce" || t == decisionType && name == "Consent"
+}
 
 // octets is a byte string: as it is if it is UTF-8, and otherwise quoted as in Go.
 func octets(s string) string {
