@@ -146,44 +146,55 @@ func (a *app) motionWatch() *cobra.Command {
 		Use: "watch MOTION", Short: "Follow a motion until it is closed", Args: cobra.ExactArgs(1),
 		Long: "Tells how a motion stands whenever that changes. The exit code is 0 if it is carried\n" +
 			"in the end, and 4 if not. With --timeout it ends after that, and the exit code is 10 if\n" +
-			"the motion is open still.",
+			"the motion is open still. With -o json, one object on a line for each change.",
 	}
-	return a.askingIn(c, func(ctx context.Context, s *session, args []string) error {
+	return watched(a.askingIn(c, func(ctx context.Context, s *session, args []string) error {
 		limited, cancel := s.limited(ctx)
 		defer cancel()
 		r, err := s.motionOnRecord(limited, args[0])
 		if err != nil {
 			return err
 		}
-		return a.follow(s.following(limited), s, r.Motion.Id)
-	})
+		return a.follow(s.following(limited), s, r.Motion.Id, s.Printer.MotionLine)
+	}))
 }
 
 // errNotCarried is wrapped when a motion closed without being carried.
 var errNotCarried = errors.New("the motion was not carried; nothing changed")
 
-// follow tells how a motion stands until it is closed.
-func (a *app) follow(ctx context.Context, s *session, id []byte) error {
+// follow tells how a motion stands until it is closed: in JSON by each, or at its end alone if that is nil.
+func (a *app) follow(ctx context.Context, s *session, id []byte, each func(*aweighv1.MotionResponse) error) error {
 	var last *aweighv1.MotionResponse
 	err := s.WatchMotion(ctx, id, func(r *aweighv1.MotionResponse) error {
-		if last = r; s.Format == show.Table {
+		switch last = r; {
+		case s.Format == show.Table:
 			fmt.Fprintln(a.err, show.Progress(r.Motion))
+		case each != nil:
+			return each(r)
 		}
 		return nil
 	})
 	if last == nil || err != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return err
 	}
+	if each != nil {
+		return a.closedAs(s, last)
+	}
 	return a.ended(s, last)
 }
 
-// ended tells how a motion ended.
+// ended shows a motion that is closed, and tells how it ended.
 func (a *app) ended(s *session, last *aweighv1.MotionResponse) error {
 	if s.Format == show.JSON {
 		if err := s.Printer.Motion(last); err != nil {
 			return err
 		}
 	}
+	return a.closedAs(s, last)
+}
+
+// closedAs tells how a motion ended.
+func (a *app) closedAs(s *session, last *aweighv1.MotionResponse) error {
 	switch m := last.Motion; m.Fate {
 	case "carried", "effective":
 		if s.Format == show.Table {
@@ -209,7 +220,7 @@ func (a *app) pended(ctx context.Context, s *session, err error, wait bool) erro
 		if s.Format == show.Table {
 			fmt.Fprintf(a.err, "motion %x waits for approval; Ctrl-C ends this and changes nothing, and to follow it again: aweigh motion watch %x\n", p.Motion, p.Motion[:4])
 		}
-		return a.follow(s.following(ctx), s, p.Motion)
+		return a.follow(s.following(ctx), s, p.Motion, nil)
 	}
 	r, motionErr := s.Client.Motion(ctx, p.Motion)
 	if motionErr != nil {

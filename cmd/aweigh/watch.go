@@ -64,7 +64,7 @@ func (a *app) watch() *cobra.Command {
 // watched is a command that watches: until when, its help says.
 func watched(c *cobra.Command) *cobra.Command {
 	timeout := c.Flags().Lookup("timeout")
-	timeout.Usage, timeout.DefValue = "how long to watch (default: until interrupted)", "0s"
+	timeout.Usage, timeout.DefValue = "how long to watch (default: without end)", "0s"
 	return c
 }
 

@@ -264,14 +264,24 @@ func bar(m *aweighv1.Motion, width int) string {
 	return "[" + string(cells[:mark]) + "|" + string(cells[mark:]) + "] " + share(m.Approve, m.Total)
 }
 
+// motionDocument is the JSON form of an answer about one motion.
+type motionDocument struct {
+	Header header     `json:"header"`
+	Motion motionJSON `json:"motion"`
+}
+
+func motionDocumentOf(r *aweighv1.MotionResponse) motionDocument {
+	return motionDocument{headerJSON(r.Header), motionJSONOf(r.Motion)}
+}
+
+// MotionLine writes one motion as JSON on one line, of those that are followed.
+func (p Printer) MotionLine(r *aweighv1.MotionResponse) error { return p.line(motionDocumentOf(r)) }
+
 // Motion writes one motion in full.
 func (p Printer) Motion(r *aweighv1.MotionResponse) error {
 	m := r.Motion
 	if p.Format == JSON {
-		return p.JSON(struct {
-			Header header     `json:"header"`
-			Motion motionJSON `json:"motion"`
-		}{headerJSON(r.Header), motionJSONOf(m)})
+		return p.JSON(motionDocumentOf(r))
 	}
 	rows := [][]string{
 		{"motion", hex.EncodeToString(m.Id)},
