@@ -170,7 +170,7 @@ func (a *Approval) check() error {
 		case !a.ofKeys() && (p.Share > 0 || !p.Required):
 			return fmt.Errorf("approver %q of decisions must be required, and has no weight: what finalizes is the anchors' alone", p.Name)
 		case p.Share == 0 && !p.Required || p.Share > maxShare:
-			return fmt.Errorf("approver %q has a weight of %d millionths of the anchors' and need not sign; between 1 and %d are taken", p.Name, p.Share, maxShare)
+			return fmt.Errorf("approver %q has a weight of %d.%04d%% of the anchors', and need not sign; more than 0%% and at most %d%% is taken", p.Name, p.Share/10_000, p.Share%10_000, maxShare/10_000)
 		case seen[id]:
 			return fmt.Errorf("the key of approver %q stands twice", p.Name)
 		case names[p.Name]:

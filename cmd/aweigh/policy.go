@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -73,11 +74,12 @@ func (s *session) policy(ctx context.Context) (r *aweighv1.TrustResponse, p scop
 
 func (a *app) policyDiff() *cobra.Command {
 	c := &cobra.Command{
-		Use: "diff FILE|DECISION", Short: "Show what a policy would change, and what would follow", Args: cobra.ExactArgs(1),
+		Use: "diff [FILE|DECISION]", Short: "Show what a policy would change, and what would follow", Args: cobra.MaximumNArgs(1),
 		Long: "Compares a FILE, or an open DECISION (its ID or the start of it), with the policy in\n" +
 			"force: what changes, what the anchors would weigh if the epoch ended now, and how few\n" +
-			"of them could then do harm.",
+			"of them could then do harm. --approve and --no-approve are those of \"aweigh policy set\".",
 	}
+	approvals := approvalFlags(c)
 	return a.askingIn(c, func(ctx context.Context, s *session, args []string) error {
 		ctx, cancel := s.limited(ctx)
 		defer cancel()
@@ -85,16 +87,28 @@ func (a *app) policyDiff() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		p, err := policyFrom(args[0], old)
+		p := old
+		if len(args) > 0 {
+			p, err = policyFrom(args[0], old)
+		} else if !approvals.given() {
+			return fmt.Errorf("%w: give a FILE, a DECISION, --approve or --no-approve", errUsage)
+		}
 		if errors.Is(err, fs.ErrNotExist) {
-			x, namedErr := proposalNamed(r, args[0], "policy")
-			if namedErr != nil {
-				return errors.Join(err, namedErr)
+			if _, isID := motionID(args[0]); isID != nil {
+				return err
+			}
+			x, err := proposalNamed(r, args[0], "policy")
+			if err != nil {
+				return err
 			}
 			fmt.Fprintln(a.err, show.Told(r.Header))
-			p, err = policyOf(x)
+			if p, err = policyOf(x); err != nil {
+				return err
+			}
+		} else if err != nil {
+			return err
 		}
-		if err != nil {
+		if err := approvals.apply(&p); err != nil {
 			return err
 		}
 		after, err := s.Client.TrustUnder(ctx, p)
@@ -145,8 +159,7 @@ func (a *app) policySet() *cobra.Command {
 			"  aweigh policy set --approve 'prefix=/secrets/ threshold=3/4 min-anchors=3 window=72h'\n" +
 			"  aweigh policy set --no-approve /secrets/",
 	}
-	approve := c.Flags().StringArray("approve", nil, "what shall need approval, and whose")
-	free := c.Flags().StringArray("no-approve", nil, "a prefix below which nothing shall need approval any more")
+	approvals := approvalFlags(c)
 	once := onceFlags(c)
 	return a.askingIn(c, func(ctx context.Context, s *session, args []string) error {
 		ctx, cancel := s.limited(ctx)
@@ -161,10 +174,10 @@ func (a *app) policySet() *cobra.Command {
 			if p, err = policyFrom(args[0], old); err != nil {
 				return err
 			}
-		case len(*approve)+len(*free) == 0:
+		case !approvals.given():
 			return fmt.Errorf("%w: give a FILE, or --approve, or --no-approve", errUsage)
 		}
-		if err := withApprovals(&p, *approve, *free); err != nil {
+		if err := approvals.apply(&p); err != nil {
 			return err
 		}
 		if err := a.warnElsewhere(ctx, s, r, old, p); err != nil {
@@ -192,16 +205,32 @@ func (a *app) warnElsewhere(ctx context.Context, s *session, r *aweighv1.TrustRe
 	return nil
 }
 
-// withApprovals sets and drops approvals of a policy.
-func withApprovals(p *scope.Policy, approve, free []string) error {
-	for _, text := range approve {
+// approvalChanges are approvals to set and to drop.
+type approvalChanges struct{ set, drop *[]string }
+
+// approvalFlags adds the flags that set and drop approvals.
+func approvalFlags(c *cobra.Command) approvalChanges {
+	return approvalChanges{
+		set:  c.Flags().StringArray("approve", nil, "what shall need approval, and whose"),
+		drop: c.Flags().StringArray("no-approve", nil, "a prefix below which nothing shall need approval any more"),
+	}
+}
+
+func (x approvalChanges) given() bool { return len(*x.set)+len(*x.drop) > 0 }
+
+// apply sets and drops the approvals of a policy.
+func (x approvalChanges) apply(p *scope.Policy) error {
+	for _, text := range *x.set {
 		a, err := policytext.ParseApproval(text)
 		if err != nil {
 			return err
 		}
+		if len(a.Prefix) > 0 && a.Prefix[0] != '/' && !strings.Contains(text, `prefix="`) {
+			return fmt.Errorf("%w: a prefix starts with / or stands in quotes; give prefix=/%s", errUsage, strings.Trim(string(a.Prefix), "/"))
+		}
 		p.Approvals = policytext.SetApproval(p.Approvals, a)
 	}
-	for _, prefix := range free {
+	for _, prefix := range *x.drop {
 		found := false
 		for _, m := range []scope.Matter{scope.Changes, scope.Deletions} {
 			var ok bool

@@ -19,6 +19,7 @@ func Warnings(from, to scope.Policy) (all []string) {
 		if known[WriteApproval(*a)] {
 			continue
 		}
+		all = append(all, alone(a)...)
 		switch decisions := a.Matter == scope.Policies || a.Matter == scope.Membership; {
 		case decisions && a.Num > 0 && within(a, to.Rules.Finalize):
 			all = append(all, fmt.Sprintf("the approval of %s asks for %d/%d of the weight, and such decisions take what finalizes (%s) in any case: the threshold changes nothing",
@@ -26,6 +27,30 @@ func Warnings(from, to scope.Policy) (all []string) {
 		case !decisions && len(a.Prefix) > 0 && a.Prefix[0] != '/':
 			all = append(all, fmt.Sprintf("the approval of %s below %q covers no key that begins with a slash, as most do; did you mean prefix=%s?",
 				a.Matter, a.Prefix, quoted("/"+string(a.Prefix))))
+		}
+	}
+	return all
+}
+
+// alone names the approvers whose single ballot carries what an approval is about.
+func alone(a *scope.Approval) (all []string) {
+	const anchors = 1_000_000 // the weight of all of them
+	total, required := uint64(anchors), 0
+	for i := range a.Approvers {
+		total += uint64(a.Approvers[i].Share)
+		if a.Approvers[i].Required {
+			required++
+		}
+	}
+	for i := range a.Approvers {
+		p := &a.Approvers[i]
+		others := required
+		if p.Required {
+			others--
+		}
+		if a.Anchors == 0 && others == 0 && p.Share > 0 && uint64(p.Share)*uint64(a.Den) >= total*uint64(a.Num) {
+			all = append(all, fmt.Sprintf("the approval of %s below %q is given by approver %s alone: without any anchor, its weight is %d/%d of the whole or more",
+				a.Matter, a.Prefix, quoted(p.Name), a.Num, a.Den))
 		}
 	}
 	return all
