@@ -42,6 +42,9 @@ var (
 	ErrFuture = errors.New("client: the revision is in the future")
 	// ErrInvalid means that the request makes no sense or is out of limits.
 	ErrInvalid = errors.New("client: invalid request")
+	// ErrExpired means that the time by which a write had to be ordered has passed. This request changed nothing;
+	// one before it with the same nonce may have.
+	ErrExpired = errors.New("client: the request has expired")
 	// ErrNotHeld means that the node does not hold the scope, and cannot pass on what was asked for.
 	ErrNotHeld = errors.New("client: the node does not hold the scope")
 )
@@ -78,7 +81,7 @@ func (g *Gone) Unwrap() error { return g.Cause }
 // kinds are the errors that a Problem's reason stands for.
 var kinds = map[string]error{
 	"undecided": ErrUndecided, "failed": ErrFailed, "pending": ErrPending, "unread": ErrUnread, "compacted": ErrCompacted,
-	"future": ErrFuture, "not_found": ErrNotFound, "invalid": ErrInvalid, "expired": ErrInvalid, "not_held": ErrNotHeld, "busy": ErrBusy, "stopped": ErrUnreachable,
+	"future": ErrFuture, "not_found": ErrNotFound, "invalid": ErrInvalid, "expired": ErrExpired, "not_held": ErrNotHeld, "busy": ErrBusy, "stopped": ErrUnreachable,
 	"denied": ErrDenied,
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -51,6 +52,8 @@ var (
 	// errRefused is wrapped when ballots were refused that hold elsewhere, or at
 	// another time.
 	errRefused = errors.New("ballots were refused")
+	// errEmpty is wrapped where a file of ballots holds none.
+	errEmpty = fmt.Errorf("%w: it holds no ballot", votes.ErrMalformed)
 	// errUnsound is wrapped when ballots were refused that hold nowhere.
 	errUnsound = errors.New("ballots that do not hold were refused")
 )
@@ -84,7 +87,11 @@ func (a *app) handInFile(ctx context.Context, s *session, name string, done *sho
 		defer f.Close()
 		in = f
 	}
-	return s.handIn(ctx, name, box.ReadFile(filepath.Base(name), in, votes.BundleLimits{}), done)
+	bytes := bufio.NewReader(in)
+	if _, err := bytes.Peek(1); err == io.EOF {
+		return errEmpty, nil
+	}
+	return s.handIn(ctx, name, box.ReadFile(filepath.Base(name), bytes, votes.BundleLimits{}), done)
 }
 
 // handInAtOnce bounds the bytes of ballots in one request.

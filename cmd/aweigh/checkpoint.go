@@ -78,7 +78,7 @@ func (a *app) checkpoint() *cobra.Command {
 			return nil
 		}
 		if *since != "" {
-			if err := a.grew(&older, kept, head); err != nil {
+			if err := grew(&older, kept, head); err != nil {
 				return err
 			}
 			fmt.Fprintf(a.err, "%s then, %d now: nothing before was changed\n", show.Count(older.Head.Size, "entry"), head.Head.Size)
@@ -125,35 +125,47 @@ func readCheckpoint(path string) (c lineage.Checkpoint, note []byte, err error) 
 	}
 	text, _, ok := strings.Cut(string(note), "\n\n")
 	if !ok {
-		return c, nil, fmt.Errorf("%w: %s is no signed note", errUsage, path)
+		return c, nil, fmt.Errorf("%w: %s is no signed note, or it is cut off", scope.ErrProof, path)
 	}
 	if c, err = lineage.ParseCheckpoint(text + "\n"); err != nil {
-		err = fmt.Errorf("%w: %s: %w", errUsage, path, err)
+		err = fmt.Errorf("%w: %s: %w", scope.ErrProof, path, err)
 	}
 	return c, note, err
 }
 
 // grew says whether a history only grew since a note was written.
-func (a *app) grew(older *lineage.Checkpoint, note []byte, newer *client.Checkpoint) error {
+func grew(older *lineage.Checkpoint, note []byte, newer *client.Checkpoint) error {
 	if older.Origin != newer.Origin {
 		return fmt.Errorf("%w: the file is of %s, and this is %s; see --scope", errUsage, older.Origin, newer.Origin)
 	}
-	var keys []votes.PublicKey
-	for _, x := range newer.Epoch.Roster.Anchors {
-		keys = append(keys, x.Key)
-	}
-	signed := len(votes.CosignedBy(note, keys...))
+	signed := len(votes.CosignedBy(note, everyAnchor(&newer.Ancestry)...))
 	err := newer.Consistency.Verify(older.Head, newer.Head)
 	switch {
-	case err != nil && signed == 0:
-		return fmt.Errorf("%w: the file bears no signature of an anchor of today, and is no beginning of the history: it may have been altered", scope.ErrProof)
-	case err != nil:
-		return fmt.Errorf("%w: the history of %d entries is not the beginning of that of %d, though %d anchors of today signed it: it was changed",
-			scope.ErrProof, older.Head.Size, newer.Head.Size, signed)
 	case signed == 0:
-		fmt.Fprintln(a.err, "aweigh: the file bears no signature of an anchor of today; that it was not altered is yours to know")
+		return fmt.Errorf("%w: no anchor that the scope ever had signed the file: it was altered, or is cut off", scope.ErrProof)
+	case err != nil:
+		return fmt.Errorf("%w: the history of %d entries is not the beginning of that of %d, though %s signed it: it was changed",
+			scope.ErrProof, older.Head.Size, newer.Head.Size, show.Count(signed, "anchor"))
 	}
 	return nil
+}
+
+// everyAnchor is the keys of all anchors that a scope ever had.
+func everyAnchor(a *scope.Ancestry) (keys []votes.PublicKey) {
+	seen := make(map[aweigh.Hash]bool)
+	add := func(anchors []scope.Anchor) {
+		for i := range anchors {
+			if id := anchors[i].Key.ID(); !seen[id] {
+				seen[id] = true
+				keys = append(keys, anchors[i].Key)
+			}
+		}
+	}
+	add(a.Genesis.Anchors)
+	for i := range a.Handovers {
+		add(a.Handovers[i].Terms.Anchors)
+	}
+	return keys
 }
 
 // cosigned writes a checkpoint, and tells who signed it.

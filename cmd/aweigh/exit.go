@@ -19,6 +19,7 @@ import (
 	"github.com/aweigh/aweigh/internal/config"
 	"github.com/aweigh/aweigh/internal/daemon"
 	"github.com/aweigh/aweigh/internal/founding"
+	"github.com/aweigh/aweigh/internal/home"
 	"github.com/aweigh/aweigh/internal/policytext"
 	"github.com/aweigh/aweigh/internal/replay"
 	"github.com/aweigh/aweigh/internal/running"
@@ -54,7 +55,8 @@ const exitHelp = `Exit codes:
   2  the command line, a setting or a request makes no sense, or a file is not there
   3  there is no such key, object, scope, motion, decision, anchor or revision
   4  a condition did not hold, a rule of the policy denied it, a write was ordered and
-     failed, or a decision is void, superseded, rejected or expired: nothing changed
+     failed or its time had passed, or a decision is void, superseded, rejected or
+     expired: nothing changed
   5  not committed yet, and may still commit: repeating with the same --nonce is safe
   6  no node, or too few anchors, can be reached
   7  a proof, a ballot, a replay, a backup or a store does not hold
@@ -85,6 +87,7 @@ var codes = []struct {
 	{node.ErrOtherHistory, exitUnverified},
 	{node.ErrUnvouched, exitUnverified},
 	{backup.ErrBroken, exitUnverified},
+	{backup.ErrNone, exitUnverified},
 	{backup.ErrName, exitUsage},
 	{errUnwell, exitUnwell},
 	{wysiwys.ErrHidden, exitHidden},
@@ -93,6 +96,7 @@ var codes = []struct {
 	{config.ErrConfig, exitUsage},
 	{daemon.ErrSettings, exitUsage},
 	{founding.ErrAnchors, exitUsage},
+	{home.ErrNone, exitUsage},
 	{policytext.ErrSyntax, exitUsage},
 	{scope.ErrProof, exitUnverified},
 	{votes.ErrMalformed, exitUnverified},
@@ -119,6 +123,7 @@ var codes = []struct {
 	{client.ErrFuture, exitNotFound},
 	{errAbsent, exitNotFound},
 	{client.ErrFailed, exitCompare},
+	{client.ErrExpired, exitCompare},
 	{client.ErrInvalid, exitUsage},
 	{client.ErrNotHeld, exitUsage},
 	{client.ErrUnread, exitUnreachable},
@@ -178,9 +183,9 @@ func about(c *cobra.Command, text string, err error) string {
 	if c.Flags().Lookup("serializable") == nil {
 		text = strings.ReplaceAll(text, staleHint, "")
 	}
-	if f := c.Flags().Lookup("nonce"); f != nil && f.Changed && errors.Is(err, client.ErrInvalid) {
+	if f := c.Flags().Lookup("nonce"); f != nil && f.Changed && errors.Is(err, client.ErrExpired) {
 		_, until, _ := strings.Cut(f.Value.String(), "@")
-		if ns, err := strconv.ParseInt(until, 10, 64); err == nil && ns < time.Now().UnixNano() {
+		if ns, err := strconv.ParseInt(until, 10, 64); err == nil {
 			text += fmt.Sprintf("\nThe time of that write ended at %s: it was committed by then, or never will be. See what is there, and write anew without --nonce.",
 				time.Unix(0, ns).UTC().Format(time.RFC3339))
 		}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -167,7 +168,7 @@ func (a *app) get() *cobra.Command {
 			Key: start, RangeEnd: end, Revision: *rev, Limit: *limit, Serializable: *serializable,
 		})
 		if err != nil {
-			return err
+			return s.futureOf(ctx, start, err)
 		}
 		if end == nil && len(resp.Kvs) == 0 {
 			return fmt.Errorf("%w: %s", client.ErrNotFound, args[0])
@@ -175,6 +176,18 @@ func (a *app) get() *cobra.Command {
 		a.more(resp, s.Format)
 		return s.Printer.Range(resp, end == nil)
 	})
+}
+
+// futureOf adds to an error about a revision in the future the newest one of the scope that decides about a key.
+func (s *session) futureOf(ctx context.Context, key []byte, err error) error {
+	if !errors.Is(err, client.ErrFuture) {
+		return err
+	}
+	r, readErr := s.Client.Range(ctx, &aweighv1.RangeRequest{Key: key, CountOnly: true, Serializable: true})
+	if readErr != nil {
+		return err
+	}
+	return fmt.Errorf("%w; the newest is %d", err, r.Header.GetRevision())
 }
 
 func (a *app) del() *cobra.Command {
@@ -240,7 +253,7 @@ func (a *app) ls() *cobra.Command {
 		defer cancel()
 		resp, err := s.Client.Range(ctx, req)
 		if err != nil {
-			return err
+			return s.futureOf(ctx, req.Key, err)
 		}
 		a.more(resp, s.Format)
 		return s.Printer.Keys(resp)

@@ -27,8 +27,12 @@ func checkNumbers(c *cobra.Command) (err error) {
 		if err != nil {
 			return
 		}
-		if d, parseErr := time.ParseDuration(f.Value.String()); f.Value.Type() == "duration" && parseErr == nil && d <= 0 && (d < 0 || f.Name != "trusting-period") { // of which 0 is none
-			err = fmt.Errorf("%w: --%s is more than 0, not %s", errUsage, f.Name, d)
+		if d, parseErr := time.ParseDuration(f.Value.String()); f.Value.Type() == "duration" && parseErr == nil && d <= 0 && (d < 0 || f.Name != "trusting-period") {
+			least := "more than 0"
+			if f.Name == "trusting-period" { // of which 0 is none
+				least = "0 or more"
+			}
+			err = fmt.Errorf("%w: --%s is %s, not %s", errUsage, f.Name, least, d)
 			return
 		}
 		b, ok := bounds[f.Name]

@@ -145,6 +145,9 @@ func (a *app) trustReplay() *cobra.Command {
 				return fmt.Errorf("%w: the directory holds network %s", replay.ErrMismatch, g.Hash())
 			}
 		}
+		if _, err := os.Stat(d.Store()); err != nil {
+			return fmt.Errorf("no node, and no backup of one, in %s: %w", d, err)
+		}
 		from, err := store.OpenPebble(d.Store(), store.Options{ReadOnly: true})
 		if errors.Is(err, store.ErrLocked) {
 			return fmt.Errorf("%w: stop the node, or replay a backup of it (\"aweigh backup\")", err)

@@ -14,7 +14,7 @@ func (a *app) usersCommand() *cobra.Command {
 		Use: "users", Short: "Show who may do what at the port of etcd's API", Args: cobra.NoArgs,
 		Long: "Users and roles are etcd's, and are made with etcd's clients: \"etcdctl user\", \"role\" and\n" +
 			"\"auth\". They bind the clients of that port, at all nodes of the network.",
-		Example: "  aweigh users show\n  aweigh users disable -m \"root's password is lost\"",
+		Example: "  aweigh users show\n  aweigh users disable --yes -m \"root's password is lost\"",
 	}
 	return a.under(c, a.usersShow(), a.usersDisable())
 }
@@ -40,10 +40,14 @@ func (a *app) usersDisable() *cobra.Command {
 			"\"etcdctl user passwd root\", and \"etcdctl auth enable\". The node must be on this machine.",
 	}
 	once := onceFlags(c)
+	yes := c.Flags().Bool("yes", false, "do it; without, only what would follow is said")
 	return a.asking(c, func(ctx context.Context, s *session, _ []string) error {
 		o, err := once()
 		if err != nil {
 			return err
+		}
+		if !*yes {
+			return fmt.Errorf("%w: every client that reaches etcd's port of any node could then read and write all keys; to do it, add --yes", errUsage)
 		}
 		ctx, cancel := s.limited(ctx)
 		defer cancel()

@@ -80,6 +80,8 @@ var (
 	ErrThere = errors.New("backup: already there, and not overwritten")
 	// ErrBroken means that a backup is not whole, or not what its node signed.
 	ErrBroken = errors.New("backup: the backup is damaged")
+	// ErrNone means that a file or directory is no backup.
+	ErrNone = errors.New("backup: not a backup")
 	// ErrKeys means that a node cannot start for want of keys.
 	ErrKeys = errors.New("backup: there are no keys")
 	// ErrName means that what was given as a backup's signer is neither a peer ID nor a key.
@@ -89,11 +91,17 @@ var (
 )
 
 // ReadManifest reads what a backup says of itself, and checks that its node signed it.
-// Errors wrap ErrBroken.
+// Errors wrap ErrBroken, ErrNone, or fs.ErrNotExist if nothing is there.
 func ReadManifest(dir string) (m Manifest, err error) {
+	switch info, err := os.Stat(dir); {
+	case err != nil:
+		return m, fmt.Errorf("backup: %w", err)
+	case !info.IsDir():
+		return m, fmt.Errorf("%w: %s is no directory", ErrNone, dir)
+	}
 	raw, err := small(dir, manifestName, maxManifest)
 	if errors.Is(err, fs.ErrNotExist) {
-		return m, fmt.Errorf("backup: %s is no backup: it has no %s", dir, manifestName)
+		return m, fmt.Errorf("%w: %s has no %s", ErrNone, dir, manifestName)
 	}
 	if err != nil {
 		return m, err

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strings"
 
@@ -229,7 +230,8 @@ func (p Plan) genesis(anchors []Anchor) (scope.Genesis, error) {
 // Join makes an observer of the network of an invite: its key, the genesis,
 // fetched from the peers that the invite names and checked, and the settings,
 // which it returns. A node that is there already is left as it is, if it
-// belongs to the same network. A genesis that fits refuses ends it, before anything but the key is written.
+// belongs to the same network. If no genesis is found, or fits refuses it, nothing
+// stays that was not there before.
 func Join(
 	ctx context.Context, dir home.Dir, s home.Settings, invite node.Invite, fits func(scope.Genesis) error,
 ) (home.Settings, error) {
@@ -240,6 +242,7 @@ func Join(
 		}
 		return s, err
 	}
+	_, absent := os.Stat(dir.Identity())
 	identity, err := dir.NewKey(dir.Identity())
 	if err != nil {
 		return s, err
@@ -249,6 +252,10 @@ func Join(
 		err = fits(g)
 	}
 	if err != nil {
+		if errors.Is(absent, fs.ErrNotExist) {
+			err = errors.Join(err, os.Remove(dir.Identity()))
+			_ = os.Remove(string(dir)) // if nothing else is in it
+		}
 		return s, err
 	}
 	if s.Name == "" {

@@ -33,8 +33,12 @@ func (d Dir) Store() string    { return filepath.Join(string(d), "store") }
 func (d Dir) TLS() string      { return filepath.Join(string(d), "tls") }     // certificates that the node makes
 func (d Dir) Scratch() string  { return filepath.Join(string(d), "scratch") } // files of a moment
 
-// ErrThere means that a file is there already.
-var ErrThere = errors.New("home: already there, and not overwritten")
+var (
+	// ErrThere means that a file is there already.
+	ErrThere = errors.New("home: already there, and not overwritten")
+	// ErrNone means that a directory holds no node.
+	ErrNone = errors.New("home: no node")
+)
 
 // Exists reports whether there is a node in the directory.
 func (d Dir) Exists() bool {
@@ -91,7 +95,7 @@ func (d Dir) Keys() (identity votes.PrivateKey, anchor *votes.PrivateKey, err er
 		return identity, nil, err
 	}
 	if !ok {
-		return identity, nil, fmt.Errorf("home: no node in %s; make one with \"aweigh init\" or \"aweigh join\"", d)
+		return identity, nil, fmt.Errorf("%w in %s; make one with \"aweigh init\" or \"aweigh join\"", ErrNone, d)
 	}
 	k, ok, err := readKey(d.Anchor())
 	if err != nil || !ok {
@@ -115,7 +119,7 @@ func (d Dir) SaveGenesis(g scope.Genesis) error {
 func (d Dir) ReadGenesis() (scope.Genesis, error) {
 	raw, err := os.ReadFile(d.Genesis())
 	if errors.Is(err, fs.ErrNotExist) {
-		return scope.Genesis{}, fmt.Errorf("home: no genesis in %s; make one with \"aweigh init\" or \"aweigh join\"", d)
+		return scope.Genesis{}, fmt.Errorf("%w in %s, as it has no genesis; make one with \"aweigh init\" or \"aweigh join\"", ErrNone, d)
 	}
 	if err != nil {
 		return scope.Genesis{}, fmt.Errorf("home: %w", err)
