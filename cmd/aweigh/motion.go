@@ -15,6 +15,7 @@ import (
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 	"github.com/aweigh/aweigh/client"
 	"github.com/aweigh/aweigh/internal/show"
+	"github.com/aweigh/aweigh/scope"
 )
 
 func (a *app) motion() *cobra.Command {
@@ -137,7 +138,15 @@ func (a *app) motionShow() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return s.Printer.Motion(r)
+		var inForce *scope.Policy
+		if show.DecisionOf(r.Motion) != nil {
+			_, p, err := s.policy(ctx)
+			if err != nil {
+				return err
+			}
+			inForce = &p
+		}
+		return s.Printer.MotionUnder(r, inForce)
 	})
 }
 

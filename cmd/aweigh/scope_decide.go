@@ -139,24 +139,31 @@ func (a *app) decideHere(ctx context.Context, s *session, d scope.Decision, once
 	return fate(g)
 }
 
-// awaitScope waits until a scope has decided something; a node that does not hold it knows no more than
-// that it was founded.
+// awaitScope waits until a scope has decided something, and its anchors have heard of each other; a node that does not
+// hold it knows no more than that it was founded.
 func (s *session) awaitScope(ctx context.Context, prefix []byte) error {
 	ctx, cancel := s.limited(ctx)
 	defer cancel()
+	var found, above *aweighv1.Scope // that has decided
 	for {
 		all, err := s.Client.Scopes(ctx)
-		if err != nil {
+		if err != nil && found == nil {
 			return err
 		}
 		for _, x := range all {
 			if bytes.Equal(x.Prefix, prefix) && (x.Height > 0 || !x.Held) {
-				return s.Printer.Scope(x, parentOf(all, x))
+				found, above = x, parentOf(all, x)
 			}
+		}
+		if found != nil && (err != nil || !found.Held || found.FailuresLeft >= 0) {
+			return s.Printer.Scope(found, above)
 		}
 		select {
 		case <-time.After(50 * time.Millisecond):
 		case <-ctx.Done():
+			if found != nil {
+				return s.Printer.Scope(found, above)
+			}
 			return fmt.Errorf("the scope has decided nothing yet: %w; \"aweigh anchor ls\" shows what its approval still takes, \"aweigh scope ls\" whether its anchors are there", ctx.Err())
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 	"github.com/aweigh/aweigh/client"
 	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/internal/policytext"
 	"github.com/aweigh/aweigh/internal/show"
 	"github.com/aweigh/aweigh/internal/wysiwys"
 	"github.com/aweigh/aweigh/scope"
@@ -57,6 +58,7 @@ func (s *session) signs(ctx context.Context, r *aweighv1.TrustResponse, d scope.
 	if err := s.stillOpen(ctx, r, d); err != nil {
 		return nil, err
 	}
+	s.warnDelegated(&p, &d)
 	signer := nodeOf(r.Header)
 	if here {
 		signer = "each anchor on this machine"
@@ -65,6 +67,13 @@ func (s *session) signs(ctx context.Context, r *aweighv1.TrustResponse, d scope.
 		err = show.Printer{Out: s.told, Format: show.Table}.ToSign(fmt.Sprintf("decision %s, which %s signs", d.ID().Short(), signer), shown.Text)
 	}
 	return shown, err
+}
+
+// warnDelegated tells which rules of a policy would not hold any more below a prefix that is to be delegated.
+func (s *session) warnDelegated(above *scope.Policy, d *scope.Decision) {
+	for _, w := range policytext.Delegated(above, d) {
+		fmt.Fprintf(s.told, "aweigh: warning: %s\n", show.Line(w))
+	}
 }
 
 func nodeOf(h *aweighv1.Header) string {
@@ -142,6 +151,9 @@ func (s *session) mayVote(ctx context.Context, m *aweighv1.Motion, choice string
 	_, shown, err := wysiwys.Mutation(m.Mutation, known)
 	if err != nil {
 		return err
+	}
+	if d := show.DecisionOf(m); d != nil && known != nil {
+		s.warnDelegated(known, d)
 	}
 	if id := scope.ID(m.Mutation); !bytes.Equal(id[:], m.Id) {
 		return fmt.Errorf("%w: the node sent motion %s for %x", wysiwys.ErrHidden, id.Short(), m.Id[:4])

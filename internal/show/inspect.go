@@ -96,6 +96,9 @@ func (p Printer) decision(r *scope.MotionReport) {
 		for _, c := range policytext.Diff(scope.DefaultPolicy(mode), d.Child.Policy) {
 			fmt.Fprintf(p.Out, "  %s\n    - %s\n    + %s\n", Line(c.Field), Line(c.From), Line(c.To))
 		}
+		for _, w := range policytext.Delegated(&r.Under.Policy, d) {
+			fmt.Fprintf(p.Out, "  warning: %s\n", Line(w))
+		}
 	default:
 		fmt.Fprintf(p.Out, "  anchor %s %s\n", r.Motion.NameOf(d.Subject), d.Subject)
 	}

@@ -3,6 +3,7 @@ package show
 import (
 	"github.com/aweigh/aweigh"
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
+	"github.com/aweigh/aweigh/internal/policytext"
 	"github.com/aweigh/aweigh/internal/wysiwys"
 	"github.com/aweigh/aweigh/scope"
 )
@@ -72,11 +73,12 @@ type inspectionJSON struct {
 	Held          bool             `json:"conditions_held"`
 	Reach         []reachJSON      `json:"reach,omitempty"` // ranges of keys that the author may change; none: all
 	Operations    []*operationJSON `json:"operations"`
-	Effects       []effectJSON     `json:"effects"` // of operations without transactions within
-	Origin        attestationJSON  `json:"origin"`  // the block that opened it
-	Head          attestationJSON  `json:"head"`    // a later one, whose lineage includes that, or the same if it is bare
-	Bare          bool             `json:"bare"`    // the opening, and what it found, stand on the word of the node that exported it
-	Opening       wysiwys.Form     `json:"opening"` // all of the motion as it opened, with its mutation
+	Effects       []effectJSON     `json:"effects"`            // of operations without transactions within
+	Origin        attestationJSON  `json:"origin"`             // the block that opened it
+	Head          attestationJSON  `json:"head"`               // a later one, whose lineage includes that, or the same if it is bare
+	Warnings      []string         `json:"warnings,omitempty"` // rules that would not hold any more
+	Bare          bool             `json:"bare"`               // the opening, and what it found, stand on the word of the node that exported it
+	Opening       wysiwys.Form     `json:"opening"`            // all of the motion as it opened, with its mutation
 }
 
 func inspectionOf(r *scope.MotionReport, pinned bool, now aweigh.Instant) (*inspectionJSON, error) {
@@ -97,6 +99,9 @@ func inspectionOf(r *scope.MotionReport, pinned bool, now aweigh.Instant) (*insp
 		Asked: mo.Approval.String(), Takes: takes(r), Needed: mo.Rule.Threshold(e.Total()), Anchors: mo.Rule.MinAnchors, Total: e.Total(),
 		Subject: mo.Subject(), Conditions: []string{}, Held: mo.Success, Effects: []effectJSON{},
 		Origin: attestation(r.Origin), Head: attestation(r.Head), Bare: r.Bare,
+	}
+	if r.Decision != nil {
+		out.Warnings = policytext.Delegated(&r.Under.Policy, r.Decision)
 	}
 	for _, v := range mo.Voters {
 		out.Voters = append(out.Voters, electorJSON{v.Name, v.Key.ID().String(), v.Key.String(), v.Weight, v.Anchor, v.Required})

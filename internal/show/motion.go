@@ -45,6 +45,7 @@ type motionJSON struct {
 	Policy        map[string]string  `json:"policy,omitempty"`          // that is to be in force, of a decision about one
 	Effective     uint64             `json:"effective_epoch,omitempty"` // first one under the decision that it is about
 	Opening       *wysiwys.Form      `json:"opening,omitempty"`         // all of it as it opened, with its mutation; of one motion asked for alone
+	Warnings      []string           `json:"warnings,omitempty"`        // rules that would not hold any more
 	Hidden        string             `json:"hidden,omitempty"`          // why this program cannot show all of it
 }
 
@@ -67,17 +68,35 @@ type castJSON struct {
 	Offline bool   `json:"offline"` // signed away from any node, as its voter says
 }
 
-// decided is the policy that a motion's decision is about, if it is about one.
-func decided(m *aweighv1.Motion) *scope.Policy {
+// DecisionOf is the decision that a motion is about, nil if it is about none.
+func DecisionOf(m *aweighv1.Motion) *scope.Decision {
 	var of scope.Mutation
-	var d scope.Decision
-	if canon.Decode(m.Mutation, &of) != nil || of.Class != scope.Govern || canon.Decode(of.Content, &d) != nil {
+	d := new(scope.Decision)
+	if canon.Decode(m.Mutation, &of) != nil || of.Class != scope.Govern || canon.Decode(of.Content, d) != nil {
 		return nil
 	}
-	if d.Child != nil {
+	return d
+}
+
+// decided is the policy that a motion's decision is about, if it is about one.
+func decided(m *aweighv1.Motion) *scope.Policy {
+	switch d := DecisionOf(m); {
+	case d == nil:
+		return nil
+	case d.Child != nil:
 		return &d.Child.Policy
+	default:
+		return d.Policy
 	}
-	return d.Policy
+}
+
+// warnings say what a motion that stands would end without saying so. inForce is the policy of its scope.
+func warnings(m *aweighv1.Motion, inForce *scope.Policy) []string {
+	d := DecisionOf(m)
+	if d == nil || inForce == nil || !stands(m) {
+		return nil
+	}
+	return policytext.Delegated(inForce, d)
 }
 
 // terms writes how a policy differs from the default one, which says the rest.
@@ -278,10 +297,16 @@ func motionDocumentOf(r *aweighv1.MotionResponse) motionDocument {
 func (p Printer) MotionLine(r *aweighv1.MotionResponse) error { return p.line(motionDocumentOf(r)) }
 
 // Motion writes one motion in full.
-func (p Printer) Motion(r *aweighv1.MotionResponse) error {
+func (p Printer) Motion(r *aweighv1.MotionResponse) error { return p.MotionUnder(r, nil) }
+
+// MotionUnder writes one motion in full, and what would not hold any more of the policy in force.
+func (p Printer) MotionUnder(r *aweighv1.MotionResponse, inForce *scope.Policy) error {
 	m := r.Motion
+	warns := warnings(m, inForce)
 	if p.Format == JSON {
-		return p.JSON(motionDocumentOf(r))
+		out := motionDocumentOf(r)
+		out.Motion.Warnings = warns
+		return p.JSON(out)
 	}
 	rows := [][]string{
 		{"motion", hex.EncodeToString(m.Id)},
@@ -308,6 +333,9 @@ func (p Printer) Motion(r *aweighv1.MotionResponse) error {
 		rows = append(rows, []string{"applied", fmt.Sprintf("in block %d, revision %d, %s", m.ClosedHeight, m.Revision, instant(m.ClosedNs))})
 	default:
 		rows = append(rows, []string{"closed", fmt.Sprintf("in block %d, %s", m.ClosedHeight, instant(m.ClosedNs))})
+	}
+	for _, w := range warns {
+		rows = append(rows, []string{"warning", w})
 	}
 	rows = append(rows, []string{"tally", fmt.Sprintf("%s approve, weight %d of %d (%d needed); %d reject", bar(m, 30), m.Approve, m.Total, m.Needed, m.Reject)})
 	if m.Void > 0 {

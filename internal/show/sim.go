@@ -324,7 +324,7 @@ func Count[N int | int64 | uint64 | uint32](n N, what string) string {
 	case n == 1:
 	case strings.HasSuffix(what, "s"):
 		what += "es"
-	case strings.HasSuffix(what, "y"):
+	case strings.HasSuffix(what, "y") && !strings.HasSuffix(what, "ey"):
 		what = strings.TrimSuffix(what, "y") + "ies"
 	default:
 		what += "s"
