@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
+	"github.com/aweigh/aweigh/internal/show"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/votes"
 )
@@ -113,6 +114,9 @@ func (a *app) trustExplain() *cobra.Command {
 			if err := file.write(p.Encode()); err != nil {
 				return err
 			}
+		}
+		if s.Format == show.Table && !r.Header.GetLinearizable() {
+			fmt.Fprintln(a.err, show.Told(r.Header))
 		}
 		return s.Printer.Explain(who, x)
 	})

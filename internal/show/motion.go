@@ -3,11 +3,11 @@ package show
 import (
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
-	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/internal/policytext"
 	"github.com/aweigh/aweigh/internal/wysiwys"
 	"github.com/aweigh/aweigh/scope"
@@ -66,49 +66,6 @@ type castJSON struct {
 	Early   bool   `json:"early"`
 	Comment string `json:"comment,omitempty"`
 	Offline bool   `json:"offline"` // signed away from any node, as its voter says
-}
-
-// DecisionOf is the decision that a motion is about, nil if it is about none.
-func DecisionOf(m *aweighv1.Motion) *scope.Decision {
-	var of scope.Mutation
-	d := new(scope.Decision)
-	if canon.Decode(m.Mutation, &of) != nil || of.Class != scope.Govern || canon.Decode(of.Content, d) != nil {
-		return nil
-	}
-	return d
-}
-
-// decided is the policy that a motion's decision is about, if it is about one.
-func decided(m *aweighv1.Motion) *scope.Policy {
-	switch d := DecisionOf(m); {
-	case d == nil:
-		return nil
-	case d.Child != nil:
-		return &d.Child.Policy
-	default:
-		return d.Policy
-	}
-}
-
-// warnings say what a motion that stands would end without saying so. inForce is the policy of its scope.
-func warnings(m *aweighv1.Motion, inForce *scope.Policy) []string {
-	d := DecisionOf(m)
-	if d == nil || inForce == nil || !stands(m) {
-		return nil
-	}
-	return policytext.Delegated(inForce, d)
-}
-
-// terms writes how a policy differs from the default one, which says the rest.
-func (p Printer) terms(to *scope.Policy) error {
-	mode := to.Rules.Mode
-	rows := [][]string{{"POLICY", "", "DEFAULT"}, {"quorum.mode", mode.String(), ""}}
-	for _, x := range policytext.Diff(scope.DefaultPolicy(mode), *to) {
-		rows = append(rows, []string{x.Field, x.To, x.From})
-	}
-	err := p.table(rows...)
-	fmt.Fprintln(p.Out)
-	return err
 }
 
 func motionJSONOf(m *aweighv1.Motion) motionJSON {
@@ -203,7 +160,7 @@ func (p Printer) Motions(r *aweighv1.MotionsResponse) error {
 		return p.JSON(out)
 	}
 	if len(r.Motions) == 0 {
-		_, err := fmt.Fprintln(p.Out, "no motions")
+		_, err := fmt.Fprintln(p.Out, "no motions"+alone(r.Header))
 		return err
 	}
 	rows := [][]string{{"MOTION", "ABOUT", "BY", "STATE", "TALLY", "NEEDS", "UNTIL"}}
@@ -215,9 +172,12 @@ func (p Printer) Motions(r *aweighv1.MotionsResponse) error {
 		case m.ApprovedHeight > 0:
 			until = approvedIn(m)
 		}
-		rows = append(rows, []string{short(m.Id), aboutMotion(m), authorOf(m), fateOf(m), bar(m, 20), orNone(Lacking(m)), until})
+		rows = append(rows, []string{short(m.Id), aboutMotion(m), authorOf(m), stateOf(m), bar(m, 10), orNone(Lacking(m)), until})
 	}
-	return p.table(rows...)
+	if err := p.table(rows...); err != nil {
+		return err
+	}
+	return p.toldAlone(r.Header)
 }
 
 // aboutMotion says what a motion is about, and by which ID "policy set" and "anchor"
@@ -249,6 +209,17 @@ func stands(m *aweighv1.Motion) bool { return m.Fate == "open" || m.Fate == "app
 // approvedIn says since when a motion waits for its turn: its deadline does not matter any more.
 func approvedIn(m *aweighv1.Motion) string {
 	return fmt.Sprintf("approved in block %d", m.ApprovedHeight)
+}
+
+// stateOf is how a motion stands in a word or two; "motion show" says why.
+func stateOf(m *aweighv1.Motion) string {
+	switch {
+	case m.Doomed != "":
+		return "would be void"
+	case m.ApprovedHeight > 0 && stands(m):
+		return m.Fate + ", waits for its turn"
+	}
+	return m.Fate
 }
 
 func fateOf(m *aweighv1.Motion) string {
@@ -420,6 +391,9 @@ func (p Printer) Pending(r *aweighv1.MotionResponse) error {
 	fmt.Fprintf(p.Out, "PENDING  motion %s (%s): it waits for %s\n", short(m.Id), Line(m.Subject), Line(orNone(Lacking(m))))
 	fmt.Fprintf(p.Out, "until %s%s\n", instant(m.DeadlineNs), in(m.DeadlineNs))
 	fmt.Fprintf(p.Out, "next:  aweigh motion show %s;  at anchors:  aweigh ballot approve %s\n", short(m.Id), short(m.Id))
+	if slices.ContainsFunc(m.Voters, func(v *aweighv1.Voter) bool { return !v.Anchor && len(v.Ballots) == 0 }) {
+		fmt.Fprintf(p.Out, "   for approvers:  aweigh motion export %s --write m.motion;  with their keys:  aweigh ballot sign m.motion;  then:  aweigh ballot import FILE\n", short(m.Id))
+	}
 	return nil
 }
 

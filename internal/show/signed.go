@@ -46,3 +46,20 @@ func Told(h *aweighv1.Header) string {
 	}
 	return s
 }
+
+// alone is what follows a line that one node told without a quorum; nothing if there was one.
+func alone(h *aweighv1.Header) string {
+	if h.GetLinearizable() {
+		return ""
+	}
+	return "; " + Told(h)
+}
+
+// toldAlone writes below a table that one node told it without a quorum; nothing if there was one.
+func (p Printer) toldAlone(h *aweighv1.Header) error {
+	if h.GetLinearizable() {
+		return nil
+	}
+	_, err := fmt.Fprintf(p.Out, "\n%s\n", Told(h))
+	return err
+}

@@ -88,7 +88,10 @@ func (p Printer) Trust(r *aweighv1.TrustResponse) error {
 			share(a.Weight, r.TotalWeight), next(a), sponsor,
 		})
 	}
-	return p.table(rows...)
+	if err := p.table(rows...); err != nil {
+		return err
+	}
+	return p.toldAlone(r.Header)
 }
 
 // Fewest says how few anchors could do harm.

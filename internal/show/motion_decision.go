@@ -1,0 +1,53 @@
+package show
+
+import (
+	"fmt"
+
+	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
+	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/internal/policytext"
+	"github.com/aweigh/aweigh/scope"
+)
+
+// DecisionOf is the decision that a motion is about, nil if it is about none.
+func DecisionOf(m *aweighv1.Motion) *scope.Decision {
+	var of scope.Mutation
+	d := new(scope.Decision)
+	if canon.Decode(m.Mutation, &of) != nil || of.Class != scope.Govern || canon.Decode(of.Content, d) != nil {
+		return nil
+	}
+	return d
+}
+
+// decided is the policy that a motion's decision is about, if it is about one.
+func decided(m *aweighv1.Motion) *scope.Policy {
+	switch d := DecisionOf(m); {
+	case d == nil:
+		return nil
+	case d.Child != nil:
+		return &d.Child.Policy
+	default:
+		return d.Policy
+	}
+}
+
+// warnings say what a motion that stands would end without saying so. inForce is the policy of its scope.
+func warnings(m *aweighv1.Motion, inForce *scope.Policy) []string {
+	d := DecisionOf(m)
+	if d == nil || inForce == nil || !stands(m) {
+		return nil
+	}
+	return policytext.Delegated(inForce, d)
+}
+
+// terms writes how a policy differs from the default one, which says the rest.
+func (p Printer) terms(to *scope.Policy) error {
+	mode := to.Rules.Mode
+	rows := [][]string{{"POLICY", "", "DEFAULT"}, {"quorum.mode", mode.String(), ""}}
+	for _, x := range policytext.Diff(scope.DefaultPolicy(mode), *to) {
+		rows = append(rows, []string{x.Field, x.To, x.From})
+	}
+	err := p.table(rows...)
+	fmt.Fprintln(p.Out)
+	return err
+}
