@@ -38,6 +38,17 @@ func (b *Bounds) node(number int) *node.Bounds {
 	return &all
 }
 
+// modelled reports whether package scope/model knows all that the bounds change in what comes of a block: not how it is
+// stored, how much of it is looked at or forgotten at a time, or who took part.
+func (b *Bounds) modelled() bool {
+	s, none := b.Scope, scope.Bounds{}
+	s.RecentBlocks, s.TimelyBlocks, s.MostSkipped, s.RestAfter, s.AttendedBytes = 0, 0, 0, 0, 0
+	s.ChangesInRun, s.Lineage, s.CacheBytes, s.CacheRecord, s.LongRecord = 0, none.Lineage, 0, 0, 0
+	s.Receipts, s.FewReceipts, s.DueLeast, s.CollectBytes, s.PlacesBytes = 0, 0, 0, 0, 0
+	s.ExpireLeases, s.ExpireKeys, s.ExpireBytes, s.LeaseHalt = 0, 0, 0, 0
+	return s == none
+}
+
 // complete gives the fields that are zero their default values.
 func complete(v, defaults reflect.Value) {
 	for i := range v.NumField() {

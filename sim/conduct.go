@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"slices"
@@ -19,6 +20,7 @@ import (
 // of the next epoch must follow from that, and so must who rests, and when the
 // epoch ends.
 type conduct struct {
+	attention
 	next   aweigh.Height // to be looked at
 	blocks uint64        // of the epoch, without the one that ends it
 	view   aweigh.View   // of the last of them
@@ -37,14 +39,20 @@ type contrary struct {
 	choice        votes.Choice
 }
 
-// What docs/trust.md says of attendance and of who rests.
-const (
-	ballotsWaitFor = 32  // blocks of the epoch
-	inTime         = 4   // blocks
-	viewsCounted   = 256 // between two blocks
-	idleToRest     = 4   // views
-	blocksByClock  = 8   // that an epoch holds at least if the clock ends it
-)
+// attention is how long ballots are waited for, and what counts as idle.
+type attention struct {
+	recent, timely aweigh.Height // blocks: of the epoch, and in time
+	skipped        aweigh.View   // counted between two blocks
+	rest           uint64        // idle views after which one rests
+}
+
+// attentionOf is what docs/trust.md says, but for bounds that the scenario sets.
+func attentionOf(b *scope.Bounds) attention {
+	return attention{
+		recent: aweigh.Height(cmp.Or(b.RecentBlocks, 32)), timely: aweigh.Height(cmp.Or(b.TimelyBlocks, 4)),
+		skipped: cmp.Or(b.MostSkipped, 256), rest: uint64(cmp.Or(b.RestAfter, 4)),
+	}
+}
 
 // begin begins an epoch.
 func (c *conduct) begin() {
@@ -85,7 +93,7 @@ func (x *watch) conductedIn(n *Node, b *scope.Block, e *scope.Epoch) {
 	leader := leads(e.Leaders(), e.Seed(), h.View)
 	w.holds(Validity, n, h.Proposer == leader, "the block at height %d is of %s, and %s leads view %d", h.Height, h.Proposer.Short(), leader.Short(), h.View)
 	due := c.blocks >= e.Policy.EpochBlocks || len(c.liars) > 0 ||
-		c.blocks >= blocksByClock && e.Policy.EpochTime > 0 && h.Time >= e.Time.Add(e.Policy.EpochTime)
+		c.blocks >= 2*uint64(c.timely) && e.Policy.EpochTime > 0 && h.Time >= e.Time.Add(e.Policy.EpochTime)
 	if due {
 		w.holds(Ending, n, !h.Next.IsZero(), "epoch %d goes on at height %d, after %d blocks and %d proofs of fault", h.Epoch, h.Height, c.blocks, len(c.liars))
 	}
@@ -108,9 +116,9 @@ func (x *watch) conductedIn(n *Node, b *scope.Block, e *scope.Epoch) {
 	}
 	c.blocks++
 	c.seen[h.Height] = make(map[aweigh.AnchorID]bool)
-	delete(c.seen, h.Height-ballotsWaitFor)
+	delete(c.seen, h.Height-c.recent)
 	c.of(h.Proposer).led++
-	for v := max(c.view+1, h.View-min(h.View, viewsCounted)+1); v < h.View; v++ {
+	for v := max(c.view+1, h.View-min(h.View, c.skipped)+1); v < h.View; v++ {
 		c.of(leads(e.Leaders(), e.Seed(), v)).idle++
 	}
 	c.view = h.View
@@ -128,7 +136,7 @@ func (c *conduct) attended(a aweigh.AnchorID, of, by aweigh.Height) {
 	if !open || seen[a] {
 		return
 	}
-	if seen[a] = true; by-of <= inTime {
+	if seen[a] = true; by-of <= c.timely {
 		c.of(a).timely++
 	} else {
 		c.of(a).late++
@@ -212,11 +220,11 @@ func (c *conduct) score(was *scope.Epoch, before trust.Ledger, old trust.Standin
 			score -= score / uint64(p.Surety)
 		}
 	}
-	if _, seated := was.Roster.Seat(old.Anchor); !seated || old.Barred || c.blocks <= inTime {
+	if _, seated := was.Roster.Seat(old.Anchor); !seated || old.Barred || c.blocks <= uint64(c.timely) {
 		return trust.Score(score)
 	}
 	// Ballots on the last blocks still have time, so that those blocks do not count.
-	d, counted, whole := c.of(old.Anchor), c.blocks-inTime, uint64(p.Whole)
+	d, counted, whole := c.of(old.Anchor), c.blocks-uint64(c.timely), uint64(p.Whole)
 	timely := min(d.timely, counted)
 	late := min(d.late, counted-timely)
 	span, part := max(counted, whole), min(counted, whole)
@@ -239,7 +247,7 @@ func (c *conduct) rests(was, e *scope.Epoch) []bool {
 	for i := range e.Roster.Anchors {
 		id := e.Roster.Anchors[i].Key.ID()
 		d, weight := c.of(id), e.Roster.Weights.Of(id)
-		if _, sat := was.Roster.Seat(id); !sat || weight == 0 || d.led > 0 || d.idle < idleToRest {
+		if _, sat := was.Roster.Seat(id); !sat || weight == 0 || d.led > 0 || d.idle < c.rest {
 			continue
 		}
 		if away += weight; 2*away >= total {

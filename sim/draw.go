@@ -66,7 +66,7 @@ func Draw(seed uint64) Scenario {
 	if !d.one(5) {
 		s.Load.Programs = 2 + d.IntN(max(2, 80/n))
 	}
-	if d.one(3) && !s.nests() && !slices.ContainsFunc(s.Faults.Timed, func(f Fault) bool { return f.Kind == "ahead" }) {
+	if d.one(6) && !s.nests() && !slices.ContainsFunc(s.Faults.Timed, func(f Fault) bool { return f.Kind == "ahead" }) {
 		s.Load.Acts = 20 + d.IntN(60)
 	}
 	drawing{Rand: rand.New(rand.NewPCG(seed, 0xb07d))}.bounds(&s)

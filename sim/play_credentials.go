@@ -192,6 +192,9 @@ func (x *forging) block(l *liar, p node.Proposal) *frame {
 // attendance is a member's proposal that records a vote to finalize of one who is not known to have given it.
 func (x *forging) attendance(l *liar, p node.Proposal) *frame {
 	var some []scope.Attended
+	if l.n.disk.planted { // what fails is for the machine
+		return nil
+	}
 	must.OK(l.n.state().Open(func(at aweigh.Height, about quorum.Subject, lacks func(aweigh.AnchorID) bool) {
 		for seat := range x.kit.Weights.All() {
 			if lacks(seat.Anchor) {

@@ -94,6 +94,7 @@ func (x *watch) open(w *World) {
 	x.standing.open(w)
 	x.motions.open()
 	x.openExecution()
+	x.conduct.attention = attentionOf(&w.Scenario.Bounds.Scope)
 }
 
 // weigh is what the faulty weigh in the newest epoch. It keeps the largest part of

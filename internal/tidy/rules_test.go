@@ -42,7 +42,7 @@ var directions = []struct {
 	{"api/aweigh", nil, "generated messages, which clients share with nodes"},
 	{"api", surface, "a surface: it uses nodes, and nothing below knows it"},
 	{"client", append(slices.Clip(pure), "node", "api/aweigh"), "speaks the node's API"},
-	{"internal/forge", append(slices.Clip(pure)), "it looks at messages by their types' names, so that tests within package node can use it"},
+	{"internal/forge", slices.Clip(pure), "it looks at messages by their types' names, so that tests within package node can use it"},
 	{"sim", append(slices.Clip(pure), "node", "store", "p2p", "internal/forge"), "drives real nodes in a simulated world"},
 	{"etcd", surface, "a surface"},
 	{"dns", surface, "a surface"},

@@ -36,9 +36,6 @@ func after(t aweigh.Instant, seconds int64) aweigh.Instant {
 	return t.Add(time.Duration(seconds) * time.Second)
 }
 
-// halt is by how much a block may be late for the first lease that is over before all leases last longer.
-const halt = 5 * time.Second
-
 // byEnd is the leases in the order in which they end.
 func (v *View) byEnd() []int64 {
 	return slices.SortedFunc(maps.Keys(v.leases), func(a, b int64) int {
@@ -46,25 +43,35 @@ func (v *View) byEnd() []int64 {
 	})
 }
 
-// expireLeases ends the leases that are over, each at a revision of its own. parent is the time of the block before.
+// expireLeases ends leases that are over, each at a revision of its own, as many as a block may. parent is the time of
+// the block before.
 func (m *Model) expireLeases(parent aweigh.Instant) {
 	v, now := m.view, m.block.Header.Time
 	ids := v.byEnd()
 	if len(ids) == 0 || v.leases[ids[0]].Expires > now {
 		return
 	}
-	if now.Sub(max(parent, v.leases[ids[0]].Expires)) > halt {
+	if now.Sub(max(parent, v.leases[ids[0]].Expires)) > m.bounds.LeaseHalt {
 		v.resumed = now
 	}
-	for _, id := range ids {
+	keys, bytes := m.bounds.ExpireKeys, m.bounds.ExpireBytes
+	for i, id := range ids {
 		l := v.leases[id]
-		if l.Expires > now {
+		if l.Expires > now || i == m.bounds.ExpireLeases {
 			break
 		}
 		if later := l.until(v.resumed); later > now {
 			l.Expires = later
 			v.leases[id] = l
 			continue
+		}
+		for _, kv := range m.keys() { // order-free: sums
+			if kv.Lease == id {
+				keys, bytes = keys-1, bytes-int64(len(kv.Key)+len(kv.Value))
+			}
+		}
+		if i > 0 && (keys < 0 || bytes < 0) {
+			break
 		}
 		m.begin(&scope.CheckedMutation{}) // nobody's
 		m.end(id, fmt.Sprintf("lease %x expired", uint64(id)))

@@ -15,6 +15,7 @@ type Model struct {
 	Executed   int            // mutations whose outcomes were reckoned
 	Unmodelled map[string]int // what was taken from a node, by its kind
 
+	bounds    scope.Bounds
 	genesis   scope.Genesis
 	id        aweigh.ScopeID
 	revisions []revision // in order; the first is what the scope began with
@@ -74,7 +75,7 @@ func New(g scope.Genesis) *Model {
 
 func open(g scope.Genesis) *Model {
 	m := &Model{
-		Unmodelled: make(map[string]int), genesis: g, id: g.Hash(),
+		Unmodelled: make(map[string]int), bounds: scope.DefaultBounds(), genesis: g, id: g.Hash(),
 		receipts: make(map[aweigh.Hash]*receipt), motions: make(map[aweigh.Hash]*scope.CheckedMutation),
 		outcomes: make(map[aweigh.Hash]scope.Outcome), chains: make(map[aweigh.UID]int64),
 		founded: make(map[aweigh.ScopeID]*takeover),
@@ -84,6 +85,14 @@ func open(g scope.Genesis) *Model {
 		redirects: make(map[string]scope.Redirect),
 	}
 	m.blocks = []*View{m.view}
+	return m
+}
+
+// Within lets the model keep to other bounds. It knows those on receipts and redirects that are due and on leases that
+// end: the others of a scope, if they differ from the defaults, lead to what the model does not reckon. It returns the
+// model.
+func (m *Model) Within(b *scope.Bounds) *Model {
+	m.bounds = *b
 	return m
 }
 
@@ -138,8 +147,8 @@ func (m *Model) Apply(b *scope.Block, told Told) (outcomes []scope.Outcome, diff
 	for _, c := range b.Bundles {
 		n += len(c.Mutations())
 	}
-	m.forget(dueLeast + 2*n)
-	m.dropLapsed(dueLeast + 2*n)
+	m.forget(m.bounds.DueLeast + 2*n)
+	m.dropLapsed(m.bounds.DueLeast + 2*n)
 	m.expireLeases(before.Time)
 	for _, c := range b.Bundles {
 		outcomes = m.bundle(c, outcomes)
@@ -151,9 +160,6 @@ func (m *Model) Apply(b *scope.Block, told Told) (outcomes []scope.Outcome, diff
 	m.blocks = append(m.blocks, m.view)
 	return outcomes, m.block.differ
 }
-
-// dueLeast is how many due receipts and redirects a block works off, besides two for each of its mutations.
-const dueLeast = 512
 
 // after is a copy for the next block.
 func (v *View) after(b *scope.Block) *View {
