@@ -41,7 +41,7 @@ func (c *client) program() {
 		d.Other = append([]byte(other), 'x')
 	}
 	var all []scope.Mutation
-	for range 4 + r.IntN(12) {
+	for range 5 + r.IntN(14) {
 		all = append(all, c.statement(&d, all))
 	}
 	at.ask(all, c.begin())
@@ -55,13 +55,13 @@ func (c *client) statement(d *model.Drawing, before []scope.Mutation) scope.Muta
 	switch n := r.IntN(20); {
 	case n == 0 && len(before) > 0:
 		return before[r.IntN(len(before))]
-	case n == 1 && w.Scenario.Approval.Motions == 0: // the recount of motions knows nothing of compactions
+	case n < 3 && w.Scenario.Approval.Motions == 0: // the recount of motions knows nothing of compactions
 		set(scope.Compact, d.Compaction())
-	case n < 4:
+	case n < 5:
 		lease := d.Lease()
 		m.ValidUntil = max(m.ValidUntil, lease.Asked)
 		set(scope.Lease, lease)
-	case n < 7:
+	case n < 8:
 		set(scope.Name, d.Naming())
 	default:
 		set(scope.Write, d.Txn(w.Genesis.Policy.Limits))

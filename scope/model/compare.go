@@ -90,6 +90,9 @@ func (v *View) Compare(s *scope.State, pick func(n int) int) (d Differences) {
 		v.compareReceipt(&d, s, id)
 	}
 	v.compareNames(&d, s)
+	if v == v.model.view {
+		v.model.compareObjects(&d, s)
+	}
 	v.compareEvents(&d, s, max(v.Compacted, v.model.revisions[0].number), []byte{0}, []byte{0}, math.MaxInt32)
 	for range 8 {
 		v.compareReads(&d, s, pick)
@@ -244,6 +247,16 @@ func (v *View) compareNames(d *Differences, s *scope.State) {
 		d.look((got.Moved != nil) == moved && (!moved || same(*got.Moved, r)), "%q moved: %+v, want %v, %+v", key, got.Moved, moved, r)
 		d.look(ok == there && (!ok || sameKv(&got.Kv, &want) && got.Claims && got.Number == v.number(want)),
 			"%q stands for %+v; want %v, version %d of %+v", key, got, there, v.number(want), want)
+	}
+}
+
+// compareObjects looks up every object that there ever was.
+func (m *Model) compareObjects(d *Differences, s *scope.State) {
+	for _, u := range slices.SortedFunc(maps.Keys(m.chains), func(a, b aweigh.UID) int { return bytes.Compare(a[:], b[:]) }) {
+		_, last, ok, err := s.Object(u)
+		if !d.fail(err, "object") {
+			d.look(ok && last == m.chains[u], "object %s is there: %v, with %d as its newest entry, want %d", u, ok, last-1, m.chains[u]-1)
+		}
 	}
 }
 

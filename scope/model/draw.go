@@ -173,8 +173,13 @@ func (d *Drawing) Lease() scope.LeaseRequest {
 	return r
 }
 
-// Compaction is one up to a revision.
-func (d *Drawing) Compaction() scope.Compaction { return scope.Compaction{Revision: d.revision()} }
+// Compaction is one up to a revision: every other time, one that may be the newest when it is executed.
+func (d *Drawing) Compaction() scope.Compaction {
+	if d.one(2) {
+		return scope.Compaction{Revision: d.View.Revision + int64(d.Pick(4))}
+	}
+	return scope.Compaction{Revision: d.revision()}
+}
 
 // Naming is one of what is there, or nearly: some are refused.
 func (d *Drawing) Naming() scope.Naming {

@@ -31,7 +31,14 @@ func (w *world) drawMutation(d *model.Drawing) scope.Mutation {
 // TestStatesAreTheModels runs random programs, and compares every outcome, the lineage, and all that can be read.
 func TestStatesAreTheModels(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w := newWorld(t)
+		var asked []scope.Approval
+		if rapid.IntRange(0, 3).Draw(t, "approvals") == 0 {
+			asked = []scope.Approval{
+				{Matter: scope.Changes, Prefix: []byte("ab"), Num: 1, Den: 1, Window: time.Hour},
+				{Matter: scope.Deletions, Prefix: []byte("a\x00"), Num: 1, Den: 1, Window: time.Hour},
+			}
+		}
+		w := newWorld(t, asked...)
 		pick := func(n int) int { return rapid.IntRange(0, n-1).Draw(t, "pick") }
 		var past []scope.Mutation
 		for range rapid.IntRange(1, 12).Draw(t, "blocks") {
