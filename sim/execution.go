@@ -120,7 +120,7 @@ func (x *watch) differs(n *Node, state *scope.State) {
 		return
 	}
 	d := v.CompareSince(state, min(e.compared[n], head.Height))
-	if e.compared[n] = head.Height; e.rand.IntN(8) == 0 {
+	if e.compared[n] = head.Height; e.rand.IntN(8+int(head.Height)/16) == 0 { // more rarely as there is more to compare
 		d = append(d, v.Compare(state, e.rand.IntN)...)
 	}
 	x.w.holds(Execution, n, len(d) == 0, "at height %d: %s", head.Height, line(d))

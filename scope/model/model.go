@@ -187,6 +187,15 @@ func (m *Model) asOf(rev int64) map[string]scope.KeyValue {
 	return m.revisions[0].keys
 }
 
+// since is the revisions after one, but for what the scope began with.
+func (m *Model) since(rev int64) []revision {
+	i := len(m.revisions)
+	for i > 1 && m.revisions[i-1].number > rev {
+		i--
+	}
+	return m.revisions[i:]
+}
+
 // next is the revision of the next transaction that changes something.
 func (m *Model) next() int64 {
 	next := m.view.Revision + 1

@@ -102,10 +102,13 @@ func (v *View) Events(from int64, key, end []byte) (events []scope.Event, err er
 	if from < v.Compacted {
 		return nil, scope.ErrCompacted
 	}
-	for i, r := range v.model.revisions {
-		if i == 0 || r.number < from || r.number > v.Revision {
-			continue
+	last := v.model.asOf(from - 1)
+	for _, r := range v.model.since(from - 1) {
+		if r.number > v.Revision {
+			break
 		}
+		before := last
+		last = r.keys
 		for _, c := range r.events {
 			if c.handed || !scope.Within(c.kv.Key, key, end) {
 				continue
@@ -117,7 +120,7 @@ func (v *View) Events(from int64, key, end []byte) (events []scope.Event, err er
 			case c.kv.CreateRevision == c.kv.ModRevision:
 				e.Class = lineage.Insert
 			}
-			if was, ok := v.model.revisions[i-1].keys[string(c.kv.Key)]; ok && r.number > v.Compacted && e.Class != lineage.Insert {
+			if was, ok := before[string(c.kv.Key)]; ok && r.number > v.Compacted && e.Class != lineage.Insert {
 				e.Prev = &was
 			}
 			events = append(events, e)
