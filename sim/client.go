@@ -24,7 +24,8 @@ type client struct {
 	made  int               // requests so far
 	later []func()          // what it wants to ask next
 
-	version scope.Naming // of an object, that it last wrote under an alias: to fork, or to roll back to
+	asked   []scope.Mutation // by its last program
+	version scope.Naming     // of an object, that it last wrote under an alias: to fork, or to roll back to
 }
 
 // deed is one request and what its client learned of it, for the history.

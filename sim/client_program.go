@@ -44,6 +44,7 @@ func (c *client) program() {
 	for range 5 + r.IntN(14) {
 		all = append(all, c.statement(&d, all))
 	}
+	c.asked = all
 	at.ask(all, c.begin())
 }
 
@@ -51,17 +52,22 @@ func (c *client) program() {
 func (c *client) statement(d *model.Drawing, before []scope.Mutation) scope.Mutation {
 	w, r := c.w, c.w.programs
 	m := w.mutation(scope.Txn{}, binary.BigEndian.AppendUint64(nil, r.Uint64()))
+	if r.IntN(3) == 0 { // soon void, and forgotten
+		m.ValidUntil = w.watch.time.from(w.now).Add(time.Duration(r.IntN(4000)) * time.Millisecond)
+	}
 	set := func(class scope.Class, content any) { m.Class, m.Content = class, canon.Encode(content) }
 	switch n := r.IntN(20); {
 	case n == 0 && len(before) > 0:
 		return before[r.IntN(len(before))]
-	case n < 3 && w.Scenario.Approval.Motions == 0: // the recount of motions knows nothing of compactions
+	case n == 1 && len(c.asked) > 0:
+		return c.asked[r.IntN(len(c.asked))]
+	case n < 4 && w.Scenario.Approval.Motions == 0: // the recount of motions knows nothing of compactions
 		set(scope.Compact, d.Compaction())
-	case n < 5:
+	case n < 6:
 		lease := d.Lease()
 		m.ValidUntil = max(m.ValidUntil, lease.Asked)
 		set(scope.Lease, lease)
-	case n < 8:
+	case n < 9:
 		set(scope.Name, d.Naming())
 	default:
 		set(scope.Write, d.Txn(w.Genesis.Policy.Limits))

@@ -87,8 +87,9 @@ type streams struct {
 	acts     *rand.Rand // what actors do
 }
 
-// Start is the instant at which every world begins.
-var Start = aweigh.InstantOf(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+// Start is the instant at which every world begins: shortly before the end of a minute, for receipts of void mutations
+// are forgotten by the minute.
+var Start = aweigh.InstantOf(time.Date(2026, 1, 1, 0, 0, 58, 0, time.UTC))
 
 // NewWorld makes the world of a scenario, with all nodes up and connected.
 // Errors wrap ErrScenario.
