@@ -32,6 +32,6 @@ func TestStoresAreAudited(t *testing.T) {
 		found += int(w.watch.verdicts[Execution].Broken)
 	}
 	if found == 0 {
-		t.Error("nobody missed a record")
+		t.Error("no audit missed a record")
 	}
 }

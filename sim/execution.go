@@ -16,7 +16,7 @@ import (
 // the states of all nodes are compared with it.
 type execution struct {
 	model    *model.Model // nil: not begun
-	off      bool         // there is none: of the scope above there is none either, or rules decide
+	off      bool         // there is none: the scope above has none either, or rules of the policy decide
 	rand     *rand.Rand
 	heads    map[aweigh.Height]scope.Head // of the states that were compared first
 	compared map[*Node]aweigh.Height      // up to which a node was

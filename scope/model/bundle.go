@@ -105,25 +105,34 @@ func (m *Model) exceeds(c *scope.CheckedBundle, mut *scope.CheckedMutation) bool
 	return ok && r.Code == scope.Exceeded
 }
 
-// most is more than what a mutation can cost: for each of its operations, as if it deleted all versions that were
-// ever written, of all keys.
+// most is more than what a mutation can cost: as if each of its ranges met all versions that were ever written, each
+// of its puts wrote the largest value under as many names as an object may have, and all was given to the client.
 func (m *Model) most(mut *scope.CheckedMutation) int64 {
-	ops := int64(2)
-	if mut.Txn != nil {
-		ops += operations(mut.Txn)
+	look := 2 + m.largest>>10
+	one, ranged := 16+scope.MaxAliases*look, 64+m.versions*(8+look)
+	switch {
+	case mut.Txn != nil:
+		return 64 + most(mut.Txn, one, ranged)
+	case mut.Lease != nil:
+		return 64 + int64(len(mut.Lease.IDs)) + ranged
 	}
-	if mut.Lease != nil {
-		ops += int64(len(mut.Lease.IDs))
-	}
-	return ops * (64 + 16*int64(m.versions))
+	return 64 + 2*one
 }
 
-func operations(t *scope.Txn) int64 {
-	n := int64(len(t.Compare) + len(t.Success) + len(t.Failure))
+func most(t *scope.Txn, one, ranged int64) (n int64) {
+	of := func(end []byte) int64 {
+		if len(end) > 0 {
+			return ranged
+		}
+		return one
+	}
+	for i := range t.Compare {
+		n += of(t.Compare[i].End)
+	}
 	for _, ops := range [][]scope.Op{t.Success, t.Failure} {
 		for i := range ops {
-			if ops[i].Txn != nil {
-				n += operations(ops[i].Txn)
+			if n += of(ops[i].End); ops[i].Txn != nil {
+				n += most(ops[i].Txn, one, ranged)
 			}
 		}
 	}

@@ -94,8 +94,9 @@ func Child(g scope.Genesis, parent *Model) *Model {
 		kv.Entry = int64(i)
 		keys[string(kv.Key)] = kv
 		m.chains[kv.UID] = kv.Entry + 1
+		m.largest = max(m.largest, int64(len(kv.Key)+len(kv.Value)))
 	}
 	m.revisions = []revision{{number: v.Revision, keys: keys}}
-	m.versions = len(keys)
+	m.versions = int64(len(keys))
 	return m
 }

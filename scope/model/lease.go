@@ -73,7 +73,7 @@ func (m *Model) expireLeases(parent aweigh.Instant) {
 		if i > 0 && (keys < 0 || bytes < 0) {
 			break
 		}
-		m.begin(&scope.CheckedMutation{}) // nobody's
+		m.begin(&scope.CheckedMutation{}) // no client's
 		m.end(id, fmt.Sprintf("lease %x expired", uint64(id)))
 		m.commit()
 	}

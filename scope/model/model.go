@@ -26,7 +26,8 @@ type Model struct {
 	motions   map[aweigh.Hash]*scope.CheckedMutation
 	outcomes  map[aweigh.Hash]scope.Outcome // of mutations, as they were executed first
 	chains    map[aweigh.UID]int64          // the newest entry of each object, plus one
-	versions  int                           // that were ever written
+	versions  int64                         // that were ever written
+	largest   int64                         // bytes of a key and its value
 	founded   map[aweigh.ScopeID]*takeover  // what the scopes below began with
 
 	view  *View  // after the block that is being executed, or the last one
@@ -128,7 +129,7 @@ type block struct {
 	*scope.Block
 	told     Told
 	policy   *scope.Policy
-	mutation *scope.CheckedMutation // whose changes are made; nobody's where leases expire
+	mutation *scope.CheckedMutation // whose changes are made; an empty one where leases expire
 	changes  uint32                 // that it made so far
 	keys     map[string]scope.KeyValue
 	events   []event

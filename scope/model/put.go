@@ -47,6 +47,7 @@ func (m *Model) change(c event, e lineage.Entry) scope.KeyValue {
 	x := m.block
 	x.changes++
 	m.versions++
+	m.largest = max(m.largest, int64(len(c.kv.Key)+len(c.kv.Value)))
 	m.entry(e, &c)
 	x.events = append(x.events, c)
 	return c.kv
