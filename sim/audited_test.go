@@ -11,7 +11,7 @@ import (
 // TestStoresAreAudited takes a record away that no read of keys looks at: an object.
 func TestStoresAreAudited(t *testing.T) {
 	found := 0
-	for seed := uint64(1); seed <= 6; seed++ {
+	for seed := uint64(1); seed <= 16; seed++ {
 		w := newWorld(t, Scenario{Seed: seed, Network: Network{Anchors: 4}})
 		w.clientele()
 		w.Run(w.Scenario.Stop, nil)

@@ -64,7 +64,7 @@ func Draw(seed uint64) Scenario {
 		d.guard(&s)
 	}
 	if !d.one(5) {
-		s.Load.Programs = 2 + d.IntN(max(2, 80/n))
+		s.Load.Programs = 2 + d.IntN(max(2, 60/n))
 	}
 	if d.one(6) && !s.nests() && !slices.ContainsFunc(s.Faults.Timed, func(f Fault) bool { return f.Kind == "ahead" }) {
 		s.Load.Acts = 20 + d.IntN(60)
