@@ -28,6 +28,8 @@ type conduct struct {
 	seen   map[aweigh.Height]map[aweigh.AnchorID]bool // whose ballots on a block stand on the chain
 	liars  []aweigh.AnchorID                          // that were proven to lie, in order
 	said   map[contrary]bool                          // over all epochs
+
+	retiring []aweigh.AnchorID // that asked to leave, and have a seat still
 }
 
 // deeds are those of one anchor.
@@ -97,6 +99,13 @@ func (x *watch) conductedIn(n *Node, b *scope.Block, e *scope.Epoch) {
 	if due {
 		w.holds(Ending, n, !h.Next.IsZero(), "epoch %d goes on at height %d, after %d blocks and %d proofs of fault", h.Epoch, h.Height, c.blocks, len(c.liars))
 	}
+	for _, bundle := range b.Bundles {
+		for i := range bundle.Mutations() {
+			if m := &bundle.Mutations()[i]; m.Decision != nil && m.Decision.Kind == scope.Retire {
+				x.retires(n, m, h.Height)
+			}
+		}
+	}
 	for i := range b.Proofs {
 		c.proven(b.Proofs[i].Anchor())
 	}
@@ -122,6 +131,15 @@ func (x *watch) conductedIn(n *Node, b *scope.Block, e *scope.Epoch) {
 		c.of(leads(e.Leaders(), e.Seed(), v)).idle++
 	}
 	c.view = h.View
+}
+
+// retires notes that an anchor leaves, if the scope took that.
+func (x *watch) retires(n *Node, m *scope.CheckedMutation, at aweigh.Height) {
+	got, ok, err := n.state().Outcome(m.ID)
+	must.OK(err, "reading an outcome")
+	if ok && got.Height == at && got.Code == scope.Applied {
+		x.conduct.retiring = append(x.conduct.retiring, m.Decision.Subject)
+	}
 }
 
 func (c *conduct) proven(a aweigh.AnchorID) {

@@ -99,6 +99,7 @@ func (x *standing) enter(w *World, n *Node, e *scope.Epoch) {
 		return
 	}
 	w.watch.judged(n, was, e, before, l)
+	w.watch.effects(n, e, before, l)
 	again := slices.Equal(e.Terms().Weights, was.Terms().Weights)
 	if !again { // where nobody can be weighed anew, weights stay, whatever they are
 		why := overCap(e, l)

@@ -1,0 +1,79 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/must"
+	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/trust"
+	"github.com/aweigh/aweigh/votes"
+)
+
+// effects holds a new epoch to the decisions that were carried: each takes effect,
+// waits on the agenda, or is void and says why. At most one anchor leaves in an epoch.
+func (x *watch) effects(n *Node, e *scope.Epoch, before, after trust.Ledger) {
+	if x.lost || !x.within {
+		return
+	}
+	state := n.state()
+	agenda, err := state.Agenda()
+	must.OK(err, "reading the agenda")
+	waits := func(motion votes.MotionID, subject aweigh.AnchorID) bool {
+		return slices.ContainsFunc(agenda, func(p scope.Proposed) bool {
+			return p.Motion == motion && (!motion.IsZero() || p.Decision.Kind == scope.Retire && p.Decision.Subject == subject)
+		})
+	}
+	var closed []votes.MotionID
+	must.OK(state.Motions(func(id votes.MotionID, open bool) bool {
+		if !open {
+			closed = append(closed, id)
+		}
+		return true
+	}), "reading the motions")
+	for _, id := range closed {
+		mo, end, err := state.Motion(id)
+		must.OK(err, "reading a motion")
+		m, err := scope.OpenMutation(mo.Mutation)
+		must.OK(err, "reading what a motion decides")
+		if m.Decision == nil || end.Fate != scope.Carried || end.Height > e.Start {
+			continue
+		}
+		why := ""
+		switch {
+		case end.Effective == e.Number:
+			why = ineffective(e, m.Decision)
+		case end.Effective == 0 && !waits(id, aweigh.AnchorID{}):
+			why = "it neither took effect nor waits"
+		}
+		x.w.holds(Standings, n, why == "", "epoch %d: the decision to %s, carried at height %d: %s", e.Number, m.Decision.About(), end.Height, why)
+	}
+	c := &x.conduct
+	c.retiring = slices.DeleteFunc(c.retiring, func(a aweigh.AnchorID) bool {
+		_, seated := e.Roster.Seat(a)
+		x.w.holds(Standings, n, !seated || waits(votes.MotionID{}, a), "epoch %d: node %d retired, and keeps its seat", e.Number, x.w.anchors[a])
+		return !seated
+	})
+	left := 0
+	for s := range after.All() {
+		if old, known := before.Standing(s.Anchor); known && old.Seated && !s.Seated && !s.Barred {
+			left++
+		}
+	}
+	x.w.holds(Standings, n, left <= 1, "epoch %d: %d anchors left at once", e.Number, left)
+}
+
+// ineffective is why an epoch is not what a decision makes it, or "".
+func ineffective(e *scope.Epoch, d *scope.Decision) string {
+	_, seated := e.Roster.Seat(d.Subject)
+	switch {
+	case d.Kind == scope.Admit && !seated:
+		return "the anchor has no seat"
+	case d.Kind == scope.Evict && seated:
+		return "the anchor keeps its seat"
+	case d.Kind == scope.SetPolicy && e.Policy.Hash() != d.Policy.Hash():
+		return fmt.Sprintf("the policy is %s", e.Policy.Hash().Short())
+	}
+	return ""
+}
