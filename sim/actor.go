@@ -18,15 +18,15 @@ import (
 const (
 	ruledPrefix = "/act/"
 	ownPrefix   = ruledPrefix + "own/"
-	ruledKeys   = 4 // below each of the two
+	ruledKeys   = 3 // below each of the two
 )
 
 // rules are what the policy of a world with actors says of verbs. The watch knows
 // by itself what they mean, see decree.
 var rules = action.Table{
 	{Verb: "age", Class: action.Claim, When: "1 / (object.version - 2) < 2"}, // cannot be worked out for version 2
-	{Verb: "extend", Class: action.Write, When: "object.version < 4"},
-	{Verb: "take", Class: action.Claim, When: "caller.weight > 0"},
+	{Verb: "extend", Class: action.Write, When: "object.version < 3 && caller.anchor != 'n0'"},
+	{Verb: "take", Class: action.Claim, When: "caller.weight > 0 && caller.weight % 2 == 0"},
 	{Verb: "write", Class: action.Write, When: fmt.Sprintf("!object.key.startsWith(%q) || caller.anchor != ''", ownPrefix)},
 }
 

@@ -32,6 +32,7 @@ type ruled struct {
 type request struct {
 	d      *decree
 	anchor bool
+	first  bool // of the anchors
 	weight uint64
 }
 
@@ -69,6 +70,7 @@ func (x *watch) decides(n *Node, state *scope.State, h *scope.Header, m *scope.C
 		if o.key != nil && o.author.Public().ID() == m.Author {
 			_, r.anchor = e.Roster.Seat(o.key.Public().ID())
 			r.weight = e.Roster.Weights.Of(o.key.Public().ID())
+			r.first = r.anchor && o.Index == 0
 		}
 	}
 	want, ruled := r.expects(m)
@@ -144,9 +146,9 @@ func (r *request) acts(m *scope.CheckedMutation) error {
 		case "age":
 			return version != 2
 		case "extend":
-			return version < 4
+			return version < 3 && !r.first
 		}
-		return r.weight > 0
+		return r.weight > 0 && r.weight%2 == 0
 	}
 	switch {
 	case !allows(key):
