@@ -3,6 +3,8 @@ package sim
 import (
 	"testing"
 	"time"
+
+	"github.com/aweigh/aweigh/quorum"
 )
 
 // deceived runs a world, and lets its watch count wrongly from an instant on: it must
@@ -33,6 +35,18 @@ func TestWrongStandingsAreSeen(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { deceived(t, s, c.invariant, time.Second, c.deceive) })
 	}
+}
+
+func TestVotesAgainstTheRulesAreSeen(t *testing.T) {
+	s := Scenario{Network: Network{Anchors: 4}, Load: Load{Writes: 80}}
+	deceived(t, s, Ballots, time.Second, func(w *World) { clear(w.watch.headers) })
+	deceived(t, s, Ballots, time.Second, func(w *World) {
+		for s := range w.watch.ballots {
+			if s.Kind == quorum.Notarize {
+				delete(w.watch.ballots, s)
+			}
+		}
+	})
 }
 
 func TestWrongDecisionsAreSeen(t *testing.T) {

@@ -85,12 +85,17 @@ func long(s *Scenario) (bursts int) {
 	return 2 + d.IntN(5)
 }
 
-// forgers lets half of the roles forge as well.
+// forgers lets half of the roles forge as well, and some propose out of turn.
 func (d drawing) forgers(s *Scenario) {
 	for i := range s.Cast {
 		r := &s.Cast[i]
+		lone := slices.ContainsFunc(r.Play, func(p string) bool { return slices.Contains(alone, p) })
+		r.Play = slices.Clone(r.Play)
 		if d.one(2) {
-			r.Play = append(slices.Clone(r.Play), "forge")
+			r.Play = append(r.Play, "forge")
+		}
+		if d.one(4) && !lone {
+			r.Play = append(r.Play, "interject")
 		}
 	}
 }

@@ -35,6 +35,7 @@ var Plays = []Named{
 	{"heckle", "breaks meetings of ballot boxes with messages that are cut short, changed or not asked for"},
 	{"mutiny", "makes believe that the scope above has ordered that its members govern alone"},
 	{"forge", "sends every kind of message with signatures, certificates and proofs that are forged"},
+	{"interject", "proposes out of turn, as soon as it hears of a leader's block"},
 }
 
 // FaultKinds are the kinds of faults that befall a world, for Fault.Kind.
@@ -80,7 +81,7 @@ var Invariants = []Named{
 	{"agreement", "no two nodes make different blocks final at one height (P16)"},
 	{"validity", "final blocks follow from execution, and hold authentic mutations, each once (P13, P21, P22)"},
 	{"certificates", "behind every final block stand raw ballots of enough weight, counted afresh (P4, P6)"},
-	{"ballots", "one ballot for one slot, over all lives of a node (P7, P8)"},
+	{"ballots", "one ballot for one slot, over all lives of a node (P7, P8), and none against the rules of views (P12)"},
 	{"roster", "at one epoch all have the same anchors, weights and rules (P1, P24)"},
 	{"honour", "no proof of fault appears against an honest anchor (P36)"},
 	{"accountability", "if agreement breaks, ballots on hand prove more than the budget at fault (P36)"},
@@ -114,7 +115,7 @@ var Invariants = []Named{
 var scopePlays = []string{"mutiny"}
 
 // besides are plays that are drawn by themselves, on top of the others of a role.
-var besides = []string{"forge"}
+var besides = []string{"forge", "interject"}
 
 // usual are the names of the plays that are drawn for any role.
 func usual() []Named { return Plays[:len(Plays)-len(ballotPlays)-len(scopePlays)-len(besides)] }

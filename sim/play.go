@@ -41,6 +41,8 @@ func newPlay(name string) play {
 		return &mutiny{}
 	case "forge":
 		return &forging{}
+	case "interject":
+		return &interject{}
 	}
 	if p := newTrustPlay(name); p != nil {
 		return p

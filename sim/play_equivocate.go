@@ -93,6 +93,7 @@ func (e *equivocate) contradiction(l *liar, s quorum.Subject) quorum.Subject {
 // propose signs a proposal as the liar's own.
 func (l *liar) propose(p node.Proposal) node.Proposal {
 	p.Header.Proposer = l.n.key.Public().ID()
+	l.w.watch.proposed(p.Header)
 	p.Signature = l.sign(quorum.Subject{Kind: l.w.vouch(p.Header.Epoch), View: p.Header.View, Block: p.Header.Hash()}).Signature
 	return p
 }

@@ -34,6 +34,8 @@ type watch struct {
 	highest   map[aweigh.Epoch]aweigh.View    // of a finalization that the raw ballots make
 	signed    map[cast]quorum.Subject         // by those who are not excused
 	proposals map[place]aweigh.Hash
+	headers   map[aweigh.Hash]scope.Header // of all blocks that were proposed
+	weighs    map[aweigh.Epoch]uint64      // what the honest weigh, together
 	evidence  evidence
 	acked     aweigh.Height
 	called    map[called]aweigh.UID
@@ -203,6 +205,7 @@ func (x *watch) said(n *Node, f *frame) {
 				x.reach("two proposals")
 			}
 			x.proposals[at] = s.Block
+			x.proposed(p.Header)
 			x.ballot(n, at.epoch, s)
 			x.ending.proposed(w, n, p)
 			x.time.sees(w, p)
@@ -273,6 +276,7 @@ func (x *watch) ballot(n *Node, epoch aweigh.Epoch, s quorum.Subject) {
 		}
 	}
 	w.holds(Ballots, n, against == quorum.Subject{}, "signed %v and %v", against, s)
+	x.vouched(n, epoch, s)
 	x.signed[cast{who, place{epoch, s.View}, s.Kind}] = s
 }
 
