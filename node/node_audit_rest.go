@@ -263,17 +263,18 @@ func (a *auditor) trust(x *audited, rest, v []byte) error {
 	key := append(record(id, 't'), rest...)
 	space := record(id, 't', rest[:32]...)
 	var bad error
-	found := false
+	found, anew := false, false
 	err = a.r.Scan(append(bytes.Clone(key), 0), kv.PrefixEnd(space), false, func(_, raw []byte) bool {
 		var next trust.Change
 		bad = canon.Decode(raw, &next)
 		after, found = next.Before, true
+		anew = next.Evidence.Kind == trust.Founded // by another government, with a ledger of its own
 		return false
 	})
 	if err = errors.Join(err, bad); err != nil {
 		return err
 	}
-	if c.After != after && !(last && !found) && !x.snapshot {
+	if c.After != after && !anew && !(last && !found) && !x.snapshot {
 		return errors.New("a change that the next one, or the ledger, does not follow")
 	}
 	return nil
