@@ -58,7 +58,17 @@ type AuditedScope struct {
 // signature. It changes nothing. The store must not change meanwhile. tell, which may be
 // nil, hears how far it is, and ends the audit by an error. Errors wrap ErrForged or
 // ErrUnvouched, or are those of tell and of the store.
-func Audit(r kv.Reader, g scope.Genesis, tell func(AuditProgress) error) (rep *AuditReport, err error) {
+func Audit(r kv.Reader, g scope.Genesis, tell func(AuditProgress) error) (*AuditReport, error) {
+	return audit(&auditor{r: r, tell: tell}, g)
+}
+
+// Audit is Audit of a store of the network, of all scopes, by its verifier and under its bounds.
+func (n *Network) Audit(r kv.Reader) (*AuditReport, error) {
+	return audit(&auditor{r: r, bounds: n.bounds, verify: n.verify}, n.genesis)
+}
+
+func audit(a *auditor, g scope.Genesis) (rep *AuditReport, err error) {
+	r := a.r
 	defer func() {
 		if p := recover(); p != nil {
 			v, ok := p.(must.Violation)
@@ -68,10 +78,10 @@ func Audit(r kv.Reader, g scope.Genesis, tell func(AuditProgress) error) (rep *A
 			rep, err = nil, forged("%w", v)
 		}
 	}()
-	if tell == nil {
-		tell = func(AuditProgress) error { return nil }
+	if a.tell == nil {
+		a.tell = func(AuditProgress) error { return nil }
 	}
-	a := &auditor{r: r, tell: tell, known: make(map[aweigh.ScopeID]*audited)}
+	a.known = make(map[aweigh.ScopeID]*audited)
 	a.report.Genesis = g
 	if raw, ok, err := r.Get(keyGenesis()); err != nil {
 		return nil, err
@@ -95,6 +105,8 @@ func forged(format string, args ...any) error {
 type auditor struct {
 	r      kv.Reader
 	tell   func(AuditProgress) error
+	bounds *scope.Bounds  // nil: the defaults
+	verify votes.Verifier // nil: directly
 	at     AuditProgress
 	report AuditReport
 	known  map[aweigh.ScopeID]*audited
@@ -240,7 +252,7 @@ func (a *auditor) handover(x *audited, hand scope.Handover) error {
 // state checks a scope's state against what claims it. before is the header of the
 // newest block's parent, if it is here.
 func (a *auditor) state(id aweigh.ScopeID, x *audited, head heads) error {
-	audit := scope.Audit{Reader: a.r, Genesis: &x.genesis, Tell: func(records, size int) error {
+	audit := scope.Audit{Reader: a.r, Genesis: &x.genesis, Bounds: a.bounds, Tell: func(records, size int) error {
 		return a.progress("records", int64(records), int64(size), a.at.Done+int64(records), 0)
 	}}
 	a.at.Done = 0
@@ -282,7 +294,7 @@ func (a *auditor) state(id aweigh.ScopeID, x *audited, head heads) error {
 
 // child verifies the finality of the newest block's child.
 func (a *auditor) child(x *audited, f *scope.Finality) error {
-	k, err := x.keys()
+	k, err := x.keys(a.verify)
 	if err != nil {
 		return err
 	}
@@ -292,10 +304,13 @@ func (a *auditor) child(x *audited, f *scope.Finality) error {
 	return nil
 }
 
-func (x *audited) keys() (k *votes.Keyring, err error) {
+func (x *audited) keys(verify votes.Verifier) (k *votes.Keyring, err error) {
 	if x.keyring == nil {
 		if x.keyring, err = x.epoch.Keyring(); err != nil {
 			return nil, forged("the keys of epoch %d: %w", x.epoch.Number, err)
+		}
+		if verify != nil {
+			x.keyring = x.keyring.With(verify)
 		}
 	}
 	return x.keyring, nil

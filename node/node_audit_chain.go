@@ -135,7 +135,7 @@ func (w *walk) step(at aweigh.Height, p pillar) error {
 
 // prove looks for what makes a block final by itself.
 func (w *walk) prove(at aweigh.Height, b *scope.Block, p pillar) error {
-	k, err := w.x.keys()
+	k, err := w.x.keys(w.verify)
 	if err != nil {
 		return err
 	}
@@ -214,7 +214,7 @@ func (w *walk) finish() error {
 
 // open checks the certificates of views that are not final yet.
 func (w *walk) open() error {
-	k, err := w.x.keys()
+	k, err := w.x.keys(w.verify)
 	if err != nil {
 		return err
 	}

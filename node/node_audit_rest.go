@@ -229,7 +229,7 @@ func (a *auditor) boxed(x *audited, k, v []byte) error {
 
 // signed checks what is on record of what an anchor signed.
 func (a *auditor) signed(x *audited, k, v []byte) error {
-	keyring, err := x.keys()
+	keyring, err := x.keys(a.verify)
 	if err != nil {
 		return err
 	}

@@ -19,6 +19,7 @@ import (
 type Audit struct {
 	Reader  kv.Reader
 	Genesis *Genesis
+	Bounds  *Bounds // under which the state came about; nil: the defaults
 	// Tell, if not nil, hears of every few records that were read: how many, and of how
 	// many bytes, since it was told last. An error ends the audit.
 	Tell func(records, bytes int) error
@@ -93,6 +94,9 @@ func (a Audit) Newest(before *Header, b *Block, u Undo) error {
 	state, err := Open(view, h.Scope)
 	if err != nil {
 		return err
+	}
+	if a.Bounds != nil {
+		state = state.Within(a.Bounds)
 	}
 	if err := state.CheckHeader(*h); err != nil {
 		return err

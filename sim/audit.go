@@ -25,7 +25,9 @@ func (w *World) audit() {
 		}
 	}
 	w.versions()
-	w.audited()
+	if !w.watch.lost {
+		w.auditStores()
+	}
 }
 
 // held is the nodes that are held to the invariants, and the one of them that has the

@@ -1,9 +1,7 @@
 package sim
 
 import (
-	"errors"
 	"math/rand/v2"
-	"slices"
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/must"
@@ -179,31 +177,6 @@ func (x *watch) executions(held []*Node) {
 			x.answers()
 		}
 	}
-}
-
-// audited lets one node's store be checked as an operator does: that the records of all its scopes are those that the
-// digests in final headers cover, and that what follows from them is there. It costs as much as all else that is looked
-// at in the end, so that one world in four has it.
-func (w *World) audited() {
-	if w.Scenario.Bounds.Scope != (scope.Bounds{}) { // an audit goes by those of production
-		return
-	}
-	for _, c := range w.scopes {
-		if c.watch.lost {
-			return
-		}
-	}
-	held, _ := w.held()
-	held = slices.DeleteFunc(held, func(n *Node) bool { return !n.honest() || n.machine == nil })
-	if len(held) == 0 {
-		return
-	}
-	if w.watch.exec.rand.IntN(4) > 0 {
-		return
-	}
-	n := held[w.watch.exec.rand.IntN(len(held))]
-	_, err := node.Audit(n.Disk, w.Genesis, nil)
-	w.holds(Execution, n, err == nil || errors.Is(err, node.ErrUnvouched), "the audit of its store says: %v", err)
 }
 
 // modelled is how many mutations the models of all scopes executed, and what they took from nodes.

@@ -109,6 +109,7 @@ var Invariants = []Named{
 	{"execution", "outcomes, keys, leases, names, receipts, events and lineage are what a model makes of the final blocks (P22)"},
 	{"access", "actions, writes and changes of users are done where the policy's rules allow them, and denied elsewhere"},
 	{"genuine", "what nodes take for genuine, hold, pass on and make final was signed by those in whose name it is (P5, P6)"},
+	{"store", "a disk holds what its network made final, each record of it, and no other"},
 }
 
 // scopePlays are those about scopes that can be revoked. They are drawn only where there are some.

@@ -155,6 +155,7 @@ const (
 	Execution
 	Access
 	Genuine
+	Stores
 )
 
 // breach records that an invariant broke, at a node or, if n is nil, in the

@@ -1,0 +1,23 @@
+package sim
+
+import (
+	"errors"
+
+	"github.com/aweigh/aweigh/node"
+)
+
+// auditStores reads all records of some nodes' disks, of all scopes, and holds each against what the network made final.
+// That takes a signature's time for each certificate, so a few nodes stand for all.
+func (w *World) auditStores() {
+	held, _ := w.held()
+	for _, i := range w.ask.Perm(len(held))[:min(len(held), mostStores)] {
+		_, err := w.network.Audit(held[i].Disk)
+		if errors.Is(err, node.ErrUnvouched) { // its newest block replaced more than Bounds.Undo
+			continue
+		}
+		w.holds(Stores, held[i], err == nil, "%v", err)
+	}
+}
+
+// mostStores bounds the disks that are read in full.
+const mostStores = 2
