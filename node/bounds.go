@@ -27,7 +27,7 @@ type Bounds struct {
 	Undo       int `least:"1"`   // bytes
 
 	// Of the pool.
-	Pool       int `least:"1024"` // bytes of mutations that may wait
+	Pool       int `least:"65536"` // bytes of mutations that may wait: fewer, and one may not fit
 	Reoffer    int `least:"1"`
 	HandOut    int `least:"1"`
 	Repeatable int `least:"1"` // units
