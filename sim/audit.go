@@ -28,6 +28,7 @@ func (w *World) audit() {
 	if !w.watch.lost {
 		w.auditStores()
 	}
+	w.holds(Genuine, nil, w.made.doubt == nil, "a signature that its key made does not verify: %v", w.made.doubt)
 }
 
 // held is the nodes that are held to the invariants, and the one of them that has the

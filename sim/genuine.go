@@ -17,9 +17,14 @@ import (
 // signatures are all that the keys of a world made. A signature holds if it is among them: this is known without the
 // code that verifies signatures and certificates.
 type signatures struct {
-	made map[ed25519]signed
-	held map[vouched]bool // votes that were looked up before
+	made  map[ed25519]signed
+	held  map[vouched]bool // votes that were looked up before
+	doubt error            // one that was made, and does not verify
 }
+
+// someVerified is of how many signatures that keys made one is verified: the nodes' verifier remembers that they made
+// them.
+const someVerified = 512
 
 type ed25519 [64]byte
 
@@ -53,6 +58,9 @@ func newSignatures() signatures {
 // add notes a signature that a key made.
 func (s *signatures) add(key votes.PublicKey, ctx votes.Context, message, signature []byte) {
 	s.made[ed25519(signature)] = signed{key.ID(), ctx, message}
+	if len(s.made)%someVerified == 1 && s.doubt == nil {
+		s.doubt = votes.Verify(key, ctx, message, signature)
+	}
 }
 
 // hold reports whether a key made a signature on a message in a context.

@@ -38,6 +38,9 @@ func (w *World) check(from, to *Node, f *frame) (node.Message, error) {
 		if f.msg, f.err = c.Check(from.Peer, f.raw); f.err == nil && from.liar != nil {
 			w.watch.passes(from, to, f)
 		}
+		if f.forged && w.events%someDoubled == 0 {
+			w.watch.doubles(from, to, f)
+		}
 	}
 	return f.msg, f.err
 }

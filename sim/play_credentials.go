@@ -50,13 +50,13 @@ func (x *forging) hear(l *liar, from *Node, f *frame) bool {
 		x.serve(l, from, want)
 	}
 	kind := node.FrameKind(f.raw)
-	if c == nil || f.forged || len(k.Keys) == 0 || l.rand.IntN(4) > 0 {
+	if c == nil || f.forged || len(k.Keys) == 0 || l.rand.IntN(8) > 0 {
 		return true
 	}
 	k.Harvest(forge.Open(c, l.vouch()))
 	all := append(x.heard[kind], f)
 	x.heard[kind] = all[max(0, len(all)-mostHeard):]
-	if l.may() && l.rand.IntN(8) == 0 { // ahead of the genuine one
+	if l.may() && l.rand.IntN(4) == 0 { // ahead of the genuine one
 		x.spread(l, f)
 	}
 	return true
@@ -229,7 +229,8 @@ func (x *forging) serve(l *liar, to *Node, want node.Want) {
 	}
 }
 
-// certify sends a certificate that was made from nothing, about the view that the member is in.
+// certify sends a certificate that was made from nothing, about the view that the member is in. The offer promises
+// blocks, so that those who lack some ask this member.
 func (x *forging) certify(l *liar) {
 	k, d := &x.kit, l.domain()
 	v := l.view() + aweigh.View(l.rand.IntN(3))
@@ -237,7 +238,7 @@ func (x *forging) certify(l *liar) {
 	if b := l.w.watch.proposals[place{d.Epoch, s.View}]; !b.IsZero() && l.rand.IntN(2) == 0 {
 		s.Kind, s.Block = []quorum.Kind{quorum.Notarize, quorum.Finalize}[l.rand.IntN(2)], b
 	}
-	m := forge.Open(node.Offer{Domain: d, View: v + 1, Height: l.n.Height, Certificates: []quorum.Certificate{{Subject: s}}}, l.vouch())
+	m := forge.Open(node.Offer{Domain: d, View: v + 1, Height: l.n.Height + aweigh.Height(l.rand.IntN(3)), Certificates: []quorum.Certificate{{Subject: s}}}, l.vouch())
 	ops := forge.OperatorsOf(forge.Certificate)
 	for _, site := range m.Sites {
 		if op := ops[l.rand.IntN(len(ops))]; site.Class == forge.Certificate && k.Forge(m, site, op) {

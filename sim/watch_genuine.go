@@ -56,13 +56,29 @@ func (x *watch) passes(from, to *Node, f *frame) {
 	w.holds(Genuine, to, err == nil, "takes a %s of %s for genuine: %v", node.FrameKind(f.raw), from, err)
 }
 
-// someTold is in how many frames that nodes often send the watch looks at one.
+// someDoubled is of how many forgeries one is checked again.
+const someDoubled = 8
+
+// doubles checks a forgery again as real nodes do, whose keyrings verify directly. Those of a world share what was
+// verified before, which must make no difference.
+func (x *watch) doubles(from, to *Node, f *frame) {
+	if to.excused() || x.lost {
+		return
+	}
+	direct := *to.machine.Checker()
+	direct.Keyring, direct.Verify = direct.Keyring.With(nil), votes.Verify
+	_, err := direct.Check(from.Peer, f.raw)
+	x.w.holds(Genuine, to, (err == nil) == (f.err == nil), "a %s of %s is taken, or not, by what was verified before: %v and %v",
+		node.FrameKind(f.raw), from, f.err, err)
+}
+
+// someTold is of how many frames that nodes send the watch looks at one, proposals aside.
 const someTold = 4
 
 // tells holds a node to what it passes on. Its own ballots are held to others in watch.ballot.
 func (x *watch) tells(n *Node, f *frame) {
 	kind := node.FrameKind(f.raw)
-	if often := kind == "offer" || kind == "bundle"; n.excused() || x.lost || kind == "ballot" || often && x.w.events%someTold != 0 {
+	if n.excused() || x.lost || kind == "ballot" || kind != "proposal" && x.w.events%someTold != 0 {
 		return
 	}
 	w := x.w
@@ -133,7 +149,7 @@ func (x *watch) genuine(n *Node, at aweigh.Height) {
 // recorded holds a node to what it has on record as proof that its blocks are final.
 func (x *watch) recorded(n *Node) {
 	history := node.History{Reader: n.Disk, Scope: x.w.id}
-	for at := n.Height; at > 0 && at+4 > n.Height; at-- {
+	for at := n.Height; at > 0 && at+2 > n.Height; at-- {
 		f, err := history.Finality(at)
 		if errors.Is(err, node.ErrNoBlock) {
 			continue

@@ -81,7 +81,18 @@ func (k *Kit) Forge(m *Message, s *Site, op Operator) bool {
 	return true
 }
 
-// Any spoils some place of a message, each class of places as likely as the others.
+// alike changes what was the same as a site before it was spoiled, so that the parts of the message still agree.
+func (m *Message) alike(s *Site, was reflect.Value) {
+	for _, o := range m.Sites {
+		if o != s && o.Value.Type() == was.Type() && reflect.DeepEqual(o.Value.Interface(), was.Interface()) {
+			o.Value.Set(deepCopy(s.Value))
+			o.sealed()
+		}
+	}
+}
+
+// Any spoils some place of a message, each class of places as likely as the others. Where the message says the same in
+// several places, all are spoiled alike half of the time.
 func (k *Kit) Any(m *Message) (s *Site, op Operator, ok bool) {
 	var there []Class
 	of := make(map[Class][]*Site)
@@ -99,7 +110,11 @@ func (k *Kit) Any(m *Message) (s *Site, op Operator, ok bool) {
 		s = sites[k.Rand.IntN(len(sites))]
 		fit := OperatorsOf(s.Class)
 		op = fit[k.Rand.IntN(len(fit))]
+		was := deepCopy(s.Value)
 		if k.Forge(m, s, op) {
+			if k.Rand.IntN(2) == 0 {
+				m.alike(s, was)
+			}
 			return s, op, true
 		}
 	}

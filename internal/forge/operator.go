@@ -142,6 +142,20 @@ var Operators = []Operator{
 		}
 		return ok
 	}},
+	{"record a ballot under another signature", []Class{Evidence}, func(k *Kit, s *Site) bool {
+		all := k.seen[stocked{EncodedBallot, reflect.TypeFor[[]byte]()}]
+		if len(all) == 0 {
+			return false
+		}
+		b, err := votes.DecodeMotionBallot(all[k.Rand.IntN(len(all))].Bytes())
+		if err != nil {
+			return false
+		}
+		key, _ := k.key(aweigh.Hash{})
+		b.Signature = key.Sign(votes.ContextCOSE, append(b.SigningBytes(), 0))
+		s.Value.FieldByName("Ballots").Set(reflect.ValueOf([][]byte{b.Encode()}))
+		return true
+	}},
 	{"one signature too few", []Class{Certificate}, light},
 	{"one signature, and another twice", []Class{Certificate}, repeated},
 	{"fill up with names", []Class{Certificate}, stuffed},
