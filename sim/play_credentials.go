@@ -2,6 +2,7 @@ package sim
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
@@ -24,6 +25,9 @@ type forging struct {
 	loose  map[aweigh.Hash][]byte // bundles in them
 	sent   uint64
 }
+
+// rare are the kinds of messages that are sent to one who asks: forgers send several forgeries of each.
+var rare = []string{"answer", "block", "blocks"}
 
 // mostHeard bounds the frames of one kind that a forger keeps.
 const mostHeard = 16
@@ -70,6 +74,13 @@ func (x *forging) bend(l *liar, out []parcel) []parcel {
 	bad := make(map[*frame]*frame)
 	for i := range out {
 		f := out[i].frame
+		if slices.Contains(rare, node.FrameKind(f.raw)) && l.may() {
+			for range 3 {
+				if lie := x.spoil(l, f); lie != nil {
+					l.sendFrame(out[i].to, lie)
+				}
+			}
+		}
 		if _, seen := bad[f]; !seen {
 			bad[f] = nil
 			if l.may() && l.rand.IntN(3) == 0 {
@@ -136,7 +147,7 @@ func (x *forging) spoil(l *liar, f *frame) *frame {
 	m := forge.Open(c, l.vouch())
 	p, leads := c.(node.Proposal)
 	if leads = leads && p.Header.Proposer == l.n.key.Public().ID(); leads {
-		switch l.rand.IntN(4) {
+		switch l.rand.IntN(5) {
 		case 0:
 			if lie := x.block(l, p); lie != nil {
 				return lie
@@ -147,6 +158,8 @@ func (x *forging) spoil(l *liar, f *frame) *frame {
 			}
 		case 2:
 			m.Only("Evidence")
+		case 3:
+			m.Sites = slices.DeleteFunc(m.Sites, func(s *forge.Site) bool { return s.Class != forge.Evidence })
 		}
 	}
 	s, op, ok := x.kit.Any(m)
@@ -257,10 +270,10 @@ func (x *forging) ask(l *liar) {
 	x.sent++
 	nonce := binary.BigEndian.AppendUint64(nil, x.sent)
 	m := l.w.mutation(scope.Txn{Success: []scope.Op{{Kind: scope.OpPut, Key: []byte(l.w.key("forged")), Value: nonce}}}, nonce)
-	m.Author = l.n.author.Public().ID()
-	b := scope.Bundle{Author: l.n.author.Public()}
-	what := ""
-	switch l.rand.IntN(7) {
+	key, what := l.n.author, ""
+	m.Author = key.Public().ID()
+	b := scope.Bundle{}
+	switch l.rand.IntN(8) {
 	case 0:
 		m.Scope, what = aweigh.Sum(m.Scope[:]), "for another scope"
 	case 1:
@@ -273,18 +286,30 @@ func (x *forging) ask(l *liar) {
 		m.Content = canon.Encode(scope.Txn{Success: []scope.Op{{Kind: scope.OpPut, Key: []byte(l.w.key("forged")), Value: make([]byte, l.w.Genesis.Policy.Limits.ValueBytes+1)}}})
 		what = "of too many bytes"
 	case 5:
+		key, m.Class, m.Content, what = *l.n.key, scope.Govern, canon.Encode(x.admission(l)), "to admit an anchor that did not consent"
+		m.Author = key.Public().ID()
+	case 6:
 		m.Author, what = l.someone().author.Public().ID(), "of another author"
 	default:
 		b.Mutations, what = append(b.Mutations, m.Encode()), "that says all twice"
 	}
-	b.Mutations = append(b.Mutations, m.Encode())
+	b.Author, b.Mutations = key.Public(), append(b.Mutations, m.Encode())
 	id := forge.BundleID(b)
-	b.Signature = l.n.author.Sign(votes.ContextBundle, id[:])
+	b.Signature = key.Sign(votes.ContextBundle, id[:])
 	l.told("forge", "a request %s", what)
 	lie := &frame{raw: node.Frame(node.RawBundle(canon.Encode(b))), forged: true}
 	for _, to := range l.others() {
 		l.sendFrame(to, lie)
 	}
+}
+
+// admission is a decision to admit another's key, to which the member consents itself.
+func (x *forging) admission(l *liar) scope.Decision {
+	d := scope.Admission(l.w.id, l.n.author, "forged", string(l.n.Peer), l.n.key.Public().ID())
+	d.Anchor.Key = l.someone().author.Public()
+	d.Subject = d.Anchor.Key.ID()
+	d.Consent = l.n.author.Sign(votes.ContextConsent, scope.ConsentBytes(l.w.id, *d.Anchor, d.Sponsor))
+	return d
 }
 
 // vouch is how anchors vote for a proposal of the epoch that the member is in.

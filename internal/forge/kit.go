@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
@@ -51,6 +52,12 @@ func (k *Kit) Harvest(m *Message) {
 // another is a genuine part that fits into a site in place of the one that is there; ok is false if there is none.
 func (k *Kit) another(class Class, there reflect.Value) (other reflect.Value, ok bool) {
 	all := k.seen[stocked{class, there.Type()}]
+	if c, certificate := there.Interface().(quorum.Certificate); certificate && k.Rand.IntN(2) == 0 { // of the block, and another kind
+		all = slices.DeleteFunc(slices.Clone(all), func(v reflect.Value) bool {
+			s := v.Interface().(quorum.Certificate).Subject
+			return s == c.Subject || s.Block != c.Subject.Block
+		})
+	}
 	if len(all) == 0 {
 		return other, false
 	}
