@@ -83,7 +83,7 @@ func (x *forging) bend(l *liar, out []parcel) []parcel {
 		}
 		if _, seen := bad[f]; !seen {
 			bad[f] = nil
-			if l.may() && l.rand.IntN(3) == 0 {
+			if l.may() && (node.FrameKind(f.raw) == "proposal" || l.rand.IntN(3) == 0) {
 				bad[f] = x.spoil(l, f)
 			}
 		}
