@@ -15,6 +15,8 @@ type Drawing struct {
 	Keys   [][]byte        // in order
 	Other  []byte          // now and then an operation is about this key; nil: never
 	Leases []int64
+
+	touched [][]byte // by the transaction that is being drawn
 }
 
 func (d *Drawing) one(in int) bool { return d.Pick(in) == 0 }
@@ -57,6 +59,7 @@ func (d *Drawing) value() []byte {
 // Txn is a transaction that is well-formed by some limits.
 func (d *Drawing) Txn(lim scope.Limits) scope.Txn {
 	for range 8 {
+		d.touched = nil
 		if t := d.txn(0); t.Check(lim) == nil {
 			return t
 		}
@@ -80,7 +83,9 @@ func (d *Drawing) txn(depth int) (t scope.Txn) {
 // compare is about what is under a key now, or what is next to that.
 func (d *Drawing) compare() scope.Compare {
 	c := scope.Compare{Target: scope.Target(1 + d.Pick(int(scope.OnLease))), Relation: scope.Relation(1 + d.Pick(int(scope.NotEqual)))}
-	c.Key, c.End = d.keys(4)
+	if c.Key, c.End = d.keys(4); len(d.touched) > 0 && d.one(2) { // which makes no difference: compares look at what was before
+		c.Key, c.End, c.Relation = d.touched[d.Pick(len(d.touched))], nil, scope.Equal
+	}
 	is := d.View.model.asOf(d.View.Revision)[string(c.Key)]
 	switch c.Target {
 	case scope.OnVersion:
@@ -102,13 +107,14 @@ func (d *Drawing) compare() scope.Compare {
 }
 
 func (d *Drawing) op(depth int) scope.Op {
-	most := 14
+	most := 15
 	if depth > 1 {
 		most = 12
 	}
 	switch n := d.Pick(most); {
 	case n < 6:
 		op := scope.Op{Kind: scope.OpPut, Key: d.key(), Prev: d.one(2)}
+		d.touched = append(d.touched, op.Key)
 		switch d.Pick(10) {
 		case 0:
 			op.IgnoreValue = true
