@@ -6,14 +6,30 @@ import (
 
 // interject proposes out of turn: when it hears a leader's block, it proposes one of the
 // same content, in its own name, to all that may not have heard of the leader's.
-type interject struct{ plain }
+type interject struct {
+	plain
+	had map[turn]bool
+}
+
+// turn is a view in which a member had its say.
+type turn struct {
+	by *Node
+	at place
+}
 
 func (i *interject) hear(l *liar, from *Node, f *frame) bool {
 	p, ok := f.open().(node.Proposal)
-	me := l.n.key.Public().ID()
-	if !ok || p.Header.Proposer == me || l.n.machine == nil || p.Header.Epoch != l.domain().Epoch || !l.may() {
+	if !ok || l.friend(from) || l.n.machine == nil || p.Header.Epoch != l.domain().Epoch || !l.may() {
 		return true
 	}
+	e, now := l.n.machine.Epoch(), turn{l.n, place{p.Header.Epoch, p.Header.View}}
+	if i.had[now] || p.Header.Proposer != leads(e.Leaders(), e.Seed(), p.Header.View) {
+		return true // once in a view: other coalitions may play the same
+	}
+	if i.had == nil {
+		i.had = make(map[turn]bool)
+	}
+	i.had[now] = true
 	p.Header.Time++
 	lie := &frame{raw: node.Frame(l.propose(p))}
 	for _, to := range l.others() {
