@@ -40,7 +40,12 @@ func (x *exhaustive) bend(l *liar, out []parcel) []parcel {
 		k.Harvest(m)
 		for i := range m.Sites {
 			for _, op := range forge.OperatorsOf(m.Sites[i].Class) {
-				row := fmt.Sprintf("%s %s (%s): %s", kind, m.Sites[i].Place(), m.Sites[i].Class, op.Name)
+				of, place := kind, m.Sites[i].Place()
+				if _, within, ok := strings.Cut(place, "Evidence."); ok { // alike in all messages that carry it
+					of, place = "evidence", within
+				}
+				row := fmt.Sprintf("%s %s (%s): %s", of, place, m.Sites[i].Class, op.Name)
+				x.done[row] += 0 // it was there to be forged
 				lie := forge.Open(content, l.vouch())
 				if x.done[row] == enoughOf || !k.Forge(lie, lie.Sites[i], op) {
 					continue
@@ -72,7 +77,7 @@ func (x *exhaustive) tick(*liar) {}
 // new, is missed there. After a change of messages: go test ./sim -run TestNothingForgedIsTaken -update
 func TestNothingForgedIsTaken(t *testing.T) {
 	testshort.Skip(t)
-	const fewest, most = 6, 20 // worlds
+	const fewest, most = 4, 20 // worlds
 	file, done := filepath.Join("testdata", "forgeries.txt"), make(map[string]int)
 	table, err := os.ReadFile(file)
 	if err != nil {
@@ -80,7 +85,7 @@ func TestNothingForgedIsTaken(t *testing.T) {
 	}
 	want := strings.Split(strings.TrimSpace(string(table)), "\n")
 	lacks := func(place string) bool { return places(done)[place] == 0 }
-	for seed := uint64(1); seed <= fewest || seed <= most && slices.ContainsFunc(want, lacks); seed++ {
+	for seed := uint64(1); seed <= fewest || !*update && seed <= most && slices.ContainsFunc(want, lacks); seed++ {
 		forgeAll(t, seed, done)
 	}
 	got := slices.Sorted(maps.Keys(places(done)))
@@ -105,18 +110,18 @@ func TestNothingForgedIsTaken(t *testing.T) {
 		}
 	}
 	for _, op := range forge.Operators {
-		if !slices.ContainsFunc(slices.Collect(maps.Keys(done)), func(row string) bool { return strings.HasSuffix(row, ": "+op.Name) }) {
+		if !slices.ContainsFunc(slices.Collect(maps.Keys(done)), func(row string) bool { return done[row] > 0 && strings.HasSuffix(row, ": "+op.Name) }) {
 			t.Errorf("no message was forged by operator %q", op.Name)
 		}
 	}
 }
 
-// places are how often places were forged, by kind of message and path.
+// places are by how many operators places could be forged, by kind of message and path.
 func places(rows map[string]int) map[string]int {
 	all := make(map[string]int)
-	for row, n := range rows {
+	for row := range rows {
 		place, _, _ := strings.Cut(row, ":")
-		all[place] += n
+		all[place]++
 	}
 	return all
 }

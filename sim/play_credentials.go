@@ -172,7 +172,8 @@ func (x *forging) spoil(l *liar, f *frame) *frame {
 		if s.Class != forge.Header {
 			p.Header.Evidence = p.Evidence.Hash()
 		}
-		c = l.propose(p)
+		p.Signature = l.sign(quorum.Subject{Kind: l.vouch(), View: p.Header.View, Block: p.Header.Hash()}).Signature
+		c = p
 	}
 	l.told("forge", "%s: %s: %s", node.FrameKind(f.raw), s.Path, op.Name)
 	return &frame{raw: node.Frame(c), forged: true}

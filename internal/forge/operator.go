@@ -210,15 +210,19 @@ func (k *Kit) otherDomain(d votes.Domain) votes.Domain {
 	return d
 }
 
-// otherHeader is of another time, height, view or state.
+// otherHeader is of another time, height, view, leader or state.
 func (k *Kit) otherHeader(h scope.Header) scope.Header {
-	switch k.Rand.IntN(4) {
+	switch k.Rand.IntN(5) {
 	case 0:
 		h.Time++
 	case 1:
 		h.Height += aweigh.Height(1 + k.Rand.IntN(50))
 	case 2:
 		h.View++
+	case 3:
+		if k.Weights.Len() > 0 {
+			h.Proposer = k.Weights.At(k.Rand.IntN(k.Weights.Len())).Anchor
+		}
 	default:
 		h.State = aweigh.Sum(h.State[:])
 	}
