@@ -38,6 +38,7 @@ func (n *Node) Up() {
 	n.wake()
 	if n.rising = false; n.machine != nil {
 		n.world.wires.meet(n)
+		n.world.At(0, n.probe)
 	}
 }
 

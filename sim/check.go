@@ -237,6 +237,7 @@ func (c *checker) load(l Load, stop time.Duration) {
 	c.within("load.clients", l.Clients, 1, maxClients)
 	c.within("load.writes", l.Writes, 1, maxRequests)
 	c.within("load.reads", l.Reads, 1, maxRequests)
+	c.within("load.probes", l.Probes, 0, maxRequests)
 	c.within("load.names", l.Names, 0, maxRequests)
 	c.within("load.dear", l.Dear, 0, maxRequests)
 	c.within("load.programs", l.Programs, 0, maxRequests)
@@ -385,7 +386,7 @@ func (c *checker) fault(path string, f Fault, nodes int) {
 	parts := f.Kind == "partition"
 	only(len(f.Groups) > 0, "groups", "partition")
 	only(f.OneWay, "oneway", "partition")
-	only(f.Rate != 0, "rate", "drift", "churn")
+	only(f.Rate != 0, "rate", "drift", "churn", "lag")
 	only(f.Keep != "", "keep", "crash")
 	c.need(!parts || len(f.Nodes) == 0, path+".nodes", "a partition has sides: say groups: [[...], [...]]")
 	c.need(!parts || len(f.Groups) > 0, path+".groups", "is missing: a partition has sides")
@@ -407,8 +408,11 @@ func (c *checker) fault(path string, f Fault, nodes int) {
 	switch f.Kind {
 	case "slow":
 		c.period(path+".by", f.By)
-	case "ahead":
+	case "ahead", "firsthand":
 		c.period(path+".by", f.By)
+	case "lag":
+		c.period(path+".by", f.By)
+		c.need(0 <= f.Rate && f.Rate <= maxRestarts, path+".rate", "%d restarts is not within 0 and %d", f.Rate, maxRestarts)
 	case "offset", "step":
 		c.need(-MaxTime <= f.By && f.By <= MaxTime, path+".by", "%v is not within %v and %v", f.By, -MaxTime, MaxTime)
 	case "drift":

@@ -43,6 +43,7 @@ type deed struct {
 	refused    bool // for what it asked, not for where
 	begin, end time.Duration
 	unknown    bool // no answer came
+	probe      bool // a read that was held to the height of its answer, too
 	failed     bool // a swap that found another value
 	exceeded   bool // it was told that nothing was done, and that its bundle never will be
 	learn      func(scope.Outcome)
@@ -69,6 +70,7 @@ func (w *World) clientele() {
 	w.tenants(hosts)
 	w.visitation(hosts)
 	w.actors(hosts)
+	w.probing()
 	writes, reads := load.Writes, load.Reads
 	for i := range load.Clients {
 		c := &client{w: w, id: i, at: hosts[i%len(hosts)], known: make(map[string]string)}
@@ -250,7 +252,6 @@ func (c *client) look(at *Node, d *deed, end func()) {
 		end()
 		return
 	}
-	floor := w.watch.acked
 	if at.Read(func(r node.Reply) {
 		if r.Refused != nil {
 			end()
@@ -261,12 +262,6 @@ func (c *client) look(at *Node, d *deed, end func()) {
 			return
 		}
 		end()
-		if floor > 0 {
-			w.holds(Linearizable, at, r.Height >= floor, "a linearizable read at height %d, after a write was acknowledged at %d", r.Height, floor)
-		}
-		if w.firing {
-			w.watch.reach("read under fire")
-		}
 		kv, _ := at.get(d.key)
 		d.got = string(kv.Value)
 		c.known[d.key] = d.got

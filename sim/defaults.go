@@ -51,7 +51,7 @@ func (s Scenario) WithDefaults() Scenario {
 	s.Faults.Timed = slices.Clone(s.Faults.Timed)
 	for i := range s.Faults.Timed {
 		switch f := &s.Faults.Timed[i]; f.Kind {
-		case "offset", "step", "ahead", "slow":
+		case "offset", "step", "ahead", "slow", "lag", "firsthand":
 			or(&f.By, time.Second)
 		case "crash":
 			or(&f.Keep, "some")

@@ -69,6 +69,7 @@ func Draw(seed uint64) Scenario {
 	if d.one(6) && !s.nests() && !slices.ContainsFunc(s.Faults.Timed, func(f Fault) bool { return f.Kind == "ahead" }) {
 		s.Load.Acts = 20 + d.IntN(60)
 	}
+	d.reads(&s)
 	drawing{Rand: rand.New(rand.NewPCG(seed, 0xb07d))}.bounds(&s)
 	drawing{rand.New(rand.NewPCG(seed, 0xf026e))}.forgers(&s)
 	return s
@@ -292,7 +293,7 @@ func (d drawing) faults(s Scenario) (f Faults) {
 	}
 	nodes := s.Network.Anchors + s.Network.Observers
 	for range d.IntN(5) {
-		x := Fault{Kind: FaultKinds[d.IntN(len(FaultKinds)-1)].Name, At: d.between(0, s.Stop-time.Second)}
+		x := Fault{Kind: FaultKinds[d.IntN(len(FaultKinds)-3)].Name, At: d.between(0, s.Stop-time.Second)}
 		x.For = d.between(100*time.Millisecond, min(s.Stop-x.At, 5*time.Minute))
 		x.By = d.between(time.Millisecond, 2*time.Second)
 		switch x.Kind {

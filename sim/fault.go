@@ -78,13 +78,18 @@ func (w *World) begin(f Fault, lasts time.Duration) (end func()) {
 		return w.ahead(f, nodes)
 	case "pause":
 		return w.pause(nodes)
+	case "lag", "firsthand":
+		return w.delays(f, nodes, lasts)
 	}
 	return w.diskFault(f, nodes)
 }
 
 // struck is the nodes to which a fault happens, with both faces of those who
-// have two: those named or, if none are, at most a third of all, drawn.
+// have two: those named or, if none are, at most a third of all, drawn; of lag as many as the others can do without.
 func (w *World) struck(f Fault) (nodes []*Node) {
+	if len(f.Nodes) == 0 && f.Kind == "lag" {
+		return w.spare()
+	}
 	named := f.Nodes
 	if len(named) == 0 && f.Kind != "partition" {
 		all := w.Scenario.Network.Anchors + w.Scenario.Network.Observers
@@ -142,6 +147,7 @@ func (w *World) sever(f Fault, nodes []*Node) (end func()) {
 	each(func(n *Node) {
 		w.log(n, "cut", "by %s", f.Kind)
 		w.wires.part(n)
+		w.At(0, n.probe)
 	})
 	return func() {
 		for _, c := range cut {
@@ -150,6 +156,7 @@ func (w *World) sever(f Fault, nodes []*Node) (end func()) {
 		each(func(n *Node) {
 			w.log(n, "joined", "after %s", f.Kind)
 			w.wires.meet(n)
+			w.At(0, n.probe)
 		})
 	}
 }
@@ -158,6 +165,7 @@ func (w *World) clogged(nodes []*Node) (end func()) {
 	for _, n := range nodes {
 		w.log(n, "cut", "clogged")
 		w.wires.clog(n, true)
+		w.At(0, n.probe)
 	}
 	return func() {
 		for _, n := range nodes {

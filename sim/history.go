@@ -58,7 +58,6 @@ func (x *watch) answered(at *Node, d *deed, r node.Reply) {
 	if d.learn != nil {
 		d.learn(*r.Outcome)
 	}
-	x.acked = max(x.acked, r.Height)
 	x.told = append(x.told, told{at, r.Mutation, *r.Outcome, r.Height, d.until})
 	x.finality = append(x.finality, d.end-d.begin)
 	w.log(at, "done", "client %d: %s %s at height %d, revision %d", d.client, d.kind, d.key, r.Height, r.Outcome.Revision)
@@ -110,6 +109,9 @@ var register = porcupine.Model{
 // receipts are forgotten once a mutation can no longer be applied.
 func (x *watch) settle(n *Node, height aweigh.Height) {
 	state := n.state()
+	if head := state.Head(); head.Height == height {
+		x.digests[height] = head.Digest
+	}
 	x.undecided = slices.DeleteFunc(x.undecided, func(d *deed) bool {
 		r, ok, err := state.Outcome(d.mutation)
 		must.OK(err, "reading an outcome")
@@ -173,6 +175,10 @@ func (x *watch) linearizable() {
 	for _, of := range register.Partition(ops) {
 		key, why := of[0].Input.(*deed).key, zones(of)
 		x.w.governing(key).holds(Linearizable, nil, why == "", "requests for %s fit no order in time: %s", key, why)
+	}
+	ops = slices.DeleteFunc(ops, func(o porcupine.Operation) bool { return o.Input.(*deed).probe }) // the search is for few at once
+	if len(ops) == 0 {
+		return
 	}
 	// Where dozens of requests were open at once, to find an order may take for ever.
 	found := porcupine.CheckOperationsTimeout(register, ops, orderWithin)

@@ -55,6 +55,7 @@ type wires struct {
 	cut     map[pair]int // directions that carry nothing, by how many faults
 	clogged map[int]int  // nodes, by how many faults
 	held    []event      // frames that wait for a clog to end
+	late    []*late      // faults that delay frames
 	parted  bool         // somebody was told that another is out of reach
 
 	messages, bytes uint64
@@ -77,6 +78,9 @@ func (w *World) send(from, to *Node, f *frame, wait time.Duration) {
 	l := &w.wires
 	l.messages++
 	l.bytes += uint64(len(f.raw))
+	if len(l.late) > 0 {
+		wait += l.hold(from, to, f)
+	}
 	copies := 1
 	if l.loss > 0 && w.links.Int64N(million) < l.loss {
 		copies = 0

@@ -18,7 +18,7 @@ var Plays = []Named{
 	{"rewrite", "answers those that catch up with another history, false finality, or heights that do not exist"},
 	{"clock", "proposes blocks as far in the future as goes, and farther"},
 	{"flood", "sends as many frames as it can, valid ones among them"},
-	{"stale", "answers reads with the oldest block that it can prove, and denies what it holds"},
+	{"stale", "answers reads with old blocks that it can prove, more than once, and denies what it holds"},
 	{"slander", "signs in others' names, and makes up proofs of fault and certificates"},
 	{"amnesia", "restarts again and again without its record of what it signed"},
 	{"defeat", "gives up every view at once"},
@@ -61,6 +61,8 @@ var FaultKinds = []Named{
 	{"offset", "clocks are off by a constant"},
 	{"drift", "clocks run too fast or too slowly"},
 	{"step", "clocks jump, and jump back"},
+	{"lag", "nodes hear from all but each other late"},
+	{"firsthand", "all other nodes hear late of what is final"},
 	{"ahead", "nodes restart with clocks that are ahead, all alike, and with right ones when the fault ends: where they are a quorum, the scope's time runs ahead"},
 }
 
@@ -147,6 +149,7 @@ var GoalNames = []Named{
 	{"chained finality", "a block became final through a later one"},
 	{"no quorum", "nothing became final for three view timeouts although work waited"},
 	{"read under fire", "a linearizable read was answered while faults lasted"},
+	{"read at a lagging node", "one was answered at a node that had not what was final elsewhere when it began"},
 	{"compare failed", "a compare-and-swap lost against another"},
 	{"further alias", "an object had several aliases"},
 	{"moved alias", "an alias that was moved led to its object"},

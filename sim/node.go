@@ -145,7 +145,7 @@ func (n *Node) Read(done func(node.Reply)) bool {
 		return false
 	}
 	n.readID++
-	n.reads[n.readID] = done
+	n.reads[n.readID] = n.judged(done)
 	n.soon(node.Read{ID: n.readID})
 	return true
 }

@@ -114,15 +114,22 @@ func (x *flood) tick(l *liar) {
 	}
 }
 
-// stale answers reads with the genesis, and denies what it holds.
-type stale struct{ plain }
+// stale answers reads with old blocks, more than once, and denies what it holds.
+type stale struct {
+	plain
+	pledges []node.Answer // that it could give in earlier epochs, the first of each
+}
 
-func (*stale) bend(l *liar, out []parcel) []parcel {
+func (x *stale) bend(l *liar, out []parcel) []parcel {
 	for i := range out {
 		switch c := out[i].frame.open().(type) {
 		case node.Answer:
-			l.told("stale", "%s is told of height 0 instead of %d", out[i].to, c.Header.Height)
-			out[i].frame = &frame{raw: node.Frame(node.Answer{Round: c.Round})}
+			old := x.old(l, c)
+			l.told("stale", "%s is told of height %d instead of %d", out[i].to, old.Header.Height, c.Header.Height)
+			out[i].frame = &frame{raw: node.Frame(old)}
+			for range l.rand.IntN(3) {
+				out = append(out, out[i])
+			}
 		case node.Offer:
 			c.View, c.Final, c.Height, c.Votes, c.Certificates = min(c.View, 1), 0, 0, nil, nil
 			l.told("stale", "%s is told that nothing happened", out[i].to)
@@ -130,4 +137,29 @@ func (*stale) bend(l *liar, out []parcel) []parcel {
 		}
 	}
 	return out
+}
+
+// hear keeps final blocks from those that catch up, or says that there are none.
+func (x *stale) hear(l *liar, from *Node, f *frame) bool {
+	if _, ok := f.open().(node.CatchUp); !ok || l.friend(from) || l.has("rewrite") { // which answers in its own way
+		return true
+	}
+	l.told("stale", "%s asks for final blocks in vain", from)
+	if l.rand.IntN(2) == 0 {
+		l.send(from, node.Blocks{})
+	}
+	return false
+}
+
+// old is an answer with the genesis or with what was true in an epoch before, in place of one.
+func (x *stale) old(l *liar, a node.Answer) node.Answer {
+	if n := len(x.pledges); n == 0 || x.pledges[n-1].Header.Epoch < a.Header.Epoch {
+		x.pledges = append(x.pledges, a)
+	}
+	var old node.Answer
+	if l.rand.IntN(3) == 0 {
+		old = x.pledges[l.rand.IntN(len(x.pledges))]
+	}
+	old.Round = a.Round
+	return old
 }

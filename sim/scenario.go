@@ -118,14 +118,14 @@ type Fault struct {
 	At   time.Duration `yaml:"at,omitempty"`  // when it begins
 	For  time.Duration `yaml:"for,omitempty"` // how long it lasts; 0s: until Stop
 	// Nodes are those to which it happens. If none are named, at most a third is drawn; of disks that lie, one, if
-	// the fault budget has room for it.
+	// the fault budget has room for it; of lag, as many as the others can do without.
 	Nodes []int `yaml:"nodes,omitempty"`
 	// Groups are the sides of a partition. Nodes named in none make one more side.
 	Groups [][]int       `yaml:"groups,omitempty"`
 	OneWay bool          `yaml:"oneway,omitempty"` // of a partition: the first side still hears the others
 	During string        `yaml:"during,omitempty"` // "ending": it begins each time that an epoch ends, from At on, and lasts For, or 500ms; "handover": each time that a scope is founded
-	By     time.Duration `yaml:"by,omitempty"`     // clock offset, step or lead, or time of a slow disk's sync; 1s
-	Rate   int64         `yaml:"rate,omitempty"`   // clock drift in parts per million; of churn: restarts
+	By     time.Duration `yaml:"by,omitempty"`     // clock offset, step or lead, time of a slow disk's sync, or delay of lag and firsthand; 1s
+	Rate   int64         `yaml:"rate,omitempty"`   // clock drift in parts per million; of churn and lag: restarts
 	Keep   string        `yaml:"keep,omitempty"`   // of a crash: how much of what was not synced survives: none, some, all; some
 }
 
@@ -146,6 +146,7 @@ type Load struct {
 	Give     time.Duration `yaml:"give,omitempty"`     // a client gives up after so long, and does not know; 4s
 	Bursts   int           `yaml:"bursts,omitempty"`   // clients and liars are busy in so many bursts of 3s, far apart; always
 	Acts     int           `yaml:"acts,omitempty"`     // actions, writes and names, in all, of which rules of the policy decide; none
+	Probes   int           `yaml:"probes,omitempty"`   // linearizable reads, in all, where and when an old answer is most likely; none
 }
 
 // Heal ends all faults: links are whole again, and every honest node is up and

@@ -206,7 +206,7 @@ func (k *shrinker) nodes() {
 }
 
 // sizes are the numbers that are one at least, if they are there.
-var sizes = []string{"stop", "load.clients", "load.writes", "load.reads", "load.names", "load.dear", "load.programs", "load.keys", "load.acts"}
+var sizes = []string{"stop", "load.clients", "load.writes", "load.reads", "load.names", "load.dear", "load.programs", "load.keys", "load.acts", "load.probes"}
 
 // numbers tries to make numbers less.
 func (k *shrinker) numbers() {

@@ -37,7 +37,8 @@ type watch struct {
 	headers   map[aweigh.Hash]scope.Header // of all blocks that were proposed
 	weighs    map[aweigh.Epoch]uint64      // what the honest weigh, together
 	evidence  evidence
-	acked     aweigh.Height
+	top       aweigh.Height                 // final at any node that is not excused
+	digests   map[aweigh.Height]aweigh.Hash // of the state at a height, at the first such node
 	called    map[called]aweigh.UID
 	nullified map[place]bool
 	lastFinal aweigh.Instant
@@ -87,7 +88,7 @@ func (x *watch) open(w *World) {
 	*x = watch{
 		w: w, findings: &w.findings, final: make(map[aweigh.Height]aweigh.Hash), seen: make(map[aweigh.Height]aweigh.Hash), finalAt: make(map[aweigh.Height]time.Duration), ballots: make(map[said]*tally), highest: make(map[aweigh.Epoch]aweigh.View),
 		signed: make(map[cast]quorum.Subject), proposals: make(map[place]aweigh.Hash), called: make(map[called]aweigh.UID),
-		nullified: make(map[place]bool), evidence: make(evidence),
+		nullified: make(map[place]bool), digests: make(map[aweigh.Height]aweigh.Hash), evidence: make(evidence),
 		history: history{outcomes: make(map[aweigh.Hash]scope.Receipt)},
 	}
 	x.weigh()
@@ -324,6 +325,7 @@ func (x *watch) noted(n *Node, note node.Note) {
 		if !n.excused() {
 			x.reach("catch up")
 		}
+		w.At(0, n.probe)
 	case node.Dropped:
 		w.log(n, "dropped", "%s", note.Why)
 		if from := w.byPeer[note.From]; len(from) > 0 && !n.excused() && note.Class.Blame() && !from[0].excused() && !from[0].crosses {
@@ -359,6 +361,7 @@ func (x *watch) epoch(n *Node, e *scope.Epoch) {
 		if w.firing && w.harassed() {
 			x.reach("epoch change under fire")
 		}
+		w.At(0, w.probeLagging)
 		x.standing.enter(w, n, e)
 		x.ending.began(w)
 		x.pauses.began(w)

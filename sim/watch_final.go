@@ -26,6 +26,7 @@ func (x *watch) finalized(n *Node, note node.Finalized) {
 	w := x.w
 	_, known := x.final[note.Height]
 	x.agrees(n, note)
+	x.top = max(x.top, note.Height)
 	x.names(n)
 	x.executed(n, note.Height)
 	if known {
@@ -43,6 +44,7 @@ func (x *watch) finalized(n *Node, note node.Finalized) {
 		return
 	}
 	x.genuine(n, note.Height)
+	w.At(0, w.probeLagging)
 	x.follow(n, note.Height)
 	x.conducted(n, note.Height)
 	x.decreed(n, note.Height)

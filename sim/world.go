@@ -61,6 +61,7 @@ type stage struct {
 
 	streams  // of random numbers
 	wires    wires
+	probes   probes
 	clients  []*client
 	acting   []*actor
 	findings findings
@@ -110,6 +111,7 @@ func NewWorld(s Scenario, o Options) (*World, error) {
 		return nil, err
 	}
 	w.polls.rand = stream(5)
+	w.probes.rand = stream(7)
 	w.wires.open(w)
 	if err := w.cast(); err != nil {
 		return nil, err
