@@ -28,8 +28,8 @@ type ruled struct {
 	names map[string]int64 // with the version under each
 }
 
-// request is who asks for what, in a block.
-type request struct {
+// asker is who asks for what, in a block.
+type asker struct {
 	d      *decree
 	anchor bool
 	first  bool // of the anchors
@@ -64,7 +64,7 @@ func (x *watch) decides(n *Node, state *scope.State, h *scope.Header, m *scope.C
 	if !ok || got.Height != h.Height {
 		return // another block did it, or it came too late
 	}
-	r := request{d: &x.decree}
+	r := asker{d: &x.decree}
 	e := x.w.epochs[h.Epoch]
 	for _, o := range x.w.Nodes {
 		if o.key != nil && o.author.Public().ID() == m.Author {
@@ -89,7 +89,7 @@ func (x *watch) decides(n *Node, state *scope.State, h *scope.Header, m *scope.C
 
 // expects is why a request must fail, nil if it must not, and whether there are
 // rules about it. What must not fail is done.
-func (r *request) expects(m *scope.CheckedMutation) (want error, ruled bool) {
+func (r *asker) expects(m *scope.CheckedMutation) (want error, ruled bool) {
 	d := r.d
 	switch m.Class {
 	case scope.Permit:
@@ -128,14 +128,14 @@ func (r *request) expects(m *scope.CheckedMutation) (want error, ruled bool) {
 }
 
 // writes reports whether the rule about writes allows one.
-func (r *request) writes(key string) bool { return !strings.HasPrefix(key, ownPrefix) || r.anchor }
+func (r *asker) writes(key string) bool { return !strings.HasPrefix(key, ownPrefix) || r.anchor }
 
 // writesAll reports whether it does for a key, and for all names of its object.
-func (r *request) writesAll(key string) bool {
+func (r *asker) writesAll(key string) bool {
 	return r.writes(key) && !slices.ContainsFunc(r.d.others(key), func(other string) bool { return !r.writes(other) })
 }
 
-func (r *request) acts(m *scope.CheckedMutation) error {
+func (r *asker) acts(m *scope.CheckedMutation) error {
 	a, key := m.Action, string(m.Action.Key)
 	o := r.d.objects[key]
 	if o == nil && (a.Class == action.Claim || !a.Object.IsZero()) || o != nil && !a.Object.IsZero() && a.Object != o.uid {
@@ -164,7 +164,7 @@ func (r *request) acts(m *scope.CheckedMutation) error {
 	return nil
 }
 
-func (r *request) binds(key, to string) error {
+func (r *asker) binds(key, to string) error {
 	d := r.d
 	switch {
 	case d.objects[key] == nil:

@@ -171,20 +171,19 @@ func (n *Node) log(kind, format string, args ...any) { n.world.log(n, kind, form
 // insist submits a bundle again and again until it is answered, or faults and
 // clients are over.
 func (n *Node) insist(b *scope.CheckedBundle, done func(*scope.Outcome)) {
-	w, id, answered := n.world, b.Mutations()[0].ID, false
+	w, answered := n.world, false
 	var ask func()
 	ask = func() {
 		if answered || !w.firing {
 			return
 		}
 		if n.machine != nil {
-			n.replies[id] = func(r node.Reply) {
+			n.propose(node.Submit{Bundle: b}, func(r node.Reply) {
 				if r.Outcome != nil {
 					answered = true
 					done(r.Outcome)
 				}
-			}
-			n.soon(node.Submit{Bundle: b})
+			})
 		}
 		w.At(askAgain, ask)
 	}
@@ -264,9 +263,10 @@ func (n *Node) handIn(b votes.MotionBallot, own bool, done func(node.Casting)) {
 	}
 	c, err := votes.CheckMotionBallot(b, w.Genesis.Hash(), w.Genesis.Hash(), w.polls.keys, w.verify)
 	must.OK(err, "checking a voter's ballot")
-	n.readID++
-	n.reads[n.readID] = func(r node.Reply) { done(r.Cast[0]) }
-	n.soon(node.HandIn{ID: n.readID, Ballots: []votes.CheckedMotionBallot{c}, Own: own})
+	event := func(id uint64) node.Event {
+		return node.HandIn{ID: id, Ballots: []votes.CheckedMotionBallot{c}, Own: own}
+	}
+	n.ask("ballot", event, func(r node.Reply) { done(r.Cast[0]) })
 }
 
 // collect lets every ballot that no honest node took reach an honest anchor, when the

@@ -106,8 +106,7 @@ func (n *Node) down(keep int) {
 func (n *Node) halt() {
 	n.machine, n.alarm, n.shown = nil, 0, 0
 	n.busy, n.inbox = false, nil
-	clear(n.replies)
-	clear(n.reads)
+	clear(n.requests)
 }
 
 // rewind lets all parts wait for their alarms anew after the clock was changed.

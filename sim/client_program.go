@@ -46,7 +46,7 @@ func (c *client) program() {
 		all = append(all, c.statement(&d, all))
 	}
 	c.asked = all
-	at.ask(all, c.begin())
+	at.run(all, c.begin())
 }
 
 // statement is one mutation of a program.
@@ -76,8 +76,8 @@ func (c *client) statement(d *model.Drawing, before []scope.Mutation) scope.Muta
 	return m
 }
 
-// ask proposes mutations in one bundle; end is told when all are answered, or none will be.
-func (n *Node) ask(all []scope.Mutation, end func()) {
+// run proposes mutations in one bundle; end is told when all are answered, or none will be.
+func (n *Node) run(all []scope.Mutation, end func()) {
 	for i := range all {
 		all[i].Scope = n.world.id
 	}
@@ -89,18 +89,18 @@ func (n *Node) ask(all []scope.Mutation, end func()) {
 	}
 	open := 0
 	for i := range b.Mutations() {
-		id := b.Mutations()[i].ID
-		if _, twice := n.replies[id]; !twice {
+		id := requestID{mutation: b.Mutations()[i].ID}
+		if _, twice := n.requests[id]; !twice {
 			open++
 		}
-		n.replies[id] = func(r node.Reply) {
+		n.expect(request{requestID: id, what: "mutation", until: b.ValidUntil(), done: func(r node.Reply) {
 			if r.Refused == nil {
 				n.world.watch.reach("program")
 			}
 			if open--; open == 0 {
 				end()
 			}
-		}
+		}})
 	}
 	n.soon(node.Submit{Bundle: b})
 }

@@ -6,8 +6,8 @@
 // A Scenario says what happens; Run plays it, and gives a Result. Adversaries
 // bend what an honest machine wants to send, and sign with the keys of their own
 // coalition alone. Faults are the world's. Invariants are watched at every step;
-// once the faults are over, the honest nodes must make progress if they have the
-// weight for it.
+// once the faults are over, the honest nodes must answer what they were asked, and
+// make progress, if they have the weight for it.
 //
 // A run is a function of its Scenario: the same one gives the same trace, byte
 // for byte, on every processor. Random streams are split by purpose, so that

@@ -9,7 +9,7 @@ import (
 // coalitions do nothing but answer reads with old blocks: a node that lags hears no other answers in time.
 func (d drawing) reads(s *Scenario) {
 	n := s.Network.Anchors
-	s.Load.Probes = d.IntN(max(8, 400/n))
+	s.Load.Probes = d.IntN(max(8, 300/n))
 	if d.one(2) {
 		return
 	}

@@ -121,14 +121,13 @@ func (n *Node) approve(d scope.Decision) {
 			return
 		}
 		if n.machine != nil {
-			n.replies[id] = func(r node.Reply) {
+			n.propose(node.Submit{Bundle: b}, func(r node.Reply) {
 				if r.Outcome != nil {
 					answered = true
 					w.watch.reach("motion ordered")
 					w.say("%s approved to %s: %v %s", n, d.Kind, r.Outcome.Code, r.Outcome.Reason)
 				}
-			}
-			n.soon(node.Submit{Bundle: b})
+			})
 		}
 		w.At(askAgain, ask)
 	}

@@ -112,6 +112,7 @@ var Invariants = []Named{
 	{"access", "actions, writes and changes of users are done where the policy's rules allow them, and denied elsewhere"},
 	{"genuine", "what nodes take for genuine, hold, pass on and make final was signed by those in whose name it is (P5, P6)"},
 	{"store", "a disk holds what its network made final, each record of it, and no other"},
+	{"settled", "once the faults are over, all that was asked before is answered, and where nobody lies the network comes to rest (P17, P18)"},
 }
 
 // scopePlays are those about scopes that can be revoked. They are drawn only where there are some.

@@ -43,14 +43,11 @@ type Node struct {
 	boundary int
 	dead     bool // in the middle of a step
 
-	last    *frame                   // that it sent: a broadcast is one frame
-	Height  aweigh.Height            // final here
-	replies map[aweigh.Hash]answered // what its clients wait for
-	reads   map[uint64]func(node.Reply)
-	readID  uint64
+	last     *frame                 // that it sent: a broadcast is one frame
+	Height   aweigh.Height          // final here
+	requests map[requestID]*request // without a reply, of this life
+	asked    uint64                 // the last number of a request
 }
-
-type answered func(node.Reply)
 
 func newNode(w *World, index int, peer node.Peer, author votes.PrivateKey) *Node {
 	n := &Node{body: &body{Disk: store.NewMem()}, Index: index, Peer: peer, author: author}
@@ -61,7 +58,7 @@ func newNode(w *World, index int, peer node.Peer, author votes.PrivateKey) *Node
 // join makes it a part in a world's scope.
 func (n *Node) join(w *World) {
 	n.world = w
-	n.replies, n.reads = make(map[aweigh.Hash]answered), make(map[uint64]func(node.Reply))
+	n.requests = make(map[requestID]*request)
 	n.parts = append(n.parts, n)
 }
 
@@ -134,8 +131,7 @@ func (n *Node) reserve(units int64, m scope.Mutation, done func(node.Reply)) (id
 	if n.machine == nil {
 		return id, false
 	}
-	n.replies[id] = done
-	n.soon(node.Submit{Bundle: b})
+	n.propose(node.Submit{Bundle: b}, done)
 	return id, true
 }
 
@@ -144,9 +140,7 @@ func (n *Node) Read(done func(node.Reply)) bool {
 	if n.machine == nil {
 		return false
 	}
-	n.readID++
-	n.reads[n.readID] = n.judged(done)
-	n.soon(node.Read{ID: n.readID})
+	n.ask("read", func(id uint64) node.Event { return node.Read{ID: id} }, n.judged(done))
 	return true
 }
 
@@ -376,25 +370,6 @@ func (n *Node) frame(raw []byte) *frame {
 	n.last = &frame{raw: raw}
 	n.world.watch.said(n, n.last)
 	return n.last
-}
-
-// Reply implements node.Host.
-func (n *Node) Reply(r node.Reply) {
-	if !n.alive() || n.spoiled {
-		return
-	}
-	if r.Read != 0 {
-		if done := n.reads[r.Read]; done != nil {
-			delete(n.reads, r.Read)
-			done(r)
-		}
-		return
-	}
-	n.world.watch.replied(n, r)
-	if done := n.replies[r.Mutation]; done != nil {
-		delete(n.replies, r.Mutation)
-		done(r)
-	}
 }
 
 // Note implements node.Host.

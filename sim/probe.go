@@ -2,7 +2,6 @@ package sim
 
 import (
 	"math/rand/v2"
-	"time"
 
 	"github.com/aweigh/aweigh/node"
 )

@@ -46,8 +46,8 @@ func Run(ctx context.Context, s Scenario, o Options) (*Result, error) {
 	w.plant()
 	w.government()
 	w.assembly()
-	pass := func(until time.Duration, done func() bool) error {
-		for w.Now() < until && !w.watch.over() && !done() {
+	pass := func(within time.Duration, done func() bool) error {
+		for until := w.Now() + within; w.Now() < until && !w.watch.over() && !done(); {
 			w.Run(min(slice, until-w.Now()), nil)
 			if o.Progress != nil {
 				o.Progress(w.progress())
@@ -63,19 +63,8 @@ func Run(ctx context.Context, s Scenario, o Options) (*Result, error) {
 	}
 	var healed Healing
 	if w.Scenario.Heal != nil && !w.watch.over() {
-		healed.Asked = true
-		w.heal()
-		w.collect()
-		began := w.Now()
-		if wishes := w.wishAll(); wishes != nil && !w.watch.outgrown {
-			healed.Possible = true
-			if err := pass(began+w.Scenario.Heal.Within, wishes.met); err != nil {
-				return nil, err
-			}
-			healed.Reached, healed.After, healed.Why = wishes.met(), w.Now()-began, wishes.why()
-			if healed.Reached {
-				w.watch.reach("healed")
-			}
+		if healed, err = w.healing(pass); err != nil {
+			return nil, err
 		}
 	}
 	if len(w.watch.broken) == 0 || len(s.Expect) > 0 {

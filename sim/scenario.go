@@ -151,8 +151,8 @@ type Load struct {
 
 // Heal ends all faults: links are whole again, and every honest node is up and
 // has its clock set right. Those who lie go on. If the honest ones then have the
-// weight for every rule of the policy, each of them must make a write of its own
-// final, and all must reach the same state.
+// weight for every rule of the policy, all that was asked before must be answered,
+// each of them must make a write of its own final, and all must reach the same state.
 type Heal struct {
 	Within time.Duration `yaml:"within,omitempty"` // 3m
 }

@@ -208,8 +208,7 @@ func (v *visitor) hand(at *Node, raw []byte, answer func(node.ForeignAnswer, err
 		answer(node.ForeignAnswer{}, fmt.Errorf("sim: no bundle for this scope (%w)", err))
 		return
 	}
-	id := b.Mutations()[0].ID
-	at.replies[id] = func(r node.Reply) {
+	at.propose(node.Submit{Bundle: b, From: "visitor"}, func(r node.Reply) {
 		a := node.ForeignAnswer{Epoch: at.machine.Epoch().Number, Height: r.Height}
 		if r.Refused != nil {
 			answer(a, r.Refused)
@@ -218,6 +217,5 @@ func (v *visitor) hand(at *Node, raw []byte, answer func(node.ForeignAnswer, err
 		a.Revision = r.Outcome.Revision
 		a.Body = node.EncodeReceipts([]node.Receipt{{Outcome: *r.Outcome, Height: r.Height}})
 		answer(a, nil)
-	}
-	at.soon(node.Submit{Bundle: b, From: "visitor"})
+	})
 }

@@ -157,6 +157,7 @@ const (
 	Access
 	Genuine
 	Stores
+	Settled
 )
 
 // breach records that an invariant broke, at a node or, if n is nil, in the

@@ -1,0 +1,141 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/scope"
+)
+
+// settling is a healed world before anything new is asked of it: what was asked before has to be answered without
+// help. Only scopes in which the honest have the weight for every rule are held to it.
+type settling []*World
+
+// settling is the scopes of the world that have to settle, none if the root scope has not.
+func (w *World) settling() (all settling) {
+	for _, c := range w.scopes {
+		if c.watch.lost || c.watch.outgrown {
+			continue
+		}
+		if _, lacks := c.core(); lacks == 0 {
+			all = append(all, c)
+		} else if c == w {
+			return nil
+		}
+	}
+	for _, c := range all {
+		c.watch.verdicts[Settled].Checks += c.unanswered()
+	}
+	return all
+}
+
+// unanswered is how many requests of honest nodes wait for a reply.
+func (w *World) unanswered() (all uint64) {
+	core, _ := w.core()
+	for _, n := range core {
+		if n.unanswered() != nil {
+			all++
+		}
+	}
+	return all
+}
+
+// done reports whether all is settled.
+func (s settling) done() bool {
+	for _, w := range s {
+		if w.unanswered() > 0 || w.watch.lacks() != "" {
+			return false
+		}
+	}
+	return true
+}
+
+// demand holds that nothing is left to settle.
+func (s settling) demand(within time.Duration) {
+	for _, w := range s {
+		core, _ := w.core()
+		for _, n := range core {
+			if r := n.unanswered(); r != nil {
+				w.breach(Settled, n, "%s, has no reply %v after the faults were over", r, within)
+			}
+		}
+		if why := w.watch.lacks(); why != "" {
+			w.breach(Settled, nil, "%v after the faults were over %s", within, why)
+		}
+	}
+}
+
+// pass lets virtual time pass: at most so much, until done, and no longer than there is something to learn.
+type pass func(within time.Duration, done func() bool) error
+
+// settle waits until all that was asked is answered, and demands it.
+func (w *World) settle(pass pass) error {
+	s, within := w.settling(), w.Scenario.Heal.Within
+	err := pass(within, s.done)
+	if err == nil && !w.watch.over() {
+		s.demand(within)
+	}
+	return err
+}
+
+// healing ends all faults, and waits for what must come of that: first what was asked before is answered, then writes at
+// many nodes are done and all nodes have them; then, if nobody lies, there is rest, and what is asked after that is answered.
+func (w *World) healing(pass pass) (h Healing, err error) {
+	h.Asked = true
+	w.heal()
+	w.collect()
+	if err = w.settle(pass); err != nil || w.watch.over() {
+		return h, err
+	}
+	began, wishes := w.Now(), w.wishAll()
+	if wishes == nil {
+		return h, nil
+	}
+	h.Possible = true
+	if err = pass(w.Scenario.Heal.Within, wishes.met); err != nil {
+		return h, err
+	}
+	h.Reached, h.After, h.Why = wishes.met(), w.Now()-began, wishes.why()
+	if !h.Reached {
+		return h, nil
+	}
+	w.watch.reach("healed")
+	if len(w.Scenario.Cast) > 0 { // liars let nothing rest, and wake whom they like
+		return h, nil
+	}
+	if err = w.rest(pass); err != nil {
+		return h, err
+	}
+	w.askLast()
+	return h, w.settle(pass)
+}
+
+// restWithin is how long a network may go on talking although nothing is asked of it. It rests when its nodes send no
+// more than one frame each in a second.
+const restWithin = 30 * time.Second
+
+// rest lets a healed world come to rest (P18).
+func (w *World) rest(pass pass) (err error) {
+	var sent uint64
+	quiet := func() bool { return sent <= uint64(len(w.Nodes)*len(w.scopes)) }
+	for began, first := w.Now(), true; first || !quiet() && w.Now() < began+restWithin && !w.watch.over(); first = false {
+		before := w.wires.messages
+		if err = pass(time.Second, func() bool { return false }); err != nil {
+			return err
+		}
+		sent = w.wires.messages - before
+	}
+	if !w.watch.over() {
+		w.holds(Settled, nil, quiet(), "nothing has been asked for %v, and %d frames were sent in the last second", restWithin, sent)
+	}
+	return nil
+}
+
+// askLast asks two honest nodes for a read and a write when nothing else happens that could wake who waits.
+func (w *World) askLast() {
+	core, _ := w.core()
+	some := func() *Node { return core[w.probes.rand.IntN(len(core))] }
+	some().Read(func(node.Reply) {})
+	t := scope.Txn{Success: []scope.Op{{Kind: scope.OpPut, Key: []byte(w.key("last")), Value: []byte("asked")}}}
+	some().Submit(w.mutation(t, []byte("asked last")), func(node.Reply) {})
+}

@@ -1,0 +1,57 @@
+package sim
+
+import (
+	"testing"
+	"time"
+
+	"github.com/aweigh/aweigh/node"
+)
+
+// healedWorld is one whose faults and clients are over, and which has settled.
+func healedWorld(t *testing.T) *World {
+	w := newWorld(t, Scenario{Network: Network{Anchors: 4}, Stop: 2 * time.Second})
+	w.clientele()
+	w.Run(w.Scenario.Stop, nil)
+	w.heal()
+	if s := w.settling(); !w.Run(time.Minute, s.done) {
+		t.Fatal("requests are open after a minute")
+	}
+	return w
+}
+
+// TestRequestsWithoutReplyAreSeen takes the reply to a read away.
+func TestRequestsWithoutReplyAreSeen(t *testing.T) {
+	w := healedWorld(t)
+	n := w.Nodes[1]
+	n.Read(func(node.Reply) { t.Error("answered") })
+	delete(n.requests, requestID{number: n.asked})
+	n.expect(request{requestID: requestID{number: n.asked + 1}, what: "read"})
+	s := w.settling()
+	if w.Run(time.Minute, s.done) {
+		t.Fatal("all is settled, and one read was not answered")
+	}
+	s.demand(time.Minute)
+	if len(w.watch.broken) != 1 || w.watch.broken[0].Invariant != "settled" || w.watch.broken[0].Node != 1 {
+		t.Fatalf("%v", w.watch.broken)
+	}
+}
+
+// TestNetworksThatDoNotRestAreSeen lets a node ask for one block again and again.
+func TestNetworksThatDoNotRestAreSeen(t *testing.T) {
+	for _, every := range []time.Duration{time.Hour, 10 * time.Millisecond} {
+		w := healedWorld(t)
+		var again func()
+		again = func() {
+			w.Nodes[0].Send(node.Packet{To: w.Nodes[1].Peer, Frame: node.Frame(node.CatchUp{From: 1 << 40})})
+			w.At(every, again)
+		}
+		w.At(every, again)
+		err := w.rest(func(within time.Duration, done func() bool) error {
+			w.Run(within, done)
+			return nil
+		})
+		if broken := len(w.watch.broken) > 0; err != nil || broken != (every < time.Second) {
+			t.Errorf("every %v: %v, %v", every, w.watch.broken, err)
+		}
+	}
+}
