@@ -404,6 +404,9 @@ func (n *Node) seats(o *Node) bool {
 
 // heard looks at a frame that a node took in.
 func (x *watch) heard(from, to *Node, f *frame) {
+	if p, ok := f.open().(node.Proposal); ok && from.liar != nil { // which may have been bent after it was said
+		x.proposed(p.Header)
+	}
 	if !from.excused() && !to.excused() && !x.lost {
 		x.verdicts[Acceptance].Checks++
 	}
