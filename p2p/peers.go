@@ -145,7 +145,7 @@ func (t *table) follow(e any) {
 	case event.EvtPeerConnectednessChanged:
 		switch e.Connectedness {
 		case network.Connected:
-			t.judgeAfter(e.Peer, t.h.cfg.Grace)
+			t.came(e.Peer)
 		case network.NotConnected:
 			t.down(e.Peer)
 		}
@@ -157,7 +157,7 @@ func (t *table) follow(e any) {
 		}
 		t.h.spawn(func() { t.h.askProof(e.Peer) })
 		t.h.spawn(func() {
-			if t.await(e.Peer) != nil {
+			if t.await(e.Peer, nil) != nil {
 				t.h.book.record(e.Peer, e.SignedPeerRecord)
 			}
 		})
@@ -166,6 +166,21 @@ func (t *table) follow(e any) {
 			t.h.spawn(func() { t.h.askProof(e.Peer) })
 		}
 	}
+}
+
+// came begins the time that a peer has to prove. A second connection beside the first does not begin it again.
+func (t *table) came(id peer.ID) {
+	if !t.connected(id) {
+		return // the event that says so is on its way
+	}
+	t.mu.Lock()
+	if t.remotes[id] == nil {
+		if c := t.claimOf(id); c.since.IsZero() {
+			c.since = time.Now()
+		}
+	}
+	t.mu.Unlock()
+	t.judgeAfter(id, t.h.cfg.Grace)
 }
 
 // expiry says that a peer has had so much time to prove that it belongs here.
@@ -191,7 +206,7 @@ func (t *table) up(id peer.ID) *remote {
 	if r := t.find(id); r != nil {
 		return r
 	}
-	if t.h.host.Network().Connectedness(id) != network.Connected {
+	if !t.connected(id) {
 		return nil // the event that says so is on its way
 	}
 	h := t.h
@@ -201,7 +216,7 @@ func (t *table) up(id peer.ID) *remote {
 		modest:  newRates(h.cfg.StrangerMessages, h.cfg.StrangerBytes, h.cfg.MaxFrame),
 		gossip:  rate.NewLimiter(rate.Limit(h.cfg.GossipMessages)/2, h.cfg.GossipMessages),
 		packets: newPackets(h.cfg),
-		streams: rate.NewLimiter(streamsPerSecond, streamsBurst),
+		streams: newStreams(),
 		asks:    make(chan struct{}, h.cfg.MaxRequests),
 		pulls:   make(chan struct{}, 2*h.cfg.MaxRequests), // a token returns after the answer has left
 	}
@@ -222,10 +237,15 @@ func (t *table) up(id peer.ID) *remote {
 
 // down forgets a peer that is no longer connected.
 func (t *table) down(id peer.ID) {
-	if t.h.host.Network().Connectedness(id) == network.Connected {
+	t.mu.Lock()
+	if c := t.claims[id]; c != nil {
+		c.since = time.Time{}
+	}
+	if t.connected(id) { // it came again meanwhile
+		t.mu.Unlock()
+		t.came(id)
 		return
 	}
-	t.mu.Lock()
 	r := t.remotes[id]
 	delete(t.remotes, id)
 	t.settle(id)
@@ -245,10 +265,11 @@ func (t *table) down(id peer.ID) {
 // said nothing may be slow, and may come again.
 func (t *table) judge(e expiry) {
 	id := e.id
-	if t.find(id) != nil || t.h.host.Network().Connectedness(id) != network.Connected {
+	since, ok := t.unproven(id)
+	if !ok {
 		return
 	}
-	if left := e.had - t.connected(id); left > 0 { // it went away meanwhile, and came again
+	if left := e.had - time.Since(since); left > 0 { // it went away meanwhile, and came again
 		t.judgeIn(left, e)
 		return
 	}
@@ -268,12 +289,14 @@ func (t *table) judge(e expiry) {
 	t.h.spawn(func() { _ = t.h.host.Network().ClosePeer(id) })
 }
 
-// connected is for how long there has been a connection with a peer.
-func (t *table) connected(id peer.ID) (oldest time.Duration) {
-	for _, c := range t.h.host.Network().ConnsToPeer(id) {
-		oldest = max(oldest, time.Since(c.Stat().Opened))
+// unproven is since when a peer has been connected that has not proved.
+func (t *table) unproven(id peer.ID) (since time.Time, ok bool) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	if c := t.claims[id]; c != nil {
+		since = c.since
 	}
-	return oldest
+	return since, !since.IsZero()
 }
 
 // close lets go of every remote, when watch has ended.

@@ -21,95 +21,8 @@ import (
 // Before that a peer is no remote, and gets nothing else: this host opens no other stream to it, and the streams of
 // frames, requests and gossip that the peer opens wait unread. It has Config.Grace.
 
-// waitingMax is how many streams of one peer wait for the peer's proof. An honest peer's are those that overtook it.
-const waitingMax = 32
-
 // errProof says that a peer gave a proof that is none.
 var errProof = errors.New("p2p: wrong proof of knowing the network")
-
-// claim is a peer that has not proved yet, while something waits for it.
-type claim struct {
-	waiting int
-	asking  bool
-	settled chan struct{} // closed when the peer proved, or went
-}
-
-// claim is the remote of a peer that has proved, or the claim of one that has not, which the caller must give back.
-// It is neither if too many wait for the peer.
-func (t *table) claim(id peer.ID) (*remote, *claim) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if r := t.remotes[id]; r != nil {
-		return r, nil
-	}
-	c := t.claims[id]
-	if c == nil {
-		c = &claim{settled: make(chan struct{})}
-		t.claims[id] = c
-	}
-	if c.waiting >= waitingMax {
-		return nil, nil
-	}
-	c.waiting++
-	return nil, c
-}
-
-// giveBack ends what claim began.
-func (t *table) giveBack(id peer.ID, c *claim) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if c.waiting--; c.waiting == 0 && t.claims[id] == c {
-		delete(t.claims, id)
-	}
-}
-
-// settle wakes all that wait for a peer. t.mu is held.
-func (t *table) settle(id peer.ID) {
-	if c := t.claims[id]; c != nil {
-		close(c.settled)
-		delete(t.claims, id)
-	}
-}
-
-// await is the remote of a peer as soon as the peer has proved, or nil if it goes: judge sees to it that one of them
-// happens.
-func (t *table) await(id peer.ID) *remote {
-	if r := t.find(id); r != nil {
-		return r
-	}
-	for t.h.host.Network().Connectedness(id) == network.Connected {
-		r, c := t.claim(id)
-		if c == nil {
-			return r
-		}
-		t.wait(id, c)
-		if t.h.ctx.Err() != nil {
-			break
-		}
-	}
-	return nil
-}
-
-// wait returns when a claim is settled, or the host closes, and gives it back.
-func (t *table) wait(id peer.ID, c *claim) {
-	defer t.giveBack(id, c)
-	if t.h.host.Network().Connectedness(id) != network.Connected { // it went before the claim
-		return
-	}
-	select {
-	case <-c.settled:
-	case <-t.h.ctx.Done():
-	}
-}
-
-// opener is the remote that opened a stream, once it has proved. Nil is counted.
-func (h *Host) opener(s network.Stream) *remote {
-	r := h.peers.await(s.Conn().RemotePeer())
-	if r == nil {
-		h.count.Unproven.Add(1)
-	}
-	return r
-}
 
 // askProof asks a peer for its proof until it has given it or goes.
 func (h *Host) askProof(id peer.ID) {
@@ -118,10 +31,10 @@ func (h *Host) askProof(id peer.ID) {
 		return
 	}
 	defer h.peers.giveBack(id, c)
-	if !h.peers.firstToAsk(c) {
+	if !h.peers.beginAsking(c) {
 		return
 	}
-	for pause := reopenMin; ; pause = min(2*pause, reopenMax) {
+	for pause := reopenMin; h.peers.goOnAsking(id, c); pause = min(2*pause, reopenMax) {
 		err := h.exchangeProofs(id)
 		if err == nil {
 			return
@@ -137,13 +50,22 @@ func (h *Host) askProof(id peer.ID) {
 	}
 }
 
-// firstToAsk reports whether nothing asks the peer yet, and notes that the caller does.
-func (t *table) firstToAsk(c *claim) bool {
+// beginAsking reports whether nothing asks the peer yet, and notes that the caller does.
+func (t *table) beginAsking(c *claim) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	first := !c.asking
 	c.asking = true
 	return first
+}
+
+// goOnAsking reports whether the peer is still connected, and otherwise notes that nothing asks it any more: if the
+// peer comes again, the next one does.
+func (t *table) goOnAsking(id peer.ID, c *claim) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	c.asking = t.connected(id)
+	return c.asking
 }
 
 // exchangeProofs gives a peer this host's proof, and takes the peer's.
@@ -200,17 +122,23 @@ func (h *Host) answerProofOf(s network.Stream) error {
 // A peer that has proved asks again when it alone saw the connection break.
 func (h *Host) mayAsk(id peer.ID) (done func()) {
 	r, c := h.peers.claim(id)
-	switch {
-	case c != nil:
-		return func() { h.peers.giveBack(id, c) }
-	case r == nil || !h.maySend(r):
+	if c == nil {
+		if !h.maySend(r) {
+			return nil
+		}
+		return take(r.pulls)
+	}
+	var taken func()
+	if h.mayOpen(id, c.streams) {
+		taken = take(c.answers)
+	}
+	if taken == nil {
+		h.peers.giveBack(id, c)
 		return nil
 	}
-	select {
-	case r.pulls <- struct{}{}:
-		return func() { <-r.pulls }
-	default:
-		return nil
+	return func() {
+		taken()
+		h.peers.giveBack(id, c)
 	}
 }
 
@@ -247,7 +175,7 @@ type provenOnly struct {
 // NewStream implements host.Host. pubsub opens one stream to each peer that speaks its protocol, and does not try
 // again with one that it could not open.
 func (p provenOnly) NewStream(ctx context.Context, to peer.ID, names ...protocol.ID) (network.Stream, error) {
-	if p.h.peers.await(to) == nil {
+	if p.h.peers.await(to, nil) == nil {
 		return nil, fmt.Errorf("%w: %s", ErrNotConnected, to)
 	}
 	return p.Host.NewStream(ctx, to, names...)

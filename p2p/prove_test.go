@@ -213,28 +213,29 @@ func TestCopyingNamesIsNoProof(t *testing.T) {
 func TestFewStreamsWaitForAProof(t *testing.T) {
 	h := start(t, func(c *Config) { c.Grace = time.Minute })
 	c := newCopycat(t, h)
-	names := []protocol.ID{h.proofID, h.framesID, h.pullID, h.peersID, meshsub}
-	for i := range 2 * waitingMax {
-		s, err := c.NewStream(t.Context(), h.ID(), names[i%len(names)])
-		if err != nil {
-			t.Fatal(err)
+	for _, many := range []struct {
+		names []protocol.ID
+		n     int
+	}{
+		{[]protocol.ID{h.framesID, h.pullID, h.peersID, meshsub}, 2 * waitingMax},
+		{[]protocol.ID{h.proofID}, 2 * answersMax},
+	} {
+		for i := range many.n {
+			s, err := c.NewStream(t.Context(), h.ID(), many.names[i%len(many.names)])
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, _ = s.Write([]byte{1})
 		}
-		_, _ = s.Write([]byte{1})
 	}
-	eventually(t, "half of them are refused", func() bool { return h.Stats().Unproven >= waitingMax })
-	h.peers.mu.Lock()
-	if n := h.peers.claims[c.ID()].waiting; n != waitingMax {
-		t.Errorf("%d streams wait", n)
+	eventually(t, "half of them are refused", func() bool { return h.Stats().Unproven == waitingMax+answersMax })
+	if c := h.claimed(c.ID()); len(c.waiting) != waitingMax || len(c.answers) != answersMax {
+		t.Errorf("%d streams wait, and %d proofs", len(c.waiting), len(c.answers))
 	}
-	h.peers.mu.Unlock()
 	if err := c.Close(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "nothing is kept", func() bool {
-		h.peers.mu.Lock()
-		defer h.peers.mu.Unlock()
-		return len(h.peers.claims) == 0
-	})
+	eventually(t, "nothing is kept", h.claimsNothing)
 }
 
 // TestPeersThatProveLaterGetEverything: what a peer sent meanwhile is taken then, and gossip goes both ways.

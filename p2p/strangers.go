@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/libp2p/go-libp2p/core/peer"
 	"golang.org/x/sync/semaphore"
 	"golang.org/x/time/rate"
 )
@@ -49,13 +50,19 @@ const (
 	streamsBurst     = 200
 )
 
-// maySend reports whether a peer may open one more stream, and blames it if not.
-func (h *Host) maySend(r *remote) bool {
-	if r.streams.Allow() {
+// newStreams is a peer's rate of streams.
+func newStreams() *rate.Limiter { return rate.NewLimiter(streamsPerSecond, streamsBurst) }
+
+// maySend reports whether a peer that has proved may open one more stream, and blames it if not.
+func (h *Host) maySend(r *remote) bool { return h.mayOpen(r.id, r.streams) }
+
+// mayOpen is maySend for any peer.
+func (h *Host) mayOpen(id peer.ID, streams *rate.Limiter) bool {
+	if streams.Allow() {
 		return true
 	}
 	h.count.StreamsRefused.Add(1)
-	h.Blame(r.id)
+	h.Blame(id)
 	return false
 }
 
