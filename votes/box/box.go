@@ -36,11 +36,12 @@ type Limits struct {
 	VoterBytes    int `least:"32768"`
 }
 
-// DefaultLimits leave each voter room for two ballots on each of 1,000 open
-// motions, with the longest comments, and the ballots of 128 anchors fit side by side, early ones too,
-// so that none crowds out another. Without comments, 1,000,000 fit.
+// DefaultLimits leave each voter room for two ballots on each of 1,000 open motions, with the longest comments and
+// signatures. Those of 128 voters with Ed25519 keys fit side by side, early ones too, so that none crowds out another;
+// of ML-DSA-65, those of 39. Without comments, 1,000,000 of Ed25519 fit.
 var DefaultLimits = Limits{
-	Ballots: 1_000_000, PerVoter: 4096, Early: 100_000, EarlyPerVoter: 512, Bytes: 384 << 20, VoterBytes: 3 << 20,
+	Ballots: 1_000_000, PerVoter: 4096, Early: 100_000, EarlyPerVoter: 512,
+	Bytes: 384 << 20, VoterBytes: 2 * 1000 * votes.MaxMotionBallot,
 }
 
 func (l Limits) orDefault() Limits {

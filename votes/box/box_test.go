@@ -29,9 +29,12 @@ func motionID(n int) votes.MotionID {
 // people are voters with their keys.
 type people []votes.PrivateKey
 
-func newPeople(t testing.TB, n int) (p people) {
+func newPeople(t testing.TB, n int) people { return newPeopleOf(t, votes.Ed25519, n) }
+
+func newPeopleOf(t testing.TB, scheme string, n int) (p people) {
+	t.Helper()
 	for i := range n {
-		k, err := votes.KeyFromSeed(votes.Ed25519, binary.BigEndian.AppendUint32(make([]byte, 28), uint32(i+1)))
+		k, err := votes.KeyFromSeed(scheme, binary.BigEndian.AppendUint32(make([]byte, 28), uint32(i+1)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -242,7 +245,13 @@ func TestBallotsAreRefusedForAReason(t *testing.T) {
 // TestBoxesAreBoundedInBytes: long comments fill a box before the number of ballots does, early ones a quarter of it,
 // and none that is there has to go. What closes gives its bytes back, and a restart counts the same.
 func TestBoxesAreBoundedInBytes(t *testing.T) {
-	p := newPeople(t, 3)
+	for _, scheme := range []string{votes.Ed25519, votes.MLDSA65} {
+		t.Run(scheme, func(t *testing.T) { testBoundInBytes(t, scheme) })
+	}
+}
+
+func testBoundInBytes(t *testing.T, scheme string) {
+	p := newPeopleOf(t, scheme, 3)
 	commented := func(voter, motion int) votes.MotionBallot {
 		v := votes.MotionVote{Network: network, Scope: scope, Motion: motionID(motion), Choice: votes.Approve}
 		b, err := votes.SignMotionBallot(p[voter].Signer(), v, strings.Repeat("c", 1000))
@@ -252,7 +261,7 @@ func TestBoxesAreBoundedInBytes(t *testing.T) {
 		return b
 	}
 	size := len(commented(0, 0).Encode())
-	if most := DefaultLimits; most.Bytes/most.Ballots < len(p.ballot(t, 0, 0, votes.Approve).Encode()) {
+	if most := DefaultLimits; scheme == votes.Ed25519 && most.Bytes/most.Ballots < len(p.ballot(t, 0, 0, votes.Approve).Encode()) {
 		t.Errorf("ballots without a comment have %d bytes", len(p.ballot(t, 0, 0, votes.Approve).Encode()))
 	}
 	s := newShip(t, p, Limits{Bytes: 40 * size, VoterBytes: 30 * size})
@@ -290,6 +299,35 @@ func TestBoxesAreBoundedInBytes(t *testing.T) {
 	s.sameAsDisk()
 	s.close(0) // two are on it
 	takes(2, 1, 2, ErrFull)
+}
+
+// TestVotersHaveRoomForAllOpenMotions: a voter approves 1,000 open motions, and 512 early ones, with the longest
+// comment, whatever its key.
+func TestVotersHaveRoomForAllOpenMotions(t *testing.T) {
+	for _, scheme := range []string{votes.Ed25519, votes.MLDSA65} {
+		t.Run(scheme, func(t *testing.T) {
+			p := newPeopleOf(t, scheme, 1)
+			for _, early := range []bool{true, false} {
+				s, many := newShip(t, p, Limits{}), 1000
+				if early {
+					many = DefaultLimits.EarlyPerVoter
+				}
+				for m := range many {
+					if !early {
+						s.open(m, p.keys())
+					}
+					v := votes.MotionVote{Network: network, Scope: scope, Motion: motionID(m), Choice: votes.Approve}
+					b, err := votes.SignMotionBallot(p[0].Signer(), v, strings.Repeat("c", votes.MaxComment))
+					if err != nil {
+						t.Fatal(err)
+					}
+					if _, err := s.offer(b); err != nil {
+						t.Fatalf("early %v: ballot %d of %d bytes: %v", early, m, len(b.Encode()), err)
+					}
+				}
+			}
+		})
+	}
 }
 
 // TestNothingAcknowledgedIsEvicted: a box that is full, or full of a voter's
