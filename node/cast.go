@@ -12,7 +12,7 @@ import (
 // Casting says what became of a ballot that was handed in.
 type Casting struct {
 	Outcome box.Outcome
-	Late    bool  // its motion is closed: it will be recorded, and changes nothing (P34)
+	Late    bool  // its motion is decided: it will be recorded, and changes nothing (P34)
 	Err     error // why it was refused
 }
 
@@ -21,11 +21,11 @@ type Casting struct {
 var ErrContrary = errors.New("node: this anchor has said the opposite on the motion, and cannot take it back: two ballots prove a lie, and cost all trust")
 
 // cast takes a ballot that was verified: into the box or, if its motion is closed, among
-// the late ones. One in this node's own name must not contradict what is known.
+// the late ones. The box takes those on a motion that is approved and waits. One in this node's own name must not contradict what is known.
 func (m *Machine) cast(c votes.CheckedMotionBallot, own bool) Casting {
 	b := c.Ballot()
 	mo := m.Motion(b.Motion)
-	late := mo.State == box.Closed
+	late := m.isLate(b.Motion, mo)
 	if own && m.contrary(b) {
 		return Casting{Err: ErrContrary}
 	}
@@ -36,7 +36,7 @@ func (m *Machine) cast(c votes.CheckedMotionBallot, own bool) Casting {
 		return Casting{Outcome: box.Repeated, Late: late}
 	}
 	m.fx.Sync = true // it is acknowledged, or passed on
-	if late {
+	if mo.State == box.Closed {
 		m.write(m.keepLate(b))
 		return Casting{Outcome: box.Added, Late: true}
 	}
@@ -48,7 +48,17 @@ func (m *Machine) cast(c votes.CheckedMotionBallot, own bool) Casting {
 	if mo.State == box.Open {
 		m.holdBoxed(b)
 	}
-	return Casting{Outcome: out}
+	return Casting{Outcome: out, Late: late}
+}
+
+// isLate reports whether no ballot changes a motion any more: it is closed, or approved and waits for its turn.
+func (m *Machine) isLate(id votes.MotionID, mo box.Motion) bool {
+	if mo.State != box.Open {
+		return mo.State == box.Closed
+	}
+	at, err := m.chain.state.ApprovedAt(id)
+	must.OK(err, "reading when a motion was approved")
+	return at != 0
 }
 
 // castUnchecked takes a ballot that nobody has verified, of one who may have no vote any
@@ -60,7 +70,7 @@ func (m *Machine) castUnchecked(b votes.MotionBallot) Casting {
 	case err != nil:
 		return Casting{Err: err}
 	case known:
-		return Casting{Outcome: box.Repeated, Late: mo.State == box.Closed}
+		return Casting{Outcome: box.Repeated, Late: m.isLate(b.Motion, mo)}
 	}
 	c, err := votes.CheckMotionBallot(b, m.network(), m.id, mo.Voters, m.cfg.Network.verify)
 	if err != nil {

@@ -13,11 +13,11 @@ import (
 	"github.com/aweigh/aweigh/quorum"
 )
 
-// silences are the scopes in which this node's anchor met ballots of its own that are not on its record (P9). One loss
-// of a store is told once, whatever scopes and epochs it is found in.
+// silences are the scopes in which this node's anchor met ballots of its own that are not on its record (P9). A loss is
+// told once for each scope, whatever epochs it is found in; scopes that are found together share a line.
 type silences struct {
 	mu    sync.Mutex
-	since time.Time              // the last was met
+	since time.Time              // the last of the scopes was found
 	until map[*Part]aweigh.Epoch // with which it signs again, as told; 0: not told
 }
 
@@ -30,11 +30,11 @@ func (s *silences) met(p *Part) {
 	}
 	if _, met := s.until[p]; !met {
 		s.until[p] = 0
+		s.since = time.Now()
 	}
-	s.since = time.Now()
 }
 
-// parts are those of the scopes, and how long nothing was met.
+// parts are those of the scopes, and how long ago the last of them was found.
 func (s *silences) parts() (all []*Part, since time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -45,16 +45,21 @@ func (s *silences) parts() (all []*Part, since time.Duration) {
 	return all, time.Since(s.since)
 }
 
-// tell notes until when the anchor is silent in scopes, and reports whether that is news, and whether nothing was told
-// before.
+// isNew reports whether nothing was told of a scope yet.
+func (s *silences) isNew(p *Part) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.until[p] == 0
+}
+
+// tell notes until when the anchor is silent in scopes, and reports whether that is news, and whether one of the scopes
+// was not told of before.
 func (s *silences) tell(until map[*Part]aweigh.Epoch) (news, first bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	first = true
 	for p, was := range s.until { // order-free
-		first = first && was == 0
 		if now, silent := until[p]; silent {
-			news = news || was != now
+			news, first = news || was != now, first || was == 0
 			s.until[p] = now
 		}
 	}
@@ -101,7 +106,7 @@ func (n *Node) silent(ctx context.Context) (soon bool) {
 		case err != nil || !s.Lost:
 			n.silences.end(p)
 			continue
-		case s.Rules.Mode == quorum.Crash: // nobody may lie there, not even by accident
+		case s.Rules.Mode == quorum.Crash && n.silences.isNew(p): // nobody may lie there, not even by accident
 			do = "Run it as an observer, without anchor.key, until then"
 		}
 		until[p] = s.Epoch + 1

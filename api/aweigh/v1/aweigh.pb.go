@@ -5891,7 +5891,7 @@ type CastBallot struct {
 	Choice        string                 `protobuf:"bytes,1,opt,name=choice,proto3" json:"choice,omitempty"`                // approve, reject
 	Height        uint64                 `protobuf:"varint,2,opt,name=height,proto3" json:"height,omitempty"`               // of the block that recorded it; 0: none has yet
 	TimeNs        int64                  `protobuf:"varint,3,opt,name=time_ns,json=timeNs,proto3" json:"time_ns,omitempty"` // of that block
-	Late          bool                   `protobuf:"varint,4,opt,name=late,proto3" json:"late,omitempty"`                   // the motion was closed before
+	Late          bool                   `protobuf:"varint,4,opt,name=late,proto3" json:"late,omitempty"`                   // the motion was decided before
 	Early         bool                   `protobuf:"varint,5,opt,name=early,proto3" json:"early,omitempty"`                 // the block that recorded it is the one that opened the motion
 	Comment       string                 `protobuf:"bytes,6,opt,name=comment,proto3" json:"comment,omitempty"`
 	Ballot        []byte                 `protobuf:"bytes,7,opt,name=ballot,proto3" json:"ballot,omitempty"`    // COSE_Sign1
@@ -6461,7 +6461,7 @@ type HandInResponse struct {
 	Added         uint64                 `protobuf:"varint,2,opt,name=added,proto3" json:"added,omitempty"`
 	Repeated      uint64                 `protobuf:"varint,3,opt,name=repeated,proto3" json:"repeated,omitempty"`
 	Equivocated   uint64                 `protobuf:"varint,4,opt,name=equivocated,proto3" json:"equivocated,omitempty"` // kept, beside one of the same voter that says the opposite
-	Late          uint64                 `protobuf:"varint,5,opt,name=late,proto3" json:"late,omitempty"`               // their motion is closed: they will be recorded, and change nothing
+	Late          uint64                 `protobuf:"varint,5,opt,name=late,proto3" json:"late,omitempty"`               // their motion is decided: they will be recorded, and change nothing
 	Refused       []*RefusedBallot       `protobuf:"bytes,6,rep,name=refused,proto3" json:"refused,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
