@@ -25,7 +25,7 @@ func (x *watch) leases(n *Node) {
 	head, log := state.Head(), state.Lineage()
 	t := tenure{
 		n: n, asked: make(map[aweigh.Hash]asking), keys: make(map[string]held),
-		lasts: make(promised), over: make(map[int64]bool),
+		lasts: make(promised), over: make(map[int64]bool), revokes: make(map[aweigh.Hash]int64),
 	}
 	history, next := node.History{Reader: n.Disk, Scope: x.w.Genesis.Hash()}, int64(0)
 	for at := aweigh.Height(1); at <= head.Height; at++ {
@@ -61,6 +61,8 @@ type tenure struct {
 	lasts  promised
 	over   map[int64]bool // leases that ended and were not granted since
 	ending *lastEnd       // whose entries are being read
+
+	revokes map[aweigh.Hash]int64 // the lease that a mutation asks to revoke
 }
 
 // asking is a transaction, and the height of its block.
@@ -113,6 +115,7 @@ func (t *tenure) block(s *scope.State, b *scope.Block) {
 			if m.Lease == nil || m.Lease.Kind != scope.LeaseRevoke {
 				continue
 			}
+			t.revokes[m.ID] = m.Lease.IDs[0]
 			r, there, err := s.Outcome(m.ID)
 			must.OK(err, "reading an outcome")
 			if there && r.Height == at && errors.Is(scope.Failure(r.Reason), scope.ErrGuarded) {
@@ -152,6 +155,8 @@ func (t *tenure) entry(h *scope.Header, e *lineage.Entry) {
 		if t.ending == nil {
 			t.ending = &lastEnd{lease: id, revoked: revoked}
 		}
+		asked := !revoked || t.revokes[e.Mutation] == id
+		t.holds(asked, "at height %d lease %d was revoked by %s, which did not ask for it", h.Height, id, e.Mutation.Short())
 		gone, guarded := e.Class == lineage.Delete, t.guards(key)
 		stays := guarded && !revoked
 		t.holds(was.lease == id, "at height %d lease %d ended and took %q of lease %d", h.Height, id, key, was.lease)
