@@ -116,7 +116,7 @@ func (c *chain) settle() {
 // candidates, as far as the header alone tells.
 func (c *chain) plausible(h scope.Header) bool {
 	head, most := c.state.Height(), aweigh.Height(c.bounds.OpenBlocks+1)
-	if c.policy.Rules.Mode.OneRound() {
+	if empty := h.Mutations.IsZero() && h.Evidence.IsZero(); empty || c.policy.Rules.Mode.OneRound() {
 		most = aweigh.Height(c.bounds.OpenEmpty)
 	}
 	return h.Height > head && h.Height <= head+most && h.Epoch == c.epoch && h.View > c.view()

@@ -13,11 +13,12 @@ import (
 )
 
 // maxOpenBlocks is how many blocks may wait for finality before leaders propose
-// no more, so that memory stays bounded while finality fails.
+// empty ones alone, so that memory stays bounded while finality fails. Only a block
+// above them makes them final.
 const maxOpenBlocks = 64
 
-// maxOpenEmpty bounds the blocks that may wait where one round decides, empty ones
-// above that number: a view of each took its time.
+// maxOpenEmpty bounds the blocks that may wait, empty ones above maxOpenBlocks. Each
+// takes a good part of a view's time, so that they are those of hours.
 const maxOpenEmpty = 1 << 14
 
 const (
@@ -38,6 +39,12 @@ func (m *Machine) gatherUntil() aweigh.Instant {
 	path, _, ok := m.chain.path(m.slot.Parent)
 	due, err := m.chain.state.Due(m.now)
 	must.OK(err, "reading the tally")
+	if ok && m.crowded(path) && !m.keyring.Rules().Mode.OneRound() { // nothing is gathered
+		if until := m.slotAt.Add(m.engine.Patience()); m.now < until {
+			return until
+		}
+		return 0
+	}
 	if !ok || due || m.now >= most {
 		return 0
 	}
@@ -68,10 +75,7 @@ func (m *Machine) build(slot quorum.Slot) bool {
 		return false
 	}
 	path, _, _ := m.chain.path(slot.Parent)
-	// Where one round decides, only a block above them makes open ones final: if many
-	// are open, an empty one.
-	crowded := len(path) >= m.cfg.Bounds.OpenBlocks
-	if crowded && !oneRound || oneRound && m.premature(path) {
+	if oneRound && m.premature(path) {
 		return true // the view shall run out
 	}
 	h, full, err := state.Claim(scope.Header{
@@ -79,7 +83,7 @@ func (m *Machine) build(slot quorum.Slot) bool {
 	})
 	must.OK(err, "claiming what a block shall say of the state")
 	b := scope.NewBlock(h, nil, scope.Evidence{}) // it ends the epoch, or waits with others for its end
-	if full && !crowded {
+	if full && !m.crowded(path) {
 		bundles := m.pick(path, h.Time)
 		b = scope.NewBlock(h, bundles, scope.Evidence{Proofs: m.proofs.fresh(m.chain.state, path), Attended: m.unrecorded(state), Ballots: m.ballots(state, bundles), Revocation: m.order.propose(m, state, h.Time)})
 	}
@@ -100,6 +104,9 @@ func (m *Machine) build(slot quorum.Slot) bool {
 	m.inputs = append(m.inputs, quorum.Proposal{Vote: ballot.Vote(), Parent: slot.Parent, ParentView: slot.ParentView})
 	return true
 }
+
+// crowded reports whether so many blocks are open that leaders propose empty ones.
+func (m *Machine) crowded(path []*candidate) bool { return len(path) >= m.cfg.Bounds.OpenBlocks }
 
 // premature reports whether the open blocks on path hold one whose time others may find too far ahead of their clocks,
 // and that may still be passed over (P15). One that cannot be has set the scope's time already.

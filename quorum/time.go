@@ -92,7 +92,7 @@ const fullTurn = 8
 // the last one took; and it doubles while blocks follow that nobody has work for.
 func (e *Engine) settled() aweigh.Instant {
 	t := e.cfg.Timing
-	wait := doubled(t.Settle, e.lulls-1, min(t.View, t.MaxView)/2)
+	wait := doubled(t.Settle, e.lulls-1, e.Patience())
 	return e.entered.Add(max(wait, min(2*e.lag, t.MaxView/2)))
 }
 
@@ -140,3 +140,6 @@ func (e *Engine) Holdings() Offer {
 	}
 	return o
 }
+
+// Patience is how long a leader can wait before it proposes, and be in time still: half of the least time of a view.
+func (e *Engine) Patience() time.Duration { return min(e.cfg.Timing.View, e.cfg.Timing.MaxView) / 2 }
