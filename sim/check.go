@@ -233,7 +233,7 @@ func (c *checker) links(l Links) {
 func (c *checker) load(l Load, stop time.Duration) {
 	c.within("load.bursts", l.Bursts, 0, maxTimed)
 	c.need(l.Bursts != 1, "load.bursts", "a burst follows on another: say 2 or more, or leave it out")
-	c.need(stop >= 2*burst*time.Duration(l.Bursts), "load.bursts", "%d bursts of %v do not fit within %v", l.Bursts, burst, stop)
+	c.need(l.Bursts < 2 || stop >= 2*burst*time.Duration(l.Bursts), "load.bursts", "%d bursts of %v do not fit within %v", l.Bursts, burst, stop)
 	c.within("load.clients", l.Clients, 1, maxClients)
 	c.within("load.writes", l.Writes, 1, maxRequests)
 	c.within("load.reads", l.Reads, 1, maxRequests)

@@ -133,6 +133,10 @@ func TestALeaseThatEndsWrongIsSeen(t *testing.T) {
 	attached := lineage.Entry{Class: lineage.Insert, Key: []byte(guardedKey), Mutation: aweigh.Hash{1}}
 	apart := ends("expired", "/a", "/b", guardedKey)
 	apart[2].Revision++
+	strangers := ends("was revoked", "/a", "/b", guardedKey)
+	for i := range strangers {
+		strangers[i].Mutation = aweigh.Hash{2} // which asked for no revocation
+	}
 	for _, c := range []struct {
 		what    string
 		at      aweigh.Instant
@@ -153,6 +157,7 @@ func TestALeaseThatEndsWrongIsSeen(t *testing.T) {
 		{"revoked", 1, "", ends("was revoked", "/a", "/b", guardedKey), 0},
 		{"revoked without approval", 1, "changes", ends("was revoked", "/a", "/b", guardedKey), 1},
 		{"revoked and kept", 1, "deletions", ends("was revoked", "/a", "/b", "+"+guardedKey), 1},
+		{"revoked by a stranger", 1, "", strangers, 3},
 		{"attached without approval", 1, "deletions", []lineage.Entry{attached}, 1},
 		{"attached", 1, "nothing", []lineage.Entry{attached}, 0},
 	} {
@@ -160,8 +165,9 @@ func TestALeaseThatEndsWrongIsSeen(t *testing.T) {
 		put := scope.Op{Kind: scope.OpPut, Key: []byte(guardedKey), Lease: 1}
 		x := tenure{
 			n: w.Nodes[0], policy: &scope.Policy{Approvals: guard(nil, c.guard)}, lasts: promised{1: {until: 10}},
-			asked: map[aweigh.Hash]asking{{1}: {Txn: &scope.Txn{Success: []scope.Op{put}}}},
-			keys:  map[string]held{"/a": one, "/b": one, guardedKey: one}, over: make(map[int64]bool),
+			revokes: map[aweigh.Hash]int64{{}: 1},
+			asked:   map[aweigh.Hash]asking{{1}: {Txn: &scope.Txn{Success: []scope.Op{put}}}},
+			keys:    map[string]held{"/a": one, "/b": one, guardedKey: one}, over: make(map[int64]bool),
 		}
 		h := scope.Header{Height: 3, Time: c.at}
 		for i := range c.entries {
