@@ -22,7 +22,6 @@ import (
 // exhaustive is a play that sends, ahead of what its member's machine sends, all forgeries of it: for each kind of
 // message, place in it and operator some, until there were enough.
 type exhaustive struct {
-	plain
 	forging
 	done    map[string]int // forgeries, by row
 	unknown []string

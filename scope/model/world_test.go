@@ -82,14 +82,6 @@ func (w *world) mutation(class scope.Class, content any) scope.Mutation {
 	}
 }
 
-func put(key, value string) scope.Op {
-	return scope.Op{Kind: scope.OpPut, Key: []byte(key), Value: []byte(value)}
-}
-
-func (w *world) ops(ops ...scope.Op) scope.Mutation {
-	return w.mutation(scope.Write, scope.Txn{Success: ops})
-}
-
 // step executes mutations as one block, in bundles of their own, after so long, and compares what comes of it.
 func (w *world) step(after time.Duration, muts ...scope.Mutation) {
 	w.t.Helper()
