@@ -280,12 +280,12 @@ func TestRequestsAreDatedByTheScopesTime(t *testing.T) {
 		"one that is over by all clocks":  {ValidUntilNs: 5},
 	} {
 		f.puts = nil
-		if _, err := c.Put(t.Context(), &aweighv1.PutRequest{Key: []byte("/a"), Once: once}); !errors.Is(err, ErrInvalid) || len(f.puts) != 1 {
+		if _, err := c.Put(t.Context(), &aweighv1.PutRequest{Key: []byte("/a"), Once: once}); !errors.Is(err, ErrExpired) || len(f.puts) != 1 {
 			t.Errorf("%s: %v after %d tries", name, err, len(f.puts))
 		}
 	}
 	f.puts, f.put = nil, func(int) error { return expired() }
-	if err := put(t, c); !errors.Is(err, ErrInvalid) || len(f.puts) != 2 {
+	if err := put(t, c); !errors.Is(err, ErrExpired) || len(f.puts) != 2 {
 		t.Errorf("a node that always says so: %v after %d tries", err, len(f.puts))
 	}
 }
