@@ -172,7 +172,7 @@ func wrongRequests(t *testing.T, api string) {
 	} {
 		began := time.Now()
 		_, err := c.Put(within(t, 10*time.Second), req)
-		if !errors.Is(err, client.ErrInvalid) && !errors.Is(err, client.ErrFailed) {
+		if !errors.Is(err, client.ErrInvalid) && !errors.Is(err, client.ErrExpired) && !errors.Is(err, client.ErrFailed) {
 			t.Errorf("%s: %v after %s, want to hear at once that it is invalid or failed", name, err, time.Since(began))
 		}
 	}
