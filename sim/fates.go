@@ -9,6 +9,7 @@ import (
 	"github.com/aweigh/aweigh/internal/must"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/votes"
+	"github.com/aweigh/aweigh/votes/box"
 )
 
 // fates looks at what all nodes say of motions in the end.
@@ -105,6 +106,9 @@ func applies(e *scope.Ending) bool { return e != nil && e.Fate == scope.Carried 
 // one that makes no blocks.
 func (x *watch) lacks() string {
 	w := x.w
+	if b := &w.Scenario.Bounds.Node; b.Due != 0 || b.Box != (box.Limits{}) { // ballots find no room
+		return ""
+	}
 	for _, p := range x.motions.order {
 		switch {
 		case p.fate != 0:

@@ -127,6 +127,9 @@ func (w *World) diskFault(f Fault, nodes []*Node) (end func()) {
 // damage changes one record of a node's disk: one bit of its value, its place with that of another, or all of it. All
 // kinds of records are as likely.
 func (w *World) damage(n *Node, kind string) {
+	if n.disk.planted { // the next read of it fails, and is for the machine
+		return
+	}
 	var spaces []byte
 	records := make(map[byte][]kv.Op)
 	err := n.Disk.Scan(nil, nil, false, func(k, v []byte) bool {

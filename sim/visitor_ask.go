@@ -159,7 +159,7 @@ func (v *visitor) serve(at *Node, ask node.ForeignAsk, answer func(node.ForeignA
 		honest := answer
 		answer = func(a node.ForeignAnswer, err error) { at.liar.mislead(v, &ask, a, err, honest) }
 	}
-	if at.machine == nil || at.disk.failing() || at.key == nil {
+	if at.machine == nil || at.disk.failing() || at.spoiled || at.key == nil {
 		answer(node.ForeignAnswer{}, errRefused)
 		return
 	}
