@@ -132,7 +132,10 @@ func (c *checker) bounds(s Scenario) {
 func (k *knob) text(n int64) string { return fmt.Sprint(reflect.ValueOf(n).Convert(k.value.Type())) }
 
 // forgettable reports whether a motion closed, in a world whose bounds let closed motions be forgotten.
-func (x *watch) forgettable(p *poll) bool {
-	s := &x.w.Scenario.Bounds.Scope
-	return p.fate != 0 && (s.MotionsKept != 0 || s.MotionBytes != 0 || s.KeptFor != 0)
+func (x *watch) forgettable(p *poll) bool { return p.fate != 0 && x.w.Scenario.Bounds.forget() }
+
+// forget reports whether closed motions may be forgotten, in the block that closes them too.
+func (b *Bounds) forget() bool {
+	s := &b.Scope
+	return s.MotionsKept != 0 || s.MotionBytes != 0 || s.KeptFor != 0
 }

@@ -264,7 +264,7 @@ func (*recount) close(p *poll, f scope.Fate, at aweigh.Height) {
 func (x *watch) compare(n *Node, state *scope.State, p *poll, at aweigh.Height) {
 	mo, end, err := state.Motion(p.id)
 	must.OK(err, "reading a motion")
-	if mo == nil && x.forgettable(p) {
+	if mo == nil && x.w.Scenario.Bounds.forget() {
 		return
 	}
 	x.w.holds(Motions, n, mo != nil && mo.Height == p.opened && mo.Deadline == p.deadline, "motion %s, opened at height %d, is on record: %+v", p.id.Short(), p.opened, mo)

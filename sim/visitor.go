@@ -204,6 +204,10 @@ func (v *visitor) read(key string) {
 	d := &deed{client: -1 - v.id, kind: "read", key: key}
 	v.w.watch.asked(d)
 	errand{visitor: v, key: key, until: v.give(), ask: looking(key, true), done: func(f *node.ForeignScope, a node.ForeignAnswer, _ bool) {
+		if a.Failure != "" { // the revision was compacted, which says nothing of the key
+			v.w.watch.forget(d)
+			return
+		}
 		kv, _ := looked(&a)
 		d.got = string(kv.Value)
 		v.w.watch.readDone(v.w.Nodes[v.beside], d)
@@ -215,6 +219,9 @@ func (v *visitor) read(key string) {
 // glance asks for a read that may be old.
 func (v *visitor) glance(key string) {
 	errand{visitor: v, key: key, until: v.give(), ask: looking(key, false), done: func(f *node.ForeignScope, a node.ForeignAnswer, cached bool) {
+		if a.Failure != "" {
+			return
+		}
 		kv, _ := looked(&a)
 		v.w.aged(v, f, &a, key, cached)
 		v.w.visited(v, f, &a, key)
