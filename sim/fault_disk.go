@@ -48,7 +48,8 @@ func (w *World) misfortune(budget uint64) (weight uint64) {
 		}
 		for _, k := range w.disks.Perm(len(w.Nodes)) {
 			n := w.Nodes[k]
-			if !named[k] && (n.faulty || weight+w.weight(n) <= budget) {
+			later := n.key != nil && w.weight(n) == 0 // it will weigh something
+			if !named[k] && !later && (n.faulty || weight+w.weight(n) <= budget) {
 				strike(n)
 				f.Nodes = []int{k}
 				break

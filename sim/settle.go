@@ -100,7 +100,7 @@ func (w *World) healing(pass pass) (h Healing, err error) {
 		return h, nil
 	}
 	w.watch.reach("healed")
-	if len(w.Scenario.Cast) > 0 { // liars let nothing rest, and wake whom they like
+	if len(w.Scenario.Cast) > 0 || w.Scenario.lyingDisk() { // liars let nothing rest, and wake whom they like
 		return h, nil
 	}
 	if err = w.rest(pass); err != nil {
