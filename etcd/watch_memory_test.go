@@ -48,7 +48,8 @@ func TestManyWatchesStayInTheirBudget(t *testing.T) {
 		most = max(most, heap()-before)
 		time.Sleep(20 * time.Millisecond)
 	}
-	if c := w.node.WatchMemory(); c.Used > budget+2*size || c.Used < size {
+	// A loan goes above the budget by a change and what it replaced, and others that were under way meanwhile do too.
+	if c := w.node.WatchMemory(); c.Used > budget+16*size || c.Used < size {
 		t.Errorf("watches that nobody reads hold %d bytes of %d", c.Used, c.Limit)
 	}
 	done := make(chan error, streams)
