@@ -243,7 +243,7 @@ func (k *Kit) fault(d votes.Domain) (f votes.Equivocation, ok bool) {
 		b.Signature = as.Sign(votes.ContextBallot, b.SigningBytes())
 		return b
 	}
-	view := aweigh.View(never + k.Rand.IntN(never))
+	view := aweigh.View(never + k.Rand.Int64N(never))
 	yes, no := quorum.Subject{Kind: quorum.Finalize, View: view, Block: aweigh.Sum(nil)}, quorum.Subject{Kind: quorum.Nullify, View: view}
 	victim := k.Weights.At(seats[0]).Anchor
 	switch k.Rand.IntN(3) {

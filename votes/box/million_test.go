@@ -3,6 +3,7 @@ package box
 import (
 	"encoding/binary"
 	"io"
+	"math"
 	"net"
 	"os"
 	"runtime"
@@ -31,7 +32,7 @@ func newFleet(t testing.TB, n, differ int) *fleet {
 	shared := newShip(t, p, Limits{})
 	unknown := Motion{Unknown, shared.known.all}
 	most := n + differ
-	loose := Limits{Ballots: most, PerVoter: most, Early: most, EarlyPerVoter: most, Bytes: 1 << 40, VoterBytes: 1 << 40}
+	loose := Limits{Ballots: most, PerVoter: most, Early: most, EarlyPerVoter: most, Bytes: math.MaxInt, VoterBytes: math.MaxInt}
 	shared.limits = loose
 	shared.reopen()
 	signature := make([]byte, 64)
@@ -210,7 +211,7 @@ func fork(s *ship) *ship {
 
 func BenchmarkAdd(b *testing.B) {
 	p := newPeople(b, 1)
-	const most = 1 << 40
+	const most = math.MaxInt
 	s := newShip(b, p, Limits{
 		Ballots: most, PerVoter: most, Early: most, EarlyPerVoter: most, Bytes: most, VoterBytes: most,
 	})
