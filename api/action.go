@@ -11,13 +11,14 @@ import (
 	"github.com/aweigh/aweigh/action"
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/scope"
 )
 
 // Acting is what the API needs to carry out verbs.
 type Acting interface {
 	Judge(ctx context.Context, q node.ActionQuery, linearizable bool) ([]node.Said, error)
-	Act(ctx context.Context, a scope.Action, once node.Once) (node.Receipt, error)
+	Act(ctx context.Context, a scope.Action, once node.Once) (machine.Receipt, error)
 	Signal(ctx context.Context, verb string, key, value []byte, once node.Once) (int, error)
 	WatchSignals(ctx context.Context, key, end []byte, begun func() error, deliver func(x node.Signal, lost uint64) error) error
 }
@@ -146,7 +147,7 @@ func denialOf(err error) string { return err.Error()[len(scope.ErrDenied.Error()
 // Judge implements aweighv1connect.NodeHandler.
 func (s *service) Judge(ctx context.Context, req *connect.Request[aweighv1.JudgeRequest]) (*connect.Response[aweighv1.JudgeResponse], error) {
 	m := req.Msg
-	q := node.ActionQuery{Verb: m.Verb, Key: m.Key, Caller: node.AuthorOf(s.node.Overview().Peer)}
+	q := node.ActionQuery{Verb: m.Verb, Key: m.Key, Caller: machine.AuthorOf(s.node.Overview().Peer)}
 	err := checkQuery(q)
 	if err == nil && len(m.Caller) > 0 {
 		if len(m.Caller) != len(q.Caller) {

@@ -20,6 +20,7 @@ import (
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 	"github.com/aweigh/aweigh/api/aweigh/v1/aweighv1connect"
 	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/store"
@@ -48,12 +49,12 @@ func newWorldUnder(t *testing.T, policy scope.Policy) *world {
 			t.Fatal(err)
 		}
 	}
-	peer, err := node.PeerOf(keys[0])
+	peer, err := machine.PeerOf(keys[0])
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := node.NewGenesis("test", aweigh.InstantOf(time.Now()), policy,
-		node.Founder{Name: "one", Key: keys[1].Public(), Peer: peer})
+	g, err := machine.NewGenesis("test", aweigh.InstantOf(time.Now()), policy,
+		machine.Founder{Name: "one", Key: keys[1].Public(), Peer: peer})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,8 @@ import (
 	"github.com/aweigh/aweigh/action"
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/machine"
+	"github.com/aweigh/aweigh/node/referral"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/votes"
 	"github.com/aweigh/aweigh/votes/box"
@@ -46,7 +48,7 @@ var problems = []struct {
 	{node.ErrNoAnchor, connect.CodeFailedPrecondition, Invalid},
 	{node.ErrUnseated, connect.CodeFailedPrecondition, Invalid},
 	{node.ErrSeated, connect.CodeFailedPrecondition, Invalid},
-	{node.ErrNoMotion, connect.CodeNotFound, NotFound},
+	{machine.ErrNoMotion, connect.CodeNotFound, NotFound},
 	{node.ErrNoScope, connect.CodeNotFound, NotFound},
 	{scope.ErrDenied, connect.CodePermissionDenied, Denied},
 	{node.ErrVerdict, connect.CodeInvalidArgument, Invalid},
@@ -55,18 +57,18 @@ var problems = []struct {
 	{scope.ErrElsewhere, connect.CodeInvalidArgument, Invalid},
 	{scope.ErrSignal, connect.CodeInvalidArgument, Invalid},
 	{node.ErrNotHeld, connect.CodeFailedPrecondition, NotHeld},
-	{node.ErrMute, connect.CodeUnavailable, Unread},
+	{referral.ErrMute, connect.CodeUnavailable, Unread},
 	{node.ErrSpans, connect.CodeInvalidArgument, Invalid},
 	{node.ErrManyMotions, connect.CodeInvalidArgument, Invalid},
-	{node.ErrContrary, connect.CodeFailedPrecondition, Failed},
+	{machine.ErrContrary, connect.CodeFailedPrecondition, Failed},
 	{box.ErrFull, connect.CodeResourceExhausted, Busy},
 	{box.ErrVoterFull, connect.CodeResourceExhausted, Busy},
 	{box.ErrClosed, connect.CodeFailedPrecondition, Invalid},
 	{votes.ErrStranger, connect.CodePermissionDenied, Invalid},
 	{node.ErrNoBackup, connect.CodeFailedPrecondition, Invalid},
 	{node.ErrCopying, connect.CodeResourceExhausted, Busy},
-	{node.ErrBusy, connect.CodeResourceExhausted, Busy},
-	{node.ErrNotTaken, connect.CodeInvalidArgument, Invalid},
+	{machine.ErrBusy, connect.CodeResourceExhausted, Busy},
+	{machine.ErrNotTaken, connect.CodeInvalidArgument, Invalid},
 	{scope.ErrCompacted, connect.CodeOutOfRange, Compacted},
 	{scope.ErrFutureRevision, connect.CodeOutOfRange, Future},
 	{scope.ErrKeyNotFound, connect.CodeNotFound, NotFound},
@@ -97,7 +99,7 @@ func problem(err error) error {
 			Reason: Undecided, Mutation: u.Mutation[:], ValidUntilNs: int64(u.ValidUntil),
 		})
 	}
-	var x *node.ExpiredError
+	var x *machine.ExpiredError
 	if errors.As(err, &x) {
 		return detailed(connect.CodeInvalidArgument, fmt.Errorf("%w: the newest block of the scope is of %s", err, x.Time.Time().Format(time.RFC3339)),
 			&aweighv1.Problem{Reason: Expired, ValidUntilNs: int64(x.Time)})
@@ -122,7 +124,7 @@ func detailed(code connect.Code, err error, p *aweighv1.Problem) error {
 }
 
 // failure says why a mutation that is final did not apply; nil if it did.
-func failure(r node.Receipt) error {
+func failure(r machine.Receipt) error {
 	switch r.Code {
 	case scope.Applied:
 		return nil

@@ -10,6 +10,7 @@ import (
 
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/scope"
 )
 
@@ -24,8 +25,8 @@ func TestErrorsOfTheNodeHaveCodesAndReasons(t *testing.T) {
 		{fmt.Errorf("%w: %w", node.ErrUnread, context.DeadlineExceeded), connect.CodeUnavailable, Unread},
 		{errors.Join(node.ErrStopped, errors.New("disk")), connect.CodeUnavailable, Stopped},
 		{fmt.Errorf("%w: of /a/", node.ErrNotHeld), connect.CodeFailedPrecondition, NotHeld},
-		{node.ErrBusy, connect.CodeResourceExhausted, Busy},
-		{node.ErrNotTaken, connect.CodeInvalidArgument, Invalid},
+		{machine.ErrBusy, connect.CodeResourceExhausted, Busy},
+		{machine.ErrNotTaken, connect.CodeInvalidArgument, Invalid},
 		{fmt.Errorf("put: %w", scope.ErrInvalid), connect.CodeInvalidArgument, Invalid},
 		{fmt.Errorf("%w: %w", scope.ErrInvalid, scope.ErrDuplicateKey), connect.CodeInvalidArgument, Invalid},
 		{scope.ErrEmptyKey, connect.CodeInvalidArgument, Invalid},
@@ -45,10 +46,10 @@ func TestErrorsOfTheNodeHaveCodesAndReasons(t *testing.T) {
 }
 
 func TestOutcomesThatDidNotApplyAreErrors(t *testing.T) {
-	receipt := func(code scope.Code, reason string) node.Receipt {
-		return node.Receipt{Outcome: scope.Outcome{Code: code, Reason: reason}}
+	receipt := func(code scope.Code, reason string) machine.Receipt {
+		return machine.Receipt{Outcome: scope.Outcome{Code: code, Reason: reason}}
 	}
-	for _, ok := range []node.Receipt{receipt(scope.Applied, ""), receipt(scope.Duplicate, "")} {
+	for _, ok := range []machine.Receipt{receipt(scope.Applied, ""), receipt(scope.Duplicate, "")} {
 		if err := failure(ok); err != nil {
 			t.Errorf("%v: %v", ok.Code, err)
 		}

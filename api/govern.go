@@ -13,6 +13,7 @@ import (
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/scope"
 )
 
@@ -20,8 +21,8 @@ import (
 type Governing interface {
 	Government(under *scope.Policy) (node.Government, error)
 	Decision(id aweigh.Hash) (*node.Pending, scope.Head, error)
-	Govern(ctx context.Context, d scope.Decision, once node.Once) (node.Receipt, error)
-	Apply(ctx context.Context, sponsor aweigh.AnchorID, name string, once node.Once) (scope.Decision, node.Receipt, error)
+	Govern(ctx context.Context, d scope.Decision, once node.Once) (machine.Receipt, error)
+	Apply(ctx context.Context, sponsor aweigh.AnchorID, name string, once node.Once) (scope.Decision, machine.Receipt, error)
 }
 
 // errAfar refuses what takes an anchor's key to whoever calls from elsewhere.
@@ -69,7 +70,7 @@ func (s *service) Apply(ctx context.Context, req *connect.Request[aweighv1.Apply
 }
 
 // governed is the answer to a decision that was submitted.
-func (s *service) governed(d *scope.Decision, r node.Receipt, err error) (*connect.Response[aweighv1.GovernResponse], error) {
+func (s *service) governed(d *scope.Decision, r machine.Receipt, err error) (*connect.Response[aweighv1.GovernResponse], error) {
 	if err != nil {
 		return nil, problem(s.saying(err))
 	}

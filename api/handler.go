@@ -11,6 +11,8 @@ import (
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 	"github.com/aweigh/aweigh/api/aweigh/v1/aweighv1connect"
 	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/machine"
+	"github.com/aweigh/aweigh/node/referral"
 	"github.com/aweigh/aweigh/scope"
 )
 
@@ -23,15 +25,14 @@ type Node interface {
 	Deciding
 	Acting
 	Permitting
-	Txn(ctx context.Context, t scope.Txn, once node.Once) (node.Receipt, error)
-	Limits() scope.Limits
-	Compact(ctx context.Context, revision int64, once node.Once) (node.Receipt, error)
-	Submit(ctx context.Context, bundle []byte) ([]node.Receipt, error)
+	Txn(ctx context.Context, t scope.Txn, once node.Once) (machine.Receipt, error)
+	Compact(ctx context.Context, revision int64, once node.Once) (machine.Receipt, error)
+	Submit(ctx context.Context, bundle []byte) ([]machine.Receipt, error)
 	Range(ctx context.Context, key, end []byte, r scope.Range, linearizable bool) (scope.RangeResult, scope.Head, error)
 	Read(ctx context.Context, linearizable bool) (*node.View, error)
-	ReadOf(ctx context.Context, ranges node.Ranges, linearizable bool) (*node.View, error)
+	ReadOf(ctx context.Context, ranges referral.Ranges, linearizable bool) (*node.View, error)
 	Watch(ctx context.Context, key, end []byte, from int64, deliver func(node.Changes) error) error
-	Lineage(ctx context.Context, key []byte, limit int) ([]node.Deed, bool, scope.Head, error)
+	Lineage(ctx context.Context, key []byte, limit int) ([]node.LineageEntry, bool, scope.Head, error)
 	Prove(ctx context.Context, key []byte) (*scope.KeyProof, scope.Head, error)
 	Checkpoint(ctx context.Context, old int64, cosign bool) (node.Checkpoint, scope.Head, error)
 	Overview() node.Overview
@@ -89,13 +90,13 @@ func newService(n Node) *service {
 	id := g.Network()
 	s := &service{node: n, network: id, id: id[:], scope: g.Hash(), names: make(map[aweigh.Hash]string), reading: make(chan struct{}, 1)}
 	for _, a := range g.Anchors {
-		s.names[node.AuthorOf(node.Peer(a.Peer))], s.names[a.Key.ID()] = a.Name, a.Name
+		s.names[machine.AuthorOf(machine.Peer(a.Peer))], s.names[a.Key.ID()] = a.Name, a.Name
 	}
 	return s
 }
 
 // written is the header of an answer to a mutation.
-func (s *service) written(r node.Receipt) *aweighv1.Header {
+func (s *service) written(r machine.Receipt) *aweighv1.Header {
 	return &aweighv1.Header{
 		Network: s.id, Scope: r.Scope[:], Epoch: uint64(r.Epoch), Height: uint64(r.Height), Revision: r.Revision, Linearizable: true,
 	}
@@ -120,12 +121,16 @@ const hearWithin = 2 * time.Second
 
 // hear waits until the node's state is as new as a quorum's, if that is wanted. It is false
 // where none answered in time: the node then answers alone, as people need its answer to
-// find out why.
+// find out why. Of the time that the caller has, half is left for that.
 func (s *service) hear(ctx context.Context, wanted bool) bool {
 	if !wanted {
 		return false
 	}
-	ctx, cancel := context.WithTimeout(ctx, hearWithin)
+	within := hearWithin
+	if at, ok := ctx.Deadline(); ok {
+		within = min(within, time.Until(at)/2)
+	}
+	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	v, err := s.node.Read(ctx, true)
 	return err == nil && v.Close() == nil

@@ -26,20 +26,20 @@ func Live(n Health) http.Handler { return &probe{name: "livez", ask: n.Live} }
 // scope, by prefix or identity, and answers 404 if the node does not hold it; without, for the root scope.
 func Ready(n Health) http.Handler {
 	of, _ := n.(interface {
-		In(name string) (*node.Part, error)
+		In(name string) (*node.Replica, error)
 	})
-	return &readiness{root: &probe{name: "readyz", ask: n.Ready}, of: of, parts: make(map[*node.Part]*probe)}
+	return &readiness{root: &probe{name: "readyz", ask: n.Ready}, of: of, parts: make(map[*node.Replica]*probe)}
 }
 
 // readiness is a probe for each scope that was asked about.
 type readiness struct {
 	root *probe
 	of   interface {
-		In(name string) (*node.Part, error)
+		In(name string) (*node.Replica, error)
 	}
 
 	mu    sync.Mutex
-	parts map[*node.Part]*probe
+	parts map[*node.Replica]*probe
 }
 
 // ServeHTTP implements http.Handler.

@@ -7,14 +7,14 @@ import (
 	"connectrpc.com/connect"
 
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
-	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/scope"
 )
 
 // txn proposes a transaction and tells what became of it. A repetition of a
 // request that is final already is answered from the record, which keeps no
 // responses.
-func (s *service) txn(ctx context.Context, t scope.Txn, once *aweighv1.Once) (node.Receipt, error) {
+func (s *service) txn(ctx context.Context, t scope.Txn, once *aweighv1.Once) (machine.Receipt, error) {
 	ctx, cancel := patient(ctx)
 	defer cancel()
 	r, err := s.node.Txn(ctx, t, onceOf(once))
@@ -26,7 +26,7 @@ func (s *service) txn(ctx context.Context, t scope.Txn, once *aweighv1.Once) (no
 
 // repeated reports whether a receipt for t comes from the record: every operation
 // that is executed has a response.
-func repeated(t scope.Txn, r node.Receipt) bool {
+func repeated(t scope.Txn, r machine.Receipt) bool {
 	ops := t.Failure
 	if r.Succeeded {
 		ops = t.Success
@@ -35,7 +35,7 @@ func repeated(t scope.Txn, r node.Receipt) bool {
 }
 
 // one is the transaction of a single operation. A repetition has no response.
-func (s *service) one(ctx context.Context, op scope.Op, once *aweighv1.Once) (r node.Receipt, resp *scope.Response, again bool, err error) {
+func (s *service) one(ctx context.Context, op scope.Op, once *aweighv1.Once) (r machine.Receipt, resp *scope.Response, again bool, err error) {
 	t := scope.Txn{Success: []scope.Op{op}}
 	if r, err = s.txn(ctx, t, once); err != nil || repeated(t, r) {
 		return r, &scope.Response{}, true, err
@@ -67,8 +67,8 @@ func (s *service) Delete(ctx context.Context, req *connect.Request[aweighv1.Dele
 
 // Txn implements aweighv1connect.NodeHandler.
 func (s *service) Txn(ctx context.Context, req *connect.Request[aweighv1.TxnRequest]) (*connect.Response[aweighv1.TxnResponse], error) {
-	lim := s.node.Limits()
-	t, err := txnOf(req.Msg, &lim, 0)
+	most := scope.MostLimits() // the scope of its keys has closer ones
+	t, err := txnOf(req.Msg, &most, 0)
 	if err != nil {
 		return nil, problem(err)
 	}

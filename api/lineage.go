@@ -49,7 +49,7 @@ func (s *service) History(ctx context.Context, req *connect.Request[aweighv1.His
 }
 
 // entries are the deeds with the names of those who did them.
-func (s *service) entries(deeds []node.Deed) (out []*aweighv1.Entry) {
+func (s *service) entries(deeds []node.LineageEntry) (out []*aweighv1.Entry) {
 	names := s.people()
 	for i := range deeds {
 		out = append(out, entryOf(&deeds[i], names))
@@ -57,7 +57,7 @@ func (s *service) entries(deeds []node.Deed) (out []*aweighv1.Entry) {
 	return out
 }
 
-func entryOf(d *node.Deed, names map[aweigh.Hash]string) *aweighv1.Entry {
+func entryOf(d *node.LineageEntry, names map[aweigh.Hash]string) *aweighv1.Entry {
 	return &aweighv1.Entry{
 		Index: d.Index, Height: uint64(d.Height), Class: d.Class.String(), Mutation: d.Mutation[:],
 		Author: d.Author[:], AuthorName: names[d.Author], Uid: uidOf(d.Object), Revision: d.Revision,

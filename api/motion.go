@@ -14,6 +14,7 @@ import (
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/votes"
 	"github.com/aweigh/aweigh/votes/box"
@@ -24,15 +25,15 @@ type Deciding interface {
 	Motions(closed bool) ([]node.Motion, scope.Head, error)
 	Motion(prefix []byte) (node.Motion, scope.Head, error)
 	AwaitMotion(ctx context.Context, prefix []byte, tell func(node.Motion, scope.Head) error) error
-	Vote(ctx context.Context, prefix []byte, c votes.Choice, comment string) (node.Casting, error)
-	HandIn(ctx context.Context, ballots []votes.MotionBallot) ([]node.Casting, error)
+	Vote(ctx context.Context, prefix []byte, c votes.Choice, comment string) (machine.Casting, error)
+	HandIn(ctx context.Context, ballots []votes.MotionBallot) ([]machine.Casting, error)
 	ExportMotion(ctx context.Context, prefix []byte) (*scope.MotionProof, scope.Head, error)
-	Withdraw(ctx context.Context, prefix []byte, once node.Once) (node.Receipt, error)
+	Withdraw(ctx context.Context, prefix []byte, once node.Once) (machine.Receipt, error)
 }
 
 const (
 	leastMotionID = 4   // bytes of the start of a motion's ID
-	mostRefusals  = 100 // that one answer lists
+	mostRefusals  = 100 // that one answer lists, and as many ballots that contradict others
 )
 
 // motionID checks the ID of a motion, or the start of one.
@@ -48,7 +49,7 @@ func motionID(b []byte) ([]byte, error) {
 func (s *service) people() map[aweigh.Hash]string {
 	names := maps.Clone(s.names)
 	for _, a := range s.node.Overview().Roster.Anchors { // those who joined since
-		names[node.AuthorOf(node.Peer(a.Peer))], names[a.Key.ID()] = a.Name, a.Name
+		names[machine.AuthorOf(machine.Peer(a.Peer))], names[a.Key.ID()] = a.Name, a.Name
 	}
 	return names
 }
@@ -72,6 +73,9 @@ func (s *service) Motions(ctx context.Context, req *connect.Request[aweighv1.Mot
 		}
 		out.Motions = append(out.Motions, m)
 	}
+	if err := s.superseding(out.Motions...); err != nil {
+		return nil, err
+	}
 	return connect.NewResponse(out), nil
 }
 
@@ -82,7 +86,11 @@ func (s *service) Motion(ctx context.Context, req *connect.Request[aweighv1.Moti
 	if err != nil {
 		return nil, err
 	}
-	return connect.NewResponse(&aweighv1.MotionResponse{Header: s.named(s.read(head, heard && bytes.Equal(head.Scope[:], s.scope[:]))), Motion: motionOf(&m, s.people())}), nil
+	out := &aweighv1.MotionResponse{Header: s.named(s.read(head, heard && bytes.Equal(head.Scope[:], s.scope[:]))), Motion: motionOf(&m, s.people())}
+	if err := s.superseding(out.Motion); err != nil {
+		return nil, err
+	}
+	return connect.NewResponse(out), nil
 }
 
 func (s *service) motion(id []byte) (node.Motion, scope.Head, error) {
@@ -101,7 +109,11 @@ func (s *service) WatchMotion(ctx context.Context, req *connect.Request[aweighv1
 		return problem(err)
 	}
 	return problem(s.node.AwaitMotion(ctx, id, func(m node.Motion, head scope.Head) error {
-		return out.Send(&aweighv1.MotionResponse{Header: s.named(s.read(head, false)), Motion: motionOf(&m, s.people())})
+		answer := &aweighv1.MotionResponse{Header: s.named(s.read(head, false)), Motion: motionOf(&m, s.people())}
+		if err := s.superseding(answer.Motion); err != nil {
+			return err
+		}
+		return out.Send(answer)
 	}))
 }
 
@@ -167,8 +179,11 @@ func (s *service) HandIn(ctx context.Context, req *connect.Request[aweighv1.Hand
 	if err != nil {
 		return nil, problem(err)
 	}
-	out := &aweighv1.HandInResponse{Header: s.written(node.Receipt{})}
+	out := &aweighv1.HandInResponse{Header: s.written(machine.Receipt{})}
 	for i, c := range castings {
+		if c.Contrary && len(out.Contrary) < mostRefusals {
+			out.Contrary = append(out.Contrary, s.contrary(i, &all[i]))
+		}
 		switch {
 		case c.Err != nil:
 			if len(out.Refused) < mostRefusals {
@@ -180,13 +195,28 @@ func (s *service) HandIn(ctx context.Context, req *connect.Request[aweighv1.Hand
 			out.Repeated++
 		case c.Late:
 			out.Late++
-		case c.Outcome == box.Equivocated:
+		case c.Contrary:
 			out.Equivocated++
 		default:
 			out.Added++
 		}
 	}
 	return connect.NewResponse(out), nil
+}
+
+// contrary tells of a ballot at a place in a bundle that its voter has signed the opposite, too.
+func (s *service) contrary(place int, b *votes.MotionBallot) *aweighv1.ContraryBallot {
+	out := &aweighv1.ContraryBallot{
+		Ballot: uint64(place), Motion: b.Motion[:], Voter: b.Voter[:], Choice: b.Choice.String(), Before: b.Choice.Other().String(),
+	}
+	if m, _, err := s.node.Motion(b.Motion[:]); err == nil && m.Opening != nil {
+		for i := range m.Opening.Voters {
+			if v := &m.Opening.Voters[i]; v.Key.ID() == b.Voter {
+				out.Name = v.Name
+			}
+		}
+	}
+	return out
 }
 
 // unsound reports whether a ballot was refused for what it is, wherever it comes, and
@@ -208,7 +238,7 @@ func (s *service) withdrawable(m *node.Motion) (err error) {
 		return nil
 	case m.Mutation.Class == scope.Govern:
 		err = errors.New("api: a decision cannot be withdrawn; anchors reject it with \"aweigh ballot reject\"")
-	case m.Mutation.Author != node.AuthorOf(s.node.Overview().Peer):
+	case m.Mutation.Author != machine.AuthorOf(s.node.Overview().Peer):
 		who := s.people()[m.Mutation.Author]
 		if who == "" {
 			who = "the node " + m.Mutation.Author.Short()

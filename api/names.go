@@ -9,14 +9,16 @@ import (
 	"github.com/aweigh/aweigh"
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/machine"
+	"github.com/aweigh/aweigh/node/referral"
 	"github.com/aweigh/aweigh/scope"
 )
 
 // Names is what the API needs of a node to serve names.
 type Names interface {
-	Naming(ctx context.Context, n scope.Naming, once node.Once) (node.Receipt, error)
+	Naming(ctx context.Context, n scope.Naming, once node.Once) (machine.Receipt, error)
 	Object(ctx context.Context, prefix string, limit int, linearizable bool) (node.Object, error)
-	Resolve(ctx context.Context, key []byte, version int64, linearizable bool) (node.Resolved, scope.Head, error)
+	Resolve(ctx context.Context, key []byte, version int64, linearizable bool) (referral.Resolved, scope.Head, error)
 	Redirects(ctx context.Context, key, end []byte, most int, linearizable bool) ([]scope.Redirect, scope.Head, error)
 }
 

@@ -23,7 +23,7 @@ const ScopeHeader = "Aweigh-Scope"
 type Namespace interface {
 	Node
 	Scopes() []node.ScopeInfo
-	In(name string) (*node.Part, error)
+	In(name string) (*node.Replica, error)
 }
 
 // scoped lets requests that name a scope be handled for it.
@@ -50,7 +50,7 @@ func (s *scoped) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.ServeHTTP(w, r)
 }
 
-func (s *scoped) part(p *node.Part) http.Handler {
+func (s *scoped) part(p *node.Replica) http.Handler {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	h := s.parts[p.Scope()]
@@ -62,17 +62,18 @@ func (s *scoped) part(p *node.Part) http.Handler {
 }
 
 // Scopes implements aweighv1connect.NodeHandler.
-func (s *service) Scopes(ctx context.Context, _ *connect.Request[aweighv1.ScopesRequest]) (*connect.Response[aweighv1.ScopesResponse], error) {
+func (s *service) Scopes(ctx context.Context, req *connect.Request[aweighv1.ScopesRequest]) (*connect.Response[aweighv1.ScopesResponse], error) {
 	of, ok := s.node.(Namespace)
 	if !ok { // of one scope, which has no others to tell of
 		return nil, problem(fmt.Errorf("%w: scopes are listed without %s", errRequest, ScopeHeader))
 	}
 	out := new(aweighv1.ScopesResponse)
+	heard := s.hear(ctx, req.Msg.Linearizable)
 	s.node.AskAnchors(ctx)
 	for _, i := range of.Scopes() {
 		id := i.Head.Scope
 		if out.Header == nil {
-			out.Header = s.read(i.Head, false)
+			out.Header = s.named(s.read(i.Head, heard))
 		}
 		x := &aweighv1.Scope{
 			Id: bytesOf(id), Prefix: i.Genesis.Prefix(), Name: i.Genesis.Name, Mode: i.Epoch.Policy.Rules.Mode.String(),

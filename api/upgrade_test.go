@@ -20,7 +20,9 @@ import (
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 	"github.com/aweigh/aweigh/api/aweigh/v1/aweighv1connect"
 	"github.com/aweigh/aweigh/client"
+	"github.com/aweigh/aweigh/internal/testwait"
 	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/scope"
 )
 
@@ -28,7 +30,7 @@ import (
 type told struct {
 	Node
 	read func(context.Context) error
-	txn  func(context.Context, scope.Txn) (node.Receipt, error)
+	txn  func(context.Context, scope.Txn) (machine.Receipt, error)
 }
 
 func (told) Genesis() scope.Genesis { return scope.Genesis{} }
@@ -39,7 +41,7 @@ func (n told) Range(ctx context.Context, _, _ []byte, _ scope.Range, _ bool) (sc
 	return scope.RangeResult{}, scope.Head{}, n.read(ctx)
 }
 
-func (n told) Txn(ctx context.Context, t scope.Txn, _ node.Once) (node.Receipt, error) {
+func (n told) Txn(ctx context.Context, t scope.Txn, _ node.Once) (machine.Receipt, error) {
 	return n.txn(ctx, t)
 }
 
@@ -83,8 +85,8 @@ func (s *Server) upgraded() int {
 	return len(s.upgrades.all)
 }
 
-func done(context.Context, scope.Txn) (node.Receipt, error) {
-	return node.Receipt{Outcome: scope.Outcome{Code: scope.Applied, Succeeded: true, Responses: []scope.Response{{}}}, Height: 7}, nil
+func done(context.Context, scope.Txn) (machine.Receipt, error) {
+	return machine.Receipt{Outcome: scope.Outcome{Code: scope.Applied, Succeeded: true, Responses: []scope.Response{{}}}, Height: 7}, nil
 }
 
 func TestClientsUpgradeTheirConnections(t *testing.T) {
@@ -111,7 +113,7 @@ func TestClientsUpgradeTheirConnections(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	eventually(t, "a connection that ended counts no more", func() bool { return s.upgraded() == 0 })
+	testwait.Until(t, "a connection that ended counts no more", func() bool { return s.upgraded() == 0 })
 }
 
 // Errors are the same whichever way a request took: clients tell by them whether
@@ -128,7 +130,7 @@ func TestUpgradedCallsFailAsOthersDo(t *testing.T) {
 	for _, err = range []error{
 		&node.UndecidedError{Reachable: 1, Needed: 3, Cause: context.DeadlineExceeded, ValidUntil: 5},
 		fmt.Errorf("%w: %w", node.ErrUnread, context.DeadlineExceeded), errors.Join(node.ErrStopped, errors.New("disk")),
-		node.ErrBusy, scope.ErrCompacted, scope.ErrCorrupt, context.Canceled,
+		machine.ErrBusy, scope.ErrCompacted, scope.ErrCorrupt, context.Canceled,
 	} {
 		req := &aweighv1.RangeRequest{Key: []byte("k")}
 		_, want := plain.Range(t.Context(), connect.NewRequest(req))
@@ -234,7 +236,7 @@ func TestUpgradedCallsAreBounded(t *testing.T) {
 			t.Errorf("with %s as its deadline, a call has %s", name, at)
 		}
 	}
-	eventually(t, "calls that ended count no more", func() bool { return limits.calls.Load() == 0 && limits.bodies.Load() == 0 })
+	testwait.Until(t, "calls that ended count no more", func() bool { return limits.calls.Load() == 0 && limits.bodies.Load() == 0 })
 }
 
 func soonIn(t *testing.T, d time.Duration) context.Context {
@@ -341,11 +343,11 @@ func TestStrangersUpgradeNothing(t *testing.T) {
 // nothing of them is left.
 func TestUpgradedCallsMayFinish(t *testing.T) {
 	began, finish := make(chan struct{}, 2), make(chan struct{})
-	s, stop := serve(t, told{txn: func(ctx context.Context, x scope.Txn) (node.Receipt, error) {
+	s, stop := serve(t, told{txn: func(ctx context.Context, x scope.Txn) (machine.Receipt, error) {
 		began <- struct{}{}
 		if string(x.Success[0].Key) == "stuck" {
 			<-ctx.Done()
-			return node.Receipt{}, ctx.Err()
+			return machine.Receipt{}, ctx.Err()
 		}
 		<-finish
 		return done(ctx, x)
@@ -375,15 +377,5 @@ func TestUpgradedCallsMayFinish(t *testing.T) {
 	}
 	if err := <-results["stuck"]; err == nil || !strings.Contains(status.Code(err).String(), "Unavailable") {
 		t.Errorf("a call that did not: %v", err)
-	}
-}
-
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !holds(); {
-		if time.Now().After(deadline) {
-			t.Fatalf("it is not so that %s", what)
-		}
-		time.Sleep(time.Millisecond)
 	}
 }

@@ -8,24 +8,23 @@ import (
 
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/scope"
 )
 
 // Permitting is what the API needs to tell of users.
 type Permitting interface {
 	Access(ctx context.Context, linearizable bool) (scope.Access, error)
-	Permit(ctx context.Context, a scope.Access, once node.Once) (node.Receipt, error)
+	Permit(ctx context.Context, a scope.Access, once node.Once) (machine.Receipt, error)
 }
 
 // Users implements aweighv1connect.NodeHandler.
-func (s *service) Users(ctx context.Context, _ *connect.Request[aweighv1.UsersRequest]) (*connect.Response[aweighv1.UsersResponse], error) {
-	ctx, cancel := patient(ctx)
-	defer cancel()
-	a, err := s.node.Access(ctx, true)
+func (s *service) Users(ctx context.Context, req *connect.Request[aweighv1.UsersRequest]) (*connect.Response[aweighv1.UsersResponse], error) {
+	a, heard, err := s.access(ctx, req.Msg.Linearizable)
 	if err != nil {
 		return nil, problem(err)
 	}
-	out := &aweighv1.UsersResponse{Header: &aweighv1.Header{Network: s.id, Scope: bytesOf(s.scope), Linearizable: true}, Enabled: a.Enabled, Revision: a.Revision}
+	out := &aweighv1.UsersResponse{Header: s.named(s.read(s.node.Overview().Head, heard)), Enabled: a.Enabled, Revision: a.Revision}
 	for i := range a.Users {
 		u := &a.Users[i]
 		out.Users = append(out.Users, &aweighv1.User{Name: u.Name, Password: len(u.Password) > 0, Roles: u.Roles})
@@ -38,6 +37,19 @@ func (s *service) Users(ctx context.Context, _ *connect.Request[aweighv1.UsersRe
 		out.Roles = append(out.Roles, r)
 	}
 	return connect.NewResponse(out), nil
+}
+
+// access is who may do what, as the root scope has it. What is wanted linearizably is read so if a quorum answers soon.
+func (s *service) access(ctx context.Context, linearizable bool) (a scope.Access, heard bool, err error) {
+	if linearizable {
+		soon, cancel := context.WithTimeout(ctx, hearWithin)
+		defer cancel()
+		if a, err = s.node.Access(soon, true); err == nil {
+			return a, true, nil
+		}
+	}
+	a, err = s.node.Access(ctx, false)
+	return a, false, err
 }
 
 // DisableUsers implements aweighv1connect.NodeHandler. Users who are not asked for already

@@ -109,6 +109,9 @@ func (f *failure) Unwrap() []error {
 // strange is the status of what serves HTTP, and not the API of a node.
 var strange = regexp.MustCompile(`\b(404|405|415|501)\b`)
 
+// system is how the errors of package net begin: with the operation, the addresses, and the system call.
+var system = regexp.MustCompile(`\b(?:dial|read|write) tcp \S+: (?:connect: |read: |write: )?`)
+
 // translate gives an error of a call its kind.
 func translate(err error) error {
 	f := &failure{text: err.Error(), sent: true, cause: err}
@@ -147,7 +150,7 @@ func translate(err error) error {
 		f.kind = ErrUnreachable
 		var op *net.OpError
 		f.sent = !errors.As(err, &op) || op.Op != "dial"
-		f.text = fmt.Sprintf("%s: %s", ErrUnreachable, e.Message())
+		f.text = fmt.Sprintf("%s: %s", ErrUnreachable, system.ReplaceAllString(e.Message(), ""))
 	}
 	return f
 }

@@ -86,7 +86,11 @@ func dial(t *testing.T, addresses ...string) *Client {
 
 func told(code connect.Code, reason string) error {
 	e := connect.NewError(code, errors.New("as told"))
-	d, err := connect.NewErrorDetail(&aweighv1.Problem{Reason: reason, Mutation: []byte{1}, ValidUntilNs: 5})
+	problem := &aweighv1.Problem{Reason: reason, Mutation: []byte{1}, ValidUntilNs: 5}
+	if reason == "stopped" { // it says no more
+		problem = &aweighv1.Problem{Reason: reason}
+	}
+	d, err := connect.NewErrorDetail(problem)
 	if err != nil {
 		panic(err)
 	}
@@ -233,6 +237,11 @@ func TestWritesThatANodeTookBeforeItStoppedAreUndecided(t *testing.T) {
 	}}
 	if _, err := dial(t, node.serve(t)).Put(ctx, &aweighv1.PutRequest{Key: []byte("/a")}); !errors.Is(err, ErrUndecided) || ctx.Err() == nil {
 		t.Errorf("got %v; the third put ends the request: %v", err, ctx.Err())
+	}
+	var u *Undecided
+	err := undecided(translate(told(connect.CodeUnavailable, "stopped")), &aweighv1.Once{ValidUntilNs: 77}, &endpoint{})
+	if !errors.As(err, &u) || u.ValidUntil.UnixNano() != 77 {
+		t.Errorf("got %v, which may commit until another time than the request says", err)
 	}
 }
 

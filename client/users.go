@@ -11,7 +11,7 @@ import (
 func (c *Client) Users(ctx context.Context) (*aweighv1.UsersResponse, error) {
 	return read(ctx, c, func(n aweighv1connect.NodeClient) call[aweighv1.UsersRequest, aweighv1.UsersResponse] {
 		return n.Users
-	}, &aweighv1.UsersRequest{})
+	}, &aweighv1.UsersRequest{Linearizable: true})
 }
 
 // DisableUsers lets everybody in there again. The node must be on this machine.

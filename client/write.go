@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"time"
 
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
@@ -71,7 +72,7 @@ func write[Req, Resp any](ctx context.Context, c *Client, method func(aweighv1co
 				resp, err = method(e.node).to(ctx, req)
 			}
 			if err != nil && notTaken(err) {
-				failed = append(failed, err)
+				failed = append(failed, fmt.Errorf("%s: %w", e.address, err))
 				return false
 			}
 			taker = e
@@ -107,7 +108,10 @@ func undecided(err error, once *aweighv1.Once, taker *endpoint) error {
 	u := &Undecided{Once: once, Node: taker.address, Cause: err, ValidUntil: time.Unix(0, once.ValidUntilNs)}
 	var f *failure
 	if errors.As(err, &f) && f.problem != nil {
-		u.Mutation, u.ValidUntil = f.problem.Mutation, time.Unix(0, f.problem.ValidUntilNs)
+		u.Mutation = f.problem.Mutation
+		if at := f.problem.ValidUntilNs; at != 0 { // a node that stops does not say
+			u.ValidUntil = time.Unix(0, at)
+		}
 	}
 	return u
 }

@@ -85,7 +85,7 @@ func (s *service) withHash(ctx context.Context, do func() error) error {
 func (s *authServer) Authenticate(ctx context.Context, r *etcdpb.AuthenticateRequest) (*etcdpb.AuthenticateResponse, error) {
 	a, err := s.node.Root().Access(ctx, true)
 	if err != nil {
-		return nil, problem(ctx, err)
+		return nil, statusFor(ctx, err)
 	}
 	if !a.Enabled {
 		return nil, errNotEnabled
@@ -113,7 +113,7 @@ func (s *authServer) change(ctx context.Context, edit func(*accessEdit) error) (
 	for {
 		a, err := s.node.Root().Access(ctx, true)
 		if err != nil {
-			return nil, problem(ctx, err)
+			return nil, statusFor(ctx, err)
 		}
 		e := accessEdit{Access: a}
 		if err := edit(&e); err != nil {
@@ -135,7 +135,7 @@ func (s *authServer) change(ctx context.Context, edit func(*accessEdit) error) (
 		case errors.Is(err, scope.ErrInvalid):
 			return nil, status.Error(codes.InvalidArgument, "aweigh: "+err.Error())
 		case err != nil:
-			return nil, problem(ctx, err)
+			return nil, statusFor(ctx, err)
 		}
 		// Calls that come from now on are held to it, at this node.
 		for s.node.LastHead().Access < e.Revision && ctx.Err() == nil {
@@ -148,7 +148,7 @@ func (s *authServer) change(ctx context.Context, edit func(*accessEdit) error) (
 // read are the users and roles for those who ask about them.
 func (s *authServer) read(ctx context.Context) (*scope.Access, error) {
 	a, err := s.node.Root().Access(ctx, true)
-	return &a, problem(ctx, err)
+	return &a, statusFor(ctx, err)
 }
 
 // AuthStatus implements etcdpb.AuthServer.

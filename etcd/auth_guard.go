@@ -58,7 +58,7 @@ func (s *service) access(ctx context.Context) (*scope.Access, error) {
 	if a == nil || a.Revision < revision {
 		got, err := s.node.Root().Access(ctx, false)
 		if err != nil {
-			return nil, problem(ctx, err)
+			return nil, statusFor(ctx, err)
 		}
 		a = &got
 		g.mu.Lock()
@@ -87,7 +87,7 @@ func (s *service) current(ctx context.Context) error {
 		return nil
 	}
 	if _, err := s.node.Root().Access(ctx, true); err != nil {
-		return problem(ctx, err)
+		return statusFor(ctx, err)
 	}
 	g.current.Store(time.Now().UnixNano())
 	return nil
@@ -340,7 +340,7 @@ func (s *service) permitsLease(ctx context.Context, r *rights, id int64, may fun
 	}
 	_, keys, _, _, err := s.node.Lease(ctx, id, true)
 	if err != nil {
-		return problem(ctx, err)
+		return statusFor(ctx, err)
 	}
 	for _, k := range keys {
 		if err := may(k, nil); err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/etcd/etcdpb"
 	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/internal/testwait"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/votes"
 )
@@ -408,14 +409,12 @@ func TestPasswordsAreLookedAtInTurn(t *testing.T) {
 			}
 		})
 	}
-	for <-begun; ; time.Sleep(time.Millisecond) {
+	<-begun
+	testwait.Until(t, "all wait", func() bool {
 		s.hashes.mu.Lock()
-		all := s.hashes.all
-		s.hashes.mu.Unlock()
-		if all == hashesEach {
-			break
-		}
-	}
+		defer s.hashes.mu.Unlock()
+		return s.hashes.all == hashesEach
+	})
 	for range 10 {
 		if err := s.withHash(from("192.0.2.1"), func() error { return nil }); err == errTooManyRequests {
 			refused++

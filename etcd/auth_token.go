@@ -8,7 +8,7 @@ import (
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
-	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/votes"
 )
 
@@ -99,7 +99,7 @@ func (s *service) vouches(id aweigh.Hash) bool {
 		return true
 	}
 	for _, a := range s.node.LastStatus().Roster.Anchors {
-		if node.AuthorOf(node.Peer(a.Peer)) == id {
+		if machine.AuthorOf(machine.Peer(a.Peer)) == id {
 			return true
 		}
 	}

@@ -11,13 +11,14 @@ import (
 // check says whether a request may be proposed as a transaction. Its errors are
 // those of etcd where etcd has one.
 func (s *service) check(r proto.Message, t *scope.Txn) error {
-	if proto.Size(r) > min(s.maxRequest, s.node.Limits().MutationBytes) {
+	lim := s.node.LimitsFor(t.Ranges)
+	if proto.Size(r) > min(s.maxRequest, lim.MutationBytes) {
 		return errTooLarge
 	}
-	if err := wellFormed(t, s.node.Limits().TxnOps); err != nil {
+	if err := wellFormed(t, lim.TxnOps); err != nil {
 		return err
 	}
-	err := t.Check(s.node.Limits())
+	err := t.Check(lim)
 	switch err {
 	case nil, scope.ErrDuplicateKey, scope.ErrTooManyOps:
 		return err

@@ -11,7 +11,7 @@ import (
 
 	"github.com/aweigh/aweigh/etcd/etcdpb"
 	"github.com/aweigh/aweigh/kv"
-	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/referral"
 	"github.com/aweigh/aweigh/scope"
 )
 
@@ -100,21 +100,21 @@ const (
 
 // wait returns when no claim older than m is left.
 func (c *claims) wait(ctx context.Context, m *claim) error {
-	about := node.Between([]byte(m.prefix), kv.PrefixEnd([]byte(m.prefix)))
+	about := referral.Between([]byte(m.prefix), kv.PrefixEnd([]byte(m.prefix)))
 	var before scope.KeyValue // the youngest of those that are older
 	pause := claimPoll
 	for linearizable := true; ; linearizable = false {
 		held, err := c.node.Holds(ctx, about)
 		if err != nil {
-			return told(ctx, err)
+			return toStatus(ctx, err)
 		}
 		changed := c.node.Changed() // before reading, so that nothing falls in between
 		first, err := c.first(ctx, m, &before, linearizable || !held)
-		if err != nil && !held && ctx.Err() == nil && errors.Is(err, node.ErrMute) {
+		if err != nil && !held && ctx.Err() == nil && errors.Is(err, referral.ErrMute) {
 			err = nil // too few of its anchors are there: as for one who reads what the node holds, this is no reason to give up
 		}
 		if first || err != nil {
-			return told(ctx, err)
+			return toStatus(ctx, err)
 		}
 		var poll <-chan time.Time
 		if !held {
@@ -152,7 +152,7 @@ func (s *service) rest(ctx context.Context, changed <-chan struct{}, poll <-chan
 	case <-poll:
 		return nil
 	case <-ctx.Done():
-		return told(ctx, ctx.Err())
+		return toStatus(ctx, ctx.Err())
 	case <-s.stopping:
 		return errStopped
 	}

@@ -7,6 +7,8 @@ import (
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/etcd/etcdpb"
 	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/machine"
+	"github.com/aweigh/aweigh/node/referral"
 )
 
 // clusterServer implements etcd's Cluster.
@@ -18,19 +20,19 @@ type clusterServer struct {
 // MemberList implements etcdpb.ClusterServer: the roster's anchors, and this node
 // if it is none, as a learner. Where they are reached they say themselves.
 func (s *clusterServer) MemberList(ctx context.Context, r *etcdpb.MemberListRequest) (*etcdpb.MemberListResponse, error) {
-	err := s.look(ctx, node.Keys(), r.Linearizable, func(*node.View) error { return nil })
+	err := s.look(ctx, referral.Keys(), r.Linearizable, func(*node.View) error { return nil })
 	if err != nil {
-		return nil, problem(ctx, err)
+		return nil, statusFor(ctx, err)
 	}
 	o := s.node.Overview()
-	peers := []node.Peer{o.Peer}
+	peers := []machine.Peer{o.Peer}
 	for _, a := range o.Roster.Anchors {
-		peers = append(peers, node.Peer(a.Peer))
+		peers = append(peers, machine.Peer(a.Peer))
 	}
 	at := s.node.Wheres(ctx, peers)
 	out := &etcdpb.MemberListResponse{Header: s.header(0)} // without a revision, as in etcd
 	for _, a := range o.Roster.Anchors {
-		w := at[node.Peer(a.Peer)]
+		w := at[machine.Peer(a.Peer)]
 		m := &etcdpb.Member{ID: MemberOf(a.Key.ID()), Name: a.Name, PeerURLs: w.Peers, ClientURLs: w.Clients}
 		if m.ID == s.member && o.Name != "" {
 			m.Name = o.Name

@@ -40,9 +40,12 @@ func deleteOf(r *etcdpb.DeleteRangeRequest) scope.Op {
 	return scope.Op{Kind: scope.OpDelete, Key: r.Key, End: r.RangeEnd, Prev: r.PrevKv}
 }
 
-// txnOf is a transaction at a level, from 0, if it is nested no deeper than the limits say.
+// mostDepth is as deep as any policy allows. What the scope of the keys allows is checked once they are known.
+var mostDepth = scope.MostLimits().TxnDepth
+
+// txnOf is a transaction at a level, from 0, if it is nested no deeper than mostDepth; else the error names the limit.
 func txnOf(r *etcdpb.TxnRequest, lim *scope.Limits, depth int) (t scope.Txn, err error) {
-	if depth > lim.TxnDepth {
+	if depth > mostDepth {
 		return t, status.Error(codes.InvalidArgument, "aweigh: "+lim.TooDeep().Error())
 	}
 	for _, c := range r.Compare {

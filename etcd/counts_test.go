@@ -1,8 +1,8 @@
 package etcd
 
 import (
+	"fmt"
 	"testing"
-	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/aweigh/aweigh/etcd/etcdpb"
+	"github.com/aweigh/aweigh/internal/testwait"
 )
 
 // byCode is how many calls of a method ended, by code.
@@ -20,8 +21,8 @@ type byCode map[codes.Code]uint64
 // its call before that is counted.
 func (w *world) expect(t *testing.T, service, method, kind string, started uint64, want byCode) {
 	t.Helper()
-	var last MethodCounts
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	testwait.For(t, func() error {
+		var last MethodCounts
 		found := 0
 		for _, m := range w.server.Counts().Methods {
 			if m.Service == service && m.Method == method {
@@ -36,11 +37,11 @@ func (w *world) expect(t *testing.T, service, method, kind string, started uint6
 		for c, n := range last.Handled {
 			same = same && n == want[codes.Code(c)]
 		}
-		if same {
-			return
+		if !same {
+			return fmt.Errorf("%s/%s: %+v, not %d started and %v", service, method, last, started, want)
 		}
-	}
-	t.Errorf("%s/%s: %+v, not %d started and %v", service, method, last, started, want)
+		return nil
+	})
 }
 
 func TestCallsAreCountedByTheirCode(t *testing.T) {

@@ -95,7 +95,7 @@ func (s *electionServer) Leader(ctx context.Context, r *etcdpb.LeaderRequest) (*
 		err = errNobodyLeads
 	}
 	if err != nil {
-		return nil, problem(ctx, err)
+		return nil, statusFor(ctx, err)
 	}
 	return &etcdpb.LeaderResponse{Header: s.header(head.Revision), Kv: kvOf(&res.Kvs[0])}, nil
 }
@@ -116,7 +116,7 @@ func (s *electionServer) Observe(r *etcdpb.LeaderRequest, stream grpc.ServerStre
 			return s.rest(stream.Context(), nil, nil) // which of them
 		}
 		if err != nil {
-			return told(ctx, err)
+			return toStatus(ctx, err)
 		}
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/machine"
+	"github.com/aweigh/aweigh/node/referral"
 	"github.com/aweigh/aweigh/scope"
 )
 
@@ -62,10 +64,10 @@ var others = []struct{ err, as error }{
 	{scope.ErrTooMuch, errTooLarge},
 	{scope.ErrLeaseFull, errTooLarge},
 	{scope.ErrManyLeases, errTooManyRequests},
-	{node.ErrBusy, errTooManyRequests},
+	{machine.ErrBusy, errTooManyRequests},
 	{node.ErrSpans, errSpans},
 	{node.ErrNotHeld, errNotHeld},
-	{node.ErrMute, errTimeout},
+	{referral.ErrMute, errTimeout},
 	{scope.ErrElsewhere, errTimeout}, // it has just gone to a scope that this node is about to follow
 	{node.ErrStopped, errStopped},
 	{node.ErrInstalling, errNoLeader}, // this node is not in a state to answer; another is
@@ -76,13 +78,13 @@ var others = []struct{ err, as error }{
 // told in ours, with what to do next.
 const whyTrailer = "aweigh-error"
 
-// problem puts an error of the node into etcd's words. The caller's context
+// statusFor puts an error of the node into etcd's words. The caller's context
 // hears the rest in a trailer.
-func problem(ctx context.Context, err error) error {
+func statusFor(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}
-	told := told(ctx, err)
+	told := toStatus(ctx, err)
 	// Only the trailer is lost if it cannot be set.
 	_ = grpc.SetTrailer(ctx, metadata.Pairs(whyTrailer, printable(err.Error())))
 	return told
@@ -98,7 +100,7 @@ func printable(text string) string {
 	}, text)
 }
 
-func told(ctx context.Context, err error) error {
+func toStatus(ctx context.Context, err error) error {
 	if _, ok := status.FromError(err); ok {
 		return err
 	}
@@ -126,7 +128,7 @@ func told(ctx context.Context, err error) error {
 }
 
 // failure says why a mutation that is final did not apply; nil if it did.
-func failure(r node.Receipt) error {
+func failure(r machine.Receipt) error {
 	switch r.Code {
 	case scope.Applied:
 		return nil

@@ -49,7 +49,7 @@ func (s *source) pull(ctx context.Context) (w window, more bool, err error) {
 			f.window, f.bytes = window{from: h.Revision + 1, next: h.Revision + 1}, 0
 		}
 		if f.next > h.Revision {
-			f.closed = h.Closed()
+			f.closed = h.ClosedTimestamp()
 			return nil
 		}
 		places, next, err := v.Places(f.next, h.Revision, everything, everything, feedRead)
@@ -62,7 +62,7 @@ func (s *source) pull(ctx context.Context) (w window, more bool, err error) {
 		}
 		f.add(changes, next)
 		if more = next <= h.Revision; !more {
-			f.closed = h.Closed()
+			f.closed = h.ClosedTimestamp()
 		}
 		return nil
 	})

@@ -5,7 +5,7 @@ import (
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/etcd/etcdpb"
-	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/scope"
 )
 
@@ -17,11 +17,11 @@ func MemberOf(a aweigh.AnchorID) uint64 { return short(aweigh.Hash(a)) }
 
 // memberID is etcd's number for a node: its anchor's, or for an observer the
 // author's that it is.
-func memberID(s *node.Status, self node.Peer) uint64 {
+func memberID(s *machine.Status, self machine.Peer) uint64 {
 	if s.Self != (aweigh.AnchorID{}) {
 		return MemberOf(s.Self)
 	}
-	return short(node.AuthorOf(self))
+	return short(machine.AuthorOf(self))
 }
 
 // viewBits are the low bits of a term, which hold the view.

@@ -15,7 +15,9 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/aweigh/aweigh/etcd/etcdpb"
+	"github.com/aweigh/aweigh/internal/testwait"
 	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/referral"
 )
 
 // saved is a snapshot, without the hash at its end, as a file.
@@ -131,7 +133,7 @@ func TestSnapshotsHoldTheLeasesOfTheirKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	file := filepath.Join(t.TempDir(), "snapshot.db")
-	err = s.look(w.ctx, node.Keys(), true, func(v *node.View) error {
+	err = s.look(w.ctx, referral.Keys(), true, func(v *node.View) error {
 		all, err := s.keyspaceOf(w.ctx, v, revision, true)
 		if err != nil {
 			return err
@@ -164,7 +166,9 @@ func TestObserveEndsWithTheServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(200 * time.Millisecond) // it is there
+	testwait.Until(t, "the call is there", func() bool {
+		return slices.ContainsFunc(w.server.Counts().Methods, func(m MethodCounts) bool { return m.Method == "Observe" && m.Started > 0 })
+	})
 	began := time.Now()
 	go w.stopServing()
 	if _, err := stream.Recv(); status.Convert(err).Message() != "etcdserver: server stopped" || time.Since(began) > linger/2 {

@@ -7,6 +7,8 @@ import (
 
 	"github.com/aweigh/aweigh/etcd/etcdpb"
 	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/machine"
+	"github.com/aweigh/aweigh/node/referral"
 	"github.com/aweigh/aweigh/scope"
 )
 
@@ -21,7 +23,7 @@ func (s *kvServer) Range(ctx context.Context, r *etcdpb.RangeRequest) (*etcdpb.R
 	how := rangeOf(r)
 	err := wellFormedOp(&scope.Op{Kind: scope.OpRange, Key: r.Key, Range: &how}, 0)
 	if err != nil {
-		return nil, problem(ctx, err)
+		return nil, statusFor(ctx, err)
 	}
 	known, err := s.holds(ctx, r)
 	if err != nil {
@@ -29,7 +31,7 @@ func (s *kvServer) Range(ctx context.Context, r *etcdpb.RangeRequest) (*etcdpb.R
 	}
 	res, _, err := s.node.Range(ctx, r.Key, r.RangeEnd, how, !r.Serializable)
 	if err != nil {
-		return nil, problem(ctx, err)
+		return nil, statusFor(ctx, err)
 	}
 	if err := s.stillKnows(known); err != nil {
 		return nil, err
@@ -41,7 +43,7 @@ func (s *kvServer) Range(ctx context.Context, r *etcdpb.RangeRequest) (*etcdpb.R
 
 // look gives use a view of the state of the scope that decides about some keys, of the
 // root scope if there are none, and closes it.
-func (s *service) look(ctx context.Context, about node.Ranges, linearizable bool, use func(*node.View) error) error {
+func (s *service) look(ctx context.Context, about referral.Ranges, linearizable bool, use func(*node.View) error) error {
 	v, err := s.node.ReadOf(ctx, about, linearizable)
 	if err != nil {
 		return err
@@ -63,7 +65,7 @@ func (s *kvServer) Put(ctx context.Context, r *etcdpb.PutRequest) (*etcdpb.PutRe
 	t := scope.Txn{Success: []scope.Op{putOf(r)}}
 	err := s.check(r, &t)
 	if err != nil {
-		return nil, problem(ctx, err)
+		return nil, statusFor(ctx, err)
 	}
 	known, err := s.holds(ctx, r)
 	if err != nil {
@@ -78,7 +80,7 @@ func (s *kvServer) Put(ctx context.Context, r *etcdpb.PutRequest) (*etcdpb.PutRe
 		err = errTimeout
 	}
 	if err != nil {
-		return nil, problem(ctx, err)
+		return nil, statusFor(ctx, err)
 	}
 	out := &etcdpb.PutResponse{}
 	if len(receipt.Responses) > 0 {
@@ -91,7 +93,7 @@ func (s *kvServer) Put(ctx context.Context, r *etcdpb.PutRequest) (*etcdpb.PutRe
 // whichNotFound is why a put failed that found nothing to keep: etcd looks for its
 // lease first, unless it is part of a transaction.
 func (s *service) whichNotFound(ctx context.Context, lease int64) error {
-	return s.look(ctx, node.Keys(), false, func(v *node.View) error {
+	return s.look(ctx, referral.Keys(), false, func(v *node.View) error {
 		_, ok, err := v.Lease(lease)
 		if err == nil && !ok {
 			return scope.ErrLeaseNotFound
@@ -107,7 +109,7 @@ func (s *kvServer) DeleteRange(ctx context.Context, r *etcdpb.DeleteRangeRequest
 	t := scope.Txn{Success: []scope.Op{deleteOf(r)}}
 	err := s.check(r, &t)
 	if err != nil {
-		return nil, problem(ctx, err)
+		return nil, statusFor(ctx, err)
 	}
 	if _, err := s.holds(ctx, r); err != nil {
 		return nil, err
@@ -117,7 +119,7 @@ func (s *kvServer) DeleteRange(ctx context.Context, r *etcdpb.DeleteRangeRequest
 		err = errTimeout
 	}
 	if err != nil {
-		return nil, problem(ctx, err)
+		return nil, statusFor(ctx, err)
 	}
 	out := deleteResponse(&receipt.Responses[0])
 	out.Header = s.header(receipt.Revision)
@@ -132,7 +134,7 @@ func (s *kvServer) Txn(ctx context.Context, r *etcdpb.TxnRequest) (out *etcdpb.T
 		err = s.check(r, &t)
 	}
 	if err != nil {
-		return nil, problem(ctx, err)
+		return nil, statusFor(ctx, err)
 	}
 	known, err := s.holds(ctx, r)
 	if err != nil {
@@ -143,7 +145,7 @@ func (s *kvServer) Txn(ctx context.Context, r *etcdpb.TxnRequest) (out *etcdpb.T
 		if err == nil {
 			err = s.stillKnows(known)
 		}
-		return out, problem(ctx, err)
+		return out, statusFor(ctx, err)
 	}
 	known.by.bound(&t)
 	receipt, err := s.write(ctx, t)
@@ -155,7 +157,7 @@ func (s *kvServer) Txn(ctx context.Context, r *etcdpb.TxnRequest) (out *etcdpb.T
 		err = errTimeout
 	}
 	if err != nil {
-		return nil, problem(ctx, err)
+		return nil, statusFor(ctx, err)
 	}
 	out = txnResponse(receipt.Succeeded, receipt.Responses)
 	out.Header = s.header(receipt.Revision)
@@ -170,7 +172,7 @@ func (s *kvServer) Compact(ctx context.Context, r *etcdpb.CompactionRequest) (*e
 		err = failure(receipt)
 	}
 	if err != nil {
-		return nil, problem(ctx, err)
+		return nil, statusFor(ctx, err)
 	}
 	return &etcdpb.CompactionResponse{Header: s.header(receipt.Revision)}, nil
 }
@@ -178,7 +180,7 @@ func (s *kvServer) Compact(ctx context.Context, r *etcdpb.CompactionRequest) (*e
 // write proposes a transaction and waits until it is final. The receipt lacks the
 // responses if this node took the outcome from the record, as after it fetched a
 // snapshot meanwhile: then who needs them learns that it is not known.
-func (s *kvServer) write(ctx context.Context, t scope.Txn) (node.Receipt, error) {
+func (s *kvServer) write(ctx context.Context, t scope.Txn) (machine.Receipt, error) {
 	r, err := s.node.Txn(ctx, t, node.Once{})
 	if err == nil && r.Code == scope.Pending {
 		return s.approved(ctx, t, r)

@@ -12,6 +12,7 @@ import (
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/etcd/etcdpb"
 	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/referral"
 	"github.com/aweigh/aweigh/scope"
 )
 
@@ -29,7 +30,7 @@ func (s *leaseServer) LeaseGrant(ctx context.Context, r *etcdpb.LeaseGrantReques
 		err = failure(receipt)
 	}
 	if err != nil {
-		return nil, problem(ctx, err)
+		return nil, statusFor(ctx, err)
 	}
 	return &etcdpb.LeaseGrantResponse{Header: s.header(receipt.Revision), ID: id, TTL: max(r.TTL, scope.MinLeaseTTL)}, nil
 }
@@ -37,14 +38,14 @@ func (s *leaseServer) LeaseGrant(ctx context.Context, r *etcdpb.LeaseGrantReques
 // LeaseRevoke implements etcdpb.LeaseServer.
 func (s *leaseServer) LeaseRevoke(ctx context.Context, r *etcdpb.LeaseRevokeRequest) (*etcdpb.LeaseRevokeResponse, error) {
 	if r.ID == 0 {
-		return nil, problem(ctx, scope.ErrLeaseNotFound)
+		return nil, statusFor(ctx, scope.ErrLeaseNotFound)
 	}
 	receipt, err := s.node.Revoke(ctx, r.ID, node.Once{})
 	if err == nil {
 		err = failure(receipt)
 	}
 	if err != nil {
-		return nil, problem(ctx, err)
+		return nil, statusFor(ctx, err)
 	}
 	return &etcdpb.LeaseRevokeResponse{Header: s.header(receipt.Revision)}, nil
 }
@@ -53,7 +54,7 @@ func (s *leaseServer) LeaseRevoke(ctx context.Context, r *etcdpb.LeaseRevokeRequ
 func (s *leaseServer) LeaseTimeToLive(ctx context.Context, r *etcdpb.LeaseTimeToLiveRequest) (out *etcdpb.LeaseTimeToLiveResponse, err error) {
 	g, keys, ok, head, err := s.node.Lease(ctx, r.ID, r.Keys)
 	if err != nil {
-		return nil, problem(ctx, err)
+		return nil, statusFor(ctx, err)
 	}
 	out = &etcdpb.LeaseTimeToLiveResponse{Header: s.header(head.Revision), ID: r.ID, TTL: -1}
 	if ok {
@@ -70,7 +71,7 @@ func (s *leaseServer) LeaseLeases(ctx context.Context, _ *etcdpb.LeaseLeasesRequ
 	if err != nil {
 		return nil, err
 	}
-	err = s.look(ctx, node.Keys(), true, func(v *node.View) error {
+	err = s.look(ctx, referral.Keys(), true, func(v *node.View) error {
 		out = &etcdpb.LeaseLeasesResponse{Header: s.header(v.Head().Revision)}
 		ids, err := v.Leases()
 		for _, id := range ids {
@@ -83,7 +84,7 @@ func (s *leaseServer) LeaseLeases(ctx context.Context, _ *etcdpb.LeaseLeasesRequ
 		}
 		return err
 	})
-	return out, problem(ctx, err)
+	return out, statusFor(ctx, err)
 }
 
 // LeaseKeepAlive implements etcdpb.LeaseServer. The leases for which a client asks
@@ -126,7 +127,7 @@ func (s *leaseServer) LeaseKeepAlive(stream grpc.BidiStreamingServer[etcdpb.Leas
 				}
 			}
 			if err := s.keepAlive(stream, ids); err != nil {
-				return told(ctx, err)
+				return toStatus(ctx, err)
 			}
 		case <-s.stopping:
 			return errStopped
@@ -139,7 +140,7 @@ func ended(ctx context.Context, err error) error {
 	if errors.Is(err, io.EOF) {
 		return nil
 	}
-	return told(ctx, err)
+	return toStatus(ctx, err)
 }
 
 // keepAlive answers questions that came together.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/aweigh/aweigh/etcd/etcdpb"
 	"github.com/aweigh/aweigh/internal/testshort"
+	"github.com/aweigh/aweigh/internal/testwait"
 )
 
 func (w *world) grant(t *testing.T, id, ttl int64) int64 {
@@ -34,16 +35,6 @@ func (w *world) left(t *testing.T, id int64) *etcdpb.LeaseTimeToLiveResponse {
 		t.Fatal(err)
 	}
 	return r
-}
-
-// until polls for a condition.
-func until(t *testing.T, what string, within time.Duration, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(within); !ok(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("%s: not within %v", what, within)
-		}
-	}
 }
 
 func TestLeaseTakesItsKeysAlong(t *testing.T) {
@@ -161,7 +152,7 @@ func TestKeepAliveKeepsAlive(t *testing.T) {
 			t.Fatalf("%v, %v", r, err)
 		}
 	}
-	until(t, "the lease ends", 5*time.Second, func() bool { return w.left(t, 3).TTL == -1 })
+	testwait.Until(t, "the lease ends", func() bool { return w.left(t, 3).TTL == -1 })
 	if kv, err := w.Range(w.ctx, &etcdpb.RangeRequest{Key: []byte("a")}); err != nil || len(kv.Kvs) != 0 {
 		t.Fatalf("%v, %v", kv, err)
 	}

@@ -87,3 +87,26 @@ func TestWatchesThatCatchUpTellTheStoresRevision(t *testing.T) {
 		next = r.Events[len(r.Events)-1].Kv.ModRevision + 1
 	}
 }
+
+// TestLimitsAreThoseOfTheScopeOfTheKeys: a scope below may allow longer values than the scope above, and deeper
+// transactions.
+func TestLimitsAreThoseOfTheScopeOfTheKeys(t *testing.T) {
+	w := newWorld(t, 1, Config{}, func(p *scope.Policy) { p.Limits.ValueBytes, p.Limits.TxnDepth = 100, 1 })
+	w.delegate(t, "", "/b/")
+	put := func(key string) error {
+		return second(w.Put(w.ctx, &etcdpb.PutRequest{Key: []byte(key), Value: make([]byte, 200)}))
+	}
+	if err := put("/b/1"); err != nil {
+		t.Errorf("a value that the scope below takes: %v", err)
+	}
+	if err := put("/a/1"); err == nil {
+		t.Error("a value that the scope above does not take is taken there")
+	}
+	deep := &etcdpb.TxnRequest{Success: []*etcdpb.RequestOp{putOp("/b/2")}}
+	for range 3 {
+		deep = &etcdpb.TxnRequest{Success: []*etcdpb.RequestOp{{Request: &etcdpb.RequestOp_RequestTxn{RequestTxn: deep}}}}
+	}
+	if r, err := w.Txn(w.ctx, deep); err != nil || !r.Succeeded {
+		t.Errorf("three levels where the scope takes as many: %v, %v", r, err)
+	}
+}

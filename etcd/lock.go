@@ -29,7 +29,7 @@ func (s *lockServer) Lock(ctx context.Context, r *etcdpb.LockRequest) (*etcdpb.L
 	}
 	if err != nil {
 		s.abandon(ctx, m)
-		return nil, problem(ctx, err)
+		return nil, statusFor(ctx, err)
 	}
 	return &etcdpb.LockResponse{Header: s.header(head.Revision), Key: []byte(m.key)}, nil
 }

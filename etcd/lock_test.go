@@ -3,12 +3,12 @@ package etcd
 import (
 	"context"
 	"testing"
-	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"github.com/aweigh/aweigh/etcd/etcdpb"
+	"github.com/aweigh/aweigh/internal/testwait"
 )
 
 // TestLockIsHeldByOne: by the next in line when it is unlocked, when the lease of
@@ -31,7 +31,7 @@ func TestLockIsHeldByOne(t *testing.T) {
 			r, err := w.Lock(ctx, &etcdpb.LockRequest{Name: []byte("l"), Lease: id})
 			got <- held{id, string(r.GetKey()), err}
 		}()
-		until(t, "the claim stands in line", 10*time.Second, func() bool {
+		testwait.Until(t, "the claim stands in line", func() bool {
 			r, err := w.Range(w.ctx, &etcdpb.RangeRequest{Key: []byte("l/"), RangeEnd: []byte("l0"), CountOnly: true})
 			return err == nil && r.Count > before.Count
 		})
@@ -62,7 +62,7 @@ func TestLockIsHeldByOne(t *testing.T) {
 	if h := <-got; h.id != 2 || status.Code(h.err) != codes.Canceled {
 		t.Fatalf("who gave up: %+v", h)
 	}
-	until(t, "the claim of who gave up is gone", 10*time.Second, func() bool {
+	testwait.Until(t, "the claim of who gave up is gone", func() bool {
 		r, err := w.Range(w.ctx, &etcdpb.RangeRequest{Key: []byte("l/2")})
 		return err == nil && r.Count == 0
 	})
@@ -101,7 +101,7 @@ func TestWaitingForALockEndsWithTheLease(t *testing.T) {
 		_, err := w.Lock(w.ctx, &etcdpb.LockRequest{Name: []byte("l"), Lease: 2})
 		failed <- err
 	}()
-	until(t, "the claim stands in line", 10*time.Second, func() bool {
+	testwait.Until(t, "the claim stands in line", func() bool {
 		r, err := w.Range(w.ctx, &etcdpb.RangeRequest{Key: []byte("l/2")})
 		return err == nil && r.Count == 1
 	})
@@ -156,7 +156,7 @@ func TestElectionHasOneLeader(t *testing.T) {
 		two, _ := w.Campaign(w.ctx, &etcdpb.CampaignRequest{Name: name, Lease: 2, Value: []byte("two")})
 		elected <- two
 	}()
-	until(t, "the candidate stands in line", 10*time.Second, func() bool {
+	testwait.Until(t, "the candidate stands in line", func() bool {
 		r, err := w.Range(w.ctx, &etcdpb.RangeRequest{Key: []byte("e/2")})
 		return err == nil && r.Count == 1
 	})

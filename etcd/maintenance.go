@@ -10,6 +10,7 @@ import (
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/etcd/etcdpb"
 	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/referral"
 )
 
 // maintenanceServer implements etcd's Maintenance.
@@ -76,12 +77,12 @@ func (s *maintenanceServer) Defragment(context.Context, *etcdpb.DefragmentReques
 // Hash implements etcdpb.MaintenanceServer: the start of the state's digest, on
 // which all nodes agree at each height.
 func (s *maintenanceServer) Hash(ctx context.Context, _ *etcdpb.HashRequest) (out *etcdpb.HashResponse, err error) {
-	err = s.look(ctx, node.Keys(), false, func(v *node.View) error {
+	err = s.look(ctx, referral.Keys(), false, func(v *node.View) error {
 		h := v.Head()
 		out = &etcdpb.HashResponse{Header: s.header(h.Revision), Hash: binary.BigEndian.Uint32(h.Digest[:])}
 		return nil
 	})
-	return out, problem(ctx, err)
+	return out, statusFor(ctx, err)
 }
 
 // HashKV implements etcdpb.MaintenanceServer. It reads all keys, so one at a time.
@@ -90,9 +91,9 @@ func (s *maintenanceServer) HashKV(ctx context.Context, r *etcdpb.HashKVRequest)
 	case s.hashing <- struct{}{}:
 		defer func() { <-s.hashing }()
 	case <-ctx.Done():
-		return nil, problem(ctx, ctx.Err())
+		return nil, statusFor(ctx, ctx.Err())
 	}
-	err = s.look(ctx, node.Keys(), false, func(v *node.View) error {
+	err = s.look(ctx, referral.Keys(), false, func(v *node.View) error {
 		h := v.Head()
 		all, err := s.keyspaceOf(ctx, v, r.Revision, false)
 		if err != nil {
@@ -108,7 +109,7 @@ func (s *maintenanceServer) HashKV(ctx context.Context, r *etcdpb.HashKVRequest)
 		return err
 	})
 	if err != nil {
-		return nil, problem(ctx, err)
+		return nil, statusFor(ctx, err)
 	}
 	return out, nil
 }

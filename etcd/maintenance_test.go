@@ -8,10 +8,10 @@ import (
 	"net"
 	"os"
 	"testing"
-	"time"
 
 	"github.com/aweigh/aweigh/etcd/etcdpb"
-	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/internal/testwait"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/scope"
 )
 
@@ -119,7 +119,7 @@ func TestTermsRise(t *testing.T) {
 }
 
 func TestNoMemberHasTheNumberOfNone(t *testing.T) {
-	s := &node.Status{}
+	s := &machine.Status{}
 	if memberID(s, "") == 0 {
 		t.Error("an observer has the number that means none")
 	}
@@ -192,17 +192,11 @@ func TestSnapshotsLeaveNothingBehind(t *testing.T) {
 		}
 		cancel()
 	}
-	for {
+	testwait.For(t, func() error {
 		left, err := os.ReadDir(scratch)
-		if err != nil {
-			t.Fatal(err)
+		if err == nil && len(left) > 0 {
+			err = fmt.Errorf("%v is left", left)
 		}
-		if len(left) == 0 {
-			return
-		}
-		if w.ctx.Err() != nil {
-			t.Fatalf("%v is left", left)
-		}
-		time.Sleep(time.Millisecond)
-	}
+		return err
+	})
 }

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/scope"
 )
 
@@ -26,7 +27,7 @@ const (
 
 // approved waits until the motion that a write opened is carried, and answers as if
 // the write had applied at once. What etcd's clients know nothing of, they need not.
-func (s *kvServer) approved(ctx context.Context, t scope.Txn, r node.Receipt) (node.Receipt, error) {
+func (s *kvServer) approved(ctx context.Context, t scope.Txn, r machine.Receipt) (machine.Receipt, error) {
 	id := hex.EncodeToString(r.Mutation[:])
 	_ = grpc.SendHeader(ctx, metadata.Pairs(motionHeader, id)) // whoever does not hear it asks the node
 	if md, _ := metadata.FromIncomingContext(ctx); len(md.Get(noWait)) > 0 {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/aweigh/aweigh/etcd/etcdpb"
 	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/referral"
 )
 
 // probeTime bounds a probe's read, as etcd bounds its requests.
@@ -103,7 +104,7 @@ func (s *service) reads(linearizable bool) func(context.Context) error {
 	return func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, probeTime)
 		defer cancel()
-		return told(ctx, s.look(ctx, node.Keys(), linearizable, func(*node.View) error { return nil }))
+		return toStatus(ctx, s.look(ctx, referral.Keys(), linearizable, func(*node.View) error { return nil }))
 	}
 }
 

@@ -19,7 +19,7 @@ import (
 func (s *kvServer) RangeStream(r *etcdpb.RangeRequest, stream grpc.ServerStreamingServer[etcdpb.RangeStreamResponse]) error {
 	ctx, how := stream.Context(), rangeOf(r)
 	if err := wellFormedOp(&scope.Op{Kind: scope.OpRange, Key: r.Key, Range: &how}, 0); err != nil {
-		return problem(ctx, err)
+		return statusFor(ctx, err)
 	}
 	switch {
 	case how.Sort != scope.ByKey || how.Order == scope.Descending:
@@ -33,12 +33,12 @@ func (s *kvServer) RangeStream(r *etcdpb.RangeRequest, stream grpc.ServerStreami
 	}
 	p := pages{kvServer: s, key: r.Key, end: r.RangeEnd, how: how, sure: !r.Serializable || r.Revision > 0}
 	if err := p.begin(ctx, !r.Serializable); err != nil {
-		return problem(ctx, err)
+		return statusFor(ctx, err)
 	}
 	for {
 		out, last, err := p.next(ctx)
 		if err != nil {
-			return problem(ctx, err)
+			return statusFor(ctx, err)
 		}
 		if err := s.stillKnows(known); err != nil {
 			return err

@@ -38,7 +38,7 @@ func TestListsAndWatchesGoTogether(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				time.Sleep(time.Duration(i) * time.Millisecond / 3)
+				time.Sleep(time.Duration(i) * time.Millisecond / 3) // clients of several paces
 			}
 		})
 	}
@@ -105,8 +105,8 @@ func TestProgressOfAWatchWhosePrefixWent(t *testing.T) {
 	}
 	w.delegate(t, "", "/b/")
 	first := w.put(t, "/b/1", []byte("1")) // the child's
-	time.Sleep(5 * time.Millisecond)
-	w.put(t, "/c", []byte("1")) // the parent's
+	time.Sleep(5 * time.Millisecond)       // revisions of several scopes have the order of their milliseconds
+	w.put(t, "/c", []byte("1"))            // the parent's
 	w.put(t, "/d", []byte("1"))
 	for range 3 {
 		if _, err := ws.deliver(); err != nil {
@@ -190,7 +190,7 @@ func TestRevisionsOfOneScopeCountInOthers(t *testing.T) {
 			t.Errorf("progress is told to %d, and %d was read before", told.Header.Revision, newest)
 		}
 	}
-	time.Sleep(2 * time.Millisecond)
+	time.Sleep(2 * time.Millisecond) // so that the time of the blocks goes on
 	newest := w.put(t, "/a", []byte("x"))
 	r, err := w.Range(ctx, &etcdpb.RangeRequest{Key: []byte("/b/"), RangeEnd: []byte("/b0"), Revision: newest})
 	if err != nil || len(r.Kvs) != 1 {
@@ -249,7 +249,7 @@ func TestRangesAsOfARevisionGoOverScopes(t *testing.T) {
 		if got := at(last); got != want {
 			t.Errorf("at %d: %s, want %s", last, got, want)
 		}
-		time.Sleep(2 * time.Millisecond)
+		time.Sleep(2 * time.Millisecond) // so that the time of the blocks goes on
 		for _, key := range keys {
 			w.put(t, key, []byte("later"))
 		}

@@ -11,13 +11,15 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
 	"github.com/aweigh/aweigh/etcd/etcdpb"
 	"github.com/aweigh/aweigh/internal/testshort"
+	"github.com/aweigh/aweigh/internal/testwait"
 	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 )
 
 // delegate gives a prefix a scope of its own.
@@ -33,13 +35,7 @@ func (w *world) delegate(t *testing.T, from, prefix string) {
 	if r, err := p.Govern(w.ctx, d, node.Once{}); err != nil || r.Code != scope.Applied {
 		t.Fatalf("%s %s, %v", r.Code, r.Reason, err)
 	}
-	for w.ctx.Err() == nil {
-		if _, err := w.node.In(prefix); err == nil {
-			return
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
-	t.Fatal("the scope was not founded")
+	testwait.Until(t, "the scope is founded", func() bool { _, err := w.node.In(prefix); return err == nil })
 }
 
 func (w *world) all(t *testing.T, key, end string) (found string, revision int64) {
@@ -66,6 +62,7 @@ func TestRangesGoOverScopes(t *testing.T) {
 	w.delegate(t, "", "/b/")
 	w.delegate(t, "/b/", "/b/c/")
 	w.put(t, "/b/c/2", []byte("v"))
+	time.Sleep(2 * time.Millisecond) // revisions of several scopes have the order of their milliseconds
 	w.put(t, "/b/2", []byte("v"))
 	w.put(t, "/b/d", []byte("v"))
 	const want = "/a=v /b/1=v /b/2=v /b/c/1=v /b/c/2=v /b/d=v /c=v"
@@ -142,15 +139,20 @@ func TestWatchesGoOverScopes(t *testing.T) {
 					}
 					w.put(t, fmt.Sprint(prefix, counts[i].Load()%5), []byte("v"))
 					counts[i].Add(1)
-					time.Sleep(time.Duration(i) * time.Millisecond)
+					time.Sleep(time.Duration(i) * time.Millisecond) // clients of several paces
 				}
 			})
 		}
-		time.Sleep(100 * time.Millisecond)
+		busy := func() {
+			for i, prefix := range prefixes {
+				testwait.More(t, "writes to "+prefix, 10, func() int { return int(counts[i].Load()) })
+			}
+		}
+		busy()
 		w.delegate(t, "", "/b/")
-		time.Sleep(100 * time.Millisecond)
+		busy()
 		w.delegate(t, "/b/", "/b/c/")
-		time.Sleep(200 * time.Millisecond)
+		busy()
 		close(stop)
 		working.Wait()
 		total := int64(0)
@@ -265,7 +267,7 @@ func TestCompactionGoesOverScopes(t *testing.T) {
 	}
 	// The revision of an answer, up to which a scope is closed, may be later than any change.
 	w.put(t, "/b/1", []byte("4"))
-	time.Sleep(5 * time.Millisecond)
+	time.Sleep(5 * time.Millisecond) // so that the time of the blocks goes on
 	p, err := w.node.In("/b/")
 	if err != nil {
 		t.Fatal(err)

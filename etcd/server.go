@@ -20,45 +20,48 @@ import (
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/etcd/etcdpb"
 	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/machine"
+	"github.com/aweigh/aweigh/node/referral"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/votes"
 )
 
 // Node is what the API needs of a node; *node.Node is one.
 type Node interface {
-	Txn(ctx context.Context, t scope.Txn, once node.Once) (node.Receipt, error)
-	Compact(ctx context.Context, revision int64, once node.Once) (node.Receipt, error)
-	Grant(ctx context.Context, id, ttl int64, once node.Once) (int64, node.Receipt, error)
-	Revoke(ctx context.Context, id int64, once node.Once) (node.Receipt, error)
+	Txn(ctx context.Context, t scope.Txn, once node.Once) (machine.Receipt, error)
+	Compact(ctx context.Context, revision int64, once node.Once) (machine.Receipt, error)
+	Grant(ctx context.Context, id, ttl int64, once node.Once) (int64, machine.Receipt, error)
+	Revoke(ctx context.Context, id int64, once node.Once) (machine.Receipt, error)
 	KeepAlive(ctx context.Context, ids []int64) ([]int64, error)
 	AwaitMotion(ctx context.Context, id []byte, tell func(node.Motion, scope.Head) error) error
 	Range(ctx context.Context, key, end []byte, r scope.Range, linearizable bool) (scope.RangeResult, scope.Head, error)
 	Page(ctx context.Context, key, end []byte, r scope.Range, most int, sure bool) (scope.RangeResult, error)
 	Latest(ctx context.Context, key, end []byte, linearizable bool) (int64, error)
 	Read(ctx context.Context, linearizable bool) (*node.View, error)
-	ReadOf(ctx context.Context, ranges node.Ranges, linearizable bool) (*node.View, error)
-	Holds(ctx context.Context, ranges node.Ranges) (bool, error)
-	Look(ctx context.Context, t *scope.Txn, linearizable bool) (node.Looked, error)
-	Root() *node.Part
-	Legs(ctx context.Context, key, end []byte, from int64) (legs []*node.Leg, newest, compacted int64, err error)
-	Follow(ctx context.Context, l *node.Leg, from int64) ([]*node.Leg, error)
+	ReadOf(ctx context.Context, ranges referral.Ranges, linearizable bool) (*node.View, error)
+	Holds(ctx context.Context, ranges referral.Ranges) (bool, error)
+	Look(ctx context.Context, t *scope.Txn, linearizable bool) (referral.Looked, error)
+	Root() *node.Replica
+	Legs(ctx context.Context, key, end []byte, from int64) (legs []*node.WatchSegment, newest, compacted int64, err error)
+	Follow(ctx context.Context, l *node.WatchSegment, from int64) ([]*node.WatchSegment, error)
 	Watch(ctx context.Context, key, end []byte, from int64, deliver func(node.Changes) error) error
 	Borrower(cut func()) *node.Borrower
 	Load(ctx context.Context, b *node.Borrower, changes []node.Change, prev, split bool) (
 		l *node.Loan, rest []node.Change, err error)
-	Closed(ctx context.Context) int64
+	ClosedTimestamp(ctx context.Context) int64
 	Lease(ctx context.Context, id int64, keys bool) (scope.Granted, [][]byte, bool, scope.Head, error)
 	Changed() <-chan struct{}
 	LastHead() scope.Head
-	LastStatus() node.Status
-	Peer() node.Peer
+	LastStatus() machine.Status
+	Peer() machine.Peer
 	Overview() node.Overview
-	Wheres(ctx context.Context, peers []node.Peer) map[node.Peer]node.Where
+	Wheres(ctx context.Context, peers []machine.Peer) map[machine.Peer]node.Where
 	ServeClients(urls []string)
 	Scopes() []node.ScopeInfo
 	Reach() node.Reach
 	Genesis() scope.Genesis
 	Limits() scope.Limits
+	LimitsFor(ranges referral.Ranges) scope.Limits
 }
 
 // Config says what is served, and where. Listen and Node are required.

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/aweigh/aweigh/etcd/etcdpb"
+	"github.com/aweigh/aweigh/internal/testwait"
 )
 
 func TestHealthIsToldAsEtcdDoes(t *testing.T) {
@@ -85,10 +86,5 @@ func TestCallsAreRefusedBeforeTheirRequestsAreRead(t *testing.T) {
 	if err := unread(short); status.Code(err) != codes.DeadlineExceeded {
 		t.Errorf("a request that never comes: %v", err)
 	}
-	for calls.Load() > 0 {
-		if ctx.Err() != nil {
-			t.Fatalf("%d calls are still counted", calls.Load())
-		}
-		time.Sleep(time.Millisecond)
-	}
+	testwait.Until(t, "calls that ended count no more", func() bool { return calls.Load() == 0 })
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/aweigh/aweigh/etcd/etcdpb"
 	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/referral"
 )
 
 const (
@@ -29,7 +30,7 @@ const (
 // to the disk first, one at a time, since such a file is not written in order.
 func (s *maintenanceServer) Snapshot(_ *etcdpb.SnapshotRequest, stream grpc.ServerStreamingServer[etcdpb.SnapshotResponse]) (err error) {
 	ctx := stream.Context()
-	defer func() { err = problem(ctx, err) }()
+	defer func() { err = statusFor(ctx, err) }()
 	select {
 	case s.saving <- struct{}{}:
 		defer func() { <-s.saving }()
@@ -57,7 +58,7 @@ func (s *maintenanceServer) Snapshot(_ *etcdpb.SnapshotRequest, stream grpc.Serv
 			return err
 		}
 	}
-	err = s.look(ctx, node.Keys(), true, func(v *node.View) error {
+	err = s.look(ctx, referral.Keys(), true, func(v *node.View) error {
 		all, err := s.keyspaceOf(ctx, v, revision, true)
 		if err != nil {
 			return err

@@ -10,7 +10,7 @@ import (
 
 // source is a scope whose changes are watched.
 type source struct {
-	part *node.Part
+	part *node.Replica
 	feed feed
 }
 
@@ -20,7 +20,7 @@ type sources struct {
 	all map[aweigh.ScopeID]*source
 }
 
-func (s *sources) of(p *node.Part) *source {
+func (s *sources) of(p *node.Replica) *source {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.all == nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/aweigh/aweigh/etcd/etcdpb"
 	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/referral"
 	"github.com/aweigh/aweigh/scope"
 )
 
@@ -46,7 +47,7 @@ func (s *watchServer) Watch(stream grpc.BidiStreamingServer[etcdpb.WatchRequest,
 	if errors.Is(err, context.Canceled) {
 		return errWatchCanceled
 	}
-	return told(w.ctx, err)
+	return toStatus(w.ctx, err)
 }
 
 // newStream is a stream that sends what it says and what it has on loan. It is to be closed.
@@ -237,7 +238,7 @@ func (w *watchStream) request(r *etcdpb.WatchRequest) error {
 		w.watches.Add(-1)
 		return w.send(&etcdpb.WatchResponse{Header: w.header(w.newest(x.next - 1)), WatchId: x.id, Canceled: true})
 	case *etcdpb.WatchRequest_ProgressRequest:
-		w.asked.ask(w.node.Closed(w.ctx))
+		w.asked.ask(w.node.ClosedTimestamp(w.ctx))
 	}
 	return nil
 }
@@ -261,7 +262,7 @@ func (w *watchStream) create(r *etcdpb.WatchCreateRequest) error {
 	}
 	if why == "" {
 		x.legs, newest, compacted, err = w.node.Legs(w.ctx, x.key, x.end, x.start)
-		if errors.Is(err, node.ErrMute) { // the stream's other watches go on
+		if errors.Is(err, referral.ErrMute) { // the stream's other watches go on
 			why, err = err.Error(), nil
 		}
 	} else {

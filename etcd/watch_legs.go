@@ -68,7 +68,7 @@ func (r *reading) give(x *watch) error {
 
 // leg reads what is next for a leg; gone says that the watch ended, because that was
 // compacted.
-func (r *reading) leg(x *watch, l *node.Leg) (gone bool, err error) {
+func (r *reading) leg(x *watch, l *node.WatchSegment) (gone bool, err error) {
 	if l.Part == nil { // this node does not hold the scope
 		compacted, err := l.Pull()
 		if err == nil && compacted > 0 {

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/aweigh/aweigh/etcd/etcdpb"
+	"github.com/aweigh/aweigh/internal/testwait"
 	"github.com/aweigh/aweigh/lineage"
 	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/scope"
@@ -46,7 +47,7 @@ func TestManyWatchesStayInTheirBudget(t *testing.T) {
 	}
 	for range 20 {
 		most = max(most, heap()-before)
-		time.Sleep(20 * time.Millisecond)
+		time.Sleep(20 * time.Millisecond) // the heap is measured while watches rest
 	}
 	// A loan goes above the budget by a change and what it replaced, and others that were under way meanwhile do too.
 	if c := w.node.WatchMemory(); c.Used > budget+16*size || c.Used < size {
@@ -208,8 +209,8 @@ func (s *loadSpy) Load(ctx context.Context, b *node.Borrower, changes []node.Cha
 }
 
 // TestManyWatchesOfOneLargeRevision has sixteen streams watch a revision with 20,000 deletions, half of them in
-// fragments, which nobody reads for a while. They hold few of its places, and what they deliver within the budget. Each
-// hears every deletion once, in order, and those without fragments all in one answer.
+// fragments, which no client reads for a while. They hold few of its places, and what they deliver within the budget.
+// Each hears every deletion once, in order, and those without fragments all in one answer.
 func TestManyWatchesOfOneLargeRevision(t *testing.T) {
 	const keys, budget, streams = 20_000, 4 << 20, 16
 	spy := new(loadSpy)
@@ -237,12 +238,7 @@ func TestManyWatchesOfOneLargeRevision(t *testing.T) {
 		s.create(ask)
 		all = append(all, s)
 	}
-	deadline := time.Now().Add(20 * time.Second)
-	for ; w.node.WatchMemory().Waited < streams/2; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("%d loads of %d streams wait", w.node.WatchMemory().Waited, streams)
-		}
-	}
+	testwait.Until(t, "half of the loads wait", func() bool { return w.node.WatchMemory().Waited >= streams/2 })
 	const one = 400 // bytes at most that are counted for a deletion, and for its encoding
 	if used := w.node.WatchMemory().Used; used > budget+keys*one {
 		t.Errorf("%d bytes are held", used)
@@ -375,11 +371,7 @@ func TestClientsOfTheGatewayThatTakeNothingAreCutOff(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for deadline := time.Now().Add(10 * time.Second); w.node.WatchMemory().Used < 1<<20; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("the gateway's watches hold nothing")
-		}
-	}
+	testwait.Until(t, "the gateway's watches hold changes", func() bool { return w.node.WatchMemory().Used >= 1<<20 })
 	s, began := w.watching(t, w.ctx), time.Now()
 	s.create(everyKey(1))
 	if err := s.hears(puts, 1<<20); err != nil {

@@ -15,7 +15,7 @@ import (
 type watch struct {
 	id              int64
 	key, end        []byte
-	legs            []*node.Leg
+	legs            []*node.WatchSegment
 	start           int64 // the revision asked for, 0 for none
 	next            int64 // nothing was delivered from here on
 	prev, parts     bool

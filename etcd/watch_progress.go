@@ -59,7 +59,7 @@ func (w *watchStream) progressAll() error {
 	again := w.asked.again
 	w.asked = question{}
 	if again {
-		w.asked.ask(w.node.Closed(w.ctx))
+		w.asked.ask(w.node.ClosedTimestamp(w.ctx))
 		w.held = true
 	}
 	for _, x := range w.all {

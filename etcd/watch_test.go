@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/aweigh/aweigh/etcd/etcdpb"
+	"github.com/aweigh/aweigh/internal/testwait"
 	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/scope"
 )
@@ -260,10 +261,10 @@ func TestWatchesAreCountedUntilTheyEnd(t *testing.T) {
 	cancel()
 	_, err := s.Recv()
 	says(t, "its end", err, codes.Canceled, "context canceled")
-	for deadline := time.Now().Add(10 * time.Second); count() > 0 || w.server.service.calls.Load() > 0; {
-		if time.Now().After(deadline) {
-			t.Fatalf("%d watches and %d calls are still counted", count(), w.server.service.calls.Load())
+	testwait.For(t, func() error {
+		if watches, calls := count(), w.server.service.calls.Load(); watches > 0 || calls > 0 {
+			return fmt.Errorf("%d watches and %d calls are still counted", watches, calls)
 		}
-		time.Sleep(time.Millisecond)
-	}
+		return nil
+	})
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/aweigh/aweigh/etcd/etcdpb"
 	"github.com/aweigh/aweigh/internal/testparallel"
 	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/store"
@@ -66,20 +67,20 @@ func newWorldOf(t testing.TB, anchors int, cfg Config, n node.Config, change ...
 		}
 		return k
 	}
-	var founders []node.Founder
+	var founders []machine.Founder
 	var first [2]votes.PrivateKey
 	for i := range anchors {
 		keys := [2]votes.PrivateKey{key(), key()}
 		if i == 0 {
 			first = keys
 		}
-		peer, err := node.PeerOf(keys[0])
+		peer, err := machine.PeerOf(keys[0])
 		if err != nil {
 			t.Fatal(err)
 		}
-		founders = append(founders, node.Founder{Name: string(rune('a' + i)), Key: keys[1].Public(), Peer: peer})
+		founders = append(founders, machine.Founder{Name: string(rune('a' + i)), Key: keys[1].Public(), Peer: peer})
 	}
-	g, err := node.NewGenesis("test", aweigh.InstantOf(time.Now()), policy, founders...)
+	g, err := machine.NewGenesis("test", aweigh.InstantOf(time.Now()), policy, founders...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/action"
 	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
 )
@@ -43,7 +44,7 @@ func doing(verb string, class action.Class, key, value string) scope.Action {
 // a rule about the verb does not object; the one that decides must know it.
 func TestEveryScopeOnTheWayIsAsked(t *testing.T) {
 	c, ctx := actors(t)
-	once := c.nodes[0].filled(Once{})
+	once := c.nodes[0].root.filled(Once{})
 	r, err := c.nodes[0].Act(ctx, doing("pay", action.Write, "/user/elizabeth", "10"), once)
 	if err != nil || r.Code != scope.Applied {
 		t.Fatalf("%s %s, %v", r.Code, r.Reason, err)
@@ -57,7 +58,7 @@ func TestEveryScopeOnTheWayIsAsked(t *testing.T) {
 	}
 	var d *Denial
 	_, err = c.nodes[1].Act(ctx, doing("pay", action.Write, "/user/philip", "10"), Once{})
-	if !errors.As(err, &d) || !errors.Is(err, scope.ErrDenied) || d.By.Decides || d.By.Scope != c.nodes[0].Genesis().Hash() || !strings.Contains(err.Error(), "pay (write) when caller.anchor != 'n1'") {
+	if !errors.As(err, &d) || !errors.Is(err, scope.ErrDenied) || d.By.Decides || d.By.Scope != c.nodes[0].root.Genesis().Hash() || !strings.Contains(err.Error(), "pay (write) when caller.anchor != 'n1'") {
 		t.Errorf("the root denies: %v", err)
 	}
 	for name, a := range map[string]scope.Action{
@@ -81,7 +82,7 @@ func TestEveryScopeOnTheWayIsAsked(t *testing.T) {
 	}
 	if p, _, err := c.nodes[0].Prove(ctx, []byte("/user/elizabeth")); err != nil {
 		t.Errorf("a proof of what was paid: %v", err)
-	} else if _, err := p.Verify(c.nodes[0].Genesis().Hash()); err != nil {
+	} else if _, err := p.Verify(c.nodes[0].root.Genesis().Hash()); err != nil {
 		t.Errorf("a proof of what was paid: %v", err)
 	}
 
@@ -100,7 +101,7 @@ func TestEveryScopeOnTheWayIsAsked(t *testing.T) {
 		t.Errorf("%+v, %v", said, err)
 	}
 	said, err = c.nodes[0].Judge(ctx, ActionQuery{Verb: "nod", Key: []byte("/user/philip"), Try: &action.Rule{Verb: "nod", Class: action.Claim, When: "caller.anchor == 'n3'"},
-		Caller: AuthorOf(Peer(c.nodes[3].peerID))}, false)
+		Caller: machine.AuthorOf(machine.Peer(c.nodes[3].peerID))}, false)
 	if err != nil || len(said) != 2 || Denied(said) != nil {
 		t.Errorf("a rule that is tried as another: %+v, %v", said, err)
 	}
@@ -115,7 +116,7 @@ func TestSignalsReachWatchersElsewhere(t *testing.T) {
 	watch, unwatch := context.WithCancel(ctx)
 	ended := make(chan error)
 	go func() {
-		ended <- c.nodes[3].WatchSignals(watch, []byte("/user/"), []byte("/user0"), func() error { close(begun); return nil }, func(x Signal, lost uint64) error {
+		ended <- c.nodes[3].root.WatchSignals(watch, []byte("/user/"), []byte("/user0"), func() error { close(begun); return nil }, func(x Signal, lost uint64) error {
 			got <- x
 			return nil
 		})
@@ -131,7 +132,7 @@ func TestSignalsReachWatchersElsewhere(t *testing.T) {
 		case <-time.After(200 * time.Millisecond):
 		}
 	}
-	if string(x.Value) != "hello" || string(x.Key) != "/user/elizabeth" || x.Author != AuthorOf(Peer(c.nodes[0].peerID)) {
+	if string(x.Value) != "hello" || string(x.Key) != "/user/elizabeth" || x.Author != machine.AuthorOf(machine.Peer(c.nodes[0].peerID)) {
 		t.Errorf("%+v", x)
 	}
 	if to, err := c.nodes[3].Signal(ctx, "wave", []byte("/user/elizabeth"), nil, Once{}); err != nil || to != 1 {
@@ -210,14 +211,14 @@ func TestSlowWatchersLoseSignalsAndKnow(t *testing.T) {
 	for i := range signalsSeen {
 		s.give(Signal{Mutation: aweigh.Hash{9, byte(i), byte(i >> 8)}}, 10)
 	}
-	if _, err := s.give(Signal{Mutation: aweigh.Hash{7}}, 10); !errors.Is(err, ErrBusy) || len(s.seen) != signalsSeen {
+	if _, err := s.give(Signal{Mutation: aweigh.Hash{7}}, 10); !errors.Is(err, machine.ErrBusy) || len(s.seen) != signalsSeen {
 		t.Errorf("%d signals are remembered", len(s.seen))
 	}
 	if _, err := s.give(Signal{Mutation: aweigh.Hash{8}, At: 11}, 20); err != nil || len(s.seen) != 1 {
 		t.Errorf("%v, %d remembered when all are over", err, len(s.seen))
 	}
 	for err := error(nil); err == nil; {
-		if err = s.add(&listener{}); err != nil && (!errors.Is(err, ErrBusy) || len(s.listeners) != maxListeners) {
+		if err = s.add(&listener{}); err != nil && (!errors.Is(err, machine.ErrBusy) || len(s.listeners) != maxListeners) {
 			t.Errorf("%d watch: %v", len(s.listeners), err)
 		}
 	}

@@ -4,17 +4,17 @@ import (
 	"fmt"
 
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/node/machine"
 )
 
-// AnchorState says whether an anchor signs in a scope, and if not, why. Values up to
-// AnchorStopped are what an anchor says of itself; the others are what those who ask
-// find. Their numbers do not change.
+// AnchorState says whether an anchor signs in a scope, and if not, why. An anchor reports values up to AnchorStopped
+// of itself; a node that asks it determines the others. The numbers do not change.
 type AnchorState uint8
 
 const (
 	AnchorUnknown  AnchorState = 0 // it has said nothing yet
 	AnchorSigns    AnchorState = 1
-	AnchorListens  AnchorState = 2 // P9: it has not heard of a quorum since its start
+	AnchorListens  AnchorState = 2 // P9: it has not heard a quorum since its start
 	AnchorSilenced AnchorState = 3 // P9: it lost its record, and signs nothing in this epoch
 	AnchorBehind   AnchorState = 4 // it fetches final blocks, or a snapshot
 	AnchorKeyless  AnchorState = 5 // its node runs without the key that it votes with
@@ -24,12 +24,12 @@ const (
 	AnchorAway     AnchorState = 9 // it is not connected
 )
 
-// anchorStateNames are the states for programs.
+// anchorStateNames holds the states in words, for programs.
 var anchorStateNames = [...]string{
 	"unknown", "signing", "listening", "silenced", "catching-up", "keyless", "unseated", "stopped", "mute", "away",
 }
 
-// String is one word, for programs: it does not change.
+// String returns one word for programs. The words do not change.
 func (s AnchorState) String() string {
 	if int(s) < len(anchorStateNames) {
 		return anchorStateNames[s]
@@ -37,7 +37,7 @@ func (s AnchorState) String() string {
 	return fmt.Sprintf("state-%d", uint8(s))
 }
 
-// ParseAnchorState is the inverse of String; words of later versions are AnchorUnknown.
+// ParseAnchorState is the inverse of String. It returns AnchorUnknown for the words of later versions.
 func ParseAnchorState(text string) AnchorState {
 	for i, name := range anchorStateNames {
 		if name == text {
@@ -47,14 +47,14 @@ func ParseAnchorState(text string) AnchorState {
 	return AnchorUnknown
 }
 
-// AnchorSays is what an anchor says of itself in a scope.
+// AnchorSays is what an anchor reports of itself in a scope.
 type AnchorSays struct {
 	_     struct{} `cbor:",toarray"`
 	State AnchorState
 	Until aweigh.Epoch // of AnchorSilenced: it signs again from this epoch on
 }
 
-// String is short, for tables and lists.
+// String returns a short text, for tables and lists.
 func (s AnchorSays) String() string {
 	if s.State == AnchorSilenced {
 		return fmt.Sprintf("silenced until epoch %d", s.Until)
@@ -62,7 +62,7 @@ func (s AnchorSays) String() string {
 	return s.State.String()
 }
 
-// Words says it to people, as the end of a sentence that begins with the anchor's name.
+// Words returns a text for people, as the end of a sentence that begins with the anchor's name.
 func (s AnchorSays) Words() string {
 	switch s.State {
 	case AnchorSigns:
@@ -87,7 +87,7 @@ func (s AnchorSays) Words() string {
 	return "has not said yet whether it signs"
 }
 
-// A node is asked how its anchor stands in scopes, and answers in their order.
+// A node is asked for the state of its anchor in some scopes, and answers in their order.
 type (
 	stateAsk struct {
 		_      struct{} `cbor:",toarray"`
@@ -99,7 +99,7 @@ type (
 	}
 )
 
-// askState begins the request, before a stateAsk.
+// askState begins the request. A stateAsk follows.
 const askState = "anchor-state/1"
 
 const (
@@ -107,9 +107,9 @@ const (
 	maxStateAnswer = 8 << 10 // bytes
 )
 
-// says is the state of this node's anchor, by its status alone; behind says that it lacks
-// blocks for too long.
-func (s *Status) says(behind bool) AnchorSays {
+// saysOf returns the state of this node's anchor according to its status alone. behind says that it has lacked blocks
+// for too long.
+func saysOf(s *machine.Status, behind bool) AnchorSays {
 	switch {
 	case s.Self.IsZero():
 		return AnchorSays{State: AnchorKeyless}

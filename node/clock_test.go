@@ -22,7 +22,7 @@ func TestNodeStartedWithAWrongClockHarmsItselfAlone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := startClusterWith(t, 4, quorum.BFT, func(i int, n *Node) {
 				if i == 3 {
-					n.runner.began = n.runner.began.Add(by)
+					n.root.runner.began = n.root.runner.began.Add(by)
 				}
 			})
 			ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
@@ -33,12 +33,12 @@ func TestNodeStartedWithAWrongClockHarmsItselfAlone(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			height := c.nodes[0].Status().Head.Height
-			for changed := off.Changed(); off.Status().Head.Height < height; changed = off.Changed() {
+			height := c.nodes[0].root.Status().Head.Height
+			for changed := off.Changed(); off.root.Status().Head.Height < height; changed = off.Changed() {
 				select {
 				case <-changed:
 				case <-ctx.Done():
-					t.Fatalf("it does not follow: height %d of %d", off.Status().Head.Height, height)
+					t.Fatalf("it does not follow: height %d of %d", off.root.Status().Head.Height, height)
 				}
 			}
 			if by < 0 { // it dates what its clients want by the scope's time

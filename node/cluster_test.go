@@ -12,6 +12,7 @@ import (
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/testparallel"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/store"
@@ -47,7 +48,7 @@ func startClusterUnder(t testing.TB, n int, policy scope.Policy, change func(int
 	c := &cluster{t: t}
 	dir := t.TempDir()
 	keys := make([]votes.PrivateKey, 2*n)
-	var founders []Founder
+	var founders []machine.Founder
 	for i := range keys {
 		var err error
 		if keys[i], err = votes.GenerateKey(votes.Ed25519, rand.Reader); err != nil {
@@ -55,13 +56,13 @@ func startClusterUnder(t testing.TB, n int, policy scope.Policy, change func(int
 		}
 	}
 	for i := range n {
-		peer, err := PeerOf(keys[2*i])
+		peer, err := machine.PeerOf(keys[2*i])
 		if err != nil {
 			t.Fatal(err)
 		}
-		founders = append(founders, Founder{Name: fmt.Sprintf("n%d", i), Key: keys[2*i+1].Public(), Peer: peer})
+		founders = append(founders, machine.Founder{Name: fmt.Sprintf("n%d", i), Key: keys[2*i+1].Public(), Peer: peer})
 	}
-	g, err := NewGenesis("test", aweigh.InstantOf(time.Now()), policy, founders...)
+	g, err := machine.NewGenesis("test", aweigh.InstantOf(time.Now()), policy, founders...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +84,7 @@ func startClusterUnder(t testing.TB, n int, policy scope.Policy, change func(int
 		if err := node.Start(); err != nil {
 			t.Fatal(err)
 		}
-		bootstrap = append(bootstrap, node.Addrs()...)
+		bootstrap = append(bootstrap, node.root.Addrs()...)
 		ctx, cancel := context.WithCancel(context.Background())
 		c.nodes, c.stop = append(c.nodes, node), append(c.stop, cancel)
 		c.done.Add(1)
@@ -120,7 +121,7 @@ func TestClusterCommitsAndReadsEverywhere(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, o := range c.nodes {
-			v, err := o.Read(ctx, true)
+			v, err := o.root.Read(ctx, true)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -141,7 +142,7 @@ func BenchmarkLinearizableRead(b *testing.B) {
 				b.Fatal(err)
 			}
 			for b.Loop() {
-				v, err := c.nodes[0].Read(b.Context(), true)
+				v, err := c.nodes[0].root.Read(b.Context(), true)
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -185,13 +186,13 @@ func BenchmarkPut(b *testing.B) {
 			b.StopTimer()
 			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "puts/s")
 			for _, n := range c.nodes {
-				x := n.runner
+				x := n.root.runner
 				if p, ok := n.cfg.Store.(*store.Pebble); ok {
 					x := p.Metrics()
-					b.Logf("%s: commits %d, %d bytes, syncs %d, sync time %v", n.Name(), x.Commits, x.Bytes, x.Syncs, x.SyncTotal)
+					b.Logf("%s: commits %d, %d bytes, syncs %d, sync time %v", n.root.Name(), x.Commits, x.Bytes, x.Syncs, x.SyncTotal)
 				}
-				b.Logf("%s: height %d view %d steps %d events %d bundles %d mutations %d dropped %d", n.Name(), x.stand.Load().state.Height(), x.stand.Load().view,
-					x.counts.steps.Load(), x.counts.events.Load(), x.counts.bundles.Load(), x.counts.mutations.Load(), n.Dropped())
+				b.Logf("%s: height %d view %d steps %d events %d bundles %d mutations %d dropped %d", n.root.Name(), x.stand.Load().State.Height(), x.stand.Load().View,
+					x.counts.steps.Load(), x.counts.events.Load(), x.counts.bundles.Load(), x.counts.mutations.Load(), n.root.Dropped())
 			}
 		})
 	}

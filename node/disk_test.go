@@ -17,6 +17,8 @@ import (
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/testshort"
+	"github.com/aweigh/aweigh/internal/testwait"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/store"
@@ -44,19 +46,19 @@ type running struct {
 func newAnchorage(t testing.TB) *anchorage {
 	t.Helper()
 	a := &anchorage{t: t}
-	var founders []Founder
+	var founders []machine.Founder
 	for i := range 4 {
 		var err1, err2, err3 error
 		a.identity[i], err1 = votes.GenerateKey(votes.Ed25519, rand.Reader)
 		a.anchor[i], err2 = votes.GenerateKey(votes.Ed25519, rand.Reader)
-		peer, err3 := PeerOf(a.identity[i])
+		peer, err3 := machine.PeerOf(a.identity[i])
 		if err := errors.Join(err1, err2, err3); err != nil {
 			t.Fatal(err)
 		}
-		founders = append(founders, Founder{Name: fmt.Sprintf("n%d", i), Key: a.anchor[i].Public(), Peer: peer})
+		founders = append(founders, machine.Founder{Name: fmt.Sprintf("n%d", i), Key: a.anchor[i].Public(), Peer: peer})
 	}
 	var err error
-	if a.genesis, err = NewGenesis("disks", aweigh.InstantOf(time.Now()), scope.DefaultPolicy(quorum.BFT), founders...); err != nil {
+	if a.genesis, err = machine.NewGenesis("disks", aweigh.InstantOf(time.Now()), scope.DefaultPolicy(quorum.BFT), founders...); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -96,7 +98,7 @@ func (a *anchorage) start(i int, fs vfs.FS) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &running{Node: n, store: s, stop: cancel, ended: make(chan error, 1)}
-	a.running[i], a.addrs[i] = r, n.Addrs()
+	a.running[i], a.addrs[i] = r, n.root.Addrs()
 	go func() { r.ended <- n.Run(ctx) }()
 }
 
@@ -124,26 +126,19 @@ func (a *anchorage) put(i int, key string) error {
 // has waits until an anchor's own state holds keys.
 func (a *anchorage) has(i int, keys []string) {
 	a.t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); ; {
-		missing := ""
-		v, err := a.running[i].Read(context.Background(), false)
+	testwait.For(a.t, func() error {
+		v, err := a.running[i].root.Read(context.Background(), false)
 		if err != nil {
-			a.t.Fatal(err)
+			return err
 		}
+		defer v.Close()
 		for _, k := range keys {
 			if r, err := v.Range([]byte(k), nil, scope.Range{}); err != nil || r.Count == 0 {
-				missing = k
+				return fmt.Errorf("anchor %d lacks %s, which was acknowledged", i, k)
 			}
 		}
-		v.Close()
-		if missing == "" {
-			return
-		}
-		if time.Now().After(deadline) {
-			a.t.Fatalf("anchor %d lacks %s, which was acknowledged", i, missing)
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+		return nil
+	})
 }
 
 // broken is a disk on which operations fail once it is told to.
@@ -269,12 +264,12 @@ func TestFailingDiskStopsOneAnchorAndLosesNothing(t *testing.T) {
 			}
 			a.start(3, kept)
 			put(3, "/back")
-			if s := a.running[3].Status(); s.Lost {
+			if s := a.running[3].root.Status(); s.Lost {
 				t.Error("it lost the record of what it signed")
 			}
 			for i := range 4 {
 				a.has(i, acked)
-				if f := a.running[i].Status().Faults; len(f) > 0 {
+				if f := a.running[i].root.Status().Faults; len(f) > 0 {
 					t.Errorf("anchor %d holds proof of %v", i, f)
 				}
 			}
@@ -298,7 +293,7 @@ func TestSlowDiskDelaysAndStopsNobody(t *testing.T) {
 	}
 	slow.begin(func(op errorfs.Op) error {
 		if strings.HasSuffix(op.Path, ".log") && (op.Kind == errorfs.OpFileSync || op.Kind == errorfs.OpFileSyncData) {
-			time.Sleep(time.Second)
+			time.Sleep(time.Second) // this is the slow disk
 		}
 		return nil
 	})

@@ -1,13 +1,8 @@
-// Package node is one Aweigh node: the pure Machine that decides, and the
-// goroutines that let it act.
+// Package node is one Aweigh node: the goroutines that let a machine.Machine act, and what surfaces call.
 //
-// Machine.Step takes events and an instant and returns Effects: writes, frames
-// to send, replies. Perform carries Effects out in the one order that is safe:
-// make durable, then send, then reply (docs/protocol.md, P8). The Runner feeds a
-// Machine from the network, the clock and the local clients, stepping all that
-// waits together so that it shares one sync. Node is what surfaces (API, later
-// etcd and DNS) use.
+// A runner steps the machine of one scope with what comes from the network, the clock and local clients; all that waits
+// shares one step and one sync. A Replica is a scope that the node holds. Node is all of them: it finds the replica, or
+// the nodes elsewhere, that a request concerns. The API, etcd, DNS and console surfaces use Node.
 //
-// Only files named run*.go, and node.go on top of them, may use goroutines,
-// clocks or randomness. The simulator drives the same Machine without them.
+// What asks scopes that the node does not hold is package referral.
 package node

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
 )
@@ -27,10 +28,10 @@ func TestProofsReachAcrossEpochs(t *testing.T) {
 		}
 		slowest = max(slowest, time.Since(start))
 	}
-	if e := c.nodes[0].Status().Epoch; e < 5 {
+	if e := c.nodes[0].root.Status().Epoch; e < 5 {
 		t.Fatalf("only %d epochs ended", e)
 	}
-	t.Logf("%d epochs; the slowest write took %v", c.nodes[0].Status().Epoch, slowest)
+	t.Logf("%d epochs; the slowest write took %v", c.nodes[0].root.Status().Epoch, slowest)
 	for _, key := range []string{"/k0", "/k30", "/k59"} {
 		p, _, err := c.nodes[1].Prove(ctx, []byte(key))
 		if err != nil {
@@ -40,7 +41,7 @@ func TestProofsReachAcrossEpochs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := again.Verify(c.nodes[1].id)
+		r, err := again.Verify(c.nodes[1].root.id)
 		if err != nil {
 			t.Fatalf("%s: %v", key, err)
 		}
@@ -49,7 +50,7 @@ func TestProofsReachAcrossEpochs(t *testing.T) {
 		}
 		if len(again.Ancestry.Handovers) > 1 {
 			again.Ancestry.Handovers[1].Terms.Weights[0]++
-			if _, err := again.Verify(c.nodes[1].id); err == nil {
+			if _, err := again.Verify(c.nodes[1].root.id); err == nil {
 				t.Errorf("%s: proven with other weights", key)
 			}
 		}
@@ -67,7 +68,7 @@ func TestFollowersHearOfAnEpochsEnd(t *testing.T) {
 		c.delegate(ctx, "", prefix, quorum.Crash, anchors...)
 		begin := time.Now()
 		c.delegate(ctx, prefix, prefix+"below/", quorum.Crash, anchors...)
-		if took := time.Since(begin); took > pollEvery/2 {
+		if took := time.Since(begin); took > machine.PollEvery/2 {
 			t.Errorf("all nodes know of the scope below %s after %v", prefix, took)
 		}
 	}

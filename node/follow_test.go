@@ -45,11 +45,11 @@ func TestOnlyFollowedScopesAreToldOften(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 	defer cancel()
 	c.delegate(ctx, "", "/b/", quorum.Crash, 1) // the others hold it, and are anchors of the root scope alone
-	below := c.nodes[1].Parts()[slices.IndexFunc(c.nodes[1].Parts(), func(p *Part) bool { return string(p.prefix) == "/b/" })]
-	for i := 0; c.nodes[1].followed.Load() || !below.followed.Load(); i++ {
+	below := c.nodes[1].Replicas()[slices.IndexFunc(c.nodes[1].Replicas(), func(p *Replica) bool { return string(p.prefix) == "/b/" })]
+	for i := 0; c.nodes[1].root.followed.Load() || !below.followed.Load(); i++ {
 		for _, key := range []string{"/a", "/b/1"} {
 			if _, err := c.nodes[1].Txn(ctx, putTxn(key, fmt.Sprint(i)), Once{}); err != nil {
-				t.Fatalf("%v; the root scope is followed: %v, /b/: %v", err, c.nodes[1].followed.Load(), below.followed.Load())
+				t.Fatalf("%v; the root scope is followed: %v, /b/: %v", err, c.nodes[1].root.followed.Load(), below.followed.Load())
 			}
 		}
 	}

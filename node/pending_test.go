@@ -10,6 +10,7 @@ import (
 
 	"github.com/aweigh/aweigh/internal/testshort"
 	"github.com/aweigh/aweigh/kv"
+	"github.com/aweigh/aweigh/node/machine"
 )
 
 // TestUndecidedSaysWhatIsOnDisk (P35): a client without a quorum is told that its write
@@ -21,13 +22,13 @@ func TestUndecidedSaysWhatIsOnDisk(t *testing.T) {
 	a.start(0, vfs.NewMem())
 	n := a.running[0]
 	onDisk := func() (count int) {
-		all := record(n.id, 'p')
+		all := machine.Record(n.root.id, 'p')
 		if err := n.store.Scan(all, kv.PrefixEnd(all), false, func(_, _ []byte) bool { count++; return true }); err != nil {
 			t.Fatal(err)
 		}
 		return count
 	}
-	once := n.filled(Once{})
+	once := n.root.filled(Once{})
 	for begin := time.Now(); ; {
 		before := onDisk()
 		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
@@ -43,7 +44,7 @@ func TestUndecidedSaysWhatIsOnDisk(t *testing.T) {
 		if u.Kept {
 			break
 		}
-		if before > 0 && time.Since(begin) > 10*keepAfter { // the machine may be too busy to say, but not for ever
+		if before > 0 && time.Since(begin) > 10*machine.KeepAfter { // the machine may be too busy to say, but not for ever
 			t.Fatal("it is on disk, and does not say so")
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
 )
@@ -16,7 +17,7 @@ import (
 // and one that has expired: each is refused at once, for its own reason.
 func TestWhatIsNotTakenIsToldWhy(t *testing.T) {
 	n := startCluster(t, 1, quorum.BFT).nodes[0]
-	limits := n.Genesis().Policy.Limits
+	limits := n.root.Genesis().Policy.Limits
 	if _, err := n.Txn(t.Context(), putTxn("/k", "v"), Once{}); err != nil {
 		t.Fatal(err)
 	}
@@ -26,8 +27,8 @@ func TestWhatIsNotTakenIsToldWhy(t *testing.T) {
 		why   string
 	}{
 		{aweigh.Sum([]byte("another")), time.Minute, "another scope"},
-		{n.id, 2 * limits.ValidFor, "limits.valid_for"},
-		{n.id, -time.Minute, "expired"},
+		{n.root.id, 2 * limits.ValidFor, "limits.valid_for"},
+		{n.root.id, -time.Minute, "expired"},
 	} {
 		b, err := scope.Sign(newIdentity(t), limits, scope.Mutation{
 			Scope: c.scope, Class: scope.Write, Content: canon.Encode(putTxn("/k", "v")),
@@ -36,8 +37,8 @@ func TestWhatIsNotTakenIsToldWhy(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = n.Part.Submit(t.Context(), b.Raw())
-		if !errors.Is(err, ErrNotTaken) || !strings.Contains(err.Error(), c.why) || errors.Is(err, errEarly) {
+		_, err = n.root.Submit(t.Context(), b.Raw())
+		if !errors.Is(err, machine.ErrNotTaken) || !strings.Contains(err.Error(), c.why) || errors.Is(err, errEarly) {
 			t.Errorf("what is to be refused as %q: %v", c.why, err)
 		}
 		for _, other := range []string{"another scope", "limits.valid_for", "expired"} {

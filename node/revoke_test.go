@@ -13,6 +13,8 @@ import (
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/testshort"
+	"github.com/aweigh/aweigh/internal/testwait"
+	"github.com/aweigh/aweigh/node/referral"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
 )
@@ -29,7 +31,7 @@ func noticed(t *testing.T, n int, notice time.Duration) *cluster {
 func (c *cluster) revoke(ctx context.Context, prefix string, policy scope.Policy, anchors ...int) {
 	c.t.Helper()
 	child := scope.Child{Prefix: []byte(prefix), Policy: policy}
-	for _, a := range c.nodes[0].Genesis().Anchors {
+	for _, a := range c.nodes[0].root.Genesis().Anchors {
 		for _, i := range anchors {
 			if a.Name == fmt.Sprintf("n%d", i) {
 				child.Anchors = append(child.Anchors, a)
@@ -37,7 +39,7 @@ func (c *cluster) revoke(ctx context.Context, prefix string, policy scope.Policy
 		}
 	}
 	for i, n := range c.nodes {
-		r, err := n.Govern(ctx, scope.Decision{Kind: scope.Revoke, Child: &child}, Once{})
+		r, err := n.root.Govern(ctx, scope.Decision{Kind: scope.Revoke, Child: &child}, Once{})
 		if err != nil {
 			c.t.Fatal(err)
 		}
@@ -48,7 +50,7 @@ func (c *cluster) revoke(ctx context.Context, prefix string, policy scope.Policy
 }
 
 // governed waits until nodes agree that a scope has so many anchors, and gives the epoch.
-func (c *cluster) governed(ctx context.Context, prefix string, anchors int, nodes ...int) *scope.Epoch {
+func (c *cluster) governed(prefix string, anchors int, nodes ...int) *scope.Epoch {
 	c.t.Helper()
 	var e *scope.Epoch
 	for _, i := range nodes {
@@ -56,12 +58,12 @@ func (c *cluster) governed(ctx context.Context, prefix string, anchors int, node
 		if err != nil {
 			c.t.Fatal(err)
 		}
-		for e = p.roll.epoch(); len(e.Roster.Anchors) != anchors; e = p.roll.epoch() {
-			if ctx.Err() != nil {
-				c.t.Fatalf("node %d knows %d anchors of %s in epoch %d", i, len(e.Roster.Anchors), prefix, e.Number)
+		testwait.For(c.t, func() error {
+			if e = p.epochs.epoch(); len(e.Roster.Anchors) != anchors {
+				return fmt.Errorf("node %d knows %d anchors of %s in epoch %d", i, len(e.Roster.Anchors), prefix, e.Number)
 			}
-			time.Sleep(10 * time.Millisecond)
-		}
+			return nil
+		})
 	}
 	return e
 }
@@ -98,14 +100,14 @@ func TestRevokedScopesLoseNoWrite(t *testing.T) {
 	}
 	began := time.Now()
 	c.revoke(ctx, "/b/", scope.DefaultPolicy(quorum.Crash), 1, 2, 3)
-	e := c.governed(ctx, "/b/", 3, 0, 1, 2, 3)
+	e := c.governed("/b/", 3, 0, 1, 2, 3)
 	if took := time.Since(began); took < time.Second {
 		t.Errorf("the notice of a second took %v", took)
 	}
 	if e.Policy.Rules.Mode != quorum.Crash {
 		t.Errorf("the mode is %s", e.Policy.Rules.Mode)
 	}
-	time.Sleep(200 * time.Millisecond)
+	testwait.More(t, "writes to those who govern now", 10*writers, func() int { return sum(counts[:]) })
 	close(stop)
 	working.Wait()
 	total := int64(0)
@@ -118,7 +120,7 @@ func TestRevokedScopesLoseNoWrite(t *testing.T) {
 				t.Errorf("node %d: %s is %q after %d writes", i, key, got, n)
 			}
 		}
-		v, err := c.nodes[3].ReadOf(ctx, Keys(key), true)
+		v, err := c.nodes[3].ReadOf(ctx, referral.Keys(key), true)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -152,13 +154,11 @@ func TestScopesAtRestYield(t *testing.T) {
 	}
 	before := p.Status().Head
 	c.revoke(ctx, "/b/", scope.DefaultPolicy(quorum.BFT), 1, 2, 3)
-	for p.ordered.Load() == nil && ctx.Err() == nil {
-		time.Sleep(10 * time.Millisecond)
-	}
+	testwait.Until(t, "the order", func() bool { return p.ordered.Load() != nil })
 	if h := p.Status().Head; h.Height != before.Height {
 		t.Errorf("the order alone took the scope from height %d to %d", before.Height, h.Height)
 	}
-	e := c.governed(ctx, "/b/", 3, 0, 1, 2, 3)
+	e := c.governed("/b/", 3, 0, 1, 2, 3)
 	if e.Number != before.Epoch+1 {
 		t.Errorf("epoch %d follows epoch %d", e.Number, before.Epoch)
 	}
@@ -179,16 +179,14 @@ func TestRevokedScopesAreFoundByReferral(t *testing.T) {
 	a, c := newHolders(t, nil)
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 	defer cancel()
-	p := c.nodes[0].roll.epoch().Policy
+	p := c.nodes[0].root.epochs.epoch().Policy
 	p.Children.Notice = time.Second
 	for _, n := range c.nodes {
-		if _, err := n.Govern(ctx, scope.Decision{Kind: scope.SetPolicy, Policy: &p}, Once{}); err != nil {
+		if _, err := n.root.Govern(ctx, scope.Decision{Kind: scope.SetPolicy, Policy: &p}, Once{}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for c.nodes[0].roll.epoch().Policy.Children.Notice == 0 && ctx.Err() == nil {
-		time.Sleep(10 * time.Millisecond)
-	}
+	testwait.Until(t, "the notice is in effect", func() bool { return c.nodes[0].root.epochs.epoch().Policy.Children.Notice > 0 })
 	light := func() *Node {
 		r := a.observeWith(newIdentity(t), vfs.NewMem(), func(cfg *Config) { cfg.Follow = [][]byte{} })
 		t.Cleanup(func() { r.halt(t) })
@@ -210,11 +208,11 @@ func TestRevokedScopesAreFoundByReferral(t *testing.T) {
 	use("silent", silent, "/c/1")
 	for _, prefix := range []string{"/b/", "/c/"} {
 		c.revoke(ctx, prefix, scope.DefaultPolicy(quorum.BFT), 1, 2, 3)
-		c.governed(ctx, prefix, 3, 0, 1, 2, 3)
+		c.governed(prefix, 3, 0, 1, 2, 3)
 	}
 	use("told by the old anchor", before, "/b/1")
 	use("came after", light(), "/b/2")
-	if c.revoke(ctx, "/b/", scope.DefaultPolicy(quorum.BFT), 2); c.governed(ctx, "/b/", 1, 0, 1, 2, 3).Number != 2 {
+	if c.revoke(ctx, "/b/", scope.DefaultPolicy(quorum.BFT), 2); c.governed("/b/", 1, 0, 1, 2, 3).Number != 2 {
 		t.Error("it is not in its third epoch")
 	}
 	use("revoked again", before, "/b/1")
@@ -239,13 +237,13 @@ func TestFollowersHoldWhatTheyShallGovern(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 	defer cancel()
 	child := scope.Child{Prefix: []byte("/b/"), Policy: scope.DefaultPolicy(quorum.BFT)}
-	for _, a := range c.nodes[0].Genesis().Anchors {
+	for _, a := range c.nodes[0].root.Genesis().Anchors {
 		if a.Name == "n0" {
 			child.Anchors = append(child.Anchors, a)
 		}
 	}
 	for _, n := range c.nodes {
-		if _, err := n.Govern(ctx, scope.Decision{Kind: scope.Delegate, Child: &child}, Once{}); err != nil {
+		if _, err := n.root.Govern(ctx, scope.Decision{Kind: scope.Delegate, Child: &child}, Once{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -257,14 +255,9 @@ func TestFollowersHoldWhatTheyShallGovern(t *testing.T) {
 	}
 	c.revoke(ctx, "/b/", scope.DefaultPolicy(quorum.BFT), 1, 2, 3)
 	for _, n := range c.nodes[1:] {
-		for ctx.Err() == nil {
-			if _, err := n.In("/b/"); err == nil {
-				break
-			}
-			time.Sleep(10 * time.Millisecond)
-		}
+		testwait.Until(t, "new anchors hold the scope", func() bool { _, err := n.In("/b/"); return err == nil })
 	}
-	c.governed(ctx, "/b/", 3, 0, 1, 2, 3)
+	c.governed("/b/", 3, 0, 1, 2, 3)
 	c.stop[0]()
 	if r, err := c.nodes[2].Txn(ctx, putTxn("/b/2", "after"), Once{}); err != nil || r.Code != scope.Applied {
 		t.Fatalf("%s %s, %v", r.Code, r.Reason, err)
@@ -285,7 +278,7 @@ func TestUnknownOrdersHoldNothingUp(t *testing.T) {
 	c.delegate(ctx, "", "/b/", quorum.BFT, 0, 1, 2, 3)
 	order := &scope.Revocation{
 		Entry: 1 << 20, Height: 1, Time: aweigh.InstantOf(time.Now()).Add(-2 * time.Second),
-		Child: scope.Child{Prefix: []byte("/b/"), Policy: scope.DefaultPolicy(quorum.BFT), Anchors: c.nodes[0].Genesis().Anchors},
+		Child: scope.Child{Prefix: []byte("/b/"), Policy: scope.DefaultPolicy(quorum.BFT), Anchors: c.nodes[0].root.Genesis().Anchors},
 	}
 	for _, n := range c.nodes[:2] {
 		p, err := n.In("/b/")
@@ -306,7 +299,7 @@ func TestUnknownOrdersHoldNothingUp(t *testing.T) {
 func TestOrdersWaitForNobody(t *testing.T) {
 	c := noticed(t, 1, time.Second)
 	p := c.nodes[0].Root()
-	idle := &Part{genesis: p.genesis, log: p.log, runner: &runner{orders: make(chan *scope.Revocation, 1)}}
+	idle := &Replica{genesis: p.genesis, log: p.log, runner: &runner{orders: make(chan *scope.Revocation, 1)}}
 	idle.runner.stand.Store(p.runner.stand.Load())
 	for i := range int64(20) {
 		idle.hearOrder(&scope.Revocation{Entry: i, Time: 1})

@@ -7,11 +7,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/time/rate"
-
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/must"
 	"github.com/aweigh/aweigh/kv"
+	"github.com/aweigh/aweigh/node/admission"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/store"
 	"github.com/aweigh/aweigh/votes"
@@ -19,36 +19,34 @@ import (
 
 // carrier carries frames for a runner. No method may block.
 type carrier interface {
-	Send(to Peer, frame []byte)
-	Gossip(frame []byte)
-
-	// Followed reports whether anybody hears the gossip but anchors of the scope, as of the last second.
-	Followed() bool
+	Send(to machine.Peer, frame []byte)
+	admission.Gossiper
 }
 
-// runner owns a Machine: one goroutine feeds it everything that waits, carries
-// out the effects, and sleeps until the next event or alarm.
+// runner owns a Machine. One goroutine gives it everything that waits, carries out the effects, and sleeps until the
+// next event or alarm.
 type runner struct {
-	machine   *Machine
-	roll      *roll // of the machine's epoch
+	machine   *machine.Machine
+	epochs    *epochView // of the machine's epoch
 	store     store.Store
+	views     *views // of the same store
 	carrier   carrier
-	repeats   *repeats         // of the node; nil: without a bound
-	own       *rate.Limiter    // repeats of this scope alone; nil: none lately
-	announces *announcements   // of the node; nil: without a bound
-	key       votes.PrivateKey // signs what clients of this node submit
-	notes     func(Note)
+	repeats   admission.ScopeRepeats
+	announces *admission.Announcements // of the node; nil: no limit
+	key       votes.PrivateKey         // signs what clients of this node submit
+	notes     func(machine.Note)
 	delegates func([]scope.Delegation)
-	rests     func() // once there has been nothing to do for restAfter
+	rests     func() // called once there has been nothing to do for restAfter
 	restAfter time.Duration
 	start     time.Time      // by the monotonic clock
 	began     aweigh.Instant // the same, by the wall clock
 
-	intake   *intake // from peers
-	events   chan Event
+	intake   *admission.Intake // from peers
+	events   chan machine.Event
 	submits  chan *submission
 	replies  *replies
-	stand    atomic.Pointer[stand] // of the machine, when it last had something to tell
+	stand    atomic.Pointer[machine.StatusSource] // the machine's status when it last had something to report
+	tells    bool                                 // the step that is carried out has something to report
 	looks    chan look
 	installs chan installing
 	orders   chan *scope.Revocation // the newest of the scope above
@@ -62,7 +60,7 @@ type look struct {
 }
 
 type seen struct {
-	Status
+	machine.Status
 	kept bool
 }
 
@@ -73,14 +71,13 @@ type counts struct {
 // maxBatch bounds the events of one step.
 const maxBatch = 1024
 
-// now is the wall clock at start plus the monotonic time since: steps of the
-// wall clock do not reach the machine.
+// now returns the wall clock at the start plus the monotonic time since: steps of the wall clock do not reach the
+// machine.
 func (r *runner) now() aweigh.Instant {
 	return r.began.Add(time.Since(r.start))
 }
 
-// run feeds the machine until ctx ends, or until the node must stop: its store
-// failed, or an invariant broke.
+// run runs the machine until ctx ends, or until the node must stop because its store failed or an invariant broke.
 func (r *runner) run(ctx context.Context) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -92,36 +89,36 @@ func (r *runner) run(ctx context.Context) (err error) {
 		}
 		r.replies.close(errors.Join(ErrStopped, err))
 	}()
-	alarm := time.AfterFunc(0, r.intake.wake)
+	alarm := time.AfterFunc(0, r.intake.Wake)
 	defer alarm.Stop()
-	var batch []Event
+	var batch []machine.Event
 	var held gathering
 	wake := aweigh.Instant(1) // when the machine wants to be stepped again; 0: never
-	var rest aweigh.Instant   // when to rest if nothing happens; 0: it does
+	var rest aweigh.Instant   // when to rest if nothing happens; 0: it rests
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case ev := <-r.events:
 			batch = append(batch, ev)
-		case <-r.intake.ready:
+		case <-r.intake.Ready():
 		case o := <-r.orders:
-			batch = append(batch, Ordered{Revocation: o})
+			batch = append(batch, machine.Ordered{Revocation: o})
 		case s := <-r.submits:
 			held.add(s)
 		case l := <-r.looks:
-			if r.machine.Listens() { // nothing else wakes it, in an idle scope, once it has waited for everyone
+			if r.machine.Listens() { // in an idle scope, no other event wakes it once it has waited for all anchors
 				if wake, err = r.step(nil); err != nil {
 					return err
 				}
 			}
 			l.seen <- seen{r.machine.Status(), r.machine.Kept(l.mutation)}
 		case in := <-r.installs:
-			links, err := r.replace(in)
+			events, err := r.replace(in)
 			if err != nil {
 				return err
 			}
-			batch, wake = append(batch, links...), 1
+			batch, wake = append(batch, events...), 1
 		case <-r.failed():
 			return fmt.Errorf("node: the store failed, nothing more is signed: %w", r.store.Commit(nil, true))
 		}
@@ -148,7 +145,7 @@ func (r *runner) run(ctx context.Context) (err error) {
 	}
 }
 
-// sleep is how long nothing is due: no wish of the machine's or to rest, no bundle.
+// sleep returns for how long nothing is due: no wake-up of the machine, no rest, no bundle.
 func (r *runner) sleep(wake aweigh.Instant, held *gathering) (wait time.Duration, ok bool) {
 	wait, ok = held.due(r.machine)
 	if wake != 0 {
@@ -159,10 +156,10 @@ func (r *runner) sleep(wake aweigh.Instant, held *gathering) (wait time.Duration
 	return wait, ok
 }
 
-// drain takes the events that wait already, so that they share a sync. Neither
-// peers nor clients keep the others out.
-func (r *runner) drain(batch []Event) []Event {
-	batch = r.intake.take(batch, maxBatch/2)
+// drain takes the events that wait already, so that they share a sync. Neither peers nor clients can exclude each
+// other.
+func (r *runner) drain(batch []machine.Event) []machine.Event {
+	batch = r.intake.Take(batch, maxBatch/2)
 	for len(batch) < maxBatch {
 		select {
 		case ev := <-r.events:
@@ -174,31 +171,33 @@ func (r *runner) drain(batch []Event) []Event {
 	return batch
 }
 
-// step steps the machine and carries out what follows.
-func (r *runner) step(batch []Event) (wake aweigh.Instant, err error) {
+// step steps the machine and carries out the effects.
+func (r *runner) step(batch []machine.Event) (wake aweigh.Instant, err error) {
 	r.counts.steps.Add(1)
 	r.counts.events.Add(uint64(len(batch)))
 	fx := r.machine.Step(r.now(), batch...)
-	if r.roll.call(r.machine.term) {
-		r.delegates(r.machine.Delegations()) // so that whoever hears of the end of an epoch knows
+	if r.epochs.set(r.machine.EpochView()) {
+		r.delegates(r.machine.Delegations()) // before anything of the epoch that begins with them can be read
 	}
-	if err := Perform(r, fx); err != nil {
+	r.tells = len(fx.Notes) > 0
+	if err := machine.Perform(r, fx); err != nil {
 		return 0, fmt.Errorf("node: the store failed, nothing more is signed: %w", err)
 	}
 	r.machine.Ahead()
-	if len(fx.Notes) > 0 {
+	if r.tells { // there was nothing to write
 		r.tell()
 	}
 	return fx.Wake, nil
 }
 
-// tell lets all around the machine know where it stands.
+// tell publishes the machine's status to everything around it.
 func (r *runner) tell() {
-	s := r.machine.stand()
+	r.tells = false
+	s := r.machine.StatusSource()
 	r.stand.Store(&s)
 }
 
-// failed is closed when the store fails on its own, nil if it cannot tell.
+// failed returns a channel that is closed when the store fails on its own, nil if the store has none.
 func (r *runner) failed() <-chan struct{} {
 	if f, ok := r.store.(interface{ Failed() <-chan struct{} }); ok {
 		return f.Failed()
@@ -207,31 +206,35 @@ func (r *runner) failed() <-chan struct{} {
 }
 
 // Commit implements Host.
-func (r *runner) Commit(ops []kv.Op, sync bool) error { return r.store.Commit(ops, sync) }
+func (r *runner) Commit(ops []kv.Op, sync bool) error {
+	return r.views.durable.commit(func() error { return r.store.Commit(ops, sync) }, func() {
+		if r.tells {
+			r.tell()
+		}
+		r.views.prepare()
+	})
+}
 
 // Send implements Host.
-func (r *runner) Send(p Packet) {
-	if p.Again && r.own == nil {
-		r.own = rate.NewLimiter(ownRepeats, 3*ownRepeats)
-	}
-	if !p.Again || r.repeats.may(r.own) {
+func (r *runner) Send(p machine.Packet) {
+	if !p.Again || r.repeats.May() {
 		r.carrier.Send(p.To, p.Frame)
 	}
 }
 
 // Gossip implements Host.
 func (r *runner) Gossip(frame []byte) {
-	if r.announces == nil || frame[0] != tagAnnounce {
+	if r.announces == nil || frame[0] != machine.TagAnnounce {
 		r.carrier.Gossip(frame)
 		return
 	}
-	a, err := parse[Announce](frame[1:])
+	a, err := machine.Decode[machine.Announce](frame[1:])
 	must.OK(err, "reading an announcement of one's own")
-	r.announces.put(r.carrier, announced{frame, a.Header.Epoch, a.Header.Height})
+	r.announces.Put(r.carrier, admission.Announced{Frame: frame, Epoch: a.Header.Epoch, Height: a.Header.Height})
 }
 
 // Reply implements Host.
-func (r *runner) Reply(reply Reply) { r.replies.deliver(reply) }
+func (r *runner) Reply(reply machine.Reply) { r.replies.deliver(reply) }
 
 // Note implements Host.
-func (r *runner) Note(n Note) { r.notes(n) }
+func (r *runner) Note(n machine.Note) { r.notes(n) }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/scope"
 )
 
@@ -11,25 +12,23 @@ import (
 type submission struct {
 	ctx      context.Context // of the client that waits
 	mutation scope.Mutation
-	reserve  int64      // units of cost; see scope.Bundle
-	alone    bool       // in a bundle of its own: what others of one cost has been misjudged
-	done     chan Reply // buffered
+	reserve  int64              // units of cost; see scope.Bundle
+	alone    bool               // in a bundle of its own: its cost has been misjudged before
+	done     chan machine.Reply // buffered
 }
 
-// gathering is what clients submitted and no bundle holds yet. What is signed,
-// sent, verified and recorded together costs little more than one mutation, so
-// under load bundles shall be large and few; and a mutation that comes alone
-// shall not wait.
+// gathering holds what clients submitted and no bundle has yet. Mutations that are signed, sent, verified and recorded
+// together cost little more than a single one, so under load bundles should be large and few; but a mutation that
+// comes alone should not wait.
 //
-// Clients that wait for an answer before they send the next mutation come back
-// all at once, but not at one instant. So a bundle is not signed before as many
-// wait for it as are on their way, nor, for as long as the last block took, before
-// nearly as many came as waited at a time lately.
+// Clients that wait for an answer before they send the next mutation come back together, but not at one instant. So a
+// bundle waits while mutations of this node are under way, at most for lingerMost; and then, for as long as the last
+// block took, until nearly as many mutations have come as recently waited at a time.
 type gathering struct {
 	held   []*submission
 	since  time.Time // when the first of them came
-	rested time.Time // since when nothing is on its way
-	crowd  int       // of clients that wait at a time: the most seen, fading
+	rested time.Time // since when nothing is under way
+	crowd  int       // clients that wait at a time: the highest number seen, which decays
 }
 
 // lingerMost bounds how long a mutation waits to be signed.
@@ -55,14 +54,13 @@ func (g *gathering) drain(submits <-chan *submission) {
 }
 
 // ripe reports whether it is time to sign what is held.
-func (g *gathering) ripe(m *Machine) bool {
+func (g *gathering) ripe(m *machine.Machine) bool {
 	wait, ok := g.due(m)
 	return ok && wait <= 0
 }
 
-// due is how long what is held shall wait if nothing else happens; ok is false if
-// nothing is held.
-func (g *gathering) due(m *Machine) (wait time.Duration, ok bool) {
+// due returns how long what is held may wait if nothing else happens; ok is false if nothing is held.
+func (g *gathering) due(m *machine.Machine) (wait time.Duration, ok bool) {
 	switch n := len(g.held); {
 	case n == 0:
 		return 0, false
@@ -88,13 +86,13 @@ func (g *gathering) take() []*submission {
 	return held
 }
 
-// bundleShare bounds what the mutations of one bundle reserve together: one in so many units of a
-// block's cost, so that what one misjudges does not hold up many.
+// bundleShare bounds what the mutations of one bundle reserve together to one part in bundleShare of a block's cost,
+// so that one misjudged mutation does not delay many.
 const bundleShare = 8
 
 // bundle signs submissions together, in as few bundles as the limits allow.
-func (r *runner) bundle(held []*submission) (events []Event) {
-	limits := r.roll.checker().Limits
+func (r *runner) bundle(held []*submission) (events []machine.Event) {
+	limits := r.epochs.checker().Limits
 	for len(held) > 0 {
 		n, size, cost := 0, 0, int64(0)
 		for n < len(held) && n < limits.BlockMutations {
@@ -114,15 +112,15 @@ func (r *runner) bundle(held []*submission) (events []Event) {
 	return events
 }
 
-// sign makes one bundle of submissions. If one of them is bad, each gets a
-// bundle of its own, so that it spoils nobody else's.
-func (r *runner) sign(held []*submission) (events []Event) {
+// sign makes one bundle of submissions. If one of them is bad, each gets a bundle of its own, so that it does not
+// spoil the others.
+func (r *runner) sign(held []*submission) (events []machine.Event) {
 	mutations, reserve := make([]scope.Mutation, len(held)), int64(0)
 	for i, s := range held {
 		mutations[i] = s.mutation
 		reserve += s.reserve
 	}
-	b, err := scope.SignReserving(reserve, r.key, r.roll.checker().Limits, mutations...)
+	b, err := scope.SignReserving(reserve, r.key, r.epochs.checker().Limits, mutations...)
 	switch {
 	case err == nil:
 		for i, s := range held {
@@ -130,9 +128,9 @@ func (r *runner) sign(held []*submission) (events []Event) {
 		}
 		r.counts.bundles.Add(1)
 		r.counts.mutations.Add(uint64(len(held)))
-		return []Event{Submit{Bundle: b}}
+		return []machine.Event{machine.Submit{Bundle: b}}
 	case len(held) == 1:
-		held[0].done <- Reply{Refused: err}
+		held[0].done <- machine.Reply{Refused: err}
 		return nil
 	}
 	for i := range held {

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/node/machine"
 )
 
 // ErrStopped is returned for calls on a node that has stopped.
@@ -16,23 +17,23 @@ var ErrStopped = errors.New("node: stopped")
 type replies struct {
 	mu        sync.Mutex
 	mutations map[aweigh.Hash][]waiter
-	reads     map[uint64]chan Reply
+	reads     map[uint64]chan machine.Reply
 	next      uint64
 	stopped   error
 	done      chan struct{}
 }
 
-// waiter waits for what becomes of a mutation in a bundle, or in any other.
+// waiter waits for the outcome of a mutation in a bundle, or in any other bundle.
 type waiter struct {
 	bundle aweigh.Hash
-	done   chan Reply
+	done   chan machine.Reply
 }
 
 func newReplies() *replies {
 	return &replies{done: make(chan struct{})}
 }
 
-// rest gives back the room in which nobody waits.
+// rest frees the memory of an empty table.
 func (r *replies) rest() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -44,9 +45,9 @@ func (r *replies) rest() {
 	}
 }
 
-// expect lets done, which must be buffered, get the reply on a mutation that a bundle carries. One who
-// has stopped waiting by then has called forget already, and gets nothing.
-func (r *replies) expect(ctx context.Context, bundle, mutation aweigh.Hash, done chan Reply) {
+// expect makes done, which must be buffered, receive the reply to a mutation that a bundle carries. A caller that has
+// stopped waiting by then has called forget already, and receives nothing.
+func (r *replies) expect(ctx context.Context, bundle, mutation aweigh.Hash, done chan machine.Reply) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if ctx.Err() != nil {
@@ -58,14 +59,14 @@ func (r *replies) expect(ctx context.Context, bundle, mutation aweigh.Hash, done
 	r.mutations[mutation] = append(r.mutations[mutation], waiter{bundle, done})
 }
 
-// forget is for one who no longer waits.
-func (r *replies) forget(mutation aweigh.Hash, done chan Reply) {
+// forget is for a caller that no longer waits.
+func (r *replies) forget(mutation aweigh.Hash, done chan machine.Reply) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.leave(mutation, slices.DeleteFunc(r.mutations[mutation], func(w waiter) bool { return w.done == done }))
 }
 
-// leave lets these wait on for a mutation, and no others.
+// leave makes waiting the only waiters for a mutation.
 func (r *replies) leave(mutation aweigh.Hash, waiting []waiter) {
 	if len(waiting) == 0 {
 		delete(r.mutations, mutation)
@@ -74,13 +75,13 @@ func (r *replies) leave(mutation aweigh.Hash, waiting []waiter) {
 	}
 }
 
-func (r *replies) read() (id uint64, done chan Reply) {
+func (r *replies) read() (id uint64, done chan machine.Reply) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.next++
-	done = make(chan Reply, 1)
+	done = make(chan machine.Reply, 1)
 	if r.reads == nil {
-		r.reads = make(map[uint64]chan Reply)
+		r.reads = make(map[uint64]chan machine.Reply)
 	}
 	r.reads[r.next] = done
 	return r.next, done
@@ -92,7 +93,7 @@ func (r *replies) forgetRead(id uint64) {
 	delete(r.reads, id)
 }
 
-func (r *replies) deliver(reply Reply) {
+func (r *replies) deliver(reply machine.Reply) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if reply.Read != 0 {
@@ -120,14 +121,14 @@ func (r *replies) close(err error) {
 	}
 }
 
-// wait returns the reply that done gets, or why there will be none.
-func (r *replies) wait(ctx context.Context, done chan Reply) (Reply, error) {
+// wait returns the reply that done receives, or why there will be none.
+func (r *replies) wait(ctx context.Context, done chan machine.Reply) (machine.Reply, error) {
 	select {
 	case reply := <-done:
 		return reply, reply.Refused
 	case <-ctx.Done():
-		return Reply{}, ctx.Err()
+		return machine.Reply{}, ctx.Err()
 	case <-r.done:
-		return Reply{}, r.stopped
+		return machine.Reply{}, r.stopped
 	}
 }

@@ -2,26 +2,23 @@ package node
 
 import "time"
 
-// restAfter is how long there must have been nothing to do before a scope gives back
-// what it can have again. To have it again costs the next block some 20 µs, and more
-// where the store must ask the disk.
+// restAfter is how long there must have been nothing to do before a scope frees the memory that it can fill again. To
+// fill it costs the next block some 20 µs, and more if the store must read from disk.
 const restAfter = 5 * time.Second
 
-// rest gives back what only a scope needs that has something to do.
+// rest frees the memory that only a busy scope needs.
 func (r *runner) rest() {
 	r.machine.Rest()
-	if r.stand.Load().state != r.machine.chain.state { // it holds what was given back
+	if r.machine.Aged(r.stand.Load()) { // it refers to what was freed
 		r.tell()
 	}
-	r.own = nil // it is full again
-	r.intake.rest()
+	r.repeats.Rest()
+	r.intake.Rest()
 	r.replies.rest()
 	r.rests()
 }
 
-// rest is for when nothing has happened in the scope for a while.
-func (n *Part) rest() {
-	n.budgets.rest()
-	n.expected.rest()
-	n.pledges.rest()
+// rest is called when nothing has happened in the scope for a while.
+func (n *Replica) rest() {
+	n.budgets.Rest()
 }

@@ -3,18 +3,19 @@ package node
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/libp2p/go-libp2p/core/peer"
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/node/machine"
+	"github.com/aweigh/aweigh/node/referral"
 	"github.com/aweigh/aweigh/scope"
 )
 
-// serveHandovers answers with the proofs of epochs, from a peer's budget.
-func (n *Part) serveHandovers(p Peer, ask handoversAsk) ([]byte, error) {
-	all, err := n.History().Handovers(ask.Above, HandoversAtOnce)
+// serveHandovers answers with the proofs of epochs, at the cost of a peer's budget.
+func (n *Replica) serveHandovers(p machine.Peer, ask handoversAsk) ([]byte, error) {
+	all, err := n.History().Handovers(ask.Above, machine.HandoversAtOnce)
 	if err != nil {
 		return nil, err
 	}
@@ -25,28 +26,28 @@ func (n *Part) serveHandovers(p Peer, ask handoversAsk) ([]byte, error) {
 			break
 		}
 	}
-	if d := reserve(n.budgets.of(p).given, time.Now(), size); d > 0 && !n.pause(d) {
+	if d := n.budgets.WaitGiven(p, size); d > 0 && !n.pause(d) {
 		return nil, ErrStopped
 	}
 	return canon.Encode(all), nil
 }
 
-// checkOffer verifies a peer's offer, in the epochs of its blocks, which the peer
-// proves if this node is not there yet.
-func (n *Part) checkOffer(ctx context.Context, p peer.ID, o *snapshotOffer) error {
+// checkOffer verifies a peer's offer in the epochs of its blocks. If this node has not reached them, the peer proves
+// them.
+func (n *Replica) checkOffer(ctx context.Context, p peer.ID, o *snapshotOffer) error {
 	if n := o.parts(); n == 0 || n > maxParts || len(o.Sums)%len(aweigh.Hash{}) != 0 {
-		return fmt.Errorf("%w: of %d parts", ErrSnapshot, n)
+		return fmt.Errorf("%w: of %d parts", machine.ErrSnapshot, n)
 	}
 	if _, err := o.begin(*n.genesis); err != nil {
 		return err
 	}
 	if o.first() {
 		if !n.vacant.Load() {
-			return fmt.Errorf("%w: the scope's first state, for a node that has a later one", ErrSnapshot)
+			return fmt.Errorf("%w: the scope's first state, for a node that has a later one", machine.ErrSnapshot)
 		}
 		return nil
 	}
-	own, err := n.follow(ctx, p, n.roll.epoch(), o.Own.Header.Epoch)
+	own, err := n.follow(ctx, p, n.epochs.epoch(), o.Own.Header.Epoch)
 	if err != nil {
 		return err
 	}
@@ -57,13 +58,12 @@ func (n *Part) checkOffer(ctx context.Context, p peer.ID, o *snapshotOffer) erro
 	return o.check(own, next)
 }
 
-// follow is a later epoch than one that is known, proven by the handovers that
-// are here or that a peer gives.
-func (n *Part) follow(ctx context.Context, p peer.ID, e *scope.Epoch, to aweigh.Epoch) (*scope.Epoch, error) {
+// follow returns epoch to, proven from the known epoch e by the handovers that are here or that a peer gives.
+func (n *Replica) follow(ctx context.Context, p peer.ID, e *scope.Epoch, to aweigh.Epoch) (*scope.Epoch, error) {
 	if to < e.Number {
 		return nil, fmt.Errorf("node: a snapshot of epoch %d, where this node is in %d", to, e.Number)
 	}
-	way := follow
+	way := referral.Follow
 	if n.genesis.Descent == nil {
 		way = n.of.pin.way
 	}

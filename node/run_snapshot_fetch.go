@@ -14,15 +14,16 @@ import (
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/kv"
+	"github.com/aweigh/aweigh/node/machine"
 )
 
-// SnapshotProgress is how far a snapshot has been fetched.
+// SnapshotProgress says how far a snapshot has been fetched.
 type SnapshotProgress struct {
 	Height aweigh.Height
-	Peers  []Peer // that give it at present
-	Parts  uint64 // that are here
-	Of     uint64 // how many there are; 0 until that is known
-	Bytes  uint64 // of those that are here
+	Peers  []machine.Peer // that give it at present
+	Parts  uint64         // parts that are here
+	Of     uint64         // all parts; 0 until their number is known
+	Bytes  uint64         // of the parts that are here
 }
 
 const (
@@ -32,9 +33,9 @@ const (
 	offerPatience = 10 * time.Minute // for an offer that is being made: a pass over the peer's state
 )
 
-// watchLag looks whether a part is too far behind to fetch blocks, and then has a
-// snapshot fetched. It also lets go of those that are offered. One goroutine does it
-// for all parts: there may be thousands at rest.
+// watchLag checks whether a replica is too far behind to fetch blocks, and if so has a snapshot fetched. It also drops
+// snapshots that are offered but no longer used. One goroutine does this for all replicas: there may be thousands at
+// rest.
 func (n *Node) watchLag(ctx context.Context) {
 	tick := time.NewTicker(n.cfg.snapshotEvery)
 	defer tick.Stop()
@@ -47,9 +48,9 @@ func (n *Node) watchLag(ctx context.Context) {
 		case <-tick.C:
 		}
 		n.mu.RLock()
-		for _, p := range n.parts {
-			p.shelf.sweep()
-			if (p.begun.Load() || p.runner.stand.Load().far) && !p.vacant.Load() && p.catching.CompareAndSwap(false, true) {
+		for _, p := range n.replicas {
+			p.snapshots.sweep()
+			if (p.begun.Load() || p.runner.stand.Load().Far) && !p.vacant.Load() && p.catching.CompareAndSwap(false, true) {
 				fetching.Go(func() { p.catchUpBySnapshot(ctx) })
 			}
 		}
@@ -57,8 +58,8 @@ func (n *Node) watchLag(ctx context.Context) {
 	}
 }
 
-// catchUpBySnapshot fetches a snapshot if one is needed still.
-func (n *Part) catchUpBySnapshot(ctx context.Context) {
+// catchUpBySnapshot fetches a snapshot if one is still needed.
+func (n *Replica) catchUpBySnapshot(ctx context.Context) {
 	defer n.catching.Store(false)
 	err := n.fetchSnapshot(ctx)
 	n.begun.Store(err != nil)
@@ -68,8 +69,8 @@ func (n *Part) catchUpBySnapshot(ctx context.Context) {
 	n.fetching.Store(nil)
 }
 
-// fetchSnapshot goes on with the snapshot that was begun, or begins one if need be.
-func (n *Part) fetchSnapshot(ctx context.Context) error {
+// fetchSnapshot continues with the snapshot that was begun, or begins one if need be.
+func (n *Replica) fetchSnapshot(ctx context.Context) error {
 	s := n.Status()
 	offer, begun, err := storedOffer(n.cfg.Store, n.id)
 	if err != nil || !s.Far && !begun {
@@ -85,8 +86,8 @@ func (n *Part) fetchSnapshot(ctx context.Context) error {
 	return n.runner.install(ctx, f.at)
 }
 
-// beginFetch goes on with a snapshot that was begun, or begins one.
-func (n *Part) beginFetch(ctx context.Context, offer snapshotOffer, begun bool, have aweigh.Height) (f *fetch, from []peer.ID, err error) {
+// beginFetch continues with a snapshot that was begun, or begins one.
+func (n *Replica) beginFetch(ctx context.Context, offer snapshotOffer, begun bool, have aweigh.Height) (f *fetch, from []peer.ID, err error) {
 	if !begun {
 		if offer, from, err = n.beginSnapshot(ctx, have); err != nil {
 			return nil, nil, err
@@ -96,14 +97,14 @@ func (n *Part) beginFetch(ctx context.Context, offer snapshotOffer, begun bool, 
 	return f, from, err
 }
 
-// fetched fetches a snapshot to its end, or forgets it.
-func (n *Part) fetched(ctx context.Context, f *fetch, from []peer.ID) error {
+// fetched fetches a snapshot to its end, or drops it.
+func (n *Replica) fetched(ctx context.Context, f *fetch, from []peer.ID) error {
 	n.log.Info("catching up by snapshot", "height", f.at, "peers", len(from), "parts", f.offer.parts(), "here", f.count)
 	if err := f.run(ctx, from); err != nil {
 		if ctx.Err() != nil || errors.Is(err, ErrStopped) {
 			return err
 		}
-		if errors.Is(err, ErrSnapshot) { // all who offered it claimed what is not so
+		if errors.Is(err, machine.ErrSnapshot) { // the claims of all peers that offered it were false
 			for p := range f.offered {
 				n.exclude(p)
 			}
@@ -115,13 +116,13 @@ func (n *Part) fetched(ctx context.Context, f *fetch, from []peer.ID) error {
 }
 
 // exclude remembers and blames a peer that gave no good snapshot.
-func (n *Part) exclude(p peer.ID) {
+func (n *Replica) exclude(p peer.ID) {
 	n.excluded[p] = true
 	n.host.Blame(p)
 }
 
-// candidates are connected peers that may be asked, anchors first.
-func (n *Part) candidates() (peers []peer.ID) {
+// candidates returns the connected peers that may be asked, anchors first.
+func (n *Replica) candidates() (peers []peer.ID) {
 	for _, p := range n.host.Peers() {
 		if !n.excluded[p.ID] {
 			peers = append(peers, p.ID)
@@ -132,16 +133,16 @@ func (n *Part) candidates() (peers []peer.ID) {
 	return peers
 }
 
-func (n *Part) rank(p peer.ID) int {
-	if n.budgets.anchor(Peer(p.String())) {
+func (n *Replica) rank(p peer.ID) int {
+	if n.epochs.Anchor(machine.Peer(p.String())) {
 		return 0
 	}
 	return 1
 }
 
-// beginSnapshot finds a snapshot that as many peers as possible offer alike, and
-// these peers.
-func (n *Part) beginSnapshot(ctx context.Context, have aweigh.Height) (o snapshotOffer, from []peer.ID, err error) {
+// beginSnapshot finds a snapshot of which as many peers as possible make the same offer, and returns it with these
+// peers.
+func (n *Replica) beginSnapshot(ctx context.Context, have aweigh.Height) (o snapshotOffer, from []peer.ID, err error) {
 	peers := n.candidates()
 	at, from := n.commonHeight(ctx, peers[:min(len(peers), askedAtOnce)], have)
 	if len(from) > 0 {
@@ -158,23 +159,23 @@ func (n *Part) beginSnapshot(ctx context.Context, have aweigh.Height) (o snapsho
 		return o, nil, errors.New("node: no peer has a snapshot of the scope to offer")
 	}
 	select {
-	case n.runner.events <- Stepwise{}:
+	case n.runner.events <- machine.Stepwise{}:
 	case <-n.runner.replies.done:
 	case <-ctx.Done():
 	}
 	return o, nil, errors.New("node: no peer has a snapshot to offer; blocks are fetched")
 }
 
-// commonHeight asks which snapshots are to be had: that of most peers, and of
-// those the newest, with the peers.
-func (n *Part) commonHeight(ctx context.Context, peers []peer.ID, have aweigh.Height) (best aweigh.Height, from []peer.ID) {
+// commonHeight asks which snapshots are available. It returns the height that most peers have, and of several such the
+// newest, with the peers.
+func (n *Replica) commonHeight(ctx context.Context, peers []peer.ID, have aweigh.Height) (best aweigh.Height, from []peer.ID) {
 	found := make([]heights, len(peers))
 	var asking sync.WaitGroup
 	for i, p := range peers {
 		asking.Go(func() {
 			raw, err := n.ask(ctx, p, askHeights, heightsAsk{Have: have, Any: n.vacant.Load()}, maxHeights)
 			if err == nil {
-				_ = canon.Decode(raw, &found[i]) // what is nonsense offers nothing
+				_ = canon.Decode(raw, &found[i]) // a bad answer offers nothing
 			}
 		})
 	}
@@ -195,22 +196,21 @@ func (n *Part) commonHeight(ctx context.Context, peers []peer.ID, have aweigh.He
 	return best, from
 }
 
-// offered is a peer's offer, checked.
+// offered is a peer's offer that was checked.
 type offered struct {
 	from  peer.ID
 	offer snapshotOffer
 	err   error
 }
 
-// same reports whether two offers are of the same parts.
+// same reports whether two offers have the same parts.
 func (o *snapshotOffer) same(other *snapshotOffer) bool {
 	return string(o.Block) == string(other.Block) && string(o.Sums) == string(other.Sums)
 }
 
-// agreedOffer asks peers for their offers of one height, and takes the one that
-// most of them make, anchors before others. Whoever lies about its offer alone is
-// not followed as long as others are asked.
-func (n *Part) agreedOffer(ctx context.Context, at aweigh.Height, peers []peer.ID) (best snapshotOffer, from []peer.ID) {
+// agreedOffer asks peers for their offers of one height, and returns the one that most of them make, anchors before
+// others. A false offer that only one peer makes is not chosen as long as other peers are asked.
+func (n *Replica) agreedOffer(ctx context.Context, at aweigh.Height, peers []peer.ID) (best snapshotOffer, from []peer.ID) {
 	ctx, cancel := context.WithTimeout(ctx, offerPatience)
 	defer cancel()
 	all := make(chan offered, len(peers))
@@ -225,12 +225,12 @@ func (n *Part) agreedOffer(ctx context.Context, at aweigh.Height, peers []peer.I
 		select {
 		case o := <-all:
 			left--
-			if errors.Is(o.err, ErrSnapshot) {
+			if errors.Is(o.err, machine.ErrSnapshot) {
 				n.exclude(o.from)
 			} else if o.err == nil {
 				good = append(good, o)
 				if grace == nil {
-					grace = time.After(max(offerGrace, time.Since(began))) // all have as much to do
+					grace = time.After(max(offerGrace, time.Since(began))) // all have the same work to do
 				}
 			}
 		case <-grace:
@@ -253,15 +253,15 @@ func (n *Part) agreedOffer(ctx context.Context, at aweigh.Height, peers []peer.I
 		}
 	}
 	if len(from) == 0 {
-		for _, p := range peers { // it has what it does not give
+		for _, p := range peers { // these peers have it but do not give it
 			n.excluded[p] = true
 		}
 	}
 	return best, from
 }
 
-// askOffer asks a peer for its offer, and while it is being made, again if wait is set.
-func (n *Part) askOffer(ctx context.Context, p peer.ID, at aweigh.Height, wait bool) (o offered) {
+// askOffer asks a peer for its offer. If wait is set, it asks again while the offer is being made.
+func (n *Replica) askOffer(ctx context.Context, p peer.ID, at aweigh.Height, wait bool) (o offered) {
 	o.from = p
 	for {
 		raw, err := n.ask(ctx, p, askSnapshot, snapshotAsk{Height: at}, maxPart)
@@ -271,7 +271,7 @@ func (n *Part) askOffer(ctx context.Context, p peer.ID, at aweigh.Height, wait b
 		}
 		o.offer = snapshotOffer{}
 		if err := canon.Decode(raw, &o.offer); err != nil {
-			o.err = fmt.Errorf("%w: %w", ErrSnapshot, err)
+			o.err = fmt.Errorf("%w: %w", machine.ErrSnapshot, err)
 			return o
 		}
 		if len(o.offer.Sums) > 0 {
@@ -283,21 +283,9 @@ func (n *Part) askOffer(ctx context.Context, p peer.ID, at aweigh.Height, wait b
 	}
 	o.err = n.checkOffer(ctx, p, &o.offer)
 	if got := o.offer.height(); o.err == nil && got != at {
-		o.err = fmt.Errorf("%w: of height %d, where %d was asked for", ErrSnapshot, got, at)
+		o.err = fmt.Errorf("%w: of height %d, where %d was asked for", machine.ErrSnapshot, got, at)
 	}
 	return o
 }
 
 var errNotMade = errors.New("node: the offer is not made yet")
-
-// pauseFor waits, and reports false if ctx ends meanwhile.
-func (n *Part) pauseFor(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}

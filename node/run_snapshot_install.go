@@ -7,6 +7,7 @@ import (
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/kv"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/store"
 )
@@ -17,14 +18,13 @@ var ErrInstalling = errors.New("node: the state is being replaced by a snapshot;
 // installBytes bounds one commit of an installation.
 const installBytes = 4 << 20
 
-// install replaces the state by the snapshot that was fetched, whose records
-// were all checked. Nothing else may write to the store meanwhile. If it is cut
-// off, resumeInstall begins again with the parts that stay until the end.
+// install replaces the state by the snapshot that was fetched, whose records were all checked. Nothing else may write
+// to the store meanwhile. If it is interrupted, resumeInstall begins again with the parts, which stay until the end.
 func install(s store.Store, g scope.Genesis) error {
 	id := g.Hash()
 	offer, ok, err := storedOffer(s, id)
 	if err != nil || !ok {
-		return errors.Join(err, ErrSnapshot)
+		return errors.Join(err, machine.ErrSnapshot)
 	}
 	from, to, meta := scope.Clear(id)
 	if err := s.Commit([]kv.Op{kv.Set(keyInstalling(id), []byte{1}), kv.Del(meta)}, true); err != nil {
@@ -50,16 +50,16 @@ func install(s store.Store, g scope.Genesis) error {
 	if err := w.flush(); err != nil {
 		return err
 	}
-	open := record(id, 'c')
+	open := machine.Record(id, 'c')
 	if err := w.clear(open, kv.PrefixEnd(open)); err != nil { // certificates of views long past
 		return err
 	}
 	if h, hash := offer.height(), offer.Own.Header.Hash(); !offer.first() {
 		last = append(last,
-			kv.Set(keyBlock(id, hash), offer.Block), kv.Set(keyHeight(id, h), canon.Encode(pillar{Block: hash, Time: offer.Own.Header.Time, Cited: true})),
-			kv.Set(keyFinality(id, h), canon.Encode(offer.Own.Certificate)),
-			kv.Set(keyVouched(id), canon.Encode(vouched{Next: &offer.Next})),
-			kv.Set(keyOldest(id), binary.BigEndian.AppendUint64(nil, uint64(h))))
+			kv.Set(machine.KeyBlock(id, hash), offer.Block), kv.Set(machine.KeyHeight(id, h), canon.Encode(machine.BlockStub{Block: hash, Time: offer.Own.Header.Time, Cited: true})),
+			kv.Set(machine.KeyFinality(id, h), canon.Encode(offer.Own.Certificate)),
+			kv.Set(machine.KeyVouched(id), canon.Encode(machine.Vouched{Next: &offer.Next})),
+			kv.Set(machine.KeyOldest(id), binary.BigEndian.AppendUint64(nil, uint64(h))))
 	}
 	last = append(last, kv.Del(keyVacant(id)), kv.Del(keyInstalling(id)), kv.Del(keyJob(id)))
 	if err := s.Commit(last, true); err != nil {
@@ -68,7 +68,7 @@ func install(s store.Store, g scope.Genesis) error {
 	return dropParts(s, id)
 }
 
-// resumeInstall finishes an installation that was cut off.
+// resumeInstall finishes an installation that was interrupted.
 func resumeInstall(s store.Store, g scope.Genesis) error {
 	_, cut, err := s.Get(keyInstalling(g.Hash()))
 	if err != nil || !cut {
@@ -77,7 +77,7 @@ func resumeInstall(s store.Store, g scope.Genesis) error {
 	return install(s, g)
 }
 
-// dropOffer forgets what was fetched.
+// dropOffer deletes what was fetched.
 func dropOffer(s store.Store, id aweigh.ScopeID) error {
 	if err := s.Commit([]kv.Op{kv.Del(keyJob(id))}, true); err != nil {
 		return err
@@ -86,7 +86,7 @@ func dropOffer(s store.Store, id aweigh.ScopeID) error {
 }
 
 func dropParts(s store.Store, id aweigh.ScopeID) error {
-	w, parts := bulk{store: s}, record(id, 'S')
+	w, parts := bulk{store: s}, machine.Record(id, 'S')
 	return w.clear(parts, kv.PrefixEnd(parts))
 }
 

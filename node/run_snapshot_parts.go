@@ -12,41 +12,41 @@ import (
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/kv"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/p2p"
 )
 
 const (
 	mostGivers   = 8                // peers that give parts at a time
-	partsAhead   = 64               // of the first that is not checked: what a lie can make this node store
+	partsAhead   = 64               // beyond the first that is not checked: what a false offer can make this node store
 	partTries    = 3                // in a row, before a peer is given up
 	mostStrikes  = 3                // how often that may happen
-	partTimeout  = 20 * time.Second // for one part; a peer that is slower is no help
-	recruitEvery = 5                // looks of catchUpBySnapshot, while anybody gives
+	partTimeout  = 20 * time.Second // for one part; a slower peer is of no use
+	recruitEvery = 5                // looks of catchUpBySnapshot, while any peer gives parts
 )
 
-// fetch gets the parts of one snapshot from several peers at a time. A part is
-// stored when its sum is the offered one, so a peer that gives another is found
-// out at once; the parts are checked in their order while others come.
+// fetch gets the parts of one snapshot from several peers at a time. A part is stored if its sum is the offered one,
+// so a peer that gives another part is found out at once. The parts are checked in their order while others come.
 type fetch struct {
-	n     *Part
+	n     *Replica
 	offer *snapshotOffer
 	at    aweigh.Height
 
 	// Of the goroutine in run.
-	givers  map[peer.ID]context.CancelFunc // that are asked for parts
-	paced   time.Time                      // when the pace was looked at last
+	givers  map[peer.ID]context.CancelFunc // peers that are asked for parts
+	paced   time.Time                      // when the pace was last checked
 	pace    uint64                         // how many parts were here then
-	offered map[peer.ID]bool               // that offered it at any time
+	offered map[peer.ID]bool               // peers that have offered it at any time
 	strikes map[peer.ID]int                // how often a peer was given up
-	denied  map[peer.ID]bool               // do not have it
+	denied  map[peer.ID]bool               // peers that do not have it
 
 	mu      sync.Mutex
 	changed chan struct{} // closed and replaced when something below changed
 	parts   []partState
-	count   uint64 // that are here
-	bytes   uint64 // of those
-	checked uint64 // the first so many, or those that an earlier life had
-	names   []Peer // of the givers
+	count   uint64         // parts that are here
+	bytes   uint64         // their bytes
+	checked uint64         // so many from the first on, or those that an earlier life had
+	names   []machine.Peer // of the givers
 }
 
 type partState uint8
@@ -57,15 +57,15 @@ const (
 	here
 )
 
-// newFetch goes on with the parts that are stored.
-func newFetch(n *Part, o *snapshotOffer) (*fetch, error) {
+// newFetch returns a fetch that continues with the parts that are stored.
+func newFetch(n *Replica, o *snapshotOffer) (*fetch, error) {
 	f := &fetch{
 		n: n, offer: o, at: o.height(),
 		givers: make(map[peer.ID]context.CancelFunc), offered: make(map[peer.ID]bool),
 		strikes: make(map[peer.ID]int), denied: make(map[peer.ID]bool),
 		changed: make(chan struct{}), parts: make([]partState, o.parts()), paced: time.Now(),
 	}
-	stored := record(n.id, 'S')
+	stored := machine.Record(n.id, 'S')
 	err := n.cfg.Store.Scan(stored, kv.PrefixEnd(stored), false, func(k, v []byte) bool {
 		if no, ok := partNumber(k); ok && no < o.parts() {
 			f.parts[no] = here
@@ -79,14 +79,14 @@ func newFetch(n *Part, o *snapshotOffer) (*fetch, error) {
 	return f, err
 }
 
-// left is what ended the work of a giver.
+// left says what ended the work of a giver.
 type left struct {
 	from peer.ID
 	err  error
 }
 
-// run fetches what is missing and checks all. The error wraps ErrSnapshot if the
-// whole is not what the offer claims.
+// run fetches what is missing and checks everything. The error wraps ErrSnapshot if the whole is not what the offer
+// claims.
 func (f *fetch) run(ctx context.Context, first []peer.ID) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var working sync.WaitGroup
@@ -141,7 +141,7 @@ func (f *fetch) run(ctx context.Context, first []peer.ID) error {
 				switch {
 				case o.err == nil && o.offer.same(f.offer):
 					join(o.from)
-				case errors.Is(o.err, ErrSnapshot):
+				case errors.Is(o.err, machine.ErrSnapshot):
 					f.n.exclude(o.from)
 				case o.err == nil, errors.Is(o.err, p2p.ErrRefused):
 					f.denied[o.from] = true
@@ -153,14 +153,14 @@ func (f *fetch) run(ctx context.Context, first []peer.ID) error {
 	}
 }
 
-// leaves notes that a peer gives nothing more.
+// leaves notes that a peer gives no more parts.
 func (f *fetch) leaves(l left) {
 	switch {
 	case l.err == nil:
-	case errors.Is(l.err, ErrSnapshot):
+	case errors.Is(l.err, machine.ErrSnapshot):
 		f.n.snapshotLies.Add(1)
 		f.n.exclude(l.from)
-		delete(f.offered, l.from) // the offer is that of others
+		delete(f.offered, l.from) // it is no longer counted among the peers that offer it
 	case errors.Is(l.err, p2p.ErrRefused):
 		f.denied[l.from] = true
 	default:
@@ -171,7 +171,7 @@ func (f *fetch) leaves(l left) {
 	}
 }
 
-// recruits are peers that may have the snapshot, and are not asked for it yet.
+// recruits returns peers that may have the snapshot and are not asked for it yet.
 func (f *fetch) recruits() (some []peer.ID) {
 	for _, p := range f.n.candidates() {
 		if f.givers[p] == nil && !f.denied[p] && f.strikes[p] < mostStrikes && len(some) < askedAtOnce {
@@ -191,8 +191,8 @@ func (f *fetch) ask(ctx context.Context, peers []peer.ID) []offered {
 	return all
 }
 
-// drips reports whether the only giver is so slow that others, who have another
-// snapshot, are the better choice. One among several holds up nobody.
+// drips reports whether the only giver is so slow that other peers, which have another snapshot, are the better
+// choice. A slow giver among several delays nothing.
 func (f *fetch) drips() (p peer.ID, slow bool) {
 	const parts, timeouts = 6, 3 // so many in so much time
 	f.mu.Lock()
@@ -216,19 +216,19 @@ func (f *fetch) whole() bool {
 	return f.count == uint64(len(f.parts))
 }
 
-// name keeps who gives, for the report.
+// name updates the names of the givers for the report.
 func (f *fetch) name() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.names = nil
 	for id := range f.givers {
-		f.names = append(f.names, Peer(id.String()))
+		f.names = append(f.names, machine.Peer(id.String()))
 	}
 	slices.Sort(f.names)
 	f.report()
 }
 
-// report tells how far it is.
+// report publishes the progress.
 func (f *fetch) report() {
 	f.n.fetching.Store(&SnapshotProgress{Height: f.at, Peers: f.names, Parts: f.count, Of: f.offer.parts(), Bytes: f.bytes})
 }
@@ -252,7 +252,7 @@ func (f *fetch) work(ctx context.Context, p peer.ID) error {
 		}
 		f.set(no, missing, 0)
 		failed++
-		if failed == partTries || errors.Is(err, ErrSnapshot) || errors.Is(err, p2p.ErrRefused) || !f.n.pauseFor(ctx, time.Second) {
+		if failed == partTries || errors.Is(err, machine.ErrSnapshot) || errors.Is(err, p2p.ErrRefused) || !f.n.pauseFor(ctx, time.Second) {
 			return err
 		}
 	}
@@ -265,13 +265,13 @@ func (f *fetch) get(ctx context.Context, p peer.ID, no uint64) ([]byte, error) {
 	ask := partAsk{Height: f.at, Number: no}
 	raw, err := f.n.ask(ctx, p, askPart, ask, maxPart)
 	if err == nil && sumOf(raw) != f.offer.sum(no) {
-		err = fmt.Errorf("%w: part %d of peer %s is not what it offered", ErrSnapshot, no, p)
+		err = fmt.Errorf("%w: part %d of peer %s is not what it offered", machine.ErrSnapshot, no, p)
 	}
 	return raw, err
 }
 
-// next is a part to ask for. It waits while those that are missing are asked for,
-// or far ahead of what was checked; ok is false when all are here or ctx ends.
+// next returns a part to ask for. It waits while those that are missing are asked for, or are far ahead of what was
+// checked; ok is false when all are here or ctx ends.
 func (f *fetch) next(ctx context.Context) (no uint64, ok bool) {
 	for {
 		f.mu.Lock()
@@ -329,7 +329,7 @@ func (f *fetch) await(ctx context.Context, no uint64) error {
 	}
 }
 
-// check gives the parts to an import in their order, as they come.
+// check passes the parts to an import in their order, as they come.
 func (f *fetch) check(ctx context.Context) error {
 	in, err := f.offer.begin(*f.n.genesis)
 	if err != nil {
@@ -349,7 +349,7 @@ func (f *fetch) check(ctx context.Context) error {
 		f.mu.Unlock()
 	}
 	if _, err := in.Finish(); err != nil {
-		return fmt.Errorf("%w: %w", ErrSnapshot, err)
+		return fmt.Errorf("%w: %w", machine.ErrSnapshot, err)
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/scope"
 )
 
@@ -21,14 +22,14 @@ const (
 
 	// offerWait is how long an answer waits for the offer to be made.
 	offerWait = 2 * time.Second
-	// restFor is how long a node that made an offer makes none, in multiples of the
-	// time that it took: all who ask shall not take more than a tenth of a processor.
+	// restFor is how long a node that made an offer makes none, in multiples of the time that it took: requests for
+	// offers must not take more than a tenth of a processor.
 	restFor = 9
 )
 
-// serveHeights answers with the snapshots that are of use. If there is none, one
-// is taken: nodes of a network in which nothing happens all take the same.
-func (n *Part) serveHeights(ask heightsAsk) ([]byte, error) {
+// serveHeights answers with the snapshots that are of use to the peer. If there is none, one is taken: nodes of an
+// idle network all take the same.
+func (n *Replica) serveHeights(ask heightsAsk) ([]byte, error) {
 	head, far := n.Status().Head.Height, n.cfg.SnapshotBehind
 	from := ask.Have + far/2 + 1
 	switch {
@@ -37,36 +38,36 @@ func (n *Part) serveHeights(ask heightsAsk) ([]byte, error) {
 	case head <= ask.Have || head-ask.Have <= far:
 		return nil, fmt.Errorf("node: height %d is too near to yours for a snapshot; ask for the blocks", head)
 	}
-	all := n.shelf.from(from)
+	all := n.snapshots.from(from)
 	if len(all) == 0 && n.takeSnapshot(0) {
-		all = n.shelf.from(from)
+		all = n.snapshots.from(from)
 	}
 	return canon.Encode(heights{All: all}), nil
 }
 
-// serveOffer answers with the offer of a snapshot. It is made when somebody asks
-// for it first; while that takes, the answer is an offer without parts.
-func (n *Part) serveOffer(ctx context.Context, ask snapshotAsk) ([]byte, error) {
-	k := n.shelf.take(ask.Height)
+// serveOffer answers with the offer of a snapshot. The offer is made at the first request for it; until it is ready,
+// the answer is an offer without parts.
+func (n *Replica) serveOffer(ctx context.Context, ask snapshotAsk) ([]byte, error) {
+	k := n.snapshots.take(ask.Height)
 	if k == nil {
 		return nil, n.notHere(ask.Height)
 	}
-	defer n.shelf.giveBack(k)
-	if offer, _ := n.shelf.ready(k); offer != nil {
+	defer n.snapshots.giveBack(k)
+	if offer, _ := n.snapshots.ready(k); offer != nil {
 		return offer, nil
 	}
-	if n.offers.CompareAndSwap(false, true) && !n.of.goes(n.makeOffers) {
-		n.offers.Store(false) // the node is about to run
+	if n.offers.CompareAndSwap(false, true) && !n.of.spawn(n.makeOffers) {
+		n.offers.Store(false) // the node is not running yet
 	}
 	select {
-	case n.shelf.orders <- k:
-	default: // another is made first
+	case n.snapshots.orders <- k:
+	default: // another offer is made first
 	}
 	wait := time.NewTimer(offerWait)
 	defer wait.Stop()
 	select {
 	case <-k.made:
-		offer, _ := n.shelf.ready(k)
+		offer, _ := n.snapshots.ready(k)
 		return offer, nil
 	case <-wait.C:
 		return canon.Encode(snapshotOffer{}), nil
@@ -77,21 +78,21 @@ func (n *Part) serveOffer(ctx context.Context, ask snapshotAsk) ([]byte, error) 
 	}
 }
 
-func (n *Part) notHere(at aweigh.Height) error {
+func (n *Replica) notHere(at aweigh.Height) error {
 	return fmt.Errorf("node: there is no snapshot of height %d here; ask for another", at)
 }
 
-// makeOffers makes offers that were asked for, one at a time.
-func (n *Part) makeOffers(ctx context.Context) {
+// makeOffers makes the offers that were asked for, one at a time.
+func (n *Replica) makeOffers(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case k := <-n.shelf.orders:
+		case k := <-n.snapshots.orders:
 			began := time.Now()
 			if err := n.makeOffer(ctx, k.at); err != nil && ctx.Err() == nil {
 				n.log.Warn("a snapshot cannot be offered", "height", k.at, "error", err)
-				n.shelf.drop(k.at)
+				n.snapshots.drop(k.at)
 			}
 			if !n.pause(restFor * time.Since(began)) {
 				return
@@ -101,26 +102,26 @@ func (n *Part) makeOffers(ctx context.Context) {
 }
 
 // makeOffer proves the state that a snapshot holds, and names its parts.
-func (n *Part) makeOffer(ctx context.Context, at aweigh.Height) error {
-	k := n.shelf.take(at)
+func (n *Replica) makeOffer(ctx context.Context, at aweigh.Height) error {
+	k := n.snapshots.take(at)
 	if k == nil {
-		return nil // it was let go meanwhile
+		return nil // it was dropped meanwhile
 	}
-	defer n.shelf.giveBack(k)
-	if offer, _ := n.shelf.ready(k); offer != nil {
+	defer n.snapshots.giveBack(k)
+	if offer, _ := n.snapshots.ready(k); offer != nil {
 		return nil
 	}
 	var o snapshotOffer
 	var err error
 	if at > 0 {
-		if err = n.certify(ctx, History{Reader: k.store, Scope: n.id}, at, &o); err != nil {
+		if err = n.certify(ctx, machine.History{Reader: k.store, Scope: n.id}, at, &o); err != nil {
 			return err
 		}
 	}
 	var starts [][]byte
 	for more, after := true, []byte(nil); more && ctx.Err() == nil; {
 		var p snapshotPart
-		if p.Records, more, err = scope.ReadSnapshot(k.store, n.id, after, n.cfg.partBytes); err != nil {
+		if p.Records, more, err = scope.ReadSnapshot(k.store, n.id, after, n.cfg.SnapshotPart); err != nil {
 			return err
 		}
 		sum := sumOf(canon.Encode(p))
@@ -135,13 +136,13 @@ func (n *Part) makeOffer(ctx context.Context, at aweigh.Height) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	n.shelf.finished(k, canon.Encode(o), starts)
+	n.snapshots.finished(k, canon.Encode(o), starts)
 	n.log.Info("offering a snapshot", "height", at, "parts", len(starts))
 	return nil
 }
 
-// certify puts into an offer what proves the state after a block, which h holds.
-func (n *Part) certify(ctx context.Context, h History, at aweigh.Height, o *snapshotOffer) (err error) {
+// certify adds to an offer the proof of the state after a block, from h.
+func (n *Replica) certify(ctx context.Context, h machine.History, at aweigh.Height, o *snapshotOffer) (err error) {
 	if o.Block, err = h.Raw(at); err != nil {
 		return err
 	}
@@ -158,22 +159,22 @@ func (n *Part) certify(ctx context.Context, h History, at aweigh.Height, o *snap
 }
 
 // servePart answers with records of a snapshot that was offered.
-func (n *Part) servePart(p Peer, ask partAsk) ([]byte, error) {
-	if d := reserve(n.budgets.of(p).given, time.Now(), n.cfg.partBytes); d > 0 && !n.pause(d) {
+func (n *Replica) servePart(p machine.Peer, ask partAsk) ([]byte, error) {
+	if d := n.budgets.WaitGiven(p, n.cfg.SnapshotPart); d > 0 && !n.pause(d) {
 		return nil, ErrStopped
 	}
-	k := n.shelf.take(ask.Height)
+	k := n.snapshots.take(ask.Height)
 	if k == nil {
 		return nil, n.notHere(ask.Height)
 	}
-	defer n.shelf.giveBack(k)
-	_, after := n.shelf.ready(k)
+	defer n.snapshots.giveBack(k)
+	_, after := n.snapshots.ready(k)
 	if ask.Number >= uint64(len(after)) {
 		return nil, fmt.Errorf("node: part %d of %d", ask.Number, len(after))
 	}
 	var part snapshotPart
 	var err error
-	part.Records, _, err = scope.ReadSnapshot(k.store, n.id, after[ask.Number], n.cfg.partBytes)
+	part.Records, _, err = scope.ReadSnapshot(k.store, n.id, after[ask.Number], n.cfg.SnapshotPart)
 	n.snapshotGiven.Add(1)
 	return canon.Encode(part), err
 }

@@ -8,19 +8,20 @@ import (
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/kv"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/store"
 )
 
-// A node that executes the block which delegates a prefix has what was handed over. One
-// that took a snapshot of the parent's state instead has not: its part in the child is
-// vacant until it has a snapshot of the child's state.
+// A node that executes the block that delegates a prefix has the state that was handed over. A node that instead took
+// a snapshot of the parent's state does not: its replica in the child scope is vacant until it has a snapshot of the
+// child's state.
 
-// keyVacant marks a scope of which this node has no state yet.
-func keyVacant(id aweigh.ScopeID) []byte { return record(id, 'V') }
+// keyVacant returns the key that marks a scope of which this node has no state yet.
+func keyVacant(id aweigh.ScopeID) []byte { return machine.Record(id, 'V') }
 
-// prepare gives a scope that was delegated to a state in the store, if it has none:
-// that of its genesis, which is a mere stand-in if keys were handed over.
+// prepare stores a state for a delegated scope that has none: the state of its genesis. If keys were handed over, that
+// is only a placeholder.
 func prepare(s store.Store, g scope.Genesis) error {
 	id := g.Hash()
 	_, _, meta := scope.Clear(id)
@@ -48,7 +49,7 @@ func isVacant(s store.Store, id aweigh.ScopeID) (bool, error) {
 }
 
 // settle fetches the state of a scope of which this node has none.
-func (n *Part) settle(ctx context.Context) error {
+func (n *Replica) settle(ctx context.Context) error {
 	if !n.vacant.Load() {
 		return nil
 	}
@@ -75,7 +76,7 @@ func (n *Part) settle(ctx context.Context) error {
 }
 
 // fetchState fetches a snapshot of any height and installs it.
-func (n *Part) fetchState(ctx context.Context) error {
+func (n *Replica) fetchState(ctx context.Context) error {
 	offer, begun, err := storedOffer(n.cfg.Store, n.id)
 	if err != nil {
 		return err
@@ -90,28 +91,28 @@ func (n *Part) fetchState(ctx context.Context) error {
 	return install(n.cfg.Store, *n.genesis)
 }
 
-// moveIn begins anew with the state that was installed. Nothing runs yet.
-func (n *Part) moveIn() error {
-	cfg := n.runner.machine.cfg
+// moveIn starts again with the state that was installed. Nothing runs yet.
+func (n *Replica) moveIn() error {
+	cfg := n.runner.machine.Config()
 	cfg.Life, cfg.Awaited = rand.Uint64(), 0
-	m, err := NewMachine(cfg, n.cfg.Store)
+	m, err := machine.NewMachine(cfg, n.cfg.Store)
 	if err != nil {
 		return fmt.Errorf("node: a snapshot could not be installed, start the node again: %w", err)
 	}
 	n.runner.machine = m
-	n.roll.call(m.term)
+	n.epochs.set(m.EpochView())
 	n.measured.reseat(m.Epoch())
-	n.budgets.reseat()
+	n.budgets.Reseat()
 	n.delegates(m.Delegations())
 	n.runner.tell()
 	n.vacant.Store(false)
 	n.of.meetMembers(n)
-	n.note(Installed{Height: m.chain.state.Height()})
+	n.note(machine.Installed{Height: m.Height()})
 	for _, info := range n.host.Peers() {
 		n.peer(info.ID, true)
 	}
 	return nil
 }
 
-// errVacant answers those who ask a part that has no state yet.
+// errVacant answers requests to a replica that has no state yet.
 var errVacant = errors.New("node: this node has no state of the scope yet; ask another")

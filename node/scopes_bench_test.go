@@ -11,10 +11,12 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/time/rate"
+
+	"github.com/aweigh/aweigh/node/referral"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/store"
-	"golang.org/x/time/rate"
 )
 
 // spent is the processor time that this process has taken.
@@ -54,7 +56,7 @@ func BenchmarkQuietBesideFlood(b *testing.B) {
 					}
 				})
 			}
-			time.Sleep(300 * time.Millisecond)
+			time.Sleep(300 * time.Millisecond) // the flood reaches its rate
 			var took []time.Duration
 			b.ResetTimer()
 			for i := range b.N {
@@ -63,7 +65,7 @@ func BenchmarkQuietBesideFlood(b *testing.B) {
 					b.Fatal(err)
 				}
 				took = append(took, time.Since(start))
-				time.Sleep(2 * time.Millisecond)
+				time.Sleep(2 * time.Millisecond) // the pace of a quiet client
 			}
 			b.StopTimer()
 			cancel()
@@ -159,7 +161,7 @@ func BenchmarkResolve(b *testing.B) {
 	}
 	filling.Wait()
 	resolve := func(key []byte) error {
-		v, err := c.nodes[0].ReadOf(ctx, Keys(key), false)
+		v, err := c.nodes[0].ReadOf(ctx, referral.Keys(key), false)
 		if err != nil {
 			return err
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/testshort"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
 )
@@ -39,7 +40,7 @@ func TestScopeBeginsWhenItsAnchorsComeLate(t *testing.T) {
 		c.nodes = append(c.nodes, a.running[i].Node)
 	}
 	identity, anchor := newIdentity(t), newIdentity(t)
-	peer, err := PeerOf(identity)
+	peer, err := machine.PeerOf(identity)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +53,7 @@ func TestScopeBeginsWhenItsAnchorsComeLate(t *testing.T) {
 	put("/b/1", "handed over")
 	a.write(farBlocks) // what comes after is in no first answer of blocks
 	child := scope.Child{Prefix: []byte("/b/"), Policy: scope.DefaultPolicy(quorum.Crash)}
-	outside := scope.Anchor{Name: "outside", Key: anchor.Public(), Peer: string(peer), Score: FoundingScore}
+	outside := scope.Anchor{Name: "outside", Key: anchor.Public(), Peer: string(peer), Score: machine.FoundingScore}
 	for _, x := range append(a.genesis.Anchors, outside) {
 		if x.Name == "n1" || x.Name == "n3" || x.Name == "outside" {
 			child.Anchors = append(child.Anchors, x)
@@ -71,12 +72,12 @@ func TestScopeBeginsWhenItsAnchorsComeLate(t *testing.T) {
 	c.nodes = append(c.nodes, a.running[3].Node, o.Node)
 	for i, n := range c.nodes {
 		if got := c.value(ctx, i, "/b/1") + ", " + c.value(ctx, i, "/b/2"); got != "handed over, written there" {
-			t.Errorf("at %s: %s", n.Name(), got)
+			t.Errorf("at %s: %s", n.root.Name(), got)
 		}
 	}
 	for _, n := range c.nodes[3:] {
 		if p, err := n.In("/b/"); err != nil || p.snapshotParts.Load() == 0 {
-			t.Errorf("at %s, the first state came without a snapshot (%v)", n.Name(), err)
+			t.Errorf("at %s, the first state came without a snapshot (%v)", n.root.Name(), err)
 		}
 	}
 	// Who has a later state is given back no first one, whatever height is claimed for it.
@@ -87,7 +88,7 @@ func TestScopeBeginsWhenItsAnchorsComeLate(t *testing.T) {
 	again := snapshotOffer{Sums: make([]byte, 32)}
 	for _, at := range []aweigh.Height{0, 1, 1 << 20} {
 		again.Own.Header.Height = at
-		if err := p.checkOffer(ctx, "", &again); !errors.Is(err, ErrSnapshot) || again.height() != 0 {
+		if err := p.checkOffer(ctx, "", &again); !errors.Is(err, machine.ErrSnapshot) || again.height() != 0 {
 			t.Errorf("the first state, offered as that of block %d: %v", at, err)
 		}
 	}

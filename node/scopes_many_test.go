@@ -36,14 +36,14 @@ func TestManyIdleScopes(t *testing.T) {
 	}
 	sent := func() (frames uint64) {
 		for _, n := range c.nodes {
-			frames += n.NetworkStats().FramesSent
+			frames += n.root.NetworkStats().FramesSent
 		}
 		return frames
 	}
 	idle := func(what string) (cpu time.Duration, frames uint64) {
-		time.Sleep(3 * time.Second)
+		time.Sleep(3 * time.Second) // what was under way comes to rest
 		before, beforeFrames := spent(t), sent()
-		time.Sleep(10 * time.Second)
+		time.Sleep(10 * time.Second) // the time that is measured
 		cpu, frames = spent(t)-before, sent()-beforeFrames
 		t.Logf("%s: in 10 s of rest %v of processor time, %d frames", what, cpu, frames)
 		return cpu, frames

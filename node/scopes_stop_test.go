@@ -11,6 +11,7 @@ import (
 	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/internal/must"
 	"github.com/aweigh/aweigh/kv"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/store"
@@ -34,11 +35,11 @@ func newLives(t *testing.T, ctx context.Context) *lives {
 			t.Fatal(err)
 		}
 	}
-	peer, err := PeerOf(keys[0])
+	peer, err := machine.PeerOf(keys[0])
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := NewGenesis("test", aweigh.InstantOf(time.Now()), scope.DefaultPolicy(quorum.Crash), Founder{Name: "n0", Key: keys[1].Public(), Peer: peer})
+	g, err := machine.NewGenesis("test", aweigh.InstantOf(time.Now()), scope.DefaultPolicy(quorum.Crash), machine.Founder{Name: "n0", Key: keys[1].Public(), Peer: peer})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +97,7 @@ func TestAScopeThatBreaksStopsAlone(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p.runner.notes = func(Note) { must.Hold(false, "finalized and nullified") } // what a fork in the scope comes to
+		p.runner.notes = func(machine.Note) { must.Hold(false, "finalized and nullified") } // what a fork in the scope comes to
 	})
 }
 
@@ -118,7 +119,7 @@ func TestAScopeThatCannotBeOpenedStopsAlone(t *testing.T) {
 	var ops []kv.Op
 	for i, k := range []quorum.Kind{quorum.Notarize, quorum.Finalize} {
 		s := quorum.Subject{Kind: k, View: 9, Block: aweigh.Hash{byte(i + 1)}}
-		ops = append(ops, kv.Set(keyCertificate(child, s), canon.Encode(quorum.Certificate{Subject: s})))
+		ops = append(ops, kv.Set(machine.KeyCertificate(child, s), canon.Encode(quorum.Certificate{Subject: s})))
 	}
 	if err := l.disk.Commit(ops, true); err != nil {
 		t.Fatal(err)

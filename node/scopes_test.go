@@ -13,6 +13,8 @@ import (
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/testshort"
+	"github.com/aweigh/aweigh/internal/testwait"
+	"github.com/aweigh/aweigh/node/referral"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
 )
@@ -27,7 +29,7 @@ func (c *cluster) delegate(ctx context.Context, from, prefix string, mode quorum
 func (c *cluster) delegateUnder(ctx context.Context, from, prefix string, policy scope.Policy, anchors ...int) {
 	c.t.Helper()
 	child := scope.Child{Prefix: []byte(prefix), Policy: policy}
-	for _, a := range c.nodes[0].Genesis().Anchors {
+	for _, a := range c.nodes[0].root.Genesis().Anchors {
 		for _, i := range anchors {
 			if a.Name == fmt.Sprintf("n%d", i) {
 				child.Anchors = append(child.Anchors, a)
@@ -58,21 +60,26 @@ func (c *cluster) found(ctx context.Context, from string, child scope.Child) {
 		}
 	}
 	for _, n := range c.nodes {
-		for {
-			if _, err := n.In(string(child.Prefix)); err == nil {
-				break
+		testwait.For(c.t, func() error {
+			if _, err := n.In(string(child.Prefix)); err != nil {
+				return fmt.Errorf("%s has no part in %q: %w", n.root.Name(), child.Prefix, err)
 			}
-			if ctx.Err() != nil {
-				c.t.Fatalf("%s has no part in %q", n.Name(), child.Prefix)
-			}
-			time.Sleep(10 * time.Millisecond)
-		}
+			return nil
+		})
 	}
+}
+
+// sum is how many writes several clients have made.
+func sum(counts []atomic.Int64) (all int) {
+	for i := range counts {
+		all += int(counts[i].Load())
+	}
+	return all
 }
 
 func (c *cluster) value(ctx context.Context, node int, key string) string {
 	c.t.Helper()
-	v, err := c.nodes[node].ReadOf(ctx, Keys([]byte(key)), true)
+	v, err := c.nodes[node].ReadOf(ctx, referral.Keys([]byte(key)), true)
 	if err != nil {
 		c.t.Fatalf("reading %s: %v", key, err)
 	}
@@ -139,11 +146,12 @@ func TestBusyPrefixIsHandedOver(t *testing.T) {
 			}
 		})
 	}
-	time.Sleep(300 * time.Millisecond)
+	busy := func() { testwait.More(t, "writes", 10*writers, func() int { return sum(counts[:]) }) }
+	busy()
 	c.delegate(ctx, "", "/b/", quorum.BFT, 0, 1, 2, 3)
-	time.Sleep(300 * time.Millisecond)
+	busy()
 	c.delegate(ctx, "/b/", "/b/c/", quorum.Crash, 0, 1, 2)
-	time.Sleep(300 * time.Millisecond)
+	busy()
 	close(stop)
 	working.Wait()
 
@@ -158,9 +166,7 @@ func TestBusyPrefixIsHandedOver(t *testing.T) {
 			}
 		}
 	}
-	for events.Load() < total && ctx.Err() == nil {
-		time.Sleep(10 * time.Millisecond)
-	}
+	testwait.Until(t, "the watch tells of all writes", func() bool { return events.Load() >= total })
 	unwatch()
 	watching.Wait()
 	if events.Load() != total {
@@ -176,13 +182,13 @@ func TestBusyPrefixIsHandedOver(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s := p.Status(); s.Head.Height == 0 || s.Head.Scope == c.nodes[0].Scope() || s.Head.Network != c.nodes[0].Scope() {
+	if s := p.Status(); s.Head.Height == 0 || s.Head.Scope == c.nodes[0].root.Scope() || s.Head.Network != c.nodes[0].root.Scope() {
 		t.Errorf("the grandchild is at %+v", s.Head)
 	}
 	if _, err := c.nodes[1].Txn(ctx, scope.Txn{Success: append(putTxn("/a", "x").Success, putTxn("/b/c/0", "x").Success...)}, Once{}); !errors.Is(err, ErrSpans) {
 		t.Errorf("a transaction in two scopes: %v", err)
 	}
-	if _, err := c.nodes[1].ReadOf(ctx, Between([]byte("/"), []byte("0")), true); !errors.Is(err, ErrSpans) {
+	if _, err := c.nodes[1].ReadOf(ctx, referral.Between([]byte("/"), []byte("0")), true); !errors.Is(err, ErrSpans) {
 		t.Errorf("a read of two scopes: %v", err)
 	}
 	t.Logf("%d writes by %d clients", total, writers)
@@ -206,7 +212,7 @@ func TestScopesComeBackAfterARestart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := len(again.Parts()); got != 3 {
+	if got := len(again.Replicas()); got != 3 {
 		t.Errorf("a node that starts anew has %d parts", got)
 	}
 	ended, end := context.WithCancel(ctx)
@@ -215,7 +221,7 @@ func TestScopesComeBackAfterARestart(t *testing.T) {
 		t.Error(err)
 	}
 	var id aweigh.ScopeID
-	for _, p := range again.Parts() {
+	for _, p := range again.Replicas() {
 		if id == p.Scope() {
 			t.Error("two parts in one scope")
 		}
@@ -260,8 +266,8 @@ func TestObserverComesAfterADelegation(t *testing.T) {
 	a.write(100)
 	key, fs := newIdentity(t), vfs.NewMem()
 	o := a.observe(key, fs)
-	until(t, "all scopes", func() bool {
-		parts := o.Parts()
+	testwait.Until(t, "all scopes", func() bool {
+		parts := o.Replicas()
 		for _, p := range parts {
 			if p.vacant.Load() {
 				return false

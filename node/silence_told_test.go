@@ -9,18 +9,18 @@ import (
 // TestEachScopeThatIsSilentIsTold: a scope that was still behind when another one was told of is told of as well, and
 // once.
 func TestEachScopeThatIsSilentIsTold(t *testing.T) {
-	a, b := new(Part), new(Part)
+	a, b := new(Replica), new(Replica)
 	var s silences
 	s.met(a)
 	s.met(b)
 	for _, v := range []struct {
-		until       map[*Part]aweigh.Epoch
+		until       map[*Replica]aweigh.Epoch
 		news, first bool
 	}{
-		{map[*Part]aweigh.Epoch{a: 5}, true, true},
-		{map[*Part]aweigh.Epoch{a: 5, b: 9}, true, true},
-		{map[*Part]aweigh.Epoch{a: 5, b: 9}, false, false},
-		{map[*Part]aweigh.Epoch{a: 6, b: 9}, true, false},
+		{map[*Replica]aweigh.Epoch{a: 5}, true, true},
+		{map[*Replica]aweigh.Epoch{a: 5, b: 9}, true, true},
+		{map[*Replica]aweigh.Epoch{a: 5, b: 9}, false, false},
+		{map[*Replica]aweigh.Epoch{a: 6, b: 9}, true, false},
 	} {
 		if news, first := s.tell(v.until); news != v.news || first != v.first {
 			t.Errorf("%v: news %v, first %v", v.until, news, first)
@@ -33,7 +33,7 @@ func TestEachScopeThatIsSilentIsTold(t *testing.T) {
 
 // TestLossesThatGoOnAreTold: what is met again and again in a scope postpones nothing; a new scope does.
 func TestLossesThatGoOnAreTold(t *testing.T) {
-	a, b := new(Part), new(Part)
+	a, b := new(Replica), new(Replica)
 	var s silences
 	s.met(a)
 	began := s.since

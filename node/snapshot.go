@@ -8,6 +8,7 @@ import (
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/kv"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/votes"
 )
@@ -17,11 +18,10 @@ import (
 //	O            snapshotOffer: what is being fetched
 //	S<number>    a part that came
 //	I            the state is being replaced: it cannot be read until that is done
-//	o            height of the block from which on this node holds all
-func keyJob(id aweigh.ScopeID) []byte { return record(id, 'O') }
+func keyJob(id aweigh.ScopeID) []byte { return machine.Record(id, 'O') }
 
 func keyPart(id aweigh.ScopeID, n uint64) []byte {
-	return record(id, 'S', binary.BigEndian.AppendUint64(nil, n)...)
+	return machine.Record(id, 'S', binary.BigEndian.AppendUint64(nil, n)...)
 }
 
 // partNumber is the number of the part at a key.
@@ -33,15 +33,13 @@ func partNumber(key []byte) (n uint64, ok bool) {
 	return n, true
 }
 
-func keyInstalling(id aweigh.ScopeID) []byte { return record(id, 'I') }
+func keyInstalling(id aweigh.ScopeID) []byte { return machine.Record(id, 'I') }
 
-func keyOldest(id aweigh.ScopeID) []byte { return record(id, 'o') }
-
-// heightsAsk asks which snapshots may be had by one who has all up to a height.
+// heightsAsk asks which snapshots are available to a node that has all blocks up to a height.
 type heightsAsk struct {
 	_    struct{} `cbor:",toarray"`
 	Have aweigh.Height
-	Any  bool // blocks would be of no use: one of any height is, also of 0
+	Any  bool // blocks are of no use to the asker: a snapshot of any height is, also of 0
 }
 
 // heights are those of snapshots.
@@ -56,12 +54,12 @@ type snapshotAsk struct {
 	Height aweigh.Height
 }
 
-// snapshotOffer proves what the state after a block must be, and names the parts
-// that make it. The names are a claim: they tell who gives something else than was
-// offered, and which peers offer the same. Without parts, the offer is not made yet.
+// snapshotOffer proves what the state after a block must be, and names the parts that make it. The names are a claim:
+// they show which peer gives something else than was offered, and which peers offer the same. An offer without parts
+// is not ready yet.
 type snapshotOffer struct {
 	_     struct{}       `cbor:",toarray"`
-	Block []byte         // empty if it is what the scope was founded with
+	Block []byte         // empty if it is the state that the scope was founded with
 	Own   scope.Finality // of the block, by a certificate of its own
 	Next  scope.Finality // of its child, whose header claims the state
 	Sums  []byte         // of the parts, 32 bytes each
@@ -85,38 +83,33 @@ const maxParts = maxPart / 64
 
 func sumOf(part []byte) aweigh.Hash { return aweigh.Sum([]byte("aweigh/part/1"), part) }
 
-// parts is how many there are.
+// parts returns the number of parts.
 func (o *snapshotOffer) parts() uint64 { return uint64(len(o.Sums) / len(aweigh.Hash{})) }
 
-// sum is what the bytes of a part must hash to.
+// sum returns the hash of part n.
 func (o *snapshotOffer) sum(n uint64) aweigh.Hash {
 	return aweigh.Hash(o.Sums[n*uint64(len(aweigh.Hash{})):][:len(aweigh.Hash{})])
 }
-
-// ErrSnapshot is wrapped by errors about a snapshot that is not what it should be.
-var ErrSnapshot = fmt.Errorf("node: bad snapshot")
 
 // check verifies that the block and its child are final, each in its epoch.
 func (o *snapshotOffer) check(own, next *scope.Epoch) error {
 	b, err := scope.DecodeBlock(o.Block, own.Policy.Limits, votes.Verify)
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrSnapshot, err)
+		return fmt.Errorf("%w: %w", machine.ErrSnapshot, err)
 	}
 	if o.Own.Header != b.Header || len(o.Own.Descendants) > 0 {
-		return fmt.Errorf("%w: the finality of another block", ErrSnapshot)
+		return fmt.Errorf("%w: the finality of another block", machine.ErrSnapshot)
 	}
 	if err := errors.Join(o.Own.CheckIn(own), o.Next.CheckIn(next)); err != nil {
-		return fmt.Errorf("%w: %w", ErrSnapshot, err)
+		return fmt.Errorf("%w: %w", machine.ErrSnapshot, err)
 	}
 	return nil
 }
 
-// first reports whether the offer is of what the scope was founded with, which the
-// scope's genesis proves.
+// first reports whether the offer is of the state that the scope was founded with, which the scope's genesis proves.
 func (o *snapshotOffer) first() bool { return len(o.Block) == 0 }
 
-// height is that of the block whose state is offered, 0 for the first state, whatever
-// else the offer says.
+// height returns the height of the block whose state is offered, 0 for the first state, whatever else the offer says.
 func (o *snapshotOffer) height() aweigh.Height {
 	if o.first() {
 		return 0
@@ -124,7 +117,7 @@ func (o *snapshotOffer) height() aweigh.Height {
 	return o.Own.Header.Height
 }
 
-// begin is an import of what is offered of the scope with a genesis.
+// begin returns an import of the offered state of the scope with a genesis.
 func (o *snapshotOffer) begin(g scope.Genesis) (in *scope.Import, err error) {
 	if o.first() {
 		in, err = scope.NewFirstImport(g)
@@ -135,20 +128,20 @@ func (o *snapshotOffer) begin(g scope.Genesis) (in *scope.Import, err error) {
 		err = errors.New("a snapshot of another scope")
 	}
 	if err != nil {
-		err = fmt.Errorf("%w: %w", ErrSnapshot, err)
+		err = fmt.Errorf("%w: %w", machine.ErrSnapshot, err)
 	}
 	return in, err
 }
 
-// take checks a part that follows what came before.
+// take checks a part that follows the parts before it.
 func (p *snapshotPart) take(in *scope.Import, use func([]kv.Op) error) error {
 	if len(p.Records) == 0 {
-		return fmt.Errorf("%w: a part without records", ErrSnapshot)
+		return fmt.Errorf("%w: a part without records", machine.ErrSnapshot)
 	}
 	for _, r := range p.Records {
 		ops, err := in.Add(r)
 		if err != nil {
-			return fmt.Errorf("%w: %w", ErrSnapshot, err)
+			return fmt.Errorf("%w: %w", machine.ErrSnapshot, err)
 		}
 		if err := use(ops); err != nil {
 			return err
@@ -157,7 +150,7 @@ func (p *snapshotPart) take(in *scope.Import, use func([]kv.Op) error) error {
 	return nil
 }
 
-// storedOffer is the snapshot that is being fetched, if any.
+// storedOffer returns the offer of the snapshot that is being fetched; ok is false if there is none.
 func storedOffer(r kv.Reader, id aweigh.ScopeID) (o snapshotOffer, ok bool, err error) {
 	raw, ok, err := r.Get(keyJob(id))
 	if err != nil || !ok {
@@ -166,13 +159,13 @@ func storedOffer(r kv.Reader, id aweigh.ScopeID) (o snapshotOffer, ok bool, err 
 	return o, true, canon.Decode(raw, &o)
 }
 
-// awaitedHeight is that of the snapshot that is being fetched, 0 if none is.
+// awaitedHeight returns the height of the snapshot that is being fetched, 0 if there is none.
 func awaitedHeight(r kv.Reader, id aweigh.ScopeID) (aweigh.Height, error) {
 	o, _, err := storedOffer(r, id)
 	return o.height(), err
 }
 
-// read gives a part that is stored to an import.
+// read passes a stored part to an import.
 func (o *snapshotOffer) read(r kv.Reader, id aweigh.ScopeID, n uint64, in *scope.Import, use func([]kv.Op) error) error {
 	raw, ok, err := r.Get(keyPart(id, n))
 	if err == nil && (!ok || sumOf(raw) != o.sum(n)) {
@@ -183,7 +176,7 @@ func (o *snapshotOffer) read(r kv.Reader, id aweigh.ScopeID, n uint64, in *scope
 	}
 	var p snapshotPart
 	if err := canon.Decode(raw, &p); err != nil {
-		return fmt.Errorf("%w: %w", ErrSnapshot, err)
+		return fmt.Errorf("%w: %w", machine.ErrSnapshot, err)
 	}
 	return p.take(in, use)
 }
@@ -193,6 +186,3 @@ type handoversAsk struct {
 	_     struct{} `cbor:",toarray"`
 	Above aweigh.Height
 }
-
-// HandoversAtOnce bounds the handovers in one answer.
-const HandoversAtOnce = 256

@@ -13,6 +13,7 @@ import (
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/internal/testshort"
+	"github.com/aweigh/aweigh/internal/testwait"
 	"github.com/aweigh/aweigh/store"
 )
 
@@ -44,7 +45,7 @@ func newGivers(t *testing.T) (a *anchorage, parts uint64, bend *atomic.Pointer[f
 	t.Helper()
 	bend = new(atomic.Pointer[func(k, v []byte) []byte])
 	a = newFar(t, func(i int, cfg *Config) {
-		cfg.partBytes = 1200
+		cfg.SnapshotPart = 1200
 		if i == 1 {
 			cfg.Store = bent{cfg.Store, bend}
 		}
@@ -55,7 +56,7 @@ func newGivers(t *testing.T) (a *anchorage, parts uint64, bend *atomic.Pointer[f
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	for i := range 4 {
-		raw, err := a.running[i].serveOffer(ctx, snapshotAsk{Height: at})
+		raw, err := a.running[i].root.serveOffer(ctx, snapshotAsk{Height: at})
 		var o snapshotOffer
 		if err == nil {
 			err = canon.Decode(raw, &o)
@@ -73,11 +74,11 @@ func newGivers(t *testing.T) (a *anchorage, parts uint64, bend *atomic.Pointer[f
 // must be written first.
 func (a *anchorage) commonSnapshot() (at aweigh.Height) {
 	a.t.Helper()
-	until(a.t, "a height of which all have a snapshot", func() bool {
+	testwait.Until(a.t, "a height of which all have a snapshot", func() bool {
 		times := make(map[aweigh.Height]int)
 		for i := range 4 {
 			a.level(a.running[i])
-			for _, h := range a.running[i].shelf.from(1) {
+			for _, h := range a.running[i].root.snapshots.from(1) {
 				if times[h]++; times[h] == 4 {
 					at = h
 				}
@@ -93,7 +94,7 @@ func (a *anchorage) commonSnapshot() (at aweigh.Height) {
 
 func (a *anchorage) given() (all [4]uint64, sum uint64) {
 	for i := range 4 {
-		all[i] = a.running[i].snapshotGiven.Load()
+		all[i] = a.running[i].root.snapshotGiven.Load()
 		sum += all[i]
 	}
 	return all, sum
@@ -106,14 +107,14 @@ func TestSnapshotComesFromSeveralPeers(t *testing.T) {
 	o := a.observe(newIdentity(t), vfs.NewMem())
 	defer o.halt(t)
 	var most int
-	until(t, "the state of the others", func() bool {
-		if p := o.fetching.Load(); p != nil {
+	testwait.Until(t, "the state of the others", func() bool {
+		if p := o.root.fetching.Load(); p != nil {
 			most = max(most, len(p.Peers))
 			if p.Of != parts || p.Parts > p.Of {
 				t.Errorf("%d parts of %d, of %d", p.Parts, p.Of, parts)
 			}
 		}
-		return o.Status().Head.Digest == a.running[0].Status().Head.Digest
+		return o.root.Status().Head.Digest == a.running[0].root.Status().Head.Digest
 	})
 	all, sum := a.given()
 	several := 0
@@ -137,8 +138,8 @@ func TestPartThatWasNotOfferedIsFoundOut(t *testing.T) {
 	o := a.observe(newIdentity(t), vfs.NewMem())
 	defer o.halt(t)
 	a.level(o)
-	if o.snapshotLies.Load() != 1 || o.snapshotParts.Load() != parts {
-		t.Errorf("%d lies; %d parts for a snapshot of %d", o.snapshotLies.Load(), o.snapshotParts.Load(), parts)
+	if o.root.snapshotLies.Load() != 1 || o.root.snapshotParts.Load() != parts {
+		t.Errorf("%d lies; %d parts for a snapshot of %d", o.root.snapshotLies.Load(), o.root.snapshotParts.Load(), parts)
 	}
 }
 
@@ -159,8 +160,8 @@ func TestGiverThatHangsIsReplaced(t *testing.T) {
 	defer o.halt(t)
 	began := time.Now()
 	a.level(o)
-	if took := time.Since(began); o.snapshotParts.Load() != parts || hangs.Load() == 0 || took > 20*time.Second { // a request of any kind may take 30 s
-		t.Errorf("%d parts for a snapshot of %d; %d were hung up; it took %v", o.snapshotParts.Load(), parts, hangs.Load(), took)
+	if took := time.Since(began); o.root.snapshotParts.Load() != parts || hangs.Load() == 0 || took > 20*time.Second { // a request of any kind may take 30 s
+		t.Errorf("%d parts for a snapshot of %d; %d were hung up; it took %v", o.root.snapshotParts.Load(), parts, hangs.Load(), took)
 	}
 }
 
@@ -180,14 +181,14 @@ func TestGiverThatDiesIsReplaced(t *testing.T) {
 	bend.Store(&stop)
 	o := a.observe(newIdentity(t), vfs.NewMem())
 	defer o.halt(t)
-	until(t, "some parts", func() bool { return read.Load() > 100 })
+	testwait.Until(t, "some parts", func() bool { return read.Load() > 100 })
 	close(free)
 	if err := a.end(1); err != nil {
 		t.Fatal(err)
 	}
 	a.level(o)
-	if o.snapshotParts.Load() != parts {
-		t.Errorf("%d parts for a snapshot of %d", o.snapshotParts.Load(), parts)
+	if o.root.snapshotParts.Load() != parts {
+		t.Errorf("%d parts for a snapshot of %d", o.root.snapshotParts.Load(), parts)
 	}
 }
 
@@ -198,9 +199,9 @@ func TestLoneSlowGiverIsLeft(t *testing.T) {
 	a, _, _ := newGivers(t)
 	o := a.observe(newIdentity(t), vfs.NewMem())
 	defer o.halt(t)
-	until(t, "all are connected", func() bool { return len(o.candidates()) == 4 })
+	testwait.Until(t, "all are connected", func() bool { return len(o.root.candidates()) == 4 })
 	a.level(o)
-	peers := o.candidates()
+	peers := o.root.candidates()
 	for _, c := range []struct {
 		what   string
 		givers int
@@ -213,7 +214,7 @@ func TestLoneSlowGiverIsLeft(t *testing.T) {
 		{"a young one", 1, 0, 0, false},
 		{"a slow one", 1, 0, time.Hour, true},
 	} {
-		f := fetch{n: o.Part, givers: make(map[peer.ID]context.CancelFunc), parts: make([]partState, 200), count: c.came, paced: time.Now().Add(-c.since)}
+		f := fetch{n: o.root, givers: make(map[peer.ID]context.CancelFunc), parts: make([]partState, 200), count: c.came, paced: time.Now().Add(-c.since)}
 		for _, p := range peers[:c.givers] {
 			f.givers[p] = func() {}
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/kv"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/store"
 )
@@ -37,16 +38,16 @@ func TestInstallationCutOffIsFinished(t *testing.T) {
 	defer cancel()
 	offer := a.running[0].offerOf(ctx, t)
 	id := a.genesis.Hash()
-	fetched, err := Bootstrap(a.genesis)
+	fetched, err := machine.Bootstrap(a.genesis)
 	if err != nil {
 		t.Fatal(err)
 	}
-	fetched = append(fetched, kv.Set(record(id, 'g'), []byte("stays")))
-	if err := offer.check(a.running[0].roll.epoch(), a.running[0].roll.epoch()); err != nil {
+	fetched = append(fetched, kv.Set(machine.Record(id, 'g'), []byte("stays")))
+	if err := offer.check(a.running[0].root.epochs.epoch(), a.running[0].root.epochs.epoch()); err != nil {
 		t.Fatal(err)
 	}
 	for no := range offer.parts() {
-		raw, err := a.running[0].servePart("", partAsk{Height: offer.height(), Number: no})
+		raw, err := a.running[0].root.servePart("", partAsk{Height: offer.height(), Number: no})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -75,7 +76,7 @@ func TestInstallationCutOffIsFinished(t *testing.T) {
 		if state, err2 := scope.Open(s, id); commits > 0 && (err2 != nil || state.Head().Digest != offer.Next.Header.State) {
 			t.Errorf("after %d commits: %v", commits, err2)
 		}
-		if v, ok, _ := s.Get(record(id, 'g')); !ok || string(v) != "stays" {
+		if v, ok, _ := s.Get(machine.Record(id, 'g')); !ok || string(v) != "stays" {
 			t.Errorf("after %d commits another record is gone", commits)
 		}
 		if err == nil {

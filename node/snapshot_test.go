@@ -16,19 +16,21 @@ import (
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/internal/testshort"
+	"github.com/aweigh/aweigh/internal/testwait"
 	"github.com/aweigh/aweigh/kv"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/store"
 	"github.com/aweigh/aweigh/votes"
 )
 
 // farBlocks is more than one answer of blocks, so that a snapshot is wanted.
-const farBlocks = maxBlocks + 100
+const farBlocks = machine.MaxBlocks + 100
 
 // quickly makes a node offer and want snapshots after few blocks, and its scopes rest often.
 func quickly(cfg *Config) {
 	cfg.restAfter = 5 * time.Millisecond
-	cfg.SnapshotBehind, cfg.snapshotEvery, cfg.partBytes = 40, 10*time.Millisecond, 2000
+	cfg.SnapshotBehind, cfg.snapshotEvery, cfg.SnapshotPart = 40, 10*time.Millisecond, 2000
 }
 
 // newFar is four anchors that offer and want snapshots early.
@@ -100,20 +102,11 @@ func newIdentity(t testing.TB) votes.PrivateKey {
 	return k
 }
 
-func until(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(40 * time.Second); !ok(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("in vain: %s", what)
-		}
-	}
-}
-
 // level waits until a node has the state of anchor 0.
 func (a *anchorage) level(r *running) {
 	a.t.Helper()
-	until(a.t, "the state of the others", func() bool {
-		x, y := a.running[0].Status().Head, r.Status().Head
+	testwait.Until(a.t, "the state of the others", func() bool {
+		x, y := a.running[0].root.Status().Head, r.root.Status().Head
 		return x.Height == y.Height && x.Digest == y.Digest && x.Block == y.Block
 	})
 }
@@ -135,11 +128,11 @@ func TestObserverCatchesUpBySnapshot(t *testing.T) {
 	key, fs := newIdentity(t), vfs.NewMem()
 	o := a.observe(key, fs)
 	a.level(o)
-	if o.snapshotParts.Load() < 10 {
-		t.Errorf("it fetched %d parts of a snapshot", o.snapshotParts.Load())
+	if o.root.snapshotParts.Load() < 10 {
+		t.Errorf("it fetched %d parts of a snapshot", o.root.snapshotParts.Load())
 	}
-	_, err := o.History().Block(aweigh.Height(maxBlocks + 1))
-	if !errors.Is(err, ErrNoBlock) || !strings.Contains(err.Error(), "ask another node") {
+	_, err := o.root.History().Block(aweigh.Height(machine.MaxBlocks + 1))
+	if !errors.Is(err, machine.ErrNoBlock) || !strings.Contains(err.Error(), "ask another node") {
 		t.Errorf("a block from before the snapshot: %v", err)
 	}
 	a.write(3)
@@ -148,13 +141,13 @@ func TestObserverCatchesUpBySnapshot(t *testing.T) {
 	a.write(3)
 	o = a.observe(key, fs)
 	a.level(o)
-	if n := o.snapshotParts.Load(); n != 0 {
+	if n := o.root.snapshotParts.Load(); n != 0 {
 		t.Errorf("it fetched %d parts for a few blocks", n)
 	}
-	if _, ok, err := storedOffer(o.store, o.id); ok || err != nil {
+	if _, ok, err := storedOffer(o.store, o.root.id); ok || err != nil {
 		t.Errorf("what was fetched is still there (%v)", err)
 	}
-	parts := record(o.id, 'S')
+	parts := machine.Record(o.root.id, 'S')
 	_ = o.store.Scan(parts, kv.PrefixEnd(parts), false, func(k, _ []byte) bool { t.Errorf("%x is still there", k); return true })
 	o.halt(t)
 }
@@ -163,12 +156,12 @@ func TestObserverCatchesUpBySnapshot(t *testing.T) {
 func TestSnapshotIsResumed(t *testing.T) {
 	testshort.Skip(t)
 	t.Parallel()
-	a := newFar(t, func(_ int, cfg *Config) { cfg.partBytes = 1200 })
+	a := newFar(t, func(_ int, cfg *Config) { cfg.SnapshotPart = 1200 })
 	startAll(a)
 	a.write(farBlocks)
 	key, fs := newIdentity(t), vfs.NewMem()
 	o := a.observe(key, fs)
-	until(t, "the first parts", func() bool { return o.snapshotParts.Load() > 5 })
+	testwait.Until(t, "the first parts", func() bool { return o.root.snapshotParts.Load() > 5 })
 	o.halt(t)
 	s, err := store.OpenPebble("data", store.Options{FS: fs})
 	if err != nil {
@@ -176,23 +169,23 @@ func TestSnapshotIsResumed(t *testing.T) {
 	}
 	offer, ok, err := storedOffer(s, a.genesis.Hash())
 	if err != nil || !ok {
-		t.Fatalf("after %d parts there is no offer: %v", o.snapshotParts.Load(), err)
+		t.Fatalf("after %d parts there is no offer: %v", o.root.snapshotParts.Load(), err)
 	}
-	if err := offer.check(o.roll.epoch(), o.roll.epoch()); err != nil {
+	if err := offer.check(o.root.epochs.epoch(), o.root.epochs.epoch()); err != nil {
 		t.Fatal(err)
 	}
-	f, err := newFetch(&Part{cfg: &Config{Store: s}, id: o.id}, &offer)
+	f, err := newFetch(&Replica{cfg: &Config{Store: s}, id: o.root.id}, &offer)
 	if err != nil || f.count < 5 || f.whole() {
-		t.Fatalf("after %d parts there are %d of %d: %v", o.snapshotParts.Load(), f.count, offer.parts(), err)
+		t.Fatalf("after %d parts there are %d of %d: %v", o.root.snapshotParts.Load(), f.count, offer.parts(), err)
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	first := o.snapshotParts.Load()
+	first := o.root.snapshotParts.Load()
 	o = a.observe(key, fs)
 	a.level(o)
 	o.halt(t)
-	if second := o.snapshotParts.Load(); first != f.count || first+second != offer.parts() {
+	if second := o.root.snapshotParts.Load(); first != f.count || first+second != offer.parts() {
 		t.Errorf("%d parts, then %d, of %d", first, second, offer.parts())
 	}
 }
@@ -200,7 +193,7 @@ func TestSnapshotIsResumed(t *testing.T) {
 // offerOf is the offer of a node's newest snapshot.
 func (r *running) offerOf(ctx context.Context, t *testing.T) (o snapshotOffer) {
 	t.Helper()
-	raw, err := r.serveHeights(heightsAsk{})
+	raw, err := r.root.serveHeights(heightsAsk{})
 	var at heights
 	if err == nil {
 		err = canon.Decode(raw, &at)
@@ -208,7 +201,7 @@ func (r *running) offerOf(ctx context.Context, t *testing.T) (o snapshotOffer) {
 	if err != nil || len(at.All) == 0 {
 		t.Fatalf("heights %v: %v", at.All, err)
 	}
-	if raw, err = r.serveOffer(ctx, snapshotAsk{Height: at.All[len(at.All)-1]}); err == nil {
+	if raw, err = r.root.serveOffer(ctx, snapshotAsk{Height: at.All[len(at.All)-1]}); err == nil {
 		err = canon.Decode(raw, &o)
 	}
 	if err != nil || len(o.Block) == 0 {
@@ -263,13 +256,13 @@ func TestLyingSnapshotsAreFoundOut(t *testing.T) {
 	a.write(farBlocks)
 	o := a.observe(newIdentity(t), vfs.NewMem())
 	defer o.halt(t)
-	until(t, "a lie found out", func() bool { return o.snapshotLies.Load() > 0 })
-	if h := o.Status().Head.Height; h > maxBlocks && o.Status().Far {
+	testwait.Until(t, "a lie found out", func() bool { return o.root.snapshotLies.Load() > 0 })
+	if h := o.root.Status().Head.Height; h > machine.MaxBlocks && o.root.Status().Far {
 		t.Errorf("height %d after nothing but lies", h)
 	}
 	lie.Store(false)
 	for i := range 4 { // what they offered was a lie as well
-		a.running[i].shelf.clear()
+		a.running[i].root.snapshots.clear()
 	}
 	a.level(o)
 }
@@ -292,7 +285,7 @@ func TestAnchorThatWasAwayCatchesUpBySnapshot(t *testing.T) {
 	a.start(3, disks[3])
 	r := a.running[3]
 	a.level(r)
-	if r.snapshotParts.Load() == 0 {
+	if r.root.snapshotParts.Load() == 0 {
 		t.Error("it fetched no snapshot")
 	}
 	if err := a.end(2); err != nil { // now nothing is decided without anchor 3
@@ -300,7 +293,7 @@ func TestAnchorThatWasAwayCatchesUpBySnapshot(t *testing.T) {
 	}
 	a.write(2)
 	a.level(r)
-	if s := r.Status(); s.Lost || s.Signed[quorum.Finalize] == 0 {
+	if s := r.root.Status(); s.Lost || s.Signed[quorum.Finalize] == 0 {
 		t.Errorf("lost %v, signed %v", s.Lost, s.Signed)
 	}
 }

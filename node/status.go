@@ -1,116 +1,146 @@
 package node
 
 import (
-	"maps"
-	"slices"
+	"context"
 	"time"
 
+	"github.com/libp2p/go-libp2p/core/peer"
+
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/node/machine"
+	"github.com/aweigh/aweigh/p2p"
 	"github.com/aweigh/aweigh/quorum"
-	"github.com/aweigh/aweigh/scope"
-	"github.com/aweigh/aweigh/votes"
 )
 
-// Status is what a Machine can say of itself at once.
-type Status struct {
-	Network     aweigh.NetworkID
-	Scope       aweigh.ScopeID
-	Self        aweigh.AnchorID // zero for an observer
-	Epoch       aweigh.Epoch
-	EpochBlocks uint64        // after which the epoch ends
-	Began       aweigh.Height // of the block that the epoch begins with
-	Agenda      int           // decisions that are open, or carried and not yet in effect
-	View        aweigh.View
-	Leader      aweigh.AnchorID
-	Head        scope.Head
-	Rules       quorum.Rules
-	Roster      scope.Roster
-	Heard       map[aweigh.AnchorID]aweigh.View // the last view in which each anchor was heard of
-	Known       aweigh.Height                   // the highest block proven to be final, here or not
-	Pool        int                             // mutations waiting
-	PoolSize    int                             // their bytes
-	Waiting     int                             // bundles in no open proposal
-	Signed      [quorum.Finalize + 1]uint64     // ballots since the start, by kind
-	Silent      map[aweigh.AnchorID]bool        // anchors whose nodes said that they sign nothing
-	Lost        bool                            // P9: signs nothing
-	Listening   bool                            // P9: signs nothing yet, because it has not heard of a quorum since its start
-	Unheard     time.Duration                   // for how long others were asked in vain, while it listens and is to sign
-	Behind      bool                            // is fetching final blocks
-	Told        aweigh.Height                   // that an anchor said it has, unproven, while this node fetches
-	Far         bool                            // lacks so many that it waits for a snapshot
-	Faults      []votes.Equivocation
+// Status returns the machine's status. It is as of now, or as of its last change if the machine is too busy to answer
+// or does not run.
+func (n *Replica) Status() machine.Status { return n.statusWithin(time.Second) }
+
+// CatchingUp reports whether this node knows that its state is old. It costs nothing, and may be a step late.
+func (n *Replica) CatchingUp() bool {
+	s := n.runner.stand.Load()
+	return s.Far || s.Known > s.State.Height() || n.fetching.Load() != nil
 }
 
-// Status is a copy of what the machine knows of itself.
-func (m *Machine) Status() Status {
-	s := m.stand()
-	return s.status()
+func (n *Replica) statusWithin(d time.Duration) machine.Status {
+	return n.seenWithin(d, aweigh.Hash{}).Status
 }
 
-// stand is what a Status is made of: of most it names where it stands, so that it is
-// soon made, and held, in every scope.
-type stand struct {
-	term             *term
-	state            *scope.State // of which nothing is read but its head
-	self             aweigh.AnchorID
-	view             aweigh.View
-	heard            []aweigh.View // by seat
-	silent           map[aweigh.AnchorID]bool
-	agenda           int
-	known, told      aweigh.Height
-	pool, size, wait int
-	signed           [quorum.Finalize + 1]uint64
-	unheard          time.Duration
-	faults           []votes.Equivocation
-	lost, listening  bool
-	behind, far      bool
-}
-
-func (m *Machine) stand() stand {
-	s := stand{
-		term: m.term, state: m.chain.state, self: m.self, view: m.engine.View(),
-		heard: make([]aweigh.View, m.roster.Weights.Len()),
-		known: max(m.known, m.chain.state.Height()),
-		pool:  m.pool.mutations, size: m.pool.bytes, wait: m.pool.waiting,
-		signed: m.signed,
-		lost:   m.guard != nil && m.guard.Lost(), listening: m.guard != nil && !m.listen.over, behind: m.sync.at != 0,
-		far:    m.sync.far(m),
-		faults: slices.Clone(m.proofs.known),
-	}
-	if len(m.silent) > 0 {
-		s.silent = maps.Clone(m.silent)
-	}
-	if s.behind {
-		s.told = m.sync.told
-	}
-	if s.listening && !s.lost {
-		s.unheard = m.listen.unheard(m.now)
-	}
-	if open, err := m.chain.state.Agenda(); err == nil {
-		s.agenda = len(open)
-	}
-	for seat := range s.heard {
-		s.heard[seat] = m.engine.Heard(m.roster.Weights.At(seat).Anchor)
+// seenWithin returns the machine's status and what it knows of a mutation. If the machine is too busy to answer, the
+// status is the last one, and no mutation is reported as on disk.
+func (n *Replica) seenWithin(d time.Duration, mutation aweigh.Hash) seen {
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	defer cancel()
+	s, err := n.see(ctx, mutation)
+	if err != nil {
+		return seen{Status: n.runner.stand.Load().Status()}
 	}
 	return s
 }
 
-func (s *stand) status() Status {
-	e, head := s.term.epoch, s.state.Head()
-	status := Status{
-		Network: e.Network, Scope: e.Scope, Self: s.self,
-		Epoch: e.Number, Began: e.Start, EpochBlocks: e.Policy.EpochBlocks,
-		View: s.view, Leader: quorum.Leader(e.Leaders(), e.Seed(), s.view),
-		Head: head, Rules: s.term.keyring.Rules(), Roster: e.Roster,
-		Known: s.known, Told: s.told,
-		Pool: s.pool, PoolSize: s.size, Waiting: s.wait,
-		Signed: s.signed, Agenda: s.agenda,
-		Lost: s.lost, Listening: s.listening, Unheard: s.unheard, Behind: s.behind, Far: s.far,
-		Faults: s.faults, Silent: s.silent,
-		Heard: make(map[aweigh.AnchorID]aweigh.View, len(s.heard)),
+// Name returns the name of this node for people.
+func (n *Replica) Name() string { return n.cfg.Name }
+
+// Peer returns this node's libp2p peer ID.
+func (n *Replica) Peer() machine.Peer { return machine.Peer(n.host.ID().String()) }
+
+// Addrs returns the full multiaddrs at which other nodes can reach this node.
+func (n *Replica) Addrs() []string { return n.host.Addrs() }
+
+// Peers returns the nodes of this network that this node is connected to.
+func (n *Replica) Peers() []p2p.PeerInfo { return n.host.Peers() }
+
+// NetworkStats returns the network's counters since the start.
+func (n *Replica) NetworkStats() p2p.Stats { return n.host.Stats() }
+
+// Reach holds the anchors that take part in decisions, as seen from this node, and what that allows.
+type Reach struct {
+	Anchors []aweigh.AnchorID              // that sign, this node included if it is one
+	Missing []aweigh.AnchorID              // the others
+	Says    map[aweigh.AnchorID]AnchorSays // of all
+	Weight  uint64                         // of those that sign
+	Needed  uint64                         // the largest threshold that a decision has to meet
+	Reads   uint64                         // weight of the answers that a linearizable read needs
+	Total   uint64
+	// Failures is how many of those that sign may still stop, the
+	// heaviest first, before nothing can be decided; -1 if nothing can be now.
+	Failures int
+}
+
+// Reach returns how this node sees the anchors now.
+func (n *Replica) Reach() Reach { return n.reach(n.Status()) }
+
+// reach counts the anchors that are connected and report that they sign. Anchors that listen (P9) wait for a quorum;
+// they count if the anchors that sign are no quorum without them.
+func (n *Replica) reach(s machine.Status) Reach {
+	says := n.said(s)
+	r := reachOf(&s, says, false)
+	if r.Failures < 0 {
+		r = reachOf(&s, says, true)
 	}
-	for seat, view := range s.heard {
-		status.Heard[e.Roster.Weights.At(seat).Anchor] = view
+	return r
+}
+
+// said returns what each anchor reports of itself, or what this node finds.
+func (n *Replica) said(s machine.Status) map[aweigh.AnchorID]AnchorSays {
+	connected := make(map[peer.ID]bool)
+	for _, p := range n.host.Peers() {
+		connected[p.ID] = true
 	}
-	return status
+	now, all := time.Now(), make(map[aweigh.AnchorID]AnchorSays, len(s.Roster.Anchors))
+	for _, a := range s.Roster.Anchors {
+		id, peer := a.Key.ID(), machine.Peer(a.Peer)
+		says := AnchorSays{State: AnchorAway}
+		if at, err := n.called.id(peer); err != nil {
+		} else if n.called.of(at) == n.Peer() {
+			if says = n.says(&s); s.Self != id && says.State != AnchorUnseated {
+				says = AnchorSays{State: AnchorKeyless}
+			}
+		} else if connected[at] {
+			says = n.of.states.says(at, n.id, now)
+		}
+		all[id] = says
+	}
+	return all
+}
+
+// reachOf returns the reach that follows from the anchors' reports.
+func reachOf(s *machine.Status, says map[aweigh.AnchorID]AnchorSays, listeners bool) Reach {
+	var shares []quorum.Share
+	r := Reach{Total: s.Roster.Weights.Total(), Says: says}
+	for _, a := range s.Roster.Anchors {
+		id := a.Key.ID()
+		if at := says[id].State; at != AnchorSigns && !(listeners && at == AnchorListens) {
+			r.Missing = append(r.Missing, id)
+			continue
+		}
+		r.Anchors = append(r.Anchors, id)
+		if s.Roster.Weights.Of(id) == 0 { // on probation
+			continue
+		}
+		r.Weight += s.Roster.Weights.Of(id)
+		shares = append(shares, quorum.Share{Anchor: id, Weight: s.Roster.Weights.Of(id)})
+	}
+	r.Needed = max(s.Rules.Notarize.Threshold(r.Total), s.Rules.Finalize.Threshold(r.Total))
+	r.Reads = machine.ReadWeight(s.Rules, r.Total)
+	r.Failures = failures(shares, r.Weight, r.Needed, max(s.Rules.Notarize.MinAnchors, s.Rules.Finalize.MinAnchors))
+	return r
+}
+
+// failures counts how many of the shares, the heaviest first, can be taken
+// away while the rest weighs at least needed.
+func failures(shares []quorum.Share, weight, needed uint64, anchors uint32) int {
+	for n := -1; ; n++ {
+		if weight < needed || len(shares) < int(anchors) || len(shares) == 0 {
+			return n
+		}
+		heaviest := 0
+		for i, s := range shares {
+			if s.Weight > shares[heaviest].Weight {
+				heaviest = i
+			}
+		}
+		weight -= shares[heaviest].Weight
+		shares = append(shares[:heaviest:heaviest], shares[heaviest+1:]...)
+	}
 }

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/network"
+
+	"github.com/aweigh/aweigh/internal/testwait"
 )
 
 // TestSilentMemberIsLetGo: a member whose host gives no sign of life is
@@ -17,7 +19,7 @@ func TestSilentMemberIsLetGo(t *testing.T) {
 		t.Fatalf("a live member was let go: %d counted", n)
 	}
 	b.host.RemoveStreamHandler("/ipfs/ping/1.0.0") // as if stuck: no answer
-	eventually(t, "the silent member to be let go", func() bool {
+	testwait.Until(t, "the silent member to be let go", func() bool {
 		a.checkAlive(b.ID())
 		return a.Stats().Silent > 0
 	})
@@ -33,7 +35,7 @@ func TestBusyMemberIsKept(t *testing.T) {
 		before := a.Stats().FramesReceived
 		for a.Stats().FramesReceived == before { // before it gives no answer
 			b.Send(a.ID(), []byte("frame"))
-			time.Sleep(time.Millisecond)
+			time.Sleep(time.Millisecond) // the pace of a busy member
 		}
 		_ = s.Reset()
 	})

@@ -8,6 +8,8 @@ import (
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/peer"
 	ma "github.com/multiformats/go-multiaddr"
+
+	"github.com/aweigh/aweigh/internal/testwait"
 )
 
 // blocks is for how long each of n blocks in a row lasts, of a peer that goes on at once.
@@ -61,7 +63,7 @@ func TestBlamedPeerIsKeptOutAndMembersComeBack(t *testing.T) {
 			a.SetMembers([]peer.ID{b.ID()})
 			b.SetMembers([]peer.ID{a.ID()})
 		}
-		eventually(t, "hosts connect", func() bool { return connected(a, b) })
+		testwait.Until(t, "hosts connect", func() bool { return connected(a, b) })
 		for range memberTolerance {
 			a.Blame(b.ID())
 			if !member && a.Stats().Blocked > 0 {
@@ -77,10 +79,10 @@ func TestBlamedPeerIsKeptOutAndMembersComeBack(t *testing.T) {
 		for a.Stats().Blocked == 0 {
 			a.Blame(b.ID())
 		}
-		eventually(t, "it is disconnected", func() bool { return a.host.Network().Connectedness(b.ID()) != network.Connected })
-		eventually(t, "it is refused", func() bool { return a.Stats().GateRefusals > 0 })
+		testwait.Until(t, "it is disconnected", func() bool { return a.host.Network().Connectedness(b.ID()) != network.Connected })
+		testwait.Until(t, "it is refused", func() bool { return a.Stats().GateRefusals > 0 })
 		if member {
-			eventually(t, "a member is back soon", func() bool { return connected(a, b) })
+			testwait.Until(t, "a member is back soon", func() bool { return connected(a, b) })
 		} else if connected(a, b) {
 			t.Error("a stranger is back at once")
 		}
@@ -122,7 +124,7 @@ func TestStrangersShareMemory(t *testing.T) {
 	member := start(t, func(c *Config) { c.Handler.Frame = in.receive })
 	join(t, a, member)
 	a.SetMembers([]peer.ID{member.ID()})
-	eventually(t, "nothing more fits", func() bool {
+	testwait.Until(t, "nothing more fits", func() bool {
 		full := true
 		for _, h := range slow {
 			for a.Send(h.ID(), make([]byte, size)) {
@@ -142,11 +144,11 @@ func TestStrangersShareMemory(t *testing.T) {
 	if !a.Send(member.ID(), make([]byte, size)) {
 		t.Error("a member's frame is refused")
 	}
-	eventually(t, "a member gets its frames", func() bool { return in.len() == 1 })
+	testwait.Until(t, "a member gets its frames", func() bool { return in.len() == 1 })
 	for _, h := range slow {
 		_ = a.host.Network().ClosePeer(h.ID())
 	}
-	eventually(t, "the memory is given back", func() bool { return a.strangers.queued.Load() == 0 })
+	testwait.Until(t, "the memory is given back", func() bool { return a.strangers.queued.Load() == 0 })
 }
 
 // TestFrameThatNeverEndsIsCut: a peer that begins a frame and sends it too slowly

@@ -9,6 +9,8 @@ import (
 
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/peer"
+
+	"github.com/aweigh/aweigh/internal/testwait"
 )
 
 func TestFramesArriveInOrder(t *testing.T) {
@@ -27,14 +29,14 @@ func TestFramesArriveInOrder(t *testing.T) {
 		}
 		for side := range got {
 			in := &got[side]
-			eventually(t, "all frames arrive", func() bool { return in.len() == total })
+			testwait.Until(t, "all frames arrive", func() bool { return in.len() == total })
 			for i, frame := range in.all() {
 				if len(frame) != 4+i%700 || binary.BigEndian.Uint32(frame) != uint32(i) {
 					t.Fatalf("%s: frame %d is %d bytes, number %d", transport, i, len(frame), binary.BigEndian.Uint32(frame))
 				}
 			}
 		}
-		eventually(t, "sent frames are counted", func() bool { return a.Stats().FramesSent == total })
+		testwait.Until(t, "sent frames are counted", func() bool { return a.Stats().FramesSent == total })
 		if s := a.Stats(); s.FramesReceived != total || s.FramesLost+s.DroppedFull != 0 {
 			t.Errorf("%s: %+v", transport, s)
 		}
@@ -65,8 +67,8 @@ func TestOversizeFrameFromPeerCutsItsStream(t *testing.T) {
 	b := start(t, func(c *Config) { c.MaxFrame = 1000; c.Handler.Frame = in.receive })
 	join(t, a, b)
 	a.Send(b.ID(), make([]byte, 1001))
-	eventually(t, "the frame is refused", func() bool { return b.Stats().BadFrames == 1 })
-	eventually(t, "the sender opens another stream", func() bool {
+	testwait.Until(t, "the frame is refused", func() bool { return b.Stats().BadFrames == 1 })
+	testwait.Until(t, "the sender opens another stream", func() bool {
 		a.Send(b.ID(), []byte("small"))
 		return in.len() > 0
 	})
@@ -87,7 +89,7 @@ func TestSlowReaderSlowsNobodyElse(t *testing.T) {
 	join(t, a, fast)
 
 	// Fill all that lies between: the queue, the buffers and the stream's window.
-	eventually(t, "the slow peer's queue is full", func() bool {
+	testwait.Until(t, "the slow peer's queue is full", func() bool {
 		for a.Send(slow.ID(), make([]byte, frameSize)) {
 		}
 		_, queued := a.peers.find(slow.ID()).link.waiting()
@@ -101,7 +103,7 @@ func TestSlowReaderSlowsNobodyElse(t *testing.T) {
 			t.Fatalf("frame %d for the fast peer was refused", i)
 		}
 	}
-	eventually(t, "the fast peer gets its frames", func() bool { return quick.Load() == 100 })
+	testwait.Until(t, "the fast peer gets its frames", func() bool { return quick.Load() == 100 })
 }
 
 func TestPeerThatReadsNothingLosesItsStream(t *testing.T) {
@@ -110,7 +112,7 @@ func TestPeerThatReadsNothingLosesItsStream(t *testing.T) {
 	b := start(t, func(c *Config) { c.Handler.Frame = func(peer.ID, []byte) { <-stuck } })
 	defer close(stuck)
 	join(t, a, b)
-	eventually(t, "the stream is given up", func() bool {
+	testwait.Until(t, "the stream is given up", func() bool {
 		a.Send(b.ID(), make([]byte, 1<<20))
 		return a.Stats().StreamsBroken > 0 && a.Stats().FramesLost > 0
 	})
@@ -125,7 +127,7 @@ func TestPeerAboveItsRateIsSlowed(t *testing.T) {
 	for range 250 { // a burst of 200, then 100 a second
 		a.Send(b.ID(), []byte("x"))
 	}
-	eventually(t, "all arrive", func() bool { return in.len() == 250 })
+	testwait.Until(t, "all arrive", func() bool { return in.len() == 250 })
 	if took := time.Since(began); took < 400*time.Millisecond {
 		t.Errorf("250 frames took %v", took)
 	}
@@ -140,7 +142,7 @@ func TestSecondStreamTakesThePlaceOfTheFirst(t *testing.T) {
 	b := start(t, func(c *Config) { c.Handler.Frame = in.receive })
 	join(t, a, b)
 	a.Send(b.ID(), []byte("one"))
-	eventually(t, "the first arrives", func() bool { return in.len() == 1 })
+	testwait.Until(t, "the first arrives", func() bool { return in.len() == 1 })
 	s, err := a.host.NewStream(network.WithNoDial(t.Context(), "test"), b.ID(), b.framesID)
 	if err != nil {
 		t.Fatal(err)
@@ -148,10 +150,10 @@ func TestSecondStreamTakesThePlaceOfTheFirst(t *testing.T) {
 	if _, err := s.Write([]byte("\x03two")); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the second arrives", func() bool { return in.len() >= 2 })
-	eventually(t, "the first stream is closed", func() bool { return a.Stats().StreamsBroken > 0 })
+	testwait.Until(t, "the second arrives", func() bool { return in.len() >= 2 })
+	testwait.Until(t, "the first stream is closed", func() bool { return a.Stats().StreamsBroken > 0 })
 	a.Send(b.ID(), []byte("three"))
-	eventually(t, "the link recovers", func() bool { return in.len() == 3 })
+	testwait.Until(t, "the link recovers", func() bool { return in.len() == 3 })
 	if !bytes.Equal(bytes.Join(in.all(), []byte(" ")), []byte("one two three")) {
 		t.Errorf("%q", in.all())
 	}

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/peer"
+
+	"github.com/aweigh/aweigh/internal/testwait"
 )
 
 // listener counts gossip and gives one verdict, save for probes.
@@ -54,7 +56,7 @@ func chain(t *testing.T, listeners []*listener, topics []Topic) []*Host {
 func publish(t *testing.T, h *Host, topic Topic, text, what string, ok func() bool) {
 	t.Helper()
 	again, n := time.Now(), 0
-	eventually(t, what, func() bool {
+	testwait.Until(t, what, func() bool {
 		if now := time.Now(); !now.Before(again) {
 			n, again = n+1, now.Add(200*time.Millisecond)
 			if err := h.Publish(topic, fmt.Appendf(nil, "%s %d", text, n)); err != nil {
@@ -87,7 +89,7 @@ func TestGossipReachesAllAndOnce(t *testing.T) {
 		if i < 2 {
 			want = n / 2 // its own do not come back
 		}
-		eventually(t, fmt.Sprintf("host %d hears %d", i, want), func() bool { return l.heard.Load() == want })
+		testwait.Until(t, fmt.Sprintf("host %d hears %d", i, want), func() bool { return l.heard.Load() == want })
 	}
 	// The same bytes again are not news.
 	if err := hosts[0].Publish("t", []byte("message 0")); err != nil {
@@ -121,7 +123,7 @@ func TestVerdictStopsAMessage(t *testing.T) {
 		if err := hosts[0].Publish("t", []byte("bad")); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "the verdict is counted", func() bool {
+		testwait.Until(t, "the verdict is counted", func() bool {
 			s := hosts[1].Stats()
 			return s.GossipIgnored+s.GossipRejected == 1
 		})

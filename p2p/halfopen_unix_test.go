@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/peer"
+
+	"github.com/aweigh/aweigh/internal/testwait"
 )
 
 // stoppable, in the environment, makes this test program a host that waits
@@ -71,19 +73,19 @@ func TestStoppedProcessIsNoticed(t *testing.T) {
 				c.Listen = []string{"/ip4/127.0.0.1/tcp/0", "/ip4/127.0.0.1/udp/0/quic-v1"}
 			})
 			up := func() bool { return a.peers.find(member) != nil }
-			eventually(t, "they connect", up)
+			testwait.Until(t, "they connect", up)
 			if err := other.Process.Signal(syscall.SIGSTOP); err != nil {
 				t.Fatal(err)
 			}
 			began := time.Now()
-			eventually(t, "the stopped process is let go", func() bool { return !up() })
+			testwait.Until(t, "the stopped process is let go", func() bool { return !up() })
 			if took := time.Since(began); took > aliveEvery+aliveWithin+time.Second {
 				t.Errorf("that took %v", took)
 			}
 			if err := other.Process.Signal(syscall.SIGCONT); err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, "it is found again", up)
+			testwait.Until(t, "it is found again", up)
 		})
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"io"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/libp2p/go-libp2p"
 	"github.com/libp2p/go-libp2p/core/host"
@@ -12,6 +11,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/peer"
 
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/testwait"
 )
 
 // TestStrangersLearnNoNetwork: a libp2p host that knows no network's identity connects,
@@ -29,21 +29,19 @@ func TestStrangersLearnNoNetwork(t *testing.T) {
 		t.Fatal(err)
 	}
 	identity := h.cfg.Network.String()
-	for wait := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	testwait.Until(t, "the host tells what it is", func() bool {
 		protocols, err := stranger.Peerstore().GetProtocols(h.ID())
 		agent, _ := stranger.Peerstore().Get(h.ID(), "AgentVersion")
-		if err == nil && len(protocols) > 0 && agent != nil {
-			for _, told := range append([]string{agent.(string)}, asText(protocols)...) {
-				if strings.Contains(told, identity[:8]) {
-					t.Errorf("%q tells of network %s", told, identity)
-				}
+		if err != nil || len(protocols) == 0 || agent == nil {
+			return false
+		}
+		for _, told := range append([]string{agent.(string)}, asText(protocols)...) {
+			if strings.Contains(told, identity[:8]) {
+				t.Errorf("%q tells of network %s", told, identity)
 			}
-			break
 		}
-		if time.Now().After(wait) {
-			t.Fatalf("nothing was told: %v", err)
-		}
-	}
+		return true
+	})
 	// What shows nothing: what the host showed, which comes back, what others may show, and what was made up.
 	for what, shown := range map[string]aweigh.Hash{
 		"zeros":                      {},

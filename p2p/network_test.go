@@ -18,6 +18,7 @@ import (
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/internal/testwait"
 )
 
 func TestAnotherNetworkIsRefused(t *testing.T) {
@@ -27,15 +28,15 @@ func TestAnotherNetworkIsRefused(t *testing.T) {
 	a := start(t, func(c *Config) { c.Handler.Peer = note; c.Grace = 100 * time.Millisecond })
 	b := start(t, func(c *Config) { c.Handler.Peer = note; c.Grace = time.Hour; c.Network = aweigh.Sum([]byte("another")) })
 	a.Hint(b.Info())
-	eventually(t, "the foreign peer is noticed", func() bool { return a.Stats().Foreign+b.Stats().Foreign > 0 })
-	eventually(t, "it is disconnected", func() bool {
+	testwait.Until(t, "the foreign peer is noticed", func() bool { return a.Stats().Foreign+b.Stats().Foreign > 0 })
+	testwait.Until(t, "it is disconnected", func() bool {
 		return a.host.Network().Connectedness(b.ID()) == network.NotConnected
 	})
 	if mu.Lock(); len(met) > 0 {
 		t.Error("a foreign peer was announced")
 	}
 	mu.Unlock()
-	eventually(t, "it stays refused", func() bool {
+	testwait.Until(t, "it stays refused", func() bool {
 		a.Hint(b.Info())
 		return a.Stats().GateRefusals+b.Stats().GateRefusals > 0
 	})
@@ -48,14 +49,14 @@ func TestPeersThatCameAgainAreNotJudgedEarly(t *testing.T) {
 	b := start(t, func(c *Config) { c.Grace = time.Hour; c.Network = aweigh.Sum([]byte("another")) })
 	began := time.Now()
 	a.Hint(b.Info())
-	eventually(t, "they connect", func() bool { return a.host.Network().Connectedness(b.ID()) == network.Connected })
+	testwait.Until(t, "they connect", func() bool { return a.host.Network().Connectedness(b.ID()) == network.Connected })
 	for range 2 { // when the second is taken, the first was judged
 		a.peers.expired <- expiry{b.ID(), time.Hour}
 	}
 	if n := a.Stats().Foreign; n > 0 && time.Since(began) < secondLook {
 		t.Error("a peer that is here for a moment was judged")
 	}
-	eventually(t, "its own time ends", func() bool { return a.Stats().Foreign+b.Stats().Foreign > 0 })
+	testwait.Until(t, "its own time ends", func() bool { return a.Stats().Foreign+b.Stats().Foreign > 0 })
 }
 
 func TestPeerIsFoundAgainAfterItRestarts(t *testing.T) {
@@ -73,7 +74,7 @@ func TestPeerIsFoundAgainAfterItRestarts(t *testing.T) {
 			}
 		}
 	})
-	eventually(t, "hosts connect", func() bool { return connected(a, b) })
+	testwait.Until(t, "hosts connect", func() bool { return connected(a, b) })
 	if err := b.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -83,11 +84,11 @@ func TestPeerIsFoundAgainAfterItRestarts(t *testing.T) {
 	if a.Send(b.ID(), []byte("lost")) {
 		t.Error("a frame for a peer that went was accepted")
 	}
-	eventually(t, "dials fail", func() bool { return a.Stats().DialsFailed >= 2 })
+	testwait.Until(t, "dials fail", func() bool { return a.Stats().DialsFailed >= 2 })
 	b = start(t, func(c *Config) { c.Key = key; c.Listen = []string{addr}; c.Handler.Frame = in.receive })
-	eventually(t, "hosts connect again", func() bool { return connected(a, b) })
+	testwait.Until(t, "hosts connect again", func() bool { return connected(a, b) })
 	a.Send(b.ID(), []byte("found"))
-	eventually(t, "frames flow again", func() bool { return in.len() == 1 })
+	testwait.Until(t, "frames flow again", func() bool { return in.len() == 1 })
 }
 
 // TestThirtyHostsJoinThroughOneAddress uses an address of the machine that is
@@ -99,7 +100,7 @@ func TestThirtyHostsJoinThroughOneAddress(t *testing.T) {
 	for range 29 {
 		hosts = append(hosts, start(t, func(c *Config) { c.Listen = listen; c.Bootstrap = []peer.AddrInfo{first.Info()} }))
 	}
-	eventually(t, "all reach the first", func() bool { return first.Stats().Peers == 29 })
+	testwait.Until(t, "all reach the first", func() bool { return first.Stats().Peers == 29 })
 	for i, h := range append(hosts, first) {
 		if s := h.Stats(); s.Foreign+s.GateRefusals > 0 {
 			t.Errorf("host %d refused someone: %+v", i, s)
@@ -119,7 +120,7 @@ func TestOneAddressHasALimit(t *testing.T) {
 	}
 	// A host counts a connection as soon as it dialled it; the first counts it
 	// when the peer has said who it is. Only the second is bounded.
-	eventually(t, "two are let in and four are turned away", func() bool {
+	testwait.Until(t, "two are let in and four are turned away", func() bool {
 		failed := 0
 		for _, h := range hosts {
 			if !connected(h, first) && h.Stats().DialsFailed > 0 {
@@ -175,8 +176,8 @@ func TestPeerExchangeFindsEveryone(t *testing.T) {
 		hosts = append(hosts, start(t, func(c *Config) { c.Bootstrap = []peer.AddrInfo{first.Info()} }))
 	}
 	for i, h := range hosts {
-		eventually(t, "everyone knows everyone", func() bool { return h.Stats().Peers == 9 })
-		eventually(t, "everyone has told what it is", func() bool {
+		testwait.Until(t, "everyone knows everyone", func() bool { return h.Stats().Peers == 9 })
+		testwait.Until(t, "everyone has told what it is", func() bool {
 			return !slices.ContainsFunc(h.Peers(), func(p PeerInfo) bool { return p.Agent != "aweigh/dev" })
 		})
 		if infos := h.Peers(); len(infos) != 9 || infos[0].Addr == "" {
@@ -191,10 +192,10 @@ func TestTargetEndsTheSearchButNotForMembers(t *testing.T) {
 	for range 5 {
 		hosts = append(hosts, start(t, func(c *Config) { c.Bootstrap = []peer.AddrInfo{first.Info()}; c.Target = 1 }))
 	}
-	eventually(t, "all reach the first", func() bool { return first.Stats().Peers == 5 })
+	testwait.Until(t, "all reach the first", func() bool { return first.Stats().Peers == 5 })
 	// A member's address is not known here; the first knows it.
 	hosts[0].SetMembers([]peer.ID{hosts[1].ID(), hosts[2].ID()})
-	eventually(t, "members are found", func() bool { return connected(hosts[0], hosts[1]) && connected(hosts[0], hosts[2]) })
+	testwait.Until(t, "members are found", func() bool { return connected(hosts[0], hosts[1]) && connected(hosts[0], hosts[2]) })
 	if hosts[3].Stats().Dials > 2 {
 		t.Error("a host with enough peers went on dialling")
 	}
@@ -213,12 +214,12 @@ func TestAddressesSurviveARestart(t *testing.T) {
 	b := start(t, nil)
 	a := start(t, func(c *Config) { c.Key = key; c.Datastore = store })
 	join(t, a, b)
-	eventually(t, "the peer is remembered", func() bool { return a.Stats().Known == 1 })
+	testwait.Until(t, "the peer is remembered", func() bool { return a.Stats().Known == 1 })
 	if err := a.Close(); err != nil {
 		t.Fatal(err)
 	}
 	a = start(t, func(c *Config) { c.Key = key; c.Datastore = store })
-	eventually(t, "it is found from memory", func() bool { return connected(a, b) })
+	testwait.Until(t, "it is found from memory", func() bool { return connected(a, b) })
 }
 
 func TestForgedRecordsAreRefused(t *testing.T) {
@@ -318,9 +319,9 @@ func TestBlockedPeerStaysOut(t *testing.T) {
 	a, b := start(t, nil), start(t, nil)
 	join(t, a, b)
 	a.Block(b.ID(), time.Hour)
-	eventually(t, "the peer goes", func() bool { return a.Stats().Peers == 0 && b.Stats().Peers == 0 })
+	testwait.Until(t, "the peer goes", func() bool { return a.Stats().Peers == 0 && b.Stats().Peers == 0 })
 	b.Hint(a.Info())
-	eventually(t, "the peer is refused", func() bool { return a.Stats().GateRefusals > 0 })
+	testwait.Until(t, "the peer is refused", func() bool { return a.Stats().GateRefusals > 0 })
 	if connected(a, b) {
 		t.Error("a blocked peer is connected")
 	}

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/testwait"
 )
 
 func TestMain(m *testing.M) {
@@ -20,7 +21,7 @@ func TestMain(m *testing.M) {
 }
 
 // patience is how long a test waits for what must happen. Only failures take it.
-const patience = 10 * time.Second
+const patience = testwait.Patience
 
 var testNetwork = aweigh.Sum([]byte("p2p test"))
 
@@ -77,21 +78,6 @@ func TestMembersThatWereNamedBeforeTheStartCount(t *testing.T) {
 	}
 }
 
-// eventually waits until ok holds.
-func eventually(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	deadline := time.After(patience)
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for !ok() {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatalf("never happened: %s", what)
-		}
-	}
-}
-
 // within returns the next value of c.
 func within[T any](t testing.TB, what string, c <-chan T) T {
 	t.Helper()
@@ -113,7 +99,7 @@ func connected(a, b *Host) bool {
 func join(t testing.TB, a, b *Host) {
 	t.Helper()
 	a.Hint(b.Info())
-	eventually(t, "hosts connect", func() bool { return connected(a, b) })
+	testwait.Until(t, "hosts connect", func() bool { return connected(a, b) })
 }
 
 // inbox collects frames.

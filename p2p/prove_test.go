@@ -21,6 +21,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/internal/testwait"
 )
 
 // copycat is a libp2p host that speaks all protocols that a host of the network names to everybody, and knows no more.
@@ -46,7 +47,7 @@ func newCopycat(t *testing.T, h *Host) *copycat {
 		t.Fatal(err)
 	}
 	var names []protocol.ID
-	eventually(t, "the host tells its protocols", func() bool {
+	testwait.Until(t, "the host tells its protocols", func() bool {
 		names, _ = c.Peerstore().GetProtocols(h.ID())
 		return slices.Contains(names, h.framesID)
 	})
@@ -170,7 +171,7 @@ func TestCopyingNamesIsNoProof(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		time.Sleep(2 * time.Millisecond)
+		time.Sleep(2 * time.Millisecond) // the pace of its frames
 	}
 	if sent || c.hears("news") {
 		t.Error("the peer is sent gossip or frames")
@@ -203,7 +204,7 @@ func TestCopyingNamesIsNoProof(t *testing.T) {
 	if asked.Load() != 1 {
 		t.Errorf("%d peers were announced", asked.Load())
 	}
-	eventually(t, "all is counted", func() bool { s := h.Stats(); return s.Foreign == 1 && s.Unproven == 4 })
+	testwait.Until(t, "all is counted", func() bool { s := h.Stats(); return s.Foreign == 1 && s.Unproven == 4 })
 	if !connected(h, friend) {
 		t.Error("an honest host was disconnected")
 	}
@@ -228,14 +229,14 @@ func TestFewStreamsWaitForAProof(t *testing.T) {
 			_, _ = s.Write([]byte{1})
 		}
 	}
-	eventually(t, "half of them are refused", func() bool { return h.Stats().Unproven == waitingMax+answersMax })
+	testwait.Until(t, "half of them are refused", func() bool { return h.Stats().Unproven == waitingMax+answersMax })
 	if c := h.claimed(c.ID()); len(c.waiting) != waitingMax || len(c.answers) != answersMax {
 		t.Errorf("%d streams wait, and %d proofs", len(c.waiting), len(c.answers))
 	}
 	if err := c.Close(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "nothing is kept", h.claimsNothing)
+	testwait.Until(t, "nothing is kept", h.claimsNothing)
 }
 
 // TestPeersThatProveLaterGetEverything: what a peer sent meanwhile is taken then, and gossip goes both ways.
@@ -255,9 +256,9 @@ func TestPeersThatProveLaterGetEverything(t *testing.T) {
 	c.open(h.ID(), h.framesID, lengthened([]byte("a frame")))
 	c.open(h.ID(), meshsub, c.packet("t", "good"))
 	request := c.open(h.ID(), h.pullID, lengthened([]byte("hello")))
-	eventually(t, "the host asks for a proof", func() bool { return slices.Contains(c.spoken(), h.proofID) })
+	testwait.Until(t, "the host asks for a proof", func() bool { return slices.Contains(c.spoken(), h.proofID) })
 	friend.Send(h.ID(), []byte("of a friend"))
-	eventually(t, "a friend's frame arrives", func() bool { return in.len() > 0 })
+	testwait.Until(t, "a friend's frame arrives", func() bool { return in.len() > 0 })
 	if in.len() > 1 || ears.heard.Load() > 0 || c.hears("/gossip/") {
 		t.Error("the peer has not proved yet")
 	}
@@ -268,14 +269,14 @@ func TestPeersThatProveLaterGetEverything(t *testing.T) {
 	if got, err := io.ReadAll(s); err != nil || !bytes.Equal(got, theirs[:]) {
 		t.Errorf("the host proves by %x, %v", got, err)
 	}
-	eventually(t, "what the peer sent arrives", func() bool { return in.len() == 2 && ears.heard.Load() == 1 })
+	testwait.Until(t, "what the peer sent arrives", func() bool { return in.len() == 2 && ears.heard.Load() == 1 })
 	if got, err := io.ReadAll(request); err != nil || !bytes.HasSuffix(got, []byte("hello")) {
 		t.Errorf("the request is answered by %q, %v", got, err)
 	}
 	h.Send(c.ID(), []byte("news of a frame"))
-	eventually(t, "the peer gets frames", func() bool { return c.hears("news of a frame") })
+	testwait.Until(t, "the peer gets frames", func() bool { return c.hears("news of a frame") })
 	publish(t, h, "t", "news of gossip", "the peer gets gossip", func() bool { return c.hears("news of gossip") })
-	eventually(t, "its address is known", func() bool { return len(h.book.addrs(c.ID())) > 0 })
+	testwait.Until(t, "its address is known", func() bool { return len(h.book.addrs(c.ID())) > 0 })
 	if !slices.Contains(h.Hears("t"), c.ID()) || h.Stats().Unproven > 0 {
 		t.Errorf("the mesh is %s; %+v", h.Hears("t"), h.Stats())
 	}

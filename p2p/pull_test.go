@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/peer"
+
+	"github.com/aweigh/aweigh/internal/testwait"
 )
 
 func TestRequestIsAnswered(t *testing.T) {
@@ -111,7 +113,7 @@ func TestRequestsAtOnceAreBounded(t *testing.T) {
 			errs <- err
 		}()
 	}
-	eventually(t, "three are served", func() bool { return now.Load() == 3 })
+	testwait.Until(t, "three are served", func() bool { return now.Load() == 3 })
 	close(release)
 	for range 10 {
 		if err := within(t, "a request ends", errs); err != nil {

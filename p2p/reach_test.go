@@ -10,6 +10,8 @@ import (
 	"github.com/libp2p/go-libp2p/core/crypto"
 	"github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/p2p/protocol/circuitv2/proto"
+
+	"github.com/aweigh/aweigh/internal/testwait"
 )
 
 // group is hosts that are members of one network, each with a memory that
@@ -55,7 +57,7 @@ func (g *group) down(i int) {
 // whole waits until every host that is named sees all others that are named.
 func (g *group) whole(what string, named ...int) {
 	g.t.Helper()
-	eventually(g.t, what, func() bool {
+	testwait.Until(g.t, what, func() bool {
 		for _, i := range named {
 			for _, j := range named {
 				if i != j && !connected(g.hosts[i], g.hosts[j]) {
@@ -109,11 +111,11 @@ func TestMembersMeetByHearsay(t *testing.T) {
 	g.up(1, first)
 	g.whole("0 and 1 meet", 0, 1)
 	there := []string{g.hosts[1].Info().Addrs[0].String()}
-	eventually(t, "1 is remembered", func() bool { return len(g.hosts[0].book.addrs(g.ids[1])) > 0 })
+	testwait.Until(t, "1 is remembered", func() bool { return len(g.hosts[0].book.addrs(g.ids[1])) > 0 })
 	g.down(1)
 	g.up(2, first)
 	g.whole("0 and 2 meet", 0, 2)
-	eventually(t, "2 hears of 1", func() bool { return len(g.hosts[2].book.addrs(g.ids[1])) > 0 })
+	testwait.Until(t, "2 hears of 1", func() bool { return len(g.hosts[2].book.addrs(g.ids[1])) > 0 })
 	g.down(0)
 	g.down(2)
 	g.hosts[1] = start(t, func(c *Config) { // it has forgotten everyone, and waits
@@ -164,21 +166,21 @@ func TestHiddenHostsAreReachedThroughARelay(t *testing.T) {
 	}
 	a, b := hidden(), hidden()
 	a.SetMembers([]peer.ID{b.ID()})
-	eventually(t, "two hidden hosts meet", func() bool { return connected(a, b) })
+	testwait.Until(t, "two hidden hosts meet", func() bool { return connected(a, b) })
 	if !a.Send(b.ID(), []byte("hello")) {
 		t.Error("no frame can be sent")
 	}
-	eventually(t, "a frame passes", func() bool { return in.len() == 1 })
+	testwait.Until(t, "a frame passes", func() bool { return in.len() == 1 })
 	plain := start(t, func(c *Config) { c.Bootstrap = []peer.AddrInfo{relay.Info()}; c.Members = []peer.ID{a.ID()} })
-	eventually(t, "a third reaches one", func() bool { return connected(plain, a) })
+	testwait.Until(t, "a third reaches one", func() bool { return connected(plain, a) })
 
 	there := []string{relay.Info().Addrs[0].String()}
 	if err := relay.Close(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the relayed connections break", func() bool { return !connected(a, b) })
+	testwait.Until(t, "the relayed connections break", func() bool { return !connected(a, b) })
 	relay = start(t, func(c *Config) { c.Key, c.Relay, c.Listen = key, true, there })
-	eventually(t, "they meet again", func() bool { return connected(a, b) })
+	testwait.Until(t, "they meet again", func() bool { return connected(a, b) })
 }
 
 // TestRelayServesItsOwnNetworkAlone: nobody else is given a slot.

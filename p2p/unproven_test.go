@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/testwait"
 )
 
 // claimed is the claim of a peer, or nil.
@@ -71,7 +72,7 @@ func TestPeersThatWentAreNotAsked(t *testing.T) {
 		h.askProof(gone.ID())
 	})
 	within(t, "asking ends", asked)
-	eventually(t, "nothing is kept", h.claimsNothing)
+	testwait.Until(t, "nothing is kept", h.claimsNothing)
 	for range 30 { // over the wire: some go before, some while they are asked
 		lp, went := bare(t), make(chan struct{}, 1)
 		answersIdentify(t, lp, func() {}, func(s network.Stream) {
@@ -85,7 +86,7 @@ func TestPeersThatWentAreNotAsked(t *testing.T) {
 		within(t, "the peer answers and goes", went)
 		lp.Close()
 	}
-	eventually(t, "nothing is kept", h.claimsNothing)
+	testwait.Until(t, "nothing is kept", h.claimsNothing)
 }
 
 // TestMoreConnectionsGiveNoMoreTime: a peer that never proves is disconnected in time, also if it opens a new
@@ -113,7 +114,7 @@ func TestMoreConnectionsGiveNoMoreTime(t *testing.T) {
 	if took := time.Since(began); took < time.Second {
 		t.Errorf("the peer had %v", took)
 	}
-	eventually(t, "nothing is kept", h.claimsNothing)
+	testwait.Until(t, "nothing is kept", h.claimsNothing)
 }
 
 // TestStreamsOfUnprovenPeersHaveARate: a peer that has not proved and opens more is blamed, and disconnected.
@@ -138,7 +139,7 @@ func TestStreamsOfUnprovenPeersHaveARate(t *testing.T) {
 				_, _ = s.Write([]byte{1})
 				_ = s.Close()
 			}
-			eventually(t, "the peer is blocked", func() bool { return h.Stats().Blocked == 1 })
+			testwait.Until(t, "the peer is blocked", func() bool { return h.Stats().Blocked == 1 })
 			if s := h.Stats(); s.StreamsRefused == 0 {
 				t.Errorf("blamed for something else: %+v", s)
 			}
@@ -176,13 +177,13 @@ func TestEarlyRequestsLeaveRoomForTheProof(t *testing.T) {
 		_, _ = s.Write(lengthened([]byte("x")))
 		all = append(all, s)
 	}
-	eventually(t, "all wait", func() bool { return waiting() == waitingMax })
+	testwait.Until(t, "all wait", func() bool { return waiting() == waitingMax })
 	for i, s := range all {
 		if i%2 == 0 {
 			_ = s.Reset()
 		}
 	}
-	eventually(t, "those given up wait no more", func() bool { return waiting() == waitingMax/2 })
+	testwait.Until(t, "those given up wait no more", func() bool { return waiting() == waitingMax/2 })
 	close(ready)
-	eventually(t, "the peer proves", func() bool { return h.knows(lp.ID()) })
+	testwait.Until(t, "the peer proves", func() bool { return h.knows(lp.ID()) })
 }

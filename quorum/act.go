@@ -22,11 +22,10 @@ func (e *Engine) advance(now aweigh.Instant) {
 	}
 }
 
-// judge draws the lesson for timeouts from a view that ended (P19). A block that
-// came after we had given the view up is no success: it cannot be finalized by
-// us, and were it one, a network slower than the timeout would stay so for ever.
-// Nor is it news of the network when a leader fails again that failed before, as
-// long as others succeed.
+// judge adapts the timeouts to a view that ended (P19). A block that came after this anchor had given the view up is
+// no success: this anchor cannot finalize it, and if it counted as a success, a network slower than the timeout would
+// stay so forever. Nor does it say anything of the network if a leader fails again that failed before, as long as
+// others succeed.
 func (e *Engine) judge(r *round) {
 	heard := e.heardLately(r)
 	switch {
@@ -46,7 +45,7 @@ func (e *Engine) judge(r *round) {
 	}
 }
 
-// act does what the current state of the views calls for.
+// act does what the state of the views requires.
 func (e *Engine) act(now aweigh.Instant, out *Output) {
 	for _, v := range e.fresh { // P14
 		if r := e.rounds[v]; r != nil && v >= e.floor && !r.signed[Nullify] && !r.signed[Finalize] {
@@ -68,7 +67,7 @@ func (e *Engine) act(now aweigh.Instant, out *Output) {
 		switch r.check {
 		case valid: // P13
 			e.sign(r, Subject{Kind: e.vouch, View: e.view, Block: r.proposal.Vote.Block}, out)
-		case invalid: // the leader is at fault: waiting for the timer would gain nothing
+		case invalid: // the leader is at fault: nothing is gained by waiting for the timer
 			e.nullify(r, out)
 		}
 	}
@@ -87,7 +86,7 @@ func (e *Engine) sign(r *round, s Subject, out *Output) {
 	}
 }
 
-// nullify gives the view up, unless this anchor did or may not (P7, P15).
+// nullify gives the view up, unless this anchor has done so or may not (P7, P15).
 func (e *Engine) nullify(r *round, out *Output) {
 	if !r.signed[Nullify] && !r.signed[Finalize] {
 		e.sign(r, Subject{Kind: Nullify, View: r.view}, out)
@@ -100,9 +99,9 @@ func (e *Engine) nullify(r *round, out *Output) {
 // leads reports whether this anchor leads the view.
 func (e *Engine) leads(r *round) bool { return e.seat >= 0 && r.leader == e.cfg.Self }
 
-// linked checks P12: the parent is notarized (or, where one round decides, vouched
-// for) and every view between nullified. It goes by the parent's hash, which the
-// block itself contains; the view that the messenger names beside it proves nothing.
+// linked checks P12: the parent is notarized (or, where one round decides, vouched for) and every view between is
+// nullified. It uses the parent's hash, which the block itself contains; the parent's view, which the sender adds,
+// proves nothing.
 func (e *Engine) linked(p *Proposal) bool {
 	for v := p.Vote.View - 1; v > 0 && v >= e.final; v-- {
 		r := e.rounds[v]
@@ -119,9 +118,8 @@ func (e *Engine) linked(p *Proposal) bool {
 	return e.final == 0 && p.Parent == e.cfg.Root
 }
 
-// Slot is where this anchor would propose now, if it leads the current view: the
-// parent with its proof. Since the view began, more may have become known of those
-// before.
+// Slot returns where this anchor would propose now: the parent with its proof. ok is false if it does not lead the
+// current view. More may have become known of earlier views since the view began.
 func (e *Engine) Slot() (s Slot, ok bool) {
 	s = Slot{View: e.view, Parent: e.cfg.Root}
 	for v := e.view - 1; v > 0; v-- {
@@ -129,8 +127,8 @@ func (e *Engine) Slot() (s Slot, ok bool) {
 		if r == nil {
 			return Slot{}, false
 		}
-		// A view that was nullified is passed over even if somebody vouched for its
-		// block: nobody may be left who has it.
+		// A view that was nullified is skipped even if an anchor vouched for its block: it may be that no remaining
+		// anchor has the block.
 		c, certified := r.block()
 		if base, ok := e.base(r); ok && (certified || !r.has(Nullify)) {
 			if s.Parent, s.ParentView = base, v; certified {

@@ -2,9 +2,8 @@ package quorum
 
 import "github.com/aweigh/aweigh"
 
-// Cast is the votes of one anchor that this engine still holds, by view and
-// kind, also of views that are over: what the anchor must know, if its record
-// is whole (P9).
+// Cast returns the votes of one anchor that this engine still holds, by view and kind, including views that are over.
+// The anchor must know these votes if its record is complete (P9).
 func (e *Engine) Cast(a aweigh.AnchorID) (votes []Vote) {
 	seat, ok := e.cfg.Weights.Seat(a)
 	if !ok {

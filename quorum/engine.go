@@ -9,14 +9,12 @@ import (
 	"github.com/aweigh/aweigh/internal/must"
 )
 
-// Ahead is how many views past its own an engine keeps votes for, and how many
-// behind its own it remembers where finalizations stay away. A node that is
-// further off gets on by certificates, which have no such bound.
+// Ahead is how many views past its own an engine keeps votes for, and for how many views behind its own it remembers
+// that finalizations are missing. A node that is further off catches up by certificates, which have no such bound.
 const Ahead = 64
 
-// Engine is the consensus machine of one anchor, or watcher, in one epoch.
-// Step is its only way to change; an Engine is a function of its Config and of
-// the inputs and instants given to it. It is not safe for concurrent use.
+// Engine is the consensus machine of one anchor, or of an observer, in one epoch. Only Step changes it; an Engine is a
+// function of its Config and of the inputs and instants given to it. It is not safe for concurrent use.
 type Engine struct {
 	cfg    Config
 	vouch  Kind // of the votes for blocks: Mode.Vouch
@@ -28,10 +26,10 @@ type Engine struct {
 	final aweigh.View // of the last final block
 	tip   aweigh.View // of the highest block certified
 	ended aweigh.View // the highest that a certificate ended
-	floor aweigh.View // views below are closed, save for finalizations
+	floor aweigh.View // views below are closed, except for finalizations
 
 	fresh    []aweigh.View // notarized since the last step
-	restored *Output       // what came of Restore; nil after the first step
+	restored *Output       // the output of Restore; nil after the first step
 
 	now      aweigh.Instant // of the step
 	lag      time.Duration  // from the notarization of the last final view to its finalization
@@ -47,7 +45,7 @@ type Engine struct {
 	away     []bool         // by seat: known to be out of reach
 }
 
-// NewEngine starts an epoch at view 1.
+// NewEngine returns an engine at view 1 of an epoch.
 func NewEngine(cfg Config) *Engine {
 	cfg.Timing = cfg.Timing.withDefaults()
 	if cfg.Bounds == (Bounds{}) {
@@ -72,15 +70,12 @@ func NewEngine(cfg Config) *Engine {
 	return e
 }
 
-// Restore gives a new engine what a previous life of this anchor left on
-// record (P8): the votes that it signed and the certificates that it held, of
-// which those below the last finalization may be missing. It must come before
-// the first Step. A leader that restarts has its vote on record, and so proposes
-// nothing else in that view.
+// Restore gives a new engine what a previous life of this anchor left on record (P8): the votes that it signed and the
+// certificates that it held, of which those below the last finalization may be missing. It must be called before the
+// first Step. A leader that restarts has its vote on record, and so proposes nothing else in that view.
 //
-// The record must hold the notarization under every finalize vote. Without it
-// an anchor could neither nullify the view nor show anyone how it ended, and
-// could not answer for its Pledge.
+// The record must hold the notarization under every finalize vote. Without it an anchor could neither nullify the view
+// nor prove how it ended, and could not answer for its Pledge.
 func (e *Engine) Restore(own []Vote, certs []Certificate) {
 	var known Output
 	e.restored = new(Output)
@@ -108,14 +103,13 @@ func (e *Engine) Restore(own []Vote, certs []Certificate) {
 	}
 }
 
-// View is the current view.
+// View returns the current view.
 func (e *Engine) View() aweigh.View { return e.view }
 
-// Final is the view of the last final block, 0 if there is none yet.
+// Final returns the view of the last final block, 0 if there is none yet.
 func (e *Engine) Final() aweigh.View { return e.final }
 
-// Heard is the highest view in which an anchor spoke, as far as this engine
-// knows; 0 if it never did.
+// Heard returns the highest view in which an anchor has voted, as far as this engine knows; 0 if there is none.
 func (e *Engine) Heard(a aweigh.AnchorID) aweigh.View {
 	if seat, ok := e.cfg.Weights.Seat(a); ok {
 		return e.heard[seat]
@@ -123,7 +117,7 @@ func (e *Engine) Heard(a aweigh.AnchorID) aweigh.View {
 	return 0
 }
 
-// Leader is the anchor that leads a view.
+// Leader returns the anchor that leads a view.
 func (e *Engine) Leader(v aweigh.View) aweigh.AnchorID {
 	if r := e.rounds[v]; r != nil {
 		return r.leader
@@ -131,7 +125,7 @@ func (e *Engine) Leader(v aweigh.View) aweigh.AnchorID {
 	return Leader(e.cfg.Leaders, e.cfg.Seed, v)
 }
 
-// Certificate is the certificate held for a kind and view, zero if none.
+// Certificate returns the certificate that the engine holds for a kind and view, zero if there is none.
 func (e *Engine) Certificate(k Kind, v aweigh.View) Certificate {
 	if r := e.rounds[v]; r != nil && k.Valid() {
 		return r.cert(k)
@@ -139,10 +133,9 @@ func (e *Engine) Certificate(k Kind, v aweigh.View) Certificate {
 	return Certificate{}
 }
 
-// Pledge is the notarization of the highest view for which this anchor signed
-// finalize, zero if there is none. It is, unless a final block stands higher,
-// what an anchor answers to a linearizable read (P23). It outlives its view: the
-// block may have become final elsewhere however long ago that was.
+// Pledge returns the notarization of the highest view for which this anchor signed finalize, zero if there is none. An
+// anchor answers a linearizable read with it, unless a final block is higher (P23). It outlives its view: the block
+// may have become final at another anchor, however long ago.
 func (e *Engine) Pledge() Certificate { return e.pledge }
 
 // pledged notes that finalize was signed on a notarization.
@@ -152,8 +145,8 @@ func (e *Engine) pledged(c Certificate) {
 	}
 }
 
-// Step takes inputs, in order, and returns what follows. Without inputs it only
-// looks at the time. Instants must not decrease from call to call.
+// Step takes inputs, in order, and returns the output. Without inputs it only does what is due at the instant now.
+// Instants must not decrease from call to call.
 func (e *Engine) Step(now aweigh.Instant, inputs ...Input) Output {
 	var out Output
 	if e.restored != nil {
@@ -187,7 +180,7 @@ func (e *Engine) Step(now aweigh.Instant, inputs ...Input) Output {
 	return out
 }
 
-// round is the record of a view.
+// round returns the record of a view.
 func (e *Engine) round(v aweigh.View) *round {
 	r := e.rounds[v]
 	if r == nil {

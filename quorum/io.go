@@ -13,8 +13,8 @@ type Timing struct {
 	View time.Duration
 	// MaxView bounds the growth of that period while views fail (P19). Default 16 s.
 	MaxView time.Duration
-	// Offer is the period at which what others may lack is offered again while
-	// there is work (P17). It never grows. Default 250 ms.
+	// Offer is the period at which votes and certificates that others may lack are offered again while there is work
+	// (P17). It never grows. Default 250 ms.
 	Offer time.Duration
 	// Settle is how long a leader without mutations waits for the block before
 	// it to become final, before it proposes an empty one. Default 100 ms.
@@ -34,11 +34,11 @@ func (t Timing) withDefaults() Timing {
 	return t
 }
 
-// Config is all that an Engine needs to know of its epoch.
+// Config is what an Engine needs to know of its epoch.
 type Config struct {
-	Self    aweigh.AnchorID // the anchor that this engine votes for; zero to watch only
+	Self    aweigh.AnchorID // the anchor that this engine votes for; zero for an observer
 	Weights Weights
-	Leaders Weights // of those among them who lead views, in proportion; all by default
+	Leaders Weights // the anchors that lead views, in proportion to these weights; all by default
 	Rules   Rules
 	Seed    aweigh.Hash // of the epoch, for Leader
 	Root    aweigh.Hash // the block that the epoch starts from; it counts as final at view 0
@@ -46,12 +46,12 @@ type Config struct {
 	Bounds  Bounds // DefaultBounds by default
 }
 
-// Input is one thing that happened: Proposal, Vote, Certificate, Verdict,
-// Work or Link. All that comes from others must have been verified.
+// Input is one event: Proposal, Vote, Certificate, Verdict, Work or Link. What comes from others must have been
+// verified.
 type Input interface{ input() }
 
-// Proposal announces the block that the leader of a view proposes. Vote is the
-// leader's own to notarize it. Parent must be what the block itself names.
+// Proposal announces the block that the leader of a view proposes. Vote is the leader's own vote for it. Parent must
+// be what the block itself names.
 type Proposal struct {
 	Vote       Vote
 	Parent     aweigh.Hash
@@ -65,14 +65,12 @@ type Verdict struct {
 	Valid bool
 }
 
-// Work says whether this node knows of mutations that stand in no proposal yet.
-// The engine keeps the last word that it was given.
+// Work says whether this node knows of mutations that no proposal has. The engine keeps the last value.
 type Work bool
 
-// Link says whether this node is connected with another anchor. A leader that
-// is known to be out of reach is not waited for: a decision of this node alone,
-// which costs no safety, since an anchor may nullify whenever it has not signed
-// finalize. Anchors are taken to be in reach until the first Link says otherwise.
+// Link says whether this node is connected to another anchor. The engine does not wait for a leader that is known to
+// be out of reach. That is a decision of this node alone, and does not affect safety, since an anchor may nullify a
+// view unless it has signed finalize. Until the first Link of an anchor, the engine assumes that it is within reach.
 type Link struct {
 	Anchor aweigh.AnchorID
 	Up     bool
@@ -85,7 +83,7 @@ func (Verdict) input()     {}
 func (Work) input()        {}
 func (Link) input()        {}
 
-// Slot is a view in which this anchor leads and shall propose a block now.
+// Slot is a view in which this anchor leads and is to propose a block now.
 type Slot struct {
 	View       aweigh.View
 	Parent     aweigh.Hash
@@ -96,10 +94,9 @@ type Slot struct {
 // Fault is two conflicting votes of one anchor (P36).
 type Fault struct{ First, Second Vote }
 
-// Offer is what an anchor repeats of its open views (P17), so that nothing
-// depends on one delivery. Idle anchors offer nothing on their own: whoever
-// receives an Offer with a lower View or Final than its own answers with its
-// Holdings, and whoever meets a peer anew asks for them.
+// Offer is what an anchor repeats of its open views (P17), so that nothing depends on one delivery. Idle anchors make
+// no offers on their own: a node that receives an Offer with a lower View or Final than its own answers with its
+// Holdings, and a node that connects to a peer asks for them.
 type Offer struct {
 	View         aweigh.View // the sender's current view
 	Final        aweigh.View // the sender's last final view
@@ -108,9 +105,9 @@ type Offer struct {
 	Propose      aweigh.View // repeat the own proposal of this view, 0: none
 }
 
-// Output is what shall follow from a step, in the order of the fields. All of
-// Sign and Certified must be durable before any of it is sent: a finalize vote
-// without its notarization on record could not be accounted for after a restart.
+// Output is what must be done after a step, in the order of the fields. All of Sign and Certified must be durable
+// before any of it is sent: after a restart, an anchor could not account for a finalize vote without the notarization
+// on record.
 type Output struct {
 	Sign      []Subject      // sign, make durable, send to all, and feed back as own Votes
 	Build     *Slot          // build a block, sign notarize for it, make both durable, send and feed back the Proposal

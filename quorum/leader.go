@@ -6,9 +6,8 @@ import (
 	"github.com/aweigh/aweigh"
 )
 
-// Leader is the anchor that leads a view (P10): drawn by the hash of seed and
-// view, in proportion to weight, so that everyone names the same leader and
-// nobody chose it. The bias of the draw is below 2^-32.
+// Leader returns the anchor that leads a view (P10). It is drawn by the hash of seed and view, in proportion to
+// weight, so that all nodes name the same leader and no node can choose it. The bias of the draw is below 2^-32.
 func Leader(w Weights, seed aweigh.Hash, v aweigh.View) aweigh.AnchorID {
 	if w.Total() == 0 {
 		return aweigh.AnchorID{}

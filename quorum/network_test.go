@@ -9,6 +9,7 @@ import (
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/quorum"
+	"github.com/aweigh/aweigh/quorum/monitor"
 )
 
 // network is a small deterministic world of engines: anchors 1 to n, a queue of
@@ -22,6 +23,7 @@ type network struct {
 	now    aweigh.Instant
 	blocks map[aweigh.Hash]block
 	cast   map[string]bool // every vote ever signed, by signature
+	model  *monitor.Epoch  // to which votes of anchors that do not lie are held
 
 	dies   func() bool // whether a peer stops and starts again in the middle of a step
 	gossip bool        // pass every certificate on at once (P11); offers do it later
@@ -47,6 +49,7 @@ type block struct {
 // what would be on its disk.
 type peer struct {
 	id     int
+	as     int // the anchor that it is: id, but for a twin
 	engine *quorum.Engine
 	liar   bool
 
@@ -77,6 +80,7 @@ type message struct {
 	from, to int
 	body     any
 	at       aweigh.Instant // when it was sent
+	view     aweigh.View    // in which its sender was
 }
 
 var start = aweigh.Instant(time.Hour)
@@ -91,8 +95,12 @@ func newNetwork(cfg quorum.Config, liars ...int) *network {
 		highest: cfg.Root,
 		finalAt: map[aweigh.View]aweigh.Hash{},
 	}
+	n.model = monitor.New(monitor.Config{
+		Weights: cfg.Weights, Rules: cfg.Rules, Root: cfg.Root,
+		Lies: func(a aweigh.AnchorID) bool { return slices.Contains(liars, n.id(a)) },
+	})
 	for i := range cfg.Weights.Len() {
-		p := &peer{id: i + 1, liar: slices.Contains(liars, i+1), proposals: map[aweigh.View]parcel{}, content: map[aweigh.Hash]bool{}, view: 1, tip: cfg.Root}
+		p := &peer{id: i + 1, as: i + 1, liar: slices.Contains(liars, i+1), proposals: map[aweigh.View]parcel{}, content: map[aweigh.Hash]bool{}, view: 1, tip: cfg.Root}
 		if !p.liar {
 			p.engine = quorum.NewEngine(n.config(p))
 		}
@@ -103,11 +111,19 @@ func newNetwork(cfg quorum.Config, liars ...int) *network {
 
 func (n *network) config(p *peer) quorum.Config {
 	cfg := n.cfg
-	cfg.Self = anchor(p.id)
+	cfg.Self = anchor(p.as)
 	return cfg
 }
 
 func (n *network) peer(id int) *peer { return n.peers[id-1] }
+
+// twin lets an anchor that lies run twice on its key: both machines do what an honest one does.
+func (n *network) twin(liar int) {
+	p := n.peer(liar)
+	q := &peer{id: len(n.peers) + 1, as: p.as, liar: true, proposals: map[aweigh.View]parcel{}, content: map[aweigh.Hash]bool{}, view: 1, tip: n.cfg.Root}
+	p.engine, q.engine = quorum.NewEngine(n.config(p)), quorum.NewEngine(n.config(q))
+	n.peers = append(n.peers, q)
+}
 
 // sign makes anchor id's vote; the signature says in clear what it is for.
 func (n *network) sign(id int, s quorum.Subject) quorum.Vote {
@@ -136,6 +152,7 @@ func (n *network) id(a aweigh.AnchorID) int { return int(a[0])<<8 | int(a[1]) }
 func (n *network) block(name string, v aweigh.View, parent aweigh.Hash, adds uint64) aweigh.Hash {
 	h := aweigh.Sum([]byte(name), parent[:])
 	n.blocks[h] = block{name: name, view: v, parent: parent, content: n.blocks[parent].content | adds}
+	n.model.Propose(h, parent, v)
 	return h
 }
 
@@ -169,9 +186,13 @@ func (n *network) signers(c quorum.Certificate) string {
 
 // send puts a message to every other anchor, or to those named, on the queue.
 func (n *network) send(from int, body any, to ...int) {
+	view := aweigh.View(0)
+	if e := n.peer(from).engine; e != nil {
+		view = e.View()
+	}
 	for _, p := range n.peers {
 		if p.id != from && (len(to) == 0 || slices.Contains(to, p.id)) {
-			n.queue = append(n.queue, message{from, p.id, body, n.now})
+			n.queue = append(n.queue, message{from, p.id, body, n.now, view})
 		}
 	}
 }
@@ -309,11 +330,19 @@ func (n *network) vote(p *peer, s quorum.Subject) quorum.Vote {
 			n.broken("%d: signed %s and now %s (P7)", p.id, n.say(v.Subject), n.say(s))
 		}
 	}
-	v := n.sign(p.id, s)
+	v := n.sign(p.as, s)
 	p.votes = append(p.votes, v)
+	n.hold(p, s)
 	n.log("%d: %s", p.id, n.say(s))
 	n.send(p.id, v)
 	return v
+}
+
+// hold holds a vote to the model.
+func (n *network) hold(p *peer, s quorum.Subject) {
+	if err := n.model.Vote(anchor(p.as), s); err != nil {
+		n.broken("%d: signed %s, which the model forbids: %v", p.id, n.say(s), err)
+	}
 }
 
 func (n *network) build(p *peer, s quorum.Slot) []quorum.Input {
@@ -321,7 +350,7 @@ func (n *network) build(p *peer, s quorum.Slot) []quorum.Input {
 		return nil
 	}
 	h := n.block(fmt.Sprintf("b%d", s.View), s.View, s.Parent, p.known)
-	v := n.sign(p.id, quorum.Subject{Kind: n.cfg.Rules.Mode.Vouch(), View: s.View, Block: h})
+	v := n.sign(p.as, quorum.Subject{Kind: n.cfg.Rules.Mode.Vouch(), View: s.View, Block: h})
 	for _, old := range p.votes {
 		if old.Conflicts(v.Subject) {
 			n.broken("%d: signed %s and now %s (P7)", p.id, n.say(old.Subject), n.say(v.Subject))
@@ -329,6 +358,7 @@ func (n *network) build(p *peer, s quorum.Slot) []quorum.Input {
 	}
 	m := parcel{quorum.Proposal{Vote: v, Parent: s.Parent, ParentView: s.ParentView}, s.Proof}
 	p.votes = append(p.votes, v)
+	n.hold(p, v.Subject)
 	p.proposals[s.View] = m
 	p.content[h] = true
 	empty := ""

@@ -2,19 +2,16 @@ package quorum
 
 import "github.com/aweigh/aweigh"
 
-// Where nobody lies, one round of votes decides a view (P13): anchors vouch for
-// the leader's block by their vote to finalize it. An anchor that voted so does
-// not nullify the view any more (P7), so the votes of a view may be divided, with
-// enough for neither certificate, though all who are left have voted. Then the
-// view is over (P11), and since its block may be final, where more votes were cast
-// than are known, the next leader builds on it (P12). As promises do in Paxos
-// (Lamport, "The Part-Time Parliament", 1998), what may have been decided is
-// carried on until it is.
+// Where no anchor lies, one round of votes decides a view (P13): anchors vouch for the leader's block by their vote to
+// finalize it. An anchor that has voted so does not nullify the view any more (P7). So the votes of a view may be
+// divided, with enough for neither certificate, although all remaining anchors have voted. Then the view is over
+// (P11). Its block may be final, because there may be votes that are not known; so the next leader builds on it (P12).
+// In the same way as promises in Paxos (Lamport, "The Part-Time Parliament", 1998), what may have been decided is
+// carried on until it is decided.
 
-// leave ends the current view if its votes are divided and its time is over: until
-// then they may still become enough for a certificate, and best for a nullification,
-// which passes over a block that others found bad. Views above in which others have
-// voted, without a word of how they came there, end the views before them.
+// leave ends the current view if its votes are divided and its time is over. Until then there may still be enough for
+// a certificate, preferably for a nullification, which skips a block that other anchors found invalid. If others have
+// voted in higher views, without a certificate that shows how they got there, the views before those end, too.
 func (e *Engine) leave(now aweigh.Instant) {
 	for i := len(e.order) - 1; i >= 0 && e.order[i] >= e.view; i-- {
 		v := e.order[i]
@@ -30,8 +27,8 @@ func (e *Engine) leave(now aweigh.Instant) {
 	}
 }
 
-// divided reports whether anchors have spoken whose weight could have met the rules
-// to finalize and to nullify, had they all said the one or the other.
+// divided reports whether the anchors that voted have enough weight to meet both the rule to finalize and the rule to
+// nullify, had all of them voted the same.
 func (r *round) divided(rules Rules, total uint64) bool {
 	weight, anchors := uint64(0), 0
 	for i := range r.counts {
@@ -43,9 +40,9 @@ func (r *round) divided(rules Rules, total uint64) bool {
 	return rules.Finalize.Met(weight, total, anchors) && rules.Nullify.Met(weight, total, anchors)
 }
 
-// forgo nullifies what this anchor left without a vote, and nothing is certified of:
-// if those who vouched for the block are gone, with its content, all others must
-// have nullified the view before anyone can build past it.
+// forgo nullifies views that this anchor left without a vote and that have no certificate. If the anchors that vouched
+// for the block are gone, and its content with them, all others must nullify the view before any leader can build past
+// it.
 func (e *Engine) forgo(out *Output) {
 	for _, v := range e.order {
 		if r := e.rounds[v]; v > e.final && v < e.view && !r.over() {
@@ -54,9 +51,8 @@ func (e *Engine) forgo(out *Output) {
 	}
 }
 
-// base is the block of a view on which another may stand: one that is certified,
-// or one that somebody vouched for where nobody lies, since it may be final for all
-// that is known here.
+// base returns the block of a view on which another block may stand: a certified block, or, where no anchor lies, one
+// that an anchor vouched for, since it may be final as far as this engine knows.
 func (e *Engine) base(r *round) (block aweigh.Hash, ok bool) {
 	if c, ok := r.block(); ok || e.vouch == Notarize {
 		return c.Subject.Block, ok
@@ -69,8 +65,8 @@ func (e *Engine) base(r *round) (block aweigh.Hash, ok bool) {
 	return aweigh.Hash{}, false
 }
 
-// Stands reports whether the block of a view cannot be passed over any more, by the votes that are held here: this
-// anchor voted to finalize it, or others of so much weight that the rest cannot nullify the view.
+// Stands reports whether the block of a view can no longer be skipped, according to the votes that are held here: this
+// anchor voted to finalize it, or others did with so much weight that the rest cannot nullify the view.
 func (e *Engine) Stands(v aweigh.View) bool {
 	r := e.rounds[v]
 	if r == nil {
@@ -88,9 +84,8 @@ func (e *Engine) Stands(v aweigh.View) bool {
 	return false
 }
 
-// Undecided is the highest view with a block that is not final and may become so, for
-// all that is known here; the last final view if there is none. Where one round
-// decides, it is what an anchor answers to a linearizable read (P23).
+// Undecided returns the highest view with a block that is not final but may become so, as far as this engine knows; if
+// there is none, the last final view. Where one round decides, an anchor answers a linearizable read with it (P23).
 func (e *Engine) Undecided() aweigh.View {
 	if e.vouch == Notarize {
 		return e.tip
@@ -104,8 +99,8 @@ func (e *Engine) Undecided() aweigh.View {
 	return e.final
 }
 
-// Decided reports whether all views up to one are final or nullified, so that no
-// block of theirs becomes final that is not.
+// Decided reports whether all views up to one are final or nullified, so that no further block of theirs can become
+// final.
 func (e *Engine) Decided(to aweigh.View) bool {
 	for v := e.final + 1; v <= to; v++ {
 		if r := e.rounds[v]; r == nil || !r.has(Nullify) {

@@ -6,13 +6,13 @@ import (
 	"github.com/aweigh/aweigh"
 )
 
-// round is what an engine knows of one view. Anchors appear by their seat.
+// round is what an engine knows of one view. Anchors are identified by their seats.
 type round struct {
 	view   aweigh.View
 	leader aweigh.AnchorID
 	seat   int // of leader
 
-	proposal *Proposal // what the leader's first vote to notarize stands for
+	proposal *Proposal // the proposal of the leader's first vote for a block
 	check    check
 
 	votes   [Finalize + 1]*votes // by kind; nil while there is none
@@ -21,7 +21,7 @@ type round struct {
 	ended   aweigh.Instant // when the first certificate came
 	accused []bool         // by seat: a fault was reported
 
-	signed [Finalize + 1]bool // kinds that this anchor signed
+	signed [Finalize + 1]bool // kinds of which this anchor signed a vote
 	asked  bool               // to build
 }
 
@@ -35,28 +35,27 @@ const (
 	invalid
 )
 
-// votes are those of one kind, the first of each anchor.
+// votes holds the votes of one kind, of each anchor the first.
 type votes struct {
 	casts []cast   // by seat
 	voted []uint64 // a bit for each seat that has one
 }
 
-// cast is the vote of a seat, without what its place tells: a roster of a
-// thousand casts millions of them.
+// cast is the vote of a seat, without what follows from its place: a roster of a thousand anchors casts millions of
+// votes.
 type cast struct {
 	count     int // place of its subject among the counts, from 1; 0: none was cast
 	signature []byte
 }
 
-// count adds up the votes for one subject as they come, so that no vote costs
-// a look at all the others.
+// count sums up the votes for one subject as they come, so that a new vote does not require a look at all the others.
 type count struct {
 	subject Subject
 	weight  uint64
 	anchors int
 }
 
-// cert is the certificate of a kind, zero if there is none.
+// cert returns the certificate of a kind, zero if there is none.
 func (r *round) cert(k Kind) Certificate {
 	if c := r.certs[k]; c != nil {
 		return *c
@@ -69,7 +68,7 @@ func (r *round) has(k Kind) bool { return r.certs[k] != nil }
 // over reports whether the view ended, so that the next can be entered (P11).
 func (r *round) over() bool { return r.has(Notarize) || r.has(Nullify) || r.has(Finalize) }
 
-// block is the certificate that names the block that the view gave, if any did.
+// block returns the certificate that names the view's block; ok is false if there is none.
 func (r *round) block() (Certificate, bool) {
 	if r.has(Notarize) {
 		return r.cert(Notarize), true
@@ -77,17 +76,16 @@ func (r *round) block() (Certificate, bool) {
 	return r.cert(Finalize), r.has(Finalize)
 }
 
-// quiet reports whether nobody said anything in the view.
+// quiet reports whether the view has no votes.
 func (r *round) quiet() bool { return len(r.counts) == 0 }
 
-// hasVote reports whether an anchor's vote of a kind is there. It looks at the
-// bits: of a large roster they stay in the processor's cache, and votes do not.
+// hasVote reports whether there is a vote of an anchor and kind. It uses the bits: those of a large roster stay in the
+// processor's cache, and votes do not.
 func (r *round) hasVote(k Kind, seat int) bool {
 	return r.votes[k] != nil && r.votes[k].voted[seat/64]>>(seat%64)&1 != 0
 }
 
-// held is the subject of an anchor's vote of a kind, the zero Subject if there
-// is none.
+// held returns the subject of an anchor's vote of a kind, the zero Subject if there is none.
 func (r *round) held(k Kind, seat int) Subject {
 	if !r.hasVote(k, seat) {
 		return Subject{}
@@ -95,7 +93,7 @@ func (r *round) held(k Kind, seat int) Subject {
 	return r.counts[r.votes[k].casts[seat].count-1].subject
 }
 
-// rival is the kind of a vote held that its signer may not have cast beside v (P36).
+// rival returns the kind of a vote that conflicts with v and that the same anchor has cast (P36).
 func (r *round) rival(v *Vote, seat int) (Kind, bool) {
 	kinds := [...]Kind{v.Kind, v.Kind}
 	switch v.Kind {
@@ -112,8 +110,8 @@ func (r *round) rival(v *Vote, seat int) (Kind, bool) {
 	return 0, false
 }
 
-// fault is what v proves together with an earlier vote: at most once for each
-// anchor, since the same conflict comes again with every offer.
+// fault returns what v proves together with an earlier vote, at most once for each anchor, since the same conflict
+// comes again with every offer.
 func (r *round) fault(v *Vote, seat, seats int) (Fault, bool) {
 	if r.accused != nil && r.accused[seat] {
 		return Fault{}, false
@@ -130,8 +128,8 @@ func (r *round) fault(v *Vote, seat, seats int) (Fault, bool) {
 	return Fault{First: old, Second: *v}, true
 }
 
-// add counts v if it is its signer's first of its kind; met reports that v
-// brought its subject to the weight that the rule asks.
+// add counts v if it is its signer's first vote of its kind. met reports whether v brought its subject to the weight
+// that the rule requires.
 func (r *round) add(v *Vote, seat int, w *Weights, rule Rule) (met bool) {
 	if r.votes[v.Kind] == nil {
 		r.votes[v.Kind] = &votes{make([]cast, w.Len()), make([]uint64, (w.Len()+63)/64)}
@@ -149,7 +147,7 @@ func (r *round) add(v *Vote, seat int, w *Weights, rule Rule) (met bool) {
 	return rule.Met(c.weight, w.Total(), c.anchors)
 }
 
-// place is the place among the counts of a subject, from 1.
+// place returns the place of a subject among the counts, from 1.
 func (r *round) place(s *Subject) int {
 	for i := range r.counts {
 		if r.counts[i].subject == *s {
@@ -184,7 +182,7 @@ func (r *round) offer(o *Offer, k Kind, w *Weights, votes bool) {
 	if !votes || all == nil {
 		return
 	}
-	for i, word := range all.voted { // few may have voted, and many may ask who did
+	for i, word := range all.voted { // few may have voted, and many may ask for the votes
 		for ; word != 0; word &= word - 1 {
 			seat := 64*i + bits.TrailingZeros64(word)
 			v := &all.casts[seat]

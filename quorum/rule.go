@@ -8,17 +8,17 @@ import (
 	"github.com/aweigh/aweigh"
 )
 
-// Mode says which faults a scope survives (P2).
+// Mode says which faults a scope tolerates (P2).
 type Mode uint8
 
 const (
-	// BFT survives anchors that lie, up to a third of the weight less one.
+	// BFT tolerates anchors that lie, with less than a third of the weight.
 	BFT Mode = 1
-	// Crash survives anchors that stop, and trusts that none lies.
+	// Crash tolerates anchors that stop, and assumes that none lies.
 	Crash Mode = 2
 )
 
-// String is "bft" or "crash".
+// String returns "bft" or "crash".
 func (m Mode) String() string {
 	switch m {
 	case BFT:
@@ -40,8 +40,8 @@ func ParseMode(s string) (Mode, error) {
 	return 0, fmt.Errorf("quorum: mode is bft or crash, not %q", s)
 }
 
-// Vouch is the kind of vote by which an anchor says first that a block is good. In
-// Crash, where nobody lies, it is the last as well (P13).
+// Vouch returns the kind of an anchor's first vote for a block. In Crash, where no anchor lies, it is the last vote as
+// well (P13).
 func (m Mode) Vouch() Kind {
 	if m.OneRound() {
 		return Finalize
@@ -52,7 +52,7 @@ func (m Mode) Vouch() Kind {
 // OneRound reports whether one round of votes decides a view (P13).
 func (m Mode) OneRound() bool { return m == Crash }
 
-// FaultBudget is the weight f that may lie without harm, out of total.
+// FaultBudget returns the weight f, out of total, that may lie without harm.
 func (m Mode) FaultBudget(total uint64) uint64 {
 	if m == BFT && total > 0 {
 		return (total - 1) / 3
@@ -60,8 +60,8 @@ func (m Mode) FaultBudget(total uint64) uint64 {
 	return 0
 }
 
-// Rule asks for more than Num/Den of the whole weight, or all of it where that
-// is less, and for at least MinAnchors anchors however heavy they are.
+// Rule requires more than Num/Den of the whole weight, or all of it if that is less, and at least MinAnchors anchors,
+// whatever their weight.
 type Rule struct {
 	_          struct{} `cbor:",toarray"`
 	Num, Den   uint64
@@ -71,16 +71,15 @@ type Rule struct {
 // MaxDen bounds the denominator of a Rule.
 const MaxDen = 1_000_000
 
-// Threshold is the least weight that meets the rule: ⌊total·Num/Den⌋ + 1, at
-// most total.
+// Threshold returns the least weight that meets the rule: ⌊total·Num/Den⌋ + 1, at most total.
 func (r Rule) Threshold(total uint64) uint64 { return min(total*r.Num/r.Den+1, total) }
 
-// Met reports whether weight out of total, of so many anchors, meets the rule.
+// Met reports whether a weight out of total, of the given number of anchors, meets the rule.
 func (r Rule) Met(weight, total uint64, anchors int) bool {
 	return total > 0 && weight >= r.Threshold(total) && uint64(anchors) >= uint64(r.MinAnchors)
 }
 
-// String is like "> 2/3" or "> 2/3, 3 anchors".
+// String returns a text such as "> 2/3" or "> 2/3, 3 anchors".
 func (r Rule) String() string {
 	s := fmt.Sprintf("> %d/%d", r.Num, r.Den)
 	if r.MinAnchors > 0 {
@@ -89,14 +88,14 @@ func (r Rule) String() string {
 	return s
 }
 
-// Rules are what one scope asks of each kind of vote (P3).
+// Rules holds the rule of one scope for each kind of vote (P3).
 type Rules struct {
 	_                           struct{} `cbor:",toarray"`
 	Mode                        Mode
 	Notarize, Finalize, Nullify Rule
 }
 
-// DefaultRules are those of P2: more than 2/3 in BFT, more than 1/2 in Crash.
+// DefaultRules returns the rules of P2: more than 2/3 in BFT, more than 1/2 in Crash.
 func DefaultRules(m Mode) Rules {
 	r := Rule{Num: 2, Den: 3}
 	if m == Crash {
@@ -105,7 +104,7 @@ func DefaultRules(m Mode) Rules {
 	return Rules{Mode: m, Notarize: r, Finalize: r, Nullify: r}
 }
 
-// For is the rule for certificates of a kind.
+// For returns the rule for certificates of a kind.
 func (r Rules) For(k Kind) Rule {
 	switch k {
 	case Notarize:
@@ -122,9 +121,9 @@ func (r Rules) For(k Kind) Rule {
 // could become final.
 var ErrUnsafe = errors.New("quorum: unsafe rules")
 
-// Check says whether the rules are safe for the weights (P3): 2N − W > f and
-// F + S − W > f. For rules that are safe but can be kept from being met by the
-// weight f, or by a single one of several anchors, stoppable is true.
+// Check returns an error that wraps ErrUnsafe unless the rules are safe for the weights (P3), that is, 2N − W > f and
+// F + S − W > f. stoppable is true for safe rules that may not be met if anchors of weight f, or any single one of
+// several anchors, fail.
 func (r Rules) Check(w Weights) (stoppable bool, err error) {
 	if r.Mode != BFT && r.Mode != Crash {
 		return false, fmt.Errorf("%w: no such mode %d", ErrUnsafe, r.Mode)
@@ -153,8 +152,8 @@ func (r Rules) Check(w Weights) (stoppable bool, err error) {
 	return max(n, fin, s) > total-weight || least > uint64(w.Len()-anchors), nil
 }
 
-// failing is the most weight, and the greatest number of anchors, that may be
-// missing where anchors of weight f together, or any one of several, may fail.
+// failing returns the most weight, and the greatest number of anchors, that may be missing if anchors of weight f
+// together, or any single one of several, may fail.
 func (w Weights) failing(f uint64) (weight uint64, anchors int) {
 	if len(w.shares) < 2 {
 		return f, 0
@@ -174,14 +173,14 @@ func (w Weights) failing(f uint64) (weight uint64, anchors int) {
 	return max(f, light[len(light)-1]), max(anchors, 1)
 }
 
-// Tally adds up the distinct anchors that said one thing. The zero value is empty.
+// Tally sums up the distinct anchors that gave the same answer. The zero value is empty.
 type Tally struct {
 	weight  uint64
 	anchors map[aweigh.AnchorID]bool
 }
 
-// Add counts an anchor with its weight under w; it reports false, and changes
-// nothing, if the anchor was counted before or weighs nothing.
+// Add counts an anchor with its weight under w. It returns false, and changes nothing, if the anchor was counted
+// before or has no weight.
 func (t *Tally) Add(w Weights, a aweigh.AnchorID) bool {
 	weight := w.Of(a)
 	if weight == 0 || t.anchors[a] {
@@ -195,15 +194,14 @@ func (t *Tally) Add(w Weights, a aweigh.AnchorID) bool {
 	return true
 }
 
-// Weight is the sum of the weights counted.
+// Weight returns the sum of the weights counted.
 func (t *Tally) Weight() uint64 { return t.weight }
 
-// Len is the number of anchors counted.
+// Len returns the number of anchors counted.
 func (t *Tally) Len() int { return len(t.anchors) }
 
 // Has reports whether an anchor was counted.
 func (t *Tally) Has(a aweigh.AnchorID) bool { return t.anchors[a] }
 
-// Meets reports whether what was counted meets the rule, out of the whole
-// weight of w, never of those present (P4).
+// Meets reports whether the tally meets the rule, out of the whole weight of w and never of the anchors present (P4).
 func (t *Tally) Meets(r Rule, w Weights) bool { return r.Met(t.weight, w.Total(), len(t.anchors)) }

@@ -7,7 +7,7 @@ import (
 	"github.com/aweigh/aweigh/internal/must"
 )
 
-// open reports whether votes and proposals of a view are still of interest.
+// open reports whether votes and proposals of a view are still needed.
 func (e *Engine) open(v aweigh.View) bool {
 	return v >= max(e.floor, 1) && v <= e.view+e.cfg.Bounds.Ahead
 }
@@ -71,7 +71,7 @@ func (e *Engine) certificate(c Certificate, out *Output) {
 	if !r.over() {
 		r.ended = e.now
 	}
-	for _, sig := range c.Signatures { // whoever also signed otherwise is at fault
+	for _, sig := range c.Signatures { // an anchor that also signed a conflicting vote is at fault
 		if seat, ok := e.cfg.Weights.Seat(sig.Anchor); ok {
 			if f, ok := r.fault(&Vote{s, sig}, seat, e.cfg.Weights.Len()); ok {
 				out.Faults = append(out.Faults, f)

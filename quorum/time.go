@@ -6,11 +6,10 @@ import (
 	"github.com/aweigh/aweigh"
 )
 
-// skipAfter is how many views per anchor may pass without a sign of life from a
-// leader before its views are given up at once.
+// skipAfter is how many views per anchor may pass without a vote of a leader before its views are given up at once.
 const skipAfter = 4
 
-// time keeps the timers of the view and of the offers.
+// time runs the timers of the view and of the offers.
 func (e *Engine) time(now aweigh.Instant, out *Output) {
 	if !e.busy() {
 		e.deadline, e.offer, e.lulls = 0, 0, 0
@@ -43,14 +42,12 @@ func (e *Engine) busy() bool {
 	return len(e.heard) > 0 && (e.work || e.Undecided() > e.final || !e.round(e.view).quiet())
 }
 
-// heardLately reports whether the leader of a view is in reach and showed a sign
-// of life in recent views.
+// heardLately reports whether the leader of a view is within reach and has voted in recent views.
 func (e *Engine) heardLately(r *round) bool {
 	return len(e.heard) > 0 && (r.seat == e.seat || !e.away[r.seat] && e.heard[r.seat]+aweigh.View(e.cfg.Bounds.SkipAfter*len(e.heard)) >= r.view)
 }
 
-// link notes who is out of reach, and gives up at once on a view whose leader
-// has just gone.
+// link notes whether an anchor is within reach, and gives up at once a view whose leader has just disconnected.
 func (e *Engine) link(l Link) {
 	seat, ok := e.cfg.Weights.Seat(l.Anchor)
 	if !ok {
@@ -62,10 +59,9 @@ func (e *Engine) link(l Link) {
 	}
 }
 
-// patience is how long the current view may take: longer while views fail
-// (P19), less if its leader wasted those that it led lately, nothing at all if it
-// has been silent for many. While the views of all fail the first outgrows the
-// second: every failure counts there, and only those of one leader here.
+// patience returns how long the current view may take: longer while views fail (P19), less if its leader wasted its
+// last views, and no time at all if the leader has been silent for many views. While the views of all leaders fail,
+// the first effect outgrows the second: every failure counts there, and only those of one leader here.
 func (e *Engine) patience(r *round) time.Duration {
 	if !e.heardLately(r) {
 		return 0
@@ -77,19 +73,18 @@ func (e *Engine) patience(r *round) time.Duration {
 	return e.usual() >> min(wasted, 3)
 }
 
-// usual is how long a view may take whose leader has given no reason for less.
+// usual returns how long a view may take whose leader has given no reason for less.
 func (e *Engine) usual() time.Duration {
 	return doubled(e.cfg.Timing.View, e.fails, e.cfg.Timing.MaxView)
 }
 
-// fullTurn is how many views a leader wastes from one that it is given in full,
-// and more each time, to the next: it may have recovered, and be far away.
+// fullTurn is how many views a leader wastes between two for which it gets the full time, which is longer each time:
+// it may have recovered, and be far away.
 const fullTurn = 8
 
-// settled is when an empty block shall help a notarized one to become final.
-// Where finalizations take longer than Settle, every empty block would call for
-// the next, and the scope would never rest (P18). So the wait is twice as long as
-// the last one took; and it doubles while blocks follow that nobody has work for.
+// settled returns when an empty block is to help a notarized one to become final. If finalizations took longer than
+// Settle, every empty block would require the next, and the scope would never rest (P18). So the wait is twice as long
+// as the last finalization took; and it doubles while blocks follow without work.
 func (e *Engine) settled() aweigh.Instant {
 	t := e.cfg.Timing
 	wait := doubled(t.Settle, e.lulls-1, e.Patience())
@@ -101,7 +96,7 @@ func (e *Engine) unsettled(now aweigh.Instant) bool {
 	return e.Undecided() > e.final && now >= e.settled()
 }
 
-// doubled is d·2ⁿ, at most limit.
+// doubled returns d·2ⁿ, at most limit.
 func doubled(d time.Duration, n int, limit time.Duration) time.Duration {
 	for ; n > 0 && d < limit; n-- {
 		d *= 2
@@ -109,11 +104,10 @@ func doubled(d time.Duration, n int, limit time.Duration) time.Duration {
 	return min(d, limit)
 }
 
-// Holdings is what this engine holds of its open views: enough for any other
-// engine of the epoch to reach the same view, if it holds no more itself. Below
-// the tip, whose certificate stands for what led to it, only votes that may
-// still finalize are of use; and of the views that did not end, however many they
-// are, the newest decide.
+// Holdings returns what this engine holds of its open views: enough for any other engine of the epoch to reach the
+// same view, if that engine holds no more itself. The tip's certificate stands for what led to it, so below the tip
+// only votes that may still finalize are of use; of the views that did not end, however many there are, the newest
+// decide.
 func (e *Engine) Holdings() Offer {
 	o, w := Offer{View: e.view, Final: e.final}, &e.cfg.Weights
 	undecided, oldest := aweigh.View(0), e.view
@@ -141,5 +135,6 @@ func (e *Engine) Holdings() Offer {
 	return o
 }
 
-// Patience is how long a leader can wait before it proposes, and be in time still: half of the least time of a view.
+// Patience returns how long a leader can wait before it proposes and still be in time: half of the least time of a
+// view.
 func (e *Engine) Patience() time.Duration { return min(e.cfg.Timing.View, e.cfg.Timing.MaxView) / 2 }

@@ -6,20 +6,20 @@ import (
 	"github.com/aweigh/aweigh"
 )
 
-// Kind is what a vote says about a view (P5).
+// Kind is what a vote states about a view (P5).
 type Kind uint8
 
 const (
 	// Notarize says that a block is the first valid proposal seen for the view. The
 	// leader proposes a block by its own vote to notarize it.
 	Notarize Kind = 1
-	// Nullify says that the view shall end without a block.
+	// Nullify says that the view is to end without a block.
 	Nullify Kind = 2
 	// Finalize says that the block was notarized, and the view not nullified.
 	Finalize Kind = 3
 )
 
-// String is the kind in lower case.
+// String returns the kind in lower case.
 func (k Kind) String() string {
 	switch k {
 	case Notarize:
@@ -35,8 +35,7 @@ func (k Kind) String() string {
 // Valid reports whether k is one of the three kinds.
 func (k Kind) Valid() bool { return k >= Notarize && k <= Finalize }
 
-// Subject is what a vote states: a kind, a view, and a block, which is zero
-// for Nullify and only for it.
+// Subject is what a vote states: a kind, a view, and a block, which is zero for Nullify and only for Nullify.
 type Subject struct {
 	_     struct{} `cbor:",toarray"`
 	Kind  Kind
@@ -49,7 +48,7 @@ func (s Subject) Valid() bool {
 	return s.Kind.Valid() && s.View > 0 && (s.Kind == Nullify) == s.Block.IsZero()
 }
 
-// String is like "notarize 7 4bf5122f".
+// String returns a text such as "notarize 7 4bf5122f".
 func (s Subject) String() string {
 	if s.Kind == Nullify {
 		return fmt.Sprintf("%s %d", s.Kind, s.View)
@@ -57,8 +56,8 @@ func (s Subject) String() string {
 	return fmt.Sprintf("%s %d %s", s.Kind, s.View, s.Block.Short())
 }
 
-// Conflicts reports whether one honest anchor may never say both (P7, P36):
-// two notarizations or finalizations of different blocks in one view, or nullify and finalize of one view.
+// Conflicts reports whether an honest anchor may never vote for both (P7, P36): two notarizations or finalizations of
+// different blocks in one view, or nullify and finalize of one view.
 func (s Subject) Conflicts(t Subject) bool {
 	if s.View != t.View {
 		return false

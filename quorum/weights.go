@@ -25,9 +25,8 @@ type Share struct {
 	Weight uint64
 }
 
-// Weights are the weights of the anchors of one epoch (P1): immutable, ordered
-// by anchor, every weight positive, the sum at most MaxTotal. The zero value is
-// the empty set, under which no rule is ever met.
+// Weights holds the weights of the anchors of one epoch (P1). It is immutable and ordered by anchor; every weight is
+// positive, and the sum is at most MaxTotal. The zero value is the empty set, under which no rule is ever met.
 type Weights struct {
 	shares []Share
 	seats  map[aweigh.AnchorID]int // places in shares: every vote asks for one; nil if they are few
@@ -35,12 +34,12 @@ type Weights struct {
 	hash   aweigh.Hash
 }
 
-// fewSeats are found without a map, as fast and in a third of the memory: there may be
-// thousands of scopes.
+// fewSeats is the number of seats up to which they are found without a map, as fast and in a third of the memory:
+// there may be thousands of scopes.
 const fewSeats = 8
 
-// NewWeights makes Weights of the shares, in any order. Anchors must be
-// distinct and weights positive. Without shares it makes the zero value.
+// NewWeights returns Weights of the shares, which may be in any order. Anchors must be distinct and weights positive;
+// otherwise the error wraps ErrWeights. Without shares it returns the zero value.
 func NewWeights(shares ...Share) (Weights, error) {
 	if len(shares) == 0 {
 		return Weights{}, nil
@@ -68,7 +67,7 @@ func NewWeights(shares ...Share) (Weights, error) {
 	return w, nil
 }
 
-// Equal gives weight 1 to each of the anchors.
+// Equal returns Weights that give weight 1 to each of the anchors.
 func Equal(anchors ...aweigh.AnchorID) (Weights, error) {
 	shares := make([]Share, len(anchors))
 	for i, a := range anchors {
@@ -77,7 +76,7 @@ func Equal(anchors ...aweigh.AnchorID) (Weights, error) {
 	return NewWeights(shares...)
 }
 
-// Of is the weight of an anchor, 0 if it has none.
+// Of returns the weight of an anchor, 0 if it has none.
 func (w Weights) Of(a aweigh.AnchorID) uint64 {
 	if i, ok := w.Seat(a); ok {
 		return w.shares[i].Weight
@@ -85,7 +84,7 @@ func (w Weights) Of(a aweigh.AnchorID) uint64 {
 	return 0
 }
 
-// Seat is an anchor's place in the order of anchors, from 0.
+// Seat returns an anchor's place in the order of anchors, from 0; ok is false if it has no weight.
 func (w Weights) Seat(a aweigh.AnchorID) (int, bool) {
 	if len(w.shares) > fewSeats {
 		seat, ok := w.seats[a]
@@ -99,17 +98,17 @@ func (w Weights) Seat(a aweigh.AnchorID) (int, bool) {
 	return 0, false
 }
 
-// Total is the sum W of all weights.
+// Total returns the sum W of all weights.
 func (w Weights) Total() uint64 { return w.total }
 
-// Len is the number of anchors.
+// Len returns the number of anchors.
 func (w Weights) Len() int { return len(w.shares) }
 
-// At is the share at a seat.
+// At returns the share at a seat.
 func (w Weights) At(seat int) Share { return w.shares[seat] }
 
 // All ranges over the shares in the order of anchors.
 func (w Weights) All() iter.Seq[Share] { return slices.Values(w.shares) }
 
-// Hash names the weights: equal Weights have equal hashes.
+// Hash returns a hash of the weights. Equal Weights have equal hashes.
 func (w Weights) Hash() aweigh.Hash { return w.hash }

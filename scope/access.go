@@ -11,10 +11,10 @@ import (
 	"github.com/aweigh/aweigh/lineage"
 )
 
-// Access is who may do what through the nodes of a network, in the terms of etcd: users,
-// and roles that permit ranges of keys. It is part of the root scope's state and the same
-// on all nodes, each of which holds its own clients to it; what is decided, it does not
-// bind. A change names all of it, and is one of an anchor's node.
+// Access defines what users may do through the nodes of a network, in the terms of etcd: users, and roles that permit
+// ranges of keys. It is part of the root scope's state and so the same on all nodes. Each node enforces it on its own
+// clients; it does not bind decisions of the chain. A change replaces all of it, and its author must be an anchor or
+// an anchor's node.
 type Access struct {
 	_        struct{} `cbor:",toarray"`
 	Revision int64    // counts changes, from 1: as it was before the first
@@ -23,11 +23,11 @@ type Access struct {
 	Roles    []Role   // ordered by name
 }
 
-// User is somebody who may come in.
+// User is a user that may connect.
 type User struct {
 	_        struct{} `cbor:",toarray"`
 	Name     string
-	Password []byte   // its bcrypt hash, which all nodes can read; empty: there is none, and a certificate says who it is
+	Password []byte   // its bcrypt hash, which all nodes can read; empty: a certificate identifies the user
 	Roles    []string // ordered
 	Since    int64    // Revision of the Access since which it has this password, or is there
 }
@@ -60,7 +60,7 @@ const (
 // is based on.
 var ErrAccessChanged = errors.New("scope: users or roles were changed meanwhile")
 
-// ErrAccessAuthor means that somebody else than an anchor, or its node, changes users or roles.
+// ErrAccessAuthor means that the author of a change of users or roles is neither an anchor nor an anchor's node.
 var ErrAccessAuthor = errors.New("scope: only nodes of anchors change users and roles; ask one of those")
 
 // User finds a user by name, nil if there is none.
@@ -89,7 +89,7 @@ func (u *User) Has(role string) bool {
 
 func compareText(a, b string) int { return bytes.Compare([]byte(a), []byte(b)) }
 
-// check says why it is not well-formed, or would lock everyone out.
+// check returns why an Access is not well-formed or would lock all users out, nil if neither.
 func (a *Access) check() error {
 	named := func(name string) bool { return len(name) > 0 && len(name) <= maxAccessName }
 	for i := range a.Users {

@@ -12,7 +12,8 @@ import (
 	"github.com/aweigh/aweigh/votes"
 )
 
-// call is who asks for what, as far as a mutation or a request tells.
+// call is a request for an action: the caller, the verb and its subject, as far as a mutation or a request states
+// them.
 type call struct {
 	verb   string
 	caller aweigh.Hash // votes.PublicKey.ID
@@ -71,7 +72,7 @@ func PeerKey(peer string) (k votes.PublicKey, ok bool) {
 	return k, k.Check() == nil
 }
 
-// checkPeer refuses an anchor whose node has a key that binds nobody.
+// checkPeer refuses an anchor whose peer ID has a key that votes.PublicKey.Check refuses.
 func (a *Anchor) checkPeer() error {
 	if k, ok := PeerKey(a.Peer); !ok && len(k.Bytes) > 0 {
 		return fmt.Errorf("the peer ID of anchor %q: %w", a.Name, k.Check())

@@ -56,7 +56,7 @@ type Approval struct {
 
 	// Of decisions, as they open, and zero in a policy:
 	Finalize quorum.Rule     // what finalizes, which they need in any case
-	Sponsor  aweigh.AnchorID // of an admission: who must approve
+	Sponsor  aweigh.AnchorID // of an admission: the anchor that must approve
 }
 
 // Approver is a key that has a say beside the anchors: a person's, or a program's.
@@ -182,7 +182,7 @@ func (a *Approval) check() error {
 	return nil
 }
 
-// voters are those who may vote on a motion that opens under a roster.
+// voters returns the voters on a motion that opens under a roster.
 func (a *Approval) voters(r Roster) []Elector {
 	var all []Elector
 	for i := range r.Anchors {
@@ -231,7 +231,7 @@ func (a *Approval) carriable(r Roster) error {
 // ErrManyApprovals refuses what two approvals would have to be asked for.
 var ErrManyApprovals = errors.New("scope: it takes several approvals of the policy at once, of several keys; send one mutation for each")
 
-// ErrLeased refuses a put whose lease would be a deletion that nobody approved.
+// ErrLeased refuses a put with a lease that would delete the key without the approval that the policy requires.
 var ErrLeased = errors.New("scope: the policy asks for approval of the deletion of this key, and a lease would delete it without; put it without a lease")
 
 // approval is the one that a planned transaction needs, nil if it needs none: that
@@ -271,6 +271,12 @@ func (p *Policy) covering(op *Op) (needed *Approval, failure error) {
 		return nil, ErrLeased
 	}
 	return p.longest(op, op.Kind == OpDelete)
+}
+
+// Covers is the approval that a put of a key needs, or its deletion; nil if it needs none.
+func (p *Policy) Covers(key []byte, deletion bool) *Approval {
+	a, _ := p.longest(&Op{Key: key}, deletion) // of one key, no two that contradict each other
+	return a
 }
 
 // longest is the approval with the longest prefix of those that cover an operation,

@@ -60,8 +60,8 @@ type Cast struct {
 	Record Listed
 }
 
-// Approved says who approved a motion that was carried, as proven. Ballots that
-// the proof leaves out are not told; those that it has suffice.
+// Approved holds the voters that approved a motion that was carried, as proven. A proof may leave out ballots; those
+// that it has suffice.
 type Approved struct {
 	Motion  Motion
 	Tally   votes.MotionTally
@@ -253,8 +253,7 @@ func (o *Origin) opened(mo Motion, m *Mutation, to *Ancestry, l *Listed, in *Epo
 	return &mo, nil
 }
 
-// NameOf is the name of one who may vote; of an anchor that is an approver too,
-// both names.
+// NameOf returns the name of a voter. For an anchor that is an approver too, it returns both names.
 func (m *Motion) NameOf(voter aweigh.Hash) (name string) {
 	for i := range m.Voters {
 		switch v := &m.Voters[i]; {

@@ -9,8 +9,8 @@ import (
 	"github.com/aweigh/aweigh/votes"
 )
 
-// Attended is ballots to finalize one earlier block of the epoch, which no
-// earlier block recorded (P27). They change no outcome: they show who took part.
+// Attended holds ballots to finalize one earlier block of the epoch that no earlier block recorded (P27). They change
+// no outcome; they record which anchors took part.
 type Attended struct {
 	_          struct{} `cbor:",toarray"`
 	Height     aweigh.Height
@@ -101,7 +101,7 @@ func (x *execution) attend() {
 		a := &x.block.Attended[i]
 		r := x.tally.at(a.Height, head)
 		if r == nil {
-			continue // a quorum let it pass, so nobody can do otherwise
+			continue // a quorum accepted the block, so every node must
 		}
 		for j := range a.Signatures {
 			if seat, ok := x.epoch.Roster.Seat(a.Signatures[j].Anchor); ok && !r.has(seat) {

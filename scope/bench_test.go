@@ -119,16 +119,6 @@ func BenchmarkCheckBundle(b *testing.B) {
 	}
 }
 
-func BenchmarkDigestAdd(b *testing.B) {
-	var sum accumulator
-	var room lanes
-	h := aweigh.Sum([]byte("x"))
-	b.ReportAllocs()
-	for b.Loop() {
-		sum.add(h, &room)
-	}
-}
-
 func BenchmarkRange100(b *testing.B) {
 	w := newWorld(b)
 	w.skip = true

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/testshort"
 	"github.com/aweigh/aweigh/kv"
 	"github.com/aweigh/aweigh/votes"
 )
@@ -323,6 +324,7 @@ func TestResponsesThatNobodyWantsChangeNothing(t *testing.T) {
 // TestLargeDeletionsAreOneRevision: a deletion of very many keys, or of very large ones, is done
 // at one revision, with an entry for every key whose digests are those of what was there.
 func TestLargeDeletionsAreOneRevision(t *testing.T) {
+	testshort.Skip(t)
 	w := newWorld(t)
 	w.skip = true
 	const keys = 30_000

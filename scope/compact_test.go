@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"testing"
 
+	"github.com/aweigh/aweigh/internal/testshort"
 	"github.com/aweigh/aweigh/kv"
 )
 
 // TestCompactionIsBoundedInBytes compacts many large values at once: each block removes no more of them than a bound,
 // and all are gone at last, with the changes that named them.
 func TestCompactionIsBoundedInBytes(t *testing.T) {
+	testshort.Skip(t)
 	const puts, size = 40, 1 << 20
 	w := newWorld(t)
 	for i := range puts {

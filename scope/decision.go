@@ -53,19 +53,18 @@ func (k DecisionKind) String() string {
 	return fmt.Sprintf("decision(%d)", uint8(k))
 }
 
-// Decision is a change of a scope's government: of who decides, or by which
-// rules. It takes effect with the next epoch, once it has the approval that the
-// policy asks, and no less than what finalizes; to retire is an anchor's own affair.
+// Decision is a change of a scope's government: of its anchors, or of its rules. It takes effect with the next epoch,
+// once it has the approval that the policy requires, which is never less than what finalizes a block; an anchor
+// decides alone on its own retirement.
 //
-// It is a motion. A mutation of class Govern, whose content is the Decision, opens
-// it, or approves the one that is open, if an anchor has signed it with its own
-// key; ballots count beside.
+// It is a motion. A mutation of class Govern whose content is the Decision opens it, or approves the one that is open,
+// if an anchor has signed the mutation with its own key; ballots count as well.
 type Decision struct {
 	_       struct{} `cbor:",toarray"`
 	Kind    DecisionKind
-	Subject aweigh.AnchorID // whom it is about; zero for SetPolicy, Delegate and Revoke
-	Anchor  *Anchor         // who it is, for Admit; its Score is 0
-	Sponsor aweigh.AnchorID // for Admit: the sitting anchor that stands surety, who must approve
+	Subject aweigh.AnchorID // the anchor that it is about; zero for SetPolicy, Delegate and Revoke
+	Anchor  *Anchor         // for Admit: the new anchor; its Score is 0
+	Sponsor aweigh.AnchorID // for Admit: the sitting anchor that stands surety, and must approve
 	Consent []byte          // for Admit: the new anchor's signature, see ConsentBytes
 	Policy  *Policy         // for SetPolicy
 	Child   *Child          // for Delegate and Revoke
@@ -86,7 +85,7 @@ func (d *Decision) About() string {
 	return fmt.Sprintf("%s %s", d.Kind, d.Subject.Short())
 }
 
-// who is who governs the scope, and in which mode.
+// who returns the names of the anchors that govern the scope, and the mode.
 func (c *Child) who() string {
 	var names []string
 	for i := range c.Anchors {
@@ -104,8 +103,8 @@ func (d *Decision) ID() aweigh.Hash {
 	return canon.Hash("aweigh/decision/1", *d)
 }
 
-// ConsentBytes is what a new anchor signs in votes.ContextConsent, so that nobody
-// is admitted under a key that it does not hold.
+// ConsentBytes returns what a new anchor signs in votes.ContextConsent, so that an anchor can only be admitted under a
+// key that it holds.
 func ConsentBytes(id aweigh.ScopeID, a Anchor, sponsor aweigh.AnchorID) []byte {
 	return append(append([]byte(nil), id[:]...), canon.Encode([]any{a, sponsor})...)
 }
@@ -170,7 +169,7 @@ type Proposed struct {
 	ID        aweigh.Hash // of Decision
 	Motion    votes.MotionID
 	Decision  Decision
-	Approvals []aweigh.AnchorID // voters who approve, by ID
+	Approvals []aweigh.AnchorID // voters that approve, by ID
 	Tally     votes.MotionTally // of an open one
 	By        aweigh.Hash       // author of the mutation that proposed it
 	Opened    aweigh.Instant
@@ -237,7 +236,7 @@ func (s *State) carried(d *decided) (p Proposed, err error) {
 	return p, err
 }
 
-// supported fills in who approved a decision.
+// supported fills in the voters that approved a decision.
 func (s *State) supported(p *Proposed, mo *Motion) (err error) {
 	if p.Tally, err = s.view.tally(mo); err != nil {
 		return err

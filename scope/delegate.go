@@ -8,13 +8,14 @@ import (
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/internal/lthash"
 	"github.com/aweigh/aweigh/kv"
 	"github.com/aweigh/aweigh/lineage"
 )
 
 const (
-	// handKeys and handBytes bound what one delegation hands over: a block does it,
-	// and all who vote on the block.
+	// handKeys and handBytes bound what one delegation hands over: it is done in one block, by all anchors that vote
+	// on the block.
 	handKeys  = 50_000
 	handBytes = 32 << 20
 )
@@ -368,12 +369,12 @@ type founding struct {
 	space   space
 	ops     []kv.Op
 	scratch []byte
-	lanes   lanes
+	lanes   lthash.Lanes
 }
 
 func (b *founding) put(k, record []byte) (h aweigh.Hash) {
 	h, b.scratch = element(b.scratch, k, record)
-	b.sum.add(h, &b.lanes)
+	b.sum.Add(h, &b.lanes)
 	b.ops = append(b.ops, kv.Set(k, record))
 	return h
 }

@@ -23,8 +23,8 @@ type Delegation struct {
 	Revocation *Revocation
 }
 
-// delegated is the record of a Delegation, under its prefix: with the child's
-// genesis, so that whoever holds the state can lead there.
+// delegated is the record of a Delegation, under its prefix. It has the child's genesis, so that every node with the
+// state can refer to the child.
 type delegated struct {
 	_          struct{} `cbor:",toarray"`
 	Genesis    []byte

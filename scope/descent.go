@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/lthash"
 	"github.com/aweigh/aweigh/kv"
 	"github.com/aweigh/aweigh/lineage"
 	"github.com/aweigh/aweigh/quorum"
@@ -157,7 +158,7 @@ func (d *Descent) Empty() bool { return d.Keys == 0 && d.Handed == new(takeover)
 // takeover sums up what a child takes over: the records of its first state, and the
 // entries that tell of them.
 type takeover struct {
-	sum     accumulator
+	sum     lthash.Hash
 	entries hash.Hash // nil before the first
 }
 
@@ -176,7 +177,7 @@ func (h *takeover) digest() aweigh.Hash {
 	if h.entries != nil {
 		told = h.entries.Sum(nil)
 	}
-	return aweigh.Sum([]byte("aweigh/handed/2"), h.sum.bytes(), told)
+	return aweigh.Sum([]byte("aweigh/handed/2"), h.sum.Bytes(), told)
 }
 
 // check says whether a scope can descend so.

@@ -26,9 +26,9 @@ type Epoch struct {
 	Time    aweigh.Instant // of Root
 	Policy  Policy
 	Roster  Roster
-	Rests   []bool            // by place in the roster: who does not lead in this epoch
+	Rests   []bool            // by place in the roster: whether that anchor does not lead in this epoch
 	Before  votes.Domain      // of the epoch before, whose faults can still be proven; zero in epoch 0
-	Gone    []votes.PublicKey // of those who had a seat under Before and have none now
+	Gone    []votes.PublicKey // of the anchors that had a seat under Before and have none now
 	domain  votes.Domain
 	leaders *quorum.Weights // nil: all anchors with weight
 	voters  votes.KeySet
@@ -60,7 +60,8 @@ func (e Epoch) settled() *Epoch {
 	return &e
 }
 
-// Electors are all who may vote on motions that open in the epoch.
+// Electors returns the keys of the voters on motions that open in the epoch. It returns an error if one of the keys is
+// not valid.
 func (e *Epoch) Electors() (votes.KeySet, error) { return e.voters, e.unfit }
 
 func (e *Epoch) electors() (votes.KeySet, error) {
@@ -96,8 +97,8 @@ type wireEpoch struct {
 	Gone    []votes.PublicKey
 }
 
-// Terms are what an epoch decides by: the part of an Epoch that the block which
-// ends the one before names, and that everyone computes from the chain.
+// Terms is what an epoch decides by: the part of an Epoch that is named by the block that ends the epoch before. All
+// nodes compute it from the chain.
 type Terms struct {
 	_       struct{} `cbor:",toarray"`
 	Policy  Policy
@@ -152,18 +153,19 @@ func (r Roster) terms(p Policy) Terms {
 	return t
 }
 
-// Domain is what the ballots of the epoch are bound to (P5).
+// Domain returns what the ballots of the epoch are bound to (P5).
 func (e *Epoch) Domain() votes.Domain { return e.domain }
 
-// Seed decides in which order the anchors lead. It can be foreseen, and nobody
-// can choose it.
+// Seed returns the seed that determines the order in which the anchors lead. It can be predicted, but no node can
+// choose it.
 func (e *Epoch) Seed() aweigh.Hash {
 	return aweigh.Sum([]byte("aweigh/seed/1"), e.Scope[:], binary.BigEndian.AppendUint64(nil, uint64(e.Number)))
 }
 
-// Keyring checks the ballots of the epoch.
+// Keyring returns the keyring that checks the ballots of the epoch.
 func (e *Epoch) Keyring() (*votes.Keyring, error) {
-	if n := len(e.Roster.Anchors); e.unfit == nil && n == e.Roster.Weights.Len() && n == e.voters.Len() { // nobody but anchors votes on motions
+	// All voters are anchors with weight.
+	if n := len(e.Roster.Anchors); e.unfit == nil && n == e.Roster.Weights.Len() && n == e.voters.Len() {
 		return e.voters.Keyring(e.Domain(), e.Policy.Rules, e.Roster.Weights)
 	}
 	keys := make([]votes.PublicKey, len(e.Roster.Anchors))
@@ -235,7 +237,7 @@ func (e *Epoch) after(h Header, t Terms) (*Epoch, error) {
 	}.settled(), nil
 }
 
-// Handover proves the next epoch to whoever knows the one before (P26).
+// Handover proves the next epoch to a verifier that knows the one before (P26).
 type Handover struct {
 	_     struct{} `cbor:",toarray"`
 	Final Finality // of the block that ends the epoch before

@@ -5,6 +5,7 @@ import (
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/internal/lthash"
 	"github.com/aweigh/aweigh/internal/must"
 	"github.com/aweigh/aweigh/kv"
 	"github.com/aweigh/aweigh/lineage"
@@ -56,11 +57,11 @@ type Outcome struct {
 // comes on the agenda, and if the block ends the epoch, the next one begins.
 func (s *State) Execute(b *Block) (*Result, error) { return s.ExecuteFor(b, nil) }
 
-// Wanted reports whether somebody here waits for the responses of a mutation.
+// Wanted reports whether a request at this node waits for the responses of a mutation.
 type Wanted func(mutation aweigh.Hash, author aweigh.Hash) bool
 
-// ExecuteFor is Execute, but leaves out of responses that nobody wants what is only
-// read for them: values before a change, and ranges. All else is the same.
+// ExecuteFor is Execute, but for mutations that are not wanted it leaves out the parts of responses that would be read
+// only for them: values before a change, and ranges. Everything else is the same.
 func (s *State) ExecuteFor(b *Block, wanted Wanted) (*Result, error) {
 	h := &b.Header
 	must.Hold(h.Height == s.head.Height+1 && h.Parent == s.head.Block,
@@ -99,7 +100,7 @@ func (s *State) ExecuteFor(b *Block, wanted Wanted) (*Result, error) {
 	if err := x.vote(); err != nil {
 		return nil, err
 	}
-	if err := x.obey(s, b.Revocation); err != nil {
+	if err := x.applyRevocation(s, b.Revocation); err != nil {
 		return nil, err
 	}
 	if err := x.succeed(s); err != nil {
@@ -145,7 +146,7 @@ type execution struct {
 	room     map[int64]volume // that the transaction being planned leaves in leases
 	leased   bool             // the order in which leases end changed
 	scratch  []byte           // for elements
-	lanes    lanes            // likewise
+	lanes    lthash.Lanes     // likewise
 }
 
 func newExecution(s *State, b *Block) *execution {
@@ -277,8 +278,8 @@ func (x *execution) nextRevision() int64 {
 	return next
 }
 
-// Closed is a revision up to which the state knows all changes that there will ever be.
-func (h *Head) Closed() int64 {
+// ClosedTimestamp is a revision up to which the state knows all changes that there will ever be.
+func (h *Head) ClosedTimestamp() int64 {
 	if !h.Clocked {
 		return h.Revision
 	}
@@ -314,14 +315,14 @@ func (x *execution) store(v *KeyValue) aweigh.Hash {
 func (x *execution) addElement(k, record []byte) aweigh.Hash {
 	var h aweigh.Hash
 	h, x.scratch = element(x.scratch, k, record)
-	x.next.sum.add(h, &x.lanes)
+	x.next.sum.Add(h, &x.lanes)
 	return h
 }
 
 func (x *execution) removeElement(k, record []byte) {
 	var h aweigh.Hash
 	h, x.scratch = element(x.scratch, k, record)
-	x.next.sum.remove(h, &x.lanes)
+	x.next.sum.Remove(h, &x.lanes)
 }
 
 // nextEntry is the index in the lineage of the next entry.

@@ -8,8 +8,8 @@ import (
 	"github.com/aweigh/aweigh/internal/canon"
 )
 
-// FaultProof shows, to whoever knows the network's identity and nothing else,
-// that an anchor of the scope contradicted itself (P36).
+// FaultProof shows that an anchor of the scope contradicted itself (P36). A verifier needs only the network's
+// identity.
 type FaultProof struct {
 	_         struct{} `cbor:",toarray"`
 	Genesis   Genesis
@@ -18,8 +18,8 @@ type FaultProof struct {
 	Above     []Step // as in Ancestry
 }
 
-// Verify checks the proof from the network's identity alone, and gives the epoch
-// of the ballots and who signed both. Errors wrap ErrProof.
+// Verify checks the proof from the network's identity alone. It returns the epoch of the ballots and the anchor that
+// signed both. Errors wrap ErrProof.
 func (p *FaultProof) Verify(network aweigh.NetworkID) (*Epoch, Anchor, error) {
 	e, a, err := p.verify(network)
 	if err != nil {

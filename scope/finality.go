@@ -65,7 +65,7 @@ type Signer struct {
 	Weight uint64
 }
 
-// Attestation is who stands behind a final block.
+// Attestation lists the anchors that signed a final block.
 type Attestation struct {
 	Block   aweigh.Hash
 	Epoch   aweigh.Epoch

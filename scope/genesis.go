@@ -22,7 +22,7 @@ type Policy struct {
 	Limits      Limits
 	Approvals   []Approval   // what takes more than a quorum's vote (P28)
 	Children    Bound        // what binds the scopes below
-	Actions     action.Table // what verbs do, and who may
+	Actions     action.Table // what verbs do, and which callers may use them
 }
 
 // DefaultPolicy is the policy of a scope that names nothing but its mode.
@@ -48,9 +48,9 @@ type Anchor struct {
 	Score trust.Score     // trust at the start of the epoch
 }
 
-// Genesis is all that a scope starts from. Its hash names it; whoever holds it can
-// check everything that follows. The hash of the root scope's names the network.
-// Others descend from a scope that delegated a prefix to them.
+// Genesis is everything that a scope starts from. Its hash names the scope, and everything that follows can be checked
+// from it. The hash of the root scope's genesis names the network. Other scopes descend from a scope that delegated a
+// prefix to them.
 type Genesis struct {
 	_       struct{} `cbor:",toarray"`
 	Format  uint16
@@ -61,7 +61,7 @@ type Genesis struct {
 	Descent *Descent // nil for the root scope of a network
 }
 
-// Hash is the scope's identity.
+// Hash returns the scope's identity.
 func (g Genesis) Hash() aweigh.Hash { return GenesisHash(canon.Encode(g)) }
 
 // GenesisHash is the identity of the scope whose genesis has an encoding.

@@ -40,8 +40,8 @@ const (
 	atLeaseEnd = 'i' // expiry(8), lease ID(8) -> nothing
 )
 
-// scopeBytes is how much of a scope's ID stands in its keys: 128 bits, so that
-// nobody can make two scopes share their state.
+// scopeBytes is how many bytes of a scope's ID its keys contain: 128 bits, so that an attacker cannot make two scopes
+// share their state.
 const scopeBytes = 16
 
 // space builds the store's keys of one scope.

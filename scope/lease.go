@@ -29,9 +29,8 @@ type LeaseRequest struct {
 	IDs  []int64 // not 0; for LeaseKeepAlive 1 to MaxKeepAlives in ascending order, otherwise one
 	TTL  int64   // LeaseGrant: in seconds, at most MaxLeaseTTL; one below MinLeaseTTL counts as that
 
-	// Asked is when this was asked for, by the clock of who asks; not for
-	// LeaseRevoke. A lease lasts from then on, or from its block's time if that is
-	// later: a leader that dates its block back takes nothing away from it.
+	// Asked is when the request was made, by the requester's clock; not for LeaseRevoke. A lease lasts from then on,
+	// or from its block's time if that is later: a leader that backdates its block does not shorten the lease.
 	Asked aweigh.Instant
 }
 
@@ -68,8 +67,8 @@ func (v *volume) take(keys, bytes int64) bool {
 	return v.keys >= 0 && v.bytes >= 0
 }
 
-// leaseHalt is by how much a block may be late for a lease that is over. If it is
-// later than that, the scope stood still: nobody could keep a lease alive.
+// leaseHalt is by how much a block may be late for a lease that is over. If it is later than that, the scope stood
+// still, and no lease could be renewed.
 const leaseHalt = 5 * time.Second
 
 // Check says whether the request is well-formed.

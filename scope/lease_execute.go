@@ -123,8 +123,7 @@ func (x *execution) setLease(id int64, was, is *lease) {
 	}
 }
 
-// end takes a lease away, and its keys with it, but for those whose deletion takes approval:
-// they stay, without a lease.
+// end ends a lease and deletes its keys. Keys whose deletion requires approval stay, without a lease.
 func (x *execution) end(id int64, l *lease, why string) error {
 	keys := make([][]byte, 0, l.keys)
 	if err := x.attached(id, func(key []byte) bool { keys = append(keys, bytes.Clone(key)); return true }); err != nil {
@@ -195,7 +194,7 @@ func (x *execution) expireLeases() error {
 	if err != nil {
 		return err
 	}
-	x.mutation = &CheckedMutation{} // nobody's
+	x.mutation = &CheckedMutation{} // no mutation caused this
 	room := volume{x.bounds.ExpireKeys, x.bounds.ExpireBytes}
 	for i, id := range due {
 		l, ok, err := x.lease(id)

@@ -41,8 +41,8 @@ func readLease(data []byte) (l lease, err error) {
 	return l, err
 }
 
-// until is when the lease ends. When the scope had stood still, and nobody could
-// keep anything alive, each lease lasts for its whole TTL from then on.
+// until returns when the lease ends. If the scope had stood still, so that no lease could be renewed, each lease lasts
+// for its whole TTL from when the scope resumed.
 func (l *lease) until(resumed aweigh.Instant) aweigh.Instant {
 	if resumed == 0 {
 		return l.expires

@@ -22,7 +22,7 @@ type Limits struct {
 	ValidFor           time.Duration // how far ahead of a block's time ValidUntil may lie
 	Anchors            int           // in a roster
 	ScopeBytes         int64         // of what the scope holds of keys (Head.Bytes), from which on nothing more is put; 0: any number
-	TTL                time.Duration // for which those who do not hold the scope may give an answer of its anchors again; 0: not at all
+	TTL                time.Duration // for which a node without the scope may reuse its anchors' answers; 0: not at all
 	Rate               int64         // changes a second that a node takes of its own clients, in writes, names and actions; 0: any number
 	TxnDepth           int           // levels of transactions within a transaction; see Txn.Check
 	BlockCost          int64         // that the bundles of a block declare together, in the units of CheckedBundle.Cost

@@ -56,7 +56,7 @@ func (m *Motion) Hash() aweigh.Hash { return canon.Hash("aweigh/motion/1", *m) }
 // ID is the motion's: that of its mutation.
 func (m *Motion) ID() votes.MotionID { return ID(m.Mutation) }
 
-// Electorate is who may vote, with what weight.
+// Electorate returns the voters, with their weights.
 func (m *Motion) Electorate() (votes.Electorate, error) { return electorate(m.Voters) }
 
 func electorate(all []Elector) (votes.Electorate, error) {
@@ -77,7 +77,7 @@ func electorate(all []Elector) (votes.Electorate, error) {
 	return votes.NewElectorate(w, approvers...)
 }
 
-// Keys are those of all who may vote.
+// Keys returns the keys of all voters.
 func (m *Motion) Keys() (votes.KeySet, error) { return keysOf(m.Voters) }
 
 func keysOf(all []Elector) (votes.KeySet, error) {
@@ -134,7 +134,7 @@ type Recorded struct {
 	Time   aweigh.Instant
 	Entry  int64       // in the lineage
 	Late   bool        // the motion was closed before, or carried (P34)
-	By     aweigh.Hash // who approves by a mutation, without a Ballot
+	By     aweigh.Hash // the voter that approves by a mutation, without a Ballot
 }
 
 // Vote is what the ballot on a motion says; that of one without is not signed.
@@ -149,8 +149,8 @@ func (r *Recorded) Vote(id votes.MotionID) (votes.CheckedMotionBallot, error) {
 	return c, err
 }
 
-// Docket says how many motions there are.
-type Docket struct {
+// MotionIndex says how many motions there are.
+type MotionIndex struct {
 	_      struct{} `cbor:",toarray"`
 	Open   int64
 	Due    int64          // of the open ones: that are carried, and wait for their turn
@@ -159,7 +159,7 @@ type Docket struct {
 	Next   aweigh.Instant // the earliest deadline of one that is open; 0: none is
 }
 
-func (d *Docket) append(b []byte) []byte {
+func (d *MotionIndex) append(b []byte) []byte {
 	for _, n := range []int64{d.Open, d.Due, d.Closed, d.Bytes, int64(d.Next)} {
 		b = binary.BigEndian.AppendUint64(b, uint64(n))
 	}

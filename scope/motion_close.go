@@ -122,9 +122,8 @@ func (x *execution) unchanged(mo *Motion, p *plan) (failure, err error) {
 	return nil, nil
 }
 
-// newer reports whether a put or deletion touches a key that was changed after a
-// revision, even if all is now as it was then. What was written and deleted since,
-// and compacted away, nobody can tell.
+// newer reports whether a put or deletion touches a key that was changed after a revision, even if its value is now
+// the same as then. Keys that were written and deleted since, and compacted, cannot be detected.
 func (x *execution) newer(op *Op, rev int64) (newer bool, err error) {
 	from, to := x.space.versions(op.Key, op.End)
 	err = x.r.Scan(from, to, false, func(k, _ []byte) bool {

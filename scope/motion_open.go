@@ -57,7 +57,7 @@ func (x *execution) openMotion(m *CheckedMutation, a *Approval, o opening) (fail
 		return errors.New("scope: the policy asks for more approval than all voters together can give"), nil
 	}
 	record := (&motionRecord{Motion: mo}).encode()
-	if a.ofKeys() { // decisions have bounds of their own, so that nobody keeps them out
+	if a.ofKeys() { // decisions have bounds of their own, so that motions on keys cannot exclude them
 		o.line.Bytes = int64(len(record))
 		given, failure, err := x.motionRoom(o.line)
 		if failure != nil || err != nil {

@@ -11,11 +11,9 @@ import (
 	"github.com/aweigh/aweigh/votes"
 )
 
-// MotionProof shows, to whoever knows the network's identity and nothing else,
-// that a motion is real: its mutation with the author's signature, the final block
-// that ordered it, the rule and the voters, and what it found when it opened. It
-// is what a voter without a network looks at. It does not show whether the motion
-// is still open.
+// MotionProof shows that a motion is real: its mutation with the author's signature, the final block that ordered it,
+// the rule and the voters, and what it found when it opened. A verifier needs only the network's identity, so a voter
+// without a network can check it. It does not show whether the motion is still open.
 type MotionProof struct {
 	_        struct{} `cbor:",toarray"`
 	Ancestry Ancestry // to any block after the opening, or to that block itself
@@ -130,8 +128,8 @@ func (m *Motion) Txn() (*Txn, error) {
 	return c.Txn, err
 }
 
-// effects are the puts and deletions of the branch that was chosen; false if there
-// are transactions within, whose branches nobody notes.
+// effects returns the puts and deletions of the branch that was chosen. It returns false if there are nested
+// transactions, because the branches that those took are not recorded.
 func (m *Motion) effects(t *Txn) (all []Effect, ok bool) {
 	ops := t.Success
 	if !m.Success {

@@ -13,7 +13,7 @@ import (
 const (
 	motionsOpen        = 1000
 	motionsOfOne       = 250      // open ones of one known author, and of all strangers together
-	motionsKept        = 1000     // closed ones, for ballots that come late and for those who ask
+	motionsKept        = 1000     // closed ones, for ballots that come late and for queries
 	motionBytes        = 64 << 20 // of the records of all on keys
 	motionBytesOne     = 16 << 20 // of the open ones of one known author, and of all strangers together
 	strangerMotionStay = 10 * time.Minute
@@ -56,11 +56,11 @@ type openLine struct {
 	due      bool // it has the approvals, and gives way to none
 }
 
-// motionRoom makes room for another motion on keys, or says why there is none. Closed motions
-// are forgotten for it. When the open ones of strangers are too many, the one whose deadline comes first gives way to another
-// stranger's if it has been open for strangerMotionStay. When those of all are, strangers' give way to known authors',
-// whatever their age, and then those of the author with the most, if that is more than the new one's has. given
-// reports whether one gave way.
+// motionRoom makes room for another motion on keys, or returns why there is none. It forgets closed motions for that.
+// If there are too many open motions of strangers, the one with the first deadline gives way to another stranger's,
+// once it has been open for strangerMotionStay. If there are too many of all authors, strangers' motions give way to
+// those of known authors, whatever their age, and then those of the author with the most, if that author has more than
+// the new one. given reports whether a motion gave way.
 func (x *execution) motionRoom(of docketed) (given bool, failure, err error) {
 	d := &x.next.head.Docket
 	if failure := x.spend(d.Open / linesAUnit); failure != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/internal/testshort"
 	"github.com/aweigh/aweigh/kv"
 	"github.com/aweigh/aweigh/votes"
 )
@@ -36,7 +37,7 @@ type roomOracle struct {
 // recount reads all records of motions, compares the docket with them, and gives the open ones by deadline.
 func (o *roomOracle) recount() (open []countedMotion) {
 	o.t.Helper()
-	var d Docket
+	var d MotionIndex
 	prefix := o.state.space.at(atMotion)
 	err := o.r.Scan(prefix, kv.PrefixEnd(prefix), false, func(k, raw []byte) bool {
 		var rec motionRecord
@@ -182,6 +183,7 @@ func (o *roomOracle) takes(open []countedMotion, m countedMotion, now aweigh.Ins
 // withdraw them and let time pass. After each block all records are counted afresh and compared with the docket; and
 // which motions find room, and which ones give way to them, is what decision 0041 says.
 func TestRoomOfMotionsIsRecounted(t *testing.T) {
+	testshort.Skip(t)
 	refused, gave := 0, 0
 	many := checkSlow(t, func(t *rapid.T) {
 		approver := testKey(t, 50)

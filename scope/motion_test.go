@@ -516,7 +516,7 @@ func TestMotionsAreBounded(t *testing.T) {
 	for range motionsOfOne/forgottenAtOnce + 1 {
 		w.step()
 	}
-	if d := w.state.Head().Docket; d != (Docket{}) {
+	if d := w.state.Head().Docket; d != (MotionIndex{}) {
 		t.Fatalf("docket %+v", d)
 	}
 	for _, kind := range []byte{atMotion, atVoted, atOpen, atDue, atClosed} {

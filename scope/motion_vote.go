@@ -105,7 +105,7 @@ func (x *execution) vote() error {
 			on, rest = append(on, c), rest[1:]
 		}
 		if len(on) == 0 {
-			return nil // a quorum let it pass, so nobody can do otherwise
+			return nil // a quorum accepted the block, so every node must
 		}
 		if err := x.voteOn(on); err != nil {
 			return err
@@ -222,7 +222,7 @@ func (x *execution) record(k []byte, v *votes.MotionBallot, late bool) {
 	x.enter(lineage.Entry{Class: class, Reason: v.Choice.String(), Posterior: v.ID()})
 }
 
-// contradiction brings a voter to account who said the opposite before (P33, P36).
+// contradiction records a fault of a voter that cast the opposite vote before (P33, P36).
 func (x *execution) contradiction(v *votes.MotionBallot) error {
 	raw, ok, err := x.r.Get(x.space.voted(v.Motion, v.Voter, v.Choice.Other()))
 	if err != nil || !ok {

@@ -28,8 +28,7 @@ const (
 	Withdraw Class = 6
 	// Act carries out a verb on what a key names: the content is an Action.
 	Act Class = 7
-	// Permit changes who may do what through the network's nodes: the content is an
-	// Access.
+	// Permit changes what users may do through the network's nodes: the content is an Access.
 	Permit Class = 8
 )
 

@@ -9,9 +9,9 @@ import (
 // approval.
 var ErrApproval = errors.New("scope: the policy asks for approval of changes below that key, and changes of names cannot wait for it yet; put or delete keys instead, which can")
 
-// spread is a plan with the puts that its puts stand for: one for every alias of
-// the object. Who may change an object under one name may do so under no other
-// that asks for more. A put that keeps a lease names it here.
+// spread returns a plan with the puts that its puts stand for: one for every alias of the object. A caller that may
+// change an object under one name may not thereby change it under a name that requires more. A put that keeps a lease
+// names the lease here.
 func (x *execution) spread(p *plan) (*plan, error) {
 	if len(x.policy.Approvals) == 0 && !x.epoch.rules.Has(writeVerb) {
 		return p, nil

@@ -69,9 +69,8 @@ func (x *execution) affordAliases(op *Op) (failure, err error) {
 	return nil, nil
 }
 
-// follow shows what was written under one alias under all others of its object,
-// each with a version of its own, so that whoever reads or watches any of them
-// sees the same. A lease belongs to a key: each keeps its own.
+// follow copies what was written under one alias to all others of its object, each with a version of its own, so that
+// readers and watchers of any alias see the same. A lease belongs to a key: each alias keeps its own.
 func (x *execution) follow(list *aliases, v *KeyValue) error {
 	if list == nil {
 		return nil
@@ -114,9 +113,8 @@ func (x *execution) show(list *aliases, v KeyValue, class lineage.Class, prior a
 	list.Last = v.Entry + 1
 }
 
-// unname takes a key from the object that it names. The last one retires the
-// object: no key will ever name it again. why is the reason that stands in the
-// lineage, if nobody's mutation asked for it.
+// unname takes a key from the object that it names. If it is the last one, the object is retired: no key will ever
+// name it again. why is the reason in the lineage if no mutation asked for it.
 func (x *execution) unname(prev *KeyValue, why string) error {
 	if err := x.unattach(prev, prev.size()); err != nil {
 		return err

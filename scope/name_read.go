@@ -94,11 +94,10 @@ type Aliases struct {
 	before []int64  // of each key, the versions that it never showed
 }
 
-// Aliases lists what names an object.
+// Aliases returns the names of an object.
 func (s *State) Aliases(u aweigh.UID) (a Aliases, err error) { return s.aliasesWith(u, nil) }
 
-// aliasesWith is Aliases for those who know the newest content under one of the keys; nil:
-// who do not.
+// aliasesWith is Aliases for callers that know the newest content under one of the keys; known may be nil.
 func (s *State) aliasesWith(u aweigh.UID, known *KeyValue) (a Aliases, err error) {
 	list, err := s.aliases(u)
 	if err != nil {

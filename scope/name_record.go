@@ -10,8 +10,8 @@ import (
 	"github.com/aweigh/aweigh/kv"
 )
 
-// names is how much there is to look for beside the keys themselves. Where
-// nobody uses aliases, nothing is looked for.
+// names counts what must be searched in addition to the keys themselves. In a scope without aliases, nothing is
+// searched.
 type names struct {
 	_         struct{} `cbor:",toarray"`
 	Objects   int64    // with a list of aliases

@@ -14,11 +14,10 @@ import (
 // ErrProof is wrapped by errors about proofs that do not show what they claim.
 var ErrProof = errors.New("scope: the proof does not hold")
 
-// KeyProof shows, to whoever knows the network's identity and nothing else, that
-// a change of a key stands in the scope's final history: what it wrote, whose
-// mutation asked for it, which anchors made that final and with what weight, and,
-// where policy asks for approval, who approved. It does not show that no later
-// change followed; that is the business of signed heads.
+// KeyProof shows that a change of a key is part of the scope's final history: what it wrote, whose mutation asked for
+// it, which anchors made that final and with what weight, and, if the policy requires approval, which voters approved.
+// A verifier needs only the network's identity. The proof does not show that no later change followed; signed heads
+// do.
 type KeyProof struct {
 	_        struct{}  `cbor:",toarray"`
 	Ancestry Ancestry  // to any block after the change
@@ -32,7 +31,7 @@ type KeyProof struct {
 type Report struct {
 	Entry    lineage.Entry
 	Kv       *KeyValue       // nil for a deletion
-	Mutation Mutation        // zero if nobody asked for the change: Entry.Reason says why it was made
+	Mutation Mutation        // zero if no mutation asked for the change: Entry.Reason says why it was made
 	Author   votes.PublicKey // likewise
 	Origin   Attestation     // of the block that carried the mutation, or made the change; zero if Taken
 	Head     Attestation     // of the block whose lineage includes the entry
@@ -46,7 +45,7 @@ type Report struct {
 // that Entry names by its height or, for a motion, the one that opened it, whose
 // minutes are needed then. The ancestry's head is that of a later block than the
 // change, which s must include or be the parent of. Compaction takes deletions out
-// of reach.
+// of reach. The error wraps ErrElsewhere for a key that went to another scope.
 func NewKeyProof(a Ancestry, s *State, key []byte, origin *Block, final Finality, m *Minutes) (*KeyProof, error) {
 	p := &KeyProof{Ancestry: a}
 	v, ok, err := s.NewestChange(key)
@@ -65,6 +64,9 @@ func NewKeyProof(a Ancestry, s *State, key []byte, origin *Block, final Finality
 	}
 	if handed(&p.Change.Entry) {
 		return p, nil
+	}
+	if p.Change.Entry.Class == lineage.HandedOver { // by a decision, which is no motion on the key
+		return nil, fmt.Errorf("%w: %q went there", ErrElsewhere, key)
 	}
 	if p.Change.Entry.Mutation.IsZero() {
 		p.Origin = Origin{Final: final}

@@ -31,7 +31,7 @@ func NewStep(a Ancestry, s *State, d *Descent) ([]Step, error) {
 	return append(slices.Clip(a.Above), Step{Genesis: a.Genesis, Handovers: a.Handovers, Head: a.Head, Gave: gave}), nil
 }
 
-// Visit is one scope on the way that a proof leads, and who stands behind it.
+// Visit is one scope on the way of a proof, with the anchors that attest it.
 type Visit struct {
 	Prefix    []byte
 	Scope     aweigh.ScopeID

@@ -65,7 +65,7 @@ func (h *Head) readable(rev int64) error {
 	switch {
 	case rev <= 0:
 		return nil
-	case rev > max(h.Revision, h.Closed()):
+	case rev > max(h.Revision, h.ClosedTimestamp()):
 		return ErrFutureRevision
 	case rev < h.Compacted:
 		return ErrCompacted
@@ -243,10 +243,10 @@ func (v *view) each(key, end []byte, rev int64, pass func(at revision) bool, vis
 	return cmp.Or(err, bad)
 }
 
-// Weigh is how many bytes the records of the keys [key, end), in the sense of Op, have as of
+// RangeSize is how many bytes the records of the keys [key, end), in the sense of Op, have as of
 // a revision, 0 for the newest, and how many versions it takes to look at to say so. It
 // stops with ErrTooMuch where there are more than are given of either.
-func (s *State) Weigh(key, end []byte, rev int64, most, visits int) (size, seen int, err error) {
+func (s *State) RangeSize(key, end []byte, rev int64, most, visits int) (size, seen int, err error) {
 	if rev <= 0 {
 		rev = math.MaxInt64
 	}

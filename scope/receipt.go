@@ -56,9 +56,8 @@ func (c Code) String() string {
 	return fmt.Sprintf("code(%d)", uint8(c))
 }
 
-// Receipt is what a scope keeps of a mutation until its ValidUntil has passed,
-// so that it never applies twice and whoever asks again learns how it went. One of
-// code Exceeded is of a bundle.
+// Receipt is what a scope keeps of a mutation until its ValidUntil has passed, so that the mutation never applies
+// twice and a repeated request gets its outcome. A receipt with code Exceeded is of a bundle.
 type Receipt struct {
 	Code      Code // Applied, Failed, Pending or Exceeded
 	Succeeded bool // a transaction's compares held

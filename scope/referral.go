@@ -9,9 +9,9 @@ import (
 	"github.com/aweigh/aweigh/lineage"
 )
 
-// Referral is a scope's answer about keys that it has delegated: who decides about them.
-// It shows that to those who know the scope's genesis and the epoch of Head; they need not
-// trust whoever gives it.
+// Referral is a scope's answer about keys that it has delegated: the scope that decides about them. It is a proof for
+// a verifier that knows the scope's genesis and the epoch of Head; the verifier need not trust the node that returns
+// it.
 type Referral struct {
 	_     struct{} `cbor:",toarray"`
 	Child Genesis

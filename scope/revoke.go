@@ -20,7 +20,7 @@ import (
 // obeys it with a block of its own (Evidence), and keeps keys, history and identity.
 type Revocation struct {
 	_      struct{}       `cbor:",toarray"`
-	Child  Child          // its prefix, and who shall govern it under which policy
+	Child  Child          // its prefix, and its new anchors and policy
 	Height aweigh.Height  // of the block that gave the order, in the scope that gave it
 	Time   aweigh.Instant // of that block
 	Entry  int64          // in the lineage of the scope that gave it
@@ -47,6 +47,10 @@ func (g *Genesis) Notice() time.Duration { return g.bound().Notice }
 // has not heard.
 var ErrUnheard = errors.New("scope: an order of the scope above that is not known here")
 
+// ErrSuperseded is wrapped by CheckRevocation, beside ErrInvalid, where a block obeys an order and a newer one is known
+// here. The block's proposer may not know the newer one yet.
+var ErrSuperseded = errors.New("a newer order of the scope above is known")
+
 // Awaits reports whether the state is to obey a revocation that its parent has ordered, and
 // from when on by a block's time.
 func (s *State) Awaits(r *Revocation) (from aweigh.Instant, awaits bool, err error) {
@@ -60,7 +64,8 @@ func (s *State) Awaits(r *Revocation) (from aweigh.Instant, awaits bool, err err
 	return r.Time.Add(g.Notice()), s.revocable(&g, r) == nil, nil
 }
 
-// obeyable says why a block of a time may not obey an order on top of the state, whoever gave it.
+// obeyable returns why a block of a time may not carry out an order on top of the state, whichever scope gave the
+// order.
 func (s *State) obeyable(r *Revocation, at aweigh.Instant) (failure, err error) {
 	g, err := s.Genesis()
 	if err != nil {
@@ -96,7 +101,7 @@ func (s *State) revocable(g *Genesis, r *Revocation) error {
 }
 
 // CheckRevocation says whether the block may obey the order that it carries, given the one
-// that is known here. Errors wrap ErrInvalid, or ErrUnheard if that may change, or are
+// that is known here. Errors wrap ErrInvalid (and ErrSuperseded), or ErrUnheard if that may change, or are
 // those of the store.
 func (s *State) CheckRevocation(b *Block, known *Revocation) error {
 	r := b.Revocation
@@ -109,18 +114,20 @@ func (s *State) CheckRevocation(b *Block, known *Revocation) error {
 		return err
 	case failure != nil:
 		return fmt.Errorf("%w: a revocation: %w", ErrInvalid, failure)
-	case known != nil && r.Entry <= known.Entry && !r.Equal(known): // it never will be the newest
-		return fmt.Errorf("%w: a revocation that is none, or not the newest", ErrInvalid)
+	case known != nil && r.Entry < known.Entry:
+		return fmt.Errorf("%w: a revocation: %w", ErrInvalid, ErrSuperseded)
+	case known != nil && r.Entry == known.Entry && !r.Equal(known):
+		return fmt.Errorf("%w: a revocation that was never ordered", ErrInvalid)
 	case !r.Equal(known):
 		return ErrUnheard
 	}
 	return nil
 }
 
-// obey puts what the block's order says on the agenda: the next epoch has another
-// government. What nobody may vote for changes nothing: a scope in which more lie than may cannot
-// give itself what no order could.
-func (x *execution) obey(s *State, r *Revocation) error {
+// applyRevocation puts the block's order on the agenda: the next epoch has another government. An order that no honest
+// anchor may vote for changes nothing: a scope with more liars than it tolerates cannot give itself what no order
+// could.
+func (x *execution) applyRevocation(s *State, r *Revocation) error {
 	if r == nil {
 		return nil
 	}

@@ -78,8 +78,13 @@ func TestRevocationGivesAnotherGovernment(t *testing.T) {
 	if err := c.state.CheckRevocation(b, nil); !errors.Is(err, ErrUnheard) {
 		t.Errorf("where none is known: %v", err)
 	}
-	if err := c.state.CheckRevocation(b, other); !errors.Is(err, ErrInvalid) {
+	if err := c.state.CheckRevocation(b, other); !errors.Is(err, ErrInvalid) || errors.Is(err, ErrSuperseded) {
 		t.Errorf("where another is known: %v", err)
+	}
+	newer := *other
+	newer.Entry++
+	if err := c.state.CheckRevocation(b, &newer); !errors.Is(err, ErrInvalid) || !errors.Is(err, ErrSuperseded) {
+		t.Errorf("where a newer one is known: %v", err)
 	}
 	if other.Entry--; !errors.Is(c.state.CheckRevocation(b, other), ErrUnheard) {
 		t.Errorf("where an older one is known: %v", err)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/internal/lthash"
 	"github.com/aweigh/aweigh/kv"
 	"github.com/aweigh/aweigh/lineage"
 	"github.com/aweigh/aweigh/trust"
@@ -21,10 +22,9 @@ type SnapshotRecord struct {
 	Value []byte
 }
 
-// carried are the parts of a scope that a snapshot holds, in the order of the
-// store. All else follows from the lineage: its hashes, the objects, and the
-// order of changes, or from the leases and versions, as what is attached to a
-// lease. So it is made anew, and nobody has to be believed about it.
+// carried lists the parts of a scope that a snapshot holds, in the order of the store. Everything else is derived:
+// from the lineage its hashes, the objects and the order of changes, and from the leases and versions what is attached
+// to a lease. So it is computed again, and its giver need not be trusted.
 var carried = []string{
 	string(atMeta), string(atNames), string(atGenesis), string(atAliases), string(atAccess), string(atEpoch), string(atAgenda), string(atLease), string(atVersion),
 	string(atLineage) + "e", string(atReceipt), string(atRedirect), string(atMotion), string(atVoted), string(atOpen), string(atClosed),
@@ -73,7 +73,7 @@ type Import struct {
 	last  []byte
 	begun bool
 
-	sum      accumulator // of what came
+	sum      lthash.Hash // of what came
 	first    *founded    // set if what a scope was founded with is to come
 	versions int64
 	leases   int64
@@ -95,7 +95,7 @@ type Import struct {
 	used     int
 
 	scratch []byte
-	lanes   lanes
+	lanes   lthash.Lanes
 }
 
 // NewImport expects the state after the block of header h, as its child's header
@@ -192,8 +192,8 @@ func (i *Import) Add(rec SnapshotRecord) (ops []kv.Op, err error) {
 func (i *Import) meta(rec SnapshotRecord) error {
 	var m meta
 	s := &i.state
-	s.sum = new(accumulator)
-	if err := canon.Decode(rec.Value, &m); err != nil || len(rec.Key) != 1 || m.Format != Format || !s.sum.setBytes(m.Sum) || !validTally(m.Tally) {
+	s.sum = new(lthash.Hash)
+	if err := canon.Decode(rec.Value, &m); err != nil || len(rec.Key) != 1 || m.Format != Format || !s.sum.SetBytes(m.Sum) || !validTally(m.Tally) {
 		return fmt.Errorf("%w: meta record of a snapshot", ErrInvalid)
 	}
 	s.head, s.cursor = m.Head, revision{m.Cursor, m.CursorSub}
@@ -224,7 +224,7 @@ func (i *Import) meta(rec SnapshotRecord) error {
 func (i *Import) element(k, record []byte) {
 	var h aweigh.Hash
 	h, i.scratch = element(i.scratch, k, record)
-	i.sum.add(h, &i.lanes)
+	i.sum.Add(h, &i.lanes)
 }
 
 // version takes a version of a key.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/internal/lthash"
 	"github.com/aweigh/aweigh/kv"
 	"github.com/aweigh/aweigh/lineage"
 	"github.com/aweigh/aweigh/trust"
@@ -37,7 +38,7 @@ type Head struct {
 	Ledger      aweigh.Hash // trust.Ledger.Digest
 	Under       aweigh.Hash // of the record of the Epoch that the next block belongs to
 	Agenda      aweigh.Hash // of the record of decisions that are carried
-	Docket      Docket
+	Docket      MotionIndex
 
 	Leases   int64          // that there are
 	LeaseDue aweigh.Instant // when the first of them is to be looked at; 0: there is none
@@ -63,7 +64,7 @@ type State struct {
 	tally  []byte       // of the epoch so far, encoded
 
 	// What was read already; nil if it was not. Other states may hold it, too.
-	sum     *accumulator
+	sum     *lthash.Hash
 	counted *tally  // as tally
 	epoch   *Epoch  // as head.Under
 	pending *agenda // as head.Agenda
@@ -120,7 +121,7 @@ func begin(g *Genesis) (*State, []kv.Op, error) {
 		},
 		cursor: first(1),
 		tally:  tally.encode(),
-		sum:    new(accumulator),
+		sum:    new(lthash.Hash),
 		epoch:  epoch,
 	}
 	if d := g.Descent; d != nil { // what was before is the parent's history
@@ -146,7 +147,7 @@ func Open(r kv.Reader, id aweigh.ScopeID) (*State, error) {
 }
 
 // stored is the meta record in the store.
-func (v *view) stored(id aweigh.ScopeID) (m meta, sum *accumulator, err error) {
+func (v *view) stored(id aweigh.ScopeID) (m meta, sum *lthash.Hash, err error) {
 	raw, ok, err := v.r.Get(v.space.at(atMeta))
 	if err != nil {
 		return m, nil, err
@@ -157,8 +158,8 @@ func (v *view) stored(id aweigh.ScopeID) (m meta, sum *accumulator, err error) {
 	if err := canon.Decode(raw, &m); err != nil {
 		return m, nil, fmt.Errorf("%w: meta record: %w", ErrCorrupt, err)
 	}
-	sum = new(accumulator)
-	if m.Format != Format || m.Head.Scope != id || !sum.setBytes(m.Sum) {
+	sum = new(lthash.Hash)
+	if m.Format != Format || m.Head.Scope != id || !sum.SetBytes(m.Sum) {
 		return m, nil, fmt.Errorf("%w: meta record of format %d for scope %s", ErrCorrupt, m.Format, m.Head.Scope.Short())
 	}
 	return m, sum, nil
@@ -167,13 +168,13 @@ func (v *view) stored(id aweigh.ScopeID) (m meta, sum *accumulator, err error) {
 // write is the op that stores the meta record.
 func (s *State) write() kv.Op {
 	return kv.Set(s.space.at(atMeta), canon.Encode(meta{
-		Format: Format, Head: s.head, Cursor: s.cursor.main, CursorSub: s.cursor.sub, Sum: s.sum.bytes(), Tally: s.tally,
+		Format: Format, Head: s.head, Cursor: s.cursor.main, CursorSub: s.cursor.sub, Sum: s.sum.Bytes(), Tally: s.tally,
 	}))
 }
 
 // digest is the hash of all that the next blocks depend on.
 func (s *State) digest() aweigh.Hash {
-	b := make([]byte, 0, 512+accumulatorBytes+len(s.tally))
+	b := make([]byte, 0, 512+lthash.Size+len(s.tally))
 	b = append(b, "aweigh/state/1"...)
 	for _, n := range []int64{
 		s.head.Revision, s.head.Compacted, s.head.LineageSize, s.head.Leases, int64(s.head.LeaseDue), int64(s.head.Resumed), int64(s.head.Swept),
@@ -190,7 +191,7 @@ func (s *State) digest() aweigh.Hash {
 	b = append(b, s.head.Under[:]...)
 	b = append(b, s.head.Agenda[:]...)
 	b = s.head.Docket.append(b)
-	b = s.sum.append(b)
+	b = s.sum.Append(b)
 	b = append(b, s.tally...)
 	return sha256.Sum256(b)
 }
@@ -211,8 +212,8 @@ func (s *State) Over(r kv.Reader) *State {
 	return &over
 }
 
-// Lean is the state without what is at hand only because the next block needs it:
-// executing that reads it again, and so does whoever asks for it.
+// Lean returns the state without what is held in memory only because the next block needs it. Executing that block
+// reads it again, and so do queries.
 func (s *State) Lean() *State {
 	lean := *s
 	lean.sum, lean.log, lean.counted, lean.pending, lean.named = nil, nil, nil, nil, nil
@@ -345,10 +346,9 @@ func (s *State) Lineage() *lineage.Log {
 	return lineage.Open(s.r, s.space.at(atLineage), s.head.LineageSize).Within(s.bounds.Lineage)
 }
 
-// CheckHeader says whether a block with this header can follow the state: its
-// place in the chain and in its epoch, its time, and its claims about the state
-// as of its parent (P13, P20, P24, P25). Errors wrap ErrInvalid, or are those of
-// the store. The proposer is the business of those who know the leaders.
+// CheckHeader returns an error unless a block with this header can follow the state: its place in the chain and in its
+// epoch, its time, and its claims about the state as of its parent (P13, P20, P24, P25). Errors wrap ErrInvalid, or
+// are those of the store. It does not check the proposer; callers that know the leaders must.
 func (s *State) CheckHeader(h Header) error {
 	switch p := &s.head; {
 	case h.Format != Format:

@@ -12,8 +12,7 @@ import (
 	"github.com/aweigh/aweigh/trust"
 )
 
-// succession is what follows from an epoch for the next one, as everyone
-// computes it from the chain.
+// succession is what follows from an epoch for the next one. All nodes compute it from the chain.
 type succession struct {
 	terms  Terms
 	ledger trust.Ledger
@@ -26,8 +25,8 @@ type succession struct {
 	dropped []dropped // decisions that could not take effect
 }
 
-// clockBlocks is how many blocks an epoch holds before the clock may end it: with
-// fewer, hardly any ballot could be recorded, and nobody would earn trust.
+// clockBlocks returns how many blocks an epoch must have before the clock may end it: with fewer, hardly any ballot
+// could be recorded, and no anchor would earn trust.
 func (b *Bounds) clockBlocks() uint64 { return 2 * uint64(b.TimelyBlocks) }
 
 // Due reports whether a block of this time ends the epoch: it holds as many
@@ -109,7 +108,7 @@ func (s *State) successor() (*succession, error) {
 		u.terms, err = e.terms(policy, u.ledger, some)
 		return u, err
 	})
-	if u == nil { // nobody can be weighed anew: things stay as they are, and so does who lied
+	if u == nil { // no weights can be computed: everything stays as it is, and anchors that lied keep their seats
 		u = &succession{ledger: ledger, terms: e.Terms()}
 	} else {
 		e.rest(s.bounds, &u.terms, t)
@@ -198,9 +197,9 @@ func (e *Epoch) terms(p Policy, l trust.Ledger, decided agenda) (Terms, error) {
 // success, to rest for an epoch.
 const restAfter = 4
 
-// rest lets those not lead whose views gave nothing in the epoch that ends, in the
-// order of the roster, as long as the others weigh more than half. It costs no
-// safety: who leads decides nothing. Trust is another matter; see trust.Attendance.
+// rest excludes from leading the anchors whose views gave no block in the epoch that ends, in the order of the roster,
+// as long as the others weigh more than half. Safety does not depend on it, because leaders decide nothing. For trust,
+// see trust.Attendance.
 func (e *Epoch) rest(b *Bounds, t *Terms, c *tally) {
 	var total, away uint64
 	var idle []int
@@ -218,7 +217,7 @@ func (e *Epoch) rest(b *Bounds, t *Terms, c *tally) {
 	}
 }
 
-// identity is who an anchor of the next roster is.
+// identity returns the entry of an anchor of the next roster.
 func (e *Epoch) identity(id aweigh.AnchorID, decided agenda) (Anchor, bool) {
 	for i := range decided {
 		if d := &decided[i].Decision; d.Kind == Admit && d.Subject == id {

@@ -8,11 +8,10 @@ import (
 	"github.com/aweigh/aweigh"
 )
 
-// Trusted is a roster of the root scope that is known from a source that is trusted. A
-// chain of handovers shows who signed, and not when: those who were anchors once, and
-// whoever has their keys now, can sign another history from then on, long after they
-// left. A chain that contains a roster of which one knows that it was in force lately is
-// not theirs (weak subjectivity; "long-range attacks").
+// Trusted is a roster of the root scope that is known from a trusted source. A chain of handovers shows which anchors
+// signed, but not when: former anchors, and holders of their keys, can sign another history from then on, long after
+// they left. A chain that contains a roster that is known to have been in force recently is not one of those (weak
+// subjectivity; "long-range attacks").
 type Trusted struct {
 	Epoch  aweigh.Epoch
 	Roster aweigh.Hash // Roster.Hash

@@ -225,7 +225,7 @@ func (x *execution) read(op *Op, resp *Response) (err error) {
 	return err
 }
 
-// wants reports whether somebody here waits for the responses of the mutation.
+// wants reports whether a request at this node waits for the responses of the mutation.
 func (x *execution) wants() bool {
 	return x.wanted == nil || x.wanted(x.mutation.ID, x.mutation.Author)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/internal/lthash"
 	"github.com/aweigh/aweigh/kv"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/votes"
@@ -225,10 +226,10 @@ func (w *world) one(m Mutation) Outcome {
 	return out
 }
 
-// checkDigest rebuilds the accumulator from all records of the store.
+// checkDigest rebuilds the hash of the state from all records of the store.
 func (w *world) checkDigest() {
 	w.t.Helper()
-	var sum accumulator
+	var sum lthash.Hash
 	scan := func(kind byte, visit func(k, v []byte)) {
 		prefix := w.state.space.at(kind)
 		if err := w.r.Scan(prefix, kv.PrefixEnd(prefix), false, func(k, v []byte) bool { visit(k, v); return true }); err != nil {
@@ -237,7 +238,7 @@ func (w *world) checkDigest() {
 	}
 	add := func(k, v []byte) {
 		h, _ := element(nil, k, v)
-		sum.add(h, new(lanes))
+		sum.Add(h, new(lthash.Lanes))
 	}
 	for _, kind := range []byte{atVersion, atLease, atMotion, atVoted, atOpen, atDue, atClosed, atNames, atAliases, atAccess, atRedirect, atDelegated} {
 		scan(kind, add)

@@ -9,26 +9,13 @@ import (
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/action"
 	"github.com/aweigh/aweigh/internal/canon"
-	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/sim/scenario"
 )
 
-// ruledPrefix begins the keys that actors quarrel about, and ownPrefix those of them
-// that only anchors may write.
-const (
-	ruledPrefix = "/act/"
-	ownPrefix   = ruledPrefix + "own/"
-	ruledKeys   = 3 // below each of the two
-)
-
-// rules are what the policy of a world with actors says of verbs. The watch knows
-// by itself what they mean, see decree.
-var rules = action.Table{
-	{Verb: "age", Class: action.Claim, When: "1 / (object.version - 2) < 2"}, // cannot be worked out for version 2
-	{Verb: "extend", Class: action.Write, When: "object.version < 3 && caller.anchor != 'n0'"},
-	{Verb: "take", Class: action.Claim, When: "caller.weight > 0 && caller.weight % 2 == 0"},
-	{Verb: "write", Class: action.Write, When: fmt.Sprintf("!object.key.startsWith(%q) || caller.anchor != ''", ownPrefix)},
-}
+// ruledKeys is how many keys actors quarrel about, below each of the two prefixes.
+const ruledKeys = 3
 
 // actor is a client that acts on a few objects, writes them, names them, and
 // changes users: much of it the rules forbid, and some of it is out of date.
@@ -60,9 +47,9 @@ func (w *World) actors(hosts []*Node) {
 }
 
 func (a *actor) key() []byte {
-	under := ruledPrefix
+	under := scenario.RuledPrefix
 	if a.w.acts.IntN(2) == 0 {
-		under = ownPrefix
+		under = scenario.OwnPrefix
 	}
 	return fmt.Appendf(nil, "%sk%d", under, a.w.acts.IntN(ruledKeys))
 }
@@ -105,7 +92,7 @@ func (a *actor) ask(class scope.Class, content any) {
 	a.made++
 	m := a.w.mutation(scope.Txn{}, binary.BigEndian.AppendUint64(fmt.Appendf(nil, "actor %d/", a.id), a.made))
 	m.Class, m.Content = class, canon.Encode(content)
-	a.at.reserve(0, m, func(r node.Reply) {
+	a.at.reserve(0, m, func(r machine.Reply) {
 		if r.Refused != nil || r.Outcome.Code != scope.Applied {
 			return
 		}

@@ -9,9 +9,11 @@ import (
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/must"
 	"github.com/aweigh/aweigh/kv"
-	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/machine"
+	"github.com/aweigh/aweigh/node/referral"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/sim/scenario"
 	"github.com/aweigh/aweigh/trust"
 	"github.com/aweigh/aweigh/votes"
 )
@@ -38,15 +40,15 @@ func (plain) tick(*liar)                          {}
 type plan struct {
 	w       *World
 	index   int // of the role
-	role    Role
+	role    scenario.Role
 	rand    *rand.Rand
 	members []*Node
 	plays   []play
 	names   []string
-	victims []*Node                            // aimed at by name
-	sides   map[aweigh.View]int                // seed of the split of the honest in a view
-	twoFor  map[aweigh.View][2]aweigh.Hash     // blocks proposed twice over by a member
-	answers map[aweigh.Hash]node.ForeignAnswer // the first to each question of visitors
+	victims []*Node                         // aimed at by name
+	sides   map[aweigh.View]int             // seed of the split of the honest in a view
+	twoFor  map[aweigh.View][2]aweigh.Hash  // blocks proposed twice over by a member
+	answers map[aweigh.Hash]referral.Answer // the first to each question of visitors
 }
 
 // parcel is a frame for one node, perhaps held back for a while.
@@ -112,7 +114,7 @@ func (w *World) cast() error {
 				take()
 			}
 		case r.Count > len(free):
-			return fmt.Errorf("%w: cast[%d]: %d liars, but only %d anchors have no role", ErrScenario, i, r.Count, len(free))
+			return fmt.Errorf("%w: cast[%d]: %d liars, but only %d anchors have no role", scenario.ErrInvalid, i, r.Count, len(free))
 		default:
 			for range r.Count {
 				take()
@@ -122,7 +124,7 @@ func (w *World) cast() error {
 		w.roles = append(w.roles, p)
 	}
 	if all := len(free) + len(named); len(free) == 0 && all > 0 && len(w.Scenario.Cast) > 0 {
-		return fmt.Errorf("%w: cast: no anchor is left to be honest", ErrScenario)
+		return fmt.Errorf("%w: cast: no anchor is left to be honest", scenario.ErrInvalid)
 	}
 	for _, p := range w.roles {
 		for _, n := range slices.Clone(p.members) {
@@ -195,7 +197,7 @@ func (p *plan) on() bool {
 		return false
 	case p.role.Every > 0:
 		return (at-p.role.From)%p.role.Every < p.role.Every/2
-	case p.role.During == ending:
+	case p.role.During == scenario.DuringEnding:
 		return p.w.watch.ending.is(p.w)
 	}
 	return true
@@ -270,7 +272,7 @@ func (l *liar) domain() votes.Domain {
 // sign makes a ballot on whatever the liar likes.
 func (l *liar) sign(s quorum.Subject) votes.Ballot {
 	b := votes.Ballot{
-		Format: scope.Format, Domain: l.domain(), Subject: s, Anchor: l.n.key.Public().ID(),
+		Format: scope.Format, Domain: l.domain(), Subject: s, Anchor: l.n.anchorID(),
 	}
 	b.Signature = l.n.key.Sign(votes.ContextBallot, b.SigningBytes())
 	l.w.watch.ballot(l.n, b.Domain.Epoch, s)
@@ -278,7 +280,7 @@ func (l *liar) sign(s quorum.Subject) votes.Ballot {
 }
 
 // send sends content that the liar's machine knows nothing of.
-func (l *liar) send(to *Node, content any) { l.sendFrame(to, &frame{raw: node.Frame(content)}) }
+func (l *liar) send(to *Node, content any) { l.sendFrame(to, &frame{raw: machine.Frame(content)}) }
 
 func (l *liar) sendFrame(to *Node, f *frame) { l.w.send(l.n, to, f, 0) }
 

@@ -2,62 +2,22 @@ package sim
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/sim/scenario"
 	"github.com/aweigh/aweigh/votes"
 )
-
-// Approval is what is put to the vote, and who votes how (P28 to P35). Changes of
-// keys below Prefix open motions. The voters are people with the keys of the honest
-// anchors, and approvers: they sign ballots, and couriers hand them in at nodes, in
-// whatever order.
-type Approval struct {
-	Motions int           `yaml:"motions,omitempty"` // asked for, in all; 0: the policy asks for no approval
-	Share   Share         `yaml:"share,omitempty"`   // of the whole weight that must approve; 1/2
-	Anchors int           `yaml:"anchors,omitempty"` // and how many anchors must; 0
-	Window  time.Duration `yaml:"window,omitempty"`  // how long a motion stays open; 1h
-
-	Approvers int   `yaml:"approvers,omitempty"` // keys without a node that vote as well; 0
-	Weight    Share `yaml:"weight,omitempty"`    // of each, of that of all anchors together; 1/10
-	Required  int   `yaml:"required,omitempty"`  // of them, the first, without whom nothing is carried; 0
-	Fickle    int   `yaml:"fickle,omitempty"`    // of them, the last, who sign both an approval and a rejection; 0
-
-	Keys     int   `yaml:"keys,omitempty"`     // that motions are about: of few, many conflict; 3
-	Withdraw Share `yaml:"withdraw,omitempty"` // of the motions, that their authors withdraw; 0
-	Against  Share `yaml:"against,omitempty"`  // of the ballots, that reject; 0
-	Absent   Share `yaml:"absent,omitempty"`   // of the ballots, that are never signed; 0
-
-	Early   Share         `yaml:"early,omitempty"`   // of the ballots, handed in up to 2s before their motion is asked for; 0
-	Offline Share         `yaml:"offline,omitempty"` // of the ballots, that are up to Delay on their way, at the longest until the faults are over; 0
-	Delay   time.Duration `yaml:"delay,omitempty"`   // 1m
-	Nodes   int           `yaml:"nodes,omitempty"`   // at which each ballot is handed in; 1
-	Lost    Share         `yaml:"lost,omitempty"`    // of the couriers, who come only when the faults are over; 0
-	Twice   Share         `yaml:"twice,omitempty"`   // of the couriers, who come again, up to 2s later; 0
-}
 
 // prefix is that of the keys whose changes must be approved.
 const prefix = "/m/"
 
-func (a *Approval) defaults() {
-	if a.Motions == 0 {
-		return
-	}
-	or(&a.Share, Whole/2)
-	or(&a.Window, time.Hour)
-	or(&a.Weight, Whole/10)
-	or(&a.Keys, 3)
-	or(&a.Delay, time.Minute)
-	or(&a.Nodes, 1)
-}
-
-// policy is what the scope's policy asks, nothing if nothing is put to the vote.
-func (a *Approval) policy(approvers []*voter) []scope.Approval {
+// approvals is what the scope's policy asks, nothing if nothing is put to the vote.
+func approvals(a *scenario.Approval, approvers []*voter) []scope.Approval {
 	if a.Motions == 0 {
 		return nil
 	}
 	p := scope.Approval{
-		Matter: scope.Changes, Prefix: []byte(prefix), Num: uint32(a.Share), Den: uint32(Whole), Anchors: uint32(a.Anchors), Window: a.Window,
+		Matter: scope.Changes, Prefix: []byte(prefix), Num: uint32(a.Share), Den: uint32(scenario.Whole), Anchors: uint32(a.Anchors), Window: a.Window,
 	}
 	for i, v := range approvers {
 		p.Approvers = append(p.Approvers, scope.Approver{Name: v.name, Key: v.key.Public(), Share: uint32(a.Weight), Required: i < a.Required})
@@ -77,37 +37,4 @@ func (w *World) appoint(newKey func() (votes.PrivateKey, error)) error {
 		})
 	}
 	return nil
-}
-
-const (
-	mostAsked     = 200 // motions
-	mostApprovers = 32
-)
-
-// approval checks what is put to the vote.
-func (c *checker) approval(s Scenario) {
-	a := s.Approval
-	if a.Motions == 0 {
-		c.need(a == Approval{}, "approval", "nothing is put to the vote: say motions")
-		return
-	}
-	c.within("approval.motions", a.Motions, 1, mostAsked)
-	for _, of := range []struct {
-		path  string
-		share Share
-	}{
-		{"share", a.Share}, {"weight", a.Weight}, {"withdraw", a.Withdraw}, {"against", a.Against}, {"absent", a.Absent},
-		{"early", a.Early}, {"offline", a.Offline}, {"lost", a.Lost}, {"twice", a.Twice},
-	} {
-		c.share("approval."+of.path, of.share)
-	}
-	c.within("approval.anchors", a.Anchors, 0, s.Network.Anchors)
-	c.within("approval.approvers", a.Approvers, 0, mostApprovers)
-	c.within("approval.required", a.Required, 0, a.Approvers)
-	c.within("approval.fickle", a.Fickle, 0, a.Approvers)
-	c.within("approval.keys", a.Keys, 1, maxKeys)
-	c.within("approval.nodes", a.Nodes, 1, s.Network.Anchors+s.Network.Observers)
-	c.period("approval.window", a.Window)
-	c.need(a.Window >= time.Second, "approval.window", "%v is less than a second", a.Window)
-	c.period("approval.delay", a.Delay)
 }

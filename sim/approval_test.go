@@ -12,19 +12,20 @@ import (
 	"github.com/aweigh/aweigh/internal/testshort"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/sim/scenario"
 	"github.com/aweigh/aweigh/votes"
 )
 
 // debate is a world in which motions are put to the vote.
-var debate = Scenario{
-	Network: Network{Anchors: 5}, Approval: Approval{Motions: 10, Keys: 2, Share: 600_000}, Load: Load{Writes: 3, Reads: 3}, Stop: 4 * time.Second,
+var debate = scenario.Scenario{
+	Network: scenario.Network{Anchors: 5}, Approval: scenario.Approval{Motions: 10, Keys: 2, Share: 600_000}, Load: scenario.Load{Writes: 3, Reads: 3}, Stop: 4 * time.Second,
 }
 
 // played is a world in the middle of a run.
-func played(t *testing.T, s Scenario, d time.Duration) *World {
+func played(t *testing.T, s scenario.Scenario, d time.Duration) *World {
 	t.Helper()
 	w := newWorld(t, s)
-	w.assembly()
+	w.startMotions()
 	w.Run(d, nil)
 	if len(w.watch.broken) > 0 || len(w.watch.motions.order) < 2 {
 		t.Fatalf("%d motions, %v", len(w.watch.motions.order), w.watch.broken)
@@ -46,7 +47,7 @@ func TestFalseCountsAreSeen(t *testing.T) {
 		"nothing":        func(*poll) {},
 	} {
 		w := newWorld(t, debate)
-		w.assembly()
+		w.startMotions()
 		bent := 0
 		for i := range 800 {
 			w.Run(time.Duration(i)*5*time.Millisecond-w.Now(), nil)
@@ -136,12 +137,12 @@ func TestConflictsAreSeen(t *testing.T) {
 func TestLostBallotsAreSeen(t *testing.T) {
 	seen := false
 	for seed := uint64(1); seed <= 20 && !seen; seed++ {
-		r := mustRun(t, Scenario{
-			Seed: seed, Network: Network{Anchors: 3, Mode: "crash"}, Approval: Approval{Motions: 20, Early: Whole, Absent: 400_000},
-			Faults: Faults{Timed: []Fault{{Kind: "forgetful", At: time.Second, For: 4 * time.Second, Nodes: []int{0, 1, 2}}}},
-			Expect: []string{Invariants[Boxes].Name},
+		r := mustRun(t, scenario.Scenario{
+			Seed: seed, Network: scenario.Network{Anchors: 3, Mode: "crash"}, Approval: scenario.Approval{Motions: 20, Early: scenario.Whole, Absent: 400_000},
+			Faults: scenario.Faults{Timed: []scenario.Fault{{Kind: "forgetful", At: time.Second, For: 4 * time.Second, Nodes: []int{0, 1, 2}}}},
+			Expect: []string{scenario.Invariants[Boxes].Name},
 		})
-		seen = slices.ContainsFunc(r.Broken, func(b Breach) bool { return b.Invariant == Invariants[Boxes].Name })
+		seen = slices.ContainsFunc(r.Broken, func(b Breach) bool { return b.Invariant == scenario.Invariants[Boxes].Name })
 	}
 	if !seen {
 		t.Error("ballots that were taken are gone, and nobody noticed")
@@ -152,7 +153,7 @@ func TestLostBallotsAreSeen(t *testing.T) {
 // is demanded of it does not come, and does when they are handed in.
 func TestDecidedMotionsMustClose(t *testing.T) {
 	s := debate
-	s.Approval.Lost, s.Heal = Whole, &Heal{}
+	s.Approval.Lost, s.Heal = scenario.Whole, &scenario.Heal{}
 	w := played(t, s, s.Stop)
 	w.heal()
 	wishes := w.wish()
@@ -178,7 +179,7 @@ func TestRecountAgreesWithTheCount(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	w := newWorld(t, Scenario{Network: Network{Anchors: 1}})
+	w := newWorld(t, scenario.Scenario{Network: scenario.Network{Anchors: 1}})
 	for range 3000 {
 		var shares []quorum.Share
 		var approvers []votes.Approver
@@ -250,7 +251,7 @@ func TestMotionScenariosShowWhatTheySay(t *testing.T) {
 		"full-boxes":            {"full box", "early ballot", "motion carried"},
 		"counterfeit-ballots":   {"refused frame", "motion carried"},
 	} {
-		s, err := FromLibrary(name)
+		s, err := scenario.FromLibrary(name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -276,8 +277,8 @@ func TestMotionScenariosShowWhatTheySay(t *testing.T) {
 // is recorded (P34).
 func TestLateBallotsSurviveRestarts(t *testing.T) {
 	for _, at := range []int{0, 4} {
-		w := newWorld(t, Scenario{Network: Network{Anchors: 4, Observers: 1}, Approval: Approval{Motions: 1, Share: 600_000, Lost: Whole}})
-		w.assembly()
+		w := newWorld(t, scenario.Scenario{Network: scenario.Network{Anchors: 4, Observers: 1}, Approval: scenario.Approval{Motions: 1, Share: 600_000, Lost: scenario.Whole}})
+		w.startMotions()
 		order := func() []*poll { return w.watch.motions.order }
 		if !w.Run(time.Minute, func() bool { return len(order()) == 1 }) {
 			t.Fatal("no motion opened")
@@ -293,7 +294,7 @@ func TestLateBallotsSurviveRestarts(t *testing.T) {
 		if !w.Run(time.Minute, closed) || order()[0].fate != scope.Carried {
 			t.Fatalf("the motion is %s", named(order()[0].fate))
 		}
-		join := w.sever(Fault{Kind: "cut"}, []*Node{n})
+		join := w.sever(scenario.Fault{Kind: "cut"}, []*Node{n})
 		last := w.polls.slips[3]
 		last.handIn(n)
 		if !w.Run(time.Second, func() bool { return len(last.taken) == 1 }) || !last.taken[0].late {
@@ -317,8 +318,8 @@ func TestLateBallotsSurviveRestarts(t *testing.T) {
 // and hear that the motion was carried without it. The node dies with all that it
 // wrote: the ballot is still there, and is recorded as late.
 func TestBallotsOfClosedMotionsAreKept(t *testing.T) {
-	w := newWorld(t, Scenario{Network: Network{Anchors: 4}, Approval: Approval{Motions: 1, Share: 600_000, Lost: Whole}})
-	w.assembly()
+	w := newWorld(t, scenario.Scenario{Network: scenario.Network{Anchors: 4}, Approval: scenario.Approval{Motions: 1, Share: 600_000, Lost: scenario.Whole}})
+	w.startMotions()
 	order := func() []*poll { return w.watch.motions.order }
 	n, last := w.Nodes[0], w.polls.slips[3]
 	known := func(closed bool) func() bool {

@@ -7,7 +7,7 @@ import (
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/must"
 	"github.com/aweigh/aweigh/lineage"
-	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/scope"
 )
 
@@ -19,7 +19,7 @@ func (w *World) audit() {
 			c.auditScope()
 		}
 		for _, n := range c.Nodes {
-			if c.number > 0 && n.root().honest() && n.founded() || w.Scenario.nests() && c.number == 0 && !n.excused() {
+			if c.number > 0 && n.root().honest() && n.founded() || w.Scenario.Nests() && c.number == 0 && !n.excused() {
 				c.watch.region(n)
 			}
 		}
@@ -103,14 +103,14 @@ func sameTerms(a, b *scope.Epoch) bool {
 func (n *Node) state() *scope.State {
 	s, err := scope.Open(n.Disk, n.world.id)
 	must.OK(err, "reading the state")
-	return s
+	return s.Within(n.world.bounds)
 }
 
 // chain reads all final blocks of a node: every mutation is authentic, and
 // stands there once (P21).
 func (x *watch) chain(n *Node) {
 	w := x.w
-	history := node.History{Reader: n.Disk, Scope: w.id}
+	history := machine.History{Reader: n.Disk, Scope: w.id}
 	applied := make(map[aweigh.Hash]aweigh.Height)
 	barred := make(map[int]bool)
 	var before *scope.Header

@@ -1,12 +1,38 @@
 package sim
 
 import (
+	"encoding/binary"
 	"fmt"
 
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/kv"
 	"github.com/aweigh/aweigh/quorum"
+	"github.com/aweigh/aweigh/quorum/monitor"
 	"github.com/aweigh/aweigh/scope"
 )
+
+// follower holds the ballots of honest anchors to the model of consensus (package quorum/monitor).
+type follower struct {
+	epochs  []*monitor.Epoch  // by number, as far as they began
+	waiting []recorded        // what nodes recorded in steps that are not over, or in epochs that nobody is in yet
+	states  func(uint64, int) // is told of each state of votes, by its sketch; nil: nobody asks
+}
+
+// sees tells which state the votes are in.
+func (f *follower) sees(w *World, m *monitor.Epoch) {
+	if f.states != nil {
+		f.states(m.Sketch(), w.script.used)
+	}
+}
+
+// recorded is a ballot that a node recorded, or the view below which it forgot its ballots.
+type recorded struct {
+	n       *Node
+	epoch   aweigh.Epoch
+	subject quorum.Subject
+	floor   aweigh.View
+	died    bool // the node did in that step, and noted nothing of it
+}
 
 // proposed keeps the header of a block that was proposed, by whatever rules.
 func (x *watch) proposed(h scope.Header) {
@@ -14,54 +40,140 @@ func (x *watch) proposed(h scope.Header) {
 		x.headers = make(map[aweigh.Hash]scope.Header)
 	}
 	x.headers[h.Hash()] = h
+	if int(h.Epoch) < len(x.follower.epochs) {
+		x.follower.epochs[h.Epoch].Propose(h.Hash(), h.Parent, h.View)
+	}
 }
 
-// vouched holds an anchor's vote for a block to the rules of views (P10, P12): the
-// block is of the view's leader, its parent is certified, and all views between are
-// nullified, by the raw ballots that were signed until now.
-func (x *watch) vouched(n *Node, epoch aweigh.Epoch, s quorum.Subject) {
-	e, h := x.w.epochs[epoch], x.headers[s.Block]
-	if x.lost || s.Kind != quorum.Notarize || h.Format == 0 || h.Epoch != epoch {
-		return
-	}
-	why := ""
-	if leader := leads(e.Leaders(), e.Seed(), s.View); h.Proposer != leader || h.View != s.View {
-		why = fmt.Sprintf("is of %s and view %d, where %s leads", h.Proposer.Short(), h.View, leader.Short())
-	}
-	parent, from := x.headers[h.Parent], aweigh.View(0)
-	if h.Parent != e.Root {
-		from = parent.View
-		if parent.Format == 0 || parent.Epoch != epoch || !x.may(e, quorum.Subject{Kind: quorum.Notarize, View: from, Block: h.Parent}) {
-			why = "stands on a block that is not certified"
+// model is the monitor of an epoch, nil before anybody is in it.
+func (x *watch) model(epoch aweigh.Epoch) *monitor.Epoch {
+	f, w := &x.follower, x.w
+	for at := len(f.epochs); at <= int(epoch) && at < len(w.epochs); at++ {
+		e := w.epochs[at]
+		c := monitor.Config{
+			Weights: e.Roster.Weights, Rules: e.Policy.Rules, Root: e.Root,
+			Lies: func(a aweigh.AnchorID) bool { return !w.Nodes[w.anchors[a]].honest() },
 		}
-	}
-	for v := from + 1; v < s.View && why == ""; v++ {
-		if !x.may(e, quorum.Subject{Kind: quorum.Nullify, View: v}) {
-			why = fmt.Sprintf("passes over view %d, which is not nullified", v)
+		if at > 0 {
+			c.Before = f.epochs[at-1]
 		}
-	}
-	x.w.holds(Ballots, n, why == "", "votes in view %d for a block that %s", s.View, why)
-}
-
-// may reports whether there can be a certificate: the ballots of the honest, with
-// all the weight of the others, are enough.
-func (x *watch) may(e *scope.Epoch, s quorum.Subject) bool {
-	weights := e.Roster.Weights
-	honest, known := x.weighs[e.Number]
-	if !known {
-		for _, n := range x.w.Nodes {
-			if n.key != nil && n.Face == 0 && n.honest() {
-				honest += weights.Of(n.key.Public().ID())
+		m := monitor.New(c)
+		for hash, h := range x.headers { // order-free: each for itself
+			if h.Epoch == e.Number {
+				m.Propose(hash, h.Parent, h.View)
 			}
 		}
-		if x.weighs == nil {
-			x.weighs = make(map[aweigh.Epoch]uint64)
+		f.epochs = append(f.epochs, m)
+	}
+	if int(epoch) < len(f.epochs) {
+		return f.epochs[epoch]
+	}
+	return nil
+}
+
+// forgets notes below which view a node forgets its ballots, if that is what it writes.
+func (x *watch) forgets(n *Node, op kv.Op) {
+	if kind, epoch, ok := x.w.guardMark(op); ok && kind == floorMark && len(op.Value) == 8 {
+		x.follower.waiting = append(x.follower.waiting, recorded{n: n, epoch: epoch, floor: aweigh.View(binary.BigEndian.Uint64(op.Value))})
+	}
+}
+
+// enters notes in which epoch a life of a node is, and that it listens there before it signs (P9): in the epoch in
+// which it starts, and as long as it has listened in one alone.
+func (x *watch) enters(n *Node, epoch aweigh.Epoch) {
+	m := x.model(epoch)
+	if m == nil || n.key == nil || n.term.life == n.life && n.term.epoch >= epoch {
+		return
+	}
+	switch a := n.anchorID(); {
+	case n.term.life != n.life:
+		n.term = term{life: n.life}
+		m.Restart(a)
+	case n.term.listened < 2:
+		m.Listen(a)
+	}
+	n.term.epoch = epoch
+}
+
+// term is where a life of a node is, and in how many epochs it has listened.
+type term struct {
+	life     int
+	epoch    aweigh.Epoch
+	listened int
+	heard    map[aweigh.AnchorID]bool // who told it what it holds
+	left     aweigh.Epoch             // it is in none before
+}
+
+// hears notes that an anchor told the node what it holds.
+func (t *term) hears(a aweigh.AnchorID) {
+	if t.heard == nil {
+		t.heard = make(map[aweigh.AnchorID]bool)
+	}
+	t.heard[a] = true
+}
+
+// listened holds a node that begins to sign to what it heard (P9).
+func (x *watch) listened(n *Node, since aweigh.View) {
+	if n.excused() || n.key == nil || x.lost {
+		return
+	}
+	if n.term.life != n.life { // nobody was in its epoch when it started
+		return
+	}
+	if m := x.model(n.term.epoch); m != nil {
+		heard := n.term.heard
+		x.w.holds(Ballots, n, m.Listened(n.anchorID(), since, func(a aweigh.AnchorID) bool { return heard[a] }),
+			"signs from view %d on, and heard %d anchors since it started, which are no quorum", since, len(heard))
+	}
+	n.term.listened++
+}
+
+// rule holds what a node recorded in a step to the model, once the step is over: what it notes comes last. Of a node
+// that died in the middle, what it recorded counts, and is not judged.
+func (x *watch) rule(n *Node, died bool) {
+	f := &x.follower
+	rest := f.waiting[:0]
+	for _, r := range f.waiting {
+		r.died = r.died || died && r.n == n
+		m := x.model(r.epoch)
+		if m == nil {
+			rest = append(rest, r) // nobody noted yet that it began
+			continue
 		}
-		x.weighs[e.Number] = honest
+		if r.n.excused() || r.n.key == nil || x.lost {
+			continue
+		}
+		a := r.n.anchorID()
+		if r.floor > 0 {
+			m.Close(a, r.floor)
+			continue
+		}
+		why := m.Vote(a, r.subject)
+		x.follower.sees(x.w, m)
+		if h := x.headers[r.subject.Block]; why == nil && h.Format != 0 && r.subject.Kind == x.w.vouch(r.epoch) {
+			e := x.w.epochs[r.epoch]
+			if leader := leads(e.Leaders(), e.Seed(), r.subject.View); h.Proposer != leader {
+				why = fmt.Errorf("the block is of %s, where %s leads (P10)", h.Proposer.Short(), leader.Short())
+			}
+		}
+		if !r.died {
+			x.w.holds(Ballots, r.n, why == nil, "%v of epoch %d: %v", r.subject, r.epoch, why)
+		}
 	}
-	weight := weights.Total() - honest
-	if t := x.ballots[said{e.Number, s}]; t != nil {
-		weight += t.honest
+	if f.waiting = rest; !died {
+		x.leaves(n)
 	}
-	return weight >= e.Policy.Rules.For(s.Kind).Threshold(weights.Total())
+}
+
+// leaves notes that a node is in no earlier epoch any more, once a step is over.
+func (x *watch) leaves(n *Node) {
+	if n.machine == nil || n.key == nil || n.excused() {
+		return
+	}
+	now := n.machine.Epoch().Number
+	for ; n.term.left < now; n.term.left++ {
+		if m := x.model(n.term.left); m != nil {
+			m.Leave(n.anchorID())
+		}
+	}
 }

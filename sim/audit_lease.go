@@ -10,7 +10,7 @@ import (
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/must"
 	"github.com/aweigh/aweigh/lineage"
-	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/scope"
 )
 
@@ -27,12 +27,12 @@ func (x *watch) leases(n *Node) {
 		n: n, asked: make(map[aweigh.Hash]asking), keys: make(map[string]held),
 		lasts: make(promised), over: make(map[int64]bool), revokes: make(map[aweigh.Hash]int64),
 	}
-	history, next := node.History{Reader: n.Disk, Scope: x.w.Genesis.Hash()}, int64(0)
+	history, next := machine.History{Reader: n.Disk, Scope: x.w.Genesis.Hash()}, int64(0)
 	for at := aweigh.Height(1); at <= head.Height; at++ {
 		b, err := history.Block(at)
 		must.OK(err, "reading a block")
 		if int(b.Header.Epoch) >= len(x.w.epochs) {
-			return // nobody began that epoch, which is a breach already
+			return // no node began that epoch, which is a breach already
 		}
 		t.policy = &x.w.epochs[b.Header.Epoch].Policy
 		t.block(state, b)

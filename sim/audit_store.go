@@ -7,15 +7,15 @@ import (
 	"github.com/aweigh/aweigh/node"
 )
 
-// auditStores reads all records of some nodes' disks, of all scopes, and holds each against what the network made final.
-// That takes a signature's time for each certificate, so a few nodes stand for all.
+// auditStores reads all records of some nodes' disks, of all scopes, and holds each against what the network made
+// final. That takes a signature's time for each certificate, so a few nodes stand for all.
 func (w *World) auditStores() {
 	if slices.ContainsFunc(w.scopes, func(c *World) bool { return c.watch.lost }) { // its records may contradict each other
 		return
 	}
 	held, _ := w.held()
 	for _, i := range w.ask.Perm(len(held))[:min(len(held), mostStores)] {
-		_, err := w.network.Audit(held[i].Disk)
+		_, err := node.AuditNetwork(w.network, held[i].Disk)
 		if errors.Is(err, node.ErrUnvouched) { // its newest block replaced more than Bounds.Undo
 			continue
 		}

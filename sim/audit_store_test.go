@@ -6,17 +6,18 @@ import (
 	"time"
 
 	"github.com/aweigh/aweigh/kv"
+	"github.com/aweigh/aweigh/sim/scenario"
 )
 
 // TestChangedStoresAreSeen: a record that is gone from a disk, or has another content, breaks the invariant; the same
 // disk without it does not.
 func TestChangedStoresAreSeen(t *testing.T) {
 	for _, change := range []string{"nothing", "gone", "changed"} {
-		w, err := NewWorld(Scenario{Network: Network{Anchors: 4}, Stop: 2 * time.Second}, Options{})
+		w, err := NewWorld(scenario.Scenario{Network: scenario.Network{Anchors: 4}, Stop: 2 * time.Second}, Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.clientele()
+		w.startClients()
 		w.Run(2*time.Second, nil)
 		for _, n := range w.Nodes {
 			var last kv.Op

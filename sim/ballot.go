@@ -9,8 +9,9 @@ import (
 
 	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/internal/must"
-	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/sim/scenario"
 	"github.com/aweigh/aweigh/votes"
 	"github.com/aweigh/aweigh/votes/box"
 )
@@ -21,7 +22,7 @@ type polls struct {
 	voters    []*voter // approvers, then the honest anchors
 	keys      votes.KeySet
 	questions []*question
-	slips     []*slip
+	slips     []*pendingBallot
 }
 
 // voter is a person with a key.
@@ -42,8 +43,8 @@ type question struct {
 	drops  []string
 }
 
-// slip is what a voter says on a question.
-type slip struct {
+// pendingBallot is what a voter says on a question.
+type pendingBallot struct {
 	by     *voter
 	on     *question
 	ballot votes.MotionBallot
@@ -57,10 +58,10 @@ type taken struct {
 	late bool // its motion was closed
 }
 
-// assembly lets questions be asked and ballots be signed, as the scenario says.
-func (w *World) assembly() {
+// startMotions lets questions be asked and ballots be signed, as the scenario says.
+func (w *World) startMotions() {
 	p, a := &w.polls, &w.Scenario.Approval
-	if a.Motions == 0 && !w.Scenario.guarded() {
+	if a.Motions == 0 && !guarded(&w.Scenario) {
 		return
 	}
 	var hosts []*Node
@@ -104,16 +105,16 @@ func (w *World) assembly() {
 			if p.happens(a.Against) {
 				c = votes.Reject
 			}
-			w.courier(w.slip(v, q, c), at)
+			w.courier(w.pendingBallot(v, q, c), at)
 			if v.fickle {
-				w.courier(w.slip(v, q, c.Other()), at)
+				w.courier(w.pendingBallot(v, q, c.Other()), at)
 			}
 		}
 	}
 }
 
 // happens decides by chance.
-func (p *polls) happens(s Share) bool { return p.rand.Int64N(million) < int64(s) }
+func (p *polls) happens(s scenario.Share) bool { return p.rand.Int64N(million) < int64(s) }
 
 func (p *polls) upTo(most time.Duration) time.Duration {
 	return time.Duration(p.rand.Int64N(int64(most) + 1))
@@ -178,7 +179,7 @@ func (n *Node) insist(b *scope.CheckedBundle, done func(*scope.Outcome)) {
 			return
 		}
 		if n.machine != nil {
-			n.propose(node.Submit{Bundle: b}, func(r node.Reply) {
+			n.propose(machine.Submit{Bundle: b}, func(r machine.Reply) {
 				if r.Outcome != nil {
 					answered = true
 					done(r.Outcome)
@@ -190,9 +191,9 @@ func (n *Node) insist(b *scope.CheckedBundle, done func(*scope.Outcome)) {
 	ask()
 }
 
-// slip lets a voter sign.
-func (w *World) slip(v *voter, q *question, c votes.Choice) *slip {
-	s := &slip{by: v, on: q, ballot: w.ballotOn(q.id, c, v.key)}
+// pendingBallot lets a voter sign.
+func (w *World) pendingBallot(v *voter, q *question, c votes.Choice) *pendingBallot {
+	s := &pendingBallot{by: v, on: q, ballot: w.ballotOn(q.id, c, v.key)}
 	w.polls.slips = append(w.polls.slips, s)
 	return s
 }
@@ -208,7 +209,7 @@ func (w *World) ballotOn(m votes.MotionID, c votes.Choice, key votes.PrivateKey)
 }
 
 // courier carries a ballot on a question that is asked at an instant to its nodes.
-func (w *World) courier(s *slip, asked time.Duration) {
+func (w *World) courier(s *pendingBallot, asked time.Duration) {
 	p, a := &w.polls, &w.Scenario.Approval
 	for range a.Nodes {
 		at := asked + p.upTo(time.Second)
@@ -237,10 +238,10 @@ func (w *World) courier(s *slip, asked time.Duration) {
 }
 
 // handIn hands the ballot in at a node, if that is up.
-func (s *slip) handIn(n *Node) {
+func (s *pendingBallot) handIn(n *Node) {
 	s.tries++
 	w := n.world
-	n.handIn(s.ballot, n == s.by.own, func(c node.Casting) {
+	n.handIn(s.ballot, n == s.by.own, func(c machine.Casting) {
 		w.log(n, "cast", "%s of %s on %s: %v, late %v, %v", s.ballot.Choice, s.by.name, s.on.id.Short(), c.Outcome, c.Late, c.Err)
 		if c.Err == nil {
 			s.taken = append(s.taken, taken{n, c.Late})
@@ -256,17 +257,17 @@ func (s *slip) handIn(n *Node) {
 }
 
 // handIn gives a ballot to the node's machine, and done what that says of it.
-func (n *Node) handIn(b votes.MotionBallot, own bool, done func(node.Casting)) {
+func (n *Node) handIn(b votes.MotionBallot, own bool, done func(machine.Casting)) {
 	w := n.world
 	if n.machine == nil || n.liar != nil && n.liar.buries() {
 		return
 	}
 	c, err := votes.CheckMotionBallot(b, w.Genesis.Hash(), w.Genesis.Hash(), w.polls.keys, w.verify)
 	must.OK(err, "checking a voter's ballot")
-	event := func(id uint64) node.Event {
-		return node.HandIn{ID: id, Ballots: []votes.CheckedMotionBallot{c}, Own: own}
+	event := func(id uint64) machine.Event {
+		return machine.HandIn{ID: id, Ballots: []votes.CheckedMotionBallot{c}, Own: own}
 	}
-	n.ask("ballot", event, func(r node.Reply) { done(r.Cast[0]) })
+	n.ask("ballot", event, func(r machine.Reply) { done(r.Cast[0]) })
 }
 
 // collect lets every ballot that no honest node took reach an honest anchor, when the
@@ -288,7 +289,7 @@ func (w *World) collect() {
 }
 
 // safe reports whether an honest node has taken the ballot.
-func (s *slip) safe() bool {
+func (s *pendingBallot) safe() bool {
 	return slices.ContainsFunc(s.taken, func(t taken) bool { return t.at.honest() })
 }
 

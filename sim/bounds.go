@@ -1,52 +1,29 @@
 package sim
 
 import (
-	"fmt"
 	"reflect"
 	"slices"
-	"strconv"
-	"time"
 
-	"github.com/aweigh/aweigh/internal/must"
-	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/sim/scenario"
 )
 
-// Bounds are what no honest node may hold more of, and the bounds of the program, for which 0 stands for the value of
-// production.
-type Bounds struct {
-	Waiting int          `yaml:"waiting,omitempty"` // bytes of mutations that wait; the node's own limit
-	Scope   scope.Bounds `yaml:"scope,omitempty"`   // of all nodes, in all scopes
-	Node    node.Bounds  `yaml:"node,omitempty"`    // of the nodes that At names
-	At      []int        `yaml:"at,omitempty"`      // all
-}
-
-// scope is the bounds that all nodes have alike, complete.
-func (b *Bounds) scope() *scope.Bounds {
+// scopeBounds is the bounds that all nodes have alike, complete.
+func scopeBounds(b *scenario.Bounds) *scope.Bounds {
 	all := b.Scope
 	complete(reflect.ValueOf(&all).Elem(), reflect.ValueOf(scope.DefaultBounds()))
 	return &all
 }
 
-// node is the bounds of one node, complete.
-func (b *Bounds) node(number int) *node.Bounds {
-	all := node.DefaultBounds()
+// nodeBounds is the bounds of one node, complete.
+func nodeBounds(b *scenario.Bounds, number int) *machine.Bounds {
+	all := machine.DefaultBounds()
 	if len(b.At) == 0 || slices.Contains(b.At, number) {
 		all = b.Node
-		complete(reflect.ValueOf(&all).Elem(), reflect.ValueOf(node.DefaultBounds()))
+		complete(reflect.ValueOf(&all).Elem(), reflect.ValueOf(machine.DefaultBounds()))
 	}
 	return &all
-}
-
-// modelled reports whether package scope/model knows all that the bounds change in what comes of a block: not how it is
-// stored, how much of it is looked at or forgotten at a time, or who took part.
-func (b *Bounds) modelled() bool {
-	s, none := b.Scope, scope.Bounds{}
-	s.RecentBlocks, s.TimelyBlocks, s.MostSkipped, s.RestAfter, s.AttendedBytes = 0, 0, 0, 0, 0
-	s.ChangesInRun, s.Lineage, s.CacheBytes, s.CacheRecord, s.LongRecord = 0, none.Lineage, 0, 0, 0
-	s.Receipts, s.FewReceipts, s.DueLeast, s.CollectBytes, s.PlacesBytes = 0, 0, 0, 0, 0
-	s.ExpireLeases, s.ExpireKeys, s.ExpireBytes, s.LeaseHalt = 0, 0, 0, 0
-	return s == none
 }
 
 // complete gives the fields that are zero their default values.
@@ -61,81 +38,11 @@ func complete(v, defaults reflect.Value) {
 	}
 }
 
-// knob is one bound of the program.
-type knob struct {
-	path        string // such as bounds.scope.dueleast
-	value       reflect.Value
-	least, most int64
-}
-
-// set gives the bound a value.
-func (k *knob) set(n int64) {
-	if k.value.CanUint() {
-		k.value.SetUint(uint64(n))
-	} else {
-		k.value.SetInt(n)
-	}
-}
-
-// get is the value of the bound, 0 if it has none.
-func (k *knob) get() int64 {
-	if k.value.CanUint() {
-		return int64(k.value.Uint())
-	}
-	return k.value.Int()
-}
-
-// knobs are all bounds of the program, in the order of their fields.
-func (b *Bounds) knobs() []knob {
-	all := knobsOf(nil, "bounds.scope", reflect.ValueOf(&b.Scope).Elem(), reflect.ValueOf(scope.DefaultBounds()))
-	return knobsOf(all, "bounds.node", reflect.ValueOf(&b.Node).Elem(), reflect.ValueOf(node.DefaultBounds()))
-}
-
-func knobsOf(all []knob, path string, v, defaults reflect.Value) []knob {
-	for i, key := range keys(v.Type()) {
-		at := join(path, key)
-		if v.Field(i).Kind() == reflect.Struct {
-			all = knobsOf(all, at, v.Field(i), defaults.Field(i))
-			continue
-		}
-		most := knob{value: defaults.Field(i)}
-		all = append(all, knob{path: at, value: v.Field(i), least: least(v.Type().Field(i)), most: most.get()})
-	}
-	return all
-}
-
-// least is the least value of a bound, as the tag of its field says.
-func least(f reflect.StructField) int64 {
-	text := f.Tag.Get("least")
-	if f.Type == reflect.TypeFor[time.Duration]() {
-		d, err := time.ParseDuration(text)
-		must.OK(err, "reading the least value of "+f.Name)
-		return int64(d)
-	}
-	n, err := strconv.ParseInt(text, 10, 64)
-	must.OK(err, "reading the least value of "+f.Name)
-	return n
-}
-
-// bounds checks that each bound lies between its least value and that of production.
-func (c *checker) bounds(s Scenario) {
-	c.within("bounds.waiting", s.Bounds.Waiting, 0, maxWaiting)
-	c.numbers("bounds.at", s.Bounds.At, s.Network.Anchors+s.Network.Observers, "node")
-	for _, k := range s.Bounds.knobs() {
-		if n := k.get(); n != 0 && (n < k.least || n > k.most) {
-			c.refuse(k.path, "is %v; it must lie between %v and %v, its value in production", k.value, k.text(k.least), k.text(k.most))
-		}
-	}
-}
-
-// text is how a value of the bound reads.
-func (k *knob) text(n int64) string { return fmt.Sprint(reflect.ValueOf(n).Convert(k.value.Type())) }
-
 // forgettable reports whether a motion closed, in a world whose bounds let closed motions be forgotten.
-func (x *watch) forgettable(p *poll) bool { return p.fate != 0 && x.w.Scenario.Bounds.forget() }
+func (x *watch) forgettable(p *poll) bool { return p.fate != 0 && forgets(&x.w.Scenario.Bounds) }
 
-// forget reports whether closed motions may be forgotten, in the block that closes them too.
-func (b *Bounds) forget() bool {
+// forgets reports whether closed motions may be forgotten, in the block that closes them too.
+func forgets(b *scenario.Bounds) bool {
 	s := &b.Scope
 	return s.MotionsKept != 0 || s.MotionBytes != 0 || s.KeptFor != 0
 }

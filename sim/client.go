@@ -10,7 +10,7 @@ import (
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/internal/must"
-	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/scope"
 )
 
@@ -55,8 +55,8 @@ type attempt struct {
 	mutation aweigh.Hash
 }
 
-// clientele starts the clients of the scenario.
-func (w *World) clientele() {
+// startClients starts the clients of the scenario.
+func (w *World) startClients() {
 	load := w.Scenario.Load
 	var hosts []*Node
 	for _, n := range w.Nodes {
@@ -179,7 +179,7 @@ func (c *client) submit(at *Node, d *deed, m scope.Mutation, try int, end func()
 	}
 	m.Scope = at.world.id
 	open := true
-	id, ok := at.Submit(m, func(r node.Reply) {
+	id, ok := at.Submit(m, func(r machine.Reply) {
 		switch {
 		case !open: // the client asks again
 		case r.Refused == nil && handedOn(r.Outcome):
@@ -252,7 +252,7 @@ func (c *client) look(at *Node, d *deed, end func()) {
 		end()
 		return
 	}
-	if at.Read(func(r node.Reply) {
+	if at.Read(func(r machine.Reply) {
 		if r.Refused != nil {
 			end()
 			return

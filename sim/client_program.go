@@ -7,14 +7,14 @@ import (
 
 	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/internal/must"
-	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/scope/model"
 )
 
 const (
 	programKeys  = 6
-	programUnits = 200_000 // that a program reserves: more than it can cost, so that it never exceeds that
+	programUnits = 200_000 // that a program reserves mostly: more than it can cost, so that it never exceeds that
 	programLease = 1000    // the leases of programs are numbered from here on, see tenant
 )
 
@@ -33,7 +33,7 @@ func (c *client) program() {
 	if at.liar != nil || m == nil {
 		return
 	}
-	d := model.Drawing{Pick: r.IntN, View: m.At(m.Height()), Leases: []int64{programLease, programLease + 1}}
+	d := model.Drawing{Pick: r.IntN, View: m.At(m.Height()), Leases: []int64{programLease, programLease + 1}, Policy: &w.Genesis.Policy}
 	for i := range programKeys {
 		d.Keys = append(d.Keys, append([]byte(prefix), "x\x00\x00y\xff\xff"[:1+i]...))
 	}
@@ -46,7 +46,11 @@ func (c *client) program() {
 		all = append(all, c.statement(&d, all))
 	}
 	c.asked = all
-	at.run(all, c.begin())
+	reserve := int64(programUnits)
+	if r.IntN(3) == 0 { // less than some of them cost
+		reserve = r.Int64N(300)
+	}
+	at.run(all, reserve, c.begin())
 }
 
 // statement is one mutation of a program.
@@ -56,32 +60,28 @@ func (c *client) statement(d *model.Drawing, before []scope.Mutation) scope.Muta
 	if r.IntN(3) == 0 { // soon void, and forgotten
 		m.ValidUntil = w.watch.time.from(w.now).Add(time.Duration(r.IntN(4000)) * time.Millisecond)
 	}
-	set := func(class scope.Class, content any) { m.Class, m.Content = class, canon.Encode(content) }
 	switch n := r.IntN(20); {
 	case n == 0 && len(before) > 0:
 		return before[r.IntN(len(before))]
 	case n == 1 && len(c.asked) > 0:
 		return c.asked[r.IntN(len(c.asked))]
-	case n < 4 && w.Scenario.Approval.Motions == 0: // the recount of motions knows nothing of compactions
-		set(scope.Compact, d.Compaction())
-	case n < 6:
-		lease := d.Lease()
-		m.ValidUntil = max(m.ValidUntil, lease.Asked)
-		set(scope.Lease, lease)
-	case n < 9:
-		set(scope.Name, d.Naming())
-	default:
-		set(scope.Write, d.Txn(w.Genesis.Policy.Limits))
+	}
+	class, content := d.Content()
+	for class == scope.Compact && w.Scenario.Approval.Motions > 0 { // the recount of motions knows nothing of compactions
+		class, content = d.Content()
+	}
+	if m.Class, m.Content = class, canon.Encode(content); class == scope.Lease {
+		m.ValidUntil = max(m.ValidUntil, content.(scope.LeaseRequest).Asked)
 	}
 	return m
 }
 
-// run proposes mutations in one bundle; end is told when all are answered, or none will be.
-func (n *Node) run(all []scope.Mutation, end func()) {
+// run proposes mutations in one bundle; end is called when all are answered, or none will be.
+func (n *Node) run(all []scope.Mutation, reserve int64, end func()) {
 	for i := range all {
 		all[i].Scope = n.world.id
 	}
-	b, err := scope.SignReserving(programUnits, n.author, n.world.Genesis.Policy.Limits, all...)
+	b, err := scope.SignReserving(reserve, n.author, n.world.Genesis.Policy.Limits, all...)
 	must.OK(err, "signing a program")
 	if n.machine == nil {
 		end()
@@ -93,7 +93,7 @@ func (n *Node) run(all []scope.Mutation, end func()) {
 		if _, twice := n.requests[id]; !twice {
 			open++
 		}
-		n.expect(request{requestID: id, what: "mutation", until: b.ValidUntil(), done: func(r node.Reply) {
+		n.expect(request{requestID: id, what: "mutation", until: b.ValidUntil(), done: func(r machine.Reply) {
 			if r.Refused == nil {
 				n.world.watch.reach("program")
 			}
@@ -102,7 +102,7 @@ func (n *Node) run(all []scope.Mutation, end func()) {
 			}
 		}})
 	}
-	n.soon(node.Submit{Bundle: b})
+	n.soon(machine.Submit{Bundle: b})
 }
 
 // programming spreads the programs of a client over the time until Stop.

@@ -5,14 +5,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/machine"
+	"github.com/aweigh/aweigh/sim/scenario"
 )
 
 // startedWrong is four anchors, of which the last was started with a clock that
 // is off.
 func startedWrong(t *testing.T, seed uint64, by time.Duration) *World {
 	t.Helper()
-	w := newWorld(t, Scenario{Seed: seed, Network: Network{Anchors: 4}})
+	w := newWorld(t, scenario.Scenario{Seed: seed, Network: scenario.Network{Anchors: 4}})
 	w.Nodes[3].restart(by)
 	w.Run(time.Second, nil)
 	return w
@@ -31,7 +32,7 @@ func (w *World) writes(t *testing.T, name string, count int, at ...*Node) time.D
 	t.Helper()
 	start := w.now
 	for i := range count {
-		var r node.Reply
+		var r machine.Reply
 		at[i%len(at)].submit(fmt.Sprint("/", name, i), &r)
 		if !w.Run(time.Minute, func() bool { return r.Outcome != nil || r.Refused != nil }) || r.Refused != nil {
 			t.Fatalf("write %d of %s: %v, %v", i, name, r.Refused, w.watch.broken)
@@ -59,7 +60,7 @@ func TestClockAnHourOffHarmsItsAnchorAlone(t *testing.T) {
 			if !w.Run(10*time.Second, func() bool { return off.Height == w.Nodes[0].Height }) {
 				t.Errorf("%v, seed %d: it does not follow: height %d of %d", by, seed, off.Height, w.Nodes[0].Height)
 			}
-			var own node.Reply
+			var own machine.Reply
 			off.submit("/own", &own)
 			w.Run(10*time.Second, func() bool { return own.Outcome != nil || own.Refused != nil })
 			if behind := by < 0; (own.Outcome != nil) != behind || (own.Refused == nil) != behind {
@@ -92,7 +93,7 @@ func TestClockAMinuteAheadStillVotes(t *testing.T) {
 			t.Errorf("%v: the newest block is %v ahead of the clocks of those who are right", by, ahead)
 		}
 		w.Nodes[2].Crash(0)
-		var r node.Reply
+		var r machine.Reply
 		w.Nodes[0].submit("/a", &r)
 		votes := w.Run(30*time.Second, func() bool { return r.Outcome != nil })
 		if want := by != time.Hour; votes != want {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/must"
-	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/trust"
@@ -80,7 +80,7 @@ func (x *watch) conducted(n *Node, to aweigh.Height) {
 		c.next, c.said = 1, make(map[contrary]bool)
 		c.begin()
 	}
-	history := node.History{Reader: n.Disk, Scope: x.w.id}
+	history := machine.History{Reader: n.Disk, Scope: x.w.id}
 	for ; c.next <= to; c.next++ {
 		b, err := history.Block(c.next)
 		must.OK(err, "reading a final block")

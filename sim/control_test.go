@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/aweigh/aweigh/sim/scenario"
 )
 
 // controls are scenarios whose faulty anchors weigh more than the budget, or
@@ -12,41 +14,41 @@ import (
 // that never saw anything proves nothing.
 var controls = []struct {
 	name     string
-	scenario Scenario
+	scenario scenario.Scenario
 	breaks   []int
 }{
-	{"fork", Scenario{
-		Network: Network{Anchors: 4},
-		Cast:    []Role{{Play: []string{"fork"}, Anchors: []int{2, 3}}},
-		Faults:  Faults{Timed: []Fault{{Kind: "partition", Groups: [][]int{{0}, {1}}}}},
-		Load:    Load{Clients: 2, Writes: 10, Reads: 10, Keys: 1},
+	{"fork", scenario.Scenario{
+		Network: scenario.Network{Anchors: 4},
+		Cast:    []scenario.Role{{Play: []string{"fork"}, Anchors: []int{2, 3}}},
+		Faults:  scenario.Faults{Timed: []scenario.Fault{{Kind: "partition", Groups: [][]int{{0}, {1}}}}},
+		Load:    scenario.Load{Clients: 2, Writes: 10, Reads: 10, Keys: 1},
 	}, []int{Agreement, Certificates, Ballots, Validity, Lineage, Identity, Durable, Linearizable}},
-	{"forks that meet", Scenario{
-		Network: Network{Anchors: 4},
-		Cast:    []Role{{Play: []string{"fork"}, Anchors: []int{2, 3}}},
-		Faults:  Faults{Timed: []Fault{{Kind: "partition", For: 2 * time.Second, Groups: [][]int{{0}, {1}}}}},
+	{"forks that meet", scenario.Scenario{
+		Network: scenario.Network{Anchors: 4},
+		Cast:    []scenario.Role{{Play: []string{"fork"}, Anchors: []int{2, 3}}},
+		Faults:  scenario.Faults{Timed: []scenario.Fault{{Kind: "partition", For: 2 * time.Second, Groups: [][]int{{0}, {1}}}}},
 	}, []int{Agreement}},
-	{"equivocation", Scenario{
-		Network: Network{Anchors: 4}, Cast: []Role{{Play: []string{"equivocate"}, Anchors: []int{2, 3}}},
-		Load: Load{Writes: 60},
+	{"equivocation", scenario.Scenario{
+		Network: scenario.Network{Anchors: 4}, Cast: []scenario.Role{{Play: []string{"equivocate"}, Anchors: []int{2, 3}}},
+		Load: scenario.Load{Writes: 60},
 	}, []int{Ballots, Honour, Sound}},
-	{"stale reads", Scenario{
-		Network: Network{Anchors: 7}, Cast: []Role{{Play: []string{"stale"}, Anchors: []int{3, 4, 5, 6}}},
-		Faults: Faults{Timed: []Fault{{Kind: "partition", Groups: [][]int{{0}, {1, 2}}}}},
-		Load:   Load{Clients: 3, Writes: 30, Reads: 60, Keys: 1},
+	{"stale reads", scenario.Scenario{
+		Network: scenario.Network{Anchors: 7}, Cast: []scenario.Role{{Play: []string{"stale"}, Anchors: []int{3, 4, 5, 6}}},
+		Faults: scenario.Faults{Timed: []scenario.Fault{{Kind: "partition", Groups: [][]int{{0}, {1, 2}}}}},
+		Load:   scenario.Load{Clients: 3, Writes: 30, Reads: 60, Keys: 1},
 	}, []int{Linearizable}},
-	{"garbage", Scenario{
-		Network: Network{Anchors: 4}, Cast: []Role{{Play: []string{"garbage"}, Anchors: []int{2, 3}}},
+	{"garbage", scenario.Scenario{
+		Network: scenario.Network{Anchors: 4}, Cast: []scenario.Role{{Play: []string{"garbage"}, Anchors: []int{2, 3}}},
 	}, []int{Acceptance}},
-	{"forgetful disks", Scenario{
-		Network: Network{Anchors: 3, Mode: "crash"}, Load: Load{Writes: 100},
-		Faults: Faults{Timed: []Fault{{Kind: "forgetful", At: time.Second, For: 4 * time.Second, Nodes: []int{0, 1, 2}}}},
+	{"forgetful disks", scenario.Scenario{
+		Network: scenario.Network{Anchors: 3, Mode: "crash"}, Load: scenario.Load{Writes: 100},
+		Faults: scenario.Faults{Timed: []scenario.Fault{{Kind: "forgetful", At: time.Second, For: 4 * time.Second, Nodes: []int{0, 1, 2}}}},
 	}, []int{Durable}},
-	{"visitors among liars", Scenario{
-		Network: Network{Anchors: 4}, Cast: []Role{{Play: []string{"replay"}, Anchors: []int{2, 3}, Rate: Whole}}, Load: Load{Visits: 200, Under: []string{"/a/"}},
+	{"visitors among liars", scenario.Scenario{
+		Network: scenario.Network{Anchors: 4}, Cast: []scenario.Role{{Play: []string{"replay"}, Anchors: []int{2, 3}, Rate: scenario.Whole}}, Load: scenario.Load{Visits: 200, Under: []string{"/a/"}},
 	}, []int{Referred}},
-	{"too much waits", Scenario{
-		Cast: []Role{{Play: []string{"flood"}, Weight: "budget"}}, Bounds: Bounds{Waiting: 100},
+	{"too much waits", scenario.Scenario{
+		Cast: []scenario.Role{{Play: []string{"flood"}, Weight: "budget"}}, Bounds: scenario.Bounds{Waiting: 100},
 	}, []int{Bounded}},
 }
 
@@ -56,7 +58,7 @@ func TestEveryInvariantCanBreak(t *testing.T) {
 	for _, c := range controls {
 		t.Run(c.name, func(t *testing.T) {
 			for _, i := range c.breaks {
-				c.scenario.Expect = append(c.scenario.Expect, Invariants[i].Name)
+				c.scenario.Expect = append(c.scenario.Expect, scenario.Invariants[i].Name)
 			}
 			broken := make(map[string]bool)
 			for seed := uint64(1); seed <= 40 && len(broken) < len(c.breaks); seed++ {
@@ -71,13 +73,13 @@ func TestEveryInvariantCanBreak(t *testing.T) {
 					}
 					seen[b.Invariant] = true
 				}
-				if r.Faulty > r.Budget && broken[Invariants[Agreement].Name] && r.Verdicts[Accountability].Checks > 0 && r.Verdicts[Accountability].Broken > 0 {
+				if r.Faulty > r.Budget && broken[scenario.Invariants[Agreement].Name] && r.Verdicts[Accountability].Checks > 0 && r.Verdicts[Accountability].Broken > 0 {
 					t.Errorf("seed %d: agreement broke, and too few can be named: %v", seed, r.Broken)
 				}
 			}
 			for _, i := range c.breaks {
-				if !broken[Invariants[i].Name] {
-					t.Errorf("%s did not break", Invariants[i].Name)
+				if !broken[scenario.Invariants[i].Name] {
+					t.Errorf("%s did not break", scenario.Invariants[i].Name)
 				}
 			}
 		})
@@ -89,10 +91,10 @@ func TestEveryInvariantCanBreak(t *testing.T) {
 func TestWhoBrokeAgreementIsNamed(t *testing.T) {
 	for _, taken := range []bool{false, true} {
 		s := controls[0].scenario
-		s.Expect = []string{Invariants[Agreement].Name, Invariants[Accountability].Name}
+		s.Expect = []string{scenario.Invariants[Agreement].Name, scenario.Invariants[Accountability].Name}
 		w := newWorld(t, s)
-		w.clientele()
-		w.plant()
+		w.startClients()
+		w.scheduleFaults()
 		w.Run(w.Scenario.Stop, nil)
 		if taken {
 			clear(w.watch.evidence)
@@ -110,7 +112,7 @@ func TestWhoBrokeAgreementIsNamed(t *testing.T) {
 
 // TestAnotherRosterIsSeen lets the watch expect another policy than the nodes have.
 func TestAnotherRosterIsSeen(t *testing.T) {
-	w := newWorld(t, Scenario{Network: Network{Anchors: 4}})
+	w := newWorld(t, scenario.Scenario{Network: scenario.Network{Anchors: 4}})
 	other := *w.epochs[0]
 	other.Policy.Rules.Finalize.MinAnchors++
 	w.epochs[0] = &other

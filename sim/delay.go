@@ -4,23 +4,25 @@ import (
 	"math/rand/v2"
 	"slices"
 	"time"
+
+	"github.com/aweigh/aweigh/sim/scenario"
 )
 
 // delayModel draws how long frames take. Integers alone: floating point differs
 // between processors, and a run must not.
 type delayModel struct {
-	Links
+	scenario.Links
 	regions []int // by node, in turn
 }
 
-func newDelayModel(l Links) delayModel {
+func newDelayModel(l scenario.Links) delayModel {
 	m := delayModel{Links: l}
 	names := l.Regions
 	if len(names) == 0 {
-		names = Regions
+		names = scenario.Regions
 	}
 	for _, name := range names {
-		m.regions = append(m.regions, max(0, slices.Index(Regions, name)))
+		m.regions = append(m.regions, max(0, slices.Index(scenario.Regions, name)))
 	}
 	return m
 }
@@ -89,9 +91,6 @@ func exp2(x int64) int64 {
 	}
 	return 0
 }
-
-// Regions are the places that the wide-area model knows.
-var Regions = []string{"virginia", "oregon", "ireland", "frankfurt", "saopaulo", "singapore", "tokyo", "sydney"}
 
 // roundTrip holds typical round-trip times between large cloud regions, in
 // milliseconds, rounded; a frame takes half of it.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/sim/scenario"
 )
 
 // TestLogNormalHasItsQuantiles compares the integer model with the distribution
@@ -50,12 +51,12 @@ func TestRoundTripsAreSymmetric(t *testing.T) {
 	for a := range roundTrip {
 		for b := range roundTrip {
 			if roundTrip[a][b] != roundTrip[b][a] || roundTrip[a][b] <= 0 {
-				t.Errorf("%s to %s takes %d ms, back %d", Regions[a], Regions[b], roundTrip[a][b], roundTrip[b][a])
+				t.Errorf("%s to %s takes %d ms, back %d", scenario.Regions[a], scenario.Regions[b], roundTrip[a][b], roundTrip[b][a])
 			}
 		}
 	}
-	if len(Regions) != len(roundTrip) {
-		t.Errorf("%d regions, %d rows", len(Regions), len(roundTrip))
+	if len(scenario.Regions) != len(roundTrip) {
+		t.Errorf("%d regions, %d rows", len(scenario.Regions), len(roundTrip))
 	}
 }
 

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/aweigh/aweigh/kv"
-	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/store"
 )
 
@@ -39,7 +39,7 @@ func (d *disk) commit(on *store.Mem, ops []kv.Op, sync bool) error {
 
 // finishLater carries out the effects of a step when a slow disk is done. The
 // machine is left alone until then: the store must show what it wrote.
-func (n *Node) finishLater(fx node.Effects) {
+func (n *Node) finishLater(fx machine.Effects) {
 	life := n.life
 	n.busy = true
 	n.world.At(n.disk.slow, func() {

@@ -5,16 +5,9 @@ import (
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/must"
-	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/scope"
 )
-
-// ending names the time around the end of an epoch, for Role.During and
-// Fault.During.
-const ending = "ending"
-
-// handover names the moment at which a scope is founded, for Fault.During.
-const handover = "handover"
 
 // ends knows which blocks end an epoch, and which only wait above one.
 type ends struct {
@@ -29,7 +22,7 @@ func (x *ends) is(w *World) bool { return x.now || w.now < x.until }
 
 // proposed looks at a proposal: what an honest leader builds on the end of an
 // epoch is empty (P25).
-func (x *ends) proposed(w *World, n *Node, p node.Proposal) {
+func (x *ends) proposed(w *World, n *Node, p machine.Proposal) {
 	if x.after == nil {
 		x.after = make(map[aweigh.Hash]aweigh.Epoch)
 	}
@@ -65,8 +58,8 @@ func (x *ends) began(w *World) {
 }
 
 // final holds a block that became final to not standing above the end of its epoch.
-func (x *ends) final(w *World, n *Node, note node.Finalized) {
-	b, err := node.History{Reader: n.Disk, Scope: w.id}.Block(note.Height)
+func (x *ends) final(w *World, n *Node, note machine.Finalized) {
+	b, err := machine.History{Reader: n.Disk, Scope: w.id}.Block(note.Height)
 	must.OK(err, "reading a final block")
 	ended := !b.Header.Next.IsZero()
 	_, waits := x.after[note.Block]
@@ -109,7 +102,7 @@ func (x *pauses) began(*World) { x.open = true }
 
 // final looks at a block that becomes final for the first time, before the
 // requests in it count as answered.
-func (x *pauses) final(w *World, note node.Finalized) {
+func (x *pauses) final(w *World, note machine.Finalized) {
 	if note.Mutations == 0 {
 		return
 	}

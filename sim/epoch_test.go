@@ -7,6 +7,7 @@ import (
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/testshort"
+	"github.com/aweigh/aweigh/sim/scenario"
 	"github.com/aweigh/aweigh/trust"
 )
 
@@ -16,7 +17,7 @@ func TestEpochsEndUnderFire(t *testing.T) {
 	testshort.Skip(t)
 	changes := 0
 	for seed := range uint64(20) {
-		s := Draw(seed)
+		s := scenario.Draw(seed)
 		s.Network.EpochBlocks = 3 + int(seed%9)
 		s.Network.EpochTime = time.Second + time.Duration(seed)*100*time.Millisecond
 		r := mustRun(t, s)
@@ -34,14 +35,15 @@ func TestEpochsEndUnderFire(t *testing.T) {
 // epoch than three views take, even when a new anchor joins. A view takes two
 // delays, and finality a third; its leader waits up to 20 ms for more to propose.
 func TestEpochsEndUnseen(t *testing.T) {
+	testshort.Skip(t)
 	const delay = 5 * time.Millisecond
 	const view = 2*delay + 20*time.Millisecond
 	epochs := 0
 	for seed := uint64(1); seed <= 6; seed++ {
-		r := mustRun(t, Scenario{
-			Seed: seed, Network: Network{Anchors: 7, Observers: 1, EpochBlocks: 6, Whole: 2}, Links: Links{Model: "constant", Delay: delay},
-			Govern: []Motion{{Kind: "admit", At: time.Second, Node: 7}},
-			Load:   Load{Clients: 4, Writes: 120, Reads: 1}, Stop: 3 * time.Second, Heal: &Heal{},
+		r := mustRun(t, scenario.Scenario{
+			Seed: seed, Network: scenario.Network{Anchors: 7, Observers: 1, EpochBlocks: 6, Whole: 2}, Links: scenario.Links{Model: "constant", Delay: delay},
+			Govern: []scenario.Motion{{Kind: "admit", At: time.Second, Node: 7}},
+			Load:   scenario.Load{Clients: 4, Writes: 120, Reads: 1}, Stop: 3 * time.Second, Heal: &scenario.Heal{},
 		})
 		if r.Failed() {
 			t.Fatalf("seed %d: %s", seed, r.Failure())
@@ -67,9 +69,9 @@ func TestTwoOnOneKeyAreBarredAtOnce(t *testing.T) {
 	testshort.Skip(t)
 	barred := 0
 	for seed := uint64(1); seed <= 16; seed++ {
-		r := mustRun(t, Scenario{
-			Seed: seed, Network: Network{Anchors: 7, EpochBlocks: 1000}, Cast: []Role{{Play: []string{"twins"}, Anchors: []int{6}}},
-			Faults: Faults{Loss: 50_000}, Load: Load{Writes: 60}, Stop: 6 * time.Second, Heal: &Heal{},
+		r := mustRun(t, scenario.Scenario{
+			Seed: seed, Network: scenario.Network{Anchors: 7, EpochBlocks: 1000}, Cast: []scenario.Role{{Play: []string{"twins"}, Anchors: []int{6}}},
+			Faults: scenario.Faults{Loss: 50_000}, Load: scenario.Load{Writes: 60}, Stop: 6 * time.Second, Heal: &scenario.Heal{},
 		})
 		if r.Failed() {
 			t.Fatalf("seed %d: %s", seed, r.Failure())
@@ -92,13 +94,13 @@ func TestTwoOnOneKeyAreBarredAtOnce(t *testing.T) {
 // its ballots out; one honest leader is enough.
 func TestOmissionNeedsEveryLeader(t *testing.T) {
 	gained := func(omitters ...int) (victim, others trust.Score) {
-		s := Scenario{
-			Network: Network{Anchors: 4, EpochBlocks: 24, Whole: 20}, Links: Links{Model: "constant", Delay: 5 * time.Millisecond},
-			Load: Load{Clients: 4, Writes: 200, Reads: 1}, Stop: 6 * time.Second,
-			Cast: []Role{{Play: []string{"omit"}, Anchors: omitters, Victims: []int{0}}},
+		s := scenario.Scenario{
+			Network: scenario.Network{Anchors: 4, EpochBlocks: 24, Whole: 20}, Links: scenario.Links{Model: "constant", Delay: 5 * time.Millisecond},
+			Load: scenario.Load{Clients: 4, Writes: 200, Reads: 1}, Stop: 6 * time.Second,
+			Cast: []scenario.Role{{Play: []string{"omit"}, Anchors: omitters, Victims: []int{0}}},
 		}
 		if len(omitters) > 1 { // over the budget, where honest anchors are too few to heal
-			s.Expect = []string{Invariants[Agreement].Name}
+			s.Expect = []string{scenario.Invariants[Agreement].Name}
 		}
 		e := last(mustRun(t, s))
 		if e.Number < 2 {
@@ -121,7 +123,7 @@ func TestOmissionNeedsEveryLeader(t *testing.T) {
 // TestOldKeysDecideNothing: usurpers' own finalizations of past epochs are refused
 // for want of weight, and nobody follows them.
 func TestOldKeysDecideNothing(t *testing.T) {
-	s, err := FromLibrary("usurpers")
+	s, err := scenario.FromLibrary("usurpers")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,15 +139,15 @@ func TestOldKeysDecideNothing(t *testing.T) {
 
 // TestAnchorsComeAndGo follows the motions of one world.
 func TestAnchorsComeAndGo(t *testing.T) {
-	r := mustRun(t, Scenario{
-		Network: Network{Anchors: 7, Observers: 2, EpochBlocks: 6, Whole: 2}, Links: Links{Model: "constant", Delay: 5 * time.Millisecond},
-		Govern: []Motion{
+	r := mustRun(t, scenario.Scenario{
+		Network: scenario.Network{Anchors: 7, Observers: 2, EpochBlocks: 6, Whole: 2}, Links: scenario.Links{Model: "constant", Delay: 5 * time.Millisecond},
+		Govern: []scenario.Motion{
 			{Kind: "admit", At: 500 * time.Millisecond, Node: 7, Sponsor: 1},
 			{Kind: "admit", At: 500 * time.Millisecond, Node: 8, Sponsor: 2, By: []int{2, 3}}, // too few
 			{Kind: "retire", At: time.Second, Node: 3},
 			{Kind: "policy", At: 1500 * time.Millisecond, EpochBlocks: 9},
 		},
-		Load: Load{Clients: 4, Writes: 120, Reads: 1}, Stop: 4 * time.Second, Heal: &Heal{},
+		Load: scenario.Load{Clients: 4, Writes: 120, Reads: 1}, Stop: 4 * time.Second, Heal: &scenario.Heal{},
 	})
 	if r.Failed() {
 		t.Fatal(r.Failure())
@@ -184,9 +186,9 @@ func TestAnchorsComeAndGo(t *testing.T) {
 // TestWeightsFollowTrustSlowly: anchors that begin without trust gain a quarter of
 // their weight in the first whole epoch, but weights change by a tenth at most.
 func TestWeightsFollowTrustSlowly(t *testing.T) {
-	r := mustRun(t, Scenario{
-		Network: Network{Anchors: 9, Trust: []Share{1, 1, Whole}, EpochBlocks: 6, Whole: 2}, Links: Links{Model: "constant", Delay: 5 * time.Millisecond},
-		Load: Load{Clients: 4, Writes: 80, Reads: 1}, Stop: 3 * time.Second, Heal: &Heal{},
+	r := mustRun(t, scenario.Scenario{
+		Network: scenario.Network{Anchors: 9, Trust: []scenario.Share{1, 1, scenario.Whole}, EpochBlocks: 6, Whole: 2}, Links: scenario.Links{Model: "constant", Delay: 5 * time.Millisecond},
+		Load: scenario.Load{Clients: 4, Writes: 80, Reads: 1}, Stop: 3 * time.Second, Heal: &scenario.Heal{},
 	})
 	if r.Failed() {
 		t.Fatal(r.Failure())
@@ -211,10 +213,10 @@ func TestUnreadableDisksAreCalledSo(t *testing.T) {
 	testshort.Skip(t)
 	stopped := uint64(0)
 	for seed := uint64(1); seed <= 25; seed++ {
-		s := Scenario{Seed: seed, Network: Network{Anchors: 4, EpochBlocks: 3}, Load: Load{Clients: 4, Writes: 60, Reads: 1}, Stop: 6 * time.Second, Heal: &Heal{}}
+		s := scenario.Scenario{Seed: seed, Network: scenario.Network{Anchors: 4, EpochBlocks: 3}, Load: scenario.Load{Clients: 4, Writes: 60, Reads: 1}, Stop: 6 * time.Second, Heal: &scenario.Heal{}}
 		for i := range 50 {
-			s.Faults.Timed = append(s.Faults.Timed, Fault{Kind: "crash", Nodes: []int{1}, At: time.Duration(i) * 100 * time.Millisecond, For: 50 * time.Millisecond, Keep: "none"})
-			s.Faults.Timed = append(s.Faults.Timed, Fault{Kind: "readfail", Nodes: []int{1}, At: time.Duration(i)*100*time.Millisecond + time.Duration(50+i)*time.Millisecond, For: 49 * time.Millisecond})
+			s.Faults.Timed = append(s.Faults.Timed, scenario.Fault{Kind: "crash", Nodes: []int{1}, At: time.Duration(i) * 100 * time.Millisecond, For: 50 * time.Millisecond, Keep: "none"})
+			s.Faults.Timed = append(s.Faults.Timed, scenario.Fault{Kind: "readfail", Nodes: []int{1}, At: time.Duration(i)*100*time.Millisecond + time.Duration(50+i)*time.Millisecond, For: 49 * time.Millisecond})
 		}
 		r := mustRun(t, s)
 		if r.Failed() {

@@ -2,7 +2,7 @@ package sim
 
 import (
 	"github.com/aweigh/aweigh"
-	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/votes"
 )
@@ -28,15 +28,15 @@ func (e evidence) add(f *frame, vouch func(aweigh.Epoch) quorum.Kind) {
 	switch c := f.open().(type) {
 	case votes.Ballot:
 		e.sign(c.Domain.Epoch, c.Anchor, c.Subject)
-	case node.Proposal:
+	case machine.Proposal:
 		e.sign(c.Header.Epoch, c.Header.Proposer, quorum.Subject{Kind: vouch(c.Header.Epoch), View: c.Header.View, Block: c.Header.Hash()})
-	case node.Offer:
+	case machine.Offer:
 		for _, v := range c.Votes {
 			e.sign(c.Domain.Epoch, v.Signature.Anchor, v.Subject)
 		}
-	case node.Blocks:
+	case machine.Blocks:
 		cert(c.Finality.Header.Epoch, c.Finality.Certificate)
-	case node.Announce:
+	case machine.Announce:
 		cert(c.Header.Epoch, c.Certificate)
 	}
 }

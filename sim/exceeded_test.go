@@ -3,6 +3,8 @@ package sim
 import (
 	"testing"
 	"time"
+
+	"github.com/aweigh/aweigh/sim/scenario"
 )
 
 // TestExceededStaysUndone: liars send again the bundles that exceeded what they declare, when they would fit. Clients that
@@ -10,9 +12,9 @@ import (
 func TestExceededStaysUndone(t *testing.T) {
 	reached := uint64(0)
 	for seed := uint64(1); seed <= 3; seed++ {
-		r := mustRun(t, Scenario{
-			Seed: seed, Network: Network{Anchors: 5}, Cast: []Role{{Play: []string{"replay"}, Weight: "budget", Rate: Whole}},
-			Load: Load{Clients: 4, Writes: 5, Reads: 80, Keys: 2, Dear: 40}, Stop: 12 * time.Second, Heal: &Heal{},
+		r := mustRun(t, scenario.Scenario{
+			Seed: seed, Network: scenario.Network{Anchors: 5}, Cast: []scenario.Role{{Play: []string{"replay"}, Weight: "budget", Rate: scenario.Whole}},
+			Load: scenario.Load{Clients: 4, Writes: 5, Reads: 80, Keys: 2, Dear: 40}, Stop: 12 * time.Second, Heal: &scenario.Heal{},
 		})
 		for _, g := range r.Goals {
 			if g.Name == "exceeded" {

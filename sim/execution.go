@@ -5,7 +5,7 @@ import (
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/must"
-	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/scope/model"
 )
@@ -14,14 +14,14 @@ import (
 // the states of all nodes are compared with it.
 type execution struct {
 	model    *model.Model // nil: not begun
-	off      bool         // there is none: the scope above has none either, or rules of the policy decide
+	off      bool         // there is none: the scope above has none either
 	rand     *rand.Rand
 	heads    map[aweigh.Height]scope.Head // of the states that were compared first
 	compared map[*Node]aweigh.Height      // up to which a node was
 	replies  []reply                      // to be compared when their blocks are final
 }
 
-// reply is what a client was told.
+// reply is an answer to a client.
 type reply struct {
 	at      *Node
 	height  aweigh.Height
@@ -30,8 +30,6 @@ type reply struct {
 
 func (x *watch) openExecution() {
 	x.exec = execution{
-		// The model does not ask the policy's rules, see audit_access.go.
-		off:   x.w.Scenario.Load.Acts > 0 || !x.w.Scenario.Bounds.modelled(),
 		rand:  rand.New(rand.NewPCG(x.w.Scenario.Seed, 7+uint64(x.w.number)<<32)),
 		heads: make(map[aweigh.Height]scope.Head), compared: make(map[*Node]aweigh.Height),
 	}
@@ -71,7 +69,7 @@ func (x *watch) executed(n *Node, height aweigh.Height) {
 // learn feeds the model with the blocks up to a node's state. It reports whether the model is of the same chain.
 func (x *watch) learn(n *Node, state *scope.State) bool {
 	m, head, log := x.exec.model, state.Head(), state.Lineage()
-	history := node.History{Reader: n.Disk, Scope: x.w.id}
+	history := machine.History{Reader: n.Disk, Scope: x.w.id}
 	given, err := state.Delegations()
 	must.OK(err, "reading the delegations")
 	for m.Height() < head.Height {
@@ -81,7 +79,7 @@ func (x *watch) learn(n *Node, state *scope.State) bool {
 		if b.Header.Parent != before.Block || int(b.Header.Epoch) >= len(x.w.epochs) {
 			return false // a breach of agreement or rosters
 		}
-		told := model.Told{Policy: &x.w.epochs[b.Header.Epoch].Policy, First: before.Lineage, Delegations: given}
+		told := model.Told{Epoch: x.w.epochs[b.Header.Epoch], First: before.Lineage, Delegations: given}
 		told.Outcome = func(bundle, mutation aweigh.Hash) (scope.Receipt, bool) {
 			r, ok, err := state.OutcomeIn(bundle, mutation)
 			must.OK(err, "reading an outcome")
@@ -95,7 +93,8 @@ func (x *watch) learn(n *Node, state *scope.State) bool {
 			}
 			told.Log = append(told.Log, e)
 		}
-		_, differ := m.Apply(b, told)
+		outcomes, differ := m.Apply(b, told)
+		x.ruled(n, state, b, outcomes)
 		x.w.holds(Execution, n, len(differ) == 0, "block %d: %s", b.Header.Height, line(differ))
 	}
 	return m.At(head.Height).Block == head.Block
@@ -132,8 +131,8 @@ func line(lines []string) string {
 	return lines[0]
 }
 
-// replied takes up what a client was told.
-func (x *watch) replied(n *Node, r node.Reply) {
+// replied takes up an answer to a client.
+func (x *watch) replied(n *Node, r machine.Reply) {
 	if r.Outcome != nil && !n.excused() && !x.lost {
 		x.exec.replies = append(x.exec.replies, reply{n, r.Height, *r.Outcome})
 	}
@@ -162,7 +161,7 @@ func (x *watch) answers() {
 		if got.Code == scope.Expired { // asked for once more, in vain
 			continue
 		}
-		x.w.holds(Execution, r.at, model.Same(got, want), "at height %d a client was told\n %+v\nwant %+v", r.height, got, want)
+		x.w.holds(Execution, r.at, model.Same(got, want), "at height %d a client got\n %+v\nwant %+v", r.height, got, want)
 	}
 	e.replies = rest
 }
@@ -175,6 +174,9 @@ func (x *watch) executions(held []*Node) {
 			d := m.At(state.Height()).Compare(state, x.exec.rand.IntN)
 			x.w.holds(Execution, n, len(d) == 0, "in the end, at height %d: %s", state.Height(), line(d))
 			x.answers()
+			if n == held[0] {
+				x.proofs(n)
+			}
 		}
 	}
 }

@@ -6,15 +6,17 @@ import (
 	"testing"
 
 	"github.com/aweigh/aweigh/internal/must"
+	"github.com/aweigh/aweigh/internal/testshort"
 	"github.com/aweigh/aweigh/kv"
+	"github.com/aweigh/aweigh/sim/scenario"
 )
 
 // TestStatesAreComparedWithTheModel changes one record of one node's state: the last version of a key, a receipt, a
 // change of a key, or what is attached to a lease.
 func TestStatesAreComparedWithTheModel(t *testing.T) {
 	for _, kind := range []byte{0, 'k', 'm', 'e', 'h'} {
-		w := newWorld(t, Scenario{Network: Network{Anchors: 4}, Load: Load{Leases: 3}})
-		w.clientele()
+		w := newWorld(t, scenario.Scenario{Network: scenario.Network{Anchors: 4}, Load: scenario.Load{Leases: 3}})
+		w.startClients()
 		w.Run(w.Scenario.Stop, nil)
 		n := w.Nodes[2]
 		if v := w.watch.verdicts[Execution]; v.Broken > 0 || v.Checks < 100 {
@@ -36,13 +38,16 @@ func TestStatesAreComparedWithTheModel(t *testing.T) {
 	}
 }
 
-// TestLittleIsUnmodelled bounds what the model takes from nodes: who governs, what ballots decide, and what exceeds its
-// cost.
+// TestLittleIsUnmodelled bounds what the model takes from nodes: who governs, and what is delegated.
 func TestLittleIsUnmodelled(t *testing.T) {
-	known := []string{"cost", "delegation", "motion carried", "motion not opened", "outcome of govern", "outcome of withdraw"}
+	testshort.Skip(t)
+	known := []string{"delegation", "outcome of govern"}
 	var executed, unmodelled uint64
 	for seed := uint64(1); seed <= 30; seed++ {
-		r := mustRun(t, Draw(seed))
+		r := mustRun(t, scenario.Draw(seed))
+		if r.Executed == 0 {
+			t.Errorf("seed %d runs without the model", seed)
+		}
 		executed += r.Executed
 		for _, c := range r.Unmodelled {
 			if !slices.Contains(known, c.Name) {
@@ -53,7 +58,7 @@ func TestLittleIsUnmodelled(t *testing.T) {
 			}
 		}
 	}
-	if executed < 500 || unmodelled > executed/20 {
+	if executed < 500 || unmodelled > executed/100 {
 		t.Errorf("%d mutations are executed, and %d things taken from nodes", executed, unmodelled)
 	}
 }

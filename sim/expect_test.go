@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/aweigh/aweigh/internal/testshort"
+	"github.com/aweigh/aweigh/sim/scenario"
 )
 
 var librarySeeds = flag.Int("library-seeds", 2, "seeds with which TestLibraryShowsWhatItSays runs each scenario")
@@ -20,13 +21,14 @@ func TestLibraryShowsWhatItSays(t *testing.T) {
 	if testing.Short() {
 		seeds = 1
 	}
-	for _, name := range libraryNames() {
+	for _, of := range scenario.Library() {
+		name := of.Name
 		if name == "thousand" { // TestManyAnchorsCostNoMoreThanTheirMessages runs as many
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, err := FromLibrary(name)
+			s, err := scenario.FromLibrary(name)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -40,7 +42,7 @@ func TestLibraryShowsWhatItSays(t *testing.T) {
 				why := r.Failure()
 				switch {
 				case why == "":
-				case len(r.unbroken()) > 0 || len(r.missing()) > 0 && !r.stuck() && len(r.Broken) == 0:
+				case len(r.unbroken()) > 0 || len(r.missing()) > 0 && !r.Stuck() && len(r.Broken) == 0:
 					short = append(short, why)
 				default:
 					t.Errorf("seed %d: %s", s.Seed, why)
@@ -55,7 +57,7 @@ func TestLibraryShowsWhatItSays(t *testing.T) {
 
 // TestEquivocatorsBeyondTheBudgetForkTheChain: the scenario does what its text says.
 func TestEquivocatorsBeyondTheBudgetForkTheChain(t *testing.T) {
-	s, err := FromLibrary("over-equivocation")
+	s, err := scenario.FromLibrary("over-equivocation")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,18 +81,18 @@ func TestEquivocatorsBeyondTheBudgetForkTheChain(t *testing.T) {
 // and another such node holds another block at that height.
 func TestForksAreSeenByTheHonest(t *testing.T) {
 	for _, name := range []string{"over-fork", "over-equivocation"} {
-		s, err := FromLibrary(name)
+		s, err := scenario.FromLibrary(name)
 		if err != nil {
 			t.Fatal(err)
 		}
 		seen := 0
 		for s.Seed = 1; s.Seed <= 4; s.Seed++ {
 			w := newWorld(t, s)
-			w.clientele()
-			w.plant()
+			w.startClients()
+			w.scheduleFaults()
 			w.Run(w.Scenario.Stop, nil)
 			for _, b := range w.findings.broken {
-				if b.Invariant != Invariants[Agreement].Name {
+				if b.Invariant != scenario.Invariants[Agreement].Name {
 					continue
 				}
 				seen++
@@ -114,29 +116,29 @@ func TestForksAreSeenByTheHonest(t *testing.T) {
 // TestExpectationsAreEnforced: a run that does not break all that its scenario expects,
 // or that does not show what it was made to show, fails and says what is missing.
 func TestExpectationsAreEnforced(t *testing.T) {
-	lying := Scenario{Network: Network{Anchors: 4}, Cast: []Role{{Play: []string{"mute"}, Anchors: []int{2, 3}}}, Stop: 3 * time.Second}
-	quiet := Scenario{Network: Network{Anchors: 4}, Stop: 3 * time.Second}
-	with := func(s Scenario, change func(*Scenario)) Scenario {
+	lying := scenario.Scenario{Network: scenario.Network{Anchors: 4}, Cast: []scenario.Role{{Play: []string{"mute"}, Anchors: []int{2, 3}}}, Stop: 3 * time.Second}
+	quiet := scenario.Scenario{Network: scenario.Network{Anchors: 4}, Stop: 3 * time.Second}
+	with := func(s scenario.Scenario, change func(*scenario.Scenario)) scenario.Scenario {
 		change(&s)
 		return s
 	}
 	for _, c := range []struct {
-		s   Scenario
+		s   scenario.Scenario
 		why string
 	}{
-		{with(lying, func(s *Scenario) { s.Expect = []string{"agreement"} }), "expects agreement to break, and agreement did not"},
-		{with(lying, func(s *Scenario) {
+		{with(lying, func(s *scenario.Scenario) { s.Expect = []string{"agreement"} }), "expects agreement to break, and agreement did not"},
+		{with(lying, func(s *scenario.Scenario) {
 			s.Cast[0].Play = []string{"garbage"}
 			s.Expect = []string{"acceptance", "leases"}
 		}), "expects acceptance, leases to break, and leases did not"},
-		{with(quiet, func(s *Scenario) { s.Shows = []string{"read under fire", "failed disk"} }), `"failed disk" was never reached`},
-		{with(quiet, func(s *Scenario) { s.Shows = []string{"read under fire"} }), ""},
-		{with(quiet, func(s *Scenario) {
+		{with(quiet, func(s *scenario.Scenario) { s.Shows = []string{"read under fire", "failed disk"} }), `"failed disk" was never reached`},
+		{with(quiet, func(s *scenario.Scenario) { s.Shows = []string{"read under fire"} }), ""},
+		{with(quiet, func(s *scenario.Scenario) {
 			s.Shows = []string{"read under fire"}
-			s.Cast = []Role{{Play: []string{"mute"}, Anchors: []int{3}, Above: Whole}}
+			s.Cast = []scenario.Role{{Play: []string{"mute"}, Anchors: []int{3}, Above: scenario.Whole}}
 		}), "mute told no lie"},
-		{with(quiet, func(s *Scenario) {
-			s.Cast = []Role{{Play: []string{"mute"}, Anchors: []int{3}, Above: Whole}}
+		{with(quiet, func(s *scenario.Scenario) {
+			s.Cast = []scenario.Role{{Play: []string{"mute"}, Anchors: []int{3}, Above: scenario.Whole}}
 		}), ""},
 	} {
 		s := c.s
@@ -151,7 +153,7 @@ func TestExpectationsAreEnforced(t *testing.T) {
 // TestDefaultLiesAllAlong: lies are told in each tenth of the default run.
 func TestDefaultLiesAllAlong(t *testing.T) {
 	testshort.Skip(t)
-	s, err := FromLibrary("default")
+	s, err := scenario.FromLibrary("default")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,16 +172,16 @@ func TestDefaultLiesAllAlong(t *testing.T) {
 // TestNothingIsCountedThatHadNothingToLookAt: what a quiet world cannot break was not
 // looked at, and one node alone has no log to compare and no frame to refuse.
 func TestNothingIsCountedThatHadNothingToLookAt(t *testing.T) {
-	r := mustRun(t, Scenario{Network: Network{Anchors: 4}, Stop: 3 * time.Second})
-	want := []int{Honour, Accountability, Churn, Standings, Third, Ending, Leases, Motions, Conflicts, Closed, Boxes, Isolation, Handover, Referred, Obeyed, Access, Settled}
+	r := mustRun(t, scenario.Scenario{Network: scenario.Network{Anchors: 4}, Stop: 3 * time.Second})
+	want := []int{Honour, Accountability, Churn, Standings, Third, Ending, Leases, Motions, Conflicts, Closed, Boxes, Isolation, Handover, Referred, Obeyed, Access}
 	var names []string
 	for _, i := range want {
-		names = append(names, Invariants[i].Name)
+		names = append(names, scenario.Invariants[i].Name)
 	}
 	if got := Unlooked(r.Verdicts); !slices.Equal(got, names) {
 		t.Errorf("in a quiet world were not looked at %v, want %v", got, names)
 	}
-	alone := mustRun(t, Scenario{Network: Network{Anchors: 1}, Stop: 3 * time.Second})
+	alone := mustRun(t, scenario.Scenario{Network: scenario.Network{Anchors: 1}, Stop: 3 * time.Second})
 	for _, i := range []int{Lineage, Acceptance} {
 		if v := alone.Verdicts[i]; v.Checks > 0 {
 			t.Errorf("one node alone: %+v", v)

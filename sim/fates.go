@@ -62,7 +62,7 @@ func (x *watch) applied(n *Node) {
 		mo, end, err := n.state().Motion(p.id)
 		must.OK(err, "reading a motion")
 		if mo == nil && x.forgettable(p) {
-			return // some were forgotten, so that nobody can say what each of them did
+			return // some were forgotten, so that what each of them did is not known
 		}
 		ends[i] = end
 	}
@@ -151,7 +151,7 @@ func (x *watch) decided(p *poll) bool {
 }
 
 // settled reports whether a ballot cannot count any more.
-func (r *recount) settled(s *slip) bool {
+func (r *recount) settled(s *pendingBallot) bool {
 	p := r.all[s.on.id]
 	return p != nil && (p.fate != 0 || !p.has(s.by))
 }
@@ -164,7 +164,7 @@ func (r *recount) recorded(b *votes.MotionBallot) bool {
 
 // kept reports whether a ballot that a node took is in its chain, or still there for a
 // block to come, or of one who may not vote on the motion.
-func (x *watch) kept(s *slip, at *Node) bool {
+func (x *watch) kept(s *pendingBallot, at *Node) bool {
 	if at.recorded(&s.ballot) || at.holds(&s.ballot) {
 		return true
 	}

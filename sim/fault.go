@@ -4,11 +4,12 @@ import (
 	"slices"
 	"time"
 
-	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/machine"
+	"github.com/aweigh/aweigh/sim/scenario"
 )
 
-// plant schedules the faults of the scenario. All are over at Stop.
-func (w *World) plant() {
+// scheduleFaults schedules the faults of the scenario. All are over at Stop.
+func (w *World) scheduleFaults() {
 	s := w.Scenario
 	for _, f := range s.Faults.Timed {
 		if f.At >= s.Stop {
@@ -32,15 +33,15 @@ func (w *World) plant() {
 		})
 	}
 	if s.Faults.Crash > 0 {
-		w.doom(int64(s.Faults.Crash))
+		w.crashAtStep(int64(s.Faults.Crash))
 	}
 }
 
 // atEnds lets a fault begin each time that an epoch ends, or a scope is founded.
-func (w *World) atEnds(f Fault) {
+func (w *World) atEnds(f scenario.Fault) {
 	on := false
 	fronts := &w.watch.ending.fronts
-	if f.During == handover {
+	if f.During == scenario.DuringHandover {
 		fronts = &w.founding
 	}
 	*fronts = append(*fronts, func() {
@@ -61,7 +62,7 @@ func (w *World) atEnds(f Fault) {
 }
 
 // begin lets a fault befall the world, for some time, and returns what ends it.
-func (w *World) begin(f Fault, lasts time.Duration) (end func()) {
+func (w *World) begin(f scenario.Fault, lasts time.Duration) (end func()) {
 	nodes := w.struck(f)
 	switch f.Kind {
 	case "partition", "cut", "eclipse":
@@ -80,15 +81,20 @@ func (w *World) begin(f Fault, lasts time.Duration) (end func()) {
 		return w.pause(nodes)
 	case "lag", "firsthand":
 		return w.delays(f, nodes, lasts)
+	case "decisive":
+		return w.decisive(nodes, f.By)
 	}
 	return w.diskFault(f, nodes)
 }
 
 // struck is the nodes to which a fault happens, with both faces of those who
 // have two: those named or, if none are, at most a third of all, drawn; of lag as many as the others can do without.
-func (w *World) struck(f Fault) (nodes []*Node) {
+func (w *World) struck(f scenario.Fault) (nodes []*Node) {
 	if len(f.Nodes) == 0 && f.Kind == "lag" {
 		return w.spare()
+	}
+	if len(f.Nodes) == 0 && f.Kind == "decisive" {
+		return w.Nodes
 	}
 	named := f.Nodes
 	if len(named) == 0 && f.Kind != "partition" {
@@ -104,7 +110,7 @@ func (w *World) struck(f Fault) (nodes []*Node) {
 }
 
 // sever cuts links in both directions, or in one.
-func (w *World) sever(f Fault, nodes []*Node) (end func()) {
+func (w *World) sever(f scenario.Fault, nodes []*Node) (end func()) {
 	var cut [][2]*Node
 	side := make(map[int]int) // of each node by number, counted from 1
 	for i, g := range f.Groups {
@@ -238,7 +244,7 @@ func up(nodes []*Node) {
 }
 
 // tick sets clocks wrong, and right again.
-func (w *World) tick(f Fault, nodes []*Node) (end func()) {
+func (w *World) tick(f scenario.Fault, nodes []*Node) (end func()) {
 	set := func(n *Node, offset time.Duration, drift int64) {
 		w.log(n, "clock", "off by %v, drifts by %d in a million", offset, drift)
 		w.watch.time.look(w)
@@ -267,7 +273,7 @@ func (w *World) tick(f Fault, nodes []*Node) (end func()) {
 
 // ahead lets nodes restart with clocks that are ahead, and with right ones in the end. What clients ask for meanwhile
 // is dated by such clocks.
-func (w *World) ahead(f Fault, nodes []*Node) (end func()) {
+func (w *World) ahead(f scenario.Fault, nodes []*Node) (end func()) {
 	set := func(by time.Duration) {
 		w.watch.time.lead = by
 		for _, n := range nodes {
@@ -288,9 +294,9 @@ func (w *World) ahead(f Fault, nodes []*Node) (end func()) {
 	}
 }
 
-// doom lets nodes die between any two effects of their steps, with a chance in
+// crashAtStep lets nodes die between any two effects of their steps, with a chance in
 // parts per million, at most a third of the weight at a time.
-func (w *World) doom(chance int64) {
+func (w *World) crashAtStep(chance int64) {
 	var down uint64
 	for _, n := range w.Nodes {
 		weight := w.weight(n)
@@ -324,10 +330,10 @@ func (w *World) heal() {
 		return
 	}
 	for _, n := range w.Nodes {
-		var met []node.Event
+		var met []machine.Event
 		for _, o := range w.Nodes {
 			if n.Peer != o.Peer && n.machine != nil && o.machine != nil {
-				met = append(met, node.Met{Peer: o.Peer})
+				met = append(met, machine.Met{Peer: o.Peer})
 			}
 		}
 		for _, p := range n.parts {

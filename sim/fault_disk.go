@@ -5,18 +5,9 @@ import (
 
 	"github.com/aweigh/aweigh/internal/must"
 	"github.com/aweigh/aweigh/kv"
+	"github.com/aweigh/aweigh/sim/scenario"
 	"github.com/aweigh/aweigh/store"
 )
-
-// lyingDisks are the kinds of faults after which a disk does not hold what it said that it wrote. Their nodes count as
-// faulty.
-var lyingDisks = []string{"rollback", "forgetful", "torn", "corrupt", "misdirect", "lose"}
-
-// lies reports whether the fault makes its nodes faulty.
-func (f Fault) lies() bool { return slices.Contains(lyingDisks, f.Kind) }
-
-// lyingDisk reports whether a disk of the scenario lies.
-func (s Scenario) lyingDisk() bool { return slices.ContainsFunc(s.Faults.Timed, Fault.lies) }
 
 // misfortune gives each fault of a lying disk that names no node one that the fault budget has room for, if there is
 // one, and returns the weight of all nodes with such disks.
@@ -30,7 +21,7 @@ func (w *World) misfortune(budget uint64) (weight uint64) {
 	}
 	for _, f := range timed {
 		for _, i := range f.Nodes {
-			if f.lies() {
+			if f.Lies() {
 				strike(w.Nodes[i])
 			}
 		}
@@ -43,7 +34,7 @@ func (w *World) misfortune(budget uint64) (weight uint64) {
 	}
 	for i := range timed {
 		f := &timed[i]
-		if !f.lies() || len(f.Nodes) > 0 {
+		if !f.Lies() || len(f.Nodes) > 0 {
 			continue
 		}
 		for _, k := range w.disks.Perm(len(w.Nodes)) {
@@ -56,12 +47,12 @@ func (w *World) misfortune(budget uint64) (weight uint64) {
 			}
 		}
 	}
-	w.Scenario.Faults.Timed = slices.DeleteFunc(timed, func(f Fault) bool { return f.lies() && len(f.Nodes) == 0 })
+	w.Scenario.Faults.Timed = slices.DeleteFunc(timed, func(f scenario.Fault) bool { return f.Lies() && len(f.Nodes) == 0 })
 	return weight
 }
 
 // diskFault lets nodes crash, or their disks fail.
-func (w *World) diskFault(f Fault, nodes []*Node) (end func()) {
+func (w *World) diskFault(f scenario.Fault, nodes []*Node) (end func()) {
 	keep := func(n *Node) int {
 		switch f.Keep {
 		case "none":

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/sim/scenario"
 )
 
 // findings are what all scopes of a world show together.
@@ -26,12 +27,12 @@ type findings struct {
 	finality []time.Duration
 }
 
-func (f *findings) open(s Scenario) {
+func (f *findings) open(s scenario.Scenario) {
 	*f = findings{
 		goals: make(map[string]uint64), attacks: make(map[string]uint64), refusal: make(map[string]uint64),
 		proven: make(map[int]bool), written: make(map[string]int64), lives: make(map[aweigh.UID]aweigh.ScopeID), uids: make(map[born]aweigh.UID), expected: make(map[string]bool),
 	}
-	for _, i := range Invariants {
+	for _, i := range scenario.Invariants {
 		f.verdicts = append(f.verdicts, Verdict{Invariant: i.Name})
 	}
 	for _, name := range s.Expect {

@@ -145,7 +145,7 @@ func (s *signatures) fault(f votes.Equivocation) error {
 
 // certificate says what is wrong with a certificate of an epoch: counted afresh, who signed it meets the rule.
 func (w *World) certificate(d votes.Domain, c quorum.Certificate) error {
-	if int(d.Epoch) >= len(w.epochs) { // nobody is there yet who could say
+	if int(d.Epoch) >= len(w.epochs) { // no node knows it yet
 		return nil
 	}
 	e := w.epochs[d.Epoch]

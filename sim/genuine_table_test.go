@@ -14,9 +14,10 @@ import (
 	"github.com/aweigh/aweigh/internal/forge"
 	"github.com/aweigh/aweigh/internal/must"
 	"github.com/aweigh/aweigh/internal/testshort"
-	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/sim/scenario"
 )
 
 // exhaustive is a play that sends, ahead of what its member's machine sends, all forgeries of it: for each kind of
@@ -33,7 +34,7 @@ const enoughOf = 3
 func (x *exhaustive) bend(l *liar, out []parcel) []parcel {
 	k := x.ready(l)
 	for _, p := range out {
-		content, kind := p.frame.open(), node.FrameKind(p.frame.raw)
+		content, kind := p.frame.open(), machine.FrameKind(p.frame.raw)
 		m := forge.Open(content, l.vouch())
 		x.unknown = append(x.unknown, m.Unknown...)
 		k.Harvest(m)
@@ -50,12 +51,12 @@ func (x *exhaustive) bend(l *liar, out []parcel) []parcel {
 					continue
 				}
 				x.done[row]++
-				if own, ok := lie.Content().(node.Proposal); ok && strings.HasPrefix(m.Sites[i].Path, "Evidence") {
+				if own, ok := lie.Content().(machine.Proposal); ok && strings.HasPrefix(m.Sites[i].Path, "Evidence") {
 					own.Header.Evidence = own.Evidence.Hash()
-					l.sendFrame(p.to, &frame{raw: node.Frame(l.propose(own)), forged: true})
+					l.sendFrame(p.to, &frame{raw: machine.Frame(l.propose(own)), forged: true})
 					continue
 				}
-				l.sendFrame(p.to, &frame{raw: node.Frame(lie.Content()), forged: true})
+				l.sendFrame(p.to, &frame{raw: machine.Frame(lie.Content()), forged: true})
 			}
 		}
 	}
@@ -71,9 +72,9 @@ func (x *exhaustive) hear(l *liar, from *Node, f *frame) bool {
 
 func (x *exhaustive) tick(*liar) {}
 
-// TestNothingForgedIsTaken sends forgeries of every place of every kind of message, by all operators that have something
-// to do there. The places stand in testdata/forgeries.txt: a kind without a sample, and a place that is not forged, or is
-// new, is missed there. After a change of messages: go test ./sim -run TestNothingForgedIsTaken -update
+// TestNothingForgedIsTaken sends forgeries of every place of every kind of message, by all operators that have
+// something to do there. The places stand in testdata/forgeries.txt: a kind without a sample, and a place that is not
+// forged, or is new, is missed there. After a change of messages: go test ./sim -run TestNothingForgedIsTaken -update
 func TestNothingForgedIsTaken(t *testing.T) {
 	testshort.Skip(t)
 	const fewest, most = 4, 20 // worlds
@@ -102,7 +103,7 @@ func TestNothingForgedIsTaken(t *testing.T) {
 			t.Errorf("not in the table: %s", place)
 		}
 	}
-	for _, kind := range node.FrameKinds() {
+	for _, kind := range machine.FrameKinds() {
 		ofKind := func(place string) bool { return strings.HasPrefix(place, kind+" ") }
 		if proves := !slices.Contains([]string{"want", "ask", "catchup"}, kind); proves != slices.ContainsFunc(got, ofKind) {
 			t.Errorf("%s: forged is %v", kind, !proves)
@@ -128,18 +129,18 @@ func places(rows map[string]int) map[string]int {
 // forgeAll runs a world of a seed in which two forge all that they send.
 func forgeAll(t *testing.T, seed uint64, done map[string]int) {
 	t.Helper()
-	w := newWorld(t, Scenario{
-		Seed: seed, Network: Network{Anchors: 7, EpochBlocks: 12}, Load: Load{Clients: 4, Writes: 200, Reads: 100}, Stop: 6 * time.Second,
-		Approval: Approval{Motions: 4, Keys: 2, Nodes: 1}, Cast: []Role{{Play: []string{"forge"}, Anchors: []int{5, 6}}},
-		Faults: Faults{Loss: 150_000, Timed: []Fault{{Kind: "churn", Nodes: []int{0, 1}, Rate: 3}}},
-		Govern: []Motion{{Kind: "policy", At: time.Second, EpochBlocks: 10}},
+	w := newWorld(t, scenario.Scenario{
+		Seed: seed, Network: scenario.Network{Anchors: 7, EpochBlocks: 12}, Load: scenario.Load{Clients: 4, Writes: 200, Reads: 100}, Stop: 6 * time.Second,
+		Approval: scenario.Approval{Motions: 4, Keys: 2, Nodes: 1}, Cast: []scenario.Role{{Play: []string{"forge"}, Anchors: []int{5, 6}}},
+		Faults: scenario.Faults{Loss: 150_000, Timed: []scenario.Fault{{Kind: "churn", Nodes: []int{0, 1}, Rate: 3}}},
+		Govern: []scenario.Motion{{Kind: "policy", At: time.Second, EpochBlocks: 10}},
 	})
 	x := &exhaustive{done: done}
 	w.roles[0].plays = []play{x}
-	w.clientele()
-	w.plant()
+	w.startClients()
+	w.scheduleFaults()
 	w.government()
-	w.assembly()
+	w.startMotions()
 	w.Run(w.Scenario.Stop, nil)
 	w.heal()
 	w.Run(20*time.Second, nil)
@@ -155,12 +156,12 @@ func forgeAll(t *testing.T, seed uint64, done map[string]int) {
 	}
 }
 
-// TestForgedHistoryIsRefused forges what proves final blocks and epochs outside of messages, and holds its checks to the
-// watch's count of signatures.
+// TestForgedHistoryIsRefused forges what proves final blocks and epochs outside of messages, and holds its checks to
+// the watch's count of signatures.
 func TestForgedHistoryIsRefused(t *testing.T) {
-	w := newWorld(t, Scenario{Network: Network{Anchors: 7, EpochBlocks: 5}})
+	w := newWorld(t, scenario.Scenario{Network: scenario.Network{Anchors: 7, EpochBlocks: 5}})
 	w.writes(t, "a", 40, w.Nodes...)
-	history := node.History{Reader: w.Nodes[0].Disk, Scope: w.id}
+	history := machine.History{Reader: w.Nodes[0].Disk, Scope: w.id}
 	hands, err := history.Handovers(0, 3)
 	if err != nil || len(hands) < 3 {
 		t.Fatal(len(hands), err)

@@ -6,19 +6,20 @@ import (
 	"time"
 
 	"github.com/aweigh/aweigh/internal/forge"
-	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/sim/scenario"
 )
 
 // frames are frames of each kind that are on their way in a world, such that hold a signature if some do.
 func (w *World) frames(seen map[string]event, signed map[string]bool) {
 	look := func(all heap) {
 		for _, e := range all {
-			if e.frame == nil || signed[node.FrameKind(e.frame.raw)] {
+			if e.frame == nil || signed[machine.FrameKind(e.frame.raw)] {
 				continue
 			}
-			kind := node.FrameKind(e.frame.raw)
+			kind := machine.FrameKind(e.frame.raw)
 			signed[kind] = slices.ContainsFunc(forge.Open(e.frame.open(), quorum.Notarize).Sites, func(s *forge.Site) bool { return s.Class == forge.Bytes })
 			seen[kind] = e
 		}
@@ -31,14 +32,14 @@ func (w *World) frames(seen map[string]event, signed map[string]bool) {
 
 // TestForgeriesAreSeen lets the watch forget which signatures were made: then all that proves something is forged.
 func TestForgeriesAreSeen(t *testing.T) {
-	w := newWorld(t, Scenario{
-		Network: Network{Anchors: 5}, Load: Load{Clients: 4, Writes: 200, Reads: 100}, Stop: 6 * time.Second,
-		Approval: Approval{Motions: 4, Keys: 2, Nodes: 1},
-		Faults:   Faults{Loss: 250_000, Timed: []Fault{{Kind: "churn", Nodes: []int{4}, Rate: 4}}},
+	w := newWorld(t, scenario.Scenario{
+		Network: scenario.Network{Anchors: 5}, Load: scenario.Load{Clients: 4, Writes: 200, Reads: 100}, Stop: 6 * time.Second,
+		Approval: scenario.Approval{Motions: 4, Keys: 2, Nodes: 1},
+		Faults:   scenario.Faults{Loss: 250_000, Timed: []scenario.Fault{{Kind: "churn", Nodes: []int{4}, Rate: 4}}},
 	})
-	w.clientele()
-	w.plant()
-	w.assembly()
+	w.startClients()
+	w.scheduleFaults()
+	w.startMotions()
 	seen, signed := make(map[string]event), make(map[string]bool)
 	for w.Now() < w.Scenario.Stop {
 		w.Run(time.Millisecond, nil)
@@ -54,7 +55,7 @@ func TestForgeriesAreSeen(t *testing.T) {
 		return w.watch.verdicts[Genuine].Broken > before
 	}
 	w.made = newSignatures()
-	for _, kind := range node.FrameKinds() {
+	for _, kind := range machine.FrameKinds() {
 		e, ok := seen[kind]
 		if !ok {
 			t.Errorf("no %s was sent", kind)
@@ -81,9 +82,9 @@ func TestForgeriesAreSeen(t *testing.T) {
 
 // TestCertificatesAreCountedAfresh holds the watch's own count to every way to forge a certificate.
 func TestCertificatesAreCountedAfresh(t *testing.T) {
-	w := newWorld(t, Scenario{Network: Network{Anchors: 7}})
+	w := newWorld(t, scenario.Scenario{Network: scenario.Network{Anchors: 7}})
 	w.writes(t, "a", 4, w.Nodes...)
-	f, err := node.History{Reader: w.Nodes[0].Disk, Scope: w.id}.Finality(2)
+	f, err := machine.History{Reader: w.Nodes[0].Disk, Scope: w.id}.Finality(2)
 	if err != nil || w.finality(f) != nil {
 		t.Fatal(err, w.finality(f))
 	}

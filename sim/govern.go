@@ -7,8 +7,9 @@ import (
 
 	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/internal/must"
-	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/sim/scenario"
 )
 
 // askAgain is how long an anchor waits before it approves once more what was not
@@ -33,24 +34,16 @@ func (w *World) government() {
 	}
 }
 
-// holds reports whether a node has an anchor key: anchors do, and observers that
-// a role or a motion names.
-func (s Scenario) holdsKey(n int) bool {
-	return n < s.Network.Anchors ||
-		slices.ContainsFunc(s.Govern, func(m Motion) bool { return m.Kind == "admit" && m.Node == n }) ||
-		slices.ContainsFunc(s.Cast, func(r Role) bool { return slices.Contains(r.Anchors, n) })
-}
-
 // decision is what a motion proposes.
-func (w *World) decision(m Motion) scope.Decision {
+func (w *World) decision(m scenario.Motion) scope.Decision {
 	n := w.Nodes[m.Node]
 	switch m.Kind {
 	case "admit":
 		return w.admission(n, w.Nodes[m.Sponsor])
 	case "retire":
-		return scope.Decision{Kind: scope.Retire, Subject: n.key.Public().ID()}
+		return scope.Decision{Kind: scope.Retire, Subject: n.anchorID()}
 	case "evict":
-		return scope.Decision{Kind: scope.Evict, Subject: n.key.Public().ID()}
+		return scope.Decision{Kind: scope.Evict, Subject: n.anchorID()}
 	}
 	p := w.epochs[len(w.epochs)-1].Policy
 	if m.EpochBlocks > 0 {
@@ -68,11 +61,11 @@ func (w *World) decision(m Motion) scope.Decision {
 }
 
 func (w *World) admission(n, sponsor *Node) scope.Decision {
-	return scope.Admission(w.id, *n.key, n.String(), string(n.Peer), sponsor.key.Public().ID())
+	return scope.Admission(w.id, *n.key, n.String(), string(n.Peer), sponsor.anchorID())
 }
 
 // approvers are those who approve a motion.
-func (w *World) approvers(m Motion) (by []*Node) {
+func (w *World) approvers(m scenario.Motion) (by []*Node) {
 	switch {
 	case m.Kind == "retire":
 		return []*Node{w.Nodes[m.Node]}
@@ -121,7 +114,7 @@ func (n *Node) approve(d scope.Decision) {
 			return
 		}
 		if n.machine != nil {
-			n.propose(node.Submit{Bundle: b}, func(r node.Reply) {
+			n.propose(machine.Submit{Bundle: b}, func(r machine.Reply) {
 				if r.Outcome != nil {
 					answered = true
 					w.watch.reach("motion ordered")

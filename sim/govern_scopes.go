@@ -9,6 +9,7 @@ import (
 	"github.com/aweigh/aweigh/internal/must"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/sim/scenario"
 	"github.com/aweigh/aweigh/trust"
 )
 
@@ -18,7 +19,7 @@ const delegateAgain = 2 * time.Second
 
 // delegate lets the anchors of the scope that has a prefix hand it to a scope of its
 // own, and asks for it until that is founded.
-func (w *World) delegate(m Motion) {
+func (w *World) delegate(m scenario.Motion) {
 	from := w.governing(m.Prefix)
 	if !w.firing || string(from.Genesis.Prefix()) == m.Prefix {
 		return
@@ -36,7 +37,7 @@ func (w *World) delegate(m Motion) {
 }
 
 // descendant is the scope that a motion founds.
-func (w *World) descendant(m Motion) *scope.Child {
+func (w *World) descendant(m scenario.Motion) *scope.Child {
 	n := w.Scenario.Network
 	name := m.Mode
 	if name == "" {

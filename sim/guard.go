@@ -5,20 +5,18 @@ import (
 	"slices"
 	"time"
 
-	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/sim/scenario"
 	"github.com/aweigh/aweigh/votes"
 )
 
 // guardedPrefix is the prefix of the keys that a guard protects: leases hold some of them as well.
 const guardedPrefix = "/kept/"
 
-// guards are what of keys below guardedPrefix a policy can ask approval for.
-var guards = []string{"deletions", "changes", "nothing"}
-
 // guarded reports whether a policy of the scenario guards keys, at some time.
-func (s Scenario) guarded() bool {
-	return s.Network.Guard != "" || slices.ContainsFunc(s.Govern, func(m Motion) bool { return m.Guard != "" })
+func guarded(s *scenario.Scenario) bool {
+	return s.Network.Guard != "" || slices.ContainsFunc(s.Govern, func(m scenario.Motion) bool { return m.Guard != "" })
 }
 
 // guard puts a guard in the place of the one that a policy's approvals have, if they have one.
@@ -47,6 +45,6 @@ func takes(p *scope.Policy, key string, deletion bool) bool {
 // approve lets the honest anchors approve a motion, each at its own node.
 func (w *World) approve(m votes.MotionID) {
 	for _, n := range w.sitting() {
-		n.handIn(w.ballotOn(m, votes.Approve, *n.key), true, func(node.Casting) {})
+		n.handIn(w.ballotOn(m, votes.Approve, *n.key), true, func(machine.Casting) {})
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/must"
 	"github.com/aweigh/aweigh/lineage"
-	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/scope"
 )
 
@@ -46,7 +46,7 @@ func (x *watch) forget(d *deed) {
 }
 
 // answered notes the outcome of a write.
-func (x *watch) answered(at *Node, d *deed, r node.Reply) {
+func (x *watch) answered(at *Node, d *deed, r machine.Reply) {
 	w := x.w
 	d.end, d.unknown = w.Now(), false
 	d.failed = d.kind == "swap" && !r.Outcome.Succeeded

@@ -2,15 +2,15 @@ package sim
 
 import (
 	"github.com/aweigh/aweigh"
-	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/machine"
 )
 
 // judged is done, with each answer to a linearizable read held at once to what P23 says: it sees all that was final at
 // any honest node before the read began, in the state that all nodes have at its height.
-func (n *Node) judged(done func(node.Reply)) func(node.Reply) {
+func (n *Node) judged(done func(machine.Reply)) func(machine.Reply) {
 	x := &n.world.watch
 	floor, lagged := x.top, n.Height < x.top
-	return func(r node.Reply) {
+	return func(r machine.Reply) {
 		if r.Refused == nil && n.liar == nil {
 			x.judge(n, r.Height, floor)
 			if lagged {

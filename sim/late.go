@@ -4,22 +4,29 @@ import (
 	"slices"
 	"time"
 
-	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/quorum"
+	"github.com/aweigh/aweigh/sim/scenario"
 	"github.com/aweigh/aweigh/votes"
 )
+
+// lateness is a fault that holds frames back.
+type lateness interface {
+	hold(from, to *Node, f *frame) time.Duration
+}
 
 // late is a fault that delays frames by what they are and where they go, so that what is final is known at some nodes
 // long before it is at others.
 type late struct {
+	w     *World
 	nodes []*Node
 	by    time.Duration
 	news  bool // all but nodes hear late, and only of what is final
 }
 
 // delays begins a fault of kind lag or firsthand. Nodes restart f.Rate times while they read, and read again.
-func (w *World) delays(f Fault, nodes []*Node, lasts time.Duration) (end func()) {
-	x := &late{nodes: nodes, by: f.By, news: f.Kind == "firsthand"}
+func (w *World) delays(f scenario.Fault, nodes []*Node, lasts time.Duration) (end func()) {
+	x := &late{w: w, nodes: nodes, by: f.By, news: f.Kind == "firsthand"}
 	for _, n := range nodes {
 		w.log(n, "cut", "%s", f.Kind)
 	}
@@ -32,14 +39,15 @@ func (w *World) delays(f Fault, nodes []*Node, lasts time.Duration) (end func())
 		})
 	}
 	return func() {
-		w.wires.late = slices.DeleteFunc(w.wires.late, func(o *late) bool { return o == x })
+		w.wires.late = slices.DeleteFunc(w.wires.late, func(o lateness) bool { return o == x })
 		for _, n := range nodes {
 			w.log(n, "joined", "after %s", f.Kind)
 		}
 	}
 }
 
-// restartAndRead restarts a node that runs, and reads at once: answers to what it asked in its earlier life may be on their way.
+// restartAndRead restarts a node that runs, and reads at once: answers to what it asked in its earlier life may be on
+// their way.
 func (n *Node) restartAndRead() {
 	if n.world.firing && n.machine != nil {
 		n.Crash(n.Disk.Unsynced())
@@ -64,19 +72,25 @@ func (w *World) spare() (nodes []*Node) {
 // hold is for how long all such faults together hold a frame back.
 func (l *wires) hold(from, to *Node, f *frame) (d time.Duration) {
 	for _, x := range l.late {
-		switch {
-		case !x.holds(from, to, f):
-		case !x.news && node.FrameKind(f.raw) == "answer" && l.world.links.IntN(2) == 0: // sooner than what it speaks of
-		default:
-			d += x.by
-		}
+		d += x.hold(from, to, f)
 	}
 	return d
 }
 
+// hold implements lateness.
+func (x *late) hold(from, to *Node, f *frame) time.Duration {
+	switch {
+	case !x.holds(from, to, f):
+		return 0
+	case !x.news && machine.FrameKind(f.raw) == "answer" && x.w.links.IntN(2) == 0: // sooner than what it speaks of
+		return 0
+	}
+	return x.by
+}
+
 // holds reports whether a frame is late. Old answers of liars are not.
 func (x *late) holds(from, to *Node, f *frame) bool {
-	if from.liar != nil && from.liar.has("stale") && node.FrameKind(f.raw) == "answer" {
+	if from.liar != nil && from.liar.has("stale") && machine.FrameKind(f.raw) == "answer" {
 		return false
 	}
 	from, to = from.root(), to.root()
@@ -89,7 +103,7 @@ func (x *late) holds(from, to *Node, f *frame) bool {
 // news reports whether a frame may tell that a block is final; an answer to a read does so if it comes from one that
 // knows.
 func (f *frame) news(known bool) bool {
-	switch node.FrameKind(f.raw) {
+	switch machine.FrameKind(f.raw) {
 	case "ballot":
 		b, ok := f.open().(votes.Ballot)
 		return ok && b.Subject.Kind == quorum.Finalize

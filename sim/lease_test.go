@@ -7,13 +7,15 @@ import (
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/internal/testshort"
 	"github.com/aweigh/aweigh/lineage"
-	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/sim/scenario"
 )
 
 // lease asks for a lease through a node, and waits for the answer.
-func (n *Node) lease(t *testing.T, nonce string, r scope.LeaseRequest) node.Reply {
+func (n *Node) lease(t *testing.T, nonce string, r scope.LeaseRequest) machine.Reply {
 	t.Helper()
 	r.Asked = n.local()
 	m := n.world.mutation(scope.Txn{}, []byte(nonce+"-at-least-8"))
@@ -22,10 +24,10 @@ func (n *Node) lease(t *testing.T, nonce string, r scope.LeaseRequest) node.Repl
 }
 
 // done proposes a mutation, and waits until it applied.
-func (w *World) done(t *testing.T, at *Node, m scope.Mutation) (reply node.Reply) {
+func (w *World) done(t *testing.T, at *Node, m scope.Mutation) (reply machine.Reply) {
 	t.Helper()
 	answered := false
-	at.Submit(m, func(r node.Reply) { reply, answered = r, true })
+	at.Submit(m, func(r machine.Reply) { reply, answered = r, true })
 	w.Run(10*time.Second, func() bool { return answered })
 	if !answered || reply.Refused != nil || reply.Outcome.Code != scope.Applied {
 		t.Fatalf("answered %v: %+v", answered, reply)
@@ -41,7 +43,7 @@ func (w *World) putLeased(t *testing.T, at *Node, key string, id int64) {
 // TestIdleNetworkWakesForALease: nothing happens until a lease is over; then its
 // keys go at all nodes, at once, and all is silent again.
 func TestIdleNetworkWakesForALease(t *testing.T) {
-	w := newWorld(t, Scenario{Network: Network{Anchors: 4}})
+	w := newWorld(t, scenario.Scenario{Network: scenario.Network{Anchors: 4}})
 	w.Nodes[0].lease(t, "grant", scope.LeaseRequest{Kind: scope.LeaseGrant, IDs: []int64{7}, TTL: 600})
 	granted := w.Now()
 	w.putLeased(t, w.Nodes[1], "/leased", 7)
@@ -73,7 +75,7 @@ func TestIdleNetworkWakesForALease(t *testing.T) {
 // TestLeasesSurviveRestartsAndHalts: nodes that all stop for longer than a lease
 // lasts find it with its whole time when they are back; then it ends.
 func TestLeasesSurviveRestartsAndHalts(t *testing.T) {
-	w := newWorld(t, Scenario{Network: Network{Anchors: 4}})
+	w := newWorld(t, scenario.Scenario{Network: scenario.Network{Anchors: 4}})
 	w.Nodes[0].lease(t, "grant", scope.LeaseRequest{Kind: scope.LeaseGrant, IDs: []int64{7}, TTL: 10})
 	w.putLeased(t, w.Nodes[1], "/leased", 7)
 	for _, n := range w.Nodes {
@@ -110,7 +112,7 @@ func TestLeasesSurviveRestartsAndHalts(t *testing.T) {
 
 // TestLeasesAreWatched runs clients that hold leases, and looks at each end.
 func TestLeasesAreWatched(t *testing.T) {
-	r := mustRun(t, Scenario{Network: Network{Anchors: 4}, Load: Load{Leases: 4, Writes: 5}, Stop: 20 * time.Second})
+	r := mustRun(t, scenario.Scenario{Network: scenario.Network{Anchors: 4}, Load: scenario.Load{Leases: 4, Writes: 5}, Stop: 20 * time.Second})
 	if v := r.Verdicts[Leases]; v.Broken > 0 || v.Checks < 6 {
 		t.Errorf("%+v", v)
 	}
@@ -161,7 +163,7 @@ func TestALeaseThatEndsWrongIsSeen(t *testing.T) {
 		{"attached without approval", 1, "deletions", []lineage.Entry{attached}, 1},
 		{"attached", 1, "nothing", []lineage.Entry{attached}, 0},
 	} {
-		w, one := newWorld(t, Scenario{}), held{lease: 1, there: true}
+		w, one := newWorld(t, scenario.Scenario{}), held{lease: 1, there: true}
 		put := scope.Op{Kind: scope.OpPut, Key: []byte(guardedKey), Lease: 1}
 		x := tenure{
 			n: w.Nodes[0], policy: &scope.Policy{Approvals: guard(nil, c.guard)}, lasts: promised{1: {until: 10}},
@@ -183,16 +185,17 @@ func TestALeaseThatEndsWrongIsSeen(t *testing.T) {
 // TestLeasesUnderApprovalAreWatched runs clients whose leases come to hold keys that approval protects: such keys
 // stay, revocation is refused, and approved puts attach others.
 func TestLeasesUnderApprovalAreWatched(t *testing.T) {
+	testshort.Skip(t)
 	goals := []string{
 		"lease ended", "key outlived its lease", "lease revoked", "revocation refused", "motion attached a key",
 	}
 	reached := make(map[string]uint64)
 	missing := func(g string) bool { return reached[g] == 0 }
 	for seed := uint64(1); seed <= 8 && slices.ContainsFunc(goals, missing); seed++ {
-		r := mustRun(t, Scenario{
-			Seed: seed, Network: Network{Anchors: 4, EpochBlocks: 8}, Load: Load{Leases: 6, Writes: 40, Reads: 1},
-			Stop: 12 * time.Second, Heal: &Heal{},
-			Govern: []Motion{
+		r := mustRun(t, scenario.Scenario{
+			Seed: seed, Network: scenario.Network{Anchors: 4, EpochBlocks: 8}, Load: scenario.Load{Leases: 6, Writes: 40, Reads: 1},
+			Stop: 12 * time.Second, Heal: &scenario.Heal{},
+			Govern: []scenario.Motion{
 				{Kind: "policy", At: 4 * time.Second, Guard: "changes"},
 				{Kind: "policy", At: 8 * time.Second, Guard: "nothing"},
 			},

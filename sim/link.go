@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/aweigh/aweigh"
-	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/machine"
 )
 
 // million is the whole of a Share.
@@ -14,25 +14,25 @@ const million = 1_000_000
 // they share a roster, so that the answer is the same for all.
 type frame struct {
 	raw     []byte
-	hash    aweigh.Hash   // of raw, for the trace; zero until it is needed
-	checker *node.Checker // that gave msg and err
-	msg     node.Message
+	hash    aweigh.Hash      // of raw, for the trace; zero until it is needed
+	checker *machine.Checker // that gave msg and err
+	msg     machine.Message
 	err     error
 	forged  bool // by a liar, on purpose
 	parsed  bool
-	content any // as node.Parse gives it, nil if it gives none
+	content any // as machine.Parse gives it, nil if it gives none
 }
 
 // open is the frame's content, whether it verifies or not.
 func (f *frame) open() any {
 	if !f.parsed {
 		f.parsed = true
-		f.content, _ = node.Parse(f.raw)
+		f.content, _ = machine.Parse(f.raw)
 	}
 	return f.content
 }
 
-func (w *World) check(from, to *Node, f *frame) (node.Message, error) {
+func (w *World) check(from, to *Node, f *frame) (machine.Message, error) {
 	if c := to.machine.Checker(); f.checker != c {
 		f.checker = c
 		if f.msg, f.err = c.Check(from.Peer, f.raw); f.err == nil && from.liar != nil {
@@ -55,7 +55,7 @@ type wires struct {
 	cut     map[pair]int // directions that carry nothing, by how many faults
 	clogged map[int]int  // nodes, by how many faults
 	held    []event      // frames that wait for a clog to end
-	late    []*late      // faults that delay frames
+	late    []lateness   // faults that delay frames
 	parted  bool         // somebody was told that another is out of reach
 
 	messages, bytes uint64
@@ -80,6 +80,16 @@ func (w *World) send(from, to *Node, f *frame, wait time.Duration) {
 	l.bytes += uint64(len(f.raw))
 	if len(l.late) > 0 {
 		wait += l.hold(from, to, f)
+	}
+	if w.number == 0 && w.firing {
+		switch fate := w.script.next(from, to, f); {
+		case fate.Lost:
+			return
+		case fate.Twice:
+			w.push(event{at: w.now.Add(wait + fate.Wait), to: to, from: from, frame: f, sent: w.now})
+		default:
+			wait += fate.Wait
+		}
 	}
 	copies := 1
 	if l.loss > 0 && w.links.Int64N(million) < l.loss {
@@ -122,7 +132,11 @@ func (w *World) arrive(e event) {
 		w.mark(Mark{Node: to.number(), From: from.number(), Sent: e.sent.Sub(Start), Kind: "message", Text: describe(e.frame)})
 	}
 	w.watch.heard(from, to, e.frame)
-	to.take(node.Arrived{From: from.Peer, Message: msg})
+	reminds, epoch, life := w.watch.reminds(from, to, e.frame), to.machine.Epoch().Number, to.life
+	to.take(machine.Arrived{From: from.Peer, Message: msg})
+	if reminds {
+		w.watch.reminded(to, epoch, life)
+	}
 	if e.frame.forged {
 		w.watch.keeps(to)
 	}
@@ -167,14 +181,14 @@ func (l *wires) reaches(a, b *Node) bool {
 // tells all its parts, wherever the other has one.
 func (l *wires) meet(n *Node) {
 	for i, p := range n.parts {
-		var met []node.Event
+		var met []machine.Event
 		for _, o := range l.world.Nodes {
 			if o.body == n.body || o.Peer == n.Peer || !l.reaches(n.root(), o) {
 				continue
 			}
-			met = append(met, node.Met{Peer: o.Peer})
+			met = append(met, machine.Met{Peer: o.Peer})
 			if q := o.parts[i]; q.machine != nil {
-				q.soon(node.Met{Peer: n.Peer})
+				q.soon(machine.Met{Peer: n.Peer})
 			}
 		}
 		if p.machine != nil {
@@ -185,10 +199,10 @@ func (l *wires) meet(n *Node) {
 
 // greet tells a part that was opened with whom its node is connected.
 func (l *wires) greet(n *Node) {
-	var met []node.Event
+	var met []machine.Event
 	for _, o := range l.world.Nodes {
 		if o.Peer != n.Peer && l.reaches(n.root(), o) {
-			met = append(met, node.Met{Peer: o.Peer})
+			met = append(met, machine.Met{Peer: o.Peer})
 		}
 	}
 	n.soon(met...)
@@ -200,8 +214,8 @@ func (l *wires) part(n *Node) {
 		if o != n && o.Peer != n.Peer && o.machine != nil && !l.reaches(n, o) && l.world.links.IntN(2) == 0 {
 			l.parted = true
 			for i, p := range n.parts {
-				o.parts[i].soon(node.Parted{Peer: n.Peer})
-				p.soon(node.Parted{Peer: o.Peer})
+				o.parts[i].soon(machine.Parted{Peer: n.Peer})
+				p.soon(machine.Parted{Peer: o.Peer})
 			}
 		}
 	}

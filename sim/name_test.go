@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/sim/scenario"
 )
 
 // TestAliasesNameOneObjectWhileClientsQuarrel runs clients that bind, move and
@@ -12,9 +13,9 @@ import (
 func TestAliasesNameOneObjectWhileClientsQuarrel(t *testing.T) {
 	reached := make(map[string]uint64)
 	for seed := uint64(1); seed <= 4; seed++ {
-		r := mustRun(t, Scenario{
-			Seed: seed, Network: Network{Anchors: 4, Observers: 1, EpochBlocks: 20}, Faults: Faults{Loss: 20_000},
-			Load: Load{Clients: 6, Writes: 10, Reads: 10, Names: 150}, Stop: 6 * time.Second, Heal: &Heal{},
+		r := mustRun(t, scenario.Scenario{
+			Seed: seed, Network: scenario.Network{Anchors: 4, Observers: 1, EpochBlocks: 20}, Faults: scenario.Faults{Loss: 20_000},
+			Load: scenario.Load{Clients: 6, Writes: 10, Reads: 10, Names: 150}, Stop: 6 * time.Second, Heal: &scenario.Heal{},
 		})
 		for _, g := range r.Goals {
 			reached[g.Name] += g.Count
@@ -30,7 +31,7 @@ func TestAliasesNameOneObjectWhileClientsQuarrel(t *testing.T) {
 
 // TestAnotherObjectUnderAnAliasIsSeen changes by hand what nodes said before.
 func TestAnotherObjectUnderAnAliasIsSeen(t *testing.T) {
-	w := newWorld(t, Scenario{Network: Network{Anchors: 4}, Load: Load{Names: 1}})
+	w := newWorld(t, scenario.Scenario{Network: scenario.Network{Anchors: 4}, Load: scenario.Load{Names: 1}})
 	w.writes(t, "a", 3, w.Nodes...)
 	w.Run(time.Minute, nil)
 	was := w.watch.verdicts[Identity].Broken

@@ -9,34 +9,39 @@ import (
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/must"
 	"github.com/aweigh/aweigh/kv"
-	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/store"
 	"github.com/aweigh/aweigh/votes"
 )
 
 // Node is one simulated node's part in a scope: a real machine on a disk that can
-// crash. It is the machine's node.Host.
+// crash. It is the machine's machine.Host.
 type Node struct {
 	*body
 	world *World
 	Index int // in World.Nodes, of all scopes
 	Face  int // of those who run twice on one key: 0 or 1
-	Peer  node.Peer
+	Peer  machine.Peer
 
 	key     *votes.PrivateKey // anchor key; nil for an observer
+	anchor  aweigh.AnchorID   // of key, once asked for
 	author  votes.PrivateKey  // signs for its clients
 	twin    *Node             // the anchor's other face
-	machine *node.Machine     // nil while down, and before the scope is founded here
+	machine *machine.Machine  // nil while down, and before the scope is founded here
 	life    int               // counts starts, so that alarms of a past life are ignored
 	alarm   aweigh.Instant    // by its own clock
 	shown   aweigh.Instant    // by its clock, the latest since it started
 	rang    aweigh.Instant    // when it woke last, by the world's
 	rings   int               // how often then
 	busy    bool              // a slow sync is under way
-	inbox   []node.Event      // what came meanwhile
+	inbox   []machine.Event   // what came meanwhile
 	liar    *liar             // nil: honest
 	gone    bool              // a machine stopped for good
+	lost    aweigh.Epoch      // one more than the epoch in which it found that its record was lost (P9)
+	steps   int               // of all lives
+	woken   bool              // before its alarm, to see whether it has something to do
+	term    term              // where its life is, for the watch
 	opened  int               // of the scope's delegations, those to which this node went along
 	orders  int64             // entries of the lineage above up to the last order of which the machine heard
 
@@ -49,7 +54,16 @@ type Node struct {
 	asked    uint64                 // the last number of a request
 }
 
-func newNode(w *World, index int, peer node.Peer, author votes.PrivateKey) *Node {
+// anchorID is the identity of the node's anchor key. To hash the key for each frame would be a twentieth of a world's
+// cost.
+func (n *Node) anchorID() aweigh.AnchorID {
+	if n.anchor.IsZero() {
+		n.anchor = n.key.Public().ID()
+	}
+	return n.anchor
+}
+
+func newNode(w *World, index int, peer machine.Peer, author votes.PrivateKey) *Node {
 	n := &Node{body: &body{Disk: store.NewMem()}, Index: index, Peer: peer, author: author}
 	n.join(w)
 	return n
@@ -92,22 +106,20 @@ func (n *Node) String() string {
 // honest reports whether the node means well and has a disk that remembers.
 func (n *Node) honest() bool { return n.liar == nil && !n.faulty }
 
-// IsUp reports whether the node runs.
-func (n *Node) IsUp() bool { return n.machine != nil }
-
 // Status is that of the node's machine, which must be up.
-func (n *Node) Status() node.Status { return n.machine.Status() }
+func (n *Node) Status() machine.Status { return n.machine.Status() }
 
 // start makes a machine from what the disk holds.
 func (n *Node) start() error {
-	m, err := node.NewMachine(node.MachineConfig{
-		Network: n.world.network, Key: n.key, Timing: n.world.Scenario.Network.Timing, Life: uint64(n.life) << 32, Bounds: n.world.Scenario.Bounds.node(n.number()),
+	m, err := machine.NewMachine(machine.MachineConfig{
+		Network: n.world.network, Key: n.key, Timing: n.world.Scenario.Network.Timing, Life: uint64(n.life) << 32, Bounds: nodeBounds(&n.world.Scenario.Bounds, n.number()),
 	}, n.Disk)
 	if err != nil {
 		return fmt.Errorf("sim: %s: %w", n, err)
 	}
 	n.machine = m
 	n.life++
+	n.world.watch.enters(n, m.Epoch().Number)
 	n.world.watch.onRecord(n)
 	n.boundary, n.dead, n.stopped = 0, false, ""
 	n.opened, n.orders = 0, 0
@@ -119,33 +131,33 @@ func (n *Node) local() aweigh.Instant { return n.clock.read(n.world.now) }
 
 // Submit lets a client of this node propose a mutation; done is told its outcome,
 // unless the node dies first. It reports false if the node is down.
-func (n *Node) Submit(m scope.Mutation, done func(node.Reply)) (id aweigh.Hash, ok bool) {
+func (n *Node) Submit(m scope.Mutation, done func(machine.Reply)) (id aweigh.Hash, ok bool) {
 	return n.reserve(0, m, done)
 }
 
 // reserve is Submit of a mutation that may cost more than its form allows, by what it reserves.
-func (n *Node) reserve(units int64, m scope.Mutation, done func(node.Reply)) (id aweigh.Hash, ok bool) {
+func (n *Node) reserve(units int64, m scope.Mutation, done func(machine.Reply)) (id aweigh.Hash, ok bool) {
 	b, err := scope.SignReserving(units, n.author, n.world.Genesis.Policy.Limits, m)
 	must.OK(err, "signing a bundle")
 	id = b.Mutations()[0].ID
 	if n.machine == nil {
 		return id, false
 	}
-	n.propose(node.Submit{Bundle: b}, done)
+	n.propose(machine.Submit{Bundle: b}, done)
 	return id, true
 }
 
 // Read asks for a linearizable read. It reports false if the node is down.
-func (n *Node) Read(done func(node.Reply)) bool {
+func (n *Node) Read(done func(machine.Reply)) bool {
 	if n.machine == nil {
 		return false
 	}
-	n.ask("read", func(id uint64) node.Event { return node.Read{ID: id} }, n.judged(done))
+	n.ask("read", func(id uint64) machine.Event { return machine.Read{ID: id} }, n.judged(done))
 	return true
 }
 
 // soon lets events happen to this life of the node, at this instant.
-func (n *Node) soon(events ...node.Event) {
+func (n *Node) soon(events ...machine.Event) {
 	life := n.life
 	n.world.At(0, func() {
 		if n.life == life && n.machine != nil {
@@ -155,7 +167,7 @@ func (n *Node) soon(events ...node.Event) {
 }
 
 // take gives events to the machine, at once or when its disk is ready.
-func (n *Node) take(events ...node.Event) {
+func (n *Node) take(events ...machine.Event) {
 	switch {
 	case !n.busy && !n.paused:
 		n.step(events...)
@@ -180,13 +192,18 @@ func (n *Node) resume() {
 }
 
 // step steps the machine and carries out what follows.
-func (n *Node) step(events ...node.Event) {
+func (n *Node) step(events ...machine.Event) {
 	defer n.caught()
 	if !n.excused() && !n.world.watch.lost {
 		n.world.watch.verdicts[Sound].Checks++
 	}
 	n.shown = max(n.shown, n.local())
+	n.steps++
+	alarm := n.alarm
 	fx := n.machine.Step(n.local(), events...)
+	if len(events) == 0 && n.woken {
+		n.world.watch.early(n, n.shown, alarm, fx)
+	}
 	if n.disk.slow > 0 && fx.Sync {
 		n.finishLater(fx)
 		return
@@ -195,10 +212,11 @@ func (n *Node) step(events ...node.Event) {
 }
 
 // finish carries out the effects of a step.
-func (n *Node) finish(fx node.Effects) {
+func (n *Node) finish(fx machine.Effects) {
 	w := n.world
 	n.boundary = 0
-	err := node.Perform(n, fx)
+	err := machine.Perform(n, fx)
+	w.watch.rule(n, n.dead || err != nil)
 	switch {
 	case n.dead:
 		n.dead = false
@@ -219,6 +237,7 @@ func (n *Node) finish(fx node.Effects) {
 			n.machine.Rest()
 		}
 		n.sleep(fx.Wake)
+		n.wakeEarly()
 		n.grow()
 	}
 }
@@ -234,6 +253,7 @@ func (n *Node) caught() {
 	if !ok {
 		panic(p)
 	}
+	n.world.watch.rule(n, true)
 	if n.disk.failing() && strings.Contains(v.Error(), errIO.Error()) {
 		n.fail(errors.New(v.Error()))
 		return
@@ -311,7 +331,7 @@ func (n *Node) rearm() {
 	})
 }
 
-// Commit implements node.Host.
+// Commit implements machine.Host.
 func (n *Node) Commit(ops []kv.Op, sync bool) error {
 	if !n.alive() {
 		return nil
@@ -323,13 +343,13 @@ func (n *Node) Commit(ops []kv.Op, sync bool) error {
 	}
 	err := n.disk.commit(n.Disk, kept, sync)
 	if err == nil {
-		n.world.watch.wrote(n, ops)
+		n.world.watch.wrote(n, ops, false)
 	}
 	return err
 }
 
-// Send implements node.Host.
-func (n *Node) Send(p node.Packet) {
+// Send implements machine.Host.
+func (n *Node) Send(p machine.Packet) {
 	if !n.alive() {
 		return
 	}
@@ -341,7 +361,7 @@ func (n *Node) Send(p node.Packet) {
 	}
 }
 
-// Gossip implements node.Host: everyone hears it.
+// Gossip implements machine.Host: everyone hears it.
 func (n *Node) Gossip(raw []byte) {
 	if !n.alive() {
 		return
@@ -372,8 +392,8 @@ func (n *Node) frame(raw []byte) *frame {
 	return n.last
 }
 
-// Note implements node.Host.
-func (n *Node) Note(note node.Note) {
+// Note implements machine.Host.
+func (n *Node) Note(note machine.Note) {
 	if !n.dead {
 		n.world.watch.noted(n, note)
 	}

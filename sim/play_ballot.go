@@ -6,18 +6,15 @@ import (
 	"time"
 
 	"github.com/aweigh/aweigh"
-	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/votes"
 )
-
-// ballotPlays are those about motions. They are drawn only where there are some.
-var ballotPlays = []string{"bury", "bothways", "stuff", "counterfeit", "heckle"}
 
 // newBallotPlay makes the plays that are about motions, nil for others.
 func newBallotPlay(name string) play {
 	switch name {
 	case "bury":
-		return &bury{}
+		return &withholdBallots{}
 	case "bothways":
 		return &bothways{}
 	case "stuff":
@@ -25,18 +22,18 @@ func newBallotPlay(name string) play {
 	case "counterfeit":
 		return &counterfeit{}
 	case "heckle":
-		return &heckle{}
+		return &repeatVotes{}
 	}
 	return nil
 }
 
-// bury takes no ballots on motions, from nobody: so a member passes none on, and
+// withholdBallots takes no ballots on motions: so a member passes none on, and
 // there are none in the blocks that it proposes. Its blocks are valid.
-type bury struct{ plain }
+type withholdBallots struct{ plain }
 
-func (*bury) hear(l *liar, from *Node, f *frame) bool {
+func (*withholdBallots) hear(l *liar, from *Node, f *frame) bool {
 	switch f.open().(type) {
-	case node.Cast, node.Meeting:
+	case machine.Cast, machine.ReconcileMsg:
 		l.told("bury", "%s from %s", describe(f), from)
 		return false
 	}
@@ -103,7 +100,7 @@ func castOf(all ...votes.MotionBallot) *frame {
 	for _, b := range all {
 		raws = append(raws, b.Encode())
 	}
-	return &frame{raw: node.Frame(node.Cast{Ballots: raws})}
+	return &frame{raw: machine.Frame(machine.Cast{Ballots: raws})}
 }
 
 // stuff fills the boxes of the others with valid ballots on motions that nobody
@@ -150,14 +147,14 @@ func (x *counterfeit) tick(l *liar) {
 	if raw, what := x.ballot(l); raw != nil {
 		to := l.someone()
 		l.told("counterfeit", "%s gets a ballot %s", to, what)
-		l.send(to, node.Cast{Ballots: [][]byte{raw}})
+		l.send(to, machine.Cast{Ballots: [][]byte{raw}})
 	}
 }
 
 func (x *counterfeit) bend(l *liar, out []parcel) []parcel {
 	bad := make(map[*frame]*frame)
 	for i := range out {
-		c, ok := out[i].frame.open().(node.Proposal)
+		c, ok := out[i].frame.open().(machine.Proposal)
 		if !ok {
 			continue
 		}
@@ -168,7 +165,7 @@ func (x *counterfeit) bend(l *liar, out []parcel) []parcel {
 			}
 			c.Evidence.Ballots = append(slices.Clone(c.Evidence.Ballots), raw)
 			c.Header.Evidence = c.Evidence.Hash()
-			bad[out[i].frame] = &frame{raw: node.Frame(l.propose(c))}
+			bad[out[i].frame] = &frame{raw: machine.Frame(l.propose(c))}
 			l.told("counterfeit", "a block with a ballot %s", what)
 		}
 		out[i].frame = bad[out[i].frame]
@@ -202,20 +199,20 @@ func (*counterfeit) ballot(l *liar) (raw []byte, what string) {
 	return b.Encode(), what
 }
 
-// heckle breaks meetings of ballot boxes: with messages that are cut short or
+// repeatVotes breaks meetings of ballot boxes: with messages that are cut short or
 // changed, that nobody asked for, or in the wrong part.
-type heckle struct{ heard [][]byte }
+type repeatVotes struct{ heard [][]byte }
 
-func (x *heckle) hear(l *liar, _ *Node, f *frame) bool {
-	if c, ok := f.open().(node.Meeting); ok && len(x.heard) < kept {
+func (x *repeatVotes) hear(l *liar, _ *Node, f *frame) bool {
+	if c, ok := f.open().(machine.ReconcileMsg); ok && len(x.heard) < kept {
 		x.heard = append(x.heard, c.Message)
 	}
 	return true
 }
 
-func (*heckle) bend(l *liar, out []parcel) []parcel {
+func (*repeatVotes) bend(l *liar, out []parcel) []parcel {
 	for i, x := range out {
-		c, ok := x.frame.open().(node.Meeting)
+		c, ok := x.frame.open().(machine.ReconcileMsg)
 		if !ok || len(c.Message) == 0 || !l.may() {
 			continue
 		}
@@ -226,16 +223,16 @@ func (*heckle) bend(l *liar, out []parcel) []parcel {
 			c.Message[l.rand.IntN(len(c.Message))] ^= 1 << l.rand.IntN(8)
 		}
 		l.told("heckle", "%s gets a broken message", x.to)
-		out[i].frame = &frame{raw: node.Frame(c)}
+		out[i].frame = &frame{raw: machine.Frame(c)}
 	}
 	return out
 }
 
-func (x *heckle) tick(l *liar) {
+func (x *repeatVotes) tick(l *liar) {
 	if len(x.heard) == 0 || !l.may() {
 		return
 	}
 	to := l.someone()
 	l.told("heckle", "%s gets a message of another meeting", to)
-	l.send(to, node.Meeting{Part: node.MeetingPart(1 + l.rand.IntN(3)), Message: x.heard[l.rand.IntN(len(x.heard))]})
+	l.send(to, machine.ReconcileMsg{Part: machine.ReconcileStep(1 + l.rand.IntN(3)), Message: x.heard[l.rand.IntN(len(x.heard))]})
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/internal/forge"
 	"github.com/aweigh/aweigh/internal/must"
-	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/votes"
@@ -50,10 +50,10 @@ func (x *forging) ready(l *liar) *forge.Kit {
 
 func (x *forging) hear(l *liar, from *Node, f *frame) bool {
 	k, c := x.ready(l), f.open()
-	if want, ok := c.(node.Want); ok {
+	if want, ok := c.(machine.Want); ok {
 		x.serve(l, from, want)
 	}
-	kind := node.FrameKind(f.raw)
+	kind := machine.FrameKind(f.raw)
 	if c == nil || f.forged || len(k.Keys) == 0 || l.rand.IntN(8) > 0 {
 		return true
 	}
@@ -74,7 +74,7 @@ func (x *forging) bend(l *liar, out []parcel) []parcel {
 	bad := make(map[*frame]*frame)
 	for i := range out {
 		f := out[i].frame
-		if slices.Contains(rare, node.FrameKind(f.raw)) && l.may() {
+		if slices.Contains(rare, machine.FrameKind(f.raw)) && l.may() {
 			for range 3 {
 				if lie := x.spoil(l, f); lie != nil {
 					l.sendFrame(out[i].to, lie)
@@ -83,13 +83,13 @@ func (x *forging) bend(l *liar, out []parcel) []parcel {
 		}
 		if _, seen := bad[f]; !seen {
 			bad[f] = nil
-			if l.may() && (node.FrameKind(f.raw) == "proposal" || l.rand.IntN(3) == 0) {
+			if l.may() && (machine.FrameKind(f.raw) == "proposal" || l.rand.IntN(3) == 0) {
 				bad[f] = x.spoil(l, f)
 			}
 		}
 		switch lie := bad[f]; {
 		case lie == nil:
-		case node.FrameKind(f.raw) == "proposal" || l.rand.IntN(2) == 0: // two proposals would prove that the member lies
+		case machine.FrameKind(f.raw) == "proposal" || l.rand.IntN(2) == 0: // two proposals would prove that the member lies
 			out[i].frame = lie
 		default:
 			l.w.send(l.n, out[i].to, lie, out[i].wait)
@@ -110,7 +110,7 @@ func (x *forging) tick(l *liar) {
 		x.ask(l)
 	default:
 		var kinds []string
-		for _, kind := range node.FrameKinds() {
+		for _, kind := range machine.FrameKinds() {
 			if len(x.heard[kind]) > 0 {
 				kinds = append(kinds, kind)
 			}
@@ -145,8 +145,8 @@ func (x *forging) spoil(l *liar, f *frame) *frame {
 		return nil
 	}
 	m := forge.Open(c, l.vouch())
-	p, leads := c.(node.Proposal)
-	if leads = leads && p.Header.Proposer == l.n.key.Public().ID(); leads {
+	p, leads := c.(machine.Proposal)
+	if leads = leads && p.Header.Proposer == l.n.anchorID(); leads {
 		switch l.rand.IntN(5) {
 		case 0:
 			if lie := x.block(l, p); lie != nil {
@@ -168,19 +168,19 @@ func (x *forging) spoil(l *liar, f *frame) *frame {
 	}
 	c = m.Content()
 	if leads && s.Path != "Signature" {
-		p = c.(node.Proposal)
+		p = c.(machine.Proposal)
 		if s.Class != forge.Header {
 			p.Header.Evidence = p.Evidence.Hash()
 		}
 		p.Signature = l.sign(quorum.Subject{Kind: l.vouch(), View: p.Header.View, Block: p.Header.Hash()}).Signature
 		c = p
 	}
-	l.told("forge", "%s: %s: %s", node.FrameKind(f.raw), s.Path, op.Name)
-	return &frame{raw: node.Frame(c), forged: true}
+	l.told("forge", "%s: %s: %s", machine.FrameKind(f.raw), s.Path, op.Name)
+	return &frame{raw: machine.Frame(c), forged: true}
 }
 
 // block is a member's proposal with a forged bundle in it, which it hands out to those that ask.
-func (x *forging) block(l *liar, p node.Proposal) *frame {
+func (x *forging) block(l *liar, p machine.Proposal) *frame {
 	all := x.heard["bundle"]
 	if len(all) == 0 {
 		return nil
@@ -189,7 +189,7 @@ func (x *forging) block(l *liar, p node.Proposal) *frame {
 	if _, _, ok := x.kit.Any(m); !ok {
 		return nil
 	}
-	raw := []byte(m.Content().(node.RawBundle))
+	raw := []byte(m.Content().(machine.RawBundle))
 	b, err := scope.CheckBundle(raw, scope.MostLimits(), forge.Trusting)
 	if err != nil {
 		return nil
@@ -200,11 +200,11 @@ func (x *forging) block(l *liar, p node.Proposal) *frame {
 	made = scope.NewBlock(p.Header, made.Bundles, p.Evidence)
 	x.blocks[made.Hash()], x.loose[b.ID()] = made.Encode(), raw
 	l.told("forge", "view %d: a block with a forged bundle", p.Header.View)
-	return &frame{raw: node.Frame(p), forged: true}
+	return &frame{raw: machine.Frame(p), forged: true}
 }
 
 // attendance is a member's proposal that records a vote to finalize of one who is not known to have given it.
-func (x *forging) attendance(l *liar, p node.Proposal) *frame {
+func (x *forging) attendance(l *liar, p machine.Proposal) *frame {
 	var some []scope.Attended
 	if l.n.disk.planted { // what fails is for the machine
 		return nil
@@ -223,28 +223,28 @@ func (x *forging) attendance(l *liar, p node.Proposal) *frame {
 	p.Evidence.Attended = []scope.Attended{some[l.rand.IntN(len(some))]}
 	p.Header.Evidence = p.Evidence.Hash()
 	l.told("forge", "view %d: a block with a vote that was not given", p.Header.View)
-	return &frame{raw: node.Frame(l.propose(p)), forged: true}
+	return &frame{raw: machine.Frame(l.propose(p)), forged: true}
 }
 
-// serve hands out what a member's blocks hold that nobody else has.
-func (x *forging) serve(l *liar, to *Node, want node.Want) {
+// serve hands out what a member's blocks hold and no other node has.
+func (x *forging) serve(l *liar, to *Node, want machine.Want) {
 	give := func(content any) {
-		l.sendFrame(to, &frame{raw: node.Frame(content), forged: true})
+		l.sendFrame(to, &frame{raw: machine.Frame(content), forged: true})
 	}
 	for _, id := range want.Bundles {
 		if raw, ok := x.loose[id]; ok && l.rand.IntN(2) == 0 {
-			give(node.RawBundle(raw))
+			give(machine.RawBundle(raw))
 		}
 	}
 	for _, id := range want.Blocks {
 		if raw, ok := x.blocks[id]; ok {
-			give(node.RawBlock(raw))
+			give(machine.RawBlock(raw))
 		}
 	}
 }
 
 // certify sends a certificate that was made from nothing, about the view that the member is in. The offer promises
-// blocks, so that those who lack some ask this member.
+// blocks, so that nodes that lack some ask this member.
 func (x *forging) certify(l *liar) {
 	k, d := &x.kit, l.domain()
 	v := l.view() + aweigh.View(l.rand.IntN(3))
@@ -252,12 +252,12 @@ func (x *forging) certify(l *liar) {
 	if b := l.w.watch.proposals[place{d.Epoch, s.View}]; !b.IsZero() && l.rand.IntN(2) == 0 {
 		s.Kind, s.Block = []quorum.Kind{quorum.Notarize, quorum.Finalize}[l.rand.IntN(2)], b
 	}
-	m := forge.Open(node.Offer{Domain: d, View: v + 1, Height: l.n.Height + aweigh.Height(l.rand.IntN(3)), Certificates: []quorum.Certificate{{Subject: s}}}, l.vouch())
+	m := forge.Open(machine.Offer{Domain: d, View: v + 1, Height: l.n.Height + aweigh.Height(l.rand.IntN(3)), Certificates: []quorum.Certificate{{Subject: s}}}, l.vouch())
 	ops := forge.OperatorsOf(forge.Certificate)
 	for _, site := range m.Sites {
 		if op := ops[l.rand.IntN(len(ops))]; site.Class == forge.Certificate && k.Forge(m, site, op) {
 			l.told("forge", "an offer with a certificate of %v: %s", s, op.Name)
-			lie := &frame{raw: node.Frame(m.Content()), forged: true}
+			lie := &frame{raw: machine.Frame(m.Content()), forged: true}
 			for _, to := range l.others() {
 				l.sendFrame(to, lie)
 			}
@@ -298,7 +298,7 @@ func (x *forging) ask(l *liar) {
 	id := forge.BundleID(b)
 	b.Signature = key.Sign(votes.ContextBundle, id[:])
 	l.told("forge", "a request %s", what)
-	lie := &frame{raw: node.Frame(node.RawBundle(canon.Encode(b))), forged: true}
+	lie := &frame{raw: machine.Frame(machine.RawBundle(canon.Encode(b))), forged: true}
 	for _, to := range l.others() {
 		l.sendFrame(to, lie)
 	}
@@ -306,7 +306,7 @@ func (x *forging) ask(l *liar) {
 
 // admission is a decision to admit another's key, to which the member consents itself.
 func (x *forging) admission(l *liar) scope.Decision {
-	d := scope.Admission(l.w.id, l.n.author, "forged", string(l.n.Peer), l.n.key.Public().ID())
+	d := scope.Admission(l.w.id, l.n.author, "forged", string(l.n.Peer), l.n.anchorID())
 	d.Anchor.Key = l.someone().author.Public()
 	d.Subject = d.Anchor.Key.ID()
 	d.Consent = l.n.author.Sign(votes.ContextConsent, scope.ConsentBytes(l.w.id, *d.Anchor, d.Sponsor))

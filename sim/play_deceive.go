@@ -7,7 +7,7 @@ import (
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/must"
-	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
 )
@@ -16,22 +16,22 @@ import (
 type rewrite struct{ plain }
 
 func (r *rewrite) hear(l *liar, from *Node, f *frame) bool {
-	ask, ok := f.open().(node.CatchUp)
+	ask, ok := f.open().(machine.CatchUp)
 	if !ok || l.friend(from) || !l.may() {
 		return true
 	}
-	history := node.History{Reader: l.n.Disk, Scope: l.w.id}
+	history := machine.History{Reader: l.n.Disk, Scope: l.w.id}
 	b, err := history.Block(ask.From)
 	if ask.From == 0 || err != nil { // nothing to rewrite yet: what does not exist is promised
 		l.told("rewrite", "%s is promised a million blocks", from)
-		l.send(from, node.Blocks{Height: ask.From + 1_000_000})
+		l.send(from, machine.Blocks{Height: ask.From + 1_000_000})
 		return false
 	}
 	finality, err := history.Finality(ask.From)
 	if err != nil {
 		return true
 	}
-	answer := node.Blocks{Height: ask.From + 10, Certificates: make([]quorum.Certificate, 1), Finality: finality}
+	answer := machine.Blocks{Height: ask.From + 10, Certificates: make([]quorum.Certificate, 1), Finality: finality}
 	what := ""
 	switch l.rand.IntN(5) {
 	case 0: // another block, under the coalition's own signatures
@@ -99,17 +99,17 @@ func (x *flood) tick(l *liar) {
 			t := scope.Txn{Success: []scope.Op{{Kind: scope.OpPut, Key: []byte(l.w.key("flood")), Value: some[:]}}}
 			b, err := scope.Sign(l.n.author, l.w.Genesis.Policy.Limits, l.w.mutation(t, some[:16]))
 			must.OK(err, "signing a bundle")
-			l.send(to, node.RawBundle(b.Raw()))
+			l.send(to, machine.RawBundle(b.Raw()))
 		case 1: // a valid ballot for a view that nobody is in
 			l.send(to, l.sign(quorum.Subject{Kind: quorum.Nullify, View: v + aweigh.View(2+l.rand.IntN(100))}))
 		case 2, 3, 4:
-			l.send(to, node.Offer{Domain: l.domain(), View: 1, Height: aweigh.Height(x.sent)})
+			l.send(to, machine.Offer{Domain: l.domain(), View: 1, Height: aweigh.Height(x.sent)})
 		case 5, 6, 7:
-			l.send(to, node.CatchUp{From: 1})
+			l.send(to, machine.CatchUp{From: 1})
 		case 8, 9, 10:
-			l.send(to, node.Ask{Round: x.sent})
+			l.send(to, machine.Ask{Round: x.sent})
 		default:
-			l.send(to, node.Want{Blocks: []aweigh.Hash{some}, Bundles: []aweigh.Hash{some}})
+			l.send(to, machine.Want{Blocks: []aweigh.Hash{some}, Bundles: []aweigh.Hash{some}})
 		}
 	}
 }
@@ -117,23 +117,23 @@ func (x *flood) tick(l *liar) {
 // stale answers reads with old blocks, more than once, and denies what it holds.
 type stale struct {
 	plain
-	pledges []node.Answer // that it could give in earlier epochs, the first of each
+	pledges []machine.Answer // that it could give in earlier epochs, the first of each
 }
 
 func (x *stale) bend(l *liar, out []parcel) []parcel {
 	for i := range out {
 		switch c := out[i].frame.open().(type) {
-		case node.Answer:
+		case machine.Answer:
 			old := x.old(l, c)
-			l.told("stale", "%s is told of height %d instead of %d", out[i].to, old.Header.Height, c.Header.Height)
-			out[i].frame = &frame{raw: node.Frame(old)}
+			l.told("stale", "%s hears of height %d instead of %d", out[i].to, old.Header.Height, c.Header.Height)
+			out[i].frame = &frame{raw: machine.Frame(old)}
 			for range l.rand.IntN(3) {
 				out = append(out, out[i])
 			}
-		case node.Offer:
+		case machine.Offer:
 			c.View, c.Final, c.Height, c.Votes, c.Certificates = min(c.View, 1), 0, 0, nil, nil
 			l.told("stale", "%s is told that nothing happened", out[i].to)
-			out[i].frame = &frame{raw: node.Frame(c)}
+			out[i].frame = &frame{raw: machine.Frame(c)}
 		}
 	}
 	return out
@@ -141,22 +141,22 @@ func (x *stale) bend(l *liar, out []parcel) []parcel {
 
 // hear keeps final blocks from those that catch up, or says that there are none.
 func (x *stale) hear(l *liar, from *Node, f *frame) bool {
-	if _, ok := f.open().(node.CatchUp); !ok || l.friend(from) || l.has("rewrite") { // which answers in its own way
+	if _, ok := f.open().(machine.CatchUp); !ok || l.friend(from) || l.has("rewrite") { // which answers in its own way
 		return true
 	}
 	l.told("stale", "%s asks for final blocks in vain", from)
 	if l.rand.IntN(2) == 0 {
-		l.send(from, node.Blocks{})
+		l.send(from, machine.Blocks{})
 	}
 	return false
 }
 
 // old is an answer with the genesis or with what was true in an epoch before, in place of one.
-func (x *stale) old(l *liar, a node.Answer) node.Answer {
+func (x *stale) old(l *liar, a machine.Answer) machine.Answer {
 	if n := len(x.pledges); n == 0 || x.pledges[n-1].Header.Epoch < a.Header.Epoch {
 		x.pledges = append(x.pledges, a)
 	}
-	var old node.Answer
+	var old machine.Answer
 	if l.rand.IntN(3) == 0 {
 		old = x.pledges[l.rand.IntN(len(x.pledges))]
 	}

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/aweigh/aweigh"
-	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/votes"
 )
@@ -47,14 +47,14 @@ func (e *equivocate) lie(l *liar, f *frame, made map[*frame]*frame) (aweigh.View
 			if other == c.Subject {
 				return 0, nil
 			}
-			made[f] = &frame{raw: node.Frame(l.sign(other))}
+			made[f] = &frame{raw: machine.Frame(l.sign(other))}
 		}
 		return c.Subject.View, made[f]
-	case node.Proposal:
+	case machine.Proposal:
 		if made[f] == nil {
 			p := c
 			p.Header.Time++
-			made[f] = &frame{raw: node.Frame(l.propose(p))}
+			made[f] = &frame{raw: machine.Frame(l.propose(p))}
 			l.twoFor[p.Header.View] = [2]aweigh.Hash{c.Header.Hash(), p.Header.Hash()}
 		}
 		return c.Header.View, made[f]
@@ -91,8 +91,8 @@ func (e *equivocate) contradiction(l *liar, s quorum.Subject) quorum.Subject {
 }
 
 // propose signs a proposal as the liar's own.
-func (l *liar) propose(p node.Proposal) node.Proposal {
-	p.Header.Proposer = l.n.key.Public().ID()
+func (l *liar) propose(p machine.Proposal) machine.Proposal {
+	p.Header.Proposer = l.n.anchorID()
 	l.w.watch.proposed(p.Header)
 	p.Signature = l.sign(quorum.Subject{Kind: l.w.vouch(p.Header.Epoch), View: p.Header.View, Block: p.Header.Hash()}).Signature
 	return p
@@ -105,7 +105,7 @@ func (e *equivocate) hear(l *liar, _ *Node, f *frame) bool {
 		return false
 	}
 	b, ok := f.open().(votes.Ballot)
-	return !ok || b.Anchor != l.n.key.Public().ID()
+	return !ok || b.Anchor != l.n.anchorID()
 }
 
 // fork lets the two faces of every member talk to one half of the honest each,
@@ -151,11 +151,11 @@ func (l *liar) sameSide(n *Node) bool {
 // one that anybody proposed, as if that one had been given up (against P12).
 type rival struct {
 	plain
-	last node.Proposal // seen
+	last machine.Proposal // seen
 }
 
 func (r *rival) hear(_ *liar, _ *Node, f *frame) bool {
-	if p, ok := f.open().(node.Proposal); ok && p.Header.View > r.last.Header.View {
+	if p, ok := f.open().(machine.Proposal); ok && p.Header.View > r.last.Header.View {
 		r.last = p
 	}
 	return true
@@ -164,14 +164,14 @@ func (r *rival) hear(_ *liar, _ *Node, f *frame) bool {
 func (r *rival) bend(l *liar, out []parcel) []parcel {
 	var mine *frame
 	for i := range out {
-		p, ok := out[i].frame.open().(node.Proposal)
+		p, ok := out[i].frame.open().(machine.Proposal)
 		if !ok || r.last.Header.View == 0 || r.last.Header.View >= p.Header.View {
 			continue
 		}
 		if mine == nil && l.may() {
 			lie := r.last
 			lie.Header.View, lie.Header.Time = p.Header.View, p.Header.Time
-			mine = &frame{raw: node.Frame(l.propose(lie))}
+			mine = &frame{raw: machine.Frame(l.propose(lie))}
 			l.told("rival", "view %d: a rival to the block of view %d", p.Header.View, r.last.Header.View)
 		}
 		if mine != nil {

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/aweigh/aweigh"
-	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/votes"
@@ -19,13 +19,13 @@ func (g *garbage) bend(l *liar, out []parcel) []parcel {
 	}
 	bad := make(map[*frame]*frame)
 	for i := range out {
-		c, ok := out[i].frame.open().(node.Proposal)
+		c, ok := out[i].frame.open().(machine.Proposal)
 		if !ok {
 			continue
 		}
 		if bad[out[i].frame] == nil {
 			p, what := g.spoil(l, c)
-			bad[out[i].frame] = &frame{raw: node.Frame(p)}
+			bad[out[i].frame] = &frame{raw: machine.Frame(p)}
 			l.told("garbage", "view %d: a block with %s", c.Header.View, what)
 		}
 		out[i].frame = bad[out[i].frame]
@@ -34,7 +34,7 @@ func (g *garbage) bend(l *liar, out []parcel) []parcel {
 }
 
 // spoil makes a proposal invalid, under a valid signature.
-func (g *garbage) spoil(l *liar, p node.Proposal) (node.Proposal, string) {
+func (g *garbage) spoil(l *liar, p machine.Proposal) (machine.Proposal, string) {
 	h := &p.Header
 	some := aweigh.Sum(h.State[:])
 	var what string
@@ -68,7 +68,7 @@ func (g *garbage) tick(l *liar) {
 		if !l.may() {
 			continue
 		}
-		raw := node.Frame(node.Want{Blocks: []aweigh.Hash{aweigh.Sum([]byte{byte(l.rand.IntN(256))})}})
+		raw := machine.Frame(machine.Want{Blocks: []aweigh.Hash{aweigh.Sum([]byte{byte(l.rand.IntN(256))})}})
 		if l.n.last != nil {
 			raw = slices.Clone(l.n.last.raw)
 		}
@@ -128,7 +128,7 @@ func (s *slander) bend(l *liar, out []parcel) []parcel {
 	}
 	bad := make(map[*frame]*frame)
 	for i := range out {
-		c, ok := out[i].frame.open().(node.Proposal)
+		c, ok := out[i].frame.open().(machine.Proposal)
 		if !ok {
 			continue
 		}
@@ -143,7 +143,7 @@ func (s *slander) bend(l *liar, out []parcel) []parcel {
 			}
 			c.Evidence.Proofs = []scope.Proof{proof}
 			c.Header.Evidence = c.Evidence.Hash()
-			bad[out[i].frame] = &frame{raw: node.Frame(l.propose(c))}
+			bad[out[i].frame] = &frame{raw: machine.Frame(l.propose(c))}
 			l.told("slander", "a block with a made-up proof against %s", l.w.Nodes[l.w.anchors[x.Anchor]])
 		}
 		out[i].frame = bad[out[i].frame]
@@ -160,7 +160,7 @@ func (s *slander) forged(l *liar) votes.Ballot {
 	victim := anchors[l.rand.IntN(len(anchors))]
 	v := l.view()
 	b := votes.Ballot{
-		Format: scope.Format, Domain: l.domain(), Anchor: victim.key.Public().ID(),
+		Format: scope.Format, Domain: l.domain(), Anchor: victim.anchorID(),
 		Subject: quorum.Subject{Kind: l.w.vouch(l.domain().Epoch), View: v, Block: l.w.watch.proposals[place{l.domain().Epoch, v}]},
 	}
 	if b.Subject.Block.IsZero() {
@@ -181,13 +181,13 @@ func (s *slander) tick(l *liar) {
 		l.send(to, b)
 	case 1:
 		l.told("slander", "%s gets an offer with a ballot in the name of n%d", to, l.w.anchors[b.Anchor])
-		l.send(to, node.Offer{Domain: b.Domain, View: b.Subject.View, Votes: []node.OfferedVote{{
+		l.send(to, machine.Offer{Domain: b.Domain, View: b.Subject.View, Votes: []machine.OfferedVote{{
 			Subject: b.Subject, Signature: quorum.Signature{Anchor: b.Anchor, Bytes: b.Signature},
 		}}})
 	case 2:
 		c := l.certificate(quorum.Subject{Kind: quorum.Nullify, View: b.Subject.View}, to)
 		l.told("slander", "%s gets a certificate of %d signatures", to, len(c.Signatures))
-		l.send(to, node.Offer{Domain: b.Domain, View: b.Subject.View + 1, Certificates: []quorum.Certificate{c}})
+		l.send(to, machine.Offer{Domain: b.Domain, View: b.Subject.View + 1, Certificates: []quorum.Certificate{c}})
 	}
 }
 
@@ -202,7 +202,7 @@ func (l *liar) certificate(s quorum.Subject, victim *Node) quorum.Certificate {
 		}
 	}
 	if victim.key != nil && l.may() {
-		c.Signatures = append(c.Signatures, quorum.Signature{Anchor: victim.key.Public().ID(), Bytes: c.Signatures[0].Bytes})
+		c.Signatures = append(c.Signatures, quorum.Signature{Anchor: victim.anchorID(), Bytes: c.Signatures[0].Bytes})
 	}
 	slices.SortFunc(c.Signatures, func(a, b quorum.Signature) int { return slices.Compare(a.Anchor[:], b.Anchor[:]) })
 	return c

@@ -1,7 +1,7 @@
 package sim
 
 import (
-	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/machine"
 )
 
 // interject proposes out of turn: when it hears a leader's block, it proposes one of the
@@ -18,7 +18,7 @@ type turn struct {
 }
 
 func (i *interject) hear(l *liar, from *Node, f *frame) bool {
-	p, ok := f.open().(node.Proposal)
+	p, ok := f.open().(machine.Proposal)
 	if !ok || l.friend(from) || l.n.machine == nil || p.Header.Epoch != l.domain().Epoch || !l.may() {
 		return true
 	}
@@ -31,7 +31,7 @@ func (i *interject) hear(l *liar, from *Node, f *frame) bool {
 	}
 	i.had[now] = true
 	p.Header.Time++
-	lie := &frame{raw: node.Frame(l.propose(p))}
+	lie := &frame{raw: machine.Frame(l.propose(p))}
 	for _, to := range l.others() {
 		if to != from {
 			l.told("interject", "%s hears of another block in view %d, out of turn", to, p.Header.View)

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/aweigh/aweigh"
-	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/votes"
@@ -16,7 +16,7 @@ func viewOf(f *frame) (v aweigh.View, ok bool) {
 	switch c := f.open().(type) {
 	case votes.Ballot:
 		return c.Subject.View, true
-	case node.Proposal:
+	case machine.Proposal:
 		return c.Header.View, true
 	}
 	return 0, false
@@ -27,11 +27,11 @@ type withhold struct{ plain }
 
 func (*withhold) bend(l *liar, out []parcel) []parcel {
 	for i, x := range out {
-		if o, ok := x.frame.open().(node.Offer); ok && l.victim(x.to, o.View) {
-			o.Votes = slices.DeleteFunc(slices.Clone(o.Votes), func(v node.OfferedVote) bool {
-				return v.Signature.Anchor == l.n.key.Public().ID()
+		if o, ok := x.frame.open().(machine.Offer); ok && l.victim(x.to, o.View) {
+			o.Votes = slices.DeleteFunc(slices.Clone(o.Votes), func(v machine.OfferedVote) bool {
+				return v.Signature.Anchor == l.n.anchorID()
 			})
-			out[i].frame = &frame{raw: node.Frame(o)}
+			out[i].frame = &frame{raw: machine.Frame(o)}
 		}
 	}
 	return slices.DeleteFunc(out, func(x parcel) bool {
@@ -81,14 +81,14 @@ type censor struct{ plain }
 
 func (*censor) hear(l *liar, from *Node, f *frame) bool {
 	switch c := f.open().(type) {
-	case node.RawBundle:
+	case machine.RawBundle:
 		b, err := scope.CheckBundle(c, l.w.Genesis.Policy.Limits, l.w.verify)
 		if err != nil || !l.hates(b.Author()) {
 			return true
 		}
 		l.told("censor", "a bundle of %d mutations", len(b.Mutations()))
 		return false
-	case node.Want, node.Ask, node.CatchUp:
+	case machine.Want, machine.Ask, machine.CatchUp:
 		if !l.victim(from, 0) {
 			return true
 		}
@@ -113,7 +113,7 @@ type defeat struct{ plain }
 
 func (*defeat) tick(l *liar) {
 	s := quorum.Subject{Kind: quorum.Nullify, View: l.view()}
-	b := &frame{raw: node.Frame(l.sign(s))}
+	b := &frame{raw: machine.Frame(l.sign(s))}
 	l.told("defeat", "%v", s)
 	for _, n := range l.others() {
 		l.sendFrame(n, b)

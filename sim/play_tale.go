@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/aweigh/aweigh"
-	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/votes"
 )
@@ -24,13 +24,13 @@ func (l *liar) tale(e *equivocate, out []parcel) []parcel {
 	}
 	return slices.DeleteFunc(out, func(x parcel) bool {
 		switch c := x.frame.open().(type) {
-		case node.Proposal:
+		case machine.Proposal:
 			_, two := l.twoFor[c.Header.View]
 			return (may || two) && e.instead(l, x, other)
 		case votes.Ballot:
 			_, two := l.twoFor[c.Subject.View]
 			return two && c.Subject.Kind != quorum.Nullify && e.instead(l, x, other)
-		case node.Announce:
+		case machine.Announce:
 			return l.first(x.to, c.Certificate.Subject)
 		}
 		return false
@@ -46,17 +46,17 @@ func (p *plan) first(n *Node, s quorum.Subject) bool {
 
 // discreet is an offer without what its receiver must not learn. Other frames are as they were.
 func (l *liar) discreet(x parcel) *frame {
-	o, ok := x.frame.open().(node.Offer)
+	o, ok := x.frame.open().(machine.Offer)
 	if !ok {
 		return x.frame
 	}
 	kept := o
-	kept.Votes = slices.DeleteFunc(slices.Clone(o.Votes), func(v node.OfferedVote) bool { return l.first(x.to, v.Subject) })
+	kept.Votes = slices.DeleteFunc(slices.Clone(o.Votes), func(v machine.OfferedVote) bool { return l.first(x.to, v.Subject) })
 	kept.Certificates = slices.DeleteFunc(slices.Clone(o.Certificates), func(c quorum.Certificate) bool { return l.first(x.to, c.Subject) })
 	if len(kept.Votes) == len(o.Votes) && len(kept.Certificates) == len(o.Certificates) {
 		return x.frame
 	}
-	return &frame{raw: node.Frame(kept)}
+	return &frame{raw: machine.Frame(kept)}
 }
 
 // behind reports whether a frame shows the member's own machine what it signed behind
@@ -64,13 +64,13 @@ func (l *liar) discreet(x parcel) *frame {
 func (l *liar) behind(f *frame) bool {
 	shows := func(by aweigh.AnchorID, s quorum.Subject) bool {
 		two, ok := l.twoFor[s.View]
-		return by == l.n.key.Public().ID() || ok && s.Block == two[1]
+		return by == l.n.anchorID() || ok && s.Block == two[1]
 	}
 	switch c := f.open().(type) {
 	case votes.Ballot:
 		return shows(c.Anchor, c.Subject)
-	case node.Offer:
-		return slices.ContainsFunc(c.Votes, func(v node.OfferedVote) bool { return shows(v.Signature.Anchor, v.Subject) })
+	case machine.Offer:
+		return slices.ContainsFunc(c.Votes, func(v machine.OfferedVote) bool { return shows(v.Signature.Anchor, v.Subject) })
 	}
 	return false
 }

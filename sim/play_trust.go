@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/aweigh/aweigh"
-	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/trust"
@@ -23,11 +23,11 @@ func (*omit) hear(l *liar, _ *Node, f *frame) bool {
 	switch c := f.open().(type) {
 	case votes.Ballot:
 		out = c.Subject.Kind == quorum.Finalize && missed(c.Anchor)
-	case node.Offer:
-		out = slices.ContainsFunc(c.Votes, func(v node.OfferedVote) bool {
+	case machine.Offer:
+		out = slices.ContainsFunc(c.Votes, func(v machine.OfferedVote) bool {
 			return v.Subject.Kind == quorum.Finalize && missed(v.Signature.Anchor)
 		})
-	case node.Announce:
+	case machine.Announce:
 		out = slices.ContainsFunc(c.Certificate.Signatures, func(s quorum.Signature) bool { return missed(s.Anchor) })
 	}
 	if out {
@@ -90,7 +90,7 @@ func (x *whitewash) tick(l *liar) {
 	switch {
 	case seat.Seated && seat.Score < x.best[l.n]/4*3 && x.mayAsk(l, l.n):
 		l.told("whitewash", "leaves with a score of %d", seat.Score)
-		l.n.approve(scope.Decision{Kind: scope.Retire, Subject: l.n.key.Public().ID()})
+		l.n.approve(scope.Decision{Kind: scope.Retire, Subject: l.n.anchorID()})
 		x.left[l.n] = true
 	case !seat.Seated && (x.left[l.n] || seat.Barred):
 		to := l.n
@@ -123,7 +123,7 @@ func (x *farm) tick(l *liar) {
 		nonce := binary.BigEndian.AppendUint64(nil, x.sent)
 		t := scope.Txn{Success: []scope.Op{{Kind: scope.OpPut, Key: []byte(l.w.key("farm")), Value: nonce}}}
 		m := l.w.mutation(t, append(nonce, byte(l.n.Index), byte(l.n.Index>>8)))
-		l.n.Submit(m, func(node.Reply) {})
+		l.n.Submit(m, func(machine.Reply) {})
 	}
 	l.told("farm", "writes %d", x.sent)
 }
@@ -139,13 +139,13 @@ func (x *usurp) tick(l *liar) {
 		if b, f := x.forge(l, at, 0); b != nil {
 			to := l.someone()
 			l.told("usurp", "%s is told of another end of epoch %d", to, at)
-			l.send(to, node.Announce{Header: f.Header, Certificate: f.Certificate})
+			l.send(to, machine.Announce{Header: f.Header, Certificate: f.Certificate})
 		}
 	}
 }
 
 func (x *usurp) hear(l *liar, from *Node, f *frame) bool {
-	ask, ok := f.open().(node.CatchUp)
+	ask, ok := f.open().(machine.CatchUp)
 	if !ok || l.friend(from) || from.machine == nil || !l.may() {
 		return true
 	}
@@ -154,7 +154,7 @@ func (x *usurp) hear(l *liar, from *Node, f *frame) bool {
 		return true
 	}
 	l.told("usurp", "%s asks for height %d, and gets another end of epoch %d", from, ask.From, b.Header.Epoch)
-	l.send(from, node.Blocks{
+	l.send(from, machine.Blocks{
 		Blocks: [][]byte{b.Encode()}, Certificates: make([]quorum.Certificate, 1), Finality: finality, Height: ask.From + 100,
 	})
 	return false
@@ -178,7 +178,7 @@ func (x *usurp) forge(l *liar, at aweigh.Epoch, height aweigh.Height) (*scope.Bl
 			terms.Anchors, terms.Weights, terms.Rests = append(terms.Anchors, a), append(terms.Weights, 1), append(terms.Rests, false)
 		}
 	}
-	history := node.History{Reader: l.n.Disk, Scope: l.w.id}
+	history := machine.History{Reader: l.n.Disk, Scope: l.w.id}
 	if height == 0 {
 		height = e.Start + 1
 	}
@@ -187,7 +187,7 @@ func (x *usurp) forge(l *liar, at aweigh.Epoch, height aweigh.Height) (*scope.Bl
 		return nil, scope.Finality{}
 	}
 	h := first.Header
-	h.View, h.Time, h.Proposer = usurpView, h.Time+1, l.n.key.Public().ID()
+	h.View, h.Time, h.Proposer = usurpView, h.Time+1, l.n.anchorID()
 	if h.Epoch != at {
 		return nil, scope.Finality{}
 	}
@@ -209,7 +209,7 @@ func (x *usurp) forge(l *liar, at aweigh.Epoch, height aweigh.Height) (*scope.Bl
 type shirk struct{ plain }
 
 func (*shirk) bend(l *liar, out []parcel) []parcel {
-	own := l.n.key.Public().ID()
+	own := l.n.anchorID()
 	mine := func(c quorum.Certificate) bool {
 		return c.Subject.Kind == quorum.Finalize && slices.ContainsFunc(c.Signatures, func(s quorum.Signature) bool { return s.Anchor == own })
 	}
@@ -218,10 +218,10 @@ func (*shirk) bend(l *liar, out []parcel) []parcel {
 		switch c := x.frame.open().(type) {
 		case votes.Ballot:
 			hides = c.Subject.Kind == quorum.Finalize
-		case node.Announce:
+		case machine.Announce:
 			hides = mine(c.Certificate)
-		case node.Offer:
-			hides = slices.ContainsFunc(c.Certificates, mine) || slices.ContainsFunc(c.Votes, func(v node.OfferedVote) bool {
+		case machine.Offer:
+			hides = slices.ContainsFunc(c.Certificates, mine) || slices.ContainsFunc(c.Votes, func(v machine.OfferedVote) bool {
 				return v.Signature.Anchor == own && v.Subject.Kind == quorum.Finalize
 			})
 		}

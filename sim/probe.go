@@ -3,12 +3,12 @@ package sim
 import (
 	"math/rand/v2"
 
-	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/machine"
 )
 
 // probes are linearizable reads where and when an old answer is most likely: at a node that lags just after a block
-// became final elsewhere, at one that was cut off, is back, restarted, catches up or began an epoch; and at random times.
-// Load.Probes of them are spread over the time until Stop.
+// became final elsewhere, at one that was cut off, is back, restarted, catches up or began an epoch; and at random
+// times. Load.Probes of them are spread over the time until Stop.
 type probes struct {
 	rand *rand.Rand
 	made int
@@ -73,7 +73,7 @@ func (n *Node) readNow() {
 	if mine {
 		w.watch.asked(d)
 	}
-	n.Read(func(r node.Reply) {
+	n.Read(func(r machine.Reply) {
 		if r.Refused != nil || !mine || n.gave(key) {
 			return
 		}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/must"
-	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/votes"
 )
@@ -61,7 +61,7 @@ func (x *watch) follow(n *Node, height aweigh.Height) {
 	if x.w.Scenario.Approval.Motions == 0 || x.w.number > 0 {
 		return
 	}
-	history := node.History{Reader: n.Disk, Scope: x.w.Genesis.Hash()}
+	history := machine.History{Reader: n.Disk, Scope: x.w.Genesis.Hash()}
 	state := n.state()
 	for r := &x.motions; r.next <= height; r.next++ {
 		b, err := history.Block(r.next)
@@ -264,7 +264,7 @@ func (*recount) close(p *poll, f scope.Fate, at aweigh.Height) {
 func (x *watch) compare(n *Node, state *scope.State, p *poll, at aweigh.Height) {
 	mo, end, err := state.Motion(p.id)
 	must.OK(err, "reading a motion")
-	if mo == nil && x.w.Scenario.Bounds.forget() {
+	if mo == nil && forgets(&x.w.Scenario.Bounds) {
 		return
 	}
 	x.w.holds(Motions, n, mo != nil && mo.Height == p.opened && mo.Deadline == p.deadline, "motion %s, opened at height %d, is on record: %+v", p.id.Short(), p.opened, mo)

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/aweigh/aweigh"
-	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/machine"
 )
 
 // requestID names what a node's reply is about: a mutation, or the number of a read or of ballots handed in.
@@ -20,7 +20,7 @@ type request struct {
 	what  string
 	at    time.Duration
 	until aweigh.Instant // when it is void without a reply; 0: never
-	done  func(node.Reply)
+	done  func(machine.Reply)
 }
 
 // expect lets done hear the reply to a question that the node's machine is about to be asked.
@@ -30,20 +30,20 @@ func (n *Node) expect(r request) {
 }
 
 // propose gives a bundle of one mutation to the node's machine, and done the reply.
-func (n *Node) propose(s node.Submit, done func(node.Reply)) {
+func (n *Node) propose(s machine.Submit, done func(machine.Reply)) {
 	n.expect(request{requestID: requestID{mutation: s.Bundle.Mutations()[0].ID}, what: "mutation", until: s.Bundle.ValidUntil(), done: done})
 	n.soon(s)
 }
 
 // ask gives the machine the event of another number, a read or ballots handed in, and done the reply.
-func (n *Node) ask(what string, event func(id uint64) node.Event, done func(node.Reply)) {
+func (n *Node) ask(what string, event func(id uint64) machine.Event, done func(machine.Reply)) {
 	n.asked++
 	n.expect(request{requestID: requestID{number: n.asked}, what: what, done: done})
 	n.soon(event(n.asked))
 }
 
-// Reply implements node.Host.
-func (n *Node) Reply(r node.Reply) {
+// Reply implements machine.Host.
+func (n *Node) Reply(r machine.Reply) {
 	if !n.alive() || n.spoiled {
 		return
 	}

@@ -7,11 +7,12 @@ import (
 	"time"
 
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/sim/scenario"
 )
 
 // Result is what came of a run.
 type Result struct {
-	Scenario Scenario // with its defaults
+	Scenario scenario.Scenario // with its defaults
 	Trace    aweigh.Hash
 	Events   uint64
 	Virtual  time.Duration // how long the run was in the world
@@ -28,7 +29,7 @@ type Result struct {
 
 	Proven []int  // anchors whose faults stand proven in a final block
 	Liars  []int  // anchors that play a role
-	Faulty uint64 // weight of those who lie or whose disks do, of Total, in the epoch in which it was most; Budget of it does no harm
+	Faulty uint64 // weight of anchors that lie or whose disks do, of Total, in the epoch in which it was most; Budget of it does no harm
 	Budget uint64
 	Total  uint64
 
@@ -59,14 +60,14 @@ func (r *Result) Failure() string {
 	for _, b := range r.Broken {
 		// What follows from a broken promise is not held against the run, but that it can
 		// be told who broke it is promised in that case above all.
-		if len(expect) == 0 || b.Invariant == Invariants[Accountability].Name && !slices.Contains(expect, b.Invariant) {
+		if len(expect) == 0 || b.Invariant == scenario.Invariants[Accountability].Name && !slices.Contains(expect, b.Invariant) {
 			return b.String()
 		}
 	}
 	if whole := r.unbroken(); len(whole) > 0 {
 		return fmt.Sprintf("the scenario expects %s to break, and %s did not", strings.Join(expect, ", "), strings.Join(whole, ", "))
 	}
-	if len(expect) == 0 && r.stuck() {
+	if len(expect) == 0 && r.Stuck() {
 		return "no progress after healing: " + r.Healed.Why
 	}
 	if missing := r.missing(); len(missing) > 0 {
@@ -74,6 +75,20 @@ func (r *Result) Failure() string {
 			strings.Join(missing, ", "))
 	}
 	return ""
+}
+
+// Culprit is the breach to look at: the first one, or of those expected the first
+// one of the invariant that the scenario names first. It is nil if there is none.
+func (r *Result) Culprit() *Breach {
+	if len(r.Scenario.Expect) == 0 && len(r.Broken) > 0 {
+		return &r.Broken[0]
+	}
+	for _, e := range r.Scenario.Expect {
+		if i := slices.IndexFunc(r.Broken, func(b Breach) bool { return b.Invariant == e }); i >= 0 {
+			return &r.Broken[i]
+		}
+	}
+	return nil
 }
 
 // unbroken are the invariants that the scenario expects to break, and that did not.
@@ -87,8 +102,8 @@ func (r *Result) unbroken() (names []string) {
 	return names
 }
 
-// stuck reports whether progress was possible, and did not come.
-func (r *Result) stuck() bool { return r.Healed.Possible && !r.Healed.Reached }
+// Stuck reports whether progress was possible, and did not come.
+func (r *Result) Stuck() bool { return r.Healed.Possible && !r.Healed.Reached }
 
 // missing are the goals that the scenario names and that were not reached, and the
 // plays of its cast that told no lie. A scenario that names no goals shows what it shows.

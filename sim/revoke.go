@@ -5,13 +5,14 @@ import (
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
-	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/sim/scenario"
 )
 
 // revoke lets the anchors of the scope above order that others shall govern one that was
 // delegated, and asks for it until that is ordered.
-func (w *World) revoke(m Motion) {
+func (w *World) revoke(m scenario.Motion) {
 	if !w.firing {
 		return
 	}
@@ -49,7 +50,7 @@ func (n *Node) heard(r *scope.Revocation) {
 	}
 	if r.Entry >= n.orders {
 		n.orders = r.Entry + 1
-		n.soon(node.Ordered{Revocation: r})
+		n.soon(machine.Ordered{Revocation: r})
 	}
 }
 
@@ -101,7 +102,7 @@ func (x *mutiny) tick(l *liar) {
 		Height: 1, Time: aweigh.Instant(1), Entry: 1 << 40,
 	}
 	for _, a := range l.w.Genesis.Anchors {
-		if slices.ContainsFunc(l.members, func(m *Node) bool { return m.key != nil && m.key.Public().ID() == a.Key.ID() }) {
+		if slices.ContainsFunc(l.members, func(m *Node) bool { return m.key != nil && m.anchorID() == a.Key.ID() }) {
 			r.Child.Anchors = append(r.Child.Anchors, a)
 		}
 	}
@@ -109,5 +110,5 @@ func (x *mutiny) tick(l *liar) {
 		return
 	}
 	l.told("mutiny", "%d members shall govern alone", len(r.Child.Anchors))
-	l.n.soon(node.Ordered{Revocation: r})
+	l.n.soon(machine.Ordered{Revocation: r})
 }

@@ -6,8 +6,9 @@ import (
 	"time"
 
 	"github.com/aweigh/aweigh/internal/testshort"
-	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/sim/scenario"
 )
 
 // TestRevokedScopesObey: scopes are given to other anchors while nodes crash and links break,
@@ -42,7 +43,7 @@ func TestObeyedCanBreak(t *testing.T) {
 		"an order of nobody": {breaks: true, change: func(_, child *World) {
 			r := &scope.Revocation{Child: scope.Child{Prefix: []byte("/b/"), Policy: child.Genesis.Policy, Anchors: child.Genesis.Anchors[:1]}, Time: 1, Entry: 1 << 30}
 			for _, n := range child.Nodes {
-				n.soon(node.Ordered{Revocation: r})
+				n.soon(machine.Ordered{Revocation: r})
 			}
 		}},
 		"the notice is longer": {breaks: true, change: func(w, _ *World) { w.orders[0].Time = w.orders[0].Time.Add(time.Minute) }},
@@ -51,14 +52,14 @@ func TestObeyedCanBreak(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, Scenario{
-				Network: Network{Anchors: 4, Notice: notice, EpochBlocks: 12}, Load: Load{Writes: 60, Under: []string{"/a/", "/b/"}},
-				Govern: []Motion{
+			w := newWorld(t, scenario.Scenario{
+				Network: scenario.Network{Anchors: 4, Notice: notice, EpochBlocks: 12}, Load: scenario.Load{Writes: 60, Under: []string{"/a/", "/b/"}},
+				Govern: []scenario.Motion{
 					{Kind: "delegate", Prefix: "/b/", Anchors: []int{0, 1, 2}},
 					{Kind: "revoke", At: time.Second, Prefix: "/b/", Anchors: []int{1, 2, 3}},
 				},
 			})
-			w.clientele()
+			w.startClients()
 			w.government()
 			for w.Run(100*time.Millisecond, nil); len(w.orders) == 0; w.Run(100*time.Millisecond, nil) {
 				if w.Now() > w.Scenario.Stop {

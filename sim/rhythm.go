@@ -3,10 +3,9 @@ package sim
 import (
 	"math/rand/v2"
 	"time"
-)
 
-// burst is how long a world that has Load.Bursts is busy at a time.
-const burst = 3 * time.Second
+	"github.com/aweigh/aweigh/sim/scenario"
+)
 
 // moment draws a time of day for a request: any until Stop or, where the world is busy in bursts, one in a burst.
 func (w *World) moment(r *rand.Rand) time.Duration {
@@ -14,20 +13,20 @@ func (w *World) moment(r *rand.Rand) time.Duration {
 	if n == 0 {
 		return time.Duration(r.Int64N(int64(w.Scenario.Stop)))
 	}
-	at := time.Duration(r.Int64N(int64(n * burst)))
-	return at/burst*w.rhythm() + at%burst
+	at := time.Duration(r.Int64N(int64(n * scenario.Burst)))
+	return at/scenario.Burst*w.rhythm() + at%scenario.Burst
 }
 
 // rhythm is the time from the beginning of a burst to that of the next: the first is at the beginning, and the last
 // ends at Stop.
 func (w *World) rhythm() time.Duration {
-	return (w.Scenario.Stop - burst) / time.Duration(w.Scenario.Load.Bursts-1)
+	return (w.Scenario.Stop - scenario.Burst) / time.Duration(w.Scenario.Load.Bursts-1)
 }
 
 // calm is how long it is, at a time of day, until the world is busy. It is from Stop on, until it has healed.
 func (w *World) calm(at time.Duration) time.Duration {
 	if w.Scenario.Load.Bursts > 0 && at < w.Scenario.Stop {
-		if in := at % w.rhythm(); in >= burst {
+		if in := at % w.rhythm(); in >= scenario.Burst {
 			return w.rhythm() - in
 		}
 	}

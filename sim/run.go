@@ -9,9 +9,10 @@ import (
 	"time"
 
 	"github.com/aweigh/aweigh"
-	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/sim/scenario"
 )
 
 // Options say what to keep of a run besides its Result.
@@ -19,6 +20,9 @@ type Options struct {
 	Trace    io.Writer      // one readable line per event; nil: none
 	Marks    int            // keep at most so many marks of events, and as many of messages, in each scope
 	Progress func(Progress) // called now and then
+	// States is told of each state of votes in the root scope, by a name that similar ones share, and how many bytes of
+	// the schedule were used until then.
+	States func(state uint64, used int)
 }
 
 // Progress is where a run stands.
@@ -36,16 +40,16 @@ type Progress struct {
 const slice = 20 * time.Millisecond
 
 // Run plays a scenario. It fails only if the scenario makes no sense, with an
-// error that wraps ErrScenario, or if ctx ends.
-func Run(ctx context.Context, s Scenario, o Options) (*Result, error) {
+// error that wraps scenario.ErrInvalid, or if ctx ends.
+func Run(ctx context.Context, s scenario.Scenario, o Options) (*Result, error) {
 	w, err := NewWorld(s, o)
 	if err != nil {
 		return nil, err
 	}
-	w.clientele()
-	w.plant()
+	w.startClients()
+	w.scheduleFaults()
 	w.government()
-	w.assembly()
+	w.startMotions()
 	pass := func(within time.Duration, done func() bool) error {
 		for until := w.Now() + within; w.Now() < until && !w.watch.over() && !done(); {
 			w.Run(min(slice, until-w.Now()), nil)
@@ -73,8 +77,8 @@ func Run(ctx context.Context, s Scenario, o Options) (*Result, error) {
 	return w.result(healed), nil
 }
 
-// wishes are the writes that a healed network must make final.
-type wishes struct {
+// healChecks are the writes that a healed network must make final.
+type healChecks struct {
 	w     *World
 	core  []*Node
 	open  map[*Node]bool
@@ -112,12 +116,12 @@ func (w *World) core() (core []*Node, lacks quorum.Kind) {
 
 // wish asks honest nodes for a write each, if they have the weight for every
 // rule; nil if they have not.
-func (w *World) wish() *wishes {
+func (w *World) wish() *healChecks {
 	core, lacks := w.core()
 	if lacks != 0 {
 		return nil
 	}
-	x := &wishes{w: w, core: core, open: make(map[*Node]bool)}
+	x := &healChecks{w: w, core: core, open: make(map[*Node]bool)}
 	for _, i := range w.ask.Perm(len(x.core))[:min(len(x.core), mostWishes)] {
 		x.open[x.core[i]] = true
 		x.ask(x.core[i])
@@ -128,10 +132,10 @@ func (w *World) wish() *wishes {
 // ask asks a node for a write, and for another one while none is final, as clients do. Where the scope's time is ahead, a
 // write may have been dated before that was known, or the node may not know it yet: one is never ordered, and
 // the other is refused.
-func (x *wishes) ask(n *Node) {
+func (x *healChecks) ask(n *Node) {
 	w := x.w
 	t := scope.Txn{Success: []scope.Op{{Kind: scope.OpPut, Key: []byte(w.key("healed")), Value: []byte(n.root().String())}}}
-	n.Submit(w.mutation(t, []byte(fmt.Sprintf("healed %04d", n.Index))), func(r node.Reply) {
+	n.Submit(w.mutation(t, []byte(fmt.Sprintf("healed %04d", n.Index))), func(r machine.Reply) {
 		if r.Outcome != nil {
 			delete(x.open, n)
 		}
@@ -144,7 +148,7 @@ func (x *wishes) ask(n *Node) {
 }
 
 // met reports whether all are final, and all nodes have come as far as that.
-func (x *wishes) met() bool {
+func (x *healChecks) met() bool {
 	for _, n := range x.core {
 		if x.open[n] {
 			x.why = fmt.Sprintf("a write at %s is not final", n)
@@ -167,7 +171,7 @@ func (x *wishes) met() bool {
 }
 
 // allWishes are those in all scopes.
-type allWishes []*wishes
+type allWishes []*healChecks
 
 // wishAll asks honest nodes for writes in all scopes in which they have the weight,
 // nil if they have not in the root scope.
@@ -251,7 +255,7 @@ func (w *World) result(healed Healing) *Result {
 		}
 		r.Heights = append(r.Heights, aweigh.Height(n.Height))
 	}
-	for _, g := range GoalNames {
+	for _, g := range scenario.Goals {
 		r.Goals = append(r.Goals, Count{g.Name, x.goals[g.Name]})
 	}
 	return r

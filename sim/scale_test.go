@@ -4,6 +4,8 @@ import (
 	"runtime"
 	"testing"
 	"time"
+
+	"github.com/aweigh/aweigh/sim/scenario"
 )
 
 // TestManyAnchorsCostNoMoreThanTheirMessages bounds what the scenario "thousand"
@@ -13,13 +15,13 @@ import (
 // allocations.
 func TestManyAnchorsCostNoMoreThanTheirMessages(t *testing.T) {
 	const anchors = 150
-	s, err := FromLibrary("thousand")
+	s, err := scenario.FromLibrary("thousand")
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.Network.Anchors = anchors
 	w := newWorld(t, s)
-	w.clientele()
+	w.startClients()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	final := w.Run(time.Second, func() bool { return w.watch.finalAt[1] != 0 })

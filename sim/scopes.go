@@ -6,7 +6,7 @@ import (
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/must"
-	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/scope"
 )
 
@@ -55,8 +55,8 @@ func (w *World) below(n *Node, d scope.Delegation) *World {
 	_, g, ok, err := n.state().Delegated(d.Prefix)
 	must.OK(err, "reading a delegation")
 	must.Hold(ok, "a delegation of %q that the state does not know", d.Prefix)
-	c := &World{stage: w.stage, Genesis: g, id: d.Child, number: len(w.scopes), byPeer: make(map[node.Peer][]*Node), rules: g.Policy.Rules, began: w.Now(), marks: marks{most: w.marks.most}}
-	c.network, err = node.NewNetwork(g, w.verify)
+	c := &World{stage: w.stage, Genesis: g, id: d.Child, number: len(w.scopes), byPeer: make(map[machine.Peer][]*Node), rules: g.Policy.Rules, began: w.Now(), marks: marks{most: w.marks.most}}
+	c.network, err = machine.NewNetwork(g, w.verify)
 	must.OK(err, "reading the genesis of a scope")
 	c.network.Within(w.bounds)
 	first, err := g.Epoch()

@@ -3,7 +3,7 @@ package sim
 import (
 	"time"
 
-	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/scope"
 )
 
@@ -78,8 +78,9 @@ func (w *World) settle(pass pass) error {
 	return err
 }
 
-// healing ends all faults, and waits for what must come of that: first what was asked before is answered, then writes at
-// many nodes are done and all nodes have them; then, if nobody lies, there is rest, and what is asked after that is answered.
+// healing ends all faults, and waits for what must come of that: first what was asked before is answered, then writes
+// at many nodes are done and all nodes have them; then, if no anchor lies, there is rest, and what is asked after that
+// is answered.
 func (w *World) healing(pass pass) (h Healing, err error) {
 	h.Asked = true
 	w.heal()
@@ -100,7 +101,7 @@ func (w *World) healing(pass pass) (h Healing, err error) {
 		return h, nil
 	}
 	w.watch.reach("healed")
-	if len(w.Scenario.Cast) > 0 || w.Scenario.lyingDisk() { // liars let nothing rest, and wake whom they like
+	if len(w.Scenario.Cast) > 0 || w.Scenario.LyingDisk() { // liars let nothing rest, and wake whom they like
 		return h, nil
 	}
 	if err = w.rest(pass); err != nil {
@@ -116,7 +117,7 @@ const restWithin = 30 * time.Second
 
 // rest lets a healed world come to rest (P18). With other bounds, nodes may ask each other more often.
 func (w *World) rest(pass pass) (err error) {
-	if w.Scenario.Bounds.Node != (node.Bounds{}) {
+	if w.Scenario.Bounds.Node != (machine.Bounds{}) {
 		return nil
 	}
 	var sent uint64
@@ -138,7 +139,7 @@ func (w *World) rest(pass pass) (err error) {
 func (w *World) askLast() {
 	core, _ := w.core()
 	some := func() *Node { return core[w.probes.rand.IntN(len(core))] }
-	some().Read(func(node.Reply) {})
+	some().Read(func(machine.Reply) {})
 	t := scope.Txn{Success: []scope.Op{{Kind: scope.OpPut, Key: []byte(w.key("last")), Value: []byte("asked")}}}
-	some().Submit(w.mutation(t, []byte("asked last")), func(node.Reply) {})
+	some().Submit(w.mutation(t, []byte("asked last")), func(machine.Reply) {})
 }

@@ -4,13 +4,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/machine"
+	"github.com/aweigh/aweigh/sim/scenario"
 )
 
 // healedWorld is one whose faults and clients are over, and which has settled.
 func healedWorld(t *testing.T) *World {
-	w := newWorld(t, Scenario{Network: Network{Anchors: 4}, Stop: 2 * time.Second})
-	w.clientele()
+	w := newWorld(t, scenario.Scenario{Network: scenario.Network{Anchors: 4}, Stop: 2 * time.Second})
+	w.startClients()
 	w.Run(w.Scenario.Stop, nil)
 	w.heal()
 	if s := w.settling(); !w.Run(time.Minute, s.done) {
@@ -23,7 +24,7 @@ func healedWorld(t *testing.T) *World {
 func TestRequestsWithoutReplyAreSeen(t *testing.T) {
 	w := healedWorld(t)
 	n := w.Nodes[1]
-	n.Read(func(node.Reply) { t.Error("answered") })
+	n.Read(func(machine.Reply) { t.Error("answered") })
 	delete(n.requests, requestID{number: n.asked})
 	n.expect(request{requestID: requestID{number: n.asked + 1}, what: "read"})
 	s := w.settling()
@@ -42,7 +43,7 @@ func TestNetworksThatDoNotRestAreSeen(t *testing.T) {
 		w := healedWorld(t)
 		var again func()
 		again = func() {
-			w.Nodes[0].Send(node.Packet{To: w.Nodes[1].Peer, Frame: node.Frame(node.CatchUp{From: 1 << 40})})
+			w.Nodes[0].Send(machine.Packet{To: w.Nodes[1].Peer, Frame: machine.Frame(machine.CatchUp{From: 1 << 40})})
 			w.At(every, again)
 		}
 		w.At(every, again)

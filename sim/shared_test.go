@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/aweigh/aweigh/sim/scenario"
 )
 
 // TestMain lets worlds, which are small and make much garbage, fill more memory before it is collected, as the
@@ -29,7 +31,7 @@ const mostShared = 2000
 
 // shared is Run, but runs a scenario once for all tests: a run is a function of its scenario
 // (TestSameScenarioSameTrace).
-func shared(ctx context.Context, s Scenario, _ Options) (*Result, error) {
+func shared(ctx context.Context, s scenario.Scenario, _ Options) (*Result, error) {
 	if err := s.Check(); err != nil {
 		return nil, err
 	}
@@ -52,7 +54,7 @@ func shared(ctx context.Context, s Scenario, _ Options) (*Result, error) {
 }
 
 // withLies is Run, with marks of lies alone, and of the library's default alone.
-func withLies(ctx context.Context, s Scenario) (*Result, error) {
+func withLies(ctx context.Context, s scenario.Scenario) (*Result, error) {
 	var o Options
 	if s.Name == "default" {
 		o.Marks = 1 << 20
@@ -64,7 +66,7 @@ func withLies(ctx context.Context, s Scenario) (*Result, error) {
 	return r, err
 }
 
-func mustRun(t *testing.T, s Scenario) *Result {
+func mustRun(t *testing.T, s scenario.Scenario) *Result {
 	t.Helper()
 	r, err := shared(t.Context(), s, Options{})
 	if err != nil {

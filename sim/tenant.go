@@ -7,14 +7,14 @@ import (
 	"time"
 
 	"github.com/aweigh/aweigh/internal/canon"
-	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/scope"
 )
 
-// tenant is a client that holds a lease with two keys, keeps it alive for a while,
+// leaseClient is a client that holds a lease with two keys, keeps it alive for a while,
 // and then leaves it, or begins anew with one that is gone. Where a policy guards some
 // keys, it attaches one of them as well, if it may, and revokes the lease now and then.
-type tenant struct {
+type leaseClient struct {
 	w    *World
 	id   int64
 	ttl  int64 // seconds
@@ -25,13 +25,13 @@ type tenant struct {
 // tenants starts those of the scenario, at the nodes in turn.
 func (w *World) tenants(hosts []*Node) {
 	for i := range w.Scenario.Load.Leases {
-		t := &tenant{w: w, id: int64(i + 1), ttl: scope.MinLeaseTTL + w.ask.Int64N(3), at: hosts[i%len(hosts)]}
+		t := &leaseClient{w: w, id: int64(i + 1), ttl: scope.MinLeaseTTL + w.ask.Int64N(3), at: hosts[i%len(hosts)]}
 		w.At(w.moment(w.ask), t.grant)
 	}
 }
 
 // ask proposes a mutation, and hears of it if it applied.
-func (t *tenant) ask(class scope.Class, content any, then func(node.Reply)) {
+func (t *leaseClient) ask(class scope.Class, content any, then func(machine.Reply)) {
 	t.made++
 	nonce := binary.BigEndian.AppendUint64(fmt.Appendf(nil, "lease %d/", t.id), t.made)
 	m := t.w.mutation(scope.Txn{}, nonce)
@@ -40,41 +40,41 @@ func (t *tenant) ask(class scope.Class, content any, then func(node.Reply)) {
 	if r, ok := content.(scope.LeaseRequest); ok && r.Kind == scope.LeaseRevoke {
 		units = 100 // its keys are deleted
 	}
-	t.at.reserve(units, m, func(r node.Reply) {
+	t.at.reserve(units, m, func(r machine.Reply) {
 		if r.Refused == nil && then != nil {
 			then(r)
 		}
 	})
 }
 
-func (t *tenant) grant() {
+func (t *leaseClient) grant() {
 	if !t.w.firing {
 		return
 	}
 	t.ask(scope.Lease, scope.LeaseRequest{Kind: scope.LeaseGrant, IDs: []int64{t.id}, TTL: t.ttl, Asked: t.at.local()}, nil)
 	t.ask(scope.Write, scope.Txn{Success: []scope.Op{t.put("a"), t.put("b")}}, nil)
-	if t.w.Scenario.guarded() {
+	if guarded(&t.w.Scenario) {
 		t.keep()
 	}
 	t.later()
 }
 
 // put attaches a key of the tenant's own.
-func (t *tenant) put(name string) scope.Op {
+func (t *leaseClient) put(name string) scope.Op {
 	return scope.Op{Kind: scope.OpPut, Key: fmt.Appendf(nil, "/lease%d/%s", t.id, name), Lease: t.id}
 }
 
 // keep attaches a key that is guarded at some time. If it is now, the tenant puts it without the lease, and
 // attaches another instead: where that takes approval, it is given.
-func (t *tenant) keep() {
+func (t *leaseClient) keep() {
 	key, value := fmt.Appendf(nil, "%s%d", guardedPrefix, t.id), fmt.Appendf(nil, "%d", t.made)
 	op := scope.Op{Kind: scope.OpPut, Key: key, Value: value, Lease: t.id}
-	t.ask(scope.Write, scope.Txn{Success: []scope.Op{op}}, func(r node.Reply) {
+	t.ask(scope.Write, scope.Txn{Success: []scope.Op{op}}, func(r machine.Reply) {
 		if !t.w.firing || !errors.Is(scope.Failure(r.Outcome.Reason), scope.ErrLeased) {
 			return
 		}
 		op.Lease = 0
-		t.ask(scope.Write, scope.Txn{Success: []scope.Op{op, t.put("c")}}, func(r node.Reply) {
+		t.ask(scope.Write, scope.Txn{Success: []scope.Op{op, t.put("c")}}, func(r machine.Reply) {
 			if r.Outcome.Code == scope.Pending {
 				t.w.approve(r.Mutation)
 			}
@@ -83,14 +83,14 @@ func (t *tenant) keep() {
 }
 
 // later keeps the lease alive when a third of its time is over, mostly.
-func (t *tenant) later() {
+func (t *leaseClient) later() {
 	w := t.w
 	wait := time.Duration(t.ttl) * time.Second / 3
 	if w.ask.IntN(4) == 0 { // the lease will be over
 		w.AtBusy(3*wait+time.Duration(w.ask.Int64N(int64(2*time.Second))), t.grant)
 		return
 	}
-	if w.Scenario.guarded() && w.ask.IntN(3) == 0 {
+	if guarded(&w.Scenario) && w.ask.IntN(3) == 0 {
 		w.AtBusy(wait, t.revoke)
 		return
 	}
@@ -104,7 +104,7 @@ func (t *tenant) later() {
 }
 
 // revoke ends the lease before its time, if that may be, and begins anew.
-func (t *tenant) revoke() {
+func (t *leaseClient) revoke() {
 	if t.w.firing {
 		t.ask(scope.Lease, scope.LeaseRequest{Kind: scope.LeaseRevoke, IDs: []int64{t.id}}, nil)
 		t.w.AtBusy(time.Duration(t.w.ask.Int64N(int64(4*time.Second))), t.grant)

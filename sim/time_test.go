@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/aweigh/aweigh/internal/testshort"
+	"github.com/aweigh/aweigh/sim/scenario"
 )
 
 // TestTimeAheadHoldsNothingUp: the clocks of a quorum, or of all, are hours ahead for a while, and right again after a restart.
@@ -15,7 +16,7 @@ func TestTimeAheadHoldsNothingUp(t *testing.T) {
 	for _, mode := range []string{"bft", "crash"} {
 		for wrong := 3; wrong <= 4; wrong++ {
 			for seed := uint64(1); seed <= 3; seed++ {
-				w := newWorld(t, Scenario{Seed: seed, Network: Network{Anchors: 4, Mode: mode}})
+				w := newWorld(t, scenario.Scenario{Seed: seed, Network: scenario.Network{Anchors: 4, Mode: mode}})
 				for _, n := range w.Nodes[:wrong] {
 					n.restart(ahead)
 				}
@@ -50,8 +51,8 @@ func TestDrawnTimesAheadHoldNothingUp(t *testing.T) {
 	const worlds = 10
 	reached := make(map[string]uint64)
 	for n, seed := 0, uint64(1); n < worlds; seed++ {
-		s := Draw(seed)
-		if !slices.ContainsFunc(s.Faults.Timed, func(f Fault) bool { return f.Kind == "ahead" }) {
+		s := scenario.Draw(seed)
+		if !slices.ContainsFunc(s.Faults.Timed, func(f scenario.Fault) bool { return f.Kind == "ahead" }) {
 			continue
 		}
 		n++

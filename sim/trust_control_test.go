@@ -6,16 +6,17 @@ import (
 	"time"
 
 	"github.com/aweigh/aweigh"
-	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/sim/scenario"
 	"github.com/aweigh/aweigh/trust"
 )
 
 // TestHeavyWeightsAreSeen gives anchors more than caps allow: one by itself, and
 // those whom one sponsor brought in together.
 func TestHeavyWeightsAreSeen(t *testing.T) {
-	w := newWorld(t, Scenario{Network: Network{Anchors: 9}})
+	w := newWorld(t, scenario.Scenario{Network: scenario.Network{Anchors: 9}})
 	l, err := w.Genesis.Ledger()
 	if err != nil {
 		t.Fatal(err)
@@ -109,16 +110,16 @@ func TestMisjudgementsAreSeen(t *testing.T) {
 // TestTrustInvariantsCanBreak shows worlds in which more than the budget is at
 // fault, or the honest are fooled, and trust does not hold.
 func TestTrustInvariantsCanBreak(t *testing.T) {
-	barred := Scenario{
-		Network: Network{Anchors: 7, EpochBlocks: 4, Whole: 1}, Load: Load{Writes: 60},
-		Cast:   []Role{{Play: []string{"equivocate"}, Weight: "over", Rate: 100_000}},
-		Expect: []string{Invariants[Standings].Name},
+	barred := scenario.Scenario{
+		Network: scenario.Network{Anchors: 7, EpochBlocks: 4, Whole: 1}, Load: scenario.Load{Writes: 60},
+		Cast:   []scenario.Role{{Play: []string{"equivocate"}, Weight: "over", Rate: 100_000}},
+		Expect: []string{scenario.Invariants[Standings].Name},
 	}
-	sybils, err := FromLibrary("over-sybil")
+	sybils, err := scenario.FromLibrary("over-sybil")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, s := range map[string]Scenario{"standing": barred, "third": sybils} {
+	for name, s := range map[string]scenario.Scenario{"standing": barred, "third": sybils} {
 		seen := false
 		for seed := uint64(1); seed <= 20 && !seen; seed++ {
 			s.Seed = seed
@@ -134,9 +135,9 @@ func TestTrustInvariantsCanBreak(t *testing.T) {
 // TestContentAfterTheEndIsSeen lets the watch take a block for the end of the epoch
 // that is none: what honest nodes build on it must be seen.
 func TestContentAfterTheEndIsSeen(t *testing.T) {
-	w := newWorld(t, Scenario{Network: Network{Anchors: 4}})
+	w := newWorld(t, scenario.Scenario{Network: scenario.Network{Anchors: 4}})
 	for i := range 20 {
-		w.At(time.Duration(i)*50*time.Millisecond, func() { w.Nodes[i%4].submit(string(rune('a'+i)), new(node.Reply)) })
+		w.At(time.Duration(i)*50*time.Millisecond, func() { w.Nodes[i%4].submit(string(rune('a'+i)), new(machine.Reply)) })
 	}
 	w.Run(500*time.Millisecond, nil)
 	if v := w.watch.verdicts[Ending]; v.Broken > 0 || v.Checks > 0 {
@@ -166,7 +167,7 @@ func TestGapsBetweenEpochsAreSeen(t *testing.T) {
 		{scope.Header{Epoch: 1}, scope.Block{Header: scope.Header{Epoch: 2}}, 1},
 		{scope.Header{Epoch: 1}, scope.Block{Header: scope.Header{Epoch: 1, Next: end}, Evidence: some}, 1},
 	} {
-		w := newWorld(t, Scenario{Network: Network{Anchors: 4}})
+		w := newWorld(t, scenario.Scenario{Network: scenario.Network{Anchors: 4}})
 		w.watch.ending.chained(w, nil, &c.before, &c.now)
 		if got := w.watch.verdicts[Ending].Broken; got != c.seen {
 			t.Errorf("%+v after %+v: %d breaches, want %d", c.now.Header, c.before, got, c.seen)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/aweigh/aweigh/internal/testshort"
+	"github.com/aweigh/aweigh/sim/scenario"
 	"github.com/aweigh/aweigh/trust"
 )
 
@@ -164,7 +165,7 @@ func TestTrustHoldsUnderAttack(t *testing.T) {
 	testshort.Skip(t)
 	for _, p := range trustPlays {
 		t.Run(p.name, func(t *testing.T) {
-			s, err := FromLibrary(p.name)
+			s, err := scenario.FromLibrary(p.name)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -190,7 +191,7 @@ func TestTrustHoldsUnderAttack(t *testing.T) {
 
 // each plays a scenario with the seeds from 1 on, two at a time, and gives the
 // results in order.
-func each(t *testing.T, s Scenario, seeds int) func(func(*Result) bool) {
+func each(t *testing.T, s scenario.Scenario, seeds int) func(func(*Result) bool) {
 	results := make([]*Result, seeds)
 	var group sync.WaitGroup
 	for from := range 2 {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/aweigh/aweigh/internal/testshort"
+	"github.com/aweigh/aweigh/sim/scenario"
 )
 
 var allTwins = flag.Bool("all-twins", false, "enumerate more partitions in TestTwins")
@@ -54,16 +55,16 @@ func TestTwins(t *testing.T) {
 
 // splitTwins runs one schedule: bit i of a mask says on which side machine i is.
 func splitTwins(t *testing.T, mode string, anchors int, seed uint64, masks ...int) (broken bool, blocks int) {
-	s := Scenario{
-		Seed: seed, Network: Network{Anchors: anchors, Mode: mode},
-		Cast:   []Role{{Play: []string{"twins"}, Anchors: []int{anchors - 1}}},
-		Links:  Links{Model: "constant", Delay: time.Millisecond},
-		Load:   Load{Clients: 3, Writes: 9, Reads: 3, Give: 500 * time.Millisecond},
+	s := scenario.Scenario{
+		Seed: seed, Network: scenario.Network{Anchors: anchors, Mode: mode},
+		Cast:   []scenario.Role{{Play: []string{"twins"}, Anchors: []int{anchors - 1}}},
+		Links:  scenario.Links{Model: "constant", Delay: time.Millisecond},
+		Load:   scenario.Load{Clients: 3, Writes: 9, Reads: 3, Give: 500 * time.Millisecond},
 		Stop:   9 * time.Second,
 		Expect: []string{"agreement"}, // to run to the end, or to a fork
 	}
 	w := newWorld(t, s)
-	w.clientele()
+	w.startClients()
 	for _, mask := range masks {
 		var cut [][2]*Node
 		for i, a := range w.Nodes {

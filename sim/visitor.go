@@ -10,14 +10,15 @@ import (
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/internal/must"
-	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/machine"
+	"github.com/aweigh/aweigh/node/referral"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/store"
 	"github.com/aweigh/aweigh/votes"
 )
 
 // visitor is a node that holds no scope, and knows the network's genesis alone. It reaches all by
-// referral, as package node does (node.ForeignScope, node.Inquiry), through the links of an
+// referral, as package node does (referral.Scope, referral.Inquiry), through the links of an
 // honest node beside which it stands. Nobody crashes it.
 type visitor struct {
 	w      *World // of the root scope
@@ -25,7 +26,7 @@ type visitor struct {
 	beside int // index of the node
 	author votes.PrivateKey
 	store  *store.Mem
-	known  map[aweigh.ScopeID]*node.ForeignScope
+	known  map[aweigh.ScopeID]*referral.Scope
 	rand   *rand.Rand
 	told   map[string]time.Duration // when it last asked for what may be old and was answered, by scope and what it was
 	heard  map[aweigh.ScopeID]int64 // highest revision of what it was answered
@@ -48,7 +49,7 @@ func (w *World) visitation(hosts []*Node) {
 	var all []*visitor
 	for i := range visitors {
 		v := &visitor{
-			w: w, id: i, beside: hosts[i%len(hosts)].Index, store: store.NewMem(), known: make(map[aweigh.ScopeID]*node.ForeignScope),
+			w: w, id: i, beside: hosts[i%len(hosts)].Index, store: store.NewMem(), known: make(map[aweigh.ScopeID]*referral.Scope),
 			rand: rand.New(rand.NewPCG(w.Scenario.Seed, uint64(50+i))), told: make(map[string]time.Duration), heard: make(map[aweigh.ScopeID]int64),
 		}
 		seed := make([]byte, 32)
@@ -56,7 +57,7 @@ func (w *World) visitation(hosts []*Node) {
 		key, err := votes.KeyFromSeed(votes.Ed25519, seed)
 		must.OK(err, "making a key")
 		v.author = key.Telling(w.made.add)
-		root, err := node.NewForeignScope(w.Genesis, v.store)
+		root, err := referral.NewScope(w.Genesis, v.store)
 		must.OK(err, "reading the genesis")
 		v.known[w.id] = root
 		all = append(all, v)
@@ -91,9 +92,9 @@ type errand struct {
 	*visitor
 	key   string
 	until aweigh.Instant
-	ask   func(*node.ForeignScope) node.ForeignAsk
-	moved func(node.ForeignAnswer) bool // the answer says that another scope decides
-	done  func(f *node.ForeignScope, a node.ForeignAnswer, cached bool)
+	ask   func(*referral.Scope) referral.Question
+	moved func(referral.Answer) bool // the answer says that another scope decides
+	done  func(f *referral.Scope, a referral.Answer, cached bool)
 }
 
 // begin begins an errand.
@@ -106,7 +107,7 @@ func (e errand) begin() {
 		}
 	}
 	e.open++
-	e.done = func(f *node.ForeignScope, a node.ForeignAnswer, cached bool) {
+	e.done = func(f *referral.Scope, a referral.Answer, cached bool) {
 		end()
 		done(f, a, cached)
 	}
@@ -121,7 +122,7 @@ func (e errand) run() {
 	if e.w.now >= e.until {
 		return
 	}
-	e.inquire(f, e.ask(f), e.until, nil, func(a node.ForeignAnswer, cached bool, err error) {
+	e.inquire(f, e.ask(f), e.until, nil, func(a referral.Answer, cached bool, err error) {
 		switch {
 		case err != nil:
 		case errors.Is(scope.Failure(a.Failure), scope.ErrElsewhere) || e.moved != nil && e.moved(a):
@@ -133,7 +134,7 @@ func (e errand) run() {
 }
 
 // deciding is the deepest scope that the visitor knows to have a key.
-func (v *visitor) deciding(key string) *node.ForeignScope {
+func (v *visitor) deciding(key string) *referral.Scope {
 	f := v.known[v.w.id]
 	for {
 		at := scope.Touching(f.Delegations(), []byte(key), nil)
@@ -145,10 +146,10 @@ func (v *visitor) deciding(key string) *node.ForeignScope {
 }
 
 // learn asks a scope for the referral for an errand's key, and lets the errand go on there.
-func (v *visitor) learn(f *node.ForeignScope, e errand) {
-	keys := node.ForeignKeys{Ranges: []node.ForeignRange{{Key: []byte(e.key)}}}
-	ask := node.ForeignAsk{Kind: node.ForeignRefer, Body: canon.Encode(keys)}
-	v.inquire(f, ask, e.until, func(body []byte) error { return v.referred(f, body, &keys) }, func(_ node.ForeignAnswer, _ bool, err error) {
+func (v *visitor) learn(f *referral.Scope, e errand) {
+	keys := referral.RangeList{Ranges: []referral.KeyRange{{Key: []byte(e.key)}}}
+	ask := referral.Question{Kind: referral.AskReferrals, Body: canon.Encode(keys)}
+	v.inquire(f, ask, e.until, func(body []byte) error { return v.referred(f, body, &keys) }, func(_ referral.Answer, _ bool, err error) {
 		wait := time.Millisecond
 		if err != nil { // nobody can prove it yet
 			wait = 50 * time.Millisecond
@@ -158,8 +159,8 @@ func (v *visitor) learn(f *node.ForeignScope, e errand) {
 }
 
 // referred takes the referrals in an answer, if they prove themselves.
-func (v *visitor) referred(f *node.ForeignScope, body []byte, keys *node.ForeignKeys) error {
-	all, err := node.DecodeReferrals(body)
+func (v *visitor) referred(f *referral.Scope, body []byte, keys *referral.RangeList) error {
+	all, err := referral.DecodeReferrals(body)
 	if err != nil {
 		return err
 	}
@@ -170,7 +171,7 @@ func (v *visitor) referred(f *node.ForeignScope, body []byte, keys *node.Foreign
 	for i, d := range given {
 		v.w.referral(v, f, d)
 		if v.known[d.Child] == nil {
-			if v.known[d.Child], err = node.NewForeignScope(all[i].Child, v.store); err != nil {
+			if v.known[d.Child], err = referral.NewScope(all[i].Child, v.store); err != nil {
 				return err
 			}
 		}
@@ -180,16 +181,16 @@ func (v *visitor) referred(f *node.ForeignScope, body []byte, keys *node.Foreign
 }
 
 // looking is the question what stands under a key.
-func looking(key string, newest bool) func(*node.ForeignScope) node.ForeignAsk {
+func looking(key string, newest bool) func(*referral.Scope) referral.Question {
 	t := scope.Txn{Success: []scope.Op{{Kind: scope.OpRange, Key: []byte(key)}}}
-	return func(*node.ForeignScope) node.ForeignAsk {
-		return node.ForeignAsk{Kind: node.ForeignLook, Newest: newest, Body: canon.Encode(t)}
+	return func(*referral.Scope) referral.Question {
+		return referral.Question{Kind: referral.AskLook, Newest: newest, Body: canon.Encode(t)}
 	}
 }
 
 // looked is what an answer to that says.
-func looked(a *node.ForeignAnswer) (kv scope.KeyValue, ok bool) {
-	var l node.Looked
+func looked(a *referral.Answer) (kv scope.KeyValue, ok bool) {
+	var l referral.Looked
 	if a.Failure != "" || canon.Decode(a.Body, &l) != nil || len(l.Responses) != 1 || len(l.Responses[0].Range.Kvs) != 1 {
 		return kv, false
 	}
@@ -203,7 +204,7 @@ func (v *visitor) give() aweigh.Instant { return v.w.now.Add(v.w.Scenario.Load.G
 func (v *visitor) read(key string) {
 	d := &deed{client: -1 - v.id, kind: "read", key: key}
 	v.w.watch.asked(d)
-	errand{visitor: v, key: key, until: v.give(), ask: looking(key, true), done: func(f *node.ForeignScope, a node.ForeignAnswer, _ bool) {
+	errand{visitor: v, key: key, until: v.give(), ask: looking(key, true), done: func(f *referral.Scope, a referral.Answer, _ bool) {
 		if a.Failure != "" { // the revision was compacted, which says nothing of the key
 			v.w.watch.forget(d)
 			return
@@ -218,7 +219,7 @@ func (v *visitor) read(key string) {
 
 // glance asks for a read that may be old.
 func (v *visitor) glance(key string) {
-	errand{visitor: v, key: key, until: v.give(), ask: looking(key, false), done: func(f *node.ForeignScope, a node.ForeignAnswer, cached bool) {
+	errand{visitor: v, key: key, until: v.give(), ask: looking(key, false), done: func(f *referral.Scope, a referral.Answer, cached bool) {
 		if a.Failure != "" {
 			return
 		}
@@ -235,15 +236,15 @@ func (v *visitor) glance(key string) {
 // resolve asks what an alias stands for.
 func (v *visitor) resolve(alias string) {
 	newest := v.rand.IntN(2) == 0
-	ask := func(*node.ForeignScope) node.ForeignAsk {
-		return node.ForeignAsk{Kind: node.ForeignResolve, Newest: newest, Body: canon.Encode(node.ForeignName{Key: []byte(alias)})}
+	ask := func(*referral.Scope) referral.Question {
+		return referral.Question{Kind: referral.AskResolve, Newest: newest, Body: canon.Encode(referral.Name{Key: []byte(alias)})}
 	}
-	errand{visitor: v, key: alias, until: v.give(), ask: ask, done: func(f *node.ForeignScope, a node.ForeignAnswer, cached bool) {
+	errand{visitor: v, key: alias, until: v.give(), ask: ask, done: func(f *referral.Scope, a referral.Answer, cached bool) {
 		if !newest {
 			v.w.aged(v, f, &a, "alias "+alias, cached)
 		}
 		v.w.visited(v, f, &a, alias)
-		var r node.Resolved
+		var r referral.Resolved
 		if a.Failure == "" && canon.Decode(a.Body, &r) == nil && r.Moved == nil {
 			v.w.truth(v, f, alias, r.Kv, a.Revision)
 		}
@@ -256,8 +257,8 @@ func (v *visitor) write(key string) {
 	nonce := binary.BigEndian.AppendUint64(nil, v.rand.Uint64())
 	d := &deed{client: -1 - v.id, kind: "write", key: key, value: fmt.Sprintf("%0*x", w.Scenario.Load.Value, nonce)}
 	m := w.mutation(scope.Txn{Success: []scope.Op{{Kind: scope.OpPut, Key: []byte(key), Value: []byte(d.value)}}}, nonce)
-	said := func(a *node.ForeignAnswer) (r node.Receipt, ok bool) {
-		all, err := node.DecodeReceipts(a.Body, aweigh.ScopeID{})
+	said := func(a *referral.Answer) (r machine.Receipt, ok bool) {
+		all, err := referral.DecodeReceipts(a.Body, aweigh.ScopeID{})
 		if err != nil || len(all) != 1 || a.Failure != "" || all[0].Mutation != d.mutation {
 			return r, false
 		}
@@ -265,7 +266,7 @@ func (v *visitor) write(key string) {
 	}
 	errand{
 		visitor: v, key: key, until: v.give(),
-		ask: func(f *node.ForeignScope) node.ForeignAsk {
+		ask: func(f *referral.Scope) referral.Question {
 			at := w.find(f.ID())
 			m.Scope = f.ID()
 			b, err := scope.Sign(v.author, f.Epoch().Policy.Limits, m)
@@ -275,18 +276,18 @@ func (v *visitor) write(key string) {
 				d.tried = append(d.tried, attempt{at, id})
 				at.watch.asked(d)
 			}
-			return node.ForeignAsk{Kind: node.ForeignSubmit, Body: b.Raw()}
+			return referral.Question{Kind: referral.AskSubmit, Body: b.Raw()}
 		},
-		moved: func(a node.ForeignAnswer) bool {
+		moved: func(a referral.Answer) bool {
 			r, ok := said(&a)
 			return ok && handedOn(&r.Outcome)
 		},
-		done: func(f *node.ForeignScope, a node.ForeignAnswer, _ bool) {
+		done: func(f *referral.Scope, a referral.Answer, _ bool) {
 			r, ok := said(&a)
 			at := w.find(f.ID())
 			at.holds(Referred, nil, ok, "a receipt of scope %q that cannot be read: %s", f.Genesis().Prefix(), a.Failure)
 			if ok {
-				at.watch.answered(at.Nodes[v.beside], d, node.Reply{Mutation: r.Mutation, Outcome: &r.Outcome, Height: r.Height})
+				at.watch.answered(at.Nodes[v.beside], d, machine.Reply{Mutation: r.Mutation, Outcome: &r.Outcome, Height: r.Height})
 				w.watch.reach("visitor's write")
 			}
 		},

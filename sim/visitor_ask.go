@@ -7,7 +7,8 @@ import (
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
-	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/machine"
+	"github.com/aweigh/aweigh/node/referral"
 	"github.com/aweigh/aweigh/scope"
 )
 
@@ -18,7 +19,7 @@ var (
 
 // inquire asks the anchors of a scope, until done is told what they say. What proves itself does
 // so to check.
-func (v *visitor) inquire(f *node.ForeignScope, ask node.ForeignAsk, until aweigh.Instant, check func([]byte) error, done func(a node.ForeignAnswer, cached bool, err error)) {
+func (v *visitor) inquire(f *referral.Scope, ask referral.Question, until aweigh.Instant, check func([]byte) error, done func(a referral.Answer, cached bool, err error)) {
 	w := v.w
 	q := f.Inquire(ask, w.now)
 	if a, err, ended := q.Result(); ended {
@@ -30,7 +31,7 @@ func (v *visitor) inquire(f *node.ForeignScope, ask node.ForeignAsk, until aweig
 	step = func() {
 		for x, ok := q.Next(); ok; x, ok = q.Next() {
 			begun := w.now
-			v.put(f, x, check, func(a node.ForeignAnswer, err error) {
+			v.put(f, x, check, func(a referral.Answer, err error) {
 				q.Hear(x, w.now.Sub(begun), a, err)
 				step()
 			})
@@ -51,10 +52,10 @@ func (v *visitor) inquire(f *node.ForeignScope, ask node.ForeignAsk, until aweig
 		if !over {
 			q.Hedge()
 			step()
-			w.At(node.ForeignHedge, hedge)
+			w.At(referral.HedgeAfter, hedge)
 		}
 	}
-	w.At(node.ForeignHedge, hedge)
+	w.At(referral.HedgeAfter, hedge)
 	w.At(until.Sub(w.now), func() {
 		q.GiveUp(errGiveUp)
 		step()
@@ -63,14 +64,14 @@ func (v *visitor) inquire(f *node.ForeignScope, ask node.ForeignAsk, until aweig
 }
 
 // put asks one anchor, has it prove another epoch, and verifies what proves itself.
-func (v *visitor) put(f *node.ForeignScope, x node.Query, check func([]byte) error, hear func(node.ForeignAnswer, error)) {
+func (v *visitor) put(f *referral.Scope, x referral.Query, check func([]byte) error, hear func(referral.Answer, error)) {
 	at := v.anchor(f, x.Anchor)
 	if at == nil {
-		hear(node.ForeignAnswer{}, errRefused)
+		hear(referral.Answer{}, errRefused)
 		return
 	}
 	v.travel(at, func() {
-		v.serve(at, x.Ask, func(a node.ForeignAnswer, err error) {
+		v.serve(at, x.Ask, func(a referral.Answer, err error) {
 			v.travel(at, func() {
 				v.settle(f, at, a, err, func(err error) {
 					if err == nil && a.Failure == "" && check != nil {
@@ -86,7 +87,7 @@ func (v *visitor) put(f *node.ForeignScope, x node.Query, check func([]byte) err
 }
 
 // anchor is the part of the node that a scope's anchor runs on.
-func (v *visitor) anchor(f *node.ForeignScope, a *scope.Anchor) *Node {
+func (v *visitor) anchor(f *referral.Scope, a *scope.Anchor) *Node {
 	c := v.w.find(f.ID())
 	i, known := v.w.anchors[a.Key.ID()]
 	if c == nil || !known {
@@ -115,7 +116,7 @@ func (v *visitor) travel(with *Node, do func()) {
 }
 
 // settle goes on to the epoch that an answer names, if its anchor proves that.
-func (v *visitor) settle(f *node.ForeignScope, at *Node, a node.ForeignAnswer, err error, then func(error)) {
+func (v *visitor) settle(f *referral.Scope, at *Node, a referral.Answer, err error, then func(error)) {
 	if err != nil || a.Epoch <= f.Epoch().Number {
 		then(err)
 		return
@@ -146,7 +147,7 @@ func (v *visitor) settle(f *node.ForeignScope, at *Node, a node.ForeignAnswer, e
 
 // handovers are what a node gives of those above a height.
 func (n *Node) handovers(above aweigh.Height) []byte {
-	all, err := node.History{Reader: n.Disk, Scope: n.world.id}.Handovers(above, node.HandoversAtOnce)
+	all, err := machine.History{Reader: n.Disk, Scope: n.world.id}.Handovers(above, machine.HandoversAtOnce)
 	if err != nil {
 		return nil
 	}
@@ -154,24 +155,24 @@ func (n *Node) handovers(above aweigh.Height) []byte {
 }
 
 // serve answers a question as a node does, or as a liar likes to.
-func (v *visitor) serve(at *Node, ask node.ForeignAsk, answer func(node.ForeignAnswer, error)) {
+func (v *visitor) serve(at *Node, ask referral.Question, answer func(referral.Answer, error)) {
 	if at.liar != nil && at.liar.on() {
 		honest := answer
-		answer = func(a node.ForeignAnswer, err error) { at.liar.mislead(v, &ask, a, err, honest) }
+		answer = func(a referral.Answer, err error) { at.liar.mislead(v, &ask, a, err, honest) }
 	}
 	if at.machine == nil || at.disk.failing() || at.spoiled || at.key == nil {
-		answer(node.ForeignAnswer{}, errRefused)
+		answer(referral.Answer{}, errRefused)
 		return
 	}
 	switch {
 	case !at.seated():
-		answer(node.Unseated(at.machine.Epoch().Number), nil)
-	case ask.Kind == node.ForeignSubmit:
+		answer(referral.Unseated(at.machine.Epoch().Number), nil)
+	case ask.Kind == referral.AskSubmit:
 		v.hand(at, ask.Body, answer)
 	case ask.Newest:
-		at.Read(func(r node.Reply) {
+		at.Read(func(r machine.Reply) {
 			if r.Refused != nil {
-				answer(node.ForeignAnswer{}, r.Refused)
+				answer(referral.Answer{}, r.Refused)
 				return
 			}
 			answer(at.tell(&ask))
@@ -186,15 +187,15 @@ func (n *Node) seated() bool {
 	if n.key == nil {
 		return false
 	}
-	_, ok := n.machine.Epoch().Roster.Seat(n.key.Public().ID())
+	_, ok := n.machine.Epoch().Roster.Seat(n.anchorID())
 	return ok
 }
 
-func (n *Node) tell(ask *node.ForeignAsk) (node.ForeignAnswer, error) {
+func (n *Node) tell(ask *referral.Question) (referral.Answer, error) {
 	if n.disk.failing() { // since it was asked
-		return node.ForeignAnswer{}, errRefused
+		return referral.Answer{}, errRefused
 	}
-	a, err := node.Tell(n.state(), node.History{Reader: n.Disk, Scope: n.world.id}, ask)
+	a, err := referral.Tell(n.state(), machine.History{Reader: n.Disk, Scope: n.world.id}, ask)
 	if n.honest() {
 		n.world.answered = max(n.world.answered, a.Revision)
 	}
@@ -202,20 +203,20 @@ func (n *Node) tell(ask *node.ForeignAsk) (node.ForeignAnswer, error) {
 }
 
 // hand gives a bundle to a node, and tells what became of it.
-func (v *visitor) hand(at *Node, raw []byte, answer func(node.ForeignAnswer, error)) {
+func (v *visitor) hand(at *Node, raw []byte, answer func(referral.Answer, error)) {
 	b, err := scope.CheckBundle(bytes.Clone(raw), at.machine.Epoch().Policy.Limits, v.w.verify)
 	if err != nil || b.Scope() != at.world.id {
-		answer(node.ForeignAnswer{}, fmt.Errorf("sim: no bundle for this scope (%w)", err))
+		answer(referral.Answer{}, fmt.Errorf("sim: no bundle for this scope (%w)", err))
 		return
 	}
-	at.propose(node.Submit{Bundle: b, From: "visitor"}, func(r node.Reply) {
-		a := node.ForeignAnswer{Epoch: at.machine.Epoch().Number, Height: r.Height}
+	at.propose(machine.Submit{Bundle: b, From: "visitor"}, func(r machine.Reply) {
+		a := referral.Answer{Epoch: at.machine.Epoch().Number, Height: r.Height}
 		if r.Refused != nil {
 			answer(a, r.Refused)
 			return
 		}
 		a.Revision = r.Outcome.Revision
-		a.Body = node.EncodeReceipts([]node.Receipt{{Outcome: *r.Outcome, Height: r.Height}})
+		a.Body = referral.EncodeReceipts([]machine.Receipt{{Outcome: *r.Outcome, Height: r.Height}})
 		answer(a, nil)
 	})
 }

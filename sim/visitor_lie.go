@@ -7,13 +7,13 @@ import (
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/internal/must"
-	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/referral"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/votes"
 )
 
 // mislead answers a visitor. A coalition tells all that ask one thing at about one time the same.
-func (l *liar) mislead(v *visitor, ask *node.ForeignAsk, truth node.ForeignAnswer, err error, answer func(node.ForeignAnswer, error)) {
+func (l *liar) mislead(v *visitor, ask *referral.Question, truth referral.Answer, err error, answer func(referral.Answer, error)) {
 	sum := aweigh.Sum(ask.Body, []byte{ask.Kind, byte(l.index), byte(l.w.Now() / tickEvery)})
 	r := rand.New(rand.NewPCG(uint64(sum[0])|uint64(sum[1])<<8|uint64(sum[2])<<16, l.w.Scenario.Seed))
 	if r.Int64N(million) >= int64(l.role.Rate) {
@@ -23,7 +23,7 @@ func (l *liar) mislead(v *visitor, ask *node.ForeignAsk, truth node.ForeignAnswe
 	what := "a false answer"
 	a := truth
 	lie := r.IntN(8)
-	if ask.Kind == node.ForeignRefer {
+	if ask.Kind == referral.AskReferrals {
 		lie *= r.IntN(2)
 	}
 	switch lie {
@@ -51,7 +51,7 @@ func (l *liar) mislead(v *visitor, ask *node.ForeignAsk, truth node.ForeignAnswe
 		a.Revision, a.Height = 1, 1
 	default:
 		a.Body = l.forged(ask, truth.Body, r)
-		if ask.Kind != node.ForeignRefer {
+		if ask.Kind != referral.AskReferrals {
 			a.Failure = ""
 		}
 		if r.IntN(2) == 0 {
@@ -63,10 +63,10 @@ func (l *liar) mislead(v *visitor, ask *node.ForeignAsk, truth node.ForeignAnswe
 }
 
 // ago is the first answer that the coalition gave to a question.
-func (l *liar) ago(ask *node.ForeignAsk, truth node.ForeignAnswer) node.ForeignAnswer {
+func (l *liar) ago(ask *referral.Question, truth referral.Answer) referral.Answer {
 	key := aweigh.Sum(canon.Encode(*ask))
 	if l.answers == nil {
-		l.answers = make(map[aweigh.Hash]node.ForeignAnswer)
+		l.answers = make(map[aweigh.Hash]referral.Answer)
 	}
 	was, ok := l.answers[key]
 	if !ok {
@@ -77,21 +77,21 @@ func (l *liar) ago(ask *node.ForeignAsk, truth node.ForeignAnswer) node.ForeignA
 }
 
 // forged is an answer that nobody honest gives.
-func (l *liar) forged(ask *node.ForeignAsk, truth []byte, r *rand.Rand) []byte {
+func (l *liar) forged(ask *referral.Question, truth []byte, r *rand.Rand) []byte {
 	kv := scope.KeyValue{Key: []byte("/forged"), Value: []byte("forged"), Version: 1, CreateRevision: 1, ModRevision: 1}
 	switch ask.Kind {
-	case node.ForeignLook:
-		var x node.Looked
+	case referral.AskLook:
+		var x referral.Looked
 		if canon.Decode(truth, &x) == nil && len(x.Responses) == 1 && len(x.Responses[0].Range.Kvs) == 1 && r.IntN(2) == 0 {
 			kv = x.Responses[0].Range.Kvs[0]
 			kv.Value = []byte("forged")
 		}
-		x = node.Looked{Succeeded: true, Responses: []scope.Response{{Kind: scope.OpRange, Range: scope.RangeResult{Kvs: []scope.KeyValue{kv}, Count: 1}}}}
+		x = referral.Looked{Succeeded: true, Responses: []scope.Response{{Kind: scope.OpRange, Range: scope.RangeResult{Kvs: []scope.KeyValue{kv}, Count: 1}}}}
 		return canon.Encode(x)
-	case node.ForeignResolve:
-		return canon.Encode(node.Resolved{Kv: kv, Key: kv.Key, Number: 1, Newest: 1, Claims: true})
-	case node.ForeignSubmit:
-		all, err := node.DecodeReceipts(truth, aweigh.ScopeID{})
+	case referral.AskResolve:
+		return canon.Encode(referral.Resolved{Kv: kv, Key: kv.Key, Number: 1, Newest: 1, Claims: true})
+	case referral.AskSubmit:
+		all, err := referral.DecodeReceipts(truth, aweigh.ScopeID{})
 		if err != nil {
 			return nil
 		}
@@ -99,8 +99,8 @@ func (l *liar) forged(ask *node.ForeignAsk, truth []byte, r *rand.Rand) []byte {
 			all[i].Revision++
 			all[i].Height++
 		}
-		return node.EncodeReceipts(all)
-	case node.ForeignRefer:
+		return referral.EncodeReceipts(all)
+	case referral.AskReferrals:
 		return l.misrefer(truth, r)
 	}
 	return nil
@@ -109,7 +109,7 @@ func (l *liar) forged(ask *node.ForeignAsk, truth []byte, r *rand.Rand) []byte {
 // misrefer changes referrals: to a scope that the coalition governs, to the one that refers, or
 // to a shorter prefix, with all that was proven of the true one.
 func (l *liar) misrefer(truth []byte, r *rand.Rand) []byte {
-	all, err := node.DecodeReferrals(truth)
+	all, err := referral.DecodeReferrals(truth)
 	if err != nil {
 		return truth
 	}

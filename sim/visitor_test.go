@@ -6,8 +6,9 @@ import (
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/testshort"
-	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/referral"
 	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/sim/scenario"
 	"github.com/aweigh/aweigh/store"
 	"github.com/aweigh/aweigh/votes"
 )
@@ -45,20 +46,20 @@ func TestVisitorsGoByReferral(t *testing.T) {
 // TestReferredCanBreak changes by hand what visitors are held to.
 func TestReferredCanBreak(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(w *World, v *visitor, f *node.ForeignScope)
+		change func(w *World, v *visitor, f *referral.Scope)
 		breaks bool
 	}{
-		"nothing is changed": {change: func(*World, *visitor, *node.ForeignScope) {}},
-		"what is there": {change: func(w *World, v *visitor, f *node.ForeignScope) {
+		"nothing is changed": {change: func(*World, *visitor, *referral.Scope) {}},
+		"what is there": {change: func(w *World, v *visitor, f *referral.Scope) {
 			kv, _ := w.Nodes[0].get("/a/k0")
 			w.truth(v, f, "/a/k0", kv, kv.ModRevision)
 		}},
-		"another value": {breaks: true, change: func(w *World, v *visitor, f *node.ForeignScope) {
+		"another value": {breaks: true, change: func(w *World, v *visitor, f *referral.Scope) {
 			kv, _ := w.Nodes[0].get("/a/k0")
 			kv.Value = []byte("forged")
 			w.truth(v, f, "/a/k0", kv, kv.ModRevision)
 		}},
-		"what was there before": {breaks: true, change: func(w *World, v *visitor, f *node.ForeignScope) {
+		"what was there before": {breaks: true, change: func(w *World, v *visitor, f *referral.Scope) {
 			kv, _ := w.Nodes[0].get("/a/k0")
 			was, err := w.Nodes[0].state().Range([]byte("/a/k0"), nil, scope.Range{Revision: kv.ModRevision - 1})
 			if err != nil {
@@ -66,14 +67,14 @@ func TestReferredCanBreak(t *testing.T) {
 			}
 			w.truth(v, f, "/a/k0", was.Kvs[0], kv.ModRevision)
 		}},
-		"that there is nothing": {breaks: true, change: func(w *World, v *visitor, f *node.ForeignScope) {
+		"that there is nothing": {breaks: true, change: func(w *World, v *visitor, f *referral.Scope) {
 			w.truth(v, f, "/a/k0", scope.KeyValue{}, w.answered)
 		}},
-		"the far future": {breaks: true, change: func(w *World, v *visitor, f *node.ForeignScope) {
+		"the far future": {breaks: true, change: func(w *World, v *visitor, f *referral.Scope) {
 			kv, _ := w.Nodes[0].get("/a/k0")
 			w.truth(v, f, "/a/k0", kv, 1<<60)
 		}},
-		"an epoch that turns out another": {breaks: true, change: func(w *World, v *visitor, f *node.ForeignScope) {
+		"an epoch that turns out another": {breaks: true, change: func(w *World, v *visitor, f *referral.Scope) {
 			e := *w.epochs[0]
 			e.Number = aweigh.Epoch(len(w.epochs))
 			w.proven(v, f, &e)
@@ -82,31 +83,31 @@ func TestReferredCanBreak(t *testing.T) {
 			w.shown[e.Number] = votes.Domain{}
 			w.enter(&next)
 		}},
-		"a scope that nobody founded": {breaks: true, change: func(w *World, v *visitor, f *node.ForeignScope) {
+		"a scope that nobody founded": {breaks: true, change: func(w *World, v *visitor, f *referral.Scope) {
 			w.referral(v, f, scope.Delegation{Prefix: []byte("/x/"), Child: aweigh.ScopeID{1}})
 		}},
-		"what was kept for too long": {breaks: true, change: func(w *World, v *visitor, f *node.ForeignScope) {
+		"what was kept for too long": {breaks: true, change: func(w *World, v *visitor, f *referral.Scope) {
 			id := f.ID()
 			v.told[string(id[:])+"/a/k0"] = w.Now() - 6*time.Second
-			w.aged(v, f, &node.ForeignAnswer{Revision: 1 << 40}, "/a/k0", true)
+			w.aged(v, f, &referral.Answer{Revision: 1 << 40}, "/a/k0", true)
 		}},
-		"what is older than what it knows": {breaks: true, change: func(w *World, v *visitor, f *node.ForeignScope) {
+		"what is older than what it knows": {breaks: true, change: func(w *World, v *visitor, f *referral.Scope) {
 			id := f.ID()
 			v.told[string(id[:])+"/a/k0"] = w.Now()
 			v.heard[id] = 100
-			w.aged(v, f, &node.ForeignAnswer{Revision: 99}, "/a/k0", true)
+			w.aged(v, f, &referral.Answer{Revision: 99}, "/a/k0", true)
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, Scenario{Network: Network{Anchors: 4}, Load: Load{Writes: 60, Keys: 1, Under: []string{"/a/"}}})
-			w.clientele()
+			w := newWorld(t, scenario.Scenario{Network: scenario.Network{Anchors: 4}, Load: scenario.Load{Writes: 60, Keys: 1, Under: []string{"/a/"}}})
+			w.startClients()
 			w.Run(w.Scenario.Stop, nil)
-			f, err := node.NewForeignScope(w.Genesis, store.NewMem())
+			f, err := referral.NewScope(w.Genesis, store.NewMem())
 			if err != nil {
 				t.Fatal(err)
 			}
 			head := w.Nodes[0].state().Head()
-			w.answered = head.Closed()
+			w.answered = head.ClosedTimestamp()
 			c.change(w, &visitor{w: w, told: make(map[string]time.Duration), heard: make(map[aweigh.ScopeID]int64)}, f)
 			if broke := w.findings.verdicts[Referred].Broken > 0; broke != c.breaks {
 				t.Errorf("broken: %v; %v", broke, w.findings.broken)

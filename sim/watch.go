@@ -9,9 +9,10 @@ import (
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/must"
 	"github.com/aweigh/aweigh/kv"
-	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/sim/scenario"
 	"github.com/aweigh/aweigh/votes"
 )
 
@@ -35,7 +36,7 @@ type watch struct {
 	signed    map[cast]quorum.Subject         // by those who are not excused
 	proposals map[place]aweigh.Hash
 	headers   map[aweigh.Hash]scope.Header // of all blocks that were proposed
-	weighs    map[aweigh.Epoch]uint64      // what the honest weigh, together
+	follower  follower
 	evidence  evidence
 	top       aweigh.Height                 // final at any node that is not excused
 	digests   map[aweigh.Height]aweigh.Hash // of the state at a height, at the first such node
@@ -45,7 +46,6 @@ type watch struct {
 
 	standing standing // of the anchors, by epoch
 	conduct  conduct  // of the anchors, in the newest epoch
-	decree   decree   // what the rules say of requests
 	ending   ends
 	pauses   pauses
 	motions  recount
@@ -167,7 +167,7 @@ func (w *World) breach(invariant int, n *Node, format string, args ...any) {
 	if x.lost {
 		return
 	}
-	b := Breach{Invariant: Invariants[invariant].Name, At: w.Now(), Scope: w.number, Node: -1, Text: fmt.Sprintf(format, args...)}
+	b := Breach{Invariant: scenario.Invariants[invariant].Name, At: w.Now(), Scope: w.number, Node: -1, Text: fmt.Sprintf(format, args...)}
 	if n != nil {
 		b.Node = n.number()
 		w.log(n, "broken", "%s: %s", b.Invariant, b.Text)
@@ -195,13 +195,13 @@ func (w *World) holds(invariant int, n *Node, ok bool, format string, args ...an
 func (x *watch) said(n *Node, f *frame) {
 	w := x.w
 	x.tells(n, f)
-	switch node.FrameKind(f.raw) {
+	switch machine.FrameKind(f.raw) {
 	case "ballot":
 		if b, ok := f.open().(votes.Ballot); ok {
 			x.ballot(n, b.Domain.Epoch, b.Subject)
 		}
 	case "proposal":
-		if p, ok := f.open().(node.Proposal); ok {
+		if p, ok := f.open().(machine.Proposal); ok {
 			s := quorum.Subject{Kind: w.vouch(p.Header.Epoch), View: p.Header.View, Block: p.Header.Hash()}
 			at := place{p.Header.Epoch, s.View}
 			if b, ok := x.proposals[at]; ok && b != s.Block {
@@ -221,10 +221,12 @@ const guardSpace = 'g'
 
 // wrote looks at what a node records of what it signed: a node that dies before
 // it sends a ballot may send it in its next life.
-func (x *watch) wrote(n *Node, ops []kv.Op) {
+func (x *watch) wrote(n *Node, ops []kv.Op, starts bool) {
 	for _, op := range ops {
 		if !op.Delete && len(op.Key) > 0 && op.Key[0] == guardSpace {
-			if b, err := votes.DecodeBallot(op.Value); err == nil && n.key != nil && b.Anchor == n.key.Public().ID() && b.Domain.Scope == x.w.id {
+			x.forgets(n, op)
+			x.silent(n, op, starts)
+			if b, err := votes.DecodeBallot(op.Value); err == nil && n.key != nil && b.Anchor == n.anchorID() && b.Domain.Scope == x.w.id {
 				x.ballot(n, b.Domain.Epoch, b.Subject)
 			}
 		}
@@ -233,11 +235,13 @@ func (x *watch) wrote(n *Node, ops []kv.Op) {
 
 // onRecord looks at the record with which a node starts.
 func (x *watch) onRecord(n *Node) {
+	n.lost = 0
 	err := n.Disk.Scan([]byte{guardSpace}, []byte{guardSpace + 1}, false, func(k, v []byte) bool {
-		x.wrote(n, []kv.Op{kv.Set(k, v)})
+		x.wrote(n, []kv.Op{kv.Set(k, v)}, true)
 		return true
 	})
 	must.OK(err, "reading what a node signed")
+	x.rule(n, true) // in an earlier life, of which a failing disk may have told nothing
 }
 
 // ballot counts an anchor's raw ballot, and holds the anchor to one for a slot,
@@ -255,9 +259,9 @@ func (x *watch) ballot(n *Node, epoch aweigh.Epoch, s quorum.Subject) {
 		t = &tally{by: make(map[int]bool)}
 		x.ballots[said{epoch, s}] = t
 	}
-	if weights := w.epochs[epoch].Roster.Weights; !t.by[who] && n.key != nil && weights.Of(n.key.Public().ID()) > 0 {
+	if weights := w.epochs[epoch].Roster.Weights; !t.by[who] && n.key != nil && weights.Of(n.anchorID()) > 0 {
 		t.by[who] = true
-		weight := weights.Of(n.key.Public().ID())
+		weight := weights.Of(n.anchorID())
 		t.weight += weight
 		if t.least == 0 || weight < t.least {
 			t.least = weight
@@ -279,40 +283,43 @@ func (x *watch) ballot(n *Node, epoch aweigh.Epoch, s quorum.Subject) {
 		}
 	}
 	w.holds(Ballots, n, against == quorum.Subject{}, "signed %v and %v", against, s)
-	x.vouched(n, epoch, s)
+	x.follower.waiting = append(x.follower.waiting, recorded{n: n, epoch: epoch, subject: s})
 	x.signed[cast{who, place{epoch, s.View}, s.Kind}] = s
 }
 
 // noted looks at what a machine says of itself.
-func (x *watch) noted(n *Node, note node.Note) {
+func (x *watch) noted(n *Node, note machine.Note) {
 	w := x.w
 	switch note := note.(type) {
-	case node.Finalized:
+	case machine.Finalized:
 		n.Height = note.Height
 		w.log(n, "final", "%d view %d %s (%d)", note.Height, note.View, note.Block.Short(), note.Mutations)
 		if !n.excused() {
 			x.finalized(n, note)
 		}
-	case node.Nullified:
+	case machine.Nullified:
 		w.log(n, "nullified", "view %d", note.View)
 		if !n.excused() {
 			x.nullified[place{n.machine.Epoch().Number, note.View}] = true
 			x.reach("nullified view")
 		}
-	case node.EpochBegan:
+	case machine.EpochBegan:
 		e := note.Epoch
 		w.log(n, "epoch", "%d of %d anchors that weigh %d", e.Number, len(e.Roster.Anchors), e.Roster.Weights.Total())
 		if !n.excused() {
 			x.epoch(n, e)
+			x.enters(n, e.Number)
 		}
-	case node.Faulted:
+	case machine.Listened:
+		x.listened(n, note.View)
+	case machine.Faulted:
 		at := w.anchors[note.Proof.Anchor()]
 		w.log(n, "proof", "against n%d", at)
 		if !n.excused() {
 			w.holds(Honour, n, !w.Nodes[at].honest() && x.within, "a proof of fault against node %d: %v and %v",
 				at, note.Proof.First.Subject, note.Proof.Second.Subject)
 		}
-	case node.LostState:
+	case machine.LostState:
 		w.log(n, "lost", "its record in view %d", note.View)
 		if n.liar != nil {
 			n.liar.clean()
@@ -322,12 +329,12 @@ func (x *watch) noted(n *Node, note node.Note) {
 			}
 			x.reach("lost record")
 		}
-	case node.Behind:
+	case machine.Behind:
 		if !n.excused() {
 			x.reach("catch up")
 		}
 		w.At(0, n.probe)
-	case node.Dropped:
+	case machine.Dropped:
 		w.log(n, "dropped", "%s", note.Why)
 		if from := w.byPeer[note.From]; len(from) > 0 && !n.excused() && note.Class.Blame() && !from[0].excused() && !from[0].crosses {
 			w.breach(Acceptance, n, "drops what %s sent, as no honest node would send it: %s", from[0], note.Why)
@@ -382,7 +389,7 @@ func (x *watch) refused(from, to *Node, f *frame, err error) {
 	}
 	other := errors.Is(err, votes.ErrStale) || errors.Is(err, votes.ErrAhead) || !to.seats(from) // of another epoch than the receiver's
 	if !other && !from.excused() && !from.crosses {
-		x.w.breach(Acceptance, to, "an honest %s from %s is refused: %v", node.FrameKind(f.raw), from, err)
+		x.w.breach(Acceptance, to, "an honest %s from %s is refused: %v", machine.FrameKind(f.raw), from, err)
 	}
 	x.refusal[reason(err)]++
 	x.reach("refused frame")
@@ -398,14 +405,19 @@ func (n *Node) seats(o *Node) bool {
 	if o.key == nil || n.machine == nil {
 		return false
 	}
-	_, seated := n.machine.Epoch().Roster.Seat(o.key.Public().ID())
+	_, seated := n.machine.Epoch().Roster.Seat(o.anchorID())
 	return seated
 }
 
 // heard looks at a frame that a node took in.
 func (x *watch) heard(from, to *Node, f *frame) {
-	if p, ok := f.open().(node.Proposal); ok && from.liar != nil { // which may have been bent after it was said
+	if p, ok := f.open().(machine.Proposal); ok && from.liar != nil { // which may have been bent after it was said
 		x.proposed(p.Header)
+	}
+	if from.key != nil && machine.FrameKind(f.raw) == "offer" && to.term.listened < 2 {
+		if o, ok := f.open().(machine.Offer); ok && o.Answer {
+			to.term.hears(from.anchorID())
+		}
 	}
 	if !from.excused() && !to.excused() && !x.lost {
 		x.verdicts[Acceptance].Checks++

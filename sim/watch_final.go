@@ -1,14 +1,14 @@
 package sim
 
 import (
-	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/quorum"
 )
 
 // agrees holds a block that became final at a node to those of others that do not lie:
 // beyond the fault budget a liar's own machine may follow either side of a fork, and
 // proves none.
-func (x *watch) agrees(n *Node, note node.Finalized) {
+func (x *watch) agrees(n *Node, note machine.Finalized) {
 	if n.liar != nil {
 		return
 	}
@@ -22,7 +22,7 @@ func (x *watch) agrees(n *Node, note node.Finalized) {
 
 // finalized holds a block that became final to agreement, and counts afresh the
 // ballots behind it.
-func (x *watch) finalized(n *Node, note node.Finalized) {
+func (x *watch) finalized(n *Node, note machine.Finalized) {
 	w := x.w
 	_, known := x.final[note.Height]
 	x.agrees(n, note)
@@ -47,7 +47,6 @@ func (x *watch) finalized(n *Node, note node.Finalized) {
 	w.At(0, w.probeLagging)
 	x.follow(n, note.Height)
 	x.conducted(n, note.Height)
-	x.decreed(n, note.Height)
 	x.time.final(w, n, note.Height)
 	x.count(n, note.Height)
 	e := w.epochs[note.Epoch]

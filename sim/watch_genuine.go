@@ -6,7 +6,7 @@ import (
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/forge"
 	"github.com/aweigh/aweigh/internal/must"
-	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/votes"
@@ -25,25 +25,25 @@ func (x *watch) passes(from, to *Node, f *frame) {
 		if c.Domain == e.Domain() {
 			err = w.made.ballot(c)
 		}
-	case node.Proposal:
+	case machine.Proposal:
 		if c.Header.Domain() == e.Domain() {
 			err = w.proposed(c)
 		}
-	case node.Offer:
+	case machine.Offer:
 		if _, anchor := to.machine.Checker().Anchors[from.Peer]; anchor && c.Domain == e.Domain() {
 			err = w.offered(c.Domain, c.Votes)
 		}
-	case node.Announce:
+	case machine.Announce:
 		if c.Header.Domain() == e.Domain() {
 			err = w.certifies(quorum.Finalize, c.Header, c.Certificate)
 		}
-	case node.Blocks:
+	case machine.Blocks:
 		err = w.caughtUp(c)
-	case node.RawBundle:
+	case machine.RawBundle:
 		err = w.made.bundle(c)
-	case node.RawBlock:
+	case machine.RawBlock:
 		err = w.bundles(c)
-	case node.Cast:
+	case machine.Cast:
 		for _, raw := range c.Ballots {
 			b, bad := votes.DecodeMotionBallot(raw)
 			if _, may := to.machine.Checker().Electors.Key(b.Voter); may || bad != nil {
@@ -53,7 +53,7 @@ func (x *watch) passes(from, to *Node, f *frame) {
 	default:
 		return
 	}
-	w.holds(Genuine, to, err == nil, "takes a %s of %s for genuine: %v", node.FrameKind(f.raw), from, err)
+	w.holds(Genuine, to, err == nil, "takes a %s of %s for genuine: %v", machine.FrameKind(f.raw), from, err)
 }
 
 // someDoubled is of how many forgeries one is checked again.
@@ -69,7 +69,7 @@ func (x *watch) doubles(from, to *Node, f *frame) {
 	direct.Keyring, direct.Verify = direct.Keyring.With(nil), votes.Verify
 	_, err := direct.Check(from.Peer, f.raw)
 	x.w.holds(Genuine, to, (err == nil) == (f.err == nil), "a %s of %s is taken, or not, by what was verified before: %v and %v",
-		node.FrameKind(f.raw), from, f.err, err)
+		machine.FrameKind(f.raw), from, f.err, err)
 }
 
 // someTold is of how many frames that nodes send the watch looks at one, proposals aside.
@@ -77,32 +77,32 @@ const someTold = 4
 
 // tells holds a node to what it passes on. Its own ballots are held to others in watch.ballot.
 func (x *watch) tells(n *Node, f *frame) {
-	kind := node.FrameKind(f.raw)
+	kind := machine.FrameKind(f.raw)
 	if n.excused() || x.lost || kind == "ballot" || kind != "proposal" && x.w.events%someTold != 0 {
 		return
 	}
 	w := x.w
 	var err error
 	switch c := f.open().(type) {
-	case node.Proposal:
+	case machine.Proposal:
 		err = errors.Join(w.proposed(c), w.certificates(c.Header.Domain(), c.Proof), w.made.evidence(c.Evidence))
-	case node.Offer:
+	case machine.Offer:
 		err = errors.Join(w.offered(c.Domain, c.Votes), w.certificates(c.Domain, c.Certificates))
-	case node.Answer:
+	case machine.Answer:
 		if kind := c.Certificate.Subject.Kind; kind == quorum.Notarize || kind == quorum.Finalize {
 			err = w.certifies(kind, c.Header, c.Certificate)
 		}
-	case node.Announce:
+	case machine.Announce:
 		err = w.certifies(quorum.Finalize, c.Header, c.Certificate)
-	case node.Blocks:
+	case machine.Blocks:
 		err = w.caughtUp(c)
-	case node.RawBundle:
+	case machine.RawBundle:
 		err = w.made.bundle(c)
-	case node.RawBlock:
+	case machine.RawBlock:
 		err = w.bundles(c)
-	case node.Cast:
+	case machine.Cast:
 		err = w.motionBallots(c.Ballots)
-	case node.Meeting:
+	case machine.ReconcileMsg:
 		all, bad := forge.MeetingBallots(c.Message)
 		err = errors.Join(bad, w.motionBallots(all))
 	default:
@@ -124,7 +124,7 @@ func (x *watch) keeps(n *Node) {
 // genuine holds a final block to what it carries.
 func (x *watch) genuine(n *Node, at aweigh.Height) {
 	w := x.w
-	history := node.History{Reader: n.Disk, Scope: w.id}
+	history := machine.History{Reader: n.Disk, Scope: w.id}
 	raw, err := history.Raw(at)
 	must.OK(err, "reading a final block")
 	b, err := forge.OpenBlock(raw)
@@ -148,10 +148,10 @@ func (x *watch) genuine(n *Node, at aweigh.Height) {
 
 // recorded holds a node to what it has on record as proof that its blocks are final.
 func (x *watch) recorded(n *Node) {
-	history := node.History{Reader: n.Disk, Scope: x.w.id}
+	history := machine.History{Reader: n.Disk, Scope: x.w.id}
 	for at := n.Height; at > 0 && at+2 > n.Height; at-- {
 		f, err := history.Finality(at)
-		if errors.Is(err, node.ErrNoBlock) {
+		if errors.Is(err, machine.ErrNoBlock) {
 			continue
 		}
 		if err == nil {
@@ -161,13 +161,13 @@ func (x *watch) recorded(n *Node) {
 	}
 }
 
-func (w *World) proposed(p node.Proposal) error {
+func (w *World) proposed(p machine.Proposal) error {
 	h := p.Header
 	return w.made.vote(h.Domain(), quorum.Subject{Kind: w.vouch(h.Epoch), View: h.View, Block: h.Hash()},
 		quorum.Signature{Anchor: h.Proposer, Bytes: p.Signature})
 }
 
-func (w *World) offered(d votes.Domain, all []node.OfferedVote) (err error) {
+func (w *World) offered(d votes.Domain, all []machine.OfferedVote) (err error) {
 	for _, v := range all {
 		err = errors.Join(err, w.made.vote(d, v.Subject, v.Signature))
 	}
@@ -197,7 +197,7 @@ func (w *World) bundles(block []byte) error {
 }
 
 // caughtUp says what is wrong with final blocks that one gives another.
-func (w *World) caughtUp(c node.Blocks) (err error) {
+func (w *World) caughtUp(c machine.Blocks) (err error) {
 	var last scope.Header
 	for i, raw := range c.Blocks {
 		b, bad := forge.OpenBlock(raw)

@@ -6,19 +6,9 @@ import (
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/must"
 	"github.com/aweigh/aweigh/kv"
-	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/scope"
 )
-
-// nests reports whether scopes are founded in the world, or may be.
-func (s Scenario) nests() bool {
-	for _, m := range s.Govern {
-		if m.Kind == "delegate" {
-			return true
-		}
-	}
-	return false
-}
 
 // ownBytes is how much of a scope's identity stands in the key of each of its records,
 // after a letter.
@@ -28,7 +18,7 @@ const ownBytes = 16
 // of which the disk holds nothing yet: the part founds them. That is so whoever lies in
 // a scope, however much they weigh.
 func (x *watch) isolated(n *Node, ops []kv.Op) {
-	if len(x.w.scopes) == 1 && !x.w.Scenario.nests() {
+	if len(x.w.scopes) == 1 && !x.w.Scenario.Nests() {
 		return
 	}
 	var founded []byte // letter and scope
@@ -76,10 +66,10 @@ func (x *watch) region(n *Node) {
 // count counts afresh what the blocks up to a height did to the clients' keys, whichever
 // scope they are of.
 func (x *watch) count(n *Node, height aweigh.Height) {
-	if !x.w.Scenario.nests() || x.lost {
+	if !x.w.Scenario.Nests() || x.lost {
 		return
 	}
-	history, state := node.History{Reader: n.Disk, Scope: x.w.id}, n.state()
+	history, state := machine.History{Reader: n.Disk, Scope: x.w.id}, n.state()
 	for x.counted < height {
 		b, err := history.Block(x.counted + 1)
 		must.OK(err, "reading a final block")
@@ -151,7 +141,7 @@ func (x *watch) handed(n *Node) {
 // versions holds the clients' keys in the end to as many versions as there were writes
 // in final blocks, in all scopes that ever decided about them.
 func (w *World) versions() {
-	if !w.Scenario.nests() {
+	if !w.Scenario.Nests() {
 		return
 	}
 	behind := make(map[*World]bool)

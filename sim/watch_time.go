@@ -6,8 +6,9 @@ import (
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/must"
-	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/sim/scenario"
 )
 
 // blockTime watches the time of a scope.
@@ -49,16 +50,16 @@ func (x *blockTime) ahead(since aweigh.Instant) (most time.Duration) {
 }
 
 // slack is how long a proposal may have been on its way before it is seen: on a slow disk, or if its node died.
-func slack(f Faults) time.Duration {
+func slack(f scenario.Faults) time.Duration {
 	late := []string{"slow", "syncfail", "readfail", "full", "crash", "churn", "pause"}
-	if f.Crash > 0 || slices.ContainsFunc(f.Timed, func(t Fault) bool { return slices.Contains(late, t.Kind) || t.lies() }) {
+	if f.Crash > 0 || slices.ContainsFunc(f.Timed, func(t scenario.Fault) bool { return slices.Contains(late, t.Kind) || t.Lies() }) {
 		return 5 * time.Second
 	}
 	return 0
 }
 
 // sees notes a block that is proposed.
-func (x *blockTime) sees(w *World, p node.Proposal) {
+func (x *blockTime) sees(w *World, p machine.Proposal) {
 	if x.proposed == nil {
 		x.proposed = make(map[aweigh.Hash]aweigh.Instant)
 	}
@@ -71,7 +72,7 @@ func (x *blockTime) sees(w *World, p node.Proposal) {
 // the smallest step past its parent's.
 func (x *blockTime) final(w *World, n *Node, h aweigh.Height) {
 	x.look(w)
-	history := node.History{Reader: n.Disk, Scope: w.id}
+	history := machine.History{Reader: n.Disk, Scope: w.id}
 	b, err := history.Block(h)
 	must.OK(err, "reading a block that became final")
 	parent := w.Genesis.Time

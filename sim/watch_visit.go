@@ -5,7 +5,7 @@ import (
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
-	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/referral"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/votes"
 )
@@ -23,7 +23,7 @@ func (w *World) forsaken() bool {
 }
 
 // referral holds what refers a visitor to another scope to one that was founded there.
-func (w *World) referral(v *visitor, f *node.ForeignScope, d scope.Delegation) {
+func (w *World) referral(v *visitor, f *referral.Scope, d scope.Delegation) {
 	if from := w.find(f.ID()); from == nil || from.forsaken() {
 		return
 	}
@@ -34,7 +34,7 @@ func (w *World) referral(v *visitor, f *node.ForeignScope, d scope.Delegation) {
 }
 
 // proven holds an epoch that is proven to a visitor to the one in which the scope was.
-func (w *World) proven(v *visitor, f *node.ForeignScope, e *scope.Epoch) {
+func (w *World) proven(v *visitor, f *referral.Scope, e *scope.Epoch) {
 	c := w.find(f.ID())
 	if c == nil || c.forsaken() {
 		return
@@ -51,7 +51,7 @@ func (w *World) proven(v *visitor, f *node.ForeignScope, e *scope.Epoch) {
 }
 
 // visited notes that a visitor was answered.
-func (w *World) visited(v *visitor, f *node.ForeignScope, a *node.ForeignAnswer, what string) {
+func (w *World) visited(v *visitor, f *referral.Scope, a *referral.Answer, what string) {
 	w.watch.reach("visit")
 	if d := f.Genesis().Descent; d != nil && d.Depth > 1 {
 		w.watch.reach("visit over two referrals")
@@ -62,7 +62,7 @@ func (w *World) visited(v *visitor, f *node.ForeignScope, a *node.ForeignAnswer,
 
 // aged holds an answer that a visitor gives again to what may be kept: not for longer than the
 // scope's policy says, and nothing that is older than what the visitor knows.
-func (w *World) aged(v *visitor, f *node.ForeignScope, a *node.ForeignAnswer, what string, cached bool) {
+func (w *World) aged(v *visitor, f *referral.Scope, a *referral.Answer, what string, cached bool) {
 	id := f.ID()
 	about := string(id[:]) + what
 	if !cached {
@@ -78,7 +78,7 @@ func (w *World) aged(v *visitor, f *node.ForeignScope, a *node.ForeignAnswer, wh
 
 // truth holds what a visitor was told of a key to what a scope's state was at the revision that
 // it was told, or at a later one. Keys that are told not to be there never were until then.
-func (w *World) truth(v *visitor, f *node.ForeignScope, key string, kv scope.KeyValue, revision int64) {
+func (w *World) truth(v *visitor, f *referral.Scope, key string, kv scope.KeyValue, revision int64) {
 	c := w.find(f.ID())
 	if c == nil || c.forsaken() {
 		return
@@ -90,7 +90,7 @@ func (w *World) truth(v *visitor, f *node.ForeignScope, key string, kv scope.Key
 			continue
 		}
 		s := n.state()
-		if h := s.Head(); h.Closed() < at {
+		if h := s.Head(); h.ClosedTimestamp() < at {
 			continue
 		}
 		r, err := s.Range([]byte(key), nil, scope.Range{Revision: at})

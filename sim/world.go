@@ -10,9 +10,10 @@ import (
 	"time"
 
 	"github.com/aweigh/aweigh"
-	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/sim/scenario"
 	"github.com/aweigh/aweigh/votes"
 )
 
@@ -27,11 +28,11 @@ type World struct {
 	id      aweigh.ScopeID // of Genesis
 	number  int            // in stage.scopes
 	began   time.Duration  // when the first node got there
-	network *node.Network
+	network *machine.Network
 	epochs  []*scope.Epoch // by number, as the first honest node to reach it says
 	weights quorum.Weights
 	rules   quorum.Rules
-	byPeer  map[node.Peer][]*Node
+	byPeer  map[machine.Peer][]*Node
 
 	roles []*plan
 	polls polls
@@ -48,7 +49,7 @@ type World struct {
 
 // stage is what the scopes of a world share.
 type stage struct {
-	Scenario Scenario
+	Scenario scenario.Scenario
 	scopes   []*World // the root scope's first, then as they were founded
 	verify   votes.Verifier
 	made     signatures
@@ -62,6 +63,7 @@ type stage struct {
 	streams  // of random numbers
 	wires    wires
 	probes   probes
+	script   script
 	clients  []*client
 	acting   []*actor
 	findings findings
@@ -86,6 +88,7 @@ type streams struct {
 	disks    *rand.Rand // whose lie, and what becomes of their records
 	programs *rand.Rand // what their programs are
 	acts     *rand.Rand // what actors do
+	early    *rand.Rand // when machines are woken before their alarms
 }
 
 // Start is the instant at which every world begins: shortly before the end of a minute, for receipts of void mutations
@@ -93,16 +96,16 @@ type streams struct {
 var Start = aweigh.InstantOf(time.Date(2026, 1, 1, 0, 0, 58, 0, time.UTC))
 
 // NewWorld makes the world of a scenario, with all nodes up and connected.
-// Errors wrap ErrScenario.
-func NewWorld(s Scenario, o Options) (*World, error) {
+// Errors wrap scenario.ErrInvalid.
+func NewWorld(s scenario.Scenario, o Options) (*World, error) {
 	s = s.WithDefaults()
 	if err := s.Check(); err != nil {
 		return nil, err
 	}
 	stream := func(purpose uint64) *rand.Rand { return rand.New(rand.NewPCG(s.Seed, purpose)) }
-	w := &World{byPeer: make(map[node.Peer][]*Node), marks: marks{most: o.Marks}, stage: &stage{
-		Scenario: s, now: Start, anchors: make(map[aweigh.AnchorID]int), bounds: s.Bounds.scope(),
-		streams: streams{links: stream(1), chance: stream(2), ask: stream(4), naming: stream(5), dear: stream(6), disks: stream(7), programs: stream(8), acts: stream(12)},
+	w := &World{byPeer: make(map[machine.Peer][]*Node), marks: marks{most: o.Marks}, stage: &stage{
+		Scenario: s, now: Start, anchors: make(map[aweigh.AnchorID]int), bounds: scopeBounds(&s.Bounds),
+		streams: streams{links: stream(1), chance: stream(2), ask: stream(4), naming: stream(5), dear: stream(6), disks: stream(7), programs: stream(8), acts: stream(12), early: stream(22)},
 		trace:   sha256.New(), text: o.Trace, firing: true, made: newSignatures(),
 	}}
 	w.scopes = []*World{w}
@@ -113,11 +116,13 @@ func NewWorld(s Scenario, o Options) (*World, error) {
 	w.polls.rand = stream(5)
 	w.probes.rand = stream(7)
 	w.wires.open(w)
+	w.script.open(w)
 	if err := w.cast(); err != nil {
 		return nil, err
 	}
 	w.watch.open(w)
-	ops, err := node.Bootstrap(w.Genesis)
+	w.watch.follower.states = o.States
+	ops, err := machine.Bootstrap(w.Genesis)
 	if err != nil {
 		return nil, err
 	}
@@ -131,7 +136,7 @@ func NewWorld(s Scenario, o Options) (*World, error) {
 	}
 	if _, lacks := w.core(); s.Heal != nil && lacks != 0 {
 		return nil, fmt.Errorf("%w: heal: the honest anchors have not the weight to %s, so nothing could become final: name fewer liars and bad disks, or leave heal out",
-			ErrScenario, lacks)
+			scenario.ErrInvalid, lacks)
 	}
 	for _, n := range w.Nodes { // connected before anything happens: nobody needs to be met
 		if n.key == nil {
@@ -158,20 +163,20 @@ func (w *World) found(r *rand.Rand, memory *votes.Memory) error {
 	n := w.Scenario.Network
 	mode, err := quorum.ParseMode(n.Mode)
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrScenario, err)
+		return fmt.Errorf("%w: %w", scenario.ErrInvalid, err)
 	}
-	var founders []node.Founder
+	var founders []machine.Founder
 	for i := range n.Anchors + n.Observers {
 		author, err := newKey()
 		if err != nil {
 			return err
 		}
-		peer, err := node.PeerOf(author)
+		peer, err := machine.PeerOf(author)
 		if err != nil {
 			return err
 		}
 		x := newNode(w, i, peer, author)
-		if w.Scenario.holdsKey(i) {
+		if w.Scenario.HoldsKey(i) {
 			key, err := newKey()
 			if err != nil {
 				return err
@@ -180,7 +185,7 @@ func (w *World) found(r *rand.Rand, memory *votes.Memory) error {
 			w.anchors[key.Public().ID()] = i
 		}
 		if i < n.Anchors {
-			founders = append(founders, node.Founder{
+			founders = append(founders, machine.Founder{
 				Name: fmt.Sprintf("n%d", i), Key: x.key.Public(), Peer: peer, Score: uint32(n.Trust[i%len(n.Trust)]),
 			})
 		}
@@ -190,23 +195,23 @@ func (w *World) found(r *rand.Rand, memory *votes.Memory) error {
 		return err
 	}
 	policy := scope.DefaultPolicy(mode)
-	policy.Approvals = guard(w.Scenario.Approval.policy(w.polls.voters), n.Guard)
+	policy.Approvals = guard(approvals(&w.Scenario.Approval, w.polls.voters), n.Guard)
 	policy.Limits.Anchors = max(policy.Limits.Anchors, n.Anchors)
 	policy.Limits.TTL = 300 * time.Millisecond // so that visitors come to the end of it
 	policy.Trust.Whole = uint32(n.Whole)
 	policy.EpochBlocks, policy.EpochTime = uint64(n.EpochBlocks), n.EpochTime
 	policy.Children.Notice = n.Notice
 	if w.Scenario.Load.Acts > 0 {
-		policy.Actions = rules
+		policy.Actions = w.Scenario.Rules()
 	}
 	if n.Finalize != 0 {
 		policy.Rules.Finalize = quorum.Rule{Num: uint64(n.Finalize), Den: million}
 	}
 	w.rules = policy.Rules
-	if w.Genesis, err = node.NewGenesis("sim", Start, policy, founders...); err != nil {
-		return fmt.Errorf("%w: network: %w", ErrScenario, err)
+	if w.Genesis, err = machine.NewGenesis("sim", Start, policy, founders...); err != nil {
+		return fmt.Errorf("%w: network: %w", scenario.ErrInvalid, err)
 	}
-	if w.network, err = node.NewNetwork(w.Genesis, memory.Verify); err != nil {
+	if w.network, err = machine.NewNetwork(w.Genesis, memory.Verify); err != nil {
 		return err
 	}
 	w.network.Within(w.bounds)
@@ -248,7 +253,7 @@ func (w *World) weight(n *Node) uint64 {
 	if n.key == nil {
 		return 0
 	}
-	return w.weights.Of(n.key.Public().ID())
+	return w.weights.Of(n.anchorID())
 }
 
 // Now is the virtual time since Start.

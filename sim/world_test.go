@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"context"
 	"flag"
 	"fmt"
 	"os"
@@ -12,8 +11,9 @@ import (
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/testshort"
-	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/sim/scenario"
 )
 
 var worlds = flag.Int("worlds", 60, "worlds that TestDrawnWorldsHold draws")
@@ -22,7 +22,7 @@ func put(key, value string) scope.Txn {
 	return scope.Txn{Success: []scope.Op{{Kind: scope.OpPut, Key: []byte(key), Value: []byte(value)}}}
 }
 
-func newWorld(t *testing.T, s Scenario) *World {
+func newWorld(t *testing.T, s scenario.Scenario) *World {
 	t.Helper()
 	w, err := NewWorld(s, Options{})
 	if err != nil {
@@ -33,15 +33,15 @@ func newWorld(t *testing.T, s Scenario) *World {
 
 // submit puts a value through a node, and reports the reply in *done. What it
 // returns asks for the same again.
-func (n *Node) submit(key string, done *node.Reply) (again func()) {
+func (n *Node) submit(key string, done *machine.Reply) (again func()) {
 	m := n.world.mutation(put(key, "v"), []byte(fmt.Sprintf("%-16s", key)))
-	again = func() { n.Submit(m, func(r node.Reply) { *done = r }) }
+	again = func() { n.Submit(m, func(r machine.Reply) { *done = r }) }
 	again()
 	return again
 }
 
 func TestIdleNetworkIsSilent(t *testing.T) {
-	w := newWorld(t, Scenario{Network: Network{Anchors: 4}})
+	w := newWorld(t, scenario.Scenario{Network: scenario.Network{Anchors: 4}})
 	w.writes(t, "a", 12, w.Nodes...)
 	w.Run(2*time.Hour, nil) // the epoch ends once, since it holds some blocks
 	if e := w.Nodes[0].Status().Epoch; e != 1 {
@@ -59,8 +59,8 @@ func TestSameScenarioSameTrace(t *testing.T) {
 	testshort.Skip(t)
 	seen := make(map[aweigh.Hash]bool)
 	for seed := uint64(1); seed <= 12; seed++ {
-		a := mustRun(t, Draw(seed))
-		b, err := Run(t.Context(), Draw(seed), Options{}) // anew
+		a := mustRun(t, scenario.Draw(seed))
+		b, err := Run(t.Context(), scenario.Draw(seed), Options{}) // anew
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -80,7 +80,7 @@ func TestSameScenarioSameTrace(t *testing.T) {
 func TestTraceIsTheSameOnEveryProcessor(t *testing.T) {
 	var lines []string
 	for seed := uint64(1); seed <= 10; seed++ {
-		r := mustRun(t, Draw(seed))
+		r := mustRun(t, scenario.Draw(seed))
 		lines = append(lines, fmt.Sprintf("%d %d %s\n", seed, r.Events, r.Trace))
 	}
 	file, got := filepath.Join("testdata", "traces.txt"), strings.Join(lines, "")
@@ -102,12 +102,13 @@ var update = flag.Bool("update", false, "put the traces on record")
 
 // TestDrawnWorldsHold is a short sweep; "aweigh sim sweep" is the long one.
 func TestDrawnWorldsHold(t *testing.T) {
-	r, err := Sweep(context.Background(), SweepConfig{From: 1, Seeds: uint64(*worlds), Workers: 2, Run: shared})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range r.Failures {
-		t.Errorf("seed %d: %s; replay: aweigh sim replay %d --trace", f.Seed, f.Text, f.Seed)
+	for seed := uint64(1); seed <= uint64(*worlds); seed++ {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			if text := mustRun(t, scenario.Draw(seed)).Failure(); text != "" {
+				t.Errorf("%s; replay: aweigh sim replay %d --trace", text, seed)
+			}
+		})
 	}
 }
 
@@ -115,7 +116,7 @@ func TestDrawnWorldsHold(t *testing.T) {
 func FuzzSeeds(f *testing.F) {
 	f.Add(uint64(1))
 	f.Fuzz(func(t *testing.T, seed uint64) {
-		if r := mustRun(t, Draw(seed)); r.Failed() {
+		if r := mustRun(t, scenario.Draw(seed)); r.Failed() {
 			t.Fatalf("seed %d: %s", seed, r.Failure())
 		}
 	})
@@ -133,7 +134,7 @@ func TestFoundFailuresStayFixed(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s, err := Decode(raw)
+			s, err := scenario.Decode(raw)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -149,9 +150,9 @@ func TestFoundFailuresStayFixed(t *testing.T) {
 func TestCrashAtEveryBoundary(t *testing.T) {
 	died := make(map[int]int)
 	for seed := uint64(1); seed <= 30; seed++ {
-		w := newWorld(t, Scenario{Seed: seed, Network: Network{Anchors: 4}, Faults: Faults{Crash: 20_000, Loss: 20_000}, Load: Load{Writes: 60}, Heal: &Heal{}})
-		w.clientele()
-		w.plant()
+		w := newWorld(t, scenario.Scenario{Seed: seed, Network: scenario.Network{Anchors: 4}, Faults: scenario.Faults{Crash: 20_000, Loss: 20_000}, Load: scenario.Load{Writes: 60}, Heal: &scenario.Heal{}})
+		w.startClients()
+		w.scheduleFaults()
 		for _, n := range w.Nodes {
 			doomed := n.Doomed
 			n.Doomed = func(boundary int) bool {
@@ -183,10 +184,10 @@ func TestCrashAtEveryBoundary(t *testing.T) {
 // client asks.
 func TestNoQuorumNoCommit(t *testing.T) {
 	for seed := uint64(1); seed <= 20; seed++ {
-		w := newWorld(t, Scenario{Seed: seed, Network: Network{Anchors: 4}})
-		reconnect := w.sever(Fault{Kind: "cut"}, w.Nodes[2:3])
-		w.sever(Fault{Kind: "cut"}, w.Nodes[3:4])
-		var a, b node.Reply
+		w := newWorld(t, scenario.Scenario{Seed: seed, Network: scenario.Network{Anchors: 4}})
+		reconnect := w.sever(scenario.Fault{Kind: "cut"}, w.Nodes[2:3])
+		w.sever(scenario.Fault{Kind: "cut"}, w.Nodes[3:4])
+		var a, b machine.Reply
 		again := w.Nodes[0].submit("/a", &a)
 		if w.Run(30*time.Second, func() bool { return w.Nodes[0].Height > 0 || w.Nodes[1].Height > 0 }) {
 			t.Fatal("committed without a quorum")
@@ -210,12 +211,12 @@ func TestNoQuorumNoCommit(t *testing.T) {
 // finalize, and with a quarter away, blocks are notarized and cannot become
 // final. The network waits for the quarter without piling up blocks.
 func TestBlocksThatCannotBecomeFinalAreFew(t *testing.T) {
-	w := newWorld(t, Scenario{Seed: 5, Network: Network{Anchors: 4, Finalize: 900_000}})
+	w := newWorld(t, scenario.Scenario{Seed: 5, Network: scenario.Network{Anchors: 4, Finalize: 900_000}})
 	w.Nodes[3].Crash(0)
-	var first node.Reply
+	var first machine.Reply
 	w.Nodes[0].submit("/a", &first)
 	for i := range 100 {
-		w.At(time.Duration(i)*100*time.Millisecond, func() { w.Nodes[i%3].submit(fmt.Sprint("/b", i), new(node.Reply)) })
+		w.At(time.Duration(i)*100*time.Millisecond, func() { w.Nodes[i%3].submit(fmt.Sprint("/b", i), new(machine.Reply)) })
 	}
 	w.Run(time.Minute, nil)
 	if v := w.Nodes[0].Status().View; w.Nodes[0].Height > 0 || v > 300 {
@@ -232,7 +233,7 @@ func TestBlocksThatCannotBecomeFinalAreFew(t *testing.T) {
 func TestLiarsAreProvenOnTheChain(t *testing.T) {
 	proven := 0
 	for seed := uint64(1); seed <= 10; seed++ {
-		r := mustRun(t, Scenario{Seed: seed, Cast: []Role{{Play: []string{"equivocate"}, Anchors: []int{5, 6}}}, Heal: &Heal{}})
+		r := mustRun(t, scenario.Scenario{Seed: seed, Cast: []scenario.Role{{Play: []string{"equivocate"}, Anchors: []int{5, 6}}}, Heal: &scenario.Heal{}})
 		if r.Failed() {
 			t.Fatalf("seed %d: %s", seed, r.Failure())
 		}

@@ -16,11 +16,10 @@ type Mem struct {
 	reader
 	// undo has for each commit that is not synced the ops that take it back,
 	// oldest commit first. Synced commits, the usual kind, so cost nothing more.
-	undo    [][]kv.Op
-	commits uint64
-	next    [faults]error // what FailNext asked for
-	failed  error
-	closed  bool
+	undo   [][]kv.Op
+	next   [faults]error // what FailNext asked for
+	failed error
+	closed bool
 }
 
 // Fault names the step at which FailNext lets a Mem fail.
@@ -71,7 +70,6 @@ func (m *Mem) Commit(ops []kv.Op, sync bool) error {
 	if fault != nil {
 		return m.fail(fault)
 	}
-	m.commits++
 	return nil
 }
 
@@ -90,10 +88,6 @@ func (m *Mem) Scan(from, to []byte, reverse bool, visit func(key, value []byte) 
 	}
 	return m.reader.Scan(from, to, reverse, visit)
 }
-
-// Commits implements Store. A Crash changes the state without a commit; whoever
-// counts begins anew.
-func (m *Mem) Commits() uint64 { return m.commits }
 
 // Snapshot implements Store.
 func (m *Mem) Snapshot() Snapshot { return reader{tree: m.tree.Copy()} }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aweigh/aweigh/internal/testwait"
 	"github.com/aweigh/aweigh/kv"
 )
 
@@ -69,13 +70,12 @@ func TestDiskIsWhatTheFilesTake(t *testing.T) {
 	} {
 		stage.do()
 		m, files := p.Metrics(), size(t, dir)
-		for tries := 0; tries < 500 && !near(m.Disk, files); tries++ { // until it has cleaned up
-			time.Sleep(10 * time.Millisecond)
-			m, files = p.Metrics(), size(t, dir)
-		}
-		if !near(m.Disk, files) {
-			t.Errorf("%s: the files have %d bytes, and the store says %d", stage.name, files, m.Disk)
-		}
+		testwait.For(t, func() error { // until it has cleaned up
+			if m, files = p.Metrics(), size(t, dir); !near(m.Disk, files) {
+				return fmt.Errorf("%s: the files have %d bytes, and the store says %d", stage.name, files, m.Disk)
+			}
+			return nil
+		})
 		if m.Live > m.Disk || m.Live < each {
 			t.Errorf("%s: %d bytes of %d are needed", stage.name, m.Live, m.Disk)
 		}

@@ -197,9 +197,6 @@ func (p *Pebble) Sift(from, to []byte, want func(key []byte, size int) bool,
 	return scan(p.db, p.fault, from, to, false, want, visit)
 }
 
-// Commits implements Store.
-func (p *Pebble) Commits() uint64 { return p.commits.Load() }
-
 // Snapshot implements Store.
 func (p *Pebble) Snapshot() Snapshot { return pebbleSnapshot{p.db.NewSnapshot(), p.fault} }
 

@@ -11,13 +11,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"github.com/aweigh/aweigh/internal/must"
+	"github.com/aweigh/aweigh/internal/testwait"
 	"github.com/aweigh/aweigh/kv"
 )
 
@@ -389,10 +389,8 @@ func TestTablesAreWrittenOutApart(t *testing.T) {
 			if err := p.Commit([]kv.Op{kv.Set(fmt.Appendf(nil, "%4d", k), value)}, false); err != nil {
 				t.Fatal(err)
 			}
-			for end := time.Now().Add(10 * time.Second); k == due && p.db.Metrics().Flush.Count == 0; time.Sleep(time.Millisecond) {
-				if time.Now().After(end) {
-					t.Fatalf("no table was written out after %d of %d commits", k, due)
-				}
+			if k == due {
+				testwait.Until(t, "a table is written out", func() bool { return p.db.Metrics().Flush.Count > 0 })
 			}
 			if n := p.db.Metrics().Flush.Count; k < due && n > 0 {
 				t.Fatalf("%d tables were written out after %d commits, the first is due after %d", n, k, due)
@@ -405,5 +403,33 @@ func TestTablesAreWrittenOutApart(t *testing.T) {
 	}
 	if len(when) == 1 {
 		t.Errorf("all stores wrote a table out after as many commits: %v", when)
+	}
+}
+
+// TestNewerStoresAreNotDamaged: what a newer version of Pebble wrote is whole, and not to be moved away.
+func TestNewerStoresAreNotDamaged(t *testing.T) {
+	fs := vfs.NewMem()
+	db, err := OpenPebble("data", Options{FS: fs})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	names, err := fs.List("data")
+	if err != nil {
+		t.Fatal(err)
+	}
+	marked := false
+	for _, name := range names {
+		if strings.HasPrefix(name, "marker.format-version.") {
+			marked = true
+			if err := fs.Rename("data/"+name, "data/marker.format-version.000999.999"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if _, err := OpenPebble("data", Options{FS: fs}); !marked || !errors.Is(err, ErrFormat) || errors.Is(err, ErrDamaged) {
+		t.Errorf("marked: %v: %v", marked, err)
 	}
 }

@@ -54,10 +54,6 @@ type Store interface {
 	// and sync set is a plain barrier.
 	Commit(ops []kv.Op, sync bool) error
 
-	// Commits counts the commits that have returned. A Snapshot taken afterwards
-	// shows them all. Safe for concurrent use if Commit is.
-	Commits() uint64
-
 	// Snapshot is the present state, unchanged by later commits.
 	Snapshot() Snapshot
 

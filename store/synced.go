@@ -7,6 +7,7 @@ import (
 	"hash/crc32"
 	"io"
 	"io/fs"
+	"strings"
 	"sync"
 	"syscall"
 
@@ -138,6 +139,9 @@ func (s *synced) check(db *pebble.DB, dir string) error {
 func damaged(err error, known bool) error {
 	var no syscall.Errno
 	system := errors.As(err, &no) && !errors.Is(err, fs.ErrNotExist)
+	if strings.Contains(err.Error(), "written in unknown format major version") { // pebble has no value for it
+		return fmt.Errorf("%w: a newer version of this program wrote it; run that: %w", ErrFormat, err)
+	}
 	if pebble.IsCorruptionError(err) || errors.Is(err, pebble.ErrDBNotPristine) || known && !system && !errors.Is(err, ErrLocked) {
 		return fmt.Errorf("%w: %w", ErrDamaged, err)
 	}

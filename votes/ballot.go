@@ -13,8 +13,7 @@ import (
 // known, of ML-DSA-65, fits.
 const MaxBallot = 4096
 
-// Ballot is one subject signed by one anchor within a Domain (P5). It stands
-// on its own: with the roster at hand, anyone can check it.
+// Ballot is one subject signed by one anchor within a Domain (P5). It can be checked by itself, with the roster.
 type Ballot struct {
 	_         struct{} `cbor:",toarray"`
 	Format    uint16
@@ -24,9 +23,8 @@ type Ballot struct {
 	Signature []byte // in ContextBallot, over SigningBytes
 }
 
-// SigningBytes is what the anchor signs: the canonical encoding of an array of
-// all fields but the signature. Two ballots say the same exactly if their
-// SigningBytes are equal.
+// SigningBytes returns what the anchor signs: the canonical encoding of an array of all fields except the signature.
+// Two ballots state the same if and only if their SigningBytes are equal.
 func (b Ballot) SigningBytes() []byte {
 	buf := appendHead(make([]byte, 0, 256), majorArray, 4)
 	return b.appendStatement(buf)
@@ -39,7 +37,7 @@ func (b *Ballot) appendStatement(buf []byte) []byte {
 	return appendHash(buf, &b.Anchor)
 }
 
-// Encode is the canonical encoding.
+// Encode returns the canonical encoding.
 func (b Ballot) Encode() []byte {
 	buf := appendHead(make([]byte, 0, 256+len(b.Signature)), majorArray, 5)
 	buf = b.appendStatement(buf)
@@ -47,9 +45,8 @@ func (b Ballot) Encode() []byte {
 	return append(buf, b.Signature...)
 }
 
-// DecodeBallot reads the form of Encode, which must fill data entirely, and
-// keeps nothing of data. The ballot is not checked; that is Keyring.Check's.
-// Errors wrap ErrMalformed.
+// DecodeBallot reads the form of Encode, which must fill data entirely, and keeps nothing of data. It does not check
+// the ballot; see Keyring.Check. Errors wrap ErrMalformed.
 func DecodeBallot(data []byte) (Ballot, error) {
 	if len(data) > MaxBallot {
 		return Ballot{}, fmt.Errorf("%w: a ballot of %d bytes, at most %d are taken", ErrMalformed, len(data), MaxBallot)
@@ -69,12 +66,12 @@ func DecodeBallot(data []byte) (Ballot, error) {
 	return b, nil
 }
 
-// Vote is the ballot as package quorum counts it.
+// Vote returns the ballot in the form that package quorum counts.
 func (b Ballot) Vote() quorum.Vote {
 	return quorum.Vote{Subject: b.Subject, Signature: quorum.Signature{Anchor: b.Anchor, Bytes: b.Signature}}
 }
 
-// valid says whether the ballot is of a form that could count somewhere.
+// valid returns an error if the ballot has a form that can count nowhere.
 func (b *Ballot) valid() error {
 	if b.Format != Format {
 		return fmt.Errorf("%w: ballot format %d, this program knows %d", ErrMalformed, b.Format, Format)
@@ -85,16 +82,16 @@ func (b *Ballot) valid() error {
 	return nil
 }
 
-// Checked is a ballot that a Keyring has found well-formed, of its domain, and
-// signed by one of its anchors. Nothing else makes one, so what takes a Checked
-// cannot be given unverified input. The zero Checked holds the zero Ballot.
+// Checked is a ballot that a Keyring has found well-formed, of its domain, and signed by one of its anchors. Only a
+// Keyring makes one, so a function that takes a Checked cannot be given unverified input. The zero Checked holds the
+// zero Ballot.
 type Checked struct{ b Ballot }
 
-// Ballot is the ballot that was checked.
+// Ballot returns the ballot that was checked.
 func (c Checked) Ballot() Ballot { return c.b }
 
-// Domain is what the ballot is bound to.
+// Domain returns what the ballot is bound to.
 func (c *Checked) Domain() Domain { return c.b.Domain }
 
-// Vote is the ballot as package quorum counts it.
+// Vote returns the ballot in the form that package quorum counts.
 func (c Checked) Vote() quorum.Vote { return c.b.Vote() }

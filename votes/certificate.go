@@ -7,8 +7,8 @@ import (
 	"github.com/aweigh/aweigh/quorum"
 )
 
-// Certificate is a quorum.Certificate that stands on its own, for files,
-// receipts and other programs: it names the domain that its signers meant.
+// Certificate is a quorum.Certificate with the domain that its signers meant, so that files, receipts and other
+// programs can hold it.
 type Certificate struct {
 	_          struct{} `cbor:",toarray"`
 	Format     uint16
@@ -17,12 +17,12 @@ type Certificate struct {
 	Signatures []quorum.Signature // ordered by anchor
 }
 
-// Certificate is c with the keyring's domain. It is not checked.
+// Certificate returns c with the keyring's domain. It does not check c.
 func (k *Keyring) Certificate(c quorum.Certificate) Certificate {
 	return Certificate{Format: Format, Domain: k.domain, Subject: c.Subject, Signatures: c.Signatures}
 }
 
-// Quorum is the certificate as package quorum takes it, without the domain.
+// Quorum returns the certificate in the form of package quorum, without the domain.
 func (c Certificate) Quorum() quorum.Certificate {
 	return quorum.Certificate{Subject: c.Subject, Signatures: c.Signatures}
 }
@@ -42,8 +42,8 @@ func (c Certificate) Check(k *Keyring) error {
 // Encode is the canonical encoding.
 func (c Certificate) Encode() []byte { return canon.Encode(c) }
 
-// DecodeCertificate reads the form of Encode. The certificate is not checked.
-// Errors wrap ErrMalformed. Callers bound the length of data.
+// DecodeCertificate reads the form of Encode. It does not check the certificate. Errors wrap ErrMalformed. Callers
+// bound the length of data.
 func DecodeCertificate(data []byte) (Certificate, error) {
 	var c Certificate
 	if err := canon.Decode(data, &c); err != nil {

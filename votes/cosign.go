@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Cosignature is an anchor's word that a log has a head, and when it said so: that of
-// C2SP's tlog-cosignature, which witnesses of other logs give and tools for them check.
+// Cosignature is an anchor's statement that a log has a head, with the time of the statement. It has the form of
+// C2SP's tlog-cosignature, which witnesses of other logs use and existing tools check.
 type Cosignature struct {
 	Key       PublicKey
 	Time      int64  // in seconds since 1970
@@ -47,7 +47,7 @@ func (c *Cosignature) check() error {
 	return nil
 }
 
-// message is what is signed after the context.
+// message returns what is signed after the context.
 func (c *Cosignature) message(text string) []byte {
 	return fmt.Appendf(nil, "time %d\n%s", c.Time, text)
 }
@@ -55,7 +55,7 @@ func (c *Cosignature) message(text string) []byte {
 // cosigned is the type of such signatures, and of their keys.
 const cosigned = 0x04
 
-// Name is what the key is called on a note.
+// Name returns the name of the key on a note.
 func (c *Cosignature) Name() string { return cosignerName(c.Key) }
 
 func cosignerName(k PublicKey) string {
@@ -63,7 +63,7 @@ func cosignerName(k PublicKey) string {
 	return "aweigh/" + id.String()
 }
 
-// keyHash is how notes name a key beside its name.
+// keyHash returns the hash by which notes identify a key besides its name.
 func keyHash(k PublicKey) [4]byte {
 	h := sha256.Sum256(append([]byte(cosignerName(k)+"\n"), typed(k)...))
 	return [4]byte(h[:4])
@@ -71,20 +71,20 @@ func keyHash(k PublicKey) [4]byte {
 
 func typed(k PublicKey) []byte { return append([]byte{cosigned}, k.Bytes...) }
 
-// Line is the cosignature as it stands on a note, with its line end.
+// Line returns the cosignature as a line of a note, with its line end.
 func (c *Cosignature) Line() string {
 	h := keyHash(c.Key)
 	raw := binary.BigEndian.AppendUint64(h[:], uint64(c.Time))
 	return "— " + c.Name() + " " + base64.StdEncoding.EncodeToString(append(raw, c.Signature...)) + "\n"
 }
 
-// VerifierKey is a key as tools for signed notes take it.
+// VerifierKey returns a key in the form that tools for signed notes accept.
 func VerifierKey(k PublicKey) string {
 	h := keyHash(k)
 	return fmt.Sprintf("%s+%x+%s", cosignerName(k), h, base64.StdEncoding.EncodeToString(typed(k)))
 }
 
-// Note is a checkpoint's text with cosignatures: a signed note.
+// Note returns a signed note: a checkpoint's text with cosignatures.
 func Note(text string, by []Cosignature) []byte {
 	var b bytes.Buffer
 	b.WriteString(text)
@@ -95,7 +95,7 @@ func Note(text string, by []Cosignature) []byte {
 	return b.Bytes()
 }
 
-// CosignedBy are those of some keys that cosigned the checkpoint on a signed note.
+// CosignedBy returns the cosignatures of the given keys on a signed note of a checkpoint.
 func CosignedBy(note []byte, keys ...PublicKey) (by []Cosignature) {
 	text, lines, ok := strings.Cut(string(note), "\n\n")
 	if !ok {
@@ -120,5 +120,5 @@ func CosignedBy(note []byte, keys ...PublicKey) (by []Cosignature) {
 	return by
 }
 
-// When is the time of the cosignature.
+// When returns the time of the cosignature.
 func (c *Cosignature) When() time.Time { return time.Unix(c.Time, 0).UTC() }

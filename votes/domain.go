@@ -9,8 +9,8 @@ import (
 // Format is the version of the encodings in this package.
 const Format = 1
 
-// Domain is what every ballot is bound to (P5), so that it means nothing in
-// any other network, scope or epoch, nor under another roster or policy.
+// Domain is what every ballot is bound to (P5), so that a ballot counts in no other network, scope or epoch, nor under
+// another roster or policy.
 type Domain struct {
 	_       struct{} `cbor:",toarray"`
 	Network aweigh.NetworkID
@@ -23,8 +23,8 @@ type Domain struct {
 // String is like "scope 4bf5122f epoch 3".
 func (d Domain) String() string { return fmt.Sprintf("scope %s epoch %d", d.Scope.Short(), d.Epoch) }
 
-// Admits says whether something bound to other can count in d, and if not,
-// which of ErrForeign, ErrOtherScope, ErrStale or ErrAhead it is.
+// Admits returns nil if something bound to other can count in d, and otherwise ErrForeign, ErrOtherScope, ErrStale or
+// ErrAhead.
 func (d Domain) Admits(other Domain) error {
 	switch {
 	case other == d:

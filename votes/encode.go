@@ -53,15 +53,15 @@ func appendSubject(b []byte, s *quorum.Subject) []byte {
 	return appendHash(b, &s.Block)
 }
 
-// decoder reads what the functions above append, and nothing else. After the
-// first thing that is not as expected, bad stays set and all reads give zero.
+// decoder reads what the functions above append, and nothing else. After the first unexpected byte, bad stays set and
+// all reads return zero.
 type decoder struct {
 	rest  []byte
 	bad   bool
-	short bool // bad, because there was too little of it
+	short bool // bad because the input ended
 }
 
-// take is the next n bytes, nil if there are fewer.
+// take returns the next n bytes, nil if there are fewer.
 func (d *decoder) take(n uint64) []byte {
 	if d.bad || n > uint64(len(d.rest)) {
 		d.short = d.short || !d.bad
@@ -73,8 +73,7 @@ func (d *decoder) take(n uint64) []byte {
 	return b
 }
 
-// head reads a head of the major type, in its shortest form, with an argument
-// of at most limit.
+// head reads a head of the major type, in its shortest form, with an argument of at most limit.
 func (d *decoder) head(major byte, limit uint64) (n uint64) {
 	first := d.take(1)
 	if first == nil || first[0]&0xe0 != major {
@@ -92,7 +91,7 @@ func (d *decoder) head(major byte, limit uint64) (n uint64) {
 		if size == 1 {
 			d.bad = d.bad || n < 24
 		} else {
-			d.bad = d.bad || n>>(4*size) == 0 // half the bytes would have done
+			d.bad = d.bad || n>>(4*size) == 0 // half the bytes would have sufficed
 		}
 	default:
 		d.bad = true

@@ -8,18 +8,17 @@ import (
 	"github.com/aweigh/aweigh/internal/canon"
 )
 
-// Equivocation proves that an anchor contradicted itself (P36): two ballots of
-// one anchor in one domain whose subjects conflict. It verifies alone. First is
-// the ballot with the lesser SigningBytes, so that two statements make one
-// proof. A liar may sign one statement in several ways, or make many conflicting
-// statements; whoever punishes should count per anchor, epoch and view.
+// Equivocation proves that an anchor contradicted itself (P36): two ballots of one anchor in one domain whose subjects
+// conflict. It can be verified alone. First is the ballot with the lesser SigningBytes, so that two statements make
+// one proof. A liar may sign one statement in several ways, or make many conflicting statements; so penalties should
+// be counted per anchor, epoch and view.
 type Equivocation struct {
 	_             struct{} `cbor:",toarray"`
 	First, Second Ballot
 }
 
-// NewEquivocation puts two ballots in order. It fails with ErrMalformed if they
-// prove nothing; it does not verify signatures.
+// NewEquivocation returns the proof of two ballots. It returns ErrMalformed if they prove nothing. It does not verify
+// signatures.
 func NewEquivocation(a, b Ballot) (Equivocation, error) {
 	e := Equivocation{First: a, Second: b}
 	if bytes.Compare(a.SigningBytes(), b.SigningBytes()) > 0 {
@@ -28,8 +27,7 @@ func NewEquivocation(a, b Ballot) (Equivocation, error) {
 	return e, e.valid()
 }
 
-// valid says whether the proof is of its one form and proves a fault, if the
-// signatures hold.
+// valid returns an error unless the proof has its one form and proves a fault, provided that the signatures hold.
 func (e *Equivocation) valid() error {
 	for _, b := range []*Ballot{&e.First, &e.Second} {
 		if err := b.valid(); err != nil {
@@ -62,7 +60,7 @@ func (e Equivocation) Check(k *Keyring) error {
 	return err
 }
 
-// Anchor is the anchor at fault.
+// Anchor returns the anchor at fault.
 func (e Equivocation) Anchor() aweigh.AnchorID { return e.First.Anchor }
 
 // Encode is the canonical encoding.

@@ -12,11 +12,10 @@ import (
 	"github.com/aweigh/aweigh/quorum"
 )
 
-// Guard signs the ballots of one anchor in one domain, and is the only code
-// that does. It never signs a subject that contradicts one on its record (P7),
-// and it hands out the writes that make every fact durable before the ballot
-// may leave (P8). When it meets a ballot of its own that the record does not
-// know, it signs nothing more in the epoch (P9). Not safe for concurrent use.
+// Guard signs the ballots of one anchor in one domain, and is the only code that does. It never signs a subject that
+// contradicts one on its record (P7), and it returns the writes that make every fact durable before the ballot may
+// leave (P8). When it receives a ballot of its own that the record does not have, it signs nothing more in the epoch
+// (P9). It is not safe for concurrent use.
 type Guard struct {
 	key    PrivateKey
 	anchor aweigh.AnchorID
@@ -26,10 +25,9 @@ type Guard struct {
 	lost   bool
 }
 
-// OpenGuard makes the guard of a key in a domain, with the record that the
-// store holds of the epoch. An error wraps that of the store, or ErrRecord if
-// the record is damaged or was written with another key, roster or policy:
-// then nobody can say what may still be signed.
+// OpenGuard returns the guard of a key in a domain, with the record that the store holds of the epoch. The error wraps
+// that of the store, or ErrRecord if the record is damaged or was written with another key, roster or policy: then it
+// is not known what may still be signed.
 func OpenGuard(key PrivateKey, d Domain, r kv.Reader) (*Guard, error) {
 	g := &Guard{key: key, anchor: key.Public().ID(), domain: d}
 	if err := g.load(r); err != nil {
@@ -38,11 +36,10 @@ func OpenGuard(key PrivateKey, d Domain, r kv.Reader) (*Guard, error) {
 	return g, nil
 }
 
-// Sign makes the ballot on a subject, and the writes that must be durable, in
-// the order in which they were handed out, before the ballot leaves. A subject
-// signed before gives the same ballot and no writes; those of its first time
-// must be durable all the same. The error wraps ErrMalformed, ErrLostState,
-// ErrTooOld or ErrConflict, and then nothing was signed.
+// Sign returns the ballot on a subject, and the writes that must be durable before the ballot leaves, in the order in
+// which Sign returned them. For a subject that was signed before, it returns the same ballot and no writes; the writes
+// of the first time must be durable all the same. The error wraps ErrMalformed, ErrLostState, ErrTooOld or
+// ErrConflict; then nothing was signed.
 func (g *Guard) Sign(s quorum.Subject) (Ballot, []kv.Op, error) {
 	if !s.Valid() {
 		return Ballot{}, nil, fmt.Errorf("%w: subject %v", ErrMalformed, s)
@@ -69,7 +66,7 @@ func (g *Guard) Sign(s quorum.Subject) (Ballot, []kv.Op, error) {
 	return b, []kv.Op{kv.Set(recordKey(g.domain, s.View, byte(s.Kind)), b.Encode())}, nil
 }
 
-// Record is every vote on record, by view and then by kind.
+// Record returns every vote on record, by view and then by kind.
 func (g *Guard) Record() []quorum.Vote {
 	votes := make([]quorum.Vote, len(g.record))
 	for i := range g.record {
@@ -78,9 +75,8 @@ func (g *Guard) Record() []quorum.Vote {
 	return votes
 }
 
-// Prune forgets the views below a view, in which nothing is ever signed again.
-// The writes need not be durable before anything else happens, but must not be
-// reordered against those of Sign.
+// Prune forgets the views below a view; nothing is ever signed in them again. The writes need not be durable before
+// anything else happens, but must not be reordered against those of Sign.
 func (g *Guard) Prune(below aweigh.View) []kv.Op {
 	if below <= g.floor {
 		return nil
@@ -95,10 +91,9 @@ func (g *Guard) Prune(below aweigh.View) []kv.Op {
 	return ops
 }
 
-// Witness looks at a ballot that came from elsewhere. If it is this guard's
-// own and not on record, nor below it, the record has lost state, or the key
-// is in use twice: the guard signs nothing more in this epoch (P9). The writes
-// make that durable, with the ballot as evidence. lost is what Lost returns.
+// Witness examines a ballot that came from another node. If it is this guard's own and not on record, nor below the
+// record, then the record has lost state or the key is in use twice, and the guard signs nothing more in this epoch
+// (P9). The writes make that durable, with the ballot as evidence. lost is what Lost returns.
 func (g *Guard) Witness(c Checked) (ops []kv.Op, lost bool) {
 	b := c.b
 	if g.lost || b.Anchor != g.anchor || b.Domain != g.domain || b.Subject.View < g.floor {
@@ -111,8 +106,7 @@ func (g *Guard) Witness(c Checked) (ops []kv.Op, lost bool) {
 	return []kv.Op{kv.Set(recordKey(g.domain, 0, markLost), b.Encode())}, true
 }
 
-// Forget is the writes that drop the record of an epoch that is over. The guard
-// must not be used any more.
+// Forget returns the writes that delete the record of an epoch that is over. The guard must not be used afterwards.
 func (g *Guard) Forget() (ops []kv.Op) {
 	for _, b := range g.record {
 		ops = append(ops, kv.Del(recordKey(g.domain, b.Subject.View, byte(b.Subject.Kind))))
@@ -133,25 +127,24 @@ func (g *Guard) May(s quorum.Subject) bool {
 	return true
 }
 
-// Knows reports whether Witness would find nothing wrong with a ballot of this
-// guard's on the subject, so that it need not be checked.
+// Knows reports whether Witness would accept a ballot of this guard's on the subject, so that the ballot need not be
+// checked.
 func (g *Guard) Knows(s quorum.Subject) bool {
 	at, known := g.find(s)
 	return g.lost || s.View < g.floor || known && g.record[at].Subject == s
 }
 
-// Lost reports whether the record is known to have lost state, in this life or
-// an earlier one.
+// Lost reports whether the record is known to have lost state, in this life or an earlier one.
 func (g *Guard) Lost() bool { return g.lost }
 
-// find is the place of a view and kind in the record.
+// find returns the place of a view and kind in the record.
 func (g *Guard) find(s quorum.Subject) (int, bool) {
 	return slices.BinarySearchFunc(g.record, s, func(b Ballot, s quorum.Subject) int {
 		return cmp.Or(cmp.Compare(b.Subject.View, s.View), cmp.Compare(b.Subject.Kind, s.Kind))
 	})
 }
 
-// view is the record of one view.
+// view returns the record of one view.
 func (g *Guard) view(v aweigh.View) []Ballot {
 	from, _ := g.find(quorum.Subject{View: v})
 	to := from

@@ -2,6 +2,7 @@ package votes
 
 import (
 	"encoding/base64"
+	"encoding/hex"
 	"fmt"
 	"strings"
 
@@ -22,11 +23,10 @@ const (
 	MLDSA65 = "ml-dsa-65" // FIPS 204; withstands quantum computers, with signatures of 3309 bytes
 )
 
-// scheme is the implementation of a signature scheme. All nodes of a network
-// use these, because implementations differ on unusual keys and signatures, and
-// everyone must accept exactly the same ballots. Signing is deterministic in
-// all of them. The error does not show the name: who mistakes a key for it, or reads
-// a key file that is damaged, must not see a secret there.
+// scheme returns the implementation of a signature scheme. All nodes of a network use the same implementations,
+// because implementations differ on unusual keys and signatures, and all nodes must accept exactly the same ballots.
+// Signing is deterministic in all of them. The error does not contain the name: if a key was passed in its place, or a
+// key file is damaged, the error must not show a secret.
 func scheme(name string) (sign.Scheme, error) {
 	switch name {
 	case Ed25519:
@@ -47,26 +47,41 @@ type PublicKey struct {
 	Bytes  []byte
 }
 
-// ID is the key's identity: an aweigh.AnchorID, or the author of mutations.
+// ID returns the key's identity: an aweigh.AnchorID, or the author of mutations.
 func (k PublicKey) ID() aweigh.Hash { return canon.Hash("aweigh/key/1", k) }
 
-// keyText is RFC 4648, section 5, without padding and with zero trailing bits.
-// It is not hexadecimal so that the text of a private key, which is, never
-// passes for that of a public key.
+// keyText is RFC 4648, section 5, without padding and with zero trailing bits. It is not hexadecimal, so that the text
+// of a private key, which is hexadecimal, is never accepted as a public key.
 var keyText = base64.RawURLEncoding.Strict()
 
-// String is the scheme, a colon and the bytes in base64url, without padding.
+// String returns the scheme, a colon and the bytes in base64url, without padding.
 func (k PublicKey) String() string { return k.Scheme + ":" + keyText.EncodeToString(k.Bytes) }
 
 // ParsePublicKey reads the form of PublicKey.String.
 func ParsePublicKey(s string) (PublicKey, error) {
-	name, text, _ := strings.Cut(s, ":")
-	if strings.ContainsAny(text, "\r\n") { // which package base64 would skip
-		return PublicKey{}, fmt.Errorf("%w: line break within a public key", ErrKey)
+	name, text, parted := strings.Cut(s, ":")
+	switch {
+	case s == "":
+		return PublicKey{}, fmt.Errorf("%w: there is none; a public key is scheme:base64url, such as ed25519: and 43 letters", ErrKey)
+	case strings.ContainsAny(s, " \t\r\n"): // of which package base64 would skip some
+		return PublicKey{}, fmt.Errorf("%w: space or line break within a public key", ErrKey)
+	case !parted:
+		return PublicKey{}, fmt.Errorf("%w: no scheme before it; a public key is scheme:base64url, such as ed25519: and 43 letters", ErrKey)
+	}
+	sch, err := scheme(name)
+	if err != nil {
+		return PublicKey{}, err
+	}
+	if seed, err := hex.DecodeString(text); err == nil && len(seed) == sch.SeedSize() {
+		return PublicKey{}, fmt.Errorf("%w: this is a private key: give its public key, and keep the private one secret", ErrKey)
 	}
 	b, err := keyText.DecodeString(text)
 	if err != nil {
-		return PublicKey{}, fmt.Errorf("%w: a public key is scheme:base64url: %v", ErrKey, err)
+		return PublicKey{}, fmt.Errorf("%w: a public key is scheme:base64url without padding, and this is not base64url: %v", ErrKey, err)
+	}
+	if len(b) != sch.PublicKeySize() {
+		return PublicKey{}, fmt.Errorf("%w: a public key of %s has %d bytes, in %d letters after the colon; this has %d, in %d",
+			ErrKey, name, sch.PublicKeySize(), keyText.EncodedLen(sch.PublicKeySize()), len(b), len(text))
 	}
 	k := PublicKey{Scheme: name, Bytes: b}
 	if _, err := k.parse(); err != nil {
@@ -87,16 +102,16 @@ func (k *PublicKey) UnmarshalText(text []byte) error {
 	return err
 }
 
-// Check says whether the key may enter: a known scheme, the right length, and on an
-// Edwards curve a point that is canonically encoded and not of small order, for which
-// everybody could sign. Errors wrap ErrKey.
+// Check returns an error that wraps ErrKey unless the key has a known scheme, the right length and, on an Edwards
+// curve, a point that is canonically encoded and not of small order. For a point of small order, anyone could make
+// valid signatures.
 func (k PublicKey) Check() error {
 	_, err := k.parse()
 	return err
 }
 
-// parse is the key ready for verifying, which for some schemes takes long. Every
-// key that verifies anything comes from here.
+// parse returns the key in the form for verification, which takes long for some schemes. Every key that verifies
+// anything comes from here.
 func (k PublicKey) parse() (sign.PublicKey, error) {
 	s, err := scheme(k.Scheme)
 	if err != nil {

@@ -189,3 +189,33 @@ func FuzzParsePublicKey(f *testing.F) {
 		}
 	})
 }
+
+// TestRefusedKeysAreToldWhatIsWrong holds that an error about a key names what it lacks, and which form is wanted.
+func TestRefusedKeysAreToldWhatIsWrong(t *testing.T) {
+	k := keyOf(t, Ed25519, 1)
+	public, private := k.Public().String(), k.Encode()
+	for _, c := range []struct{ kind, text, want string }{
+		{"public", "", "there is none; a public key is scheme:base64url"},
+		{"public", public[8:], "no scheme before it"},
+		{"public", "rsa" + public[7:], "unknown signature scheme; one of ed25519"},
+		{"public", public[:40], "has 32 bytes, in 43 letters after the colon; this has 24, in 32"},
+		{"public", public[:20] + " " + public[20:], "space or line break within"},
+		{"public", public + "=", "without padding"},
+		{"public", private, "this is a private key: give its public key"},
+		{"private", " \n", "there is none; a private key is scheme:hexadecimal"},
+		{"private", private[8:], "no scheme before it"},
+		{"private", private[:len(private)-2], "has 32 bytes, two hexadecimal digits each; this has 31"},
+		{"private", public, "this is a public key, and a private one is needed"},
+		{"private", private + "x", "this is not hexadecimal"},
+	} {
+		var err error
+		if c.kind == "public" {
+			_, err = ParsePublicKey(c.text)
+		} else {
+			_, err = ParsePrivateKey(c.text)
+		}
+		if !errors.Is(err, ErrKey) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %q: %v", c.kind, c.text, err)
+		}
+	}
+}

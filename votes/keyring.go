@@ -8,8 +8,8 @@ import (
 	"github.com/aweigh/aweigh/quorum"
 )
 
-// Keyring checks what the anchors of one Domain say. It holds their keys,
-// weights and rules, is immutable and safe for concurrent use.
+// Keyring checks the ballots and certificates of the anchors of one Domain. It holds their keys, weights and rules, is
+// immutable, and is safe for concurrent use.
 type Keyring struct {
 	domain  Domain
 	rules   quorum.Rules
@@ -19,11 +19,10 @@ type Keyring struct {
 	verify  Verifier // nil: directly, with the parsed keys
 }
 
-// NewKeyring makes the keyring of a domain, whose Roster and Policy it takes
-// on trust. The keys are distinct, in any order. Every anchor with weight must
-// have its key (ErrKey); a key without weight belongs to an anchor on probation,
-// whose ballots are checked but count nothing. The rules must be safe for the
-// weights (quorum.ErrUnsafe), or certificates would prove nothing.
+// NewKeyring returns the keyring of a domain. It does not check the domain's Roster and Policy against its other
+// arguments. The keys must be distinct, and may be in any order. Every anchor with weight must have its key (ErrKey);
+// a key without weight belongs to an anchor on probation, whose ballots are checked but count nothing. The rules must
+// be safe for the weights (quorum.ErrUnsafe); otherwise certificates would prove nothing.
 func NewKeyring(d Domain, rules quorum.Rules, w quorum.Weights, keys ...PublicKey) (*Keyring, error) {
 	all := newMembers(len(keys))
 	for _, key := range keys {
@@ -52,23 +51,22 @@ func (s KeySet) Keyring(d Domain, rules quorum.Rules, w quorum.Weights) (*Keyrin
 	return k, nil
 }
 
-// domainPrefix is what all signed messages of a domain begin with.
+// domainPrefix returns the prefix of all signed messages of a domain.
 func domainPrefix(d *Domain) []byte {
 	b := appendHead(ContextBallot.wrap(nil), majorArray, 4)
 	return appendDomain(appendHead(b, majorUint, Format), d)
 }
 
-// With is the same keyring with another verifier, as that of a Memory. With nil
-// it verifies directly again, which is fastest: every key is parsed only once.
+// With returns the same keyring with another verifier, such as that of a Memory. With nil it verifies directly, which
+// is fastest: every key is parsed only once.
 func (k *Keyring) With(v Verifier) *Keyring {
 	c := *k
 	c.verify = v
 	return &c
 }
 
-// Under is the keyring with the same keys, and more, for ballots of another
-// domain: to check what the anchors said in an epoch before. It is of no use for
-// certificates.
+// Under returns a keyring with the same keys, and more, for ballots of another domain, to check ballots of an earlier
+// epoch. It cannot check certificates.
 func (k *Keyring) Under(d Domain, more ...PublicKey) *Keyring {
 	c := *k
 	c.keys = k.keys.with(more)
@@ -77,16 +75,16 @@ func (k *Keyring) Under(d Domain, more ...PublicKey) *Keyring {
 	return &c
 }
 
-// Domain is what the keyring's ballots are bound to.
+// Domain returns what the keyring's ballots are bound to.
 func (k *Keyring) Domain() Domain { return k.domain }
 
-// Rules are the rules that certificates must meet.
+// Rules returns the rules that certificates must meet.
 func (k *Keyring) Rules() quorum.Rules { return k.rules }
 
-// Weights are the weights of the anchors.
+// Weights returns the weights of the anchors.
 func (k *Keyring) Weights() quorum.Weights { return k.weights }
 
-// Key is the key of an anchor, if it is in the roster.
+// Key returns the key of an anchor; ok is false if it is not in the roster.
 func (k *Keyring) Key(a aweigh.AnchorID) (PublicKey, bool) { return k.keys.key(a) }
 
 // Check verifies a ballot. The error wraps ErrMalformed, ErrForeign,
@@ -104,7 +102,7 @@ func (k *Keyring) Check(b Ballot) (Checked, error) {
 	return Checked{b}, nil
 }
 
-// Ballot is the ballot that a vote of this domain was taken from.
+// Ballot returns the ballot from which a vote of this domain was taken.
 func (k *Keyring) Ballot(v quorum.Vote) Ballot {
 	return Ballot{Format: Format, Domain: k.domain, Subject: v.Subject, Anchor: v.Anchor, Signature: v.Bytes}
 }
@@ -118,10 +116,9 @@ func (k *Keyring) CheckVote(v quorum.Vote) error {
 	return k.signed(k.statement(&v.Subject), &v.Signature)
 }
 
-// CheckCertificate verifies a certificate of this domain (P6): a valid subject
-// of a kind that has a rule, signed by distinct anchors with weight, in their
-// order, that meet the rule, every signature valid. What is cheap is checked
-// first. The error wraps ErrMalformed, ErrStranger, ErrTooLight or ErrForged.
+// CheckCertificate verifies a certificate of this domain (P6): a valid subject of a kind that has a rule, signed by
+// distinct anchors with weight, in their order, that meet the rule, every signature valid. Cheap checks come first.
+// The error wraps ErrMalformed, ErrStranger, ErrTooLight or ErrForged.
 func (k *Keyring) CheckCertificate(c quorum.Certificate) error {
 	if !c.Subject.Valid() {
 		return fmt.Errorf("%w: certificate of %v", ErrMalformed, c.Subject)
@@ -151,8 +148,7 @@ func (k *Keyring) CheckCertificate(c quorum.Certificate) error {
 	return nil
 }
 
-// statement is what all anchors sign for a subject, up to their own name, with
-// room for that.
+// statement returns what all anchors sign for a subject, up to their own name, with room for that.
 func (k *Keyring) statement(s *quorum.Subject) []byte {
 	b := make([]byte, 0, len(k.prefix)+96)
 	return appendSubject(append(b, k.prefix...), s)

@@ -6,8 +6,8 @@ import (
 	"github.com/aweigh/aweigh"
 )
 
-// members are keys, by their IDs. There are thousands of sets of a few, one for each
-// scope, and a list of a few is as fast as a map and a third of its size.
+// members holds keys by their IDs. There are thousands of small sets, one for each scope; for a small set, a list is
+// as fast as a map and a third of its size.
 type members struct {
 	list []member
 	byID map[aweigh.Hash]int // places in list; nil if they are few
@@ -19,7 +19,7 @@ type member struct {
 	parsed sign.PublicKey
 }
 
-// fewMembers are found without a map.
+// fewMembers is the number of members up to which they are found without a map.
 const fewMembers = 8
 
 func newMembers(room int) members {
@@ -30,7 +30,7 @@ func newMembers(room int) members {
 	return m
 }
 
-// get is a member, nil if it is none. It must not be changed.
+// get returns a member, nil if there is none. The caller must not modify it.
 func (m *members) get(id aweigh.Hash) *member {
 	if m.byID != nil {
 		if at, ok := m.byID[id]; ok {
@@ -46,7 +46,7 @@ func (m *members) get(id aweigh.Hash) *member {
 	return nil
 }
 
-// add parses a key and adds it. One that is there is left, and fresh is false.
+// add parses a key and adds it. A key that is there already stays, and fresh is false.
 func (m *members) add(key PublicKey) (fresh bool, err error) {
 	parsed, err := key.parse()
 	if err != nil {
@@ -67,7 +67,7 @@ func (m *members) put(x member) {
 	m.list = append(m.list, x)
 }
 
-// with is a copy with more keys, without those that are none.
+// with returns a copy with more keys. It leaves out keys that are not valid.
 func (m *members) with(more []PublicKey) members {
 	all := newMembers(len(m.list) + len(more))
 	for _, x := range m.list {
@@ -79,7 +79,7 @@ func (m *members) with(more []PublicKey) members {
 	return all
 }
 
-// key is the key of a member, if it is one.
+// key returns the key of a member; ok is false if there is none.
 func (m *members) key(id aweigh.Hash) (PublicKey, bool) {
 	if x := m.get(id); x != nil {
 		return x.key, true
@@ -87,7 +87,7 @@ func (m *members) key(id aweigh.Hash) (PublicKey, bool) {
 	return PublicKey{}, false
 }
 
-// parsed is the parsed key of a member, nil if it is none.
+// parsed returns the parsed key of a member, nil if there is none.
 func (m *members) parsed(id aweigh.Hash) sign.PublicKey {
 	if x := m.get(id); x != nil {
 		return x.parsed

@@ -7,20 +7,18 @@ import (
 	"github.com/aweigh/aweigh"
 )
 
-// Memory remembers the answers of a Verifier. It serves a simulator, in which
-// every node verifies the same signatures in one process. Not safe for
-// concurrent use.
+// Memory caches the answers of a Verifier. It is for a simulator, in which every node verifies the same signatures in
+// one process. It is not safe for concurrent use.
 type Memory struct {
 	verify       Verifier
 	entries      int
 	older, newer map[aweigh.Hash]error
 }
 
-// NewMemory remembers at least the newest entries of v's answers, and at most
-// twice as many.
+// NewMemory returns a Memory that keeps at least the newest entries of v's answers, and at most twice as many.
 func NewMemory(v Verifier, entries int) *Memory { return &Memory{verify: v, entries: entries} }
 
-// Verify is a Verifier that gives the answer remembered, if there is one.
+// Verify is a Verifier that returns the cached answer, if there is one.
 func (m *Memory) Verify(key PublicKey, ctx Context, message, signature []byte) error {
 	id := memoKey(key, ctx, message, signature)
 	if err, ok := m.newer[id]; ok {
@@ -34,8 +32,7 @@ func (m *Memory) Verify(key PublicKey, ctx Context, message, signature []byte) e
 	return err
 }
 
-// Signed remembers a signature that its key has just made, as
-// PrivateKey.Telling reports it: it need not be verified.
+// Signed caches a signature that its key has just made, as reported by PrivateKey.Telling: it need not be verified.
 func (m *Memory) Signed(key PublicKey, ctx Context, message, signature []byte) {
 	m.keep(memoKey(key, ctx, message, signature), nil)
 }
@@ -47,7 +44,7 @@ func (m *Memory) keep(id aweigh.Hash, err error) {
 	m.newer[id] = err
 }
 
-// memoKey hashes all that an answer depends on, each part behind its length.
+// memoKey returns a hash of everything that an answer depends on, each part preceded by its length.
 func memoKey(key PublicKey, ctx Context, message, signature []byte) (id aweigh.Hash) {
 	b := make([]byte, 0, 512)
 	b = binary.BigEndian.AppendUint64(b, uint64(len(key.Scheme)))

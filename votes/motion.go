@@ -10,7 +10,7 @@ import (
 // MotionID names a motion: the identity of the mutation that opened it (P28).
 type MotionID = aweigh.Hash
 
-// Choice is what a voter says about a motion.
+// Choice is a vote on a motion.
 type Choice uint8
 
 const (
@@ -21,10 +21,10 @@ const (
 // Valid reports whether c is one of the two choices.
 func (c Choice) Valid() bool { return c == Approve || c == Reject }
 
-// Other is the opposite choice.
+// Other returns the opposite choice.
 func (c Choice) Other() Choice { return Approve + Reject - c }
 
-// String is "approve" or "reject".
+// String returns "approve" or "reject".
 func (c Choice) String() string {
 	switch c {
 	case Approve:
@@ -52,9 +52,8 @@ const MaxComment = 1024
 // signature known, of ML-DSA-65, and the longest comment fit.
 const MaxMotionBallot = 5120
 
-// MotionVote is what is said on one motion. It names no epoch, view or time, so
-// it can be signed on a machine without a network, before the motion opens or
-// days later (P29).
+// MotionVote is a vote on one motion. It names no epoch, view or time, so it can be signed on a machine without a
+// network, before the motion opens or days later (P29).
 type MotionVote struct {
 	Network aweigh.NetworkID
 	Scope   aweigh.ScopeID
@@ -62,15 +61,14 @@ type MotionVote struct {
 	Choice  Choice
 }
 
-// MotionBallot is a MotionVote signed by one voter, an anchor or an approver. It
-// travels as a COSE_Sign1 message (RFC 9052), which tools that know nothing of
-// this project can check.
+// MotionBallot is a MotionVote signed by one voter, an anchor or an approver. It is sent as a COSE_Sign1 message (RFC
+// 9052), which generic tools can check.
 type MotionBallot struct {
 	MotionVote
 	Voter       aweigh.Hash // the ID of the key
 	CommentHash aweigh.Hash // zero: no comment
 	Algorithm   Algorithm   // of the signature; follows from the key
-	Offline     bool        // it was signed away from any node; its signer's word, which counts for nothing
+	Offline     bool        // it was signed away from any node, according to its signer; this affects nothing
 	Signature   []byte      // over SigningBytes
 
 	// Comment travels beside what is signed: valid UTF-8 of at most MaxComment

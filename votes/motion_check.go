@@ -39,7 +39,7 @@ func SignMotionBallotOffline(s Signer, v MotionVote, comment string) (MotionBall
 	return signMotionBallot(s, MotionBallot{MotionVote: v, Comment: comment, Offline: true})
 }
 
-// signMotionBallot fills in who signs, and signs.
+// signMotionBallot sets the signer of a ballot, and signs it.
 func signMotionBallot(s Signer, b MotionBallot) (MotionBallot, error) {
 	key := s.Public()
 	algorithm, err := key.Algorithm()
@@ -60,9 +60,9 @@ func signMotionBallot(s Signer, b MotionBallot) (MotionBallot, error) {
 	return b, nil
 }
 
-// Voters knows the keys of those who may vote. A KeySet and a Keyring do.
+// Voters holds the keys of the voters. KeySet and Keyring implement it.
 type Voters interface {
-	// Key is the key whose ID is voter, if that may vote.
+	// Key returns the key whose ID is voter, if that key may vote.
 	Key(voter aweigh.Hash) (PublicKey, bool)
 }
 

@@ -14,16 +14,15 @@ import (
 type Approver struct {
 	_        struct{} `cbor:",toarray"`
 	ID       aweigh.Hash
-	Weight   uint64 // may be zero for one who must sign
-	Required bool   // without this one's approval nothing is carried
+	Weight   uint64 // may be zero for an approver that must sign
+	Required bool   // without this approver's approval nothing is carried
 }
 
 // MaxApprovers bounds the approvers of an Electorate.
 const MaxApprovers = 1024
 
-// Electorate is who may vote on a motion and with what weight, fixed when the
-// motion opens (P28): the anchors of that epoch's roster, and the approvers.
-// Immutable.
+// Electorate holds the voters on a motion and their weights, fixed when the motion opens (P28): the anchors of that
+// epoch's roster, and the approvers. It is immutable.
 type Electorate struct {
 	voters   []elector // by ID
 	total    uint64
@@ -96,8 +95,8 @@ func (e *Electorate) seat(voter aweigh.Hash) (int, bool) {
 	return slices.BinarySearchFunc(e.voters, voter, func(v elector, id aweigh.Hash) int { return bytes.Compare(v.ID[:], id[:]) })
 }
 
-// Carriable reports whether the voters could carry a motion under the rule if
-// all approved. Policy should not ask for what nobody can give.
+// Carriable reports whether the voters could carry a motion under the rule if all approved. A policy should not
+// require more.
 func (e Electorate) Carriable(rule quorum.Rule) bool {
 	return e.verdict(rule, e.all(), part{}) == Carried
 }
@@ -121,8 +120,8 @@ func (p *part) add(v *elector) {
 
 func (e *Electorate) all() part { return part{e.total, e.anchors, e.required} }
 
-// verdict is what follows from those who approve, and those who never can
-// because they rejected or equivocated. The measure is always the whole (P4).
+// verdict returns what follows if the voters in approve approve, and those in lost never can because they rejected or
+// equivocated. The measure is always the whole (P4).
 func (e *Electorate) verdict(rule quorum.Rule, approve, lost part) Verdict {
 	switch {
 	case approve.required == e.required && rule.Met(approve.weight, e.total, approve.anchors):

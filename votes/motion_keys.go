@@ -27,11 +27,11 @@ func NewKeySet(keys ...PublicKey) (KeySet, error) {
 // Key implements Voters.
 func (s KeySet) Key(voter aweigh.Hash) (PublicKey, bool) { return s.keys.key(voter) }
 
-// Len is the number of keys.
+// Len returns the number of keys.
 func (s KeySet) Len() int { return len(s.keys.list) }
 
-// ready are Voters who have parsed the keys, which for some schemes takes
-// longer than to verify with them.
+// ready is implemented by Voters with parsed keys: for some schemes, to parse a key takes longer than to verify with
+// it.
 type ready interface {
 	parsed(voter aweigh.Hash) sign.PublicKey
 }

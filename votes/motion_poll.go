@@ -107,9 +107,8 @@ func (p *Poll) LateBallots() (late []MotionBallot) {
 	return late
 }
 
-// Equivocations are the proofs against all who said both things, whenever they
-// did: before the close it cost them their weight, and it is a fault after it
-// as well (P36).
+// Equivocations returns the proofs against all voters that voted both ways, at any time: before the close it cost them
+// their weight, and it is a fault after the close as well (P36).
 func (p *Poll) Equivocations() (all []MotionEquivocation) {
 	for i := range p.heard {
 		both := p.heard[i]

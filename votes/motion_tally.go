@@ -36,12 +36,12 @@ func (v Verdict) String() string {
 // MotionTally is the count of the ballots on one motion.
 type MotionTally struct {
 	Approve, Reject uint64               // weights
-	Void            uint64               // weight of those who equivocated, on neither side
+	Void            uint64               // weight of the voters that equivocated, on neither side
 	Total           uint64               // of the whole electorate
 	Threshold       uint64               // the weight that must approve
 	Anchors         int                  // how many anchors approve
 	Least           uint32               // how many must
-	Missing         []aweigh.Hash        // voters who have said nothing, in order
+	Missing         []aweigh.Hash        // voters that have not voted, in order
 	Waiting         []aweigh.Hash        // those of Missing without whom nothing is carried
 	Equivocations   []MotionEquivocation // in the order of voters
 	Verdict         Verdict
@@ -56,9 +56,9 @@ func (t MotionTally) String() string {
 	return s
 }
 
-// CountMotion counts a set of ballots. It is a function of the set: order and
-// repetition change nothing. Ballots of those who are not in the electorate
-// count nothing. All must be of one motion, which is the caller's to see to.
+// CountMotion counts a set of ballots. The result is a function of the set: order and repetition change nothing.
+// Ballots of keys that are not in the electorate count nothing. All ballots must be on one motion; the caller must
+// ensure that.
 func CountMotion(e Electorate, rule quorum.Rule, ballots []CheckedMotionBallot) MotionTally {
 	heard := make([]said, len(e.voters))
 	for _, c := range ballots {

@@ -44,7 +44,7 @@ func KeyFromSeed(schemeName string, seed []byte) (PrivateKey, error) {
 		return PrivateKey{}, err
 	}
 	if len(seed) != impl.SeedSize() {
-		return PrivateKey{}, fmt.Errorf("%w: a %s seed of %d bytes, want %d", ErrKey, schemeName, len(seed), impl.SeedSize())
+		return PrivateKey{}, fmt.Errorf("%w: a private key of %s has %d bytes, two hexadecimal digits each; this has %d", ErrKey, schemeName, impl.SeedSize(), len(seed))
 	}
 	pub, key := impl.DeriveKey(seed)
 	raw, err := pub.MarshalBinary()
@@ -94,11 +94,20 @@ func (k PrivateKey) Encode() string {
 // is ignored; errors do not show the text.
 func ParsePrivateKey(text string) (PrivateKey, error) {
 	name, digits, parted := strings.Cut(strings.TrimSpace(text), ":")
-	seed, err := hex.DecodeString(digits)
-	if err != nil || !parted {
-		return PrivateKey{}, fmt.Errorf("%w: a private key is scheme:hexadecimal", ErrKey)
+	switch {
+	case strings.TrimSpace(text) == "":
+		return PrivateKey{}, fmt.Errorf("%w: there is none; a private key is scheme:hexadecimal", ErrKey)
+	case !parted:
+		return PrivateKey{}, fmt.Errorf("%w: no scheme before it; a private key is scheme:hexadecimal", ErrKey)
 	}
-	return KeyFromSeed(name, seed)
+	seed, err := hex.DecodeString(digits)
+	if err == nil {
+		return KeyFromSeed(name, seed)
+	}
+	if _, public := ParsePublicKey(strings.TrimSpace(text)); public == nil {
+		return PrivateKey{}, fmt.Errorf("%w: this is a public key, and a private one is needed to sign", ErrKey)
+	}
+	return PrivateKey{}, fmt.Errorf("%w: a private key is scheme:hexadecimal, and this is not hexadecimal", ErrKey)
 }
 
 // Format writes the public half, whatever the verb.

@@ -22,7 +22,7 @@ const (
 	// ContextBackup: a node made a backup.
 	ContextBackup Context = "aweigh/backup/1"
 
-	// ContextToken: a node knows who its client is.
+	// ContextToken: a node states the identity of its client.
 	ContextToken Context = "aweigh/token/1"
 
 	// ContextCOSE is for the Sig_structures of RFC 9052, as SigningBytes of a

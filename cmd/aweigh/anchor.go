@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/hex"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -100,7 +99,7 @@ func (a *app) anchorApply() *cobra.Command {
 				}
 			}
 		}
-		return s.Printer.Governed(g, r, fmt.Sprintf("next: at %s, and then at other anchors:  aweigh anchor admit %s", who.Name, g.Proposal.GetName()))
+		return s.Printer.Governed(g, r, fmt.Sprintf("next: at %s, and then at other anchors:  aweigh anchor admit %s", show.Line(who.Name), show.Word(g.Proposal.GetName())))
 	})
 }
 
@@ -133,7 +132,7 @@ func (a *app) approving(c *cobra.Command, kind, next string) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return s.govern(ctx, r, d, once, "next: "+next+shellWord(args[0]))
+		return s.govern(ctx, r, d, once, "next: "+next+show.Word(args[0]))
 	})
 }
 
@@ -161,7 +160,7 @@ func (s *session) flagIn() string {
 	if s.in == "" {
 		return ""
 	}
-	return " --scope " + shellWord(s.in)
+	return " --scope " + show.Word(s.in)
 }
 
 // proposalNamed finds the open decision of one of some kinds that people mean, by its ID, the
@@ -217,16 +216,6 @@ func (a *app) anchorRetire() *cobra.Command {
 	})
 }
 
-// shellWord is a text as a shell takes it for one word.
-func shellWord(text string) string {
-	if plainWord.MatchString(text) {
-		return text
-	}
-	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
-}
-
-var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./:@-]+$`)
-
 func (a *app) anchorEvict() *cobra.Command {
 	c := &cobra.Command{
 		Use: "evict NAME --because TEXT", Short: "Propose or approve that an anchor leaves", Args: cobra.ExactArgs(1),
@@ -256,6 +245,6 @@ func (a *app) anchorEvict() *cobra.Command {
 			}
 		}
 		return s.govern(ctx, r, scope.Decision{Kind: scope.Evict, Subject: aweigh.AnchorID(who.Id)}, once,
-			fmt.Sprintf("next: at other anchors:  aweigh anchor evict %s --because %s", shellWord(args[0]), shellWord(c.Flag("because").Value.String())))
+			fmt.Sprintf("next: at other anchors:  aweigh anchor evict %s --because %s", show.Word(args[0]), show.Word(c.Flag("because").Value.String())))
 	})
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/aweigh/aweigh/internal/running"
 	"github.com/aweigh/aweigh/internal/show"
 	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/store"
 	"github.com/aweigh/aweigh/votes"
 )
@@ -24,7 +25,7 @@ func (a *app) backup() *cobra.Command {
 		Use: "backup DIR", Short: "Copy a node, also while it runs", Args: cobra.ExactArgs(1),
 		Long: "Copies the node of a data directory into DIR, which must not exist: its store, as of\n" +
 			"one moment, its genesis and its settings. A node that runs goes on meanwhile. Keys\n" +
-			"are copied with --with-keys only: whoever has them votes as this anchor.\n\n" +
+			"are copied with --with-keys only: their holder acts as this node.\n\n" +
 			"The backup of an anchor is old as soon as the anchor signs again. One that starts\n" +
 			"from it and has forgotten ballots stays silent in this epoch.",
 		Example: "  aweigh backup --data-dir /var/lib/aweigh /backup/monday\n  aweigh restore /backup/monday --from 12D3KooW... --data-dir ./again",
@@ -32,7 +33,12 @@ func (a *app) backup() *cobra.Command {
 	dir := c.Flags().String("data-dir", stateDir("node"), "the node's directory")
 	api := c.Flags().String("api", "", "address of the node, if it runs, host:port (default: as its settings say)")
 	keys := c.Flags().Bool("with-keys", false, "copy the node's keys as well")
+	output := outputFlag(c)
 	c.RunE = func(cmd *cobra.Command, args []string) error {
+		format, err := formatOf(*output, false)
+		if err != nil {
+			return err
+		}
 		d := home.Dir(*dir)
 		m, signer, err := manifestOf(d)
 		if err != nil {
@@ -43,15 +49,12 @@ func (a *app) backup() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(a.out, "%s: %s in %s, network %s, height %d at least\n",
-			args[0], show.Size(m.Size()), show.Count(len(m.Files), "file"), m.Network[:8], m.Height)
 		if m.Keys {
-			fmt.Fprintln(a.err, "aweigh: the backup holds the node's keys, readable by their owner alone: whoever has them votes as this anchor")
+			fmt.Fprintln(a.err, "aweigh: the backup holds the node's keys, readable by their owner alone: their holder acts as this node")
 		} else {
-			fmt.Fprintln(a.err, "aweigh: the keys are not in it (--with-keys); keep identity.key and anchor.key elsewhere")
+			fmt.Fprintln(a.err, "aweigh: the keys are not in it (--with-keys); keep identity.key, and an anchor's anchor.key, elsewhere")
 		}
-		fmt.Fprintf(a.out, "signed by node %s; to make a node of it:\n  aweigh restore %s --from %s --data-dir NEW\n", m.Node, show.Text(args[0]), m.Node)
-		return nil
+		return show.Printer{Out: a.out, Format: format}.Backup(args[0], &m)
 	}
 	return c
 }
@@ -129,12 +132,12 @@ func isNode(ctx context.Context, c *client.Client, d home.Dir, network string) e
 	if err != nil {
 		return err
 	}
-	peer, err := node.PeerOf(identity)
+	peer, err := machine.PeerOf(identity)
 	if err != nil {
 		return err
 	}
 	if got := fmt.Sprintf("%x", s.Header.GetNetwork()); got != network || s.Peer != string(peer) {
-		return fmt.Errorf("%w: that is node %s of network %.8s, not the one in %s; choose with --api HOST:PORT", errUsage, s.NodeName, got, d)
+		return fmt.Errorf("%w: that is node %s of network %.8s, not the one in %s; choose with --api HOST:PORT", errUsage, show.Line(s.NodeName), got, d)
 	}
 	return nil
 }
@@ -156,7 +159,12 @@ func (a *app) restore() *cobra.Command {
 	dir := c.Flags().String("data-dir", stateDir("node"), "the directory to make")
 	observer := c.Flags().Bool("as-observer", false, "leave the keys out, and make a new identity and settings with free ports: the node does\nnot vote, and may run beside the original")
 	signer := c.Flags().String("from", "", "peer ID or key of the node whose backup it must be; \"any\" takes that of an unknown node")
+	output := outputFlag(c)
 	c.RunE = func(cmd *cobra.Command, args []string) error {
+		format, err := formatOf(*output, false)
+		if err != nil {
+			return err
+		}
 		r, err := backup.Restorer{
 			To: home.Dir(*dir), Observer: *observer, Signer: *signer, Copied: a.copied(), Checked: a.audited(),
 		}.Restore(cmd.Context(), args[0])
@@ -166,33 +174,12 @@ func (a *app) restore() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		m := r.Manifest
-		fmt.Fprintf(a.out, "%s: %s in %s, network %s, height %d, as of %s\n",
-			*dir, show.Size(m.Size()), show.Count(len(m.Files), "file"), m.Network[:min(8, len(m.Network))], r.Report.Scopes[0].Head.Height, m.Made.Format(time.RFC3339))
-		fmt.Fprintf(a.out, "signed by node %s %s\n", m.Node, show.Text(m.Name))
-		a.checked(r.Report)
 		if _, anchor, err := home.Dir(*dir).Keys(); err == nil && anchor != nil {
 			fmt.Fprintln(a.err, "aweigh: if this anchor signed anything since, it stays silent in this epoch; it must never run beside the node that was backed up")
 		}
-		fmt.Fprintf(a.out, "start it:  aweigh node --data-dir %s\n", show.Text(*dir))
-		return nil
+		return show.Printer{Out: a.out, Format: format}.Restored(*dir, args[0], &r)
 	}
 	return c
-}
-
-// checked tells what an audit found to be so.
-func (a *app) checked(r *node.AuditReport) {
-	for _, s := range r.Scopes {
-		name := "root scope"
-		if s.Prefix != "" {
-			name = "scope " + show.Text(s.Prefix)
-		}
-		if s.Vacant {
-			fmt.Fprintf(a.out, "%s: its state is not here; the node fetches it\n", name)
-			continue
-		}
-		fmt.Fprintf(a.out, "%s: state %s after block %d is final, in epoch %d (roster %d:%s)\n", name, s.Head.Digest.Short(), s.Head.Height, s.Epoch, s.Epoch, s.Roster)
-	}
 }
 
 // audited shows on standard error how far an audit is, once a second.

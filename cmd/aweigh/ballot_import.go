@@ -21,9 +21,11 @@ func (a *app) ballotImport() *cobra.Command {
 		Use: "import FILE...", Short: "Hand in ballots that were signed elsewhere", Args: cobra.MinimumNArgs(1),
 		Long: "Gives the ballots of files to the node that answers, anchor or not, which keeps them and\n" +
 			"passes them on. A file holds one ballot or many; - reads standard input. To do so\n" +
-			"again changes nothing. The exit code is 7 if a file or a ballot does not hold (damaged,\n" +
-			"forged, of another network, of one who may not vote), and 4 if ballots were refused for\n" +
-			"another reason; what holds is handed in all the same.",
+			"again changes nothing. Of a ballot that contradicts another of the same voter, the voter,\n" +
+			"the motion and both votes are named.\n\n" +
+			"The exit code is 7 if a file or a ballot does not hold (damaged, forged, of another\n" +
+			"network, of one who may not vote), and 4 if ballots were refused for another reason; what\n" +
+			"holds is handed in all the same.",
 		Example: "  aweigh ballot import alice.ballot bob.ballot\n  cat *.ballot | aweigh ballot import -",
 	}
 	return a.askingIn(c, func(ctx context.Context, s *session, args []string) error {
@@ -117,6 +119,9 @@ func (s *session) handIn(ctx context.Context, file string, from interface {
 		}
 		for _, x := range r.Refused {
 			x.Ballot, x.Why = x.Ballot+before, forPeople(x.Why)
+		}
+		for _, x := range r.Contrary {
+			x.Ballot += before
 		}
 		done.Add(file, r)
 		bundle, before = nil, n

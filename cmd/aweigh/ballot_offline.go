@@ -44,8 +44,7 @@ func (a *app) ballotInspect() *cobra.Command {
 		Example: "  aweigh ballot inspect m.motion --network 3f1a…",
 	}
 	network := a.networkFlag(c)
-	output := c.Flags().StringP("output", "o", "table", "table or json")
-	choices(c, "output", "table", "json")
+	output := outputFlag(c)
 	c.RunE = func(_ *cobra.Command, args []string) error {
 		format, err := formatOf(*output, false)
 		if err != nil {
@@ -92,6 +91,9 @@ func (a *app) motionFile(name, network string) (r *scope.MotionReport, pinned bo
 	if err != nil {
 		return nil, false, err
 	}
+	if len(raw) == 0 {
+		return nil, false, fmt.Errorf("%w: %s is empty", scope.ErrProof, name)
+	}
 	proof, err := scope.DecodeMotionProof(raw)
 	if err != nil {
 		if _, other := votes.DecodeMotionBallot(raw); other == nil {
@@ -102,7 +104,7 @@ func (a *app) motionFile(name, network string) (r *scope.MotionReport, pinned bo
 	if claimed := proof.Ancestry.Genesis.Network(); !pinned {
 		id = claimed
 	} else if claimed != id {
-		return nil, false, fmt.Errorf("%w: %s is of network %s, and not of %s", scope.ErrProof, name, claimed, id)
+		return nil, false, otherNetwork(name, claimed, id)
 	}
 	report, err := proof.Verify(id)
 	if err == nil {
@@ -143,8 +145,7 @@ func (a *app) ballotShow() *cobra.Command {
 	}
 	motion := c.Flags().String("motion", "", "file of the motion that they are about")
 	network := a.networkFlag(c)
-	output := c.Flags().StringP("output", "o", "table", "table or json")
-	choices(c, "output", "table", "json")
+	output := outputFlag(c)
 	c.RunE = func(_ *cobra.Command, args []string) error {
 		format, err := formatOf(*output, false)
 		if err != nil {
@@ -175,6 +176,9 @@ func (a *app) ballotShow() *cobra.Command {
 			if err := s.file(name, raw); err != nil {
 				broken = errors.Join(broken, fmt.Errorf("%s: %w", name, err))
 			}
+		}
+		if len(s.all) == 0 && broken != nil {
+			return broken
 		}
 		if err := s.write(); err != nil {
 			return err

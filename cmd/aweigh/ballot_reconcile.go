@@ -74,7 +74,7 @@ func sameNetwork(ctx context.Context, s, other *session, address string) error {
 	}
 	if a, b := here.Header.GetNetwork(), there.Header.GetNetwork(); !bytes.Equal(a, b) {
 		return fmt.Errorf("%w: the node at %s is of the network %s, %x, and the one that answers of %s, %x; see aweigh status --api %s",
-			errUsage, address, show.Line(there.NetworkName), b, show.Line(here.NetworkName), a, address)
+			errUsage, address, show.Line(there.NetworkName), b, show.Line(here.NetworkName), a, show.Word(address))
 	}
 	return nil
 }
@@ -89,11 +89,11 @@ func (a *app) moved(s *session, peer string, given, taken *show.HandedIn) error 
 		name string
 		done *show.HandedIn
 	}{{peer, given}, {"the node that answers", taken}} {
-		if len(side.done.Refused) == 0 {
+		if len(side.done.Refused)+len(side.done.Contrary) == 0 {
 			continue
 		}
-		fmt.Fprintf(a.out, "%s refused %d:\n", side.name, len(side.done.Refused))
-		if err := s.Printer.Refused(side.done); err != nil {
+		fmt.Fprintf(a.out, "%s refused %d, and %d contradict another of the same voter:\n", side.name, len(side.done.Refused), len(side.done.Contrary))
+		if err := s.Printer.Listed(side.done); err != nil {
 			return err
 		}
 	}

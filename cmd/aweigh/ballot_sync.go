@@ -53,7 +53,7 @@ func (a *app) ballotSync() *cobra.Command {
 // synced tells what was taken from a directory, and what was written there.
 func (a *app) synced(s *session, dir string, taken *show.HandedIn, given int) error {
 	if s.Format == show.JSON {
-		return s.Printer.JSON(map[string]uint64{"taken": taken.Added, "known": taken.Repeated, "late": taken.Late, "refused": uint64(len(taken.Refused)), "written": uint64(given)})
+		return s.Printer.JSON(map[string]uint64{"taken": taken.Added, "known": taken.Repeated, "late": taken.Late, "equivocated": taken.Equivocated, "refused": uint64(len(taken.Refused)), "written": uint64(given)})
 	}
 	if err := s.Printer.HandedIn(taken); err != nil {
 		return err
@@ -115,10 +115,12 @@ func (s *session) writeMissing(ctx context.Context, dir string, there map[string
 	missing := slices.DeleteFunc(all, func(id []byte) bool { return there[string(id)] })
 	for some := range slices.Chunk(missing, wantedAtOnce) {
 		var bundle []byte
-		err := s.Client.Ballots(ctx, some, func(b []byte) error {
+		limited, cancel := s.limited(ctx)
+		err := s.Client.Ballots(limited, some, func(b []byte) error {
 			bundle = append(bundle, b...)
 			return nil
 		})
+		cancel()
 		if err != nil {
 			return n, err
 		}

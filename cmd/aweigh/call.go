@@ -5,6 +5,8 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+
+	"github.com/aweigh/aweigh/internal/show"
 )
 
 // callHint says what to type for this program where its bare name, which all hints
@@ -18,5 +20,5 @@ func callHint() string {
 	if err != nil || strings.Contains(path, "go-build") { // where "go run" makes programs
 		return missing + "\"go install ./cmd/aweigh\" puts it into $(go env GOPATH)/bin; or write \"go run ./cmd/aweigh\" for it."
 	}
-	return fmt.Sprintf("%swrite %s for it.", missing, shellWord(path))
+	return fmt.Sprintf("%swrite %s for it.", missing, show.Word(path))
 }

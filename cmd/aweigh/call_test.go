@@ -2,10 +2,11 @@ package main
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/aweigh/aweigh/internal/show"
 )
 
 // TestHintsCanBeTyped: who has no aweigh in PATH is told what to type instead.
@@ -16,7 +17,7 @@ func TestHintsCanBeTyped(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "write " + shellWord(self)
+	want := "write " + show.Word(self)
 	if strings.Contains(self, "go-build") { // where "go run" makes programs, too
 		want = "go install ./cmd/aweigh"
 	}
@@ -28,14 +29,5 @@ func TestHintsCanBeTyped(t *testing.T) {
 	}
 	if got := callHint(); got != "" {
 		t.Errorf("with: %q", got)
-	}
-}
-
-func TestShellsReadWordsBack(t *testing.T) {
-	for _, word := range []string{"", "riga", "no word since May", "it's $HOME; `x` \"\\", "--x", "/a/b"} {
-		out, err := exec.Command("sh", "-c", "printf %s "+shellWord(word)).Output()
-		if err != nil || string(out) != word {
-			t.Errorf("%q: %q, %v", word, out, err)
-		}
 	}
 }

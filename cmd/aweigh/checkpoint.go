@@ -39,6 +39,9 @@ func (a *app) checkpoint() *cobra.Command {
 	network := c.Flags().String("network", "", "identity of the network (default: that of the one that runs here, or else what the node says)")
 	a.trustingFlags(c)
 	return a.askingIn(c, func(ctx context.Context, s *session, _ []string) error {
+		if err := s.plain("a checkpoint is a signed note, and keys are lines, for other tools"); err != nil {
+			return err
+		}
 		if !c.Flags().Changed("network") {
 			*network = s.network
 		}

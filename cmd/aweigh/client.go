@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -10,8 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -32,6 +29,7 @@ type session struct {
 	show.Printer
 	told    io.Writer // standard error
 	timeout time.Duration
+	chosen  bool            // output was given on the command line
 	bounded bool            // timeout was given on the command line: it is for following a motion, too
 	until   context.Context // ends when the command is to end
 	network string          // as known on this machine; empty if it is not
@@ -45,11 +43,11 @@ func (a *app) asking(c *cobra.Command, do func(ctx context.Context, s *session, 
 	settings.StringSlice("api", nil, "addresses of nodes, host:port (default: those that run on this machine)")
 	settings.Duration("timeout", 10*time.Second, "how long to wait for an answer")
 	valued := slices.Contains([]string{"put", "get", "do", "del", "watch", "txn"}, c.Name())
-	outputs := []string{"table", "json"}
+	outputs, outputHelp := []string{"table", "json"}, "table or json"
 	if valued {
-		outputs = append(outputs, "value")
+		outputs, outputHelp = append(outputs, "value", "raw"), "table, json, or values alone: value, with a line break after each, or raw, as they are"
 	}
-	settings.StringP("output", "o", "table", strings.Join(outputs[:len(outputs)-1], ", ")+" or "+outputs[len(outputs)-1])
+	settings.StringP("output", "o", "table", outputHelp)
 	c.Flags().AddFlagSet(settings)
 	choices(c, "output", outputs...)
 	c.RunE = func(cmd *cobra.Command, args []string) error {
@@ -59,7 +57,11 @@ func (a *app) asking(c *cobra.Command, do func(ctx context.Context, s *session, 
 		}
 		defer s.Close()
 		s.until = cmd.Context()
-		return do(cmd.Context(), s, args)
+		err = do(cmd.Context(), s, args)
+		if u := undecided(cmd, err); u != nil {
+			err = errors.Join(err, s.Printer.Undecided(u))
+		}
+		return err
 	}
 	return c
 }
@@ -71,30 +73,6 @@ func (a *app) askingIn(c *cobra.Command, do func(ctx context.Context, s *session
 		s.Client, s.in = s.Client.In(*in), *in
 		return do(ctx, s, args)
 	})
-}
-
-// choices lets the shell complete a flag.
-func choices(c *cobra.Command, flag string, values ...string) {
-	if err := c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
-		panic(err)
-	}
-}
-
-// formatOf reads a format; valued says whether the command has values to write
-// alone.
-func formatOf(text string, valued bool) (show.Format, error) {
-	f, err := show.ParseFormat(text)
-	switch {
-	case valued:
-	case err == nil && f == show.Value:
-		err = errors.New("this command has no values to show; the output is table or json")
-	case err != nil:
-		err = fmt.Errorf("the output is table or json, not %q", text)
-	}
-	if err != nil {
-		return "", fmt.Errorf("%w: %w", errUsage, err)
-	}
-	return f, nil
 }
 
 // session brings together what a client command needs. valued says whether it
@@ -109,7 +87,7 @@ func (a *app) session(settings *pflag.FlagSet, valued bool) (*session, error) {
 		return nil, err
 	}
 	output := k.String("output")
-	if output == string(show.Value) && !valued && !settings.Changed("output") {
+	if show.Format(output).OfValues() && !valued && !settings.Changed("output") {
 		output = string(show.Table)
 	}
 	format, err := formatOf(output, valued)
@@ -119,7 +97,10 @@ func (a *app) session(settings *pflag.FlagSet, valued bool) (*session, error) {
 	if k.Duration("timeout") <= 0 {
 		return nil, fmt.Errorf("%w: timeout is more than 0, not %s", errUsage, k.Duration("timeout"))
 	}
-	s := &session{Printer: show.Printer{Out: a.out, Format: format}, told: a.err, timeout: k.Duration("timeout"), bounded: settings.Changed("timeout")}
+	s := &session{
+		Printer: show.Printer{Out: a.out, Format: format}, told: a.err, timeout: k.Duration("timeout"),
+		chosen: settings.Changed("output"), bounded: settings.Changed("timeout"),
+	}
 	addresses := k.Strings("api")
 	if len(addresses) == 0 {
 		found, err := running.Find()
@@ -176,7 +157,7 @@ func newest(text string, raw bool, action string) (alias.Name, error) {
 
 // onceFlags adds what makes a write repeatable.
 func onceFlags(c *cobra.Command) func() (*aweighv1.Once, error) {
-	nonce := c.Flags().String("nonce", "", "HEX@NANOSECONDS that an undecided write named, to repeat it safely")
+	nonce := c.Flags().String("nonce", "", "HEX@NANOSECONDS that an undecided write named, to repeat it safely;\nwith anything else changed, -m and --api too, it is another write")
 	because := c.Flags().StringP("because", "m", "", "why; kept in the history")
 	validFor := c.Flags().Duration("valid-for", 0, "how long it may wait for a quorum, within what the policy takes (default 1m)")
 	return func() (*aweighv1.Once, error) {
@@ -193,24 +174,16 @@ func onceFlags(c *cobra.Command) func() (*aweighv1.Once, error) {
 		if *nonce == "" {
 			return once, nil
 		}
-		digits, until, _ := strings.Cut(*nonce, "@")
-		var err error
-		if once.Nonce, err = hex.DecodeString(digits); err == nil {
-			once.ValidUntilNs, err = strconv.ParseInt(until, 10, 64)
-		}
+		repeated, err := parseNonce(*nonce)
 		if err != nil {
-			return nil, fmt.Errorf("%w: --nonce is HEX@NANOSECONDS, as an undecided write names it, not %q", errUsage, *nonce)
+			return nil, err
 		}
-		return once, nil
+		repeated.Justification = *because
+		return repeated, nil
 	}
 }
 
 // waitFlag adds the wish to wait for approval, should it take one.
 func waitFlag(c *cobra.Command) *bool {
 	return c.Flags().Bool("wait", false, "if it opens a motion, follow that until it is closed, or for --timeout if that is given")
-}
-
-// nonceHint says how to repeat an undecided write.
-func nonceHint(u *client.Undecided) string {
-	return fmt.Sprintf("\nTo repeat it safely: the same command with --api %s --nonce %x@%d", u.Node, u.Once.Nonce, u.Once.ValidUntilNs)
 }

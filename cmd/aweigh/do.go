@@ -11,6 +11,7 @@ import (
 
 	"github.com/aweigh/aweigh/alias"
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
+	"github.com/aweigh/aweigh/internal/show"
 	"github.com/aweigh/aweigh/scope"
 )
 
@@ -85,7 +86,7 @@ func verbAndName(args []string, raw bool) (verb string, n alias.Name, rest []str
 	case err != nil:
 		return "", n, nil, err
 	case n.Action() == "":
-		return "", n, nil, fmt.Errorf("%w: what shall be done with %s? Write a verb before it, as in: aweigh do read %s", errUsage, args[0], args[0])
+		return "", n, nil, fmt.Errorf("%w: what shall be done with %s? Write a verb before it, as in: aweigh do read %s", errUsage, args[0], show.Word(args[0]))
 	case len(args) > 2:
 		return "", n, nil, fmt.Errorf("%w: one value is taken, not %d", errUsage, len(args)-1)
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -19,8 +20,9 @@ func (a *app) doctor() *cobra.Command {
 		Use: "doctor", Short: "Look for common mistakes around a node", Args: cobra.NoArgs,
 		Long: "Examines the node of a directory, whether it runs or not: settings, permissions, keys,\n" +
 			"genesis and store, other processes, limits, disk, ports, clock, and its health. Each line\n" +
-			"says what was found, and what to do. It takes a few seconds, in which it writes to the disk\n" +
-			"up to 200 times. Run it as the node's user, with the flags and variables of the node.\n\n" +
+			"says what was found, and what to do, and comes as soon as that is known. All takes a few\n" +
+			"seconds, in which it writes to the disk up to 200 times. Run it as the node's user,\n" +
+			"with the flags and variables of the node.\n\n" +
 			"It changes nothing, but with --fix the permissions of the directory and of the keys.\n\n" +
 			"With --state it reads the whole store of a node that is stopped, and checks all of it against\n" +
 			"what the network made final, as \"aweigh restore\" does with a backup. It shows how far it is.",
@@ -30,8 +32,7 @@ func (a *app) doctor() *cobra.Command {
 	ntp := c.Flags().String("ntp", "", "time server to compare the clock with, HOST or HOST:PORT")
 	fix := c.Flags().Bool("fix", false, "correct permissions")
 	state := c.Flags().Bool("state", false, "read the whole store, and check it against what is final")
-	output := c.Flags().StringP("output", "o", "table", "table or json")
-	choices(c, "output", "table", "json")
+	output := outputFlag(c)
 	settings := nodeFlags(defaultAPI, defaultListen...)
 	c.Flags().AddFlagSet(settings)
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -47,11 +48,24 @@ func (a *app) doctor() *cobra.Command {
 			}
 			dir = home.Dir(name)
 		}
+		late := time.AfterFunc(time.Hour, func() {})
 		findings := doctor.Examine(cmd.Context(), doctor.Subject{
 			Dir: dir, Settings: s, Problem: err, Version: version(), NTP: *ntp, Fix: *fix, State: *state, Audited: a.audited(),
+			Begun: func(part string) {
+				late.Stop()
+				late = time.AfterFunc(time.Second, func() { fmt.Fprintf(a.err, "aweigh: still examining: %s\n", part) })
+			},
+			Found: func(f doctor.Finding) {
+				if format == show.Table {
+					a.finding(f)
+				}
+			},
 		})
-		if err := a.findings(findings, format); err != nil {
-			return err
+		late.Stop()
+		if format == show.JSON {
+			if err := a.findings(findings); err != nil {
+				return err
+			}
 		}
 		if doctor.Worst(findings) == doctor.Fail {
 			return errUnwell
@@ -61,25 +75,22 @@ func (a *app) doctor() *cobra.Command {
 	return c
 }
 
-// findings writes one line for each, or all as JSON.
-func (a *app) findings(all []doctor.Finding, format show.Format) error {
+// findings writes all findings as JSON.
+func (a *app) findings(all []doctor.Finding) error {
 	for i := range all {
 		all[i].Found = message(errors.New(all[i].Found))
 	}
-	if format == show.JSON {
-		return show.Printer{Out: a.out}.JSON(struct {
-			Worst    doctor.Verdict   `json:"worst"`
-			Findings []doctor.Finding `json:"findings"`
-		}{doctor.Worst(all), all})
+	return show.Printer{Out: a.out}.JSON(struct {
+		Worst    doctor.Verdict   `json:"worst"`
+		Findings []doctor.Finding `json:"findings"`
+	}{doctor.Worst(all), all})
+}
+
+// finding writes one line.
+func (a *app) finding(f doctor.Finding) {
+	do := ""
+	if f.Do != "" {
+		do = " -> " + show.Line(f.Do)
 	}
-	for _, f := range all {
-		do := ""
-		if f.Do != "" {
-			do = " -> " + show.Line(f.Do)
-		}
-		if _, err := fmt.Fprintf(a.out, "%-11s  %-11s  %s%s\n", f.Verdict, f.Check, show.Line(f.Found), do); err != nil {
-			return err
-		}
-	}
-	return nil
+	fmt.Fprintf(a.out, "%-11s  %-11s  %s%s\n", f.Verdict, f.Check, show.Line(message(errors.New(f.Found))), do)
 }

@@ -7,8 +7,8 @@ import (
 	"io/fs"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -47,12 +47,14 @@ const (
 	exitPending     = 10
 	exitBusy        = 11
 	exitHidden      = 12
+	exitInterrupted = 130
 )
 
 const exitHelp = `Exit codes:
   0  done
   1  another error
-  2  the command line, a setting or a request makes no sense, or a file is not there
+  2  the command line, a setting or a request makes no sense, or a file is not there or is
+     a directory
   3  there is no such key, object, scope, motion, decision, anchor or revision
   4  a condition did not hold, a rule of the policy denied it, a write was ordered and
      failed or its time had passed, or a decision is void, superseded, rejected or
@@ -64,10 +66,19 @@ const exitHelp = `Exit codes:
   9  "doctor" found something that fails
   10 ordered, and it waits for approval as a motion: nothing changed yet
   11 a node takes no more at the moment, and did nothing; try again later
-  12 what was to be signed has something in it that this version cannot show: nothing was signed`
+  12 what was to be signed has something in it that this version cannot show: nothing was signed
+  130 a signal interrupted it before it was done`
 
 // errUsage is wrapped by errors about the command line.
 var errUsage = errors.New("usage")
+
+// errLate is context.DeadlineExceeded for people.
+var errLate error = late{}
+
+type late struct{}
+
+func (late) Error() string { return "no answer in time" }
+func (late) Unwrap() error { return context.DeadlineExceeded }
 
 // errAbsent is wrapped where something is not there that is no key.
 var errAbsent = errors.New("not found")
@@ -96,6 +107,7 @@ var codes = []struct {
 	{config.ErrConfig, exitUsage},
 	{daemon.ErrSettings, exitUsage},
 	{founding.ErrAnchors, exitUsage},
+	{founding.ErrGenesis, exitUsage},
 	{home.ErrNone, exitUsage},
 	{policytext.ErrSyntax, exitUsage},
 	{scope.ErrProof, exitUnverified},
@@ -133,6 +145,8 @@ var codes = []struct {
 	{running.ErrMany, exitUsage},
 	{context.DeadlineExceeded, exitUnreachable},
 	{fs.ErrNotExist, exitUsage},
+	{syscall.EISDIR, exitUsage},
+	{syscall.ENOTDIR, exitUsage},
 }
 
 // exitCode is the code for an error; one from before a command started is about
@@ -174,34 +188,62 @@ func forPeople(text string) string {
 // staleHint is what errors of reads without a quorum end with; for commands that can be told to.
 const staleHint = "; a serializable read is answered by this node alone, and may be old"
 
+// readHint says it in the words of a command line.
+const readHint = "; --serializable reads what one node has, without a quorum, and that may be old"
+
 // about is the text of an error of a command, without hints that it cannot follow, and with what its flags explain.
 func about(c *cobra.Command, text string, err error) string {
+	text = argumentsMeant(c, text)
 	var syntax *alias.SyntaxError
 	if f := c.Flags().Lookup("raw"); f != nil && !f.Changed && errors.As(err, &syntax) {
 		text += "; --raw takes a key as it is"
 	}
-	if c.Flags().Lookup("serializable") == nil {
+	switch f := c.Flags().Lookup("serializable"); {
+	case f == nil:
 		text = strings.ReplaceAll(text, staleHint, "")
+	case !f.Changed && errors.Is(err, context.DeadlineExceeded) && !strings.Contains(text, staleHint): // before it is known why
+		text += staleHint
+	}
+	text = strings.ReplaceAll(text, staleHint, readHint)
+	if c.Flags().Lookup("timeout") != nil {
+		text = strings.Replace(text, errLate.Error(), errLate.Error()+"; --timeout waits longer", 1)
 	}
 	if f := c.Flags().Lookup("nonce"); f != nil && f.Changed && errors.Is(err, client.ErrExpired) {
-		_, until, _ := strings.Cut(f.Value.String(), "@")
-		if ns, err := strconv.ParseInt(until, 10, 64); err == nil {
+		if once, bad := parseNonce(f.Value.String()); bad == nil {
 			text += fmt.Sprintf("\nThe time of that write ended at %s: it was committed by then, or never will be. See what is there, and write anew without --nonce.",
-				time.Unix(0, ns).UTC().Format(time.RFC3339))
+				time.Unix(0, once.ValidUntilNs).UTC().Format(time.RFC3339))
 		}
 	}
 	return text
 }
 
+// ofFile is what is wrong with a file, without the system call that found it.
+func ofFile(err *fs.PathError) string {
+	if errors.Is(err, syscall.EISDIR) {
+		return err.Path + ": it is a directory, not a file; name a file in it, or another"
+	}
+	return err.Path + ": " + err.Err.Error()
+}
+
+// notYet is how errors begin of writes whose outcome is open.
+var notYet = strings.TrimPrefix(client.ErrUndecided.Error(), "client: ")
+
 // message is an error for people. What others wrote into it stays on its line.
 func message(err error) string {
-	text := show.Text(strings.ReplaceAll(strings.TrimSpace(forPeople(err.Error())), "\t", "  "))
+	text := err.Error()
+	var file *fs.PathError
+	if errors.As(err, &file) {
+		text = strings.ReplaceAll(text, file.Error(), ofFile(file))
+	}
+	text = show.Shortened(show.Text(strings.ReplaceAll(strings.TrimSpace(forPeople(text)), "\t", "  ")))
 	var u *client.Undecided
 	if errors.As(err, &u) {
+		if !strings.HasPrefix(text, notYet) { // the node did not say it
+			text = fmt.Sprintf("%s: %s: %s; it may still commit until %s", notYet, u.Node, text, u.ValidUntil.UTC().Format(time.RFC3339))
+		}
 		text += nonceHint(u)
 	}
-	var file *fs.PathError
-	if errors.As(err, &file) && errors.Is(err, fs.ErrPermission) {
+	if file != nil && errors.Is(err, fs.ErrPermission) {
 		text += "; run this as the user that the files belong to, or give them to this one"
 	}
 	var g *client.Gone

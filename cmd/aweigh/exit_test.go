@@ -7,17 +7,23 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"os"
 	"reflect"
+	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 	"github.com/aweigh/aweigh/client"
 	"github.com/aweigh/aweigh/internal/backup"
 	"github.com/aweigh/aweigh/internal/config"
 	"github.com/aweigh/aweigh/internal/running"
+	"github.com/aweigh/aweigh/internal/show"
 	"github.com/aweigh/aweigh/store"
+	"github.com/spf13/cobra"
 )
 
 func TestMessagesNameNoPackages(t *testing.T) {
@@ -97,5 +103,105 @@ func TestExitCodes(t *testing.T) {
 		if got := exitCode(c.err, true); got != c.want {
 			t.Errorf("%v ends with %d, want %d", c.err, got, c.want)
 		}
+	}
+}
+
+// TestReadsThatTimeOutNameTheSerializable holds that a read which hears nothing in time says which one would be
+// answered.
+func TestReadsThatTimeOutNameTheSerializable(t *testing.T) {
+	c := &cobra.Command{}
+	late := fmt.Errorf("client: no answer in time: %w", context.DeadlineExceeded)
+	if got := about(c, "no answer in time", late); got != "no answer in time" {
+		t.Errorf("without the flag: %q", got)
+	}
+	c.Flags().Bool("serializable", false, "")
+	if got := about(c, "no answer in time", late); !strings.HasSuffix(got, readHint) {
+		t.Errorf("with the flag: %q", got)
+	}
+	const node = "no quorum"
+	if got := about(c, node+staleHint, late); got != node+readHint {
+		t.Errorf("of a node that says why: %q", got)
+	}
+	if got := about(c, "denied", errors.New("denied")); got != "denied" {
+		t.Errorf("of another error: %q", got)
+	}
+}
+
+// TestARepetitionThatIsNotTakenIsUndecided holds that a write which is repeated with its nonce may still commit if a
+// node is too busy to take it again.
+func TestARepetitionThatIsNotTakenIsUndecided(t *testing.T) {
+	c := &cobra.Command{}
+	onceFlags(c)
+	busy := fmt.Errorf("a write: %w", client.ErrBusy)
+	if u := undecided(c, busy); u != nil {
+		t.Errorf("without a nonce: %+v", u)
+	}
+	const nonce = "0102@1700000000000000007"
+	if err := c.Flags().Set("nonce", nonce); err != nil {
+		t.Fatal(err)
+	}
+	if u := undecided(c, errors.New("another")); u != nil {
+		t.Errorf("of another error: %+v", u)
+	}
+	var out bytes.Buffer
+	u := undecided(c, busy)
+	if u == nil {
+		t.Fatal("with a nonce: it is decided")
+	}
+	if err := (show.Printer{Out: &out, Format: show.JSON}).Undecided(u); err != nil || !strings.Contains(out.String(), nonce) {
+		t.Errorf("%v: %s", err, out.String())
+	}
+}
+
+// TestExitCodesAreInOneTable holds the help, the manual and the errors to the same codes.
+func TestExitCodesAreInOneTable(t *testing.T) {
+	manual, err := os.ReadFile("../../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(manual), "## Exit codes")
+	table, _, _ = strings.Cut(table, "## What the errors mean")
+	find := func(text, at string) (all []string) {
+		for _, m := range regexp.MustCompile(at).FindAllStringSubmatch(text, -1) {
+			all = append(all, m[1])
+		}
+		return all
+	}
+	helped, told := find(exitHelp, `(?m)^  (\d+) `), find(table, `(?m)^\| (\d+) \|`)
+	if len(helped) < 13 || !slices.Equal(helped, told) {
+		t.Errorf("the help has %v, and docs/operations.md %v", helped, told)
+	}
+	for _, c := range codes {
+		if !slices.Contains(told, fmt.Sprint(c.code)) {
+			t.Errorf("%v ends with %d", c.err, c.code)
+		}
+	}
+}
+
+// TestUndecidedWritesSaySo holds that a write without an answer is told as one that may still commit, and in JSON with
+// all its fields.
+func TestUndecidedWritesSaySo(t *testing.T) {
+	u := &client.Undecided{
+		ValidUntil: time.Unix(1_800_000_000, 0), Node: "127.0.0.1:1", Once: &aweighv1.Once{Nonce: []byte{1}, ValidUntilNs: 7},
+		Cause: errors.New("client: no answer in time"),
+	}
+	if got := message(u); !strings.HasPrefix(got, "not committed yet: 127.0.0.1:1: no answer in time; it may still commit until 2027-01-15T08:00:00Z\nTo repeat") {
+		t.Errorf("it says %q", got)
+	}
+	u.Cause = errors.New("not committed yet: no quorum")
+	if got := message(u); !strings.HasPrefix(got, "not committed yet: no quorum\n") {
+		t.Errorf("of the node's own words: %q", got)
+	}
+	var out bytes.Buffer
+	if err := (show.Printer{Out: &out, Format: show.JSON}).Undecided(u); err != nil || !strings.Contains(out.String(), `"mutation": ""`) {
+		t.Errorf("%v: %s", err, &out)
+	}
+}
+
+// TestMessagesAreShort holds that no error repeats megabytes.
+func TestMessagesAreShort(t *testing.T) {
+	err := fmt.Errorf("%w: not %q", errUsage, strings.Repeat("v", 3<<20))
+	if got := message(err); len(got) > 200 || !strings.Contains(got, "(3145728 characters)") {
+		t.Errorf("%d bytes: %.200s", len(got), got)
 	}
 }

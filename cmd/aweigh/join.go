@@ -78,6 +78,11 @@ func (a *app) init() *cobra.Command {
 				return err
 			}
 		}
+		if *genesis != "" {
+			if _, err := founding.ReadGenesis(*genesis); err != nil {
+				return err
+			}
+		}
 		if !*info {
 			if err := founding.Vacant(dir); err != nil {
 				return err // and an observer gets no anchor's key
@@ -111,7 +116,7 @@ func (a *app) init() *cobra.Command {
 			return err
 		}
 		fmt.Fprintf(a.out, "network  %s, %s, mode %s\nidentity %s\npeer     %s\ndata     %s\n\nstart it:  aweigh node --data-dir %s\n",
-			show.Line(g.Name), show.Count(len(g.Anchors), "anchor"), g.Policy.Rules.Mode, g.Hash(), self.Peer, dir, dir)
+			show.Line(g.Name), show.Count(len(g.Anchors), "anchor"), g.Policy.Rules.Mode, g.Hash(), self.Peer, dir, show.Word(string(dir)))
 		if stoppable, err := g.Check(); err == nil && stoppable && len(g.Anchors) > 1 {
 			fmt.Fprintf(a.err, "warning: with %d anchors in mode %s, one that fails can stop this network; bft wants 4 or more, crash 3 or more\n",
 				len(g.Anchors), g.Policy.Rules.Mode)
@@ -201,7 +206,7 @@ func (a *app) join() *cobra.Command {
 			fmt.Fprintf(a.out, "         there already, and left as it is: %s; %s has what stays\n", which, dir.Config())
 		}
 		if *stay {
-			fmt.Fprintf(a.out, "\nstart it:  aweigh node --data-dir %s\n", dir)
+			fmt.Fprintf(a.out, "\nstart it:  aweigh node --data-dir %s\n", show.Word(string(dir)))
 			return nil
 		}
 		return a.runNode(cmd.Context(), dir, s, true, func(d *daemon.Daemon) {

@@ -127,8 +127,9 @@ func (a *app) get() *cobra.Command {
 	c := &cobra.Command{
 		Use: "get KEY", Short: "Read a key, or a range of keys", Args: cobra.ExactArgs(1),
 		Long: "Reads what was final before the command began. With --serializable one node answers\n" +
-			"alone, faster, even without a quorum, and maybe with something old.\n\n" + keyHelp,
-		Example: "  aweigh get /greeting\n  aweigh get /greeting -o value\n  aweigh get / --prefix --limit 10\n" +
+			"alone, faster, even without a quorum, and maybe with something old.\n\n" +
+			"-o value ends each value with a line break; -o raw writes the bytes that were put, and no more.\n\n" + keyHelp,
+		Example: "  aweigh get /greeting\n  aweigh get /greeting -o value\n  aweigh get /logo -o raw >logo.png\n  aweigh get / --prefix --limit 10\n" +
 			"  aweigh get /greeting --rev 2\n  aweigh get org@wikipedia.en/articles/42.v3",
 	}
 	raw := c.Flags().Bool("raw", false, "take KEY as it is")
@@ -293,6 +294,9 @@ func (a *app) txn() *cobra.Command {
 		if err != nil {
 			return fmt.Errorf("%w: %w", errUsage, err)
 		}
+		if len(req.Compare)+len(req.Success)+len(req.Failure) == 0 {
+			return fmt.Errorf("%w: the transaction is empty", errUsage)
+		}
 		if req.Once, err = once(); err != nil {
 			return err
 		}
@@ -302,11 +306,12 @@ func (a *app) txn() *cobra.Command {
 		if err != nil {
 			return a.pended(ctx, s, err, *wait)
 		}
-		if err := s.Printer.Txn(resp); err != nil {
+		otherwise := len(req.Failure) > 0
+		if err := s.Printer.Txn(resp, otherwise); err != nil {
 			return err
 		}
-		if !resp.Succeeded && len(req.Failure) == 0 {
-			return client.ErrCondition
+		if !resp.Succeeded && !otherwise {
+			return fmt.Errorf("%w: what \"if\" asks for was not so in block %d, and there is no \"else\"", client.ErrCondition, resp.Header.GetHeight())
 		}
 		return nil
 	})

@@ -96,7 +96,7 @@ func (a *app) why() *cobra.Command {
 		}
 		var file *reserved
 		if *save != "" {
-			if file, err = reserve(*save); err != nil {
+			if file, err = reserveNew(*save); err != nil {
 				return err
 			}
 			defer file.release()
@@ -131,7 +131,7 @@ func (a *app) verify() *cobra.Command {
 	}
 	network := c.Flags().String("network", "", "identity of the network, 64 hexadecimal digits")
 	a.trustingFlags(c)
-	output := c.Flags().StringP("output", "o", "table", "table or json")
+	output := outputFlag(c)
 	c.RunE = func(_ *cobra.Command, args []string) error {
 		format, err := formatOf(*output, false)
 		if err != nil {
@@ -152,6 +152,9 @@ func (a *app) verify() *cobra.Command {
 		if err != nil {
 			return err
 		}
+		if len(raw) == 0 {
+			return fmt.Errorf("%w: %s is empty", scope.ErrProof, args[0])
+		}
 		proof, err := scope.DecodeKeyProof(raw)
 		if err != nil {
 			if fault, other := scope.DecodeFaultProof(raw); other == nil {
@@ -160,11 +163,10 @@ func (a *app) verify() *cobra.Command {
 			if _, other := scope.DecodeMotionProof(raw); other == nil {
 				return fmt.Errorf("%w: %s is the file of a motion; see it with: aweigh ballot inspect %s", errUsage, args[0], args[0])
 			}
-			return fmt.Errorf("%s: this is no proof: %w", args[0], err)
+			return fmt.Errorf("%s: this is no proof, or it is damaged or cut off: %w", args[0], err)
 		}
 		return a.verified(show.Printer{Out: a.out, Format: format}, proof, *network, pinned)
 	}
-	choices(c, "output", "table", "json")
 	return c
 }
 
@@ -187,6 +189,9 @@ func (a *app) verified(p show.Printer, proof *scope.KeyProof, network string, pi
 			return err
 		}
 	}
+	if claimed := proof.Ancestry.Genesis.Network(); claimed != id {
+		return otherNetwork("the proof", claimed, id)
+	}
 	report, err := proof.Verify(id)
 	if err == nil {
 		err = a.trusts.check(proof.Ancestry.Root())
@@ -208,6 +213,11 @@ func (a *app) verified(p show.Printer, proof *scope.KeyProof, network string, pi
 	return err
 }
 
+// otherNetwork says that something is of another network than that which was named.
+func otherNetwork(what string, of, named aweigh.NetworkID) error {
+	return fmt.Errorf("%w: %s is of network %s, and not of %s", scope.ErrProof, what, of, named)
+}
+
 // verifiedFault verifies that an anchor lied, and shows how.
 func (a *app) verifiedFault(p show.Printer, proof *scope.FaultProof, network string, pinned bool) error {
 	id := proof.Genesis.Hash()
@@ -216,6 +226,9 @@ func (a *app) verifiedFault(p show.Printer, proof *scope.FaultProof, network str
 		if id, err = networkOf(network); err != nil {
 			return err
 		}
+	}
+	if claimed := proof.Genesis.Hash(); claimed != id {
+		return otherNetwork("the proof", claimed, id)
 	}
 	e, who, err := proof.Verify(id)
 	if err == nil {
@@ -229,8 +242,7 @@ func (a *app) verifiedFault(p show.Printer, proof *scope.FaultProof, network str
 
 func (a *app) version() *cobra.Command {
 	c := &cobra.Command{Use: "version", Short: "Show the version of this program", Args: cobra.NoArgs}
-	output := c.Flags().StringP("output", "o", "table", "table or json")
-	choices(c, "output", "table", "json")
+	output := outputFlag(c)
 	c.RunE = func(*cobra.Command, []string) error {
 		format, err := formatOf(*output, false)
 		if err != nil {

@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -19,9 +18,6 @@ func main() { os.Exit(run()) }
 
 // run runs the program as the shell called it.
 func run() int {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(400) // a node's live heap is small, so collections would be many
-	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	return (&app{in: os.Stdin, out: os.Stdout, err: os.Stderr}).run(ctx, os.Args[1:])
@@ -36,6 +32,7 @@ type app struct {
 }
 
 func (a *app) run(ctx context.Context, args []string) int {
+	a.in = &input{ctx: ctx, from: a.in, err: a.err}
 	root := a.root()
 	root.SetArgs(args)
 	root.SetIn(a.in)
@@ -43,11 +40,17 @@ func (a *app) run(ctx context.Context, args []string) int {
 	root.SetErr(a.err)
 	command, err := root.ExecuteContextC(ctx)
 	code := exitCode(err, a.started)
-	if code == exitBusy && command.Flags().Changed("nonce") { // what is repeated may be on its way
+	if code == exitBusy && undecided(command, err) != nil {
 		code = exitUndecided
 	}
-	if ctx.Err() != nil && code == exitError && errors.Is(err, context.Canceled) {
-		return exitOK // interrupted, and ended well
+	if ctx.Err() != nil && err != nil && errors.Is(err, context.Canceled) {
+		switch {
+		case endless[command.CommandPath()]:
+			return exitOK // a signal is how it ends
+		case code == exitError || code == exitUsage:
+			fmt.Fprintln(a.err, "aweigh: interrupted before it was done")
+			return exitInterrupted
+		}
 	}
 	if err != nil {
 		if !errors.As(err, new(errQuiet)) {
@@ -63,6 +66,9 @@ func (a *app) run(ctx context.Context, args []string) int {
 	}
 	return code
 }
+
+// endless are the commands that run until a signal ends them.
+var endless = map[string]bool{"aweigh node": true, "aweigh devnet": true, "aweigh watch": true}
 
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{

@@ -3,13 +3,17 @@ package main
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
+	"github.com/agnivade/levenshtein"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/aweigh/aweigh/internal/config"
+	"github.com/aweigh/aweigh/internal/show"
 )
 
 // sameFlags are flags that are taken for each other, by what people call them elsewhere.
@@ -48,7 +52,7 @@ func flagMeant(c *cobra.Command, err error) error {
 	}
 	near, least := "", 3 // letters that are wrong, and one more
 	c.Flags().VisitAll(func(f *pflag.Flag) {
-		if d := distance(name, f.Name); !f.Hidden && d < least && d < len(name) {
+		if d := levenshtein.ComputeDistance(name, f.Name); !f.Hidden && f.Name != "help" && d < least && d < len(name) {
 			near, least = f.Name, d
 		}
 	})
@@ -58,23 +62,31 @@ func flagMeant(c *cobra.Command, err error) error {
 	return err
 }
 
-// distance is the one of Levenshtein: the letters to insert, delete or replace.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		before := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := before
-			if a[i] != b[j] {
-				change++
-			}
-			before = row[j+1]
-			row[j+1] = min(change, before+1, row[j]+1)
+// argumentCount matches what cobra says of a number of arguments.
+var argumentCount = regexp.MustCompile(`^(?:accepts|requires) (at (?:least|most) |between \d+ and )?(\d+) arg\(s\), (?:only )?received (\d+)$`)
+
+// argumentsMeant says how many arguments a command takes.
+func argumentsMeant(c *cobra.Command, text string) string {
+	command := strings.TrimPrefix(c.CommandPath(), c.Root().Name()+" ")
+	if name, ok := strings.CutPrefix(text, "unknown command "); ok && !c.HasSubCommands() {
+		if word, _, ok := strings.Cut(name, " for "); ok {
+			return fmt.Sprintf("%s takes no argument, and %s is one", command, word)
 		}
 	}
-	return row[len(b)]
+	at := argumentCount.FindStringSubmatch(text)
+	if at == nil {
+		return text
+	}
+	most, _ := strconv.Atoi(at[2])
+	return fmt.Sprintf("%s takes %s%s, and %s given", command, at[1], show.Count(most, "argument"), given(at[3]))
+}
+
+func given(n string) string {
+	switch n {
+	case "0":
+		return "none is"
+	case "1":
+		return "1 is"
+	}
+	return n + " are"
 }

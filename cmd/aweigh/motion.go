@@ -138,15 +138,15 @@ func (a *app) motionShow() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		var inForce *scope.Policy
-		if show.DecisionOf(r.Motion) != nil {
+		var inForce, own *scope.Policy
+		if d := show.DecisionOf(r.Motion); d != nil {
 			_, p, err := s.policy(ctx)
 			if err != nil {
 				return err
 			}
-			inForce = &p
+			inForce, own = &p, s.ownPolicy(ctx, d)
 		}
-		return s.Printer.MotionUnder(r, inForce)
+		return s.Printer.MotionUnder(r, inForce, own)
 	})
 }
 
@@ -154,8 +154,9 @@ func (a *app) motionWatch() *cobra.Command {
 	c := &cobra.Command{
 		Use: "watch MOTION", Short: "Follow a motion until it is closed", Args: cobra.ExactArgs(1),
 		Long: "Tells how a motion stands whenever that changes. The exit code is 0 if it is carried\n" +
-			"in the end, and 4 if not. With --timeout it ends after that, and the exit code is 10 if\n" +
-			"the motion is open still. With -o json, one object on a line for each change.",
+			"in the end, and 4 if not: rejected, expired, withdrawn, superseded or void. With\n" +
+			"--timeout it ends after that, and the exit code is 10 if the motion is open still. With\n" +
+			"-o json, one object on a line for each change.",
 	}
 	return watched(a.askingIn(c, func(ctx context.Context, s *session, args []string) error {
 		limited, cancel := s.limited(ctx)
@@ -174,10 +175,15 @@ var errNotCarried = errors.New("the motion was not carried; nothing changed")
 // follow tells how a motion stands until it is closed: in JSON by each, or at its end alone if that is nil.
 func (a *app) follow(ctx context.Context, s *session, id []byte, each func(*aweighv1.MotionResponse) error) error {
 	var last *aweighv1.MotionResponse
+	doomed := false
 	err := s.WatchMotion(ctx, id, func(r *aweighv1.MotionResponse) error {
 		switch last = r; {
 		case s.Format == show.Table:
-			fmt.Fprintln(a.err, show.Progress(r.Motion))
+			fmt.Fprintln(a.err, show.Line(show.Progress(r.Motion)))
+			if !doomed && r.Motion.Doomed != "" {
+				doomed = true
+				fmt.Fprintln(a.err, show.DoomedUntil(r.Motion))
+			}
 		case each != nil:
 			return each(r)
 		}
@@ -211,8 +217,12 @@ func (a *app) closedAs(s *session, last *aweighv1.MotionResponse) error {
 		}
 		return nil
 	case "open", "approved":
-		return fmt.Errorf("%w: motion %x is %s still; to go on following it: aweigh motion watch %x",
-			client.ErrPending, m.Id[:4], m.Fate, m.Id[:4])
+		state := m.Fate + " still"
+		if m.Doomed != "" {
+			state += ", but as things stand it would be void: " + m.Doomed
+		}
+		return fmt.Errorf("%w: motion %x is %s; to go on following it: aweigh motion watch %x",
+			client.ErrPending, m.Id[:4], state, m.Id[:4])
 	default:
 		return fmt.Errorf("%w: %s", errNotCarried, show.Progress(m))
 	}
@@ -260,6 +270,11 @@ func (a *app) motionExport() *cobra.Command {
 	}
 	write := c.Flags().String("write", "", "a file, and not standard output")
 	return a.askingIn(c, func(ctx context.Context, s *session, args []string) error {
+		if *write == "" {
+			if err := s.plain("a motion's file goes to standard output as it is, or with --write FILE to a file"); err != nil {
+				return err
+			}
+		}
 		ctx, cancel := s.limited(ctx)
 		defer cancel()
 		r, err := s.motionNamed(ctx, args[0])
@@ -280,7 +295,14 @@ func (a *app) motionExport() *cobra.Command {
 		if err := writeNew(*write, p.Encode(), 0o644); err != nil {
 			return err
 		}
-		fmt.Fprintf(a.err, "%s: %d bytes; next, on any machine:  aweigh ballot inspect %s --network …\n", *write, len(p.Encode()), *write)
+		if s.Format == show.JSON {
+			return s.Printer.JSON(struct {
+				File   string `json:"file"`
+				Bytes  int    `json:"bytes"`
+				Motion string `json:"motion"`
+			}{*write, len(p.Encode()), hex.EncodeToString(r.Motion.Id)})
+		}
+		fmt.Fprintf(a.err, "%s: %d bytes; next, on any machine:  aweigh ballot inspect %s --network …\n", show.Line(*write), len(p.Encode()), show.Word(*write))
 		return nil
 	})
 }

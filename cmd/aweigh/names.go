@@ -64,6 +64,14 @@ func (a *app) resolve(ctx context.Context, s *session, key []byte, version int64
 	return r, nil
 }
 
+// movedAway is the error of what needs a name that names something, of one that was moved; next says what to do.
+func movedAway(r *aweighv1.ResolveResponse, next string) error {
+	m := r.Moved
+	until := time.Unix(0, m.UntilNs).UTC().Format(time.RFC3339)
+	return fmt.Errorf("%w: %s names nothing any more: it was moved to %s, by the word of the node, and leads there until %s; "+
+		"next:  %s", errAbsent, show.Key(m.Key), show.Key(r.Key), until, next)
+}
+
 // led is the key that an alias leads to, which is another than its own if it was moved; r is nil if it names nothing, or is
 // no alias but a key, which stays what it is.
 func (a *app) led(ctx context.Context, s *session, n alias.Name, serializable bool) (key []byte, r *aweighv1.ResolveResponse, err error) {

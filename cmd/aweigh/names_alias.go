@@ -94,7 +94,7 @@ func (a *app) aliasMove() *cobra.Command {
 			return err
 		}
 		if r.Moved != nil {
-			return fmt.Errorf("%w: %s names nothing any more; move %s", errUsage, args[0], show.Key(r.Key))
+			return movedAway(r, "aweigh alias move "+show.Word(show.Key(r.Key))+" "+show.Word(args[1]))
 		}
 		return naming(ctx, s, req)
 	})
@@ -145,14 +145,14 @@ func (a *app) aliasUnbind() *cobra.Command {
 			return err
 		}
 		if r.Moved != nil {
-			return fmt.Errorf("%w: %s names nothing any more; it only leads to %s", errUsage, args[0], show.Key(r.Key))
+			return movedAway(r, "aweigh alias unbind "+show.Word(show.Key(r.Key)))
 		}
 		o, err := s.Client.Object(ctx, &aweighv1.ObjectRequest{Uid: r.Uid, Limit: 1})
 		if err != nil {
 			return err
 		}
 		if len(o.Aliases) == 1 {
-			return fmt.Errorf("%w: this is the only alias of %.12s…; give it another first, or retire the object with: aweigh del %s", errUsage, r.Uid, args[0])
+			return fmt.Errorf("%w: this is the only alias of %.12s…; give it another first, or retire the object with: aweigh del %s", errUsage, r.Uid, show.Word(args[0]))
 		}
 		return naming(ctx, s, req)
 	})

@@ -54,7 +54,7 @@ func (a *app) policyShow() *cobra.Command {
 		}
 		of := ""
 		if s.in != "" {
-			of = " --scope " + shellWord(s.in)
+			of = " --scope " + show.Word(s.in)
 		}
 		_, err = fmt.Fprint(a.out, policytext.Write(p, fmt.Sprintf("Policy %s of scope %s, mode %s, in force in epoch %d.\n"+
 			"%s.\n"+
@@ -125,6 +125,9 @@ func policyFrom(file string, old scope.Policy) (p scope.Policy, err error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return p, err
+	}
+	if len(bytes.TrimSpace(text)) == 0 {
+		return p, fmt.Errorf("%w: %s is empty", policytext.ErrSyntax, file)
 	}
 	if p, err = policytext.Read(text, old); err != nil {
 		return p, fmt.Errorf("%s: %w", file, err)
@@ -200,7 +203,7 @@ func (a *app) warnElsewhere(ctx context.Context, s *session, r *aweighv1.TrustRe
 			continue
 		}
 		fmt.Fprintf(a.err, "aweigh: warning: the scope of %s decides about %s, and its policy says what needs approval there: --scope %s\n",
-			show.Key(by.Prefix), show.Key(x.Prefix), shellWord(inScope(by)))
+			show.Key(by.Prefix), show.Key(x.Prefix), show.Word(inScope(by)))
 	}
 	return nil
 }
@@ -284,7 +287,7 @@ func (a *app) warnOf(old, p scope.Policy) {
 func (a *app) setPolicy(ctx context.Context, s *session, r *aweighv1.TrustResponse, old, p scope.Policy, once func() (*aweighv1.Once, error), here bool) error {
 	diff := policytext.Diff(old, p)
 	if len(diff) == 0 {
-		return fmt.Errorf("%w: this is the policy in force; there is nothing to decide", errUsage)
+		return fmt.Errorf("%w: this is the policy in force", errPointless)
 	}
 	after, err := s.Client.TrustUnder(ctx, p)
 	if err != nil {

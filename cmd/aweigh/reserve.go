@@ -25,6 +25,18 @@ func reserve(path string) (*reserved, error) {
 	return &reserved{File: f, fresh: fresh}, nil
 }
 
+// reserveNew opens a file for what cannot be had again, such as a proof: it refuses one that is there. What is none,
+// such as /dev/stdout, may be.
+func reserveNew(path string) (*reserved, error) {
+	if path == "-" {
+		return nil, fmt.Errorf("%w: - is no file: name one, or /dev/stdout", errUsage)
+	}
+	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is there already, and not overwritten: name another file", path)
+	}
+	return reserve(path)
+}
+
 // apart refuses files that are named for two things: one would overwrite the
 // other. An empty name, and -, stand for none.
 func apart(names ...string) error {

@@ -108,7 +108,7 @@ func (a *app) devnet() *cobra.Command {
 			run = func(ctx context.Context) error {
 				return n.RunProcesses(ctx, func(err error) bool {
 					if ready.Load() {
-						fmt.Fprintf(a.err, "aweigh: %v\n", err)
+						fmt.Fprintf(a.err, "aweigh: %s\n", message(err))
 					}
 					return ready.Load()
 				}, program, "node", "--with-parent", "--log-level", *level, "--log-format", *format)

@@ -17,7 +17,7 @@ import (
 	"github.com/aweigh/aweigh/client"
 	"github.com/aweigh/aweigh/internal/policytext"
 	"github.com/aweigh/aweigh/internal/show"
-	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
 )
@@ -40,7 +40,8 @@ func (a *app) scopeCommand() *cobra.Command {
 
 const scopeColumns = "For each scope: RATE is how many changes a second became final in all of it, of late, \"of\" how many\n" +
 	"its policy has each node take of its own clients; SIZE is that of all versions of keys that it keeps;\n" +
-	"STATE says how many of its anchors may stop before nothing can be decided."
+	"LAST says when its newest block was made, and STATE how many of its anchors may stop before nothing\n" +
+	"can be decided. \"aweigh scope show\" names its anchors."
 
 func (a *app) scopeLs() *cobra.Command {
 	c := &cobra.Command{Use: "ls", Short: "List the scopes that a node knows of", Args: cobra.NoArgs, Long: scopeColumns}
@@ -55,11 +56,12 @@ func (a *app) scopeTree() *cobra.Command {
 func (s *session) scopes(ctx context.Context, tree bool) error {
 	ctx, cancel := s.limited(ctx)
 	defer cancel()
-	all, err := s.Client.Scopes(ctx)
+	r, err := s.Client.Namespace(ctx)
 	if err != nil {
 		return err
 	}
-	return s.Printer.Scopes(inOrder(all), tree)
+	r.Scopes = inOrder(r.Scopes)
+	return s.Printer.Scopes(r, tree)
 }
 
 // inOrder puts every scope behind those that it lies in, by prefix.
@@ -76,7 +78,7 @@ func (a *app) scopeShow() *cobra.Command {
 	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
 		ctx, cancel := s.limited(ctx)
 		defer cancel()
-		all, err := s.Client.Scopes(ctx)
+		r, err := s.Client.Namespace(ctx)
 		if err != nil {
 			return err
 		}
@@ -89,11 +91,14 @@ func (a *app) scopeShow() *cobra.Command {
 				return err
 			}
 		}
-		x := deciding(all, key, false)
+		x := deciding(r.Scopes, key, false)
 		if x == nil {
 			return fmt.Errorf("%w: the node tells of no scope", errAbsent)
 		}
-		return s.Printer.Scope(x, parentOf(all, x))
+		if s.Format == show.Table && !r.Header.GetLinearizable() {
+			fmt.Fprintln(a.err, show.Told(r.Header))
+		}
+		return s.Printer.Scope(x, parentOf(r.Scopes, x))
 	})
 }
 
@@ -218,7 +223,7 @@ func (a *app) scopeCreate() *cobra.Command {
 		}
 		for _, x := range all {
 			if bytes.Equal(x.Prefix, prefix) && len(prefix) > 0 {
-				return fmt.Errorf("%w: %s has a scope of its own already; \"aweigh scope show %s\" shows it", errUsage, show.Key(prefix), shellWord(args[0]))
+				return fmt.Errorf("%w: %s has a scope of its own already; \"aweigh scope show %s\" shows it", errPointless, show.Key(prefix), show.Word(args[0]))
 			}
 		}
 		above := deciding(all, prefix, true)
@@ -258,7 +263,7 @@ func rooted(text string, key []byte) error {
 	if len(key) == 0 || key[0] == '/' || strings.HasPrefix(text, `"`) {
 		return nil
 	}
-	return fmt.Errorf("%w: a key starts with / or stands in quotes; give %s", errUsage, shellWord("/"+strings.Trim(string(key), "/")+"/"))
+	return fmt.Errorf("%w: a key starts with / or stands in quotes; give %s", errUsage, show.Word("/"+strings.Trim(string(key), "/")+"/"))
 }
 
 // likely says why a prefix is likely not what was meant. What is delegated is so for good.
@@ -273,7 +278,7 @@ func likely(text string, prefix []byte) error {
 		return fmt.Errorf("%w: / takes along every key that begins so, which may be all, for good; --as-is if that is meant", errUsage)
 	case prefix[len(prefix)-1] != '/':
 		return fmt.Errorf("%w: %s would take along every key that begins so, as %s, for good; give %s for those below it, or --as-is", errUsage,
-			show.Key(prefix), show.Key(append(slices.Clip(prefix), "x/y"...)), shellWord(string(prefix)+"/"))
+			show.Key(prefix), show.Key(append(slices.Clip(prefix), "x/y"...)), show.Word(string(prefix)+"/"))
 	case strings.Contains(string(prefix), "//"), strings.Contains(path, "/../"), strings.Contains(path, "/./"), strings.ContainsAny(path, "*?"):
 		return fmt.Errorf("%w: %s stands for itself, byte by byte, and for good; --as-is if that is meant", errUsage, show.Key(prefix))
 	}
@@ -327,7 +332,7 @@ func (s *session) knownAnchors(ctx context.Context, all []*aweighv1.Scope, above
 				}
 			}
 			if wanted && !taken[id.String()] {
-				a.Score, taken[id.String()] = node.FoundingScore, true
+				a.Score, taken[id.String()] = machine.FoundingScore, true
 				found = append(found, a)
 			}
 		}

@@ -38,7 +38,7 @@ func (a *app) decideAbove(ctx context.Context, s *session, above *aweighv1.Scope
 	}
 	flag := ""
 	if len(above.Prefix) > 0 {
-		flag = " --scope " + shellWord(inScope(above))
+		flag = " --scope " + show.Word(inScope(above))
 	}
 	return in.govern(limited, r, d, once, "next: at other anchors:   aweigh scope approve "+d.ID().Short()+flag+
 		"\n   or, against it, there: aweigh ballot reject "+d.ID().Short()+flag)

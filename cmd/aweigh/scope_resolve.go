@@ -26,7 +26,8 @@ func (a *app) resolveCommand() *cobra.Command {
 			"as many anchors of the scope as it takes to miss no write. With --trace and --proof it\n" +
 			"is asked for a proof, which is verified here: it leads from the network's identity,\n" +
 			"scope by scope, each with anchors that those above founded it with, or that they\n" +
-			"handed over to, to the change that made the name what it is.\n\n" + oneNameHelp,
+			"handed over to, to the change that made the name what it is. Of a name that was moved\n" +
+			"nothing is proven; the exit code is 3, and the error says which name to ask for.\n\n" + oneNameHelp,
 		Example: "  aweigh resolve org@wikipedia.en/articles/42\n  aweigh resolve /registry/secrets/default/token --trace\n" +
 			"  aweigh resolve pay:user@elizabeth --freshest\n  aweigh resolve /greeting --proof greeting.proof && aweigh verify greeting.proof",
 	}
@@ -50,7 +51,7 @@ func (a *app) resolveCommand() *cobra.Command {
 		}
 		var file *reserved
 		if *save != "" {
-			if file, err = reserve(*save); err != nil {
+			if file, err = reserveNew(*save); err != nil {
 				return err
 			}
 			defer file.release()
@@ -68,6 +69,16 @@ func (a *app) resolveCommand() *cobra.Command {
 			return err
 		}
 		var proof *scope.KeyProof
+		if r := found.Answer; r.GetMoved() != nil && (*trace || *save != "") {
+			next := "aweigh resolve " + show.Word(show.Key(r.Key))
+			if *trace {
+				next += " --trace"
+			}
+			if *save != "" {
+				next += " --proof " + show.Word(*save)
+			}
+			return movedAway(r, next)
+		}
 		if (*trace || *save != "") && missing == nil {
 			if proof, err = a.proven(ctx, s, &found, *network); err != nil {
 				return err
@@ -137,9 +148,6 @@ func (s *session) way(ctx context.Context, name alias.Name, freshest bool) (foun
 // proven asks for the proof of what was found, and verifies it.
 func (a *app) proven(ctx context.Context, s *session, found *show.Way, network string) (*scope.KeyProof, error) {
 	answer := found.Answer
-	if string(answer.Key) != string(found.Key) {
-		return nil, fmt.Errorf("%w: %s was moved to %s, by the word of the node; resolve that name", errUsage, show.Key(found.Key), show.Key(answer.Key))
-	}
 	proof, err := s.Client.Prove(ctx, found.Key)
 	if err != nil {
 		return nil, err
@@ -161,7 +169,7 @@ func (a *app) proven(ctx context.Context, s *session, found *show.Way, network s
 		return nil, err
 	}
 	e, kv := &report.Entry, report.Kv
-	same := string(e.Key) == string(found.Key) && kv != nil && e.Object.String() == answer.Uid &&
+	same := string(e.Key) == string(found.Key) && string(answer.Key) == string(found.Key) && kv != nil && e.Object.String() == answer.Uid &&
 		kv.Version == answer.Kv.GetVersion() && string(kv.Value) == string(answer.Kv.GetValue()) && len(found.Visits) == len(found.Scopes)
 	for i := range found.Visits {
 		v := &found.Visits[i]

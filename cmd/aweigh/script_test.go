@@ -12,6 +12,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/aweigh/aweigh/internal/testparallel"
+	"github.com/aweigh/aweigh/internal/testwait"
 )
 
 // TestMain lets the scripts start this program as "aweigh": a process of its
@@ -104,7 +105,7 @@ func await(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: await FILE TEXT")
 	}
 	var held []byte
-	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(testwait.Patience); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) { // it polls a file
 		held, _ = os.ReadFile(ts.MkAbs(args[0]))
 		if bytes.Contains(held, []byte(args[1])) {
 			return

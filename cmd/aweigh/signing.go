@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
@@ -58,7 +59,7 @@ func (s *session) signs(ctx context.Context, r *aweighv1.TrustResponse, d scope.
 	if err := s.stillOpen(ctx, r, d); err != nil {
 		return nil, err
 	}
-	s.warnDelegated(&p, &d)
+	s.warnLost(ctx, &p, &d)
 	signer := nodeOf(r.Header)
 	if here {
 		signer = "each anchor on this machine"
@@ -69,11 +70,60 @@ func (s *session) signs(ctx context.Context, r *aweighv1.TrustResponse, d scope.
 	return shown, err
 }
 
-// warnDelegated tells which rules of a policy would not hold any more below a prefix that is to be delegated.
-func (s *session) warnDelegated(above *scope.Policy, d *scope.Decision) {
-	for _, w := range policytext.Delegated(above, d) {
+// warnLost tells which rules would not hold any more below a prefix that is to be delegated, or given to others, and
+// whether the anchors that get it have it already.
+func (s *session) warnLost(ctx context.Context, above *scope.Policy, d *scope.Decision) {
+	own := s.ownPolicy(ctx, d)
+	for _, w := range policytext.Lost(above, own, d) {
 		fmt.Fprintf(s.told, "aweigh: warning: %s\n", show.Line(w))
 	}
+	if own != nil && own.Hash() == d.Child.Policy.Hash() && s.governs(ctx, d.Child) {
+		fmt.Fprintf(s.told, "aweigh: warning: this changes neither anchors nor policy of %s, which has them already; "+
+			"it begins their trust anew, and what is open there becomes void\n", show.Key(d.Child.Prefix))
+	}
+}
+
+// governs reports whether the anchors that a scope is to get are those that it has, with no order that others follow.
+func (s *session) governs(ctx context.Context, to *scope.Child) bool {
+	all, err := s.Client.Scopes(ctx)
+	for _, x := range all {
+		if bytes.Equal(x.Prefix, to.Prefix) && x.YieldsNs > 0 {
+			return false
+		}
+	}
+	if err != nil {
+		return false
+	}
+	now, err := rosterOf(ctx, s.Client.In(inScope(&aweighv1.Scope{Prefix: to.Prefix})))
+	if err != nil || len(now.Anchors) != len(to.Anchors) {
+		return false
+	}
+	for _, a := range to.Anchors {
+		if !slices.ContainsFunc(now.Anchors, func(b scope.Anchor) bool {
+			return a.Key.ID() == b.Key.ID() && a.Peer == b.Peer && a.Name == b.Name
+		}) {
+			return false
+		}
+	}
+	return true
+}
+
+// ownPolicy is the policy in force in the scope that a decision revokes; nil if there is none, or nothing answers for
+// it.
+func (s *session) ownPolicy(ctx context.Context, d *scope.Decision) *scope.Policy {
+	if d.Kind != scope.Revoke || d.Child == nil {
+		return nil
+	}
+	name := inScope(&aweighv1.Scope{Prefix: d.Child.Prefix})
+	if name == "" { // no header holds it
+		return nil
+	}
+	in := *s
+	in.Client = s.Client.In(name)
+	if _, p, err := in.policy(ctx); err == nil {
+		return &p
+	}
+	return nil
 }
 
 func nodeOf(h *aweighv1.Header) string {
@@ -153,7 +203,7 @@ func (s *session) mayVote(ctx context.Context, m *aweighv1.Motion, choice string
 		return err
 	}
 	if d := show.DecisionOf(m); d != nil && known != nil {
-		s.warnDelegated(known, d)
+		s.warnLost(ctx, known, d)
 	}
 	if id := scope.ID(m.Mutation); !bytes.Equal(id[:], m.Id) {
 		return fmt.Errorf("%w: the node sent motion %s for %x", wysiwys.ErrHidden, id.Short(), m.Id[:4])

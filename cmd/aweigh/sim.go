@@ -31,7 +31,7 @@ func (a *app) sim() *cobra.Command {
 	}
 	c.PersistentFlags().BoolP("quiet", "q", false, "tell of no progress")
 	for _, sub := range []*cobra.Command{
-		a.simRun(), a.simScenarios(), a.simShow(), a.simSweep(), a.simReplay(), a.simShrink(), a.simDiff(), a.simReport(),
+		a.simRun(), a.simScenarios(), a.simShow(), a.simSweep(), a.simExplore(), a.simReplay(), a.simShrink(), a.simDiff(), a.simReport(),
 	} {
 		do := sub.RunE
 		sub.RunE = func(cmd *cobra.Command, args []string) error {
@@ -53,13 +53,6 @@ func limitMemory() {
 	if os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(2 << 30)
 	}
-}
-
-// outputFlag adds the flag for the format of what comes of a command.
-func outputFlag(c *cobra.Command) *string {
-	output := c.Flags().StringP("output", "o", "table", "table or json")
-	choices(c, "output", "table", "json")
-	return output
 }
 
 // from1 refuses numbers on the command line that are less than 1, of the flags named.

@@ -2,12 +2,12 @@ package main
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/aweigh/aweigh/sim"
+	"github.com/aweigh/aweigh/internal/show"
+	"github.com/aweigh/aweigh/sim/scenario"
 )
 
 // changes are what flags change in a scenario.
@@ -48,7 +48,7 @@ func (ch *changes) each(do func(flag, text, path, value string) error) error {
 }
 
 // apply is the scenario that an argument stands for, with the changes.
-func (ch *changes) apply(s sim.Scenario, arg string) (sim.Scenario, error) {
+func (ch *changes) apply(s scenario.Scenario, arg string) (scenario.Scenario, error) {
 	err := ch.each(func(flag, text, path, value string) (err error) {
 		s, err = s.Set(path, value)
 		return refused(flag+" "+text, err)
@@ -60,8 +60,8 @@ func (ch *changes) apply(s sim.Scenario, arg string) (sim.Scenario, error) {
 }
 
 // scenario is what an argument stands for, with the changes.
-func (ch *changes) scenario(arg string) (sim.Scenario, error) {
-	s, err := scenario(arg)
+func (ch *changes) scenario(arg string) (scenario.Scenario, error) {
+	s, err := readScenario(arg)
 	if err != nil {
 		return s, err
 	}
@@ -80,12 +80,7 @@ func (ch *changes) command(words ...string) string {
 // shell is a command for a shell.
 func shell(words ...string) string {
 	for i, w := range words {
-		if !plain.MatchString(w) {
-			words[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
-		}
+		words[i] = show.Word(w)
 	}
 	return "aweigh sim " + strings.Join(words, " ")
 }
-
-// plain matches a word that no shell changes.
-var plain = regexp.MustCompile(`^[\w./=:@%+,-]+$`)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/aweigh/aweigh/internal/show"
 	"github.com/aweigh/aweigh/sim"
+	"github.com/aweigh/aweigh/sim/sweep"
 )
 
 func (a *app) simDiff() *cobra.Command {
@@ -47,7 +48,7 @@ func (a *app) simDiff() *cobra.Command {
 			}
 			defer traces[i].Close()
 		}
-		d, err := sim.DiffTraces(traces[0], traces[1], *lines)
+		d, err := sweep.DiffTraces(traces[0], traces[1], *lines)
 		switch {
 		case cmd.Context().Err() != nil:
 			return errors.New("stopped before the end")

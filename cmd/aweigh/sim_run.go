@@ -17,6 +17,7 @@ import (
 	"github.com/aweigh/aweigh/internal/show"
 	"github.com/aweigh/aweigh/sim"
 	"github.com/aweigh/aweigh/sim/report"
+	"github.com/aweigh/aweigh/sim/scenario"
 )
 
 func (a *app) simRun() *cobra.Command {
@@ -73,7 +74,7 @@ func simFormat(text string) (show.Format, error) {
 var unfit = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 
 // reportName is the default name of a report.
-func reportName(s sim.Scenario) string {
+func reportName(s scenario.Scenario) string {
 	return fmt.Sprintf("aweigh-sim-%s-%d.html", unfit.ReplaceAllString(s.Name, "-"), max(1, s.Seed))
 }
 
@@ -113,7 +114,7 @@ func (a *app) simReplay() *cobra.Command {
 
 // playing is a run with all that it leaves.
 type playing struct {
-	scenario sim.Scenario
+	scenario scenario.Scenario
 	name     string // as given
 	again    string // the command that repeats it
 	format   show.Format
@@ -181,7 +182,7 @@ func (a *app) play(c *cobra.Command, p playing) error {
 const marks = 20_000
 
 // world runs a scenario. A panic is an error with its stack.
-func world(ctx context.Context, s sim.Scenario, o sim.Options) (r *sim.Result, err error) {
+func world(ctx context.Context, s scenario.Scenario, o sim.Options) (r *sim.Result, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())

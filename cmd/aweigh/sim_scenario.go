@@ -13,14 +13,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/aweigh/aweigh/sim"
+	"github.com/aweigh/aweigh/sim/scenario"
 )
 
 // isSeed matches the SEED of a drawn world.
 var isSeed = regexp.MustCompile(`^[0-9]+$`)
 
-// scenario is what an argument FILE|NAME|SEED stands for.
-func scenario(arg string) (sim.Scenario, error) {
+// readScenario is what an argument FILE|NAME|SEED stands for.
+func readScenario(arg string) (scenario.Scenario, error) {
 	switch {
 	case isSeed.MatchString(arg):
 		s, err := drawn(arg)
@@ -29,7 +29,7 @@ func scenario(arg string) (sim.Scenario, error) {
 	case isFile(arg):
 		return scenarioFile(arg)
 	}
-	s, err := sim.FromLibrary(arg)
+	s, err := scenario.FromLibrary(arg)
 	if err != nil {
 		return s, fmt.Errorf("%w: there is no such file, and %s", errUsage, reason(err))
 	}
@@ -37,12 +37,12 @@ func scenario(arg string) (sim.Scenario, error) {
 }
 
 // drawn is the world that an argument SEED stands for.
-func drawn(arg string) (sim.Scenario, error) {
+func drawn(arg string) (scenario.Scenario, error) {
 	seed, err := strconv.ParseUint(arg, 10, 64)
 	if err != nil || seed == 0 {
-		return sim.Scenario{}, fmt.Errorf("%w: a seed is a number from 1 to 18446744073709551615, not %s", errUsage, arg)
+		return scenario.Scenario{}, fmt.Errorf("%w: a seed is a number from 1 to 18446744073709551615, not %s", errUsage, arg)
 	}
-	return sim.Draw(seed), nil
+	return scenario.Draw(seed), nil
 }
 
 // isFile reports whether an argument is meant to be a file.
@@ -55,17 +55,17 @@ func isFile(arg string) bool {
 }
 
 // scenarioFile reads a scenario. One without a name gets that of its file.
-func scenarioFile(path string) (sim.Scenario, error) {
+func scenarioFile(path string) (scenario.Scenario, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return sim.Scenario{}, fmt.Errorf("%w: %w", errUsage, err)
+		return scenario.Scenario{}, fmt.Errorf("%w: %w", errUsage, err)
 	}
 	defer f.Close()
-	source, err := io.ReadAll(io.LimitReader(f, sim.MaxSource+1))
+	source, err := io.ReadAll(io.LimitReader(f, scenario.MaxSource+1))
 	if err != nil {
-		return sim.Scenario{}, fmt.Errorf("%w: %w", errUsage, err)
+		return scenario.Scenario{}, fmt.Errorf("%w: %w", errUsage, err)
 	}
-	s, err := sim.Decode(source)
+	s, err := scenario.Decode(source)
 	if s.Name == "" {
 		s.Name = strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
 	}
@@ -74,14 +74,16 @@ func scenarioFile(path string) (sim.Scenario, error) {
 
 // refused is an error about a scenario, with what is wrong after where it is.
 func refused(where string, err error) error {
-	if !errors.Is(err, sim.ErrScenario) {
+	if !errors.Is(err, scenario.ErrInvalid) {
 		return err
 	}
 	return fmt.Errorf("%w: %s: %s", errUsage, where, reason(err))
 }
 
 // reason is what is wrong with a scenario.
-func reason(err error) string { return strings.TrimPrefix(err.Error(), sim.ErrScenario.Error()+": ") }
+func reason(err error) string {
+	return strings.TrimPrefix(err.Error(), scenario.ErrInvalid.Error()+": ")
+}
 
 // completeScenario lets the shell complete names of the library, or files.
 func completeScenario(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
@@ -89,7 +91,7 @@ func completeScenario(_ *cobra.Command, args []string, _ string) ([]string, cobr
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	var names []string
-	for _, n := range sim.Library() {
+	for _, n := range scenario.Library() {
 		names = append(names, n.Name+"\t"+n.About)
 	}
 	return names, cobra.ShellCompDirectiveDefault

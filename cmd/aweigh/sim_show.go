@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/aweigh/aweigh/internal/show"
-	"github.com/aweigh/aweigh/sim"
+	"github.com/aweigh/aweigh/sim/scenario"
 )
 
 func (a *app) simScenarios() *cobra.Command {
@@ -21,7 +21,7 @@ func (a *app) simScenarios() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return show.Printer{Out: a.out, Format: format}.Scenarios(sim.Library())
+		return show.Printer{Out: a.out, Format: format}.Scenarios(scenario.Library())
 	}
 	return c
 }
@@ -44,7 +44,7 @@ func (a *app) simShow() *cobra.Command {
 			if err := from1(c.Flags(), "seed"); err != nil {
 				return err
 			}
-			source = sim.Draw(*seed).Encode()
+			source = scenario.Draw(*seed).Encode()
 		case isSeed.MatchString(args[0]):
 			s, err := drawn(args[0])
 			if err != nil {
@@ -52,7 +52,7 @@ func (a *app) simShow() *cobra.Command {
 			}
 			source = s.Encode()
 		default:
-			if source, err = sim.LibrarySource(args[0]); err != nil {
+			if source, err = scenario.LibrarySource(args[0]); err != nil {
 				return fmt.Errorf("%w: %s", errUsage, reason(err))
 			}
 		}

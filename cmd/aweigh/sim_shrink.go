@@ -12,6 +12,8 @@ import (
 
 	"github.com/aweigh/aweigh/internal/show"
 	"github.com/aweigh/aweigh/sim"
+	"github.com/aweigh/aweigh/sim/scenario"
+	"github.com/aweigh/aweigh/sim/sweep"
 )
 
 func (a *app) simShrink() *cobra.Command {
@@ -58,7 +60,7 @@ func (a *app) simShrink() *cobra.Command {
 		}
 		again := ch.command("shrink", args[0])
 		if *invariant != "" {
-			again += " --invariant " + *invariant
+			again += " --invariant " + show.Word(*invariant)
 		}
 		text := annotated(context.WithoutCancel(cmd.Context()), small, again)
 		if file != nil {
@@ -72,7 +74,7 @@ func (a *app) simShrink() *cobra.Command {
 
 // invariants are the names of what is watched.
 func invariants() (names []string) {
-	for _, i := range sim.Invariants {
+	for _, i := range scenario.Invariants {
 		names = append(names, i.Name)
 	}
 	return names
@@ -80,16 +82,16 @@ func invariants() (names []string) {
 
 // shrink makes a scenario small that breaks an invariant, if one is named, and tells
 // how far it is. Interrupted, it is content with the smallest so far.
-func (a *app) shrink(c *cobra.Command, s sim.Scenario, name, invariant string) (sim.Scenario, error) {
+func (a *app) shrink(c *cobra.Command, s scenario.Scenario, name, invariant string) (scenario.Scenario, error) {
 	told := a.meter(c)
-	if _, err := world(c.Context(), s, sim.Options{Progress: told.run}); errors.Is(err, sim.ErrScenario) {
+	if _, err := world(c.Context(), s, sim.Options{Progress: told.run}); errors.Is(err, scenario.ErrInvalid) {
 		return s, refused(name, err)
 	}
-	fails := sim.Fails
+	fails := sweep.Fails
 	if invariant != "" {
-		s, fails = sim.FailsBy(invariant, s)
+		s, fails = sweep.FailsBy(invariant, s)
 	}
-	small, err := sim.Shrink(c.Context(), s, fails, func(tried int, best sim.Scenario) {
+	small, err := sweep.Shrink(c.Context(), s, fails, func(tried int, best scenario.Scenario) {
 		told.tell(func() string {
 			full := best.WithDefaults()
 			return fmt.Sprintf("%d tried: %s, %s, %s, %s, %s are left", tried, show.Count(full.Network.Anchors, "anchor"), show.Count(len(full.Cast), "role"),
@@ -98,14 +100,14 @@ func (a *app) shrink(c *cobra.Command, s sim.Scenario, name, invariant string) (
 	})
 	told.stay()
 	switch {
-	case errors.Is(err, sim.ErrPasses):
+	case errors.Is(err, sweep.ErrPasses):
 		why := "it does not fail"
 		if len(s.Expect) > 0 {
 			why = "it breaks nothing that it expects"
 		}
 		if invariant != "" {
 			why = "it does not break " + invariant
-			if way, fails := sim.Fails(c.Context(), s); fails && len(s.Expect) == 0 {
+			if way, fails := sweep.Fails(c.Context(), s); fails && len(s.Expect) == 0 {
 				why += " first, but fails by " + way
 			}
 		}
@@ -118,7 +120,7 @@ func (a *app) shrink(c *cobra.Command, s sim.Scenario, name, invariant string) (
 
 // annotated is a failing scenario as YAML, after comments that say how it fails
 // and where it comes from.
-func annotated(ctx context.Context, s sim.Scenario, command string) []byte {
+func annotated(ctx context.Context, s scenario.Scenario, command string) []byte {
 	r, err := world(ctx, s, sim.Options{})
 	why := ""
 	switch {

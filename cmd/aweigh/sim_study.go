@@ -14,6 +14,7 @@ import (
 	"github.com/aweigh/aweigh/internal/show"
 	"github.com/aweigh/aweigh/sim"
 	"github.com/aweigh/aweigh/sim/report"
+	"github.com/aweigh/aweigh/sim/scenario"
 )
 
 func (a *app) simReport() *cobra.Command {
@@ -37,7 +38,7 @@ func (a *app) simReport() *cobra.Command {
 		if err := from1(f, "seeds", "jobs"); err != nil {
 			return err
 		}
-		s, err := scenario(*failure)
+		s, err := readScenario(*failure)
 		if err != nil {
 			return err
 		}
@@ -45,7 +46,7 @@ func (a *app) simReport() *cobra.Command {
 		words := []string{"report"}
 		if *quick {
 			words = append(words, "--quick")
-			plan.Sizes, plan.Loss = []int{4, 7, 13}, []sim.Share{0, sim.Whole / 5, sim.Whole * 2 / 5}
+			plan.Sizes, plan.Loss = []int{4, 7, 13}, []scenario.Share{0, scenario.Whole / 5, scenario.Whole * 2 / 5}
 			plan.Models, plan.Plays = []string{"uniform", "regions"}, []string{"mute", "equivocate"}
 			if !f.Changed("seeds") {
 				plan.Seeds = 1

@@ -14,6 +14,8 @@ import (
 
 	"github.com/aweigh/aweigh/internal/show"
 	"github.com/aweigh/aweigh/sim"
+	"github.com/aweigh/aweigh/sim/scenario"
+	"github.com/aweigh/aweigh/sim/sweep"
 )
 
 func (a *app) simSweep() *cobra.Command {
@@ -27,7 +29,7 @@ func (a *app) simSweep() *cobra.Command {
 			"  aweigh sim sweep --seeds 50 --twice -j 1 -o json\n  aweigh sim sweep --set faults.loss=20%",
 	}
 	ch := setFlag(c, "one value of each drawn world")
-	var cfg sim.SweepConfig
+	var cfg sweep.Config
 	f := c.Flags()
 	f.Uint64Var(&cfg.Seeds, "seeds", 2000, "how many worlds")
 	f.Uint64Var(&cfg.From, "from", 1, "the first seed")
@@ -52,10 +54,10 @@ func (a *app) simSweep() *cobra.Command {
 }
 
 // sweep runs worlds, tells how far it is, and shows what came of it.
-func (a *app) sweep(c *cobra.Command, cfg sim.SweepConfig, ch *changes, format show.Format) error {
+func (a *app) sweep(c *cobra.Command, cfg sweep.Config, ch *changes, format show.Format) error {
 	ctx, stop := context.WithCancelCause(c.Context())
 	defer stop(nil)
-	cfg.Run = func(ctx context.Context, s sim.Scenario, o sim.Options) (*sim.Result, error) {
+	cfg.Run = func(ctx context.Context, s scenario.Scenario, o sim.Options) (*sim.Result, error) {
 		name := fmt.Sprintf("seed %d", s.Seed)
 		s, err := ch.apply(s, name)
 		if err != nil && len(ch.sets) > 0 {
@@ -66,7 +68,7 @@ func (a *app) sweep(c *cobra.Command, cfg sim.SweepConfig, ch *changes, format s
 	}
 	replay := func(seed uint64) string { return ch.command("replay", strconv.FormatUint(seed, 10)) }
 	told, began := a.meter(c), time.Now()
-	cfg.Progress = func(p sim.SweepProgress) {
+	cfg.Progress = func(p sweep.Progress) {
 		if p.Failure != nil {
 			_ = show.Printer{Out: told.stay()}.Failure(*p.Failure, replay(p.Failure.Seed))
 		}
@@ -78,12 +80,12 @@ func (a *app) sweep(c *cobra.Command, cfg sim.SweepConfig, ch *changes, format s
 	if os.Getenv("GOGC") == "" { // worlds are small and short-lived: a seventh of the time goes to their garbage
 		debug.SetGCPercent(400)
 	}
-	r, err := sim.Sweep(ctx, cfg)
+	r, err := sweep.Run(ctx, cfg)
 	told.stay()
 	if cause := context.Cause(ctx); cause != nil && c.Context().Err() == nil {
 		return cause
 	}
-	done := show.Sweep{SweepResult: r, Wall: time.Since(began), Replay: replay}
+	done := show.Sweep{Result: r, Wall: time.Since(began), Replay: replay}
 	if err := (show.Printer{Out: a.out, Format: format}).Sweep(done); err != nil {
 		return err
 	}

@@ -102,7 +102,7 @@ func (a *app) trustExplain() *cobra.Command {
 			return err
 		}
 		if *save != "" {
-			file, err := reserve(*save)
+			file, err := reserveNew(*save)
 			if err != nil {
 				return err
 			}
@@ -118,7 +118,11 @@ func (a *app) trustExplain() *cobra.Command {
 		if s.Format == show.Table && !r.Header.GetLinearizable() {
 			fmt.Fprintln(a.err, show.Told(r.Header))
 		}
-		return s.Printer.Explain(who, x)
+		motions, err := s.Client.Motions(ctx, true)
+		if err != nil { // then reasons name decisions
+			motions = new(aweighv1.MotionsResponse)
+		}
+		return s.Printer.Explain(who, x, show.NamesOf(motions.Motions, r))
 	})
 }
 

@@ -124,7 +124,6 @@ func (a *app) trustReplay() *cobra.Command {
 	dir := c.Flags().String("data-dir", stateDir("node"), "the node's directory, or a backup")
 	network := c.Flags().String("network", "", "identity that the network must have, 64 hexadecimal digits")
 	temp := c.Flags().String("temp-dir", "", "where to compute, which takes as much room as the state (default: the system's)")
-	c.Flags().Bool("from-genesis", true, "begin with the genesis; there is no other place yet")
 	output := outputFlag(c)
 	c.RunE = func(cmd *cobra.Command, _ []string) (err error) {
 		format, err := formatOf(*output, false)

@@ -37,8 +37,7 @@ func (a *app) voterNew() *cobra.Command {
 	}
 	scheme := c.Flags().String("scheme", votes.Ed25519, "ed25519, ed448, or ml-dsa-65, which withstands quantum computers")
 	from := passphraseFlag(c)
-	output := c.Flags().StringP("output", "o", "table", "table or json")
-	choices(c, "output", "table", "json")
+	output := outputFlag(c)
 	choices(c, "scheme", votes.Ed25519, votes.Ed448, votes.MLDSA65)
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		format, err := formatOf(*output, false)
@@ -128,8 +127,7 @@ func (a *app) voterShow() *cobra.Command {
 		Example: "  aweigh voter show alice.key",
 	}
 	from := passphraseFlag(c)
-	output := c.Flags().StringP("output", "o", "table", "table or json")
-	choices(c, "output", "table", "json")
+	output := outputFlag(c)
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		format, err := formatOf(*output, false)
 		if err != nil {

@@ -138,7 +138,7 @@ func (w *watching) ended(ctx context.Context, err error) error {
 	case err == nil || errors.As(err, new(*client.Gone)) || !errors.Is(timeout, context.DeadlineExceeded):
 		return err
 	case !w.began:
-		return fmt.Errorf("%w: no node answers in %s", timeout, w.timeout)
+		return fmt.Errorf("no node answers in %s: %w", w.timeout, errLate)
 	case w.seen < w.count:
 		return fmt.Errorf("%w: %d of %d in %s", errFewer, w.seen, w.count, w.timeout)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/scope"
 )
 
@@ -155,8 +156,8 @@ func (c *compactor) target(now time.Time, s *seen) int64 {
 type Node interface {
 	Overview() node.Overview
 	Scopes() []node.ScopeInfo
-	Closed(ctx context.Context) int64
-	Compact(ctx context.Context, revision int64, once node.Once) (node.Receipt, error)
+	ClosedTimestamp(ctx context.Context) int64
+	Compact(ctx context.Context, revision int64, once node.Once) (machine.Receipt, error)
 }
 
 // Run proposes compactions until ctx ends. It returns nil then.
@@ -200,12 +201,12 @@ func look(ctx context.Context, n Node) seen {
 	o := n.Overview()
 	s := seen{Revision: o.Head.Revision, Compacted: o.Head.Compacted, Clocked: o.Head.Clocked, Started: o.Head.Started, Time: o.Head.Time, Turn: len(o.Roster.Anchors)}
 	for i, a := range o.Roster.Anchors {
-		if node.Peer(a.Peer) == o.Peer {
+		if machine.Peer(a.Peer) == o.Peer {
 			s.Turn = i
 		}
 	}
 	if s.Clocked {
-		s.Revision = max(s.Revision, n.Closed(ctx))
+		s.Revision = max(s.Revision, n.ClosedTimestamp(ctx))
 	}
 	for _, p := range n.Scopes() {
 		if p.Held {

@@ -14,10 +14,12 @@ import (
 	"path/filepath"
 	"runtime"
 
+	"github.com/aweigh/aweigh"
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 	"github.com/aweigh/aweigh/client"
 	"github.com/aweigh/aweigh/internal/home"
-	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/kv"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/store"
 	"github.com/aweigh/aweigh/votes"
@@ -38,6 +40,15 @@ type Maker struct {
 // appears under its name when it is whole and durable.
 func (k Maker) Running(ctx context.Context, to string, m Manifest, c *client.Client) (Manifest, error) {
 	return k.into(to, m, func(w *writer) error {
+		scopes, err := c.Scopes(ctx)
+		if err != nil {
+			return err
+		}
+		for _, x := range scopes {
+			if x.Held {
+				w.m.Scopes = append(w.m.Scopes, Scope{Prefix: string(x.Prefix), Scope: hex.EncodeToString(x.Id), Height: x.Height})
+			}
+		}
 		return c.Backup(ctx, func(r *aweighv1.BackupResponse) error {
 			if r.Header != nil {
 				w.m.Height, w.total = r.Header.Height, int64(r.TotalBytes)
@@ -74,15 +85,8 @@ func (k Maker) Stopped(to string, m Manifest) (_ Manifest, err error) {
 	}
 	return k.into(to, m, func(w *writer) error {
 		w.m.Height = uint64(state.Height())
-		w.m.Scopes = append(w.m.Scopes, Scope{Scope: g.Hash().String(), Height: w.m.Height})
-		begun, err := state.Begin()
-		if err != nil {
+		if w.m.Scopes, err = held(s, "", g.Hash(), nil); err != nil {
 			return err
-		}
-		for _, d := range begun.Given() {
-			if child, err := scope.Open(s, d.Child); err == nil {
-				w.m.Scopes = append(w.m.Scopes, Scope{Prefix: string(d.Prefix), Scope: d.Child.String(), Height: uint64(child.Height())})
-			}
 		}
 		return s.Copy(func(files []store.CopyFile) error {
 			for _, f := range files {
@@ -96,6 +100,20 @@ func (k Maker) Stopped(to string, m Manifest) (_ Manifest, err error) {
 			return nil
 		})
 	})
+}
+
+// held adds to a list the scope of a prefix, if it is in a store, and those below it.
+func held(s kv.Reader, prefix string, id aweigh.ScopeID, all []Scope) ([]Scope, error) {
+	state, err := scope.Open(s, id)
+	if err != nil {
+		return all, nil // the node does not hold it
+	}
+	all = append(all, Scope{Prefix: prefix, Scope: id.String(), Height: uint64(state.Height())})
+	below, err := state.Delegations()
+	for i := 0; i < len(below) && err == nil; i++ {
+		all, err = held(s, string(below[i].Prefix), below[i].Child, all)
+	}
+	return all, err
 }
 
 // into makes the directory with the node's small files, and what fill adds.
@@ -115,7 +133,7 @@ func (k Maker) into(to string, m Manifest, fill func(*writer) error) (_ Manifest
 			err = errors.Join(err, os.RemoveAll(partial))
 		}
 	}()
-	peer, err := node.PeerOf(k.Signer)
+	peer, err := machine.PeerOf(k.Signer)
 	if err != nil {
 		return m, err
 	}

@@ -19,6 +19,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/votes"
 )
 
@@ -110,7 +111,7 @@ func ReadManifest(dir string) (m Manifest, err error) {
 		return m, fmt.Errorf("%w: %s: %w", ErrBroken, manifestName, err)
 	}
 	if m.Format != format {
-		return m, fmt.Errorf("backup: %s has format %d, and this program reads %d: restore it with version %s", dir, m.Format, format, m.Version)
+		return m, fmt.Errorf("backup: %s has format %d, and this program reads %d: restore it with version %q", dir, m.Format, format, m.Version)
 	}
 	signature, err := small(dir, signatureName, 1<<10)
 	if err != nil {
@@ -166,8 +167,12 @@ func plain(dir, name string) (*os.File, error) {
 // inStore is what files of a store are called.
 var inStore = regexp.MustCompile(`^store/[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
 
-// check bounds what a restore writes: known names, each once, of sizes that add up.
+// check makes sure that the network is an identity, and bounds what a restore writes: known names, each once, of sizes
+// that add up.
 func (m *Manifest) check() error {
+	if _, err := aweigh.ParseHash(m.Network); err != nil {
+		return fmt.Errorf("%w: %s names no network: %q", ErrBroken, manifestName, m.Network)
+	}
 	wrong := func(f File) error {
 		return fmt.Errorf("%w: %s names a file %q of %d bytes", ErrBroken, manifestName, f.Name, f.Size)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/aweigh/aweigh/internal/home"
 	"github.com/aweigh/aweigh/kv"
 	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/store"
 	"github.com/aweigh/aweigh/votes"
 )
@@ -65,7 +66,7 @@ func (k Restorer) Restore(ctx context.Context, from string) (r Restored, err err
 		}
 		return r, fmt.Errorf("%w in the backup, nor in %s: put identity.key there, and anchor.key for an anchor, or restore --as-observer", ErrKeys, to)
 	}
-	fresh := to.Store() + ".restoring"
+	fresh, before := to.Store()+".restoring", is(string(to))
 	if err := os.MkdirAll(string(to), 0o700); err != nil {
 		return r, fmt.Errorf("backup: %w", err)
 	}
@@ -78,6 +79,9 @@ func (k Restorer) Restore(ctx context.Context, from string) (r Restored, err err
 			if err != nil {
 				err = errors.Join(err, os.RemoveAll(name))
 			}
+		}
+		if err != nil && !before {
+			_ = os.Remove(string(to)) // what others put there stays
 		}
 	}()
 	genesis := to.Genesis() + ".restoring" // last: it makes the directory a node
@@ -138,12 +142,15 @@ func (k Restorer) Restore(ctx context.Context, from string) (r Restored, err err
 // knows says whether the caller expects a backup of this node: by name, or as the node
 // whose identity is in the directory.
 func (k Restorer) knows(m *Manifest) error {
-	if _, err := votes.ParsePublicKey(k.Signer); k.Signer != "" && k.Signer != Anyone && err != nil && node.AuthorOf(node.Peer(k.Signer)).IsZero() {
+	if _, err := votes.ParsePublicKey(k.Signer); k.Signer != "" && k.Signer != Anyone && err != nil && machine.AuthorOf(machine.Peer(k.Signer)).IsZero() {
+		if _, private := votes.ParsePrivateKey(k.Signer); private == nil { // which no error shows
+			return fmt.Errorf("%w: %w", ErrName, err)
+		}
 		return fmt.Errorf("%w: %q; a peer ID, like 12D3KooW..., or a key, as \"aweigh status\" and \"aweigh backup\" print them, or %q", ErrName, k.Signer, Anyone)
 	}
-	peer, err := node.PeerOfKey(m.Key)
+	peer, err := machine.PeerOfKey(m.Key)
 	if err != nil || string(peer) != m.Node {
-		return fmt.Errorf("%w: it names node %s, and the key of another", ErrBroken, m.Node)
+		return fmt.Errorf("%w: it names node %q, and the key of another", ErrBroken, m.Node)
 	}
 	switch k.Signer {
 	case Anyone, m.Node, m.Key.String():
@@ -239,7 +246,7 @@ func (k Restorer) audit(ctx context.Context, dir, genesis string, m *Manifest) (
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	g, ok, err := node.StoredGenesis(s)
+	g, ok, err := machine.StoredGenesis(s)
 	if err != nil {
 		return nil, err
 	}

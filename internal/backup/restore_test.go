@@ -1,6 +1,7 @@
 package backup
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -9,6 +10,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,6 +18,7 @@ import (
 	"github.com/aweigh/aweigh/internal/home"
 	"github.com/aweigh/aweigh/kv"
 	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/store"
@@ -34,11 +37,11 @@ func signed(t *testing.T, dir string, m Manifest) {
 
 func sign(t *testing.T, dir string, m Manifest, key votes.PrivateKey) {
 	t.Helper()
-	peer, err := node.PeerOf(key)
+	peer, err := machine.PeerOf(key)
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.Format, m.Key, m.Node = format, key.Public(), string(peer)
+	m.Format, m.Key, m.Node, m.Network = format, key.Public(), string(peer), cmp.Or(m.Network, aweigh.Hash{}.String())
 	raw, err := json.Marshal(m)
 	if err != nil {
 		t.Fatal(err)
@@ -53,6 +56,17 @@ func sign(t *testing.T, dir string, m Manifest, key votes.PrivateKey) {
 func restore(from, to string) error {
 	_, err := Restorer{To: home.Dir(to), Signer: Anyone}.Restore(context.Background(), from)
 	return err
+}
+
+// TestBackupsNameTheirNetwork: what a backup says of its network is shown, also for a node without a name.
+func TestBackupsNameTheirNetwork(t *testing.T) {
+	for _, network := range []string{"\x1b[2J\nall is well", "3f1a", strings.Repeat("g", 64)} {
+		from := t.TempDir()
+		signed(t, from, Manifest{Network: network})
+		if _, err := ReadManifest(from); !errors.Is(err, ErrBroken) || strings.ContainsAny(err.Error(), "\x1b\n") {
+			t.Errorf("network %q: %v", network, err)
+		}
+	}
 }
 
 // TestBackupsThatNameFilesElsewhereAreRefused: a backup is data from somewhere.
@@ -115,11 +129,11 @@ func made(t *testing.T) (dir string, m Manifest, identity votes.PrivateKey) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	peer, err := node.PeerOf(identity)
+	peer, err := machine.PeerOf(identity)
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := node.NewGenesis("n", aweigh.InstantOf(time.Now()), scope.DefaultPolicy(quorum.BFT), node.Founder{Name: "solo", Key: anchor.Public(), Peer: peer})
+	g, err := machine.NewGenesis("n", aweigh.InstantOf(time.Now()), scope.DefaultPolicy(quorum.BFT), machine.Founder{Name: "solo", Key: anchor.Public(), Peer: peer})
 	if err == nil {
 		err = d.SaveGenesis(g)
 	}

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/agnivade/levenshtein"
 	"github.com/knadh/koanf/parsers/yaml"
 	"github.com/knadh/koanf/providers/env/v2"
 	"github.com/knadh/koanf/providers/file"
@@ -150,30 +151,9 @@ func hint(name string, known []string) string {
 func nearest(name string, known []string) (near string, distance int) {
 	distance = 1 << 20
 	for _, k := range known {
-		if d := levenshtein(name, k); d < distance {
+		if d := levenshtein.ComputeDistance(name, k); d < distance {
 			near, distance = k, d
 		}
 	}
 	return near, distance
-}
-
-// levenshtein counts the letters to insert, delete or replace between a and b.
-func levenshtein(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			replace := diagonal
-			if a[i] != b[j] {
-				replace++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(replace, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

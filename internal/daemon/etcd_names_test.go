@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -18,30 +19,30 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/aweigh/aweigh/etcd/etcdpb"
+	"github.com/aweigh/aweigh/internal/testwait"
 )
 
 // exposes scrapes until all samples, named as in Prometheus, have their values: what a
 // client knows already may be counted a moment later.
 func exposes(t *testing.T, address string, want map[string]float64) map[string]*dto.MetricFamily {
 	t.Helper()
-	var wrong []string
-	for deadline := time.Now().Add(15 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		families := scrape(t, address)
+	var families map[string]*dto.MetricFamily
+	testwait.For(t, func() error {
+		families = scrape(t, address)
 		samples := samplesOf(families)
-		wrong = nil
+		var wrong []string
 		for name, v := range want {
 			if got, ok := samples[name]; !ok || got != v {
 				wrong = append(wrong, fmt.Sprintf("%s is %v (%v), not %v", name, got, ok, v))
 			}
 		}
-		if len(wrong) == 0 {
-			return families
-		}
-		if time.Now().After(deadline) {
+		if len(wrong) > 0 {
 			slices.Sort(wrong)
-			t.Fatalf("%s", strings.Join(wrong, "\n"))
+			return errors.New(strings.Join(wrong, "\n"))
 		}
-	}
+		return nil
+	})
+	return families
 }
 
 // samplesOf are the values of all samples that are no histograms, by name and labels.

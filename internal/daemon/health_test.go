@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -27,7 +28,9 @@ import (
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/api"
 	"github.com/aweigh/aweigh/internal/home"
+	"github.com/aweigh/aweigh/internal/testwait"
 	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/store"
@@ -74,11 +77,14 @@ func (l *lines) has(part ...string) bool {
 // await waits for a line with all the parts.
 func (l *lines) await(t *testing.T, parts ...string) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !l.has(parts...); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("the log has no line of %q:\n%s", parts, l.text.String())
+	testwait.For(t, func() error {
+		if l.has(parts...) {
+			return nil
 		}
-	}
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return fmt.Errorf("the log has no line of %q:\n%s", parts, l.text.String())
+	})
 }
 
 func (l *lines) clear() {
@@ -90,7 +96,7 @@ func (l *lines) clear() {
 func newRunning(t *testing.T, size int) *running {
 	t.Helper()
 	r := &running{t: t, on: make([]*Daemon, size), stop: make([]func(), size)}
-	var founders []node.Founder
+	var founders []machine.Founder
 	for i := range size {
 		dir := home.Dir(t.TempDir())
 		var keys [2]votes.PrivateKey
@@ -100,19 +106,19 @@ func newRunning(t *testing.T, size int) *running {
 				t.Fatal(err)
 			}
 		}
-		id, err := node.PeerOf(keys[0])
+		id, err := machine.PeerOf(keys[0])
 		if err != nil {
 			t.Fatal(err)
 		}
 		name := string(rune('a'+i)) + "nchor"
-		founders = append(founders, node.Founder{Name: name, Key: keys[1].Public(), Peer: id})
+		founders = append(founders, machine.Founder{Name: name, Key: keys[1].Public(), Peer: id})
 		r.dirs = append(r.dirs, dir)
 		r.set = append(r.set, home.Settings{
 			Name: name, Listen: []string{"/ip4/127.0.0.1/tcp/0"}, API: "127.0.0.1:0", Metrics: "127.0.0.1:0", Etcd: "127.0.0.1:0",
 		})
 		r.logs = append(r.logs, &lines{})
 	}
-	g, err := node.NewGenesis("n", aweigh.InstantOf(time.Now()), scope.DefaultPolicy(quorum.BFT), founders...)
+	g, err := machine.NewGenesis("n", aweigh.InstantOf(time.Now()), scope.DefaultPolicy(quorum.BFT), founders...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,19 +196,18 @@ func get(t *testing.T, address, path string) (code int, body string) {
 }
 
 // until waits for a path to answer with a code, and returns what it says then.
-func until(t *testing.T, address, path string, want int, says ...string) string {
+func until(t *testing.T, address, path string, want int, says ...string) (body string) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); ; {
-		code, body := get(t, address, path)
+	testwait.For(t, func() error {
+		var code int
+		code, body = get(t, address, path)
 		missing := slices.DeleteFunc(slices.Clone(says), func(s string) bool { return strings.Contains(body, s) })
-		if code == want && len(missing) == 0 {
-			return body
+		if code != want || len(missing) > 0 {
+			return fmt.Errorf("%s answers %d, not %d with %q:\n%s", path, code, want, missing, body)
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%s answers %d, not %d with %q:\n%s", path, code, want, missing, body)
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
+		return nil
+	})
+	return body
 }
 
 // scrape parses what an address exposes.

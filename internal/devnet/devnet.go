@@ -18,7 +18,7 @@ import (
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/home"
-	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/votes"
@@ -35,7 +35,7 @@ type Network struct {
 type Node struct {
 	Name string
 	Home home.Dir
-	Peer node.Peer
+	Peer machine.Peer
 	home.Settings
 }
 
@@ -112,7 +112,7 @@ func create(dir string, nodes int, mode quorum.Mode) error {
 	if err != nil {
 		return err
 	}
-	founders := make([]node.Founder, nodes)
+	founders := make([]machine.Founder, nodes)
 	boot := make([]string, nodes)
 	for i := range nodes {
 		h := homeOf(dir, i)
@@ -122,14 +122,14 @@ func create(dir string, nodes int, mode quorum.Mode) error {
 				return err
 			}
 		}
-		id, err := node.PeerOf(keys[0])
+		id, err := machine.PeerOf(keys[0])
 		if err != nil {
 			return err
 		}
-		founders[i] = node.Founder{Name: "node" + strconv.Itoa(i+1), Key: keys[1].Public(), Peer: id}
+		founders[i] = machine.Founder{Name: "node" + strconv.Itoa(i+1), Key: keys[1].Public(), Peer: id}
 		boot[i] = fmt.Sprintf("/ip4/127.0.0.1/tcp/%d/p2p/%s", ports[2*i], id)
 	}
-	g, err := node.NewGenesis("devnet", aweigh.InstantOf(time.Now()), scope.DefaultPolicy(mode), founders...)
+	g, err := machine.NewGenesis("devnet", aweigh.InstantOf(time.Now()), scope.DefaultPolicy(mode), founders...)
 	if err != nil {
 		return err
 	}
@@ -179,7 +179,7 @@ func open(dir string, nodes int, mode quorum.Mode) (*Network, error) {
 		if err != nil {
 			return nil, err
 		}
-		id, err := node.PeerOf(identity)
+		id, err := machine.PeerOf(identity)
 		if err != nil {
 			return nil, err
 		}

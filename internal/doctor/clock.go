@@ -68,7 +68,7 @@ func (e *exam) againstBlocks() (off time.Duration, ok bool) {
 	ctx, cancel := context.WithTimeout(e.ctx, time.Second)
 	defer cancel()
 	<-ctx.Done()
-	again := e.ask(e.api)
+	again := e.ask(e.ctx, e.api)
 	if again == nil || again.GetHeader().GetHeight() == height {
 		return 0, false
 	}

@@ -51,6 +51,8 @@ type Subject struct {
 	Fix      bool   // correct permissions
 	State    bool   // check the whole store against what is final
 	Audited  func(node.AuditProgress)
+	Begun    func(part string) // is called with each part of the examination; may be nil
+	Found    func(Finding)     // is called with each finding as it is made; may be nil
 }
 
 // exam is one examination.
@@ -67,7 +69,7 @@ type exam struct {
 	status   *aweighv1.StatusResponse
 }
 
-// Examine makes every check, in a fixed order. It takes a few seconds.
+// Examine makes every check, in a fixed order. It takes a few seconds; what does not answer is waited for within bounds.
 func Examine(ctx context.Context, s Subject) []Finding {
 	if abs, err := filepath.Abs(string(s.Dir)); err == nil {
 		s.Dir = home.Dir(abs)
@@ -79,17 +81,19 @@ func Examine(ctx context.Context, s Subject) []Finding {
 		e.checkClock()
 		return e.findings
 	}
-	e.checkFiles()
-	e.checkKeys()
-	e.checkGenesis()
-	e.checkProcess()
-	e.checkStore()
-	e.checkTwins()
-	e.checkLimits()
-	e.checkDisk()
-	e.checkPorts()
-	e.checkClock()
-	e.checkHealth()
+	for _, part := range []struct {
+		name  string
+		check func()
+	}{
+		{"files", e.checkFiles}, {"keys", e.checkKeys}, {"genesis", e.checkGenesis}, {"process", e.checkProcess},
+		{"store", e.checkStore}, {"twins", e.checkTwins}, {"limits", e.checkLimits}, {"disk", e.checkDisk},
+		{"ports", e.checkPorts}, {"clock", e.checkClock}, {"health", e.checkHealth},
+	} {
+		if e.Begun != nil {
+			e.Begun(part.name)
+		}
+		part.check()
+	}
 	return e.findings
 }
 
@@ -139,7 +143,7 @@ func (e *exam) strange() bool {
 // nodesBelow says where to look instead.
 func (e *exam) nodesBelow() string {
 	if first := home.Dir(filepath.Join(string(e.Dir), "node1")); first.Exists() {
-		return fmt.Sprintf("it is a devnet's: examine its nodes one by one, with --data-dir %s and so on", first)
+		return fmt.Sprintf("it is a devnet's: examine its nodes one by one, with --data-dir %s and so on", show.Word(string(first)))
 	}
 	return "make a node with \"aweigh init\" or \"aweigh join\", or name its directory with --data-dir"
 }
@@ -148,7 +152,11 @@ func (e *exam) nodesBelow() string {
 func (e *exam) runs() bool { return e.status != nil }
 
 func (e *exam) say(check string, v Verdict, found, do string) {
-	e.findings = append(e.findings, Finding{Check: check, Verdict: v, Found: found, Do: do})
+	f := Finding{Check: check, Verdict: v, Found: found, Do: do}
+	e.findings = append(e.findings, f)
+	if e.Subject.Found != nil {
+		e.Subject.Found(f)
+	}
 }
 
 func (e *exam) ok(check, found string)       { e.say(check, OK, found, "") }

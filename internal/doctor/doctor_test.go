@@ -200,18 +200,19 @@ func TestExaminationLeavesNothing(t *testing.T) {
 }
 
 func TestHealthInWords(t *testing.T) {
-	anchors := []*aweighv1.Anchor{{Id: []byte{1}, Name: "oslo", Reachable: true}, {Id: []byte{2}, Name: "riga"}}
+	anchors := []*aweighv1.Anchor{{Id: []byte{1}, Name: "oslo", Weight: 1, Reachable: true}, {Id: []byte{2}, Name: "riga", Weight: 1}}
 	for name, c := range map[string]struct {
 		status      *aweighv1.StatusResponse
 		check, text string
 		verdict     Verdict
 	}{
-		"no quorum":    {&aweighv1.StatusResponse{FailuresLeft: -1, Anchors: anchors}, "quorum", "0 of 0", Fail},
-		"one missing":  {&aweighv1.StatusResponse{Anchors: anchors}, "quorum", "none may stop", Warn},
+		"no quorum":    {&aweighv1.StatusResponse{FailuresLeft: -1, Anchors: anchors}, "quorum", "NO QUORUM", Fail},
+		"one missing":  {&aweighv1.StatusResponse{Anchors: anchors}, "quorum", "no more may fail", Warn},
 		"alone":        {&aweighv1.StatusResponse{Anchors: anchors}, "peers", "nobody", Fail},
 		"other":        {&aweighv1.StatusResponse{Version: "x"}, "version", "x", Warn},
 		"lost below":   {&aweighv1.StatusResponse{LostScopes: [][]byte{[]byte("/a/")}}, "standing", "in 1 scope, and signs nothing there", Fail},
 		"lost state":   {&aweighv1.StatusResponse{LostState: true}, "standing", "signs nothing more", Fail},
+		"lost for all": {&aweighv1.StatusResponse{LostState: true, FailuresLeft: -1}, "standing", "signs nothing more", Fail},
 		"at fault":     {&aweighv1.StatusResponse{Anchor: []byte{1}, Faulty: [][]byte{{1}}}, "standing", "conflicting", Fail},
 		"fault beside": {&aweighv1.StatusResponse{Anchor: []byte{1}, Faulty: [][]byte{{2}}}, "standing", "1 other", Warn},
 		"idle":         {&aweighv1.StatusResponse{Header: &aweighv1.Header{Height: 7}}, "height", "7, idle", OK},
@@ -220,6 +221,9 @@ func TestHealthInWords(t *testing.T) {
 			e := &exam{ctx: t.Context(), status: c.status}
 			e.checkHealth()
 			want(t, e.findings, c.check, c.verdict, c.text)
+			if do := verdict(t, e.findings, "standing").Do; c.status.LostState && strings.Contains(do, "let it run") != (c.status.FailuresLeft >= 0) {
+				t.Errorf("with %d that may fail it says %q", c.status.FailuresLeft, do)
+			}
 			if c.check == "quorum" && !strings.Contains(verdict(t, e.findings, "quorum").Do, "riga") {
 				t.Error("who is missing is not named")
 			}

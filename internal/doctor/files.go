@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/aweigh/aweigh/internal/show"
 )
 
 // maxFiles bounds how many files of the store are looked at.
@@ -39,7 +41,7 @@ func (e *exam) checkFiles() {
 	switch {
 	case len(open) > 0:
 		e.fail("permissions", "others may read or write "+strings.Join(open, ", "),
-			fmt.Sprintf("chmod -R go-rwx %s, or run this with --fix; a key that others have read is no secret any more", e.Dir))
+			fmt.Sprintf("chmod -R go-rwx %s, or run this with --fix; a key that others have read is no secret any more", show.Word(string(e.Dir))))
 	case len(fixed) > 0:
 		e.warn("permissions", "corrected "+strings.Join(fixed, ", "), "ask yourself who has read the keys meanwhile")
 	default:
@@ -72,7 +74,7 @@ func (e *exam) checkOwner() {
 		}
 		return nil
 	})
-	chown := fmt.Sprintf("chown -R %d %s, while the node is stopped", owner, e.Dir)
+	chown := fmt.Sprintf("chown -R %d %s, while the node is stopped", owner, show.Word(string(e.Dir)))
 	switch me := os.Geteuid(); {
 	case foreign != "":
 		e.fail("owner", foreign, chown)

@@ -29,19 +29,17 @@ func (e *exam) checkHealth() {
 	e.checkStanding()
 	var missing []string
 	for _, a := range s.Anchors {
-		if !a.Reachable {
+		if !a.Reachable && a.Weight > 0 {
 			missing = append(missing, fmt.Sprintf("%s (%s)", a.Name, show.AnchorState(a)))
 		}
 	}
-	needed := max(s.Notarize, s.Finalize)
-	weighs := fmt.Sprintf("anchors of weight %d of %d sign, %d is needed", s.ReachableWeight, s.TotalWeight, needed)
-	switch {
+	switch found := show.Quorum(s); {
 	case s.FailuresLeft < 0:
-		e.fail("quorum", weighs, "writes wait: see to "+strings.Join(missing, ", "))
+		e.fail("quorum", found, "see to "+strings.Join(missing, ", "))
 	case len(missing) > 0:
-		e.warn("quorum", weighs+"; "+mayStop(s.FailuresLeft, "more "), "see to "+strings.Join(missing, ", "))
+		e.warn("quorum", found, "see to "+strings.Join(missing, ", "))
 	default:
-		e.ok("quorum", weighs+"; "+mayStop(s.FailuresLeft, ""))
+		e.ok("quorum", found)
 	}
 	if len(s.Peers) == 0 && (len(s.Anchors) > 1 || len(s.Anchor) == 0) {
 		e.fail("peers", "the node is connected with nobody", "see that bootstrap names nodes that run, and that the firewall lets it out")
@@ -49,14 +47,6 @@ func (e *exam) checkHealth() {
 		e.ok("peers", "connected with "+nodes(len(s.Peers)))
 	}
 	e.checkHeight()
-}
-
-// mayStop says how many anchors may stop before writes wait.
-func mayStop(n int64, more string) string {
-	if n == 0 {
-		return "none may stop"
-	}
-	return fmt.Sprintf("%d %smay stop", n, more)
 }
 
 // checkStanding says whether the anchor may still sign.
@@ -73,12 +63,16 @@ func (e *exam) checkStanding() {
 	case s.LostState:
 		epoch := s.Header.GetEpoch() + 1
 		do := fmt.Sprintf("let it run: it follows and serves, and signs again with epoch %d; find out how it lost its record; %s", epoch, backups)
-		if s.Mode == quorum.Crash.String() { // nobody may lie there, not even by accident
+		if s.FailuresLeft < 0 {
+			do = "epochs end by blocks, and the others are no quorum without this anchor: start the node from its newest " +
+				"directory if there is one, or bring other anchors back; " + backups
+		}
+		if s.Mode == quorum.Crash.String() { // no anchor may lie there, not even by accident
 			do = fmt.Sprintf("stop it, move anchor.key out of its directory, and start it as an observer; put the key back when epoch %d has begun; %s", epoch, backups)
 		}
 		e.fail("standing", fmt.Sprintf("this anchor's record is older than ballots that it signed: it signs nothing more in epoch %d", s.Header.GetEpoch()), do)
 	case len(s.LostScopes) > 0:
-		p := show.Key(s.LostScopes[0])
+		p := show.Word(show.Key(s.LostScopes[0]))
 		e.fail("standing", fmt.Sprintf("this anchor lost its record of ballots in %s, and signs nothing there in this epoch",
 			show.Count(len(s.LostScopes), "scope")),
 			fmt.Sprintf("let it run; \"aweigh status --scope %s\" says until when, and \"aweigh scope ls\" lists all; find out how it "+
@@ -119,7 +113,7 @@ func (e *exam) checkHeight() {
 				"see the other findings; the log with --log-level debug shows every view")
 			return
 		}
-		if again := e.ask(e.api); again != nil {
+		if again := e.ask(ctx, e.api); again != nil {
 			now = again
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -112,8 +113,14 @@ func (e *exam) checkReach() {
 		return
 	}
 	var refused []string
-	for _, text := range e.status.Addresses {
-		switch err := e.dial(text); {
+	errs := make([]error, len(e.status.Addresses))
+	var dialled sync.WaitGroup
+	for i, text := range e.status.Addresses {
+		dialled.Go(func() { errs[i] = e.dial(text) })
+	}
+	dialled.Wait()
+	for i, text := range e.status.Addresses {
+		switch err := errs[i]; {
 		case errors.Is(err, errNotTCP):
 		case err == nil:
 			e.ok("reachable", fmt.Sprintf("%s answers, from here; no other node has connected to this one yet", text))

@@ -9,13 +9,15 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 	"github.com/aweigh/aweigh/client"
 	"github.com/aweigh/aweigh/internal/home"
 	"github.com/aweigh/aweigh/internal/running"
-	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/internal/show"
+	"github.com/aweigh/aweigh/node/machine"
 )
 
 // answerTime is how long the node's API may take to answer.
@@ -43,50 +45,55 @@ func (e *exam) checkProcess() {
 			siblings = append(siblings, r.APIs...)
 		}
 	}
-	stranger := e.find(own)
-	if !e.runs() {
-		e.find(siblings)
-	}
+	slices.Sort(own)
+	own = slices.Compact(own)
+	stranger := e.find(own, siblings)
 	switch {
 	case e.runs() && e.pid != 0:
 		e.ok("process", fmt.Sprintf("%d runs the node, and answers at %s%s", e.pid, e.api, e.started()))
 	case e.runs():
 		e.ok("process", "the node answers at "+e.api)
 	case e.pid != 0:
-		e.fail("process", fmt.Sprintf("%d holds the store, and does not answer at %s", e.pid, strings.Join(slices.Compact(own), ", ")),
+		e.fail("process", fmt.Sprintf("%d holds the store, and does not answer at %s", e.pid, strings.Join(own, ", ")),
 			fmt.Sprintf("look at its log; if it hangs or is no node: kill %d", e.pid))
 	case stranger != "":
 		e.fail("process", "the node does not run, and another one answers at "+stranger, "choose another api-listen for one of them")
 	default:
-		e.warn("process", "the node does not run"+e.lastRan(), fmt.Sprintf("aweigh node --data-dir %s", e.Dir))
+		e.warn("process", "the node does not run"+e.lastRan(), fmt.Sprintf("aweigh node --data-dir %s", show.Word(string(e.Dir))))
 	}
 }
 
-// find looks for the node of the directory at some addresses, and names one at
-// which another node answers, if this one does not.
-func (e *exam) find(addresses []string) (stranger string) {
-	for _, a := range addresses {
-		status := e.ask(a)
-		if status == nil {
-			continue
-		}
-		if e.isOurs(status) {
-			e.api, e.status = a, status
+// find looks for the node of the directory at its own addresses and those of its siblings, all at once, and names one of
+// its own at which another node answers, if this one does not.
+func (e *exam) find(own, siblings []string) (stranger string) {
+	addresses := slices.Concat(own, siblings)
+	answers := make([]*aweighv1.StatusResponse, len(addresses))
+	var asked sync.WaitGroup
+	for i, a := range addresses {
+		asked.Go(func() { answers[i] = e.ask(e.ctx, a) })
+	}
+	asked.Wait()
+	for i, status := range answers {
+		switch {
+		case status == nil:
+		case e.isOurs(status):
+			e.api, e.status = addresses[i], status
 			return ""
+		case i < len(own):
+			stranger = addresses[i]
 		}
-		stranger = a
 	}
 	return stranger
 }
 
-// ask asks for the status of the node at an address; nil is no answer.
-func (e *exam) ask(address string) *aweighv1.StatusResponse {
+// ask asks for the status of the node at an address; nil is no answer within answerTime.
+func (e *exam) ask(ctx context.Context, address string) *aweighv1.StatusResponse {
 	c, err := client.Dial(address)
 	if err != nil {
 		return nil
 	}
 	defer c.Close()
-	ctx, cancel := context.WithTimeout(e.ctx, answerTime)
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	status, err := c.Status(ctx)
 	if err != nil {
@@ -100,7 +107,7 @@ func (e *exam) isOurs(s *aweighv1.StatusResponse) bool {
 	if e.identity == nil {
 		return false
 	}
-	peer, err := node.PeerOf(*e.identity)
+	peer, err := machine.PeerOf(*e.identity)
 	return err == nil && s.Peer == string(peer)
 }
 

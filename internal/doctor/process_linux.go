@@ -1,11 +1,12 @@
 package doctor
 
 import (
-	"fmt"
 	"os"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/aweigh/aweigh/internal/running"
 )
 
 // ticks is the kernel's unit of process times in a second (USER_HZ).
@@ -13,13 +14,7 @@ const ticks = 100
 
 // started is since when the node's process runs, in words.
 func (e *exam) started() string {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", e.pid))
-	if err != nil {
-		return ""
-	}
-	// The name of the program, in brackets, may hold anything.
-	_, rest, _ := strings.Cut(string(stat[max(0, strings.LastIndexByte(string(stat), ')')):]), " ")
-	fields := strings.Fields(rest)
+	fields := running.Stat(e.pid)
 	if len(fields) < 20 {
 		return ""
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/aweigh/aweigh/internal/daemon"
 	"github.com/aweigh/aweigh/internal/show"
-	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/store"
 )
@@ -36,7 +36,7 @@ func (e *exam) checkKeys() {
 		e.fail("keys", err.Error(), "bring the key files back from their backup; a new identity is a new node: \"aweigh join\"")
 		return
 	}
-	if _, err := node.PeerOf(identity); err != nil {
+	if _, err := machine.PeerOf(identity); err != nil {
 		e.fail("keys", err.Error(), "bring identity.key back from its backup")
 		return
 	}
@@ -65,7 +65,7 @@ func (e *exam) checkGenesis() {
 		e.ok("genesis", found)
 		return
 	}
-	peer, _ := node.PeerOf(*e.identity) // checkKeys has tried
+	peer, _ := machine.PeerOf(*e.identity) // checkKeys has tried
 	for _, a := range g.Anchors {
 		if a.Key.ID() != e.anchor.Public().ID() {
 			continue
@@ -123,7 +123,7 @@ func (e *exam) checkStore() {
 		return
 	}
 	defer s.Close()
-	switch g, ok, err := node.StoredGenesis(s); {
+	switch g, ok, err := machine.StoredGenesis(s); {
 	case err != nil:
 		e.fail("store", err.Error(), "see \"Backups\" in docs/operations.md: an anchor must not start from an old copy")
 	case !ok:

@@ -30,11 +30,11 @@ const (
 // classes says for each type that may stand in a message what it is. Strings of bytes are named by the struct and
 // the field in which they stand.
 var classes = map[string]Class{
-	"node.Proposal": Part, "node.Offer": Part, "node.OfferedVote": Part, "node.Want": Plain, "node.Ask": Plain,
-	"node.Answer": Part, "node.CatchUp": Plain, "node.Blocks": Part, "node.Announce": Part, "node.Cast": Part,
-	"node.Meeting": Part, "node.RawBundle": EncodedBundle, "node.RawBlock": EncodedBlock,
-	"node.Proposal.Signature": Bytes, "node.Blocks.Blocks": EncodedBlock, "node.Cast.Ballots": EncodedBallot,
-	"node.Meeting.Message": EncodedMeeting, "node.MeetingPart": Plain,
+	"machine.Proposal": Part, "machine.Offer": Part, "machine.OfferedVote": Part, "machine.Want": Plain, "machine.Ask": Plain,
+	"machine.Answer": Part, "machine.CatchUp": Plain, "machine.Blocks": Part, "machine.Announce": Part, "machine.Cast": Part,
+	"machine.ReconcileMsg": Part, "machine.RawBundle": EncodedBundle, "machine.RawBlock": EncodedBlock,
+	"machine.Proposal.Signature": Bytes, "machine.Blocks.Blocks": EncodedBlock, "machine.Cast.Ballots": EncodedBallot,
+	"machine.ReconcileMsg.Message": EncodedMeeting, "machine.ReconcileStep": Plain,
 
 	"quorum.Certificate": Certificate, "quorum.Signature": Signature, "quorum.Signature.Bytes": Bytes,
 	"quorum.Subject": Subject, "quorum.Kind": Plain,

@@ -28,7 +28,7 @@ type Site struct {
 type claim struct {
 	domain  votes.Domain
 	subject quorum.Subject
-	owner   func() aweigh.Hash             // nil if nobody is named
+	owner   func() aweigh.Hash             // nil if none is named
 	message func() (votes.Context, []byte) // nil if it cannot be told
 }
 
@@ -144,7 +144,7 @@ func (w *walker) around(v reflect.Value, c claim) claim {
 	}
 	if h, ok := fieldOf[scope.Header](v, "Header"); ok {
 		c.domain, c.subject = h.Domain(), quorum.Subject{Kind: quorum.Finalize, View: h.View, Block: h.Hash()}
-		if v.Type().String() == "node.Proposal" {
+		if v.Type().String() == "machine.Proposal" {
 			c.subject.Kind = w.vouch
 			c.owner = func() aweigh.Hash { return h.Proposer }
 		}

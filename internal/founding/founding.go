@@ -16,6 +16,7 @@ import (
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/home"
 	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/votes"
@@ -25,7 +26,7 @@ import (
 type Anchor struct {
 	Name      string
 	Key       votes.PublicKey // signs ballots
-	Peer      node.Peer
+	Peer      machine.Peer
 	Addresses []string // multiaddrs without /p2p/; may be empty for all but one
 }
 
@@ -47,7 +48,7 @@ func Self(dir home.Dir, s home.Settings) (Anchor, error) {
 	if err != nil {
 		return Anchor{}, err
 	}
-	peer, err := node.PeerOf(identity)
+	peer, err := machine.PeerOf(identity)
 	if err != nil {
 		return Anchor{}, err
 	}
@@ -92,6 +93,9 @@ func quoted(list []string) string {
 // ErrAnchors is wrapped by errors about a list of anchors.
 var ErrAnchors = errors.New("founding: not a list of anchors")
 
+// ErrGenesis means that a file does not hold a genesis.
+var ErrGenesis = errors.New("founding: not a genesis")
+
 // ReadAnchors reads a YAML list of what Line writes. Errors wrap ErrAnchors, but
 // those of reading the file.
 func ReadAnchors(path string) ([]Anchor, error) {
@@ -112,7 +116,7 @@ func ReadAnchors(path string) ([]Anchor, error) {
 		}
 	}
 	if len(anchors) == 0 {
-		return nil, fmt.Errorf("%w: %s: there is none", ErrAnchors, path)
+		return nil, fmt.Errorf("%w: %s is empty", ErrAnchors, path)
 	}
 	return anchors, nil
 }
@@ -145,12 +149,12 @@ func anchorOf(item any) (a Anchor, err error) {
 				return a, err
 			}
 		case name == "peer":
-			a.Peer = node.Peer(text)
+			a.Peer = machine.Peer(text)
 		default:
 			return a, fmt.Errorf("unknown field %q", name)
 		}
 	}
-	if node.AuthorOf(a.Peer).IsZero() || a.Key.Scheme == "" {
+	if machine.AuthorOf(a.Peer).IsZero() || a.Key.Scheme == "" {
 		return a, errors.New("key or peer is missing or wrong")
 	}
 	return a, nil
@@ -204,23 +208,32 @@ func (p Plan) Found() (g scope.Genesis, err error) {
 	return g, p.Dir.SaveGenesis(g) // last: with it the node is there
 }
 
+// ReadGenesis reads the genesis that another founder made. Errors wrap ErrGenesis, or are those of the file.
+func ReadGenesis(path string) (scope.Genesis, error) {
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return scope.Genesis{}, fmt.Errorf("founding: %w", err)
+	}
+	g, err := scope.DecodeGenesis(raw)
+	if err != nil {
+		err = fmt.Errorf("%w: %s: it is empty, damaged, cut off or something else: %w", ErrGenesis, path, err)
+	}
+	return g, err
+}
+
 func (p Plan) genesis(anchors []Anchor) (scope.Genesis, error) {
 	if p.Genesis != "" {
-		raw, err := os.ReadFile(p.Genesis)
-		if err != nil {
-			return scope.Genesis{}, fmt.Errorf("founding: %w", err)
-		}
-		return scope.DecodeGenesis(raw)
+		return ReadGenesis(p.Genesis)
 	}
-	founders := make([]node.Founder, len(anchors))
+	founders := make([]machine.Founder, len(anchors))
 	for i, a := range anchors {
-		founders[i] = node.Founder{Name: a.Name, Key: a.Key, Peer: a.Peer}
+		founders[i] = machine.Founder{Name: a.Name, Key: a.Key, Peer: a.Peer}
 	}
 	policy := scope.DefaultPolicy(p.Mode)
 	if p.Policy != nil {
 		policy = *p.Policy
 	}
-	g, err := node.NewGenesis(p.Network, p.Now, policy, founders...)
+	g, err := machine.NewGenesis(p.Network, p.Now, policy, founders...)
 	if err != nil && p.Anchors != "" {
 		err = fmt.Errorf("%w: %s: %w", ErrAnchors, p.Anchors, err)
 	}

@@ -95,6 +95,9 @@ func (d Dir) Keys() (identity votes.PrivateKey, anchor *votes.PrivateKey, err er
 		return identity, nil, err
 	}
 	if !ok {
+		if _, err := os.Stat(d.Genesis()); err == nil {
+			return identity, nil, fmt.Errorf("%w that is whole in %s: %s is missing; bring it back from a backup of the node", ErrNone, d, d.Identity())
+		}
 		return identity, nil, fmt.Errorf("%w in %s; make one with \"aweigh init\" or \"aweigh join\"", ErrNone, d)
 	}
 	k, ok, err := readKey(d.Anchor())
@@ -126,7 +129,7 @@ func (d Dir) ReadGenesis() (scope.Genesis, error) {
 	}
 	g, err := scope.DecodeGenesis(raw)
 	if err != nil {
-		return g, fmt.Errorf("%s: %w", d.Genesis(), err)
+		return g, fmt.Errorf("%s is damaged or cut off; all nodes of the network have the same file: %w", d.Genesis(), err)
 	}
 	return g, nil
 }

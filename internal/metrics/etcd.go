@@ -7,6 +7,7 @@ import (
 
 	"github.com/aweigh/aweigh/etcd"
 	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/store"
 )
 
@@ -74,13 +75,13 @@ func etcdOfPort(to emit, o node.Overview, c etcd.Counts) {
 	send(to, etcdWatchers, c.Watches)
 	send(to, etcdReceived, c.Received)
 	send(to, etcdSent, c.Sent)
-	connected := make(map[node.Peer]bool, len(o.Neighbours))
+	connected := make(map[machine.Peer]bool, len(o.Neighbours))
 	for _, x := range o.Neighbours {
 		connected[x.Peer] = true
 	}
 	for _, a := range o.Roster.Anchors {
-		if node.Peer(a.Peer) != o.Peer {
-			sendBool(to, etcdPeers, connected[node.Peer(a.Peer)], hex(c.Member), hex(etcd.MemberOf(a.Key.ID())))
+		if machine.Peer(a.Peer) != o.Peer {
+			sendBool(to, etcdPeers, connected[machine.Peer(a.Peer)], hex(c.Member), hex(etcd.MemberOf(a.Key.ID())))
 		}
 	}
 	for _, m := range c.Methods {

@@ -132,7 +132,7 @@ func approver(text string) (p scope.Approver, err error) {
 		return p, err
 	}
 	if p.Key, err = votes.ParsePublicKey(parts[1]); err != nil {
-		return p, err
+		return p, fmt.Errorf("approver %q: %w", p.Name, err)
 	}
 	for _, more := range parts[2:] {
 		weight, isWeight := strings.CutPrefix(more, "weight=")

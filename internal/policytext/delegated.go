@@ -3,24 +3,31 @@ package policytext
 import (
 	"bytes"
 	"fmt"
+	"slices"
 
 	"github.com/aweigh/aweigh/action"
 	"github.com/aweigh/aweigh/scope"
 )
 
-// Delegated says which rules of the policy above would not hold any more below a prefix that a decision delegates:
-// from then on the policy of the new scope alone says what needs approval there, and which verbs there are.
-func Delegated(above *scope.Policy, d *scope.Decision) (all []string) {
-	if d.Kind != scope.Delegate || d.Child == nil {
+// Lost says which rules would not hold any more below a prefix for which a decision sets a policy: from then on that
+// alone says what needs approval there, and which verbs there are. Until then the policy above does so below a prefix
+// that is delegated, and the scope's own policy, nil if it is not known, in a scope that is revoked.
+func Lost(above, own *scope.Policy, d *scope.Decision) (all []string) {
+	child, now := d.Child, above
+	switch {
+	case child == nil || d.Kind != scope.Delegate && d.Kind != scope.Revoke:
 		return nil
+	case d.Kind == scope.Revoke && own == nil:
+		return []string{fmt.Sprintf("the policy of %q is replaced, and is not known here: see with \"aweigh policy show\" which of its approvals and "+
+			"rules would not hold any more", child.Prefix)}
+	case d.Kind == scope.Revoke:
+		now = own
 	}
-	child := d.Child
-	for i := range above.Approvals {
-		if loss := lostApproval(&above.Approvals[i], child); loss != "" {
-			all = append(all, loss)
-		}
+	if now == own { // what the scope above decides about itself stays
+		all = lostDecisions(own, child)
 	}
-	for _, rule := range above.Actions {
+	all = append(all, lostApprovals(now, child)...)
+	for _, rule := range now.Actions {
 		if loss := lostRule(rule, child); loss != "" {
 			all = append(all, loss)
 		}
@@ -28,25 +35,64 @@ func Delegated(above *scope.Policy, d *scope.Decision) (all []string) {
 	return all
 }
 
-// lostApproval says what becomes of an approval below the prefix of a child; empty if it is the same there.
-func lostApproval(a *scope.Approval, child *scope.Child) string {
-	reach := child.Prefix // where both hold
-	if bytes.HasPrefix(a.Prefix, reach) {
-		reach = a.Prefix
+// lostApprovals says where below the prefix of a child changes or deletions of keys would need another approval than
+// now, or none. What one needs is the same for all keys between two prefixes of approvals.
+func lostApprovals(now *scope.Policy, child *scope.Child) (all []string) {
+	prefixes := [][]byte{child.Prefix}
+	for _, a := range slices.Concat(now.Approvals, child.Policy.Approvals) {
+		if ofKeys(&a) && bytes.HasPrefix(a.Prefix, child.Prefix) {
+			prefixes = append(prefixes, a.Prefix)
+		}
 	}
-	if a.Matter != scope.Changes && a.Matter != scope.Deletions || !bytes.HasPrefix(reach, a.Prefix) {
+	slices.SortFunc(prefixes, bytes.Compare)
+	for _, prefix := range slices.CompactFunc(prefixes, bytes.Equal) {
+		changes := lostApproval(scope.Changes, prefix, now.Covers(prefix, false), child.Policy.Covers(prefix, false))
+		if changes != "" {
+			all = append(all, changes)
+		}
+		a, b := now.Covers(prefix, true), child.Policy.Covers(prefix, true)
+		if deletions := lostApproval(scope.Deletions, prefix, a, b); deletions != "" && (changes == "" || special(a) || special(b)) {
+			all = append(all, deletions)
+		}
+	}
+	return all
+}
+
+func ofKeys(a *scope.Approval) bool { return a.Matter == scope.Changes || a.Matter == scope.Deletions }
+
+// special reports whether an approval is about deletions alone.
+func special(a *scope.Approval) bool { return a != nil && a.Matter == scope.Deletions }
+
+// lostApproval says what becomes of an approval below a prefix; empty if there is none now, or the same then.
+func lostApproval(matter scope.Matter, prefix []byte, now, then *scope.Approval) string {
+	switch {
+	case now == nil || then != nil && terms(*now) == terms(*then):
 		return ""
+	case then == nil:
+		return fmt.Sprintf("%s below %q need approval now (%s), and would need none", matter, prefix, WriteApproval(*now))
 	}
-	becomes := "need none"
-	for _, b := range child.Policy.Approvals {
-		if b.Matter != a.Matter || !bytes.HasPrefix(reach, b.Prefix) {
+	return fmt.Sprintf("%s below %q need approval now (%s), and would need another one: %s", matter, prefix, WriteApproval(*now),
+		WriteApproval(*then))
+}
+
+// lostDecisions says which decisions of a scope about itself would need another approval than now, or none.
+func lostDecisions(own *scope.Policy, child *scope.Child) (all []string) {
+	for i := range own.Approvals {
+		a := &own.Approvals[i]
+		if ofKeys(a) {
 			continue
 		}
-		if becomes = "need another one: " + WriteApproval(b); terms(*a) == terms(b) {
-			return ""
+		var then *scope.Approval
+		if at := slices.IndexFunc(child.Policy.Approvals, func(b scope.Approval) bool {
+			return b.Matter == a.Matter && bytes.Equal(b.Prefix, a.Prefix)
+		}); at >= 0 {
+			then = &child.Policy.Approvals[at]
+		}
+		if loss := lostApproval(a.Matter, child.Prefix, a, then); loss != "" {
+			all = append(all, loss)
 		}
 	}
-	return fmt.Sprintf("%s below %q need approval now (%s), and would %s", a.Matter, reach, WriteApproval(*a), becomes)
+	return all
 }
 
 // terms is an approval without its prefix.

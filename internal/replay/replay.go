@@ -11,7 +11,7 @@ import (
 	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/internal/must"
 	"github.com/aweigh/aweigh/kv"
-	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/store"
@@ -36,7 +36,7 @@ type Report struct {
 // Run computes the history of a store again, in another that is empty, from the
 // genesis on. Signatures of mutations, proofs, ballots and certificates are
 // verified. progress, if not nil, is told how far it has come, and ends it by an
-// error. Errors wrap ErrMismatch, or node.ErrNoBlock where blocks are missing.
+// error. Errors wrap ErrMismatch, or machine.ErrNoBlock where blocks are missing.
 func Run(from kv.Reader, into store.Store, progress func(done, all aweigh.Height) error) (r Report, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -47,7 +47,7 @@ func Run(from kv.Reader, into store.Store, progress func(done, all aweigh.Height
 			err = fmt.Errorf("%w: %w", ErrMismatch, v)
 		}
 	}()
-	g, ok, err := node.StoredGenesis(from)
+	g, ok, err := machine.StoredGenesis(from)
 	if err == nil && !ok {
 		err = errors.New("replay: the store is empty; start the node once")
 	}
@@ -59,8 +59,8 @@ func Run(from kv.Reader, into store.Store, progress func(done, all aweigh.Height
 	if err != nil {
 		return r, err
 	}
-	p := player{history: node.History{Reader: from, Scope: id}, into: into, trust: make(map[aweigh.AnchorID][]trust.Change)}
-	ops, err := node.Bootstrap(g)
+	p := player{history: machine.History{Reader: from, Scope: id}, into: into, trust: make(map[aweigh.AnchorID][]trust.Change)}
+	ops, err := machine.Bootstrap(g)
 	if err != nil {
 		return r, err
 	}
@@ -86,7 +86,7 @@ func Run(from kv.Reader, into store.Store, progress func(done, all aweigh.Height
 
 // player plays one history.
 type player struct {
-	history node.History
+	history machine.History
 	into    store.Store
 	state   *scope.State
 	epoch   *scope.Epoch
@@ -226,7 +226,7 @@ func (p *player) final() error {
 	r := &p.report
 	for at := r.Head.Height; at > r.Epoch.Start; at-- {
 		f, err := p.history.Finality(at)
-		if errors.Is(err, node.ErrNoBlock) {
+		if errors.Is(err, machine.ErrNoBlock) {
 			continue // the certificate of a descendant that is not on record yet
 		}
 		if err != nil {

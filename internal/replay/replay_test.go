@@ -14,6 +14,7 @@ import (
 	"github.com/aweigh/aweigh/internal/replay"
 	"github.com/aweigh/aweigh/kv"
 	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/store"
@@ -32,13 +33,13 @@ func lived(t *testing.T) (*store.Mem, aweigh.ScopeID) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	peer, err := node.PeerOf(identity)
+	peer, err := machine.PeerOf(identity)
 	if err != nil {
 		t.Fatal(err)
 	}
 	policy := scope.DefaultPolicy(quorum.BFT)
 	policy.EpochBlocks, policy.Trust.Whole = 8, 8
-	g, err := node.NewGenesis("n", aweigh.InstantOf(time.Now()), policy, node.Founder{Name: "solo", Key: anchor.Public(), Peer: peer})
+	g, err := machine.NewGenesis("n", aweigh.InstantOf(time.Now()), policy, machine.Founder{Name: "solo", Key: anchor.Public(), Peer: peer})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +172,7 @@ func TestLiesInTheRecordShow(t *testing.T) {
 		"another block": func() altered {
 			key, _ := last('h')
 			at := aweigh.Height(binary.BigEndian.Uint64(key[len(key)-8:]))
-			b, err := node.History{Reader: s, Scope: id}.Block(at)
+			b, err := machine.History{Reader: s, Scope: id}.Block(at)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -27,7 +27,7 @@ func (p Printer) Acted(verb string, key []byte, r *aweighv1.ActResponse) error {
 			out.Watchers = &r.Watchers
 		}
 		return p.JSON(out)
-	case Value:
+	case Value, Raw:
 		return nil
 	}
 	var err error
@@ -140,9 +140,8 @@ func (p Printer) Signal(x *aweighv1.SignalsResponse) error {
 		out.Key, out.KeyBase64 = bytesField(x.Key)
 		out.Value, out.ValueBase64 = bytesField(x.Value)
 		return p.line(out)
-	case Value:
-		_, err := fmt.Fprintf(p.Out, "%s\n", x.Value)
-		return err
+	case Value, Raw:
+		return p.alone(x.Value)
 	}
 	who := x.AuthorName
 	if who == "" {

@@ -57,7 +57,7 @@ func (p Printer) approvals(a *scope.Approved) error {
 			late++
 			choice += ", late"
 		}
-		rows = append(rows, []string{b.Name, b.Voter.Short(), fmt.Sprint(b.Weight), choice, fmt.Sprint(b.Height), b.Comment})
+		rows = append(rows, []string{brief(b.Name), b.Voter.Short(), fmt.Sprint(b.Weight), choice, fmt.Sprint(b.Height), b.Comment})
 	}
 	if err := p.table(rows...); err != nil {
 		return err

@@ -76,7 +76,7 @@ func (p Printer) Ballots(all []Shown, mo *scope.Motion, t *votes.MotionTally) er
 		s := &all[i]
 		name, weight, holds := "-", "-", "not checked"
 		if s.Name != "" {
-			name, weight = s.Name, fmt.Sprint(s.Weight)
+			name, weight = brief(s.Name), fmt.Sprint(s.Weight)
 		}
 		switch {
 		case s.Err != nil:
@@ -108,7 +108,7 @@ func (p Printer) Signed(b *votes.MotionBallot, name string, weight uint64, file 
 		return p.JSON(shownOf(&Shown{MotionBallot: *b, File: file, Name: name, Weight: weight, Checked: true}))
 	}
 	_, err := fmt.Fprintf(p.Out, "signed: %s, weight %d, votes to %s motion %s; hand it to any node: aweigh ballot import %s\n",
-		Line(name), weight, b.Choice, b.Motion.Short(), file)
+		Line(name), weight, b.Choice, b.Motion.Short(), Word(file))
 	return err
 }
 

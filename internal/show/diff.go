@@ -4,7 +4,8 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/aweigh/aweigh/sim"
+	"github.com/aweigh/aweigh/sim/scenario"
+	"github.com/aweigh/aweigh/sim/sweep"
 )
 
 type diffJSON struct {
@@ -16,7 +17,7 @@ type diffJSON struct {
 }
 
 // Diff writes where two traces, of the names a and b, part.
-func (p Printer) Diff(d sim.TraceDiff, a, b string) error {
+func (p Printer) Diff(d sweep.TraceDiff, a, b string) error {
 	if p.Format == JSON {
 		return p.JSON(diffJSON(d))
 	}
@@ -50,7 +51,7 @@ type namedJSON struct {
 }
 
 // Scenarios writes a library.
-func (p Printer) Scenarios(all []sim.Named) error {
+func (p Printer) Scenarios(all []scenario.Named) error {
 	if p.Format == JSON {
 		out := make([]namedJSON, len(all))
 		for i, n := range all {

@@ -131,7 +131,7 @@ func (p Printer) Anchors(r *aweighv1.TrustResponse) error {
 	}
 	rows := [][]string{{"ANCHOR", "ID", "STANDING", "WEIGHT", "PEER"}}
 	for _, a := range r.Anchors {
-		name := a.Name
+		name := brief(a.Name)
 		if a.Self {
 			name += " *"
 		}
@@ -151,21 +151,29 @@ func (p Printer) Anchors(r *aweighv1.TrustResponse) error {
 		if len(x.Approvals) > 0 {
 			who := make([]string, len(x.Approvals))
 			for i, a := range x.Approvals {
-				who[i] = nameOf(names, a)
+				who[i] = brief(nameOf(names, a))
 			}
-			by = strings.Join(who, ", ")
+			by = cut(strings.Join(who, ", "), 38)
 		}
-		lapses := instant(x.LapsesNs)
+		lapses := minute(x.LapsesNs)
 		if x.Carried > 0 {
 			lapses = "-"
 		}
-		rows = append(rows, []string{short(x.Id), orNone(short(x.Motion)), about(x, names), by, fmt.Sprintf("%d of %d", x.Weight, x.Needed), Missing(x, names), lapses})
+		rows = append(rows, []string{short(x.Id), orNone(short(x.Motion)), shortened(about(x, names), 38), by, fmt.Sprintf("%d of %d", x.Weight, x.Needed), listed(x, names), lapses})
 	}
 	if err := p.table(rows...); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintf(p.Out, "\n%s\n", Told(r.Header))
 	return err
+}
+
+// listed is Missing in a few words, beside the weight.
+func listed(x *aweighv1.Proposal, names map[string]string) string {
+	if x.Fate == "carried" {
+		return fmt.Sprintf("carried in block %d", x.Carried)
+	}
+	return cut(strings.Replace(Missing(x, names), "needs the approval of ", "needs ", 1), 23)
 }
 
 // Governed writes what became of a decision; next says what must happen now, if

@@ -12,12 +12,19 @@ import (
 type HandedIn struct {
 	Added, Repeated, Equivocated, Late uint64
 	Refused                            []Refusal
+	Contrary                           []Contrary
 }
 
 // Refusal is a ballot that was refused.
 type Refusal struct {
 	File string // that it was read from; empty if it was none
 	*aweighv1.RefusedBallot
+}
+
+// Contrary is a ballot whose voter has signed the opposite, too.
+type Contrary struct {
+	File string // as of a Refusal
+	*aweighv1.ContraryBallot
 }
 
 // Add adds what became of some ballots of a file.
@@ -28,6 +35,9 @@ func (h *HandedIn) Add(file string, r *aweighv1.HandInResponse) {
 	h.Late += r.Late
 	for _, x := range r.Refused {
 		h.Refused = append(h.Refused, Refusal{file, x})
+	}
+	for _, x := range r.Contrary {
+		h.Contrary = append(h.Contrary, Contrary{file, x})
 	}
 }
 
@@ -52,17 +62,27 @@ func (p Printer) HandedIn(h *HandedIn) error {
 		words = append(words, fmt.Sprintf("%d refused", len(h.Refused)))
 	}
 	fmt.Fprintf(p.Out, "ballots: %s\n", strings.Join(words, ", "))
-	return p.Refused(h)
+	return p.Listed(h)
 }
 
-// Refused lists the ballots that were refused, in words.
-func (p Printer) Refused(h *HandedIn) (err error) {
-	for _, x := range h.Refused {
-		where := ""
-		if x.File != "" {
-			where = Line(x.File) + ", "
+// Listed lists the ballots that were refused, and those that contradict others, in words.
+func (p Printer) Listed(h *HandedIn) (err error) {
+	where := func(file string) string {
+		if file == "" {
+			return ""
 		}
-		_, err = fmt.Fprintf(p.Out, "  %sballot %d, by %s on motion %s: %s\n", where, x.Ballot, short(x.Voter), short(x.Motion), Text(x.Why))
+		return Line(file) + ", "
+	}
+	for _, x := range h.Refused {
+		_, err = fmt.Fprintf(p.Out, "  %sballot %d, by %s on motion %s: %s\n", where(x.File), x.Ballot, short(x.Voter), short(x.Motion), Text(x.Why))
+	}
+	for _, x := range h.Contrary {
+		who := short(x.Voter)
+		if x.Name != "" {
+			who = Line(x.Name) + " (" + who + ")"
+		}
+		_, err = fmt.Fprintf(p.Out, "  %sballot %d, by %s on motion %s: it says %s, and another that the same key signed says %s\n",
+			where(x.File), x.Ballot, who, short(x.Motion), Line(x.Choice), Line(x.Before))
 	}
 	return err
 }
@@ -76,15 +96,28 @@ func (p Printer) handedJSON(h *HandedIn) error {
 		Why     string `json:"why"`
 		Unsound bool   `json:"unsound"` // it does not hold, here or elsewhere
 	}
+	type contrary struct {
+		File   string `json:"file,omitempty"`
+		Ballot uint64 `json:"ballot"` // its place in the file, from 0
+		Motion string `json:"motion"`
+		Voter  string `json:"voter"`
+		Name   string `json:"name,omitempty"`
+		Choice string `json:"choice"`
+		Before string `json:"before"` // what another of the voter says
+	}
 	out := struct {
-		Added       uint64    `json:"added"`
-		Repeated    uint64    `json:"repeated"`
-		Equivocated uint64    `json:"equivocated"`
-		Late        uint64    `json:"late"`
-		Refused     []refusal `json:"refused"`
-	}{h.Added, h.Repeated, h.Equivocated, h.Late, []refusal{}}
+		Added       uint64     `json:"added"`
+		Repeated    uint64     `json:"repeated"`
+		Equivocated uint64     `json:"equivocated"`
+		Late        uint64     `json:"late"`
+		Refused     []refusal  `json:"refused"`
+		Contrary    []contrary `json:"contrary"`
+	}{h.Added, h.Repeated, h.Equivocated, h.Late, []refusal{}, []contrary{}}
 	for _, x := range h.Refused {
 		out.Refused = append(out.Refused, refusal{x.File, x.Ballot, hex.EncodeToString(x.Motion), hex.EncodeToString(x.Voter), x.Why, x.Unsound})
+	}
+	for _, x := range h.Contrary {
+		out.Contrary = append(out.Contrary, contrary{x.File, x.Ballot, hex.EncodeToString(x.Motion), hex.EncodeToString(x.Voter), x.Name, x.Choice, x.Before})
 	}
 	return p.JSON(out)
 }

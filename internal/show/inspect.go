@@ -96,7 +96,7 @@ func (p Printer) decision(r *scope.MotionReport) {
 		for _, c := range policytext.Diff(scope.DefaultPolicy(mode), d.Child.Policy) {
 			fmt.Fprintf(p.Out, "  %s\n    - %s\n    + %s\n", Line(c.Field), Line(c.From), Line(c.To))
 		}
-		for _, w := range policytext.Delegated(&r.Under.Policy, d) {
+		for _, w := range policytext.Lost(&r.Under.Policy, nil, d) {
 			fmt.Fprintf(p.Out, "  warning: %s\n", Line(w))
 		}
 	default:
@@ -152,7 +152,7 @@ func (p Printer) voters(r *scope.MotionReport) error {
 		if v.Required {
 			as += ", must approve"
 		}
-		rows = append(rows, []string{v.Name, v.Key.ID().Short(), fmt.Sprint(v.Weight), as, shortKey(v.Key.String())})
+		rows = append(rows, []string{brief(v.Name), v.Key.ID().Short(), fmt.Sprint(v.Weight), as, shortKey(v.Key.String())})
 	}
 	return p.table(rows...)
 }

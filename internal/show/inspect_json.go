@@ -101,7 +101,7 @@ func inspectionOf(r *scope.MotionReport, pinned bool, now aweigh.Instant) (*insp
 		Origin: attestation(r.Origin), Head: attestation(r.Head), Bare: r.Bare,
 	}
 	if r.Decision != nil {
-		out.Warnings = policytext.Delegated(&r.Under.Policy, r.Decision)
+		out.Warnings = policytext.Lost(&r.Under.Policy, nil, r.Decision)
 	}
 	for _, v := range mo.Voters {
 		out.Voters = append(out.Voters, electorJSON{v.Name, v.Key.ID().String(), v.Key.String(), v.Weight, v.Anchor, v.Required})

@@ -16,7 +16,7 @@ func (p Printer) Put(r *aweighv1.PutResponse) error {
 			Prev     *keyValue `json:"prev_kv,omitempty"`
 			Repeated bool      `json:"repeated,omitempty"` // answered from the record
 		}{headerJSON(r.Header), r.Uid, kvJSON(r.PrevKv), r.Repeated})
-	case Value:
+	case Value, Raw:
 		if r.PrevKv != nil {
 			return p.value(r.PrevKv)
 		}
@@ -48,7 +48,7 @@ func (p Printer) Delete(r *aweighv1.DeleteResponse) error {
 			Prev     []*keyValue `json:"prev_kvs,omitempty"`
 			Repeated bool        `json:"repeated,omitempty"` // answered from the record, without the number
 		}{headerJSON(r.Header), r.Deleted, kvsJSON(r.PrevKvs), r.Repeated})
-	case Value:
+	case Value, Raw:
 		return p.values(r.PrevKvs)
 	}
 	if r.Repeated {
@@ -77,7 +77,7 @@ func (p Printer) Range(r *aweighv1.RangeResponse, single bool) error {
 	switch {
 	case p.Format == JSON:
 		return p.JSON(rangeOf(r))
-	case p.Format == Value:
+	case p.Format.OfValues():
 		return p.values(r.Kvs)
 	case single && len(r.Kvs) == 1:
 		kv := r.Kvs[0]
@@ -130,8 +130,15 @@ func (p Printer) values(kvs []*aweighv1.KeyValue) error {
 	return nil
 }
 
-func (p Printer) value(kv *aweighv1.KeyValue) error {
-	_, err := fmt.Fprintf(p.Out, "%s\n", kv.Value)
+func (p Printer) value(kv *aweighv1.KeyValue) error { return p.alone(kv.Value) }
+
+// alone writes a value alone.
+func (p Printer) alone(value []byte) error {
+	end := "\n"
+	if p.Format == Raw {
+		end = ""
+	}
+	_, err := fmt.Fprintf(p.Out, "%s%s", value, end)
 	return err
 }
 
@@ -158,7 +165,7 @@ func (p Printer) event(e *aweighv1.Event) error {
 			Kv   *keyValue `json:"kv"`
 			Prev *keyValue `json:"prev_kv,omitempty"`
 		}{kind, kvJSON(e.Kv), kvJSON(e.PrevKv)})
-	case Value:
+	case Value, Raw:
 		if e.Delete {
 			return nil
 		}
@@ -213,10 +220,14 @@ func txnOf(r *aweighv1.TxnResponse) *txnJSON {
 	return out
 }
 
-// Txn writes the answer to a transaction.
-func (p Printer) Txn(r *aweighv1.TxnResponse) error {
+// Txn writes the answer to a transaction. One whose conditions did not hold, and that has nothing to do then, has no
+// answer but in JSON: that is an error.
+func (p Printer) Txn(r *aweighv1.TxnResponse, otherwise bool) error {
 	if p.Format == JSON {
 		return p.JSON(txnOf(r))
+	}
+	if !r.Succeeded && !otherwise {
+		return nil
 	}
 	if p.Format == Table {
 		branch := "then"
@@ -237,7 +248,7 @@ func (p Printer) responses(r *aweighv1.TxnResponse) error {
 		var err error
 		switch op := op.Response.(type) {
 		case *aweighv1.OpResponse_Range:
-			if p.Format == Value {
+			if p.Format.OfValues() {
 				err = p.values(op.Range.Kvs)
 				break
 			}

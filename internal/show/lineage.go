@@ -9,7 +9,7 @@ import (
 	"github.com/aweigh/aweigh"
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 	"github.com/aweigh/aweigh/lineage"
-	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
 )
@@ -73,7 +73,7 @@ func (p Printer) entries(entries []*aweighv1.Entry, more, keyed bool) error {
 		rows[0] = slices.Insert(rows[0], 3, "KEY")
 	}
 	for _, e := range entries {
-		by, version := e.AuthorName, ""
+		by, version := brief(e.AuthorName), ""
 		if by == "" {
 			by = short(e.Author)
 		}
@@ -226,7 +226,7 @@ func (p Printer) Why(g scope.Genesis, r scope.Report, pinned bool) error {
 	fmt.Fprintln(p.Out)
 	rows = [][]string{{"SIGNED BY", "ID", "WEIGHT"}}
 	for _, s := range signed.Signers {
-		rows = append(rows, []string{s.Name, s.Anchor.Short(), fmt.Sprint(s.Weight)})
+		rows = append(rows, []string{brief(s.Name), s.Anchor.Short(), fmt.Sprint(s.Weight)})
 	}
 	if err := p.table(rows...); err != nil {
 		return err
@@ -255,7 +255,7 @@ func ruleWords(r quorum.Rule) string {
 // authorName is the name of the anchor whose node an author is.
 func authorName(anchors []scope.Anchor, author aweigh.Hash) string {
 	for _, a := range anchors {
-		if node.AuthorOf(node.Peer(a.Peer)) == author {
+		if machine.AuthorOf(machine.Peer(a.Peer)) == author {
 			return a.Name
 		}
 	}

@@ -109,7 +109,7 @@ func Lacking(m *aweighv1.Motion) string {
 	}
 	var words []string
 	if m.Approve < m.Needed {
-		words = append(words, fmt.Sprintf("approvals of weight %d more", m.Needed-m.Approve))
+		words = append(words, fmt.Sprintf("weight %d more", m.Needed-m.Approve))
 	}
 	if m.Heads < m.HeadsNeeded {
 		words = append(words, Count(m.HeadsNeeded-m.Heads, "more anchor"))
@@ -163,16 +163,16 @@ func (p Printer) Motions(r *aweighv1.MotionsResponse) error {
 		_, err := fmt.Fprintln(p.Out, "no motions"+alone(r.Header))
 		return err
 	}
-	rows := [][]string{{"MOTION", "ABOUT", "BY", "STATE", "TALLY", "NEEDS", "UNTIL"}}
+	rows := [][]string{{"MOTION", "ABOUT", "BY", "STATE", "TALLY", "ENDS"}}
 	for _, m := range r.Motions {
-		until := instant(m.DeadlineNs)
+		ends := minute(m.DeadlineNs)
 		switch {
 		case m.ClosedNs > 0:
-			until = "closed " + instant(m.ClosedNs)
+			ends = minute(m.ClosedNs)
 		case m.ApprovedHeight > 0:
-			until = approvedIn(m)
+			ends = "at its turn"
 		}
-		rows = append(rows, []string{short(m.Id), aboutMotion(m), authorOf(m), stateOf(m), bar(m, 10), orNone(Lacking(m)), until})
+		rows = append(rows, []string{short(m.Id), aboutMotion(shortened(m.Subject, 38), m.Decision), brief(authorOf(m)), cut(stateOf(m), 22), bar(m, 6), ends})
 	}
 	if err := p.table(rows...); err != nil {
 		return err
@@ -182,11 +182,11 @@ func (p Printer) Motions(r *aweighv1.MotionsResponse) error {
 
 // aboutMotion says what a motion is about, and by which ID "policy set" and "anchor"
 // speak of it.
-func aboutMotion(m *aweighv1.Motion) string {
-	if len(m.Decision) == 0 {
-		return m.Subject
+func aboutMotion(subject string, decision []byte) string {
+	if len(decision) == 0 {
+		return subject
 	}
-	return m.Subject + ", decision " + short(m.Decision)
+	return subject + ", decision " + short(decision)
 }
 
 func orNone(s string) string {
@@ -211,13 +211,17 @@ func approvedIn(m *aweighv1.Motion) string {
 	return fmt.Sprintf("approved in block %d", m.ApprovedHeight)
 }
 
-// stateOf is how a motion stands in a word or two; "motion show" says why.
+// stateOf is how a motion stands in a few words; "motion show" says why.
 func stateOf(m *aweighv1.Motion) string {
 	switch {
 	case m.Doomed != "":
 		return "would be void"
 	case m.ApprovedHeight > 0 && stands(m):
-		return m.Fate + ", waits for its turn"
+		return approvedIn(m)
+	case m.Fate == "open":
+		if needs := Lacking(m); needs != "" {
+			return "open: " + needs
+		}
 	}
 	return m.Fate
 }
@@ -268,12 +272,12 @@ func motionDocumentOf(r *aweighv1.MotionResponse) motionDocument {
 func (p Printer) MotionLine(r *aweighv1.MotionResponse) error { return p.line(motionDocumentOf(r)) }
 
 // Motion writes one motion in full.
-func (p Printer) Motion(r *aweighv1.MotionResponse) error { return p.MotionUnder(r, nil) }
+func (p Printer) Motion(r *aweighv1.MotionResponse) error { return p.MotionUnder(r, nil, nil) }
 
 // MotionUnder writes one motion in full, and what would not hold any more of the policy in force.
-func (p Printer) MotionUnder(r *aweighv1.MotionResponse, inForce *scope.Policy) error {
+func (p Printer) MotionUnder(r *aweighv1.MotionResponse, inForce, own *scope.Policy) error {
 	m := r.Motion
-	warns := warnings(m, inForce)
+	warns := warnings(m, inForce, own)
 	if p.Format == JSON {
 		out := motionDocumentOf(r)
 		out.Motion.Warnings = warns
@@ -282,7 +286,7 @@ func (p Printer) MotionUnder(r *aweighv1.MotionResponse, inForce *scope.Policy) 
 	rows := [][]string{
 		{"motion", hex.EncodeToString(m.Id)},
 		{"told", Told(r.Header)},
-		{"about", aboutMotion(m)},
+		{"about", aboutMotion(m.Subject, m.Decision)},
 		{"proposed by", fmt.Sprintf("%s, in block %d (epoch %d), %s", authorOf(m), m.Height, m.Epoch, instant(m.OpenedNs))},
 	}
 	if m.Justification != "" {
@@ -338,7 +342,7 @@ func (p Printer) MotionUnder(r *aweighv1.MotionResponse, inForce *scope.Policy) 
 func voterRows(m *aweighv1.Motion) [][]string {
 	rows := [][]string{{"VOTER", "ID", "WEIGHT", "SAYS", "RECORDED", "COMMENT"}}
 	for _, v := range m.Voters {
-		name := voterName(v)
+		name := brief(voterName(v))
 		if !v.Anchor {
 			name += " (approver)"
 		}
@@ -392,7 +396,7 @@ func (p Printer) Pending(r *aweighv1.MotionResponse) error {
 	fmt.Fprintf(p.Out, "until %s%s\n", instant(m.DeadlineNs), in(m.DeadlineNs))
 	fmt.Fprintf(p.Out, "next:  aweigh motion show %s;  at anchors:  aweigh ballot approve %s\n", short(m.Id), short(m.Id))
 	if slices.ContainsFunc(m.Voters, func(v *aweighv1.Voter) bool { return !v.Anchor && len(v.Ballots) == 0 }) {
-		fmt.Fprintf(p.Out, "   for approvers:  aweigh motion export %s --write m.motion;  with their keys:  aweigh ballot sign m.motion;  then:  aweigh ballot import FILE\n", short(m.Id))
+		fmt.Fprintf(p.Out, "   for approvers:  aweigh motion export %s --write m.motion;  with their keys:  aweigh ballot sign m.motion --key FILE.key --choice approve;  then:  aweigh ballot import FILE\n", short(m.Id))
 	}
 	return nil
 }
@@ -404,4 +408,13 @@ func Progress(m *aweighv1.Motion) string {
 		s += ", needs " + l
 	}
 	return s
+}
+
+// DoomedUntil says until when a motion stays open that would be void, and who ends it before.
+func DoomedUntil(m *aweighv1.Motion) string {
+	sooner := fmt.Sprintf("%s, which proposed it, ends it sooner: aweigh motion withdraw %s", Line(authorOf(m)), short(m.Id))
+	if len(m.Decision) > 0 {
+		sooner = fmt.Sprintf("anchors end it sooner: aweigh ballot reject %s", short(m.Id))
+	}
+	return fmt.Sprintf("it stays open until %s%s at the latest; %s", instant(m.DeadlineNs), in(m.DeadlineNs), sooner)
 }

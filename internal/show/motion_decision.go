@@ -31,13 +31,14 @@ func decided(m *aweighv1.Motion) *scope.Policy {
 	}
 }
 
-// warnings say what a motion that stands would end without saying so. inForce is the policy of its scope.
-func warnings(m *aweighv1.Motion, inForce *scope.Policy) []string {
+// warnings say what a motion that stands would end without saying so. inForce is the policy of its scope, and own that
+// of the scope that it is about; nil if they are not known.
+func warnings(m *aweighv1.Motion, inForce, own *scope.Policy) []string {
 	d := DecisionOf(m)
 	if d == nil || inForce == nil || !stands(m) {
 		return nil
 	}
-	return policytext.Delegated(inForce, d)
+	return policytext.Lost(inForce, own, d)
 }
 
 // terms writes how a policy differs from the default one, which says the rest.

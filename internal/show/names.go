@@ -42,7 +42,7 @@ func (p Printer) Resolved(r *aweighv1.ResolveResponse) error {
 			rangeJSON
 			Object object `json:"object"`
 		}{rangeJSON{headerJSON(r.Header), kvsJSON(kvs), 1, false}, object{r.Number, r.Newest, r.Claims, movedOf(r.Moved)}})
-	case Value:
+	case Value, Raw:
 		return p.values(kvs)
 	}
 	return p.table(

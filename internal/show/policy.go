@@ -64,7 +64,7 @@ func (p Printer) PolicyDiff(diff []policytext.Change, now, after *aweighv1.Trust
 	fmt.Fprintln(p.Out)
 	rows = [][]string{{"ANCHOR", "NEXT WEIGHT NOW", "THEN"}}
 	for _, w := range weights {
-		rows = append(rows, []string{w.Name, fmt.Sprint(w.From), fmt.Sprint(w.To)})
+		rows = append(rows, []string{brief(w.Name), fmt.Sprint(w.From), fmt.Sprint(w.To)})
 	}
 	return p.table(rows...)
 }

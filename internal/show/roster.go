@@ -32,7 +32,7 @@ func (p Printer) seatTable(e *scope.Epoch) error {
 	rows := [][]string{{"ANCHOR", "ID", "SCORE", "WEIGHT", "SHARE"}}
 	total := e.Roster.Weights.Total()
 	for _, x := range seats(e) {
-		rows = append(rows, []string{x.Name, x.ID[:8], fmt.Sprint(x.Score), fmt.Sprint(x.Weight), share(x.Weight, total)})
+		rows = append(rows, []string{brief(x.Name), x.ID[:8], fmt.Sprint(x.Score), fmt.Sprint(x.Weight), share(x.Weight, total)})
 	}
 	return p.table(rows...)
 }

@@ -62,17 +62,17 @@ func health(x *aweighv1.Scope) string {
 		return "no quorum"
 	case scope.FullAt(x.Bytes, x.BytesAllowed):
 		return "full"
-	case x.FailuresLeft == 0:
-		return "ok, none may fail"
+	case x.FailuresLeft == 0: // as there are so few, or as one is away
+		return "none may fail"
 	}
 	return fmt.Sprintf("ok, %d may fail", x.FailuresLeft)
 }
 
 // Scopes writes the scopes of a namespace, as a list or as a tree.
-func (p Printer) Scopes(all []*aweighv1.Scope, tree bool) error {
+func (p Printer) Scopes(r *aweighv1.ScopesResponse, tree bool) error {
 	if p.Format == JSON {
 		out := []scopeJSON{}
-		for _, x := range all {
+		for _, x := range r.Scopes {
 			j := scopeJSON{
 				Prefix: string(x.Prefix), ID: hex.EncodeToString(x.Id), Parent: hex.EncodeToString(x.Parent), Depth: x.Depth, Name: x.Name,
 				Mode: x.Mode, Epoch: x.Epoch, Height: x.Height, Revision: x.Revision, BlockTimeNs: x.BlockTimeNs, Delegated: x.Delegated,
@@ -84,27 +84,32 @@ func (p Printer) Scopes(all []*aweighv1.Scope, tree bool) error {
 			}
 			out = append(out, j)
 		}
+		var h *header // missing where the answer is about one scope
+		if r.Header != nil {
+			said := headerJSON(r.Header)
+			h = &said
+		}
 		return p.JSON(struct {
+			Header *header     `json:"header,omitempty"` // of the root scope
 			Scopes []scopeJSON `json:"scopes"`
-		}{out})
+		}{h, out})
 	}
-	rows := [][]string{{"SCOPE", "ID", "MODE", "ANCHORS", "EPOCH", "HEIGHT", "RATE", "SIZE", "LAST BLOCK", "STATE"}}
-	for _, x := range all {
+	rows := [][]string{{"SCOPE", "ID", "MODE", "ANCHORS", "EPOCH", "HEIGHT", "RATE", "SIZE", "LAST", "STATE"}}
+	for _, x := range r.Scopes {
 		name := ScopeName(x)
 		if tree {
 			name = strings.Repeat("  ", int(x.Depth)) + name
-		}
-		who := strings.Join(x.Anchors, ", ")
-		if len(x.Anchors) > 6 {
-			who = fmt.Sprintf("%s and %s", strings.Join(x.Anchors[:5], ", "), Count(len(x.Anchors)-5, "other"))
 		}
 		last := "-"
 		if x.Height > 0 {
 			last = ago(time.Since(time.Unix(0, x.BlockTimeNs)))
 		}
-		rows = append(rows, []string{name, short(x.Id), x.Mode, who, known(x, x.Epoch), known(x, x.Height), scopeRate(x), scopeSize(x), last, health(x) + handing(x)})
+		rows = append(rows, []string{name, short(x.Id), x.Mode, fmt.Sprint(len(x.Anchors)), known(x, x.Epoch), known(x, x.Height), scopeRate(x), scopeSize(x), last, health(x) + handing(x)})
 	}
-	return p.table(rows...)
+	if err := p.table(rows...); err != nil {
+		return err
+	}
+	return p.toldAlone(r.Header)
 }
 
 // known is a number of a scope's, if the node knows it.
@@ -191,7 +196,7 @@ func revocable(x *aweighv1.Scope) string {
 // Scope writes all that a node tells of one scope.
 func (p Printer) Scope(x, parent *aweighv1.Scope) error {
 	if p.Format == JSON {
-		return p.Scopes([]*aweighv1.Scope{x}, false)
+		return p.Scopes(&aweighv1.ScopesResponse{Scopes: []*aweighv1.Scope{x}}, false)
 	}
 	from := "the root scope"
 	if parent != nil {

@@ -27,16 +27,20 @@ const (
 	Table Format = "table"
 	JSON  Format = "json"
 	Value Format = "value" // values alone, one after another, each with a line break
+	Raw   Format = "raw"   // the same without line breaks: the bytes as they are
 )
 
 // ParseFormat reads a Format.
 func ParseFormat(s string) (Format, error) {
 	switch f := Format(s); f {
-	case Table, JSON, Value:
+	case Table, JSON, Value, Raw:
 		return f, nil
 	}
-	return "", fmt.Errorf("show: the output is table, json or value, not %q", s)
+	return "", fmt.Errorf("show: the output is table, json, value or raw, not %q", s)
 }
+
+// OfValues reports whether the format has values alone.
+func (f Format) OfValues() bool { return f == Value || f == Raw }
 
 // Printer writes in one format.
 type Printer struct {
@@ -186,14 +190,40 @@ func text(value []byte) string {
 	if printable := s[1 : len(s)-1]; printable == string(value) {
 		s = printable
 	}
+	return cut(s, most)
+}
+
+// shortened is s with at most most letters, without those in its middle.
+func shortened(s string, most int) string {
+	r := []rune(s)
+	if len(r) <= most {
+		return s
+	}
+	half := (most - 1) / 2
+	return string(r[:most-1-half]) + "…" + string(r[len(r)-half:])
+}
+
+// mostName bounds the letters of a name in a cell of a table, whose other cells tell the ID.
+const mostName = 20
+
+// brief is a name for a cell of a table.
+func brief(name string) string { return shortened(name, mostName) }
+
+// cut is s with at most most letters, without those at its end.
+func cut(s string, most int) string {
 	if r := []rune(s); len(r) > most {
-		s = string(r[:most-1]) + "…"
+		return string(r[:most-1]) + "…"
 	}
 	return s
 }
 
 // short is the start of a hash.
 func short(b []byte) string { return hex.EncodeToString(b[:min(4, len(b))]) }
+
+// minute is instant where the minute is enough, as in lists.
+func minute(ns int64) string {
+	return time.Unix(0, ns).UTC().Format("2006-01-02 15:04Z")
+}
 
 // instant is a time for people, in UTC.
 func instant(ns int64) string {

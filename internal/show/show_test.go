@@ -99,3 +99,23 @@ func TestCountsHaveAPlural(t *testing.T) {
 		}
 	}
 }
+
+// TestRawIsWhatWasPut holds that raw adds no byte to a value, and value a line break.
+func TestRawIsWhatWasPut(t *testing.T) {
+	value := []byte("\x00\xff\r\n")
+	kv := &aweighv1.KeyValue{Value: value}
+	for format, want := range map[Format]string{Raw: string(value), Value: string(value) + "\n"} {
+		for name, write := range map[string]func(Printer) error{
+			"get":    func(p Printer) error { return p.Range(&aweighv1.RangeResponse{Kvs: []*aweighv1.KeyValue{kv}}, true) },
+			"name":   func(p Printer) error { return p.Resolved(&aweighv1.ResolveResponse{Kv: kv}) },
+			"put":    func(p Printer) error { return p.Put(&aweighv1.PutResponse{PrevKv: kv}) },
+			"watch":  func(p Printer) error { return p.Watch(&aweighv1.WatchResponse{Events: []*aweighv1.Event{{Kv: kv}}}) },
+			"signal": func(p Printer) error { return p.Signal(&aweighv1.SignalsResponse{Value: value}) },
+		} {
+			var out bytes.Buffer
+			if err := write(Printer{Out: &out, Format: format}); err != nil || out.String() != want {
+				t.Errorf("%s -o %s: %q, %v", name, format, out.String(), err)
+			}
+		}
+	}
+}

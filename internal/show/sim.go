@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/aweigh/aweigh/sim"
+	"github.com/aweigh/aweigh/sim/scenario"
 )
 
 // Simulation is a run with what the program around it knows.
@@ -212,10 +213,10 @@ func (p Printer) verdicts(all []sim.Verdict) error {
 		if v.Broken > 0 {
 			verdict = "BROKEN"
 		}
-		i := slices.IndexFunc(sim.Invariants, func(n sim.Named) bool { return n.Name == v.Invariant })
+		i := slices.IndexFunc(scenario.Invariants, func(n scenario.Named) bool { return n.Name == v.Invariant })
 		about := ""
 		if i >= 0 {
-			about = sim.Invariants[i].About
+			about = scenario.Invariants[i].About
 		}
 		rows = append(rows, []string{v.Invariant, Grouped(v.Checks), verdict, about})
 	}

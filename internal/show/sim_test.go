@@ -9,13 +9,15 @@ import (
 	"unicode"
 
 	"github.com/aweigh/aweigh/sim"
+	"github.com/aweigh/aweigh/sim/scenario"
+	"github.com/aweigh/aweigh/sim/sweep"
 )
 
 // evilRun is a run in which everything that may hold others' words holds evil ones.
 func evilRun(evil string) *sim.Result {
 	counts := []sim.Count{{Name: evil, Count: 1234}}
 	return &sim.Result{
-		Scenario: sim.Scenario{Name: evil, About: evil}, Verdicts: []sim.Verdict{{Invariant: evil, Broken: 1}},
+		Scenario: scenario.Scenario{Name: evil, About: evil}, Verdicts: []sim.Verdict{{Invariant: evil, Broken: 1}},
 		Broken: []sim.Breach{{Invariant: "agreement", At: time.Second, Node: 2, Text: evil}}, Goals: counts, Attacks: counts, Refused: counts, Unmodelled: counts,
 		Healed: sim.Healing{Asked: true, Possible: true, Why: evil},
 	}
@@ -29,11 +31,11 @@ func TestSimulationsShowNothingThatDoesNotPrint(t *testing.T) {
 	counts := r.Goals
 	for _, err := range []error{
 		p.Simulation(Simulation{Result: r, Report: evil, Again: evil}),
-		p.Sweep(Sweep{Replay: func(uint64) string { return "again" }, SweepResult: &sim.SweepResult{
-			Worlds: 1, Verdicts: r.Verdicts, Goals: counts, Attacks: counts, Refused: counts, Unmodelled: counts, Failures: []sim.SweepFailure{{Seed: 1, Text: evil}},
+		p.Sweep(Sweep{Replay: func(uint64) string { return "again" }, Result: &sweep.Result{
+			Worlds: 1, Verdicts: r.Verdicts, Goals: counts, Attacks: counts, Refused: counts, Unmodelled: counts, Failures: []sweep.Failure{{Seed: 1, Text: evil}},
 		}}),
-		p.Diff(sim.TraceDiff{Line: 2, Common: []string{evil}, A: []string{evil}, B: []string{evil}}, evil, evil),
-		p.Scenarios([]sim.Named{{Name: evil, About: evil}}),
+		p.Diff(sweep.TraceDiff{Line: 2, Common: []string{evil}, A: []string{evil}, B: []string{evil}}, evil, evil),
+		p.Scenarios([]scenario.Named{{Name: evil, About: evil}}),
 	} {
 		if err != nil {
 			t.Fatal(err)
@@ -67,7 +69,7 @@ func TestListsAreNeverNullInJSON(t *testing.T) {
 	p := Printer{Out: &out, Format: JSON}
 	for _, err := range []error{
 		p.Simulation(Simulation{Result: &sim.Result{}}),
-		p.Sweep(Sweep{SweepResult: &sim.SweepResult{}}),
+		p.Sweep(Sweep{Result: &sweep.Result{}}),
 		p.Scenarios(nil),
 	} {
 		if err != nil {
@@ -82,7 +84,7 @@ func TestListsAreNeverNullInJSON(t *testing.T) {
 func TestFailedWorldsNameTheCommandThatRepeatsThem(t *testing.T) {
 	s := Sweep{
 		Replay: func(seed uint64) string { return "repeat " + strings.Repeat("I", int(seed)) },
-		SweepResult: &sim.SweepResult{Worlds: 3, Failures: []sim.SweepFailure{
+		Result: &sweep.Result{Worlds: 3, Failures: []sweep.Failure{
 			{Seed: 2, Text: "agreement broken", Breach: &sim.Breach{Invariant: "agreement", At: 5, Node: 1}}, {Seed: 3, Text: "panic: x", Stack: "main.go"},
 		}},
 	}

@@ -179,7 +179,7 @@ func (p Printer) Status(s *aweighv1.StatusResponse) error {
 				state += ", PROVEN AT FAULT"
 			}
 		}
-		rows = append(rows, []string{a.Name, short(a.Id), fmt.Sprint(a.Weight), state, address})
+		rows = append(rows, []string{brief(a.Name), short(a.Id), fmt.Sprint(a.Weight), state, address})
 	}
 	return p.table(rows...)
 }
@@ -219,33 +219,16 @@ func decisions(n uint64) string {
 
 // Health says in words how many anchors may fail, and which do not sign.
 func Health(s *aweighv1.StatusResponse) string {
-	total, weightless := 0, 0
+	weightless := 0
 	var absent []string
 	for _, a := range s.Anchors {
 		if a.Weight == 0 {
 			weightless++
-			continue
-		}
-		total++
-		if !a.Reachable && !a.Self {
+		} else if !a.Reachable && !a.Self { // of itself, the node says more below
 			absent = append(absent, a.Name+" "+saysOf(a).Words())
 		}
 	}
-	now := s.FailuresLeft
-	var words []string
-	switch may := mayFail(s); {
-	case now < 0:
-		words = append(words, fmt.Sprintf("NO QUORUM: anchors of weight %d sign, %d is needed; writes wait",
-			s.ReachableWeight, max(s.Notarize, s.Finalize)))
-	case int64(may) == now && may == 0:
-		words = append(words, fmt.Sprintf("ok; none of %s may fail", anchors(total)))
-	case int64(may) == now:
-		words = append(words, fmt.Sprintf("ok; %d of %s may fail", may, anchors(total)))
-	case now == 0:
-		words = append(words, fmt.Sprintf("degraded; %d of %s may fail; none may now", may, anchors(total)))
-	default:
-		words = append(words, fmt.Sprintf("degraded; %d of %s may fail; %d more now", may, anchors(total), now))
-	}
+	words := []string{Quorum(s)}
 	if more := len(absent) - absentNamed; more > 0 {
 		absent = append(absent[:absentNamed], fmt.Sprintf("%d more do not sign", more))
 	}
@@ -286,23 +269,32 @@ const absentNamed = 4
 // anchors counts anchors in words.
 func anchors(n int) string { return plural(n, "anchor") }
 
-// mayFail is how many anchors, the heaviest first, may fail if all are there.
-func mayFail(s *aweighv1.StatusResponse) (n int) {
-	weights := make([]uint64, len(s.Anchors))
-	left := uint64(0)
-	for i, a := range s.Anchors {
-		weights[i] = a.Weight
-		left += a.Weight
-	}
-	slices.Sort(weights)
-	slices.Reverse(weights)
-	for _, w := range weights {
-		if left -= w; left < max(s.Notarize, s.Finalize, 1) {
-			return n
+// Quorum says whether the anchors that sign can decide, and how many of them may fail until they cannot. Anchors without
+// weight do not count. It is "ok" only if all others sign.
+func Quorum(s *aweighv1.StatusResponse) string {
+	total, sign := 0, 0
+	for _, a := range s.Anchors {
+		if a.Weight > 0 {
+			total++
+			if a.Reachable {
+				sign++
+			}
 		}
-		n++
 	}
-	return n
+	may, more := fmt.Sprint(s.FailuresLeft), fmt.Sprint(s.FailuresLeft)
+	if s.FailuresLeft == 0 {
+		may, more = "none", "no"
+	}
+	needed := max(s.Notarize, s.Finalize)
+	switch {
+	case s.FailuresLeft < 0 && s.ReachableWeight < needed:
+		return fmt.Sprintf("NO QUORUM: anchors of weight %d sign, %d is needed; writes wait", s.ReachableWeight, needed)
+	case s.FailuresLeft < 0:
+		return fmt.Sprintf("NO QUORUM: %d of %s sign, fewer than the policy asks for; writes wait", sign, anchors(total))
+	case sign == total:
+		return fmt.Sprintf("ok; %s of %s may fail", may, anchors(total))
+	}
+	return fmt.Sprintf("degraded; %d of %s sign; %s more may fail", sign, anchors(total), more)
 }
 
 func statusOf(s *aweighv1.StatusResponse) statusJSON {

@@ -58,14 +58,49 @@ func TestHealthCountsAnchorsThatSign(t *testing.T) {
 	}
 	for want, s := range map[string]*aweighv1.StatusResponse{
 		"ok; 1 of 4 anchors may fail": status(1, anchor("d", 100, "signing")),
-		"degraded; 1 of 4 anchors may fail; none may now; d lost its record, and signs nothing before epoch 3":         status(0, anchor("d", 100, "silenced")),
-		"degraded; 1 of 4 anchors may fail; none may now; d is not connected":                                          status(0, anchor("d", 100, "away")),
-		"degraded; 1 of 4 anchors may fail; none may now; d has not said yet whether it signs":                         status(0, anchor("d", 100, "of a later version")),
-		"NO QUORUM: anchors of weight 300 sign, 267 is needed; writes wait; d runs without the key that it votes with": status(-1, anchor("d", 100, "keyless")),
-		"ok; none of 3 anchors may fail; 1 anchor of weight 0 not counted":                                             status(0, anchor("d", 0, "signing")),
+		"degraded; 3 of 4 anchors sign; no more may fail; d lost its record, and signs nothing before epoch 3":                   status(0, anchor("d", 100, "silenced")),
+		"degraded; 3 of 4 anchors sign; no more may fail; d is not connected":                                                    status(0, anchor("d", 100, "away")),
+		"degraded; 3 of 4 anchors sign; no more may fail; d has not said yet whether it signs":                                   status(0, anchor("d", 100, "of a later version")),
+		"NO QUORUM: 3 of 4 anchors sign, fewer than the policy asks for; writes wait; d runs without the key that it votes with": status(-1, anchor("d", 100, "keyless")),
+		"ok; none of 3 anchors may fail; 1 anchor of weight 0 not counted":                                                       status(0, anchor("d", 0, "signing")),
 	} {
 		if got := Health(s); got != want {
 			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// TestQuorumSaysNothingTwice holds each combination of what signs, weighs and may fail to one sentence, which says "ok"
+// only if all anchors of weight sign.
+func TestQuorumSaysNothingTwice(t *testing.T) {
+	for _, c := range []struct {
+		signing, silent, weightless int
+		left                        int64
+		weight                      uint64
+		want                        string
+	}{
+		{4, 0, 0, 1, 400, "ok; 1 of 4 anchors may fail"},
+		{3, 1, 0, 0, 300, "degraded; 3 of 4 anchors sign; no more may fail"},
+		{2, 2, 0, -1, 200, "NO QUORUM: anchors of weight 200 sign, 267 is needed; writes wait"},
+		{4, 0, 0, 0, 400, "ok; none of 4 anchors may fail"},                                               // the policy asks for all four
+		{3, 1, 0, -1, 300, "NO QUORUM: 3 of 4 anchors sign, fewer than the policy asks for; writes wait"}, // likewise
+		{1, 0, 0, 0, 400, "ok; none of 1 anchor may fail"},
+		{4, 1, 0, 1, 390, "degraded; 4 of 5 anchors sign; 1 more may fail"}, // as much as if all signed: the silent one is light
+		{6, 1, 0, 1, 350, "degraded; 6 of 7 anchors sign; 1 more may fail"},
+		{3, 0, 1, 0, 300, "ok; none of 3 anchors may fail"},
+		{0, 0, 0, -1, 0, "NO QUORUM: anchors of weight 0 sign, 267 is needed; writes wait"},
+	} {
+		s := &aweighv1.StatusResponse{FailuresLeft: c.left, Notarize: 267, Finalize: 267, ReachableWeight: c.weight}
+		add := func(n int, a *aweighv1.Anchor) {
+			for range n {
+				s.Anchors = append(s.Anchors, a)
+			}
+		}
+		add(c.signing, &aweighv1.Anchor{Weight: 100, Reachable: true})
+		add(c.silent, &aweighv1.Anchor{Weight: 100, Self: true}) // an anchor that lost its record knows it of itself, too
+		add(c.weightless, &aweighv1.Anchor{})
+		if got := Quorum(s); got != c.want {
+			t.Errorf("%+v: %q", c, got)
 		}
 	}
 }

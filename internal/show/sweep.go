@@ -4,12 +4,13 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/aweigh/aweigh/sim"
+	"github.com/aweigh/aweigh/sim/scenario"
+	"github.com/aweigh/aweigh/sim/sweep"
 )
 
 // Sweep is many runs with what the program around them knows.
 type Sweep struct {
-	*sim.SweepResult
+	*sweep.Result
 	Wall   time.Duration
 	Replay func(seed uint64) string // the command that repeats the run of a seed
 }
@@ -60,7 +61,7 @@ func (p Printer) Sweep(s Sweep) error {
 	}
 	rows := [][]string{{"GOAL", "TIMES", "MEANING"}}
 	about := make(map[string]string)
-	for _, g := range sim.GoalNames {
+	for _, g := range scenario.Goals {
 		about[g.Name] = g.About
 	}
 	for _, g := range s.Goals {
@@ -105,7 +106,7 @@ func perSecond(n uint64, took time.Duration) float64 {
 }
 
 // Failure writes a failed world, and the command that repeats it.
-func (p Printer) Failure(f sim.SweepFailure, replay string) error {
+func (p Printer) Failure(f sweep.Failure, replay string) error {
 	_, err := fmt.Fprintf(p.Out, "seed %d: %s\n    %s\n", f.Seed, Line(f.Text), replay)
 	return err
 }

@@ -3,7 +3,6 @@ package show
 import (
 	"encoding/hex"
 	"fmt"
-	"strings"
 
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 	"github.com/aweigh/aweigh/votes"
@@ -76,12 +75,12 @@ func (p Printer) Trust(r *aweighv1.TrustResponse) error {
 	fmt.Fprintln(p.Out)
 	rows = [][]string{{"ANCHOR", "ID", "STANDING", "SCORE", "TREND", "WEIGHT", "SHARE", "NEXT", "SPONSOR"}}
 	for _, a := range r.Anchors {
-		name, sponsor := a.Name, "-"
+		name, sponsor := brief(a.Name), "-"
 		if a.Self {
 			name += " *"
 		}
 		if len(a.Sponsor) > 0 {
-			sponsor = names[string(a.Sponsor)]
+			sponsor = brief(names[string(a.Sponsor)])
 		}
 		rows = append(rows, []string{
 			name, short(a.Id), standing(a), fmt.Sprint(a.Score), trend(a), fmt.Sprint(a.Weight),
@@ -182,11 +181,11 @@ type changeJSON struct {
 }
 
 // Explain writes what moved an anchor's trust.
-func (p Printer) Explain(a *aweighv1.Standing, r *aweighv1.ExplainResponse) error {
+func (p Printer) Explain(a *aweighv1.Standing, r *aweighv1.ExplainResponse, names Names) error {
 	changes := make([]changeJSON, len(r.Changes))
 	for i, c := range r.Changes {
 		changes[i] = changeJSON{
-			Epoch: c.Epoch, Height: c.Height, Kind: c.Kind, Before: c.Before, After: c.After, Reason: c.Reason,
+			Epoch: c.Epoch, Height: c.Height, Kind: c.Kind, Before: c.Before, After: c.After, Reason: names.reason(c.Reason),
 			Proof: hex.EncodeToString(c.Proof), Evidence: hex.EncodeToString(c.Evidence),
 		}
 		if len(c.Fault) > 0 {
@@ -212,13 +211,13 @@ func (p Printer) Explain(a *aweighv1.Standing, r *aweighv1.ExplainResponse) erro
 		fmt.Fprintf(p.Out, "weight %d: %s\n", a.Weight, Line(a.Why))
 	}
 	fmt.Fprintln(p.Out)
-	rows := [][]string{{"EPOCH", "BLOCK", "SCORE", "BECAUSE", "EVIDENCE"}}
-	for i, c := range changes {
+	rows := [][]string{{"EPOCH", "BLOCK", "SCORE", "BECAUSE"}}
+	for _, c := range changes {
 		rows = append(rows, []string{
-			fmt.Sprint(c.Epoch), fmt.Sprint(c.Height), fmt.Sprintf("%d -> %d", c.Before, c.After), c.Reason, short(r.Changes[i].Evidence),
+			fmt.Sprint(c.Epoch), fmt.Sprint(c.Height), fmt.Sprintf("%d -> %d", c.Before, c.After), c.Reason,
 		})
 		if c.Fault != "" {
-			rows = append(rows, []string{"", "", "", "proof " + strings.TrimSpace(c.Proof[:8]) + ": " + c.Fault, ""})
+			rows = append(rows, []string{"", "", "", "proof " + c.Proof[:min(8, len(c.Proof))] + ": " + c.Fault})
 		}
 	}
 	if err := p.table(rows...); err != nil {

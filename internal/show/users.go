@@ -69,6 +69,13 @@ func (p Printer) Users(r *aweighv1.UsersResponse) error {
 		}
 		return p.JSON(out)
 	}
+	if err := p.users(r); err != nil {
+		return err
+	}
+	return p.toldAlone(r.Header)
+}
+
+func (p Printer) users(r *aweighv1.UsersResponse) error {
 	state := "disabled: whoever reaches etcd's port comes in"
 	if r.Enabled {
 		state = "enabled: clients of etcd's port say who they are"
@@ -83,7 +90,7 @@ func (p Printer) Users(r *aweighv1.UsersResponse) error {
 		if u.Password {
 			password = "yes"
 		}
-		rows = append(rows, []string{u.Name, password, strings.Join(u.Roles, ", ")})
+		rows = append(rows, []string{shortened(u.Name, 38), password, strings.Join(u.Roles, ", ")})
 	}
 	if err := p.table(rows...); err != nil || len(r.Roles) == 0 {
 		return err
@@ -92,14 +99,14 @@ func (p Printer) Users(r *aweighv1.UsersResponse) error {
 	rows = [][]string{{"ROLE", "MAY", "KEYS"}}
 	for _, x := range r.Roles {
 		if x.Name == "root" {
-			rows = append(rows, []string{x.Name, "everything", "all"})
+			rows = append(rows, []string{shortened(x.Name, 38), "everything", "all"})
 			continue
 		}
 		if len(x.Permissions) == 0 {
-			rows = append(rows, []string{x.Name, "nothing", ""})
+			rows = append(rows, []string{shortened(x.Name, 38), "nothing", ""})
 		}
 		for _, g := range x.Permissions {
-			rows = append(rows, []string{x.Name, may(g), rangeText(g.Key, g.RangeEnd)})
+			rows = append(rows, []string{shortened(x.Name, 38), may(g), rangeText(g.Key, g.RangeEnd)})
 		}
 	}
 	return p.table(rows...)

@@ -11,8 +11,9 @@ import (
 	"testing"
 )
 
-// TestBoundsStandInTables: a number or period that bounds what a node keeps, does or waits for stands in the table of its
-// package, where simulated worlds make it small, and nothing but the table reads it; or it has a reason to stand alone.
+// TestBoundsStandInTables: a number or period that bounds what a node keeps, does or waits for stands in the table of
+// its package, where simulated worlds make it small, and nothing but the table reads it; or it has a reason to stand
+// alone.
 func TestBoundsStandInTables(t *testing.T) {
 	holds(t, boundsInTables)
 	finds(t, boundsInTables, map[string]string{
@@ -28,8 +29,6 @@ func TestBoundsStandInTables(t *testing.T) {
 				Third
 			)
 			func f(n int) bool { return n > maxA }`,
-		"node/run.go": `package node
-			const maxQueue = 10`,
 	},
 		"scope/a.go:2: maxNew is in no table of bounds",
 		"scope/a.go:10: maxA stands in the table of bounds, which is to be asked for it",
@@ -37,7 +36,7 @@ func TestBoundsStandInTables(t *testing.T) {
 }
 
 // bounded are the packages with tables of bounds, or whose bounds stand in those of others.
-var bounded = []string{"scope", "lineage", "quorum", "node", "votes", "votes/box", "votes/reconcile", "trust", "alias", "action"}
+var bounded = []string{"scope", "lineage", "quorum", "node/machine", "node/referral", "votes", "votes/box", "votes/reconcile", "trust", "alias", "action"}
 
 // boundsInTables finds constants that look like bounds, and are neither in a table nor in boundsApart; and
 // those that are in a table and are read past it.
@@ -122,39 +121,39 @@ var boundsRead = reasons(map[string]string{
 	"another bound is as large":                               "scope.maxLeaseKeys scope.maxLeaseBytes",
 	"a block's encoding has room for the largest":             "scope.MaxAttendedBytes scope.MaxBallotBytes",
 	"what is read back was stored with any bound up to this":  "lineage.entriesInRun",
-	"the checks of frames, which know no node's own bounds":   "node.maxNames node.maxBlocks node.maxCastBytes",
+	"the checks of frames, which know no node's own bounds":   "node/machine.MaxNames node/machine.MaxBlocks node/machine.maxCastBytes",
 	"an error that is compared names its value in production": "scope.MaxAliases scope.maxRedirects scope.mostWalked",
 })
 
 // boundsApart are constants that are in no table, and why.
 var boundsApart = reasons(map[string]string{
-	"format: encodings and hashes depend on it": "scope.Format scope.accumulatorBytes scope.laneTops scope.laneRest scope.scopeBytes scope.revBytes " +
+	"format: encodings and hashes depend on it": "scope.Format scope.scopeBytes scope.revBytes " +
 		"scope.escape scope.escapeZero scope.escapeEnd scope.longestTombstone scope.leastCompare scope.leastOp scope.leastReach scope.timeStep " +
 		"votes.Format votes.majorUint votes.majorBytes votes.majorArray votes.majorNegative votes.majorText votes.majorMap votes.simpleTrue votes.tagSign1 " +
 		"votes.labelAlgorithm votes.labelContentType votes.labelKeyID votes.EdDSA votes.COSEMLDSA65 votes.markFloor votes.markLost votes.cosigned " +
 		"votes/reconcile.format votes/reconcile.saltSize votes/reconcile.sumSize votes/reconcile.nameSize votes/reconcile.sizeEmpty votes/reconcile.sizeHeads " +
-		"votes/reconcile.sizeSplit votes/reconcile.sizeList votes/reconcile.fanout votes/reconcile.maxDepth votes/reconcile.leafSize node.addressBytes " +
-		"node.ForeignLook node.ForeignResolve node.ForeignSubmit node.ForeignProve node.ForeignRefer node.ForeignHistory node.ForeignJudge node.ForeignOutcome node.ForeignEvents",
+		"votes/reconcile.sizeSplit votes/reconcile.sizeList votes/reconcile.fanout votes/reconcile.maxDepth votes/reconcile.leafSize " +
+		"node/referral.AskLook node/referral.AskResolve node/referral.AskSubmit node/referral.AskProve node/referral.AskReferrals node/referral.AskHistory node/referral.AskJudge node/referral.AskOutcome node/referral.AskEvents",
 	"of what signatures, messages and files may hold, which is checked before a state is known": "scope.MaxProofs scope.overhead scope.maxRevocation " +
 		"scope.maxDecisions scope.maxAnchorName scope.maxPeerName scope.MaxDescendants scope.MaxProofBytes scope.maxWay scope.maxHeldKeys scope.maxHeldBytes " +
 		"scope.MaxReach scope.MaxKeepAlives scope.maxAccess scope.maxAccessName scope.MaxHashCost scope.maxTxnFactor scope.mostReserve scope.maxReceipts " +
 		"scope.MaxRedirect scope.MaxLeaseTTL scope.MinLeaseTTL " +
 		"votes.MaxBallot votes.MaxComment votes.MaxMotionBallot votes.maxSignature votes.MaxApprovers votes/box.MaxReasons votes/reconcile.MinMessage " +
 		"lineage.MaxSize lineage.maxPath alias.MaxKey alias.MaxSegments alias.MaxAction " +
-		"node.maxEarly node.maxOffered node.maxCast node.maxStates node.maxStateAnswer node.maxMeeting node.meetRounds node.maxParts node.HandoversAtOnce node.foreignReferrals",
+		"node/machine.maxEarly node/machine.maxOffered node/machine.maxCast node/machine.maxMeeting node/machine.meetRounds node/machine.HandoversAtOnce node/referral.maxReferrals",
 	"of what a policy or a genesis may say": "scope.maxApprovals scope.maxApprovers scope.maxShare scope.leastWindow scope.mostWindow scope.maxApprovalDen " +
 		"scope.leastNotice scope.mostNotice scope.maxPrefix scope.leastEpoch scope.mostEpoch scope.decideWithin scope.leastMutation scope.mostBlockBytes " +
 		"scope.mostBlockMutations scope.mostTxnOps scope.mostTxnDepth scope.mostPeriod scope.mostAnchors scope.mostBlockCost scope.leastBlockCost scope.mostDrift " +
-		"scope.driftFactor quorum.MaxDen quorum.MaxTotal trust.MaxDen trust.MaxScore trust.steps node.FoundingScore " +
+		"scope.driftFactor quorum.MaxDen quorum.MaxTotal trust.MaxDen trust.MaxScore trust.steps node/machine.FoundingScore " +
 		"action.longestNumber action.MaxCost action.MaxValue action.allowance action.MaxRules action.MaxWhen action.MaxParts action.MaxDepth action.MaxLoops",
 	"a price, which authors reckon as well": "scope.stepsAVisit scope.lookUnits scope.readBytes scope.givenBytes scope.deleteUnits scope.mutationUnit scope.opUnits " +
-		"scope.linesAUnit scope.least scope.governUnits scope.delegateUnits scope.withdrawUnits scope.accessUnits node.citedWork",
-	"it changes how fast something is, and small values occur anyway": "quorum.fewSeats votes.fewMembers scope.auditBytes scope.entriesAtOnce action.maxPrepared node.keptTerms",
-	"of what nodes that hold no scope are told, and keep":             "node.maxCached node.maxCachedBytes node.foreignChanges node.ForeignHedge node.foreignTries",
-	"a gap of milliseconds that every world has":                      "node.announceGap node.helpGap node.blockGap node.gatherMost node.gatherFew node.patience node.retryIn node.everyone node.passOnAfter",
-	"it must exceed what the chain takes, whatever that is":           "node.maxAttends",
-	"no bound": "node.strangersShare node.farthest",
-	"of what the edge tells its own clients again": "node.tellFor node.toldBytes",
+		"scope.linesAUnit scope.least scope.governUnits scope.delegateUnits scope.withdrawUnits scope.accessUnits node/machine.citedWork",
+	"it changes how fast something is, and small values occur anyway": "quorum.fewSeats votes.fewMembers scope.auditBytes scope.entriesAtOnce action.maxPrepared node/machine.keptTerms",
+	"of what nodes that hold no scope are told, and keep":             "node/referral.maxCached node/referral.maxCachedBytes node/referral.MaxBytes node/referral.MaxChanges node/referral.HedgeAfter node/referral.tries",
+	"a gap of milliseconds that every world has":                      "node/machine.announceGap node/machine.helpGap node/machine.blockGap node/machine.gatherMost node/machine.gatherFew node/machine.patience node/machine.retryIn node/machine.everyone node/machine.passOnAfter",
+	"it must exceed what the chain takes, whatever that is":           "node/machine.maxAttends",
+	"no bound": "node/machine.strangersShare node/referral.Farthest",
+	"of what the edge tells its own clients again": "node/machine.tellFor node/machine.toldBytes",
 })
 
 // reasons turns lists of names by their reason around.

@@ -12,6 +12,7 @@ var (
 	base    = []string{"", "internal/canon", "internal/curve", "internal/must", "kv"}
 	pure    = append(slices.Clip(base), "quorum", "trust", "votes", "lineage", "alias", "action", "scope")
 	surface = append(slices.Clip(pure), "node", "client", "api/aweigh", "internal/fence")
+	held    = append(slices.Clip(pure), "internal/lthash", "node/machine", "node/referral") // held to the rules of pure code
 )
 
 // directions says what the packages in and below a folder may import of this
@@ -26,6 +27,7 @@ var directions = []struct {
 	{"internal/canon", nil, "the encoding knows nothing of what it encodes"},
 	{"internal/must", nil, "a helper for everyone imports no one"},
 	{"internal/curve", []string{"internal/must"}, "it looks at encodings of points, and knows no keys"},
+	{"internal/lthash", []string{"internal/must"}, "it hashes sets of elements, whatever they stand for"},
 	{"internal/fence", nil, "it looks at requests of HTTP, whatever they ask for"},
 	{"kv", []string{""}, "storage as a vocabulary, below all who store"},
 	{"quorum", base, "weights and consensus are the lowest decision"},
@@ -35,15 +37,20 @@ var directions = []struct {
 	{"lineage", append(slices.Clip(base), "quorum", "trust", "votes"), "history stands above what it records"},
 	{"alias", append(slices.Clip(base), "quorum", "trust", "votes", "lineage"), "names know no scope, so that objects can move"},
 	{"action", append(slices.Clip(base), "alias"), "rules about verbs know no state; what they are asked about is given"},
-	{"scope", append(slices.Clip(base), "quorum", "trust", "votes", "lineage", "alias", "action"), "replicated state uses everything pure"},
+	{"scope", append(slices.Clip(base), "internal/lthash", "quorum", "trust", "votes", "lineage", "alias", "action"), "replicated state uses everything pure"},
 	{"store", base, "storage keeps bytes for anyone, and knows no scope"},
 	{"p2p", []string{"", "internal/canon", "internal/curve", "internal/must"}, "it moves frames, and knows nothing of votes"},
-	{"node", append(slices.Clip(pure), "store", "p2p"), "the machine and what drives it"},
+	{"node/machine", pure, "what one node decides, without a disk, a network or a clock"},
+	{"node/referral", append(slices.Clip(pure), "node/machine", "store"), "what scopes elsewhere are asked, without a network or a clock"},
+	{"node/admission", append(slices.Clip(pure), "node/machine"), "it limits what peers and clients ask for, and knows no node"},
+	{"node", append(slices.Clip(pure), "store", "p2p"), "what drives the machine"},
 	{"api/aweigh", nil, "generated messages, which clients share with nodes"},
 	{"api", surface, "a surface: it uses nodes, and nothing below knows it"},
 	{"client", append(slices.Clip(pure), "node", "api/aweigh"), "speaks the node's API"},
 	{"internal/forge", slices.Clip(pure), "it looks at messages by their types' names, so that tests within package node can use it"},
 	{"sim", append(slices.Clip(pure), "node", "store", "p2p", "internal/forge"), "drives real nodes in a simulated world"},
+	{"sim/scenario", append(slices.Clip(pure), "node/machine"), "it says what happens in a world, and runs none"},
+	{"sim/sweep", []string{"", "sim"}, "it runs worlds, and looks into none"},
 	{"etcd", surface, "a surface"},
 	{"dns", surface, "a surface"},
 	{"console", surface, "a surface"},
@@ -53,14 +60,6 @@ var directions = []struct {
 }
 
 var everything = append(slices.Clip(surface), "store", "p2p", "sim", "api", "etcd", "dns", "console", "internal")
-
-// edges are the files of package node that may do I/O and run goroutines, by
-// the start of their name, as its package comment says: all others are the pure machine, held to the same
-// rules as the packages in pure.
-var edges = []struct{ prefix, reason string }{
-	{"run", "the goroutines that drive the machine"},
-	{"node", "what surfaces call, from any goroutine; opens and closes all of it"},
-}
 
 // impure are the packages, with all below them, that pure code must not import.
 var impure = []struct{ path, reason string }{

@@ -42,17 +42,7 @@ func (f *file) pure() bool {
 		return false
 	}
 	d := f.folder()
-	return slices.ContainsFunc(pure, func(p string) bool { return within(d, p) }) || d == "node" && !f.edge()
-}
-
-// edge reports whether the file is one of the edges of package node.
-func (f *file) edge() bool {
-	for _, e := range edges {
-		if strings.HasPrefix(path.Base(f.path), e.prefix) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(held, func(p string) bool { return within(d, p) })
 }
 
 // within reports whether folder d is p or below it; only the root itself is

@@ -22,6 +22,7 @@ type Field struct {
 	Value string
 	From  string // what Value takes the place of, if Diff is set
 	Diff  bool
+	Bare  bool // Value is a number or a boolean, in JSON without quotes
 	Group bool // it has Fields, maybe none, and no Value
 	List  bool // a Group whose fields are named by their places
 	Form  Form
@@ -143,7 +144,8 @@ func cut(s, follows string) (value, rest string, err error) {
 	return s[:at], s[at:], nil
 }
 
-// MarshalJSON is an object of strings, objects and arrays.
+// MarshalJSON is an object of strings, numbers, booleans, objects and arrays. Numbers have all their digits, also those
+// above 2^53.
 func (f Form) MarshalJSON() ([]byte, error) {
 	var b bytes.Buffer
 	err := f.json(&b, false)
@@ -168,9 +170,12 @@ func (f Form) json(b *bytes.Buffer, list bool) error {
 			b.WriteByte(':')
 		}
 		err := error(nil)
-		if x.Group {
+		switch {
+		case x.Group:
 			err = x.Form.json(b, x.List)
-		} else {
+		case x.Bare:
+			b.WriteString(x.Value)
+		default:
 			err = text(b, x.Value)
 		}
 		if err != nil {
@@ -193,6 +198,7 @@ func text(b *bytes.Buffer, s string) error {
 // UnmarshalJSON reads what MarshalJSON wrote.
 func (f *Form) UnmarshalJSON(data []byte) error {
 	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
 		return errors.Join(errText, err)
 	}
@@ -224,6 +230,10 @@ func fields(d *json.Decoder, list bool) (f Form, err error) {
 		switch t := t.(type) {
 		case string:
 			x.Value = t
+		case json.Number:
+			x.Value, x.Bare = t.String(), true
+		case bool:
+			x.Value, x.Bare = strconv.FormatBool(t), true
 		case json.Delim:
 			x.Group, x.List = true, t == '['
 			x.Form, err = fields(d, x.List)

@@ -81,7 +81,7 @@ func (r renderer) field(name string, v reflect.Value) (x Field, err error) {
 	case t.Kind() == reflect.Pointer:
 		return r.field(name, v.Elem())
 	case isLeaf(t):
-		x.Value = leaf(v)
+		x.Value, x.Bare = leaf(v), isBare(t)
 	case t.Kind() == reflect.Struct:
 		x.Group = true
 		r.child = r.child || t == childType
@@ -180,6 +180,18 @@ func isLeaf(t reflect.Type) bool {
 		return false
 	}
 	return true
+}
+
+// isBare reports whether the text of a leaf is a literal of JSON: a boolean or a number that stands for itself.
+func isBare(t reflect.Type) bool {
+	switch t.Kind() {
+	case reflect.Bool:
+		return true
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
+		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		return t != durationType && t != instantType && !t.Implements(stringer)
+	}
+	return false
 }
 
 // leaf is the text of a value.

@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/internal/vary"
@@ -170,6 +172,19 @@ func TestNoncesAreHexadecimal(t *testing.T) {
 		text, _, _ := forms(t, "", &m, func() any { return new(scope.Mutation) }, nil)
 		if want := fmt.Sprintf("nonce: %x\n", nonce); !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+}
+
+// TestNumbersAreNumbersInJSON: a program reads each field with the type that it has elsewhere, and all of its digits.
+func TestNumbersAreNumbersInJSON(t *testing.T) {
+	mo := vary.Motion()
+	mo.Height, mo.Approval.Window = math.MaxUint64, 72*time.Hour
+	mo.Voters[0].Anchor, mo.Voters[0].Weight = true, 12
+	_, _, data := forms(t, "", &mo, func() any { return new(scope.Motion) }, nil)
+	for _, want := range []string{`"height":18446744073709551615`, `"window":"72h0m0s"`, `"anchor":true`, `"weight":12`} {
+		if !strings.Contains(data, want) {
+			t.Errorf("no %s in\n%s", want, data)
 		}
 	}
 }

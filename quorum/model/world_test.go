@@ -20,6 +20,7 @@ type world struct {
 	oneRound bool // anchors finalize what is proposed, as where nobody lies
 	named    bool // anchors are told apart by name: none stands for others alike
 	closes   bool // anchors close views below one that gave a block
+	attends  bool // anchors sign what is final as well, in views that they left (P27)
 	forgets  bool // the first anchor may lose its record, any part of it, any number of times (P9)
 
 	broken
@@ -303,6 +304,11 @@ func (w *world) votes(s state, c *certs, i, e int, visit func(state)) {
 		}
 		if !w.oneRound && x.notarized(v) == 0 {
 			w.propose(s, c, v, func(t state, b block) { cast(t, votes(0).notarize(b)) }) // P13
+		}
+	}
+	for b := block(2 * w.epochs[e].from); w.attends && b.view() < at; b++ {
+		if v := b.view(); c.final[b] && x.finalized(v) == 0 && !x.nullified(v) && w.may(i, a, v, false) {
+			cast(s, votes(0).finalize(b))
 		}
 	}
 	for v := w.epochs[e].from; v <= w.epochs[e].to && !w.oneRound; v++ { // P14

@@ -2,9 +2,8 @@ package model
 
 import (
 	"bytes"
-	"strings"
+	"slices"
 
-	"github.com/aweigh/aweigh/lineage"
 	"github.com/aweigh/aweigh/scope"
 )
 
@@ -17,6 +16,7 @@ type change struct {
 
 // flat is what the branches of a path put and delete. A put stands for one of every name of its object.
 func (m *Model) flat(t *scope.Txn, path []bool) []change {
+	path = slices.Clone(path)
 	return m.flatBranch(t, &path)
 }
 
@@ -106,33 +106,4 @@ func overlaps(c change, prefix []byte) bool {
 func (m *Model) guards(key []byte) bool {
 	a, failure := m.longest(change{key: key, deletes: true})
 	return a != nil || failure != nil
-}
-
-// propose lets a transaction wait for approval. Why a motion cannot be opened is not reckoned, but that transactions
-// within it cannot wait.
-func (m *Model) propose(mut *scope.CheckedMutation, t *scope.Txn, path []bool, out *scope.Outcome) {
-	out.Succeeded = false
-	if r, ok := m.block.told.Outcome(mut.ID, mut.ID); len(path) > 1 || ok && r.Code == scope.Failed && strings.Contains(r.Reason, "motion") {
-		m.unmodelled("motion not opened")
-		m.believe(mut, out)
-		return
-	}
-	out.Code = scope.Pending
-	m.motions[mut.ID] = mut
-}
-
-// carried makes the changes of the motions that were carried, as the lineage has it.
-func (m *Model) carried() {
-	for i := range m.block.told.Log {
-		e := &m.block.told.Log[i]
-		mut := m.motions[e.Mutation]
-		if e.Class != lineage.Closed || mut == nil || e.Reason != scope.Carried.String() {
-			continue
-		}
-		m.unmodelled("motion carried")
-		m.begin(mut)
-		path := m.path(mut.Txn)
-		m.run(mut.Txn, &path)
-		m.commit()
-	}
 }

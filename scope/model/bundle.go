@@ -10,6 +10,7 @@ func (m *Model) bundle(c *scope.CheckedBundle, outcomes []scope.Outcome) []scope
 	h := &m.block.Header
 	early := c.ValidUntil().Sub(h.Time) > m.block.policy.Limits.ValidFor
 	spent, exceeded := false, false
+	m.block.purse.reserve = c.Reserve()
 	if r := m.receipts[c.ID()]; r != nil && r.forgotten == 0 {
 		spent = true
 	}
@@ -31,12 +32,10 @@ func (m *Model) bundle(c *scope.CheckedBundle, outcomes []scope.Outcome) []scope
 		case spent:
 			r := m.receipts[c.ID()]
 			out.Code, out.Reason, out.Revision = scope.Exceeded, r.Reason, r.Revision
-		case m.exceeds(c, mut):
+		case m.execute(mut, &out):
 			exceeded = true
 			out.Code, out.Reason = scope.Exceeded, reason(scope.ErrTooMuch)
-			m.unmodelled("cost")
 		default:
-			m.execute(mut, &out)
 			m.remember(mut.ID, mut.ValidUntil, scope.Receipt{
 				Code: out.Code, Succeeded: out.Succeeded, Height: h.Height, Index: uint32(len(outcomes)), Revision: out.Revision, Reason: out.Reason,
 			})
@@ -52,89 +51,42 @@ func (m *Model) bundle(c *scope.CheckedBundle, outcomes []scope.Outcome) []scope
 	return outcomes
 }
 
-// execute does what a mutation asks for.
-func (m *Model) execute(mut *scope.CheckedMutation, out *scope.Outcome) {
+// execute does what a mutation asks for, and reports whether it exceeded what it declares.
+func (m *Model) execute(mut *scope.CheckedMutation, out *scope.Outcome) (exceeds bool) {
 	m.begin(mut)
-	m.Executed++
+	m.block.purse = purse{allowed: form(mut), reserve: m.block.purse.reserve}
 	var failure error
 	out.Code = scope.Applied
 	switch mut.Class {
 	case scope.Write:
 		failure = m.transact(mut, out)
+	case scope.Act:
+		failure = m.act(mut, out)
 	case scope.Compact:
 		failure = m.compact(mut.Comp.Revision)
 	case scope.Lease:
 		out.TTLs, failure = m.leasing(mut)
 	case scope.Name:
 		out.Responses, failure = m.name(mut)
+	case scope.Permit:
+		failure = m.permit(mut.Access)
+	case scope.Withdraw:
+		failure = m.withdraw(mut)
 	default:
-		m.believe(mut, out)
-		return
-	}
-	m.commit()
-	if out.Revision = m.view.Revision; failure != nil {
-		out.Code, out.Reason = scope.Failed, reason(failure)
-		m.begin(mut)
-		m.entry(lineage.Entry{Class: lineage.Failed, Reason: out.Reason}, nil)
-	}
-}
-
-// believe takes the outcome of a mutation that is not reckoned from a node; it changes no key.
-func (m *Model) believe(mut *scope.CheckedMutation, out *scope.Outcome) {
-	m.Executed--
-	m.unmodelled("outcome of " + mut.Class.String())
-	out.Revision = m.view.Revision
-	if r, ok := m.block.told.Outcome(mut.ID, mut.ID); ok {
-		out.Code, out.Reason, out.Revision = r.Code, r.Reason, r.Revision
-	}
-	for i := range m.block.told.Log {
-		if e := &m.block.told.Log[i]; e.Class == lineage.Failed && e.Mutation == mut.ID {
-			out.Code, out.Reason = scope.Failed, e.Reason
-			m.entry(lineage.Entry{Class: lineage.Failed, Reason: e.Reason}, nil)
-		}
-	}
-}
-
-// exceeds reports whether a mutation cost more than its bundle declares, as a node says. It is not believed where
-// that cannot be.
-func (m *Model) exceeds(c *scope.CheckedBundle, mut *scope.CheckedMutation) bool {
-	if c.Reserve() >= m.most(mut) {
+		m.govern(mut, out)
 		return false
 	}
-	r, ok := m.block.told.Outcome(c.ID(), mut.ID)
-	return ok && r.Code == scope.Exceeded
-}
-
-// most is more than what a mutation can cost: as if each of its ranges met all versions that were ever written, each
-// of its puts wrote the largest value under as many names as an object may have, and all was given to the client.
-func (m *Model) most(mut *scope.CheckedMutation) int64 {
-	look := 2 + m.largest>>10
-	one, ranged := 16+scope.MaxAliases*look, 64+m.versions*(8+look)
-	switch {
-	case mut.Txn != nil:
-		return 64 + most(mut.Txn, one, ranged)
-	case mut.Lease != nil:
-		return 64 + int64(len(mut.Lease.IDs)) + ranged
+	m.Executed++
+	m.commit()
+	if out.Revision = m.view.Revision; failure == nil {
+		return false
 	}
-	return 64 + 2*one
-}
-
-func most(t *scope.Txn, one, ranged int64) (n int64) {
-	of := func(end []byte) int64 {
-		if len(end) > 0 {
-			return ranged
-		}
-		return one
+	if m.block.purse.empty {
+		m.Executed--
+		return true
 	}
-	for i := range t.Compare {
-		n += of(t.Compare[i].End)
-	}
-	for _, ops := range [][]scope.Op{t.Success, t.Failure} {
-		for i := range ops {
-			if n += of(ops[i].End); ops[i].Txn != nil {
-				n += most(ops[i].Txn, one, ranged)
-			}
-		}
-	}
-	return n
+	out.Code, out.Reason = scope.Failed, reason(failure)
+	m.begin(mut)
+	m.entry(lineage.Entry{Class: lineage.Failed, Reason: out.Reason}, nil)
+	return false
 }

@@ -41,6 +41,9 @@ func (v *View) CompareHead(h scope.Head) (d Differences) {
 		h.Leases, h.LeaseDue, h.Resumed, len(v.leases), due, v.resumed)
 	d.look(h.LineageSize == v.Lineage && h.Delegated == int64(len(v.given)) && h.Clocked == v.clocked, "%d entries, %d prefixes delegated, clocked: %v; want %d, %d, %v",
 		h.LineageSize, h.Delegated, h.Clocked, v.Lineage, len(v.given), v.clocked)
+	d.look(h.Bytes == v.bytes, "versions of %d bytes; want %d", h.Bytes, v.bytes)
+	d.look(h.Docket == v.docket, "motions %+v; want %+v", h.Docket, v.docket)
+	d.look(h.Access == v.access.Revision || h.Access == 0 && v.access.Revision == 1, "users and roles of revision %d; want %d", h.Access, v.access.Revision)
 	return d
 }
 
@@ -91,8 +94,12 @@ func (v *View) Compare(s *scope.State, pick func(n int) int) (d Differences) {
 		v.compareReceipt(&d, s, id)
 	}
 	v.compareNames(&d, s)
+	if access, err := s.Access(); !d.fail(err, "users and roles") {
+		d.look(same(access, v.access), "users and roles %+v, want %+v", access, v.access)
+	}
 	if v == v.model.view {
 		v.model.compareObjects(&d, s)
+		v.model.compareMotions(&d, s)
 	}
 	v.compareEvents(&d, s, max(v.Compacted, v.model.revisions[0].number), []byte{0}, []byte{0}, math.MaxInt32)
 	for range 8 {

@@ -93,10 +93,11 @@ func Child(g scope.Genesis, parent *Model) *Model {
 	for i, kv := range t.keys {
 		kv.Entry = int64(i)
 		keys[string(kv.Key)] = kv
-		m.chains[kv.UID] = kv.Entry + 1
-		m.largest = max(m.largest, int64(len(kv.Key)+len(kv.Value)))
+		m.chains[kv.UID], m.walks[kv.UID] = kv.Entry+1, m.walks[kv.UID]+1
+		m.stored.add(&kv)
 	}
 	m.revisions = []revision{{number: v.Revision, keys: keys}}
-	m.versions = int64(len(keys))
+	m.stored.collected = place{revision: d.Revision + 2}
+	v.bytes = m.stored.bytes
 	return m
 }

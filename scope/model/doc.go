@@ -6,6 +6,6 @@
 // It uses the types of package scope, their checks of form and their canonical encodings, and none of the code that
 // executes or reads.
 //
-// What it does not reckon it takes from a node (Told), and counts (Model.Unmodelled): who governs, what motions are
-// carried, what is delegated when, and what exceeds its cost.
+// What it does not reckon it takes from a node (Told), and counts (Model.Unmodelled): who governs and by which policy,
+// what is decided about that, and what is delegated when.
 package model

@@ -15,6 +15,7 @@ type Drawing struct {
 	Keys   [][]byte        // in order
 	Other  []byte          // now and then an operation is about this key; nil: never
 	Leases []int64
+	Policy *scope.Policy
 
 	touched [][]byte // by the transaction that is being drawn
 }
@@ -76,6 +77,9 @@ func (d *Drawing) txn(depth int) (t scope.Txn) {
 	}
 	for range d.Pick(3) {
 		t.Failure = append(t.Failure, d.op(depth))
+	}
+	if depth == 0 && d.one(8) {
+		t.Reach = d.reach()
 	}
 	return t
 }

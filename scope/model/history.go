@@ -52,6 +52,10 @@ func (m *Model) compareVersions(d *Differences, s *scope.State, newest *scope.Ke
 		number--
 		return len(*d) == 0
 	})
+	if far := m.walks[newest.UID] > m.bounds.Walked; far || err == scope.ErrFar {
+		d.look(far && err == scope.ErrFar, "the %d entries of %s are walked: %v", m.walks[newest.UID], newest.UID, err)
+		return
+	}
 	if !d.fail(err, "versions") && len(*d) == 0 && m.genesis.Descent == nil {
 		d.look(number == 0, "%s has %d versions, want %d", newest.UID, first-number, first)
 	}

@@ -106,6 +106,9 @@ func (m *Model) leasing(mut *scope.CheckedMutation) (ttls []int64, failure error
 	r, all := mut.Lease, m.view.leases
 	from := max(m.block.Header.Time, r.Asked)
 	if r.Kind == scope.LeaseKeepAlive {
+		if failure = m.spend(int64(len(r.IDs))); failure != nil {
+			return nil, failure
+		}
 		for _, id := range r.IDs {
 			l, ok := all[id]
 			ttls = append(ttls, l.TTL)
@@ -122,17 +125,38 @@ func (m *Model) leasing(mut *scope.CheckedMutation) (ttls []int64, failure error
 	case r.Kind == scope.LeaseRevoke && !ok:
 		return nil, scope.ErrLeaseNotFound
 	case r.Kind == scope.LeaseRevoke:
-		for _, v := range pairs(m.keys(), []byte{0}, []byte{0}) {
-			if v.Lease == id && m.guards(v.Key) {
-				return nil, scope.ErrGuarded
-			}
+		if failure := m.revocable(mut, id); failure != nil {
+			return nil, failure
 		}
 		m.end(id, fmt.Sprintf("lease %x was revoked", uint64(id)))
 		return nil, nil
 	case ok:
 		return nil, scope.ErrLeaseExists
+	case m.full():
+		return nil, scope.ErrNoSpace
+	case int64(len(all)) >= m.bounds.Leases:
+		return nil, scope.ErrManyLeases
 	}
 	ttl := max(r.TTL, scope.MinLeaseTTL)
 	all[id] = Lease{TTL: ttl, Expires: after(from, ttl), Keeper: mut.Author}
 	return []int64{ttl}, nil
+}
+
+// revocable says why a lease cannot be revoked: its keys are deleted with it.
+func (m *Model) revocable(mut *scope.CheckedMutation, id int64) error {
+	var gone []change
+	guarded, size := false, 0
+	for _, v := range pairs(m.keys(), []byte{0}, []byte{0}) {
+		if v.Lease == id {
+			gone, size = append(gone, change{key: v.Key, deletes: true}), size+len(v.Key)+len(v.Value)
+			guarded = guarded || m.guards(v.Key)
+		}
+	}
+	if failure := m.spend(int64(len(gone))*9 + int64(size)/4096); failure != nil {
+		return failure
+	}
+	if guarded {
+		return scope.ErrGuarded
+	}
+	return m.permitted(mut, gone)
 }

@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"reflect"
 
+	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/lineage"
+	"github.com/aweigh/aweigh/scope"
 )
 
 // compacted is the entry of a compaction.
@@ -14,32 +16,48 @@ var compacted = lineage.Entry{Class: lineage.Compact}
 var reckoned = map[lineage.Class]bool{
 	lineage.Insert: true, lineage.Update: true, lineage.Delete: true, lineage.AliasBind: true, lineage.AliasMove: true,
 	lineage.AliasUnbind: true, lineage.AliasFollow: true, lineage.HandedOver: true, lineage.Compact: true, lineage.Failed: true,
+	lineage.Claim: true, lineage.Access: true, lineage.Opened: true, lineage.Voted: true, lineage.Reconcile: true, lineage.Closed: true,
 }
 
-// reckons reports whether the model makes an entry itself. A block without mutations enters failures of decisions that
-// were carried before.
-func (x *block) reckons(e *lineage.Entry) bool {
-	return reckoned[e.Class] && (e.Class != lineage.Failed || len(x.Bundles) > 0)
+// reckons reports whether the model makes an entry itself. That a decision which was carried does not take effect is
+// taken from a node.
+func (m *Model) reckons(e *lineage.Entry) bool {
+	return reckoned[e.Class] && (e.Class != lineage.Failed || !m.dismisses(e))
+}
+
+// dismisses reports whether an entry of a failure is not that of a mutation which the block executes.
+func (m *Model) dismisses(e *lineage.Entry) bool {
+	for _, c := range m.block.Bundles {
+		for i := range c.Mutations() {
+			if mut := &c.Mutations()[i]; mut.ID == e.Mutation {
+				r, ok := m.block.told.Outcome(c.ID(), mut.ID)
+				return ok && r.Code != scope.Failed
+			}
+		}
+	}
+	return true
 }
 
 // entry enters what the mutation did, c if it changed a key, and compares with the next entry of the node's lineage
-// that is of a class which the model makes.
-func (m *Model) entry(e lineage.Entry, c *event) {
+// that is of a class which the model makes. It returns its index.
+func (m *Model) entry(e lineage.Entry, c *event) (index int64) {
 	x := m.block
 	h, mut, log := &x.Header, x.mutation, x.told.Log
-	for x.entered < len(log) && !x.reckons(&log[x.entered]) {
+	for x.entered < len(log) && !m.reckons(&log[x.entered]) {
 		x.entered++
 	}
 	e.Scope, e.Height, e.Index, e.Policy, e.Roster = h.Scope, h.Height, uint32(x.entered), h.Policy, h.Roster
 	e.Mutation, e.Author, e.Justification, e.Revision = mut.ID, mut.Author, mut.Justification, m.revision()
+	at := x.told.First + int64(x.entered)
 	if c != nil {
 		e.Key, e.Object = c.kv.Key, c.kv.UID
-		at := x.told.First + int64(x.entered)
 		if c.kv.Entry = at; !c.deleted {
 			e.Posterior = c.kv.Digest()
 		}
-		e.Prev = m.chains[c.kv.UID]
-		m.chains[c.kv.UID] = at + 1
+	}
+	if u := e.Object; u != (aweigh.UID{}) {
+		e.Prev = m.chains[u]
+		m.chains[u], m.walks[u] = at+1, m.walks[u]+1
 	}
 	if x.entered >= len(log) {
 		x.differ = append(x.differ, fmt.Sprintf("the lineage lacks %s of %q at revision %d", e.Class, e.Key, e.Revision))
@@ -47,6 +65,7 @@ func (m *Model) entry(e lineage.Entry, c *event) {
 		x.differ = append(x.differ, fmt.Sprintf("entry %d is %s, and must be %s", x.told.First+int64(x.entered), say(&is), say(&e)))
 	}
 	x.entered++
+	return at
 }
 
 // say is an entry in one line.
@@ -66,7 +85,7 @@ func sameEntry(a, b lineage.Entry) bool {
 func (m *Model) entries() {
 	x := m.block
 	for ; x.entered < len(x.told.Log); x.entered++ {
-		if e := &x.told.Log[x.entered]; x.reckons(e) {
+		if e := &x.told.Log[x.entered]; m.reckons(e) {
 			x.differ = append(x.differ, fmt.Sprintf("entry %d, %s of %q, has no cause in block %d", x.told.First+int64(x.entered), e.Class, e.Key, x.Header.Height))
 		}
 	}

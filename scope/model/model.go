@@ -5,9 +5,12 @@ import (
 	"slices"
 	"strings"
 
+	"cel.dev/cel-go/cel"
+
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/lineage"
 	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/votes"
 )
 
 // Model is a scope as its final blocks make it.
@@ -23,12 +26,14 @@ type Model struct {
 	receipts  map[aweigh.Hash]*receipt
 	order     []aweigh.Hash // of receipts of mutations, as they came
 	lists     []list        // of receipts that are not forgotten
-	motions   map[aweigh.Hash]*scope.CheckedMutation
+	docket    docket
 	outcomes  map[aweigh.Hash]scope.Outcome // of mutations, as they were executed first
 	chains    map[aweigh.UID]int64          // the newest entry of each object, plus one
-	versions  int64                         // that were ever written
-	largest   int64                         // bytes of a key and its value
-	founded   map[aweigh.ScopeID]*takeover  // what the scopes below began with
+	walks     map[aweigh.UID]int            // entries of each object
+	stored    stored
+	language  *cel.Env // of predicates; nil: none was asked for
+	programs  map[string]cel.Program
+	founded   map[aweigh.ScopeID]*takeover // what the scopes below began with
 
 	view  *View  // after the block that is being executed, or the last one
 	block *block // that is being executed
@@ -64,6 +69,9 @@ type View struct {
 	objects   map[aweigh.UID]object
 	redirects map[string]scope.Redirect
 	given     []scope.Delegation
+	access    scope.Access
+	bytes     int64 // of what is stored of versions
+	docket    scope.MotionIndex
 }
 
 // New is the model of a root scope, which holds nothing at its genesis.
@@ -77,21 +85,20 @@ func New(g scope.Genesis) *Model {
 func open(g scope.Genesis) *Model {
 	m := &Model{
 		Unmodelled: make(map[string]int), bounds: scope.DefaultBounds(), genesis: g, id: g.Hash(),
-		receipts: make(map[aweigh.Hash]*receipt), motions: make(map[aweigh.Hash]*scope.CheckedMutation),
-		outcomes: make(map[aweigh.Hash]scope.Outcome), chains: make(map[aweigh.UID]int64),
-		founded: make(map[aweigh.ScopeID]*takeover),
+		receipts: make(map[aweigh.Hash]*receipt), stored: stored{of: make(map[string][]version), collected: place{revision: 1}},
+		outcomes: make(map[aweigh.Hash]scope.Outcome), chains: make(map[aweigh.UID]int64), walks: make(map[aweigh.UID]int),
+		founded: make(map[aweigh.ScopeID]*takeover), programs: make(map[string]cel.Program),
 	}
 	m.view = &View{
 		Block: m.id, Time: g.Time, model: m, leases: make(map[int64]Lease), objects: make(map[aweigh.UID]object),
-		redirects: make(map[string]scope.Redirect),
+		redirects: make(map[string]scope.Redirect), access: scope.Access{Revision: 1},
 	}
+	m.docket.motions = make(map[votes.MotionID]*motion)
 	m.blocks = []*View{m.view}
 	return m
 }
 
-// Within lets the model keep to other bounds. It knows those on receipts and redirects that are due and on leases that
-// end: the others of a scope, if they differ from the defaults, lead to what the model does not reckon. It returns the
-// model.
+// Within lets the model keep to other bounds. It returns the model.
 func (m *Model) Within(b *scope.Bounds) *Model {
 	m.bounds = *b
 	return m
@@ -116,9 +123,9 @@ func (m *Model) Outcome(id aweigh.Hash) (scope.Outcome, bool) {
 
 // Told is what a node says of a block, and is believed.
 type Told struct {
-	Policy *scope.Policy   // of the block's epoch
-	First  int64           // entries in the lineage before the block
-	Log    []lineage.Entry // that the block entered
+	Epoch *scope.Epoch    // of the block
+	First int64           // entries in the lineage before the block
+	Log   []lineage.Entry // that the block entered
 	// Outcome is the receipt of a mutation, or of the bundle that exceeded what it declares.
 	Outcome     func(bundle, mutation aweigh.Hash) (scope.Receipt, bool)
 	Delegations []scope.Delegation // all that the scope has given
@@ -133,6 +140,11 @@ type block struct {
 	changes  uint32                 // that it made so far
 	keys     map[string]scope.KeyValue
 	events   []event
+	purse    purse            // of the mutation
+	room     map[int64]volume // that its puts leave in leases
+	reach    []scope.Reach    // of it
+	grows    int64            // bytes that its puts take at most
+	carries  int64            // units that the motions which the block carries may still cost
 
 	entered int      // entries of told.Log that were looked at
 	differ  []string // what the lineage says otherwise
@@ -143,21 +155,25 @@ type block struct {
 func (m *Model) Apply(b *scope.Block, told Told) (outcomes []scope.Outcome, differences []string) {
 	before := m.view
 	m.view = before.after(b)
-	m.block = &block{Block: b, told: told, policy: told.Policy}
+	m.block = &block{Block: b, told: told, policy: &told.Epoch.Policy, carries: told.Epoch.Policy.Limits.BlockCost}
 	n := 0
 	for _, c := range b.Bundles {
 		n += len(c.Mutations())
 	}
 	m.forget(m.bounds.DueLeast + 2*n)
+	m.collect(m.bounds.DueLeast + 2*n)
 	m.dropLapsed(m.bounds.DueLeast + 2*n)
 	m.expireLeases(before.Time)
+	m.lapse()
 	for _, c := range b.Bundles {
 		outcomes = m.bundle(c, outcomes)
 	}
-	m.carried()
+	m.vote()
+	m.decided()
 	m.delegate()
 	m.entries()
 	m.view.Lineage = told.First + int64(len(told.Log))
+	m.view.bytes, m.view.docket = m.stored.bytes, m.docket.sum()
 	m.blocks = append(m.blocks, m.view)
 	return outcomes, m.block.differ
 }

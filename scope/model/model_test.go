@@ -1,32 +1,24 @@
 package model_test
 
 import (
+	"reflect"
+	"strconv"
 	"testing"
 	"time"
 
 	"pgregory.net/rapid"
 
+	"github.com/aweigh/aweigh/action"
+	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/scope/model"
 )
 
-// Keys with zero bytes, with 0xff, and prefixes of one another: what an encoding that does not keep order stumbles over.
+// Keys with zero bytes, with 0xff, and prefixes of one another: what an encoding that does not keep order stumbles
+// over.
 var someKeys = []string{"\x00", "\x00\x01", "a", "a\x00", "a\x00\x00", "a\x00\x01", "a\x00\xff", "a\x01", "ab", "b", "\xff", "\xff\xff"}
 
 var someLeases = []int64{-7, 1, 2}
-
-// drawMutation is a well-formed mutation.
-func (w *world) drawMutation(d *model.Drawing) scope.Mutation {
-	switch d.Pick(10) {
-	case 0:
-		return w.mutation(scope.Compact, d.Compaction())
-	case 1, 2:
-		return w.mutation(scope.Lease, d.Lease())
-	case 3, 4:
-		return w.mutation(scope.Name, d.Naming())
-	}
-	return w.mutation(scope.Write, d.Txn(w.g.Policy.Limits))
-}
 
 // TestStatesAreTheModels runs random programs, and compares every outcome, the lineage, and all that can be read.
 func TestStatesAreTheModels(t *testing.T) {
@@ -38,11 +30,11 @@ func TestStatesAreTheModels(t *testing.T) {
 				{Matter: scope.Deletions, Prefix: []byte("a\x00"), Num: 1, Den: 1, Window: time.Hour},
 			}
 		}
-		w := newWorld(t, asked...)
 		pick := func(n int) int { return rapid.IntRange(0, n-1).Draw(t, "pick") }
+		w := newWorld(t, drawBounds(pick), drawPolicy(pick, asked))
 		var past []scope.Mutation
 		for range rapid.IntRange(1, 12).Draw(t, "blocks") {
-			d := &model.Drawing{Pick: pick, View: w.model.At(w.model.Height()), Leases: someLeases}
+			d := &model.Drawing{Pick: pick, View: w.model.At(w.model.Height()), Leases: someLeases, Policy: &w.g.Policy}
 			for _, key := range someKeys {
 				d.Keys = append(d.Keys, []byte(key))
 			}
@@ -53,14 +45,49 @@ func TestStatesAreTheModels(t *testing.T) {
 				}
 			}
 			for range rapid.IntRange(0, 4).Draw(t, "mutations") {
-				muts = append(muts, w.drawMutation(d))
+				class, content := d.Content()
+				muts = append(muts, w.mutation(class, content))
 			}
 			if len(past) > 0 && rapid.Bool().Draw(t, "again") {
 				muts = append(muts, rapid.SampledFrom(past).Draw(t, "past"))
 			}
 			past = append(past, muts...)
+			w.reserve = rapid.SampledFrom([]int64{0, 10, 100, 200_000}).Draw(t, "reserve")
 			w.step(rapid.SampledFrom([]time.Duration{time.Nanosecond, time.Second, 4 * time.Second, time.Minute, 3 * time.Minute}).Draw(t, "later"), muts...)
 			w.whole(pick)
 		}
 	})
+}
+
+// drawBounds is those of production, or some that are small.
+func drawBounds(pick func(int) int) *scope.Bounds {
+	b := scope.DefaultBounds()
+	if pick(2) == 0 {
+		return &b
+	}
+	v := reflect.ValueOf(&b).Elem()
+	for i := range v.NumField() {
+		least, err := strconv.ParseInt(v.Type().Field(i).Tag.Get("least"), 10, 64)
+		if f := v.Field(i); err == nil && f.CanInt() && pick(4) == 0 {
+			f.SetInt(least + int64(pick(4)))
+		}
+	}
+	return &b
+}
+
+// drawPolicy is one with rules, and with little room, or without.
+func drawPolicy(pick func(int) int, asked []scope.Approval) scope.Policy {
+	p := scope.DefaultPolicy(quorum.BFT)
+	p.Approvals = asked
+	if pick(2) == 0 {
+		p.Actions = action.Table{
+			{Verb: "age", Class: action.Claim, When: "1 / (object.version - 2) < 2"},
+			{Verb: "extend", Class: action.Write, When: "size(object.value) < 2 || object.key.contains('b')"},
+			{Verb: "write", Class: action.Write, When: "object.version < 3 && caller.weight == 0 && [1, 2].exists(i, i != object.version)"},
+		}
+	}
+	if pick(3) == 0 {
+		p.Limits.ScopeBytes = int64(1000 + pick(10_000))
+	}
+	return p
 }

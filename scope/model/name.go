@@ -71,8 +71,16 @@ func (m *Model) name(mut *scope.CheckedMutation) ([]scope.Response, error) {
 	if n.Kind != scope.Fork && (!there || v.UID != n.Object && !n.Object.IsZero()) {
 		return nil, scope.ErrUnnamed
 	}
-	if a, failure := m.asked(m.renames(n, v)); a != nil || failure != nil {
+	m.block.room, m.block.reach = make(map[int64]volume), nil
+	all := m.renames(n, v)
+	if failure := m.permitted(mut, all); failure != nil {
+		return nil, failure
+	}
+	if a, failure := m.asked(all); a != nil || failure != nil {
 		return nil, scope.ErrApproval
+	}
+	if n.Kind != scope.Unbind && m.full() {
+		return nil, scope.ErrNoSpace
 	}
 	resp := scope.Response{Kind: scope.OpPut, UID: v.UID}
 	var failure error
@@ -108,14 +116,25 @@ func (m *Model) renames(n *scope.Naming, v scope.KeyValue) []change {
 	return m.puts(n.Key, v.Lease)
 }
 
+// free says why a key cannot come to name an object with a value.
+func (m *Model) free(key string, value []byte) error {
+	if _, taken := m.keys()[key]; taken {
+		return scope.ErrNamed
+	}
+	return m.spend(given(len(value)))
+}
+
 func (m *Model) bind(n *scope.Naming, v scope.KeyValue) error {
 	now, to, o := m.block.Header.Time, string(n.To), m.named(v)
-	switch _, taken := m.keys()[to]; {
-	case taken:
-		return scope.ErrNamed
+	if failure := m.free(to, v.Value); failure != nil {
+		return failure
+	}
+	switch {
 	case n.Until != 0 && (n.Until <= now || n.Until.Sub(now) > scope.MaxRedirect):
 		return scope.ErrUntil
-	case n.Kind == scope.Bind && len(o.held) >= scope.MaxAliases:
+	case n.Until != 0 && int64(len(m.view.redirects)) >= m.bounds.Redirects:
+		return scope.ErrRedirects
+	case n.Kind == scope.Bind && len(o.held) >= m.bounds.Aliases:
 		return scope.ErrAliases
 	}
 	before := int64(0)
@@ -142,7 +161,15 @@ func (m *Model) bind(n *scope.Naming, v scope.KeyValue) error {
 }
 
 // version is the one that a naming is about: one that can still be read.
-func (m *Model) version(n *scope.Naming) (scope.KeyValue, bool) {
+func (m *Model) version(n *scope.Naming) (scope.KeyValue, error) {
+	v, ok := m.written(n)
+	if !ok {
+		return v, scope.ErrNoVersion
+	}
+	return v, m.spend(given(len(v.Value)))
+}
+
+func (m *Model) written(n *scope.Naming) (scope.KeyValue, bool) {
 	ok := func(v scope.KeyValue) bool {
 		return string(v.Key) == string(n.From) && v.ModRevision == n.Revision && v.Sub == n.Sub && v.UID == n.Object
 	}
@@ -161,12 +188,12 @@ func (m *Model) version(n *scope.Naming) (scope.KeyValue, bool) {
 }
 
 func (m *Model) fork(n *scope.Naming, resp *scope.Response) error {
-	v, ok := m.version(n)
-	if !ok {
-		return scope.ErrNoVersion
+	v, failure := m.version(n)
+	if failure == nil {
+		failure = m.free(string(n.To), v.Value)
 	}
-	if _, taken := m.keys()[string(n.To)]; taken {
-		return scope.ErrNamed
+	if failure != nil {
+		return failure
 	}
 	delete(m.view.redirects, string(n.To))
 	resp.UID = m.uid()
@@ -178,11 +205,15 @@ func (m *Model) fork(n *scope.Naming, resp *scope.Response) error {
 }
 
 func (m *Model) rollback(n *scope.Naming) error {
-	v, ok := m.version(n)
-	if !ok {
-		return scope.ErrNoVersion
+	v, failure := m.version(n)
+	op := scope.Op{Kind: scope.OpPut, Key: n.Key, Value: v.Value, IgnoreLease: true}
+	if failure == nil {
+		failure = m.checkPut(&op)
 	}
-	m.put(&scope.Op{Kind: scope.OpPut, Key: n.Key, Value: v.Value, IgnoreLease: true}, new(scope.Response))
+	if failure != nil {
+		return failure
+	}
+	m.put(&op, new(scope.Response))
 	return nil
 }
 

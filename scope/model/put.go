@@ -46,9 +46,9 @@ func (m *Model) write(v scope.KeyValue, e lineage.Entry) scope.KeyValue {
 func (m *Model) change(c event, e lineage.Entry) scope.KeyValue {
 	x := m.block
 	x.changes++
-	m.versions++
-	m.largest = max(m.largest, int64(len(c.kv.Key)+len(c.kv.Value)))
 	m.entry(e, &c)
+	m.stored.add(&c.kv)
+	m.stored.changes = append(m.stored.changes, place{c.kv.ModRevision, c.kv.Sub, string(c.kv.Key)})
 	x.events = append(x.events, c)
 	return c.kv
 }

@@ -128,3 +128,9 @@ func (v *View) Events(from int64, key, end []byte) (events []scope.Event, err er
 	}
 	return events, nil
 }
+
+// Get is what is under a key.
+func (v *View) Get(key []byte) (scope.KeyValue, bool) {
+	kv, ok := v.model.asOf(v.Revision)[string(key)]
+	return kv, ok
+}

@@ -3,6 +3,8 @@ package model
 import (
 	"bytes"
 	"cmp"
+	"math"
+	"slices"
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/scope"
@@ -10,26 +12,43 @@ import (
 
 // transact executes a transaction, or lets it wait for approval.
 func (m *Model) transact(mut *scope.CheckedMutation, out *scope.Outcome) error {
-	t := mut.Txn
-	if m.elsewhere(t) {
-		return scope.ErrElsewhere
-	}
-	path := m.path(t)
-	out.Succeeded = false
-	if failure := m.check(t, append([]bool(nil), path...)); failure != nil {
+	path, failure := m.allowed(mut)
+	if failure != nil {
 		return failure
 	}
-	asked, failure := m.asked(m.flat(t, append([]bool(nil), path...)))
+	asked, failure := m.asked(m.flat(mut.Txn, path))
 	if failure != nil {
 		return failure
 	}
 	if asked != nil {
-		m.propose(mut, t, path, out)
-		return nil
+		return m.propose(mut, asked, path, out)
 	}
 	rest := path
-	out.Succeeded, out.Responses = path[0], m.run(t, &rest)
+	out.Succeeded, out.Responses = path[0], m.run(mut.Txn, &rest)
 	return nil
+}
+
+// allowed says why a transaction cannot be executed, whether or not it takes approval, and which branches it takes.
+func (m *Model) allowed(mut *scope.CheckedMutation) (path []bool, failure error) {
+	if m.elsewhere(mut.Txn) {
+		return nil, scope.ErrElsewhere
+	}
+	m.block.room, m.block.grows, m.block.reach = make(map[int64]volume), 0, mut.Txn.Reach
+	if path, failure = m.plan(mut.Txn); failure != nil {
+		return nil, failure
+	}
+	all := m.flat(mut.Txn, path)
+	if m.crowded(all) {
+		return nil, scope.ErrNoSpace
+	}
+	return path, m.permitted(mut, all)
+}
+
+// crowded reports whether the scope has no room for the puts of a transaction.
+func (m *Model) crowded(all []change) bool {
+	most := m.block.policy.Limits.ScopeBytes
+	puts := slices.ContainsFunc(all, func(c change) bool { return !c.deletes })
+	return most > 0 && puts && (m.full() || m.stored.bytes+m.block.grows > most)
 }
 
 // elsewhere reports whether another scope decides on some key of a transaction, whichever branch it takes.
@@ -54,19 +73,38 @@ func (m *Model) owns(key, end []byte) bool {
 	return true
 }
 
-// path evaluates all compares before anything is done, as etcd's compareToPath: which branch each transaction takes, an
-// inner one after the one that it is in.
-func (m *Model) path(t *scope.Txn) []bool {
-	path := []bool{true}
+// plan evaluates all compares before anything is done, as etcd's compareToPath: which branch each transaction takes, an
+// inner one after the one that it is in. Whatever can fail fails here, as in its checkTxn.
+func (m *Model) plan(t *scope.Txn) (path []bool, failure error) {
+	path = []bool{true}
 	for i := range t.Compare {
-		path[0] = path[0] && m.holds(&t.Compare[i])
-	}
-	for _, op := range branch(t, path[0]) {
-		if op.Kind == scope.OpTxn {
-			path = append(path, m.path(op.Txn)...)
+		if path[0], failure = m.holds(&t.Compare[i]); failure != nil {
+			return path, failure
+		}
+		if !path[0] {
+			break
 		}
 	}
-	return path
+	ops := branch(t, path[0])
+	for i := range ops {
+		op := &ops[i]
+		if l, looks := lookOf(op); looks && failure == nil {
+			failure = m.pay(l)
+		}
+		var why error
+		switch {
+		case op.Kind == scope.OpTxn:
+			var inner []bool
+			inner, why = m.plan(op.Txn)
+			path = append(path, inner...)
+		case op.Kind == scope.OpRange && op.Range != nil:
+			why = m.readable(op.Range.Revision)
+		case op.Kind == scope.OpPut && failure == nil:
+			why = m.checkPut(op)
+		}
+		failure = cmp.Or(failure, why)
+	}
+	return path, failure
 }
 
 // take is the branch of the next transaction of a path.
@@ -84,17 +122,30 @@ func branch(t *scope.Txn, yes bool) []scope.Op {
 }
 
 // holds follows etcd's applyCompare.
-func (m *Model) holds(c *scope.Compare) bool {
+func (m *Model) holds(c *scope.Compare) (bool, error) {
 	kvs := pairs(m.keys(), c.Key, c.End)
+	if len(c.End) > 0 {
+		if failure := m.pay(look{key: c.Key, end: c.End, revision: math.MaxInt64, price: looked, gives: true}); failure != nil {
+			return false, failure
+		}
+	} else {
+		size := len(c.Key)
+		if len(kvs) > 0 {
+			size += len(kvs[0].Value)
+		}
+		if failure := m.spend(looked(size)); failure != nil {
+			return false, failure
+		}
+	}
 	if len(kvs) == 0 {
-		return c.Target != scope.OnValue && holdsOf(c, &scope.KeyValue{})
+		return c.Target != scope.OnValue && holdsOf(c, &scope.KeyValue{}), nil
 	}
 	for i := range kvs {
 		if !holdsOf(c, &kvs[i]) {
-			return false
+			return false, nil
 		}
 	}
-	return true
+	return true, nil
 }
 
 func holdsOf(c *scope.Compare, v *scope.KeyValue) bool {
@@ -108,33 +159,6 @@ func holdsOf(c *scope.Compare, v *scope.KeyValue) bool {
 	return map[scope.Relation]bool{scope.Equal: n == 0, scope.NotEqual: n != 0, scope.Greater: n > 0, scope.Less: n < 0}[c.Relation]
 }
 
-// check follows etcd's checkTxn: whatever can fail fails here, before anything is done.
-func (m *Model) check(t *scope.Txn, path []bool) error {
-	return m.checkBranch(t, &path, t.Reach)
-}
-
-func (m *Model) checkBranch(t *scope.Txn, path *[]bool, reach []scope.Reach) error {
-	ops := take(t, path)
-	for i := range ops {
-		op := &ops[i]
-		var failure error
-		switch op.Kind {
-		case scope.OpRange:
-			if op.Range != nil {
-				failure = m.readable(op.Range.Revision)
-			}
-		case scope.OpPut:
-			failure = m.checkPut(op, reach)
-		case scope.OpTxn:
-			failure = m.checkBranch(op.Txn, path, reach)
-		}
-		if failure != nil {
-			return failure
-		}
-	}
-	return nil
-}
-
 // readable says why a transaction cannot read a revision.
 func (m *Model) readable(rev int64) error {
 	before := *m.view
@@ -142,24 +166,79 @@ func (m *Model) readable(rev int64) error {
 	return before.readable(rev)
 }
 
-func (m *Model) checkPut(op *scope.Op, reach []scope.Reach) error {
+// volume is room in a lease.
+type volume struct{ keys, bytes int64 }
+
+// roomIn takes room for a version of a key in the lease that it names. Every put of a transaction takes room beside
+// what was there before, even one of a key that it has put already.
+func (m *Model) roomIn(v *scope.KeyValue) error {
+	if v.Lease == 0 {
+		return nil
+	}
+	if _, there := m.view.leases[v.Lease]; !there {
+		return scope.ErrLeaseNotFound
+	}
+	room, asked := m.block.room[v.Lease]
+	if !asked {
+		room = volume{m.bounds.LeaseKeys, m.bounds.LeaseBytes}
+		for _, kv := range m.keys() { // order-free: sums
+			if kv.Lease == v.Lease {
+				room = volume{room.keys - 1, room.bytes - int64(len(kv.Key)+len(kv.Value))}
+			}
+		}
+	}
+	keys, size := int64(1), int64(len(v.Key)+len(v.Value))
+	if was, there := m.keys()[string(v.Key)]; there && was.Lease == v.Lease {
+		keys, size = 0, size-int64(len(was.Key)+len(was.Value))
+	}
+	room = volume{room.keys - keys, room.bytes - size}
+	m.block.room[v.Lease] = room
+	if (room.keys < 0 || room.bytes < 0) && (keys > 0 || size > 0) {
+		return scope.ErrLeaseFull
+	}
+	return nil
+}
+
+// checkPut says why a put cannot be done, under each name of the object.
+func (m *Model) checkPut(op *scope.Op) error {
 	v, there := m.keys()[string(op.Key)]
 	if !there && (op.IgnoreValue || op.IgnoreLease) {
 		return scope.ErrKeyNotFound
 	}
-	if _, granted := m.view.leases[op.Lease]; op.Lease != 0 && !granted {
-		return scope.ErrLeaseNotFound
+	value := op.Value
+	if op.IgnoreValue {
+		value = v.Value
 	}
-	if !there || len(reach) == 0 {
+	lease := op.Lease
+	if op.IgnoreLease {
+		lease = v.Lease
+	}
+	if failure := m.roomIn(&scope.KeyValue{Key: op.Key, Value: value, Lease: lease}); failure != nil {
+		return failure
+	}
+	m.block.grows += grows(op.Key, value)
+	if _, named := m.view.objects[v.UID]; !there || !named {
 		return nil
 	}
-	for _, h := range m.view.objects[v.UID].held {
-		in := false
-		for _, r := range reach {
-			in = in || scope.Within([]byte(h.key), r.Key, r.End)
-		}
-		if !in {
+	held := m.view.objects[v.UID].held
+	for _, h := range held {
+		reach := m.block.reach
+		if len(reach) > 0 && !slices.ContainsFunc(reach, func(r scope.Reach) bool { return scope.Within([]byte(h.key), r.Key, r.End) }) {
 			return scope.ErrReach
+		}
+	}
+	if failure := m.spend(int64(len(held)-1) * given(max(len(op.Value), len(v.Value)))); failure != nil {
+		return failure
+	}
+	for _, h := range held {
+		if h.key == string(op.Key) {
+			continue
+		}
+		other := m.keys()[h.key]
+		other.Value = value
+		m.block.grows += grows(other.Key, value)
+		if failure := m.roomIn(&other); failure != nil {
+			return failure
 		}
 	}
 	return nil
@@ -203,6 +282,7 @@ func (m *Model) compact(rev int64) error {
 	case rev > v.Revision:
 		return scope.ErrFutureRevision
 	}
+	m.stored.recollect(m.view.Compacted)
 	m.view.Compacted = rev
 	m.entry(compacted, nil)
 	return nil

@@ -9,7 +9,6 @@ import (
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/kv"
-	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/scope/model"
 	"github.com/aweigh/aweigh/votes"
@@ -52,14 +51,16 @@ type world struct {
 	model  *model.Model
 	now    aweigh.Instant
 	nonce  uint64
+
+	bounds  *scope.Bounds
+	reserve int64
 }
 
-func newWorld(t fataler, approvals ...scope.Approval) *world {
+func newWorld(t fataler, b *scope.Bounds, p scope.Policy) *world {
 	t.Helper()
-	g := scope.Genesis{Format: scope.Format, Name: "test", Time: aweigh.Instant(1_700_000_000 * time.Second), Policy: scope.DefaultPolicy(quorum.BFT)}
-	g.Policy.Approvals = approvals
+	g := scope.Genesis{Format: scope.Format, Name: "test", Time: aweigh.Instant(1_700_000_000 * time.Second), Policy: p}
 	g.Anchors = []scope.Anchor{{Name: "a", Key: testKey(t, 1).Public(), Score: 500_000}}
-	w := &world{t: t, g: g, author: testKey(t, 99), now: g.Time, store: kv.NewOverlay(nothing{}), model: model.New(g)}
+	w := &world{t: t, g: g, author: testKey(t, 99), now: g.Time, store: kv.NewOverlay(nothing{}), model: model.New(g).Within(b), bounds: b}
 	ops, err := scope.Init(g)
 	must(t, err)
 	w.store.Apply(ops...)
@@ -71,7 +72,7 @@ func (w *world) open() {
 	w.t.Helper()
 	s, err := scope.Open(w.store, w.g.Hash())
 	must(w.t, err)
-	w.state = s
+	w.state = s.Within(w.bounds)
 }
 
 func (w *world) mutation(class scope.Class, content any) scope.Mutation {
@@ -88,7 +89,7 @@ func (w *world) step(after time.Duration, muts ...scope.Mutation) {
 	w.now = w.now.Add(after)
 	var bundles []*scope.CheckedBundle
 	if len(muts) > 0 {
-		c, err := scope.SignReserving(200_000, w.author, w.g.Policy.Limits, muts...)
+		c, err := scope.SignReserving(w.reserve, w.author, w.g.Policy.Limits, muts...)
 		must(w.t, err)
 		bundles = append(bundles, c)
 	}
@@ -115,10 +116,18 @@ func (w *world) step(after time.Duration, muts ...scope.Mutation) {
 	}
 }
 
+// epoch is that of the state.
+func (w *world) epoch() *scope.Epoch {
+	w.t.Helper()
+	e, err := w.state.Epoch()
+	must(w.t, err)
+	return e
+}
+
 // told is what the state says of the block that was executed on the state with a head.
 func (w *world) told(before scope.Head) model.Told {
 	w.t.Helper()
-	told := model.Told{Policy: &w.g.Policy, First: before.LineageSize, Outcome: func(bundle, mutation aweigh.Hash) (scope.Receipt, bool) {
+	told := model.Told{Epoch: w.epoch(), First: before.LineageSize, Outcome: func(bundle, mutation aweigh.Hash) (scope.Receipt, bool) {
 		r, ok, err := w.state.OutcomeIn(bundle, mutation)
 		must(w.t, err)
 		return r, ok

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/aweigh/aweigh/sim"
+	"github.com/aweigh/aweigh/sim/scenario"
 )
 
 // liars are the anchors that lie, by number.
@@ -30,14 +31,14 @@ func castTable(r *sim.Result) table {
 					when += "; aimed at " + nodes(role.Victims)
 				}
 			}
-			t.Rows = append(t.Rows, []string{who, play, about(sim.Plays, play), when})
+			t.Rows = append(t.Rows, []string{who, play, about(scenario.Plays, play), when})
 		}
 	}
 	return t
 }
 
 // faultTable says what else breaks, and when.
-func faultTable(s sim.Scenario) table {
+func faultTable(s scenario.Scenario) table {
 	t := table{Head: []string{"fault", "which means that", "at", "for", "nodes"}}
 	for _, f := range s.Faults.Timed {
 		lasts, who := "until the end", "drawn"
@@ -54,13 +55,13 @@ func faultTable(s sim.Scenario) table {
 		case len(f.Nodes) > 0:
 			who = nodes(f.Nodes)
 		}
-		t.Rows = append(t.Rows, []string{f.Kind, about(sim.FaultKinds, f.Kind), brief(f.At), lasts, who})
+		t.Rows = append(t.Rows, []string{f.Kind, about(scenario.FaultKinds, f.Kind), brief(f.At), lasts, who})
 	}
 	return t
 }
 
 // about is what is said of a name.
-func about(all []sim.Named, name string) string {
+func about(all []scenario.Named, name string) string {
 	for _, n := range all {
 		if n.Name == name {
 			return n.About

@@ -9,22 +9,23 @@ import (
 	"sync"
 
 	"github.com/aweigh/aweigh/sim"
+	"github.com/aweigh/aweigh/sim/scenario"
 )
 
 // Plan says what a study runs. The zero value of a field means the default named
 // beside it; with all defaults it takes about a minute on two cores.
 type Plan struct {
-	Info                  // Command is that of the whole study; aweigh sim report
-	Seed    uint64        // the first; 1
-	Seeds   int           // worlds for each point; 4
-	Workers int           // worlds at the same time; as many as there are processors
-	Failure *sim.Scenario // to look at closely; none
-	Sizes   []int         // numbers of anchors; 4 to 100
-	Models  []string      // how frames travel; all of sim
-	Loss    []sim.Share   // of frames; 0 to 40 %
-	Lies    []string      // told while frames are lost; equivocate and withhold
-	Plays   []string      // to measure the pace under; mute, equivocate, delay, withhold
-	Trust   []string      // scenarios of the library that attack trust; those that do
+	Info                       // Command is that of the whole study; aweigh sim report
+	Seed    uint64             // the first; 1
+	Seeds   int                // worlds for each point; 4
+	Workers int                // worlds at the same time; as many as there are processors
+	Failure *scenario.Scenario // to look at closely; none
+	Sizes   []int              // numbers of anchors; 4 to 100
+	Models  []string           // how frames travel; all of sim
+	Loss    []scenario.Share   // of frames; 0 to 40 %
+	Lies    []string           // told while frames are lost; equivocate and withhold
+	Plays   []string           // to measure the pace under; mute, equivocate, delay, withhold
+	Trust   []string           // scenarios of the library that attack trust; those that do
 }
 
 func (p Plan) withDefaults() Plan {
@@ -42,8 +43,8 @@ func (p Plan) withDefaults() Plan {
 		p.Sizes = []int{4, 7, 10, 16, 25, 40, 64, 100}
 	}
 	if len(p.Loss) == 0 {
-		for _, percent := range []sim.Share{0, 2, 5, 10, 20, 30, 40} {
-			p.Loss = append(p.Loss, sim.Whole/100*percent)
+		for _, percent := range []scenario.Share{0, 2, 5, 10, 20, 30, 40} {
+			p.Loss = append(p.Loss, scenario.Whole/100*percent)
 		}
 	}
 	if len(p.Models) == 0 {
@@ -73,12 +74,12 @@ func (p Plan) seeds() string {
 }
 
 // Runner plays a scenario, as sim.Run does.
-type Runner func(context.Context, sim.Scenario, sim.Options) (*sim.Result, error)
+type Runner func(context.Context, scenario.Scenario, sim.Options) (*sim.Result, error)
 
 // experiment is some worlds and what to do with their results, which come in the
 // order of the worlds.
 type experiment struct {
-	worlds []sim.Scenario
+	worlds []scenario.Scenario
 	marks  int // to keep of each
 	take   func(*StudyData, []*sim.Result)
 }
@@ -109,7 +110,7 @@ func Collect(ctx context.Context, p Plan, run Runner, progress func(done, of int
 }
 
 type job struct {
-	world sim.Scenario
+	world scenario.Scenario
 	marks int
 }
 
@@ -171,11 +172,11 @@ func attempt(ctx context.Context, j job, run Runner) (r *sim.Result, err error) 
 
 // sum adds up what all runs have in common.
 func (d *StudyData) sum(results []*sim.Result) {
-	for _, i := range sim.Invariants {
+	for _, i := range scenario.Invariants {
 		d.Tally.Within = append(d.Tally.Within, sim.Verdict{Invariant: i.Name})
 		d.Tally.Beyond = append(d.Tally.Beyond, sim.Verdict{Invariant: i.Name})
 	}
-	for _, g := range sim.GoalNames {
+	for _, g := range scenario.Goals {
 		d.Tally.Goals = append(d.Tally.Goals, sim.Count{Name: g.Name})
 	}
 	for _, r := range results {

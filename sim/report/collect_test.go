@@ -9,10 +9,11 @@ import (
 	"testing"
 
 	"github.com/aweigh/aweigh/sim"
+	"github.com/aweigh/aweigh/sim/scenario"
 )
 
 // pretend is a runner whose results depend on the scenario alone.
-func pretend(_ context.Context, s sim.Scenario, o sim.Options) (*sim.Result, error) {
+func pretend(_ context.Context, s scenario.Scenario, o sim.Options) (*sim.Result, error) {
 	lying := 0
 	for _, r := range s.Cast {
 		lying += r.Count
@@ -25,7 +26,7 @@ func pretend(_ context.Context, s sim.Scenario, o sim.Options) (*sim.Result, err
 	return r, nil
 }
 
-var small = Plan{Seeds: 2, Sizes: []int{4, 7, 50}, Loss: []sim.Share{0, 100_000}, Models: []string{"constant", "regions"}, Plays: []string{"mute"}}
+var small = Plan{Seeds: 2, Sizes: []int{4, 7, 50}, Loss: []scenario.Share{0, 100_000}, Models: []string{"constant", "regions"}, Plays: []string{"mute"}}
 
 func TestStudyDependsOnThePlanAlone(t *testing.T) {
 	var first StudyData
@@ -46,10 +47,10 @@ func TestStudyDependsOnThePlanAlone(t *testing.T) {
 }
 
 func TestPlannedScenariosMakeSense(t *testing.T) {
-	p := Plan{Failure: &sim.Scenario{Name: "failure", Cast: []sim.Role{{Play: []string{"fork"}, Weight: "over"}}, Expect: []string{"agreement"}}}
+	p := Plan{Failure: &scenario.Scenario{Name: "failure", Cast: []scenario.Role{{Play: []string{"fork"}, Weight: "over"}}, Expect: []string{"agreement"}}}
 	var mu sync.Mutex
 	seen := 0
-	_, err := Collect(t.Context(), p, func(ctx context.Context, s sim.Scenario, o sim.Options) (*sim.Result, error) {
+	_, err := Collect(t.Context(), p, func(ctx context.Context, s scenario.Scenario, o sim.Options) (*sim.Result, error) {
 		if err := s.Check(); err != nil {
 			t.Errorf("%s: %v", s.Name, err)
 		}
@@ -65,7 +66,7 @@ func TestPlannedScenariosMakeSense(t *testing.T) {
 
 func TestStudyNamesSeedsAndCommandOfEveryFigure(t *testing.T) {
 	p := small
-	p.Command, p.Failure = "aweigh sim report --seeds 2", &sim.Scenario{Seed: 7}
+	p.Command, p.Failure = "aweigh sim report --seeds 2", &scenario.Scenario{Seed: 7}
 	d, err := Collect(t.Context(), p, pretend, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -125,7 +126,7 @@ func TestProgressCountsEveryWorld(t *testing.T) {
 
 func TestCollectEndsWithWhatFails(t *testing.T) {
 	bad := errors.New("bad")
-	_, err := Collect(t.Context(), small, func(ctx context.Context, s sim.Scenario, o sim.Options) (*sim.Result, error) {
+	_, err := Collect(t.Context(), small, func(ctx context.Context, s scenario.Scenario, o sim.Options) (*sim.Result, error) {
 		if s.Name == "heat" {
 			return nil, bad
 		}
@@ -134,7 +135,7 @@ func TestCollectEndsWithWhatFails(t *testing.T) {
 	if !errors.Is(err, bad) || !strings.Contains(err.Error(), "heat, seed 1") {
 		t.Error(err)
 	}
-	_, err = Collect(t.Context(), small, func(context.Context, sim.Scenario, sim.Options) (*sim.Result, error) { panic("broken") }, nil)
+	_, err = Collect(t.Context(), small, func(context.Context, scenario.Scenario, sim.Options) (*sim.Result, error) { panic("broken") }, nil)
 	if err == nil || !strings.Contains(err.Error(), "panic: broken") {
 		t.Error(err)
 	}

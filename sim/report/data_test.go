@@ -7,20 +7,21 @@ import (
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/sim"
+	"github.com/aweigh/aweigh/sim/scenario"
 )
 
 // made is a made-up result with all that a report can show: anchors that lie,
 // nodes that crash, blocks that become final, and so many messages as marks.
 func made(seed uint64, anchors, lying, messages int) *sim.Result {
 	r := rand.New(rand.NewPCG(seed, 7))
-	s := sim.Scenario{
-		Name: "made", About: "Made up.", Seed: seed, Network: sim.Network{Anchors: anchors, Mode: "bft"},
-		Links: sim.Links{Model: "uniform", Delay: time.Millisecond, Spread: 4 * time.Millisecond},
-		Load:  sim.Load{Clients: 3, Writes: 40, Reads: 10}, Stop: 8 * time.Second, Heal: &sim.Heal{Within: time.Minute},
-		Faults: sim.Faults{Loss: 50_000, Timed: []sim.Fault{{Kind: "crash", At: time.Second, For: time.Second, Nodes: []int{0}}, {Kind: "partition", At: 2 * time.Second, Groups: [][]int{{0, 1}, {2, 3}}}}},
+	s := scenario.Scenario{
+		Name: "made", About: "Made up.", Seed: seed, Network: scenario.Network{Anchors: anchors, Mode: "bft"},
+		Links: scenario.Links{Model: "uniform", Delay: time.Millisecond, Spread: 4 * time.Millisecond},
+		Load:  scenario.Load{Clients: 3, Writes: 40, Reads: 10}, Stop: 8 * time.Second, Heal: &scenario.Heal{Within: time.Minute},
+		Faults: scenario.Faults{Loss: 50_000, Timed: []scenario.Fault{{Kind: "crash", At: time.Second, For: time.Second, Nodes: []int{0}}, {Kind: "partition", At: 2 * time.Second, Groups: [][]int{{0, 1}, {2, 3}}}}},
 	}
 	if lying > 0 {
-		s.Cast = []sim.Role{{Play: []string{"equivocate", "withhold"}, Count: lying, Victims: []int{0, 1}, Every: time.Second, Rate: sim.Whole / 2}}
+		s.Cast = []scenario.Role{{Play: []string{"equivocate", "withhold"}, Count: lying, Victims: []int{0, 1}, Every: time.Second, Rate: scenario.Whole / 2}}
 	}
 	x := &sim.Result{
 		Scenario: s, Events: 12_345, Virtual: 9 * time.Second, Faulty: uint64(100 * lying), Budget: uint64((100*anchors - 1) / 3), Total: uint64(100 * anchors),
@@ -31,10 +32,10 @@ func made(seed uint64, anchors, lying, messages int) *sim.Result {
 	for a := anchors - lying; a < anchors; a++ {
 		x.Liars = append(x.Liars, a)
 	}
-	for _, i := range sim.Invariants {
+	for _, i := range scenario.Invariants {
 		x.Verdicts = append(x.Verdicts, sim.Verdict{Invariant: i.Name, Checks: r.Uint64N(5000)})
 	}
-	for _, g := range sim.GoalNames {
+	for _, g := range scenario.Goals {
 		x.Goals = append(x.Goals, sim.Count{Name: g.Name, Count: r.Uint64N(3)})
 	}
 	for range 38 {
@@ -144,7 +145,7 @@ func studied() StudyData {
 	d.Heat = Heat{Source: src, Anchors: 10, Play: []string{"fork"}}
 	for liars := range 5 {
 		for i := range 3 {
-			c := HeatCell{Liars: liars, Faulty: uint64(liars), Total: 10, Over: liars > 3, Loss: sim.Share(i * 100_000), Worlds: 4, Asked: 40, Final: 40 - 9*i}
+			c := HeatCell{Liars: liars, Faulty: uint64(liars), Total: 10, Over: liars > 3, Loss: scenario.Share(i * 100_000), Worlds: 4, Asked: 40, Final: 40 - 9*i}
 			if c.Over && i < 2 {
 				c.Broken, c.First, c.All = 4, 3, []string{"agreement", "certificates"}
 			}
@@ -160,7 +161,7 @@ func studied() StudyData {
 		d.Throughput.Plays = append(d.Throughput.Plays, p)
 	}
 	d.Failure = Failure{Source: src, Result: forked()}
-	for _, i := range sim.Invariants {
+	for _, i := range scenario.Invariants {
 		d.Tally.Within = append(d.Tally.Within, sim.Verdict{Invariant: i.Name, Checks: 1000})
 		d.Tally.Beyond = append(d.Tally.Beyond, sim.Verdict{Invariant: i.Name, Checks: 10, Broken: 2})
 	}

@@ -6,10 +6,11 @@ import (
 	"time"
 
 	"github.com/aweigh/aweigh/sim"
+	"github.com/aweigh/aweigh/sim/scenario"
 )
 
 // each is the scenario with each of the plan's seeds.
-func (p Plan) each(s sim.Scenario) (all []sim.Scenario) {
+func (p Plan) each(s scenario.Scenario) (all []scenario.Scenario) {
 	for i := range p.Seeds {
 		s.Seed = p.Seed + uint64(i)
 		all = append(all, s)
@@ -23,7 +24,7 @@ func (p Plan) groups(results []*sim.Result) [][]*sim.Result {
 }
 
 // source is where the data of worlds comes from, with the first of them.
-func (p Plan) source(worlds []sim.Scenario) Source {
+func (p Plan) source(worlds []scenario.Scenario) Source {
 	s := Source{Seeds: p.seeds(), Command: p.Command}
 	if len(worlds) > 0 {
 		s.World = string(worlds[0].Encode())
@@ -32,20 +33,20 @@ func (p Plan) source(worlds []sim.Scenario) Source {
 }
 
 // model is a link model with typical figures.
-func model(name string) sim.Links {
+func model(name string) scenario.Links {
 	switch name {
 	case "constant":
-		return sim.Links{Model: name, Delay: time.Millisecond}
+		return scenario.Links{Model: name, Delay: time.Millisecond}
 	case "uniform":
-		return sim.Links{Model: name, Delay: time.Millisecond, Spread: 4 * time.Millisecond}
+		return scenario.Links{Model: name, Delay: time.Millisecond, Spread: 4 * time.Millisecond}
 	case "lognormal":
-		return sim.Links{Model: name, Delay: 10 * time.Millisecond, Spread: 10 * time.Millisecond}
+		return scenario.Links{Model: name, Delay: 10 * time.Millisecond, Spread: 10 * time.Millisecond}
 	}
-	return sim.Links{Model: name}
+	return scenario.Links{Model: name}
 }
 
 // named says in a panel's room what a model is.
-func named(l sim.Links) string {
+func named(l scenario.Links) string {
 	switch l.Model {
 	case "constant":
 		return "always " + brief(l.Delay)
@@ -72,9 +73,9 @@ func latencyOf(p Plan) experiment {
 	sizes := slices.DeleteFunc(slices.Clone(p.Sizes), func(n int) bool { return n > mostForLatency })
 	for _, m := range p.Models {
 		for _, n := range sizes {
-			e.worlds = append(e.worlds, p.each(sim.Scenario{
+			e.worlds = append(e.worlds, p.each(scenario.Scenario{
 				Name: "latency", About: "how long writes take, while nothing is wrong",
-				Network: sim.Network{Anchors: n}, Links: model(m), Load: sim.Load{Writes: 30, Reads: 1},
+				Network: scenario.Network{Anchors: n}, Links: model(m), Load: scenario.Load{Writes: 30, Reads: 1},
 			})...)
 		}
 	}
@@ -103,9 +104,9 @@ func costOf(p Plan) experiment {
 	sizes := slices.Clone(p.Sizes)
 	slices.Sort(sizes)
 	for _, n := range slices.Backward(sizes) { // the long ones first
-		e.worlds = append(e.worlds, p.each(sim.Scenario{
+		e.worlds = append(e.worlds, p.each(scenario.Scenario{
 			Name: "cost", About: "what a decision costs: one client, one write at a time",
-			Network: sim.Network{Anchors: n}, Load: sim.Load{Clients: 1, Writes: 10, Reads: 1}, Stop: 3 * time.Second,
+			Network: scenario.Network{Anchors: n}, Load: scenario.Load{Clients: 1, Writes: 10, Reads: 1}, Stop: 3 * time.Second,
 		})...)
 	}
 	e.take = func(d *StudyData, results []*sim.Result) {
@@ -130,15 +131,15 @@ func heatOf(p Plan) experiment {
 	var e experiment
 	for liars := range most + 1 {
 		for _, loss := range p.Loss {
-			s := sim.Scenario{
+			s := scenario.Scenario{
 				Name: "heat", About: fmt.Sprintf("%d of %d lie, and %s of all frames are lost", liars, anchors, loss),
-				Network: sim.Network{Anchors: anchors}, Faults: sim.Faults{Loss: loss}, Load: sim.Load{Writes: 30, Reads: 6}, Stop: 10 * time.Second,
+				Network: scenario.Network{Anchors: anchors}, Faults: scenario.Faults{Loss: loss}, Load: scenario.Load{Writes: 30, Reads: 6}, Stop: 10 * time.Second,
 			}
 			if liars > 0 {
-				s.Cast = []sim.Role{{Play: d.Play, Count: liars, Rate: sim.Whole}}
+				s.Cast = []scenario.Role{{Play: d.Play, Count: liars, Rate: scenario.Whole}}
 			}
 			if liars > (anchors-1)/3 {
-				s.Expect = []string{sim.Invariants[sim.Agreement].Name} // goes on until agreement breaks
+				s.Expect = []string{scenario.Invariants[sim.Agreement].Name} // goes on until agreement breaks
 			}
 			e.worlds = append(e.worlds, p.each(s)...)
 			d.Cells = append(d.Cells, HeatCell{Liars: liars, Loss: loss})
@@ -172,7 +173,7 @@ func (c *HeatCell) sum(group []*sim.Result) {
 			broken[name]++
 		}
 	}
-	for _, i := range sim.Invariants {
+	for _, i := range scenario.Invariants {
 		if broken[i.Name] > 0 {
 			c.All = append(c.All, i.Name)
 		}
@@ -189,13 +190,13 @@ func paceOf(p Plan) experiment {
 	var e experiment
 	for _, play := range p.Plays {
 		for liars := range most + 1 {
-			s := sim.Scenario{
-				Name: "pace", About: fmt.Sprintf("%d of %d lie: %s", liars, anchors, play), Network: sim.Network{Anchors: anchors},
-				Links: sim.Links{Model: "uniform", Delay: 8 * time.Millisecond, Spread: 8 * time.Millisecond},
-				Load:  sim.Load{Clients: 4, Writes: 10_000, Reads: 1}, Stop: 8 * time.Second,
+			s := scenario.Scenario{
+				Name: "pace", About: fmt.Sprintf("%d of %d lie: %s", liars, anchors, play), Network: scenario.Network{Anchors: anchors},
+				Links: scenario.Links{Model: "uniform", Delay: 8 * time.Millisecond, Spread: 8 * time.Millisecond},
+				Load:  scenario.Load{Clients: 4, Writes: 10_000, Reads: 1}, Stop: 8 * time.Second,
 			}
 			if liars > 0 {
-				s.Cast = []sim.Role{{Play: []string{play}, Count: liars, Rate: sim.Whole}}
+				s.Cast = []scenario.Role{{Play: []string{play}, Count: liars, Rate: scenario.Whole}}
 			}
 			e.worlds = append(e.worlds, p.each(s)...)
 		}
@@ -230,7 +231,7 @@ func failureOf(p Plan) experiment {
 		return e
 	}
 	s := *p.Failure
-	e.worlds = []sim.Scenario{s}
+	e.worlds = []scenario.Scenario{s}
 	e.take = func(d *StudyData, results []*sim.Result) {
 		d.Failure = Failure{Source: Source{Seeds: fmt.Sprint(max(1, s.Seed)), Command: "aweigh sim run world.yaml", World: string(s.Encode())}, Result: results[0]}
 	}

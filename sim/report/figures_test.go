@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/aweigh/aweigh/sim"
+	"github.com/aweigh/aweigh/sim/scenario"
 )
 
 func number(t *testing.T, s string) float64 {
@@ -42,7 +43,7 @@ func TestOnlyBrokenCellsAreBlack(t *testing.T) {
 
 func TestCellsNameWhatBrokeAndWhere(t *testing.T) {
 	broke := func(names ...string) *sim.Result {
-		r := &sim.Result{Scenario: sim.Scenario{Load: sim.Load{Writes: 10}}, Writes: 5, Faulty: 2, Budget: 1, Total: 4}
+		r := &sim.Result{Scenario: scenario.Scenario{Load: scenario.Load{Writes: 10}}, Writes: 5, Faulty: 2, Budget: 1, Total: 4}
 		for _, n := range names {
 			r.Broken = append(r.Broken, sim.Breach{Invariant: n})
 		}
@@ -227,7 +228,7 @@ func TestDownTimesEnd(t *testing.T) {
 }
 
 func TestMarksOfRealRunsAreUnderstood(t *testing.T) {
-	r, err := sim.Run(t.Context(), sim.Scenario{Network: sim.Network{Anchors: 4}, Load: sim.Load{Writes: 5, Reads: 1}}, sim.Options{Marks: 5000})
+	r, err := sim.Run(t.Context(), scenario.Scenario{Network: scenario.Network{Anchors: 4}, Load: scenario.Load{Writes: 5, Reads: 1}}, sim.Options{Marks: 5000})
 	if err != nil {
 		t.Fatal(err)
 	}

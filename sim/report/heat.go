@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/aweigh/aweigh/sim"
+	"github.com/aweigh/aweigh/sim/scenario"
 )
 
 // heatFigure has a cell for each share of liars and each loss. A cell in which
@@ -18,7 +18,7 @@ func heatFigure(h Heat) figure {
 		return f
 	}
 	var rows []int
-	var columns []sim.Share
+	var columns []scenario.Share
 	for _, c := range h.Cells {
 		rows, columns = append(rows, c.Liars), append(columns, c.Loss)
 	}

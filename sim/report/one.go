@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/aweigh/aweigh/sim"
+	"github.com/aweigh/aweigh/sim/scenario"
 )
 
 // inOne is a run with the marks and breaches of one scope only, whose blocks and views those of others would be
@@ -28,6 +29,6 @@ func inOne(r *sim.Result) (one *sim.Result, which string) {
 
 // gravest is the breach to look at: the first of agreement, or else the first.
 func gravest(all []sim.Breach) *sim.Breach {
-	agreement := func(b sim.Breach) bool { return b.Invariant == sim.Invariants[sim.Agreement].Name }
+	agreement := func(b sim.Breach) bool { return b.Invariant == scenario.Invariants[sim.Agreement].Name }
 	return &all[max(0, slices.IndexFunc(all, agreement))]
 }

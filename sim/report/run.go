@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/aweigh/aweigh/sim"
+	"github.com/aweigh/aweigh/sim/scenario"
 )
 
 // Info is what a report says of how it was made.
@@ -84,7 +85,7 @@ func Run(w io.Writer, r *sim.Result, v Info) error {
 		Facts: facts(r), Weight: weightFigure(r), Cast: castTable(r), Faults: faultTable(s), Honest: len(s.Cast) == 0,
 		Checks: checks(r.Verdicts), Unlooked: list(sim.Unlooked(r.Verdicts)), Broken: brokenTable(r.Broken),
 		Closeup: of(closeupFigure("closeup", one, lying)), Overview: of(overviewFigure(one, lying)), Finality: finalityFigure(r.Finality), Heights: of(heightsFigure(one, lying)), Trust: scoreFigure(r, lying),
-		Goals: goals(r.Goals), Attacks: bars(r.Attacks, sim.Plays), Refused: bars(r.Refused, nil), Proven: nodes(r.Proven), Trace: r.Trace.String(),
+		Goals: goals(r.Goals), Attacks: bars(r.Attacks, scenario.Plays), Refused: bars(r.Refused, nil), Proven: nodes(r.Proven), Trace: r.Trace.String(),
 	}
 	return write(w, "run.html", p)
 }
@@ -108,7 +109,7 @@ func checks(all []sim.Verdict) (rows []check) {
 		if !v.Looked() {
 			continue
 		}
-		c := check{Name: v.Invariant, About: about(sim.Invariants, v.Invariant), Checks: grouped(v.Checks), Verdict: "held", Class: "held"}
+		c := check{Name: v.Invariant, About: about(scenario.Invariants, v.Invariant), Checks: grouped(v.Checks), Verdict: "held", Class: "held"}
 		if v.Broken > 0 {
 			c.Verdict, c.Class = "broken "+times(v.Broken), "broken"
 		}
@@ -134,12 +135,12 @@ func brokenTable(all []sim.Breach) table {
 
 func goals(all []sim.Count) (g []goal) {
 	for _, c := range all {
-		g = append(g, goal{c.Name, about(sim.GoalNames, c.Name), grouped(c.Count), c.Count > 0})
+		g = append(g, goal{c.Name, about(scenario.Goals, c.Name), grouped(c.Count), c.Count > 0})
 	}
 	return g
 }
 
-func bars(all []sim.Count, names []sim.Named) (b []bar) {
+func bars(all []sim.Count, names []scenario.Named) (b []bar) {
 	some := counted(all)
 	for _, c := range some {
 		b = append(b, bar{c.Name, about(names, c.Name), grouped(c.Count), int(max(1, c.Count*100/some[0].Count))})

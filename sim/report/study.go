@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/aweigh/aweigh/sim"
+	"github.com/aweigh/aweigh/sim/scenario"
 )
 
 // StudyData is what came of the runs behind a study. A part without data is
@@ -73,7 +74,7 @@ type HeatCell struct {
 	Liars         int
 	Faulty, Total uint64 // weight
 	Over          bool   // the faulty weigh more than the fault budget
-	Loss          sim.Share
+	Loss          scenario.Share
 	Worlds        int
 	Asked, Final  int      // writes
 	Broken        int      // worlds in which any invariant broke

@@ -6,6 +6,7 @@ import (
 
 	"github.com/aweigh/aweigh/internal/must"
 	"github.com/aweigh/aweigh/sim"
+	"github.com/aweigh/aweigh/sim/scenario"
 	"github.com/aweigh/aweigh/trust"
 )
 
@@ -59,7 +60,7 @@ var conducts = []struct {
 func trustOf(p Plan) experiment {
 	var e experiment
 	for _, name := range p.Trust {
-		s, err := sim.FromLibrary(name)
+		s, err := scenario.FromLibrary(name)
 		must.OK(err, "reading the library")
 		e.worlds = append(e.worlds, p.each(s)...)
 	}

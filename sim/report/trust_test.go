@@ -9,13 +9,14 @@ import (
 	"time"
 
 	"github.com/aweigh/aweigh/sim"
+	"github.com/aweigh/aweigh/sim/scenario"
 	"github.com/aweigh/aweigh/trust"
 )
 
 // epochs is a made-up run of three anchors, of which the last lies; each epoch has
 // the trust of all, in percent.
 func epochs(scores ...[3]int) *sim.Result {
-	r := &sim.Result{Scenario: sim.Scenario{Network: sim.Network{Anchors: 3}}, Liars: []int{2}, Virtual: 10 * time.Second}
+	r := &sim.Result{Scenario: scenario.Scenario{Network: scenario.Network{Anchors: 3}}, Liars: []int{2}, Virtual: 10 * time.Second}
 	for i, e := range scores {
 		x := sim.EpochRecord{At: time.Duration(i) * time.Second, Total: 100, Liars: uint64(e[2] / 2), Heads: 3}
 		for n, s := range e {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/aweigh/aweigh/sim"
+	"github.com/aweigh/aweigh/sim/scenario"
 )
 
 // verdict is what a run came to, for someone who runs such networks.
@@ -68,7 +69,7 @@ func beyond(r *sim.Result) string {
 }
 
 // sentence says what a scenario is.
-func sentence(s sim.Scenario) string {
+func sentence(s scenario.Scenario) string {
 	n := s.Network
 	parts := []string{plural(n.Anchors, "anchor")}
 	if n.Observers > 0 {
@@ -77,7 +78,7 @@ func sentence(s sim.Scenario) string {
 	text := title(list(parts)) + " in mode " + or(n.Mode, "bft") + ", " + links(s.Links)
 	var wrong []string
 	for _, f := range []struct {
-		share sim.Share
+		share scenario.Share
 		what  string
 	}{{s.Faults.Loss, "of frames lost"}, {s.Faults.Duplicate, "arriving twice"}, {s.Faults.Reorder, "overtaken"}, {s.Faults.Crash, "of effects ending in a crash"}} {
 		if f.share > 0 {
@@ -106,7 +107,7 @@ func sentence(s sim.Scenario) string {
 }
 
 // links says how frames travel.
-func links(l sim.Links) string {
+func links(l scenario.Links) string {
 	switch l.Model {
 	case "constant":
 		return "frames taking " + brief(l.Delay)
@@ -122,7 +123,7 @@ func links(l sim.Links) string {
 }
 
 // whoOf says which anchors play a role.
-func whoOf(r sim.Role) string {
+func whoOf(r scenario.Role) string {
 	switch {
 	case len(r.Anchors) > 0:
 		return nodes(r.Anchors)
@@ -137,7 +138,7 @@ func whoOf(r sim.Role) string {
 }
 
 // whenOf says when a coalition lies, and how often.
-func whenOf(r sim.Role) string {
+func whenOf(r scenario.Role) string {
 	text := "always"
 	switch {
 	case r.From > 0 && r.Until > 0:
@@ -151,7 +152,7 @@ func whenOf(r sim.Role) string {
 		text += ", half of every " + brief(r.Every)
 	}
 	switch {
-	case r.Rate == sim.Whole:
+	case r.Rate == scenario.Whole:
 		text += ", on every occasion"
 	case r.Rate > 0:
 		text += ", on " + r.Rate.String() + " of occasions"

@@ -19,6 +19,7 @@ import (
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/store"
@@ -113,11 +114,11 @@ func newGroup(t *testing.T, keys int) *group {
 	for i := range 4 {
 		g.keys[i], g.dirs[i] = newKey(t), filepath.Join(base, fmt.Sprint(i))
 	}
-	peer, err := node.PeerOf(g.keys[0])
+	peer, err := machine.PeerOf(g.keys[0])
 	if err != nil {
 		t.Fatal(err)
 	}
-	g.genesis, err = node.NewGenesis("big", aweigh.InstantOf(time.Now()), scope.DefaultPolicy(quorum.BFT), node.Founder{Name: "n0", Key: g.voting.Public(), Peer: peer})
+	g.genesis, err = machine.NewGenesis("big", aweigh.InstantOf(time.Now()), scope.DefaultPolicy(quorum.BFT), machine.Founder{Name: "n0", Key: g.voting.Public(), Peer: peer})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,27 +11,16 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
-)
 
-// eventually waits for a condition, at most ten seconds.
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(10 * time.Second)
-	for !holds() {
-		if time.Now().After(deadline) {
-			t.Fatal(what, "did not happen")
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
-}
+	"github.com/aweigh/aweigh/internal/testwait"
+)
 
 // family runs a shell whose child writes down its process ID.
 const family = `sleep 1000 & echo $! >"$0"; wait`
 
 func childOf(t *testing.T, file string) (pid int) {
 	t.Helper()
-	eventually(t, "the child", func() bool {
+	testwait.Until(t, "the child", func() bool {
 		text, _ := os.ReadFile(file)
 		pid, _ = strconv.Atoi(strings.TrimSpace(string(text)))
 		return pid > 0
@@ -60,7 +49,7 @@ func TestStoppingAClusterStopsChildrenOfChildren(t *testing.T) {
 	if err := (&cluster{processes: []*process{p}}).stop(); err != nil {
 		t.Error(err)
 	}
-	eventually(t, "the end of the child", gone(child))
+	testwait.Until(t, "the end of the child", gone(child))
 	if p.alive() == nil {
 		t.Error("it is said to be alive")
 	}
@@ -79,7 +68,7 @@ func TestInterruptionStopsLoadGenerators(t *testing.T) {
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
-	eventually(t, "the end of the child", gone(child))
+	testwait.Until(t, "the end of the child", gone(child))
 }
 
 func TestAProgramThatFailsTellsItsLastWords(t *testing.T) {

@@ -385,7 +385,7 @@ func TestLostAnchorIsShownByAll(t *testing.T) {
 	until(t, 10*time.Second, "all show it", shown(0, "silenced"))
 	t.Logf("all showed it after %s", time.Since(began).Round(time.Millisecond))
 	for _, p := range all {
-		if out := n.must("status", "--api", p.api); !strings.Contains(out, "none may now") || !strings.Contains(out, "silenced until epoch 1") {
+		if out := n.must("status", "--api", p.api); !strings.Contains(out, "no more may fail") || !strings.Contains(out, "silenced until epoch 1") {
 			t.Errorf("the status of %s does not say so:\n%s", p.name, out)
 		}
 	}

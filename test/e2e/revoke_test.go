@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/aweigh/aweigh/internal/testwait"
 )
 
 // TestRevokedScopeComesThroughAKill: while clients work on a scope of one anchor, the scope above
@@ -29,7 +31,8 @@ func TestRevokedScopeComesThroughAKill(t *testing.T) {
 	stop := make(chan struct{})
 	var working sync.WaitGroup
 	r.worked(n, drawn(t, 9), 0, 4, stop, &working)
-	time.Sleep(500 * time.Millisecond)
+	busy := func() { testwait.More(t, "operations", 20, r.history.acknowledged) }
+	busy()
 
 	var apis []string
 	for _, p := range n.nodes {
@@ -37,7 +40,7 @@ func TestRevokedScopeComesThroughAKill(t *testing.T) {
 	}
 	n.must("scope", "revoke", r.prefix, "--anchors", "node1,node2,node3", "--template", "light", "--here", "--api", strings.Join(apis, ","), "--timeout", "30s")
 	n.nodes[4].signal(sigKill)
-	time.Sleep(5 * time.Second)
+	time.Sleep(5 * time.Second) // longer than the notice
 	if x := n.scopeOf(r.prefix); strings.Join(x.Anchors, " ") != "node5" {
 		t.Errorf("its anchor was dead, and it is governed by %v", x.Anchors)
 	}
@@ -48,10 +51,9 @@ func TestRevokedScopeComesThroughAKill(t *testing.T) {
 		}
 		return nil
 	})
-	time.Sleep(500 * time.Millisecond)
+	busy()
 	n.nodes[4].signal(sigKill)
-	time.Sleep(time.Second)
-	before := r.history.acknowledged()
+	before := r.history.acknowledged() // and at most one more for each client is on its way
 	until(t, backSoon, "it goes on without who governed before", func(context.Context) error {
 		if did := r.history.acknowledged() - before; did < 20 {
 			return fmt.Errorf("%d operations", did)

@@ -19,6 +19,7 @@ var notSimulated = map[string]string{
 
 // The commands that docs/simulation.md begins with do what it says, one after the other.
 func TestSimulationPageRuns(t *testing.T) {
+	needsProcesses(t)
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "simulation.md"))
 	if err != nil {
 		t.Fatal(err)

@@ -18,6 +18,7 @@ import (
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 	"github.com/aweigh/aweigh/client"
 	"github.com/aweigh/aweigh/internal/testshort"
+	"github.com/aweigh/aweigh/internal/testwait"
 	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/scope"
 )
@@ -231,7 +232,7 @@ func TestWatchFloodIsBounded(t *testing.T) {
 	}
 	for method, m := range watches {
 		_, envelope := watching(t, method, m)
-		eventually(t, "one more "+method+" is refused", func() bool {
+		testwait.Until(t, "one more "+method+" is refused", func() bool {
 			ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 			defer cancel()
 			req, err := http.NewRequestWithContext(ctx, "POST", "http://"+x.daemons[0].API()+"/aweigh.v1.Node/"+method, bytes.NewReader(envelope))
@@ -260,7 +261,7 @@ func TestWatchFloodIsBounded(t *testing.T) {
 	}
 	for method, m := range watches {
 		request, _ := watching(t, method, m)
-		eventually(t, method+" is possible again", func() bool {
+		testwait.Until(t, method+" is possible again", func() bool {
 			status, err := x.api(0).Raw([]byte(request), 5*time.Second)
 			return err == nil && status == http.StatusOK
 		})

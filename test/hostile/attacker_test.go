@@ -19,7 +19,7 @@ import (
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
-	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/votes"
@@ -206,22 +206,22 @@ func (a *attacker) bundle() []byte {
 	if err != nil {
 		panic(err)
 	}
-	return node.Frame(node.RawBundle(b.Raw()))
+	return machine.Frame(machine.RawBundle(b.Raw()))
 }
 
 func (a *attacker) question() []byte {
 	n := a.next()
 	return slices.Concat(
-		Frame(node.Frame(node.CatchUp{From: 1})),
-		Frame(node.Frame(node.Ask{Round: n})),
-		Frame(node.Frame(node.Want{Blocks: []aweigh.Hash{a.header.Hash()}})),
+		Frame(machine.Frame(machine.CatchUp{From: 1})),
+		Frame(machine.Frame(machine.Ask{Round: n})),
+		Frame(machine.Frame(machine.Want{Blocks: []aweigh.Hash{a.header.Hash()}})),
 	)
 }
 
 func (a *attacker) stale() []byte {
 	d := a.domain
 	d.Epoch++
-	return node.Frame(votes.Ballot{
+	return machine.Frame(votes.Ballot{
 		Format: votes.Format, Domain: d, Anchor: a.genesis.Anchors[0].Key.ID(), Signature: make([]byte, 64),
 		Subject: quorum.Subject{Kind: quorum.Nullify, View: aweigh.View(a.next())},
 	})
@@ -236,17 +236,17 @@ func (a *attacker) signed(s quorum.Subject) votes.Ballot {
 // ballot is for a view that has passed or is far ahead: whatever the guard of an
 // honest anchor would not sign.
 func (a *attacker) ballot() []byte {
-	return node.Frame(a.signed(quorum.Subject{Kind: quorum.Nullify, View: aweigh.View(a.next() + 1<<32)}))
+	return machine.Frame(a.signed(quorum.Subject{Kind: quorum.Nullify, View: aweigh.View(a.next() + 1<<32)}))
 }
 
 // offer is as many valid votes as one may hold, in a frame that is sent over and over.
 func (a *attacker) offer() []byte {
-	o := node.Offer{Domain: a.domain, View: 1, Height: 1}
+	o := machine.Offer{Domain: a.domain, View: 1, Height: 1}
 	for i := range 1000 {
 		b := a.signed(quorum.Subject{Kind: quorum.Nullify, View: aweigh.View(1<<32 + i)})
-		o.Votes = append(o.Votes, node.OfferedVote{Subject: b.Subject, Signature: quorum.Signature{Anchor: b.Anchor, Bytes: b.Signature}})
+		o.Votes = append(o.Votes, machine.OfferedVote{Subject: b.Subject, Signature: quorum.Signature{Anchor: b.Anchor, Bytes: b.Signature}})
 	}
-	return Frame(node.Frame(o))
+	return Frame(machine.Frame(o))
 }
 
 // announcement looks valid up to its last signature.
@@ -258,7 +258,7 @@ func (a *attacker) announcement() []byte {
 		c.Signatures = append(c.Signatures, quorum.Signature{Anchor: x.Key.ID(), Bytes: bytes.Repeat([]byte{7}, 64)})
 	}
 	slices.SortFunc(c.Signatures, func(x, y quorum.Signature) int { return bytes.Compare(x.Anchor[:], y.Anchor[:]) })
-	return node.Frame(node.Announce{Header: h, Certificate: c})
+	return machine.Frame(machine.Announce{Header: h, Certificate: c})
 }
 
 func (a *attacker) packet(messages ...[]byte) []byte {

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aweigh/aweigh/internal/testwait"
 	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/p2p"
 )
@@ -68,7 +69,7 @@ func TestFloodsStopNobody(t *testing.T) {
 			before := inUse()
 			received := x.arrived()
 			stop := x.newPlan(t, flood, 10_000).start(t)
-			eventually(t, "the flood arrives", func() bool { return x.arrived() > received+5 }) // long offers wait for seconds
+			testwait.Until(t, "the flood arrives", func() bool { return x.arrived() > received+5 }) // long offers wait for seconds
 			for range 5 {
 				x.commits(t)
 			}
@@ -83,7 +84,7 @@ func TestFloodsStopNobody(t *testing.T) {
 			stop()
 			x.commits(t)
 			// One may have said last that it listens.
-			eventually(t, "all anchors are reached after the flood", func() bool {
+			testwait.Until(t, "all anchors are reached after the flood", func() bool {
 				return len(x.node(0).Reach().Anchors) >= len(x.daemons)
 			})
 		})

@@ -8,7 +8,7 @@ import (
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
-	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/votes"
@@ -52,7 +52,7 @@ func newKey(t testing.TB) votes.PrivateKey {
 
 // bundle is a valid bundle of one write, unlike all before, by an author whom
 // nobody knows.
-func (f *forge) bundle(value []byte) node.RawBundle {
+func (f *forge) bundle(value []byte) machine.RawBundle {
 	f.t.Helper()
 	f.serial++
 	m := scope.Mutation{
@@ -76,14 +76,14 @@ func (f *forge) ballot(i int, d votes.Domain, s quorum.Subject) votes.Ballot {
 
 // announcement is one of the newest final block of node 0, with signatures of
 // the anchors named.
-func (f *forge) announcement(anchors ...int) node.Announce {
+func (f *forge) announcement(anchors ...int) machine.Announce {
 	f.t.Helper()
 	h := f.x.node(0).History()
 	block, err := h.Block(f.x.node(0).Status().Head.Height)
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	a := node.Announce{Header: block.Header}
+	a := machine.Announce{Header: block.Header}
 	a.Certificate.Subject = quorum.Subject{Kind: quorum.Finalize, View: block.Header.View, Block: block.Hash()}
 	for _, i := range anchors {
 		b := f.ballot(i, f.domain, a.Certificate.Subject)
@@ -93,7 +93,7 @@ func (f *forge) announcement(anchors ...int) node.Announce {
 }
 
 // sorted is anchors in the order that certificates keep.
-func (f *forge) sorted(a node.Announce) node.Announce {
+func (f *forge) sorted(a machine.Announce) machine.Announce {
 	s := a.Certificate.Signatures
 	for i := range s {
 		for j := i; j > 0 && string(s[j].Anchor[:]) < string(s[j-1].Anchor[:]); j-- {

@@ -7,7 +7,8 @@ import (
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/testshort"
-	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/internal/testwait"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/p2p"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/votes"
@@ -29,8 +30,8 @@ func TestWhatNoHonestNodeSendsIsRefused(t *testing.T) {
 	stranger := f.ballot(0, f.domain, subject)
 	stranger.Anchor = f.author.Public().ID()
 	stranger.Signature = f.author.Sign(votes.ContextBallot, stranger.SigningBytes())
-	bundle := node.Frame(f.bundle([]byte("v")))
-	full := node.Frame(f.sorted(f.announcement(0, 1, 2)))
+	bundle := machine.Frame(f.bundle([]byte("v")))
+	full := machine.Frame(f.sorted(f.announcement(0, 1, 2)))
 	unknown := f.announcement(0, 1)
 	unknown.Certificate.Signatures = append(unknown.Certificate.Signatures, quorum.Signature{Anchor: stranger.Anchor, Bytes: stranger.Signature})
 	twice := f.announcement(0, 1)
@@ -58,14 +59,14 @@ func TestWhatNoHonestNodeSendsIsRefused(t *testing.T) {
 		"truncated bundle":                    bundle[:len(bundle)-7],
 		"bundle with bytes after it":          append(append([]byte(nil), bundle...), 0),
 		"bundle with a forged signature":      spoiled(bundle),
-		"ballot with a forged signature":      spoiled(node.Frame(f.ballot(0, f.domain, subject))),
-		"ballot of another network":           node.Frame(f.ballot(0, foreign, subject)),
-		"ballot of a stranger":                node.Frame(stranger),
-		"block from a stranger":               node.Frame(node.RawBlock(raw)),
-		"blocks that nobody asked for":        node.Frame(node.Blocks{Height: 1 << 40}),
-		"announcement one signature short":    node.Frame(f.sorted(f.announcement(0, 1))),
-		"announcement with a signature twice": node.Frame(f.sorted(twice)),
-		"announcement with one of a stranger": node.Frame(f.sorted(unknown)),
+		"ballot with a forged signature":      spoiled(machine.Frame(f.ballot(0, f.domain, subject))),
+		"ballot of another network":           machine.Frame(f.ballot(0, foreign, subject)),
+		"ballot of a stranger":                machine.Frame(stranger),
+		"block from a stranger":               machine.Frame(machine.RawBlock(raw)),
+		"blocks that nobody asked for":        machine.Frame(machine.Blocks{Height: 1 << 40}),
+		"announcement one signature short":    machine.Frame(f.sorted(f.announcement(0, 1))),
+		"announcement with a signature twice": machine.Frame(f.sorted(twice)),
+		"announcement with one of a stranger": machine.Frame(f.sorted(unknown)),
 		"announcement with a forged one":      spoiled(full),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -80,12 +81,12 @@ func TestWhatNoHonestNodeSendsIsRefused(t *testing.T) {
 					break // it hung up in the middle
 				}
 			}
-			eventually(t, "the attacker is disconnected", func() bool { return !p.Connected(to) })
+			testwait.Until(t, "the attacker is disconnected", func() bool { return !p.Connected(to) })
 			if got := x.node(victim).Dropped() - dropped; got < 5 {
 				t.Errorf("%d frames are counted as dropped", got)
 			}
 			refused := x.stats(func(s p2p.Stats) uint64 { return s.GateRefusals })
-			eventually(t, "it is refused when it comes again", func() bool {
+			testwait.Until(t, "it is refused when it comes again", func() bool {
 				_ = x.knock(p, victim)
 				return x.stats(func(s p2p.Stats) uint64 { return s.GateRefusals }) > refused && !p.Connected(to)
 			})
@@ -123,12 +124,12 @@ func TestStaleFramesAreDroppedWithoutBlame(t *testing.T) {
 	dropped := x.node(0).Dropped()
 	for range attempts {
 		for _, d := range []votes.Domain{epoch, roster} {
-			if err := Write(s, Frame(node.Frame(f.ballot(0, d, subject))), time.Second); err != nil {
+			if err := Write(s, Frame(machine.Frame(f.ballot(0, d, subject))), time.Second); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	eventually(t, "all are counted", func() bool { return x.node(0).Dropped()-dropped >= 2*attempts })
+	testwait.Until(t, "all are counted", func() bool { return x.node(0).Dropped()-dropped >= 2*attempts })
 	if blamed := x.stats(func(s p2p.Stats) uint64 { return s.Blamed }); blamed > 0 || !p.Connected(to) {
 		t.Errorf("blamed %d times, connected: %v", blamed, p.Connected(to))
 	}
@@ -147,8 +148,8 @@ func TestReplayedFramesChangeNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bundle, before := Frame(node.Frame(f.bundle([]byte("once")))), int64(0)
-	eventually(t, "all are level", func() bool {
+	bundle, before := Frame(machine.Frame(f.bundle([]byte("once")))), int64(0)
+	testwait.Until(t, "all are level", func() bool {
 		before = x.node(0).Status().Head.Revision
 		for i := range 4 {
 			if x.node(i).Status().Head.Revision != before {
@@ -157,21 +158,21 @@ func TestReplayedFramesChangeNothing(t *testing.T) {
 		}
 		return true
 	})
-	replay := append(append([]byte(nil), bundle...), Frame(node.Frame(f.sorted(f.announcement(0, 1, 2))))...)
+	replay := append(append([]byte(nil), bundle...), Frame(machine.Frame(f.sorted(f.announcement(0, 1, 2))))...)
 	for range 100 {
 		if err := Write(s, replay, 5*time.Second); err != nil {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, "the mutation applies", func() bool { return x.node(0).Status().Head.Revision > before })
+	testwait.Until(t, "the mutation applies", func() bool { return x.node(0).Status().Head.Revision > before })
 	received := x.node(0).NetworkStats().FramesReceived
-	eventually(t, "all replays have come", func() bool {
+	testwait.Until(t, "all replays have come", func() bool {
 		was := received
 		received = x.node(0).NetworkStats().FramesReceived
 		return received >= 200 && received == was
 	})
 	x.commits(t)
-	eventually(t, "one mutation and four writes are final", func() bool { return x.node(0).Status().Head.Revision >= before+1+4 })
+	testwait.Until(t, "one mutation and four writes are final", func() bool { return x.node(0).Status().Head.Revision >= before+1+4 })
 	if got := x.node(0).Status().Head.Revision; got != before+1+4 {
 		t.Errorf("revision %d after one mutation and four writes from %d", got, before)
 	}

@@ -8,8 +8,10 @@ import (
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/internal/testwait"
 	"github.com/aweigh/aweigh/internal/wysiwys"
 	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/p2p"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/votes"
@@ -29,7 +31,7 @@ func TestNoProposerHidesFields(t *testing.T) {
 	p.Limits.ValidFor, p.Limits.Drift = 5*time.Minute, 499*time.Millisecond
 	x.propose(t, liar, &p)
 	var of *node.Motion
-	eventually(t, "the motion is open at another anchor", func() bool {
+	testwait.Until(t, "the motion is open at another anchor", func() bool {
 		all, _, err := x.node(0).Motions(false)
 		if err != nil || len(all) == 0 {
 			return false
@@ -63,7 +65,7 @@ func TestNoProposerHidesFields(t *testing.T) {
 	far.Limits.Drift = 24 * time.Hour
 	refused := x.refused()
 	x.propose(t, liar, &far)
-	eventually(t, "each node refuses it", func() bool { return x.refused() >= refused+uint64(len(x.daemons)) })
+	testwait.Until(t, "each node refuses it", func() bool { return x.refused() >= refused+uint64(len(x.daemons)) })
 	x.commits(t)
 	all, _, err := x.node(0).Motions(false)
 	if err != nil {
@@ -91,7 +93,7 @@ func (x *net4) propose(t testing.TB, key votes.PrivateKey, p *scope.Policy) {
 	b := scope.Bundle{Author: key.Public(), Mutations: [][]byte{m.Encode()}}
 	sum := aweigh.Sum([]byte("aweigh/bundle/2"), author[:], make([]byte, 8), id[:]) // the bundle's identity, without a reserve
 	b.Signature = key.Sign(votes.ContextBundle, sum[:])
-	frame := Frame(node.Frame(node.RawBundle(canon.Encode(b))))
+	frame := Frame(machine.Frame(machine.RawBundle(canon.Encode(b))))
 	for i := range x.daemons {
 		a, to := x.attacker(t, i)
 		s, err := a.Open(t.Context(), to, "frames")

@@ -11,7 +11,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/libp2p/go-libp2p/core/peer"
 	"go.uber.org/goleak"
@@ -19,6 +18,7 @@ import (
 	"github.com/aweigh/aweigh/internal/daemon"
 	"github.com/aweigh/aweigh/internal/devnet"
 	"github.com/aweigh/aweigh/internal/testparallel"
+	"github.com/aweigh/aweigh/internal/testwait"
 	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/p2p"
 	"github.com/aweigh/aweigh/quorum"
@@ -34,22 +34,7 @@ func TestMain(m *testing.M) {
 }
 
 // patience is how long a test waits for what must happen. Only failures take it.
-const patience = 30 * time.Second
-
-// eventually waits until ok holds.
-func eventually(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	deadline := time.After(patience)
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for !ok() {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatalf("never happened: %s", what)
-		}
-	}
-}
+const patience = testwait.Patience
 
 // net is a network of four anchors, each a daemon as "aweigh node" runs it.
 type net4 struct {

@@ -17,7 +17,9 @@ import (
 
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/internal/testwait"
 	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/referral"
 	"github.com/aweigh/aweigh/scope"
 )
 
@@ -62,7 +64,7 @@ func TestQuestionsOfStrangersLeaveHonestClientsTheirShare(t *testing.T) {
 	for range 9 {
 		all.Success = append(all.Success, scope.Op{Kind: scope.OpRange, Key: []byte("/dear/"), End: []byte("/dear0")})
 	}
-	ask := node.ForeignAsk{Kind: node.ForeignLook, Body: canon.Encode(all)}
+	ask := referral.Question{Kind: referral.AskLook, Body: canon.Encode(all)}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var told [3]atomic.Int64
@@ -77,7 +79,7 @@ func TestQuestionsOfStrangersLeaveHonestClientsTheirShare(t *testing.T) {
 						status, _, err := p.Ask(ctx, to, slices.Concat([]byte("foreign/1"), canon.Encode(ask)))
 						if err != nil || int(status) >= len(told) {
 							cut.Add(1)
-							time.Sleep(10 * time.Millisecond)
+							time.Sleep(10 * time.Millisecond) // the pace of an attacker that is refused
 							continue
 						}
 						told[status].Add(1)
@@ -86,7 +88,7 @@ func TestQuestionsOfStrangersLeaveHonestClientsTheirShare(t *testing.T) {
 			}
 		}
 	}
-	eventually(t, "questions are asked", func() bool { return told[0].Load()+told[1].Load()+told[2].Load() > 50 })
+	testwait.Until(t, "questions are asked", func() bool { return told[0].Load()+told[1].Load()+told[2].Load() > 50 })
 	l := x.swaps(10 * longer())
 	held := inUse()
 	cancel()
@@ -125,7 +127,7 @@ func TestWatchesOfHistoryAreBounded(t *testing.T) {
 	request, _ := watching(t, "Watch", &aweighv1.WatchRequest{Key: []byte("/large/"), RangeEnd: []byte("/large0"), StartRevision: 1, PrevKv: true})
 	all := x.api(0).idle(t, 24, request)
 	var most uint64
-	for deadline := time.Now().Add(3 * time.Second); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(3 * time.Second); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) { // the time that is measured
 		most = max(most, inUse())
 	}
 	x.answers(t)

@@ -12,7 +12,9 @@ import (
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/internal/testwait"
 	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/votes"
 )
@@ -43,7 +45,7 @@ func (s *stranger) sign(t testing.TB, all ...scope.Mutation) []byte {
 		t.Error(err)
 		return nil
 	}
-	return Frame(node.Frame(node.RawBundle(b.Raw())))
+	return Frame(machine.Frame(machine.RawBundle(b.Raw())))
 }
 
 // pour sends what next makes to each node in turn, so many frames a second, from
@@ -99,7 +101,7 @@ func (x *net4) govern(t testing.TB, change func(*scope.Policy)) {
 			t.Fatalf("anchor %d approves no policy: %v", i, err)
 		}
 	}
-	eventually(t, "the policy is in effect", func() bool {
+	testwait.Until(t, "the policy is in effect", func() bool {
 		for _, d := range x.daemons {
 			if d.Node.Status().Epoch == before {
 				return false
@@ -140,7 +142,7 @@ func TestStrangersLeaveRoomForMotions(t *testing.T) {
 	}
 	stop := x.pour(t, 25, opening)
 	had, since := 0, time.Now()
-	eventually(t, "strangers have opened what they may", func() bool {
+	testwait.Until(t, "strangers have opened what they may", func() bool {
 		if now := open(); now > had {
 			had, since = now, time.Now()
 		}

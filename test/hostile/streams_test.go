@@ -9,7 +9,8 @@ import (
 	"github.com/libp2p/go-libp2p/core/network"
 
 	"github.com/aweigh/aweigh/internal/testshort"
-	"github.com/aweigh/aweigh/node"
+	"github.com/aweigh/aweigh/internal/testwait"
+	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/p2p"
 )
 
@@ -25,7 +26,7 @@ func TestMalformedLengthsCutTheStream(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p, to := x.attacker(t, 1)
 			bad := x.node(1).NetworkStats().BadFrames
-			eventually(t, "the attacker is disconnected", func() bool {
+			testwait.Until(t, "the attacker is disconnected", func() bool {
 				s, err := p.Open(t.Context(), to, "frames")
 				if err == nil {
 					_ = Write(s, raw, time.Second)
@@ -48,7 +49,7 @@ func TestUnfinishedFramesHoldNothingUp(t *testing.T) {
 	x := newNetwork(t, 4)
 	before := inUse()
 	f := x.forge(t)
-	bundle := Frame(node.Frame(f.bundle(bytes.Repeat([]byte("v"), 1000))))
+	bundle := Frame(machine.Frame(f.bundle(bytes.Repeat([]byte("v"), 1000))))
 	for name, attack := range map[string]func(t *testing.T, p *Peer, s network.Stream){
 		"truncated": func(t *testing.T, _ *Peer, s network.Stream) {
 			_ = Write(s, bundle[:len(bundle)/2], time.Second)
@@ -78,7 +79,7 @@ func TestUnfinishedFramesHoldNothingUp(t *testing.T) {
 		"half open": func(t *testing.T, _ *Peer, s network.Stream) { _ = s.CloseRead() },
 		"never reads what it asks for": func(t *testing.T, _ *Peer, s network.Stream) {
 			for range 300 {
-				_ = Write(s, Frame(node.Frame(node.CatchUp{From: 1})), time.Second)
+				_ = Write(s, Frame(machine.Frame(machine.CatchUp{From: 1})), time.Second)
 			}
 		},
 	} {
@@ -118,7 +119,7 @@ func TestStreamFloodIsCut(t *testing.T) {
 				_ = Write(s, []byte{2, 'x'}, time.Second) // and never the second byte
 				defer s.Reset()
 			}
-			eventually(t, "the attacker is disconnected", func() bool { return !p.Connected(to) })
+			testwait.Until(t, "the attacker is disconnected", func() bool { return !p.Connected(to) })
 			if x.node(3).NetworkStats().StreamsRefused == refused {
 				t.Error("no stream is counted as refused")
 			}
@@ -178,7 +179,7 @@ func TestManyIdentitiesOfOneAddressAreRefused(t *testing.T) {
 				break
 			}
 		}
-		eventually(t, "it is disconnected", func() bool { return !p.Connected(to) })
+		testwait.Until(t, "it is disconnected", func() bool { return !p.Connected(to) })
 	}
 	refusals := func() uint64 { return x.stats(func(s p2p.Stats) uint64 { return s.GateRefusals }) }
 	p, err := NewPeer(x.Genesis.Hash(), nil)
@@ -188,7 +189,7 @@ func TestManyIdentitiesOfOneAddressAreRefused(t *testing.T) {
 	t.Cleanup(func() { _ = p.Close() })
 	was := refusals()
 	_ = x.knock(p, 0)
-	eventually(t, "a new identity is refused at once", func() bool { return refusals() > was })
+	testwait.Until(t, "a new identity is refused at once", func() bool { return refusals() > was })
 	x.commits(t)
 	if r := x.node(0).Reach(); len(r.Anchors) != 4 {
 		t.Errorf("%d anchors are reached", len(r.Anchors))

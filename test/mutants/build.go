@@ -22,9 +22,20 @@ type program struct {
 // one do so.
 func (r *runner) build(ctx context.Context, list []Mutant) []program {
 	out := make([]program, len(list))
+	for _, edge := range []bool{false, true} {
+		r.buildOf(ctx, list, edge, out)
+	}
+	return out
+}
+
+// buildOf builds the programs of the mutants that the simulator looks for, or those that worlds of test/edge do.
+func (r *runner) buildOf(ctx context.Context, list []Mutant, edge bool, out []program) {
 	var together []int
 	s := newSharing(r.read)
 	for i := range list {
+		if list[i].edge() != edge {
+			continue
+		}
 		files, err := list[i].Sources(r.root)
 		shares := false
 		if err == nil {
@@ -36,15 +47,14 @@ func (r *runner) build(ctx context.Context, list []Mutant) []program {
 		case shares && len(list) > 1:
 			together = append(together, i)
 		default:
-			out[i].path, out[i].err = r.compile(ctx, files)
+			out[i].path, out[i].err = r.compile(ctx, files, edge)
 		}
 	}
-	r.share(ctx, list, together, out)
-	return out
+	r.share(ctx, list, together, edge, out)
 }
 
 // share builds one program with several mutants, without those that do not build.
-func (r *runner) share(ctx context.Context, list []Mutant, together []int, out []program) {
+func (r *runner) share(ctx context.Context, list []Mutant, together []int, edge bool, out []program) {
 	for len(together) > 0 && ctx.Err() == nil {
 		s := newSharing(r.read)
 		for _, i := range together {
@@ -55,7 +65,7 @@ func (r *runner) share(ctx context.Context, list []Mutant, together []int, out [
 			out[i].err = err
 		}
 		files := s.sources()
-		path, err := r.compile(ctx, files)
+		path, err := r.compile(ctx, files, edge)
 		var wrong map[int]string
 		if err != nil {
 			wrong = blame(files, err.Error())
@@ -107,14 +117,18 @@ func (r *runner) read(file string) (string, error) {
 	return string(raw), err
 }
 
-// compile builds the sweep with some files changed or added.
-func (r *runner) compile(ctx context.Context, files map[string]string) (path string, err error) {
+// compile builds the sweep, or the worlds of test/edge, with some files changed or added.
+func (r *runner) compile(ctx context.Context, files map[string]string, edge bool) (path string, err error) {
 	overlay, err := r.overlay(files)
 	if err != nil {
 		return "", err
 	}
 	path = filepath.Join(filepath.Dir(overlay), "sweep")
-	if _, err := r.command(ctx, "go", "build", "-overlay", overlay, "-ldflags", "-s -w", "-o", path, "./test/mutants/sweep"); err != nil {
+	args := []string{"build", "-overlay", overlay, "-ldflags", "-s -w", "-o", path, "./test/mutants/sweep"}
+	if edge {
+		args = []string{"test", "-c", "-overlay", overlay, "-o", path, "./test/edge"}
+	}
+	if _, err := r.command(ctx, "go", args...); err != nil {
 		return "", fmt.Errorf("it does not build: %w", err)
 	}
 	return path, nil

@@ -12,5 +12,7 @@
 //	scripts/mutants -share 1/10              # a tenth, another one each day
 //	scripts/mutants -markdown                # the table of docs/simulation.md
 //
+// Worlds of package sim look for all of them but those of class edge, for which worlds of test/edge do.
+//
 // A bug that the list calls found and that is not found any more is an error.
 package main

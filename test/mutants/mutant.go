@@ -58,6 +58,9 @@ func (m *Mutant) Sources(root string) (map[string]string, error) {
 	return files, nil
 }
 
+// edge reports whether the mutant is about what is around machines, so that worlds of test/edge look for it.
+func (m *Mutant) edge() bool { return m.Class == "edge" }
+
 // packages are the folders that the mutant changes.
 func (m *Mutant) packages() (all []string) {
 	seen := make(map[string]bool)

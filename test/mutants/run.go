@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/aweigh/aweigh/sim"
+	"github.com/aweigh/aweigh/sim/sweep"
 )
 
 // Report is what came of a mutant.
@@ -47,7 +47,7 @@ func (r *runner) run(ctx context.Context, m *Mutant, p program) (out Report) {
 	out = Report{Class: m.Class, Name: m.Name, About: m.About, Expected: m.Within, Why: m.Why}
 	err := p.err
 	if err == nil && !r.plain {
-		err = r.sweep(ctx, p, max(m.Within, r.most), m.Class == determinism, &out)
+		err = r.sweep(ctx, p, r.arguments(m), &out)
 	}
 	if err == nil && r.tests && !r.plain {
 		out.Tests, err = r.test(ctx, m)
@@ -91,14 +91,23 @@ func (r *runner) command(ctx context.Context, name string, args ...string) (stri
 // silence is how long a world may take: a mutant may make one that never ends.
 const silence = 2 * time.Minute
 
-// sweep runs worlds until one fails.
-func (r *runner) sweep(ctx context.Context, p program, worlds int, twice bool, out *Report) error {
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	args := []string{"-from", strconv.FormatUint(r.from, 10), "-seeds", strconv.Itoa(worlds)}
-	if twice {
+// arguments are those with which the program of a mutant looks for it.
+func (r *runner) arguments(m *Mutant) []string {
+	from, worlds := strconv.FormatUint(r.from, 10), strconv.Itoa(max(m.Within, r.most))
+	args := []string{"-from", from, "-seeds", worlds}
+	switch {
+	case m.edge():
+		args = []string{"-test.run", "^TestWorlds$", "-test.timeout", "0", "-progress", "-from", from, "-worlds", worlds}
+	case m.Class == determinism:
 		args = append(args, "-twice")
 	}
+	return args
+}
+
+// sweep runs worlds until one fails.
+func (r *runner) sweep(ctx context.Context, p program, args []string, out *Report) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
 	c := exec.CommandContext(ctx, p.path, args...)
 	c.Env = append(os.Environ(), "GOMAXPROCS=1", fmt.Sprintf("%s=%d", variable, p.number))
 	var stderr bytes.Buffer
@@ -112,7 +121,7 @@ func (r *runner) sweep(ctx context.Context, p program, worlds int, twice bool, o
 	}
 	stuck := time.AfterFunc(silence, stop)
 	for in := json.NewDecoder(lines); ; {
-		var p sim.SweepProgress
+		var p sweep.Progress
 		if err := in.Decode(&p); err != nil {
 			if !errors.Is(err, io.EOF) && ctx.Err() == nil {
 				stop()
@@ -140,7 +149,7 @@ func (r *runner) sweep(ctx context.Context, p program, worlds int, twice bool, o
 }
 
 // kind is how a world failed, in a word or two.
-func kind(f *sim.SweepFailure) string {
+func kind(f *sweep.Failure) string {
 	switch {
 	case f.Breach != nil:
 		return f.Breach.Invariant

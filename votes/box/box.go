@@ -30,7 +30,7 @@ var (
 type Limits struct {
 	Ballots       int `least:"2"` // in all
 	PerVoter      int `least:"2"`
-	Early         int `least:"1"` // for motions that nobody knows yet
+	Early         int `least:"1"` // for motions that are not known yet
 	EarlyPerVoter int `least:"1"`
 	Bytes         int `least:"32768"` // in all
 	VoterBytes    int `least:"32768"`

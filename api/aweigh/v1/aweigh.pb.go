@@ -6463,6 +6463,7 @@ type HandInResponse struct {
 	Equivocated   uint64                 `protobuf:"varint,4,opt,name=equivocated,proto3" json:"equivocated,omitempty"` // kept, beside one of the same voter that says the opposite
 	Late          uint64                 `protobuf:"varint,5,opt,name=late,proto3" json:"late,omitempty"`               // their motion is decided: they will be recorded, and change nothing
 	Refused       []*RefusedBallot       `protobuf:"bytes,6,rep,name=refused,proto3" json:"refused,omitempty"`
+	Contrary      []*ContraryBallot      `protobuf:"bytes,7,rep,name=contrary,proto3" json:"contrary,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -6539,6 +6540,98 @@ func (x *HandInResponse) GetRefused() []*RefusedBallot {
 	return nil
 }
 
+func (x *HandInResponse) GetContrary() []*ContraryBallot {
+	if x != nil {
+		return x.Contrary
+	}
+	return nil
+}
+
+// ContraryBallot contradicts another that the voter signed: both are kept, and count on neither side.
+type ContraryBallot struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Ballot        uint64                 `protobuf:"varint,1,opt,name=ballot,proto3" json:"ballot,omitempty"` // place in the bundle, from 0
+	Motion        []byte                 `protobuf:"bytes,2,opt,name=motion,proto3" json:"motion,omitempty"`
+	Voter         []byte                 `protobuf:"bytes,3,opt,name=voter,proto3" json:"voter,omitempty"`
+	Name          string                 `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`     // of the voter, if it is known
+	Choice        string                 `protobuf:"bytes,5,opt,name=choice,proto3" json:"choice,omitempty"` // of this ballot: approve or reject
+	Before        string                 `protobuf:"bytes,6,opt,name=before,proto3" json:"before,omitempty"` // of the one that was known
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ContraryBallot) Reset() {
+	*x = ContraryBallot{}
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[78]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ContraryBallot) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ContraryBallot) ProtoMessage() {}
+
+func (x *ContraryBallot) ProtoReflect() protoreflect.Message {
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[78]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ContraryBallot.ProtoReflect.Descriptor instead.
+func (*ContraryBallot) Descriptor() ([]byte, []int) {
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{78}
+}
+
+func (x *ContraryBallot) GetBallot() uint64 {
+	if x != nil {
+		return x.Ballot
+	}
+	return 0
+}
+
+func (x *ContraryBallot) GetMotion() []byte {
+	if x != nil {
+		return x.Motion
+	}
+	return nil
+}
+
+func (x *ContraryBallot) GetVoter() []byte {
+	if x != nil {
+		return x.Voter
+	}
+	return nil
+}
+
+func (x *ContraryBallot) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ContraryBallot) GetChoice() string {
+	if x != nil {
+		return x.Choice
+	}
+	return ""
+}
+
+func (x *ContraryBallot) GetBefore() string {
+	if x != nil {
+		return x.Before
+	}
+	return ""
+}
+
 type RefusedBallot struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Ballot        uint64                 `protobuf:"varint,1,opt,name=ballot,proto3" json:"ballot,omitempty"` // place in the bundle, from 0
@@ -6552,7 +6645,7 @@ type RefusedBallot struct {
 
 func (x *RefusedBallot) Reset() {
 	*x = RefusedBallot{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[78]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6564,7 +6657,7 @@ func (x *RefusedBallot) String() string {
 func (*RefusedBallot) ProtoMessage() {}
 
 func (x *RefusedBallot) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[78]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6577,7 +6670,7 @@ func (x *RefusedBallot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RefusedBallot.ProtoReflect.Descriptor instead.
 func (*RefusedBallot) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{78}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *RefusedBallot) GetBallot() uint64 {
@@ -6625,7 +6718,7 @@ type WithdrawRequest struct {
 
 func (x *WithdrawRequest) Reset() {
 	*x = WithdrawRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[79]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6637,7 +6730,7 @@ func (x *WithdrawRequest) String() string {
 func (*WithdrawRequest) ProtoMessage() {}
 
 func (x *WithdrawRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[79]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6650,7 +6743,7 @@ func (x *WithdrawRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WithdrawRequest.ProtoReflect.Descriptor instead.
 func (*WithdrawRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{79}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *WithdrawRequest) GetMotion() []byte {
@@ -6676,7 +6769,7 @@ type WithdrawResponse struct {
 
 func (x *WithdrawResponse) Reset() {
 	*x = WithdrawResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[80]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6688,7 +6781,7 @@ func (x *WithdrawResponse) String() string {
 func (*WithdrawResponse) ProtoMessage() {}
 
 func (x *WithdrawResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[80]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6701,7 +6794,7 @@ func (x *WithdrawResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WithdrawResponse.ProtoReflect.Descriptor instead.
 func (*WithdrawResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{80}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *WithdrawResponse) GetHeader() *Header {
@@ -6721,7 +6814,7 @@ type BallotsRequest struct {
 
 func (x *BallotsRequest) Reset() {
 	*x = BallotsRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[81]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6733,7 +6826,7 @@ func (x *BallotsRequest) String() string {
 func (*BallotsRequest) ProtoMessage() {}
 
 func (x *BallotsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[81]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6746,7 +6839,7 @@ func (x *BallotsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BallotsRequest.ProtoReflect.Descriptor instead.
 func (*BallotsRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{81}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *BallotsRequest) GetInventory() bool {
@@ -6773,7 +6866,7 @@ type BallotsResponse struct {
 
 func (x *BallotsResponse) Reset() {
 	*x = BallotsResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[82]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6785,7 +6878,7 @@ func (x *BallotsResponse) String() string {
 func (*BallotsResponse) ProtoMessage() {}
 
 func (x *BallotsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[82]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6798,7 +6891,7 @@ func (x *BallotsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BallotsResponse.ProtoReflect.Descriptor instead.
 func (*BallotsResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{82}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *BallotsResponse) GetBundle() []byte {
@@ -6817,13 +6910,14 @@ func (x *BallotsResponse) GetNames() []byte {
 
 type ScopesRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
+	Linearizable  bool                   `protobuf:"varint,1,opt,name=linearizable,proto3" json:"linearizable,omitempty"` // as in TrustRequest, of the root scope
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ScopesRequest) Reset() {
 	*x = ScopesRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[83]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6835,7 +6929,7 @@ func (x *ScopesRequest) String() string {
 func (*ScopesRequest) ProtoMessage() {}
 
 func (x *ScopesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[83]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6848,7 +6942,14 @@ func (x *ScopesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScopesRequest.ProtoReflect.Descriptor instead.
 func (*ScopesRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{83}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{84}
+}
+
+func (x *ScopesRequest) GetLinearizable() bool {
+	if x != nil {
+		return x.Linearizable
+	}
+	return false
 }
 
 type ScopesResponse struct {
@@ -6861,7 +6962,7 @@ type ScopesResponse struct {
 
 func (x *ScopesResponse) Reset() {
 	*x = ScopesResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[84]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6873,7 +6974,7 @@ func (x *ScopesResponse) String() string {
 func (*ScopesResponse) ProtoMessage() {}
 
 func (x *ScopesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[84]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6886,7 +6987,7 @@ func (x *ScopesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScopesResponse.ProtoReflect.Descriptor instead.
 func (*ScopesResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{84}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *ScopesResponse) GetHeader() *Header {
@@ -6937,7 +7038,7 @@ type Scope struct {
 
 func (x *Scope) Reset() {
 	*x = Scope{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[85]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6949,7 +7050,7 @@ func (x *Scope) String() string {
 func (*Scope) ProtoMessage() {}
 
 func (x *Scope) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[85]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6962,7 +7063,7 @@ func (x *Scope) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Scope.ProtoReflect.Descriptor instead.
 func (*Scope) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{85}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *Scope) GetId() []byte {
@@ -7158,7 +7259,7 @@ type ActRequest struct {
 
 func (x *ActRequest) Reset() {
 	*x = ActRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[86]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7170,7 +7271,7 @@ func (x *ActRequest) String() string {
 func (*ActRequest) ProtoMessage() {}
 
 func (x *ActRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[86]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7183,7 +7284,7 @@ func (x *ActRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActRequest.ProtoReflect.Descriptor instead.
 func (*ActRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{86}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *ActRequest) GetVerb() string {
@@ -7259,7 +7360,7 @@ type Said struct {
 
 func (x *Said) Reset() {
 	*x = Said{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[87]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7271,7 +7372,7 @@ func (x *Said) String() string {
 func (*Said) ProtoMessage() {}
 
 func (x *Said) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[87]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7284,7 +7385,7 @@ func (x *Said) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Said.ProtoReflect.Descriptor instead.
 func (*Said) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{87}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *Said) GetScope() []byte {
@@ -7357,7 +7458,7 @@ type ActResponse struct {
 
 func (x *ActResponse) Reset() {
 	*x = ActResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[88]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7369,7 +7470,7 @@ func (x *ActResponse) String() string {
 func (*ActResponse) ProtoMessage() {}
 
 func (x *ActResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[88]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7382,7 +7483,7 @@ func (x *ActResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActResponse.ProtoReflect.Descriptor instead.
 func (*ActResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{88}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *ActResponse) GetHeader() *Header {
@@ -7443,7 +7544,7 @@ type JudgeRequest struct {
 
 func (x *JudgeRequest) Reset() {
 	*x = JudgeRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[89]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7455,7 +7556,7 @@ func (x *JudgeRequest) String() string {
 func (*JudgeRequest) ProtoMessage() {}
 
 func (x *JudgeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[89]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7468,7 +7569,7 @@ func (x *JudgeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JudgeRequest.ProtoReflect.Descriptor instead.
 func (*JudgeRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{89}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *JudgeRequest) GetVerb() string {
@@ -7523,7 +7624,7 @@ type JudgeResponse struct {
 
 func (x *JudgeResponse) Reset() {
 	*x = JudgeResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[90]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7535,7 +7636,7 @@ func (x *JudgeResponse) String() string {
 func (*JudgeResponse) ProtoMessage() {}
 
 func (x *JudgeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[90]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7548,7 +7649,7 @@ func (x *JudgeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JudgeResponse.ProtoReflect.Descriptor instead.
 func (*JudgeResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{90}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *JudgeResponse) GetSaid() []*Said {
@@ -7575,7 +7676,7 @@ type SignalsRequest struct {
 
 func (x *SignalsRequest) Reset() {
 	*x = SignalsRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[91]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7587,7 +7688,7 @@ func (x *SignalsRequest) String() string {
 func (*SignalsRequest) ProtoMessage() {}
 
 func (x *SignalsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[91]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7600,7 +7701,7 @@ func (x *SignalsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SignalsRequest.ProtoReflect.Descriptor instead.
 func (*SignalsRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{91}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *SignalsRequest) GetKey() []byte {
@@ -7634,7 +7735,7 @@ type SignalsResponse struct {
 
 func (x *SignalsResponse) Reset() {
 	*x = SignalsResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[92]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7646,7 +7747,7 @@ func (x *SignalsResponse) String() string {
 func (*SignalsResponse) ProtoMessage() {}
 
 func (x *SignalsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[92]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7659,7 +7760,7 @@ func (x *SignalsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SignalsResponse.ProtoReflect.Descriptor instead.
 func (*SignalsResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{92}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *SignalsResponse) GetCreated() bool {
@@ -7727,13 +7828,14 @@ func (x *SignalsResponse) GetLost() uint64 {
 
 type UsersRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
+	Linearizable  bool                   `protobuf:"varint,1,opt,name=linearizable,proto3" json:"linearizable,omitempty"` // as in TrustRequest
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *UsersRequest) Reset() {
 	*x = UsersRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[93]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7745,7 +7847,7 @@ func (x *UsersRequest) String() string {
 func (*UsersRequest) ProtoMessage() {}
 
 func (x *UsersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[93]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7758,7 +7860,14 @@ func (x *UsersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsersRequest.ProtoReflect.Descriptor instead.
 func (*UsersRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{93}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{94}
+}
+
+func (x *UsersRequest) GetLinearizable() bool {
+	if x != nil {
+		return x.Linearizable
+	}
+	return false
 }
 
 type UsersResponse struct {
@@ -7774,7 +7883,7 @@ type UsersResponse struct {
 
 func (x *UsersResponse) Reset() {
 	*x = UsersResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[94]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7786,7 +7895,7 @@ func (x *UsersResponse) String() string {
 func (*UsersResponse) ProtoMessage() {}
 
 func (x *UsersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[94]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7799,7 +7908,7 @@ func (x *UsersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsersResponse.ProtoReflect.Descriptor instead.
 func (*UsersResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{94}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *UsersResponse) GetHeader() *Header {
@@ -7849,7 +7958,7 @@ type User struct {
 
 func (x *User) Reset() {
 	*x = User{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[95]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7861,7 +7970,7 @@ func (x *User) String() string {
 func (*User) ProtoMessage() {}
 
 func (x *User) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[95]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7874,7 +7983,7 @@ func (x *User) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use User.ProtoReflect.Descriptor instead.
 func (*User) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{95}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *User) GetName() string {
@@ -7909,7 +8018,7 @@ type Role struct {
 
 func (x *Role) Reset() {
 	*x = Role{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[96]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7921,7 +8030,7 @@ func (x *Role) String() string {
 func (*Role) ProtoMessage() {}
 
 func (x *Role) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[96]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7934,7 +8043,7 @@ func (x *Role) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Role.ProtoReflect.Descriptor instead.
 func (*Role) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{96}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{97}
 }
 
 func (x *Role) GetName() string {
@@ -7964,7 +8073,7 @@ type Permission struct {
 
 func (x *Permission) Reset() {
 	*x = Permission{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[97]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7976,7 +8085,7 @@ func (x *Permission) String() string {
 func (*Permission) ProtoMessage() {}
 
 func (x *Permission) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[97]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7989,7 +8098,7 @@ func (x *Permission) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Permission.ProtoReflect.Descriptor instead.
 func (*Permission) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{97}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *Permission) GetRead() bool {
@@ -8029,7 +8138,7 @@ type DisableUsersRequest struct {
 
 func (x *DisableUsersRequest) Reset() {
 	*x = DisableUsersRequest{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[98]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8041,7 +8150,7 @@ func (x *DisableUsersRequest) String() string {
 func (*DisableUsersRequest) ProtoMessage() {}
 
 func (x *DisableUsersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[98]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8054,7 +8163,7 @@ func (x *DisableUsersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DisableUsersRequest.ProtoReflect.Descriptor instead.
 func (*DisableUsersRequest) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{98}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{99}
 }
 
 func (x *DisableUsersRequest) GetOnce() *Once {
@@ -8073,7 +8182,7 @@ type DisableUsersResponse struct {
 
 func (x *DisableUsersResponse) Reset() {
 	*x = DisableUsersResponse{}
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[99]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8085,7 +8194,7 @@ func (x *DisableUsersResponse) String() string {
 func (*DisableUsersResponse) ProtoMessage() {}
 
 func (x *DisableUsersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_aweigh_v1_aweigh_proto_msgTypes[99]
+	mi := &file_aweigh_v1_aweigh_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8098,7 +8207,7 @@ func (x *DisableUsersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DisableUsersResponse.ProtoReflect.Descriptor instead.
 func (*DisableUsersResponse) Descriptor() ([]byte, []int) {
-	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{99}
+	return file_aweigh_v1_aweigh_proto_rawDescGZIP(), []int{100}
 }
 
 func (x *DisableUsersResponse) GetHeader() *Header {
@@ -8661,14 +8770,22 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\aoutcome\x18\x03 \x01(\tR\aoutcome\x12\x12\n" +
 	"\x04late\x18\x04 \x01(\bR\x04late\"'\n" +
 	"\rHandInRequest\x12\x16\n" +
-	"\x06bundle\x18\x01 \x01(\fR\x06bundle\"\xd7\x01\n" +
+	"\x06bundle\x18\x01 \x01(\fR\x06bundle\"\x8e\x02\n" +
 	"\x0eHandInResponse\x12)\n" +
 	"\x06header\x18\x01 \x01(\v2\x11.aweigh.v1.HeaderR\x06header\x12\x14\n" +
 	"\x05added\x18\x02 \x01(\x04R\x05added\x12\x1a\n" +
 	"\brepeated\x18\x03 \x01(\x04R\brepeated\x12 \n" +
 	"\vequivocated\x18\x04 \x01(\x04R\vequivocated\x12\x12\n" +
 	"\x04late\x18\x05 \x01(\x04R\x04late\x122\n" +
-	"\arefused\x18\x06 \x03(\v2\x18.aweigh.v1.RefusedBallotR\arefused\"\x81\x01\n" +
+	"\arefused\x18\x06 \x03(\v2\x18.aweigh.v1.RefusedBallotR\arefused\x125\n" +
+	"\bcontrary\x18\a \x03(\v2\x19.aweigh.v1.ContraryBallotR\bcontrary\"\x9a\x01\n" +
+	"\x0eContraryBallot\x12\x16\n" +
+	"\x06ballot\x18\x01 \x01(\x04R\x06ballot\x12\x16\n" +
+	"\x06motion\x18\x02 \x01(\fR\x06motion\x12\x14\n" +
+	"\x05voter\x18\x03 \x01(\fR\x05voter\x12\x12\n" +
+	"\x04name\x18\x04 \x01(\tR\x04name\x12\x16\n" +
+	"\x06choice\x18\x05 \x01(\tR\x06choice\x12\x16\n" +
+	"\x06before\x18\x06 \x01(\tR\x06before\"\x81\x01\n" +
 	"\rRefusedBallot\x12\x16\n" +
 	"\x06ballot\x18\x01 \x01(\x04R\x06ballot\x12\x16\n" +
 	"\x06motion\x18\x02 \x01(\fR\x06motion\x12\x14\n" +
@@ -8685,8 +8802,9 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"\x04want\x18\x02 \x03(\fR\x04want\"?\n" +
 	"\x0fBallotsResponse\x12\x16\n" +
 	"\x06bundle\x18\x01 \x01(\fR\x06bundle\x12\x14\n" +
-	"\x05names\x18\x02 \x01(\fR\x05names\"\x0f\n" +
-	"\rScopesRequest\"e\n" +
+	"\x05names\x18\x02 \x01(\fR\x05names\"3\n" +
+	"\rScopesRequest\x12\"\n" +
+	"\flinearizable\x18\x01 \x01(\bR\flinearizable\"e\n" +
 	"\x0eScopesResponse\x12)\n" +
 	"\x06header\x18\x01 \x01(\v2\x11.aweigh.v1.HeaderR\x06header\x12(\n" +
 	"\x06scopes\x18\x02 \x03(\v2\x10.aweigh.v1.ScopeR\x06scopes\"\xa9\x05\n" +
@@ -8771,8 +8889,9 @@ const file_aweigh_v1_aweigh_proto_rawDesc = "" +
 	"authorName\x12\x14\n" +
 	"\x05scope\x18\a \x01(\fR\x05scope\x12\x17\n" +
 	"\atime_ns\x18\b \x01(\x03R\x06timeNs\x12\x12\n" +
-	"\x04lost\x18\t \x01(\x04R\x04lost\"\x0e\n" +
-	"\fUsersRequest\"\xbe\x01\n" +
+	"\x04lost\x18\t \x01(\x04R\x04lost\"2\n" +
+	"\fUsersRequest\x12\"\n" +
+	"\flinearizable\x18\x01 \x01(\bR\flinearizable\"\xbe\x01\n" +
 	"\rUsersResponse\x12)\n" +
 	"\x06header\x18\x01 \x01(\v2\x11.aweigh.v1.HeaderR\x06header\x12\x18\n" +
 	"\aenabled\x18\x02 \x01(\bR\aenabled\x12\x1a\n" +
@@ -8856,7 +8975,7 @@ func file_aweigh_v1_aweigh_proto_rawDescGZIP() []byte {
 }
 
 var file_aweigh_v1_aweigh_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_aweigh_v1_aweigh_proto_msgTypes = make([]protoimpl.MessageInfo, 100)
+var file_aweigh_v1_aweigh_proto_msgTypes = make([]protoimpl.MessageInfo, 101)
 var file_aweigh_v1_aweigh_proto_goTypes = []any{
 	(SortTarget)(0),              // 0: aweigh.v1.SortTarget
 	(Compare_Target)(0),          // 1: aweigh.v1.Compare.Target
@@ -8940,28 +9059,29 @@ var file_aweigh_v1_aweigh_proto_goTypes = []any{
 	(*VoteResponse)(nil),         // 79: aweigh.v1.VoteResponse
 	(*HandInRequest)(nil),        // 80: aweigh.v1.HandInRequest
 	(*HandInResponse)(nil),       // 81: aweigh.v1.HandInResponse
-	(*RefusedBallot)(nil),        // 82: aweigh.v1.RefusedBallot
-	(*WithdrawRequest)(nil),      // 83: aweigh.v1.WithdrawRequest
-	(*WithdrawResponse)(nil),     // 84: aweigh.v1.WithdrawResponse
-	(*BallotsRequest)(nil),       // 85: aweigh.v1.BallotsRequest
-	(*BallotsResponse)(nil),      // 86: aweigh.v1.BallotsResponse
-	(*ScopesRequest)(nil),        // 87: aweigh.v1.ScopesRequest
-	(*ScopesResponse)(nil),       // 88: aweigh.v1.ScopesResponse
-	(*Scope)(nil),                // 89: aweigh.v1.Scope
-	(*ActRequest)(nil),           // 90: aweigh.v1.ActRequest
-	(*Said)(nil),                 // 91: aweigh.v1.Said
-	(*ActResponse)(nil),          // 92: aweigh.v1.ActResponse
-	(*JudgeRequest)(nil),         // 93: aweigh.v1.JudgeRequest
-	(*JudgeResponse)(nil),        // 94: aweigh.v1.JudgeResponse
-	(*SignalsRequest)(nil),       // 95: aweigh.v1.SignalsRequest
-	(*SignalsResponse)(nil),      // 96: aweigh.v1.SignalsResponse
-	(*UsersRequest)(nil),         // 97: aweigh.v1.UsersRequest
-	(*UsersResponse)(nil),        // 98: aweigh.v1.UsersResponse
-	(*User)(nil),                 // 99: aweigh.v1.User
-	(*Role)(nil),                 // 100: aweigh.v1.Role
-	(*Permission)(nil),           // 101: aweigh.v1.Permission
-	(*DisableUsersRequest)(nil),  // 102: aweigh.v1.DisableUsersRequest
-	(*DisableUsersResponse)(nil), // 103: aweigh.v1.DisableUsersResponse
+	(*ContraryBallot)(nil),       // 82: aweigh.v1.ContraryBallot
+	(*RefusedBallot)(nil),        // 83: aweigh.v1.RefusedBallot
+	(*WithdrawRequest)(nil),      // 84: aweigh.v1.WithdrawRequest
+	(*WithdrawResponse)(nil),     // 85: aweigh.v1.WithdrawResponse
+	(*BallotsRequest)(nil),       // 86: aweigh.v1.BallotsRequest
+	(*BallotsResponse)(nil),      // 87: aweigh.v1.BallotsResponse
+	(*ScopesRequest)(nil),        // 88: aweigh.v1.ScopesRequest
+	(*ScopesResponse)(nil),       // 89: aweigh.v1.ScopesResponse
+	(*Scope)(nil),                // 90: aweigh.v1.Scope
+	(*ActRequest)(nil),           // 91: aweigh.v1.ActRequest
+	(*Said)(nil),                 // 92: aweigh.v1.Said
+	(*ActResponse)(nil),          // 93: aweigh.v1.ActResponse
+	(*JudgeRequest)(nil),         // 94: aweigh.v1.JudgeRequest
+	(*JudgeResponse)(nil),        // 95: aweigh.v1.JudgeResponse
+	(*SignalsRequest)(nil),       // 96: aweigh.v1.SignalsRequest
+	(*SignalsResponse)(nil),      // 97: aweigh.v1.SignalsResponse
+	(*UsersRequest)(nil),         // 98: aweigh.v1.UsersRequest
+	(*UsersResponse)(nil),        // 99: aweigh.v1.UsersResponse
+	(*User)(nil),                 // 100: aweigh.v1.User
+	(*Role)(nil),                 // 101: aweigh.v1.Role
+	(*Permission)(nil),           // 102: aweigh.v1.Permission
+	(*DisableUsersRequest)(nil),  // 103: aweigh.v1.DisableUsersRequest
+	(*DisableUsersResponse)(nil), // 104: aweigh.v1.DisableUsersResponse
 }
 var file_aweigh_v1_aweigh_proto_depIdxs = []int32{
 	6,   // 0: aweigh.v1.PutRequest.once:type_name -> aweigh.v1.Once
@@ -9045,100 +9165,101 @@ var file_aweigh_v1_aweigh_proto_depIdxs = []int32{
 	4,   // 78: aweigh.v1.VoteResponse.header:type_name -> aweigh.v1.Header
 	71,  // 79: aweigh.v1.VoteResponse.motion:type_name -> aweigh.v1.Motion
 	4,   // 80: aweigh.v1.HandInResponse.header:type_name -> aweigh.v1.Header
-	82,  // 81: aweigh.v1.HandInResponse.refused:type_name -> aweigh.v1.RefusedBallot
-	6,   // 82: aweigh.v1.WithdrawRequest.once:type_name -> aweigh.v1.Once
-	4,   // 83: aweigh.v1.WithdrawResponse.header:type_name -> aweigh.v1.Header
-	4,   // 84: aweigh.v1.ScopesResponse.header:type_name -> aweigh.v1.Header
-	89,  // 85: aweigh.v1.ScopesResponse.scopes:type_name -> aweigh.v1.Scope
-	6,   // 86: aweigh.v1.ActRequest.once:type_name -> aweigh.v1.Once
-	4,   // 87: aweigh.v1.ActResponse.header:type_name -> aweigh.v1.Header
-	64,  // 88: aweigh.v1.ActResponse.resolved:type_name -> aweigh.v1.ResolveResponse
-	91,  // 89: aweigh.v1.JudgeResponse.said:type_name -> aweigh.v1.Said
-	4,   // 90: aweigh.v1.UsersResponse.header:type_name -> aweigh.v1.Header
-	99,  // 91: aweigh.v1.UsersResponse.users:type_name -> aweigh.v1.User
-	100, // 92: aweigh.v1.UsersResponse.roles:type_name -> aweigh.v1.Role
-	101, // 93: aweigh.v1.Role.permissions:type_name -> aweigh.v1.Permission
-	6,   // 94: aweigh.v1.DisableUsersRequest.once:type_name -> aweigh.v1.Once
-	4,   // 95: aweigh.v1.DisableUsersResponse.header:type_name -> aweigh.v1.Header
-	7,   // 96: aweigh.v1.Node.Put:input_type -> aweigh.v1.PutRequest
-	9,   // 97: aweigh.v1.Node.Delete:input_type -> aweigh.v1.DeleteRequest
-	11,  // 98: aweigh.v1.Node.Range:input_type -> aweigh.v1.RangeRequest
-	16,  // 99: aweigh.v1.Node.Txn:input_type -> aweigh.v1.TxnRequest
-	18,  // 100: aweigh.v1.Node.Submit:input_type -> aweigh.v1.SubmitRequest
-	21,  // 101: aweigh.v1.Node.Compact:input_type -> aweigh.v1.CompactRequest
-	23,  // 102: aweigh.v1.Node.Watch:input_type -> aweigh.v1.WatchRequest
-	59,  // 103: aweigh.v1.Node.Name:input_type -> aweigh.v1.NameRequest
-	62,  // 104: aweigh.v1.Node.Resolve:input_type -> aweigh.v1.ResolveRequest
-	65,  // 105: aweigh.v1.Node.Object:input_type -> aweigh.v1.ObjectRequest
-	67,  // 106: aweigh.v1.Node.Redirects:input_type -> aweigh.v1.RedirectsRequest
-	90,  // 107: aweigh.v1.Node.Act:input_type -> aweigh.v1.ActRequest
-	93,  // 108: aweigh.v1.Node.Judge:input_type -> aweigh.v1.JudgeRequest
-	95,  // 109: aweigh.v1.Node.Signals:input_type -> aweigh.v1.SignalsRequest
-	26,  // 110: aweigh.v1.Node.History:input_type -> aweigh.v1.HistoryRequest
-	29,  // 111: aweigh.v1.Node.Prove:input_type -> aweigh.v1.ProveRequest
-	31,  // 112: aweigh.v1.Node.Checkpoint:input_type -> aweigh.v1.CheckpointRequest
-	34,  // 113: aweigh.v1.Node.Status:input_type -> aweigh.v1.StatusRequest
-	41,  // 114: aweigh.v1.Node.Invite:input_type -> aweigh.v1.InviteRequest
-	43,  // 115: aweigh.v1.Node.Genesis:input_type -> aweigh.v1.GenesisRequest
-	45,  // 116: aweigh.v1.Node.Backup:input_type -> aweigh.v1.BackupRequest
-	47,  // 117: aweigh.v1.Node.Trust:input_type -> aweigh.v1.TrustRequest
-	51,  // 118: aweigh.v1.Node.Explain:input_type -> aweigh.v1.ExplainRequest
-	54,  // 119: aweigh.v1.Node.Handovers:input_type -> aweigh.v1.HandoversRequest
-	56,  // 120: aweigh.v1.Node.Govern:input_type -> aweigh.v1.GovernRequest
-	58,  // 121: aweigh.v1.Node.Apply:input_type -> aweigh.v1.ApplyRequest
-	69,  // 122: aweigh.v1.Node.Motions:input_type -> aweigh.v1.MotionsRequest
-	75,  // 123: aweigh.v1.Node.Motion:input_type -> aweigh.v1.MotionRequest
-	75,  // 124: aweigh.v1.Node.WatchMotion:input_type -> aweigh.v1.MotionRequest
-	75,  // 125: aweigh.v1.Node.ExportMotion:input_type -> aweigh.v1.MotionRequest
-	78,  // 126: aweigh.v1.Node.Vote:input_type -> aweigh.v1.VoteRequest
-	80,  // 127: aweigh.v1.Node.HandIn:input_type -> aweigh.v1.HandInRequest
-	83,  // 128: aweigh.v1.Node.Withdraw:input_type -> aweigh.v1.WithdrawRequest
-	85,  // 129: aweigh.v1.Node.Ballots:input_type -> aweigh.v1.BallotsRequest
-	87,  // 130: aweigh.v1.Node.Scopes:input_type -> aweigh.v1.ScopesRequest
-	97,  // 131: aweigh.v1.Node.Users:input_type -> aweigh.v1.UsersRequest
-	102, // 132: aweigh.v1.Node.DisableUsers:input_type -> aweigh.v1.DisableUsersRequest
-	8,   // 133: aweigh.v1.Node.Put:output_type -> aweigh.v1.PutResponse
-	10,  // 134: aweigh.v1.Node.Delete:output_type -> aweigh.v1.DeleteResponse
-	12,  // 135: aweigh.v1.Node.Range:output_type -> aweigh.v1.RangeResponse
-	17,  // 136: aweigh.v1.Node.Txn:output_type -> aweigh.v1.TxnResponse
-	20,  // 137: aweigh.v1.Node.Submit:output_type -> aweigh.v1.SubmitResponse
-	22,  // 138: aweigh.v1.Node.Compact:output_type -> aweigh.v1.CompactResponse
-	25,  // 139: aweigh.v1.Node.Watch:output_type -> aweigh.v1.WatchResponse
-	61,  // 140: aweigh.v1.Node.Name:output_type -> aweigh.v1.NameResponse
-	64,  // 141: aweigh.v1.Node.Resolve:output_type -> aweigh.v1.ResolveResponse
-	66,  // 142: aweigh.v1.Node.Object:output_type -> aweigh.v1.ObjectResponse
-	68,  // 143: aweigh.v1.Node.Redirects:output_type -> aweigh.v1.RedirectsResponse
-	92,  // 144: aweigh.v1.Node.Act:output_type -> aweigh.v1.ActResponse
-	94,  // 145: aweigh.v1.Node.Judge:output_type -> aweigh.v1.JudgeResponse
-	96,  // 146: aweigh.v1.Node.Signals:output_type -> aweigh.v1.SignalsResponse
-	28,  // 147: aweigh.v1.Node.History:output_type -> aweigh.v1.HistoryResponse
-	30,  // 148: aweigh.v1.Node.Prove:output_type -> aweigh.v1.ProveResponse
-	32,  // 149: aweigh.v1.Node.Checkpoint:output_type -> aweigh.v1.CheckpointResponse
-	37,  // 150: aweigh.v1.Node.Status:output_type -> aweigh.v1.StatusResponse
-	42,  // 151: aweigh.v1.Node.Invite:output_type -> aweigh.v1.InviteResponse
-	44,  // 152: aweigh.v1.Node.Genesis:output_type -> aweigh.v1.GenesisResponse
-	46,  // 153: aweigh.v1.Node.Backup:output_type -> aweigh.v1.BackupResponse
-	50,  // 154: aweigh.v1.Node.Trust:output_type -> aweigh.v1.TrustResponse
-	53,  // 155: aweigh.v1.Node.Explain:output_type -> aweigh.v1.ExplainResponse
-	55,  // 156: aweigh.v1.Node.Handovers:output_type -> aweigh.v1.HandoversResponse
-	57,  // 157: aweigh.v1.Node.Govern:output_type -> aweigh.v1.GovernResponse
-	57,  // 158: aweigh.v1.Node.Apply:output_type -> aweigh.v1.GovernResponse
-	70,  // 159: aweigh.v1.Node.Motions:output_type -> aweigh.v1.MotionsResponse
-	76,  // 160: aweigh.v1.Node.Motion:output_type -> aweigh.v1.MotionResponse
-	76,  // 161: aweigh.v1.Node.WatchMotion:output_type -> aweigh.v1.MotionResponse
-	77,  // 162: aweigh.v1.Node.ExportMotion:output_type -> aweigh.v1.ExportMotionResponse
-	79,  // 163: aweigh.v1.Node.Vote:output_type -> aweigh.v1.VoteResponse
-	81,  // 164: aweigh.v1.Node.HandIn:output_type -> aweigh.v1.HandInResponse
-	84,  // 165: aweigh.v1.Node.Withdraw:output_type -> aweigh.v1.WithdrawResponse
-	86,  // 166: aweigh.v1.Node.Ballots:output_type -> aweigh.v1.BallotsResponse
-	88,  // 167: aweigh.v1.Node.Scopes:output_type -> aweigh.v1.ScopesResponse
-	98,  // 168: aweigh.v1.Node.Users:output_type -> aweigh.v1.UsersResponse
-	103, // 169: aweigh.v1.Node.DisableUsers:output_type -> aweigh.v1.DisableUsersResponse
-	133, // [133:170] is the sub-list for method output_type
-	96,  // [96:133] is the sub-list for method input_type
-	96,  // [96:96] is the sub-list for extension type_name
-	96,  // [96:96] is the sub-list for extension extendee
-	0,   // [0:96] is the sub-list for field type_name
+	83,  // 81: aweigh.v1.HandInResponse.refused:type_name -> aweigh.v1.RefusedBallot
+	82,  // 82: aweigh.v1.HandInResponse.contrary:type_name -> aweigh.v1.ContraryBallot
+	6,   // 83: aweigh.v1.WithdrawRequest.once:type_name -> aweigh.v1.Once
+	4,   // 84: aweigh.v1.WithdrawResponse.header:type_name -> aweigh.v1.Header
+	4,   // 85: aweigh.v1.ScopesResponse.header:type_name -> aweigh.v1.Header
+	90,  // 86: aweigh.v1.ScopesResponse.scopes:type_name -> aweigh.v1.Scope
+	6,   // 87: aweigh.v1.ActRequest.once:type_name -> aweigh.v1.Once
+	4,   // 88: aweigh.v1.ActResponse.header:type_name -> aweigh.v1.Header
+	64,  // 89: aweigh.v1.ActResponse.resolved:type_name -> aweigh.v1.ResolveResponse
+	92,  // 90: aweigh.v1.JudgeResponse.said:type_name -> aweigh.v1.Said
+	4,   // 91: aweigh.v1.UsersResponse.header:type_name -> aweigh.v1.Header
+	100, // 92: aweigh.v1.UsersResponse.users:type_name -> aweigh.v1.User
+	101, // 93: aweigh.v1.UsersResponse.roles:type_name -> aweigh.v1.Role
+	102, // 94: aweigh.v1.Role.permissions:type_name -> aweigh.v1.Permission
+	6,   // 95: aweigh.v1.DisableUsersRequest.once:type_name -> aweigh.v1.Once
+	4,   // 96: aweigh.v1.DisableUsersResponse.header:type_name -> aweigh.v1.Header
+	7,   // 97: aweigh.v1.Node.Put:input_type -> aweigh.v1.PutRequest
+	9,   // 98: aweigh.v1.Node.Delete:input_type -> aweigh.v1.DeleteRequest
+	11,  // 99: aweigh.v1.Node.Range:input_type -> aweigh.v1.RangeRequest
+	16,  // 100: aweigh.v1.Node.Txn:input_type -> aweigh.v1.TxnRequest
+	18,  // 101: aweigh.v1.Node.Submit:input_type -> aweigh.v1.SubmitRequest
+	21,  // 102: aweigh.v1.Node.Compact:input_type -> aweigh.v1.CompactRequest
+	23,  // 103: aweigh.v1.Node.Watch:input_type -> aweigh.v1.WatchRequest
+	59,  // 104: aweigh.v1.Node.Name:input_type -> aweigh.v1.NameRequest
+	62,  // 105: aweigh.v1.Node.Resolve:input_type -> aweigh.v1.ResolveRequest
+	65,  // 106: aweigh.v1.Node.Object:input_type -> aweigh.v1.ObjectRequest
+	67,  // 107: aweigh.v1.Node.Redirects:input_type -> aweigh.v1.RedirectsRequest
+	91,  // 108: aweigh.v1.Node.Act:input_type -> aweigh.v1.ActRequest
+	94,  // 109: aweigh.v1.Node.Judge:input_type -> aweigh.v1.JudgeRequest
+	96,  // 110: aweigh.v1.Node.Signals:input_type -> aweigh.v1.SignalsRequest
+	26,  // 111: aweigh.v1.Node.History:input_type -> aweigh.v1.HistoryRequest
+	29,  // 112: aweigh.v1.Node.Prove:input_type -> aweigh.v1.ProveRequest
+	31,  // 113: aweigh.v1.Node.Checkpoint:input_type -> aweigh.v1.CheckpointRequest
+	34,  // 114: aweigh.v1.Node.Status:input_type -> aweigh.v1.StatusRequest
+	41,  // 115: aweigh.v1.Node.Invite:input_type -> aweigh.v1.InviteRequest
+	43,  // 116: aweigh.v1.Node.Genesis:input_type -> aweigh.v1.GenesisRequest
+	45,  // 117: aweigh.v1.Node.Backup:input_type -> aweigh.v1.BackupRequest
+	47,  // 118: aweigh.v1.Node.Trust:input_type -> aweigh.v1.TrustRequest
+	51,  // 119: aweigh.v1.Node.Explain:input_type -> aweigh.v1.ExplainRequest
+	54,  // 120: aweigh.v1.Node.Handovers:input_type -> aweigh.v1.HandoversRequest
+	56,  // 121: aweigh.v1.Node.Govern:input_type -> aweigh.v1.GovernRequest
+	58,  // 122: aweigh.v1.Node.Apply:input_type -> aweigh.v1.ApplyRequest
+	69,  // 123: aweigh.v1.Node.Motions:input_type -> aweigh.v1.MotionsRequest
+	75,  // 124: aweigh.v1.Node.Motion:input_type -> aweigh.v1.MotionRequest
+	75,  // 125: aweigh.v1.Node.WatchMotion:input_type -> aweigh.v1.MotionRequest
+	75,  // 126: aweigh.v1.Node.ExportMotion:input_type -> aweigh.v1.MotionRequest
+	78,  // 127: aweigh.v1.Node.Vote:input_type -> aweigh.v1.VoteRequest
+	80,  // 128: aweigh.v1.Node.HandIn:input_type -> aweigh.v1.HandInRequest
+	84,  // 129: aweigh.v1.Node.Withdraw:input_type -> aweigh.v1.WithdrawRequest
+	86,  // 130: aweigh.v1.Node.Ballots:input_type -> aweigh.v1.BallotsRequest
+	88,  // 131: aweigh.v1.Node.Scopes:input_type -> aweigh.v1.ScopesRequest
+	98,  // 132: aweigh.v1.Node.Users:input_type -> aweigh.v1.UsersRequest
+	103, // 133: aweigh.v1.Node.DisableUsers:input_type -> aweigh.v1.DisableUsersRequest
+	8,   // 134: aweigh.v1.Node.Put:output_type -> aweigh.v1.PutResponse
+	10,  // 135: aweigh.v1.Node.Delete:output_type -> aweigh.v1.DeleteResponse
+	12,  // 136: aweigh.v1.Node.Range:output_type -> aweigh.v1.RangeResponse
+	17,  // 137: aweigh.v1.Node.Txn:output_type -> aweigh.v1.TxnResponse
+	20,  // 138: aweigh.v1.Node.Submit:output_type -> aweigh.v1.SubmitResponse
+	22,  // 139: aweigh.v1.Node.Compact:output_type -> aweigh.v1.CompactResponse
+	25,  // 140: aweigh.v1.Node.Watch:output_type -> aweigh.v1.WatchResponse
+	61,  // 141: aweigh.v1.Node.Name:output_type -> aweigh.v1.NameResponse
+	64,  // 142: aweigh.v1.Node.Resolve:output_type -> aweigh.v1.ResolveResponse
+	66,  // 143: aweigh.v1.Node.Object:output_type -> aweigh.v1.ObjectResponse
+	68,  // 144: aweigh.v1.Node.Redirects:output_type -> aweigh.v1.RedirectsResponse
+	93,  // 145: aweigh.v1.Node.Act:output_type -> aweigh.v1.ActResponse
+	95,  // 146: aweigh.v1.Node.Judge:output_type -> aweigh.v1.JudgeResponse
+	97,  // 147: aweigh.v1.Node.Signals:output_type -> aweigh.v1.SignalsResponse
+	28,  // 148: aweigh.v1.Node.History:output_type -> aweigh.v1.HistoryResponse
+	30,  // 149: aweigh.v1.Node.Prove:output_type -> aweigh.v1.ProveResponse
+	32,  // 150: aweigh.v1.Node.Checkpoint:output_type -> aweigh.v1.CheckpointResponse
+	37,  // 151: aweigh.v1.Node.Status:output_type -> aweigh.v1.StatusResponse
+	42,  // 152: aweigh.v1.Node.Invite:output_type -> aweigh.v1.InviteResponse
+	44,  // 153: aweigh.v1.Node.Genesis:output_type -> aweigh.v1.GenesisResponse
+	46,  // 154: aweigh.v1.Node.Backup:output_type -> aweigh.v1.BackupResponse
+	50,  // 155: aweigh.v1.Node.Trust:output_type -> aweigh.v1.TrustResponse
+	53,  // 156: aweigh.v1.Node.Explain:output_type -> aweigh.v1.ExplainResponse
+	55,  // 157: aweigh.v1.Node.Handovers:output_type -> aweigh.v1.HandoversResponse
+	57,  // 158: aweigh.v1.Node.Govern:output_type -> aweigh.v1.GovernResponse
+	57,  // 159: aweigh.v1.Node.Apply:output_type -> aweigh.v1.GovernResponse
+	70,  // 160: aweigh.v1.Node.Motions:output_type -> aweigh.v1.MotionsResponse
+	76,  // 161: aweigh.v1.Node.Motion:output_type -> aweigh.v1.MotionResponse
+	76,  // 162: aweigh.v1.Node.WatchMotion:output_type -> aweigh.v1.MotionResponse
+	77,  // 163: aweigh.v1.Node.ExportMotion:output_type -> aweigh.v1.ExportMotionResponse
+	79,  // 164: aweigh.v1.Node.Vote:output_type -> aweigh.v1.VoteResponse
+	81,  // 165: aweigh.v1.Node.HandIn:output_type -> aweigh.v1.HandInResponse
+	85,  // 166: aweigh.v1.Node.Withdraw:output_type -> aweigh.v1.WithdrawResponse
+	87,  // 167: aweigh.v1.Node.Ballots:output_type -> aweigh.v1.BallotsResponse
+	89,  // 168: aweigh.v1.Node.Scopes:output_type -> aweigh.v1.ScopesResponse
+	99,  // 169: aweigh.v1.Node.Users:output_type -> aweigh.v1.UsersResponse
+	104, // 170: aweigh.v1.Node.DisableUsers:output_type -> aweigh.v1.DisableUsersResponse
+	134, // [134:171] is the sub-list for method output_type
+	97,  // [97:134] is the sub-list for method input_type
+	97,  // [97:97] is the sub-list for extension type_name
+	97,  // [97:97] is the sub-list for extension extendee
+	0,   // [0:97] is the sub-list for field type_name
 }
 
 func init() { file_aweigh_v1_aweigh_proto_init() }
@@ -9165,7 +9286,7 @@ func file_aweigh_v1_aweigh_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_aweigh_v1_aweigh_proto_rawDesc), len(file_aweigh_v1_aweigh_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   100,
+			NumMessages:   101,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -1,0 +1,49 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/aweigh/aweigh/internal/show"
+)
+
+// outputFlag adds the flag for the format of what comes of a command.
+func outputFlag(c *cobra.Command) *string {
+	output := c.Flags().StringP("output", "o", "table", "table or json")
+	choices(c, "output", "table", "json")
+	return output
+}
+
+// choices lets the shell complete a flag.
+func choices(c *cobra.Command, flag string, values ...string) {
+	if err := c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+		panic(err)
+	}
+}
+
+// formatOf reads a format; valued says whether the command has values to write
+// alone.
+func formatOf(text string, valued bool) (show.Format, error) {
+	f, err := show.ParseFormat(text)
+	switch {
+	case valued:
+	case err == nil && f.OfValues():
+		err = errors.New("this command has no values to show; the output is table or json")
+	case err != nil:
+		err = fmt.Errorf("the output is table or json, not %q", text)
+	}
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", errUsage, err)
+	}
+	return f, nil
+}
+
+// plain refuses an output that the command line asks for where what is written has a form of its own.
+func (s *session) plain(what string) error {
+	if !s.chosen {
+		return nil
+	}
+	return fmt.Errorf("%w: %s; leave out --output", errUsage, what)
+}

@@ -1,0 +1,53 @@
+package show
+
+import (
+	"regexp"
+
+	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
+)
+
+// Names are what commands take for what reasons of changes of trust, which blocks keep, name by the starts of hashes.
+type Names struct {
+	motions map[string]string // their IDs, by those of their decisions
+	anchors map[string]string // their names, by their IDs
+}
+
+// NamesOf are the names of the motions and the anchors that a node tells of.
+func NamesOf(motions []*aweighv1.Motion, trust *aweighv1.TrustResponse) Names {
+	n := Names{make(map[string]string), make(map[string]string)}
+	for _, m := range motions {
+		if len(m.Decision) == 0 {
+			continue
+		}
+		decision, id := short(m.Decision), short(m.Id)
+		if _, twice := n.motions[decision]; twice {
+			id = ""
+		}
+		n.motions[decision] = id
+	}
+	for id, name := range namesOf(trust) {
+		n.anchors[short([]byte(id))] = name
+	}
+	return n
+}
+
+// inReason is how reasons name a decision, which they call a motion, and an anchor.
+var inReason = regexp.MustCompile(`\b(motion |sponsor |surety: )([0-9a-f]{8})\b`)
+
+// reason names the motion of each decision, and each anchor by its name.
+func (n Names) reason(text string) string {
+	return inReason.ReplaceAllStringFunc(text, func(s string) string {
+		at := inReason.FindStringSubmatch(s)
+		what, hash := at[1], at[2]
+		if what == "motion " {
+			if id := n.motions[hash]; id != "" {
+				return what + id
+			}
+			return "decision " + hash // its motion is not on record any more, or there were several
+		}
+		if name := n.anchors[hash]; name != "" {
+			return what + name
+		}
+		return s
+	})
+}

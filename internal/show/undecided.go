@@ -1,0 +1,29 @@
+package show
+
+import (
+	"encoding/hex"
+	"fmt"
+
+	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
+	"github.com/aweigh/aweigh/client"
+)
+
+// Nonce is a Once as the flag --nonce takes it.
+func Nonce(o *aweighv1.Once) string {
+	return fmt.Sprintf("%x@%d", o.GetNonce(), o.GetValidUntilNs())
+}
+
+// Undecided writes, in JSON, that a write is not committed yet and may still commit. What else is to say of it is said
+// as an error.
+func (p Printer) Undecided(u *client.Undecided) error {
+	if p.Format != JSON {
+		return nil
+	}
+	return p.JSON(struct {
+		Undecided  bool   `json:"undecided"`
+		Mutation   string `json:"mutation"`       // "" if the node did not answer
+		ValidUntil int64  `json:"valid_until_ns"` // it can commit until then
+		Nonce      string `json:"nonce"`          // for --nonce, to repeat it safely
+		Node       string `json:"node,omitempty"` // address of the one that may have taken it, for --api
+	}{true, hex.EncodeToString(u.Mutation), u.ValidUntil.UnixNano(), Nonce(u.Once), u.Node})
+}

@@ -1,0 +1,117 @@
+package node
+
+import (
+	"sync"
+	"time"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/node/machine"
+	"github.com/aweigh/aweigh/scope"
+)
+
+// clockOf is what an anchor's proposals show of its clock, or of this node's.
+//
+// A block that arrives with a time ahead of this node's clock proves that the two clocks differ, because a block
+// cannot come from the future. A block whose time is behind may have been delayed, or may directly follow a parent
+// with that time, so only several in a row count. An anchor whose clock is far behind shows only as much of that as
+// the parents of its blocks are old; such an anchor sees all others ahead and reports that itself.
+type clockOf struct {
+	mu     sync.Mutex
+	heard  bool
+	view   aweigh.View // of the newest proposal
+	ahead  time.Duration
+	late   int // proposals in a row that were behind by more than the bound
+	off    bool
+	warned time.Time
+}
+
+// lateInARow is how many proposals in a row must be behind before the anchor's clock counts as behind.
+const lateInARow = 3
+
+// clockAgain is how long after a warning about a clock the warning is repeated.
+const clockAgain = 10 * time.Minute
+
+// arrived takes the time of a new proposal. It returns whether the clock is off by more than the bound, and whether
+// that has changed. Each view counts once: a leader repeats its proposal while it gets no answer.
+func (c *clockOf) arrived(v aweigh.View, ahead, bound time.Duration, now time.Time) (off, changed bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.heard && v <= c.view {
+		return c.off, false
+	}
+	c.heard, c.view, c.ahead = true, v, ahead
+	if ahead < -bound {
+		c.late++
+	} else {
+		c.late = 0
+	}
+	was := c.off
+	c.off = ahead > bound || c.late >= lateInARow
+	changed = c.off != was || c.off && now.Sub(c.warned) >= clockAgain
+	if c.off && changed {
+		c.warned = now
+	}
+	return c.off, changed
+}
+
+// last returns by how much the last proposal was ahead, and whether there was one.
+func (c *clockOf) last() (ahead time.Duration, heard bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ahead, c.heard
+}
+
+// wrong returns +1 if the clock was found ahead, -1 if behind, 0 if it is right.
+func (c *clockOf) wrong() (sign int, heard bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case !c.off:
+		return 0, c.heard
+	case c.ahead > 0:
+		return +1, true
+	}
+	return -1, true
+}
+
+// clock compares the time of a proposal that came from its leader with the clock
+// of this node.
+func (n *Replica) clock(from machine.Peer, h scope.Header) {
+	a := n.measured.of(h.Proposer)
+	if a == nil || a.peer != from {
+		return // passed on by another anchor: it may be old
+	}
+	now, bound := n.runner.now(), n.epochs.epoch().Policy.Limits.Drift
+	ahead := h.Time.Sub(now)
+	if ahead > bound && h.Time.Sub(n.LastHead().Time) < time.Millisecond {
+		return // the scope's time is ahead and grows by the smallest steps: this shows nothing of the leader's clock
+	}
+	off, changed := a.clock.arrived(h.View, ahead, bound, time.Now())
+	switch {
+	case !changed:
+	case !off:
+		n.log.Info("an anchor's clock agrees again", "anchor", a.name, "ahead", ahead)
+	case n.alone(a):
+		n.log.Error("this node's clock differs from those of most other anchors: synchronize it (NTP) and restart this node",
+			"anchor", a.name, "behind", ahead, "bound", bound)
+	default:
+		n.log.Warn("an anchor's clock differs from this node's: synchronize it (NTP) and restart that node",
+			"anchor", a.name, "ahead", ahead, "bound", bound)
+	}
+}
+
+// alone reports whether more than half of the other anchors, and at least two, are off on the same side as a: then the
+// clock of this node is wrong.
+func (n *Replica) alone(a *anchorMeasure) bool {
+	side, _ := a.clock.wrong()
+	same, others := 0, 0
+	for _, x := range n.measured.roster.Load().all {
+		if sign, heard := x.clock.wrong(); heard {
+			others++
+			if sign == side {
+				same++
+			}
+		}
+	}
+	return same >= 2 && 2*same > others
+}

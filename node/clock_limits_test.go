@@ -1,0 +1,83 @@
+package node
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/scope"
+)
+
+func TestClocksAreJudgedByWhatBlocksProve(t *testing.T) {
+	const bound = 500 * time.Millisecond
+	type step struct {
+		view         aweigh.View
+		ahead, later time.Duration
+		off, changed bool
+	}
+	for name, steps := range map[string][]step{
+		"ahead is proof":           {{1, time.Hour, 0, true, true}, {2, time.Millisecond, 0, false, true}},
+		"within the bound":         {{1, bound, 0, false, false}, {2, -bound, 0, false, false}},
+		"one late block is none":   {{1, -time.Hour, 0, false, false}, {2, 0, 0, false, false}, {3, -time.Hour, 0, false, false}, {4, -time.Hour, 0, false, false}},
+		"three in a row are":       {{1, -time.Hour, 0, false, false}, {2, -time.Hour, 0, false, false}, {3, -time.Hour, 0, true, true}, {4, 0, 0, false, true}},
+		"repeats of one view":      {{1, -time.Hour, 0, false, false}, {1, -time.Hour, 0, false, false}, {1, -time.Hour, 0, false, false}, {1, time.Hour, 0, false, false}},
+		"said once, and again":     {{1, time.Hour, 0, true, true}, {2, time.Hour, time.Minute, true, false}, {3, time.Hour, clockAgain, true, true}},
+		"older views are no news":  {{5, 0, 0, false, false}, {4, time.Hour, 0, false, false}},
+		"late, then ahead of time": {{1, -time.Hour, 0, false, false}, {2, time.Hour, 0, true, true}},
+	} {
+		var c clockOf
+		now := time.Unix(1, 0)
+		for i, s := range steps {
+			now = now.Add(s.later)
+			if off, changed := c.arrived(s.view, s.ahead, bound, now); off != s.off || changed != s.changed {
+				t.Errorf("%s, step %d: off %v, changed %v", name, i, off, changed)
+			}
+		}
+	}
+}
+
+// TestWrongClocksAreNamed: one anchor that is off is named, in the log and in
+// the counts; if most are, it is this node that is off.
+func TestWrongClocksAreNamed(t *testing.T) {
+	n, log := stillNode(t, "n0", "n1", "n2", "n3")
+	arrives := func(anchor string, from string, view aweigh.View, ahead time.Duration) {
+		var by, carrier *anchorMeasure
+		for _, a := range n.root.measured.roster.Load().all {
+			if a.name == anchor {
+				by = a
+			}
+			if a.name == from {
+				carrier = a
+			}
+		}
+		n.root.clock(carrier.peer, scope.Header{Proposer: by.id, View: view, Time: n.root.runner.now().Add(ahead)})
+	}
+	said := func(parts ...string) {
+		t.Helper()
+		text := log.take()
+		for _, p := range parts {
+			if !strings.Contains(text, p) {
+				t.Errorf("the log does not say %q:\n%s", p, text)
+			}
+		}
+		if len(parts) == 0 && text != "" {
+			t.Errorf("the log says\n%s", text)
+		}
+	}
+	arrives("n1", "n1", 1, -time.Millisecond)
+	arrives("n2", "n2", 2, time.Millisecond)
+	arrives("n3", "n1", 3, time.Hour) // passed on
+	said()
+	arrives("n3", "n3", 4, time.Hour)
+	said("level=WARN", "an anchor's clock differs", "anchor=n3", "ahead=59m59.9")
+	for _, a := range n.root.Counts().Anchors {
+		if far := a.Ahead > 59*time.Minute; a.Heard != (a.Name != "n0") || far != (a.Name == "n3") {
+			t.Errorf("counted of %s: %+v", a.Name, a)
+		}
+	}
+	arrives("n2", "n2", 5, time.Hour)
+	said("level=ERROR", "this node's clock differs")
+	arrives("n2", "n2", 6, 0)
+	said("level=INFO", "agrees again", "anchor=n2")
+}

@@ -1,0 +1,57 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/lineage"
+	"github.com/aweigh/aweigh/scope"
+)
+
+// LineageEntry is one entry of the lineage with the block that it stands in.
+type LineageEntry struct {
+	lineage.Entry
+	Index   int64 // in the scope's lineage
+	Block   aweigh.Hash
+	Time    aweigh.Instant // of the block
+	Version int64          // of the object, if the entry wrote one and it was counted
+}
+
+// Lineage returns what happened to the object that a key names, or named last, newest first: at most limit entries,
+// and whether there are more. The error wraps scope.ErrKeyNotFound for a key that never named an object.
+func (n *Replica) Lineage(ctx context.Context, key []byte, limit int) (deeds []LineageEntry, more bool, head scope.Head, err error) {
+	v, err := n.Read(ctx, true)
+	if err != nil {
+		return nil, false, head, err
+	}
+	defer func() { err = errors.Join(err, v.Close()) }()
+	deeds, more, err = n.past(ctx, v, key, limit)
+	return deeds, more, v.Head(), err
+}
+
+// past is Lineage in a view.
+func (n *Replica) past(ctx context.Context, v *View, key []byte, limit int) (deeds []LineageEntry, more bool, err error) {
+	kv, err := v.change(key)
+	if err != nil {
+		return nil, false, err
+	}
+	a, err := v.State.Aliases(kv.UID) // what happened under other names belongs to it
+	if err != nil {
+		return nil, false, err
+	}
+	if deeds, more, err = n.deeds(v, a.Last, limit); err != nil {
+		return nil, false, err
+	}
+	return deeds, more, v.number(ctx, kv.UID, deeds)
+}
+
+// change returns the newest change of a key.
+func (v *View) change(key []byte) (scope.KeyValue, error) {
+	kv, ok, err := v.NewestChange(key)
+	if err == nil && !ok {
+		err = fmt.Errorf("%w: %q", scope.ErrKeyNotFound, key)
+	}
+	return kv, err
+}

@@ -1,0 +1,204 @@
+package machine
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/scope"
+)
+
+// One part in strangersShare of a block is reserved for authors that are no anchors. While bundles of both wait,
+// anchors leave that part to them, and they take no more than it.
+const strangersShare = 4
+
+// room is the space that is left in a block.
+type room struct {
+	bytes, mutations, bundles int
+	cost                      int64
+}
+
+func (r *room) fits(b *scope.CheckedBundle) bool {
+	return len(b.Raw()) <= r.bytes && len(b.Mutations()) <= r.mutations && r.bundles > 0 && b.Cost() <= r.cost
+}
+
+func (r *room) take(b *scope.CheckedBundle) {
+	r.bytes -= len(b.Raw())
+	r.mutations -= len(b.Mutations())
+	r.cost -= b.Cost()
+	r.bundles--
+}
+
+// less returns the room without a part of it.
+func (r room) less(part room) room {
+	return room{r.bytes - part.bytes, r.mutations - part.mutations, r.bundles - part.bundles, r.cost - part.cost}
+}
+
+func (r room) part(one int) room {
+	return room{r.bytes / one, r.mutations / one, r.bundles / one, r.cost / int64(one)}
+}
+
+// line holds the bundles of one author that wait, oldest first. The author is zero for the bundles of this node's
+// clients.
+type line struct {
+	author  aweigh.Hash
+	entries []*pooled
+}
+
+// firsts records for each seat's line the last of this node's blocks in which that line came first. Without it, a
+// bundle that needs a whole block would wait forever behind smaller ones, which always find room.
+type firsts struct {
+	blocks uint64
+	last   map[aweigh.Hash]uint64
+}
+
+// next returns the line whose last turn to come first is longest ago; of several such lines, the first.
+func (t *firsts) next(lines []*line) *line {
+	return slices.MinFunc(lines, func(a, b *line) int { return cmp.Compare(t.last[a.author], t.last[b.author]) })
+}
+
+// had notes that a line came first, and forgets authors that no longer have a seat.
+func (t *firsts) had(l *line, m *Machine) {
+	if len(t.last) > 2*len(m.roster.Anchors) { // an anchor's key, its node's, and this node's clients
+		maps.DeleteFunc(t.last, func(author aweigh.Hash, _ uint64) bool { return !author.IsZero() && !m.sits(author) })
+	}
+	if t.last == nil {
+		t.last = make(map[aweigh.Hash]uint64)
+	}
+	t.blocks++
+	t.last[l.author] = t.blocks
+}
+
+// picking fills a block.
+type picking struct {
+	m       *Machine
+	room    room // of the block
+	bundles []*scope.CheckedBundle
+}
+
+// pick chooses the bundles for a block on top of path. Authors take turns of one bundle each: first this node's own
+// clients, so that no other author can keep them out, then anchors, then all other authors, which have a reserved
+// part. A bundle that does not fit waits. Before all turns, one bundle of this node's clients or of an anchor may use
+// the room of the whole block; with each block it is another author's bundle.
+//
+// A block has at most MaxNames-1 bundles, so that an anchor that has none of them can ask for all in one Want. Bundles
+// that expire before the time of the block are left out, and so are those whose expiry is too far after it.
+func (m *Machine) pick(path []*candidate, at aweigh.Instant) []*scope.CheckedBundle {
+	inside := make(map[aweigh.Hash]bool)
+	for _, k := range path {
+		for _, c := range k.block.Bundles {
+			inside[c.ID()] = true
+		}
+	}
+	seats, strangers := m.lines(inside, at)
+	lim := m.chain.policy.Limits
+	p := picking{m: m, room: room{lim.BlockBytes, lim.BlockMutations, MaxNames - 1, lim.BlockCost}}
+	share := p.room.part(strangersShare)
+	p.first(seats)
+	if len(strangers) == 0 {
+		p.fill(seats, p.room)
+		return p.bundles
+	}
+	seats = p.fill(seats, p.room.less(share))
+	if len(seats) > 0 {
+		p.fill(strangers, share)
+	} else {
+		p.fill(strangers, p.room)
+	}
+	p.fill(seats, p.room)
+	return p.bundles
+}
+
+// lines returns the bundles that may go into a block, by author, in the order of each author's oldest bundle. The line
+// of this node's clients is the first of the seats.
+func (m *Machine) lines(inside map[aweigh.Hash]bool, at aweigh.Instant) (seats, strangers []*line) {
+	var local line
+	by := make(map[aweigh.Hash]*line)
+	latest := at.Add(m.chain.policy.Limits.ValidFor)
+	for _, e := range m.pool.order {
+		if e.gone || inside[e.bundle.ID()] || e.bundle.ValidUntil() < at || e.bundle.ValidUntil() > latest {
+			continue
+		}
+		if e.local {
+			local.entries = append(local.entries, e)
+			continue
+		}
+		author := e.bundle.Mutations()[0].Author
+		l := by[author]
+		if l == nil {
+			l = &line{author: author}
+			by[author] = l
+			if m.sits(author) {
+				seats = append(seats, l)
+			} else {
+				strangers = append(strangers, l)
+			}
+		}
+		l.entries = append(l.entries, e)
+	}
+	if len(local.entries) > 0 {
+		seats = append([]*line{&local}, seats...)
+	}
+	return seats, strangers
+}
+
+// sits reports whether an author is an anchor, or an anchor's node.
+func (m *Machine) sits(author aweigh.Hash) bool {
+	_, anchor := m.roster.Seat(aweigh.AnchorID(author))
+	return anchor || m.pool.outcomes.anchors.has(author)
+}
+
+// first takes the oldest bundle of the line whose turn it is to come first.
+func (p *picking) first(lines []*line) {
+	if len(lines) == 0 {
+		return
+	}
+	firsts := &p.m.pool.firsts
+	if l := firsts.next(lines); p.next(l, &p.room) {
+		firsts.had(l, p.m)
+	}
+}
+
+// fill takes one bundle of each line in turn while there is room, both in the block and in the part that these lines
+// may use. It returns the lines that have bundles left.
+func (p *picking) fill(lines []*line, room room) (left []*line) {
+	for len(lines) > 0 {
+		var again []*line
+		for _, l := range lines {
+			if p.next(l, &room) {
+				again = append(again, l)
+			} else if len(l.entries) > 0 {
+				left = append(left, l)
+			}
+		}
+		lines = again
+	}
+	return left
+}
+
+// next takes the next bundle of a line. It returns false if there is none or no room for it; then the line stops,
+// because a later bundle of the line would only delay this one.
+func (p *picking) next(l *line, room *room) bool {
+	for len(l.entries) > 0 {
+		e := l.entries[0]
+		if e.gone || p.m.applied(e.bundle) { // applied in another bundle: no anchor that knows will ask for this one
+			if !e.gone {
+				p.m.pool.drop(e)
+			}
+			l.entries = l.entries[1:]
+			continue
+		}
+		if !room.fits(e.bundle) || !p.room.fits(e.bundle) {
+			return false
+		}
+		b := e.bundle
+		l.entries = l.entries[1:]
+		if room.take(b); room != &p.room {
+			p.room.take(b)
+		}
+		p.bundles = append(p.bundles, b)
+		return true
+	}
+	return false
+}

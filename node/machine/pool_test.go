@@ -1,0 +1,33 @@
+package machine
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/aweigh/aweigh/quorum"
+	"github.com/aweigh/aweigh/scope"
+)
+
+// TestForbiddenWritesAreRefused: a policy begins that does not take all of what waits.
+// Who waits for such a write is told, and nobody is told of one that another bundle
+// holds, too.
+func TestForbiddenWritesAreRefused(t *testing.T) {
+	n := newLone(t, scope.DefaultPolicy(quorum.BFT), false)
+	small, large := n.write("/small", "v"), n.write("/large", strings.Repeat("v", 100))
+	both := n.sign(small, large)
+	n.step(Submit{Bundle: both}, Submit{Bundle: n.sign(small)})
+	if n.Flying() != 2 || n.pool.mutations != 3 {
+		t.Fatalf("%d mutations are to be answered, %d wait", n.Flying(), n.pool.mutations)
+	}
+	n.fx = Effects{}
+	lim := n.chain.policy.Limits
+	lim.ValueBytes = 50
+	n.refit(lim)
+	if n.Flying() != 1 || n.pool.mutations != 1 || len(n.fx.Reply) != 1 {
+		t.Fatalf("%d mutations are to be answered, %d wait, told are %v", n.Flying(), n.pool.mutations, n.fx.Reply)
+	}
+	if r := n.fx.Reply[0]; r.Mutation != both.Mutations()[1].ID || !errors.Is(r.Refused, scope.ErrInvalid) {
+		t.Errorf("told is %+v", r)
+	}
+}

@@ -1,0 +1,122 @@
+package machine
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/votes"
+)
+
+// Prover makes proofs from a state and the final blocks that led to it.
+type Prover struct {
+	Genesis scope.Genesis
+	State   *scope.State
+	History History
+	// Above returns the steps by which the scope descends from the root scope. It is not called for the root scope.
+	Above func(*scope.Descent) ([]scope.Step, error)
+}
+
+// ErrUncovered means that no final block above a change can be proven yet.
+var ErrUncovered = errors.New("node: no block covers the change yet")
+
+// ErrNoHandovers means that this node cannot prove the epochs up to its newest block.
+var ErrNoHandovers = errors.New("node: this node does not hold the handovers of all epochs; ask another node")
+
+// Key proves the change of a key that an entry of the lineage records. The entry must be the newest of that key.
+// Errors wrap ErrUncovered, ErrNoBlock or ErrNoHandovers, or are those of scope.NewKeyProof.
+func (p *Prover) Key(key []byte, entry int64) (*scope.KeyProof, error) {
+	e, ok, err := p.State.Lineage().Entry(entry)
+	if err != nil || !ok {
+		return nil, errors.Join(err, fmt.Errorf("node: entry %d of the lineage is missing", entry))
+	}
+	if e.Height == 0 { // the scope took the key over from the one above
+		a, err := p.Ancestry(0)
+		if err != nil {
+			return nil, err
+		}
+		return scope.NewKeyProof(a, p.State, key, nil, scope.Finality{}, nil)
+	}
+	// If a motion carried the change, its mutation is in an earlier block.
+	at := e.Height
+	m, err := p.Minutes(votes.MotionID(e.Mutation))
+	if err != nil {
+		return nil, err
+	}
+	if m != nil {
+		at = m.Motion.Height
+	}
+	a, err := p.Ancestry(e.Height)
+	if err != nil {
+		return nil, err
+	}
+	origin, final, err := p.origin(at)
+	if err != nil {
+		return nil, err
+	}
+	return scope.NewKeyProof(a, p.State, key, origin, final, m)
+}
+
+// ErrNoMotion is wrapped by errors about a motion that is not on record here.
+var ErrNoMotion = errors.New("node: no such motion is on record; \"aweigh motion ls --all\" lists those that are; those of a scope that this node does not hold are known to nodes that do")
+
+// Motion proves a motion by a final block that is above the motion's own height minus below. The error wraps
+// ErrNoMotion if the motion is not known; other errors are those of Key.
+func (p *Prover) Motion(id votes.MotionID, below aweigh.Height) (*scope.MotionProof, error) {
+	m, err := p.Minutes(id)
+	if err != nil {
+		return nil, err
+	}
+	if m == nil {
+		return nil, fmt.Errorf("%w: %s", ErrNoMotion, id.Short())
+	}
+	a, err := p.Ancestry(m.Motion.Height - below)
+	if err != nil {
+		return nil, err
+	}
+	origin, final, err := p.origin(m.Motion.Height)
+	if err != nil {
+		return nil, err
+	}
+	return scope.NewMotionProof(a, p.State, &m.Motion, origin, final)
+}
+
+// Minutes returns the minutes of a motion, whether the state has it or has forgotten it; nil if there is no such
+// motion.
+func (p *Prover) Minutes(id votes.MotionID) (*scope.Minutes, error) {
+	m, err := p.State.Minutes(id)
+	if m != nil || err != nil {
+		return m, err
+	}
+	return p.History.Minutes(id)
+}
+
+// Ancestry returns the ancestry of the newest final block above a height that can be proven. Errors wrap ErrUncovered
+// if there is none, or ErrNoHandovers.
+func (p *Prover) Ancestry(above aweigh.Height) (a scope.Ancestry, err error) {
+	a.Genesis = p.Genesis
+	if a.Head, err = p.History.Cover(p.State.Height(), above); err != nil {
+		return a, err
+	}
+	if d := a.Genesis.Descent; d != nil {
+		if a.Above, err = p.Above(d); err != nil {
+			return a, err
+		}
+	}
+	epoch := int(a.Head.Header.Epoch)
+	if a.Handovers, err = p.History.Handovers(0, epoch); err == nil && len(a.Handovers) < epoch {
+		err = fmt.Errorf("%w: %d of %d", ErrNoHandovers, len(a.Handovers), epoch)
+	}
+	return a, err
+}
+
+// origin returns the final block at a height, and its finality.
+func (p *Prover) origin(at aweigh.Height) (*scope.Block, scope.Finality, error) {
+	b, err := p.History.Block(at)
+	if err != nil {
+		return nil, scope.Finality{}, err
+	}
+	final, err := p.History.Finality(at)
+	return b, final, err
+}

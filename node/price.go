@@ -1,0 +1,69 @@
+package node
+
+import (
+	"context"
+	"errors"
+
+	"github.com/aweigh/aweigh/node/machine"
+	"github.com/aweigh/aweigh/scope"
+)
+
+// priceOver is added to a price, with a quarter of it, for what is written meanwhile, in units.
+const priceOver = 64
+
+// never stands for what a mutation exceeded that was not tried yet.
+const never = -1
+
+// price returns what a mutation must reserve: what it would cost on the state that this node has, plus an allowance
+// for concurrent writes; and more than failed, which it exceeded before, because the same bundle is not executed
+// again. The error is scope.ErrTooMuch if no block may cost that much; all clients that ask for a price after it pay
+// for that.
+func (n *Replica) price(ctx context.Context, m scope.Mutation, failed int64) (int64, error) {
+	if err := n.costs.Begin(ctx, n.prefix); err != nil {
+		return 0, err
+	}
+	defer n.costs.End()
+	v, err := n.views.open()
+	if err != nil {
+		return 0, err
+	}
+	units, most, err := v.Price(m, n.runner.now())
+	if err == nil && failed >= most {
+		err = scope.ErrTooMuch
+	}
+	if errors.Is(err, scope.ErrTooMuch) {
+		n.costs.Lost(units)
+	}
+	if err := errors.Join(err, n.views.release(v)); err != nil {
+		return 0, err
+	}
+	if units == 0 && failed == never {
+		return 0, nil
+	}
+	return min(max(units+units/4, 4*failed)+priceOver, most), nil
+}
+
+// paid makes a peer pay for what executing its bundle costs beyond its bytes, in parts, and waits meanwhile. It
+// returns false if the node stops. For an anchor of another scope it does not wait, as in frame: false then means that
+// it cannot pay. An anchor of this scope pays nothing: it passes on what others signed, its ballots would wait behind
+// the bundle, and its own clients pay at its node.
+func (n *Replica) paid(p machine.Peer, b *scope.CheckedBundle) bool {
+	if n.epochs.Anchor(p) {
+		return true
+	}
+	if n.budgets.Neighbour(p) {
+		if !n.budgets.AllowLooks(p, b.Looks()) {
+			n.note(machine.Dropped{From: p, Class: machine.Full, Why: "mutations above the budget of an anchor of another scope"})
+			return false
+		}
+		return true
+	}
+	for units := b.Looks(); units > 0; {
+		part := min(units, int64(n.budgets.Burst(p)))
+		if d := n.budgets.WaitLooks(p, int(part)); d > 0 && !n.pause(d) {
+			return false
+		}
+		units -= part
+	}
+	return true
+}

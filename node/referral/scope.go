@@ -1,0 +1,202 @@
+package referral
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/internal/must"
+	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/store"
+)
+
+// Scope is what a node that does not hold a scope knows of it from asking its anchors: the scope's government, proven
+// by its own handovers; its delegations; and recent answers of its anchors (docs/scopes.md). None of this depends on
+// trust in a single node, neither in the scope's parent nor in the anchor that answers.
+//
+// Like Machine, it does no I/O except through the store that it is given, and is not safe for concurrent use. Its
+// times are those of a clock of the caller that never goes back.
+type Scope struct {
+	genesis scope.Genesis
+	id      aweigh.ScopeID
+
+	epoch  *scope.Epoch                // the newest that is proven
+	given  []scope.Delegation          // the delegations that the scope has referred to, in order
+	last   Answer                      // position of the latest answer that counted, without its body
+	newest int64                       // highest revision named by more weight than may lie
+	seen   map[aweigh.AnchorID]Conduct // how each anchor answers
+	cache  map[aweigh.Hash]cached
+}
+
+// NewScope returns a Scope with the genesis to which the parent scope refers, or with that of the root. Its epoch is
+// the latest that the handovers in the store prove.
+func NewScope(g scope.Genesis, s store.Store) (*Scope, error) {
+	first, err := g.Epoch()
+	if err != nil {
+		return nil, err
+	}
+	f := &Scope{genesis: g, id: g.Hash(), seen: make(map[aweigh.AnchorID]Conduct), cache: make(map[aweigh.Hash]cached)}
+	f.epoch, err = Follow(s, f.id, first, Farthest, nil)
+	return f, err
+}
+
+// ID returns the identity of the scope.
+func (f *Scope) ID() aweigh.ScopeID { return f.id }
+
+// Genesis returns the genesis of the scope. The caller must not modify it.
+func (f *Scope) Genesis() *scope.Genesis { return &f.genesis }
+
+// Epoch returns the newest epoch that is proven.
+func (f *Scope) Epoch() *scope.Epoch { return f.epoch }
+
+// Enter makes a proven epoch the newest, if it is later than the present one.
+func (f *Scope) Enter(e *scope.Epoch) {
+	if e.Number > f.epoch.Number {
+		f.epoch = e
+		clear(f.cache)
+		maps.DeleteFunc(f.seen, func(id aweigh.AnchorID, _ Conduct) bool { return e.Roster.Weights.Of(id) == 0 })
+	}
+}
+
+// Follow returns epoch to of the scope, proven from epoch from. See the function Follow.
+func (f *Scope) Follow(s store.Store, from *scope.Epoch, to aweigh.Epoch, ask func(above aweigh.Height) ([]byte, error)) (*scope.Epoch, error) {
+	return Follow(s, f.id, from, to, ask)
+}
+
+// Check verifies referrals for some keys and returns their delegations. e is the newest epoch that is proven; each
+// referral is verified in the epoch of its head. Check changes nothing in f and needs no lock. Errors of bad referrals
+// wrap scope.ErrProof.
+func (f *Scope) Check(s store.Store, e *scope.Epoch, all []scope.Referral, keys *RangeList) (given []scope.Delegation, err error) {
+	past := map[aweigh.Epoch]*scope.Epoch{e.Number: e}
+	for i := range all {
+		r := &all[i]
+		at := r.Head.Header.Epoch
+		if past[at] == nil && at < e.Number {
+			first, err := f.genesis.Epoch()
+			if err == nil {
+				past[at], err = Follow(s, f.id, first, at, nil)
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
+		in := past[at]
+		if in == nil { // r.Check fails, and says why
+			in = e
+		}
+		d, err := r.Check(&f.genesis, in)
+		if err != nil {
+			return nil, err
+		}
+		if !slices.ContainsFunc(keys.Ranges, func(x KeyRange) bool { return len(scope.Touching([]scope.Delegation{d}, x.Key, x.End)) > 0 }) {
+			return nil, fmt.Errorf("%w: a referral to %q, which was not asked for", scope.ErrProof, d.Prefix)
+		}
+		given = append(given, d)
+	}
+	return given, nil
+}
+
+// Learn notes a delegation of the scope.
+func (f *Scope) Learn(d scope.Delegation) {
+	at, known := slices.BinarySearchFunc(f.given, d.Prefix, func(x scope.Delegation, prefix []byte) int { return bytes.Compare(x.Prefix, prefix) })
+	if !known {
+		f.given = slices.Insert(slices.Clone(f.given), at, d)
+	}
+}
+
+// Delegations returns the delegations that the scope has referred to, in order.
+func (f *Scope) Delegations() []scope.Delegation { return f.given }
+
+// DecodeReferrals returns the referrals in an answer. The error wraps scope.ErrProof if there are none or too many.
+func DecodeReferrals(body []byte) (all []scope.Referral, err error) {
+	if err := canon.Decode(body, &all); err != nil {
+		return nil, err
+	}
+	if len(all) == 0 || len(all) > maxReferrals {
+		return nil, fmt.Errorf("%w: %d referrals", scope.ErrProof, len(all))
+	}
+	return all, nil
+}
+
+// maxReferrals bounds the referrals in one answer. If a range touches more, the asker asks again.
+const maxReferrals = 64
+
+// Head returns what an answer shows of the scope's head.
+func (f *Scope) Head(a *Answer) scope.Head {
+	must.Hold(f.genesis.Descent != nil, "the root scope is foreign")
+	return scope.Head{
+		Network: f.genesis.Network(), Scope: f.id, Prefix: canon.Bytes(f.genesis.Prefix()), Epoch: a.Epoch, Height: a.Height,
+		Time: a.Time, Revision: a.Revision, Clocked: true, Started: f.genesis.Descent.Started,
+	}
+}
+
+// least returns the revision with which the scope begins.
+func (f *Scope) least() int64 {
+	if d := f.genesis.Descent; d != nil {
+		return d.Revision
+	}
+	return 0
+}
+
+// Conduct is how an anchor answers.
+type Conduct struct {
+	took  time.Duration // smoothed
+	fails int           // in a row
+}
+
+// Reasons why an answer does not count. Callers of Inquiry.Hear pass ErrOutrun if an anchor had not answered when the
+// inquiry ended.
+var (
+	ErrOutrun = errors.New("node: others answered first")
+	errDiffer = errors.New("they say different things")
+)
+
+// errGone is the answer of a node without a seat: it does not count, but the node can prove a later epoch.
+var errGone = errors.New("node: no anchor of the scope any more")
+
+// Unseated returns the answer of a node that was an anchor of the scope, but is none in epoch in, the newest that it
+// knows.
+func Unseated(in aweigh.Epoch) Answer {
+	return Answer{Epoch: in, Failure: errGone.Error()}
+}
+
+// met notes how an anchor answered.
+func (f *Scope) met(id aweigh.AnchorID, took time.Duration, err error) {
+	m := f.seen[id]
+	switch {
+	case errors.Is(err, ErrOutrun):
+		if took < HedgeAfter {
+			return // the others were faster
+		}
+		m.took = max(m.took, took) // it may be dead
+	case err != nil:
+		m.fails++
+	case m.fails > 0 || m.took == 0:
+		m.fails, m.took = 0, took
+	default:
+		m.took += (took - m.took) / 8
+	}
+	f.seen[id] = m
+}
+
+// order returns the anchors with weight in the order in which they are asked: those with the fewest failures and the
+// fastest answers first. Anchors that were never asked come before slow ones.
+func (f *Scope) order() (all []*scope.Anchor) {
+	for i := range f.epoch.Roster.Anchors {
+		if a := &f.epoch.Roster.Anchors[i]; f.epoch.Roster.Weights.Of(a.Key.ID()) > 0 {
+			all = append(all, a)
+		}
+	}
+	rank := func(a *scope.Anchor) time.Duration {
+		m := f.seen[a.Key.ID()]
+		return m.took + time.Duration(min(m.fails, 16))*time.Second
+	}
+	slices.SortStableFunc(all, func(a, b *scope.Anchor) int { return cmp.Compare(rank(a), rank(b)) })
+	return all
+}

@@ -1,0 +1,426 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/lineage"
+	"github.com/aweigh/aweigh/node/machine"
+	"github.com/aweigh/aweigh/node/referral"
+	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/votes"
+)
+
+// The scope with the longest prefix of a key decides about the key. It is found scope by scope from the root
+// (resolution, see docs/scopes.md). A scope may delegate a prefix while a request about it is under way: the scope
+// then refuses the request without doing anything, and the request goes to the child.
+
+// ErrSpans is wrapped where a request is about keys of several scopes.
+var ErrSpans = errors.New("node: the keys belong to several scopes, and each decides for itself; ask for those of one at a time")
+
+// ErrNoScope is wrapped where a request names a scope that this node does not know.
+var ErrNoScope = errors.New("node: no such scope here")
+
+// owner is a scope that decides about some keys: this node holds it, or it is foreign.
+type owner struct {
+	replica *Replica
+	remote  *remoteScope
+}
+
+func (d owner) delegations() []scope.Delegation {
+	if d.remote != nil {
+		return d.remote.delegations()
+	}
+	return d.replica.Delegations()
+}
+
+// time returns the instant from which this node dates mutations for the scope. For a scope that this node does not
+// hold, its revisions show the scope's time.
+func (d owner) time() aweigh.Instant {
+	if d.remote != nil {
+		return d.remote.time()
+	}
+	return d.replica.time()
+}
+
+func (d owner) name() string {
+	if d.remote != nil {
+		return fmt.Sprintf("%q", d.remote.genesis.Prefix())
+	}
+	return d.replica.name()
+}
+
+func (d owner) genesis() scope.Genesis {
+	if d.remote != nil {
+		return d.remote.genesis
+	}
+	return *d.replica.genesis
+}
+
+// held returns the replica in the scope. Errors wrap ErrNotHeld.
+func (d owner) held() (*Replica, error) {
+	if d.remote != nil {
+		return nil, d.remote.notHeld()
+	}
+	return d.replica, nil
+}
+
+// proposer submits mutations to a scope.
+type proposer interface {
+	propose(ctx context.Context, class scope.Class, content []byte, once Once) (machine.Receipt, error)
+}
+
+func (d owner) proposer() proposer {
+	if d.remote != nil {
+		return d.remote
+	}
+	return d.replica
+}
+
+// governs returns the scope that decides about all keys of [key, end), in the sense of scope.Op.
+func (n *Node) governs(ctx context.Context, key, end []byte) (at owner, err error) {
+	at.replica = n.root
+	for {
+		touched := scope.Touching(at.delegations(), key, end)
+		if len(touched) == 0 {
+			return at, nil
+		}
+		if d := touched[0]; !scope.Covers(d.Prefix, key, end) {
+			return at, fmt.Errorf("%w: %q has a scope of its own", ErrSpans, d.Prefix)
+		}
+		if at, err = n.awaitDecider(ctx, touched[0]); err != nil {
+			return at, err
+		}
+	}
+}
+
+// Delegations returns the delegations of the replica's scope, in order.
+func (n *Replica) Delegations() []scope.Delegation { return *n.given.Load() }
+
+// awaitDecider returns the scope that a delegation founded, once its replica is open.
+func (n *Node) awaitDecider(ctx context.Context, d scope.Delegation) (owner, error) {
+	for {
+		n.mu.RLock()
+		p, opened, broken := n.replicas[placeOf(d.Child)], n.opened, n.broken[d.Child]
+		n.mu.RUnlock()
+		if p != nil || broken != nil {
+			return owner{replica: p}, broken
+		}
+		if f := n.foreign(d.Child); f != nil {
+			return owner{remote: f}, nil
+		}
+		select {
+		case <-opened:
+		case <-ctx.Done():
+			return owner{}, ctx.Err()
+		case <-n.root.runner.replies.done:
+			return owner{}, n.root.runner.replies.stopped
+		}
+	}
+}
+
+// withHeld calls f with the replica that decides about some ranges of keys, and again with the child's if the keys
+// were delegated meanwhile. Errors wrap ErrNotHeld if this node has no such replica.
+func (n *Node) withHeld(ctx context.Context, ranges referral.Ranges, f func(*Replica) error) error {
+	return n.withOwner(ctx, ranges, func(d owner) error {
+		p, err := d.held()
+		if err != nil {
+			return err
+		}
+		return f(p)
+	})
+}
+
+// Holds reports whether this node holds the scope that decides about some ranges of keys.
+func (n *Node) Holds(ctx context.Context, ranges referral.Ranges) (bool, error) {
+	err := n.withHeld(ctx, ranges, func(*Replica) error { return nil })
+	if errors.Is(err, ErrNotHeld) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// withOwner is withHeld for callers that ask foreign scopes as well.
+func (n *Node) withOwner(ctx context.Context, ranges referral.Ranges, f func(owner) error) error {
+	ctx, cancel := n.root.deadline(ctx)
+	defer cancel()
+	again := time.Millisecond
+	for {
+		var at owner
+		var err error
+		ranges(func(key, end []byte) bool {
+			var q owner
+			if q, err = n.governs(ctx, key, end); err == nil && at != (owner{}) && at != q {
+				err = fmt.Errorf("%w: %s and %s", ErrSpans, at.name(), q.name())
+			}
+			at = q
+			return err == nil
+		})
+		if err != nil {
+			return err
+		}
+		if at == (owner{}) {
+			at.replica = n.root
+		}
+		if err = f(at); !errors.Is(err, scope.ErrElsewhere) {
+			return err
+		}
+		if at.remote != nil { // the foreign scope has delegated some of them
+			if err := at.remote.learn(ctx, ranges); err != nil {
+				return err
+			}
+			again = time.Millisecond
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(again): // the delegation is usually known at once
+		}
+		again = min(2*again, time.Second)
+	}
+}
+
+// taken returns an error if a receipt says that another scope decides.
+func taken(r machine.Receipt, err error) error {
+	if err == nil && r.Code == scope.Failed {
+		if why := scope.Failure(r.Reason); errors.Is(why, scope.ErrElsewhere) {
+			return why
+		}
+	}
+	return err
+}
+
+// Txn proposes a transaction in this node's name, in the scope that decides about its keys, and waits until it is
+// final. Errors wrap ErrSpans if the keys belong to several scopes.
+func (n *Node) Txn(ctx context.Context, t scope.Txn, once Once) (machine.Receipt, error) {
+	return n.route(ctx, t.Ranges, scope.Write, canon.Encode(t), once, attaches(&t))
+}
+
+// Naming proposes a change of names in the scope that decides about them.
+func (n *Node) Naming(ctx context.Context, c scope.Naming, once Once) (machine.Receipt, error) {
+	return n.route(ctx, referral.Keys(c.Key, c.To, c.From), scope.Name, canon.Encode(c), once, nil)
+}
+
+// route proposes a mutation, with the leases that it names, in the scope that decides about some keys. A mutation that
+// was applied before the keys were delegated is not applied again in the child.
+func (n *Node) route(ctx context.Context, keys referral.Ranges, class scope.Class, content []byte, once Once, leases []int64) (r machine.Receipt, err error) {
+	repeated := once.Nonce != nil
+	once.draw()
+	err = n.withOwner(ctx, keys, func(at owner) error {
+		undated := once
+		once := once.dated(at.time())
+		if repeated {
+			before, known, err := n.before(ctx, at, class, content, once)
+			if known || err != nil {
+				r = before
+				return err
+			}
+		}
+		r, err = n.attached(ctx, at.proposer(), class, content, once, leases)
+		if once.ValidUntil != undated.ValidUntil && errors.As(err, new(*machine.ExpiredError)) { // the scope's time is known better now
+			r, err = n.attached(ctx, at.proposer(), class, content, undated.dated(at.time()), leases)
+		}
+		return taken(r, err)
+	})
+	return r, err
+}
+
+// before returns the outcome of a request in a scope above, if it was applied there. Everything that was ordered there
+// about keys of this scope is in this node's state, or, for a scope that it does not hold, in that of enough anchors.
+func (n *Node) before(ctx context.Context, at owner, class scope.Class, content []byte, once Once) (r machine.Receipt, known bool, err error) {
+	again := once
+	again.Nonce = nonceAgain(once.Nonce)
+	for d := at.genesis().Descent; d != nil; {
+		f, p := n.foreign(d.Parent), n.replica(d.Parent)
+		switch {
+		case f != nil:
+			d = f.genesis.Descent
+		case p != nil && !p.vacant.Load():
+			d = p.genesis.Descent
+		default:
+			return r, false, nil
+		}
+		for _, once := range []Once{once, again} {
+			var was machine.Receipt
+			var ok bool
+			if f != nil {
+				was, ok, err = f.outcome(ctx, scope.ID(f.mutation(class, content, once).Encode()))
+			} else {
+				was, ok, err = p.outcome(scope.ID(p.mutation(class, content, once).Encode()))
+			}
+			if err != nil {
+				return r, false, err
+			}
+			if ok && was.Code == scope.Applied {
+				was.Code = scope.Duplicate
+				return was, true, nil
+			}
+		}
+	}
+	return r, false, nil
+}
+
+// outcome returns the outcome of a mutation, if that is on record here.
+func (n *Replica) outcome(id aweigh.Hash) (r machine.Receipt, known bool, err error) {
+	s, err := n.views.open()
+	if err != nil {
+		return r, false, err
+	}
+	was, known, err := s.Outcome(id)
+	r.Outcome = scope.Outcome{Mutation: id, Code: was.Code, Reason: was.Reason, Revision: was.Revision, Succeeded: was.Succeeded}
+	r.Height, r.Scope = was.Height, n.id
+	return r, known, errors.Join(err, n.views.release(s))
+}
+
+// Submit takes a bundle that its author signed, for the scope that it names, and
+// waits until all of its mutations are final. The receipts are in the bundle's order.
+func (n *Node) Submit(ctx context.Context, raw []byte) ([]machine.Receipt, error) {
+	b, err := scope.CheckBundle(raw, scope.MostLimits(), votes.Verify)
+	if err != nil {
+		return nil, err
+	}
+	p := n.replica(b.Scope())
+	if p == nil {
+		return nil, fmt.Errorf("%w: %s", ErrNoScope, b.Scope().Short())
+	}
+	return p.Submit(ctx, raw)
+}
+
+// ReadOf returns a view of the state of the scope that decides about all keys of some ranges. Errors wrap ErrSpans if
+// the keys belong to several scopes.
+func (n *Node) ReadOf(ctx context.Context, ranges referral.Ranges, linearizable bool) (v *View, err error) {
+	err = n.withHeld(ctx, ranges, func(p *Replica) error {
+		if v, err = p.Read(ctx, linearizable); err != nil {
+			return err
+		}
+		if bad := v.owns(ranges); bad != nil {
+			return errors.Join(bad, v.Close())
+		}
+		return nil
+	})
+	return v, err
+}
+
+// Prove returns a proof of the newest change of a key, from the scope that decides about it, and of how that scope
+// descends from the network's root.
+func (n *Node) Prove(ctx context.Context, key []byte) (p *scope.KeyProof, head scope.Head, err error) {
+	err = n.withOwner(ctx, referral.Keys(key), func(at owner) error {
+		if at.remote != nil {
+			p, head, err = at.remote.prove(ctx, key)
+		} else {
+			p, head, err = at.replica.Prove(ctx, key)
+			err = at.replica.stillOwns(key, err)
+		}
+		return err
+	})
+	return p, head, err
+}
+
+// stillOwns returns err, the error of a read of a key, or an error that says that the key was delegated before the
+// state that was read.
+func (n *Replica) stillOwns(key []byte, err error) error {
+	if len(scope.Touching(n.Delegations(), key, nil)) > 0 {
+		return scope.ErrElsewhere
+	}
+	return err
+}
+
+// Look carries out a transaction that only reads in the scope that decides about its keys. Errors wrap ErrSpans if the
+// keys belong to several scopes.
+func (n *Node) Look(ctx context.Context, t *scope.Txn, linearizable bool) (l referral.Looked, err error) {
+	err = n.withOwner(ctx, t.Ranges, func(at owner) error {
+		if at.remote != nil {
+			l, _, err = at.remote.look(ctx, t, linearizable, 0)
+			return err
+		}
+		v, err := at.replica.Read(ctx, linearizable)
+		if err != nil {
+			return err
+		}
+		if err = v.owns(t.Ranges); err == nil {
+			l, err = v.Look(t)
+		}
+		return errors.Join(err, v.Close())
+	})
+	return l, err
+}
+
+// owns returns why some of the keys are not the scope's own, nil if all are.
+func (v *View) owns(ranges referral.Ranges) error { return referral.Owns(v.State, ranges) }
+
+// Lineage returns what happened to the object that a key names, newest first: in the scope that decides about the key,
+// and in those where the object was before.
+func (n *Node) Lineage(ctx context.Context, key []byte, limit int) (deeds []LineageEntry, more bool, head scope.Head, err error) {
+	err = n.withOwner(ctx, referral.Keys(key), func(at owner) error {
+		if at.remote != nil {
+			deeds, more, head, err = at.remote.lineage(ctx, key, limit)
+		} else {
+			deeds, more, head, err = at.replica.Lineage(ctx, key, limit)
+			err = at.replica.stillOwns(key, err)
+		}
+		return err
+	})
+	for err == nil && !more && len(deeds) > 0 && len(deeds) < limit {
+		oldest := &deeds[len(deeds)-1]
+		if oldest.Class != lineage.TakenOver {
+			break
+		}
+		before := n.parent(oldest.Scope)
+		if before == nil { // the rest is at another node
+			more = true
+			break
+		}
+		var o Object
+		if o, err = before.Object(ctx, oldest.Object.String(), limit-len(deeds), false); err == nil {
+			deeds, more = append(deeds, o.Deeds...), o.More
+		}
+	}
+	return deeds, more, head, err
+}
+
+// parent returns the replica in the parent of a scope, nil if this node has none.
+func (n *Node) parent(id aweigh.ScopeID) *Replica {
+	var d *scope.Descent
+	if p := n.replica(id); p != nil {
+		d = p.genesis.Descent
+	} else if f := n.foreign(id); f != nil {
+		d = f.genesis.Descent
+	}
+	if d == nil {
+		return nil
+	}
+	return n.replica(d.Parent)
+}
+
+// Object finds an object in all scopes that this node follows. It looks for the scope in this node's own states; the
+// object is read as of a linearizable read of that scope if linearizable is set.
+func (n *Node) Object(ctx context.Context, prefix string, limit int, linearizable bool) (found Object, err error) {
+	err = fmt.Errorf("%w: %q", ErrNoObject, prefix)
+	at := n.root
+	for _, p := range n.Replicas() {
+		o, here := p.Object(ctx, prefix, limit, false)
+		switch {
+		case errors.Is(here, ErrNoObject) || errors.Is(here, ErrInstalling):
+			continue
+		case here != nil:
+			return o, here
+		case err == nil && o.UID != found.UID:
+			return o, fmt.Errorf("%w: %q may be %s, %s", ErrAmbiguous, prefix, found.UID, o.UID)
+		}
+		if err != nil || len(o.Aliases) > 0 || found.went() { // the object is in the scope where it has a name
+			found, at, err = o, p, nil
+		}
+	}
+	if err == nil && found.went() {
+		d := &found.Deeds[0]
+		return found, fmt.Errorf("%w of object %s, which was handed over with %q; ask by that name", ErrNotHeld, found.UID, d.Key)
+	}
+	if linearizable {
+		return at.Object(ctx, prefix, limit, true)
+	}
+	return found, err
+}

@@ -1,0 +1,142 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/node/machine"
+	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/votes"
+)
+
+// What is asked about motions by their identities is asked in the scope where they
+// are, and what is asked about all of them, in all that this node follows.
+
+// having returns the replica in whose scope the motion is whose ID begins with prefix. If none has it, it returns the
+// root's, which reports that.
+func (n *Node) having(prefix []byte) (found *Replica, err error) {
+	for _, p := range n.Replicas() {
+		_, _, err := p.Motion(prefix)
+		switch {
+		case errors.Is(err, machine.ErrNoMotion) || errors.Is(err, ErrInstalling):
+		case err != nil:
+			return p, nil // p reports why
+		case found != nil:
+			return nil, fmt.Errorf("%w: in the scopes %q and %q", ErrManyMotions, found.prefix, p.prefix)
+		default:
+			found = p
+		}
+	}
+	if found == nil {
+		found = n.root
+	}
+	return found, nil
+}
+
+// Motions returns the motions on record in all scopes that this node follows. The head is the root scope's.
+func (n *Node) Motions(closed bool) (all []Motion, head scope.Head, err error) {
+	for _, p := range n.Replicas() {
+		some, at, err := p.Motions(closed)
+		if errors.Is(err, ErrInstalling) {
+			continue
+		}
+		if err != nil {
+			return all, at, err
+		}
+		if all = append(all, some...); p == n.root {
+			head = at
+		}
+	}
+	return all[:min(len(all), maxMotionsShown)], head, nil
+}
+
+// Motion returns the motion whose ID begins with prefix.
+func (n *Node) Motion(prefix []byte) (m Motion, head scope.Head, err error) {
+	p, err := n.having(prefix)
+	if err != nil {
+		return m, head, err
+	}
+	return p.Motion(prefix)
+}
+
+// AwaitMotion is Replica.AwaitMotion in the scope where the motion is.
+func (n *Node) AwaitMotion(ctx context.Context, prefix []byte, tell func(Motion, scope.Head) error) error {
+	p, err := n.having(prefix)
+	if err != nil {
+		return err
+	}
+	return p.AwaitMotion(ctx, prefix, tell)
+}
+
+// ExportMotion returns a proof of a motion for verifiers that know only the network.
+func (n *Node) ExportMotion(ctx context.Context, prefix []byte) (*scope.MotionProof, scope.Head, error) {
+	p, err := n.having(prefix)
+	if err != nil {
+		return nil, scope.Head{}, err
+	}
+	return p.ExportMotion(ctx, prefix)
+}
+
+// Vote signs a ballot with this node's anchor key and hands it in, where the motion is.
+func (n *Node) Vote(ctx context.Context, prefix []byte, choice votes.Choice, comment string) (machine.Casting, error) {
+	p, err := n.having(prefix)
+	if err != nil {
+		return machine.Casting{}, err
+	}
+	return p.Vote(ctx, prefix, choice, comment)
+}
+
+// Withdraw ends a motion that this node proposed, where it is.
+func (n *Node) Withdraw(ctx context.Context, prefix []byte, once Once) (machine.Receipt, error) {
+	p, err := n.having(prefix)
+	if err != nil {
+		return machine.Receipt{}, err
+	}
+	return p.Withdraw(ctx, prefix, once)
+}
+
+// HandIn puts ballots into this node's boxes, each into that of the scope that it names. It returns the outcomes in
+// order.
+func (n *Node) HandIn(ctx context.Context, ballots []votes.MotionBallot) ([]machine.Casting, error) {
+	castings := make([]machine.Casting, len(ballots))
+	var scopes []aweigh.ScopeID
+	for i := range ballots {
+		if id := ballots[i].Scope; !slices.Contains(scopes, id) {
+			scopes = append(scopes, id)
+		}
+	}
+	for _, id := range scopes {
+		p := n.replica(id)
+		if p == nil {
+			p = n.root // which refuses them
+		}
+		var some []votes.MotionBallot
+		var places []int
+		for i := range ballots {
+			if ballots[i].Scope == id {
+				some, places = append(some, ballots[i]), append(places, i)
+			}
+		}
+		out, err := p.HandIn(ctx, some)
+		if err != nil {
+			return nil, err
+		}
+		for i := range out {
+			castings[places[i]] = out[i]
+		}
+	}
+	return castings, nil
+}
+
+// Decision returns the state of a decision in the scope where it is to be decided.
+func (n *Node) Decision(decision aweigh.Hash) (found *Pending, head scope.Head, err error) {
+	for _, p := range n.Replicas() {
+		if found, head, err = p.Decision(decision); found != nil || err != nil && !errors.Is(err, ErrInstalling) {
+			return found, head, err
+		}
+	}
+	return nil, head, nil
+}

@@ -1,0 +1,259 @@
+package node
+
+import (
+	"context"
+	"errors"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/kv"
+	"github.com/aweigh/aweigh/node/machine"
+	"github.com/aweigh/aweigh/quorum"
+	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/trust"
+)
+
+// Standing is what a scope knows of one anchor, and what would become of the anchor if the epoch ended now.
+type Standing struct {
+	trust.Standing
+	Name, Peer string
+	Word       string // active, probation, barred, retired or evicted
+	Weight     uint64 // in this epoch
+	Trend      *int64 // of the score at the epoch's start against the one before; nil if there is none
+	Next       Share  // if the epoch ended now
+	Why        string // how Weight was determined; empty if this node does not know
+}
+
+// Share is an anchor's share in a roster.
+type Share struct {
+	Seated bool
+	Score  trust.Score
+	Weight uint64
+}
+
+// Government holds the anchors that decide in a scope, the rules, and what is about to change.
+type Government struct {
+	Head    scope.Head
+	Epoch   *scope.Epoch
+	Age     uint64         // blocks of the epoch so far
+	Ends    aweigh.Instant // when the clock ends it; 0: it does not
+	Due     bool           // the next block ends it
+	Anchors []Standing     // in the order of anchors
+	Open    []Pending
+	Few     Few
+
+	Next      scope.Roster // if the epoch ended now
+	NextFew   Few
+	Stoppable bool // the weight that may fail could stop the next one (P3)
+}
+
+// Few holds the smallest numbers of anchors that could do harm; one more than there are if all together could not.
+type Few struct {
+	Stop  int // could stop the scope
+	Break int // could, lying together, make it finalize two histories
+}
+
+// Government returns the government as of this node's state. under is a policy that might take effect with the next
+// epoch; nil stands for the one that will. Errors about it wrap scope.ErrInvalid.
+func (n *Replica) Government(under *scope.Policy) (g Government, err error) {
+	v, err := n.Read(context.Background(), false)
+	if err != nil {
+		return g, err
+	}
+	defer func() { err = errors.Join(err, v.Close()) }()
+	h := machine.History{Reader: v.snapshot, Scope: n.id}
+	g.Head = v.Head()
+	if g.Epoch, err = v.Epoch(); err != nil {
+		return g, err
+	}
+	e := g.Epoch
+	if g.Head.Height > e.Start {
+		g.Age = uint64(g.Head.Height - e.Start)
+	}
+	if g.Ends, err = v.Deadline(); err != nil {
+		return g, err
+	}
+	if g.Due, err = v.Due(n.runner.now()); err != nil {
+		return g, err
+	}
+	if g.Open, err = pending(v.State); err != nil {
+		return g, err
+	}
+	if err := g.forecast(v.State, under); err != nil {
+		return g, err
+	}
+	return g, g.standings(*n.genesis, v.State, h)
+}
+
+// forecast fills in the next epoch.
+func (g *Government) forecast(s *scope.State, under *scope.Policy) (err error) {
+	policy := g.Epoch.Policy
+	for i := range g.Open {
+		if p := &g.Open[i]; p.Carried > 0 && p.Decision.Kind == scope.SetPolicy {
+			policy = *p.Decision.Policy
+		}
+	}
+	if under == nil {
+		if g.Next, _, err = s.Forecast(); err != nil {
+			return err
+		}
+		g.Stoppable, err = policy.Rules.Check(g.Next.Weights)
+	} else {
+		policy = *under
+		g.Next, g.Stoppable, err = s.ForecastUnder(policy)
+	}
+	g.Few, g.NextFew = few(g.Epoch.Policy.Rules, g.Epoch.Roster.Weights), few(policy.Rules, g.Next.Weights)
+	return err
+}
+
+func few(r quorum.Rules, w quorum.Weights) Few {
+	total := w.Total()
+	most, heads := uint64(0), uint32(0)
+	for _, k := range []quorum.Kind{quorum.Notarize, quorum.Finalize, quorum.Nullify} {
+		most, heads = max(most, r.For(k).Threshold(total)), max(heads, r.For(k).MinAnchors)
+	}
+	stop := trust.Fewest(w, total-most+1)
+	if heads > 0 {
+		stop = min(stop, w.Len()-int(heads)+1)
+	}
+	n, f, s := r.Notarize.Threshold(total), r.Finalize.Threshold(total), r.Nullify.Threshold(total)
+	return Few{stop, trust.Fewest(w, min(2*n, f+s)-total)}
+}
+
+// standings fills in the anchors.
+func (g *Government) standings(genesis scope.Genesis, s *scope.State, h machine.History) error {
+	e := g.Epoch
+	ledger, err := s.Ledger()
+	if err != nil {
+		return err
+	}
+	next := g.Next
+	before, err := h.TermsBefore(genesis, e)
+	if err != nil {
+		return err
+	}
+	why, err := whys(ledger, e, before)
+	if err != nil {
+		return err
+	}
+	for st := range ledger.All() {
+		x := Standing{Standing: st, Weight: e.Roster.Weights.Of(st.Anchor), Why: why[st.Anchor]}
+		if seat, ok := next.Seat(st.Anchor); ok {
+			x.Next = Share{true, next.Anchors[seat].Score, next.Weights.Of(st.Anchor)}
+		}
+		seat, seated := e.Roster.Seat(st.Anchor)
+		var who scope.Anchor
+		if seated {
+			who = e.Roster.Anchors[seat]
+			if score, ok := scoreIn(before, st.Anchor); ok {
+				d := int64(who.Score) - int64(score)
+				x.Trend = &d
+			}
+		} else if who, err = h.Identity(genesis, st.Anchor); err != nil {
+			return err
+		}
+		x.Name, x.Peer = who.Name, who.Peer
+		if x.Word, err = h.Word(st, seated, e.Number); err != nil {
+			return err
+		}
+		g.Anchors = append(g.Anchors, x)
+	}
+	return nil
+}
+
+// whys returns how the weights of an epoch's anchors were determined, if the ledger is still that of its start.
+func whys(l trust.Ledger, e *scope.Epoch, before *scope.Terms) (map[aweigh.AnchorID]string, error) {
+	var weights quorum.Weights
+	switch {
+	case before != nil:
+		var shares []quorum.Share
+		for i, a := range before.Anchors {
+			if w := before.Weights[i]; w > 0 {
+				shares = append(shares, quorum.Share{Anchor: a.Key.ID(), Weight: w})
+			}
+		}
+		var err error
+		if weights, err = quorum.NewWeights(shares...); err != nil {
+			return nil, err
+		}
+	case e.Number > 0:
+		return nil, nil
+	}
+	now, shares, err := l.NextExplained(e.Policy.Trust, e.Number, weights)
+	if err != nil || now.Hash() != e.Roster.Weights.Hash() {
+		return nil, nil // a proof, or a decision, has changed the ledger meanwhile
+	}
+	out := make(map[aweigh.AnchorID]string, len(shares))
+	for _, s := range shares {
+		out[s.Anchor] = s.Why
+	}
+	return out, nil
+}
+
+func scoreIn(t *scope.Terms, a aweigh.AnchorID) (trust.Score, bool) {
+	if t != nil {
+		for i := range t.Anchors {
+			if t.Anchors[i].Key.ID() == a {
+				return t.Anchors[i].Score, true
+			}
+		}
+	}
+	return 0, false
+}
+
+// Explained is a change of trust, with the proof of the fault that caused it if a fault did and this node holds the
+// block.
+type Explained struct {
+	trust.Change
+	Fault *scope.Proof
+}
+
+// Explain returns what changed an anchor's trust, newest first: at most limit changes, and whether there are more.
+// oldest is the height from which on this node knows of changes.
+func (n *Replica) Explain(a aweigh.AnchorID, limit int) (all []Explained, more bool, oldest aweigh.Height, head scope.Head, err error) {
+	v, err := n.Read(context.Background(), false)
+	if err != nil {
+		return nil, false, 0, head, err
+	}
+	defer func() { err = errors.Join(err, v.Close()) }()
+	head = v.Head()
+	h := machine.History{Reader: v.snapshot, Scope: n.id}
+	if oldest, err = h.Mark(machine.KeyOldest(n.id)); err != nil {
+		return nil, false, 0, head, err
+	}
+	err = h.ChangesBack(a, func(c trust.Change) bool {
+		if more = len(all) == limit; !more {
+			all = append(all, Explained{Change: c})
+		}
+		return !more
+	})
+	for i := range all {
+		if all[i].Fault, err = h.Fault(all[i].Change); err != nil {
+			return nil, false, 0, head, err
+		}
+	}
+	for _, x := range n.genesis.Anchors {
+		if x.Key.ID() != a || more {
+			continue
+		}
+		if more = len(all) == limit; !more {
+			_, founded := trust.Ledger{}.ApplyExplained(n.genesis.Policy.Trust,
+				trust.Evidence{Anchor: a, Kind: trust.Founded, Score: x.Score})
+			all = append(all, Explained{Change: founded[0]})
+		}
+	}
+	return all, more, oldest, head, err
+}
+
+// HandoversAfter returns the proofs of the epochs that begin above a height, in order: at most most of them, and
+// whether there are more.
+func (n *Replica) HandoversAfter(at aweigh.Height, most, bytes int) (all [][]byte, more bool, err error) {
+	end := kv.PrefixEnd(machine.Record(n.id, 'e'))
+	size := 0
+	err = n.History().Reader.Scan(machine.KeyHandover(n.id, at+1), end, false, func(_, raw []byte) bool {
+		if more = len(all) > 0 && (len(all) == most || size+len(raw) > bytes); !more {
+			all, size = append(all, append([]byte(nil), raw...)), size+len(raw)
+		}
+		return !more
+	})
+	return all, more, err
+}

@@ -1,0 +1,92 @@
+package model
+
+import (
+	"strings"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/lineage"
+	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/votes"
+)
+
+// govern takes from a node whether a decision may be proposed or approved, and reckons what follows: a motion that
+// opens, or an approval of one that is open.
+func (m *Model) govern(mut *scope.CheckedMutation, out *scope.Outcome) {
+	m.unmodelled("outcome of " + mut.Class.String())
+	r, _ := m.block.told.Outcome(mut.ID, mut.ID)
+	if out.Code, out.Reason, out.Revision = r.Code, r.Reason, m.view.Revision; out.Code == scope.Failed {
+		m.entry(lineage.Entry{Class: lineage.Failed, Reason: out.Reason}, nil)
+		return
+	}
+	d := mut.Decision
+	if d.Kind == scope.Retire {
+		return
+	}
+	var p *motion
+	for _, o := range m.docket.open() {
+		if p == nil && o.decision == d.ID() && o.Deadline > m.block.Header.Time {
+			p = o
+		}
+	}
+	opens := p == nil
+	if opens {
+		p = &motion{mut: mut, decision: d.ID(), Motion: scope.Motion{Approval: *m.decides(d)}}
+		if failure := m.open(p); failure != nil {
+			m.block.differ = append(m.block.differ, "a decision is open, and cannot be: "+failure.Error())
+			return
+		}
+	}
+	weighs := m.block.told.Epoch.Roster.Weights.Of(aweigh.AnchorID(mut.Author)) > 0
+	if !opens || weighs {
+		e := lineage.Entry{Class: lineage.Voted, Posterior: mut.ID}
+		m.recorded(p, mut.Author, votes.Approve, scope.Recorded{By: mut.Author}, e, mut.Justification)
+		m.settle(p)
+	}
+}
+
+// decides is the approval that a decision takes.
+func (m *Model) decides(d *scope.Decision) *scope.Approval {
+	a := scope.Approval{Matter: scope.Membership, Window: week}
+	if d.Kind == scope.SetPolicy || d.Kind == scope.Delegate || d.Kind == scope.Revoke {
+		a.Matter = scope.Policies
+	}
+	for _, is := range m.block.policy.Approvals {
+		if is.Matter == a.Matter {
+			a = is
+		}
+	}
+	if a.Finalize = m.block.policy.Rules.Finalize; d.Kind == scope.Admit {
+		a.Sponsor = d.Sponsor
+	}
+	return &a
+}
+
+// closing is how a decision that has the approvals ends, as a node says: carried, or void.
+func (m *Model) closing(p *motion) scope.Ending {
+	for i := range m.block.told.Log {
+		e := &m.block.told.Log[i]
+		if why, void := strings.CutPrefix(e.Reason, scope.Void.String()+": "); void && e.Class == lineage.Closed && e.Mutation == p.mut.ID {
+			return scope.Ending{Fate: scope.Void, Reason: why}
+		}
+	}
+	return scope.Ending{Fate: scope.Carried, Revision: m.view.Revision, Succeeded: true}
+}
+
+// decided takes from a node which decisions do not take effect as the epoch ends, and which policies are closed, since
+// another one takes effect.
+func (m *Model) decided() {
+	for i := range m.block.told.Log {
+		e := &m.block.told.Log[i]
+		p := m.docket.motions[votes.MotionID(e.Mutation)]
+		if p != nil && p.ending != nil && p.ending.Fate == scope.Carried && e.Class == lineage.Failed && m.dismisses(e) {
+			p.ending.Fate = scope.Void
+			p.ending.Reason = "it had the approvals, but could not take effect with what was decided before: " + e.Reason
+		}
+		if why, ok := strings.CutPrefix(e.Reason, scope.Superseded.String()+": "); ok && e.Class == lineage.Closed {
+			if p != nil && p.ending == nil && p.mut.Decision.Kind == scope.SetPolicy {
+				m.begin(p.mut)
+				m.close(p, scope.Ending{Fate: scope.Superseded, Reason: why})
+			}
+		}
+	}
+}

@@ -1,0 +1,265 @@
+package model
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/lineage"
+	"github.com/aweigh/aweigh/quorum"
+	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/votes"
+)
+
+// docket is the motions on record.
+type docket struct {
+	motions map[votes.MotionID]*motion
+}
+
+// motion is a motion on keys, or a decision.
+type motion struct {
+	scope.Motion
+	mut      *scope.CheckedMutation
+	decision aweigh.Hash // zero: it is on keys
+	bytes    int64       // that it counts
+	due      aweigh.Height
+	ending   *scope.Ending
+	ballots  []ballot
+}
+
+// ballot is one that is recorded on a motion.
+type ballot struct {
+	voter  aweigh.Hash
+	choice votes.Choice
+	scope.Recorded
+}
+
+// record is what stands in the store of a motion.
+type record struct {
+	_      struct{} `cbor:",toarray"`
+	Motion scope.Motion
+	Due    aweigh.Height
+	Ending *scope.Ending
+}
+
+func (p *motion) size() int64 {
+	return int64(len(canon.Encode(record{Motion: p.Motion, Due: p.due, Ending: p.ending})))
+}
+
+// open are the motions that are open: those that wait for their turn first, the others by deadline.
+func (d *docket) open() (all []*motion) {
+	for _, p := range d.motions { // order-free: sorted below
+		if p.ending == nil {
+			all = append(all, p)
+		}
+	}
+	slices.SortFunc(all, func(a, b *motion) int {
+		switch {
+		case a.due > 0 && b.due > 0:
+			return cmp.Or(cmp.Compare(a.due, b.due), byID(a, b))
+		case a.due > 0 || b.due > 0:
+			return cmp.Compare(b.due, a.due)
+		}
+		return cmp.Or(cmp.Compare(a.Deadline, b.Deadline), byID(a, b))
+	})
+	return all
+}
+
+func byID(a, b *motion) int { return slices.Compare(a.mut.ID[:], b.mut.ID[:]) }
+
+// closed are those that are closed, the one that closed first at the head.
+func (d *docket) closed() (all []*motion) {
+	for _, p := range d.motions { // order-free: sorted below
+		if p.ending != nil {
+			all = append(all, p)
+		}
+	}
+	slices.SortFunc(all, func(a, b *motion) int { return cmp.Or(cmp.Compare(a.ending.Time, b.ending.Time), byID(a, b)) })
+	return all
+}
+
+// sum says how many there are.
+func (d *docket) sum() (s scope.MotionIndex) {
+	for _, p := range d.motions { // order-free: sums, and the least
+		s.Bytes += p.bytes
+		switch {
+		case p.ending != nil:
+			s.Closed++
+			continue
+		case p.due > 0:
+			s.Due++
+		default:
+			s.Next = aweigh.Earliest(s.Next, p.Deadline)
+		}
+		s.Open++
+	}
+	return s
+}
+
+// propose lets a transaction wait for approval.
+func (m *Model) propose(mut *scope.CheckedMutation, a *scope.Approval, path []bool, out *scope.Outcome) error {
+	if len(path) > 1 {
+		return errors.New("scope: the policy asks for approval, and voters could not tell what transactions within a transaction would do; send it without")
+	}
+	out.Succeeded, out.Code = false, scope.Pending
+	return m.open(&motion{mut: mut, Motion: scope.Motion{Approval: *a, Success: path[0], Basis: m.basis(mut.Txn, path[0])}})
+}
+
+// open opens a motion, or says why that cannot be.
+func (m *Model) open(p *motion) error {
+	h, e := &m.block.Header, m.block.told.Epoch
+	p.Mutation, p.Height, p.Opened, p.Epoch, p.Revision = p.mut.Encode(), h.Height, h.Time, h.Epoch, m.view.Revision
+	p.Deadline, p.Policy, p.Entry = h.Time.Add(p.Approval.Window), h.Policy, m.next1()
+	p.Voters = voters(&p.Approval, &e.Roster)
+	total, anchors := uint64(0), 0
+	for i := range p.Voters {
+		if total += p.Voters[i].Weight; p.Voters[i].Anchor {
+			anchors++
+		}
+	}
+	p.Rule = ruleOf(&p.Approval, total)
+	if anchors < int(p.Rule.MinAnchors) {
+		return errors.New("scope: the policy asks for more approval than all voters together can give")
+	}
+	if p.decision.IsZero() {
+		p.bytes = p.size()
+		gave, failure := m.makeRoom(p)
+		if failure != nil {
+			return failure
+		}
+		if gave {
+			p.Entry = m.next1()
+			p.bytes = p.size()
+		}
+	}
+	m.entry(lineage.Entry{Class: lineage.Opened, Posterior: p.Hash()}, nil)
+	m.docket.motions[p.mut.ID] = p
+	return nil
+}
+
+// next1 is the index of the next entry that the model makes.
+func (m *Model) next1() int64 {
+	x := m.block
+	for x.entered < len(x.told.Log) && !m.reckons(&x.told.Log[x.entered]) {
+		x.entered++
+	}
+	return x.told.First + int64(x.entered)
+}
+
+// voters are those who may vote under a roster: its anchors, the approvers, and the sponsor of an admission.
+func voters(a *scope.Approval, r *scope.Roster) (all []scope.Elector) {
+	for i := range r.Anchors {
+		if w := r.Weights.Of(r.Anchors[i].Key.ID()); w > 0 {
+			all = append(all, scope.Elector{Name: r.Anchors[i].Name, Key: r.Anchors[i].Key, Weight: w, Anchor: true})
+		}
+	}
+	for i := range a.Approvers {
+		p := &a.Approvers[i]
+		w := r.Weights.Total() * uint64(p.Share) / 1_000_000
+		all = append(all, scope.Elector{Name: p.Name, Key: p.Key, Weight: w, Required: p.Required || w == 0})
+	}
+	required := slices.ContainsFunc(a.Approvers, func(p scope.Approver) bool { return p.Key.ID() == a.Sponsor })
+	for i := range r.Anchors {
+		if r.Anchors[i].Key.ID() == a.Sponsor && !required {
+			all = append(all, scope.Elector{Name: r.Anchors[i].Name, Key: r.Anchors[i].Key, Required: true})
+		}
+	}
+	return all
+}
+
+// ruleOf is what carries a motion: the share of the policy, and of decisions what finalizes as well.
+func ruleOf(a *scope.Approval, total uint64) quorum.Rule {
+	need := uint64(1)
+	for need*uint64(a.Den) < total*uint64(a.Num) {
+		need = max(need+1, total*uint64(a.Num)/uint64(a.Den))
+	}
+	if f := a.Finalize; f.Den > 0 {
+		need = max(need, min(total*f.Num/f.Den+1, total))
+	}
+	return quorum.Rule{Num: need - 1, Den: total, MinAnchors: max(a.Anchors, a.Finalize.MinAnchors)}
+}
+
+// basis is what the puts and deletions of a branch find.
+func (m *Model) basis(t *scope.Txn, yes bool) (all []scope.Found) {
+	for _, op := range branch(t, yes) {
+		if op.Kind != scope.OpPut && op.Kind != scope.OpDelete {
+			continue
+		}
+		var f scope.Found
+		if l, ok := m.view.leases[op.Lease]; ok {
+			f.TTL, f.Keeper = l.TTL, l.Keeper
+		}
+		for _, kv := range pairs(m.keys(), op.Key, op.End) {
+			f.Keys, f.Newest = f.Keys+1, max(f.Newest, kv.ModRevision)
+		}
+		all = append(all, f)
+	}
+	return all
+}
+
+// lapse closes the motions whose deadline has come, and forgets those that closed long ago, so many at most.
+func (m *Model) lapse() {
+	now := m.block.Header.Time
+	for range m.bounds.LapsedAtOnce {
+		all := slices.DeleteFunc(m.docket.open(), func(p *motion) bool { return p.due > 0 || p.Deadline > now })
+		if len(all) == 0 {
+			break
+		}
+		m.begin(all[0].mut)
+		m.close(all[0], scope.Ending{Fate: scope.Lapsed})
+	}
+	for range m.bounds.ForgottenAtOnce {
+		all := m.docket.closed()
+		if len(all) == 0 || now.Sub(all[0].ending.Time) <= m.bounds.KeptFor {
+			break
+		}
+		delete(m.docket.motions, all[0].mut.ID)
+	}
+}
+
+// close closes a motion.
+func (m *Model) close(p *motion, end scope.Ending) {
+	end.Height, end.Time = m.block.Header.Height, m.block.Header.Time
+	m.entry(lineage.Entry{Class: lineage.Closed, Reason: end.String(), Prior: p.Hash()}, nil)
+	p.ending = &end
+	if all := m.docket.closed(); int64(len(all)) > m.bounds.MotionsKept {
+		delete(m.docket.motions, all[0].mut.ID)
+	}
+}
+
+// withdraw ends a motion by the will of its author.
+func (m *Model) withdraw(mut *scope.CheckedMutation) error {
+	p, size := m.docket.motions[mut.Motion], int64(0)
+	if p != nil {
+		size = p.size()
+	}
+	if failure := m.spend(looked(int(size))); failure != nil {
+		return failure
+	}
+	switch {
+	case p == nil:
+		return errors.New("scope: no such motion is on record")
+	case p.ending != nil:
+		return errors.New("scope: the motion is closed already: " + p.ending.String())
+	case p.mut.Author != mut.Author:
+		return errors.New("scope: only " + p.mut.Author.Short() + ", who proposed it, can withdraw it")
+	case !p.decision.IsZero():
+		return errors.New("scope: a decision cannot be withdrawn; reject it")
+	}
+	m.close(p, scope.Ending{Fate: scope.Withdrawn})
+	return nil
+}
+
+// week is how long a decision stays open where the policy does not say.
+const week = 7 * 24 * time.Hour
+
+// Motions are those on record of the newest block.
+func (v *View) Motions() (ids []votes.MotionID) {
+	for _, p := range append(v.model.docket.open(), v.model.docket.closed()...) {
+		ids = append(ids, p.mut.ID)
+	}
+	return ids
+}

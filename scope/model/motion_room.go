@@ -1,0 +1,113 @@
+package model
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/scope"
+)
+
+// knows reports whether an author is an anchor, an anchor's node, or an approver that the policy names.
+func (m *Model) knows(author aweigh.Hash) bool {
+	if _, ok := m.seat(author); ok {
+		return true
+	}
+	return slices.ContainsFunc(m.block.policy.Approvals, func(a scope.Approval) bool {
+		return slices.ContainsFunc(a.Approvers, func(p scope.Approver) bool { return p.Key.ID() == author })
+	})
+}
+
+// share is how many motions are open, and their bytes.
+type share struct{ motions, bytes int64 }
+
+func shareOf(all []*motion, counts func(p *motion) bool) (s share) {
+	for _, p := range all {
+		if counts(p) {
+			s.motions, s.bytes = s.motions+1, s.bytes+p.bytes
+		}
+	}
+	return s
+}
+
+func (s share) above(motions, bytes int64) bool { return s.motions > motions || s.bytes > bytes }
+
+// makeRoom closes motions on keys that give way to a new one, and says whether some did, or why there is no room.
+func (m *Model) makeRoom(p *motion) (gave bool, failure error) {
+	if failure := m.spend(int64(len(m.docket.open())) / 8); failure != nil {
+		return false, failure
+	}
+	for {
+		way, failure := m.givesWay(p)
+		if failure != nil {
+			return gave, failure
+		}
+		if way == nil {
+			break
+		}
+		before := *m.block
+		m.block.mutation = way.mut
+		m.close(way, scope.Ending{Fate: scope.Lapsed, Reason: "it gave way to others, as there was no room for more open motions; propose it again"})
+		m.block.mutation, gave = before.mutation, true
+	}
+	for {
+		all := m.docket.closed()
+		if len(all) == 0 || m.docket.sum().Bytes+p.bytes <= m.bounds.MotionBytes {
+			return gave, nil
+		}
+		delete(m.docket.motions, all[0].mut.ID)
+	}
+}
+
+// givesWay is the open motion that gives way to a new one, nil if there is room.
+func (m *Model) givesWay(p *motion) (way *motion, failure error) {
+	b := &m.bounds
+	open := slices.DeleteFunc(m.docket.open(), func(o *motion) bool { return !o.decision.IsZero() })
+	withNew := append(slices.Clone(open), p)
+	stranger := func(o *motion) bool { return !m.knows(o.mut.Author) }
+	of := func(author aweigh.Hash) share {
+		return shareOf(withNew, func(o *motion) bool { return o.mut.Author == author })
+	}
+	var first *motion // a stranger's
+	for _, o := range open {
+		if first == nil && stranger(o) && o.due == 0 {
+			first = o
+		}
+	}
+	all := shareOf(withNew, func(*motion) bool { return true })
+	if stranger(p) {
+		if s, there := shareOf(withNew, stranger), shareOf(open, stranger); s.above(b.MotionsOfOne, b.MotionBytesOne) {
+			switch {
+			case there.motions == 0:
+				return nil, fmt.Errorf("scope: a motion of %d bytes; those of authors that the scope does not know may have %d together", p.bytes, b.MotionBytesOne)
+			case first == nil || m.block.Header.Time.Sub(first.Opened) < b.StrangerMotionStay:
+				return nil, fmt.Errorf("scope: %d motions of authors that the scope does not know, of %d bytes, are open already; at most %d, of %d bytes, may be. Try again later, or write through an anchor's node",
+					there.motions, there.bytes, b.MotionsOfOne, b.MotionBytesOne)
+			}
+			return first, nil
+		}
+	} else if s := of(p.mut.Author); s.above(b.MotionsOfOne, b.MotionBytesOne) {
+		return nil, fmt.Errorf("scope: %d motions of this author, of %d bytes, are open already; at most %d, of %d bytes, may be",
+			s.motions-1, s.bytes-p.bytes, b.MotionsOfOne, b.MotionBytesOne)
+	}
+	if !all.above(b.MotionsOpen, b.MotionBytes) {
+		return nil, nil
+	}
+	if stranger(p) {
+		return nil, fmt.Errorf("scope: %d motions, of %d bytes, are open already; some must close first", len(open), all.bytes-p.bytes)
+	}
+	if first != nil {
+		return first, nil
+	}
+	most := of(p.mut.Author)
+	for _, o := range open {
+		s := shareOf(open, func(q *motion) bool { return q.mut.Author == o.mut.Author })
+		if o.due == 0 && (all.bytes > b.MotionBytes && s.bytes > most.bytes || all.motions > b.MotionsOpen && s.motions > most.motions) {
+			way, most = o, s
+		}
+	}
+	if way == nil {
+		return nil, fmt.Errorf("scope: %d motions, of %d bytes, are open already; some must close first", len(open), all.bytes-p.bytes)
+	}
+	return way, nil
+}

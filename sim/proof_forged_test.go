@@ -1,0 +1,234 @@
+package sim
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/internal/must"
+	"github.com/aweigh/aweigh/node/machine"
+	"github.com/aweigh/aweigh/scope"
+	"github.com/aweigh/aweigh/sim/scenario"
+)
+
+// free are the changes that a proof may have, and the reason.
+var free = map[string]string{
+	"KeyProof.Assent.Ballots shorter": "those that are left may be enough; the proof shows who approved by them",
+}
+
+// TestForgedProofsAreRefused changes each place of each kind of proof, one at a time: none may be taken. The kinds are
+// the types of package scope that are verified from the network's identity, and their places are all of their fields: a
+// new one is forged as well.
+func TestForgedProofsAreRefused(t *testing.T) {
+	const each = 3 // changes of one place
+	samples, done := proofs(t), make(map[string]int)
+	for _, name := range proofKinds(t) {
+		if len(samples[name]) == 0 {
+			t.Errorf("no sample of %s", name)
+		}
+		for _, s := range samples[name] {
+			if err := s.verify(s.proof); err != nil {
+				t.Errorf("%s: %v", name, err)
+				continue
+			}
+			raw := canon.Encode(s.proof)
+			for i := 0; ; i++ {
+				bad := reflect.New(reflect.TypeOf(s.proof).Elem())
+				must.OK(canon.Decode(raw, bad.Interface()), "decoding a proof")
+				n := i
+				place, change := leaf(bad.Elem(), name, &n)
+				if change == nil {
+					break
+				}
+				if done[place] == each {
+					continue
+				}
+				done[place]++
+				change()
+				if s.verify(bad.Interface()) == nil && free[place] == "" {
+					t.Errorf("taken, though %s is forged", place)
+				}
+			}
+		}
+	}
+	for place := range free { // order-free: each for itself
+		if done[place] == 0 {
+			t.Errorf("not forged: %s", place)
+		}
+	}
+}
+
+// sample is a genuine proof.
+type sample struct {
+	proof any
+	w     *World
+}
+
+// verify says why a proof is refused.
+func (s sample) verify(proof any) error {
+	out := reflect.ValueOf(proof).MethodByName("Verify").Call([]reflect.Value{reflect.ValueOf(s.w.scopes[0].id)})
+	err, _ := out[len(out)-1].Interface().(error)
+	return err
+}
+
+// proofKinds are the types of package scope with a method Verify that takes a network's identity.
+func proofKinds(t *testing.T) (names []string) {
+	all, err := filepath.Glob(filepath.Join("..", "scope", "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range all {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range file.Decls {
+			f, ok := d.(*ast.FuncDecl)
+			if !ok || f.Recv == nil || f.Name.Name != "Verify" || fmt.Sprint(f.Type.Params.List[0].Names[0]) != "network" {
+				continue
+			}
+			names = append(names, f.Recv.List[0].Type.(*ast.StarExpr).X.(*ast.Ident).Name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// proofs are samples of each kind: of keys that were put, approved, handed over and deleted, of motions, and of faults.
+func proofs(t *testing.T) map[string][]sample {
+	all := make(map[string][]sample)
+	for _, s := range []scenario.Scenario{
+		{Network: scenario.Network{Anchors: 4, EpochBlocks: 8}, Approval: scenario.Approval{Motions: 3, Keys: 2}, Load: scenario.Load{Clients: 2, Writes: 20}, Stop: 6 * time.Second},
+		{Network: scenario.Network{Anchors: 4}, Govern: []scenario.Motion{{Kind: "delegate", Prefix: "/b/", At: time.Second, Anchors: []int{0, 1}}}, Load: scenario.Load{Writes: 40, Keys: 4, Under: []string{"/b/"}}, Stop: 6 * time.Second},
+		{Network: scenario.Network{Anchors: 4}, Cast: []scenario.Role{{Play: []string{"equivocate"}, Anchors: []int{3}, Rate: scenario.Whole}}, Load: scenario.Load{Writes: 30}, Stop: 6 * time.Second},
+	} {
+		w := newWorld(t, s)
+		w.startClients()
+		w.government()
+		w.startMotions()
+		w.Run(w.Scenario.Stop, nil)
+		w.heal()
+		w.Run(10*time.Second, nil)
+		for _, c := range w.scopes {
+			samplesOf(t, c, all)
+		}
+	}
+	return all
+}
+
+func samplesOf(t *testing.T, w *World, all map[string][]sample) {
+	add := func(proof any, err error) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v := reflect.ValueOf(proof); !v.IsNil() {
+			name := v.Type().Elem().Name()
+			all[name] = append(all[name], sample{proof, w})
+		}
+	}
+	n := w.Nodes[0]
+	p := n.prover()
+	if a, err := p.Ancestry(0); provable(err) {
+		add(&a, err)
+	}
+	if m := w.watch.modelled(); m != nil {
+		v := m.At(m.Height())
+		for i, key := range v.Keys() {
+			if i%5 == 0 || strings.HasPrefix(string(key), prefix) {
+				change, ok, err := p.State.NewestChange(key)
+				must.OK(err, "reading a key")
+				if !ok { // compacted
+					continue
+				}
+				if proof, err := p.Key(key, change.Entry); err == nil {
+					add(proof, nil)
+				}
+			}
+		}
+		for i, id := range v.Motions() {
+			if i%3 == 0 {
+				if proof, err := p.Motion(id, 0); provable(err) {
+					add(proof, err)
+				}
+			}
+		}
+	}
+	history := machine.History{Reader: n.Disk, Scope: w.id}
+	for at := p.State.Height(); at > 0; at-- {
+		b, err := history.Block(at)
+		must.OK(err, "reading a final block")
+		if len(b.Proofs) == 0 || len(all["FaultProof"]) > 0 {
+			continue
+		}
+		epoch := int(b.Proofs[0].First.Domain.Epoch)
+		f := &scope.FaultProof{Genesis: w.Genesis, Proof: b.Proofs[0]}
+		if epoch > 0 {
+			f.Handovers, err = history.Handovers(0, epoch)
+		}
+		add(f, err)
+	}
+}
+
+var index = regexp.MustCompile(`\[\d+\]`)
+
+// leaf is the nth change of a place in a value, nil if there are fewer: of a number, a text or a hash, and of how many
+// parts there are.
+func leaf(v reflect.Value, path string, n *int) (place string, change func()) {
+	take := func(of string, do func()) bool {
+		if *n--; *n == -1 {
+			place, change = index.ReplaceAllString(path+of, ""), do
+		}
+		return change != nil
+	}
+	switch v.Kind() {
+	case reflect.Bool:
+		take("", func() { v.SetBool(!v.Bool()) })
+	case reflect.Int, reflect.Int64:
+		take("", func() { v.SetInt(v.Int() + 1) })
+	case reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		take("", func() { v.SetUint(v.Uint() ^ 1) })
+	case reflect.String:
+		take("", func() { v.SetString(v.String() + "x") })
+	case reflect.Array:
+		take("", func() { v.Index(0).SetUint(v.Index(0).Uint() ^ 1) })
+	case reflect.Pointer:
+		if v.IsNil() || take(" left out", func() { v.SetZero() }) {
+			break
+		}
+		return leaf(v.Elem(), path, n)
+	case reflect.Slice:
+		if v.Len() == 0 {
+			break
+		}
+		last := v.Index(v.Len() - 1)
+		if take(" shorter", func() { v.SetLen(v.Len() - 1) }) || take(" longer", func() { v.Set(reflect.Append(v, last)) }) {
+			break
+		}
+		if last.Kind() == reflect.Uint8 {
+			take("", func() { last.SetUint(last.Uint() ^ 1) })
+			break
+		}
+		for i := 0; i < v.Len() && change == nil; i++ {
+			place, change = leaf(v.Index(i), fmt.Sprintf("%s[%d]", path, i), n)
+		}
+	case reflect.Struct:
+		for i := 0; i < v.NumField() && change == nil; i++ {
+			if f := v.Type().Field(i); f.IsExported() {
+				place, change = leaf(v.Field(i), path+"."+f.Name, n)
+			}
+		}
+	}
+	return place, change
+}

@@ -1,0 +1,57 @@
+package scenario
+
+import (
+	"fmt"
+	"slices"
+)
+
+// maxMotions bounds the motions of a scenario.
+const maxMotions = 200
+
+// govern checks what is asked of whom.
+func (c *checker) govern(s Scenario) {
+	nodes := s.Network.Anchors + s.Network.Observers
+	c.need(len(s.Govern) <= maxMotions, "govern", "has %d motions, more than %d", len(s.Govern), maxMotions)
+	for i, m := range s.Govern {
+		path := fmt.Sprintf("govern[%d]", i)
+		c.period(path+".at", m.At)
+		c.need(m.At < s.Stop, path+".at", "%v is not before stop, %v", m.At, s.Stop)
+		c.numbers(path+".by", m.By, nodes, "node")
+		for j, n := range m.By {
+			c.need(s.HoldsKey(n), fmt.Sprintf("%s.by[%d]", path, j), "node %d never is an anchor", n)
+		}
+		c.need(m.about() || m.Prefix == "" && len(m.Anchors) == 0 && m.Mode == "", path, "only a motion of kind delegate or revoke says who governs a scope")
+		if m.about() {
+			c.founding(path, s, i)
+			continue
+		}
+		if m.Kind == "policy" {
+			c.need(m.Node == 0 && m.Sponsor == 0, path, "a motion about the policy is about no node")
+			some := m.EpochBlocks > 0 || m.EpochTime > 0 || m.Share > 0 || m.Guard != ""
+			c.need(some, path, "changes nothing: say epochblocks, epochtime, share or guard")
+			c.share(path+".share", m.Share)
+			c.need(m.Share == 0 || s.Approval.Motions > 0, path+".share", "nothing is put to the vote")
+			c.within(path+".epochblocks", m.EpochBlocks, 0, 1_000_000_000)
+			c.need(m.EpochTime == 0 || m.EpochTime >= leastEpoch, path+".epochtime", "%v is less than a second", m.EpochTime)
+			continue
+		}
+		none := m.EpochBlocks == 0 && m.EpochTime == 0 && m.Share == 0 && m.Guard == ""
+		c.need(none, path, "only a motion of kind policy changes epochs and approvals")
+		c.numbers(path+".node", []int{m.Node}, nodes, "node")
+		c.need(m.Kind == "admit" || s.HoldsKey(m.Node), path+".node", "node %d never is an anchor", m.Node)
+		c.need(m.Kind == "admit" || m.Sponsor == 0, path+".sponsor", "only who is admitted has a sponsor")
+		c.need(m.Kind != "retire" || len(m.By) == 0, path+".by", "an anchor retires by itself")
+		if m.Kind == "admit" {
+			c.numbers(path+".sponsor", []int{m.Sponsor}, nodes, "node")
+			c.need(m.Sponsor != m.Node && s.HoldsKey(m.Sponsor), path+".sponsor", "node %d cannot stand surety for node %d", m.Sponsor, m.Node)
+		}
+	}
+}
+
+// HoldsKey reports whether a node has an anchor key: anchors do, and observers that
+// a role or a motion names.
+func (s Scenario) HoldsKey(n int) bool {
+	return n < s.Network.Anchors ||
+		slices.ContainsFunc(s.Govern, func(m Motion) bool { return m.Kind == "admit" && m.Node == n }) ||
+		slices.ContainsFunc(s.Cast, func(r Role) bool { return slices.Contains(r.Anchors, n) })
+}

@@ -1,0 +1,79 @@
+package scenario
+
+import (
+	"slices"
+	"time"
+)
+
+// nested draws scopes below the root's: who governs them, who lies in one of them, and
+// what breaks when they are founded.
+func (d drawing) nested(s *Scenario) {
+	n := &s.Network
+	n.EpochBlocks = 3 + d.IntN(12)
+	s.Load.Keys, s.Load.Under = 3+d.IntN(6), []string{"/", "/b/", "/b/c/"}
+	s.Load.Writes, s.Load.Give = s.Load.Writes*2, min(s.Load.Give, 2*time.Second)
+	var founded []string
+	found := func(prefix string, from, until time.Duration) {
+		m := Motion{Kind: "delegate", Prefix: prefix, At: d.between(from, until), Anchors: d.Perm(n.Anchors)[:1+d.IntN(min(n.Anchors, 7))]}
+		if d.one(3) {
+			m.Mode = []string{"bft", "crash"}[d.IntN(2)]
+		}
+		s.Govern, founded = append(s.Govern, m), append(founded, prefix)
+	}
+	found("/b/", 0, s.Stop/3)
+	if d.one(2) {
+		found("/b/c/", s.Stop/4, s.Stop/2)
+	}
+	if d.one(2) {
+		found("/c/", 0, s.Stop/2)
+		s.Load.Under = append(s.Load.Under, "/c/")
+	}
+	if d.one(2) {
+		in := founded[d.IntN(len(founded))]
+		s.Cast = append(slices.Clone(s.Cast), Role{Play: d.hostile(), In: in, Weight: "all", From: d.between(0, s.Stop/2), Rate: d.share(900_000) + 100_000})
+	}
+	for range d.IntN(3) {
+		f := Fault{Kind: []string{"crash", "cut", "clog", "churn", "slow"}[d.IntN(5)], During: DuringHandover, For: d.between(50*time.Millisecond, 2*time.Second)}
+		if f.Kind == "churn" {
+			f.Rate = int64(1 + d.IntN(4))
+		}
+		if f.Kind == "slow" {
+			f.By = d.between(10*time.Millisecond, time.Second)
+		}
+		s.Faults.Timed = append(s.Faults.Timed, f)
+	}
+	if d.one(2) {
+		d.revoked(s, founded)
+	}
+}
+
+// revoked draws orders to scopes that were founded, and who makes some up.
+func (d drawing) revoked(s *Scenario, founded []string) {
+	n := &s.Network
+	n.Notice = d.between(time.Second, 3*time.Second)
+	for _, prefix := range founded {
+		for range d.IntN(3) {
+			m := Motion{Kind: "revoke", Prefix: prefix, At: d.between(s.Stop/4, s.Stop*3/4), Anchors: d.Perm(n.Anchors)[:1+d.IntN(min(n.Anchors, 7))]}
+			if d.one(3) {
+				m.Mode = []string{"bft", "crash"}[d.IntN(2)]
+			}
+			s.Govern = append(s.Govern, m)
+		}
+	}
+	if d.one(2) {
+		s.Cast = append(slices.Clone(s.Cast), Role{Play: slices.Clone(scopePlays), In: founded[d.IntN(len(founded))], Anchors: []int{d.IntN(n.Anchors)}, From: d.between(0, s.Stop/2)})
+	}
+}
+
+// hostile is what the anchors of one scope play in it.
+func (d drawing) hostile() (plays []string) {
+	for _, i := range d.Perm(len(usual()))[:2+d.IntN(4)] {
+		if name := Plays[i].Name; !slices.Contains(everywhere, name) && !slices.Contains(plays, name) {
+			plays = append(plays, name)
+		}
+	}
+	if len(plays) == 0 {
+		plays = []string{"mute"}
+	}
+	return plays
+}

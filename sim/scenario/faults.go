@@ -1,0 +1,13 @@
+package scenario
+
+import "slices"
+
+// lyingDisks are the kinds of faults after which a disk does not hold what it said that it wrote. Their nodes count as
+// faulty.
+var lyingDisks = []string{"rollback", "forgetful", "torn", "corrupt", "misdirect", "lose"}
+
+// Lies reports whether the fault makes its nodes faulty.
+func (f Fault) Lies() bool { return slices.Contains(lyingDisks, f.Kind) }
+
+// LyingDisk reports whether a disk of the scenario lies.
+func (s Scenario) LyingDisk() bool { return slices.ContainsFunc(s.Faults.Timed, Fault.Lies) }

@@ -1,0 +1,62 @@
+package edge
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"testing"
+	"testing/synctest"
+
+	"github.com/aweigh/aweigh/sim"
+	"github.com/aweigh/aweigh/sim/sweep"
+)
+
+var (
+	from     = flag.Uint64("from", 1, "the first seed")
+	worlds   = flag.Int("worlds", 6, "how many worlds")
+	trace    = flag.Bool("trace", false, "print what the nodes log")
+	progress = flag.Bool("progress", false, "print a line of JSON after each world, and end with the first that fails")
+)
+
+// TestMain leaves standard output to the progress alone, if that is asked for.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if *progress {
+		told, os.Stdout = os.Stdout, os.Stderr
+	}
+	m.Run()
+}
+
+var told io.Writer = io.Discard
+
+// TestWorlds runs worlds, from a seed on.
+func TestWorlds(t *testing.T) {
+	for i := range *worlds {
+		if *progress && t.Failed() {
+			return
+		}
+		seed := *from + uint64(i)
+		line := sweep.Progress{Done: uint64(i + 1), Of: uint64(*worlds)}
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				log := slog.New(slog.DiscardHandler)
+				if *trace {
+					log = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
+				}
+				r := Run(seed, log)
+				t.Logf("%+v %v", r.Plan, r.Counts)
+				for _, f := range r.Failures {
+					t.Errorf("%s: %s", f.What, f.Text)
+					line.Failure = &sweep.Failure{Seed: seed, Text: f.Text, Breach: &sim.Breach{Invariant: f.What, Text: f.Text}}
+				}
+				if t.Failed() {
+					t.Logf("to repeat it: go test ./test/edge -run TestWorlds -from %d -worlds 1 -count 10", seed)
+				}
+			})
+		})
+		_ = json.NewEncoder(told).Encode(line)
+	}
+}
