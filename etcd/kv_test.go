@@ -172,7 +172,7 @@ func TestWithoutQuorumThereIsNoLeader(t *testing.T) {
 	}
 	var trailer metadata.MD
 	says(t, "put", second(w.Put(w.ctx, &etcdpb.PutRequest{Key: []byte("a")}, grpc.Trailer(&trailer))), codes.Unavailable, "etcdserver: request timed out")
-	if why := strings.Join(trailer.Get(whyTrailer), ""); !strings.Contains(why, "550 of 1100 are reachable") {
+	if why := strings.Join(trailer.Get(whyTrailer), ""); !strings.Contains(why, "weight 550 are reachable") {
 		t.Errorf("the trailer says %q", why)
 	}
 	says(t, "a linearizable read", second(w.Range(w.ctx, &etcdpb.RangeRequest{Key: []byte("a")})), codes.Unavailable, "etcdserver: request timed out")

@@ -13,16 +13,20 @@ const (
 	leastShown = 64  // letters of what is longer
 )
 
-// long matches what is quoted, in full or without an end, and words.
-var long = regexp.MustCompile(fmt.Sprintf(`"(?:[^"\\\n]|\\.){%d,}"?|[^\s"]{%d,}`, mostQuoted+1, mostWord+1))
+// pieces matches each quotation, whatever its length, since a quotation that is skipped would leave its end to begin
+// another one; without an end it ends with the line. It also matches long words.
+var pieces = regexp.MustCompile(fmt.Sprintf(`"(?:[^"\\\n]|\\.)*"?|[^\s"]{%d,}`, mostWord+1))
 
 // Shortened is the text of an error with only the beginning of what it quotes, and how long that is. Values may have
 // megabytes, and keys thousands of letters.
 func Shortened(text string) string {
-	return long.ReplaceAllStringFunc(text, func(s string) string {
-		quoted := strings.HasPrefix(s, `"`)
-		s = strings.TrimSuffix(strings.TrimPrefix(s, `"`), `"`)
+	return pieces.ReplaceAllStringFunc(text, func(piece string) string {
+		quoted := strings.HasPrefix(piece, `"`)
+		s := strings.TrimSuffix(strings.TrimPrefix(piece, `"`), `"`)
 		n := utf8.RuneCountInString(s)
+		if quoted && n <= mostQuoted {
+			return piece
+		}
 		s = strings.TrimRight(string([]rune(s)[:leastShown]), `\`)
 		if quoted {
 			s = `"` + s + `…"`

@@ -16,6 +16,7 @@ func TestErrorsQuoteTheBeginning(t *testing.T) {
 		"/tmp/" + strings.Repeat("d/", 100) + "x: permission denied":            "/tmp/" + strings.Repeat("d/", 100) + "x: permission denied",
 		"a\n\"" + strings.Repeat("v", 2000) + "\nb":                             "a\n\"" + strings.Repeat("v", 64) + "…\" (2000 characters)\nb",
 		"the address " + strings.Repeat("k ", 40) + `"x" and ` + "many " + "w.": "the address " + strings.Repeat("k ", 40) + `"x" and ` + "many " + "w.",
+		`read "A page" in ` + strings.Repeat("k ", 80) + `"x", and go on`:       `read "A page" in ` + strings.Repeat("k ", 80) + `"x", and go on`,
 	} {
 		if got := Shortened(text); got != want {
 			t.Errorf("%.80q…: %q, want %q", text, got, want)
