@@ -76,6 +76,7 @@ func Draw(seed uint64) Scenario {
 	drawing{rand.New(rand.NewPCG(seed, 0xdec15))}.decisive(&s)
 	drawing{rand.New(rand.NewPCG(seed, 0x5c4ed))}.schedule(&s)
 	drawing{rand.New(rand.NewPCG(seed, 0x201e5))}.rules(&s)
+	drawing{rand.New(rand.NewPCG(seed, 0x9a4d5))}.guardLeases(&s)
 	return s
 }
 
@@ -268,6 +269,16 @@ func (d drawing) guard(s *Scenario) {
 	change(what, s.Stop/3, s.Stop*2/3)
 	s.Load.Leases += 2
 	s.Stop += 3 * time.Second
+}
+
+// guardLeases gives one world in five leases on keys that are guarded later. Worlds with hours between their bursts do
+// without: their leases end long before.
+func (d drawing) guardLeases(s *Scenario) {
+	if !d.one(5) || s.Network.Guard != "" || len(s.Govern) > 0 || s.Load.Bursts > 0 {
+		return
+	}
+	s.Load.Leases += 2
+	d.guard(s)
 }
 
 // ahead draws clocks of a quorum, or of all, that run ahead by seconds to hours, and come back.

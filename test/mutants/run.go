@@ -91,9 +91,13 @@ func (r *runner) command(ctx context.Context, name string, args ...string) (stri
 // silence is how long a world may take: a mutant may make one that never ends.
 const silence = 2 * time.Minute
 
+// patience is how many times the expected worlds run before a mutant is lost. What worlds draw changes with each new
+// draw, and the world that finds a mutant with it.
+const patience = 3
+
 // arguments are those with which the program of a mutant looks for it.
 func (r *runner) arguments(m *Mutant) []string {
-	from, worlds := strconv.FormatUint(r.from, 10), strconv.Itoa(max(m.Within, r.most))
+	from, worlds := strconv.FormatUint(r.from, 10), strconv.Itoa(max(patience*m.Within, r.most))
 	args := []string{"-from", from, "-seeds", worlds}
 	switch {
 	case m.edge():

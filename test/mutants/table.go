@@ -120,6 +120,8 @@ func asLine(w io.Writer, r *Report) {
 	switch {
 	case r.Error == "" && r.missed():
 		mark, what = "LOST", fmt.Sprintf("%s; it was found within %d", what, r.Expected)
+	case r.Found && r.Expected > 0 && r.Worlds > r.Expected:
+		mark, what = "LATE", fmt.Sprintf("%s; expected within %d", what, r.Expected)
 	case r.Found && r.Expected == 0:
 		mark = "NEW "
 	}
