@@ -27,7 +27,7 @@ func (c *Client) Judge(ctx context.Context, req *aweighv1.JudgeRequest) (*aweigh
 // says that it watches, until each fails or ctx ends. When the node goes away the error
 // wraps ErrUnreachable: what was signalled meanwhile, nobody knows.
 func (c *Client) Signals(ctx context.Context, req *aweighv1.SignalsRequest, each func(*aweighv1.SignalsResponse) error) (err error) {
-	c.order(func(e *endpoint) bool {
+	c.order(ctx, func(e *endpoint) bool {
 		begun := false
 		err = e.signals(ctx, req, func(x *aweighv1.SignalsResponse) error {
 			begun = true

@@ -16,7 +16,7 @@ import (
 func (c *Client) Backup(ctx context.Context, take func(*aweighv1.BackupResponse) error) error {
 	var last error
 	began := false
-	c.order(func(e *endpoint) bool {
+	c.order(ctx, func(e *endpoint) bool {
 		last = e.backup(ctx, func(r *aweighv1.BackupResponse) error {
 			began = true
 			return take(r)

@@ -1,7 +1,7 @@
 // Package client speaks the API of Aweigh nodes (api/aweigh/v1).
 //
 // A Client knows one or more nodes of one network. Reads go to any of them; a
-// node that cannot be reached is passed over. Writes carry a nonce, and a write
+// node that cannot be reached, or does not answer a probe, is passed over. Writes carry a nonce, and a write
 // whose outcome is unknown is only ever repeated at the node that may have
 // taken it, with the same nonce, so that it applies at most once.
 //
@@ -46,6 +46,7 @@ type endpoint struct {
 	node    aweighv1connect.NodeClient
 	conn    *grpc.ClientConn // upgraded
 	http    *http.Transport
+	live    liveness
 }
 
 // maxAnswer bounds an answer, in bytes.
@@ -111,13 +112,30 @@ func (c *Client) Close() (err error) {
 	return err
 }
 
-// order visits the endpoints, the preferred one first.
-func (c *Client) order(visit func(*endpoint) (done bool)) {
-	first := int(c.preferred.Load())
+// order visits the endpoints, the preferred one first. With several, those that do not answer a probe come last.
+func (c *Client) order(ctx context.Context, visit func(*endpoint) (done bool)) {
+	first, silent := int(c.preferred.Load()), []int(nil)
+	try := func(at int) bool {
+		e := c.endpoints[at]
+		if !visit(e) {
+			return false
+		}
+		if ctx.Err() == nil {
+			e.live.answered()
+		}
+		c.preferred.Store(int64(at))
+		return true
+	}
 	for i := range c.endpoints {
 		at := (first + i) % len(c.endpoints)
-		if visit(c.endpoints[at]) {
-			c.preferred.Store(int64(at))
+		if len(c.endpoints) > 1 && !c.endpoints[at].answers(ctx) {
+			silent = append(silent, at)
+		} else if try(at) {
+			return
+		}
+	}
+	for _, at := range silent {
+		if try(at) {
 			return
 		}
 	}
@@ -137,7 +155,7 @@ func (f call[Req, Resp]) to(ctx context.Context, req *Req) (*Resp, error) {
 // read asks the nodes in turn until one can answer.
 func read[Req, Resp any](ctx context.Context, c *Client, method func(aweighv1connect.NodeClient) call[Req, Resp], req *Req) (resp *Resp, err error) {
 	var failed []error
-	c.order(func(e *endpoint) bool {
+	c.order(ctx, func(e *endpoint) bool {
 		if resp, err = method(e.node).to(ctx, req); err != nil && elsewhere(err) && ctx.Err() == nil {
 			failed = append(failed, fmt.Errorf("%s: %w", e.address, err))
 			return false

@@ -68,7 +68,7 @@ func (c *Client) ExportMotion(ctx context.Context, id []byte) (*scope.MotionProo
 func (c *Client) WatchMotion(ctx context.Context, id []byte, each func(*aweighv1.MotionResponse) error) error {
 	for seen := time.Now(); ; {
 		closed, err := false, error(nil)
-		c.order(func(e *endpoint) bool {
+		c.order(ctx, func(e *endpoint) bool {
 			closed, err = e.watchMotion(ctx, id, func(r *aweighv1.MotionResponse) error {
 				seen = time.Now()
 				return each(r)
@@ -159,7 +159,7 @@ func (c *Client) Inventory(ctx context.Context) (names []byte, err error) {
 }
 
 func (c *Client) ballots(ctx context.Context, req *aweighv1.BallotsRequest, begin func(), each func(*aweighv1.BallotsResponse) error) (err error) {
-	c.order(func(e *endpoint) bool {
+	c.order(ctx, func(e *endpoint) bool {
 		begin()
 		stream, callErr := e.node.Ballots(ctx, connect.NewRequest(req))
 		if callErr != nil {

@@ -103,7 +103,7 @@ func (c *Client) Watch(ctx context.Context, req *aweighv1.WatchRequest, each fun
 	var away error     // why none is there, once one was
 	for {
 		var err, stop error
-		c.order(func(e *endpoint) bool {
+		c.order(ctx, func(e *endpoint) bool {
 			again := &aweighv1.WatchRequest{
 				Key: req.Key, RangeEnd: req.RangeEnd, StartRevision: next, PrevKv: req.PrevKv, Progress: req.Progress,
 			}

@@ -66,7 +66,7 @@ func write[Req, Resp any](ctx context.Context, c *Client, method func(aweighv1co
 	var failed []error
 	for try, pause := 0, firstPause; ; try, pause = try+1, min(2*pause, lastPause) {
 		failed = failed[:0]
-		c.order(func(e *endpoint) bool {
+		c.order(ctx, func(e *endpoint) bool {
 			resp, err = method(e.node).to(ctx, req)
 			if fresh && err != nil && redate(err, once) {
 				resp, err = method(e.node).to(ctx, req)

@@ -42,6 +42,12 @@ func TestNoQuorumSaysSo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	n.nodes[0].signal(sigPause)
+	began := time.Now()
+	if out, errs, code := n.command("get", "--api", n.nodes[0].api+","+n.nodes[1].api, "/before"); code != 0 || time.Since(began) > 4*time.Second {
+		t.Errorf("beside a node that hangs: exit code %d after %s: %s%s", code, time.Since(began), out, errs)
+	}
+	n.nodes[0].signal(sigGo)
 	n.nodes[2].signal(sigKill)
 	n.nodes[3].signal(sigKill)
 
@@ -99,7 +105,7 @@ func TestNoQuorumSaysSo(t *testing.T) {
 		return err
 	})
 
-	began := time.Now()
+	began = time.Now()
 	n.nodes[2].start()
 	for i := range 2 { // a second time, for the answer out of the record
 		resp, err := c.Put(within(t, 30*time.Second), proto.Clone(again).(*aweighv1.PutRequest))
