@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/aweigh/aweigh/internal/must"
+	"github.com/aweigh/aweigh/internal/refusal"
 	"github.com/aweigh/aweigh/votes"
 	"github.com/aweigh/aweigh/votes/box"
 )
@@ -149,7 +150,7 @@ func (m *Machine) heard(from Peer, c Casting) {
 	}
 	d := DroppedFrame(from, c.Err)
 	if errors.Is(c.Err, votes.ErrStranger) {
-		d.Class = Stale // the author may have been a voter in the epoch that the ballot comes from
+		d.Class = refusal.Stale // the author may have been a voter in the epoch that the ballot comes from
 	}
 	m.note(d)
 }
