@@ -49,7 +49,7 @@ func (m *Machine) cast(c votes.CheckedMotionBallot, own bool) Casting {
 	}
 	m.write(ops...)
 	if mo.State == box.Open {
-		m.holdBoxed(b)
+		m.polls.due.holdBoxed(b)
 	}
 	return Casting{Outcome: out, Late: late}
 }
@@ -95,7 +95,7 @@ func (m *Machine) examine(b votes.MotionBallot, mo box.Motion) (known bool, err 
 // contrary reports whether the opposite ballot of the same voter is known.
 func (m *Machine) contrary(b votes.MotionBallot) bool {
 	b.Choice = b.Choice.Other()
-	return !m.lacks(b) || m.polls.box.Has(b.ID()) || m.polls.late.Has(b.ID())
+	return !m.lacks(b) || m.polls.box.Has(b.ID()) || m.polls.due.late.Has(b.ID())
 }
 
 // handIn takes ballots from this node's own clients and passes on the new ones.
@@ -158,8 +158,8 @@ func (m *Machine) heard(from Peer, c Casting) {
 // hasBallot reports whether this node has verified exactly this ballot.
 func (m *Machine) hasBallot(b votes.MotionBallot) bool {
 	id := b.ID()
-	if d := m.polls.due[id]; d != nil {
-		return bytes.Equal(d.Encode(), b.Encode())
+	if due := m.polls.due.get(id); due != nil {
+		return bytes.Equal(due.Encode(), b.Encode())
 	}
 	if !m.polls.box.Has(id) {
 		return false

@@ -65,7 +65,7 @@ func (m *Machine) meet(p Peer) {
 }
 
 // none reports whether there are no ballots that other nodes may lack.
-func (p *polls) none() bool { return p.box.Len() == 0 && p.late.Len() == 0 }
+func (p *polls) none() bool { return p.box.Len() == 0 && p.due.late.Len() == 0 }
 
 func (s *session) open(now aweigh.Instant) bool { return s != nil && now < s.until }
 
