@@ -23,6 +23,7 @@ import (
 
 // Deciding is what the API needs of a node for motions.
 type Deciding interface {
+	Decision(id aweigh.Hash) (*node.Pending, scope.Head, error)
 	Motions(closed bool) ([]node.Motion, scope.Head, error)
 	Motion(prefix []byte) (node.Motion, scope.Head, error)
 	AwaitMotion(ctx context.Context, prefix []byte, tell func(node.Motion, scope.Head) error) error
@@ -49,7 +50,7 @@ func motionID(b []byte) ([]byte, error) {
 // keys sign decisions.
 func (s *service) people() map[aweigh.Hash]string {
 	names := maps.Clone(s.names)
-	for _, a := range s.node.Overview().Roster.Anchors { // those who joined since
+	for _, a := range s.at.Overview().Roster.Anchors { // those who joined since
 		names[machine.AuthorOf(machine.Peer(a.Peer))], names[a.Key.ID()] = a.Name, a.Name
 	}
 	return names
@@ -58,7 +59,7 @@ func (s *service) people() map[aweigh.Hash]string {
 // Motions implements aweighv1connect.NodeHandler.
 func (s *service) Motions(ctx context.Context, req *connect.Request[aweighv1.MotionsRequest]) (*connect.Response[aweighv1.MotionsResponse], error) {
 	heard := s.hear(ctx, req.Msg.Linearizable)
-	all, head, err := s.node.Motions(req.Msg.Closed)
+	all, head, err := s.route.Motions(req.Msg.Closed)
 	if err != nil {
 		return nil, problem(err)
 	}
@@ -99,7 +100,7 @@ func (s *service) motion(id []byte) (node.Motion, scope.Head, error) {
 	if err != nil {
 		return node.Motion{}, scope.Head{}, problem(err)
 	}
-	m, head, err := s.node.Motion(id)
+	m, head, err := s.route.Motion(id)
 	return m, head, problem(err)
 }
 
@@ -109,7 +110,7 @@ func (s *service) WatchMotion(ctx context.Context, req *connect.Request[aweighv1
 	if err != nil {
 		return problem(err)
 	}
-	return problem(s.node.AwaitMotion(ctx, id, func(m node.Motion, head scope.Head) error {
+	return problem(s.route.AwaitMotion(ctx, id, func(m node.Motion, head scope.Head) error {
 		answer := &aweighv1.MotionResponse{Header: s.named(s.read(head, false)), Motion: motionOf(&m, s.people())}
 		if err := s.superseding(answer.Motion); err != nil {
 			return err
@@ -126,7 +127,7 @@ func (s *service) ExportMotion(ctx context.Context, req *connect.Request[aweighv
 	}
 	ctx, cancel := patient(ctx)
 	defer cancel()
-	p, head, err := s.node.ExportMotion(ctx, id)
+	p, head, err := s.route.ExportMotion(ctx, id)
 	if err != nil {
 		return nil, problem(err)
 	}
@@ -148,7 +149,7 @@ func (s *service) Vote(ctx context.Context, req *connect.Request[aweighv1.VoteRe
 	}
 	ctx, cancel := patient(ctx)
 	defer cancel()
-	c, err := s.node.Vote(ctx, id, choice, req.Msg.Comment)
+	c, err := s.route.Vote(ctx, id, choice, req.Msg.Comment)
 	if err != nil {
 		return nil, problem(s.saying(err))
 	}
@@ -176,7 +177,7 @@ func (s *service) HandIn(ctx context.Context, req *connect.Request[aweighv1.Hand
 	}
 	ctx, cancel := patient(ctx)
 	defer cancel()
-	castings, err := s.node.HandIn(ctx, all)
+	castings, err := s.route.HandIn(ctx, all)
 	if err != nil {
 		return nil, problem(err)
 	}
@@ -210,7 +211,7 @@ func (s *service) contrary(place int, b *votes.MotionBallot) *aweighv1.ContraryB
 	out := &aweighv1.ContraryBallot{
 		Ballot: uint64(place), Motion: b.Motion[:], Voter: b.Voter[:], Choice: b.Choice.String(), Before: b.Choice.Other().String(),
 	}
-	if m, _, err := s.node.Motion(b.Motion[:]); err == nil && m.Opening != nil {
+	if m, _, err := s.route.Motion(b.Motion[:]); err == nil && m.Opening != nil {
 		for i := range m.Opening.Voters {
 			if v := &m.Opening.Voters[i]; v.Key.ID() == b.Voter {
 				out.Name = v.Name
@@ -232,7 +233,7 @@ func (s *service) withdrawable(m *node.Motion) (err error) {
 		return nil
 	case m.Mutation.Class == scope.Govern:
 		err = errors.New("api: a decision cannot be withdrawn; anchors reject it with \"aweigh ballot reject\"")
-	case m.Mutation.Author != machine.AuthorOf(s.node.Overview().Peer):
+	case m.Mutation.Author != machine.AuthorOf(s.at.Overview().Peer):
 		who := s.people()[m.Mutation.Author]
 		if who == "" {
 			who = "the node " + m.Mutation.Author.Short()
@@ -259,7 +260,7 @@ func (s *service) Withdraw(ctx context.Context, req *connect.Request[aweighv1.Wi
 	if err := s.withdrawable(&m); err != nil {
 		return nil, err
 	}
-	r, err := s.node.Withdraw(ctx, m.ID[:], onceOf(req.Msg.Once))
+	r, err := s.route.Withdraw(ctx, m.ID[:], onceOf(req.Msg.Once))
 	if err != nil {
 		return nil, problem(err)
 	}

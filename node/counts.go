@@ -175,9 +175,9 @@ func totals(by *[256]traffic) map[string]Traffic {
 }
 
 // Dropped returns how many inputs were refused since the start.
-func (n *Replica) Dropped() (total uint64) {
-	for i := range n.measured.refused {
-		total += n.measured.refused[i].Load()
+func (n *Node) Dropped() (total uint64) {
+	for i := range n.counted.refused {
+		total += n.counted.refused[i].Load()
 	}
 	return total
 }

@@ -74,7 +74,7 @@ var (
 
 func ofNode(n Node, port Etcd) source {
 	return func(to emit) {
-		o, c := n.Overview(), n.Counts()
+		o, c := n.Root().Overview(), n.Root().Counts()
 		position(to, o)
 		quorums(to, o, c)
 		work(to, o, c)
