@@ -230,8 +230,8 @@ func unsound(err error) bool {
 	return false
 }
 
-// withdrawable says why a motion cannot be withdrawn through this node, so that it is
-// not ordered in vain. One that is closed may have been by a repetition.
+// withdrawable reports why a motion cannot be withdrawn through this node, so that it
+// is not ordered in vain. One that is closed may have been by a repetition.
 func (s *service) withdrawable(m *node.Motion) (err error) {
 	switch {
 	case m.Ending != nil:
