@@ -225,8 +225,8 @@ func (s *service) contrary(place int, b *votes.MotionBallot) *aweighv1.ContraryB
 // not for want of room or because it comes too late.
 func unsound(err error) bool { return refusal.Of(err).Blame() }
 
-// withdrawable says why a motion cannot be withdrawn through this node, so that it is
-// not ordered in vain. One that is closed may have been by a repetition.
+// withdrawable reports why a motion cannot be withdrawn through this node, so that it
+// is not ordered in vain. One that is closed may have been by a repetition.
 func (s *service) withdrawable(m *node.Motion) (err error) {
 	switch {
 	case m.Ending != nil:

@@ -18,7 +18,7 @@ func (c *Client) Act(ctx context.Context, req *aweighv1.ActRequest) (*aweighv1.A
 	return write(ctx, c, func(n aweighv1connect.NodeClient) call[aweighv1.ActRequest, aweighv1.ActResponse] { return n.Act }, req, req.Once, fresh)
 }
 
-// Judge tells what scopes would say to a verb.
+// Judge reports what scopes would say to a verb.
 func (c *Client) Judge(ctx context.Context, req *aweighv1.JudgeRequest) (*aweighv1.JudgeResponse, error) {
 	return read(ctx, c, func(n aweighv1connect.NodeClient) call[aweighv1.JudgeRequest, aweighv1.JudgeResponse] { return n.Judge }, req)
 }

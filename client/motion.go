@@ -43,7 +43,7 @@ func (c *Client) Motions(ctx context.Context, closed bool) (*aweighv1.MotionsRes
 	}, &aweighv1.MotionsRequest{Closed: closed, Linearizable: true})
 }
 
-// Motion tells how a motion stands. Its ID may be cut short.
+// Motion reports how a motion stands. Its ID may be cut short.
 func (c *Client) Motion(ctx context.Context, id []byte) (*aweighv1.MotionResponse, error) {
 	return read(ctx, c, func(n aweighv1connect.NodeClient) call[aweighv1.MotionRequest, aweighv1.MotionResponse] {
 		return n.Motion

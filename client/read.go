@@ -66,7 +66,7 @@ func (c *Client) Checkpoint(ctx context.Context, network aweigh.NetworkID, old i
 	return checkpoint(resp, network, old)
 }
 
-// Status tells what a node knows of itself, its scope and its peers.
+// Status reports what a node knows of itself, its scope and its peers.
 func (c *Client) Status(ctx context.Context) (*aweighv1.StatusResponse, error) {
 	return read(ctx, c, func(n aweighv1connect.NodeClient) call[aweighv1.StatusRequest, aweighv1.StatusResponse] {
 		return n.Status

@@ -26,7 +26,7 @@ func oracle[T any](raw []byte) (any, error) {
 	return v, canon.Decode(raw, v)
 }
 
-// checkDecodings says where a decoder takes what its oracle does not, or
+// checkDecodings reports where a decoder takes what its oracle does not, or
 // otherwise, or sees something else in it.
 func checkDecodings(t *testing.T, raw []byte) {
 	t.Helper()

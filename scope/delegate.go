@@ -29,7 +29,7 @@ type Child struct {
 	Anchors []Anchor // ordered by the IDs of their keys
 }
 
-// Check says whether such a scope can be founded, as far as it tells itself.
+// Check reports whether such a scope can be founded, as far as it tells itself.
 func (c *Child) Check() error {
 	if len(c.Name) > maxAnchorName {
 		return fmt.Errorf("a scope's name has at most %d bytes", maxAnchorName)
@@ -58,7 +58,7 @@ func (c *Child) genesis(at aweigh.Instant, d Descent) Genesis {
 	return Genesis{Format: Format, Name: c.Name, Time: at, Policy: c.Policy, Anchors: c.Anchors, Descent: &d}
 }
 
-// delegable says why a prefix cannot be handed to a child as things stand.
+// delegable reports why a prefix cannot be handed to a child as things stand.
 func (s *State) delegable(c *Child, own *region, p *Policy) (failure, err error) {
 	switch {
 	case !bytes.HasPrefix(c.Prefix, own.prefix) || len(c.Prefix) == len(own.prefix):

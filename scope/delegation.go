@@ -123,7 +123,7 @@ func (r *region) with(order *Revocation) *region {
 	return &region{prefix: r.prefix, given: given}
 }
 
-// owns says why [key, end), in the sense of Op, is not all a scope's own.
+// owns reports why [key, end), in the sense of Op, is not all a scope's own.
 func (r *region) owns(key, end []byte) error {
 	if len(r.prefix) == 0 && len(r.given) == 0 {
 		return nil
@@ -140,7 +140,7 @@ func (r *region) went(c change) bool {
 	return ok && d.Revision == c.at.main
 }
 
-// ownsAll says why a transaction is not about a scope's own keys alone.
+// ownsAll reports why a transaction is not about a scope's own keys alone.
 func (r *region) ownsAll(t *Txn) error {
 	if len(r.prefix) == 0 && len(r.given) == 0 {
 		return nil

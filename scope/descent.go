@@ -47,7 +47,7 @@ type Bound struct {
 // ErrBound is wrapped where a policy does not meet what a scope above demands.
 var ErrBound = errors.New("scope: a scope above demands more")
 
-// check says whether a policy can demand it.
+// check reports whether a policy can demand it.
 func (b *Bound) check() error {
 	f := b.Finalize
 	if f.Den == 0 && f.Num != 0 || f.Num > f.Den || f.Den > quorum.MaxDen {
@@ -93,7 +93,7 @@ func less(a, b quorum.Rule) bool {
 	return a.Num*b.Den < b.Num*a.Den
 }
 
-// admits says why a scope below may not have a policy.
+// admits reports why a scope below may not have a policy.
 func (b *Bound) admits(p *Policy) error {
 	f := p.Rules.Finalize
 	switch {
@@ -180,7 +180,7 @@ func (h *takeover) digest() aweigh.Hash {
 	return aweigh.Sum([]byte("aweigh/handed/2"), h.sum.Bytes(), told)
 }
 
-// check says whether a scope can descend so.
+// check reports whether a scope can descend so.
 func (d *Descent) check(g *Genesis) error {
 	switch {
 	case d.Network.IsZero() || d.Parent.IsZero() || d.Depth == 0 || d.Height == 0:

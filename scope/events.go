@@ -16,7 +16,7 @@ type Event struct {
 	Prev  *KeyValue     // what an update or a deletion replaced, as of the revision before; nil if that is compacted
 }
 
-// Place says where one change of a key stands in the order of changes.
+// Place states where one change of a key stands in the order of changes.
 type Place struct {
 	Key      []byte
 	Revision int64

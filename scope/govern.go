@@ -149,7 +149,7 @@ func (x *execution) decide(d decided) {
 	x.government.changed, x.tally.early = true, true
 }
 
-// mayPropose says why an author cannot put a decision on the agenda.
+// mayPropose reports why an author cannot put a decision on the agenda.
 func (x *execution) mayPropose(m *CheckedMutation, weighs bool) (failure, err error) {
 	mine, outside := 0, 0
 	err = x.eachOpen(func(_ aweigh.Instant, _ votes.MotionID, line docketed) bool {
@@ -176,7 +176,7 @@ func (x *execution) mayPropose(m *CheckedMutation, weighs bool) (failure, err er
 	return nil, nil
 }
 
-// admissible says why a decision could not take effect as things stand.
+// admissible reports why a decision could not take effect as things stand.
 func (x *execution) admissible(d *Decision) (failure, err error) {
 	r := x.epoch.Roster
 	seat, seated := r.Seat(d.Subject)
@@ -220,8 +220,8 @@ func (x *execution) admissible(d *Decision) (failure, err error) {
 	return nil, nil
 }
 
-// mayDelegate says why a prefix cannot be delegated: as things stand, or because of
-// what is decided already.
+// mayDelegate reports why a prefix cannot be delegated: as things stand, or because
+// of what is decided already.
 func (x *execution) mayDelegate(c *Child) (failure, err error) {
 	if failure := x.undecided(c); failure != nil {
 		return failure, nil
@@ -245,7 +245,7 @@ func (x *execution) mayDelegate(c *Child) (failure, err error) {
 	return ignore(failure, errEnough), err
 }
 
-// undecided says which decision about the same keys stands on the agenda already.
+// undecided reports which decision about the same keys stands on the agenda already.
 func (x *execution) undecided(c *Child) (failure error) {
 	for i := range x.government.carried {
 		d := &x.government.carried[i].Decision
@@ -256,7 +256,7 @@ func (x *execution) undecided(c *Child) (failure error) {
 	return nil
 }
 
-// takes says why a policy could not follow the one in force.
+// takes reports why a policy could not follow the one in force.
 func (s *State) takes(e *Epoch, p *Policy) (failure, err error) {
 	g, err := s.Genesis()
 	if err != nil {
@@ -269,7 +269,7 @@ func (s *State) takes(e *Epoch, p *Policy) (failure, err error) {
 	return failure, nil
 }
 
-// takes says why a policy could not follow that of an epoch, as its roster stands.
+// takes reports why a policy could not follow that of an epoch, as its roster stands.
 func (e *Epoch) takes(p *Policy) error {
 	if l := p.Limits; l.MutationBytes < leastMutation || l.BundleBytes < 2*leastMutation || l.BlockBytes < 2*leastMutation || l.ValidFor < time.Second {
 		return fmt.Errorf("under such limits no policy could be set again: a mutation needs %d bytes, a bundle and a block twice as many, and a second to be ordered", leastMutation)
@@ -294,7 +294,7 @@ func (e *Epoch) takes(p *Policy) error {
 // leastMutation has room for any decision.
 const leastMutation = 16 << 10
 
-// without says why an anchor cannot go.
+// without reports why an anchor cannot go.
 func (x *execution) without(a aweigh.AnchorID) error {
 	rest := slices.DeleteFunc(slices.Collect(x.epoch.Roster.Weights.All()), func(s quorum.Share) bool { return s.Anchor == a })
 	if len(rest) == 0 {

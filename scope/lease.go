@@ -9,7 +9,7 @@ import (
 	"github.com/aweigh/aweigh"
 )
 
-// LeaseKind says what a LeaseRequest asks for.
+// LeaseKind states what a LeaseRequest asks for.
 type LeaseKind uint8
 
 const (
@@ -71,7 +71,7 @@ func (v *volume) take(keys, bytes int64) bool {
 // still, and no lease could be renewed.
 const leaseHalt = 5 * time.Second
 
-// Check says whether the request is well-formed.
+// Check reports whether the request is well-formed.
 func (r *LeaseRequest) Check() error {
 	most := 1
 	switch r.Kind {

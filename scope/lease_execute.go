@@ -54,7 +54,7 @@ func (x *execution) leasing(m *CheckedMutation, out *Outcome) (failure, err erro
 // ErrGuarded refuses to revoke a lease whose keys only approval can remove.
 var ErrGuarded = errors.New("scope: the policy asks for approval of the deletion of keys that the lease holds; delete them, which can wait for it. When the lease expires, they stay without it")
 
-// revocable says why a lease cannot be revoked.
+// revocable reports why a lease cannot be revoked.
 func (x *execution) revocable(m *CheckedMutation, id int64) (failure, err error) {
 	judged := x.epoch.rules.Has(writeVerb)
 	if len(x.policy.Approvals) == 0 && !judged {
@@ -280,8 +280,8 @@ func (x *execution) resize(id, keys, size int64) error {
 	return nil
 }
 
-// leasable says why a put cannot be attached to its lease. prev is the version
-// before the transaction, zero if there was none.
+// leasable reports why a put cannot be attached to its lease. prev is the
+// version before the transaction, zero if there was none.
 func (x *execution) leasable(op *Op, prev *KeyValue) (failure, err error) {
 	v := KeyValue{Key: op.Key, Value: op.Value, Lease: op.Lease}
 	if op.IgnoreValue {

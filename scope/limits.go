@@ -79,7 +79,7 @@ func MostLimits() Limits {
 	}
 }
 
-// Check says whether a policy may have these limits. Errors wrap ErrInvalid.
+// Check reports whether a policy may have these limits. Errors wrap ErrInvalid.
 func (l Limits) Check() error {
 	for _, b := range []struct {
 		name               string
@@ -118,7 +118,8 @@ func (l Limits) Check() error {
 	return l.outlasts("mutations that are valid for at most", l.ValidFor)
 }
 
-// outlasts says why the drift bound is too large beside something that a scope's time ends. A duration of 0 is none.
+// outlasts reports why the drift bound is too large beside something that a scope's time ends. A duration of 0 is
+// none.
 func (l Limits) outlasts(what string, d time.Duration) error {
 	if d != 0 && d < driftFactor*l.Drift {
 		return fmt.Errorf("%w: limits.drift is %v, too large for %s %v; the least is %d times the drift", ErrInvalid, l.Drift, what, d, driftFactor)

@@ -149,7 +149,7 @@ func (r *Recorded) Vote(id votes.MotionID) (votes.CheckedMotionBallot, error) {
 	return c, err
 }
 
-// MotionIndex says how many motions there are.
+// MotionIndex states how many motions there are.
 type MotionIndex struct {
 	_      struct{} `cbor:",toarray"`
 	Open   int64

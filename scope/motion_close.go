@@ -39,8 +39,8 @@ func (x *execution) enact(mo *Motion, m *CheckedMutation) (succeeded bool, failu
 	return p.succeeded, nil, nil
 }
 
-// stands says why what a motion asks for cannot be done any more, and changes
-// nothing; p is the plan of its transaction.
+// stands reports why what a motion asks for cannot be done any more, and
+// changes nothing; p is the plan of its transaction.
 func (x *execution) stands(mo *Motion, m *CheckedMutation) (p plan, failure, err error) {
 	if mo.Epoch < x.next.head.Governed {
 		return p, errors.New("scope: others govern the scope since it opened; propose it again"), nil
@@ -87,8 +87,8 @@ func (x *execution) stands(mo *Motion, m *CheckedMutation) (p plan, failure, err
 	return p, failure, nil
 }
 
-// asked says whether the policy asks by now for another approval than when a motion
-// opened: a change of policy would otherwise be no change for what is open.
+// asked reports whether the policy asks by now for another approval than when a
+// motion opened: a change of policy would otherwise be no change for what is open.
 func asked(mo *Motion, now *Approval) (failure error) {
 	if !bytes.Equal(canon.Encode(*now), canon.Encode(mo.Approval)) {
 		return errors.New("scope: the policy asks for another approval by now; propose it again")
@@ -96,7 +96,7 @@ func asked(mo *Motion, now *Approval) (failure error) {
 	return nil
 }
 
-// unchanged says what is not as it was when a motion opened.
+// unchanged reports what is not as it was when a motion opened.
 func (x *execution) unchanged(mo *Motion, p *plan) (failure, err error) {
 	if p.succeeded != mo.Success {
 		return errors.New("scope: the conditions of its transaction hold no more as they did when it opened"), nil

@@ -43,8 +43,9 @@ type MotionReport struct {
 	Head     Attestation // of the block whose lineage includes the opening
 	Under    *Epoch      // of Origin
 	Effects  []Effect    // of the branch that was chosen; none of a transaction with transactions within
-	// Bare says that no block after the opening is known. Then the mutation, its author, the block, its anchors and the policy are proven; but
-	// which of the policy's approvals it takes, whether its conditions held, and what it found stand on the word of the node that exported it.
+	// Bare means that no block after the opening is known. Then the mutation, its author, the block, its anchors and
+	// the policy are proven; but which of the policy's approvals it takes, whether its conditions held, and what it
+	// found stand on the word of the node that exported it.
 	Bare bool
 }
 
@@ -56,9 +57,9 @@ type Effect struct {
 	Found Found
 	// Held is what they held, by key, or less where that was not at hand.
 	Held []KeyValue
-	// Proven says that the one key of the operation held just this, or nothing, when
-	// the motion opened. Of a range, Held was written, but may have been changed or
-	// deleted before.
+	// Proven means that the one key of the operation held just this, or nothing,
+	// when the motion opened. Of a range, Held was written, but may have been
+	// changed or deleted before.
 	Proven bool
 }
 
@@ -234,7 +235,7 @@ func (p *MotionProof) fill(effects []Effect, mo *Motion) error {
 	return nil
 }
 
-// Class says what the effect does to a key that held something, or not.
+// Class reports what the effect does to a key that held something, or not.
 func (e *Effect) Class() lineage.Class {
 	switch {
 	case e.Op.Kind == OpDelete:

@@ -131,7 +131,7 @@ func (o *roomOracle) bounded(open []countedMotion) {
 	}
 }
 
-// takes says whether a motion finds room, and which ones give way to it.
+// takes reports whether a motion finds room, and which ones give way to it.
 func (o *roomOracle) takes(open []countedMotion, m countedMotion, now aweigh.Instant) (
 	left []countedMotion, way []votes.MotionID, ok bool,
 ) {

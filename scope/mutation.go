@@ -8,7 +8,7 @@ import (
 	"github.com/aweigh/aweigh/votes"
 )
 
-// Class says what a mutation changes.
+// Class states what a mutation changes.
 type Class uint8
 
 const (
@@ -152,7 +152,7 @@ type Op struct {
 	Txn         *Txn   // OpTxn
 }
 
-// Range says how to read a range of keys: etcd's RangeRequest without the keys.
+// Range states how to read a range of keys: etcd's RangeRequest without the keys.
 type Range struct {
 	_                    struct{} `cbor:",toarray"`
 	Revision             int64    // 0: the newest

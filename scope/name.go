@@ -9,7 +9,7 @@ import (
 	"github.com/aweigh/aweigh"
 )
 
-// NameKind says what a Naming does.
+// NameKind states what a Naming does.
 type NameKind uint8
 
 const (
@@ -81,8 +81,8 @@ var (
 	ErrNoVersion = errors.New("scope: that version is not there, or was dropped by a compaction; see the object's history")
 )
 
-// check says whether the naming is well-formed. What its kind does not use must
-// be absent, so that one meaning has one encoding.
+// check reports whether the naming is well-formed. What its kind does not use
+// must be absent, so that one meaning has one encoding.
 func (n *Naming) check(lim Limits) error {
 	forks, rolls := n.Kind == Fork, n.Kind == Rollback
 	foreign := forks && len(n.Key) > 0 || (n.Kind == Unbind || rolls) && len(n.To) > 0 || n.Kind != Move && n.Until != 0 ||

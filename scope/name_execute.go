@@ -50,7 +50,7 @@ func (x *execution) name(m *CheckedMutation) (_ []Response, failure, err error) 
 	return []Response{resp}, nil, nil
 }
 
-// free says why a key cannot come to name an object of some bytes.
+// free reports why a key cannot come to name an object of some bytes.
 func (x *execution) free(key []byte, size int) (failure, err error) {
 	_, ok, err := x.newest(key)
 	if ok {

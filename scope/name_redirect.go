@@ -14,7 +14,7 @@ import (
 // A key that has content names an object. What is left of an alias that was moved
 // counts only while the key has none, and goes when it comes to name something.
 
-// mayRedirect says why no redirect can be left until an instant.
+// mayRedirect reports why no redirect can be left until an instant.
 func (x *execution) mayRedirect(until aweigh.Instant) error {
 	now := x.block.Header.Time
 	switch {

@@ -60,7 +60,7 @@ func (v *view) one(key []byte, r Range, current int64) (RangeResult, error) {
 	return res, nil
 }
 
-// readable says whether content as of a revision can be read; 0 is the newest.
+// readable reports whether content as of a revision can be read; 0 is the newest.
 func (h *Head) readable(rev int64) error {
 	switch {
 	case rev <= 0:

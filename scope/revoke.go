@@ -81,7 +81,7 @@ func (s *State) obeyable(r *Revocation, at aweigh.Instant) (failure, err error) 
 	return nil, nil
 }
 
-// revocable says why a revocation is none of the scope.
+// revocable reports why a revocation is none of the scope.
 func (s *State) revocable(g *Genesis, r *Revocation) error {
 	switch {
 	case g.Notice() == 0:
@@ -101,8 +101,8 @@ func (s *State) revocable(g *Genesis, r *Revocation) error {
 	return g.Descent.Bound.admits(&r.Child.Policy)
 }
 
-// CheckRevocation says whether the block may obey the order that it carries, given the one
-// that is known here. Errors wrap ErrInvalid (and ErrSuperseded), or ErrUnheard if that may change, or are
+// CheckRevocation reports whether the block may obey the order that it carries, given the one that is
+// known here. Errors wrap ErrInvalid (and ErrSuperseded), or ErrUnheard if that may change, or are
 // those of the store.
 func (s *State) CheckRevocation(b *Block, known *Revocation) error {
 	r := b.Revocation
@@ -189,8 +189,8 @@ func (s *State) yield(e *Epoch, c *Child, carried agenda, ledger trust.Ledger, a
 	return u, nil
 }
 
-// mayRevoke says why a scope to which a prefix was delegated cannot be given another
-// government: as things stand, or because of what is decided already.
+// mayRevoke reports why a scope to which a prefix was delegated cannot be given
+// another government: as things stand, or because of what is decided already.
 func (x *execution) mayRevoke(c *Child) (failure, err error) {
 	if failure := x.undecided(c); failure != nil {
 		return failure, nil

@@ -365,8 +365,8 @@ func (i *Import) expiry(k, ids []byte) error {
 	return nil
 }
 
-// Finish says whether all that came is the state that the headers claim, no more
-// and no less, and gives the last ops. Errors wrap ErrInvalid.
+// Finish reports whether all that came is the state that the headers claim, no
+// more and no less, and gives the last ops. Errors wrap ErrInvalid.
 func (i *Import) Finish() ([]kv.Op, error) {
 	ops, err := i.enter()
 	if err != nil {

@@ -58,7 +58,7 @@ func (f *founded) enter(e *lineage.Entry) error {
 	return nil
 }
 
-// check says whether what came is what was handed over.
+// check reports whether what came is what was handed over.
 func (f *founded) check(i *Import) error {
 	f.taken.sum = i.sum
 	h := &i.state.head

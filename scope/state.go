@@ -14,7 +14,7 @@ import (
 	"github.com/aweigh/aweigh/trust"
 )
 
-// Head says where a scope's state stands.
+// Head states where a scope's state stands.
 type Head struct {
 	_       struct{} `cbor:",toarray"`
 	Network aweigh.NetworkID
@@ -196,7 +196,7 @@ func (s *State) digest() aweigh.Hash {
 	return sha256.Sum256(b)
 }
 
-// Head says where the state stands.
+// Head reports where the state stands.
 func (s *State) Head() Head { return s.head }
 
 // Height is that of the last block, 0 for the genesis.

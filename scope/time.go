@@ -25,7 +25,7 @@ func (s *State) NextTime(now aweigh.Instant) aweigh.Instant {
 	return max(now, s.head.Time.Add(timeStep))
 }
 
-// CheckTime says whether a block on top of the state may have a time, for a node whose clock shows
+// CheckTime reports whether a block on top of the state may have a time, for a node whose clock shows
 // now (P13). That it is past the parent's is for CheckHeader to say. Errors wrap ErrInvalid and ErrEarly.
 func (s *State) CheckTime(at, now aweigh.Instant, lim *Limits) error {
 	if Early(at, s.head.Time, now.Add(lim.Drift)) {

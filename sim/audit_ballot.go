@@ -18,7 +18,7 @@ type follower struct {
 	states  func(uint64, int) // is told of each state of votes, by its sketch; nil: nobody asks
 }
 
-// sees tells which state the votes are in.
+// sees passes the state of the votes to states.
 func (f *follower) sees(w *World, m *monitor.Epoch) {
 	if f.states != nil {
 		f.states(m.Sketch(), w.script.used)

@@ -258,7 +258,7 @@ func (c *conduct) score(was *scope.Epoch, before trust.Ledger, old trust.Standin
 	return trust.Score(min(score-min(score, idle), uint64(trust.MaxScore)))
 }
 
-// rests says which anchors of the new roster lead no views.
+// rests reports which anchors of the new roster lead no views.
 func (c *conduct) rests(was, e *scope.Epoch) []bool {
 	rests := make([]bool, len(e.Roster.Anchors))
 	total, away := e.Roster.Weights.Total(), uint64(0)

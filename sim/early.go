@@ -41,7 +41,7 @@ func (n *Node) wakeEarly() {
 	})
 }
 
-// idle says what a step did that no event and no alarm asked for, "" if nothing.
+// idle reports what a step did that no event and no alarm asked for, "" if nothing.
 func idle(fx machine.Effects) string {
 	switch {
 	case len(fx.Send) > 0:

@@ -101,7 +101,7 @@ func (r *recount) contrary(i, j int, ends []*scope.Ending) bool {
 
 func applies(e *scope.Ending) bool { return e != nil && e.Fate == scope.Carried }
 
-// lacks says what people still wait for although it must come: a motion that honest
+// lacks reports what people still wait for although it must come: a motion that honest
 // ballots close, or whose deadline is over, and a ballot that an honest node took, also
 // one that makes no blocks.
 func (x *watch) lacks() string {

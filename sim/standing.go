@@ -219,8 +219,8 @@ func tightGroup(e *scope.Epoch, l trust.Ledger) bool {
 	return false
 }
 
-// misjudged says which bound a standing broke from one epoch to the next, "" if
-// none.
+// misjudged reports which bound a standing broke from one epoch to the next, ""
+// if none.
 func misjudged(p trust.Params, old trust.Standing, known bool, s trust.Standing, honest bool) string {
 	gain := p.Gain + p.Lead
 	loss := old.Score/trust.Score(p.Decay) + old.Score/trust.Score(p.Absence) + p.Idle

@@ -196,7 +196,7 @@ func (w *World) bundles(block []byte) error {
 	return err
 }
 
-// caughtUp says what is wrong with final blocks that one gives another.
+// caughtUp reports what is wrong with final blocks that one gives another.
 func (w *World) caughtUp(c machine.Blocks) (err error) {
 	var last scope.Header
 	for i, raw := range c.Blocks {

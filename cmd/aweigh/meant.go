@@ -25,7 +25,8 @@ var sameFlags = [][]string{
 	{"if-rev", "revision", "mod-revision"}, {"rev", "revision"}, {"serializable", "consistency", "local"},
 }
 
-// flagMeant says which flag of a command an unknown one may stand for, and what one holds whose value cannot be read.
+// flagMeant reports which flag of a command an unknown one may stand for, and what one holds whose value cannot be
+// read.
 func flagMeant(c *cobra.Command, err error) error {
 	var value *pflag.InvalidValueError
 	if errors.As(err, &value) {
@@ -65,7 +66,7 @@ func flagMeant(c *cobra.Command, err error) error {
 // argumentCount matches what cobra says of a number of arguments.
 var argumentCount = regexp.MustCompile(`^(?:accepts|requires) (at (?:least|most) |between \d+ and )?(\d+) arg\(s\), (?:only )?received (\d+)$`)
 
-// argumentsMeant says how many arguments a command takes.
+// argumentsMeant reports how many arguments a command takes.
 func argumentsMeant(c *cobra.Command, text string) string {
 	command := strings.TrimPrefix(c.CommandPath(), c.Root().Name()+" ")
 	if name, ok := strings.CutPrefix(text, "unknown command "); ok && !c.HasSubCommands() {

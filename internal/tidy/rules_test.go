@@ -15,7 +15,7 @@ var (
 	held    = append(slices.Clip(pure), "internal/lthash", "node/machine", "node/referral") // held to the rules of pure code
 )
 
-// directions says what the packages in and below a folder may import of this
+// directions states what the packages in and below a folder may import of this
 // module, besides each other. The longest folder that fits applies; a package
 // that no row covers is an error.
 var directions = []struct {

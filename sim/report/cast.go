@@ -37,7 +37,7 @@ func castTable(r *sim.Result) table {
 	return t
 }
 
-// faultTable says what else breaks, and when.
+// faultTable reports what else breaks, and when.
 func faultTable(s scenario.Scenario) table {
 	t := table{Head: []string{"fault", "which means that", "at", "for", "nodes"}}
 	for _, f := range s.Faults.Timed {

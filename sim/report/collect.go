@@ -12,8 +12,8 @@ import (
 	"github.com/aweigh/aweigh/sim/scenario"
 )
 
-// Plan says what a study runs. The zero value of a field means the default named
-// beside it; with all defaults it takes about a minute on two cores.
+// Plan states what a study runs. The zero value of a field means the default
+// named beside it; with all defaults it takes about a minute on two cores.
 type Plan struct {
 	Info                       // Command is that of the whole study; aweigh sim report
 	Seed    uint64             // the first; 1

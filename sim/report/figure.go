@@ -18,7 +18,7 @@ type figure struct {
 	Source  *Source
 }
 
-// keyEntry says what a sign in a drawing stands for.
+// keyEntry states what a sign in a drawing stands for.
 type keyEntry struct {
 	Sign template.HTML
 	Text string
@@ -45,7 +45,7 @@ func (t table) cut() table {
 	return t
 }
 
-// Source says where the data of a figure comes from.
+// Source states where the data of a figure comes from.
 type Source struct {
 	Seeds   string // such as 1 to 5
 	Command string // that makes the figure again

@@ -29,7 +29,7 @@ type Scenario struct {
 	Stop     time.Duration `yaml:"stop,omitempty"`     // when clients and faults end; 10s
 	Schedule string        `yaml:"schedule,omitempty"` // of what becomes of frames of consensus in turn, in hex, see FateOf; none
 
-	// Heal says what follows after Stop. Without it the run ends there.
+	// Heal states what follows after Stop. Without it the run ends there.
 	Heal *Heal `yaml:"heal,omitempty"`
 	// Expect names the invariants that this scenario breaks, which only one whose
 	// faulty anchors weigh more than the fault budget may do. The run goes on until
@@ -58,8 +58,8 @@ type Network struct {
 	Notice      time.Duration `yaml:"notice,omitempty"`      // after which scopes that are founded can be revoked; 0: never
 }
 
-// Links says how frames travel. A frame takes the model's delay, which is drawn
-// anew for each frame, so that frames overtake each other.
+// Links states how frames travel. A frame takes the model's delay, which is
+// drawn anew for each frame, so that frames overtake each other.
 type Links struct {
 	Model   string        `yaml:"model,omitempty"`   // uniform, constant, lognormal or regions; uniform
 	Delay   time.Duration `yaml:"delay,omitempty"`   // least (uniform), exact (constant) or median (lognormal); 1ms

@@ -201,7 +201,7 @@ func keys(t reflect.Type) []string {
 	return names
 }
 
-// unknownKey says what a key that t lacks may stand for, and which it has.
+// unknownKey reports what a key that t lacks may stand for, and which it has.
 func unknownKey(key string, t reflect.Type) string {
 	known := keys(t)
 	meant := key
@@ -246,7 +246,8 @@ func elsewhere(key string, t reflect.Type, path string) string {
 	return ""
 }
 
-// unknown says that a name is none of those known, and which it may stand for.
+// unknown is the text for a name that is not known, with the known name that it
+// may stand for.
 func unknown(name string, known []string) string {
 	if near := nearest(name, known); near != "" {
 		return fmt.Sprintf("%q is unknown; did you mean %q?", name, near)

@@ -6,7 +6,7 @@ import (
 	"io"
 )
 
-// TraceDiff says where two readable traces part.
+// TraceDiff states where two readable traces part.
 type TraceDiff struct {
 	Equal  bool
 	Line   uint64   // the first that differs, from 1; of equal traces, how many there are

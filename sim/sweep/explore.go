@@ -13,7 +13,8 @@ import (
 	"github.com/aweigh/aweigh/sim/scenario"
 )
 
-// ExploreConfig says which schedules to play. The zero value of a field means the default named beside it.
+// ExploreConfig states which schedules to play. The zero value of a field means the default named beside
+// it.
 type ExploreConfig struct {
 	Seed   uint64              // of chance; 1
 	Worlds int                 // how many to play, those of Corpus besides; 1000

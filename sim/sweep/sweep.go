@@ -14,7 +14,7 @@ import (
 	"github.com/aweigh/aweigh/sim/scenario"
 )
 
-// Config says which worlds to run. The zero value of a field means the
+// Config states which worlds to run. The zero value of a field means the
 // default named beside it.
 type Config struct {
 	From        uint64                                                                     // the first seed; 1

@@ -102,13 +102,13 @@ func named(name string) bool {
 	return err == nil && len(sum) == sha256.Size && strings.HasSuffix(name, FileSuffix)
 }
 
-// Imported says what became of the ballots of a file.
+// Imported states what became of the ballots of a file.
 type Imported struct {
 	Added, Repeated, Equivocated, Refused int
 	Reasons                               []Refusal // of the first MaxReasons that were refused
 }
 
-// Refusal says why one ballot was not taken.
+// Refusal states why one ballot was not taken.
 type Refusal struct {
 	Ballot int // its number in the file, from 0
 	What   votes.MotionBallot
