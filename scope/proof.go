@@ -31,13 +31,13 @@ type KeyProof struct {
 type Report struct {
 	Entry    lineage.Entry
 	Kv       *KeyValue       // nil for a deletion
-	Mutation Mutation        // zero if no mutation asked for the change: Entry.Reason says why it was made
+	Mutation Mutation        // zero if no mutation asked for the change: Entry.Reason is its cause
 	Author   votes.PublicKey // likewise
 	Origin   Attestation     // of the block that carried the mutation, or made the change; zero if Taken
 	Head     Attestation     // of the block whose lineage includes the entry
 	Under    *Epoch          // of Origin: by whose rules and weights it became final
 	Approved *Approved       // by whom, if it took a motion
-	Taken    *Descent        // of the scope, if it took the key over from its parent, whose history says more
+	Taken    *Descent        // of the scope, if it took the key over from its parent, which has the earlier history
 }
 
 // NewKeyProof collects the proof for the newest change of a key in s. Origin is
@@ -146,7 +146,7 @@ func (p *Policy) guard(e *lineage.Entry) *Approval {
 	return needed
 }
 
-// wrote checks that content is what the entry wrote; nil stands for a deletion.
+// wrote checks that the entry wrote a content; nil stands for a deletion.
 func (l *Listed) wrote(v *KeyValue) error {
 	e := &l.Entry
 	switch {
