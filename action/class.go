@@ -2,7 +2,7 @@ package action
 
 import "fmt"
 
-// Class says what comes of a verb that is allowed.
+// Class states what comes of a verb that is allowed.
 type Class uint8
 
 const (

@@ -42,8 +42,8 @@ func (r Rule) String() string {
 	return s + " when " + strconv.Quote(r.When)
 }
 
-// Check says whether a table can have the rule, and where its predicate is wrong.
-// Errors wrap ErrRule.
+// Check reports whether a table can have the rule, and where its predicate is
+// wrong. Errors wrap ErrRule.
 func (r Rule) Check() error {
 	if err := r.form(); err != nil {
 		return err
@@ -80,8 +80,8 @@ func (r Rule) form() error {
 	return nil
 }
 
-// CheckVerb says whether a text is a verb, as package alias reads them. Errors wrap
-// ErrRule.
+// CheckVerb reports whether a text is a verb, as package alias reads them. Errors
+// wrap ErrRule.
 func CheckVerb(verb string) error {
 	if err := alias.CheckAction(verb); err != nil {
 		return fmt.Errorf("%w: %w", ErrRule, err)
@@ -104,7 +104,7 @@ func builtin(verb string) Class {
 // once. The zero value has no opinion.
 type Table []Rule
 
-// Check says whether a policy can have the table. Errors wrap ErrRule.
+// Check reports whether a policy can have the table. Errors wrap ErrRule.
 func (t Table) Check() error {
 	if len(t) > MaxRules {
 		return fmt.Errorf("%w: %d rules, at most %d are taken", ErrRule, len(t), MaxRules)

@@ -119,8 +119,8 @@ func chain(source *ast.SourceInfo, operator string, parts []ast.Expr) (flat []as
 	return flat
 }
 
-// shaped says where an expression that was read leaves what all nodes take alike. It wants
-// no types, so that it comes before the work of finding them.
+// shaped reports where an expression that was read leaves what all nodes take alike. It
+// wants no types, so that it comes before the work of finding them.
 func shaped(tree *ast.AST) error {
 	s := &shape{source: tree.SourceInfo()}
 	return s.check(tree.Expr(), 1)

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// SyntaxError says why a text is no name, and at which byte of it.
+// SyntaxError states why a text is no name, and at which byte of it.
 type SyntaxError struct {
 	Offset int    // of the offending byte in Input; its length if something is missing at the end
 	Input  string // as given
@@ -77,7 +77,7 @@ func (p *parser) name() (n Name, ok bool) {
 	return n, ok
 }
 
-// CheckAction says whether a text is an action. Errors are of type *SyntaxError.
+// CheckAction reports whether a text is an action. Errors are of type *SyntaxError.
 func CheckAction(text string) error {
 	if at, reason := checkAction(text); reason != "" {
 		return &SyntaxError{Offset: at, Input: text, Reason: reason}

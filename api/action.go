@@ -72,7 +72,7 @@ func checkQuery(q node.ActionQuery) error {
 	return action.CheckVerb(q.Verb)
 }
 
-// suits says what a request has that its verb has no use for, or lacks.
+// suits reports what a request has that its verb has no use for, or lacks.
 func suits(m *aweighv1.ActRequest, class action.Class) (err error) {
 	switch takes := class == action.Write || class == action.Signal; {
 	case class == action.Write && !m.HasValue:

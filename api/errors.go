@@ -123,7 +123,7 @@ func detailed(code connect.Code, err error, p *aweighv1.Problem) error {
 	return e
 }
 
-// failure says why a mutation that is final did not apply; nil if it did.
+// failure reports why a mutation that is final did not apply; nil if it did.
 func failure(r machine.Receipt) error {
 	switch r.Code {
 	case scope.Applied:

@@ -13,6 +13,7 @@ import (
 	"github.com/aweigh/aweigh"
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/internal/refusal"
 	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/scope"
@@ -222,17 +223,10 @@ func (s *service) contrary(place int, b *votes.MotionBallot) *aweighv1.ContraryB
 
 // unsound reports whether a ballot was refused for what it is, wherever it comes, and
 // not for want of room or because it comes too late.
-func unsound(err error) bool {
-	for _, e := range []error{votes.ErrMalformed, votes.ErrForged, votes.ErrForeign, votes.ErrOtherScope, votes.ErrStranger, votes.ErrKey} {
-		if errors.Is(err, e) {
-			return true
-		}
-	}
-	return false
-}
+func unsound(err error) bool { return refusal.Of(err).Blame() }
 
-// withdrawable says why a motion cannot be withdrawn through this node, so that it is
-// not ordered in vain. One that is closed may have been by a repetition.
+// withdrawable reports why a motion cannot be withdrawn through this node, so that it
+// is not ordered in vain. One that is closed may have been by a repetition.
 func (s *service) withdrawable(m *node.Motion) (err error) {
 	switch {
 	case m.Ending != nil:

@@ -81,8 +81,8 @@ func listen(address string, h http.Handler) (*Server, error) {
 // ErrAddress is wrapped for an address that is not host:port.
 var ErrAddress = errors.New("api: the address is not host:port")
 
-// CheckOpen says whether Listen would take an address. Errors wrap ErrAddress
-// or ErrOpen.
+// CheckOpen reports whether Listen would take an address. Errors wrap
+// ErrAddress or ErrOpen.
 func CheckOpen(address string, open bool) error {
 	_, port, err := net.SplitHostPort(address)
 	if err == nil {

@@ -41,7 +41,7 @@ func (c *Client) PutIf(ctx context.Context, req *aweighv1.PutRequest, revision i
 	return resp, nil
 }
 
-// conflict says what a transaction of PutIf found instead.
+// conflict reports what a transaction of PutIf found instead.
 func conflict(txn *aweighv1.TxnResponse) error {
 	if len(txn.Responses) == 0 {
 		return ErrCondition // answered from the record

@@ -49,9 +49,9 @@ var (
 	ErrNotHeld = errors.New("client: the node does not hold the scope")
 )
 
-// Undecided tells what ErrUndecided, which it wraps, knows of the write.
+// Undecided wraps ErrUndecided and holds what is known of the write.
 type Undecided struct {
-	Mutation   []byte    // its identity, if the node told it
+	Mutation   []byte    // its identity, if the node returned it
 	ValidUntil time.Time // it can become final until then; zero if unknown
 	Once       *aweighv1.Once
 	Node       string // address of the node that may have taken it
@@ -64,7 +64,7 @@ func (u *Undecided) Error() string { return u.Cause.Error() }
 // Unwrap gives ErrUndecided and the cause.
 func (u *Undecided) Unwrap() []error { return []error{ErrUndecided, u.Cause} }
 
-// Gone tells that the nodes of a watch went away. It wraps ErrUnreachable.
+// Gone means that the nodes of a watch went away. It wraps ErrUnreachable.
 type Gone struct {
 	Next  int64 // the revision from which to continue
 	Cause error

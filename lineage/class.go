@@ -2,7 +2,7 @@ package lineage
 
 import "fmt"
 
-// Class says what an entry records. The numbers stand in encodings and never
+// Class states what an entry records. The numbers stand in encodings and never
 // change their meaning.
 type Class uint8
 

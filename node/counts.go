@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/refusal"
 	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/scope"
 )
@@ -13,7 +14,7 @@ import (
 type Counts struct {
 	Blocks    uint64 // final
 	Mutations uint64 // in final blocks, failed ones included
-	Refused   [machine.Refusals]uint64
+	Refused   [refusal.Classes]uint64
 	Anchors   []AnchorCounts // in the order of the roster
 
 	Commits    Latencies // from a client's mutation to its outcome
@@ -55,7 +56,7 @@ type measured struct {
 // inAll is what a node counts in all scopes together.
 type inAll struct {
 	blocks, mutations     atomic.Uint64
-	refused               [machine.Refusals]atomic.Uint64
+	refused               [refusal.Classes]atomic.Uint64
 	commits, reads        latency
 	undecided, unanswered atomic.Uint64
 	sent, received        [256]traffic // by tag

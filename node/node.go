@@ -85,6 +85,9 @@ func (l *session) fail(err error) {
 
 // New returns a node, which does nothing until Run. An empty store is bootstrapped from the genesis.
 func New(cfg Config) (*Node, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
 	cfg = cfg.withDefaults()
 	own, err := machine.PeerOf(cfg.Identity)
 	if err != nil {

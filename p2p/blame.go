@@ -97,10 +97,10 @@ func (r *offender) faded(now time.Time) float64 {
 	return max(0, r.points-r.forgets*now.Sub(r.last).Seconds())
 }
 
-// Blame tells that a peer did what no honest node of this network does, such as
-// sending a frame with a forged signature. One that goes on is disconnected and
-// refused: for 10 s, then for twice as long each time, up to an hour; a member
-// that goes on for longer, for 1 s to 8 s.
+// Blame reports that a peer did what no honest node of this network does, such
+// as sending a frame with a forged signature. One that goes on is disconnected
+// and refused: for 10 s, then for twice as long each time, up to an hour; a
+// member that goes on for longer, for 1 s to 8 s.
 func (h *Host) Blame(id peer.ID) {
 	h.count.Blamed.Add(1)
 	member := h.dialer.isMember(id)

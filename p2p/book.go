@@ -15,7 +15,7 @@ import (
 	"github.com/aweigh/aweigh/internal/canon"
 )
 
-// ErrRecord says that a peer's record is not signed by that peer.
+// ErrRecord means that a peer's record is not signed by that peer.
 var ErrRecord = errors.New("p2p: bad peer record")
 
 const (

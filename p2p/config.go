@@ -76,9 +76,9 @@ type Handler struct {
 	// it must not be changed. Calls are concurrent, even for one peer.
 	Gossip func(from peer.ID, topic Topic, data []byte) Verdict
 
-	// Peer tells that a peer of this network came or went. Calls come from one
-	// goroutine, in order, and must not block. A last frame may follow the
-	// news that its sender went.
+	// Peer is called when a peer of this network comes or goes. Calls come from
+	// one goroutine, in order, and must not block. A last frame of a peer may
+	// follow the call with up false.
 	Peer func(id peer.ID, up bool)
 }
 

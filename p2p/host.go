@@ -279,7 +279,7 @@ func (h *Host) SetMembers(ids []peer.ID) {
 // memberTag marks members in libp2p's connection manager.
 const memberTag = "aweigh-member"
 
-// Hint tells where a peer may be reached, as learned by other means. A member
+// Hint adds addresses of a peer that were learned by other means. A member
 // that is not connected is dialled at once.
 func (h *Host) Hint(info peer.AddrInfo) { h.dialer.seek([]peer.AddrInfo{info}) }
 

@@ -59,7 +59,7 @@ type table struct {
 	claims  map[peer.ID]*claim // of peers that have not proved
 }
 
-// arrival says that a peer has proven to be of this network, and waits for the
+// arrival is a peer that has proven to be of this network. reply takes the
 // remote that stands for it, nil if the peer is gone again.
 type arrival struct {
 	id    peer.ID
@@ -183,7 +183,7 @@ func (t *table) came(id peer.ID) {
 	t.judgeAfter(id, t.h.cfg.Grace)
 }
 
-// expiry says that a peer has had so much time to prove that it belongs here.
+// expiry is the end of the time that a peer had to prove that it belongs here.
 type expiry struct {
 	id  peer.ID
 	had time.Duration

@@ -21,7 +21,7 @@ import (
 // Before that a peer is no remote, and gets nothing else: this host opens no other stream to it, and the streams of
 // frames, requests and gossip that the peer opens wait unread. It has Config.Grace.
 
-// errProof says that a peer gave a proof that is none.
+// errProof means that a peer gave an invalid proof.
 var errProof = errors.New("p2p: wrong proof of knowing the network")
 
 // askProof asks a peer for its proof until it has given it or goes.

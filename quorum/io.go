@@ -65,12 +65,14 @@ type Verdict struct {
 	Valid bool
 }
 
-// Work says whether this node knows of mutations that no proposal has. The engine keeps the last value.
+// Work states whether this node knows of mutations that no proposal has. The engine keeps the last
+// value.
 type Work bool
 
-// Link says whether this node is connected to another anchor. The engine does not wait for a leader that is known to
-// be out of reach. That is a decision of this node alone, and does not affect safety, since an anchor may nullify a
-// view unless it has signed finalize. Until the first Link of an anchor, the engine assumes that it is within reach.
+// Link states whether this node is connected to another anchor. The engine does not wait for a leader that is known
+// to be out of reach. That is a decision of this node alone, and does not affect safety, since an anchor may nullify
+// a view unless it has signed finalize. Until the first Link of an anchor, the engine assumes that it is within
+// reach.
 type Link struct {
 	Anchor aweigh.AnchorID
 	Up     bool

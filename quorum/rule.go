@@ -8,7 +8,7 @@ import (
 	"github.com/aweigh/aweigh"
 )
 
-// Mode says which faults a scope tolerates (P2).
+// Mode states which faults a scope tolerates (P2).
 type Mode uint8
 
 const (

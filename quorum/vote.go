@@ -10,12 +10,12 @@ import (
 type Kind uint8
 
 const (
-	// Notarize says that a block is the first valid proposal seen for the view. The
-	// leader proposes a block by its own vote to notarize it.
+	// Notarize means that a block is the first valid proposal seen for the view.
+	// The leader proposes a block by its own vote to notarize it.
 	Notarize Kind = 1
-	// Nullify says that the view is to end without a block.
+	// Nullify means that the view is to end without a block.
 	Nullify Kind = 2
-	// Finalize says that the block was notarized, and the view not nullified.
+	// Finalize means that the block was notarized, and the view not nullified.
 	Finalize Kind = 3
 )
 

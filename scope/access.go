@@ -46,8 +46,8 @@ type Permission struct {
 	Key, End    []byte // an empty Key with an End: from the first key on
 }
 
-// RootName is the name of the user, and of the role, that may do everything. Nobody has
-// to define the role.
+// RootName is the name of the user, and of the role, that may do everything. The role
+// need not be defined.
 const RootName = "root"
 
 // Bounds of an Access.
@@ -127,7 +127,7 @@ func (a *Access) check() error {
 // MaxHashCost bounds the work of checking a password: bcrypt takes 2 to the power of it rounds.
 const MaxHashCost = 12
 
-// isHash reports whether it is a bcrypt hash that takes no more than so much work to check.
+// isHash reports whether hash is a bcrypt hash of at most MaxHashCost.
 func isHash(hash []byte) bool {
 	if len(hash) != 60 || hash[0] != '$' || hash[1] != '2' || hash[3] != '$' || hash[6] != '$' {
 		return false
@@ -155,7 +155,7 @@ func decodeAccess(content []byte) (*Access, error) {
 	return a, a.check()
 }
 
-// Access is that of the network; only the root scope's state has it.
+// Access returns the network's users and roles; only the root scope's state has them.
 func (s *State) Access() (Access, error) { return s.access(s.head.Access) }
 
 // access is the record of a revision.

@@ -10,7 +10,7 @@ import (
 	"github.com/aweigh/aweigh/lineage"
 )
 
-// someAccess is well-formed, unlike that of any other revision.
+// someAccess is a well-formed Access, different for each revision.
 func someAccess(revision int64) Access {
 	return Access{
 		Revision: revision, Enabled: true,

@@ -9,37 +9,37 @@ import (
 	"github.com/aweigh/aweigh/action"
 )
 
-// Action is a verb that its author wants carried out on what a key names. The policy
-// in force when it is executed says whether it may be, and of which class the verb is.
+// Action is a verb that its author wants carried out on what a key names. The policy in
+// force at its execution decides whether it is allowed, and of which class the verb is.
 type Action struct {
 	_      struct{} `cbor:",toarray"`
 	Verb   string
-	Class  action.Class // as its author knows it: what it does never changes on the way
-	Object aweigh.UID   // zero: whichever Key names, or comes to name
+	Class  action.Class // as its author knows it, so that its effect never changes on the way
+	Object aweigh.UID   // zero: the object that Key names, or comes to name
 	Key    []byte
 	Value  []byte // to write, or to signal
 }
 
-// What an Action can fail for.
+// The errors of an Action.
 var (
 	// ErrDenied is wrapped where the policy does not let an author do something.
 	ErrDenied = errors.New("scope: denied")
-	// ErrClass is for a verb whose class is another than the author thought.
+	// ErrClass is for a verb whose class is not the one that the author states.
 	ErrClass = errors.New("scope: the policy has another class for that verb by now; ask again")
-	// ErrSignal is for a signal that came to be ordered: those are delivered, and
-	// stored nowhere.
+	// ErrSignal is for a signal in a block: signals are delivered, and stored
+	// nowhere.
 	ErrSignal = errors.New("scope: signals are delivered, and not ordered")
 )
 
-// denied is the failure of what a verdict denies. The text begins with that of
-// ErrDenied, by which Failure finds it again.
+// denied is the failure of a denied verdict. Its text begins with that of
+// ErrDenied, by which Failure recognizes it.
 func denied(v action.Verdict) error { return fmt.Errorf("%w: %s", ErrDenied, v.Why) }
 
 // isDenial reports whether a recorded reason is that of a denial.
 func isDenial(why string) bool { return strings.HasPrefix(why, reason(ErrDenied)+": ") }
 
-// check says whether the action is well-formed. What its class does not use must be
-// absent, so that one meaning has one encoding.
+// check reports whether the action is well-formed. Fields that its class does not
+// use must be absent, so that one meaning has one encoding.
 func (a *Action) check(lim Limits) error {
 	if err := action.CheckVerb(a.Verb); err != nil {
 		return err

@@ -10,8 +10,8 @@ import (
 // writeVerb is what puts, deletions and changes of names do.
 const writeVerb = "write"
 
-// act executes an action; failure says why it cannot be done. pending says that it
-// waits for approval, as a Write may.
+// act executes an action; failure is the reason why it cannot be done. pending
+// means that it waits for approval, as a Write may.
 func (x *execution) act(m *CheckedMutation, out *Outcome) (failure error, pending bool, err error) {
 	a := m.Action
 	if a.Class == action.Signal {
@@ -52,8 +52,8 @@ func (x *execution) underAliases(m *CheckedMutation) (failure, err error) {
 	return failure, err
 }
 
-// actable says why the policy, or what is there, does not let an action be done now;
-// v is what its key names, nil if it names nothing.
+// actable reports why the policy, or the state, does not allow an action now; v is
+// the version under its key, nil if there is none.
 func (x *execution) actable(m *CheckedMutation) (v *KeyValue, failure, err error) {
 	a := m.Action
 	is, ok, err := x.newest(a.Key)
@@ -90,8 +90,8 @@ func (x *execution) verdict(m *CheckedMutation, verb string, key []byte, v *KeyV
 // stepsAVisit is how many steps of a predicate cost what a look at a version does.
 const stepsAVisit = 100
 
-// permitted says why the policy does not let the author of a mutation change what a
-// plan puts and deletes, its aliases spread. An action was judged by its own verb.
+// permitted reports why the policy does not allow the author of a mutation to make the puts
+// and deletions of a plan, with its aliases spread. An action was judged by its own verb.
 func (x *execution) permitted(m *CheckedMutation, p *plan) (failure, err error) {
 	if m.Class == Act {
 		if _, failure, err = x.actable(m); failure != nil || err != nil {
@@ -137,7 +137,7 @@ func (x *execution) permits(m *CheckedMutation, op *Op) (failure, err error) {
 	return failure, err
 }
 
-// claim enters into an object's chain that the author claims it. The content stays,
+// claim records in an object's chain that the author claims it. The content stays,
 // and so does the revision. An object that had no list of aliases gets one, which is
 // where its newest entry stands from then on.
 func (x *execution) claim(a *Action, v *KeyValue) error {

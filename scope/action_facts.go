@@ -50,7 +50,7 @@ func seated(anchors []Anchor) map[aweigh.Hash]int {
 			seats[key.ID()] = i
 		}
 	}
-	for i := range anchors { // these are certain, those of the nodes are what the anchors say
+	for i := range anchors { // an anchor's own key is certain; the key of its node is only the anchor's statement
 		seats[anchors[i].Key.ID()] = i
 	}
 	return seats

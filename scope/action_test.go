@@ -40,7 +40,7 @@ func (w *world) value(key string) string {
 	return string(v.Value)
 }
 
-// chainOf is what happened to the object that a key names, newest first.
+// chainOf is the history of the object that a key names, newest first.
 func (w *world) chainOf(key string) (all []string) {
 	w.t.Helper()
 	a, err := w.state.Aliases(w.uid(key))
@@ -56,7 +56,7 @@ func (w *world) chainOf(key string) (all []string) {
 	return all
 }
 
-// refuses says that a mutation fails for a reason, and changes no key.
+// refuses checks that a mutation fails for a reason, and changes no key.
 func (w *world) refuses(m Mutation, why error, text string) {
 	w.t.Helper()
 	before := w.state.Head().Revision
@@ -86,7 +86,7 @@ func TestActionsObeyTheirRule(t *testing.T) {
 		t.Errorf("after denials it is %q", got)
 	}
 	w.one(w.act("write", action.Write, "/user/elizabeth", "13")) // every scope knows it
-	w.one(w.put("/user/elizabeth", "14"))                        // and no rule speaks of it
+	w.one(w.put("/user/elizabeth", "14"))                        // and no rule covers it
 }
 
 func TestActionsAreWellFormed(t *testing.T) {
@@ -107,7 +107,7 @@ func TestActionsAreWellFormed(t *testing.T) {
 }
 
 // TestRulesSeeWhoAsks: an anchor's node acts in the anchor's name, in whichever form
-// a mutation names it, and nobody else does.
+// a mutation names it, and no other key does.
 func TestRulesSeeWhoAsks(t *testing.T) {
 	g, keys := testGenesis(t, 4)
 	author := testKey(t, 99)
@@ -174,9 +174,9 @@ func TestClaimsStandInTheChain(t *testing.T) {
 	}
 }
 
-// TestWriteRulesBindWhoeverWrites: what the rule about write forbids, no form of
-// writing gets around, but for a verb that the policy lets through.
-func TestWriteRulesBindWhoeverWrites(t *testing.T) {
+// TestWriteRulesBindAllWrites: no form of writing gets around the rule about
+// write, except a verb that the policy allows.
+func TestWriteRulesBindAllWrites(t *testing.T) {
 	w := withActions(t, pay, action.Rule{Verb: "write", Class: action.Write, When: "!object.key.startsWith('/safe/')"})
 	w.one(w.act("pay", action.Write, "/safe/a", "1"))
 	w.one(w.put("/free", "1"))
@@ -207,8 +207,8 @@ func TestWriteRulesBindWhoeverWrites(t *testing.T) {
 	}
 }
 
-// TestAliasesDoNotGetAroundWriteRules: who may not write under one name of an object
-// may not under another.
+// TestAliasesDoNotGetAroundWriteRules: an author that may not write under one name
+// of an object may not write under another.
 func TestAliasesDoNotGetAroundWriteRules(t *testing.T) {
 	w := withActions(t, action.Rule{Verb: "write", Class: action.Write, When: "object.key != '/safe' || !object.exists"})
 	w.one(w.put("/free", "1"))
@@ -252,8 +252,8 @@ func TestActionsElsewhere(t *testing.T) {
 	fails(t, c, c.act("write", action.Write, "/a/1", "no"), ErrElsewhere)
 }
 
-// TestVerdictsAreThoseOfTheNextBlock: what a node says of an action is what the block
-// does, and a scope on the way looks at the key alone.
+// TestVerdictsAreThoseOfTheNextBlock: the block does what the node's verdict
+// announces, and a scope on the way looks at the key alone.
 func TestVerdictsAreThoseOfTheNextBlock(t *testing.T) {
 	w := withActions(t, pay, action.Rule{Verb: "own", Class: action.Claim, When: "object.exists"})
 	w.one(w.put("/a", "1"))

@@ -10,9 +10,9 @@ import (
 	"github.com/aweigh/aweigh/votes"
 )
 
-// clash says why a decision cannot go with what is decided already and waits for the next
+// clash reports why a decision cannot go with what is decided already and waits for the next
 // epoch; anchors is how many there are, and most how many the policy takes. So the second of
-// two that exclude each other is void when it has the approvals, and says why.
+// two that exclude each other is void, with the reason, when it has the approvals.
 func (a agenda) clash(d *Decision, anchors, most int) error {
 	id := d.ID()
 	admits := 0
@@ -48,8 +48,8 @@ type dropped struct {
 }
 
 // combine finds which of the decisions that are due go together: the first ones first, and
-// each that cannot be weighed with those is left out alone. It gives what weigh made of them,
-// nil if nothing can be weighed, not even without any of them.
+// each that cannot be weighed with those is left out alone. It returns the result of weigh,
+// nil if weigh fails even without any of them.
 func combine(due agenda, weigh func(agenda) (*succession, error)) (u *succession, takes agenda, left []dropped) {
 	u, err := weigh(due)
 	if err == nil {
@@ -80,7 +80,7 @@ func combine(due agenda, weigh func(agenda) (*succession, error)) (u *succession
 	return u, takes, left
 }
 
-// ineffective says why a decision changed nothing though it was taken into account.
+// ineffective reports why a decision changed nothing though it was taken into account.
 func (u *succession) ineffective(d *Decision) error {
 	st, known := u.ledger.Standing(d.Subject)
 	seated := known && st.Seated
@@ -95,7 +95,7 @@ func (u *succession) ineffective(d *Decision) error {
 	return nil
 }
 
-// conclude writes down what became of the decisions that were due as the epoch ends.
+// conclude records the outcome of the decisions that were due as the epoch ends.
 func (x *execution) conclude(u *succession, next aweigh.Epoch) error {
 	for i := range u.takes {
 		d := &u.takes[i]

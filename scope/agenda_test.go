@@ -38,7 +38,7 @@ func (r *realm) together(all ...Decision) (motions []votes.MotionID) {
 	return motions
 }
 
-// ending is how a motion ended, as people are told.
+// ending is the text of a motion's ending.
 func (r *realm) ending(id votes.MotionID) (string, *Ending) {
 	r.t.Helper()
 	_, end, err := r.state.Motion(id)
@@ -48,8 +48,8 @@ func (r *realm) ending(id votes.MotionID) (string, *Ending) {
 	return end.String(), end
 }
 
-// TestDecisionsDropNoUnrelatedOne: of decisions that cannot go together the first takes
-// effect, the other is on record with the reason, and those beside them take effect.
+// TestDecisionsDropNoUnrelatedOne: of two decisions that exclude each other the first takes
+// effect, the second is on record with the reason, and unrelated ones take effect.
 func TestDecisionsDropNoUnrelatedOne(t *testing.T) {
 	for name, second := range map[string]func(t *testing.T, r *realm) Decision{
 		"one node": func(t *testing.T, r *realm) Decision {
@@ -93,9 +93,9 @@ func TestDecisionsDropNoUnrelatedOne(t *testing.T) {
 	}
 }
 
-// TestWhatCannotTakeEffectSaysWhy: what was carried, and does not go with what was carried
-// before as the epoch ends, is void with the reason, in the motion and in the lineage.
-func TestWhatCannotTakeEffectSaysWhy(t *testing.T) {
+// TestIneffectiveDecisionsHaveAReason: a carried decision that conflicts with one carried
+// before is void as the epoch ends, with the reason in the motion and in the lineage.
+func TestIneffectiveDecisionsHaveAReason(t *testing.T) {
 	r := newRealm(t, func(p *Policy) { p.Limits.Anchors = 5 })
 	r.turn()
 	agenda := agenda{}
@@ -122,8 +122,8 @@ func TestWhatCannotTakeEffectSaysWhy(t *testing.T) {
 	}
 }
 
-// TestAPolicyOfAnotherBaseIsSuperseded: of two policies that were proposed from one, the
-// second is over when the first takes effect, and is never carried beside it.
+// TestAPolicyOfAnotherBaseIsSuperseded: of two policies that were proposed from the same
+// one, the second is closed when the first takes effect, and never carried beside it.
 func TestAPolicyOfAnotherBaseIsSuperseded(t *testing.T) {
 	set := func(r *realm, blocks uint64) Decision {
 		p := r.g.Policy
@@ -165,9 +165,9 @@ func TestAPolicyOfAnotherBaseIsSuperseded(t *testing.T) {
 	})
 }
 
-// TestCarriedDecisionsTellTheirSupport: who approved it stands beside what waits for the
-// next epoch.
-func TestCarriedDecisionsTellTheirSupport(t *testing.T) {
+// TestCarriedDecisionsShowTheirSupport: a decision that waits for the next epoch has its
+// approvers beside it.
+func TestCarriedDecisionsShowTheirSupport(t *testing.T) {
 	r := newRealm(t, nil)
 	p := r.g.Policy
 	p.EpochBlocks = 7

@@ -2,15 +2,16 @@ package scope
 
 import "github.com/aweigh/aweigh"
 
-// exceeding names what is on record of a bundle of which a mutation cost more than it declares.
+// exceeding names the record of a bundle of which a mutation cost more than declared.
 func exceeding(bundle aweigh.Hash) aweigh.Hash {
 	return aweigh.Sum([]byte("aweigh/exceeded/1"), bundle[:])
 }
 
-// bundle executes the mutations of a bundle. If one of them costs more than is declared, that goes on record until all
-// of them are void, and what of the bundle is not on record then is never executed: the author heard that it changed
-// nothing, and may have given up. Another bundle may carry it. A bundle is refused whole while one of its
-// mutations is valid for longer than the policy allows, so that the record is no longer kept than others.
+// bundle executes the mutations of a bundle. If one of them costs more than declared, that goes on record until all
+// of them are void, and the mutations of the bundle that are not on record by then are never executed: the author got
+// the answer that they changed nothing, and may have given up. Another bundle may carry it. A bundle is refused whole
+// while one of its mutations is valid for longer than the policy allows, so that the record is no longer kept than
+// others.
 func (x *execution) bundle(c *CheckedBundle) error {
 	x.purse.reserve = c.reserve
 	id, first := exceeding(c.id), uint32(len(x.result.Outcomes))

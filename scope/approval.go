@@ -13,7 +13,7 @@ import (
 	"github.com/aweigh/aweigh/votes"
 )
 
-// Matter says what an Approval is asked for.
+// Matter is the kind of change that requires an Approval.
 type Matter uint8
 
 const (
@@ -42,9 +42,9 @@ func (m Matter) String() string {
 	return fmt.Sprintf("matter(%d)", uint8(m))
 }
 
-// Approval is what a policy asks beyond consensus: mutations that touch keys with
-// the prefix open a motion instead of applying (P28). Decisions are motions in any
-// case, and an approval can only ask for more than what finalizes.
+// Approval is a requirement of a policy beyond consensus: mutations that touch keys
+// with the prefix open a motion instead of applying (P28). Decisions are motions in
+// any case, and an approval can only require more than finalization does.
 type Approval struct {
 	_         struct{} `cbor:",toarray"`
 	Matter    Matter
@@ -59,7 +59,7 @@ type Approval struct {
 	Sponsor  aweigh.AnchorID // of an admission: the anchor that must approve
 }
 
-// Approver is a key that has a say beside the anchors: a person's, or a program's.
+// Approver is a key that votes on motions beside the anchors: a person's, or a program's.
 type Approver struct {
 	_        struct{} `cbor:",toarray"`
 	Name     string
@@ -114,7 +114,7 @@ func (a *Approval) name() string {
 	return fmt.Sprintf("%s below %q", a.Matter, a.Prefix)
 }
 
-// checkApprovals says whether a policy can have its approvals, whatever the roster.
+// checkApprovals reports whether a policy can have its approvals, whatever the roster.
 func (p *Policy) checkApprovals() error {
 	if len(p.Approvals) > maxApprovals {
 		return fmt.Errorf("%w: %d approvals, at most %d are taken", ErrInvalid, len(p.Approvals), maxApprovals)
@@ -203,8 +203,8 @@ func (a *Approval) voters(r Roster) []Elector {
 	return all
 }
 
-// rule is what carries a motion among voters of a total weight: the share, exactly,
-// and of decisions no less than what finalizes.
+// rule is the rule that carries a motion among voters of a total weight: exactly
+// the share, and for decisions no less than finalizes.
 func (a *Approval) rule(total uint64) quorum.Rule {
 	need := uint64(1)
 	if a.Den > 0 {
@@ -216,7 +216,7 @@ func (a *Approval) rule(total uint64) quorum.Rule {
 	return quorum.Rule{Num: need - 1, Den: total, MinAnchors: max(a.Anchors, a.Finalize.MinAnchors)}
 }
 
-// carriable says why motions under an approval could never be carried under a roster.
+// carriable reports why motions under an approval could never be carried under a roster.
 func (a *Approval) carriable(r Roster) error {
 	e, err := electorate(a.voters(r))
 	if err != nil {
@@ -228,7 +228,7 @@ func (a *Approval) carriable(r Roster) error {
 	return nil
 }
 
-// ErrManyApprovals refuses what two approvals would have to be asked for.
+// ErrManyApprovals refuses a mutation that needs two approvals.
 var ErrManyApprovals = errors.New("scope: it takes several approvals of the policy at once, of several keys; send one mutation for each")
 
 // ErrLeased refuses a put with a lease that would delete the key without the approval that the policy requires.

@@ -43,8 +43,8 @@ func DecodeMinutes(data []byte) (*Minutes, error) {
 	return m, nil
 }
 
-// Assent shows that a motion was carried: how it opened, the ballots that carried
-// it, and that it closed so.
+// Assent proves that a motion was carried: its opening, the ballots that carried
+// it, and its closing.
 type Assent struct {
 	_       struct{} `cbor:",toarray"`
 	Motion  Motion   // without its Mutation, which the Origin has
@@ -76,7 +76,7 @@ type Told struct {
 	Weight  uint64 // as of the opening
 	Choice  votes.Choice
 	Comment string
-	Offline bool          // it was signed away from any node, as the voter says
+	Offline bool          // the voter states that it was signed away from any node
 	Height  aweigh.Height // of the block that recorded it
 	Late    bool          // the motion was closed before: it changed nothing (P34)
 }
@@ -107,7 +107,7 @@ func newAssent(a *Ancestry, log *lineage.Log, m *Minutes, change int64) (out *As
 	for i := range m.Ballots {
 		r := &m.Ballots[i]
 		if r.Entry >= a.Head.Header.LineageSize {
-			continue // so late that the head does not know of it
+			continue // recorded after the head
 		}
 		c := Cast{Ballot: r.Ballot}
 		if c.Record, err = a.list(log, r.Entry); err != nil {
@@ -200,8 +200,8 @@ func (a *Assent) count(out *Approved, to *Ancestry, mo *Motion) error {
 }
 
 // opened checks that a motion, given without its mutation, is the one that the
-// mutation opened in an epoch: all of it is computed again but what the mutation
-// found, which the entry's hash covers. Without an entry, l, that stays open.
+// mutation opened in an epoch: all of it is computed again, except what the mutation found,
+// which the entry's hash covers. Without an entry (l), what it found stays unproven.
 func (o *Origin) opened(mo Motion, m *Mutation, to *Ancestry, l *Listed, in *Epoch) (*Motion, error) {
 	if len(mo.Mutation) > 0 {
 		return nil, errors.New("a motion that repeats its mutation")

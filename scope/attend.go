@@ -20,8 +20,8 @@ type Attended struct {
 // MaxAttendedBytes bounds the signatures that one block reconciles.
 const MaxAttendedBytes = 512 << 10
 
-// Open says of which recent blocks the state lacks the ballot of an anchor: the
-// subjects to finalize, oldest first, with their heights.
+// Open visits the recent blocks of which the state lacks the ballot of an
+// anchor: the subjects to finalize, oldest first, with their heights.
 func (s *State) Open(use func(at aweigh.Height, subject quorum.Subject, lacks func(aweigh.AnchorID) bool)) error {
 	e, err := s.Epoch()
 	if err != nil {
@@ -49,8 +49,8 @@ func (s *State) Open(use func(at aweigh.Height, subject quorum.Subject, lacks fu
 }
 
 // CheckAttended verifies the ballots that a block on top of the state
-// reconciles: none is recorded yet, and all are valid. known says of a vote that
-// this node has verified it. Errors wrap ErrInvalid.
+// reconciles: none is recorded yet, and all are valid. known reports whether
+// this node has verified a vote. Errors wrap ErrInvalid.
 func (s *State) CheckAttended(b *Block, k *votes.Keyring, known func(quorum.Vote) bool) error {
 	if len(b.Attended) == 0 {
 		return nil

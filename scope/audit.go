@@ -11,22 +11,22 @@ import (
 	"github.com/aweigh/aweigh/kv"
 )
 
-// Audit reads all records of a scope's state and says whether they are the state that
-// final headers claim, no more and no less: what the state's digest covers is summed up
-// and counted, and what follows from that (hashes of the lineage, objects, the order of
-// changes, what is attached to leases, when leases and redirects end) is made again and
-// compared.
+// Audit reads all records of a scope's state and checks that they are the state that
+// final headers claim, no more and no less: it sums up and counts the records that the
+// state's digest covers, and derives again and compares what follows from them (hashes
+// of the lineage, objects, the order of changes, what is attached to leases, when
+// leases and redirects end).
 type Audit struct {
 	Reader  kv.Reader
 	Genesis *Genesis
 	Bounds  *Bounds // under which the state came about; nil: the defaults
-	// Tell, if not nil, hears of every few records that were read: how many, and of how
-	// many bytes, since it was told last. An error ends the audit.
+	// Tell, if not nil, is called after every few records, with the records and bytes
+	// read since the last call. An error ends the audit.
 	Tell func(records, bytes int) error
 }
 
-// Founded says whether the state is the one that the scope began with. Errors
-// wrap ErrInvalid, or are the store's.
+// Founded reports whether the state is the one that the scope began with.
+// Errors wrap ErrInvalid, or are the store's.
 func (a Audit) Founded() error {
 	if d := a.Genesis.Descent; d != nil {
 		in, err := NewFirstImport(*a.Genesis)
@@ -60,7 +60,7 @@ func (a Audit) Founded() error {
 	return err
 }
 
-// Claimed says whether the state is the one after the block of header h that the
+// Claimed reports whether the state is the one after the block of header h that the
 // header of its child claims. Both must be known to be final. Errors are those of Founded.
 func (a Audit) Claimed(h, child Header) error {
 	in, err := NewImport(h, child)
@@ -70,7 +70,7 @@ func (a Audit) Claimed(h, child Header) error {
 	return a.records(a.Reader, in)
 }
 
-// Newest says whether the state is the one after block b, which must be known to be
+// Newest reports whether the state is the one after block b, which must be known to be
 // final: it checks the state before b that u shows against what b's header claims, and
 // executes b on it. before is the header of b's parent, nil for the first block. Errors
 // are those of Founded.
@@ -131,7 +131,7 @@ func (a Audit) expect(before *Header, h *Header) (*Import, error) {
 	return in, nil
 }
 
-// same says whether the store shows what ops make of a view of it.
+// same reports whether the store holds what ops write over a view of it.
 func (a Audit) same(view *kv.Overlay, ops []kv.Op, s space, at aweigh.Height) error {
 	after := kv.NewOverlay(nothingAt{})
 	for i := range ops {
@@ -269,7 +269,7 @@ func (d *derived) take(ops []kv.Op) error {
 }
 
 // object compares the record of an object. One that was created may have ended since;
-// then the end compares, and every end must be one that the lineage tells of.
+// then the end compares, and every end must be in the lineage.
 func (d *derived) object(op *kv.Op) error {
 	have, ok, err := d.r.Get(op.Key)
 	if err != nil {
@@ -318,7 +318,7 @@ func hashChanges(h hash.Hash, run []byte) error {
 	return nil
 }
 
-// finish compares what can be compared only as a whole, and looks for what has no place.
+// finish compares what can be compared only as a whole, and looks for surplus records.
 func (d *derived) finish() error {
 	count := func(kind byte, visit func(k, v []byte) error) (n int, err error) {
 		from := d.space.at(kind)
@@ -390,7 +390,7 @@ func lastChange(run []byte) (at revision, err error) {
 	return at, err
 }
 
-// strange looks for records of kinds that there are not.
+// strange looks for records of unknown kinds.
 func (d *derived) strange() error {
 	known := map[byte]bool{atChange: true, atObject: true, atLapse: true, atLeaseKey: true, atLeaseEnd: true}
 	for _, part := range carried {

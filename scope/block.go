@@ -14,7 +14,7 @@ import (
 // Format is the version of everything encoded in blocks and ballots.
 const Format = 1
 
-// Header is what ballots speak of: a block is named by its header's hash (P20).
+// Header is the subject of ballots: a block is named by its header's hash (P20).
 type Header struct {
 	_         struct{} `cbor:",toarray"`
 	Format    uint16
@@ -44,7 +44,7 @@ func (h Header) Hash() aweigh.Hash { return canon.Hash("aweigh/header/1", h) }
 // Proof is the evidence of one fault that a block carries (P36).
 type Proof = votes.Equivocation
 
-// Evidence is what a block carries beside mutations: what others signed.
+// Evidence is the content of a block beside mutations: statements that others signed.
 type Evidence struct {
 	_        struct{} `cbor:",toarray"`
 	Proofs   []Proof
@@ -150,7 +150,7 @@ const MaxProofs = 64
 // ballots and a revocation.
 const overhead = 1<<20 + 2*MaxAttendedBytes + 2*MaxBallotBytes + maxRevocation
 
-// Check says whether the block's content is within limits, and all of it for
+// Check reports whether the block's content is within limits, and all of it for
 // the scope that the header names. Errors wrap ErrInvalid.
 func (b *Block) Check(lim Limits) error {
 	size, cost := 0, int64(0)
@@ -174,9 +174,8 @@ func (b *Block) Check(lim Limits) error {
 	return nil
 }
 
-// CheckProofs verifies the proofs of fault that the block carries, of its epoch
-// or the one before, with the epoch's keyring. Errors wrap ErrInvalid and the one of package votes
-// that says why.
+// CheckProofs verifies the proofs of fault that the block carries, of its epoch or the one before,
+// with the epoch's keyring. Errors wrap ErrInvalid and the reason, an error of package votes.
 func (b *Block) CheckProofs(k *votes.Keyring, e *Epoch) error {
 	for i := range b.Proofs {
 		k := k
@@ -240,8 +239,8 @@ func (e Evidence) Hash() aweigh.Hash {
 	return canon.Hash("aweigh/evidence/1", e)
 }
 
-// with names the evidence together with the reserves of the bundles beside it, which execution goes by;
-// without any reserve it is Hash. MutationsRoot names the mutations alone.
+// with names the evidence together with the reserves of the bundles beside it, on which execution
+// depends; without any reserve it is Hash. MutationsRoot names the mutations alone.
 func (e Evidence) with(bundles []*CheckedBundle) aweigh.Hash {
 	var reserves []reserve
 	at := int64(0)

@@ -7,12 +7,11 @@ import (
 	"github.com/aweigh/aweigh/lineage"
 )
 
-// Bounds are the sizes, numbers and periods at which a scope forgets, refuses, divides or puts off. What follows from
-// a block depends on them, so all nodes of a scope must have the same. No policy sets them: production runs with
+// Bounds are the sizes, numbers and periods at which a scope forgets, refuses, divides or defers. The effects of a
+// block depend on them, so all nodes of a scope must have the same. No policy sets them: production runs with
 // DefaultBounds, and simulations with smaller ones, so that what happens at a bound happens often.
 //
-// The tag of a field says which value is the least that makes sense. The reasons for the default values stand at the
-// constants.
+// The tag of a field is its least useful value. The constants have the reasons for the default values.
 type Bounds struct {
 	// Of what an epoch counts.
 	RecentBlocks  int         `least:"4"`   // back from the head, of which ballots can be reconciled
@@ -107,7 +106,7 @@ func (s *State) Within(b *Bounds) *State {
 // Bounds are those of the state. They must not be changed.
 func (s *State) Bounds() *Bounds { return s.bounds }
 
-// Within lets the cache keep other amounts. It returns the cache.
+// Within sets other bounds for the cache, and returns it.
 func (c *Cache) Within(b *Bounds) *Cache {
 	c.bounds = b
 	return c

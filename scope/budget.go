@@ -61,7 +61,8 @@ func (m *CheckedMutation) allowance() int64 {
 	return n
 }
 
-// plain is what of the allowance its bytes stand for: each put, and the mutation itself.
+// plain is the part of the allowance that is for its bytes: each put, and the mutation
+// itself.
 func (m *CheckedMutation) plain() int64 {
 	n := int64(mutationUnit)
 	if m.Txn != nil {
@@ -128,7 +129,7 @@ func (x *execution) spend(units int64) (failure error) {
 // the ranges that it compares. The same key counts each time that it is asked for.
 const givenMost = 256 << 20
 
-// giving is a price that counts what is held in memory.
+// giving wraps a price so that it also counts the bytes held in memory.
 func (x *execution) giving(price func(bytes int) int64) func(bytes int) int64 {
 	return func(bytes int) int64 {
 		x.gives += int64(bytes)
@@ -136,7 +137,7 @@ func (x *execution) giving(price func(bytes int) int64) func(bytes int) int64 {
 	}
 }
 
-// tooLarge says that a mutation would hold more than givenMost.
+// tooLarge reports that a mutation would hold more than givenMost.
 func (x *execution) tooLarge() (failure error) {
 	if x.gives > x.bounds.GivenMost {
 		return ErrTooMuch

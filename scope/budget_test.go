@@ -51,9 +51,9 @@ func (w *world) run(bundles ...*CheckedBundle) *Result {
 	return w.execute(w.block(bundles))
 }
 
-// TestWhatExceedsItsReserveIsNotDone: a mutation takes no more than was declared for it.
-// What would, changes nothing, and the same mutation is done by a bundle that reserves
-// what State.Price names, and not by one that reserves a unit less.
+// TestWhatExceedsItsReserveIsNotDone: a mutation that costs more than declared changes
+// nothing. A bundle that reserves what State.Price returns carries out the same
+// mutation, and one that reserves a unit less does not.
 func TestWhatExceedsItsReserveIsNotDone(t *testing.T) {
 	for name := range dear(newWorld(t)) {
 		t.Run(name, func(t *testing.T) {
@@ -83,9 +83,9 @@ func TestWhatExceedsItsReserveIsNotDone(t *testing.T) {
 	}
 }
 
-// TestWhatExceededStaysUndone: the author of a bundle that exceeded hears that it changed nothing, and gives up. So
-// the bundle is never executed, also when it would fit; another bundle may carry the mutation. Snapshots keep that,
-// until the mutation is void.
+// TestWhatExceededStaysUndone: the author of a bundle that exceeded gets the answer that it changed nothing, and
+// gives up. So the bundle is never executed, even when it would fit; another bundle may carry the mutation.
+// Snapshots keep that, until the mutation is void.
 func TestWhatExceededStaysUndone(t *testing.T) {
 	w := newWorld(t)
 	w.one(w.put("/big", strings.Repeat("x", 100<<10)))
@@ -143,10 +143,10 @@ func TestWhatExceededStaysUndone(t *testing.T) {
 	}
 }
 
-// TestNobodyUsesUpWhatOthersNeed: all mutations of a full block are done, in whatever order
-// they stand, and whatever others of the block cost. A shared budget let the first ones fail
-// the others, on record.
-func TestNobodyUsesUpWhatOthersNeed(t *testing.T) {
+// TestNoMutationUsesUpWhatOthersNeed: all mutations of a full block are executed, in any
+// order, and whatever the others of the block cost. With a shared budget, the first ones
+// made the others fail, on record.
+func TestNoMutationUsesUpWhatOthersNeed(t *testing.T) {
 	w := newWorld(t)
 	w.skip = true
 	for i := range 100 {
@@ -195,8 +195,8 @@ func TestNobodyUsesUpWhatOthersNeed(t *testing.T) {
 }
 
 // TestBlocksDeclareWhatTheyCost: a block whose bundles declare more than the policy allows is
-// invalid, and so is a bundle; and what bundles reserve is part of what names a block, as
-// execution goes by it.
+// invalid, and so is a bundle; and the reserves of bundles are part of a block's name, as
+// execution depends on them.
 func TestBlocksDeclareWhatTheyCost(t *testing.T) {
 	w := newWorld(t)
 	w.now = w.now.Add(time.Second)
@@ -264,7 +264,8 @@ func TestCostsAreCountedIn64Bits(t *testing.T) {
 	for range 12 {
 		bundles = append(bundles, w.reserving(8500, w.ops(reads...)))
 	}
-	// So many of 1,500 as the reserve is enough for, and no more: counts that come round let others pass later.
+	// As many of 1,500 as the reserve is enough for, and no more: a count that overflowed would let further
+	// ones pass.
 	var many []Mutation
 	for range 1500 {
 		many = append(many, w.ops(get("/big", ""), get("/big", "")))

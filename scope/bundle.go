@@ -76,7 +76,8 @@ func (c *CheckedBundle) Reserve() int64 { return c.reserve }
 // allows, and its reserve. A unit is about a microsecond of one processor; see budget.go.
 func (c *CheckedBundle) Cost() int64 { return c.cost }
 
-// Looks is what of the cost is not for what is put, and so is not in proportion to the bundle's bytes.
+// Looks is the part of the cost that is not for puts, and so is not in proportion to the bundle's
+// bytes.
 func (c *CheckedBundle) Looks() int64 { return c.looks }
 
 func bundleID(author aweigh.Hash, reserve int64, ids []aweigh.Hash) aweigh.Hash {

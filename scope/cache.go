@@ -9,8 +9,8 @@ import (
 
 // Cache is a Reader of the final state that answers from memory what every
 // mutation asks of it: the newest version of a key, and whether the mutation is
-// on record, which it nearly never is. It is exact as long as Applied hears of all
-// that the store comes to show, and it changes no answer, only its cost.
+// on record, which it nearly never is. It is exact as long as Applied is called
+// with all ops that the store applies; it changes no answer, only its cost.
 // Not safe for concurrent use.
 type Cache struct {
 	kv.Reader
@@ -52,7 +52,7 @@ func (c *Cache) read() error {
 	return err
 }
 
-// Applied tells the cache what the store shows from now on.
+// Applied updates the cache with ops that the store has applied.
 func (c *Cache) Applied(ops []kv.Op) {
 	for i := range ops {
 		op := &ops[i]
@@ -113,7 +113,7 @@ func (c *Cache) forget(prefix string) {
 	delete(c.old, prefix)
 }
 
-// Rest forgets what is soon read again.
+// Rest forgets what is in memory between blocks.
 func (c *Cache) Rest() {
 	c.young, c.old, c.bytes = nil, nil, 0
 	if c.receipts != nil && len(c.receipts) <= c.bounds.FewReceipts {

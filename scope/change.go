@@ -7,7 +7,7 @@ import (
 	"github.com/aweigh/aweigh/kv"
 )
 
-// change says that a key changed at a place in the order of all changes. The
+// change records that a key changed at a place in the order of all changes. The
 // changes of a block are stored together, in runs: one pair for many.
 type change struct {
 	at  revision
@@ -39,8 +39,7 @@ func (s *space) changeRuns(changes []change, most int) (ops []kv.Op) {
 }
 
 // changes visits the changes from a place on, in their order, until visit returns
-// false. ends says that a change is the last one of its run. A key is valid until
-// visit returns.
+// false. ends marks the last change of a run. A key is valid until visit returns.
 func (v *view) changes(from revision, visit func(c change, ends bool) bool) error {
 	var bad error
 	err := v.r.Scan(v.space.change(from), v.space.at(atChange+1), false, func(k, run []byte) bool {

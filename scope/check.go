@@ -8,12 +8,12 @@ const (
 	maxTxnFactor = 8
 )
 
-// Check says whether a transaction is well-formed and within limits, by etcd's
-// rules (checkTxnRequest and checkIntervals of its v3rpc package): no branch
-// puts one key twice, or puts a key that it deletes as well, where the branches
-// of an inner transaction exclude each other. As in etcd, a deletion "to the end
-// of the key space" is not held against puts. Content that an operation's kind
-// does not use must be absent, so that one meaning has one encoding.
+// Check reports whether a transaction is well-formed and within limits, by etcd's
+// rules (checkTxnRequest and checkIntervals of its v3rpc package): no branch puts
+// one key twice, or puts a key that it deletes as well, where the branches of an
+// inner transaction exclude each other. As in etcd, a deletion "to the end of the
+// key space" is not held against puts. Fields that an operation's kind does not
+// use must be absent, so that one meaning has one encoding.
 func (t *Txn) Check(lim Limits) error {
 	c := txnCheck{lim: lim}
 	if err := c.txn(t, lim.TxnOps, 0); err != nil {

@@ -110,7 +110,7 @@ func TestLimitsAreChecked(t *testing.T) {
 	}
 }
 
-// TestReasonsAreErrors checks that what is on record leads back to its error.
+// TestReasonsAreErrors checks that a recorded reason leads back to its error.
 func TestReasonsAreErrors(t *testing.T) {
 	for _, err := range failures {
 		if got := Failure(reason(err)); !errors.Is(got, err) {

@@ -27,7 +27,7 @@ func (x *execution) compact(rev int64) (failure error) {
 	return nil
 }
 
-// collectBytes is how many bytes of versions a block removes of what was compacted, up to one change more. It is twice
+// collectBytes is the number of bytes of compacted versions that a block removes, up to one change more. It is twice
 // what the bundles of a block hold at most, so that the work does not pile up where aliases do not multiply it.
 const collectBytes = 2 * mostBlockBytes
 

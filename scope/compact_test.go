@@ -9,7 +9,7 @@ import (
 )
 
 // TestCompactionIsBoundedInBytes compacts many large values at once: each block removes no more of them than a bound,
-// and all are gone at last, with the changes that named them.
+// and in the end all are removed, with the changes that named them.
 func TestCompactionIsBoundedInBytes(t *testing.T) {
 	testshort.Skip(t)
 	const puts, size = 40, 1 << 20

@@ -11,7 +11,7 @@ import (
 	"github.com/aweigh/aweigh/votes"
 )
 
-// DecisionKind says what a Decision changes.
+// DecisionKind states what a Decision changes.
 type DecisionKind uint8
 
 const (
@@ -54,8 +54,8 @@ func (k DecisionKind) String() string {
 }
 
 // Decision is a change of a scope's government: of its anchors, or of its rules. It takes effect with the next epoch,
-// once it has the approval that the policy requires, which is never less than what finalizes a block; an anchor
-// decides alone on its own retirement.
+// once it has the approval that the policy requires, which is never less than finalizes a block; an anchor decides
+// alone on its own retirement.
 //
 // It is a motion. A mutation of class Govern whose content is the Decision opens it, or approves the one that is open,
 // if an anchor has signed the mutation with its own key; ballots count as well.
@@ -70,7 +70,7 @@ type Decision struct {
 	Child   *Child          // for Delegate and Revoke
 }
 
-// About says in a few words what it would do.
+// About describes in a few words what the decision would do.
 func (d *Decision) About() string {
 	switch d.Kind {
 	case SetPolicy:
@@ -123,7 +123,7 @@ const (
 	maxPeerName   = 128
 )
 
-// Check says whether the decision is well-formed.
+// Check reports whether the decision is well-formed.
 func (d *Decision) Check() error {
 	admits, sets, gives := d.Kind == Admit, d.Kind == SetPolicy, d.Kind == Delegate || d.Kind == Revoke
 	switch {
@@ -250,9 +250,9 @@ func (s *State) supported(p *Proposed, mo *Motion) (err error) {
 	return err
 }
 
-// Decision is how a decision stands: open, carried, or closed, of which the ending tells. Of
-// several motions about it, the one that is open counts, and else the one that closed last. It
-// is nil if none is on record.
+// Decision returns the record of a decision: open, carried, or closed with its ending. Of
+// several motions about it, the open one counts, otherwise the one that closed last. It is nil
+// if none is on record.
 func (s *State) Decision(id aweigh.Hash) (p *Proposed, end *Ending, err error) {
 	all, err := s.Agenda()
 	if err != nil {

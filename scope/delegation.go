@@ -123,7 +123,7 @@ func (r *region) with(order *Revocation) *region {
 	return &region{prefix: r.prefix, given: given}
 }
 
-// owns says why [key, end), in the sense of Op, is not all a scope's own.
+// owns reports why [key, end), in the sense of Op, is not all a scope's own.
 func (r *region) owns(key, end []byte) error {
 	if len(r.prefix) == 0 && len(r.given) == 0 {
 		return nil
@@ -140,7 +140,7 @@ func (r *region) went(c change) bool {
 	return ok && d.Revision == c.at.main
 }
 
-// ownsAll says why a transaction is not about a scope's own keys alone.
+// ownsAll reports why a transaction is not about a scope's own keys alone.
 func (r *region) ownsAll(t *Txn) error {
 	if len(r.prefix) == 0 && len(r.given) == 0 {
 		return nil
@@ -206,8 +206,8 @@ func (s *State) Given() []Delegation {
 	return s.own.given
 }
 
-// Knowing is the state, which need not read its delegations if they are as many as
-// those given: none ever goes. Of revocations it knows those given.
+// Knowing returns the state, which need not read its delegations if there are as
+// many as given: none is ever removed. It takes the given revocations.
 func (s *State) Knowing(given []Delegation) *State {
 	if s.own != nil || s.head.Delegated == 0 || int64(len(given)) != s.head.Delegated {
 		return s

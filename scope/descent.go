@@ -37,7 +37,7 @@ type Descent struct {
 type Bound struct {
 	_        struct{}    `cbor:",toarray"`
 	Depth    uint32      // levels of scopes that there may be, those that are bound first; 0: any number
-	BFT      bool        // none of them may take an anchor's word (mode crash)
+	BFT      bool        // none of them may have mode crash
 	Finalize quorum.Rule // they finalize by no less than this; zero: as they like
 	// Notice is after what notice the scope that delegated to one of them can give it another
 	// government (Revocation); 0: never. It is that scope's alone: it does not bind those further down.
@@ -47,7 +47,7 @@ type Bound struct {
 // ErrBound is wrapped where a policy does not meet what a scope above demands.
 var ErrBound = errors.New("scope: a scope above demands more")
 
-// check says whether a policy can demand it.
+// check reports whether a policy can demand it.
 func (b *Bound) check() error {
 	f := b.Finalize
 	if f.Den == 0 && f.Num != 0 || f.Num > f.Den || f.Den > quorum.MaxDen {
@@ -93,7 +93,7 @@ func less(a, b quorum.Rule) bool {
 	return a.Num*b.Den < b.Num*a.Den
 }
 
-// admits says why a scope below may not have a policy.
+// admits reports why a scope below may not have a policy.
 func (b *Bound) admits(p *Policy) error {
 	f := p.Rules.Finalize
 	switch {
@@ -107,7 +107,7 @@ func (b *Bound) admits(p *Policy) error {
 	return p.Limits.outlasts("a notice of", b.Notice)
 }
 
-// below is what is left for the children of a scope that is bound: one level less.
+// below is the bound on the children of a bound scope: one level less.
 func (b Bound) below() (Bound, error) {
 	if b.Depth == 1 {
 		return b, fmt.Errorf("%w: no further level of scopes", ErrBound)
@@ -155,8 +155,8 @@ func (g *Genesis) bound() Bound {
 // Empty reports whether nothing was handed over.
 func (d *Descent) Empty() bool { return d.Keys == 0 && d.Handed == new(takeover).digest() }
 
-// takeover sums up what a child takes over: the records of its first state, and the
-// entries that tell of them.
+// takeover sums up the content that a child takes over: the records of its first
+// state, and their lineage entries.
 type takeover struct {
 	sum     lthash.Hash
 	entries hash.Hash // nil before the first
@@ -180,7 +180,7 @@ func (h *takeover) digest() aweigh.Hash {
 	return aweigh.Sum([]byte("aweigh/handed/2"), h.sum.Bytes(), told)
 }
 
-// check says whether a scope can descend so.
+// check reports whether a scope can descend so.
 func (d *Descent) check(g *Genesis) error {
 	switch {
 	case d.Network.IsZero() || d.Parent.IsZero() || d.Depth == 0 || d.Height == 0:

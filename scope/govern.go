@@ -23,8 +23,8 @@ const (
 	// governedOutside those of all others.
 	governedByOne   = 8
 	governedOutside = 16
-	// decideWithin is how long a decision may stay open, by the blocks' time, unless
-	// the policy says.
+	// decideWithin is how long a decision may stay open, by the blocks' time, if the
+	// policy sets no period.
 	decideWithin = 7 * 24 * time.Hour
 )
 
@@ -37,8 +37,8 @@ type government struct {
 	outside int
 }
 
-// govern executes a proposal, or an approval, of a decision; failure says why it
-// counts nothing.
+// govern executes a proposal, or an approval, of a decision; failure is the
+// reason why it has no effect.
 func (x *execution) govern(m *CheckedMutation) (failure, err error) {
 	g, d, anchor := &x.government, m.Decision, aweigh.AnchorID(m.Author)
 	_, seated := x.epoch.Roster.Seat(anchor)
@@ -79,7 +79,7 @@ func (x *execution) govern(m *CheckedMutation) (failure, err error) {
 		return nil, err
 	case known && !weighs:
 		return errors.New("this is proposed already; only anchors with weight can approve it"), nil
-	case known: // if it cannot take effect any more, it will be void and say so
+	case known: // if it cannot take effect any more, it becomes void, with the reason
 		return x.approve(&rec, m)
 	}
 	if failure, err := x.admissible(d); failure != nil || err != nil {
@@ -149,7 +149,7 @@ func (x *execution) decide(d decided) {
 	x.government.changed, x.tally.early = true, true
 }
 
-// mayPropose says why an author cannot put a decision on the agenda.
+// mayPropose reports why an author cannot put a decision on the agenda.
 func (x *execution) mayPropose(m *CheckedMutation, weighs bool) (failure, err error) {
 	mine, outside := 0, 0
 	err = x.eachOpen(func(_ aweigh.Instant, _ votes.MotionID, line docketed) bool {
@@ -176,7 +176,7 @@ func (x *execution) mayPropose(m *CheckedMutation, weighs bool) (failure, err er
 	return nil, nil
 }
 
-// admissible says why a decision could not take effect as things stand.
+// admissible reports why a decision could not take effect as things stand.
 func (x *execution) admissible(d *Decision) (failure, err error) {
 	r := x.epoch.Roster
 	seat, seated := r.Seat(d.Subject)
@@ -220,8 +220,8 @@ func (x *execution) admissible(d *Decision) (failure, err error) {
 	return nil, nil
 }
 
-// mayDelegate says why a prefix cannot be delegated: as things stand, or because of
-// what is decided already.
+// mayDelegate reports why a prefix cannot be delegated: as things stand, or because
+// of what is decided already.
 func (x *execution) mayDelegate(c *Child) (failure, err error) {
 	if failure := x.undecided(c); failure != nil {
 		return failure, nil
@@ -233,7 +233,7 @@ func (x *execution) mayDelegate(c *Child) (failure, err error) {
 	if failure, err = x.next.delegable(c, own, x.policy); failure != nil || err != nil {
 		return failure, err
 	}
-	var h handover // what could not go now shall be told now, as far as that can be seen for half of what may be looked at
+	var h handover // refuses now what could not go now, as far as half of the budget shows it
 	look := purse{allowed: delegateUnits - governUnits}
 	failure, err = h.gather(x, c.Prefix, func(visits, bytes int) error {
 		if units := int64(visits) + int64(bytes)/givenBytes; !look.take(units) {
@@ -245,7 +245,7 @@ func (x *execution) mayDelegate(c *Child) (failure, err error) {
 	return ignore(failure, errEnough), err
 }
 
-// undecided says which decision about the same keys stands on the agenda already.
+// undecided reports which decision about the same keys stands on the agenda already.
 func (x *execution) undecided(c *Child) (failure error) {
 	for i := range x.government.carried {
 		d := &x.government.carried[i].Decision
@@ -256,7 +256,7 @@ func (x *execution) undecided(c *Child) (failure error) {
 	return nil
 }
 
-// takes says why a policy could not follow the one in force.
+// takes reports why a policy could not follow the one in force.
 func (s *State) takes(e *Epoch, p *Policy) (failure, err error) {
 	g, err := s.Genesis()
 	if err != nil {
@@ -269,7 +269,7 @@ func (s *State) takes(e *Epoch, p *Policy) (failure, err error) {
 	return failure, nil
 }
 
-// takes says why a policy could not follow that of an epoch, as its roster stands.
+// takes reports why a policy could not follow that of an epoch, as its roster stands.
 func (e *Epoch) takes(p *Policy) error {
 	if l := p.Limits; l.MutationBytes < leastMutation || l.BundleBytes < 2*leastMutation || l.BlockBytes < 2*leastMutation || l.ValidFor < time.Second {
 		return fmt.Errorf("under such limits no policy could be set again: a mutation needs %d bytes, a bundle and a block twice as many, and a second to be ordered", leastMutation)
@@ -294,7 +294,7 @@ func (e *Epoch) takes(p *Policy) error {
 // leastMutation has room for any decision.
 const leastMutation = 16 << 10
 
-// without says why an anchor cannot go.
+// without reports why an anchor cannot go.
 func (x *execution) without(a aweigh.AnchorID) error {
 	rest := slices.DeleteFunc(slices.Collect(x.epoch.Roster.Weights.All()), func(s quorum.Share) bool { return s.Anchor == a })
 	if len(rest) == 0 {

@@ -9,7 +9,7 @@ import (
 	"github.com/aweigh/aweigh"
 )
 
-// NameKind says what a Naming does.
+// NameKind states what a Naming does.
 type NameKind uint8
 
 const (
@@ -44,11 +44,11 @@ func (k NameKind) String() string {
 
 // Naming changes which keys name an object. Every key with content is an alias
 // of one object, whose UID no change of names alters. All aliases of an object
-// show the same content: whatever is put under one appears under all.
+// show the same content: a put under one appears under all.
 //
-// Object says which object is meant, so that a request which comes after somebody
-// else's cannot change what its author never saw. A version is always one of a
-// known object.
+// Object is the UID of the object, so that a request that comes after another
+// author's cannot change an object that its author never saw. A version is always
+// one of a known object.
 type Naming struct {
 	_        struct{} `cbor:",toarray"`
 	Kind     NameKind
@@ -62,8 +62,8 @@ type Naming struct {
 }
 
 const (
-	// MaxAliases bounds the aliases of one object: what is put under one is
-	// written under all.
+	// MaxAliases bounds the aliases of one object: a put under one is written
+	// under all.
 	MaxAliases = 16
 	// MaxRedirect bounds how long a moved alias leads to its object.
 	MaxRedirect = 366 * 24 * time.Hour
@@ -81,8 +81,8 @@ var (
 	ErrNoVersion = errors.New("scope: that version is not there, or was dropped by a compaction; see the object's history")
 )
 
-// check says whether the naming is well-formed. What its kind does not use must
-// be absent, so that one meaning has one encoding.
+// check reports whether the naming is well-formed. What its kind does not use
+// must be absent, so that one meaning has one encoding.
 func (n *Naming) check(lim Limits) error {
 	forks, rolls := n.Kind == Fork, n.Kind == Rollback
 	foreign := forks && len(n.Key) > 0 || (n.Kind == Unbind || rolls) && len(n.To) > 0 || n.Kind != Move && n.Until != 0 ||

@@ -62,8 +62,8 @@ func (x *execution) others(key []byte) ([]held, error) {
 	return list.Held, nil
 }
 
-// mayName says why a naming is not permitted, or would have to be approved first: it
-// changes keys just as puts and deletions do.
+// mayName reports why a naming is not permitted, or needs approval first:
+// it changes keys just as puts and deletions do.
 func (x *execution) mayName(m *CheckedMutation) (failure, err error) {
 	n := m.Naming
 	if len(x.policy.Approvals) == 0 && !x.epoch.rules.Has(writeVerb) {

@@ -13,9 +13,9 @@ var ErrReach = errors.New("scope: the object has an alias outside of the keys th
 // MaxReach bounds the ranges of one transaction's Reach. One of more operations may have as many ranges as operations.
 const MaxReach = 64
 
-// checkReach says whether the reach of a transaction is well-formed, so that one meaning has one encoding: ranges that are
-// not empty, in order, with keys between each two; and every put, whichever branch it is in, lies within. ops is how many
-// operations the transaction has.
+// checkReach reports whether the reach of a transaction is well-formed, so that one meaning has one encoding: ranges
+// that are not empty, in order, with keys between each two; and every put, whichever branch it is in, lies within.
+// ops is how many operations the transaction has.
 func (t *Txn) checkReach(ops int) error {
 	if len(t.Reach) == 0 {
 		return nil
@@ -35,7 +35,7 @@ func (t *Txn) checkReach(ops int) error {
 	return t.putsWithin(t.Reach)
 }
 
-// putsWithin says whether all puts of a transaction are of keys within a reach.
+// putsWithin reports whether all puts of a transaction are of keys within a reach.
 func (t *Txn) putsWithin(all []Reach) error {
 	for _, branch := range [][]Op{t.Success, t.Failure} {
 		for i := range branch {

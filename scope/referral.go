@@ -64,7 +64,7 @@ func (g *Genesis) delegation() Delegation {
 	return Delegation{Prefix: d.Prefix, Child: g.Hash(), Revision: d.Revision, Height: d.Height}
 }
 
-// given says why an entry of a parent's lineage did not found this scope.
+// given reports why an entry of a parent's lineage did not found this scope.
 func (g *Genesis) given(parent *Genesis, gave *Listed) error {
 	d, e := g.Descent, &gave.Entry
 	switch {

@@ -10,6 +10,7 @@ import (
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/internal/must"
+	"github.com/aweigh/aweigh/internal/refusal"
 	"github.com/aweigh/aweigh/lineage"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/trust"
@@ -43,13 +44,13 @@ const maxRevocation = 128 << 10
 // never.
 func (g *Genesis) Notice() time.Duration { return g.bound().Notice }
 
-// ErrUnheard is wrapped by CheckRevocation where a block obeys an order of which this node
-// has not heard.
+// ErrUnheard is wrapped by CheckRevocation where a block obeys an order that this node
+// does not have.
 var ErrUnheard = errors.New("scope: an order of the scope above that is not known here")
 
 // ErrSuperseded is wrapped by CheckRevocation, beside ErrInvalid, where a block obeys an order and a newer one is known
 // here. The block's proposer may not know the newer one yet.
-var ErrSuperseded = errors.New("a newer order of the scope above is known")
+var ErrSuperseded = refusal.New(refusal.Stale, "a newer order of the scope above is known")
 
 // Awaits reports whether the state is to obey a revocation that its parent has ordered, and
 // from when on by a block's time.
@@ -80,7 +81,7 @@ func (s *State) obeyable(r *Revocation, at aweigh.Instant) (failure, err error) 
 	return nil, nil
 }
 
-// revocable says why a revocation is none of the scope.
+// revocable reports why a revocation is none of the scope.
 func (s *State) revocable(g *Genesis, r *Revocation) error {
 	switch {
 	case g.Notice() == 0:
@@ -100,8 +101,8 @@ func (s *State) revocable(g *Genesis, r *Revocation) error {
 	return g.Descent.Bound.admits(&r.Child.Policy)
 }
 
-// CheckRevocation says whether the block may obey the order that it carries, given the one
-// that is known here. Errors wrap ErrInvalid (and ErrSuperseded), or ErrUnheard if that may change, or are
+// CheckRevocation reports whether the block may obey the order that it carries, given the one that is
+// known here. Errors wrap ErrInvalid (and ErrSuperseded), or ErrUnheard if that may change, or are
 // those of the store.
 func (s *State) CheckRevocation(b *Block, known *Revocation) error {
 	r := b.Revocation
@@ -148,7 +149,7 @@ func (x *execution) applyRevocation(s *State, r *Revocation) error {
 	return nil
 }
 
-// yields is what the agenda says of another government, nil if nothing.
+// yields is the child whose new government is on the agenda, nil if there is none.
 func (a agenda) yields() (c *Child) {
 	for i := range a {
 		if a[i].Decision.Kind == Yield {
@@ -188,8 +189,8 @@ func (s *State) yield(e *Epoch, c *Child, carried agenda, ledger trust.Ledger, a
 	return u, nil
 }
 
-// mayRevoke says why a scope to which a prefix was delegated cannot be given another
-// government: as things stand, or because of what is decided already.
+// mayRevoke reports why a scope to which a prefix was delegated cannot be given
+// another government: as things stand, or because of what is decided already.
 func (x *execution) mayRevoke(c *Child) (failure, err error) {
 	if failure := x.undecided(c); failure != nil {
 		return failure, nil
@@ -198,7 +199,8 @@ func (x *execution) mayRevoke(c *Child) (failure, err error) {
 	return failure, err
 }
 
-// revoked is the order that a decision to revoke gives; failure says why it cannot be given.
+// revoked is the order that a decision to revoke gives; failure is the reason why it cannot
+// be given.
 func (x *execution) revoked(c *Child) (r *Revocation, failure, err error) {
 	d, g, ok, err := x.next.Delegated(c.Prefix)
 	switch {

@@ -40,8 +40,8 @@ func ParseTrusted(s string) (t Trusted, err error) {
 	return t, nil
 }
 
-// In says whether a chain of handovers from the genesis of a root scope contains the
-// roster. Errors wrap ErrProof.
+// In checks that a chain of handovers from the genesis of a root scope contains
+// the roster. Errors wrap ErrProof.
 func (t Trusted) In(g Genesis, chain []Handover) error {
 	if t.Epoch > aweigh.Epoch(len(chain)) {
 		return fmt.Errorf("%w: it leads to epoch %d, and the trusted roster is of epoch %d: nothing shows that both are of one history. Ask for a newer proof", ErrProof, len(chain), t.Epoch)
@@ -56,7 +56,8 @@ func (t Trusted) In(g Genesis, chain []Handover) error {
 	return t.Is(e)
 }
 
-// Is says whether an epoch has the roster, if it is the one. Errors wrap ErrProof.
+// Is checks that an epoch has the roster, if it is the epoch that Trusted names.
+// Errors wrap ErrProof.
 func (t Trusted) Is(e *Epoch) error {
 	if got := e.Roster.Hash(); e.Number == t.Epoch && got != t.Roster {
 		return fmt.Errorf("%w: its roster of epoch %d is %s, and the trusted one is %s: it is another history, as old keys can sign one", ErrProof, t.Epoch, got, t.Roster)

@@ -34,7 +34,8 @@ type signed struct {
 	message []byte
 }
 
-// statement is what an anchor signs, in the encoding of package canon, which package votes does not use for it.
+// statement is the content that an anchor signs, in the encoding of package canon, which package votes does not
+// use for it.
 type statement struct {
 	_       struct{} `cbor:",toarray"`
 	Format  uint16
@@ -72,7 +73,7 @@ func (s *signatures) hold(by aweigh.Hash, ctx votes.Context, message, signature 
 	return ok && m.by == by && m.ctx == ctx && bytes.Equal(m.message, message)
 }
 
-// vote says what is wrong with a vote, nil if the anchor signed it.
+// vote reports what is wrong with a vote, nil if the anchor signed it.
 func (s *signatures) vote(d votes.Domain, about quorum.Subject, sig quorum.Signature) error {
 	forged := fmt.Errorf("%s did not sign %v of epoch %d", sig.Anchor.Short(), about, d.Epoch)
 	if len(sig.Bytes) != len(ed25519{}) {
@@ -92,7 +93,7 @@ func (s *signatures) ballot(b votes.Ballot) error {
 	return s.vote(b.Domain, b.Subject, quorum.Signature{Anchor: b.Anchor, Bytes: b.Signature})
 }
 
-// motionBallot says what is wrong with the encoding of a ballot on a motion.
+// motionBallot reports what is wrong with the encoding of a ballot on a motion.
 func (s *signatures) motionBallot(raw []byte) error {
 	b, err := votes.DecodeMotionBallot(raw)
 	if err == nil && !s.hold(b.Voter, votes.ContextCOSE, b.SigningBytes(), b.Signature) {
@@ -101,7 +102,8 @@ func (s *signatures) motionBallot(raw []byte) error {
 	return err
 }
 
-// bundle says what is wrong with the encoding of a bundle: its author signed it, and who is admitted by it consents.
+// bundle reports what is wrong with the encoding of a bundle: its author signed it, and each anchor that it
+// admits consents.
 func (s *signatures) bundle(raw []byte) error {
 	b, err := forge.OpenBundle(raw)
 	if err != nil {
@@ -131,7 +133,7 @@ func (s *signatures) bundle(raw []byte) error {
 	return nil
 }
 
-// fault says what is wrong with a proof of fault.
+// fault reports what is wrong with a proof of fault.
 func (s *signatures) fault(f votes.Equivocation) error {
 	x, y := f.First, f.Second
 	if x.Anchor != y.Anchor || x.Domain != y.Domain || !x.Subject.Conflicts(y.Subject) {
@@ -143,7 +145,8 @@ func (s *signatures) fault(f votes.Equivocation) error {
 	return s.ballot(y)
 }
 
-// certificate says what is wrong with a certificate of an epoch: counted afresh, who signed it meets the rule.
+// certificate reports what is wrong with a certificate of an epoch: counted again, its signers meet the
+// rule.
 func (w *World) certificate(d votes.Domain, c quorum.Certificate) error {
 	if int(d.Epoch) >= len(w.epochs) { // no node knows it yet
 		return nil
@@ -186,7 +189,7 @@ func (w *World) certificate(d votes.Domain, c quorum.Certificate) error {
 	return nil
 }
 
-// finality says what is wrong with what makes a block final.
+// finality reports what is wrong with a Finality.
 func (w *World) finality(f scope.Finality) error {
 	last := f.Header
 	for _, h := range f.Descendants {
@@ -198,7 +201,7 @@ func (w *World) finality(f scope.Finality) error {
 	return w.certifies(quorum.Finalize, last, f.Certificate)
 }
 
-// certifies says what is wrong with a certificate of a kind for the block of a header.
+// certifies reports what is wrong with a certificate of a kind for the block of a header.
 func (w *World) certifies(kind quorum.Kind, h scope.Header, c quorum.Certificate) error {
 	if want := (quorum.Subject{Kind: kind, View: h.View, Block: canon.Hash("aweigh/header/1", h)}); c.Subject != want {
 		return fmt.Errorf("a certificate of %v under %v", c.Subject, want)
@@ -206,7 +209,7 @@ func (w *World) certifies(kind quorum.Kind, h scope.Header, c quorum.Certificate
 	return w.certificate(h.Domain(), c)
 }
 
-// evidence says what is wrong with what a block carries beside mutations; votes to finalize are left out.
+// evidence reports what is wrong with a block's Evidence; votes to finalize are left out.
 func (s *signatures) evidence(e scope.Evidence) error {
 	for _, f := range e.Proofs {
 		if err := s.fault(f); err != nil {

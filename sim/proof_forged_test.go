@@ -73,7 +73,7 @@ type sample struct {
 	w     *World
 }
 
-// verify says why a proof is refused.
+// verify reports why a proof is refused.
 func (s sample) verify(proof any) error {
 	out := reflect.ValueOf(proof).MethodByName("Verify").Call([]reflect.Value{reflect.ValueOf(s.w.scopes[0].id)})
 	err, _ := out[len(out)-1].Interface().(error)

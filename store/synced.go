@@ -134,8 +134,8 @@ func (s *synced) check(db *pebble.DB, dir string) error {
 	return nil
 }
 
-// damaged tells what Pebble says of files that are corrupt or missing from what
-// the system says. known says that there was a store.
+// damaged wraps Pebble's errors about corrupt or missing files in ErrDamaged,
+// but no errors of the system. known reports whether there was a store.
 func damaged(err error, known bool) error {
 	var no syscall.Errno
 	system := errors.As(err, &no) && !errors.Is(err, fs.ErrNotExist)

@@ -13,7 +13,7 @@ type Score uint32
 // MaxScore is full trust.
 const MaxScore Score = 1_000_000
 
-// EvidenceKind says what an anchor did, or what was decided about it.
+// EvidenceKind states what an anchor did, or what was decided about it.
 type EvidenceKind uint8
 
 const (

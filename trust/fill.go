@@ -14,7 +14,7 @@ type caps struct {
 	sponsored Ratio // of each group
 }
 
-// hold says whether weights keep within the caps.
+// hold reports whether weights keep within the caps.
 func (c caps) hold(claims []claim, weights []uint64) bool {
 	total := sum(weights)
 	sums := make([]uint64, len(claims))
@@ -126,9 +126,9 @@ func level(claims []uint64, room uint64) uint64 {
 	return claims[len(claims)-1]
 }
 
-// roomy says whether shares and groups can hold 21/20 of the whole, so that there
-// is room for the cap of sponsors. At 20/20 all caps would have to be met at
-// once, which whole numbers seldom can.
+// roomy reports whether shares and groups can hold 21/20 of the whole, so that
+// there is room for the cap of sponsors. At 20/20 all caps would have to be met
+// at once, which whole numbers seldom can.
 func (c caps) roomy(t *tank) bool {
 	share, group := uint64(c.share.Num)*uint64(c.sponsored.Den), uint64(c.sponsored.Num)*uint64(c.share.Den)
 	single := uint64(len(t.claims))

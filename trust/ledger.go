@@ -134,7 +134,7 @@ func DecodeLedger(data []byte) (Ledger, error) {
 	return l, nil
 }
 
-// check says why no evidence leads to s in a ledger that is in order.
+// check reports why no evidence leads to s in a ledger that is in order.
 func (l Ledger) check(s Standing) error {
 	switch {
 	case s.Anchor.IsZero():

@@ -15,7 +15,7 @@ type Ratio struct {
 // String is like "1/4".
 func (r Ratio) String() string { return fmt.Sprintf("%d/%d", r.Num, r.Den) }
 
-// check says why r is no part of a whole.
+// check reports why r is no part of a whole.
 func (r Ratio) check() error {
 	switch {
 	case r.Num == 0 || r.Num > r.Den:
@@ -31,7 +31,7 @@ func (r Ratio) belowThird() bool { return 3*uint64(r.Num) < uint64(r.Den) }
 // of is r of n, rounded down; n is below 2^53.
 func (r Ratio) of(n uint64) uint64 { return n * uint64(r.Num) / uint64(r.Den) }
 
-// holds says whether part is at most r of whole, both below 2^53.
+// holds reports whether part is at most r of whole, both below 2^53.
 func (r Ratio) holds(part, whole uint64) bool {
 	return part*uint64(r.Den) <= whole*uint64(r.Num)
 }

@@ -14,7 +14,7 @@ import (
 // to this keeps the roster that it has.
 var ErrRoster = errors.New("trust: nobody weighs anything")
 
-// Share says how an anchor came by its weight in an epoch.
+// Share states how an anchor came by its weight in an epoch.
 type Share struct {
 	Anchor aweigh.AnchorID
 	Raw    uint64 // by score alone; 0 on probation
@@ -107,7 +107,7 @@ func (l Ledger) NextExplained(p Params, epoch aweigh.Epoch, before quorum.Weight
 	return w, shares, nil
 }
 
-// why says which rules stand between a claim and a weight.
+// why reports which rules stand between a claim and a weight.
 func (y way) why(p Params, i int, weight uint64) string {
 	var b strings.Builder
 	c := y.claims[i]

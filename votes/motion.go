@@ -108,8 +108,8 @@ func (b MotionBallot) String() string {
 	return fmt.Sprintf("%s of motion %s by %s", b.Choice, b.Motion.Short(), b.Voter.Short())
 }
 
-// valid says whether the ballot is of a form that could count somewhere. What
-// it lets pass, Encode writes in a form that DecodeMotionBallot takes.
+// valid reports whether the ballot is of a form that could count somewhere.
+// What it lets pass, Encode writes in a form that DecodeMotionBallot takes.
 func (b *MotionBallot) valid() error {
 	switch {
 	case !b.Choice.Valid():

@@ -25,9 +25,9 @@ type BundleLimits struct {
 // DefaultBundleLimits are a full ballot box of ballots of ordinary size.
 var DefaultBundleLimits = BundleLimits{Ballots: 1_000_000, Bytes: 1 << 30}
 
-// BundleError says where a bundle is bad. It wraps ErrMalformed, ErrBundleLimit
-// or the error of the underlying reader; io.ErrUnexpectedEOF too where the
-// bundle ends within a ballot.
+// BundleError states where a bundle is bad. It wraps ErrMalformed,
+// ErrBundleLimit or the error of the underlying reader; io.ErrUnexpectedEOF too
+// where the bundle ends within a ballot.
 type BundleError struct {
 	Ballot int   // the first bad ballot, from 0: so many are good
 	Offset int64 // where it begins, in bytes

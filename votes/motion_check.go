@@ -110,7 +110,7 @@ func Affirmed(motion MotionID, voter aweigh.Hash) CheckedMotionBallot {
 	return CheckedMotionBallot{MotionBallot{MotionVote: MotionVote{Motion: motion, Choice: Approve}, Voter: voter}}
 }
 
-// Admissible says whether the ballot could count in a scope of a network, if
+// Admissible reports whether the ballot could count in a scope of a network, if
 // its signature holds and its voter may vote. It costs next to nothing. The
 // error wraps ErrMalformed, ErrForeign or ErrOtherScope.
 func (b MotionBallot) Admissible(network aweigh.NetworkID, scope aweigh.ScopeID) error {

@@ -27,7 +27,7 @@ func NewPoll(motion MotionID, e Electorate, rule quorum.Rule) *Poll {
 	return p
 }
 
-// Recorded says what became of a ballot.
+// Recorded states what became of a ballot.
 type Recorded uint8
 
 const (

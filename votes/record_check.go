@@ -7,10 +7,10 @@ import (
 	"github.com/aweigh/aweigh"
 )
 
-// CheckRecorded says whether a pair of the store is what the guard of an anchor of a
-// keyring can have written: a ballot under its key, with its signature, or a mark.
-// Records of other epochs than the keyring's are checked for their form. Errors wrap
-// ErrRecord.
+// CheckRecorded reports whether a pair of the store is what the guard of an anchor
+// of a keyring can have written: a ballot under its key, with its signature, or a
+// mark. Records of other epochs than the keyring's are checked for their form.
+// Errors wrap ErrRecord.
 func CheckRecorded(k *Keyring, key, value []byte) error {
 	wrong := func(err error) error { return fmt.Errorf("%w: key %x: %w", ErrRecord, key, err) }
 	prefix := len(recordPrefix(k.domain))

@@ -46,9 +46,9 @@ func (c Context) wrap(message []byte) []byte {
 	return append(append(append(b, c...), end), message...)
 }
 
-// Verifier says whether a signature is the key's own on a message in a context.
-// A key of an unknown scheme or of the wrong length is ErrKey; a signature that
-// does not verify is ErrForged. It keeps none of the slices.
+// Verifier checks that a signature is the key's own on a message in a
+// context. A key of an unknown scheme or of the wrong length is ErrKey; a
+// signature that does not verify is ErrForged. It keeps none of the slices.
 type Verifier func(key PublicKey, ctx Context, message, signature []byte) error
 
 // Verify is the Verifier that does the work.

@@ -70,7 +70,7 @@ func (a *app) networkFlag(c *cobra.Command) *string {
 	return c.Flags().String("network", "", "identity of the network, 64 hexadecimal digits")
 }
 
-// compared says what a verified file is worth.
+// compared reports what a verified file is worth.
 func compared(r *scope.MotionReport, pinned bool) string {
 	if pinned {
 		return fmt.Sprintf("verified here for network %s", r.Network)

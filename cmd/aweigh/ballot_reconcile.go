@@ -79,7 +79,7 @@ func sameNetwork(ctx context.Context, s, other *session, address string) error {
 	return nil
 }
 
-// moved tells what went from one node to the other, and what was refused.
+// moved prints what went from one node to the other, and what was refused.
 func (a *app) moved(s *session, peer string, given, taken *show.HandedIn) error {
 	if s.Format == show.JSON {
 		return s.Printer.JSON(map[string]uint64{"given": given.Added, "taken": taken.Added, "refused_there": uint64(len(given.Refused)), "refused_here": uint64(len(taken.Refused))})

@@ -152,7 +152,7 @@ func isTerminal(w io.Writer) bool {
 	return err != nil || !os.SameFile(info, null)
 }
 
-// warn says what may be wrong with the time, and what is not proven.
+// warn reports what may be wrong with the time, and what is not proven.
 func (s *signing) warn(r *scope.MotionReport, now aweigh.Instant) {
 	if r.Bare {
 		fmt.Fprintln(s.err, "aweigh: no block after the one that ordered the motion was final when this file was written: the ballot\nis on the mutation above, which is proven; what it found when it opened, and what it takes, are not.")

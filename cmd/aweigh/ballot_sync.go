@@ -50,7 +50,7 @@ func (a *app) ballotSync() *cobra.Command {
 	})
 }
 
-// synced tells what was taken from a directory, and what was written there.
+// synced prints what was taken from a directory, and what was written there.
 func (a *app) synced(s *session, dir string, taken *show.HandedIn, given int) error {
 	if s.Format == show.JSON {
 		return s.Printer.JSON(map[string]uint64{"taken": taken.Added, "known": taken.Repeated, "late": taken.Late, "equivocated": taken.Equivocated, "refused": uint64(len(taken.Refused)), "written": uint64(given)})

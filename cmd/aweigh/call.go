@@ -9,8 +9,8 @@ import (
 	"github.com/aweigh/aweigh/internal/show"
 )
 
-// callHint says what to type for this program where its bare name, which all hints
-// have, would not be found; it is empty where that is.
+// callHint reports what to type for this program where its bare name, which all
+// hints have, would not be found; it is empty where that is.
 func callHint() string {
 	if _, err := exec.LookPath("aweigh"); err == nil {
 		return ""

@@ -136,7 +136,7 @@ func readCheckpoint(path string) (c lineage.Checkpoint, note []byte, err error) 
 	return c, note, err
 }
 
-// grew says whether a history only grew since a note was written.
+// grew reports whether a history only grew since a note was written.
 func grew(older *lineage.Checkpoint, note []byte, newer *client.Checkpoint) error {
 	if older.Origin != newer.Origin {
 		return fmt.Errorf("%w: the file is of %s, and this is %s; see --scope", errUsage, older.Origin, newer.Origin)

@@ -217,7 +217,7 @@ func (a *app) join() *cobra.Command {
 	return c
 }
 
-// progress tells how far a node has come until it has caught up with its peers.
+// progress prints a node's progress until it has caught up with its peers.
 func (a *app) progress(ctx context.Context, n *node.Node) {
 	shown := aweigh.Height(0)
 	for tick := time.NewTicker(200 * time.Millisecond); ; {

@@ -17,7 +17,7 @@ import (
 	"github.com/aweigh/aweigh/kv"
 )
 
-// keyHelp says how keys are written.
+// keyHelp states how keys are written.
 const keyHelp = "KEY is a key that starts with a slash (/org/wikipedia), a quoted one (\"\\x00\\xff\"), or an\n" +
 	"alias (org@wikipedia.en/articles); with --raw its bytes are taken as they are."
 
@@ -27,7 +27,7 @@ var oneNameHelp = strings.Replace(keyHelp, "KEY", "NAME", 1)
 // prefixHelp is keyHelp for a PREFIX.
 var prefixHelp = strings.Replace(keyHelp, "KEY is a key", "PREFIX is the beginning of a key", 1)
 
-// nameHelp says how names are written.
+// nameHelp states how names are written.
 const nameHelp = "NAME and NEW are keys that start with a slash (/org/wikipedia), quoted ones (\"\\x00\\xff\"), or\n" +
 	"aliases (org@wikipedia.en/articles)."
 

@@ -213,7 +213,7 @@ func (a *app) verified(p show.Printer, proof *scope.KeyProof, network string, pi
 	return err
 }
 
-// otherNetwork says that something is of another network than that which was named.
+// otherNetwork is the error for something of another network than the named one.
 func otherNetwork(what string, of, named aweigh.NetworkID) error {
 	return fmt.Errorf("%w: %s is of network %s, and not of %s", scope.ErrProof, what, of, named)
 }

@@ -8,11 +8,11 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/agnivade/levenshtein"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/aweigh/aweigh/internal/config"
+	"github.com/aweigh/aweigh/internal/nearest"
 	"github.com/aweigh/aweigh/internal/show"
 )
 
@@ -25,7 +25,8 @@ var sameFlags = [][]string{
 	{"if-rev", "revision", "mod-revision"}, {"rev", "revision"}, {"serializable", "consistency", "local"},
 }
 
-// flagMeant says which flag of a command an unknown one may stand for, and what one holds whose value cannot be read.
+// flagMeant reports which flag of a command an unknown one may stand for, and what one holds whose value cannot be
+// read.
 func flagMeant(c *cobra.Command, err error) error {
 	var value *pflag.InvalidValueError
 	if errors.As(err, &value) {
@@ -50,13 +51,13 @@ func flagMeant(c *cobra.Command, err error) error {
 			return fmt.Errorf("%w; did you mean --%s?", err, same[i])
 		}
 	}
-	near, least := "", 3 // letters that are wrong, and one more
+	var flags []string
 	c.Flags().VisitAll(func(f *pflag.Flag) {
-		if d := levenshtein.ComputeDistance(name, f.Name); !f.Hidden && f.Name != "help" && d < least && d < len(name) {
-			near, least = f.Name, d
+		if !f.Hidden && f.Name != "help" {
+			flags = append(flags, f.Name)
 		}
 	})
-	if near != "" {
+	if near, _ := nearest.Name(name, flags, min(2, len(name)-1)); near != "" {
 		return fmt.Errorf("%w; did you mean --%s?", err, near)
 	}
 	return err
@@ -65,7 +66,7 @@ func flagMeant(c *cobra.Command, err error) error {
 // argumentCount matches what cobra says of a number of arguments.
 var argumentCount = regexp.MustCompile(`^(?:accepts|requires) (at (?:least|most) |between \d+ and )?(\d+) arg\(s\), (?:only )?received (\d+)$`)
 
-// argumentsMeant says how many arguments a command takes.
+// argumentsMeant reports how many arguments a command takes.
 func argumentsMeant(c *cobra.Command, text string) string {
 	command := strings.TrimPrefix(c.CommandPath(), c.Root().Name()+" ")
 	if name, ok := strings.CutPrefix(text, "unknown command "); ok && !c.HasSubCommands() {

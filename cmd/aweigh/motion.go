@@ -172,7 +172,8 @@ func (a *app) motionWatch() *cobra.Command {
 // errNotCarried is wrapped when a motion closed without being carried.
 var errNotCarried = errors.New("the motion was not carried; nothing changed")
 
-// follow tells how a motion stands until it is closed: in JSON by each, or at its end alone if that is nil.
+// follow prints the state of a motion until it is closed: in JSON by each, or only its end if each is
+// nil.
 func (a *app) follow(ctx context.Context, s *session, id []byte, each func(*aweighv1.MotionResponse) error) error {
 	var last *aweighv1.MotionResponse
 	doomed := false
@@ -208,7 +209,7 @@ func (a *app) ended(s *session, last *aweighv1.MotionResponse) error {
 	return a.closedAs(s, last)
 }
 
-// closedAs tells how a motion ended.
+// closedAs reports how a motion ended.
 func (a *app) closedAs(s *session, last *aweighv1.MotionResponse) error {
 	switch m := last.Motion; m.Fate {
 	case "carried", "effective":

@@ -276,14 +276,14 @@ func (a *app) policyApprove() *cobra.Command {
 	})
 }
 
-// warnOf tells what is odd about a policy.
+// warnOf prints what is odd about a policy.
 func (a *app) warnOf(old, p scope.Policy) {
 	for _, w := range policytext.Warnings(old, p) {
 		fmt.Fprintf(a.err, "aweigh: warning: %s\n", show.Line(w))
 	}
 }
 
-// setPolicy says what a policy would change and proposes it.
+// setPolicy reports what a policy would change and proposes it.
 func (a *app) setPolicy(ctx context.Context, s *session, r *aweighv1.TrustResponse, old, p scope.Policy, once func() (*aweighv1.Once, error), here bool) error {
 	diff := policytext.Diff(old, p)
 	if len(diff) == 0 {

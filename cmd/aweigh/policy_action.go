@@ -15,7 +15,7 @@ import (
 	"github.com/aweigh/aweigh/scope"
 )
 
-// whenHelp says what predicates are.
+// whenHelp reports what predicates are.
 func whenHelp() string {
 	names := action.VariableNames()
 	half := len(names) / 2

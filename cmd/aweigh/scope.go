@@ -258,7 +258,7 @@ func (a *app) scopeCreate() *cobra.Command {
 	})
 }
 
-// rooted says what is wrong with a key or a prefix that begins with no slash.
+// rooted reports what is wrong with a key or a prefix that begins with no slash.
 func rooted(text string, key []byte) error {
 	if len(key) == 0 || key[0] == '/' || strings.HasPrefix(text, `"`) {
 		return nil
@@ -266,7 +266,8 @@ func rooted(text string, key []byte) error {
 	return fmt.Errorf("%w: a key starts with / or stands in quotes; give %s", errUsage, show.Word("/"+strings.Trim(string(key), "/")+"/"))
 }
 
-// likely says why a prefix is likely not what was meant. What is delegated is so for good.
+// likely reports why a prefix is likely not what was meant. What is delegated is so for
+// good.
 func likely(text string, prefix []byte) error {
 	path := "/" + strings.Trim(string(prefix), "/") + "/"
 	switch {
@@ -349,8 +350,8 @@ func (s *session) knownAnchors(ctx context.Context, all []*aweighv1.Scope, above
 	return found, nil
 }
 
-// warnAway tells which of those who shall govern the node that answers cannot reach, as far as
-// they are anchors of the scope above, and how many those are.
+// warnAway reports which of those who shall govern the node that answers cannot reach, as far
+// as they are anchors of the scope above, and how many those are.
 func (a *app) warnAway(ctx context.Context, s *session, above *aweighv1.Scope, anchors []scope.Anchor) (away uint64) {
 	r, err := s.Client.In(inScope(above)).Status(ctx)
 	if err != nil {

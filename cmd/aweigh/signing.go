@@ -70,8 +70,8 @@ func (s *session) signs(ctx context.Context, r *aweighv1.TrustResponse, d scope.
 	return shown, err
 }
 
-// warnLost tells which rules would not hold any more below a prefix that is to be delegated, or given to others, and
-// whether the anchors that get it have it already.
+// warnLost reports which rules would not hold any more below a prefix that is to be delegated, or given to others,
+// and whether the anchors that get it have it already.
 func (s *session) warnLost(ctx context.Context, above *scope.Policy, d *scope.Decision) {
 	own := s.ownPolicy(ctx, d)
 	for _, w := range policytext.Lost(above, own, d) {
@@ -133,8 +133,8 @@ func nodeOf(h *aweighv1.Header) string {
 	return show.Line(h.Node)
 }
 
-// stillOpen says why it is pointless to approve a decision. One that nobody has proposed yet
-// passes.
+// stillOpen reports why it is pointless to approve a decision. One that nobody has proposed
+// yet passes.
 func (s *session) stillOpen(ctx context.Context, r *aweighv1.TrustResponse, d scope.Decision) error {
 	id := d.ID()
 	for _, x := range r.Proposals {
@@ -155,7 +155,7 @@ func (s *session) stillOpen(ctx context.Context, r *aweighv1.TrustResponse, d sc
 	return nil
 }
 
-// votable says why it is pointless to vote on a motion.
+// votable reports why it is pointless to vote on a motion.
 func votable(m *aweighv1.Motion) error {
 	switch {
 	case m.ApprovedHeight > 0:
@@ -172,8 +172,8 @@ func votable(m *aweighv1.Motion) error {
 	return nil
 }
 
-// closed says what became of a decision that is not open any more, if people named one; else
-// it is the error given.
+// closed reports what became of a decision that is not open any more, if people named one;
+// else it is the error given.
 func (s *session) closed(ctx context.Context, text string, absent error) error {
 	if !errors.Is(absent, errAbsent) {
 		return absent

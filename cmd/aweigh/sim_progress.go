@@ -12,7 +12,7 @@ import (
 	"github.com/aweigh/aweigh/sim"
 )
 
-// meter tells how far a command is: on a terminal in one line that is written
+// meter shows a command's progress: on a terminal in one line that is written
 // again and again, elsewhere in a line every two seconds.
 type meter struct {
 	out      io.Writer

@@ -47,7 +47,7 @@ func unknown(c *cobra.Command, args []string) error {
 	return fmt.Errorf("%w: %s", errUsage, text)
 }
 
-// anchorHelp says how anchors are named.
+// anchorHelp states how anchors are named.
 const anchorHelp = "NAME is an anchor's name, its ID, or the start of its ID."
 
 func (a *app) trust() *cobra.Command {

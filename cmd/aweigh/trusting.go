@@ -45,7 +45,7 @@ func (t *trusting) pin() (p scope.Trusted, ok bool, err error) {
 	return p, true, err
 }
 
-// young says whether a genesis alone is enough to begin with.
+// young reports whether a genesis alone is enough to begin with.
 func (t *trusting) young(g scope.Genesis) error {
 	if age := time.Since(g.Time.Time()); t.period > 0 && age > t.period {
 		return fmt.Errorf("%w: the genesis is of %s, more than %s ago, and who has the keys of anchors from then can sign another history; "+
@@ -55,7 +55,7 @@ func (t *trusting) young(g scope.Genesis) error {
 	return nil
 }
 
-// check says whether a chain of rosters is one to begin with.
+// check reports whether a chain of rosters is one to begin with.
 func (t *trusting) check(g scope.Genesis, chain []scope.Handover) error {
 	p, ok, err := t.pin()
 	if err != nil {

@@ -33,7 +33,7 @@ func undecided(c *cobra.Command, err error) *client.Undecided {
 	return &client.Undecided{Once: once, ValidUntil: time.Unix(0, once.ValidUntilNs), Cause: err}
 }
 
-// nonceHint says how to repeat an undecided write.
+// nonceHint reports how to repeat an undecided write.
 func nonceHint(u *client.Undecided) string {
 	return fmt.Sprintf("\nTo repeat it safely: the same command with --api %s --nonce %s", show.Word(u.Node), show.Nonce(u.Once))
 }

@@ -125,7 +125,7 @@ func (w *watching) signals(ctx context.Context, req *aweighv1.WatchRequest) erro
 	return err
 }
 
-// tell says where the watch begins, to people.
+// tell reports where the watch begins, to people.
 func (w *watching) tell(format string, args ...any) {
 	if w.Format == "table" {
 		fmt.Fprintf(w.app.err, format+"\n", args...)

@@ -23,7 +23,7 @@ const (
 	Revision = "revision" // what is older than a number of revisions goes
 )
 
-// Setting says what to keep. The zero value keeps all.
+// Setting states what to keep. The zero value keeps all.
 type Setting struct {
 	Keep      time.Duration // what was written in it; 0: no bound by time
 	Revisions int64         // the newest ones; 0: no bound by revisions

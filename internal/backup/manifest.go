@@ -36,7 +36,7 @@ const (
 	maxSmall    = 64 << 20 // bytes of a file outside of the store
 )
 
-// Manifest says what a backup holds.
+// Manifest states what a backup holds.
 type Manifest struct {
 	Format  int             `json:"format"`
 	Made    time.Time       `json:"made"`

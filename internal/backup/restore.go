@@ -139,8 +139,8 @@ func (k Restorer) Restore(ctx context.Context, from string) (r Restored, err err
 	return r, errors.Join(syncDir(to.Store()), syncDir(string(to)))
 }
 
-// knows says whether the caller expects a backup of this node: by name, or as the node
-// whose identity is in the directory.
+// knows reports whether the caller expects a backup of this node: by name, or as the
+// node whose identity is in the directory.
 func (k Restorer) knows(m *Manifest) error {
 	if _, err := votes.ParsePublicKey(k.Signer); k.Signer != "" && k.Signer != Anyone && err != nil && machine.AuthorOf(machine.Peer(k.Signer)).IsZero() {
 		if _, private := votes.ParsePrivateKey(k.Signer); private == nil { // which no error shows

@@ -18,7 +18,7 @@ import (
 	"github.com/aweigh/aweigh/scope"
 )
 
-// Config says what to do. Zero values of numbers mean the default given.
+// Config states what to do. Zero values of numbers mean the default given.
 type Config struct {
 	Addresses    []string
 	Write        bool          // put; otherwise get

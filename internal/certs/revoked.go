@@ -66,7 +66,7 @@ func readRevoked(file string, issuers []byte) (revoked, error) {
 	return all, nil
 }
 
-// signed says whether one of the issuers signed a list.
+// signed reports whether one of the issuers signed a list.
 func signed(l *x509.RevocationList, by []*x509.Certificate) error {
 	err := errors.New("none of the trusted issuers has the name of the list's")
 	for _, c := range by {

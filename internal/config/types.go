@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// checkValue says whether a value of a file has the type of its flag. koanf
+// checkValue reports whether a value of a file has the type of its flag. koanf
 // would take another for the zero value.
 func checkValue(f *pflag.Flag, value any) error {
 	text, isText := value.(string)
@@ -47,14 +47,14 @@ func checkValue(f *pflag.Flag, value any) error {
 	return nil
 }
 
-// durations says how lengths of time are written.
+// durations states how lengths of time are written.
 const durations = "a length of time such as 10s, 1h30m or 2160h"
 
 // days matches a length of time in days, which has no unit of its own: days differ.
 var days = regexp.MustCompile(`^([0-9]{1,5})d$`)
 
-// CheckText says whether text, of the command line, a variable or a file, can be read as what a
-// flag holds, in words of its own: those of the libraries are for people who program.
+// CheckText reports whether text, of the command line, a variable or a file, can be read as
+// what a flag holds, in words of its own: those of the libraries are for people who program.
 func CheckText(f *pflag.Flag, text string) (err error) {
 	what := ""
 	switch f.Value.Type() {

@@ -166,7 +166,7 @@ type ask struct {
 	labels   []string // that the metric must have
 }
 
-// unknown says what of it a node does not expose.
+// unknown reports what of it a node does not expose.
 func (a ask) unknown(exposed map[string][]string) (offences []string) {
 	labels, ok := exposed[a.metric]
 	if !ok {

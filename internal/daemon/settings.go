@@ -27,8 +27,8 @@ var ErrSettings = errors.New("daemon: a setting makes no sense")
 // MaxName bounds the name of a node, or of a network, in bytes.
 const MaxName = 64
 
-// Check says whether a node can run with the settings, as far as they show it.
-// Errors wrap ErrSettings.
+// Check reports whether a node can run with the settings, as far as they show
+// it. Errors wrap ErrSettings.
 func Check(s home.Settings) error {
 	if _, err := pinOf(s); err != nil {
 		return err
@@ -141,7 +141,7 @@ func pinOf(s home.Settings) (t scope.Trusted, err error) {
 	return t, err
 }
 
-// CheckName says whether people can be shown a name. Errors wrap ErrSettings.
+// CheckName reports whether people can be shown a name. Errors wrap ErrSettings.
 func CheckName(setting, name string) error {
 	if len(name) > MaxName {
 		return fmt.Errorf("%w: %s has %d bytes, at most %d are taken", ErrSettings, setting, len(name), MaxName)

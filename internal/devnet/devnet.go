@@ -222,7 +222,7 @@ func (n *Network) ServeEtcd(address string, chosen bool) error {
 	return nil
 }
 
-// Free says why nothing can listen on an address, host:port.
+// Free reports why nothing can listen on an address, host:port.
 func Free(address string) error {
 	l, err := net.Listen("tcp", address)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 // timeError is what adjtimex(2) answers while nobody synchronizes the clock.
 const timeError = 5
 
-// kernelClock says whether the kernel was told that the clock is synchronized,
-// and within which bound.
+// kernelClock reports whether the kernel was told that the clock is
+// synchronized, and within which bound.
 func kernelClock() (synced bool, bound time.Duration, err error) {
 	var t syscall.Timex
 	state, err := syscall.Adjtimex(&t)

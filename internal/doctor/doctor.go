@@ -140,7 +140,7 @@ func (e *exam) strange() bool {
 	return true
 }
 
-// nodesBelow says where to look instead.
+// nodesBelow reports where to look instead.
 func (e *exam) nodesBelow() string {
 	if first := home.Dir(filepath.Join(string(e.Dir), "node1")); first.Exists() {
 		return fmt.Sprintf("it is a devnet's: examine its nodes one by one, with --data-dir %s and so on", show.Word(string(first)))

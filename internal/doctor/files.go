@@ -14,7 +14,7 @@ import (
 // maxFiles bounds how many files of the store are looked at.
 const maxFiles = 10_000
 
-// checkFiles says whether the node alone can read its keys, and can write.
+// checkFiles reports whether the node alone can read its keys, and can write.
 func (e *exam) checkFiles() {
 	var open, fixed []string
 	for _, name := range []string{string(e.Dir), e.Dir.Identity(), e.Dir.Anchor()} {
@@ -50,7 +50,7 @@ func (e *exam) checkFiles() {
 	e.checkOwner()
 }
 
-// checkOwner says whether everything belongs to one user, and that one can
+// checkOwner reports whether everything belongs to one user, and that one can
 // write. A node that once ran as root leaves files that nobody else can open.
 func (e *exam) checkOwner() {
 	owner, known := ownerOf(string(e.Dir))

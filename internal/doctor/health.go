@@ -49,7 +49,7 @@ func (e *exam) checkHealth() {
 	e.checkHeight()
 }
 
-// checkStanding says whether the anchor may still sign.
+// checkStanding reports whether the anchor may still sign.
 func (e *exam) checkStanding() {
 	s := e.status
 	backups := "see \"Backups\" in docs/operations.md"
@@ -88,7 +88,7 @@ func (e *exam) checkStanding() {
 	}
 }
 
-// checkHeight says whether blocks become final when there is something to write.
+// checkHeight reports whether blocks become final when there is something to write.
 func (e *exam) checkHeight() {
 	ctx, cancel := context.WithTimeout(e.ctx, moveTime)
 	defer cancel()

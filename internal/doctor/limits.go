@@ -13,8 +13,8 @@ const (
 	fewBytes  = 768 << 20
 )
 
-// checkLimits says whether the system lets the node open enough files and use
-// enough memory.
+// checkLimits reports whether the system lets the node open enough files and
+// use enough memory.
 func (e *exam) checkLimits() {
 	whose := "a node started from here"
 	if e.pid != 0 {

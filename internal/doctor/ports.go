@@ -18,7 +18,7 @@ import (
 // reachTime is how long a connection to an announced address may take.
 const reachTime = 3 * time.Second
 
-// checkPorts says whether the node can listen where it is to, or does, and
+// checkPorts reports whether the node can listen where it is to, or does, and
 // whether others reach it, as far as that can be known from here.
 func (e *exam) checkPorts() {
 	if e.Problem != nil {
@@ -96,7 +96,7 @@ func bind(network, address string) (err error) {
 	return port.Close()
 }
 
-// checkReach says whether others reach the node.
+// checkReach reports whether others reach the node.
 func (e *exam) checkReach() {
 	if !e.runs() {
 		e.skip("reachable", "the node does not run")

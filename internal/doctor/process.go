@@ -158,7 +158,7 @@ func (e *exam) shared(d home.Dir) string {
 	return ""
 }
 
-// lastRan says when the node last wrote, as far as its files tell.
+// lastRan reports when the node last wrote, as far as its files tell.
 func (e *exam) lastRan() string {
 	t := e.newest()
 	if t.IsZero() {

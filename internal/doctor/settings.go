@@ -13,7 +13,7 @@ import (
 	"github.com/aweigh/aweigh/store"
 )
 
-// checkSettings says whether a node could start with its settings.
+// checkSettings reports whether a node could start with its settings.
 func (e *exam) checkSettings() {
 	if e.Problem == nil {
 		e.Problem = daemon.Check(e.Settings)
@@ -48,7 +48,7 @@ func (e *exam) checkKeys() {
 	e.ok("keys", "identity and anchor key")
 }
 
-// checkGenesis says whether the genesis knows this node.
+// checkGenesis reports whether the genesis knows this node.
 func (e *exam) checkGenesis() {
 	g, err := e.Dir.ReadGenesis()
 	if errors.Is(err, fs.ErrPermission) {
@@ -86,7 +86,7 @@ func (e *exam) checkGenesis() {
 		"if it was admitted since, or applied, all is well (\"aweigh anchor ls\" says so); if not, check --data-dir")
 }
 
-// checkStore says whether the store belongs to the genesis.
+// checkStore reports whether the store belongs to the genesis.
 func (e *exam) checkStore() {
 	if e.genesis == nil {
 		e.skip("store", "there is no genesis to compare with")

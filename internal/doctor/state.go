@@ -9,7 +9,7 @@ import (
 	"github.com/aweigh/aweigh/scope"
 )
 
-// inUse says that the state cannot be checked while the node writes it.
+// inUse reports that the state cannot be checked while the node writes it.
 func (e *exam) inUse() {
 	if e.State {
 		e.warn("state", "not checked: the node runs and writes to its store",

@@ -2,7 +2,7 @@ package forge
 
 import "reflect"
 
-// Class says what a part of a message is to a forger.
+// Class states what a part of a message is to a forger.
 type Class string
 
 const (

@@ -30,7 +30,7 @@ type Anchor struct {
 	Addresses []string // multiaddrs without /p2p/; may be empty for all but one
 }
 
-// Vacant says why no node can be founded in a directory, if there is one.
+// Vacant reports why no node can be founded in a directory, if there is one.
 func Vacant(dir home.Dir) error {
 	if dir.Exists() {
 		return fmt.Errorf("%w: %s; a directory holds one node for good, use another --data-dir", home.ErrThere, dir.Genesis())

@@ -4,9 +4,9 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/aweigh/aweigh/internal/refusal"
 	"github.com/aweigh/aweigh/internal/show"
 	"github.com/aweigh/aweigh/node"
-	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/quorum"
 )
 
@@ -168,7 +168,7 @@ func work(to emit, o node.Overview, c node.Counts) {
 
 func frames(to emit, c node.Counts) {
 	for i, n := range c.Refused {
-		send(to, refused, n, machine.Refusal(i).String())
+		send(to, refused, n, refusal.Class(i).String())
 	}
 	for _, kind := range slices.Sorted(maps.Keys(c.Sent)) {
 		send(to, framesSent, c.Sent[kind].Frames, kind)

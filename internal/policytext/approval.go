@@ -12,7 +12,7 @@ import (
 	"github.com/aweigh/aweigh/votes"
 )
 
-// ApprovalHelp says how approvals are written.
+// ApprovalHelp states how approvals are written.
 const ApprovalHelp = `of=changes (the default) or of=deletions, of keys with prefix=/secrets/, or of all; or of=policies,
 or of=membership, which can only ask for more than what finalizes;
 threshold=3/4, the least share of the whole weight that must approve; min-anchors=3; window=72h, how

@@ -9,9 +9,9 @@ import (
 	"github.com/aweigh/aweigh/scope"
 )
 
-// Lost says which rules would not hold any more below a prefix for which a decision sets a policy: from then on that
-// alone says what needs approval there, and which verbs there are. Until then the policy above does so below a prefix
-// that is delegated, and the scope's own policy, nil if it is not known, in a scope that is revoked.
+// Lost reports which rules would not hold any more below a prefix for which a decision sets a policy: from then on
+// that alone says what needs approval there, and which verbs there are. Until then the policy above does so below a
+// prefix that is delegated, and the scope's own policy, nil if it is not known, in a scope that is revoked.
 func Lost(above, own *scope.Policy, d *scope.Decision) (all []string) {
 	child, now := d.Child, above
 	switch {
@@ -35,8 +35,8 @@ func Lost(above, own *scope.Policy, d *scope.Decision) (all []string) {
 	return all
 }
 
-// lostApprovals says where below the prefix of a child changes or deletions of keys would need another approval than
-// now, or none. What one needs is the same for all keys between two prefixes of approvals.
+// lostApprovals reports where below the prefix of a child changes or deletions of keys would need another approval
+// than now, or none. What one needs is the same for all keys between two prefixes of approvals.
 func lostApprovals(now *scope.Policy, child *scope.Child) (all []string) {
 	prefixes := [][]byte{child.Prefix}
 	for _, a := range slices.Concat(now.Approvals, child.Policy.Approvals) {
@@ -63,7 +63,8 @@ func ofKeys(a *scope.Approval) bool { return a.Matter == scope.Changes || a.Matt
 // special reports whether an approval is about deletions alone.
 func special(a *scope.Approval) bool { return a != nil && a.Matter == scope.Deletions }
 
-// lostApproval says what becomes of an approval below a prefix; empty if there is none now, or the same then.
+// lostApproval reports what becomes of an approval below a prefix; empty if there is none now, or the same
+// then.
 func lostApproval(matter scope.Matter, prefix []byte, now, then *scope.Approval) string {
 	switch {
 	case now == nil || then != nil && terms(*now) == terms(*then):
@@ -75,7 +76,8 @@ func lostApproval(matter scope.Matter, prefix []byte, now, then *scope.Approval)
 		WriteApproval(*then))
 }
 
-// lostDecisions says which decisions of a scope about itself would need another approval than now, or none.
+// lostDecisions reports which decisions of a scope about itself would need another approval than now, or
+// none.
 func lostDecisions(own *scope.Policy, child *scope.Child) (all []string) {
 	for i := range own.Approvals {
 		a := &own.Approvals[i]
@@ -101,7 +103,8 @@ func terms(a scope.Approval) string {
 	return WriteApproval(a)
 }
 
-// lostRule says what becomes of a rule about a verb below the prefix of a child; empty if it is the same there.
+// lostRule reports what becomes of a rule about a verb below the prefix of a child; empty if it is the same
+// there.
 func lostRule(rule action.Rule, child *scope.Child) string {
 	becomes := "no block there would be bound by it"
 	for _, r := range child.Policy.Actions {

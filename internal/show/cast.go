@@ -29,7 +29,7 @@ type shownJSON struct {
 	Name     string `json:"name,omitempty"`
 	Weight   uint64 `json:"weight,omitempty"`
 	Comment  string `json:"comment,omitempty"`
-	Offline  bool   `json:"offline"` // it says that it was signed away from any node
+	Offline  bool   `json:"offline"` // the voter states that it was signed away from any node
 	Verified bool   `json:"verified"`
 	Error    string `json:"error,omitempty"`
 }

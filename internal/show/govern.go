@@ -51,7 +51,7 @@ func proposalJSONOf(x *aweighv1.Proposal, names map[string]string) proposalJSON 
 	return out
 }
 
-// Missing says what a decision still takes, or what became of it.
+// Missing reports what a decision still takes, or what became of it.
 func Missing(x *aweighv1.Proposal, names map[string]string) string {
 	switch x.Fate {
 	case "effective":
@@ -82,7 +82,7 @@ func Missing(x *aweighv1.Proposal, names map[string]string) string {
 	return "needs the approval of " + strings.Join(words, ", and of ")
 }
 
-// effective says what a decision in effect did.
+// effective reports what a decision in effect did.
 func effective(x *aweighv1.Proposal) string {
 	since := ""
 	if x.Effective > 0 {

@@ -66,7 +66,7 @@ func (p Printer) Inspection(r *scope.MotionReport, pinned bool, now aweigh.Insta
 	return p.ToSign("the motion as it opened, whose mutation a ballot names", shown.Text)
 }
 
-// provenBy says how much of an opening is proven.
+// provenBy reports how much of an opening is proven.
 func provenBy(r *scope.MotionReport) string {
 	switch {
 	case !r.Bare:

@@ -262,7 +262,7 @@ func authorName(anchors []scope.Anchor, author aweigh.Hash) string {
 	return ""
 }
 
-// when says what the time of the mutation's block is.
+// when reports what the time of the mutation's block is.
 func when(r *scope.Report) string {
 	if r.Approved != nil {
 		return "  proposed"

@@ -102,7 +102,7 @@ func motionJSONOf(m *aweighv1.Motion) motionJSON {
 	return out
 }
 
-// Lacking says what an open motion still needs; empty if nothing, or it is closed.
+// Lacking reports what an open motion still needs; empty if nothing, or it is closed.
 func Lacking(m *aweighv1.Motion) string {
 	if m.Fate != "open" {
 		return ""
@@ -180,8 +180,8 @@ func (p Printer) Motions(r *aweighv1.MotionsResponse) error {
 	return p.toldAlone(r.Header)
 }
 
-// aboutMotion says what a motion is about, and by which ID "policy set" and "anchor"
-// speak of it.
+// aboutMotion reports what a motion is about, and by which ID "policy set" and
+// "anchor" speak of it.
 func aboutMotion(subject string, decision []byte) string {
 	if len(decision) == 0 {
 		return subject

@@ -39,7 +39,7 @@ func leaseJSONOf(id, ttl int64, keeper []byte, name string) (x leaseJSON) {
 	return leaseJSON{fmt.Sprintf("%x", uint64(id)), ttl, hex.EncodeToString(keeper), name}
 }
 
-// leaseText says what a put with a lease means.
+// leaseText reports what a put with a lease means.
 func leaseText(id, ttl int64, keeper []byte, name string) string {
 	who := "unknown, as the lease is not there"
 	if len(keeper) > 0 {

@@ -169,7 +169,7 @@ func ago(d time.Duration) string {
 	return strings.TrimSuffix(d.Truncate(time.Minute).String(), "0s") + " ago"
 }
 
-// handing says that others are to govern a scope.
+// handing reports that others are to govern a scope.
 func handing(x *aweighv1.Scope) string {
 	if x.YieldsNs == 0 {
 		return ""

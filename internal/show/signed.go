@@ -34,7 +34,7 @@ func openingOf(m *aweighv1.Motion, inForce *scope.Policy) (*wysiwys.Shown, error
 	return wysiwys.Motion(mo, inForce)
 }
 
-// Told says which node told something, and as of when.
+// Told reports which node told something, and as of when.
 func Told(h *aweighv1.Header) string {
 	by := h.GetNode()
 	if by == "" {

@@ -229,7 +229,7 @@ func (p Printer) verdicts(all []sim.Verdict) error {
 	return nil
 }
 
-// looked says what a run without a failure came to.
+// looked reports what a run without a failure came to.
 func looked(all []sim.Verdict) string {
 	looked := len(all) - len(sim.Unlooked(all))
 	if looked == len(all) {

@@ -81,7 +81,8 @@ func pinOf(p *aweighv1.Pin) *pinJSON {
 	return &pinJSON{p.Roster, p.Reached, p.SinceNs}
 }
 
-// trustedRow says which roster a node's operator trusts, and its age; "" if there is none.
+// trustedRow reports which roster a node's operator trusts, and its age; "" if there is
+// none.
 func trustedRow(p *aweighv1.Pin) string {
 	switch {
 	case p == nil:
@@ -269,8 +270,8 @@ const absentNamed = 4
 // anchors counts anchors in words.
 func anchors(n int) string { return plural(n, "anchor") }
 
-// Quorum says whether the anchors that sign can decide, and how many of them may fail until they cannot. Anchors without
-// weight do not count. It is "ok" only if all others sign.
+// Quorum reports whether the anchors that sign can decide, and how many of them may fail until they cannot. Anchors
+// without weight do not count. It is "ok" only if all others sign.
 func Quorum(s *aweighv1.StatusResponse) string {
 	total, sign := 0, 0
 	for _, a := range s.Anchors {

@@ -93,7 +93,7 @@ func (p Printer) Trust(r *aweighv1.TrustResponse) error {
 	return p.toldAlone(r.Header)
 }
 
-// Fewest says how few anchors could do harm.
+// Fewest reports how few anchors could do harm.
 func Fewest(stop, breaks uint32, of int) string {
 	some := func(n uint32) string {
 		switch {

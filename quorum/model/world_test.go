@@ -92,7 +92,7 @@ func (w *world) ends(s *state, b block) bool {
 	return s.parents[b] == root || w.of(s.parents[b].view()) != w.of(b.view())
 }
 
-// certs says which certificates the votes of a state can make.
+// certs states which certificates the votes of a state can make.
 type certs struct {
 	notarized, finalized [2*maxViews + 2]bool
 	nullified            [maxViews + 1]bool

@@ -22,7 +22,7 @@ func (e *Epoch) Vote(a aweigh.AnchorID, s quorum.Subject) error {
 	return err
 }
 
-// May says which rule forbids a vote that an anchor has not cast.
+// May reports which rule forbids a vote that an anchor has not cast.
 func (e *Epoch) May(a aweigh.AnchorID, s quorum.Subject) error {
 	seat, ok := e.weights.Seat(a)
 	if !ok {
@@ -72,8 +72,8 @@ func (e *Epoch) may(seat int, s quorum.Subject) error {
 	return e.placed(s)
 }
 
-// placed says what is wrong with the place of the block that a vote vouches for: its parent is certified, and all views
-// between are nullified (P12). Nothing is said of a block that has no proposal yet.
+// placed reports what is wrong with the place of the block that a vote vouches for: its parent is certified, and all
+// views between are nullified (P12). Nothing is said of a block that has no proposal yet.
 func (e *Epoch) placed(s quorum.Subject) error {
 	b := e.blocks[s.Block]
 	if s.Kind != e.rules.Mode.Vouch() || b == nil || b.linked || b.final {

@@ -27,7 +27,8 @@ func (m *Model) act(mut *scope.CheckedMutation, out *scope.Outcome) error {
 	return failure
 }
 
-// actable says why an action cannot be done: its rule must hold under every name of the object.
+// actable reports why an action cannot be done: its rule must hold under every name of the
+// object.
 func (m *Model) actable(mut *scope.CheckedMutation) error {
 	a := mut.Action
 	v, there := m.keys()[string(a.Key)]
@@ -53,8 +54,8 @@ func (m *Model) actable(mut *scope.CheckedMutation) error {
 	return nil
 }
 
-// permitted says why the policy does not let the author of a mutation change keys: an action by its own rule, all else
-// by that of the verb write.
+// permitted reports why the policy does not let the author of a mutation change keys: an action by its own rule, all
+// else by that of the verb write.
 func (m *Model) permitted(mut *scope.CheckedMutation, all []change) error {
 	if mut.Class == scope.Act {
 		return m.actable(mut)

@@ -159,7 +159,7 @@ func (m *Model) carry(p *motion) (waits bool) {
 	return false
 }
 
-// stands says why a motion cannot be applied as it was approved.
+// stands reports why a motion cannot be applied as it was approved.
 func (m *Model) stands(p *motion) (path []bool, failure error) {
 	if m.elsewhere(p.mut.Txn) {
 		return nil, scope.ErrElsewhere
@@ -185,7 +185,7 @@ func (m *Model) stands(p *motion) (path []bool, failure error) {
 	return path, failure
 }
 
-// unchanged says what is not as it was when a motion opened.
+// unchanged reports what is not as it was when a motion opened.
 func (m *Model) unchanged(p *motion, yes bool) error {
 	if yes != p.Success {
 		return errors.New("scope: the conditions of its transaction hold no more as they did when it opened")

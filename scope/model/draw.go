@@ -146,7 +146,7 @@ func (d *Drawing) op(depth int) scope.Op {
 	return scope.Op{Kind: scope.OpTxn, Txn: &inner}
 }
 
-// reading says how to read a range: as of some revision, so many, in some order, within bounds.
+// reading draws a Range: as of some revision, so many, in some order, within bounds.
 func (d *Drawing) reading() scope.Range {
 	r := scope.Range{
 		Limit: int64(d.Pick(5)), Sort: scope.SortBy(d.Pick(int(scope.ByValue) + 1)), Order: scope.Order(d.Pick(int(scope.Descending) + 1)),

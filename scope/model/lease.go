@@ -142,7 +142,7 @@ func (m *Model) leasing(mut *scope.CheckedMutation) (ttls []int64, failure error
 	return []int64{ttl}, nil
 }
 
-// revocable says why a lease cannot be revoked: its keys are deleted with it.
+// revocable reports why a lease cannot be revoked: its keys are deleted with it.
 func (m *Model) revocable(mut *scope.CheckedMutation, id int64) error {
 	var gone []change
 	guarded, size := false, 0

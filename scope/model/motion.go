@@ -81,7 +81,7 @@ func (d *docket) closed() (all []*motion) {
 	return all
 }
 
-// sum says how many there are.
+// sum reports how many there are.
 func (d *docket) sum() (s scope.MotionIndex) {
 	for _, p := range d.motions { // order-free: sums, and the least
 		s.Bytes += p.bytes

@@ -116,7 +116,7 @@ func (m *Model) renames(n *scope.Naming, v scope.KeyValue) []change {
 	return m.puts(n.Key, v.Lease)
 }
 
-// free says why a key cannot come to name an object with a value.
+// free reports why a key cannot come to name an object with a value.
 func (m *Model) free(key string, value []byte) error {
 	if _, taken := m.keys()[key]; taken {
 		return scope.ErrNamed

@@ -67,7 +67,7 @@ func ranged(keys map[string]scope.KeyValue, current int64, key, end []byte, r sc
 	return res
 }
 
-// readable says why a revision cannot be read; 0 is the newest.
+// readable reports why a revision cannot be read; 0 is the newest.
 func (v *View) readable(rev int64) error {
 	newest := v.Revision
 	if v.clocked {

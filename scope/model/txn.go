@@ -28,7 +28,8 @@ func (m *Model) transact(mut *scope.CheckedMutation, out *scope.Outcome) error {
 	return nil
 }
 
-// allowed says why a transaction cannot be executed, whether or not it takes approval, and which branches it takes.
+// allowed reports why a transaction cannot be executed, whether or not it takes approval, and which branches it
+// takes.
 func (m *Model) allowed(mut *scope.CheckedMutation) (path []bool, failure error) {
 	if m.elsewhere(mut.Txn) {
 		return nil, scope.ErrElsewhere
@@ -159,7 +160,7 @@ func holdsOf(c *scope.Compare, v *scope.KeyValue) bool {
 	return map[scope.Relation]bool{scope.Equal: n == 0, scope.NotEqual: n != 0, scope.Greater: n > 0, scope.Less: n < 0}[c.Relation]
 }
 
-// readable says why a transaction cannot read a revision.
+// readable reports why a transaction cannot read a revision.
 func (m *Model) readable(rev int64) error {
 	before := *m.view
 	before.Time = m.blocks[len(m.blocks)-1].Time
@@ -199,7 +200,7 @@ func (m *Model) roomIn(v *scope.KeyValue) error {
 	return nil
 }
 
-// checkPut says why a put cannot be done, under each name of the object.
+// checkPut reports why a put cannot be done, under each name of the object.
 func (m *Model) checkPut(op *scope.Op) error {
 	v, there := m.keys()[string(op.Key)]
 	if !there && (op.IgnoreValue || op.IgnoreLease) {

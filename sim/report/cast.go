@@ -19,7 +19,7 @@ func liars(r *sim.Result) map[int]bool {
 	return all
 }
 
-// castTable says who lies, and how.
+// castTable lists the liars, with their plays.
 func castTable(r *sim.Result) table {
 	t := table{Head: []string{"who", "plays", "which means that it", "when"}}
 	for _, role := range r.Scenario.Cast {
@@ -37,7 +37,7 @@ func castTable(r *sim.Result) table {
 	return t
 }
 
-// faultTable says what else breaks, and when.
+// faultTable reports what else breaks, and when.
 func faultTable(s scenario.Scenario) table {
 	t := table{Head: []string{"fault", "which means that", "at", "for", "nodes"}}
 	for _, f := range s.Faults.Timed {
@@ -60,7 +60,7 @@ func faultTable(s scenario.Scenario) table {
 	return t
 }
 
-// about is what is said of a name.
+// about is the description of a name.
 func about(all []scenario.Named, name string) string {
 	for _, n := range all {
 		if n.Name == name {

@@ -12,8 +12,8 @@ import (
 	"github.com/aweigh/aweigh/sim/scenario"
 )
 
-// Plan says what a study runs. The zero value of a field means the default named
-// beside it; with all defaults it takes about a minute on two cores.
+// Plan states what a study runs. The zero value of a field means the default
+// named beside it; with all defaults it takes about a minute on two cores.
 type Plan struct {
 	Info                       // Command is that of the whole study; aweigh sim report
 	Seed    uint64             // the first; 1
@@ -84,8 +84,8 @@ type experiment struct {
 	take   func(*StudyData, []*sim.Result)
 }
 
-// Collect runs the worlds of a study, some at a time, and tells progress after
-// each. What comes of it depends on the plan alone, not on the number of workers.
+// Collect runs the worlds of a study, some at a time, and calls progress after
+// each. Its result depends on the plan alone, not on the number of workers.
 func Collect(ctx context.Context, p Plan, run Runner, progress func(done, of int)) (StudyData, error) {
 	p = p.withDefaults()
 	experiments := []experiment{costOf(p), latencyOf(p), heatOf(p), paceOf(p), trustOf(p), failureOf(p)} // the long worlds first

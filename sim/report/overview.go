@@ -93,7 +93,7 @@ func extent(r *sim.Result) (begin, last time.Duration) {
 	return begin, last + (last-begin)/80
 }
 
-// kept says that marks end before the run does, if so.
+// kept reports that marks end before the run does, if so.
 func kept(r *sim.Result) string {
 	if _, last := extent(r); last < r.Virtual*19/20 {
 		return fmt.Sprintf(" As many marks were kept as were asked for: they end after %s of %s.", brief(last), brief(r.Virtual))

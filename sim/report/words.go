@@ -10,7 +10,7 @@ import (
 	"github.com/aweigh/aweigh/sim/scenario"
 )
 
-// verdict is what a run came to, for someone who runs such networks.
+// verdict is the result of a run, in words for operators of networks.
 type verdict struct {
 	Class string // held, broken, stuck
 	Word  string
@@ -68,7 +68,7 @@ func beyond(r *sim.Result) string {
 	return fmt.Sprintf("Weight %s of %s is at fault, where %s would do no harm.", grouped(r.Faulty), grouped(r.Total), grouped(r.Budget))
 }
 
-// sentence says what a scenario is.
+// sentence describes a scenario.
 func sentence(s scenario.Scenario) string {
 	n := s.Network
 	parts := []string{plural(n.Anchors, "anchor")}
@@ -106,7 +106,7 @@ func sentence(s scenario.Scenario) string {
 	return text + "."
 }
 
-// links says how frames travel.
+// links reports how frames travel.
 func links(l scenario.Links) string {
 	switch l.Model {
 	case "constant":
@@ -122,7 +122,7 @@ func links(l scenario.Links) string {
 	return fmt.Sprintf("frames taking %s to %s", brief(l.Delay), brief(l.Delay+l.Spread))
 }
 
-// whoOf says which anchors play a role.
+// whoOf reports which anchors play a role.
 func whoOf(r scenario.Role) string {
 	switch {
 	case len(r.Anchors) > 0:
@@ -137,7 +137,7 @@ func whoOf(r scenario.Role) string {
 	return plural(r.Count, "anchor")
 }
 
-// whenOf says when a coalition lies, and how often.
+// whenOf reports when a coalition lies, and how often.
 func whenOf(r scenario.Role) string {
 	text := "always"
 	switch {

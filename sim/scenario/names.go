@@ -77,9 +77,9 @@ var motionKinds = []Named{
 	{"revoke", "a scope that was delegated is given to other anchors"},
 }
 
-// Invariants are what is watched in every run. They hold of honest nodes, as
-// long as those who are faulty weigh no more than the fault budget; beyond it,
-// nobody is excused.
+// Invariants are checked in every run. They hold of honest nodes, as long as
+// the faulty ones weigh no more than the fault budget; beyond it, no node is
+// excused.
 var Invariants = []Named{
 	{"agreement", "no two nodes make different blocks final at one height (P16)"},
 	{"validity", "final blocks follow from execution, and hold authentic mutations, each once (P13, P21, P22)"},
@@ -93,6 +93,7 @@ var Invariants = []Named{
 	{"linearizable", "reads and writes of all clients fit one order in time (P23)"},
 	{"durable", "what was acknowledged stands, with the same outcome, whatever crashed (P8)"},
 	{"acceptance", "no honest frame is refused by the checks of an honest receiver"},
+	{"classified", "an honest receiver refuses input for a reason of a known class, and never for a fault of its own"},
 	{"caps", "no anchor's weight, and no sponsor's anchors together, exceed their share (trust.Params)"},
 	{"churn", "the weights of one epoch differ from those of the one before by no more than policy allows"},
 	{"standing", "scores follow from the final blocks, and no honest anchor is ever barred"},

@@ -14,7 +14,7 @@ import (
 	"github.com/aweigh/aweigh/sim/scenario"
 )
 
-// Config says which worlds to run. The zero value of a field means the
+// Config states which worlds to run. The zero value of a field means the
 // default named beside it.
 type Config struct {
 	From        uint64                                                                     // the first seed; 1
@@ -211,7 +211,7 @@ func (r *Result) full(cfg Config) bool {
 	return cfg.MaxFailures > 0 && len(r.Failures) >= cfg.MaxFailures
 }
 
-// add adds a world, and tells of it.
+// add adds a world, and reports it.
 func (r *Result) add(o outcome, cfg Config) {
 	r.Worlds++
 	if o.failure != nil {

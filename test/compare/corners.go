@@ -85,7 +85,7 @@ type cornered [cornersAll]float64
 
 // served is a system whose corners can be measured.
 type served interface {
-	// serving tells which member clients use, by its place.
+	// serving states which member clients use, by its place.
 	serving(ctx context.Context, c *cluster) (int, error)
 }
 

@@ -248,7 +248,7 @@ func compare(ctx context.Context, args []string) (err error) {
 	return nil
 }
 
-// warn says what spoils the numbers.
+// warn reports what spoils the numbers.
 func warn(m Machine) {
 	if m.Filesystem == "tmpfs" || m.Filesystem == "ramfs" {
 		fmt.Fprintf(os.Stderr, "warning: the data lies in %s, where a sync costs nothing; choose a disk with --dir\n", m.Filesystem)

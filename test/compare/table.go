@@ -42,7 +42,7 @@ func (r *Report) markdown(picture string) string {
 	return strings.TrimRight(b.String(), "\n") + "\n"
 }
 
-// about says where, when, and how.
+// about reports where, when, and how.
 func (r *Report) about() string {
 	repetitions := "one repetition"
 	if r.Repetitions > 1 {

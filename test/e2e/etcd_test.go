@@ -281,7 +281,7 @@ func (s *setHistory) read(ctx context.Context, c *etcdClient) {
 	s.reads = append(s.reads, r)
 }
 
-// wrong says what reads lack, or have, that they must, or must not.
+// wrong reports what reads lack, or have, that they must, or must not.
 func (s *setHistory) wrong() (wrong []string) {
 	if len(s.reads) == 0 {
 		return []string{"nobody read the set"}
@@ -373,7 +373,7 @@ func (l *lockHistory) increment(ctx context.Context, c *etcdClient, id int) erro
 	return err
 }
 
-// wrong says what the lock did not protect, given the count in the end.
+// wrong reports what the lock did not protect, given the count in the end.
 func (l *lockHistory) wrong(last string) (wrong []string) {
 	count, _ := strconv.Atoi(strings.TrimPrefix(last, "count "))
 	if len(l.done) == 0 || count < len(l.done) || count > len(l.done)+l.unknown {

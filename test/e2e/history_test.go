@@ -103,7 +103,7 @@ func (h *history) doBy(ctx context.Context, c caller, op operation) operation {
 	return op
 }
 
-// fateOf says what an error tells of the operation's effect.
+// fateOf reports what an error tells of the operation's effect.
 func fateOf(err error) fate {
 	for _, certain := range []error{client.ErrUnreachable, client.ErrBusy, client.ErrFailed, client.ErrInvalid, client.ErrExpired} {
 		if errors.Is(err, certain) && !errors.Is(err, client.ErrUndecided) {

@@ -22,7 +22,7 @@ var (
 	keep   = flag.Bool("e2e.keep", false, "keep the directories of tests that pass, too")
 )
 
-// thorough says that the tests were asked to take their time.
+// thorough reports whether the tests were asked to run long.
 func thorough() bool { return *length >= 20*time.Second }
 
 // drawn is the randomness of a test, by the seed of the command line or one that it logs.

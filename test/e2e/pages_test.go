@@ -221,7 +221,7 @@ func (r *reader) stop() {
 	r.terminals = nil
 }
 
-// matches says whether a command printed what a page shows.
+// matches reports whether a command printed what a page shows.
 func matches(shown []string, printed string) bool {
 	pattern := regexp.QuoteMeta(shaped(strings.Join(shown, "\n")))
 	pattern = regexp.MustCompile(`^…(\n|$)`).ReplaceAllString(pattern, `(?:.*\n)*`) // whole lines

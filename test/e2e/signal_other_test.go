@@ -4,7 +4,7 @@ package e2e
 
 import "os"
 
-// processes says that nodes can be run as processes here.
+// processes means that nodes can be run as processes here.
 const processes = false
 
 var (

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// processes says that nodes can be run as processes here.
+// processes means that nodes can be run as processes here.
 const processes = true
 
 var (

@@ -19,7 +19,7 @@ type Weather struct {
 	Spoil       int           // of a million long answers, those that are cut short by who gives them
 }
 
-// cut says that some nodes reach only each other for a time.
+// cut means that some nodes reach only each other for a time.
 type cut struct {
 	from, until time.Time
 	side        map[peer.ID]bool

@@ -90,7 +90,7 @@ var (
 	variant      = regexp.MustCompile(`^func (?:\(.*?\) )?\w+_(\d+)\(`)
 )
 
-// blame says which mutants of a shared program do not compile, and why.
+// blame reports which mutants of a shared program do not compile, and why.
 func blame(files map[string]string, text string) map[int]string {
 	wrong := make(map[int]string)
 	for _, e := range compileError.FindAllStringSubmatch(text, -1) {

@@ -31,7 +31,7 @@ func main() {
 	os.Exit(1)
 }
 
-// choice says which mutants to plant.
+// choice states which mutants to plant.
 type choice struct {
 	class, name string
 	share       string // "1/n"

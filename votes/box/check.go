@@ -9,9 +9,9 @@ import (
 	"github.com/aweigh/aweigh/votes"
 )
 
-// CheckStored says whether a pair of the store is one of a scope's box: a ballot in its
-// place, with its entry in the index, or such an entry with its ballot. ballot looks at
-// the content of the former. Errors wrap ErrDamaged, or are those of r and ballot.
+// CheckStored reports whether a pair of the store is one of a scope's box: a ballot in its
+// place, with its entry in the index, or such an entry with its ballot. ballot looks at the
+// content of the former. Errors wrap ErrDamaged, or are those of r and ballot.
 func CheckStored(r kv.Reader, network aweigh.NetworkID, scope aweigh.ScopeID, key, value []byte, ballot func(raw []byte) error) error {
 	b := &Box{network: network, scope: scope}
 	wrong := func() error { return fmt.Errorf("%w: key %x", ErrDamaged, key) }

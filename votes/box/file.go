@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/refusal"
 	"github.com/aweigh/aweigh/kv"
 	"github.com/aweigh/aweigh/votes"
 	"github.com/aweigh/aweigh/votes/reconcile"
@@ -101,13 +102,13 @@ func named(name string) bool {
 	return err == nil && len(sum) == sha256.Size && strings.HasSuffix(name, FileSuffix)
 }
 
-// Imported says what became of the ballots of a file.
+// Imported states what became of the ballots of a file.
 type Imported struct {
 	Added, Repeated, Equivocated, Refused int
 	Reasons                               []Refusal // of the first MaxReasons that were refused
 }
 
-// Refusal says why one ballot was not taken.
+// Refusal states why one ballot was not taken.
 type Refusal struct {
 	Ballot int // its number in the file, from 0
 	What   votes.MotionBallot
@@ -152,13 +153,5 @@ func Import(f *FileReader, take func(votes.MotionBallot) (Outcome, error)) (done
 // IsRefusal reports whether an error means that a box refused a ballot, rather
 // than that something failed.
 func IsRefusal(err error) bool {
-	for _, e := range []error{
-		ErrClosed, ErrFull, ErrVoterFull,
-		votes.ErrMalformed, votes.ErrForeign, votes.ErrOtherScope, votes.ErrStranger, votes.ErrForged, votes.ErrKey,
-	} {
-		if errors.Is(err, e) {
-			return true
-		}
-	}
-	return false
+	return refusal.Of(err) != refusal.Internal
 }

@@ -41,7 +41,7 @@ func (s *Session) reply() (*message, error) {
 	return m, nil
 }
 
-// describe says what this side has of a range.
+// describe reports what this side has of a range.
 func (s *Session) describe(m *message, p Prefix) (size int) {
 	v := s.side.Set.at(p)
 	if v.len() <= leafSize {
