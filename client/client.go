@@ -155,13 +155,18 @@ func (f call[Req, Resp]) to(ctx context.Context, req *Req) (*Resp, error) {
 // read asks the nodes in turn until one can answer.
 func read[Req, Resp any](ctx context.Context, c *Client, method func(aweighv1connect.NodeClient) call[Req, Resp], req *Req) (resp *Resp, err error) {
 	var failed []error
+	var asked []string
 	c.order(ctx, func(e *endpoint) bool {
+		asked = append(asked, e.address)
 		if resp, err = method(e.node).to(ctx, req); err != nil && elsewhere(err) && ctx.Err() == nil {
 			failed = append(failed, fmt.Errorf("%s: %w", e.address, err))
 			return false
 		}
 		return true
 	})
+	if errors.Is(err, context.DeadlineExceeded) {
+		return nil, fmt.Errorf("%s: %w", strings.Join(asked, ", "), err)
+	}
 	if err != nil && len(failed) == len(c.endpoints) {
 		return nil, errors.Join(failed...)
 	}

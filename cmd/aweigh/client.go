@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -57,6 +59,9 @@ func (a *app) asking(c *cobra.Command, do func(ctx context.Context, s *session, 
 		}
 		defer s.Close()
 		s.until = cmd.Context()
+		if err := oneNetwork(cmd.Context(), s.Addresses(), s.network); err != nil {
+			return err
+		}
 		err = do(cmd.Context(), s, args)
 		if u := undecided(cmd, err); u != nil {
 			err = errors.Join(err, s.Printer.Undecided(u))
@@ -111,6 +116,42 @@ func (a *app) session(settings *pflag.FlagSet, valued bool) (*session, error) {
 	}
 	s.Client, err = client.Dial(addresses...)
 	return s, err
+}
+
+// patienceForNetworks bounds the time in which nodes may tell their network.
+const patienceForNetworks = time.Second
+
+// oneNetwork makes sure that nodes which a list names are of one network, as far as they answer. Where the network is
+// known the addresses are those of nodes that run here.
+func oneNetwork(ctx context.Context, addresses []string, known string) error {
+	if known != "" || len(addresses) < 2 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, patienceForNetworks)
+	defer cancel()
+	networks := make([][]byte, len(addresses))
+	var all sync.WaitGroup
+	for i, address := range addresses {
+		all.Go(func() {
+			c, err := client.Dial(address)
+			if err != nil {
+				return
+			}
+			defer c.Close()
+			if r, err := c.Status(ctx); err == nil {
+				networks[i] = r.Header.GetNetwork()
+			}
+		})
+	}
+	all.Wait()
+	first := slices.IndexFunc(networks, func(n []byte) bool { return n != nil })
+	for i, n := range networks {
+		if n != nil && !bytes.Equal(n, networks[first]) {
+			return fmt.Errorf("%w: these are of different networks: %s of %.4x, and %s of %.4x; name nodes of one with --api",
+				errUsage, addresses[first], networks[first], addresses[i], n)
+		}
+	}
+	return nil
 }
 
 // clientFile is the settings file of client commands, if there is one.

@@ -103,6 +103,7 @@ var codes = []struct {
 	{errUnwell, exitUnwell},
 	{wysiwys.ErrHidden, exitHidden},
 	{errPointless, exitCompare},
+	{errContrary, exitCompare},
 	{errUsage, exitUsage},
 	{config.ErrConfig, exitUsage},
 	{daemon.ErrSettings, exitUsage},
@@ -181,8 +182,16 @@ var packages = regexp.MustCompile(`(?m)(^|: )(?:(?:action|alias|api|autocompact|
 
 // forPeople is the text of an error for people. What two layers of an error say alike is said once.
 func forPeople(text string) string {
-	parts := strings.Split(packages.ReplaceAllString(text, "$1"), ": ")
-	return strings.Join(slices.Compact(parts), ": ")
+	lines := strings.Split(packages.ReplaceAllString(text, "$1"), "\n")
+	for i, line := range lines {
+		lines[i] = strings.Join(slices.Compact(strings.Split(line, ": ")), ": ")
+	}
+	return strings.Join(slices.Compact(lines), "\n")
+}
+
+// full reports whether a full disk is at fault, and the error does not say what to do.
+func full(err error) bool {
+	return (errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)) && !errors.Is(err, store.ErrNoRoom)
 }
 
 // staleHint is what errors of reads without a quorum end with; for commands that can be told to.
@@ -242,6 +251,9 @@ func message(err error) string {
 			text = fmt.Sprintf("%s: %s: %s; it may still commit until %s", notYet, u.Node, text, u.ValidUntil.UTC().Format(time.RFC3339))
 		}
 		text += nonceHint(u)
+	}
+	if full(err) {
+		text += "; make room on the disk, 200 MiB at least, and start again"
 	}
 	if file != nil && errors.Is(err, fs.ErrPermission) {
 		text += "; run this as the user that the files belong to, or give them to this one"

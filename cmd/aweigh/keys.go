@@ -172,7 +172,7 @@ func (a *app) get() *cobra.Command {
 			return s.futureOf(ctx, start, err)
 		}
 		if end == nil && len(resp.Kvs) == 0 {
-			return fmt.Errorf("%w: %s", client.ErrNotFound, args[0])
+			return s.keyNotFound(ctx, start, args[0])
 		}
 		a.more(resp, s.Format)
 		return s.Printer.Range(resp, end == nil)
@@ -222,8 +222,7 @@ func (a *app) del() *cobra.Command {
 			return err
 		}
 		if resp.Deleted == 0 && req.RangeEnd == nil && !resp.Repeated {
-			_, _, _ = a.led(ctx, s, name, false) // tells where it leads, if it was moved
-			return fmt.Errorf("%w: %s", client.ErrNotFound, args[0])
+			return s.keyNotFound(ctx, req.Key, args[0])
 		}
 		return nil
 	})

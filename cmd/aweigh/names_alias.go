@@ -55,9 +55,10 @@ func (a *app) aliasBind() *cobra.Command {
 func (a *app) aliasMove() *cobra.Command {
 	c := &cobra.Command{
 		Use: "move NAME NEW", Short: "Rename: put one alias in the place of another", Args: cobra.ExactArgs(2),
-		Long: "NEW takes the place of NAME in one change that is final or not. For a while NAME still\n" +
-			"leads to the object, with a warning, unless it comes to name another. Clients of keys\n" +
-			"see NAME deleted and NEW put, in one revision.\n\n" + nameHelp,
+		Long: "NEW takes the place of NAME in one change that is final or not. The key of NAME is deleted,\n" +
+			"and that of NEW is put, in one revision. For a while NAME as an alias (org@example/motd)\n" +
+			"still leads to the object, with a warning, unless it comes to name another; as a key\n" +
+			"(/org/example/motd) it is not found.\n\n" + nameHelp,
 	}
 	redirect := c.Flags().Duration("redirect", 30*24*time.Hour, "how long the old name leads to the object, counted from when the move can take effect at the latest (--valid-for); 8760h at most")
 	none := c.Flags().Bool("no-redirect", false, "let the old name lead nowhere")
