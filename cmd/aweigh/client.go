@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 	"unicode/utf8"
@@ -44,7 +45,7 @@ func (a *app) asking(c *cobra.Command, do func(ctx context.Context, s *session, 
 	settings := pflag.NewFlagSet("client", pflag.ContinueOnError)
 	settings.StringSlice("api", nil, "addresses of nodes, host:port (default: those that run on this machine)")
 	settings.Duration("timeout", 10*time.Second, "how long to wait for an answer")
-	valued := slices.Contains([]string{"put", "get", "do", "del", "watch", "txn"}, c.Name())
+	valued := slices.Contains([]string{"put", "get", "do", "del", "watch", "txn"}, c.Name()) && c.Use != motionWatchUse
 	outputs, outputHelp := []string{"table", "json"}, "table or json"
 	if valued {
 		outputs, outputHelp = append(outputs, "value", "raw"), "table, json, or values alone: value, with a line break after each, or raw, as they are"
@@ -97,7 +98,7 @@ func (a *app) session(settings *pflag.FlagSet, valued bool) (*session, error) {
 	}
 	format, err := formatOf(output, valued)
 	if err != nil {
-		return nil, err
+		return nil, ofVariable(settings, "output", err)
 	}
 	if k.Duration("timeout") <= 0 {
 		return nil, fmt.Errorf("%w: timeout is more than 0, not %s", errUsage, k.Duration("timeout"))
@@ -114,8 +115,19 @@ func (a *app) session(settings *pflag.FlagSet, valued bool) (*session, error) {
 		}
 		addresses, s.network = found.APIs, found.Network
 	}
-	s.Client, err = client.Dial(addresses...)
-	return s, err
+	if s.Client, err = client.Dial(addresses...); err != nil {
+		return nil, ofVariable(settings, "api", err)
+	}
+	return s, nil
+}
+
+// ofVariable names in an error about a setting the variable that it comes from, if it comes from one.
+func ofVariable(settings *pflag.FlagSet, name string, err error) error {
+	variable := "AWEIGH_" + strings.ToUpper(name)
+	if settings.Changed(name) || os.Getenv(variable) == "" {
+		return err
+	}
+	return fmt.Errorf("%w: %s: %w", errUsage, variable, err)
 }
 
 // patienceForNetworks bounds the time in which nodes may tell their network.

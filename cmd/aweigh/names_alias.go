@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"time"
@@ -87,6 +88,9 @@ func (a *app) aliasMove() *cobra.Command {
 		if !*none {
 			req.UntilNs = until(*redirect, req.Once)
 		}
+		if bytes.Equal(req.Key, req.To) {
+			return fmt.Errorf("%w: %s is the name already", errState, show.Key(req.To))
+		}
 		if len(req.Once.Nonce) > 0 { // a repetition: what is there now may have come of it
 			return naming(ctx, s, req)
 		}
@@ -153,7 +157,7 @@ func (a *app) aliasUnbind() *cobra.Command {
 			return err
 		}
 		if len(o.Aliases) == 1 {
-			return fmt.Errorf("%w: this is the only alias of %.12s…; give it another first, or retire the object with: aweigh del %s", errUsage, r.Uid, show.Word(args[0]))
+			return fmt.Errorf("%w: this is the only alias of %.12s…; give it another first, or retire the object with: aweigh del %s", errState, r.Uid, show.Word(args[0]))
 		}
 		return naming(ctx, s, req)
 	})
