@@ -8,9 +8,9 @@ import (
 )
 
 // Every node decodes every mutation, so bundles, mutations and transactions have
-// decoders of their own: they take exactly what canon.Decode takes, which is
-// their oracle in the tests, at a fraction of the cost. What they give shares the
-// memory of what they are given.
+// decoders of their own: they accept exactly what canon.Decode accepts, which is
+// their oracle in the tests, at a fraction of the cost. Their results share the
+// memory of the input.
 
 func decodeBundle(raw []byte) (b Bundle, err error) {
 	r := canon.NewReader(raw)

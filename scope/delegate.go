@@ -29,7 +29,7 @@ type Child struct {
 	Anchors []Anchor // ordered by the IDs of their keys
 }
 
-// Check reports whether such a scope can be founded, as far as it tells itself.
+// Check reports whether such a scope can be founded, as far as the Child alone shows.
 func (c *Child) Check() error {
 	if len(c.Name) > maxAnchorName {
 		return fmt.Errorf("a scope's name has at most %d bytes", maxAnchorName)
@@ -73,8 +73,8 @@ func (s *State) delegable(c *Child, own *region, p *Policy) (failure, err error)
 	return failure, err
 }
 
-// binds is what binds the children that a scope founds under a policy; failure says
-// why it can found none.
+// binds returns the bound on the children that a scope founds under a policy;
+// failure is the reason why it can found none.
 func (s *State) binds(p *Policy) (b Bound, failure, err error) {
 	g, err := s.Genesis()
 	if err != nil {
@@ -84,7 +84,7 @@ func (s *State) binds(p *Policy) (b Bound, failure, err error) {
 	return b.with(p.Children), failure, nil
 }
 
-// handover is what goes to a child with a prefix.
+// handover is the content that goes to a child with a prefix.
 type handover struct {
 	keys      []KeyValue // newest versions, as they stand in the parent
 	lists     map[aweigh.UID]*aliases
@@ -103,7 +103,7 @@ func (x *execution) delegate(d *decided) error {
 		return err
 	}
 	failure, err := x.next.delegable(child, own, x.policy)
-	if failure == nil && err == nil { // what is decided together binds together
+	if failure == nil && err == nil { // decisions that take effect together apply together
 		failure, err = x.next.delegable(child, own, &x.next.epoch.Policy)
 	}
 	if err != nil {
@@ -157,8 +157,8 @@ func (x *execution) delegate(d *decided) error {
 // region is that of the scope as it is so far.
 func (x *execution) region() (*region, error) { return x.next.region() }
 
-// gather collects what goes with a prefix, and charges for it as it goes on; failure says
-// why it cannot go.
+// gather collects the content that goes with a prefix, and charges for it step by step;
+// failure is the reason why it cannot go.
 func (h *handover) gather(x *execution, prefix []byte, charge func(visits, bytes int) error) (failure, err error) {
 	size := 0
 	end := PrefixEnd(prefix)
@@ -237,7 +237,7 @@ func ignore(err, what error) error {
 	return err
 }
 
-// lease lets a key take its lease along.
+// lease takes the lease of a key along.
 func (h *handover) lease(x *execution, v *KeyValue) error {
 	l := h.leases[v.Lease]
 	if l == nil {
@@ -257,7 +257,7 @@ func (h *handover) lease(x *execution, v *KeyValue) error {
 	return nil
 }
 
-// leave takes what was handed over out of the parent. Its history stays.
+// leave removes the content that was handed over from the parent. Its history stays.
 func (h *handover) leave(x *execution) error {
 	x.entries = slices.Grow(x.entries, len(h.keys))
 	x.changed = slices.Grow(x.changed, len(h.keys))
@@ -357,7 +357,7 @@ func (h *handover) found(c *Child, at aweigh.Instant, d Descent, by *decided) (G
 	s.head.Leases, s.head.LeaseDue, s.head.Bytes = int64(len(h.order)), due, held
 	s.sum = &b.sum
 	s.head.Digest = s.digest()
-	for i := range b.ops { // now that it is known whose they are
+	for i := range b.ops { // now that the child's identity is known
 		copy(b.ops[i].Key, s.space[:])
 	}
 	return g, append(append(ops, b.ops...), s.write()), nil

@@ -59,8 +59,8 @@ func (r *realm) failing(t *testing.T, b *Block) *Result {
 	}
 }
 
-// TestDisksThatFailDecideNothing: a read that fails while a decision is executed says
-// nothing of the decision. It must not become an outcome, which others do not see.
+// TestDisksThatFailDecideNothing: a read that fails while a decision is executed must
+// not become the decision's outcome: other nodes have another one.
 func TestDisksThatFailDecideNothing(t *testing.T) {
 	r := newRealm(t, nil)
 	policy := r.g.Policy

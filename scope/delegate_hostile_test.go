@@ -41,7 +41,7 @@ func TestMotionsDoNothingWhereTheKeysWent(t *testing.T) {
 }
 
 // bribed is a network with a key below /a/, and a child that governs /b/, whose anchors
-// are bribed, all of them: their program minds no prefix. above leads to the child.
+// are all bribed: their program ignores the prefix. above leads to the child.
 func bribed(t *testing.T) (r *realm, g Genesis, c *realm, above []Step) {
 	t.Helper()
 	r = newRealm(t, nil)
@@ -66,8 +66,8 @@ func final(r *realm, h Header) Finality {
 	return Finality{Header: h, Certificate: r.certificate(r.epoch(), h)}
 }
 
-// TestChildrenProveNothingOfOthersKeys: the anchors of a child are bribed, all of
-// them. They govern /b/. What they sign must prove nothing about /a/.
+// TestChildrenProveNothingOfOthersKeys: all anchors of a child that governs /b/
+// are bribed. Nothing that they sign may prove anything about /a/.
 func TestChildrenProveNothingOfOthersKeys(t *testing.T) {
 	r, g, c, above := bribed(t)
 	origin := c.next(nil, nil, c.world.sign(c.put("/a/secret", "forged"))...)
@@ -102,9 +102,9 @@ func TestChildrenDelegateOnlyWhatIsTheirs(t *testing.T) {
 	}
 }
 
-// TestProposalsOfDelegationsShareABlocksBudget: what a proposal would hand over is
-// looked at by all who execute it, so many in one block must not do together what a
-// block must not.
+// TestProposalsOfDelegationsShareABlocksBudget: each node that executes a proposal
+// looks at all that it would hand over, so the proposals of one block together stay
+// within the block's budget.
 func TestProposalsOfDelegationsShareABlocksBudget(t *testing.T) {
 	r := newRealm(t, nil)
 	r.skip = true

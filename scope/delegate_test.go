@@ -72,8 +72,8 @@ func fails(t *testing.T, w *world, m Mutation, want error) {
 	}
 }
 
-// TestDelegationHandsOver follows one delegation through: what was there is the
-// child's, as it was, and nobody else's.
+// TestDelegationHandsOver follows one delegation: the child has all content
+// unchanged, and no other scope has it.
 func TestDelegationHandsOver(t *testing.T) {
 	r := newRealm(t, nil)
 	r.one(r.put("/a/1", "one"))
@@ -147,7 +147,7 @@ func TestDelegationHandsOver(t *testing.T) {
 		t.Error("the parent's leased key lives on")
 	}
 
-	// Watchers of the parent are not told that the keys are gone: they are not.
+	// Watchers of the parent see no deletion of the keys: they exist on.
 	events, _, err := r.state.Events(g.Descent.Revision, r.state.Head().Revision, []byte("/b/"), []byte("/c"), 1000)
 	if err != nil || len(events) != 0 {
 		t.Errorf("the parent tells of %+v, %v", events, err)
@@ -155,7 +155,7 @@ func TestDelegationHandsOver(t *testing.T) {
 }
 
 // TestDelegationsThatCannotBe: each is refused when it is proposed, or has no
-// effect at the end, and says why.
+// effect at the end, with the reason.
 func TestDelegationsThatCannotBe(t *testing.T) {
 	r := newRealm(t, func(p *Policy) {
 		p.Children = Bound{Depth: 1, BFT: true, Finalize: quorum.Rule{Num: 2, Den: 3, MinAnchors: 3}}

@@ -206,8 +206,8 @@ func (s *State) Given() []Delegation {
 	return s.own.given
 }
 
-// Knowing is the state, which need not read its delegations if they are as many as
-// those given: none ever goes. Of revocations it knows those given.
+// Knowing returns the state, which need not read its delegations if there are as
+// many as given: none is ever removed. It takes the given revocations.
 func (s *State) Knowing(given []Delegation) *State {
 	if s.own != nil || s.head.Delegated == 0 || int64(len(given)) != s.head.Delegated {
 		return s

@@ -37,7 +37,7 @@ type Descent struct {
 type Bound struct {
 	_        struct{}    `cbor:",toarray"`
 	Depth    uint32      // levels of scopes that there may be, those that are bound first; 0: any number
-	BFT      bool        // none of them may take an anchor's word (mode crash)
+	BFT      bool        // none of them may have mode crash
 	Finalize quorum.Rule // they finalize by no less than this; zero: as they like
 	// Notice is after what notice the scope that delegated to one of them can give it another
 	// government (Revocation); 0: never. It is that scope's alone: it does not bind those further down.
@@ -107,7 +107,7 @@ func (b *Bound) admits(p *Policy) error {
 	return p.Limits.outlasts("a notice of", b.Notice)
 }
 
-// below is what is left for the children of a scope that is bound: one level less.
+// below is the bound on the children of a bound scope: one level less.
 func (b Bound) below() (Bound, error) {
 	if b.Depth == 1 {
 		return b, fmt.Errorf("%w: no further level of scopes", ErrBound)
@@ -155,8 +155,8 @@ func (g *Genesis) bound() Bound {
 // Empty reports whether nothing was handed over.
 func (d *Descent) Empty() bool { return d.Keys == 0 && d.Handed == new(takeover).digest() }
 
-// takeover sums up what a child takes over: the records of its first state, and the
-// entries that tell of them.
+// takeover sums up the content that a child takes over: the records of its first
+// state, and their lineage entries.
 type takeover struct {
 	sum     lthash.Hash
 	entries hash.Hash // nil before the first

@@ -9,8 +9,8 @@
 // The state is a multi-version key space with the semantics of etcd v3: keys
 // are byte strings, every writing transaction gets the next revision, old
 // revisions stay readable until they are compacted. A key may be attached to a
-// lease, and goes when that is over by the blocks' time. Each key names an object
-// with a UID that nothing alters, neither a change of its content nor one of its
-// names (Naming), of which it may have several. All of it lives in the store
+// lease; it is deleted when the lease is over by the blocks' time. Each key names
+// an object. An object may have several names (Naming). Its UID never changes,
+// neither with its content nor with its names. All of it lives in the store
 // (package kv); nothing grows in memory with the number of keys.
 package scope

@@ -38,7 +38,7 @@ type Epoch struct {
 	authors map[aweigh.Hash]int // seats by the keys that anchors act with; none without rules
 }
 
-// settled computes once what is asked for often.
+// settled computes once what callers need often.
 func (e Epoch) settled() *Epoch {
 	e.domain = votes.Domain{Network: e.Network, Scope: e.Scope, Epoch: e.Number, Roster: e.Roster.Hash(), Policy: e.Policy.Hash()}
 	e.voters, e.unfit = e.electors()
@@ -75,7 +75,7 @@ func (e *Epoch) electors() (votes.KeySet, error) {
 }
 
 // Leaders are the weights in proportion to which anchors lead views: those of the
-// roster, but for anchors that rest.
+// roster, without anchors that rest.
 func (e *Epoch) Leaders() quorum.Weights {
 	if e.leaders != nil {
 		return *e.leaders
@@ -103,7 +103,7 @@ type Terms struct {
 	_       struct{} `cbor:",toarray"`
 	Policy  Policy
 	Anchors []Anchor // ordered by the IDs of their keys
-	Weights []uint64 // of each; 0 for one on probation, whose ballots count for its trust alone
+	Weights []uint64 // of each; 0 on probation, when ballots count for trust alone
 	Rests   []bool   // of each: it leads no views, because those that it led gave no blocks
 }
 

@@ -58,7 +58,7 @@ func (r *realm) sign(e *Epoch, s quorum.Subject, a aweigh.AnchorID) quorum.Signa
 	return quorum.Signature{Anchor: a, Bytes: r.keys[a].Sign(votes.ContextBallot, b.SigningBytes())}
 }
 
-// ballots are those of all who sign, on recent blocks that lack them.
+// ballots are those of all signing anchors, on recent blocks that lack them.
 func (r *realm) ballots(lag aweigh.Height) (all []Attended) {
 	r.t.Helper()
 	e := r.epoch()
@@ -517,7 +517,7 @@ func TestNobodyFillsTheAgendaForOthers(t *testing.T) {
 	}
 }
 
-// TestRetiringNeedsARosterThatHolds: nobody leaves whom the rules need.
+// TestRetiringNeedsARosterThatHolds: no anchor leaves that the rules need.
 func TestRetiringNeedsARosterThatHolds(t *testing.T) {
 	r := newRealm(t, func(p *Policy) { p.Rules.Finalize.MinAnchors = 4 })
 	if out := r.approve("a", Decision{Kind: Retire, Subject: r.id("a")}); out.Code != Failed || !strings.Contains(out.Reason, "without this anchor") {
@@ -578,7 +578,7 @@ func TestAnchorsJoinAndLeave(t *testing.T) {
 	}
 }
 
-// TestDecisionsThatCannotBeTakenAreRefused names what is wrong with each.
+// TestDecisionsThatCannotBeTakenAreRefused checks the reason for each.
 func TestDecisionsThatCannotBeTakenAreRefused(t *testing.T) {
 	r := newRealm(t, nil)
 	stranger := testKey(t, 88)
@@ -626,8 +626,8 @@ func TestPolicyChangesWithTheEpoch(t *testing.T) {
 	}
 }
 
-// TestAnchorsThatLedInVainRest: who leads nothing for an epoch does not lead in
-// the next, and weighs all the same.
+// TestAnchorsThatLedInVainRest: an anchor whose views gave no block in an epoch
+// does not lead in the next, and keeps its weight.
 func TestAnchorsThatLedInVainRest(t *testing.T) {
 	r := newRealm(t, func(p *Policy) { p.EpochBlocks = 60 })
 	dead := r.id("c")

@@ -51,8 +51,8 @@ func (x *execution) doom(key, end []byte) (gone []doomed, err error) {
 	return gone, err
 }
 
-// digestOf is the digest of a version that stands in the store: the entry that tells of
-// it has it, unless this block made the entry, or this node took the state without it.
+// digestOf is the digest of a version in the store: it is in the version's entry,
+// unless this block made the entry, or this node took the state without it.
 func (x *execution) digestOf(k, record []byte, v *KeyValue) (h aweigh.Hash, err error) {
 	if len(record) >= x.bounds.LongRecord {
 		e, ok, err := x.log.Entry(v.Entry)

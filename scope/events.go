@@ -16,7 +16,7 @@ type Event struct {
 	Prev  *KeyValue     // what an update or a deletion replaced, as of the revision before; nil if that is compacted
 }
 
-// Place states where one change of a key stands in the order of changes.
+// Place is the position of one change of a key in the order of changes.
 type Place struct {
 	Key      []byte
 	Revision int64
@@ -24,15 +24,15 @@ type Place struct {
 	Rest     bool   // it stands for all changes of the revision from Sub on, and Key is empty
 }
 
-// placesBytes bounds the places of one revision that are given at a time, in bytes of about what they take.
+// placesBytes bounds the places of one revision that are given at a time, in approximate bytes of memory.
 const placesBytes = 64 << 10
 
 // Places finds the changes of the keys [key, end), in the sense of Op, in the
-// revisions from <= r <= to, in their order, without their content. It looks at about
-// so many changes in all, of any keys, and never splits a revision; next is the first
-// revision that it did not reach. One place stands for the rest of a revision with more than
-// placesBytes of them. That a key went to another scope is no change of it.
-// The error is ErrCompacted if from cannot be read any more.
+// revisions from <= r <= to, in their order, without their content. It looks at about most
+// changes in all, of any keys, and never splits a revision; next is the first revision that
+// it did not reach. One place stands for the rest of a revision with more than placesBytes
+// of them. The handover of a key to another scope is not a change of it. The error is
+// ErrCompacted if from cannot be read any more.
 func (s *State) Places(from, to int64, key, end []byte, most int) (places []Place, next int64, err error) {
 	return s.places(first(from), to, key, end, most)
 }

@@ -67,7 +67,7 @@ func TestPlacesOfOneRevisionAreBounded(t *testing.T) {
 			t.Errorf("%d events of %d places: %v", len(events), listed, err)
 		}
 	}
-	// A place may stand for nothing of other keys.
+	// A place may stand for no change of other keys.
 	places, _, err := w.state.Places(at, at, []byte{0}, []byte{0}, 1)
 	if err != nil || !places[len(places)-1].Rest {
 		t.Fatalf("%d places: %v", len(places), err)

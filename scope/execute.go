@@ -43,25 +43,25 @@ type Outcome struct {
 
 // Execute is the state transition (P22): a pure function of the state and the
 // block, which must follow it (CheckHeader) and be well-formed, its bundles and
-// proofs checked. Nothing that a mutation says can spoil the block; an error
-// means that the store failed. Blocks come by finality as well, without a vote of
-// this node's: what only voters check (CheckAttended, CheckBallots, CheckRevocation)
-// may then be anything, where more lie than may.
+// proofs checked. No content of a mutation can make the block fail; an error means
+// that the store failed. A block may also be final without a vote of this node: the
+// parts that only voters check (CheckAttended, CheckBallots, CheckRevocation) may
+// then be invalid, if more weight lies than the fault budget.
 //
-// A block first does what its time has made due, forgetting the receipts of
-// mutations that are void by now, content that was compacted away and redirects
-// that have lapsed, each bounded in proportion to the block, and ending the leases
-// that are over. Then its proofs of fault reach the trust ledger and its ballots on
-// blocks the tally, motions whose deadline has come are closed, its mutations are
-// executed in order, its ballots on motions are counted, what the scope above orders
-// comes on the agenda, and if the block ends the epoch, the next one begins.
+// A block first does what its time has made due: it forgets the receipts of
+// mutations that are void by now, compacted content and lapsed redirects, each
+// bounded in proportion to the block, and ends the leases that are over. Then its
+// proofs of fault reach the trust ledger and its ballots on blocks the tally,
+// motions whose deadline has come are closed, its mutations are executed in order,
+// its ballots on motions are counted, the order of the scope above comes on the
+// agenda, and if the block ends the epoch, the next one begins.
 func (s *State) Execute(b *Block) (*Result, error) { return s.ExecuteFor(b, nil) }
 
 // Wanted reports whether a request at this node waits for the responses of a mutation.
 type Wanted func(mutation aweigh.Hash, author aweigh.Hash) bool
 
-// ExecuteFor is Execute, but for mutations that are not wanted it leaves out the parts of responses that would be read
-// only for them: values before a change, and ranges. Everything else is the same.
+// ExecuteFor is Execute, but leaves out, for mutations that are not wanted, the parts of responses that need reads of
+// their own: values before a change, and ranges. Everything else is the same.
 func (s *State) ExecuteFor(b *Block, wanted Wanted) (*Result, error) {
 	h := &b.Header
 	must.Hold(h.Height == s.head.Height+1 && h.Parent == s.head.Block,
@@ -278,7 +278,7 @@ func (x *execution) nextRevision() int64 {
 	return next
 }
 
-// ClosedTimestamp is a revision up to which the state knows all changes that there will ever be.
+// ClosedTimestamp is a revision up to which the state has all changes that there will ever be.
 func (h *Head) ClosedTimestamp() int64 {
 	if !h.Clocked {
 		return h.Revision

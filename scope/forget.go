@@ -19,7 +19,7 @@ func (x *execution) receipt(id aweigh.Hash) (Receipt, bool, error) {
 	return x.next.Outcome(id)
 }
 
-// remember puts a receipt on record until what it is about is void.
+// remember puts a receipt on record until its mutation is void.
 func (x *execution) remember(id aweigh.Hash, until aweigh.Instant, c Receipt) {
 	record := c.record()
 	x.ops = append(x.ops, kv.Set(x.space.at(atReceipt, id[:]...), record))

@@ -175,14 +175,14 @@ func (p Policy) Check() error {
 	return p.Children.check()
 }
 
-// leastEpoch keeps a policy from letting a scope do nothing but change epochs.
+// leastEpoch refuses policies under which a scope would do nothing but change epochs.
 const leastEpoch = time.Second
 
 // mostEpoch keeps instants from overflowing.
 const mostEpoch = 366 * 24 * time.Hour
 
-// Check reports whether a network can start from g. For one that can, stoppable
-// says that the weight which may fail could stop it (P3). Errors wrap
+// Check reports whether a network can start from g. stoppable means that it
+// can, but the weight that may fail could stop it (P3). Errors wrap
 // ErrInvalid, or are those of the packages whose rules are broken.
 func (g Genesis) Check() (stoppable bool, err error) {
 	if g.Format != Format {

@@ -23,8 +23,8 @@ const (
 	// governedOutside those of all others.
 	governedByOne   = 8
 	governedOutside = 16
-	// decideWithin is how long a decision may stay open, by the blocks' time, unless
-	// the policy says.
+	// decideWithin is how long a decision may stay open, by the blocks' time, if the
+	// policy sets no period.
 	decideWithin = 7 * 24 * time.Hour
 )
 
@@ -37,8 +37,8 @@ type government struct {
 	outside int
 }
 
-// govern executes a proposal, or an approval, of a decision; failure says why it
-// counts nothing.
+// govern executes a proposal, or an approval, of a decision; failure is the
+// reason why it has no effect.
 func (x *execution) govern(m *CheckedMutation) (failure, err error) {
 	g, d, anchor := &x.government, m.Decision, aweigh.AnchorID(m.Author)
 	_, seated := x.epoch.Roster.Seat(anchor)
@@ -79,7 +79,7 @@ func (x *execution) govern(m *CheckedMutation) (failure, err error) {
 		return nil, err
 	case known && !weighs:
 		return errors.New("this is proposed already; only anchors with weight can approve it"), nil
-	case known: // if it cannot take effect any more, it will be void and say so
+	case known: // if it cannot take effect any more, it becomes void, with the reason
 		return x.approve(&rec, m)
 	}
 	if failure, err := x.admissible(d); failure != nil || err != nil {
@@ -233,7 +233,7 @@ func (x *execution) mayDelegate(c *Child) (failure, err error) {
 	if failure, err = x.next.delegable(c, own, x.policy); failure != nil || err != nil {
 		return failure, err
 	}
-	var h handover // what could not go now shall be told now, as far as that can be seen for half of what may be looked at
+	var h handover // refuses now what could not go now, as far as half of the budget shows it
 	look := purse{allowed: delegateUnits - governUnits}
 	failure, err = h.gather(x, c.Prefix, func(visits, bytes int) error {
 		if units := int64(visits) + int64(bytes)/givenBytes; !look.take(units) {

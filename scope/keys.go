@@ -91,7 +91,7 @@ func readInverted(b []byte) revision {
 	return revision{int64(^binary.BigEndian.Uint64(b)), ^binary.BigEndian.Uint32(b[8:])}
 }
 
-// Keys are escaped so that the order of the store is theirs, and none is a
+// Keys are escaped so that the store has them in their order, and none is a
 // prefix of another: 0x00 becomes 0x00 0xff, and 0x00 0x01 ends the key.
 const (
 	escape     = 0x00

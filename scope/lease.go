@@ -9,7 +9,7 @@ import (
 	"github.com/aweigh/aweigh"
 )
 
-// LeaseKind states what a LeaseRequest asks for.
+// LeaseKind is the operation of a LeaseRequest.
 type LeaseKind uint8
 
 const (
@@ -17,8 +17,8 @@ const (
 	LeaseGrant LeaseKind = 1
 	// LeaseRevoke ends a lease, and deletes the keys attached to it.
 	LeaseRevoke LeaseKind = 2
-	// LeaseKeepAlive lets leases last for their whole TTL again. Those that are
-	// not there are passed over.
+	// LeaseKeepAlive renews leases for their whole TTL. Missing leases are
+	// ignored.
 	LeaseKeepAlive LeaseKind = 3
 )
 
@@ -98,7 +98,7 @@ func (r *LeaseRequest) Check() error {
 	return nil
 }
 
-// Granted is what a scope knows of a lease.
+// Granted is the record of a lease.
 type Granted struct {
 	ID      int64
 	TTL     int64          // seconds

@@ -82,8 +82,8 @@ func (w *assembly) expire(id int64) {
 }
 
 // TestGuardedKeysOutliveTheirLease: keys whose deletion takes approval by the time that their
-// lease ends stay without it, and the lineage says so; the others go. Revoking the lease is
-// refused.
+// lease ends stay without it, and the lineage records that; the others are deleted. Revoking
+// the lease is refused.
 func TestGuardedKeysOutliveTheirLease(t *testing.T) {
 	w := guarding(t, 600)
 	if out := w.step(w.mutation(Lease, LeaseRequest{Kind: LeaseRevoke, IDs: []int64{7}})).Outcomes[0]; out.Code != Failed || Failure(out.Reason) != ErrGuarded {

@@ -7,8 +7,8 @@ import (
 	"github.com/aweigh/aweigh/kv"
 )
 
-// checkLeases makes anew what follows from leases and versions, and compares it
-// with what is stored.
+// checkLeases derives again what follows from leases and versions, and compares
+// it with the store.
 func (w *world) checkLeases() {
 	w.t.Helper()
 	want := make(map[string]bool)

@@ -77,8 +77,8 @@ func (x *execution) revocable(m *CheckedMutation, id int64) (failure, err error)
 	return x.permitted(m, &p)
 }
 
-// keepAlive lets leases last for their whole TTL from an instant on, never
-// shorter than they do.
+// keepAlive renews leases for their whole TTL from an instant on, and never
+// shortens one.
 func (x *execution) keepAlive(ids []int64, from aweigh.Instant) (ttls []int64, err error) {
 	ttls = make([]int64, len(ids))
 	for i, id := range ids {
@@ -97,7 +97,7 @@ func (x *execution) keepAlive(ids []int64, from aweigh.Instant) (ttls []int64, e
 	return ttls, nil
 }
 
-// setLease puts a lease in the place of what it was; nil is none.
+// setLease replaces the record of a lease; nil deletes it.
 func (x *execution) setLease(id int64, was, is *lease) {
 	if was != nil && is != nil && *was == *is {
 		return
@@ -236,7 +236,7 @@ func (x *execution) nextLease() error {
 func (v *KeyValue) size() int64 { return int64(len(v.Key) + len(v.Value)) }
 
 // attach moves a key from the lease of its version before, if it had one, to that
-// of the new one, if that names one. A version without a key is none.
+// of the new one, if that names one. A version without a key stands for none.
 func (x *execution) attach(prev, v *KeyValue) error {
 	if prev.Lease == v.Lease {
 		return x.resize(v.Lease, 0, v.size()-prev.size())

@@ -10,10 +10,10 @@ import (
 	"github.com/aweigh/aweigh/kv"
 )
 
-// lease is what is stored of one. A key is attached to it if its newest version
-// names it: that is what counts, and the lists of attached keys and of what ends
-// when follow from it and from the leases. So the state's digest covers the leases
-// alone, and a snapshot carries no more.
+// lease is the record of a lease. A key is attached to it if its newest version
+// names it: the lists of attached keys and of ends follow from these versions and
+// from the leases. So the state's digest covers the leases alone, and a snapshot
+// carries no more.
 type lease struct {
 	ttl     int64          // seconds
 	expires aweigh.Instant // by the blocks' time; see until

@@ -45,7 +45,7 @@ func (w *world) expires(id int64) aweigh.Instant {
 }
 
 // TestLeaseEndsWithTheFirstBlockOfItsTime: not a nanosecond before, all keys at
-// one revision, and the lineage says why.
+// one revision, with the reason in the lineage.
 func TestLeaseEndsWithTheFirstBlockOfItsTime(t *testing.T) {
 	w := newWorld(t)
 	w.step(w.grant(0x1f, 10), w.ops(leased("b", "1", 0x1f), leased("a", "2", 0x1f)), w.put("c", "3"))
@@ -76,7 +76,7 @@ func TestLeaseEndsWithTheFirstBlockOfItsTime(t *testing.T) {
 	}
 }
 
-// TestRevokedKeysNameTheirRevocation: the lineage says whose it was, and why.
+// TestRevokedKeysNameTheirRevocation: the lineage has its author and reason.
 func TestRevokedKeysNameTheirRevocation(t *testing.T) {
 	w := newWorld(t)
 	w.step(w.grant(1, 10), w.ops(leased("a", "1", 1)))
@@ -162,8 +162,8 @@ func TestLeaseRequestsAreChecked(t *testing.T) {
 	}
 }
 
-// TestLeaseLastsFromWhenItWasAskedFor: a block that is dated back takes nothing
-// away, and a lease that lasts longer already is not cut short.
+// TestLeaseLastsFromWhenItWasAskedFor: a block with an earlier time does not
+// shorten a lease, and a lease that lasts longer already keeps its end.
 func TestLeaseLastsFromWhenItWasAskedFor(t *testing.T) {
 	w := newWorld(t)
 	asked := w.now.Add(30 * time.Second)
@@ -213,14 +213,14 @@ func TestLeasesOutliveAHalt(t *testing.T) {
 		t.Error("the second lease outlived a block that was in time")
 	}
 	w.one(w.grant(4, 1000))
-	w.now = w.now.Add(90 * time.Second) // nobody had anything to do for long
+	w.now = w.now.Add(90 * time.Second) // no block for long
 	w.step()
 	if w.state.Head().Resumed == back || w.expires(3) == 0 {
 		t.Error("the third lease ended with the first block after a halt")
 	}
 }
 
-// TestAnIdleScopeDidNotHalt: that there was no block for long says nothing while no
+// TestAnIdleScopeDidNotHalt: a long time without a block is not a halt while no
 // lease was over.
 func TestAnIdleScopeDidNotHalt(t *testing.T) {
 	w := newWorld(t)

@@ -21,7 +21,7 @@ type Limits struct {
 	Drift              time.Duration // how far a block's time may run ahead of a clock; at most a second, see outlasts
 	ValidFor           time.Duration // how far ahead of a block's time ValidUntil may lie
 	Anchors            int           // in a roster
-	ScopeBytes         int64         // of what the scope holds of keys (Head.Bytes), from which on nothing more is put; 0: any number
+	ScopeBytes         int64         // of keys (Head.Bytes), from which on puts are refused; 0: any number
 	TTL                time.Duration // for which a node without the scope may reuse its anchors' answers; 0: not at all
 	Rate               int64         // changes a second that a node takes of its own clients, in writes, names and actions; 0: any number
 	TxnDepth           int           // levels of transactions within a transaction; see Txn.Check
@@ -62,9 +62,9 @@ const (
 	leastBlockCost     = 100_000 // any decision, and the smallest transactions, fit into it
 
 	// mostDrift is half of the shortest lease. The time of a scope is as good as
-	// the clocks of its anchors, and a larger bound would let a leader end what counts in it.
+	// the clocks of its anchors, and with a larger bound a leader could end a lease early.
 	mostDrift = MinLeaseTTL * time.Second / driftFactor
-	// driftFactor is how many times the drift bound everything lasts at least that a scope's time ends.
+	// Every period that a scope's time ends lasts at least driftFactor times the drift bound.
 	driftFactor = 2
 )
 
@@ -134,7 +134,7 @@ func (l Limits) Check() error {
 	return l.outlasts("mutations that are valid for at most", l.ValidFor)
 }
 
-// outlasts reports why the drift bound is too large beside something that a scope's time ends. A duration of 0 is
+// outlasts reports why the drift bound is too large for a period that a scope's time ends. A duration of 0 is
 // none.
 func (l Limits) outlasts(what string, d time.Duration) error {
 	if d != 0 && d < driftFactor*l.Drift {

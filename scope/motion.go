@@ -50,7 +50,7 @@ func (m *Motion) Found(n int) int64 {
 	return m.Basis[n].Keys
 }
 
-// Hash names the motion as it opened; the lineage says so.
+// Hash names the motion as it opened; it is in the lineage.
 func (m *Motion) Hash() aweigh.Hash { return canon.Hash("aweigh/motion/1", *m) }
 
 // ID is the motion's: that of its mutation.
@@ -111,12 +111,12 @@ type Ending struct {
 	Revision  int64  // of the key space after it, if it was carried
 	Succeeded bool   // likewise: the compares held
 	// Effective is, of a decision that was carried, the first epoch under it; 0 before that
-	// begins. What could not take effect with what was decided before it becomes Void as the
-	// epoch ends.
+	// begins. A decision that could not take effect beside those before it becomes Void as
+	// the epoch ends.
 	Effective aweigh.Epoch
 }
 
-// motionRecord is what stands in the store of a motion.
+// motionRecord is the stored record of a motion.
 type motionRecord struct {
 	_      struct{} `cbor:",toarray"`
 	Motion Motion
@@ -137,7 +137,7 @@ type Recorded struct {
 	By     aweigh.Hash // the voter that approves by a mutation, without a Ballot
 }
 
-// Vote is what the ballot on a motion says; that of one without is not signed.
+// Vote is the vote of the ballot on a motion; without a ballot it is not signed.
 func (r *Recorded) Vote(id votes.MotionID) (votes.CheckedMotionBallot, error) {
 	if len(r.Ballot) == 0 {
 		return votes.Affirmed(id, r.By), nil
@@ -166,7 +166,7 @@ func (d *MotionIndex) append(b []byte) []byte {
 	return b
 }
 
-// docketed is what the dockets say of a motion.
+// docketed is the part of a motion that is in the dockets.
 type docketed struct {
 	_        struct{} `cbor:",toarray"`
 	Author   aweigh.Hash
@@ -249,7 +249,7 @@ func (s *State) Motion(id votes.MotionID) (m *Motion, end *Ending, err error) {
 }
 
 // ApprovedAt is the height of the block whose ballots approved an open motion that waits for its turn to be
-// carried; 0 of every other.
+// carried; 0 for every other motion.
 func (s *State) ApprovedAt(id votes.MotionID) (aweigh.Height, error) {
 	if s.head.Docket.Due == 0 {
 		return 0, nil
@@ -356,7 +356,7 @@ func (f Fate) String() string {
 	return fmt.Sprintf("fate(%d)", uint8(f))
 }
 
-// Subject says in a few words what the motion is about.
+// Subject describes the motion in a few words.
 func (m *Motion) Subject() string {
 	var of Mutation
 	var t Txn

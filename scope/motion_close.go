@@ -22,7 +22,7 @@ const (
 	forgottenAtOnce = 64
 )
 
-// enact does what a motion asks for; failure says why it cannot be done any more.
+// enact carries a motion out; failure is the reason why that is no longer possible.
 func (x *execution) enact(mo *Motion, m *CheckedMutation) (succeeded bool, failure, err error) {
 	p, failure, err := x.stands(mo, m)
 	if err != nil || failure != nil {
@@ -39,8 +39,8 @@ func (x *execution) enact(mo *Motion, m *CheckedMutation) (succeeded bool, failu
 	return p.succeeded, nil, nil
 }
 
-// stands reports why what a motion asks for cannot be done any more, and
-// changes nothing; p is the plan of its transaction.
+// stands reports why a motion cannot be carried out any more, and changes
+// nothing; p is the plan of its transaction.
 func (x *execution) stands(mo *Motion, m *CheckedMutation) (p plan, failure, err error) {
 	if mo.Epoch < x.next.head.Governed {
 		return p, errors.New("scope: others govern the scope since it opened; propose it again"), nil
@@ -87,8 +87,8 @@ func (x *execution) stands(mo *Motion, m *CheckedMutation) (p plan, failure, err
 	return p, failure, nil
 }
 
-// asked reports whether the policy asks by now for another approval than when a
-// motion opened: a change of policy would otherwise be no change for what is open.
+// asked reports whether the policy now requires another approval than when a
+// motion opened: otherwise a change of policy would not affect open motions.
 func asked(mo *Motion, now *Approval) (failure error) {
 	if !bytes.Equal(canon.Encode(*now), canon.Encode(mo.Approval)) {
 		return errors.New("scope: the policy asks for another approval by now; propose it again")
@@ -96,7 +96,7 @@ func asked(mo *Motion, now *Approval) (failure error) {
 	return nil
 }
 
-// unchanged reports what is not as it was when a motion opened.
+// unchanged reports the first difference to the state in which a motion opened.
 func (x *execution) unchanged(mo *Motion, p *plan) (failure, err error) {
 	if p.succeeded != mo.Success {
 		return errors.New("scope: the conditions of its transaction hold no more as they did when it opened"), nil
@@ -308,7 +308,7 @@ func (x *execution) withdraw(m *CheckedMutation) (failure, err error) {
 	if of.Author != m.Author {
 		return fmt.Errorf("scope: only %s, who proposed it, can withdraw it", of.Author.Short()), nil
 	}
-	if of.Class == Govern { // or whom it is about could propose it, and end it whenever it comes near
+	if of.Class == Govern { // or its subject could propose and withdraw it
 		return errors.New("scope: a decision cannot be withdrawn; reject it"), nil
 	}
 	return nil, x.close(&rec, Ending{Fate: Withdrawn})

@@ -3,9 +3,9 @@ package scope
 import "fmt"
 
 // Doomed reports why an open motion would be void if the next block carried it
-// (P32): what it is about is not as it was when it opened. It is empty for one
-// that would apply. Content that was changed dooms a motion for good; conditions
-// and policies may come to be as they were.
+// (P32): its subject has changed since it opened. It is empty for one that would
+// apply. Changed content dooms a motion for good; conditions and policies may
+// change back.
 func (s *State) Doomed(mo *Motion) (why string, err error) {
 	m := new(CheckedMutation)
 	if err := m.open(mo.Mutation, MostLimits()); err != nil {

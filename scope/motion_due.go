@@ -79,8 +79,8 @@ func (x *execution) begun(mo *Motion, m *CheckedMutation) error {
 	return failure
 }
 
-// await lets a motion that has the approvals wait for its turn, until which it is open. Its deadline is
-// nothing to it any more.
+// await makes a motion that has the approvals wait for its turn, and keeps it open until then. Its
+// deadline has no effect any more.
 func (x *execution) await(rec *motionRecord) error {
 	id := rec.Motion.ID()
 	before := x.linePlace(rec)

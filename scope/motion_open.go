@@ -40,8 +40,8 @@ func (x *execution) propose(m *CheckedMutation, a *Approval, p *plan) (failure, 
 	return x.openMotion(m, a, opening{docketed{Author: m.Author}, p.succeeded, basis})
 }
 
-// openMotion opens a motion for the mutation being executed (P28); failure says why
-// it cannot be.
+// openMotion opens a motion for the mutation being executed (P28); failure is the
+// reason if it cannot.
 func (x *execution) openMotion(m *CheckedMutation, a *Approval, o opening) (failure, err error) {
 	h, r := &x.block.Header, x.epoch.Roster
 	mo := Motion{

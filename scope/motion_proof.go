@@ -44,8 +44,8 @@ type MotionReport struct {
 	Under    *Epoch      // of Origin
 	Effects  []Effect    // of the branch that was chosen; none of a transaction with transactions within
 	// Bare means that no block after the opening is known. Then the mutation, its author, the block, its anchors and
-	// the policy are proven; but which of the policy's approvals it takes, whether its conditions held, and what it
-	// found stand on the word of the node that exported it.
+	// the policy are proven; but which of the policy's approvals it takes, whether its conditions held, and the
+	// content that it found are only statements of the node that exported it.
 	Bare bool
 }
 
@@ -55,11 +55,11 @@ type Effect struct {
 	Keys int64 // how many it found when the motion opened; if this is not so any more, the motion will be void
 	// Found is all that it found, with the lease that a put names.
 	Found Found
-	// Held is what they held, by key, or less where that was not at hand.
+	// Held is their content, by key, or less where it was not available.
 	Held []KeyValue
 	// Proven means that the one key of the operation held just this, or nothing,
-	// when the motion opened. Of a range, Held was written, but may have been
-	// changed or deleted before.
+	// when the motion opened. For a range, Held was written at some time, but
+	// may have been changed or deleted before the opening.
 	Proven bool
 }
 
@@ -150,8 +150,8 @@ func (m *Motion) effects(t *Txn) (all []Effect, ok bool) {
 	return all, len(all) == len(m.Basis)
 }
 
-// held is what an effect's keys held when the motion opened, none if that is not at
-// hand any more.
+// held is the content of an effect's keys when the motion opened, none if it is no
+// longer available.
 func (s *State) held(mo *Motion, e *Effect) ([]KeyValue, error) {
 	if e.Keys == 0 || e.Keys > maxHeldKeys || mo.Revision < s.head.Compacted {
 		return nil, nil
@@ -235,7 +235,7 @@ func (p *MotionProof) fill(effects []Effect, mo *Motion) error {
 	return nil
 }
 
-// Class reports what the effect does to a key that held something, or not.
+// Class is the effect's change of a key, which had content or not.
 func (e *Effect) Class() lineage.Class {
 	switch {
 	case e.Op.Kind == OpDelete:
@@ -251,13 +251,4 @@ func (p *MotionProof) Encode() []byte { return canon.Encode(p) }
 
 // DecodeMotionProof reads what Encode wrote. It verifies nothing. Errors wrap
 // ErrProof.
-func DecodeMotionProof(data []byte) (*MotionProof, error) {
-	if len(data) > MaxProofBytes {
-		return nil, fmt.Errorf("%w: %d bytes, at most %d are taken", ErrProof, len(data), MaxProofBytes)
-	}
-	p := new(MotionProof)
-	if err := canon.Decode(data, p); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrProof, err)
-	}
-	return p, nil
-}
+func DecodeMotionProof(data []byte) (*MotionProof, error) { return decodeProof[MotionProof](data) }

@@ -95,7 +95,7 @@ func (c *chronicle) proveCarried(t *testing.T, id votes.MotionID, key string) *K
 	return p
 }
 
-// contested is a motion that puts, replaces and deletes, with what was there.
+// contested is a motion that puts, replaces and deletes, with the content before.
 func contested(t *testing.T, change ...func(*Policy)) (*chronicle, votes.MotionID) {
 	c := newChronicle(t, func(p *Policy) { p.Approvals[0].Prefix = []byte("/secrets/db/") }, func(p *Policy) {
 		for _, f := range change {
@@ -152,7 +152,8 @@ func TestMotionProofConvincesWhoKnowsOnlyTheNetwork(t *testing.T) {
 	}
 }
 
-// TestBareMotionProofs: the newest final block proves a motion that it ordered, and what only a later one can prove is not said to be.
+// TestBareMotionProofs: the newest final block proves a motion that it ordered, and the report does not claim facts
+// that only a later block can prove.
 func TestBareMotionProofs(t *testing.T) {
 	c, id := contested(t)
 	raw := c.proveMotion(t, id).Encode()
@@ -196,8 +197,8 @@ func TestBareMotionProofs(t *testing.T) {
 	}
 }
 
-// TestMotionProofTellsWhatWasThere: not what came later, nor what compaction took.
-func TestMotionProofTellsWhatWasThere(t *testing.T) {
+// TestMotionProofHasTheContentBefore: not later content, nor compacted content.
+func TestMotionProofHasTheContentBefore(t *testing.T) {
 	c, id := contested(t)
 	other := c.open(c.put("/secrets/db/a", "in between"))
 	c.add(c.approve(other, 3))
@@ -236,8 +237,8 @@ func TestMotionProofBearsNoChange(t *testing.T) {
 	}
 }
 
-// reopened gives a proof whose motion was bent together with the entry that names
-// it, so that only the computation of it anew can tell.
+// reopened returns a proof whose motion was changed together with the entry that
+// names it, so that only a new computation of the motion shows it.
 func reopened(t *testing.T, c *chronicle, id votes.MotionID, bend func(*Motion)) error {
 	t.Helper()
 	m := c.minutes(t, id).Motion
@@ -287,8 +288,8 @@ func reopened(t *testing.T, c *chronicle, id votes.MotionID, bend func(*Motion))
 	return err
 }
 
-// TestMotionsAreComputedAgain: what the policy and the roster give is not taken on
-// anybody's word.
+// TestMotionsAreComputedAgain: the verifier computes what follows from policy and
+// roster by itself.
 func TestMotionsAreComputedAgain(t *testing.T) {
 	c, id := contested(t)
 	if err := reopened(t, c, id, func(*Motion) {}); err != nil {
@@ -541,7 +542,7 @@ func TestMotionProofBearsNoExchange(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.Held = p.Held[1:] // to tell less is no lie
+	p.Held = p.Held[1:] // a report of less content is still true
 	if r, err := p.Verify(c.g.Hash()); err != nil || r.Effects[1].Proven {
 		t.Errorf("without what one key held: %+v, %v", r.Effects, err)
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 // Bounds on motions, of one scope. Authors that the scope knows are its anchors, their nodes, and the approvers that its
-// policy names; all others are strangers, and have their bounds together, since keys cost nothing.
+// policy names; all others are strangers, which share their bounds, since keys cost nothing.
 const (
 	motionsOpen        = 1000
 	motionsOfOne       = 250      // open ones of one known author, and of all strangers together
@@ -53,7 +53,7 @@ type openLine struct {
 	until    aweigh.Instant
 	id       votes.MotionID
 	stranger bool
-	due      bool // it has the approvals, and gives way to none
+	due      bool // it has the approvals, and never gives way
 }
 
 // motionRoom makes room for another motion on keys, or returns why there is none. It forgets closed motions for that.

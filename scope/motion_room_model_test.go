@@ -18,7 +18,7 @@ import (
 	"github.com/aweigh/aweigh/votes"
 )
 
-// countedMotion is an open motion on keys, as its own record tells it.
+// countedMotion is an open motion on keys, by its own record.
 type countedMotion struct {
 	id               votes.MotionID
 	author           aweigh.Hash
@@ -27,7 +27,7 @@ type countedMotion struct {
 	due              bool
 }
 
-// roomOracle knows by the words of decision 0041 alone which motions have room.
+// roomOracle decides by the words of decision 0041 alone which motions have room.
 type roomOracle struct {
 	*assembly
 	t     *rapid.T
@@ -92,7 +92,7 @@ func sum(open []countedMotion, of func(*countedMotion) bool) (n, bytes int64) {
 	return n, bytes
 }
 
-// ready lets an epoch end that is due: its last block is empty.
+// ready ends an epoch that is due: its last block is empty.
 func (o *roomOracle) ready() {
 	for {
 		e, err := o.state.Epoch()
@@ -179,9 +179,9 @@ func (o *roomOracle) takes(open []countedMotion, m countedMotion, now aweigh.Ins
 	}
 }
 
-// TestRoomOfMotionsIsRecounted draws worlds in which strangers, anchors and an approver open motions, vote on them,
-// withdraw them and let time pass. After each block all records are counted afresh and compared with the docket; and
-// which motions find room, and which ones give way to them, is what decision 0041 says.
+// TestRoomOfMotionsIsRecounted draws worlds in which strangers, anchors and an approver open motions, vote on them
+// and withdraw them while time passes. After each block all records are counted again and compared with the docket,
+// and the motions that find room and those that give way are the ones that decision 0041 determines.
 func TestRoomOfMotionsIsRecounted(t *testing.T) {
 	testshort.Skip(t)
 	refused, gave := 0, 0

@@ -124,7 +124,7 @@ func (w *assembly) approve(id votes.MotionID, n int) (all []votes.MotionBallot) 
 	return all
 }
 
-// fate is how a motion stands: "open", or the words of its ending.
+// fate is a motion's state: "open", or the words of its ending.
 func (w *assembly) fate(id votes.MotionID) string {
 	w.t.Helper()
 	m, end, err := w.state.Motion(id)
@@ -151,7 +151,7 @@ func (w *assembly) value(key string) string {
 	return string(res.Kvs[0].Value)
 }
 
-// turn lets the epoch end.
+// turn ends the epoch.
 func (w *assembly) turn() {
 	w.t.Helper()
 	for before := w.state.Head().Under; w.state.Head().Under == before; {
@@ -184,8 +184,8 @@ func TestP28ApprovalOpensAMotion(t *testing.T) {
 	}
 }
 
-// TestP31MotionsAreDecidedByBallots: approvals of the share asked carry, and the
-// change stands in the lineage under its author.
+// TestP31MotionsAreDecidedByBallots: approvals of the required share carry, and
+// the change is in the lineage under its author.
 func TestP31MotionsAreDecidedByBallots(t *testing.T) {
 	w := newAssembly(t, 4)
 	id := w.propose(w.put("/secrets/a", "1"))
@@ -299,8 +299,8 @@ func TestVoidIsWhatIsNotAsItWas(t *testing.T) {
 	}
 }
 
-// TestP33EquivocatorsLeaveTheTally: who says both things counts on neither side, and
-// an anchor loses its trust, in time or late.
+// TestP33EquivocatorsLeaveTheTally: a voter with both votes counts on neither side,
+// and an anchor loses its trust, in time or late.
 func TestP33EquivocatorsLeaveTheTally(t *testing.T) {
 	w := newAssembly(t, 5)
 	id := w.propose(w.put("/secrets/a", "1"))
@@ -414,7 +414,7 @@ func TestApproversVoteBesideAnchors(t *testing.T) {
 	}
 }
 
-// TestAuthorsWithdraw: nobody else can.
+// TestAuthorsWithdraw: only the author of a motion can withdraw it.
 func TestAuthorsWithdraw(t *testing.T) {
 	w := newAssembly(t, 4)
 	id := w.propose(w.put("/secrets/a", "1"))
@@ -491,7 +491,7 @@ func TestBadBallotsSpoilABlock(t *testing.T) {
 }
 
 // TestMotionsAreBounded: no author fills more than its share, closed motions give
-// way, and what is forgotten leaves nothing behind.
+// way, and a forgotten motion leaves no records.
 func TestMotionsAreBounded(t *testing.T) {
 	w := newAssembly(t, 4)
 	w.skip = true
@@ -597,12 +597,12 @@ func TestApprovalIsThatOfTheLongestPrefix(t *testing.T) {
 		}
 		got, failure := p.approval(&plan{ops: []Op{op}})
 		switch {
-		case op.Lease != 0 && guarded: // what a lease ends, nobody approved
+		case op.Lease != 0 && guarded: // the end of a lease has no approval
 			if failure != ErrLeased {
 				t.Fatalf("a lease for %q under %v: %v", op.Key, p.Approvals, failure)
 			}
 		case len(needs) == 0:
-			// Nothing that exists is touched: asking for an approval then is harmless.
+			// No existing key is touched: an approval is harmless then.
 		case failure != nil:
 			refused++
 			if len(op.End) == 0 && len(needs) == 1 {
@@ -695,7 +695,7 @@ func TestSnapshotsCarryMotions(t *testing.T) {
 }
 
 // TestDecisionsAreMotions: ballots and mutations of anchors count side by side, a
-// policy may ask for more than what finalizes, and for nothing less.
+// policy may require more than finalizes, and never less.
 func TestDecisionsAreMotions(t *testing.T) {
 	alice := testKey(t, 70)
 	w := newAssembly(t, 4, func(p *Policy) {
@@ -738,8 +738,8 @@ func TestDecisionsAreMotions(t *testing.T) {
 	if got := w.fate(evict.Mutation); got != "open" {
 		t.Fatalf("without alice it is %s", got)
 	}
-	// Who approves by a mutation and rejects by a ballot counts on neither side, and
-	// no proof is made of it.
+	// A voter that approves by a mutation and rejects by a ballot counts on neither
+	// side, and no proof is made of it.
 	res := w.cast([]votes.MotionBallot{w.ballot(w.keys[0], evict.Mutation, votes.Reject)})
 	tally, err := w.state.Tally(evict.Mutation)
 	if err != nil || tally.Void == 0 || tally.Anchors != 2 || len(res.Trust) != 0 {
@@ -751,8 +751,8 @@ func TestDecisionsAreMotions(t *testing.T) {
 	}
 }
 
-// TestPutAndDeletedIsChanged: of what was absent when a motion opened, and is absent
-// again, voters saw one thing and there was another.
+// TestPutAndDeletedIsChanged: a key that was absent when a motion opened, and is
+// absent again, had content in between that voters did not see.
 func TestPutAndDeletedIsChanged(t *testing.T) {
 	for name, end := range map[string]string{"one key": "", "a range": "/secrets/b"} {
 		t.Run(name, func(t *testing.T) {
@@ -773,8 +773,8 @@ func TestPutAndDeletedIsChanged(t *testing.T) {
 	}
 }
 
-// TestTransactionsWithinTakeNoApproval: which branches of theirs would be taken when a
-// motion is carried, nobody could tell when it opens.
+// TestTransactionsWithinTakeNoApproval: no voter could know when a motion opens which
+// branches would be taken when it is carried.
 func TestTransactionsWithinTakeNoApproval(t *testing.T) {
 	w := newAssembly(t, 4)
 	flag := Compare{Target: OnVersion, Relation: Equal, Key: []byte("/flag")}
@@ -819,8 +819,8 @@ func TestMotionsAreOfTheirPolicy(t *testing.T) {
 	}
 }
 
-// TestDecisionsNeedWhatFinalizes: of the anchors, whatever approvers say; and nobody
-// withdraws the decision that is about itself.
+// TestDecisionsNeedWhatFinalizes: of the anchors, however approvers vote; and no
+// anchor withdraws the decision about itself.
 func TestDecisionsNeedWhatFinalizes(t *testing.T) {
 	bad := DefaultPolicy(1)
 	bad.Approvals = []Approval{{Matter: Policies, Num: 1, Den: 2, Window: time.Hour, Approvers: []Approver{{Name: "alice", Key: testKey(t, 70).Public(), Share: 9_000_000}}}}
@@ -871,8 +871,8 @@ func TestLateIsLateHoweverMuchLapses(t *testing.T) {
 	}
 }
 
-// TestDecisionsNeedNoRoom: nobody keeps decisions out with motions on keys, nor
-// motions with decisions.
+// TestDecisionsNeedNoRoom: motions on keys never keep decisions out, nor
+// decisions motions.
 func TestDecisionsNeedNoRoom(t *testing.T) {
 	w := newAssembly(t, 4)
 	w.skip = true

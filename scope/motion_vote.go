@@ -21,9 +21,9 @@ const (
 )
 
 // CheckBallots verifies the ballots on motions that a block on top of the state
-// carries: none is recorded yet, and all are valid. known says of an encoding that
-// this node has verified it. Errors wrap ErrInvalid, and the one of package votes
-// that says why, or are those of the store.
+// carries: none is recorded yet, and all are valid. known reports whether this
+// node has verified an encoding. Errors wrap ErrInvalid and the reason, an error
+// of package votes, or are those of the store.
 func (s *State) CheckBallots(b *Block, known func(votes.MotionBallot) bool) error {
 	if len(b.Ballots) == 0 {
 		return nil
@@ -73,7 +73,7 @@ func (s *State) CheckBallots(b *Block, known func(votes.MotionBallot) bool) erro
 }
 
 // Voters are the keys whose ballots on a motion a block on top of the state may
-// carry; of one that is not on record, all that may vote on one that opens now.
+// carry; for a motion that is not on record, all that may vote on one that opens now.
 func (s *State) Voters(id votes.MotionID) (votes.KeySet, error) {
 	rec, ok, err := s.motion(id)
 	if err != nil {
@@ -114,8 +114,8 @@ func (x *execution) vote() error {
 	return nil
 }
 
-// voteOn records ballots on one motion. Those that are not of its electorate, or
-// recorded already, count nothing and leave no trace.
+// voteOn records ballots on one motion. Ballots that are not of its electorate,
+// or recorded already, have no effect and leave no record.
 func (x *execution) voteOn(on []votes.CheckedMotionBallot) error {
 	rec, ok, err := x.motion(on[0].Ballot().Motion)
 	if err != nil || !ok {

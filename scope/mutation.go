@@ -23,7 +23,7 @@ const (
 	Lease Class = 4
 	// Name changes which keys name an object: the content is a Naming.
 	Name Class = 5
-	// Withdraw ends a motion by the will of the author whose mutation opened it: the
+	// Withdraw ends a motion on request of the author whose mutation opened it: the
 	// content is a Withdrawal.
 	Withdraw Class = 6
 	// Act carries out a verb on what a key names: the content is an Action.
@@ -63,7 +63,7 @@ type Mutation struct {
 	Scope         aweigh.ScopeID
 	Class         Class
 	Author        aweigh.Hash // votes.PublicKey.ID of the key that signs
-	Content       []byte      // canonical encoding of what Class says
+	Content       []byte      // canonical encoding; Class gives its type
 	Justification string      // why, in the author's words; kept in the lineage
 	Nonce         []byte      // 8 to 32 bytes that make this request unlike any other
 	ValidUntil    aweigh.Instant
@@ -145,14 +145,15 @@ type Op struct {
 	Key, End    []byte
 	Value       []byte // OpPut
 	Lease       int64  // OpPut
-	Prev        bool   // OpPut, OpDelete: return what was there
+	Prev        bool   // OpPut, OpDelete: return the content before
 	IgnoreValue bool   // OpPut: keep the value, change the lease
 	IgnoreLease bool   // OpPut: keep the lease, change the value
 	Range       *Range // OpRange: how to read; nil means the newest content, ascending
 	Txn         *Txn   // OpTxn
 }
 
-// Range states how to read a range of keys: etcd's RangeRequest without the keys.
+// Range holds the options for reading a range of keys: etcd's RangeRequest
+// without the keys.
 type Range struct {
 	_                    struct{} `cbor:",toarray"`
 	Revision             int64    // 0: the newest

@@ -44,11 +44,11 @@ func (k NameKind) String() string {
 
 // Naming changes which keys name an object. Every key with content is an alias
 // of one object, whose UID no change of names alters. All aliases of an object
-// show the same content: whatever is put under one appears under all.
+// show the same content: a put under one appears under all.
 //
-// Object says which object is meant, so that a request which comes after somebody
-// else's cannot change what its author never saw. A version is always one of a
-// known object.
+// Object is the UID of the object, so that a request that comes after another
+// author's cannot change an object that its author never saw. A version is always
+// one of a known object.
 type Naming struct {
 	_        struct{} `cbor:",toarray"`
 	Kind     NameKind
@@ -62,8 +62,8 @@ type Naming struct {
 }
 
 const (
-	// MaxAliases bounds the aliases of one object: what is put under one is
-	// written under all.
+	// MaxAliases bounds the aliases of one object: a put under one is written
+	// under all.
 	MaxAliases = 16
 	// MaxRedirect bounds how long a moved alias leads to its object.
 	MaxRedirect = 366 * 24 * time.Hour

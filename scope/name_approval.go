@@ -62,7 +62,7 @@ func (x *execution) others(key []byte) ([]held, error) {
 	return list.Held, nil
 }
 
-// mayName reports why a naming is not permitted, or would have to be approved first:
+// mayName reports why a naming is not permitted, or needs approval first:
 // it changes keys just as puts and deletions do.
 func (x *execution) mayName(m *CheckedMutation) (failure, err error) {
 	n := m.Naming

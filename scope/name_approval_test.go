@@ -7,8 +7,8 @@ import (
 	"github.com/aweigh/aweigh"
 )
 
-// TestApprovalsHoldUnderEveryName: what asks for approval under one name asks for
-// it under all, and no change of names goes around it.
+// TestApprovalsHoldUnderEveryName: a change that needs approval under one name
+// needs it under all, and no change of names avoids it.
 func TestApprovalsHoldUnderEveryName(t *testing.T) {
 	w := newAssembly(t, 4)
 	w.one(w.put("/a", "1")) // before anything asks for approval

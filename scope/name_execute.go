@@ -7,8 +7,8 @@ import (
 	"github.com/aweigh/aweigh/lineage"
 )
 
-// name executes a naming; failure says why it cannot be done. Whatever could fail
-// fails before anything is changed. The response names the object.
+// name executes a naming; failure is the reason why it cannot be done. All checks
+// come before the first change. The response names the object.
 func (x *execution) name(m *CheckedMutation) (_ []Response, failure, err error) {
 	n := m.Naming
 	for _, key := range [][]byte{n.Key, n.To, n.From} {

@@ -9,8 +9,8 @@ import (
 	"github.com/aweigh/aweigh/lineage"
 )
 
-// chain is what the next entry about an object follows: its list of aliases, nil
-// if it has none, and the index of its newest entry, plus one. prev is its newest
+// chain returns an object's list of aliases, nil if it has none, and the index of
+// its newest entry, plus one: the next entry follows it. prev is its newest
 // version under one of its keys.
 func (x *execution) chain(prev *KeyValue) (list *aliases, last int64, err error) {
 	if x.names.Objects > 0 {
@@ -69,8 +69,8 @@ func (x *execution) affordAliases(op *Op) (failure, err error) {
 	return nil, nil
 }
 
-// follow copies what was written under one alias to all others of its object, each with a version of its own, so that
-// readers and watchers of any alias see the same. A lease belongs to a key: each alias keeps its own.
+// follow copies the content written under one alias to all others of its object, each with a version of its own, so
+// that readers and watchers of any alias see the same. A lease belongs to a key: each alias keeps its own.
 func (x *execution) follow(list *aliases, v *KeyValue) error {
 	if list == nil {
 		return nil

@@ -12,7 +12,7 @@ import (
 )
 
 // nameModel is the oracle of names: objects with their aliases and contents in
-// plain Go maps. It knows nothing of keys' versions, revisions or records.
+// plain Go maps. It has no versions, revisions or records.
 type nameModel struct {
 	keys    map[string]aweigh.UID
 	objects map[aweigh.UID]*nameObject // also those that are retired
@@ -34,7 +34,7 @@ func newNameModel() *nameModel {
 	return &nameModel{keys: make(map[string]aweigh.UID), objects: make(map[aweigh.UID]*nameObject), moved: make(map[string]nameMoved)}
 }
 
-// create lets a key name a new object; false means that its UID was there before.
+// create makes a key the name of a new object; false means that its UID existed before.
 func (m *nameModel) create(key, value string, u, parent aweigh.UID) bool {
 	if m.objects[u] != nil {
 		return false
@@ -60,8 +60,8 @@ func (m *nameModel) write(u aweigh.UID, value string) {
 	m.objects[u].contents = append(m.objects[u].contents, value)
 }
 
-// naming does what a Naming asks for, or says why not. content is that of the
-// version which it names, made the UID of a fork.
+// naming carries out a Naming, or returns why not. content is that of the
+// version that it names, made the UID of a fork.
 func (m *nameModel) naming(n *Naming, now aweigh.Instant, content string, made aweigh.UID) error {
 	named := func(k []byte) bool { _, ok := m.keys[string(k)]; return ok }
 	switch u := m.keys[string(n.Key)]; {
@@ -208,7 +208,7 @@ func (m *nameModel) checkResolve(t *rapid.T, w *world, key string) {
 	}
 }
 
-// checkClaim holds a resolution against the object's own records, and against that of a
+// checkClaim compares a resolution with the object's own records, and with that of a
 // state that has read nothing before.
 func (m *nameModel) checkClaim(t *rapid.T, w *world, r *Resolution) {
 	t.Helper()

@@ -11,8 +11,8 @@ import (
 	"github.com/aweigh/aweigh/lineage"
 )
 
-// Redirect is what is left of an alias that was moved: it leads to the object
-// wherever that is found now.
+// Redirect is the rest of an alias that was moved: it leads to the object under
+// its present names.
 type Redirect struct {
 	_      struct{} `cbor:",toarray"`
 	Key    []byte   // the alias that was moved
@@ -21,17 +21,17 @@ type Redirect struct {
 	Until  aweigh.Instant // by the blocks' time
 }
 
-// Resolution is what an alias stands for.
+// Resolution is the object that an alias names.
 type Resolution struct {
 	Kv     KeyValue  // newest content, under an alias that names the object
 	Number int64     // of this version of the object, from 1
-	Claims bool      // the object, too, says that Kv.Key is an alias of it, if objects of the scope have lists of them
+	Claims bool      // the object's own list has Kv.Key as an alias, if objects of the scope have lists
 	Moved  *Redirect // how the object was found, if the key that was asked for does not name it itself
 }
 
 // Resolve finds the object that a key names, or named until it was moved. It
-// reports false where there is none; Moved then says what became of an alias that
-// was moved, if that is known.
+// reports false where there is none; Moved then is the redirect of an alias that
+// was moved, if it is known.
 func (s *State) Resolve(key []byte) (r Resolution, ok bool, err error) {
 	r.Kv, ok, err = s.newest(key)
 	if err == nil && !ok {
@@ -63,7 +63,7 @@ func (s *State) Resolve(key []byte) (r Resolution, ok bool, err error) {
 	return r, true, nil
 }
 
-// moved is what is left of an alias, nil if nothing is, or it is over.
+// moved is the redirect of an alias, nil if there is none, or it is over.
 func (s *State) moved(key []byte) (*Redirect, error) {
 	r, err := s.redirect(key)
 	if err != nil || r == nil || r.Until < s.head.Time {
@@ -88,7 +88,7 @@ func (s *State) found(u aweigh.UID, preferred []byte) (KeyValue, bool, error) {
 
 // Aliases is what names an object.
 type Aliases struct {
-	Keys   [][]byte // that name it, oldest first; none if it is retired, or was never there
+	Keys   [][]byte // that name it, oldest first; none if it is retired, or never existed
 	Last   int64    // count of its newest entry in the lineage, for lineage.Log.Chain; 0 if it was never there
 	Parent *Parent  // of a fork that is not retired
 	before []int64  // of each key, the versions that it never showed
@@ -144,7 +144,7 @@ type Version struct {
 	shown  []shown       // newest first, and Entry last
 }
 
-// shown is an entry that tells of content under a key.
+// shown is an entry about content under a key.
 type shown struct {
 	index int64
 	entry lineage.Entry
@@ -230,7 +230,7 @@ func makesVersion(c lineage.Class) bool {
 	return c == lineage.Insert || c == lineage.Update || c == lineage.TakenOver
 }
 
-// written is the version that an entry tells of, if it can still be read.
+// written is the version of an entry, if it can still be read.
 func (s *State) written(index int64, e *lineage.Entry) (found *KeyValue, err error) {
 	if e.Revision < s.head.Compacted {
 		v, ok, err := s.before(e.Key, s.head.Compacted)
@@ -276,7 +276,7 @@ func (s *State) UIDs(prefix string, most int) (found []aweigh.UID, err error) {
 	return found, err
 }
 
-// Redirects lists what is left of aliases in [key, end) in the sense of Op, in
+// Redirects lists the redirects of keys in [key, end) in the sense of Op, in
 // order of key, at most so many.
 func (s *State) Redirects(key, end []byte, most int) (found []Redirect, err error) {
 	prefix := s.space.at(atRedirect)

@@ -19,7 +19,7 @@ type names struct {
 }
 
 // aliases is the list of an object that has, or once had, more names than the
-// key it was created under, or that was forked. It goes when the object does.
+// key it was created under, or that was forked. It is deleted with the object.
 type aliases struct {
 	_      struct{} `cbor:",toarray"`
 	Last   int64    // index of the object's newest entry in the lineage, plus one
@@ -44,7 +44,7 @@ type Parent struct {
 	Sub      uint32
 }
 
-// redirect is what is left of an alias that was moved.
+// redirect is the record that remains of an alias that was moved.
 type redirect struct {
 	_      struct{} `cbor:",toarray"`
 	Object aweigh.UID
@@ -72,7 +72,7 @@ func (a *aliases) find(key []byte) int {
 	return -1
 }
 
-// redirect is the store's key of what is left of an alias.
+// redirect is the store's key of an alias's redirect.
 func (s *space) redirect(key []byte) []byte {
 	b := append(append(make([]byte, 0, len(s)+len(key)+3), s[:]...), atRedirect)
 	return append(appendEscaped(b, key), escape, escapeEnd)
@@ -123,7 +123,7 @@ func (v *view) aliases(u aweigh.UID) (*aliases, error) {
 	return &a, nil
 }
 
-// redirect is what is left of an alias; nil if nothing is.
+// redirect is the redirect of an alias; nil if there is none.
 func (v *view) redirect(key []byte) (*redirect, error) {
 	var r redirect
 	if ok, err := v.record(v.space.redirect(key), &r); err != nil || !ok {
@@ -153,8 +153,8 @@ func (s *State) Naming() (*State, error) {
 	return &knows, nil
 }
 
-// replace puts a record about names in the place of the one under its key, or
-// takes that away if what is nil.
+// replace replaces the record about names under a key, or deletes it if what is
+// nil.
 func (x *execution) replace(k []byte, what any) error {
 	old, ok, err := x.r.Get(k)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/aweigh/aweigh/kv"
 )
 
-// A key that has content names an object. What is left of an alias that was moved
-// counts only while the key has none, and goes when it comes to name something.
+// A key that has content names an object. The redirect of an alias that was moved counts
+// only while the key has no content, and is deleted when the key names an object again.
 
 // mayRedirect reports why no redirect can be left until an instant.
 func (x *execution) mayRedirect(until aweigh.Instant) error {
@@ -33,7 +33,7 @@ func (x *execution) redirectTo(key []byte, r redirect) error {
 	return x.replace(x.space.redirect(key), r)
 }
 
-// vacate drops what is left under a key that comes to name an object.
+// vacate deletes the redirect under a key that comes to name an object.
 func (x *execution) vacate(key []byte) error {
 	if x.names.Redirects == 0 {
 		return nil

@@ -239,8 +239,8 @@ func (s *State) must(t *testing.T) names {
 	return n
 }
 
-// TestRedirectsLapse: a moved alias leads on until its time, and then nothing of
-// it is left.
+// TestRedirectsLapse: a moved alias leads on until its time, and then leaves no
+// record.
 func TestRedirectsLapse(t *testing.T) {
 	w := newWorld(t)
 	w.one(w.put("a", "1"))
@@ -272,7 +272,8 @@ func TestRedirectsLapse(t *testing.T) {
 	}
 }
 
-// TestNamingsMustBeWellFormed refuses what says more than its kind means, or less.
+// TestNamingsMustBeWellFormed: a naming with more or fewer fields than its kind
+// uses is refused.
 func TestNamingsMustBeWellFormed(t *testing.T) {
 	w := newWorld(t)
 	u := aweigh.NewUID(aweigh.Hash{}, 1)
@@ -300,8 +301,8 @@ func TestNamingsMustBeWellFormed(t *testing.T) {
 	}
 }
 
-// FuzzNamings executes namings from arbitrary encodings on a scope with all there
-// is of names: whatever is taken leaves a state whose digest is that of its
+// FuzzNamings executes namings from arbitrary encodings on a scope with all kinds
+// of names: each accepted naming leaves a state whose digest is that of its
 // records.
 func FuzzNamings(f *testing.F) {
 	u := aweigh.NewUID(aweigh.Hash{}, 1)

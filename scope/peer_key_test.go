@@ -11,7 +11,7 @@ import (
 )
 
 // TestPeersOfAnchorsAreKeysOfTheirOwn: a node whose key is a point of small order is
-// nobody's, neither in a genesis nor in an admission.
+// refused, in a genesis and in an admission.
 func TestPeersOfAnchorsAreKeysOfTheirOwn(t *testing.T) {
 	raw, err := hex.DecodeString("0024080112" + "20" + "26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05")
 	if err != nil {

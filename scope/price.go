@@ -41,8 +41,8 @@ func (s *State) Price(m Mutation, now aweigh.Instant) (units, most int64, err er
 }
 
 // Plain reports whether a transaction costs no more than its form allows, whatever the
-// state holds, but for values of many KiB that a compare, a deletion or a read of one key
-// meets, and for aliases: then it need not be priced before it is tried.
+// state holds, apart from values of many KiB that a compare, a deletion or a read of one
+// key meets, and from aliases: then it need not be priced before it is tried.
 func (e *Epoch) Plain(t *Txn) bool {
 	return !e.rules.Has(writeVerb) && len(e.Policy.Approvals) == 0 && t.ofKeys()
 }

@@ -223,8 +223,8 @@ func TestNothingAppliesTwice(t *testing.T) {
 	})
 }
 
-// TestVoidReceiptsAreForgotten lets time pass: receipts go, and their mutations
-// stay out all the same.
+// TestVoidReceiptsAreForgotten: with time, receipts are forgotten, and their
+// mutations still never apply again.
 func TestVoidReceiptsAreForgotten(t *testing.T) {
 	w := newWorld(t)
 	var muts []Mutation
@@ -315,7 +315,7 @@ func TestCompactionIsBounded(t *testing.T) {
 
 // TestCompactedRevisionStaysWatchable compacts to a revision in which a key was
 // put and deleted at once, and looks at its events before and after the content
-// below is gone: both changes are there, as etcd has it, without what was
+// below is gone: both changes are there, as in etcd, without the content
 // before.
 func TestCompactedRevisionStaysWatchable(t *testing.T) {
 	w := newWorld(t)
@@ -337,8 +337,8 @@ func TestCompactedRevisionStaysWatchable(t *testing.T) {
 }
 
 // TestCompactionWithinARunOfChanges compacts to places within and at the ends of
-// the runs in which a block's changes are stored, and checks that what can still
-// be watched is, that no run outlives its last change, and that none goes before.
+// the runs in which a block's changes are stored, and checks that all watchable changes
+// are there, that no run outlives its last change, and that none is removed before it.
 func TestCompactionWithinARunOfChanges(t *testing.T) {
 	const n = 3*changesInRun + 10
 	w := newWorld(t)

@@ -31,13 +31,13 @@ type KeyProof struct {
 type Report struct {
 	Entry    lineage.Entry
 	Kv       *KeyValue       // nil for a deletion
-	Mutation Mutation        // zero if no mutation asked for the change: Entry.Reason says why it was made
+	Mutation Mutation        // zero if no mutation asked for the change: Entry.Reason is its cause
 	Author   votes.PublicKey // likewise
 	Origin   Attestation     // of the block that carried the mutation, or made the change; zero if Taken
 	Head     Attestation     // of the block whose lineage includes the entry
 	Under    *Epoch          // of Origin: by whose rules and weights it became final
 	Approved *Approved       // by whom, if it took a motion
-	Taken    *Descent        // of the scope, if it took the key over from its parent, whose history says more
+	Taken    *Descent        // of the scope, if it took the key over from its parent, which has the earlier history
 }
 
 // NewKeyProof collects the proof for the newest change of a key in s. Origin is
@@ -146,7 +146,7 @@ func (p *Policy) guard(e *lineage.Entry) *Approval {
 	return needed
 }
 
-// wrote checks that content is what the entry wrote; nil stands for a deletion.
+// wrote checks that the entry wrote a content; nil stands for a deletion.
 func (l *Listed) wrote(v *KeyValue) error {
 	e := &l.Entry
 	switch {
@@ -164,7 +164,7 @@ func (l *Listed) wrote(v *KeyValue) error {
 	return nil
 }
 
-// MaxProofBytes bounds the encoding of a KeyProof or a MotionProof. Each epoch since the genesis
+// MaxProofBytes bounds the encoding of a KeyProof, a MotionProof or a FaultProof. Each epoch since the genesis
 // takes some 1.5 KB of it in a small roster.
 const MaxProofBytes = 64 << 20
 
@@ -173,11 +173,14 @@ func (p *KeyProof) Encode() []byte { return canon.Encode(p) }
 
 // DecodeKeyProof reads what Encode wrote. It verifies nothing. Errors wrap
 // ErrProof.
-func DecodeKeyProof(data []byte) (*KeyProof, error) {
+func DecodeKeyProof(data []byte) (*KeyProof, error) { return decodeProof[KeyProof](data) }
+
+// decodeProof reads a proof of any kind within MaxProofBytes. It verifies nothing. Errors wrap ErrProof.
+func decodeProof[T any](data []byte) (*T, error) {
 	if len(data) > MaxProofBytes {
 		return nil, fmt.Errorf("%w: %d bytes, at most %d are taken", ErrProof, len(data), MaxProofBytes)
 	}
-	p := new(KeyProof)
+	p := new(T)
 	if err := canon.Decode(data, p); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrProof, err)
 	}

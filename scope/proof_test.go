@@ -156,9 +156,9 @@ func TestProofBearsNoExchange(t *testing.T) {
 	}
 }
 
-// TestNobodysChangeHasNoAuthor: who asked for nothing cannot be put in front of
-// what a lease's end did.
-func TestNobodysChangeHasNoAuthor(t *testing.T) {
+// TestChangesWithoutMutationHaveNoAuthor: a deletion by a lease's end cannot be
+// presented as an author's.
+func TestChangesWithoutMutationHaveNoAuthor(t *testing.T) {
 	w, blocks := history(t)
 	somebodys := prove(t, w, blocks, "f", 4)              // in the same block
 	for name, bend := range map[string]func(p *KeyProof){ // order-free: each is checked alone
@@ -268,8 +268,8 @@ func TestProofOfFaultReachesTheLedger(t *testing.T) {
 	}
 }
 
-// TestProofsHoldUnderEveryName: what was bound, moved, followed and unbound can be
-// proven under the alias under which it happened.
+// TestProofsHoldUnderEveryName: each bind, move, followed put and unbind can be
+// proven under its alias.
 func TestProofsHoldUnderEveryName(t *testing.T) {
 	w := newWorld(t)
 	var blocks []*Block

@@ -37,7 +37,7 @@ type Visit struct {
 	Scope     aweigh.ScopeID
 	Roster    aweigh.Hash // of Head's epoch
 	Handovers int         // from the scope's genesis to there
-	Head      Attestation // of the block by which it delegated what is next, or that covers the change
+	Head      Attestation // of the block by which it delegated to the next scope, or that covers the change
 }
 
 // Visits verifies the proof, and gives the scopes that it leads through, the root's
@@ -105,7 +105,7 @@ func (g *Genesis) descends(network aweigh.NetworkID, above []Step) error {
 	return g.given(&parent.Genesis, &parent.Gave)
 }
 
-// handed reports whether an entry tells of what a scope took over from its parent.
+// handed reports whether an entry records content that a scope took over from its parent.
 func handed(e *lineage.Entry) bool {
 	return e.Height == 0 && (e.Class == lineage.TakenOver || e.Class == lineage.AliasFollow)
 }

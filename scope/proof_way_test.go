@@ -62,8 +62,8 @@ func proveBelow(t testing.TB) (r *realm, wrote, took *KeyProof) {
 	return r, wrote, took
 }
 
-// TestProofsLeadFromTheRoot: the network's identity alone shows what a scope two levels
-// below wrote, or took over; and nothing shows what was not so.
+// TestProofsLeadFromTheRoot: the network's identity alone proves what a scope two
+// levels below wrote, or took over; and no proof of a false statement verifies.
 func TestProofsLeadFromTheRoot(t *testing.T) {
 	r, wrote, took := proveBelow(t)
 	network := r.g.Hash()

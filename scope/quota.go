@@ -16,14 +16,15 @@ func recordBytes(k, record []byte) int64 { return int64(len(k)-len(space{})) + i
 // (costPut of its quota.go).
 func putBytes(key, value []byte) int64 { return 256 + int64(len(key)+len(value)) }
 
-// Bounds of what is left of a scope that counts as full, in bytes: the least put, and as much as a put of etcd's may take.
+// Bounds of the room that is left in a scope that counts as full, in bytes: the least put, and the largest put of
+// etcd.
 const (
 	least       = 257
 	mostReserve = 3 << 19
 )
 
-// Full reports whether a scope of some policy holds as much as that allows, but for one part in 64: so little that puts
-// of usual sizes would be refused one by one. What is left is no more than 1.5 MiB.
+// Full reports whether a scope of some policy holds as much as that allows, less one part in 64: so little room that
+// puts of usual sizes would be refused one by one. The room left is no more than 1.5 MiB.
 func (h *Head) Full(p *Policy) bool { return FullAt(h.Bytes, p.Limits.ScopeBytes) }
 
 // FullAt reports whether a scope that holds some bytes is full, where so many are allowed; 0: any number.

@@ -7,7 +7,7 @@ import (
 	"github.com/aweigh/aweigh/kv"
 )
 
-// counted is what the head says that the scope holds, counted anew.
+// counted is the content that the head counts, counted again.
 func (w *world) counted() (bytes int64) {
 	prefix := w.state.space.at(atVersion)
 	_ = w.r.Scan(prefix, kv.PrefixEnd(prefix), false, func(k, v []byte) bool {

@@ -37,7 +37,7 @@ func TestReachHoldsUnderEveryAlias(t *testing.T) {
 			t.Errorf("%s: %s %q, and the keys are %q and %q", what, out.Code, out.Reason, w.value("/sec/a"), w.value("/pub/own"))
 		}
 	}
-	w.one(w.txn(within(Txn{Success: []Op{put("/pub/own", "2"), del("/pub/x", "")}}, "/pub/"))) // what is left of the object is as it was
+	w.one(w.txn(within(Txn{Success: []Op{put("/pub/own", "2"), del("/pub/x", "")}}, "/pub/"))) // the rest is unchanged
 	if w.value("/pub/own") != "2" || w.value("/sec/a") != "secret" {
 		t.Errorf("the keys are %q and %q", w.value("/pub/own"), w.value("/sec/a"))
 	}
@@ -109,8 +109,8 @@ func TestReachIsWellFormed(t *testing.T) {
 	}
 }
 
-// TestVerbsFollowAliases: the rule of a verb that writes or claims must hold under every alias of the object, and what the
-// state says of it beforehand is what the block does.
+// TestVerbsFollowAliases: the rule of a verb that writes or claims must hold under every alias of the object, and the
+// block does what the state's verdict announces.
 func TestVerbsFollowAliases(t *testing.T) {
 	below := "object.key.startsWith('/pub/')"
 	w := withActions(t, action.Rule{Verb: "pay", Class: action.Write, When: below}, action.Rule{Verb: "own", Class: action.Claim, When: below})

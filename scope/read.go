@@ -127,7 +127,7 @@ func (v *view) newest(key []byte) (kv KeyValue, ok bool, err error) {
 }
 
 // first finds the newest version of a key without a look at the store, if it is in
-// an overlay or the Reader below them is a Cache; ok is false if neither can tell.
+// an overlay or the Reader below them is a Cache; ok is false if neither has it.
 func (v *view) first(key []byte) (first newestVersion, ok bool, err error) {
 	room := make([]byte, 0, 2*(len(v.space)+1+len(key)+2))
 	prefix := v.space.appendKey(room, key, escapeEnd)
@@ -244,8 +244,8 @@ func (v *view) each(key, end []byte, rev int64, pass func(at revision) bool, vis
 }
 
 // RangeSize is how many bytes the records of the keys [key, end), in the sense of Op, have as of
-// a revision, 0 for the newest, and how many versions it takes to look at to say so. It
-// stops with ErrTooMuch where there are more than are given of either.
+// a revision, 0 for the newest, and how many versions had to be read for that. It stops
+// with ErrTooMuch where either exceeds its bound.
 func (s *State) RangeSize(key, end []byte, rev int64, most, visits int) (size, seen int, err error) {
 	if rev <= 0 {
 		rev = math.MaxInt64
@@ -285,7 +285,7 @@ func (v *view) pageOf(key, end []byte, r Range, current int64, most int) (RangeR
 	}
 	full := func() bool { return int64(len(res.Kvs)) >= room }
 	enough := func() bool { return most > 0 && !r.CountOnly && (full() || size >= most) }
-	counted := func(at revision) bool { // it is nothing but counted
+	counted := func(at revision) bool { // it is only counted
 		if enough() || !full() && r.admitsMod(at.main) {
 			return false
 		}

@@ -26,12 +26,12 @@ const (
 	// or its ValidUntil lies further ahead than the policy allows. It leaves no
 	// trace.
 	Refused Code = 5
-	// Exceeded means that it would have cost more than its bundle declares. Nothing
-	// was done, and that is on record: this bundle will never carry it, and one that
-	// reserves more may.
+	// Exceeded means that it would have cost more than its bundle declares. It
+	// changed nothing, and that is on record: this bundle will never carry it, and
+	// one that reserves more may.
 	Exceeded Code = 7
 	// Pending means that it waits for approval, and applies once it has it (P28):
-	// State.Motion tells how that went. It is on record.
+	// State.Motion has the result. It is on record.
 	Pending Code = 6
 )
 
@@ -113,7 +113,7 @@ func (s *State) Outcome(mutation aweigh.Hash) (Receipt, bool, error) {
 }
 
 // OutcomeIn is the receipt of a mutation, if it is still on record, or that of a bundle which exceeded what it
-// declares, and so carries the mutation no more. Another bundle may: Outcome knows nothing of that.
+// declares, and so never carries the mutation. Another bundle may, and Outcome ignores this one.
 func (s *State) OutcomeIn(bundle, mutation aweigh.Hash) (Receipt, bool, error) {
 	if c, ok, err := s.Outcome(mutation); ok || err != nil {
 		return c, ok, err

@@ -26,7 +26,7 @@ type KeyValue struct {
 func (v *KeyValue) at() revision { return revision{v.ModRevision, v.Sub} }
 
 // appendRecord appends the record that stands in the store under the version's
-// key, without what that key says already. All numbers are unsigned LEB128:
+// key, without what is in that key already. All numbers are unsigned LEB128:
 //
 //	version; if it is not 0: create revision, lease; entry; UID(32); value
 func (v *KeyValue) appendRecord(b []byte) []byte {
@@ -76,9 +76,8 @@ func (v *KeyValue) readRecord(data []byte) error {
 	return nil
 }
 
-// object is what is kept of a UID for good: the key that it was created under, or
-// that named it last, and where its life ended, so that the history of a deleted object can be
-// found.
+// object is the permanent record of a UID: the key that it was created under, or that named it
+// last, and where its life ended, so that the history of a deleted object can be found.
 type object struct {
 	End int64 // index of the entry of its deletion, plus one; 0 while it lives
 	Key []byte
@@ -102,7 +101,7 @@ func readObject(data []byte) (o object, err error) {
 }
 
 // reader takes a record apart. After the first fault it returns zeros, and bad
-// says so.
+// is set.
 type reader struct {
 	data []byte
 	bad  bool

@@ -52,7 +52,7 @@ func TestVersionRecordRoundTrip(t *testing.T) {
 }
 
 // TestStoreOrderIsKeyOrder: keys ascending, versions of a key newest first, and
-// ranges as Op says.
+// ranges in the sense of Op.
 func TestStoreOrderIsKeyOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		bytesOf := rapid.SliceOfN(rapid.SampledFrom([]byte{0, 1, 2, 0xfe, 0xff, 'a'}), 1, 4)

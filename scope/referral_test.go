@@ -9,8 +9,8 @@ import (
 	"github.com/aweigh/aweigh/quorum"
 )
 
-// TestReferralsProveThemselves: who knows the parent and its epoch is led to the scope that
-// was delegated to, and to no other by whatever is changed.
+// TestReferralsProveThemselves: they lead a verifier that knows the parent and its epoch to
+// the delegated scope, and no change of them leads to another.
 func TestReferralsProveThemselves(t *testing.T) {
 	r := newRealm(t, nil)
 	r.one(r.ops(put("/a/b/old", "before"), put("/c/x", "y")))

@@ -44,8 +44,8 @@ const maxRevocation = 128 << 10
 // never.
 func (g *Genesis) Notice() time.Duration { return g.bound().Notice }
 
-// ErrUnheard is wrapped by CheckRevocation where a block obeys an order of which this node
-// has not heard.
+// ErrUnheard is wrapped by CheckRevocation where a block obeys an order that this node
+// does not have.
 var ErrUnheard = errors.New("scope: an order of the scope above that is not known here")
 
 // ErrSuperseded is wrapped by CheckRevocation, beside ErrInvalid, where a block obeys an order and a newer one is known
@@ -149,7 +149,7 @@ func (x *execution) applyRevocation(s *State, r *Revocation) error {
 	return nil
 }
 
-// yields is what the agenda says of another government, nil if nothing.
+// yields is the child whose new government is on the agenda, nil if there is none.
 func (a agenda) yields() (c *Child) {
 	for i := range a {
 		if a[i].Decision.Kind == Yield {
@@ -199,7 +199,8 @@ func (x *execution) mayRevoke(c *Child) (failure, err error) {
 	return failure, err
 }
 
-// revoked is the order that a decision to revoke gives; failure says why it cannot be given.
+// revoked is the order that a decision to revoke gives; failure is the reason why it cannot
+// be given.
 func (x *execution) revoked(c *Child) (r *Revocation, failure, err error) {
 	d, g, ok, err := x.next.Delegated(c.Prefix)
 	switch {

@@ -9,8 +9,8 @@ import (
 	"github.com/aweigh/aweigh/quorum"
 )
 
-// FuzzRevocation holds whatever decodes as an order against a scope that can be revoked, as one who is sent a
-// proposal does, with everything believed that is said of it; what passes must be executable.
+// FuzzRevocation checks every order that decodes against a scope that can be revoked, as a node does that
+// gets a proposal, with all statements about it believed; an order that passes must be executable.
 func FuzzRevocation(f *testing.F) {
 	r := newRealm(f, func(p *Policy) { p.Children.Notice = time.Hour })
 	r.delegate(r.decision("/b/", quorum.BFT, "a", "b"))

@@ -210,8 +210,8 @@ func TestRevocationsThatCannotBe(t *testing.T) {
 	}
 }
 
-// TestImpossibleOrdersChangeNothing: all anchors of a scope lie, and make a block final that obeys what
-// nobody may vote for. Whoever executes it goes on under the government that there was.
+// TestImpossibleOrdersChangeNothing: all anchors of a scope lie, and make a block final that obeys an
+// order that no honest anchor votes for. A node that executes it goes on under the present government.
 func TestImpossibleOrdersChangeNothing(t *testing.T) {
 	above, c := notices(t)
 	order := above.revokes(above.decision("/b/", quorum.BFT, "c", "d"))

@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// checkSlow checks a property of which one check takes half a second. Without -rapid.checks it makes 20; many says
-// that it made more, so that they met what is rare.
+// checkSlow checks a property of which one check takes half a second. Without -rapid.checks it makes 20; many
+// reports that it made more, enough to meet rare cases.
 func checkSlow(t *testing.T, property func(*rapid.T)) (many bool) {
 	t.Helper()
 	checks := flag.Lookup("rapid.checks").Value

@@ -23,8 +23,8 @@ type SnapshotRecord struct {
 }
 
 // carried lists the parts of a scope that a snapshot holds, in the order of the store. Everything else is derived:
-// from the lineage its hashes, the objects and the order of changes, and from the leases and versions what is attached
-// to a lease. So it is computed again, and its giver need not be trusted.
+// from the lineage its hashes, the objects and the order of changes, and from the leases and versions the attached
+// keys. So it is computed again, and the node that gives the snapshot need not be trusted.
 var carried = []string{
 	string(atMeta), string(atNames), string(atGenesis), string(atAliases), string(atAccess), string(atEpoch), string(atAgenda), string(atLease), string(atVersion),
 	string(atLineage) + "e", string(atReceipt), string(atRedirect), string(atMotion), string(atVoted), string(atOpen), string(atClosed),
@@ -32,8 +32,8 @@ var carried = []string{
 }
 
 // ReadSnapshot is the records of a snapshot that follow the one at after (nil:
-// from the first one on), until they hold at least most bytes. more says that
-// others follow. r must show one moment.
+// from the first one on), until they hold at least most bytes. more reports
+// that others follow. r must show one moment.
 func ReadSnapshot(r kv.Reader, id aweigh.ScopeID, after []byte, most int) (records []SnapshotRecord, more bool, err error) {
 	s := spaceOf(id)
 	next := append(bytes.Clone(after), 0)
@@ -68,8 +68,8 @@ func ReadSnapshot(r kv.Reader, id aweigh.ScopeID, after []byte, most int) (recor
 // make it. Nothing is proven before Finish returns nil. Not safe for concurrent
 // use.
 type Import struct {
-	state State // as the meta record says, once it was checked
-	want  Head  // what can be said of it before
+	state State // from the meta record, once it was checked
+	want  Head  // what is known of it before
 	last  []byte
 	begun bool
 
@@ -141,7 +141,7 @@ func (i *Import) Add(rec SnapshotRecord) (ops []kv.Op, err error) {
 		i.element(k, rec.Value)
 		return i.state.space.withLapse(set)
 	case atMotion, atVoted, atOpen, atDue, atClosed, atDelegated, atAccess:
-		if i.named++; i.named > 4*i.want.LineageSize+int64(i.state.bounds.HandKeys)+1 { // each stands in the lineage, some twice
+		if i.named++; i.named > 4*i.want.LineageSize+int64(i.state.bounds.HandKeys)+1 { // each in the lineage, some twice
 			return nil, fmt.Errorf("%w: more records about motions than the lineage tells of", ErrInvalid)
 		}
 		i.element(k, rec.Value)
@@ -347,7 +347,7 @@ func (i *Import) receipt(id []byte) ([]byte, bool) {
 	return rest[2:][:binary.BigEndian.Uint16(rest)], true
 }
 
-// expiry takes a list of mutations whose receipts came before.
+// expiry imports a list of mutations whose receipts came before.
 func (i *Import) expiry(k, ids []byte) error {
 	var list []byte
 	if len(ids)%len(aweigh.Hash{}) != 0 {
@@ -365,8 +365,8 @@ func (i *Import) expiry(k, ids []byte) error {
 	return nil
 }
 
-// Finish reports whether all that came is the state that the headers claim, no
-// more and no less, and gives the last ops. Errors wrap ErrInvalid.
+// Finish checks that the records are the state that the headers claim, no more
+// and no less, and returns the last ops. Errors wrap ErrInvalid.
 func (i *Import) Finish() ([]kv.Op, error) {
 	ops, err := i.enter()
 	if err != nil {

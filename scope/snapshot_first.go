@@ -7,8 +7,8 @@ import (
 	"github.com/aweigh/aweigh/lineage"
 )
 
-// founded is what an import of a scope's first state compares with: there is no block
-// that follows it yet, so what its genesis says of it must do.
+// founded is what an import of a scope's first state compares with: no block follows
+// it yet, so the genesis takes its place.
 type founded struct {
 	genesis Genesis
 	state   *State // without what was handed over
@@ -58,7 +58,7 @@ func (f *founded) enter(e *lineage.Entry) error {
 	return nil
 }
 
-// check reports whether what came is what was handed over.
+// check reports whether the records are the ones that were handed over.
 func (f *founded) check(i *Import) error {
 	f.taken.sum = i.sum
 	h := &i.state.head

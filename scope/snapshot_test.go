@@ -88,8 +88,8 @@ func busy(t fataler) (*world, Header) {
 	return w, b.Header
 }
 
-// TestSnapshotContinuesAsTheOriginal: what was imported answers like the
-// original, and so does everything that is built on top of it.
+// TestSnapshotContinuesAsTheOriginal: the imported state answers like the
+// original, and so does every state on top of it.
 func TestSnapshotContinuesAsTheOriginal(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
@@ -240,8 +240,8 @@ func TestFirstStateThatLiesIsRefused(t *testing.T) {
 	}
 }
 
-// TestRedirectsAreHandedOverAlone: all keys of a prefix were moved away, and lead on. No
-// entry tells of them in the child, whose state can be fetched nevertheless.
+// TestRedirectsAreHandedOverAlone: all keys of a prefix were moved away, and lead on.
+// The child has no entry about them, and its state can be fetched nevertheless.
 func TestRedirectsAreHandedOverAlone(t *testing.T) {
 	r := newRealm(t, nil)
 	for i := range 4 {

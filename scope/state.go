@@ -14,7 +14,7 @@ import (
 	"github.com/aweigh/aweigh/trust"
 )
 
-// Head states where a scope's state stands.
+// Head is a scope's place in its chain, with the counts that follow from its state.
 type Head struct {
 	_       struct{} `cbor:",toarray"`
 	Network aweigh.NetworkID
@@ -47,7 +47,7 @@ type Head struct {
 	Bytes  int64 // of the records of all versions of keys that compaction has left
 	Access int64 // Revision of the Access; 0: there never were users or roles
 
-	Swept uint64 // minute before which nothing is left that was void by then
+	Swept uint64 // all receipts that were void before this minute are forgotten
 
 	Digest aweigh.Hash // of the whole state; the next header's State
 }
@@ -63,7 +63,7 @@ type State struct {
 	cursor revision     // next change that compaction looks at; above Compacted: none
 	tally  []byte       // of the epoch so far, encoded
 
-	// What was read already; nil if it was not. Other states may hold it, too.
+	// Parts that were read already; nil if not. Other states may share them.
 	sum     *lthash.Hash
 	counted *tally  // as tally
 	epoch   *Epoch  // as head.Under
@@ -95,8 +95,8 @@ func Init(g Genesis) ([]kv.Op, error) {
 	return append(ops, s.write()), nil
 }
 
-// begin is the state of a scope at its genesis without any keys, and the ops that
-// make it, but for the one that writes the state itself.
+// begin returns the state of a scope at its genesis without any keys, and the ops
+// that make it, except the one that writes the state itself.
 func begin(g *Genesis) (*State, []kv.Op, error) {
 	ledger, err := g.Ledger()
 	if err != nil {
@@ -124,7 +124,7 @@ func begin(g *Genesis) (*State, []kv.Op, error) {
 		sum:    new(lthash.Hash),
 		epoch:  epoch,
 	}
-	if d := g.Descent; d != nil { // what was before is the parent's history
+	if d := g.Descent; d != nil { // earlier history is the parent's
 		s.head.Clocked, s.head.Revision, s.head.Compacted = true, d.Revision+1, d.Revision+1
 		s.cursor = first(d.Revision + 2)
 	}
@@ -196,7 +196,7 @@ func (s *State) digest() aweigh.Hash {
 	return sha256.Sum256(b)
 }
 
-// Head reports where the state stands.
+// Head returns the state's head.
 func (s *State) Head() Head { return s.head }
 
 // Height is that of the last block, 0 for the genesis.
@@ -212,7 +212,7 @@ func (s *State) Over(r kv.Reader) *State {
 	return &over
 }
 
-// Lean returns the state without what is held in memory only because the next block needs it. Executing that block
+// Lean returns the state without the parts that are in memory only for the next block. Executing that block
 // reads it again, and so do queries.
 func (s *State) Lean() *State {
 	lean := *s
@@ -405,8 +405,8 @@ func (s *State) checkEpoch(h Header) error {
 	return nil
 }
 
-// Claim fills in the fields of a header that CheckHeader looks at, but for
-// Epoch, View and Time, which must be set. full says that the block may carry content.
+// Claim fills in the fields of a header that CheckHeader looks at, except Epoch, View
+// and Time, which must be set. full reports that the block may carry content.
 // The error is the store's.
 func (s *State) Claim(h Header) (claimed Header, full bool, err error) {
 	e, err := s.Epoch()

@@ -29,9 +29,9 @@ type succession struct {
 // could be recorded, and no anchor would earn trust.
 func (b *Bounds) clockBlocks() uint64 { return 2 * uint64(b.TimelyBlocks) }
 
-// Due reports whether a block of this time ends the epoch: it holds as many
-// blocks as the policy says, or is as old, or something was decided or proven
-// that cannot wait.
+// Due reports whether a block of this time ends the epoch: it has as many
+// blocks as the policy sets, or is as old, or a decision or a proof of fault
+// cannot wait.
 func (s *State) Due(at aweigh.Instant) (bool, error) {
 	e, err := s.Epoch()
 	if err != nil {
@@ -168,7 +168,7 @@ func verdict(p *decided, now aweigh.Epoch) trust.Evidence {
 	return ev
 }
 
-// terms are those of the epoch after e. Errors say why there can be none.
+// terms are those of the epoch after e. An error is the reason why there can be none.
 func (e *Epoch) terms(p Policy, l trust.Ledger, decided agenda) (Terms, error) {
 	w, err := l.Next(p.Trust, e.Number+1, e.Roster.Weights)
 	if err != nil {
@@ -230,7 +230,7 @@ func (e *Epoch) identity(id aweigh.AnchorID, decided agenda) (Anchor, bool) {
 	return Anchor{}, false
 }
 
-// succeed counts the block, and lets the next epoch begin if it ends this one. s
+// succeed counts the block, and begins the next epoch if it ends this one. s
 // is the state before it.
 func (x *execution) succeed(s *State) error {
 	h := &x.block.Header
@@ -281,7 +281,7 @@ func (x *execution) succeed(s *State) error {
 	return x.supersede(x.epoch.Domain().Policy, next.Domain().Policy)
 }
 
-// Weight is what an anchor of the terms weighs, 0 if it is none.
+// Weight is the weight of an anchor in the terms, 0 if it is not one.
 func (t *Terms) Weight(a aweigh.AnchorID) uint64 {
 	for i := range t.Anchors {
 		if id := t.Anchors[i].Key.ID(); bytes.Equal(id[:], a[:]) {

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// recentBlocks is how many blocks back ballots can be reconciled (P27). Who
-	// wants to keep a rival's ballot out must lead that many blocks in a row.
+	// recentBlocks is how many blocks back ballots can be reconciled (P27). An anchor
+	// can keep a rival's ballot out only if it leads that many blocks in a row.
 	recentBlocks = 32
 	// timelyBlocks is within how many blocks a ballot counts as in time. Views are
 	// pipelined, so a leader seldom holds any ballot on the parent of its block.
@@ -22,8 +22,8 @@ const (
 	mostSkipped = 256
 )
 
-// tally is what the blocks of an epoch say so far of its anchors. A value: no
-// two tallies share what one of them may write to.
+// tally counts what the blocks of an epoch so far show of its anchors. It is a
+// value: no two tallies share memory that one of them may write.
 type tally struct {
 	blocks uint64   // of the epoch
 	early  bool     // the next block ends it, however few they are
@@ -38,12 +38,12 @@ type counts struct{ timely, late, led, idle uint32 }
 type recent struct {
 	view     aweigh.View
 	block    aweigh.Hash
-	recorded []byte // bit by place in the roster: whose finalize ballot stands on the chain
+	recorded []byte // bit by place in the roster: the finalize ballot is on the chain
 }
 
 func (r *recent) has(seat int) bool { return r.recorded[seat/8]&(1<<(seat%8)) != 0 }
 
-// full reports whether the ballots of so many anchors, all there are, stand on the chain.
+// full reports whether the ballots of all seats are on the chain.
 func (r *recent) full(seats int) bool {
 	n := 0
 	for _, b := range r.recorded {
@@ -63,7 +63,7 @@ func (t *tally) clone() tally {
 }
 
 // at is the recent block at a height, nil if ballots on it come too late, or it
-// is none of the epoch.
+// is not of the epoch.
 func (t *tally) at(h, head aweigh.Height) *recent {
 	if h > head || h+aweigh.Height(len(t.recent)) <= head {
 		return nil
@@ -71,7 +71,7 @@ func (t *tally) at(h, head aweigh.Height) *recent {
 	return &t.recent[len(t.recent)-1-int(head-h)]
 }
 
-// record notes that a ballot stands on the chain, carried by the block at a height.
+// record notes that a ballot is on the chain, carried by the block at a height.
 func (t *tally) record(b *Bounds, seat int, of, head, by aweigh.Height) {
 	r := t.at(of, head)
 	r.recorded = slices.Clone(r.recorded) // other tallies may hold it
@@ -104,8 +104,8 @@ func (t *tally) add(b *Bounds, e *Epoch, h *Header, block aweigh.Hash, before aw
 	}
 }
 
-// attendance is what the epoch says of the anchor at a place: of the blocks whose
-// ballots all had the time to be recorded.
+// attendance is the epoch's evidence about the anchor at a place: about the
+// blocks whose ballots all had the time to be recorded.
 func (t *tally) attendance(b *Bounds, seat int) trust.Attendance {
 	n := uint32(0)
 	if t.blocks > uint64(b.TimelyBlocks) {

@@ -8,11 +8,11 @@ import (
 	"github.com/aweigh/aweigh/internal/refusal"
 )
 
-// The time of a scope is that of its newest block. It grows with every block, and what
-// the scope dates (validity, leases, motions, notices, revisions) goes by it alone. An
-// honest leader takes its clock; where the scope's time is ahead of that, as after
-// all clocks were wrong for a while, blocks go on by the smallest step until the clocks
-// have caught up. See docs/decisions/0037-block-time.md.
+// The time of a scope is that of its newest block. It grows with every block, and all
+// dates of the scope (validity, leases, motions, notices, revisions) depend on it
+// alone. An honest leader takes the time of its clock; where the scope's time is ahead
+// of that, as after all clocks were wrong for a while, each block adds the smallest
+// step until the clocks have caught up. See docs/decisions/0037-block-time.md.
 
 // timeStep is by how much a block's time exceeds its parent's at least.
 const timeStep = time.Nanosecond
@@ -26,7 +26,7 @@ func (s *State) NextTime(now aweigh.Instant) aweigh.Instant {
 }
 
 // CheckTime reports whether a block on top of the state may have a time, for a node whose clock shows
-// now (P13). That it is past the parent's is for CheckHeader to say. Errors wrap ErrInvalid and ErrEarly.
+// now (P13). CheckHeader checks that it is after the parent's. Errors wrap ErrInvalid and ErrEarly.
 func (s *State) CheckTime(at, now aweigh.Instant, lim *Limits) error {
 	if Early(at, s.head.Time, now.Add(lim.Drift)) {
 		return fmt.Errorf("%w: %w, by %v", ErrInvalid, ErrEarly, at.Sub(now))

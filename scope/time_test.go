@@ -42,8 +42,8 @@ func TestP13BlockTimeIsBounded(t *testing.T) {
 	}
 }
 
-// TestDriftIsBelowAllThatTimeEnds: no policy has a drift bound that is large beside what the scope's time ends, whoever brings
-// it: a genesis, a decision, a child, an order of the scope above.
+// TestDriftIsBelowAllThatTimeEnds: no policy has a drift bound that is large beside the periods that the scope's time
+// ends, whether a genesis, a decision, a child or an order of the scope above brings it.
 func TestDriftIsBelowAllThatTimeEnds(t *testing.T) {
 	if 2*mostDrift > MinLeaseTTL*time.Second || 2*mostDrift > leaseHalt {
 		t.Errorf("a drift of %v, beside leases of %d s", mostDrift, MinLeaseTTL)

@@ -40,7 +40,7 @@ func ParseTrusted(s string) (t Trusted, err error) {
 	return t, nil
 }
 
-// In reports whether a chain of handovers from the genesis of a root scope contains
+// In checks that a chain of handovers from the genesis of a root scope contains
 // the roster. Errors wrap ErrProof.
 func (t Trusted) In(g Genesis, chain []Handover) error {
 	if t.Epoch > aweigh.Epoch(len(chain)) {
@@ -56,7 +56,8 @@ func (t Trusted) In(g Genesis, chain []Handover) error {
 	return t.Is(e)
 }
 
-// Is reports whether an epoch has the roster, if it is the one. Errors wrap ErrProof.
+// Is checks that an epoch has the roster, if it is the epoch that Trusted names.
+// Errors wrap ErrProof.
 func (t Trusted) Is(e *Epoch) error {
 	if got := e.Roster.Hash(); e.Number == t.Epoch && got != t.Roster {
 		return fmt.Errorf("%w: its roster of epoch %d is %s, and the trusted one is %s: it is another history, as old keys can sign one", ErrProof, t.Epoch, got, t.Roster)

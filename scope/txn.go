@@ -17,7 +17,7 @@ type Response struct {
 	Kind      OpKind
 	Revision  int64       // of the key space after the operation, within its transaction
 	Range     RangeResult // OpRange
-	Prev      []KeyValue  // OpPut, OpDelete with Prev: what was there
+	Prev      []KeyValue  // OpPut, OpDelete with Prev: the content before
 	Deleted   int64       // OpDelete
 	UID       aweigh.UID  // OpPut: the object written
 	Succeeded bool        // OpTxn: its compares held
@@ -32,8 +32,8 @@ type plan struct {
 	inner     []plan // of those ops that are transactions, in order
 }
 
-// plan chooses the branches, and says why the transaction cannot be executed,
-// if so. Whatever could fail fails here, before anything is changed.
+// plan chooses the branches, and returns why the transaction cannot be
+// executed, if so. All checks are here, before the first change.
 func (x *execution) plan(t *Txn) (p plan, failure, err error) {
 	p = plan{succeeded: true, ops: t.Success}
 	for i := range t.Compare {

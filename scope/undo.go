@@ -13,21 +13,21 @@ import (
 )
 
 // Undo is what a block replaced in the state's records. A header claims the state
-// before its block, so nothing that is final vouches for the newest state until the
-// next block is. With an Undo the state before the newest block can be shown, checked
-// against that block's header, and led on by executing the block again.
-// An Undo is believed in nothing; see Audit.Newest.
+// before its block, so no final header claims the newest state until the next block
+// is final. With an Undo, a node shows the state before the newest block, checks it
+// against that block's header, and executes the block again. No part of an Undo is
+// trusted; see Audit.Newest.
 type Undo struct {
 	_        struct{} `cbor:",toarray"`
 	Block    aweigh.Hash
-	Short    bool             // what was replaced was too much to be kept
+	Short    bool             // the replaced records were too many to keep
 	Replaced []SnapshotRecord // as they were
-	Absent   [][]byte         // keys where nothing was, without the scope's prefix
+	Absent   [][]byte         // keys without a record before, without the scope's prefix
 }
 
-// Undo is that of a block which was executed on s with these ops; it reads from s
-// what they replace. It holds at most so many bytes of records. What follows from the
-// block is left out: versions, receipts, changes and entries that it added.
+// Undo returns the Undo of a block that was executed on s with these ops; it reads from s
+// the records that they replace. It holds at most so many bytes of records. What follows
+// from the block is left out: versions, receipts, changes and entries that it added.
 func (s *State) Undo(block aweigh.Hash, ops []kv.Op, most int) (u Undo, err error) {
 	u.Block = block
 	for i := range ops {
@@ -80,7 +80,7 @@ func (u *Undo) before(r kv.Reader, s space, b *Block) (*kv.Overlay, error) {
 	if err != nil {
 		return nil, err
 	}
-	kept := kv.NewOverlay(nothingAt{}) // what u says goes before what follows from the block
+	kept := kv.NewOverlay(nothingAt{}) // the records of u take precedence over those of the block
 	kept.Apply(view.Ops()...)
 	var hidden []kv.Op
 	hide := func(k []byte) {

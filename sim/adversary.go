@@ -23,7 +23,8 @@ import (
 type play interface {
 	// bend changes what the member is about to send.
 	bend(l *liar, out []parcel) []parcel
-	// hear looks at what arrives, and says whether the member's machine may see it.
+	// hear looks at a frame that arrives, and reports whether the member's machine
+	// may see it.
 	hear(l *liar, from *Node, f *frame) bool
 	// tick is called again and again while the member lies.
 	tick(l *liar)
@@ -36,7 +37,7 @@ func (plain) bend(_ *liar, out []parcel) []parcel { return out }
 func (plain) hear(*liar, *Node, *frame) bool      { return true }
 func (plain) tick(*liar)                          {}
 
-// plan is what a coalition shares.
+// plan is the shared data of a coalition.
 type plan struct {
 	w       *World
 	index   int // of the role
@@ -153,7 +154,7 @@ func (w *World) plan(i int) *plan {
 	return p
 }
 
-// begin lets the members lie.
+// begin starts the members' lies.
 func (p *plan) begin() {
 	for _, n := range p.members {
 		n.liar = &liar{plan: p, n: n}
@@ -161,8 +162,8 @@ func (p *plan) begin() {
 	}
 }
 
-// recast gives roles to the nodes' parts in a scope that was founded: who lies in the
-// root scope lies here on the same plan, and who has a role in this scope begins.
+// recast gives roles to the nodes' parts in a scope that was founded: a liar in the
+// root scope lies here on the same plan, and a node with a role in this scope begins.
 func (w *World) recast() {
 	for i, r := range w.Scenario.Cast {
 		p := w.plan(i)
@@ -247,7 +248,7 @@ func (p *plan) side(n *Node, v aweigh.View) int {
 
 func (p *plan) friend(n *Node) bool { return slices.Contains(p.members, n) }
 
-// others are the nodes that are not of the coalition, or all if nobody else is there.
+// others are the nodes outside the coalition, or all nodes if there are none.
 func (p *plan) others() []*Node {
 	if o := slices.DeleteFunc(slices.Clone(p.w.Nodes), p.friend); len(o) > 0 {
 		return o
@@ -284,7 +285,7 @@ func (l *liar) send(to *Node, content any) { l.sendFrame(to, &frame{raw: machine
 
 func (l *liar) sendFrame(to *Node, f *frame) { l.w.send(l.n, to, f, 0) }
 
-// flush sends what the plays leave of what the machine wants to send.
+// flush sends the machine's frames as the plays leave them.
 func (l *liar) flush() {
 	out := l.out
 	l.out = nil
@@ -298,7 +299,7 @@ func (l *liar) flush() {
 	}
 }
 
-// hear lets the plays look at what arrives.
+// hear shows the plays a frame that arrives.
 func (l *liar) hear(from *Node, f *frame) bool {
 	if !l.on() {
 		return true
@@ -328,8 +329,8 @@ func (l *liar) forget(ops []kv.Op) []kv.Op {
 	return slices.DeleteFunc(slices.Clone(ops), func(op kv.Op) bool { return len(op.Key) > 0 && op.Key[0] == guardSpace })
 }
 
-// clean gives the liar a new machine in place of one that noticed what was signed
-// behind its back: the disk does not remember it. Nobody sees it happen.
+// clean gives the liar a new machine in place of one that noticed a signature made
+// behind its back: the disk does not remember it. Other nodes do not see the change.
 func (l *liar) clean() {
 	life := l.n.life
 	l.w.At(500*time.Millisecond+time.Duration(l.rand.Int64N(int64(time.Second))), func() {

@@ -11,7 +11,7 @@ import (
 // prefix is that of the keys whose changes must be approved.
 const prefix = "/m/"
 
-// approvals is what the scope's policy asks, nothing if nothing is put to the vote.
+// approvals are those of the scope's policy, none if the scenario has no motions.
 func approvals(a *scenario.Approval, approvers []*voter) []scope.Approval {
 	if a.Motions == 0 {
 		return nil

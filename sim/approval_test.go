@@ -33,9 +33,9 @@ func played(t *testing.T, s scenario.Scenario, d time.Duration) *World {
 	return w
 }
 
-// TestFalseCountsAreSeen lets the watch reckon with other voters, another rule,
-// ballots that were not cast, or another deadline than the nodes have: what those do
-// must break the invariant.
+// TestFalseCountsAreSeen gives the watch other voters, another rule, ballots that
+// were not cast, or another deadline than the nodes have: the nodes' counts must
+// break the invariant.
 func TestFalseCountsAreSeen(t *testing.T) {
 	for name, bend := range map[string]func(*poll){
 		"heavier":        func(p *poll) { p.total = new(big.Int).Mul(p.total, big.NewInt(3)) },
@@ -62,7 +62,7 @@ func TestFalseCountsAreSeen(t *testing.T) {
 	}
 }
 
-// TestFatesThatChangeAreSeen lets the watch remember other fates than nodes report.
+// TestFatesThatChangeAreSeen gives the watch other fates than nodes report.
 func TestFatesThatChangeAreSeen(t *testing.T) {
 	for name, bend := range map[string]func(*poll){
 		"another fate":   func(p *poll) { p.fate = scope.Withdrawn },
@@ -132,8 +132,8 @@ func TestConflictsAreSeen(t *testing.T) {
 	}
 }
 
-// TestLostBallotsAreSeen lets all disks forget what they said was synced: ballots
-// that were taken are gone.
+// TestLostBallotsAreSeen makes all disks forget synced writes: ballots that were
+// taken are lost.
 func TestLostBallotsAreSeen(t *testing.T) {
 	seen := false
 	for seed := uint64(1); seed <= 20 && !seen; seed++ {
@@ -149,8 +149,8 @@ func TestLostBallotsAreSeen(t *testing.T) {
 	}
 }
 
-// TestDecidedMotionsMustClose holds back the ballots of a network without faults: what
-// is demanded of it does not come, and does when they are handed in.
+// TestDecidedMotionsMustClose holds back the ballots of a network without faults: the
+// required closing does not come, and comes when they are handed in.
 func TestDecidedMotionsMustClose(t *testing.T) {
 	s := debate
 	s.Approval.Lost, s.Heal = scenario.Whole, &scenario.Heal{}
@@ -235,8 +235,8 @@ func TestRecountAgreesWithTheCount(t *testing.T) {
 	}
 }
 
-// TestMotionScenariosShowWhatTheySay looks for what the scenarios of the library are
-// about, under a few seeds.
+// TestMotionScenariosShowWhatTheySay looks for the subjects of the library's
+// scenarios, under a few seeds.
 func TestMotionScenariosShowWhatTheySay(t *testing.T) {
 	testshort.Skip(t)
 	for name, goals := range map[string][]string{
@@ -272,7 +272,7 @@ func TestMotionScenariosShowWhatTheySay(t *testing.T) {
 	}
 }
 
-// TestLateBallotsSurviveRestarts hands a ballot in at a node that nobody hears, an anchor
+// TestLateBallotsSurviveRestarts hands a ballot in at a node that is cut off, an anchor
 // or an observer, after its motion was carried. The node dies, and comes back: the ballot
 // is recorded (P34).
 func TestLateBallotsSurviveRestarts(t *testing.T) {
@@ -300,7 +300,7 @@ func TestLateBallotsSurviveRestarts(t *testing.T) {
 		if !w.Run(time.Second, func() bool { return len(last.taken) == 1 }) || !last.taken[0].late {
 			t.Fatalf("%s: taken: %+v", n, last.taken)
 		}
-		w.Run(time.Second, nil) // what it said is lost
+		w.Run(time.Second, nil) // its messages are lost
 		n.Crash(0)
 		n.Up()
 		join()
@@ -314,8 +314,8 @@ func TestLateBallotsSurviveRestarts(t *testing.T) {
 	}
 }
 
-// TestBallotsOfClosedMotionsAreKept lets a node take a ballot while nobody hears it,
-// and hear that the motion was carried without it. The node dies with all that it
+// TestBallotsOfClosedMotionsAreKept: a node takes a ballot while it is cut off, and
+// then learns that the motion was carried without it. The node dies with all that it
 // wrote: the ballot is still there, and is recorded as late.
 func TestBallotsOfClosedMotionsAreKept(t *testing.T) {
 	w := newWorld(t, scenario.Scenario{Network: scenario.Network{Anchors: 4}, Approval: scenario.Approval{Motions: 1, Share: 600_000, Lost: scenario.Whole}})

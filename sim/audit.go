@@ -94,8 +94,8 @@ func (w *World) auditScope() {
 	}
 }
 
-// sameTerms reports whether two epochs have one roster and policy, by what they
-// were named when they were made and by what is reckoned with.
+// sameTerms reports whether two epochs have one roster and policy, by their
+// names when they were made and by the values in use.
 func sameTerms(a, b *scope.Epoch) bool {
 	return a.Domain() == b.Domain() && a.Roster.Weights.Hash() == b.Roster.Weights.Hash() && a.Policy.Rules == b.Policy.Rules
 }
@@ -184,8 +184,8 @@ func (x *watch) lineage(n, best *Node, longest *lineage.Log) {
 	x.w.holds(Lineage, n, err == nil, "entry %d is not in the log of %s: %v", at, best, err)
 }
 
-// durable holds what was acknowledged to standing, in the longest chain and where
-// it was told. What a faulty node alone knows to be final yet is passed over.
+// durable checks that each acknowledged write is in the longest chain, and at the node that
+// acknowledged it. Blocks that only a faulty node knows to be final yet are left out.
 func (x *watch) durable(best *Node) {
 	head := best.state().Head().Height
 	for _, t := range x.told {
@@ -218,7 +218,7 @@ func (x *watch) accountable() {
 	if x.verdicts[Agreement].Broken == 0 {
 		return
 	}
-	var weight uint64 // of those who contradicted themselves in one epoch, where that is most
+	var weight uint64 // of the anchors that contradicted themselves in one epoch, the most in any
 	for epoch, guilty := range x.evidence.guilty() {
 		var of uint64
 		for a := range guilty {

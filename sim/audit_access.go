@@ -7,8 +7,8 @@ import (
 	"github.com/aweigh/aweigh/scope"
 )
 
-// ruled holds what a block did to the rules of the policy: actions, changes of users, and all that a rule denies, as
-// the model says.
+// ruled checks a block's effects against the rules of the policy: actions, changes of users, and all denials, by the
+// model.
 func (x *watch) ruled(n *Node, state *scope.State, b *scope.Block, want []scope.Outcome) {
 	for i := range want {
 		w := &want[i]

@@ -14,8 +14,8 @@ import (
 // follower holds the ballots of honest anchors to the model of consensus (package quorum/monitor).
 type follower struct {
 	epochs  []*monitor.Epoch  // by number, as far as they began
-	waiting []recorded        // what nodes recorded in steps that are not over, or in epochs that nobody is in yet
-	states  func(uint64, int) // is told of each state of votes, by its sketch; nil: nobody asks
+	waiting []recorded        // records of steps that are not over, or of epochs that no node is in yet
+	states  func(uint64, int) // gets each state of votes, by its sketch; may be nil
 }
 
 // sees passes the state of the votes to states.
@@ -45,7 +45,7 @@ func (x *watch) proposed(h scope.Header) {
 	}
 }
 
-// model is the monitor of an epoch, nil before anybody is in it.
+// model is the monitor of an epoch, nil before a node is in it.
 func (x *watch) model(epoch aweigh.Epoch) *monitor.Epoch {
 	f, w := &x.follower, x.w
 	for at := len(f.epochs); at <= int(epoch) && at < len(w.epochs); at++ {
@@ -71,7 +71,7 @@ func (x *watch) model(epoch aweigh.Epoch) *monitor.Epoch {
 	return nil
 }
 
-// forgets notes below which view a node forgets its ballots, if that is what it writes.
+// forgets notes the view below which a node forgets its ballots, if the op does that.
 func (x *watch) forgets(n *Node, op kv.Op) {
 	if kind, epoch, ok := x.w.guardMark(op); ok && kind == floorMark && len(op.Value) == 8 {
 		x.follower.waiting = append(x.follower.waiting, recorded{n: n, epoch: epoch, floor: aweigh.View(binary.BigEndian.Uint64(op.Value))})
@@ -100,11 +100,11 @@ type term struct {
 	life     int
 	epoch    aweigh.Epoch
 	listened int
-	heard    map[aweigh.AnchorID]bool // who told it what it holds
+	heard    map[aweigh.AnchorID]bool // the anchors that sent it their ballots
 	left     aweigh.Epoch             // it is in none before
 }
 
-// hears notes that an anchor told the node what it holds.
+// hears notes that an anchor sent the node its ballots.
 func (t *term) hears(a aweigh.AnchorID) {
 	if t.heard == nil {
 		t.heard = make(map[aweigh.AnchorID]bool)
@@ -112,12 +112,12 @@ func (t *term) hears(a aweigh.AnchorID) {
 	t.heard[a] = true
 }
 
-// listened holds a node that begins to sign to what it heard (P9).
+// listened checks that a node that begins to sign heard enough anchors (P9).
 func (x *watch) listened(n *Node, since aweigh.View) {
 	if n.excused() || n.key == nil || x.lost {
 		return
 	}
-	if n.term.life != n.life { // nobody was in its epoch when it started
+	if n.term.life != n.life { // no node was in its epoch when it started
 		return
 	}
 	if m := x.model(n.term.epoch); m != nil {
@@ -128,8 +128,8 @@ func (x *watch) listened(n *Node, since aweigh.View) {
 	n.term.listened++
 }
 
-// rule holds what a node recorded in a step to the model, once the step is over: what it notes comes last. Of a node
-// that died in the middle, what it recorded counts, and is not judged.
+// rule checks a node's records of a step against the model, once the step is over: its notes come last. The records
+// of a node that died in the middle count, and are not judged.
 func (x *watch) rule(n *Node, died bool) {
 	f := &x.follower
 	rest := f.waiting[:0]
@@ -137,7 +137,7 @@ func (x *watch) rule(n *Node, died bool) {
 		r.died = r.died || died && r.n == n
 		m := x.model(r.epoch)
 		if m == nil {
-			rest = append(rest, r) // nobody noted yet that it began
+			rest = append(rest, r) // its begin is not noted yet
 			continue
 		}
 		if r.n.excused() || r.n.key == nil || x.lost {

@@ -11,8 +11,8 @@ import (
 	"github.com/aweigh/aweigh/votes"
 )
 
-// effects holds a new epoch to the decisions that were carried: each takes effect,
-// waits on the agenda, or is void and says why. At most one anchor leaves in an epoch.
+// effects checks a new epoch against the decisions that were carried: each takes effect,
+// waits on the agenda, or is void with a reason. At most one anchor leaves in an epoch.
 func (x *watch) effects(n *Node, e *scope.Epoch, before, after trust.Ledger) {
 	if x.lost || !x.within {
 		return
@@ -64,7 +64,7 @@ func (x *watch) effects(n *Node, e *scope.Epoch, before, after trust.Ledger) {
 	x.w.holds(Standings, n, left <= 1, "epoch %d: %d anchors left at once", e.Number, left)
 }
 
-// ineffective is why an epoch is not what a decision makes it, or "".
+// ineffective is why an epoch does not show a decision's effect, or "".
 func ineffective(e *scope.Epoch, d *scope.Decision) string {
 	_, seated := e.Roster.Seat(d.Subject)
 	switch {

@@ -14,9 +14,9 @@ import (
 	"github.com/aweigh/aweigh/scope"
 )
 
-// leases reads the final blocks and the lineage of a node: no lease ends before what the blocks promised is
-// over, its keys go together, at one revision, but for those whose deletion takes approval then, and what is
-// over in the end is gone.
+// leases reads the final blocks and the lineage of a node: no lease ends before the time that the blocks
+// promised, its keys are deleted together, at one revision, except those whose deletion takes approval then,
+// and in the end no lease is left that is over.
 func (x *watch) leases(n *Node) {
 	if x.w.Scenario.Load.Leases == 0 || x.w.number > 0 {
 		return
@@ -85,7 +85,7 @@ type lastEnd struct {
 	at      []int64
 }
 
-// promised is what the blocks so far promise of leases.
+// promised is the leases' ends that the blocks so far promise.
 type promised map[int64]promise
 
 type promise struct {
@@ -102,8 +102,8 @@ func (t *tenure) reach(goal string) { t.n.world.watch.reach(goal) }
 // guards reports whether the deletion of a key takes approval.
 func (t *tenure) guards(key string) bool { return takes(t.policy, key, true) }
 
-// block notes what a block asks for. A lease that holds no key under approval when the block begins can be
-// revoked: none is attached while it is.
+// block notes the requests of a block. A lease that holds no key under approval when the block begins can
+// be revoked: the block attaches none.
 func (t *tenure) block(s *scope.State, b *scope.Block) {
 	at := b.Header.Height
 	for _, c := range b.Bundles {
@@ -184,7 +184,8 @@ func (t *tenure) entry(h *scope.Header, e *lineage.Entry) {
 	}
 }
 
-// put is what a transaction puts under a key, nil if nothing. Tenants' have no conditions.
+// put is the put of a transaction under a key, nil if there is none. Tenants' transactions
+// have no conditions.
 func (a asking) put(key string) *scope.Op {
 	if a.Txn == nil {
 		return nil
@@ -230,7 +231,7 @@ func (t *tenure) close(h *scope.Header) {
 	}
 }
 
-// promise takes up what a block promises of leases.
+// promise takes up a block's promises about leases.
 func (t *tenure) promise(s *scope.State, b *scope.Block) {
 	for _, c := range b.Bundles {
 		for i := range c.Mutations() {
@@ -247,9 +248,9 @@ func (t *tenure) promise(s *scope.State, b *scope.Block) {
 	}
 }
 
-// hear takes the promise of a request that applied, or of which nobody knows any
-// more whether it did. A lease that never had keys ends unseen; who is granted it
-// then is promised anew.
+// hear takes the promise of a request that applied, or whose receipt is
+// forgotten. A lease that never had keys ends unseen; a later grant of it is a
+// new promise.
 func (p promised) hear(r *scope.LeaseRequest, at aweigh.Instant, applied, unknown bool) {
 	id, from := r.IDs[0], max(at, r.Asked)
 	was, known := p[id]
@@ -264,7 +265,7 @@ func (p promised) hear(r *scope.LeaseRequest, at aweigh.Instant, applied, unknow
 	}
 }
 
-// left looks at what is there in the end: no lease whose time is over or that ended, and the keys as they
+// left checks the state in the end: no lease whose time is over or that ended, and the keys as they
 // were written last.
 func (t *tenure) left(s *scope.State) {
 	all, err := s.Leases()

@@ -9,8 +9,8 @@ import (
 	"github.com/aweigh/aweigh/node/machine"
 )
 
-// A node whose disk forgot what it signed counts as faulty, and is held to P9 all the same: shown a ballot of its own
-// that its record does not have, it marks the loss, and signs nothing more in the epoch, in no later life either.
+// A node whose disk forgot what it signed counts as faulty, but must still keep P9: shown a ballot of its own that
+// its record does not have, it marks the loss, and signs no further ballot in the epoch, in later lives either.
 
 // The kinds of records of a guard below view 0, see votes.Guard.
 const (
@@ -24,7 +24,7 @@ func (w *World) guardKey(epoch aweigh.Epoch, v aweigh.View, kind byte) []byte {
 	return append(binary.BigEndian.AppendUint64(k, uint64(v)), kind)
 }
 
-// guardMark is the kind of a mark of this scope, and its epoch; ok is false for what is none.
+// guardMark is the kind of a mark of this scope, and its epoch; ok is false if it is not one.
 func (w *World) guardMark(op kv.Op) (kind byte, epoch aweigh.Epoch, ok bool) {
 	const at = 1 + len(aweigh.ScopeID{})
 	k := op.Key
@@ -69,7 +69,7 @@ func (x *watch) reminds(from, to *Node, f *frame) bool {
 	return false
 }
 
-// reminded holds a node that was shown such a ballot to what it makes of it.
+// reminded checks what a node does that was shown such a ballot.
 func (x *watch) reminded(n *Node, epoch aweigh.Epoch, life int) {
 	if n.machine == nil || n.life != life || n.busy || n.machine.Epoch().Number != epoch {
 		return
@@ -78,8 +78,8 @@ func (x *watch) reminded(n *Node, epoch aweigh.Epoch, life int) {
 	x.w.holds(Ballots, n, marked, "was shown a ballot of its own that its record does not have, and does not note that it lost some (P9)")
 }
 
-// silent holds a node that found that its record was lost to signing nothing more in the epoch. On start its disk says
-// so.
+// silent checks that a node that found its record lost signs no further ballot in the epoch. On start the mark is on
+// its disk.
 func (x *watch) silent(n *Node, op kv.Op, starts bool) {
 	if n.liar != nil || n.spoiled {
 		return

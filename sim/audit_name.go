@@ -12,8 +12,8 @@ type called struct {
 	alias  string
 }
 
-// names holds what a node's state says of aliases to what it said elsewhere at
-// this height: one alias names one object, which claims it, and no other does.
+// names compares a node's aliases with those of other nodes at this height: one
+// alias names one object, which claims it, and no other object does.
 func (x *watch) names(n *Node) {
 	if x.w.Scenario.Load.Names == 0 || n.excused() {
 		return

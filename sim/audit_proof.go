@@ -30,7 +30,7 @@ func provable(err error) bool {
 }
 
 // proofs has a node prove some keys and a motion, and verifies that from the network's identity alone, after an
-// encoding. What a proof shows must be what the model has.
+// encoding. The content of a proof must be the model's.
 func (x *watch) proofs(n *Node) {
 	p, m, network := n.prover(), x.exec.model, x.w.scopes[0].id
 	v := m.At(p.State.Height())

@@ -7,8 +7,8 @@ import (
 	"github.com/aweigh/aweigh/node"
 )
 
-// auditStores reads all records of some nodes' disks, of all scopes, and holds each against what the network made
-// final. That takes a signature's time for each certificate, so a few nodes stand for all.
+// auditStores reads all records of some nodes' disks, of all scopes, and compares each with the network's final
+// blocks. That takes a signature's time for each certificate, so a few nodes stand for all.
 func (w *World) auditStores() {
 	if slices.ContainsFunc(w.scopes, func(c *World) bool { return c.watch.lost }) { // its records may contradict each other
 		return

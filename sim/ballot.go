@@ -16,7 +16,7 @@ import (
 	"github.com/aweigh/aweigh/votes/box"
 )
 
-// polls is what people know of motions: what they ask for, and their ballots.
+// polls are the motions and ballots that the voters know.
 type polls struct {
 	rand      *rand.Rand
 	voters    []*voter // approvers, then the honest anchors
@@ -29,8 +29,8 @@ type polls struct {
 type voter struct {
 	name string
 	key  votes.PrivateKey
-	own  *Node // the anchor's, whose key it is; nil for approvers
-	// fickle voters say both things on every question.
+	own  *Node // the anchor's node; nil for approvers
+	// fickle voters sign both votes on every motion.
 	fickle bool
 }
 
@@ -43,7 +43,7 @@ type question struct {
 	drops  []string
 }
 
-// pendingBallot is what a voter says on a question.
+// pendingBallot is a voter's ballot on a motion.
 type pendingBallot struct {
 	by     *voter
 	on     *question
@@ -58,7 +58,7 @@ type taken struct {
 	late bool // its motion was closed
 }
 
-// startMotions lets questions be asked and ballots be signed, as the scenario says.
+// startMotions schedules the scenario's motions and ballots.
 func (w *World) startMotions() {
 	p, a := &w.polls, &w.Scenario.Approval
 	if a.Motions == 0 && !guarded(&w.Scenario) {
@@ -191,7 +191,7 @@ func (n *Node) insist(b *scope.CheckedBundle, done func(*scope.Outcome)) {
 	ask()
 }
 
-// pendingBallot lets a voter sign.
+// pendingBallot makes a voter sign.
 func (w *World) pendingBallot(v *voter, q *question, c votes.Choice) *pendingBallot {
 	s := &pendingBallot{by: v, on: q, ballot: w.ballotOn(q.id, c, v.key)}
 	w.polls.slips = append(w.polls.slips, s)
@@ -256,7 +256,7 @@ func (s *pendingBallot) handIn(n *Node) {
 	})
 }
 
-// handIn gives a ballot to the node's machine, and done what that says of it.
+// handIn gives a ballot to the node's machine, and the machine's answer to done.
 func (n *Node) handIn(b votes.MotionBallot, own bool, done func(machine.Casting)) {
 	w := n.world
 	if n.machine == nil || n.liar != nil && n.liar.buries() {
@@ -270,7 +270,7 @@ func (n *Node) handIn(b votes.MotionBallot, own bool, done func(machine.Casting)
 	n.ask("ballot", event, func(r machine.Reply) { done(r.Cast[0]) })
 }
 
-// collect lets every ballot that no honest node took reach an honest anchor, when the
+// collect brings every ballot that no honest node took to an honest anchor, when the
 // faults are over: at once, and again until it is taken.
 func (w *World) collect() {
 	p := &w.polls

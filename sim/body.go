@@ -4,14 +4,14 @@ import (
 	"github.com/aweigh/aweigh/store"
 )
 
-// body is what a node's parts in all scopes share.
+// body is shared by a node's parts in all scopes.
 type body struct {
 	parts   []*Node // the root scope's first, then by World.number
 	Disk    *store.Mem
 	clock   clock
 	disk    disk
 	faulty  bool   // its disk forgets: it counts as faulty, though it means well
-	spoiled bool   // its disk has a wrong record: what it answers means nothing
+	spoiled bool   // its disk has a wrong record: its answers do not count
 	paused  bool   // its process stands still
 	stopped string // why its disk stopped it
 	rising  bool   // its parts are about to be started
@@ -26,8 +26,8 @@ type body struct {
 // root is the node's part in the root scope.
 func (n *Node) root() *Node { return n.parts[0] }
 
-// Up starts the node, and its parts in all scopes that its disk holds, and lets the
-// others meet it.
+// Up starts the node, and its parts in all scopes that its disk holds, and connects
+// it with the others.
 func (n *Node) Up() {
 	n = n.root()
 	if n.machine != nil || n.gone {
@@ -42,8 +42,8 @@ func (n *Node) Up() {
 	}
 }
 
-// wake starts one part, and those in the scopes below. What the disk has of a scope in
-// which too many lie may contradict itself.
+// wake starts one part, and those in the scopes below. The disk's records of a scope
+// in which too many lie may contradict each other.
 func (n *Node) wake() {
 	if n.world.watch.lost {
 		defer n.caught()
@@ -109,7 +109,7 @@ func (n *Node) halt() {
 	clear(n.requests)
 }
 
-// rewind lets all parts wait for their alarms anew after the clock was changed.
+// rewind sets the alarms of all parts again after the clock was changed.
 func (n *Node) rewind() {
 	for _, p := range n.parts {
 		p.rearm()

@@ -38,7 +38,8 @@ func complete(v, defaults reflect.Value) {
 	}
 }
 
-// forgettable reports whether a motion closed, in a world whose bounds let closed motions be forgotten.
+// forgettable reports whether a motion closed, in a world whose bounds allow closed motions to be
+// forgotten.
 func (x *watch) forgettable(p *poll) bool { return p.fate != 0 && forgets(&x.w.Scenario.Bounds) }
 
 // forgets reports whether closed motions may be forgotten, in the block that closes them too.

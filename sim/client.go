@@ -22,7 +22,7 @@ type client struct {
 	known map[string]string // the value that it last saw under a key, to compare with
 	busy  int               // number of the request that is open; 0: none
 	made  int               // requests so far
-	later []func()          // what it wants to ask next
+	later []func()          // its next requests
 
 	asked   []scope.Mutation // by its last program
 	version scope.Naming     // of an object, that it last wrote under an alias: to fork, or to roll back to
@@ -40,12 +40,12 @@ type deed struct {
 	in         *World         // the scope that was asked last
 	tried      []attempt
 	nothing    bool // nothing came of it
-	refused    bool // for what it asked, not for where
+	refused    bool // because of the request, not of the node
 	begin, end time.Duration
 	unknown    bool // no answer came
 	probe      bool // a read that was held to the height of its answer, too
 	failed     bool // a swap that found another value
-	exceeded   bool // it was told that nothing was done, and that its bundle never will be
+	exceeded   bool // it got the answer that nothing was done, and that its bundle never will be
 	learn      func(scope.Outcome)
 }
 
@@ -106,7 +106,7 @@ func (c *client) queue(do func()) {
 	}
 }
 
-// begin opens a request, and gives it up in good time. What it returns ends it.
+// begin opens a request, and gives it up in good time. The returned function ends it.
 func (c *client) begin() (end func()) {
 	c.made++
 	c.busy = c.made
@@ -173,7 +173,7 @@ func (c *client) stray(right *Node) *Node {
 // no answer comes. If that scope does not decide any more, the one that does is asked.
 func (c *client) submit(at *Node, d *deed, m scope.Mutation, try int, end func()) {
 	w := c.w
-	if at.liar != nil { // nobody honest there speaks for this scope
+	if at.liar != nil { // no honest node there is of this scope
 		end()
 		return
 	}
@@ -281,7 +281,7 @@ func (n *Node) gave(key string) bool {
 	return len(all) > 0
 }
 
-// get is what a node's state holds under a key.
+// get is the content under a key in a node's state.
 func (n *Node) get(key string) (scope.KeyValue, bool) {
 	state, err := scope.Open(n.Disk, n.world.id)
 	must.OK(err, "reading the state")

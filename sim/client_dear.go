@@ -10,8 +10,8 @@ import (
 )
 
 // dear asks for a write that costs more than its form allows, as it reads a large value, too. Once the
-// client was told that nothing was done, it makes the value small: now the write would fit, if anybody
-// ordered its bundle again. The client gave it up, so it must stay undone.
+// client has the answer that nothing was done, it makes the value small: now the write would fit, if
+// an anchor ordered its bundle again. The client gave it up, so it must stay undone.
 func (c *client) dear() {
 	large := fmt.Sprintf("/large%d", c.id)
 	c.put(large, strings.Repeat("x", 64<<10), nil, func(scope.Outcome) {
@@ -29,7 +29,7 @@ func (c *client) dear() {
 	})
 }
 
-// put writes a value under a key, with other operations before it; then is told the outcome, if there is one.
+// put writes a value under a key, with other operations before it; then gets the outcome, if there is one.
 func (c *client) put(key, value string, with []scope.Op, then func(scope.Outcome)) {
 	c.w.At(time.Millisecond, func() {
 		c.queue(func() {

@@ -20,8 +20,8 @@ func (w *World) aliasName(i int) string {
 	return fmt.Sprintf("%sn%d", under, i)
 }
 
-// name changes which objects a few aliases name. Clients know nothing of each
-// other, so that much of what they ask is in vain.
+// name changes which objects a few aliases name. Clients do not know of each
+// other, so that many of their requests are in vain.
 func (c *client) name() {
 	w, r := c.w, c.w.naming
 	key, to := w.aliasName(r.IntN(aliasCount)), w.aliasName(r.IntN(aliasCount))

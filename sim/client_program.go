@@ -20,7 +20,7 @@ const (
 
 // program asks for a bundle of mutations that conflict with each other and with those of other programs: transactions
 // with compares and transactions within, ranges, compactions, leases and names, all of a few keys, and some of them
-// twice. What they are about is drawn from what the model of the scope holds.
+// twice. Their keys are drawn from the model of the scope.
 func (c *client) program() {
 	w, r := c.w, c.w.programs
 	under := []string{"/"}

@@ -23,7 +23,7 @@ func (c clock) drifted(now aweigh.Instant) time.Duration {
 }
 
 // wait is about how long it is until the clock shows an instant: at least a
-// microsecond, and never much too long, so that whoever waits can wait again.
+// microsecond, and never much too long, so that the caller can wait again.
 func (c clock) wait(now, until aweigh.Instant) time.Duration {
 	d := until.Sub(c.read(now))
 	if d <= 0 {

@@ -15,17 +15,17 @@ import (
 	"github.com/aweigh/aweigh/votes"
 )
 
-// conduct counts afresh, from final blocks alone, what anchors did in an epoch: who
-// led which view, whose ballots came in time, and who was proven to lie. The scores
-// of the next epoch must follow from that, and so must who rests, and when the
-// epoch ends.
+// conduct counts again, from final blocks alone, the acts of anchors in an epoch:
+// the leader of each view, the ballots in time, and the proofs of lies. From these
+// must follow the scores of the next epoch, the anchors that rest, and the end of
+// the epoch.
 type conduct struct {
 	attention
 	next   aweigh.Height // to be looked at
 	blocks uint64        // of the epoch, without the one that ends it
 	view   aweigh.View   // of the last of them
 	deeds  map[aweigh.AnchorID]*deeds
-	seen   map[aweigh.Height]map[aweigh.AnchorID]bool // whose ballots on a block stand on the chain
+	seen   map[aweigh.Height]map[aweigh.AnchorID]bool // the anchors whose ballots on a block are on the chain
 	liars  []aweigh.AnchorID                          // that were proven to lie, in order
 	said   map[contrary]bool                          // over all epochs
 
@@ -48,7 +48,7 @@ type attention struct {
 	rest           uint64        // idle views after which one rests
 }
 
-// attentionOf is what docs/trust.md says, but for bounds that the scenario sets.
+// attentionOf follows docs/trust.md, with the bounds that the scenario sets.
 func attentionOf(b *scope.Bounds) attention {
 	return attention{
 		recent: aweigh.Height(cmp.Or(b.RecentBlocks, 32)), timely: aweigh.Height(cmp.Or(b.TimelyBlocks, 4)),

@@ -9,8 +9,8 @@ import (
 	"github.com/aweigh/aweigh/sim/scenario"
 )
 
-// deceived runs a world, and lets its watch count wrongly from an instant on: it must
-// take what the nodes do for a breach.
+// deceived runs a world whose watch counts wrongly from an instant on: the watch must
+// report a breach.
 func deceived(t *testing.T, s scenario.Scenario, invariant int, at time.Duration, deceive func(*World)) {
 	t.Helper()
 	w := newWorld(t, s)

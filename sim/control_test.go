@@ -15,7 +15,7 @@ import (
 
 // controls are scenarios whose faulty anchors weigh more than the budget, or
 // whose bounds are too low, and the invariants that they must break: a watch
-// that never saw anything proves nothing.
+// that never reports a breach proves nothing.
 var controls = []struct {
 	name     string
 	scenario scenario.Scenario
@@ -114,7 +114,7 @@ func TestWhoBrokeAgreementIsNamed(t *testing.T) {
 	}
 }
 
-// TestAnotherRosterIsSeen lets the watch expect another policy than the nodes have.
+// TestAnotherRosterIsSeen: the watch expects another policy than the nodes have.
 func TestAnotherRosterIsSeen(t *testing.T) {
 	w := newWorld(t, scenario.Scenario{Network: scenario.Network{Anchors: 4}})
 	other := *w.epochs[0]

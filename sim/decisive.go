@@ -11,12 +11,12 @@ import (
 	"github.com/aweigh/aweigh/votes"
 )
 
-// decisive is a fault that delays what would decide next: the ballot that completes a certificate at a node, those
-// after it, and what else would tell it of the certificate. One node, another one for each certificate, hears all in
-// time. So what one node knows to be decided, all others give up.
+// decisive is a fault that delays the next decision: the ballot that completes a certificate at a node, the ballots
+// after it, and all other frames from which it would learn the certificate. One node, another one for each
+// certificate, gets all in time. So one node knows a decision of a view that all others give up.
 type decisive struct {
 	w     *World
-	nodes []*Node // that hear late
+	nodes []*Node // that get frames late
 	by    time.Duration
 	rand  *rand.Rand
 	heard map[hearing]*tally
@@ -24,7 +24,7 @@ type decisive struct {
 	held  map[*Node]aweigh.Instant // until when it lacks something
 }
 
-// hearing is what a node heard in time about a subject.
+// hearing is what a node got in time about a subject.
 type hearing struct {
 	to *Node
 	said

@@ -60,8 +60,8 @@ func TestRoundTripsAreSymmetric(t *testing.T) {
 	}
 }
 
-// TestClockWaitsUntilItShows: whoever waits as long as a clock says, again and
-// again, comes to the instant, in few steps and not much too late.
+// TestClockWaitsUntilItShows: repeated waits of the clock's length reach the
+// instant, in few steps and not much too late.
 func TestClockWaitsUntilItShows(t *testing.T) {
 	for _, drift := range []int64{-50_000, -1, 0, 1, 50_000} {
 		for _, offset := range []time.Duration{-time.Hour, 0, 2 * time.Second} {

@@ -9,16 +9,16 @@ import (
 	"github.com/aweigh/aweigh/store"
 )
 
-// disk is what is wrong with a node's disk.
+// disk holds the faults of a node's disk.
 type disk struct {
 	slow      time.Duration // each sync takes so long
 	full      bool
-	forgetful bool // says that it synced, and did not
+	forgetful bool // reports syncs that it did not make
 	torn      bool // of the first commit that a crash takes back, it keeps a part
 	planted   bool // one read or sync is going to fail
 }
 
-// crash ends a node's life on the disk: what was planted is forgotten.
+// crash ends a node's life on the disk: planted faults are forgotten.
 func (d *disk) crash() { d.planted = false }
 
 // failing reports whether a fault of the disk may stop the node.

@@ -8,9 +8,9 @@ import (
 	"github.com/aweigh/aweigh/node/machine"
 )
 
-// What a machine does at a time, it has set its alarm for. Most wake-ups that are forgotten show nowhere, as something
-// else wakes the machine. So now and then one is woken before its alarm, when nothing else has happened since its last
-// step: then it has nothing to do, or its alarm should have been earlier.
+// A machine sets its alarm for every timed act. Most forgotten alarms have no effect, as another event wakes the
+// machine. So now and then a machine is woken before its alarm, with no event since its last step: if it then acts,
+// its alarm should have been earlier.
 
 const (
 	someEarly = 8               // of how many steps one is followed by such a look
@@ -56,7 +56,7 @@ func idle(fx machine.Effects) string {
 	return ""
 }
 
-// early holds a step without events to what it may do before the alarm.
+// early checks that a step without events does only what it may do before the alarm.
 func (x *watch) early(n *Node, at aweigh.Instant, alarm aweigh.Instant, fx machine.Effects) {
 	if n.excused() || x.lost || alarm != 0 && at >= alarm {
 		return

@@ -20,8 +20,8 @@ type ends struct {
 // is reports whether an epoch is ending, or just did.
 func (x *ends) is(w *World) bool { return x.now || w.now < x.until }
 
-// proposed looks at a proposal: what an honest leader builds on the end of an
-// epoch is empty (P25).
+// proposed checks a proposal: an honest leader's block on the end of an epoch
+// is empty (P25).
 func (x *ends) proposed(w *World, n *Node, p machine.Proposal) {
 	if x.after == nil {
 		x.after = make(map[aweigh.Hash]aweigh.Epoch)
@@ -89,9 +89,9 @@ func (x *ends) chained(w *World, n *Node, before *scope.Header, b *scope.Block) 
 	}
 }
 
-// pauses measures what clients see of the end of an epoch: from the last block
-// with content before it, or from when somebody began to wait if that is later, to
-// the first block with content of the next epoch.
+// pauses measures how long clients wait at the end of an epoch: from the last
+// block with content before it, or from the first waiting request if that is
+// later, to the first block with content of the next epoch.
 type pauses struct {
 	all     []time.Duration
 	content aweigh.Instant // of the last block with content
@@ -125,7 +125,7 @@ func (x *watch) waiting() (since aweigh.Instant, waits bool) {
 	return since, waits
 }
 
-// harassed reports whether somebody lies now, or something is broken.
+// harassed reports whether a node lies now, or a fault is in effect.
 func (w *World) harassed() bool {
 	for _, p := range w.roles {
 		if p.on() {

@@ -49,7 +49,7 @@ func TestEpochsEndUnseen(t *testing.T) {
 			t.Fatalf("seed %d: %s", seed, r.Failure())
 		}
 		epochs += len(r.Pauses)
-		settled := r.Pauses[1:] // who just started listens for a while first (P9)
+		settled := r.Pauses[1:] // a node that just started listens for a while first (P9)
 		if worst := slices.Max(settled); worst >= 3*view {
 			t.Errorf("seed %d: clients wait %v at the end of an epoch, where a view takes %v: %v", seed, worst, view, r.Pauses)
 		}
@@ -121,7 +121,7 @@ func TestOmissionNeedsEveryLeader(t *testing.T) {
 }
 
 // TestOldKeysDecideNothing: usurpers' own finalizations of past epochs are refused
-// for want of weight, and nobody follows them.
+// for want of weight, and no node follows them.
 func TestOldKeysDecideNothing(t *testing.T) {
 	s, err := scenario.FromLibrary("usurpers")
 	if err != nil {
@@ -207,9 +207,9 @@ func TestWeightsFollowTrustSlowly(t *testing.T) {
 	}
 }
 
-// TestUnreadableDisksAreCalledSo lets reads fail while blocks end epochs, which takes
-// reading the ledger: a node stops because of its disk, and blames nothing else.
-func TestUnreadableDisksAreCalledSo(t *testing.T) {
+// TestUnreadableDisksAreReported makes reads fail while blocks end epochs, which
+// takes reading the ledger: a node stops with an error of its disk, and no other.
+func TestUnreadableDisksAreReported(t *testing.T) {
 	testshort.Skip(t)
 	stopped := uint64(0)
 	for seed := uint64(1); seed <= 25; seed++ {

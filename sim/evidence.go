@@ -7,9 +7,9 @@ import (
 	"github.com/aweigh/aweigh/votes"
 )
 
-// evidence is what honest nodes together were shown of who signed what: by
-// anchor and view, every subject. It is gathered once the faulty weigh more than
-// the budget, to see whether those who broke agreement can be named (P36).
+// evidence is every subject that honest nodes together saw signed, by anchor and
+// view. It is gathered once the faulty weigh more than the budget, to see
+// whether the anchors that broke agreement can be named (P36).
 type evidence map[testimony][]quorum.Subject
 
 type testimony struct {

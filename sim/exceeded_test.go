@@ -7,8 +7,8 @@ import (
 	"github.com/aweigh/aweigh/sim/scenario"
 )
 
-// TestExceededStaysUndone: liars send again the bundles that exceeded what they declare, when they would fit. Clients that
-// were told that nothing was done never read what they asked for.
+// TestExceededStaysUndone: liars send again the bundles that exceeded what they declare, when they would fit. Clients
+// that got the answer that nothing was done never read their writes.
 func TestExceededStaysUndone(t *testing.T) {
 	reached := uint64(0)
 	for seed := uint64(1); seed <= 3; seed++ {

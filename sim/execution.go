@@ -14,7 +14,7 @@ import (
 // the states of all nodes are compared with it.
 type execution struct {
 	model    *model.Model // nil: not begun
-	off      bool         // there is none: the scope above has none either
+	off      bool         // no model: the scope above has none either
 	rand     *rand.Rand
 	heads    map[aweigh.Height]scope.Head // of the states that were compared first
 	compared map[*Node]aweigh.Height      // up to which a node was
@@ -100,7 +100,7 @@ func (x *watch) learn(n *Node, state *scope.State) bool {
 	return m.At(head.Height).Block == head.Block
 }
 
-// differs compares what changed at a node since it was compared last, and now and then all that it holds. A node whose
+// differs compares a node's changes since the last comparison, and now and then its whole state. A node whose
 // head is that of another which was compared is looked at one time in three.
 func (x *watch) differs(n *Node, state *scope.State) {
 	e, head := &x.exec, state.Head()
@@ -138,7 +138,7 @@ func (x *watch) replied(n *Node, r machine.Reply) {
 	}
 }
 
-// answers compares what clients were told of the blocks that the model knows.
+// answers compares the answers to clients about the blocks that the model knows.
 func (x *watch) answers() {
 	e := &x.exec
 	var rest []reply
@@ -181,7 +181,8 @@ func (x *watch) executions(held []*Node) {
 	}
 }
 
-// modelled is how many mutations the models of all scopes executed, and what they took from nodes.
+// modelled is how many mutations the models of all scopes executed, and how many outcomes they
+// took from nodes.
 func (w *World) modelled() (executed uint64, unmodelled []Count) {
 	all := make(map[string]uint64)
 	for _, c := range w.scopes {

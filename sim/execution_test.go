@@ -12,7 +12,7 @@ import (
 )
 
 // TestStatesAreComparedWithTheModel changes one record of one node's state: the last version of a key, a receipt, a
-// change of a key, or what is attached to a lease.
+// change of a key, or a key of a lease.
 func TestStatesAreComparedWithTheModel(t *testing.T) {
 	for _, kind := range []byte{0, 'k', 'm', 'e', 'h'} {
 		w := newWorld(t, scenario.Scenario{Network: scenario.Network{Anchors: 4}, Load: scenario.Load{Leases: 3}})
@@ -38,7 +38,7 @@ func TestStatesAreComparedWithTheModel(t *testing.T) {
 	}
 }
 
-// TestLittleIsUnmodelled bounds what the model takes from nodes: who governs, and what is delegated.
+// TestLittleIsUnmodelled bounds what the model takes from nodes: governments and delegations.
 func TestLittleIsUnmodelled(t *testing.T) {
 	testshort.Skip(t)
 	known := []string{"delegation", "outcome of govern"}

@@ -14,8 +14,8 @@ import (
 var librarySeeds = flag.Int("library-seeds", 2, "seeds with which TestLibraryShowsWhatItSays runs each scenario")
 
 // TestLibraryShowsWhatItSays runs each scenario of the library with several seeds:
-// nothing breaks that it does not expect to break, and it comes to what it says. Chance
-// may keep one seed of two from that.
+// no invariant breaks unexpectedly, and its outcome is the described one. By chance,
+// one seed of two may miss that.
 func TestLibraryShowsWhatItSays(t *testing.T) {
 	seeds := uint64(max(1, *librarySeeds))
 	if testing.Short() {
@@ -114,7 +114,7 @@ func TestForksAreSeenByTheHonest(t *testing.T) {
 }
 
 // TestExpectationsAreEnforced: a run that does not break all that its scenario expects,
-// or that does not show what it was made to show, fails and says what is missing.
+// or that does not show what it was made to show, fails and reports what is missing.
 func TestExpectationsAreEnforced(t *testing.T) {
 	lying := scenario.Scenario{Network: scenario.Network{Anchors: 4}, Cast: []scenario.Role{{Play: []string{"mute"}, Anchors: []int{2, 3}}}, Stop: 3 * time.Second}
 	quiet := scenario.Scenario{Network: scenario.Network{Anchors: 4}, Stop: 3 * time.Second}
@@ -169,8 +169,9 @@ func TestDefaultLiesAllAlong(t *testing.T) {
 	}
 }
 
-// TestNothingIsCountedThatHadNothingToLookAt: what a quiet world cannot break was not
-// looked at, and one node alone has no log to compare and no frame to refuse.
+// TestNothingIsCountedThatHadNothingToLookAt: an invariant that a quiet world cannot
+// break does not count as checked, and one node alone has no log to compare and no
+// frame to refuse.
 func TestNothingIsCountedThatHadNothingToLookAt(t *testing.T) {
 	r := mustRun(t, scenario.Scenario{Network: scenario.Network{Anchors: 4}, Stop: 3 * time.Second})
 	want := []int{Honour, Accountability, Classified, Churn, Standings, Third, Ending, Leases, Motions, Conflicts, Closed, Boxes, Isolation, Handover, Referred, Obeyed, Access}

@@ -12,7 +12,7 @@ import (
 	"github.com/aweigh/aweigh/votes/box"
 )
 
-// fates looks at what all nodes say of motions in the end.
+// fates compares the motions of all nodes in the end.
 func (x *watch) fates(held []*Node, best *Node) {
 	w := x.w
 	for _, n := range held {
@@ -35,8 +35,8 @@ func (x *watch) fates(held []*Node, best *Node) {
 	}
 }
 
-// taken holds a node to what it took, at the end and when it restarts. What the chain
-// has it may have lost: others have it.
+// taken checks that a node still has the ballots that it took, at the end and when it
+// restarts. It may have lost ballots that are on the chain: others have them.
 func (x *watch) taken(n *Node, recorded func(*votes.MotionBallot) bool) {
 	if n.excused() {
 		return
@@ -50,12 +50,12 @@ func (x *watch) taken(n *Node, recorded func(*votes.MotionBallot) bool) {
 	}
 }
 
-// applied holds motions that were open at once, as a node has them, to one change
-// of a key, and the keys to what the motions made of them (P32).
+// applied checks that motions that were open at once, as a node has them, change
+// a key once, and that the keys have the content of the motions (P32).
 func (x *watch) applied(n *Node) {
 	w, r := x.w, &x.motions
 	if n.state().Head().Height+1 != r.next {
-		return // it knows of blocks that nobody else knows to be final
+		return // it knows of blocks that no other node knows to be final
 	}
 	ends := make([]*scope.Ending, len(r.order))
 	for i, p := range r.order {
@@ -101,7 +101,7 @@ func (r *recount) contrary(i, j int, ends []*scope.Ending) bool {
 
 func applies(e *scope.Ending) bool { return e != nil && e.Fate == scope.Carried }
 
-// lacks reports what people still wait for although it must come: a motion that honest
+// lacks reports what voters still wait for although it must come: a motion that honest
 // ballots close, or whose deadline is over, and a ballot that an honest node took, also
 // one that makes no blocks.
 func (x *watch) lacks() string {
@@ -135,7 +135,7 @@ func (x *watch) lacks() string {
 // soon is the time in which a deadline is waited for.
 const soon = 30 * time.Second
 
-// decided reports whether what the honest say closes a motion, whatever others do.
+// decided reports whether the honest ballots close a motion, whatever others do.
 func (x *watch) decided(p *poll) bool {
 	if p.decided == nil {
 		said := make(map[aweigh.Hash]uint8)
@@ -163,7 +163,7 @@ func (r *recount) recorded(b *votes.MotionBallot) bool {
 }
 
 // kept reports whether a ballot that a node took is in its chain, or still there for a
-// block to come, or of one who may not vote on the motion.
+// block to come, or of a key that may not vote on the motion.
 func (x *watch) kept(s *pendingBallot, at *Node) bool {
 	if at.recorded(&s.ballot) || at.holds(&s.ballot) {
 		return true

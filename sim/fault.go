@@ -37,7 +37,7 @@ func (w *World) scheduleFaults() {
 	}
 }
 
-// atEnds lets a fault begin each time that an epoch ends, or a scope is founded.
+// atEnds begins a fault each time that an epoch ends, or a scope is founded.
 func (w *World) atEnds(f scenario.Fault) {
 	on := false
 	fronts := &w.watch.ending.fronts
@@ -61,7 +61,7 @@ func (w *World) atEnds(f scenario.Fault) {
 	})
 }
 
-// begin lets a fault befall the world, for some time, and returns what ends it.
+// begin puts a fault into effect, for some time, and returns the function that ends it.
 func (w *World) begin(f scenario.Fault, lasts time.Duration) (end func()) {
 	nodes := w.struck(f)
 	switch f.Kind {
@@ -87,8 +87,8 @@ func (w *World) begin(f scenario.Fault, lasts time.Duration) (end func()) {
 	return w.diskFault(f, nodes)
 }
 
-// struck is the nodes to which a fault happens, with both faces of those who
-// have two: those named or, if none are, at most a third of all, drawn; of lag as many as the others can do without.
+// struck is the nodes to which a fault happens, with both faces of a node that has two: the named ones or, if none
+// are named, at most a third of all, drawn; of lag as many as the others can do without.
 func (w *World) struck(f scenario.Fault) (nodes []*Node) {
 	if len(f.Nodes) == 0 && f.Kind == "lag" {
 		return w.spare()
@@ -127,7 +127,7 @@ func (w *World) sever(f scenario.Fault, nodes []*Node) (end func()) {
 		}
 		sa, sb := side[a.number()], side[b.number()]
 		if a.liar != nil && sa == 0 || b.liar != nil && sb == 0 {
-			return false // those who lie find a way around, unless they are named
+			return false // liars find a way around, unless they are named
 		}
 		return sa != sb && !(f.OneWay && sb == 1)
 	}
@@ -226,7 +226,7 @@ func (w *World) pause(nodes []*Node) (end func()) {
 	}
 }
 
-// churn lets nodes die and restart.
+// churn makes nodes die and restart.
 func (w *World) churn(nodes []*Node, lasts time.Duration, times int) (end func()) {
 	for range times {
 		n := nodes[w.chance.IntN(len(nodes))]
@@ -271,8 +271,8 @@ func (w *World) tick(f scenario.Fault, nodes []*Node) (end func()) {
 	}
 }
 
-// ahead lets nodes restart with clocks that are ahead, and with right ones in the end. What clients ask for meanwhile
-// is dated by such clocks.
+// ahead restarts nodes with clocks that are ahead, and with right ones in the end. Clients' requests in between are
+// dated by such clocks.
 func (w *World) ahead(f scenario.Fault, nodes []*Node) (end func()) {
 	set := func(by time.Duration) {
 		w.watch.time.lead = by
@@ -294,8 +294,8 @@ func (w *World) ahead(f scenario.Fault, nodes []*Node) (end func()) {
 	}
 }
 
-// crashAtStep lets nodes die between any two effects of their steps, with a chance in
-// parts per million, at most a third of the weight at a time.
+// crashAtStep makes nodes die between any two effects of their steps, with a chance
+// in parts per million, at most a third of the weight at a time.
 func (w *World) crashAtStep(chance int64) {
 	var down uint64
 	for _, n := range w.Nodes {

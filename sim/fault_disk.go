@@ -51,7 +51,7 @@ func (w *World) misfortune(budget uint64) (weight uint64) {
 	return weight
 }
 
-// diskFault lets nodes crash, or their disks fail.
+// diskFault makes nodes crash, or their disks fail.
 func (w *World) diskFault(f scenario.Fault, nodes []*Node) (end func()) {
 	keep := func(n *Node) int {
 		switch f.Keep {

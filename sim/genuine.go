@@ -34,7 +34,8 @@ type signed struct {
 	message []byte
 }
 
-// statement is what an anchor signs, in the encoding of package canon, which package votes does not use for it.
+// statement is the content that an anchor signs, in the encoding of package canon, which package votes does not
+// use for it.
 type statement struct {
 	_       struct{} `cbor:",toarray"`
 	Format  uint16
@@ -101,8 +102,8 @@ func (s *signatures) motionBallot(raw []byte) error {
 	return err
 }
 
-// bundle reports what is wrong with the encoding of a bundle: its author signed it, and who is admitted by it
-// consents.
+// bundle reports what is wrong with the encoding of a bundle: its author signed it, and each anchor that it
+// admits consents.
 func (s *signatures) bundle(raw []byte) error {
 	b, err := forge.OpenBundle(raw)
 	if err != nil {
@@ -144,7 +145,7 @@ func (s *signatures) fault(f votes.Equivocation) error {
 	return s.ballot(y)
 }
 
-// certificate reports what is wrong with a certificate of an epoch: counted afresh, who signed it meets the
+// certificate reports what is wrong with a certificate of an epoch: counted again, its signers meet the
 // rule.
 func (w *World) certificate(d votes.Domain, c quorum.Certificate) error {
 	if int(d.Epoch) >= len(w.epochs) { // no node knows it yet
@@ -188,7 +189,7 @@ func (w *World) certificate(d votes.Domain, c quorum.Certificate) error {
 	return nil
 }
 
-// finality reports what is wrong with what makes a block final.
+// finality reports what is wrong with a Finality.
 func (w *World) finality(f scope.Finality) error {
 	last := f.Header
 	for _, h := range f.Descendants {
@@ -208,8 +209,7 @@ func (w *World) certifies(kind quorum.Kind, h scope.Header, c quorum.Certificate
 	return w.certificate(h.Domain(), c)
 }
 
-// evidence reports what is wrong with what a block carries beside mutations; votes to finalize are left
-// out.
+// evidence reports what is wrong with a block's Evidence; votes to finalize are left out.
 func (s *signatures) evidence(e scope.Evidence) error {
 	for _, f := range e.Proofs {
 		if err := s.fault(f); err != nil {

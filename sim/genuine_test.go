@@ -30,7 +30,7 @@ func (w *World) frames(seen map[string]event, signed map[string]bool) {
 	}
 }
 
-// TestForgeriesAreSeen lets the watch forget which signatures were made: then all that proves something is forged.
+// TestForgeriesAreSeen makes the watch forget which signatures were made: then every proof counts as forged.
 func TestForgeriesAreSeen(t *testing.T) {
 	w := newWorld(t, scenario.Scenario{
 		Network: scenario.Network{Anchors: 5}, Load: scenario.Load{Clients: 4, Writes: 200, Reads: 100}, Stop: 6 * time.Second,

@@ -12,11 +12,11 @@ import (
 	"github.com/aweigh/aweigh/sim/scenario"
 )
 
-// askAgain is how long an anchor waits before it approves once more what was not
-// carried: its node may have died with the approval.
+// askAgain is how long an anchor waits before it approves a motion again that
+// was not carried: its node may have died with the approval.
 const askAgain = time.Second
 
-// government lets the motions of the scenario be asked for.
+// government schedules the motions of the scenario.
 func (w *World) government() {
 	for _, m := range w.Scenario.Govern {
 		if m.Kind == "delegate" {
@@ -34,7 +34,7 @@ func (w *World) government() {
 	}
 }
 
-// decision is what a motion proposes.
+// decision is the decision that a motion proposes.
 func (w *World) decision(m scenario.Motion) scope.Decision {
 	n := w.Nodes[m.Node]
 	switch m.Kind {
@@ -64,7 +64,7 @@ func (w *World) admission(n, sponsor *Node) scope.Decision {
 	return scope.Admission(w.id, *n.key, n.String(), string(n.Peer), sponsor.anchorID())
 }
 
-// approvers are those who approve a motion.
+// approvers are the nodes that approve a motion.
 func (w *World) approvers(m scenario.Motion) (by []*Node) {
 	switch {
 	case m.Kind == "retire":
@@ -88,8 +88,8 @@ func (w *World) sitting() (all []*Node) {
 	return all
 }
 
-// carry lets anchors approve a decision, each with its own key through its own
-// node, and again until the chain has taken it.
+// carry makes anchors approve a decision, each with its own key through its own
+// node, and again until the chain has it.
 func (w *World) carry(d scope.Decision, by []*Node) {
 	for _, n := range by {
 		n.approve(d)
@@ -127,8 +127,8 @@ func (n *Node) approve(d scope.Decision) {
 	ask()
 }
 
-// apply lets a liar ask for a seat, on the surety of sponsor, with the approval of
-// its friends, and of the honest as long as they are fooled.
+// apply makes a liar ask for a seat, on the surety of sponsor, with the approval
+// of its friends, and of the honest as long as they are fooled.
 func (w *World) apply(n, sponsor *Node, friends []*Node) {
 	by := slices.DeleteFunc(slices.Clone(friends), func(f *Node) bool { return f.Face != 0 || w.weight(f) == 0 })
 	if w.welcomed < w.Scenario.Network.Welcome {

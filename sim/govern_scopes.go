@@ -13,12 +13,12 @@ import (
 	"github.com/aweigh/aweigh/trust"
 )
 
-// delegateAgain is how long those who want a scope founded wait before they ask once
-// more: the prefix may belong to another scope by then.
+// delegateAgain is how long the anchors that found a scope wait before they ask
+// again: the prefix may belong to another scope by then.
 const delegateAgain = 2 * time.Second
 
-// delegate lets the anchors of the scope that has a prefix hand it to a scope of its
-// own, and asks for it until that is founded.
+// delegate makes the anchors of the scope that has a prefix hand it to a scope of
+// its own, and asks again until that is founded.
 func (w *World) delegate(m scenario.Motion) {
 	from := w.governing(m.Prefix)
 	if !w.firing || string(from.Genesis.Prefix()) == m.Prefix {

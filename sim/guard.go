@@ -42,7 +42,7 @@ func takes(p *scope.Policy, key string, deletion bool) bool {
 	})
 }
 
-// approve lets the honest anchors approve a motion, each at its own node.
+// approve makes the honest anchors approve a motion, each at its own node.
 func (w *World) approve(m votes.MotionID) {
 	for _, n := range w.sitting() {
 		n.handIn(w.ballotOn(m, votes.Approve, *n.key), true, func(machine.Casting) {})

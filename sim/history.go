@@ -13,7 +13,7 @@ import (
 	"github.com/aweigh/aweigh/scope"
 )
 
-// history is what clients asked and were told.
+// history has the clients' requests and answers.
 type history struct {
 	told      []told
 	outcomes  map[aweigh.Hash]scope.Receipt // of the clients' mutations, as they stood when their block was first final
@@ -70,8 +70,8 @@ func (x *watch) readDone(at *Node, d *deed) {
 	x.w.log(at, "done", "client %d: read %s", d.client, d.key)
 }
 
-// register is the sequential meaning of one key, for porcupine: what is read is
-// what was written last.
+// register is the sequential meaning of one key, for porcupine: a read returns
+// the last write.
 var register = porcupine.Model{
 	Partition: func(ops []porcupine.Operation) [][]porcupine.Operation {
 		byKey := make(map[string][]porcupine.Operation)
@@ -105,8 +105,8 @@ var register = porcupine.Model{
 	},
 }
 
-// settle notes what a block that is final for the first time did for clients:
-// receipts are forgotten once a mutation can no longer be applied.
+// settle notes the effects for clients of a block that is final for the first
+// time: receipts are forgotten once a mutation can no longer be applied.
 func (x *watch) settle(n *Node, height aweigh.Height) {
 	state := n.state()
 	if head := state.Head(); head.Height == height {
@@ -142,13 +142,13 @@ func retraced(s *scope.State, mutation aweigh.Hash, height aweigh.Height) (scope
 	return scope.Receipt{}, false
 }
 
-// linearizable looks whether all that clients were told fits one order in time
+// linearizable checks that all answers to clients fit one order in time
 // (Herlihy and Wing, 1990). A request that was never answered took effect if a
 // final block holds it, and then no later than that was first final.
 func (x *watch) linearizable() {
 	var ops []porcupine.Operation
 	for _, d := range x.deeds {
-		if d.exceeded { // nothing was done, whoever orders it again
+		if d.exceeded { // nothing was done, even if it is ordered again
 			continue
 		}
 		if d.kind == "name" || x.w.governing(d.key).watch.lost { // no register: see watch.names

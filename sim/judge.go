@@ -5,7 +5,7 @@ import (
 	"github.com/aweigh/aweigh/node/machine"
 )
 
-// judged is done, with each answer to a linearizable read held at once to what P23 says: it sees all that was final at
+// judged is done, with each answer to a linearizable read checked at once against P23: it sees all that was final at
 // any honest node before the read began, in the state that all nodes have at its height.
 func (n *Node) judged(done func(machine.Reply)) func(machine.Reply) {
 	x := &n.world.watch

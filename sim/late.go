@@ -15,13 +15,13 @@ type lateness interface {
 	hold(from, to *Node, f *frame) time.Duration
 }
 
-// late is a fault that delays frames by what they are and where they go, so that what is final is known at some nodes
-// long before it is at others.
+// late is a fault that delays frames by kind and destination, so that some nodes learn much earlier than others that
+// a block is final.
 type late struct {
 	w     *World
 	nodes []*Node
 	by    time.Duration
-	news  bool // all but nodes hear late, and only of what is final
+	news  bool // all but nodes get frames late, and only frames about final blocks
 }
 
 // delays begins a fault of kind lag or firsthand. Nodes restart f.Rate times while they read, and read again.
@@ -46,7 +46,7 @@ func (w *World) delays(f scenario.Fault, nodes []*Node, lasts time.Duration) (en
 	}
 }
 
-// restartAndRead restarts a node that runs, and reads at once: answers to what it asked in its earlier life may be on
+// restartAndRead restarts a node that runs, and reads at once: answers to requests of its earlier life may be on
 // their way.
 func (n *Node) restartAndRead() {
 	if n.world.firing && n.machine != nil {
@@ -56,7 +56,8 @@ func (n *Node) restartAndRead() {
 	}
 }
 
-// spare is honest nodes, drawn, without whom the others can make blocks final: as many as there can be.
+// spare is honest nodes, drawn, without which the others can make blocks final: as many as there can
+// be.
 func (w *World) spare() (nodes []*Node) {
 	rule, total := w.rules.Finalize, w.weights.Total()
 	left := total
@@ -82,7 +83,7 @@ func (x *late) hold(from, to *Node, f *frame) time.Duration {
 	switch {
 	case !x.holds(from, to, f):
 		return 0
-	case !x.news && machine.FrameKind(f.raw) == "answer" && x.w.links.IntN(2) == 0: // sooner than what it speaks of
+	case !x.news && machine.FrameKind(f.raw) == "answer" && x.w.links.IntN(2) == 0: // sooner than its block
 		return 0
 	}
 	return x.by

@@ -118,7 +118,7 @@ func TestLeasesAreWatched(t *testing.T) {
 	}
 }
 
-// TestALeaseThatEndsWrongIsSeen tells the watch of ends that are not as promised: lease 1 holds /a, /b and a key
+// TestALeaseThatEndsWrongIsSeen shows the watch ends that are not as promised: lease 1 holds /a, /b and a key
 // whose deletion takes approval, or does not.
 func TestALeaseThatEndsWrongIsSeen(t *testing.T) {
 	const guardedKey = guardedPrefix + "1"

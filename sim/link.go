@@ -10,8 +10,8 @@ import (
 // million is the whole of a Share.
 const million = 1_000_000
 
-// frame is what travels. It is checked once for all who receive it in one epoch:
-// they share a roster, so that the answer is the same for all.
+// frame is a message on a link. It is checked once for all nodes that receive it
+// in one epoch: they share a roster, so that the answer is the same for all.
 type frame struct {
 	raw     []byte
 	hash    aweigh.Hash      // of raw, for the trace; zero until it is needed
@@ -45,7 +45,7 @@ func (w *World) check(from, to *Node, f *frame) (machine.Message, error) {
 	return f.msg, f.err
 }
 
-// wires are the links between all nodes, and what is wrong with them.
+// wires are the links between all nodes, with their faults.
 type wires struct {
 	world   *World
 	model   delayModel
@@ -56,7 +56,7 @@ type wires struct {
 	clogged map[int]int  // nodes, by how many faults
 	held    []event      // frames that wait for a clog to end
 	late    []lateness   // faults that delay frames
-	parted  bool         // somebody was told that another is out of reach
+	parted  bool         // a node learned that another is out of reach
 
 	messages, bytes uint64
 }
@@ -106,7 +106,7 @@ func (w *World) send(from, to *Node, f *frame, wait time.Duration) {
 	}
 }
 
-// arrive lets a frame arrive, unless something is in its way.
+// arrive delivers a frame, unless a fault prevents it.
 func (w *World) arrive(e event) {
 	l, from, to := &w.wires, e.from, e.to
 	if to.machine == nil || len(l.cut) > 0 && l.cut[pair{from.Index, to.Index}] > 0 {
@@ -154,7 +154,7 @@ func (l *wires) block(from, to *Node, on bool) {
 	}
 }
 
-// clog lets what is sent to or from a node wait, or brings it all at once.
+// clog holds back all frames to and from a node, or delivers them at once.
 func (l *wires) clog(n *Node, on bool) {
 	if on {
 		l.clogged[n.Index]++
@@ -177,8 +177,8 @@ func (l *wires) reaches(a, b *Node) bool {
 	return a.machine != nil && b.machine != nil && l.cut[pair{a.Index, b.Index}] == 0 && l.cut[pair{b.Index, a.Index}] == 0
 }
 
-// meet lets a node and all whom it can reach learn that they are connected. Each
-// tells all its parts, wherever the other has one.
+// meet tells a node and all nodes that it can reach that they are connected.
+// Each passes it to all its parts for which the other has one.
 func (l *wires) meet(n *Node) {
 	for i, p := range n.parts {
 		var met []machine.Event
@@ -208,7 +208,7 @@ func (l *wires) greet(n *Node) {
 	n.soon(met...)
 }
 
-// part lets a node and the others learn, or not, that it is out of their reach.
+// part makes a node and the others learn, or not, that it is out of their reach.
 func (l *wires) part(n *Node) {
 	for _, o := range l.world.Nodes {
 		if o != n && o.Peer != n.Peer && o.machine != nil && !l.reaches(n, o) && l.world.links.IntN(2) == 0 {

@@ -50,7 +50,7 @@ func (s *stage) marked() (all []Mark) {
 	return all
 }
 
-// mark keeps a moment of now, if anybody wants it.
+// mark keeps a mark of now, if the options ask for marks.
 func (w *World) mark(m Mark) {
 	if w.marks.most > 0 {
 		m.At, m.Scope = w.Now(), w.number

@@ -29,7 +29,7 @@ func TestAliasesNameOneObjectWhileClientsQuarrel(t *testing.T) {
 	}
 }
 
-// TestAnotherObjectUnderAnAliasIsSeen changes by hand what nodes said before.
+// TestAnotherObjectUnderAnAliasIsSeen changes earlier answers of nodes by hand.
 func TestAnotherObjectUnderAnAliasIsSeen(t *testing.T) {
 	w := newWorld(t, scenario.Scenario{Network: scenario.Network{Anchors: 4}, Load: scenario.Load{Names: 1}})
 	w.writes(t, "a", 3, w.Nodes...)

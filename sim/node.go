@@ -21,7 +21,7 @@ type Node struct {
 	*body
 	world *World
 	Index int // in World.Nodes, of all scopes
-	Face  int // of those who run twice on one key: 0 or 1
+	Face  int // of a node that runs twice on one key: 0 or 1
 	Peer  machine.Peer
 
 	key     *votes.PrivateKey // anchor key; nil for an observer
@@ -43,7 +43,7 @@ type Node struct {
 	woken   bool              // before its alarm, to see whether it has something to do
 	term    term              // where its life is, for the watch
 	opened  int               // of the scope's delegations, those to which this node went along
-	orders  int64             // entries of the lineage above up to the last order of which the machine heard
+	orders  int64             // entries of the lineage above up to the last order that the machine got
 
 	boundary int
 	dead     bool // in the middle of a step
@@ -109,7 +109,7 @@ func (n *Node) honest() bool { return n.liar == nil && !n.faulty }
 // Status is that of the node's machine, which must be up.
 func (n *Node) Status() machine.Status { return n.machine.Status() }
 
-// start makes a machine from what the disk holds.
+// start makes a machine from the disk's content.
 func (n *Node) start() error {
 	m, err := machine.NewMachine(machine.MachineConfig{
 		Network: n.world.network, Key: n.key, Timing: n.world.Scenario.Network.Timing, Life: uint64(n.life) << 32, Bounds: nodeBounds(&n.world.Scenario.Bounds, n.number()),
@@ -129,13 +129,14 @@ func (n *Node) start() error {
 // local is the node's own clock.
 func (n *Node) local() aweigh.Instant { return n.clock.read(n.world.now) }
 
-// Submit lets a client of this node propose a mutation; done is told its outcome,
+// Submit proposes a mutation as a client of this node; done gets its outcome,
 // unless the node dies first. It reports false if the node is down.
 func (n *Node) Submit(m scope.Mutation, done func(machine.Reply)) (id aweigh.Hash, ok bool) {
 	return n.reserve(0, m, done)
 }
 
-// reserve is Submit of a mutation that may cost more than its form allows, by what it reserves.
+// reserve is Submit of a mutation that may cost up to the given units more than its form
+// allows.
 func (n *Node) reserve(units int64, m scope.Mutation, done func(machine.Reply)) (id aweigh.Hash, ok bool) {
 	b, err := scope.SignReserving(units, n.author, n.world.Genesis.Policy.Limits, m)
 	must.OK(err, "signing a bundle")
@@ -156,7 +157,7 @@ func (n *Node) Read(done func(machine.Reply)) bool {
 	return true
 }
 
-// soon lets events happen to this life of the node, at this instant.
+// soon schedules events for this life of the node, at this instant.
 func (n *Node) soon(events ...machine.Event) {
 	life := n.life
 	n.world.At(0, func() {
@@ -278,8 +279,8 @@ func (n *Node) caught() {
 	}
 }
 
-// excused reports whether what holds of the honest need not hold of this node.
-// Once the faulty weigh more than the budget, nobody is excused.
+// excused reports whether the rules for honest nodes do not apply to this node.
+// Once the faulty weigh more than the budget, no node is excused.
 func (n *Node) excused() bool { return !n.honest() && n.world.watch.within }
 
 // fail stops a node whose disk failed, as the real one stops.
@@ -361,7 +362,7 @@ func (n *Node) Send(p machine.Packet) {
 	}
 }
 
-// Gossip implements machine.Host: everyone hears it.
+// Gossip implements machine.Host: all nodes get the frame.
 func (n *Node) Gossip(raw []byte) {
 	if !n.alive() {
 		return
@@ -382,7 +383,7 @@ func (n *Node) say(to *Node, f *frame) {
 	n.world.send(n, to, f, 0)
 }
 
-// frame is the one for raw, which is the same for all to whom it goes.
+// frame is the frame for raw, shared by all its receivers.
 func (n *Node) frame(raw []byte) *frame {
 	if l := n.last; l != nil && len(l.raw) == len(raw) && &l.raw[0] == &raw[0] {
 		return l

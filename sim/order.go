@@ -20,7 +20,7 @@ type Asked struct {
 }
 
 // Order reports why requests fit no order in time (Herlihy and Wing, 1990), "" if they fit one. It is the check
-// of invariant Linearizable for those who drive nodes in another way than a World.
+// of invariant Linearizable for tests that drive nodes in another way than a World.
 func Order(all []Asked) (why string) {
 	ops := make([]porcupine.Operation, len(all))
 	for i := range all {

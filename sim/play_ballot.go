@@ -49,9 +49,9 @@ func (l *liar) buries() bool {
 	return true
 }
 
-// bothways approves and rejects every motion that is open: half of the honest hear
-// the one, half the other, and both hear the rest later, or never. A member goes on
-// when it is barred.
+// bothways approves and rejects every motion that is open: half of the honest get
+// one ballot, half the other, and both get the rest later, or never. A member
+// continues when it is barred.
 type bothways struct {
 	plain
 	done map[bothOn]bool
@@ -103,8 +103,8 @@ func castOf(all ...votes.MotionBallot) *frame {
 	return &frame{raw: machine.Frame(machine.Cast{Ballots: raws})}
 }
 
-// stuff fills the boxes of the others with valid ballots on motions that nobody
-// proposed, up to their bound and beyond.
+// stuff fills the boxes of the others with valid ballots on motions that were
+// never proposed, up to their bound and beyond.
 type stuff struct {
 	plain
 	sent uint64
@@ -173,7 +173,7 @@ func (x *counterfeit) bend(l *liar, out []parcel) []parcel {
 	return out
 }
 
-// ballot makes one, and says what is wrong with it; none if the occasion is not taken.
+// ballot makes one, and returns what is wrong with it; none if the occasion is not taken.
 func (*counterfeit) ballot(l *liar) (raw []byte, what string) {
 	all := l.w.watch.motions.order
 	if len(all) == 0 || len(l.w.polls.voters) == 0 || !l.may() {
@@ -199,8 +199,8 @@ func (*counterfeit) ballot(l *liar) (raw []byte, what string) {
 	return b.Encode(), what
 }
 
-// repeatVotes breaks meetings of ballot boxes: with messages that are cut short or
-// changed, that nobody asked for, or in the wrong part.
+// repeatVotes disturbs the reconciliation of ballot boxes: with messages that are
+// cut short or changed, unrequested, or in the wrong part.
 type repeatVotes struct{ heard [][]byte }
 
 func (x *repeatVotes) hear(l *liar, _ *Node, f *frame) bool {

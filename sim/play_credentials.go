@@ -14,10 +14,10 @@ import (
 	"github.com/aweigh/aweigh/votes"
 )
 
-// forging spoils what proves something, in every kind of message: it keeps what passes by, and sends it changed by
-// the operators of package forge. It does so with what its members' machines send, in place of that or besides; with
-// what others said, to those that know the genuine message and to those that do not yet; with blocks of its own; and
-// as a client whose requests are not in order.
+// forging spoils the proofs in every kind of message: it keeps messages that pass by, and sends them changed by the
+// operators of package forge. It forges messages of its members' machines, in place of them or besides; messages of
+// others, to nodes that have the genuine message and to nodes that do not yet; blocks of its own; and requests, as a
+// client.
 type forging struct {
 	kit    forge.Kit
 	heard  map[string][]*frame    // by kind, the newest last
@@ -26,7 +26,7 @@ type forging struct {
 	sent   uint64
 }
 
-// rare are the kinds of messages that are sent to one who asks: forgers send several forgeries of each.
+// rare are the kinds of messages that are sent on request only: forgers send several forgeries of each.
 var rare = []string{"answer", "block", "blocks"}
 
 // mostHeard bounds the frames of one kind that a forger keeps.
@@ -203,7 +203,8 @@ func (x *forging) block(l *liar, p machine.Proposal) *frame {
 	return &frame{raw: machine.Frame(p), forged: true}
 }
 
-// attendance is a member's proposal that records a vote to finalize of one who is not known to have given it.
+// attendance is a member's proposal that records a vote to finalize of an anchor that is not known to have
+// cast it.
 func (x *forging) attendance(l *liar, p machine.Proposal) *frame {
 	var some []scope.Attended
 	if l.n.disk.planted { // what fails is for the machine
@@ -226,7 +227,7 @@ func (x *forging) attendance(l *liar, p machine.Proposal) *frame {
 	return &frame{raw: machine.Frame(l.propose(p)), forged: true}
 }
 
-// serve hands out what a member's blocks hold and no other node has.
+// serve hands out bundles and blocks of a member that no other node has.
 func (x *forging) serve(l *liar, to *Node, want machine.Want) {
 	give := func(content any) {
 		l.sendFrame(to, &frame{raw: machine.Frame(content), forged: true})
@@ -266,7 +267,7 @@ func (x *forging) certify(l *liar) {
 	}
 }
 
-// ask submits, as a client, what is signed and not in order.
+// ask submits, as a client, bundles that are signed and invalid.
 func (x *forging) ask(l *liar) {
 	x.sent++
 	nonce := binary.BigEndian.AppendUint64(nil, x.sent)

@@ -100,7 +100,7 @@ func (x *flood) tick(l *liar) {
 			b, err := scope.Sign(l.n.author, l.w.Genesis.Policy.Limits, l.w.mutation(t, some[:16]))
 			must.OK(err, "signing a bundle")
 			l.send(to, machine.RawBundle(b.Raw()))
-		case 1: // a valid ballot for a view that nobody is in
+		case 1: // a valid ballot for a view that no node is in
 			l.send(to, l.sign(quorum.Subject{Kind: quorum.Nullify, View: v + aweigh.View(2+l.rand.IntN(100))}))
 		case 2, 3, 4:
 			l.send(to, machine.Offer{Domain: l.domain(), View: 1, Height: aweigh.Height(x.sent)})
@@ -139,7 +139,7 @@ func (x *stale) bend(l *liar, out []parcel) []parcel {
 	return out
 }
 
-// hear keeps final blocks from those that catch up, or says that there are none.
+// hear keeps final blocks from nodes that catch up, or answers that there are none.
 func (x *stale) hear(l *liar, from *Node, f *frame) bool {
 	if _, ok := f.open().(machine.CatchUp); !ok || l.friend(from) || l.has("rewrite") { // which answers in its own way
 		return true
@@ -151,7 +151,7 @@ func (x *stale) hear(l *liar, from *Node, f *frame) bool {
 	return false
 }
 
-// old is an answer with the genesis or with what was true in an epoch before, in place of one.
+// old is an answer with the genesis, or with the state of an epoch before, in place of one.
 func (x *stale) old(l *liar, a machine.Answer) machine.Answer {
 	if n := len(x.pledges); n == 0 || x.pledges[n-1].Header.Epoch < a.Header.Epoch {
 		x.pledges = append(x.pledges, a)

@@ -9,11 +9,11 @@ import (
 	"github.com/aweigh/aweigh/votes"
 )
 
-// equivocate tells each half of the others something else: of two blocks that
+// equivocate sends each half of the others something else: of two blocks that
 // members propose in one view, each half gets one, and each gets the coalition's
-// votes for its own. In views of others it contradicts its votes as well, but for a
-// coalition that is cast to be too heavy (Role.Weight "over"): that one gives nothing
-// away, and keeps to the story once there are two blocks, see tale.
+// votes for its own. In views of others it contradicts its votes as well, except a
+// coalition that is cast to be too heavy (Role.Weight "over"): that one stays hidden,
+// and keeps to the story once there are two blocks, see tale.
 type equivocate struct{ plain }
 
 func (e *equivocate) bend(l *liar, out []parcel) []parcel {
@@ -23,7 +23,7 @@ func (e *equivocate) bend(l *liar, out []parcel) []parcel {
 	if !l.may() {
 		return out
 	}
-	other := make(map[*frame]*frame) // what the victims get in its place
+	other := make(map[*frame]*frame) // the frame that the victims get in its place
 	return slices.DeleteFunc(out, func(x parcel) bool { return e.instead(l, x, other) })
 }
 
@@ -38,7 +38,7 @@ func (e *equivocate) instead(l *liar, x parcel, other map[*frame]*frame) bool {
 	return true
 }
 
-// lie is the contradiction to a frame, nil if there is none to tell.
+// lie is the contradiction to a frame, nil if there is none.
 func (e *equivocate) lie(l *liar, f *frame, made map[*frame]*frame) (aweigh.View, *frame) {
 	switch c := f.open().(type) {
 	case votes.Ballot:
@@ -98,7 +98,7 @@ func (l *liar) propose(p machine.Proposal) machine.Proposal {
 	return p
 }
 
-// hear keeps from the machine what was signed behind its back, which would
+// hear keeps from the machine the signatures made behind its back, which would
 // silence it (P9).
 func (e *equivocate) hear(l *liar, _ *Node, f *frame) bool {
 	if l.tells() && l.behind(f) {
@@ -108,8 +108,8 @@ func (e *equivocate) hear(l *liar, _ *Node, f *frame) bool {
 	return !ok || b.Anchor != l.n.anchorID()
 }
 
-// fork lets the two faces of every member talk to one half of the honest each,
-// so that each half sees a coalition that agrees with it.
+// fork connects each of the two faces of every member to one half of the
+// honest, so that each half sees a coalition that agrees with it.
 type fork struct{ plain }
 
 func (*fork) bend(l *liar, out []parcel) []parcel {
@@ -123,7 +123,7 @@ func (*fork) bend(l *liar, out []parcel) []parcel {
 
 func (*fork) hear(l *liar, from *Node, _ *frame) bool { return l.sameSide(from) }
 
-// twins bend nothing: to run twice is all. A lie is what the second face signs.
+// twins change no frame: they only run twice. A lie is a signature of the second face.
 type twins struct{ plain }
 
 func (*twins) bend(l *liar, out []parcel) []parcel {
@@ -148,7 +148,7 @@ func (l *liar) sameSide(n *Node) bool {
 }
 
 // rival proposes, when a member leads, another block on the parent of the last
-// one that anybody proposed, as if that one had been given up (against P12).
+// proposed one, as if that one had been given up (against P12).
 type rival struct {
 	plain
 	last machine.Proposal // seen

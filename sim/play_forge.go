@@ -10,7 +10,7 @@ import (
 	"github.com/aweigh/aweigh/votes"
 )
 
-// garbage proposes invalid blocks, and sends frames that nobody can read.
+// garbage proposes invalid blocks, and sends unreadable frames.
 type garbage struct{ plain }
 
 func (g *garbage) bend(l *liar, out []parcel) []parcel {
@@ -87,7 +87,7 @@ func (g *garbage) tick(l *liar) {
 	}
 }
 
-// replay sends again what anybody ever sent.
+// replay sends again frames that any node ever sent.
 type replay struct {
 	plain
 	seen []*frame
@@ -192,7 +192,7 @@ func (s *slander) tick(l *liar) {
 }
 
 // certificate puts together what the coalition's own keys allow, and now and
-// then a name that signed nothing.
+// then the name of an anchor that did not sign.
 func (l *liar) certificate(s quorum.Subject, victim *Node) quorum.Certificate {
 	c := quorum.Certificate{Subject: s}
 	for _, m := range l.members {

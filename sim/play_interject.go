@@ -4,14 +4,14 @@ import (
 	"github.com/aweigh/aweigh/node/machine"
 )
 
-// interject proposes out of turn: when it hears a leader's block, it proposes one of the
-// same content, in its own name, to all that may not have heard of the leader's.
+// interject proposes out of turn: when it gets a leader's block, it proposes one of the
+// same content, in its own name, to all that may not have the leader's.
 type interject struct {
 	plain
 	had map[turn]bool
 }
 
-// turn is a view in which a member had its say.
+// turn is a view in which a member interjected.
 type turn struct {
 	by *Node
 	at place

@@ -44,7 +44,7 @@ func (*withhold) bend(l *liar, out []parcel) []parcel {
 	})
 }
 
-// mute says nothing to anyone outside of the coalition.
+// mute sends nothing to nodes outside of the coalition.
 type mute struct{ plain }
 
 func (*mute) bend(l *liar, out []parcel) []parcel {
@@ -76,7 +76,7 @@ func (*delayed) bend(l *liar, out []parcel) []parcel {
 	return out
 }
 
-// censor drops what its victims' clients submit, and what the victims ask.
+// censor drops the submissions of its victims' clients, and the victims' requests.
 type censor struct{ plain }
 
 func (*censor) hear(l *liar, from *Node, f *frame) bool {
@@ -120,7 +120,7 @@ func (*defeat) tick(l *liar) {
 	}
 }
 
-// amnesia restarts without a record of what was signed.
+// amnesia restarts without a record of its signatures.
 type amnesia struct{ plain }
 
 func (*amnesia) tick(l *liar) {

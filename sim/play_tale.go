@@ -59,8 +59,8 @@ func (l *liar) discreet(x parcel) *frame {
 	return &frame{raw: machine.Frame(kept)}
 }
 
-// behind reports whether a frame shows the member's own machine what it signed behind
-// its back, or what the victims were told.
+// behind reports whether a frame shows the member's own machine a signature made
+// behind its back, or the story told to the victims.
 func (l *liar) behind(f *frame) bool {
 	shows := func(by aweigh.AnchorID, s quorum.Subject) bool {
 		two, ok := l.twoFor[s.View]

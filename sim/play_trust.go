@@ -13,8 +13,8 @@ import (
 )
 
 // omit keeps its victims' ballots out of the record: a member's machine never
-// sees them, so that the blocks that it proposes reconcile others only (P27). No
-// ballot of its own is a lie, and nobody can prove anything.
+// sees them, so that the blocks that it proposes reconcile others only (P27).
+// None of its ballots is a lie, so there is no proof of a fault.
 type omit struct{ plain }
 
 func (*omit) hear(l *liar, _ *Node, f *frame) bool {
@@ -70,8 +70,8 @@ func (x *sybil) mayAsk(l *liar, m *Node) bool {
 }
 
 // whitewash leaves when its trust has fallen by a quarter, and applies again: as
-// another identity of the coalition if one is left, otherwise as itself. Somebody
-// honest stands surety, as long as the honest are fooled.
+// another identity of the coalition if one is left, otherwise as itself. An
+// honest anchor stands surety, as long as the honest are fooled.
 type whitewash struct {
 	sybil
 	best map[*Node]trust.Score
@@ -129,8 +129,8 @@ func (x *farm) tick(l *liar) {
 }
 
 // usurp makes other ends of past epochs with the keys that sat in them: the next
-// epoch is to be the coalition's own. It sends them to anyone, above all to those
-// who catch up.
+// epoch is to be the coalition's own. It sends them to all nodes, above all to
+// those that catch up.
 type usurp struct{ plain }
 
 func (x *usurp) tick(l *liar) {
@@ -160,8 +160,8 @@ func (x *usurp) hear(l *liar, from *Node, f *frame) bool {
 	return false
 }
 
-// usurpView is far above all views that are in use, so that nobody has signed
-// anything else in it.
+// usurpView is far above all views that are in use, so that no anchor has
+// signed another subject in it.
 const usurpView = 1 << 40
 
 // forge makes a block that ends an epoch at a height, 0 for its first one, and hands
@@ -205,7 +205,7 @@ func (x *usurp) forge(l *liar, at aweigh.Epoch, height aweigh.Height) (*scope.Bl
 }
 
 // shirk keeps its ballots to finalize to itself, and certificates that hold them:
-// it follows, leads, and lets the others decide.
+// it follows, leads, and leaves decisions to the others.
 type shirk struct{ plain }
 
 func (*shirk) bend(l *liar, out []parcel) []parcel {

@@ -63,7 +63,7 @@ func (n *Node) probe() {
 	}
 }
 
-// readNow makes a linearizable read. What it finds is one more request in the history, if the node's scope decides
+// readNow makes a linearizable read. It is one more request in the history, if the node's scope decides
 // about the key.
 func (n *Node) readNow() {
 	w := n.world

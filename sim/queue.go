@@ -74,8 +74,7 @@ func (q *queue) pop() event {
 	return q.near.pop()
 }
 
-// heap is a heap of events, the next one first, in which everyone has four
-// below.
+// heap is a heap of events, the next one first, with four children each.
 type heap []event
 
 func (h *heap) push(e event) {

@@ -13,7 +13,7 @@ import (
 )
 
 // recount follows all motions through the final blocks, by the words of P28 to P34
-// and in numbers of any size, and holds what nodes say of them against it.
+// and in numbers of any size, and compares the nodes' motions with it.
 type recount struct {
 	all   map[votes.MotionID]*poll
 	order []*poll          // as they opened
@@ -70,7 +70,7 @@ func (x *watch) follow(n *Node, height aweigh.Height) {
 	}
 }
 
-// block does to the polls what a block does to motions, and compares.
+// block applies a block to the polls, and compares them with the node's motions.
 func (x *watch) block(n *Node, state *scope.State, b *scope.Block) {
 	r, h := &x.motions, &b.Header
 	for _, p := range r.order {
@@ -114,8 +114,8 @@ func (x *watch) block(n *Node, state *scope.State, b *scope.Block) {
 	}
 }
 
-// opens takes up a motion that a mutation opened. Who may vote, with which weight,
-// and what carries it is reckoned from the epoch alone.
+// opens takes up a motion that a mutation opened. Its voters, their weights and
+// its rule are computed from the epoch alone.
 func (x *watch) opens(n *Node, state *scope.State, m *scope.CheckedMutation, code scope.Code, h *scope.Header) {
 	w, r := x.w, &x.motions
 	var puts, drops []string
@@ -192,14 +192,14 @@ func (x *watch) voted(p *poll, on []votes.MotionBallot, h *scope.Header) {
 	}
 }
 
-// both is what one says who says both things.
+// both is the mark of a voter that cast both votes.
 const both = 1<<votes.Approve | 1<<votes.Reject
 
 // verdict counts afresh: Carried, Rejected, or 0.
 func (p *poll) verdict(said map[aweigh.Hash]uint8) scope.Fate {
 	yes, left := new(big.Int), new(big.Int) // weight that approves, and that still could
 	yesAnchors, leftAnchors := 0, 0
-	missing, lost := false, false // of those without whom nothing is carried
+	missing, lost := false, false // of the voters that are required
 	for id, s := range p.voters { // order-free: sums
 		approves, may := said[id] == 1<<votes.Approve, said[id]&(1<<votes.Reject) == 0
 		if approves {
@@ -259,8 +259,7 @@ func (*recount) close(p *poll, f scope.Fate, at aweigh.Height) {
 	p.fate, p.closed = f, at
 }
 
-// compare holds what a node's state says of a motion against the recount as of a
-// height.
+// compare compares a motion in a node's state with the recount as of a height.
 func (x *watch) compare(n *Node, state *scope.State, p *poll, at aweigh.Height) {
 	mo, end, err := state.Motion(p.id)
 	must.OK(err, "reading a motion")

@@ -8,7 +8,8 @@ import (
 	"github.com/aweigh/aweigh/node/machine"
 )
 
-// requestID names what a node's reply is about: a mutation, or the number of a read or of ballots handed in.
+// requestID names the subject of a node's reply: a mutation, or the number of a read or of ballots handed
+// in.
 type requestID struct {
 	mutation aweigh.Hash
 	number   uint64
@@ -23,7 +24,7 @@ type request struct {
 	done  func(machine.Reply)
 }
 
-// expect lets done hear the reply to a question that the node's machine is about to be asked.
+// expect registers done for the reply to a request that the node's machine is about to get.
 func (n *Node) expect(r request) {
 	r.at = n.world.Now()
 	n.requests[r.requestID] = &r

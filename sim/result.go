@@ -25,11 +25,11 @@ type Result struct {
 	Refused  []Count // frames that honest nodes refused, by reason
 
 	Executed   uint64  // mutations whose outcomes the model of execution reckoned, and compared
-	Unmodelled []Count // what it took from nodes instead, by kind
+	Unmodelled []Count // outcomes that it took from nodes instead, by kind
 
-	Proven []int  // anchors whose faults stand proven in a final block
+	Proven []int  // anchors whose faults are proven in a final block
 	Liars  []int  // anchors that play a role
-	Faulty uint64 // weight of anchors that lie or whose disks do, of Total, in the epoch in which it was most; Budget of it does no harm
+	Faulty uint64 // weight of liars and lying disks, of Total, where it was most; Budget is harmless
 	Budget uint64
 	Total  uint64
 
@@ -50,16 +50,15 @@ type Result struct {
 
 // Failed reports whether the run is one to look at: an invariant broke that the
 // scenario does not expect to break, one did not that it does expect to break,
-// progress was possible and did not come, or the run does not show what it was made
-// to show.
+// progress was possible and did not come, or the run misses a goal of its scenario.
 func (r *Result) Failed() bool { return r.Failure() != "" }
 
 // Failure is why the run failed, in one line; "" if it did not.
 func (r *Result) Failure() string {
 	expect := r.Scenario.Expect
 	for _, b := range r.Broken {
-		// What follows from a broken promise is not held against the run, but that it can
-		// be told who broke it is promised in that case above all.
+		// Effects of a broken promise do not count against the run. One exception: even
+		// then, the evidence must name the anchors that broke it.
 		if len(expect) == 0 || b.Invariant == scenario.Invariants[Accountability].Name && !slices.Contains(expect, b.Invariant) {
 			return b.String()
 		}
@@ -77,8 +76,8 @@ func (r *Result) Failure() string {
 	return ""
 }
 
-// Culprit is the breach to look at: the first one, or of those expected the first
-// one of the invariant that the scenario names first. It is nil if there is none.
+// Culprit is the breach to look at: the first one, or, if breaches are expected, the
+// first one of the invariant that the scenario names first. It is nil if there is none.
 func (r *Result) Culprit() *Breach {
 	if len(r.Scenario.Expect) == 0 && len(r.Broken) > 0 {
 		return &r.Broken[0]
@@ -106,7 +105,7 @@ func (r *Result) unbroken() (names []string) {
 func (r *Result) Stuck() bool { return r.Healed.Possible && !r.Healed.Reached }
 
 // missing are the goals that the scenario names and that were not reached, and the
-// plays of its cast that told no lie. A scenario that names no goals shows what it shows.
+// plays of its cast that told no lie. A scenario that names no goals misses none.
 func (r *Result) missing() (what []string) {
 	if len(r.Scenario.Shows) == 0 {
 		return nil
@@ -143,10 +142,10 @@ type Verdict struct {
 	Broken    uint64
 }
 
-// Looked reports whether the run says anything of the invariant.
+// Looked reports whether the run checked the invariant.
 func (v Verdict) Looked() bool { return v.Checks > 0 || v.Broken > 0 }
 
-// Unlooked are the invariants of which a run says nothing, in their order: nothing in it
+// Unlooked are the invariants that a run did not check, in their order: nothing in it
 // could have broken them.
 func Unlooked(all []Verdict) (names []string) {
 	for _, v := range all {

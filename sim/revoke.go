@@ -10,15 +10,15 @@ import (
 	"github.com/aweigh/aweigh/sim/scenario"
 )
 
-// revoke lets the anchors of the scope above order that others shall govern one that was
-// delegated, and asks for it until that is ordered.
+// revoke makes the anchors of the scope above order another government for a delegated
+// scope, and asks again until that is ordered.
 func (w *World) revoke(m scenario.Motion) {
 	if !w.firing {
 		return
 	}
 	c := w.governing(m.Prefix)
 	if string(c.Genesis.Prefix()) != m.Prefix {
-		w.At(delegateAgain, func() { w.revoke(m) }) // nobody has founded it yet
+		w.At(delegateAgain, func() { w.revoke(m) }) // not founded yet
 		return
 	}
 	if m.Mode == "" {
@@ -38,7 +38,7 @@ func (w *World) revoke(m scenario.Motion) {
 // above is the world of the scope that delegated to this one.
 func (w *World) above() *World { return w.find(w.Genesis.Descent.Parent) }
 
-// heard tells a part what its node knows of the orders of the scope above.
+// heard gives a part the orders of the scope above that its node knows.
 func (n *Node) heard(r *scope.Revocation) {
 	if r == nil || n.machine == nil {
 		return
@@ -81,8 +81,8 @@ func (x *standing) yields(w *World, n *Node, e *scope.Epoch) bool {
 	return true
 }
 
-// mutiny tells its members of an order that the scope above never gave: they alone shall
-// govern. Their machines obey it, and propose to.
+// mutiny gives its members an order that the scope above never gave: they alone govern.
+// Their machines obey it, and propose it.
 type mutiny struct {
 	plain
 	told map[*Node]int // lives in which each was told

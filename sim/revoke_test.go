@@ -31,8 +31,8 @@ func TestRevokedScopesObey(t *testing.T) {
 	}
 }
 
-// TestObeyedCanBreak has the machines of honest nodes told, by hand, of what was never ordered,
-// and the orders changed that they are held against.
+// TestObeyedCanBreak gives the machines of honest nodes, by hand, orders that were never given,
+// and changes the orders that they are compared with.
 func TestObeyedCanBreak(t *testing.T) {
 	const notice = time.Second
 	for name, c := range map[string]struct {

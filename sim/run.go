@@ -15,12 +15,12 @@ import (
 	"github.com/aweigh/aweigh/sim/scenario"
 )
 
-// Options say what to keep of a run besides its Result.
+// Options choose what to keep of a run besides its Result.
 type Options struct {
 	Trace    io.Writer      // one readable line per event; nil: none
 	Marks    int            // keep at most so many marks of events, and as many of messages, in each scope
 	Progress func(Progress) // called now and then
-	// States is told of each state of votes in the root scope, by a name that similar ones share, and how many bytes of
+	// States gets each state of votes in the root scope, by a name that similar ones share, and how many bytes of
 	// the schedule were used until then.
 	States func(state uint64, used int)
 }
@@ -92,8 +92,8 @@ const mostWishes = 8
 // wishAgain is after how long a node is asked again for a write that is not final.
 const wishAgain = 10 * time.Second
 
-// core is the honest nodes; lacks names a kind of vote for which they have not
-// the weight that its rule asks, 0 if there is none.
+// core is the honest nodes; lacks is a kind of vote for which they lack the
+// weight that its rule requires, 0 if there is none.
 func (w *World) core() (core []*Node, lacks quorum.Kind) {
 	var weight uint64
 	anchors := 0
@@ -129,9 +129,9 @@ func (w *World) wish() *healChecks {
 	return x
 }
 
-// ask asks a node for a write, and for another one while none is final, as clients do. Where the scope's time is ahead, a
-// write may have been dated before that was known, or the node may not know it yet: one is never ordered, and
-// the other is refused.
+// ask asks a node for a write, and for another one while none is final, as clients do. Where the scope's time is
+// ahead, a write may have an old date, so that it is never ordered, or the node may not know the time yet, so that it
+// is refused.
 func (x *healChecks) ask(n *Node) {
 	w := x.w
 	t := scope.Txn{Success: []scope.Op{{Kind: scope.OpPut, Key: []byte(w.key("healed")), Value: []byte(n.root().String())}}}
@@ -155,7 +155,7 @@ func (x *healChecks) met() bool {
 			return false
 		}
 	}
-	if x.reach == 0 { // who floods may keep the chain growing for ever
+	if x.reach == 0 { // a flood may keep the chain growing for ever
 		for _, n := range x.core {
 			x.reach = max(x.reach, n.Height)
 		}

@@ -11,7 +11,7 @@ import (
 )
 
 // grow opens the node's parts in the scopes that one of its own has founded since,
-// and in those below, and tells them what theirs has ordered.
+// and in those below, and gives them the orders of theirs.
 func (n *Node) grow() {
 	if n.machine == nil {
 		return
@@ -118,7 +118,7 @@ func (n *Node) part(key string) *Node {
 	return p
 }
 
-// find is the world of a scope, nil if nobody has founded it.
+// find is the world of a scope, nil if it is not founded.
 func (w *World) find(id aweigh.ScopeID) *World {
 	for _, c := range w.scopes {
 		if c.id == id {

@@ -46,7 +46,8 @@ func (x *script) next(from, to *Node, f *frame) scenario.Fate {
 	return fate
 }
 
-// restart lets a node die, and start again after a while, unless those that are up could not decide.
+// restart makes a node die, and start again after a while, unless those that are up could not
+// decide.
 func (x *script) restart(n *Node, after time.Duration) {
 	w := x.w
 	weight, total := w.weight(n), w.weights.Total()

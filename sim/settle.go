@@ -7,8 +7,8 @@ import (
 	"github.com/aweigh/aweigh/scope"
 )
 
-// settling is a healed world before anything new is asked of it: what was asked before has to be answered without
-// help. Only scopes in which the honest have the weight for every rule are held to it.
+// settling is a healed world before any new request: earlier requests must be answered without help. This is
+// checked only for scopes in which the honest have the weight for every rule.
 type settling []*World
 
 // settling is the scopes of the world that have to settle, none if the root scope has not.
@@ -65,7 +65,8 @@ func (s settling) demand(within time.Duration) {
 	}
 }
 
-// pass lets virtual time pass: at most so much, until done, and no longer than there is something to learn.
+// pass advances virtual time: at most so much, until done, and no longer than the run can still show
+// something.
 type pass func(within time.Duration, done func() bool) error
 
 // settle waits until all that was asked is answered, and demands it.
@@ -78,9 +79,8 @@ func (w *World) settle(pass pass) error {
 	return err
 }
 
-// healing ends all faults, and waits for what must come of that: first what was asked before is answered, then writes
-// at many nodes are done and all nodes have them; then, if no anchor lies, there is rest, and what is asked after that
-// is answered.
+// healing ends all faults, and waits for the effects: first earlier requests are answered, then writes at many nodes
+// are done and all nodes have them; then, if no anchor lies, there is rest, and later requests are answered.
 func (w *World) healing(pass pass) (h Healing, err error) {
 	h.Asked = true
 	w.heal()
@@ -101,7 +101,7 @@ func (w *World) healing(pass pass) (h Healing, err error) {
 		return h, nil
 	}
 	w.watch.reach("healed")
-	if len(w.Scenario.Cast) > 0 || w.Scenario.LyingDisk() { // liars let nothing rest, and wake whom they like
+	if len(w.Scenario.Cast) > 0 || w.Scenario.LyingDisk() { // liars may wake any node at any time
 		return h, nil
 	}
 	if err = w.rest(pass); err != nil {
@@ -115,7 +115,7 @@ func (w *World) healing(pass pass) (h Healing, err error) {
 // more than one frame each in a second.
 const restWithin = 30 * time.Second
 
-// rest lets a healed world come to rest (P18). With other bounds, nodes may ask each other more often.
+// rest waits until a healed world rests (P18). With other bounds, nodes may ask each other more often.
 func (w *World) rest(pass pass) (err error) {
 	if w.Scenario.Bounds.Node != (machine.Bounds{}) {
 		return nil
@@ -135,7 +135,7 @@ func (w *World) rest(pass pass) (err error) {
 	return nil
 }
 
-// askLast asks two honest nodes for a read and a write when nothing else happens that could wake who waits.
+// askLast asks two honest nodes for a read and a write when no other event could wake a waiting node.
 func (w *World) askLast() {
 	core, _ := w.core()
 	some := func() *Node { return core[w.probes.rand.IntN(len(core))] }

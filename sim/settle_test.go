@@ -37,7 +37,7 @@ func TestRequestsWithoutReplyAreSeen(t *testing.T) {
 	}
 }
 
-// TestNetworksThatDoNotRestAreSeen lets a node ask for one block again and again.
+// TestNetworksThatDoNotRestAreSeen: a node asks for one block again and again.
 func TestNetworksThatDoNotRestAreSeen(t *testing.T) {
 	for _, every := range []time.Duration{time.Hour, 10 * time.Millisecond} {
 		w := healedWorld(t)

@@ -12,16 +12,16 @@ import (
 	"github.com/aweigh/aweigh/sim/scenario"
 )
 
-// TestMain lets worlds, which are small and make much garbage, fill more memory before it is collected, as the
-// program's own runs may.
+// TestMain sets a higher memory limit before garbage is collected, as the program's own runs may: worlds are
+// small and make much garbage.
 func TestMain(m *testing.M) {
 	debug.SetGCPercent(400)
 	debug.SetMemoryLimit(1 << 30)
 	os.Exit(m.Run())
 }
 
-// runs are what came of scenarios, by their text without what they are to show; started is how many there are, of
-// which mostShared at most stay in memory.
+// runs are the results of scenarios, by their text without goals; started is how many there are, of which
+// mostShared at most stay in memory.
 var (
 	runs    sync.Map
 	started atomic.Int64

@@ -18,10 +18,10 @@ type EpochRecord struct {
 	At     time.Duration // when the first honest node began it
 	Height aweigh.Height // of the block that it starts from
 	Total  uint64        // weight
-	Liars  uint64        // of it, of those who play a role
+	Liars  uint64        // of it, of the nodes with a role
 	Heads  int           // anchors that weigh something
 	Lying  int           // of them
-	Seats  []SeatRecord  // of all who have a standing, by node
+	Seats  []SeatRecord  // of all nodes with a standing
 }
 
 // SeatRecord is what one anchor is in one epoch.
@@ -39,7 +39,7 @@ type standing struct {
 	ledger trust.Ledger // at the start of the newest epoch
 	few    bool         // liars began below a quarter of weight and heads
 	scores map[int]trust.Score
-	obeyed int64 // as scope.Head says
+	obeyed int64 // as in scope.Head
 }
 
 func (x *standing) open(w *World) {
@@ -55,8 +55,8 @@ func (x *standing) open(w *World) {
 // score is an anchor's at the start of the newest epoch.
 func (x *standing) score(n *Node) trust.Score { return x.scores[n.number()] }
 
-// seat is what the newest epoch says of a node's anchor; ok is false if it never
-// was one.
+// seat is the seat of a node's anchor in the newest epoch; ok is false if it
+// never had one.
 func (x *standing) seat(n *Node) (s SeatRecord, ok bool) {
 	seats := x.epochs[len(x.epochs)-1].Seats
 	i := slices.IndexFunc(seats, func(s SeatRecord) bool { return s.Node == n.number() })
@@ -101,7 +101,7 @@ func (x *standing) enter(w *World, n *Node, e *scope.Epoch) {
 	w.watch.judged(n, was, e, before, l)
 	w.watch.effects(n, e, before, l)
 	again := slices.Equal(e.Terms().Weights, was.Terms().Weights)
-	if !again { // where nobody can be weighed anew, weights stay, whatever they are
+	if !again { // where no anchor can be weighed again, weights stay, whatever they are
 		why := overCap(e, l)
 		w.holds(Caps, n, why == "", "epoch %d: %s", e.Number, why)
 		why = overChurn(was, e, l)
@@ -139,8 +139,8 @@ func (x *standing) goals(w *World, old trust.Standing, known bool, s trust.Stand
 	}
 }
 
-// overCap says who weighs more than the policy's caps allow, "" if nobody does.
-// It counts anew what package trust computes.
+// overCap names the anchors that weigh more than the policy's caps allow, "" if
+// none does. It computes the weights of package trust again.
 func overCap(e *scope.Epoch, l trust.Ledger) string {
 	p, w := e.Policy.Trust, e.Roster.Weights
 	share := p.ShareOf(w.Len())
@@ -151,7 +151,7 @@ func overCap(e *scope.Epoch, l trust.Ledger) string {
 			return fmt.Sprintf("%s weighs %d of %d, more than %s", s.Anchor.Short(), s.Weight, w.Total(), share)
 		}
 		st, _ := l.Standing(s.Anchor)
-		groups[st.Sponsor] += s.Weight // founders have none
+		groups[st.Sponsor] += s.Weight // founders have no sponsor
 		heads[st.Sponsor]++
 	}
 	// The cap of sponsors gives way where the others cannot make up the rest. It is
@@ -171,9 +171,9 @@ func overCap(e *scope.Epoch, l trust.Ledger) string {
 	return ""
 }
 
-// overChurn says by how much the weights of those who stay changed more than the
-// policy allows, "" if they did not. Weights that came to break a cap because
-// others left, or because the policy is another, may change by more.
+// overChurn reports by how much the weights of the remaining anchors changed
+// more than the policy allows, "" if they did not. Weights above a cap, because
+// others left or the policy changed, may change by more.
 func overChurn(was, e *scope.Epoch, l trust.Ledger) string {
 	p := e.Policy.Trust
 	var sum, fresh uint64

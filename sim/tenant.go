@@ -30,7 +30,7 @@ func (w *World) tenants(hosts []*Node) {
 	}
 }
 
-// ask proposes a mutation, and hears of it if it applied.
+// ask proposes a mutation, and gets the answer if it applied.
 func (t *leaseClient) ask(class scope.Class, content any, then func(machine.Reply)) {
 	t.made++
 	nonce := binary.BigEndian.AppendUint64(fmt.Appendf(nil, "lease %d/", t.id), t.made)

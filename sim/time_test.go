@@ -10,7 +10,7 @@ import (
 )
 
 // TestTimeAheadHoldsNothingUp: the clocks of a quorum, or of all, are hours ahead for a while, and right again after a restart.
-// What is asked for then becomes final at once, and no block's time exceeds what clocks and parents allow.
+// Requests then become final at once, and no block's time exceeds what clocks and parents allow.
 func TestTimeAheadHoldsNothingUp(t *testing.T) {
 	const ahead = 6 * time.Hour
 	for _, mode := range []string{"bft", "crash"} {

@@ -14,7 +14,7 @@ import (
 )
 
 // TestHeavyWeightsAreSeen gives anchors more than caps allow: one by itself, and
-// those whom one sponsor brought in together.
+// those of one sponsor together.
 func TestHeavyWeightsAreSeen(t *testing.T) {
 	w := newWorld(t, scenario.Scenario{Network: scenario.Network{Anchors: 9}})
 	l, err := w.Genesis.Ledger()
@@ -132,8 +132,8 @@ func TestTrustInvariantsCanBreak(t *testing.T) {
 	}
 }
 
-// TestContentAfterTheEndIsSeen lets the watch take a block for the end of the epoch
-// that is none: what honest nodes build on it must be seen.
+// TestContentAfterTheEndIsSeen makes the watch take another block for the end of
+// the epoch: it must report what honest nodes build on it.
 func TestContentAfterTheEndIsSeen(t *testing.T) {
 	w := newWorld(t, scenario.Scenario{Network: scenario.Network{Anchors: 4}})
 	for i := range 20 {

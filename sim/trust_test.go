@@ -19,7 +19,7 @@ var trustSeeds = flag.Int("trustseeds", 2, "seeds of each scenario that TestTrus
 // share is the liars' part of an epoch's weight, in parts per million.
 func (e EpochRecord) share() int { return int(e.Liars * million / max(1, e.Total)) }
 
-// seat is what an epoch says of a node.
+// seat is a node's seat in an epoch.
 func (e EpochRecord) seat(n int) SeatRecord {
 	if i := slices.IndexFunc(e.Seats, func(s SeatRecord) bool { return s.Node == n }); i >= 0 {
 		return e.Seats[i]
@@ -52,7 +52,7 @@ func honestScores(r *Result, except ...int) (low, high trust.Score) {
 }
 
 // trustPlays are the scenarios in which trust is attacked, each with its bound
-// besides the invariants; what it returns is why the bound does not hold.
+// besides the invariants; it returns why the bound does not hold.
 var trustPlays = []struct {
 	name  string
 	bound func(r *Result) string
@@ -80,7 +80,7 @@ var trustPlays = []struct {
 		return above(most(r), 3*million/15)
 	}},
 	{"whitewash", func(r *Result) string {
-		// It depends on how often a world lets them return: on average a bit more than
+		// It depends on how often they return in a world: on average a bit more than
 		// a quarter is left in the end, in 11 of 1,000 worlds more than two thirds.
 		return above(last(r).share(), first(r).share()*4/5)
 	}},

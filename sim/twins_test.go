@@ -14,8 +14,8 @@ var allTwins = flag.Bool("all-twins", false, "enumerate more partitions in TestT
 // TestTwins runs one anchor twice on one key, as in Twins (Bano et al., 2021): in
 // each of two periods the machines are split into two sides, in every
 // way, under different leaders; then all meet. Agreement must hold, and
-// blocks must become final, or the run has proven nothing. As a positive control
-// the same is done where nobody may lie, mode crash: there some split must fork.
+// blocks must become final, or the run has proven nothing. As a positive control the
+// same is done in mode crash, where no anchor may lie: there some split must fork.
 func TestTwins(t *testing.T) {
 	testshort.Skip(t)
 	for mode, anchors := range map[string]int{"bft": 4, "crash": 3} {
@@ -53,7 +53,7 @@ func TestTwins(t *testing.T) {
 	}
 }
 
-// splitTwins runs one schedule: bit i of a mask says on which side machine i is.
+// splitTwins runs one schedule: bit i of a mask is the side of machine i.
 func splitTwins(t *testing.T, mode string, anchors int, seed uint64, masks ...int) (broken bool, blocks int) {
 	s := scenario.Scenario{
 		Seed: seed, Network: scenario.Network{Anchors: anchors, Mode: mode},

@@ -19,7 +19,7 @@ import (
 
 // visitor is a node that holds no scope, and knows the network's genesis alone. It reaches all by
 // referral, as package node does (referral.Scope, referral.Inquiry), through the links of an
-// honest node beside which it stands. Nobody crashes it.
+// honest node beside it. It never crashes.
 type visitor struct {
 	w      *World // of the root scope
 	id     int
@@ -28,8 +28,8 @@ type visitor struct {
 	store  *store.Mem
 	known  map[aweigh.ScopeID]*referral.Scope
 	rand   *rand.Rand
-	told   map[string]time.Duration // when it last asked for what may be old and was answered, by scope and what it was
-	heard  map[aweigh.ScopeID]int64 // highest revision of what it was answered
+	told   map[string]time.Duration // of its last answer that may be old, by scope and subject
+	heard  map[aweigh.ScopeID]int64 // highest revision of its answers
 	open   int                      // errands
 }
 
@@ -40,7 +40,7 @@ const (
 	visitsAtOnce = 2
 )
 
-// visitation lets visitors ask what the scenario says, until Stop.
+// visitation makes visitors ask as the scenario sets, until Stop.
 func (w *World) visitation(hosts []*Node) {
 	load := w.Scenario.Load
 	if load.Visits == 0 {
@@ -115,8 +115,7 @@ func (e errand) begin() {
 	e.run()
 }
 
-// run asks the scope that decides as far as is known, and goes on where it is referred to. What is not done in good time is
-// given up.
+// run asks the scope that decides, as far as is known, and follows referrals. It gives up after a time.
 func (e errand) run() {
 	f := e.deciding(e.key)
 	if e.w.now >= e.until {
@@ -145,13 +144,13 @@ func (v *visitor) deciding(key string) *referral.Scope {
 	}
 }
 
-// learn asks a scope for the referral for an errand's key, and lets the errand go on there.
+// learn asks a scope for the referral for an errand's key, and continues the errand there.
 func (v *visitor) learn(f *referral.Scope, e errand) {
 	keys := referral.RangeList{Ranges: []referral.KeyRange{{Key: []byte(e.key)}}}
 	ask := referral.Question{Kind: referral.AskReferrals, Body: canon.Encode(keys)}
 	v.inquire(f, ask, e.until, func(body []byte) error { return v.referred(f, body, &keys) }, func(_ referral.Answer, _ bool, err error) {
 		wait := time.Millisecond
-		if err != nil { // nobody can prove it yet
+		if err != nil { // no node can prove it yet
 			wait = 50 * time.Millisecond
 		}
 		v.w.At(wait, e.run)
@@ -188,7 +187,7 @@ func looking(key string, newest bool) func(*referral.Scope) referral.Question {
 	}
 }
 
-// looked is what an answer to that says.
+// looked is the content of the answer.
 func looked(a *referral.Answer) (kv scope.KeyValue, ok bool) {
 	var l referral.Looked
 	if a.Failure != "" || canon.Decode(a.Body, &l) != nil || len(l.Responses) != 1 || len(l.Responses[0].Range.Kvs) != 1 {
@@ -205,7 +204,7 @@ func (v *visitor) read(key string) {
 	d := &deed{client: -1 - v.id, kind: "read", key: key}
 	v.w.watch.asked(d)
 	errand{visitor: v, key: key, until: v.give(), ask: looking(key, true), done: func(f *referral.Scope, a referral.Answer, _ bool) {
-		if a.Failure != "" { // the revision was compacted, which says nothing of the key
+		if a.Failure != "" { // the revision was compacted, so the key is unknown
 			v.w.watch.forget(d)
 			return
 		}
@@ -233,7 +232,7 @@ func (v *visitor) glance(key string) {
 	}}.begin()
 }
 
-// resolve asks what an alias stands for.
+// resolve asks for the object of an alias.
 func (v *visitor) resolve(alias string) {
 	newest := v.rand.IntN(2) == 0
 	ask := func(*referral.Scope) referral.Question {

@@ -17,8 +17,8 @@ var (
 	errGiveUp  = errors.New("sim: no answer in time")
 )
 
-// inquire asks the anchors of a scope, until done is told what they say. What proves itself does
-// so to check.
+// inquire asks the anchors of a scope, until done has an answer. check verifies answers that
+// carry a proof.
 func (v *visitor) inquire(f *referral.Scope, ask referral.Question, until aweigh.Instant, check func([]byte) error, done func(a referral.Answer, cached bool, err error)) {
 	w := v.w
 	q := f.Inquire(ask, w.now)
@@ -100,8 +100,8 @@ func (v *visitor) anchor(f *referral.Scope, a *scope.Anchor) *Node {
 	return n
 }
 
-// travel lets something happen at the other end of the link with a node, unless that is cut
-// or loses it.
+// travel calls do at the other end of the link with a node, unless the link is cut or loses
+// it.
 func (v *visitor) travel(with *Node, do func()) {
 	w, l := v.w, &v.w.wires
 	if w.firing && l.loss > 0 && v.rand.Int64N(million) < l.loss {
@@ -145,7 +145,7 @@ func (v *visitor) settle(f *referral.Scope, at *Node, a referral.Answer, err err
 	})
 }
 
-// handovers are what a node gives of those above a height.
+// handovers are those above a height that a node returns.
 func (n *Node) handovers(above aweigh.Height) []byte {
 	all, err := machine.History{Reader: n.Disk, Scope: n.world.id}.Handovers(above, machine.HandoversAtOnce)
 	if err != nil {
@@ -202,7 +202,7 @@ func (n *Node) tell(ask *referral.Question) (referral.Answer, error) {
 	return a, err
 }
 
-// hand gives a bundle to a node, and tells what became of it.
+// hand gives a bundle to a node, and reports the outcome.
 func (v *visitor) hand(at *Node, raw []byte, answer func(referral.Answer, error)) {
 	b, err := scope.CheckBundle(bytes.Clone(raw), at.machine.Epoch().Policy.Limits, v.w.verify)
 	if err != nil || b.Scope() != at.world.id {

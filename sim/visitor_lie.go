@@ -12,7 +12,8 @@ import (
 	"github.com/aweigh/aweigh/votes"
 )
 
-// mislead answers a visitor. A coalition tells all that ask one thing at about one time the same.
+// mislead answers a visitor. A coalition gives the same answer to all visitors with one question
+// at about one time.
 func (l *liar) mislead(v *visitor, ask *referral.Question, truth referral.Answer, err error, answer func(referral.Answer, error)) {
 	sum := aweigh.Sum(ask.Body, []byte{ask.Kind, byte(l.index), byte(l.w.Now() / tickEvery)})
 	r := rand.New(rand.NewPCG(uint64(sum[0])|uint64(sum[1])<<8|uint64(sum[2])<<16, l.w.Scenario.Seed))
@@ -76,7 +77,7 @@ func (l *liar) ago(ask *referral.Question, truth referral.Answer) referral.Answe
 	return was
 }
 
-// forged is an answer that nobody honest gives.
+// forged is an answer that no honest node gives.
 func (l *liar) forged(ask *referral.Question, truth []byte, r *rand.Rand) []byte {
 	kv := scope.KeyValue{Key: []byte("/forged"), Value: []byte("forged"), Version: 1, CreateRevision: 1, ModRevision: 1}
 	switch ask.Kind {

@@ -28,13 +28,13 @@ type watch struct {
 	total  uint64
 	budget uint64
 
-	final     map[aweigh.Height]aweigh.Hash   // at the first node, which may lie once nobody is excused
+	final     map[aweigh.Height]aweigh.Hash   // at the first node, which may lie once no node is excused
 	seen      map[aweigh.Height]aweigh.Hash   // at the first node that does not lie
 	finalAt   map[aweigh.Height]time.Duration // first
 	ballots   map[said]*tally                 // raw, as signed
 	first     []func()                        // ballots of the next epoch, signed in the step that began it
 	highest   map[aweigh.Epoch]aweigh.View    // of a finalization that the raw ballots make
-	signed    map[cast]quorum.Subject         // by those who are not excused
+	signed    map[cast]quorum.Subject         // by nodes that are not excused
 	proposals map[place]aweigh.Hash
 	headers   map[aweigh.Hash]scope.Header // of all blocks that were proposed
 	follower  follower
@@ -101,8 +101,8 @@ func (x *watch) open(w *World) {
 	x.conduct.attention = attentionOf(&w.Scenario.Bounds.Scope)
 }
 
-// weigh is what the faulty weigh in the newest epoch. It keeps the largest part of
-// the whole that they had in any.
+// weigh is the weight of the faulty in the newest epoch. It keeps the largest
+// share that they had in any.
 func (x *watch) weigh() (faulty uint64) {
 	w := x.w
 	for _, n := range w.Nodes {
@@ -221,7 +221,7 @@ func (x *watch) said(n *Node, f *frame) {
 // guardSpace begins the keys under which a node records what it signed.
 const guardSpace = 'g'
 
-// wrote looks at what a node records of what it signed: a node that dies before
+// wrote looks at a node's records of its signatures: a node that dies before
 // it sends a ballot may send it in its next life.
 func (x *watch) wrote(n *Node, ops []kv.Op, starts bool) {
 	for _, op := range ops {
@@ -250,7 +250,7 @@ func (x *watch) onRecord(n *Node) {
 // over all of its lives (P7).
 func (x *watch) ballot(n *Node, epoch aweigh.Epoch, s quorum.Subject) {
 	w, who := x.w, n.number()
-	if int(epoch) >= len(w.epochs) { // a liar's invention, or said before its epoch is noted
+	if int(epoch) >= len(w.epochs) { // a liar's invention, or sent before its epoch is noted
 		if n.honest() && int(epoch) == len(w.epochs) {
 			x.first = append(x.first, func() { x.ballot(n, epoch, s) })
 		}
@@ -289,7 +289,7 @@ func (x *watch) ballot(n *Node, epoch aweigh.Epoch, s quorum.Subject) {
 	x.signed[cast{who, place{epoch, s.View}, s.Kind}] = s
 }
 
-// noted looks at what a machine says of itself.
+// noted takes a machine's note.
 func (x *watch) noted(n *Node, note machine.Note) {
 	w := x.w
 	switch note := note.(type) {
@@ -405,8 +405,8 @@ func (x *watch) refused(from, to *Node, f *frame, err error) {
 	x.w.say("%s refuses %s from %s: %v", to, describe(f), from, err)
 }
 
-// seats reports whether another node is an anchor in the epoch in which this one
-// is. It is not, if one of them has not heard yet that it joined, or left.
+// seats reports whether another node is an anchor in the epoch of this one. It
+// is not, if one of them does not know yet that it joined, or left.
 func (n *Node) seats(o *Node) bool {
 	if o.key == nil || n.machine == nil {
 		return false
@@ -417,7 +417,7 @@ func (n *Node) seats(o *Node) bool {
 
 // heard looks at a frame that a node took in.
 func (x *watch) heard(from, to *Node, f *frame) {
-	if p, ok := f.open().(machine.Proposal); ok && from.liar != nil { // which may have been bent after it was said
+	if p, ok := f.open().(machine.Proposal); ok && from.liar != nil { // which may have been changed after it was sent
 		x.proposed(p.Header)
 	}
 	if from.key != nil && machine.FrameKind(f.raw) == "offer" && to.term.listened < 2 {

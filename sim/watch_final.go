@@ -5,9 +5,9 @@ import (
 	"github.com/aweigh/aweigh/quorum"
 )
 
-// agrees holds a block that became final at a node to those of others that do not lie:
-// beyond the fault budget a liar's own machine may follow either side of a fork, and
-// proves none.
+// agrees compares a block that became final at a node with those of others that do not
+// lie: beyond the fault budget a liar's own machine may follow either side of a fork,
+// and proves none.
 func (x *watch) agrees(n *Node, note machine.Finalized) {
 	if n.liar != nil {
 		return

@@ -12,8 +12,8 @@ import (
 	"github.com/aweigh/aweigh/votes"
 )
 
-// passes holds a node to what its checks let pass of a liar: what they verify is genuine. What they leave to the
-// machine, which verifies only what it does not hold, is looked at where it comes out, see keeps and tells.
+// passes checks the frames of liars that pass a node's checks: all that the checks verify is genuine. The parts
+// that are left to the machine, which verifies only what it does not hold, are checked in keeps and tells.
 func (x *watch) passes(from, to *Node, f *frame) {
 	if to.excused() || x.lost {
 		return
@@ -59,8 +59,8 @@ func (x *watch) passes(from, to *Node, f *frame) {
 // someDoubled is of how many forgeries one is checked again.
 const someDoubled = 8
 
-// doubles checks a forgery again as real nodes do, whose keyrings verify directly. Those of a world share what was
-// verified before, which must make no difference.
+// doubles checks a forgery again as real nodes do, whose keyrings verify directly. The nodes of a world share what
+// was verified before, which must make no difference.
 func (x *watch) doubles(from, to *Node, f *frame) {
 	if to.excused() || x.lost {
 		return
@@ -75,7 +75,7 @@ func (x *watch) doubles(from, to *Node, f *frame) {
 // someTold is of how many frames that nodes send the watch looks at one, proposals aside.
 const someTold = 4
 
-// tells holds a node to what it passes on. Its own ballots are held to others in watch.ballot.
+// tells checks the frames that a node passes on. watch.ballot checks its own ballots.
 func (x *watch) tells(n *Node, f *frame) {
 	kind := machine.FrameKind(f.raw)
 	if n.excused() || x.lost || kind == "ballot" || kind != "proposal" && x.w.events%someTold != 0 {
@@ -121,7 +121,7 @@ func (x *watch) keeps(n *Node) {
 	x.w.holds(Genuine, n, err == nil, "holds what is forged: %v", err)
 }
 
-// genuine holds a final block to what it carries.
+// genuine checks the signatures that a final block carries.
 func (x *watch) genuine(n *Node, at aweigh.Height) {
 	w := x.w
 	history := machine.History{Reader: n.Disk, Scope: w.id}
@@ -146,7 +146,7 @@ func (x *watch) genuine(n *Node, at aweigh.Height) {
 	w.holds(Genuine, n, err == nil, "what the final block at height %d carries is forged: %v", at, err)
 }
 
-// recorded holds a node to what it has on record as proof that its blocks are final.
+// recorded checks a node's recorded proofs that its blocks are final.
 func (x *watch) recorded(n *Node) {
 	history := machine.History{Reader: n.Disk, Scope: x.w.id}
 	for at := n.Height; at > 0 && at+2 > n.Height; at-- {
@@ -196,7 +196,7 @@ func (w *World) bundles(block []byte) error {
 	return err
 }
 
-// caughtUp reports what is wrong with final blocks that one gives another.
+// caughtUp reports what is wrong with final blocks that one node gives another.
 func (w *World) caughtUp(c machine.Blocks) (err error) {
 	var last scope.Header
 	for i, raw := range c.Blocks {

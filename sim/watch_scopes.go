@@ -14,9 +14,9 @@ import (
 // after a letter.
 const ownBytes = 16
 
-// isolated holds what a part writes to its own scope's records, and to those of scopes
-// of which the disk holds nothing yet: the part founds them. That is so whoever lies in
-// a scope, however much they weigh.
+// isolated checks that a part writes only records of its own scope, and of scopes of
+// which the disk holds nothing yet: the part founds them. That holds for liars of any
+// weight.
 func (x *watch) isolated(n *Node, ops []kv.Op) {
 	if len(x.w.scopes) == 1 && !x.w.Scenario.Nests() {
 		return
@@ -63,7 +63,7 @@ func (x *watch) region(n *Node) {
 	}
 }
 
-// count counts afresh what the blocks up to a height did to the clients' keys, whichever
+// count counts again what the blocks up to a height did to the clients' keys, whichever
 // scope they are of.
 func (x *watch) count(n *Node, height aweigh.Height) {
 	if !x.w.Scenario.Nests() || x.lost {
@@ -116,8 +116,8 @@ func (x *watch) governs(key string) bool {
 	return true
 }
 
-// handed looks at what a node's part in a scope begins with: the keys of the clients,
-// as often written as the blocks of the scopes above say, and none of them left there.
+// handed checks the first state of a node's part in a scope: the keys of the clients,
+// as often written as in the blocks of the scopes above, and none of them left there.
 func (x *watch) handed(n *Node) {
 	above := n.parts[x.w.find(x.w.Genesis.Descent.Parent).number]
 	if x.lost || above.world.watch.lost || n.excused() || above.excused() {
@@ -171,7 +171,8 @@ func (w *World) versions() {
 	w.findings.acknowledged()
 }
 
-// acknowledged holds what was acknowledged to one effect, in the scope that said so.
+// acknowledged checks that each acknowledged write has one effect, in the scope that
+// acknowledged it.
 func (f *findings) acknowledged() {
 	for _, d := range f.deeds {
 		if d.kind == "read" {

@@ -19,13 +19,13 @@ type blockTime struct {
 	lead     time.Duration                  // by which clients' clocks are ahead
 }
 
-// look is how far the clocks of those who do not lie were ahead, at most, at a time of the world.
+// look is how far the clocks of honest nodes were ahead, at most, at a time of the world.
 type look struct {
 	at    aweigh.Instant
 	ahead time.Duration
 }
 
-// look notes what the clocks show. A machine's clock never goes back but by a restart.
+// look notes what the clocks show. A machine's clock goes back only by a restart.
 func (x *blockTime) look(w *World) {
 	l, some := look{at: w.now}, false
 	for _, n := range w.Nodes {
@@ -95,7 +95,7 @@ func (x *blockTime) final(w *World, n *Node, h aweigh.Height) {
 	}
 }
 
-// from is from when on clients date what they ask for: the world's time, or the scope's where that is far ahead.
+// from is the date of clients' requests: the world's time, or the scope's where that is far ahead.
 func (x *blockTime) from(now aweigh.Instant) aweigh.Instant {
 	if now = now.Add(x.lead); x.block > now.Add(time.Minute) {
 		return x.block

@@ -60,8 +60,8 @@ func (w *World) visited(v *visitor, f *referral.Scope, a *referral.Answer, what 
 	w.log(w.Nodes[v.beside], "visit", "visitor %d: %s in %q as of revision %d", v.id, what, f.Genesis().Prefix(), a.Revision)
 }
 
-// aged holds an answer that a visitor gives again to what may be kept: not for longer than the
-// scope's policy says, and nothing that is older than what the visitor knows.
+// aged checks an answer that a visitor gives again: it is not kept for longer than the scope's
+// policy allows, and not older than what the visitor knows.
 func (w *World) aged(v *visitor, f *referral.Scope, a *referral.Answer, what string, cached bool) {
 	id := f.ID()
 	about := string(id[:]) + what
@@ -76,8 +76,8 @@ func (w *World) aged(v *visitor, f *referral.Scope, a *referral.Answer, what str
 	c.holds(Referred, nil, a.Revision >= v.heard[id], "visitor %d gives an answer of %q about %s again as of revision %d, and knows of %d", v.id, f.Genesis().Prefix(), what, a.Revision, v.heard[id])
 }
 
-// truth holds what a visitor was told of a key to what a scope's state was at the revision that
-// it was told, or at a later one. Keys that are told not to be there never were until then.
+// truth compares a visitor's answer about a key with a scope's state at the revision of the
+// answer, or at a later one. A key that the answer calls absent never existed until then.
 func (w *World) truth(v *visitor, f *referral.Scope, key string, kv scope.KeyValue, revision int64) {
 	c := w.find(f.ID())
 	if c == nil || c.forsaken() {

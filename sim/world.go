@@ -23,13 +23,13 @@ import (
 type World struct {
 	*stage
 	Genesis scope.Genesis
-	Nodes   []*Node // anchors, observers, then the second faces of those who run twice
+	Nodes   []*Node // anchors, observers, then the second faces of nodes that run twice
 
 	id      aweigh.ScopeID // of Genesis
 	number  int            // in stage.scopes
 	began   time.Duration  // when the first node got there
 	network *machine.Network
-	epochs  []*scope.Epoch // by number, as the first honest node to reach it says
+	epochs  []*scope.Epoch // by number, as the first honest node to reach it has it
 	weights quorum.Weights
 	rules   quorum.Rules
 	byPeer  map[machine.Peer][]*Node
@@ -47,7 +47,7 @@ type World struct {
 	orders   []*scope.Revocation // that the scope gave to those below, as honest nodes know them
 }
 
-// stage is what the scopes of a world share.
+// stage is shared by the scopes of a world.
 type stage struct {
 	Scenario scenario.Scenario
 	scopes   []*World // the root scope's first, then as they were founded
@@ -83,9 +83,9 @@ type streams struct {
 	links    *rand.Rand // delays and losses
 	chance   *rand.Rand // faults without a plan
 	ask      *rand.Rand // what clients do
-	naming   *rand.Rand // what they do with aliases
-	dear     *rand.Rand // what they ask that exceeds its cost
-	disks    *rand.Rand // whose lie, and what becomes of their records
+	naming   *rand.Rand // their changes of aliases
+	dear     *rand.Rand // their requests that exceed their cost
+	disks    *rand.Rand // which lie, and the fate of their records
 	programs *rand.Rand // what their programs are
 	acts     *rand.Rand // what actors do
 	early    *rand.Rand // when machines are woken before their alarms
@@ -138,7 +138,7 @@ func NewWorld(s scenario.Scenario, o Options) (*World, error) {
 		return nil, fmt.Errorf("%w: heal: the honest anchors have not the weight to %s, so nothing could become final: name fewer liars and bad disks, or leave heal out",
 			scenario.ErrInvalid, lacks)
 	}
-	for _, n := range w.Nodes { // connected before anything happens: nobody needs to be met
+	for _, n := range w.Nodes { // connected from the start, without meet
 		if n.key == nil {
 			n.soon()
 		}
@@ -146,8 +146,8 @@ func NewWorld(s scenario.Scenario, o Options) (*World, error) {
 	return w, nil
 }
 
-// found makes keys, nodes and the genesis. Signatures are real; what a key of
-// this world signed is remembered, and what it did not is verified.
+// found makes keys, nodes and the genesis. Signatures are real; signatures by
+// keys of this world are remembered, and all others are verified.
 func (w *World) found(r *rand.Rand, memory *votes.Memory) error {
 	newKey := func() (votes.PrivateKey, error) {
 		b := make([]byte, 32)
@@ -265,7 +265,7 @@ func (w *World) Events() uint64 { return w.events }
 // TraceHash names all that has happened.
 func (w *World) TraceHash() aweigh.Hash { return aweigh.Hash(w.trace.Sum(nil)) }
 
-// At lets do happen after a delay.
+// At calls do after a delay.
 func (w *World) At(after time.Duration, do func()) {
 	w.push(event{at: w.now.Add(max(0, after)), do: do})
 }
@@ -276,7 +276,7 @@ func (w *World) push(e event) {
 	w.queue.push(e)
 }
 
-// Run lets virtual time pass until it is up, done reports true, or an invariant
+// Run advances virtual time until d is up, done reports true, or an invariant
 // breaks that is not expected to. It reports whether done did.
 func (w *World) Run(d time.Duration, done func() bool) bool {
 	end := w.now.Add(d)
@@ -329,7 +329,7 @@ func (w *World) log(n *Node, kind, format string, args ...any) {
 	w.mark(Mark{Node: n.number(), From: -1, Kind: kind, Text: line})
 }
 
-// say writes one readable line.
+// say writes one readable line to the trace.
 func (w *World) say(format string, args ...any) {
 	if w.text != nil {
 		fmt.Fprintf(w.text, "%12.6f ", w.Now().Seconds())

@@ -31,8 +31,8 @@ func newWorld(t *testing.T, s scenario.Scenario) *World {
 	return w
 }
 
-// submit puts a value through a node, and reports the reply in *done. What it
-// returns asks for the same again.
+// submit puts a value through a node, and reports the reply in *done. The
+// returned function submits it again.
 func (n *Node) submit(key string, done *machine.Reply) (again func()) {
 	m := n.world.mutation(put(key, "v"), []byte(fmt.Sprintf("%-16s", key)))
 	again = func() { n.Submit(m, func(r machine.Reply) { *done = r }) }
@@ -228,8 +228,8 @@ func TestBlocksThatCannotBecomeFinalAreFew(t *testing.T) {
 	}
 }
 
-// TestLiarsAreProvenOnTheChain: who equivocates stands proven in final blocks, and
-// nobody else does.
+// TestLiarsAreProvenOnTheChain: final blocks hold proofs against the anchors that
+// equivocate, and against no other.
 func TestLiarsAreProvenOnTheChain(t *testing.T) {
 	proven := 0
 	for seed := uint64(1); seed <= 10; seed++ {

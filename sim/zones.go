@@ -16,18 +16,18 @@ type zone struct {
 	written  int64 // when its write began
 	first    int64 // when the first of them was over
 	last     int64 // when the last of them began
-	unread   bool  // nobody wrote it
+	unread   bool  // never written
 	repeated bool  // more than one wrote it
 }
 
 // before reports whether something about one value was over before something about another began.
 func (z *zone) before(o *zone) bool { return z.first < o.last }
 
-// zones looks whether what was asked of one key fits no order in time, quickly however many
-// requests were open at once: Gibbons and Korach, Testing shared memories (SIAM Journal on
-// Computing, 1997), section 3. It is exact for writes and reads of values that are all different. A swap
-// counts as a read and a write at any two moments within it, and not at all if it failed, so of those it may
-// miss some; nor does it look at keys where a value was written twice. It says what does not fit.
+// zones checks that the requests for one key fit an order in time, quickly however many requests were open
+// at once: Gibbons and Korach, Testing shared memories (SIAM Journal on Computing, 1997), section 3. It is
+// exact for writes and reads of values that are all different. A swap counts as a read and a write at any
+// two moments within it, and not at all if it failed, so of those it may miss some; nor does it look at keys
+// where a value was written twice. It returns what does not fit.
 func zones(ops []porcupine.Operation) (why string) {
 	all := map[string]*zone{"": {first: -1, last: -1, written: -1}}
 	order := []*zone{all[""]}

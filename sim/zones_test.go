@@ -8,8 +8,8 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// TestZonesAgreeWithPorcupine: of small histories of writes and reads both say the same; of those
-// with swaps, what zones rule out is ruled out.
+// TestZonesAgreeWithPorcupine: on small histories of writes and reads both agree; on those with
+// swaps, porcupine rules out all that zones rules out.
 func TestZonesAgreeWithPorcupine(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	seen := make(map[[3]bool]int) // swaps among them, fits, ruled out

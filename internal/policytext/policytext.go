@@ -12,9 +12,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/agnivade/levenshtein"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/aweigh/aweigh/internal/nearest"
 	"github.com/aweigh/aweigh/scope"
 )
 
@@ -129,13 +129,8 @@ func Read(text []byte, base scope.Policy) (scope.Policy, error) {
 
 // meant asks whether a word that is unknown stands for the one that is most like it; "" if none is.
 func meant(word string, known []string) string {
-	near, least := "", 3 // letters that are wrong, and one more
 	slices.Sort(known)
-	for _, k := range known {
-		if d := levenshtein.ComputeDistance(word, k); d < least && d < len(word) {
-			near, least = k, d
-		}
-	}
+	near, _ := nearest.Name(word, known, min(2, len(word)-1))
 	if near == "" {
 		return ""
 	}

@@ -106,7 +106,7 @@ type frame struct {
 	x, y scale
 }
 
-// horizontal draws the x axis below the plot, with labels and what they mean.
+// horizontal draws the x axis below the plot, with labels and their meaning.
 func (f frame) horizontal(ticks []float64, label func(float64) string, name string) {
 	base := f.y.from
 	f.line("axis", f.x.from, base, f.x.to, base)
@@ -120,8 +120,8 @@ func (f frame) horizontal(ticks []float64, label func(float64) string, name stri
 	}
 }
 
-// vertical draws the grid of the y axis, with labels to the left and what they
-// mean above.
+// vertical draws the grid of the y axis, with labels to the left and their
+// meaning above.
 func (f frame) vertical(ticks []float64, label func(float64) string, name string) {
 	for _, t := range ticks {
 		y := f.y.at(t)

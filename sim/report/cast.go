@@ -19,7 +19,7 @@ func liars(r *sim.Result) map[int]bool {
 	return all
 }
 
-// castTable says who lies, and how.
+// castTable lists the liars, with their plays.
 func castTable(r *sim.Result) table {
 	t := table{Head: []string{"who", "plays", "which means that it", "when"}}
 	for _, role := range r.Scenario.Cast {
@@ -60,7 +60,7 @@ func faultTable(s scenario.Scenario) table {
 	return t
 }
 
-// about is what is said of a name.
+// about is the description of a name.
 func about(all []scenario.Named, name string) string {
 	for _, n := range all {
 		if n.Name == name {

@@ -11,7 +11,7 @@ import (
 	"github.com/aweigh/aweigh/sim"
 )
 
-// mostLanes, mostStrong and mostFaint bound what a close-up draws.
+// mostLanes, mostStrong and mostFaint bound the drawing of a close-up.
 const (
 	mostLanes  = 10
 	mostStrong = 700
@@ -60,7 +60,7 @@ type closeup struct {
 	y             map[int]float64
 	time          stretch
 	strong, faint []sim.Mark // messages
-	told          []sim.Mark // for the table: what is drawn clearly
+	told          []sim.Mark // for the table: the marks that are drawn clearly
 	left, right   float64
 	top, bottom   float64
 	shown         map[string]bool
@@ -80,7 +80,7 @@ func newCloseup(s scene, lanes []int, lying map[int]bool) *closeup {
 	}
 	u.bottom = u.top + pitch*float64(len(lanes))
 	if len(s.branches) > 1 {
-		u.bottom += 20 // for what the phases of B are
+		u.bottom += 20 // for the names of B's phases
 	}
 	u.canvas = &canvas{width: 960, height: u.bottom + 60}
 	u.pick()
@@ -113,7 +113,7 @@ func (u *closeup) pick() {
 			u.faint = append(u.faint, m)
 		}
 	}
-	if len(u.strong) == 0 { // nothing else tells where something happens
+	if len(u.strong) == 0 { // nothing else shows where something happens
 		for _, m := range u.faint {
 			instants = append(instants, m.Sent, m.At)
 		}
@@ -300,7 +300,7 @@ func (u *closeup) signs() {
 	}
 }
 
-// outcomes says at the end of each lane which block is final there.
+// outcomes writes at the end of each lane which block is final there.
 func (u *closeup) outcomes() {
 	if len(u.s.branches) == 0 {
 		return

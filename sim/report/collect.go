@@ -84,8 +84,8 @@ type experiment struct {
 	take   func(*StudyData, []*sim.Result)
 }
 
-// Collect runs the worlds of a study, some at a time, and tells progress after
-// each. What comes of it depends on the plan alone, not on the number of workers.
+// Collect runs the worlds of a study, some at a time, and calls progress after
+// each. Its result depends on the plan alone, not on the number of workers.
 func Collect(ctx context.Context, p Plan, run Runner, progress func(done, of int)) (StudyData, error) {
 	p = p.withDefaults()
 	experiments := []experiment{costOf(p), latencyOf(p), heatOf(p), paceOf(p), trustOf(p), failureOf(p)} // the long worlds first

@@ -1,5 +1,5 @@
-// Package report turns what came of simulated runs into one self-contained HTML
-// file: Run tells of one run, Study of many, and Collect runs what a study needs.
+// Package report turns the results of simulated runs into one self-contained HTML
+// file: Run shows one run, Study many, and Collect runs the worlds of a study.
 //
 // Figures are SVG drawn here. Nothing is loaded from elsewhere, no script is
 // needed, and colours follow the reader's light or dark scheme. The same data

@@ -45,7 +45,7 @@ func model(name string) scenario.Links {
 	return scenario.Links{Model: name}
 }
 
-// named says in a panel's room what a model is.
+// named describes a model in a panel's room.
 func named(l scenario.Links) string {
 	switch l.Model {
 	case "constant":
@@ -97,7 +97,7 @@ func latencyOf(p Plan) experiment {
 	return e
 }
 
-// costOf measures what a decision costs, one write at a time.
+// costOf measures the cost of a decision, one write at a time.
 func costOf(p Plan) experiment {
 	p.Seeds = min(p.Seeds, mostWorlds)
 	var e experiment
@@ -124,7 +124,7 @@ func costOf(p Plan) experiment {
 	return e
 }
 
-// heatOf lets ever more lie and ever more be lost.
+// heatOf runs worlds with ever more liars and ever more lost frames.
 func heatOf(p Plan) experiment {
 	const anchors, most = 10, 6 // of 10 of the same weight, 3 may lie
 	d := Heat{Anchors: anchors, Play: p.Lies}

@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// figure is a drawing with what is said about it and the numbers behind it.
+// figure is a drawing with its text and its numbers.
 type figure struct {
 	ID      string
 	Title   string
 	Caption string
-	Drawing template.HTML // empty: there is nothing to draw, and Caption says why
+	Drawing template.HTML // empty: there is nothing to draw, and Caption has the reason
 	Wide    bool          // scrolls on small screens
 	Steps   []string      // what happened, in order
 	Key     []keyEntry
@@ -18,7 +18,7 @@ type figure struct {
 	Source  *Source
 }
 
-// keyEntry states what a sign in a drawing stands for.
+// keyEntry is a sign of a drawing with its meaning.
 type keyEntry struct {
 	Sign template.HTML
 	Text string
@@ -47,7 +47,7 @@ func (t table) cut() table {
 
 // Source states where the data of a figure comes from.
 type Source struct {
-	Seeds   string // such as 1 to 5
+	Seeds   string // like 1 to 5
 	Command string // that makes the figure again
 	World   string // one of the worlds behind it, as YAML; may be empty
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/aweigh/aweigh/sim"
 )
 
-// sealed is what the text of a final mark says.
+// sealed is the content of a final mark's text.
 type sealed struct {
 	height uint64
 	view   string

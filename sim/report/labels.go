@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// apart leaves out values whose places are too near to the one before.
+// apart leaves out values that are too near to the one before.
 func apart(s scale, values []float64, least float64) (kept []float64) {
 	for _, v := range values {
 		if len(kept) == 0 || math.Abs(s.at(v)-s.at(kept[len(kept)-1])) >= least {

@@ -54,7 +54,7 @@ func spans(marks []sim.Mark, end time.Duration) map[int][]span {
 	return all
 }
 
-// thin tells, lane by lane, whether a sign at x keeps its distance to the one before.
+// thin reports, lane by lane, whether a sign at x keeps its distance to the one before.
 type thin map[[2]string]float64
 
 func (t thin) fits(lane, kind string, x, apart float64) bool {
@@ -66,7 +66,7 @@ func (t thin) fits(lane, kind string, x, apart float64) bool {
 	return true
 }
 
-// allNodes are the nodes of a run: all anchors and observers, and whoever else is marked.
+// allNodes are the nodes of a run: all anchors and observers, and other marked nodes.
 func allNodes(r *sim.Result) []int {
 	seen := make(map[int]bool)
 	for n := range r.Scenario.Network.Anchors + r.Scenario.Network.Observers {

@@ -8,8 +8,8 @@ import (
 	"github.com/aweigh/aweigh/sim/scenario"
 )
 
-// inOne is a run with the marks and breaches of one scope only, whose blocks and views those of others would be
-// taken for: of that in which the gravest breach was found, or else the root. It says which, if there are several.
+// inOne is a run with the marks and breaches of one scope only, since blocks and views of several scopes would be
+// confused: the scope of the gravest breach, otherwise the root. It returns which, if there are several.
 func inOne(r *sim.Result) (one *sim.Result, which string) {
 	of, shallow := 0, *r
 	if len(r.Broken) > 0 {

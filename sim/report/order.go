@@ -2,9 +2,9 @@ package report
 
 import "slices"
 
-// order puts those who made A final above those who lie, and those who made B
-// final below them; all others come last. Where there are more than most, those
-// stay who matter: where it broke, who was first, who proposed.
+// order puts the nodes that made A final above the liars, and those that made B
+// final below; all others come last. Beyond most nodes, it keeps the important
+// ones: the node of the breach, the first ones, the proposers.
 func (s *scene) order(all []int, lying map[int]bool, most int) []int {
 	if len(all) <= most+2 && len(s.branches) < 2 {
 		return all
@@ -39,7 +39,7 @@ func (s *scene) order(all []int, lying map[int]bool, most int) []int {
 	return slices.Concat(groups...)
 }
 
-// ranked are the nodes with those first who matter most.
+// ranked are the nodes, the most important first.
 func (s *scene) ranked(all []int) (ranked []int) {
 	add := func(n int) {
 		if !slices.Contains(ranked, n) && slices.Contains(all, n) {
@@ -58,7 +58,7 @@ func (s *scene) ranked(all []int) (ranked []int) {
 			add(n)
 		}
 	}
-	for _, m := range s.marks { // then those to whom something happens here
+	for _, m := range s.marks { // then those with a mark here
 		if m.Kind == "final" || m.Kind == "lie" || m.Kind == "nullified" {
 			add(m.Node)
 		}
@@ -74,7 +74,7 @@ func (s *scene) seals(branch, node int) bool {
 	return branch < len(s.branches) && slices.Contains(s.branches[branch].sealers, node)
 }
 
-// who is from whom messages of a kind for a branch come, and to whom they go.
+// who returns the senders and the receivers of messages of a kind for a branch.
 func (s *scene) who(branch int, kind string) (from, to []int) {
 	for _, m := range s.marks {
 		if k, _ := ballot(m); k == kind && s.about(m) == branch {

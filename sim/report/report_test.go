@@ -73,7 +73,7 @@ func pagesOf(t *testing.T) map[string]string {
 // void are the elements of HTML that have no end.
 var void = []string{"meta", "br", "hr", "img", "input", "link"}
 
-// balanced reports the first tag that does not fit, and those whose IDs are there twice.
+// balanced reports the first tag that does not match, and IDs that occur twice.
 func balanced(page string) error {
 	d := xml.NewDecoder(strings.NewReader(page))
 	d.Strict, d.AutoClose, d.Entity = false, void, xml.HTMLEntity

@@ -10,7 +10,7 @@ import (
 	"github.com/aweigh/aweigh/sim/scenario"
 )
 
-// Info is what a report says of how it was made.
+// Info describes how a report was made.
 type Info struct {
 	Command string        // that repeats it
 	Version string        // of the program

@@ -13,7 +13,7 @@ import (
 type scene struct {
 	from, to time.Duration
 	height   uint64
-	branches []branch // two if there is a fork, one for a decision, else none
+	branches []branch // two for a fork, one for a decision, else none
 	breach   *sim.Breach
 	marks    []sim.Mark // within from and to
 	flight   time.Duration
@@ -25,7 +25,7 @@ type branch struct {
 	block   string
 	view    string
 	blocks  map[string]bool
-	sealers []int // who made it final, in order of time
+	sealers []int // the nodes that made it final, in order of time
 	first   sim.Mark
 }
 
@@ -72,7 +72,7 @@ func (s *scene) fork(marks []sim.Mark, counts func(sim.Mark) bool) bool {
 		} else if a.block != b.block {
 			s.height = b.height
 			s.branches = []branch{newBranch("A", a, marks, counts), newBranch("B", b, marks, counts)}
-			for i := range s.branches { // what both made final tells them not apart
+			for i := range s.branches { // blocks that both made final do not distinguish them
 				for block := range s.branches[i].blocks {
 					if block != s.branches[i].block && s.branches[1-i].blocks[block] {
 						delete(s.branches[i].blocks, block)
@@ -86,7 +86,7 @@ func (s *scene) fork(marks []sim.Mark, counts func(sim.Mark) bool) bool {
 }
 
 // decision picks a block that became final: the first one amid lies, or the
-// second, of those whose messages were kept.
+// second, of those with kept messages.
 func (s *scene) decision(marks []sim.Mark) bool {
 	lied, kept := time.Duration(-1), time.Duration(0)
 	if i := slices.IndexFunc(marks, func(m sim.Mark) bool { return m.Kind == "message" }); i >= 0 {
@@ -145,7 +145,7 @@ func alone(of sealed, marks []sim.Mark) branch {
 func anyone(sim.Mark) bool { return true }
 
 // newBranch is the branch of a block: those that its sealers made final with it.
-// Its first mark is of somebody who counts.
+// Its first mark is of a node that counts.
 func newBranch(name string, of sealed, marks []sim.Mark, counts func(sim.Mark) bool) branch {
 	b := branch{name: name, block: of.block, view: of.view, blocks: map[string]bool{of.block: true}}
 	var at time.Duration
@@ -171,7 +171,7 @@ func newBranch(name string, of sealed, marks []sim.Mark, counts func(sim.Mark) b
 }
 
 // around sets the window from the first message about the branches to the last
-// node that takes part in what it shows.
+// node that takes part.
 func (s *scene) around(marks []sim.Mark) {
 	s.from = s.branches[0].first.At
 	for _, b := range s.branches {
@@ -207,7 +207,7 @@ func (s *scene) about(m sim.Mark) int {
 	return slices.IndexFunc(s.branches, func(b branch) bool { return b.blocks[block] })
 }
 
-// ballot reads what a proposal or ballot says, as sim describes it.
+// ballot reads the content of a proposal or ballot, as sim describes it.
 func ballot(m sim.Mark) (kind, block string) {
 	w := strings.Fields(m.Text)
 	switch {

@@ -19,8 +19,8 @@ type piece struct {
 	cut         bool
 }
 
-// newStretch cuts gaps between instants that are longer than a tenth of what is
-// left when they are gone, and than three flights of a message.
+// newStretch cuts gaps between instants that are longer than a tenth of the
+// rest without them, and than three flights of a message.
 func newStretch(from, to time.Duration, instants []time.Duration, flight time.Duration) (s stretch) {
 	all := append(slices.Clone(instants), from, to)
 	slices.Sort(all)

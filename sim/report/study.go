@@ -9,8 +9,8 @@ import (
 	"github.com/aweigh/aweigh/sim/scenario"
 )
 
-// StudyData is what came of the runs behind a study. A part without data is
-// left out, and said to be.
+// StudyData are the results of the runs behind a study. A part without data is
+// left out, and the page reports that.
 type StudyData struct {
 	Info
 	Worlds  int
@@ -47,7 +47,7 @@ type LatencyPoint struct {
 	Samples []time.Duration
 }
 
-// Cost is what a decision costs the network.
+// Cost is the cost of a decision for the network.
 type Cost struct {
 	Source
 	Points []CostPoint // by number of anchors
@@ -61,7 +61,7 @@ type CostPoint struct {
 	Bytes    uint64
 }
 
-// Heat is how worlds fare by who lies and what is lost.
+// Heat is the outcome of worlds by the share of liars and of lost frames.
 type Heat struct {
 	Source
 	Anchors int
@@ -82,7 +82,7 @@ type HeatCell struct {
 	First         int      // worlds in which the first of them did
 }
 
-// Throughput is what is left of the pace as more lie.
+// Throughput is the remaining pace as the share of liars grows.
 type Throughput struct {
 	Source
 	Anchors int

@@ -17,7 +17,7 @@ type canvas struct {
 	width, height float64
 }
 
-// svg is the whole drawing, with a title and a description for those who do not see it.
+// svg is the whole drawing, with a title and a description for screen readers.
 func (c *canvas) svg(id, title, desc string) template.HTML {
 	return template.HTML(fmt.Sprintf(
 		`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %s %s" role="img" aria-labelledby="%s-t %s-d"><title id="%s-t">%s</title><desc id="%s-d">%s</desc>%s</svg>`,

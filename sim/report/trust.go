@@ -28,7 +28,7 @@ func scoreFigure(r *sim.Result, lying map[int]bool) figure {
 			lines[s.Node] = append(lines[s.Node], point{g.x.at(e.At.Seconds()), g.y.at(scored(s.Score))})
 		}
 	}
-	var names []string // at the right: each who lies, and the others together
+	var names []string // at the right: each liar, and the others together
 	var ends []float64
 	honest := -1
 	for _, n := range sortedKeys(lines) {
@@ -76,7 +76,7 @@ func scored(s trust.Score) float64 { return float64(s) / float64(trust.MaxScore)
 // part is the liars' part of an epoch's weight.
 func part(e sim.EpochRecord) float64 { return float64(e.Liars) / math.Max(1, float64(e.Total)) }
 
-// conductFigure is the mean trust of those who behave in one way, epoch by epoch.
+// conductFigure is the mean trust of the nodes of each conduct, epoch by epoch.
 func conductFigure(d Conducts) figure {
 	f := figure{ID: "conduct", Title: "Trust over time, by conduct", Wide: true, Source: &d.Source}
 	most := 0

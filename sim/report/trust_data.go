@@ -37,13 +37,13 @@ type Attack struct {
 	Peak             float64 // the largest of all
 }
 
-// Whose trust is shown, in place of a node's number.
+// Groups whose trust is shown, in place of a node's number.
 const (
-	founders = -1 // of all who founded the scope, and are honest
+	founders = -1 // of all honest founders of the scope
 	seated   = -2 // of all liars that have a seat
 )
 
-// conducts says whose trust is shown.
+// conducts are the groups whose trust is shown.
 var conducts = []struct {
 	name, scenario string
 	node           int

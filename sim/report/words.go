@@ -10,7 +10,7 @@ import (
 	"github.com/aweigh/aweigh/sim/scenario"
 )
 
-// verdict is what a run came to, for someone who runs such networks.
+// verdict is the result of a run, in words for operators of networks.
 type verdict struct {
 	Class string // held, broken, stuck
 	Word  string
@@ -68,7 +68,7 @@ func beyond(r *sim.Result) string {
 	return fmt.Sprintf("Weight %s of %s is at fault, where %s would do no harm.", grouped(r.Faulty), grouped(r.Total), grouped(r.Budget))
 }
 
-// sentence reports what a scenario is.
+// sentence describes a scenario.
 func sentence(s scenario.Scenario) string {
 	n := s.Network
 	parts := []string{plural(n.Anchors, "anchor")}

@@ -2,10 +2,9 @@ package scenario
 
 import "time"
 
-// Approval is what is put to the vote, and who votes how (P28 to P35). Changes of
-// keys below Prefix open motions. The voters are people with the keys of the honest
-// anchors, and approvers: they sign ballots, and couriers hand them in at nodes, in
-// whatever order.
+// Approval holds the motions, the voters and their votes (P28 to P35). Changes of
+// keys below Prefix open motions. The voters are the honest anchors, and approvers:
+// they sign ballots, and couriers hand them in at nodes, in any order.
 type Approval struct {
 	Motions int           `yaml:"motions,omitempty"` // asked for, in all; 0: the policy asks for no approval
 	Share   Share         `yaml:"share,omitempty"`   // of the whole weight that must approve; 1/2
@@ -14,8 +13,8 @@ type Approval struct {
 
 	Approvers int   `yaml:"approvers,omitempty"` // keys without a node that vote as well; 0
 	Weight    Share `yaml:"weight,omitempty"`    // of each, of that of all anchors together; 1/10
-	Required  int   `yaml:"required,omitempty"`  // of them, the first, without whom nothing is carried; 0
-	Fickle    int   `yaml:"fickle,omitempty"`    // of them, the last, who sign both an approval and a rejection; 0
+	Required  int   `yaml:"required,omitempty"`  // of them, the first, that are required; 0
+	Fickle    int   `yaml:"fickle,omitempty"`    // of them, the last, that sign both an approval and a rejection; 0
 
 	Keys     int   `yaml:"keys,omitempty"`     // that motions are about: of few, many conflict; 3
 	Withdraw Share `yaml:"withdraw,omitempty"` // of the motions, that their authors withdraw; 0
@@ -26,8 +25,8 @@ type Approval struct {
 	Offline Share         `yaml:"offline,omitempty"` // of the ballots, that are up to Delay on their way, at the longest until the faults are over; 0
 	Delay   time.Duration `yaml:"delay,omitempty"`   // 1m
 	Nodes   int           `yaml:"nodes,omitempty"`   // at which each ballot is handed in; 1
-	Lost    Share         `yaml:"lost,omitempty"`    // of the couriers, who come only when the faults are over; 0
-	Twice   Share         `yaml:"twice,omitempty"`   // of the couriers, who come again, up to 2s later; 0
+	Lost    Share         `yaml:"lost,omitempty"`    // of the couriers, that come only when the faults are over; 0
+	Twice   Share         `yaml:"twice,omitempty"`   // of the couriers, that come again, up to 2s later; 0
 }
 
 func (a *Approval) defaults() {
@@ -47,7 +46,7 @@ const (
 	mostApprovers = 32
 )
 
-// approval checks what is put to the vote.
+// approval checks the motions and voters.
 func (c *checker) approval(s Scenario) {
 	a := s.Approval
 	if a.Motions == 0 {

@@ -22,7 +22,7 @@ type Bounds struct {
 
 // knob is one bound of the program.
 type knob struct {
-	path        string // such as bounds.scope.dueleast
+	path        string // like bounds.scope.dueleast
 	value       reflect.Value
 	least, most int64
 }

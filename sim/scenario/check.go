@@ -16,7 +16,7 @@ var ErrInvalid = errors.New("sim: the scenario makes no sense")
 // problem is what makes no sense, and where.
 type problem struct {
 	line int    // of the text; 0 if unknown
-	path string // such as cast[0].anchors[2]; "" for the whole
+	path string // like cast[0].anchors[2]; "" for the whole
 	text string
 }
 
@@ -262,7 +262,7 @@ func (c *checker) load(l Load, stop time.Duration) {
 	c.period("load.give", l.Give)
 }
 
-// outcome holds against each other what a scenario demands at its end.
+// outcome checks that the demands of a scenario at its end do not contradict each other.
 func (c *checker) outcome(s Scenario) {
 	for i, e := range s.Expect {
 		c.need(!slices.Contains(s.Expect[:i], e), fmt.Sprintf("expect[%d]", i), "%q is there twice", e)
@@ -390,7 +390,7 @@ func (c *checker) faults(s Scenario) {
 	}
 }
 
-// fault checks what is said of a fault, and that it fits its kind.
+// fault checks the fields of a fault, and that they fit its kind.
 func (c *checker) fault(path string, f Fault, nodes int) {
 	only := func(given bool, key string, kinds ...string) {
 		c.need(!given || slices.Contains(kinds, f.Kind), path+"."+key, "a fault of kind %s has none", f.Kind)

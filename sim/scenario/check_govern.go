@@ -8,7 +8,7 @@ import (
 // maxMotions bounds the motions of a scenario.
 const maxMotions = 200
 
-// govern checks what is asked of whom.
+// govern checks the motions, with their nodes.
 func (c *checker) govern(s Scenario) {
 	nodes := s.Network.Anchors + s.Network.Observers
 	c.need(len(s.Govern) <= maxMotions, "govern", "has %d motions, more than %d", len(s.Govern), maxMotions)

@@ -8,7 +8,7 @@ import (
 // maxPrefix bounds the prefixes of scopes and keys.
 const maxPrefix = 64
 
-// about reports whether a motion says who governs a scope.
+// about reports whether a motion sets a scope's government.
 func (m Motion) about() bool { return m.Kind == "delegate" || m.Kind == "revoke" }
 
 // founding checks a motion that founds a scope, or gives it to others.

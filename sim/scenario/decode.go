@@ -19,8 +19,8 @@ import (
 // MaxSource bounds the text of a scenario, in bytes.
 const MaxSource = 1 << 20
 
-// Decode reads a scenario from YAML, and so from JSON. What it does not know or
-// cannot do is refused with the line and the reason, wrapped in ErrInvalid.
+// Decode reads a scenario from YAML, and so from JSON. Unknown and impossible
+// values are refused with the line and the reason, wrapped in ErrInvalid.
 func Decode(data []byte) (Scenario, error) {
 	root, err := parse(data)
 	if err != nil {
@@ -56,7 +56,7 @@ func (s Scenario) Encode() []byte {
 // sparse are the keys of structs of production, whose fields are left out where they are not set.
 var sparse = []string{"timing", "scope", "node"}
 
-// prune leaves out of a mapping what is zero.
+// prune removes zero values from a mapping.
 func prune(n *yaml.Node) {
 	for i := len(n.Content) - 2; i >= 0; i -= 2 {
 		v := n.Content[i+1]
@@ -67,7 +67,7 @@ func prune(n *yaml.Node) {
 }
 
 // compact puts lists of plain values on one line, and reports whether n may
-// stand in one. It leaves out what is not set in structs of production.
+// stand in one. It leaves out unset fields of structs of production.
 func compact(n *yaml.Node) bool {
 	plain := n.Kind != yaml.MappingNode
 	for i, c := range n.Content {

@@ -7,8 +7,8 @@ import (
 	"github.com/aweigh/aweigh/trust"
 )
 
-// WithDefaults is the scenario with the defaults in place of zeroes. Whose
-// weight a Role takes is not decided here.
+// WithDefaults is the scenario with the defaults in place of zeroes. The
+// anchors of a Role by weight are not chosen here.
 func (s Scenario) WithDefaults() Scenario {
 	or(&s.Seed, 1)
 	or(&s.Stop, 10*time.Second)

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Draw is the whole random world of a seed: every parameter of it. Those who lie
-// weigh no more than the fault budget, so that every invariant must hold, and
+// Draw is the whole random world of a seed: every parameter of it. Liars weigh
+// no more than the fault budget, so that every invariant must hold, and
 // progress must come once the faults are over.
 func Draw(seed uint64) Scenario {
 	d := drawing{Rand: rand.New(rand.NewPCG(seed, 0xd4a3))}
@@ -80,8 +80,8 @@ func Draw(seed uint64) Scenario {
 	return s
 }
 
-// long makes one world in twelve last for hours, and says in how many bursts it is busy. Receipts, leases, motions and
-// decisions grow old in between, and what is cut off is so for long.
+// long makes one world in twelve last for hours, and returns in how many bursts it is busy. Receipts, leases, motions
+// and decisions grow old in between, and nodes are cut off for long.
 func long(s *Scenario) (bursts int) {
 	d := drawing{rand.New(rand.NewPCG(s.Seed, 0x10e6))}
 	if !d.one(12) {
@@ -91,7 +91,7 @@ func long(s *Scenario) (bursts int) {
 	return 2 + d.IntN(5)
 }
 
-// forgers lets half of the roles forge as well, and some propose out of turn.
+// forgers makes half of the roles forge as well, and some propose out of turn.
 func (d drawing) forgers(s *Scenario) {
 	for i := range s.Cast {
 		r := &s.Cast[i]
@@ -157,8 +157,8 @@ func (d drawing) epochs(n *Network, bursts int) {
 	}
 }
 
-// govern draws who joins and who leaves. Nobody honest leaves where others may lie
-// as much as they can: those would come to weigh too much.
+// govern draws the nodes that join and leave. No honest anchor leaves where liars
+// have the whole budget: they would then weigh too much.
 func (d drawing) govern(s *Scenario) {
 	n := &s.Network
 	n.Observers = max(1, n.Observers)
@@ -177,7 +177,7 @@ func (d drawing) govern(s *Scenario) {
 	}
 }
 
-// approval draws what is put to the vote, and lets liars play with that.
+// approval draws motions, and plays of liars with them.
 func (d drawing) approval(s *Scenario) {
 	a := Approval{Motions: 1 + d.IntN(max(1, min(5, 60/s.Network.Anchors))), Keys: 1 + d.IntN(4), Share: Share(400_000 + 50_000*d.IntN(9))}
 	if d.one(2) {
@@ -293,8 +293,8 @@ func (d drawing) ahead(s *Scenario) {
 	s.Faults.Timed = append(s.Faults.Timed, f)
 }
 
-// decisive lets what decides next be late in one world of eight, by about as long as nodes wait before they give a view
-// up.
+// decisive draws the fault "decisive" for one world of eight, with a delay of about the time that nodes wait before
+// they give a view up.
 func (d drawing) decisive(s *Scenario) {
 	if !d.one(8) {
 		return
@@ -305,7 +305,8 @@ func (d drawing) decisive(s *Scenario) {
 	s.Faults.Timed = append(s.Faults.Timed, f)
 }
 
-// schedule lets bytes decide what becomes of the first frames of consensus, in one world of five.
+// schedule draws the bytes that decide the fates of the first frames of consensus, in one world
+// of five.
 func (d drawing) schedule(s *Scenario) {
 	if d.one(5) {
 		s.Schedule = hex.EncodeToString(DrawSchedule(d.Rand))

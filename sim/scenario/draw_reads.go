@@ -6,7 +6,7 @@ import (
 )
 
 // reads draws reads where answers may be old, and in half of the worlds delays that make them so. Then half of the
-// coalitions do nothing but answer reads with old blocks: a node that lags hears no other answers in time.
+// coalitions do nothing but answer reads with old blocks: a node that lags gets no other answers in time.
 func (d drawing) reads(s *Scenario) {
 	n := s.Network.Anchors
 	s.Load.Probes = d.IntN(max(8, 300/n))

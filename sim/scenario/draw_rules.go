@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// rules draws what the rules of a world with actors ask, in three worlds of four, and actors for half of the worlds
-// that have none and no scopes below the root's.
+// rules draws the approvals that the rules of a world with actors require, in three worlds of four, and actors for
+// half of the worlds that have none and no scopes below the root's.
 func (d drawing) rules(s *Scenario) {
 	ahead := slices.ContainsFunc(s.Faults.Timed, func(f Fault) bool { return f.Kind == "ahead" })
 	if s.Load.Acts == 0 && !s.Nests() && !ahead && d.one(2) {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// nested draws scopes below the root's: who governs them, who lies in one of them, and
-// what breaks when they are founded.
+// nested draws scopes below the root's: their anchors, the liars in one of them, and
+// faults when they are founded.
 func (d drawing) nested(s *Scenario) {
 	n := &s.Network
 	n.EpochBlocks = 3 + d.IntN(12)
@@ -47,7 +47,7 @@ func (d drawing) nested(s *Scenario) {
 	}
 }
 
-// revoked draws orders to scopes that were founded, and who makes some up.
+// revoked draws orders to founded scopes, and the liars that invent some.
 func (d drawing) revoked(s *Scenario, founded []string) {
 	n := &s.Network
 	n.Notice = d.between(time.Second, 3*time.Second)
@@ -65,7 +65,7 @@ func (d drawing) revoked(s *Scenario, founded []string) {
 	}
 }
 
-// hostile is what the anchors of one scope play in it.
+// hostile draws the plays of the anchors of one scope in it.
 func (d drawing) hostile() (plays []string) {
 	for _, i := range d.Perm(len(usual()))[:2+d.IntN(4)] {
 		if name := Plays[i].Name; !slices.Contains(everywhere, name) && !slices.Contains(plays, name) {

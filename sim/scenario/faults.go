@@ -2,7 +2,7 @@ package scenario
 
 import "slices"
 
-// lyingDisks are the kinds of faults after which a disk does not hold what it said that it wrote. Their nodes count as
+// lyingDisks are the kinds of faults after which a disk lacks writes that it reported as done. Their nodes count as
 // faulty.
 var lyingDisks = []string{"rollback", "forgetful", "torn", "corrupt", "misdirect", "lose"}
 

@@ -88,8 +88,8 @@ func TestLibraryShowsEveryPlayAndFault(t *testing.T) {
 	}
 }
 
-// TestLibraryKeepsToTheBudget weighs those who lie and those whose disks do. Roles
-// by weight are within the budget or over it by what they are.
+// TestLibraryKeepsToTheBudget weighs the liars and the nodes whose disks lie. A
+// role by weight states whether it is within the budget or over it.
 func TestLibraryKeepsToTheBudget(t *testing.T) {
 	for _, name := range libraryNames() {
 		s, err := FromLibrary(name)
@@ -141,7 +141,7 @@ func TestLibraryKeepsToTheBudget(t *testing.T) {
 		for a := range faulty {
 			lies += weight(a)
 		}
-		over = over || s.Network.Welcome > 0 && s.Expect != nil // the honest let in too many
+		over = over || s.Network.Welcome > 0 && s.Expect != nil // the honest admit too many
 		over = over || lies > mode.FaultBudget(total)
 		if over != strings.HasPrefix(name, "over-") {
 			t.Errorf("%s: %d of %d is at fault, where %d may be", name, lies, total, mode.FaultBudget(total))

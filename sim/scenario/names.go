@@ -77,9 +77,9 @@ var motionKinds = []Named{
 	{"revoke", "a scope that was delegated is given to other anchors"},
 }
 
-// Invariants are what is watched in every run. They hold of honest nodes, as
-// long as those who are faulty weigh no more than the fault budget; beyond it,
-// nobody is excused.
+// Invariants are checked in every run. They hold of honest nodes, as long as
+// the faulty ones weigh no more than the fault budget; beyond it, no node is
+// excused.
 var Invariants = []Named{
 	{"agreement", "no two nodes make different blocks final at one height (P16)"},
 	{"validity", "final blocks follow from execution, and hold authentic mutations, each once (P13, P21, P22)"},

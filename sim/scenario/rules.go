@@ -14,7 +14,7 @@ const (
 	OwnPrefix   = RuledPrefix + "own/"
 )
 
-// rules are what the policy of a world with actors says of verbs.
+// rules are the verbs of the policy of a world with actors.
 var rules = action.Table{
 	{Verb: "age", Class: action.Claim, When: "1 / (object.version - 2) < 2"}, // cannot be worked out for version 2
 	{Verb: "extend", Class: action.Write, When: "object.version < 3 && caller.anchor != 'n0'"},

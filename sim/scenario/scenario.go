@@ -6,9 +6,9 @@ import (
 	"github.com/aweigh/aweigh/quorum"
 )
 
-// Scenario is a whole run as plain data: who takes part, over which links, who
-// lies how, what breaks when, what clients ask, and when it must have come right
-// again. A Scenario and the version of this program determine every byte of a run.
+// Scenario is a whole run as plain data: the nodes and their links, liars and their plays,
+// faults and their times, clients' requests, and the time by which the network must have
+// recovered. A Scenario and the version of this program determine every byte of a run.
 //
 // The zero value of a field means the default named beside it; WithDefaults
 // fills them in. In YAML the keys are the names in lower case; durations read
@@ -22,18 +22,18 @@ type Scenario struct {
 	Links    Links         `yaml:"links,omitempty"`
 	Cast     []Role        `yaml:"cast,omitempty"`   // anchors that no role names are honest
 	Faults   Faults        `yaml:"faults,omitempty"` // of the world, not of people
-	Govern   []Motion      `yaml:"govern,omitempty"` // who is to join or leave when
+	Govern   []Motion      `yaml:"govern,omitempty"` // nodes that join or leave, and when
 	Load     Load          `yaml:"load,omitempty"`
-	Approval Approval      `yaml:"approval,omitempty"` // what is put to the vote
+	Approval Approval      `yaml:"approval,omitempty"` // motions and voters
 	Bounds   Bounds        `yaml:"bounds,omitempty"`
 	Stop     time.Duration `yaml:"stop,omitempty"`     // when clients and faults end; 10s
-	Schedule string        `yaml:"schedule,omitempty"` // of what becomes of frames of consensus in turn, in hex, see FateOf; none
+	Schedule string        `yaml:"schedule,omitempty"` // FateOf each frame of consensus in turn, in hex; none
 
 	// Heal states what follows after Stop. Without it the run ends there.
 	Heal *Heal `yaml:"heal,omitempty"`
-	// Expect names the invariants that this scenario breaks, which only one whose
-	// faulty anchors weigh more than the fault budget may do. The run goes on until
-	// all of them have broken, and fails if one has not.
+	// Expect names the invariants that this scenario breaks, which only a scenario
+	// whose faulty anchors weigh more than the fault budget may do. The run goes on
+	// until all of them have broken, and fails if one has not.
 	Expect []string `yaml:"expect,omitempty"`
 	// Shows names goals, of Goals. If there are some, the run fails unless each
 	// is reached and each play of the cast has told a lie: it would show nothing.
@@ -78,7 +78,7 @@ type Role struct {
 	Anchors []int         `yaml:"anchors,omitempty"` // by number, from 0; observers among them hold keys, and no seat yet
 	Count   int           `yaml:"count,omitempty"`   // in place of Anchors: so many, the last ones that no other role has
 	Weight  string        `yaml:"weight,omitempty"`  // in place of Count: "budget", as many as may lie; "half" of them; "over", the fewest that are too many; "all" of the scope that In names
-	Victims []int         `yaml:"victims,omitempty"` // whom the play is aimed at; half of the honest ones, chosen anew as the play goes on
+	Victims []int         `yaml:"victims,omitempty"` // half of the honest ones, chosen again as the play goes on
 	From    time.Duration `yaml:"from,omitempty"`    // honest before; 0s
 	Until   time.Duration `yaml:"until,omitempty"`   // honest afterwards; 0s: to the end
 	Every   time.Duration `yaml:"every,omitempty"`   // lies and is honest in turn, half of this period each; 0s: always
@@ -88,16 +88,16 @@ type Role struct {
 	In      string        `yaml:"in,omitempty"`      // prefix of a scope: lies in that one alone, and counts as honest elsewhere
 }
 
-// Motion is a change of membership or policy that somebody asks for at a time,
-// and asks for again until it is carried or Stop comes.
+// Motion is a change of membership or policy that anchors ask for at a time,
+// and again until it is carried or Stop comes.
 type Motion struct {
 	Kind    string        `yaml:"kind"` // admit, retire, evict, policy, delegate or revoke
 	At      time.Duration `yaml:"at,omitempty"`
-	Node    int           `yaml:"node,omitempty"`    // whom it is about; not for policy
+	Node    int           `yaml:"node,omitempty"`    // its subject; not for policy
 	Sponsor int           `yaml:"sponsor,omitempty"` // for admit: the anchor that stands surety
-	By      []int         `yaml:"by,omitempty"`      // who approves; all honest anchors. An anchor retires by itself
-	// For delegate and revoke: what goes to a scope of its own, and who governs it. The scope that
-	// has the prefix until then decides.
+	By      []int         `yaml:"by,omitempty"`      // that approve; all honest anchors. An anchor retires by itself
+	// For delegate and revoke: the prefix that gets a scope of its own, and that scope's anchors.
+	// The scope that has the prefix until then decides.
 	Prefix  string `yaml:"prefix,omitempty"`
 	Anchors []int  `yaml:"anchors,omitempty"` // of the scope; all of the network
 	Mode    string `yaml:"mode,omitempty"`    // of the scope; the network's, or the one that it was founded with
@@ -108,7 +108,7 @@ type Motion struct {
 	Guard       string        `yaml:"guard,omitempty"` // as Network has it; or "nothing"
 }
 
-// Faults are what goes wrong without anybody's will, until Stop.
+// Faults are failures that no liar causes, until Stop.
 type Faults struct {
 	Loss      Share   `yaml:"loss,omitempty"`      // frames that never arrive
 	Duplicate Share   `yaml:"duplicate,omitempty"` // frames that arrive twice
@@ -128,16 +128,16 @@ type Fault struct {
 	Kind string        `yaml:"kind"`          // see FaultKinds
 	At   time.Duration `yaml:"at,omitempty"`  // when it begins
 	For  time.Duration `yaml:"for,omitempty"` // how long it lasts; 0s: until Stop
-	// Nodes are those to which it happens. If none are named, at most a third is drawn; of disks that lie, one, if
+	// Nodes are the nodes with the fault. If none are named, at most a third is drawn; of disks that lie, one, if
 	// the fault budget has room for it; of lag, as many as the others can do without.
 	Nodes []int `yaml:"nodes,omitempty"`
 	// Groups are the sides of a partition. Nodes named in none make one more side.
 	Groups [][]int       `yaml:"groups,omitempty"`
-	OneWay bool          `yaml:"oneway,omitempty"` // of a partition: the first side still hears the others
+	OneWay bool          `yaml:"oneway,omitempty"` // of a partition: the first side still gets the others' frames
 	During string        `yaml:"during,omitempty"` // "ending": it begins each time that an epoch ends, from At on, and lasts For, or 500ms; "handover": each time that a scope is founded
 	By     time.Duration `yaml:"by,omitempty"`     // clock offset, step or lead, time of a slow disk's sync, or delay of lag, firsthand and decisive; 1s
 	Rate   int64         `yaml:"rate,omitempty"`   // clock drift in parts per million; of churn and lag: restarts
-	Keep   string        `yaml:"keep,omitempty"`   // of a crash: how much of what was not synced survives: none, some, all; some
+	Keep   string        `yaml:"keep,omitempty"`   // of a crash: unsynced writes that survive: none, some, all; some
 }
 
 // Load is what clients ask. Each has one request open at a time.
@@ -156,7 +156,7 @@ type Load struct {
 	Swap     Share         `yaml:"swap,omitempty"`     // of the writes that compare first; 1/4
 	Give     time.Duration `yaml:"give,omitempty"`     // a client gives up after so long, and does not know; 4s
 	Bursts   int           `yaml:"bursts,omitempty"`   // clients and liars are busy in so many bursts of 3s, far apart; always
-	Acts     int           `yaml:"acts,omitempty"`     // actions, writes and names, in all, of which rules of the policy decide; none
+	Acts     int           `yaml:"acts,omitempty"`     // actions, writes and names, in all, under rules of the policy; none
 	Probes   int           `yaml:"probes,omitempty"`   // linearizable reads, in all, where and when an old answer is most likely; none
 }
 
@@ -164,9 +164,9 @@ type Load struct {
 const Burst = 3 * time.Second
 
 // Heal ends all faults: links are whole again, and every honest node is up and
-// has its clock set right. Those who lie go on. If the honest ones then have the
-// weight for every rule of the policy, all that was asked before must be answered,
-// each of them must make a write of its own final, and all must reach the same state.
+// has its clock set right. Liars go on. If the honest nodes then have the weight for
+// every rule of the policy, all earlier requests must be answered, each honest node
+// must make a write of its own final, and all must reach the same state.
 type Heal struct {
 	Within time.Duration `yaml:"within,omitempty"` // 3m
 }

@@ -6,7 +6,7 @@ import (
 )
 
 // Fate is what a byte of a Scenario.Schedule does to a frame. The zero value is a
-// frame that goes as the links say.
+// frame with the links' delay and loss.
 type Fate struct {
 	Lost    bool
 	Twice   bool          // it arrives once more, Wait later
@@ -14,7 +14,7 @@ type Fate struct {
 	Wait    time.Duration // otherwise: it takes longer by this
 }
 
-// The first byte of each fate. Those below are of frames that go as the links say.
+// The first byte of each fate. Those below byteDelay leave the links' delay and loss.
 const (
 	byteDelay   = 128 // by sixteenths of a view's time, three views at most
 	byteLose    = 176

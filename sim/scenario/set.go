@@ -10,17 +10,16 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/agnivade/levenshtein"
 	"go.yaml.in/yaml/v3"
 
 	"github.com/aweigh/aweigh/internal/must"
+	"github.com/aweigh/aweigh/internal/nearest"
 )
 
 // Set is the scenario with one value changed. The path is like faults.loss or
-// cast[0].count, and the value YAML; null takes out what is there. The index
+// cast[0].count, and the value YAML; null removes the value. The index
 // after the last one of a list adds to the list. Only the value is checked, so
-// that several changes can follow each other: Check says whether all of it makes
-// sense.
+// that several changes can follow each other: Check checks the whole scenario.
 func (s Scenario) Set(path, value string) (Scenario, error) {
 	steps, err := split(path)
 	if err != nil {
@@ -59,7 +58,7 @@ func split(path string) ([]step, error) {
 		steps = append(steps, step{key: m[1]})
 		for i := range strings.SplitSeq(strings.Trim(m[2], "[]"), "][") {
 			if i != "" {
-				index, _ := strconv.Atoi(i) // at most six digits, as part says
+				index, _ := strconv.Atoi(i) // at most six digits, as part requires
 				steps = append(steps, step{index: index})
 			}
 		}
@@ -67,8 +66,8 @@ func split(path string) ([]step, error) {
 	return steps, nil
 }
 
-// set changes what the steps lead to from v, which stands at a path. Lists and
-// pointers on the way are copied, since other scenarios may share them.
+// set changes the value at the end of the steps from v, which is at a path. Lists
+// and pointers on the way are copied, since other scenarios may share them.
 func (r *reader) set(v reflect.Value, path string, steps []step, value string) error {
 	if len(steps) == 0 {
 		return r.assign(v, path, value)
@@ -201,7 +200,8 @@ func keys(t reflect.Type) []string {
 	return names
 }
 
-// unknownKey reports what a key that t lacks may stand for, and which it has.
+// unknownKey returns a text for a key that t lacks: the key that it may stand
+// for, and the keys of t.
 func unknownKey(key string, t reflect.Type) string {
 	known := keys(t)
 	meant := key
@@ -212,7 +212,7 @@ func unknownKey(key string, t reflect.Type) string {
 	}
 	near := elsewhere(meant, reflect.TypeFor[Scenario](), "")
 	if near == "" {
-		near = nearest(key, known)
+		near = likely(key, known)
 	}
 	if near == "" {
 		return unknown(key, known)
@@ -249,20 +249,14 @@ func elsewhere(key string, t reflect.Type, path string) string {
 // unknown is the text for a name that is not known, with the known name that it
 // may stand for.
 func unknown(name string, known []string) string {
-	if near := nearest(name, known); near != "" {
+	if near := likely(name, known); near != "" {
 		return fmt.Sprintf("%q is unknown; did you mean %q?", name, near)
 	}
 	return fmt.Sprintf("%q is unknown; known are %s", name, strings.Join(known, ", "))
 }
 
-// nearest is the known name that takes the fewest letters to insert, delete or
-// replace; "" if none comes near.
-func nearest(name string, known []string) (near string) {
-	least := min(max(len(name)/2, 1), 3) + 1
-	for _, k := range known {
-		if d := levenshtein.ComputeDistance(name, k); d < least {
-			near, least = k, d
-		}
-	}
+// likely is the known name that another may stand for; "" if none is near.
+func likely(name string, known []string) string {
+	near, _ := nearest.Name(name, known, min(max(len(name)/2, 1), 3))
 	return near
 }

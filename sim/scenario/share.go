@@ -14,8 +14,8 @@ type Share uint32
 // Whole is the Share that is everything.
 const Whole Share = 1_000_000
 
-// parseShare reads 0.05, 5% or 1/3. What is finer than a millionth is refused in
-// decimals, and rounded to the nearest millionth in fractions.
+// parseShare reads 0.05, 5% or 1/3. Decimals finer than a millionth are refused,
+// and fractions are rounded to the nearest millionth.
 func parseShare(text string) (Share, error) {
 	refused := fmt.Errorf("%q is no share between 0 and 1, such as 0.05, 5%% or 1/3", text)
 	if over, under, ok := strings.Cut(text, "/"); ok {

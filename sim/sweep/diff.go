@@ -11,7 +11,7 @@ type TraceDiff struct {
 	Equal  bool
 	Line   uint64   // the first that differs, from 1; of equal traces, how many there are
 	Common []string // the last ones before it
-	A, B   []string // that one and the next of each; none where a trace has ended
+	A, B   []string // that line and the next ones of each; none where a trace has ended
 }
 
 // maxTraceLine bounds a line of a trace, in bytes.

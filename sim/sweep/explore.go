@@ -29,7 +29,7 @@ type ExploreConfig struct {
 type Explored struct {
 	Worlds   int
 	States   int                 // of votes, by Options.States
-	Corpus   []scenario.Scenario // the schedules that came to states to which none before came
+	Corpus   []scenario.Scenario // the schedules that reached new states
 	Failures []ExploreFailure
 }
 
@@ -95,10 +95,10 @@ type leading struct {
 	first  int
 }
 
-// Explore plays schedules of small worlds, and notes the states of consensus to which they come. Most schedules begin
-// as one that came to a state where few have been, and go on at random from there, as in Go-Explore (Ecoffet et al.,
-// "First return, then explore", Nature 590, 2021): a world is a function of its schedule, so that it comes there again.
-// What comes of it depends on the configuration alone. If ctx ends, the result holds what was done, and the error is
+// Explore plays schedules of small worlds, and notes the states of consensus that they reach. Most schedules begin as
+// one that reached a rare state, and go on at random from there, as in Go-Explore (Ecoffet et al., "First return,
+// then explore", Nature 590, 2021): a world is a function of its schedule, so that it reaches the state again. The
+// result depends on the configuration alone. If ctx ends, the result is that of the runs so far, and the error is
 // that of ctx.
 func Explore(ctx context.Context, cfg ExploreConfig) (*Explored, error) {
 	x := &explorer{cfg: cfg, rand: rand.New(rand.NewPCG(max(1, cfg.Seed), 0xe4b1)), cells: make(map[cell]*way), out: new(Explored)}
@@ -185,7 +185,7 @@ func (x *explorer) play(ctx context.Context, grounds []scenario.Scenario, ground
 	return nil
 }
 
-// trial runs a scenario, and says what failed; a panic is a failure.
+// trial runs a scenario, and returns what failed; a panic is a failure.
 func trial(ctx context.Context, s scenario.Scenario, o sim.Options) (text string, err error) {
 	defer func() {
 		if p := recover(); p != nil {

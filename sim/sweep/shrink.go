@@ -38,8 +38,8 @@ func Fails(ctx context.Context, s scenario.Scenario) (way string, fails bool) {
 }
 
 // FailsBy is Fails of one invariant alone: a scenario that breaks another first, or has
-// other expectations, does not fail. s is what is to be tried, with that invariant alone
-// in place of what it expects to break.
+// other expectations, does not fail. s is the scenario to try, which expects no
+// invariant to break but that one.
 func FailsBy(invariant string, s scenario.Scenario) (scenario.Scenario, func(context.Context, scenario.Scenario) (way string, fails bool)) {
 	if len(s.Expect) > 0 {
 		s.Expect = []string{invariant}
@@ -69,10 +69,10 @@ func wayOf(r *sim.Result) (way string, fails bool) {
 
 // Shrink looks for a smaller scenario that fails in the same way: it takes out
 // parts and nodes, and makes numbers less, one after another, first with the
-// scenario's own seed and then with others, until nothing more can go or
-// shrinkTries have been made. Whatever it keeps passes Check. The mode and what is
-// expected stay. If ctx ends, the scenario is the smallest so far, and the error
-// that of ctx.
+// scenario's own seed and then with others, until it can take out nothing more or
+// has made shrinkTries. Each scenario that it keeps passes Check. The mode and the
+// expectations stay. If ctx ends, the scenario is the smallest so far, and the
+// error that of ctx.
 func Shrink(ctx context.Context, s scenario.Scenario, fails func(context.Context, scenario.Scenario) (string, bool), progress func(tried int, best scenario.Scenario)) (scenario.Scenario, error) {
 	way, ok := fails(ctx, s)
 	switch {
@@ -102,9 +102,9 @@ type shrinker struct {
 	fails    func(context.Context, scenario.Scenario) (string, bool)
 	progress func(int, scenario.Scenario)
 	way      string
-	seeds    []uint64 // what is tried, is tried with each of them
+	seeds    []uint64 // each trial runs with each of them
 	best     scenario.Scenario
-	seen     map[string]bool // what was tried, encoded
+	seen     map[string]bool // trials so far, encoded
 	tried    int
 }
 
@@ -157,7 +157,7 @@ func (k *shrinker) approval() {
 // fixed are parts that stay, or that others than parts take care of.
 var fixed = append([]string{"name", "about", "seed", "expect", "network.mode", "network.anchors", "network.observers", "links", "links.model"}, sizes...)
 
-// parts tries to take out what stands at a path, or else what is below it.
+// parts tries to take out the value at a path, or else the values below it.
 func (k *shrinker) parts(v reflect.Value, path string) {
 	if v.IsZero() || slices.Contains(fixed, path) {
 		return

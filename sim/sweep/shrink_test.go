@@ -38,7 +38,7 @@ func large() scenario.Scenario {
 	return s
 }
 
-// forks is a failure that needs one who equivocates, a crash of the anchor whose
+// forks is a failure that needs one equivocator, a crash of the anchor whose
 // trust is 105,000 while it lies, two anchors besides, and eleven writes.
 func forks(_ context.Context, s scenario.Scenario) (string, bool) {
 	full := s.WithDefaults()
@@ -177,8 +177,8 @@ func TestFailuresBeyondTheBudgetAreOthers(t *testing.T) {
 	}
 }
 
-// TestShrinkKeepsToTheInvariantNamed: what breaks another, first or in its place, is not
-// taken; what a scenario expects besides is forgotten.
+// TestShrinkKeepsToTheInvariantNamed: a scenario that breaks another, first or in its
+// place, is not taken; further expectations of a scenario are dropped.
 func TestShrinkKeepsToTheInvariantNamed(t *testing.T) {
 	s, err := scenario.FromLibrary("over-fork")
 	if err != nil {

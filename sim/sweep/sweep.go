@@ -211,7 +211,7 @@ func (r *Result) full(cfg Config) bool {
 	return cfg.MaxFailures > 0 && len(r.Failures) >= cfg.MaxFailures
 }
 
-// add adds a world, and tells of it.
+// add adds a world, and reports it.
 func (r *Result) add(o outcome, cfg Config) {
 	r.Worlds++
 	if o.failure != nil {
