@@ -23,7 +23,8 @@ func (a *app) doctor() *cobra.Command {
 			"says what was found, and what to do, and comes as soon as that is known. All takes a few\n" +
 			"seconds, in which it writes to the disk up to 200 times. Run it as the node's user,\n" +
 			"with the flags and variables of the node.\n\n" +
-			"It changes nothing, but with --fix the permissions of the directory and of the keys.\n\n" +
+			"It changes nothing of the node, but with --fix the permissions of the directory and of the keys.\n" +
+			"The files with which it measures the disk are removed.\n\n" +
 			"With --state it reads the whole store of a node that is stopped, and checks all of it against\n" +
 			"what the network made final, as \"aweigh restore\" does with a backup. It shows how far it is.",
 		Example: "  aweigh doctor --data-dir /var/lib/aweigh --state\n  aweigh doctor --data-dir /var/lib/aweigh\n  aweigh doctor --ntp pool.ntp.org\n  aweigh doctor -o json",
