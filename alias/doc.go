@@ -18,7 +18,4 @@
 // In alias form, segments are brought into Unicode Normalization Form C, so
 // that one name typed on two keyboards is one key, and hold no white space,
 // control characters or marks that reorder text.
-//
-// A Tree finds the longest prefix of a key among those bound in it: which
-// scope, or which rule, is responsible.
 package alias

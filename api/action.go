@@ -17,7 +17,6 @@ import (
 
 // Acting is the part of a node that the API needs to carry out verbs.
 type Acting interface {
-	Judge(ctx context.Context, q node.ActionQuery, linearizable bool) ([]node.Said, error)
 	Act(ctx context.Context, a scope.Action, once node.Once) (machine.Receipt, error)
 	Signal(ctx context.Context, verb string, key, value []byte, once node.Once) (int, error)
 	WatchSignals(ctx context.Context, key, end []byte, begun func() error, deliver func(x node.Signal, lost uint64) error) error
@@ -32,7 +31,7 @@ func (s *service) Act(ctx context.Context, req *connect.Request[aweighv1.ActRequ
 	}
 	ctx, cancel := patient(ctx)
 	defer cancel()
-	said, err := s.node.Judge(ctx, q, false)
+	said, err := s.route.Judge(ctx, q, false)
 	if err != nil {
 		return nil, problem(err)
 	}
@@ -88,7 +87,7 @@ func suits(m *aweighv1.ActRequest, class action.Class) (err error) {
 
 // look carries out a verb that reads: rules judge it by the content read.
 func (s *service) look(ctx context.Context, m *aweighv1.ActRequest, q node.ActionQuery) (*aweighv1.ResolveResponse, error) {
-	said, err := s.node.Judge(ctx, q, !m.Serializable)
+	said, err := s.route.Judge(ctx, q, !m.Serializable)
 	if err == nil {
 		if d := node.Denied(said); d != nil {
 			err = &node.Denial{By: *d}
@@ -147,7 +146,7 @@ func denialOf(err error) string { return err.Error()[len(scope.ErrDenied.Error()
 // Judge implements aweighv1connect.NodeHandler.
 func (s *service) Judge(ctx context.Context, req *connect.Request[aweighv1.JudgeRequest]) (*connect.Response[aweighv1.JudgeResponse], error) {
 	m := req.Msg
-	q := node.ActionQuery{Verb: m.Verb, Key: m.Key, Caller: machine.AuthorOf(s.node.Overview().Peer)}
+	q := node.ActionQuery{Verb: m.Verb, Key: m.Key, Caller: machine.AuthorOf(s.at.Overview().Peer)}
 	err := checkQuery(q)
 	if err == nil && len(m.Caller) > 0 {
 		if len(m.Caller) != len(q.Caller) {
@@ -166,7 +165,7 @@ func (s *service) Judge(ctx context.Context, req *connect.Request[aweighv1.Judge
 	}
 	ctx, cancel := patient(ctx)
 	defer cancel()
-	said, err := s.node.Judge(ctx, q, !m.Serializable)
+	said, err := s.route.Judge(ctx, q, !m.Serializable)
 	if err != nil {
 		return nil, problem(err)
 	}

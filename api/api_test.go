@@ -40,7 +40,8 @@ func newWorld(t *testing.T) *world {
 	return newWorldUnder(t, scope.DefaultPolicy(quorum.BFT))
 }
 
-func newWorldUnder(t *testing.T, policy scope.Policy) *world {
+// newNode returns the only node of a network, which does not run yet, and its store.
+func newNode(t *testing.T, policy scope.Policy) (*node.Node, *store.Pebble) {
 	t.Helper()
 	var keys [2]votes.PrivateKey
 	for i := range keys {
@@ -68,6 +69,12 @@ func newWorldUnder(t *testing.T, policy scope.Policy) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return n, disk
+}
+
+func newWorldUnder(t *testing.T, policy scope.Policy) *world {
+	t.Helper()
+	n, disk := newNode(t, policy)
 	s, err := api.Listen("127.0.0.1:0", false, n, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -93,7 +100,7 @@ func newWorldUnder(t *testing.T, policy scope.Policy) *world {
 	})
 	return &world{
 		NodeClient: aweighv1connect.NewNodeClient(&http.Client{Transport: transport}, "http://"+s.Addr()),
-		genesis:    g, address: s.Addr(), ctx: ctx,
+		genesis:    n.Root().Genesis(), address: s.Addr(), ctx: ctx,
 	}
 }
 
@@ -357,19 +364,15 @@ func TestStrangersCannotReachTheAPIByMistake(t *testing.T) {
 			t.Errorf("%s: %v, %v", address, s, err)
 		}
 	}
-	s, err := api.Listen("0.0.0.0:0", true, unused{}, nil)
+	n, disk := newNode(t, scope.DefaultPolicy(quorum.BFT))
+	s, err := api.Listen("0.0.0.0:0", true, n, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Close(); err != nil {
+	if err := errors.Join(s.Close(), n.Close(), disk.Close()); err != nil {
 		t.Error(err)
 	}
 }
-
-// unused is a node of which nothing is asked.
-type unused struct{ api.Node }
-
-func (unused) Genesis() scope.Genesis { return scope.Genesis{} }
 
 // TestAnswersToWritesNameTheirEpoch: in epochs of one block, every write has another.
 func TestAnswersToWritesNameTheirEpoch(t *testing.T) {

@@ -17,7 +17,7 @@ const backupPart = 1 << 20
 
 // Backup implements aweighv1connect.NodeHandler.
 func (s *service) Backup(ctx context.Context, _ *connect.Request[aweighv1.BackupRequest], out *connect.ServerStream[aweighv1.BackupResponse]) error {
-	head := s.node.Overview().Head
+	head := s.at.Overview().Head
 	err := s.node.Backup(func(files []node.BackupFile) error {
 		first := &aweighv1.BackupResponse{Header: s.read(head, false)}
 		for _, f := range files {

@@ -23,7 +23,7 @@ func (s *service) Ballots(ctx context.Context, req *connect.Request[aweighv1.Bal
 	if err != nil {
 		return problem(err)
 	}
-	v, err := s.node.Read(ctx, false)
+	v, err := s.at.Read(ctx, false)
 	if err != nil {
 		return problem(err)
 	}

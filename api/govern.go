@@ -20,7 +20,6 @@ import (
 // Governing is the part of a node that the API needs for decisions.
 type Governing interface {
 	Government(under *scope.Policy) (node.Government, error)
-	Decision(id aweigh.Hash) (*node.Pending, scope.Head, error)
 	Govern(ctx context.Context, d scope.Decision, once node.Once) (machine.Receipt, error)
 	Apply(ctx context.Context, sponsor aweigh.AnchorID, name string, once node.Once) (scope.Decision, machine.Receipt, error)
 }
@@ -50,7 +49,7 @@ func (s *service) Govern(ctx context.Context, req *connect.Request[aweighv1.Gove
 	}
 	ctx, cancel := patient(ctx)
 	defer cancel()
-	r, err := s.node.Govern(ctx, d, onceOf(req.Msg.Once))
+	r, err := s.at.Govern(ctx, d, onceOf(req.Msg.Once))
 	return s.governed(&d, r, err)
 }
 
@@ -65,7 +64,7 @@ func (s *service) Apply(ctx context.Context, req *connect.Request[aweighv1.Apply
 	}
 	ctx, cancel := patient(ctx)
 	defer cancel()
-	d, r, err := s.node.Apply(ctx, sponsor, req.Msg.Name, onceOf(req.Msg.Once))
+	d, r, err := s.at.Apply(ctx, sponsor, req.Msg.Name, onceOf(req.Msg.Once))
 	return s.governed(&d, r, err)
 }
 
@@ -77,14 +76,14 @@ func (s *service) governed(d *scope.Decision, r machine.Receipt, err error) (*co
 	if err := failure(r); err != nil {
 		return nil, err
 	}
-	p, _, err := s.node.Decision(d.ID())
+	p, _, err := s.route.Decision(d.ID())
 	if err != nil {
 		return nil, problem(err)
 	}
 	out := &aweighv1.GovernResponse{Header: s.named(s.written(r)), Id: bytesOf(d.ID()), Kind: d.Kind.String()}
 	if p == nil && d.Kind == scope.Retire { // it needs no motion, which would tell its end
 		end := scope.Ending{Fate: scope.Carried, Height: r.Height}
-		if _, seated := s.node.Overview().Roster.Seat(d.Subject); seated {
+		if _, seated := s.at.Overview().Roster.Seat(d.Subject); seated {
 			end = scope.Ending{Fate: scope.Void, Height: r.Height, Reason: "it could not take effect with what was decided before"}
 		}
 		p = &node.Pending{Proposed: scope.Proposed{ID: d.ID(), Decision: *d}, Sponsored: true, Ending: &end}
@@ -98,7 +97,7 @@ func (s *service) governed(d *scope.Decision, r machine.Receipt, err error) (*co
 // saying adds to an error about this node's key which node it is: among several on one machine it may be another than was meant.
 func (s *service) saying(err error) error {
 	if errors.Is(err, node.ErrNoAnchor) || errors.Is(err, node.ErrUnseated) {
-		return fmt.Errorf("%w (told by %s)", err, s.node.Overview().Name)
+		return fmt.Errorf("%w (told by %s)", err, s.at.Overview().Name)
 	}
 	return err
 }

@@ -12,37 +12,55 @@ import (
 	"github.com/aweigh/aweigh/api/aweigh/v1/aweighv1connect"
 	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/node/machine"
-	"github.com/aweigh/aweigh/node/referral"
 	"github.com/aweigh/aweigh/scope"
 )
 
-// Node is the part of a node that the API needs; *node.Node is one.
+// Node is the part of a whole node that the API needs; *node.Node is one.
 type Node interface {
-	Health
-	Governing
-	Trusting
-	Names
-	Deciding
+	Routes
 	Acting
 	Permitting
+	Root() *node.Replica
+	In(name string) (*node.Replica, error)
+	Scopes() []node.ScopeInfo
+	AskAnchors(ctx context.Context)
+	Pin() node.Pin
+	Backup(give func([]node.BackupFile) error) error
+}
+
+// Routes answers requests about keys and motions: *node.Node finds their scope, *node.Replica asks its own.
+type Routes interface {
+	Names
+	Deciding
 	Txn(ctx context.Context, t scope.Txn, once node.Once) (machine.Receipt, error)
 	Compact(ctx context.Context, revision int64, once node.Once) (machine.Receipt, error)
 	Submit(ctx context.Context, bundle []byte) ([]machine.Receipt, error)
 	Range(ctx context.Context, key, end []byte, r scope.Range, linearizable bool) (scope.RangeResult, scope.Head, error)
-	Read(ctx context.Context, linearizable bool) (*node.View, error)
-	ReadOf(ctx context.Context, ranges referral.Ranges, linearizable bool) (*node.View, error)
 	Watch(ctx context.Context, key, end []byte, from int64, deliver func(node.Changes) error) error
 	Lineage(ctx context.Context, key []byte, limit int) ([]node.LineageEntry, bool, scope.Head, error)
 	Prove(ctx context.Context, key []byte) (*scope.KeyProof, scope.Head, error)
+	Judge(ctx context.Context, q node.ActionQuery, linearizable bool) ([]node.Said, error)
+}
+
+// Part is what the API asks about one scope; *node.Replica is one.
+type Part interface {
+	Health
+	Governing
+	Trusting
+	Read(ctx context.Context, linearizable bool) (*node.View, error)
 	Checkpoint(ctx context.Context, old int64, cosign bool) (node.Checkpoint, scope.Head, error)
 	Overview() node.Overview
 	LostBelow() [][]byte
-	AskAnchors(ctx context.Context)
 	CatchingUp() bool
 	Invite() node.Invite
 	Genesis() scope.Genesis
-	Backup(give func([]node.BackupFile) error) error
 }
+
+var (
+	_ Node   = (*node.Node)(nil)
+	_ Routes = (*node.Replica)(nil)
+	_ Part   = (*node.Replica)(nil)
+)
 
 const (
 	// maxRequest bounds a request, in bytes; it leaves room for the largest mutation.
@@ -55,13 +73,10 @@ const (
 // routes serves the API, and metrics if there are any.
 func routes(s *service, metrics http.Handler) http.Handler {
 	mux := http.NewServeMux()
-	h := handler(s)
-	if of, ok := s.node.(Namespace); ok {
-		h = &scoped{of: of, root: h, wrong: connect.NewErrorWriter(), parts: make(map[aweigh.ScopeID]http.Handler)}
-	}
+	h := &scoped{of: s.node, root: handler(s), wrong: connect.NewErrorWriter(), parts: make(map[aweigh.ScopeID]http.Handler)}
 	mux.Handle("/"+aweighv1connect.NodeName+"/", h)
-	mux.Handle("GET /livez", Live(s.node))
-	mux.Handle("GET /readyz", Ready(s.node))
+	mux.Handle("GET /livez", Live(s.at))
+	mux.Handle("GET /readyz", Ready(s.at, s.node))
 	mux.HandleFunc("GET /health", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	if metrics != nil {
 		mux.Handle("GET /metrics", metrics)
@@ -79,6 +94,8 @@ func handler(s *service) http.Handler {
 type service struct {
 	aweighv1connect.UnimplementedNodeHandler
 	node    Node
+	route   Routes // of requests that name keys or motions
+	at      Part   // in the scope of the other requests
 	network aweigh.NetworkID
 	id      []byte // network
 	scope   aweigh.ScopeID
@@ -86,10 +103,10 @@ type service struct {
 	reading chan struct{}          // holds a token while a request reads the whole box
 }
 
-func newService(n Node) *service {
-	g := n.Genesis()
+func newService(n Node, route Routes, at Part) *service {
+	g := at.Genesis()
 	id := g.Network()
-	s := &service{node: n, network: id, id: id[:], scope: g.Hash(), names: make(map[aweigh.Hash]string), reading: make(chan struct{}, 1)}
+	s := &service{node: n, route: route, at: at, network: id, id: id[:], scope: g.Hash(), names: make(map[aweigh.Hash]string), reading: make(chan struct{}, 1)}
 	for _, a := range g.Anchors {
 		s.names[machine.AuthorOf(machine.Peer(a.Peer))], s.names[a.Key.ID()] = a.Name, a.Name
 	}
@@ -107,13 +124,13 @@ func (s *service) written(r machine.Receipt) *aweighv1.Header {
 func (s *service) read(h scope.Head, linearizable bool) *aweighv1.Header {
 	return &aweighv1.Header{
 		Network: s.id, Scope: bytesOrNone(h.Scope), Epoch: uint64(h.Epoch), Height: uint64(h.Height),
-		Revision: h.Revision, Linearizable: linearizable, CatchingUp: !linearizable && s.node.CatchingUp(),
+		Revision: h.Revision, Linearizable: linearizable, CatchingUp: !linearizable && s.at.CatchingUp(),
 	}
 }
 
 // named adds the name of the node.
 func (s *service) named(h *aweighv1.Header) *aweighv1.Header {
-	h.Node = s.node.Overview().Name
+	h.Node = s.at.Overview().Name
 	return h
 }
 
@@ -133,7 +150,7 @@ func (s *service) hear(ctx context.Context, wanted bool) bool {
 	}
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	v, err := s.node.Read(ctx, true)
+	v, err := s.at.Read(ctx, true)
 	return err == nil && v.Close() == nil
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/aweigh/aweigh/node"
 )
 
-// Health is what probes need of a node; *node.Node is one.
+// Health is what probes need of a scope; *node.Replica is one.
 type Health interface {
 	Live(ctx context.Context) []node.Check
 	Ready(ctx context.Context) []node.Check
@@ -19,24 +19,19 @@ type Health interface {
 
 // Live answers 200 while the process can do its work, whatever the other nodes
 // do, and otherwise 503: then only a restart helps.
-func Live(n Health) http.Handler { return &probe{name: "livez", ask: n.Live} }
+func Live(root Health) http.Handler { return &probe{name: "livez", ask: root.Live} }
 
 // Ready answers 200 if the node could answer a linearizable read now, and
 // otherwise 503, with one line for each reason. With ?scope=PREFIX it does so for that
 // scope, by prefix or identity, and answers 404 if the node does not hold it; without, for the root scope.
-func Ready(n Health) http.Handler {
-	of, _ := n.(interface {
-		In(name string) (*node.Replica, error)
-	})
-	return &readiness{root: &probe{name: "readyz", ask: n.Ready}, of: of, parts: make(map[*node.Replica]*probe)}
+func Ready(root Health, n Node) http.Handler {
+	return &readiness{root: &probe{name: "readyz", ask: root.Ready}, of: n, parts: make(map[*node.Replica]*probe)}
 }
 
 // readiness is a probe for each scope that was asked about.
 type readiness struct {
 	root *probe
-	of   interface {
-		In(name string) (*node.Replica, error)
-	}
+	of   Node
 
 	mu    sync.Mutex
 	parts map[*node.Replica]*probe
@@ -45,7 +40,7 @@ type readiness struct {
 // ServeHTTP implements http.Handler.
 func (h *readiness) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	name := r.URL.Query().Get("scope")
-	if name == "" || h.of == nil {
+	if name == "" {
 		h.root.ServeHTTP(w, r)
 		return
 	}
@@ -126,11 +121,11 @@ func (p *probe) look() []node.Check {
 
 // ListenHealth opens an address that shows metrics and the node's health to every
 // client that reaches it, and accepts no other requests.
-func ListenHealth(address string, n Health, metrics http.Handler) (*Server, error) {
+func ListenHealth(address string, n Node, metrics http.Handler) (*Server, error) {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", metrics)
-	mux.Handle("GET /livez", Live(n))
-	mux.Handle("GET /readyz", Ready(n))
+	mux.Handle("GET /livez", Live(n.Root()))
+	mux.Handle("GET /readyz", Ready(n.Root(), n))
 	s, err := listen(address, new(limits).limited(mux))
 	if err != nil {
 		return nil, err

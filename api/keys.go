@@ -17,7 +17,7 @@ import (
 func (s *service) txn(ctx context.Context, t scope.Txn, once *aweighv1.Once) (machine.Receipt, error) {
 	ctx, cancel := patient(ctx)
 	defer cancel()
-	r, err := s.node.Txn(ctx, t, onceOf(once))
+	r, err := s.route.Txn(ctx, t, onceOf(once))
 	if err != nil {
 		return r, problem(err)
 	}
@@ -95,7 +95,7 @@ func (s *service) Range(ctx context.Context, req *connect.Request[aweighv1.Range
 	}
 	ctx, cancel := patient(ctx)
 	defer cancel()
-	res, head, err := s.node.Range(ctx, m.Key, m.RangeEnd, rangeOf(m), !m.Serializable)
+	res, head, err := s.route.Range(ctx, m.Key, m.RangeEnd, rangeOf(m), !m.Serializable)
 	if err != nil {
 		return nil, problem(err)
 	}
@@ -108,7 +108,7 @@ func (s *service) Range(ctx context.Context, req *connect.Request[aweighv1.Range
 func (s *service) Compact(ctx context.Context, req *connect.Request[aweighv1.CompactRequest]) (*connect.Response[aweighv1.CompactResponse], error) {
 	ctx, cancel := patient(ctx)
 	defer cancel()
-	r, err := s.node.Compact(ctx, req.Msg.Revision, onceOf(req.Msg.Once))
+	r, err := s.route.Compact(ctx, req.Msg.Revision, onceOf(req.Msg.Once))
 	if err != nil {
 		return nil, problem(err)
 	}
@@ -122,7 +122,7 @@ func (s *service) Compact(ctx context.Context, req *connect.Request[aweighv1.Com
 func (s *service) Submit(ctx context.Context, req *connect.Request[aweighv1.SubmitRequest]) (*connect.Response[aweighv1.SubmitResponse], error) {
 	ctx, cancel := patient(ctx)
 	defer cancel()
-	receipts, err := s.node.Submit(ctx, req.Msg.Bundle)
+	receipts, err := s.route.Submit(ctx, req.Msg.Bundle)
 	if err != nil {
 		return nil, problem(err)
 	}

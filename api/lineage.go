@@ -41,7 +41,7 @@ func (s *service) History(ctx context.Context, req *connect.Request[aweighv1.His
 	}
 	ctx, cancel := patient(ctx)
 	defer cancel()
-	deeds, more, head, err := s.node.Lineage(ctx, req.Msg.Key, limit)
+	deeds, more, head, err := s.route.Lineage(ctx, req.Msg.Key, limit)
 	if err != nil {
 		return nil, problem(err)
 	}
@@ -73,7 +73,7 @@ func (s *service) Prove(ctx context.Context, req *connect.Request[aweighv1.Prove
 	}
 	ctx, cancel := patient(ctx)
 	defer cancel()
-	p, head, err := s.node.Prove(ctx, req.Msg.Key)
+	p, head, err := s.route.Prove(ctx, req.Msg.Key)
 	if err != nil {
 		return nil, problem(err)
 	}
@@ -84,7 +84,7 @@ func (s *service) Prove(ctx context.Context, req *connect.Request[aweighv1.Prove
 func (s *service) Checkpoint(ctx context.Context, req *connect.Request[aweighv1.CheckpointRequest]) (*connect.Response[aweighv1.CheckpointResponse], error) {
 	ctx, cancel := patient(ctx)
 	defer cancel()
-	c, head, err := s.node.Checkpoint(ctx, req.Msg.Old, req.Msg.Cosign)
+	c, head, err := s.at.Checkpoint(ctx, req.Msg.Old, req.Msg.Cosign)
 	if err != nil {
 		return nil, problem(err)
 	}

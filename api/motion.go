@@ -13,6 +13,7 @@ import (
 	"github.com/aweigh/aweigh"
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/internal/refusal"
 	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/scope"
@@ -22,6 +23,7 @@ import (
 
 // Deciding is the part of a node that the API needs for motions.
 type Deciding interface {
+	Decision(id aweigh.Hash) (*node.Pending, scope.Head, error)
 	Motions(closed bool) ([]node.Motion, scope.Head, error)
 	Motion(prefix []byte) (node.Motion, scope.Head, error)
 	AwaitMotion(ctx context.Context, prefix []byte, tell func(node.Motion, scope.Head) error) error
@@ -48,7 +50,7 @@ func motionID(b []byte) ([]byte, error) {
 // keys sign decisions.
 func (s *service) people() map[aweigh.Hash]string {
 	names := maps.Clone(s.names)
-	for _, a := range s.node.Overview().Roster.Anchors { // anchors that joined since
+	for _, a := range s.at.Overview().Roster.Anchors { // anchors that joined since
 		names[machine.AuthorOf(machine.Peer(a.Peer))], names[a.Key.ID()] = a.Name, a.Name
 	}
 	return names
@@ -57,7 +59,7 @@ func (s *service) people() map[aweigh.Hash]string {
 // Motions implements aweighv1connect.NodeHandler.
 func (s *service) Motions(ctx context.Context, req *connect.Request[aweighv1.MotionsRequest]) (*connect.Response[aweighv1.MotionsResponse], error) {
 	heard := s.hear(ctx, req.Msg.Linearizable)
-	all, head, err := s.node.Motions(req.Msg.Closed)
+	all, head, err := s.route.Motions(req.Msg.Closed)
 	if err != nil {
 		return nil, problem(err)
 	}
@@ -98,7 +100,7 @@ func (s *service) motion(id []byte) (node.Motion, scope.Head, error) {
 	if err != nil {
 		return node.Motion{}, scope.Head{}, problem(err)
 	}
-	m, head, err := s.node.Motion(id)
+	m, head, err := s.route.Motion(id)
 	return m, head, problem(err)
 }
 
@@ -108,7 +110,7 @@ func (s *service) WatchMotion(ctx context.Context, req *connect.Request[aweighv1
 	if err != nil {
 		return problem(err)
 	}
-	return problem(s.node.AwaitMotion(ctx, id, func(m node.Motion, head scope.Head) error {
+	return problem(s.route.AwaitMotion(ctx, id, func(m node.Motion, head scope.Head) error {
 		answer := &aweighv1.MotionResponse{Header: s.named(s.read(head, false)), Motion: motionOf(&m, s.people())}
 		if err := s.superseding(answer.Motion); err != nil {
 			return err
@@ -125,7 +127,7 @@ func (s *service) ExportMotion(ctx context.Context, req *connect.Request[aweighv
 	}
 	ctx, cancel := patient(ctx)
 	defer cancel()
-	p, head, err := s.node.ExportMotion(ctx, id)
+	p, head, err := s.route.ExportMotion(ctx, id)
 	if err != nil {
 		return nil, problem(err)
 	}
@@ -147,7 +149,7 @@ func (s *service) Vote(ctx context.Context, req *connect.Request[aweighv1.VoteRe
 	}
 	ctx, cancel := patient(ctx)
 	defer cancel()
-	c, err := s.node.Vote(ctx, id, choice, req.Msg.Comment)
+	c, err := s.route.Vote(ctx, id, choice, req.Msg.Comment)
 	if err != nil {
 		return nil, problem(s.saying(err))
 	}
@@ -175,7 +177,7 @@ func (s *service) HandIn(ctx context.Context, req *connect.Request[aweighv1.Hand
 	}
 	ctx, cancel := patient(ctx)
 	defer cancel()
-	castings, err := s.node.HandIn(ctx, all)
+	castings, err := s.route.HandIn(ctx, all)
 	if err != nil {
 		return nil, problem(err)
 	}
@@ -210,7 +212,7 @@ func (s *service) contrary(place int, b *votes.MotionBallot) *aweighv1.ContraryB
 	out := &aweighv1.ContraryBallot{
 		Ballot: uint64(place), Motion: b.Motion[:], Voter: b.Voter[:], Choice: b.Choice.String(), Before: b.Choice.Other().String(),
 	}
-	if m, _, err := s.node.Motion(b.Motion[:]); err == nil && m.Opening != nil {
+	if m, _, err := s.route.Motion(b.Motion[:]); err == nil && m.Opening != nil {
 		for i := range m.Opening.Voters {
 			if v := &m.Opening.Voters[i]; v.Key.ID() == b.Voter {
 				out.Name = v.Name
@@ -222,14 +224,7 @@ func (s *service) contrary(place int, b *votes.MotionBallot) *aweighv1.ContraryB
 
 // unsound reports whether a ballot was refused for its content, which is invalid
 // anywhere, and not because there is no room or it comes too late.
-func unsound(err error) bool {
-	for _, e := range []error{votes.ErrMalformed, votes.ErrForged, votes.ErrForeign, votes.ErrOtherScope, votes.ErrStranger, votes.ErrKey} {
-		if errors.Is(err, e) {
-			return true
-		}
-	}
-	return false
-}
+func unsound(err error) bool { return refusal.Of(err).Blame() }
 
 // withdrawable reports why a motion cannot be withdrawn through this node, so that it
 // is not ordered in vain. One that is closed may have been by a repetition.
@@ -239,7 +234,7 @@ func (s *service) withdrawable(m *node.Motion) (err error) {
 		return nil
 	case m.Mutation.Class == scope.Govern:
 		err = errors.New("api: a decision cannot be withdrawn; anchors reject it with \"aweigh ballot reject\"")
-	case m.Mutation.Author != machine.AuthorOf(s.node.Overview().Peer):
+	case m.Mutation.Author != machine.AuthorOf(s.at.Overview().Peer):
 		who := s.people()[m.Mutation.Author]
 		if who == "" {
 			who = "the node " + m.Mutation.Author.Short()
@@ -266,7 +261,7 @@ func (s *service) Withdraw(ctx context.Context, req *connect.Request[aweighv1.Wi
 	if err := s.withdrawable(&m); err != nil {
 		return nil, err
 	}
-	r, err := s.node.Withdraw(ctx, m.ID[:], onceOf(req.Msg.Once))
+	r, err := s.route.Withdraw(ctx, m.ID[:], onceOf(req.Msg.Once))
 	if err != nil {
 		return nil, problem(err)
 	}

@@ -41,7 +41,7 @@ func (s *service) Name(ctx context.Context, req *connect.Request[aweighv1.NameRe
 	}
 	ctx, cancel := patient(ctx)
 	defer cancel()
-	r, err := s.node.Naming(ctx, n, onceOf(m.Once))
+	r, err := s.route.Naming(ctx, n, onceOf(m.Once))
 	if err != nil {
 		return nil, problem(err)
 	}
@@ -66,7 +66,7 @@ func (s *service) Resolve(ctx context.Context, req *connect.Request[aweighv1.Res
 	}
 	ctx, cancel := patient(ctx)
 	defer cancel()
-	r, head, err := s.node.Resolve(ctx, m.Key, m.Version, !m.Serializable)
+	r, head, err := s.route.Resolve(ctx, m.Key, m.Version, !m.Serializable)
 	if err != nil {
 		return nil, problem(err)
 	}
@@ -96,7 +96,7 @@ func (s *service) Object(ctx context.Context, req *connect.Request[aweighv1.Obje
 	}
 	ctx, cancel := patient(ctx)
 	defer cancel()
-	o, err := s.node.Object(ctx, req.Msg.Uid, limit, !req.Msg.Serializable)
+	o, err := s.route.Object(ctx, req.Msg.Uid, limit, !req.Msg.Serializable)
 	if err != nil {
 		return nil, problem(err)
 	}
@@ -121,7 +121,7 @@ func (s *service) Redirects(ctx context.Context, req *connect.Request[aweighv1.R
 	}
 	ctx, cancel := patient(ctx)
 	defer cancel()
-	all, head, err := s.node.Redirects(ctx, m.Key, m.RangeEnd, limit+1, !m.Serializable)
+	all, head, err := s.route.Redirects(ctx, m.Key, m.RangeEnd, limit+1, !m.Serializable)
 	if err != nil {
 		return nil, problem(err)
 	}

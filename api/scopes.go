@@ -19,16 +19,9 @@ import (
 // ASCII are named by their identities.
 const ScopeHeader = "Aweigh-Scope"
 
-// Namespace is a node with a part in any number of scopes; *node.Node is one.
-type Namespace interface {
-	Node
-	Scopes() []node.ScopeInfo
-	In(name string) (*node.Replica, error)
-}
-
 // scoped passes requests that name a scope to the handler of that scope.
 type scoped struct {
-	of    Namespace
+	of    Node
 	root  http.Handler
 	wrong *connect.ErrorWriter
 
@@ -55,7 +48,7 @@ func (s *scoped) part(p *node.Replica) http.Handler {
 	defer s.mu.Unlock()
 	h := s.parts[p.Scope()]
 	if h == nil {
-		h = handler(newService(p))
+		h = handler(newService(s.of, p, p))
 		s.parts[p.Scope()] = h
 	}
 	return h
@@ -63,14 +56,13 @@ func (s *scoped) part(p *node.Replica) http.Handler {
 
 // Scopes implements aweighv1connect.NodeHandler.
 func (s *service) Scopes(ctx context.Context, req *connect.Request[aweighv1.ScopesRequest]) (*connect.Response[aweighv1.ScopesResponse], error) {
-	of, ok := s.node.(Namespace)
-	if !ok { // of one scope, which has no others to tell of
+	if s.at != Part(s.node.Root()) { // of one scope, which has no others to tell of
 		return nil, problem(fmt.Errorf("%w: scopes are listed without %s", errRequest, ScopeHeader))
 	}
 	out := new(aweighv1.ScopesResponse)
 	heard := s.hear(ctx, req.Msg.Linearizable)
 	s.node.AskAnchors(ctx)
-	for _, i := range of.Scopes() {
+	for _, i := range s.node.Scopes() {
 		id := i.Head.Scope
 		if out.Header == nil {
 			out.Header = s.named(s.read(i.Head, heard))

@@ -34,7 +34,12 @@ func Listen(address string, open bool, n Node, metrics http.Handler) (*Server, e
 	if err := CheckOpen(address, open); err != nil {
 		return nil, err
 	}
-	service, shared := newService(n), new(limits)
+	return listenFor(address, newService(n, n, n.Root()), metrics)
+}
+
+// listenFor serves a service, and metrics if there are any, at an address.
+func listenFor(address string, service *service, metrics http.Handler) (*Server, error) {
+	shared := new(limits)
 	up := newUpgrades(maxUpgrades)
 	h := shared.limited(fenced(address, routes(service, metrics)))
 	s, err := listen(address, up.before(fenced(address, up), h))

@@ -8,14 +8,13 @@ import (
 
 	"github.com/aweigh/aweigh"
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
-	"github.com/aweigh/aweigh/node"
 	"github.com/aweigh/aweigh/quorum"
 )
 
 // Status implements aweighv1connect.NodeHandler.
 func (s *service) Status(ctx context.Context, _ *connect.Request[aweighv1.StatusRequest]) (*connect.Response[aweighv1.StatusResponse], error) {
 	s.node.AskAnchors(ctx)
-	o := s.node.Overview()
+	o := s.at.Overview()
 	total := o.Roster.Weights.Total()
 	out := &aweighv1.StatusResponse{
 		Header: s.read(o.Head, false), Version: o.Version, NetworkName: o.Network, NodeName: o.Name,
@@ -40,10 +39,10 @@ func (s *service) Status(ctx context.Context, _ *connect.Request[aweighv1.Status
 	if p := s.node.Pin(); !p.None() {
 		out.Pin = &aweighv1.Pin{Roster: p.Trusted.String(), Reached: p.Reached, SinceNs: int64(p.Since)}
 	}
-	out.LostScopes = s.node.LostBelow()
-	if a := s.node.Unseated(); !a.IsZero() {
+	out.LostScopes = s.at.LostBelow()
+	if a := s.at.Unseated(); !a.IsZero() {
 		out.Unseated = a[:]
-		out.UnseatedWhy, _ = s.node.Absence(a) // unknown while the state is replaced
+		out.UnseatedWhy, _ = s.at.Absence(a) // unknown while the state is replaced
 	}
 	if o.Head.Height > o.Began {
 		out.EpochAge = uint64(o.Head.Height - o.Began)
@@ -77,12 +76,10 @@ func bytesOrNone(h aweigh.Hash) []byte {
 
 // Invite implements aweighv1connect.NodeHandler.
 func (s *service) Invite(context.Context, *connect.Request[aweighv1.InviteRequest]) (*connect.Response[aweighv1.InviteResponse], error) {
-	return connect.NewResponse(&aweighv1.InviteResponse{Invite: s.node.Invite().String()}), nil
+	return connect.NewResponse(&aweighv1.InviteResponse{Invite: s.at.Invite().String()}), nil
 }
 
 // Genesis implements aweighv1connect.NodeHandler.
 func (s *service) Genesis(context.Context, *connect.Request[aweighv1.GenesisRequest]) (*connect.Response[aweighv1.GenesisResponse], error) {
-	return connect.NewResponse(&aweighv1.GenesisResponse{Genesis: s.node.Genesis().Encode()}), nil
+	return connect.NewResponse(&aweighv1.GenesisResponse{Genesis: s.at.Genesis().Encode()}), nil
 }
-
-var _ Node = (*node.Node)(nil)

@@ -21,7 +21,7 @@ func (s *service) superseding(motions ...*aweighv1.Motion) error {
 			continue
 		}
 		if of == nil {
-			all, _, err := s.node.Motions(true)
+			all, _, err := s.route.Motions(true)
 			if err != nil {
 				return problem(err)
 			}

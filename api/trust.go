@@ -20,7 +20,6 @@ type Trusting interface {
 	Explain(a aweigh.AnchorID, limit int) (all []node.Explained, more bool, oldest aweigh.Height, head scope.Head, err error)
 	HandoversAfter(at aweigh.Height, most, bytes int) (all [][]byte, more bool, err error)
 	Unseated() aweigh.AnchorID
-	Pin() node.Pin
 	Absence(aweigh.AnchorID) (why string, err error)
 }
 
@@ -34,7 +33,7 @@ func (s *service) Trust(ctx context.Context, req *connect.Request[aweighv1.Trust
 		}
 	}
 	heard := s.hear(ctx, req.Msg.Linearizable)
-	g, err := s.node.Government(under)
+	g, err := s.at.Government(under)
 	if err != nil {
 		return nil, problem(err)
 	}
@@ -50,7 +49,7 @@ func (s *service) Trust(ctx context.Context, req *connect.Request[aweighv1.Trust
 		NextStop: uint32(g.NextFew.Stop), NextBreak: uint32(g.NextFew.Break), NextStoppable: g.Stoppable, Policy: canon.Encode(e.Policy),
 	}
 	out.Header.Epoch = uint64(e.Number)
-	self := s.node.Overview().Self
+	self := s.at.Overview().Self
 	names := make(map[aweigh.AnchorID]string)
 	for i := range g.Anchors {
 		a := &g.Anchors[i]
@@ -77,7 +76,7 @@ func (s *service) Explain(_ context.Context, req *connect.Request[aweighv1.Expla
 	if err != nil {
 		return nil, err
 	}
-	all, more, oldest, head, err := s.node.Explain(a, limit)
+	all, more, oldest, head, err := s.at.Explain(a, limit)
 	if err != nil {
 		return nil, problem(err)
 	}
@@ -109,10 +108,10 @@ func (s *service) Handovers(_ context.Context, req *connect.Request[aweighv1.Han
 	if req.Msg.Limit > 0 {
 		limit = int(min(req.Msg.Limit, mostHandovers))
 	}
-	all, more, err := s.node.HandoversAfter(aweigh.Height(req.Msg.After), limit, mostHandoverBytes)
+	all, more, err := s.at.HandoversAfter(aweigh.Height(req.Msg.After), limit, mostHandoverBytes)
 	if err != nil {
 		return nil, problem(err)
 	}
-	o := s.node.Overview()
+	o := s.at.Overview()
 	return connect.NewResponse(&aweighv1.HandoversResponse{Header: s.read(o.Head, false), Handovers: all, More: more}), nil
 }

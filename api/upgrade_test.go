@@ -29,6 +29,7 @@ import (
 // told is a node with given answers.
 type told struct {
 	Node
+	Part
 	read func(context.Context) error
 	txn  func(context.Context, scope.Txn) (machine.Receipt, error)
 }
@@ -46,9 +47,12 @@ func (n told) Txn(ctx context.Context, t scope.Txn, _ node.Once) (machine.Receip
 }
 
 // serve serves the API of n until the test ends, or stop is called.
-func serve(t *testing.T, n Node) (s *Server, stop func()) {
+func serve(t *testing.T, n interface {
+	Node
+	Part
+}) (s *Server, stop func()) {
 	t.Helper()
-	s, err := Listen("127.0.0.1:0", false, n, nil)
+	s, err := listenFor("127.0.0.1:0", newService(n, n, n), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,7 +24,7 @@ func (s *service) Users(ctx context.Context, req *connect.Request[aweighv1.Users
 	if err != nil {
 		return nil, problem(err)
 	}
-	out := &aweighv1.UsersResponse{Header: s.named(s.read(s.node.Overview().Head, heard)), Enabled: a.Enabled, Revision: a.Revision}
+	out := &aweighv1.UsersResponse{Header: s.named(s.read(s.at.Overview().Head, heard)), Enabled: a.Enabled, Revision: a.Revision}
 	for i := range a.Users {
 		u := &a.Users[i]
 		out.Users = append(out.Users, &aweighv1.User{Name: u.Name, Password: len(u.Password) > 0, Roles: u.Roles})

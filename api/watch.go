@@ -26,7 +26,7 @@ func (s *service) Watch(ctx context.Context, req *connect.Request[aweighv1.Watch
 	created := false
 	ended := make(chan struct{})
 	defer close(ended)
-	err := s.node.Watch(ctx, m.Key, m.RangeEnd, m.StartRevision, func(c node.Changes) error {
+	err := s.route.Watch(ctx, m.Key, m.RangeEnd, m.StartRevision, func(c node.Changes) error {
 		if !created {
 			created = true
 			go func() {

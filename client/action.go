@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"connectrpc.com/connect"
-
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 	"github.com/aweigh/aweigh/api/aweigh/v1/aweighv1connect"
 )
@@ -15,12 +13,12 @@ import (
 // in. The error wraps ErrDenied if a scope's policy does not allow the node to do it.
 func (c *Client) Act(ctx context.Context, req *aweighv1.ActRequest) (*aweighv1.ActResponse, error) {
 	fresh := fill(&req.Once)
-	return write(ctx, c, func(n aweighv1connect.NodeClient) call[aweighv1.ActRequest, aweighv1.ActResponse] { return n.Act }, req, req.Once, fresh)
+	return write(ctx, c, aweighv1connect.NodeClient.Act, req, req.Once, fresh)
 }
 
 // Judge reports whether scopes would allow a verb.
 func (c *Client) Judge(ctx context.Context, req *aweighv1.JudgeRequest) (*aweighv1.JudgeResponse, error) {
-	return read(ctx, c, func(n aweighv1connect.NodeClient) call[aweighv1.JudgeRequest, aweighv1.JudgeResponse] { return n.Judge }, req)
+	return read(ctx, c, aweighv1connect.NodeClient.Judge, req)
 }
 
 // Signals gives each the signals to a key or a range of keys, and first a response that
@@ -39,19 +37,10 @@ func (c *Client) Signals(ctx context.Context, req *aweighv1.SignalsRequest, each
 }
 
 func (e *endpoint) signals(ctx context.Context, req *aweighv1.SignalsRequest, each func(*aweighv1.SignalsResponse) error) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	stream, err := e.node.Signals(ctx, connect.NewRequest(req))
-	if err != nil {
-		return translate(err)
+	err, stop := receive(ctx, e, aweighv1connect.NodeClient.Signals, req, each)
+	if stop != nil {
+		return stop
 	}
-	defer stream.Close()
-	for stream.Receive() {
-		if err := each(stream.Msg()); err != nil {
-			return err
-		}
-	}
-	err = stream.Err()
 	if err != nil {
 		err = translate(err)
 	}

@@ -140,11 +140,12 @@ func (c *Client) order(ctx context.Context, visit func(*endpoint) (done bool)) {
 	}
 }
 
-// call makes one request.
-type call[Req, Resp any] func(context.Context, *connect.Request[Req]) (*connect.Response[Resp], error)
+// method is a method of the API, such as aweighv1connect.NodeClient.Range.
+type method[Req, Resp any] func(aweighv1connect.NodeClient, context.Context, *connect.Request[Req]) (*connect.Response[Resp], error)
 
-func (f call[Req, Resp]) to(ctx context.Context, req *Req) (*Resp, error) {
-	resp, err := f(ctx, connect.NewRequest(req))
+// at makes one request to a node.
+func (f method[Req, Resp]) at(ctx context.Context, e *endpoint, req *Req) (*Resp, error) {
+	resp, err := f(e.node, ctx, connect.NewRequest(req))
 	if err != nil {
 		return nil, translate(err)
 	}
@@ -152,10 +153,10 @@ func (f call[Req, Resp]) to(ctx context.Context, req *Req) (*Resp, error) {
 }
 
 // read asks the nodes in turn until one can answer.
-func read[Req, Resp any](ctx context.Context, c *Client, method func(aweighv1connect.NodeClient) call[Req, Resp], req *Req) (resp *Resp, err error) {
+func read[Req, Resp any](ctx context.Context, c *Client, ask method[Req, Resp], req *Req) (resp *Resp, err error) {
 	var failed []error
 	c.order(ctx, func(e *endpoint) bool {
-		if resp, err = method(e.node).to(ctx, req); err != nil && elsewhere(err) && ctx.Err() == nil {
+		if resp, err = ask.at(ctx, e, req); err != nil && elsewhere(err) && ctx.Err() == nil {
 			failed = append(failed, fmt.Errorf("%s: %w", e.address, err))
 			return false
 		}
@@ -165,6 +166,26 @@ func read[Req, Resp any](ctx context.Context, c *Client, method func(aweighv1con
 		return nil, errors.Join(failed...)
 	}
 	return resp, err
+}
+
+// receive gives each what a stream of a node brings. It returns stopped if the stream cannot be opened, or if each fails,
+// and otherwise the error with which the stream ended, nil if the node ended it.
+func receive[Req, Resp any](ctx context.Context, e *endpoint,
+	open func(aweighv1connect.NodeClient, context.Context, *connect.Request[Req]) (*connect.ServerStreamForClient[Resp], error),
+	req *Req, each func(*Resp) error) (ended, stopped error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stream, err := open(e.node, ctx, connect.NewRequest(req))
+	if err != nil {
+		return nil, translate(err)
+	}
+	defer stream.Close()
+	for stream.Receive() {
+		if err := each(stream.Msg()); err != nil {
+			return nil, err
+		}
+	}
+	return stream.Err(), nil
 }
 
 // elsewhere reports whether another node may be able to answer a read.

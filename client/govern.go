@@ -12,24 +12,18 @@ import (
 
 // Trust returns the standing of every anchor and the pending decisions.
 func (c *Client) Trust(ctx context.Context) (*aweighv1.TrustResponse, error) {
-	return read(ctx, c, func(n aweighv1connect.NodeClient) call[aweighv1.TrustRequest, aweighv1.TrustResponse] {
-		return n.Trust
-	}, &aweighv1.TrustRequest{Linearizable: true})
+	return read(ctx, c, aweighv1connect.NodeClient.Trust, &aweighv1.TrustRequest{Linearizable: true})
 }
 
 // TrustUnder is Trust with what would follow under a policy. The error wraps
 // ErrInvalid if the scope could not have it.
 func (c *Client) TrustUnder(ctx context.Context, p scope.Policy) (*aweighv1.TrustResponse, error) {
-	return read(ctx, c, func(n aweighv1connect.NodeClient) call[aweighv1.TrustRequest, aweighv1.TrustResponse] {
-		return n.Trust
-	}, &aweighv1.TrustRequest{Policy: canon.Encode(p), Linearizable: true})
+	return read(ctx, c, aweighv1connect.NodeClient.Trust, &aweighv1.TrustRequest{Policy: canon.Encode(p), Linearizable: true})
 }
 
 // Explain lists what moved an anchor's trust, newest first.
 func (c *Client) Explain(ctx context.Context, req *aweighv1.ExplainRequest) (*aweighv1.ExplainResponse, error) {
-	return read(ctx, c, func(n aweighv1connect.NodeClient) call[aweighv1.ExplainRequest, aweighv1.ExplainResponse] {
-		return n.Explain
-	}, req)
+	return read(ctx, c, aweighv1connect.NodeClient.Explain, req)
 }
 
 // FollowEpochs verifies the handovers from an epoch, which must be known from a trusted
@@ -38,9 +32,7 @@ func (c *Client) Explain(ctx context.Context, req *aweighv1.ExplainRequest) (*aw
 // not verify.
 func (c *Client) FollowEpochs(ctx context.Context, e *scope.Epoch, each func(scope.Handover, *scope.Epoch)) (*scope.Epoch, error) {
 	for {
-		resp, err := read(ctx, c, func(n aweighv1connect.NodeClient) call[aweighv1.HandoversRequest, aweighv1.HandoversResponse] {
-			return n.Handovers
-		}, &aweighv1.HandoversRequest{After: uint64(e.Start)})
+		resp, err := read(ctx, c, aweighv1connect.NodeClient.Handovers, &aweighv1.HandoversRequest{After: uint64(e.Start)})
 		if err != nil {
 			return nil, err
 		}
@@ -68,16 +60,12 @@ func (c *Client) FollowEpochs(ctx context.Context, e *scope.Epoch, each func(sco
 func (c *Client) Govern(ctx context.Context, d scope.Decision, once *aweighv1.Once) (*aweighv1.GovernResponse, error) {
 	req := &aweighv1.GovernRequest{Decision: canon.Encode(d), Once: once}
 	fresh := fill(&req.Once)
-	return write(ctx, c, func(n aweighv1connect.NodeClient) call[aweighv1.GovernRequest, aweighv1.GovernResponse] {
-		return n.Govern
-	}, req, req.Once, fresh)
+	return write(ctx, c, aweighv1connect.NodeClient.Govern, req, req.Once, fresh)
 }
 
 // Apply asks the anchors to admit a node, which must run on this machine. A Once
 // that is missing, or incomplete, is filled in.
 func (c *Client) Apply(ctx context.Context, req *aweighv1.ApplyRequest) (*aweighv1.GovernResponse, error) {
 	fresh := fill(&req.Once)
-	return write(ctx, c, func(n aweighv1connect.NodeClient) call[aweighv1.ApplyRequest, aweighv1.GovernResponse] {
-		return n.Apply
-	}, req, req.Once, fresh)
+	return write(ctx, c, aweighv1connect.NodeClient.Apply, req, req.Once, fresh)
 }

@@ -38,24 +38,18 @@ func pending(err error) error {
 
 // Motions lists the motions that are open, and with closed the others, too.
 func (c *Client) Motions(ctx context.Context, closed bool) (*aweighv1.MotionsResponse, error) {
-	return read(ctx, c, func(n aweighv1connect.NodeClient) call[aweighv1.MotionsRequest, aweighv1.MotionsResponse] {
-		return n.Motions
-	}, &aweighv1.MotionsRequest{Closed: closed, Linearizable: true})
+	return read(ctx, c, aweighv1connect.NodeClient.Motions, &aweighv1.MotionsRequest{Closed: closed, Linearizable: true})
 }
 
 // Motion reports how a motion stands. Its ID may be cut short.
 func (c *Client) Motion(ctx context.Context, id []byte) (*aweighv1.MotionResponse, error) {
-	return read(ctx, c, func(n aweighv1connect.NodeClient) call[aweighv1.MotionRequest, aweighv1.MotionResponse] {
-		return n.Motion
-	}, &aweighv1.MotionRequest{Id: id, Linearizable: true})
+	return read(ctx, c, aweighv1connect.NodeClient.Motion, &aweighv1.MotionRequest{Id: id, Linearizable: true})
 }
 
 // ExportMotion asks for the proof of a motion, for voters without a network. It
 // comes from a node unverified: call Verify with a network identity that you trust.
 func (c *Client) ExportMotion(ctx context.Context, id []byte) (*scope.MotionProof, error) {
-	resp, err := read(ctx, c, func(n aweighv1connect.NodeClient) call[aweighv1.MotionRequest, aweighv1.ExportMotionResponse] {
-		return n.ExportMotion
-	}, &aweighv1.MotionRequest{Id: id})
+	resp, err := read(ctx, c, aweighv1connect.NodeClient.ExportMotion, &aweighv1.MotionRequest{Id: id})
 	if err != nil {
 		return nil, err
 	}
@@ -115,25 +109,19 @@ func (e *endpoint) watchMotion(ctx context.Context, id []byte, each func(*aweigh
 // Vote signs a ballot with the anchor's key of a node, which must run on this
 // machine.
 func (c *Client) Vote(ctx context.Context, motion []byte, choice, comment string) (*aweighv1.VoteResponse, error) {
-	return read(ctx, c, func(n aweighv1connect.NodeClient) call[aweighv1.VoteRequest, aweighv1.VoteResponse] {
-		return n.Vote
-	}, &aweighv1.VoteRequest{Motion: motion, Choice: choice, Comment: comment})
+	return read(ctx, c, aweighv1connect.NodeClient.Vote, &aweighv1.VoteRequest{Motion: motion, Choice: choice, Comment: comment})
 }
 
 // HandIn gives a bundle of ballots to a node. To do so again is safe.
 func (c *Client) HandIn(ctx context.Context, bundle []byte) (*aweighv1.HandInResponse, error) {
-	return read(ctx, c, func(n aweighv1connect.NodeClient) call[aweighv1.HandInRequest, aweighv1.HandInResponse] {
-		return n.HandIn
-	}, &aweighv1.HandInRequest{Bundle: bundle})
+	return read(ctx, c, aweighv1connect.NodeClient.HandIn, &aweighv1.HandInRequest{Bundle: bundle})
 }
 
 // Withdraw ends a motion that was proposed through the node.
 func (c *Client) Withdraw(ctx context.Context, motion []byte, once *aweighv1.Once) (*aweighv1.WithdrawResponse, error) {
 	req := &aweighv1.WithdrawRequest{Motion: motion, Once: once}
 	fresh := fill(&req.Once)
-	return write(ctx, c, func(n aweighv1connect.NodeClient) call[aweighv1.WithdrawRequest, aweighv1.WithdrawResponse] {
-		return n.Withdraw
-	}, req, req.Once, fresh)
+	return write(ctx, c, aweighv1connect.NodeClient.Withdraw, req, req.Once, fresh)
 }
 
 // Ballots gives the ballots of a node's box to each, in bundles: those of the

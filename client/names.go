@@ -10,28 +10,22 @@ import (
 // Resolve finds the object that an alias names, or named until it was moved, and
 // reads one of its versions. The error wraps ErrNotFound if there is none.
 func (c *Client) Resolve(ctx context.Context, req *aweighv1.ResolveRequest) (*aweighv1.ResolveResponse, error) {
-	return read(ctx, c, func(n aweighv1connect.NodeClient) call[aweighv1.ResolveRequest, aweighv1.ResolveResponse] {
-		return n.Resolve
-	}, req)
+	return read(ctx, c, aweighv1connect.NodeClient.Resolve, req)
 }
 
 // Object returns the record of a UID, or of the only UID that begins so.
 func (c *Client) Object(ctx context.Context, req *aweighv1.ObjectRequest) (*aweighv1.ObjectResponse, error) {
-	return read(ctx, c, func(n aweighv1connect.NodeClient) call[aweighv1.ObjectRequest, aweighv1.ObjectResponse] {
-		return n.Object
-	}, req)
+	return read(ctx, c, aweighv1connect.NodeClient.Object, req)
 }
 
 // Redirects lists moved aliases that still lead somewhere.
 func (c *Client) Redirects(ctx context.Context, req *aweighv1.RedirectsRequest) (*aweighv1.RedirectsResponse, error) {
-	return read(ctx, c, func(n aweighv1connect.NodeClient) call[aweighv1.RedirectsRequest, aweighv1.RedirectsResponse] {
-		return n.Redirects
-	}, req)
+	return read(ctx, c, aweighv1connect.NodeClient.Redirects, req)
 }
 
 // Name changes which keys name an object. A Once that is missing, or incomplete,
 // is filled in.
 func (c *Client) Name(ctx context.Context, req *aweighv1.NameRequest) (*aweighv1.NameResponse, error) {
 	fresh := fill(&req.Once)
-	return write(ctx, c, func(n aweighv1connect.NodeClient) call[aweighv1.NameRequest, aweighv1.NameResponse] { return n.Name }, req, req.Once, fresh)
+	return write(ctx, c, aweighv1connect.NodeClient.Name, req, req.Once, fresh)
 }

@@ -30,22 +30,18 @@ func (c *Client) Get(ctx context.Context, key []byte) (*aweighv1.KeyValue, error
 
 // Range reads keys.
 func (c *Client) Range(ctx context.Context, req *aweighv1.RangeRequest) (*aweighv1.RangeResponse, error) {
-	return read(ctx, c, func(n aweighv1connect.NodeClient) call[aweighv1.RangeRequest, aweighv1.RangeResponse] { return n.Range }, req)
+	return read(ctx, c, aweighv1connect.NodeClient.Range, req)
 }
 
 // History lists what happened to the object under a key, newest first.
 func (c *Client) History(ctx context.Context, req *aweighv1.HistoryRequest) (*aweighv1.HistoryResponse, error) {
-	return read(ctx, c, func(n aweighv1connect.NodeClient) call[aweighv1.HistoryRequest, aweighv1.HistoryResponse] {
-		return n.History
-	}, req)
+	return read(ctx, c, aweighv1connect.NodeClient.History, req)
 }
 
 // Prove asks for the proof of a key's newest change. The proof comes from a
 // node unverified: call its Verify with a network identity that you trust.
 func (c *Client) Prove(ctx context.Context, key []byte) (*scope.KeyProof, error) {
-	resp, err := read(ctx, c, func(n aweighv1connect.NodeClient) call[aweighv1.ProveRequest, aweighv1.ProveResponse] {
-		return n.Prove
-	}, &aweighv1.ProveRequest{Key: key})
+	resp, err := read(ctx, c, aweighv1connect.NodeClient.Prove, &aweighv1.ProveRequest{Key: key})
 	if err != nil {
 		return nil, err
 	}
@@ -57,9 +53,7 @@ func (c *Client) Prove(ctx context.Context, key []byte) (*scope.KeyProof, error)
 // from the network's identity, and all cosignatures are of anchors of the scope, on the
 // text. Errors wrap scope.ErrProof if it does not verify.
 func (c *Client) Checkpoint(ctx context.Context, network aweigh.NetworkID, old int64, cosign bool) (*Checkpoint, error) {
-	resp, err := read(ctx, c, func(n aweighv1connect.NodeClient) call[aweighv1.CheckpointRequest, aweighv1.CheckpointResponse] {
-		return n.Checkpoint
-	}, &aweighv1.CheckpointRequest{Old: old, Cosign: cosign})
+	resp, err := read(ctx, c, aweighv1connect.NodeClient.Checkpoint, &aweighv1.CheckpointRequest{Old: old, Cosign: cosign})
 	if err != nil {
 		return nil, err
 	}
@@ -68,24 +62,18 @@ func (c *Client) Checkpoint(ctx context.Context, network aweigh.NetworkID, old i
 
 // Status returns a node's report about itself, its scope and its peers.
 func (c *Client) Status(ctx context.Context) (*aweighv1.StatusResponse, error) {
-	return read(ctx, c, func(n aweighv1connect.NodeClient) call[aweighv1.StatusRequest, aweighv1.StatusResponse] {
-		return n.Status
-	}, &aweighv1.StatusRequest{})
+	return read(ctx, c, aweighv1connect.NodeClient.Status, &aweighv1.StatusRequest{})
 }
 
 // Invite gives a string with which other nodes can join the network.
 func (c *Client) Invite(ctx context.Context) (string, error) {
-	resp, err := read(ctx, c, func(n aweighv1connect.NodeClient) call[aweighv1.InviteRequest, aweighv1.InviteResponse] {
-		return n.Invite
-	}, &aweighv1.InviteRequest{})
+	resp, err := read(ctx, c, aweighv1connect.NodeClient.Invite, &aweighv1.InviteRequest{})
 	return resp.GetInvite(), err
 }
 
 // Genesis returns the network's genesis, as the node has it.
 func (c *Client) Genesis(ctx context.Context) (scope.Genesis, error) {
-	resp, err := read(ctx, c, func(n aweighv1connect.NodeClient) call[aweighv1.GenesisRequest, aweighv1.GenesisResponse] {
-		return n.Genesis
-	}, &aweighv1.GenesisRequest{})
+	resp, err := read(ctx, c, aweighv1connect.NodeClient.Genesis, &aweighv1.GenesisRequest{})
 	if err != nil {
 		return scope.Genesis{}, err
 	}
@@ -145,19 +133,11 @@ func (c *Client) Watch(ctx context.Context, req *aweighv1.WatchRequest, each fun
 }
 
 func (e *endpoint) watch(ctx context.Context, req *aweighv1.WatchRequest, each func(*aweighv1.WatchResponse) error) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	stream, err := e.node.Watch(ctx, connect.NewRequest(req))
-	if err != nil {
-		return translate(err)
+	err, stop := receive(ctx, e, aweighv1connect.NodeClient.Watch, req, each)
+	if stop != nil {
+		return stop
 	}
-	defer stream.Close()
-	for stream.Receive() {
-		if err := each(stream.Msg()); err != nil {
-			return err
-		}
-	}
-	if err := stream.Err(); err != nil && (ctx.Err() != nil || connect.CodeOf(err) != connect.CodeCanceled) {
+	if err != nil && (ctx.Err() != nil || connect.CodeOf(err) != connect.CodeCanceled) {
 		return translate(err) // else the node stops
 	}
 	return fmt.Errorf("%w: the watch ended", ErrUnreachable)

@@ -61,16 +61,12 @@ func (inScope) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.S
 // Namespace is Scopes with the source of the answer: a quorum of the root scope, or one node if no quorum
 // answers.
 func (c *Client) Namespace(ctx context.Context) (*aweighv1.ScopesResponse, error) {
-	return read(ctx, c, func(n aweighv1connect.NodeClient) call[aweighv1.ScopesRequest, aweighv1.ScopesResponse] {
-		return n.Scopes
-	}, &aweighv1.ScopesRequest{Linearizable: true})
+	return read(ctx, c, aweighv1connect.NodeClient.Scopes, &aweighv1.ScopesRequest{Linearizable: true})
 }
 
 // Scopes lists the scopes that a node follows: the root's first, and a child after its
 // parent.
 func (c *Client) Scopes(ctx context.Context) ([]*aweighv1.Scope, error) {
-	resp, err := read(ctx, c, func(n aweighv1connect.NodeClient) call[aweighv1.ScopesRequest, aweighv1.ScopesResponse] {
-		return n.Scopes
-	}, &aweighv1.ScopesRequest{})
+	resp, err := read(ctx, c, aweighv1connect.NodeClient.Scopes, &aweighv1.ScopesRequest{})
 	return resp.GetScopes(), err
 }

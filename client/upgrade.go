@@ -132,7 +132,8 @@ func (u *upgraded) Txn(ctx context.Context, req *connect.Request[aweighv1.TxnReq
 }
 
 // invoke makes one request, by gRPC if it can be sent so.
-func invoke[Req, Resp any](ctx context.Context, u *upgraded, procedure string, otherwise call[Req, Resp], req *connect.Request[Req]) (*connect.Response[Resp], error) {
+func invoke[Req, Resp any](ctx context.Context, u *upgraded, procedure string,
+	otherwise func(context.Context, *connect.Request[Req]) (*connect.Response[Resp], error), req *connect.Request[Req]) (*connect.Response[Resp], error) {
 	at, ok := ctx.Deadline()
 	if ok && time.Until(at) > longest || proto.Size(any(req.Msg).(proto.Message)) > maxUpgraded {
 		return otherwise(ctx, req)

@@ -9,16 +9,12 @@ import (
 
 // Users returns users and roles at the port of etcd's API.
 func (c *Client) Users(ctx context.Context) (*aweighv1.UsersResponse, error) {
-	return read(ctx, c, func(n aweighv1connect.NodeClient) call[aweighv1.UsersRequest, aweighv1.UsersResponse] {
-		return n.Users
-	}, &aweighv1.UsersRequest{Linearizable: true})
+	return read(ctx, c, aweighv1connect.NodeClient.Users, &aweighv1.UsersRequest{Linearizable: true})
 }
 
 // DisableUsers allows every client there again. The node must be on this machine.
 func (c *Client) DisableUsers(ctx context.Context, once *aweighv1.Once) (*aweighv1.DisableUsersResponse, error) {
 	req := &aweighv1.DisableUsersRequest{Once: once}
 	fresh := fill(&req.Once)
-	return write(ctx, c, func(n aweighv1connect.NodeClient) call[aweighv1.DisableUsersRequest, aweighv1.DisableUsersResponse] {
-		return n.DisableUsers
-	}, req, req.Once, fresh)
+	return write(ctx, c, aweighv1connect.NodeClient.DisableUsers, req, req.Once, fresh)
 }

@@ -62,15 +62,15 @@ func redate(err error, once *aweighv1.Once) bool {
 // has been sent the nodes are tried in turn; then the one that may have taken
 // the request is asked, again and again until it answers, ctx ends, or it stays
 // away for patience.
-func write[Req, Resp any](ctx context.Context, c *Client, method func(aweighv1connect.NodeClient) call[Req, Resp], req *Req, once *aweighv1.Once, fresh bool) (resp *Resp, err error) {
+func write[Req, Resp any](ctx context.Context, c *Client, ask method[Req, Resp], req *Req, once *aweighv1.Once, fresh bool) (resp *Resp, err error) {
 	var taker *endpoint
 	var failed []error
 	for try, pause := 0, firstPause; ; try, pause = try+1, min(2*pause, lastPause) {
 		failed = failed[:0]
 		c.order(ctx, func(e *endpoint) bool {
-			resp, err = method(e.node).to(ctx, req)
+			resp, err = ask.at(ctx, e, req)
 			if fresh && err != nil && redate(err, once) {
-				resp, err = method(e.node).to(ctx, req)
+				resp, err = ask.at(ctx, e, req)
 			}
 			if err != nil && notTaken(err) {
 				failed = append(failed, fmt.Errorf("%s: %w", e.address, err))
@@ -91,7 +91,7 @@ func write[Req, Resp any](ctx context.Context, c *Client, method func(aweighv1co
 			break
 		}
 		var again error
-		if resp, again = method(taker.node).to(ctx, req); again == nil || !notTaken(again) {
+		if resp, again = ask.at(ctx, taker, req); again == nil || !notTaken(again) {
 			err = again
 		}
 	}
@@ -131,15 +131,13 @@ func sleep(ctx context.Context, d time.Duration) error {
 // Put sets one key. A Once that is missing, or incomplete, is filled in.
 func (c *Client) Put(ctx context.Context, req *aweighv1.PutRequest) (*aweighv1.PutResponse, error) {
 	fresh := fill(&req.Once)
-	return write(ctx, c, func(n aweighv1connect.NodeClient) call[aweighv1.PutRequest, aweighv1.PutResponse] { return n.Put }, req, req.Once, fresh)
+	return write(ctx, c, aweighv1connect.NodeClient.Put, req, req.Once, fresh)
 }
 
 // Delete removes keys. A Once that is missing, or incomplete, is filled in.
 func (c *Client) Delete(ctx context.Context, req *aweighv1.DeleteRequest) (*aweighv1.DeleteResponse, error) {
 	fresh := fill(&req.Once)
-	return write(ctx, c, func(n aweighv1connect.NodeClient) call[aweighv1.DeleteRequest, aweighv1.DeleteResponse] {
-		return n.Delete
-	}, req, req.Once, fresh)
+	return write(ctx, c, aweighv1connect.NodeClient.Delete, req, req.Once, fresh)
 }
 
 // Txn compares and changes several keys, all or none. A missing or incomplete
@@ -147,14 +145,12 @@ func (c *Client) Delete(ctx context.Context, req *aweighv1.DeleteRequest) (*awei
 // the answer holds no responses.
 func (c *Client) Txn(ctx context.Context, req *aweighv1.TxnRequest) (*aweighv1.TxnResponse, error) {
 	fresh := fill(&req.Once)
-	return write(ctx, c, func(n aweighv1connect.NodeClient) call[aweighv1.TxnRequest, aweighv1.TxnResponse] { return n.Txn }, req, req.Once, fresh)
+	return write(ctx, c, aweighv1connect.NodeClient.Txn, req, req.Once, fresh)
 }
 
 // Compact drops the content of revisions below one. A Once that is missing, or
 // incomplete, is filled in.
 func (c *Client) Compact(ctx context.Context, req *aweighv1.CompactRequest) (*aweighv1.CompactResponse, error) {
 	fresh := fill(&req.Once)
-	return write(ctx, c, func(n aweighv1connect.NodeClient) call[aweighv1.CompactRequest, aweighv1.CompactResponse] {
-		return n.Compact
-	}, req, req.Once, fresh)
+	return write(ctx, c, aweighv1connect.NodeClient.Compact, req, req.Once, fresh)
 }

@@ -83,7 +83,7 @@ func (s *service) withHash(ctx context.Context, do func() error) error {
 
 // Authenticate implements etcdpb.AuthServer.
 func (s *authServer) Authenticate(ctx context.Context, r *etcdpb.AuthenticateRequest) (*etcdpb.AuthenticateResponse, error) {
-	a, err := s.node.Root().Access(ctx, true)
+	a, err := s.node.Access(ctx, true)
 	if err != nil {
 		return nil, statusFor(ctx, err)
 	}
@@ -105,13 +105,13 @@ func (s *authServer) Authenticate(ctx context.Context, r *etcdpb.AuthenticateReq
 }
 
 // now is a header as of what this node knows.
-func (s *service) now() *etcdpb.ResponseHeader { return s.header(s.node.LastHead().Revision) }
+func (s *service) now() *etcdpb.ResponseHeader { return s.header(s.node.Root().LastHead().Revision) }
 
 // change has users and roles changed, as often as somebody else does so meanwhile. What
 // edit leaves as it is changes nothing.
 func (s *authServer) change(ctx context.Context, edit func(*accessEdit) error) (*etcdpb.ResponseHeader, error) {
 	for {
-		a, err := s.node.Root().Access(ctx, true)
+		a, err := s.node.Access(ctx, true)
 		if err != nil {
 			return nil, statusFor(ctx, err)
 		}
@@ -123,7 +123,7 @@ func (s *authServer) change(ctx context.Context, edit func(*accessEdit) error) (
 			return s.now(), nil
 		}
 		e.Revision++
-		receipt, err := s.node.Root().Permit(ctx, e.Access, node.Once{Justification: e.why})
+		receipt, err := s.node.Permit(ctx, e.Access, node.Once{Justification: e.why})
 		if err == nil {
 			err = failure(receipt)
 		}
@@ -138,7 +138,7 @@ func (s *authServer) change(ctx context.Context, edit func(*accessEdit) error) (
 			return nil, statusFor(ctx, err)
 		}
 		// Calls that come from now on are held to it, at this node.
-		for s.node.LastHead().Access < e.Revision && ctx.Err() == nil {
+		for s.node.Root().LastHead().Access < e.Revision && ctx.Err() == nil {
 			time.Sleep(time.Millisecond)
 		}
 		return s.header(receipt.Revision), nil
@@ -147,7 +147,7 @@ func (s *authServer) change(ctx context.Context, edit func(*accessEdit) error) (
 
 // read are the users and roles for those who ask about them.
 func (s *authServer) read(ctx context.Context) (*scope.Access, error) {
-	a, err := s.node.Root().Access(ctx, true)
+	a, err := s.node.Access(ctx, true)
 	return &a, statusFor(ctx, err)
 }
 

@@ -47,7 +47,7 @@ type guard struct {
 // access are the users and roles as this node knows them, nil if nobody is asked who they
 // are.
 func (s *service) access(ctx context.Context) (*scope.Access, error) {
-	revision := s.node.LastHead().Access
+	revision := s.node.Root().LastHead().Access
 	if revision == 0 {
 		return nil, nil
 	}
@@ -56,7 +56,7 @@ func (s *service) access(ctx context.Context) (*scope.Access, error) {
 	a := g.access
 	g.mu.Unlock()
 	if a == nil || a.Revision < revision {
-		got, err := s.node.Root().Access(ctx, false)
+		got, err := s.node.Access(ctx, false)
 		if err != nil {
 			return nil, statusFor(ctx, err)
 		}
@@ -83,10 +83,10 @@ const currentFor = 5 * time.Second
 func (s *service) current(ctx context.Context) error {
 	g := &s.guard
 	at := g.current.Load()
-	if at != 0 && (s.node.LastHead().Access == 0 || time.Since(time.Unix(0, at)) < currentFor) {
+	if at != 0 && (s.node.Root().LastHead().Access == 0 || time.Since(time.Unix(0, at)) < currentFor) {
 		return nil
 	}
-	if _, err := s.node.Root().Access(ctx, true); err != nil {
+	if _, err := s.node.Access(ctx, true); err != nil {
 		return statusFor(ctx, err)
 	}
 	g.current.Store(time.Now().UnixNano())
@@ -111,7 +111,7 @@ func serialized(request any) bool {
 // stillKnows says whether users and roles changed while something was read that was
 // permitted by those of before.
 func (s *service) stillKnows(g grant) error {
-	if s.node.LastHead().Access != g.revision {
+	if s.node.Root().LastHead().Access != g.revision {
 		return errOldRevision
 	}
 	return nil
@@ -163,7 +163,7 @@ func (s *service) awaitAccess(ctx context.Context, revision int64) (*scope.Acces
 	defer cancel()
 	for {
 		changed := s.node.Changed()
-		if s.node.LastHead().Access >= revision {
+		if s.node.Root().LastHead().Access >= revision {
 			return s.access(ctx)
 		}
 		select {
@@ -223,7 +223,7 @@ func (s *service) holds(ctx context.Context, request any) (g grant, err error) {
 			return g, err
 		}
 	}
-	g.revision = s.node.LastHead().Access
+	g.revision = s.node.Root().LastHead().Access
 	if g.by, err = s.caller(ctx); g.by == nil || err != nil {
 		return g, err
 	}

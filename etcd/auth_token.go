@@ -42,7 +42,7 @@ func (t *token) signed() []byte {
 // issue makes a token for a user.
 func (s *service) issue(user string, revision int64) string {
 	t := token{
-		Network: s.node.Genesis().Hash(), User: user, Revision: revision, Until: aweigh.InstantOf(time.Now().Add(tokenFor)), Node: s.identity.Public(),
+		Network: s.node.Root().Genesis().Hash(), User: user, Revision: revision, Until: aweigh.InstantOf(time.Now().Add(tokenFor)), Node: s.identity.Public(),
 	}
 	t.Signature = s.identity.Sign(votes.ContextToken, t.signed())
 	return base64.RawURLEncoding.EncodeToString(canon.Encode(t))
@@ -86,7 +86,7 @@ func (s *service) verified(text string) (*token, error) {
 		return nil, errToken
 	}
 	t := new(token)
-	if canon.Decode(raw, t) != nil || t.Network != s.node.Genesis().Hash() || !s.vouches(t.Node.ID()) ||
+	if canon.Decode(raw, t) != nil || t.Network != s.node.Root().Genesis().Hash() || !s.vouches(t.Node.ID()) ||
 		votes.Verify(t.Node, votes.ContextToken, t.signed(), t.Signature) != nil {
 		return nil, errToken
 	}
@@ -98,7 +98,7 @@ func (s *service) vouches(id aweigh.Hash) bool {
 	if id == s.identity.Public().ID() {
 		return true
 	}
-	for _, a := range s.node.LastStatus().Roster.Anchors {
+	for _, a := range s.node.Root().LastStatus().Roster.Anchors {
 		if machine.AuthorOf(machine.Peer(a.Peer)) == id {
 			return true
 		}

@@ -128,7 +128,7 @@ func (s *service) hasLeader() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if time.Since(l.at) > leaderFresh {
-		r := s.node.Reach()
+		r := s.node.Root().Reach()
 		l.ok, l.at = r.Weight >= r.Needed, time.Now()
 	}
 	return l.ok

@@ -24,7 +24,7 @@ func (s *clusterServer) MemberList(ctx context.Context, r *etcdpb.MemberListRequ
 	if err != nil {
 		return nil, statusFor(ctx, err)
 	}
-	o := s.node.Overview()
+	o := s.node.Root().Overview()
 	peers := []machine.Peer{o.Peer}
 	for _, a := range o.Roster.Anchors {
 		peers = append(peers, machine.Peer(a.Peer))

@@ -34,7 +34,7 @@ func term(h *scope.Head) uint64 {
 
 // header is the header of an answer as of a revision.
 func (s *service) header(revision int64) *etcdpb.ResponseHeader {
-	head := s.node.LastHead()
+	head := s.node.Root().LastHead()
 	return &etcdpb.ResponseHeader{
 		ClusterId: s.cluster, MemberId: s.member, Revision: revision, RaftTerm: term(&head),
 	}

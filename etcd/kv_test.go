@@ -123,7 +123,7 @@ func TestLargeDeletionsGoAtOneRevision(t *testing.T) {
 func TestTransactionsThatReadMakeNoBlock(t *testing.T) {
 	w := newWorld(t, 1, Config{})
 	rev := w.put(t, "a", []byte("1"))
-	before := w.node.Status().Head.Height
+	before := w.node.Root().Status().Head.Height
 	r, err := w.Txn(w.ctx, &etcdpb.TxnRequest{
 		Compare: []*etcdpb.Compare{{Key: []byte("a"), Target: etcdpb.Compare_MOD, TargetUnion: &etcdpb.Compare_ModRevision{ModRevision: rev}}},
 		Success: []*etcdpb.RequestOp{{Request: &etcdpb.RequestOp_RequestRange{RequestRange: &etcdpb.RangeRequest{Key: []byte("a")}}}},
@@ -131,7 +131,7 @@ func TestTransactionsThatReadMakeNoBlock(t *testing.T) {
 	if err != nil || !r.Succeeded || string(r.Responses[0].GetResponseRange().Kvs[0].Value) != "1" || r.Header.Revision != rev {
 		t.Errorf("read %v, %v", r, err)
 	}
-	if after := w.node.Status().Head.Height; after != before {
+	if after := w.node.Root().Status().Head.Height; after != before {
 		t.Errorf("height %d became %d", before, after)
 	}
 }
@@ -150,7 +150,7 @@ func TestHeadersNameClusterMemberAndTerm(t *testing.T) {
 		}
 		last = h
 	}
-	id := w.node.Genesis().Hash()
+	id := w.node.Root().Genesis().Hash()
 	if last.ClusterId != short(id) || last.MemberId == 0 || last.RaftTerm == 0 {
 		t.Errorf("header %v", last)
 	}

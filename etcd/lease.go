@@ -25,7 +25,7 @@ type leaseServer struct {
 
 // LeaseGrant implements etcdpb.LeaseServer.
 func (s *leaseServer) LeaseGrant(ctx context.Context, r *etcdpb.LeaseGrantRequest) (*etcdpb.LeaseGrantResponse, error) {
-	id, receipt, err := s.node.Grant(ctx, r.ID, r.TTL, node.Once{})
+	id, receipt, err := s.node.Root().Grant(ctx, r.ID, r.TTL, node.Once{})
 	if err == nil {
 		err = failure(receipt)
 	}
@@ -145,7 +145,7 @@ func ended(ctx context.Context, err error) error {
 
 // keepAlive answers questions that came together.
 func (s *leaseServer) keepAlive(stream grpc.BidiStreamingServer[etcdpb.LeaseKeepAliveRequest, etcdpb.LeaseKeepAliveResponse], ids []int64) error {
-	header := s.header(s.node.LastHead().Revision) // before, so that a revocation cannot be older than the answer
+	header := s.header(s.node.Root().LastHead().Revision) // before, so that a revocation cannot be older than the answer
 	all := slices.Compact(slices.Sorted(slices.Values(ids)))
 	all = slices.DeleteFunc(all, func(id int64) bool { return id == 0 })
 	ttls := make(map[int64]int64, len(all))

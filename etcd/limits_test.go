@@ -64,7 +64,7 @@ func TestPutsThatCrossTheQuotaAreRefused(t *testing.T) {
 	if err := put(30_000); err != nil {
 		t.Errorf("what fits: %v", err)
 	}
-	if h := w.node.LastHead(); h.Bytes > 100_000 {
+	if h := w.node.Root().LastHead(); h.Bytes > 100_000 {
 		t.Errorf("%d bytes", h.Bytes)
 	}
 }

@@ -29,13 +29,13 @@ const (
 // Status implements etcdpb.MaintenanceServer. The leader is that of the view that
 // the node is in; raft's index is the height.
 func (s *maintenanceServer) Status(ctx context.Context, _ *etcdpb.StatusRequest) (*etcdpb.StatusResponse, error) {
-	o := s.node.Overview()
+	o := s.node.Root().Overview()
 	taken, live := s.size()
 	out := &etcdpb.StatusResponse{
 		Header: s.header(o.Head.Revision), Version: apiVersion, StorageVersion: storageVersion,
 		DbSize: taken, DbSizeInUse: live,
 		RaftIndex: uint64(o.Known), RaftAppliedIndex: uint64(o.Head.Height), RaftTerm: term(&o.Head),
-		DbSizeQuota: s.node.Limits().ScopeBytes,
+		DbSizeQuota: s.node.Root().Limits().ScopeBytes,
 		IsLearner:   s.learner(), DowngradeInfo: &etcdpb.DowngradeInfo{},
 	}
 	if o.Reach.Weight >= o.Reach.Needed {
@@ -50,7 +50,7 @@ func (s *maintenanceServer) Status(ctx context.Context, _ *etcdpb.StatusRequest)
 }
 
 // learner reports whether this node is an observer.
-func (s *service) learner() bool { return s.node.Overview().Self == (aweigh.AnchorID{}) }
+func (s *service) learner() bool { return s.node.Root().Overview().Self == (aweigh.AnchorID{}) }
 
 // Alarm implements etcdpb.MaintenanceServer. It is an alarm of this node's that the root scope
 // holds as much as its policy allows; and one of a member with a scope's identity, for those

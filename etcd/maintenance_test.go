@@ -67,7 +67,7 @@ func TestDigestsCoverEveryKey(t *testing.T) {
 	}
 	plain := func() uint32 {
 		sum := crc32.New(crc32.MakeTable(crc32.Castagnoli))
-		v, err := w.node.Read(w.ctx, true)
+		v, err := w.node.Root().Read(w.ctx, true)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -30,18 +30,18 @@ import (
 type Node interface {
 	Txn(ctx context.Context, t scope.Txn, once node.Once) (machine.Receipt, error)
 	Compact(ctx context.Context, revision int64, once node.Once) (machine.Receipt, error)
-	Grant(ctx context.Context, id, ttl int64, once node.Once) (int64, machine.Receipt, error)
 	Revoke(ctx context.Context, id int64, once node.Once) (machine.Receipt, error)
 	KeepAlive(ctx context.Context, ids []int64) ([]int64, error)
 	AwaitMotion(ctx context.Context, id []byte, tell func(node.Motion, scope.Head) error) error
 	Range(ctx context.Context, key, end []byte, r scope.Range, linearizable bool) (scope.RangeResult, scope.Head, error)
 	Page(ctx context.Context, key, end []byte, r scope.Range, most int, sure bool) (scope.RangeResult, error)
 	Latest(ctx context.Context, key, end []byte, linearizable bool) (int64, error)
-	Read(ctx context.Context, linearizable bool) (*node.View, error)
 	ReadOf(ctx context.Context, ranges referral.Ranges, linearizable bool) (*node.View, error)
 	Holds(ctx context.Context, ranges referral.Ranges) (bool, error)
 	Look(ctx context.Context, t *scope.Txn, linearizable bool) (referral.Looked, error)
 	Root() *node.Replica
+	Access(ctx context.Context, linearizable bool) (scope.Access, error)
+	Permit(ctx context.Context, a scope.Access, once node.Once) (machine.Receipt, error)
 	Legs(ctx context.Context, key, end []byte, from int64) (legs []*node.WatchSegment, newest, compacted int64, err error)
 	Follow(ctx context.Context, l *node.WatchSegment, from int64) ([]*node.WatchSegment, error)
 	Watch(ctx context.Context, key, end []byte, from int64, deliver func(node.Changes) error) error
@@ -51,16 +51,10 @@ type Node interface {
 	ClosedTimestamp(ctx context.Context) int64
 	Lease(ctx context.Context, id int64, keys bool) (scope.Granted, [][]byte, bool, scope.Head, error)
 	Changed() <-chan struct{}
-	LastHead() scope.Head
-	LastStatus() machine.Status
 	Peer() machine.Peer
-	Overview() node.Overview
 	Wheres(ctx context.Context, peers []machine.Peer) map[machine.Peer]node.Where
 	ServeClients(urls []string)
 	Scopes() []node.ScopeInfo
-	Reach() node.Reach
-	Genesis() scope.Genesis
-	Limits() scope.Limits
 	LimitsFor(ranges referral.Ranges) scope.Limits
 }
 
@@ -177,7 +171,7 @@ func Listen(cfg Config) (*Server, error) {
 		return nil, fmt.Errorf("etcd: %w", err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	g, last := cfg.Node.Genesis(), cfg.Node.LastStatus()
+	g, last := cfg.Node.Root().Genesis(), cfg.Node.Root().LastStatus()
 	s := &service{
 		node: cfg.Node, cluster: short(aweigh.Hash(g.Hash())), member: memberID(&last, cfg.Node.Peer()),
 		size: cfg.Size, log: cfg.Log, progressEvery: cfg.ProgressEvery, maxRequest: cfg.MaxRequest,

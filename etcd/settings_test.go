@@ -32,7 +32,7 @@ func TestHistoryIsCompactedByItself(t *testing.T) {
 		}
 	}()
 	seen := map[int64]bool{}
-	for compacted := int64(0); compacted <= first+1; compacted = w.node.LastHead().Compacted {
+	for compacted := int64(0); compacted <= first+1; compacted = w.node.Root().LastHead().Compacted {
 		seen[compacted] = true
 		w.put(t, "k", []byte("2"))
 		if w.ctx.Err() != nil {

@@ -53,7 +53,7 @@ func (s *maintenanceServer) Snapshot(_ *etcdpb.SnapshotRequest, stream grpc.Serv
 		_ = os.Remove(f.Name())
 	}()
 	var revision int64
-	if s.node.LastHead().Delegated > 0 { // before the leases are read: those of the keys are among them then
+	if s.node.Root().LastHead().Delegated > 0 { // before the leases are read: those of the keys are among them then
 		if revision, err = s.node.Latest(ctx, everything, everything, true); err != nil {
 			return err
 		}

@@ -221,7 +221,9 @@ func (w *watchStream) bottom(x *watch) (compacted int64, err error) {
 
 // newest is the store's revision, as far as this node knows it, for the header of an answer that tells of no more than a
 // revision: as in etcd, also while a watch catches up. What tells of progress has that revision itself.
-func (w *watchStream) newest(revision int64) int64 { return max(revision, w.node.LastHead().Revision) }
+func (w *watchStream) newest(revision int64) int64 {
+	return max(revision, w.node.Root().LastHead().Revision)
+}
 
 // request does what a client asks for.
 func (w *watchStream) request(r *etcdpb.WatchRequest) error {

@@ -95,7 +95,7 @@ func (w *world) light(t testing.TB) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return serve(t, Config{}, node.Config{Name: "light", Genesis: w.node.Genesis(), Identity: identity, Bootstrap: w.node.Addrs(), Follow: [][]byte{}})
+	return serve(t, Config{}, node.Config{Name: "light", Genesis: w.node.Root().Genesis(), Identity: identity, Bootstrap: w.node.Addrs(), Follow: [][]byte{}})
 }
 
 // serve starts a node in memory, and a client of its etcd API.

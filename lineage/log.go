@@ -10,6 +10,7 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/refusal"
 	"github.com/aweigh/aweigh/kv"
 )
 
@@ -20,7 +21,7 @@ const MaxSize = 1 << 48
 var (
 	// ErrCorrupt means that the store lacks what the log wrote, or shows
 	// something else. It is this node's own fault: stop.
-	ErrCorrupt = errors.New("lineage: the store does not hold the log it should")
+	ErrCorrupt = refusal.New(refusal.Internal, "lineage: the store does not hold the log it should")
 
 	// ErrRange means that the caller asked for entries that the log does not have.
 	ErrRange = errors.New("lineage: beyond the log")

@@ -10,8 +10,8 @@ import (
 )
 
 // Access returns the users and roles of the network. They are part of the root scope.
-func (n *Replica) Access(ctx context.Context, linearizable bool) (a scope.Access, err error) {
-	v, err := n.of.root.Read(ctx, linearizable)
+func (n *Node) Access(ctx context.Context, linearizable bool) (a scope.Access, err error) {
+	v, err := n.root.Read(ctx, linearizable)
 	if err != nil {
 		return a, err
 	}
@@ -21,6 +21,6 @@ func (n *Replica) Access(ctx context.Context, linearizable bool) (a scope.Access
 
 // Permit proposes other users and roles in this node's name, and waits until that is final. They must be based on the
 // users and roles of the previous revision; otherwise the mutation fails with scope.ErrAccessChanged.
-func (n *Replica) Permit(ctx context.Context, a scope.Access, once Once) (machine.Receipt, error) {
-	return n.of.root.propose(ctx, scope.Permit, canon.Encode(a), once)
+func (n *Node) Permit(ctx context.Context, a scope.Access, once Once) (machine.Receipt, error) {
+	return n.root.propose(ctx, scope.Permit, canon.Encode(a), once)
 }

@@ -177,11 +177,6 @@ func (n *Node) Act(ctx context.Context, a scope.Action, once Once) (r machine.Re
 	return r, err
 }
 
-// Act is Node.Act: the key determines which scope decides.
-func (n *Replica) Act(ctx context.Context, a scope.Action, once Once) (machine.Receipt, error) {
-	return n.of.Act(ctx, a, once)
-}
-
 // onRecord reports whether a request is on record already.
 func (n *Replica) onRecord(ctx context.Context, class scope.Class, content []byte, once Once) (ok bool, err error) {
 	v, err := n.Read(ctx, false)

@@ -116,7 +116,7 @@ func TestSignalsReachWatchersElsewhere(t *testing.T) {
 	watch, unwatch := context.WithCancel(ctx)
 	ended := make(chan error)
 	go func() {
-		ended <- c.nodes[3].root.WatchSignals(watch, []byte("/user/"), []byte("/user0"), func() error { close(begun); return nil }, func(x Signal, lost uint64) error {
+		ended <- c.nodes[3].WatchSignals(watch, []byte("/user/"), []byte("/user0"), func() error { close(begun); return nil }, func(x Signal, lost uint64) error {
 			got <- x
 			return nil
 		})

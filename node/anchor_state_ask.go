@@ -259,10 +259,10 @@ func (n *Node) askState(ctx context.Context, id peer.ID, scopes []aweigh.ScopeID
 
 // AskAnchors asks the anchors of all scopes for their states, except those that answered a moment ago. It takes half a
 // second at most, and returns early when all have answered.
-func (n *Replica) AskAnchors(ctx context.Context) {
+func (n *Node) AskAnchors(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, stateWait)
 	defer cancel()
-	n.of.askStates(ctx, stateFresh)
+	n.askStates(ctx, stateFresh)
 }
 
 var errStates = errors.New("node: more scopes than one question may name, or one of them twice")

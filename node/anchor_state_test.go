@@ -181,7 +181,7 @@ func TestSilencedAnchorSaysSoWhileIdle(t *testing.T) {
 	}
 	testwait.Until(t, "all sign", func() bool {
 		for _, n := range c.nodes {
-			if n.root.AskAnchors(ctx); n.root.Reach().Failures != 1 {
+			if n.AskAnchors(ctx); n.root.Reach().Failures != 1 {
 				return false
 			}
 		}
@@ -197,7 +197,7 @@ func TestSilencedAnchorSaysSoWhileIdle(t *testing.T) {
 	silent.frame(c.nodes[0].host.ID(), machine.RawFrame(machine.TagBallot, b.Encode()))
 	testwait.Until(t, "all know", func() bool {
 		for _, n := range c.nodes {
-			n.root.AskAnchors(ctx)
+			n.AskAnchors(ctx)
 			r := n.root.Reach()
 			if r.Failures != 0 || r.Says[b.Anchor] != (AnchorSays{State: AnchorSilenced, Until: epoch + 1}) {
 				return false

@@ -97,7 +97,7 @@ func full(t *testing.T) (*store.Mem, scope.Genesis) {
 	ok(r, err)
 	r, err = n.Naming(ctx, scope.Naming{Kind: scope.Move, Key: []byte("/k2"), To: []byte("/k3"), Until: aweigh.InstantOf(time.Now().Add(time.Hour))}, Once{})
 	ok(r, err)
-	r, err = n.root.Permit(ctx, scope.Access{Revision: 2, Users: []scope.User{{Name: "u", Since: 2}}}, Once{})
+	r, err = n.Permit(ctx, scope.Access{Revision: 2, Users: []scope.User{{Name: "u", Since: 2}}}, Once{})
 	ok(r, err)
 	for i := range 3 {
 		r, err = n.Txn(ctx, putTxn("/s/a", fmt.Sprint(i)), Once{})

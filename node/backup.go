@@ -18,7 +18,7 @@ var ErrCopying = store.ErrCopying
 // Backup calls give with the files of a consistent copy of the store while the node goes on. The copy has no keys, but
 // it has the record of what this anchor has signed so far: an anchor that is started from it later may have forgotten
 // ballots (P9).
-func (n *Replica) Backup(give func([]BackupFile) error) error {
+func (n *Node) Backup(give func([]BackupFile) error) error {
 	s, ok := n.cfg.Store.(interface {
 		Copy(func([]BackupFile) error) error
 	})

@@ -84,7 +84,7 @@ func startClusterUnder(t testing.TB, n int, policy scope.Policy, change func(int
 		if err := node.Start(); err != nil {
 			t.Fatal(err)
 		}
-		bootstrap = append(bootstrap, node.root.Addrs()...)
+		bootstrap = append(bootstrap, node.Addrs()...)
 		ctx, cancel := context.WithCancel(context.Background())
 		c.nodes, c.stop = append(c.nodes, node), append(c.stop, cancel)
 		c.done.Add(1)
@@ -189,10 +189,10 @@ func BenchmarkPut(b *testing.B) {
 				x := n.root.runner
 				if p, ok := n.cfg.Store.(*store.Pebble); ok {
 					x := p.Metrics()
-					b.Logf("%s: commits %d, %d bytes, syncs %d, sync time %v", n.root.Name(), x.Commits, x.Bytes, x.Syncs, x.SyncTotal)
+					b.Logf("%s: commits %d, %d bytes, syncs %d, sync time %v", n.Name(), x.Commits, x.Bytes, x.Syncs, x.SyncTotal)
 				}
-				b.Logf("%s: height %d view %d steps %d events %d bundles %d mutations %d dropped %d", n.root.Name(), x.stand.Load().State.Height(), x.stand.Load().View,
-					x.counts.steps.Load(), x.counts.events.Load(), x.counts.bundles.Load(), x.counts.mutations.Load(), n.root.Dropped())
+				b.Logf("%s: height %d view %d steps %d events %d bundles %d mutations %d dropped %d", n.Name(), x.stand.Load().State.Height(), x.stand.Load().View,
+					x.counts.steps.Load(), x.counts.events.Load(), x.counts.bundles.Load(), x.counts.mutations.Load(), n.Dropped())
 			}
 		})
 	}

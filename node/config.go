@@ -12,7 +12,7 @@ import (
 	"github.com/aweigh/aweigh/votes"
 )
 
-// Config defines a node and where it keeps its data. Genesis, Identity and Store are required.
+// Config defines a node and where it keeps its data. Genesis, Identity and Store are required. Validate checks it.
 type Config struct {
 	Name     string // for people; the anchor's name in the genesis by default
 	Version  string

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/refusal"
 	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/scope"
 )
@@ -13,7 +14,7 @@ import (
 type Counts struct {
 	Blocks    uint64 // final
 	Mutations uint64 // in final blocks, failed ones included
-	Refused   [machine.Refusals]uint64
+	Refused   [refusal.Classes]uint64
 	Anchors   []AnchorCounts // in the order of the roster
 
 	Commits    Latencies // from a client's mutation to its outcome
@@ -55,7 +56,7 @@ type measured struct {
 // inAll is what a node counts in all scopes together.
 type inAll struct {
 	blocks, mutations     atomic.Uint64
-	refused               [machine.Refusals]atomic.Uint64
+	refused               [refusal.Classes]atomic.Uint64
 	commits, reads        latency
 	undecided, unanswered atomic.Uint64
 	sent, received        [256]traffic // by tag
@@ -174,9 +175,9 @@ func totals(by *[256]traffic) map[string]Traffic {
 }
 
 // Dropped returns how many inputs were refused since the start.
-func (n *Replica) Dropped() (total uint64) {
-	for i := range n.measured.refused {
-		total += n.measured.refused[i].Load()
+func (n *Node) Dropped() (total uint64) {
+	for i := range n.counted.refused {
+		total += n.counted.refused[i].Load()
 	}
 	return total
 }

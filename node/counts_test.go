@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/peer"
 
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/refusal"
 	"github.com/aweigh/aweigh/internal/testwait"
 	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/p2p"
@@ -124,8 +126,8 @@ func TestRefusalsAreSortedAndSaidOnce(t *testing.T) {
 	foreign, stale := domain, domain
 	foreign.Network[0] ^= 1
 	stale.Roster[0] ^= 1
-	want := [machine.Refusals]uint64{}
-	push := func(class machine.Refusal, f []byte) {
+	want := [refusal.Classes]uint64{}
+	push := func(class refusal.Class, f []byte) {
 		t.Helper()
 		before := n.root.Counts().Refused
 		n.frame(id, f)
@@ -134,24 +136,24 @@ func TestRefusalsAreSortedAndSaidOnce(t *testing.T) {
 			t.Errorf("a frame %q is not counted as %q: %v", f[:min(len(f), 1)], class, got)
 		}
 	}
-	push(machine.Malformed, []byte("?"))
-	push(machine.Malformed, nil)
-	push(machine.Malformed, []byte("v\x00"))
-	push(machine.Oversized, machine.Tagged(machine.TagWant, machine.Want{Bundles: make([]aweigh.Hash, machine.MaxNames+1)}))
-	push(machine.Foreign, machine.Tagged(machine.TagOffer, machine.Offer{Domain: foreign}))
-	push(machine.Stale, machine.Tagged(machine.TagOffer, machine.Offer{Domain: stale}))
-	push(machine.Unasked, machine.Tagged(machine.TagBlocks, machine.Blocks{}))
-	push(machine.Forged, machine.RawFrame(machine.TagBallot, votes.Ballot{
+	push(refusal.Malformed, []byte("?"))
+	push(refusal.Malformed, nil)
+	push(refusal.Malformed, []byte("v\x00"))
+	push(refusal.Oversized, machine.Tagged(machine.TagWant, machine.Want{Bundles: make([]aweigh.Hash, machine.MaxNames+1)}))
+	push(refusal.Foreign, machine.Tagged(machine.TagOffer, machine.Offer{Domain: foreign}))
+	push(refusal.Stale, machine.Tagged(machine.TagOffer, machine.Offer{Domain: stale}))
+	push(refusal.Unasked, machine.Tagged(machine.TagBlocks, machine.Blocks{}))
+	push(refusal.Forged, machine.RawFrame(machine.TagBallot, votes.Ballot{
 		Format: scope.Format, Domain: domain, Anchor: n.root.measured.roster.Load().all[1].id, Signature: make([]byte, 64),
 		Subject: quorum.Subject{Kind: quorum.Nullify, View: 1},
 	}.Encode()))
-	if early := fmt.Errorf("%w: %w, by 1h", scope.ErrInvalid, scope.ErrEarly); machine.RefusalOf(early) != machine.Early || machine.Early.Blame() {
+	if early := fmt.Errorf("%w: %w, by 1h", scope.ErrInvalid, scope.ErrEarly); refusal.Of(early) != refusal.Early || refusal.Early.Blame() {
 		t.Error("an anchor is blamed for a clock that may be this node's")
 	}
 	for range 10_000 {
 		n.frame(id, []byte("?"))
 	}
-	want[machine.Malformed] += 10_000
+	want[refusal.Malformed] += 10_000
 	if got := n.root.Counts().Refused; got != want {
 		t.Errorf("counted %v, not %v", got, want)
 	}
@@ -163,10 +165,43 @@ func TestRefusalsAreSortedAndSaidOnce(t *testing.T) {
 	if warned := strings.Count(text, "level=WARN"); warned != 5 || lines != warned {
 		t.Errorf("%d lines, %d warnings, for four classes that no honest node sends, and the peer that was disconnected:\n%s", lines, warned, text)
 	}
-	for r := range machine.Refusals {
+	for r := range refusal.Classes {
 		if fmt.Sprint(r) == "" {
 			t.Errorf("class %d has no name", r)
 		}
+	}
+}
+
+// TestAnErrorWithoutAClassBlamesNoPeer: a peer is not blocked for what this node fails to do with its frames.
+func TestAnErrorWithoutAClassBlamesNoPeer(t *testing.T) {
+	n, log := stillNode(t, "n0", "n1", "n2", "n3")
+	key, err := votes.GenerateKey(votes.Ed25519, rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := machine.PeerOf(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stranger, err := peer.Decode(string(p))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const times = 1000
+	for range times {
+		n.root.refuse(stranger, fmt.Errorf("reading a frame: %w", errors.New("unlisted")))
+	}
+	if n.host.Stats().Blocked > 0 || n.root.Counts().Refused != [refusal.Classes]uint64{refusal.Internal: times} {
+		t.Errorf("%d peers are blocked; counted %v", n.host.Stats().Blocked, n.root.Counts().Refused)
+	}
+	if text := log.take(); strings.Count(text, "\n") != 1 || !strings.Contains(text, "level=WARN") {
+		t.Errorf("the log does not have one warning:\n%s", text)
+	}
+	for range times {
+		n.root.refuse(stranger, fmt.Errorf("reading a frame: %w", machine.ErrFrame))
+	}
+	if n.host.Stats().Blocked == 0 {
+		t.Error("a peer is not blocked for frames that no honest node sends")
 	}
 }
 
@@ -186,7 +221,7 @@ func TestNewsOfALaterEpochIsNoFault(t *testing.T) {
 	}
 	for class, refused := range n.root.Counts().Refused {
 		if refused > 0 {
-			t.Errorf("counted as %v", machine.Refusal(class))
+			t.Errorf("counted as %v", refusal.Class(class))
 		}
 	}
 }

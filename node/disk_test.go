@@ -98,7 +98,7 @@ func (a *anchorage) start(i int, fs vfs.FS) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &running{Node: n, store: s, stop: cancel, ended: make(chan error, 1)}
-	a.running[i], a.addrs[i] = r, n.root.Addrs()
+	a.running[i], a.addrs[i] = r, n.Addrs()
 	go func() { r.ended <- n.Run(ctx) }()
 }
 

@@ -105,7 +105,7 @@ func TestReadersGetWhatIsOnDiskAndKnown(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := n.root.Permit(ctx, scope.Access{Revision: 1, Roles: []scope.Role{{Name: "root"}}}, Once{}); err != nil {
+	if _, err := n.Permit(ctx, scope.Access{Revision: 1, Roles: []scope.Role{{Name: "root"}}}, Once{}); err != nil {
 		t.Fatal(err)
 	}
 	c.delegate(ctx, "", "/b/", quorum.BFT, 0)
@@ -141,7 +141,7 @@ func TestNoStateIsReadWhileASnapshotTakesItsPlace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := Config{Name: "o", Genesis: c.nodes[0].root.Genesis(), Identity: id, Store: disk, Listen: []string{"/ip4/127.0.0.1/tcp/0"}, Bootstrap: c.nodes[0].root.Addrs()}
+	cfg := Config{Name: "o", Genesis: c.nodes[0].root.Genesis(), Identity: id, Store: disk, Listen: []string{"/ip4/127.0.0.1/tcp/0"}, Bootstrap: c.nodes[0].Addrs()}
 	quickly(&cfg)
 	n, err := New(cfg)
 	if err != nil {

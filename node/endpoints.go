@@ -46,7 +46,7 @@ func (n *Node) ServeClients(urls []string) {
 func (n *Node) where() Where {
 	n.endpoints.mu.Lock()
 	defer n.endpoints.mu.Unlock()
-	addrs := n.root.Addrs()
+	addrs := n.Addrs()
 	return Where{Peers: addrs[:min(len(addrs), maxAddresses)], Clients: n.endpoints.own}
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/libp2p/go-libp2p/core/peer"
 
+	"github.com/aweigh/aweigh/internal/refusal"
 	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/p2p"
 )
@@ -25,7 +26,7 @@ func (n *Node) addressee(frame []byte) (*Replica, []byte) {
 func (n *Node) frame(from peer.ID, frame []byte) {
 	p, rest := n.addressee(frame)
 	if p == nil { // it may be founded in a block that is not here yet
-		n.root.note(machine.Dropped{From: n.called.of(from), Class: machine.Stale, Why: "a frame of a scope that this node does not follow"})
+		n.root.note(machine.Dropped{From: n.called.of(from), Class: refusal.Stale, Why: "a frame of a scope that this node does not follow"})
 		return
 	}
 	p.frame(from, rest)

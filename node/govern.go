@@ -115,7 +115,7 @@ func (n *Replica) decide(ctx context.Context, key votes.PrivateKey, d scope.Deci
 // An application that is open already is not proposed again. Apply returns the decision that anchors must approve.
 func (n *Replica) Apply(ctx context.Context, sponsor aweigh.AnchorID, name string, once Once) (scope.Decision, machine.Receipt, error) {
 	if name == "" {
-		name = n.Name()
+		name = n.cfg.Name
 	}
 	roster := n.epochs.epoch().Roster
 	key := n.anchor.Load()
@@ -147,7 +147,7 @@ func (n *Replica) Apply(ctx context.Context, sponsor aweigh.AnchorID, name strin
 	case <-n.runner.replies.done:
 		return scope.Decision{}, machine.Receipt{}, n.runner.replies.stopped
 	}
-	d := scope.Admission(n.id, *key, name, string(n.Peer()), sponsor)
+	d := scope.Admission(n.id, *key, name, string(n.of.Peer()), sponsor)
 	if p, head, err := n.Decision(d.ID()); err != nil || p != nil && p.Ending == nil {
 		return d, machine.Receipt{Outcome: scope.Outcome{Code: scope.Applied, Revision: head.Revision}, Height: head.Height, Epoch: head.Epoch, Scope: head.Scope}, err
 	}

@@ -100,7 +100,7 @@ func ParseInvite(text string) (Invite, error) {
 
 // Invite returns an invite to this node's network that names this node and the roster in force.
 func (n *Replica) Invite() Invite {
-	return Invite{Network: n.network(), Name: n.genesis.Name, Peers: n.Addrs(), Recent: n.of.recent()}
+	return Invite{Network: n.network(), Name: n.genesis.Name, Peers: n.host.Addrs(), Recent: n.of.recent()}
 }
 
 // askGenesis is the request that is answered with the genesis.

@@ -38,6 +38,3 @@ func (n *Node) holder(key, end []byte) *Replica {
 	}
 	return nil
 }
-
-// LimitsFor returns the scope's own limits.
-func (n *Replica) LimitsFor(referral.Ranges) scope.Limits { return n.Limits() }

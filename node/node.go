@@ -18,9 +18,9 @@ import (
 	"github.com/aweigh/aweigh/votes"
 )
 
-// Node is a running node: one libp2p identity and one store, with a replica in each scope that it follows. The API and
-// the command line use it. Methods that name neither a key nor a scope are about the root scope, in which every node
-// takes part. Its methods are safe for concurrent use.
+// Node is a running node: one libp2p identity and one store, with a replica in each scope that it follows. Its methods
+// concern the node as a whole, or find the scope by the keys of a request; Root and In return one replica. They are
+// safe for concurrent use.
 type Node struct {
 	root       *Replica // in the root scope
 	cfg        Config
@@ -85,6 +85,9 @@ func (l *session) fail(err error) {
 
 // New returns a node, which does nothing until Run. An empty store is bootstrapped from the genesis.
 func New(cfg Config) (*Node, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
 	cfg = cfg.withDefaults()
 	own, err := machine.PeerOf(cfg.Identity)
 	if err != nil {

@@ -31,8 +31,8 @@ type Overview struct {
 func (n *Replica) Overview() Overview {
 	s := n.Status()
 	o := Overview{
-		Status: s, Reach: n.reach(s), Name: n.Name(), Version: n.cfg.Version,
-		Network: n.of.cfg.Genesis.Name, Peer: n.Peer(), Addrs: n.Addrs(), Dropped: n.Dropped(),
+		Status: s, Reach: n.reach(s), Name: n.cfg.Name, Version: n.cfg.Version,
+		Network: n.of.cfg.Genesis.Name, Peer: n.of.Peer(), Addrs: n.host.Addrs(), Dropped: n.of.Dropped(),
 	}
 	for _, p := range n.host.Peers() {
 		o.Neighbours = append(o.Neighbours, Neighbour{Peer: machine.Peer(p.ID.String()), Address: p.Addr, Inbound: p.Inbound})

@@ -120,8 +120,8 @@ func forget(s store.Store, id aweigh.ScopeID, from, to *scope.Epoch) error {
 }
 
 // Pin returns the roster that is trusted besides the genesis.
-func (n *Replica) Pin() Pin {
-	pin := &n.of.pin
+func (n *Node) Pin() Pin {
+	pin := &n.pin
 	p := Pin{Trusted: pin.want, Reached: pin.holds() == nil}
 	if e := pin.reached.Load(); e != nil {
 		p.Since = e.Time

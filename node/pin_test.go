@@ -61,7 +61,7 @@ func observed(t *testing.T, by *Node, trusted scope.Trusted, look func(ctx conte
 	}
 	defer s.Close()
 	o, err := New(Config{
-		Name: "observer", Genesis: *by.root.genesis, Identity: key, Store: s, Listen: []string{"/ip4/127.0.0.1/tcp/0"}, Bootstrap: by.root.Addrs(), Trusted: trusted,
+		Name: "observer", Genesis: *by.root.genesis, Identity: key, Store: s, Listen: []string{"/ip4/127.0.0.1/tcp/0"}, Bootstrap: by.Addrs(), Trusted: trusted,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -103,7 +103,7 @@ func TestHistoriesOfOldKeysAreRefused(t *testing.T) {
 	for name, trusted := range map[string]scope.Trusted{"none": {}, "its own": scope.TrustedOf(epochOf(t, feeds, 3))} {
 		var pin Pin
 		if looked, ended := observed(t, feeds, trusted, func(ctx context.Context, o *Node) error {
-			defer func() { pin = o.root.Pin() }()
+			defer func() { pin = o.Pin() }()
 			return arrives(ctx, o)
 		}); !errors.Is(looked, errLeave) || ended != nil {
 			t.Errorf("trusting %s: %v, ended %v", name, looked, ended)
@@ -123,7 +123,7 @@ func TestHistoriesOfOldKeysAreRefused(t *testing.T) {
 			saw = saw || served(o)
 			time.Sleep(time.Millisecond) // it polls what must not be there
 		}
-		saw = saw || served(o) || o.root.Pin().Reached
+		saw = saw || served(o) || o.Pin().Reached
 		return nil
 	})
 	if !errors.Is(ended, ErrOtherHistory) || saw {
@@ -169,7 +169,7 @@ func TestScopesBelowAreFollowedToTheTrustedRoster(t *testing.T) {
 		for {
 			_, err := o.In("/b/")
 			_, _, unread := o.Range(ctx, []byte("/b/"), []byte("/c"), scope.Range{}, false)
-			if early = early || unread == nil && !o.root.Pin().Reached; err == nil && unread == nil {
+			if early = early || unread == nil && !o.Pin().Reached; err == nil && unread == nil {
 				return errLeave
 			}
 			select {
@@ -224,7 +224,7 @@ func TestForeignQuestionsWaitForThePin(t *testing.T) {
 			t.Errorf("question %d: %v", kind, err)
 		}
 	}
-	if p := n.root.Pin(); p.Reached || p.Trusted != later || p.Since != 0 {
+	if p := n.Pin(); p.Reached || p.Trusted != later || p.Since != 0 {
 		t.Errorf("the pin is %+v", p)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/aweigh/aweigh/internal/refusal"
 	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/scope"
 )
@@ -53,7 +54,7 @@ func (n *Replica) paid(p machine.Peer, b *scope.CheckedBundle) bool {
 	}
 	if n.budgets.Neighbour(p) {
 		if !n.budgets.AllowLooks(p, b.Looks()) {
-			n.note(machine.Dropped{From: p, Class: machine.Full, Why: "mutations above the budget of an anchor of another scope"})
+			n.note(machine.Dropped{From: p, Class: refusal.Full, Why: "mutations above the budget of an anchor of another scope"})
 			return false
 		}
 		return true

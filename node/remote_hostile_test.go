@@ -104,7 +104,7 @@ func FuzzForeign(f *testing.F) {
 		defer cancel()
 		p := c.nodes[0].root
 		a := referral.Answer{}
-		if err := p.answerForeign(ctx, p.Peer(), referral.Question{Kind: kind, At: at, Body: body}, &a); err == nil && kind == 0 {
+		if err := p.answerForeign(ctx, p.of.Peer(), referral.Question{Kind: kind, At: at, Body: body}, &a); err == nil && kind == 0 {
 			t.Error("no question is answered")
 		}
 	})

@@ -12,6 +12,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/peer"
 
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/refusal"
 	"github.com/aweigh/aweigh/node/admission"
 	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/p2p"
@@ -179,18 +180,18 @@ func (n *Replica) frame(from peer.ID, f []byte) {
 	p := n.called.of(from)
 	count(&n.measured.received, f)
 	if n.budgets.Unasked(p, f) {
-		n.note(machine.Dropped{From: p, Class: machine.Unasked, Why: "blocks that were not asked for"})
+		n.note(machine.Dropped{From: p, Class: refusal.Unasked, Why: "blocks that were not asked for"})
 		n.host.Blame(from)
 		return
 	}
 	if !n.budgets.AllowOffer(p, f) {
-		n.note(machine.Dropped{From: p, Class: machine.Full, Why: "offers above their budget"})
+		n.note(machine.Dropped{From: p, Class: refusal.Full, Why: "offers above their budget"})
 		n.passed(p, f)
 		return
 	}
 	if d := n.budgets.Wait(p, f); d > 0 {
 		if n.budgets.Neighbour(p) { // what it sends as an anchor elsewhere must not wait behind this
-			n.note(machine.Dropped{From: p, Class: machine.Full, Why: "frames above their budget of an anchor of another scope"})
+			n.note(machine.Dropped{From: p, Class: refusal.Full, Why: "frames above their budget of an anchor of another scope"})
 			n.passed(p, f)
 			return
 		}
@@ -199,7 +200,7 @@ func (n *Replica) frame(from peer.ID, f []byte) {
 		}
 	}
 	if n.distant(f) {
-		n.note(machine.Dropped{From: p, Class: machine.Stale, Why: "a ballot for a view far ahead"})
+		n.note(machine.Dropped{From: p, Class: refusal.Stale, Why: "a ballot for a view far ahead"})
 		return
 	}
 	msg, err := n.budgets.Check(n.epochs.checker(), p, f)
@@ -208,7 +209,7 @@ func (n *Replica) frame(from peer.ID, f []byte) {
 		return
 	}
 	if b, ok := msg.(machine.BundleIn); ok && isSignal(b.Bundle) {
-		n.note(machine.Dropped{From: p, Class: machine.Invalid, Why: "a signal to be ordered"})
+		n.note(machine.Dropped{From: p, Class: refusal.Invalid, Why: "a signal to be ordered"})
 		return
 	}
 	if b, ok := msg.(machine.BundleIn); ok && !n.paid(p, b.Bundle) {
@@ -236,7 +237,7 @@ func (n *Replica) gossip(from peer.ID, data []byte) p2p.Verdict {
 	p := n.called.of(from)
 	count(&n.measured.received, data)
 	if !n.budgets.AllowGossip(p, data) {
-		n.note(machine.Dropped{From: p, Class: machine.Full, Why: "gossip above its budget"})
+		n.note(machine.Dropped{From: p, Class: refusal.Full, Why: "gossip above its budget"})
 		return p2p.Ignore
 	}
 	msg, err := n.budgets.Check(n.epochs.checker(), p, data)
@@ -256,7 +257,7 @@ func (n *Replica) gossip(from peer.ID, data []byte) p2p.Verdict {
 				}
 				return p2p.Accept
 			} else if !n.budgets.AllowGossipLooks(p, b.Looks()) {
-				n.note(machine.Dropped{From: p, Class: machine.Full, Why: "gossip of mutations above its budget"})
+				n.note(machine.Dropped{From: p, Class: refusal.Full, Why: "gossip of mutations above its budget"})
 				return p2p.Ignore
 			}
 		default:
@@ -265,7 +266,7 @@ func (n *Replica) gossip(from peer.ID, data []byte) p2p.Verdict {
 	}
 	if err != nil {
 		n.refuse(from, err)
-		if !machine.RefusalOf(err).Blame() {
+		if !refusal.Of(err).Blame() {
 			return p2p.Ignore
 		}
 		return p2p.Reject

@@ -225,8 +225,3 @@ func (r *reading) less(got *scope.RangeResult) bool {
 	}
 	return got.More || r.most <= 0
 }
-
-// ReadOf returns a view of the scope's state, whichever scopes decide about the keys.
-func (n *Replica) ReadOf(ctx context.Context, _ referral.Ranges, linearizable bool) (*View, error) {
-	return n.Read(ctx, linearizable)
-}

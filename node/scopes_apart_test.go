@@ -307,7 +307,7 @@ func TestAChildLivesWithoutItsParent(t *testing.T) {
 	for _, stop := range c.stop[1:] {
 		stop()
 	}
-	testwait.Until(t, "the others are gone", func() bool { return n.root.NetworkStats().Peers == 0 })
+	testwait.Until(t, "the others are gone", func() bool { return n.NetworkStats().Peers == 0 })
 	if _, err := n.Txn(ctx, putTxn("/b/1", "w"), Once{}); err != nil {
 		t.Errorf("writing: %v", err)
 	}

@@ -72,12 +72,12 @@ func TestScopeBeginsWhenItsAnchorsComeLate(t *testing.T) {
 	c.nodes = append(c.nodes, a.running[3].Node, o.Node)
 	for i, n := range c.nodes {
 		if got := c.value(ctx, i, "/b/1") + ", " + c.value(ctx, i, "/b/2"); got != "handed over, written there" {
-			t.Errorf("at %s: %s", n.root.Name(), got)
+			t.Errorf("at %s: %s", n.Name(), got)
 		}
 	}
 	for _, n := range c.nodes[3:] {
 		if p, err := n.In("/b/"); err != nil || p.snapshotParts.Load() == 0 {
-			t.Errorf("at %s, the first state came without a snapshot (%v)", n.root.Name(), err)
+			t.Errorf("at %s, the first state came without a snapshot (%v)", n.Name(), err)
 		}
 	}
 	// Who has a later state is given back no first one, whatever height is claimed for it.

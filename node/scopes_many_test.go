@@ -36,7 +36,7 @@ func TestManyIdleScopes(t *testing.T) {
 	}
 	sent := func() (frames uint64) {
 		for _, n := range c.nodes {
-			frames += n.root.NetworkStats().FramesSent
+			frames += n.NetworkStats().FramesSent
 		}
 		return frames
 	}

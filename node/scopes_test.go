@@ -62,7 +62,7 @@ func (c *cluster) found(ctx context.Context, from string, child scope.Child) {
 	for _, n := range c.nodes {
 		testwait.For(c.t, func() error {
 			if _, err := n.In(string(child.Prefix)); err != nil {
-				return fmt.Errorf("%s has no part in %q: %w", n.root.Name(), child.Prefix, err)
+				return fmt.Errorf("%s has no part in %q: %w", n.Name(), child.Prefix, err)
 			}
 			return nil
 		})

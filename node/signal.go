@@ -156,25 +156,25 @@ func (s *signals) took(l *listener, x *Signal) (lost uint64) {
 // WatchSignals delivers the signals to the keys [key, end), in the sense of scope.Op, that come from now on. begun is
 // called once it watches. lost counts the signals for which the watcher was too slow. It returns the error of begun or
 // deliver, ErrStopped, or the reason why ctx ended.
-func (n *Replica) WatchSignals(ctx context.Context, key, end []byte, begun func() error, deliver func(x Signal, lost uint64) error) error {
+func (n *Node) WatchSignals(ctx context.Context, key, end []byte, begun func() error, deliver func(x Signal, lost uint64) error) error {
 	l := &listener{key: key, end: end, waiting: make(chan Signal, signalsWait)}
-	if err := n.of.signals.add(l); err != nil {
+	if err := n.signals.add(l); err != nil {
 		return err
 	}
-	defer n.of.signals.drop(l)
+	defer n.signals.drop(l)
 	if err := begun(); err != nil {
 		return err
 	}
 	for {
 		select {
 		case x := <-l.waiting:
-			if err := deliver(x, n.of.signals.took(l, &x)); err != nil {
+			if err := deliver(x, n.signals.took(l, &x)); err != nil {
 				return err
 			}
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-n.runner.replies.done:
-			return n.runner.replies.stopped
+		case <-n.root.runner.replies.done:
+			return n.root.runner.replies.stopped
 		}
 	}
 }
@@ -193,11 +193,6 @@ func (n *Node) Signal(ctx context.Context, verb string, key, value []byte, once 
 		return err
 	})
 	return to, err
-}
-
-// Signal is Node.Signal: the key determines which scope decides.
-func (n *Replica) Signal(ctx context.Context, verb string, key, value []byte, once Once) (int, error) {
-	return n.of.Signal(ctx, verb, key, value, once)
 }
 
 func (n *Replica) signal(said []Said, verb string, key, value []byte, once Once) (to int, err error) {

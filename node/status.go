@@ -8,7 +8,6 @@ import (
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/node/machine"
-	"github.com/aweigh/aweigh/p2p"
 	"github.com/aweigh/aweigh/quorum"
 )
 
@@ -37,21 +36,6 @@ func (n *Replica) seenWithin(d time.Duration, mutation aweigh.Hash) seen {
 	}
 	return s
 }
-
-// Name returns the name of this node for people.
-func (n *Replica) Name() string { return n.cfg.Name }
-
-// Peer returns this node's libp2p peer ID.
-func (n *Replica) Peer() machine.Peer { return machine.Peer(n.host.ID().String()) }
-
-// Addrs returns the full multiaddrs at which other nodes can reach this node.
-func (n *Replica) Addrs() []string { return n.host.Addrs() }
-
-// Peers returns the nodes of this network that this node is connected to.
-func (n *Replica) Peers() []p2p.PeerInfo { return n.host.Peers() }
-
-// NetworkStats returns the network's counters since the start.
-func (n *Replica) NetworkStats() p2p.Stats { return n.host.Stats() }
 
 // Reach holds the anchors that take part in decisions, as seen from this node, and what that allows.
 type Reach struct {
@@ -92,7 +76,7 @@ func (n *Replica) said(s machine.Status) map[aweigh.AnchorID]AnchorSays {
 		id, peer := a.Key.ID(), machine.Peer(a.Peer)
 		says := AnchorSays{State: AnchorAway}
 		if at, err := n.called.id(peer); err != nil {
-		} else if n.called.of(at) == n.Peer() {
+		} else if n.called.of(at) == n.of.Peer() {
 			if says = n.says(&s); s.Self != id && says.State != AnchorUnseated {
 				says = AnchorSays{State: AnchorKeyless}
 			}

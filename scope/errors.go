@@ -4,14 +4,16 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/aweigh/aweigh/internal/refusal"
 )
 
 // ErrInvalid is wrapped by errors that are the sender's fault.
-var ErrInvalid = errors.New("scope: invalid")
+var ErrInvalid = refusal.New(refusal.Invalid, "scope: invalid")
 
 // ErrCorrupt is wrapped by errors about a store that holds what no execution
 // wrote. It is this node's own fault: stop.
-var ErrCorrupt = errors.New("scope: the store does not hold the state it should")
+var ErrCorrupt = refusal.New(refusal.Internal, "scope: the store does not hold the state it should")
 
 // What a transaction can be refused for before it is ordered. The texts after
 // the colon are etcd's.

@@ -59,13 +59,4 @@ func (p *FaultProof) Encode() []byte { return canon.Encode(p) }
 
 // DecodeFaultProof reads what Encode wrote. It verifies nothing. Errors wrap
 // ErrProof.
-func DecodeFaultProof(data []byte) (*FaultProof, error) {
-	if len(data) > MaxProofBytes {
-		return nil, fmt.Errorf("%w: %d bytes, at most %d are taken", ErrProof, len(data), MaxProofBytes)
-	}
-	p := new(FaultProof)
-	if err := canon.Decode(data, p); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrProof, err)
-	}
-	return p, nil
-}
+func DecodeFaultProof(data []byte) (*FaultProof, error) { return decodeProof[FaultProof](data) }

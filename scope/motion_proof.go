@@ -251,13 +251,4 @@ func (p *MotionProof) Encode() []byte { return canon.Encode(p) }
 
 // DecodeMotionProof reads what Encode wrote. It verifies nothing. Errors wrap
 // ErrProof.
-func DecodeMotionProof(data []byte) (*MotionProof, error) {
-	if len(data) > MaxProofBytes {
-		return nil, fmt.Errorf("%w: %d bytes, at most %d are taken", ErrProof, len(data), MaxProofBytes)
-	}
-	p := new(MotionProof)
-	if err := canon.Decode(data, p); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrProof, err)
-	}
-	return p, nil
-}
+func DecodeMotionProof(data []byte) (*MotionProof, error) { return decodeProof[MotionProof](data) }

@@ -164,7 +164,7 @@ func (l *Listed) wrote(v *KeyValue) error {
 	return nil
 }
 
-// MaxProofBytes bounds the encoding of a KeyProof or a MotionProof. Each epoch since the genesis
+// MaxProofBytes bounds the encoding of a KeyProof, a MotionProof or a FaultProof. Each epoch since the genesis
 // takes some 1.5 KB of it in a small roster.
 const MaxProofBytes = 64 << 20
 
@@ -173,11 +173,14 @@ func (p *KeyProof) Encode() []byte { return canon.Encode(p) }
 
 // DecodeKeyProof reads what Encode wrote. It verifies nothing. Errors wrap
 // ErrProof.
-func DecodeKeyProof(data []byte) (*KeyProof, error) {
+func DecodeKeyProof(data []byte) (*KeyProof, error) { return decodeProof[KeyProof](data) }
+
+// decodeProof reads a proof of any kind within MaxProofBytes. It verifies nothing. Errors wrap ErrProof.
+func decodeProof[T any](data []byte) (*T, error) {
 	if len(data) > MaxProofBytes {
 		return nil, fmt.Errorf("%w: %d bytes, at most %d are taken", ErrProof, len(data), MaxProofBytes)
 	}
-	p := new(KeyProof)
+	p := new(T)
 	if err := canon.Decode(data, p); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrProof, err)
 	}

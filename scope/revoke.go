@@ -10,6 +10,7 @@ import (
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/internal/must"
+	"github.com/aweigh/aweigh/internal/refusal"
 	"github.com/aweigh/aweigh/lineage"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/trust"
@@ -49,7 +50,7 @@ var ErrUnheard = errors.New("scope: an order of the scope above that is not know
 
 // ErrSuperseded is wrapped by CheckRevocation, beside ErrInvalid, where a block obeys an order and a newer one is known
 // here. The block's proposer may not know the newer one yet.
-var ErrSuperseded = errors.New("a newer order of the scope above is known")
+var ErrSuperseded = refusal.New(refusal.Stale, "a newer order of the scope above is known")
 
 // Awaits reports whether the state is to obey a revocation that its parent has ordered, and
 // from when on by a block's time.

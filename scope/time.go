@@ -1,11 +1,11 @@
 package scope
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/refusal"
 )
 
 // The time of a scope is that of its newest block. It grows with every block, and all
@@ -18,7 +18,7 @@ import (
 const timeStep = time.Nanosecond
 
 // ErrEarly is wrapped where a block's time is ahead of a clock, and not the next after its parent's.
-var ErrEarly = errors.New("scope: a block of a time to come")
+var ErrEarly = refusal.New(refusal.Early, "scope: a block of a time to come")
 
 // NextTime is the time of a block on top of the state, for a leader whose clock shows now.
 func (s *State) NextTime(now aweigh.Instant) aweigh.Instant {

@@ -2,11 +2,15 @@ package sim
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/aweigh/aweigh/node/machine"
+	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/sim/scenario"
+	"github.com/aweigh/aweigh/votes"
 )
 
 // controls are scenarios whose faulty anchors weigh more than the budget, or
@@ -118,5 +122,31 @@ func TestAnotherRosterIsSeen(t *testing.T) {
 	w.epochs[0] = &other
 	if w.audit(); w.watch.verdicts[Rosters].Broken != 4 {
 		t.Fatalf("%d of 4 nodes seen with other rules", w.watch.verdicts[Rosters].Broken)
+	}
+}
+
+// TestARefusalWithoutAClassIsSeen shows the watch errors without a class, for which an honest node and one that lies
+// refuse a liar's frame.
+func TestARefusalWithoutAClassIsSeen(t *testing.T) {
+	w := newWorld(t, scenario.Scenario{Network: scenario.Network{Anchors: 4}, Cast: []scenario.Role{{Play: []string{"garbage"}, Anchors: []int{3}}}})
+	honest, liar := w.Nodes[0], w.Nodes[3]
+	broken := func() uint64 { return w.watch.verdicts[Classified].Broken }
+	for _, err := range []error{machine.ErrFrame, scope.ErrInvalid, votes.ErrForged} {
+		w.watch.refused(liar, honest, &frame{raw: []byte("?")}, err)
+		w.watch.noted(honest, machine.DroppedFrame(liar.Peer, err))
+	}
+	unlisted := errors.New("unlisted")
+	w.watch.refused(honest, liar, &frame{raw: []byte("?")}, unlisted)
+	w.watch.noted(liar, machine.DroppedFrame(honest.Peer, unlisted))
+	if v := w.watch.verdicts[Classified]; v.Broken != 0 || v.Checks != 6 {
+		t.Fatalf("six refusals of known classes: %+v", v)
+	}
+	w.watch.refused(liar, honest, &frame{raw: []byte("?")}, unlisted)
+	if broken() != 1 {
+		t.Error("the checks of a frame fail without a class, and the watch does not see it")
+	}
+	w.watch.noted(honest, machine.DroppedFrame(liar.Peer, unlisted))
+	if broken() != 2 {
+		t.Error("the machine refuses content without a class, and the watch does not see it")
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/internal/refusal"
 	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/votes"
@@ -47,6 +49,7 @@ var reasons = []struct {
 	{votes.ErrStranger, "signed by a stranger"}, {votes.ErrForeign, "of another network"}, {votes.ErrOtherScope, "of another scope"},
 	{votes.ErrStale, "of another epoch or roster"}, {votes.ErrAhead, "of a later epoch"}, {votes.ErrMalformed, "malformed ballot or certificate"},
 	{scope.ErrInvalid, "invalid content"}, {machine.ErrFrame, "no honest frame"},
+	{canon.ErrNotCanonical, "malformed frame"},
 }
 
 func reason(err error) string {
@@ -55,5 +58,5 @@ func reason(err error) string {
 			return r.name
 		}
 	}
-	return "malformed frame"
+	return refusal.Of(err).String()
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/must"
+	"github.com/aweigh/aweigh/internal/refusal"
 	"github.com/aweigh/aweigh/kv"
 	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/quorum"
@@ -137,6 +138,7 @@ const (
 	Linearizable
 	Durable
 	Acceptance
+	Classified
 	Caps
 	Churn
 	Standings
@@ -339,6 +341,9 @@ func (x *watch) noted(n *Node, note machine.Note) {
 		if from := w.byPeer[note.From]; len(from) > 0 && !n.excused() && note.Class.Blame() && !from[0].excused() && !from[0].crosses {
 			w.breach(Acceptance, n, "drops what %s sent, as no honest node would send it: %s", from[0], note.Why)
 		}
+		if !n.excused() {
+			w.holds(Classified, n, note.Class != refusal.Internal, "drops input for a reason without a class: %s", note.Why)
+		}
 		switch {
 		case n.excused():
 		case strings.Contains(note.Why, scope.ErrEarly.Error()):
@@ -391,6 +396,7 @@ func (x *watch) refused(from, to *Node, f *frame, err error) {
 	if !other && !from.excused() && !from.crosses {
 		x.w.breach(Acceptance, to, "an honest %s from %s is refused: %v", machine.FrameKind(f.raw), from, err)
 	}
+	x.w.holds(Classified, to, refusal.Of(err) != refusal.Internal, "refuses a frame for a reason without a class: %v", err)
 	x.refusal[reason(err)]++
 	x.reach("refused frame")
 	if f.forged {

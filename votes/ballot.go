@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/quorum"
 )
 
@@ -26,12 +27,12 @@ type Ballot struct {
 // SigningBytes returns what the anchor signs: the canonical encoding of an array of all fields except the signature.
 // Two ballots state the same if and only if their SigningBytes are equal.
 func (b Ballot) SigningBytes() []byte {
-	buf := appendHead(make([]byte, 0, 256), majorArray, 4)
+	buf := canon.AppendHead(make([]byte, 0, 256), canon.MajorArray, 4)
 	return b.appendStatement(buf)
 }
 
 func (b *Ballot) appendStatement(buf []byte) []byte {
-	buf = appendHead(buf, majorUint, uint64(b.Format))
+	buf = canon.AppendHead(buf, canon.MajorUint, uint64(b.Format))
 	buf = appendDomain(buf, &b.Domain)
 	buf = appendSubject(buf, &b.Subject)
 	return appendHash(buf, &b.Anchor)
@@ -39,9 +40,9 @@ func (b *Ballot) appendStatement(buf []byte) []byte {
 
 // Encode returns the canonical encoding.
 func (b Ballot) Encode() []byte {
-	buf := appendHead(make([]byte, 0, 256+len(b.Signature)), majorArray, 5)
+	buf := canon.AppendHead(make([]byte, 0, 256+len(b.Signature)), canon.MajorArray, 5)
 	buf = b.appendStatement(buf)
-	buf = appendHead(buf, majorBytes, uint64(len(b.Signature)))
+	buf = canon.AppendHead(buf, canon.MajorBytes, uint64(len(b.Signature)))
 	return append(buf, b.Signature...)
 }
 

@@ -1,55 +1,35 @@
 package votes
 
 import (
-	"encoding/binary"
 	"math"
 
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/quorum"
 )
 
 // Every anchor encodes and decodes every ballot, so ballots have a codec of
 // their own: the same bytes as package canon, which is its oracle in the tests,
 // at a fraction of the cost. It knows what a ballot needs of CBOR (RFC 8949,
-// section 3): unsigned integers, byte strings and arrays, with shortest heads
-// (section 4.2.1).
-const (
-	majorUint  = 0 << 5
-	majorBytes = 2 << 5
-	majorArray = 4 << 5
-)
-
-func appendHead(b []byte, major byte, n uint64) []byte {
-	switch {
-	case n < 24:
-		return append(b, major|byte(n))
-	case n <= math.MaxUint8:
-		return append(b, major|24, byte(n))
-	case n <= math.MaxUint16:
-		return binary.BigEndian.AppendUint16(append(b, major|25), uint16(n))
-	case n <= math.MaxUint32:
-		return binary.BigEndian.AppendUint32(append(b, major|26), uint32(n))
-	}
-	return binary.BigEndian.AppendUint64(append(b, major|27), n)
-}
+// section 3): unsigned integers, byte strings and arrays. The heads are canon's.
 
 func appendHash(b []byte, h *aweigh.Hash) []byte {
-	return append(append(b, majorBytes|24, byte(len(h))), h[:]...)
+	return append(append(b, canon.MajorBytes|24, byte(len(h))), h[:]...)
 }
 
 func appendDomain(b []byte, d *Domain) []byte {
-	b = appendHead(b, majorArray, 5)
+	b = canon.AppendHead(b, canon.MajorArray, 5)
 	b = appendHash(b, &d.Network)
 	b = appendHash(b, &d.Scope)
-	b = appendHead(b, majorUint, uint64(d.Epoch))
+	b = canon.AppendHead(b, canon.MajorUint, uint64(d.Epoch))
 	b = appendHash(b, &d.Roster)
 	return appendHash(b, &d.Policy)
 }
 
 func appendSubject(b []byte, s *quorum.Subject) []byte {
-	b = appendHead(b, majorArray, 3)
-	b = appendHead(b, majorUint, uint64(s.Kind))
-	b = appendHead(b, majorUint, uint64(s.View))
+	b = canon.AppendHead(b, canon.MajorArray, 3)
+	b = canon.AppendHead(b, canon.MajorUint, uint64(s.Kind))
+	b = canon.AppendHead(b, canon.MajorUint, uint64(s.View))
 	return appendHash(b, &s.Block)
 }
 
@@ -103,11 +83,11 @@ func (d *decoder) head(major byte, limit uint64) (n uint64) {
 	return n
 }
 
-func (d *decoder) array(n uint64) { d.bad = d.head(majorArray, n) != n || d.bad }
+func (d *decoder) array(n uint64) { d.bad = d.head(canon.MajorArray, n) != n || d.bad }
 
-func (d *decoder) uint(limit uint64) uint64 { return d.head(majorUint, limit) }
+func (d *decoder) uint(limit uint64) uint64 { return d.head(canon.MajorUint, limit) }
 
-func (d *decoder) bytes() []byte { return d.take(d.head(majorBytes, math.MaxUint64)) }
+func (d *decoder) bytes() []byte { return d.take(d.head(canon.MajorBytes, math.MaxUint64)) }
 
 func (d *decoder) hash() (h aweigh.Hash) {
 	b := d.bytes()

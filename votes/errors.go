@@ -1,26 +1,30 @@
 package votes
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/aweigh/aweigh/internal/refusal"
+)
 
 // The reasons for which ballots, certificates and proofs are turned away, by
 // what follows from them. Every error of a check wraps exactly one.
 var (
 	// ErrMalformed: no honest node sends this; blame the sender.
-	ErrMalformed = errors.New("votes: malformed")
+	ErrMalformed = refusal.New(refusal.Malformed, "votes: malformed")
 	// ErrForged: a signature does not verify; blame the sender.
-	ErrForged = errors.New("votes: bad signature")
+	ErrForged = refusal.New(refusal.Forged, "votes: bad signature")
 	// ErrTooLight: the signers do not meet the rule; blame the sender.
-	ErrTooLight = errors.New("votes: too little weight")
+	ErrTooLight = refusal.New(refusal.Forged, "votes: too little weight")
 	// ErrStranger: the signer is not in the roster; blame the sender.
-	ErrStranger = errors.New("votes: not in the roster")
+	ErrStranger = refusal.New(refusal.Forged, "votes: not in the roster")
 	// ErrForeign: it belongs to another network; the peer has no business here.
-	ErrForeign = errors.New("votes: of another network")
+	ErrForeign = refusal.New(refusal.Foreign, "votes: of another network")
 	// ErrOtherScope: it belongs to another scope; look for its keyring.
-	ErrOtherScope = errors.New("votes: of another scope")
+	ErrOtherScope = refusal.New(refusal.Foreign, "votes: of another scope")
 	// ErrStale: its epoch is over, or never was with this roster and policy; ignore it.
-	ErrStale = errors.New("votes: stale")
+	ErrStale = refusal.New(refusal.Stale, "votes: stale")
 	// ErrAhead: its epoch has not begun here; this node lags and should catch up.
-	ErrAhead = errors.New("votes: ahead")
+	ErrAhead = refusal.New(refusal.Stale, "votes: ahead")
 )
 
 // The reasons for which a Guard does not sign.
@@ -32,9 +36,9 @@ var (
 	// ErrLostState: the record has lost ballots; nothing more is signed in this epoch (P9).
 	ErrLostState = errors.New("votes: signing record has lost state")
 	// ErrRecord: the stored record is damaged or of another key or domain.
-	ErrRecord = errors.New("votes: unusable signing record")
+	ErrRecord = refusal.New(refusal.Internal, "votes: unusable signing record")
 )
 
 // ErrKey is wrapped by every error about a key: its text, bytes or scheme, or
 // its place in a Keyring.
-var ErrKey = errors.New("votes: bad key")
+var ErrKey = refusal.New(refusal.Malformed, "votes: bad key")

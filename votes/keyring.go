@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/quorum"
 )
 
@@ -53,8 +54,8 @@ func (s KeySet) Keyring(d Domain, rules quorum.Rules, w quorum.Weights) (*Keyrin
 
 // domainPrefix returns the prefix of all signed messages of a domain.
 func domainPrefix(d *Domain) []byte {
-	b := appendHead(ContextBallot.wrap(nil), majorArray, 4)
-	return appendDomain(appendHead(b, majorUint, Format), d)
+	b := canon.AppendHead(ContextBallot.wrap(nil), canon.MajorArray, 4)
+	return appendDomain(canon.AppendHead(b, canon.MajorUint, Format), d)
 }
 
 // With returns the same keyring with another verifier, such as that of a Memory. With nil it verifies directly, which

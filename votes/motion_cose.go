@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"math"
+
+	"github.com/aweigh/aweigh/internal/canon"
 )
 
 // Algorithm is a number of the IANA registry "COSE Algorithms".
@@ -46,10 +48,7 @@ const MotionContentType = "application/vnd.aweigh.motion-ballot+cbor"
 // know this form alone, as those of Ballot know theirs; package go-cose is the
 // oracle in the tests.
 const (
-	majorNegative = 1 << 5
-	majorText     = 3 << 5
-	majorMap      = 5 << 5
-	simpleTrue    = 7<<5 | 21
+	simpleTrue = 7<<5 | 21
 
 	tagSign1 = 6<<5 | 18
 
@@ -63,11 +62,11 @@ const (
 )
 
 func appendText(b []byte, s string) []byte {
-	return append(appendHead(b, majorText, uint64(len(s))), s...)
+	return append(canon.AppendHead(b, canon.MajorText, uint64(len(s))), s...)
 }
 
 func appendBytes(b, v []byte) []byte {
-	return append(appendHead(b, majorBytes, uint64(len(v))), v...)
+	return append(canon.AppendHead(b, canon.MajorBytes, uint64(len(v))), v...)
 }
 
 func (b *MotionBallot) appendProtected(buf []byte) []byte {
@@ -75,12 +74,12 @@ func (b *MotionBallot) appendProtected(buf []byte) []byte {
 	if b.Offline {
 		labels++
 	}
-	buf = appendHead(buf, majorMap, labels)
-	buf = appendHead(buf, majorUint, labelAlgorithm)
-	buf = appendHead(buf, majorNegative, uint64(-1-b.Algorithm))
-	buf = appendHead(buf, majorUint, labelContentType)
+	buf = canon.AppendHead(buf, canon.MajorMap, labels)
+	buf = canon.AppendHead(buf, canon.MajorUint, labelAlgorithm)
+	buf = canon.AppendHead(buf, canon.MajorNegative, uint64(-1-b.Algorithm))
+	buf = canon.AppendHead(buf, canon.MajorUint, labelContentType)
 	buf = appendText(buf, MotionContentType)
-	buf = appendHead(buf, majorUint, labelKeyID)
+	buf = canon.AppendHead(buf, canon.MajorUint, labelKeyID)
 	buf = appendHash(buf, &b.Voter)
 	if b.Offline {
 		buf = append(appendText(buf, labelOffline), simpleTrue)
@@ -89,12 +88,12 @@ func (b *MotionBallot) appendProtected(buf []byte) []byte {
 }
 
 func (b *MotionBallot) appendPayload(buf []byte) []byte {
-	buf = appendHead(buf, majorArray, 7)
-	buf = appendHead(buf, majorUint, Format)
+	buf = canon.AppendHead(buf, canon.MajorArray, 7)
+	buf = canon.AppendHead(buf, canon.MajorUint, Format)
 	buf = appendHash(buf, &b.Network)
 	buf = appendHash(buf, &b.Scope)
 	buf = appendHash(buf, &b.Motion)
-	buf = appendHead(buf, majorUint, uint64(b.Choice))
+	buf = canon.AppendHead(buf, canon.MajorUint, uint64(b.Choice))
 	buf = appendHash(buf, &b.Voter)
 	return appendHash(buf, &b.CommentHash)
 }
@@ -104,10 +103,10 @@ func (b *MotionBallot) appendPayload(buf []byte) []byte {
 // with, so it needs none.
 func (b MotionBallot) SigningBytes() []byte {
 	var room [256]byte
-	buf := appendHead(make([]byte, 0, 384), majorArray, 4)
+	buf := canon.AppendHead(make([]byte, 0, 384), canon.MajorArray, 4)
 	buf = appendText(buf, sigStructure)
 	buf = appendBytes(buf, b.appendProtected(room[:0]))
-	buf = appendHead(buf, majorBytes, 0)
+	buf = canon.AppendHead(buf, canon.MajorBytes, 0)
 	return appendBytes(buf, b.appendPayload(room[:0]))
 }
 
@@ -115,12 +114,12 @@ func (b MotionBallot) SigningBytes() []byte {
 func (b MotionBallot) Encode() []byte {
 	var room [256]byte
 	buf := append(make([]byte, 0, 320+len(b.Comment)+len(b.Signature)), tagSign1)
-	buf = appendHead(buf, majorArray, 4)
+	buf = canon.AppendHead(buf, canon.MajorArray, 4)
 	buf = appendBytes(buf, b.appendProtected(room[:0]))
 	if b.Comment == "" {
-		buf = appendHead(buf, majorMap, 0)
+		buf = canon.AppendHead(buf, canon.MajorMap, 0)
 	} else {
-		buf = appendHead(buf, majorMap, 1)
+		buf = canon.AppendHead(buf, canon.MajorMap, 1)
 		buf = appendText(buf, labelComment)
 		buf = appendText(buf, b.Comment)
 	}
@@ -171,15 +170,15 @@ func decodeMotionBallot(data []byte) (b MotionBallot, n int, err error) {
 
 // protected reads the protected header.
 func (d *decoder) protected(b *MotionBallot) {
-	labels := d.head(majorMap, 4)
+	labels := d.head(canon.MajorMap, 4)
 	d.bad = d.bad || labels < 3
-	d.exactly(majorUint, labelAlgorithm)
-	b.Algorithm = -1 - Algorithm(d.head(majorNegative, math.MaxInt32))
-	d.exactly(majorUint, labelContentType)
+	d.exactly(canon.MajorUint, labelAlgorithm)
+	b.Algorithm = -1 - Algorithm(d.head(canon.MajorNegative, math.MaxInt32))
+	d.exactly(canon.MajorUint, labelContentType)
 	if d.text(uint64(len(MotionContentType))) != MotionContentType {
 		d.bad = true
 	}
-	d.exactly(majorUint, labelKeyID)
+	d.exactly(canon.MajorUint, labelKeyID)
 	b.Voter = d.hash()
 	if b.Offline = labels == 4; b.Offline {
 		if d.text(uint64(len(labelOffline))) != labelOffline {
@@ -193,7 +192,7 @@ func (d *decoder) protected(b *MotionBallot) {
 
 // comment reads the unprotected header.
 func (d *decoder) comment() string {
-	if d.head(majorMap, 1) == 0 {
+	if d.head(canon.MajorMap, 1) == 0 {
 		return ""
 	}
 	if d.text(uint64(len(labelComment))) != labelComment {
@@ -207,7 +206,7 @@ func (d *decoder) comment() string {
 // motion reads the payload, whose voter must be that of the header.
 func (d *decoder) motion(b *MotionBallot) {
 	d.array(7)
-	d.exactly(majorUint, Format)
+	d.exactly(canon.MajorUint, Format)
 	b.Network, b.Scope, b.Motion = d.hash(), d.hash(), d.hash()
 	b.Choice = Choice(d.uint(math.MaxUint8))
 	voter := d.hash()
@@ -218,4 +217,4 @@ func (d *decoder) motion(b *MotionBallot) {
 // exactly reads a head with one argument that may stand there.
 func (d *decoder) exactly(major byte, n uint64) { d.bad = d.head(major, n) != n || d.bad }
 
-func (d *decoder) text(limit uint64) string { return string(d.take(d.head(majorText, limit))) }
+func (d *decoder) text(limit uint64) string { return string(d.take(d.head(canon.MajorText, limit))) }

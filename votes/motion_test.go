@@ -18,6 +18,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/canon"
 )
 
 func vote(motion byte, c Choice) MotionVote {
@@ -418,7 +419,7 @@ func TestMotionBallotsHaveOneForm(t *testing.T) {
 		tag, protected, unprotected, payload, signature []byte
 	}
 	build := func(p parts) []byte {
-		raw := appendHead(slices.Clone(p.tag), majorArray, 4)
+		raw := canon.AppendHead(slices.Clone(p.tag), canon.MajorArray, 4)
 		raw = append(appendBytes(raw, p.protected), p.unprotected...)
 		return appendBytes(appendBytes(raw, p.payload), p.signature)
 	}
@@ -428,9 +429,9 @@ func TestMotionBallotsHaveOneForm(t *testing.T) {
 	}
 	other := b
 	other.Voter = fill(9)
-	unsorted := appendHead(nil, majorMap, 3)
+	unsorted := canon.AppendHead(nil, canon.MajorMap, 3)
 	unsorted = append(append(unsorted, labelKeyID), appendHash(nil, &b.Voter)...)
-	unsorted = append(append(unsorted, labelAlgorithm), appendHead(nil, majorNegative, 7)...)
+	unsorted = append(append(unsorted, labelAlgorithm), canon.AppendHead(nil, canon.MajorNegative, 7)...)
 	unsorted = appendText(append(unsorted, labelContentType), MotionContentType)
 	for name, change := range map[string]func(*parts){
 		"no tag":                       func(p *parts) { p.tag = nil },

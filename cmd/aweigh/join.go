@@ -226,7 +226,7 @@ func (a *app) progress(ctx context.Context, n *node.Node) {
 			return
 		case <-tick.C:
 		}
-		o := n.Overview()
+		o := n.Root().Overview()
 		if o.Head.Height != shown {
 			shown = o.Head.Height
 			fmt.Fprintf(a.out, "synced   block %d, revision %d, %s\n", shown, o.Head.Revision, show.Count(len(o.Neighbours), "peer"))

@@ -8,11 +8,11 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/agnivade/levenshtein"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/aweigh/aweigh/internal/config"
+	"github.com/aweigh/aweigh/internal/nearest"
 	"github.com/aweigh/aweigh/internal/show"
 )
 
@@ -51,13 +51,13 @@ func flagMeant(c *cobra.Command, err error) error {
 			return fmt.Errorf("%w; did you mean --%s?", err, same[i])
 		}
 	}
-	near, least := "", 3 // letters that are wrong, and one more
+	var flags []string
 	c.Flags().VisitAll(func(f *pflag.Flag) {
-		if d := levenshtein.ComputeDistance(name, f.Name); !f.Hidden && f.Name != "help" && d < least && d < len(name) {
-			near, least = f.Name, d
+		if !f.Hidden && f.Name != "help" {
+			flags = append(flags, f.Name)
 		}
 	})
-	if near != "" {
+	if near, _ := nearest.Name(name, flags, min(2, len(name)-1)); near != "" {
 		return fmt.Errorf("%w; did you mean --%s?", err, near)
 	}
 	return err

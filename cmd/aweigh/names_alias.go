@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -64,14 +65,11 @@ func (a *app) aliasMove() *cobra.Command {
 	c.MarkFlagsMutuallyExclusive("redirect", "no-redirect")
 	once := onceFlags(c)
 	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
-		n, err := nameOf(args[0], false, writes)
+		key, err := changed(args[0])
 		if err != nil {
 			return err
 		}
-		if _, err := unversioned(n); err != nil {
-			return err
-		}
-		req := &aweighv1.NameRequest{Kind: aweighv1.NameRequest_KIND_MOVE, Key: n.Key()}
+		req := &aweighv1.NameRequest{Kind: aweighv1.NameRequest_KIND_MOVE, Key: key}
 		if req.To, err = fresh(args[1]); err != nil {
 			return err
 		}
@@ -86,15 +84,8 @@ func (a *app) aliasMove() *cobra.Command {
 		if !*none {
 			req.UntilNs = until(*redirect, req.Once)
 		}
-		if len(req.Once.Nonce) > 0 { // a repetition: what is there now may have come of it
-			return naming(ctx, s, req)
-		}
-		r, err := a.resolve(ctx, s, req.Key, 0, false)
-		if err != nil {
+		if _, err := a.there(ctx, s, req, "move", show.Word(args[1])); err != nil {
 			return err
-		}
-		if r.Moved != nil {
-			return movedAway(r, "aweigh alias move "+show.Word(show.Key(r.Key))+" "+show.Word(args[1]))
 		}
 		return naming(ctx, s, req)
 	})
@@ -116,6 +107,30 @@ func until(d time.Duration, once *aweighv1.Once) int64 {
 	return from.Add(d).UnixNano()
 }
 
+// changed is the key of a name that is to be changed.
+func changed(text string) ([]byte, error) {
+	n, err := nameOf(text, false, writes)
+	if err == nil {
+		_, err = unversioned(n)
+	}
+	return n.Key(), err
+}
+
+// there finds what a change of names is about, and refuses an alias that was moved; the error names the command
+// for its new name, with further arguments. It returns nil for a repetition: what is there now may have come of the
+// first one.
+func (a *app) there(ctx context.Context, s *session, req *aweighv1.NameRequest, command string, further ...string) (*aweighv1.ResolveResponse, error) {
+	if len(req.Once.Nonce) > 0 {
+		return nil, nil
+	}
+	r, err := a.resolve(ctx, s, req.Key, 0, false)
+	if err == nil && r.Moved != nil {
+		next := append([]string{"aweigh alias", command, show.Word(show.Key(r.Key))}, further...)
+		return nil, movedAway(r, strings.Join(next, " "))
+	}
+	return r, err
+}
+
 func (a *app) aliasUnbind() *cobra.Command {
 	c := &cobra.Command{
 		Use: "unbind NAME", Short: "Take an alias from an object that has others", Args: cobra.ExactArgs(1),
@@ -124,28 +139,22 @@ func (a *app) aliasUnbind() *cobra.Command {
 	}
 	once := onceFlags(c)
 	return a.asking(c, func(ctx context.Context, s *session, args []string) error {
-		n, err := nameOf(args[0], false, writes)
+		key, err := changed(args[0])
 		if err != nil {
 			return err
 		}
-		if _, err := unversioned(n); err != nil {
-			return err
-		}
-		req := &aweighv1.NameRequest{Kind: aweighv1.NameRequest_KIND_UNBIND, Key: n.Key()}
+		req := &aweighv1.NameRequest{Kind: aweighv1.NameRequest_KIND_UNBIND, Key: key}
 		if req.Once, err = once(); err != nil {
 			return err
 		}
 		ctx, cancel := s.limited(ctx)
 		defer cancel()
-		if len(req.Once.Nonce) > 0 { // a repetition: what is there now may have come of it
-			return naming(ctx, s, req)
-		}
-		r, err := a.resolve(ctx, s, req.Key, 0, false)
+		r, err := a.there(ctx, s, req, "unbind")
 		if err != nil {
 			return err
 		}
-		if r.Moved != nil {
-			return movedAway(r, "aweigh alias unbind "+show.Word(show.Key(r.Key)))
+		if r == nil {
+			return naming(ctx, s, req)
 		}
 		o, err := s.Client.Object(ctx, &aweighv1.ObjectRequest{Uid: r.Uid, Limit: 1})
 		if err != nil {

@@ -306,7 +306,7 @@ func (a *app) runNode(ctx context.Context, dir home.Dir, s home.Settings, list b
 			return errors.Join(err, d.Close())
 		}
 		remove, err := running.Add(running.Entry{
-			Kind: "node", DataDir: abs, Network: d.Node.Genesis().Hash().String(), APIs: []string{d.API()}, Anchors: anchor != nil,
+			Kind: "node", DataDir: abs, Network: d.Node.Root().Genesis().Hash().String(), APIs: []string{d.API()}, Anchors: anchor != nil,
 		})
 		if err != nil {
 			return errors.Join(err, d.Close())

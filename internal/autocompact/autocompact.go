@@ -154,7 +154,7 @@ func (c *compactor) target(now time.Time, s *seen) int64 {
 
 // Node is what is asked of a node; *node.Node is one.
 type Node interface {
-	Overview() node.Overview
+	Root() *node.Replica
 	Scopes() []node.ScopeInfo
 	ClosedTimestamp(ctx context.Context) int64
 	Compact(ctx context.Context, revision int64, once node.Once) (machine.Receipt, error)
@@ -198,7 +198,7 @@ func Run(ctx context.Context, s Setting, n Node, log *slog.Logger) error {
 
 // look is what a node knows now.
 func look(ctx context.Context, n Node) seen {
-	o := n.Overview()
+	o := n.Root().Overview()
 	s := seen{Revision: o.Head.Revision, Compacted: o.Head.Compacted, Clocked: o.Head.Clocked, Started: o.Head.Started, Time: o.Head.Time, Turn: len(o.Roster.Anchors)}
 	for i, a := range o.Roster.Anchors {
 		if machine.Peer(a.Peer) == o.Peer {

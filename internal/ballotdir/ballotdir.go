@@ -11,13 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/aweigh/aweigh/votes"
 	"github.com/aweigh/aweigh/votes/box"
 )
-
-// FileSize is a good size for the files of box.Box.Export, in bytes: a damaged
-// spot on the stick costs no more than one of them.
-const FileSize = 4 << 20
 
 // Write puts a file into the directory, which is made if need be. A file that
 // is there keeps its place: its name says what is in it. When Write returns, the
@@ -71,18 +66,4 @@ func Files(dir string) (names []string, err error) {
 		}
 	}
 	return names, nil
-}
-
-// Import gives the ballots of one file of a directory to take; see box.Import.
-func Import(dir, name string, take func(votes.MotionBallot) (box.Outcome, error)) (box.Imported, error) {
-	f, err := os.Open(filepath.Join(dir, name))
-	if err != nil {
-		return box.Imported{}, fmt.Errorf("ballotdir: %w", err)
-	}
-	defer f.Close()
-	done, err := box.Import(box.ReadFile(name, f, votes.BundleLimits{}), take)
-	if err != nil {
-		err = fmt.Errorf("%s: %w", name, err)
-	}
-	return done, err
 }

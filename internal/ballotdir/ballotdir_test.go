@@ -54,6 +54,17 @@ func (s *site) offer(v votes.MotionBallot) (box.Outcome, error) {
 	return out, err
 }
 
+// imported gives a site the ballots of one file of a directory.
+func imported(t *testing.T, dir, name string, to *site) (box.Imported, error) {
+	t.Helper()
+	f, err := os.Open(filepath.Join(dir, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	return box.Import(box.ReadFile(name, f, votes.BundleLimits{}), to.offer)
+}
+
 var _ kv.Reader = (*store.Mem)(nil)
 
 // TestBallotsTravelOnAStick: written twice and read twice, with other things
@@ -91,7 +102,7 @@ func TestBallotsTravelOnAStick(t *testing.T) {
 	added, repeated := 0, 0
 	for range 2 {
 		for _, name := range names {
-			done, err := Import(stick, name, ashore.offer)
+			done, err := imported(t, stick, name, ashore)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -105,13 +116,13 @@ func TestBallotsTravelOnAStick(t *testing.T) {
 	if err := os.Truncate(torn, 500); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Import(stick, names[0], newSite(t, voter{key}).offer); !errors.Is(err, io.ErrUnexpectedEOF) {
+	if _, err := imported(t, stick, names[0], newSite(t, voter{key})); !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("a torn file: %v", err)
 	}
 	if err := aboard.box.Export(aboard.disk, reconcile.Set{}, 2000, func(f box.File) error { return Write(stick, f) }); err != nil {
 		t.Fatal(err)
 	}
-	if done, err := Import(stick, names[0], ashore.offer); err != nil || done.Repeated == 0 {
+	if done, err := imported(t, stick, names[0], ashore); err != nil || done.Repeated == 0 {
 		t.Errorf("a torn file is not written again: %+v, %v", done, err)
 	}
 	if err := Write(torn, box.File{Name: "x", Data: []byte{1}}); err == nil {

@@ -54,9 +54,6 @@ func (h *Histogram) Merge(o *Histogram) {
 	h.max = max(h.max, o.max)
 }
 
-// Count is how many durations were counted.
-func (h *Histogram) Count() uint64 { return h.count }
-
 // Max is the longest.
 func (h *Histogram) Max() time.Duration { return h.max }
 

@@ -27,8 +27,8 @@ func TestQuantilesAreThoseOfTheSortedDurationsUpToABucket(t *testing.T) {
 				t.Fatalf("%d of 1000 of %v: got %d, want %d", per, durations, got, want)
 			}
 		}
-		if h.Max() != time.Duration(durations[len(durations)-1]) || h.Count() != uint64(len(durations)) {
-			t.Fatalf("max %d, count %d", h.Max(), h.Count())
+		if h.Max() != time.Duration(durations[len(durations)-1]) || h.count != uint64(len(durations)) {
+			t.Fatalf("max %d, count %d", h.Max(), h.count)
 		}
 	})
 }

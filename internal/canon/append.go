@@ -36,11 +36,12 @@ func appenderOf(t reflect.Type) appender {
 
 // The major types and simple values of RFC 8949, sections 3.1 and 3.3.
 const (
-	majorUint     = 0 << 5
-	majorNegative = 1 << 5
-	majorBytes    = 2 << 5
-	majorText     = 3 << 5
-	majorArray    = 4 << 5
+	MajorUint     = 0 << 5
+	MajorNegative = 1 << 5
+	MajorBytes    = 2 << 5
+	MajorText     = 3 << 5
+	MajorArray    = 4 << 5
+	MajorMap      = 5 << 5
 
 	simpleFalse = 0xf4
 	simpleTrue  = 0xf5
@@ -62,19 +63,19 @@ func newAppender(t reflect.Type) appender {
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
 		return appendInt
 	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
-		return func(b []byte, v reflect.Value) []byte { return appendHead(b, majorUint, v.Uint()) }
+		return func(b []byte, v reflect.Value) []byte { return AppendHead(b, MajorUint, v.Uint()) }
 	case reflect.String:
-		major := byte(majorText)
+		major := byte(MajorText)
 		if t == bytesType {
-			major = majorBytes
+			major = MajorBytes
 		}
 		return func(b []byte, v reflect.Value) []byte {
-			return append(appendHead(b, major, uint64(v.Len())), v.String()...)
+			return append(AppendHead(b, major, uint64(v.Len())), v.String()...)
 		}
 	case reflect.Slice, reflect.Array:
 		if t.Elem().Kind() == reflect.Uint8 {
 			return func(b []byte, v reflect.Value) []byte {
-				return append(appendHead(b, majorBytes, uint64(v.Len())), v.Bytes()...)
+				return append(AppendHead(b, MajorBytes, uint64(v.Len())), v.Bytes()...)
 			}
 		}
 		return appendElements
@@ -88,7 +89,8 @@ func newAppender(t reflect.Type) appender {
 	panic(fmt.Sprintf("canon: %v cannot be encoded", t))
 }
 
-func appendHead(b []byte, major byte, n uint64) []byte {
+// AppendHead appends the head of an item: its major type, and its argument in the shortest form.
+func AppendHead(b []byte, major byte, n uint64) []byte {
 	switch {
 	case n < 24:
 		return append(b, major|byte(n))
@@ -111,14 +113,14 @@ func appendBool(b []byte, v reflect.Value) []byte {
 
 func appendInt(b []byte, v reflect.Value) []byte {
 	if n := v.Int(); n < 0 {
-		return appendHead(b, majorNegative, uint64(^n)) // -1 - n
+		return AppendHead(b, MajorNegative, uint64(^n)) // -1 - n
 	}
-	return appendHead(b, majorUint, uint64(v.Int()))
+	return AppendHead(b, MajorUint, uint64(v.Int()))
 }
 
 func appendElements(b []byte, v reflect.Value) []byte {
 	n := v.Len()
-	b = appendHead(b, majorArray, uint64(n))
+	b = AppendHead(b, MajorArray, uint64(n))
 	appendElement := appenderOf(v.Type().Elem())
 	for i := range n {
 		b = appendElement(b, v.Index(i))
@@ -164,7 +166,7 @@ func newStructAppender(t reflect.Type) appender {
 		}
 	}
 	return func(b []byte, v reflect.Value) []byte {
-		b = appendHead(b, majorArray, uint64(len(fields)))
+		b = AppendHead(b, MajorArray, uint64(len(fields)))
 		for _, f := range fields {
 			b = f.append(b, v.Field(f.index))
 		}

@@ -10,15 +10,16 @@ package canon
 import (
 	"bytes"
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"reflect"
+
+	"github.com/aweigh/aweigh/internal/refusal"
 
 	"github.com/fxamacker/cbor/v2"
 )
 
 // ErrNotCanonical is returned for input that is malformed or not in its one form.
-var ErrNotCanonical = errors.New("canon: not in canonical form")
+var ErrNotCanonical = refusal.New(refusal.Malformed, "canon: not in canonical form")
 
 // MaxElements bounds every array that Decode accepts, so that a few bytes of
 // input cannot demand much memory.

@@ -88,7 +88,7 @@ func (r *Reader) count(major byte, limit uint64) uint64 {
 
 // Array reads the head of an array of exactly n elements.
 func (r *Reader) Array(n int) {
-	if r.count(majorArray, MaxElements) != uint64(n) {
+	if r.count(MajorArray, MaxElements) != uint64(n) {
 		r.Fail()
 	}
 }
@@ -96,7 +96,7 @@ func (r *Reader) Array(n int) {
 // Elements reads the head of an array whose elements take at least so many bytes
 // each, and gives their number: there is input for that many.
 func (r *Reader) Elements(least int) int {
-	n := r.count(majorArray, MaxElements)
+	n := r.count(MajorArray, MaxElements)
 	if n*uint64(least) > uint64(len(r.rest)) {
 		r.Fail()
 		return 0
@@ -105,16 +105,16 @@ func (r *Reader) Elements(least int) int {
 }
 
 // Uint reads an unsigned integer of at most limit.
-func (r *Reader) Uint(limit uint64) uint64 { return r.count(majorUint, limit) }
+func (r *Reader) Uint(limit uint64) uint64 { return r.count(MajorUint, limit) }
 
 // Int reads an integer.
 func (r *Reader) Int() int64 {
 	switch major, n := r.head(); {
 	case n > math.MaxInt64:
 		r.Fail()
-	case major == majorUint:
+	case major == MajorUint:
 		return int64(n)
-	case major == majorNegative:
+	case major == MajorNegative:
 		return ^int64(n) // -1 - n
 	default:
 		r.Fail()
@@ -142,7 +142,7 @@ func (r *Reader) Null() bool {
 }
 
 // Bytes reads a byte string: a part of the input.
-func (r *Reader) Bytes() []byte { return r.take(r.count(majorBytes, math.MaxUint64)) }
+func (r *Reader) Bytes() []byte { return r.take(r.count(MajorBytes, math.MaxUint64)) }
 
 // Fixed reads a byte string of exactly len(into) bytes.
 func (r *Reader) Fixed(into []byte) {
@@ -155,7 +155,7 @@ func (r *Reader) Fixed(into []byte) {
 
 // Text reads a text string.
 func (r *Reader) Text() string {
-	b := r.take(r.count(majorText, math.MaxUint64))
+	b := r.take(r.count(MajorText, math.MaxUint64))
 	if !utf8.Valid(b) {
 		r.Fail()
 		return ""

@@ -14,13 +14,14 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/agnivade/levenshtein"
 	"github.com/knadh/koanf/parsers/yaml"
 	"github.com/knadh/koanf/providers/env/v2"
 	"github.com/knadh/koanf/providers/file"
 	"github.com/knadh/koanf/providers/posflag"
 	"github.com/knadh/koanf/v2"
 	"github.com/spf13/pflag"
+
+	"github.com/aweigh/aweigh/internal/nearest"
 )
 
 // ErrConfig is wrapped by errors about settings.
@@ -122,7 +123,7 @@ func checkVariable(v string, flags *pflag.FlagSet, known []string) error {
 		}
 		return nil
 	}
-	if near, distance := nearest(key, known); distance > 0 && distance <= 2 && len(near) > 4 {
+	if near, distance := nearest.Name(key, known, 2); distance > 0 && len(near) > 4 {
 		return fmt.Errorf("%w: unknown variable %s; did you mean %s%s?", ErrConfig, name, prefix,
 			strings.ToUpper(strings.ReplaceAll(near, "-", "_")))
 	}
@@ -141,19 +142,8 @@ func ReadFile(path string) (*koanf.Koanf, error) {
 }
 
 func hint(name string, known []string) string {
-	if near, distance := nearest(name, known); distance <= max(2, len(name)/2) {
+	if near, _ := nearest.Name(name, known, max(2, len(name)/2)); near != "" {
 		return fmt.Sprintf("; did you mean %q?", near)
 	}
 	return ""
-}
-
-// nearest is the known name with the least distance.
-func nearest(name string, known []string) (near string, distance int) {
-	distance = 1 << 20
-	for _, k := range known {
-		if d := levenshtein.ComputeDistance(name, k); d < distance {
-			near, distance = k, d
-		}
-	}
-	return near, distance
 }

@@ -218,11 +218,11 @@ func (d *Daemon) Run(ctx context.Context) error {
 		cancel()
 		return errors.Join(d.Node.Run(ended), d.Close())
 	}
-	if a := d.Node.Unseated(); !a.IsZero() {
+	if a := d.Node.Root().Unseated(); !a.IsZero() {
 		d.log.Info("this anchor is not in the roster: it follows as an observer until it is admitted", "anchor", a.Short())
 	}
 	d.log.Info("running", "node", d.Node.Name(), "peer", d.Node.Peer(), "api", d.API(),
-		"etcd", d.Etcd(), "metrics", d.Health(), "anchor", d.anchor && d.Node.Unseated().IsZero(), "network", d.Node.Genesis().Hash().Short())
+		"etcd", d.Etcd(), "metrics", d.Health(), "anchor", d.anchor && d.Node.Root().Unseated().IsZero(), "network", d.Node.Root().Genesis().Hash().Short())
 	group, ctx := errgroup.WithContext(ctx)
 	served := make(chan struct{})
 	group.Go(func() error {

@@ -269,7 +269,7 @@ func TestWhatHappenedIsCounted(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	v, err := d.Node.Read(ctx, true)
+	v, err := d.Node.Root().Read(ctx, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -459,7 +459,7 @@ func TestFailuresOfTheStoreEndLife(t *testing.T) {
 			t.Fatal("a machine that waits for its disk forever counts as alive")
 		}
 		short, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
-		for _, c := range d.Node.Live(short) {
+		for _, c := range d.Node.Root().Live(short) {
 			stuck = stuck || c.Name == "machine" && c.Err != nil
 		}
 		cancel()
@@ -473,7 +473,7 @@ func TestFailuresOfTheStoreEndLife(t *testing.T) {
 	}
 	// The API is gone with the rest; what it would say is the same handler's word.
 	w := httptest.NewRecorder()
-	api.Live(d.Node).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/livez", nil))
+	api.Live(d.Node.Root()).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/livez", nil))
 	if body := w.Body.String(); w.Code != http.StatusServiceUnavailable || !strings.Contains(body, "[-]store failed: "+store.ErrFailed.Error()) {
 		t.Errorf("livez answers %d:\n%s", w.Code, body)
 	}
@@ -524,22 +524,22 @@ func TestMetricsAreDocumented(t *testing.T) {
 	}
 }
 
-// asked counts how often a node is asked.
+// asked counts how often a scope is asked.
 type asked struct {
-	*node.Node
+	*node.Replica
 	times atomic.Int64
 }
 
 func (a *asked) Ready(ctx context.Context) []node.Check {
 	a.times.Add(1)
-	return a.Node.Ready(ctx)
+	return a.Replica.Ready(ctx)
 }
 
 func TestProbesShareOneLook(t *testing.T) {
 	r := newRunning(t, 1)
 	until(t, r.on[0].API(), "/readyz", http.StatusOK)
-	a := &asked{Node: r.on[0].Node}
-	ready := api.Ready(a)
+	a := &asked{Replica: r.on[0].Node.Root()}
+	ready := api.Ready(a, r.on[0].Node)
 	began := time.Now()
 	var probes sync.WaitGroup
 	const many = 2000

@@ -26,8 +26,7 @@ import (
 
 // Node is what is asked of a node; *node.Node is one.
 type Node interface {
-	Overview() node.Overview
-	Counts() node.Counts
+	Root() *node.Replica
 	NetworkStats() p2p.Stats
 	Scopes() []node.ScopeInfo
 }

@@ -4,9 +4,9 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/aweigh/aweigh/internal/refusal"
 	"github.com/aweigh/aweigh/internal/show"
 	"github.com/aweigh/aweigh/node"
-	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/quorum"
 )
 
@@ -74,7 +74,7 @@ var (
 
 func ofNode(n Node, port Etcd) source {
 	return func(to emit) {
-		o, c := n.Overview(), n.Counts()
+		o, c := n.Root().Overview(), n.Root().Counts()
 		position(to, o)
 		quorums(to, o, c)
 		work(to, o, c)
@@ -168,7 +168,7 @@ func work(to emit, o node.Overview, c node.Counts) {
 
 func frames(to emit, c node.Counts) {
 	for i, n := range c.Refused {
-		send(to, refused, n, machine.Refusal(i).String())
+		send(to, refused, n, refusal.Class(i).String())
 	}
 	for _, kind := range slices.Sorted(maps.Keys(c.Sent)) {
 		send(to, framesSent, c.Sent[kind].Frames, kind)

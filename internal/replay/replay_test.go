@@ -58,7 +58,7 @@ func lived(t *testing.T) (*store.Mem, aweigh.ScopeID) {
 		}
 	}
 	policy.Trust.Floor = 50
-	if _, err := n.Govern(ctx, scope.Decision{Kind: scope.SetPolicy, Policy: &policy}, node.Once{}); err != nil {
+	if _, err := n.Root().Govern(ctx, scope.Decision{Kind: scope.SetPolicy, Policy: &policy}, node.Once{}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := n.Txn(ctx, scope.Txn{}, node.Once{}); err != nil {

@@ -9,7 +9,7 @@ const module = "github.com/aweigh/aweigh"
 
 // Packages are named by their folder; "" is the root.
 var (
-	base    = []string{"", "internal/canon", "internal/curve", "internal/must", "kv"}
+	base    = []string{"", "internal/canon", "internal/curve", "internal/must", "internal/refusal", "kv"}
 	pure    = append(slices.Clip(base), "quorum", "trust", "votes", "lineage", "alias", "action", "scope")
 	surface = append(slices.Clip(pure), "node", "client", "api/aweigh", "internal/fence")
 	held    = append(slices.Clip(pure), "internal/lthash", "node/machine", "node/referral") // held to the rules of pure code
@@ -24,8 +24,9 @@ var directions = []struct {
 	reason string
 }{
 	{"", nil, "the shared vocabulary stands on the standard library alone"},
-	{"internal/canon", nil, "the encoding knows nothing of what it encodes"},
+	{"internal/canon", []string{"internal/refusal"}, "the encoding knows nothing of what it encodes"},
 	{"internal/must", nil, "a helper for everyone imports no one"},
+	{"internal/refusal", nil, "classes of reasons, whatever was refused"},
 	{"internal/curve", []string{"internal/must"}, "it looks at encodings of points, and knows no keys"},
 	{"internal/lthash", []string{"internal/must"}, "it hashes sets of elements, whatever they stand for"},
 	{"internal/fence", nil, "it looks at requests of HTTP, whatever they ask for"},
@@ -49,7 +50,7 @@ var directions = []struct {
 	{"client", append(slices.Clip(pure), "node", "api/aweigh"), "speaks the node's API"},
 	{"internal/forge", slices.Clip(pure), "it looks at messages by their types' names, so that tests within package node can use it"},
 	{"sim", append(slices.Clip(pure), "node", "store", "p2p", "internal/forge"), "drives real nodes in a simulated world"},
-	{"sim/scenario", append(slices.Clip(pure), "node/machine"), "it says what happens in a world, and runs none"},
+	{"sim/scenario", append(slices.Clip(pure), "node/machine", "internal/nearest"), "it says what happens in a world, and runs none"},
 	{"sim/sweep", []string{"", "sim"}, "it runs worlds, and looks into none"},
 	{"etcd", surface, "a surface"},
 	{"dns", surface, "a surface"},

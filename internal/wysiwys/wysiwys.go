@@ -59,16 +59,6 @@ func Motion(mo *scope.Motion, inForce *scope.Policy) (*Shown, error) {
 	return check(canon.Encode(*mo), mo, inForce, func() any { return new(scope.Motion) })
 }
 
-// Opening reads the encoding of a motion as it opened, and renders it.
-func Opening(raw []byte, inForce *scope.Policy) (*scope.Motion, *Shown, error) {
-	mo := new(scope.Motion)
-	if err := canon.Decode(raw, mo); err != nil {
-		return nil, nil, fmt.Errorf("%w: a motion: %w", ErrHidden, err)
-	}
-	shown, err := Motion(mo, inForce)
-	return mo, shown, err
-}
-
 // check renders a value in all forms, and reads each back.
 func check(raw []byte, v any, inForce *scope.Policy, empty func() any) (*Shown, error) {
 	out := new(Shown)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/aweigh/aweigh/internal/canon"
 	"github.com/aweigh/aweigh/internal/must"
+	"github.com/aweigh/aweigh/internal/refusal"
 	"github.com/aweigh/aweigh/kv"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/votes"
@@ -145,7 +146,7 @@ func (m *Machine) certificate(c quorum.Certificate) bool {
 func (m *Machine) certificates(from Peer, certs []quorum.Certificate) {
 	for _, c := range certs {
 		if c.Subject.View >= m.engine.Final() && !m.certificate(c) {
-			m.note(Dropped{From: from, Class: Forged, Why: "a certificate that does not hold: " + c.Subject.String()})
+			m.note(Dropped{From: from, Class: refusal.Forged, Why: "a certificate that does not hold: " + c.Subject.String()})
 			return
 		}
 		m.witness(c)

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/aweigh/aweigh/internal/must"
+	"github.com/aweigh/aweigh/internal/refusal"
 	"github.com/aweigh/aweigh/votes"
 	"github.com/aweigh/aweigh/votes/box"
 )
@@ -48,7 +49,7 @@ func (m *Machine) cast(c votes.CheckedMotionBallot, own bool) Casting {
 	}
 	m.write(ops...)
 	if mo.State == box.Open {
-		m.holdBoxed(b)
+		m.polls.due.holdBoxed(b)
 	}
 	return Casting{Outcome: out, Late: late}
 }
@@ -94,7 +95,7 @@ func (m *Machine) examine(b votes.MotionBallot, mo box.Motion) (known bool, err 
 // contrary reports whether the opposite ballot of the same voter is known.
 func (m *Machine) contrary(b votes.MotionBallot) bool {
 	b.Choice = b.Choice.Other()
-	return !m.lacks(b) || m.polls.box.Has(b.ID()) || m.polls.late.Has(b.ID())
+	return !m.lacks(b) || m.polls.box.Has(b.ID()) || m.polls.due.late.Has(b.ID())
 }
 
 // handIn takes ballots from this node's own clients and passes on the new ones.
@@ -149,7 +150,7 @@ func (m *Machine) heard(from Peer, c Casting) {
 	}
 	d := DroppedFrame(from, c.Err)
 	if errors.Is(c.Err, votes.ErrStranger) {
-		d.Class = Stale // the author may have been a voter in the epoch that the ballot comes from
+		d.Class = refusal.Stale // the author may have been a voter in the epoch that the ballot comes from
 	}
 	m.note(d)
 }
@@ -157,8 +158,8 @@ func (m *Machine) heard(from Peer, c Casting) {
 // hasBallot reports whether this node has verified exactly this ballot.
 func (m *Machine) hasBallot(b votes.MotionBallot) bool {
 	id := b.ID()
-	if d := m.polls.due[id]; d != nil {
-		return bytes.Equal(d.Encode(), b.Encode())
+	if due := m.polls.due.get(id); due != nil {
+		return bytes.Equal(due.Encode(), b.Encode())
 	}
 	if !m.polls.box.Has(id) {
 		return false

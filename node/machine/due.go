@@ -5,188 +5,130 @@ import (
 	"slices"
 
 	"github.com/aweigh/aweigh"
-	"github.com/aweigh/aweigh/internal/must"
-	"github.com/aweigh/aweigh/kv"
-	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/votes"
+	"github.com/aweigh/aweigh/votes/reconcile"
 )
 
-// dueBallot is a ballot for the next block.
-type dueBallot struct {
+// dueBallots are the ballots that the chain has yet to record, on motions that are on record. Those for which there is
+// room are ready for the next block. The others wait in the box, or with the late ballots.
+type dueBallots struct {
+	lacks    func(votes.MotionBallot) bool // reports whether the chain has not recorded a ballot
+	room     int                           // how many may be ready
+	ready    map[aweigh.Hash]*readyBallot
+	idle     int                            // how many of ready no open proposal holds
+	rest     map[votes.MotionID]aweigh.Hash // open motions: from which voter on the box may have what ready lacks
+	late     reconcile.Tree                 // ballots on closed motions, see late.go
+	lateRest bool                           // ready may lack some late ballots
+}
+
+// readyBallot is a ballot for the next block.
+type readyBallot struct {
 	votes.MotionBallot
 	view aweigh.View // view of the open proposal that holds it, 0 if there is none
 }
 
-// maxDue bounds the ballots that are held ready for blocks. Further ballots wait in the box, or with the late ballots.
+// maxDue bounds the ballots that are held ready for blocks.
 const maxDue = 20_000
 
-// refill holds further ballots ready, which the chain lacks and for which there was no room before: first those on
-// open motions, in the order in which the motions end, then the late ballots.
-func (m *Machine) refill() error {
-	p := &m.polls
-	err := m.chain.state.Motions(func(id votes.MotionID, open bool) bool {
-		if from, ok := p.rest[id]; ok && open {
-			delete(p.rest, id)
-			m.ready(id, from)
-		}
-		return open && len(p.due) < p.room
-	})
-	if err != nil || !p.lateRest {
-		return err
+// newDueBallots returns an empty set. Late ballots may be on disk already.
+func newDueBallots(room int, lacks func(votes.MotionBallot) bool) dueBallots {
+	return dueBallots{
+		lacks: lacks, room: room, lateRest: true,
+		ready: make(map[aweigh.Hash]*readyBallot), rest: make(map[votes.MotionID]aweigh.Hash),
 	}
-	ops, err := m.recall()
-	m.write(ops...)
-	return err
 }
 
-// ready holds ready the ballots of the box on an open motion, beginning with the voter from.
-func (m *Machine) ready(id votes.MotionID, from aweigh.Hash) {
-	err := m.polls.box.BallotsFrom(m.recent, id, from, func(c votes.CheckedMotionBallot) bool {
-		return m.holdBoxed(c.Ballot())
-	})
-	must.OK(err, "reading the ballot box")
+// get returns a ballot that is ready, nil if it is not.
+func (d *dueBallots) get(id aweigh.Hash) *votes.MotionBallot {
+	if b := d.ready[id]; b != nil {
+		return &b.MotionBallot
+	}
+	return nil
 }
 
-// holdBoxed holds a ballot of the box ready. If there is no room it returns false and notes the motion for refill.
-func (m *Machine) holdBoxed(b votes.MotionBallot) bool {
-	if m.hold(b) {
+// all returns the ballots that are ready, in no order.
+func (d *dueBallots) all() []votes.MotionBallot {
+	all := make([]votes.MotionBallot, 0, min(len(d.ready), 1024))
+	for _, b := range d.ready { // order-free: the caller sorts them
+		all = append(all, b.MotionBallot)
+	}
+	return all
+}
+
+// hold holds one ballot ready, unless the chain has recorded it. It returns false if there is no room for it.
+func (d *dueBallots) hold(b votes.MotionBallot) bool {
+	id := b.ID()
+	if d.ready[id] != nil || !d.lacks(b) {
 		return true
 	}
-	rest := m.polls.rest
-	if from, ok := rest[b.Motion]; !ok || bytes.Compare(b.Voter[:], from[:]) < 0 {
-		rest[b.Motion] = b.Voter
+	if d.full() {
+		return false
+	}
+	d.ready[id] = &readyBallot{MotionBallot: b}
+	d.idle++
+	return true
+}
+
+// holdBoxed holds a ballot of the box ready. If there is no room it returns false, and the motion is left with a rest.
+func (d *dueBallots) holdBoxed(b votes.MotionBallot) bool {
+	if d.hold(b) {
+		return true
+	}
+	if from, ok := d.rest[b.Motion]; !ok || bytes.Compare(b.Voter[:], from[:]) < 0 {
+		d.rest[b.Motion] = b.Voter
 	}
 	return false
 }
 
-// hold holds one ballot ready, unless the chain has recorded it. It returns false if there is no room for it.
-func (m *Machine) hold(b votes.MotionBallot) bool {
-	p, id := &m.polls, b.ID()
-	if p.due[id] != nil || !m.lacks(b) {
-		return true
+// holdLate takes a ballot on a closed motion, and holds it ready if there is room.
+func (d *dueBallots) holdLate(b votes.MotionBallot) {
+	d.late.Add(b.ID())
+	if !d.hold(b) {
+		d.lateRest = true
 	}
-	if len(p.due) >= p.room {
-		return false
-	}
-	if p.due == nil {
-		p.due = make(map[aweigh.Hash]*dueBallot)
-	}
-	p.due[id] = &dueBallot{MotionBallot: b}
-	p.idle++
-	return true
 }
 
-// lacks reports whether the chain has not recorded a ballot.
-func (m *Machine) lacks(b votes.MotionBallot) bool {
-	have, err := m.chain.state.HasBallot(b.MotionVote, b.Voter)
-	must.OK(err, "reading a ballot")
-	return !have
+func (d *dueBallots) full() bool { return len(d.ready) >= d.room }
+
+// lacksSome reports whether ballots wait for room, and half of it is free.
+func (d *dueBallots) lacksSome() bool {
+	return (len(d.rest) > 0 || d.lateRest) && len(d.ready) < d.room/2
 }
 
-// ballots returns the encoded ballots for a block on top of s: the ballots that are due, and those that came before
-// the motions that the block opens (P35).
-func (m *Machine) ballots(s *scope.State, bundles []*scope.CheckedBundle) [][]byte {
-	p := &m.polls
-	all := make([]votes.MotionBallot, 0, min(len(p.due), 1024))
-	for _, d := range p.due { // order-free: sorted below
-		all = append(all, d.MotionBallot)
-	}
-	if p.box.Early() > 0 {
-		for _, c := range bundles {
-			for i := range c.Mutations() {
-				id := c.Mutations()[i].ID
-				if p.box.On(id) == 0 {
-					continue
-				}
-				err := p.box.Ballots(m.recent, id, func(c votes.CheckedMotionBallot) bool {
-					all = append(all, c.Ballot())
-					return true
-				})
-				must.OK(err, "reading the ballot box")
+// takeRest ends the rest of a motion. It returns the voter from which on the box may have more; ok is false if the
+// motion has no rest.
+func (d *dueBallots) takeRest(motion votes.MotionID) (from aweigh.Hash, ok bool) {
+	from, ok = d.rest[motion]
+	delete(d.rest, motion)
+	return from, ok
+}
+
+// propose marks ballots that an open proposal of a view holds.
+func (d *dueBallots) propose(ids []aweigh.Hash, view aweigh.View) {
+	for _, id := range ids {
+		if b := d.ready[id]; b != nil {
+			if b.view == 0 {
+				d.idle--
 			}
+			b.view = view
 		}
 	}
-	slices.SortFunc(all, func(a, b votes.MotionBallot) int {
-		if c := bytes.Compare(a.Motion[:], b.Motion[:]); c != 0 {
-			return c
-		}
-		if c := bytes.Compare(a.Voter[:], b.Voter[:]); c != 0 {
-			return c
-		}
-		return int(a.Choice) - int(b.Choice)
-	})
-	all = slices.CompactFunc(all, func(a, b votes.MotionBallot) bool { // a bundle may repeat what opened a motion
-		return a.MotionVote == b.MotionVote && a.Voter == b.Voter
-	})
-	var raws [][]byte
-	size, motions := 0, 0
-	var last votes.MotionID
-	var voters votes.KeySet
-	for i := range all {
-		b := &all[i]
-		if i == 0 || b.Motion != all[i-1].Motion {
-			var err error
-			voters, err = s.Voters(b.Motion)
-			must.OK(err, "reading who may vote")
-		}
-		if _, ok := voters.Key(b.Voter); !ok {
-			continue // the voter was an anchor when its ballot came, before the motion
-		}
-		have, err := s.HasBallot(b.MotionVote, b.Voter)
-		must.OK(err, "reading a ballot")
-		if have {
-			continue
-		}
-		raw := b.Encode()
-		if b.Motion != last {
-			motions, last = motions+1, b.Motion
-		}
-		if size += len(raw); size > s.Bounds().BallotBytes || motions > s.Bounds().BallotMotions {
-			break
-		}
-		raws = append(raws, raw)
-	}
-	return raws
-}
-
-// holdBallots marks the ballots of a block as held by an open proposal.
-func (m *Machine) holdBallots(b *scope.Block) {
-	for _, id := range ballotsOf(b) {
-		if d := m.polls.due[id]; d != nil {
-			if d.view == 0 {
-				m.polls.idle--
-			}
-			d.view = b.Header.View
-		}
-	}
-}
-
-// ballotsOf returns the IDs of the motion ballots in a block that was checked, or that is about to be checked.
-func ballotsOf(b *scope.Block) (ids []aweigh.Hash) {
-	for _, raw := range b.Ballots {
-		v, err := votes.DecodeMotionBallot(raw)
-		if err != nil {
-			return ids
-		}
-		ids = append(ids, v.ID())
-	}
-	return ids
 }
 
 // release frees the ballots that proposals in the views from..to hold.
-func (p *polls) release(from, to aweigh.View) {
-	for _, d := range p.due { // order-free: each for itself
-		if d.view != 0 && from <= d.view && d.view <= to {
-			d.view = 0
-			p.idle++
+func (d *dueBallots) release(from, to aweigh.View) {
+	for _, b := range d.ready { // order-free: each for itself
+		if b.view != 0 && from <= b.view && b.view <= to {
+			b.view = 0
+			d.idle++
 		}
 	}
 }
 
-// dueOn returns the IDs of the ballots on a motion that wait for a block, in order.
-func (p *polls) dueOn(motion votes.MotionID) (ids []aweigh.Hash) {
-	for id, d := range p.due { // order-free: sorted below
-		if d.Motion == motion {
+// on returns the IDs of the ballots on a motion that are ready, in order.
+func (d *dueBallots) on(motion votes.MotionID) (ids []aweigh.Hash) {
+	for id, b := range d.ready { // order-free: sorted below
+		if b.Motion == motion {
 			ids = append(ids, id)
 		}
 	}
@@ -194,15 +136,13 @@ func (p *polls) dueOn(motion votes.MotionID) (ids []aweigh.Hash) {
 	return ids
 }
 
-// settle forgets a ballot that needs no block any more.
-func (m *Machine) settle(id aweigh.Hash) {
-	p := &m.polls
-	if p.late.Remove(id) {
-		m.write(kv.Del(KeyLate(m.id, id)))
-	}
-	if d := p.due[id]; d != nil {
-		if delete(p.due, id); d.view == 0 {
-			p.idle--
+// settle forgets a ballot that needs no block any more. It reports whether that was a late ballot.
+func (d *dueBallots) settle(id aweigh.Hash) (late bool) {
+	late = d.late.Remove(id)
+	if b := d.ready[id]; b != nil {
+		if delete(d.ready, id); b.view == 0 {
+			d.idle--
 		}
 	}
+	return late
 }

@@ -44,9 +44,9 @@ func TestBallotsGetTheirTurn(t *testing.T) {
 		}
 		in.Ballots = append(in.Ballots, c)
 	}
-	n.polls.room = 0
+	n.polls.due.room = 0
 	n.step(in)
-	n.polls.room, n.read = room, 0
+	n.polls.due.room, n.read = room, 0
 	n.step(Submit{Bundle: n.sign(n.write("/else", "v"))})
 	for range 1000 {
 		n.step()

@@ -1,10 +1,10 @@
 package machine
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/refusal"
 	"github.com/aweigh/aweigh/kv"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/votes"
@@ -98,10 +98,10 @@ type Reply struct {
 }
 
 // ErrBusy refuses a request for which there is no room.
-var ErrBusy = errors.New("node: too many requests are waiting; try again later")
+var ErrBusy = refusal.New(refusal.Full, "node: too many requests are waiting; try again later")
 
 // ErrNotTaken refuses a mutation that cannot be applied. Errors that wrap it give the reason.
-var ErrNotTaken = errors.New("node: the mutation is not taken")
+var ErrNotTaken = refusal.New(refusal.Stale, "node: the mutation is not taken")
 
 var (
 	ErrOtherScope = fmt.Errorf("%w: it belongs to another scope", ErrNotTaken)
@@ -137,7 +137,7 @@ type Finalized struct {
 // Dropped: input was refused; Why is the text of the error.
 type Dropped struct {
 	From  Peer
-	Class Refusal
+	Class refusal.Class
 	Why   string
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/aweigh/aweigh/internal/refusal"
 	"github.com/aweigh/aweigh/node/machine"
 	"github.com/aweigh/aweigh/votes"
 )
@@ -34,6 +35,11 @@ func FuzzEveryKind(f *testing.F) {
 			if stranger == nil && anchor != nil && !errors.Is(anchor, votes.ErrForged) && tag != 'o' {
 				t.Fatalf("tag %q: a stranger may, an anchor may not: %v", tag, anchor)
 			}
+			for _, err := range []error{anchor, stranger} {
+				if err != nil && refusal.Of(err) == refusal.Internal {
+					t.Fatalf("tag %q is refused without a class: %v", tag, err)
+				}
+			}
 			if anchor != nil {
 				continue
 			}
@@ -46,4 +52,41 @@ func FuzzEveryKind(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestEveryRefusalOfAFrameHasAClass damages frames of all kinds at each place and cuts them off there.
+func TestEveryRefusalOfAFrameHasAClass(t *testing.T) {
+	n := newNetwork(t, "classes")
+	checker := n.machines[0].Checker()
+	refused := make(map[refusal.Class]int)
+	check := func(f []byte) {
+		for _, from := range []machine.Peer{n.peers[1], "stranger"} {
+			if _, err := checker.Check(from, f); err != nil {
+				c := refusal.Of(err)
+				if refused[c]++; c == refusal.Internal {
+					t.Fatalf("a frame %q is refused without a class: %v", f[:1], err)
+				}
+			}
+		}
+	}
+	seen := make(map[byte]bool)
+	for _, f := range n.traffic(t) {
+		if seen[f[0]] {
+			continue
+		}
+		seen[f[0]] = true
+		for i := range f {
+			check(f[:i])
+			for bit := range 8 {
+				g := bytes.Clone(f)
+				g[i] ^= 1 << bit
+				check(g)
+			}
+		}
+	}
+	for _, c := range []refusal.Class{refusal.Malformed, refusal.Forged, refusal.Invalid, refusal.Foreign, refusal.Stale} {
+		if refused[c] == 0 {
+			t.Errorf("no frame was refused as %v: %v", c, refused)
+		}
+	}
 }

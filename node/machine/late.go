@@ -13,7 +13,7 @@ import (
 
 // Ballots on motions that are closed have left the box. Until a block has recorded
 // them as late (P34) they have records of their own, so that they survive a restart;
-// polls.late names them.
+// dueBallots.late names them.
 
 // examineLate reports, without checking the signature, whether a ballot on a closed motion may be recorded as late;
 // known is true if it is on record, or held here already.
@@ -24,20 +24,13 @@ func (m *Machine) examineLate(b votes.MotionBallot, mo box.Motion) (known bool, 
 	if _, voter := mo.Voters.Key(b.Voter); !voter {
 		return false, fmt.Errorf("%w: %s may not vote on motion %s", votes.ErrStranger, b.Voter.Short(), b.Motion.Short())
 	}
-	return m.polls.late.Has(b.ID()) || !m.lacks(b), nil
+	return m.polls.due.late.Has(b.ID()) || !m.lacks(b), nil
 }
 
 // keepLate holds a late ballot ready if there is room. It returns the write that makes the ballot durable.
 func (m *Machine) keepLate(b votes.MotionBallot) kv.Op {
-	m.holdLate(b)
+	m.polls.due.holdLate(b)
 	return kv.Set(KeyLate(m.id, b.ID()), b.Encode())
-}
-
-func (m *Machine) holdLate(b votes.MotionBallot) {
-	m.polls.late.Add(b.ID())
-	if !m.hold(b) {
-		m.polls.lateRest = true
-	}
 }
 
 // keepAsLate keeps as late ballots those ballots of the box on a closed motion that the chain lacks. It reports
@@ -67,7 +60,7 @@ func (m *Machine) closed(motion votes.MotionID) bool {
 
 // forgotten notes that the state has forgotten a motion, so that late ballots on it can no longer be recorded.
 func (m *Machine) forgotten(motion votes.MotionID) {
-	for _, id := range m.polls.dueOn(motion) {
+	for _, id := range m.polls.due.on(motion) {
 		m.settle(id)
 	}
 	m.unbox(motion)
@@ -76,7 +69,8 @@ func (m *Machine) forgotten(motion votes.MotionID) {
 // recall holds ready the late ballots of earlier steps, as far as there is room. It returns the writes that delete
 // those that have been recorded since, or whose motion is forgotten.
 func (m *Machine) recall() (ops []kv.Op, bad error) {
-	m.polls.lateRest = false
+	due := &m.polls.due
+	due.lateRest = false
 	prefix := Record(m.id, 'l')
 	err := m.recent.Scan(prefix, kv.PrefixEnd(prefix), false, func(k, raw []byte) bool {
 		var c votes.CheckedMotionBallot
@@ -88,10 +82,10 @@ func (m *Machine) recall() (ops []kv.Op, bad error) {
 		mo, _, err := m.chain.state.Motion(b.Motion)
 		must.OK(err, "reading a motion")
 		if mo == nil || !m.lacks(b) {
-			m.polls.late.Remove(b.ID())
+			due.late.Remove(b.ID())
 			ops = append(ops, kv.Del(KeyLate(m.id, b.ID())))
 		} else {
-			m.holdLate(b)
+			due.holdLate(b)
 		}
 		return true
 	})
@@ -104,7 +98,7 @@ func (m *Machine) recall() (ops []kv.Op, bad error) {
 // withLate returns a copy of s that has the late ballots as well.
 func (m *Machine) withLate(s reconcile.Side) reconcile.Side {
 	boxed, all := s.Load, s.Set.Tree()
-	m.polls.late.Snapshot().All(aweigh.Hash{}, func(id aweigh.Hash) bool {
+	m.polls.due.late.Snapshot().All(aweigh.Hash{}, func(id aweigh.Hash) bool {
 		all.Add(id)
 		return true
 	})

@@ -6,6 +6,7 @@ import (
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/internal/refusal"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
 	"github.com/aweigh/aweigh/votes"
@@ -185,7 +186,7 @@ const MaxNames = 1024
 const maxOffered = 32
 
 // ErrFrame is wrapped by errors about frames that no honest node sends.
-var ErrFrame = errors.New("node: bad frame")
+var ErrFrame = refusal.New(refusal.Malformed, "node: bad frame")
 
 func Tagged(tag byte, content any) []byte { return append([]byte{tag}, canon.Encode(content)...) }
 

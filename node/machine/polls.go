@@ -6,29 +6,21 @@ import (
 	"github.com/aweigh/aweigh/kv"
 	"github.com/aweigh/aweigh/votes"
 	"github.com/aweigh/aweigh/votes/box"
-	"github.com/aweigh/aweigh/votes/reconcile"
 )
 
 // polls is what a node knows of ballots on motions: its box (P30), and the ballots that the chain has yet to record.
 type polls struct {
 	box     *box.Box
-	opening []kv.Op                        // deletes what was over when the box was opened; written with the first step
-	known   map[votes.MotionID]box.Motion  // motions looked up recently
-	due     map[aweigh.Hash]*dueBallot     // on motions that are on record; not recorded themselves
-	room    int                            // how many due may hold
-	idle    int                            // how many of due no open proposal holds
-	rest    map[votes.MotionID]aweigh.Hash // open motions: from which voter on the box may have what due lacks
-
-	late     reconcile.Tree // ballots on closed motions, see late.go
-	lateRest bool           // due may lack some late ballots
+	opening []kv.Op                       // deletes what was over when the box was opened; written with the first step
+	known   map[votes.MotionID]box.Motion // motions looked up recently
+	due     dueBallots
 	reconciliations
 }
 
 // openBox opens the box, and holds ready those of its ballots that the chain has not recorded.
 func (m *Machine) openBox() error {
 	p := &m.polls
-	p.room = m.cfg.Bounds.Due
-	p.rest, p.lateRest = make(map[votes.MotionID]aweigh.Hash), true
+	p.due = newDueBallots(m.cfg.Bounds.Due, m.lacks)
 	b, over, err := box.New(m.network(), m.id, m.cfg.Bounds.Box, m.store, m)
 	if err != nil {
 		return err
@@ -36,7 +28,7 @@ func (m *Machine) openBox() error {
 	p.box = b
 	err = m.chain.state.Motions(func(id votes.MotionID, open bool) bool {
 		if open {
-			p.rest[id] = aweigh.Hash{}
+			p.due.rest[id] = aweigh.Hash{}
 		} else { // it may have closed elsewhere, as in a snapshot
 			m.keepAsLate(id)
 		}
@@ -102,7 +94,7 @@ func (m *Machine) polled(k *candidate) {
 			p.soon(m.now, m.cfg.Bounds.MeetOften)
 		}
 	}
-	if (len(p.rest) > 0 || p.lateRest) && len(p.due) < p.room/2 {
+	if p.due.lacksSome() {
 		must.OK(m.refill(), "reading the motions")
 	}
 }
@@ -117,8 +109,50 @@ func (m *Machine) opened(id votes.MotionID) {
 
 // unbox takes the ballots on a motion out of the box: they can no longer count.
 func (m *Machine) unbox(id votes.MotionID) {
-	delete(m.polls.rest, id)
+	m.polls.due.takeRest(id)
 	ops, err := m.polls.box.Closed(m.recent, id)
 	must.OK(err, "reading the ballot box")
 	m.write(ops...)
+}
+
+// refill holds further ballots ready, which the chain lacks and for which there was no room before: first those on
+// open motions, in the order in which the motions end, then the late ballots.
+func (m *Machine) refill() error {
+	due := &m.polls.due
+	err := m.chain.state.Motions(func(id votes.MotionID, open bool) bool {
+		if open {
+			if from, ok := due.takeRest(id); ok {
+				m.ready(id, from)
+			}
+		}
+		return open && !due.full()
+	})
+	if err != nil || !due.lateRest {
+		return err
+	}
+	ops, err := m.recall()
+	m.write(ops...)
+	return err
+}
+
+// ready holds ready the ballots of the box on an open motion, beginning with the voter from.
+func (m *Machine) ready(id votes.MotionID, from aweigh.Hash) {
+	err := m.polls.box.BallotsFrom(m.recent, id, from, func(c votes.CheckedMotionBallot) bool {
+		return m.polls.due.holdBoxed(c.Ballot())
+	})
+	must.OK(err, "reading the ballot box")
+}
+
+// lacks reports whether the chain has not recorded a ballot.
+func (m *Machine) lacks(b votes.MotionBallot) bool {
+	have, err := m.chain.state.HasBallot(b.MotionVote, b.Voter)
+	must.OK(err, "reading a ballot")
+	return !have
+}
+
+// settle forgets a ballot that needs no block any more.
+func (m *Machine) settle(id aweigh.Hash) {
+	if m.polls.due.settle(id) {
+		m.write(kv.Del(KeyLate(m.id, id)))
+	}
 }

@@ -242,13 +242,13 @@ func (m *Machine) check(parent *scope.State, b *scope.Block, p quorum.Proposal) 
 // carries marks the bundles and ballots of a block as held by an open proposal.
 func (m *Machine) carries(b *scope.Block) {
 	m.pool.hold(b)
-	m.holdBallots(b)
+	m.polls.due.propose(ballotsOf(b), b.Header.View)
 }
 
 // release frees the bundles and ballots of proposals in the views from..to, which failed, so that they wait again.
 func (m *Machine) release(from, to aweigh.View) {
 	m.pool.release(from, to)
-	m.polls.release(from, to)
+	m.polls.due.release(from, to)
 }
 
 // leaderPeer returns the peer of a view's leader, "" if this node is the leader.

@@ -2,6 +2,7 @@ package machine
 
 import (
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/refusal"
 	"github.com/aweigh/aweigh/quorum"
 )
 
@@ -150,9 +151,9 @@ func (r *reads) answered(m *Machine, from Peer, a Answer) {
 		s := a.Certificate.Subject
 		if s.Kind != quorum.Notarize && s.Kind != quorum.Finalize || s.Block != h.Hash() || s.View != h.View ||
 			h.Domain() != m.keyring.Domain() || !m.certificate(a.Certificate) {
-			d := Dropped{From: from, Class: Forged, Why: "a read's answer without proof"}
+			d := Dropped{From: from, Class: refusal.Forged, Why: "a read's answer without proof"}
 			if h.Epoch < m.term.Epoch.Number || s.View < m.engine.Final() { // its epoch or view is over
-				d.Class = Stale
+				d.Class = refusal.Stale
 			}
 			m.note(d)
 			return

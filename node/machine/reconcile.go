@@ -7,6 +7,7 @@ import (
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/must"
+	"github.com/aweigh/aweigh/internal/refusal"
 	"github.com/aweigh/aweigh/votes"
 	"github.com/aweigh/aweigh/votes/box"
 	"github.com/aweigh/aweigh/votes/reconcile"
@@ -64,7 +65,7 @@ func (m *Machine) meet(p Peer) {
 }
 
 // none reports whether there are no ballots that other nodes may lack.
-func (p *polls) none() bool { return p.box.Len() == 0 && p.late.Len() == 0 }
+func (p *polls) none() bool { return p.box.Len() == 0 && p.due.late.Len() == 0 }
 
 func (s *session) open(now aweigh.Instant) bool { return s != nil && now < s.until }
 
@@ -119,7 +120,7 @@ func (m *Machine) meeting(from Peer, in ReconcileMsg) {
 	out, items, done, err := s.Step(in.Message)
 	switch {
 	case err == nil:
-	case errors.Is(err, reconcile.ErrProtocol) || errors.Is(err, reconcile.ErrTopic) || errors.Is(err, reconcile.ErrLimit):
+	case refusal.Of(err) != refusal.Internal:
 		k.end(from, in.Part)
 		m.note(DroppedFrame(from, err))
 		return

@@ -10,6 +10,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/refusal"
 	"github.com/aweigh/aweigh/quorum"
 	"github.com/aweigh/aweigh/scope"
 )
@@ -178,7 +179,7 @@ func (s *story) frame(from, to int, kind string, use func(i, j int, f []byte)) b
 func (s *story) arrive(i, j int, f []byte) {
 	m, err := s.m[j].Checker().Check(s.peers[i], f)
 	if err != nil {
-		fmt.Fprintf(&s.out, "%d: %s of %d is refused: %v\n", j, FrameKind(f), i, RefusalOf(err))
+		fmt.Fprintf(&s.out, "%d: %s of %d is refused: %v\n", j, FrameKind(f), i, refusal.Of(err))
 		return
 	}
 	s.steps(j, fmt.Sprintf("%s of %d arrives", FrameKind(f), i), "", Arrived{From: s.peers[i], Message: m})

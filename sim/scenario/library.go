@@ -59,7 +59,7 @@ func LibrarySource(name string) ([]byte, error) {
 	source, err := library.ReadFile("library/" + name + ".yaml")
 	if err != nil {
 		hint := `"aweigh sim scenarios" lists those that there are`
-		if near := nearest(name, libraryNames()); near != "" {
+		if near := likely(name, libraryNames()); near != "" {
 			hint = fmt.Sprintf("did you mean %q?", near)
 		}
 		return nil, fmt.Errorf("%w: the library has no scenario %q; %s", ErrInvalid, name, hint)

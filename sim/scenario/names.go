@@ -93,6 +93,7 @@ var Invariants = []Named{
 	{"linearizable", "reads and writes of all clients fit one order in time (P23)"},
 	{"durable", "what was acknowledged stands, with the same outcome, whatever crashed (P8)"},
 	{"acceptance", "no honest frame is refused by the checks of an honest receiver"},
+	{"classified", "an honest receiver refuses input for a reason of a known class, and never for a fault of its own"},
 	{"caps", "no anchor's weight, and no sponsor's anchors together, exceed their share (trust.Params)"},
 	{"churn", "the weights of one epoch differ from those of the one before by no more than policy allows"},
 	{"standing", "scores follow from the final blocks, and no honest anchor is ever barred"},

@@ -10,10 +10,10 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/agnivade/levenshtein"
 	"go.yaml.in/yaml/v3"
 
 	"github.com/aweigh/aweigh/internal/must"
+	"github.com/aweigh/aweigh/internal/nearest"
 )
 
 // Set is the scenario with one value changed. The path is like faults.loss or
@@ -212,7 +212,7 @@ func unknownKey(key string, t reflect.Type) string {
 	}
 	near := elsewhere(meant, reflect.TypeFor[Scenario](), "")
 	if near == "" {
-		near = nearest(key, known)
+		near = likely(key, known)
 	}
 	if near == "" {
 		return unknown(key, known)
@@ -249,19 +249,14 @@ func elsewhere(key string, t reflect.Type, path string) string {
 // unknown is the text for a name that is not known, with the known name that it
 // may stand for.
 func unknown(name string, known []string) string {
-	if near := nearest(name, known); near != "" {
+	if near := likely(name, known); near != "" {
 		return fmt.Sprintf("%q is unknown; did you mean %q?", name, near)
 	}
 	return fmt.Sprintf("%q is unknown; known are %s", name, strings.Join(known, ", "))
 }
 
-// nearest is the known name at the least edit distance; "" if none is near.
-func nearest(name string, known []string) (near string) {
-	least := min(max(len(name)/2, 1), 3) + 1
-	for _, k := range known {
-		if d := levenshtein.ComputeDistance(name, k); d < least {
-			near, least = k, d
-		}
-	}
+// likely is the known name that another may stand for; "" if none is near.
+func likely(name string, known []string) string {
+	near, _ := nearest.Name(name, known, min(max(len(name)/2, 1), 3))
 	return near
 }

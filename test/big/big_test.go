@@ -215,7 +215,7 @@ func (g *group) stop(i int) {
 }
 
 // head is what the anchor has.
-func (g *group) head() scope.Head { return g.nodes[0].Status().Head }
+func (g *group) head() scope.Head { return g.nodes[0].Root().Status().Head }
 
 // fill writes keys, some in a transaction, until there are so many and so many
 // blocks that one who has none takes a snapshot.

@@ -87,8 +87,8 @@ func observe(text string) error {
 		case err := <-ended:
 			return err
 		case <-tick.C:
-			o := n.Overview()
-			if err := say.Encode(line{o.Head.Height, o.Head.Digest, n.CatchingUp(), o.Snapshot, peak()}); err != nil {
+			o := n.Root().Overview()
+			if err := say.Encode(line{o.Head.Height, o.Head.Digest, n.Root().CatchingUp(), o.Snapshot, peak()}); err != nil {
 				return err // whoever listened is gone
 			}
 		}

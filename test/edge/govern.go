@@ -26,7 +26,7 @@ func (w *World) delegate(ctx context.Context) {
 	for ctx.Err() == nil {
 		known := 0
 		for _, s := range w.seats {
-			if n := s.node(); n != nil && len(n.Delegations()) > 0 {
+			if n := s.node(); n != nil && len(n.Root().Delegations()) > 0 {
 				known++
 				continue
 			}

@@ -29,25 +29,27 @@ func (w *World) questions(c *client) []func(context.Context, *node.Node) {
 	k := func() []byte { return []byte(key(w.plan.Under[c.r.IntN(len(w.plan.Under))]+"r", c.r.IntN(3))) }
 	return []func(context.Context, *node.Node){
 		func(ctx context.Context, n *node.Node) {
-			n.Status()
-			n.Counts()
-			n.Overview()
-			n.Reach()
+			n.Root().Status()
+			n.Root().Counts()
+			n.Root().Overview()
+			n.Root().Reach()
 			n.Scopes()
 			n.Peers()
 		},
 		func(ctx context.Context, n *node.Node) { _, _ = n.Root().Government(nil) },
-		func(ctx context.Context, n *node.Node) { n.Live(ctx); n.Ready(ctx) },
-		func(ctx context.Context, n *node.Node) { _, _, _, _, _ = n.Explain(w.genesis.Anchors[0].Key.ID(), 10) },
-		func(ctx context.Context, n *node.Node) { _, _, _ = n.Checkpoint(ctx, 0, true) },
+		func(ctx context.Context, n *node.Node) { n.Root().Live(ctx); n.Root().Ready(ctx) },
 		func(ctx context.Context, n *node.Node) {
-			n.Invite()
-			n.Pin()
-			n.LostBelow()
-			n.WatchMemory()
-			n.Followed()
+			_, _, _, _, _ = n.Root().Explain(w.genesis.Anchors[0].Key.ID(), 10)
 		},
-		func(ctx context.Context, n *node.Node) { _, _, _ = n.HandoversAfter(0, 10, 1<<20) },
+		func(ctx context.Context, n *node.Node) { _, _, _ = n.Root().Checkpoint(ctx, 0, true) },
+		func(ctx context.Context, n *node.Node) {
+			n.Root().Invite()
+			n.Pin()
+			n.Root().LostBelow()
+			n.WatchMemory()
+			n.Root().Followed()
+		},
+		func(ctx context.Context, n *node.Node) { _, _, _ = n.Root().HandoversAfter(0, 10, 1<<20) },
 		func(ctx context.Context, n *node.Node) { _, _, _ = n.Prove(ctx, k()) },
 		func(ctx context.Context, n *node.Node) { _, _, _, _ = n.Lineage(ctx, k(), 5) },
 		func(ctx context.Context, n *node.Node) { _, _ = n.Object(ctx, "a", 5, c.r.IntN(2) == 0) },
@@ -98,7 +100,7 @@ func (w *World) questions(c *client) []func(context.Context, *node.Node) {
 			}
 			all, _, _ := n.Motions(false)
 			for _, m := range all {
-				_, _, _ = n.ProveMotion(ctx, m.ID)
+				_, _, _ = n.Root().ProveMotion(ctx, m.ID)
 				_, _, _ = n.Motion(m.ID[:4])
 				_, _, _ = n.ExportMotion(ctx, m.ID[:])
 				_, _ = n.HandIn(ctx, m.Waiting)

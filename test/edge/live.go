@@ -101,15 +101,15 @@ func (w *World) settled() {
 	}
 	var highest scope.Head
 	for _, s := range w.seats {
-		if n := s.node(); n != nil && n.LastHead().Height > highest.Height {
-			highest = n.LastHead()
+		if n := s.node(); n != nil && n.Root().LastHead().Height > highest.Height {
+			highest = n.Root().LastHead()
 		}
 	}
 	for _, s := range w.seats {
 		n := s.node()
-		for began := time.Now(); n != nil && n.LastHead().Height < highest.Height; sleep(100 * time.Millisecond) {
+		for began := time.Now(); n != nil && n.Root().LastHead().Height < highest.Height; sleep(100 * time.Millisecond) {
 			if time.Since(began) > calmWait {
-				w.fail("settled", "%s is at height %d, and others at %d", s.name, n.LastHead().Height, highest.Height)
+				w.fail("settled", "%s is at height %d, and others at %d", s.name, n.Root().LastHead().Height, highest.Height)
 				break
 			}
 		}

@@ -50,7 +50,7 @@ func (c *client) lease(ctx context.Context, k string) {
 	var id int64
 	if !c.w.call(c.seat(), "grant", 5*time.Second, func(ctx context.Context, n *node.Node) (err error) {
 		var r machine.Receipt
-		id, r, err = n.Grant(ctx, 0, ttl, node.Once{})
+		id, r, err = n.Root().Grant(ctx, 0, ttl, node.Once{})
 		return applied(r, err)
 	}) {
 		return

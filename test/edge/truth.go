@@ -59,7 +59,7 @@ func (t *truth) scribe(ctx context.Context, s *Seat) {
 			next[p.Scope()] = t.read(ctx, s, p, max(1, next[p.Scope()]))
 		}
 		t.w.budget(s, n, budgetSlack)
-		if n.LastStatus().Lost { // disks keep what was synced here
+		if n.Root().LastStatus().Lost { // disks keep what was synced here
 			t.w.fail("record", "%s met ballots of its own that are not on its record", s.name)
 		}
 		select {

@@ -92,7 +92,7 @@ func (w *World) admit(ctx context.Context) {
 		var d scope.Decision
 		seated := false
 		w.call(s, "applying", 5*time.Second, func(ctx context.Context, n *node.Node) (err error) {
-			if d, _, err = n.Apply(ctx, sponsor, "", node.Once{}); errors.Is(err, node.ErrSeated) || errors.Is(err, scope.ErrInvalid) {
+			if d, _, err = n.Root().Apply(ctx, sponsor, "", node.Once{}); errors.Is(err, node.ErrSeated) || errors.Is(err, scope.ErrInvalid) {
 				seated, err = errors.Is(err, node.ErrSeated), errGone
 			}
 			return err
@@ -104,7 +104,7 @@ func (w *World) admit(ctx context.Context) {
 		if d.Kind != 0 {
 			for _, a := range w.seats[:w.plan.Anchors] {
 				w.call(a, "approving", 5*time.Second, func(ctx context.Context, n *node.Node) error {
-					if _, err := n.Govern(ctx, d, node.Once{}); err != nil && !tolerable(err) {
+					if _, err := n.Root().Govern(ctx, d, node.Once{}); err != nil && !tolerable(err) {
 						return errGone // it is in effect already
 					}
 					return nil

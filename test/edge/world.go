@@ -223,7 +223,7 @@ func (w *World) old(n *node.Node, err error, revision int64) error {
 		return err
 	}
 	most := w.compactedMost()
-	for _, d := range n.Delegations() {
+	for _, d := range n.Root().Delegations() {
 		most = max(most, d.Revision+1) // a scope has nothing of the time before its founding
 	}
 	if revision >= most {

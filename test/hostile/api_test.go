@@ -193,7 +193,7 @@ func (x *net4) motion(t testing.TB) []byte {
 	defer cancel()
 	p := x.Genesis.Policy
 	p.EpochBlocks++
-	if _, err := x.node(0).Govern(ctx, scope.Decision{Kind: scope.SetPolicy, Policy: &p}, node.Once{}); err != nil {
+	if _, err := x.node(0).Root().Govern(ctx, scope.Decision{Kind: scope.SetPolicy, Policy: &p}, node.Once{}); err != nil {
 		t.Fatal(err)
 	}
 	open, _, err := x.node(0).Motions(false)

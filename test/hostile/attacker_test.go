@@ -276,7 +276,7 @@ func names() []string { return slices.Sorted(maps.Keys(floods)) }
 // newPlan is a flood of the network's running nodes.
 func (x *net4) newPlan(t testing.TB, flood string, perSecond int) plan {
 	t.Helper()
-	block, err := x.node(0).History().Block(1)
+	block, err := x.node(0).Root().History().Block(1)
 	if err != nil {
 		t.Fatal(err)
 	}

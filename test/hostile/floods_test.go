@@ -85,7 +85,7 @@ func TestFloodsStopNobody(t *testing.T) {
 			x.commits(t)
 			// One may have said last that it listens.
 			testwait.Until(t, "all anchors are reached after the flood", func() bool {
-				return len(x.node(0).Reach().Anchors) >= len(x.daemons)
+				return len(x.node(0).Root().Reach().Anchors) >= len(x.daemons)
 			})
 		})
 	}

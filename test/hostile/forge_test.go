@@ -78,8 +78,8 @@ func (f *forge) ballot(i int, d votes.Domain, s quorum.Subject) votes.Ballot {
 // the anchors named.
 func (f *forge) announcement(anchors ...int) machine.Announce {
 	f.t.Helper()
-	h := f.x.node(0).History()
-	block, err := h.Block(f.x.node(0).Status().Head.Height)
+	h := f.x.node(0).Root().History()
+	block, err := h.Block(f.x.node(0).Root().Status().Head.Height)
 	if err != nil {
 		f.t.Fatal(err)
 	}

@@ -36,7 +36,7 @@ func TestWhatNoHonestNodeSendsIsRefused(t *testing.T) {
 	unknown.Certificate.Signatures = append(unknown.Certificate.Signatures, quorum.Signature{Anchor: stranger.Anchor, Bytes: stranger.Signature})
 	twice := f.announcement(0, 1)
 	twice.Certificate.Signatures = append(twice.Certificate.Signatures, twice.Certificate.Signatures[1])
-	raw, err := x.node(0).History().Raw(1)
+	raw, err := x.node(0).Root().History().Raw(1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,9 +150,9 @@ func TestReplayedFramesChangeNothing(t *testing.T) {
 	}
 	bundle, before := Frame(machine.Frame(f.bundle([]byte("once")))), int64(0)
 	testwait.Until(t, "all are level", func() bool {
-		before = x.node(0).Status().Head.Revision
+		before = x.node(0).Root().Status().Head.Revision
 		for i := range 4 {
-			if x.node(i).Status().Head.Revision != before {
+			if x.node(i).Root().Status().Head.Revision != before {
 				return false
 			}
 		}
@@ -164,7 +164,7 @@ func TestReplayedFramesChangeNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	testwait.Until(t, "the mutation applies", func() bool { return x.node(0).Status().Head.Revision > before })
+	testwait.Until(t, "the mutation applies", func() bool { return x.node(0).Root().Status().Head.Revision > before })
 	received := x.node(0).NetworkStats().FramesReceived
 	testwait.Until(t, "all replays have come", func() bool {
 		was := received
@@ -172,8 +172,8 @@ func TestReplayedFramesChangeNothing(t *testing.T) {
 		return received >= 200 && received == was
 	})
 	x.commits(t)
-	testwait.Until(t, "one mutation and four writes are final", func() bool { return x.node(0).Status().Head.Revision >= before+1+4 })
-	if got := x.node(0).Status().Head.Revision; got != before+1+4 {
+	testwait.Until(t, "one mutation and four writes are final", func() bool { return x.node(0).Root().Status().Head.Revision >= before+1+4 })
+	if got := x.node(0).Root().Status().Head.Revision; got != before+1+4 {
 		t.Errorf("revision %d after one mutation and four writes from %d", got, before)
 	}
 	if !p.Connected(to) {

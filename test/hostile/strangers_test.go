@@ -92,18 +92,18 @@ func (x *net4) govern(t testing.TB, change func(*scope.Policy)) {
 	t.Helper()
 	p := x.policy
 	change(&p)
-	before := x.node(0).Status().Epoch
+	before := x.node(0).Root().Status().Epoch
 	for i := range x.daemons {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		_, err := x.node(i).Govern(ctx, scope.Decision{Kind: scope.SetPolicy, Policy: &p}, node.Once{})
+		_, err := x.node(i).Root().Govern(ctx, scope.Decision{Kind: scope.SetPolicy, Policy: &p}, node.Once{})
 		cancel()
-		if err != nil && x.node(0).Status().Epoch == before && i < 3 {
+		if err != nil && x.node(0).Root().Status().Epoch == before && i < 3 {
 			t.Fatalf("anchor %d approves no policy: %v", i, err)
 		}
 	}
 	testwait.Until(t, "the policy is in effect", func() bool {
 		for _, d := range x.daemons {
-			if d.Node.Status().Epoch == before {
+			if d.Node.Root().Status().Epoch == before {
 				return false
 			}
 		}

@@ -157,7 +157,7 @@ func TestConnectionFlood(t *testing.T) {
 	flood.Wait()
 	x.commits(t)
 	for i, d := range x.daemons {
-		if r := d.Node.Reach(); len(r.Anchors) != 4 {
+		if r := d.Node.Root().Reach(); len(r.Anchors) != 4 {
 			t.Errorf("node %d reaches %d anchors", i, len(r.Anchors))
 		}
 	}
@@ -191,7 +191,7 @@ func TestManyIdentitiesOfOneAddressAreRefused(t *testing.T) {
 	_ = x.knock(p, 0)
 	testwait.Until(t, "a new identity is refused at once", func() bool { return refusals() > was })
 	x.commits(t)
-	if r := x.node(0).Reach(); len(r.Anchors) != 4 {
+	if r := x.node(0).Root().Reach(); len(r.Anchors) != 4 {
 		t.Errorf("%d anchors are reached", len(r.Anchors))
 	}
 }

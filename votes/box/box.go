@@ -1,11 +1,11 @@
 package box
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/must"
+	"github.com/aweigh/aweigh/internal/refusal"
 	"github.com/aweigh/aweigh/kv"
 	"github.com/aweigh/aweigh/votes"
 	"github.com/aweigh/aweigh/votes/reconcile"
@@ -16,13 +16,13 @@ import (
 var (
 	// ErrClosed: its motion is closed. Whoever keeps the record of late ballots
 	// (P34) may want it.
-	ErrClosed = errors.New("box: motion is closed")
+	ErrClosed = refusal.New(refusal.Stale, "box: motion is closed")
 	// ErrFull: the box takes no more; offer it again when a motion has closed.
-	ErrFull = errors.New("box: full")
+	ErrFull = refusal.New(refusal.Full, "box: full")
 	// ErrVoterFull: the box takes no more of this voter.
-	ErrVoterFull = errors.New("box: full of this voter's ballots")
+	ErrVoterFull = refusal.New(refusal.Full, "box: full of this voter's ballots")
 	// ErrDamaged: what is stored cannot have been written by a box. Stop.
-	ErrDamaged = errors.New("box: stored ballots are damaged")
+	ErrDamaged = refusal.New(refusal.Internal, "box: stored ballots are damaged")
 )
 
 // Limits bound a box, in ballots and in the bytes of their encodings. Early ballots take a quarter of the bytes at

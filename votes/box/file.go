@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/aweigh/aweigh"
+	"github.com/aweigh/aweigh/internal/refusal"
 	"github.com/aweigh/aweigh/kv"
 	"github.com/aweigh/aweigh/votes"
 	"github.com/aweigh/aweigh/votes/reconcile"
@@ -152,13 +153,5 @@ func Import(f *FileReader, take func(votes.MotionBallot) (Outcome, error)) (done
 // IsRefusal reports whether an error means that a box refused a ballot, rather
 // than that something failed.
 func IsRefusal(err error) bool {
-	for _, e := range []error{
-		ErrClosed, ErrFull, ErrVoterFull,
-		votes.ErrMalformed, votes.ErrForeign, votes.ErrOtherScope, votes.ErrStranger, votes.ErrForged, votes.ErrKey,
-	} {
-		if errors.Is(err, e) {
-			return true
-		}
-	}
-	return false
+	return refusal.Of(err) != refusal.Internal
 }

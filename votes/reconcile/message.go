@@ -2,24 +2,24 @@ package reconcile
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"math/bits"
 
 	"github.com/aweigh/aweigh"
 	"github.com/aweigh/aweigh/internal/canon"
+	"github.com/aweigh/aweigh/internal/refusal"
 )
 
 // Errors, by consequence. After one the session is over; what it has brought
 // stays good.
 var (
 	// ErrProtocol: no honest peer sends this; blame the sender.
-	ErrProtocol = errors.New("reconcile: not of the protocol")
+	ErrProtocol = refusal.New(refusal.Unasked, "reconcile: not of the protocol")
 	// ErrTopic: the peer's set is of something else; there is nothing to reconcile.
-	ErrTopic = errors.New("reconcile: sets of two topics")
+	ErrTopic = refusal.New(refusal.Foreign, "reconcile: sets of two topics")
 	// ErrLimit: the session has done all that one may. If the peer is honest, a
 	// new session goes on where this one ended.
-	ErrLimit = errors.New("reconcile: over the session's limit")
+	ErrLimit = refusal.New(refusal.Full, "reconcile: over the session's limit")
 )
 
 const (
