@@ -19,7 +19,7 @@ func largest() *Facts {
 	return f
 }
 
-// counted is what the library counts when it asks a predicate of some facts.
+// counted is the library's count when it evaluates a predicate.
 func counted(t *testing.T, when string, f *Facts) uint64 {
 	env, err := language()
 	if err != nil {
@@ -42,8 +42,8 @@ func counted(t *testing.T, when string, f *Facts) uint64 {
 }
 
 // TestTheLibrarysCountDecidesNothing: the allowance that the library gets when a predicate
-// is asked is so far from all that are taken that a version which counts otherwise refuses
-// none of them.
+// is asked is so far above the cost of all accepted predicates that a version which counts
+// otherwise refuses none of them.
 func TestTheLibrarysCountDecidesNothing(t *testing.T) {
 	raw, err := os.ReadFile("testdata/predicates.json")
 	if err != nil {
@@ -67,8 +67,8 @@ func TestTheLibrarysCountDecidesNothing(t *testing.T) {
 	}
 }
 
-// TestBoundsComeBeforeTheWork: what is too deep is refused before its types are sought, which
-// takes seconds for a text of 512 bytes.
+// TestBoundsComeBeforeTheWork: an expression that is too deep is refused before its types are
+// sought, which takes seconds for a text of 512 bytes.
 func TestBoundsComeBeforeTheWork(t *testing.T) {
 	deep := func(n int) string { return strings.Repeat("[", n) + "1" + strings.Repeat("]", n) }
 	for _, when := range []string{

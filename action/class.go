@@ -6,11 +6,11 @@ import "fmt"
 type Class uint8
 
 const (
-	// Read gives what the name resolves to.
+	// Read returns the object of the name.
 	Read Class = 1
 	// Write puts a value under the name.
 	Write Class = 2
-	// Signal delivers a value to whoever watches the name, and stores nothing.
+	// Signal delivers a value to the watchers of the name, and stores nothing.
 	Signal Class = 3
 	// Claim records that the author asserts ownership of the object, or authority over
 	// it, and changes no content.

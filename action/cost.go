@@ -12,13 +12,13 @@ import (
 	"cel.dev/cel-go/common/types"
 )
 
-// MaxCost bounds the work of a predicate, in steps: one for each part of it that is worked
-// out, once for each value of the loops around, and one for every ten bytes of text, or
-// every value of a list, that such a part looks at or makes. Searching one text in another
-// takes as many as the two take, multiplied.
+// MaxCost bounds the work of a predicate, in steps: one for each part of it that is
+// evaluated, once for each value of the loops around, and one for every ten bytes of text,
+// or every value of a list, that such a part looks at or makes. Searching one text in
+// another takes as many as the two take, multiplied.
 //
 // The steps are counted on the expression, for the longest values that its variables can
-// have, before it is taken. So none is left to be counted when it is asked.
+// have, before it is taken. So evaluation counts no steps.
 const MaxCost = 2000
 
 // worth is the most that a part may give.
@@ -79,15 +79,15 @@ func (w worth) String() string {
 // among reports whether its type is one of some.
 func (w worth) among(kinds ...types.Kind) bool { return slices.Contains(kinds, w.kind) }
 
-// costs reckons what an expression of checked types may take.
+// costs computes the largest cost of an expression of checked types.
 type costs struct {
 	tree  *ast.AST
 	loops map[string]worth
 	err   error // the first part that has a meaning which this package does not know
 }
 
-// reckon is the most steps of an expression whose types were checked, and the type of what
-// it gives.
+// reckon is the most steps of an expression whose types were checked, and the type of its
+// result.
 func reckon(tree *ast.AST) (types.Kind, uint64, error) {
 	c := &costs{tree: tree, loops: make(map[string]worth)}
 	gives, steps := c.of(tree.Expr())
@@ -143,7 +143,7 @@ func (c *costs) refuse(e ast.Expr, of []worth) {
 	}
 }
 
-// loop is what a loop may give, and its steps: those of what it asks, for each value.
+// loop is the largest result of a loop, and its steps: those of its body, for each value.
 func (c *costs) loop(e ast.Expr, p part) (gives worth, steps uint64) {
 	list, steps := c.of(p.parts[0])
 	if list.kind != types.ListKind {

@@ -16,7 +16,7 @@ type Facts struct {
 	Object Object
 }
 
-// Caller is who asks.
+// Caller is the author of a request.
 type Caller struct {
 	ID     string // caller.id: of the key that signs, in hex
 	Anchor string // caller.anchor: the name of the scope's anchor that asks; empty: it is none
@@ -31,8 +31,8 @@ type Scope struct {
 	Height int64  // scope.height: of the block
 }
 
-// Object is what the name stands for. A scope on the way to the one that decides
-// about it knows its key alone.
+// Object is the object that the name names. A scope on the way to the one that
+// decides about it knows its key alone.
 type Object struct {
 	Key     string // object.key
 	Exists  bool   // object.exists

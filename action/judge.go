@@ -15,8 +15,8 @@ type Rules struct {
 	wrong      error        // why the first of those is none
 }
 
-// prepared are the Rules made so far, by the hash of their table: what is compiled
-// once serves every node, epoch and reader of the process.
+// prepared are the Rules made so far, by the hash of their table: one compilation
+// serves every node, epoch and reader of the process.
 var prepared struct {
 	sync.Mutex
 	of map[aweigh.Hash]*Rules
@@ -25,8 +25,8 @@ var prepared struct {
 // maxPrepared bounds the tables remembered.
 const maxPrepared = 256
 
-// Prepare compiles a table, or finds it compiled. A rule whose predicate is none
-// denies always; Check keeps such from policies.
+// Prepare compiles a table, or finds it compiled. A rule with an invalid
+// predicate always denies; Check keeps such from policies.
 func Prepare(t Table) *Rules {
 	if len(t) == 0 {
 		return new(Rules)
@@ -52,7 +52,7 @@ func Prepare(t Table) *Rules {
 	return r
 }
 
-// Verdict is what a scope says to a verb.
+// Verdict is a scope's answer about a verb.
 type Verdict struct {
 	Allowed bool
 	Class   Class  // 0 if the scope does not know the verb
@@ -61,8 +61,8 @@ type Verdict struct {
 	Detail  error  // what more is known of that, for people alone
 }
 
-// Judge asks what the scope says that decides about the object. A verb that it does not
-// know is denied, but for read and write, which every scope knows.
+// Judge returns the verdict of the scope that decides about the object. An unknown verb
+// is denied; every scope knows read and write.
 func (r *Rules) Judge(f *Facts) Verdict {
 	if i, ok := r.table.place(f.Verb); ok {
 		return r.ask(i, f)
@@ -73,9 +73,9 @@ func (r *Rules) Judge(f *Facts) Verdict {
 	return Verdict{Why: "no rule knows the verb " + f.Verb}
 }
 
-// Pass asks what a scope says on the way to the one that decides. One that has no rule
-// about the verb does not object; one that has leaves the class to the scope that
-// decides.
+// Pass returns the verdict of a scope on the way to the one that decides. A scope
+// without a rule about the verb does not object; one with a rule leaves the class to
+// the scope that decides.
 func (r *Rules) Pass(f *Facts) Verdict {
 	if i, ok := r.table.place(f.Verb); ok {
 		return r.ask(i, f)

@@ -25,7 +25,7 @@ type Predicate struct {
 }
 
 // Compile reads a predicate; the empty text holds always. Errors wrap ErrPredicate,
-// and say at which line and column of the text.
+// and have line and column of the text.
 func Compile(when string) (*Predicate, error) {
 	if when == "" {
 		return new(Predicate), nil
@@ -101,8 +101,8 @@ func wrong(line, column int, format string, args ...any) error {
 // Cost is the most steps that asking it may take.
 func (p *Predicate) Cost() uint64 { return p.cost }
 
-// Holds asks it. What cannot be worked out, such as a division by zero, does not hold;
-// the error, for people alone, says why.
+// Holds evaluates it. A predicate that cannot be evaluated, as with a division by
+// zero, does not hold; the error, for people alone, is the reason.
 func (p *Predicate) Holds(f *Facts) (bool, error) {
 	if p.program == nil {
 		return true, nil

@@ -52,9 +52,9 @@ func TestPredicatesSeeTheFacts(t *testing.T) {
 	}
 }
 
-// TestNothingThatNodesCouldWorkOutDifferently: what floats, what has no order, what
-// asks the environment, and what may take long is no predicate, and the error says
-// where it is.
+// TestNothingThatNodesCouldWorkOutDifferently: floating-point numbers, unordered
+// values, the environment and long computations are refused in predicates, and the
+// error has the place.
 func TestNothingThatNodesCouldWorkOutDifferently(t *testing.T) {
 	for when, want := range map[string]string{
 		"1.5 > 1.0":                                  "line 1, column 1: predicates have no values of type double",

@@ -22,7 +22,7 @@ const (
 	MaxWhen = 512
 )
 
-// Rule is what a scope says about one verb.
+// Rule is a scope's rule about one verb.
 type Rule struct {
 	_     struct{} `cbor:",toarray"`
 	Verb  string
@@ -140,7 +140,7 @@ func (t Table) With(r Rule) Table {
 	return slices.Insert(slices.Clone(t), i, r)
 }
 
-// Without is the table without the rule about a verb; ok says that it had one.
+// Without is the table without the rule about a verb; ok reports that it had one.
 func (t Table) Without(verb string) (rest Table, ok bool) {
 	i, ok := t.place(verb)
 	if !ok {

@@ -9,8 +9,8 @@ import (
 	"cel.dev/cel-go/common/operators"
 )
 
-// The bounds of what a predicate may look like. They hold for the text as it was written,
-// whatever a library makes of loops and of long chains of && and ||.
+// The bounds of a predicate's shape. They hold for the text as written, however a library
+// expands loops and long chains of && and ||.
 const (
 	// MaxParts bounds the literals, variables, operators, lists, calls and loops.
 	MaxParts = 128

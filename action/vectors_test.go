@@ -24,9 +24,9 @@ type vector struct {
 
 const vectorFile = "testdata/predicates.json"
 
-// TestPredicatesMatchTheVectors: whether a policy with a predicate is taken, what it costs
-// and what it says must be the same with every version of the library that reads it. A
-// difference here means that an upgrade would split a network.
+// TestPredicatesMatchTheVectors: acceptance, cost and result of a policy's predicate must
+// be the same with every version of the library that reads it. A difference here means
+// that an upgrade would split a network.
 func TestPredicatesMatchTheVectors(t *testing.T) {
 	raw, err := os.ReadFile(vectorFile)
 	if err != nil {

@@ -37,7 +37,7 @@ func Parse(text string) (Name, error) {
 	return n, nil
 }
 
-// parser walks over text; on failure, at and reason say where and why.
+// parser walks over text; after a failure, at and reason are its place and cause.
 type parser struct {
 	text   string
 	at     int

@@ -15,7 +15,7 @@ import (
 	"github.com/aweigh/aweigh/scope"
 )
 
-// Acting is what the API needs to carry out verbs.
+// Acting is the part of a node that the API needs to carry out verbs.
 type Acting interface {
 	Act(ctx context.Context, a scope.Action, once node.Once) (machine.Receipt, error)
 	Signal(ctx context.Context, verb string, key, value []byte, once node.Once) (int, error)
@@ -37,8 +37,8 @@ func (s *service) Act(ctx context.Context, req *connect.Request[aweighv1.ActRequ
 	}
 	last := &said[len(said)-1]
 	class := last.Class
-	// What is written or claimed, blocks decide: a request that is repeated may have
-	// been allowed before. But nobody knows what becomes of an unknown verb.
+	// Blocks decide about writes and claims: a repeated request may have been
+	// allowed before. But no node knows the effect of an unknown verb.
 	if d := node.Denied(said); d != nil && class != action.Write && class != action.Claim {
 		return nil, problem(&node.Denial{By: *d})
 	}
@@ -72,7 +72,7 @@ func checkQuery(q node.ActionQuery) error {
 	return action.CheckVerb(q.Verb)
 }
 
-// suits reports what a request has that its verb has no use for, or lacks.
+// suits reports a field of a request that its verb has no use for, or that is missing.
 func suits(m *aweighv1.ActRequest, class action.Class) (err error) {
 	switch takes := class == action.Write || class == action.Signal; {
 	case class == action.Write && !m.HasValue:
@@ -85,7 +85,7 @@ func suits(m *aweighv1.ActRequest, class action.Class) (err error) {
 	return err
 }
 
-// look carries out a verb that reads: it is judged by what is read.
+// look carries out a verb that reads: rules judge it by the content read.
 func (s *service) look(ctx context.Context, m *aweighv1.ActRequest, q node.ActionQuery) (*aweighv1.ResolveResponse, error) {
 	said, err := s.route.Judge(ctx, q, !m.Serializable)
 	if err == nil {
@@ -125,7 +125,7 @@ func (s *service) order(ctx context.Context, m *aweighv1.ActRequest, by *node.Sa
 		denied.Why = denialOf(why)
 		return detailed(connect.CodePermissionDenied, &node.Denial{By: denied}, &aweighv1.Problem{Reason: Denied, Mutation: bytesOf(r.Mutation)})
 	}
-	if m.Uid == "" && errors.Is(scope.Failure(r.Reason), scope.ErrUnnamed) { // what was named by nothing but the key
+	if m.Uid == "" && errors.Is(scope.Failure(r.Reason), scope.ErrUnnamed) { // named by the key alone
 		return detailed(connect.CodeNotFound, scope.ErrKeyNotFound, &aweighv1.Problem{Reason: NotFound, Mutation: bytesOf(r.Mutation)})
 	}
 	if err := failure(r); err != nil {
@@ -140,7 +140,7 @@ func (s *service) order(ctx context.Context, m *aweighv1.ActRequest, by *node.Sa
 	return nil
 }
 
-// denialOf is what a denial says, without that it is one.
+// denialOf is the reason of a denial, without the words that it is one.
 func denialOf(err error) string { return err.Error()[len(scope.ErrDenied.Error())+len(": "):] }
 
 // Judge implements aweighv1connect.NodeHandler.
@@ -190,7 +190,7 @@ func saidOf(x *node.Said) *aweighv1.Said {
 }
 
 // Signals implements aweighv1connect.NodeHandler. The first response comes at once and
-// says that the stream watches.
+// confirms that the stream watches.
 func (s *service) Signals(ctx context.Context, req *connect.Request[aweighv1.SignalsRequest], out *connect.ServerStream[aweighv1.SignalsResponse]) error {
 	m := req.Msg
 	if len(m.Key) == 0 {

@@ -74,7 +74,7 @@ func some(v *node.View, want []aweigh.Hash, names bool, send func(*aweighv1.Ball
 }
 
 // whole sends all ballots of the box, or their names. One request at a time reads; while
-// its client takes what was read, others do.
+// its client takes the result, others read.
 func (s *service) whole(ctx context.Context, v *node.View, names bool, send func(*aweighv1.BallotsResponse) error) error {
 	var from aweigh.Hash
 	for more := true; more; {
@@ -96,8 +96,8 @@ func (s *service) whole(ctx context.Context, v *node.View, names bool, send func
 	return nil
 }
 
-// partOf is as much of the box, from a name on, as one answer holds. The next begins at
-// next; there is none if that is zero.
+// partOf is as much of the box, from a name on, as one answer holds. The next part
+// begins at next; zero means that there is none.
 func partOf(v *node.View, from aweigh.Hash, names bool) (part *aweighv1.BallotsResponse, next aweigh.Hash, err error) {
 	part = new(aweighv1.BallotsResponse)
 	full := false

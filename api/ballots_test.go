@@ -33,9 +33,8 @@ func (w *world) ballots(req *aweighv1.BallotsRequest) (names, bundle []byte, err
 	return names, bundle, stream.Err()
 }
 
-// TestBallotsAreGiven: all that are in the box, which is more than one part of an answer
-// holds, or those that are wanted; whoever asks for what is no name is told before
-// anything is read.
+// TestBallotsAreGiven: all ballots of the box, more than one part of an answer holds, or
+// the wanted ones; a request for an invalid name is refused before anything is read.
 func TestBallotsAreGiven(t *testing.T) {
 	p := scope.DefaultPolicy(quorum.BFT)
 	p.Approvals = []scope.Approval{{Matter: scope.Changes, Prefix: []byte("/s/"), Num: 1, Den: 2, Window: time.Hour}}

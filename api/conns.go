@@ -12,9 +12,9 @@ import (
 // watches alone cannot take all.
 const maxConns = 2048
 
-// conns bounds the connections of a server. To let new ones wait would let those
-// that do nothing keep everyone out, so the one that has done nothing for longest
-// is closed instead. A request that has not arrived whole is nothing.
+// conns bounds the connections of a server. If new ones had to wait, idle ones
+// could keep all clients out, so the one that is idle for longest is closed
+// instead. A request that has not arrived whole counts as idle.
 type conns struct {
 	most int
 
@@ -70,8 +70,8 @@ func (c *conns) context(ctx context.Context, conn net.Conn) context.Context {
 	})
 }
 
-// busy notes that the connection of a request does something, until the server
-// says that it is idle again.
+// busy notes that the connection of a request is busy, until the server reports
+// that it is idle again.
 func busy(r *http.Request) {
 	if note, ok := r.Context().Value(connKey{}).(func()); ok {
 		note()

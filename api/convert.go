@@ -55,7 +55,8 @@ func compareOf(c *aweighv1.Compare) scope.Compare {
 	}
 }
 
-// txnOf is a transaction at a level, from 0, if it is nested no deeper than the limits say.
+// txnOf is a transaction at a level, from 0, if it is nested no deeper than the limits
+// allow.
 func txnOf(r *aweighv1.TxnRequest, lim *scope.Limits, depth int) (t scope.Txn, err error) {
 	if depth > lim.TxnDepth {
 		return t, fmt.Errorf("%w: %w", errRequest, lim.TooDeep())

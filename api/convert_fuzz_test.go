@@ -26,7 +26,7 @@ func depthOf(t scope.Txn) (deepest int) {
 
 // FuzzTxnRequest: a request is refused as invalid, or becomes a transaction that
 // is not too deep, has as many operations as were asked for, and survives its
-// encoding, for that is what is signed.
+// encoding, which is signed.
 func FuzzTxnRequest(f *testing.F) {
 	inner := &aweighv1.TxnRequest{Success: []*aweighv1.Op{{Op: &aweighv1.Op_Delete{Delete: &aweighv1.DeleteRequest{Key: []byte("a")}}}}}
 	for _, r := range []*aweighv1.TxnRequest{

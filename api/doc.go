@@ -2,9 +2,8 @@
 // plain JSON on one port (connectrpc.com/connect). The messages are defined in
 // aweigh/v1/aweigh.proto.
 //
-// There is no authentication yet: whoever reaches the port can write in the
-// node's name. So a Server listens on loopback addresses unless told otherwise.
+// There is no authentication yet: every client that reaches the port can write in the
+// node's name. So a Server listens on loopback addresses unless configured otherwise.
 //
-// Errors carry a Connect code for everyone and a Problem, as their detail, for
-// programs.
+// Errors carry a Connect code and, as their detail, a Problem for programs.
 package api

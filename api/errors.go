@@ -36,7 +36,7 @@ const (
 	Denied    = "denied"
 )
 
-// problems is how errors are told, the most telling first.
+// problems maps errors to codes, the most specific first.
 var problems = []struct {
 	err    error
 	code   connect.Code
@@ -109,7 +109,7 @@ func problem(err error) error {
 			return detailed(p.code, err, &aweighv1.Problem{Reason: p.reason})
 		}
 	}
-	if scope.FailureIn(err) != "" { // what is there, or the policy, is against it
+	if scope.FailureIn(err) != "" { // the state or the policy forbids it
 		return detailed(connect.CodeFailedPrecondition, err, &aweighv1.Problem{Reason: Failed})
 	}
 	return connect.NewError(connect.CodeInternal, err)

@@ -17,14 +17,14 @@ import (
 	"github.com/aweigh/aweigh/scope"
 )
 
-// Governing is what the API needs of a node to change who decides.
+// Governing is the part of a node that the API needs for decisions.
 type Governing interface {
 	Government(under *scope.Policy) (node.Government, error)
 	Govern(ctx context.Context, d scope.Decision, once node.Once) (machine.Receipt, error)
 	Apply(ctx context.Context, sponsor aweigh.AnchorID, name string, once node.Once) (scope.Decision, machine.Receipt, error)
 }
 
-// errAfar refuses what takes an anchor's key to whoever calls from elsewhere.
+// errAfar refuses requests from other machines that need an anchor's key.
 var errAfar = errors.New("api: decisions are signed with the anchor's own key, so they are taken from its own machine only, by a loopback address")
 
 // near makes sure that a caller is on this machine.

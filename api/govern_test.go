@@ -132,7 +132,7 @@ func TestGovernmentOverTheAPI(t *testing.T) {
 		t.Errorf("%v", kinds)
 	}
 
-	// What cannot be decided says why.
+	// A decision that is impossible fails with the reason.
 	stranger := aweigh.AnchorID{1}
 	for _, x := range []struct {
 		what, reason string

@@ -15,7 +15,7 @@ import (
 	"github.com/aweigh/aweigh/scope"
 )
 
-// Node is what the API needs of a node as a whole; *node.Node is one.
+// Node is the part of a whole node that the API needs; *node.Node is one.
 type Node interface {
 	Routes
 	Acting
@@ -28,7 +28,7 @@ type Node interface {
 	Backup(give func([]node.BackupFile) error) error
 }
 
-// Routes is what the API asks about keys and motions: *node.Node finds their scope, *node.Replica asks its own.
+// Routes answers requests about keys and motions: *node.Node finds their scope, *node.Replica asks its own.
 type Routes interface {
 	Names
 	Deciding
@@ -65,7 +65,8 @@ var (
 const (
 	// maxRequest bounds a request, in bytes; it leaves room for the largest mutation.
 	maxRequest = 4 << 20
-	// minCompress is the size from which answers are compressed for those who ask.
+	// minCompress is the size from which answers are compressed for clients that
+	// ask for it.
 	minCompress = 64 << 10
 )
 
@@ -99,7 +100,7 @@ type service struct {
 	id      []byte // network
 	scope   aweigh.ScopeID
 	names   map[aweigh.Hash]string // of the anchors and their nodes, as authors
-	reading chan struct{}          // holds a token while somebody reads the whole box
+	reading chan struct{}          // holds a token while a request reads the whole box
 }
 
 func newService(n Node, route Routes, at Part) *service {
@@ -137,8 +138,8 @@ func (s *service) named(h *aweighv1.Header) *aweighv1.Header {
 const hearWithin = 2 * time.Second
 
 // hear waits until the node's state is as new as a quorum's, if that is wanted. It is false
-// where none answered in time: the node then answers alone, as people need its answer to
-// find out why. Of the time that the caller has, half is left for that.
+// if no quorum answered in time: the node then answers alone, so that an operator can find
+// the reason. Half of the caller's time is left for that.
 func (s *service) hear(ctx context.Context, wanted bool) bool {
 	if !wanted {
 		return false
@@ -154,7 +155,7 @@ func (s *service) hear(ctx context.Context, wanted bool) bool {
 }
 
 // margin is how much earlier than its caller this side gives up, so that the
-// caller hears why.
+// caller gets the reason.
 const margin = 100 * time.Millisecond
 
 // patient is ctx with the margin taken off its deadline.

@@ -59,8 +59,8 @@ func (h *readiness) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	of.ServeHTTP(w, r)
 }
 
-// fresh is for how long one look serves all who ask, so that asking often costs
-// the node nothing.
+// fresh is for how long one look serves all requests, so that frequent requests
+// cost the node nothing.
 const fresh = 100 * time.Millisecond
 
 // probe serves checks as etcd and Kubernetes do: "ok", or a line for each check
@@ -69,7 +69,7 @@ type probe struct {
 	name string
 	ask  func(context.Context) []node.Check
 
-	mu     sync.Mutex // held while one asks; the others wait for what it learns
+	mu     sync.Mutex // held while one request asks; the others wait for its result
 	at     time.Time
 	checks []node.Check
 }
@@ -108,8 +108,8 @@ func (p *probe) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write([]byte(body.String()))
 }
 
-// look is what the checks say, not older than fresh. It asks for everyone who
-// waits, so one who gives up must not end it.
+// look returns the results of the checks, not older than fresh. It asks for all
+// waiting requests, so a request that gives up must not end it.
 func (p *probe) look() []node.Check {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -119,8 +119,8 @@ func (p *probe) look() []node.Check {
 	return p.checks
 }
 
-// ListenHealth opens an address that shows metrics, and whether the node is well,
-// to whoever reaches it, and takes no orders.
+// ListenHealth opens an address that shows metrics and the node's health to every
+// client that reaches it, and accepts no other requests.
 func ListenHealth(address string, n Node, metrics http.Handler) (*Server, error) {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", metrics)

@@ -11,7 +11,7 @@ import (
 	"github.com/aweigh/aweigh/scope"
 )
 
-// txn proposes a transaction and tells what became of it. A repetition of a
+// txn proposes a transaction and returns the outcome. A repetition of a
 // request that is final already is answered from the record, which keeps no
 // responses.
 func (s *service) txn(ctx context.Context, t scope.Txn, once *aweighv1.Once) (machine.Receipt, error) {

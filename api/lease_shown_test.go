@@ -8,7 +8,7 @@ import (
 	"github.com/aweigh/aweigh/scope"
 )
 
-// TestMotionsTellOfLeases: lease, TTL and keeper of a put reach those who ask for its motion.
+// TestMotionsTellOfLeases: the answer about a put's motion has lease, TTL and keeper.
 func TestMotionsTellOfLeases(t *testing.T) {
 	keeper := aweigh.Sum([]byte("keeper"))
 	m := node.Motion{Opening: &scope.Motion{}, Changes: []node.MotionChange{{

@@ -12,8 +12,8 @@ import (
 	"github.com/aweigh/aweigh/api/aweigh/v1/aweighv1connect"
 )
 
-// Limits of one server. They keep clients that are broken or hostile from
-// taking what others need; who may connect at all is not decided here.
+// Limits of one server. They keep broken or hostile clients from taking what
+// others need; access to the port is not decided here.
 const (
 	maxWatches = 1024      // watches at once: each final block wakes all of them
 	maxCalls   = 4096      // other requests at once
@@ -29,11 +29,11 @@ var (
 	errBodies  = errors.New("api: the requests in progress are too large together; try again later")
 )
 
-// limits are what is in progress on a server.
+// limits count the work in progress on a server.
 type limits struct{ watches, calls, bodies atomic.Int64 }
 
 // enter takes the place of a call on an upgraded connection, and of the largest
-// body that it may have. Whatever it says, leave follows.
+// body that it may have. leave follows it, also after an error.
 func (l *limits) enter() error {
 	switch calls, bodies := l.calls.Add(1), l.bodies.Add(MaxUpgraded); {
 	case calls > maxCalls:
@@ -63,7 +63,7 @@ func (l *limits) limited(h http.Handler) http.Handler {
 		defer func() { l.bodies.Add(-body.taken) }()
 		if r.Body == http.NoBody {
 			busy(r)
-		} else { // also where nobody reads it
+		} else { // also if no handler reads it
 			_ = control.SetReadDeadline(time.Now().Add(bodyTime))
 			r.Body = body
 		}
@@ -105,8 +105,8 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// timedWriter gives up on a client that does not take what is written. The
-// deadline holds during a write only: between two, a watch may wait for days.
+// timedWriter gives up on a client that does not read. The deadline holds
+// during a write only: between two, a watch may wait for days.
 type timedWriter struct {
 	http.ResponseWriter
 	control *http.ResponseController

@@ -48,7 +48,7 @@ func (s *service) History(ctx context.Context, req *connect.Request[aweighv1.His
 	return connect.NewResponse(&aweighv1.HistoryResponse{Header: s.read(head, true), More: more, Entries: s.entries(deeds)}), nil
 }
 
-// entries are the deeds with the names of those who did them.
+// entries are the deeds with the names of their authors.
 func (s *service) entries(deeds []node.LineageEntry) (out []*aweighv1.Entry) {
 	names := s.people()
 	for i := range deeds {

@@ -21,7 +21,7 @@ import (
 	"github.com/aweigh/aweigh/votes/box"
 )
 
-// Deciding is what the API needs of a node for motions.
+// Deciding is the part of a node that the API needs for motions.
 type Deciding interface {
 	Decision(id aweigh.Hash) (*node.Pending, scope.Head, error)
 	Motions(closed bool) ([]node.Motion, scope.Head, error)
@@ -50,7 +50,7 @@ func motionID(b []byte) ([]byte, error) {
 // keys sign decisions.
 func (s *service) people() map[aweigh.Hash]string {
 	names := maps.Clone(s.names)
-	for _, a := range s.at.Overview().Roster.Anchors { // those who joined since
+	for _, a := range s.at.Overview().Roster.Anchors { // anchors that joined since
 		names[machine.AuthorOf(machine.Peer(a.Peer))], names[a.Key.ID()] = a.Name, a.Name
 	}
 	return names
@@ -206,7 +206,8 @@ func (s *service) HandIn(ctx context.Context, req *connect.Request[aweighv1.Hand
 	return connect.NewResponse(out), nil
 }
 
-// contrary tells of a ballot at a place in a bundle that its voter has signed the opposite, too.
+// contrary reports that the voter of a ballot at a place in a bundle has also signed the
+// opposite.
 func (s *service) contrary(place int, b *votes.MotionBallot) *aweighv1.ContraryBallot {
 	out := &aweighv1.ContraryBallot{
 		Ballot: uint64(place), Motion: b.Motion[:], Voter: b.Voter[:], Choice: b.Choice.String(), Before: b.Choice.Other().String(),
@@ -221,8 +222,8 @@ func (s *service) contrary(place int, b *votes.MotionBallot) *aweighv1.ContraryB
 	return out
 }
 
-// unsound reports whether a ballot was refused for what it is, wherever it comes, and
-// not for want of room or because it comes too late.
+// unsound reports whether a ballot was refused for its content, which is invalid
+// anywhere, and not because there is no room or it comes too late.
 func unsound(err error) bool { return refusal.Of(err).Blame() }
 
 // withdrawable reports why a motion cannot be withdrawn through this node, so that it

@@ -14,7 +14,7 @@ import (
 	"github.com/aweigh/aweigh/scope"
 )
 
-// Names is what the API needs of a node to serve names.
+// Names is the part of a node that the API needs to serve names.
 type Names interface {
 	Naming(ctx context.Context, n scope.Naming, once node.Once) (machine.Receipt, error)
 	Object(ctx context.Context, prefix string, limit int, linearizable bool) (node.Object, error)

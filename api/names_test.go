@@ -87,7 +87,7 @@ func TestNamesOverTheAPI(t *testing.T) {
 	}
 }
 
-// TestNamesThatMakeNoSense: each is told why, by a reason for programs.
+// TestNamesThatMakeNoSense: each is refused with a reason for programs.
 func TestNamesThatMakeNoSense(t *testing.T) {
 	w := newWorld(t)
 	uid := w.put(t, "/a", "1").Uid

@@ -9,8 +9,8 @@ import (
 	aweighv1 "github.com/aweigh/aweigh/api/aweigh/v1"
 )
 
-// TestDecisionsAreTakenFromThisMachineOnly: whoever reaches an open API must not
-// govern with the anchor's key.
+// TestDecisionsAreTakenFromThisMachineOnly: a client that reaches an open API
+// must not govern with the anchor's key.
 func TestDecisionsAreTakenFromThisMachineOnly(t *testing.T) {
 	for caller, may := range map[string]bool{
 		"127.0.0.1:5": true, "127.9.9.9:5": true, "[::1]:5": true, "[::ffff:127.0.0.1]:5": true,

@@ -14,12 +14,12 @@ import (
 )
 
 // ScopeHeader is the header of a request about another scope than the root's: its
-// prefix, or how its identity begins in hex. Requests about keys need none: they go
-// to the scope that decides about them. Prefixes with bytes that are not visible
+// prefix, or the start of its identity in hex. Requests about keys need none: they
+// go to the scope that decides about them. Prefixes with bytes that are not visible
 // ASCII are named by their identities.
 const ScopeHeader = "Aweigh-Scope"
 
-// scoped lets requests that name a scope be handled for it.
+// scoped passes requests that name a scope to the handler of that scope.
 type scoped struct {
 	of    Node
 	root  http.Handler
@@ -35,7 +35,7 @@ func (s *scoped) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if name := r.Header.Get(ScopeHeader); name != "" {
 		p, err := s.of.In(name)
 		if err != nil {
-			_ = s.wrong.Write(w, r, problem(err)) // nobody is left to be told
+			_ = s.wrong.Write(w, r, problem(err)) // no client is left
 			return
 		}
 		h = s.part(p)

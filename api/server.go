@@ -24,12 +24,12 @@ type Server struct {
 	limits   *limits
 }
 
-// ErrOpen is wrapped when an address would let strangers in.
+// ErrOpen is wrapped when other machines could reach an address.
 var ErrOpen = errors.New("api: the address is not a loopback address, and there is no authentication yet: what reaches it can write; --api-open accepts that")
 
 // Listen serves the API of n at an address, host:port with a numeric host or
 // "localhost", and its metrics if there are any. One that is not a loopback address
-// is refused with ErrOpen, unless open says that this is meant.
+// is refused with ErrOpen, unless open confirms that this is meant.
 func Listen(address string, open bool, n Node, metrics http.Handler) (*Server, error) {
 	if err := CheckOpen(address, open); err != nil {
 		return nil, err
@@ -50,7 +50,7 @@ func listenFor(address string, service *service, metrics http.Handler) (*Server,
 	return s, nil
 }
 
-// listen opens an address for whoever reaches it.
+// listen opens an address, for every client that reaches it.
 func listen(address string, h http.Handler) (*Server, error) {
 	l, err := net.Listen("tcp", address)
 	if err != nil {
@@ -66,7 +66,7 @@ func listen(address string, h http.Handler) (*Server, error) {
 		Protocols:         protocols,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 		ReadHeaderTimeout: 10 * time.Second,
-		IdleTimeout:       2 * time.Minute, // answers have none: a watch may last for days
+		IdleTimeout:       2 * time.Minute, // no deadline for answers: a watch may last for days
 		MaxHeaderBytes:    64 << 10,
 		ConnState:         all.note,
 		ConnContext:       all.context,
@@ -151,7 +151,7 @@ func (s *Server) serveCalls() error {
 	return nil
 }
 
-// endCalls lets the calls on upgraded connections finish, for a moment.
+// endCalls waits a moment for the calls on upgraded connections to finish.
 func (s *Server) endCalls() {
 	if s.calls == nil {
 		return

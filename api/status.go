@@ -42,7 +42,7 @@ func (s *service) Status(ctx context.Context, _ *connect.Request[aweighv1.Status
 	out.LostScopes = s.at.LostBelow()
 	if a := s.at.Unseated(); !a.IsZero() {
 		out.Unseated = a[:]
-		out.UnseatedWhy, _ = s.at.Absence(a) // while the state is replaced, nobody can say
+		out.UnseatedWhy, _ = s.at.Absence(a) // unknown while the state is replaced
 	}
 	if o.Head.Height > o.Began {
 		out.EpochAge = uint64(o.Head.Height - o.Began)

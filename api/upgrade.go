@@ -25,8 +25,8 @@ const MaxUpgraded = maxBodies / maxCalls
 const maxUpgrades = 1024
 
 // upgrades are the connections that were upgraded: a handler of requests to
-// upgrade and, for who serves them, a listener. To let new ones wait would let
-// those that do nothing keep everyone out, so the one that has been silent for
+// upgrade and, for the server of their calls, a listener. If new ones had to
+// wait, idle ones could keep all clients out, so the one that is idle for
 // longest is closed instead.
 type upgrades struct {
 	addr net.Addr
@@ -44,8 +44,7 @@ func newUpgrades(most int) *upgrades {
 	}
 }
 
-// upgraded is a connection that gives up on a client that does not take what is
-// written.
+// upgraded is a connection that gives up on a client that does not read.
 type upgraded struct {
 	net.Conn
 	of   *upgrades

@@ -26,7 +26,7 @@ import (
 	"github.com/aweigh/aweigh/scope"
 )
 
-// told is a node that answers as it is told.
+// told is a node with given answers.
 type told struct {
 	Node
 	Part

@@ -12,7 +12,7 @@ import (
 	"github.com/aweigh/aweigh/scope"
 )
 
-// Permitting is what the API needs to tell of users.
+// Permitting is the part of a node that the API needs for users.
 type Permitting interface {
 	Access(ctx context.Context, linearizable bool) (scope.Access, error)
 	Permit(ctx context.Context, a scope.Access, once node.Once) (machine.Receipt, error)
@@ -39,7 +39,8 @@ func (s *service) Users(ctx context.Context, req *connect.Request[aweighv1.Users
 	return connect.NewResponse(out), nil
 }
 
-// access is who may do what, as the root scope has it. What is wanted linearizably is read so if a quorum answers soon.
+// access returns users and roles, as the root scope has them. A linearizable read is one only if a quorum answers
+// soon.
 func (s *service) access(ctx context.Context, linearizable bool) (a scope.Access, heard bool, err error) {
 	if linearizable {
 		soon, cancel := context.WithTimeout(ctx, hearWithin)
@@ -52,8 +53,8 @@ func (s *service) access(ctx context.Context, linearizable bool) (a scope.Access
 	return a, false, err
 }
 
-// DisableUsers implements aweighv1connect.NodeHandler. Users who are not asked for already
-// stay so.
+// DisableUsers implements aweighv1connect.NodeHandler. If users are disabled already,
+// nothing changes.
 func (s *service) DisableUsers(ctx context.Context, req *connect.Request[aweighv1.DisableUsersRequest]) (*connect.Response[aweighv1.DisableUsersResponse], error) {
 	if err := near(req.Peer().Addr); err != nil {
 		return nil, err
@@ -75,7 +76,7 @@ func (s *service) DisableUsers(ctx context.Context, req *connect.Request[aweighv
 			return nil, problem(err)
 		}
 		if why := scope.Failure(r.Reason); errors.Is(why, scope.ErrAccessChanged) && ctx.Err() == nil {
-			req.Msg.Once = nil // what is asked for now is another change
+			req.Msg.Once = nil // this request is another change
 			continue
 		}
 		if err := failure(r); err != nil {

@@ -13,8 +13,8 @@ import (
 )
 
 // Watch implements aweighv1connect.NodeHandler. The first response comes at
-// once and says from where on the stream watches; progress, if asked for,
-// comes with every final block.
+// once and has the revision from which the stream watches; progress, if
+// requested, comes with every final block.
 func (s *service) Watch(ctx context.Context, req *connect.Request[aweighv1.WatchRequest], out *connect.ServerStream[aweighv1.WatchResponse]) error {
 	m := req.Msg
 	if len(m.Key) == 0 {

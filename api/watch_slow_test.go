@@ -17,7 +17,7 @@ import (
 	"github.com/aweigh/aweigh/scope"
 )
 
-// impatient is a node whose one watch delivers until its client takes nothing more, and is late then.
+// impatient is a node whose one watch delivers until its client takes no more, and is late then.
 type impatient struct {
 	told
 	ended chan time.Duration // how long deliver went on
@@ -38,7 +38,8 @@ func (n impatient) Watch(_ context.Context, _, _ []byte, _ int64, deliver func(n
 	}
 }
 
-// TestLateWatchesEnd: the write that a watch of a client hangs in ends when others wait for what it holds.
+// TestLateWatchesEnd: a watch's hanging write to its client ends when others wait for the resources that
+// the watch holds.
 func TestLateWatchesEnd(t *testing.T) {
 	n := impatient{ended: make(chan time.Duration, 1)}
 	s, _ := serve(t, n)

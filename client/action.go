@@ -9,21 +9,21 @@ import (
 	"github.com/aweigh/aweigh/api/aweigh/v1/aweighv1connect"
 )
 
-// Act carries out a verb on what a key names. A Once that is missing, or incomplete, is
-// filled in. The error wraps ErrDenied where a scope's policy does not let the node do it.
+// Act carries out a verb on the object of a key. A missing or incomplete Once is filled
+// in. The error wraps ErrDenied if a scope's policy does not allow the node to do it.
 func (c *Client) Act(ctx context.Context, req *aweighv1.ActRequest) (*aweighv1.ActResponse, error) {
 	fresh := fill(&req.Once)
 	return write(ctx, c, aweighv1connect.NodeClient.Act, req, req.Once, fresh)
 }
 
-// Judge reports what scopes would say to a verb.
+// Judge reports whether scopes would allow a verb.
 func (c *Client) Judge(ctx context.Context, req *aweighv1.JudgeRequest) (*aweighv1.JudgeResponse, error) {
 	return read(ctx, c, aweighv1connect.NodeClient.Judge, req)
 }
 
 // Signals gives each the signals to a key or a range of keys, and first a response that
-// says that it watches, until each fails or ctx ends. When the node goes away the error
-// wraps ErrUnreachable: what was signalled meanwhile, nobody knows.
+// confirms the watch, until each fails or ctx ends. When the node goes away the error
+// wraps ErrUnreachable: signals sent meanwhile are lost.
 func (c *Client) Signals(ctx context.Context, req *aweighv1.SignalsRequest, each func(*aweighv1.SignalsResponse) error) (err error) {
 	c.order(ctx, func(e *endpoint) bool {
 		begun := false

@@ -19,7 +19,7 @@ type Checkpoint struct {
 	Epoch       *scope.Epoch   // of the block that the checkpoint names
 	Handovers   int            // that lead to it
 	Cosigned    []votes.Cosignature
-	Weight      uint64 // of those who cosigned
+	Weight      uint64 // of the anchors that cosigned
 	Consistency lineage.Consistency
 }
 

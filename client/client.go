@@ -1,16 +1,15 @@
-// Package client speaks the API of Aweigh nodes (api/aweigh/v1).
+// Package client calls the API of Aweigh nodes (api/aweigh/v1).
 //
-// A Client knows one or more nodes of one network. Reads go to any of them; a
-// node that cannot be reached, or does not answer a probe, is passed over. Writes carry a nonce, and a write
-// whose outcome is unknown is only ever repeated at the node that may have
-// taken it, with the same nonce, so that it applies at most once.
+// A Client knows one or more nodes of one network. Reads go to any of them; a node that cannot be reached,
+// or does not answer a probe, is skipped. Writes carry a nonce, and a write whose outcome is unknown is only
+// ever repeated at the node that may have taken it, with the same nonce, so that it applies at most once.
 //
 //	c, err := client.Dial("127.0.0.1:7177")
 //	_, err = c.Put(ctx, &aweighv1.PutRequest{Key: []byte("/greeting"), Value: []byte("hello")})
 //	kv, err := c.Get(ctx, []byte("/greeting"))
 //
 // Reads and writes of keys go over connections that are upgraded to gRPC where the
-// node and what lies in between let them, and by Connect where not.
+// node and the proxies in between allow that, and by Connect where not.
 //
 // Errors wrap one of the errors of this package, to be found with errors.Is.
 package client

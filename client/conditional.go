@@ -13,7 +13,7 @@ var ErrCondition = errors.New("client: the condition did not hold; nothing was c
 
 // PutIf sets one key if it was last changed in the revision given, or, for
 // revision 0, if there is no such key. Otherwise the error wraps ErrCondition,
-// and says what is there.
+// and has the present state.
 func (c *Client) PutIf(ctx context.Context, req *aweighv1.PutRequest, revision int64) (*aweighv1.PutResponse, error) {
 	op := &aweighv1.PutRequest{
 		Key: req.Key, Value: req.Value, Lease: req.Lease, PrevKv: req.PrevKv,

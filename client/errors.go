@@ -32,8 +32,8 @@ var (
 	// ErrFailed means that a write was ordered but could not be executed. It
 	// changed nothing and never will.
 	ErrFailed = errors.New("client: the write failed")
-	// ErrDenied means that a scope's policy does not let the caller do that. Nothing was
-	// changed.
+	// ErrDenied means that a scope's policy does not allow the caller to do that.
+	// Nothing was changed.
 	ErrDenied = errors.New("client: denied")
 	// ErrPending means that a write was ordered and waits for approval. See Pending.
 	ErrPending = errors.New("client: it waits for approval")
@@ -46,7 +46,7 @@ var (
 	// ErrExpired means that the time by which a write had to be ordered has passed. This request changed nothing;
 	// one before it with the same nonce may have.
 	ErrExpired = errors.New("client: the request has expired")
-	// ErrNotHeld means that the node does not hold the scope, and cannot pass on what was asked for.
+	// ErrNotHeld means that the node does not hold the scope, and cannot pass the request on.
 	ErrNotHeld = errors.New("client: the node does not hold the scope")
 )
 
@@ -86,7 +86,7 @@ var kinds = map[string]error{
 	"denied": ErrDenied,
 }
 
-// failure is an error of a call, with what the node said of it.
+// failure is an error of a call, with the node's Problem.
 type failure struct {
 	kind    error // one of this package's, or nil
 	text    string

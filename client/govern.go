@@ -10,7 +10,7 @@ import (
 	"github.com/aweigh/aweigh/scope"
 )
 
-// Trust tells the standing of every anchor and what is to be decided.
+// Trust returns the standing of every anchor and the pending decisions.
 func (c *Client) Trust(ctx context.Context) (*aweighv1.TrustResponse, error) {
 	return read(ctx, c, aweighv1connect.NodeClient.Trust, &aweighv1.TrustRequest{Linearizable: true})
 }
@@ -26,10 +26,10 @@ func (c *Client) Explain(ctx context.Context, req *aweighv1.ExplainRequest) (*aw
 	return read(ctx, c, aweighv1connect.NodeClient.Explain, req)
 }
 
-// FollowEpochs verifies all that leads from an epoch, which must be known from a source
-// that is trusted, to the newest one that the node tells of: one certificate for
-// each epoch (P26). each, if not nil, sees them as they come. Errors wrap
-// scope.ErrProof where what the node says does not hold.
+// FollowEpochs verifies the handovers from an epoch, which must be known from a trusted
+// source, to the newest one of the node: one certificate for each epoch (P26). each, if
+// not nil, gets them as they come. Errors wrap scope.ErrProof if the node's answer does
+// not verify.
 func (c *Client) FollowEpochs(ctx context.Context, e *scope.Epoch, each func(scope.Handover, *scope.Epoch)) (*scope.Epoch, error) {
 	for {
 		resp, err := read(ctx, c, aweighv1connect.NodeClient.Handovers, &aweighv1.HandoversRequest{After: uint64(e.Start)})

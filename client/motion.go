@@ -14,7 +14,7 @@ import (
 	"github.com/aweigh/aweigh/scope"
 )
 
-// Pending tells of a write that was ordered and waits for approval as a motion. It
+// Pending reports a write that was ordered and waits for approval as a motion. It
 // wraps ErrPending.
 type Pending struct {
 	Motion []byte
@@ -46,8 +46,8 @@ func (c *Client) Motion(ctx context.Context, id []byte) (*aweighv1.MotionRespons
 	return read(ctx, c, aweighv1connect.NodeClient.Motion, &aweighv1.MotionRequest{Id: id, Linearizable: true})
 }
 
-// ExportMotion asks for the proof of a motion, for voters without a network. It is
-// what a node says: call Verify with a network identity that you trust.
+// ExportMotion asks for the proof of a motion, for voters without a network. It
+// comes from a node unverified: call Verify with a network identity that you trust.
 func (c *Client) ExportMotion(ctx context.Context, id []byte) (*scope.MotionProof, error) {
 	resp, err := read(ctx, c, aweighv1connect.NodeClient.ExportMotion, &aweighv1.MotionRequest{Id: id})
 	if err != nil {
@@ -56,9 +56,9 @@ func (c *Client) ExportMotion(ctx context.Context, id []byte) (*scope.MotionProo
 	return scope.DecodeMotionProof(resp.Proof)
 }
 
-// WatchMotion tells each how a motion stands, now and whenever that changes, until
-// it is closed, each fails, or ctx ends. It goes on with another node if one goes
-// away, until none is there for patience.
+// WatchMotion calls each with the state of a motion, now and whenever it changes,
+// until it is closed, each fails, or ctx ends. It continues with another node if
+// one goes away, until no node answers for the time patience.
 func (c *Client) WatchMotion(ctx context.Context, id []byte, each func(*aweighv1.MotionResponse) error) error {
 	for seen := time.Now(); ; {
 		closed, err := false, error(nil)

@@ -13,7 +13,7 @@ func (c *Client) Resolve(ctx context.Context, req *aweighv1.ResolveRequest) (*aw
 	return read(ctx, c, aweighv1connect.NodeClient.Resolve, req)
 }
 
-// Object reports what is known of a UID, or of the only one that begins so.
+// Object returns the record of a UID, or of the only UID that begins so.
 func (c *Client) Object(ctx context.Context, req *aweighv1.ObjectRequest) (*aweighv1.ObjectResponse, error) {
 	return read(ctx, c, aweighv1connect.NodeClient.Object, req)
 }

@@ -25,7 +25,7 @@ func (quick) Put(context.Context, *connect.Request[aweighv1.PutRequest]) (*conne
 	}), nil
 }
 
-// BenchmarkProtocols compares what a small Put costs, both sides together.
+// BenchmarkProtocols compares the cost of a small Put, both sides together.
 func BenchmarkProtocols(b *testing.B) {
 	h2 := new(http.Protocols)
 	h2.SetUnencryptedHTTP2(true)

@@ -38,8 +38,8 @@ func (c *Client) History(ctx context.Context, req *aweighv1.HistoryRequest) (*aw
 	return read(ctx, c, aweighv1connect.NodeClient.History, req)
 }
 
-// Prove asks for the proof of a key's newest change. The proof is what a node
-// says: call its Verify with a network identity that you trust.
+// Prove asks for the proof of a key's newest change. The proof comes from a
+// node unverified: call its Verify with a network identity that you trust.
 func (c *Client) Prove(ctx context.Context, key []byte) (*scope.KeyProof, error) {
 	resp, err := read(ctx, c, aweighv1connect.NodeClient.Prove, &aweighv1.ProveRequest{Key: key})
 	if err != nil {
@@ -49,9 +49,9 @@ func (c *Client) Prove(ctx context.Context, key []byte) (*scope.KeyProof, error)
 }
 
 // Checkpoint asks for the head of a scope's history; old are the entries of an older
-// head with which it is to be proven consistent, or 0. What it gives is verified: it
-// leads from the network's identity, and all cosignatures are of anchors of the scope, on
-// the text. Errors wrap scope.ErrProof where that does not hold.
+// head with which it is to be proven consistent, or 0. The result is verified: it leads
+// from the network's identity, and all cosignatures are of anchors of the scope, on the
+// text. Errors wrap scope.ErrProof if it does not verify.
 func (c *Client) Checkpoint(ctx context.Context, network aweigh.NetworkID, old int64, cosign bool) (*Checkpoint, error) {
 	resp, err := read(ctx, c, aweighv1connect.NodeClient.Checkpoint, &aweighv1.CheckpointRequest{Old: old, Cosign: cosign})
 	if err != nil {
@@ -60,7 +60,7 @@ func (c *Client) Checkpoint(ctx context.Context, network aweigh.NetworkID, old i
 	return checkpoint(resp, network, old)
 }
 
-// Status reports what a node knows of itself, its scope and its peers.
+// Status returns a node's report about itself, its scope and its peers.
 func (c *Client) Status(ctx context.Context) (*aweighv1.StatusResponse, error) {
 	return read(ctx, c, aweighv1connect.NodeClient.Status, &aweighv1.StatusRequest{})
 }
@@ -71,7 +71,7 @@ func (c *Client) Invite(ctx context.Context) (string, error) {
 	return resp.GetInvite(), err
 }
 
-// Genesis gives the network's genesis, as the node tells it.
+// Genesis returns the network's genesis, as the node has it.
 func (c *Client) Genesis(ctx context.Context) (scope.Genesis, error) {
 	resp, err := read(ctx, c, aweighv1connect.NodeClient.Genesis, &aweighv1.GenesisRequest{})
 	if err != nil {
@@ -88,7 +88,7 @@ func (c *Client) Watch(ctx context.Context, req *aweighv1.WatchRequest, each fun
 	next := req.StartRevision
 	created := false
 	seen := time.Now() // when a node was there last
-	var away error     // why none is there, once one was
+	var away error     // why no node answers, once one did
 	for {
 		var err, stop error
 		c.order(ctx, func(e *endpoint) bool {

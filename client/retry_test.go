@@ -16,7 +16,7 @@ import (
 	"github.com/aweigh/aweigh/api/aweigh/v1/aweighv1connect"
 )
 
-// fake is a node that answers as it is told.
+// fake is a node with given answers.
 type fake struct {
 	aweighv1connect.UnimplementedNodeHandler
 	mu    sync.Mutex
@@ -63,7 +63,7 @@ func (f *fake) serve(t *testing.T) string {
 	return s.Listener.Addr().String()
 }
 
-// closed is an address where nobody listens.
+// closed is an address without a listener.
 func closed(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -87,7 +87,7 @@ func dial(t *testing.T, addresses ...string) *Client {
 func told(code connect.Code, reason string) error {
 	e := connect.NewError(code, errors.New("as told"))
 	problem := &aweighv1.Problem{Reason: reason, Mutation: []byte{1}, ValidUntilNs: 5}
-	if reason == "stopped" { // it says no more
+	if reason == "stopped" { // it sends no more
 		problem = &aweighv1.Problem{Reason: reason}
 	}
 	d, err := connect.NewErrorDetail(problem)

@@ -13,8 +13,8 @@ import (
 // scopeHeader is api.ScopeHeader.
 const scopeHeader = "Aweigh-Scope"
 
-// In is a client of one scope of the network, by its prefix, or by how its identity
-// begins, in hex: who decides there, by which rules, and what is to be decided.
+// In is a client of one scope of the network, by its prefix, or the start of its
+// identity in hex: for requests about its anchors, its rules and its decisions.
 // Requests about keys need no such client: they go to the scope that decides about
 // them. It shares its connections with c and is closed with it; "" gives c itself.
 func (c *Client) In(scope string) *Client {
@@ -58,7 +58,7 @@ func (inScope) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.S
 	return next
 }
 
-// Namespace is Scopes with what the answer stands for: that of a quorum of the root scope, or of one node if none
+// Namespace is Scopes with the source of the answer: a quorum of the root scope, or one node if no quorum
 // answers.
 func (c *Client) Namespace(ctx context.Context) (*aweighv1.ScopesResponse, error) {
 	return read(ctx, c, aweighv1connect.NodeClient.Scopes, &aweighv1.ScopesRequest{Linearizable: true})

@@ -22,7 +22,7 @@ import (
 	"github.com/aweigh/aweigh/api/aweigh/v1/aweighv1connect"
 )
 
-// What an upgraded connection of a node takes: see api.Upgrade.
+// The limits of an upgraded connection of a node: see api.Upgrade.
 const (
 	upgradeTo   = "aweigh-grpc"
 	upgradePath = "/aweigh.v1.Node"
@@ -31,9 +31,9 @@ const (
 )
 
 // upgraded calls the methods of keys over a connection that is upgraded to gRPC,
-// which costs both sides half, and all else by Connect: also what is large or may
-// take long, and whatever could not be sent, as where something between here
-// and the node does not upgrade connections.
+// which costs both sides half, and all other methods by Connect: also requests
+// that are large or may take long, and those that could not be sent, as where a
+// proxy on the way does not upgrade connections.
 type upgraded struct {
 	aweighv1connect.NodeClient
 	conn *grpc.ClientConn

@@ -7,12 +7,12 @@ import (
 	"github.com/aweigh/aweigh/api/aweigh/v1/aweighv1connect"
 )
 
-// Users tells who may do what at the port of etcd's API.
+// Users returns users and roles at the port of etcd's API.
 func (c *Client) Users(ctx context.Context) (*aweighv1.UsersResponse, error) {
 	return read(ctx, c, aweighv1connect.NodeClient.Users, &aweighv1.UsersRequest{Linearizable: true})
 }
 
-// DisableUsers lets everybody in there again. The node must be on this machine.
+// DisableUsers allows every client there again. The node must be on this machine.
 func (c *Client) DisableUsers(ctx context.Context, once *aweighv1.Once) (*aweighv1.DisableUsersResponse, error) {
 	req := &aweighv1.DisableUsersRequest{Once: once}
 	fresh := fill(&req.Once)

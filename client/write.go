@@ -11,7 +11,7 @@ import (
 	"github.com/aweigh/aweigh/api/aweigh/v1/aweighv1connect"
 )
 
-// validity is how long a write may wait for a quorum unless its Once says.
+// validity is how long a write may wait for a quorum unless its Once sets it.
 const validity = time.Minute
 
 // The pause before a write is repeated, which doubles from one to the other.
@@ -22,7 +22,7 @@ const (
 	busyTries = 6
 )
 
-// NewOnce fills in what is empty: a random nonce, and a minute to become final.
+// NewOnce fills in empty fields: a random nonce, and a minute to become final.
 func NewOnce(o *aweighv1.Once) *aweighv1.Once {
 	once := &aweighv1.Once{Nonce: o.GetNonce(), ValidUntilNs: o.GetValidUntilNs(), Justification: o.GetJustification()}
 	if len(once.Nonce) == 0 {
@@ -35,15 +35,16 @@ func NewOnce(o *aweighv1.Once) *aweighv1.Once {
 	return once
 }
 
-// fill fills in what is empty. The request is fresh if its nonce was drawn here: no node has seen it.
+// fill fills in empty fields. The request is fresh if its nonce was drawn here: no node has seen it.
 func fill(o **aweighv1.Once) (fresh bool) {
 	fresh = len((*o).GetNonce()) == 0
 	*o = NewOnce(*o)
 	return fresh
 }
 
-// redate lets a fresh request that was refused, as its time is over by that of the scope but not by this clock, last as
-// long from there as it was to last from now. A scope's time can be ahead of all clocks for a while.
+// redate renews a fresh request that was refused because its time is over by that of the scope but not by this clock:
+// it lasts as long from the scope's time as it was to last from now. A scope's time can be ahead of all clocks for a
+// while.
 func redate(err error, once *aweighv1.Once) bool {
 	var f *failure
 	if !errors.As(err, &f) || f.problem == nil || f.problem.Reason != "expired" || f.problem.ValidUntilNs < once.ValidUntilNs {
@@ -109,7 +110,7 @@ func undecided(err error, once *aweighv1.Once, taker *endpoint) error {
 	var f *failure
 	if errors.As(err, &f) && f.problem != nil {
 		u.Mutation = f.problem.Mutation
-		if at := f.problem.ValidUntilNs; at != 0 { // a node that stops does not say
+		if at := f.problem.ValidUntilNs; at != 0 { // a node that stops does not send it
 			u.ValidUntil = time.Unix(0, at)
 		}
 	}
@@ -139,9 +140,9 @@ func (c *Client) Delete(ctx context.Context, req *aweighv1.DeleteRequest) (*awei
 	return write(ctx, c, aweighv1connect.NodeClient.Delete, req, req.Once, fresh)
 }
 
-// Txn compares and changes several keys, all or none. A Once that is missing,
-// or incomplete, is filled in. Where a request had to be repeated after it had
-// become final, the answer holds no responses.
+// Txn compares and changes several keys, all or none. A missing or incomplete
+// Once is filled in. If a request had to be repeated after it had become final,
+// the answer holds no responses.
 func (c *Client) Txn(ctx context.Context, req *aweighv1.TxnRequest) (*aweighv1.TxnResponse, error) {
 	fresh := fill(&req.Once)
 	return write(ctx, c, aweighv1connect.NodeClient.Txn, req, req.Once, fresh)

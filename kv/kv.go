@@ -1,8 +1,8 @@
-// Package kv is the vocabulary in which the pure packages speak of storage:
-// reads of ordered byte keys as an interface, writes as values.
+// Package kv is the vocabulary of the pure packages for storage: reads of
+// ordered byte keys as an interface, writes as values.
 //
-// The machines below package node never write. They return Ops, and whoever
-// drives them makes the Ops durable. Reading inside a step is allowed, because
+// The machines below package node never write. They return Ops, and their
+// driver makes the Ops durable. Reading inside a step is allowed, because
 // it is deterministic: a Reader shows the same pairs to every caller until its
 // owner applies further Ops.
 package kv
@@ -21,9 +21,9 @@ func Set(key, value []byte) Op { return Op{Key: key, Value: value} }
 // Del is the Op that removes key; removing an absent key is not an error.
 func Del(key []byte) Op { return Op{Key: key, Delete: true} }
 
-// Reader reads an ordered set of byte keys. What it returns belongs to the
-// caller and stays valid, but must not be changed. An error means that the
-// storage itself failed (never "not found"), and whoever gets one must stop.
+// Reader reads an ordered set of byte keys. Its results belong to the caller
+// and stay valid, but must not be changed. An error means that the storage
+// itself failed (never "not found"), and a caller that gets one must stop.
 type Reader interface {
 	// Get returns the value of key, and whether there is one.
 	Get(key []byte) (value []byte, ok bool, err error)

@@ -11,7 +11,7 @@ import (
 // The zero value is not ready; use NewOverlay. Not safe for concurrent writing.
 type Overlay struct {
 	base Reader
-	ops  *btree.BTreeG[Op] // nil while there are none
+	ops  *btree.BTreeG[Op] // nil while there are no ops
 	log  []Op
 }
 

@@ -21,7 +21,7 @@ type Checkpoint struct {
 // ErrCheckpoint is wrapped by errors about text that is no checkpoint.
 var ErrCheckpoint = errors.New("lineage: not a checkpoint")
 
-// Text is what is signed: the body of a note, which ends with a line end.
+// Text is the signed text: the body of a note, which ends with a line end.
 func (c Checkpoint) Text() string {
 	lines := append([]string{c.Origin, strconv.FormatInt(c.Head.Size, 10), base64.StdEncoding.EncodeToString(c.Head.Root[:])}, c.More...)
 	return strings.Join(lines, "\n") + "\n"

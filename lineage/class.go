@@ -10,7 +10,7 @@ const (
 	Insert     Class = iota + 1 // an object came to be
 	Update                      // its content changed
 	Delete                      // its last alias went; history stays
-	Claim                       // somebody asserted ownership or authority
+	Claim                       // the author asserted ownership or authority
 	AliasBind                   // a further name for an object
 	AliasMove                   // a name took another's place
 	Policy                      // the scope's policy changed
@@ -47,7 +47,7 @@ var classNames = [...]string{
 // Valid reports whether c is one of the classes.
 func (c Class) Valid() bool { return int(c) < len(classNames) && classNames[c] != "" }
 
-// Shows reports whether an entry of the class tells of new content under its key:
+// Shows reports whether an entry of the class records new content under its key:
 // Posterior is the digest of it.
 func (c Class) Shows() bool {
 	switch c {
@@ -57,8 +57,8 @@ func (c Class) Shows() bool {
 	return false
 }
 
-// Clears reports whether an entry of the class tells that its key names nothing
-// any more: Prior is the digest of what it named.
+// Clears reports whether after an entry of the class its key names nothing any
+// more: Prior is the digest of the object that it named.
 func (c Class) Clears() bool { return c == Delete || c == AliasUnbind || c == HandedOver }
 
 // String is the class in lower case, words joined by hyphens.

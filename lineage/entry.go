@@ -14,9 +14,9 @@ import (
 // ErrEntry is wrapped by errors about an entry that no log can hold.
 var ErrEntry = errors.New("lineage: bad entry")
 
-// Entry is what one operation of one final mutation did to one object. It names
-// the scope it happened in, but nothing in it ties the object to that scope:
-// the UID stays what it is wherever the object goes next.
+// Entry is the effect of one operation of one final mutation on one object. It
+// names its scope, but does not tie the object to that scope: the UID stays the
+// same wherever the object moves.
 type Entry struct {
 	_             struct{} `cbor:",toarray"`
 	Scope         aweigh.ScopeID
@@ -29,7 +29,7 @@ type Entry struct {
 	Object        aweigh.UID  // zero if the entry concerns no object
 	Prev          int64       // position in this log of the object's previous entry, plus one; 0 is none
 	Revision      int64       // of the key space after the operation
-	Prior         aweigh.Hash // digest of the object before; zero if it was not there; of a fork, of what it was forked from
+	Prior         aweigh.Hash // digest of the object before; zero if there was none; of a fork, of its origin
 	Posterior     aweigh.Hash // digest of the object after; zero if it is gone
 	Policy        aweigh.Hash // policy that was in force
 	Roster        aweigh.Hash // roster that decided

@@ -19,8 +19,8 @@ import (
 const MaxSize = 1 << 48
 
 var (
-	// ErrCorrupt means that the store lacks what the log wrote, or shows
-	// something else. It is this node's own fault: stop.
+	// ErrCorrupt means that the store lacks records of the log, or returns
+	// others. It is this node's own fault: stop.
 	ErrCorrupt = refusal.New(refusal.Internal, "lineage: the store does not hold the log it should")
 
 	// ErrRange means that the caller asked for entries that the log does not have.
@@ -35,17 +35,17 @@ type Head struct {
 	Root aweigh.Hash // RFC 6962, section 2.1; SHA-256 of nothing for size 0
 }
 
-// Log is one scope's Merkle log. Entries are appended by the block, and what is
-// appended together is stored together, in runs. In the store, under the log's
-// prefix, stand
+// Log is one scope's Merkle log. Entries are appended by the block, and entries
+// appended together are stored together, in runs. The store holds under the
+// log's prefix
 //
 //	'e' index(8, big endian)   a run of entries, of which this is the last one's index
 //	'h' index(8, big endian)   a run of hashes, with the last one's index of package tlog
 //
 // Append and Root work from the frontier, the roots of the at most log₂ n
 // perfect subtrees that the log falls into, which is read once and then kept:
-// appends can follow one another before their ops reach the store. Entry,
-// Chain and the proofs read the store and see what has reached it.
+// appends can follow one another before their ops reach the store. Entry, Chain
+// and the proofs read the store and see the ops that have reached it.
 // Not safe for concurrent use.
 type Log struct {
 	r        kv.Reader

@@ -227,8 +227,8 @@ func TestClassesHaveDistinctNames(t *testing.T) {
 	}
 }
 
-// once checks what every decoder must do: refuse with its own error, or accept
-// only what it would write itself.
+// once checks every decoder's duty: to refuse with its own error, or to accept
+// only the encoding that it would write itself.
 func once[T interface{ Encode() []byte }](t *testing.T, data []byte, decode func([]byte) (T, error), refuse error) {
 	v, err := decode(data)
 	switch {

@@ -9,9 +9,9 @@ import (
 )
 
 // A process that dies without closing its connections is noticed by TCP at
-// once, if its machine lives, but by QUIC only after half a minute, and by
-// nothing at all for long if the machine or the cable went. Members are asked
-// for a sign of life and redialled, so that node.Replica.Reach soon reports an anchor that is away.
+// once, if its machine lives, but by QUIC only after half a minute, and for a long
+// time by neither if the machine or the cable failed. This host asks members for a
+// sign of life and redials, so that node.Replica.Reach soon reports an anchor that is away.
 const (
 	aliveEvery  = 3 * time.Second
 	aliveWithin = 5 * time.Second

@@ -9,9 +9,9 @@ import (
 	"github.com/aweigh/aweigh/internal/testwait"
 )
 
-// TestSilentMemberIsLetGo: a member whose host gives no sign of life is
+// TestSilentMemberIsDisconnected: a member whose host gives no sign of life is
 // disconnected, and one that answers is kept.
-func TestSilentMemberIsLetGo(t *testing.T) {
+func TestSilentMemberIsDisconnected(t *testing.T) {
 	a, b := start(t, nil), start(t, nil)
 	join(t, a, b)
 	a.checkAlive(b.ID())

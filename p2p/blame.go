@@ -68,8 +68,8 @@ func (b *blames) add(id peer.ID, member bool, now time.Time) (block time.Duratio
 	return block
 }
 
-// make keeps a record, and forgets old ones, or any if all are new: whoever has
-// many identities gets little from one.
+// make keeps a record, and forgets old ones, or any if all are new: a peer with
+// many identities gains little from one.
 func (b *blames) make(id peer.ID, r *offender, now time.Time) {
 	if len(b.peers) >= maxBlames {
 		for other, x := range b.peers {
@@ -92,7 +92,7 @@ func (b *blames) of(id peer.ID) float64 {
 	return r.faded(time.Now())
 }
 
-// faded is what is left of the points.
+// faded is the number of points left.
 func (r *offender) faded(now time.Time) float64 {
 	return max(0, r.points-r.forgets*now.Sub(r.last).Seconds())
 }

@@ -24,10 +24,10 @@ const (
 )
 
 // book remembers the addresses of peers that have proven to be of this network,
-// and of members by hearsay, since those belong to it whoever says so: two
-// members that never ran at the same time as a third still find each other.
-// It keeps each peer's own signed record (libp2p RFC 0003), so that it can be
-// passed on without anyone having to trust who passes it.
+// and of members that other peers report: members belong to it in any case. So
+// two members find each other through a third, even if they never ran at the
+// same time. It keeps each peer's own signed record (libp2p RFC 0003), so that
+// a receiver need not trust the peer that passes it on.
 type book struct {
 	h    *Host
 	news chan struct{} // holds a token when a peer came up
@@ -57,7 +57,7 @@ func (b *book) wake() {
 	}
 }
 
-// record remembers what a peer has said about itself; nil is nothing.
+// record remembers a peer's own record; nil has no effect.
 func (b *book) record(id peer.ID, sealed *record.Envelope) {
 	if sealed == nil {
 		return
@@ -124,7 +124,7 @@ func (b *book) pick(wanted []peer.ID, limit int) []peerRecord {
 			picked = append(picked, peerRecord{ID: []byte(id), Sealed: e.sealed})
 		}
 	}
-	for id, e := range b.known { // map order: everyone gets a different sample
+	for id, e := range b.known { // map order: each peer gets a different sample
 		if len(picked) >= limit {
 			break
 		}

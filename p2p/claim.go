@@ -159,7 +159,7 @@ func (h *Host) early(id peer.ID, c *claim, s network.Stream) *remote {
 	return h.peers.await(id, s)
 }
 
-// take takes a token, and returns what gives it back; nil if there is none.
+// take takes a token, and returns the function that gives it back; nil if there is none.
 func take(tokens chan struct{}) (done func()) {
 	select {
 	case tokens <- struct{}{}:

@@ -15,7 +15,7 @@ import (
 	"github.com/aweigh/aweigh"
 )
 
-// Config says who a host is, whom it seeks and what it may spend. Key and
+// Config holds a host's identity, its peers and its budgets. Key and
 // Network are required; every other zero value means the default given.
 type Config struct {
 	Key     crypto.PrivKey   // the host's identity, Ed25519
@@ -26,15 +26,15 @@ type Config struct {
 	Listen   []string // multiaddrs; every IPv4 interface, TCP and QUIC, any port
 	Announce []string // multiaddrs told to peers instead of those listened on, for hosts behind NAT
 
-	Relay  bool            // carry connections to peers of this network that nobody can dial
-	Relays []peer.AddrInfo // hosts with Relay through which others reach this one, which nobody can dial
+	Relay  bool            // carry connections to peers of this network that cannot be dialled
+	Relays []peer.AddrInfo // hosts with Relay through which others reach this one, which cannot be dialled
 
 	Bootstrap []peer.AddrInfo // dialled while fewer than Target peers are connected
 	Members   []peer.ID       // see Host.SetMembers
 	Target    int             // peers to find through peer exchange; 16
 	Datastore ds.Datastore    // remembers peers' addresses across restarts; nil forgets
 
-	MaxPeers        int // above this, peers that are not members are let go; 256
+	MaxPeers        int // above this, peers that are not members are disconnected; 256
 	PerAddressConns int // connections that one IP address may hold; 128. libp2p's 8 breaks clusters behind NAT
 
 	MaxFrame     int           // bytes of one frame, request or answer; 8 MiB
@@ -60,14 +60,14 @@ type Config struct {
 	Log *slog.Logger // nil is silent
 }
 
-// Handler receives what peers send. A nil function refuses what it would have
-// received. Functions are called concurrently for different peers.
+// Handler receives the messages of peers. A nil function refuses its messages.
+// Functions are called concurrently for different peers.
 type Handler struct {
 	// Frame receives the frames of one peer in order, from one goroutine. It
-	// owns frame. While it blocks, that peer is slowed and nobody else.
+	// owns frame. While it blocks, only that peer is slowed.
 	Frame func(from peer.ID, frame []byte)
 
-	// Request answers a peer. An error's text is told to the peer. ctx ends
+	// Request answers a peer. The peer gets an error's text. ctx ends
 	// when the answer is no longer wanted.
 	Request func(ctx context.Context, from peer.ID, req []byte) ([]byte, error)
 
@@ -93,7 +93,7 @@ type Verdict uint8
 
 const (
 	Accept Verdict = iota // pass it on
-	Ignore                // do not pass it on; nobody is to blame
+	Ignore                // do not pass it on; no peer is to blame
 	Reject                // invalid: the peer that sent it is to blame
 )
 

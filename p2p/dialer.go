@@ -25,8 +25,8 @@ const (
 	maxCandidates = 1024 // peers known by hearsay
 )
 
-// dialer decides whom to dial and when: members always, others while fewer
-// than Target peers are connected.
+// dialer decides which peers to dial and when: members always, others while
+// fewer than Target peers are connected.
 type dialer struct {
 	h      *Host
 	wake   chan struct{}
@@ -41,7 +41,7 @@ type candidate struct {
 	member  bool
 	lasting bool // from Config.Bootstrap: never forgotten
 	dialing bool
-	record  aweigh.Hash   // of the signed record last heard
+	record  aweigh.Hash   // of the last signed record received
 	tries   int           // failures in a row
 	pause   time.Duration // after the last failure
 	next    time.Time     // not to be dialled before
@@ -148,7 +148,7 @@ func (d *dialer) lonely(limit int) []peer.ID {
 	return ids
 }
 
-// connectedness hears that a peer was connected or is not any more. A peer that
+// connectedness is called when a peer was connected or is not any more. A peer that
 // went is dialled again soon, but not by all its peers in the same instant.
 func (d *dialer) connectedness(id peer.ID, up bool) {
 	d.mu.Lock()
@@ -251,7 +251,7 @@ func (d *dialer) dial(id peer.ID) {
 	c.next = time.Now().Add(c.pause/2 + rand.N(c.pause/2+1))
 }
 
-// hasHeard reports whether heard has had this very record.
+// hasHeard reports whether heard was called with this very record.
 func (d *dialer) hasHeard(r peerRecord) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -259,8 +259,8 @@ func (d *dialer) hasHeard(r peerRecord) bool {
 	return c != nil && c.record == aweigh.Sum(r.Sealed)
 }
 
-// heard makes a candidate of a peer known by hearsay, and reports whether there
-// was room. It is not dialled at once: it has likely heard of this host as well.
+// heard makes a candidate of a peer that another peer reported, and returns whether there
+// was room. It is not dialled at once: it has likely learned of this host as well.
 func (d *dialer) heard(id peer.ID, e entry) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

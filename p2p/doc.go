@@ -1,5 +1,5 @@
-// Package p2p moves bytes between the nodes of one network over libp2p. It
-// knows nothing of votes, blocks or scopes; what it carries is opaque.
+// Package p2p moves bytes between the nodes of one network over libp2p. It has
+// no notion of votes, blocks or scopes; its payloads are opaque.
 //
 // There are three ways to carry bytes, and each has its own promise:
 //
@@ -11,7 +11,7 @@
 //   - Gossip spreads a message to every host that has joined its topic. It
 //     loses messages by design; nothing may depend on gossip alone.
 //
-// A host speaks to one network only. Names of protocols and topics are derived
+// A host connects to one network only. Names of protocols and topics are derived
 // from the network's identity, so a peer of another network fails at negotiation
 // and is disconnected. Names are public: a peer proves that it knows the
 // identity before it gets or sends anything else.

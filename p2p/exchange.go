@@ -52,8 +52,8 @@ func (h *Host) answerPeers(_ context.Context, _ peer.ID, req []byte) ([]byte, er
 	return canon.Encode(peersAnswer{Records: h.book.pick(wanted, maxAnswered)}), nil
 }
 
-// exchange asks connected peers, one at a time, whom they know, for as long as
-// peers or members are missing.
+// exchange asks connected peers, one at a time, for the peers that they know,
+// for as long as peers or members are missing.
 func (h *Host) exchange() {
 	pause := askMin
 	for {

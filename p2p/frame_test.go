@@ -63,7 +63,7 @@ func TestBadFramesAreRefused(t *testing.T) {
 // TestClaimedLengthPinsNoMemory is the reason for trustedLength.
 func TestClaimedLengthPinsNoMemory(t *testing.T) {
 	const limit = 8 << 20
-	claim := []byte{0x80, 0x80, 0x80, 0x04} // 8 MiB, none of which follows
+	claim := []byte{0x80, 0x80, 0x80, 0x04} // 8 MiB, of which no byte follows
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	const rounds = 100

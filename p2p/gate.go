@@ -20,7 +20,7 @@ import (
 // identities; blocking is a courtesy to the processor, not a defence.
 const maxBlocked = 4096
 
-// shunAfter is how many peers of one address may be blocked for what they did
+// shunAfter is how many peers of one address may be blocked for their acts
 // within shunMemory, before strangers from there are refused. An address may be
 // that of a whole site behind NAT, so it takes many.
 const (
@@ -52,7 +52,7 @@ func newGate(refusals *atomic.Uint64, member func(peer.ID) bool) *gate {
 	return &gate{refusals: refusals, member: member, until: make(map[peer.ID]time.Time), shunned: make(map[netip.Prefix]shunned)}
 }
 
-// shun notes that a peer from an address was blocked for what it did.
+// shun notes that a peer from an address was blocked for its acts.
 func (g *gate) shun(from ma.Multiaddr) {
 	place, ok := placeOf(from)
 	if !ok {
@@ -156,8 +156,8 @@ func (g *gate) InterceptSecured(dir network.Direction, id peer.ID, c network.Con
 	return g.admit(id)
 }
 
-// binding reports whether only one can have authenticated itself as a peer: an
-// Ed25519 key of small order is everybody's.
+// binding reports whether only the key's owner can authenticate itself as a
+// peer: with an Ed25519 key of small order, any peer can.
 func binding(id peer.ID) bool {
 	key, err := id.ExtractPublicKey()
 	if err != nil || key.Type() != crypto.Ed25519 { // not an Edwards curve: RSA, ECDSA, secp256k1

@@ -10,9 +10,9 @@ import (
 	"github.com/libp2p/go-libp2p/core/peer"
 )
 
-// TestPeersWithEverybodysKeyAreRefused: a handshake proves nothing about a peer whose
+// TestPeersWithSmallOrderKeysAreRefused: a handshake proves nothing about a peer whose
 // key is a point of small order.
-func TestPeersWithEverybodysKeyAreRefused(t *testing.T) {
+func TestPeersWithSmallOrderKeysAreRefused(t *testing.T) {
 	var refused atomic.Uint64
 	g := newGate(&refused, func(peer.ID) bool { return true })
 	for _, digits := range []string{

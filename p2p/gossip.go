@@ -37,7 +37,7 @@ const (
 
 	// seenTime is for how long a message that comes again is a duplicate, even
 	// when it is published here. It must outlast a message's travels, and be
-	// short enough for those who offer the same bytes again after a loss.
+	// short enough for nodes that offer the same bytes again after a loss.
 	seenTime = 10 * time.Second
 )
 
@@ -79,7 +79,7 @@ func newGossip(h *Host) (*gossip, error) {
 	g.pubsub, err = pubsub.NewGossipSub(h.ctx, provenOnly{h.host, h},
 		pubsub.WithLogger(h.cfg.Log),
 		pubsub.WithGossipSubParams(params),
-		pubsub.WithMessageSignaturePolicy(pubsub.StrictNoSign), // what is worth signing is signed inside
+		pubsub.WithMessageSignaturePolicy(pubsub.StrictNoSign), // contents that need a signature have one inside
 		pubsub.WithNoAuthor(),
 		pubsub.WithMessageIdFn(func(m *pb.Message) string {
 			id := sha256.Sum256(m.Data)

@@ -15,7 +15,7 @@ import (
 // listener counts gossip and gives one verdict, save for probes.
 type listener struct {
 	heard, probes atomic.Int64
-	bad           atomic.Int64 // of those heard, the message "bad"
+	bad           atomic.Int64 // of those received, the message "bad"
 	verdict       atomic.Uint32
 }
 
@@ -52,7 +52,7 @@ func chain(t *testing.T, listeners []*listener, topics []Topic) []*Host {
 }
 
 // publish repeats a message, numbered, until ok holds: gossip may drop any one.
-// It repeats seldom, or what it sends would use up the budgets of what follows.
+// It repeats seldom, or its messages would use up the budgets of later ones.
 func publish(t *testing.T, h *Host, topic Topic, text, what string, ok func() bool) {
 	t.Helper()
 	again, n := time.Now(), 0

@@ -32,8 +32,8 @@ func TestStoppableHost(t *testing.T) {
 	_, _ = io.Copy(io.Discard, os.Stdin)
 }
 
-// TestStoppedProcessIsNoticed: a member that stops without a word, as when its
-// machine loses power, is let go within the time that aliveEvery and
+// TestStoppedProcessIsNoticed: a member that stops responding, as when its
+// machine loses power, is disconnected within the time that aliveEvery and
 // aliveWithin allow, over either transport, and found again when it goes on.
 func TestStoppedProcessIsNoticed(t *testing.T) {
 	for name, listen := range map[string]string{"TCP": "/ip4/127.0.0.1/tcp/0", "QUIC": "/ip4/127.0.0.1/udp/0/quic-v1"} {

@@ -93,9 +93,9 @@ func New(cfg Config) (*Host, error) {
 	return h, nil
 }
 
-// newLibp2p builds the libp2p host with every part named: nothing that libp2p
-// would add by default (AutoNAT, address discovery) is wanted in a network whose
-// nodes know their addresses.
+// newLibp2p builds the libp2p host with every part named: the parts that libp2p
+// would add by default (AutoNAT, address discovery) have no use in a network
+// whose nodes know their addresses.
 func newLibp2p(cfg Config, g *gate, announce []ma.Multiaddr, more []libp2p.Option) (host.Host, error) {
 	resources, err := newResources(cfg)
 	if err != nil {
@@ -154,8 +154,8 @@ func (h *Host) Start() error {
 	return nil
 }
 
-// Close stops everything and waits for running handlers to return: whatever
-// they wait for must let go first, or at the same time. A handler must not call it.
+// Close stops everything and waits for running handlers to return: the caller must
+// end what they wait for first, or at the same time. A handler must not call it.
 func (h *Host) Close() error {
 	h.mu.Lock()
 	if h.closing {
@@ -237,7 +237,7 @@ type PeerInfo struct {
 	Addr        string // of the connection
 	Inbound     bool   // the peer dialled this host
 	Member      bool
-	Agent       string // what the peer calls its program
+	Agent       string // the peer's name of its program
 	Since       time.Time
 	QueueFrames int // waiting to be sent
 	QueueBytes  int

@@ -8,11 +8,11 @@ import (
 	"github.com/aweigh/aweigh"
 )
 
-// A network's identity is what gives access to it. Anybody who connects reads the names
-// of a host's protocols, and of the topics of its peers, so these do not tell it: they
-// are derived from it by a hash.
+// A network's identity gives access to the network. Every peer that connects reads the
+// names of a host's protocols, and of the topics of its peers, so these do not reveal
+// it: they are derived from it by a hash.
 
-// Protocols is what the names of a network's protocols and topics begin with.
+// Protocols is the prefix of the names of a network's protocols and topics.
 func Protocols(network aweigh.NetworkID) string {
 	sum := aweigh.Sum([]byte("aweigh/protocols/1"), network[:])
 	return "/aweigh/" + hex.EncodeToString(sum[:8])

@@ -14,8 +14,8 @@ import (
 	"github.com/aweigh/aweigh/internal/testwait"
 )
 
-// TestStrangersLearnNoNetwork: a libp2p host that knows no network's identity connects,
-// reads all that the host tells of itself, and shows what is no proof.
+// TestStrangersLearnNoNetwork: a libp2p host that does not know the network's identity
+// connects, reads all that the host reveals of itself, and sends invalid proofs.
 func TestStrangersLearnNoNetwork(t *testing.T) {
 	h := start(t, nil)
 	stranger, err := libp2p.New(libp2p.NoListenAddrs)
@@ -42,7 +42,7 @@ func TestStrangersLearnNoNetwork(t *testing.T) {
 		}
 		return true
 	})
-	// What shows nothing: what the host showed, which comes back, what others may show, and what was made up.
+	// Invalid proofs: the host's own, sent back, proofs of other peers, and invented ones.
 	for what, shown := range map[string]aweigh.Hash{
 		"zeros":                      {},
 		"what the host shows":        Proof(testNetwork, h.ID(), stranger.ID()),

@@ -78,10 +78,10 @@ func (l *link) send(frame []byte) bool {
 	return true
 }
 
-// lend takes what a frame adds to the memory that all strangers share: whoever
-// reads nothing shall not make this host keep much. Members are not counted, and
-// one that has become a member is counted no more, so what a link owes is kept
-// in the link. Its mutex is held.
+// lend charges a frame to the memory that all strangers share: a peer that does
+// not read must not make this host keep much. Members are not counted, nor is a
+// peer that has become a member, so a link keeps its own debt. Its mutex is
+// held.
 func (l *link) lend(n int) bool {
 	if l.h.dialer.isMember(l.to) {
 		return true
@@ -184,8 +184,8 @@ func (l *link) stream() error {
 	return l.drain(s, broken)
 }
 
-// drain writes queued frames, many at a time, and flushes when none waits
-// or a buffer full of them has gathered.
+// drain writes queued frames, many at a time, and flushes when no frame waits
+// or a buffer is full.
 func (l *link) drain(s network.Stream, broken <-chan error) error {
 	w := bufio.NewWriterSize(deadlineWriter{s, l.h.cfg.WriteTimeout}, ioBuffer)
 	frames, bytes := uint64(0), uint64(0) // in w or written since the last flush

@@ -119,7 +119,7 @@ func TestOneAddressHasALimit(t *testing.T) {
 		hosts = append(hosts, h)
 	}
 	// A host counts a connection as soon as it dialled it; the first counts it
-	// when the peer has said who it is. Only the second is bounded.
+	// when the peer has identified itself. Only the second is bounded.
 	testwait.Until(t, "two are let in and four are turned away", func() bool {
 		failed := 0
 		for _, h := range hosts {

@@ -19,7 +19,7 @@ import (
 const foreignBlock = 30 * time.Second
 
 // secondLook is how long a peer may take to correct its first list of
-// protocols: libp2p sends what it knew a moment ago, which at a host's start
+// protocols: libp2p sends a list that is a moment old, which at a host's start
 // lacks the last ones added, and pushes the rest later.
 const secondLook = time.Second
 
@@ -47,8 +47,8 @@ type remote struct {
 	reading sync.Mutex     // held by its reader, so that frames stay in order
 }
 
-// table holds the connected peers of this network. One goroutine, run by
-// watch, decides who comes and goes, so that the handler hears of it in order.
+// table holds the connected peers of this network. One goroutine, run by watch,
+// decides which peers come and go, so that the handler is called in order.
 type table struct {
 	h        *Host
 	arrivals chan arrival
@@ -171,7 +171,7 @@ func (t *table) follow(e any) {
 // came begins the time that a peer has to prove. A second connection beside the first does not begin it again.
 func (t *table) came(id peer.ID) {
 	if !t.connected(id) {
-		return // the event that says so is on its way
+		return // the event for that is on its way
 	}
 	t.mu.Lock()
 	if t.remotes[id] == nil {
@@ -207,7 +207,7 @@ func (t *table) up(id peer.ID) *remote {
 		return r
 	}
 	if !t.connected(id) {
-		return nil // the event that says so is on its way
+		return nil // the event for that is on its way
 	}
 	h := t.h
 	r := &remote{
@@ -261,8 +261,8 @@ func (t *table) down(id peer.ID) {
 }
 
 // judge closes the connections of a peer that has not proven to be of this
-// network. One that speaks other protocols is refused for a while; one that
-// said nothing may be slow, and may come again.
+// network. A peer with other protocols is refused for a while; a silent one may
+// be slow, and may come again.
 func (t *table) judge(e expiry) {
 	id := e.id
 	since, ok := t.unproven(id)
@@ -299,7 +299,7 @@ func (t *table) unproven(id peer.ID) (since time.Time, ok bool) {
 	return since, !since.IsZero()
 }
 
-// close lets go of every remote, when watch has ended.
+// close releases every remote, when watch has ended.
 func (t *table) close() {
 	for _, r := range t.all() {
 		r.close()

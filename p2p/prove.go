@@ -16,10 +16,10 @@ import (
 	"github.com/aweigh/aweigh"
 )
 
-// Anybody can speak the names of a host's protocols, so they show nothing. When two hosts have connected, each opens
-// a stream of the proof protocol to the other and writes its Proof; the other checks it and answers with its own.
-// Before that a peer is no remote, and gets nothing else: this host opens no other stream to it, and the streams of
-// frames, requests and gossip that the peer opens wait unread. It has Config.Grace.
+// Every peer can copy the names of a host's protocols, so they prove nothing. When two hosts have connected, each
+// opens a stream of the proof protocol to the other and writes its Proof; the other checks it and answers with its
+// own. Before that a peer is no remote, and gets nothing else: this host opens no other stream to it, and the
+// streams of frames, requests and gossip that the peer opens wait unread. It has Config.Grace.
 
 // errProof means that a peer gave an invalid proof.
 var errProof = errors.New("p2p: wrong proof of knowing the network")
@@ -118,8 +118,8 @@ func (h *Host) answerProofOf(s network.Stream) error {
 	return h.giveProof(s)
 }
 
-// mayAsk lets a peer ask for this host's proof, unless it asks too often: it is nil then, and what ends it otherwise.
-// A peer that has proved asks again when it alone saw the connection break.
+// mayAsk allows a peer to ask for this host's proof, unless it asks too often: it returns nil then, and otherwise the
+// function that ends the request. A peer that has proved asks again when it alone saw the connection break.
 func (h *Host) mayAsk(id peer.ID) (done func()) {
 	r, c := h.peers.claim(id)
 	if c == nil {

@@ -24,7 +24,7 @@ import (
 	"github.com/aweigh/aweigh/internal/testwait"
 )
 
-// copycat is a libp2p host that speaks all protocols that a host of the network names to everybody, and knows no more.
+// copycat is a libp2p host with all protocols that a host of the network names publicly, and without the identity.
 type copycat struct {
 	host.Host
 	t      *testing.T
@@ -34,7 +34,7 @@ type copycat struct {
 	told map[protocol.ID][]byte // by the host, by the protocol that the host opened a stream of
 }
 
-// newCopycat connects to a host, copies what the host tells, and tells it that.
+// newCopycat connects to a host, copies its protocols, and announces them to it.
 func newCopycat(t *testing.T, h *Host) *copycat {
 	t.Helper()
 	lp, err := libp2p.New(libp2p.ListenAddrStrings("/ip4/127.0.0.1/tcp/0"))
@@ -62,7 +62,7 @@ func newCopycat(t *testing.T, h *Host) *copycat {
 	return c
 }
 
-// listen keeps what the host sends.
+// listen keeps the bytes that the host sends.
 func (c *copycat) listen(s network.Stream) {
 	defer s.Reset()
 	buf := make([]byte, 4096)
@@ -136,8 +136,8 @@ func lengthened(data []byte) []byte {
 
 const meshsub = "/meshsub/1.1.0"
 
-// TestCopyingNamesIsNoProof: a peer that speaks the names of all protocols, as anybody can who connected once, gets
-// no frame, request, gossip or address and can send none. It is counted, and disconnected in time.
+// TestCopyingNamesIsNoProof: a peer with the names of all protocols, which one connection reveals, gets no frame,
+// request, gossip or address and can send none. It is counted, and disconnected in time.
 func TestCopyingNamesIsNoProof(t *testing.T) {
 	var in inbox
 	var ears listener
@@ -165,7 +165,7 @@ func TestCopyingNamesIsNoProof(t *testing.T) {
 			break
 		}
 		sent = h.Send(c.ID(), []byte("news of a frame")) || sent
-		if time.Now().After(again) { // the honest host hears what is published here
+		if time.Now().After(again) { // the honest host gets what is published here
 			again = time.Now().Add(200 * time.Millisecond)
 			if err := h.Publish("t", fmt.Appendf(nil, "news %d", n)); err != nil {
 				t.Fatal(err)
@@ -239,7 +239,8 @@ func TestFewStreamsWaitForAProof(t *testing.T) {
 	testwait.Until(t, "nothing is kept", h.claimsNothing)
 }
 
-// TestPeersThatProveLaterGetEverything: what a peer sent meanwhile is taken then, and gossip goes both ways.
+// TestPeersThatProveLaterGetEverything: messages that a peer sent meanwhile are taken then, and gossip goes
+// both ways.
 func TestPeersThatProveLaterGetEverything(t *testing.T) {
 	var in inbox
 	var ears listener

@@ -19,7 +19,7 @@ var (
 	ErrBusy = errors.New("p2p: peer is busy")
 )
 
-// The first byte of an answer says what follows.
+// The first byte of an answer is its kind.
 const (
 	answerOK     = 0 // the answer, as a frame
 	answerFailed = 1 // the reason, as a frame of at most maxReason bytes

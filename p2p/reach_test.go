@@ -38,7 +38,7 @@ func newGroup(t *testing.T, n int) *group {
 	return g
 }
 
-// up starts host i on a free port; bootstrap is all that it is told.
+// up starts host i on a free port; bootstrap are the only addresses that it gets.
 func (g *group) up(i int, bootstrap ...peer.AddrInfo) *Host {
 	g.hosts[i] = start(g.t, func(c *Config) {
 		c.Key, c.Datastore, c.Bootstrap = g.keys[i], g.disks[i], bootstrap
@@ -69,8 +69,8 @@ func (g *group) whole(what string, named ...int) {
 	})
 }
 
-// TestMembersThatMoveOneByOneAreFound: everyone restarts on another port, until
-// nobody is where the others were first told.
+// TestMembersThatMoveOneByOneAreFound: all restart on another port, one by one,
+// until none is at its first address.
 func TestMembersThatMoveOneByOneAreFound(t *testing.T) {
 	g := newGroup(t, 4)
 	first := g.up(0).Info()
@@ -85,8 +85,8 @@ func TestMembersThatMoveOneByOneAreFound(t *testing.T) {
 	}
 }
 
-// TestMembersThatMoveTogetherAreFoundThroughOneThatStays: nobody's memory of
-// the others is right, but for one address.
+// TestMembersThatMoveTogetherAreFoundThroughOneThatStays: all remembered
+// addresses are wrong, except one.
 func TestMembersThatMoveTogetherAreFoundThroughOneThatStays(t *testing.T) {
 	g := newGroup(t, 4)
 	first := g.up(0).Info()
@@ -118,7 +118,7 @@ func TestMembersMeetByHearsay(t *testing.T) {
 	testwait.Until(t, "2 hears of 1", func() bool { return len(g.hosts[2].book.addrs(g.ids[1])) > 0 })
 	g.down(0)
 	g.down(2)
-	g.hosts[1] = start(t, func(c *Config) { // it has forgotten everyone, and waits
+	g.hosts[1] = start(t, func(c *Config) { // it has forgotten all peers, and waits
 		c.Key, c.Members = g.keys[1], g.ids[:1]
 		c.Listen = there
 	})
@@ -126,8 +126,8 @@ func TestMembersMeetByHearsay(t *testing.T) {
 	g.whole("2 finds 1 from what it heard", 1, 2)
 }
 
-// TestMembersAreForgottenLast: whoever fills the book with other peers does not
-// make a host forget its members.
+// TestMembersAreForgottenLast: a peer that fills the book with other peers does
+// not make a host forget its members.
 func TestMembersAreForgottenLast(t *testing.T) {
 	key := newKey(t)
 	member, err := peer.IDFromPrivateKey(key)
@@ -183,7 +183,7 @@ func TestHiddenHostsAreReachedThroughARelay(t *testing.T) {
 	testwait.Until(t, "they meet again", func() bool { return connected(a, b) })
 }
 
-// TestRelayServesItsOwnNetworkAlone: nobody else is given a slot.
+// TestRelayServesItsOwnNetworkAlone: other peers get no slot.
 func TestRelayServesItsOwnNetworkAlone(t *testing.T) {
 	relay := start(t, func(c *Config) { c.Relay = true })
 	friend, stranger := start(t, nil), start(t, nil)

@@ -36,7 +36,7 @@ func relayOptions(cfg Config, known func(peer.ID) bool) []libp2p.Option {
 		return options
 	}
 	limits := relay.DefaultResources()
-	limits.Limit = nil // votes need a connection that lasts: the limit is on who and how many
+	limits.Limit = nil // votes need a connection that lasts: the limits are on peers and their number
 	limits.ReservationTTL = slotTime
 	limits.MaxReservations, limits.MaxReservationsPerIP, limits.MaxReservationsPerASN = maxRelayed, maxRelayed, maxRelayed
 	limits.MaxCircuits = maxCircuits
@@ -48,7 +48,7 @@ func relayOptions(cfg Config, known func(peer.ID) bool) []libp2p.Option {
 	))
 }
 
-// ownNetwork lets a relay serve the peers of its network alone. It says whether
+// ownNetwork restricts a relay to the peers of its network. It reports whether
 // a peer has proven to be of it.
 type ownNetwork func(peer.ID) bool
 
@@ -60,8 +60,8 @@ func (known ownNetwork) AllowConnect(from peer.ID, _ ma.Multiaddr, to peer.ID) b
 	return known(from) && known(to)
 }
 
-// refuseCircuits takes no relayed connection where nobody needs one to come in:
-// they carry no address of their own that could be counted.
+// refuseCircuits accepts no relayed connection unless this host can only be reached
+// through relays: they have no address of their own that could be counted.
 func (h *Host) refuseCircuits() {
 	if len(h.cfg.Relays) == 0 {
 		h.host.RemoveStreamHandler(proto.ProtoIDv2Stop)

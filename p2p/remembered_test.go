@@ -9,8 +9,8 @@ import (
 	ma "github.com/multiformats/go-multiaddr"
 )
 
-// TestFewPeersAreRemembered: peers that were heard of, that are kept out, and the addresses of those are as many as their
-// bounds, however many keys a stranger makes.
+// TestFewPeersAreRemembered: reported peers, refused peers and the addresses of those stay within their bounds,
+// however many keys a stranger makes.
 func TestFewPeersAreRemembered(t *testing.T) {
 	h := start(t, nil)
 	for i := range maxCandidates + 100 {

@@ -10,11 +10,10 @@ import (
 )
 
 // Scores of pubsub (GossipSub v1.1) have no merits here, only faults: a message
-// that was rejected, a broken promise, and what a peer is blamed for otherwise.
-// They fade within seconds to minutes. Addresses do not count: sites look alike
-// behind NAT.
+// that was rejected, a broken promise, and other blame. They fade within
+// seconds to minutes. Addresses do not count: sites look alike behind NAT.
 const (
-	gossipFrom   = -20 // below, a peer is told nothing
+	gossipFrom   = -20 // below, a peer gets no gossip
 	publishTo    = -40 // below, it is sent nothing
 	graylistFrom = -80 // below, all that it sends is thrown away unread
 
@@ -32,7 +31,7 @@ const (
 // score is how pubsub judges peers.
 func (g *gossip) score(topics []string) (*pubsub.PeerScoreParams, *pubsub.PeerScoreThresholds) {
 	params := &pubsub.PeerScoreParams{
-		SkipAtomicValidation:      true, // what is not set plays no part
+		SkipAtomicValidation:      true, // unset parameters have no effect
 		Topics:                    make(map[string]*pubsub.TopicScoreParams, len(topics)),
 		AppSpecificScore:          func(id peer.ID) float64 { return g.h.blames.of(id) },
 		AppSpecificWeight:         blamedWeight,
@@ -55,8 +54,8 @@ func (g *gossip) score(topics []string) (*pubsub.PeerScoreParams, *pubsub.PeerSc
 	}
 }
 
-// newPackets limits what is read of one peer's packets: twice what an honest
-// node passes on, as it looks at GossipMessages a second itself.
+// newPackets limits how many of one peer's packets are read: twice as many as
+// an honest node passes on, as it looks at GossipMessages a second itself.
 func newPackets(cfg Config) *rate.Limiter {
 	return rate.NewLimiter(2*rate.Limit(cfg.GossipMessages), 4*cfg.GossipMessages)
 }
@@ -64,8 +63,8 @@ func newPackets(cfg Config) *rate.Limiter {
 // errExcess makes pubsub throw a packet away.
 var errExcess = errors.New("p2p: more gossip than any honest node sends")
 
-// inspect runs before pubsub looks at a packet: what is dropped here is neither
-// hashed nor remembered.
+// inspect runs before pubsub looks at a packet: packets dropped here are
+// neither hashed nor remembered.
 func (g *gossip) inspect(from peer.ID, rpc *pubsub.RPC) error {
 	r := g.h.peers.find(from)
 	c := rpc.GetControl()

@@ -5,10 +5,10 @@ import (
 	"sync/atomic"
 )
 
-// Stats are totals since New, except where a field says "now".
+// Stats are totals since New, except fields with "now".
 type Stats = Tally[uint64]
 
-// Tally lists what a host counts. It exists in two forms: of atomic counters
+// Tally lists a host's counters. It exists in two forms: of atomic counters
 // inside the host, and of plain numbers as Stats.
 type Tally[T any] struct {
 	Peers T // connected now

@@ -27,7 +27,7 @@ func newStrangers(cfg Config) *strangers {
 	}
 }
 
-// rates are what is accepted of a peer.
+// rates are the rates accepted of a peer.
 type rates struct{ messages, bytes *rate.Limiter }
 
 // newRates allows bursts of two seconds, and at least one frame.

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// FuzzFrameStream reads a whole stream of frames: those that are read, written
-// again, are what was read, and what ends it is the end, a cut, or ErrFrame.
+// FuzzFrameStream reads a whole stream of frames: frames that are read and written again
+// give the same bytes, and reading ends with the stream's end, a cut, or ErrFrame.
 func FuzzFrameStream(f *testing.F) {
 	f.Add([]byte("\x03abc\x00\x01x"))
 	f.Add([]byte("\x80\x80\x80\x80"))

@@ -148,7 +148,7 @@ func TestStreamsOfUnprovenPeersHaveARate(t *testing.T) {
 }
 
 // TestEarlyRequestsLeaveRoomForTheProof: a peer whose identity comes late, and that began and gave up many requests
-// meanwhile, is asked for its proof, and what it gave up takes no place.
+// meanwhile, is asked for its proof, and the requests that it gave up take no place.
 func TestEarlyRequestsLeaveRoomForTheProof(t *testing.T) {
 	h := start(t, func(c *Config) { c.Grace = time.Minute })
 	lp, ready := bare(t), make(chan struct{})

@@ -24,8 +24,8 @@ func (e *Engine) advance(now aweigh.Instant) {
 
 // judge adapts the timeouts to a view that ended (P19). A block that came after this anchor had given the view up is
 // no success: this anchor cannot finalize it, and if it counted as a success, a network slower than the timeout would
-// stay so forever. Nor does it say anything of the network if a leader fails again that failed before, as long as
-// others succeed.
+// stay so forever. A repeated failure of one leader is no evidence about the network either, as long as others
+// succeed.
 func (e *Engine) judge(r *round) {
 	heard := e.heardLately(r)
 	switch {

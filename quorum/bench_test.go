@@ -10,7 +10,7 @@ import (
 )
 
 // BenchmarkView is the happy path of one view at one anchor: a proposal, its
-// verdict, and the two votes of everyone, each in a Step of its own.
+// verdict, and the two votes of all anchors, each in a Step of its own.
 func BenchmarkView(b *testing.B) {
 	for _, anchors := range []int{4, 100, 1000} {
 		b.Run(fmt.Sprintf("anchors=%d", anchors), func(b *testing.B) {

@@ -16,10 +16,10 @@ const schedules = 2500
 
 // TestRandomSchedules plays random worlds: messages lost, repeated and late,
 // anchors that stop before or after their record is durable, and liars up to
-// the fault budget who sign everything, show everyone something else, and hand
-// out any certificate that can be made. Throughout, no two blocks become final
-// in one view and all final blocks form one chain (checked by network). Then
-// messages arrive again and the liars fall silent: all that was submitted
+// the fault budget that sign everything, show each anchor something else, and
+// hand out any certificate that can be made. Throughout, no two blocks become
+// final in one view and all final blocks form one chain (checked by network).
+// Then messages arrive again and the liars fall silent: all that was submitted
 // becomes final everywhere, and after that there is silence (P17, P18).
 func TestRandomSchedules(t *testing.T) {
 	var sum goals
@@ -185,7 +185,7 @@ func (w *world) lie() {
 	switch w.rnd.Intn(4) {
 	case 0: // any vote
 		n.receive(message{from: liar, to: to.id, body: n.sign(liar, w.subject(view))})
-	case 1: // any certificate that votes heard, and all liars, can make
+	case 1: // any certificate that received votes, and all liars, can make
 		s := w.subject(view)
 		if c := w.forge(s); n.genuine(c) {
 			n.receive(message{from: liar, to: to.id, body: c})
@@ -260,8 +260,8 @@ func (w *world) propose(liar int, v aweigh.View, to *peer) {
 	n.receive(message{from: liar, to: to.id, body: m})
 }
 
-// bury stops some anchors for good where nobody lies, with all that they said and
-// nobody heard: as many as the rules can do without.
+// bury stops some anchors for good in worlds without liars, with all their
+// undelivered messages: as many as the rules can do without.
 func (w *world) bury() {
 	n, rules := w.net, w.net.cfg.Rules
 	if rules.Mode != quorum.Crash || w.rnd.Intn(2) == 0 {
@@ -273,7 +273,7 @@ func (w *world) bury() {
 		weight := n.cfg.Weights.Of(anchor(w.honest[i].id))
 		if left-weight >= rules.Finalize.Threshold(total) {
 			left -= weight
-			w.honest[i].liar = true // of whom nothing is expected
+			w.honest[i].liar = true // which need not make progress
 			n.crash(w.honest[i])
 			w.buried++
 		}

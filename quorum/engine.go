@@ -70,7 +70,7 @@ func NewEngine(cfg Config) *Engine {
 	return e
 }
 
-// Restore gives a new engine what a previous life of this anchor left on record (P8): the votes that it signed and the
+// Restore gives a new engine the record of a previous life of this anchor (P8): the votes that it signed and the
 // certificates that it held, of which those below the last finalization may be missing. It must be called before the
 // first Step. A leader that restarts has its vote on record, and so proposes nothing else in that view.
 //
@@ -145,8 +145,8 @@ func (e *Engine) pledged(c Certificate) {
 	}
 }
 
-// Step takes inputs, in order, and returns the output. Without inputs it only does what is due at the instant now.
-// Instants must not decrease from call to call.
+// Step takes inputs, in order, and returns the output. Without inputs it does only the work due at the instant
+// now. Instants must not decrease from call to call.
 func (e *Engine) Step(now aweigh.Instant, inputs ...Input) Output {
 	var out Output
 	if e.restored != nil {

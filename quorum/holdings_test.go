@@ -8,9 +8,9 @@ import (
 	"github.com/aweigh/aweigh/quorum"
 )
 
-// TestHoldingsAreTheVotesThatCame lets anchors of a large roster vote, in any
-// order and more than once: what is held is the first vote of each, in the order
-// of anchors.
+// TestHoldingsAreTheVotesThatCame: anchors of a large roster vote, in any order
+// and more than once; the engine holds the first vote of each, in the order of
+// anchors.
 func TestHoldingsAreTheVotesThatCame(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	for _, anchors := range []int{1, 63, 64, 65, 128, 200} {

@@ -34,7 +34,7 @@ func (t Timing) withDefaults() Timing {
 	return t
 }
 
-// Config is what an Engine needs to know of its epoch.
+// Config describes an Engine's epoch.
 type Config struct {
 	Self    aweigh.AnchorID // the anchor that this engine votes for; zero for an observer
 	Weights Weights
@@ -51,7 +51,7 @@ type Config struct {
 type Input interface{ input() }
 
 // Proposal announces the block that the leader of a view proposes. Vote is the leader's own vote for it. Parent must
-// be what the block itself names.
+// be the one that the block itself names.
 type Proposal struct {
 	Vote       Vote
 	Parent     aweigh.Hash
@@ -96,9 +96,9 @@ type Slot struct {
 // Fault is two conflicting votes of one anchor (P36).
 type Fault struct{ First, Second Vote }
 
-// Offer is what an anchor repeats of its open views (P17), so that nothing depends on one delivery. Idle anchors make
-// no offers on their own: a node that receives an Offer with a lower View or Final than its own answers with its
-// Holdings, and a node that connects to a peer asks for them.
+// Offer repeats an anchor's votes and certificates of its open views (P17), so that nothing depends on one delivery.
+// Idle anchors make no offers on their own: a node that receives an Offer with a lower View or Final than its own
+// answers with its Holdings, and a node that connects to a peer asks for them.
 type Offer struct {
 	View         aweigh.View // the sender's current view
 	Final        aweigh.View // the sender's last final view

@@ -13,9 +13,9 @@ import (
 )
 
 // network is a small deterministic world of engines: anchors 1 to n, a queue of
-// messages that nobody delivers unless told to, and a clock that stands still
-// unless told to move. It plays the part of package node: it "signs", keeps the
-// durable record, and checks blocks.
+// messages that only a test delivers, and a clock that only a test moves. It
+// plays the part of package node: it "signs", keeps the durable record, and
+// checks blocks.
 type network struct {
 	cfg    quorum.Config
 	peers  []*peer // peers[i] is anchor i+1
@@ -63,7 +63,7 @@ type peer struct {
 	known   uint64      // mutations that this peer was given
 	tip     aweigh.Hash // the highest block certified
 	carried uint64      // mutations in the tip or the proposal of the current view
-	working bool        // the last Work said
+	working bool        // of the last Work
 	wake    aweigh.Instant
 	view    aweigh.View // as last logged
 	offers  int
@@ -117,7 +117,7 @@ func (n *network) config(p *peer) quorum.Config {
 
 func (n *network) peer(id int) *peer { return n.peers[id-1] }
 
-// twin lets an anchor that lies run twice on its key: both machines do what an honest one does.
+// twin runs a lying anchor twice on its key: both machines do what an honest one does.
 func (n *network) twin(liar int) {
 	p := n.peer(liar)
 	q := &peer{id: len(n.peers) + 1, as: p.as, liar: true, proposals: map[aweigh.View]parcel{}, content: map[aweigh.Hash]bool{}, view: 1, tip: n.cfg.Root}
@@ -125,7 +125,7 @@ func (n *network) twin(liar int) {
 	n.peers = append(n.peers, q)
 }
 
-// sign makes anchor id's vote; the signature says in clear what it is for.
+// sign makes anchor id's vote; the signature is its purpose in clear text.
 func (n *network) sign(id int, s quorum.Subject) quorum.Vote {
 	sig := fmt.Sprintf("%d: %s %d %s", id, s.Kind, s.View, s.Block)
 	n.cast[sig] = true
@@ -230,7 +230,7 @@ func inputs(certs []quorum.Certificate) (in []quorum.Input) {
 	return in
 }
 
-// offer sends what a peer holds, with the proposal that it names.
+// offer sends a peer's holdings, with the proposal that it names.
 func (n *network) offer(p *peer, o quorum.Offer, to ...int) {
 	n.send(p.id, o, to...)
 	if o.Propose > 0 {
@@ -262,7 +262,7 @@ func (n *network) step(p *peer, in ...quorum.Input) {
 	}
 }
 
-// follow does what an output asks, in its order, and returns what to feed back.
+// follow carries out an output, in its order, and returns the inputs that follow.
 func (n *network) follow(p *peer, out quorum.Output) (in []quorum.Input) {
 	for _, c := range out.Certified {
 		if !n.genuine(c) {
@@ -276,7 +276,7 @@ func (n *network) follow(p *peer, out quorum.Output) (in []quorum.Input) {
 	}
 	if v := p.engine.View(); v != p.view {
 		p.view = v
-		p.carried = n.blocks[p.tip].content // what a nullified view would have added is work again
+		p.carried = n.blocks[p.tip].content // the content of a nullified view's block is work again
 		n.log("%d: enter view %d, led by %d", p.id, v, n.id(p.engine.Leader(v)))
 	}
 	for _, s := range out.Sign {
@@ -455,7 +455,7 @@ func (n *network) run(d time.Duration) {
 	n.deliver(nil)
 }
 
-// meet lets everyone tell everyone else what it holds, as peers do that connect
+// meet exchanges all holdings between all anchors, as peers do that connect
 // again.
 func (n *network) meet() {
 	for _, p := range n.peers {
@@ -465,7 +465,7 @@ func (n *network) meet() {
 	}
 }
 
-// runDelayed lets time pass in which every message takes the same delay.
+// runDelayed advances time, while every message takes the same delay.
 func (n *network) runDelayed(delay, d time.Duration) {
 	for end := n.now.Add(d); n.now < end; n.tick(10 * time.Millisecond) {
 		late := n.now.Add(-delay)
@@ -494,8 +494,8 @@ func (n *network) work(mutation int, ids ...int) {
 
 func (n *network) crash(p *peer) { p.engine, p.wake = nil, 0 }
 
-// obtain gets the content of a block and its ancestors from whoever has it. A liar's
-// block is made up by name; the network does not ask where that is.
+// obtain gets the content of a block and its ancestors from any anchor that has it.
+// A liar's block exists by name only; the network makes its content up.
 func (n *network) obtain(p *peer, h aweigh.Hash) bool {
 	for ; h != n.cfg.Root && !h.IsZero() && n.cfg.Rules.Mode == quorum.Crash && !p.content[h]; h = n.blocks[h].parent {
 		if !slices.ContainsFunc(n.peers, func(q *peer) bool { return q.engine != nil && q.content[h] }) {

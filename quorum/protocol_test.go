@@ -24,7 +24,7 @@ func four(t *testing.T) *network {
 	return n
 }
 
-// lone is the engine of one of the four, with what it needs from the others.
+// lone is the engine of one of the four, with the others' inputs.
 type lone struct {
 	*network
 	engine *quorum.Engine
@@ -193,7 +193,7 @@ func TestP12ABlockNeedsItsParentNotarizedAndAllBetweenNullified(t *testing.T) {
 			return []quorum.Certificate{l.cert(quorum.Nullify, 1, "", root, 1, 3, 4), l.cert(quorum.Finalize, 2, "b2", root, 1, 3, 4)}
 		}, "root", false},
 	} {
-		for _, hint := range []aweigh.View{0, 1, 2, 9} { // what the messenger says of the parent's view
+		for _, hint := range []aweigh.View{0, 1, 2, 9} { // the messenger's hint of the parent's view
 			l := newLone(t, 2)
 			b1 := l.block("b1", 1, root, 0)
 			on := root
@@ -444,7 +444,7 @@ func TestP19TimeoutsGrowWithFailuresAndShrinkWithSuccess(t *testing.T) {
 		}
 	}
 	l.step(quorum.Work(true))
-	for v, want := range []time.Duration{1, 2, 2, 4, 8, 8, 16} { // led by 1, 4, 1, 3, 2, 3: who failed before tells nothing new
+	for v, want := range []time.Duration{1, 2, 2, 4, 8, 8, 16} { // led by 1, 4, 1, 3, 2, 3: a repeated failure does not count
 		if got := patience(); got != want*time.Second {
 			t.Errorf("after %d failures: %s, want %d s", v, got, want)
 		}
@@ -546,9 +546,9 @@ func TestForksBeyondTheBudgetStopTheEngine(t *testing.T) {
 	}
 }
 
-// TestP19AWastefulLeaderIsWaitedForLess: an anchor that is heard, but whose views
-// give no block, costs the others the full wait in one of eight only, and the full
-// wait again as soon as it has given one.
+// TestP19AWastefulLeaderIsWaitedForLess: a connected anchor whose views give no
+// block costs the others the full wait in one of eight only, and the full wait
+// again as soon as it has given one.
 func TestP19AWastefulLeaderIsWaitedForLess(t *testing.T) {
 	l := newLone(t, 2)
 	bad := anchor(3)
@@ -607,8 +607,8 @@ func TestP19LongOutagesAreForgotten(t *testing.T) {
 	}
 }
 
-// TestLeadersOfAnOlderProgramProposeOnce: where one round decides, votes to notarize say
-// nothing any more, but that their leader proposed.
+// TestLeadersOfAnOlderProgramProposeOnce: where one round decides, votes to notarize
+// only mean that their leader proposed.
 func TestLeadersOfAnOlderProgramProposeOnce(t *testing.T) {
 	cfg := quorum.Config{Weights: weigh(t, 1, 1, 1, 1), Rules: quorum.DefaultRules(quorum.Crash), Root: aweigh.Sum([]byte("root"))}
 	cfg.Self = quorum.Leader(cfg.Weights, cfg.Seed, 1)
@@ -621,8 +621,8 @@ func TestLeadersOfAnOlderProgramProposeOnce(t *testing.T) {
 	}
 }
 
-// TestP7NothingIsBuiltForAViewGivenUp: what a proposal shall stand on becomes known at
-// the very moment at which the view's time is over.
+// TestP7NothingIsBuiltForAViewGivenUp: the parent of a proposal becomes known at the
+// moment at which the view's time is over.
 func TestP7NothingIsBuiltForAViewGivenUp(t *testing.T) {
 	l := newLone(t, 1) // leads view 3
 	root := l.cfg.Root

@@ -6,7 +6,7 @@ import (
 	"github.com/aweigh/aweigh"
 )
 
-// round is what an engine knows of one view. Anchors are identified by their seats.
+// round is an engine's state of one view. Anchors are identified by their seats.
 type round struct {
 	view   aweigh.View
 	leader aweigh.AnchorID

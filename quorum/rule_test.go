@@ -116,7 +116,7 @@ func TestP2ExactlyTwoThirdsRoundedUpIsRefused(t *testing.T) {
 			t.Errorf("W=%d: the default asks %d, want %d", total, need, 2*third+1)
 		}
 	}
-	// With exactly a third lying, f would be W/3. The budget says W/3 less one,
+	// With exactly a third lying, f would be W/3. The budget is W/3 less one,
 	// so the same rule passes only because it does not promise the full third.
 	if f := quorum.BFT.FaultBudget(3); f != 0 {
 		t.Errorf("of weight 3, %d may lie", f)
@@ -296,8 +296,8 @@ func TestTallyCountsEachAnchorOnce(t *testing.T) {
 	})
 }
 
-// TestP4ThresholdsAreOfTheWholeWeight: whoever is missing still counts in the
-// denominator. A tally asks the same weight however few anchors spoke.
+// TestP4ThresholdsAreOfTheWholeWeight: a missing anchor still counts in the
+// denominator. A tally requires the same weight however few anchors voted.
 func TestP4ThresholdsAreOfTheWholeWeight(t *testing.T) {
 	w := weigh(t, 1, 1, 1, 1)
 	var y quorum.Tally

@@ -73,7 +73,7 @@ func (e *Engine) patience(r *round) time.Duration {
 	return e.usual() >> min(wasted, 3)
 }
 
-// usual returns how long a view may take whose leader has given no reason for less.
+// usual returns how long a view may take by default.
 func (e *Engine) usual() time.Duration {
 	return doubled(e.cfg.Timing.View, e.fails, e.cfg.Timing.MaxView)
 }

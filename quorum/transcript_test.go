@@ -12,8 +12,8 @@ import (
 	"github.com/cockroachdb/datadriven"
 )
 
-// TestTranscripts plays the stories of testdata. Every line is what an anchor
-// does, or comes to hold, in the order in which it happens. The commands:
+// TestTranscripts plays the stories of testdata. Every line is an act of an
+// anchor, or a certificate that it gets, in order of time. The commands:
 //
 //	new weights=1,1,1,1 [mode=bft] [liars=4] [seed=x]  a network; prints its leaders
 //	work [to=1,2]               a mutation is submitted
@@ -127,7 +127,7 @@ func (s *story) start(t *testing.T, d *datadriven.TestData) {
 	s.out.WriteString("\n")
 }
 
-// views tells of each view how it ended at the last anchor, and how long it took.
+// views prints of each view how it ended at the last anchor, and how long it took.
 func (s *story) views(count int) {
 	n, log := s.net, s.net.log
 	p := n.peers[len(n.peers)-1]

@@ -18,9 +18,9 @@ var (
 	twinEach  = flag.Int("twin-share", 1, "of how many schedules it plays one")
 )
 
-// twins are all schedules of one anchor that runs twice on its key, as in Twins (Bano et al., 2021): for each of a few
-// views, who leads it and how the machines are split. What a machine sends while it is in such a view reaches its own
-// side alone; later all hear each other.
+// twins are all schedules of one anchor that runs twice on its key, as in Twins (Bano et al., 2021): for each of a
+// few views, its leader and the split of the machines. Messages that a machine sends in such a view reach its own
+// side alone; later messages reach all.
 //
 // Schedules that differ by the names of anchors of equal weight, or of the two twins, are one: of each class the least
 // is played.
@@ -137,8 +137,8 @@ func permute(s []int, use func([]int)) {
 	swap(0)
 }
 
-// enumerate plays the least schedule of each class. names are the renamings that leave what is scheduled so far as it
-// is; of those, what is left in the end says how many schedules the class has.
+// enumerate plays the least schedule of each class. names are the renamings that leave the schedule so far unchanged;
+// those left in the end give the number of schedules in the class.
 func (x *twins) enumerate(names [][]int) {
 	if len(x.schedule) == x.depth {
 		x.counted += uint64(len(x.names) / len(names))

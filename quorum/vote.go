@@ -6,7 +6,7 @@ import (
 	"github.com/aweigh/aweigh"
 )
 
-// Kind is what a vote states about a view (P5).
+// Kind is the statement of a vote about a view (P5).
 type Kind uint8
 
 const (
@@ -35,7 +35,8 @@ func (k Kind) String() string {
 // Valid reports whether k is one of the three kinds.
 func (k Kind) Valid() bool { return k >= Notarize && k <= Finalize }
 
-// Subject is what a vote states: a kind, a view, and a block, which is zero for Nullify and only for Nullify.
+// Subject is the content of a vote: a kind, a view, and a block, which is zero for Nullify and only for
+// Nullify.
 type Subject struct {
 	_     struct{} `cbor:",toarray"`
 	Kind  Kind

@@ -8,7 +8,7 @@ import (
 	"github.com/aweigh/aweigh/kv"
 )
 
-// stores are what the benchmarks compare, with 10,000 keys each.
+// stores are the stores that the benchmarks compare, with 10,000 keys each.
 func stores(b *testing.B, run func(b *testing.B, s Store)) {
 	for name, open := range map[string]func() Store{
 		"pebble": func() Store { return open(b, b.TempDir()) },

@@ -15,8 +15,8 @@ import (
 )
 
 // checkBlobs refuses a directory that lacks files of values. Pebble asks for them only when they are
-// read, and panics then, as Open says. Files that are left over may hide one that is
-// missing; they are gone when the directory is opened again.
+// read, and panics then, see Open. Surplus files may hide a missing one; they
+// are removed when the directory is opened again.
 func checkBlobs(disk vfs.FS, db *pebble.DB, dir string) error {
 	have := make(map[string]bool)
 	list := func() error {

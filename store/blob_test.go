@@ -33,7 +33,8 @@ func TestVanishedValuesStopTheStore(t *testing.T) {
 	}
 }
 
-// TestRewritesThatFailStopTheStore: Pebble would begin a rewrite of a file of values that failed again at once, and tells its listener alone.
+// TestRewritesThatFailStopTheStore: Pebble would begin a rewrite of a file of values that failed again at once, and
+// reports that to its listener alone.
 func TestRewritesThatFailStopTheStore(t *testing.T) {
 	f := newFault("data")
 	l := listener(f)

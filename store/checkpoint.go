@@ -28,7 +28,7 @@ func (p *Pebble) checkpoint(dir, partial string) error {
 		return err
 	}
 	// The barrier is ours, not pebble.WithFlushedWAL: that one writes to the log
-	// past our lock. It also makes what the copy of the log holds whole.
+	// past our lock. It also makes the copy of the log complete.
 	if err := p.Commit(nil, true); err != nil {
 		return err
 	}

@@ -17,7 +17,7 @@ import (
 )
 
 // worn makes a directory with tables, several logs and a tail of commits that
-// stand in the log alone, and returns what it holds.
+// are in the log alone, and returns its content.
 func worn(t *testing.T, dir string) string {
 	t.Helper()
 	p, err := OpenPebble(dir, Options{MemTableBytes: 1 << 18})
@@ -40,16 +40,16 @@ func worn(t *testing.T, dir string) string {
 	return holds
 }
 
-// fate is what becomes of a damaged directory: "whole", "refused" or "fails".
+// fate is the fate of a damaged directory: "whole", "refused" or "fails".
 // Anything else fails the test: above all a store that opens with less than was
-// synced, and says nothing.
+// synced, without an error.
 func fate(t *testing.T, what, dir, want string) string {
 	t.Helper()
 	look, lookErr := OpenPebble(dir, Options{ReadOnly: true}) // sees the same, and changes nothing
 	if lookErr == nil {
 		_ = look.Close()
 	}
-	for range 2 { // what was seen once is not forgotten
+	for range 2 { // damage seen once is not forgotten
 		p, err := OpenPebble(dir, Options{})
 		if (err == nil) != (lookErr == nil) {
 			t.Errorf("%s: %v, and read-only: %v", what, err, lookErr)
@@ -84,7 +84,7 @@ func fate(t *testing.T, what, dir, want string) string {
 
 // TestNoDamageIsSilent damages each file of a store in turn: a bit flipped at
 // many places, cut off, missing. Either everything is still there, or the store
-// says that it is damaged.
+// reports damage.
 func TestNoDamageIsSilent(t *testing.T) {
 	t.Parallel()
 	testshort.Skip(t)
@@ -154,8 +154,8 @@ func flip(name string, at int64) error {
 	return errors.Join(err, f.Close())
 }
 
-// TestCrashIsNoDamage: whatever a crash keeps of what was not synced, the store
-// opens again, and holds what was.
+// TestCrashIsNoDamage: whatever a crash keeps of the unsynced commits, the
+// store opens again, and holds the synced ones.
 func TestCrashIsNoDamage(t *testing.T) {
 	for percent := 0; percent <= 100; percent += 20 {
 		mem := vfs.NewCrashableMem()
@@ -175,7 +175,7 @@ func TestCrashIsNoDamage(t *testing.T) {
 	}
 }
 
-// TestCopyHoldsNoClaims: a copy may be older than what was synced since.
+// TestCopyHoldsNoClaims: a copy may be older than the last sync.
 func TestCopyHoldsNoClaims(t *testing.T) {
 	dir := t.TempDir()
 	p := open(t, filepath.Join(dir, "data"))

@@ -14,7 +14,7 @@ import (
 // Datastore shows the keys of s that start with prefix as a go-datastore, for
 // libp2p's peer and record stores: one database, one log and one fsync for all.
 // As with other datastores, writes are durable only after Sync, or after any
-// synced commit to s. Close closes nothing: s belongs to whoever opened it.
+// synced commit to s. Close closes nothing: s belongs to the caller that opened it.
 //
 // go-ds-pebble can also share a database, but writes without a prefix, past
 // the lock and the sticky failure of Pebble, and its Close closes the database.
@@ -61,8 +61,8 @@ func (d *datastore) Sync(context.Context, ds.Key) error { return d.store.Commit(
 func (d *datastore) Close() error { return nil }
 
 // Query gathers its results before it returns them, so that nothing stays open
-// if the caller abandons them. What the scan cannot do, go-datastore's own
-// slow and sure functions do.
+// if the caller abandons them. Filters and orders that the scan cannot do are
+// left to go-datastore's own slow and sure functions.
 func (d *datastore) Query(ctx context.Context, q query.Query) (query.Results, error) {
 	under := ds.NewKey(q.Prefix).String() // strict children only: "/a" finds "/a/b", not "/a" or "/ab"
 	if under != "/" {

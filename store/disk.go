@@ -17,12 +17,12 @@ import (
 // diskFS is the file system under Pebble, watched. It explains a lock, times the
 // syncs of the log, and keeps the errors of the log from Pebble.
 //
-// For Pebble panics on these, sometimes with its own mutexes in a state that
-// ends the process past any recover (rotateWAL, v2.1.7). So diskFS notes the
-// fault and answers that all is well. Nobody is deceived: Commit looks at the
-// fault after each sync. From then on the log goes nowhere: what is on the disk
-// stays a prefix, as after a crash, and no newer file makes its torn end look
-// like corruption.
+// Pebble panics on these, sometimes with its own mutexes in a state that ends
+// the process past any recover (rotateWAL, v2.1.7). So diskFS notes the fault
+// and returns no error. Callers still get it: Commit looks at the fault after
+// each sync. From then on writes to the log are discarded: the content of the
+// disk stays a prefix, as after a crash, and no newer file makes its torn end
+// look like corruption.
 type diskFS struct {
 	vfs.FS
 	real  bool // the operating system's
@@ -88,7 +88,7 @@ func (d *diskFS) open(name string, open func() (vfs.File, error)) (vfs.File, err
 }
 
 // note remembers err, if it is one, and buries the log. The fault comes first:
-// whoever sees a write go nowhere must find it.
+// a caller whose write is discarded must find it.
 func (d *diskFS) note(err error) {
 	if err != nil {
 		d.fault.set(fmt.Errorf("write to the log: %w", err))
@@ -135,7 +135,7 @@ func (f *logFile) Preallocate(offset, length int64) error {
 func (f *logFile) Sync() error     { return f.try(f.timed(f.File.Sync)) }
 func (f *logFile) SyncData() error { return f.try(f.timed(f.File.SyncData)) }
 
-// Close lets go of the file even if the log is dead.
+// Close closes the file even if the log is dead.
 func (f *logFile) Close() error {
 	f.disk.note(f.File.Close())
 	return nil

@@ -7,8 +7,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 )
 
-// TestFailedLogStaysAPrefix lets one write fail: what comes after it would
-// stand behind a hole, so nothing may come, in this file or in a new one.
+// TestFailedLogStaysAPrefix makes one write fail: later writes would leave a
+// hole before them, so none may follow, in this file or in a new one.
 func TestFailedLogStaysAPrefix(t *testing.T) {
 	mem := vfs.NewMem()
 	var toggle errorfs.Toggle

@@ -39,8 +39,8 @@ func (f *fault) get() error {
 	}
 }
 
-// read is err, what reading failed with. Damage is remembered: of values that are kept apart from their keys
-// Pebble tells no listener.
+// read returns err, the error of a read. Damage is remembered: Pebble reports none to a listener for values
+// that are kept apart from their keys.
 func (f *fault) read(err error) error {
 	if pebble.IsCorruptionError(err) {
 		f.set(fmt.Errorf("%w: %s: %w", ErrDamaged, f.dir, err))
@@ -49,14 +49,14 @@ func (f *fault) read(err error) error {
 }
 
 // Failed is closed when the store fails, also in the background, as when a
-// table cannot be written because the disk is full. Err then says why.
+// table cannot be written because the disk is full. Err then has the reason.
 func (p *Pebble) Failed() <-chan struct{} { return p.fault.failed }
 
 // Err is nil, or why the store refuses commits: ErrFailed, wrapped around it.
 func (p *Pebble) Err() error { return p.fault.get() }
 
-// logger receives what Pebble says. Its Fatalf is meant to end the process; the
-// choice of when to end is the caller's, so it becomes a fault instead.
+// logger receives Pebble's messages. Its Fatalf is meant to end the process;
+// the choice of when to end is the caller's, so it becomes a fault instead.
 type logger struct{ fault *fault }
 
 func (logger) Infof(string, ...any)  {}

@@ -7,13 +7,13 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// format is the version of what stands in a directory: which keys there are,
-// and how their values read. It changes whenever an older program would
-// misread what a newer one wrote.
+// format is the version of a directory's content: its keys, and the encoding of
+// their values. It changes whenever an older program would misread what a newer
+// one wrote.
 const format = "2"
 
 // checkFormat writes the format into a new store and compares it in an old one.
-// known says that the directory was a store of this program.
+// known reports that the directory was a store of this program.
 func checkFormat(db *pebble.DB, dir string, known bool) error {
 	v, release, err := db.Get(formatKey)
 	switch {

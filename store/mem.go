@@ -11,7 +11,7 @@ import (
 
 // Mem is a Store in memory that can crash. It is deterministic and for one
 // goroutine at a time. It keeps the keys and values of the Ops it is given, and
-// returns them, without copying; nobody may change them.
+// returns them, without copying; callers must not change them.
 type Mem struct {
 	reader
 	// undo has for each commit that is not synced the ops that take it back,
@@ -22,7 +22,7 @@ type Mem struct {
 	closed bool
 }
 
-// Fault names the step at which FailNext lets a Mem fail.
+// Fault names the step at which FailNext makes a Mem fail.
 type Fault int
 
 const (
@@ -60,7 +60,7 @@ func (m *Mem) Commit(ops []kv.Op, sync bool) error {
 	}
 	durable := sync && fault == nil
 	if durable {
-		clear(m.undo) // to let go of what they hold
+		clear(m.undo) // to free their content
 		m.undo = m.undo[:0]
 	}
 	back := m.apply(ops, !durable)
@@ -104,10 +104,10 @@ func (m *Mem) Close() error {
 // Unsynced is the number of commits that a crash could take back.
 func (m *Mem) Unsynced() int { return len(m.undo) }
 
-// Crash stands for the end of the process and its start on the same disk: it
-// keeps the first keep of the unsynced commits (all if there are fewer), takes
-// the later ones back, and forgets planned and past faults. Snapshots taken
-// before stay what they were.
+// Crash simulates the end of the process and its start on the same disk: it
+// keeps the first keep of the unsynced commits (all if there are fewer), undoes
+// the later ones, and forgets planned and past faults. Snapshots taken before
+// stay unchanged.
 func (m *Mem) Crash(keep int) {
 	for i := len(m.undo) - 1; i >= max(keep, 0); i-- {
 		m.apply(m.undo[i], false)
@@ -125,12 +125,12 @@ func (m *Mem) Tear(keep, part int) {
 }
 
 // Clone is a copy as of now, faults left out: an old copy of the disk, when a
-// node is later started from it. Crash it first to leave out what was unsynced.
+// node is later started from it. Crash it first to leave out unsynced commits.
 func (m *Mem) Clone() *Mem {
 	return &Mem{reader: reader{tree: m.tree.Copy()}, undo: append([][]kv.Op(nil), m.undo...)}
 }
 
-// FailNext lets the next step of that kind fail with err, once.
+// FailNext makes the next step of that kind fail with err, once.
 func (m *Mem) FailNext(f Fault, err error) { m.next[f] = err }
 
 func (m *Mem) take(f Fault) error {

@@ -14,8 +14,8 @@ func TestPlannedFaultsHappenOnce(t *testing.T) {
 	cases := []struct {
 		name    string
 		fault   Fault
-		visible string // what a read sees after the fault
-		kept    string // and after a crash that keeps what it may
+		visible string // seen by a read after the fault
+		kept    string // and after a crash that keeps all that it may
 	}{
 		{"commit", FaultCommit, "old", "old"},
 		{"sync", FaultSync, "new", "new"},

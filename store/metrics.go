@@ -14,7 +14,7 @@ type Metrics struct {
 	Bytes   uint64 // of their keys and values
 	Syncs   uint64 // fsyncs of the log: fewer than commits, when these share one
 
-	Disk uint64 // bytes of the store's files now, without what the log reserves ahead
+	Disk uint64 // bytes of the store's files now, without space that the log reserves
 	Live uint64 // those of them in tables and logs that are needed; the others go by themselves
 
 	SyncTotal, SyncMin, SyncMax time.Duration // how long the fsyncs took
@@ -22,7 +22,7 @@ type Metrics struct {
 	SyncAtMost map[time.Duration]uint64
 }
 
-// syncs is what is counted of the fsyncs of the log.
+// syncs counts the fsyncs of the log.
 type syncs struct {
 	count           uint64
 	total, min, max time.Duration
@@ -73,10 +73,10 @@ func (p *Pebble) Metrics() Metrics {
 	return m
 }
 
-// space is what the files take, and how much of it is needed. Pebble counts the log
-// that it writes to with the size that it had when it was opened: none, or that of
-// the old one in whose place it is written; what is in the logs may be more. And of files of
-// values it counts as local what came and went since the store was opened: all are.
+// space is the size of the files, and the part of it that is needed. Pebble counts the log
+// that it writes to with the size that it had when it was opened: none, or that of the old
+// log that it replaces; the logs may hold more. And of files of values it counts as local
+// only changes since the store was opened: all are local.
 func space(m *pebble.Metrics) (disk, live uint64) {
 	disk = m.DiskSpaceUsage() - m.WAL.PhysicalSize + max(m.WAL.PhysicalSize, m.WAL.Size)
 	disk += m.BlobFiles.LiveSize - m.BlobFiles.Local.LiveSize // either may be the larger: it adds up

@@ -82,8 +82,8 @@ func TestDiskIsWhatTheFilesTake(t *testing.T) {
 	}
 }
 
-// near allows for what Pebble does not count, such as SYNCED, and for the rest of a
-// block of the log.
+// near allows for files that Pebble does not count, like SYNCED, and for the rest
+// of a block of the log.
 func near(a, b uint64) bool { return max(a, b)-min(a, b) <= 64<<10 }
 
 func size(t *testing.T, dir string) (sum uint64) {

@@ -20,8 +20,8 @@ const (
 	probeSize = 1 << 20 // what opening a store writes in any case, and some more
 )
 
-// writable fails if a directory that is there takes no file, or no bytes: Pebble
-// would try for ever, and say nothing.
+// writable fails if an existing directory takes no file, or no bytes: Pebble
+// would try for ever, without an error.
 func writable(on vfs.FS, dir string) error {
 	if _, err := on.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -37,7 +37,7 @@ func writable(on vfs.FS, dir string) error {
 		err = f.Sync()
 	}
 	err = errors.Join(err, f.Close())
-	if gone := on.Remove(name); !errors.Is(gone, fs.ErrNotExist) { // by another who looks at the same time
+	if gone := on.Remove(name); !errors.Is(gone, fs.ErrNotExist) { // by another process that looks at the same time
 		err = errors.Join(err, gone)
 	}
 	if err = refused(err); err != nil && !errors.Is(err, ErrNoRoom) {
@@ -72,7 +72,7 @@ func openDB(dir string, o *pebble.Options, f *fault) (*pebble.DB, error) {
 		select {
 		case <-left:
 			if err == nil {
-				_ = db.Close() // the fault was told
+				_ = db.Close() // the fault was returned
 			}
 		case done <- opened{db, err}:
 		}

@@ -20,8 +20,8 @@ type Options struct {
 	// that crashes or fails.
 	FS vfs.FS
 	// CacheBytes bounds the cache of uncompressed blocks together with two tables in
-	// memory, which Pebble takes out of it; 0 means 160 MiB. A store that is not read
-	// takes none of it.
+	// memory, which Pebble takes out of it; 0 means 160 MiB. A store without reads
+	// uses none of it.
 	CacheBytes int64
 	// MemTableBytes is how much is gathered in memory before it is written out
 	// as a table; 0 means 20 to 32 MiB. Small stores take less: it starts at 256 KiB.
@@ -52,7 +52,7 @@ type Pebble struct {
 
 // OpenPebble opens the store in dir, and creates it if there is none. Errors:
 // ErrLocked, ErrFormat, ErrNoRoom, ErrFailed, ErrDamaged if it lacks anything that was synced, as far as
-// its files show, and whatever the disk says.
+// its files show, and errors of the disk.
 func OpenPebble(dir string, o Options) (*Pebble, error) {
 	fs := &diskFS{FS: o.FS, fault: newFault(dir)}
 	if o.FS == nil {
@@ -119,10 +119,10 @@ func (p *Pebble) check(known bool) (err error) {
 	return nil
 }
 
-// tableBytes is the most that a table in memory takes unless its user says otherwise. How much less it
-// takes is left to chance: anchors that take the same writes would write their tables out at the same moment
-// for ever, and whoever waits for a quorum would wait for that. Pebble's first tables grow by doubling, from the same
-// size in every store that was just opened; when the first is written out is left to chance as well.
+// tableBytes is the most that a table in memory takes unless its user says otherwise. How much less it takes is
+// random: anchors that take the same writes would write their tables out at the same moment for ever, and every write
+// that waits for a quorum would wait for that. Pebble's first tables grow by doubling, from the same size in every
+// store that was just opened; when the first is written out is random as well.
 const tableBytes = 32 << 20
 
 // fileBytes is how long the files are that tables and merges are written to, at most. Each file costs a sync
@@ -212,7 +212,7 @@ func (p *Pebble) Close() error {
 	if err != nil {
 		return fmt.Errorf("store: close %s: %w", p.dir, err)
 	}
-	return p.fault.get() // then what was not synced may be lost
+	return p.fault.get() // then unsynced commits may be lost
 }
 
 type pebbleSnapshot struct {
@@ -251,7 +251,7 @@ func get(r pebble.Reader, f *fault, key []byte) ([]byte, bool, error) {
 	return value, true, nil
 }
 
-// scan visits what is wanted; a nil want wants all.
+// scan visits the wanted pairs; a nil want wants all.
 func scan(r pebble.Reader, f *fault, from, to []byte, reverse bool, want func(key []byte, size int) bool,
 	visit func(key, value []byte) bool) (err error) {
 	lower, some := bounds(from, to)

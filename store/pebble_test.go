@@ -159,7 +159,7 @@ func TestFailureIsSticky(t *testing.T) {
 					t.Fatal("a failed commit was reported as durable")
 				}
 			}
-			toggle.Off() // the disk seems well again, but nobody knows what it holds
+			toggle.Off() // the disk seems well again, but its content is unknown
 			<-p.Failed()
 			for _, err := range []error{err, p.Commit(nil, true), p.Commit([]kv.Op{big}, false), p.Err(), p.Checkpoint("copy")} {
 				if !errors.Is(err, ErrFailed) {
@@ -326,7 +326,7 @@ func TestScanClosesItsIteratorWhenVisitPanics(t *testing.T) {
 	}()
 }
 
-// TestSiftIsScan: what is wanted comes, and nothing else, in order, whatever the store.
+// TestSiftIsScan: the wanted pairs come, and no others, in order, in every kind of store.
 func TestSiftIsScan(t *testing.T) {
 	dir := t.TempDir()
 	worn(t, dir) // values that stand apart from their keys, among others
@@ -406,7 +406,8 @@ func TestTablesAreWrittenOutApart(t *testing.T) {
 	}
 }
 
-// TestNewerStoresAreNotDamaged: what a newer version of Pebble wrote is whole, and not to be moved away.
+// TestNewerStoresAreNotDamaged: files of a newer version of Pebble are whole, and must not be moved
+// away.
 func TestNewerStoresAreNotDamaged(t *testing.T) {
 	fs := vfs.NewMem()
 	db, err := OpenPebble("data", Options{FS: fs})

@@ -1,22 +1,22 @@
 // Package store keeps ordered byte keys durably. A node has one store, so that
 // all its scopes share one log and one fsync.
 //
-// Pebble is the real thing: a log-structured merge tree in a directory. Mem is
-// its twin for simulations: the same reads for the same commits, and a Crash
-// that forgets what was not synced. Datastore shows a part of either to
-// libraries that want a go-datastore.
+// Pebble is the store of production: a log-structured merge tree in a
+// directory. Mem is its twin for simulations: the same reads for the same
+// commits, and a Crash that forgets unsynced commits. Datastore shows a part of
+// either to libraries that want a go-datastore.
 //
 // The promises, which both keep and the tests compare:
 //
 //   - A commit is atomic: all of its ops, or none, survive a crash.
-//   - Commits survive in order: what a crash leaves is a prefix of them.
+//   - Commits survive in order: a crash leaves a prefix of them.
 //   - Once Commit with sync has returned nil, that commit and all before it
 //     survive any crash.
 //   - A store that has lost what was synced does not open, as if nothing had
 //     happened (ErrDamaged), or fails when it is read.
-//   - After one commit has failed nobody knows what the disk holds. The store
-//     refuses all further commits with ErrFailed and says why; the caller must
-//     stop, and find out by opening the store again.
+//   - After one commit has failed the content of the disk is unknown. The
+//     store refuses all further commits with ErrFailed and the reason; the
+//     caller must stop, and open the store again to find out.
 package store
 
 import (
@@ -43,8 +43,8 @@ var (
 	ErrFormat = errors.New("store: unknown format")
 )
 
-// Store is what a node needs of its storage. Reads see every commit that has
-// returned, synced or not, and may see one that has not returned yet.
+// Store is a node's storage. Reads see every commit that has returned, synced
+// or not, and may see one that has not returned yet.
 type Store interface {
 	kv.Reader
 
@@ -70,7 +70,7 @@ type Snapshot interface {
 }
 
 // The keys below firstKey, "" and "\x00", belong to the store itself: the
-// format version stands at "\x00". Nobody can read or write them.
+// format version is at "\x00". Callers cannot read or write them.
 var (
 	formatKey = []byte{0}
 	firstKey  = []byte{0, 0}

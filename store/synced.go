@@ -16,14 +16,14 @@ import (
 )
 
 // synced remembers beside the log how far the log was synced. A log that ends
-// early looks to Pebble like one that a crash tore, and the commits behind the
-// damage would be gone without a word: a flipped bit, a file cut off or missing.
-// For what was never synced that is right; for the rest it is a broken promise,
-// and worse where a guard's record stands there (P8).
+// early, after a flipped bit or with a file cut off or missing, looks to Pebble
+// like one that a crash tore, and the commits behind the damage would be lost
+// without an error. For unsynced commits that is right; for synced ones it
+// breaks a promise, and more so for a guard's record (P8).
 //
 // The number is written after each sync and not synced itself, so it is never
 // ahead of the log. After a crash of the program it is exact; after one of the
-// machine it may be older, and shows less.
+// machine it may be older, and detect less.
 type synced struct {
 	mu   sync.Mutex
 	file vfs.File
@@ -32,12 +32,12 @@ type synced struct {
 
 const (
 	syncedName = "SYNCED"
-	syncedSize = 16 // the number, what is known, and a checksum
+	syncedSize = 16 // the number, the known flag, and a checksum
 	syncedLost = 1  // commits were found missing
 )
 
-// ErrDamaged means that a directory does not hold what was made durable in it:
-// nothing can be said of what else is wrong there.
+// ErrDamaged means that a directory lacks data that was made durable in it:
+// more may be wrong there.
 var ErrDamaged = errors.New("store: the directory is damaged; move it away, and read \"A damaged store\" in the operations manual before the node starts again")
 
 // openSynced reads the number, 0 if there is none, and opens it for writing.
@@ -87,7 +87,7 @@ func compare(on vfs.FS, db *pebble.DB, dir string) error {
 	return errors.Join(s.short(next, dir), moment.Close())
 }
 
-// short is ErrDamaged if the log ends before what was synced.
+// short is ErrDamaged if the log ends before the synced number.
 func (s *synced) short(next uint64, dir string) error {
 	if next >= s.next {
 		return nil
@@ -118,7 +118,7 @@ func (s *synced) write(what byte) error {
 }
 
 // check is ErrDamaged if a database that was just opened lacks commits that were
-// synced. That stays so: what comes next would take the place of what is missing.
+// synced. The store stays refused: new commits would take the place of the missing ones.
 func (s *synced) check(db *pebble.DB, dir string) error {
 	b := db.NewBatch()
 	defer b.Close()

@@ -47,7 +47,7 @@ func TestDirectoryThatCannotBeWrittenFails(t *testing.T) {
 }
 
 // TestFullDiskIsRefused: where no byte can be written, and where there is room to
-// begin and none for what the log holds. Once there is room, all is there.
+// begin and none for the log's content. Once there is room, all is there.
 func TestFullDiskIsRefused(t *testing.T) {
 	t.Parallel()
 	for name, hits := range map[string]func(path string) bool{
@@ -82,7 +82,7 @@ func TestFullDiskIsRefused(t *testing.T) {
 				t.Fatal("it tries for ever")
 			}
 			toggle.Off()
-			for p = nil; p == nil; { // what was begun ends, now that it can
+			for p = nil; p == nil; { // begun work ends, now that it can
 				var err error
 				if p, err = OpenPebble("data", Options{FS: disk}); err != nil && !errors.Is(err, ErrLocked) {
 					t.Fatal(err)

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// attend is what one epoch's attendance does to a score, and the arithmetic in
+// attend is the effect of one epoch's attendance on a score, with the arithmetic in
 // words. Every division rounds down, and all products stay below 2^64:
 //
 //	span    = max(Blocks, Whole)
@@ -15,7 +15,7 @@ import (
 //	led     = Lead × Led / (Led + Idle) × min(Blocks, Whole) / Whole
 //	idle    = Idle × Idle / (Led + Idle) × min(Blocks, Whole) / Whole
 //
-// Decay, and then absence, take no more than what the score has above Rest. The
+// Decay, and then absence, take no more than the score's part above Rest. The
 // sum ends at 0 and at MaxScore.
 func attend(p Params, before Score, r Attendance) (Score, string) {
 	blocks, timely, late := uint64(r.Blocks), uint64(r.Timely), uint64(r.Late)

@@ -125,8 +125,8 @@ func TestReasonCanBeRedone(t *testing.T) {
 	})
 }
 
-// TestTakingPartInEverythingNeverCosts: whatever the policy and the length of
-// the epoch, who misses nothing and leads well ends no lower.
+// TestTakingPartInEverythingNeverCosts: for every policy and length of the
+// epoch, an anchor that misses nothing and leads well ends no lower.
 func TestTakingPartInEverythingNeverCosts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p, r, s := someParams(t), someRecord(t), someScore(t)
@@ -175,9 +175,9 @@ func TestMoreIsNeverWorse(t *testing.T) {
 	})
 }
 
-// TestShortEpochsEarnNoMore cuts a whole epoch into short ones. Who takes part in
-// everything earns no more by it. Who does not is forgiven no more than the
-// compound of its losses, 1/2 of their square: 0.31 % of the score at the worst.
+// TestShortEpochsEarnNoMore cuts a whole epoch into short ones. An anchor that takes
+// part in everything earns no more by it. One that does not is forgiven no more than
+// the compound of its losses, 1/2 of their square: 0.31 % of the score at the worst.
 func TestShortEpochsEarnNoMore(t *testing.T) {
 	p := DefaultParams()
 	rapid.Check(t, func(t *rapid.T) {

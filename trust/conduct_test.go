@@ -81,9 +81,9 @@ func TestLongAbsenceRestsAndRecovers(t *testing.T) {
 	}
 }
 
-// TestOnOffLosesGround: who is bad at times is never above who never is, from
-// any start, however it chooses its times. Of those who take part in half, the
-// one that takes turns stands lower than the steady one.
+// TestOnOffLosesGround: an anchor that is bad at times is never above one that
+// never is, from any start and with any choice of times. Of those who take part
+// in half, the one that takes turns stands lower than the steady one.
 func TestOnOffLosesGround(t *testing.T) {
 	p := trust.DefaultParams()
 	rapid.Check(t, func(t *rapid.T) {
@@ -120,8 +120,8 @@ func TestLossesAreLargerThanGains(t *testing.T) {
 }
 
 // TestLeavingAndReturningGainsNothing: at any time, with any conduct before and
-// after, whoever left and came back stands no higher than if it had stayed and
-// taken part, and weighs nothing meanwhile.
+// after, an anchor that left and came back has no higher score than if it had
+// stayed and taken part, and weighs nothing meanwhile.
 func TestLeavingAndReturningGainsNothing(t *testing.T) {
 	p := trust.DefaultParams()
 	rapid.Check(t, func(t *rapid.T) {
@@ -212,7 +212,7 @@ func TestSecondIdentity(t *testing.T) {
 	})
 }
 
-// TestWhitewashingIsBounded: a new name starts where the policy says, weighs
+// TestWhitewashingIsBounded: a new name starts where the policy sets it, weighs
 // nothing for the probation, and is never ahead of the old one by more than what
 // Initial is above the old score.
 func TestWhitewashingIsBounded(t *testing.T) {

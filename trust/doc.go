@@ -1,11 +1,11 @@
 // Package trust is the arithmetic of standing: evidence goes in, scores and
 // weights come out.
 //
-// An anchor's trust belongs to one scope, and nothing but Evidence that stands
-// on that scope's own final chain moves it. A Ledger holds the scores; applying
-// evidence to it gives another Ledger and a list of Changes that say, for each
-// piece, what it did and why. Whoever has the chain can therefore replay every
-// score, and with the scores every weight, without asking anyone.
+// An anchor's trust belongs to one scope, and only Evidence on that scope's own
+// final chain changes it. A Ledger holds the scores; applying evidence to it
+// gives another Ledger and a list of Changes with the effect and the reason of
+// each piece. So the chain is enough to replay every score, and the scores are
+// enough to replay every weight.
 //
 // There are no ratings, no latencies and no opinions in here, no floating point
 // and no clock: only certified events and integers.

@@ -13,7 +13,7 @@ type Score uint32
 // MaxScore is full trust.
 const MaxScore Score = 1_000_000
 
-// EvidenceKind states what an anchor did, or what was decided about it.
+// EvidenceKind is the kind of an act of an anchor, or of a decision about it.
 type EvidenceKind uint8
 
 const (
@@ -25,16 +25,15 @@ const (
 	// Attested is a carried motion that sets the score of an anchor in good
 	// standing. It does not lift a bar.
 	Attested EvidenceKind = 3
-	// Readmitted is a carried motion that lifts the bar of an equivocator, who
-	// starts again from Params.Initial.
-	// It begins its probation again.
+	// Readmitted is a carried motion that lifts the bar of an equivocator,
+	// which starts again from Params.Initial. It begins its probation again.
 	Readmitted EvidenceKind = 4
-	// Attended is what an anchor of the roster did in one epoch, its Record: the
-	// chain gives one for each anchor when the epoch ends. It counts for one that
-	// left in the epoch as well, so that nobody can leave before the reckoning.
+	// Attended is an anchor's Record in one epoch: the chain gives one for each
+	// anchor when the epoch ends. It counts for one that left in the epoch as
+	// well, so that no anchor can leave before the reckoning.
 	Attended EvidenceKind = 5
-	// Admitted seats an anchor that a carried motion took in, on the word of its
-	// Sponsor, who must be seated and past probation. A new one starts from
+	// Admitted seats an anchor that a carried motion admitted, with a Sponsor
+	// that must be seated and past probation. A new one starts from
 	// Params.Initial; one that returns from its old score, but no more than that;
 	// a bar is lifted as by Readmitted. Probation begins, again if need be.
 	Admitted EvidenceKind = 6
@@ -42,8 +41,8 @@ const (
 	Retired EvidenceKind = 7
 	// Evicted is an anchor that a carried motion removed. Score and standing stay.
 	Evicted EvidenceKind = 8
-	// Surety is what a sponsor loses when an anchor that it brought in is proven
-	// to lie. The ledger makes it itself; it is ignored if it comes from outside.
+	// Surety is a sponsor's loss when an anchor that it brought in is proven to
+	// lie. The ledger makes it itself; it is ignored if it comes from outside.
 	Surety EvidenceKind = 9
 )
 

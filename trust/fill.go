@@ -36,15 +36,15 @@ func (c caps) hold(claims []claim, weights []uint64) bool {
 	return true
 }
 
-// fill is water-filling under both caps: whoever is above its share is cut down
-// to it, as in a tank whose lid is a share of what the tank holds, and in a
-// group above its share the same is done with a lid of its own. It gives the
-// weights, none above its claim, or false where whole numbers of at least 1
-// cannot keep within the caps.
+// fill is water-filling under both caps: an anchor above its share is cut down
+// to it, as in a tank whose lid is a share of its content, and in a group above
+// its share the same is done with a lid of its own. It gives the weights, none
+// above its claim, or false where whole numbers of at least 1 cannot keep
+// within the caps.
 //
 // Let G(W) be the sum of weights when every anchor is cut to share×W and every
 // group to sponsored×W, rounded down. Where G(W) ≥ W, the weights that make up
-// G(W) keep within the caps of their own sum. But for rounding, G is concave
+// G(W) keep within the caps of their own sum. Apart from rounding, G is concave
 // with G(0) = 0, so that W is found by halving; rounding costs no more than a
 // few units of weight, and can never break a cap.
 func (t *tank) fill(c caps) ([]uint64, bool) {

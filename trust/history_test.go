@@ -97,7 +97,7 @@ func TestHistoryHasOneOutcome(t *testing.T) {
 	}
 }
 
-// TestEpochsKeepTheirPromises holds what Next says against random histories.
+// TestEpochsKeepTheirPromises checks the promises of Next with random histories.
 func TestEpochsKeepTheirPromises(t *testing.T) {
 	free, bound := 0, 0
 	for seed := range uint64(60) {
@@ -110,7 +110,7 @@ func TestEpochsKeepTheirPromises(t *testing.T) {
 			}
 			n := after.Len()
 			var changed, fresh uint64
-			calm := true // nobody came or went, so that the caps were as tight before
+			calm := true // no anchor came or went, so that the caps were as tight before
 			for _, s := range shares {
 				old, now := before.Of(s.Anchor), after.Of(s.Anchor)
 				changed += max(old, now) - min(old, now)

@@ -15,7 +15,7 @@ import (
 // ErrLedger is wrapped by DecodeLedger for input that no ledger encodes to.
 var ErrLedger = errors.New("trust: not a ledger")
 
-// Standing is what a ledger knows of one anchor. A barred anchor has score 0,
+// Standing is a ledger's record of one anchor. A barred anchor has score 0,
 // no seat and no weight until it is readmitted.
 type Standing struct {
 	_      struct{} `cbor:",toarray"`
@@ -25,7 +25,7 @@ type Standing struct {
 
 	Seated  bool            // in the roster of the next epoch, be it on probation
 	Since   aweigh.Epoch    // of its last admission; 0 for founders
-	Sponsor aweigh.AnchorID // who brought it in; zero for founders
+	Sponsor aweigh.AnchorID // that brought it in; zero for founders
 	Weighs  aweigh.Epoch    // first epoch in which it weighs; 0 for founders
 }
 
@@ -77,7 +77,7 @@ func (l *Ledger) apply(p Params, ev Evidence, changes []Change) []Change {
 	return changes
 }
 
-// Standing is what the ledger knows of an anchor, and whether it knows it.
+// Standing returns the record of an anchor, and whether there is one.
 func (l Ledger) Standing(a aweigh.AnchorID) (Standing, bool) {
 	if i, ok := l.seat(a); ok {
 		return l.standings[i], true

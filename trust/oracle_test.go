@@ -19,9 +19,9 @@ func within(a, b *big.Rat, d int) bool {
 	return new(big.Rat).Abs(sub(a, b)).Cmp(big.NewRat(int64(d), 1)) <= 0
 }
 
-// exactFill is water-filling in fractions: cut whoever is above its share, and
-// every group above its own, work out what the total then is, and begin again,
-// until nobody new is above. It is nil if the caps leave nothing.
+// exactFill is water-filling in fractions: cut every anchor above its share,
+// and every group above its own, compute the new total, and begin again, until
+// none is above. It is nil if the caps leave nothing.
 func exactFill(c caps, claims []claim) []*big.Rat {
 	total := new(big.Rat)
 	groups := 0
@@ -65,7 +65,7 @@ func exactFill(c caps, claims []claim) []*big.Rat {
 		case rest.Sign() <= 0 && free.Sign() > 0, rest.Sign() < 0:
 			panic("the total cannot fall to a point where caps alone make more than the whole")
 		case rest.Sign() == 0:
-			// Everyone is cut and the shares make a whole: any total serves.
+			// All anchors are cut and the shares make a whole: any total serves.
 		default:
 			if next := quo(free, rest); next.Cmp(total) != 0 {
 				total = next

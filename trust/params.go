@@ -35,10 +35,10 @@ type Params struct {
 	SuretyEpochs uint32 // for how many epochs after the admission
 }
 
-// DefaultParams let claims differ tenfold, so that however scores stand, a
-// quorum needs a fair number of heads as well: safety holds while fewer than
-// n/(2r+1) of n anchors lie, where r is Ceiling/Floor and nobody is held below
-// Floor by the cap of sponsors or on the way up from a first weight.
+// With DefaultParams claims differ up to tenfold, so that however scores stand,
+// a quorum needs a fair number of heads as well: safety holds while fewer than
+// n/(2r+1) of n anchors lie, where r is Ceiling/Floor and no anchor is held
+// below Floor by the cap of sponsors or on the way up from a first weight.
 func DefaultParams() Params {
 	return Params{
 		Floor: 100, Ceiling: 1_000, Initial: 100_000,
@@ -48,8 +48,8 @@ func DefaultParams() Params {
 	}
 }
 
-// Check reports the field that is out of range and what it would mean, wrapped
-// in ErrParams.
+// Check returns the field that is out of range and its effect, wrapped in
+// ErrParams.
 func (p Params) Check() error {
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("%w: %s", ErrParams, fmt.Sprintf(format, args...))
@@ -102,7 +102,7 @@ func (p Params) Check() error {
 	return nil
 }
 
-// Weight is what a score weighs before any cap: floor + (ceiling − floor) ×
+// Weight is the weight of a score before any cap: floor + (ceiling − floor) ×
 // score / MaxScore, rounded down. The Params must pass Check and the score be
 // at most MaxScore; then the product stays below 2^52.
 func (p Params) Weight(s Score) uint64 {

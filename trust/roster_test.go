@@ -256,8 +256,8 @@ func TestRemovalIsImmediate(t *testing.T) {
 	}
 }
 
-// TestFirstWeightIsAtLeastOne: however little may change, whoever is past
-// probation decides with the others, and nothing else moves for it.
+// TestFirstWeightIsAtLeastOne: however little may change, an anchor past
+// probation decides with the others, and no other weight moves for it.
 func TestFirstWeightIsAtLeastOne(t *testing.T) {
 	p := trust.DefaultParams()
 	p.Probation, p.Churn = 0, trust.Ratio{Num: 1, Den: 1000}
@@ -270,8 +270,8 @@ func TestFirstWeightIsAtLeastOne(t *testing.T) {
 }
 
 // TestSafetyCapsGoBeforeSmoothness: three equals become four, and then five lose
-// one. At once nobody may hold more than the cap of the new size, whatever
-// churn says; but the change goes no farther than that.
+// one. At once no anchor may hold more than the cap of the new size, whatever
+// the bound on churn; but the change goes no farther than that.
 func TestSafetyCapsGoBeforeSmoothness(t *testing.T) {
 	p := trust.DefaultParams()
 	p.Probation = 0
@@ -289,8 +289,8 @@ func TestSafetyCapsGoBeforeSmoothness(t *testing.T) {
 		}
 		changed += max(s.Weight, three.Of(s.Anchor)) - min(s.Weight, three.Of(s.Anchor))
 	}
-	// The new one needs a ninth of what the three weigh, 184, which is more than
-	// a tenth of it, 165.
+	// The new one needs a ninth of the weight of the three, 184, which is more
+	// than a tenth of it, 165.
 	if changed <= three.Total()/10 || four.Of(ann) < 183 || four.Of(ann) > 190 || changed > 200 {
 		t.Errorf("changes of %d, the new one weighs %d", changed, four.Of(ann))
 	}

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// tables is how many random tables a test looks at. AWEIGH_TABLES says so.
+// tables is how many random tables a test looks at; AWEIGH_TABLES sets it.
 func tables(t *testing.T, usual int) int {
 	if n, err := strconv.Atoi(os.Getenv("AWEIGH_TABLES")); err == nil {
 		return n
@@ -46,7 +46,7 @@ func aTable(r *rand.Rand, p Params) []claim {
 	return claims
 }
 
-// holdsExactly says the same as caps.hold, in fractions.
+// holdsExactly computes the same as caps.hold, in fractions.
 func holdsExactly(c caps, claims []claim, weights []uint64) bool {
 	var total uint64
 	sums := make(map[int]uint64)
@@ -132,7 +132,7 @@ func TestCapsHold(t *testing.T) {
 	}
 }
 
-// rounding is what it costs at most in all, in units of weight for each anchor:
+// rounding is the largest loss by rounding in all, in units of weight for each anchor:
 // every anchor loses less than 1, and a cap that others are cut to passes it on.
 const rounding = 3
 

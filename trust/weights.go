@@ -9,8 +9,8 @@ import (
 	"github.com/aweigh/aweigh/quorum"
 )
 
-// ErrRoster is wrapped by the error of a ledger in which nobody weighs anything
-// in an epoch: all have left, are barred or on probation. A scope that would come
+// ErrRoster is wrapped by the error of a ledger in which no anchor has weight in
+// an epoch: all have left, are barred or on probation. A scope that would come
 // to this keeps the roster that it has.
 var ErrRoster = errors.New("trust: nobody weighs anything")
 
@@ -19,7 +19,7 @@ type Share struct {
 	Anchor aweigh.AnchorID
 	Raw    uint64 // by score alone; 0 on probation
 	Capped uint64 // after the caps
-	Weight uint64 // after the bound on changes: what it weighs
+	Weight uint64 // after the bound on changes: the weight in force
 	Why    string // one line for people
 }
 
@@ -30,22 +30,22 @@ func (l Ledger) Next(p Params, epoch aweigh.Epoch, before quorum.Weights) (quoru
 }
 
 // NextExplained is the weights of an epoch, before being those of the epoch
-// before it, and a Share for everyone in the roster, in the order of anchors.
+// before it, and a Share for each anchor of the roster, in the order of anchors.
 // Those on probation have a Share, but are absent from the weights.
 //
 // Each anchor in the roster and past probation claims Params.Weight of its
-// score. Then the caps: nobody holds more than Params.ShareOf of the total, and
-// those that one sponsor brought in no more than Params.Sponsored together, the
-// sponsor's own weight apart. Then the changes against before, summed up, are
-// held to Params.Churn of its total, all in the same proportion. Whoever is
-// barred or has left is gone at once, which does not count as a change, and an
-// empty before, as for the genesis, bounds nothing.
+// score. Then the caps: no anchor holds more than Params.ShareOf of the total,
+// and those that one sponsor brought in no more than Params.Sponsored together,
+// without the sponsor's own weight. Then the sum of changes against before is
+// limited to Params.Churn of its total, all in the same proportion. A barred or
+// retired anchor loses its weight at once, which does not count as a change, and
+// an empty before, as for the genesis, bounds nothing.
 //
-// What wins where two rules conflict: a weight is at least 1; then comes the
-// share of one anchor, which always holds exactly; then the cap of sponsors,
-// which gives way only where too few others weigh (by no more than they lack, in
-// thousandths); then the bound on changes, which is exceeded only where a cap,
-// or a first weight of 1, demands it, and then by no more than they demand.
+// The order of precedence where two rules conflict: a weight is at least 1; then
+// comes the share of one anchor, which always holds exactly; then the cap of
+// sponsors, which gives way only where too few others weigh (by no more than they
+// lack, in thousandths); then the bound on changes, which is exceeded only where a
+// cap, or a first weight of 1, demands it, and then by no more than they demand.
 //
 // The error wraps ErrParams, ErrRoster, or quorum.ErrWeights if the sum is too
 // large.

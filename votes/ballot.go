@@ -24,8 +24,8 @@ type Ballot struct {
 	Signature []byte // in ContextBallot, over SigningBytes
 }
 
-// SigningBytes returns what the anchor signs: the canonical encoding of an array of all fields except the signature.
-// Two ballots state the same if and only if their SigningBytes are equal.
+// SigningBytes returns the bytes that the anchor signs: the canonical encoding of an array of all fields except the
+// signature. Two ballots state the same if and only if their SigningBytes are equal.
 func (b Ballot) SigningBytes() []byte {
 	buf := canon.AppendHead(make([]byte, 0, 256), canon.MajorArray, 4)
 	return b.appendStatement(buf)
@@ -91,7 +91,7 @@ type Checked struct{ b Ballot }
 // Ballot returns the ballot that was checked.
 func (c Checked) Ballot() Ballot { return c.b }
 
-// Domain returns what the ballot is bound to.
+// Domain returns the domain that the ballot is bound to.
 func (c *Checked) Domain() Domain { return c.b.Domain }
 
 // Vote returns the ballot in the form that package quorum counts.

@@ -47,7 +47,7 @@ func (c *Cosignature) check() error {
 	return nil
 }
 
-// message returns what is signed after the context.
+// message returns the bytes that are signed after the context.
 func (c *Cosignature) message(text string) []byte {
 	return fmt.Appendf(nil, "time %d\n%s", c.Time, text)
 }

@@ -18,7 +18,7 @@ import (
 )
 
 // TestOthersReadCosignatures: an independent implementation of signed notes, of
-// checkpoints and of cosignatures reads what anchors sign, and refuses what they did not.
+// checkpoints and of cosignatures reads the signatures of anchors, and refuses others.
 func TestOthersReadCosignatures(t *testing.T) {
 	c := lineage.Checkpoint{Origin: "aweigh/log", Head: lineage.Head{Size: 1234567, Root: aweigh.Sum([]byte("root"))}, More: []string{"block 9 abc"}}
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)

@@ -10,8 +10,8 @@ import (
 
 // Every anchor encodes and decodes every ballot, so ballots have a codec of
 // their own: the same bytes as package canon, which is its oracle in the tests,
-// at a fraction of the cost. It knows what a ballot needs of CBOR (RFC 8949,
-// section 3): unsigned integers, byte strings and arrays. The heads are canon's.
+// at a fraction of the cost. It handles the parts of CBOR that a ballot needs (RFC
+// 8949, section 3): unsigned integers, byte strings and arrays. The heads are canon's.
 
 func appendHash(b []byte, h *aweigh.Hash) []byte {
 	return append(append(b, canon.MajorBytes|24, byte(len(h))), h[:]...)

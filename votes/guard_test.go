@@ -273,10 +273,10 @@ func contradict(a, b quorum.Subject) bool {
 	return a.Kind == b.Kind && a.Block != b.Block
 }
 
-// A node is asked to sign at random, and crashes at random: writes reach the
-// disk in order, any suffix of them is lost, and a ballot leaves only behind
-// its own. Of the ballots that left, no two contradict each other, and none is
-// ever unknown to a later life.
+// A node gets requests to sign at random, and crashes at random: writes reach
+// the disk in order, any suffix of them is lost, and a ballot leaves only
+// behind its own. Of the ballots that left, no two contradict each other, and
+// none is ever unknown to a later life.
 func TestNoCrashMakesAGuardContradictItself(t *testing.T) {
 	w := newWorld(t, Ed25519, 1)
 	rapid.Check(t, func(t *rapid.T) {

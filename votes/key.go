@@ -103,8 +103,8 @@ func (k *PublicKey) UnmarshalText(text []byte) error {
 }
 
 // Check returns an error that wraps ErrKey unless the key has a known scheme, the right length and, on an Edwards
-// curve, a point that is canonically encoded and not of small order. For a point of small order, anyone could make
-// valid signatures.
+// curve, a point that is canonically encoded and not of small order. For a point of small order, valid signatures
+// need no private key.
 func (k PublicKey) Check() error {
 	_, err := k.parse()
 	return err
@@ -118,7 +118,7 @@ func (k PublicKey) parse() (sign.PublicKey, error) {
 		return nil, err
 	}
 	switch {
-	case len(k.Bytes) != s.PublicKeySize(): // as it says below
+	case len(k.Bytes) != s.PublicKeySize(): // see below
 	case k.Scheme == Ed25519:
 		err = curve.Ed25519(k.Bytes)
 	case k.Scheme == Ed448:

@@ -13,8 +13,8 @@ import (
 	"github.com/aweigh/aweigh/quorum"
 )
 
-// everybodys are keys for which everybody can sign, in their encodings of table 1 of
-// "Taming the many EdDSAs": the 8 points of small order, canonical and not.
+// everybodys are keys with signatures that need no private key, in their encodings of
+// table 1 of "Taming the many EdDSAs": the 8 points of small order, canonical and not.
 var everybodys = []string{
 	"0100000000000000000000000000000000000000000000000000000000000000",
 	"ecffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",

@@ -190,8 +190,8 @@ func FuzzParsePublicKey(f *testing.F) {
 	})
 }
 
-// TestRefusedKeysAreToldWhatIsWrong holds that an error about a key names what it lacks, and which form is wanted.
-func TestRefusedKeysAreToldWhatIsWrong(t *testing.T) {
+// TestErrorsAboutKeysNameTheFault: an error about a key names the fault, and the form that is required.
+func TestErrorsAboutKeysNameTheFault(t *testing.T) {
 	k := keyOf(t, Ed25519, 1)
 	public, private := k.Public().String(), k.Encode()
 	for _, c := range []struct{ kind, text, want string }{

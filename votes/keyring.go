@@ -22,7 +22,7 @@ type Keyring struct {
 
 // NewKeyring returns the keyring of a domain. It does not check the domain's Roster and Policy against its other
 // arguments. The keys must be distinct, and may be in any order. Every anchor with weight must have its key (ErrKey);
-// a key without weight belongs to an anchor on probation, whose ballots are checked but count nothing. The rules must
+// a key without weight belongs to an anchor on probation, whose ballots are checked but do not count. The rules must
 // be safe for the weights (quorum.ErrUnsafe); otherwise certificates would prove nothing.
 func NewKeyring(d Domain, rules quorum.Rules, w quorum.Weights, keys ...PublicKey) (*Keyring, error) {
 	all := newMembers(len(keys))
@@ -76,7 +76,7 @@ func (k *Keyring) Under(d Domain, more ...PublicKey) *Keyring {
 	return &c
 }
 
-// Domain returns what the keyring's ballots are bound to.
+// Domain returns the domain of the keyring's ballots.
 func (k *Keyring) Domain() Domain { return k.domain }
 
 // Rules returns the rules that certificates must meet.

@@ -2,7 +2,7 @@ package votes
 
 import "testing"
 
-// TestMembersAreFound: however many there are, each is found, and nobody else.
+// TestMembersAreFound: however many there are, each is found, and no other.
 func TestMembersAreFound(t *testing.T) {
 	stranger := keyOf(t, Ed25519, 99).Public()
 	for n := range 3 * fewMembers {

@@ -68,8 +68,8 @@ func TestMemoKeepsFieldsApart(t *testing.T) {
 	}
 }
 
-// TestMemoryKnowsWhatItsKeysSigned: what a key reports is not verified again,
-// and nothing else passes for it.
+// TestMemoryKnowsWhatItsKeysSigned: signatures that a key reports are not
+// verified again, and no other bytes pass for them.
 func TestMemoryKnowsWhatItsKeysSigned(t *testing.T) {
 	for _, name := range []string{Ed25519, Ed448, MLDSA65} {
 		impl, err := scheme(name)

@@ -71,13 +71,13 @@ type MotionBallot struct {
 	Offline     bool        // it was signed away from any node, according to its signer; this affects nothing
 	Signature   []byte      // over SigningBytes
 
-	// Comment travels beside what is signed: valid UTF-8 of at most MaxComment
+	// Comment travels beside the signed content: valid UTF-8 of at most MaxComment
 	// bytes whose CommentOf is CommentHash, or empty where it was left out.
 	Comment string
 }
 
-// CommentOf is what a ballot signs of a comment: its SHA-256, or zero for none.
-// Short comments can be guessed from it.
+// CommentOf is the hash of a comment that a ballot signs: its SHA-256, or zero
+// for none. Short comments can be guessed from it.
 func CommentOf(comment string) aweigh.Hash {
 	if comment == "" {
 		return aweigh.Hash{}
@@ -85,19 +85,19 @@ func CommentOf(comment string) aweigh.Hash {
 	return aweigh.Sum([]byte(comment))
 }
 
-// ID is the identity of what the ballot says: of network, scope, motion, choice
-// and voter, and of nothing else. A voter may sign one choice many times, with
-// other comments and (a liar) other signatures: all of these are one ballot, so
-// that a voter has at most two on a motion, and two are an equivocation (P33).
+// ID is the identity of the ballot's content: of network, scope, motion, choice
+// and voter alone. A voter may sign one choice many times, with other comments
+// and (a liar) other signatures: all of these are one ballot, so that a voter
+// has at most two on a motion, and two are an equivocation (P33).
 func (b MotionBallot) ID() aweigh.Hash { return b.MotionVote.ID(b.Voter) }
 
-// ID is the identity of the ballot with which a voter says v.
+// ID is the identity of a voter's ballot for v.
 func (v MotionVote) ID(voter aweigh.Hash) aweigh.Hash {
 	return aweigh.Sum([]byte("aweigh/motion-ballot/1\x00"), v.Network[:], v.Scope[:], v.Motion[:], []byte{byte(v.Choice)}, voter[:])
 }
 
-// WithoutComment is the ballot with its comment left out. It says the same, and
-// its signature holds.
+// WithoutComment is the ballot with its comment left out. Its content and its
+// signature stay valid.
 func (b MotionBallot) WithoutComment() MotionBallot {
 	b.Comment = ""
 	return b
@@ -109,7 +109,7 @@ func (b MotionBallot) String() string {
 }
 
 // valid reports whether the ballot is of a form that could count somewhere.
-// What it lets pass, Encode writes in a form that DecodeMotionBallot takes.
+// Encode writes every valid ballot in a form that DecodeMotionBallot takes.
 func (b *MotionBallot) valid() error {
 	switch {
 	case !b.Choice.Valid():

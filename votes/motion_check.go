@@ -34,7 +34,7 @@ func SignMotionBallot(s Signer, v MotionVote, comment string) (MotionBallot, err
 	return signMotionBallot(s, MotionBallot{MotionVote: v, Comment: comment})
 }
 
-// SignMotionBallotOffline is SignMotionBallot away from any node: the ballot says so.
+// SignMotionBallotOffline is SignMotionBallot away from any node, which the ballot records.
 func SignMotionBallotOffline(s Signer, v MotionVote, comment string) (MotionBallot, error) {
 	return signMotionBallot(s, MotionBallot{MotionVote: v, Comment: comment, Offline: true})
 }

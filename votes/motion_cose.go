@@ -13,7 +13,7 @@ import (
 type Algorithm int64
 
 const (
-	EdDSA       Algorithm = -8  // Ed25519 and Ed448: the key says which (RFC 9053, section 2.2)
+	EdDSA       Algorithm = -8  // Ed25519 and Ed448: the key determines which (RFC 9053, section 2.2)
 	COSEMLDSA65 Algorithm = -49 // ML-DSA-65, pure, with an empty context (RFC 9964)
 )
 
@@ -98,9 +98,9 @@ func (b *MotionBallot) appendPayload(buf []byte) []byte {
 	return appendHash(buf, &b.CommentHash)
 }
 
-// SigningBytes is what the voter signs: the Sig_structure of RFC 9052, section
-// 4.4, without external data. It begins with a byte that no Context begins
-// with, so it needs none.
+// SigningBytes are the bytes that the voter signs: the Sig_structure of RFC
+// 9052, section 4.4, without external data. It begins with a byte that no
+// Context begins with, so it needs none.
 func (b MotionBallot) SigningBytes() []byte {
 	var room [256]byte
 	buf := canon.AppendHead(make([]byte, 0, 384), canon.MajorArray, 4)

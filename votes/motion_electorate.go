@@ -9,8 +9,8 @@ import (
 	"github.com/aweigh/aweigh/quorum"
 )
 
-// Approver is a key that policy names beside the anchors: a person or a program
-// that has a say in motions.
+// Approver is a key that the policy names beside the anchors: of a person or a
+// program that votes on motions.
 type Approver struct {
 	_        struct{} `cbor:",toarray"`
 	ID       aweigh.Hash

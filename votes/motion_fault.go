@@ -41,7 +41,7 @@ func (e *MotionEquivocation) valid() error {
 // Voter is the one at fault.
 func (e MotionEquivocation) Voter() aweigh.Hash { return e.Approve.Voter }
 
-// Motion is what the voter contradicted itself on.
+// Motion is the motion on which the voter contradicted itself.
 func (e MotionEquivocation) Motion() MotionID { return e.Approve.Motion }
 
 // Check verifies the proof. Errors are those of CheckMotionBallot.

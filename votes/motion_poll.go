@@ -32,8 +32,8 @@ type Recorded uint8
 
 const (
 	Counted     Recorded = iota + 1 // on its side
-	Repeated                        // the voter said so before
-	Equivocated                     // the voter said the opposite before: counts on neither side
+	Repeated                        // the voter cast this vote before
+	Equivocated                     // the voter cast the opposite vote before: counts on neither side
 	Late                            // the motion is closed; changes nothing
 	NoVoter                         // not in the electorate, or of another motion
 )

@@ -15,7 +15,7 @@ const (
 	Open     Verdict = 0
 	Carried  Verdict = 1 // the approvals meet the rule
 	Rejected Verdict = 2 // they never can
-	Expired  Verdict = 3 // its deadline came first; only Poll.Close says so
+	Expired  Verdict = 3 // its deadline came first; only Poll.Close returns it
 )
 
 // String is "open", "carried", "rejected" or "expired".
@@ -42,7 +42,7 @@ type MotionTally struct {
 	Anchors         int                  // how many anchors approve
 	Least           uint32               // how many must
 	Missing         []aweigh.Hash        // voters that have not voted, in order
-	Waiting         []aweigh.Hash        // those of Missing without whom nothing is carried
+	Waiting         []aweigh.Hash        // those of Missing that are required
 	Equivocations   []MotionEquivocation // in the order of voters
 	Verdict         Verdict
 }
@@ -66,7 +66,7 @@ func CountMotion(e Electorate, rule quorum.Rule, ballots []CheckedMotionBallot) 
 		if !ok {
 			continue
 		}
-		// Of ballots that say the same the least stands, so that proofs are equal too.
+		// Of ballots with the same vote the least is kept, so that proofs are equal too.
 		if old := heard[at].on(c.b.Choice); *old == nil || less(&c.b, *old) {
 			*old = &c.b
 		}
@@ -74,7 +74,7 @@ func CountMotion(e Electorate, rule quorum.Rule, ballots []CheckedMotionBallot) 
 	return e.count(rule, heard)
 }
 
-// said is what one voter said, nil where nothing.
+// said holds the ballots of one voter, nil for none.
 type said struct{ approve, reject *MotionBallot }
 
 func (s *said) on(c Choice) **MotionBallot {
@@ -88,7 +88,7 @@ func less(a, b *MotionBallot) bool {
 	return bytes.Compare(a.Encode(), b.Encode()) < 0
 }
 
-// count adds up what the voters said, in their order.
+// count adds up the voters' votes, in their order.
 func (e *Electorate) count(rule quorum.Rule, heard []said) MotionTally {
 	t := MotionTally{Total: e.total, Threshold: rule.Threshold(e.total), Least: rule.MinAnchors}
 	var approve, reject, void part

@@ -51,7 +51,7 @@ func smallWorlds(t interface{ Fatal(...any) }) (es []Electorate, rules []quorum.
 	return es, rules
 }
 
-// The sets of ballots of three voters, by what each says: nothing, approve,
+// The sets of ballots of three voters, by the votes of each: none, approve,
 // reject, both.
 func smallSets(visit func(set []CheckedMotionBallot, says [3]int)) {
 	for n := range 64 {
@@ -86,7 +86,7 @@ func permutations(set []CheckedMotionBallot, visit func([]CheckedMotionBallot)) 
 }
 
 // dumb is the verdict by the words of P31 and P33, in big numbers: could the
-// motion be carried by these, or by these and all who are silent?
+// motion be carried by these, or by these and all silent voters?
 func dumb(e Electorate, rule quorum.Rule, says func(aweigh.Hash) int) Verdict {
 	carried := func(silentApprove bool) bool {
 		weight, anchors := new(big.Int), 0
@@ -115,8 +115,8 @@ func dumb(e Electorate, rule quorum.Rule, says func(aweigh.Hash) int) Verdict {
 }
 
 // TestMotionsAreCountedInAnyOrder: every permutation of every set of ballots of
-// three voters, with every ballot twice at the end, is counted alike, and as
-// the words say.
+// three voters, with every ballot twice at the end, is counted alike, and by
+// the words of the rules.
 func TestMotionsAreCountedInAnyOrder(t *testing.T) {
 	es, rules := smallWorlds(t)
 	for i, e := range es {
@@ -137,8 +137,8 @@ func TestMotionsAreCountedInAnyOrder(t *testing.T) {
 	}
 }
 
-// TestP31HonestVotersDecideInAnyOrder: where nobody says both, closing at the
-// first ballot that decides gives what the whole set gives.
+// TestP31HonestVotersDecideInAnyOrder: without equivocators, closing at the
+// first ballot that decides gives the result of the whole set.
 func TestP31HonestVotersDecideInAnyOrder(t *testing.T) {
 	es, rules := smallWorlds(t)
 	closed := 0
@@ -169,8 +169,8 @@ func TestP31HonestVotersDecideInAnyOrder(t *testing.T) {
 	}
 }
 
-// TestDecisionsSurviveMoreBallots: more ballots never make a rejected motion
-// anything else, and a carried one only if somebody contradicts himself.
+// TestDecisionsSurviveMoreBallots: more ballots never change a rejected motion,
+// and a carried one only if a voter equivocates.
 func TestDecisionsSurviveMoreBallots(t *testing.T) {
 	es, rules := smallWorlds(t)
 	for i, e := range es {
@@ -429,7 +429,7 @@ func FuzzDecodeMotionEquivocation(f *testing.F) {
 }
 
 func ExampleCountMotion() {
-	// Four anchors of weight 1 and a security officer who must agree.
+	// Four anchors of weight 1 and a required approver, a security officer.
 	w, _ := quorum.Equal(fill(1), fill(2), fill(3), fill(4))
 	e, _ := NewElectorate(w, Approver{ID: fill(5), Required: true})
 	set := []CheckedMotionBallot{unsigned(1, Approve), unsigned(2, Approve), unsigned(3, Approve), unsigned(4, Reject)}

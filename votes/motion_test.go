@@ -175,7 +175,7 @@ func TestMotionBallotsAreOfTheirOwnKind(t *testing.T) {
 	}
 }
 
-// The identity is of what is said, not of how: P33 counts choices.
+// The identity covers the content, not the form: P33 counts choices.
 func TestMotionBallotsAreNamedByWhatTheySay(t *testing.T) {
 	k, other := keyOf(t, Ed25519, 1), keyOf(t, Ed25519, 2)
 	b := motionBallot(t, k, vote(7, Approve), "")
@@ -232,7 +232,7 @@ func TestSignersAreNotTrusted(t *testing.T) {
 	}
 }
 
-// coseVerifier lets go-cose verify with this package's schemes.
+// coseVerifier makes go-cose verify with this package's schemes.
 type coseVerifier struct{ key PublicKey }
 
 func (v coseVerifier) Algorithm() cose.Algorithm {
@@ -412,7 +412,7 @@ func TestMotionBallotsBearNoChange(t *testing.T) {
 }
 
 // TestMotionBallotsHaveOneForm puts ballots together in other ways that COSE and
-// CBOR allow, or that say one thing twice.
+// CBOR allow, or with a field twice.
 func TestMotionBallotsHaveOneForm(t *testing.T) {
 	b := motionBallot(t, keyOf(t, Ed25519, 1), vote(7, Approve), "")
 	type parts struct {

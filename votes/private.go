@@ -11,7 +11,7 @@ import (
 )
 
 // PrivateKey signs. Make one with GenerateKey, KeyFromSeed or ParsePrivateKey;
-// the zero value only says that there is none. No verb of package fmt shows
+// the zero value only means that there is none. No verb of package fmt shows
 // the secret, however deep the key is nested: only Encode gives it away.
 type PrivateKey struct{ s func() *secret } // fmt follows pointers, but calls no functions
 
@@ -77,7 +77,7 @@ func (k PrivateKey) Sign(ctx Context, message []byte) []byte {
 }
 
 // Telling is the same key, which reports every signature that it makes, as to
-// Memory.Signed. What is reported must not be changed.
+// Memory.Signed. The reported slices must not be changed.
 func (k PrivateKey) Telling(tell func(key PublicKey, ctx Context, message, signature []byte)) PrivateKey {
 	s := *k.s()
 	s.tell = tell

@@ -7,9 +7,9 @@ import (
 )
 
 // Context separates the kinds of messages that one key signs, so that no
-// signature can be taken for one on a message of another kind. What is signed
-// under every scheme is the context, a zero byte, and the message; a context
-// contains no zero byte. ContextCOSE and ContextCosignature differ.
+// signature can be taken for one on a message of another kind. Under every
+// scheme, the signed bytes are the context, a zero byte, and the message; a
+// context contains no zero byte. ContextCOSE and ContextCosignature differ.
 type Context string
 
 // The contexts in use.

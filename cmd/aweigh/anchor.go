@@ -141,7 +141,7 @@ func (a *app) approving(c *cobra.Command, kind, next string) *cobra.Command {
 	})
 }
 
-// govern shows a decision, proposes or approves it, and tells what became of it.
+// govern shows a decision, proposes or approves it, and prints the outcome.
 func (s *session) govern(ctx context.Context, r *aweighv1.TrustResponse, d scope.Decision, once func() (*aweighv1.Once, error), next string) error {
 	if _, err := s.signs(ctx, r, d, false); err != nil {
 		return err
@@ -168,8 +168,8 @@ func (s *session) flagIn() string {
 	return " --scope " + show.Word(s.in)
 }
 
-// proposalNamed finds the open decision of one of some kinds that people mean, by its ID, the
-// ID or name of whom it is about, or the start of an ID.
+// proposalNamed finds an open decision of one of some kinds, by its ID, the ID or name of its
+// anchor, or the start of an ID.
 func proposalNamed(r *aweighv1.TrustResponse, text string, kinds ...string) (*aweighv1.Proposal, error) {
 	var found []*aweighv1.Proposal
 	starts := func(id []byte) bool {

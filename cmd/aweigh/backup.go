@@ -59,7 +59,7 @@ func (a *app) backup() *cobra.Command {
 	return c
 }
 
-// manifestOf is what is known of a node before it is copied.
+// manifestOf is the manifest of a node before it is copied.
 func manifestOf(d home.Dir) (m backup.Manifest, signer votes.PrivateKey, err error) {
 	g, err := d.ReadGenesis()
 	if err != nil {

@@ -78,8 +78,8 @@ func refusedBallots(r *show.HandedIn) error {
 	return nil
 }
 
-// handInFile hands in the ballots of a file. What is wrong with the file is told apart
-// from what the node says.
+// handInFile hands in the ballots of a file. Errors in the file are kept apart from
+// the node's.
 func (a *app) handInFile(ctx context.Context, s *session, name string, done *show.HandedIn) (damaged, err error) {
 	in := a.in
 	if name != "-" {
@@ -117,9 +117,8 @@ func noBallot(name string, raw []byte, err error) error {
 // handInAtOnce bounds the bytes of ballots in one request.
 const handInAtOnce = 512 << 10
 
-// handIn gives all ballots of a file to the node, some at a time. What is wrong with
-// the file, whose ballots before that are handed in, is told apart from what the node
-// says.
+// handIn gives all ballots of a file to the node, some at a time. An error in the
+// file, whose ballots before it are handed in, is kept apart from the node's.
 func (s *session) handIn(ctx context.Context, file string, from interface {
 	Next() (votes.MotionBallot, error)
 }, done *show.HandedIn) (damaged, err error) {

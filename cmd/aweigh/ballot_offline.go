@@ -78,8 +78,8 @@ func compared(r *scope.MotionReport, pinned bool) string {
 	return fmt.Sprintf("consistent with itself, for network %s: compare this identity with one from a source\nthat you trust, or give that with --network; anybody can make a file for a network of his own", r.Network)
 }
 
-// motionFile reads and verifies the file of a motion. pinned says that its network was
-// compared with the one named.
+// motionFile reads and verifies the file of a motion. pinned reports that its network
+// was compared with the named one.
 func (a *app) motionFile(name, network string) (r *scope.MotionReport, pinned bool, err error) {
 	var id aweigh.NetworkID
 	if pinned = network != ""; pinned {
@@ -194,7 +194,7 @@ func (a *app) ballotShow() *cobra.Command {
 // showing collects ballots to show.
 type showing struct {
 	show.Printer
-	motion     *scope.Motion // nil: none to verify them with
+	motion     *scope.Motion // nil: no motion to verify them with
 	network    aweigh.NetworkID
 	scope      aweigh.ScopeID
 	keys       votes.KeySet

@@ -138,7 +138,7 @@ func (s *signing) check(file string, format show.Format) (votes.Choice, error) {
 	return choice, nil
 }
 
-// isTerminal reports whether what is written is for people to see at once.
+// isTerminal reports whether output goes to a terminal.
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	if !ok {
@@ -152,7 +152,7 @@ func isTerminal(w io.Writer) bool {
 	return err != nil || !os.SameFile(info, null)
 }
 
-// warn reports what may be wrong with the time, and what is not proven.
+// warn prints doubts about the time, and facts that are not proven.
 func (s *signing) warn(r *scope.MotionReport, now aweigh.Instant) {
 	if r.Bare {
 		fmt.Fprintln(s.err, "aweigh: no block after the one that ordered the motion was final when this file was written: the ballot\nis on the mutation above, which is proven; what it found when it opened, and what it takes, are not.")
@@ -179,7 +179,7 @@ func (s *signing) signer(ctx context.Context) (votes.Signer, error) {
 	return key.Signer(), nil
 }
 
-// mayVote names those who may vote.
+// mayVote names the voters.
 func mayVote(mo *scope.Motion) string {
 	var all []string
 	for i := range mo.Voters {

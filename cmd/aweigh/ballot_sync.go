@@ -62,8 +62,8 @@ func (a *app) synced(s *session, dir string, taken *show.HandedIn, given int) er
 	return err
 }
 
-// takeFiles hands in the ballots of all files, and notes which they are. What is wrong
-// with some of the files is told apart from what the node says.
+// takeFiles hands in the ballots of all files, and notes which they are. Errors in
+// some of the files are kept apart from the node's.
 func (s *session) takeFiles(ctx context.Context, dir string, there map[string]bool, done *show.HandedIn) (damaged, err error) {
 	names, err := ballotdir.Files(dir)
 	if err != nil {

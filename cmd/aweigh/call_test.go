@@ -9,7 +9,7 @@ import (
 	"github.com/aweigh/aweigh/internal/show"
 )
 
-// TestHintsCanBeTyped: who has no aweigh in PATH is told what to type instead.
+// TestHintsCanBeTyped: without aweigh in PATH, hints name the command to type instead.
 func TestHintsCanBeTyped(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("PATH", dir)

@@ -175,7 +175,7 @@ func everyAnchor(a *scope.Ancestry) (keys []votes.PublicKey) {
 	return keys
 }
 
-// cosigned writes a checkpoint, and tells who signed it.
+// cosigned writes a checkpoint, and prints its signers.
 func (s *session) cosigned(out io.Writer, c *client.Checkpoint) error {
 	if err := s.Printer.Checkpoint(c); err != nil {
 		return err

@@ -26,7 +26,7 @@ import (
 	"github.com/aweigh/aweigh/internal/show"
 )
 
-// session is what a client command needs.
+// session holds the connection and settings of a client command.
 type session struct {
 	*client.Client
 	show.Printer
@@ -81,8 +81,9 @@ func (a *app) askingIn(c *cobra.Command, do func(ctx context.Context, s *session
 	})
 }
 
-// session brings together what a client command needs. valued says whether it
-// can show values alone; a general setting to do so does not hurt one that cannot.
+// session collects the connection and settings of a client command. valued reports
+// whether it can show values alone; a general setting to do so has no effect on a
+// command that cannot.
 func (a *app) session(settings *pflag.FlagSet, valued bool) (*session, error) {
 	file, err := clientFile()
 	if err != nil {

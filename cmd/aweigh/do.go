@@ -55,7 +55,7 @@ func (a *app) do() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if r != nil && r.Moved != nil { // nobody else may have it meanwhile
+		if r != nil && r.Moved != nil { // no other object may have it meanwhile
 			req.Key, req.Uid = key, r.Uid
 		}
 		resp, err := s.Client.Act(ctx, req)

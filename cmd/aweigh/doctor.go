@@ -42,7 +42,7 @@ func (a *app) doctor() *cobra.Command {
 			return err
 		}
 		dir, s, err := nodeSettings(settings, *file)
-		if err != nil { // a finding like others, so go on with what the flags say
+		if err != nil { // a finding like others, so go on with the flags
 			name, flagErr := settings.GetString("data-dir")
 			if flagErr != nil {
 				return flagErr

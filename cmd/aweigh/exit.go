@@ -183,22 +183,22 @@ func exitCode(err error, started bool) int {
 	return exitError
 }
 
-// usageHelps reports whether it helps to read how to use a command that failed. What the node, a file or the network
-// made of it stands in no help text.
+// usageHelps reports whether the usage of a failed command helps. It does not for errors of the node, a file or the
+// network.
 func usageHelps(err error) bool {
 	var syntax *alias.SyntaxError
 	return errors.Is(err, errUsage) || errors.Is(err, config.ErrConfig) || errors.As(err, &syntax)
 }
 
-// packages matches what errors begin with for those who program: the package that
-// made them, and the sentinel for the command line.
+// packages matches the beginnings of errors that are for programmers: the package
+// that made them, and the sentinel for the command line.
 var packages = regexp.MustCompile(`(?m)(^|: )(?:(?:action|alias|api|autocompact|aweigh|backup|ballotdir|bench|box|canon|certs|client|config|daemon|devnet|etcd|founding|home|keyfile|kv|lineage|node|` +
 	`p2p|policytext|quorum|reconcile|replay|report|running|scope|show|signer|sim|store|txntext|usage|votes|wysiwys): )+`)
 
 // decoder matches what the decoder of CBOR says of types of Go.
 var decoder = regexp.MustCompile(`cbor: cannot unmarshal [^\n]* (?:of type|into Go) [^\n:;]*`)
 
-// forPeople is the text of an error for people. What two layers of an error say alike is said once.
+// forPeople is the text of an error for people. It drops what two layers of an error repeat.
 func forPeople(text string) string {
 	text = decoder.ReplaceAllString(text, "it is something else")
 	lines := strings.Split(packages.ReplaceAllString(text, "$1"), "\n")
@@ -216,10 +216,10 @@ func full(err error) bool {
 // tooLong matches what a node says of a justification that is too long.
 var tooLong = regexp.MustCompile(`a justification of (\d+) bytes, at most (\d+) are taken`)
 
-// staleHint is what errors of reads without a quorum end with; for commands that can be told to.
+// staleHint ends errors of reads without a quorum, for commands with that option.
 const staleHint = "; a serializable read is answered by this node alone, and may be old"
 
-// readHint says it in the words of a command line.
+// readHint is the same hint in the words of a command line.
 const readHint = "; --serializable reads what one node has, without a quorum, and that may be old"
 
 // about is the text of an error of a command, without hints that it cannot follow, and with what its flags explain.
@@ -254,7 +254,7 @@ func about(c *cobra.Command, text string, err error) string {
 	return text
 }
 
-// ofFile is what is wrong with a file, without the system call that found it.
+// ofFile is the error of a file, without the system call.
 func ofFile(err *fs.PathError) string {
 	if errors.Is(err, syscall.EISDIR) {
 		return err.Path + ": it is a directory, not a file; name a file in it, or another"
@@ -262,7 +262,7 @@ func ofFile(err *fs.PathError) string {
 	return err.Path + ": " + err.Err.Error()
 }
 
-// notYet is how errors begin of writes whose outcome is open.
+// notYet begins the errors of writes whose outcome is open.
 var notYet = strings.TrimPrefix(client.ErrUndecided.Error(), "client: ")
 
 // message is an error for people. What others wrote into it stays on its line.
@@ -275,7 +275,7 @@ func message(err error) string {
 	text = show.Shortened(show.Text(strings.ReplaceAll(strings.TrimSpace(forPeople(text)), "\t", "  ")))
 	var u *client.Undecided
 	if errors.As(err, &u) {
-		if !strings.HasPrefix(text, notYet) { // the node did not say it
+		if !strings.HasPrefix(text, notYet) { // not an error of the node
 			text = fmt.Sprintf("%s: %s: %s; it may still commit until %s", notYet, u.Node, text, u.ValidUntil.UTC().Format(time.RFC3339))
 		}
 		text += nonceHint(u)

@@ -110,8 +110,8 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-// TestReadsThatTimeOutNameTheSerializable holds that a read which hears nothing in time says which one would be
-// answered.
+// TestReadsThatTimeOutNameTheSerializable: the error of a read without an answer in time names the read that
+// would be answered.
 func TestReadsThatTimeOutNameTheSerializable(t *testing.T) {
 	c := &cobra.Command{}
 	late := fmt.Errorf("client: no answer in time: %w", context.DeadlineExceeded)
@@ -182,8 +182,8 @@ func TestExitCodesAreInOneTable(t *testing.T) {
 	}
 }
 
-// TestUndecidedWritesSaySo holds that a write without an answer is told as one that may still commit, and in JSON with
-// all its fields.
+// TestUndecidedWritesSaySo: a write without an answer is reported as one that may still commit, and in JSON with all
+// its fields.
 func TestUndecidedWritesSaySo(t *testing.T) {
 	u := &client.Undecided{
 		ValidUntil: time.Unix(1_800_000_000, 0), Node: "127.0.0.1:1", Once: &aweighv1.Once{Nonce: []byte{1}, ValidUntilNs: 7},

@@ -34,7 +34,7 @@ func TestHelpCallsArgumentsWhatTheyAre(t *testing.T) {
 	walk(a.root())
 }
 
-// TestErrorsSayThingsOnce: what layers of an error say alike, and the packages that say it, are left out.
+// TestErrorsSayThingsOnce: repetitions by layers of an error, and the names of packages, are left out.
 func TestErrorsSayThingsOnce(t *testing.T) {
 	for text, want := range map[string]string{
 		"etcd: listen tcp: in use":                    "listen tcp: in use",

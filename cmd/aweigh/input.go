@@ -7,7 +7,8 @@ import (
 	"os"
 )
 
-// input is standard input. A read of it ends when ctx does, and the first one from a terminal says what is waited for.
+// input is standard input. A read of it ends when ctx does, and the first one from a terminal prints what input is
+// expected.
 type input struct {
 	ctx  context.Context
 	from io.Reader

@@ -100,7 +100,7 @@ func (a *app) init() *cobra.Command {
 			return err
 		}
 		if *info {
-			// What was said now holds for the init that follows.
+			// The flags given now hold for the init that follows.
 			s.Name = self.Name
 			line, err := self.Line()
 			if err == nil {
@@ -186,7 +186,7 @@ func (a *app) join() *cobra.Command {
 		if err := daemon.Check(s); err != nil {
 			return err
 		}
-		if s.Trusted == "" { // what is said here, or in the directory's settings, is known from nearer
+		if s.Trusted == "" { // flags and the directory's settings take precedence
 			s.Trusted = invite.Recent
 		}
 		fmt.Fprintf(a.out, "joining %s, network %s\n", show.Line(invite.Name), invite.Network)

@@ -21,7 +21,7 @@ import (
 const keyHelp = "KEY is a key that starts with a slash (/org/wikipedia), a quoted one (\"\\x00\\xff\"), or an\n" +
 	"alias (org@wikipedia.en/articles); with --raw its bytes are taken as they are."
 
-// oneNameHelp is keyHelp for commands whose argument is a NAME: what is looked up, and not the key as such.
+// oneNameHelp is keyHelp for commands whose argument is a NAME, which is looked up.
 var oneNameHelp = strings.Replace(keyHelp, "KEY", "NAME", 1)
 
 // prefixHelp is keyHelp for a PREFIX.
@@ -71,12 +71,12 @@ func (a *app) put() *cobra.Command {
 		case err != nil:
 			return err
 		case r == nil || r.Moved == nil:
-		case *absent && len(req.Once.Nonce) > 0: // a repetition: what it made may have been moved since
+		case *absent && len(req.Once.Nonce) > 0: // a repetition: its object may have been moved since
 		case *absent:
 			return fmt.Errorf("%w: %s leads to %s; put the key %s to make another object", client.ErrCondition, args[0], show.Key(key), show.Key(req.Key))
 		default:
 			req.Key = key
-			if !conditional { // what was found may be moved again meanwhile
+			if !conditional { // the object may be moved again meanwhile
 				conditional, *rev = true, r.Kv.ModRevision
 			}
 		}
@@ -301,7 +301,7 @@ func (a *app) ls() *cobra.Command {
 	})
 }
 
-// more tells people that --limit cut a range short, or that the state is old.
+// more prints that --limit cut a range short, or that the state is old.
 func (a *app) more(r *aweighv1.RangeResponse, f show.Format) {
 	if r.GetHeader().GetCatchingUp() && f != show.JSON {
 		fmt.Fprintf(a.err, "aweigh: this node is catching up; what is final now may differ, see aweigh status\n")

@@ -59,7 +59,7 @@ func (a *app) history() *cobra.Command {
 			r, err := a.resolve(ctx, s, key, 0, false)
 			if err == nil {
 				key = r.Key
-			} else if !errors.Is(err, client.ErrNotFound) { // what is deleted has a history
+			} else if !errors.Is(err, client.ErrNotFound) { // a deleted key has a history
 				return err
 			}
 		}
@@ -179,8 +179,8 @@ func networkOf(text string) (aweigh.NetworkID, error) {
 	return id, err
 }
 
-// verified verifies a proof and shows it. Where the network is not known from
-// elsewhere, which pinned says, the proof's own word for it is taken.
+// verified verifies a proof and shows it. If the network is not known from
+// elsewhere (pinned is false), it takes the network that the proof names.
 func (a *app) verified(p show.Printer, proof *scope.KeyProof, network string, pinned bool) error {
 	id := proof.Ancestry.Genesis.Network()
 	if pinned {
@@ -269,7 +269,7 @@ func versionLine() string {
 // release is set by the linker for released programs.
 var release string
 
-// version is the release, or what the Go toolchain knows of the source.
+// version is the release, or the Go toolchain's description of the source.
 func version() string {
 	if release != "" {
 		return release

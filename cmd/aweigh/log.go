@@ -26,7 +26,7 @@ func logger(w io.Writer, level, format string) (*slog.Logger, error) {
 }
 
 // united writes durations with their unit in every format, as in 1.5s: bare numbers
-// in JSON would be nanoseconds, which nothing says.
+// in JSON would be nanoseconds, without a word that they are.
 func united(_ []string, a slog.Attr) slog.Attr {
 	if a.Value.Kind() == slog.KindDuration {
 		a.Value = slog.StringValue(a.Value.Duration().String())
@@ -34,8 +34,8 @@ func united(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// quiet passes on what this module logs, and of what the libraries log, which were
-// given the same logger, warnings and errors alone.
+// quiet passes on all records of this module. Libraries get the same logger: of
+// their records it passes on warnings and errors alone.
 type quiet struct{ slog.Handler }
 
 // Handle implements slog.Handler.
@@ -52,7 +52,7 @@ func (q quiet) WithAttrs(attrs []slog.Attr) slog.Handler { return quiet{q.Handle
 // WithGroup implements slog.Handler.
 func (q quiet) WithGroup(name string) slog.Handler { return quiet{q.Handler.WithGroup(name)} }
 
-// lasting passes on what is logged while a context lasts, and errors alone after that.
+// lasting passes on records while a context lasts, and errors alone after that.
 type lasting struct {
 	slog.Handler
 	ctx context.Context

@@ -8,8 +8,8 @@ import (
 )
 
 // Of one message at one level a burst is logged, and then one line per pause:
-// whoever sends nonsense must not fill the disk. Errors and debug lines always
-// pass: the former are few and urgent, the latter were asked for.
+// a peer that sends nonsense must not fill the disk. Errors and debug lines
+// always pass: the former are few and urgent, the latter were requested.
 const (
 	warnBurst  = 20
 	infoBurst  = 300 // more than a roster has anchors: all of them may come at once
@@ -18,8 +18,8 @@ const (
 	maxMessages = 256
 )
 
-// calm is a handler that holds back what repeats itself, and says how much when
-// it lets the next line through.
+// calm is a handler that holds back repeated lines, and adds their number to
+// the next line that passes.
 type calm struct {
 	slog.Handler
 	repeats *repeats
@@ -51,7 +51,7 @@ type said struct {
 	message string
 }
 
-// allowance is what is left of a burst.
+// allowance is the rest of a burst.
 type allowance struct {
 	left int
 	next time.Time // when one more line is allowed

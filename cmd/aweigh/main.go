@@ -1,5 +1,5 @@
-// Command aweigh is everything of Aweigh in one program: it runs nodes and test
-// networks, and talks to them. "aweigh help" says what it can do.
+// Command aweigh is all of Aweigh in one program: it runs nodes and test
+// networks, and sends requests to them. "aweigh help" lists the commands.
 package main
 
 import (

@@ -25,8 +25,8 @@ var sameFlags = [][]string{
 	{"if-rev", "revision", "mod-revision"}, {"rev", "revision"}, {"serializable", "consistency", "local"},
 }
 
-// flagMeant reports which flag of a command an unknown one may stand for, and what one holds whose value cannot be
-// read.
+// flagMeant returns the flag of a command that an unknown one may stand for, and the kind of value of a flag whose
+// value cannot be read.
 func flagMeant(c *cobra.Command, err error) error {
 	var value *pflag.InvalidValueError
 	if errors.As(err, &value) {
@@ -63,7 +63,7 @@ func flagMeant(c *cobra.Command, err error) error {
 	return err
 }
 
-// argumentCount matches what cobra says of a number of arguments.
+// argumentCount matches cobra's errors about the number of arguments.
 var argumentCount = regexp.MustCompile(`^(?:accepts|requires) (at (?:least|most) |between \d+ and )?(\d+) arg\(s\), (?:only )?received (\d+)$`)
 
 // excluding matches what cobra says of flags that exclude each other.

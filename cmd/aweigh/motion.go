@@ -71,7 +71,8 @@ func (s *session) motionNamed(ctx context.Context, text string) (*aweighv1.Motio
 	return s.Client.Motion(ctx, found)
 }
 
-// motionOnRecord does so for those who only look: it finds what is closed by its decision, too.
+// motionOnRecord does so for commands that only show: it finds closed motions by their
+// decisions, too.
 func (s *session) motionOnRecord(ctx context.Context, text string) (*aweighv1.MotionResponse, error) {
 	r, err := s.motionNamed(ctx, text)
 	if !errors.Is(err, client.ErrNotFound) {
@@ -202,7 +203,7 @@ func (a *app) follow(ctx context.Context, s *session, id []byte, each func(*awei
 	return a.ended(s, last)
 }
 
-// ended shows a motion that is closed, and tells how it ended.
+// ended shows a closed motion and its ending.
 func (a *app) ended(s *session, last *aweighv1.MotionResponse) error {
 	if s.Format == show.JSON {
 		if err := s.Printer.Motion(last); err != nil {
@@ -232,7 +233,7 @@ func (a *app) closedAs(s *session, last *aweighv1.MotionResponse) error {
 	}
 }
 
-// pended tells of a write that waits for approval; with wait it follows the motion.
+// pended reports a write that waits for approval; with wait it follows the motion.
 // Other errors pass.
 func (a *app) pended(ctx context.Context, s *session, err error, wait bool) error {
 	var p *client.Pending
@@ -258,7 +259,7 @@ func (a *app) pended(ctx context.Context, s *session, err error, wait bool) erro
 	return errQuiet{client.ErrPending}
 }
 
-// errQuiet is an error that was told already, for its exit code alone.
+// errQuiet is an error that was printed already, for its exit code alone.
 type errQuiet struct{ error }
 
 // Unwrap gives the error.

@@ -17,9 +17,9 @@ import (
 	"github.com/aweigh/aweigh/votes"
 )
 
-// motioned writes what offline commands are tried with, into the current folder. Its
-// argument is what "aweigh voter new -o json" wrote of the approver alice; a second
-// one, "past", makes motions whose deadline has passed. The files:
+// motioned writes the files for tests of offline commands into the current folder.
+// Its argument is the output of "aweigh voter new -o json" for the approver alice; a
+// second one, "past", makes motions whose deadline has passed. The files:
 //
 //	network        identity of the network
 //	m.motion       a motion below /secrets/, open

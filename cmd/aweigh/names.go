@@ -38,7 +38,7 @@ func nameOf(text string, raw bool, action string) (alias.Name, error) {
 	return n, err
 }
 
-// versionFlag lets a version be asked for where a key cannot name it.
+// versionFlag adds a flag for the version, which a key cannot name.
 func versionFlag(c *cobra.Command, what string) func(n alias.Name) (int64, error) {
 	flag := c.Flags().Int64("version", 0, what)
 	return func(n alias.Name) (int64, error) {
@@ -49,7 +49,7 @@ func versionFlag(c *cobra.Command, what string) func(n alias.Name) (int64, error
 	}
 }
 
-// resolve finds what a name stands for. People are told of aliases that were moved.
+// resolve finds the object of a name. It prints a notice about aliases that were moved.
 func (a *app) resolve(ctx context.Context, s *session, key []byte, version int64, serializable bool) (*aweighv1.ResolveResponse, error) {
 	r, err := s.Client.Resolve(ctx, &aweighv1.ResolveRequest{Key: key, Version: version, Serializable: serializable})
 	if err != nil {
@@ -65,7 +65,7 @@ func (a *app) resolve(ctx context.Context, s *session, key []byte, version int64
 	return r, nil
 }
 
-// movedAway is the error of what needs a name that names something, of one that was moved; next says what to do.
+// movedAway is the error of a command for a name that was moved; next is the advice.
 func movedAway(r *aweighv1.ResolveResponse, next string) error {
 	m := r.Moved
 	until := time.Unix(0, m.UntilNs).UTC().Format(time.RFC3339)
@@ -82,8 +82,8 @@ func (s *session) keyNotFound(ctx context.Context, key []byte, text string) erro
 	return fmt.Errorf("%w: %s; it was moved to %s", client.ErrNotFound, text, show.Key(r.Moved[0].To))
 }
 
-// led is the key that an alias leads to, which is another than its own if it was moved; r is nil if it names nothing, or is
-// no alias but a key, which stays what it is.
+// led is the key that an alias leads to, another than its own if it was moved; r is nil if it names nothing, or is a
+// key and not an alias, which stays unchanged.
 func (a *app) led(ctx context.Context, s *session, n alias.Name, serializable bool) (key []byte, r *aweighv1.ResolveResponse, err error) {
 	if n.Raw() {
 		return n.Key(), nil, nil

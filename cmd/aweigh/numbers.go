@@ -11,7 +11,7 @@ import (
 	"github.com/aweigh/aweigh/internal/devnet"
 )
 
-// bounds are what the numbers on the command line may be; most is 0 where only
+// bounds are the bounds of numbers on the command line; most is 0 where only
 // the network knows.
 var bounds = map[string]struct{ least, most int64 }{
 	"rev": {1, 0}, "if-rev": {1, 0}, "limit": {1, 0}, "count": {1, 0}, "version": {1, 0},
@@ -29,7 +29,7 @@ func checkNumbers(c *cobra.Command) (err error) {
 		}
 		if d, parseErr := time.ParseDuration(f.Value.String()); f.Value.Type() == "duration" && parseErr == nil && d <= 0 && (d < 0 || f.Name != "trusting-period") {
 			least := "more than 0"
-			if f.Name == "trusting-period" { // of which 0 is none
+			if f.Name == "trusting-period" { // where 0 means none
 				least = "0 or more"
 			}
 			err = fmt.Errorf("%w: --%s is %s, not %s", errUsage, f.Name, least, d)

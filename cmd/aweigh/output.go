@@ -16,7 +16,7 @@ func outputFlag(c *cobra.Command) *string {
 	return output
 }
 
-// choices lets the shell complete a flag.
+// choices registers a flag's values for the shell's completion.
 func choices(c *cobra.Command, flag string, values ...string) {
 	if err := c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
 		panic(err)
@@ -47,7 +47,7 @@ func hideOutput(c *cobra.Command) {
 	}
 }
 
-// plain refuses an output that the command line asks for where what is written has a form of its own.
+// plain refuses an output format on the command line for commands whose output has a form of its own.
 func (s *session) plain(what string) error {
 	if !s.chosen {
 		return nil

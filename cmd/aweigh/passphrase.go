@@ -21,7 +21,7 @@ func passphraseFlag(c *cobra.Command) *string {
 	return c.Flags().String("passphrase-file", "", "read the passphrase from this file's first line, and not from the terminal; -: from standard input")
 }
 
-// passphrase reads one from a file or, if none is named, from the terminal.
+// passphrase reads one from a file or, without a file, from the terminal.
 func (a *app) passphrase(ctx context.Context, file string, prompts ...string) (string, error) {
 	if file != "" {
 		return a.passphraseIn(file)

@@ -64,7 +64,7 @@ func (a *app) policyShow() *cobra.Command {
 	})
 }
 
-// policy is what is in force.
+// policy is the policy in force.
 func (s *session) policy(ctx context.Context) (r *aweighv1.TrustResponse, p scope.Policy, err error) {
 	if r, err = s.Client.Trust(ctx); err == nil {
 		p, err = inForce(r)
@@ -190,7 +190,7 @@ func (a *app) policySet() *cobra.Command {
 	})
 }
 
-// warnElsewhere tells of new approvals that change nothing, since another scope decides about what they are for.
+// warnElsewhere prints new approvals that have no effect, since another scope decides about their keys.
 func (a *app) warnElsewhere(ctx context.Context, s *session, r *aweighv1.TrustResponse, old, p scope.Policy) error {
 	all, err := s.Client.Scopes(ctx)
 	if err != nil {
@@ -283,7 +283,7 @@ func (a *app) warnOf(old, p scope.Policy) {
 	}
 }
 
-// setPolicy reports what a policy would change and proposes it.
+// setPolicy prints what a policy would change and proposes it.
 func (a *app) setPolicy(ctx context.Context, s *session, r *aweighv1.TrustResponse, old, p scope.Policy, once func() (*aweighv1.Once, error), here bool) error {
 	diff := policytext.Diff(old, p)
 	if len(diff) == 0 {

@@ -159,8 +159,9 @@ func (s *session) classOf(ctx context.Context, verb string, key []byte) (string,
 	return action.Write.String(), nil
 }
 
-// callerOf is who an argument means: the node of an anchor, whose own key signs what its clients ask for, by
-// the anchor's name or how its ID begins; or the hash of a key. Nobody is the node that answers.
+// callerOf is the caller that an argument names: the node of an anchor, whose own key signs its clients'
+// requests, by the anchor's name or the start of its ID; or the hash of a key. Without an argument it is the
+// node that answers.
 func (s *session) callerOf(ctx context.Context, text string) ([]byte, error) {
 	if text == "" {
 		return nil, nil

@@ -14,7 +14,7 @@ type reserved struct {
 	fresh, written bool
 }
 
-// reserve opens a file to write. What it holds stays until then.
+// reserve opens a file to write. Its content stays until write.
 func reserve(path string) (*reserved, error) {
 	_, err := os.Stat(path)
 	fresh := errors.Is(err, fs.ErrNotExist)
@@ -25,8 +25,8 @@ func reserve(path string) (*reserved, error) {
 	return &reserved{File: f, fresh: fresh}, nil
 }
 
-// reserveNew opens a file for what cannot be had again, such as a proof: it refuses one that is there. What is none,
-// such as /dev/stdout, may be.
+// reserveNew opens a file for output that cannot be made again, like a proof: it refuses an existing file. Other
+// kinds, like /dev/stdout, may exist.
 func reserveNew(path string) (*reserved, error) {
 	if path == "-" {
 		return nil, fmt.Errorf("%w: - is no file: name one, or /dev/stdout", errUsage)
@@ -37,8 +37,8 @@ func reserveNew(path string) (*reserved, error) {
 	return reserve(path)
 }
 
-// apart refuses files that are named for two things: one would overwrite the
-// other. An empty name, and -, stand for none.
+// apart refuses a file that is named for two purposes: one would overwrite the
+// other. An empty name, and -, name no file.
 func apart(names ...string) error {
 	for i, a := range names {
 		for _, b := range names[:i] {
@@ -55,7 +55,7 @@ func apart(names ...string) error {
 	return nil
 }
 
-// write replaces what the file holds.
+// write replaces the content of the file.
 func (r *reserved) write(data []byte) error {
 	if info, err := r.Stat(); err == nil && info.Mode().IsRegular() {
 		if err := r.Truncate(0); err != nil {

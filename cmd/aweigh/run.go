@@ -140,7 +140,7 @@ func unused(dir string) error {
 // greetTime is how long the first block of a devnet may take.
 const greetTime = 30 * time.Second
 
-// runDevnet runs a devnet and, once it decides, sets ready and tells where it is.
+// runDevnet runs a devnet and, once it decides, sets ready and prints its addresses.
 func (a *app) runDevnet(signalled context.Context, n *devnet.Network, processes bool, run func(context.Context) error, ready *atomic.Bool) error {
 	ctx, cancel := context.WithCancel(signalled)
 	defer cancel()
@@ -271,7 +271,7 @@ func nodeFlags(api string, listen ...string) *pflag.FlagSet {
 }
 
 // nodeSettings brings the settings of a node together. The data directory names
-// the file if none is given, so flags and environment are asked for it first.
+// the file if none is given, so flags and environment are read for it first.
 func nodeSettings(flags *pflag.FlagSet, file string) (home.Dir, home.Settings, error) {
 	if file == "" {
 		k, err := config.Load(flags, "")

@@ -105,8 +105,8 @@ func (a *app) scopeShow() *cobra.Command {
 	})
 }
 
-// deciding is the scope with the longest prefix of a key; above says that a scope of
-// the very prefix does not count.
+// deciding is the scope with the longest prefix of a key; above reports that a scope
+// of the very prefix does not count.
 func deciding(all []*aweighv1.Scope, key []byte, above bool) (best *aweighv1.Scope) {
 	for _, x := range all {
 		if bytes.HasPrefix(key, x.Prefix) && !(above && len(x.Prefix) == len(key)) && (best == nil || len(x.Prefix) > len(best.Prefix)) {
@@ -269,12 +269,11 @@ func rooted(text string, key []byte) error {
 	return fmt.Errorf("%w: a key starts with / or stands in quotes; give %s", errUsage, show.Word("/"+strings.Trim(string(key), "/")+"/"))
 }
 
-// likely reports why a prefix is likely not what was meant. What is delegated is so for
-// good.
+// likely reports why a prefix is likely a mistake. A delegation is permanent.
 func likely(text string, prefix []byte) error {
 	path := "/" + strings.Trim(string(prefix), "/") + "/"
 	switch {
-	case len(prefix) == 0: // said later
+	case len(prefix) == 0: // reported later
 		return nil
 	case rooted(text, prefix) != nil:
 		return fmt.Errorf("%w, or --as-is", rooted(text, prefix))
@@ -353,12 +352,12 @@ func (s *session) knownAnchors(ctx context.Context, all []*aweighv1.Scope, above
 	return found, nil
 }
 
-// warnAway reports which of those who shall govern the node that answers cannot reach, as far
-// as they are anchors of the scope above, and how many those are.
+// warnAway prints which anchors of the new scope the node that answers cannot reach, as far
+// as they are anchors of the scope above, and returns how many.
 func (a *app) warnAway(ctx context.Context, s *session, above *aweighv1.Scope, anchors []scope.Anchor) (away uint64) {
 	r, err := s.Client.In(inScope(above)).Status(ctx)
 	if err != nil {
-		return 0 // what follows says why
+		return 0 // the next step reports why
 	}
 	for _, x := range r.Anchors {
 		if !x.Reachable && !x.Self && slices.ContainsFunc(anchors, func(n scope.Anchor) bool { id := n.Key.ID(); return bytes.Equal(id[:], x.Id) }) {
@@ -416,7 +415,7 @@ func (a *app) scopeApprove() *cobra.Command {
 	})
 }
 
-// scopeCalled is how people are told of a scope.
+// scopeCalled is the text for a scope.
 func scopeCalled(prefix []byte) string {
 	if len(prefix) == 0 {
 		return "the root scope"

@@ -16,8 +16,8 @@ import (
 	"github.com/aweigh/aweigh/scope"
 )
 
-// decideAbove proposes or approves a decision about a scope below another, and tells what became of it; await
-// waits for that once all here have approved.
+// decideAbove proposes or approves a decision about a scope below another, and prints the outcome; await
+// waits for it once all anchors here have approved.
 func (a *app) decideAbove(ctx context.Context, s *session, above *aweighv1.Scope, d scope.Decision, once func() (*aweighv1.Once, error), here bool, await func(context.Context) error) error {
 	in := *s
 	in.Client = s.Client.In(inScope(above))
@@ -60,8 +60,8 @@ func hereFlag(c *cobra.Command) *bool {
 	return c.Flags().Bool("here", false, "let all anchors on this machine approve; with --api, those at its addresses")
 }
 
-// approveHere has all anchors that answer approve, tells what each did, and gives the last answer, with the fate that
-// the decision then had as an error.
+// approveHere has all anchors that answer approve, prints the result of each, and returns the last answer, with the
+// decision's fate then as an error.
 func (a *app) approveHere(ctx context.Context, s *session, in string, d scope.Decision, once func() (*aweighv1.Once, error)) (last *aweighv1.GovernResponse, err error) {
 	ctx, cancel := s.limited(ctx)
 	defer cancel()
@@ -123,7 +123,7 @@ func approvedAlready(ctx context.Context, c *client.Client, d scope.Decision) *a
 	return nil
 }
 
-// decideHere has all anchors that answer approve, and tells what became of the decision.
+// decideHere has all anchors that answer approve, and prints the outcome of the decision.
 func (a *app) decideHere(ctx context.Context, s *session, d scope.Decision, once func() (*aweighv1.Once, error), next string) error {
 	r, err := s.signsHere(ctx, d)
 	if err != nil {
@@ -139,8 +139,8 @@ func (a *app) decideHere(ctx context.Context, s *session, d scope.Decision, once
 	return fate(g)
 }
 
-// awaitScope waits until a scope has decided something, and its anchors have heard of each other; a node that does not
-// hold it knows no more than that it was founded.
+// awaitScope waits until a scope has decided something, and its anchors are connected; a node that does not hold it
+// only knows that it was founded.
 func (s *session) awaitScope(ctx context.Context, prefix []byte) error {
 	ctx, cancel := s.limited(ctx)
 	defer cancel()

@@ -118,8 +118,8 @@ func anyName(text string, raw bool) (alias.Name, error) {
 	return alias.Parse(text)
 }
 
-// way asks for the scopes that lead to a name, and for what it names; missing says that
-// this is nothing.
+// way asks for the scopes that lead to a name, and for its object; missing is the error
+// if it names nothing.
 func (s *session) way(ctx context.Context, name alias.Name, freshest bool) (found show.Way, missing, err error) {
 	found = show.Way{Key: name.Key(), Verb: name.Action()}
 	all, err := s.Client.Scopes(ctx)
@@ -135,7 +135,7 @@ func (s *session) way(ctx context.Context, name alias.Name, freshest bool) (foun
 		return found, missing, err
 	}
 	key := found.Key
-	if missing == nil && !name.Raw() { // what was moved, "do" finds where it is now
+	if missing == nil && !name.Raw() { // "do" finds the present place of a moved object
 		key = found.Answer.Key
 	}
 	said, err := s.Client.Judge(ctx, &aweighv1.JudgeRequest{Verb: found.Verb, Key: key, Serializable: !freshest})
@@ -145,7 +145,7 @@ func (s *session) way(ctx context.Context, name alias.Name, freshest bool) (foun
 	return found, missing, err
 }
 
-// proven asks for the proof of what was found, and verifies it.
+// proven asks for the proof of the result, and verifies it.
 func (a *app) proven(ctx context.Context, s *session, found *show.Way, network string) (*scope.KeyProof, error) {
 	answer := found.Answer
 	proof, err := s.Client.Prove(ctx, found.Key)

@@ -97,7 +97,7 @@ func revocable(all []*aweighv1.Scope, prefix []byte) (x, above *aweighv1.Scope, 
 	return x, above, nil
 }
 
-// policyOfScope is the policy that a scope shall have: a template's or the one in force, with
+// policyOfScope is the new policy of a scope: a template's or the one in force, with
 // what a file changes.
 func (s *session) policyOfScope(ctx context.Context, x *aweighv1.Scope, template, file string) (p scope.Policy, err error) {
 	if template != "" {

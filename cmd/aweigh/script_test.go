@@ -15,7 +15,7 @@ import (
 	"github.com/aweigh/aweigh/internal/testwait"
 )
 
-// TestMain lets the scripts start this program as "aweigh": a process of its
+// TestMain runs this program when the scripts start "aweigh": a process of its
 // own, linked like the real one.
 func TestMain(m *testing.M) {
 	testscript.Main(waiting{m}, map[string]func(){

@@ -18,13 +18,14 @@ import (
 	"github.com/aweigh/aweigh/scope"
 )
 
-// Every command that has something signed comes through here first: it shows all of what it
-// has signed, and refuses what it cannot show, or what a signature would not help any more.
+// Every command that makes a signature goes through here first: it shows all of the signed
+// content, and refuses content that it cannot show, or for which a signature comes too
+// late.
 
 // errPointless is wrapped where a signature would change nothing.
 var errPointless = errors.New("nothing was signed, as it would change nothing")
 
-// decisionOf is the decision that a node tells of.
+// decisionOf is the decision of a node's answer.
 func decisionOf(x *aweighv1.Proposal) (d scope.Decision, err error) {
 	read, _, err := wysiwys.Decision(x.Decision, nil)
 	if err != nil {
@@ -36,7 +37,7 @@ func decisionOf(x *aweighv1.Proposal) (d scope.Decision, err error) {
 	return *read, nil
 }
 
-// inForce is the policy that a node tells of.
+// inForce is the policy of a node's answer.
 func inForce(r *aweighv1.TrustResponse) (p scope.Policy, err error) {
 	if err = canon.Decode(r.Policy, &p); err != nil {
 		err = fmt.Errorf("%w: the policy in force: %w", wysiwys.ErrHidden, err)
@@ -108,7 +109,7 @@ func (s *session) governs(ctx context.Context, to *scope.Child) bool {
 	return true
 }
 
-// ownPolicy is the policy in force in the scope that a decision revokes; nil if there is none, or nothing answers for
+// ownPolicy is the policy in force in the scope that a decision revokes; nil if there is none, or no node answers for
 // it.
 func (s *session) ownPolicy(ctx context.Context, d *scope.Decision) *scope.Policy {
 	if d.Kind != scope.Revoke || d.Child == nil {
@@ -133,8 +134,8 @@ func nodeOf(h *aweighv1.Header) string {
 	return show.Line(h.Node)
 }
 
-// stillOpen reports why it is pointless to approve a decision. One that nobody has proposed
-// yet passes.
+// stillOpen reports why it is pointless to approve a decision. One that is not proposed yet
+// passes.
 func (s *session) stillOpen(ctx context.Context, r *aweighv1.TrustResponse, d scope.Decision) error {
 	id := d.ID()
 	for _, x := range r.Proposals {

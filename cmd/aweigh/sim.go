@@ -44,7 +44,7 @@ func (a *app) sim() *cobra.Command {
 	return c
 }
 
-// limitMemory lets garbage be collected seldom, and more often where networks are
+// limitMemory makes garbage collection rare, and more frequent where networks are
 // large.
 func limitMemory() {
 	if os.Getenv("GOGC") == "" {

@@ -59,7 +59,7 @@ func (ch *changes) apply(s scenario.Scenario, arg string) (scenario.Scenario, er
 	return s, err
 }
 
-// scenario is what an argument stands for, with the changes.
+// scenario is the scenario that an argument names, with the changes.
 func (ch *changes) scenario(arg string) (scenario.Scenario, error) {
 	s, err := readScenario(arg)
 	if err != nil {

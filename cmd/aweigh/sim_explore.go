@@ -51,7 +51,7 @@ func (a *app) simExplore() *cobra.Command {
 	return c
 }
 
-// explore plays schedules, tells how far it is, and shows what came of it.
+// explore plays schedules, prints progress, and shows the result.
 func (a *app) explore(c *cobra.Command, cfg sweep.ExploreConfig, save string) error {
 	told, began := a.meter(c), time.Now()
 	cfg.Told = func(worlds, states, failures int) {

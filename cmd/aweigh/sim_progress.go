@@ -18,7 +18,7 @@ type meter struct {
 	out      io.Writer
 	terminal bool
 	quiet    bool
-	last     time.Time // when something was told, or the beginning
+	last     time.Time // the last output, or the beginning
 	open     bool      // the line stands there
 }
 
@@ -64,7 +64,7 @@ func (p *meter) stay() io.Writer {
 	return p.out
 }
 
-// run tells of a run.
+// run prints the progress of a run.
 func (p *meter) run(s sim.Progress) {
 	p.tell(func() string {
 		line := fmt.Sprintf("%5.1fs of %s  %s events  heights %d to %d  %s lies told",

@@ -70,7 +70,7 @@ func simFormat(text string) (show.Format, error) {
 	return f, err
 }
 
-// unfit matches what is not taken over into the name of a file.
+// unfit matches characters that are left out of the name of a file.
 var unfit = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 
 // reportName is the default name of a report.

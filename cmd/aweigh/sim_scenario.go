@@ -19,7 +19,7 @@ import (
 // isSeed matches the SEED of a drawn world.
 var isSeed = regexp.MustCompile(`^[0-9]+$`)
 
-// readScenario is what an argument FILE|NAME|SEED stands for.
+// readScenario is the scenario that an argument FILE|NAME|SEED names.
 func readScenario(arg string) (scenario.Scenario, error) {
 	switch {
 	case isSeed.MatchString(arg):
@@ -72,7 +72,7 @@ func scenarioFile(path string) (scenario.Scenario, error) {
 	return s, refused(path, err)
 }
 
-// refused is an error about a scenario, with what is wrong after where it is.
+// refused is an error about a scenario: its place, then the reason.
 func refused(where string, err error) error {
 	if !errors.Is(err, scenario.ErrInvalid) {
 		return err
@@ -85,7 +85,7 @@ func reason(err error) string {
 	return strings.TrimPrefix(err.Error(), scenario.ErrInvalid.Error()+": ")
 }
 
-// completeScenario lets the shell complete names of the library, or files.
+// completeScenario completes names of the library, or files.
 func completeScenario(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp

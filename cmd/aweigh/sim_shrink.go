@@ -72,7 +72,7 @@ func (a *app) simShrink() *cobra.Command {
 	return c
 }
 
-// invariants are the names of what is watched.
+// invariants are the names of the invariants.
 func invariants() (names []string) {
 	for _, i := range scenario.Invariants {
 		names = append(names, i.Name)
@@ -80,8 +80,8 @@ func invariants() (names []string) {
 	return names
 }
 
-// shrink makes a scenario small that breaks an invariant, if one is named, and tells
-// how far it is. Interrupted, it is content with the smallest so far.
+// shrink makes a failing scenario small, one that breaks an invariant if that is
+// named, and prints progress. Interrupted, it returns the smallest so far.
 func (a *app) shrink(c *cobra.Command, s scenario.Scenario, name, invariant string) (scenario.Scenario, error) {
 	told := a.meter(c)
 	if _, err := world(c.Context(), s, sim.Options{Progress: told.run}); errors.Is(err, scenario.ErrInvalid) {

@@ -53,7 +53,7 @@ func (a *app) simSweep() *cobra.Command {
 	return c
 }
 
-// sweep runs worlds, tells how far it is, and shows what came of it.
+// sweep runs worlds, prints progress, and shows the result.
 func (a *app) sweep(c *cobra.Command, cfg sweep.Config, ch *changes, format show.Format) error {
 	ctx, stop := context.WithCancelCause(c.Context())
 	defer stop(nil)

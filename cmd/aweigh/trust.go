@@ -34,7 +34,7 @@ func (a *app) under(c *cobra.Command, subs ...*cobra.Command) *cobra.Command {
 	return c
 }
 
-// unknown refuses what is no command below one, and says which are like it.
+// unknown refuses an unknown subcommand, and names similar ones.
 func unknown(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -139,7 +139,7 @@ func (a *app) sameHistory(ctx context.Context, s *session) error {
 	return a.trusts.check(head.Ancestry.Root())
 }
 
-// faultProof brings together what shows to everyone that an anchor lied.
+// faultProof collects the evidence that an anchor lied.
 func (s *session) faultProof(ctx context.Context, who *aweighv1.Standing, x *aweighv1.ExplainResponse) (*scope.FaultProof, error) {
 	p := new(scope.FaultProof)
 	var err error

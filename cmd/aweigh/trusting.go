@@ -10,7 +10,7 @@ import (
 	"github.com/aweigh/aweigh/scope"
 )
 
-// trusting is what a user knows of a network beside its identity.
+// trusting holds a user's knowledge of a network beside its identity.
 type trusting struct {
 	roster string
 	period time.Duration
@@ -29,7 +29,7 @@ func (a *app) trustingFlags(c *cobra.Command) {
 	a.periodFlag(c)
 }
 
-// periodFlag adds the flag that says how old a genesis may be that no roster stands beside.
+// periodFlag adds the flag for the age up to which a genesis is trusted without a roster.
 func (a *app) periodFlag(c *cobra.Command) {
 	c.Flags().DurationVar(&a.trusts.period, "trusting-period", trustingPeriod, "how old the genesis may be where no roster is --trusted; 0: any age")
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // TestOldGenesisIsNotEnough: past the trusting period the genesis alone is refused, and
-// the error says what to do.
+// the error contains the advice.
 func TestOldGenesisIsNotEnough(t *testing.T) {
 	old := scope.Genesis{Time: aweigh.InstantOf(time.Now().Add(-trustingPeriod - time.Hour))}
 	young := scope.Genesis{Time: aweigh.InstantOf(time.Now().Add(-time.Hour))}

@@ -15,8 +15,8 @@ import (
 	"github.com/aweigh/aweigh/internal/show"
 )
 
-// undecided is what is known of a write that is not committed yet and may still commit; nil if the error is another.
-// One that is repeated with its nonce, and that a busy node does not take again, may be on its way.
+// undecided is the record of a write that is not committed yet and may still commit; nil for other errors. A write
+// that is repeated with its nonce, and that a busy node does not take again, may be on its way.
 func undecided(c *cobra.Command, err error) *client.Undecided {
 	var u *client.Undecided
 	if errors.As(err, &u) {

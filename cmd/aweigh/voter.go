@@ -78,7 +78,7 @@ func (a *app) voterNew() *cobra.Command {
 	return c
 }
 
-// publicFile is what the name of a key file's public part ends in.
+// publicFile is the suffix of the file with a key's public part.
 const publicFile = ".pub"
 
 // publicOf reads the public part that stands beside an encrypted key file, if it does.
@@ -157,7 +157,7 @@ func (a *app) voterShow() *cobra.Command {
 	return c
 }
 
-// maxKeyFile bounds what is read of a key file, in bytes.
+// maxKeyFile bounds the size of a key file, in bytes.
 const maxKeyFile = 64 << 10
 
 // openKey reads a key file: one under a passphrase, or the plain text of a key as

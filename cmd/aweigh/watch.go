@@ -41,7 +41,7 @@ func (a *app) watch() *cobra.Command {
 		}
 		ctx, cancel := context.WithCancelCause(ctx)
 		defer cancel(nil)
-		if s.bounded { // not by a deadline: the node would be told, and might end the watch before that is here
+		if s.bounded { // not by a deadline: the node would get it, and might end the watch before this side does
 			defer time.AfterFunc(s.timeout, func() { cancel(context.DeadlineExceeded) }).Stop()
 		}
 		if len(req.RangeEnd) == 0 {
@@ -61,7 +61,7 @@ func (a *app) watch() *cobra.Command {
 	}))
 }
 
-// watched is a command that watches: until when, its help says.
+// watched adds to a command's help until when it watches.
 func watched(c *cobra.Command) *cobra.Command {
 	timeout := c.Flags().Lookup("timeout")
 	timeout.Usage, timeout.DefValue = "how long to watch (default: without end)", "0s"
@@ -132,7 +132,8 @@ func (w *watching) tell(format string, args ...any) {
 	}
 }
 
-// ended is what the end of a watch means, which --timeout may have brought.
+// ended is the error at a watch's end; --timeout is one only if no node
+// answered, or too few changes came.
 func (w *watching) ended(ctx context.Context, err error) error {
 	switch timeout := context.Cause(ctx); {
 	case err == nil || errors.As(err, new(*client.Gone)) || !errors.Is(timeout, context.DeadlineExceeded):

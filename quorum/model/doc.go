@@ -6,12 +6,12 @@
 // of enough weight do, and every honest anchor may hold it or not; so every
 // order, delay and loss of messages is among the runs. Liars are taken to have
 // signed everything from the start. One anchor may lose its record, or a part of it,
-// at any time (P9), and any anchor may forget what it voted in views that it closed.
-// Timers may run out at any time, and leaders propose whatever P12 lets pass.
+// at any time (P9), and any anchor may forget its votes in views that it closed.
+// Timers may run out at any time, and leaders propose any block that P12 allows.
 //
 // Rules that are believed safe must show no fork in any reachable state. Each
 // broken variant must fork: a checker that has never found anything proves
-// nothing. The real engine is held against the model, so that neither can drift
+// nothing. The real engine is compared with the model, so that neither can drift
 // from the other (docs/decisions/0038-model-and-engine.md). With AWEIGH_MODEL=large
 // in the environment the bounds are wider.
 package model

@@ -2,7 +2,7 @@ package model
 
 import "github.com/aweigh/aweigh/quorum"
 
-// epoch is who votes in one, and by which thresholds.
+// epoch is the voters of one epoch, with their thresholds.
 type epoch struct {
 	honest                      []uint64 // weights; 0: the anchor has no seat
 	liars                       uint64   // the weight of all liars together
@@ -10,17 +10,17 @@ type epoch struct {
 	notarize, nullify, finalize uint64   // thresholds
 }
 
-// world is what does not change during a run: who weighs what, and the rules,
-// whole or broken.
+// world is the constant part of a run: the weights, and the rules, whole or
+// broken.
 type world struct {
 	epochs []epoch
 	honest int // anchors
 	views  int // of all epochs together
 
-	oneRound bool // anchors finalize what is proposed, as where nobody lies
+	oneRound bool // anchors finalize proposals, as in mode crash
 	named    bool // anchors are told apart by name: none stands for others alike
 	closes   bool // anchors close views below one that gave a block
-	attends  bool // anchors sign what is final as well, in views that they left (P27)
+	attends  bool // anchors sign final blocks as well, in views that they left (P27)
 	forgets  bool // the first anchor may lose its record, any part of it, any number of times (P9)
 
 	broken
@@ -36,14 +36,14 @@ type broken struct {
 
 	noListening bool // an anchor that starts again signs at once
 	deaf        bool // an anchor that is reminded of votes that it forgot signs all the same
-	noQuorum    bool // it listens to anyone, however few
+	noQuorum    bool // it listens to any anchors, however few
 	noSince     bool // and votes in views before the one that it is in then
 	listensOnce bool // having listened in one epoch, it does not in the next
 
 	notFinal   bool // an epoch begins where the last block of the one before is not final
 	applied    bool // what stands above the last block of an epoch is applied
 	mixed      bool // votes of one epoch count in another
-	oldWeights bool // who knows of no new weights counts by those of the epoch before
+	oldWeights bool // an anchor without the new weights counts by those of the epoch before
 }
 
 // newWorld takes the thresholds from the rules, as the engine does.
@@ -96,7 +96,7 @@ func (w *world) ends(s *state, b block) bool {
 type certs struct {
 	notarized, finalized [2*maxViews + 2]bool
 	nullified            [maxViews + 1]bool
-	divided              [maxViews + 1]bool // of one round: whoever is left may have voted
+	divided              [maxViews + 1]bool // of one round: the remaining anchors may have voted
 	final                [2*maxViews + 2]bool
 }
 
@@ -216,7 +216,7 @@ func (w *world) contradicted(_ *state, c *certs) bool {
 	return false
 }
 
-// linked reports whether P12 lets b be proposed on a parent.
+// linked reports whether P12 allows b on a parent.
 func (w *world) linked(s *state, c *certs, b, parent block) bool {
 	e, above := w.of(b.view()), parent.view()
 	switch {
@@ -248,7 +248,7 @@ func (w *world) may(i int, a anchor, v int, nullify bool) bool {
 	return v >= int(a.since) || w.noSince || w.oneRound && nullify
 }
 
-// closed is an anchor that closed the views below one, and forgot what it voted there.
+// closed is an anchor that closed the views below one, and forgot its votes there.
 func (a anchor) closed(v int) anchor {
 	if v > int(a.floor) {
 		a.floor = uint8(v)
@@ -339,7 +339,7 @@ func (w *world) propose(s state, c *certs, v int, use func(state, block)) {
 		if s.parents[b] != 0 {
 			use(s, b)
 			if w.oneRound && !w.twoBlocks {
-				return // who does not lie, nor forget, proposes once
+				return // an anchor that does not lie or forget proposes once
 			}
 			continue
 		}

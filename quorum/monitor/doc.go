@@ -1,5 +1,5 @@
-// Package monitor follows a run of consensus vote by vote, and says which votes the rules forbid (docs/protocol.md, P7
-// to P15 and P25).
+// Package monitor follows a run of consensus vote by vote, and reports votes that the rules forbid (docs/protocol.md,
+// P7 to P15 and P25).
 //
 // It is the model of package quorum/model for runs of any length. The model explores all states of small worlds and
 // finds no fork; its tests compare every step that the model allows with every vote that a monitor accepts, in random

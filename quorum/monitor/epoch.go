@@ -7,7 +7,7 @@ import (
 	"github.com/aweigh/aweigh/quorum"
 )
 
-// Epoch is what the anchors of one epoch voted.
+// Epoch holds the votes of one epoch.
 type Epoch struct {
 	rules    quorum.Rules
 	oneRound bool
@@ -21,13 +21,13 @@ type Epoch struct {
 	top      aweigh.View // the highest one with a vote
 }
 
-// Config is what a monitor has to know of an epoch.
+// Config describes an epoch to a monitor.
 type Config struct {
 	Weights quorum.Weights
 	Rules   quorum.Rules
 	Root    aweigh.Hash                // the block that the epoch begins with
 	Before  *Epoch                     // of which Root is the last block; nil: Root is the genesis
-	Lies    func(aweigh.AnchorID) bool // anchors whose votes are not held to the rules
+	Lies    func(aweigh.AnchorID) bool // anchors whose votes are not checked
 }
 
 // anchor is one that does not lie.

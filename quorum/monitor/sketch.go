@@ -7,7 +7,7 @@ import (
 	"github.com/aweigh/aweigh/quorum"
 )
 
-// sketched is of how many views, up to the highest one voted in, a sketch tells.
+// sketched is the number of views in a sketch, up to the highest one with votes.
 const sketched = 2
 
 // Sketch names what matters of the votes: for the newest views which certificates there can be, on which view their

@@ -7,8 +7,8 @@ import (
 	"github.com/aweigh/aweigh/quorum"
 )
 
-// Vote counts a vote, and says which rule forbids it, nil if none does. A vote may come more than once. For a block
-// that has no proposal yet, it is held to P12 when it comes again.
+// Vote counts a vote, and returns which rule forbids it, nil if none does. A vote may come more than once. For a
+// block that has no proposal yet, P12 is checked when the vote comes again.
 func (e *Epoch) Vote(a aweigh.AnchorID, s quorum.Subject) error {
 	seat, ok := e.weights.Seat(a)
 	if !ok || !s.Valid() || e.anchors[seat].lies {
@@ -73,7 +73,7 @@ func (e *Epoch) may(seat int, s quorum.Subject) error {
 }
 
 // placed reports what is wrong with the place of the block that a vote vouches for: its parent is certified, and all
-// views between are nullified (P12). Nothing is said of a block that has no proposal yet.
+// views between are nullified (P12). A block without a proposal passes.
 func (e *Epoch) placed(s quorum.Subject) error {
 	b := e.blocks[s.Block]
 	if s.Kind != e.rules.Mode.Vouch() || b == nil || b.linked || b.final {

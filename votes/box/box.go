@@ -14,14 +14,14 @@ import (
 // The reasons for which a box refuses a ballot, beside votes.ErrMalformed,
 // ErrForeign, ErrOtherScope, ErrStranger and ErrForged.
 var (
-	// ErrClosed: its motion is closed. Whoever keeps the record of late ballots
-	// (P34) may want it.
+	// ErrClosed: its motion is closed. The record of late ballots (P34) may
+	// take it.
 	ErrClosed = refusal.New(refusal.Stale, "box: motion is closed")
 	// ErrFull: the box takes no more; offer it again when a motion has closed.
 	ErrFull = refusal.New(refusal.Full, "box: full")
 	// ErrVoterFull: the box takes no more of this voter.
 	ErrVoterFull = refusal.New(refusal.Full, "box: full of this voter's ballots")
-	// ErrDamaged: what is stored cannot have been written by a box. Stop.
+	// ErrDamaged: the stored records cannot be those of a box. Stop.
 	ErrDamaged = refusal.New(refusal.Internal, "box: stored ballots are damaged")
 )
 
@@ -67,7 +67,7 @@ func (l Limits) orDefault() Limits {
 	return d
 }
 
-// State is what is known of a motion.
+// State is a motion's state, as far as it is known.
 type State uint8
 
 const (
@@ -79,7 +79,7 @@ const (
 // Motion is a motion as the scope knows it.
 type Motion struct {
 	State  State
-	Voters votes.Voters // of an open one its electorate; of an unknown one all who may vote now
+	Voters votes.Voters // of an open one its electorate; of an unknown one all keys that may vote now
 }
 
 // Motions knows the scope's motions.
@@ -98,7 +98,7 @@ type Box struct {
 	motions map[votes.MotionID]load
 }
 
-// load is the ballots that there are in all, of a voter, or on a motion. Those on one
+// load counts the ballots in all, of a voter, or on a motion. Those on one
 // motion are all early or none.
 type load struct{ all, early sum }
 
@@ -116,7 +116,7 @@ type Outcome uint8
 const (
 	Added       Outcome = 1 // kept, once the writes are durable
 	Repeated    Outcome = 2 // the box has it; whatever differs (signature, comment) is left
-	Equivocated Outcome = 3 // kept too, beside one of the same voter that says the opposite (P33)
+	Equivocated Outcome = 3 // kept too, beside the opposite one of the same voter (P33)
 )
 
 // String is "added", "repeated" or "equivocated".
@@ -127,7 +127,7 @@ func (o Outcome) String() string {
 // Len is the number of ballots.
 func (b *Box) Len() int { return b.tree.Len() }
 
-// Early is how many of them are for motions that nobody knows yet.
+// Early is how many of them are for motions that are not known yet.
 func (b *Box) Early() int { return b.load.early.ballots }
 
 // Bytes is how many the encodings of all ballots have.
@@ -158,9 +158,9 @@ func (b *Box) Side(r kv.Reader) reconcile.Side {
 	}
 }
 
-// Examine says, without looking at the signature, whether the box would take a
-// ballot; known is set if it has it already. It is cheap: ask before verifying.
-// Errors are those of Offer.
+// Examine reports, without looking at the signature, whether the box would take
+// a ballot; known is set if it has it already. It is cheap: ask before
+// verifying. Errors are those of Offer.
 func (b *Box) Examine(v votes.MotionBallot, m Motion) (known bool, err error) {
 	if err := v.Admissible(b.network, b.scope); err != nil {
 		return false, err
@@ -199,7 +199,7 @@ func (s sum) full(ballots, bytes int) bool {
 	return s.ballots >= ballots || s.bytes+votes.MaxMotionBallot > bytes
 }
 
-// String says it for people.
+// String is the text for people.
 func (s sum) String() string { return fmt.Sprintf("%d ballots of %d bytes", s.ballots, s.bytes) }
 
 // isEarly: ballots on a motion count as early until Opened is called for it.

@@ -68,7 +68,7 @@ func (p people) ballot(t testing.TB, voter, motion int, c votes.Choice) votes.Mo
 	return b
 }
 
-// motions say what is known: unknown unless set.
+// motions are the known states: unknown unless set.
 type motions struct {
 	all   votes.Voters
 	known map[votes.MotionID]Motion
@@ -243,7 +243,8 @@ func TestBallotsAreRefusedForAReason(t *testing.T) {
 }
 
 // TestBoxesAreBoundedInBytes: long comments fill a box before the number of ballots does, early ones a quarter of it,
-// and none that is there has to go. What closes gives its bytes back, and a restart counts the same.
+// and no ballot in the box is removed. A closed motion gives its bytes back, and a restart counts
+// the same.
 func TestBoxesAreBoundedInBytes(t *testing.T) {
 	for _, scheme := range []string{votes.Ed25519, votes.MLDSA65} {
 		t.Run(scheme, func(t *testing.T) { testBoundInBytes(t, scheme) })
@@ -331,7 +332,7 @@ func TestVotersHaveRoomForAllOpenMotions(t *testing.T) {
 }
 
 // TestNothingAcknowledgedIsEvicted: a box that is full, or full of a voter's
-// ballots, keeps what it has, through restarts, until motions close.
+// ballots, keeps its ballots, through restarts, until motions close.
 func TestNothingAcknowledgedIsEvicted(t *testing.T) {
 	p := newPeople(t, 6)
 	s := newShip(t, p, Limits{Ballots: 40, PerVoter: 12, Early: 15, EarlyPerVoter: 3})

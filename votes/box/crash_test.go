@@ -11,7 +11,7 @@ import (
 )
 
 // TestAcknowledgedBallotsSurviveCrashes: a ballot is acknowledged when a commit
-// with sync has passed. Crashes forget any part of what was not synced.
+// with sync has passed. Crashes forget any part of the unsynced writes.
 func TestAcknowledgedBallotsSurviveCrashes(t *testing.T) {
 	p := newPeople(t, 3)
 	var ballots []votes.MotionBallot

@@ -68,8 +68,8 @@ func (b *Box) Export(r kv.Reader, without reconcile.Set, size int, emit func(Fil
 	return failed
 }
 
-// ErrFileName is returned at the end of a file whose content is not what its
-// name says. The ballots read from it were whole; others may be missing.
+// ErrFileName is returned at the end of a file whose content does not match its
+// name. The ballots read from it were whole; others may be missing.
 var ErrFileName = errors.New("box: the file's content is not what its name says")
 
 // FileReader reads a file that Export made, or any bundle.
@@ -80,7 +80,7 @@ type FileReader struct {
 }
 
 // ReadFile reads a file of some name. If that is a hash, the content must have
-// it; a file that somebody named otherwise is as good.
+// it; any other name is accepted.
 func ReadFile(name string, r io.Reader, limits votes.BundleLimits) *FileReader {
 	sum := sha256.New()
 	return &FileReader{votes.NewMotionBallotReader(io.TeeReader(r, sum), limits), name, sum}

@@ -35,8 +35,8 @@ func importAll(t testing.TB, s *ship, files []File) (sum Imported) {
 	return sum
 }
 
-// TestFilesCarryTheDifference: two boxes that never talk end in their union by
-// what somebody carries between them, in any order and as often as one likes.
+// TestFilesCarryTheDifference: two boxes without a connection get their union
+// by files carried between them, in any order and any number of times.
 func TestFilesCarryTheDifference(t *testing.T) {
 	p := newPeople(t, 8)
 	a, b := newShip(t, p, Limits{}), newShip(t, p, Limits{})

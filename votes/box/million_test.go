@@ -24,7 +24,7 @@ type fleet struct {
 }
 
 // newFleet makes boxes of n ballots each, of a thousand voters. Those that both
-// have bear signatures that do not verify, because nobody verifies them again.
+// have carry invalid signatures, because they are never verified again.
 func newFleet(t testing.TB, n, differ int) *fleet {
 	t.Helper()
 	const voters = 1000
@@ -67,7 +67,7 @@ func newFleet(t testing.TB, n, differ int) *fleet {
 	return f
 }
 
-// cost is what a session took.
+// cost is the cost of a session.
 type cost struct {
 	bytes, messages int
 	sessions        time.Duration // in the state machines of both sides

@@ -7,8 +7,8 @@ import (
 	"github.com/aweigh/aweigh"
 )
 
-// answer is what is left to send of a range: all names that the peer did not
-// list, or those that it wants. It keeps its place from message to message.
+// answer is the rest of a range that is to be sent: all names that the peer did
+// not list, or those that it wants. It keeps its place from message to message.
 type answer struct {
 	prefix Prefix
 	names  []name
@@ -17,7 +17,7 @@ type answer struct {
 	loaded []byte // the member at next, which did not fit
 }
 
-// reply puts together as much of what there is to say as fits.
+// reply puts together as many of the pending answers as fit.
 func (s *Session) reply() (*message, error) {
 	m := &message{Format: format}
 	room := s.side.Limits.Message - sizeEmpty
@@ -97,7 +97,7 @@ func (s *Session) send(m *message, a *answer, room *int) (finished bool, err err
 			err = fmt.Errorf("%w: a member of %d bytes to send, at most %d may be", ErrLimit, len(item), s.side.Limits.Item)
 			return false
 		}
-		if ok && sizeItem(item)+sizeList > *room { // there must be room for what is wanted, too
+		if ok && sizeItem(item)+sizeList > *room { // there must be room for the wanted list, too
 			a.loaded = item
 			finished = false
 			return false

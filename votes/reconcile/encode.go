@@ -17,7 +17,7 @@ type inventory struct {
 }
 
 // Encode is the canonical encoding of the set as one of a topic: about 32 bytes
-// for each name. Who gets it can tell what the set lacks (Minus).
+// for each name. Its receiver can compute what the set lacks (Minus).
 func (s Set) Encode(topic aweigh.Hash) []byte {
 	v := inventory{Format: format, Topic: topic, Names: make([]byte, 0, s.Len()*len(aweigh.Hash{}))}
 	s.All(aweigh.Hash{}, func(id aweigh.Hash) bool {

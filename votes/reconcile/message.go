@@ -10,8 +10,8 @@ import (
 	"github.com/aweigh/aweigh/internal/refusal"
 )
 
-// Errors, by consequence. After one the session is over; what it has brought
-// stays good.
+// Errors, by consequence. After one the session is over; members received
+// before stay valid.
 var (
 	// ErrProtocol: no honest peer sends this; blame the sender.
 	ErrProtocol = refusal.New(refusal.Unasked, "reconcile: not of the protocol")
@@ -29,8 +29,8 @@ const (
 	nameSize = 8  // of a name on the wire, among the at most leafSize of a range
 )
 
-// Salt makes what a session sends of hashes its own. It should come from
-// crypto/rand.
+// Salt makes the hashes on the wire different in each session. It should come
+// from crypto/rand.
 type Salt [saltSize]byte
 
 func (s *Salt) cut(what byte, h aweigh.Hash) aweigh.Hash {
@@ -57,7 +57,7 @@ func (s *Salt) name(id aweigh.Hash) (v name) {
 	return v
 }
 
-// Message is what the two sides send in turn.
+// Message is a message of the two sides, which take turns.
 type message struct {
 	_      struct{} `cbor:",toarray"`
 	Format uint16
@@ -66,7 +66,7 @@ type message struct {
 	Lists  []list  // ranges of which it has few
 	Wants  []list  // names of the peer's lists that it does not have
 	Items  [][]byte
-	More   bool // it has more to say
+	More   bool // it has more to send
 }
 
 type hello struct {

@@ -45,7 +45,7 @@ func (l Limits) orDefault() Limits {
 	return d
 }
 
-// Side is what a session needs to know of its own side.
+// Side describes a session's own side.
 type Side struct {
 	Topic aweigh.Hash // both sides' must be the same
 	Set   Set
@@ -74,7 +74,7 @@ type Session struct {
 	err    error
 }
 
-// Stats are what a session has cost so far.
+// Stats are the costs of a session so far.
 type Stats struct {
 	Rounds        int // messages received
 	BytesReceived int64
@@ -102,11 +102,10 @@ func newSession(side Side) *Session {
 }
 
 // Step takes the peer's message, and gives the answer, if there is one, and the
-// members that came with the message, which nobody has looked at: they may be
-// anything of at most Limits.Item bytes. With done, the two sides have said all
-// that they had, and the session is over once out has gone. The error wraps
-// ErrProtocol, ErrTopic, ErrLimit or that of Load, and comes again when called
-// again.
+// members that came with the message, which are unchecked: they may be any
+// bytes, at most Limits.Item. With done, the two sides have sent everything,
+// and the session is over once out is sent. The error wraps ErrProtocol,
+// ErrTopic, ErrLimit or that of Load, and comes again when called again.
 func (s *Session) Step(in []byte) (out []byte, items [][]byte, done bool, err error) {
 	if s.err == nil && s.over {
 		s.err = fmt.Errorf("%w: a message after the last", ErrProtocol)
@@ -120,7 +119,7 @@ func (s *Session) Step(in []byte) (out []byte, items [][]byte, done bool, err er
 	return out, items, done, nil
 }
 
-// Stats are what the session has cost so far.
+// Stats returns the costs of the session so far.
 func (s *Session) Stats() Stats { return s.stats }
 
 func (s *Session) step(in []byte) (out []byte, items [][]byte, done bool, err error) {
@@ -153,7 +152,7 @@ func (s *Session) step(in []byte) (out []byte, items [][]byte, done bool, err er
 	return out, m.Items, done, nil
 }
 
-// take looks at what the peer says, and notes what to answer.
+// take reads the peer's message, and notes the answers.
 func (s *Session) take(m *message) error {
 	if err := s.hello(m); err != nil {
 		return err
@@ -200,7 +199,7 @@ func (s *Session) take(m *message) error {
 	return nil
 }
 
-// hello begins the session of one who responds.
+// hello begins the session of the responding side.
 func (s *Session) hello(m *message) error {
 	switch {
 	case s.begun && len(m.Hello) == 0:

@@ -24,7 +24,7 @@ func load(id aweigh.Hash) ([]byte, bool, error) {
 	return append(bytes.Clone(id[:]), make([]byte, int(id[31])*3)...), true, nil
 }
 
-// outcome is what both sides hold after a session, and what it cost.
+// outcome is the content of both sides after a session, with its costs.
 type outcome struct {
 	a, b     []aweigh.Hash
 	messages int
@@ -179,8 +179,8 @@ func TestTopicsAreNotMixed(t *testing.T) {
 	}
 }
 
-// TestFingerprintsAreSalted: what is cut short on the wire is another in every
-// session, so nobody can prepare members that look alike.
+// TestFingerprintsAreSalted: shortened hashes on the wire differ in every
+// session, so members that look alike cannot be prepared.
 func TestFingerprintsAreSalted(t *testing.T) {
 	var full []aweigh.Hash
 	for i := range 100 {
@@ -209,8 +209,9 @@ func TestFingerprintsAreSalted(t *testing.T) {
 	}
 }
 
-// TestNobodyAsked: what a peer may not say ends the session at once.
-func TestNobodyAsked(t *testing.T) {
+// TestUnaskedAnswersEndTheSession: a message that a peer may not send ends the
+// session at once.
+func TestUnaskedAnswersEndTheSession(t *testing.T) {
 	var full []aweigh.Hash
 	for i := range 5000 {
 		full = append(full, id(i))
@@ -345,8 +346,8 @@ func liar(m *message, n *uint64) message {
 	return out
 }
 
-// TestLiarsWalkTheTreeOnce: one that calls every range different gets what it
-// would get with an empty set, and not more than a few times its bytes.
+// TestLiarsWalkTheTreeOnce: a peer that reports every range as different gets
+// as much as with an empty set, and not more than a few times its bytes.
 func TestLiarsWalkTheTreeOnce(t *testing.T) {
 	var full []aweigh.Hash
 	payload := 0
@@ -401,8 +402,8 @@ func FuzzDecodeMessage(f *testing.F) {
 	})
 }
 
-// FuzzSession lets a peer say anything: the fuzzer's bytes choose what, mostly
-// of what the session expects.
+// FuzzSession: a peer sends anything; the fuzzer's bytes choose, mostly among
+// messages that the session expects.
 func FuzzSession(f *testing.F) {
 	var some []aweigh.Hash
 	for i := range 700 {

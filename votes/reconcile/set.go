@@ -17,8 +17,8 @@ func (s Set) Has(id aweigh.Hash) bool { return s.root.has(&id, 0) }
 // Tree is the set as one that can change; what becomes of that changes nothing here.
 func (s Set) Tree() Tree { return Tree(s) }
 
-// Fingerprint names the set: equal sets have equal fingerprints, and nobody can
-// make two sets of one. That of the empty set is zero.
+// Fingerprint names the set: equal sets have equal fingerprints, and no two
+// sets with one fingerprint can be found. That of the empty set is zero.
 func (s Set) Fingerprint() aweigh.Hash { return s.root.sum() }
 
 // All visits the names from one on, in order, until visit returns false.
@@ -85,7 +85,7 @@ func (p Prefix) holds(id *aweigh.Hash) bool {
 	return true
 }
 
-// view is what a Set holds of a range.
+// view is the part of a Set in a range.
 type view struct {
 	node *node
 	part bool // of a leaf of a wider range: ids

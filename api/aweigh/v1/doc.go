@@ -1,3 +1,3 @@
 // Package aweighv1 holds the messages of the API of a node, generated from
-// aweigh.proto. What they mean is said there.
+// aweigh.proto. That file has their meaning.
 package aweighv1
