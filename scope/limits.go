@@ -79,8 +79,8 @@ func MostLimits() Limits {
 	}
 }
 
-// Check reports whether a policy may have these limits. Errors wrap ErrInvalid.
-func (l Limits) Check() error {
+// check reports whether a policy may have these limits. Errors wrap ErrInvalid.
+func (l Limits) check() error {
 	for _, b := range []struct {
 		name               string
 		value, least, most int64

@@ -42,7 +42,7 @@ func (d *disk) commit(on *store.Mem, ops []kv.Op, sync bool) error {
 func (n *Node) finishLater(fx machine.Effects) {
 	life := n.life
 	n.busy = true
-	n.world.At(n.disk.slow, func() {
+	n.world.at(n.disk.slow, func() {
 		if n.life != life || n.machine == nil {
 			return
 		}

@@ -41,8 +41,8 @@ type scopeJSON struct {
 	Successors   []string `json:"successors,omitempty"`
 }
 
-// ScopeName is what people call a scope: its prefix, or / for the root scope.
-func ScopeName(x *aweighv1.Scope) string {
+// scopeName is what people call a scope: its prefix, or / for the root scope.
+func scopeName(x *aweighv1.Scope) string {
 	if len(x.Prefix) == 0 {
 		return "/"
 	}
@@ -96,7 +96,7 @@ func (p Printer) Scopes(r *aweighv1.ScopesResponse, tree bool) error {
 	}
 	rows := [][]string{{"SCOPE", "ID", "MODE", "ANCHORS", "EPOCH", "HEIGHT", "RATE", "SIZE", "LAST", "STATE"}}
 	for _, x := range r.Scopes {
-		name := ScopeName(x)
+		name := scopeName(x)
 		if tree {
 			name = strings.Repeat("  ", int(x.Depth)) + name
 		}
@@ -200,7 +200,7 @@ func (p Printer) Scope(x, parent *aweighv1.Scope) error {
 	}
 	from := "the root scope"
 	if parent != nil {
-		from = fmt.Sprintf("delegated by %s, with %s", ScopeName(parent), Count(x.KeysHanded, "key"))
+		from = fmt.Sprintf("delegated by %s, with %s", scopeName(parent), Count(x.KeysHanded, "key"))
 	}
 	part := "this node follows"
 	switch {
@@ -210,7 +210,7 @@ func (p Printer) Scope(x, parent *aweighv1.Scope) error {
 		part = "this node is an anchor"
 	}
 	rows := [][]string{
-		{"scope", ScopeName(x)}, {"id", hex.EncodeToString(x.Id)}, {"origin", from}, {"mode", x.Mode},
+		{"scope", scopeName(x)}, {"id", hex.EncodeToString(x.Id)}, {"origin", from}, {"mode", x.Mode},
 		{"anchors", strings.Join(x.Anchors, ", ")}, {"here", part}, {"state", health(x)},
 		{"rate", scopeRate(x)}, {"size", scopeSize(x)}, {"epoch", known(x, x.Epoch)}, {"height", known(x, x.Height)}, {"revision", known(x, uint64(x.Revision))},
 		{"delegated", known(x, x.Delegated)},

@@ -72,7 +72,7 @@ func (p Printer) Way(w Way) error {
 	}
 	for _, x := range w.Scopes {
 		row := []string{
-			ScopeName(x), short(x.Id), x.Mode, fmt.Sprint(len(x.Anchors)), fmt.Sprint(x.Epoch), fmt.Sprint(x.Height), Line(string(w.Key[len(x.Prefix):])),
+			scopeName(x), short(x.Id), x.Mode, fmt.Sprint(len(x.Anchors)), fmt.Sprint(x.Epoch), fmt.Sprint(x.Height), Line(string(w.Key[len(x.Prefix):])),
 		}
 		if said := w.said(x); said != nil {
 			says, _, because := verdict(said)
