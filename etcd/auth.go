@@ -98,7 +98,7 @@ func (s *authServer) Authenticate(ctx context.Context, r *etcdpb.AuthenticateReq
 		return nil
 	})
 	if err != nil {
-		s.log.Warn("a client of etcd is not who it says", "user", r.Name)
+		s.log.Warn("a client of etcd failed to identify itself", "user", r.Name)
 		return nil, err
 	}
 	return &etcdpb.AuthenticateResponse{Header: s.now(), Token: s.issue(r.Name, a.Revision)}, nil

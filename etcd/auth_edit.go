@@ -52,14 +52,14 @@ func (e *accessEdit) enable() error {
 		return errRootRole
 	}
 	e.Enabled = true
-	e.did("users are asked who they are")
+	e.did("clients must identify themselves")
 	return nil
 }
 
 func (e *accessEdit) disable() error {
 	if e.Enabled {
 		e.Enabled = false
-		e.did("nobody is asked any more")
+		e.did("clients need not identify themselves any more")
 	}
 	return nil
 }

@@ -55,18 +55,18 @@ const exitHelp = `Exit codes:
   1  another error
   2  the command line, a setting or a request makes no sense, or a file is not there or is
      a directory
-  3  there is no such key, object, scope, motion, decision, anchor or revision
+  3  no such key, object, scope, motion, decision, anchor or revision
   4  a condition did not hold, a rule of the policy denied it, a write was ordered and
      failed or its time had passed, or a decision is void, superseded, rejected or
      expired: nothing changed
   5  not committed yet, and may still commit: repeating with the same --nonce is safe
   6  no node, or too few anchors, can be reached
-  7  a proof, a ballot, a replay, a backup or a store does not hold
+  7  a proof, a ballot, a replay, a backup or a store failed its check
   8  the node's disk failed, or its store is damaged
-  9  "doctor" found something that fails
+  9  "doctor" found a failing check
   10 ordered, and it waits for approval as a motion: nothing changed yet
   11 a node takes no more at the moment, and did nothing; try again later
-  12 what was to be signed has something in it that this version cannot show: nothing was signed
+  12 the content to sign has a part that this version cannot show: nothing was signed
   130 a signal interrupted it before it was done`
 
 // errUsage is wrapped by errors about the command line.
@@ -210,7 +210,7 @@ func about(c *cobra.Command, text string, err error) string {
 	}
 	if f := c.Flags().Lookup("nonce"); f != nil && f.Changed && errors.Is(err, client.ErrExpired) {
 		if once, bad := parseNonce(f.Value.String()); bad == nil {
-			text += fmt.Sprintf("\nThe time of that write ended at %s: it was committed by then, or never will be. See what is there, and write anew without --nonce.",
+			text += fmt.Sprintf("\nThe time of that write ended at %s: it was committed by then, or never will be. Read the present state, and write again without --nonce.",
 				time.Unix(0, once.ValidUntilNs).UTC().Format(time.RFC3339))
 		}
 	}
